@@ -106,8 +106,14 @@ static int64_t splits_of(const gemm_tile *tile, const clv__gemm *g) {
 
 enum { SECTOR = 8 }; // floats
 
+double clv__lanes_units(const clv_device_info *device) {
+    enum { NARROW = 8, USUAL = 64 };
+    const double units = device->compute_units > 0 ? device->compute_units : 1;
+    return device->sub_group_sizes[0] == NARROW && units > USUAL / NARROW ? units * NARROW / USUAL : units;
+}
+
 double clv__lanes_bytes_cost(const clv_device_info *device, double n) {
-    const double usual = 12, units = device->compute_units > 0 ? device->compute_units : 1;
+    const double usual = 12, units = clv__lanes_units(device);
     const double fmas = device->peak_bytes_per_second > 0 && device->peak_flops > 0
                             ? device->peak_flops / 2 / device->peak_bytes_per_second
                             : usual;
@@ -118,12 +124,6 @@ static const double launch_seconds = 10e-6, unit_fmas = 64 * 1.3e9; // a second
 
 double clv__lanes_launches_cost(double n) {
     return n * launch_seconds * unit_fmas;
-}
-
-double clv__lanes_units(const clv_device_info *device) {
-    enum { NARROW = 8, USUAL = 64 };
-    const double units = device->compute_units > 0 ? device->compute_units : 1;
-    return device->sub_group_sizes[0] == NARROW ? units * NARROW / USUAL : units;
 }
 
 double clv__lanes_launch_share(const clv_device_info *device, double bytes) {
@@ -140,9 +140,10 @@ double clv__lanes_waits(double items) {
 
 double clv__lanes_rank(const clv_device_info *device, double cost, double results, double terms) {
     const double share = 0.03, most = 2048, begin = 8; // FMAs among instructions; items of a unit; terms
-    const double units = device->compute_units > 0 ? device->compute_units : 1, items = results / units;
+    const double margin = 2; // counts are rough: what knows nothing of lanes has to be better by that
+    const double units = clv__lanes_units(device), items = results / units;
     if (clv__threads(device) || results <= 0) return 2;
-    return cost / (items * (terms + begin) / share * clv__lanes_waits(items < most ? items : most));
+    return cost / (margin * items * (terms + begin) / share * clv__lanes_waits(items < most ? items : most));
 }
 
 /** Groups are dealt to units in rounds. A group's turn is its FMAs, with the instructions around them, and the sectors that it
@@ -154,7 +155,7 @@ static double cost_with(const clv_device_info *device, const gemm_tile *tile, co
         RUN = 32,
         PRICE = 2
     }; // terms; of a unit; lanes side by side; FMAs a byte
-    const double units = device->compute_units > 0 ? device->compute_units : 1;
+    const double units = clv__lanes_units(device);
     const int64_t splits = splits_of(tile, g), rows = rows_of(tile), columns = columns_of(tile);
     const double rounds = (double)clv__div_up(groups_of(tile, g) * splits, (int64_t)units);
     const int64_t run_a = g->a_rows ? tile->tk : RUN, run_b = g->b_rows ? tile->tk : RUN;

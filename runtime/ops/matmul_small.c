@@ -17,15 +17,14 @@ bool clv__product_small_supports(const clv_device_info *device, const clv__op_io
 
 /** An item fetches as many elements as it does products: instructions of a term, and sectors. */
 double clv__product_small_rank(const clv_device_info *device, const clv__op_io *io) {
-    enum {
-        LEAST = 8192,
-        RESULTS = 256
-    }; // in all, of a unit: of more, tiles of gemm.c have enough for all units
-    enum { BEGIN = 32, FETCH = 12, BYTE = 2, RUN = 8, SECTOR = 8 };
-    const double share = 0.45, units = device->compute_units > 0 ? device->compute_units : 1;
+    enum { LEAST = 8192, RESULTS = 256, SHORT_RESULTS = 2048 }; // in all, of a unit, and where sums are short
+    enum { SHORT = 32, BEGIN = 32, FETCH = 12, BYTE = 2, RUN = 8, SECTOR = 8 };
+    const double share = 0.45, units = clv__lanes_units(device);
     const clv__product p = clv__product_of(io);
     const double results = (double)(p.batch * p.m * p.n);
-    if (results < 1 || results > (double)clv__max64(LEAST, (int64_t)units * RESULTS)) return 2;
+    const double most =
+        units * (p.k <= SHORT ? SHORT_RESULTS : RESULTS); // of more, gemm.c has tiles for all units
+    if (results < 1 || (results > LEAST && results > most)) return 2;
     const int64_t groups = p.batch * clv__div_up(p.m, SIDE) * clv__div_up(p.n, SIDE);
     const double rounds = (double)clv__div_up(groups, (int64_t)units);
     const double bytes = 4.0 * BYTE * (2 * SIDE) * (RUN + SECTOR - 1) / RUN;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Devices that are not here: what four of them get, of every model, in training and inference: variants and launches, held against the
 // tables in tests/golden/cards/. So a change in what GPUs get is seen without one. CLV_UPDATE=1 writes the tables
-// anew, after which `git diff` shows the change. And: plans on all of them, and how many launches a step has.
+// anew, after which `git diff` shows the change. And: plans on all of them, how many launches a step has, and what `plain` kernels do.
 #include <stdlib.h>
 
 #include "base/text.h"
@@ -216,6 +216,36 @@ static void a_training_step_has_few_launches(void **state) {
     }
 }
 
+/** Which part of a model's work, and of the bytes that it moves, kernels do that know nothing of the device. */
+static void look_for_plain(const char *card_name, const clv_model *model, bool train) {
+    clv_graph *graph = NULL;
+    clv_plan *plan;
+    double flops[2] = {0}, bytes[2] = {0}; // of all, of `plain`
+    if (make_plan(model, train, card(card_name), &graph, &plan) != CLV_OK)
+        fail_msg("%s", clv_runtime_error(runtime));
+    for (int i = 0; i < clv_plan_node_count(plan); i++) {
+        const clv_plan_node node = clv_plan_node_get(plan, i);
+        const bool plain = !strcmp(node.variant, "plain");
+        if (!*node.chosen) continue;
+        flops[0] += node.flops, flops[1] += plain ? node.flops : 0;
+        bytes[0] += node.traffic, bytes[1] += plain ? node.traffic : 0;
+    }
+    if (flops[1] > 0.01 * flops[0] || bytes[1] > 0.01 * bytes[0])
+        fail_msg("%s, %s of %s: kernels of `plain` do %.1f %% of the FLOPs, %.1f %% of the bytes", card_name,
+                 train ? "training" : "inference", model->name, 100 * flops[1] / flops[0],
+                 100 * bytes[1] / bytes[0]);
+    clv_plan_destroy(plan);
+    clv_graph_destroy(graph);
+}
+
+static void next_to_nothing_is_plain(void **state) {
+    (void)state;
+    enum { WITH_LANES = 9 };
+    for (int i = 0; i < WITH_LANES; i++)
+        for (int m = 0; clv_model_get(m); m++)
+            for (int train = 0; train < 2; train++) look_for_plain(all_cards[i], clv_model_get(m), train);
+}
+
 static void every_card_plans_every_small_model(void **state) {
     (void)state;
     static const char *const models[] = {"linear", "mlp", "cnn"};
@@ -275,6 +305,7 @@ int main(void) {
         cmocka_unit_test(cards_get_what_the_tables_say),
         cmocka_unit_test(every_card_plans_every_small_model),
         cmocka_unit_test(a_training_step_has_few_launches),
+        cmocka_unit_test(next_to_nothing_is_plain),
         cmocka_unit_test(least_times_follow_the_figures),
         cmocka_unit_test(classes_are_of_their_traits),
     };
