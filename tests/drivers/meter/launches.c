@@ -9,6 +9,7 @@
 //     with --others: a node for each variant that these training steps do not have (others.c), and uses.txt
 //
 // usage: meter_launches FOLDER CARD [--others]       CARD: null:rx-580
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -17,12 +18,9 @@
 #include "cleave/cleave.h"
 #include "drivers/meter/nodes.h"
 #include "drivers/meter/others.h"
-#include "drivers/programs.h"
 #include "plan/plan.h"
 #include "tensor/half.h"
 
-static FILE *data;
-static long data_bytes;
 static clv_runtime *runtime;
 static clv_device *card;
 static const clv_device_info *device; // of the card
@@ -56,19 +54,12 @@ static void look_at_model(const char *name, bool others) {
 
 // ---- samples -------------------------------------------------------------------------------------------------------------
 
-static long keep(const void *bytes, size_t n) {
-    const long at = data_bytes;
-    if (fwrite(bytes, 1, n, data) != n) nodes_fail("values cannot be written");
-    data_bytes += (long)n;
-    return at;
-}
-
 /** A tensor's values as the kernel gets them. */
 static long keep_elements(const clv_tensor *tensor, const double *from) {
     void *elements = malloc(clv__desc_bytes(&tensor->desc) + 1);
     if (!elements) nodes_fail("no memory");
     clv__elements_narrow(tensor->desc.dtype, from, clv__numel(&tensor->desc), elements);
-    const long at = keep(elements, clv__desc_bytes(&tensor->desc));
+    const long at = nodes_keep(elements, clv__desc_bytes(&tensor->desc));
     free(elements);
     return at;
 }
@@ -96,15 +87,15 @@ static bool is_wanted(const clv__op *op, const clv__variant *variant) {
 }
 
 static node_values keep_values(const clv__node *node, const clv__values *before, const clv__values *after) {
-    node_values known;
+    node_values known = {0};
     for (int k = 0; k < node->io.n_in; k++) {
         const clv_tensor *tensor = node->in[k];
         known.given[k] =
             tensor ? keep_elements(tensor, (tensor->node ? after : before)->data[tensor->id]) : -1;
     }
     for (int k = 0; k < node->io.n_out; k++)
-        known.wanted[k] =
-            keep(after->data[node->out[k]->id], (size_t)clv__numel(&node->out[k]->desc) * sizeof(double));
+        known.wanted[k] = nodes_keep(after->data[node->out[k]->id],
+                                     (size_t)clv__numel(&node->out[k]->desc) * sizeof(double));
     return known;
 }
 
@@ -170,11 +161,10 @@ int main(int argc, char **argv) {
     if (clv_runtime_create(&config, &runtime) != CLV_OK) nodes_fail("no runtime");
     must_be(clv_device_find(runtime, argv[2], &card));
     device = clv_device_info_get(card);
-    data = programs_file(argv[1], "data", ".bin");
+    nodes_begin(argv[1]);
     for (const char *const *model = meter_models; *model; model++) look_at_model(*model, others);
     if (others) others_complete(runtime, card, argv[1]);
     look_at_samples();
-    if (fclose(data)) nodes_fail("values cannot be written");
     nodes_write(argv[1]);
     clv_runtime_destroy(runtime);
     return 0;

@@ -23,8 +23,8 @@ enum {
     MOST_NOTES = 8192, // of an item between two barriers; what follows is like what was seen
     LAST_NOTES = 64,   // and stores that come after so many loads
     LOCAL = 256 << 10,
-    METERED_GROUPS = 12, // of a launch: each stands for as many neighbours
-    ALONE_GROUPS = 4,    // of a launch that no step has, or fewer:
+    METERED_GROUPS = 12,      // of a launch: each stands for as many neighbours
+    ALONE_GROUPS = 4,         // of a launch that no step has, or fewer:
     ALONE_ACCESSES = 4 << 20, // after so many no further group is begun
     SECTOR = 32,
     BANKS = 32

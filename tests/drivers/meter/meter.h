@@ -7,7 +7,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-enum { METER_MOST_BUFFERS = 64 };
+enum { METER_MOST_BUFFERS = 72 };
 
 typedef struct meter_buffer {
     size_t bytes;  // 0: a null pointer

@@ -7,9 +7,11 @@
 #include <string.h>
 #include <xxhash.h>
 
+#include "drivers/meter/meter.h"
 #include "drivers/programs.h"
 
-enum { WORKSPACE = CLV__MAX_IN + CLV__MAX_OUT, BUFFERS = WORKSPACE + 1 };
+enum { WORKSPACE = CLV__MAX_IN + CLV__MAX_OUT, GRADIENTS, BUFFERS = GRADIENTS + CLV__TABLE_CHUNKS };
+_Static_assert((int)BUFFERS <= (int)METER_MOST_BUFFERS, "meter.h has too few");
 
 /** What is written of a node. */
 typedef struct entry {
@@ -24,19 +26,33 @@ typedef struct entry {
 static programs all;
 static entry *entries;
 static size_t n_entries, entries_room;
+static FILE *data;
+static long data_bytes;
 
 // ---- launches as C -------------------------------------------------------------------------------------------------------
 
 /** The buffer of a slot, and where in it. */
 static int place_of(const clv__slot *slot, size_t *at) {
     *at = slot->kind == CLV__SLOT_WORKSPACE ? slot->offset : 0;
-    return slot->kind == CLV__SLOT_IN    ? slot->index
-           : slot->kind == CLV__SLOT_OUT ? CLV__MAX_IN + slot->index
-                                         : WORKSPACE;
+    return slot->kind == CLV__SLOT_IN          ? slot->index
+           : slot->kind == CLV__SLOT_OUT       ? CLV__MAX_IN + slot->index
+           : slot->kind == CLV__SLOT_GRADIENTS ? GRADIENTS + slot->index
+                                               : WORKSPACE;
 }
 
 void nodes_fail(const char *why) {
     programs_fail("meter_launches", why);
+}
+
+void nodes_begin(const char *folder) {
+    data = programs_file(folder, "data", ".bin");
+}
+
+long nodes_keep(const void *bytes, size_t n) {
+    const long at = data_bytes;
+    if (fwrite(bytes, 1, n, data) != n) nodes_fail("values cannot be written");
+    data_bytes += (long)n;
+    return at;
 }
 
 static void add_call(clv__text *calls, const clv__launch *launch, const program_kernel *kernel,
@@ -62,7 +78,7 @@ static void add_call(clv__text *calls, const clv__launch *launch, const program_
         case CLV__SLOT_WORKSPACE: clv__text_add(calls, "b[%d] + %zu", WORKSPACE, slot->offset); break;
         case CLV__SLOT_I32: clv__text_add(calls, "%" PRId32, slot->i32); break;
         case CLV__SLOT_F32: clv__text_add(calls, "f(0x%08" PRIx32 "u)", bits); break;
-        case CLV__SLOT_GRADIENTS: programs_fail(launch->entry, "gradients of a whole plan are not metered"); break;
+        case CLV__SLOT_GRADIENTS: clv__text_add(calls, "b[%d]", GRADIENTS + slot->index); break;
         case CLV__SLOT_LOCAL:
             clv__text_add(calls, "local + %zu", local);
             local += (slot->bytes + 255) / 256 * 256;
@@ -130,8 +146,8 @@ static void add_buffer(clv__text *head, const clv__desc *desc, bool there, long 
                   (long long)clv__numel(desc), whole, whole ? "0" : "1e-4", whole);
 }
 
-bool nodes_add(const node_label *label, const clv__op_io *io, const char *variant, const clv__launches *launches,
-               const node_values *known) {
+bool nodes_add(const node_label *label, const clv__op_io *io, const char *variant,
+               const clv__launches *launches, const node_values *known) {
     clv__text calls = {0}, rows = {0}, head = {0};
     entry new = {.label = *label, .count = 1, .n_launches = (int)launches->n};
     char name[64];
@@ -152,6 +168,11 @@ bool nodes_add(const node_label *label, const clv__op_io *io, const char *varian
         if (i < io->n_out) new.must += clv__desc_bytes(&io->out[i]);
     }
     clv__text_add(&head, "    {%zu, -1, -1, 0, 0, 0, 0},\n", launches->workspace_bytes);
+    for (int i = 0; i < CLV__TABLE_CHUNKS; i++) {
+        const size_t bytes = known ? known->gradients[i] : 0;
+        clv__text_add(&head, "    {%zu, -1, -1, 0, 0, 0, 0},\n", bytes);
+        new.must += bytes;
+    }
     clv__text_add(&calls, "static const meter_launch launches_@[] = {\n%s};\n", clv__text_get(&rows));
     if (calls.failed || rows.failed || head.failed) nodes_fail("no memory");
     new.text = strdup(clv__text_get(&calls));
@@ -187,6 +208,7 @@ static void put_numbered(FILE *out, const char *text, size_t number) {
 }
 
 void nodes_write(const char *folder) {
+    if (fclose(data)) nodes_fail("values cannot be written");
     programs_sort(&all);
     programs_write(&all, folder);
     FILE *out = programs_file(folder, "nodes", ".c");
@@ -203,8 +225,8 @@ void nodes_write(const char *folder) {
     fprintf(out, "const meter_node meter_nodes[] = {\n");
     for (size_t i = 0; i < n_entries; i++)
         fprintf(out, "    {\"%s\", \"%s\", %d, %d, buffers_%zu, %d, %zu, launches_%zu, %d},\n",
-                entries[i].label.model, entries[i].label.use, entries[i].label.alone, entries[i].count, i, BUFFERS, entries[i].must, i, entries[i].n_launches);
+                entries[i].label.model, entries[i].label.use, entries[i].label.alone, entries[i].count, i,
+                BUFFERS, entries[i].must, i, entries[i].n_launches);
     fprintf(out, "};\nconst int meter_n_nodes = %zu;\n", n_entries);
     if (fclose(out)) nodes_fail("nodes.c cannot be written");
 }
-

@@ -114,6 +114,55 @@ void others_of_plan(const clv_plan *plan, const char *model) {
     offer_plan(plan, model, model);
 }
 
+static bool is_metered(const clv_model *model) {
+    for (const char *const *name = meter_models; *name; name++)
+        if (!strcmp(*name, model->name)) return true;
+    return false;
+}
+
+/** Where the gradients of a table lie, as runtime/exec writes it. */
+static long keep_table(const clv_plan *plan, const clv__value *table, size_t chunk) {
+    clv__table_row row = {0};
+    long at = 0;
+    for (int i = 0; i < table->n_table; i++) {
+        const clv__value *value = &plan->values[table->table[i]];
+        const int64_t n = (int64_t)(value->bytes / sizeof(float));
+        row.chunk = (int32_t)(value->offset / chunk);
+        row.offset = (int32_t)(value->offset % chunk / CLV__TABLE_UNIT);
+        row.elements = (int32_t)n;
+        const long to = nodes_keep(&row, sizeof row);
+        if (i == 0) at = to;
+        row.parts += (int32_t)((n + table->table_cut - 1) / table->table_cut);
+    }
+    return at;
+}
+
+/** Whole chains of a plan, which go through all gradients at once: each pair has one use of a few gradients besides. */
+static void add_chains(const clv_plan *plan, const char *model) {
+    for (size_t i = 0; i < plan->n_nodes; i++) {
+        const clv__plan_node *at = &plan->nodes[i];
+        const int n = at->node ? at->node->io.n_in : 0;
+        if (at->work != CLV__COMPUTE || !at->variant || !at->launches.n || n == CLV__MAX_IN ||
+            at->in[n] < 0 || !plan->values[at->in[n]].table)
+            continue;
+        const clv__value *table = &plan->values[at->in[n]];
+        const clv__layout *gradients = &plan->places[at->place].gradients;
+        clv__op_io io = at->node->io;
+        node_label label = {.alone = true};
+        node_values known = {0};
+        snprintf(label.model, sizeof label.model, "%s", model);
+        snprintf(label.use, sizeof label.use, "%s:%s", io.op->name, at->variant->name);
+        memset(known.given, -1, sizeof known.given);
+        memset(known.wanted, -1, sizeof known.wanted);
+        memset(io.in, 0, sizeof io.in); // gradients are read where they lie
+        io.in[n] = table->tensor->desc;
+        io.n_in = n + 1;
+        known.given[n] = keep_table(plan, table, gradients->chunk);
+        for (int c = 0; c < CLV__TABLE_CHUNKS; c++) known.gradients[c] = clv__layout_chunk(gradients, c);
+        nodes_add(&label, &io, at->variant->name, &at->launches, &known);
+    }
+}
+
 /** What a model's graph is for, and how it is planned. */
 typedef struct way {
     const char *name;
@@ -155,6 +204,7 @@ static void look_at_model(clv_runtime *runtime, clv_device *card, const clv_mode
     build(graph, model, as);
     if (clv_plan_create(graph, &config, &plan) != CLV_OK) nodes_fail(clv_runtime_error(runtime));
     offer_plan(plan, label, NULL);
+    if (is_metered(model)) add_chains(plan, label);
     clv_plan_destroy(plan);
     clv_graph_destroy(graph);
 }
@@ -163,12 +213,6 @@ static void look_at_metered(clv_runtime *runtime, clv_device *card, const way *w
     for (size_t i = 0; i < n; i++)
         for (const char *const *name = meter_models; *name; name++)
             look_at_model(runtime, card, clv_model_find(*name), &ways[i]);
-}
-
-static bool is_metered(const clv_model *model) {
-    for (const char *const *name = meter_models; *name; name++)
-        if (!strcmp(*name, model->name)) return true;
-    return false;
 }
 
 static void look_at_models(clv_runtime *runtime, clv_device *card) {
