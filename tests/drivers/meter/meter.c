@@ -4,7 +4,7 @@
 // fibers, which switch at a barrier. Then the n-th access at an instruction of 32 neighbouring items is one request: how many
 // sectors of 32 bytes does it touch, in how many banks of local memory do its words lie?
 //
-// usage: meter DATA             a line for each kernel of each model: see run.py, which adds them up
+// usage: meter DATA PART/PARTS  a line for each kernel of each part of the models' nodes: see run.py, which adds them up
 //        meter DATA --samples   whole launches of all samples: are the results those of the reference?
 #define _GNU_SOURCE
 #include "meter.h"
@@ -21,8 +21,11 @@ enum {
     MOST_ITEMS = 1024,
     STACK = 128 << 10,
     MOST_NOTES = 8192, // of an item between two barriers; what follows is like what was seen
+    LAST_NOTES = 64,   // and stores that come after so many loads
     LOCAL = 256 << 10,
-    METERED_GROUPS = 12, // of a launch: each stands for as many neighbours
+    METERED_GROUPS = 12,      // of a launch: each stands for as many neighbours
+    ALONE_GROUPS = 4,         // of a launch that no step has, or fewer:
+    ALONE_ACCESSES = 4 << 20, // after so many no further group is begun
     SECTOR = 32,
     BANKS = 32
 };
@@ -44,6 +47,7 @@ typedef struct note {
 static note *notes[MOST_ITEMS];
 static int n_notes[MOST_ITEMS];
 static double n_taken, n_noted; // accesses since the last barrier, of all items; those that were noted
+static double n_all;            // accesses since the launch began
 static bool metering, done[MOST_ITEMS];
 static int item;
 static ucontext_t outside, inside[MOST_ITEMS];
@@ -61,7 +65,7 @@ static void take(const void *address, size_t bytes, bool write, void *instructio
     const uintptr_t at = (uintptr_t)address;
     if (!metering || !(is_global(at) || is_local(at))) return;
     n_taken++;
-    if (n_notes[item] == MOST_NOTES) return;
+    if (n_notes[item] >= MOST_NOTES + (write ? LAST_NOTES : 0)) return;
     n_noted++;
     notes[item][n_notes[item]++] = (note){(uintptr_t)instruction, at, (uint32_t)bytes, write};
 }
@@ -77,6 +81,7 @@ ACCESS(8)
 ACCESS(16)
 void __tsan_read_range(void *p, size_t n) { take(p, n, false, __builtin_return_address(0)); }
 void __tsan_write_range(void *p, size_t n) { take(p, n, true, __builtin_return_address(0)); }
+void meter_wide(void *p, size_t n, int write) { take(p, n, write, __builtin_return_address(0)); } // host.cl
 void __tsan_init(void) {}
 void __tsan_func_entry(void *p) { (void)p; }
 void __tsan_func_exit(void) {}
@@ -157,7 +162,7 @@ static int by_instruction(const void *a, const void *b) {
 
 /** Items that do not go the same way: the k-th access at each instruction belongs together. */
 static void count_apart(int first, int n, int width) {
-    static const note *sorted[MOST_WIDTH][MOST_NOTES];
+    static const note *sorted[MOST_WIDTH][MOST_NOTES + LAST_NOTES];
     int at[MOST_WIDTH] = {0};
     for (int i = 0; i < n; i++) {
         for (int k = 0; k < n_notes[first + i]; k++) sorted[i][k] = &notes[first + i][k];
@@ -198,6 +203,7 @@ static void count_wave(int first, int n, int width) {
 
 static void count_all(int n_items) {
     weight = n_noted > 0 ? n_taken / n_noted : 0;
+    n_all += n_taken;
     n_taken = n_noted = 0;
     for (int w = 0; w < WIDTHS; w++)
         for (int first = 0; first < n_items; first += widths[w])
@@ -244,8 +250,9 @@ static void run_group(const meter_launch *launch, int n_items) {
     }
 }
 
-/** Groups of a launch, all or some; returns by how many times more there are. */
-static double run_launch(const meter_launch *launch, bool all) {
+/** Groups of a launch, `most` or all, the middle one first; after `enough` accesses none is begun. Returns by how many times more there
+ *  are. */
+static double run_launch(const meter_launch *launch, size_t most, double enough) {
     size_t local[3], groups[3];
     for (int d = 0; d < 3; d++) {
         local[d] = launch->local[d] ? launch->local[d] : d == 0 && launch->global[0] >= 64 ? 64 : 1;
@@ -258,13 +265,14 @@ static double run_launch(const meter_launch *launch, bool all) {
         fprintf(stderr, "meter: a group of %zu items\n", n_items);
         exit(1);
     }
-    const size_t n_run = !all && n > METERED_GROUPS ? METERED_GROUPS : n;
-    for (size_t i = 0; i < n_run; i++) {
-        const size_t g = (2 * i + 1) * n / (2 * n_run);
+    const size_t n_run = n > most ? most : n;
+    size_t n_done = 0;
+    for (n_all = 0; n_done < n_run && n_all < enough; n_done++) {
+        const size_t i = (n_run / 2 + n_done) % n_run, g = (2 * i + 1) * n / (2 * n_run);
         _group_id_x = g % groups[0], _group_id_y = g / groups[0] % groups[1], _group_id_z = g / groups[0] / groups[1];
         run_group(launch, (int)n_items);
     }
-    return (double)n / (double)n_run;
+    return (double)n / (double)n_done;
 }
 
 // ---- nodes ---------------------------------------------------------------------------------------------------------------
@@ -297,9 +305,9 @@ static void do_other(const meter_launch *l) {
     }
 }
 
-static void meter_models(void) {
+static void meter_models(int part, int parts) {
     metering = true;
-    for (int i = 0; i < meter_n_nodes; i++) {
+    for (int i = part; i < meter_n_nodes; i += parts) {
         const meter_node *node = &meter_nodes[i];
         if (!*node->model) continue;
         place_buffers(node);
@@ -311,8 +319,10 @@ static void meter_models(void) {
             if (l->kind != METER_KERNEL) continue;
             memset(sides, 0, sizeof sides);
             local_requests = local_ways = worst_ways = 0;
-            const double scale = run_launch(l, indices) * node->count;
-            printf("%s\t%s\t%s\t%s\t%d", node->model, node->use, l->entry, l->key, node->count);
+            const size_t most = indices ? SIZE_MAX : node->alone ? ALONE_GROUPS : METERED_GROUPS;
+            const double scale = run_launch(l, most, node->alone ? ALONE_ACCESSES : INFINITY) * node->count;
+            printf("%d\t%s\t%s\t%s\t%s\t%s\t%d", i, node->alone ? "node" : "step", node->model, node->use, l->entry,
+                   l->key, node->count);
             for (int s = 0; s < 2; s++)
                 for (int w = 0; w < WIDTHS; w++)
                     printf("\t%.17g\t%.17g\t%.17g", scale * sides[s][w].requests, scale * sides[s][w].sectors,
@@ -355,7 +365,7 @@ static int check_samples(void) {
         place_buffers(node);
         for (int k = 0; k < node->n_launches; k++)
             if (node->launches[k].kind == METER_KERNEL)
-                run_launch(&node->launches[k], true);
+                run_launch(&node->launches[k], SIZE_MAX, INFINITY);
             else
                 do_other(&node->launches[k]);
         n++;
@@ -386,8 +396,10 @@ int main(int argc, char **argv) {
     stacks = mmap(NULL, (size_t)MOST_ITEMS * STACK, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
     if (arena == MAP_FAILED || stacks == MAP_FAILED) return 2;
     for (int i = 0; i < MOST_ITEMS; i++)
-        if (!(notes[i] = malloc(MOST_NOTES * sizeof(note)))) return 2;
+        if (!(notes[i] = malloc((MOST_NOTES + LAST_NOTES) * sizeof(note)))) return 2;
     if (argc > 2 && !strcmp(argv[2], "--samples")) return check_samples();
-    meter_models();
+    int part, parts;
+    if (argc < 3 || sscanf(argv[2], "%d/%d", &part, &parts) != 2 || parts < 1) return 2;
+    meter_models(part, parts);
     return 0;
 }

@@ -7,7 +7,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-enum { METER_MOST_BUFFERS = 64 };
+enum { METER_MOST_BUFFERS = 72 };
 
 typedef struct meter_buffer {
     size_t bytes;  // 0: a null pointer
@@ -42,6 +42,7 @@ typedef struct meter_launch {
 
 typedef struct meter_node {
     const char *model, *use; // `resnet18`; `conv2d:plain`. Samples: "" and `conv2d:plain, label`
+    int alone;               // 0: of a training step; 1: one node that shows a variant which its plan did not choose
     int count;               // so many alike in a step
     const meter_buffer *buffers;
     int n_buffers;

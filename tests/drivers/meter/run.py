@@ -1,14 +1,16 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
 """What the kernels of GPUs ask of memory, counted on the host: compiles what meter_launches writes, runs it (meter.c), and holds the
-figures against meter.tsv: a kernel that became worse fails, and so does one that is new or gone until the table is made again.
+figures against meter.tsv: a kernel that became worse fails, and so does one that is new or gone until the table is made again. A variant
+that a GPU can get and that has no row fails as well.
 
 usage: run.py LAUNCHES [--update] [--table FILE] [--folder FOLDER]
-       run.py --worst N
+       run.py --worst N [--others]
   LAUNCHES   the program build/*/tests/drivers/meter_launches
   --update   write the table anew, and show what became worse
-  --folder   instead of LAUNCHES: a folder with kernels, nodes.c and data.bin as it makes them
-  --worst    of the table: the N kernels with the most sectors beyond what they need in a training step, as text for a README
+  --folder   instead of LAUNCHES: a folder with kernels, nodes.c, uses.txt and data.bin as it makes them
+  --worst    of the table: the N kernels with the most sectors beyond what they need in a training step, as text for a README;
+             with --others of those that no step has
 
 Needs clang-15, and PoCL's library of built-in functions. Exit 77: they are not there.
 """
@@ -30,6 +32,10 @@ SCRATCH = "/dev/shm" if os.access("/dev/shm", os.W_OK) else None
 # stores; both together for 64 and for 16 items; how many accesses of local memory wait for each other; all sectors of a step; how
 # many times what its nodes must read and write all launches of a use move (in its first row).
 FIGURES = ["loads", "ideal", "stores", "ideal", "by64", "by16", "ways", "worst", "sectors", "moved"]
+KEYS = ["of", "model", "use", "kernel", "key"]
+# What can be had and has no row, and why.
+EXEMPT = {"full:plain": "fills memory, without a kernel"}
+PARTS = 16  # of the nodes, which are measured beside each other
 WORSE = {0: "sectors a load", 2: "sectors a store", 6: "ways in local memory", 8: "sectors in all"}
 
 
@@ -84,11 +90,13 @@ def build(folder):
 
 
 def measure(folder):
-    """Rows of figures by `model use entry key`, summed up over the launches that are alike."""
+    """Rows of figures by KEYS, summed up over the launches that are alike."""
     sums = {}
-    for line in run(["./meter", "data.bin"], folder).splitlines():
-        fields = line.split("\t")
-        key, numbers = "\t".join(fields[:4]), [float(x) for x in fields[5:]]
+    with concurrent.futures.ThreadPoolExecutor(os.cpu_count()) as pool:
+        said = list(pool.map(lambda part: run(["./meter", "data.bin", f"{part}/{PARTS}"], folder), range(PARTS)))
+    lines = [line.split("\t") for line in "".join(said).splitlines()]
+    for _node, *fields in sorted(lines, key=lambda line: int(line[0])):
+        key, numbers = "\t".join(fields[:len(KEYS)]), [float(x) for x in fields[len(KEYS) + 1:]]
         have = sums.setdefault(key, [0.0] * len(numbers))
         for i, x in enumerate(numbers):
             have[i] = max(have[i], x) if i == 20 else have[i] + x
@@ -108,7 +116,10 @@ def measure(folder):
                      ratio(n[19], n[18]), n[20], all_sectors, ratio(32 * all_of_use, must)]
     models = {}
     for key, n in sums.items():
-        all_of_model = models.setdefault(key.split("\t")[0], [0, 0])
+        of, model = key.split("\t")[:2]
+        if of != "step":
+            continue
+        all_of_model = models.setdefault(model, [0, 0])
         all_of_model[0] += n[1] + n[10]
         all_of_model[1] += n[2] + n[11]
     print("sectors of all, by their ideal: " + ", ".join(f"{model} {a / b:.2f}" for model, (a, b) in sorted(models.items()) if b))
@@ -122,21 +133,37 @@ def text_of(value):
 def read_table(path):
     with open(path) as file:
         lines = [line.rstrip("\n").split("\t") for line in file if not line.startswith("#")]
-    return {"\t".join(fields[:4]): fields[4:] for fields in lines[1:]}
+    return {"\t".join(fields[:len(KEYS)]): fields[len(KEYS):] for fields in lines[1:]}
 
 
-def print_worst(rows, n):
+def print_worst(rows, n, of):
     waste = []
     for key, cells in rows.items():
+        if key.split("\t")[0] != of:
+            continue
         number = [None if cell == "-" else float(cell) for cell in cells]
         # Of the sectors of loads and of stores the part that their ideal would not need; both are weighed alike.
         parts = [1 - number[i + 1] / number[i] for i in (0, 2) if number[i]]
         waste.append((number[8] * max(parts, default=0), key, cells))
     waste.sort(reverse=True)
-    print("| model | use | kernel | sectors a load (ideal) | sectors a store (ideal) | ways | MiB of sectors a step |\n" + "|---" * 7 + "|")
+    print("| model | use | kernel | sectors a load (ideal) | sectors a store (ideal) | ways | "
+          f"MiB of sectors {'a step' if of == 'step' else 'of the node'} |\n" + "|---" * 7 + "|")
     for _, key, c in waste[:n]:
-        model, use, entry, _hash = key.split("\t")
+        _of, model, use, entry, _hash = key.split("\t")
         print(f"| {model} | {use} | `{entry}` | {c[0]} ({c[1]}) | {c[2]} ({c[3]}) | {c[6]} | {float(c[8]) * 32 / 2**20:.0f} |")
+
+
+def without_rows(folder, rows):
+    """Tell each use that a null card with lanes can get and that has no row; how many."""
+    have = {key.split("\t")[2] for key in rows}
+    with open(os.path.join(folder, "uses.txt")) as file:
+        wanted = set(file.read().split())
+    for use in sorted(wanted - have - set(EXEMPT)):
+        print(f"no row: {use}: a card can get it, and no node was found or metered that shows it (others.c)")
+    for use in sorted(set(EXEMPT) & have):
+        print(f"exempt: {use} has a row: take it off EXEMPT")
+    print(f"{len(wanted)} uses can be had: {len(wanted & have)} have rows, {len(wanted & set(EXEMPT))} exempt")
+    return len(wanted - have - set(EXEMPT)) + len(set(EXEMPT) & have)
 
 
 def compare(rows, path, update):
@@ -156,7 +183,7 @@ def compare(rows, path, update):
     if update:
         with open(path, "w") as out:
             out.write("# Made by tests/drivers/meter/run.py --update, which says what the figures are.\n")
-            out.write("\t".join(["model", "use", "kernel", "key"] + FIGURES) + "\n")
+            out.write("\t".join(KEYS + FIGURES) + "\n")
             for key in sorted(texts):
                 out.write(key + "\t" + "\t".join(texts[key]) + "\n")
         print(f"{len(texts)} rows written; {n_worse} figures are worse, {len(new)} rows are new, {len(gone)} gone")
@@ -170,16 +197,19 @@ def compare(rows, path, update):
 
 def main():
     arguments = sys.argv[1:]
+    if not arguments or "-h" in arguments or "--help" in arguments:
+        print(__doc__.strip())
+        return 0 if arguments else 2
     option = {name: arguments[arguments.index(name) + 1] for name in ("--table", "--folder", "--worst") if name in arguments}
     table = option.get("--table", TABLE)
     if "--worst" in option:
-        print_worst(read_table(table), int(option["--worst"]))
+        print_worst(read_table(table), int(option["--worst"]), "node" if "--others" in arguments else "step")
         return 0
     with tempfile.TemporaryDirectory(dir=SCRATCH) as made:
         folder = option.get("--folder", made)
         try:
             if folder == made:
-                run([os.path.abspath(arguments[0]), made, CARD], made)
+                run([os.path.abspath(arguments[0]), made, CARD, "--others"], made)
             build(folder)
         except Missing as missing:
             print(f"left out: {missing}")
@@ -188,7 +218,9 @@ def main():
         if folder == made:
             done = subprocess.run(["./meter", "data.bin", "--samples"], cwd=folder)
             status = 1 if done.returncode else 0
-        return compare(measure(folder), table, "--update" in arguments) or status
+        rows = measure(folder)
+        status |= 1 if without_rows(folder, rows) else 0
+        return compare(rows, table, "--update" in arguments) or status
 
 
 if __name__ == "__main__":

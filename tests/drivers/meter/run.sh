@@ -1,6 +1,6 @@
 #!/bin/sh
 # SPDX-License-Identifier: Apache-2.0
-# The meter on all kernels, then on some that are made worse on purpose. Half a minute on two cores.
+# The meter on all kernels, then on some that are made worse on purpose. A minute on two cores.
 #
 # usage: run.sh LAUNCHES [OPTION...]      LAUNCHES: build/dev/tests/drivers/meter_launches; options of run.py, such as --update
 set -u

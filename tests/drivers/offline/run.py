@@ -135,6 +135,9 @@ def print_worst(rows, n):
 
 def main():
     arguments = sys.argv[1:]
+    if not arguments or "-h" in arguments or "--help" in arguments:
+        print(__doc__.strip())
+        return 0 if arguments else 2
     update = "--update" in arguments
     named = ("--targets", "--programs", "--table", "--worst")
     option = {name: arguments[arguments.index(name) + 1] for name in named if name in arguments}
