@@ -65,7 +65,9 @@ works "$cleave" plan mlp --device "$device" --train --profile --json
 at least.step_ms least.layers.0.forward least.nodes.0.op >/dev/null
 works "$cleave" plan mlp --device "$device" --train --profile
 ! grep -Eq "(^|[^0-9])(10[1-9]|1[1-9][0-9]|[2-9][0-9][0-9]|[0-9]{4,}) %" out || fail "more than the whole of a peak: $(cat out)"
-grep -q "^at the measured peaks" out || fail "nothing of the peaks: $(cat out)"
+peaks="at the measured peaks"
+[ "$device" != host ] || peaks="host: its peaks are not known"
+grep -q "^$peaks" out || fail "nothing of the peaks: $(cat out)"
 
 # places where no trace can be written, before and after the work; nothing else is lost
 expect 1 "'nowhere/t.json' cannot be written: folder 'nowhere': No such file or directory" train --steps 1 --trace nowhere/t.json
