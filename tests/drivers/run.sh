@@ -7,7 +7,7 @@
 #
 # Intel's runtime is brought by fetch.sh; where it cannot be had, it is left out with a note.
 #
-# With a number in CLEAVE_TURN each check is of an eighth or a sixteenth of the ops, which the number tells: .ci/run counts on
+# With a number in CLEAVE_TURN each check is of an eighth or a 32nd of the ops, which the number tells: .ci/run counts on
 # with each commit, so that all have their turn. Without, everything is run.
 #
 # The losses of the host are computed once and kept in $CLEAVE_HOST_CURVE if that is set. Two drivers at a time: each keeps
@@ -94,7 +94,7 @@ check_cases() {
 # Whole on the host's references and on PoCL. Types of two bytes differ by how they are stored and by nothing else: elsewhere
 # a few samples of each op are run in halves. Gradients are held against differences on the host alone:
 # both are computed there, whatever the device. In turns each driver checks an eighth of the ops, others than the next one,
-# PoCL and rusticl a sixteenth.
+# PoCL and rusticl a 32nd.
 check() {
     case $1 in
     host) check_cases host --shard "$(turn 2)" ;;
@@ -108,10 +108,10 @@ check() {
     memory-1GiB) on_device memory-1GiB --shard "$(turn 0)" --quick ;; # as tests/e2e/check.sh, so that PoCL has these programs
     intel) on_device intel --shard "$(turn 1)" --quick ;;
     work-group-1) on_device work-group-1 --shard "$(turn 1)" --dtype f32 && on_device work-group-1 --shard "$(turn 3)" --quick --dtype f16 ;;
-    rusticl) on_device rusticl --shard "$(turn 2 16)" --dtype f32 && on_device rusticl --shard "$(turn 0 16)" --quick --dtype f16 ;;
+    rusticl) on_device rusticl --shard "$(turn 2 32)" --dtype f32 && on_device rusticl --shard "$(turn 0 32)" --quick --dtype f16 ;;
     pocl)
-        on_device pocl --shard "$(turn 0 16)" --dtype f32 && on_device pocl --shard "$(turn 1 16)" --dtype f16 &&
-            on_device pocl --shard "$(turn 2 16)" --dtype bf16
+        on_device pocl --shard "$(turn 0 32)" --dtype f32 && on_device pocl --shard "$(turn 1 32)" --dtype f16 &&
+            on_device pocl --shard "$(turn 2 32)" --dtype bf16
         ;;
     esac
 }
