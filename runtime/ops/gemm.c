@@ -106,10 +106,15 @@ static int64_t splits_of(const gemm_tile *tile, const clv__gemm *g) {
 
 enum { SECTOR = 8 }; // floats
 
+enum { NARROW = 8, USUAL = 64 }; // lanes of a unit
+
+static bool is_narrow(const clv_device_info *device) {
+    return device->sub_group_sizes[0] == NARROW;
+}
+
 double clv__lanes_units(const clv_device_info *device) {
-    enum { NARROW = 8, USUAL = 64 };
     const double units = device->compute_units > 0 ? device->compute_units : 1;
-    return device->sub_group_sizes[0] == NARROW && units > USUAL / NARROW ? units * NARROW / USUAL : units;
+    return is_narrow(device) && units > USUAL / NARROW ? units * NARROW / USUAL : units;
 }
 
 double clv__lanes_bytes_cost(const clv_device_info *device, double n) {
@@ -166,6 +171,8 @@ static double cost_with(const clv_device_info *device, const gemm_tile *tile, co
     double cost = rounds * (double)(depth_of(tile, g, splits) + BEGIN) *
                   ((double)(rows * columns) / tile->share + bytes) *
                   clv__lanes_waits(beside < room ? beside : room);
+    // With 128 registers an item a unit of four SIMDs has two waves of 64 on each: one waits, and one is left.
+    if (device->preferred_multiple >= USUAL && !is_narrow(device) && tile->registers >= 128) cost *= 2;
     if (splits > 1) {
         const double results = (double)g->batches * (double)g->m * (double)g->n;
         cost += clv__lanes_launches_cost(1) +
