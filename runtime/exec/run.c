@@ -116,22 +116,6 @@ static clv_status check_fed(const clv_run *run) {
     return CLV_OK;
 }
 
-/** Where the values of a table lie. */
-static void write_table(const clv__executor *executor, const clv__value *table, void *to) {
-    const clv_plan *plan = executor->run->plan;
-    const size_t chunk = executor->arenas->gradients.layout.chunk;
-    clv__table_row row = {0};
-    for (int i = 0; i < table->n_table; i++) {
-        const clv__value *value = &plan->values[table->table[i]];
-        const int64_t n = (int64_t)(value->bytes / sizeof(float));
-        row.chunk = (int32_t)(value->offset / chunk);
-        row.offset = (int32_t)(value->offset % chunk / CLV__TABLE_UNIT);
-        row.elements = (int32_t)n;
-        memcpy((char *)to + (size_t)i * sizeof row, &row, sizeof row);
-        row.parts += (int32_t)((n + table->table_cut - 1) / table->table_cut);
-    }
-}
-
 /** Inputs that were not fed for this step keep the last step's values; the random state and tables are
  *  written here. */
 static void complete_inputs(clv__executor *executor, int slot) {
@@ -146,7 +130,8 @@ static void complete_inputs(clv__executor *executor, int slot) {
             memcpy(clv__staged_inputs(executor, slot) + value->staged, words, sizeof words);
         }
         if (value->table && value->segment == CLV__IN_INPUTS)
-            write_table(executor, value, clv__staged_inputs(executor, slot) + value->staged);
+            clv__table_write(plan, value, executor->arenas->gradients.layout.chunk,
+                             (clv__table_row *)(clv__staged_inputs(executor, slot) + value->staged));
         for (int k = 0; k < n && !executor->fed[i] && !is_own_input(plan, value); k++) {
             const clv__value *piece = &plan->values[pieces[k]];
             if (piece->bytes && piece->segment == CLV__IN_INPUTS)

@@ -29,6 +29,19 @@ const clv__place *clv__plan_place_of(const clv_plan *plan, const clv_device *dev
     return NULL;
 }
 
+void clv__table_write(const clv_plan *plan, const clv__value *table, size_t chunk, clv__table_row *out) {
+    int32_t parts = 0;
+    for (int i = 0; i < table->n_table; i++) {
+        const clv__value *value = &plan->values[table->table[i]];
+        const int64_t n = (int64_t)(value->bytes / sizeof(float));
+        out[i] = (clv__table_row){.chunk = (int32_t)(value->offset / chunk),
+                                  .offset = (int32_t)(value->offset % chunk / CLV__TABLE_UNIT),
+                                  .elements = (int32_t)n,
+                                  .parts = parts};
+        parts += (int32_t)((n + table->table_cut - 1) / table->table_cut);
+    }
+}
+
 /** Sharing in place makes chains; each look shortens the one it follows. */
 int clv__value_root(clv_plan *plan, int value) {
     clv__value *values = plan->values;

@@ -201,6 +201,9 @@ clv__plan_node clv__plan_node_of(clv__work work, const clv__node *node, int plac
 clv_status clv__plan_append(clv_plan *plan, const clv__plan_node *node);
 clv_status clv__plan_append_value(clv_plan *plan, const clv__value *value, int *out);
 
+/** Write a table's rows, table->n_table of them: where its values lie, in chunks of so many bytes. */
+void clv__table_write(const clv_plan *plan, const clv__value *table, size_t chunk, clv__table_row *out);
+
 /** A list of nodes that is written anew. */
 typedef struct clv__rewrite {
     clv__plan_node *nodes; // as they were

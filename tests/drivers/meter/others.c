@@ -120,20 +120,13 @@ static bool is_metered(const clv_model *model) {
     return false;
 }
 
-/** Where the gradients of a table lie, as runtime/exec writes it. */
+/** Where the gradients of a table lie. */
 static long keep_table(const clv_plan *plan, const clv__value *table, size_t chunk) {
-    clv__table_row row = {0};
-    long at = 0;
-    for (int i = 0; i < table->n_table; i++) {
-        const clv__value *value = &plan->values[table->table[i]];
-        const int64_t n = (int64_t)(value->bytes / sizeof(float));
-        row.chunk = (int32_t)(value->offset / chunk);
-        row.offset = (int32_t)(value->offset % chunk / CLV__TABLE_UNIT);
-        row.elements = (int32_t)n;
-        const long to = nodes_keep(&row, sizeof row);
-        if (i == 0) at = to;
-        row.parts += (int32_t)((n + table->table_cut - 1) / table->table_cut);
-    }
+    clv__table_row *rows = calloc((size_t)table->n_table, sizeof *rows);
+    if (!rows) nodes_fail("no memory");
+    clv__table_write(plan, table, chunk, rows);
+    const long at = nodes_keep(rows, (size_t)table->n_table * sizeof *rows);
+    free(rows);
     return at;
 }
 

@@ -4,16 +4,9 @@
 figures against meter.tsv: a kernel that became worse fails, and so does one that is new or gone until the table is made again. A variant
 that a GPU can get and that has no row fails as well.
 
-usage: run.py LAUNCHES [--update] [--table FILE] [--folder FOLDER]
-       run.py --worst N [--others]
-  LAUNCHES   the program build/*/tests/drivers/meter_launches
-  --update   write the table anew, and show what became worse
-  --folder   instead of LAUNCHES: a folder with kernels, nodes.c, uses.txt and data.bin as it makes them
-  --worst    of the table: the N kernels with the most sectors beyond what they need in a training step, as text for a README;
-             with --others of those that no step has
-
 Needs clang-15, and PoCL's library of built-in functions. Exit 77: they are not there.
 """
+import argparse
 import concurrent.futures
 import glob
 import os
@@ -196,20 +189,26 @@ def compare(rows, path, update):
 
 
 def main():
-    arguments = sys.argv[1:]
-    if not arguments or "-h" in arguments or "--help" in arguments:
-        print(__doc__.strip())
-        return 0 if arguments else 2
-    option = {name: arguments[arguments.index(name) + 1] for name in ("--table", "--folder", "--worst") if name in arguments}
-    table = option.get("--table", TABLE)
-    if "--worst" in option:
-        print_worst(read_table(table), int(option["--worst"]), "node" if "--others" in arguments else "step")
+    about, needs = __doc__.strip().rsplit("\n\n", 1)
+    parser = argparse.ArgumentParser(description=about, epilog=needs, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("launches", nargs="?", metavar="LAUNCHES", help="the program build/*/tests/drivers/meter_launches")
+    parser.add_argument("--update", action="store_true", help="write the table anew, and show what became worse")
+    parser.add_argument("--table", metavar="FILE", default=TABLE, help="another table than meter.tsv")
+    parser.add_argument("--folder", help="instead of LAUNCHES: a folder with kernels, nodes.c, uses.txt and data.bin as it makes them")
+    parser.add_argument("--worst", metavar="N", type=int, help="of the table: the N kernels with the most sectors beyond what they need "
+                        "in a training step, as text for a README")
+    parser.add_argument("--others", action="store_true", help="with --worst: of those that no step has")
+    options = parser.parse_args()
+    if options.worst is not None:
+        print_worst(read_table(options.table), options.worst, "node" if options.others else "step")
         return 0
+    if not options.launches and not options.folder:
+        parser.error("neither LAUNCHES nor --folder is given")
     with tempfile.TemporaryDirectory(dir=SCRATCH) as made:
-        folder = option.get("--folder", made)
+        folder = options.folder or made
         try:
             if folder == made:
-                run([os.path.abspath(arguments[0]), made, CARD, "--others"], made)
+                run([os.path.abspath(options.launches), made, CARD, "--others"], made)
             build(folder)
         except Missing as missing:
             print(f"left out: {missing}")
@@ -220,7 +219,7 @@ def main():
             status = 1 if done.returncode else 0
         rows = measure(folder)
         status |= 1 if without_rows(folder, rows) else 0
-        return compare(rows, table, "--update" in arguments) or status
+        return compare(rows, options.table, options.update) or status
 
 
 if __name__ == "__main__":

@@ -3,17 +3,10 @@
 """Compiles every kernel that a device with lanes can get by compilers of three vendors, without a device, and holds what they say
 against kernels.tsv: a kernel that became worse fails, and so does one that is new or gone until the table is made again.
 
-usage: run.py LIST [--update] [--targets A,B] [--programs FOLDER] [--table FILE]
-       run.py --worst N
-  LIST        the program build/*/tests/drivers/offline_kernels, which writes the kernels down
-  --update    write the table anew, and show what became worse
-  --programs  compile these instead of what LIST writes: a folder with kernels.tsv and programs as LIST makes them
-  --table     another table than kernels.tsv
-  --worst     of the table: the N kernels with the smallest share of FMAs in their innermost loop, as text for a README
-
 Needs clang-15, libclc-15, llvm-spirv-15, spirv-tools; ocloc and its libraries; ptxas. tools.py brings the last two. run.sh does it all.
 A compiler that is not there is left out with a note, and its columns are not compared.
 """
+import argparse
 import concurrent.futures
 import os
 import subprocess
@@ -70,12 +63,12 @@ def compile_all(folder, wanted, have):
 
 
 def in_turn(wanted):
-    """With a number in CLEAVE_TURN every second target of each maker, or its only one: .ci/run counts on with each commit."""
+    """With a number in CLEAVE_TURN every third target of each maker, or its only one: .ci/run counts on with each commit."""
     turn = os.environ.get("CLEAVE_TURN")
     chosen = set()
     for target in wanted:
         of_maker = [t for t in wanted if targets.TARGETS[t] is targets.TARGETS[target]]
-        chosen.update(of_maker[int(turn) % 2::2] or of_maker if turn else of_maker)
+        chosen.update(of_maker[int(turn) % 3::3] or of_maker if turn else of_maker)
     return [target for target in wanted if target in chosen]
 
 
@@ -134,23 +127,30 @@ def print_worst(rows, n):
 
 
 def main():
-    arguments = sys.argv[1:]
-    if not arguments or "-h" in arguments or "--help" in arguments:
-        print(__doc__.strip())
-        return 0 if arguments else 2
-    update = "--update" in arguments
-    named = ("--targets", "--programs", "--table", "--worst")
-    option = {name: arguments[arguments.index(name) + 1] for name in named if name in arguments}
-    table = option.get("--table", TABLE)
-    if "--worst" in option:
-        return print_worst(read_table(table), int(option["--worst"]))
+    about, needs = __doc__.strip().rsplit("\n\n", 1)
+    parser = argparse.ArgumentParser(description=about, epilog=needs, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("list", nargs="?", metavar="LIST",
+                        help="the program build/*/tests/drivers/offline_kernels, which writes the kernels down")
+    parser.add_argument("--update", action="store_true", help="write the table anew, and show what became worse")
+    parser.add_argument("--targets", metavar="A,B", help="only these")
+    parser.add_argument("--programs", metavar="FOLDER", help="compile these instead of what LIST writes: a folder with kernels.tsv and "
+                        "programs as LIST makes them")
+    parser.add_argument("--table", metavar="FILE", default=TABLE, help="another table than kernels.tsv")
+    parser.add_argument("--worst", metavar="N", type=int, help="of the table: the N kernels with the smallest share of FMAs in their "
+                        "innermost loop, as text for a README")
+    options = parser.parse_args()
+    update, table = options.update, options.table
+    if options.worst is not None:
+        return print_worst(read_table(table), options.worst)
+    if not options.list and not options.programs:
+        parser.error("neither LIST nor --programs is given")
     with tempfile.TemporaryDirectory(dir=SCRATCH) as made:
-        folder = option.get("--programs", made)
+        folder = options.programs or made
         if folder == made:
-            subprocess.run([arguments[0], made], check=True)
+            subprocess.run([options.list, made], check=True)
         have, missing = tools.find()
-        wanted = [t for t in targets.TARGETS if t not in missing and t in option.get("--targets", t).split(",")]
-        if not update and "--targets" not in option:
+        wanted = [t for t in targets.TARGETS if t not in missing and t in (options.targets or t).split(",")]
+        if not update and not options.targets:
             wanted = in_turn(wanted)
         for target, why in missing.items():
             print(f"left out: {target}: {why}")
