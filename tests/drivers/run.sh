@@ -7,7 +7,7 @@
 #
 # Intel's runtime is brought by fetch.sh; where it cannot be had, it is left out with a note.
 #
-# With a number in CLEAVE_TURN each check is of an eighth or a 32nd of the ops, which the number tells: .ci/run counts on
+# With a number in CLEAVE_TURN each check is of an eighth, a 16th or a 32nd of the ops, which the number tells: .ci/run counts on
 # with each commit, so that all have their turn. Without, everything is run.
 #
 # The losses of the host are computed once and kept in $CLEAVE_HOST_CURVE if that is set. Two drivers at a time: each keeps
@@ -94,11 +94,11 @@ check_cases() {
 
 # Whole on the host's references and on PoCL. Types of two bytes differ by how they are stored and by nothing else: elsewhere
 # a few samples of each op are run in halves. Gradients are held against differences on the host alone:
-# both are computed there, whatever the device. In turns each driver checks an eighth of the ops, others than the next one,
-# PoCL and rusticl a 32nd.
+# both are computed there, whatever the device. In turns each driver checks a 16th of the ops, others than the next one,
+# PoCL and rusticl a 32nd, the host an eighth.
 check() {
     case $1 in
-    host) check_cases host --shard "$(turn 2)" ;;
+    host) check_cases host --shard "$(turn 2 8)" ;;
     # A third of Oclgrind's time, and no other kernels: 17 groups of one channel by tiles (three groups are a sample of their own, and
     # `lanes` has these), and plans of convolutions, whose three ops are cases by themselves.
     oclgrind) on_device oclgrind --shard "$(turn 3)" --quick --exclude 'conv2d*/gemm*/depthwise' --exclude 'conv2d*/plan/*' ;;
@@ -106,7 +106,7 @@ check() {
     lanes) on_device lanes --shard "$(turn 1)" --quick && on_device lanes --case '*/small/*' --dtype f32 ;;
     embedded) on_device embedded --shard "$(turn 2)" --quick ;;
     basic) on_device basic --shard "$(turn 3)" --quick ;;
-    memory-1GiB) on_device memory-1GiB --shard "$(turn 0)" --quick ;; # as tests/e2e/check.sh, so that PoCL has these programs
+    memory-1GiB) on_device memory-1GiB --shard "$(turn 0)" --quick ;;
     intel) on_device intel --shard "$(turn 1)" --quick ;;
     work-group-1) on_device work-group-1 --shard "$(turn 1)" --dtype f32 && on_device work-group-1 --shard "$(turn 3)" --quick --dtype f16 ;;
     rusticl) on_device rusticl --shard "$(turn 2 32)" --dtype f32 && on_device rusticl --shard "$(turn 0 32)" --quick --dtype f16 ;;
@@ -116,9 +116,9 @@ check() {
         ;;
     esac
 }
-# turn AHEAD [N] : whose turn it is of N shards (8), which have an op whole each; without turns all.
+# turn AHEAD [N] : whose turn it is of N shards (16), which have an op whole each; without turns all.
 turn() {
-    if [ -n "${CLEAVE_TURN:-}" ]; then echo "$(((CLEAVE_TURN + $1) % ${2:-8} + 1))/${2:-8}"; else echo 1/1; fi
+    if [ -n "${CLEAVE_TURN:-}" ]; then echo "$(((CLEAVE_TURN + $1) % ${2:-16} + 1))/${2:-16}"; else echo 1/1; fi
 }
 on_device() { check_cases "$@" --exclude '*/differences/*'; }
 

@@ -3,9 +3,9 @@
 # cleave check and cleave cache: JSON as it is promised, an unknown op, a cache that is damaged or cannot be used.
 . "$(dirname "$0")/common.sh"
 
-# in turns (.ci/run) an eighth, because drivers are checked whole there
+# in turns (.ci/run) a 16th, because drivers are checked whole there
 # shellcheck disable=SC2086  # words on purpose
-works "$cleave" check --quick --device "$device" --json ${CLEAVE_TURN:+--shard $((CLEAVE_TURN % 8 + 1))/8}
+works "$cleave" check --quick --device "$device" --json ${CLEAVE_TURN:+--shard $((CLEAVE_TURN % 16 + 1))/16}
 same "failed" "$(at failed)" 0
 same "passed" "$(at passed)" "$(at cases)"
 [ "$(at cases)" -gt $((${CLEAVE_TURN:+1} + 0 ? 50 : 400)) ] || fail "only $(at cases) cases"

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Every op's samples on every usable device. Environment: CLV_CHECK=full for all samples, CLV_CHECK=host for all on the host's
 // references (which gradients by differences run again with the same shapes: of these, as on other devices, the quick ones),
-// CLV_CHECK_OP for one op, CLV_TEST_SEED. With a number in CLEAVE_TURN (.ci/run, which counts on with each commit) an eighth of the
+// CLV_CHECK_OP for one op, CLV_TEST_SEED. With a number in CLEAVE_TURN (.ci/run, which counts on with each commit) a 16th of the
 // ops on devices that compile kernels: that of tests/e2e/check.sh, so that machine code of one serves the other.
 #include "cleave/check.h"
 #include "cleave/ops.h"
@@ -33,8 +33,8 @@ static void every_sample_on_every_device(void **state) {
                                    .exclude = references ? differences : NULL,
                                    .seed = seed ? strtoull(seed, NULL, 10) : 0};
         if (turn && *turn && info->type != CLV_DEVICE_HOST) {
-            config.shard = (int)(strtol(turn, NULL, 10) % 8) + 1;
-            config.n_shards = 8;
+            config.shard = (int)(strtol(turn, NULL, 10) % 16) + 1;
+            config.n_shards = 16;
         }
         clv_check_report *report = NULL;
         assert_status(clv_check(runtime, device, &config, &report), CLV_OK, runtime);
