@@ -7,7 +7,7 @@
 #
 # Intel's runtime is brought by fetch.sh; where it cannot be had, it is left out with a note.
 #
-# With a number in CLEAVE_TURN each check is of an eighth, a 16th or a 32nd of the ops, which the number tells: .ci/run counts on
+# With a number in CLEAVE_TURN each check is of an eighth to a 64th of the ops, which the number tells: .ci/run counts on
 # with each commit, so that all have their turn. Without, everything is run.
 #
 # The losses of the host are computed once and kept in $CLEAVE_HOST_CURVE if that is set. Two drivers at a time: each keeps
@@ -95,13 +95,13 @@ check_cases() {
 # Whole on the host's references and on PoCL. Types of two bytes differ by how they are stored and by nothing else: elsewhere
 # a few samples of each op are run in halves. Gradients are held against differences on the host alone:
 # both are computed there, whatever the device. In turns each driver checks a 16th of the ops, others than the next one,
-# PoCL and rusticl a 32nd, the host an eighth.
+# Oclgrind and rusticl a 32nd, PoCL, which has all types, a 64th of each, the host an eighth.
 check() {
     case $1 in
     host) check_cases host --shard "$(turn 2 8)" ;;
     # A third of Oclgrind's time, and no other kernels: 17 groups of one channel by tiles (three groups are a sample of their own, and
     # `lanes` has these), and plans of convolutions, whose three ops are cases by themselves.
-    oclgrind) on_device oclgrind --shard "$(turn 3)" --quick --exclude 'conv2d*/gemm*/depthwise' --exclude 'conv2d*/plan/*' ;;
+    oclgrind) on_device oclgrind --shard "$(turn 3 32)" --quick --exclude 'conv2d*/gemm*/depthwise' --exclude 'conv2d*/plan/*' ;;
     # the quick ones of `small` have sums too short for all its slices
     lanes) on_device lanes --shard "$(turn 1)" --quick && on_device lanes --case '*/small/*' --dtype f32 ;;
     embedded) on_device embedded --shard "$(turn 2)" --quick ;;
@@ -111,8 +111,8 @@ check() {
     work-group-1) on_device work-group-1 --shard "$(turn 1)" --dtype f32 && on_device work-group-1 --shard "$(turn 3)" --quick --dtype f16 ;;
     rusticl) on_device rusticl --shard "$(turn 2 32)" --dtype f32 && on_device rusticl --shard "$(turn 0 32)" --quick --dtype f16 ;;
     pocl)
-        on_device pocl --shard "$(turn 0 32)" --dtype f32 && on_device pocl --shard "$(turn 1 32)" --dtype f16 &&
-            on_device pocl --shard "$(turn 2 32)" --dtype bf16
+        on_device pocl --shard "$(turn 0 64)" --dtype f32 && on_device pocl --shard "$(turn 1 64)" --dtype f16 &&
+            on_device pocl --shard "$(turn 2 64)" --dtype bf16
         ;;
     esac
 }
@@ -148,8 +148,8 @@ driver() {
         ;;
     *)
         check "$1" || failed=1
-        # rusticl compiles the CNN for minutes: with three commits of four it trains the MLP
-        if [ "$1" = rusticl ] && [ $((${CLEAVE_TURN:-0} % 4)) != 0 ]; then
+        # rusticl compiles the CNN for minutes: with seven commits of eight it trains the MLP
+        if [ "$1" = rusticl ] && [ -n "${CLEAVE_TURN:-}" ] && [ $((CLEAVE_TURN % 8)) != 3 ]; then
             { train_mlp host >"$work/host.mlp" && train_mlp "$1" >"$work/curve" && near "$work/host.mlp" "$work/curve"; } || failed=1
         else
             { train "$1" >"$work/curve" && await_curve && near "$curve" "$work/curve"; } || failed=1

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Every op's samples on every usable device. Environment: CLV_CHECK=full for all samples, CLV_CHECK=host for all on the host's
 // references (which gradients by differences run again with the same shapes: of these, as on other devices, the quick ones),
-// CLV_CHECK_OP for one op, CLV_TEST_SEED. With a number in CLEAVE_TURN (.ci/run, which counts on with each commit) a 16th of the
-// ops on devices that compile kernels: that of tests/e2e/check.sh, so that machine code of one serves the other.
+// CLV_CHECK_OP for one op, CLV_TEST_SEED. With a number in CLEAVE_TURN (.ci/run, which counts on with each commit) a third
+// of the ops on the host, a 16th on devices that compile kernels: that of tests/e2e/check.sh, so that machine code of one serves the other.
 #include "cleave/check.h"
 #include "cleave/ops.h"
 #include "graph/op.h"
@@ -32,9 +32,9 @@ static void every_sample_on_every_device(void **state) {
                                    .quick = !full && !references,
                                    .exclude = references ? differences : NULL,
                                    .seed = seed ? strtoull(seed, NULL, 10) : 0};
-        if (turn && *turn && info->type != CLV_DEVICE_HOST) {
-            config.shard = (int)(strtol(turn, NULL, 10) % 16) + 1;
-            config.n_shards = 16;
+        if (turn && *turn) {
+            config.n_shards = info->type == CLV_DEVICE_HOST ? 3 : 16;
+            config.shard = (int)(strtol(turn, NULL, 10) % config.n_shards) + 1;
         }
         clv_check_report *report = NULL;
         assert_status(clv_check(runtime, device, &config, &report), CLV_OK, runtime);
