@@ -99,10 +99,11 @@ void clv__ocl_buffer_destroy(clv__bbuffer *buffer) {
 /** Where the driver put the buffer. The wait is one of ours, which ends where a device is silent. */
 static clv_status map(clv__bdevice *device, cl_mem memory, size_t bytes, clv__error *error, void **pointer) {
     clv__bevent *mapped;
-    CLV_TRY(clv__ocl_command_begin(device, CLV__QUEUE_UPLOAD, error, &mapped));
+    CLV_TRY(clv__ocl_command_begin(device, CLV__QUEUE_UPLOAD, NULL, error, &mapped));
     cl_int code = CL_SUCCESS;
-    *pointer = clEnqueueMapBuffer(device->queue[CLV__QUEUE_UPLOAD], memory, CL_FALSE,
-                                  CL_MAP_READ | CL_MAP_WRITE, 0, bytes, 0, NULL, &mapped->event, &code);
+    *pointer =
+        clEnqueueMapBuffer(device->queue[CLV__QUEUE_UPLOAD], memory, CL_FALSE, CL_MAP_READ | CL_MAP_WRITE, 0,
+                           bytes, mapped->n_waits, clv__ocl_waits(mapped), &mapped->event, &code);
     CLV_TRY(clv__ocl_command_end(mapped, "clEnqueueMapBuffer", code, &mapped, error));
     clv_status status = clv__ocl_event_wait(mapped, error);
     clv__ocl_event_destroy(mapped);

@@ -508,7 +508,9 @@ clv_status clv__ocl_keep_times(clv__bdevice *device, clv__error *error) {
         device->untimed[q] = device->queue[q];
         device->queue[q] = queue[q];
     }
+    pthread_mutex_lock(&device->event_lock);
     device->timed = true;
+    pthread_mutex_unlock(&device->event_lock);
     return CLV_OK;
 }
 
@@ -524,6 +526,7 @@ bool clv__ocl_close(clv__bdevice *device) {
         if (device->untimed[q]) clReleaseCommandQueue(device->untimed[q]);
     }
     if (device->context) clReleaseContext(device->context);
+    for (int q = 0; q < CLV__QUEUES; q++) clv__ocl_event_destroy(device->awaited[q]);
     while (device->pending) clv__ocl_pending_drop(device);
     clv__patience patience = {.limit = 1};
     pthread_mutex_lock(&device->reach_lock);

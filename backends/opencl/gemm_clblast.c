@@ -26,7 +26,8 @@ clv_status clv__ocl_gemm(clv__bdevice *device, bool transpose_a, bool transpose_
     if (m == 0 || n == 0 || n_batch == 0) return CLV_OK;
     clv__ocl_state *state = device->state;
     clv__bevent *command; // of its last kernel; those before it are in that one's wait list
-    CLV_TRY(clv__ocl_command_begin(device, CLV__QUEUE_COMPUTE, error, &command));
+    CLV_TRY(clv__ocl_wait_now(device, CLV__QUEUE_COMPUTE, error)); // the library takes no wait list
+    CLV_TRY(clv__ocl_command_begin(device, CLV__QUEUE_COMPUTE, NULL, error, &command));
     pthread_mutex_lock(&state->gemm_lock);
     state->gemm_used = true;
     CLBlastStatusCode code = call_library(

@@ -69,11 +69,13 @@ struct clv__bdevice {
     clv__bevent *free_events;            // kept for reuse: a step asks for some
     clv__bevent *pending, **pending_end; // of commands that were not asked yet how they went, in their order
     size_t n_pending;
-    uint64_t n_enqueued; // commands so far
-    bool unsure;         // a command was asked in vain whether it is done
-    bool still_runs;     // see clv__backend
-    struct {             // the first command that failed and was not told by a synchronize
-        cl_int code;     // CL_SUCCESS: none
+    clv__bevent *last[CLV__QUEUES];    // of the pending ones, the last of each queue; NULL: none
+    clv__bevent *awaited[CLV__QUEUES]; // that the queue's next command is to wait for; NULL: none
+    uint64_t n_enqueued;               // commands so far
+    bool unsure;                       // a command was asked in vain whether it is done
+    bool still_runs;                   // see clv__backend
+    struct {                           // the first command that failed and was not told by a synchronize
+        cl_int code;                   // CL_SUCCESS: none
         uint64_t number;
         const char *call;
     } failed;
@@ -104,9 +106,11 @@ struct clv__bkernel {
 struct clv__bevent {
     clv__bdevice *device;
     cl_event event;
-    clv__queue queue;   // where it happens
-    uint64_t number;    // of its command on the device
-    const char *call;   // that enqueued it
+    clv__queue queue;  // where it happens
+    uint64_t number;   // of its command on the device
+    const char *call;  // that enqueued it
+    cl_event waits[2]; // for the enqueue: events of other queues that its command waits for
+    cl_uint n_waits;
     int users;          // who asked for it, the list of pending ones, a callback
     atomic_int n_calls; // callbacks that are still to come
     bool reached;       // told by a callback
@@ -200,6 +204,8 @@ clv_status clv__ocl_launch(clv__bdevice *device, clv__bkernel *kernel, clv__beve
                            clv__error *error);
 clv_status clv__ocl_wait_on_queue(clv__bdevice *device, clv__queue queue, clv__bevent *event,
                                   clv__error *error);
+/** Where the next command cannot wait for what wait_on_queue was given: let a barrier do so. */
+clv_status clv__ocl_wait_now(clv__bdevice *device, clv__queue queue, clv__error *error);
 clv_status clv__ocl_record(clv__bdevice *device, clv__queue queue, clv__bevent **event, clv__error *error);
 clv_status clv__ocl_event_wait(clv__bevent *event, clv__error *error);
 clv_status clv__ocl_keep_times(clv__bdevice *device, clv__error *error);
@@ -218,9 +224,12 @@ static inline bool clv__ocl_answers(const clv__bdevice *device) {
 void clv__ocl_pending_drop(clv__bdevice *device);
 
 /** Around an enqueue: an event for the command, taken before, so that a lack of memory leaves nothing
- *  enqueued. */
-clv_status clv__ocl_command_begin(clv__bdevice *device, clv__queue queue, clv__error *error,
-                                  clv__bevent **out);
+ *  enqueued. The command waits for the event's `waits`: what its queue is to wait for, and `after` (NULL:
+ *  nothing). */
+clv_status clv__ocl_command_begin(clv__bdevice *device, clv__queue queue, const clv__bevent *after,
+                                  clv__error *error, clv__bevent **out);
+/** The wait list, as an enqueue wants it. */
+const cl_event *clv__ocl_waits(const clv__bevent *event);
 /** `code` is what `call` returned: the event is asked how the command went when somebody waits. wanted: NULL,
  *  or whoever gets it too. */
 clv_status clv__ocl_command_end(clv__bevent *event, const char *call, cl_int code, clv__bevent **wanted,

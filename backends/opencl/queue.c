@@ -75,6 +75,7 @@ static void ask_pending(clv__bdevice *device, uint64_t number) {
         }
         *at = event->next;
         if (!*at) device->pending_end = at;
+        if (device->last[event->queue] == event) device->last[event->queue] = NULL;
         device->n_pending--;
         event_drop(event);
     }
@@ -101,12 +102,20 @@ static void stop_if_abandoned(const clv__bdevice *device) {
     while (!clv__ocl_answers(device)) pause();
 }
 
-clv_status clv__ocl_command_begin(clv__bdevice *device, clv__queue queue, clv__error *error,
-                                  clv__bevent **out) {
+clv_status clv__ocl_command_begin(clv__bdevice *device, clv__queue queue, const clv__bevent *after,
+                                  clv__error *error, clv__bevent **out) {
     stop_if_abandoned(device);
-    *out = event_take(device, queue);
-    if (!*out) CLV_FAIL(error, CLV_E_HOST_MEMORY, "no host memory for an event");
+    if (after && after->queue == queue) after = NULL; // in order anyway
+    if (after) CLV__OCL_TRY(error, device->label, "clFlush", clFlush(device->queue[after->queue]));
+    clv__bevent *event = *out = event_take(device, queue);
+    if (!event) CLV_FAIL(error, CLV_E_HOST_MEMORY, "no host memory for an event");
+    if (device->awaited[queue]) event->waits[event->n_waits++] = device->awaited[queue]->event;
+    if (after) event->waits[event->n_waits++] = after->event;
     return CLV_OK;
+}
+
+const cl_event *clv__ocl_waits(const clv__bevent *event) {
+    return event->n_waits ? event->waits : NULL; // OpenCL refuses an empty list that is not NULL
 }
 
 void clv__ocl_command_drop(clv__bevent *event) {
@@ -132,35 +141,35 @@ clv_status clv__ocl_command_end(clv__bevent *event, const char *call, cl_int cod
     event->next = NULL;
     *device->pending_end = event;
     device->pending_end = &event->next;
+    device->last[event->queue] = event;
+    clv__bevent *awaited = device->awaited[event->queue]; // from here on by way of this command
+    device->awaited[event->queue] = NULL;
+    if (awaited) event_drop(awaited);
     if (++device->n_pending % MANY_PENDING == 0) ask_pending(device, UINT64_MAX);
     pthread_mutex_unlock(&device->event_lock);
     if (wanted) *wanted = event;
     return CLV_OK;
 }
 
-/** The wait list for `after` on `queue`: its length, 0 or 1. */
-static clv_status wait_list(clv__bdevice *device, clv__queue queue, const clv__bevent *after, cl_uint *n,
-                            clv__error *error) {
-    *n = 0;
-    if (!after || after->queue == queue) return CLV_OK; // in order anyway
-    CLV__OCL_TRY(error, device->label, "clFlush", clFlush(device->queue[after->queue]));
-    *n = 1;
-    return CLV_OK;
-}
-
 // ---- Transfers --------------------------------------------------------------------------------------------
+
+/** No bytes: nothing is enqueued for them, and an event is reached when `after` is, too. */
+static clv_status move_nothing(clv__bdevice *device, clv__queue queue, clv__bevent *after,
+                               clv__bevent **event, clv__error *error) {
+    if (!event) return CLV_OK;
+    CLV_TRY(clv__ocl_wait_on_queue(device, queue, after, error));
+    return clv__ocl_record(device, queue, event, error);
+}
 
 clv_status clv__ocl_write(clv__bdevice *device, clv__queue queue, clv__bbuffer *to, size_t offset,
                           size_t bytes, const void *source, clv__bevent *after, clv__bevent **event,
                           clv__error *error) {
     if (event) *event = NULL;
-    cl_uint n;
-    CLV_TRY(wait_list(device, queue, after, &n, error));
-    if (bytes == 0) return event ? clv__ocl_record(device, queue, event, error) : CLV_OK;
+    if (bytes == 0) return move_nothing(device, queue, after, event, error);
     clv__bevent *command;
-    CLV_TRY(clv__ocl_command_begin(device, queue, error, &command));
-    cl_int code = clEnqueueWriteBuffer(device->queue[queue], to->memory, CL_FALSE, offset, bytes, source, n,
-                                       n ? &after->event : NULL, &command->event);
+    CLV_TRY(clv__ocl_command_begin(device, queue, after, error, &command));
+    cl_int code = clEnqueueWriteBuffer(device->queue[queue], to->memory, CL_FALSE, offset, bytes, source,
+                                       command->n_waits, clv__ocl_waits(command), &command->event);
     return clv__ocl_command_end(command, "clEnqueueWriteBuffer", code, event, error);
 }
 
@@ -168,13 +177,11 @@ clv_status clv__ocl_read(clv__bdevice *device, clv__queue queue, clv__bbuffer *f
                          size_t bytes, void *target, clv__bevent *after, clv__bevent **event,
                          clv__error *error) {
     if (event) *event = NULL;
-    cl_uint n;
-    CLV_TRY(wait_list(device, queue, after, &n, error));
-    if (bytes == 0) return event ? clv__ocl_record(device, queue, event, error) : CLV_OK;
+    if (bytes == 0) return move_nothing(device, queue, after, event, error);
     clv__bevent *command;
-    CLV_TRY(clv__ocl_command_begin(device, queue, error, &command));
-    cl_int code = clEnqueueReadBuffer(device->queue[queue], from->memory, CL_FALSE, offset, bytes, target, n,
-                                      n ? &after->event : NULL, &command->event);
+    CLV_TRY(clv__ocl_command_begin(device, queue, after, error, &command));
+    cl_int code = clEnqueueReadBuffer(device->queue[queue], from->memory, CL_FALSE, offset, bytes, target,
+                                      command->n_waits, clv__ocl_waits(command), &command->event);
     return clv__ocl_command_end(command, "clEnqueueReadBuffer", code, event, error);
 }
 
@@ -182,9 +189,10 @@ clv_status clv__ocl_copy(clv__bdevice *device, clv__bbuffer *from, size_t from_o
                          size_t to_offset, size_t bytes, clv__error *error) {
     if (bytes == 0) return CLV_OK;
     clv__bevent *command;
-    CLV_TRY(clv__ocl_command_begin(device, CLV__QUEUE_COMPUTE, error, &command));
-    cl_int code = clEnqueueCopyBuffer(device->queue[CLV__QUEUE_COMPUTE], from->memory, to->memory,
-                                      from_offset, to_offset, bytes, 0, NULL, &command->event);
+    CLV_TRY(clv__ocl_command_begin(device, CLV__QUEUE_COMPUTE, NULL, error, &command));
+    cl_int code =
+        clEnqueueCopyBuffer(device->queue[CLV__QUEUE_COMPUTE], from->memory, to->memory, from_offset,
+                            to_offset, bytes, command->n_waits, clv__ocl_waits(command), &command->event);
     return clv__ocl_command_end(command, "clEnqueueCopyBuffer", code, NULL, error);
 }
 
@@ -193,9 +201,9 @@ clv_status clv__ocl_fill(clv__bdevice *device, clv__bbuffer *to, size_t offset, 
     if (bytes == 0) return CLV_OK;
     size_t unit = bytes % sizeof pattern ? sizeof pattern / 2 : sizeof pattern;
     clv__bevent *command;
-    CLV_TRY(clv__ocl_command_begin(device, CLV__QUEUE_COMPUTE, error, &command));
+    CLV_TRY(clv__ocl_command_begin(device, CLV__QUEUE_COMPUTE, NULL, error, &command));
     cl_int code = clEnqueueFillBuffer(device->queue[CLV__QUEUE_COMPUTE], to->memory, &pattern, unit, offset,
-                                      bytes, 0, NULL, &command->event);
+                                      bytes, command->n_waits, clv__ocl_waits(command), &command->event);
     return clv__ocl_command_end(command, "clEnqueueFillBuffer", code, NULL, error);
 }
 
@@ -206,10 +214,10 @@ clv_status clv__ocl_launch(clv__bdevice *device, clv__bkernel *kernel, clv__beve
     if (event) *event = NULL;
     if (kernel->empty) return event ? clv__ocl_record(device, CLV__QUEUE_COMPUTE, event, error) : CLV_OK;
     clv__bevent *command;
-    CLV_TRY(clv__ocl_command_begin(device, CLV__QUEUE_COMPUTE, error, &command));
+    CLV_TRY(clv__ocl_command_begin(device, CLV__QUEUE_COMPUTE, NULL, error, &command));
     cl_int code = clEnqueueNDRangeKernel(device->queue[CLV__QUEUE_COMPUTE], kernel->kernel, kernel->dims,
-                                         NULL, kernel->global, kernel->local_given ? kernel->local : NULL, 0,
-                                         NULL, &command->event);
+                                         NULL, kernel->global, kernel->local_given ? kernel->local : NULL,
+                                         command->n_waits, clv__ocl_waits(command), &command->event);
     clv_status status = clv__ocl_command_end(command, "clEnqueueNDRangeKernel", code, event, error);
     if (status != CLV_OK) clv__error_prefix(error, "kernel '%s': ", kernel->name);
     return status;
@@ -219,19 +227,41 @@ clv_status clv__ocl_launch(clv__bdevice *device, clv__bkernel *kernel, clv__beve
 
 clv_status clv__ocl_wait_on_queue(clv__bdevice *device, clv__queue queue, clv__bevent *event,
                                   clv__error *error) {
-    cl_uint n;
-    CLV_TRY(wait_list(device, queue, event, &n, error));
-    if (n == 0) return CLV_OK;
+    if (!event || event->queue == queue) return CLV_OK; // in order anyway
+    CLV_TRY(clv__ocl_wait_now(device, queue, error));
+    CLV__OCL_TRY(error, device->label, "clFlush", clFlush(device->queue[event->queue]));
+    pthread_mutex_lock(&device->event_lock);
+    event->users++;
+    pthread_mutex_unlock(&device->event_lock);
+    device->awaited[queue] = event;
+    return CLV_OK;
+}
+
+clv_status clv__ocl_wait_now(clv__bdevice *device, clv__queue queue, clv__error *error) {
+    if (!device->awaited[queue]) return CLV_OK;
     clv__bevent *command;
-    CLV_TRY(clv__ocl_command_begin(device, queue, error, &command));
-    cl_int code = clEnqueueBarrierWithWaitList(device->queue[queue], 1, &event->event, &command->event);
+    CLV_TRY(clv__ocl_command_begin(device, queue, NULL, error, &command));
+    cl_int code = clEnqueueBarrierWithWaitList(device->queue[queue], command->n_waits,
+                                               clv__ocl_waits(command), &command->event);
     return clv__ocl_command_end(command, "clEnqueueBarrierWithWaitList", code, NULL, error);
 }
 
+/** The event of the queue's last command, which is reached when all before it is; NULL: that is known to be
+ *  done, or events have times, and it began when that command did. */
+static clv__bevent *last_event(clv__bdevice *device, clv__queue queue) {
+    pthread_mutex_lock(&device->event_lock);
+    clv__bevent *last = device->timed ? NULL : device->last[queue];
+    if (last) last->users++;
+    pthread_mutex_unlock(&device->event_lock);
+    return last;
+}
+
 clv_status clv__ocl_record(clv__bdevice *device, clv__queue queue, clv__bevent **event, clv__error *error) {
-    clv__bevent *command;
     *event = NULL;
-    CLV_TRY(clv__ocl_command_begin(device, queue, error, &command));
+    CLV_TRY(clv__ocl_wait_now(device, queue, error));
+    if ((*event = last_event(device, queue))) return CLV_OK;
+    clv__bevent *command;
+    CLV_TRY(clv__ocl_command_begin(device, queue, NULL, error, &command));
     cl_int code = clEnqueueMarkerWithWaitList(device->queue[queue], 0, NULL, &command->event);
     return clv__ocl_command_end(command, "clEnqueueMarkerWithWaitList", code, event, error);
 }
@@ -250,9 +280,11 @@ static void CL_CALLBACK on_reached(cl_event event, cl_int status, void *user) {
     clv__bdevice *device = reached->device;
     pthread_mutex_lock(&device->reach_lock);
     reached->reached = true;
-    device->n_calls--;
+    pthread_mutex_unlock(&device->reach_lock);
+    pthread_cond_broadcast(&device->reached); // under the lock, whoever wakes up would wait for that
+    pthread_mutex_lock(&device->reach_lock);
     atomic_fetch_sub(&reached->n_calls, 1); // from now on it may be another's
-    pthread_cond_broadcast(&device->reached);
+    if (--device->n_calls == 0) pthread_cond_broadcast(&device->reached);
     pthread_mutex_unlock(&device->reach_lock);
 }
 

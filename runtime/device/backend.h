@@ -191,7 +191,8 @@ struct clv__backend {
     /** Make a queue's later work wait until this event of another queue. Enqueues. Worker. */
     clv_status (*wait_on_queue)(clv__bdevice *device, clv__queue queue, clv__bevent *event,
                                 clv__error *error);
-    /** An event that is reached when all enqueued so far on the queue is done. Enqueues. Worker. */
+    /** An event that is reached when all enqueued so far on the queue is done. While events have no times, it
+     *  may be that of the last command. Worker. */
     clv_status (*record)(clv__bdevice *device, clv__queue queue, clv__bevent **event, clv__error *error);
     /** Block until the event is reached. An error of any command that was enqueued before it and is done,
      *  with an event or without, is told here, by name and code, until a synchronize has told it.

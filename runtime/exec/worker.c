@@ -90,8 +90,8 @@ void clv__worker_post(clv_device *device, clv__job *job) {
         worker->first = job;
     }
     worker->last = job;
-    pthread_cond_signal(&worker->work);
     pthread_mutex_unlock(&worker->lock);
+    pthread_cond_signal(&worker->work); // under the lock, the thread that wakes up would wait for that
 }
 
 typedef struct call_job {

@@ -193,6 +193,61 @@ static void queues_keep_order(void **state) {
     s->backend->buffer_destroy(used);
 }
 
+/** The upload is long enough that whatever does not wait for it finds other bytes. */
+static void see_upload(subject *s, clv__bbuffer *buffer, unsigned char *in, unsigned char *out, size_t bytes,
+                       unsigned char value, clv__bevent **written) {
+    memset(in, value, bytes);
+    memset(out, 0, bytes);
+    OK(s, s->backend->write(s->open, CLV__QUEUE_UPLOAD, buffer, 0, bytes, in, NULL, written, s->error));
+}
+
+/** A wait holds for all that follows: a second wait, an event without a command, a transfer of nothing. */
+static void waits_hold(void **state) {
+    subject *s = subject_of(state);
+    enum { BYTES = 8 << 20 };
+    const clv__backend *backend = s->backend;
+    unsigned char *in = counting(BYTES, 0), *out = counting(BYTES, 0);
+    clv__bbuffer *a = make_buffer(s, BYTES), *b = make_buffer(s, 64);
+    clv__bevent *written = NULL, *filled = NULL, *point = NULL;
+    see_upload(s, a, in, out, BYTES, 1, &written);
+    OK(s, backend->fill(s->open, b, 0, 64, 0, s->error));
+    OK(s, backend->record(s->open, CLV__QUEUE_COMPUTE, &filled, s->error));
+    OK(s, backend->wait_on_queue(s->open, CLV__QUEUE_DOWNLOAD, written, s->error));
+    backend->event_destroy(written); // who waits for it keeps it
+    OK(s, backend->wait_on_queue(s->open, CLV__QUEUE_DOWNLOAD, filled, s->error));
+    backend->event_destroy(filled);
+    OK(s, backend->read(s->open, CLV__QUEUE_DOWNLOAD, a, 0, BYTES, out, NULL, &point, s->error));
+    OK(s, backend->event_wait(point, s->error));
+    backend->event_destroy(point);
+    assert_same(s, in, out, BYTES);
+
+    see_upload(s, a, in, out, BYTES, 2, &written);
+    OK(s, backend->wait_on_queue(s->open, CLV__QUEUE_DOWNLOAD, written, s->error));
+    backend->event_destroy(written);
+    OK(s, backend->record(s->open, CLV__QUEUE_DOWNLOAD, &point, s->error));
+    OK(s, backend->event_wait(point, s->error));
+    backend->event_destroy(point);
+    fetch(s, a, 0, out, BYTES);
+    assert_same(s, in, out, BYTES);
+
+    see_upload(s, a, in, out, BYTES, 3, &written);
+    OK(s, backend->read(s->open, CLV__QUEUE_DOWNLOAD, a, 0, 0, out, written, &point, s->error));
+    backend->event_destroy(written);
+    OK(s, backend->event_wait(point, s->error));
+    backend->event_destroy(point);
+    fetch(s, a, 0, out, BYTES);
+    assert_same(s, in, out, BYTES);
+
+    see_upload(s, a, in, out, BYTES, 4, &written); // a wait that nothing follows
+    OK(s, backend->wait_on_queue(s->open, CLV__QUEUE_DOWNLOAD, written, s->error));
+    backend->event_destroy(written);
+    OK(s, backend->synchronize(s->open, s->error));
+    backend->buffer_destroy(a);
+    backend->buffer_destroy(b);
+    free(in);
+    free(out);
+}
+
 static void synchronize_waits_for_what_was_flushed(void **state) {
     subject *s = subject_of(state);
     enum { BYTES = 2 << 20 };
@@ -270,6 +325,11 @@ static void another_thread_may_work(void **state) {
 /** Twice is fine. */
 static void keep_times(subject *s) {
     for (int i = 0; i < 2 && s->backend->keep_times; i++) OK(s, s->backend->keep_times(s->open, s->error));
+}
+
+static void waits_hold_with_times(void **state) {
+    keep_times(subject_of(state));
+    waits_hold(state);
 }
 
 /** From keep_times on. What was enqueued before that is done, and its event still holds. */
@@ -761,10 +821,12 @@ static const struct {
     CASE(parts_are_the_buffer, ALL),
     CASE(copy_and_fill, ALL),
     CASE(queues_keep_order, ALL),
+    CASE(waits_hold, ALL),
     CASE(synchronize_waits_for_what_was_flushed, ALL),
     CASE(staging_carries, ALL),
     CASE(another_thread_may_work, ALL),
     CASE(events_know_the_time, ALL),
+    CASE(waits_hold_with_times, ALL),
     CASE(kernels_keep_their_arguments, KERNELS),
     CASE(grids_of_all_dimensions, KERNELS),
     CASE(null_pointers_reach_kernels, KERNELS),
