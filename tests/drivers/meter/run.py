@@ -199,11 +199,17 @@ def main():
                         "in a training step, as text for a README")
     parser.add_argument("--others", action="store_true", help="with --worst: of those that no step has")
     options = parser.parse_args()
+    if not os.path.isfile(options.table) and not options.update:
+        parser.error(f"there is no table {options.table}: give another with --table")
     if options.worst is not None:
         print_worst(read_table(options.table), options.worst, "node" if options.others else "step")
         return 0
     if not options.launches and not options.folder:
         parser.error("neither LAUNCHES nor --folder is given")
+    if options.launches and not os.access(options.launches, os.X_OK):
+        parser.error(f"LAUNCHES '{options.launches}' is no program that can be run: build the preset it belongs to")
+    if options.folder and not os.path.isfile(os.path.join(options.folder, "uses.txt")):
+        parser.error(f"--folder '{options.folder}' is no folder with a uses.txt")
     with tempfile.TemporaryDirectory(dir=SCRATCH) as made:
         folder = options.folder or made
         try:

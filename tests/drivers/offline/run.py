@@ -8,7 +8,9 @@ A compiler that is not there is left out with a note, and its columns are not co
 """
 import argparse
 import concurrent.futures
+import hashlib
 import os
+import re
 import subprocess
 import sys
 import tempfile
@@ -18,6 +20,7 @@ import targets  # noqa: E402
 import tools    # noqa: E402
 
 TABLE = os.path.join(os.path.dirname(os.path.abspath(__file__)), "kernels.tsv")
+PROGRAMS = "programs.tsv"  # beside the table: what its figures were made of
 SCRATCH = "/dev/shm" if os.access("/dev/shm", os.W_OK) else None  # compilers write thousands of files
 FIGURES = ["registers", "spills", "scratch", "local", "waves", "simd", "fma", "lds", "glds"]
 # What is worse: more, or less, by more than this part and this much. Registers alone tell nothing: waves do.
@@ -36,10 +39,24 @@ def cell(figures):
     return "/".join(text_of(figures, name) for name in FIGURES) if figures else "ok"
 
 
+def stems_of(folder):
+    """The programs, the longest first."""
+    return sorted((name[:-3] for name in os.listdir(folder) if name.endswith(".cl")),
+                  key=lambda stem: -os.path.getsize(os.path.join(folder, stem + ".cl")))
+
+
+def programs_of(folder, names):
+    """kernel's name -> the program that has it, where names end in a hash (kernels.c): programs of few kernels are put together."""
+    programs = {}
+    for stem in stems_of(folder):
+        with open(os.path.join(folder, stem + ".cl")) as file:
+            words = set(re.findall(r"\w+", file.read()))
+        programs.update((name, stem) for name in names if name in words or name[-17:] in words)
+    return programs
+
+
 def compile_all(folder, wanted, have):
-    """A dict kernel's name -> target -> figures, and the sentences of what did not compile."""
-    stems = sorted((name[:-3] for name in os.listdir(folder) if name.endswith(".cl")),
-                   key=lambda stem: -os.path.getsize(os.path.join(folder, stem + ".cl")))
+    """wanted: program -> its targets. A dict kernel's name -> target -> figures, and the sentences of what did not compile."""
     found, mistakes = {}, []
 
     def one(job):
@@ -52,14 +69,44 @@ def compile_all(folder, wanted, have):
                 return target, {}
 
     # First one target of each maker: the others take over a part of what is made for it.
-    firsts = [target for i, target in enumerate(wanted) if targets.TARGETS[target] not in [targets.TARGETS[t] for t in wanted[:i]]]
-    jobs = [(target, stem) for stem in stems for target in firsts]
-    jobs += [(target, stem) for stem in stems for target in wanted if target not in firsts]
+    jobs, later = [], []
+    for stem in stems_of(folder):
+        makers = set()
+        for target in wanted[stem]:
+            (later if targets.TARGETS[target] in makers else jobs).append((target, stem))
+            makers.add(targets.TARGETS[target])
+    jobs += later
     with concurrent.futures.ThreadPoolExecutor(os.cpu_count()) as pool:
         for target, kernels in pool.map(one, jobs):
             for name, figures in kernels.items():
                 found.setdefault(name, {})[target] = figures
     return found, mistakes
+
+
+def fingerprints(folder, wanted, have):
+    """What the figures of each program and target come from: the program's text, and the compilers."""
+    versions = {target: targets.version_of(target, have) for target in wanted}
+    prints = {}
+    for stem in stems_of(folder):
+        with open(os.path.join(folder, stem + ".cl"), "rb") as file:
+            text = file.read()
+        for target in wanted:
+            prints[stem, target] = hashlib.sha256(text + versions[target].encode()).hexdigest()[:12]
+    return prints
+
+
+def read_fingerprints(table):
+    path = os.path.join(os.path.dirname(table), PROGRAMS)
+    rows = read_table(path, 1) if os.path.exists(path) else {}
+    return {(stem, target): made for stem, row in rows.items() for target, made in row.items()}
+
+
+def write_fingerprints(table, prints, wanted, stems):
+    with open(os.path.join(os.path.dirname(table), PROGRAMS), "w") as out:
+        out.write("# Made with kernels.tsv by run.py --update: hashes of the programs and compilers that its figures come from\n")
+        out.write("\t".join(["program"] + wanted) + "\n")
+        for stem in sorted(stems):
+            out.write("\t".join([stem] + [prints[stem, t] for t in wanted]) + "\n")
 
 
 def in_turn(wanted):
@@ -72,14 +119,14 @@ def in_turn(wanted):
     return [target for target in wanted if target in chosen]
 
 
-def read_table(path):
+def read_table(path, n_keys=3):
     rows = {}
     with open(path) as file:
         lines = [line.rstrip("\n") for line in file if not line.startswith("#")]
     head = lines[0].split("\t")
     for line in lines[1:]:
         fields = line.split("\t")
-        rows[" ".join(fields[:3])] = dict(zip(head[3:], fields[3:]))
+        rows[" ".join(fields[:n_keys])] = dict(zip(head[n_keys:], fields[n_keys:]))
     return rows
 
 
@@ -140,30 +187,44 @@ def main():
                         "innermost loop, as text for a README")
     options = parser.parse_args()
     update, table = options.update, options.table
+    if not os.path.isfile(table) and not update:
+        parser.error(f"there is no table {table}: give another with --table")
     if options.worst is not None:
         return print_worst(read_table(table), options.worst)
     if not options.list and not options.programs:
         parser.error("neither LIST nor --programs is given")
+    if not options.programs and not os.access(options.list, os.X_OK):
+        parser.error(f"LIST '{options.list}' is no program that can be run: build the preset it belongs to")
+    if options.programs and not os.path.isfile(os.path.join(options.programs, "kernels.tsv")):
+        parser.error(f"--programs '{options.programs}' is no folder with a kernels.tsv")
     with tempfile.TemporaryDirectory(dir=SCRATCH) as made:
         folder = options.programs or made
         if folder == made:
             subprocess.run([options.list, made], check=True)
         have, missing = tools.find()
         wanted = [t for t in targets.TARGETS if t not in missing and t in (options.targets or t).split(",")]
-        if not update and not options.targets:
-            wanted = in_turn(wanted)
+        prints = fingerprints(folder, wanted, have)
+        chosen = {stem: wanted for stem in stems_of(folder)}
+        if not update and not options.targets and in_turn(wanted) != wanted:
+            known, turn = read_fingerprints(table), in_turn(wanted)
+            chosen = {stem: [t for t in wanted if t in turn or prints[stem, t] != known.get((stem, t))] for stem in chosen}
+            for stem in chosen:
+                if chosen[stem] != turn:
+                    print(f"{stem}.cl is not what the table was made of: compiled for {', '.join(chosen[stem])}")
         for target, why in missing.items():
             print(f"left out: {target}: {why}")
         with open(os.path.join(folder, "kernels.tsv")) as file:
             listed = [line.rstrip("\n").split("\t") for line in file]
-        found, mistakes = compile_all(folder, wanted, have)
+        programs = programs_of(folder, {name for name, *_ in listed})
+        found, mistakes = compile_all(folder, chosen, have)
     if not wanted:
         print("no target has its compiler")
         return 77
     rows = {}
-    for name, stem, entry, key, op, variant, _group, _local, _met in listed:
-        cells = {target: cell(found.get(name, {}).get(target)) for target in wanted}
-        for target in wanted:
+    for name, _stem, entry, key, op, variant, _group, _local, _met in listed:
+        stem = programs[name]
+        cells = {target: cell(found.get(name, {}).get(target)) for target in chosen[stem]}
+        for target in chosen[stem]:
             if target not in found.get(name, {}) and not any(m.startswith(f"{target}: {stem}.cl") for m in mistakes):
                 mistakes.append(f"{target}: {entry} {key} ({op}:{variant}) is not in what the compiler made")
         rows[f"{entry} {key} {op}:{variant}"] = cells
@@ -183,6 +244,7 @@ def main():
             out.write("\t".join(["entry", "key", "use"] + wanted) + "\n")
             for key, cells in rows.items():
                 out.write("\t".join(key.split(" ") + [cells[t] for t in wanted]) + "\n")
+        write_fingerprints(table, prints, wanted, chosen)
         print(f"{len(rows)} kernels on {len(wanted)} targets written; {n_worse} figures are worse, {len(new)} kernels are new, {len(gone)} gone")
         return 1 if mistakes else 0
     for word, keys in (("new", new), ("gone", gone)):
@@ -191,7 +253,8 @@ def main():
         if len(keys) > 10:
             print(f"{word}: {len(keys) - 10} more")
     failed = n_worse + len(new) + len(gone) + len(mistakes)
-    print(f"{len(rows)} kernels on {len(wanted)} targets: {n_worse} worse, {len(new)} new, {len(gone)} gone, {len(mistakes)} not compiled")
+    n_targets = len({target for some in chosen.values() for target in some})
+    print(f"{len(rows)} kernels on {n_targets} targets: {n_worse} worse, {len(new)} new, {len(gone)} gone, {len(mistakes)} not compiled")
     return 1 if failed else 0
 
 

@@ -11,6 +11,9 @@ Figures, as far as a compiler tells them:
   fma         part of FMAs among the instructions of the innermost loop with the most FMAs; - if no loop has any
   lds, glds   floats loaded from local and from global memory in that loop, for one FMA
 """
+import functools
+import glob
+import hashlib
 import os
 import re
 import shutil
@@ -279,3 +282,32 @@ TARGETS = {
     "sm_70": nvidia, "sm_80": nvidia, "sm_90": nvidia,
     "spir": spirv,
 }
+
+
+@functools.cache
+def said(*command):
+    return subprocess.run(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, errors="replace").stdout
+
+
+@functools.cache
+def file_hash(path):
+    with open(path, "rb") as file:
+        return hashlib.sha256(file.read()).hexdigest()
+
+
+def version_of(target, tools):
+    """What its figures depend on beside the program's text: the compilers, and this file, which reads what they say."""
+    maker = TARGETS[target]
+    compilers = file_hash(os.path.abspath(__file__))
+    if maker is not intel:
+        compilers += said(CLANG, "--version")
+    if maker is amd:
+        compilers += file_hash(f"{CLC}/amdgcn--amdhsa.bc")
+    if maker is nvidia:
+        compilers += file_hash(f"{CLC}/nvptx64--nvidiacl.bc") + said(tools["ptxas"], "--version")
+    if maker is intel:
+        found = [glob.glob(f"{folder}/libigc.so.1") for folder in ["/usr/lib/x86_64-linux-gnu", *tools["intel_libraries"].split(":")]]
+        compilers += "".join(file_hash(path) for path in [tools["ocloc"], *sum(found, [])])
+    if maker is spirv:
+        compilers += said("llvm-spirv-15", "--version") + said("spirv-val", "--version")
+    return compilers
