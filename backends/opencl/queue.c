@@ -246,8 +246,8 @@ clv_status clv__ocl_wait_now(clv__bdevice *device, clv__queue queue, clv__error 
     return clv__ocl_command_end(command, "clEnqueueBarrierWithWaitList", code, NULL, error);
 }
 
-/** The event of the queue's last command, which is reached when all before it is; NULL: that is known to be
- *  done, or events have times, and it began when that command did. */
+/** The event of the queue's last command, which is reached when all before it is. NULL: that is known to be
+ *  done; or events have times, and this one begins where the command does, a marker's where it ends. */
 static clv__bevent *last_event(clv__bdevice *device, clv__queue queue) {
     pthread_mutex_lock(&device->event_lock);
     clv__bevent *last = device->timed ? NULL : device->last[queue];
