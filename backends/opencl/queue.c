@@ -11,7 +11,7 @@
 // ---- Events -----------------------------------------------------------------------------------------------
 // Every command has an event, wanted or not. Whoever waits asks the events of all commands before how they
 // went, because a driver need not pass an error on to the commands behind it, and clFinish need not report
-// it. On PoCL 3.1 this costs no time that can be measured.
+// it. README.md tells what this costs.
 
 enum {
     MANY_PENDING = 1024

@@ -221,10 +221,11 @@ def main():
         print("no target has its compiler")
         return 77
     rows = {}
-    for name, _stem, entry, key, op, variant, _group, _local, _met in listed:
-        stem = programs[name]
-        cells = {target: cell(found.get(name, {}).get(target)) for target in chosen[stem]}
-        for target in chosen[stem]:
+    for name, stem, entry, key, op, variant, _group, _local, _met in listed:
+        stem = programs.get(name, stem)
+        looked_at = chosen.get(stem, wanted)
+        cells = {target: cell(found.get(name, {}).get(target)) for target in looked_at}
+        for target in looked_at:
             if target not in found.get(name, {}) and not any(m.startswith(f"{target}: {stem}.cl") for m in mistakes):
                 mistakes.append(f"{target}: {entry} {key} ({op}:{variant}) is not in what the compiler made")
         rows[f"{entry} {key} {op}:{variant}"] = cells
