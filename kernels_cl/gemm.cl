@@ -27,8 +27,8 @@
 //   EPI_*           the epilogue, common/epilogue.cl; default none
 //   WX, WY          items of a group along columns and along rows, powers of two; default 16, 16
 //   TM, TN          rows and columns of an item: multiples of 4, powers of two; default 4, 8. A tile has at most as many rows,
-//                   and as many columns, as a group has items
-//   TK              terms of a tile, a power of two; default 8. TK*TM >= WX, TK*TN >= WY
+//                   and as many columns, as a group has items, or a group is one item
+//   TK              terms of a tile, a power of two; default 8. TK*TM >= WX, TK*TN >= WY. 2*TK items, or one
 //   PHASES          1: the gradient by the input of a convolution with strides. n_1, n_0, k_1, k_0, c_n1, c_n0, a_k1 and a_k0 are
 //                   those of all pixels and taps, N is the number of images, K of channels; h_0, h_n1 and h_k1 (w alike) are
 //                   padding, stride and dilation. A phase has every h_n1-th row, and the taps that meet it; default 0
@@ -105,17 +105,31 @@ EPILOGUE_FUNCTION(KERNEL(epilogue), float)
 // x + 3*WX lie together, so that an item reads four at once, and neighbours store neighbours.
 #define PLACE(n) ((n) / (4 * WX) * (4 * WX) + (n) % WX * 4 + (n) / WX % 4)
 #define COLUMN(place) ((place) / (4 * WX) * (4 * WX) + (place) % 4 * WX + (place) % (4 * WX) / 4)
-#if A_ROWS
+#if A_ROWS && ITEMS == 1
+#define A_TERM(i) ((i) % TK)
+#define A_ROW(i) ((i) / TK)
+#elif A_ROWS
 #define A_TERM(i) (id % TK)
 #define A_ROW(i) (id / TK + (i) * (ITEMS / TK))
+#elif ITEMS == 1
+#define A_TERM(i) ((i) / BM)
+#define A_ROW(i) ((i) % BM)
 #else
 #define A_TERM(i) (id / BM + (i) * (ITEMS / BM))
 #define A_ROW(i) (id % BM)
 #endif
-#if B_ROWS
+#if B_ROWS && ITEMS == 1
+#define B_TERM(i) ((i) % TK)
+#define B_PLACE(i) ((i) / TK)
+#define B_COLUMN(i) COLUMN(B_PLACE(i))
+#elif B_ROWS
 #define B_TERM(i) (id % TK)
 #define B_PLACE(i) (id / TK + (i) * (ITEMS / TK))
 #define B_COLUMN(i) COLUMN(B_PLACE(i))
+#elif ITEMS == 1
+#define B_TERM(i) ((i) / BN)
+#define B_PLACE(i) PLACE((i) % BN)
+#define B_COLUMN(i) ((i) % BN)
 #else
 #define B_TERM(i) (id / BN + (i) * (ITEMS / BN))
 #define B_PLACE(i) PLACE(id % BN)
@@ -166,6 +180,13 @@ int4 KERNEL(gemm_term)(int k, int k_1, int k_0, int a_k2, int a_k1, int a_k0, in
     int k0 = k % k_0, k1 = k / k_0 % k_1, k2 = k / k_0 / k_1, h = k1 * h_k1, w = k0 * w_k0;
     return (int4)(k2 * b_k2 + h * w_size + w, h, w, k2 * a_k2 + k1 * a_k1 + k0 * a_k0);
 }
+#if ITEMS == 1
+#define EACH_TERM(n) for (int i = 0; i < (n); i++)
+#define OWN_TERM i
+#else // each by an item
+#define EACH_TERM(n) if (id < (n))
+#define OWN_TERM id
+#endif
 #define TERM_OF(k) KERNEL(gemm_term)(min(k, last), k_1, k_0, a_k2, a_k1, a_k0, b_k2, h_k1, w_k0, w_size)
 #define FETCH_A(k) READ(T_A, a + row + terms[turn & 1][k].s3)
 #define FETCH_B(k)                                                                                           \
@@ -259,7 +280,7 @@ __kernel __attribute__((reqd_work_group_size(WX * WY, 1, 1))) void KERNEL(gemm)(
 #if TAPS
     b_last -= z * b_z;
     __local int4 terms[2][TK];
-    if (id < 2 * TK && turns) terms[id / TK][id % TK] = TERM_OF(first + id);
+    EACH_TERM(2 * TK) if (turns) terms[OWN_TERM / TK][OWN_TERM % TK] = TERM_OF(first + OWN_TERM);
 #endif
     barrier(CLK_LOCAL_MEM_FENCE);
     UNROLLED for (int i = 0; i < TM; i++) UNROLLED for (int j = 0; j < TN; j++) sums[i][j] = 0.0f;
@@ -309,7 +330,7 @@ __kernel __attribute__((reqd_work_group_size(WX * WY, 1, 1))) void KERNEL(gemm)(
 #endif
         if (turn < turns) KEEP
 #if TAPS
-        if (id < TK) terms[(turn + 1) & 1][id] = TERM_OF(first + (turn + 1) * TK + id);
+        EACH_TERM(TK) terms[(turn + 1) & 1][OWN_TERM] = TERM_OF(first + (turn + 1) * TK + OWN_TERM);
 #endif
         barrier(CLK_LOCAL_MEM_FENCE);
     }

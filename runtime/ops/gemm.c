@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Products by tiles on devices with lanes: which tiles there are, how a product is cut, its launches.
+// Products by tiles on devices with lanes, and on threads with little local memory: which tiles there are, how a product is cut, its launches.
 // Kernels: kernels_cl/gemm.cl.
 #include "ops/gemm.h"
 
@@ -22,13 +22,14 @@ typedef struct gemm_tile {
 /** The first has as many registers as leave room for four groups beside each other on older GPUs. The second
  *  reads less and wants more registers. The third is for results of few tiles: it has more terms at a time, so
  *  runs of them fill sectors better where terms lie side by side. The others are for small groups, results of few
- *  rows or columns, and halves. */
+ *  rows or columns, and halves. "gemm:8x8" is an item by itself, for threads: those that have room have better variants. */
 static const gemm_tile tiles[] = {{"gemm", 16, 16, 4, 8, 8, 0.84, 64, false, false},
                                   {"gemm:128x128", 16, 16, 8, 8, 8, 0.89, 128, false, false},
                                   {"gemm:64x64", 16, 16, 4, 4, 16, 0.79, 48, false, false},
                                   {"gemm:32x64", 8, 8, 4, 8, 8, 0.84, 88, false, false},
                                   {"gemm:16x64", 16, 4, 4, 4, 8, 0.79, 59, false, false},
                                   {"gemm:64x16", 4, 16, 4, 4, 8, 0.79, 50, false, false},
+                                  {"gemm:8x8", 1, 1, 8, 8, 8, 0.5, 64, false, false},
                                   {"half", 16, 16, 4, 8, 8, 0.83, 64, true, false},
                                   {"half:32x64", 8, 8, 4, 8, 8, 0.83, 88, true, false},
                                   {"half_sums", 16, 16, 4, 8, 8, 1.2, 80, true, true}};
@@ -52,8 +53,19 @@ static uint64_t local_bytes(const gemm_tile *tile) {
                       12 * columns_of(tile) + 32 * tile->tk);
 }
 
+/** Tiles of a group are for lanes, the one of an item for threads with less local memory than their own variants want. */
+static bool is_meant(const clv_device_info *device, const gemm_tile *tile) {
+    enum { LITTLE = 16 << 10 };
+    return items_of(tile) > 1 || (clv__threads(device) && clv__tile_local_bytes(device) < LITTLE);
+}
+
+/** May an op that names no tile have it? */
+static bool is_usual(const gemm_tile *tile) {
+    return !tile->stored && items_of(tile) > 1;
+}
+
 static bool fits(const clv_device_info *device, const gemm_tile *tile) {
-    return device->loop_turns == 0 && device->max_work_group >= (uint32_t)items_of(tile) &&
+    return device->loop_turns == 0 && is_meant(device, tile) && device->max_work_group >= (uint32_t)items_of(tile) &&
            clv__tile_local_bytes(device) >= local_bytes(tile);
 }
 
@@ -67,7 +79,7 @@ static const gemm_tile *named(const clv__op_io *io) {
 bool clv__gemm_supports(const clv_device_info *device, const clv__op_io *io) {
     const gemm_tile *tile = named(io);
     for (int i = 0; i < N_TILES && !tile; i++)
-        if (fits(device, &tiles[i]) && !tiles[i].stored) tile = &tiles[i];
+        if (fits(device, &tiles[i]) && is_usual(&tiles[i])) tile = &tiles[i];
     if (!tile || !fits(device, tile)) return false;
     const clv_dtype a = io->in[0].dtype, b = io->in[1].dtype, c = io->out[0].dtype;
     if (tile->sums) { // floats beside halves, as weights are, are rounded to them
@@ -187,7 +199,7 @@ static const gemm_tile *tile_of(const clv_device_info *device, const clv__op_io 
     double least = 0;
     for (int i = 0; i < N_TILES && !named(io); i++) {
         const double cost = cost_with(device, &tiles[i], g);
-        if (!fits(device, &tiles[i]) || tiles[i].stored || (best && cost >= least)) continue;
+        if (!fits(device, &tiles[i]) || !is_usual(&tiles[i]) || (best && cost >= least)) continue;
         best = &tiles[i];
         least = cost;
     }
@@ -198,9 +210,19 @@ double clv__gemm_cost(const clv_device_info *device, const clv__op_io *io, const
     return cost_with(device, tile_of(device, io, g), g);
 }
 
+/** Of threads: what a task does for results beyond the last, and to begin, beside plain's two loads an FMA. */
+static double rank_of_threads(const gemm_tile *tile, const clv__gemm *g) {
+    const double share = 0.3, begin = 16; // measured with 4 KiB of local memory; terms
+    const double rows = (double)clv__round_up(g->m, rows_of(tile)) / (double)g->m;
+    const double columns = (double)clv__round_up(g->n, columns_of(tile)) / (double)g->n;
+    return share * rows * columns * (1 + begin / (double)g->k);
+}
+
 double clv__gemm_rank(const clv_device_info *device, const clv__op_io *io, const clv__gemms *gemms) {
     const clv__gemm *g = gemms->product;
     const double results = (double)(g->batches * clv__max64(g->phases, 1)) * (double)g->m * (double)g->n;
+    const gemm_tile *tile = named(io);
+    if (tile && items_of(tile) == 1 && results > 0 && g->k > 0) return rank_of_threads(tile, g);
     return clv__lanes_rank(device, clv__gemm_cost(device, io, g), results, (double)g->k);
 }
 

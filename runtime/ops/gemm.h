@@ -36,8 +36,9 @@ typedef struct clv__gemms {
     {.name = "gemm", .supports = supports_, .rank = rank_, .lower = lower_},                                 \
         {.name = "gemm:128x128", .supports = supports_, .rank = rank_, .lower = lower_},                     \
         {.name = "gemm:64x64", .supports = supports_, .rank = rank_, .lower = lower_},                       \
-        {.name = "gemm:32x64", .supports = supports_, .rank = rank_, .lower = lower_}, {                     \
-        .name = "gemm:16x64", .supports = supports_, .rank = rank_, .lower = lower_                          \
+        {.name = "gemm:32x64", .supports = supports_, .rank = rank_, .lower = lower_},                       \
+        {.name = "gemm:16x64", .supports = supports_, .rank = rank_, .lower = lower_}, {                     \
+        .name = "gemm:8x8", .supports = supports_, .rank = rank_, .lower = lower_                            \
     }
 /** More of them, for operands in halves. */
 #define CLV__GEMM_HALVES(supports_, rank_, lower_)                                                           \

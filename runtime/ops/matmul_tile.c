@@ -33,10 +33,13 @@ static int64_t tile_a_floats(const tile_limits *t) {
     return t->mc / t->mr * clv__max64(t->pa * t->kc, t->mr * (t->kc + t->lanes));
 }
 
-/** sums: whether the result's type would round them. */
-static tile_limits tile_limits_of(const clv_device_info *device, bool sums) {
+static bool tile_fits(const tile_limits *t) {
+    return t->bc >= t->nr * t->kc;
+}
+
+static tile_limits tile_limits_with(const clv_device_info *device, bool sums, int lanes) {
     enum { ALL = 1 << 17, A_SHARE = 3, SUM_SHARE = 2 };
-    tile_limits t = {.lanes = clv__tile_lanes(device), .sums = sums};
+    tile_limits t = {.lanes = lanes, .sums = sums};
     t.mr = t.lanes == 16 ? 14 : 6;
     t.nr = 2 * t.lanes;
     t.pa = (int)clv__round_up(t.mr, t.lanes);
@@ -65,8 +68,11 @@ static tile_limits tile_limits_of(const clv_device_info *device, bool sums) {
     return t;
 }
 
-static bool tile_fits(const tile_limits *t) {
-    return t->bc >= t->nr * t->kc;
+/** sums: whether the result's type would round them. Where local memory is too small for the device's vectors they are shorter. */
+static tile_limits tile_limits_of(const clv_device_info *device, bool sums) {
+    tile_limits t = tile_limits_with(device, sums, clv__tile_lanes(device));
+    while (!tile_fits(&t) && t.lanes > 4) t = tile_limits_with(device, sums, t.lanes / 2);
+    return t;
 }
 
 /** The deepest block of B for a product, which has to follow from its sizes alone: it is cut in two by columns at least. */
