@@ -22,7 +22,8 @@ typedef struct gemm_tile {
 /** The first has as many registers as leave room for four groups beside each other on older GPUs. The second
  *  reads less and wants more registers. The third is for results of few tiles: it has more terms at a time, so
  *  runs of them fill sectors better where terms lie side by side. The others are for small groups, results of few
- *  rows or columns, and halves. "gemm:8x8" is an item by itself, for threads: those that have room have better variants. */
+ *  rows or columns, and halves. "gemm:8x8" is an item by itself, for threads, of which neither
+ *  share nor registers are looked at: those that have room have better variants. */
 static const gemm_tile tiles[] = {{"gemm", 16, 16, 4, 8, 8, 0.84, 64, false, false},
                                   {"gemm:128x128", 16, 16, 8, 8, 8, 0.89, 128, false, false},
                                   {"gemm:64x64", 16, 16, 4, 4, 16, 0.79, 48, false, false},

@@ -28,7 +28,7 @@ fuzz_all() { # of one driver: RUNS NAME
 }
 run() { # PRESET RUNS LENGTH: a piece, whose inputs and seconds go to the state
     begin=$(date +%s) code=0
-    "build/$1/tests/fuzz/fuzz_$name" -runs="$2" -seed=$((pieces + 1)) -max_len="$3" -len_control=0 -reload=0 -use_value_profile=0 \
+    "build/$1/tests/fuzz/fuzz_$name" -runs="$2" -seed=$((pieces + 1)) -max_len="$3" -len_control=0 -reload=0 -use_value_profile=0 -entropic=0 \
         -timeout=20 -rss_limit_mb=2048 -print_final_stats=1 -artifact_prefix="$at/found/" "$at/corpus" "tests/fuzz/corpus/$name" \
         >"$at/log" 2>&1 || code=$?
     n=$(sed -n 's/^stat::number_of_executed_units: *//p' "$at/log")
