@@ -28,7 +28,7 @@ static size_t length_of(const clv__bpe *bpe, int32_t token) {
 }
 
 int32_t clv__bpe_find(const clv__bpe *bpe, const char *bytes, size_t n) {
-    int32_t low = 0, high = bpe->count - 1;
+    int32_t low = 0, high = bpe->n_ordered - 1;
     while (low <= high) {
         const int32_t middle = low + (high - low) / 2, token = bpe->ordered[middle];
         const int order = compare(bpe->text + bpe->begin[token], length_of(bpe, token), bytes, n);
@@ -58,9 +58,11 @@ static void sink(clv__bpe *bpe, int32_t root, int32_t n) {
 }
 
 int clv__bpe_order(clv__bpe *bpe) {
-    for (int32_t i = 0; i < bpe->count; i++) bpe->ordered[i] = i;
-    for (int32_t i = bpe->count / 2 - 1; i >= 0; i--) sink(bpe, i, bpe->count);
-    for (int32_t n = bpe->count - 1; n > 0; n--) {
+    bpe->n_ordered = 0;
+    for (int32_t i = 0; i < bpe->count; i++)
+        if (length_of(bpe, i)) bpe->ordered[bpe->n_ordered++] = i;
+    for (int32_t i = bpe->n_ordered / 2 - 1; i >= 0; i--) sink(bpe, i, bpe->n_ordered);
+    for (int32_t n = bpe->n_ordered - 1; n > 0; n--) {
         const int32_t greatest = bpe->ordered[0];
         bpe->ordered[0] = bpe->ordered[n];
         bpe->ordered[n] = greatest;

@@ -20,7 +20,8 @@ typedef struct clv__bpe {
     int32_t count;      // tokens
     char *text;         // their bytes, one after the other
     uint32_t *begin;    // [count + 1]: where each lies in `text`
-    int32_t *ordered;   // [count]: by their bytes
+    int32_t *ordered;   // [n_ordered]: those that have bytes, by them
+    int32_t n_ordered;  // numbers may have gaps
     int32_t bytes[256]; // the token of each byte
     clv__merge *merges; // [room]: a hash table; rank -1 is free
     size_t room;        // a power of two

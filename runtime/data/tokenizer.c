@@ -304,12 +304,20 @@ static clv_status read_merges(const reading *r) {
 static clv_status order_added(const reading *r) {
     tokenizer *out = r->out;
     const clv__bpe *bpe = &out->bpe;
-    out->added = clv__alloc((size_t)bpe->count, sizeof *out->added);
-    if (!out->added) return no_memory(r->error);
+    const size_t room = json_array_size(json_object_get(r->root, "added_tokens")) + 1;
+    int32_t *all = clv__alloc(room, sizeof *all), n = 0; // by their numbers
+    out->added = clv__alloc(room, sizeof *out->added);
+    if (!all || !out->added) {
+        free(all);
+        return no_memory(r->error);
+    }
+    for (int32_t token = 0; token < bpe->count; token++)
+        if (r->is_added[token]) all[n++] = token;
     for (int byte = 0; byte < ALPHABET; byte++) {
         out->first_added[byte] = out->n_added;
-        for (int32_t token = 0; token < bpe->count; token++) {
-            if (!r->is_added[token] || (uint8_t)bpe->text[bpe->begin[token]] != byte) continue;
+        for (int32_t i = 0; i < n; i++) {
+            const int32_t token = all[i];
+            if ((uint8_t)bpe->text[bpe->begin[token]] != byte) continue;
             int at = out->n_added++;
             const uint32_t length = bpe->begin[token + 1] - bpe->begin[token];
             for (; at > out->first_added[byte]; at--) {
@@ -321,6 +329,7 @@ static clv_status order_added(const reading *r) {
         }
     }
     out->first_added[ALPHABET] = out->n_added;
+    free(all);
     return CLV_OK;
 }
 
