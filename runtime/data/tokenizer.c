@@ -300,35 +300,43 @@ static clv_status read_merges(const reading *r) {
 
 // ---- added tokens -------------------------------------------------------------------------------------------------
 
-/** By first byte, then by length, the longest first. */
+typedef struct added_token {
+    uint8_t first; // byte
+    uint32_t length;
+    int32_t token;
+} added_token;
+
+/** By first byte, then by length, the longest first, then by number. */
+static int compare_added(const void *a, const void *b) {
+    const added_token *x = a, *y = b;
+    if (x->first != y->first) return x->first < y->first ? -1 : 1;
+    if (x->length != y->length) return x->length > y->length ? -1 : 1;
+    return (x->token > y->token) - (x->token < y->token);
+}
+
 static clv_status order_added(const reading *r) {
     tokenizer *out = r->out;
     const clv__bpe *bpe = &out->bpe;
     const size_t room = json_array_size(json_object_get(r->root, "added_tokens")) + 1;
-    int32_t *all = clv__alloc(room, sizeof *all), n = 0; // by their numbers
+    added_token *all = clv__alloc(room, sizeof *all);
+    size_t n = 0;
     out->added = clv__alloc(room, sizeof *out->added);
     if (!all || !out->added) {
         free(all);
         return no_memory(r->error);
     }
     for (int32_t token = 0; token < bpe->count; token++)
-        if (r->is_added[token]) all[n++] = token;
-    for (int byte = 0; byte < ALPHABET; byte++) {
+        if (r->is_added[token])
+            all[n++] = (added_token){(uint8_t)bpe->text[bpe->begin[token]],
+                                     bpe->begin[token + 1] - bpe->begin[token], token};
+    qsort(all, n, sizeof *all, compare_added);
+    for (int byte = 0; byte <= ALPHABET; byte++) {
         out->first_added[byte] = out->n_added;
-        for (int32_t i = 0; i < n; i++) {
-            const int32_t token = all[i];
-            if ((uint8_t)bpe->text[bpe->begin[token]] != byte) continue;
-            int at = out->n_added++;
-            const uint32_t length = bpe->begin[token + 1] - bpe->begin[token];
-            for (; at > out->first_added[byte]; at--) {
-                const int32_t other = out->added[at - 1];
-                if (bpe->begin[other + 1] - bpe->begin[other] >= length) break;
-                out->added[at] = other;
-            }
-            out->added[at] = token;
+        while ((size_t)out->n_added < n && all[out->n_added].first == byte) {
+            out->added[out->n_added] = all[out->n_added].token;
+            out->n_added++;
         }
     }
-    out->first_added[ALPHABET] = out->n_added;
     free(all);
     return CLV_OK;
 }

@@ -10,6 +10,7 @@
 #include <xxhash.h>
 
 #include "base/modules.h"
+#include "base/shown.h"
 #include "device/device.h"
 #include "tensor/half.h"
 #include "tensor/shape.h"
@@ -60,7 +61,7 @@ clv_tensor *clv__graph_fail(clv_graph *graph, clv_status status, const char *for
     char text[CLV__ERROR_BYTES];
     va_list args;
     va_start(args, format);
-    vsnprintf(text, sizeof text, format, args);
+    clv_format_shown(text, sizeof text, CLV_SHOWN_NAMES, format, args);
     va_end(args);
     clv__error_set(&graph->error, status, "%s", text);
     return NULL;
@@ -425,8 +426,10 @@ static void describe_inputs(const clv__op_io *io, char *text, size_t bytes) {
 }
 
 const char *clv__title(const clv__op *op, const char *layer, size_t number, clv__node_title *title) {
+    char shown[CLV__NAME_BYTES + 1];
+    clv__show_name(layer, strlen(layer), shown);
     if (*layer)
-        snprintf(title->text, sizeof title->text, "%s '%s'", op->name, layer);
+        snprintf(title->text, sizeof title->text, "%s '%s'", op->name, shown);
     else
         snprintf(title->text, sizeof title->text, "%s#%zu", op->name, number);
     return title->text;

@@ -140,6 +140,7 @@ static clv_status init_of(reading *r, const json_t *object, clv_init *out) {
     if (kind < 0 || json_array_size(list) != 3 || !number_of(json_array_get(list, 1), &a) ||
         !number_of(json_array_get(list, 2), &b))
         BAD(r, "'init' is no list of zeros, ones, uniform or normal, and two numbers");
+    if (!isfinite((float)a) || !isfinite((float)b)) BAD(r, "'init' has a number that is too large for f32");
     *out = (clv_init){(clv_init_kind)kind, (float)a, (float)b};
     return CLV_OK;
 }

@@ -30,13 +30,19 @@ static void begin(void) {
 static void require_printable(void) {
     const char *said = clv_runtime_error(runtime);
     REQUIRE(*said);
-    for (const char *c = said; *c; c++) REQUIRE((unsigned char)*c >= 0x20 && *c != 0x7f);
+    for (const char *c = said; *c; c++) {
+        const bool printable = (unsigned char)*c >= 0x20 && *c != 0x7f;
+        if (!printable) fprintf(stderr, "the sentence: %s\n", said);
+        REQUIRE(printable);
+    }
 }
 
 /** The graph's text; the archive that holds it is the caller's. */
 static const char *text_of(const clv_graph *graph, clv_archive **out) {
     REQUIRE(clv_archive_create(runtime, out) == CLV_OK);
-    REQUIRE(clv__graph_to_archive(graph, *out) == CLV_OK);
+    const clv_status status = clv__graph_to_archive(graph, *out);
+    if (status != CLV_OK) fprintf(stderr, "not written: %s\n", clv_runtime_error(runtime));
+    REQUIRE(status == CLV_OK);
     return clv_archive_text(*out, CLV__GRAPH_KEY);
 }
 
