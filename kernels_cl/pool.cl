@@ -10,6 +10,7 @@
 //   max_pool2d_winner            one per output: position h*W + w of the window's first maximum, -1 if it looks at nothing
 //   max_pool2d_gather            one per input: as _backward, with the winners known
 //   max_pool2d_backward_apart    one per window and remainder, stride == kernel, no padding, no dilation
+//   max_pool2d_backward_pairs    one per window 2x2 of an even H and W, neighbours of a row at once
 //   max_pool2d_2x2               kernel 2, stride 2, no padding: each work-item does `rows` rows of outputs, eight at a time
 //   max_pool2d_2x2_backward      the same, rows of pairs of input rows; an odd last row and column get zero
 //   max_pool2d_rows              any window: each work-item does `rows` rows of outputs, eight at a time
@@ -145,6 +146,28 @@ __kernel void KERNEL(max_pool2d_backward_apart)(__global T_DX *restrict dx, __gl
             STORE(T_DX, h * W + w == at ? value : 0.0f, dx + (p * H + h) * W + w);
 }
 
+// Which of a window's four, row by row, is its first maximum.
+int KERNEL(pool_winner_of_four)(float2 up, float2 down) {
+    int at = 0;
+    float best = up.x;
+    if (up.y > best || up.y != up.y) best = up.y, at = 1;
+    if (down.x > best || down.x != down.x) best = down.x, at = 2;
+    if (down.y > best || down.y != down.y) at = 3;
+    return at;
+}
+
+__kernel void KERNEL(max_pool2d_backward_pairs)(__global T_DX *restrict dx, __global const T_Y *restrict dy,
+                                                __global const T_X *restrict x, int n, int OW) {
+    int o = (int)get_global_id(0);
+    if (o >= n) return;
+    int top = 4 * o - 2 * (o % OW), bottom = top + 2 * OW;
+    float2 up = ALOAD(T_X, 2, x + top), down = ALOAD(T_X, 2, x + bottom);
+    float g = LOAD(T_Y, dy + o);
+    int at = KERNEL(pool_winner_of_four)(up, down);
+    ASTORE(T_DX, 2, (float2)(at == 0 ? g : 0.0f, at == 1 ? g : 0.0f), dx + top);
+    ASTORE(T_DX, 2, (float2)(at == 2 ? g : 0.0f, at == 3 ? g : 0.0f), dx + bottom);
+}
+
 // ---- 2x2, stride 2, for devices with wide vectors ----
 // A row of outputs is done in vectors of eight (or four); the last one is moved back so that it ends with the row, and
 // does a few outputs a second time. The largest value is the same in any order.
@@ -221,11 +244,7 @@ __kernel void KERNEL(max_pool2d_2x2_backward)(__global T_DX *restrict dx, __glob
             for (int o = 0; o < OW; o++) {
                 float2 up = VLOAD(T_X, 2, top + 2 * o), down = VLOAD(T_X, 2, bottom + 2 * o);
                 float g = LOAD(T_Y, from + o);
-                int at = 0;
-                float best = up.x;
-                if (up.y > best || up.y != up.y) best = up.y, at = 1;
-                if (down.x > best || down.x != down.x) best = down.x, at = 2;
-                if (down.y > best || down.y != down.y) at = 3;
+                int at = KERNEL(pool_winner_of_four)(up, down);
                 VSTORE(T_DX, 2, (float2)(at == 0 ? g : 0.0f, at == 1 ? g : 0.0f), to_top + 2 * o);
                 VSTORE(T_DX, 2, (float2)(at == 2 ? g : 0.0f, at == 3 ? g : 0.0f), to_bottom + 2 * o);
             }

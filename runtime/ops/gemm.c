@@ -211,9 +211,12 @@ double clv__gemm_cost(const clv_device_info *device, const clv__op_io *io, const
     return cost_with(device, tile_of(device, io, g), g);
 }
 
-/** Of threads: what a task does for results beyond the last, and to begin, beside plain's two loads an FMA. */
+/**
+ * Of threads: what a task does for results beyond the last, and to begin, beside plain's two loads an FMA. The share is from the
+ * CNN's time with 4 KiB of local memory; what beginning costs is a guess.
+ */
 static double rank_of_threads(const gemm_tile *tile, const clv__gemm *g) {
-    const double share = 0.3, begin = 16; // measured with 4 KiB of local memory; terms
+    const double share = 0.3, begin = 16; // terms
     const double rows = (double)clv__round_up(g->m, rows_of(tile)) / (double)g->m;
     const double columns = (double)clv__round_up(g->n, columns_of(tile)) / (double)g->n;
     return share * rows * columns * (1 + begin / (double)g->k);

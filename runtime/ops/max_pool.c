@@ -59,6 +59,12 @@ static bool apart_supports(const clv_device_info *device, const clv__op_io *io) 
 static void max_backward_apart(clv__launches *list, const clv__op_io *io) {
     const clv__pool_sizes s = clv__pool_sizes_of(io);
     const int64_t n = s.planes * clv__div_up(s.H, s.kernel_h) * clv__div_up(s.W, s.kernel_w);
+    if (s.kernel_h == 2 && s.kernel_w == 2 && s.H % 2 == 0 && s.W % 2 == 0) {
+        clv__launch *launch = clv__launch_items(list, "pool", "max_pool2d_backward_pairs", CLV__ELEMENTS, n);
+        clv__arg_tensors(list, launch, io, "o0=T_DX i0=T_Y i1=T_X");
+        CLV__ARGS_I32(list, launch, n, s.OW);
+        return;
+    }
     clv__launch *launch = clv__launch_items(list, "pool", "max_pool2d_backward_apart", CLV__ELEMENTS, n);
     clv__arg_tensors(list, launch, io, "o0=T_DX i0=T_Y i1=T_X");
     CLV__ARGS_I32(list, launch, n, s.H, s.W, s.OH, s.OW, s.kernel_h, s.kernel_w);

@@ -91,9 +91,9 @@ static void text_must_be_utf8(void **state) {
     clv_vocabulary_destroy(vocabulary);
 }
 
-/** The tokenizer of words, with the value at a path (keys with points) set, or gone where `value` is NULL. */
-static char *changed(const char *path, const char *value) {
-    json_t *root = json_load_file(FOLDER "words.json", JSON_ALLOW_NUL, NULL), *at = root;
+/** A tokenizer with the value at a path (keys with points) set, or gone where `value` is NULL. Owns root. */
+static char *changed_of(json_t *root, const char *path, const char *value) {
+    json_t *at = root;
     assert_non_null(root);
     char key[64];
     const char *end;
@@ -108,6 +108,11 @@ static char *changed(const char *path, const char *value) {
     char *text = json_dumps(root, 0);
     json_decref(root);
     return text;
+}
+
+/** The same of the tokenizer of words. */
+static char *changed(const char *path, const char *value) {
+    return changed_of(json_load_file(FOLDER "words.json", JSON_ALLOW_NUL, NULL), path, value);
 }
 
 /** An expression that matches an empty text splits there, between all characters here. */
@@ -148,6 +153,19 @@ static void longest_added_token(void **state) {
     assert_memory_equal(tokens, want, sizeof want);
     clv_vocabulary_destroy(vocabulary);
     free(json);
+}
+
+/** Numbers without a token, below 500 here, are none that a merge could name by an empty text. */
+static void no_merge_of_nothing(void **state) {
+    (void)state;
+    char *gap = changed("added_tokens", "[{\"id\":500,\"content\":\"<e>\"}]");
+    char *json = changed_of(json_loads(gap, JSON_ALLOW_NUL, NULL), "model.merges", "[[\"\", \"e\"]]");
+    clv_vocabulary *vocabulary = NULL;
+    expect_failure(clv_vocabulary_tokenizer(support_runtime, json, strlen(json), &vocabulary), CLV_E_FORMAT,
+                   "merge 0 is not of two tokens that make a third");
+    assert_null(vocabulary);
+    free(json);
+    free(gap);
 }
 
 static void refuses(void **state) {
@@ -215,6 +233,7 @@ int main(void) {
         cmocka_unit_test(text_must_be_utf8),
         cmocka_unit_test(an_empty_match_splits),
         cmocka_unit_test(longest_added_token),
+        cmocka_unit_test(no_merge_of_nothing),
         cmocka_unit_test(refuses),
     };
     return cmocka_run_group_tests(tests, support_begin, support_end);
