@@ -20,16 +20,18 @@
 //   batch_norm_columns          as _stats
 //   batch_norm_columns_backward as _backward_sums
 // For devices with lanes, S long: a group of ITEMS
-//   batch_norm_group            does a channel: _stats and _apply. The first KEPT*ITEMS elements stay in registers, the others are
-//                               read twice
-//   batch_norm_group_backward   does a channel: _backward_sums and _backward_apply; of each tensor 16*ITEMS elements stay
+//   batch_norm_group            does a channel: _stats and _apply. The first KEPT*ITEMS elements stay in registers,
+//                               2*KEPT_LOCAL*ITEMS more in local memory, the others are read twice
+//   batch_norm_group_backward   does a channel: _backward_sums and _backward_apply; of each tensor 16*ITEMS elements stay in registers
+//                               and KEPT_LOCAL*ITEMS in local memory
 //   batch_norm_slabs            does a slab, up to 16*ITEMS elements of a channel, of n_slabs: parts[c*n_slabs + slab] = mean,
 //                               parts[(C + c)*n_slabs + slab] = sum of squared differences from it
 //   batch_norm_slabs_apply      does a slab, after it joined the channel's: _stats and _apply
 //   batch_norm_slabs_backward   parts alike: sum(dy), sum(dy * (x - mean))
 //   batch_norm_slabs_backward_apply   _backward_sums and _backward_apply
-// ITEMS     of a group, a power of two; default 256. Local memory: 8*ITEMS bytes
+// ITEMS     of a group, a power of two; default 256. Local memory: 8*ITEMS*(1 + KEPT_LOCAL) bytes
 // KEPT      elements of a channel that an item keeps; default 16
+// KEPT_LOCAL   pairs of elements that an item keeps in local memory; default 0
 // SLICES    1 to 14; default 1
 //
 // spread    the running variance where is_var is 1, else rstd = 1 / sqrt(var + eps)
@@ -43,6 +45,7 @@
 
 #define ITEMS 256
 #define KEPT 16
+#define KEPT_LOCAL 0
 #define SLICES 1
 
 EPILOGUE_FUNCTION(KERNEL(epilogue), float)
@@ -360,6 +363,9 @@ float2 KERNEL(batch_norm_tree)(__local float2 *tree, int id, float2 v) {
         }                                                                                                    \
     }
 
+// In local memory they go by sevens: loops of all of them would take more registers.
+#define IN_TURN(n) _Pragma("unroll 1") for (int r = 0; r < n; r += 7)
+
 // Sum and squares of differences from the mean of the first `n` elements, which are in registers.
 #define DIFFERENCES(n)                                                                                       \
     _Pragma("unroll") for (int k = 0; k < n; k++) {                                                          \
@@ -372,7 +378,8 @@ __kernel __attribute__((reqd_work_group_size(ITEMS, 1, 1))) void
 KERNEL(batch_norm_group)(__global T_Y *restrict y, STATISTICS, __global const T_X *restrict x,
                          __global const float *restrict weight, __global const float *restrict bias, int N,
                          int C, int S, int has_weight, int has_bias, float eps EPILOGUE_PARAMS) {
-    __local float2 tree[ITEMS];
+    __local float2 tree[ITEMS * (1 + KEPT_LOCAL)];
+    __local float *kept = (__local float *)(tree + ITEMS);
     const int id = (int)get_local_id(0), c = (int)get_group_id(0), first = 0;
     float values[KEPT], sum = 0.0f, left = 0.0f, square = 0.0f;
     int j, s, at;
@@ -381,6 +388,13 @@ KERNEL(batch_norm_group)(__global T_Y *restrict y, STATISTICS, __global const T_
     // of the first elements: all differences are from a number that is near the mean
     float mean = KERNEL(batch_norm_tree)(tree, id, (float2)(sum, 0.0f)).x / (float)min(KEPT * ITEMS, N * S);
     DIFFERENCES(KEPT)
+    IN_TURN(2 * KEPT_LOCAL) EACH(7, if (valid) {
+        const float v = LOAD(T_X, x + at);
+        const float d = v - mean;
+        left += d;
+        square += d * d;
+        kept[(r + k) * ITEMS + id] = v;
+    })
     while (j - id < N * S) {
         EACH(16, if (valid) {
             const float d = LOAD(T_X, x + at) - mean;
@@ -398,6 +412,10 @@ KERNEL(batch_norm_group)(__global T_Y *restrict y, STATISTICS, __global const T_
     WALK(0);
     EACH(KEPT, if (valid) {
         const float v = (values[k] - mean) * scale + shift;
+        STORE(T_Y, KERNEL(epilogue)(v EPILOGUE_AT(at)), y + at);
+    })
+    IN_TURN(2 * KEPT_LOCAL) EACH(7, if (valid) {
+        const float v = (kept[(r + k) * ITEMS + id] - mean) * scale + shift;
         STORE(T_Y, KERNEL(epilogue)(v EPILOGUE_AT(at)), y + at);
     })
     while (j - id < N * S) {
@@ -418,7 +436,7 @@ KERNEL(batch_norm_group_backward)(__global T_DX *dx, __global float *restrict dw
                                   __global const T_Y *dy, __global const T_X *x, __global const float *restrict weight,
                                   __global const float *restrict mean, __global const float *restrict spread, int N,
                                   int C, int S, int has_weight, int is_var, float eps, float count) {
-    __local float2 tree[ITEMS];
+    __local float2 tree[ITEMS * (1 + KEPT_LOCAL)], *kept = tree + ITEMS;
     const int id = (int)get_local_id(0), c = (int)get_group_id(0);
     const float m = mean[c], rstd = KERNEL(batch_norm_rstd)(spread[c], is_var, eps);
     float g[16], d[16]; // more, and gfx1100 spills
@@ -426,6 +444,11 @@ KERNEL(batch_norm_group_backward)(__global T_DX *dx, __global float *restrict dw
     int j, s, at;
     WALK(0);
     FETCH
+    IN_TURN(KEPT_LOCAL) EACH(7, if (valid) {
+        const float2 both = (float2)(LOAD(T_Y, dy + at), LOAD(T_X, x + at) - m);
+        v += (float2)(both.x, both.x * both.y);
+        kept[(r + k) * ITEMS + id] = both;
+    })
     while (j - id < N * S) {
         EACH(16, if (valid) {
             const float e = LOAD(T_Y, dy + at);
@@ -441,6 +464,10 @@ KERNEL(batch_norm_group_backward)(__global T_DX *dx, __global float *restrict dw
     const float slope = count > 0.0f ? rstd * (v.y * rstd) / count : 0.0f;
     WALK(0);
     SEND
+    IN_TURN(KEPT_LOCAL) EACH(7, if (valid) {
+        const float2 both = kept[(r + k) * ITEMS + id];
+        STORE(T_DX, (both.x - both.y * slope - level) * scale, dx + at);
+    })
     while (j - id < N * S) {
         const int from_j = j, from_s = s, from_at = at;
         FETCH

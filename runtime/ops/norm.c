@@ -202,7 +202,7 @@ static void train_columns(clv__launches *list, const clv__op_io *io) {
 }
 
 // A group of work-items does a channel, of which each of them keeps some elements in registers; or a slab of it.
-enum { SLAB = 16, KEPT = 32, SLAB_ITEMS = 256, SMALL_SLAB_ITEMS = 64 };
+enum { SLAB = 16, KEPT = 32, KEPT_LOCAL = 14, SLAB_ITEMS = 256, SMALL_SLAB_ITEMS = 64 };
 
 static int64_t slab_items(const clv_device_info *device) {
     return device->max_work_group >= SLAB_ITEMS ? SLAB_ITEMS : SMALL_SLAB_ITEMS;
@@ -221,9 +221,17 @@ static clv__launch *group_launch(clv__launches *list, const char *entry, int64_t
     return launch;
 }
 
+/** A long channel has more of it in local memory: 30 KiB with the sums, so that two groups find room in 64 KiB. */
+static void keep_locally(clv__launches *list, clv__launch *launch, const norm_sizes *s) {
+    const uint64_t local = 2 * sizeof(float) * (uint64_t)slab_items(list->device) * (1 + KEPT_LOCAL);
+    if (slabs_of(list->device, s) > 1 && local <= clv__tile_local_bytes(list->device))
+        clv__launch_define(list, launch, "KEPT_LOCAL", "%d", KEPT_LOCAL);
+}
+
 static void train_groups(clv__launches *list, const clv__op_io *io) {
     const norm_sizes s = sizes_of(&io->in[X].shape);
     clv__launch *launch = group_launch(list, "batch_norm_group", s.C, slabs_of(list->device, &s) > 1);
+    keep_locally(list, launch, &s);
     CLV__ARGS(list, launch, io, "o0=T_Y o1 o2 o3 i0=T_X i1 i2",
               CLV__INTS(s.N, s.C, s.S, clv__has_in(io, WEIGHT), clv__has_in(io, BIAS)),
               CLV__FLOATS(attrs_of(io)->eps));
@@ -309,8 +317,9 @@ static void backward_columns(clv__launches *list, const clv__op_io *io) {
 
 static void backward_groups(clv__launches *list, const clv__op_io *io) {
     const norm_sizes s = sizes_of(&io->in[B_X].shape);
-    CLV__ARGS(list, group_launch(list, "batch_norm_group_backward", s.C, false), io,
-              "o0=T_DX o1 o2 i0=T_Y i1=T_X i2 i3 i4",
+    clv__launch *launch = group_launch(list, "batch_norm_group_backward", s.C, false);
+    keep_locally(list, launch, &s);
+    CLV__ARGS(list, launch, io, "o0=T_DX o1 o2 i0=T_Y i1=T_X i2 i3 i4",
               CLV__INTS(s.N, s.C, s.S, clv__has_in(io, B_WEIGHT), attrs_of(io)->is_var),
               CLV__FLOATS(attrs_of(io)->eps, count_of(io)));
 }
@@ -492,7 +501,8 @@ static const clv__sample_row samples[] = {
     {"no weight and bias", SIZES(3, 2, 3, 5, 5), .left_out = 1u << WEIGHT | 1u << BIAS},
     {"[N,C], nothing optional", SIZES(16, 4, 16), .left_out = 1u << WEIGHT | 1u << BIAS},
     {"no channels", SIZES(0, 2, 0, 3, 3)},
-    {"more than a group keeps", SIZES(2, 11, 2, 31, 29)},
+    {"more than a group keeps in registers", SIZES(2, 11, 2, 31, 29)},
+    {"more than a group keeps", SIZES(2, 17, 2, 31, 31)},
     {"large images", SIZES(1, 3, 1, 119, 123)}, // more elements than loops may turn
     {"a large batch", SIZES(2, 16411, 2)},
     {"a large batch, ragged vectors", SIZES(9, 2053, 9)},
