@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Any bytes as the log of a training: refused, or read to a moment whose texts can be shown and whose JSON can be read again.
+// Any bytes as the log of a training: refused, or read to a moment whose texts can be shown and whose JSON can be read again. The last
+// is asked of one input of four: it takes longer than the reader.
 #define _GNU_SOURCE
 #include "fuzz/fuzz.h"
 
@@ -23,8 +24,21 @@ static void on_moment(void *user, const watch_moment *now) {
     }
 }
 
+static void require_printed(const watch_reader *reader) {
+    watch_print(quiet_begin(), &reader->now);
+    json_t *moment = watch_moment_json(reader, 1);
+    REQUIRE(moment != NULL);
+    char *text = json_dumps(moment, JSON_COMPACT);
+    REQUIRE(text != NULL);
+    json_t *again = json_loads(text, JSON_REJECT_DUPLICATES, NULL);
+    REQUIRE(again != NULL);
+    json_decref(again);
+    json_decref(moment);
+    free(text);
+}
+
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
-    FILE *nowhere = quiet_begin();
+    quiet_begin();
     const char *path = "x";
     memory_file_set(path, data, size);
     int moments = 0;
@@ -32,16 +46,9 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
     if (watch_reader_open(&reader, path) == EXIT_DONE && watch_reader_poll(&reader) == EXIT_DONE) {
         REQUIRE(reader.damaged <= reader.lines && moments <= reader.lines);
         on_moment(&moments, &reader.now);
-        watch_print(nowhere, &reader.now);
-        json_t *moment = watch_moment_json(&reader, 1);
-        REQUIRE(moment != NULL);
-        char *text = json_dumps(moment, JSON_COMPACT);
-        REQUIRE(text != NULL);
-        json_t *again = json_loads(text, JSON_REJECT_DUPLICATES, NULL);
-        REQUIRE(again != NULL);
-        json_decref(again);
-        json_decref(moment);
-        free(text);
+        unsigned sum = 0;
+        for (size_t i = 0; i < size; i++) sum += data[i];
+        if (sum % 4 == 0) require_printed(&reader);
     }
     watch_reader_close(&reader);
     return 0;
