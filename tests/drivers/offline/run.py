@@ -1,7 +1,8 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
 """Compiles every kernel that a device with lanes can get by compilers of three vendors, without a device, and holds what they say
-against kernels.tsv: a kernel that became worse fails, and so does one that is new or gone until the table is made again.
+against kernels.tsv: a kernel that became worse fails, and so does one that is new or gone until the table is made again. A new one is
+held against a gone one of the same entry and use: the same kernel with other macros.
 
 Needs clang-15, libclc-15, llvm-spirv-15, spirv-tools; ocloc and its libraries; ptxas. tools.py brings the last two. run.sh does it all.
 A compiler that is not there is left out with a note, and its columns are not compared.
@@ -149,6 +150,24 @@ def worse(old, new):
     return out
 
 
+def predecessors(rows, kept):
+    """new kernel -> the one that is gone, of the same entry and use, whose figures are the likest: other macros of the same."""
+    def alike(key):
+        entry, _key, use = key.split(" ")
+        return entry, use
+
+    def differences(a, b):
+        return sum(was != now for target in a if target in b for was, now in zip(a[target].split("/"), b[target].split("/")))
+
+    before = {}
+    gone = [key for key in kept if key not in rows]
+    for key in rows:
+        candidates = [g for g in gone if alike(g) == alike(key)] if key not in kept else []
+        if candidates:
+            before[key] = min(candidates, key=lambda g: differences(kept[g], rows[key]))
+    return before
+
+
 def print_worst(rows, n):
     """The kernels whose innermost loop has the smallest share of FMAs: that of the target where it is smallest of four."""
     shown = ["gfx906", "gfx1030", "dg2", "sm_80"]
@@ -230,11 +249,12 @@ def main():
                 mistakes.append(f"{target}: {entry} {key} ({op}:{variant}) is not in what the compiler made")
         rows[f"{entry} {key} {op}:{variant}"] = cells
     kept = read_table(table) if os.path.exists(table) else {}
-    n_worse = 0
+    n_worse, before = 0, predecessors(rows, kept)
     for key, cells in rows.items():
+        than = f" (before: {before[key].split(' ')[1]})" if key in before else ""
         for target, now in cells.items():
-            for what in worse(kept.get(key, {}).get(target, ""), now):
-                print(f"worse: {target}: {key}: {what}")
+            for what in worse(kept.get(before.get(key, key), {}).get(target, ""), now):
+                print(f"worse: {target}: {key}: {what}{than}")
                 n_worse += 1
     new, gone = [k for k in rows if k not in kept], [k for k in kept if k not in rows]
     for sentence in mistakes:
