@@ -7,6 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "data/bpe.h"
 #include "io/support.h"
 
 #define FOLDER CLV_TEST_SOURCE_DIR "/tests/golden/tokenizers/"
@@ -168,6 +169,23 @@ static void no_merge_of_nothing(void **state) {
     free(gap);
 }
 
+/** Numbers without a token are not put in order: what that costs goes by the tokens, not by the greatest number. */
+static void gaps_between_numbers(void **state) {
+    (void)state;
+    enum { COUNT = 1000 };
+    char text[] = "ba"; // tokens 500 and 998
+    uint32_t begin[COUNT + 1];
+    int32_t ordered[COUNT];
+    for (int i = 0; i <= COUNT; i++) begin[i] = (uint32_t)((i > 500) + (i > 998));
+    clv__bpe bpe = {.count = COUNT, .text = text, .begin = begin, .ordered = ordered};
+    assert_int_equal(clv__bpe_order(&bpe), 0); // the first byte that is no token
+    assert_int_equal(bpe.n_ordered, 2);
+    assert_int_equal(ordered[0], 998);
+    assert_int_equal(ordered[1], 500);
+    assert_int_equal(clv__bpe_find(&bpe, "a", 1), 998);
+    assert_int_equal(clv__bpe_find(&bpe, "", 0), -1);
+}
+
 static void refuses(void **state) {
     (void)state;
     static const struct {
@@ -234,6 +252,7 @@ int main(void) {
         cmocka_unit_test(an_empty_match_splits),
         cmocka_unit_test(longest_added_token),
         cmocka_unit_test(no_merge_of_nothing),
+        cmocka_unit_test(gaps_between_numbers),
         cmocka_unit_test(refuses),
     };
     return cmocka_run_group_tests(tests, support_begin, support_end);
