@@ -5,6 +5,7 @@
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 
 enum { MOST_BYTES = 64 << 20, LINE_BYTES = 1024 };
 
@@ -75,8 +76,12 @@ static bool has_failed(const char *verdict) {
 }
 
 int cli_read_check(const char *path, json_t **out) {
-    FILE *file = fopen(path, "r");
+    struct stat what;
     *out = NULL;
+    const bool there = stat(path, &what) == 0;
+    if (there && !S_ISREG(what.st_mode))
+        return cli_fail(EXIT_FAILED, "'%s' is no file", path); // a pipe would wait
+    FILE *file = there ? fopen(path, "r") : NULL;
     if (!file) return cli_fail(EXIT_FAILED, "'%s' cannot be read: %s", path, strerror(errno));
     bool small = !fseek(file, 0, SEEK_END) && ftell(file) >= 0 && ftell(file) <= MOST_BYTES;
     rewind(file);

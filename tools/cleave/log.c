@@ -376,7 +376,8 @@ static int reopen(watch_reader *reader) {
     reader->passing = false;
     read_begin(&reader->now, NULL);
     struct stat what;
-    reader->file = open(reader->path, O_RDONLY | O_CLOEXEC);
+    reader->file =
+        open(reader->path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY); // a pipe would wait for a writer
     if (reader->file < 0 || fstat(reader->file, &what))
         return cli_fail(EXIT_FAILED, "the log '%s' cannot be opened: %s", reader->path, strerror(errno));
     if (!S_ISREG(what.st_mode)) return cli_fail(EXIT_FAILED, "the log '%s' is no file", reader->path);
