@@ -25,18 +25,19 @@ static clv_status read_down_to(clv__training *loop, int n) {
     return CLV_OK;
 }
 
-/** Feed a batch and hand the step over; then read the loss of the step before it. */
+/** Feed a batch to the run for batches of its size and hand the step over; then read the loss of the step
+ *  before. */
 static clv_status do_step(clv__training *loop, const clv_batch *batch) {
     clv_trainer *trainer = loop->trainer;
     const clv_train_config *config = trainer->config;
     clv__step *step = &trainer->step[batch->n == config->batch ? CLV__FULL : CLV__LAST];
     clv__handed next = {.step = step, .n = batch->n, .since = clv__seconds()};
-    const int64_t before = clv_session_step(trainer->session);
+    const int64_t before = clv_session_step(trainer->session); // handed over, also those not read yet
     next.lr = clv_schedule_lr(&config->schedule, config->lr, trainer->position.epoch, before);
     float hyper[CLV_HYPER_VALUES];
     clv_optimizer_hyper_values(step->graph, before + 1, next.lr, hyper);
     if (loop->n_handed && loop->handed[0].step != step)
-        CLV_TRY(read_down_to(loop, 0)); // another run begins: they share memory, so this one has to end
+        CLV_TRY(read_down_to(loop, 0)); // both runs use the same memory: the one before ends first
     if (!step->run) CLV_TRY(clv_run_create(trainer->session, step->plan, &step->run));
     CLV_TRY(clv__step_feed(step, &trainer->match, batch));
     CLV_TRY(clv_run_feed(step->run, step->hyper, hyper, sizeof hyper));
@@ -62,7 +63,7 @@ static clv_status save_between(clv__training *loop) {
         return CLV_OK;
     CLV_TRY(read_down_to(loop, 0));
     CLV_TRY(clv__training_save(loop));
-    loop->last_time = 0;
+    loop->last_time = 0; // the pause is not counted as a step's time
     return CLV_OK;
 }
 
@@ -78,7 +79,7 @@ static clv_status do_steps(clv__training *loop) {
             CLV_TRY(
                 read_down_to(loop, 0)); // the first loss is read at once: it ends the start-up that is timed
             loop->startup_seconds += clv__seconds();
-            clv__watch_begin(loop);
+            clv__watch_begin(loop); // anew: start-up is no part of what replicas are measured by
         }
         CLV_TRY(save_between(loop));
     }
@@ -140,11 +141,12 @@ static clv_status read_scaler(clv_trainer *trainer) {
     return CLV_OK;
 }
 
-/** Evaluate, see whether it is the best so far, and call on_epoch, which gets `lr`. */
-static clv_status end_epoch(clv__training *loop, double lr) {
+/** Evaluate, see whether it is the best so far, and call on_epoch. */
+static clv_status end_epoch(clv__training *loop) {
     clv_trainer *trainer = loop->trainer;
     const clv_train_config *config = trainer->config;
-    const int64_t epoch = trainer->position.epoch + (trainer->position.index > 0);
+    const int64_t epoch = trainer->position.epoch + (trainer->position.index > 0); // a part counts as one
+    const int64_t last = trainer->position.step > 0 ? trainer->position.step - 1 : 0;
     bool best = false;
     CLV_TRY(read_scaler(trainer));
     if (trainer->predictor) {
@@ -161,7 +163,7 @@ static clv_status end_epoch(clv__training *loop, double lr) {
         .test = trainer->result.test,
         .best = best,
         .seconds = loop->epoch_seconds,
-        .lr = lr,
+        .lr = clv_schedule_lr(&config->schedule, config->lr, last / trainer->batches, last),
         .shares = trainer->shares,
     };
     if (!config->on_epoch(config->user, &told)) loop->stop = true;
@@ -169,7 +171,7 @@ static clv_status end_epoch(clv__training *loop, double lr) {
 }
 
 static clv_status stop_here(clv__training *loop) {
-    CLV_TRY(clv__training_check(loop)); // whoever saves parameters after an interruption saves good ones
+    CLV_TRY(clv__training_check(loop)); // only finite parameters are saved
     CLV_TRY(clv__training_save(loop));
     CLV_TRY(read_scaler(loop->trainer));
     const clv_train_config *config = loop->trainer->config;
@@ -185,25 +187,21 @@ static bool is_done(const clv__training *loop) {
 }
 
 /** The end of an epoch, which may be the end of the training. */
-static clv_status end_or_stop(clv__training *loop, double lr) {
-    clv_status status = end_epoch(loop, lr);
+static clv_status end_or_stop(clv__training *loop) {
+    clv_status status = end_epoch(loop);
     if (status == CLV_E_INTERRUPTED || (status == CLV_OK && interrupted(loop) && !is_done(loop)))
         return stop_here(loop);
     return status;
 }
 
-/** A checkpoint of the end of an epoch was written before that was tested. */
+/** If the checkpoint was written before its epoch was tested, test it now. */
 static clv_status test_first(clv__training *loop) {
-    const clv_train_config *config = loop->trainer->config;
-    const clv__position *position = &loop->trainer->position;
-    if (!clv__training_untested(loop)) return CLV_OK;
-    return end_or_stop(
-        loop, clv_schedule_lr(&config->schedule, config->lr, position->epoch - 1, position->step - 1));
+    return clv__training_untested(loop) ? end_or_stop(loop) : CLV_OK;
 }
 
 /** The whole training, from the position. The last step's gradients are read before evaluation or anything
- *  else uses the memory they lie in. `over`: the epoch is done; `done`: the training is, or may be when the
- *  epoch was tested. */
+ *  else uses the memory they lie in. `over`: the epoch is done; `done`: no step is left, or patience ends
+ *  unless this epoch, which is not tested yet, is the best. */
 static clv_status train(clv__training *loop) {
     clv_trainer *trainer = loop->trainer;
     const clv_train_config *config = trainer->config;
@@ -211,7 +209,6 @@ static clv_status train(clv__training *loop) {
     CLV_TRY(test_first(loop));
     while (!is_done(loop)) {
         loop->epoch_seconds = 0;
-        double lr = clv_schedule_lr(&config->schedule, config->lr, position->epoch, position->step);
         clv__watch_begin(loop);
         CLV_TRY(do_epoch(loop));
         clv__watch_end(loop);
@@ -226,11 +223,11 @@ static clv_status train(clv__training *loop) {
         if (!over && !done) return stop_here(loop);
         if (done) CLV_TRY(clv__training_check(loop));
         CLV_TRY(clv__training_save(loop));
-        CLV_TRY(end_or_stop(loop, lr));
+        CLV_TRY(end_or_stop(loop));
         if (!is_done(loop)) CLV_TRY(clv__training_adapt(loop));
     }
     // Resumed at the very end: nothing is left to train, but the result is wanted.
-    if (trainer->predictor && !trainer->result.evaluated) CLV_TRY(end_epoch(loop, config->lr));
+    if (trainer->predictor && !trainer->result.evaluated) CLV_TRY(end_epoch(loop));
     trainer->result.end = position->step < trainer->steps ? CLV_END_PATIENCE : CLV_END_STEPS;
     return CLV_OK;
 }
@@ -271,7 +268,8 @@ static clv_status start(clv__training *loop) {
     if (status != CLV_OK) return clv__trainer_refused(trainer, status);
     if (config->weights)
         CLV_TRY(clv_weights_load_except(trainer->session, config->weights, config->weights_except));
-    if (config->ema_decay != 0 && trainer->position.step == 0) CLV_TRY(clv__averages_begin(trainer->session));
+    if (config->ema_decay != 0 && trainer->position.step == 0) // when it is run again they are there already
+        CLV_TRY(clv__averages_begin(trainer->session));
     if (config->resume) {
         CLV_TRY(clv__checkpoint_load(config, trainer->runtime, trainer->session, &trainer->position));
         CLV_TRY(check_position(loop));

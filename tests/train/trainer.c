@@ -100,6 +100,14 @@ static bool on_step(void *user, const clv_train_step *step) {
     return true;
 }
 
+/** An epoch is told the rate of its last step. */
+static bool on_epoch(void *user, const clv_train_epoch *epoch) {
+    const watching *w = user;
+    assert_int_equal(epoch->epoch, w->steps / 3);
+    near("an epoch's lr", epoch->lr, w->rates[w->steps - 1], 0);
+    return true;
+}
+
 /** Write the golden file's first weights as a file of their own. */
 static void write_first_weights(const char *name, const char *path) {
     clv_archive *archive;
@@ -149,7 +157,8 @@ static void train_as_pytorch(clv_device *device, const golden_case *c) {
                                .schedule = c->schedule,
                                .weights = path,
                                .user = &seen,
-                               .on_step = on_step};
+                               .on_step = on_step,
+                               .on_epoch = on_epoch};
     clv_trainer *trainer;
     clv_device_memory_reset_peak(device);
     assert_status(clv_trainer_create(runtime, &config, &trainer), CLV_OK, runtime);
