@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-// The worker's side of a step: upload the slot's inputs in one write, enqueue the commands, read outputs
-// back. Each of the three has a queue of its own, so that a result is read while the next step computes. A
-// value for another device is read to staging memory, or stays where it is when both devices share a
-// buffer (plan/shared/). Its receiver waits until it is there. All devices go through the plan's nodes in one
-// order, so the sender of the oldest transfer that is still missing never waits for a later one.
+// The worker's side of a step: upload the slot's inputs (in one write where they lie in one allocation),
+// enqueue the commands, read outputs back. Each of the three has a queue of its own, so that a result is read
+// while the next step computes. A value for another device is read to staging memory, or stays where it is
+// when both devices share a buffer (plan/shared/). Its receiver waits until it is there. All devices go
+// through the plan's nodes in one order, so the sender of the oldest transfer that is still missing never
+// waits for a later one.
 #include "exec/reference.h"
 #include "exec/run.h"
 
@@ -20,9 +21,9 @@ char *clv__staged_outputs(const clv__executor *executor, int slot) {
            (size_t)slot * executor->place->staged_bytes;
 }
 
-/** Where to put the event of a command, NULL if nobody wants it. With a profile each command has one.
- *  Without, only the first command after the device has waited for something: from there its busy time is
- *  counted (activity.h). */
+/** Where to put the event of a command, NULL if nobody wants it. While a profile records, each command has
+ *  one. Without, only the first command after the device has waited for something: from there its busy time
+ *  is counted (activity.h). */
 static clv_status event_for(clv__executor *executor, int slot, int row, clv__bevent ***event) {
     clv__activity *activity = &executor->activity[slot];
     clv__recording *recording = &executor->recording[slot];
@@ -59,10 +60,10 @@ static clv_status wait_for_queue(clv__executor *executor, clv__queue later, clv_
     return status;
 }
 
-/** What is computed from now on may use memory that was read (order.c). */
+/** Later commands wait for the reads enqueued so far, because they may write over that memory (order.c). */
 static clv_status wait_for_downloads(clv__executor *executor) {
-    if (!executor->reads) return CLV_OK;
-    executor->reads = false;
+    if (!executor->unawaited_reads) return CLV_OK;
+    executor->unawaited_reads = false;
     return wait_for_queue(executor, CLV__QUEUE_COMPUTE, CLV__QUEUE_DOWNLOAD);
 }
 
@@ -111,8 +112,8 @@ static const clv__transfer *transfer_of(const clv__executor *executor, const clv
     return &executor->run->plan->transfers[command->transfer];
 }
 
-/** How many commands from this one on share a value each: nothing is computed between them, so one event will
- *  do. */
+/** How many commands from this one on send a value by a shared buffer? Nothing is computed between them, so
+ *  one event will do for all. Reads are waited for before the first at most (order.c: protect). */
 static size_t shared_together(const clv__executor *executor, const clv__command *command,
                               const clv__command *end) {
     size_t n = 0;
@@ -130,7 +131,7 @@ static void tell_sent(clv__executor *executor, int slot, const clv__command *com
     pthread_mutex_lock(&run->lock);
     for (size_t i = 0; i < n; i++)
         run->in_flight[slot][command[i].transfer] =
-            (clv__in_flight){.sent = true, .shares = command->transfer};
+            (clv__in_flight){.sent = true, .event_of = command->transfer};
     run->in_flight[slot][command->transfer].event = event;
     run->in_flight[slot][command->transfer].left = (int)n;
     pthread_cond_broadcast(&run->changed);
@@ -157,7 +158,7 @@ static clv_status send(clv__executor *executor, int slot, const clv__command *co
     if (transfer->bytes) {
         CLV_TRY(wait_for_queue(executor, CLV__QUEUE_DOWNLOAD, CLV__QUEUE_COMPUTE));
         CLV_TRY(open_mark(executor, slot, CLV__QUEUE_DOWNLOAD, command->at));
-        executor->reads = true;
+        executor->unawaited_reads = true;
         CLV_TRY(backend->read(open, CLV__QUEUE_DOWNLOAD, executor->run->parts[slot][transfer->from].buffer, 0,
                               transfer->bytes, clv__staged_outputs(executor, slot) + transfer->staged_at,
                               NULL, &event, error_of(executor)));
@@ -185,7 +186,7 @@ static clv_status await_sender(clv__executor *executor, int slot, int number, cl
         pthread_cond_wait(&run->changed, &run->lock);
     atomic_store(&executor->waits, false);
     clv_status status = flight->sent ? CLV_OK : failure->status;
-    *event = flight->sent ? run->in_flight[slot][flight->shares].event : NULL;
+    *event = flight->sent ? run->in_flight[slot][flight->event_of].event : NULL;
     pthread_mutex_unlock(&run->lock);
     return status;
 }
@@ -196,7 +197,7 @@ static bool is_there(clv__executor *executor, int slot, int number) {
     clv_run *run = executor->run;
     const clv__in_flight *flight = &run->in_flight[slot][number];
     pthread_mutex_lock(&run->lock);
-    bool there = flight->sent && flight->shares == executor->waited_for &&
+    bool there = flight->sent && flight->event_of == executor->waited_for &&
                  executor->waited_in == executor->steps[slot].ticket;
     pthread_mutex_unlock(&run->lock);
     return there;
@@ -207,9 +208,9 @@ static void end_transfer(clv__executor *executor, int slot, int number, const cl
     clv_run *run = executor->run;
     clv__bevent *over = NULL;
     pthread_mutex_lock(&run->lock);
-    clv__in_flight *flight = &run->in_flight[slot][number], *first = &run->in_flight[slot][flight->shares];
+    clv__in_flight *flight = &run->in_flight[slot][number], *first = &run->in_flight[slot][flight->event_of];
     executor->waited_in = executor->steps[slot].ticket;
-    executor->waited_for = flight->shares;
+    executor->waited_for = flight->event_of;
     flight->sent = false;
     if (--first->left == 0) {
         over = first->event;
@@ -256,6 +257,7 @@ static clv_status await_finish(clv__executor *executor, clv__executor *other, in
     atomic_store(&executor->waits, true);
     while (finish->ticket < ticket && (failure->status == CLV_OK || failure->ticket > ticket))
         pthread_cond_wait(&run->changed, &run->lock);
+    // A later ticket: a newer step has the slot, so this one is over.
     clv_status status = finish->ticket >= ticket ? CLV_OK : failure->status;
     clv__bevent *event = finish->ticket == ticket ? finish->event : NULL;
     finish->users += event != NULL;
@@ -268,7 +270,7 @@ static clv_status await_finish(clv__executor *executor, clv__executor *other, in
     finish->users--;
     pthread_cond_broadcast(&run->changed);
     pthread_mutex_unlock(&run->lock);
-    // The other reports a failure of its last step itself. Seen from here, it does not answer in this step.
+    // The other device tells of its own last step. Here the failure is booked on the step after it.
     if (status != CLV_OK) clv__run_fail(run, ticket + 1, other->device, status);
     return status;
 }
@@ -308,7 +310,8 @@ static void begin_step(clv__executor *executor, int slot) {
     executor->device->backend->event_destroy(old);
 }
 
-static clv_status finish_step(clv__executor *executor, int slot) {
+/** Let other devices wait for the end of this step: publish the event that comes then. */
+static clv_status publish_end(clv__executor *executor, int slot) {
     clv_run *run = executor->run;
     clv__bevent *event;
     CLV_TRY(executor->device->backend->record(executor->device->open,
@@ -328,7 +331,7 @@ static clv_status finish_step(clv__executor *executor, int slot) {
 
 // ---- a step -----------------------------------------------------------------------------------------------
 
-/** The profile's row of a executor's upload; the next is that of what is read back. */
+/** The profile's row of an executor's upload; the next is that of what is read back. */
 static int io_row(const clv__executor *executor) {
     return (int)executor->run->plan->n_nodes + 2 * executor->index;
 }
@@ -343,7 +346,7 @@ static clv_status upload_each(clv__executor *executor, int slot, clv__bevent **a
         const int n = clv__value_pieces(run->plan, &executor->place->inputs[i], &pieces);
         for (int k = 0; k < n; k++) {
             const clv__value *value = &run->plan->values[pieces[k]];
-            if (value->bytes == 0 || value->segment != CLV__IN_INPUTS) continue;
+            if (value->bytes == 0 || value->segment != CLV__IN_INPUTS) continue; // nobody reads it
             backend->event_destroy(*arrived);
             *arrived = NULL;
             CLV_TRY(backend->write(executor->device->open, CLV__QUEUE_UPLOAD,
@@ -413,7 +416,7 @@ static clv_status end_step(clv__executor *executor, int slot, clv__bevent **done
     CLV_TRY(backend->record(open, CLV__QUEUE_COMPUTE, &computed, error));
     clv_status status = CLV_OK;
     if (executor->downloads) {
-        executor->reads = true;
+        executor->unawaited_reads = true;
         status = read_outputs(executor, slot, computed, &last);
         if (status == CLV_OK && !last)
             status = backend->wait_on_queue(open, CLV__QUEUE_DOWNLOAD, computed, error);
@@ -433,7 +436,7 @@ clv_status clv__executor_enqueue(clv__executor *executor, int slot, clv__bevent 
     begin_step(executor, slot);
     CLV_TRY(upload(executor, slot));
     const clv__command *end = executor->commands[slot] + executor->n_commands;
-    size_t together;
+    size_t together; // shared sends that begin at this command; 0: it is another
     for (const clv__command *command = executor->commands[slot]; command < end;
          command += together ? together : 1) {
         together = shared_together(executor, command, end);
@@ -455,5 +458,5 @@ clv_status clv__executor_enqueue(clv__executor *executor, int slot, clv__bevent 
         return status;
     }
     CLV_TRY(end_step(executor, slot, done));
-    return is_awaited(executor) ? finish_step(executor, slot) : CLV_OK;
+    return is_awaited(executor) ? publish_end(executor, slot) : CLV_OK;
 }

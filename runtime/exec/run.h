@@ -68,10 +68,10 @@ typedef struct clv__executor {
     size_t n_workspaces, workspaces_room;
     clv__command *commands[CLV__SLOTS];
     size_t n_commands;
-    uint64_t awaits; // while commands are bound: of nodes that have none of their own
-    bool downloads;  // each step ends on the queue of downloads
-    bool reads;      // something was enqueued there since the compute queue was made to wait for it
-    bool *fed;       // by index in place->inputs: fed since the last step
+    uint64_t awaits;      // while commands are bound: of nodes that have none of their own
+    bool downloads;       // each step ends on the queue of downloads
+    bool unawaited_reads; // something was enqueued there since the compute queue was made to wait for it
+    bool *fed;            // by index in place->inputs: fed since the last step
     bool *ever_fed;
     size_t *staged_at; // by index in place->outputs: offset in a slot's staged outputs
     clv__executor_step steps[CLV__SLOTS];
@@ -87,7 +87,7 @@ typedef struct clv__executor {
 /** A value on its way in one slot. Of shared values one after another only the first has an event. */
 typedef struct clv__in_flight {
     bool sent;
-    int shares;         // the transfer whose event tells when it is there, its own mostly
+    int event_of;       // the transfer whose event tells when it is there, its own mostly
     clv__bevent *event; // NULL: it is another's, or nothing has to be waited for
     int left;           // how many have not received yet what this event is for
 } clv__in_flight;

@@ -2,6 +2,7 @@
 // Uses of one op that differ in groups of their inputs only (clv__groups: the parameters of an optimizer) and follow each other at
 // a place become one node. It has all their groups, and is done where the last of them stood, when the inputs of all are there. So do
 // those of a chain (sums over all gradients), each of which takes up what the one before leaves, if nobody else looks at that.
+// A group is of inputs that belong together: a parameter, its gradient, its momentum. It has nothing to do with work-groups.
 //
 // Updates of large parameters stay by themselves, and are marked: early.c puts each where its gradient is made.
 #include <string.h>
@@ -11,8 +12,8 @@
 
 enum { LARGE = 1 << 20 }; // bytes of a gradient, from which on a launch of its own costs next to nothing
 
-/** Is it an update of a large parameter, which need not wait for the others? Not where several devices compute, because there it
- *  would wait for them. */
+/** Is it an update of a large parameter, which need not wait for the others? With several devices it would wait for the other devices,
+ *  so none is early there. */
 static bool is_early(const clv_plan *plan, const clv__plan_node *at) {
     if (plan->n_places != 1 || !clv__by_kernels(plan, at)) return false;
     const clv__op *op = at->node->io.op;
@@ -20,7 +21,7 @@ static bool is_early(const clv_plan *plan, const clv__plan_node *at) {
         clv__groups_of(&at->node->io) != 1)
         return false;
     for (int i = 0; i < op->groups.first; i++) {
-        const clv_tensor *shared = at->node->in[i]; // by all updates; if it is made, then of all gradients
+        const clv_tensor *shared = at->node->in[i]; // by all updates: what makes it wants all gradients
         if (shared && shared->node) return false;
     }
     size_t most = 0; // of what it reads and does not change
@@ -36,7 +37,7 @@ static bool has_groups(const clv_plan *plan, const clv__plan_node *at) {
     return clv__by_kernels(plan, at) && at->node->io.op->groups.size > 0;
 }
 
-/** Does b, and nobody else, take up what a leaves? */
+/** Is output 0 of a input 0 of b, and does nobody else read it? */
 static bool is_chained(const clv_plan *plan, const clv__index *index, const clv__plan_node *a,
                        const clv__plan_node *b) {
     const int value = a->out[0];
@@ -50,6 +51,7 @@ static bool belong_together(const clv_plan *plan, const clv__index *index, const
     const clv__op_io *io = &a->node->io, *other = &b->node->io;
     if (b->work != CLV__COMPUTE || a->place != b->place || io->op != other->op) return false;
     if (io->op->groups.chain && !is_chained(plan, index, a, b)) return false;
+    // In a chain input 0 is what the use before left.
     for (int i = io->op->groups.chain; i < io->op->groups.first; i++) {
         if (a->in[i] != b->in[i]) return false;
     }
@@ -59,7 +61,7 @@ static bool belong_together(const clv_plan *plan, const clv__index *index, const
     return io->op->attrs_bytes == 0 || memcmp(io->attrs, other->attrs, io->op->attrs_bytes) == 0;
 }
 
-/** The groups of `from` become further groups of `at`, which stands for more than its own node. */
+/** The groups of `from` become further groups of `at`, whose `fused` is set. */
 static void add_groups(clv__plan_node *at, const clv__plan_node *from) {
     clv__node *node = &at->fused->node;
     for (int i = node->io.op->groups.first; i < from->node->io.n_in; i++) {
@@ -67,7 +69,7 @@ static void add_groups(clv__plan_node *at, const clv__plan_node *from) {
         node->in[node->io.n_in] = from->node->in[i];
         node->io.in[node->io.n_in++] = from->node->io.in[i];
     }
-    for (int i = 0; i < CLV__MAX_OUT; i++) {
+    for (int i = 0; i < CLV__MAX_OUT; i++) { // updates have none, and of a chain only the last sum is read
         at->out[i] = from->out[i];
         node->out[i] = from->node->out[i];
     }
@@ -85,7 +87,7 @@ static bool can_be_counted(const clv__op_io *io, const clv__op_io *other) {
     return n <= INT32_MAX;
 }
 
-/** Neighbours become one node. Those that will be moved away (early.c) stand before it, and do not part it. */
+/** Neighbours become one node. Early updates between them, which early.c will move away, are put before that node. */
 static clv_status join(clv_plan *plan, const clv__index *index, const clv__rewrite *before) {
     for (size_t i = 0; i < before->n;) {
         clv__plan_node node = before->nodes[i++];
@@ -112,7 +114,7 @@ static clv_status join(clv_plan *plan, const clv__index *index, const clv__rewri
 clv_status clv__pass_groups(clv_plan *plan) {
     clv__rewrite before;
     clv__index index;
-    if (plan->no_fuse) return CLV_OK;
+    if (plan->no_fuse) return CLV_OK; // nor is any update early: each stays where the graph has it
     for (size_t i = 0; i < plan->n_nodes; i++) plan->nodes[i].early = is_early(plan, &plan->nodes[i]);
     CLV_TRY(clv__index_make(plan, CLV__BY_VALUE, &index));
     clv_status status = clv__rewrite_begin(plan, &before);
