@@ -18,17 +18,19 @@
 //   attend_product_local  as attend_product; group 8 x 8, item (x, y) of group (gx, gy, z) has the elements y + 8*m, x + 8*n of the
 //                         tile [32][32] at row 32*gy, column 32*gx of matrix z. One of a_i and a_k is 1, and one of b_k and b_j.
 //   attend_softmax_local, attend_softmax_backward_local   a group of 64 a row, r = get_group_id(0)
-// Entries for CPU-class devices, work-group 1, one work-item a head, task n*H + h; nothing of [T,T] leaves local memory:
+// Entries for CPU-class devices, work-group 1, a group for each groups-th head, n*H + h, or for one; nothing of [T,T] is kept whole:
 //   attend_tile           MR queries at a time, and of their keys and values those that one of them sees
 //   attend_tile_backward  `block` queries at a time, a multiple of MR: their p and ds, made as above, stay until both have been
 //                         added to dk and dv
-//   Local memory, as the C file counts it, with TP and EP for T and E rounded up to whole register tiles of NR columns: all
+//   With IN_GLOBAL, for heads that local memory has no room for, the same in a workspace, of which each group has a part.
+//   Floats, as the C file counts them, with TP and EP for T and E rounded up to whole register tiles of NR columns: all
 //   matrices have EP or TP columns, those transposed EP rows, the others TP; what is beyond T and E is zero.
 //
 // Macros
 //   T_A, T_B, T_C  attend_product: how a, b and c are stored: float, f16 or bf16; default float
 //   T_X, T_DY, T_Y tile: how x, dy and the result (y or dx) are stored; default float
 //   VW             lanes of a vector: 4, 8 or 16; default 16. A register tile is MR rows, 8 for VW 16, else 4, by 2 vectors
+//   IN_GLOBAL      tile: 1: `floats` are global memory; default 0: local
 //   TILE           1: with the CPU-class entries, the default; 0: without, as in matmul.cl
 //
 // Source: the recomputation of p backward is that of Dao et al. 2022, "FlashAttention", arXiv:2205.14135, section 3.1.
@@ -40,6 +42,7 @@
 #define T_DY float
 #define T_Y float
 #define VW 16
+#define IN_GLOBAL 0
 #define TILE 1
 
 #define LEAVES_RESULTS 1
@@ -174,6 +177,18 @@ KERNEL(attend_softmax_backward_local)(__global float *d, __global const float *p
 
 #define IV PASTE(int, VW)
 
+#if IN_GLOBAL
+#define MEMORY __global
+#define MLOAD(p) GLOAD(p)
+#define MSTORE(v, p) GSTORE(v, p)
+#define FLOATS_OF_GROUP(n) (floats + group * (n))
+#else
+#define MEMORY __local
+#define MLOAD(p) LLOAD(p)
+#define MSTORE(v, p) LSTORE(v, p)
+#define FLOATS_OF_GROUP(n) floats
+#endif
+
 #if VW == 16
 #define MR 8
 #else
@@ -206,12 +221,12 @@ static FV KERNEL(attend_keep)(FV v, int first, int seen, float other) {
 
 // to[r][0..pitch) = row r of a tensor, `width` elements and zeros behind; rows n..all are zeros.
 #define COPY(name, T)                                                                                        \
-    static void KERNEL(name)(__local float *to, int pitch, __global const T *from, int stride, int n, int all, \
+    static void KERNEL(name)(MEMORY float *to, int pitch, __global const T *from, int stride, int n, int all, \
                              int width) {                                                                    \
         for (int r = 0; r < all; r++, to += pitch, from += stride) {                                         \
             int e = 0;                                                                                       \
             if (r < n) {                                                                                     \
-                for (; e + VW <= width; e += VW) LSTORE(VLOAD(T, VW, from + e), to + e);                     \
+                for (; e + VW <= width; e += VW) MSTORE(VLOAD(T, VW, from + e), to + e);                     \
                 for (; e < width; e++) to[e] = LOAD(T, from + e);                                            \
             }                                                                                                \
             for (; e < pitch; e++) to[e] = 0.0f;                                                             \
@@ -220,84 +235,79 @@ static FV KERNEL(attend_keep)(FV v, int first, int seen, float other) {
 COPY(attend_copy, T_X)
 COPY(attend_copy_dy, T_DY)
 
-static void KERNEL(attend_store)(__global T_Y *to, int stride, __local const float *from, int pitch, int n, int width) {
+static void KERNEL(attend_store)(__global T_Y *to, int stride, MEMORY const float *from, int pitch, int n, int width) {
     for (int r = 0; r < n; r++, to += stride, from += pitch) {
         int e = 0;
-        for (; e + VW <= width; e += VW) VSTORE(T_Y, VW, LLOAD(from + e), to + e);
+        for (; e + VW <= width; e += VW) VSTORE(T_Y, VW, MLOAD(from + e), to + e);
         for (; e < width; e++) STORE(T_Y, from[e], to + e);
     }
 }
 
 // to [EP][TP] = from [TP][EP] with rows and columns exchanged.
-static void KERNEL(attend_transpose)(__local float *to, __local const float *from, int TP, int EP) {
+static void KERNEL(attend_transpose)(MEMORY float *to, MEMORY const float *from, int TP, int EP) {
     for (int s = 0; s < TP; s += VW)
         for (int e = 0; e < EP; e += VW) {
             FV r[VW], t[VW];
-            UNROLL for (int l = 0; l < VW; l++) r[l] = LLOAD(from + (s + l) * EP + e);
+            UNROLL for (int l = 0; l < VW; l++) r[l] = MLOAD(from + (s + l) * EP + e);
             TRANSPOSE(VW, r, t)
-            UNROLL for (int l = 0; l < VW; l++) LSTORE(r[l], to + (e + l) * TP + s);
+            UNROLL for (int l = 0; l < VW; l++) MSTORE(r[l], to + (e + l) * TP + s);
         }
 }
 
 // The register tile: c[MR][NR] (+)= sum_{k < n} a[r * a_r + k * a_k] * b[k * b_k ... + NR]. add: keep what c holds.
-#define GET(r) TILE2_GET(r, L, c + r * c_r)
+#define GET(r) TILE2_GET(r, M, c + r * c_r)
 #define STEP(r) TILE2_ADD(r, a[r * a_r], b0, b1)
-#define PUT(r) TILE2_PUT(r, L, c + r * c_r)
-static void KERNEL(attend_micro)(__local float *c, int c_r, __local const float *a, int a_r, int a_k,
-                                 __local const float *b, int b_k, int n, int add) {
+#define PUT(r) TILE2_PUT(r, M, c + r * c_r)
+static void KERNEL(attend_micro)(MEMORY float *c, int c_r, MEMORY const float *a, int a_r, int a_k,
+                                 MEMORY const float *b, int b_k, int n, int add) {
     TILE_ROWS(MR, TILE2_ZERO)
     if (add) {
         TILE_ROWS(MR, GET)
     }
     for (int k = 0; k < n; k++, a += a_k, b += b_k) {
-        FV b0 = LLOAD(b), b1 = LLOAD(b + VW);
+        FV b0 = MLOAD(b), b1 = MLOAD(b + VW);
         TILE_ROWS(MR, STEP)
     }
     TILE_ROWS(MR, PUT)
 }
 
 // p[0..seen) becomes its softmax, p[seen..end) zero; end is a multiple of VW.
-static void KERNEL(attend_weigh)(__local float *p, int seen, int end, float scale) {
+static void KERNEL(attend_weigh)(MEMORY float *p, int seen, int end, float scale) {
     FV most = (FV)(-INFINITY), sums = (FV)(0.0f);
     int s;
     for (s = 0; s < seen; s += VW)
-        most = fmax(most, KERNEL(attend_keep)(LLOAD(p + s) * scale, s, seen, -INFINITY));
+        most = fmax(most, KERNEL(attend_keep)(MLOAD(p + s) * scale, s, seen, -INFINITY));
     float largest = KERNEL(attend_largest)(most);
     for (s = 0; s < seen; s += VW) {
-        FV e = KERNEL(attend_keep)(exp(LLOAD(p + s) * scale - largest), s, seen, 0.0f);
+        FV e = KERNEL(attend_keep)(exp(MLOAD(p + s) * scale - largest), s, seen, 0.0f);
         sums += e;
-        LSTORE(e, p + s);
+        MSTORE(e, p + s);
     }
     float part = 1.0f / KERNEL(attend_sum)(sums);
-    for (s = 0; s < seen; s += VW) LSTORE(LLOAD(p + s) * part, p + s);
-    for (; s < end; s += VW) LSTORE((FV)(0.0f), p + s);
+    for (s = 0; s < seen; s += VW) MSTORE(MLOAD(p + s) * part, p + s);
+    for (; s < end; s += VW) MSTORE((FV)(0.0f), p + s);
 }
 
 // d[0..seen) becomes scale * p * (d - sum(d * p)), d[seen..end) zero.
-static void KERNEL(attend_weigh_backward)(__local float *d, __local const float *p, int seen, int end, float scale) {
+static void KERNEL(attend_weigh_backward)(MEMORY float *d, MEMORY const float *p, int seen, int end, float scale) {
     FV sums = (FV)(0.0f);
     int s;
-    for (s = 0; s < seen; s += VW) sums += KERNEL(attend_keep)(LLOAD(d + s) * LLOAD(p + s), s, seen, 0.0f);
+    for (s = 0; s < seen; s += VW) sums += KERNEL(attend_keep)(MLOAD(d + s) * MLOAD(p + s), s, seen, 0.0f);
     float sum = KERNEL(attend_sum)(sums);
     for (s = 0; s < seen; s += VW) {
-        FV v = scale * LLOAD(p + s) * (LLOAD(d + s) - sum);
-        LSTORE(KERNEL(attend_keep)(v, s, seen, 0.0f), d + s);
+        FV v = scale * MLOAD(p + s) * (MLOAD(d + s) - sum);
+        MSTORE(KERNEL(attend_keep)(v, s, seen, 0.0f), d + s);
     }
-    for (; s < end; s += VW) LSTORE((FV)(0.0f), d + s);
+    for (; s < end; s += VW) MSTORE((FV)(0.0f), d + s);
 }
 
 // Whole multiples of a register tile's columns.
 #define WHOLE(n) (((n) + NR - 1) / NR * NR)
 
-__kernel __attribute__((reqd_work_group_size(1, 1, 1))) void
-KERNEL(attend_tile)(__global T_Y *restrict y, __global const T_X *restrict x, __local float *local_floats, int N, int T,
-                    int H, int E, int causal, float scale) {
-    int z = (int)get_group_id(0), D = H * E, TP = WHOLE(T), EP = WHOLE(E);
-    if (z >= N * H) return;
-    __local float *k = local_floats, *kt = k + TP * EP, *v = kt + EP * TP, *q = v + TP * EP, *p = q + MR * EP,
-                  *o = p + MR * TP;
-    x += z / H * T * 3 * D + z % H * E;
-    y += z / H * T * D + z % H * E;
+static void KERNEL(attend_head)(__global T_Y *y, __global const T_X *x, MEMORY float *k, int T, int D, int E, int causal,
+                                float scale) {
+    int TP = WHOLE(T), EP = WHOLE(E);
+    MEMORY float *kt = k + TP * EP, *v = kt + EP * TP, *q = v + TP * EP, *p = q + MR * EP, *o = p + MR * TP;
     KERNEL(attend_copy)(k, EP, x + D, 3 * D, T, TP, E);
     KERNEL(attend_copy)(v, EP, x + 2 * D, 3 * D, T, TP, E);
     KERNEL(attend_transpose)(kt, k, TP, EP);
@@ -315,24 +325,31 @@ KERNEL(attend_tile)(__global T_Y *restrict y, __global const T_X *restrict x, __
 }
 
 __kernel __attribute__((reqd_work_group_size(1, 1, 1))) void
-KERNEL(attend_tile_backward)(__global T_Y *restrict dx, __global const T_DY *restrict dy, __global const T_X *restrict x,
-                             __local float *local_floats, int N, int T, int H, int E, int causal, int block, float scale) {
-    int z = (int)get_group_id(0), D = H * E, TP = WHOLE(T), EP = WHOLE(E);
-    if (z >= N * H) return;
-    __local float *q = local_floats, *k = q + TP * EP, *kt = k + TP * EP, *vt = kt + EP * TP, *g = vt + EP * TP,
+KERNEL(attend_tile)(__global T_Y *restrict y, __global const T_X *restrict x, MEMORY float *floats, int N, int T, int H, int E,
+                    int causal, int groups, float scale) {
+    int group = (int)get_group_id(0), D = H * E;
+    if (group >= groups) return;
+    for (int z = group; z < N * H; z += groups) {
+        KERNEL(attend_head)(y + z / H * T * D + z % H * E, x + z / H * T * 3 * D + z % H * E,
+                            FLOATS_OF_GROUP(3 * WHOLE(T) * WHOLE(E) + MR * (WHOLE(E) + WHOLE(T) + NR)), T, D, E, causal, scale);
+    }
+}
+
+static void KERNEL(attend_head_backward)(__global T_Y *dx, __global const T_DY *dy, __global const T_X *x, MEMORY float *q, int T,
+                                         int D, int E, int causal, int block, float scale) {
+    int TP = WHOLE(T), EP = WHOLE(E);
+    MEMORY float *k = q + TP * EP, *kt = k + TP * EP, *vt = kt + EP * TP, *g = vt + EP * TP,
                   *dk = g + TP * EP, *dv = dk + TP * EP, *p = dv + TP * EP, *d = p + block * TP, *o = d + block * TP;
-    x += z / H * T * 3 * D + z % H * E;
-    dx += z / H * T * 3 * D + z % H * E;
     KERNEL(attend_copy)(q, EP, x, 3 * D, T, TP, E);
     KERNEL(attend_copy)(k, EP, x + D, 3 * D, T, TP, E);
     KERNEL(attend_transpose)(kt, k, TP, EP);
     KERNEL(attend_copy)(dv, EP, x + 2 * D, 3 * D, T, TP, E); // v, until it is transposed
     KERNEL(attend_transpose)(vt, dv, TP, EP);
-    KERNEL(attend_copy_dy)(g, EP, dy + z / H * T * D + z % H * E, D, T, TP, E);
+    KERNEL(attend_copy_dy)(g, EP, dy, D, T, TP, E);
     for (int first = 0; first < T; first += block) {
         int end = min(first + block, T);
         for (int t = first; t < end; t += MR) {
-            __local float *pt = p + (t - first) * TP, *dt = d + (t - first) * TP;
+            MEMORY float *pt = p + (t - first) * TP, *dt = d + (t - first) * TP;
             int seen = causal ? min(t + MR, T) : T;
             for (int s = 0; s < seen; s += NR) {
                 KERNEL(attend_micro)(pt + s, TP, q + t * EP, EP, 1, kt + s, TP, E, 0);
@@ -359,5 +376,18 @@ KERNEL(attend_tile_backward)(__global T_Y *restrict dx, __global const T_DY *res
     }
     KERNEL(attend_store)(dx + D, 3 * D, dk, EP, T, E);
     KERNEL(attend_store)(dx + 2 * D, 3 * D, dv, EP, T, E);
+}
+
+__kernel __attribute__((reqd_work_group_size(1, 1, 1))) void
+KERNEL(attend_tile_backward)(__global T_Y *restrict dx, __global const T_DY *restrict dy, __global const T_X *restrict x,
+                             MEMORY float *floats, int N, int T, int H, int E, int causal, int groups, int block, float scale) {
+    int group = (int)get_group_id(0), D = H * E;
+    if (group >= groups) return;
+    for (int z = group; z < N * H; z += groups) {
+        int at = z / H * T * 3 * D + z % H * E;
+        KERNEL(attend_head_backward)(dx + at, dy + z / H * T * D + z % H * E, x + at,
+                                     FLOATS_OF_GROUP(7 * WHOLE(T) * WHOLE(E) + 2 * block * WHOLE(T) + MR * NR), T, D, E, causal,
+                                     block, scale);
+    }
 }
 #endif // TILE

@@ -682,9 +682,10 @@ CLV_API clv_tensor *clv_scaled_dot_product_attention(clv_tensor *query, clv_tens
  * config  NULL: its zero
  * result  [N, T, D]   dtype of x
  *
- * One op, while a head's keys are at most 32,768 floats (their columns rounded up to a multiple of 32) and no weights are
- * dropped; else slices, permutes and clv_scaled_dot_product_attention. A device without local memory for a head takes a workspace
- * of N*heads*T*T floats, twice that for the gradient; it has no more than 2,147,483,647.
+ * One op, unless weights are dropped; else slices, permutes and clv_scaled_dot_product_attention. Where a head has no room in local
+ * memory, a CPU takes a workspace for two heads of each unit. A GPU keeps tiles of scores in local memory. Where it has too little of
+ * that, and for heads of more than 128 columns, it takes a workspace of heads*T*T floats of a sequence, no more than 2,147,483,647,
+ * twice that for the gradient.
  *
  * Gradient   x; keeps x and makes the scores again. In nodes: keeps q, k, v and the weights.
  * Errors     CLV_E_SHAPE  x is not [N,T,3D];  CLV_E_VALUE  D is 0 or no multiple of heads, or dropout outside 0 to 1;

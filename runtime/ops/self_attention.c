@@ -218,48 +218,65 @@ static bool local_supports(const clv_device_info *device, const clv__op_io *io) 
 
 // ---- tile: CPU-class ------------------------------------------------------------------------------------------------
 
-/** How a head lies in local memory: see the kernel file. */
-typedef struct tile_local {
+/** How a head lies in local memory, or in a part of the workspace: see the kernel file. */
+typedef struct head {
     int64_t block; // queries of which a step of the gradient keeps p and ds: whole register tiles
     int64_t floats;
-} tile_local;
+} head;
 
-static tile_local tile_local_of(const clv_device_info *device, const clv__sequences *s) {
+static head head_of(const clv_device_info *device, const clv__sequences *s, uint64_t most_bytes) {
     enum { MOST_BLOCK = 64 };
     int64_t lanes = clv__tile_lanes(device), mr = lanes == 16 ? 8 : 4, nr = 2 * lanes;
     int64_t TP = clv__round_up(s->T, nr), EP = clv__round_up(s->E, nr);
-    if (!s->backward) return (tile_local){mr, 3 * TP * EP + mr * (EP + TP + nr)};
-    tile_local local = {.block = clv__min64(clv__round_up(s->T, mr), MOST_BLOCK)};
-    for (;; local.block = clv__round_up(local.block / 2, mr)) {
-        local.floats = 7 * TP * EP + 2 * local.block * TP + mr * nr;
-        if (local.block <= mr || (uint64_t)local.floats * sizeof(float) <= clv__tile_local_bytes(device))
-            break;
+    if (!s->backward) return (head){mr, 3 * TP * EP + mr * (EP + TP + nr)};
+    head h = {.block = clv__min64(clv__round_up(s->T, mr), MOST_BLOCK)};
+    for (;; h.block = clv__round_up(h.block / 2, mr)) {
+        h.floats = 7 * TP * EP + 2 * h.block * TP + mr * nr;
+        if (h.block <= mr || (uint64_t)h.floats * sizeof(float) <= most_bytes) break;
     }
-    return local;
+    return h;
+}
+
+/** Groups that take heads in turn, two for each unit: a slow one holds up the others by half of its heads at most. */
+static int64_t groups_of(const clv_device_info *device, const clv__sequences *s) {
+    return clv__min64(s->N * s->H, 2 * clv__max64(1, device->compute_units));
 }
 
 static bool tile_supports(const clv_device_info *device, const clv__op_io *io) {
     clv__sequences s = clv__sequences_of(io);
+    const uint64_t most = clv__tile_local_bytes(device);
     return clv__threads(device) && device->loop_turns == 0 &&
-           (uint64_t)tile_local_of(device, &s).floats * sizeof(float) <= clv__tile_local_bytes(device);
+           (uint64_t)head_of(device, &s, most).floats * sizeof(float) <= most;
+}
+
+static bool tile_global_supports(const clv_device_info *device, const clv__op_io *io) {
+    clv__sequences s = clv__sequences_of(io);
+    return clv__threads(device) && device->loop_turns == 0 &&
+           head_of(device, &s, UINT64_MAX).floats <= INT32_MAX / clv__max64(1, groups_of(device, &s));
 }
 
 static void tile(clv__launches *list, const clv__op_io *io) {
     clv__sequences s = clv__sequences_of(io);
     if (s.N * s.T == 0) return;
-    tile_local local = tile_local_of(list->device, &s);
+    const bool global = strcmp(io->variant->name, "tile:global") == 0;
+    const head h = head_of(list->device, &s, global ? UINT64_MAX : clv__tile_local_bytes(list->device));
+    const int64_t groups = global ? groups_of(list->device, &s) : s.N * s.H;
     clv__launch *launch =
         clv__launch_kernel(list, "self_attention", s.backward ? "attend_tile_backward" : "attend_tile");
     int lanes = clv__tile_lanes(list->device);
     if (lanes != 16) clv__launch_define(list, launch, "VW", "%d", lanes);
+    if (global) clv__launch_define(list, launch, "IN_GLOBAL", "1");
     clv__arg_out_as(list, launch, io, 0, "T_Y");
     if (s.backward) clv__arg_in_as(list, launch, io, B_DY, "T_DY");
     clv__arg_in_as(list, launch, io, io->n_in - 1, "T_X");
-    clv__arg_local(list, launch, (size_t)local.floats * sizeof(float));
-    CLV__ARGS_I32(list, launch, s.N, s.T, s.H, s.E, s.causal);
-    if (s.backward) clv__arg_i32(list, launch, local.block);
+    if (global)
+        clv__arg_part(list, launch, clv__floats(list, groups * h.floats));
+    else
+        clv__arg_local(list, launch, (size_t)h.floats * sizeof(float));
+    CLV__ARGS_I32(list, launch, s.N, s.T, s.H, s.E, s.causal, groups);
+    if (s.backward) clv__arg_i32(list, launch, h.block);
     clv__arg_f32(list, launch, s.scale);
-    clv__launch_over(list, launch, CLV__TASKS, s.N * s.H);
+    clv__launch_over(list, launch, CLV__TASKS, groups);
 }
 
 static const clv__variant variants[] = {
@@ -267,6 +284,7 @@ static const clv__variant variants[] = {
     {"local", local_supports, .lower = products, .relative = 0.1, .lanes = true},
     {"flash", clv__flash_attention_supports, clv__flash_attention_rank, .lower = clv__flash_attention},
     {"tile", tile_supports, .lower = tile, .relative = 0.02},
+    {"tile:global", tile_global_supports, .lower = tile, .relative = 0.03},
     {0}};
 
 // ---- references -----------------------------------------------------------------------------------------------------
@@ -375,6 +393,8 @@ static const clv__sample_row samples[] = {
     ROW("blocks of queries, causal", 1, 131, 1, 5, true, false, 0.5f),
     ROW("blocks of queries", 1, 70, 1, 4, false, false, 0.5f),
     ROW("more scores than in one run, causal", 5, 512, 1, 1, true, false, 0.5f),
+    ROW("heads of 64, 700 steps, causal", 1, 700, 1, 64, true, false, 0.125f),
+    ROW("more heads than groups of many units", 9, 40, 15, 8, false, false, 0.5f),
     ROW("no steps", 2, 0, 2, 3, true, false, 1),
     ROW("no sequences", 0, 5, 2, 3, false, false, 1),
     {0},
@@ -439,17 +459,15 @@ static clv_tensor *of_nodes(clv_tensor *x, int64_t heads, const clv_attention_co
 }
 
 clv_tensor *clv_self_attention(clv_tensor *x, int64_t heads, const clv_attention_config *config) {
-    enum { MOST_FLOATS = 32768, UNIT = 32 }; // of a head's keys: seven such matrices fit in a core's cache
     const clv_attention_config c = config ? *config : (clv_attention_config){0};
     if (!x) return NULL; // after a mistake
     clv_shape shape = clv_tensor_shape(x);
     int64_t E = 1;
     if (shape.rank == 3 && part_evenly(shape.dims[2], heads)) {
         E = shape.dims[2] / (3 * heads);
-        bool large = shape.dims[1] > MOST_FLOATS / clv__round_up(E, UNIT);
-        bool drops =
+        const bool drops =
             c.dropout != 0 && (clv_graph_training(clv_tensor_graph(x)) || !(c.dropout > 0 && c.dropout <= 1));
-        if (large || drops) return of_nodes(x, heads, &c);
+        if (drops) return of_nodes(x, heads, &c);
     }
     self_attention_attrs attrs = {heads, c.causal, c.scale != 0 ? c.scale : (float)(1 / sqrt((double)E))};
     return clv__node_add(&clv__op_self_attention, &attrs, &x, 1, 0);
