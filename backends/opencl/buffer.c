@@ -1,13 +1,30 @@
 // SPDX-License-Identifier: Apache-2.0
-// Device memory. A part of a buffer is an OpenCL sub-buffer: kernels get a pointer to its start. A device
-// that computes in the host's memory gets buffers over memory of ours (CL_MEM_USE_HOST_PTR), so that another
-// such device can be given a buffer over the same bytes. The pages are freed when the driver is done with the
-// last buffer over them, so commands of a device that does not answer cannot write over memory of others.
-// Staging is a buffer that the driver allocates where the device reaches it (CL_MEM_ALLOC_HOST_PTR), mapped
-// once: the vendors' guides name no other way to memory that is pinned.
+// Device memory. A part of a buffer is an OpenCL sub-buffer: kernels get a pointer to its start. Where
+// sub-buffers do not work (quirks.c) a buffer is shared virtual memory, a part is a pointer into it, and
+// the host reads and writes it by copies, as elsewhere. A device that computes in the host's memory gets
+// buffers over memory of ours (CL_MEM_USE_HOST_PTR), so that another such device can be given a buffer over
+// the same bytes. The pages are freed when the driver is done with the last buffer over them, so commands
+// of a device that does not answer cannot write over memory of others. Staging is a buffer that the driver
+// allocates where the device reaches it (CL_MEM_ALLOC_HOST_PTR), mapped once: the vendors' guides name no
+// other way to memory that is pinned.
 #include <stdlib.h>
 
 #include "opencl.h"
+
+// Loaders of OpenCL 1.2 do not have these.
+#pragma weak clSVMAlloc
+#pragma weak clEnqueueSVMFree
+#pragma weak clEnqueueSVMMemcpy
+#pragma weak clEnqueueSVMMemFill
+#pragma weak clSetKernelArgSVMPointer
+
+bool clv__ocl_has_pointers(cl_device_id id) {
+    cl_device_svm_capabilities can = 0;
+    return clSVMAlloc && clEnqueueSVMFree && clEnqueueSVMMemcpy && clEnqueueSVMMemFill &&
+           clSetKernelArgSVMPointer &&
+           clGetDeviceInfo(id, CL_DEVICE_SVM_CAPABILITIES, sizeof can, &can, NULL) == CL_SUCCESS &&
+           can & CL_DEVICE_SVM_COARSE_GRAIN_BUFFER;
+}
 
 static clv_status wrap(clv__bdevice *device, cl_mem memory, size_t bytes, clv__pages *block, void *pointer,
                        clv__error *error, clv__bbuffer **out) {
@@ -16,7 +33,8 @@ static clv_status wrap(clv__bdevice *device, cl_mem memory, size_t bytes, clv__p
         clReleaseMemObject(memory);
         CLV_FAIL(error, CLV_E_HOST_MEMORY, "no host memory for a buffer");
     }
-    *buffer = (clv__bbuffer){device, memory, bytes, pointer, block};
+    *buffer = (clv__bbuffer){
+        .device = device, .memory = memory, .bytes = bytes, .pointer = pointer, .block = block};
     *out = buffer;
     return CLV_OK;
 }
@@ -56,8 +74,50 @@ static clv_status create_in_host_memory(clv__bdevice *device, size_t bytes, clv_
     return status;
 }
 
+static clv_status wrap_pointer(clv__bdevice *device, char *at, size_t bytes, bool whole, clv__error *error,
+                               clv__bbuffer **out) {
+    clv__bbuffer *buffer = *out = clv__alloc(1, sizeof *buffer);
+    if (!buffer) CLV_FAIL(error, CLV_E_HOST_MEMORY, "no host memory for a buffer");
+    *buffer = (clv__bbuffer){.device = device, .bytes = bytes, .at = at, .whole = whole};
+    return CLV_OK;
+}
+
+/** Let the compute queue wait for all that is on the others. */
+static clv_status gather_queues(clv__bdevice *device) {
+    static const clv__queue others[] = {CLV__QUEUE_UPLOAD, CLV__QUEUE_DOWNLOAD};
+    for (size_t i = 0; i < sizeof others / sizeof *others; i++) {
+        clv__bevent *last;
+        CLV_TRY(clv__ocl_record(device, others[i], &last, NULL));
+        clv_status status = clv__ocl_wait_on_queue(device, CLV__QUEUE_COMPUTE, last, NULL);
+        clv__ocl_event_destroy(last);
+        if (status != CLV_OK) return status;
+    }
+    return CLV_OK;
+}
+
+/** Free it when all commands that were enqueued so far are done. Where that cannot be said it is kept. */
+static void free_pointer(clv__bdevice *device, void *at) {
+    clv__bevent *command;
+    if (gather_queues(device) != CLV_OK ||
+        clv__ocl_command_begin(device, CLV__QUEUE_COMPUTE, NULL, NULL, &command) != CLV_OK)
+        return;
+    cl_int code = clEnqueueSVMFree(device->queue[CLV__QUEUE_COMPUTE], 1, &at, NULL, NULL, command->n_waits,
+                                   clv__ocl_waits(command), &command->event);
+    if (clv__ocl_command_end(command, "clEnqueueSVMFree", code, NULL, NULL) == CLV_OK)
+        clFlush(device->queue[CLV__QUEUE_COMPUTE]);
+}
+
+static clv_status create_pointer(clv__bdevice *device, size_t bytes, clv__error *error, clv__bbuffer **out) {
+    char *at = clSVMAlloc(device->context, CL_MEM_READ_WRITE, bytes, 0);
+    if (!at) return clv__ocl_fail(error, device->label, "clSVMAlloc", CL_MEM_OBJECT_ALLOCATION_FAILURE);
+    clv_status status = wrap_pointer(device, at, bytes, true, error, out);
+    if (status != CLV_OK) free_pointer(device, at);
+    return status;
+}
+
 clv_status clv__ocl_buffer_create(clv__bdevice *device, size_t bytes, clv__error *error, clv__bbuffer **out) {
     *out = NULL;
+    if (device->pointers) return create_pointer(device, bytes, error, out);
     if (device->host_memory) return create_in_host_memory(device, bytes, error, out);
     cl_int code = CL_SUCCESS;
     cl_mem memory = clCreateBuffer(device->context, CL_MEM_READ_WRITE, bytes, NULL, &code);
@@ -71,6 +131,7 @@ clv_status clv__ocl_buffer_part(clv__bbuffer *parent, size_t offset, size_t byte
     if (bytes == 0 || offset > parent->bytes || bytes > parent->bytes - offset) // not every driver checks
         CLV_FAIL(error, CLV_E_INTERNAL, "a part at %zu of %zu bytes does not lie in a buffer of %zu", offset,
                  bytes, parent->bytes);
+    if (parent->at) return wrap_pointer(parent->device, parent->at + offset, bytes, false, error, out);
     cl_int code = CL_SUCCESS;
     cl_buffer_region region = {offset, bytes};
     cl_mem memory =
@@ -90,8 +151,17 @@ clv__pages *clv__ocl_buffer_block(clv__bbuffer *buffer) {
 
 void clv__ocl_buffer_destroy(clv__bbuffer *buffer) {
     if (!buffer) return;
-    if (clv__ocl_answers(buffer->device)) clReleaseMemObject(buffer->memory);
+    if (clv__ocl_answers(buffer->device)) {
+        if (buffer->memory) clReleaseMemObject(buffer->memory);
+        if (buffer->whole) free_pointer(buffer->device, buffer->at);
+    }
     free(buffer);
+}
+
+cl_int clv__ocl_buffer_arg(cl_kernel kernel, cl_uint index, const clv__bbuffer *buffer) {
+    if (buffer && buffer->at) return clSetKernelArgSVMPointer(kernel, index, buffer->at);
+    cl_mem memory = buffer ? buffer->memory : NULL;
+    return clSetKernelArg(kernel, index, sizeof memory, &memory);
 }
 
 // ---- Staging ----------------------------------------------------------------------------------------------

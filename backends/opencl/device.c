@@ -220,6 +220,10 @@ static void describe_traits(asking *to, const char *extensions, clv_device_info 
     describe_groups(to, extensions, info);
 }
 
+static bool uses_pointers(const clv_device_info *info, cl_device_id id) {
+    return clv__ocl_quirks(info->platform_name, info->driver).pointers && clv__ocl_has_pointers(id);
+}
+
 /** Everything about one device, and whether we can use it. */
 static void describe(clv__ocl_state *state, cl_device_id id, clv__found *found) {
     asking to = {state, id, CL_SUCCESS};
@@ -281,8 +285,17 @@ static void describe(clv__ocl_state *state, cl_device_id id, clv__found *found) 
     found->traits.host_memory &= info->type == CLV_DEVICE_CPU && info->unified_memory;
     found->traits.compiles_at_launch &= found->traits.host_memory; // helpers launch over memory of their own
 #ifdef CLEAVE_CLBLAST
-    info->gemm = true;
+    info->gemm = !uses_pointers(info, id); // the library wants buffers
 #endif
+}
+
+static clv__ocl_handle handle_of(const clv__found *found, cl_device_id id) {
+    const clv_device_info *info = &found->info;
+    return (clv__ocl_handle){.id = id,
+                             .label = info->label,
+                             .host_memory = found->traits.host_memory,
+                             .pointers = uses_pointers(info, id),
+                             .polled = info->type != CLV_DEVICE_CPU};
 }
 
 // ---- Enumeration ------------------------------------------------------------------------------------------
@@ -332,8 +345,7 @@ static clv_status enumerate_platform(clv__ocl_state *state, cl_platform_id platf
             status = clv__error_set(error, CLV_E_HOST_MEMORY, "no host memory for a device");
             break;
         }
-        *handle = (clv__ocl_handle){
-            .id = ids[d], .label = found.info.label, .host_memory = found.traits.host_memory};
+        *handle = handle_of(&found, ids[d]);
         found.handle = handle;
         status = tell(user, &found);
     }
@@ -445,9 +457,11 @@ clv_status clv__ocl_partition(void *opaque, void *whole, int parts, tell_functio
         describe(state, ids[i], &found);
         found.traits.caches_programs &= keeps_code;
         found.traits.compiles_at_launch &= keeps_code;
+        clv__ocl_handle *next = handles[i].next;
+        handles[i] = handle_of(&found, ids[i]);
+        handles[i].next = next;
         // a platform that did not tell its name may be one whose parts must stay
         handles[i].keep = !*name || clv__ocl_quirks(name, found.info.driver).keep_parts;
-        handles[i].host_memory = found.traits.host_memory;
         status = tell(user, &found);
     }
     free(ids);
@@ -465,6 +479,8 @@ clv_status clv__ocl_open(void *state, void *opaque, clv__error *error, clv__bdev
     device->id = handle->id;
     device->label = handle->label;
     device->host_memory = handle->host_memory;
+    device->pointers = handle->pointers;
+    device->polled = handle->polled;
     pthread_mutex_init(&device->event_lock, NULL);
     pthread_mutex_init(&device->reach_lock, NULL);
     clv__cond_init(&device->reached);

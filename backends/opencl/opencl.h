@@ -16,6 +16,8 @@ typedef struct clv__ocl_handle {
     const char *label;
     bool keep;        // a sub-device that is not to be released at shutdown
     bool host_memory; // see clv__traits
+    bool pointers;    // its memory is had by pointers: see buffer.c
+    bool polled;      // events are asked again and again: see queue.c
     struct clv__ocl_handle *next;
 } clv__ocl_handle;
 
@@ -57,7 +59,7 @@ struct clv__bdevice {
     cl_command_queue untimed[CLV__QUEUES]; // those before keep_times: other threads may still flush them
     bool timed;                            // the worker's
     const char *label;
-    bool host_memory;
+    bool host_memory, pointers, polled; // see clv__ocl_handle
     cl_ulong local_bytes;
     size_t max_group;
     size_t max_items[3];                 // work-items of a group in each dimension
@@ -83,9 +85,11 @@ struct clv__bdevice {
 
 struct clv__bbuffer {
     clv__bdevice *device;
-    cl_mem memory;
+    cl_mem memory; // NULL on devices whose memory is had by pointers
     size_t bytes;
     void *pointer;     // where the host sees it; NULL on devices with memory of their own
+    char *at;          // where kernels see it, on devices whose memory is had by pointers
+    bool whole;        // not a part of another
     clv__pages *block; // that it lies in; used by the OpenCL object
 };
 
@@ -135,6 +139,7 @@ clv_status clv__ocl_fail(clv__error *error, const char *label, const char *call,
 typedef struct clv__ocl_quirk {
     clv__traits traits;
     bool keep_parts; // never release sub-devices: the driver's threads still use them when all work is done
+    bool pointers;   // sub-buffers do not work; shared virtual memory does
 } clv__ocl_quirk;
 
 clv__ocl_quirk clv__ocl_quirks(const char *platform, const char *driver);
@@ -171,6 +176,9 @@ clv_status clv__ocl_buffer_part(clv__bbuffer *parent, size_t offset, size_t byte
 void clv__ocl_buffer_destroy(clv__bbuffer *buffer);
 void *clv__ocl_buffer_pointer(clv__bbuffer *buffer);
 clv__pages *clv__ocl_buffer_block(clv__bbuffer *buffer);
+/** Does the device have memory by pointers, and the loader the functions for it? */
+bool clv__ocl_has_pointers(cl_device_id id);
+cl_int clv__ocl_buffer_arg(cl_kernel kernel, cl_uint index, const clv__bbuffer *buffer);
 clv_status clv__ocl_buffer_over(clv__bdevice *device, clv__pages *block, void *pointer, size_t bytes,
                                 clv__error *error, clv__bbuffer **out);
 

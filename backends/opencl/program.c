@@ -115,10 +115,7 @@ void clv__ocl_program_destroy(clv__bprogram *program) {
 
 static cl_int set_arg(cl_kernel kernel, cl_uint i, const clv__barg *arg) {
     switch (arg->kind) {
-    case CLV__BARG_BUFFER: {
-        cl_mem memory = arg->buffer ? arg->buffer->memory : NULL;
-        return clSetKernelArg(kernel, i, sizeof memory, &memory);
-    }
+    case CLV__BARG_BUFFER: return clv__ocl_buffer_arg(kernel, i, arg->buffer);
     case CLV__BARG_I32: return clSetKernelArg(kernel, i, sizeof arg->i32, &arg->i32);
     case CLV__BARG_F32: return clSetKernelArg(kernel, i, sizeof arg->f32, &arg->f32);
     case CLV__BARG_LOCAL: return clSetKernelArg(kernel, i, arg->bytes, NULL);

@@ -2,9 +2,12 @@
 // The in-order queues of a device: compute, upload and download. Only event_wait and synchronize wait, and
 // both ask every command how it went. An event of one queue is flushed before another queue waits for it,
 // because OpenCL promises progress only then.
+#include <sched.h>
 #include <stdlib.h>
+#include <time.h>
 #include <unistd.h>
 
+#include "base/clock.h"
 #include "base/patience.h"
 #include "opencl.h"
 
@@ -161,6 +164,14 @@ static clv_status move_nothing(clv__bdevice *device, clv__queue queue, clv__beve
     return clv__ocl_record(device, queue, event, error);
 }
 
+/** Between pointers: the host's, or a device's whose memory is had by them. */
+static clv_status move(clv__bevent *command, void *to, const void *from, size_t bytes, clv__bevent **event,
+                       clv__error *error) {
+    cl_int code = clEnqueueSVMMemcpy(command->device->queue[command->queue], CL_FALSE, to, from, bytes,
+                                     command->n_waits, clv__ocl_waits(command), &command->event);
+    return clv__ocl_command_end(command, "clEnqueueSVMMemcpy", code, event, error);
+}
+
 clv_status clv__ocl_write(clv__bdevice *device, clv__queue queue, clv__bbuffer *to, size_t offset,
                           size_t bytes, const void *source, clv__bevent *after, clv__bevent **event,
                           clv__error *error) {
@@ -168,6 +179,7 @@ clv_status clv__ocl_write(clv__bdevice *device, clv__queue queue, clv__bbuffer *
     if (bytes == 0) return move_nothing(device, queue, after, event, error);
     clv__bevent *command;
     CLV_TRY(clv__ocl_command_begin(device, queue, after, error, &command));
+    if (to->at) return move(command, to->at + offset, source, bytes, event, error);
     cl_int code = clEnqueueWriteBuffer(device->queue[queue], to->memory, CL_FALSE, offset, bytes, source,
                                        command->n_waits, clv__ocl_waits(command), &command->event);
     return clv__ocl_command_end(command, "clEnqueueWriteBuffer", code, event, error);
@@ -180,6 +192,7 @@ clv_status clv__ocl_read(clv__bdevice *device, clv__queue queue, clv__bbuffer *f
     if (bytes == 0) return move_nothing(device, queue, after, event, error);
     clv__bevent *command;
     CLV_TRY(clv__ocl_command_begin(device, queue, after, error, &command));
+    if (from->at) return move(command, target, from->at + offset, bytes, event, error);
     cl_int code = clEnqueueReadBuffer(device->queue[queue], from->memory, CL_FALSE, offset, bytes, target,
                                       command->n_waits, clv__ocl_waits(command), &command->event);
     return clv__ocl_command_end(command, "clEnqueueReadBuffer", code, event, error);
@@ -190,6 +203,7 @@ clv_status clv__ocl_copy(clv__bdevice *device, clv__bbuffer *from, size_t from_o
     if (bytes == 0) return CLV_OK;
     clv__bevent *command;
     CLV_TRY(clv__ocl_command_begin(device, CLV__QUEUE_COMPUTE, NULL, error, &command));
+    if (to->at) return move(command, to->at + to_offset, from->at + from_offset, bytes, NULL, error);
     cl_int code =
         clEnqueueCopyBuffer(device->queue[CLV__QUEUE_COMPUTE], from->memory, to->memory, from_offset,
                             to_offset, bytes, command->n_waits, clv__ocl_waits(command), &command->event);
@@ -202,6 +216,12 @@ clv_status clv__ocl_fill(clv__bdevice *device, clv__bbuffer *to, size_t offset, 
     size_t unit = bytes % sizeof pattern ? sizeof pattern / 2 : sizeof pattern;
     clv__bevent *command;
     CLV_TRY(clv__ocl_command_begin(device, CLV__QUEUE_COMPUTE, NULL, error, &command));
+    if (to->at) {
+        cl_int filled =
+            clEnqueueSVMMemFill(device->queue[CLV__QUEUE_COMPUTE], to->at + offset, &pattern, unit, bytes,
+                                command->n_waits, clv__ocl_waits(command), &command->event);
+        return clv__ocl_command_end(command, "clEnqueueSVMMemFill", filled, NULL, error);
+    }
     cl_int code = clEnqueueFillBuffer(device->queue[CLV__QUEUE_COMPUTE], to->memory, &pattern, unit, offset,
                                       bytes, command->n_waits, clv__ocl_waits(command), &command->event);
     return clv__ocl_command_end(command, "clEnqueueFillBuffer", code, NULL, error);
@@ -296,6 +316,24 @@ static bool is_over(const clv__bevent *event) {
            status <= CL_COMPLETE;
 }
 
+/** Ask until the event is reached, at first without a pause. False: it was not in time. */
+static bool poll(const clv__bevent *event) {
+    enum { BUSY_NS = 100000, PAUSE_NS = 20000, LONGEST_NS = 1000000000 };
+    const double limit = timeout_of(event->device);
+    uint64_t last = clv__nanoseconds(), spent = 0;
+    while (!is_over(event)) {
+        if (limit > 0 && (double)spent * 1e-9 > limit) return false;
+        if (spent < BUSY_NS)
+            sched_yield();
+        else
+            nanosleep(&(struct timespec){0, PAUSE_NS}, NULL);
+        const uint64_t now = clv__nanoseconds(), pause = now - last;
+        spent += pause < LONGEST_NS ? pause : LONGEST_NS; // a process that was stopped uses up a second
+        last = now;
+    }
+    return true;
+}
+
 /** A call for an event is to come, or is not after all. */
 static void count_call(clv__bevent *event, int n) {
     pthread_mutex_lock(&event->device->reach_lock);
@@ -316,6 +354,12 @@ static cl_int wait_until_reached(clv__bevent *event, const char **call) {
     }
     cl_int code = clFlush(device->queue[event->queue]);
     if (code != CL_SUCCESS) return code;
+    if (device->polled) {
+        *call = NULL;
+        if (poll(event)) return CL_SUCCESS;
+        atomic_store(&device->silent, true);
+        return CL_DEVICE_NOT_AVAILABLE;
+    }
     // A thread inside clWaitForEvents cannot be called back, so with an end to the wait the driver calls us.
     bool called = patience.limit > 0;
     if (called) {

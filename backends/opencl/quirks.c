@@ -20,7 +20,7 @@ static const struct {
       .keep_parts = true}},
     {"Oclgrind", "", {.traits = {.compiler = CLV__COMPILER_SOUND, .build_threads = 1}}},
     {"Intel(R) OpenCL", "", {.traits = {.compiler = CLV__COMPILER_SOUND, .host_memory = true}}},
-    {"NVIDIA CUDA", "", {.traits = {.caches_programs = true}}},
+    {"NVIDIA CUDA", "", {.traits = {.caches_programs = true}, .pointers = true}},
     {"rusticl", "", {.traits = {.loop_turns = 65535, .local_doubled = true, .host_memory = true}}},
 };
 

@@ -8,6 +8,7 @@
 //   tiny         with groups of 12 work-items, 4 KiB of local memory, and 16 MiB of memory, 4 MiB in a piece; more is refused
 //   finite       floats have no infinities and NaN
 //   arguments    kernels take 256 bytes of arguments
+//   nvidia       a card of NVIDIA's driver, whose sub-buffers do not work: there are none here
 //   names        device, platform, vendor and driver have names that would move a cursor, in 10,000 bytes
 #include <pthread.h>
 #include <stdio.h>
@@ -47,7 +48,9 @@ static cl_int hostile_name(size_t room, void *out, size_t *size) {
 
 static cl_int CL_API_CALL my_clGetPlatformInfo(cl_platform_id platform, cl_platform_info what, size_t room,
                                                void *out, size_t *size) {
+    static const char nvidia[] = "NVIDIA CUDA";
     if (says("names") && what == CL_PLATFORM_VENDOR) return hostile_name(room, out, size);
+    if (says("nvidia") && what == CL_PLATFORM_NAME) return answer(nvidia, sizeof nvidia, room, out, size);
     return below.clGetPlatformInfo(platform, what, room, out, size);
 }
 
@@ -55,6 +58,14 @@ static cl_int CL_API_CALL my_clGetDeviceInfo(cl_device_id device, cl_device_info
                                              size_t *size) {
     if (says("names") && (what == CL_DEVICE_NAME || what == CL_DEVICE_VENDOR || what == CL_DRIVER_VERSION))
         return hostile_name(room, out, size);
+    const cl_device_type gpu = CL_DEVICE_TYPE_GPU;
+    const cl_device_local_mem_type local_memory = CL_LOCAL;
+    const cl_bool unified = CL_FALSE;
+    if (says("nvidia") && what == CL_DEVICE_TYPE) return answer(&gpu, sizeof gpu, room, out, size);
+    if (says("nvidia") && what == CL_DEVICE_LOCAL_MEM_TYPE)
+        return answer(&local_memory, sizeof local_memory, room, out, size);
+    if (says("nvidia") && what == CL_DEVICE_HOST_UNIFIED_MEMORY)
+        return answer(&unified, sizeof unified, room, out, size);
     if (!says("embedded")) return below.clGetDeviceInfo(device, what, room, out, size);
     const cl_device_fp_config floats = says("toward-zero") ? CL_FP_ROUND_TO_ZERO | CL_FP_INF_NAN
                                        : says("finite")    ? CL_FP_ROUND_TO_NEAREST
@@ -158,6 +169,13 @@ static cl_mem CL_API_CALL my_clCreateBuffer(cl_context context, cl_mem_flags fla
     return memory;
 }
 
+static cl_mem CL_API_CALL my_clCreateSubBuffer(cl_mem whole, cl_mem_flags flags, cl_buffer_create_type type,
+                                               const void *region, cl_int *code) {
+    if (!says("nvidia")) return below.clCreateSubBuffer(whole, flags, type, region, code);
+    if (code) *code = CL_INVALID_OPERATION;
+    return NULL;
+}
+
 static cl_int CL_API_CALL my_clGetKernelWorkGroupInfo(cl_kernel kernel, cl_device_id device,
                                                       cl_kernel_work_group_info what, size_t room, void *out,
                                                       size_t *size) {
@@ -188,6 +206,7 @@ CL_API_ENTRY API cl_int CL_API_CALL clInitLayer(cl_uint n, const struct _cl_icd_
     LAYER_TAKE(clGetDeviceInfo)
     LAYER_TAKE(clCreateProgramWithSource)
     LAYER_TAKE(clCreateBuffer)
+    LAYER_TAKE(clCreateSubBuffer)
     LAYER_TAKE(clGetKernelWorkGroupInfo)
     LAYER_TAKE(clEnqueueNDRangeKernel)
     return CL_SUCCESS;

@@ -3,7 +3,7 @@
 # The same work on an unlike driver: every op against its reference, then 20 training steps of the CNN whose losses must be
 # those of the host device's references (within 1e-3, relative).
 #
-# usage: run.sh CLEAVE DRIVER...      drivers: pocl lanes embedded basic work-group-1 memory-1GiB rusticl host oclgrind null intel
+# usage: run.sh CLEAVE DRIVER...      drivers: pocl lanes nvidia embedded basic work-group-1 memory-1GiB rusticl host oclgrind null intel
 #
 # Intel's runtime is brought by fetch.sh; where it cannot be had, it is left out with a note.
 #
@@ -28,6 +28,8 @@ within() {
     case $1 in
     pocl) shift && "$@" ;;
     lanes) shift && CLEAVE_EXECUTION=cpu=lanes "$@" ;; # the kernels and groups of GPUs
+    nvidia) # memory by pointers, as sub-buffers do not work there; events are polled; and `lanes`
+        shift && OPENCL_LAYERS="$(dirname "$cleave")/tests/device/libclv_says_layer.so" CLV_TEST_SAYS=nvidia "$@" ;;
     embedded) # 32 bits, rounding toward zero, groups of 12, 4 KiB of local memory, 4 of 16 MiB in a piece
         shift && OPENCL_LAYERS="$(dirname "$cleave")/tests/device/libclv_says_layer.so" CLV_TEST_SAYS="embedded toward-zero ${roomy:-tiny}" "$@" ;;
     basic) shift && POCL_DEVICES=basic "$@" ;;
@@ -46,6 +48,7 @@ device_of() {
     rusticl) echo llvmpipe ;;
     host) echo host ;;
     oclgrind) echo oclgrind ;;
+    nvidia) echo gpu ;;
     *) echo cpu ;;
     esac
 }
@@ -104,6 +107,7 @@ check() {
     oclgrind) on_device oclgrind --shard "$(turn 3 32)" --quick --exclude 'conv2d*/gemm*/depthwise' --exclude 'conv2d*/plan/*' ;;
     # the quick ones of `small` have sums too short for all its slices
     lanes) on_device lanes --shard "$(turn 1)" --quick && on_device lanes --case '*/small/*' --dtype f32 ;;
+    nvidia) on_device nvidia --shard "$(turn 3 32)" --quick ;;
     embedded) on_device embedded --shard "$(turn 2)" --quick ;;
     basic) on_device basic --shard "$(turn 3)" --quick ;;
     memory-1GiB) on_device memory-1GiB --shard "$(turn 0)" --quick ;;
