@@ -10,8 +10,9 @@
 #
 #     --device SPEC    as for cleave; default: gpu, or the best there is where there is none
 #     --small          small sizes, in a minute or two: is everything in its place?
-#     --parts LIST     only these: machine,kernels,check,gemm,conv,ops,models,curve,train,pytorch,report (kernels is of a packed folder)
+#     --parts LIST     only these: machine,kernels,check,gemm,conv,ops,models,profile,curve,train,pytorch,report (kernels is of a packed folder)
 #     --minutes N      each part at most so long; default 20; 0: as long as it takes
+#     --jobs N         processes that check, each a part of the cases, as most of that time is the compiler's; default: one a core
 #     --cleave FILE    the command line; default: the one beside this script, of build/release, build/dev, or on PATH
 #     --data DIR       folder of Fashion-MNIST's files, as for cleave
 #     --python FILE    a Python with torch and numpy; default: python3
@@ -22,7 +23,7 @@
 set -u
 export LC_ALL=C
 here=$(cd "$(dirname "$0")" && pwd)
-device= small= only= minutes=20 cleave= data= python=python3 pack= out=
+device= small= only= minutes=20 jobs= cleave= data= python=python3 pack= out=
 
 fail() {
     echo "gpu-day: $1" >&2
@@ -35,12 +36,13 @@ while [ $# -gt 0 ]; do
         sed -n '3,/^set/{/^#/s/^# \{0,1\}//p}' "$0"
         exit 0
         ;;
-    --device | --parts | --minutes | --cleave | --data | --python | --pack)
+    --device | --parts | --minutes | --jobs | --cleave | --data | --python | --pack)
         [ $# -gt 1 ] || fail "$1 wants a value (try --help)"
         case $1 in
         --device) device=$2 ;;
         --parts) only=,$2, ;;
         --minutes) minutes=$2 ;;
+        --jobs) jobs=$2 ;;
         --cleave) cleave=$2 ;;
         --data) data=$2 ;;
         --python) python=$2 ;;
@@ -56,7 +58,7 @@ while [ $# -gt 0 ]; do
     esac
     shift
 done
-all_parts=machine,kernels,check,gemm,conv,ops,models,curve,train,pytorch,report
+all_parts=machine,kernels,check,gemm,conv,ops,models,profile,curve,train,pytorch,report
 set -f # a part is a word, not names of files
 for part in $(echo "$only" | tr ',' ' '); do
     case ",$all_parts," in *",$part,"*) ;; *) fail "--parts: there is no part '$part', but $all_parts" ;; esac
@@ -64,6 +66,8 @@ done
 set +f
 case $only in *[!,]* | '') ;; *) fail "--parts wants some of $all_parts" ;; esac
 case $minutes in '' | *[!0-9]*) fail "--minutes wants a whole number, not '$minutes'" ;; esac
+jobs=${jobs:-$(getconf _NPROCESSORS_ONLN 2>/dev/null || echo 1)}
+case $jobs in '' | *[!0-9]* | 0) fail "--jobs wants a whole number above 0, not '$jobs'" ;; esac
 
 if [ -z "$cleave" ]; then
     for cleave in "$here/bin/cleave" "$here/../build/release/cleave" "$here/../build/dev/cleave" "$(command -v cleave)"; do
@@ -132,11 +136,17 @@ find_drivers() {
         [ -n "$library" ] || library=$(find /usr/lib /usr/lib64 /usr/local /opt /vendor/lib64 -name "$name*" 2>/dev/null | head -n 1)
         [ -n "$library" ] || continue
         echo "$library" >"$out/vendors/gpu-day-${name%%.*}.icd"
+        echo "${library%/*}" >>"$out/vendors/folders" # of the libraries that it loads itself
         echo "found $library, which no .icd file names"
     done
     [ -z "$(ls "$out/vendors")" ] || export OCL_ICD_VENDORS="$out/vendors"
 }
 [ -f "${OCL_ICD_VENDORS:-}" ] || find_drivers >"$out/drivers.txt"
+if [ -s "$out/vendors/folders" ]; then
+    LD_LIBRARY_PATH=${LD_LIBRARY_PATH:+$LD_LIBRARY_PATH:}$(paste -s -d : "$out/vendors/folders")
+    export LD_LIBRARY_PATH
+    rm "$out/vendors/folders"
+fi
 
 if [ -z "$device" ]; then
     device=gpu
@@ -192,8 +202,25 @@ kernels() {
 }
 sample=${small:+--quick --dtype f32 --op matmul --op softmax}
 check() {
-    # shellcheck disable=SC2086  # options, split on purpose
-    limited "$cleave" check --device "$device" $sample --junit "$out/check.xml"
+    rm -f "$out"/check-*
+    shard=1 status=0
+    while [ $shard -le "$jobs" ]; do
+        # shellcheck disable=SC2086  # options, split on purpose
+        { limited "$cleave" check --device "$device" $sample --shard "$shard/$jobs" --tap --junit "$out/check-$shard.xml"
+            echo $? >"$out/check-$shard.code"; } >"$out/check-$shard.tap" 2>&1 &
+        shard=$((shard + 1))
+    done
+    wait
+    for file in "$out"/check-*.code; do
+        code=$(cat "$file")
+        [ "$code" = 0 ] || status=$code
+    done
+    grep -h -A 12 '^not ok' "$out"/check-*.tap
+    grep -h -v -e '^ok' -e '^ ' -e '^#' -e '^TAP' -e '^1\.\.' "$out"/check-*.tap | sort | uniq -c | head -n 200
+    say "$(cat "$out"/check-*.tap | awk '/^ok .*# SKIP/ {skipped++; next} /^ok / {passed++} /^not ok / {failed++}
+        END {printf "%d passed, %d failed, %d skipped", passed, failed, skipped}')"
+    rm "$out"/check-*.code
+    return $status
 }
 # The table, and the slowest beside the device's measured peak.
 bench() {
@@ -224,6 +251,29 @@ ops() { bench ops $(short) ${small:+--case 'softmax 4096x1024'}; }
 # shellcheck disable=SC2046
 models() { bench models $(short) ${small:+--model mlp}; }
 
+# Where a training step's time goes, layer by layer, of images that are noise.
+profile() {
+    set -- resnet18 resnet50 mobilenet_v2 vgg16 alexnet
+    size=224 images=32 steps=12
+    [ -z "$small" ] || { set -- mlp; size=28 images=8 steps=3; }
+    status=0
+    for model in "$@"; do
+        channels=3
+        [ "$model" != mlp ] || channels=1
+        npy "$out/images.npy" "($images, $channels, $size, $size)" '|u1' $((images * channels * size * size)) /dev/urandom
+        npy "$out/labels.npy" "($images,)" '|u1' "$images" /dev/zero
+        limited "$cleave" train --images "$out/images.npy" --labels "$out/labels.npy" --model "$model" --batch "$images" --epochs $steps \
+            --device "$device" --optimizer momentum --lr 0.001 --profile --json --quiet >"$out/profile-$model.json" || status=$?
+        sed -n "s/^ *\"step_ms\": *\([0-9.]*\).*/$model: \1 ms a step of $images images/p" "$out/profile-$model.json" | head -n 1
+    done
+    rm -f "$out/images.npy" "$out/labels.npy"
+    return $status
+}
+# npy FILE SHAPE DTYPE BYTES FROM : an array of what is read FROM.
+npy() {
+    header="{'descr': '$3', 'fortran_order': False, 'shape': $2, }"
+    { printf '\223NUMPY\001\000\166\000%-117s\n' "$header" && head -c "$4" "$5"; } >"$1"
+}
 # losses NAME DEVICE : of 20 steps, one a line. The references of the CNN take a minute: not where sizes are small.
 curve_model=${small:+mlp} curve_model=${curve_model:-cnn}
 losses() {
@@ -287,6 +337,7 @@ part gemm gemm
 part conv conv
 part ops ops
 part models models
+part profile profile
 part curve curve
 part train train
 part pytorch pytorch

@@ -5,7 +5,7 @@
 . "$(dirname "$0")/common.sh"
 day=$(cd "$(dirname "$0")/../../tools" && pwd)/gpu-day.sh
 tools=
-for tool in awk basename cat cp cut date dirname du env find grep head id ldd ls mkdir mktemp paste rm sed sh sort tail timeout tr uname wc ld; do # PoCL links with ld
+for tool in awk basename cat cp cut date dirname getconf uniq du env find grep head id ldd ls mkdir mktemp paste rm sed sh sort tail timeout tr uname wc ld; do # PoCL links with ld
     tools="$tools $(command -v $tool)"
 done
 
@@ -30,10 +30,10 @@ if [ "$device" = host ]; then
     for part in machine curve train; do row $part passed; done
 else
     day day || fail "exit $?: $(cat out err)"
-    for part in machine check gemm conv ops models curve train; do row $part passed; done
+    for part in machine check gemm conv ops models profile curve train; do row $part passed; done
     row pytorch 'left out'
     row report 'left out'
-    ls day/check.xml day/gemm.json day/conv.json day/ops.json day/models.json day/train.jsonl >/dev/null || fail "files are missing"
+    ls day/check-1.xml day/profile-mlp.json day/gemm.json day/conv.json day/ops.json day/models.json day/train.jsonl >/dev/null || fail "files are missing"
     grep -q '^# cleave .* on .*'"$device" day/summary.md || fail "the summary names no device: $(head -n 1 day/summary.md)"
 fi
 # A part that fails: the others are still there, and the exit says it.
