@@ -3,6 +3,7 @@
 // Kernels: kernels_cl/gemm.cl.
 #include "ops/gemm.h"
 
+#include <math.h>
 #include <string.h>
 
 #include "ops/epilogue.h"
@@ -66,7 +67,8 @@ static bool is_usual(const gemm_tile *tile) {
 }
 
 static bool fits(const clv_device_info *device, const gemm_tile *tile) {
-    return device->loop_turns == 0 && is_meant(device, tile) && device->max_work_group >= (uint32_t)items_of(tile) &&
+    return device->loop_turns == 0 && is_meant(device, tile) &&
+           device->max_work_group >= (uint32_t)items_of(tile) &&
            clv__tile_local_bytes(device) >= local_bytes(tile);
 }
 
@@ -102,14 +104,6 @@ static int64_t groups_of(const gemm_tile *tile, const clv__gemm *g) {
 /** Terms of a split. */
 static int64_t depth_of(const gemm_tile *tile, const clv__gemm *g, int64_t splits) {
     return clv__round_up(clv__max64(clv__div_up(g->k, splits), 1), tile->tk);
-}
-
-/** Into how many parts to cut the sums: a result of few tiles would leave most units idle. It follows from the sizes alone. */
-static int64_t splits_of(const gemm_tile *tile, const clv__gemm *g) {
-    enum { FEW = 32, WANTED = 128, LEAST = 256 }; // groups; terms of a part
-    const int64_t groups = clv__max64(groups_of(tile, g), 1);
-    const int64_t splits = groups < FEW ? clv__min64(WANTED / groups, g->k / LEAST) : 1;
-    return splits > 1 ? clv__div_up(g->k, depth_of(tile, g, splits)) : 1;
 }
 
 // ---- what lanes cost --------------------------------------------------------------------------------------
@@ -164,26 +158,33 @@ double clv__lanes_rank(const clv_device_info *device, double cost, double result
     return cost / (margin * items * (terms + begin) / share * clv__lanes_waits(items < most ? items : most));
 }
 
-/** Groups are dealt to units in rounds. A group's turn is its FMAs, with the instructions around them, and the sectors that it
- *  fetches: a run of r floats at any place touches r + 7 of them. */
-static double cost_with(const clv_device_info *device, const gemm_tile *tile, const clv__gemm *g) {
+/**
+ * Groups are dealt to units in rounds. A group's turn is its FMAs, with the instructions around them, and the sectors that it
+ * fetches: a run of r floats at any place touches r + 7 of them. Where each float of b has a place of its own, finding that
+ * costs, too. An item with more results has more FMAs that do not wait for each other: its root counts. Both are by times of
+ * VGG-16's gradients of weights on an H100, three tiles, one to five groups a unit: 11 times within 15 %.
+ */
+static double cost_in_splits(const clv_device_info *device, const gemm_tile *tile, const clv__gemm *g,
+                             int64_t splits, double units) {
     enum {
         BEGIN = 64,
         REGISTERS = 65536,
         RUN = 32,
-        PRICE = 2
-    }; // terms; of a unit; lanes side by side; FMAs a byte
-    const double units = clv__lanes_units(device);
-    const int64_t splits = splits_of(tile, g), rows = rows_of(tile), columns = columns_of(tile);
+        PRICE = 2,
+        RESULTS = 16,
+        PLACE = 32
+    }; // terms; of a unit; lanes side by side; FMAs a byte; of a usual item; FMAs
+    const int64_t rows = rows_of(tile), columns = columns_of(tile);
     const double rounds = (double)clv__div_up(groups_of(tile, g) * splits, (int64_t)units);
     const int64_t run_a = g->a_rows ? tile->tk : RUN, run_b = g->b_rows ? tile->tk : RUN;
     const double bytes = 4 * PRICE *
                          ((double)(rows * (run_a + SECTOR - 1)) / (double)run_a +
                           (double)(columns * (run_b + SECTOR - 1)) / (double)run_b);
     const double beside = rounds * items_of(tile), room = (double)REGISTERS / tile->registers;
-    double cost = rounds * (double)(depth_of(tile, g, splits) + BEGIN) *
-                  ((double)(rows * columns) / tile->share + bytes) *
-                  clv__lanes_waits(beside < room ? beside : room);
+    double cost =
+        rounds * (double)(depth_of(tile, g, splits) + BEGIN) *
+        ((double)(rows * columns) / tile->share + bytes + (g->taps ? PLACE * (double)columns : 0)) *
+        clv__lanes_waits((beside < room ? beside : room) * sqrt((double)(tile->tm * tile->tn) / RESULTS));
     // With 128 registers an item a unit of four SIMDs has two waves of 64 on each: one waits, and one is left.
     if (device->preferred_multiple >= USUAL && !is_narrow(device) && tile->registers >= 128) cost *= 2;
     if (splits > 1) {
@@ -192,6 +193,31 @@ static double cost_with(const clv_device_info *device, const gemm_tile *tile, co
                 clv__lanes_bytes_cost(device, 4 * results * (double)(2 * splits + 1));
     }
     return cost;
+}
+
+/** Into how many parts to cut the sums: a result of few tiles would leave most units idle, or the last round. A device with fewer
+ *  units than most is taken for one of them: what is cut for them is cut everywhere, and costs it little. */
+static int64_t splits_of(const clv_device_info *device, const gemm_tile *tile, const clv__gemm *g) {
+    enum { LEAST = 256, ROUNDS = 8, UNITS = 16 }; // terms of a part; of groups
+    const double margin = 1.5;                    // counts are rough, and a launch more is certain
+    const double units = fmax(clv__lanes_units(device), UNITS);
+    const int64_t groups = clv__max64(groups_of(tile, g), 1);
+    int64_t best = 1;
+    double least = cost_in_splits(device, tile, g, 1, units) / margin;
+    for (int64_t rounds = 1; rounds <= ROUNDS; rounds++) {
+        int64_t splits = clv__min64(rounds * (int64_t)units / groups, g->k / LEAST);
+        if (splits <= 1) continue;
+        splits = clv__div_up(g->k, depth_of(tile, g, splits));
+        const double cost = cost_in_splits(device, tile, g, splits, units);
+        if (cost >= least) continue;
+        best = splits;
+        least = cost;
+    }
+    return best;
+}
+
+static double cost_with(const clv_device_info *device, const gemm_tile *tile, const clv__gemm *g) {
+    return cost_in_splits(device, tile, g, splits_of(device, tile, g), clv__lanes_units(device));
 }
 
 /** The tile of io's variant, or else the best one. */
@@ -291,7 +317,7 @@ static void lower_product(clv__launches *list, const clv__op_io *io, const clv__
 void clv__gemm_lower(clv__launches *list, const clv__op_io *io, const clv__gemms *gemms) {
     const clv__gemm *g = gemms->product;
     const gemm_tile *tile = tile_of(list->device, io, g);
-    const int64_t splits = splits_of(tile, g);
+    const int64_t splits = splits_of(list->device, tile, g);
     const int64_t size = gemms->parts ? g->batches * g->m * g->n : clv__numel(&io->out[0]);
     clv__part part = {.bytes = splits > 1 ? (size_t)(splits * size) * sizeof(float) : 0};
     if (size == 0) return;

@@ -7,10 +7,17 @@
 // Updates of large parameters stay by themselves, and are marked: early.c puts each where its gradient is made.
 #include <string.h>
 
+#include "ops/gemm.h"
 #include "plan/index.h"
 #include "plan/passes.h"
 
-enum { LARGE = 1 << 20 }; // bytes of a gradient, from which on a launch of its own costs next to nothing
+/** Bytes of a gradient, from which on a launch of its own costs little: by then a unit of a GPU has work for several times as long
+ *  as a launch takes. */
+static size_t large(const clv_device_info *device) {
+    enum { LEAST = 1 << 20, OF_A_UNIT = 32 << 10 };
+    const size_t of_units = clv__threads(device) ? 0 : (size_t)(clv__lanes_units(device) * OF_A_UNIT);
+    return of_units > LEAST ? of_units : LEAST;
+}
 
 /** Is it an update of a large parameter, which need not wait for the others? With several devices it would wait for the other devices,
  *  so none is early there. */
@@ -30,7 +37,7 @@ static bool is_early(const clv_plan *plan, const clv__plan_node *at) {
         const size_t bytes = clv_tensor_bytes(plan->values[at->in[i]].tensor);
         if (bytes > most) most = bytes;
     }
-    return most >= LARGE;
+    return most >= large(&plan->places[at->place].device->info);
 }
 
 static bool has_groups(const clv_plan *plan, const clv__plan_node *at) {
