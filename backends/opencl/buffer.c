@@ -13,17 +13,13 @@
 
 // Loaders of OpenCL 1.2 do not have these.
 #pragma weak clSVMAlloc
-#pragma weak clEnqueueSVMFree
+#pragma weak clSVMFree
 #pragma weak clEnqueueSVMMemcpy
 #pragma weak clEnqueueSVMMemFill
 #pragma weak clSetKernelArgSVMPointer
 
-bool clv__ocl_has_pointers(cl_device_id id) {
-    cl_device_svm_capabilities can = 0;
-    return clSVMAlloc && clEnqueueSVMFree && clEnqueueSVMMemcpy && clEnqueueSVMMemFill &&
-           clSetKernelArgSVMPointer &&
-           clGetDeviceInfo(id, CL_DEVICE_SVM_CAPABILITIES, sizeof can, &can, NULL) == CL_SUCCESS &&
-           can & CL_DEVICE_SVM_COARSE_GRAIN_BUFFER;
+bool clv__ocl_knows_pointers(void) {
+    return clSVMAlloc && clSVMFree && clEnqueueSVMMemcpy && clEnqueueSVMMemFill && clSetKernelArgSVMPointer;
 }
 
 static clv_status wrap(clv__bdevice *device, cl_mem memory, size_t bytes, clv__pages *block, void *pointer,
@@ -82,37 +78,50 @@ static clv_status wrap_pointer(clv__bdevice *device, char *at, size_t bytes, boo
     return CLV_OK;
 }
 
-/** Let the compute queue wait for all that is on the others. */
-static clv_status gather_queues(clv__bdevice *device) {
-    static const clv__queue others[] = {CLV__QUEUE_UPLOAD, CLV__QUEUE_DOWNLOAD};
-    for (size_t i = 0; i < sizeof others / sizeof *others; i++) {
-        clv__bevent *last;
-        CLV_TRY(clv__ocl_record(device, others[i], &last, NULL));
-        clv_status status = clv__ocl_wait_on_queue(device, CLV__QUEUE_COMPUTE, last, NULL);
-        clv__ocl_event_destroy(last);
-        if (status != CLV_OK) return status;
+void clv__ocl_free_pointers(clv__bdevice *device, uint64_t below) {
+    clv__bbuffer *unused = NULL;
+    pthread_mutex_lock(&device->event_lock);
+    for (clv__bbuffer **at = &device->dropped; *at;) {
+        clv__bbuffer *buffer = *at;
+        if (buffer->last_command >= below) {
+            at = &buffer->next;
+            continue;
+        }
+        *at = buffer->next;
+        buffer->next = unused;
+        unused = buffer;
     }
-    return CLV_OK;
+    pthread_mutex_unlock(&device->event_lock);
+    while (unused) {
+        clv__bbuffer *next = unused->next;
+        clSVMFree(device->context, unused->at);
+        free(unused);
+        unused = next;
+    }
 }
 
-/** Free it when all commands that were enqueued so far are done. Where that cannot be said it is kept. */
-static void free_pointer(clv__bdevice *device, void *at) {
-    clv__bevent *command;
-    if (gather_queues(device) != CLV_OK ||
-        clv__ocl_command_begin(device, CLV__QUEUE_COMPUTE, NULL, NULL, &command) != CLV_OK)
-        return;
-    cl_int code = clEnqueueSVMFree(device->queue[CLV__QUEUE_COMPUTE], 1, &at, NULL, NULL, command->n_waits,
-                                   clv__ocl_waits(command), &command->event);
-    if (clv__ocl_command_end(command, "clEnqueueSVMFree", code, NULL, NULL) == CLV_OK)
-        clFlush(device->queue[CLV__QUEUE_COMPUTE]);
+/** clSVMFree waits for nothing. A buffer that commands may still touch stays until later ones are made or
+ *  destroyed, or the device is closed. This may be any thread, so nothing is enqueued: what a queue waits for
+ *  next and which command is its last are the worker's. */
+static void drop_pointer(clv__bdevice *device, clv__bbuffer *buffer) {
+    pthread_mutex_lock(&device->event_lock);
+    buffer->last_command = device->n_enqueued;
+    buffer->next = device->dropped;
+    device->dropped = buffer;
+    pthread_mutex_unlock(&device->event_lock);
+    clv__ocl_free_pointers(device, clv__ocl_first_running(device));
 }
 
 static clv_status create_pointer(clv__bdevice *device, size_t bytes, clv__error *error, clv__bbuffer **out) {
-    char *at = clSVMAlloc(device->context, CL_MEM_READ_WRITE, bytes, 0);
-    if (!at) return clv__ocl_fail(error, device->label, "clSVMAlloc", CL_MEM_OBJECT_ALLOCATION_FAILURE);
-    clv_status status = wrap_pointer(device, at, bytes, true, error, out);
-    if (status != CLV_OK) free_pointer(device, at);
-    return status;
+    pthread_mutex_lock(&device->event_lock);
+    const bool any_dropped = device->dropped;
+    pthread_mutex_unlock(&device->event_lock);
+    if (any_dropped) clv__ocl_free_pointers(device, clv__ocl_first_running(device));
+    CLV_TRY(wrap_pointer(device, NULL, bytes, true, error, out));
+    if (((*out)->at = clSVMAlloc(device->context, CL_MEM_READ_WRITE, bytes, 0))) return CLV_OK;
+    free(*out);
+    *out = NULL;
+    return clv__ocl_fail(error, device->label, "clSVMAlloc", CL_MEM_OBJECT_ALLOCATION_FAILURE);
 }
 
 clv_status clv__ocl_buffer_create(clv__bdevice *device, size_t bytes, clv__error *error, clv__bbuffer **out) {
@@ -152,15 +161,22 @@ clv__pages *clv__ocl_buffer_block(clv__bbuffer *buffer) {
 void clv__ocl_buffer_destroy(clv__bbuffer *buffer) {
     if (!buffer) return;
     if (clv__ocl_answers(buffer->device)) {
+        if (buffer->whole) {
+            drop_pointer(buffer->device, buffer);
+            return;
+        }
         if (buffer->memory) clReleaseMemObject(buffer->memory);
-        if (buffer->whole) free_pointer(buffer->device, buffer->at);
     }
     free(buffer);
 }
 
-cl_int clv__ocl_buffer_arg(cl_kernel kernel, cl_uint index, const clv__bbuffer *buffer) {
-    if (buffer && buffer->at) return clSetKernelArgSVMPointer(kernel, index, buffer->at);
+cl_int clv__ocl_buffer_arg(cl_kernel kernel, cl_uint index, const clv__bbuffer *buffer, const char **call) {
+    if (buffer && buffer->at) {
+        *call = "clSetKernelArgSVMPointer";
+        return clSetKernelArgSVMPointer(kernel, index, buffer->at);
+    }
     cl_mem memory = buffer ? buffer->memory : NULL;
+    *call = "clSetKernelArg";
     return clSetKernelArg(kernel, index, sizeof memory, &memory);
 }
 
@@ -169,11 +185,10 @@ cl_int clv__ocl_buffer_arg(cl_kernel kernel, cl_uint index, const clv__bbuffer *
 /** Where the driver put the buffer. The wait is one of ours, which ends where a device is silent. */
 static clv_status map(clv__bdevice *device, cl_mem memory, size_t bytes, clv__error *error, void **pointer) {
     clv__bevent *mapped;
-    CLV_TRY(clv__ocl_command_begin(device, CLV__QUEUE_UPLOAD, NULL, error, &mapped));
+    CLV_TRY(clv__ocl_aside_begin(device, CLV__QUEUE_UPLOAD, error, &mapped));
     cl_int code = CL_SUCCESS;
-    *pointer =
-        clEnqueueMapBuffer(device->queue[CLV__QUEUE_UPLOAD], memory, CL_FALSE, CL_MAP_READ | CL_MAP_WRITE, 0,
-                           bytes, mapped->n_waits, clv__ocl_waits(mapped), &mapped->event, &code);
+    *pointer = clEnqueueMapBuffer(device->queue[CLV__QUEUE_UPLOAD], memory, CL_FALSE,
+                                  CL_MAP_READ | CL_MAP_WRITE, 0, bytes, 0, NULL, &mapped->event, &code);
     CLV_TRY(clv__ocl_command_end(mapped, "clEnqueueMapBuffer", code, &mapped, error));
     clv_status status = clv__ocl_event_wait(mapped, error);
     clv__ocl_event_destroy(mapped);

@@ -126,11 +126,14 @@ static const char *ask_text(asking *to, cl_device_info what) {
     return text ? text : "";
 }
 
-static const char *platform_text(clv__ocl_state *state, cl_platform_id platform, cl_platform_info what) {
+/** Its name; "" with a code if it is not to be had. */
+static const char *platform_name(clv__ocl_state *state, cl_platform_id platform, cl_int *code) {
     char raw[512];
     size_t bytes = 0;
-    if (clGetPlatformInfo(platform, what, sizeof raw, raw, &bytes) != CL_SUCCESS) return "";
+    *code = clGetPlatformInfo(platform, CL_PLATFORM_NAME, sizeof raw, raw, &bytes);
+    if (*code != CL_SUCCESS) return "";
     const char *text = tidy(state, raw, bytes < sizeof raw ? bytes : sizeof raw);
+    if (!text) *code = CL_OUT_OF_HOST_MEMORY;
     return text ? text : "";
 }
 
@@ -220,12 +223,21 @@ static void describe_traits(asking *to, const char *extensions, clv_device_info 
     describe_groups(to, extensions, info);
 }
 
-static bool uses_pointers(const clv_device_info *info, cl_device_id id) {
-    return clv__ocl_quirks(info->platform_name, info->driver).pointers && clv__ocl_has_pointers(id);
+/** Is its memory to be had by pointers? A device of OpenCL 1.2 need not know what is asked. */
+static bool uses_pointers(asking *to, const clv_device_info *info) {
+    cl_device_svm_capabilities can = 0;
+    int major = 0;
+    if (!clv__ocl_quirks(info->platform_name, info->driver).pointers || !clv__ocl_knows_pointers())
+        return false;
+    if (sscanf(ask_text(to, CL_DEVICE_VERSION), "OpenCL %d.", &major) != 1) major = 0;
+    cl_int code = clGetDeviceInfo(to->id, CL_DEVICE_SVM_CAPABILITIES, sizeof can, &can, NULL);
+    if (code == CL_INVALID_VALUE && major < 2) return false;
+    if (code != CL_SUCCESS && to->failed == CL_SUCCESS) to->failed = code;
+    return code == CL_SUCCESS && can & CL_DEVICE_SVM_COARSE_GRAIN_BUFFER;
 }
 
 /** Everything about one device, and whether we can use it. */
-static void describe(clv__ocl_state *state, cl_device_id id, clv__found *found) {
+static void describe(clv__ocl_state *state, cl_device_id id, clv__found *found, bool *pointers) {
     asking to = {state, id, CL_SUCCESS};
     clv_device_info *info = &found->info;
     cl_device_type type;
@@ -259,6 +271,7 @@ static void describe(clv__ocl_state *state, cl_device_id id, clv__found *found) 
     info->embedded = strcmp(ask_text(&to, CL_DEVICE_PROFILE), "EMBEDDED_PROFILE") == 0;
     info->no_int64 = info->embedded && !has_extension(extensions, "cles_khr_int64");
     describe_traits(&to, extensions, info);
+    *pointers = uses_pointers(&to, info);
     const uint32_t floats = info->floats, most_arguments = CLV__SURE_ARGS * (info->address_bits / 8);
     info->reason =
         to.failed != CL_SUCCESS
@@ -285,16 +298,16 @@ static void describe(clv__ocl_state *state, cl_device_id id, clv__found *found) 
     found->traits.host_memory &= info->type == CLV_DEVICE_CPU && info->unified_memory;
     found->traits.compiles_at_launch &= found->traits.host_memory; // helpers launch over memory of their own
 #ifdef CLEAVE_CLBLAST
-    info->gemm = !uses_pointers(info, id); // the library wants buffers
+    info->gemm = !*pointers; // the library wants buffers
 #endif
 }
 
-static clv__ocl_handle handle_of(const clv__found *found, cl_device_id id) {
+static clv__ocl_handle handle_of(const clv__found *found, cl_device_id id, bool pointers) {
     const clv_device_info *info = &found->info;
     return (clv__ocl_handle){.id = id,
                              .label = info->label,
                              .host_memory = found->traits.host_memory,
-                             .pointers = uses_pointers(info, id),
+                             .pointers = pointers,
                              .polled = info->type != CLV_DEVICE_CPU};
 }
 
@@ -316,13 +329,18 @@ static clv_status enumerate_platform(clv__ocl_state *state, cl_platform_id platf
                                      tell_function tell, void *user, clv__error *error) {
     const char *reason = left_out_reason(state, number);
     if (reason) return tell_platform(number, "", reason, tell, user); // not even its name is asked for
-    const char *name = platform_text(state, platform, CL_PLATFORM_NAME);
+    cl_int code;
+    const char *name = platform_name(state, platform, &code);
+    if (code != CL_SUCCESS) { // what is known of its driver may be why results are right
+        reason = sentence(state, "clGetPlatformInfo: %s (%d)", clv__ocl_error_name(code), (int)code);
+        return tell_platform(number, "", reason, tell, user);
+    }
     if ((reason = clv__ocl_store_refusal(state, name)))
         return tell_platform(number, name, reason, tell, user);
     if (state->config->before_platform)
         state->config->before_platform(state->config->before_platform_user, number, name);
     cl_uint n = 0;
-    cl_int code = clGetDeviceIDs(platform, CL_DEVICE_TYPE_ALL, 0, NULL, &n);
+    code = clGetDeviceIDs(platform, CL_DEVICE_TYPE_ALL, 0, NULL, &n);
     if (code == CL_DEVICE_NOT_FOUND || (code == CL_SUCCESS && n == 0))
         return CLV_OK; // a driver without its hardware
     cl_device_id *ids = code == CL_SUCCESS ? clv__alloc(n, sizeof *ids) : NULL;
@@ -337,7 +355,8 @@ static clv_status enumerate_platform(clv__ocl_state *state, cl_platform_id platf
     bool keeps_code = clv__ocl_store_holds(state, name);
     for (cl_uint d = 0; code == CL_SUCCESS && status == CLV_OK && d < n; d++) {
         clv__found found = {.info = {.platform = number, .device = (int)d, .platform_name = name}};
-        describe(state, ids[d], &found);
+        bool pointers;
+        describe(state, ids[d], &found, &pointers);
         found.traits.caches_programs &= keeps_code;
         found.traits.compiles_at_launch &= keeps_code;
         clv__ocl_handle *handle = clv__arena_alloc(&state->arena, 1, sizeof *handle);
@@ -345,7 +364,7 @@ static clv_status enumerate_platform(clv__ocl_state *state, cl_platform_id platf
             status = clv__error_set(error, CLV_E_HOST_MEMORY, "no host memory for a device");
             break;
         }
-        *handle = handle_of(&found, ids[d]);
+        *handle = handle_of(&found, ids[d], pointers);
         found.handle = handle;
         status = tell(user, &found);
     }
@@ -450,15 +469,16 @@ clv_status clv__ocl_partition(void *opaque, void *whole, int parts, tell_functio
     }
     cl_platform_id platform = NULL;
     if (status == CLV_OK) ask(&to, CL_DEVICE_PLATFORM, sizeof platform, &platform);
-    const char *name = platform ? platform_text(state, platform, CL_PLATFORM_NAME) : "";
+    const char *name = platform ? platform_name(state, platform, &code) : "";
     bool keeps_code = clv__ocl_store_holds(state, name);
     for (cl_uint i = 0; status == CLV_OK && i < (cl_uint)parts; i++) {
         clv__found found = {.info = {.platform_name = name}, .handle = &handles[i]};
-        describe(state, ids[i], &found);
+        bool pointers;
+        describe(state, ids[i], &found, &pointers);
         found.traits.caches_programs &= keeps_code;
         found.traits.compiles_at_launch &= keeps_code;
         clv__ocl_handle *next = handles[i].next;
-        handles[i] = handle_of(&found, ids[i]);
+        handles[i] = handle_of(&found, ids[i], pointers);
         handles[i].next = next;
         // a platform that did not tell its name may be one whose parts must stay
         handles[i].keep = !*name || clv__ocl_quirks(name, found.info.driver).keep_parts;
@@ -537,6 +557,7 @@ bool clv__ocl_close(clv__bdevice *device) {
     bool opened = device->queue[CLV__QUEUES - 1] != NULL;
     clv_status status = opened ? clv__ocl_synchronize(device, NULL) : CLV_OK;
     bool still_runs = status != CLV_OK && device->still_runs;
+    clv__ocl_free_pointers(device, still_runs ? clv__ocl_first_running(device) : UINT64_MAX);
     for (int q = 0; q < CLV__QUEUES; q++) {
         if (device->queue[q]) clReleaseCommandQueue(device->queue[q]);
         if (device->untimed[q]) clReleaseCommandQueue(device->untimed[q]);
@@ -544,6 +565,11 @@ bool clv__ocl_close(clv__bdevice *device) {
     if (device->context) clReleaseContext(device->context);
     for (int q = 0; q < CLV__QUEUES; q++) clv__ocl_event_destroy(device->awaited[q]);
     while (device->pending) clv__ocl_pending_drop(device);
+    while (device->dropped) { // its memory stays
+        clv__bbuffer *next = device->dropped->next;
+        free(device->dropped);
+        device->dropped = next;
+    }
     clv__patience patience = {.limit = 1};
     pthread_mutex_lock(&device->reach_lock);
     while (device->n_calls && clv__patience_wait(&patience, &device->reached, &device->reach_lock)) {

@@ -76,6 +76,7 @@ struct clv__bdevice {
     uint64_t n_enqueued;               // commands so far
     bool unsure;                       // a command was asked in vain whether it is done
     bool still_runs;                   // see clv__backend
+    clv__bbuffer *dropped;             // whose memory, had by pointers, is still to be freed
     struct {                           // the first command that failed and was not told by a synchronize
         cl_int code;                   // CL_SUCCESS: none
         uint64_t number;
@@ -87,10 +88,12 @@ struct clv__bbuffer {
     clv__bdevice *device;
     cl_mem memory; // NULL on devices whose memory is had by pointers
     size_t bytes;
-    void *pointer;     // where the host sees it; NULL on devices with memory of their own
-    char *at;          // where kernels see it, on devices whose memory is had by pointers
-    bool whole;        // not a part of another
-    clv__pages *block; // that it lies in; used by the OpenCL object
+    void *pointer;         // where the host sees it; NULL on devices with memory of their own
+    char *at;              // where kernels see it, on devices whose memory is had by pointers
+    bool whole;            // not a part of another
+    clv__pages *block;     // that it lies in; used by the OpenCL object
+    uint64_t last_command; // of a dropped one: the last that may touch it
+    clv__bbuffer *next;    // among the dropped ones
 };
 
 struct clv__bprogram {
@@ -118,6 +121,7 @@ struct clv__bevent {
     int users;          // who asked for it, the list of pending ones, a callback
     atomic_int n_calls; // callbacks that are still to come
     bool reached;       // told by a callback
+    bool aside;         // of a command that any thread enqueues
     clv__bevent *next;  // among the pending or the free ones
 };
 
@@ -176,9 +180,12 @@ clv_status clv__ocl_buffer_part(clv__bbuffer *parent, size_t offset, size_t byte
 void clv__ocl_buffer_destroy(clv__bbuffer *buffer);
 void *clv__ocl_buffer_pointer(clv__bbuffer *buffer);
 clv__pages *clv__ocl_buffer_block(clv__bbuffer *buffer);
-/** Does the device have memory by pointers, and the loader the functions for it? */
-bool clv__ocl_has_pointers(cl_device_id id);
-cl_int clv__ocl_buffer_arg(cl_kernel kernel, cl_uint index, const clv__bbuffer *buffer);
+/** Does the loader have the functions for memory by pointers? */
+bool clv__ocl_knows_pointers(void);
+/** Free the dropped buffers whose last commands have numbers below this. Any thread. */
+void clv__ocl_free_pointers(clv__bdevice *device, uint64_t below);
+/** Make a buffer an argument; `call` is the one that was made. */
+cl_int clv__ocl_buffer_arg(cl_kernel kernel, cl_uint index, const clv__bbuffer *buffer, const char **call);
 clv_status clv__ocl_buffer_over(clv__bdevice *device, clv__pages *block, void *pointer, size_t bytes,
                                 clv__error *error, clv__bbuffer **out);
 
@@ -228,6 +235,8 @@ void clv__ocl_abandon(clv__bdevice *device);
 static inline bool clv__ocl_answers(const clv__bdevice *device) {
     return !atomic_load(&device->abandoned);
 }
+/** The number of the first command that is not known to be done: all below are. Any thread. */
+uint64_t clv__ocl_first_running(clv__bdevice *device);
 /** Forget the first command that was not asked. */
 void clv__ocl_pending_drop(clv__bdevice *device);
 
@@ -236,6 +245,9 @@ void clv__ocl_pending_drop(clv__bdevice *device);
  *  nothing). */
 clv_status clv__ocl_command_begin(clv__bdevice *device, clv__queue queue, const clv__bevent *after,
                                   clv__error *error, clv__bevent **out);
+/** The same for a command that any thread enqueues, beside the worker: it waits for nothing, whoever wants it
+ *  done waits for its event, and for its queue it is neither the last nor the next. */
+clv_status clv__ocl_aside_begin(clv__bdevice *device, clv__queue queue, clv__error *error, clv__bevent **out);
 /** The wait list, as an enqueue wants it. */
 const cl_event *clv__ocl_waits(const clv__bevent *event);
 /** `code` is what `call` returned: the event is asked how the command went when somebody waits. wanted: NULL,

@@ -113,9 +113,11 @@ void clv__ocl_program_destroy(clv__bprogram *program) {
 
 // ---- Kernels ----------------------------------------------------------------------------------------------
 
-static cl_int set_arg(cl_kernel kernel, cl_uint i, const clv__barg *arg) {
+/** `call` is the one that was made. */
+static cl_int set_arg(cl_kernel kernel, cl_uint i, const clv__barg *arg, const char **call) {
+    *call = "clSetKernelArg";
     switch (arg->kind) {
-    case CLV__BARG_BUFFER: return clv__ocl_buffer_arg(kernel, i, arg->buffer);
+    case CLV__BARG_BUFFER: return clv__ocl_buffer_arg(kernel, i, arg->buffer, call);
     case CLV__BARG_I32: return clSetKernelArg(kernel, i, sizeof arg->i32, &arg->i32);
     case CLV__BARG_F32: return clSetKernelArg(kernel, i, sizeof arg->f32, &arg->f32);
     case CLV__BARG_LOCAL: return clSetKernelArg(kernel, i, arg->bytes, NULL);
@@ -195,9 +197,10 @@ static clv_status check_local_memory(const clv__bkernel *kernel, const clv__barg
 static clv_status set_up(clv__bkernel *kernel, const clv__barg *args, int n_args, const clv__grid *grid,
                          clv__error *error) {
     for (int i = 0; i < n_args; i++) {
-        cl_int code = set_arg(kernel->kernel, (cl_uint)i, &args[i]);
+        const char *call;
+        cl_int code = set_arg(kernel->kernel, (cl_uint)i, &args[i], &call);
         if (code == CL_SUCCESS) continue;
-        clv_status status = clv__ocl_fail(error, kernel->device->label, "clSetKernelArg", code);
+        clv_status status = clv__ocl_fail(error, kernel->device->label, call, code);
         clv__error_prefix(error, "kernel '%s', argument %d: ", kernel->name, i);
         return status;
     }

@@ -84,6 +84,14 @@ static void ask_pending(clv__bdevice *device, uint64_t number) {
     }
 }
 
+uint64_t clv__ocl_first_running(clv__bdevice *device) {
+    pthread_mutex_lock(&device->event_lock);
+    ask_pending(device, UINT64_MAX);
+    uint64_t first = device->unsure ? 0 : device->pending ? device->pending->number : device->n_enqueued + 1;
+    pthread_mutex_unlock(&device->event_lock);
+    return first;
+}
+
 void clv__ocl_pending_drop(clv__bdevice *device) {
     pthread_mutex_lock(&device->event_lock);
     clv__bevent *event = device->pending;
@@ -117,6 +125,15 @@ clv_status clv__ocl_command_begin(clv__bdevice *device, clv__queue queue, const 
     return CLV_OK;
 }
 
+clv_status clv__ocl_aside_begin(clv__bdevice *device, clv__queue queue, clv__error *error,
+                                clv__bevent **out) {
+    stop_if_abandoned(device);
+    clv__bevent *event = *out = event_take(device, queue);
+    if (!event) CLV_FAIL(error, CLV_E_HOST_MEMORY, "no host memory for an event");
+    event->aside = true;
+    return CLV_OK;
+}
+
 const cl_event *clv__ocl_waits(const clv__bevent *event) {
     return event->n_waits ? event->waits : NULL; // OpenCL refuses an empty list that is not NULL
 }
@@ -144,10 +161,12 @@ clv_status clv__ocl_command_end(clv__bevent *event, const char *call, cl_int cod
     event->next = NULL;
     *device->pending_end = event;
     device->pending_end = &event->next;
-    device->last[event->queue] = event;
-    clv__bevent *awaited = device->awaited[event->queue]; // from here on by way of this command
-    device->awaited[event->queue] = NULL;
-    if (awaited) event_drop(awaited);
+    if (!event->aside) {
+        device->last[event->queue] = event;
+        clv__bevent *awaited = device->awaited[event->queue]; // from here on by way of this command
+        device->awaited[event->queue] = NULL;
+        if (awaited) event_drop(awaited);
+    }
     if (++device->n_pending % MANY_PENDING == 0) ask_pending(device, UINT64_MAX);
     pthread_mutex_unlock(&device->event_lock);
     if (wanted) *wanted = event;
@@ -316,13 +335,17 @@ static bool is_over(const clv__bevent *event) {
            status <= CL_COMPLETE;
 }
 
-/** Ask until the event is reached, at first without a pause. False: it was not in time. */
-static bool poll(const clv__bevent *event) {
+/** Ask until the event is reached, at first without a pause. As wait_until_reached. */
+static cl_int poll(const clv__bevent *event, const char **call) {
     enum { BUSY_NS = 100000, PAUSE_NS = 20000, LONGEST_NS = 1000000000 };
     const double limit = timeout_of(event->device);
     uint64_t last = clv__nanoseconds(), spent = 0;
-    while (!is_over(event)) {
-        if (limit > 0 && (double)spent * 1e-9 > limit) return false;
+    while (clv__ocl_answers(event->device) && !(limit > 0 && (double)spent * 1e-9 > limit)) {
+        cl_int status = CL_QUEUED;
+        cl_int code =
+            clGetEventInfo(event->event, CL_EVENT_COMMAND_EXECUTION_STATUS, sizeof status, &status, NULL);
+        *call = "clGetEventInfo";
+        if (code != CL_SUCCESS || status <= CL_COMPLETE) return code;
         if (spent < BUSY_NS)
             sched_yield();
         else
@@ -331,7 +354,9 @@ static bool poll(const clv__bevent *event) {
         spent += pause < LONGEST_NS ? pause : LONGEST_NS; // a process that was stopped uses up a second
         last = now;
     }
-    return true;
+    *call = NULL;
+    atomic_store(&event->device->silent, true);
+    return CL_DEVICE_NOT_AVAILABLE;
 }
 
 /** A call for an event is to come, or is not after all. */
@@ -354,12 +379,7 @@ static cl_int wait_until_reached(clv__bevent *event, const char **call) {
     }
     cl_int code = clFlush(device->queue[event->queue]);
     if (code != CL_SUCCESS) return code;
-    if (device->polled) {
-        *call = NULL;
-        if (poll(event)) return CL_SUCCESS;
-        atomic_store(&device->silent, true);
-        return CL_DEVICE_NOT_AVAILABLE;
-    }
+    if (device->polled) return poll(event, call);
     // A thread inside clWaitForEvents cannot be called back, so with an end to the wait the driver calls us.
     bool called = patience.limit > 0;
     if (called) {
@@ -460,8 +480,8 @@ clv_status clv__ocl_synchronize(clv__bdevice *device, clv__error *error) {
         clv_status drained = drain(device, (clv__queue)q, status == CLV_OK ? error : NULL);
         if (drained == CLV_OK) continue;
         if (status == CLV_OK) status = drained;
-        // who was silent for so long would be silent in clFinish for ever
-        known &= drained != CLV_E_DEVICE_LOST && finish(device, (clv__queue)q);
+        // who was silent for so long would be silent in clFinish for ever; one that told an error need not
+        known &= clv__ocl_answers(device) && !clv__ocl_silent(device) && finish(device, (clv__queue)q);
     }
     pthread_mutex_lock(&device->event_lock);
     ask_pending(device, UINT64_MAX);

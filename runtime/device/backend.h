@@ -117,7 +117,8 @@ struct clv__backend {
      *  before its parent. */
     clv_status (*buffer_part)(clv__bbuffer *parent, size_t offset, size_t bytes, clv__error *error,
                               clv__bbuffer **out);
-    void (*buffer_destroy)(clv__bbuffer *buffer); // NULL is fine
+    /** NULL is fine. Commands that were enqueued before may still use it. Any thread. */
+    void (*buffer_destroy)(clv__bbuffer *buffer);
     /** (optional: traits.host_memory) Where a buffer's bytes are, for as long as it lives; not a part: at a
      *  multiple of 4096. What commands wrote is there when an event after them was waited for. Any thread. */
     void *(*buffer_pointer)(clv__bbuffer *buffer);

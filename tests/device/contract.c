@@ -5,6 +5,8 @@
 #include "harness/harness.h"
 
 #include <pthread.h>
+#include <sched.h>
+#include <stdatomic.h>
 
 #include "backends/null/null.h"
 #include "device/device.h"
@@ -310,6 +312,109 @@ static void staging_carries(void **state) {
     s->backend->staging_destroy(NULL);
     s->backend->buffer_destroy(buffer);
     free(in);
+}
+
+/** Its memory is used until the last command is done. */
+static void buffers_go_before_their_commands(void **state) {
+    subject *s = subject_of(state);
+    enum { BYTES = 8 << 20 };
+    const clv__backend *backend = s->backend;
+    unsigned char *in = counting(BYTES, 1), *out = counting(BYTES, 0), *zeros = calloc(BYTES, 1);
+    for (int round = 0; round < 4; round++) {
+        clv__bbuffer *a = make_buffer(s, BYTES), *b = make_buffer(s, BYTES);
+        clv__bevent *written = NULL, *copied = NULL, *read = NULL;
+        memset(out, 0, BYTES);
+        OK(s, backend->write(s->open, CLV__QUEUE_UPLOAD, a, 0, BYTES, in, NULL, &written, s->error));
+        OK(s, backend->wait_on_queue(s->open, CLV__QUEUE_COMPUTE, written, s->error));
+        OK(s, backend->copy(s->open, a, 0, b, 0, BYTES, s->error));
+        OK(s, backend->record(s->open, CLV__QUEUE_COMPUTE, &copied, s->error));
+        OK(s, backend->read(s->open, CLV__QUEUE_DOWNLOAD, b, 0, BYTES, out, copied, &read, s->error));
+        backend->buffer_destroy(a);
+        backend->buffer_destroy(b);
+        backend->event_destroy(written);
+        backend->event_destroy(copied);
+        clv__bbuffer *others[2]; // not where those were, unless they are done with
+        for (int i = 0; i < 2; i++) {
+            others[i] = make_buffer(s, BYTES);
+            OK(s,
+               backend->write(s->open, CLV__QUEUE_UPLOAD, others[i], 0, BYTES, zeros, NULL, NULL, s->error));
+        }
+        OK(s, backend->event_wait(read, s->error));
+        backend->event_destroy(read);
+        OK(s, backend->synchronize(s->open, s->error));
+        for (int i = 0; i < 2; i++) backend->buffer_destroy(others[i]);
+        assert_same(s, in, out, BYTES);
+        in[round * 7] ^= 1;
+    }
+    free(in);
+    free(zeros);
+    free(out);
+}
+
+typedef struct beside {
+    subject *s;
+    atomic_bool begun, over;
+} beside;
+
+/** Memory comes and goes on a thread that is not the worker. The runtime takes no staging of devices with host_memory, and PoCL's basic one
+ *  has two threads that enqueue wait for each other for ever. */
+static void *make_memory(void *context) {
+    beside *b = context;
+    const bool stages = b->s->backend->staging_create && !b->s->device->traits.host_memory;
+    const clv__backend *backend = b->s->backend;
+    clv__bbuffer *buffer, *staging;
+    void *pointer;
+    atomic_store(&b->begun, true);
+    for (long n = 0; n == 0 || !atomic_load(&b->over); n++) {
+        if (backend->buffer_create(b->s->open, 256, b->s->error, &buffer) != CLV_OK) return NULL;
+        backend->buffer_destroy(buffer);
+        if (n % 16 || !stages) continue;
+        if (backend->staging_create(b->s->open, 256, b->s->error, &staging, &pointer) != CLV_OK) return NULL;
+        backend->staging_destroy(staging);
+    }
+    return b;
+}
+
+/** The queues wait for what they were told to, whatever another thread does meanwhile. */
+static void memory_comes_and_goes_beside(void **state) {
+    subject *s = subject_of(state);
+    if (getenv("CLV_TEST_ONE_THREAD") || getenv("CLV_TEST_ONE_AT_A_TIME")) skip(); // CMakeLists.txt: Oclgrind
+    enum { BYTES = 64 << 10, ROUNDS = 300 };
+    const clv__backend *backend = s->backend;
+    unsigned char *in = counting(BYTES, 1), *out = counting(BYTES, 0);
+    clv__bbuffer *a = make_buffer(s, BYTES), *b = make_buffer(s, BYTES);
+    beside other = {.s = s};
+    pthread_t thread;
+    assert_int_equal(pthread_create(&thread, NULL, make_memory, &other), 0);
+    while (!atomic_load(&other.begun)) sched_yield();
+    bool same = true;
+    for (int round = 0; round < ROUNDS && same; round++) {
+        clv__bevent *written = NULL, *copied = NULL, *read = NULL;
+        memset(out, 0, BYTES);
+        memset(in, round, BYTES);
+        OK(s, backend->write(s->open, CLV__QUEUE_UPLOAD, a, 0, BYTES, in, NULL, NULL, s->error));
+        OK(s, backend->record(s->open, CLV__QUEUE_UPLOAD, &written, s->error));
+        OK(s, backend->wait_on_queue(s->open, CLV__QUEUE_COMPUTE, written, s->error));
+        OK(s, backend->copy(s->open, a, 0, b, 0, BYTES, s->error));
+        OK(s, backend->record(s->open, CLV__QUEUE_COMPUTE, &copied, s->error));
+        OK(s, backend->wait_on_queue(s->open, CLV__QUEUE_DOWNLOAD, copied, s->error));
+        OK(s, backend->read(s->open, CLV__QUEUE_DOWNLOAD, b, 0, BYTES, out, NULL, &read, s->error));
+        OK(s, backend->event_wait(read, s->error));
+        backend->event_destroy(written);
+        backend->event_destroy(copied);
+        backend->event_destroy(read);
+        same = !s->computes || memcmp(in, out, BYTES) == 0;
+    }
+    atomic_store(&other.over, true);
+    void *result = NULL;
+    pthread_join(thread, &result);
+    assert_ptr_equal(result, &other);
+    assert_true(same);
+    OK(s, backend->synchronize(s->open, s->error));
+    backend->buffer_destroy(a);
+    backend->buffer_destroy(b);
+    free(in);
+    free(out);
 }
 
 static void another_thread_may_work(void **state) {
@@ -825,6 +930,8 @@ static const struct {
     CASE(synchronize_waits_for_what_was_flushed, ALL),
     CASE(staging_carries, ALL),
     CASE(another_thread_may_work, ALL),
+    CASE(buffers_go_before_their_commands, REAL),
+    CASE(memory_comes_and_goes_beside, REAL),
     CASE(events_know_the_time, ALL),
     CASE(waits_hold_with_times, ALL),
     CASE(kernels_keep_their_arguments, KERNELS),

@@ -11,6 +11,12 @@
 //   stuck        it does not return
 //
 // Commands that fail late are markers in the driver below: they keep their place.
+//
+// Memory by pointers is an object too. It and staging go when the device is done with them: neither clSVMFree nor the release of a
+// mapped buffer waits for commands that use their address. Once every call fails nothing tells that any more, and what a program keeps of
+// them then is not counted.
+//
+// Who asks for an event's state until it is over asks an unknown number of times: only the first is counted.
 #include <pthread.h>
 #include <stdatomic.h>
 #include <stdbool.h>
@@ -47,6 +53,7 @@ static struct {
     int n_calls;
 } state;
 static atomic_int live;
+static int careful;       // of them, those that go when the device is done with them
 static atomic_bool armed; // nothing to look at otherwise
 
 static void count(const char *name) {
@@ -78,6 +85,14 @@ static cl_int fails(const char *name, int enqueues) {
         bool now = is_it(name);
         if (!late && (now || (state.kind == FAULT_ON && state.fired))) code = state.code;
     }
+    pthread_mutex_unlock(&lock);
+    return code;
+}
+
+/** Does every call fail by now, and with what? */
+static cl_int fails_again(void) {
+    pthread_mutex_lock(&lock);
+    cl_int code = state.kind == FAULT_ON && state.fired ? state.code : CL_SUCCESS;
     pthread_mutex_unlock(&lock);
     return code;
 }
@@ -143,6 +158,20 @@ static cl_int stand_in(fault_kind kind, cl_command_queue queue, cl_uint n, const
     return CL_SUCCESS;
 }
 
+/** n more of those that go when the device is done with them. */
+static void count_careful(int n) {
+    pthread_mutex_lock(&lock);
+    careful += n;
+    pthread_mutex_unlock(&lock);
+}
+
+static int is_staging(const char *maker, void *object) {
+    cl_mem_flags flags = 0;
+    if (strcmp(maker, "clCreateBuffer") != 0) return 0;
+    below.clGetMemObjectInfo(object, CL_MEM_FLAGS, sizeof flags, &flags, NULL);
+    return (flags & CL_MEM_ALLOC_HOST_PTR) != 0;
+}
+
 // A call that returns a code.
 #define CODE(name, parameters, arguments)                                                                    \
     static cl_int CL_API_CALL my_##name parameters {                                                         \
@@ -170,6 +199,7 @@ static cl_int stand_in(fault_kind kind, cl_command_queue queue, cl_uint n, const
         }                                                                                                    \
         type object = below.name arguments;                                                                  \
         if (object) atomic_fetch_add(&live, 1);                                                              \
+        if (object && is_staging(#name, object)) count_careful(1);                                           \
         return object;                                                                                       \
     }
 // Releasing never fails here: what would a program do about it?
@@ -196,6 +226,7 @@ CODE(clGetProgramBuildInfo,
 CODE(clGetProgramInfo, (cl_program p, cl_program_info what, size_t n, void *out, size_t *size),
      (p, what, n, out, size))
 CODE(clSetKernelArg, (cl_kernel k, cl_uint i, size_t n, const void *value), (k, i, n, value))
+CODE(clSetKernelArgSVMPointer, (cl_kernel k, cl_uint i, const void *value), (k, i, value))
 CODE(clGetKernelWorkGroupInfo,
      (cl_kernel k, cl_device_id d, cl_kernel_work_group_info what, size_t n, void *out, size_t *size),
      (k, d, what, n, out, size))
@@ -224,12 +255,15 @@ static cl_int CL_API_CALL my_clWaitForEvents(cl_uint n, const cl_event *events) 
 
 static cl_int CL_API_CALL my_clGetEventInfo(cl_event e, cl_event_info what, size_t n, void *out,
                                             size_t *size) {
-    cl_int code = fails("clGetEventInfo", 0), error = error_of(e), status = CL_COMPLETE;
+    static _Thread_local cl_event asked; // in vain, by the last call
+    cl_int code = e == asked ? fails_again() : fails("clGetEventInfo", 0), error = error_of(e),
+           status = CL_COMPLETE;
+    asked = NULL;
     if (code == CL_SUCCESS) code = below.clGetEventInfo(e, what, n, out, size);
-    if (code != CL_SUCCESS || what != CL_EVENT_COMMAND_EXECUTION_STATUS || error == CL_SUCCESS || !out)
-        return code;
+    if (code != CL_SUCCESS || what != CL_EVENT_COMMAND_EXECUTION_STATUS || !out) return code;
     memcpy(&status, out, sizeof status);
-    if (status == CL_COMPLETE) memcpy(out, &error, sizeof error);
+    if (status > CL_COMPLETE) asked = e;
+    if (status == CL_COMPLETE && error != CL_SUCCESS) memcpy(out, &error, sizeof error);
     return code;
 }
 
@@ -281,6 +315,22 @@ static cl_int CL_API_CALL my_clCreateKernelsInProgram(cl_program p, cl_uint n, c
     return code;
 }
 
+/** It says no code. */
+static void *CL_API_CALL my_clSVMAlloc(cl_context c, cl_svm_mem_flags flags, size_t n, cl_uint alignment) {
+    if (fails("clSVMAlloc", 0) != CL_SUCCESS) return NULL;
+    void *pointer = below.clSVMAlloc(c, flags, n, alignment);
+    if (pointer) count_careful(1);
+    if (pointer) atomic_fetch_add(&live, 1);
+    return pointer;
+}
+
+/** It cannot fail. */
+static void CL_API_CALL my_clSVMFree(cl_context c, void *pointer) {
+    if (pointer) count_careful(-1);
+    if (pointer) atomic_fetch_sub(&live, 1);
+    below.clSVMFree(c, pointer);
+}
+
 // Sub-devices are not counted: on some drivers they are kept until the process ends (quirks.c).
 CODE(clCreateSubDevices,
      (cl_device_id d, const cl_device_partition_property *how, cl_uint n, cl_device_id *ids, cl_uint *count),
@@ -291,9 +341,14 @@ CODE(clSetMemObjectDestructorCallback, (cl_mem m, void(CL_CALLBACK *call)(cl_mem
 
 RELEASE(cl_context, clReleaseContext)
 RELEASE(cl_command_queue, clReleaseCommandQueue)
-RELEASE(cl_mem, clReleaseMemObject)
 RELEASE(cl_program, clReleaseProgram)
 RELEASE(cl_kernel, clReleaseKernel)
+
+static cl_int CL_API_CALL my_clReleaseMemObject(cl_mem object) {
+    if (is_staging("clCreateBuffer", object)) count_careful(-1);
+    atomic_fetch_sub(&live, 1);
+    return below.clReleaseMemObject(object);
+}
 
 static cl_int CL_API_CALL my_clReleaseEvent(cl_event event) {
     atomic_fetch_sub(&live, 1);
@@ -326,6 +381,9 @@ CL_API_ENTRY API cl_int CL_API_CALL clInitLayer(cl_uint n, const struct _cl_icd_
     LAYER_TAKE(clGetProgramBuildInfo)
     LAYER_TAKE(clGetProgramInfo)
     LAYER_TAKE(clSetKernelArg)
+    LAYER_TAKE(clSetKernelArgSVMPointer)
+    LAYER_TAKE(clSVMAlloc)
+    LAYER_TAKE(clSVMFree)
     LAYER_TAKE(clGetKernelWorkGroupInfo)
     LAYER_TAKE(clFlush)
     LAYER_TAKE(clFinish)
@@ -370,6 +428,10 @@ API void fault_keep_programs(void);
 /** Let the n-th call from now, of this function ("": any), fail with `code`; 0 lets all pass. Silent queues go on. */
 void fault_arm_call(const char *call, long n, int code, fault_kind kind) {
     pthread_mutex_lock(&lock);
+    if (state.kind == FAULT_ON && state.fired) { // whoever was not sure then is gone
+        atomic_fetch_sub(&live, careful);
+        careful = 0;
+    }
     int held = state.n_held;
     for (int i = 0; i < held; i++) {
         below.clSetUserEventStatus(state.held[i], CL_COMPLETE);
@@ -415,7 +477,10 @@ const char *fault_name(int i, long *n) {
 
 /** Objects made and not yet released. */
 int fault_live(void) {
-    return atomic_load(&live);
+    pthread_mutex_lock(&lock);
+    int n = atomic_load(&live) - (state.kind == FAULT_ON && state.fired ? careful : 0);
+    pthread_mutex_unlock(&lock);
+    return n;
 }
 
 /** From now on the driver makes a device, a context, a program once, see kept_programs.h. */

@@ -6,7 +6,8 @@
 #ifndef CLV_TESTS_DEVICE_LAYER_H
 #define CLV_TESTS_DEVICE_LAYER_H
 
-#define CL_TARGET_OPENCL_VERSION 120
+#define CL_TARGET_OPENCL_VERSION 200
+#define CL_USE_DEPRECATED_OPENCL_1_2_APIS
 #include <CL/cl_layer.h>
 #include <string.h>
 
@@ -34,6 +35,14 @@ static struct _cl_icd_dispatch below, above;
       (cl_command_queue q, cl_mem m, const void *pattern, size_t pattern_n, size_t at, size_t n,             \
        cl_uint n_list, const cl_event *list, cl_event *event),                                               \
       (q, m, pattern, pattern_n, at, n, n_list, list, event))                                                \
+    X(clEnqueueSVMMemcpy,                                                                                    \
+      (cl_command_queue q, cl_bool wait, void *to, const void *from, size_t n, cl_uint n_list,               \
+       const cl_event *list, cl_event *event),                                                               \
+      (q, wait, to, from, n, n_list, list, event))                                                           \
+    X(clEnqueueSVMMemFill,                                                                                   \
+      (cl_command_queue q, void *to, const void *pattern, size_t pattern_n, size_t n, cl_uint n_list,        \
+       const cl_event *list, cl_event *event),                                                               \
+      (q, to, pattern, pattern_n, n, n_list, list, event))                                                   \
     X(clEnqueueMarkerWithWaitList,                                                                           \
       (cl_command_queue q, cl_uint n_list, const cl_event *list, cl_event *event), (q, n_list, list, event)) \
     X(clEnqueueBarrierWithWaitList,                                                                          \

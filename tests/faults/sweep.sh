@@ -22,7 +22,7 @@ trap 'stopped=1; [ -z "$child" ] || kill "$child" 2>/dev/null' INT TERM
 # last_of FILE : the number of the last case in it.
 last_of() { grep -E '^[0-9]+ ' "$1" | tail -n 1 | cut -d' ' -f1; }
 
-for mode in ${MODES:-plain replicas continue checkpoints budget placed}; do
+for mode in ${MODES:-plain replicas continue checkpoints budget placed pointers}; do
     lines=$out/$mode.txt
     touch "$lines"
     from=$(last_of "$lines")
@@ -51,7 +51,7 @@ outcomes='same told without avoided unseen WRONG LEAK WORDS LOST HANG CRASH'
 for o in $outcomes; do printf ' %8s' "$o"; done
 echo
 bad=0
-for mode in ${MODES:-plain replicas continue checkpoints budget placed}; do
+for mode in ${MODES:-plain replicas continue checkpoints budget placed pointers}; do
     printf '%-12s %8s %8s' "$mode" "$(grep -cE '^[0-9]+ ' "$out/$mode.txt")" "$(sed -n 's/^cases //p' "$out/$mode.txt" | tail -n 1)"
     for o in $outcomes; do
         n=$(grep -cE "^[0-9]+ [^|]*: ?$o( \||\$)" "$out/$mode.txt")

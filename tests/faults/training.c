@@ -50,7 +50,7 @@ static const int codes[] = {-2, -4, -5, -6, -14, -30, -34, -36, -38, -54, -9999}
 static const char *const kind_names[] = {"once",         "from then on", "in the event",
                                          "all after it", "unseen",       "silent"};
 static const char kind_letters[] = "oneaus";
-enum { CODES = sizeof codes / sizeof *codes };
+enum { CODES = sizeof codes / sizeof *codes, ALLOCATION_FAILURE = -4 };
 
 // ---- a training -------------------------------------------------------------------------------------------------------
 
@@ -58,16 +58,18 @@ typedef struct mode {
     const char *name, *partition;
     int n_replicas;
     const char *place;
-    bool goes_on, checkpoints, budget;
+    bool goes_on, checkpoints, budget, pointers;
 } mode;
 
 static const mode modes[] = {
-    {"plain", "", 0, NULL, false, false, false},
-    {"replicas", "cpu:0=2", 2, NULL, false, false, false},
-    {"continue", "cpu:0=2", 2, NULL, true, true, false},
-    {"checkpoints", "", 0, NULL, false, true, false},
-    {"budget", "", 0, NULL, false, false, true},
-    {"placed", "cpu:0=2", 0, "conv=cpu:0,norm=cpu:0,fc*=cpu:1", false, false, false},
+    {"plain", "", 0, NULL, false, false, false, false},
+    {"replicas", "cpu:0=2", 2, NULL, false, false, false, false},
+    {"continue", "cpu:0=2", 2, NULL, true, true, false, false},
+    {"checkpoints", "", 0, NULL, false, true, false, false},
+    {"budget", "", 0, NULL, false, false, true, false},
+    {"placed", "cpu:0=2", 0, "conv=cpu:0,norm=cpu:0,fc*=cpu:1", false, false, false, false},
+    // as NVIDIA's driver: memory by pointers, and events are asked
+    {"pointers", "", 0, NULL, false, false, false, true},
 };
 
 typedef struct outcome {
@@ -80,6 +82,7 @@ typedef struct outcome {
 } outcome;
 
 static const mode *how;
+static const char *device;    // that trains, or the first of them
 static double patience = 300; // a first step compiles
 static uint64_t budget;       // of cpu:0 in mode budget
 static char checkpoint[4096];
@@ -106,7 +109,7 @@ static clv_status train(clv_runtime *runtime, clv_dataset *dataset, const part *
     config.checkpoint = of->checkpoint;
     config.checkpoint_every = of->checkpoint ? 3 : 0;
     config.recompute = how->budget ? "auto" : NULL;
-    clv_status status = clv_device_find(runtime, "cpu:0", &config.device);
+    clv_status status = clv_device_find(runtime, device, &config.device);
     if (status != CLV_OK) return status;
     clv_device_set_budget(config.device, how->budget ? budget : 0);
     if (how->n_replicas)
@@ -144,7 +147,7 @@ static outcome run(const part *of) {
     clv_runtime *runtime = NULL, *files = NULL;
     const clv_runtime_config plain = {.no_opencl = true};
     const clv_runtime_config config = {.partition = how->partition,
-                                       .visible_devices = *how->partition ? "cpu:0,cpu:1" : "cpu:0",
+                                       .visible_devices = *how->partition ? "cpu:0,cpu:1" : device,
                                        .device_timeout = patience,
                                        .log = on_log,
                                        .log_user = &out};
@@ -209,6 +212,11 @@ static bool holds_code(const char *text, int code) {
     return strstr(text, want) != NULL;
 }
 
+/** What the program is told: clSVMAlloc gives no code. */
+static int told_code(const fault *f) {
+    return strcmp(f->call, "clSVMAlloc") != 0 ? f->code : ALLOCATION_FAILURE;
+}
+
 /** The checkpoint on disk goes on, to the end of a training without faults where all replicas were there until then. */
 static bool goes_on(const outcome *out) {
     static outcome resumed;
@@ -219,6 +227,7 @@ static bool goes_on(const outcome *out) {
 }
 
 static const char *sort(const fault *f, outcome *out) {
+    const int code = told_code(f);
     if (out->live > kept && !left_alone(out)) return "LEAK";
     bool seen = f->kind != FAULT_UNSEEN;
     if (out->status == CLV_OK) {
@@ -227,13 +236,13 @@ static const char *sort(const fault *f, outcome *out) {
             const outcome *want = without(out->lost_step);
             return want && same_weights(out, want) ? "without" : "WRONG";
         }
-        if (holds_code(out->warnings, f->code) && near_weights(out, &whole)) return "avoided";
+        if (holds_code(out->warnings, code) && near_weights(out, &whole)) return "avoided";
         return seen ? "WRONG" : "unseen";
     }
     if (f->kind == FAULT_SILENT) {
         if (!strstr(out->sentence, "has not answered for")) return "WORDS";
-    } else if (seen && (!strstr(out->sentence, f->call) || !holds_code(out->sentence, f->code))) {
-        return f->kind == FAULT_ON && holds_code(out->sentence, f->code) && strstr(out->sentence, "cl")
+    } else if (seen && (!strstr(out->sentence, f->call) || !holds_code(out->sentence, code))) {
+        return f->kind == FAULT_ON && holds_code(out->sentence, code) && strstr(out->sentence, "cl")
                    ? "told"
                    : "WORDS";
     }
@@ -415,7 +424,11 @@ int main(int argc, char **argv) {
         if (!strcmp(argv[i], "--calls")) calls = argv[i + 1];
     }
     if (!how || every < 1) return 2;
-    setenv("OPENCL_LAYERS", CLV_TEST_FAULT_LAYER, 1); // before the loader wakes up
+    device = how->pointers ? "gpu:0" : "cpu:0";
+    if (how->pointers) setenv("CLV_TEST_SAYS", "nvidia", 1);
+    // before the loader wakes up; the last one is called first
+    setenv("OPENCL_LAYERS",
+           how->pointers ? CLV_TEST_SAYS_LAYER ":" CLV_TEST_FAULT_LAYER : CLV_TEST_FAULT_LAYER, 1);
     void *library = dlopen(CLV_TEST_FAULT_LAYER, RTLD_NOW);
     if (!library) {
         fprintf(stderr, "%s\n", dlerror());
