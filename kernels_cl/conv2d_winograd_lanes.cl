@@ -62,16 +62,18 @@ EPILOGUE_FUNCTION(KERNEL(epilogue), float)
         (y)[0] = (x)[0] + a_ + c_, (y)[ys] = fma(P, b_, Q * d_), (y)[2 * ys] = fma(P * P, a_, Q * Q * c_);   \
         (y)[3 * ys] = fma(P * P * P, b_, fma(Q * Q * Q, d_, (x)[5 * xs]));                                   \
     }
-// Where a pixel lies in local memory, of tiles in rows of `pitch`.
-#define ROW (4 * AREA + 15) // rows below each other lie in different banks
-#define PLACE(h, w, pitch) ((h) % 4 * ROW + (w) % 4 * AREA + (h) / 4 * (pitch) + (w) / 4)
+// Where a pixel lies in local memory, of tiles in rows of `pitch`. So rows below each other lie in different banks, the short ones of
+// small images, too, which 32 items fill together: of in with the columns beside it, and of out.
+#define IN_ROW (4 * AREA + 4)
+#define OUT_ROW (4 * AREA + 15)
+#define PLACE(row, h, w, pitch) ((h) % 4 * (row) + (w) % 4 * AREA + (h) / 4 * (pitch) + (w) / 4)
 
 __kernel __attribute__((reqd_work_group_size(ITEMS, 1, 1))) void
 KERNEL(winograd_lanes_transform)(__global float *restrict u, __global float *restrict v,
                                  __global const float *restrict weight, __global const T_IN *restrict in, int kernels,
                                  int OI, int flip, int N, int C, int H, int W, int TH, int TW, int TP, int y0, int x0,
                                  int planes, int strips) {
-    __local float tile[4 * ROW];
+    __local float tile[4 * IN_ROW];
     const int id = (int)get_local_id(0), group = (int)get_group_id(0);
     float y[36], z[36];
     if (group < kernels) {
@@ -94,7 +96,7 @@ KERNEL(winograd_lanes_transform)(__global float *restrict u, __global float *res
         const int h = 4 * strip0 + row + y0;
         // Beyond the edge the nearest pixel is read, and left out: so neighbours stay neighbours.
         const float value = LOAD(T_IN, in + ((clv_offset)((n0 + plane) * C + c) * H + clamp(h, 0, H - 1)) * W + clamp(w, 0, W - 1));
-        tile[PLACE(row, column, pitch) + plane * (now + 1) * pitch] =
+        tile[PLACE(IN_ROW, row, column, pitch) + plane * (now + 1) * pitch] =
             (uint)h < (uint)H && (uint)w < (uint)W ? value : 0.0f;
     }
     barrier(CLK_LOCAL_MEM_FENCE);
@@ -103,7 +105,7 @@ KERNEL(winograd_lanes_transform)(__global float *restrict u, __global float *res
         const int strip = i / TW;
         __local const float *from = tile + (strip + strip / now) * pitch + i % TW;
         float x[36];
-        UNROLLED for (int k = 0; k < 36; k++) x[k] = from[PLACE(k / 6, k % 6, pitch)];
+        UNROLLED for (int k = 0; k < 36; k++) x[k] = from[PLACE(IN_ROW, k / 6, k % 6, pitch)];
         UNROLLED for (int j = 0; j < 6; j++) TRANSFORM_B(y + j, 6, x + j, 6)
         UNROLLED for (int k = 0; k < 6; k++) TRANSFORM_B(z + 6 * k, 1, y + 6 * k, 1)
         UNROLLED for (int e = 0; e < 36; e++) v[e * C * TP + i] = z[e];
@@ -114,7 +116,7 @@ __kernel __attribute__((reqd_work_group_size(ITEMS, 1, 1))) void
 KERNEL(winograd_lanes_output)(__global T_OUT *restrict out, __global const float *restrict r,
                               __global const float *restrict bias, int N, int M, int OH, int OW, int TH, int TW, int TP,
                               int strips, int has_bias EPILOGUE_PARAMS) {
-    __local float tile[4 * ROW];
+    __local float tile[4 * OUT_ROW];
     const int id = (int)get_local_id(0), m = (int)get_group_id(0) % M;
     const int strip0 = (int)get_group_id(0) / M * strips, now = min(strips, N * TH - strip0);
     const float add = has_bias ? bias[m] : 0.0f;
@@ -124,7 +126,7 @@ KERNEL(winograd_lanes_output)(__global T_OUT *restrict out, __global const float
         UNROLLED for (int e = 0; e < 36; e++) x[e] = r[e * M * TP + i];
         UNROLLED for (int j = 0; j < 6; j++) TRANSFORM_A(y + j, 6, x + j, 6)
         UNROLLED for (int k = 0; k < 4; k++) TRANSFORM_A(z + 4 * k, 1, y + 6 * k, 1)
-        UNROLLED for (int k = 0; k < 16; k++) tile[PLACE(k / 4, k % 4, 0) + i] = z[k];
+        UNROLLED for (int k = 0; k < 16; k++) tile[PLACE(OUT_ROW, k / 4, k % 4, 0) + i] = z[k];
     }
     barrier(CLK_LOCAL_MEM_FENCE);
     EPILOGUE_CHANNEL(m);
@@ -133,7 +135,7 @@ KERNEL(winograd_lanes_output)(__global T_OUT *restrict out, __global const float
     for (int i = id; i < rows * OW; i += ITEMS) {
         const int w = i % OW, n = (row0 + i / OW) / OH, h = (row0 + i / OW) % OH, strip = n * TH + h / 4 - strip0;
         const int at = ((n * M + m) * OH + h) * OW + w;
-        const float v = tile[PLACE(strip * 4 + h % 4, w, TW)] + add;
+        const float v = tile[PLACE(OUT_ROW, strip * 4 + h % 4, w, TW)] + add;
         STORE(T_OUT, KERNEL(epilogue)(v EPILOGUE_AT(at)), out + at);
     }
 }
