@@ -197,7 +197,8 @@ def main():
     parser = argparse.ArgumentParser(description=about, epilog=needs, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("list", nargs="?", metavar="LIST",
                         help="the program build/*/tests/drivers/offline_kernels, which writes the kernels down")
-    parser.add_argument("--update", action="store_true", help="write the table anew, and show what became worse")
+    parser.add_argument("--update", action="store_true", help="write the table anew, and show what became worse; programs and "
+                        f"compilers that {PROGRAMS} has as they are give what the table says (without that file all are compiled)")
     parser.add_argument("--targets", metavar="A,B", help="only these")
     parser.add_argument("--programs", metavar="FOLDER", help="compile these instead of what LIST writes: a folder with kernels.tsv and "
                         "programs as LIST makes them")
@@ -222,19 +223,24 @@ def main():
             subprocess.run([options.list, made], check=True)
         have, missing = tools.find()
         wanted = [t for t in targets.TARGETS if t not in missing and t in (options.targets or t).split(",")]
-        prints = fingerprints(folder, wanted, have)
+        prints, known = fingerprints(folder, wanted, have), read_fingerprints(table)
+        with open(os.path.join(folder, "kernels.tsv")) as file:
+            listed = [line.rstrip("\n").split("\t") for line in file]
+        programs = programs_of(folder, {name for name, *_ in listed})
+        kept = read_table(table) if os.path.exists(table) else {}
         chosen = {stem: wanted for stem in stems_of(folder)}
-        if not update and not options.targets and in_turn(wanted) != wanted:
-            known, turn = read_fingerprints(table), in_turn(wanted)
+        if update:
+            full = {stem for name, stem, entry, key, op, variant, *_ in listed for stem in [programs.get(name, stem)]
+                    if not set(wanted) <= set(kept.get(f"{entry} {key} {op}:{variant}", {}))}
+            chosen = {stem: [t for t in wanted if stem in full or prints[stem, t] != known.get((stem, t))] for stem in chosen}
+        elif not options.targets and in_turn(wanted) != wanted:
+            turn = in_turn(wanted)
             chosen = {stem: [t for t in wanted if t in turn or prints[stem, t] != known.get((stem, t))] for stem in chosen}
             for stem in chosen:
                 if chosen[stem] != turn:
                     print(f"{stem}.cl is not what the table was made of: compiled for {', '.join(chosen[stem])}")
         for target, why in missing.items():
             print(f"left out: {target}: {why}")
-        with open(os.path.join(folder, "kernels.tsv")) as file:
-            listed = [line.rstrip("\n").split("\t") for line in file]
-        programs = programs_of(folder, {name for name, *_ in listed})
         found, mistakes = compile_all(folder, chosen, have)
     if not wanted:
         print("no target has its compiler")
@@ -248,7 +254,6 @@ def main():
             if target not in found.get(name, {}) and not any(m.startswith(f"{target}: {stem}.cl") for m in mistakes):
                 mistakes.append(f"{target}: {entry} {key} ({op}:{variant}) is not in what the compiler made")
         rows[f"{entry} {key} {op}:{variant}"] = cells
-    kept = read_table(table) if os.path.exists(table) else {}
     n_worse, before = 0, predecessors(rows, kept)
     for key, cells in rows.items():
         than = f" (before: {before[key].split(' ')[1]})" if key in before else ""
@@ -259,15 +264,21 @@ def main():
     new, gone = [k for k in rows if k not in kept], [k for k in kept if k not in rows]
     for sentence in mistakes:
         print(f"failed: {sentence}")
+    if update and mistakes:
+        print("the table is as it was: first mend what failed")
+        return 1
     if update:
+        for key, cells in rows.items():  # what was not compiled is what the table has
+            cells.update({t: kept[key][t] for t in wanted if t not in cells})
         with open(table, "w") as out:
             out.write("# Made by tests/drivers/offline/run.py --update. A cell: " + "/".join(FIGURES) + " (targets.py says what they are)\n")
             out.write("\t".join(["entry", "key", "use"] + wanted) + "\n")
             for key, cells in rows.items():
                 out.write("\t".join(key.split(" ") + [cells[t] for t in wanted]) + "\n")
         write_fingerprints(table, prints, wanted, chosen)
-        print(f"{len(rows)} kernels on {len(wanted)} targets written; {n_worse} figures are worse, {len(new)} kernels are new, {len(gone)} gone")
-        return 1 if mistakes else 0
+        print(f"{len(rows)} kernels on {len(wanted)} targets written, {sum(map(bool, chosen.values()))} of {len(chosen)} programs compiled; "
+              f"{n_worse} figures are worse, {len(new)} kernels are new, {len(gone)} gone")
+        return 0
     for word, keys in (("new", new), ("gone", gone)):
         for key in keys[:10]:
             print(f"{word}: {key}: make the table again with --update, and look at the difference")
