@@ -67,7 +67,7 @@ set +f
 case $only in *[!,]* | '') ;; *) fail "--parts wants some of $all_parts" ;; esac
 case $minutes in '' | *[!0-9]*) fail "--minutes wants a whole number, not '$minutes'" ;; esac
 jobs=${jobs:-$(getconf _NPROCESSORS_ONLN 2>/dev/null || echo 1)}
-case $jobs in '' | *[!0-9]* | 0) fail "--jobs wants a whole number above 0, not '$jobs'" ;; esac
+case $jobs in '' | *[!0-9]* | 0*) fail "--jobs wants a whole number above 0, not '$jobs'" ;; esac
 
 if [ -z "$cleave" ]; then
     for cleave in "$here/bin/cleave" "$here/../build/release/cleave" "$here/../build/dev/cleave" "$(command -v cleave)"; do
