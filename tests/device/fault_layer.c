@@ -9,6 +9,8 @@
 //   unseen       it returns well, the command is not done, and nothing tells
 //   silent       it returns well, and it and all after it on its queue are never done
 //   stuck        it does not return
+//   runs on      not one call: all that wait (clFlush, clFinish, clWaitForEvents) return the error, while what is enqueued goes on, and is
+//                done when the next fault is armed
 //
 // Commands that fail late are markers in the driver below: they keep their place.
 //
@@ -76,10 +78,14 @@ static int is_it(const char *name) {
     return 1;
 }
 
+static bool waits(const char *name) {
+    return !strcmp(name, "clFlush") || !strcmp(name, "clFinish") || !strcmp(name, "clWaitForEvents");
+}
+
 /** Does this call fail at once, and with what? A call that enqueues is looked at by fails_late instead, once it passed here. */
 static cl_int fails(const char *name, int enqueues) {
     pthread_mutex_lock(&lock);
-    cl_int code = CL_SUCCESS;
+    cl_int code = state.kind == FAULT_RUNS_ON && waits(name) ? state.code : CL_SUCCESS;
     bool late = state.kind > FAULT_ON;
     if (!late || !enqueues) {
         bool now = is_it(name);
@@ -103,12 +109,29 @@ static int has_failed(cl_event event) {
     return 0;
 }
 
+static cl_context of_queue(cl_command_queue queue) {
+    cl_context context = NULL;
+    below.clGetCommandQueueInfo(queue, CL_QUEUE_CONTEXT, sizeof context, &context, NULL);
+    return context;
+}
+
+/** A user event that is set when the next fault is armed; NULL: there are too many. The lock is held. */
+static cl_event hold(cl_command_queue queue) {
+    cl_int code;
+    if (state.n_held == MOST_HELD) return NULL;
+    return state.held[state.n_held++] = below.clCreateUserEvent(of_queue(queue), &code);
+}
+
 /** How an enqueue fails late; FAULT_ONCE: it does not. */
 static fault_kind fails_late(const char *name, cl_command_queue queue, cl_uint n, const cl_event *list) {
     fault_kind kind = FAULT_ONCE;
     if (!atomic_load(&armed)) return kind;
     pthread_mutex_lock(&lock);
-    if (state.kind > FAULT_ON) {
+    if (state.kind == FAULT_RUNS_ON) {
+        cl_event held = state.queue == queue ? NULL : hold(queue);
+        if (held) below.clEnqueueMarkerWithWaitList(queue, 1, &held, NULL);
+        state.queue = queue;
+    } else if (state.kind > FAULT_ON) {
         bool now = is_it(name);
         if (now) kind = state.kind;
         if (now && (kind == FAULT_ALL_AFTER || kind == FAULT_SILENT)) state.queue = queue;
@@ -126,12 +149,6 @@ static void keep_failed(cl_event event) {
     pthread_mutex_unlock(&lock);
 }
 
-static cl_context of_queue(cl_command_queue queue) {
-    cl_context context = NULL;
-    below.clGetCommandQueueInfo(queue, CL_QUEUE_CONTEXT, sizeof context, &context, NULL);
-    return context;
-}
-
 /** What stands for a command that fails late. */
 static cl_int stand_in(fault_kind kind, cl_command_queue queue, cl_uint n, const cl_event *list,
                        cl_event *event) {
@@ -139,9 +156,7 @@ static cl_int stand_in(fault_kind kind, cl_command_queue queue, cl_uint n, const
     while (kind == FAULT_STUCK) pause();
     pthread_mutex_lock(&lock);
     if (kind == FAULT_SILENT &&
-        state.n_held < MOST_HELD) { // on this queue nothing goes on after a wait for ever
-        cl_int code;
-        held[0] = state.held[state.n_held++] = below.clCreateUserEvent(of_queue(queue), &code);
+        (held[0] = hold(queue))) { // on this queue nothing goes on after a wait for ever
         n = 1;
         list = held;
     }

@@ -10,8 +10,9 @@ typedef enum fault_kind {
     FAULT_ALL_AFTER,
     FAULT_UNSEEN,
     FAULT_SILENT,
-    FAULT_STUCK, // not counted among the kinds that sweeps try: the call does not come back
-    FAULT_KINDS = FAULT_STUCK
+    FAULT_KINDS,
+    FAULT_STUCK = FAULT_KINDS, // these sweeps do not try
+    FAULT_RUNS_ON,
 } fault_kind;
 
 #endif

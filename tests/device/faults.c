@@ -1,13 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 // Every OpenCL call of a small program is made to fail, one at a time, for n = 1, 2, ... until the program runs untouched:
 // nothing crashes, nothing leaks, and each failure has a sentence that names the call and the error. See fault_layer.c.
-// Then the same with every allocation of host memory that is ours.
+// Then the same with every allocation of host memory that is ours. At last the waits fail while a command runs.
 #include "harness/harness.h"
 
 #include <dlfcn.h>
 #include <pthread.h>
 
 #include "device/device.h"
+#include "device/fault_layer.h"
 #include "device/kernel_sources.h"
 #include "device/program.h"
 
@@ -22,6 +23,7 @@ const clv__kernel_source clv__kernel_sources[] = {{"twice", twice_text, sizeof t
                                                   {0, 0, 0, 0}};
 
 static void (*fault_arm)(long n, int code);
+static void (*fault_arm_call)(const char *call, long n, int code, fault_kind kind);
 static const char *(*fault_fired)(void);
 static long (*fault_calls)(void);
 static int (*fault_live)(void);
@@ -320,6 +322,39 @@ static void no_host_memory(void **state) {
     assert_true(n > 30 && told > 20);
 }
 
+/** Every wait fails, and the command goes on: what it uses stays, then and when the runtime is gone. */
+static void a_command_that_still_runs(void **state) {
+    static const float in[N] = {1};
+    clv_runtime *runtime;
+    clv__memory memory = {0};
+    clv_device *device = NULL;
+    clv__bevent *written = NULL;
+    fault_arm(0, 0);
+    assert_int_equal(clv_runtime_create(*state, &runtime), CLV_OK);
+    for (int i = 0; i < clv_device_count(runtime) && !device; i++) {
+        const clv_device_info *info = clv_device_info_get(clv_device_get(runtime, i));
+        if (info->usable && strcmp(info->backend, "opencl") == 0) device = clv_device_get(runtime, i);
+    }
+    assert_non_null(device);
+    const clv__backend *b = device->backend;
+    clv__error *error = clv__runtime_error_of(runtime);
+    assert_int_equal(clv__memory_create(device, sizeof in, CLV_PARAMETERS, "x", &memory), CLV_OK);
+    fault_arm_call("", 0, -9999, FAULT_RUNS_ON);
+    assert_int_equal(
+        b->write(device->open, CLV__QUEUE_UPLOAD, memory.buffer, 0, sizeof in, in, NULL, &written, error),
+        CLV_OK);
+    void *used = __real_malloc(sizeof in);
+    assert_int_equal(clv__device_settle(device, error), CLV_E_DEVICE_LOST);
+    assert_holds(clv_runtime_error(runtime), "NV_ILLEGAL_MEMORY_ACCESS");
+    assert_true(b->still_runs(device->open));
+    clv__device_free(device, used);
+    assert_non_null(device->kept);
+    b->event_destroy(written);
+    clv__memory_destroy(&memory);
+    clv_runtime_destroy(runtime);
+    fault_arm(0, 0); // now it is done
+}
+
 int main(void) {
     const char *layer = getenv("CLV_FAULT_LAYER");
     if (!layer) layer = CLV_TEST_BINARY_DIR "/tests/device/libclv_fault_layer.so";
@@ -333,6 +368,7 @@ int main(void) {
         return 1;
     }
     *(void **)&fault_arm = dlsym(library, "fault_arm");
+    *(void **)&fault_arm_call = dlsym(library, "fault_arm_call");
     *(void **)&fault_fired = dlsym(library, "fault_fired");
     *(void **)&fault_calls = dlsym(library, "fault_calls");
     *(void **)&fault_live = dlsym(library, "fault_live");
@@ -363,6 +399,7 @@ int main(void) {
         cmocka_unit_test_prestate(broken_context, &config),
         cmocka_unit_test_prestate(an_unknown_error, &config),
         cmocka_unit_test_prestate(no_host_memory, &config),
+        cmocka_unit_test_prestate(a_command_that_still_runs, &config), // last: it leaves what it must
     };
     allocations.at_rest = allocations.live;
     int failed = cmocka_run_group_tests_name("faults", tests, NULL, NULL);
