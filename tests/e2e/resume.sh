@@ -41,6 +41,14 @@ works train --epochs 4 --checkpoint later --log cut.log --resume c
 works train --epochs 4 --log cut.log --resume c
 same "losses of a log that was cut back" "$("$helper" lines loss <cut.log | cksum)" "$("$helper" lines loss <whole.log | cksum)"
 same "steps of a log that was cut back" "$(grep -c '"step":' cut.log)" 32
+# half a line, which a killed process leaves, goes; another text without an end stays
+works train --steps 11 --checkpoint c --log torn.log
+printf '{"step":12,"steps":32,"ep' >>torn.log
+works train --epochs 4 --log torn.log --resume c
+same "losses of a log that was torn" "$("$helper" lines loss <torn.log | cksum)" "$("$helper" lines loss <whole.log | cksum)"
+printf 'a note' >note.log
+works train --epochs 4 --log note.log --resume c
+same "a note in the log" "$(head -n 1 note.log)" 'a note'
 
 # settings that are not those of the last model's checkpoint, by their names
 expect 1 "'c' was written with optimizer.kind adam, now it is sgd; go on with the settings it was written with" \

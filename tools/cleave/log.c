@@ -28,16 +28,33 @@ static bool cannot_write(watch_log *log) {
     return false;
 }
 
+/** The file does not end with a line's end. Half a line of ours, which a killed process may have left, goes; what
+ *  else is there is ended, so that the next line is not glued to it. */
+static bool end_last_line(watch_log *log) {
+    char *text = malloc(MOST_LINE_BYTES);
+    if (!text) return false;
+    bool good = !fseek(log->file, 0, SEEK_END);
+    const off_t size = ftello(log->file), from = size > MOST_LINE_BYTES ? size - MOST_LINE_BYTES : 0;
+    good = good && !fseeko(log->file, from, SEEK_SET);
+    const size_t n = good ? fread(text, 1, (size_t)(size - from), log->file) : 0;
+    size_t at = n;
+    while (at && text[at - 1] != '\n') at--;
+    json_t *line = cli_json_read(text + at, n - at);
+    const bool half = !line && n > at && text[at] == '{' && (at || !from);
+    json_decref(line);
+    free(text);
+    good = good && !ferror(log->file) && !fseek(log->file, 0, SEEK_END);
+    if (good && half) return !ftruncate(fileno(log->file), from + (off_t)at);
+    return good && fputc('\n', log->file) != EOF && !fflush(log->file);
+}
+
 int watch_log_open(watch_log *log, const char *path, bool go_on) {
     *log = (watch_log){.path = path, .goes_on = go_on};
     if (!path) return EXIT_DONE;
     log->file = fopen(path, go_on ? "a+" : "w");
     if (!log->file) return cli_fail(EXIT_FAILED, "the log '%s' cannot be opened: %s", path, strerror(errno));
-    // A killed process may have left half a line: the next one must not be glued to it.
-    if (go_on && !fseek(log->file, -1, SEEK_END) && fgetc(log->file) != '\n') {
-        fseek(log->file, 0, SEEK_END);
-        if (fputc('\n', log->file) == EOF || fflush(log->file)) cannot_write(log);
-    }
+    if (go_on && !fseek(log->file, -1, SEEK_END) && fgetc(log->file) != '\n' && !end_last_line(log))
+        cannot_write(log);
     return log->failed;
 }
 
