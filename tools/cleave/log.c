@@ -28,8 +28,8 @@ static bool cannot_write(watch_log *log) {
     return false;
 }
 
-/** The file does not end with a line's end. Half a line of ours, which a killed process may have left, goes; what
- *  else is there is ended, so that the next line is not glued to it. */
+/** The file does not end with a line's end. Half a line of ours, which a killed process may have left, goes;
+ *  what else is there is ended, so that the next line is not glued to it. */
 static bool end_last_line(watch_log *log) {
     char *text = malloc(MOST_LINE_BYTES);
     if (!text) return false;
