@@ -95,21 +95,28 @@ static int64_t step_of(const char *text, size_t n) {
     return number;
 }
 
+/** The bytes of the next line with its end, 0 past the last. Up to MOST_LINE_BYTES of them are kept. */
+static size_t next_line(FILE *file, char *text) {
+    size_t n = 0;
+    for (int c; (c = getc_unlocked(file)) != EOF;) {
+        if (n < MOST_LINE_BYTES) text[n] = (char)c;
+        n++;
+        if (c == '\n') break;
+    }
+    return n;
+}
+
 /** A training goes on from before where its log ends: cut off the steps that are done again, with all behind
  *  them. */
 static bool cut_back(watch_log *log, int64_t step) {
-    char *text = NULL;
-    size_t room = 0;
-    ssize_t n;
+    char *text = malloc(MOST_LINE_BYTES);
     off_t at = 0;
-    bool good = true;
+    bool good = text != NULL;
     rewind(log->file);
-    while (good && (n = getline(&text, &room, log->file)) > 0) {
-        if (step_of(text, (size_t)n) >= step) {
-            good = !ftruncate(fileno(log->file), at);
-            break;
-        }
-        at += n;
+    for (size_t n; good && (n = next_line(log->file, text)) > 0; at += (off_t)n) {
+        if (n > MOST_LINE_BYTES || step_of(text, n) < step) continue;
+        good = !ftruncate(fileno(log->file), at);
+        break;
     }
     good = good && !ferror(log->file) && !fseek(log->file, 0, SEEK_END);
     free(text);
