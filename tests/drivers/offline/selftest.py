@@ -51,15 +51,9 @@ def compile_and_compare(folder, changes, *options, turn="", key="0"):
 
 
 def turns_hide_nothing(folder, wanted):
-    """A part of the targets for a program that is what the table was made of, and none to write it again; all of them for another. How
-    many do not."""
+    """A part of the targets for a program that is what the table was made of, all of them for another. How many do not."""
     compile_and_compare(folder, {}, "--update")
     failures = 0
-    for changes, n in (({}, 0), ({"sums": 9}, 1), ({}, 1)):
-        code, said = compile_and_compare(folder, changes, "--update")
-        if code or f"{n} of 1 programs compiled" not in said:
-            print(f"FAILED: --update compiles something else than what changed:\n{said}")
-            failures += 1
     code, said = compile_and_compare(folder, {}, turn="1")
     if code or "compiled for" in said:
         print(f"FAILED: the same program is not left to its turn:\n{said}")
@@ -83,6 +77,11 @@ def main():
     with tempfile.TemporaryDirectory() as folder:
         options = ["--targets", ",".join(wanted)]
         compile_and_compare(folder, {}, "--update", *options)
+        for changes, n in (({}, 0), ({"sums": 9}, 1), ({}, 1)):
+            code, said = compile_and_compare(folder, changes, "--update", *options)
+            if code or f"{n} of 1 programs compiled" not in said:
+                print(f"FAILED: --update compiles something else than what changed:\n{said}")
+                failures += 1
         code, said = compile_and_compare(folder, {}, *options)
         if code:
             print(f"FAILED: the same kernel is called worse:\n{said}")
