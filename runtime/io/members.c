@@ -8,6 +8,7 @@
 #include <xxhash.h>
 
 #include "base/memory.h"
+#include "io/formats.h"
 #include "io/shown.h"
 
 enum { WINDOW = 64 * 1024, DEEPEST = 2048 }; // as jansson's
@@ -220,12 +221,32 @@ clv_status clv__members_end(clv__members *m) {
 
 // ---- names --------------------------------------------------------------------------------------------------------
 
-/** The slot of a name, or the empty one where it goes. */
-static uint32_t *slot_of(const clv__name_set *names, const char *name) {
-    size_t i = (size_t)XXH64(name, strlen(name), names->seed) & (names->room - 1);
-    while (names->slots[i] && strcmp(names->name_of(names->owner, names->slots[i] - 1), name) != 0)
-        i = (i + 1) & (names->room - 1);
-    return &names->slots[i];
+// A slot holds a number and the top bits of the name's hash: another name that lies there is told by them, without being read.
+
+enum { NUMBER_BITS = 24, NUMBERS = (1 << NUMBER_BITS) - 1, AHEAD = 16 };
+_Static_assert(CLV__SAFETENSORS_HEADER_BYTES / (sizeof "'':''," - 1) < NUMBERS,
+               "a header has more members than numbers");
+
+static uint64_t hash_of(const clv__name_set *names, const char *name) {
+    return XXH64(name, strlen(name), names->seed);
+}
+
+void clv__name_set_expect(const clv__name_set *names, const char *name) {
+    if (names->room) __builtin_prefetch(&names->slots[hash_of(names, name) & (names->room - 1)], 1);
+}
+
+/** The slot of the i-th name, or the empty one where it goes; *fill is what it holds then. */
+static uint32_t *slot_of(const clv__name_set *names, size_t i, uint32_t *fill) {
+    const char *name = names->name_of(names->owner, i);
+    uint64_t hash = hash_of(names, name);
+    uint32_t tag = (uint32_t)(hash >> 32) & ~(uint32_t)NUMBERS;
+    size_t at = (size_t)hash & (names->room - 1);
+    for (uint32_t slot; (slot = names->slots[at]) != 0; at = (at + 1) & (names->room - 1)) {
+        if ((slot & ~(uint32_t)NUMBERS) != tag) continue;
+        if (strcmp(names->name_of(names->owner, (slot & NUMBERS) - 1), name) == 0) break;
+    }
+    *fill = tag | (uint32_t)(i + 1);
+    return &names->slots[at];
 }
 
 static bool grow(clv__name_set *names) {
@@ -233,8 +254,11 @@ static bool grow(clv__name_set *names) {
     larger.room = names->room ? 2 * names->room : 64;
     larger.slots = clv__alloc(larger.room, sizeof *larger.slots);
     if (!larger.slots) return false;
-    for (size_t i = 0; i < names->n; i++)
-        *slot_of(&larger, names->name_of(names->owner, i)) = (uint32_t)i + 1;
+    for (size_t i = 0; i < names->n; i++) {
+        if (i + AHEAD < names->n) clv__name_set_expect(&larger, names->name_of(names->owner, i + AHEAD));
+        uint32_t fill, *slot = slot_of(&larger, i, &fill);
+        *slot = fill;
+    }
     free(names->slots);
     *names = larger;
     return true;
@@ -247,9 +271,11 @@ bool clv__name_set_add(clv__name_set *names, bool *twice) {
         names->seed = (uint64_t)now.tv_nsec ^ (uint64_t)(uintptr_t)&now;
     }
     if (4 * (names->n + 1) > 3 * names->room && !grow(names)) return false;
-    uint32_t *slot = slot_of(names, names->name_of(names->owner, names->n));
+    uint32_t fill, *slot = slot_of(names, names->n, &fill);
     *twice = *slot != 0;
-    if (!*twice) *slot = (uint32_t)++names->n;
+    if (*twice) return true;
+    *slot = fill;
+    names->n++;
     return true;
 }
 

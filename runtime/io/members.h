@@ -45,6 +45,8 @@ typedef struct clv__name_set {
     size_t n, room;  // room: a power of two
     uint64_t seed;
 } clv__name_set;
+/** This name may be added soon: bring its slot into the cache. In a large set a slot is a miss, and a description can be parsed meanwhile. */
+void clv__name_set_expect(const clv__name_set *names, const char *name);
 /** Add the n-th name, which name_of gives already; *twice: it was there. false: no memory. */
 bool clv__name_set_add(clv__name_set *names, bool *twice);
 /** Forget them; owner and name_of stay. */

@@ -380,6 +380,7 @@ static clv_status read_members(clv__members *m, clv__input *input, header *h) {
             CLV_TRY(read_metadata(m, input, h));
             continue;
         }
+        clv__name_set_expect(&h->names, name);
         clv_status status = read_description(m, input, h, name, &d);
         if (status != CLV_OK) {
             free(name);
