@@ -96,15 +96,26 @@ def fingerprints(folder, wanted, have):
     return prints
 
 
+def hash_of_table(table):
+    with open(table, "rb") as file:
+        return hashlib.sha256(file.read()).hexdigest()[:12]
+
+
 def read_fingerprints(table):
+    """Of a table that is not as --update left it nothing is known: where its figures come from was said of another."""
     path = os.path.join(os.path.dirname(table), PROGRAMS)
-    rows = read_table(path, 1) if os.path.exists(path) else {}
-    return {(stem, target): made for stem, row in rows.items() for target, made in row.items()}
+    if not os.path.exists(path) or not os.path.exists(table):
+        return {}
+    with open(path) as file:
+        if f" {hash_of_table(table)} " not in file.readline():
+            return {}
+    return {(stem, target): made for stem, row in read_table(path, 1).items() for target, made in row.items()}
 
 
 def write_fingerprints(table, prints, wanted, stems):
     with open(os.path.join(os.path.dirname(table), PROGRAMS), "w") as out:
-        out.write("# Made with kernels.tsv by run.py --update: hashes of the programs and compilers that its figures come from\n")
+        out.write(f"# Made with kernels.tsv {hash_of_table(table)} by run.py --update: hashes of the programs and compilers that its figures "
+                  "come from\n")
         out.write("\t".join(["program"] + wanted) + "\n")
         for stem in sorted(stems):
             out.write("\t".join([stem] + [prints[stem, t] for t in wanted]) + "\n")
@@ -236,7 +247,9 @@ def main():
         elif not options.targets and in_turn(wanted) != wanted:
             turn = in_turn(wanted)
             chosen = {stem: [t for t in wanted if t in turn or prints[stem, t] != known.get((stem, t))] for stem in chosen}
-            for stem in chosen:
+            if not known:
+                print(f"the table is not as --update left it, or {PROGRAMS} is not there: all is compiled")
+            for stem in chosen if known else []:
                 if chosen[stem] != turn:
                     print(f"{stem}.cl is not what the table was made of: compiled for {', '.join(chosen[stem])}")
         for target, why in missing.items():
@@ -285,8 +298,10 @@ def main():
         if len(keys) > 10:
             print(f"{word}: {len(keys) - 10} more")
     failed = n_worse + len(new) + len(gone) + len(mistakes)
-    n_targets = len({target for some in chosen.values() for target in some})
-    print(f"{len(rows)} kernels on {n_targets} targets: {n_worse} worse, {len(new)} new, {len(gone)} gone, {len(mistakes)} not compiled")
+    n_anew, n_all = sum(map(len, chosen.values())), len(chosen) * len(wanted)
+    print(f"{len(rows)} kernels on {len(wanted)} targets: {n_worse} worse, {len(new)} new, {len(gone)} gone, {len(mistakes)} not compiled"
+          + (f"; {n_anew} of {n_all} programs for a target were compiled, the others are those that the table was made of"
+             if n_anew < n_all else ""))
     return 1 if failed else 0
 
 

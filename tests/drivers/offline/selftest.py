@@ -51,13 +51,25 @@ def compile_and_compare(folder, changes, *options, turn="", key="0"):
 
 
 def turns_hide_nothing(folder, wanted):
-    """A part of the targets for a program that is what the table was made of, all of them for another. How many do not."""
+    """A part of the targets for a program that is what the table was made of, all of them for another, or if the table was changed by
+    hand. How many do not."""
     compile_and_compare(folder, {}, "--update")
     failures = 0
     code, said = compile_and_compare(folder, {}, turn="1")
-    if code or "compiled for" in said:
+    if code or "compiled for" in said or "those that the table was made of" not in said:
         print(f"FAILED: the same program is not left to its turn:\n{said}")
         failures += 1
+    table = os.path.join(folder, "table")
+    with open(table) as file:
+        kept = file.read()
+    with open(table, "w") as file:
+        file.write(kept + "# by hand\n")
+    code, said = compile_and_compare(folder, {}, turn="1")
+    if code or "all is compiled" not in said or "the others" in said:
+        print(f"FAILED: a table that was changed by hand is believed:\n{said}")
+        failures += 1
+    with open(table, "w") as file:
+        file.write(kept)
     code, said = compile_and_compare(folder, PLANTED["glds"], turn="1")
     for target in wanted:
         if code == 0 or f"worse: {target}: planted 0 self:test: glds " not in said:

@@ -67,9 +67,10 @@ def innermost(lines, label, branches, weigh):
         for target in branches(line):
             if target in at:
                 ends[at[target]] = i
+    weights = {i: weigh(lines[i]) for i in {i for begin, end in ends.items() for i in range(begin, end + 1)}}
     loops = {}
     for begin, end in ends.items():
-        sums = [sum(column) for column in zip(*(weigh(line) for line in lines[begin:end + 1]))]
+        sums = [sum(column) for column in zip(*(weights[i] for i in range(begin, end + 1)))]
         if sums[0]:
             loops[begin, end] = sums
     best = None
@@ -90,11 +91,17 @@ WIDTH = {"b32": 1, "dword": 1, "b64": 2, "dwordx2": 2, "b96": 3, "dwordx3": 3, "
 
 
 def amd_weigh(line):
-    word = line.split()[0] if line.split() else ""
+    word = line.split(None, 1)[0] if line.strip() else ""
+    return amd_weigh_words(word, line if word.startswith("v_dual_") else word)
+
+
+@functools.cache
+def amd_weigh_words(word, words):
+    """word: the instruction; words: it, or all of a line with two of them."""
     if not re.match(r"[a-z]", word) or word.endswith(":"):
         return 0, 0, 0, 0
-    fmas = len(re.findall(r"\bv_(?:dual_)?(?:fma|fma_mix|mad_mix|fmac|mac|mad|fmaak|fmamk|madak|madmk)(?:_legacy)?(?:_f32|ak_f32|mk_f32)", line))
-    fmas += 2 * len(re.findall(r"\bv_pk_fma_f(?:32|16)", line))
+    fmas = len(re.findall(r"\bv_(?:dual_)?(?:fma|fma_mix|mad_mix|fmac|mac|mad|fmaak|fmamk|madak|madmk)(?:_legacy)?(?:_f32|ak_f32|mk_f32)", words))
+    fmas += 2 * len(re.findall(r"\bv_pk_fma_f(?:32|16)", words))
     local = far = 0
     found = re.match(r"(ds_(?:read|load)(2?)(?:st64)?|ds_load_2addr(?:_stride64)?)_(b\d+|u\w+|i\w+)", word)
     if found:
@@ -128,7 +135,7 @@ def amd(target, source, folder, _tools):
         say = dict(re.findall(r"^; (\w+): (\d+)", info.group(1), re.M))
         figures = innermost(part[:part.index(".Lfunc_end")].splitlines(),
                             lambda line: (re.match(r"(\.?LBB\w+):", line) or [None, None])[1],
-                            lambda line: re.findall(r"s_c?branch\w*\s+(\.?LBB\w+)", line), amd_weigh)
+                            lambda line: re.findall(r"s_c?branch\w*\s+(\.?LBB\w+)", line) if "branch" in line else [], amd_weigh)
         figures.update(registers=int(say["NumVgprs"]), scratch=int(say["ScratchSize"]), local=int(say["LDSByteSize"]),
                        waves=int(say["Occupancy"]), simd=32 if len(target) > 6 else 64, spills=0)
         kernels[name] = figures
@@ -152,27 +159,28 @@ def ptx_weigh(line):
 
 
 def ptx_of(source):
-    """The program for the oldest of the targets, which ptxas takes for all of them."""
+    """The program for the oldest of the targets, which ptxas takes for all of them, and the figures of its loops."""
     with tempfile.NamedTemporaryFile(suffix=".ptx") as out:
         run([CLANG, *CL, "-O3", "-target", "nvptx64-nvidia-cuda", "-Xclang", "-target-cpu", "-Xclang", "sm_70", "-Xclang",
              "-target-feature", "-Xclang", "+ptx63", "-Xclang", "-mlink-builtin-bitcode", "-Xclang",
              f"{CLC}/nvptx64--nvidiacl.bc", "-S", source, "-o", out.name])
         with open(out.name) as file:
-            return file.read()
+            text = file.read()
+    loops = {}
+    for found in re.finditer(r"\.entry (\w+)\((.*?)^\}", text, re.S | re.M):
+        loops[found.group(1)] = innermost(
+            found.group(2).splitlines(), lambda line: (re.match(r"(\$L\w+):", line) or [None, None])[1],
+            lambda line: re.findall(r"bra(?:\.uni)?\s+(\$L\w+)", line) if "$L" in line else [], ptx_weigh)
+    return text, loops
 
 
 def nvidia(target, source, folder, tools):
-    text = once(ptx_of, source)
+    text, loops = once(ptx_of, source)
     ptx = os.path.join(folder, f"{target}.ptx")
     with open(ptx, "w") as file:
         file.write(text)
     said = run([tools["ptxas"], f"-arch={target}", "-v", ptx, "-o", "/dev/null"])
     os.remove(ptx)
-    loops = {}
-    for found in re.finditer(r"\.entry (\w+)\((.*?)^\}", text, re.S | re.M):
-        loops[found.group(1)] = innermost(
-            found.group(2).splitlines(), lambda line: (re.match(r"(\$L\w+):", line) or [None, None])[1],
-            lambda line: re.findall(r"bra(?:\.uni)?\s+(\$L\w+)", line), ptx_weigh)
     kernels = {}
     for found in re.finditer(r"entry function '(\w+)'.*?(\d+) bytes stack frame, (\d+) bytes spill stores, (\d+) bytes spill loads"
                              r".*?Used (\d+) registers([^\n]*)", said, re.S):
@@ -199,6 +207,16 @@ def gen_weigh(line):
     # Local memory is a surface of its own (0xFE), or named in newer messages.
     local = ".slm" in word or re.search(r"0x\w+FE\b", line)
     return fmas, floats if local else 0, 0 if local else floats, 1
+
+
+def gen_label(line):
+    return None if line[:1] in " (" else (re.match(r"(\w+):", line) or [None, None])[1]
+
+
+def gen_branches(line):
+    if not any(word in line for word in ("goto", "while", "jmpi")) or not re.search(r"\b(?:while|jmpi|goto)\b", line):
+        return []
+    return re.findall(r"\s(\w*L\w+|_\w+)", line)
 
 
 def patch_tokens(text):
@@ -252,9 +270,7 @@ def intel(target, source, folder, tools):
     for name, told in tokens.items():
         with open(os.path.join(dump, "parts", f"{name}_KernelHeap.asm"), errors="replace") as file:
             lines = file.read().splitlines()
-        figures = innermost(lines, lambda line: (re.match(r"(\w+):", line) or [None, None])[1],
-                            lambda line: re.findall(r"\s(\w*L\w+|_\w+)", line) if re.search(r"\b(?:while|jmpi|goto)\b", line) else [],
-                            gen_weigh)
+        figures = innermost(lines, gen_label, gen_branches, gen_weigh)
         figures.update(registers=128, spills=told.get(SCRATCH_SPACE, [0, 0])[1], scratch=0, local=None, waves=None,
                        simd=told[EXECUTION][3])
         kernels[name] = figures
