@@ -5,7 +5,7 @@
 # file of ours is left behind.
 # usage: kills.sh CLEAVE HELPER KILLS [OPTIONS OF A TRAINING...]        default: --device host --model linear; SEED=N repeats moments
 . "$(dirname "$0")/common.sh"
-wanted=$((tool / every)) # the third argument is a number here; moments are drawn, so in turns there are fewer, and others each time
+wanted=$tool # the third argument is a number here; moments are drawn, so there are others each time
 [ $# -gt 0 ] || set -- --device host --model linear
 seed=${SEED:-$$}
 echo "SEED=$seed: $*"
