@@ -1,7 +1,7 @@
 #!/bin/sh
 # SPDX-License-Identifier: Apache-2.0
 # Builds the fuzz drivers with libFuzzer and lets each look for faults for some seconds, two at a time, beginning with its corpus.
-# With a number in CLEAVE_TURN every second driver: .ci/run counts on with each commit.
+# With a number in CLEAVE_TURN every third driver: .ci/run counts on with each commit.
 # usage: run.sh [SECONDS [NAME...]]     default: 15 seconds, every driver. FUZZ_RUNS=N: so many inputs each at most
 set -eu
 cd "$(dirname "$0")/../.."
@@ -33,6 +33,6 @@ for driver in build/fuzz/tests/fuzz/fuzz_*; do
     [ -x "$driver" ] && [ -f "$driver" ] || continue
     [ $# -eq 0 ] || case " $* " in *" ${driver##*/fuzz_} "*) ;; *) continue ;; esac
     drivers=$((drivers + 1))
-    [ -z "${CLEAVE_TURN:-}" ] || [ $(((drivers + CLEAVE_TURN) % 2)) = 0 ] || continue
+    [ -z "${CLEAVE_TURN:-}" ] || [ $(((drivers + CLEAVE_TURN) % 3)) = 0 ] || continue
     echo "$driver"
 done | xargs -P 2 -n 1 sh "$0" --one "$seconds" "$work"

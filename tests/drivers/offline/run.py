@@ -121,14 +121,11 @@ def write_fingerprints(table, prints, wanted, stems):
             out.write("\t".join([stem] + [prints[stem, t] for t in wanted]) + "\n")
 
 
-def in_turn(wanted):
-    """With a number in CLEAVE_TURN every third target of each maker, or its only one: .ci/run counts on with each commit."""
+def in_turn(wanted, i):
+    """Of program i, with a number in CLEAVE_TURN, every fifth target, so that each program and each target has its share of every turn.
+    .ci/run counts on with each commit."""
     turn = os.environ.get("CLEAVE_TURN")
-    chosen = set()
-    for target in wanted:
-        of_maker = [t for t in wanted if targets.TARGETS[t] is targets.TARGETS[target]]
-        chosen.update(of_maker[int(turn) % 3::3] or of_maker if turn else of_maker)
-    return [target for target in wanted if target in chosen]
+    return [target for j, target in enumerate(wanted) if not turn or (int(turn) + i + j) % 5 == 0]
 
 
 def read_table(path, n_keys=3):
@@ -244,13 +241,13 @@ def main():
             full = {stem for name, stem, entry, key, op, variant, *_ in listed for stem in [programs.get(name, stem)]
                     if not set(wanted) <= set(kept.get(f"{entry} {key} {op}:{variant}", {}))}
             chosen = {stem: [t for t in wanted if stem in full or prints[stem, t] != known.get((stem, t))] for stem in chosen}
-        elif not options.targets and in_turn(wanted) != wanted:
-            turn = in_turn(wanted)
-            chosen = {stem: [t for t in wanted if t in turn or prints[stem, t] != known.get((stem, t))] for stem in chosen}
+        elif not options.targets and os.environ.get("CLEAVE_TURN"):
+            turns = {stem: in_turn(wanted, i) for i, stem in enumerate(sorted(chosen))}
+            chosen = {stem: [t for t in wanted if t in turns[stem] or prints[stem, t] != known.get((stem, t))] for stem in chosen}
             if not known:
                 print(f"the table is not as --update left it, or {PROGRAMS} is not there: all is compiled")
             for stem in chosen if known else []:
-                if chosen[stem] != turn:
+                if chosen[stem] != turns[stem]:
                     print(f"{stem}.cl is not what the table was made of: compiled for {', '.join(chosen[stem])}")
         for target, why in missing.items():
             print(f"left out: {target}: {why}")
