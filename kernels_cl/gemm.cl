@@ -10,7 +10,7 @@
 //     B[z][k][n] = b[z*b_z + k2*b_k2 + n2*b_n2 + h*w_size + w]
 //                  h = h_0 + n1*h_n1 + k1*h_k1,  w = w_0 + n0*w_n0 + k0*w_k0
 //     C[z][m][n] = c[c_0 + z*c_z + m*c_m + n2*c_n2 + n1*c_n1 + n0*c_n0]
-// With TAPS B is 0 where h or w is outside of 0 .. h_size, w_size: beyond an image's edge; b_last is its last element. Bias is bias[channel], where channel is
+// With TAPS B is 0 where h or w is outside of 0 .. h_size, w_size: beyond an image's edge. Bias is bias[channel], where channel is
 // z*channels + m (by_row = 1) or n (by_row = 0); has_bias = 0 leaves it out, and any valid buffer may stand for it. Sums run in f32;
 // their order depends on the sizes only. Pixels of several phases of a stride (PHASES) are as many products, each with digits of its own.
 //
@@ -28,7 +28,7 @@
 //   WX, WY          items of a group along columns and along rows, powers of two; default 16, 16
 //   TM, TN          rows and columns of an item: multiples of 4, powers of two; default 4, 8. A tile has at most as many rows,
 //                   and as many columns, as a group has items, or a group is one item
-//   TK              terms of a tile, a power of two; default 8. TK*TM >= WX, TK*TN >= WY. 2*TK items, or one
+//   TK              terms of a tile, a power of two; default 8. TK*TM >= WX, TK*TN >= WY. TK items, or one
 //   PHASES          1: the gradient by the input of a convolution with strides. n_1, n_0, k_1, k_0, c_n1, c_n0, a_k1 and a_k0 are
 //                   those of all pixels and taps, N is the number of images, K of channels; h_0, h_n1 and h_k1 (w alike) are
 //                   padding, stride and dilation. A phase has every h_n1-th row, and the taps that meet it; default 0
@@ -39,7 +39,7 @@
 //   HALF_SUMS       1: f16 arithmetic, for inference. Both tiles lie in local memory as f16, floats rounded to it; TK terms are summed
 //                   in f16, two columns at a time, and that is added to a sum in f32. TK terms that come to more than 65,504 are
 //                   infinite. Where F16_NATIVE is 0 the tiles are such, and sums f32; default 0
-// Local memory: 8*TK*(WY*TM + WX*TN + 8) bytes, 4*WY*TM and 12*WX*TN (without TAPS 4*WX*TN); with TAPS 32*TK more.
+// Local memory: 8*TK*(WY*TM + WX*TN + 8) bytes, 4*WY*TM and 12*WX*TN (without TAPS 4*WX*TN); with TAPS 32*TK more, with PHASES 48 more.
 
 #define T_A float
 #define T_B float
@@ -66,14 +66,15 @@ EPILOGUE_FUNCTION(KERNEL(epilogue), float)
 #define UNROLLED _Pragma("unroll")
 #define STEP 4 // terms in a turn of the innermost loop; if it held a whole tile, compilers would take twice the registers
 
-// How tiles are kept: an element, four of them, an element from global memory, four as floats.
+// How tiles are kept: an element, four of them, an element as it comes from global memory, four as floats. FETCHED: what it is on
+// the way, a register of its own: of two in one each would have to wait for the other.
 #if HALF_SUMS
 #define KEPT(T) ushort
 #define KEPT4(T) ushort4
-#define READ_float(p) STORAGE_TO_F16(*(p))
-#define READ_f16(p) (*(p))
-#define READ_bf16(p) STORAGE_TO_F16(float_of_bf16(*(p)))
-#define READ(T, p) PASTE(READ_, T)(p)
+#define READ_float(v) STORAGE_TO_F16(v)
+#define READ_f16(v) (v)
+#define READ_bf16(v) STORAGE_TO_F16(float_of_bf16(v))
+#define READ(T, v) PASTE(READ_, T)(v)
 #define FLOATS(T, v) PASTE(STORAGE_OF_F16, 4)(v)
 #elif STORED
 #define KEPT_float float
@@ -84,7 +85,7 @@ EPILOGUE_FUNCTION(KERNEL(epilogue), float)
 #define KEPT4_bf16 ushort4
 #define FLOATS_float(v) (v)
 #if F16_NATIVE // by casts, which compilers make a part of the FMA where a device can
-#define FLOATS_f16(v) \
+#define FLOATS_f16(v)                                                                                        \
     (float4)((float)as_half((v).x), (float)as_half((v).y), (float)as_half((v).z), (float)as_half((v).w))
 #else
 #define FLOATS_f16(v) PASTE(STORAGE_OF_F16, 4)(v)
@@ -92,14 +93,18 @@ EPILOGUE_FUNCTION(KERNEL(epilogue), float)
 #define FLOATS_bf16(v) float_of_bf164(v)
 #define KEPT(T) PASTE(KEPT_, T)
 #define KEPT4(T) PASTE(KEPT4_, T)
-#define READ(T, p) (*(p))
+#define READ(T, v) (v)
 #define FLOATS(T, v) PASTE(FLOATS_, T)(v)
 #else
 #define KEPT(T) float
 #define KEPT4(T) float4
-#define READ(T, p) LOAD(T, p)
+#define READ(T, v) LOAD(T, &(v))
 #define FLOATS(T, v) (v)
 #endif
+#define FETCHED_float float
+#define FETCHED_f16 uint
+#define FETCHED_bf16 uint
+#define FETCHED(T) PASTE(FETCHED_, T)
 
 // An item's i-th element of a tile: its term, and its row of A, or the place of its column of B. Columns x, x + WX, x + 2*WX and
 // x + 3*WX lie together, so that an item reads four at once, and neighbours store neighbours.
@@ -125,7 +130,7 @@ EPILOGUE_FUNCTION(KERNEL(epilogue), float)
 #elif B_ROWS
 #define B_TERM(i) (id % TK)
 #define B_PLACE(i) (id / TK + (i) * (ITEMS / TK))
-#define B_COLUMN(i) COLUMN(B_PLACE(i))
+#define B_COLUMN(i) (COLUMN(id / TK) + COLUMN((i) * (ITEMS / TK)))
 #elif ITEMS == 1
 #define B_TERM(i) ((i) / BN)
 #define B_PLACE(i) PLACE((i) % BN)
@@ -142,23 +147,17 @@ int4 KERNEL(gemm_column)(int n, int n_1, int n_0, int b_n2, int h_0, int h_n1, i
     int h = h_0 + n / n_0 % n_1 * h_n1, w = w_0 + n % n_0 * w_n0;
     return (int4)(n / n_0 / n_1 * b_n2 + h * w_size + w, h, w, 0);
 }
+// What is known of column n: its parts of B's index, of h and of w, BN apart. (If they lay together, neighbours would meet in banks.)
 #if TAPS
-#define COLUMN_PART int4
-#define COLUMN_WORDS 3 // each BN apart: if a column's lay together, neighbours would meet in a bank of every fourth
+#define COLUMN_WORDS 3
 #define PUT_COLUMN(n)                                                                                        \
     const int4 part = COLUMN_OF(n);                                                                          \
     columns[n] = part.s0, columns[BN + (n)] = part.s1, columns[2 * BN + (n)] = part.s2;
-#define GET_COLUMN(n) (int4)(columns[n], columns[BN + (n)], columns[2 * BN + (n)], 0)
-#define COLUMN_OF(n)                                                                                         \
-    KERNEL(gemm_column)(min(n0 + (n), N - 1), n_1, n_0, b_n2, h_0, h_n1, w_0, w_n0, w_size)
 #else
-#define COLUMN_PART int
 #define COLUMN_WORDS 1
-#define PUT_COLUMN(n) columns[n] = COLUMN_OF(n);
-#define GET_COLUMN(n) columns[n]
-#define COLUMN_OF(n)                                                                                         \
-    KERNEL(gemm_column)(min(n0 + (n), N - 1), n_1, n_0, b_n2, h_0, h_n1, w_0, w_n0, w_size).s0
+#define PUT_COLUMN(n) columns[n] = COLUMN_OF(n).s0;
 #endif
+#define COLUMN_OF(n) KERNEL(gemm_column)(min(n0 + (n), N - 1), n_1, n_0, b_n2, h_0, h_n1, w_0, w_n0, w_size)
 
 #if PHASES
 // Along one dimension: the pixels at, at + stride, .. meet the taps first, first + step, .. of the kernel. The first of these meets
@@ -174,32 +173,47 @@ int4 KERNEL(gemm_phase)(int at, int stride, int padding, int dilation, int kerne
 #endif
 
 #if TAPS
-// A term's part of (B's index, h, w), and A's index.
-int4 KERNEL(gemm_term)(int k, int k_1, int k_0, int a_k2, int a_k1, int a_k0, int b_k2, int h_k1, int w_k0,
+// A term's part of (B's index, h, w), and A's index, of its digits. It is linear in them.
+int4 KERNEL(gemm_term)(int k2, int k1, int k0, int a_k2, int a_k1, int a_k0, int b_k2, int h_k1, int w_k0,
                        int w_size) {
-    int k0 = k % k_0, k1 = k / k_0 % k_1, k2 = k / k_0 / k_1, h = k1 * h_k1, w = k0 * w_k0;
+    const int h = k1 * h_k1, w = k0 * w_k0;
     return (int4)(k2 * b_k2 + h * w_size + w, h, w, k2 * a_k2 + k1 * a_k1 + k0 * a_k0);
 }
+#define TERM_OF(k2, k1, k0) KERNEL(gemm_term)(k2, k1, k0, a_k2, a_k1, a_k0, b_k2, h_k1, w_k0, w_size)
+#define BEYOND (int4)(0, -(1 << 30), 0, 0) // the last term: outside of any image
 #if ITEMS == 1
-#define EACH_TERM(n) for (int i = 0; i < (n); i++)
+#define EACH_TERM for (int i = 0; i < TK; i++)
 #define OWN_TERM i
 #else // each by an item
-#define EACH_TERM(n) if (id < (n))
+#define EACH_TERM if (id < TK)
 #define OWN_TERM id
 #endif
-#define TERM_OF(k) KERNEL(gemm_term)(min(k, last), k_1, k_0, a_k2, a_k1, a_k0, b_k2, h_k1, w_k0, w_size)
-#define FETCH_A(k) READ(T_A, a + row + terms[turn & 1][k].s3)
-#define FETCH_B(k)                                                                                           \
-    int4 term = terms[turn & 1][k];                                                                          \
-    bool inside = (uint)(column.s1 + term.s1) < (uint)h_size && (uint)(column.s2 + term.s2) < (uint)w_size && \
-                  from + k <= last;                                                                          \
-    KEPT(T_B) v = READ(T_B, b + clamp(column.s0 + term.s0, 0, b_last)); /* neighbours stay neighbours */      \
-    v = inside ? v : (KEPT(T_B))0;
+#define PUT_FIRST_TERMS                                                                                      \
+    EACH_TERM {                                                                                              \
+        const int k = min(first + OWN_TERM, last);                                                           \
+        terms[0][OWN_TERM] =                                                                                 \
+            first + OWN_TERM > last ? BEYOND : TERM_OF(k / k_0 / k_1, k / k_0 % k_1, k % k_0);               \
+    }
+// The terms of the next tile from those of this one, TK before them, by carrying: a division takes longer than all else.
+#define PUT_NEXT_TERMS                                                                                       \
+    EACH_TERM {                                                                                              \
+        int4 term = terms[turn & 1][OWN_TERM] + moves[0];                                                    \
+        if (abs(term.s2) >= abs(k_0 * w_k0)) term += moves[1];                                               \
+        if (abs(term.s1) >= abs(k_1 * h_k1)) term += moves[2];                                               \
+        terms[(turn + 1) & 1][OWN_TERM] = first + (turn + 1) * TK + OWN_TERM > last ? BEYOND : term;         \
+    }
+#define FETCH_A(k) a[row + terms[turn & 1][k].s3]
+#define FETCH_B(i)                                                                                           \
+    const int4 term = terms[turn & 1][B_TERM(i)];                                                            \
+    const uint h = columns[BN + B_COLUMN(i)] + term.s1, w = columns[2 * BN + B_COLUMN(i)] + term.s2;         \
+    rb[i] = 0;                                                                                               \
+    if ((h < (uint)h_size) & (w < (uint)w_size)) rb[i] = b[column + term.s0];
+#define HAS_B(i) 1 // or it is 0 already
 #else
-#define FETCH_A(k) READ(T_A, a + row + min(from + k, last) * a_k2)
-#define FETCH_B(k)                                                                                           \
-    KEPT(T_B) v = READ(T_B, b + column + min(from + k, last) * b_k2);                           \
-    v = from + k <= last ? v : (KEPT(T_B))0;
+#define PUT_NEXT_TERMS
+#define FETCH_A(k) a[row + min(from + k, last) * a_k2]
+#define FETCH_B(i) rb[i] = b[column + min(from + B_TERM(i), last) * b_k2];
+#define HAS_B(i) HAS_TERM(B_TERM, i)
 #endif
 
 // Row m times columns 4 * j .. 4 * j + 3, in f16.
@@ -207,25 +221,36 @@ int4 KERNEL(gemm_term)(int k, int k_1, int k_0, int a_k2, int a_k1, int a_k0, in
     run[m][2 * (j)] = fma((half2)(a_), (b_).lo, run[m][2 * (j)]);                                            \
     run[m][2 * (j) + 1] = fma((half2)(a_), (b_).hi, run[m][2 * (j) + 1]);
 
-// Tile `turn` of both matrices into the registers ra and rb; from there into local memory.
+// Is the i-th term that an item fetches one of the sum? So written that all but the item's first term is the same for all items.
+#define HAS_TERM(TERM, i) (TERM(0) <= last - first - turn * TK - (TERM(i) - TERM(0)))
+
+// Tile `turn` of both matrices into the registers ra and rb; from there into local memory. They are to be on their way while the tile
+// before them is multiplied, so nothing may look at them sooner: what is beyond the last term becomes 0 on the second way. (Beyond an
+// image's edge nothing is fetched, so it costs no sector. Done so for all, AMD's compiler would wait for one load before the next.)
 #define FETCH                                                                                                \
     {                                                                                                        \
         const int from = first + turn * TK;                                                                  \
-        UNROLLED for (int i = 0; i < A_LOADS; i++) {                                                           \
-            const int row = rows[A_ROW(i)];                                                            \
-            const KEPT(T_A) v = FETCH_A(A_TERM(i));                                                          \
-            ra[i] = from + A_TERM(i) <= last ? v : (KEPT(T_A))0;                                             \
+        UNROLLED for (int i = 0; i < B_LOADS; i++) {                                                         \
+            const int column = columns[B_COLUMN(i)];                                                         \
+            FETCH_B(i)                                                                                       \
         }                                                                                                    \
-        UNROLLED for (int i = 0; i < B_LOADS; i++) {                                                           \
-            const COLUMN_PART column = GET_COLUMN(B_COLUMN(i));                                                         \
-            FETCH_B(B_TERM(i))                                                                               \
-            rb[i] = v;                                                                                       \
+        UNROLLED for (int i = 0; i < A_LOADS; i++) {                                                         \
+            const int row = rows[A_ROW(i)];                                                                  \
+            ra[i] = FETCH_A(A_TERM(i));                                                                      \
         }                                                                                                    \
     }
 #define KEEP                                                                                                 \
     {                                                                                                        \
-        UNROLLED for (int i = 0; i < A_LOADS; i++)((__local KEPT(T_A) *)la[turn & 1][A_TERM(i)])[A_ROW(i)] = ra[i]; \
-        UNROLLED for (int i = 0; i < B_LOADS; i++)((__local KEPT(T_B) *)lb[turn & 1][B_TERM(i)])[B_PLACE(i)] = rb[i]; \
+        UNROLLED for (int i = 0; i < A_LOADS; i++) {                                                         \
+            const T_A v = (T_A)ra[i];                                                                        \
+            ((__local KEPT(T_A) *)la[turn & 1][A_TERM(i)])[A_ROW(i)] =                                       \
+                HAS_TERM(A_TERM, i) ? READ(T_A, v) : (KEPT(T_A))0;                                           \
+        }                                                                                                    \
+        UNROLLED for (int i = 0; i < B_LOADS; i++) {                                                         \
+            const T_B v = (T_B)rb[i];                                                                        \
+            ((__local KEPT(T_B) *)lb[turn & 1][B_TERM(i)])[B_PLACE(i)] =                                     \
+                HAS_B(i) ? READ(T_B, v) : (KEPT(T_B))0;                                                      \
+        }                                                                                                    \
     }
 
 __kernel __attribute__((reqd_work_group_size(WX * WY, 1, 1))) void KERNEL(gemm)(
@@ -233,7 +258,7 @@ __kernel __attribute__((reqd_work_group_size(WX * WY, 1, 1))) void KERNEL(gemm)(
     __global const float *restrict bias, int batches, int M, int N, int K, int depth, int k_1, int k_0, int n_1,
     int n_0, int a_0, int a_z, int a_m, int a_k2, int a_k1, int a_k0, int b_z, int b_k2, int b_n2, int c_0, int c_z,
     int c_m, int c_n2, int c_n1, int c_n0, int c_split, int h_0, int h_n1, int h_k1, int h_size, int w_0, int w_n0,
-    int w_k0, int w_size, int b_last, int channels, int by_row, int has_bias EPILOGUE_PARAMS) {
+    int w_k0, int w_size, int channels, int by_row, int has_bias EPILOGUE_PARAMS) {
     __local KEPT4(T_A) la[2][TK][BM / 4 + 1];
     __local KEPT4(T_B) lb[8 / sizeof(KEPT(T_B))][TK][BN / 4 + 1]; // two tiles, and at last as many floats
     __local int rows[BM];
@@ -267,8 +292,8 @@ __kernel __attribute__((reqd_work_group_size(WX * WY, 1, 1))) void KERNEL(gemm)(
     if (n0 >= N) return; // all of the group: phases differ in size
 #endif
     const int first = split * depth, last = min(K, first + depth) - 1, turns = max(last - first + TK, 0) / TK;
-    KEPT(T_A) ra[A_LOADS];
-    KEPT(T_B) rb[B_LOADS];
+    FETCHED(T_A) ra[A_LOADS];
+    FETCHED(T_B) rb[B_LOADS];
     float sums[TM][TN];
     int turn = 0;
     a += a_0 + z * a_z;
@@ -278,19 +303,31 @@ __kernel __attribute__((reqd_work_group_size(WX * WY, 1, 1))) void KERNEL(gemm)(
         PUT_COLUMN(i)
     }
 #if TAPS
-    b_last -= z * b_z;
     __local int4 terms[2][TK];
-    EACH_TERM(2 * TK) if (turns) terms[OWN_TERM / TK][OWN_TERM % TK] = TERM_OF(first + OWN_TERM);
+    int s0 = TK, s1 = 0, s2 = 0; // the digits of TK. By loops: a division takes registers of all items on AMD
+    while (s0 >= k_0) s0 -= k_0, s1++;
+    while (s1 >= k_1) s1 -= k_1, s2++;
+#if PHASES // made by divisions
+    __local int4 moves[3];
+    if (id == 0) moves[0] = TERM_OF(s2, s1, s0), moves[1] = TERM_OF(0, 1, -k_0), moves[2] = TERM_OF(1, -k_1, 0);
+#else
+    const int4 moves[3] = {TERM_OF(s2, s1, s0), TERM_OF(0, 1, -k_0), TERM_OF(1, -k_1, 0)};
+#endif
+    PUT_FIRST_TERMS
 #endif
     barrier(CLK_LOCAL_MEM_FENCE);
     UNROLLED for (int i = 0; i < TM; i++) UNROLLED for (int j = 0; j < TN; j++) sums[i][j] = 0.0f;
     if (turns) {
+        PUT_NEXT_TERMS
         FETCH
         KEEP
     }
     barrier(CLK_LOCAL_MEM_FENCE);
     for (turn = 1; turn <= turns; turn++) {
-        if (turn < turns) FETCH
+        if (turn < turns) {
+            FETCH
+            PUT_NEXT_TERMS
+        }
         __local const KEPT4(T_A) *pa = la[(turn - 1) & 1][0] + y;
         __local const KEPT4(T_B) *pb = lb[(turn - 1) & 1][0] + x;
 #if HALF_SUMS && F16_NATIVE
@@ -329,9 +366,6 @@ __kernel __attribute__((reqd_work_group_size(WX * WY, 1, 1))) void KERNEL(gemm)(
             }
 #endif
         if (turn < turns) KEEP
-#if TAPS
-        EACH_TERM(TK) terms[(turn + 1) & 1][OWN_TERM] = TERM_OF(first + (turn + 1) * TK + OWN_TERM);
-#endif
         barrier(CLK_LOCAL_MEM_FENCE);
     }
     c += c_0 + z * c_z + split * c_split;

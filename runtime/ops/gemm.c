@@ -52,7 +52,7 @@ static int64_t columns_of(const gemm_tile *tile) {
 /** Bytes of local memory, as the kernel file says. */
 static uint64_t local_bytes(const gemm_tile *tile) {
     return (uint64_t)(8 * tile->tk * (rows_of(tile) + columns_of(tile) + 8) + 4 * rows_of(tile) +
-                      12 * columns_of(tile) + 32 * tile->tk);
+                      12 * columns_of(tile) + 32 * tile->tk + 48);
 }
 
 /** Tiles of a group are for lanes, the one of an item for threads with less local memory than their own variants want. */
@@ -304,8 +304,7 @@ static void lower_product(clv__launches *list, const clv__op_io *io, const clv__
                   depth_of(tile, g, splits), g->k_1, g->k_0, g->n_1, g->n_0);
     CLV__ARGS_I32(list, launch, g->a_0, g->a_z, g->a_m, g->a_k2, g->a_k1, g->a_k0, g->b_z, g->b_k2, g->b_n2);
     CLV__ARGS_I32(list, launch, g->c_0, g->c_z, g->c_m, g->c_n2, g->c_n1, g->c_n0, whole ? 0 : size);
-    CLV__ARGS_I32(list, launch, g->h_0, g->h_n1, g->h_k1, g->h_size, g->w_0, g->w_n0, g->w_k0, g->w_size,
-                  gemms->parts ? 0 : clv__numel(&io->in[gemms->b]) - 1);
+    CLV__ARGS_I32(list, launch, g->h_0, g->h_n1, g->h_k1, g->h_size, g->w_0, g->w_n0, g->w_k0, g->w_size);
     CLV__ARGS_I32(list, launch, g->channels, g->by_row, whole && gemms->bias >= 0);
     if (whole && !gemms->parts) clv__arg_epilogue(list, launch, io);
     const size_t items = (size_t)items_of(tile);

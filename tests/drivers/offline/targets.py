@@ -10,6 +10,9 @@ Figures, as far as a compiler tells them:
   simd        work-items of an instruction
   fma         part of FMAs among the instructions of the innermost loop with the most FMAs; - if no loop has any
   lds, glds   floats loaded from local and from global memory in that loop, for one FMA
+  around      instructions of the loop around it, without it, for an FMA in a turn of it. (A tile's loop runs two to four turns of it)
+  ahead       part of the loads from global memory before it, in the loop around it, that nothing waits for before it begins: they
+              are on their way while it computes. - if there are none; not known of Intel and sm_70
 """
 import functools
 import glob
@@ -54,10 +57,11 @@ def once(make, source, *arguments):
 
 # ---- loops -----------------------------------------------------------------------------------------------------------
 
-def innermost(lines, label, branches, weigh):
+def innermost(lines, label, branches, weigh, on_their_way=None):
     """The figures of the innermost loop with the most FMAs. lines: instructions and labels of a kernel; label(line): a name or None;
     branches(line): the names that it may go to; weigh(line): (FMAs, floats from local memory, floats from global memory, 1 if it is an
-    instruction). A loop ends at its last way back, and one without FMAs is none."""
+    instruction); on_their_way(lines): how many loads from global memory there are in them, and how many are not waited for.
+    A loop ends at its last way back, and one without FMAs is none."""
     at = {}
     ends = {}
     for i, line in enumerate(lines):
@@ -73,16 +77,24 @@ def innermost(lines, label, branches, weigh):
         sums = [sum(column) for column in zip(*(weights[i] for i in range(begin, end + 1)))]
         if sums[0]:
             loops[begin, end] = sums
-    best = None
+    best, where = None, (0, 0)
     for begin, end in loops:
         if any((b, e) != (begin, end) and begin <= b and e <= end for b, e in loops):
             continue
         if best is None or loops[begin, end][0] > best[0]:
-            best = loops[begin, end]
+            best, where = loops[begin, end], (begin, end)
     if best is None:
-        return {"fma": None, "lds": None, "glds": None}
+        return {"fma": None, "lds": None, "glds": None, "around": None, "ahead": None}
     fmas, local, far, all_ = best
-    return {"fma": fmas / all_, "lds": local / fmas, "glds": far / fmas}
+    figures = {"fma": fmas / all_, "lds": local / fmas, "glds": far / fmas, "around": None, "ahead": None}
+    # Around it, the smallest that loads something more: compilers move a part of a loop before its beginning.
+    wider = sorted((end - begin, begin, end) for begin, end in loops if begin <= where[0] and where[1] <= end and (begin, end) != where)
+    for _n, begin, end in [w for w in wider if loops[w[1:]][2] > far][:1] or wider[:1]:
+        figures["around"] = (loops[begin, end][3] - all_) / fmas
+        loads, waiting = on_their_way(lines[begin:where[0]]) if on_their_way else (0, 0)
+        if loads:
+            figures["ahead"] = waiting / loads
+    return figures
 
 
 # ---- AMD -------------------------------------------------------------------------------------------------------------
@@ -112,6 +124,17 @@ def amd_weigh_words(word, words):
     return fmas, local, far, 2 if word.startswith("v_dual_") else 1
 
 
+def amd_on_their_way(lines):
+    """Loads return in order, and a counter says how many are still to come."""
+    loads = waiting = 0
+    for line in lines:
+        if re.match(r"\s*(?:global|flat|buffer)_load_", line):
+            loads, waiting = loads + 1, waiting + 1
+        for most in re.findall(r"\bvmcnt\((\d+)\)", line):
+            waiting = min(waiting, int(most))
+    return loads, waiting
+
+
 # They have f16. The driver's library inlines conversions, libclc has none: here the language's own stand for them.
 HALVES = ["-DF16_NATIVE=1", "-Dconvert_float(v)=((float)(v))", "-Dconvert_half_rte(v)=((half)(v))",
           *(f"-Dconvert_float{n}(v)=__builtin_convertvector(v, float{n})" for n in (2, 4, 8, 16)),
@@ -135,7 +158,8 @@ def amd(target, source, folder, _tools):
         say = dict(re.findall(r"^; (\w+): (\d+)", info.group(1), re.M))
         figures = innermost(part[:part.index(".Lfunc_end")].splitlines(),
                             lambda line: (re.match(r"(\.?LBB\w+):", line) or [None, None])[1],
-                            lambda line: re.findall(r"s_c?branch\w*\s+(\.?LBB\w+)", line) if "branch" in line else [], amd_weigh)
+                            lambda line: re.findall(r"s_c?branch\w*\s+(\.?LBB\w+)", line) if "branch" in line else [], amd_weigh,
+                            amd_on_their_way)
         figures.update(registers=int(say["NumVgprs"]), scratch=int(say["ScratchSize"]), local=int(say["LDSByteSize"]),
                        waves=int(say["Occupancy"]), simd=32 if len(target) > 6 else 64, spills=0)
         kernels[name] = figures
@@ -174,13 +198,56 @@ def ptx_of(source):
     return text, loops
 
 
+def sass_weigh(line):
+    found = re.match(r"(?:@!?U?P\d+ )?([A-Z]\w*)(\S*)(.*)", line)
+    if not found:
+        return 0, 0, 0, 0
+    word, kind, rest = found.groups()
+    fmas = 1 if word == "FFMA" else 2 if word == "HFMA2" and "RZ" not in rest else 0  # with zeros it is how a constant is loaded
+    width = 4 if ".128" in kind else 2 if ".64" in kind else 1
+    return fmas, width if word == "LDS" else 0, width if word == "LDG" else 0, 1
+
+
+def sass_on_their_way(lines):
+    """A load is waited for where a register of it is read."""
+    loads, waiting = 0, {}  # register -> the load that it waits for
+    for line in lines:
+        found = re.match(r"(?:@!?U?P\d+ )?(\w+)(\S*) (.*)", line)
+        if not found:
+            continue
+        word, kind, rest = found.groups()
+        registers = [int(r) for r in re.findall(r"\bR(\d+)", rest)]
+        is_load = word == "LDG" and registers
+        looked_at = {waiting.get(r) for r in registers[1 if is_load else 0:]}
+        waiting = {r: load for r, load in waiting.items() if load not in looked_at}
+        if is_load:
+            loads += 1
+            for r in range(4 if ".128" in kind else 2 if ".64" in kind else 1):
+                waiting[registers[0] + r] = loads
+    return loads, len(set(waiting.values()))
+
+
+def sass_loops(code, tools):
+    """kernel's name -> the figures of its loops, of the machine's own instructions."""
+    loops = {}
+    for part in re.split(r"^\.text\.", run([tools["nvdisasm"], "-c", code]), flags=re.M)[1:]:
+        lines = [re.sub(r"^\s*/\*\w+\*/\s*|\s*;.*$", "", line) for line in part.splitlines()]
+        loops[part[:part.index(":")]] = innermost(
+            lines, lambda line: (re.match(r"(\.L_x_\d+):", line) or [None, None])[1],
+            lambda line: re.findall(r"\bBRA\b.*`\((\.L_x_\d+)\)", line) if "BRA" in line else [], sass_weigh, sass_on_their_way)
+    return loops
+
+
 def nvidia(target, source, folder, tools):
     text, loops = once(ptx_of, source)
-    ptx = os.path.join(folder, f"{target}.ptx")
+    ptx, code = os.path.join(folder, f"{target}.ptx"), os.path.join(folder, f"{target}.cubin")
     with open(ptx, "w") as file:
         file.write(text)
-    said = run([tools["ptxas"], f"-arch={target}", "-v", ptx, "-o", "/dev/null"])
+    said = run([tools["ptxas"], f"-arch={target}", "-v", ptx, "-o", code])
+    if target != "sm_70":  # whose code that disassembler does not know
+        loops = sass_loops(code, tools)
     os.remove(ptx)
+    os.remove(code)
     kernels = {}
     for found in re.finditer(r"entry function '(\w+)'.*?(\d+) bytes stack frame, (\d+) bytes spill stores, (\d+) bytes spill loads"
                              r".*?Used (\d+) registers([^\n]*)", said, re.S):
@@ -320,7 +387,7 @@ def version_of(target, tools):
     if maker is amd:
         compilers += file_hash(f"{CLC}/amdgcn--amdhsa.bc")
     if maker is nvidia:
-        compilers += file_hash(f"{CLC}/nvptx64--nvidiacl.bc") + said(tools["ptxas"], "--version")
+        compilers += file_hash(f"{CLC}/nvptx64--nvidiacl.bc") + said(tools["ptxas"], "--version") + file_hash(tools["nvdisasm"])
     if maker is intel:
         found = [glob.glob(f"{folder}/libigc.so.1") for folder in ["/usr/lib/x86_64-linux-gnu", *tools["intel_libraries"].split(":")]]
         compilers += "".join(file_hash(path) for path in [tools["ocloc"], *sum(found, [])])

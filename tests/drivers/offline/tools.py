@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Finds the compilers of the offline matrix, and brings those that are not installed as packages: Intel's, unpacked from Debian's
-packages (installed, they would be one more OpenCL driver), and NVIDIA's ptxas, from PyPI.
+packages (installed, they would be one more OpenCL driver), and NVIDIA's ptxas and disassembler, from PyPI.
 
 usage: tools.py         bring them into build/offline (or $CLEAVE_OFFLINE_TOOLS)
 """
@@ -14,7 +14,8 @@ import zipfile
 ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__)))))
 FOLDER = os.environ.get("CLEAVE_OFFLINE_TOOLS", os.path.join(ROOT, "build", "offline"))
 INTEL = ["intel-opencl-icd", "libigc1", "libigdfcl1", "libigdgmm12", "libopencl-clang14", "libllvmspirvlib14"]
-PTXAS = "nvidia-cuda-nvcc-cu12==12.9.86"  # figures are of this one
+# name -> the package of PyPI; figures are of these
+NVIDIA = {"ptxas": "nvidia-cuda-nvcc-cu12==12.9.86", "nvdisasm": "nvidia-cuda-nvdisasm==13.5.37"}
 
 
 def first(pattern):
@@ -35,7 +36,8 @@ def link_to_iga(folders):
 def find():
     """What there is: names to paths, and which targets have to be left out, and why."""
     import targets
-    have = {"ocloc": shutil.which("ocloc") or first("intel/usr/bin/ocloc*"), "ptxas": first("nvidia/**/bin/ptxas")}
+    have = {"ocloc": shutil.which("ocloc") or first("intel/usr/bin/ocloc*")}
+    have.update((name, first(f"nvidia/**/bin/{name}")) for name in NVIDIA)
     folders = {os.path.dirname(path) for path in glob.glob(os.path.join(FOLDER, "intel/**/*.so*"), recursive=True)}
     have["intel_libraries"] = ":".join([link_to_iga(folders | {"/usr/lib/x86_64-linux-gnu"}), *sorted(folders)])
     missing = {}
@@ -45,8 +47,9 @@ def find():
                 missing[target] = "clang-15 and libclc-15 are not installed"
         if compiler is targets.intel and not have["ocloc"]:
             missing[target] = "there is no ocloc (tests/drivers/offline/tools.py brings it)"
-        if compiler is targets.nvidia and not have["ptxas"]:
-            missing[target] = "there is no ptxas (tests/drivers/offline/tools.py brings it from PyPI)"
+        for name in NVIDIA:
+            if compiler is targets.nvidia and not have[name]:
+                missing[target] = f"there is no {name} (tests/drivers/offline/tools.py brings it from PyPI)"
         if compiler is targets.spirv and not (shutil.which("llvm-spirv-15") and shutil.which("spirv-val")):
             missing[target] = "llvm-spirv-15 and spirv-tools are not installed"
     return have, missing
@@ -62,29 +65,29 @@ def bring_intel():
     shutil.rmtree(packages)
 
 
-def bring_ptxas():
+def bring_nvidia(name):
     folder = os.path.join(FOLDER, "nvidia")
     wheels = os.path.join(FOLDER, "wheels")
     os.makedirs(FOLDER, exist_ok=True)
     subprocess.run([sys.executable, "-m", "venv", os.path.join(FOLDER, "venv")], check=True, stdout=subprocess.DEVNULL)
-    subprocess.run([os.path.join(FOLDER, "venv", "bin", "pip"), "download", "-q", "--no-deps", "-d", wheels, PTXAS], check=True,
+    subprocess.run([os.path.join(FOLDER, "venv", "bin", "pip"), "download", "-q", "--no-deps", "-d", wheels, NVIDIA[name]], check=True,
                    stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
     for wheel in glob.glob(os.path.join(wheels, "*.whl")):
         with zipfile.ZipFile(wheel) as archive:
-            for name in archive.namelist():
-                if name.endswith("bin/ptxas"):
-                    os.chmod(archive.extract(name, folder), 0o755)
+            for member in archive.namelist():
+                if member.endswith(f"bin/{name}"):
+                    os.chmod(archive.extract(member, folder), 0o755)
     shutil.rmtree(wheels)
     shutil.rmtree(os.path.join(FOLDER, "venv"))
 
 
 def main():
     have, _ = find()
-    for name, bring in (("ocloc", bring_intel), ("ptxas", bring_ptxas)):
+    for name in ("ocloc", *NVIDIA):
         if have[name]:
             continue
         try:
-            bring()
+            bring_intel() if name == "ocloc" else bring_nvidia(name)
         except (subprocess.CalledProcessError, OSError) as error:
             print(f"left out: {name} could not be had: {error}", file=sys.stderr)
     return 0
