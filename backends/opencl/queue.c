@@ -317,13 +317,12 @@ static void CL_CALLBACK on_reached(cl_event event, cl_int status, void *user) {
     (void)event, (void)status; // how it went is asked of all events together
     clv__bevent *reached = user;
     clv__bdevice *device = reached->device;
+    // all at once: whoever wakes up would hold the lock when the driver's thread wants it again
     pthread_mutex_lock(&device->reach_lock);
     reached->reached = true;
-    pthread_mutex_unlock(&device->reach_lock);
-    pthread_cond_broadcast(&device->reached); // under the lock, whoever wakes up would wait for that
-    pthread_mutex_lock(&device->reach_lock);
     atomic_fetch_sub(&reached->n_calls, 1); // from now on it may be another's
-    if (--device->n_calls == 0) pthread_cond_broadcast(&device->reached);
+    device->n_calls--;
+    pthread_cond_broadcast(&device->reached);
     pthread_mutex_unlock(&device->reach_lock);
 }
 
