@@ -30,9 +30,9 @@ __kernel void KERNEL(softmax_rows)(__global float *restrict y, __global const T_
         __global float *to = y + r * D;
         int d;
         float16 largest16 = (float16)(-INFINITY), sum16 = (float16)(0.0f);
-        float largest = -INFINITY, sum = 0.0f;
-        BY_SIXTEEN(d, D, LARGEST)
-        largest = fmax(clv_largest16(largest16), largest);
+        for (d = 0; d + 16 <= D; d += 16) LARGEST(16)
+        float largest = clv_largest16(largest16), sum = 0.0f;
+        for (; d < D; d++) LARGEST()
         if (log_form) {
             BY_SIXTEEN(d, D, ADD_EXP)
             float log_sum = log(sum + clv_sum16(sum16));
