@@ -33,6 +33,7 @@
 //                   those of all pixels and taps, N is the number of images, K of channels; h_0, h_n1 and h_k1 (w alike) are
 //                   padding, stride and dilation. A phase has every h_n1-th row, and the taps that meet it; default 0
 //   A_ROWS, B_ROWS  1: neighbouring items fetch neighbouring terms of A, of B; 0: neighbouring rows, columns; default 1, 0
+//                   With B_ROWS and several items ITEMS / TK is a multiple of 4, and a divisor of 4*WX
 //   TAPS            1: k has three digits, B has an edge. 0: k is k2; default 0
 //   STORED          1: tiles lie in local memory as T_A and T_B are stored, and become floats where they are
 //                   multiplied: the same bits from half the traffic. 0: as floats; default 0

@@ -4,7 +4,8 @@
 against kernels.tsv: a kernel that became worse fails, and so does one that is new or gone until the table is made again. A new one is
 held against a gone one of the same entry and use: the same kernel with other macros.
 
-Needs clang-15, libclc-15, llvm-spirv-15, spirv-tools; ocloc and its libraries; ptxas and nvdisasm. tools.py brings the last three. run.sh does it all.
+Needs clang-15, libclc-15, llvm-spirv-15, spirv-tools; ocloc and its libraries; ptxas and nvdisasm. tools.py brings the last
+three. run.sh does it all.
 A compiler that is not there is left out with a note, and its columns are not compared.
 """
 import argparse
