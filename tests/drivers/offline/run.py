@@ -150,7 +150,7 @@ def worse(old, new):
         if not bounds or was == now:
             continue
         if was == "-" or now == "-":
-            if now == "-" and name == "fma":
+            if now == "-" and name in LESS_IS_WORSE:
                 out.append(f"{name} {was} -> none")
             continue
         change = float(now) - float(was) if name in MORE_IS_WORSE else float(was) - float(now)
@@ -208,7 +208,7 @@ def main():
                         help="the program build/*/tests/drivers/offline_kernels, which writes the kernels down")
     parser.add_argument("--update", action="store_true", help="write the table anew, and show what became worse; programs and "
                         f"compilers that {PROGRAMS} has as they are give what the table says (without that file all are compiled)")
-    parser.add_argument("--targets", metavar="A,B", help="only these")
+    parser.add_argument("--targets", metavar="A,B", help="only these of " + ", ".join(targets.TARGETS))
     parser.add_argument("--programs", metavar="FOLDER", help="compile these instead of what LIST writes: a folder with kernels.tsv and "
                         "programs as LIST makes them")
     parser.add_argument("--table", metavar="FILE", default=TABLE, help="another table than kernels.tsv")
@@ -226,6 +226,9 @@ def main():
         parser.error(f"LIST '{options.list}' is no program that can be run: build the preset it belongs to")
     if options.programs and not os.path.isfile(os.path.join(options.programs, "kernels.tsv")):
         parser.error(f"--programs '{options.programs}' is no folder with a kernels.tsv")
+    unknown = [t for t in (options.targets or "").split(",") if t and t not in targets.TARGETS]
+    if unknown:
+        parser.error(f"--targets: there is no '{unknown[0]}'; there are {', '.join(targets.TARGETS)}")
     with tempfile.TemporaryDirectory(dir=SCRATCH) as made:
         folder = options.programs or made
         if folder == made:
