@@ -180,7 +180,28 @@ part() {
     rm -f "$out/$name.said"
 }
 say() { printf '%s\n' "$*" >"$out/$name.said"; }
-limited() { timeout --kill-after=20 $((minutes * 60)) "$@"; }
+# What runs is in the background, where a signal finds it: timeout has a group of processes of its own.
+running=
+start_limited() {
+    timeout --kill-after=20 $((minutes * 60)) "$@" &
+    running="$running $!"
+}
+limited() {
+    running=
+    start_limited "$@"
+    wait "${running# }"
+    set -- $?
+    running=
+    return "$1"
+}
+stop() {
+    trap '' INT TERM
+    # shellcheck disable=SC2086  # numbers, split on purpose
+    kill $running 2>/dev/null
+    exit "$1"
+}
+trap 'stop 130' INT
+trap 'stop 143' TERM
 
 machine() {
     uname -a
@@ -203,23 +224,21 @@ kernels() {
 sample=${small:+--quick --dtype f32 --op matmul --op softmax}
 check() {
     rm -f "$out"/check-*
-    shard=1 status=0
+    shard=1 status=0 running=
     while [ $shard -le "$jobs" ]; do
         # shellcheck disable=SC2086  # options, split on purpose
-        { limited "$cleave" check --device "$device" $sample --shard "$shard/$jobs" --tap --junit "$out/check-$shard.xml"
-            echo $? >"$out/check-$shard.code"; } >"$out/check-$shard.tap" 2>&1 &
+        start_limited "$cleave" check --device "$device" $sample --shard "$shard/$jobs" --tap --junit "$out/check-$shard.xml" \
+            >"$out/check-$shard.tap" 2>&1
         shard=$((shard + 1))
     done
-    wait
-    for file in "$out"/check-*.code; do
-        code=$(cat "$file")
-        [ "$code" = 0 ] || status=$code
+    for process in $running; do
+        wait "$process" || status=$?
     done
+    running=
     grep -h -A 12 '^not ok' "$out"/check-*.tap
     grep -h -v -e '^ok' -e '^ ' -e '^#' -e '^TAP' -e '^1\.\.' "$out"/check-*.tap | sort | uniq -c | head -n 200
     say "$(cat "$out"/check-*.tap | awk '/^ok .*# SKIP/ {skipped++; next} /^ok / {passed++} /^not ok / {failed++}
         END {printf "%d passed, %d failed, %d skipped", passed, failed, skipped}')"
-    rm "$out"/check-*.code
     return $status
 }
 # The table, and the slowest beside the device's measured peak.

@@ -42,6 +42,23 @@ day --parts curve,machine day && fail "a training without labels passed"
 row curve 'FAILED (1)'
 row machine passed
 
+# Stopped, it leaves nothing that runs.
+"$day" --device "$device" --cleave "$cleave" --parts check --jobs 2 "$PWD/stopped" >out 2>err &
+stopped=$!
+still_there() { grep -qs "$PWD/stopped/check" /proc/[0-9]*/cmdline; } # processes come and go: -q says 0 all the same
+for _ in $(seq 600); do
+    [ -s stopped/check-1.tap ] && [ -s stopped/check-2.tap ] && break
+    sleep 0.1
+done
+kill -TERM $stopped
+wait $stopped
+same "exit of a day that was stopped" $? 143
+for _ in $(seq 300); do
+    still_there || break
+    sleep 0.1
+done
+! still_there || fail "a day that was stopped goes on"
+
 for parts in foo machine,foo ,; do
     "$day" --parts $parts --cleave "$cleave" none >out 2>err
     same "exit of --parts $parts" "$? $(grep -c '^gpu-day: --parts' err)" "2 1"
