@@ -294,8 +294,9 @@ static void describe(clv__ocl_state *state, cl_device_id id, clv__found *found, 
     info->usable = !*info->reason;
     found->traits = clv__ocl_quirks(info->platform_name, info->driver).traits;
     if (found->traits.compiler == CLV__NO_COMPILER) found->traits.compiler = CLV__COMPILER_MAY_DIE;
-    // a platform may serve other kinds of devices too
+    // a platform may serve other kinds of devices too: rusticl's are llvmpipe, and cards
     found->traits.host_memory &= info->type == CLV_DEVICE_CPU && info->unified_memory;
+    if (info->type != CLV_DEVICE_CPU) found->traits.loop_turns = 0;
     found->traits.compiles_at_launch &= found->traits.host_memory; // helpers launch over memory of their own
 #ifdef CLEAVE_CLBLAST
     info->gemm = !*pointers; // the library wants buffers

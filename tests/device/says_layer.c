@@ -9,8 +9,10 @@
 //   finite       floats have no infinities and NaN
 //   arguments    kernels take 256 bytes of arguments
 //   nvidia       a card of NVIDIA's driver, whose sub-buffers do not work: there are none here
+//   rusticl      a card of Mesa's driver
 //   names        device, platform, vendor and driver have names that would move a cursor, in 10,000 bytes
 #include <pthread.h>
+#include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -48,9 +50,10 @@ static cl_int hostile_name(size_t room, void *out, size_t *size) {
 
 static cl_int CL_API_CALL my_clGetPlatformInfo(cl_platform_id platform, cl_platform_info what, size_t room,
                                                void *out, size_t *size) {
-    static const char nvidia[] = "NVIDIA CUDA";
+    static const char nvidia[] = "NVIDIA CUDA", rusticl[] = "rusticl";
     if (says("names") && what == CL_PLATFORM_VENDOR) return hostile_name(room, out, size);
     if (says("nvidia") && what == CL_PLATFORM_NAME) return answer(nvidia, sizeof nvidia, room, out, size);
+    if (says("rusticl") && what == CL_PLATFORM_NAME) return answer(rusticl, sizeof rusticl, room, out, size);
     return below.clGetPlatformInfo(platform, what, room, out, size);
 }
 
@@ -61,10 +64,11 @@ static cl_int CL_API_CALL my_clGetDeviceInfo(cl_device_id device, cl_device_info
     const cl_device_type gpu = CL_DEVICE_TYPE_GPU;
     const cl_device_local_mem_type local_memory = CL_LOCAL;
     const cl_bool unified = CL_FALSE;
-    if (says("nvidia") && what == CL_DEVICE_TYPE) return answer(&gpu, sizeof gpu, room, out, size);
-    if (says("nvidia") && what == CL_DEVICE_LOCAL_MEM_TYPE)
+    const bool card = says("nvidia") || says("rusticl");
+    if (card && what == CL_DEVICE_TYPE) return answer(&gpu, sizeof gpu, room, out, size);
+    if (card && what == CL_DEVICE_LOCAL_MEM_TYPE)
         return answer(&local_memory, sizeof local_memory, room, out, size);
-    if (says("nvidia") && what == CL_DEVICE_HOST_UNIFIED_MEMORY)
+    if (card && what == CL_DEVICE_HOST_UNIFIED_MEMORY)
         return answer(&unified, sizeof unified, room, out, size);
     if (!says("embedded")) return below.clGetDeviceInfo(device, what, room, out, size);
     const cl_device_fp_config floats = says("toward-zero") ? CL_FP_ROUND_TO_ZERO | CL_FP_INF_NAN

@@ -81,6 +81,9 @@ if [ -e v/pocl.icd ]; then
         same "${why%%:*}" "$(at devices.0.usable)" false
         at devices.0.reason | grep -qF "${why#*:}" || fail "$why: $(at devices.0.reason)"
     done
+    # what rusticl's llvmpipe cannot do its cards can
+    say rusticl
+    same "a card of rusticl" "$(at devices.0.type devices.0.traits.loop_turns | tr '\n' ' ')" "gpu 0 "
     # it trains, without a 64-bit integer in any kernel, to the same weights
     "$helper" images 40 x.npy && "$helper" labels 40 y.npy || fail "no data"
     train() { "$cleave" train --model linear --images x.npy --labels y.npy --steps 2 --device cpu:0 --quiet "$@"; }
