@@ -77,12 +77,16 @@ struct clv__arena_block {
     _Alignas(max_align_t) char data[];
 };
 
-enum { BLOCK_BYTES = 64 * 1024 };
+#ifdef CLEAVE_SANITIZED // each allocation is a block of its own, so that what reaches beyond it is seen
+enum { BLOCK_BYTES = 0, ALIGNMENT = 1 };
+#else
+enum { BLOCK_BYTES = 64 * 1024, ALIGNMENT = _Alignof(max_align_t) };
+#endif
 
 void *clv__arena_alloc(clv__arena *arena, size_t count, size_t size) {
     size_t bytes;
     if (!clv__size_mul(count, size, &bytes) || bytes > SIZE_MAX / 2) return NULL;
-    bytes = clv__size_align(bytes ? bytes : 1, _Alignof(max_align_t));
+    bytes = clv__size_align(bytes ? bytes : 1, ALIGNMENT);
     struct clv__arena_block *block = arena->blocks;
     if (!block || block->bytes - block->used < bytes) {
         size_t room = bytes > BLOCK_BYTES ? bytes : BLOCK_BYTES;

@@ -58,8 +58,7 @@ void clv__sample_store(const clv__op *op, clv_dtype dtype, bool all, clv__sample
 bool clv__sample_follow(const clv__op *op, clv__sample *sample) {
     size_t used = strlen(sample->label);
     clv__error error = {0};
-    clv__op_io io = {.op = op, .attrs = sample->attrs, .n_in = sample->n_in};
-    memcpy(io.in, sample->in, sizeof io.in);
+    clv__op_io io = {.op = op, .attrs = sample->attrs, .n_in = sample->n_in, .in = sample->in};
     if (!op->epilogue || sample->n_in + CLV__EPILOGUE_INPUTS > CLV__MAX_IN ||
         op->infer(&io, &error) != CLV_OK || !clv__is_float(io.out[0].dtype) || clv__numel(&io.out[0]) == 0)
         return false;

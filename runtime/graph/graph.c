@@ -447,6 +447,19 @@ static clv_tensor *node_fail(clv_graph *graph, const clv__op_io *io, const char 
                            clv__title(io->op, layer, graph->n_nodes, &title), text, inputs, part);
 }
 
+bool clv__node_room(clv__arena *arena, clv__node *node, int n) {
+    clv_tensor **in = clv__arena_alloc(arena, (size_t)n, sizeof *in);
+    clv__desc *in_desc = clv__arena_alloc(arena, (size_t)n, sizeof *in_desc);
+    if (!in || !in_desc) return false;
+    for (int i = 0; i < node->io.n_in && i < n; i++) {
+        in[i] = node->in[i];
+        in_desc[i] = node->in_desc[i];
+    }
+    node->in = in;
+    node->io.in = node->in_desc = in_desc;
+    return true;
+}
+
 clv_tensor *clv__node_add(const clv__op *op, const void *attrs, clv_tensor *const *inputs, int n_in,
                           uint64_t optional) {
     clv_graph *graph = NULL;
@@ -458,12 +471,12 @@ clv_tensor *clv__node_add(const clv__op *op, const void *attrs, clv_tensor *cons
 static clv_status infer(clv__node *node, clv__error *mistake) {
     for (int i = 0; i < node->io.n_in; i++) {
         if (!node->in[i]) continue;
-        node->io.in[i] = node->in[i]->desc;
-        if (clv__is_half(node->io.in[i].dtype)) node->io.in[i].dtype = CLV_DTYPE_F32;
+        node->in_desc[i] = node->in[i]->desc;
+        if (clv__is_half(node->in_desc[i].dtype)) node->in_desc[i].dtype = CLV_DTYPE_F32;
     }
     clv_status status = node->io.op->infer(&node->io, mistake);
     for (int i = 0; i < node->io.n_in; i++) {
-        if (node->in[i]) node->io.in[i].dtype = node->in[i]->desc.dtype;
+        if (node->in[i]) node->in_desc[i].dtype = node->in[i]->desc.dtype;
     }
     return status;
 }
@@ -478,7 +491,7 @@ clv_tensor *clv__node_add_to(clv_graph *graph, const clv__op *op, const void *at
 
     clv__node *node = clv__arena_alloc(&graph->arena, 1, sizeof *node);
     const char *layer = current_layer(graph);
-    if (!node || !layer) return out_of_memory(graph);
+    if (!node || !layer || !clv__node_room(&graph->arena, node, n_in)) return out_of_memory(graph);
     node->graph = graph;
     node->layer = layer;
     node->phase = graph->phase;

@@ -49,7 +49,8 @@ struct clv__node {
     int id; // position in graph->nodes
     clv__op_io io;
     _Alignas(16) char attrs[CLV__ATTRS_BYTES];
-    clv_tensor *in[CLV__MAX_IN];
+    clv_tensor **in;    // io.n_in of them; NULL: not there
+    clv__desc *in_desc; // of each: what io.in points to
     clv_tensor *out[CLV__MAX_OUT];
     const char *layer;
     clv__phase phase;
@@ -135,6 +136,8 @@ void clv__freeze_if(clv_graph *graph, bool (*covers)(const void *user, const clv
 clv_tensor *clv__persistent(clv_graph *graph, const char *full_name, clv__desc desc, clv_init init,
                             clv_category category, bool trainable);
 
+/** Give a node room for n inputs, of which it keeps those that it has. False: no memory. */
+bool clv__node_room(clv__arena *arena, clv__node *node, int n);
 /** Put f32 copies in the place of half inputs that the node's op does not take. False: the build has failed. */
 bool clv__node_cast_inputs(clv__node *node);
 /** Choose how a node's outputs are stored, after infer has made them f32. */

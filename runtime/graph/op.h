@@ -51,7 +51,8 @@ typedef struct clv__op_io {
     const clv__op *op;
     const void *attrs; // op->attrs_bytes of them, plain data without pointers; NULL if none
     int n_in, n_out;
-    clv__desc in[CLV__MAX_IN], out[CLV__MAX_OUT];
+    const clv__desc *in; // n_in of them
+    clv__desc out[CLV__MAX_OUT];
     const struct clv__variant *variant; // whose functions are called; NULL elsewhere
     const clv__epilogue *epilogue;      // NULL: output 0 is as the op makes it
 } clv__op_io;

@@ -90,7 +90,7 @@ static void store(clv_tensor *tensor, clv_dtype dtype) {
     clv__node *node = tensor->node;
     if (node->io.op->view) {
         store(node->in[0], dtype);
-        node->io.in[0].dtype = dtype;
+        node->in_desc[0].dtype = dtype;
     }
     tensor->desc.dtype = node->io.out[tensor->output_index].dtype = dtype;
 }

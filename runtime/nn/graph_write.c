@@ -88,7 +88,7 @@ static bool is_input(const writing *w, const clv_tensor *tensor) {
 
 /** A cast that a half tensor has for readers that take no half. */
 static bool is_automatic(const clv__node *node) {
-    return node->in[0] && node->in[0]->as_float == node->out[0];
+    return node->io.n_in && node->in[0] && node->in[0]->as_float == node->out[0];
 }
 
 static json_t *value_of(const writing *w, const clv_tensor *tensor) {

@@ -114,7 +114,7 @@ static void put_epilogue(clv__node *node, const clv_plan *plan, const clv__epilo
                          const int *further, clv_tensor *out) {
     for (int k = 0; k < epilogue->n_in; k++) {
         node->in[epilogue->first + k] = (clv_tensor *)plan->values[further[k]].tensor;
-        node->io.in[epilogue->first + k] = plan->values[further[k]].tensor->desc;
+        node->in_desc[epilogue->first + k] = plan->values[further[k]].tensor->desc;
     }
     node->io.n_in = epilogue->first + epilogue->n_in;
     node->io.epilogue = epilogue;
@@ -136,7 +136,12 @@ static clv_status try_step(const threading *t, int position) {
     if (!add_step(base->node->io.op, &epilogue, further, step, value)) return CLV_OK;
 
     bool does;
+    clv_tensor *in[CLV__MAX_IN];
+    clv__desc in_desc[CLV__MAX_IN];
     clv__node with = *base->node;
+    memcpy(with.in = in, base->node->in, (size_t)epilogue.first * sizeof *in);
+    memcpy(with.in_desc = in_desc, base->node->in_desc, (size_t)epilogue.first * sizeof *in_desc);
+    with.io.in = in_desc;
     put_epilogue(&with, plan, &epilogue, further, step->node->out[0]);
     CLV_TRY(ask_variant(plan, base, &with.io, &does));
     if (!does) return CLV_OK;

@@ -74,7 +74,7 @@ static void add_groups(clv__plan_node *at, const clv__plan_node *from) {
     for (int i = node->io.op->groups.first; i < from->node->io.n_in; i++) {
         at->in[node->io.n_in] = from->in[i];
         node->in[node->io.n_in] = from->node->in[i];
-        node->io.in[node->io.n_in++] = from->node->io.in[i];
+        node->in_desc[node->io.n_in++] = from->node->io.in[i];
     }
     for (int i = 0; i < CLV__MAX_OUT; i++) { // updates have none, and of a chain only the last sum is read
         at->out[i] = from->out[i];

@@ -123,6 +123,7 @@ clv_status clv__fuse_begin(clv_plan *plan, clv__plan_node *at) {
     clv__fused *fused = clv__arena_alloc(&plan->chosen, 1, sizeof *fused);
     if (!fused) return clv__plan_no_memory(plan);
     *fused = (clv__fused){.node = *at->node, .base = at->node, .n = 1};
+    if (!clv__node_room(&plan->chosen, &fused->node, CLV__MAX_IN)) return clv__plan_no_memory(plan);
     at->fused = fused;
     at->node = &fused->node;
     return CLV_OK;

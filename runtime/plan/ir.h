@@ -215,7 +215,8 @@ void clv__rewrite_end(clv__rewrite *rewrite);
 /** Leave out the nodes that are `gone`, by position. */
 void clv__plan_leave_out(clv_plan *plan, const bool *gone);
 
-/** Let a node stand for more than its own: at->fused begins as a copy of the graph's, and goes when the plan is made anew. */
+/** Let a node stand for more than its own: at->fused begins as a copy of the graph's, with room for the most inputs, and goes when the
+ *  plan is made anew. */
 clv_status clv__fuse_begin(clv_plan *plan, clv__plan_node *at);
 
 /** p = n zeros of what it points to, of an arena; NULL: no memory. */

@@ -39,8 +39,9 @@ clv_status clv__pieces_node(clv__pieces *p, const clv__op *op, const void *attrs
     clv__node *node = clv__arena_alloc(&plan->arena, 1, sizeof *node);
     if (!node) return clv__plan_no_memory(plan);
     *node = *p->of;
-    node->io = (clv__op_io){.op = op, .n_in = n_in, .n_out = n_out};
-    memset(node->in, 0, sizeof node->in);
+    node->io = (clv__op_io){.op = op, .n_out = n_out};
+    if (!clv__node_room(&plan->arena, node, n_in)) return clv__plan_no_memory(plan);
+    node->io.n_in = n_in;
     memset(node->out, 0, sizeof node->out);
     if (op->attrs_bytes) {
         memcpy(node->attrs, attrs, op->attrs_bytes);
@@ -53,7 +54,7 @@ clv_status clv__pieces_node(clv__pieces *p, const clv__op *op, const void *attrs
         at.in[i] = in[i];
         if (in[i] < 0) continue;
         node->in[i] = (clv_tensor *)plan->values[in[i]].tensor;
-        node->io.in[i] = node->in[i]->desc;
+        node->in_desc[i] = node->in[i]->desc;
     }
     for (int i = 0; i < n_out; i++) {
         at.out[i] = out[i];

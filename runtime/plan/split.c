@@ -44,9 +44,11 @@ static clv_status do_use(clv__splitting *s, const use *u, const int *targets, in
 
 // ---- choosing a way -----------------------------------------------------------------------------------------------------
 
-static clv__op_io io_of(const use *u) {
-    clv__op_io io = {.op = u->op, .attrs = u->op->attrs_bytes ? u->attrs : NULL, .n_in = u->n_in, .n_out = u->n_out};
-    for (int i = 0; i < u->n_in; i++) io.in[i] = u->in[i].desc;
+/** The use as the op's functions see it; `in`: room for its inputs. */
+static clv__op_io io_of(const use *u, clv__desc in[CLV__MAX_IN]) {
+    clv__op_io io = {.op = u->op, .n_in = u->n_in, .n_out = u->n_out, .in = in};
+    if (u->op->attrs_bytes) io.attrs = u->attrs;
+    for (int i = 0; i < u->n_in; i++) in[i] = u->in[i].desc;
     for (int i = 0; i < u->n_out; i++) io.out[i] = u->out[i];
     return io;
 }
@@ -99,7 +101,8 @@ static bool is_a_way(const clv__splitting *s, const use *u, const clv__op_io *io
 }
 
 static bool choose(const clv__splitting *s, const use *u, way *best) {
-    const clv__op_io io = io_of(u);
+    clv__desc in_desc[CLV__MAX_IN];
+    const clv__op_io io = io_of(u, in_desc);
     bool found = false, past = false;
     for (int i = 0; !past; i++) {
         way w;
@@ -178,7 +181,8 @@ static clv_status take_part(clv__splitting *s, const use *u, const way *w, int64
                             const clv__region *before, use *part) {
     *part = *u;
     const clv__split *split = &w->split;
-    const clv__op_io io = io_of(u);
+    clv__desc in_desc[CLV__MAX_IN];
+    const clv__op_io io = io_of(u, in_desc);
     if (u->op->split_attrs) u->op->split_attrs(&io, split, begin, end, part->attrs);
     for (int i = 0; i < u->n_in; i++) {
         const int goes = split->in[i];

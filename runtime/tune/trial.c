@@ -58,8 +58,9 @@ static clv_status create(clv_device *device, const clv__op_io *use, const clv__s
     t->io = *use;
     t->nodes = 1;
     t->sample.n_in = use->n_in;
-    memcpy(t->sample.in, use->in, sizeof t->sample.in);
+    memcpy(t->sample.in, use->in, (size_t)use->n_in * sizeof *use->in);
     if (use->attrs) memcpy(t->sample.attrs, use->attrs, use->op->attrs_bytes);
+    t->io.in = t->sample.in;
     t->io.attrs = t->sample.attrs;
     for (int i = 0; i < use->n_in; i++) t->sample.fill[i] = sample ? sample->fill[i] : fill_of(use, i);
     for (const clv__variant *v = use->op->variants; v && v->name; v++)
@@ -84,8 +85,7 @@ clv_status clv__trial_create(clv_device *device, const clv__op_io *use, clv__tri
 
 clv_status clv__trial_of_sample(clv_device *device, const clv__op *op, const clv__sample *sample,
                                 clv__trial **out) {
-    clv__op_io io = {.op = op, .attrs = sample->attrs, .n_in = sample->n_in};
-    memcpy(io.in, sample->in, sizeof io.in);
+    clv__op_io io = {.op = op, .attrs = sample->attrs, .n_in = sample->n_in, .in = sample->in};
     *out = NULL;
     if (op->infer(&io, clv__runtime_error_of(device->runtime)) != CLV_OK) return CLV_E_INTERNAL;
     return create(device, &io, sample, out);

@@ -19,7 +19,7 @@ typedef struct clv__candidate {
 typedef struct clv__trial {
     clv_device *device;
     clv__sample sample; // the use: attributes, inputs, and values for them
-    clv__op_io io;      // the same; attributes are the sample's
+    clv__op_io io;      // the same; attributes and inputs are the sample's
     clv__candidate
         candidates[CLV_TUNE_CANDIDATES]; // the best rank first, of equals the first in the op's list
     int n_candidates;

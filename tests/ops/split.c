@@ -52,6 +52,7 @@ static void carry(double *whole, const clv_shape *shape, double *part, const clv
 /** One part of the whole use: its io, and its inputs. */
 typedef struct part {
     clv__op_io io;
+    clv__desc in_desc[CLV__MAX_IN];
     _Alignas(16) char attrs[CLV__ATTRS_BYTES];
     values in;
 } part;
@@ -67,14 +68,16 @@ static void make_part(part *p, const clv__op_io *io, const values *in, const clv
                       int64_t end, double *carried) {
     *p = (part){.io = *io};
     if (io->op->attrs_bytes) memcpy(p->attrs, io->attrs, io->op->attrs_bytes);
+    memcpy(p->in_desc, io->in, (size_t)io->n_in * sizeof *io->in);
+    p->io.in = p->in_desc;
     p->io.attrs = io->op->attrs_bytes ? p->attrs : NULL;
     if (io->op->split_attrs) io->op->split_attrs(io, split, begin, end, p->attrs);
     for (int i = 0; i < io->n_in; i++) {
         const int d = split->in[i];
         const bool from = i == 0 && split->one_for_one;
-        if (carried && d == CLV__SPLIT_CARRY) p->io.in[i] = io->out[0];
+        if (carried && d == CLV__SPLIT_CARRY) p->in_desc[i] = io->out[0];
         if (!clv__has_in(&p->io, i)) continue;
-        if (d >= 0) p->io.in[i].shape.dims[d] = (end - begin) * times(split, &io->in[i].shape, d, from);
+        if (d >= 0) p->in_desc[i].shape.dims[d] = (end - begin) * times(split, &io->in[i].shape, d, from);
         p->in.of[i] = room_for(&p->io.in[i]);
         if (carried && d == CLV__SPLIT_CARRY)
             p->in.of[i][0] = *carried;
@@ -172,12 +175,10 @@ static void try_way(const clv__op_io *io, const clv__sample *sample, const value
 enum { MOST_ELEMENTS = 1 << 18 }; // larger samples take longer and say no more
 
 static void try_sample(const clv__op *op, const clv__sample *sample, int number) {
-    clv__op_io io = {.op = op, .attrs = op->attrs_bytes ? sample->attrs : NULL, .n_in = sample->n_in};
+    clv__op_io io = {.op = op, .n_in = sample->n_in, .in = sample->in};
+    if (op->attrs_bytes) io.attrs = sample->attrs;
     int64_t n = 0;
-    for (int i = 0; i < io.n_in; i++) {
-        io.in[i] = sample->in[i];
-        n += clv__has_in(&io, i) ? clv__numel(&io.in[i]) : 0;
-    }
+    for (int i = 0; i < io.n_in; i++) n += clv__has_in(&io, i) ? clv__numel(&io.in[i]) : 0;
     clv__error error = {0};
     assert_status(op->infer(&io, &error), CLV_OK, NULL);
     for (int i = 0; i < io.n_out; i++) n += clv__numel(&io.out[i]);

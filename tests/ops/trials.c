@@ -38,8 +38,8 @@ static clv__trial *race(world *w, const clv__variant *variants, int64_t n, doubl
     static clv__op op; // the trial points there
     op = base;
     op.variants = variants;
-    clv__op_io io = {
-        .op = &op, .n_in = 1, .n_out = 1, .in = {clv__f32(CLV_SHAPE(n))}, .out = {clv__f32(CLV_SHAPE(n))}};
+    const clv__desc numbers = clv__f32(CLV_SHAPE(n));
+    clv__op_io io = {.op = &op, .n_in = 1, .n_out = 1, .in = &numbers, .out = {numbers}};
     clv__trial *trial;
     assert_status(clv__trial_create(w->device, &io, &trial), CLV_OK, w->runtime);
     assert_int_equal(clv__trial_is_large(trial), n > 500000);

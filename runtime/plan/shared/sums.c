@@ -56,7 +56,7 @@ static clv_status take(const summing *s, clv__plan_node *update, const clv__plan
     for (int i = 0; i < 2; i++) {
         update->in[grad + i] = sum->in[i];
         fused->node.in[grad + i] = sum->node->in[i];
-        fused->node.io.in[grad + i] = sum->node->io.in[i];
+        fused->node.in_desc[grad + i] = sum->node->io.in[i];
         if (!is_shared(s, sum->in[i])) continue;
         const int transfer = maker_of(s, sum->in[i])->transfer;
         s->late[s->index.received_at[transfer]] = s->late[s->index.sent_at[transfer]] = true;

@@ -136,8 +136,9 @@ static void add_launch(clv__text *calls, clv__text *rows, const clv__launch *lau
 
 // ---- nodes ---------------------------------------------------------------------------------------------------------------
 
-static void add_buffer(clv__text *head, const clv__desc *desc, bool there, long given, long wanted) {
-    if (!there) {
+/** desc NULL: the tensor is not there. */
+static void add_buffer(clv__text *head, const clv__desc *desc, long given, long wanted) {
+    if (!desc) {
         clv__text_add(head, "    {0, -1, -1, 0, 0, 0, 0},\n");
         return;
     }
@@ -158,14 +159,14 @@ bool nodes_add(const node_label *label, const clv__op_io *io, const char *varian
         add_launch(&calls, &rows, &launches->items[i], io->op->name, variant, name);
     }
     for (int i = 0; i < CLV__MAX_IN; i++) {
-        const bool there = i < io->n_in && clv__has_in(io, i);
-        add_buffer(&head, &io->in[i], there, there && known ? known->given[i] : -1, -1);
-        if (there)
-            new.must += clv__desc_bytes(&io->in[i]) * (io->op->mutates >> i & 1 ? 2 : 1); // read and written
+        const clv__desc *in = clv__has_in(io, i) ? &io->in[i] : NULL;
+        add_buffer(&head, in, in && known ? known->given[i] : -1, -1);
+        if (in) new.must += clv__desc_bytes(in) * (io->op->mutates >> i & 1 ? 2 : 1); // read and written
     }
     for (int i = 0; i < CLV__MAX_OUT; i++) {
-        add_buffer(&head, &io->out[i], i < io->n_out, -1, i < io->n_out && known ? known->wanted[i] : -1);
-        if (i < io->n_out) new.must += clv__desc_bytes(&io->out[i]);
+        const clv__desc *out = i < io->n_out ? &io->out[i] : NULL;
+        add_buffer(&head, out, -1, out && known ? known->wanted[i] : -1);
+        if (out) new.must += clv__desc_bytes(out);
     }
     clv__text_add(&head, "    {%zu, -1, -1, 0, 0, 0, 0},\n", launches->workspace_bytes);
     for (int i = 0; i < CLV__TABLE_CHUNKS; i++) {

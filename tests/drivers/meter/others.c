@@ -28,6 +28,7 @@ typedef struct pair {
     const char *model; // whose plan chose it last; NULL: none did
     double work;       // of the node; 0: there is none
     clv__op_io io;     // its epilogue is the plan's own
+    clv__desc in[CLV__MAX_IN];
     _Alignas(16) char attrs[CLV__ATTRS_BYTES];
     char label[128];
 } pair;
@@ -62,6 +63,7 @@ static void offer(pair *at, const clv__op_io *io, const char *label) {
     if (work <= at->work) return;
     at->work = work;
     at->io = *io;
+    memcpy(at->in, io->in, (size_t)io->n_in * sizeof *io->in);
     if (io->attrs) memcpy(at->attrs, io->attrs, io->op->attrs_bytes);
     snprintf(at->label, sizeof at->label, "%s", label);
 }
@@ -72,6 +74,7 @@ static void settle(const clv_device_info *device) {
         if (at->work == 0) continue;
         clv__launches launches;
         node_label label = {.alone = true};
+        at->io.in = at->in;
         if (at->io.attrs) at->io.attrs = at->attrs;
         snprintf(label.model, sizeof label.model, "%s", at->label);
         snprintf(label.use, sizeof label.use, "%s:%s", at->op->name, at->variant->name);
@@ -147,8 +150,9 @@ static void add_chains(const clv_plan *plan, const char *model) {
         snprintf(label.use, sizeof label.use, "%s:%s", io.op->name, at->variant->name);
         memset(known.given, -1, sizeof known.given);
         memset(known.wanted, -1, sizeof known.wanted);
-        memset(io.in, 0, sizeof io.in); // gradients are read where they lie
-        io.in[n] = table->tensor->desc;
+        clv__desc in[CLV__MAX_IN] = {0}; // gradients are read where they lie
+        in[n] = table->tensor->desc;
+        io.in = in;
         io.n_in = n + 1;
         known.given[n] = keep_table(plan, table, gradients->chunk);
         for (int c = 0; c < CLV__TABLE_CHUNKS; c++) known.gradients[c] = clv__layout_chunk(gradients, c);
