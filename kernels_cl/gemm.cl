@@ -28,7 +28,8 @@
 //   WX, WY          items of a group along columns and along rows, powers of two; default 16, 16
 //   TM, TN          rows and columns of an item: multiples of 4, powers of two; default 4, 8. A tile has at most as many rows,
 //                   and as many columns, as a group has items, or a group is one item
-//   TK              terms of a tile, a power of two; default 8. TK*TM >= WX, TK*TN >= WY. TK items, or one
+//   TK              terms of a tile, a power of two; default 8. TK*TM >= WX, TK*TN >= WY. As many items at least, or
+//                   one. WY*TN <= 2*TK*(TN + 4/WX), as the epilogue's rows lie where B's tiles did
 //   PHASES          1: the gradient by the input of a convolution with strides. n_1, n_0, k_1, k_0, c_n1, c_n0, a_k1 and a_k0 are
 //                   those of all pixels and taps, N is the number of images, K of channels; h_0, h_n1 and h_k1 (w alike) are
 //                   padding, stride and dilation. A phase has every h_n1-th row, and the taps that meet it; default 0

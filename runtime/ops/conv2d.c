@@ -10,7 +10,7 @@
 // Kernels: kernels_cl/conv2d.cl. How the CPU-class kernels cut the work is decided in runtime/ops/conv2d_tile.c; where
 // every channel is by itself in conv2d_depthwise.c, for 3x3 kernels of stride 1 in conv2d_winograd.c, and for many small images
 // in conv2d_images.c and conv2d_images_weight.c, each with a kernel file of its name. For devices with lanes:
-// conv2d_gemm.c, and conv2d_channels.c where every channel is by itself.
+// conv2d_gemm.c, conv2d_winograd_lanes.c for 3x3 kernels of stride 1, and conv2d_channels.c where every channel is by itself.
 #include "ops/conv2d.h"
 #include "ops/epilogue.h"
 #include "ops/gemm.h"

@@ -68,12 +68,11 @@ static clv__gemm input_of(const clv__conv2d *c) {
 
 bool clv__conv2d_gemm_supports(const clv_device_info *device, const clv__op_io *io) {
     const clv__conv2d c = clv__conv2d_of(io);
-    // Where an item of eight lanes has 128 registers, taps' arithmetic makes larger tiles spill.
-    const bool spills = device->sub_group_sizes[0] == 8 && clv__gemm_registers(io) > 64;
-    // Phases take registers, too: of 128 they make 145 on sm_80, where a unit then has room for one group.
+    // Tiles that take 128 registers without taps spill with them where an item has no more (dg2), and with phases leave room for one
+    // group on a unit (145 registers on sm_80, when terms were divided for).
     const bool phases = clv__conv2d_back(io) && (c.stride[H] > 1 || c.stride[W] > 1);
-    const bool alone = phases && clv__gemm_registers(io) >= 128;
-    return clv__conv2d_sums(&c) && !spills && !alone && clv__gemm_supports(device, io);
+    const bool full = clv__gemm_registers(io) >= 128 && (phases || device->sub_group_sizes[0] == 8);
+    return clv__conv2d_sums(&c) && !full && clv__gemm_supports(device, io);
 }
 
 static clv__gemms gemms_of(const clv__op_io *io, clv__gemm *g) {

@@ -15,12 +15,12 @@ typedef struct gemm_tile {
     const char *variant;
     int wx, wy, tm, tn, tk;
     double share;  // FMAs among the instructions of the innermost loop (tests/drivers/offline/kernels.tsv)
-    int registers; // of an item, the most of the targets there
+    int registers; // of an item, about: gfx906's, what taps add left out; sm_70 to sm_90 take up to half as many more
     bool stored;   // halves stay halves in local memory
     bool sums;     // and are summed as such: clv__variant.roundoff
 } gemm_tile;
 
-/** The first has as many registers as leave room for four groups beside each other on older GPUs. The second
+/** The first has as many registers as leave room for four groups beside each other on gfx906. The second
  *  reads less and wants more registers. The third is for results of few tiles: it has more terms at a time, so
  *  runs of them fill sectors better where terms lie side by side. The others are for small groups, results of few
  *  rows or columns, and halves. "gemm:8x8" is an item by itself, for threads, of which neither
@@ -108,7 +108,7 @@ static int64_t depth_of(const gemm_tile *tile, const clv__gemm *g, int64_t split
 
 // ---- what lanes cost --------------------------------------------------------------------------------------
 //
-// The one place where variants for lanes get their ranks. All is counted in FMAs of a unit: units do 64 at a time, and in that
+// Where products and convolutions for lanes get their ranks. All is counted in FMAs of a unit: units do 64 at a time, and in that
 // time get 32 bytes from the cache that they share, and from memory as many as the device says beside its FMAs.
 
 enum { SECTOR = 8 }; // floats

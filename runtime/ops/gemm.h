@@ -31,7 +31,7 @@ typedef struct clv__gemms {
     const clv__gemm *product;
 } clv__gemms;
 
-/** The rows of a table of variants: one for each tile, the first the usual one. */
+/** The rows of a table of variants: one for each tile, the first the usual one. "gemm:64x16", for few columns, is matmul's alone. */
 #define CLV__GEMM_VARIANTS(supports_, rank_, lower_)                                                         \
     {.name = "gemm", .supports = supports_, .rank = rank_, .lower = lower_},                                 \
         {.name = "gemm:128x128", .supports = supports_, .rank = rank_, .lower = lower_},                     \

@@ -13,9 +13,19 @@
 # The losses of the host are computed once and kept in $CLEAVE_HOST_CURVE if that is set. Two drivers at a time: each keeps
 # about one core busy, with compiling kernels most of the time.
 set -eu
+[ $# -gt 1 ] && [ -x "$1" ] && [ -f "$1" ] || {
+    echo "usage: run.sh CLEAVE DRIVER...; CLEAVE: build/dev/cleave, which has to be built" >&2
+    exit 2
+}
 cleave=$1
 here=$(cd "$(dirname "$0")" && pwd)
 shift
+for driver; do
+    case $driver in
+    pocl | lanes | nvidia | embedded | basic | work-group-1 | memory-1GiB | rusticl | host | oclgrind | null | intel) ;;
+    *) echo "run.sh: '$driver' is none of the drivers" >&2 && exit 2 ;;
+    esac
+done
 scratch=$(mktemp -d)
 roomy=
 trap 'rm -rf "$scratch"' EXIT
@@ -119,7 +129,6 @@ check() {
             on_device pocl --shard "$(turn 2 64)" --dtype bf16
         ;;
     null) ;;
-    *) echo "run.sh: '$1' is none of the drivers" >&2 && return 1 ;;
     esac
 }
 # turn AHEAD [N] : whose turn it is of N shards (16), which have an op whole each; without turns all.

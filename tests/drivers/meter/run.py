@@ -16,10 +16,14 @@ import sys
 import tempfile
 
 HERE = os.path.dirname(os.path.abspath(__file__))
+sys.path.insert(0, os.path.dirname(HERE))
+import readme  # noqa: E402
+
 TABLE = os.path.join(HERE, "meter.tsv")
 CARD = "null:rx-580"
 POCL = "/usr/share/pocl"
 CLANG = "clang-15"
+N_WORST = 20  # in the README
 SCRATCH = "/dev/shm" if os.access("/dev/shm", os.W_OK) else None
 # Of each row: sectors of 32 bytes a request of 32 neighbouring items, and the fewest that could hold what they ask for; the same for
 # stores; both together for 64 and for 16 items; how many accesses of local memory wait for each other; all sectors of a step; how
@@ -129,7 +133,8 @@ def read_table(path):
     return {"\t".join(fields[:len(KEYS)]): fields[len(KEYS):] for fields in lines[1:]}
 
 
-def print_worst(rows, n, of):
+def worst(rows, n, of):
+    """The rows of a step, or of nodes by themselves, with the most sectors that their ideal would not need, as lines."""
     waste = []
     for key, cells in rows.items():
         if key.split("\t")[0] != of:
@@ -139,11 +144,19 @@ def print_worst(rows, n, of):
         parts = [1 - number[i + 1] / number[i] for i in (0, 2) if number[i]]
         waste.append((number[8] * max(parts, default=0), key, cells))
     waste.sort(reverse=True)
-    print("| model | use | kernel | sectors a load (ideal) | sectors a store (ideal) | ways | "
-          f"MiB of sectors {'a step' if of == 'step' else 'of the node'} |\n" + "|---" * 7 + "|")
+    lines = ["| model | use | kernel | sectors a load (ideal) | sectors a store (ideal) | ways | "
+             f"MiB of sectors {'a step' if of == 'step' else 'of the node'} |", "|---" * 7 + "|"]
     for _, key, c in waste[:n]:
         _of, model, use, entry, _hash = key.split("\t")
-        print(f"| {model} | {use} | `{entry}` | {c[0]} ({c[1]}) | {c[2]} ({c[3]}) | {c[6]} | {float(c[8]) * 32 / 2**20:.0f} |")
+        lines.append(f"| {model} | {use} | `{entry}` | {c[0]} ({c[1]}) | {c[2]} ({c[3]}) | {c[6]} | {float(c[8]) * 32 / 2**20:.0f} |")
+    return lines
+
+
+def hold_readme(table, update):
+    if table != TABLE:
+        return 0
+    rows = read_table(table)
+    return sum(readme.hold(os.path.join(HERE, "README.md"), worst(rows, N_WORST, of), update) for of in ("step", "node"))
 
 
 def without_rows(folder, rows):
@@ -180,12 +193,13 @@ def compare(rows, path, update):
             for key in sorted(texts):
                 out.write(key + "\t" + "\t".join(texts[key]) + "\n")
         print(f"{len(texts)} rows written; {n_worse} figures are worse, {len(new)} rows are new, {len(gone)} gone")
+        hold_readme(path, True)
         return 1 if blind else 0
     for word, keys in (("new", new), ("gone", gone)):
         for key in keys[:10]:
             print(f"{word}: {' '.join(key.split(chr(9)))}: make the table again with --update, and look at the difference")
     print(f"{len(texts)} rows: {n_worse} worse, {len(new)} new, {len(gone)} gone")
-    return 1 if n_worse or new or gone or blind else 0
+    return 1 if n_worse or new or gone or blind or hold_readme(path, False) else 0
 
 
 def main():
@@ -202,7 +216,7 @@ def main():
     if not os.path.isfile(options.table) and not options.update:
         parser.error(f"there is no table {options.table}: give another with --table")
     if options.worst is not None:
-        print_worst(read_table(options.table), options.worst, "node" if options.others else "step")
+        print("\n".join(worst(read_table(options.table), options.worst, "node" if options.others else "step")))
         return 0
     if not options.launches and not options.folder:
         parser.error("neither LAUNCHES nor --folder is given")

@@ -17,11 +17,14 @@ import subprocess
 import sys
 import tempfile
 
-sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
+HERE = os.path.dirname(os.path.abspath(__file__))
+sys.path[:0] = [HERE, os.path.dirname(HERE)]
+import readme   # noqa: E402
 import targets  # noqa: E402
 import tools    # noqa: E402
 
-TABLE = os.path.join(os.path.dirname(os.path.abspath(__file__)), "kernels.tsv")
+TABLE = os.path.join(HERE, "kernels.tsv")
+N_WORST = 20  # in the README
 PROGRAMS = "programs.tsv"  # beside the table: what its figures were made of
 SCRATCH = "/dev/shm" if os.access("/dev/shm", os.W_OK) else None  # compilers write thousands of files
 FIGURES = ["registers", "spills", "scratch", "local", "waves", "simd", "fma", "lds", "glds", "around", "ahead"]
@@ -177,8 +180,8 @@ def predecessors(rows, kept):
     return before
 
 
-def print_worst(rows, n):
-    """The kernels whose innermost loop has the smallest share of FMAs: that of the target where it is smallest of four."""
+def worst(rows, n):
+    """The kernels whose innermost loop has the smallest share of FMAs: that of the target where it is smallest of four. As lines."""
     shown = ["gfx906", "gfx1030", "dg2", "sm_80"]
     figures = []
     for key, cells in rows.items():
@@ -187,8 +190,7 @@ def print_worst(rows, n):
         known = [float(share) for share in shares if share != "-"]
         if known:
             figures.append((min(known), key, shares, parts[1][8] if len(parts[1]) > 8 else "-"))
-    print("| kernel | use | " + " | ".join(shown) + " | floats from global memory an FMA (gfx1030) |")
-    print("|---" * (len(shown) + 3) + "|")
+    lines = ["| kernel | use | " + " | ".join(shown) + " | floats from global memory an FMA (gfx1030) |", "|---" * (len(shown) + 3) + "|"]
     seen = set()
     for _least, key, shares, far in sorted(figures):
         entry, _key, use = key.split(" ")
@@ -197,8 +199,12 @@ def print_worst(rows, n):
         seen.add((entry, use))
         if len(seen) > n:
             break
-        print(f"| `{entry}` | {use} | " + " | ".join(shares) + f" | {far} |")
-    return 0
+        lines.append(f"| `{entry}` | {use} | " + " | ".join(shares) + f" | {far} |")
+    return lines
+
+
+def hold_readme(table, update):
+    return readme.hold(os.path.join(HERE, "README.md"), worst(read_table(table), N_WORST), update) if table == TABLE else 0
 
 
 def main():
@@ -219,9 +225,12 @@ def main():
     if not os.path.isfile(table) and not update:
         parser.error(f"there is no table {table}: give another with --table")
     if options.worst is not None:
-        return print_worst(read_table(table), options.worst)
+        print("\n".join(worst(read_table(table), options.worst)))
+        return 0
     if not options.list and not options.programs:
         parser.error("neither LIST nor --programs is given")
+    if not os.environ.get("CLEAVE_TURN", "0").isdecimal() and os.environ["CLEAVE_TURN"]:
+        parser.error(f"CLEAVE_TURN is '{os.environ['CLEAVE_TURN']}', it must be a whole number")
     if not options.programs and not os.access(options.list, os.X_OK):
         parser.error(f"LIST '{options.list}' is no program that can be run: build the preset it belongs to")
     if options.programs and not os.path.isfile(os.path.join(options.programs, "kernels.tsv")):
@@ -290,6 +299,7 @@ def main():
             for key, cells in rows.items():
                 out.write("\t".join(key.split(" ") + [cells[t] for t in wanted]) + "\n")
         write_fingerprints(table, prints, wanted, chosen)
+        hold_readme(table, True)
         print(f"{len(rows)} kernels on {len(wanted)} targets written, {sum(map(bool, chosen.values()))} of {len(chosen)} programs compiled; "
               f"{n_worse} figures are worse, {len(new)} kernels are new, {len(gone)} gone")
         return 0
@@ -298,7 +308,7 @@ def main():
             print(f"{word}: {key}: make the table again with --update, and look at the difference")
         if len(keys) > 10:
             print(f"{word}: {len(keys) - 10} more")
-    failed = n_worse + len(new) + len(gone) + len(mistakes)
+    failed = n_worse + len(new) + len(gone) + len(mistakes) + hold_readme(table, False)
     n_anew, n_all = sum(map(len, chosen.values())), len(chosen) * len(wanted)
     print(f"{len(rows)} kernels on {len(wanted)} targets: {n_worse} worse, {len(new)} new, {len(gone)} gone, {len(mistakes)} not compiled"
           + (f"; {n_anew} of {n_all} programs for a target were compiled, the others are those that the table was made of"

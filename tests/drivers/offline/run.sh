@@ -5,6 +5,10 @@
 #
 # usage: run.sh LIST [OPTION...]      LIST: build/dev/tests/drivers/offline_kernels; options of run.py, such as --update
 set -u
+[ -x "${1:-}" ] && [ -f "$1" ] || {
+    echo "usage: run.sh LIST [OPTION...]; LIST: build/dev/tests/drivers/offline_kernels, which has to be built" >&2
+    exit 2
+}
 here=$(cd "$(dirname "$0")" && pwd)
 list=$(cd "$(dirname "$1")" && pwd)/$(basename "$1")
 shift
@@ -14,5 +18,6 @@ status=$?
 if [ $status = 77 ]; then
     exit 0 # said with a reason for each target
 fi
+[ $status != 2 ] || exit 2 # wrong usage
 python3 "$here/selftest.py" || status=1
 exit $status

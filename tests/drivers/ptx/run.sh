@@ -5,6 +5,10 @@
 #
 # usage: run.sh LAUNCHES      build/dev/tests/drivers/meter_launches
 set -u
+[ -x "${1:-}" ] && [ -f "$1" ] || {
+    echo "usage: run.sh LAUNCHES; LAUNCHES: build/dev/tests/drivers/meter_launches, which has to be built" >&2
+    exit 2
+}
 here=$(cd "$(dirname "$0")" && pwd)
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
