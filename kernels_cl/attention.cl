@@ -87,7 +87,7 @@ KERNEL(causal_softmax_group_backward)(__global T_DX *restrict dx, __global const
         sum = fma(g[j], v[j], sum);
     }
     TOGETHER(sum, PLUS)
-    EACH_ELEMENT if (s < S) STORE(T_DX, scale * v[j] * (g[j] - sum), dx + base + s);
+    EACH_ELEMENT if (s < S) STORE(T_DX, s < seen ? scale * v[j] * (g[j] - sum) : 0.0f, dx + base + s);
 }
 
 // ---- for devices with wide vectors ----

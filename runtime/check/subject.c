@@ -23,7 +23,9 @@ void clv__fill_values(const clv__fill *fill, const clv__desc *desc, uint64_t see
     if (desc->dtype == CLV_DTYPE_I32 && kind == CLV__FILL_UNIFORM) kind = CLV__FILL_INTEGER;
     for (int64_t i = 0; i < n; i++) {
         switch (kind) {
-        case CLV__FILL_UNIFORM: values[i] = lo + (hi - lo) * clv__random_uniform(&random); break;
+        case CLV__FILL_UNIFORM:
+        case CLV__FILL_FIRST_INFINITE:
+        case CLV__FILL_LAST_INFINITE: values[i] = lo + (hi - lo) * clv__random_uniform(&random); break;
         case CLV__FILL_INTEGER: values[i] = lo + clv__random_below(&random, (uint32_t)(hi - lo) + 1); break;
         // A quarter off the grid's corners: with a range around zero no value is nearer to zero than a quarter step.
         case CLV__FILL_DISTINCT: values[i] = lo + (hi - lo) * ((double)i + 0.25) / (double)n; break;
@@ -35,6 +37,8 @@ void clv__fill_values(const clv__fill *fill, const clv__desc *desc, uint64_t see
         values[i] = values[j];
         values[j] = kept;
     }
+    if (kind == CLV__FILL_FIRST_INFINITE && n > 0) values[0] = INFINITY;
+    if (kind == CLV__FILL_LAST_INFINITE && n > 0) values[n - 1] = INFINITY;
     for (int64_t i = 0; i < n; i++) {
         uint32_t element;
         clv__elements_narrow(desc->dtype, &values[i], 1, &element);
@@ -94,7 +98,7 @@ static clv_tensor *follow(clv__subject *subject, clv_tensor *y) {
     bool normalise = channels == 1 && shape.rank > 1;
     if (normalise) y = normalised(subject, y);
     y = clv_relu(clv_add(y, further(subject, dtype, shape)));
-    if (!normalise && subject->op->channels < 0)
+    if (!normalise && subject->op->channels < 0 && shape.rank > 1)
         y = clv_mul(y, further(subject, CLV_DTYPE_F32, CLV_SHAPE(shape.dims[channels])));
     else if (!normalise)
         y = clv_mul_scalar(y, 0.3f);

@@ -115,6 +115,9 @@ typedef enum clv__fill_kind {
     CLV__FILL_UNIFORM,  // lo <= v < hi (default -1..1)
     CLV__FILL_INTEGER,  // lo <= v <= hi, whole numbers
     CLV__FILL_DISTINCT, // all values differ by at least (hi-lo)/numel, shuffled: no ties, no kinks hit
+    // uniform, but for an infinite element: what does not depend on that has to stay finite
+    CLV__FILL_FIRST_INFINITE,
+    CLV__FILL_LAST_INFINITE,
 } clv__fill_kind;
 typedef struct clv__fill {
     clv__fill_kind kind;

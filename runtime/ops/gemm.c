@@ -267,7 +267,7 @@ static void tile_defines(clv__launches *list, clv__launch *launch, const gemm_ti
                   {"TM", tile->tm, 4},          {"TN", tile->tn, 8},
                   {"TK", tile->tk, 8},          {"A_ROWS", g->a_rows, 1},
                   {"TAPS", g->taps, 0},         {"B_ROWS", g->b_rows, 0},
-                  {"PHASES", g->phases > 1, 0}, {"STORED", tile->stored && !tile->sums, 0},
+                  {"PHASES", g->phases > 0, 0}, {"STORED", tile->stored && !tile->sums, 0},
                   {"HALF_SUMS", tile->sums, 0}};
     for (size_t i = 0; i < sizeof macros / sizeof *macros; i++)
         if (macros[i].value != macros[i].usual)

@@ -155,7 +155,7 @@ static bool no_rows(clv__launches *list, const layer_sizes *s) {
 
 static void backward(clv__launches *list, const clv__op_io *io) {
     const layer_sizes s = sizes_of(&io->in[B_X].shape);
-    clv__rows use = {.program = &backward_row,
+    clv__rows use = {.program = &backward_with_sums_row,
                      .walk = clv__row_middle(s.rows, s.D, 1),
                      .n_ints = 1,
                      .ints = {clv__has_in(io, B_WEIGHT)}};
@@ -163,11 +163,12 @@ static void backward(clv__launches *list, const clv__op_io *io) {
     if (no_rows(list, &s)) return;
     const int64_t partials = clv__rows_partials(list, io, &use);
     if (partials) {
-        use.program = &backward_with_sums_row;
         use.scratch = clv__floats(list, 2 * partials * s.D);
         sums = (clv__rows){
             .program = &join_row, .walk = clv__row_middle(1, partials, s.D), .scratch = use.scratch};
         sums.walk.near = 2 * s.D;
+    } else {
+        use.program = &backward_row;
     }
     clv__rows_lower(list, io, &use);
     clv__rows_lower(list, io, &sums);
@@ -268,6 +269,8 @@ static const clv__sample_row samples[] = {
     {CASE("rows of 17, no weight", 1u << WEIGHT, 17, 4, 17)},
     {CASE("rows of 300", 0, 300, 3, 300)},
     {CASE("one row of 1025", 0, 1025, 1, 1025)},
+    {CASE("rows of 768", 0, 768, 5, 768)},
+    {CASE("rows of 2,049", 0, 2049, 3, 2049)},
     {CASE("rows of 16,001", 0, 16001, 2, 16001)},
     {CASE("a row of 70,001", 1u << BIAS, 70001, 1, 70001)},
     {CASE("129 rows of 31", 0, 31, 129, 31)},

@@ -288,6 +288,12 @@ static void matmul_grad(const clv__node *node, clv_tensor *const *dy, clv_tensor
         .label = what, .in = {CLV__DIMS a, CLV__DIMS b}, .attrs = &(matmul_attrs){ta, tb}, .quick = quick_,  \
         .n_in = 2                                                                                            \
     }
+// Beyond the last term a tile has zeros, of both matrices: of one alone the other's last term, if that is there again, would make NaN.
+#define INFINITE(what, ta, tb, of_a, of_b, a, b)                                                             \
+    {                                                                                                        \
+        .label = what, .in = {CLV__DIMS a, CLV__DIMS b}, .attrs = &(matmul_attrs){ta, tb}, .n_in = 2,        \
+        .fill = {{CLV__FILL_##of_a, -1, 1}, {CLV__FILL_##of_b, -1, 1}}, .no_gradient = true                  \
+    }
 static const clv__sample_row matmul_samples[] = {
     ROW("one element", 0, 0, true, (1, 1), (1, 1)),
     ROW("primes", 0, 0, true, (13, 7), (7, 31)),
@@ -321,9 +327,16 @@ static const clv__sample_row matmul_samples[] = {
     ROW("empty sum", 0, 0, false, (3, 0), (0, 5)),
     ROW("no rows", 0, 0, false, (0, 3), (3, 5)),
     ROW("empty batch", 0, 0, false, (0, 2, 3), (0, 3, 5)),
+    INFINITE("the last term of a is infinite", 0, 0, LAST_INFINITE, UNIFORM, (29, 37), (37, 65)),
+    INFINITE("the last term of a is infinite, a transposed", 1, 0, LAST_INFINITE, UNIFORM, (37, 29), (37, 65)),
+    INFINITE("the last term of b is infinite", 0, 0, UNIFORM, LAST_INFINITE, (29, 37), (37, 65)),
+    INFINITE("the last term of b is infinite, b transposed", 0, 1, UNIFORM, LAST_INFINITE, (29, 37), (65, 37)),
+    INFINITE("the last term of a is infinite, few rows", 0, 0, LAST_INFINITE, UNIFORM, (3, 37), (37, 65)),
+    INFINITE("the last term of b is infinite, few rows", 0, 1, UNIFORM, LAST_INFINITE, (3, 37), (65, 37)),
     {0},
 };
 #undef ROW
+#undef INFINITE
 
 /** Along the batch, the rows, the columns, or the sums. */
 static bool matmul_split(const clv__op_io *io, int i, clv__split *out) {
@@ -458,6 +471,7 @@ static const clv__sample_row linear_samples[] = {
     ROW("primes", (5, 7), 3, 7, 1, true),
     ROW("without bias", (5, 7), 3, 7, 0, true),
     ROW("one row", (19), 11, 19, 1, false),
+    ROW("one row, long", (191), 33, 191, 1, true),
     ROW("three dimensions", (2, 3, 8), 5, 8, 1, true),
     ROW("one past the tiles", (15, 17), 33, 17, 1, false),
     ROW("long sum, cut into parts", (9, 1537), 33, 1537, 1, false),

@@ -185,6 +185,7 @@ void clv__rows_lower(clv__launches *list, const clv__op_io *io, const clv__rows 
     const bool stores = use->program->store != NULL;
     if (use->walk.rows == 0 || (stores && use->walk.count == 0)) return;
     const schedule s = schedule_of(list, io, use, false);
+    if (use->program->after && use->walk.count > s.chunk) list->failed = true; // clv__rows_partials was not asked of this program
     if (use->program->planes && use->walk.count <= s.chunk) {
         lower_row(list, io, use, &s, WHOLE, (clv__part){0});
         return;

@@ -73,7 +73,8 @@ void clv__rows_lower(clv__launches *list, const clv__op_io *io, const clv__rows 
 #define CLV__ROWS(list, io, ...) clv__rows_lower(list, io, &(clv__rows){__VA_ARGS__})
 /** The states alone, a plane of one float for each row after the other. */
 clv__part clv__rows_states(clv__launches *list, const clv__op_io *io, const clv__rows *use);
-/** How many partial sums over rows `after` has to write, if groups do the rows; 0: they do not, or the rows are too long for it. */
+/** How many partial sums over rows `after` of the program has to write, if groups do the rows; 0: they do not, or the rows are too long
+ *  for it, and what is launched must be a program without `after`. */
 int64_t clv__rows_partials(const clv__launches *list, const clv__op_io *io, const clv__rows *use);
 /** Output 0, the sum of n floats of the workspace over the divisor. */
 void clv__rows_total(clv__launches *list, const clv__op_io *io, clv__part from, int64_t n, float divisor);

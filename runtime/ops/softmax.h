@@ -28,7 +28,7 @@ static inline void clv__softmax_tensors(clv__launches *list, clv__launch *launch
 static inline void clv__softmax_sample_backward(clv__sample *sample) {
     sample->n_in = 2;
     sample->in[1] = sample->in[0];
-    sample->fill[0] = (clv__fill){CLV__FILL_UNIFORM, -1, 1};
+    sample->fill[0] = (clv__fill){sample->fill[0].kind, -1, 1};
     sample->fill[1] = (clv__fill){CLV__FILL_UNIFORM, 0, 0.1}; // y; any values do for the formula
 }
 
