@@ -39,6 +39,7 @@ typedef struct trial {
 typedef struct job {
     clv_runtime *runtime;
     clv_device *device;
+    clv__sampler sampler;
     const clv_check_config *config;
     clv__tally tally;
     clv__wanted wanted;
@@ -228,7 +229,7 @@ static clv_status write_down_samples(job *j, const clv__op *op, labels *seen) {
     clv__sample sample = {0};
     clv_dtype only = j->config->dtype;
     int taken = 0, before = j->wanted.samples;
-    for (int i = 0; clv__op_sample(op, i, &sample); i++) {
+    for (int i = 0; j->sampler(op, i, &sample); i++) {
         CLV_TRY(make_unique(j, op, seen, &sample));
         if (j->config->quick && !sample.quick) continue;
         if (only == CLV_DTYPE_NONE || only == CLV_DTYPE_F32) {
@@ -251,7 +252,7 @@ static clv_status write_down_samples(job *j, const clv__op *op, labels *seen) {
 static int samples_of(const job *j, const clv__op *op) {
     clv__sample sample = {0};
     int n = 0;
-    for (int i = 0; clv__op_sample(op, i, &sample); i++) n += !j->config->quick || sample.quick;
+    for (int i = 0; j->sampler(op, i, &sample); i++) n += !j->config->quick || sample.quick;
     return n;
 }
 
@@ -610,10 +611,11 @@ static clv_status run_job(job *j, const clv__op *const *ops) {
 }
 
 clv_status clv__check_ops(clv_runtime *runtime, clv_device *device, const clv__op *const *ops,
-                          const clv_check_config *config, clv_check_report **out) {
+                          clv__sampler sampler, const clv_check_config *config, clv_check_report **out) {
     static const clv_check_config defaults = {0};
     *out = NULL;
     job j = {.runtime = runtime, .device = device, .config = config ? config : &defaults};
+    j.sampler = sampler ? sampler : clv__op_sample;
     j.tally.report = clv__alloc(1, sizeof *j.tally.report);
     if (!j.tally.report) CLV_FAIL(error_of(&j), CLV_E_HOST_MEMORY, "no memory for the report");
     j.tally.report->seed = j.config->seed;
@@ -699,7 +701,7 @@ clv_status clv_check_reproduce(clv_runtime *runtime, clv_device *device, const c
     const char *const names[] = {name, NULL};
     clv_check_config only = {
         .cases = names, .quick = config && config->quick, .seed = config ? config->seed : 0};
-    job j = {.runtime = runtime, .device = device, .config = &only};
+    job j = {.runtime = runtime, .device = device, .sampler = clv__op_sample, .config = &only};
     clv__text text = {0};
     *out = NULL;
     j.tally = (clv__tally){.report = clv__alloc(1, sizeof *j.tally.report), .config = &only};
@@ -723,7 +725,7 @@ clv_status clv_check(clv_runtime *runtime, clv_device *device, const clv_check_c
     CLV_TRY(CLV__USABLE(clv__runtime_error_of(runtime), out));
     const clv__op **ops = all_ops();
     if (!ops) CLV_FAIL(clv__runtime_error_of(runtime), CLV_E_HOST_MEMORY, "no memory for the report");
-    clv_status status = clv__check_ops(runtime, device, ops, config, out);
+    clv_status status = clv__check_ops(runtime, device, ops, NULL, config, out);
     free(ops);
     return status;
 }

@@ -87,7 +87,7 @@ typedef struct world {
 static clv_check_report *check(world *w, clv_device *device, const clv__op *op) {
     const clv__op *const ops[] = {op, NULL};
     clv_check_report *report = NULL;
-    assert_status(clv__check_ops(w->runtime, device, ops, NULL, &report), CLV_OK, w->runtime);
+    assert_status(clv__check_ops(w->runtime, device, ops, NULL, NULL, &report), CLV_OK, w->runtime);
     assert_int_equal(report->cases, report->passed + report->failed);
     assert_int_equal(report->failed, report->n_failures);
     return report;
@@ -249,10 +249,10 @@ static void what_cannot_be_checked(void **state) {
     const clv__op *const ops[] = {&base, NULL};
     clv_check_report *report = (clv_check_report *)w;
     bool go_on = false;
-    assert_status(clv__check_ops(w->runtime, w->host, ops, &(clv_check_config){.ops = NAMES("add")}, &report),
+    assert_status(clv__check_ops(w->runtime, w->host, ops, NULL, &(clv_check_config){.ops = NAMES("add")}, &report),
                   CLV_E_NOT_FOUND, w->runtime);
     assert_null(report);
-    assert_status(clv__check_ops(w->runtime, w->host, ops,
+    assert_status(clv__check_ops(w->runtime, w->host, ops, NULL,
                                  &(clv_check_config){.progress = stop_at_once, .user = &go_on}, &report),
                   CLV_E_INTERRUPTED, w->runtime);
     assert_null(report);
