@@ -121,7 +121,8 @@ __kernel void KERNEL(causal_softmax_rows)(__global float *restrict y, __global c
             sum += e;
         }
         float part = 1.0f / (sum + clv_sum16(sums));
-        for (s = 0; s < seen && s + 16 <= S; s += 16) vstore16(vload16(0, to + s) * part, 0, to + s);
+        for (s = 0; s < seen && s + 16 <= S; s += 16) // a part that is no number is not for lanes beyond
+            vstore16(KERNEL(attention_keep)(vload16(0, to + s) * part, s, seen, 0.0f), 0, to + s);
         for (; s < seen; s++) to[s] *= part;
         for (; s + 16 <= S; s += 16) vstore16((float16)(0.0f), 0, to + s);
         for (; s < S; s++) to[s] = 0.0f;

@@ -129,7 +129,7 @@ clv_status clv__variant_choose(const clv_plan *plan, clv__plan_node *at) {
                              "another one",
                              clv__title_of(node, &title), v->name);
                 CLV_FAIL(clv__plan_error(plan), CLV_E_UNSUPPORTED,
-                         "%s: the pinned variant '%s' cannot run on %s with these shapes",
+                         "%s: the pinned variant '%s' cannot run on %s with these shapes and types",
                          clv__title_of(node, &title), v->name, info->name);
             }
         }
