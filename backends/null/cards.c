@@ -8,11 +8,11 @@
 // output as users posted it. Memory that is shared with the host is that of a common machine with the part. A
 // figure here is no promise of a driver: what counts on a device is what it says itself.
 //
-//   H200          NVIDIA H200 Tensor Core GPU data sheet (67 TFLOP/s, 141 GB, 4.8 TB/s); CUDA programming
-//                 guide, compute capability 9.0
-//   RX 6700 XT    AMD product page (13.21 TFLOP/s, 384 GB/s, 40 units); RDNA 2 ISA document: waves of 32
+//   cards.def     cards that people own: figures of the makers' product pages; limits of a family from the
+//                 CUDA programming guide (compute capability 8.6 to 12.0), the ISA documents of RDNA 2 to 4
+//                 (waves of 32; their FLOP/s count two at a time from RDNA 3 on), Intel's product pages
+//                 (EUs * 8 * 2 * GHz, of B twice as wide). An APU's memory is what a common machine gives it
 //   RX 580        AMD product page (6.17 TFLOP/s, 256 GB/s, 36 units); GCN 3 ISA document: waves of 64
-//   Arc A770      Intel product page (512 EUs, 2.1 GHz, 560 GB/s): 512 * 8 * 2 * 2.1e9
 //   Iris Xe       Intel product page of Core i7-1185G7 (96 EUs, 1.35 GHz), LPDDR4X-4266 on two channels
 //   UHD 620       Intel product page of Core i5-8250U (24 EUs, 1.1 GHz), DDR4-2400 on two channels: 38.4 GB/s
 //   Adreno 740    Qualcomm's OpenCL programming guide (80-NB295-11); Snapdragon 8 Gen 2
@@ -35,51 +35,40 @@ enum {
             CLV_FLOATS_FMA
 };
 
+// What cards of a family have in common; the rest is a row of cards.def.
+#define GPU                                                                                                  \
+    .type = CLV_DEVICE_GPU, .local_bytes = 64 * KIB, .vector_width = 1, .floats = USUAL, .address_bits = 64, \
+    .local_memory = true
+#define OF_NVIDIA(gib)                                                                                       \
+    .type = CLV_DEVICE_GPU, .opencl_c = "1.2", .local_bytes = 48 * KIB, .vector_width = 1, .floats = USUAL,  \
+    .address_bits = 64, .local_memory = true, .memory_bytes = (gib)*GIB, .max_alloc_bytes = (gib)*GIB / 4,   \
+    .max_work_group = 1024, .alignment_bytes = 512, .preferred_multiple = 32, .sub_group_sizes = {32},       \
+    .argument_bytes = 4352, .fp64 = true
+#define OF_RDNA(gib)                                                                                         \
+    GPU, .opencl_c = "2.0", .memory_bytes = (gib)*GIB, .max_alloc_bytes = (gib)*GIB / 100 * 85,              \
+         .max_work_group = 256, .alignment_bytes = 128, .preferred_multiple = 32, .sub_group_sizes = {32},   \
+         .argument_bytes = 1024, .fp16 = true, .fp64 = true, .sub_groups = true
+#define OF_RDNA_APU(gib) OF_RDNA(gib), .unified_memory = true
+#define OF_ARC_A(gib)                                                                                        \
+    GPU, .opencl_c = "1.2", .memory_bytes = (gib)*GIB, .max_alloc_bytes = 4 * GIB, .max_work_group = 1024,   \
+         .alignment_bytes = 128, .preferred_multiple = 64, .sub_group_sizes = {8, 16, 32},                   \
+         .argument_bytes = 2048, .fp16 = true, .sub_groups = true
+#define OF_ARC_B(gib)                                                                                        \
+    GPU, .opencl_c = "1.2", .memory_bytes = (gib)*GIB, .max_alloc_bytes = 4 * GIB, .max_work_group = 1024,   \
+         .alignment_bytes = 128, .preferred_multiple = 64, .sub_group_sizes = {16, 32},                      \
+         .argument_bytes = 2048, .fp16 = true, .fp64 = true, .sub_groups = true
+
 const clv_device_info clv__null_cards[] = {
-    {.name = "null:h200",
-     .label = "NVIDIA H200",
-     .vendor = "NVIDIA",
-     .type = CLV_DEVICE_GPU,
-     .opencl_c = "1.2",
-     .memory_bytes = 139 * GIB,
-     .max_alloc_bytes = 139 * GIB / 4,
-     .local_bytes = 48 * KIB,
-     .max_work_group = 1024,
-     .compute_units = 132,
-     .alignment_bytes = 512,
-     .vector_width = 1,
-     .preferred_multiple = 32,
-     .sub_group_sizes = {32},
-     .floats = USUAL,
-     .address_bits = 64,
-     .argument_bytes = 4352,
-     .fp64 = true,
-     .local_memory = true,
-     .peak_flops = 67e12,
-     .peak_bytes_per_second = 4.8e12},
-    {.name = "null:rx-6700-xt",
-     .label = "AMD Radeon RX 6700 XT",
-     .vendor = "AMD",
-     .type = CLV_DEVICE_GPU,
-     .opencl_c = "2.0",
-     .memory_bytes = 12 * GIB,
-     .max_alloc_bytes = 10 * GIB,
-     .local_bytes = 64 * KIB,
-     .max_work_group = 256,
-     .compute_units = 40,
-     .alignment_bytes = 128,
-     .vector_width = 1,
-     .preferred_multiple = 32,
-     .sub_group_sizes = {32},
-     .floats = USUAL,
-     .address_bits = 64,
-     .argument_bytes = 1024,
-     .fp16 = true,
-     .fp64 = true,
-     .sub_groups = true,
-     .local_memory = true,
-     .peak_flops = 13.21e12,
-     .peak_bytes_per_second = 384e9},
+#define X(family, short, text, maker, gib, units, tera_flops, giga_bytes)                                    \
+    {family(gib),                                                                                            \
+     .name = "null:" short,                                                                                  \
+     .label = text,                                                                                          \
+     .vendor = maker,                                                                                        \
+     .compute_units = units,                                                                                 \
+     .peak_flops = tera_flops * 1e12,                                                                        \
+     .peak_bytes_per_second = giga_bytes * 1e9},
+#include "cards.def"
+#undef X
     {.name = "null:rx-580",
      .label = "AMD Radeon RX 580",
      .vendor = "AMD",
@@ -103,28 +92,6 @@ const clv_device_info clv__null_cards[] = {
      .local_memory = true,
      .peak_flops = 6.17e12,
      .peak_bytes_per_second = 256e9},
-    {.name = "null:arc-a770",
-     .label = "Intel Arc A770",
-     .vendor = "Intel",
-     .type = CLV_DEVICE_GPU,
-     .opencl_c = "1.2",
-     .memory_bytes = 16 * GIB,
-     .max_alloc_bytes = 4 * GIB,
-     .local_bytes = 64 * KIB,
-     .max_work_group = 1024,
-     .compute_units = 512,
-     .alignment_bytes = 128,
-     .vector_width = 1,
-     .preferred_multiple = 64,
-     .sub_group_sizes = {8, 16, 32},
-     .floats = USUAL,
-     .address_bits = 64,
-     .argument_bytes = 2048,
-     .fp16 = true,
-     .sub_groups = true,
-     .local_memory = true,
-     .peak_flops = 17.2e12,
-     .peak_bytes_per_second = 560e9},
     {.name = "null:iris-xe",
      .label = "Intel Iris Xe",
      .vendor = "Intel",

@@ -230,13 +230,19 @@ static clv_device *match_any(const device_list *list, span spec) {
 
 /** `gpu:0 (H200), cpu:0 (llvmpipe; not usable: why), host` for sentences that say what there is. */
 static void list_text(const device_list *list, clv__text *out) {
+    size_t not_here = 0; // cards that a plan is made for: too many to name
     for (size_t i = 0; i < list->n; i++) {
         const clv_device_info *info = &list->items[i]->info;
+        if (!strncmp(info->name, "null:", 5) && !isdigit((unsigned char)info->name[5])) {
+            not_here++;
+            continue;
+        }
         clv__text_add(out, "%s%s", i ? ", " : "", info->name);
         if (info->type == CLV_DEVICE_HOST) continue;
         clv__text_add(out, " (%.60s%s%.200s)", info->label,
                       info->usable ? "" : "; not usable: ", info->reason);
     }
+    if (not_here) clv__text_add(out, ", and %zu cards that are not here, as null:rx-580", not_here);
 }
 
 /** Offer the words of a text of at least four letters: `llvmpipe` of a driver's name. */
@@ -257,7 +263,9 @@ static void offer_words(clv_nearest *nearest, const char *text) {
 /** The device that a mistyped word may mean. A type's word is none: who asks for a GPU does not mean a
  *  CPU. */
 static void find_nearest(const device_list *list, span part, clv_nearest *nearest) {
-    if (is_type_word(part)) return;
+    const bool names_card =
+        part.n > 5 && same((span){part.text, 5}, "null:") && isalpha((unsigned char)part.text[5]);
+    if (is_type_word(part) && !names_card) return;
     clv_nearest_offer(nearest, "host");
     for (size_t i = 0; i < list->n; i++) {
         const clv_device_info *info = &list->items[i]->info;

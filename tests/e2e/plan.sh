@@ -101,11 +101,16 @@ same "vgg16 in 256 MiB" "$(at fits)" false
 same "what the milliseconds are of" "$(at devices.0.least_of)" bytes
 works "$cleave" plan resnet18 --batch 1024 --train --device null:rx-580
 grep -q 'on a device with more memory; planned and found to fit: --batch 355, or --batch 713 --recompute auto$' out || fail "other advice: $(tail -n 1 out)"
+works "$cleave" devices --cards
+grep -q '^null:rtx-3060  *NVIDIA GeForce RTX 3060  *12.0 GiB ' out || fail "cards are not listed: $(cat out)"
+works "$cleave" devices --cards --json
+same "cards, of which null:0 is none" "$(at devices.0.name)" null:h200
 works "$cleave" plan mlp --device null:rx-580 --profile
 grep -q "^at the makers' peaks, with no gaps, .* would take 0.0[0-9]* ms" out && grep -q '^null:rx-580: at most 6170.0 GFLOP/s, 256.0 GB/s$' out ||
     fail "no times by the maker's peaks: $(cat out)"
 works "$cleave" plan mlp --device null:0 --profile
 [ "$(tail -n 1 out)" = "null:0: its peaks are not known, so it counts as taking no time" ] || fail "times of a device without figures: $(cat out)"
 expect 2 "devices that are not here are for \`cleave plan\` alone" "$cleave" check --op relu --device null:rx-580
+expect 2 "cards that are not here, as null:rx-580; did you mean 'null:rtx-3060'?" "$cleave" plan mlp --device null:rtx-306O
 expect 2 "there is no device 'null:rx-5800'" "$cleave" plan mlp --device null:rx-5800
 finish

@@ -49,6 +49,39 @@ static void print_table(clv_runtime *runtime) {
     table_print(t, stdout);
 }
 
+/** A card that is not here, as `null:0`, which is like none. */
+static bool is_card(const clv_device_info *info) {
+    return !strncmp(info->name, "null:", 5) && info->peak_bytes_per_second > 0;
+}
+
+static void print_cards(clv_runtime *runtime) {
+    static const table_column columns[] = {
+        {"name", TABLE_TEXT, TABLE_KEEP, 0, NULL},  {"card", TABLE_NAME, 80, 14, NULL},
+        {"memory", TABLE_NUMBER, 90, 0, NULL},      {"largest", TABLE_NUMBER, 50, 0, NULL},
+        {"units", TABLE_NUMBER, 60, 0, NULL},       {"f32 TFLOP/s", TABLE_NUMBER, 85, 0, NULL},
+        {"memory GB/s", TABLE_NUMBER, 75, 0, NULL},
+    };
+    table *t = table_create(columns, sizeof columns / sizeof *columns);
+    for (int i = 0; i < clv_device_count(runtime); i++) {
+        const clv_device_info *info = clv_device_info_get(clv_device_get(runtime, i));
+        if (!is_card(info)) continue;
+        table_add(t, "%s", info->name);
+        table_add(t, "%s", info->label);
+        table_add(t, "%s", cli_bytes(info->memory_bytes));
+        table_add(t, "%s", cli_bytes(info->max_alloc_bytes));
+        table_add(t, "%u", info->compute_units);
+        if (info->peak_flops > 0)
+            table_add(t, "%.3g", info->peak_flops / 1e12);
+        else
+            table_add(t, "-");
+        table_add(t, "%.4g", info->peak_bytes_per_second / 1e9);
+    }
+    table_print(t, stdout);
+    screen_say(stdout,
+               "These are not here: `cleave plan resnet18 --train --device null:rtx-3060` says what fits "
+               "on one, and how fast it can be at most. Figures are the makers'.");
+}
+
 static void add_word(char *text, size_t bytes, const char *word) {
     size_t used = strlen(text);
     snprintf(text + used, bytes - used, "%s%s", used ? ", " : "", word);
@@ -96,11 +129,15 @@ int cmd_devices(const cli_args *args) {
         json_t *devices = json_array();
         for (int i = 0; i < clv_device_count(session.runtime); i++) {
             clv_device *device = clv_device_get(session.runtime, i);
+            if (args->cards && !is_card(clv_device_info_get(device))) continue;
             json_t *object = cli_device_json(clv_device_info_get(device));
             json_object_set_new(object, "quarantine", cli_quarantine_json(device));
             json_array_append_new(devices, object);
         }
         code = cli_print_json(json_pack("{s:o}", "devices", devices));
+    } else if (args->cards) {
+        print_cards(session.runtime);
+        code = cli_finish_output();
     } else {
         print_table(session.runtime);
         for (int i = 0; i < clv_device_count(session.runtime); i++)

@@ -70,7 +70,8 @@ void cli_start_early(const cli_args *args, bool with_device, cli_session *sessio
     *session = (cli_session){.args = args, .with_device = with_device};
     cli_progress_init(&session->progress, args->quiet);
     // Someone who asks for the host alone need not wait for drivers, nor for their faults.
-    session->no_opencl = with_device && args->device && !strcasecmp(args->device, "host") && !args->budgets.n;
+    session->no_opencl = args->cards || (with_device && args->device && !strcasecmp(args->device, "host") &&
+                                         !args->budgets.n);
     if (session->no_opencl) return;
     cli_drivers_begin(&session->drivers, args->no_cache);
 }
@@ -131,7 +132,7 @@ int cli_start(cli_session *session) {
         // What is tuned begins anew: nothing is chosen, and no variant avoided, because of an earlier file.
         .tuning = args->command == CLI_TUNE ? "none" : args->tuning,
         .null_cards = true, // where null devices are
-        .null_devices = args->command == CLI_PLAN && names_null(args),
+        .null_devices = args->cards || (args->command == CLI_PLAN && names_null(args)),
         .compile_helper = compile_helper(),
         .log = on_log,
         .log_user = session,
