@@ -345,7 +345,7 @@ report() {
     logs=
     [ ! -s "$out/train.jsonl" ] || logs='--log train.jsonl'
     # shellcheck disable=SC2086  # two words, split on purpose
-    (cd "$out" && limited "$cleave" report --device "$device" --output report.html $logs) || return
+    (cd "$out" && limited "$cleave" report --device "$device" --check --bench --output report.html $logs) || return
     say "report.html"
 }
 

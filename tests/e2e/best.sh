@@ -19,7 +19,7 @@ grep -q '"best"' log.jsonl && fail "a best epoch that nobody asked for"
 same "event files" "$("$CLV_TEST_EVENTS" events/* | grep -c ' scalar top5/test ')" 2
 works "$cleave" top log.jsonl --once --json
 same "top" "$(at metrics.top5)" "$top5"
-works "$cleave" report --device host -o page.html --log log.jsonl --quiet
+works "$cleave" report -o page.html --log log.jsonl --quiet
 grep -q '<figcaption>test top5<' page.html || fail "no curve of the metric"
 grep -q '<th[^>]*>test top5<' page.html || fail "no column of the metric"
 grep -q '<figcaption>test accuracy<' page.html || fail "no curve of the accuracy"

@@ -102,7 +102,7 @@ fi
 works check --case relu/plan/scalar --case exp/plan/scalar --json
 cp out a.json
 sed 's/"label": "[^"]*"/"label": "<b>other"/; s/"verdict": "passed"/"verdict": "failed"/' a.json >b.json
-works "$cleave" report -o matrix.html --check a.json --check b.json --json
+works "$cleave" report -o matrix.html --results a.json --results b.json --json
 same "the page" "$(at file drivers ops | tr '\n' ' ')" "matrix.html 2 2 "
 grep -q '&lt;b&gt;other' matrix.html && ! grep -q '<b>other' matrix.html || fail "a driver's name is markup"
 for tag in table tr td div ul h2; do
@@ -110,8 +110,8 @@ for tag in table tr td div ul h2; do
 done
 n=$("$helper" json results <a.json | sed 's/array of //')
 grep -q '>relu</td><td class="n good" data-head="[^"]*"><span>\([0-9]*\)/\1.*<td class="n bad" data-head="[^"]*"><span>0/' matrix.html || fail "no row of relu: $(grep relu matrix.html)"
-expect 1 "'other.json' is no result of" "$cleave" report -o matrix.html --check other.json
-expect 2 "--check makes a page of what was run before" "$cleave" report -o matrix.html --check a.json --device "$device"
+expect 1 "'other.json' is no result of" "$cleave" report -o matrix.html --results other.json
+expect 2 "--results makes a page of what was run before" "$cleave" report -o matrix.html --results a.json --device "$device"
 
 # a cache of our own: listed, damaged files are built again, cleared
 export CLEAVE_CACHE_DIR="$scratch/cache"

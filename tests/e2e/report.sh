@@ -11,7 +11,7 @@ works "$cleave" train fashion-mnist --data data --model linear --device "$device
 works train --epochs 3 --lr 0.01 --log 'b<script>"&.jsonl'
 printf '{"step":7,"steps":9,"epoch":2,"loss":null,"devices":{"<b>x":{}}}\n{"half' >>a.jsonl
 
-works "$cleave" report --device "$device" -o page.html --log a.jsonl --log 'b<script>"&.jsonl' --json --quiet
+works "$cleave" report --device "$device" --check --bench -o page.html --log a.jsonl --log 'b<script>"&.jsonl' --json --quiet
 same "the result" "$(at file device failed logs not_measured | tr '\n' ' ')" "page.html $device 0 2 0 "
 [ "$(at cases)" -gt 50 ] && [ "$(at measured)" -gt 0 ] || fail "nothing was checked or measured: $(cat out)"
 head -n 1 page.html | grep -qx '<!doctype html>' || fail "no HTML"
@@ -39,20 +39,35 @@ done
 grep -q "$HOME/" page.html && fail "a home folder is told"
 cp a.jsonl twin.jsonl
 # Equal curves are dashes by turns; a curve alone is whole. A test set has its figures.
-works "$cleave" report --device host -o page.html --log a.jsonl --log twin.jsonl --quiet
+works "$cleave" report -o page.html --log a.jsonl --log twin.jsonl --quiet
 same "figures that have dashes" "$(grep -c 'stroke-dasharray:9 9;stroke-dashoffset:-9' page.html)" 8
 same "the first of them" "$(grep -c 'stroke-dasharray:9 9;stroke-dashoffset:0' page.html)" 8
 grep -q 'class="differs"' page.html && fail "a difference between twins"
-works "$cleave" report --device host -o page.html --log tested.jsonl --quiet
+works "$cleave" report -o page.html --log tested.jsonl --quiet
 same "figures" "$(figures)" "train loss,test loss,test accuracy,learning rate,images per second,device memory, MiB,"
 grep -q 'stroke-dasharray:9' page.html && fail "a curve alone is in dashes"
-works "$cleave" report --device "$device" --output page.html --quiet # over the one that is there
+# Of trainings alone no device is looked at, and none is the title.
+works "$cleave" report -o page.html --log tested.jsonl --json --quiet
+same "the result" "$(at file device cases measured logs | tr '\n' ' ')" "page.html null 0 0 1 "
+grep -qF '<title>Training of linear: tested.jsonl</title>' page.html || fail "the title is not the training's: $(grep -o '<title>.*</title>' page.html)"
+for part in "Is it right?" "How fast is it?" "Where it ran"; do
+    grep -qF "$part" page.html && fail "'$part' of a page of trainings"
+done
+expect 2 "--device is of the parts that look at one" "$cleave" report -o page.html --log tested.jsonl --device host
+# Labels of axes fit beside them: seven letters, however large the values are.
+sed 's/"loss":[0-9.e+-]*/"loss":195193554862.08/; s/"step":\([0-9]*\)/"step":\1000000/' tested.jsonl >large.jsonl
+works "$cleave" report -o page.html --log large.jsonl --quiet
+grep -o 'text-anchor="[a-z]*">[^<]*' page.html | sed 's/.*>//' | grep -E '^-?[0-9.]+(e-?[0-9]+|M)?$' >labels
+[ "$(wc -l <labels)" -gt 20 ] && [ "$(awk '{ if (length($0) > n) n = length($0) } END { print n }' labels)" -le 7 ] ||
+    fail "labels are too long: $(cat labels)"
+grep -qx 2e11 labels || fail "no label of 2e11: $(cat labels)"
+works "$cleave" report --device "$device" --check --output page.html --quiet # over the one that is there
 grep -q "Trainings" page.html && fail "trainings without a log"
 
 expect 2 "where to? --output FILE.html (or -o) wants to be given" "$cleave" report
 expect 1 "'nowhere/page.html' cannot be written: folder 'nowhere'" "$cleave" report -o nowhere/page.html
-expect 1 "the log 'missing' cannot be opened" "$cleave" report --device host -o page.html --log missing --quiet
-expect 1 "'x.npy' is no log of a training" "$cleave" report --device host -o page.html --log x.npy --quiet
+expect 1 "the log 'missing' cannot be opened" "$cleave" report -o page.html --log missing --quiet
+expect 1 "'x.npy' is no log of a training" "$cleave" report -o page.html --log x.npy --quiet
 cp page.html kept
 expect 1 "'page.html' could not be written: File too large" sh -c 'ulimit -f 8; trap "" XFSZ; exec "$@"' sh "$cleave" report \
     --device host --no-cache -o page.html --quiet

@@ -40,7 +40,7 @@ train="train --images x.npy --labels y.npy --model linear --device host --batch 
     "$cleave" run --model linear --weights new.w --input x.npy --output new.o --device host --quiet >/dev/null 2>&1
 } || fail "the trainings without faults failed"
 echo '{"device": "d", "results": [{"name": "a", "op": "b", "verdict": "failed", "sentence": "c"}]}' >checked.json
-"$cleave" report -o new.html --check checked.json --quiet >/dev/null 2>&1 || fail "the page without faults failed"
+"$cleave" report -o new.html --results checked.json --quiet >/dev/null 2>&1 || fail "the page without faults failed"
 : >old.t
 "$helper" lines loss <new.l >new.losses
 printf 'cleave-tuning 1\nend\n' >tuned.json
@@ -128,7 +128,7 @@ commands() {
     devices) echo "devices --json" ;;
     env) echo "env --json" ;;
     report) echo "report -o p.html --log new.l --device host --quiet" ;;
-    page) echo "report -o p.html --check checked.json --quiet" ;;
+    page) echo "report -o p.html --results checked.json --quiet" ;;
     log) echo "top --once new.l" ;;
     npz) echo "run --model linear --weights $golden/arrays.npz --input x.npy --output o --device host --quiet" ;;
     pth) echo "run --model linear --weights $golden/torch.pth --input x.npy --output o --device host --quiet" ;;

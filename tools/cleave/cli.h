@@ -183,7 +183,7 @@ int cli_end(int code);
 
 /** What `cleave check --json` printed, from a file. Prints what fails. */
 int cli_read_check(const char *path, json_t **out);
-/** matrix.c: the page of `report --check`. */
+/** matrix.c: the page of `report --results`. */
 int cli_matrix_page(const cli_args *args);
 
 // ---- quarantine.c: variants that plans pass over ----------------------------------------------------------

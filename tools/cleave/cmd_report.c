@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// cleave report: is this device right, how fast is it, where does it stand, and how did trainings go, as one
-// page.
+// cleave report: how did trainings go, and is this device right, how fast is it, where does it stand, as one
+// page. Of trainings alone it looks at no device: what is drawn may have run elsewhere.
 #include "page.h"
 #include "trainings.h"
 
@@ -14,7 +14,8 @@ typedef struct report {
     cli_session *session;
     const volatile int *interrupt;
     const char *doing;
-    clv_check_report *check;
+    bool checks, measures;   // what is done on the device
+    clv_check_report *check; // NULL: not checked
     clv_bench_report *bench[2];
     int n_bench;
     trainings trainings;
@@ -40,22 +41,26 @@ static clv_status bench(report *r, clv_bench_config config) {
     return status;
 }
 
+static clv_status bench_few(report *r) {
+    // The host computes references: a small model says all there is to say of its speed.
+    const bool host = clv_device_info_get(r->session->device)->type == CLV_DEVICE_HOST;
+    const clv_bench_config products = {.suite = "gemm", .seconds = 0.15, .runs = 3},
+                           model = {.suite = "models",
+                                    .model = host ? "linear" : "cnn",
+                                    .seconds = 0.3,
+                                    .runs = 3};
+    const clv_status status = host ? CLV_OK : bench(r, products);
+    return status == CLV_OK ? bench(r, model) : status;
+}
+
 static int measure(report *r) {
-    const cli_args *args = r->session->args;
-    clv_check_config check = {.quick = !args->full, .progress = on_progress, .user = r};
+    const bool full = r->session->args->full;
+    clv_check_config check = {.quick = !full, .progress = on_progress, .user = r};
+    clv_status status = CLV_OK;
     r->doing = "checking";
-    clv_status status = clv_check(r->session->runtime, r->session->device, &check, &r->check);
-    bool host = clv_device_info_get(r->session->device)->type == CLV_DEVICE_HOST;
-    if (args->full) {
-        if (status == CLV_OK) status = bench(r, (clv_bench_config){.suite = NULL});
-    } else if (status == CLV_OK) {
-        // The host computes references: a small model says all there is to say of its speed.
-        clv_bench_config products = {.suite = "gemm", .seconds = 0.15, .runs = 3},
-                         model = {
-                             .suite = "models", .model = host ? "linear" : "cnn", .seconds = 0.3, .runs = 3};
-        if (!host) status = bench(r, products);
-        if (status == CLV_OK) status = bench(r, model);
-    }
+    if (r->checks) status = clv_check(r->session->runtime, r->session->device, &check, &r->check);
+    if (r->measures && status == CLV_OK)
+        status = full ? bench(r, (clv_bench_config){.suite = NULL}) : bench_few(r);
     cli_progress_clear(&r->session->progress);
     return status == CLV_OK ? EXIT_DONE : cli_fail_status(r->session->runtime, status);
 }
@@ -92,25 +97,33 @@ static clv_bench_peak peak_of(const report *r) {
     return r->n_bench ? r->bench[0]->peak : (clv_bench_peak){0};
 }
 
-static void put_head(cli_page *page, const report *r) {
+/** What the page is of: the trainings, or else the device. */
+static void title_of(const report *r, char *title, size_t bytes) {
+    const trainings *all = &r->trainings;
+    if (!all->n)
+        snprintf(title, bytes, "%s", clv_device_info_get(r->session->device)->label);
+    else if (all->n == 1)
+        snprintf(title, bytes, "Training%s%s: %s", *all->item[0].last.model ? " of " : "",
+                 all->item[0].last.model, all->item[0].name);
+    else
+        snprintf(title, bytes, "%d trainings: %s and others", all->n, all->item[0].name);
+}
+
+static void put_device(cli_page *page, const report *r) {
     const clv_device_info *info = clv_device_info_get(r->session->device);
-    char date[64], text[64], what[96];
-    time_t now = time(NULL);
-    struct tm utc;
-    strftime(date, sizeof date, "%Y-%m-%d %H:%M UTC", gmtime_r(&now, &utc));
-    page_add(page, "<header><p>Cleave ");
-    page_text(page, clv_version());
-    page_add(page, " · %s</p>\n<h1>", date);
-    page_text(page, info->label);
-    page_add(page, "</h1>\n<p>");
+    const clv_check_report *check = r->check;
+    char text[64], what[96];
+    page_add(page, "<p>");
+    if (r->trainings.n) page_text(page, info->label), page_add(page, " · ");
     page_text(page, info->name);
     if (*info->platform_name) page_add(page, " · "), page_text(page, info->platform_name);
     if (*info->driver) page_add(page, " · "), page_text(page, info->driver);
     page_add(page, "</p>\n<div class=\"tiles\">\n");
-    const clv_check_report *check = r->check;
-    snprintf(text, sizeof text, "%d of %d", check->passed, check->cases);
-    snprintf(what, sizeof what, "cases are right%s", r->session->args->full ? "" : " (quick check)");
-    tile(page, check->failed ? "bad" : "good", text, what);
+    if (check) {
+        snprintf(text, sizeof text, "%d of %d", check->passed, check->cases);
+        snprintf(what, sizeof what, "cases are right%s", r->session->args->full ? "" : " (quick check)");
+        tile(page, check->failed ? "bad" : "good", text, what);
+    }
     clv_bench_peak peak = peak_of(r);
     if (peak.gflops > 0) {
         snprintf(text, sizeof text, "%.0f GFLOP/s", peak.gflops);
@@ -123,7 +136,21 @@ static void put_head(cli_page *page, const report *r) {
     tile(page, "", cli_bytes(info->memory_bytes), "memory");
     snprintf(text, sizeof text, "%u", info->compute_units);
     tile(page, "", text, info->compute_units == 1 ? "compute unit" : "compute units");
-    page_add(page, "</div></header>\n");
+    page_add(page, "</div>\n");
+}
+
+static void put_head(cli_page *page, const report *r, const char *title) {
+    char date[64];
+    time_t now = time(NULL);
+    struct tm utc;
+    strftime(date, sizeof date, "%Y-%m-%d %H:%M UTC", gmtime_r(&now, &utc));
+    page_add(page, "<header><p>Cleave ");
+    page_text(page, clv_version());
+    page_add(page, " · %s</p>\n<h1>", date);
+    page_text(page, title);
+    page_add(page, "</h1>\n");
+    if (r->session->device) put_device(page, r);
+    page_add(page, "</header>\n");
 }
 
 static void put_check(cli_page *page, const report *r) {
@@ -289,16 +316,18 @@ static void put_env(cli_page *page, json_t *env) {
 
 static int write_page(const report *r, const char *path) {
     cli_page page;
-    char title[128];
-    snprintf(title, sizeof title, "Cleave on %s", clv_device_info_get(r->session->device)->label);
-    json_t *env = cli_env_json(r->session);
-    int code = env ? page_begin(&page, title) : cli_fail(EXIT_FAILED, "no memory for the page");
+    char title[256], head[288];
+    const bool device = r->session->device != NULL;
+    title_of(r, title, sizeof title);
+    snprintf(head, sizeof head, r->trainings.n ? "%s" : "Cleave on %s", title);
+    json_t *env = device ? cli_env_json(r->session) : NULL;
+    int code = env || !device ? page_begin(&page, head) : cli_fail(EXIT_FAILED, "no memory for the page");
     if (code == EXIT_DONE) {
-        put_head(&page, r);
+        put_head(&page, r, title);
         trainings_put(&page, &r->trainings);
-        put_check(&page, r);
-        put_bench(&page, r);
-        put_env(&page, env);
+        if (r->check) put_check(&page, r);
+        if (r->n_bench) put_bench(&page, r);
+        if (env) put_env(&page, env);
         code = page_write(&page, path);
         page_drop(&page);
     }
@@ -308,41 +337,49 @@ static int write_page(const report *r, const char *path) {
 
 static int tell(const report *r, const char *path) {
     int measured = 0, not_measured = 0;
+    const char *device = r->session->device ? clv_device_info_get(r->session->device)->name : NULL;
     for (int i = 0; i < r->n_bench; i++) {
         measured += r->bench[i]->n_results;
         not_measured += r->bench[i]->n_failed;
     }
     if (r->session->args->json)
-        return cli_print_json(json_pack("{s:s, s:s, s:i, s:i, s:i, s:i, s:i}", "file", path, "device",
-                                        clv_device_info_get(r->session->device)->name, "cases",
-                                        r->check->cases, "failed", r->check->failed, "measured", measured,
-                                        "not_measured", not_measured, "logs", r->trainings.n));
-    printf("%s: %d of %d cases on %s are right, %d figures, %d training%s\n", path, r->check->passed,
-           r->check->cases, clv_device_info_get(r->session->device)->name, measured - not_measured,
-           r->trainings.n, r->trainings.n == 1 ? "" : "s");
+        return cli_print_json(json_pack("{s:s, s:s?, s:i, s:i, s:i, s:i, s:i}", "file", path, "device",
+                                        device, "cases", r->check ? r->check->cases : 0, "failed",
+                                        r->check ? r->check->failed : 0, "measured", measured, "not_measured",
+                                        not_measured, "logs", r->trainings.n));
+    printf("%s: ", path);
+    if (r->check) printf("%d of %d cases on %s are right, ", r->check->passed, r->check->cases, device);
+    if (r->n_bench) printf("%d figures, ", measured - not_measured);
+    printf("%d training%s\n", r->trainings.n, r->trainings.n == 1 ? "" : "s");
     return cli_finish_output();
 }
 
+/** What is quick and may fail comes first. */
 static int make(report *r, const char *path) {
-    int code =
-        trainings_read(&r->trainings, &r->session->args->logs); // what is quick and may fail comes first
-    if (code == EXIT_DONE) code = measure(r);
+    int code = trainings_read(&r->trainings, &r->session->args->logs);
+    if (code == EXIT_DONE && r->session->device) code = measure(r);
     if (code == EXIT_DONE) code = write_page(r, path);
     if (code == EXIT_DONE) code = tell(r, path);
-    return code == EXIT_DONE && r->check->failed ? EXIT_FAILED : code;
+    return code == EXIT_DONE && r->check && r->check->failed ? EXIT_FAILED : code;
 }
 
 int cmd_report(const cli_args *args) {
     if (!args->page) return cli_fail(EXIT_USAGE, "where to? --output FILE.html (or -o) wants to be given");
     int code = cli_check_target(args->page);
     if (code != EXIT_DONE) return code;
-    if (args->checks.n) return cli_matrix_page(args);
-    cli_session session;
-    cli_start_early(args, true, &session);
-    session.whatever = true;
-    code = cli_start(&session);
-    if (code != EXIT_DONE) return code;
-    report r = {.session = &session, .interrupt = cli_catch_interrupts()};
+    if (args->results.n) return cli_matrix_page(args);
+    const bool all = !args->check && !args->bench && (args->full || !args->logs.n);
+    if (args->device && !all && !args->check && !args->bench)
+        return cli_fail(EXIT_USAGE, "--device is of the parts that look at one; add --check or --bench");
+    cli_session session = {.args = args};
+    report r = {.session = &session, .checks = args->check || all, .measures = args->bench || all};
+    if (r.checks || r.measures) {
+        cli_start_early(args, true, &session);
+        session.whatever = true;
+        code = cli_start(&session);
+        if (code != EXIT_DONE) return code;
+    }
+    r.interrupt = cli_catch_interrupts();
     code = make(&r, args->page);
     drop(&r);
     cli_stop(&session);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The page of `report --check`: ops beside drivers, from what `check --json` printed on each. Nothing is run
+// The page of `report --results`: ops beside drivers, from what `check --json` printed on each. Nothing is run
 // here, and the files are anybody's: all of them is text.
 #include <stdlib.h>
 #include <string.h>
@@ -196,8 +196,8 @@ int cli_matrix_page(const cli_args *args) {
     if (args->device || args->full || args->logs.n)
         return cli_fail(
             EXIT_USAGE,
-            "--check makes a page of what was run before: --device, --full and --log do not go with it");
-    int code = read_runs(&m, &args->checks);
+            "--results makes a page of what was run before: --device, --full and --log do not go with it");
+    int code = read_runs(&m, &args->results);
     if (code == EXIT_DONE) code = page_begin(&page, "Cleave: ops on drivers");
     if (code == EXIT_DONE) {
         count(&m);

@@ -3,8 +3,10 @@
 #include "page.h"
 
 #include <math.h>
+#include <stdlib.h>
+#include <string.h>
 
-enum { WIDTH = 440, HEIGHT = 250, LEFT = 52, RIGHT = 12, TOP = 10, BOTTOM = 34, COLOURS = 6 };
+enum { WIDTH = 440, HEIGHT = 250, LEFT = 60, RIGHT = 12, TOP = 10, BOTTOM = 34, COLOURS = 6 };
 enum { POINTER_STEPS = 60 }; // places of the pointer with values of their own
 enum { DASH = 9 };           // of a curve that lies on another, in the picture's units
 static const double smoothing[PLOT_SMOOTH] = {0, 0.6,
@@ -58,23 +60,43 @@ static double grid_step(const scale *axis, int count) {
     return axis->log && step < 1 ? 1 : step;
 }
 
+/** A value beside an axis, in the room that there is: at most 7 letters. */
+static const char *label_of(double value, double step, char text[32]) {
+    if (fabs(value) < 1e-6 * step) value = 0; // which steps have missed by rounding
+    const double size = fabs(value);
+    const bool millions = size >= 1e6 && size < 1e9, whole = size >= 1e4 && size < 1e5;
+    snprintf(text, 32,
+             millions                                     ? "%.4gM"
+             : whole                                      ? "%.0f"
+             : value == 0 || (size >= 1e-4 && size < 1e4) ? "%.4g"
+                                                          : "%.1e",
+             millions ? value / 1e6 : value);
+    char *power = strchr(text, 'e'); // 1.5e-04 is 1.5e-4, and 2.0e+11 is 2e11
+    if (power) {
+        const int exponent = atoi(power + 1);
+        if (power - text > 2 && !strncmp(power - 2, ".0", 2)) power -= 2;
+        snprintf(power, 8, "e%d", exponent);
+    }
+    return text;
+}
+
 static void draw_grid(cli_page *page, const scale *x, const scale *y) {
+    char label[32];
     double step = grid_step(y, 5);
     for (double v = ceil(y->lo / step) * step; v <= y->hi + 1e-9 * step; v += step) {
         double at = y_of(&(scale){y->lo, y->hi, false}, v);
         page_add(
             page,
             "<line class=\"grid\" x1=\"%d\" x2=\"%d\" y1=\"%.1f\" y2=\"%.1f\"/><text x=\"%d\" y=\"%.1f\" "
-            "text-anchor=\"end\">%.4g</text>\n",
+            "text-anchor=\"end\">%s</text>\n",
             LEFT, WIDTH - RIGHT, at, at, LEFT - 8, at + 4,
-            y->log            ? pow(10, v)
-            : fabs(v) < 1e-12 ? 0
-                              : v);
+            y->log ? label_of(pow(10, v), 0, label) : label_of(v, step, label));
     }
     step = grid_step(x, 5);
     for (double v = ceil(x->lo / step) * step; v <= x->hi + 1e-9 * step; v += step)
-        page_add(page, "<text x=\"%.1f\" y=\"%d\" text-anchor=\"middle\">%.10g</text>\n", x_of(x, v),
-                 HEIGHT - BOTTOM + 16, v);
+        page_add(page, "<text x=\"%.1f\" y=\"%d\" text-anchor=\"%s\">%s</text>\n", x_of(x, v),
+                 HEIGHT - BOTTOM + 16, x_of(x, v) > WIDTH - 3 * RIGHT ? "end" : "middle",
+                 label_of(v, step, label));
 }
 
 /** Exponential means of the values so far, without the pull of a beginning at zero. */
