@@ -1,17 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 // The nearest of many names, by the edits that a typing hand makes (Damerau 1964: optimal string alignment).
 #include "cleave/nearest.h"
+#include "base/text.h"
 
-#include <ctype.h>
 #include <stdbool.h>
 #include <stdio.h>
 #include <string.h>
 
 enum { MOST_LETTERS = 63 };
-
-static int lower(char letter) {
-    return tolower((unsigned char)letter);
-}
 
 static int least(int a, int b) {
     return a < b ? a : b;
@@ -25,7 +21,7 @@ typedef struct letters {
 
 static letters letters_of(const char *text, size_t n) {
     letters out = {.n = (int)n};
-    for (size_t i = 0; i < n; i++) out.at[i] = (char)lower(text[i]);
+    for (size_t i = 0; i < n; i++) out.at[i] = clv__lower(text[i]);
     return out;
 }
 

@@ -7,6 +7,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/number.h"
 #include "cleave/runtime.h"
 
 size_t clv__utf8_length(const uint8_t *s, size_t left) { // Source: RFC 3629
@@ -212,8 +213,8 @@ static void put_number(printed *to, const conversion *c, va_list *args) {
             n = snprintf(text, sizeof text, format, va_arg(*args, int));
         }
     } else if (strchr("aAeEfFgG", c->letter)) {
-        n = c->length[0] == 'L' ? snprintf(text, sizeof text, format, va_arg(*args, long double))
-                                : snprintf(text, sizeof text, format, va_arg(*args, double));
+        n = c->length[0] == 'L' ? clv__format(text, sizeof text, format, va_arg(*args, long double))
+                                : clv__format(text, sizeof text, format, va_arg(*args, double));
     } else if (c->letter == 'p') {
         n = snprintf(text, sizeof text, format, va_arg(*args, void *));
     }

@@ -6,9 +6,9 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <strings.h>
 
 #include "base/memory.h"
+#include "base/number.h"
 
 clv__short_text clv__bytes_text(uint64_t bytes) {
     static const char *const units[] = {"KiB", "MiB", "GiB", "TiB", "PiB", "EiB"};
@@ -23,7 +23,7 @@ clv__short_text clv__bytes_text(uint64_t bytes) {
         value /= 1024.0;
         unit++;
     }
-    snprintf(out.text, sizeof out.text, "%.1f %s", value, units[unit]);
+    clv__format(out.text, sizeof out.text, "%.1f %s", value, units[unit]);
     return out;
 }
 
@@ -44,7 +44,7 @@ void clv__text_add(clv__text *text, const char *format, ...) {
     char small[512];
     va_list args;
     va_start(args, format);
-    int n = vsnprintf(small, sizeof small, format, args);
+    int n = clv__format_list(small, sizeof small, format, args);
     va_end(args);
     if (n < 0) {
         text->failed = true;
@@ -57,7 +57,7 @@ void clv__text_add(clv__text *text, const char *format, ...) {
             return;
         }
         va_start(args, format);
-        vsnprintf(big, (size_t)n + 1, format, args);
+        clv__format_list(big, (size_t)n + 1, format, args);
         va_end(args);
         clv__text_add_bytes(text, big, (size_t)n);
         free(big);
@@ -73,10 +73,21 @@ void clv__text_reset(clv__text *text) {
     *text = (clv__text){0};
 }
 
+char clv__lower(char letter) {
+    return letter >= 'A' && letter <= 'Z' ? (char)(letter - 'A' + 'a') : letter;
+}
+
+bool clv__same_letters(const char *a, const char *b, size_t n) {
+    for (size_t i = 0; i < n; i++) {
+        if (clv__lower(a[i]) != clv__lower(b[i]) || !a[i]) return false;
+    }
+    return true;
+}
+
 bool clv__text_holds(const char *text, const char *part) {
     size_t n = strlen(part);
     for (; *text; text++) {
-        if (strncasecmp(text, part, n) == 0) return true;
+        if (clv__same_letters(text, part, n)) return true;
     }
     return n == 0;
 }

@@ -29,6 +29,11 @@ void clv__text_add_bytes(clv__text *text, const char *bytes, size_t n);
 const char *clv__text_get(const clv__text *text);
 void clv__text_reset(clv__text *text);
 
+/** An ASCII letter in lower case, in every locale the same; any other character as it is. */
+char clv__lower(char letter);
+/** Are the first `n` bytes of both the same, in any case of ASCII letters? A text that ends before is not. */
+bool clv__same_letters(const char *a, const char *b, size_t n);
+
 /** Does `text` hold `part`, in any case of ASCII letters? An empty part is in every text. */
 bool clv__text_holds(const char *text, const char *part);
 

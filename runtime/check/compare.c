@@ -11,6 +11,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/number.h"
 #include "check/side.h"
 #include "check/subject.h"
 #include "check/tolerance.h"
@@ -211,13 +212,13 @@ static void say(const comparison *c) {
     const clv_compare_value *worst = report->worst >= 0 ? &report->values[report->worst] : NULL,
                             *first = report->first >= 0 ? &report->values[report->first] : NULL;
     if (!first) {
-        snprintf(report->sentence, sizeof report->sentence,
+        clv__format(report->sentence, sizeof report->sentence,
                  "%s and %s agree in all %d values; the largest difference is %.2g of a value (%s '%s', %s)",
                  a, b, report->n_values, worst ? worst->drift : 0, worst ? worst->op : "",
                  worst ? worst->layer : "", worst ? worst->phase : "");
     } else if (first->wrong_a || first->wrong_b) {
         bool both = first->wrong_a && first->wrong_b;
-        snprintf(report->sentence, sizeof report->sentence,
+        clv__format(report->sentence, sizeof report->sentence,
                  "%s '%s' (%s), %s: %s %s wrong for what %s given: element %lld is %.9g, it should be %.9g "
                  "and may be "
                  "off by %.2g (variant '%s' on %s, '%s' on %s)",
@@ -229,7 +230,7 @@ static void say(const comparison *c) {
                  first->wrong_value, first->wanted, first->wrong_limit, first->variant_a, a, first->variant_b,
                  b);
     } else {
-        snprintf(report->sentence, sizeof report->sentence,
+        clv__format(report->sentence, sizeof report->sentence,
                  "%s '%s' (%s), %s: %s and %s have drifted apart by %.2g, %.2g is allowed; element %lld is "
                  "%.9g on %s and "
                  "%.9g on %s. No op is wrong for what it was given: rounding grew",

@@ -8,6 +8,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/number.h"
+
 // ---- names ----------------------------------------------------------------------------------------------------------
 
 void clv__case_name(char name[CLV__CASE_BYTES], const char *op, const char *variant, const char *sample) {
@@ -128,7 +130,7 @@ void clv__tally_ran(clv__tally *tally, clv__case where, const char *what, const 
     bool passed = worst->ratio <= 1; // a ratio that is not a number fails
     clv_check_verdict verdict = passed ? CLV_CHECK_PASSED : failed_verdict(tally, where);
     char sentence[sizeof tally->report->failures->sentence];
-    snprintf(sentence, sizeof sentence, "%s, %s, sample '%s': %s[%lld] is %.9g, should be %.9g within %.3g",
+    clv__format(sentence, sizeof sentence, "%s, %s, sample '%s': %s[%lld] is %.9g, should be %.9g within %.3g",
              where.op, where.variant, where.sample, what, (long long)worst->index, worst->got, worst->want,
              worst->tolerance);
     tally->report->cases++;
@@ -167,7 +169,7 @@ void clv__tally_ran(clv__tally *tally, clv__case where, const char *what, const 
 void clv__tally_broken(clv__tally *tally, clv__case where, const char *why) {
     clv_check_verdict verdict = failed_verdict(tally, where);
     char sentence[sizeof tally->report->failures->sentence];
-    snprintf(sentence, sizeof sentence, "%s, %s, sample '%s': %s", where.op, where.variant, where.sample,
+    clv__format(sentence, sizeof sentence, "%s, %s, sample '%s': %s", where.op, where.variant, where.sample,
              why);
     tally->report->cases++;
     clv_check_worst *line = line_of(tally, where);
@@ -184,7 +186,7 @@ void clv__tally_broken(clv__tally *tally, clv__case where, const char *why) {
 
 void clv__tally_not_run(clv__tally *tally, clv__case where, const char *why) {
     char sentence[sizeof tally->report->failures->sentence];
-    snprintf(sentence, sizeof sentence, "%s, %s, sample '%s': %s", where.op, where.variant, where.sample,
+    clv__format(sentence, sizeof sentence, "%s, %s, sample '%s': %s", where.op, where.variant, where.sample,
              why);
     tally->report->cases++;
     tally->report->not_run++;
@@ -201,7 +203,7 @@ void clv__tally_skip(clv__tally *tally, clv__case where, const char *format, ...
     char reason[sizeof report->skipped->reason];
     va_list args;
     va_start(args, format);
-    vsnprintf(reason, sizeof reason, format, args);
+    clv__format_list(reason, sizeof reason, format, args);
     va_end(args);
     report->skipped_cases++;
     tell(tally, add_case(tally, where, CLV_CHECK_SKIPPED, reason));

@@ -8,6 +8,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/number.h"
+
 /** The next launch of the list, or its spare when memory is out, so that callers need no check. */
 static clv__launch *append(clv__launches *list) {
     clv__launch *launch = list->spare;
@@ -42,7 +44,7 @@ void clv__launch_define(clv__launches *list, clv__launch *launch, const char *na
     char value[CLV__DEFINES_BYTES];
     va_list args;
     va_start(args, format);
-    int n = vsnprintf(value, sizeof value, format, args);
+    int n = clv__format_list(value, sizeof value, format, args);
     va_end(args);
     if (n < 0 || (size_t)n >= sizeof value || (size_t)snprintf(NULL, 0, "%s %s\n", name, value) >= room) {
         list->failed = true;

@@ -9,7 +9,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <strings.h>
 
 #include "base/shown.h"
 #include "base/text.h"
@@ -146,7 +145,7 @@ static bool next_part(const char **rest, char separator, span *part) {
 }
 
 static bool same(span part, const char *text) {
-    return strlen(text) == part.n && strncasecmp(part.text, text, part.n) == 0;
+    return strlen(text) == part.n && clv__same_letters(part.text, text, part.n);
 }
 
 /** All digits, at most nine: the number; else -1. */
@@ -553,7 +552,7 @@ clv_status clv_device_find(clv_runtime *runtime, const char *spec, clv_device **
         CLV_FAIL(&runtime->error, CLV_E_UNSUPPORTED, "device '%.200s' is %s (%s), which cannot be used: %s",
                  spec, device->name, device->info.label, device->info.reason);
     // Whoever names the host knows what it is; whoever ends up there should be told.
-    if (device->info.type == CLV_DEVICE_HOST && strcasecmp(spec, "host") != 0) {
+    if (device->info.type == CLV_DEVICE_HOST && !same((span){spec, strlen(spec)}, "host")) {
         pthread_mutex_lock(&runtime->report_lock);
         bool warned = runtime->warned_host;
         runtime->warned_host = true;

@@ -3,11 +3,11 @@
 // by a walk.
 #include <errno.h>
 #include <inttypes.h>
-#include <locale.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/number.h"
 #include "io/array.h"
 #include "io/shown.h"
 
@@ -231,25 +231,9 @@ clv_status clv_archive_set_int(clv_archive *archive, const char *key, int64_t va
     return clv_archive_set_text(archive, key, text);
 }
 
-/** From here on this thread writes and reads numbers with a point, whatever the program's language is. */
-static locale_t use_plain_numbers(locale_t *before) {
-    locale_t plain = newlocale(LC_NUMERIC_MASK, "C", (locale_t)0);
-    *before = plain ? uselocale(plain) : (locale_t)0;
-    return plain;
-}
-
-static void end_plain_numbers(locale_t plain, locale_t before) {
-    if (!plain) return;
-    uselocale(before);
-    freelocale(plain);
-}
-
 clv_status clv_archive_set_real(clv_archive *archive, const char *key, double value) {
     char text[64];
-    locale_t before;
-    locale_t plain = use_plain_numbers(&before);
-    snprintf(text, sizeof text, "%.17g", value); // 17 digits bring the same bits back
-    end_plain_numbers(plain, before);
+    clv__format(text, sizeof text, "%.17g", value); // 17 digits bring the same bits back
     return clv_archive_set_text(archive, key, text);
 }
 
@@ -305,10 +289,7 @@ clv_status clv_archive_get_real(const clv_archive *archive, const char *key, dou
     const char *text;
     CLV_TRY(number_text(archive, key, &text));
     char *end;
-    locale_t before;
-    locale_t plain = use_plain_numbers(&before);
-    double value = strtod(text, &end);
-    end_plain_numbers(plain, before);
+    double value = clv__number_read(text, &end);
     if (*text == ' ' || *end || end == text) return not_a_number(archive, key, text, "a number");
     *out = value;
     return CLV_OK;

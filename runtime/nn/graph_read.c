@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "base/memory.h"
+#include "base/number.h"
 #include "cleave/io.h"
 #include "cleave/ops.h"
 #include "cleave/own_op.h"
@@ -34,7 +35,7 @@ __attribute__((format(printf, 3, 4))) static clv_status bad(reading *r, clv_stat
     char text[CLV__ERROR_BYTES / 2];
     va_list args;
     va_start(args, format);
-    vsnprintf(text, sizeof text, format, args);
+    clv__format_list(text, sizeof text, format, args);
     va_end(args);
     CLV_FAIL(r->error, status, "'%s', %s: %s", r->path, r->at, text);
 }

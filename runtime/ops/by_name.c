@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/number.h"
 #include "cleave/ops.h"
 #include "cleave/own_op.h"
 #include "graph/op.h"
@@ -93,7 +94,7 @@ bool clv__attribute_is(const clv__attribute *attribute, const char *kind) {
 
 /** NULL, or what is wrong with it. */
 static const char *read_value(const clv__attribute *a, const clv_op_argument *given, value *out) {
-    *out = (value){.number = given ? given->number : strtod(a->fallback, NULL)};
+    *out = (value){.number = given ? given->number : clv__number_read(a->fallback, NULL)};
     if (clv__attribute_is(a, "text")) {
         out->text = given ? given->text : NULL;
         return out->text ? NULL : "wants a text";

@@ -5,6 +5,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/number.h"
 #include "base/random.h"
 #include "cleave/ops.h"
 #include "ops/lower.h"
@@ -104,7 +105,7 @@ static const struct dropout_case {
 
 static bool sample(int i, clv__sample *out) {
     if (i < 0 || (size_t)i >= sizeof cases / sizeof *cases) return false;
-    snprintf(out->label, sizeof out->label, "%lld elements from %lld, p %g", (long long)cases[i].n,
+    clv__format(out->label, sizeof out->label, "%lld elements from %lld, p %g", (long long)cases[i].n,
              (long long)cases[i].first, (double)cases[i].p);
     memcpy(out->attrs, &(dropout_attrs){cases[i].p, i, cases[i].first}, sizeof(dropout_attrs));
     out->n_in = 2;

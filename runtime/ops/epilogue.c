@@ -19,6 +19,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/number.h"
 #include "ops/elementwise.h"
 #include "ops/lower.h"
 
@@ -71,7 +72,7 @@ static void append(text *t, const char *format, ...) {
     size_t left = t->used < t->room ? t->room - t->used : 0;
     va_list args;
     va_start(args, format);
-    int n = vsnprintf(left ? t->bytes + t->used : NULL, left, format, args);
+    int n = clv__format_list(left ? t->bytes + t->used : NULL, left, format, args);
     va_end(args);
     t->used += (size_t)n;
 }

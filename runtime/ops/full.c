@@ -4,6 +4,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/number.h"
 #include "cleave/ops.h"
 #include "graph/op.h"
 #include "tensor/shape.h"
@@ -55,7 +56,7 @@ static bool full_sample(int i, clv__sample *sample) {
     };
     if (i >= (int)(sizeof cases / sizeof *cases)) return false;
     char text[64];
-    snprintf(sample->label, sizeof sample->label, "%s of %g",
+    clv__format(sample->label, sizeof sample->label, "%s of %g",
              clv_shape_text(&cases[i].shape, text, sizeof text), (double)cases[i].value);
     memcpy(sample->attrs, &cases[i], sizeof cases[i]);
     sample->quick = true;

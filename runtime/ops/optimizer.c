@@ -19,6 +19,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/number.h"
 #include "cleave/optim.h"
 #include "device/device.h"
 #include "graph/graph.h"
@@ -35,8 +36,8 @@ extern const clv__op clv__op_sgd_update, clv__op_adam_update;
  * itself otherwise. */
 static double decimal(float value) {
     char text[32];
-    snprintf(text, sizeof text, "%.7g", (double)value);
-    double written = strtod(text, NULL);
+    clv__format(text, sizeof text, "%.7g", (double)value);
+    double written = clv__number_read(text, NULL);
     return (float)written == value ? written : (double)value;
 }
 

@@ -9,6 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/number.h"
 #include "data/rows.h"
 #include "exec/session.h"
 #include "graph/graph.h"
@@ -90,7 +91,7 @@ static clv_status look_at_value(looking *l, const clv_tensor *tensor, int64_t ti
     free(elements);
     clv__node_title title;
     if (at >= 0)
-        snprintf(l->text, l->bytes,
+        clv__format(l->text, l->bytes,
                  "the first values that are not finite are those of %.140s (%s) in step %" PRId64
                  ": element %" PRId64 " of its result is %g",
                  clv__title_of(tensor->node, &title), phase_name(tensor->node->phase), l->number, at, value);
@@ -115,7 +116,7 @@ static clv_status look_at_step(looking *l, int64_t ticket) {
     double value = 0;
     CLV_TRY(find_parameter(l->replay->session, &found, &at, &value));
     if (found >= 0)
-        snprintf(l->text, l->bytes,
+        clv__format(l->text, l->bytes,
                  "the first values that are not finite are those of parameter '%.100s' after step %" PRId64
                  "'s update: element %" PRId64 " is %g",
                  clv_session_get(l->replay->session, found).name, l->number, at, value);
@@ -133,7 +134,7 @@ static void look_at_fed(looking *l, const clv_tensor *fed, const void *values, b
     const int64_t first = clv__dataset_not_finite(l->replay->config->train);
     if (first >= 0)
         snprintf(row, sizeof row, "; row %" PRId64 " of the data is the first with such a value", first);
-    snprintf(l->text, l->bytes,
+    clv__format(l->text, l->bytes,
              "the %s of step %" PRId64 " themselves are not finite: element %" PRId64
              " of the batch%s%.100s%s is %g%s",
              sample ? "samples" : "targets", l->number, at,
@@ -297,7 +298,7 @@ clv_status clv__training_check(clv__training *loop) {
     CLV_TRY(find_parameter(trainer->session, &found, &at, &value));
     if (found < 0) return CLV_OK;
     char what[256];
-    snprintf(what, sizeof what, "parameter '%.100s' is not finite (element %" PRId64 " is %g), found",
+    clv__format(what, sizeof what, "parameter '%.100s' is not finite (element %" PRId64 " is %g), found",
              clv_session_get(trainer->session, found).name, at, value);
     int64_t bad = loop->not_finite ? loop->not_finite_since : trainer->position.step;
     return stop(loop, bad > 0 ? bad : 1, what);

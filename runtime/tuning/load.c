@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Tuning files on disk: where a device's is, reading it when its choices are first asked for, and the one warning about
 // files that cannot be used. What they hold is read in tuning.c.
-#include <ctype.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <inttypes.h>
@@ -12,6 +11,7 @@
 #include <unistd.h>
 #include <xxhash.h>
 
+#include "base/text.h"
 #include "cleave/plan.h"
 #include "device/helpers/notes.h"
 #include "graph/quarantine.h"
@@ -31,8 +31,9 @@ char *clv__tuning_path(const clv_device *device, const char *folder) {
     char slug[48], whole[1024];
     size_t n = 0;
     for (const char *c = info->label; *c && n + 1 < sizeof slug; c++) {
-        bool plain = isalnum((unsigned char)*c);
-        if (plain || (n && slug[n - 1] != '-')) slug[n++] = (char)(plain ? tolower((unsigned char)*c) : '-');
+        const char letter = clv__lower(*c); // ASCII's own, so that the name is the same in every locale
+        const bool plain = (letter >= 'a' && letter <= 'z') || (letter >= '0' && letter <= '9');
+        if (plain || (n && slug[n - 1] != '-')) slug[n++] = plain ? letter : '-';
     }
     while (n && slug[n - 1] == '-') n--;
     slug[n] = 0;

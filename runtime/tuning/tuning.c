@@ -10,6 +10,7 @@
 #include <string.h>
 #include <xxhash.h>
 
+#include "base/number.h"
 #include "device/kernel_sources.h"
 
 static const char first_line[] = "cleave-tuning 1";
@@ -258,9 +259,9 @@ static bool cut(char *text, char **words, int n) {
 
 /** A number of microseconds, as it is written. */
 static bool read_median(const char *text, double *out) {
-    if (!isdigit((unsigned char)*text)) return false; // strtod also takes signs, inf and nan
+    if (!isdigit((unsigned char)*text)) return false; // reading also takes signs, inf and nan
     char *end;
-    *out = strtod(text, &end);
+    *out = clv__number_read(text, &end);
     return !*end && isfinite(*out) && *out > 0 && !strpbrk(text, "xX");
 }
 

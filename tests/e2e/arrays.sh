@@ -129,6 +129,14 @@ if [ -n "${CLV_TEST_OWN:-}" ]; then
     near "mae of fish" "$("$helper" told fish.out.npz fish.npz price)" "$mae"
     near "accuracy of fish" "$("$helper" told fish.out.npz fish.npz kind)" "$accuracy"
     works "$cleave" train arrays fish.npz $own --model fish --epochs 1 --quiet # its ports, the usual losses
+    # A library that sets the locale of its maker changes no number of ours.
+    if [ -d "${LOCPATH:-none}/de_DE.UTF-8" ]; then
+        works env OWN_LOCALE=de_DE.UTF-8 "$cleave" train arrays fish.npz $own --model fish --epochs 1 --lr 0.25 --target 'kind,price=mse*0.5' \
+            --log german.jsonl --profile --trace german.trace
+        ! grep -E '[0-9],[0-9]' out || fail "a comma in a number"
+        same "the rate in a German log" "$(head -n 1 german.jsonl | "$helper" json settings.lr)" 0.25
+        "$helper" json traceEvents.0.pid <german.trace >/dev/null || fail "a German trace is no JSON"
+    fi
     works "$cleave" plan fish $own --train --batch 16 --optimizer lion --json
     at layers.10.flops devices.0.device >/dev/null
     expect 2 "unknown model 'fish'" "$cleave" train arrays fish.npz --model fish --target kind

@@ -2,6 +2,8 @@
 // A library for `cleave train --ops`: a model of three inputs and two outputs, an optimizer (Lion) and a loss, registered by name. It is
 // not linked with Cleave: the command that loads it has all that it calls.
 #include <cleave/cleave.h>
+#include <locale.h>
+#include <stdlib.h>
 
 enum { WORDS = 5, KINDS = 3 };
 
@@ -55,6 +57,8 @@ static const clv_loss loss = {.name = "absolute", .build = absolute, .sum = abso
 
 CLV_API clv_status clv_ops_init(clv_runtime *runtime);
 clv_status clv_ops_init(clv_runtime *runtime) {
+    const char *language = getenv("OWN_LOCALE"); // as a library with a surface of its own does
+    if (language && !setlocale(LC_ALL, language)) return CLV_E_UNSUPPORTED;
     clv_status status = clv_optimizer_register(runtime, &lion);
     if (status == CLV_OK) status = clv_loss_register(runtime, &loss);
     return status == CLV_OK ? clv_model_register(runtime, &model) : status;

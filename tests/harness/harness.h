@@ -4,6 +4,7 @@
 #ifndef CLV_TESTS_HARNESS_H
 #define CLV_TESTS_HARNESS_H
 
+#include <locale.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -18,6 +19,14 @@
 
 #include "cleave/device.h"
 #include "cleave/runtime.h"
+
+/** A program of people who write 1,5: with CLEAVE_TEST_LOCALE=de_DE.UTF-8 any test runs in their locale. */
+__attribute__((constructor)) static void clv__test_locale(void) {
+    const char *wanted = getenv("CLEAVE_TEST_LOCALE");
+    if (!wanted || !*wanted || setlocale(LC_ALL, wanted)) return;
+    printf("skipped: there is no locale %s (package locales)\n", wanted);
+    exit(77);
+}
 
 /** Fail unless a status is the expected one; says what came instead, with the runtime's sentence (it may be
  * NULL). */

@@ -3,7 +3,6 @@
 #include "io/support.h"
 
 #include <float.h>
-#include <locale.h>
 #include <math.h>
 
 /** The sanitizers' allocators, too, shall answer a request for an exabyte with NULL. */
@@ -123,14 +122,11 @@ static void texts_are_kept_and_replaced(void **state) {
     clv_archive_destroy(archive);
 }
 
-static void numbers_come_back_in_every_language(void **state) {
+static void numbers_come_back(void **state) {
     (void)state;
     static const double reals[] = {0,       -0.0,   0.1,   1.0 / 3,  DBL_MAX,
                                    DBL_MIN, 5e-324, -1e-7, INFINITY, -INFINITY};
     static const int64_t ints[] = {0, -1, INT64_MAX, INT64_MIN};
-    const char *before = setlocale(LC_NUMERIC, NULL);
-    char *kept = strdup(before);
-    if (!setlocale(LC_NUMERIC, "de_DE.UTF-8")) print_message("no German here: only the C locale is tested\n");
     clv_archive *archive = NULL;
     expect_ok(clv_archive_create(support_runtime, &archive));
     for (size_t i = 0; i < sizeof reals / sizeof *reals; i++) {
@@ -146,8 +142,6 @@ static void numbers_come_back_in_every_language(void **state) {
         expect_ok(clv_archive_get_int(archive, "x", &back));
         assert_true(back == ints[i]);
     }
-    setlocale(LC_NUMERIC, kept);
-    free(kept);
     clv_archive_destroy(archive);
 }
 
@@ -181,7 +175,7 @@ int main(void) {
         cmocka_unit_test(names_are_checked),
         cmocka_unit_test(what_is_required_must_be_there),
         cmocka_unit_test(texts_are_kept_and_replaced),
-        cmocka_unit_test(numbers_come_back_in_every_language),
+        cmocka_unit_test(numbers_come_back),
         cmocka_unit_test(what_is_no_number_is_refused),
     };
     return cmocka_run_group_tests(tests, support_begin, support_end);

@@ -1,7 +1,7 @@
 #!/bin/sh
 # SPDX-License-Identifier: Apache-2.0
 # Words that must not stand in some places: what a library may not call, what stays below the device seam, vendors' names,
-# special cases on ops outside their own file.
+# special cases on ops outside their own file, numbers written by the program's locale.
 . "$(dirname "$0")/common.sh"
 
 library=$(our_files '*.c' '*.h' '*.def' | grep -E '^(include|runtime|backends)/' || true)
@@ -16,7 +16,35 @@ search() {
     shift 2
     [ -n "$search_files" ] || return 0
     # shellcheck disable=SC2086
+    search_files=$(grep -l -E "$@" "$search_pattern" $search_files) || return 0 # the others need no stripping
+    # shellcheck disable=SC2086
     without_comments $search_files | grep -E "$@" "^[^:]*:[0-9]*:.*($search_pattern)" || true
+}
+# calls FILES NAME : each call of a function of that name on a line of its own, arguments and all.
+calls() {
+    # shellcheck disable=SC2086
+    without_comments $1 | awk -v name="(^|[^A-Za-z0-9_])$2[[:space:]]*[(]" '
+        {
+            at = index($0, ": "); where = substr($0, 1, at); line = substr($0, at + 1)
+            while (line != "") {
+                if (!inside) {
+                    if (!match(line, name)) break
+                    inside = 1; depth = 0; quote = ""; call = where; line = substr(line, RSTART + RLENGTH - 1)
+                }
+                n = length(line)
+                for (i = 1; i <= n; i++) {
+                    c = substr(line, i, 1)
+                    if (quote != "") { if (c == "\\") i++; else if (c == quote) quote = "" }
+                    else if (c == "\"" || c == "\047") quote = c
+                    else if (c == "(") depth++
+                    else if (c == ")" && --depth == 0) break
+                }
+                call = call " " substr(line, 1, i)
+                if (i > n) break
+                print call
+                inside = 0; line = substr(line, i + 1)
+            }
+        }'
 }
 scratch=$(mktemp)
 trap 'rm -f "$scratch"' EXIT
@@ -49,6 +77,20 @@ rm -f "$scratch.sorted"
 
 search "$library" '"[^"]*[( `]--[a-z][a-z-]*[^"]*"' | grep -v '`cleave ' >"$scratch" || true
 tell_all "sentences of the library name fields and functions; options are the command's" <"$scratch"
+
+# Numbers go in and out through base/number.h: a locale's comma is no point. The command line is in "C", which main.c sees to.
+numbers=$(echo "$library" | grep -v -E '^runtime/(base/number\.|data/table)' || true) # tables have their own locale
+tools=$(our_files '*.c' '*.h' | grep '^tools/' || true)
+strings=blank
+search "$numbers" '(^|[^A-Za-z0-9_])(strto(d|f|ld)(_l)?|atof|vs?n?printf|vsn?printf|v?f?scanf|(set|use|new)locale|localeconv)[[:space:]]*\(' \
+    >"$scratch"
+search "$(echo "$tools" | grep -v '^tools/cleave/main\.c$' || true)" '(^|[^A-Za-z0-9_])(set|use|new)locale[[:space:]]*\(' >>"$scratch"
+strings=keep
+real='%[-+ #0]*([0-9]+|[*])?([.]([0-9]+|[*]))?[lL]?[aAeEfFgG]'
+# shellcheck disable=SC2086
+with_reals=$([ -z "$numbers" ] || grep -l -E "$real" $numbers || true)
+[ -z "$with_reals" ] || calls "$with_reals" 's(n?printf|scanf)' | sed 's/%%//g' | grep -E "$real" >>"$scratch" || true
+tell_all "numbers are read and written by base/number.h, in any locale the same" <"$scratch"
 
 search "$kernels" '(^|[^A-Za-z0-9_])(native_[a-z0-9]+|atomic_[a-z_]+|atom_[a-z_]+)[[:space:]]*\(' >"$scratch"
 tell_all "no native_ functions, no atomics: same bits twice" <"$scratch"

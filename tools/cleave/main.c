@@ -2,6 +2,7 @@
 // cleave: the command line. Finds the command, parses its options, calls its file.
 #include "cli.h"
 
+#include <locale.h>
 #include <string.h>
 
 static int (*const functions[])(const cli_args *) = {
@@ -12,6 +13,8 @@ static int (*const functions[])(const cli_args *) = {
 
 int main(int argc, char **argv) {
     cli_seconds(); // the clock begins
+    // Whatever locale a library of `--ops` sets: numbers have a point here.
+    uselocale(newlocale(LC_ALL_MASK, "C", (locale_t)0));
     cli_json_memory();
     const char *word = argc > 1 ? argv[1] : "--help";
     if (!strcmp(word, "--version")) {
