@@ -122,7 +122,8 @@ CLV_API const clv_own_op *clv_own_op_get(int i);
  *
  * inputs      names with blanks between; `bias?` may be missing, `inputs...` are one or more
  * attributes  `name:kind=default` with blanks between; without `=default` it must be given. Kinds: number; int; bool, 0 or 1;
- *             dtype, a clv_dtype; pair, one or two whole numbers; list, up to CLV_MAX_RANK of them; text
+ *             dtype, a clv_dtype; pair, one whole number for both or two of them, zeros too (padding [3,0]: none along W); list, up
+ *             to CLV_MAX_RANK of them; text
  */
 typedef struct clv_op_signature {
     const char *name, *inputs, *attributes;

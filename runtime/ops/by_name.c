@@ -92,6 +92,18 @@ bool clv__attribute_is(const clv__attribute *attribute, const char *kind) {
     return !strcmp(attribute->kind, kind);
 }
 
+/** NULL, or what is wrong with numbers that count from one. In C a zero stands for what is left out; here what is left out is
+ *  not given, so a zero is a zero: two paddings of which one is 0 say so, and a stride of 0 is refused. */
+static const char *read_counts(const clv__attribute *a, int given, value *out) {
+    const bool zero = !out->ints[0] || (given > 1 && !out->ints[1]);
+    if (!strcmp(a->name, "padding")) {
+        if (given > 1 && !out->ints[1]) out->ints[1] = -1;
+    } else if (zero && (given > 1 || !strcmp(a->fallback, "1"))) {
+        return "is 0, and must be at least 1";
+    }
+    return NULL;
+}
+
 /** NULL, or what is wrong with it. */
 static const char *read_value(const clv__attribute *a, const clv_op_argument *given, value *out) {
     *out = (value){.number = given ? given->number : clv__number_read(a->fallback, NULL)};
@@ -109,14 +121,14 @@ static const char *read_value(const clv__attribute *a, const clv_op_argument *gi
             out->ints[i] = (int)given->list[i];
             if (out->ints[i] != given->list[i]) return "holds a number that is too large";
         }
-        return NULL;
+        return clv__attribute_is(a, "pair") ? read_counts(a, out->n, out) : NULL;
     }
     if (!(fabs(out->number) <= 9007199254740992.0) || out->number != floor(out->number))
         return "wants a whole number";
     if (clv__attribute_is(a, "bool")) return out->number == 0 || out->number == 1 ? NULL : "is 0 or 1";
     if (fabs(out->number) > INT32_MAX) return "is too large";
     out->ints[0] = (int)out->number;
-    return NULL;
+    return given ? read_counts(a, 1, out) : NULL;
 }
 
 static clv_tensor *read_attributes(call *c, const clv_op_signature *signature,

@@ -473,6 +473,43 @@ static void refused(clv_runtime *runtime, const char *name, int n, clv_op_argume
     clv_graph_destroy(graph);
 }
 
+/** A pair of two numbers says both of them, zeros too, as in PyTorch. */
+static void pairs_say_zero(void **state) {
+    (void)state;
+    const struct {
+        const char *op;
+        clv_op_argument arguments[3];
+        int64_t rows, columns; // of the result
+    } cases[] = {
+        {"conv2d", {LIST(padding, 3, 0)}, 10, 5},
+        {"conv2d", {LIST(padding, 0, 3)}, 4, 11},
+        {"conv2d", {LIST(padding, 3)}, 10, 11},
+        {"conv2d", {NUM(padding, 3)}, 10, 11},
+        {"conv2d", {LIST(padding, 3, -1)}, 10, 5},
+        {"conv2d", {LIST(padding, 0, 0)}, 4, 5},
+        {"max_pool2d", {NUM(kernel, 4), NUM(stride, 1), LIST(padding, 2, 0)}, 7, 4},
+        {"avg_pool2d", {NUM(kernel, 4), NUM(stride, 1), LIST(padding, 0, 2)}, 3, 8},
+        {"max_pool2d", {LIST(kernel, 2, 3), NUM(stride, 0)}, 3, 2}, // its default is the kernel
+    };
+    clv_runtime *runtime = clv__test_runtime(NULL);
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        clv_graph *graph;
+        int n = 0;
+        assert_status(clv_graph_create(runtime, &graph), CLV_OK, runtime);
+        clv_tensor *in[] = {clv_input(graph, "x", CLV_DTYPE_F32, CLV_SHAPE(1, 1, 6, 7)),
+                            clv_input(graph, "w", CLV_DTYPE_F32, CLV_SHAPE(1, 1, 3, 3))};
+        while (n < 3 && cases[i].arguments[n].name) n++;
+        clv_tensor *y = clv_op_call(graph, cases[i].op, in, i < 6 ? 2 : 1, cases[i].arguments, n);
+        assert_status(clv_graph_status(graph), CLV_OK, runtime);
+        const clv_shape shape = clv_tensor_shape(y);
+        assert_int_equal(shape.dims[2], cases[i].rows);
+        assert_int_equal(shape.dims[3], cases[i].columns);
+        comes_back(runtime, graph);
+        clv_graph_destroy(graph);
+    }
+    clv_runtime_destroy(runtime);
+}
+
 static void mistakes(void **state) {
     (void)state;
     clv_runtime *runtime = clv__test_runtime(NULL);
@@ -494,6 +531,13 @@ static void mistakes(void **state) {
     refused(runtime, "sum", 1, (clv_op_argument)LIST(axes, 4294967296), CLV_E_VALUE, "'axes' holds a number");
     refused(runtime, "to", 1, (clv_op_argument)NUM(device, 1), CLV_E_VALUE, "'device' wants a text");
     refused(runtime, "softmax", 1, (clv_op_argument)NUM(axis, 7), CLV_E_VALUE, "axis 7");
+    refused(runtime, "conv2d", 2, (clv_op_argument)LIST(stride, 2, 0), CLV_E_VALUE,
+            "conv2d: 'stride' is 0, and must be at least 1");
+    refused(runtime, "conv2d", 2, (clv_op_argument)LIST(stride, 0, 2), CLV_E_VALUE, "'stride' is 0");
+    refused(runtime, "conv2d", 2, (clv_op_argument)NUM(dilation, 0), CLV_E_VALUE, "'dilation' is 0");
+    refused(runtime, "conv2d", 2, (clv_op_argument)NUM(groups, 0), CLV_E_VALUE, "'groups' is 0");
+    refused(runtime, "conv2d", 2, (clv_op_argument)LIST(padding, -1, 3), CLV_E_VALUE, "padding -1");
+    refused(runtime, "max_pool2d", 1, (clv_op_argument)LIST(kernel, 3, 0), CLV_E_VALUE, "'kernel' is 0");
     assert_null(clv_op_call(NULL, "relu", NULL, 0, NULL, 0));
     clv_runtime_destroy(runtime);
 }
@@ -525,6 +569,7 @@ static void own_ops_too(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {cmocka_unit_test(same_graphs), cmocka_unit_test(none_is_forgotten),
-                                       cmocka_unit_test(mistakes), cmocka_unit_test(own_ops_too)};
+                                       cmocka_unit_test(pairs_say_zero), cmocka_unit_test(mistakes),
+                                       cmocka_unit_test(own_ops_too)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
