@@ -104,11 +104,11 @@ __kernel void KERNEL(conv2d_plain)(__global T_OUT *restrict y, __global const T_
     for (int c = 0; c < C; c++)
         for (int r = 0; r < KH; r++) {
             int iy = oy * sh - ph + r * dh;
-            if (iy < 0 || iy >= H) continue;
-            for (int s = 0; s < KW; s++) {
+            for (int s = 0; s < KW; s++) { // padding is a 0 that is multiplied: NaN with an infinite weight
                 int ix = ox * sw - pw + s * dw;
-                if (ix >= 0 && ix < W)
-                    sum = fma(LOAD(T_IN, x + (c * H + iy) * W + ix), weight[(c * KH + r) * KW + s], sum);
+                bool inside = iy >= 0 && iy < H && ix >= 0 && ix < W;
+                float v = inside ? LOAD(T_IN, x + (c * H + iy) * W + ix) : 0.0f;
+                sum = fma(v, weight[(c * KH + r) * KW + s], sum);
             }
         }
     if (has_bias) sum += bias[go];

@@ -401,7 +401,10 @@ typedef struct clv_pool2d_config {
  * Gradient   x, weight, bias.
  * Errors     CLV_E_SHAPE  channels differ, groups does not divide them, or the kernel is larger than the
  *            padded image;  CLV_E_VALUE  a negative padding [0], stride, dilation or groups;  CLV_E_DTYPE
- * Numerics   sums in f32, their order depends on the shapes and the device only.
+ * Numerics   sums in f32, their order depends on the shapes and the device only. Padding is zeros that are multiplied: where it
+ *            meets an infinite weight the result is NaN. Two kinds of variants are free there: `images` leaves padding out and
+ *            gives the sum without it, and `winograd` and `winograd_lanes` may give NaN in the whole channel. So are gradients.
+ *            (PyTorch's differ likewise: NaN with its own kernels, the sum without padding with oneDNN's.)
  * Source     torch.nn.functional.conv2d.
  */
 CLV_API clv_tensor *clv_conv2d(clv_tensor *x, clv_tensor *weight, clv_tensor *bias,

@@ -15,7 +15,7 @@ clv_status clv__findings_add(clv__findings *findings, const clv__op *op, const c
                              bool failed, clv__error *error) {
     clv__finding *found = NULL;
     for (size_t i = 0; i < findings->n && !found; i++)
-        if (findings->items[i].variant == variant) found = &findings->items[i];
+        if (findings->items[i].op == op && findings->items[i].variant == variant) found = &findings->items[i];
     if (!found) {
         if (!clv__grow(&findings->items, &findings->room, findings->n + 1, sizeof *findings->items))
             CLV_FAIL(error, CLV_E_HOST_MEMORY, "no memory for what was found of '%s'", op->name);
@@ -72,7 +72,8 @@ bool clv__found_by_check(const clv__tuned *row) {
 
 static const clv__finding *finding_of(const clv__findings *findings, const clv__tuned *row) {
     for (size_t i = 0; i < findings->n; i++)
-        if (findings->items[i].variant == row->variant) return &findings->items[i];
+        if (findings->items[i].op == row->op && findings->items[i].variant == row->variant)
+            return &findings->items[i];
     return NULL;
 }
 

@@ -16,6 +16,7 @@
 #include "ops/gemm.h"
 #include "ops/lower.h"
 
+#include <math.h>
 #include <string.h>
 
 /** Of all three ops. [0] is H, [1] is W. */
@@ -204,12 +205,24 @@ typedef struct terms {
     sum_of sum;
     clv__conv2d c;
     double *y, *x, *weight;
+    bool endless; // a weight is not finite: then it matters that padding is a 0 that is multiplied
 } terms;
 
 /** Positions of the kernel that lie inside of the image, from a pixel whose first is at `start`. */
 static void inside(int64_t start, int64_t dilation, int64_t in, int64_t kernel, int64_t *from, int64_t *to) {
     *from = start < 0 ? clv__div_up(-start, dilation) : 0;
     *to = start < in ? clv__min64(kernel, clv__div_up(in - start, dilation)) : 0;
+}
+
+/** Of a pixel of y, the sum of what lies in the padding: 0, or NaN. */
+static double padding_of_pixel(const clv__conv2d *c, const int64_t from[2], const int64_t to[2],
+                               const double *weight) {
+    double sum = 0;
+    for (int64_t ci = 0; ci < c->in_channels; ci++)
+        for (int64_t r = 0; r < c->kernel[0]; r++)
+            for (int64_t s = 0; s < c->kernel[1]; s++, weight++)
+                if (r < from[0] || r >= to[0] || s < from[1] || s >= to[1]) sum += 0 * *weight;
+    return sum;
 }
 
 /** All terms of one pixel of y: x begins at its image and group, weight at its output channel. */
@@ -221,6 +234,8 @@ static void terms_of_pixel(const terms *t, int64_t oy, int64_t ox, double *y, do
     inside(top, c->dilation[0], c->in[0], c->kernel[0], &r_from, &r_to);
     inside(left, step, c->in[1], c->kernel[1], &s_from, &s_to);
     double pixel = *y;
+    if (t->endless)
+        pixel += padding_of_pixel(c, (int64_t[]){r_from, s_from}, (int64_t[]){r_to, s_to}, weight);
     for (int64_t ci = 0; ci < c->in_channels; ci++) {
         for (int64_t r = r_from; r < r_to; r++) {
             double *w = weight + (ci * c->kernel[0] + r) * c->kernel[1];
@@ -251,7 +266,8 @@ static void each_term(const terms *t) {
 }
 
 static void conv2d_reference(const clv__ref *ref) {
-    const terms t = {SUM_Y, clv__conv2d_of(ref->io), ref->out[0], ref->in[0], ref->in[1]};
+    terms t = {SUM_Y, clv__conv2d_of(ref->io), ref->out[0], ref->in[0], ref->in[1], false};
+    for (int64_t i = 0; i < clv__numel(&ref->io->in[1]); i++) t.endless |= !isfinite(ref->in[1][i]);
     const int64_t channels = t.c.groups * t.c.out_channels, pixels = t.c.out[0] * t.c.out[1];
     for (int64_t i = 0; i < t.c.n * channels * pixels; i++)
         ref->out[0][i] = t.c.bias ? ref->in[2][i / pixels % channels] : 0;
@@ -260,12 +276,12 @@ static void conv2d_reference(const clv__ref *ref) {
 
 static void backward_input_reference(const clv__ref *ref) {
     clv__ref_zero(ref);
-    each_term(&(terms){SUM_X, clv__conv2d_of(ref->io), ref->in[0], ref->out[0], ref->in[1]});
+    each_term(&(terms){SUM_X, clv__conv2d_of(ref->io), ref->in[0], ref->out[0], ref->in[1], false});
 }
 
 static void backward_weight_reference(const clv__ref *ref) {
     clv__ref_zero(ref);
-    each_term(&(terms){SUM_WEIGHT, clv__conv2d_of(ref->io), ref->in[0], ref->in[1], ref->out[0]});
+    each_term(&(terms){SUM_WEIGHT, clv__conv2d_of(ref->io), ref->in[0], ref->in[1], ref->out[0], false});
 }
 
 // ---- cost -------------------------------------------------------------------------------------------------
