@@ -213,6 +213,19 @@ CLV_API clv_tensor *clv_model_target(clv_graph *graph, const clv_model *model, i
  */
 CLV_API CLV_MUST_CHECK clv_status clv_model_check_samples(clv_runtime *runtime, const clv_model *model,
                                                           const char *what, const clv_shape *sample);
+/**
+ * A copy of a model of images, made for samples [channels, height, width] or, in grey, [height, width]; the model itself where
+ * they fit it already.
+ *
+ * what, sample  as of clv_model_check_samples
+ * out           on failure all zero
+ *
+ * Errors  CLV_E_SHAPE  no such samples: channels last, none of the model's rank, a dimension of 0 or too large; or as many numbers
+ *                      as the model wants in another order
+ */
+CLV_API CLV_MUST_CHECK clv_status clv_model_for_samples(clv_runtime *runtime, const clv_model *model,
+                                                        const char *what, const clv_shape *sample,
+                                                        clv_model *out);
 /** Do samples look like [height, width, channels]? By the model's number of channels, or an image's: one, three or four. */
 CLV_API bool clv_model_channels_last(const clv_model *model, const clv_shape *sample);
 

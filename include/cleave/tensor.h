@@ -51,8 +51,8 @@ template <typename... Dims> inline clv_shape clv_shape_of(Dims... dims) {
     clv_shape_make((int)(sizeof((int64_t[]){__VA_ARGS__}) / sizeof(int64_t)), (int64_t[]){__VA_ARGS__})
 #endif
 
-/** Product of the dimensions (1 for a scalar), or -1 if it overflows, a dimension is negative or the rank outside 0 to
- *  CLV_MAX_RANK. */
+/** Product of the dimensions (1 for a scalar), or -1 if a dimension is negative, the rank outside 0 to CLV_MAX_RANK, or the
+ *  dimensions but zeros have a product above 2^55: [0, 2^62, 2^62] is refused as [2^62, 2^62] is. */
 CLV_API int64_t clv_shape_numel(const clv_shape *shape);
 /** The same rank and dimensions; a rank outside 0 to CLV_MAX_RANK equals nothing. */
 CLV_API bool clv_shape_equal(const clv_shape *a, const clv_shape *b);

@@ -264,6 +264,18 @@ CLV_API CLV_MUST_CHECK clv_status clv_predictor_forward(clv_predictor *predictor
 CLV_API CLV_MUST_CHECK clv_status clv_predictor_forward_all(clv_predictor *predictor,
                                                             const void *const *inputs, int64_t n,
                                                             float *const *results);
+/**
+ * The same of arrays, which know their sizes: for what comes from a file or from elsewhere, as nothing is read that an array does
+ * not have.
+ *
+ * inputs   for each of the model's inputs [n, input...], of its type and all of the same n; shapes as of clv_model_check_samples
+ * results  one for the output of each target, made here: [n, ...] f32, owned by the caller (clv_array_reset); all zero on failure
+ *
+ * Errors   CLV_E_DTYPE, CLV_E_SHAPE  an array does not fit its input;  CLV_E_VALUE  one is not given;  CLV_E_HOST_MEMORY
+ */
+CLV_API CLV_MUST_CHECK clv_status clv_predictor_forward_arrays(clv_predictor *predictor,
+                                                               const clv_array *const *inputs,
+                                                               clv_array *results);
 /** The shape of one sample's result: [classes], of a model for classes. */
 CLV_API clv_shape clv_predictor_result_shape(const clv_predictor *predictor);
 /** The same of the output of the i-th target; of rank -1 past the end, which no function takes. */

@@ -264,6 +264,12 @@ static clv_status check_config(const clv_compare_config *config, clv__error *err
                  "compare: images and labels are of one input and one target, model '%s' has %d and %d",
                  config->model->name, clv_model_input_count(config->model),
                  clv_model_target_count(config->model));
+    const clv_port target = clv_model_target_get(config->model, 0);
+    if (config->images && (!target.classes || target.dims[0]))
+        CLV_FAIL(
+            error, CLV_E_VALUE,
+            "compare: images and labels are of models that tell one class for each sample, and '%s' tells %s",
+            config->model->name, target.classes ? "several" : "numbers");
     return CLV_OK;
 }
 

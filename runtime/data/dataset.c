@@ -74,6 +74,8 @@ static clv_status check_arrays(clv__error *error, const clv_array *images, const
         CLV_FAIL(error, CLV_E_SHAPE, "%s: one number; [N,...] is wanted", names->images);
     if (clv_array_bytes(images) == 0)
         CLV_FAIL(error, CLV_E_SHAPE, "%s: %s holds no samples", names->images, a);
+    if (clv_array_bytes(labels) == 0)
+        CLV_FAIL(error, CLV_E_SHAPE, "%s: %s holds no labels", names->labels, b);
     bool numbers = labels->type == CLV_ARRAY_F32,
          row = numbers ? labels->shape.rank >= 1 : labels->shape.rank == 1;
     if (!row || labels->shape.dims[0] != images->shape.dims[0]) {

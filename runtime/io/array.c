@@ -40,22 +40,9 @@ clv__error *clv__io_error(clv_runtime *runtime) {
 }
 
 bool clv__shape_bytes(const clv_shape *shape, size_t element_bytes, size_t *out) {
-    if (shape->rank < 0 || shape->rank > CLV_MAX_RANK) return false;
-    // A zero dimension makes the product zero whatever stands after it: overflow is still refused, by the
-    // product of the others, so that no shape is legal in one order and not in another.
-    size_t product = element_bytes;
-    bool empty = false;
-    for (int i = 0; i < shape->rank; i++) {
-        if (shape->dims[i] < 0) return false;
-        if (shape->dims[i] == 0) {
-            empty = true;
-        } else if (!clv__size_mul(product, (size_t)shape->dims[i], &product)) {
-            return false;
-        }
-    }
-    if (product > PTRDIFF_MAX) return false;
-    *out = empty ? 0 : product;
-    return true;
+    const int64_t numel = clv_shape_numel(
+        shape); // bounded whatever zeros are in it: no shape is legal in one order and not in another
+    return numel >= 0 && clv__size_mul((size_t)numel, element_bytes, out) && *out <= PTRDIFF_MAX;
 }
 
 clv_status clv__array_init(clv__error *error, clv_array_type type, const clv_shape *shape, clv_array *array) {

@@ -2,6 +2,7 @@
 // Are samples of a model's shape? And what they seem to be instead.
 #include <inttypes.h>
 #include <stdio.h>
+#include <string.h>
 
 #include "device/device.h"
 #include "nn/ports.h"
@@ -71,4 +72,32 @@ clv_status clv_model_check_samples(clv_runtime *runtime, const clv_model *model,
     CLV_TRY(CLV__GIVEN(error, sample));
     const clv_port port = clv_model_input_get(model, 0);
     return clv__port_check_samples(error, model, &port, what, sample);
+}
+
+/** Are the samples images of another size? What the model's builder then says of the size, it says. */
+static bool is_image(const clv_model *model, const clv_port *port, const clv_shape *sample) {
+    const clv_shape want = clv_port_shape(port, 1);
+    return !model->build_all && port->dtype == CLV_DTYPE_F32 && want.rank <= 4 && sample->rank >= 2 &&
+           sample->rank <= 3 && clv_shape_numel(sample) > 0;
+}
+
+clv_status clv_model_for_samples(clv_runtime *runtime, const clv_model *model, const char *what,
+                                 const clv_shape *sample, clv_model *out) {
+    clv__error *error = clv__runtime_error_of(runtime);
+    CLV_TRY(CLV__USABLE(error, out));
+    *out = (clv_model){0};
+    CLV_TRY(CLV__GIVEN(error, model));
+    CLV_TRY(CLV__GIVEN(error, sample));
+    const clv_port port = clv_model_input_get(model, 0);
+    clv_model made = *model;
+    clv_status status = clv__port_check_samples(error, model, &port, what, sample);
+    const clv_shape batch = clv_port_shape(&port, 1);
+    if (status != CLV_OK && is_image(model, &port, sample) && !channels_last(&port, sample) &&
+        clv_shape_numel(sample) != clv_shape_numel(&batch)) {
+        const int64_t *dims = sample->dims, grey[] = {1, dims[0], dims[1]};
+        memcpy(made.input, sample->rank == 2 ? grey : dims, sizeof grey);
+        status = clv_model_check_samples(runtime, &made, what, sample);
+    }
+    if (status == CLV_OK) *out = made;
+    return status;
 }

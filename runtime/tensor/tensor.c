@@ -21,19 +21,23 @@ static bool has_rank(const clv_shape *shape) {
     return shape && shape->rank >= 0 && shape->rank <= CLV_MAX_RANK;
 }
 
+// A zero does not hide what stands beside it: an op may take the zero away, or look at the other dimensions alone. So the product
+// of the dimensions but zeros is bounded, and with it each of them, and any product of some. Sums and bytes of such stay countable.
+static const int64_t most_elements = INT64_C(1) << 55;
+
 int64_t clv_shape_numel(const clv_shape *shape) {
-    int64_t numel = 1;
-    bool empty = false; // [0, huge, huge] is empty, not an overflow
+    int64_t product = 1;
+    bool empty = false;
     if (!has_rank(shape)) return -1;
     for (int i = 0; i < shape->rank; i++) {
-        if (shape->dims[i] < 0) return -1;
-        if (shape->dims[i] == 0) empty = true;
+        const int64_t dim = shape->dims[i];
+        if (dim < 0 || (dim && product > most_elements / dim)) return -1;
+        if (dim)
+            product *= dim;
+        else
+            empty = true;
     }
-    if (empty) return 0;
-    for (int i = 0; i < shape->rank; i++) {
-        if (__builtin_mul_overflow(numel, shape->dims[i], &numel)) return -1;
-    }
-    return numel;
+    return empty ? 0 : product;
 }
 
 const char *clv__shape_fault(const clv_shape *shape) {

@@ -4,6 +4,7 @@
 #include "base/clock.h"
 #include "base/error.h"
 #include "device/device.h"
+#include "io/array.h"
 #include "train/averages.h"
 #include "train/metric.h"
 #include "nn/ports.h"
@@ -284,6 +285,71 @@ clv_status clv_predictor_forward(clv_predictor *predictor, const void *samples, 
                  "model '%s' has %d inputs and %d outputs; clv_predictor_forward_all computes such",
                  predictor->model->name, predictor->step.n_inputs, predictor->n_outputs);
     return forward(predictor, &samples, n, &results);
+}
+
+// ---- arrays that know their sizes -------------------------------------------------------------------------
+
+/** An array is taken for an input only if it holds all that will be fed: of its type, of its samples' shape, and of as many. */
+static clv_status check_array(const clv_predictor *predictor, int i, const clv_array *array, int64_t n) {
+    clv__error *error = clv__runtime_error_of(predictor->runtime);
+    const clv_model *model = predictor->model;
+    const clv_port port = clv_model_input_get(model, i);
+    char text[128];
+    if (array->type != clv_array_type_of(port.dtype))
+        CLV_FAIL(error, CLV_E_DTYPE, "input '%s' of model '%s' wants %s, the array holds %s", port.name,
+                 model->name, clv_dtype_name(port.dtype), clv_array_type_name(array->type));
+    if (array->shape.rank < 1)
+        CLV_FAIL(error, CLV_E_SHAPE, "input '%s' of model '%s': one number; [N,...] is wanted", port.name,
+                 model->name);
+    const clv_shape sample = clv_shape_make(array->shape.rank - 1, array->shape.dims + 1);
+    CLV_TRY(clv__port_check_samples(error, model, &port, NULL, &sample));
+    if (array->shape.dims[0] != n)
+        CLV_FAIL(error, CLV_E_SHAPE,
+                 "input '%s' of model '%s': %s has %lld samples, the first input has %lld", port.name,
+                 model->name, clv_shape_text(&array->shape, text, sizeof text),
+                 (long long)array->shape.dims[0], (long long)n);
+    size_t wanted;
+    if (!clv__size_mul((size_t)n, sample_bytes(predictor, i), &wanted) || clv_array_bytes(array) != wanted)
+        CLV_FAIL(error, CLV_E_SHAPE, "input '%s' of model '%s': %s has %zu bytes, %zu are a sample's",
+                 port.name, model->name, clv_shape_text(&array->shape, text, sizeof text),
+                 clv_array_bytes(array), sample_bytes(predictor, i));
+    return wanted ? CLV__USABLE(error, array->data) : CLV_OK;
+}
+
+static clv_status forward_arrays(clv_predictor *predictor, const clv_array *const *inputs,
+                                 clv_array *results) {
+    const int64_t n = inputs[0]->shape.rank > 0 ? inputs[0]->shape.dims[0] : 0;
+    const void *data[CLV_MAX_PORTS];
+    float *out[CLV_MAX_PORTS];
+    for (int i = 0; i < predictor->step.n_inputs; i++) {
+        CLV_TRY(check_array(predictor, i, inputs[i], n));
+        data[i] = inputs[i]->data;
+    }
+    for (int i = 0; i < predictor->n_outputs; i++) {
+        const clv_shape one = clv_predictor_result_shape_get(predictor, i);
+        clv_shape shape = {one.rank + 1, {n}};
+        memcpy(shape.dims + 1, one.dims, (size_t)one.rank * sizeof *one.dims);
+        CLV_TRY(clv_array_init(predictor->runtime, CLV_ARRAY_F32, &shape, &results[i]));
+        out[i] = results[i].data;
+    }
+    return forward(predictor, data, n, out);
+}
+
+clv_status clv_predictor_forward_arrays(clv_predictor *predictor, const clv_array *const *inputs,
+                                        clv_array *results) {
+    CLV_TRY(CLV__GIVEN(NULL, predictor));
+    clv__error *error = clv__runtime_error_of(predictor->runtime);
+    CLV_TRY(CLV__USABLE(error, inputs));
+    CLV_TRY(CLV__USABLE(error, results));
+    for (int i = 0; i < predictor->n_outputs; i++) results[i] = (clv_array){0};
+    for (int i = 0; i < predictor->step.n_inputs; i++)
+        if (!inputs[i])
+            CLV_FAIL(error, CLV_E_VALUE,
+                     "clv_predictor_forward_arrays: no array for input '%s' of model '%s'",
+                     clv_model_input_get(predictor->model, i).name, predictor->model->name);
+    clv_status status = forward_arrays(predictor, inputs, results);
+    for (int i = 0; status != CLV_OK && i < predictor->n_outputs; i++) clv_array_reset(&results[i]);
+    return status;
 }
 
 // ---- evaluation -------------------------------------------------------------------------------------------

@@ -98,6 +98,11 @@ array shape-digits "{'descr': '<f4', 'fortran_order': False, 'shape': (999999999
 array shape-rank-9 "{'descr': '<f4', 'fortran_order': False, 'shape': (1,1,1,1,1,1,1,1,1), }" 4
 array shape-none "{'descr': '<f4', 'fortran_order': False, 'shape': (), }" 4
 array shape-zero "{'descr': '<f4', 'fortran_order': False, 'shape': (0, 1, 28, 28), }" 0
+array shape-empty "{'descr': '<f4', 'fortran_order': False, 'shape': (4, 1, 28, 0), }" 0
+array shape-empty-flat "{'descr': '<f4', 'fortran_order': False, 'shape': (2, 0), }" 0
+array shape-empty-large "{'descr': '<f4', 'fortran_order': False, 'shape': (0, 4611686018427387904, 4611686018427387904), }" 0
+array shape-large-empty "{'descr': '<f4', 'fortran_order': False, 'shape': (2, 4611686018427387904, 0), }" 0
+array empty-labels "{'descr': '<f4', 'fortran_order': False, 'shape': (2, 0), }" 0
 array nhwc "{'descr': '<f4', 'fortran_order': False, 'shape': (2, 28, 28, 1), }" 6272
 array other-size "{'descr': '<f4', 'fortran_order': False, 'shape': (2, 1, 27, 28), }" 6048
 array behind "$h" 6276

@@ -281,6 +281,10 @@ static void statuses_answer_null(void **state) {
     REFUSED(clv_averages_save(w.session, NULL));
     REFUSED(clv_model_check_samples(rt, NULL, NULL, &shape));
     REFUSED(clv_model_check_samples(rt, &model, NULL, NULL));
+    clv_model sized;
+    REFUSED(clv_model_for_samples(rt, NULL, NULL, &shape, &sized));
+    REFUSED(clv_model_for_samples(rt, &model, NULL, NULL, &sized));
+    REFUSED(clv_model_for_samples(rt, &model, NULL, &shape, NULL));
     REFUSED(clv_predictor_create(NULL, &(clv_predictor_config){0}, &predictor));
     REFUSED(clv_predictor_create(rt, NULL, &predictor));
     REFUSED(clv_predictor_create(rt, &(clv_predictor_config){0}, &predictor));
@@ -294,6 +298,12 @@ static void statuses_answer_null(void **state) {
     REFUSED(clv_predictor_forward_all(w.predictor, NULL, 1, &result));
     REFUSED(clv_predictor_forward_all(w.predictor, &no_samples, 1, &result));
     REFUSED(clv_predictor_forward_all(w.predictor, (const void *[]){data}, 1, NULL));
+    clv_array results[CLV_MAX_PORTS];
+    const clv_array none = {0}, *no_array = NULL, *empty = &none;
+    REFUSED(clv_predictor_forward_arrays(NULL, &empty, results));
+    REFUSED(clv_predictor_forward_arrays(w.predictor, NULL, results));
+    REFUSED(clv_predictor_forward_arrays(w.predictor, &no_array, results));
+    REFUSED(clv_predictor_forward_arrays(w.predictor, &empty, NULL));
     REFUSED(clv_evaluate(NULL, w.dataset, NULL, NULL, &metrics));
     REFUSED(clv_evaluate(w.predictor, NULL, NULL, NULL, &metrics));
     REFUSED(clv_evaluate(w.predictor, w.dataset, NULL, NULL, NULL));

@@ -18,6 +18,10 @@ static const struct {
     {{.rank = INT_MAX}, "its rank is outside 0 to 8"},
     {{.rank = 2, .dims = {2, -3}}, "a dimension is negative"},
     {{.rank = 2, .dims = {INT64_MAX, 2}}, "it has too many elements to count"},
+    {{.rank = 3, .dims = {0, INT64_C(1) << 62, INT64_C(1) << 62}}, "it has too many elements to count"},
+    {{.rank = 3, .dims = {INT64_C(1) << 62, INT64_C(1) << 62, 0}}, "it has too many elements to count"},
+    {{.rank = 2, .dims = {INT64_MAX, 0}}, "it has too many elements to count"},
+    {{.rank = 1, .dims = {(INT64_C(1) << 55) + 1}}, "it has too many elements to count"},
 };
 enum { N_WRONG = sizeof wrong / sizeof *wrong };
 
@@ -60,14 +64,20 @@ static void every_function_refuses_them(void **state) {
     static const struct {
         use call;
         const char *name;
-    } uses[] = {{input, "input"},     {parameter, "parameter"},       {parameter_again, "parameter again"},
-                {buffer, "buffer"},   {full, "full"},                 {reshape, "reshape"},
-                {sum_to, "sum_to"},   {broadcast_to, "broadcast_to"}};
+    } uses[] = {{input, "input"},
+                {parameter, "parameter"},
+                {parameter_again, "parameter again"},
+                {buffer, "buffer"},
+                {full, "full"},
+                {reshape, "reshape"},
+                {sum_to, "sum_to"},
+                {broadcast_to, "broadcast_to"}};
     for (size_t u = 0; u < sizeof uses / sizeof *uses; u++) {
         for (int i = 0; i < N_WRONG; i++) {
             clv_graph *graph;
             assert_status(clv_graph_create(runtime, &graph), CLV_OK, runtime);
-            clv_tensor *x = clv_input(graph, "x", CLV_DTYPE_F32, (clv_shape){0}); // a scalar broadcasts to all
+            clv_tensor *x =
+                clv_input(graph, "x", CLV_DTYPE_F32, (clv_shape){0}); // a scalar broadcasts to all
             assert_non_null(clv_parameter(graph, "w", (clv_shape){0}, (clv_init){0}));
             clv_tensor *made = uses[u].call(graph, x, wrong[i].shape);
             if (made) print_error("%s, shape %d\n", uses[u].name, i);
@@ -105,6 +115,9 @@ static void making_one_keeps_the_mistake(void **state) {
     assert_int_equal(clv_shape_numel(&nine), -1); // and not a shape of eight dimensions
     assert_int_equal(clv_shape_numel(&none), -1);
     assert_int_equal(clv_shape_numel(&scalar), 1);
+    const clv_shape most = CLV_SHAPE(INT64_C(1) << 55), empty = CLV_SHAPE(0, INT64_C(1) << 55);
+    assert_true(clv_shape_numel(&most) == INT64_C(1) << 55);
+    assert_int_equal(clv_shape_numel(&empty), 0);
 }
 
 static int begin(void **state) {

@@ -236,6 +236,14 @@ static void test_bad_wishes_are_refused(void **state) {
            "compare: tolerance is -1, it must be at least 0");
     refuse((clv_compare_config){.a = host, .b = host, .model = model, .images = images}, CLV_E_VALUE,
            "compare: images and labels belong together");
+    static const int32_t labels[8] = {0}; // fewer than targets of a model of numbers
+    clv_model numbers = *model;
+    numbers.classes = 0;
+    numbers.target[0] = 3;
+    refuse((clv_compare_config){.a = host, .b = host, .model = &numbers, .images = images, .labels = labels},
+           CLV_E_VALUE,
+           "compare: images and labels are of models that tell one class for each sample, and 'right' tells "
+           "numbers");
     clv_compare_config stop = {.a = host, .b = host, .model = model, .progress = stop_at_once};
     clv_compare_report *report;
     assert_status(clv_compare(runtime, &stop, &report), CLV_E_INTERRUPTED, runtime);

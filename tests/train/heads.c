@@ -212,6 +212,35 @@ static void test_two_devices(void **state) {
 
 // ---- without a trainer ------------------------------------------------------------------------------------------------
 
+/** The same bits from arrays, and nothing is read that an array does not have. */
+static void arrays_know_their_sizes(clv_predictor *predictor, const float *logits, const float *where) {
+    const clv_array *row = clv_archive_find(golden, "row"), *word = clv_archive_find(golden, "word");
+    const clv_array *arrays[] = {row, word};
+    clv_array results[2], wrong = *row;
+    assert_status(clv_predictor_forward_arrays(predictor, arrays, results), CLV_OK, runtime);
+    assert_memory_equal(results[0].data, logits, N * KINDS * sizeof(float));
+    assert_true(results[1].shape.dims[0] == N && results[1].shape.dims[1] == PLACES);
+    near("place", (double)((const float *)results[1].data)[5], (double)where[5], 0);
+    for (int i = 0; i < 2; i++) clv_array_reset(&results[i]);
+    const struct {
+        clv_shape shape;
+        clv_array_type type;
+        clv_status status;
+    } mistakes[] = {
+        {.shape = row->shape, .type = CLV_ARRAY_I32, .status = CLV_E_DTYPE},
+        {.shape = {0}, .type = CLV_ARRAY_F32, .status = CLV_E_SHAPE},
+        {.shape = CLV_SHAPE(N, 0), .type = CLV_ARRAY_F32, .status = CLV_E_SHAPE},
+        {.shape = CLV_SHAPE(N, row->shape.dims[1] - 1), .type = CLV_ARRAY_F32, .status = CLV_E_SHAPE},
+        {.shape = CLV_SHAPE(N - 1, row->shape.dims[1]), .type = CLV_ARRAY_F32, .status = CLV_E_SHAPE}};
+    for (size_t i = 0; i < sizeof mistakes / sizeof *mistakes; i++) {
+        wrong.shape = mistakes[i].shape;
+        wrong.type = mistakes[i].type;
+        arrays[0] = &wrong;
+        assert_status(clv_predictor_forward_arrays(predictor, arrays, results), mistakes[i].status, runtime);
+        assert_true(!results[0].data && !results[1].data);
+    }
+}
+
 static void forward_as_pytorch(const struct golden_case *c, clv_session *session,
                                const clv_placement *placement, const char *path) {
     float logits[N * KINDS], where[N * PLACES];
@@ -245,6 +274,7 @@ static void forward_as_pytorch(const struct golden_case *c, clv_session *session
                   CLV_E_VALUE, runtime);
     assert_string_equal(clv_runtime_error(runtime),
                         "clv_predictor_forward_all: no samples for input 'word' of model 'heads'");
+    arrays_know_their_sizes(predictor, logits, where);
     clv_predictor_destroy(predictor);
     unlink(path);
 }

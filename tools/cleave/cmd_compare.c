@@ -107,10 +107,10 @@ static int print_table(const clv_compare_config *config, const clv_compare_repor
 // ---- the command ------------------------------------------------------------------------------------------
 
 /** The first samples of the arrays, as the library takes them; the caller frees. */
-static int read_samples(cli_source *source, const clv_model *model, clv_compare_config *config,
-                        float **images, int32_t **labels) {
-    int64_t count = clv_dataset_count(source->test),
-            each = model->input[0] * model->input[1] * model->input[2];
+static int read_samples(cli_source *source, clv_compare_config *config, float **images, int32_t **labels) {
+    const clv_shape sample =
+        clv_dataset_sample_shape(source->test); // as many numbers as the model takes: it was sized
+    const int64_t count = clv_dataset_count(source->test), each = clv_shape_numel(&sample);
     if (count < config->batch)
         return cli_fail(EXIT_FAILED, "--images has %lld images, a batch of %lld was asked for",
                         (long long)count, (long long)config->batch);
@@ -165,7 +165,7 @@ static int with_devices(cli_session *session, cli_source *source, const clv_mode
         if (code != EXIT_DONE) return code;
         clv_shape sample = clv_dataset_sample_shape(source->test);
         code = cli_size_model(session->runtime, args, model, &sample, &sized);
-        if (code == EXIT_DONE) code = read_samples(source, &sized, &config, &images, &labels);
+        if (code == EXIT_DONE) code = read_samples(source, &config, &images, &labels);
     }
     config.model = &sized;
     if (code == EXIT_DONE) code = compare(session, &config);

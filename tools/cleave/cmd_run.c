@@ -19,7 +19,7 @@ typedef struct run_job {
     char *record;         // of a table; else NULL
     clv_archive *archive; // named arrays; else NULL
     cli_fields fields;
-    const void *inputs[CLV_MAX_PORTS];
+    const clv_array *inputs[CLV_MAX_PORTS];
     int64_t n;
     clv_array results[CLV_MAX_PORTS];
     cli_profile profile;
@@ -66,7 +66,7 @@ static int take_array(run_job *job) {
     if (status != CLV_OK) return cli_fail_status(job->session->runtime, status);
     const int code = check_images(args, job->model, &job->input);
     if (code != EXIT_DONE) return code;
-    job->inputs[0] = job->input.data;
+    job->inputs[0] = &job->input;
     job->n = job->input.shape.dims[0];
     return size_model(job);
 }
@@ -91,7 +91,7 @@ static int take_table(run_job *job) {
     job->sized.input[0] = info.columns;
     job->sized.target[0] = info.classes ? 0 : info.targets;
     job->sized.classes = info.classes;
-    job->inputs[0] = job->input.data;
+    job->inputs[0] = &job->input;
     job->n = job->input.shape.dims[0];
     return EXIT_DONE;
 }
@@ -129,7 +129,7 @@ static int take_input(run_job *job, int i) {
         return cli_fail(EXIT_FAILED, "'%s': '%s' has %lld samples, and '%s' has %lld", path, name,
                         (long long)array->shape.dims[0], job->fields.name[0], (long long)job->n);
     job->n = array->shape.dims[0];
-    job->inputs[i] = array->data;
+    job->inputs[i] = array;
     return job->n ? EXIT_DONE : cli_fail(EXIT_FAILED, "'%s': '%s' holds no samples", path, name);
 }
 
@@ -242,19 +242,10 @@ static clv_status write_named(const run_job *job) {
 static clv_status compute_all(run_job *job, clv_predictor *predictor) {
     clv_runtime *runtime = job->session->runtime;
     const char *output = job->session->args->output;
-    const int n = clv_model_target_count(&job->sized);
-    float *results[CLV_MAX_PORTS];
-    for (int i = 0; i < n; i++) {
-        const clv_shape one = clv_predictor_result_shape_get(predictor, i);
-        clv_shape shape = {one.rank + 1, {job->n}};
-        memcpy(shape.dims + 1, one.dims, (size_t)one.rank * sizeof *one.dims);
-        clv_status status = clv_array_init(runtime, CLV_ARRAY_F32, &shape, &job->results[i]);
-        if (status != CLV_OK) return status;
-        results[i] = job->results[i].data;
-    }
-    clv_status status = clv_predictor_forward_all(predictor, job->inputs, job->n, results);
+    clv_status status = clv_predictor_forward_arrays(predictor, job->inputs, job->results);
     if (status != CLV_OK) return status;
-    if (job->record) return clv_table_results_write(runtime, job->record, results[0], job->n, output);
+    if (job->record)
+        return clv_table_results_write(runtime, job->record, job->results[0].data, job->n, output);
     return job->archive ? write_named(job) : clv_npy_write(runtime, &job->results[0], output);
 }
 

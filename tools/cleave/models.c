@@ -27,20 +27,12 @@ clv_model cli_model_for(const cli_args *args, const clv_model *model) {
 
 int cli_size_model(clv_runtime *runtime, const cli_args *args, const clv_model *model,
                    const clv_shape *sample, clv_model *out) {
-    const int64_t *dims = sample->dims;
     const char *file = args->images ? args->images : args->input;
     char what[512] = "samples";
     if (file) snprintf(what, sizeof what, "images '%.400s'", file);
-    *out = cli_model_for(args, model);
-    clv_status status = clv_model_check_samples(runtime, out, what, sample);
-    if (status == CLV_OK) return EXIT_DONE;
-    if (model->dtype == CLV_DTYPE_I32) return cli_fail_status(runtime, status);
-    bool same = clv_shape_numel(sample) == model->input[0] * model->input[1] * model->input[2];
-    if (same || sample->rank < 2 || sample->rank > 3 || clv_model_channels_last(out, sample))
-        return cli_fail_status(runtime, status);
-    *out = sample->rank == 2 ? clv_model_for(out, 1, dims[0], dims[1], 0)
-                             : clv_model_for(out, dims[0], dims[1], dims[2], 0);
-    return EXIT_DONE;
+    const clv_model wanted = cli_model_for(args, model);
+    clv_status status = clv_model_for_samples(runtime, &wanted, what, sample, out);
+    return status == CLV_OK ? EXIT_DONE : cli_fail_status(runtime, status);
 }
 
 const char *cli_samples_name(const clv_model *model) {
