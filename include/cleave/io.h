@@ -53,6 +53,29 @@ CLV_API void clv_array_reset(clv_array *array);
 CLV_API size_t clv_array_bytes(const clv_array *array);
 
 // ---------------------------------------------------------------------------------------------------------------
+// Files
+
+/**
+ * A trial before long work: can a file be written there at the work's end? Makes the temporary file beside it
+ * and takes it away again, so a folder that is missing or may not be written, a name that leaves no room for
+ * the temporary's, and a file in the way are told now. A full disk is not. A pipe is not opened, as that would
+ * end its reader.
+ *
+ * keep_previous   the file that is there will be kept as PATH.prev, as clv_checkpoint_write does
+ *
+ * Errors  CLV_E_IO; CLV_E_VALUE  no name; CLV_E_HOST_MEMORY
+ */
+CLV_API CLV_MUST_CHECK clv_status clv_file_check(clv_runtime *runtime, const char *path, bool keep_previous);
+/**
+ * Write a whole file. The one that is there is replaced when all of the new one is on the disk. A device or a
+ * pipe is written in place.
+ *
+ * Errors  CLV_E_IO; CLV_E_VALUE  no name; CLV_E_HOST_MEMORY
+ */
+CLV_API CLV_MUST_CHECK clv_status clv_file_write(clv_runtime *runtime, const char *path, const void *bytes,
+                                                 size_t size);
+
+// ---------------------------------------------------------------------------------------------------------------
 // An archive: named arrays and named texts. What a safetensors file or a checkpoint holds.
 
 typedef struct clv_archive clv_archive;

@@ -42,7 +42,8 @@ typedef struct clv__output {
 
 /**
  * Begin to write a file: opens `PATH.tmp`, alone (a lock keeps other writers out, and lets the next one take
- * over what a killed one left). A device or pipe is written in place. On failure there is nothing to abort.
+ * over what a killed one left). A device or pipe is written in place; a pipe must have a reader. On failure
+ * there is nothing to abort.
  * Errors  CLV_E_IO, CLV_E_HOST_MEMORY
  */
 clv_status clv__output_open(clv__error *error, const char *path, clv__output *output);
@@ -55,6 +56,13 @@ clv_status clv__output_write(clv__output *output, const void *bytes, size_t size
 clv_status clv__output_commit(clv__output *output, bool keep_previous);
 /** Give up: the temporary goes, what was there stays. Fine on a finished, aborted or zeroed output. */
 void clv__output_abort(clv__output *output);
+
+/**
+ * A trial before long work: can a file be written there at its end? Makes the temporary and takes it away
+ * again. A pipe is not opened: that would end its reader.
+ * Errors  as clv__output_open
+ */
+clv_status clv__output_try(clv__error *error, const char *path, bool keep_previous);
 
 /** `PATH.prev`; NULL if memory is out. Free it. */
 char *clv__previous_path(const char *path);

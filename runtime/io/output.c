@@ -12,6 +12,7 @@
 #include <unistd.h>
 
 #include "base/memory.h"
+#include "io/array.h"
 #include "io/file.h"
 #include "io/shown.h"
 
@@ -26,6 +27,11 @@ static clv_status fail(clv__error *error, const char *path, const char *doing, i
                  : code == EDQUOT ? "your disk quota is used up"
                                   : "it would become larger than files may be here");
     }
+    if (code == ENAMETOOLONG)
+        CLV_FAIL(error, CLV_E_IO,
+                 "cannot write '%s': its name is too long, as '.tmp', '.prev' and '.prev.tmp' must have room "
+                 "behind it; choose a shorter one",
+                 path);
     clv__shown_text reason;
     CLV_FAIL(error, CLV_E_IO, "cannot write '%s': %s fails: %s", path, doing,
              clv__system_reason(code, &reason));
@@ -57,6 +63,28 @@ static int open_again(const char *path, int flags, mode_t mode) {
     return fd;
 }
 
+/** The folder that the file of that name is in; NULL if memory is out. */
+static char *folder_of(const char *path) {
+    const char *slash = strrchr(path, '/');
+    char *folder = clv__strdup(slash ? path : ".");
+    if (folder && slash) folder[slash > path ? slash - path : 1] = 0;
+    return folder;
+}
+
+/** The temporary cannot be made: its folder is what lacks, or does not let us. */
+static clv_status fail_folder(const clv__output *output, int code) {
+    if (code == ENAMETOOLONG || code == ENOSPC || code == EDQUOT)
+        return fail(output->error, output->path, "", code);
+    char *folder = folder_of(output->target);
+    if (!folder) return out_of_memory(output->error, output->path);
+    clv__shown_text reason;
+    const clv_status status =
+        clv__error_set(output->error, CLV_E_IO, "cannot write '%s': a file cannot be made in folder '%s': %s",
+                       output->path, folder, clv__system_reason(code, &reason));
+    free(folder);
+    return status;
+}
+
 /** Is the file open as `fd` still the one called `path`, ours and no link? Another writer may just have
  * renamed it. */
 static bool same_file(int fd, const char *path, struct stat *opened) {
@@ -69,7 +97,7 @@ static bool same_file(int fd, const char *path, struct stat *opened) {
 static clv_status open_temp(clv__output *output) {
     for (int attempt = 0; attempt < 8; attempt++) {
         int fd = open_again(output->temp, O_RDWR | O_CREAT | O_NOFOLLOW | O_NONBLOCK, 0666);
-        if (fd < 0) return fail(output->error, output->path, "opening the temporary file beside it", errno);
+        if (fd < 0) return fail_folder(output, errno);
         if (flock(fd, LOCK_EX | LOCK_NB) != 0 &&
             errno == EWOULDBLOCK) { // no locks there at all: go on without
             close(fd);
@@ -102,6 +130,22 @@ static clv_status open_temp(clv__output *output) {
              output->temp);
 }
 
+/** /dev/stdout, a pipe and the like: there is nothing to replace. A pipe without a reader would wait for one
+ *  for ever; writing waits for a slow one. */
+static clv_status open_in_place(clv__output *output, const struct stat *info) {
+    output->fd = open_again(output->path, O_WRONLY | O_NONBLOCK, 0);
+    if (output->fd < 0 && errno == ENXIO && S_ISFIFO(info->st_mode))
+        CLV_FAIL(output->error, CLV_E_IO,
+                 "cannot write '%s': it is a pipe that nobody reads; start its reader first", output->path);
+    if (output->fd < 0) return fail(output->error, output->path, "opening it", errno);
+    output->open = true;
+    const int flags = fcntl(output->fd, F_GETFL);
+    if (flags >= 0 && fcntl(output->fd, F_SETFL, flags & ~O_NONBLOCK) == 0) return CLV_OK;
+    const int code = errno;
+    clv__output_abort(output);
+    return fail(output->error, output->path, "opening it", code);
+}
+
 clv_status clv__output_open(clv__error *error, const char *path, clv__output *output) {
     *output = (clv__output){.error = error, .path = path, .fd = -1};
     if (!path || !*path) CLV_FAIL(error, CLV_E_VALUE, "a file to write needs a name");
@@ -110,12 +154,7 @@ clv_status clv__output_open(clv__error *error, const char *path, clv__output *ou
     if (there && S_ISDIR(info.st_mode)) {
         CLV_FAIL(error, CLV_E_IO, "cannot write '%s': it is a folder; add a file name", path);
     }
-    if (there && !S_ISREG(info.st_mode)) { // /dev/stdout and the like: nothing to replace
-        output->fd = open_again(path, O_WRONLY, 0);
-        if (output->fd < 0) return fail(error, path, "opening it", errno);
-        output->open = true;
-        return CLV_OK;
-    }
+    if (there && !S_ISREG(info.st_mode)) return open_in_place(output, &info);
     if (there && access(path, W_OK) != 0) {
         CLV_FAIL(error, CLV_E_IO, "cannot write '%s': it is write-protected", path);
     }
@@ -148,15 +187,9 @@ clv_status clv__output_write(clv__output *output, const void *bytes, size_t size
 
 /** Make what stands in the folder of `path` durable. */
 static clv_status sync_folder(const clv__output *output) {
-    char *folder = clv__strdup(output->target);
+    char *folder = folder_of(output->target);
     if (!folder) return out_of_memory(output->error, output->path);
-    char *slash = strrchr(folder, '/');
-    if (slash == folder) {
-        folder[1] = 0;
-    } else if (slash) {
-        *slash = 0;
-    }
-    int fd = open_again(slash ? folder : ".", O_RDONLY | O_DIRECTORY, 0);
+    int fd = open_again(folder, O_RDONLY | O_DIRECTORY, 0);
     free(folder);
     int code = fd < 0 ? errno : 0;
     if (fd >= 0 && fsync(fd) != 0) code = errno;
@@ -248,4 +281,54 @@ void clv__output_abort(clv__output *output) {
     free(output->temp);
     free(output->target);
     output->temp = output->target = NULL;
+}
+
+// ---- before long work, and whole texts ----------------------------------------------------------------------
+
+/** Have the names that the file before gets room, and is no folder in their way? */
+static clv_status try_previous(const clv__output *output) {
+    static const char *const ends[] = {".prev", ".prev.tmp"};
+    clv_status status = CLV_OK;
+    for (int i = 0; i < 2 && status == CLV_OK; i++) {
+        struct stat info;
+        char *name = join(output->target, ends[i]);
+        if (!name) return out_of_memory(output->error, output->path);
+        const bool there = lstat(name, &info) == 0;
+        if (!there && errno != ENOENT)
+            status = fail(output->error, output->path, "looking for the previous one", errno);
+        if (there && S_ISDIR(info.st_mode))
+            status =
+                clv__error_set(output->error, CLV_E_IO,
+                               "cannot write '%s': folder '%s' is in the way; rename it", output->path, name);
+        free(name);
+    }
+    return status;
+}
+
+clv_status clv__output_try(clv__error *error, const char *path, bool keep_previous) {
+    struct stat info;
+    clv__output output;
+    // To open and close a pipe would end its reader.
+    if (path && stat(path, &info) == 0 && S_ISFIFO(info.st_mode)) {
+        if (access(path, W_OK) == 0) return CLV_OK;
+        return fail(error, path, "opening it", errno);
+    }
+    CLV_TRY(clv__output_open(error, path, &output));
+    const clv_status status = output.temp && keep_previous ? try_previous(&output) : CLV_OK;
+    clv__output_abort(&output);
+    return status;
+}
+
+clv_status clv_file_check(clv_runtime *runtime, const char *path, bool keep_previous) {
+    CLV_TRY(CLV__GIVEN(clv__io_error(runtime), path));
+    return clv__output_try(clv__io_error(runtime), path, keep_previous);
+}
+
+clv_status clv_file_write(clv_runtime *runtime, const char *path, const void *bytes, size_t size) {
+    clv__output output;
+    CLV_TRY(CLV__GIVEN(clv__io_error(runtime), path));
+    if (size) CLV_TRY(CLV__GIVEN(clv__io_error(runtime), bytes));
+    CLV_TRY(clv__output_open(clv__io_error(runtime), path, &output));
+    CLV_TRY(clv__output_write(&output, bytes, size));
+    return clv__output_commit(&output, false);
 }

@@ -10,6 +10,7 @@
 
 #include "base/clock.h"
 #include "graph/graph.h"
+#include "io/file.h"
 #include "train/averages.h"
 
 static bool interrupted(const clv__training *loop) {
@@ -260,10 +261,19 @@ static clv_status check_position(const clv__training *loop) {
     return CLV_OK;
 }
 
+/** What is written at the end, or when something fails: better told before the first step. */
+static clv_status try_files(const clv__training *loop) {
+    const clv_train_config *config = loop->trainer->config;
+    if (config->checkpoint) CLV_TRY(clv__output_try(loop->error, config->checkpoint, true));
+    if (config->best) CLV_TRY(clv__output_try(loop->error, config->best, false));
+    return config->gradients ? clv__output_try(loop->error, config->gradients, false) : CLV_OK;
+}
+
 static clv_status start(clv__training *loop) {
     clv_trainer *trainer = loop->trainer;
     const clv_train_config *config = trainer->config;
     loop->startup_seconds = -clv__seconds();
+    CLV_TRY(try_files(loop));
     clv_status status = clv__trainer_reserve(trainer);
     if (status != CLV_OK) return clv__trainer_refused(trainer, status);
     if (config->weights)

@@ -133,6 +133,54 @@ static void long_names_have_a_sentence(void **state) {
     assert_int_equal(count_files(), 0);
 }
 
+/** What clv_file_check says is what a writer says, and nothing is left. */
+static void a_trial_tells_what_writing_would(void **state) {
+    (void)state;
+    char name[300];
+    struct stat info;
+    clv_runtime *runtime = support_runtime;
+    expect_ok(clv_file_check(runtime, "a", true));
+    assert_int_equal(count_files(), 0);
+    expect_failure(clv_file_check(runtime, "nowhere/a", false), CLV_E_IO, "folder 'nowhere'", "No such file");
+    expect_failure(save("nowhere/a", 1, 10), CLV_E_IO, "folder 'nowhere'", "No such file");
+    expect_failure(clv_file_check(runtime, ".", false), CLV_E_IO, "it is a folder");
+    assert_int_equal(clv_file_check(runtime, NULL, false), CLV_E_VALUE);
+    memset(name, 'n', sizeof name);
+    name[255 - 4] = 0; // .tmp has room
+    expect_ok(clv_file_check(runtime, name, false));
+    expect_failure(clv_file_check(runtime, name, true), CLV_E_IO, "too long", ".prev.tmp");
+    expect_ok(save("a", 1, 10));
+    assert_int_equal(mkdir("a.prev", 0777), 0);
+    expect_ok(clv_file_check(runtime, "a", false));
+    expect_failure(clv_file_check(runtime, "a", true), CLV_E_IO, "a.prev' is in the way");
+    rmdir("a.prev");
+    assert_true(value_of("a") == 1);
+    remove("a");
+    assert_int_equal(mkfifo("pipe", 0666), 0);
+    expect_ok(clv_file_check(runtime, "pipe", false)); // whoever reads it would see an end
+    expect_failure(save("pipe", 1, 10), CLV_E_IO, "'pipe'", "nobody reads");
+    assert_int_equal(lstat("pipe", &info), 0);
+    assert_true(S_ISFIFO(info.st_mode));
+    remove("pipe");
+    assert_int_equal(count_files(), 0);
+}
+
+static void a_whole_file_is_written(void **state) {
+    (void)state;
+    size_t n;
+    expect_ok(clv_file_write(support_runtime, "a", "text", 4));
+    uint8_t *bytes = read_file("a", &n);
+    assert_int_equal(n, 4);
+    assert_memory_equal(bytes, "text", 4);
+    free(bytes);
+    expect_ok(clv_file_write(support_runtime, "a", NULL, 0));
+    free(read_file("a", &n));
+    assert_int_equal(n, 0);
+    assert_int_equal(clv_file_write(support_runtime, "a", NULL, 1), CLV_E_VALUE);
+    assert_int_equal(count_files(), 1);
+    remove("a");
+}
+
 static void a_file_that_shrinks_has_a_sentence(void **state) {
     (void)state;
     clv__input input;
@@ -213,6 +261,8 @@ int main(void) {
         cmocka_unit_test(what_is_in_the_way_is_not_touched),
         cmocka_unit_test(a_limit_leaves_the_old_file),
         cmocka_unit_test(long_names_have_a_sentence),
+        cmocka_unit_test(a_trial_tells_what_writing_would),
+        cmocka_unit_test(a_whole_file_is_written),
         cmocka_unit_test(a_file_that_shrinks_has_a_sentence),
         cmocka_unit_test(writers_at_once_leave_a_whole_file),
         cmocka_unit_test(a_kill_leaves_a_whole_checkpoint),

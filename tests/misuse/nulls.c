@@ -180,6 +180,9 @@ static void statuses_answer_null(void **state) {
     REFUSED(clv_npy_read(rt, "x", NULL));
     REFUSED(clv_npy_write(rt, NULL, "x"));
     REFUSED(clv_npy_write(rt, &array, NULL));
+    REFUSED(clv_file_check(rt, NULL, false));
+    REFUSED(clv_file_write(rt, NULL, "x", 1));
+    REFUSED(clv_file_write(rt, "x", NULL, 1));
     REFUSED(clv_idx_read(rt, NULL, &array));
     REFUSED(clv_idx_read(rt, "x", NULL));
     // data

@@ -204,11 +204,20 @@ static void test_stopping(void **state) {
              (long)lost.result.steps);
     assert_holds(clv_runtime_error(runtime), want);
 
-    config.checkpoint = "/nowhere/checkpoint";
+    config.checkpoint = "/dev/full";         // told when it is written; what can be told before is
     lost = train(&config, 1, 60, -5, false); // before an epoch ends
     assert_int_equal(lost.status, CLV_E_DEVICE_LOST);
     assert_holds(clv_runtime_error(runtime), "; the checkpoint could not be written either: ");
-    assert_holds(clv_runtime_error(runtime), "/nowhere");
+    assert_holds(clv_runtime_error(runtime), "/dev/full");
+
+    const char **const late[] = {&config.checkpoint, &config.best, &config.gradients};
+    for (int i = 0; i < 3; i++) {
+        config.checkpoint = config.best = config.gradients = NULL;
+        *late[i] = "/nowhere/file";
+        outcome early = train(&config, -1, 0, 0, false);
+        assert_int_equal(early.status, CLV_E_IO);
+        assert_int_equal(early.result.steps, 0);
+    }
 }
 
 /** The first keeps the parameters: the last checkpoint on disk is named. */
