@@ -39,6 +39,57 @@ for checkpoint in "" "--checkpoint sc"; do
     fi
 done
 
+# a lost terminal is an interruption; shell and system both tell of it, and the second time is none. Under nohup it is nothing
+running() { # running OPTIONS...: until it has logged some steps; its number is in $process
+    rm -f log
+    "$cleave" train --images x.npy --labels y.npy --model mlp --batch 2 --device host --epochs 400 --log log "$@" >out 2>err &
+    process=$!
+    tries=0
+    until [ "$(cat log 2>/dev/null | wc -l)" -gt 5 ] || [ $tries -gt 600 ]; do sleep 0.05; tries=$((tries + 1)); done
+}
+running --save hw --checkpoint hc
+kill -HUP $process
+kill -HUP $process
+wait $process
+same "exit code of a lost terminal" $? 130
+[ -s hw ] && [ -s hc ] || fail "a lost terminal: nothing was saved"
+(trap '' HUP; exec "$cleave" train --images x.npy --labels y.npy --model mlp --batch 2 --device host --epochs 400 --log log2 --quiet) >out 2>&1 &
+process=$!
+tries=0
+until [ "$(cat log2 2>/dev/null | wc -l)" -gt 5 ] || [ $tries -gt 600 ]; do sleep 0.05; tries=$((tries + 1)); done
+kill -HUP $process
+before=$(wc -l <log2)
+tries=0
+until [ "$(wc -l <log2)" -gt $((before + 20)) ] || [ $tries -gt 600 ]; do sleep 0.05; tries=$((tries + 1)); done
+[ $tries -le 600 ] || fail "nohup: the training ended"
+kill -TERM $process
+wait $process
+
+# a file that becomes too large, and readers that go: what can be saved is
+for kept in "--save fw" "--checkpoint fc"; do
+    # shellcheck disable=SC2086  # words on purpose
+    (ulimit -f 400; exec "$cleave" train --images x.npy --labels y.npy --model linear --batch 4 --device host --epochs 400 --quiet --log full $kept) >out 2>err
+    same "a log that is too large" $? 1
+    same "sentences" "$(cat err)" "cleave: the log 'full' could not be written: File too large"
+    [ -s "${kept#* }" ] || fail "a log that is too large: nothing was saved"
+done
+gone() { # gone CODE COMMAND...: nobody reads stderr (from the first byte on), and stdout goes to a file
+    wanted=$1
+    shift
+    { "$@" 2>&1 >out; echo $? >code; } | true
+    same "without a reader of stderr: $*" "$(cat code)" "$wanted"
+}
+gone 0 train --device host --epochs 2 --save gw --watch
+[ -s gw ] || fail "without a reader of stderr no weights are saved"
+gone 0 "$cleave" run --input x.npy --output go.npy --model mlp --weights gw --device host
+[ -s go.npy ] || fail "without a reader of stderr no output is written"
+{ train --device host --epochs 2 --save gw2 2>err; echo $? >code; } | true
+same "without a reader of stdout" "$(cat code)" 141
+cmp -s gw gw2 || fail "without a reader of stdout no weights are saved"
+grep '^cleave: ' err && fail "a sentence on a reader that has seen enough"
+{ "$cleave" check --device host --tap --op relu 2>err; echo $? >code; } | true
+same "check without a reader" "$(cat code)$(cat err)" 141
+
 # a device that does not answer
 [ -n "${CLV_TEST_FAULT_LAYER:-}" ] || finish
 export OPENCL_LAYERS="$CLV_TEST_FAULT_LAYER" CLEAVE_PARTITION=cpu:0=2

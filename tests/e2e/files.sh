@@ -119,5 +119,84 @@ if [ -w /dev/full ]; then
     "$cleave" devices --json >/dev/full 2>err
     same "exit code with a full stdout" $? 1
 fi
-ls -A | grep -q '\.tmp' && fail "temporary files were left: $(ls -A)"
+
+# what is written at the end is tried before the first step: names without room, folders in the way, read-only ones
+early() { # early TEXT OPTIONS...: no step is done
+    expect_early=$1
+    shift
+    rm -f early.log
+    expect 1 "$expect_early" train --log early.log "$@"
+    [ ! -s early.log ] || fail "it trained before it said '$expect_early'"
+}
+long=$(printf '%0253d' 0)
+for option in --save --save-best --checkpoint --dump-gradients --trace; do
+    early "its name is too long, as '.tmp'" $option "$long"
+    [ ! -e "$long" ] || fail "$option left a file"
+done
+early "its name is too long" --checkpoint "$(printf '%0249d' 0)" # .tmp has room, .prev.tmp has none
+works train --save "$(printf '%0249d' 0)"
+mkdir c2.prev w2.tmp
+early "folder 'c2.prev' is in the way" --checkpoint c2
+early "w2" --save w2
+if [ "$(id -u)" != 0 ]; then
+    mkdir -m 555 locked
+    early "folder 'locked'" --save locked/w
+fi
+expect 1 "too long" "$cleave" run --model linear --device host --weights good --input x.npy --output "$long"
+expect 1 "too long" "$cleave" eval --images x.npy --labels y.npy --model linear --device host --weights good --trace "$long"
+expect 3 "too long" "$cleave" check --case 'relu/*/scalar' --device host --junit "$long"
+expect 1 "too long" "$cleave" report -o "$long" --check missing.json
+expect 1 "too long" "$cleave" tune --device host --size 8x8x8 --output "$long"
+
+# a pipe that nobody reads is told, and none waits for a reader for ever; one that is read gets all of it
+mkfifo pipe
+limit() { timeout -k 1 60 "$@"; }
+for option in --save --save-best --checkpoint --dump-gradients --trace --log; do
+    expect 1 "'pipe' is a pipe that nobody reads; start its reader first" limit "$cleave" train --images x.npy --labels y.npy \
+        --model linear --device host --batch 16 --epochs 1 --quiet $option pipe
+done
+expect 1 "nobody reads" limit "$cleave" run --model linear --device host --weights good --input x.npy --output pipe
+expect 3 "nobody reads" limit "$cleave" check --case 'relu/*/scalar' --device host --junit pipe
+expect 1 "nobody reads" limit "$cleave" report -o pipe --check missing.json
+expect 1 "nobody reads" limit "$cleave" tune --device host --size 8x8x8 --output pipe
+works train --seed 5 --save piped.w --log piped.log
+for option in "--save piped.w" "--log piped.log"; do
+    (sleep 0.3; cat pipe >got) & # it may be late
+    limit "$cleave" train --images x.npy --labels y.npy --model linear --device host --batch 16 --epochs 1 --quiet --seed 5 \
+        ${option% *} pipe >out 2>err || fail "a pipe that is read: $(cat err)"
+    wait
+    if [ "${option% *}" = --save ]; then
+        cmp -s got piped.w || fail "weights through a pipe are others"
+    else
+        same "a log through a pipe" "$("$helper" lines loss <got)" "$("$helper" lines loss <piped.log)"
+    fi
+done
+(cat pipe >got) &
+limit "$cleave" check --case 'relu/*/scalar' --device host --junit pipe >out 2>err || fail "JUnit through a pipe: $(cat err)"
+wait
+grep -q '</testsuites>' got || fail "JUnit through a pipe: $(head -c 200 got)"
+[ -p pipe ] || fail "a file was put in the pipe's place"
+
+# standard files that are closed: nothing of ours takes their place
+works train --log open.log --save open.w
+for closed in '<&-' '>&-' '2>&-' '<&- >&- 2>&-'; do
+    sh -c "exec \"\$@\" $closed" sh "$cleave" train --images x.npy --labels y.npy --model linear --device host --batch 16 \
+        --epochs 1 --log closed.log --save closed.w >out 2>err
+    same "exit code with $closed" $? 0
+    cmp -s closed.w open.w || fail "weights with $closed are others"
+    same "a log with $closed" "$("$helper" lines loss <closed.log)" "$("$helper" lines loss <open.log)"
+    grep -v '^{' closed.log && fail "with $closed something else is in the log"
+done
+
+# one log, one training
+"$cleave" train --images x.npy --labels y.npy --model mlp --device host --batch 4 --epochs 100000 --log shared.log --quiet >held 2>&1 &
+process=$!
+tries=0
+until [ "$(cat shared.log 2>/dev/null | wc -l)" -gt 3 ] || [ $tries -gt 600 ]; do sleep 0.05; tries=$((tries + 1)); done
+expect 1 "the log 'shared.log' is being written by another training; give this one a --log of its own" train --log shared.log
+expect 1 "is being written by another training" train --resume goodc --epochs 2 --log shared.log
+kill -TERM $process
+wait $process
+same "steps of a log that two wanted" "$("$helper" lines step <shared.log | awk '$1 != NR' | head -n 1)" ""
+ls -A | grep '\.tmp$' | grep -vx w2.tmp && fail "temporary files were left: $(ls -A)"
 finish

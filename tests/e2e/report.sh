@@ -65,11 +65,11 @@ works "$cleave" report --device "$device" --check --output page.html --quiet # o
 grep -q "Trainings" page.html && fail "trainings without a log"
 
 expect 2 "where to? --output FILE.html (or -o) wants to be given" "$cleave" report
-expect 1 "'nowhere/page.html' cannot be written: folder 'nowhere'" "$cleave" report -o nowhere/page.html
+expect 1 "cannot write 'nowhere/page.html': a file cannot be made in folder 'nowhere'" "$cleave" report -o nowhere/page.html
 expect 1 "the log 'missing' cannot be opened" "$cleave" report -o page.html --log missing --quiet
 expect 1 "'x.npy' is no log of a training" "$cleave" report -o page.html --log x.npy --quiet
 cp page.html kept
-expect 1 "'page.html' could not be written: File too large" sh -c 'ulimit -f 8; trap "" XFSZ; exec "$@"' sh "$cleave" report \
+expect 1 "cannot write 'page.html': it would become larger" sh -c 'ulimit -f 8; trap "" XFSZ; exec "$@"' sh "$cleave" report \
     --device host --no-cache -o page.html --quiet
 cmp -s page.html kept || fail "a full disk changed the page that was there"
 ls | grep -q 'page.html\.' && fail "temporary files were left"

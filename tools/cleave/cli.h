@@ -14,8 +14,15 @@
 #include <sys/types.h>
 
 /** Exit codes, the same for every command; NOT_RUN is of `check` alone: nothing was found wrong, and not
- *  everything was looked at. */
-enum { EXIT_DONE = 0, EXIT_FAILED = 1, EXIT_USAGE = 2, EXIT_NOT_RUN = 3, EXIT_INTERRUPTED = 130 };
+ *  everything was looked at. NO_READER: who read stdout has gone, as `head` does; it is SIGPIPE's code. */
+enum {
+    EXIT_DONE = 0,
+    EXIT_FAILED = 1,
+    EXIT_USAGE = 2,
+    EXIT_NOT_RUN = 3,
+    EXIT_INTERRUPTED = 130,
+    EXIT_NO_READER = 141
+};
 
 // ---- options.c: options.def made into a parser and help ---------------------------------------------------
 
@@ -111,12 +118,8 @@ int cli_fail_status(clv_runtime *runtime, clv_status status);
 const char *cli_bytes(uint64_t bytes);
 /** Print the object and a line end to stdout, and take it. EXIT_FAILED if stdout cannot be written. */
 int cli_print_json(json_t *object);
-/** Better before the work than after it: is there a folder where the file can be made? Prints and returns
- *  EXIT_FAILED if not. NULL is fine. */
-int cli_check_target(const char *path);
-/** The same for all files of a training, none of which may be another, or one that is read. */
-int cli_check_train_files(const cli_args *args);
-/** Flush stdout; EXIT_FAILED and a sentence if it cannot be written. */
+/** Flush stdout. Where it cannot be written: EXIT_FAILED and a sentence, or EXIT_NO_READER and none if its
+ *  reader has gone. */
 int cli_finish_output(void);
 /** A JSON number, or null for what JSON has no number for. */
 json_t *cli_real(double value);
@@ -139,6 +142,20 @@ void cli_progress_draw(cli_progress *progress, const char *label, double done, d
                        const char *text);
 /** Wipe the line, before something else is printed to stderr. */
 void cli_progress_clear(cli_progress *progress);
+
+// ---- files.c: files that are written ----------------------------------------------------------------------
+
+/** Better before the work than after it: can the file be written? Prints and returns EXIT_FAILED if not. NULL
+ *  is fine. */
+int cli_check_target(const char *path);
+/** The same for all files of a training, none of which may be another, or one that is read. */
+int cli_check_train_files(const cli_args *args);
+bool cli_is_pipe(const char *path);
+/** Open a pipe for writing, without waiting for a reader for long. Prints what fails and returns -1. */
+int cli_open_pipe(const char *path, const char *what);
+/** Write a file: the one that is there is replaced when all of the new one is on the disk. Prints what
+ *  fails. */
+int cli_write_whole(const char *path, const char *text, size_t n);
 
 // ---- start.c: the runtime, its devices, interruption ------------------------------------------------------
 
@@ -169,8 +186,14 @@ void cli_json_memory(void);
 /** JSON as a new reference; NULL: it is none, or there is no memory. No key twice. */
 json_t *cli_json_read(const char *text, size_t bytes);
 json_t *cli_json_read_file(FILE *file);
-/** Becomes 1 on SIGINT or SIGTERM, once caught; a second signal ends the process at once. */
+/** First of all: closed standard files become /dev/null, so that none of ours takes their place; a file that
+ *  is too large, and a reader that has gone, are errors of a write instead of the process's end. */
+void cli_begin_process(void);
+/** Becomes 1 on SIGINT, SIGTERM or SIGHUP, once caught; a second SIGINT or SIGTERM ends the process at
+ *  once. */
 const volatile int *cli_catch_interrupts(void);
+/** From here on a signal ends the process again: nothing is done any more that it would lose. */
+void cli_release_interrupts(void);
 /** What is written to stderr at the first of them; NULL: nothing. Static text with a line's end. */
 void cli_answer_interrupts(const char *words);
 /** While nothing is done that could be lost, the first signal ends the process, with EXIT_INTERRUPTED. */

@@ -28,7 +28,7 @@ static bool on_progress(void *user, int done, int total, const char *op) {
     char text[64];
     snprintf(text, sizeof text, "%d/%d  %s", done, total, op);
     cli_progress_draw(&job->session->progress, "checking", done, total, text);
-    return !*job->interrupt;
+    return !*job->interrupt && !ferror(stdout);
 }
 
 static void on_case(void *user, const clv_check_case *one) {
@@ -337,7 +337,10 @@ static int tell(check_job *job, const clv_check_report *report) {
     int code = EXIT_DONE;
     bool filtered =
         args->ops.n || args->cases.n || args->exclude.n || args->shard || args->dtype || args->quick;
-    if (args->list) return print_list(job, report) == EXIT_DONE ? EXIT_DONE : EXIT_NOT_RUN;
+    if (args->list) {
+        code = print_list(job, report);
+        return code == EXIT_FAILED ? EXIT_NOT_RUN : code;
+    }
     if (args->baseline && !(job->comparison = baseline_compare(&job->before, report, filtered)))
         code = cli_fail(EXIT_FAILED, "no memory to compare with '%s'", args->baseline);
     if (code == EXIT_DONE && args->junit) code = junit_write(args->junit, info, report);
@@ -362,6 +365,8 @@ static int run(check_job *job, clv_check_config *config) {
     int code;
     if (status == CLV_OK) {
         code = tell(job, report);
+    } else if (status == CLV_E_INTERRUPTED && ferror(stdout)) {
+        code = cli_finish_output(); // it has ended because nobody reads what it prints
     } else {
         if (session->args->tap) printf("Bail out! %s\n", cli_sentence(session->runtime));
         code = cli_fail_status(session->runtime, status);

@@ -45,7 +45,7 @@ static bool on_token(void *user, int32_t token) {
     const char *bytes = clv_vocabulary_token(job->vocabulary, token, &n);
     if (job->tokens++ == 0) job->since = cli_seconds();
     put(job, bytes, n);
-    return !*job->interrupt;
+    return !*job->interrupt && !ferror(stdout);
 }
 
 /** Tokens a second, from the first on. */

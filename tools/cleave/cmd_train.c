@@ -222,16 +222,18 @@ static int finish(const train_job *job, clv_trainer *trainer, clv_status status)
     bool interrupted = status == CLV_E_INTERRUPTED;
     cli_progress_clear(&job->session->progress);
     cli_tell_broken(job->source);
-    if (job->watch.log.failed) return job->watch.log.failed; // it has been told
-    if (job->watch.events.failed) return job->watch.events.failed;
+    // A log that could not be written has been told, and ended the training as an interruption does.
+    const int untold = job->watch.log.failed ? job->watch.log.failed : job->watch.events.failed;
     if (status != CLV_OK && !interrupted)
-        return cli_fail_sized(job->session->runtime, status, job->config->model);
-    int code = interrupted ? cli_fail_status(job->session->runtime, status) : EXIT_DONE;
-    if (args->save) {
+        return untold ? untold : cli_fail_sized(job->session->runtime, status, job->config->model);
+    int code = untold ? untold : interrupted ? cli_fail_status(job->session->runtime, status) : EXIT_DONE;
+    if (args->save && !(untold && args->checkpoint)) {         // with a checkpoint nothing is lost
+        if (cli_is_pipe(args->save)) cli_release_interrupts(); // its reader may let us wait for ever
         status = save_weights((void *)(uintptr_t)job, clv_trainer_session(trainer), args->save);
-        if (status != CLV_OK) return cli_fail_status(job->session->runtime, status);
-        if (!args->quiet && args->json) fprintf(stderr, "weights are in %s\n", args->save);
+        if (status != CLV_OK) return untold ? untold : cli_fail_status(job->session->runtime, status);
+        if (!args->quiet && (args->json || untold)) fprintf(stderr, "weights are in %s\n", args->save);
     }
+    cli_release_interrupts(); // what is left can be had again
     int printed = EXIT_DONE;
     if (args->json) {
         printed = cli_print_json(result_json(job, trainer, interrupted));

@@ -1,13 +1,89 @@
 // SPDX-License-Identifier: Apache-2.0
-// The files of a training: can they be written, and does none take the place of another, or of what is read?
+// Files that a command writes: a trial of each before the work, so that its end does not fail; whole files;
+// and those of a training, of which none may take the place of another, or of what is read.
+#include <errno.h>
+#include <fcntl.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <time.h>
+#include <unistd.h>
 
 #include "cli.h"
 
 typedef struct named_file {
     const char *option, *path; // path NULL: not given
 } named_file;
+
+// ---- one file ---------------------------------------------------------------------------------------------
+
+bool cli_is_pipe(const char *path) {
+    struct stat what;
+    return path && stat(path, &what) == 0 && S_ISFIFO(what.st_mode);
+}
+
+int cli_open_pipe(const char *path, const char *what) {
+    enum { TRIES = 100, WAIT_MS = 20 }; // its reader may be about to start
+    int file = -1;
+    for (int i = 0; i < TRIES && (file = open(path, O_WRONLY | O_NONBLOCK | O_CLOEXEC)) < 0; i++) {
+        if (errno != ENXIO) break;
+        nanosleep(&(struct timespec){0, WAIT_MS * 1000000L}, NULL);
+    }
+    if (file < 0 && errno == ENXIO)
+        cli_fail(EXIT_FAILED, "%s '%s' is a pipe that nobody reads; start its reader first", what, path);
+    else if (file < 0)
+        cli_fail(EXIT_FAILED, "%s '%s' cannot be opened: %s", what, path, strerror(errno));
+    else
+        fcntl(file, F_SETFL, fcntl(file, F_GETFL) & ~O_NONBLOCK);
+    return file;
+}
+
+/** Call with a runtime that has no devices, for its sentence. */
+static int without_devices(clv_status (*call)(clv_runtime *, const void *), const void *what) {
+    clv_runtime *runtime = NULL;
+    const clv_runtime_config config = {.no_opencl = true, .visible_devices = "", .partition = ""};
+    clv_status status = clv_runtime_create(&config, &runtime);
+    if (status == CLV_OK) status = call(runtime, what);
+    const int code = status == CLV_OK ? EXIT_DONE : cli_fail_status(runtime, status);
+    clv_runtime_destroy(runtime);
+    return code;
+}
+
+typedef struct target {
+    const char *path;
+    bool keep_previous;
+} target;
+
+static clv_status check(clv_runtime *runtime, const void *what) {
+    const target *file = what;
+    return clv_file_check(runtime, file->path, file->keep_previous);
+}
+
+static int check_target(const char *path, bool keep_previous) {
+    if (!path) return EXIT_DONE;
+    if (cli_is_pipe(path)) // held open to the end of the process: its reader would take a close for the end
+        return cli_open_pipe(path, "the file to write") < 0 ? EXIT_FAILED : EXIT_DONE;
+    return without_devices(check, &(target){path, keep_previous});
+}
+
+int cli_check_target(const char *path) {
+    return check_target(path, false);
+}
+
+typedef struct whole_file {
+    const char *path, *text;
+    size_t n;
+} whole_file;
+
+static clv_status write_file(clv_runtime *runtime, const void *what) {
+    const whole_file *file = what;
+    return clv_file_write(runtime, file->path, file->text, file->n);
+}
+
+int cli_write_whole(const char *path, const char *text, size_t n) {
+    return without_devices(write_file, &(whole_file){path, text, n});
+}
+
+// ---- those of a training -------------------------------------------------------------------------------
 
 /** The same file; devices and pipes, such as /dev/null, may serve several. */
 static bool is_same(const char *a, const char *b) {
@@ -34,11 +110,17 @@ int cli_check_train_files(const cli_args *args) {
                                {"--val-labels", args->val_labels},
                                {"--tokenizer", args->tokenizer},
                                {"the data", data}};
-    enum { N = sizeof written / sizeof *written, LOG = N - 1, N_READ = sizeof read / sizeof *read };
+    enum {
+        CHECKPOINT = 2,
+        N = sizeof written / sizeof *written,
+        LOG = N - 1,
+        N_READ = sizeof read / sizeof *read
+    };
     for (int i = 0; i < N; i++) {
         const named_file *own = &written[i];
         if (!own->path) continue;
-        const int code = i == LOG ? EXIT_DONE : cli_check_target(own->path); // a log says so itself
+        const int code = // a log is opened before the first step, and says so itself
+            i == LOG ? EXIT_DONE : check_target(own->path, i == CHECKPOINT);
         if (code != EXIT_DONE) return code;
         for (int k = 0; k < i + N_READ; k++) {
             const named_file *other = k < i ? &written[k] : &read[k - i];

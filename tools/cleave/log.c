@@ -10,6 +10,7 @@
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/file.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -48,12 +49,34 @@ static bool end_last_line(watch_log *log) {
     return good && fputc('\n', log->file) != EOF && !fflush(log->file);
 }
 
+/** Keep other trainings out of the file, as long as it is open; where there are no locks, go on without. */
+static bool hold(int file, const char *path) {
+    if (flock(file, LOCK_EX | LOCK_NB) == 0 || errno != EWOULDBLOCK) return true;
+    close(file);
+    cli_fail(EXIT_FAILED,
+             "the log '%s' is being written by another training; give this one a --log of its own", path);
+    return false;
+}
+
 int watch_log_open(watch_log *log, const char *path, bool go_on) {
-    *log = (watch_log){.path = path, .goes_on = go_on};
+    *log = (watch_log){.path = path};
     if (!path) return EXIT_DONE;
-    log->file = fopen(path, go_on ? "a+" : "w");
-    if (!log->file) return cli_fail(EXIT_FAILED, "the log '%s' cannot be opened: %s", path, strerror(errno));
-    if (go_on && !fseek(log->file, -1, SEEK_END) && fgetc(log->file) != '\n' && !end_last_line(log))
+    struct stat what;
+    const bool there = stat(path, &what) == 0, kept = !there || S_ISREG(what.st_mode);
+    log->goes_on = go_on && kept;
+    const int how = (log->goes_on ? O_RDWR : O_WRONLY) | (kept ? O_CREAT | O_APPEND : 0);
+    int file = there && S_ISFIFO(what.st_mode) ? cli_open_pipe(path, "the log")
+                                               : open(path, how | O_CLOEXEC | O_NOCTTY, 0666);
+    if (file < 0 && cli_is_pipe(path)) return EXIT_FAILED; // it was told
+    if (file >= 0 && kept && !hold(file, path)) return EXIT_FAILED;
+    if (file >= 0 && (!kept || go_on || !ftruncate(file, 0)))
+        log->file = fdopen(file, log->goes_on ? "a+" : "w");
+    if (!log->file) {
+        cli_fail(EXIT_FAILED, "the log '%s' cannot be opened: %s", path, strerror(errno));
+        if (file >= 0) close(file);
+        return EXIT_FAILED;
+    }
+    if (log->goes_on && !fseek(log->file, -1, SEEK_END) && fgetc(log->file) != '\n' && !end_last_line(log))
         cannot_write(log);
     return log->failed;
 }

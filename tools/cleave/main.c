@@ -12,6 +12,7 @@ static int (*const functions[])(const cli_args *) = {
 };
 
 int main(int argc, char **argv) {
+    cli_begin_process();
     cli_seconds(); // the clock begins
     // Whatever locale a library of `--ops` sets: numbers have a point here.
     uselocale(newlocale(LC_ALL_MASK, "C", (locale_t)0));

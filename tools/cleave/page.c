@@ -1,15 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-// The frame of a page: its style, light and dark, for a wide screen and a phone; escaping; and the atomic
-// write.
+// The frame of a page: its style, light and dark, for a wide screen and a phone; escaping.
 #include "page.h"
 
-#include <errno.h>
 #include <math.h>
 #include <stdarg.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
-#include <unistd.h>
 
 static const char style[] =
     ":root{color-scheme:light "
@@ -156,17 +152,6 @@ void page_drop(cli_page *page) {
     *page = (cli_page){0};
 }
 
-static bool write_all(int file, const char *text, size_t n) {
-    while (n) {
-        ssize_t part = write(file, text, n);
-        if (part < 0 && errno == EINTR) continue;
-        if (part <= 0) return false;
-        text += part;
-        n -= (size_t)part;
-    }
-    return true;
-}
-
 int page_write(cli_page *page, const char *path) {
     page_add(page, "</main></body></html>\n");
     bool whole = !ferror(page->out);
@@ -174,20 +159,4 @@ int page_write(cli_page *page, const char *path) {
     page->out = NULL;
     return whole ? cli_write_whole(path, page->text, page->n)
                  : cli_fail(EXIT_FAILED, "no memory for the page");
-}
-
-int cli_write_whole(const char *path, const char *text, size_t n) {
-    char beside[4096];
-    if (snprintf(beside, sizeof beside, "%s.XXXXXX", path) >= (int)sizeof beside)
-        return cli_fail(EXIT_FAILED, "'%.64s...' is too long a name", path);
-    int file = mkstemp(beside);
-    mode_t mask = umask(0);
-    umask(mask);
-    bool written = file >= 0 && write_all(file, text, n) && !fchmod(file, 0666 & ~mask) && !fsync(file);
-    int why = errno;
-    if (file >= 0 && close(file) && written) written = false, why = errno;
-    if (written && rename(beside, path)) written = false, why = errno;
-    if (written) return EXIT_DONE;
-    if (file >= 0) unlink(beside);
-    return cli_fail(EXIT_FAILED, "'%s' could not be written: %s", path, strerror(why));
 }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // A page of HTML that is put together in memory: one file, no scripts, nothing loaded from elsewhere. page.c
-// holds the frame, the escaping and the atomic write, plot.c the pictures.
+// holds the frame and the escaping, plot.c the pictures.
 #ifndef CLEAVE_PAGE_H
 #define CLEAVE_PAGE_H
 
@@ -16,12 +16,8 @@ typedef struct cli_page {
 
 /** Begin a page. Prints and returns EXIT_FAILED without memory. */
 int page_begin(cli_page *page, const char *title);
-/** End it and write it: beside the file that is there, which is replaced when all of the new one is on the
- *  disk. Prints what fails. */
+/** End it and write it, as cli_write_whole. Prints what fails. */
 int page_write(cli_page *page, const char *path);
-/** Write a file: beside the one that is there, which is replaced when all of the new one is on the disk.
- *  Prints what fails. */
-int cli_write_whole(const char *path, const char *text, size_t n);
 /** Throw away what is left. */
 void page_drop(cli_page *page);
 /** Markup, as it stands. */

@@ -3,12 +3,11 @@
 // terminal.
 #include "cli.h"
 
-#include <errno.h>
 #include <math.h>
+#include <poll.h>
 #include <stdarg.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
 /** Every line for people goes through here. */
@@ -62,24 +61,16 @@ const char *cli_bytes(uint64_t bytes) {
     return text;
 }
 
-int cli_check_target(const char *path) {
-    if (!path) return EXIT_DONE;
-    char folder[4096] = ".";
-    const char *slash = strrchr(path, '/');
-    struct stat what;
-    if (slash) snprintf(folder, sizeof folder, "%.*s", slash > path ? (int)(slash - path) : 1, path);
-    if (access(folder, W_OK | X_OK))
-        return cli_fail(EXIT_FAILED, "'%s' cannot be written: folder '%s': %s", path, folder,
-                        strerror(errno));
-    if (!stat(path, &what) && S_ISDIR(what.st_mode))
-        return cli_fail(EXIT_FAILED, "'%s' cannot be written: it is a folder", path);
-    return EXIT_DONE;
+/** Has who reads our stdout gone, as `head` does when it has seen enough? */
+static bool reader_is_gone(void) {
+    struct pollfd out = {.fd = STDOUT_FILENO};
+    return poll(&out, 1, 0) == 1 && out.revents & (POLLERR | POLLHUP);
 }
 
 int cli_finish_output(void) {
-    if (fflush(stdout) || ferror(stdout))
-        return cli_fail(EXIT_FAILED, "the results could not be written to stdout");
-    return EXIT_DONE;
+    if (fflush(stdout) == 0 && !ferror(stdout)) return EXIT_DONE;
+    if (reader_is_gone()) return EXIT_NO_READER;
+    return cli_fail(EXIT_FAILED, "the results could not be written to stdout");
 }
 
 int cli_print_json(json_t *object) {
@@ -96,7 +87,7 @@ int cli_print_json(json_t *object) {
             putchar(*at);
     }
     free(text);
-    if (putchar('\n') == EOF) return cli_fail(EXIT_FAILED, "the JSON could not be written to stdout");
+    putchar('\n');
     return cli_finish_output();
 }
 

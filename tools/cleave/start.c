@@ -2,6 +2,8 @@
 // The start of a command: the runtime and its device, budgets, and interruption by a signal.
 #include "cli.h"
 
+#include <errno.h>
+#include <fcntl.h>
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
@@ -21,6 +23,7 @@ static void say_at_once(const char *words) {
 }
 
 static void on_signal(int number) {
+    if (interrupted && number == SIGHUP) return; // shell and system each send one when a terminal is lost
     if (interrupted) {
         signal(number, SIG_DFL);
         raise(number);
@@ -41,11 +44,34 @@ void cli_answer_interrupts(const char *words) {
     interrupt_words = words;
 }
 
+static const int caught[] = {SIGINT, SIGTERM, SIGHUP};
+enum { N_CAUGHT = sizeof caught / sizeof *caught };
+
 const volatile int *cli_catch_interrupts(void) {
-    struct sigaction action = {.sa_handler = on_signal};
-    sigaction(SIGINT, &action, NULL);
-    sigaction(SIGTERM, &action, NULL);
+    const struct sigaction action = {.sa_handler = on_signal};
+    for (int i = 0; i < N_CAUGHT; i++) {
+        struct sigaction before;
+        // Under nohup the loss of a terminal is ignored, and stays so.
+        if (caught[i] == SIGHUP && !sigaction(SIGHUP, NULL, &before) && before.sa_handler == SIG_IGN)
+            continue;
+        sigaction(caught[i], &action, NULL);
+    }
     return &interrupted;
+}
+
+void cli_release_interrupts(void) {
+    for (int i = 0; i < N_CAUGHT; i++) {
+        struct sigaction now;
+        if (!sigaction(caught[i], NULL, &now) && now.sa_handler == on_signal) signal(caught[i], SIG_DFL);
+    }
+}
+
+void cli_begin_process(void) {
+    for (int file = STDIN_FILENO; file <= STDERR_FILENO; file++)
+        if (fcntl(file, F_GETFD) < 0 && errno == EBADF && open("/dev/null", O_RDWR) != file)
+            _exit(EXIT_FAILED); // no /dev/null, and nowhere to say so
+    signal(SIGXFSZ, SIG_IGN);
+    signal(SIGPIPE, SIG_IGN);
 }
 
 // ---- the runtime ------------------------------------------------------------------------------------------
