@@ -5,15 +5,28 @@
 
 works "$cleave" --help
 grep -q 'cleave COMMAND --help' out || fail "--help tells nothing"
-works "$cleave" --version
+cp out overview
+for word in version --version -v -V; do
+    works "$cleave" $word
+    same "$word" "$(cat out)" "$("$cleave" --version)"
+done
+works "$cleave" help
+cmp -s out overview || fail "help is not --help"
 for command in devices train eval run generate plan check compare bench tune top env report cache; do
-    works "$cleave" "$command" --help
+    works "$cleave" "$command" --help all
+    cp out all
+    works "$cleave" help "$command"
+    cp out short
+    works "$cleave" "$command" -h
+    cmp -s out short || fail "help $command is not $command --help"
+    works "$cleave" help "$command" all
+    cmp -s out all || fail "help $command all is not $command --help all"
     grep -q -- '--json' out || fail "$command --help does not tell --json"
     [ -s err ] && fail "$command --help writes to stderr"
     # no default or text of another command, lines that fit, and examples whose options all exist
     grep -qE ' \| |[a-z]+: .*[a-z]+: [0-9]+\]' out && fail "$command --help tells of other commands: $(grep -E ' \| ' out)"
     for columns in 40 60 80 120; do
-        COLUMNS=$columns "$cleave" "$command" --help >narrow
+        COLUMNS=$columns "$cleave" "$command" --help all >narrow
         long=$(sed '/^Usage/d;/^      *--[a-z-]* [^ ]*$/d' narrow | grep -E "^.{$((columns + 1)),}" | grep -v '://')
         [ -z "$long" ] || fail "$command --help is wider than $columns columns: $long"
     done
@@ -25,9 +38,15 @@ for command in devices train eval run generate plan check compare bench tune top
             fail "the example '$example' is wrong: $(cat err)"
     done <examples
 done
-"$cleave" eval --help | grep -qF -- 'images in a step [default: 256]' || fail "the default of eval --batch is not told"
-"$cleave" train --help | grep -qF -- 'images in a step [default: 64]' || fail "the default of train --batch is not told"
-"$cleave" train --help | grep -qx 'Optimizer:' || fail "options are not grouped"
+"$cleave" eval --help=all | grep -qF -- 'images in a step [default: 256]' || fail "the default of eval --batch is not told"
+"$cleave" train --help all | grep -qF -- 'images in a step [default: 64]' || fail "the default of train --batch is not told"
+"$cleave" train --help all | grep -qx 'Optimizer:' || fail "options are not grouped"
+# the short help: the ten options that matter most, and how to see the others
+works "$cleave" train --help
+same "options of the short help" "$(grep -c '^  --' out)" 10
+"$cleave" train --help all >all
+grep -qF "'cleave train --help all' tells the other $(($(grep -c '^  --' all) - 10)) options" out || fail "the short help does not tell of the others: $(tail -n 2 out)"
+expect 2 "unknown command 'trian'; did you mean 'train'?" "$cleave" help trian
 works "$cleave" train --epochs 3 -h
 
 expect 2 "unknown command 'trian'" "$cleave" trian
@@ -60,7 +79,7 @@ expect 2 "one word too many" "$cleave" train fashion-mnist mnist
 expect 2 "unknown dataset 'mnist'" "$cleave" train mnist
 expect 2 "on what?" "$cleave" train
 expect 2 "unknown model 'vgg'; there are linear, mlp, cnn" "$cleave" train fashion-mnist --model vgg
-"$cleave" train --help | grep -A 4 -e '--model' >help
+"$cleave" train --help all | grep -A 4 -e '--model' >help
 for model in $(sed -n "s/.*there are //;s/;.*//;s/,//gp" err); do
     grep -qw -e "$model" help || fail "train --help does not tell of the model $model: $(cat help)"
 done
@@ -111,6 +130,46 @@ for words in "frobnicate" "plan banana --device host" "plan mlp --device zzzzzz"
     # shellcheck disable=SC2086
     "$cleave" $words >out 2>err && fail "'$words' is no mistake"
     grep -q "did you mean" err && fail "'$words' is like nothing: $(cat err)"
+done
+
+# completion: what could stand for the last word, as shells ask for it
+completes() {
+    completes_wanted=$1
+    shift
+    works "$cleave" --complete "$@"
+    grep -qx -e "$completes_wanted" out || fail "--complete $*: there is no '$completes_wanted': $(head -n 3 out)"
+}
+tab=$(printf '\t')
+completes "train$tab.*" tr
+completes "plan$tab.*" help pl
+completes "--model$tab.*" train fashion-mnist --mod
+completes "resnet18${tab}model" train fashion-mnist --model res
+completes "resnet18${tab}model" plan res
+completes "cosine$tab" train --schedule ''
+completes "conv2d${tab}op" check --op conv
+completes "host$tab.*" eval --device h
+completes "host,host$tab.*" eval --replicas host,h
+completes "host=$tab.*" plan cnn --budget h
+completes "csv$tab" train ''
+completes "clear$tab" cache ''
+completes :files train csv ''
+completes :files train csv houses.csv --save ''
+completes "adam$tab" train csv houses.csv --no-shuffle --optimizer ''
+works "$cleave" --complete train --epochs ''
+[ ! -s out ] || fail "a number is completed: $(cat out)"
+expect 2 "--completion wants bash, zsh or fish, not 'tcsh'" "$cleave" --completion tcsh
+for shell in bash zsh fish; do
+    "$cleave" --completion $shell >script || fail "no completion for $shell"
+    if command -v $shell >/dev/null; then $shell -n script || fail "completion for $shell is wrong"; fi
+done
+if command -v bash >/dev/null; then # as a person presses the key
+    "$cleave" --completion bash >script
+    reply=$(PATH=$(dirname "$cleave"):$PATH bash -c 'compopt() { :; }; . ./script; COMP_WORDS=(cleave plan mobile) COMP_CWORD=2; _cleave; echo "${COMPREPLY[*]}"')
+    same "bash completes" "$reply" mobilenet_v2
+fi
+for command in '' train check; do
+    "$cleave" --manual $command >page || fail "no manual of $command"
+    grep -q '^.TH CLEAVE' page || fail "no manual of $command"
 done
 
 expect 2 "list or clear" "$cleave" cache

@@ -75,13 +75,17 @@ typedef struct cli_args {
 #include "options.def"
 #undef X
     bool given_momentum, given_weight_decay, given_validation, given_temperature; // zero is a value there
+    bool help_all;       // --help all
     char **command_line; // all words, as main got them
 } cli_args;
 
 /** Fill args from the words after the command. On a mistake prints the sentence and returns EXIT_USAGE. */
 int cli_parse(int argc, char **argv, cli_command command, cli_args *args);
-void cli_help(FILE *out, cli_command command);
+/** A command's help: of one with many options those that matter most, or `all`. */
+void cli_help(FILE *out, cli_command command, bool all);
 void cli_overview(FILE *out);
+/** `trains and runs`, or what this build does. */
+extern const char *const cli_what_it_does;
 /** --fuse off? */
 static inline bool cli_no_fuse(const cli_args *args) {
     return args->fuse && !strcmp(args->fuse, "off");
@@ -94,9 +98,13 @@ int cli_unknown_command(const char *name);
 bool cli_parse_bytes(const char *text, uint64_t *bytes);
 /** `MxNxK` into three numbers of at least 1; false if it is none of that. */
 bool cli_parse_size(const char *text, int64_t size[3]);
-/** The manual page, and completion for bash: made of the same tables. */
-void cli_manual(FILE *out);
-void cli_completion(FILE *out);
+/** The manual page of a command, or of CLI_COMMANDS the one of all; the page docs/command-line.md. */
+void cli_manual(FILE *out, cli_command command);
+void cli_markdown(FILE *out);
+/** The script that makes a shell ask; what it asks: the words that could stand for the last of these. Both
+ *  return an exit code. */
+int cli_completion(FILE *out, const char *shell);
+int cli_complete(int n_words, char **words);
 
 // ---- report.c: what a person or a script reads ------------------------------------------------------------
 

@@ -1,15 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-// The option tables made into parsing, help, a manual page and completion.
-#include "cli.h"
-#include "screen.h"
+// The tables of options and commands, and words made into arguments by them.
+#include "options.h"
 
 #include <errno.h>
 #include <math.h>
 #include <stddef.h>
 #include <stdlib.h>
 #include <string.h>
-
-typedef enum kind { FLAG, TEXT, CHOICE, COUNT, SEED, RATE, NUMBER, BUDGET, TEXTS } kind;
 
 enum {
 #define X(id, ...) id = 1 << CLI_##id,
@@ -27,66 +24,50 @@ enum {
     ALL = (1 << CLI_COMMANDS) - 1
 };
 
-typedef enum group {
-#define X(id, title) GROUP_##id,
-#include "groups.def"
-#undef X
-    GROUPS
-} group;
-
-static const char *const groups[] = {
+const char *const group_titles[GROUPS] = {
 #define X(id, title) title,
 #include "groups.def"
 #undef X
 };
 
-typedef struct option_row {
-    unsigned commands;
-    group group;
-    const char *name;
-    kind kind;
-    size_t field;
-    const char *value, *choices;
-    const char *standard, *text; // may differ by command: see text_for
-} option_row;
-
-static const option_row options[] = {
+const option_row option_rows[] = {
 #define X(commands, group, name, kind, field, value, choices, standard, text)                                \
     {commands, GROUP_##group, name, kind, offsetof(cli_args, field), value, choices, standard, text},
 #include "options.def"
 #undef X
 };
-enum { N_OPTIONS = sizeof options / sizeof *options };
+enum { N_OPTIONS = sizeof option_rows / sizeof *option_rows };
+const int option_count = N_OPTIONS;
 
-typedef struct command_row {
-    const char *name, *arguments;
-    int max_words;
-    const char *text;
-    enum { USE, DEVICE, KEEP, SECTIONS } section;
-} command_row;
+const char *const section_titles[SECTIONS] = {"Models", "Devices", "Reports and files"};
 
-static const char *const sections[] = {"Models", "Devices", "Reports and files"};
-
-static const command_row commands[] = {
+const command_row command_rows[CLI_COMMANDS] = {
 #define X(id, name, function, arguments, max_words, text, section)                                           \
-    {name, arguments, max_words, text, section},
+    {name, arguments, max_words, text, SECTION_##section},
 #include "commands.def"
 #undef X
 };
 
-static const struct {
-    cli_command command;
-    const char *words, *text;
-} examples[] = {
+const example_row example_rows[] = {
 #define X(command, words, text) {CLI_##command, words, text},
 #include "examples.def"
 #undef X
 };
-enum { N_EXAMPLES = sizeof examples / sizeof *examples };
+const int example_count = sizeof example_rows / sizeof *example_rows;
+
+static const struct {
+    cli_command command;
+    const char *name;
+} short_rows[] = {
+#define X(command, name) {CLI_##command, name},
+#include "short.def"
+#undef X
+};
+enum { N_SHORT = sizeof short_rows / sizeof *short_rows };
 
 cli_command cli_command_find(const char *name) {
     int i = 0;
-    while (i < CLI_COMMANDS && strcmp(commands[i].name, name)) i++;
+    while (i < CLI_COMMANDS && strcmp(command_rows[i].name, name)) i++;
     return (cli_command)i;
 }
 
@@ -119,7 +100,7 @@ int cli_unknown_command(const char *name) {
                         "'cleave --help'",
                         name);
     clv_nearest nearest = {.word = name};
-    for (int i = 0; i < CLI_COMMANDS; i++) clv_nearest_offer(&nearest, commands[i].name);
+    for (int i = 0; i < CLI_COMMANDS; i++) clv_nearest_offer(&nearest, command_rows[i].name);
     return cli_fail(EXIT_USAGE, "unknown command '%s'%s; see 'cleave --help'", name,
                     clv_nearest_text(&nearest));
 }
@@ -268,12 +249,24 @@ static int parse_value(const option_row *option, const char *text, cli_args *arg
 
 // ---- the words --------------------------------------------------------------------------------------------
 
-static const option_row *find_option(const char *name, size_t length, cli_command command) {
+const option_row *option_find(const char *name, size_t length, cli_command command) {
     for (int i = 0; i < N_OPTIONS; i++)
-        if ((options[i].commands & 1u << command) && strlen(options[i].name) == length &&
-            !strncmp(options[i].name, name, length))
-            return &options[i];
+        if (option_is_of(&option_rows[i], command) && strlen(option_rows[i].name) == length &&
+            !strncmp(option_rows[i].name, name, length))
+            return &option_rows[i];
     return NULL;
+}
+
+bool option_is_short(const option_row *option, cli_command command) {
+    for (int i = 0; i < N_SHORT; i++)
+        if (short_rows[i].command == command && !strcmp(short_rows[i].name, option->name)) return true;
+    return false;
+}
+
+bool option_has_short(cli_command command) {
+    for (int i = 0; i < N_SHORT; i++)
+        if (short_rows[i].command == command) return true;
+    return false;
 }
 
 /** An option that the command does not have: the nearest of those it has, or whose it is. */
@@ -283,8 +276,8 @@ static int unknown_option(const char *word, size_t length, cli_command command) 
     clv_nearest nearest = {.word = text + strspn(text, "-")};
     const option_row *elsewhere = NULL;
     for (int i = 0; i < N_OPTIONS; i++) {
-        if (options[i].commands & 1u << command) clv_nearest_offer(&nearest, options[i].name);
-        if (!strcmp(options[i].name, nearest.word)) elsewhere = &options[i];
+        if (option_rows[i].commands & 1u << command) clv_nearest_offer(&nearest, option_rows[i].name);
+        if (!strcmp(option_rows[i].name, nearest.word)) elsewhere = &option_rows[i];
     }
     char hint[96] = "";
     int owner = 0;
@@ -294,9 +287,9 @@ static int unknown_option(const char *word, size_t length, cli_command command) 
     else if (elsewhere && owner == CLI_COMMANDS)
         snprintf(hint, sizeof hint, "; this cleave is built for inference alone (CLEAVE_INFERENCE)");
     else if (elsewhere)
-        snprintf(hint, sizeof hint, "; it is one of 'cleave %s'", commands[owner].name);
+        snprintf(hint, sizeof hint, "; it is one of 'cleave %s'", command_rows[owner].name);
     return cli_fail(EXIT_USAGE, "unknown option '%.*s'%s; see 'cleave %s --help'", (int)length, word, hint,
-                    commands[command].name);
+                    command_rows[command].name);
 }
 
 /** May it be given again with another value? What remedies name may: they are pasted behind a command as it
@@ -326,7 +319,7 @@ typedef struct given_option {
 static void note_again(const cli_args *args, const given_option *given) {
     for (int i = 0; i < N_OPTIONS && !args->quiet; i++)
         if (given[i].again)
-            fprintf(stderr, "--%s is given more than once: '%s', the last, counts\n", options[i].name,
+            fprintf(stderr, "--%s is given more than once: '%s', the last, counts\n", option_rows[i].name,
                     given[i].value);
 }
 
@@ -337,9 +330,9 @@ int cli_parse(int argc, char **argv, cli_command command, cli_args *args) {
     for (int i = 0; i < argc; i++) {
         const char *word = argv[i];
         if (only_words || word[0] != '-' || !word[1]) {
-            if (args->n_words == commands[command].max_words)
+            if (args->n_words == command_rows[command].max_words)
                 return cli_fail(EXIT_USAGE, "'%s' is one word too many; see 'cleave %s --help'", word,
-                                commands[command].name);
+                                command_rows[command].name);
             args->words[args->n_words++] = word;
             continue;
         }
@@ -348,10 +341,14 @@ int cli_parse(int argc, char **argv, cli_command command, cli_args *args) {
             continue;
         }
         if (!strcmp(word, "-h")) word = "--help";
+        if (!strcmp(word, "--help=all")) {
+            args->help = args->help_all = true;
+            return EXIT_DONE;
+        }
         if (!strcmp(word, "-o")) word = "--output";
         const char *name = word + 2, *equals = strchr(word, '=');
         size_t length = equals && equals > name ? (size_t)(equals - name) : strlen(name);
-        const option_row *option = word[1] == '-' ? find_option(name, length, command) : NULL;
+        const option_row *option = word[1] == '-' ? option_find(name, length, command) : NULL;
         if (!option) return unknown_option(word, equals ? (size_t)(equals - word) : strlen(word), command);
         const char *value = equals ? equals + 1 : NULL;
         if (option->kind == FLAG && value) return cli_fail(EXIT_USAGE, "--%s takes no value", option->name);
@@ -360,11 +357,14 @@ int cli_parse(int argc, char **argv, cli_command command, cli_args *args) {
                 return cli_fail(EXIT_USAGE, "--%s wants a value: %s", option->name, option->value);
             value = argv[i];
         }
-        given_option *before = &given[option - options];
+        given_option *before = &given[option - option_rows];
         int code = check_again(option, value, before->value);
         if (code == EXIT_DONE) code = parse_value(option, value, args);
         if (code != EXIT_DONE) return code;
-        if (args->help) return EXIT_DONE; // help wins over whatever else is wrong
+        if (args->help) { // it wins over whatever else is wrong
+            args->help_all = i + 1 < argc && !strcmp(argv[i + 1], "all");
+            return EXIT_DONE;
+        }
         before->again |= option->kind != FLAG && option->kind != TEXTS && option->kind != BUDGET &&
                          before->value && strcmp(before->value, value) != 0;
         before->value = value;
@@ -373,7 +373,7 @@ int cli_parse(int argc, char **argv, cli_command command, cli_args *args) {
     return EXIT_DONE;
 }
 
-// ---- texts made of the tables -----------------------------------------------------------------------------
+// ---- texts that differ by command -------------------------------------------------------------------------
 
 /** Are all words before the colon commands, and is `id` one of them? -1: it is no list of commands. */
 static int names_command(const char *part, size_t length, cli_command id) {
@@ -413,188 +413,19 @@ static const char *text_for(const char *texts, cli_command id, char *out, size_t
     return out;
 }
 
-/** What an option does, and its default, for a command. */
-static void tell_option(const option_row *option, cli_command id, char *out, size_t bytes) {
+void option_tell(const option_row *option, cli_command id, char *out, size_t bytes) {
     char text[400], standard[120];
     text_for(option->text, id, text, sizeof text);
     text_for(option->standard, id, standard, sizeof standard);
     snprintf(out, bytes, "%s%s%s%s", text, *standard ? " [default: " : "", standard, *standard ? "]" : "");
 }
 
-/** Columns for help. Where no width is known 80 is what readers expect. */
-static int help_width(FILE *out) {
-    int width = screen_width(out);
-    return width ? width : SCREEN_USUAL;
+void command_tell(cli_command command, char *out, size_t bytes) {
+    const char *text = command_rows[command].text;
+    snprintf(out, bytes, "%c%s.", text[0] - 'a' + 'A', text + 1);
 }
 
-static void print_option(FILE *out, const option_row *option, cli_command id, int width) {
-    enum { TEXT_AT = 27, LEAST_TEXT = 30 }; // on a narrow screen the text stands under the option
-    const int indent = width - TEXT_AT < LEAST_TEXT ? 6 : TEXT_AT;
-    char left[64], text[600];
-    int at =
-        snprintf(left, sizeof left, "  --%s%s%s", option->name, *option->value ? " " : "", option->value);
-    tell_option(option, id, text, sizeof text);
-    fputs(left, out);
-    if (at + 2 > indent) {
-        fputc('\n', out);
-        at = 0;
-    }
-    fprintf(out, "%*s", indent - at, "");
-    screen_wrap(out, text, indent, indent, width);
-    fputc('\n', out);
-}
-
-/** An example as it is typed: what is assigned for it goes before the program. */
-static void example_text(int i, char *out, size_t bytes) {
-    const char *words = examples[i].words, *name = strstr(words, commands[examples[i].command].name);
+void example_tell(const example_row *example, char *out, size_t bytes) {
+    const char *words = example->words, *name = strstr(words, command_rows[example->command].name);
     snprintf(out, bytes, "%.*scleave %s", (int)(name - words), words, name);
-}
-
-/** An example, where it is long with line ends that a shell passes over, and what it does. */
-static void print_example(FILE *out, int i, int width) {
-    enum { INDENT = 6 };
-    char text[256];
-    example_text(i, text, sizeof text);
-    int at = fprintf(out, " ");
-    for (const char *word = text; *word;) {
-        size_t n = strcspn(word, " ");
-        if (*word == '-' && word[n] && word[n + 1] != '-')
-            n += 1 + strcspn(word + n + 1, " "); // its value stays there
-        if (at + 1 + (int)n + 2 > width && at > INDENT) at = fprintf(out, " \\\n%*s", INDENT - 1, "") - 3;
-        at += fprintf(out, " %.*s", (int)n, word);
-        word += n + (word[n] == ' ');
-    }
-    fprintf(out, "\n%*s# ", INDENT, "");
-    screen_wrap(out, examples[i].text, INDENT + 2, INDENT + 2, width);
-    fputc('\n', out);
-}
-
-void cli_help(FILE *out, cli_command id) {
-    const command_row *row = &commands[id];
-    const int width = help_width(out);
-    char text[256];
-    fprintf(out, "Usage: cleave %s%s%s [options]\n\n", row->name, *row->arguments ? " " : "", row->arguments);
-    snprintf(text, sizeof text, "%c%s.", row->text[0] - 'a' + 'A', row->text + 1);
-    screen_wrap(out, text, 0, 0, width);
-    fputc('\n', out);
-    for (int g = 0; g < GROUPS; g++) {
-        bool begun = false;
-        for (int i = 0; i < N_OPTIONS; i++) {
-            if (!(options[i].commands & 1u << id) || options[i].group != (group)g) continue;
-            if (!begun) fprintf(out, "\n%s:\n", groups[g]);
-            begun = true;
-            print_option(out, &options[i], id, width);
-        }
-    }
-    fputs("\nExamples:\n", out);
-    for (int i = 0; i < N_EXAMPLES; i++)
-        if (examples[i].command == id) print_example(out, i, width);
-}
-
-#ifdef CLEAVE_INFERENCE
-static const char what_it_does[] = "runs";
-#else
-static const char what_it_does[] = "trains and runs";
-#endif
-
-void cli_overview(FILE *out) {
-    enum { TEXT_AT = 11 };
-    const int width = help_width(out);
-    fprintf(out, "Cleave %s %s neural networks on any OpenCL device.\n\nUsage: cleave COMMAND [options]\n",
-            clv_version(), what_it_does);
-    for (int s = 0; s < SECTIONS; s++) {
-        fprintf(out, "\n%s:\n", sections[s]);
-        for (int i = 0; i < CLI_COMMANDS; i++) {
-            if ((int)commands[i].section != s) continue;
-            fprintf(out, "  %-8s ", commands[i].name);
-            screen_wrap(out, commands[i].text, TEXT_AT, TEXT_AT, width);
-            fputc('\n', out);
-        }
-    }
-    fputs("\nExamples:\n", out);
-    for (int i = 0; i < N_EXAMPLES; i++)
-        if (i == 0 || examples[i].command != examples[i - 1].command)
-            if (examples[i].command < CLI_COMMANDS && commands[examples[i].command].section == USE)
-                print_example(out, i, width);
-    fputc('\n', out);
-    screen_wrap(out, "'cleave COMMAND --help' tells a command's options, their defaults and examples.", 0, 0,
-                width);
-    fputc('\n', out);
-    screen_wrap(
-        out,
-        "Exit codes: 0 done, 1 failed, 2 wrong usage, 3 check could not run, 130 interrupted after saving.",
-        0, 0, width);
-    fputc('\n', out);
-}
-
-/** Text for roff: a dash is written so that it stays a dash. */
-static void put_roff(FILE *out, const char *text) {
-    for (; *text; text++) fprintf(out, *text == '-' ? "\\-" : "%c", *text);
-}
-
-void cli_manual(FILE *out) {
-    fprintf(out,
-            ".TH CLEAVE 1 \"\" \"Cleave %s\"\n.SH NAME\ncleave \\- %s neural networks on any OpenCL "
-            "device\n.SH SYNOPSIS\n",
-            clv_version(), what_it_does);
-    for (int i = 0; i < CLI_COMMANDS; i++)
-        fprintf(out, ".B cleave %s\n%s%s[options]\n.br\n", commands[i].name, commands[i].arguments,
-                *commands[i].arguments ? " " : "");
-    for (int i = 0; i < CLI_COMMANDS; i++) {
-        fprintf(out, ".SH %s\n%c%s.\n", commands[i].name, commands[i].text[0] - 'a' + 'A',
-                commands[i].text + 1);
-        for (int j = 0; j < N_OPTIONS; j++) {
-            char text[600];
-            if (!(options[j].commands & 1u << i)) continue;
-            fprintf(out, ".TP\n.B ");
-            put_roff(out, "--");
-            put_roff(out, options[j].name);
-            fprintf(out, " %s\n", options[j].value);
-            tell_option(&options[j], (cli_command)i, text, sizeof text);
-            put_roff(out, text);
-            fputc('\n', out);
-        }
-        for (int j = 0; j < N_EXAMPLES; j++) {
-            char text[256];
-            if ((int)examples[j].command != i) continue;
-            fprintf(out, ".PP\n");
-            put_roff(out, examples[j].text);
-            fprintf(out, ":\n.PP\n.RS\n");
-            example_text(j, text, sizeof text);
-            put_roff(out, text);
-            fprintf(out, "\n.RE\n");
-        }
-    }
-    fprintf(out,
-            ".SH EXIT STATUS\n0 done, 1 failed, 2 wrong usage, 3 check could not run, 130 interrupted after "
-            "saving.\n"
-            ".SH ENVIRONMENT\n.TP\n.B CLEAVE_VISIBLE_DEVICES\nDevices the process sees: indices or names, "
-            "with commas.\n.TP\n.B CLEAVE_PARTITION\nDevices to split: cpu:0=2.\n.TP\n.B CLEAVE_CACHE_DIR\n"
-            "Where compiled programs are kept.\n.TP\n.B CLEAVE_DATA_DIR\nWhere datasets are.\n"
-            ".TP\n.B CLEAVE_EXECUTION\nHow devices do work-items, where it is to be another way than their "
-            "traits say: cpu:0=lanes.\n.TP\n.B CLEAVE_VARIANTS\nPins how ops are computed: matmul=plain.\n"
-            ".TP\n.B CLEAVE_TUNING\nA tuning file, a folder of them, or none.\n"
-            ".TP\n.B CLEAVE_COMPILE_HELPER\nThe program that compiles kernels in further processes when "
-            "nothing is "
-            "cached; empty: none.\n"
-            ".TP\n.B CLEAVE_PROBE\nchild: look at drivers in a child process first, always; guard: never.\n"
-            ".TP\n.B CLEAVE_DEBUG\n1 devices, 2 launches, 3 the plan, 4 kernel sources.\n.TP\n.B "
-            "NO_COLOR\nNo colours on a terminal.\n");
-}
-
-void cli_completion(FILE *out) {
-    fprintf(out, "_cleave() {\n    local word=${COMP_WORDS[COMP_CWORD]} words\n    case "
-                 "$COMP_CWORD:${COMP_WORDS[1]} in\n"
-                 "    1:*) words='");
-    for (int i = 0; i < CLI_COMMANDS; i++) fprintf(out, "%s%s", i ? " " : "", commands[i].name);
-    fprintf(out, "' ;;\n");
-    for (int i = 0; i < CLI_COMMANDS; i++) {
-        fprintf(out, "    *:%s) words='", commands[i].name);
-        for (int j = 0; j < N_OPTIONS; j++)
-            if (options[j].commands & 1u << i) fprintf(out, "--%s ", options[j].name);
-        fprintf(out, "' ;;\n");
-    }
-    fprintf(out, "    esac\n    COMPREPLY=($(compgen -W \"$words\" -- \"$word\"))\n"
-                 "    [ ${#COMPREPLY[@]} -gt 0 ] || COMPREPLY=($(compgen -f -- \"$word\"))\n}\n"
-                 "complete -F _cleave cleave\n");
 }
