@@ -65,7 +65,7 @@ while IFS= read -r entry; do
         shift
         subcommand=${1:-}
         case $subcommand in '' | -*) "$cleave" --help >"$help" 2>&1 </dev/null ;; *)
-            "$cleave" "$subcommand" --help >"$help" 2>&1 </dev/null || {
+            "$cleave" "$subcommand" --help all >"$help" 2>&1 </dev/null || {
                 finding "$place: cleave $subcommand --help fails"
                 continue
             }

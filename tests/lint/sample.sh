@@ -1,46 +1,49 @@
 #!/bin/sh
 # SPDX-License-Identifier: Apache-2.0
 # The program that the root's README.md shows compiles as it stands there without a warning, with each compiler here, and runs. So do
-# its other blocks of C, each with what it leaves out in front of it; all of them as C++ too.
+# the blocks of C in docs/, each with what it leaves out in front of it; all of them as C++ too.
 # usage: sample.sh ROOT LIBRARY [C compiler]
 . "$(dirname "$0")/common.sh"
 library=$2
 cc=${3:-cc}
 scratch=$(mktemp -d)
 trap 'rm -rf "$scratch"' EXIT
-# block N : the N-th block of C in README.md.
-block() { awk -v wanted="$1" '/^```c$/ { n++; inside = n == wanted; next } /^```/ { inside = 0 } inside' README.md; }
-block 1 >"$scratch/block1.c"
+# block PAGE N : the N-th block of C in a page.
+block() { awk -v wanted="$2" '/^```c$/ { n++; inside = n == wanted; next } /^```/ { inside = 0 } inside' "$1"; }
+block README.md 1 >"$scratch/block1.c"
 [ -s "$scratch/block1.c" ] || { echo "README.md shows no program in C"; exit 1; }
 
-# around N DECLARATION... : that block as a file: declarations, its functions, and what stands behind them in one more function.
+blocks=1
+# around PAGE N DECLARATION... : that block as a file: declarations, its functions, and what stands behind them in one more function.
 around() {
-    around_block=$1
-    shift
+    block "$1" "$2" >"$scratch/block"
+    shift 2
+    blocks=$((blocks + 1))
     {
         echo '#include <cleave/cleave.h>'
         printf '%s\n' "$@" 'void shown(void);'
-        block "$around_block" | sed '/^}$/q' | grep -q '^}$' && block "$around_block" | sed '/^}$/q'
+        grep -q '^}$' "$scratch/block" && sed '/^}$/q' "$scratch/block"
         echo 'void shown(void) {'
-        block "$around_block" | awk '{ line[NR] = $0 } /^}$/ { last = NR } END { for (i = last + 1; i <= NR; i++) print line[i] }'
+        awk '{ line[NR] = $0 } /^}$/ { last = NR } END { for (i = last + 1; i <= NR; i++) print line[i] }' "$scratch/block"
         echo '}'
-    } >"$scratch/block$around_block.c"
+    } >"$scratch/block$blocks.c"
 }
-around 2 'clv_tensor *line(clv_tensor *x, const clv_model *model);' 'extern clv_dataset *table;'
-around 3 'void build(clv_tensor *const *inputs, clv_tensor **outputs, const clv_model *model);' 'extern clv_runtime *runtime;' \
+around docs/data.md 1 'clv_tensor *line(clv_tensor *x, const clv_model *model);' 'extern clv_dataset *table;'
+around docs/data.md 2 'void build(clv_tensor *const *inputs, clv_tensor **outputs, const clv_model *model);' 'extern clv_runtime *runtime;' \
     'extern clv_archive *archive;' 'extern clv_dataset *data;'
-around 4 'extern const clv_attribute attributes[];' 'extern const char kernel[];' 'extern const clv_op_sample cases[];' \
+around docs/custom-ops.md 1 'extern const clv_attribute attributes[];' 'extern const char kernel[];' 'extern const clv_op_sample cases[];' \
     'void reference(const clv_op_use *use, const double *const *in, double *const *out);' \
     'void gradient(const clv_op_use *, clv_tensor *const *, clv_tensor *const *, clv_tensor *const *, clv_tensor **);' \
     'extern clv_runtime *runtime;' 'extern clv_tensor *h;'
-[ -z "$(block 5)" ] || finding "README.md has a block of C that nobody compiles: sample.sh names what stands around each"
+[ "$(cat README.md docs/*.md | grep -c '^```c$')" = "$blocks" ] ||
+    finding "README.md or docs/ have a block of C that nobody compiles: sample.sh names what stands around each"
 
 # compiles COMPILER... : all blocks; of those that are no whole program values are unused, and statuses.
 compiles() {
     "$@" -Wall -Wextra -Werror -Iinclude "$scratch/block1.c" -fsyntax-only || finding "README.md's program does not compile with $*"
-    for i in 2 3 4; do
+    for i in $(seq 2 "$blocks"); do
         "$@" -Wall -Wextra -Werror -Wno-unused -Wno-unused-result -Iinclude "$scratch/block$i.c" -fsyntax-only ||
-            finding "README.md's block $i of C does not compile with $*"
+            finding "block $i of C (README.md, then docs/ as sample.sh names them) does not compile with $*"
     done
 }
 tried=' '
