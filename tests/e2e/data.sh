@@ -58,6 +58,8 @@ table="--target y --ignore name --model linear --device $device --quiet --batch 
 works "$cleave" train csv line.csv $table --optimizer sgd --lr 0.1 --schedule constant --epochs 40 --save line.safetensors --json
 awk "BEGIN { exit !($(at test_loss) < 1e-4) }" || fail "a line is not learnt: $(at test_loss)"
 [ "$(at test_accuracy)" = null ] || fail "numbers have no accuracy, and $(at test_accuracy) is told"
+works "$cleave" train csv line.csv --target y --ignore name --device "$device" --steps 1
+grep -qF '1 number to be learnt, shuffled' err || fail "what is learnt is told in other words: $(grep -A 1 samples err)"
 works "$cleave" eval csv line.csv --target y --ignore name --model linear --weights line.safetensors --device "$device"
 grep -q 'test loss 0.0000' out || fail "eval of a table tells: $(cat out)"
 # of words: two classes, standardized

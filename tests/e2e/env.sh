@@ -19,6 +19,8 @@ n=$(at devices | sed 's/array of //')
 same "devices" "$(at "devices.$((n - 1)).name" "devices.$((n - 1)).usable" | tr '\n' ' ')" "host true "
 at devices.0.quirks devices.0.reason devices.0.driver devices.0.memory_bytes devices.0.fp16 devices.0.gemm >/dev/null
 works env CLEAVE_TEST=1 "$cleave" env
+grep -qE '^  memory limit  *([0-9.]+ [KMGT]iB|-)$' out && ! sed '/^environment/,$d;/^drivers/,/^[a-z]/d' out | grep -qE '^  [a-z]+_' ||
+    fail "names of fields are told: $(grep -E '^  [a-z]+_|limit' out)"
 grep -qx "device host" out && grep -q "^  CLEAVE_TEST  *1$" out && grep -q "^  version  *[0-9]" out || fail "the text: $(cat out)"
 chmod 700 home && mkdir -p home/open && chmod 777 home/open
 works env CLEAVE_CACHE_DIR="$scratch/home/open" "$cleave" env --json # a cache that cannot be used is told, and no failure

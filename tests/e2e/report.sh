@@ -36,6 +36,10 @@ done
 for part in "Is it right?" "How fast is it?" "Trainings" "Where it ran" "prefers-color-scheme:dark" "name=\"viewport\""; do
     grep -qF "$part" page.html || fail "no '$part'"
 done
+# facts have words for names, and units
+grep -oE '<th>[a-z0-9]+_[a-z0-9_]+' page.html && fail "names of fields are in the page"
+grep -q '<th>memory limit</th>' page.html && grep -q '<th>processors usable</th>' page.html || fail "facts have other names"
+grep -qE '<th>largest allocation</th><td class="wide">[0-9.]+ [KMG]iB' page.html || fail "the largest allocation has no unit"
 grep -q "$HOME/" page.html && fail "a home folder is told"
 cp a.jsonl twin.jsonl
 # Equal curves are dashes by turns; a curve alone is whole. A test set has its figures.

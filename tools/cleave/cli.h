@@ -229,6 +229,9 @@ void cli_quarantine_print(FILE *out, clv_device *device, int indent);
 /** All that a report of a fault needs: build, system, drivers, devices, cache, variables. Home folders are
  *  told as ~. */
 json_t *cli_env_json(const cli_session *session);
+/** One of its keys, and what stands there, as a person reads them: `memory limit`, `1.5 GiB`. */
+void cli_env_name(const char *key, char *out, size_t bytes);
+void cli_env_value(const char *key, const json_t *value, char *out, size_t bytes);
 
 // ---- arrays.c: named arrays as dataset -------------------------------------------------------------------
 

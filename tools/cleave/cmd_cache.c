@@ -45,8 +45,8 @@ static int list(clv_runtime *runtime, bool json) {
         table_print(listing.table, stdout);
     else
         table_destroy(listing.table);
-    screen_say(stdout, "%d programs, %s, in %s", listing.n, cli_bytes(listing.bytes),
-               clv_cache_folder(runtime));
+    screen_say(stdout, "%d program%s, %s, in %s", listing.n, listing.n == 1 ? "" : "s",
+               cli_bytes(listing.bytes), clv_cache_folder(runtime));
     return cli_finish_output();
 }
 
@@ -58,7 +58,8 @@ static int clear(clv_runtime *runtime, bool json) {
     if (json)
         return cli_print_json(json_pack("{s:s, s:i, s:I}", "folder", clv_cache_folder(runtime), "removed",
                                         removed, "bytes", (json_int_t)bytes));
-    printf("removed %d programs, %s, from %s\n", removed, cli_bytes(bytes), clv_cache_folder(runtime));
+    printf("removed %d program%s, %s, from %s\n", removed, removed == 1 ? "" : "s", cli_bytes(bytes),
+           clv_cache_folder(runtime));
     return cli_finish_output();
 }
 

@@ -4,27 +4,11 @@
 
 #include <string.h>
 
-static bool ends_with(const char *text, const char *end) {
-    size_t n = strlen(text), m = strlen(end);
-    return n >= m && !strcmp(text + n - m, end);
-}
-
-static void value_text(const char *key, const json_t *value, char *out, size_t bytes) {
-    if (json_is_string(value))
-        snprintf(out, bytes, "%s", json_string_value(value));
-    else if (json_is_integer(value) && ends_with(key, "bytes"))
-        snprintf(out, bytes, "%s", cli_bytes((uint64_t)json_integer_value(value)));
-    else if (json_is_integer(value))
-        snprintf(out, bytes, "%lld", (long long)json_integer_value(value));
-    else
-        snprintf(out, bytes, "%s", json_is_true(value) ? "yes" : json_is_false(value) ? "no" : "-");
-}
-
 /** A value after its name, broken into lines on a screen. */
 static void print_value(const char *key, const json_t *value, int at) {
     char text[4096];
     const int width = screen_width(stdout);
-    value_text(key, value, text, sizeof text);
+    cli_env_value(key, value, text, sizeof text);
     if (width)
         screen_wrap(stdout, text, at, at < width / 2 ? at : 4, width);
     else
@@ -39,11 +23,9 @@ static void print_object(json_t *object, int indent) {
     json_object_foreach(object, key, value) {
         const char *text = json_string_value(value);
         if (text && !*text) continue;
-        char name[32];
-        snprintf(name, sizeof name, "%.*s", (int)(strlen(key) - (ends_with(key, "_bytes") ? 6 : 0)), key);
-        for (char *at = name; *at; at++)
-            if (*at == '_' && indent >= 0) *at = ' ';
-        int at = printf("%*s%-20s ", indent < 0 ? -indent : indent, "", name);
+        char name[48];
+        cli_env_name(key, name, sizeof name);
+        int at = printf("%*s%-20s ", indent < 0 ? -indent : indent, "", indent < 0 ? key : name);
         print_value(key, value, at);
     }
 }

@@ -68,7 +68,8 @@ static int report(const cli_session *session, writing *job, clv_plan *plan) {
     show(job, true);
     putchar('\n');
     if (!session->args->quiet)
-        fprintf(stderr, "%lld tokens, %.0f a second on %s\n", (long long)job->tokens, rate, device);
+        fprintf(stderr, "%lld token%s, %.0f a second on %s\n", (long long)job->tokens,
+                job->tokens == 1 ? "" : "s", rate, device);
     return cli_finish_output();
 }
 

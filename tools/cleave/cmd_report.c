@@ -254,33 +254,22 @@ static void put_bench(cli_page *page, const report *r) {
         page_add(page, "<p class=\"faint\">A quick measurement of a few cases: a look, not a claim.</p>\n");
 }
 
-/** A value of the environment as a person reads it. */
-static void put_value(cli_page *page, const char *key, const json_t *value) {
-    size_t n = strlen(key);
-    if (json_is_string(value))
-        page_text(page, json_string_value(value));
-    else if (json_is_array(value)) // what is in quarantine
-        page_add(page, "%zu", json_array_size(value));
-    else if (json_is_integer(value) && n >= 5 && !strcmp(key + n - 5, "bytes"))
-        page_text(page, cli_bytes((uint64_t)json_integer_value(value)));
-    else if (json_is_integer(value))
-        page_add(page, "%lld", (long long)json_integer_value(value));
-    else
-        page_add(page, "%s", json_is_true(value) ? "yes" : json_is_false(value) ? "no" : "–");
-}
-
-static void put_facts(cli_page *page, const char *title, json_t *object) {
+/** Fields with their values; `named`: by words, not by names of variables or files. */
+static void put_facts(cli_page *page, const char *title, json_t *object, bool named) {
     const char *key;
     json_t *value;
+    char name[48], text[4096];
     page_add(page, "<div class=\"card\"><h3>");
     page_text(page, title);
     page_add(page, "</h3><table>\n");
     json_object_foreach(object, key, value) {
         if (json_is_string(value) && !json_string_length(value)) continue;
         page_add(page, "<tr><th>");
-        page_text(page, key);
+        cli_env_name(key, name, sizeof name);
+        page_text(page, named ? name : key);
         page_add(page, "</th><td class=\"wide\">");
-        put_value(page, key, value);
+        cli_env_value(named ? key : "", value, text, sizeof text);
+        page_text(page, text);
         page_add(page, "</td></tr>\n");
     }
     page_add(page, "</table>%s</div>\n", json_object_size(object) ? "" : "<p class=\"faint\">none</p>");
@@ -297,11 +286,12 @@ static void put_env(cli_page *page, json_t *env) {
         page_add(page, "</p>\n");
     }
     page_add(page, "<div class=\"facts\">\n");
-    json_object_foreach(env, key, part) if (json_is_object(part)) put_facts(page, key, part);
+    json_object_foreach(env, key, part) if (json_is_object(part))
+        put_facts(page, key, part, strcmp(key, "environment") && strcmp(key, "drivers"));
     json_array_foreach(json_object_get(env, "devices"), i, item) {
         char title[128];
         snprintf(title, sizeof title, "device %s", json_string_value(json_object_get(item, "name")));
-        put_facts(page, title, item);
+        put_facts(page, title, item, true);
     }
     page_add(page, "</div>\n<details><summary>libraries</summary><div class=\"card\"><ul>\n");
     json_array_foreach(json_object_get(env, "libraries"), i, item) {

@@ -176,7 +176,9 @@ static int report(const run_job *job, clv_predictor *predictor) {
             cli_plan_memory_json(plan), "shares", cli_shares_json(job->placement, shares), "placement",
             cli_place_json(clv_predictor_place(predictor)), "profile", cli_profile_json(&job->profile)));
     char text[96];
-    if (job->record) printf("predictions of %lld rows are in %s\n", (long long)job->n, args->output);
+    if (job->record)
+        printf("predictions of %lld row%s are in %s\n", (long long)job->n, job->n == 1 ? "" : "s",
+               args->output);
     for (int i = 0; job->archive && i < job->sized.n_targets; i++)
         printf("%s %s is in %s\n", job->sized.targets[i].name,
                clv_shape_text(&job->results[i].shape, text, sizeof text), args->output);

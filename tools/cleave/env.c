@@ -249,3 +249,80 @@ json_t *cli_env_json(const cli_session *session) {
                      "system", system_json(), "devices", devices_json(runtime), "drivers", vendors_json(),
                      "cache", cache_json(runtime), "environment", environment_json(), "libraries", libraries);
 }
+
+// ---- as a person reads it ---------------------------------------------------------------------------------
+
+static bool ends_with(const char *text, const char *end) {
+    size_t n = strlen(text), m = strlen(end);
+    return n >= m && !strcmp(text + n - m, end);
+}
+
+void cli_env_name(const char *key, char *out, size_t bytes) {
+    static const struct {
+        const char *key, *name;
+    } names[] = {{"usable_processors", "processors usable"},
+                 {"available_bytes", "memory available"},
+                 {"limit_bytes", "memory limit"},
+                 {"max_alloc_bytes", "largest allocation"},
+                 {"local_bytes", "local memory"},
+                 {"local_memory", "local memory fast"},
+                 {"max_work_group", "largest work-group"},
+                 {"opencl", "OpenCL"},
+                 {"opencl_c", "OpenCL C"},
+                 {"clblast", "CLBlast"},
+                 {"sub_groups", "sub-groups"},
+                 {"sub_group_sizes", "sub-group sizes"},
+                 {"platform", "platform number"},
+                 {"device", "device number"},
+                 {"bytes", "size"}};
+    for (size_t i = 0; i < sizeof names / sizeof *names; i++)
+        if (!strcmp(key, names[i].key)) {
+            snprintf(out, bytes, "%s", names[i].name);
+            return;
+        }
+    snprintf(out, bytes, "%.*s", (int)(strlen(key) - (ends_with(key, "_bytes") ? 6 : 0)), key);
+    for (char *at = out; *at; at++)
+        if (*at == '_') *at = ' ';
+}
+
+/** More of a list, with commas. */
+static void add_item(char *out, size_t bytes, const char *name, const char *value) {
+    size_t used = strlen(out);
+    snprintf(out + used, bytes - used, "%s%s%s%s", used ? ", " : "", name, *name ? " " : "", value);
+}
+
+void cli_env_value(const char *key, const json_t *value, char *out, size_t bytes) {
+    const json_int_t number = json_integer_value(value);
+    const char *inner;
+    json_t *member;
+    size_t i;
+    char name[48], text[256];
+    *out = 0;
+    if (json_is_string(value)) {
+        snprintf(out, bytes, "%s", json_string_value(value));
+        if (ends_with(key, "floats"))
+            for (char *at = out; *at; at++)
+                if (*at == '_') *at = ' ';
+    } else if (json_is_integer(value) && ends_with(key, "bytes")) {
+        snprintf(out, bytes, "%s", cli_bytes((uint64_t)number));
+    } else if (json_is_integer(value) &&
+               (number >= 0 || (strcmp(key, "platform") && strcmp(key, "device")))) {
+        snprintf(out, bytes, "%lld", (long long)number);
+    } else if (json_is_boolean(value)) {
+        snprintf(out, bytes, "%s", json_is_true(value) ? "yes" : "no");
+    } else if (json_is_object(value)) {
+        json_object_foreach((json_t *)value, inner, member) {
+            cli_env_name(inner, name, sizeof name);
+            cli_env_value(inner, member, text, sizeof text);
+            add_item(out, bytes, name, text);
+        }
+    } else if (json_is_array(value) && json_is_string(json_array_get(value, 0))) {
+        json_array_foreach(value, i, member) {
+            cli_env_value(key, member, text, sizeof text);
+            add_item(out, bytes, "", text);
+        }
+    } else if (json_is_array(value)) {
+        snprintf(out, bytes, "%zu", json_array_size(value));
+    }
+    if (!*out) snprintf(out, bytes, "-");
+}

@@ -102,16 +102,15 @@ static void samples_text(const cli_args *args, const clv_train_config *config, n
     else
         add(out, ", none to test on");
     const clv_shape target = clv_dataset_target_shape(config->train);
-    const int64_t classes = config->model->classes;
+    static const char *const targets[][2] = {
+        {"classes", "class"}, {"labels", "label"}, {"numbers to be learnt", "number to be learnt"}};
+    const int64_t classes = config->model->classes, n = classes ? classes : clv_shape_numel(&target);
+    const int kind = classes ? 0 : cli_loss(args) ? 1 : 2;
     if (named)
         ports_text(args, config, out);
     else
         add(out, ": %s, each %s, %s %s%s", args->images ? args->images : args->words[args->n_words - 1],
-            clv_shape_text(&sample, text, sizeof text),
-            plan_count(classes ? classes : clv_shape_numel(&target)),
-            classes          ? "classes"
-            : cli_loss(args) ? "labels"
-                             : "numbers to tell",
+            clv_shape_text(&sample, text, sizeof text), plan_count(n), targets[kind][n == 1],
             config->no_shuffle ? ", in their order" : ", shuffled");
     if (config->mixup > 0) add(out, ", mixed by Beta(%g, %g)", config->mixup, config->mixup);
     if (config->label_smoothing > 0) add(out, ", labels smoothed by %g", config->label_smoothing);
