@@ -29,6 +29,7 @@ typedef struct clv__ocl_store {
     const char *in_xdg, *in_home;   // else below XDG_CACHE_HOME (NULL: not asked), else below HOME
     const char *off_variable, *off; // keep nothing, while this variable has this value
     bool touches;                   // it makes a file there as soon as it starts
+    bool maps;                      // it loads the code as libraries, which a noexec mount does not allow
 } clv__ocl_store;
 
 enum { CLV__OCL_STORES = 2 };

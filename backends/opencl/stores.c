@@ -1,9 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 // Some drivers keep machine code on disk and run it again in the next process. Whoever can write to that
 // folder decides what this process runs, and a driver that finds no home may use a folder of a fixed name
-// below the temporary folder. So the folder is checked before the first OpenCL call. If it does not belong to
-// this user alone, the driver is given another one, by its own variable, and the log says so. The variable
-// stays set in this process and its children.
+// below the temporary folder. Others load the code as libraries, and end the process where the folder is on a
+// file system that is mounted noexec. So the folder is checked before the first OpenCL call. If it does not
+// belong to this user alone, or code cannot be run from it, the driver is given another one, by its own
+// variable, and the log says so. The variable stays set in this process and its children.
+#define _GNU_SOURCE // ST_NOEXEC
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
@@ -12,6 +14,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <sys/statvfs.h>
 #include <unistd.h>
 
 #include "base/folder.h"
@@ -51,41 +54,72 @@ static bool entries_are_private(const char *path, char *why) {
     return good;
 }
 
-/** A private folder of that path, made if it is missing. */
-static bool take_folder(const char *path) {
+/** Can code be run from the folder's file system? One that is missing: from that of the folder it will be
+ *  in. */
+static bool code_runs_in(const char *path, char *why) {
+    char at[PATH_MAX];
+    struct statvfs system;
+    snprintf(at, sizeof at, "%s", path);
+    for (char *slash; statvfs(at, &system) != 0; *slash = 0)
+        if (!(slash = strrchr(at, '/')) || slash == at) return true; // nobody knows
+#ifdef ST_NOEXEC
+    if (system.f_flag & ST_NOEXEC) {
+        snprintf(why, WHY_BYTES, "%.300s is on a file system that is mounted noexec", path);
+        return false;
+    }
+#endif
+    (void)why;
+    return true;
+}
+
+static bool is_private(const char *path, char *why) {
+    return clv__folder_is_private(path, why, WHY_BYTES) && entries_are_private(path, why);
+}
+
+/** A folder of that path that will do, made if it is missing. */
+static bool take_folder(const clv__ocl_store *store, const char *path) {
     char why[WHY_BYTES];
-    return clv__folder_make(path) && clv__folder_is_private(path, why, sizeof why) &&
-           entries_are_private(path, why);
+    return (!store->maps || code_runs_in(path, why)) && clv__folder_make(path) && is_private(path, why);
+}
+
+/** The folder for temporary files, or one from which code can be run. */
+static const char *temporary_folder(const clv__ocl_store *store) {
+    char why[WHY_BYTES];
+    const char *named = getenv("TMPDIR"), *folder = named && *named == '/' ? named : "/tmp";
+    return store->maps && !code_runs_in(folder, why) ? "/var/tmp" : folder;
 }
 
 /** Another folder: in our cache, else one with this user's number below the temporary folder, else one for
  *  this process alone. */
 static bool choose_folder(const clv__ocl_state *state, const clv__ocl_store *store, clv__ocl_kept *kept,
                           char out[PATH_MAX]) {
-    const char *ours = state->config->cache_dir, *temporary = getenv("TMPDIR");
-    if (!temporary || *temporary != '/') temporary = "/tmp";
+    const char *ours = state->config->cache_dir, *temporary = temporary_folder(store);
     char why[WHY_BYTES], base[PATH_MAX];
     if (*ours && clv__folder_is_private(ours, why, sizeof why) &&
-        snprintf(out, PATH_MAX, "%s/%s", ours, store->folder) < PATH_MAX && take_folder(out))
+        snprintf(out, PATH_MAX, "%s/%s", ours, store->folder) < PATH_MAX && take_folder(store, out))
         return true;
     if (snprintf(base, sizeof base, "%.3000s/cleave-%lu", temporary, (unsigned long)geteuid()) > 0 &&
-        take_folder(base) && snprintf(out, PATH_MAX, "%.3100s/%s", base, store->folder) > 0 &&
-        take_folder(out))
+        take_folder(store, base) && snprintf(out, PATH_MAX, "%.3100s/%s", base, store->folder) > 0 &&
+        take_folder(store, out))
         return true;
     kept->temporary = true;
-    return snprintf(out, PATH_MAX, "%.3000s/cleave-XXXXXX", temporary) > 0 && mkdtemp(out) &&
+    return snprintf(out, PATH_MAX, "%.3000s/cleave-XXXXXX", temporary) > 0 &&
+           (!store->maps || code_runs_in(temporary, why)) && mkdtemp(out) &&
            clv__folder_is_private(out, why, sizeof why);
 }
 
 static void guard(clv__ocl_state *state, const clv__ocl_store *store, clv__ocl_kept *kept) {
     char usual[PATH_MAX] = "", other[PATH_MAX], why[WHY_BYTES] = "", text[2 * WHY_BYTES + 200];
     bool named = usual_folder(store, usual);
-    if (named && clv__folder_is_private(usual, why, sizeof why) && entries_are_private(usual, why)) return;
+    const bool good = named && is_private(usual, why),
+               runs = !good || !store->maps || code_runs_in(usual, why);
+    if (good && runs) return;
     if (!named) snprintf(why, sizeof why, "neither %s nor HOME names a folder", store->variable);
     bool found = choose_folder(state, store, kept, other) && setenv(store->variable, other, 1) == 0;
     if (kept->temporary && found) found = setenv(store->off_variable, store->off, 1) == 0;
-    snprintf(text, sizeof text, "%s would keep machine code where others could change it (%s): %s%.300s",
-             store->driver, why, found ? "it keeps it in " : "there is no other folder, name one in ",
+    snprintf(text, sizeof text, "%s would keep machine code where %s (%s): %s%.300s", store->driver,
+             runs ? "others could change it" : "it cannot be run", why,
+             found ? "it keeps it in " : "there is no other folder, name one in ",
              found ? other : store->variable);
     kept->sentence = clv__arena_strdup(&state->arena, text);
     kept->folder = found ? clv__arena_strdup(&state->arena, other) : NULL;

@@ -104,6 +104,25 @@ if train --device pthread --save "$expected" >out 2>err; then
     else
         echo "not root: folders of other users were not tried"
     fi
+    # a home from which no code can be run: the driver would end the second process that uses its cache
+    mkdir noexec
+    if mount -t tmpfs -o noexec,mode=700 none noexec 2>/dev/null; then
+        other_folder "a noexec home" "is on a file system that is mounted noexec" HOME="$scratch/noexec"
+        for i in 1 2; do
+            (export HOME="$scratch/noexec"; ends_well "noexec home, process $i" --device pthread && [ "$failures" = 0 ]) ||
+                failures=$((failures + 1))
+        done
+        mkdir noexec/tmp
+        env HOME="$scratch/noexec" TMPDIR="$scratch/noexec/tmp" "$cleave" env --json >out 2>err || fail "env: $(cat err)"
+        case $(at environment.POCL_CACHE_DIR) in
+        "/var/tmp/cleave-"*) ;;
+        *) fail "a noexec temporary folder is used: $(at environment.POCL_CACHE_DIR)" ;;
+        esac
+        rm -rf "/var/tmp/cleave-$me"
+        umount noexec
+    else
+        echo "nothing can be mounted here: a noexec home was not tried"
+    fi
     works "$cleave" env --json
     same "no sentence when all is well" "$(grep -c 'PoCL would' err)" 0
 
