@@ -601,7 +601,8 @@ typedef struct clv_train_result {
     clv_train_end end;
     int64_t best_epoch; /**< from 1, with `patience` or `best`; 0: none is known */
     double best_value;  /**< of what is monitored, in that epoch; NaN: none is known */
-    CLV_RESERVED(8);
+    int64_t tested_step; /**< `test` is of the parameters after so many steps; where it ended, unless it was interrupted */
+    CLV_RESERVED(7);
 } clv_train_result;
 
 /** What came out of it so far. */

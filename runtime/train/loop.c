@@ -153,6 +153,7 @@ static clv_status end_epoch(clv__training *loop) {
     if (trainer->predictor) {
         CLV_TRY(clv_evaluate(trainer->predictor, config->test, on_evaluate, loop, &trainer->result.test));
         trainer->result.evaluated = true;
+        trainer->result.tested_step = trainer->position.step;
         CLV_TRY(clv__training_judge(loop, &trainer->result.test, epoch, &best));
     }
     if (!config->on_epoch) return CLV_OK;

@@ -55,6 +55,11 @@ mkdir parts
 for name in a b price kind; do "$helper" fields 200 parts/$name.npy $name; done
 works "$cleave" train arrays parts --inputs a,b --target 'kind,price=mse*0.5' $how --epochs 40 --save folder.safetensors
 cmp -s w.safetensors folder.safetensors || fail "a folder of .npy trains to other weights than the .npz"
+mkdir order # inputs that are not named come by name, however the folder lists them
+for name in m c x k b z a; do cp parts/a.npy order/$name.npy; done
+cp parts/price.npy order
+works "$cleave" train arrays order --target price --model linear --device "$device" --steps 1
+tr -d '\n' <err | sed 's/\[[0-9,]*\]//g; s/  */ /g' | grep -qF 'from a , b , c , k , m , x , z to price' || fail "another order: $(cat err)"
 rm parts/kind.npy parts/price.npy
 works "$cleave" run arrays parts --weights w.safetensors --output parts.npz --device "$device"
 near "mae of a folder" "$("$helper" told parts.npz d.npz price)" "$mae"

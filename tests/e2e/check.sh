@@ -76,7 +76,7 @@ grep -q '^ok [0-9]* - max_pool2d/differences/.* # SKIP gradient not held against
 expect 2 "--tap and --json are both for stdout" check --tap --json
 expect 2 "--list runs nothing" check --list --tap
 expect 2 "--reproduce takes one case" check --reproduce relu/plan/scalar --list
-expect 3 "'nowhere/x.xml' cannot be written" check --junit nowhere/x.xml
+expect 3 "cannot write 'nowhere/x.xml'" check --junit nowhere/x.xml
 expect 3 "'missing' cannot be read" check --known-failures missing
 expect 3 "'missing' cannot be read" check --baseline missing
 echo '{"device":"x"}' >other.json
@@ -103,12 +103,17 @@ works check --case relu/plan/scalar --case exp/plan/scalar --json
 cp out a.json
 sed 's/"label": "[^"]*"/"label": "<b>other"/; s/"verdict": "passed"/"verdict": "failed"/' a.json >b.json
 works "$cleave" report -o matrix.html --results a.json --results b.json --json
+n=$("$helper" json results <a.json | sed 's/array of //')
 same "the page" "$(at file drivers ops | tr '\n' ' ')" "matrix.html 2 2 "
 grep -q '&lt;b&gt;other' matrix.html && ! grep -q '<b>other' matrix.html || fail "a driver's name is markup"
 for tag in table tr td div ul h2; do
     same "$tag" "$(grep -oE "<$tag[ >]" matrix.html | wc -l)" "$(grep -o "</$tag>" matrix.html | wc -l)"
 done
-n=$("$helper" json results <a.json | sed 's/array of //')
+same "failed cases" "$(at failed)" "$n" # what the file says of itself is 0
+grep -qF "'b.json' says that $("$helper" json passed <b.json) cases passed and 0 failed; of its cases 0 passed and $n failed, and these count" err ||
+    fail "not told of sums that are wrong: $(cat err)"
+grep -c "'a.json' says" err | grep -qx 0 || fail "sums that are right are doubted"
+grep -q "data-head=\"failed\">$n</td>" matrix.html || fail "the page has the file's own sum"
 grep -q '>relu</td><td class="n good" data-head="[^"]*"><span>\([0-9]*\)/\1.*<td class="n bad" data-head="[^"]*"><span>0/' matrix.html || fail "no row of relu: $(grep relu matrix.html)"
 expect 1 "'other.json' is no result of" "$cleave" report -o matrix.html --results other.json
 expect 2 "--results makes a page of what was run before" "$cleave" report -o matrix.html --results a.json --device "$device"

@@ -39,6 +39,32 @@ for checkpoint in "" "--checkpoint sc"; do
     fi
 done
 
+# interrupted within an epoch: the accuracy is of the end of the epoch before, and says so; resumed, it says where it goes on
+mkdir idx && "$helper" idx idx 400 || fail "no IDX files"
+mnist="train fashion-mnist --data idx --model linear --batch 2 --device host"
+# shellcheck disable=SC2086  # words on purpose; no function, so that $! is the tool itself
+"$cleave" $mnist --epochs 400 --log log3 --checkpoint mc >out 2>err &
+process=$!
+tries=0
+until grep -q '"epoch":2,' log3 2>/dev/null || [ $tries -gt 600 ]; do sleep 0.05; tries=$((tries + 1)); done
+kill -INT $process
+wait $process
+step=$("$helper" lines step <log3 | tail -n 1) tested=$(grep -c '"event":"epoch"' log3)
+tested=$((tested * 200))
+if [ "$step" = "$tested" ]; then
+    echo "interrupted at the end of an epoch"
+else
+    grep -qF ", as tested after step $tested; the weights are those of step $step" out || fail "whose accuracy is it? $(cat out)"
+fi
+# shellcheck disable=SC2086  # words on purpose
+works "$cleave" $mnist --epochs 400 --steps $((step + 3)) --resume mc
+grep -qxF "goes on after step $step of $((step + 3))" err || fail "resumed without a word on where: $(cat err)"
+! grep 'after step 0' err || fail "it did not begin at step 0"
+! grep 'as tested after' out || fail "tested at its end, and says otherwise"
+# shellcheck disable=SC2086  # words on purpose
+works "$cleave" $mnist --epochs 400 --steps $((step + 3)) --resume mc --json --quiet
+same "tested after" "$(at tested_step)" $((step + 3))
+
 # a lost terminal is an interruption; shell and system both tell of it, and the second time is none. Under nohup it is nothing
 running() { # running OPTIONS...: until it has logged some steps; its number is in $process
     rm -f log

@@ -145,7 +145,7 @@ fi
 expect 1 "too long" "$cleave" run --model linear --device host --weights good --input x.npy --output "$long"
 expect 1 "too long" "$cleave" eval --images x.npy --labels y.npy --model linear --device host --weights good --trace "$long"
 expect 3 "too long" "$cleave" check --case 'relu/*/scalar' --device host --junit "$long"
-expect 1 "too long" "$cleave" report -o "$long" --check missing.json
+expect 1 "too long" "$cleave" report -o "$long" --results missing.json
 expect 1 "too long" "$cleave" tune --device host --size 8x8x8 --output "$long"
 
 # a pipe that nobody reads is told, and none waits for a reader for ever; one that is read gets all of it
@@ -157,7 +157,7 @@ for option in --save --save-best --checkpoint --dump-gradients --trace --log; do
 done
 expect 1 "nobody reads" limit "$cleave" run --model linear --device host --weights good --input x.npy --output pipe
 expect 3 "nobody reads" limit "$cleave" check --case 'relu/*/scalar' --device host --junit pipe
-expect 1 "nobody reads" limit "$cleave" report -o pipe --check missing.json
+expect 1 "nobody reads" limit "$cleave" report -o pipe --results missing.json
 expect 1 "nobody reads" limit "$cleave" tune --device host --size 8x8x8 --output pipe
 works train --seed 5 --save piped.w --log piped.log
 for option in "--save piped.w" "--log piped.log"; do

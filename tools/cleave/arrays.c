@@ -126,21 +126,26 @@ static clv_status add_file(clv_runtime *runtime, const char *folder, const char 
     return status;
 }
 
-static clv_status read_folder(clv_runtime *runtime, DIR *folder, const char *path, clv_archive **out) {
-    clv_status status = clv_archive_create(runtime, out);
-    for (struct dirent *entry; status == CLV_OK && (entry = readdir(folder));) {
-        const size_t n = strlen(entry->d_name);
-        if (n > 4 && *entry->d_name != '.' && !strcmp(entry->d_name + n - 4, ".npy"))
-            status = add_file(runtime, path, entry->d_name, *out);
-    }
-    return status;
+static int is_array(const struct dirent *entry) {
+    const size_t n = strlen(entry->d_name);
+    return n > 4 && *entry->d_name != '.' && !strcmp(entry->d_name + n - 4, ".npy");
+}
+
+static int by_name(const struct dirent **a, const struct dirent **b) {
+    return strcmp((*a)->d_name, (*b)->d_name);
 }
 
 clv_status cli_read_arrays(clv_runtime *runtime, const char *path, clv_archive **out) {
-    DIR *folder = opendir(path);
-    if (!folder) return clv_npz_read(runtime, path, out);
-    const clv_status status = read_folder(runtime, folder, path, out);
-    closedir(folder);
+    struct dirent **files = NULL;
+    const int n =
+        scandir(path, &files, is_array, by_name); // a folder's own order differs between copies of it
+    if (n < 0) return errno == ENOMEM ? CLV_E_HOST_MEMORY : clv_npz_read(runtime, path, out);
+    clv_status status = clv_archive_create(runtime, out);
+    for (int i = 0; i < n; i++) {
+        if (status == CLV_OK) status = add_file(runtime, path, files[i]->d_name, *out);
+        free(files[i]);
+    }
+    free(files);
     return status;
 }
 

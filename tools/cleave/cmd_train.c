@@ -19,10 +19,18 @@ typedef struct train_job {
     json_t *epochs; // shares of the replicas in each, for the result
 } train_job;
 
+/** The first step of this process is done; one that goes on says where. */
+static void tell_first(train_job *job, const clv_train_step *step) {
+    job->startup = cli_seconds();
+    if (!job->config->resume || job->session->args->quiet) return;
+    cli_progress_clear(&job->session->progress);
+    fprintf(stderr, "goes on after step %lld of %lld\n", (long long)step->step - 1, (long long)step->steps);
+}
+
 static bool on_step(void *user, const clv_train_step *step) {
     train_job *job = user;
     cli_nothing_done(false);
-    if (job->startup == 0) job->startup = cli_seconds();
+    if (job->startup == 0) tell_first(job, step);
     job->epoch = step->epoch;
     if (!watch_step(&job->watch, step)) return false;
     if (job->watch.shown) return true;
@@ -127,6 +135,8 @@ static json_t *result_json(const train_job *job, const clv_trainer *trainer, boo
                   "cache_misses", programs.cache_misses, "helpers", programs.helpers);
     json_object_set_new(object, "startup", startup);
     json_object_set_new(object, "metrics", result.evaluated ? cli_metrics_json(&result.test) : json_null());
+    json_object_set_new(object, "tested_step",
+                        result.evaluated ? json_integer((json_int_t)result.tested_step) : json_null());
     json_object_set_new(object, "best_epoch",
                         result.best_epoch ? json_integer((json_int_t)result.best_epoch) : json_null());
     json_object_set_new(object, "best_value", cli_real(result.best_value));

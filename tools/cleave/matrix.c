@@ -16,8 +16,9 @@ typedef struct matrix {
     int n_runs;
     const char *files[CLI_MAX_TEXTS];
     json_t *runs[CLI_MAX_TEXTS];
-    json_t *ops; // op -> its row's number, in the order in which they were met
-    cell *cells; // [op][run]
+    json_t *ops;              // op -> its row's number, in the order in which they were met
+    cell *cells;              // [op][run]
+    cell sums[CLI_MAX_TEXTS]; // of a run, those without an op too; what the file says of them is not asked
 } matrix;
 
 static const char *text_of(const json_t *object, const char *key) {
@@ -50,24 +51,40 @@ static int read_runs(matrix *m, const cli_texts *files) {
     return m->cells ? EXIT_DONE : cli_fail(EXIT_FAILED, "no memory for the page");
 }
 
+static void add(cell *to, const json_t *one) {
+    const char *verdict = text_of(one, "verdict");
+    const double ulp = json_number_value(json_object_get(one, "ulp"));
+    if (!strcmp(verdict, "passed")) {
+        to->passed++;
+        if (ulp > to->ulp) to->ulp = ulp;
+    }
+    to->failed += !strcmp(verdict, "failed");
+    to->known += !strcmp(verdict, "known failure");
+    to->not_run += !strcmp(verdict, "could not run");
+    to->skipped += !strcmp(verdict, "skipped");
+}
+
 static void count(matrix *m) {
     size_t i;
     json_t *one;
     for (int r = 0; r < m->n_runs; r++) json_array_foreach(json_object_get(m->runs[r], "results"), i, one) {
             const json_t *row = json_object_get(m->ops, text_of(one, "op"));
-            if (!row) continue;
-            cell *at = &m->cells[(size_t)json_integer_value(row) * (size_t)m->n_runs + (size_t)r];
-            const char *verdict = text_of(one, "verdict");
-            double ulp = json_number_value(json_object_get(one, "ulp"));
-            if (!strcmp(verdict, "passed")) {
-                at->passed++;
-                if (ulp > at->ulp) at->ulp = ulp;
-            }
-            at->failed += !strcmp(verdict, "failed");
-            at->known += !strcmp(verdict, "known failure");
-            at->not_run += !strcmp(verdict, "could not run");
-            at->skipped += !strcmp(verdict, "skipped");
+            add(&m->sums[r], one);
+            if (row) add(&m->cells[(size_t)json_integer_value(row) * (size_t)m->n_runs + (size_t)r], one);
         }
+}
+
+/** What a file says of its own cases, where that is something else: it was cut or changed. */
+static void tell_differences(const matrix *m) {
+    for (int r = 0; r < m->n_runs; r++) {
+        const json_int_t passed = number_of(m->runs[r], "passed"), failed = number_of(m->runs[r], "failed");
+        const cell *sum = &m->sums[r];
+        if (passed == sum->passed && failed == sum->failed) continue;
+        fprintf(stderr,
+                "'%s' says that %lld cases passed and %lld failed; of its cases %d passed and %d failed, and "
+                "these count\n",
+                m->files[r], (long long)passed, (long long)failed, sum->passed, sum->failed);
+    }
 }
 
 static void drop(matrix *m) {
@@ -97,16 +114,17 @@ static void put_runs(cli_page *page, const matrix *m) {
     for (int r = 0; r < m->n_runs; r++) {
         const json_t *run = m->runs[r];
         static const char *const columns[] = {"label", "platform_name", "driver", "version"};
-        static const char *const numbers[] = {"passed",  "failed",        "known",
-                                              "not_run", "skipped_cases", "seed"};
+        const cell *sum = &m->sums[r];
+        const long long numbers[] = {sum->passed,  sum->failed,  sum->known,
+                                     sum->not_run, sum->skipped, number_of(run, "seed")};
         page_row(page);
         page_cell_begin(page, "");
         page_add(page, "%d</td>", r + 1);
         for (size_t k = 0; k < sizeof columns / sizeof *columns; k++)
             page_cell(page, "", text_of(run, columns[k]));
         for (size_t k = 0; k < sizeof numbers / sizeof *numbers; k++) {
-            page_cell_begin(page, k == 1 && number_of(run, numbers[k]) ? "bad" : "");
-            page_add(page, "%lld</td>", (long long)number_of(run, numbers[k]));
+            page_cell_begin(page, k == 1 && numbers[k] ? "bad" : "");
+            page_add(page, "%lld</td>", numbers[k]);
         }
         page_cell(page, "wide", m->files[r]);
         page_add(page, "</tr>\n");
@@ -181,7 +199,7 @@ static void put_failures(cli_page *page, const matrix *m) {
 
 static int tell(const cli_args *args, const matrix *m) {
     json_int_t failed = 0;
-    for (int r = 0; r < m->n_runs; r++) failed += number_of(m->runs[r], "failed");
+    for (int r = 0; r < m->n_runs; r++) failed += m->sums[r].failed;
     if (args->json)
         return cli_print_json(json_pack("{s:s, s:i, s:I, s:I}", "file", args->page, "drivers", m->n_runs,
                                         "ops", (json_int_t)json_object_size(m->ops), "failed", failed));
@@ -201,6 +219,7 @@ int cli_matrix_page(const cli_args *args) {
     if (code == EXIT_DONE) code = page_begin(&page, "Cleave: ops on drivers");
     if (code == EXIT_DONE) {
         count(&m);
+        if (!args->quiet) tell_differences(&m);
         page_add(&page, "<header><p>Cleave ");
         page_text(&page, clv_version());
         page_add(&page, "</p>\n<h1>Ops on drivers</h1></header>\n");

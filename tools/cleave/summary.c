@@ -53,9 +53,7 @@ static void model_text(const clv_train_config *config, const clv_trainer *traine
         add(out, "all trainable");
     if (config->weights) add(out, "; begins with %s", config->weights);
     if (config->weights && config->weights_except) add(out, " but for %s", config->weights_except);
-    if (config->resume)
-        add(out, "; goes on from %s, after step %s", config->resume,
-            plan_count(clv_session_step(clv_trainer_session(trainer))));
+    if (config->resume) add(out, "; goes on from %s", config->resume);
 }
 
 static void devices_text(const clv_train_config *config, const clv_trainer *trainer, note *out) {
@@ -208,12 +206,15 @@ void cli_tell_training(const cli_args *args, const clv_train_config *config, con
 // ---- the end ----------------------------------------------------------------------------------------------
 
 void cli_tell_result(FILE *out, const cli_args *args, const clv_train_result *result, bool interrupted) {
-    char time[32];
+    char time[32], when[96] = "";
+    if (result->evaluated && result->tested_step != result->steps)
+        snprintf(when, sizeof when, ", as tested after step %lld; the weights are those of step %lld",
+                 (long long)result->tested_step, (long long)result->steps);
     if (result->evaluated && !isnan(result->test.accuracy))
-        screen_say(out, "test accuracy %.4f (%lld of %lld), test loss %.4f", result->test.accuracy,
-                   (long long)result->test.correct, (long long)result->test.targets, result->test.loss);
+        screen_say(out, "test accuracy %.4f (%lld of %lld), test loss %.4f%s", result->test.accuracy,
+                   (long long)result->test.correct, (long long)result->test.targets, result->test.loss, when);
     else if (result->evaluated)
-        screen_say(out, "test loss %.4f", result->test.loss);
+        screen_say(out, "test loss %.4f%s", result->test.loss, when);
     if (result->evaluated) cli_metrics_say(out, &result->test);
     if (result->best_epoch)
         screen_say(out, "best epoch %lld, with %s %.4f%s%s", (long long)result->best_epoch,
