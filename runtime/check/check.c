@@ -16,6 +16,7 @@
 #include "check/reproduce.h"
 #include "check/wanted.h"
 #include "device/program.h"
+#include "graph/quarantine.h"
 #include "plan/plan.h"
 #include "tensor/half.h"
 
@@ -122,7 +123,13 @@ static clv_status make_plan(job *j, trial *t) {
     snprintf(pin, sizeof pin, "%s=plain", t->op->name);
     bool pinned = t->subject.sample.followed && !t->op->elementwise;
     clv_plan_config config = {.device = j->device, .variants = pinned ? pin : NULL};
-    return clv_plan_create(t->subject.graph, &config, &t->plan);
+    clv_status status = clv_plan_create(t->subject.graph, &config, &t->plan);
+    if (status != CLV_E_UNSUPPORTED) return status;
+    // Nothing is left but what is in quarantine: only what is tried can be found right, and used again.
+    clv__quarantine *lifted = clv__quarantine_lift(j->device);
+    if (lifted) status = clv_plan_create(t->subject.graph, &config, &t->plan);
+    clv__quarantine_give_back(j->device, lifted);
+    return status;
 }
 
 static clv_status keep_broken(job *j, trial *t, clv_status status) {
@@ -477,8 +484,10 @@ static clv_status run_trial(job *j, trial *t) {
         if (!t->subject.sample.no_gradient) CLV_TRY(tell_broken(j, t, "differences"));
     }
     bool not_known = t->broken && is_out_of_memory(t->broken_status);
-    if (!t->subject.graph || (not_known && t->subject.sample.followed))
-        return not_known ? none_could_run(j, t, t->broken) : CLV_OK;
+    // Without a plan nobody knows a variant's use with what follows it, and the use without gives other values.
+    bool no_use = t->broken && t->subject.sample.followed;
+    if (!t->subject.graph || no_use)
+        return not_known || (t->subject.graph && no_use) ? none_could_run(j, t, t->broken) : CLV_OK;
     clv__expected expected = {0};
     elements e = {0};
     clv_status status = clv__subject_fill(&t->subject, j->config->seed);

@@ -58,6 +58,22 @@ void clv__quarantine_remove(clv_device *device, const clv__op *op, const char *v
     pthread_mutex_unlock(&device->runtime->report_lock);
 }
 
+clv__quarantine *clv__quarantine_lift(clv_device *device) {
+    pthread_mutex_lock(&device->runtime->report_lock);
+    clv__quarantine *all = device->quarantine;
+    device->quarantine = NULL;
+    pthread_mutex_unlock(&device->runtime->report_lock);
+    return all;
+}
+
+void clv__quarantine_give_back(clv_device *device, clv__quarantine *lifted) {
+    pthread_mutex_lock(&device->runtime->report_lock);
+    clv__quarantine **end = &device->quarantine;
+    while (*end) end = &(*end)->next;
+    *end = lifted;
+    pthread_mutex_unlock(&device->runtime->report_lock);
+}
+
 clv_status clv__quarantine_add(clv_device *device, const clv__op *op, const char *variant, const char *why) {
     CLV_TRY(clv__quarantine_put(device, op, variant, why));
     clv__log(

@@ -58,6 +58,16 @@ works "$cleave" check --device cpu:0 --op relu
 grep -q "variant 'rows' of relu passes all its cases: plans use it again" out || fail "not taken back: $(tail -n 5 out)"
 same "after all cases" "$(in_quarantine)" "array of 0"
 
+# Elementwise ops share their variants: the one that is wrong is blamed, and no other. With nothing left a plan is refused; the check
+# runs what is in quarantine all the same, and on a healthy driver takes it out.
+OPENCL_LAYERS="$layer" CLV_TEST_REPLACE='(K(1.0) + exp(=>(K(1.5) + exp(' POCL_CACHE_DIR="$scratch/faulty" \
+    "$cleave" check --device cpu:0 --case 'sigmoid/*/17 elements' --case 'relu/*/17 elements' >out 2>err
+same "exit with a wrong sigmoid" $? 1
+same "who is blamed" "$(grep '^avoid' "$file" | cut -d ' ' -f 1-3 | tr '\n' ' ')" "avoid sigmoid plain avoid sigmoid rows "
+works "$cleave" check --device cpu:0 --op sigmoid
+grep -q "variant 'plain' of sigmoid passes all its cases: plans use it again" out || fail "plain is not taken back: $(tail -n 5 out)"
+same "after a healthy check" "$(in_quarantine)" "array of 0"
+
 # a file that cannot be written is told, and is no other failure
 if [ "$(id -u)" != 0 ]; then
     chmod a-w cache
