@@ -109,39 +109,76 @@ CLV_API CLV_MUST_CHECK clv_status clv_dataset_from_archive(clv_runtime *runtime,
 
 // ---- tables ---------------------------------------------------------------------------------------------------
 
+/** What becomes of rows in which a value is missing: nothing stands there, or NA, N/A, NaN, null, NULL, None, <NA> or #N/A. */
+typedef enum clv_missing {
+    CLV_MISSING_REFUSE, /**< CLV_E_FORMAT, and where */
+    CLV_MISSING_MEAN, /**< a number becomes its column's mean, words a category of their own; rows without a target are left out */
+    CLV_MISSING_DROP /**< the row is left out */
+} clv_missing;
+
 /** Zero means the default. Strings are copied. */
 typedef struct clv_table_config {
     const char *targets; /**< columns to be learnt, with commas: must be given */
     const char *ignore;  /**< columns that are not looked at; NULL: none. All others are the samples */
-    /** targets are classes, each value of the column one of them, in the order of the texts; so it is too where the first is no number */
+    /** targets are classes, each value of the column one of them, in the order of the texts; so it is too where none is a number */
     bool classes;
-    bool
-        standardize; /**< make the mean of each of the others 0 and its deviation 1, by the rows from 0 to `begin`, or to `end` */
+    /** make the mean of each number, of samples and of targets, 0 and its deviation 1, by the rows from 0 to `begin`, or to `end`.
+     *  What evaluation tells of targets, and clv_table_results_write, are in the table's units */
+    bool standardize;
     double begin, end; /**< the part of the rows, 0.0 to 0.9; both 0: all of them */
     int64_t limit;     /**< keep the first samples only; 0: all */
-    /** clv_table_record of what a model learnt, to test it: columns are found by their names, in any order, standardized as they were,
-     *  and classes have the numbers that they had; `classes` and `standardize` have no say. NULL: this table is the first */
+    /** clv_table_record of what a model learnt, to test it: columns are found by their names, in any order, read and standardized as they
+     *  were, and classes have the numbers that they had; `classes`, `standardize`, `words` and `missing` have no say. NULL: this table
+     *  is the first */
     const char *record;
-    CLV_RESERVED(7);
+    const char
+        *words; /**< columns whose numbers are categories: postal codes, say; with commas; NULL: none */
+    clv_missing missing; /**< what becomes of rows in which a value is missing */
+    bool decimal_comma;  /**< numbers are written 1.234,5 instead of 1,234.5 */
+    CLV_RESERVED(5);
 } clv_table_config;
 
 /**
  * A dataset from a file of separated values: a row is a sample, [columns] f32, and its targets are numbers, [targets] f32, or one class.
- * The first line names the columns; values are separated by commas, semicolons or tabs, whichever it has; those in double quotes
- * may hold any text.
+ * The first line names the columns; values are separated by commas, semicolons, tabs or |, whichever it has, or as `sep=X` says before
+ * it; those in double quotes may hold any text. UTF-8, or UTF-16 with its mark. A first column without a name is an index, and passed over.
  *
- * Errors  CLV_E_IO; CLV_E_FORMAT  what is wrong, in which line: a value that is missing, or is no number, rows of other lengths;
- *         CLV_E_NOT_FOUND  no such column;  CLV_E_VALUE  the config, or a class that `record` has not;  as clv_table_rows
+ * What a column holds is told by all its rows. Numbers may have blanks around them, thousands set apart (12,345.5 or 12 345.5; a column
+ * that has only such as 1,234 is refused, being 1.234 elsewhere), one currency's sign, a percent sign in all rows (12 % is 12), and a
+ * minus of either kind. A column of words gives a place for each word that the rows trained on have, 1 or 0; a word that is new in
+ * later rows gives zeros. A first linear layer makes an embedding of that. All places together are 65,536 at most.
+ *
+ * Errors  CLV_E_IO; CLV_E_FORMAT  what is wrong, in which line: a value that is missing, or is no number where others are, dates, rows
+ *         of other lengths; what the file is instead of a table;
+ *         CLV_E_NOT_FOUND  no such column;  CLV_E_VALUE  the config, a class that `record` has not, words or classes that are another one
+ *         in most rows;  as clv_table_rows
  * Source  RFC 4180
  */
 CLV_API CLV_MUST_CHECK clv_status clv_dataset_table(clv_runtime *runtime, const char *path,
                                                     const clv_table_config *config, clv_dataset **out);
 
+/** What became of a table's rows. */
+typedef struct clv_table_report {
+    int64_t rows;         /**< that were read */
+    int64_t dropped;      /**< of the file: left out, for a value was missing */
+    int64_t filled;       /**< values of these rows that were missing, and were filled in */
+    int64_t unknown;      /**< words of these rows that the model does not know: zeros */
+    int64_t columns;      /**< numbers of a sample */
+    int64_t word_columns; /**< columns that have words */
+    CLV_RESERVED(4);
+} clv_table_report;
+
+/** Of a dataset that is no table's: all 0. */
+CLV_API clv_table_report clv_table_report_get(const clv_dataset *dataset);
+
 /**
  * What a model that learns this table must know to read more rows: names of columns, what is learnt, classes, and how columns were
- * standardized. A text, JSON, to be kept with its weights (clv_weights_save_texts); the calls below take it.
+ * read and standardized. A text, JSON, to be kept with its weights (clv_weights_save_texts); the calls below take it.
  *
  *     {"columns":["a","b"],"targets":["side"],"ignored":["name"],"classes":["above","below"],"means":[0.5,3],"scales":[1,2]}
+ *
+ * Where there is such: "words":{"city":["Bonn","Ulm"]}, "missing":"mean" with "fills":[0.5,3] or "drop", "target_means" and
+ * "target_scales", "units":{"price":"$"}, "thousands":["price"], "decimal_comma":true.
  *
  * NULL of a dataset that is no table's. Borrowed, until the dataset goes.
  */
@@ -157,32 +194,77 @@ typedef struct clv_table_info {
 /** Errors: CLV_E_FORMAT  no record */
 CLV_API CLV_MUST_CHECK clv_status clv_table_info_get(clv_runtime *runtime, const char *record,
                                                      clv_table_info *out);
+
+/** Zero means the default. */
+typedef struct clv_table_rows_config {
+    const char *ignore; /**< further columns that are not looked at, with commas; NULL: none */
+    bool decimal_comma; /**< as in clv_table_config; it is so too where the record says so */
+    CLV_RESERVED(4);
+} clv_table_rows_config;
+
 /**
  * Read the rows of a file (as of clv_dataset_table) for a model that learnt a table: its columns by their names, in any order,
- * standardized as they were. Columns that were targets or ignored are passed over.
+ * read and standardized as they were. Columns that were targets or ignored are passed over.
  *
  * record  of clv_table_record
- * ignore  further columns that are not looked at, with commas; NULL: none
- * out     [rows, columns] f32; the caller's
+ * config  NULL means all defaults
+ * out     [rows, columns] f32, a row for each of the file; the caller's
+ * report  what became of them; NULL: nobody asks
  *
  * Errors  as clv_dataset_table;  CLV_E_NOT_FOUND  a column is missing, CLV_E_VALUE  one is there that the model does not know: which;
- *         CLV_E_FORMAT  no record
+ *         CLV_E_FORMAT  no record; a value is missing that the model has no mean for
  */
+CLV_API CLV_MUST_CHECK clv_status clv_table_rows_read(clv_runtime *runtime, const char *path,
+                                                      const char *record, const clv_table_rows_config *config,
+                                                      clv_array *out, clv_table_report *report);
+/** The same with `ignore` alone. */
 CLV_API CLV_MUST_CHECK clv_status clv_table_rows(clv_runtime *runtime, const char *path, const char *record,
                                                  const char *ignore, clv_array *out);
 /**
- * Write what such a model told as a file of values with commas: a column for each target; or the class, and its probability for each.
+ * Put what such a model told into the table's units, in place: target * scale + mean where targets were standardized.
+ *
+ * results  [n, targets]; of a model for classes nothing is done
+ *
+ * Errors   CLV_E_FORMAT  no record
+ */
+CLV_API CLV_MUST_CHECK clv_status clv_table_results_unscale(clv_runtime *runtime, const char *record,
+                                                            float *results, int64_t n);
+/**
+ * Write what such a model told as a file of values with commas: a column for each target, in the table's units; or the class, and its
+ * probability for each.
  *
  *     price            side,p(above),p(below)        p = softmax(results)
  *     12.5             above,0.75,0.25
  *
- * results  [n, targets] or [n, classes]; a row with a NaN has no class
+ * results  [n, targets] or [n, classes], as the model told them; a row with a NaN has no class
  *
  * Errors   CLV_E_FORMAT  no record;  CLV_E_IO  cannot be written; the file that was there is untouched
  * Source   RFC 4180
  */
 CLV_API CLV_MUST_CHECK clv_status clv_table_results_write(clv_runtime *runtime, const char *record,
                                                           const float *results, int64_t n, const char *path);
+
+// ---- the least that a model should know -----------------------------------------------------------------------
+
+/** What someone gets who looks at no sample, and always tells the commonest class or the mean. */
+typedef struct clv_baseline {
+    int64_t targets, correct; /**< as in clv_metrics; 0 of numbers */
+    double
+        accuracy; /**< of classes, and of numbers that are all 0 or 1 (labels): correct / targets; NaN of other numbers */
+    /** of classes the entropy of their frequencies (`cross_entropy`), of numbers their variance (`mse`), in the table's units */
+    double loss;
+    CLV_RESERVED(4);
+} clv_baseline;
+
+/**
+ * Look at a dataset's targets alone: a model that is no better has learnt nothing.
+ *
+ * target  which of them, from 0
+ *
+ * Errors  CLV_E_VALUE  no such target;  CLV_E_HOST_MEMORY
+ */
+CLV_API CLV_MUST_CHECK clv_status clv_dataset_baseline(clv_runtime *runtime, const clv_dataset *dataset,
+                                                       int target, clv_baseline *out);
 
 // ---- text -----------------------------------------------------------------------------------------------------
 

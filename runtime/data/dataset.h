@@ -29,6 +29,8 @@ struct clv_dataset {
     /** `read` of all fields: a pointer for each, NULL: that is not wanted. With ports. */
     void (*read_all)(const clv_dataset *dataset, int64_t i, void *const *to);
     char *table; // of a table: what its rows need to be, a text (table_record.c); owned. NULL: of none
+    /** Targets are (number - mean) / scale: mean and scale of each of a sample's, one behind the other; owned. NULL: as they stand */
+    double *target_scales;
     /** Go on with a digest (rows.h) by what tells the data apart; NULL: rows are read for it */
     uint64_t (*digest)(const clv_dataset *dataset, uint64_t digest);
     int workers; // threads of a loader, each of which reads a sample at a time; 0: one, a batch at a time

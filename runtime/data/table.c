@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// A dataset from a table of separated values: numbers of some columns are the samples, other columns the targets: numbers, or words
-// or whole numbers that tell classes apart.
-#define _GNU_SOURCE // strtod_l: a point is a point in any locale
+// A dataset from a table of separated values: which columns are samples and which are learnt, which rows are kept, and what is learnt of
+// the rows that are trained on: words, means, deviations. Values are kept one a column and made into a sample's numbers when it is read,
+// so that a column of many words costs no memory for each of them.
 #include <inttypes.h>
 #include <math.h>
 #include <stdio.h>
@@ -14,288 +14,498 @@
 #include "io/array.h"
 #include "io/shown.h"
 
+// ---- the dataset --------------------------------------------------------------------------------------------
+
+typedef struct table {
+    clv_dataset common;
+    clv__table_form form; // of its columns alone which are words, and their places
+    clv__table_value *values;
+    void *targets; // [count, targets] f32, or [count] i32
+    clv_table_report report;
+} table;
+
+static void read_row(const clv_dataset *dataset, int64_t i, void *sample, void *target) {
+    const table *own = (const table *)dataset;
+    const size_t bytes = (size_t)dataset->target_numel * sizeof(float); // an i32 is as large
+    if (sample) clv__table_expand(&own->form, own->values + (size_t)i * own->form.n, sample);
+    if (target) memcpy(target, (const char *)own->targets + (size_t)i * bytes, bytes);
+}
+
+static void destroy(clv_dataset *dataset) {
+    table *own = (table *)dataset;
+    clv__table_form_free(&own->form);
+    free(own->values);
+    free(own->targets);
+    free(dataset->target_scales);
+    free(own);
+}
+
+clv_table_report clv_table_report_get(const clv_dataset *dataset) {
+    if (!dataset || dataset->read != read_row) return (clv_table_report){0};
+    return ((const table *)dataset)->report;
+}
+
 /** What is made of a table. */
 typedef struct making {
     clv__error *error;
-    const char *path;
     const clv_table_config *config;
-    const clv__csv *csv;
-    clv__table_file file;              // the same, for what is shared
-    int *targets, *features, *ignored; // columns
-    size_t n_targets, n_features, n_ignored;
-    clv__table_scale *scales;  // of the features; NULL: they stay as they stand
-    clv__table_classes learnt; // of config->record
+    clv__table_file file;
+    clv__table_form form;
+    void *owner;               // of the texts of a form that a record gave
+    size_t *kept, n_kept;      // rows that are not left out
+    size_t first, last, known; // of these: the part that is asked for, and how many are trained on
 } making;
 
 static clv_status no_memory(const making *m) {
     return clv__table_no_memory(&m->file);
 }
 
-// ---- which columns ----------------------------------------------------------------------------------------
+static const char *name_of(const making *m, int column) {
+    return clv__csv_field(&m->file.csv, -1, (size_t)column);
+}
+
+// ---- which columns ------------------------------------------------------------------------------------------
 
 static clv_status no_column(const making *m, const char *name, size_t length) {
     char word[128];
     snprintf(word, sizeof word, "%.*s", (int)(length < 100 ? length : 100), name);
     clv_nearest nearest = {.word = word};
-    for (size_t i = 0; i < m->csv->columns; i++) clv_nearest_offer(&nearest, clv__csv_field(m->csv, -1, i));
+    for (size_t i = 0; i < m->file.csv.columns; i++) clv_nearest_offer(&nearest, name_of(m, (int)i));
     clv__shown_text shown;
-    CLV_FAIL(m->error, CLV_E_NOT_FOUND, "'%s' has no column '%s'%s", m->path, clv__shown(word, &shown),
+    CLV_FAIL(m->error, CLV_E_NOT_FOUND, "'%s' has no column '%s'%s", m->file.path, clv__shown(word, &shown),
              clv_nearest_text(&nearest));
 }
 
-/** Names with commas between them, as columns, each once. */
+/** Names with commas between them, as columns, each once. Blanks around a name are nothing. */
 static clv_status find_columns(const making *m, const char *names, int *out, size_t *n) {
     clv__shown_text shown;
     *n = 0;
     for (const char *at = names; at;) {
+        at += strspn(at, " ");
         const size_t length = strcspn(at, ",");
-        const int column = clv__csv_column(m->csv, at, length);
-        if (column < 0) return no_column(m, at, length);
+        size_t own = length;
+        while (own && at[own - 1] == ' ') own--;
+        const int column = own ? clv__csv_column(&m->file.csv, at, own) : -1;
+        if (column < 0) return no_column(m, at, own);
         for (size_t i = 0; i < *n; i++)
             if (out[i] == column)
                 CLV_FAIL(m->error, CLV_E_VALUE, "the column '%s' is named twice",
-                         clv__shown(clv__csv_field(m->csv, -1, (size_t)column), &shown));
+                         clv__shown(name_of(m, column), &shown));
         out[(*n)++] = column;
         at = at[length] ? at + length + 1 : NULL;
     }
     return CLV_OK;
 }
 
-/** What is learnt cannot be left out. */
-static clv_status check_ignored(const making *m, const bool *taken) {
+/** What a column is asked for to be. */
+enum { FREE, LEARNT, IGNORED, WORDS };
+
+/** Name columns in a list; one that is named in another one, too, is refused. */
+static clv_status mark(const making *m, const char *names, int what, int *room, char *roles, size_t *n) {
+    static const char *const lists[] = {NULL, "the targets", "those to ignore", "those of words"};
     clv__shown_text shown;
-    for (size_t i = 0; i < m->n_ignored; i++)
-        if (taken[m->ignored[i]])
+    CLV_TRY(find_columns(m, names, room, n));
+    for (size_t i = 0; i < *n; i++) {
+        if (roles[room[i]] != FREE)
             CLV_FAIL(m->error, CLV_E_VALUE,
-                     "the column '%s' is named among the targets and among those to ignore; name it in one "
-                     "of the lists",
-                     clv__shown(clv__csv_field(m->csv, -1, (size_t)m->ignored[i]), &shown));
+                     "the column '%s' is named among %s and among %s; name it in one of the lists",
+                     clv__shown(name_of(m, room[i]), &shown), lists[(int)roles[room[i]]], lists[what]);
+        roles[room[i]] = (char)what;
+    }
+    return CLV_OK;
+}
+
+static clv__table_column column_of(const making *m, int at) {
+    return (clv__table_column){
+        .name = name_of(m, at), .at = at, .scale = {0, 1}, .fill = (double)NAN, .unit = ""};
+}
+
+/** Targets in the order they are named, all others in the order of the file; an index is passed over. */
+static clv_status choose(making *m, int *room, char *roles) {
+    const size_t columns = m->file.csv.columns;
+    clv__table_form *form = &m->form;
+    size_t n;
+    CLV_TRY(mark(m, m->config->targets, LEARNT, room, roles, &form->n_targets));
+    for (size_t i = 0; i < form->n_targets; i++) form->targets[i] = column_of(m, room[i]);
+    CLV_TRY(mark(m, m->config->ignore, IGNORED, room, roles, &form->n_ignored));
+    for (size_t i = 0; i < form->n_ignored; i++) form->ignored[i] = name_of(m, room[i]);
+    CLV_TRY(mark(m, m->config->words, WORDS, room, roles, &n));
+    for (size_t i = 0; i < columns; i++) {
+        if (roles[i] == LEARNT || roles[i] == IGNORED || !*name_of(m, (int)i)) continue;
+        form->columns[form->n] = column_of(m, (int)i);
+        form->columns[form->n++].is_words = roles[i] == WORDS;
+    }
+    if (!form->n) CLV_FAIL(m->error, CLV_E_VALUE, "'%s': no column is left to learn from", m->file.path);
     return CLV_OK;
 }
 
 static clv_status choose_columns(making *m) {
-    const size_t columns = m->csv->columns;
-    m->targets = clv__alloc(columns, sizeof(int));
-    m->features = clv__alloc(columns, sizeof(int));
-    m->ignored = clv__alloc(columns, sizeof(int));
-    bool *taken = clv__alloc(columns, sizeof *taken);
-    clv_status status = m->targets && m->features && m->ignored && taken ? CLV_OK : no_memory(m);
-    if (status == CLV_OK) status = find_columns(m, m->config->targets, m->targets, &m->n_targets);
-    if (status == CLV_OK) status = find_columns(m, m->config->ignore, m->ignored, &m->n_ignored);
-    for (size_t i = 0; status == CLV_OK && i < m->n_targets; i++) taken[m->targets[i]] = true;
-    if (status == CLV_OK) status = check_ignored(m, taken);
-    for (size_t i = 0; status == CLV_OK && i < m->n_ignored; i++) taken[m->ignored[i]] = true;
-    for (size_t i = 0; status == CLV_OK && i < columns; i++)
-        if (!taken[i]) m->features[m->n_features++] = (int)i;
-    if (status == CLV_OK && !m->n_features)
-        status = clv__error_set(m->error, CLV_E_VALUE, "'%s': no column is left to learn from", m->path);
-    free(taken);
+    const size_t columns = m->file.csv.columns;
+    clv__table_form *form = &m->form;
+    form->targets = clv__alloc(columns, sizeof *form->targets);
+    form->columns = clv__alloc(columns, sizeof *form->columns);
+    form->ignored = clv__alloc(columns, sizeof *form->ignored);
+    int *room = clv__alloc(columns, sizeof *room);
+    char *roles = clv__alloc(columns, 1);
+    const bool there = form->targets && form->columns && form->ignored && room && roles;
+    const clv_status status = there ? choose(m, room, roles) : no_memory(m);
+    free(room);
+    free(roles);
     return status;
 }
 
-// ---- numbers and words --------------------------------------------------------------------------------------
-
-/** Rows first to first + n of some columns. */
-static clv_status read_numbers(const making *m, const int *columns, size_t n_columns, size_t first, size_t n,
-                               float *out) {
-    for (size_t row = 0; row < n; row++)
-        for (size_t c = 0; c < n_columns; c++)
-            CLV_TRY(clv__table_number(&m->file, first + row, columns[c], &out[row * n_columns + c]));
+/** What each column holds, by all rows. */
+static clv_status tell_kinds(making *m) {
+    clv__table_form *form = &m->form;
+    const bool alone = form->n_targets == 1;
+    for (size_t i = 0; i < form->n_targets + form->n; i++) {
+        const bool target = i < form->n_targets;
+        clv__table_column *column = target ? &form->targets[i] : &form->columns[i - form->n_targets];
+        const clv__table_role role = !target ? CLV__ROLE_FEATURE
+                                     : alone ? CLV__ROLE_TARGET
+                                             : CLV__ROLE_TARGETS;
+        CLV_TRY(clv__table_survey_make(&m->file, column->at, &column->survey));
+        if (target) column->is_words = m->config->classes && alone;
+        if (!column->is_words)
+            CLV_TRY(clv__table_tell_kind(&m->file, column->at, &column->survey, role, &column->is_words));
+        column->unit = column->is_words ? "" : column->survey.unit;
+        column->is_grouped = !column->is_words && column->survey.is_surely_grouped;
+    }
     return CLV_OK;
 }
 
-/** What makes each feature's mean 0 and its deviation 1, by the rows that are trained on. */
-static void measure(size_t n_columns, size_t rows, const float *by, clv__table_scale *out) {
-    for (size_t c = 0; c < n_columns; c++) {
-        double mean = 0, squares = 0;
-        for (size_t r = 0; r < rows; r++) mean += (double)by[r * n_columns + c];
-        mean /= (double)rows;
-        for (size_t r = 0; r < rows; r++) {
-            const double off = (double)by[r * n_columns + c] - mean;
-            squares += off * off;
-        }
-        const double deviation = sqrt(squares / (double)rows);
-        out[c] = (clv__table_scale){mean, deviation > 0 ? deviation : 1};
-    }
+// ---- which rows ---------------------------------------------------------------------------------------------
+
+static clv_status refuse_missing(const making *m, const clv__table_column *column, bool target) {
+    clv__shown_text name;
+    const size_t n = column->survey.n[CLV__CELL_MISSING];
+    CLV_FAIL(m->error, CLV_E_FORMAT,
+             "'%s', line %" PRIu64 ": nothing stands in column '%s' (in %zu of %zu rows); "
+             "clv_table_config.missing = %s leaves such rows out%s",
+             m->file.path, m->file.csv.lines[column->survey.first[CLV__CELL_MISSING] + 1],
+             clv__shown(column->name, &name), n, m->file.csv.rows, "CLV_MISSING_DROP",
+             target             ? ""
+             : column->is_words ? ", clv_table_config.missing = CLV_MISSING_MEAN makes a category of them"
+                                : ", clv_table_config.missing = CLV_MISSING_MEAN fills in the column's mean");
 }
 
-/** By the rows that are known when it is trained. */
-static clv_status standardize(making *m, size_t known, size_t n, float *values) {
-    float *rows = clv__alloc(known * m->n_features, sizeof *rows);
-    m->scales = clv__alloc(m->n_features, sizeof *m->scales);
-    clv_status status =
-        rows && m->scales ? read_numbers(m, m->features, m->n_features, 0, known, rows) : no_memory(m);
-    if (status == CLV_OK) {
-        measure(m->n_features, known, rows, m->scales);
-        clv__table_standardize(m->scales, m->n_features, n, values);
+/** The rows in which nothing is missing that must be there. */
+static clv_status keep_rows(making *m) {
+    const clv__table_form *form = &m->form;
+    const size_t rows = m->file.csv.rows, all = form->n_targets + form->n;
+    const clv__table_column *worst = NULL;
+    m->kept = clv__alloc(rows, sizeof *m->kept);
+    if (!m->kept) return no_memory(m);
+    for (size_t row = 0; row < rows; row++) {
+        bool good = true;
+        for (size_t i = 0; i < all && good; i++) {
+            const bool target = i < form->n_targets;
+            const clv__table_column *column =
+                target ? &form->targets[i] : &form->columns[i - form->n_targets];
+            const bool filled = !target && form->missing == CLV_MISSING_MEAN;
+            good = filled || column->survey.kinds[row] != CLV__CELL_MISSING;
+            if (!good && !worst) worst = column;
+        }
+        if (!good && form->missing == CLV_MISSING_REFUSE)
+            return refuse_missing(m, worst,
+                                  worst >= form->targets && worst < form->targets + form->n_targets);
+        if (good) m->kept[m->n_kept++] = row;
     }
-    free(rows);
-    return status;
+    if (!m->n_kept)
+        CLV_FAIL(m->error, CLV_E_FORMAT,
+                 "'%s': in each of %zu rows a value is missing; leave columns out "
+                 "that have few (clv_table_config.ignore)",
+                 m->file.path, rows);
+    return CLV_OK;
 }
+
+/** So many of n rows are this part; 0.2 of 100 is 20, whatever 1 - 0.8 is in binary. */
+static size_t part_of(size_t n, double part) {
+    const double exact = part * (double)n, whole = nearbyint(exact);
+    return (size_t)(fabs(exact - whole) < 1e-9 * (double)n + 1e-9 ? whole : floor(exact));
+}
+
+static clv_status choose_rows(making *m) {
+    const clv_table_config *config = m->config;
+    CLV_TRY(keep_rows(m));
+    m->first = part_of(m->n_kept, config->begin);
+    m->last = part_of(m->n_kept, config->end > 0 ? config->end : 1);
+    m->known = config->begin > 0 ? m->first : m->last;
+    if (m->last <= m->first)
+        CLV_FAIL(m->error, CLV_E_VALUE, "'%s': of %zu rows none lies from %g to %g of the whole",
+                 m->file.path, m->n_kept, config->begin, config->end);
+    return CLV_OK;
+}
+
+// ---- what is learnt of them -----------------------------------------------------------------------------------
 
 static int compare_words(const void *a, const void *b) {
     return strcmp(*(const char *const *)a, *(const char *const *)b);
 }
 
-/** The words of a column, each once, in order; the caller frees the list. */
-static clv_status list_words(const making *m, int column, const char ***out, size_t *n) {
-    const size_t rows = m->csv->rows;
-    const char **words = clv__alloc(rows, sizeof *words);
+/** The words of a column in n of the kept rows, each once, in order. */
+static clv_status list_words(const making *m, clv__table_column *column, size_t n) {
+    const char **words = clv__alloc(n + 1, sizeof *words);
+    size_t there = 0, each = 0;
     if (!words) return no_memory(m);
-    for (size_t r = 0; r < rows; r++) {
-        clv__shown_text a;
-        words[r] = clv__csv_field(m->csv, (int64_t)r, (size_t)column);
-        if (*words[r]) continue;
-        free(words);
-        CLV_FAIL(m->error, CLV_E_FORMAT, "'%s', line %" PRIu64 ": nothing stands in column '%s'", m->path,
-                 m->csv->lines[r + 1], clv__shown(clv__csv_field(m->csv, -1, (size_t)column), &a));
+    for (size_t i = 0; i < n; i++)
+        if (column->survey.kinds[m->kept[i]] != CLV__CELL_MISSING)
+            words[there++] = clv__csv_field(&m->file.csv, (int64_t)m->kept[i], (size_t)column->at);
+    qsort(words, there, sizeof *words, compare_words);
+    for (size_t i = 0; i < there; i++)
+        if (!each || strcmp(words[each - 1], words[i]) != 0) words[each++] = words[i];
+    column->words = (clv__table_words){clv__alloc(each + 1, sizeof *column->words.all), each};
+    for (size_t i = 0; column->words.all && i < each; i++)
+        column->words.all[i] = (clv__table_class){words[i], (int32_t)i};
+    free(words);
+    return column->words.all ? CLV_OK : no_memory(m);
+}
+
+enum { FEW_WORDS = 50 }; // so many may be another one in each row
+
+static clv_status check_words(const making *m, const clv__table_column *column, size_t rows, bool target) {
+    clv__shown_text name;
+    const size_t n = column->words.n;
+    if (n <= FEW_WORDS || 2 * n <= rows) return CLV_OK;
+    if (target)
+        CLV_FAIL(m->error, CLV_E_VALUE,
+                 "'%s': column '%s' has %zu classes in %zu rows, and a class wants several; learn another "
+                 "column, or make fewer classes of it",
+                 m->file.path, clv__shown(column->name, &name), n, rows);
+    if (m->config->words && clv__csv_column(&m->file.csv, column->name, strlen(column->name)) >= 0) {
+        int *room = clv__alloc(m->file.csv.columns, sizeof *room);
+        size_t asked = 0;
+        bool found = false;
+        if (!room) return no_memory(m);
+        const clv_status status = find_columns(m, m->config->words, room, &asked);
+        for (size_t i = 0; i < asked; i++) found |= room[i] == column->at;
+        free(room);
+        if (status != CLV_OK || found) return status;
     }
-    qsort(words, rows, sizeof *words, compare_words);
-    *n = 0;
-    for (size_t r = 0; r < rows; r++)
-        if (!*n || strcmp(words[*n - 1], words[r]) != 0) words[(*n)++] = words[r];
-    *out = words;
+    CLV_FAIL(
+        m->error, CLV_E_VALUE,
+        "'%s': column '%s' has %zu different words in %zu rows: it names rows, and says little of others; "
+        "leave it out (clv_table_config.ignore), or have it all the same (clv_table_config.words)",
+        m->file.path, clv__shown(column->name, &name), n, rows);
+}
+
+/** Mean and deviation of a column's numbers in the rows that are trained on, in double. */
+static void measure(const making *m, clv__table_column *column) {
+    double mean = 0, squares = 0;
+    size_t n = 0;
+    for (size_t i = 0; i < m->known; i++) {
+        const double value = column->survey.values[m->kept[i]];
+        if (isnan(value)) continue;
+        mean += (value - mean) / (double)++n;
+    }
+    for (size_t i = 0; i < m->known; i++) {
+        const double off = column->survey.values[m->kept[i]] - mean;
+        if (!isnan(off)) squares += off * off;
+    }
+    const double deviation = n ? sqrt(squares / (double)n) : 0;
+    column->fill = n ? mean : (double)NAN;
+    if (m->config->standardize) column->scale = (clv__table_scale){mean, deviation > 0 ? deviation : 1};
+}
+
+static clv_status learn(making *m) {
+    clv__table_form *form = &m->form;
+    form->is_scaled = m->config->standardize;
+    for (size_t i = 0; i < form->n; i++) {
+        clv__table_column *column = &form->columns[i];
+        if (!column->is_words) {
+            measure(m, column);
+            continue;
+        }
+        CLV_TRY(list_words(m, column, m->known));
+        CLV_TRY(check_words(m, column, m->known, false));
+    }
+    for (size_t i = 0; i < form->n_targets; i++) {
+        clv__table_column *column = &form->targets[i];
+        if (!column->is_words) {
+            measure(m, column);
+            continue;
+        }
+        CLV_TRY(list_words(m, column, m->n_kept)); // of every part, so that all parts have the same classes
+        CLV_TRY(check_words(m, column, m->n_kept, true));
+    }
+    clv__table_form_place(form);
+    if (form->width > CLV__TABLE_WIDTH)
+        CLV_FAIL(m->error, CLV_E_VALUE,
+                 "'%s': words and numbers make rows of %" PRId64
+                 " numbers, and there can be %d; leave columns "
+                 "of many words out (clv_table_config.ignore)",
+                 m->file.path, form->width, CLV__TABLE_WIDTH);
     return CLV_OK;
 }
 
-/** A class for each row: the position of its word among all there are. */
-static clv_status read_classes(const making *m, size_t first, size_t n, int32_t *out, int *classes) {
-    const char **words = NULL;
-    size_t n_words = 0;
-    CLV_TRY(list_words(m, m->targets[0], &words, &n_words));
-    for (size_t r = 0; r < n; r++) {
-        const char *word = clv__csv_field(m->csv, (int64_t)(first + r), (size_t)m->targets[0]);
-        const char **at = bsearch(&word, words, n_words, sizeof *words, compare_words);
-        out[r] = (int32_t)(at - words);
-    }
-    *classes = (int)n_words;
-    free(words);
-    return CLV_OK;
+/** A table for the first time. */
+static clv_status make_form(making *m) {
+    m->form.missing = m->config->missing;
+    m->form.decimal_comma = m->file.decimal_comma = m->config->decimal_comma;
+    CLV_TRY(choose_columns(m));
+    CLV_TRY(tell_kinds(m));
+    CLV_TRY(choose_rows(m));
+    return learn(m);
 }
 
 // ---- for a model that learnt another table ------------------------------------------------------------------
 
-/** Rows first to first + n. */
-static clv_status read_learnt_rows(const making *m, size_t first, size_t n, clv_array *x) {
-    clv_array all;
-    CLV_TRY(clv__table_rows(&m->file, m->config->record, m->config->ignore, &all));
-    const clv_shape shape = CLV_SHAPE((int64_t)n, all.shape.dims[1]);
-    const size_t row = (size_t)shape.dims[1] * sizeof(float);
-    const clv_status status = clv__array_init(m->error, CLV_ARRAY_F32, &shape, x);
-    if (status == CLV_OK) memcpy(x->data, (const char *)all.data + first * row, n * row);
-    clv_array_reset(&all);
-    return status;
-}
-
-static clv_status read_learnt_classes(const making *m, size_t first, size_t n, int32_t *out) {
-    for (size_t r = 0; r < n; r++) {
-        const char *word = clv__csv_field(m->csv, (int64_t)(first + r), (size_t)m->targets[0]);
-        clv__shown_text a;
-        out[r] = clv__table_class_number(&m->learnt, word);
-        if (out[r] < 0)
-            CLV_FAIL(m->error, CLV_E_VALUE,
-                     "'%s', line %" PRIu64 ": '%s' is no class that the model was trained on", m->path,
-                     m->csv->lines[first + r + 1], clv__shown(word, &a));
-    }
-    return CLV_OK;
-}
-
-static clv_status find_learnt(making *m) {
+/** The file's columns of the targets: those that are named, in the order in which the model tells them. */
+static clv_status find_targets(making *m) {
+    clv__table_form *form = &m->form;
+    const clv__csv *csv = &m->file.csv;
+    int *room = clv__alloc(csv->columns, sizeof *room);
+    size_t n = 0;
     clv__shown_text a;
-    CLV_TRY(clv__table_classes_of(m->error, m->config->record, &m->learnt));
-    if (m->learnt.n && m->n_targets != 1)
-        CLV_FAIL(m->error, CLV_E_VALUE,
-                 "%zu targets of '%s', and the model was trained on classes of one column", m->n_targets,
-                 clv__shown(m->path, &a));
-    return CLV_OK;
-}
-
-// ---- the dataset --------------------------------------------------------------------------------------------
-
-/** Are the targets classes: asked for, or words instead of numbers in the first row? */
-static bool tells_classes(const making *m) {
-    const char *field = clv__csv_field(m->csv, 0, (size_t)m->targets[0]);
-    char *end;
-    strtod_l(field, &end, m->file.locale);
-    if (m->config->record) return m->learnt.n > 0;
-    return m->config->classes || (m->n_targets == 1 && *field && (end == field || *end));
-}
-
-/** Names of columns; the caller frees the list. NULL: no memory. */
-static const char **names_of(const making *m, const int *columns, size_t n) {
-    const char **names = clv__alloc(n + 1, sizeof *names);
-    for (size_t i = 0; names && i < n; i++) names[i] = clv__csv_field(m->csv, -1, (size_t)columns[i]);
-    return names;
-}
-
-/** What the dataset knows of its columns, for those who read more rows (table_record.c). */
-static clv_status keep_record(const making *m, bool classes, clv_dataset *dataset) {
-    if (m->config->record) return (dataset->table = strdup(m->config->record)) ? CLV_OK : no_memory(m);
-    const char **columns = names_of(m, m->features, m->n_features),
-               **targets = names_of(m, m->targets, m->n_targets),
-               **ignored = names_of(m, m->ignored, m->n_ignored), **words = NULL;
-    clv__table_names names = {columns, targets, ignored, NULL, m->n_features, m->n_targets, m->n_ignored, 0};
-    clv_status status = columns && targets && ignored ? CLV_OK : no_memory(m);
-    if (status == CLV_OK && classes) status = list_words(m, m->targets[0], &words, &names.n_classes);
-    names.classes = words;
-    if (status == CLV_OK && !(dataset->table = clv__table_record(&names, m->scales))) status = no_memory(m);
-    free(columns);
-    free(targets);
-    free(ignored);
-    free(words);
+    clv_status status = room ? CLV_OK : no_memory(m);
+    if (status == CLV_OK && m->config->targets) status = find_columns(m, m->config->targets, room, &n);
+    if (status == CLV_OK && m->config->targets && n != form->n_targets)
+        status = clv__error_set(
+            m->error, CLV_E_VALUE, "%zu targets of '%s', and the model was trained on %s%zu", n,
+            clv__shown(m->file.path, &a), form->targets->is_words ? "classes of " : "", form->n_targets);
+    bool all = true; // are those that are named the model's, in whatever order?
+    for (size_t i = 0; i < n && all; i++) {
+        bool found = false;
+        for (size_t k = 0; k < form->n_targets; k++)
+            found |= !strcmp(form->targets[k].name, name_of(m, room[i]));
+        all = found;
+    }
+    for (size_t i = 0; status == CLV_OK && i < form->n_targets; i++) {
+        const char *name = form->targets[i].name;
+        form->targets[i].at = all ? clv__csv_column(csv, name, strlen(name)) : room[i];
+        if (form->targets[i].at < 0) status = no_column(m, name, strlen(name));
+    }
+    free(room);
     return status;
 }
 
-static clv_status read_targets(const making *m, bool classes, size_t first, size_t n, clv_array *y,
-                               int *n_classes) {
-    if (!classes) return read_numbers(m, m->targets, m->n_targets, first, n, y->data);
-    if (!m->config->record) return read_classes(m, first, n, y->data, n_classes);
-    *n_classes = (int)m->learnt.n;
-    return read_learnt_classes(m, first, n, y->data);
+static clv_status take_form(making *m) {
+    const char *ignore = m->config->ignore;
+    CLV_TRY(clv__table_record_read(m->error, m->config->record, &m->form, &m->owner));
+    m->form.decimal_comma |= m->config->decimal_comma;
+    m->file.decimal_comma = m->form.decimal_comma;
+    CLV_TRY(find_targets(m));
+    CLV_TRY(clv__table_find(&m->file, &m->form, ignore));
+    CLV_TRY(clv__table_form_survey(&m->file, m->form.columns, m->form.n));
+    CLV_TRY(clv__table_form_survey(&m->file, m->form.targets, m->form.n_targets));
+    return choose_rows(m);
 }
 
-/** The rows from `begin` to `end` of the whole. */
-static clv_status make(making *m, clv_dataset **out) {
-    const clv_table_config *config = m->config;
-    const size_t rows = m->csv->rows, last = (size_t)((config->end > 0 ? config->end : 1) * (double)rows);
-    const size_t first = (size_t)(config->begin * (double)rows), n = last - first;
-    const size_t known = config->begin > 0 ? first : last; // trained on: what the others are measured by
-    const char *record = config->record;
-    if (record) CLV_TRY(find_learnt(m));
-    const bool classes = tells_classes(m);
-    clv_array x = {0}, y = {0};
-    clv_dataset_config how = {.limit = config->limit};
-    if (n < 1)
-        CLV_FAIL(m->error, CLV_E_VALUE, "'%s': of %zu rows none lies from %g to %g of the whole", m->path,
-                 rows, config->begin, config->end);
-    const clv_shape of_x = CLV_SHAPE((int64_t)n, (int64_t)m->n_features);
-    const clv_shape of_y = classes ? CLV_SHAPE((int64_t)n) : CLV_SHAPE((int64_t)n, (int64_t)m->n_targets);
-    clv_status status =
-        record ? read_learnt_rows(m, first, n, &x) : clv__array_init(m->error, CLV_ARRAY_F32, &of_x, &x);
-    if (status == CLV_OK)
-        status = clv__array_init(m->error, classes ? CLV_ARRAY_I32 : CLV_ARRAY_F32, &of_y, &y);
-    if (status == CLV_OK && !record) status = read_numbers(m, m->features, m->n_features, first, n, x.data);
-    if (status == CLV_OK && !record && config->standardize) status = standardize(m, known, n, x.data);
-    if (status == CLV_OK) status = read_targets(m, classes, first, n, &y, &how.classes);
-    const clv__dataset_defaults defaults = {.std = 1, .images = "the table", .labels = "its targets"};
-    if (status == CLV_OK) status = clv__dataset_create(m->error, &x, &y, &how, &defaults, out);
-    if (status == CLV_OK && (status = keep_record(m, classes, *out)) != CLV_OK) {
-        clv_dataset_destroy(*out);
-        *out = NULL;
+// ---- made ---------------------------------------------------------------------------------------------------
+
+/** The class of a row. */
+static clv_status read_class(const making *m, size_t row, int32_t *out) {
+    const clv__table_column *target = m->form.targets;
+    const char *word = clv__csv_field(&m->file.csv, (int64_t)row, (size_t)target->at);
+    clv__shown_text a;
+    *out = clv__table_word_number(&target->words, word);
+    if (*out < 0)
+        CLV_FAIL(m->error, CLV_E_VALUE,
+                 "'%s', line %" PRIu64 ": '%s' is no class that the model was trained on", m->file.path,
+                 m->file.csv.lines[row + 1], clv__shown(word, &a));
+    return CLV_OK;
+}
+
+static clv_status read_targets(const making *m, size_t row, size_t i, void *out) {
+    const clv__table_form *form = &m->form;
+    if (form->targets->is_words) return read_class(m, row, (int32_t *)out + i);
+    for (size_t k = 0; k < form->n_targets; k++) {
+        const clv__table_column *target = &form->targets[k];
+        const double value = target->survey.values[row];
+        ((float *)out)[i * form->n_targets + k] = (float)((value - target->scale.mean) / target->scale.scale);
     }
-    clv_array_reset(&x);
-    clv_array_reset(&y);
+    return CLV_OK;
+}
+
+/** What of the form a dataset reads its rows by. */
+static clv_status copy_places(const making *m, table *own) {
+    const clv__table_form *form = &m->form;
+    own->form = (clv__table_form){
+        .columns = clv__alloc(form->n, sizeof *own->form.columns), .n = form->n, .width = form->width};
+    if (!own->form.columns) return no_memory(m);
+    for (size_t i = 0; i < form->n; i++) {
+        own->form.columns[i] =
+            (clv__table_column){.is_words = form->columns[i].is_words, .place = form->columns[i].place};
+        own->report.word_columns += form->columns[i].is_words;
+    }
+    own->report.columns = form->width;
+    own->report.dropped = (int64_t)(m->file.csv.rows - m->n_kept);
+    return CLV_OK;
+}
+
+/** How targets come back into their units; none where they are as they stand. */
+static clv_status copy_scales(const making *m, clv_dataset *dataset) {
+    const clv__table_form *form = &m->form;
+    bool scaled = false;
+    for (size_t k = 0; k < form->n_targets; k++)
+        scaled |= form->targets[k].scale.mean != 0 || form->targets[k].scale.scale != 1;
+    if (form->targets->is_words || !scaled) return CLV_OK;
+    dataset->target_scales = clv__alloc(2 * form->n_targets, sizeof *dataset->target_scales);
+    if (!dataset->target_scales) return no_memory(m);
+    for (size_t k = 0; k < form->n_targets; k++) {
+        dataset->target_scales[2 * k] = form->targets[k].scale.mean;
+        dataset->target_scales[2 * k + 1] = form->targets[k].scale.scale;
+    }
+    return CLV_OK;
+}
+
+static void describe(const making *m, size_t n, clv_dataset *dataset) {
+    const clv__table_form *form = &m->form;
+    const bool classes = form->targets->is_words;
+    const int64_t width = form->width, targets = (int64_t)form->n_targets;
+    dataset->read = read_row;
+    dataset->destroy = destroy;
+    dataset->count = (int64_t)n;
+    dataset->dtype = CLV_DTYPE_F32;
+    dataset->sample = clv_shape_make(1, &width);
+    dataset->numel = width;
+    dataset->target = classes ? clv_shape_make(0, NULL) : clv_shape_make(1, &targets);
+    dataset->target_dtype = classes ? CLV_DTYPE_I32 : CLV_DTYPE_F32;
+    dataset->target_numel = classes ? 1 : targets;
+    dataset->classes = classes ? (int)form->targets->words.n : 0;
+}
+
+static clv_status fill(const making *m, size_t n, table *own) {
+    const clv__table_form *form = &m->form;
+    own->values = clv__alloc(n * form->n, sizeof *own->values);
+    own->targets = clv__alloc(n * (size_t)own->common.target_numel, sizeof(float));
+    if (!own->values || !own->targets) return no_memory(m);
+    CLV_TRY(copy_places(m, own));
+    CLV_TRY(copy_scales(m, &own->common));
+    for (size_t i = 0; i < n; i++) {
+        const size_t row = m->kept[m->first + i];
+        CLV_TRY(clv__table_row(&m->file, form, row, own->values + i * form->n, &own->report));
+        CLV_TRY(read_targets(m, row, i, own->targets));
+    }
+    own->common.table = m->config->record ? clv__strdup(m->config->record) : clv__table_record_write(form);
+    return own->common.table ? CLV_OK : no_memory(m);
+}
+
+static clv_status make(making *m, clv_dataset **out) {
+    CLV_TRY(m->config->record ? take_form(m) : make_form(m));
+    const size_t all = m->last - m->first, limit = (size_t)m->config->limit;
+    const size_t n = limit && limit < all ? limit : all;
+    table *own = clv__alloc(1, sizeof *own);
+    if (!own) return no_memory(m);
+    describe(m, n, &own->common);
+    const clv_status status = fill(m, n, own);
+    if (status == CLV_OK)
+        *out = &own->common;
+    else
+        clv_dataset_destroy(&own->common);
     return status;
 }
 
 static clv_status check_config(clv__error *error, const clv_table_config *config) {
-    if (!config->targets || !*config->targets)
+    if (!config->record && (!config->targets || !*config->targets))
         CLV_FAIL(error, CLV_E_VALUE, "which columns of the table are to be learnt? `targets` names them");
     if (!(config->begin >= 0 && config->begin < 1 &&
           (config->end == 0 || (config->end > config->begin && config->end <= 1))))
         CLV_FAIL(error, CLV_E_VALUE, "the part of a table from %g to %g: it must lie within 0 and 1",
                  config->begin, config->end);
     if (config->limit < 0) CLV_FAIL(error, CLV_E_VALUE, "a limit of %" PRId64 " rows", config->limit);
+    if ((unsigned)config->missing > CLV_MISSING_DROP)
+        CLV_FAIL(error, CLV_E_VALUE, "missing is %d, which is no clv_missing", (int)config->missing);
     return CLV_OK;
 }
 
@@ -307,24 +517,11 @@ clv_status clv_dataset_table(clv_runtime *runtime, const char *path, const clv_t
     CLV_TRY(CLV__GIVEN(error, out));
     *out = NULL;
     CLV_TRY(check_config(error, config));
-    clv__input input;
-    CLV_TRY(clv__input_open(error, path, &input));
-    clv__csv csv = {0};
-    making m = {.error = error,
-                .path = path,
-                .config = config,
-                .csv = &csv,
-                .file = {error, path, &csv, newlocale(LC_ALL_MASK, "C", 0)}};
-    clv_status status = m.file.locale ? clv__csv_read(&input, &csv) : no_memory(&m);
-    clv__input_close(&input);
-    if (status == CLV_OK) status = choose_columns(&m);
-    if (status == CLV_OK) status = make(&m, out);
-    free(m.targets);
-    free(m.features);
-    free(m.ignored);
-    free(m.scales);
-    clv__table_classes_free(&m.learnt);
-    clv__csv_reset(&csv);
-    if (m.file.locale) freelocale(m.file.locale);
+    making m = {.error = error, .config = config};
+    CLV_TRY(clv__table_open(error, path, &m.file));
+    const clv_status status = make(&m, out);
+    free(m.kept);
+    clv__table_record_free(&m.form, m.owner);
+    clv__table_close(&m.file);
     return status;
 }

@@ -1,59 +1,124 @@
 // SPDX-License-Identifier: Apache-2.0
-// What reading a table (table.c) and reading more rows of its columns (table_record.c) share.
+// What reading a table (table.c) and reading more rows of its columns (table_rows.c) share: what each column holds, and rows by that.
 #ifndef CLV_DATA_TABLE_H
 #define CLV_DATA_TABLE_H
 
 #include <locale.h>
 
 #include "data/dataset.h"
+#include "data/table_cell.h"
 #include "io/csv.h"
+
+enum { CLV__TABLE_WIDTH = 65536 }; // numbers of a row, at most
 
 /** A file that is read, its text and the locale for numbers. */
 typedef struct clv__table_file {
     clv__error *error;
     const char *path;
-    const clv__csv *csv;
+    clv__csv csv; // blanks around values are taken away
     locale_t locale;
+    bool decimal_comma;
 } clv__table_file;
 
+clv_status clv__table_open(clv__error *error, const char *path, clv__table_file *out);
+void clv__table_close(clv__table_file *file);
 clv_status clv__table_no_memory(const clv__table_file *file);
-/** The number of a row and column. CLV_E_FORMAT: which line, which column, why not. */
-clv_status clv__table_number(const clv__table_file *file, size_t row, int column, float *out);
+
+// ---- what a column holds (table_survey.c) -------------------------------------------------------------------
+
+/** All cells of a column, looked at. */
+typedef struct clv__table_survey {
+    double *values;                                        // [rows]: NaN where no number stands
+    uint8_t *kinds;                                        // [rows]: clv__cell_kind
+    size_t n[CLV__N_CELL_KINDS], first[CLV__N_CELL_KINDS]; // how many rows, and the first of them
+    const char *unit;                                      // of the first that has one; ""
+    size_t first_unit, first_other, first_without;         // rows; SIZE_MAX: none. Other: of a second unit
+    size_t first_grouped;                                  // 1,234 that may be 1.234; SIZE_MAX: none
+    bool is_surely_grouped;                                // others tell that commas set thousands apart
+    clv__cell_odd odd;                                     // of the first
+} clv__table_survey;
+
+clv_status clv__table_survey_make(const clv__table_file *file, int column, clv__table_survey *out);
+void clv__table_survey_free(clv__table_survey *survey);
+
+/** Are its numbers all of one unit, and is it plain what commas are? CLV_E_FORMAT: where not, and what mends it. */
+clv_status clv__table_check_numbers(const clv__table_file *file, int column, const clv__table_survey *survey);
+
+typedef enum clv__table_role { CLV__ROLE_FEATURE, CLV__ROLE_TARGET, CLV__ROLE_TARGETS } clv__table_role;
+/** Does it hold words, or numbers? CLV_E_FORMAT: both, dates, or nothing, and what mends it. */
+clv_status clv__table_tell_kind(const clv__table_file *file, int column, const clv__table_survey *survey,
+                                clv__table_role role, bool *is_words);
+
+// ---- columns as a model knows them --------------------------------------------------------------------------
+
+/** Words of a column, in their order, with their numbers. */
+typedef struct clv__table_class {
+    const char *word;
+    int32_t number;
+} clv__table_class;
+typedef struct clv__table_words {
+    clv__table_class *all;
+    size_t n;
+} clv__table_words;
+void clv__table_words_sort(clv__table_words *words);
+/** The number of a word, -1: there is no such. */
+int32_t clv__table_word_number(const clv__table_words *words, const char *word);
 
 /** How a column is standardized: (x - mean) / scale. */
 typedef struct clv__table_scale {
     double mean, scale;
 } clv__table_scale;
 
-/** Standardize rows in place. */
-void clv__table_standardize(const clv__table_scale *scales, size_t n_columns, size_t rows, float *values);
+typedef struct clv__table_column {
+    const char *name;
+    int at; // the file's column
+    bool is_words, is_grouped;
+    clv__table_words words;
+    clv__table_scale scale; // of numbers
+    double fill;            // for a number that is missing; NaN: none
+    const char *unit;       // of numbers
+    int64_t place, width;   // of a row
+    clv__table_survey survey;
+} clv__table_column;
 
-/** Names of a table that was read. */
-typedef struct clv__table_names {
-    const char *const *columns, *const *targets, *const *ignored, *const *classes; // classes NULL: numbers
-    size_t n_columns, n_targets, n_ignored, n_classes;
-} clv__table_names;
+/** What rows are made of, and what is learnt. Texts belong to a file or a record, which must outlive it. */
+typedef struct clv__table_form {
+    clv__table_column *columns, *targets; // a target that is words has the classes
+    size_t n, n_targets;
+    const char **ignored;
+    size_t n_ignored;
+    int64_t width;
+    clv_missing missing;
+    bool is_scaled, decimal_comma;
+} clv__table_form;
 
-/** The record of them, to be freed; scales NULL: columns are as they stand. NULL: no memory. */
-char *clv__table_record(const clv__table_names *names, const clv__table_scale *scales);
+void clv__table_form_free(clv__table_form *form);
+/** Each column's place, and the width of all. */
+void clv__table_form_place(clv__table_form *form);
 
-/** clv_table_rows of a file that has been read. */
-clv_status clv__table_rows(const clv__table_file *file, const char *record, const char *ignore,
-                           clv_array *out);
+/** One value of a row: a number, or the place of a word's 1; -1: none. */
+typedef union clv__table_value {
+    float number;
+    int32_t place;
+} clv__table_value;
 
-/** The classes of a record, in the order of their words, with their numbers. None: the targets are numbers. */
-typedef struct clv__table_class {
-    const char *word;
-    int32_t number;
-} clv__table_class;
-typedef struct clv__table_classes {
-    clv__table_class *all;
-    size_t n;
-    void *owner; // of the words
-} clv__table_classes;
-clv_status clv__table_classes_of(clv__error *error, const char *record, clv__table_classes *out);
-void clv__table_classes_free(clv__table_classes *classes);
-/** The number of a word, -1: there is no such class. */
-int32_t clv__table_class_number(const clv__table_classes *classes, const char *word);
+/** A row of the file as values, one of each column; counts what was filled and what is unknown. CLV_E_FORMAT */
+clv_status clv__table_row(const clv__table_file *file, const clv__table_form *form, size_t row,
+                          clv__table_value *out, clv_table_report *report);
+/** A row of values as the numbers that a model takes, [width] (table_rows.c). */
+void clv__table_expand(const clv__table_form *form, const clv__table_value *values, float *out);
+/** Columns of new rows hold what those hold that the model knows: numbers are numbers. */
+clv_status clv__table_form_survey(const clv__table_file *file, clv__table_column *columns, size_t n);
+
+// ---- records (table_record.c) -------------------------------------------------------------------------------
+
+/** To be freed; NULL: no memory. */
+char *clv__table_record_write(const clv__table_form *form);
+/** The form of a record, whose texts belong to *owner. */
+clv_status clv__table_record_read(clv__error *error, const char *record, clv__table_form *out, void **owner);
+void clv__table_record_free(clv__table_form *form, void *owner);
+
+/** The file's column of each of the form's (table_rows.c); `ignore` with commas. */
+clv_status clv__table_find(const clv__table_file *file, clv__table_form *form, const char *ignore);
 
 #endif

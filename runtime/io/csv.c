@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Separated values: the whole file is read, its quotes are taken away in place, and fields are counted row by row.
+// Separated values: the whole file is read, its quotes are taken away in place, and fields are counted row by row. What bytes there
+// are before that, UTF-16 and files that are no tables, is in csv_bytes.c.
 #include "io/csv.h"
 
 #include <inttypes.h>
@@ -28,13 +29,32 @@ static clv_status no_memory(const parser *p) {
     CLV_FAIL(p->input->error, CLV_E_HOST_MEMORY, "'%s': no host memory for its table", p->input->path);
 }
 
-/** The first comma, semicolon or tab of the first line that is not in quotes; a comma if there is none. */
-static char find_separator(const char *at, const char *end) {
+static const char separators[] = ",;\t|";
+enum { N_SEPARATORS = sizeof separators - 1 };
+
+/** Count each separator of a line that is not in quotes; where the line ends. */
+static const char *count_separators(const char *at, const char *end, size_t n[N_SEPARATORS]) {
+    memset(n, 0, N_SEPARATORS * sizeof *n);
     for (bool quoted = false; at < end && (quoted || (*at != '\n' && *at != '\r')); at++) {
         if (*at == '"') quoted = !quoted;
-        if (!quoted && (*at == ',' || *at == ';' || *at == '\t')) return *at;
+        const char *found = quoted || !*at ? NULL : strchr(separators, *at);
+        if (found) n[found - separators]++;
     }
-    return ',';
+    return at;
+}
+
+/** The separator that the first line has most of, of those that the second one has as many of, if there is one: a name may hold a
+ *  comma in a table of semicolons. A comma where there is none. */
+static char find_separator(const char *at, const char *end) {
+    size_t first[N_SEPARATORS], second[N_SEPARATORS];
+    at = count_separators(at, end, first);
+    while (at < end && (*at == '\n' || *at == '\r')) at++;
+    count_separators(at, end, second);
+    int best = -1;
+    for (int pass = 0; pass < 2 && best < 0; pass++)
+        for (int i = 0; i < N_SEPARATORS; i++)
+            if (first[i] && (pass || first[i] == second[i]) && (best < 0 || first[i] > first[best])) best = i;
+    return best < 0 ? ',' : separators[best];
 }
 
 static bool ends_line(const parser *p) {
@@ -81,12 +101,19 @@ static clv_status read_field(parser *p) {
         while (!ends_line(p) && *p->at != p->separator) *p->to++ = *p->at++;
     }
     if (memchr(begin, 0, (size_t)(p->to - begin)))
-        BAD(p, "'%s', line %" PRIu64 ": a zero byte in a value; is it a table?", p->input->path, p->line);
+        BAD(p,
+            "'%s', line %" PRIu64 ": a zero byte in a value: no table has one; UTF-16 without its mark has, "
+            "and is read once it is saved as UTF-8",
+            p->input->path, p->line);
     const uint64_t line = p->line;
     pass_stop(p);
     *p->to++ = 0;
     if (!clv__utf8_valid(begin))
-        BAD(p, "'%s', line %" PRIu64 ": a value that is not UTF-8", p->input->path, line);
+        BAD(p,
+            "'%s', line %" PRIu64
+            ": a value that is not UTF-8; save the table as UTF-8 (of Latin-1: iconv -f "
+            "latin1 -t utf-8)",
+            p->input->path, line);
     return CLV_OK;
 }
 
@@ -103,21 +130,59 @@ static clv_status read_row(parser *p) {
     return CLV_OK;
 }
 
+// ---- names --------------------------------------------------------------------------------------------------
+
+/** Blanks around a name are nobody's intention. */
+static void trim_names(clv__csv *csv) {
+    for (size_t c = 0; c < csv->columns; c++) {
+        char *name = csv->text + csv->fields[c];
+        size_t n = strlen(name);
+        while (n && (name[n - 1] == ' ' || name[n - 1] == '\t')) name[--n] = 0;
+        csv->fields[c] += strspn(name, " \t");
+    }
+}
+
+static bool is_blank(const clv__csv *csv, size_t column) {
+    for (size_t row = 0; row < csv->rows; row++) {
+        const char *value = clv__csv_field(csv, (int64_t)row, column);
+        if (value[strspn(value, " \t")]) return false;
+    }
+    return true;
+}
+
+/** Columns without a name and with nothing in them: what separators at the ends of lines make. */
+static clv_status drop_empty(const parser *p) {
+    clv__csv *csv = p->csv;
+    bool *kept = clv__alloc(csv->columns, sizeof *kept);
+    size_t n = 0, to = 0;
+    if (!kept) return no_memory(p);
+    for (size_t c = 0; c < csv->columns; c++) n += kept[c] = *clv__csv_field(csv, -1, c) || !is_blank(csv, c);
+    for (size_t i = 0; n && n < csv->columns && i < (csv->rows + 1) * csv->columns; i++)
+        if (kept[i % csv->columns]) csv->fields[to++] = csv->fields[i];
+    if (n) csv->columns = n;
+    free(kept);
+    return CLV_OK;
+}
+
 static int compare_names(const void *a, const void *b) {
     return strcmp(*(const char *const *)a, *(const char *const *)b);
 }
 
+/** Each has a name of its own; the first may have none, as where pandas writes its index. */
 static clv_status check_names(const parser *p) {
     const size_t n = p->csv->columns;
     const char **names = clv__alloc(n, sizeof *names);
     clv__shown_text shown;
     if (!names) return no_memory(p);
-    for (size_t i = 0; i < n; i++) names[i] = clv__csv_field(p->csv, -1, i);
-    qsort(names, n, sizeof *names, compare_names);
     clv_status status = CLV_OK;
-    if (!**names)
-        status = clv__error_set(p->input->error, CLV_E_FORMAT, "'%s': a column has no name in the first line",
-                                p->input->path);
+    for (size_t i = 0; i < n; i++) {
+        names[i] = clv__csv_field(p->csv, -1, i);
+        if (!*names[i] && i && status == CLV_OK)
+            status = clv__error_set(p->input->error, CLV_E_FORMAT,
+                                    "'%s': column %zu has no name in the first line; write one there",
+                                    p->input->path, i + 1);
+    }
+    qsort(names, n, sizeof *names, compare_names);
     for (size_t i = 1; i < n && status == CLV_OK; i++)
         if (strcmp(names[i - 1], names[i]) == 0)
             status = clv__error_set(p->input->error, CLV_E_FORMAT, "'%s': two columns are called '%s'",
@@ -126,10 +191,20 @@ static clv_status check_names(const parser *p) {
     return status;
 }
 
-static clv_status parse(parser *p) {
-    static const char mark[] = "\xef\xbb\xbf"; // spreadsheets put it before UTF-8
-    if (p->end - p->at >= 3 && memcmp(p->at, mark, 3) == 0) p->at += 3;
+// ---- the file -----------------------------------------------------------------------------------------------
+
+/** `sep=;` in a line of its own, as Excel writes and reads it, says the separator. */
+static void read_separator(parser *p) {
     p->separator = find_separator(p->at, p->end);
+    if (p->end - p->at < 6 || memcmp(p->at, "sep=", 4) != 0 || strchr("\"\r\n", p->at[4])) return;
+    if (p->at[5] != '\n' && p->at[5] != '\r') return;
+    p->separator = p->at[4];
+    p->at += 5;
+    pass_stop(p);
+}
+
+static clv_status parse(parser *p) {
+    read_separator(p);
     while (p->at < p->end) {
         if (ends_line(p))
             pass_stop(p);
@@ -139,6 +214,8 @@ static clv_status parse(parser *p) {
     if (p->n_rows < 2)
         BAD(p, "'%s': a table needs a line with the names of its columns and rows behind it", p->input->path);
     p->csv->rows = p->n_rows - 1;
+    trim_names(p->csv);
+    CLV_TRY(drop_empty(p));
     return check_names(p);
 }
 
@@ -147,13 +224,12 @@ clv_status clv__csv_read(clv__input *input, clv__csv *out) {
     if (input->bytes > PTRDIFF_MAX / 2)
         CLV_FAIL(input->error, CLV_E_FORMAT, "'%s' is too large", input->path);
     parser p = {.input = input, .csv = out, .line = 1};
-    const size_t bytes = (size_t)input->bytes;
-    char *text = clv__alloc(bytes + 1, 1);
-    if (!text) return no_memory(&p);
+    char *text = NULL;
+    size_t bytes = 0;
+    clv_status status = clv__csv_bytes(input, &text, &bytes);
     out->text = p.to = text;
     p.at = text;
     p.end = text + bytes;
-    clv_status status = clv__input_read(input, 0, text, bytes);
     if (status == CLV_OK) status = parse(&p);
     if (status != CLV_OK) clv__csv_reset(out);
     return status;

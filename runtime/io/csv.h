@@ -16,15 +16,19 @@ typedef struct clv__csv {
 } clv__csv;
 
 /**
- * Read a file: values separated by commas, semicolons or tabs (the first of them in its first line), one row a line; a value with
- * a separator, a quote or a line's end in it stands in double quotes, with its own quotes doubled. Empty lines are passed over.
+ * Read a file: values separated by commas, semicolons, tabs or |, whichever its first lines have or `sep=X` before them says, one row a
+ * line; a value with a separator, a quote or a line's end in it stands in double quotes, with its own quotes doubled. Empty lines are
+ * passed over, and columns without a name and with nothing in them. Blanks around names are taken away. The first column alone may
+ * have the name "": an index, as pandas writes it. UTF-8, or UTF-16 with its mark.
  *
  * Errors  CLV_E_FORMAT  what is wrong, in which line: rows of other lengths, names that are empty or twice, bytes that are not
- *         UTF-8, a quote that is not closed, no rows;  CLV_E_HOST_MEMORY
+ *         UTF-8, a quote that is not closed, no rows; or what the file is instead of a table;  CLV_E_HOST_MEMORY
  * Source  RFC 4180
  */
 clv_status clv__csv_read(clv__input *input, clv__csv *out);
 void clv__csv_reset(clv__csv *csv);
+/** csv_bytes.c: the file's text as UTF-8 without a mark, to be freed, with room for a byte behind it; *text NULL on failure. */
+clv_status clv__csv_bytes(clv__input *input, char **text, size_t *bytes);
 
 /** A field: of row -1 the names. */
 static inline const char *clv__csv_field(const clv__csv *csv, int64_t row, size_t column) {

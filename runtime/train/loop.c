@@ -12,6 +12,7 @@
 #include "graph/graph.h"
 #include "io/file.h"
 #include "train/averages.h"
+#include "train/units.h"
 
 static bool interrupted(const clv__training *loop) {
     const volatile int *flag = loop->trainer->config->interrupt;
@@ -160,7 +161,7 @@ static clv_status end_epoch(clv__training *loop) {
     clv_train_epoch told = {
         .epoch = epoch,
         .epochs = config->epochs,
-        .train_loss = trainer->position.train_loss,
+        .train_loss = trainer->position.train_loss * clv__units_trained(config),
         .evaluated = trainer->result.evaluated,
         .test = trainer->result.test,
         .best = best,

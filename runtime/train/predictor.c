@@ -10,6 +10,7 @@
 #include "nn/ports.h"
 #include "train/losses.h"
 #include "train/trainer.h"
+#include "train/units.h"
 
 #include <math.h>
 #include <stdlib.h>
@@ -362,6 +363,8 @@ typedef struct evaluation {
     int64_t ticket;
     clv__match match;
     double loss_sum[CLV_MAX_PORTS]; // of each target
+    double loss_units;              // what losses of standardized targets are multiplied with
+    clv__units units;
     clv_metrics metrics;
 } evaluation;
 
@@ -375,9 +378,12 @@ static void count_target(evaluation *run, int i, int64_t n, const void *targets)
     clv_target_metrics *to = &run->metrics.each[i];
     to->targets += n * sizes.target;
     to->correct += clv__loss_count_right(loss, port, predictor->out[i], targets, &sizes);
-    clv__metrics_add(predictor->model, i, predictor->metrics, predictor->n_metrics, predictor->out[i],
-                     targets, &sizes, run->metrics.values);
-    run->loss_sum[i] += loss->sum ? loss->sum(predictor->out[i], targets, &sizes, loss) : (double)NAN;
+    run->loss_sum[i] +=
+        run->loss_units * (loss->sum ? loss->sum(predictor->out[i], targets, &sizes, loss) : (double)NAN);
+    const float *output = predictor->out[i];
+    clv__units_put(&run->units, &sizes, &output, &targets);
+    clv__metrics_add(predictor->model, i, predictor->metrics, predictor->n_metrics, output, targets, &sizes,
+                     run->metrics.values);
 }
 
 static clv_status count_waiting(evaluation *run) {
@@ -441,13 +447,16 @@ clv_status clv_evaluate(clv_predictor *predictor, const clv_dataset *dataset,
     CLV_TRY(CLV__USABLE(clv__runtime_error_of(predictor->runtime), dataset));
     CLV_TRY(CLV__USABLE(clv__runtime_error_of(predictor->runtime), out));
     clv__error *error = clv__runtime_error_of(predictor->runtime);
-    evaluation run = {.predictor = predictor};
+    evaluation run = {.predictor = predictor,
+                      .loss_units = clv__units_loss(dataset, predictor->losses[0].loss)};
     CLV_TRY(clv__match_data(predictor->runtime, predictor->model, dataset, &run.match));
     double start = clv__seconds();
     clv_loader_config config = {.batch = predictor->batch};
-    clv_status status = clv_loader_create(predictor->runtime, dataset, &config, &run.loader);
+    clv_status status = clv__units_begin(error, dataset, predictor->batch, &run.units);
+    if (status == CLV_OK) status = clv_loader_create(predictor->runtime, dataset, &config, &run.loader);
     if (status == CLV_OK) status = evaluate(&run, clv_dataset_count(dataset), progress, user, error);
     clv_loader_destroy(run.loader);
+    clv__units_end(&run.units);
     if (status != CLV_OK) return status;
     sum_up(&run);
     run.metrics.n_values = predictor->n_metrics;

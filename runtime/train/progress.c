@@ -6,6 +6,7 @@
 
 #include "base/clock.h"
 #include "train/loop.h"
+#include "train/units.h"
 
 /** Keep how long a step took. The first one builds caches and is not counted; pauses are no steps. */
 static clv_status keep_time(clv__training *loop, double seconds, int64_t images) {
@@ -73,7 +74,7 @@ clv_status clv__training_read(clv__training *loop) {
         .epoch = position->epoch + 1,
         .batch = position->index,
         .batches = trainer->batches,
-        .loss = loss,
+        .loss = (double)loss * clv__units_trained(config),
         .lr = waiting.lr,
         .images_per_second = (double)waiting.n / seconds,
         .used_bytes = memory.all.current,

@@ -11,6 +11,7 @@
 #include "exec/session.h"
 #include "nn/replicas.h"
 #include "train/stopping.h"
+#include "train/units.h"
 
 static clv_status check_config(const clv_trainer *trainer, clv__error *error) {
     const clv_train_config *config = trainer->config;
@@ -381,7 +382,7 @@ clv_train_result clv_trainer_result(const clv_trainer *trainer) {
     clv_train_result result = trainer->result;
     result.steps = trainer->position.step;
     result.epochs = trainer->position.epoch;
-    result.train_loss = trainer->position.train_loss;
+    result.train_loss = trainer->position.train_loss * clv__units_trained(trainer->config);
     const clv__best *best = &trainer->position.best;
     result.best_epoch = best->epoch;
     result.best_value = best->epoch ? best->value : (double)NAN;

@@ -51,6 +51,12 @@ static void words_are_classes(void **state) {
     assert_int_equal(clv_dataset_classes(dataset), 3);
     for (int i = 0; i < 4; i++) assert_int_equal(clv_dataset_label(dataset, i), classes[i]);
     clv_dataset_destroy(dataset);
+    // words that begin like numbers; blanks around them are nothing
+    expect_ok(
+        table("a,t\n1,3 rooms\n2, 4 rooms\n3,3 rooms \n", (clv_table_config){.targets = "t"}, &dataset));
+    assert_int_equal(clv_dataset_classes(dataset), 2);
+    assert_int_equal(clv_dataset_label(dataset, 2), 0);
+    clv_dataset_destroy(dataset);
     // numbers, when that is asked for; the same classes in every part of the table
     expect_ok(table("a\tb\n1\t3\n2\t5\n3\t4\n4\t3\n",
                     (clv_table_config){.targets = "b", .classes = true, .begin = 0.5, .end = 1}, &dataset));
@@ -89,6 +95,197 @@ static void columns_are_standardized(void **state) {
     clv_dataset_destroy(dataset);
 }
 
+/** Numbers as people and spreadsheets write them; every row counts, not the first alone. */
+static void numbers_as_written(void **state) {
+    (void)state;
+    const struct {
+        const char *text;
+        bool decimal_comma;
+        float wanted[3];
+    } cases[] = {
+        {"t,a\n 1 ,0\n2\t,0\n3\xc2\xa0,0\n", false, {1, 2, 3}},
+        {"t;a\n\xe2\x88\x92"
+         "1.5;0\n+2;0\n-.5;0\n",
+         false,
+         {-1.5f, 2, -.5f}},
+        {"t;a\n$1,234,567.50;0\n$ 12;0\n1,234;0\n", false, {1234567.5f, 12, 1234}},
+        {"t;a\n12 %;0\n3%;0\n0.5 %;0\n", false, {12, 3, .5f}},
+        {"t;a\n5 €;0\n-€6;0\n7;0\n", false, {5, -6, 7}},
+        {"t;a\n1'234;0\n1 234 567;0\n12;0\n", false, {1234, 1234567, 12}},
+        {"t;a\n1,5;0\n1.234,5;0\n1.234;0\n", true, {1.5f, 1234.5f, 1234}},
+        {"t;a\n1e3;0\n1E-2;0\n3.;0\n", false, {1000, .01f, 3}},
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        clv_dataset *dataset = NULL;
+        float y;
+        expect_ok(table(cases[i].text,
+                        (clv_table_config){.targets = "t", .decimal_comma = cases[i].decimal_comma},
+                        &dataset));
+        assert_int_equal(clv_dataset_classes(dataset), 0);
+        for (int r = 0; r < 3; r++) {
+            clv_dataset_target(dataset, r, &y);
+            assert_true(fabsf(y - cases[i].wanted[r]) < 1e-6f * fabsf(y) + 1e-7f);
+        }
+        clv_dataset_destroy(dataset);
+    }
+}
+
+/** Files as programs write them. */
+static void files_as_met(void **state) {
+    (void)state;
+    static const struct {
+        const char *text;
+        size_t bytes;
+    } files[] = {
+#define FILE_OF(text) {text, sizeof(text) - 1}
+        FILE_OF("sep=;\r\na;t\r\n1;2\r\n3;4\r\n"),
+        FILE_OF("a|t\n1|2\n3|4\n"),
+        FILE_OF("\"a\"; t \n1;2\n3;4\n"),
+        FILE_OF(",a,t\n0,1,2\n1,3,4\n"), // pandas' index
+        FILE_OF("a,t,\n1,2,\n3,4, \n"),  // nothing behind the last separator
+        FILE_OF("\xff\xfe"
+                "a\0,\0t\0\n\0001\0,\0002\0\n\0003\0,\0004\0\n\0"),
+        FILE_OF("\xfe\xff"
+                "\0a\0,\0t\0\n\0001\0,\0002\0\n\0003\0,\0004\0\n"),
+    };
+    for (size_t i = 0; i < sizeof files / sizeof *files; i++) {
+        clv_dataset *dataset = NULL;
+        const clv_table_config config = {.targets = " t"};
+        write_file("t.csv", files[i].text, files[i].bytes);
+        expect_ok(clv_dataset_table(support_runtime, "t.csv", &config, &dataset));
+        expect_rows(dataset, 2, 1, (const float[]){1, 3}, 1, (const float[]){2, 4});
+        clv_dataset_destroy(dataset);
+    }
+    // a name with commas in a table of semicolons
+    clv_dataset *dataset = NULL;
+    expect_ok(table("size, in m;t\n1;2\n3;4\n", (clv_table_config){.targets = "t"}, &dataset));
+    expect_rows(dataset, 2, 1, (const float[]){1, 3}, 1, (const float[]){2, 4});
+    clv_dataset_destroy(dataset);
+    // letters beyond ASCII in UTF-16, of two and of four bytes
+    static const char wide[] = "\xff\xfe"
+                               "a\0\t\0t\0\n\0001\0\t\0\xe4\0\n\0002\0\t\0\x3d\xd8\x00\xde\n\0";
+    const clv_table_config t = {.targets = "t"};
+    write_file("t.csv", wide, sizeof wide - 1);
+    expect_ok(clv_dataset_table(support_runtime, "t.csv", &t, &dataset));
+    assert_non_null(strstr(clv_table_record(dataset), "\"classes\":[\"\xc3\xa4\",\"\xf0\x9f\x98\x80\"]"));
+    clv_dataset_destroy(dataset);
+}
+
+/** Words become places; what later rows have besides is zeros; the record reads them the same way. */
+static void words_are_places(void **state) {
+    (void)state;
+    static const char text[] = "city,a,t\nUlm,1,1\nBonn,2,2\n Ulm ,3,3\nKiel,4,4\n";
+    const float rows[] = {0, 1, 1, 1, 0, 2, 0, 1, 3};
+    clv_dataset *dataset = NULL;
+    clv_array read;
+    clv_table_report report;
+    expect_ok(table(text, (clv_table_config){.targets = "t", .end = 0.75}, &dataset));
+    expect_rows(dataset, 3, 3, rows, 1, (const float[]){1, 2, 3});
+    const char *record = clv_table_record(dataset);
+    assert_non_null(strstr(record, "\"words\":{\"city\":[\"Bonn\",\"Ulm\"]}"));
+    write_file("r.csv", text, strlen(text));
+    expect_ok(clv_table_rows_read(support_runtime, "r.csv", record, NULL, &read, &report));
+    assert_int_equal(read.shape.dims[1], 3);
+    assert_memory_equal(read.data, rows, sizeof rows);
+    assert_memory_equal((float *)read.data + 9, ((const float[]){0, 0, 4}), 12);
+    assert_int_equal(report.unknown, 1);
+    assert_int_equal(report.word_columns, 1);
+    clv_array_reset(&read);
+    clv_dataset_destroy(dataset);
+    // numbers that are categories, where that is asked for
+    expect_ok(
+        table("code,t\n7,1\n9,2\n7,3\n", (clv_table_config){.targets = "t", .words = "code"}, &dataset));
+    expect_rows(dataset, 3, 2, (const float[]){1, 0, 0, 1, 1, 0}, 1, (const float[]){1, 2, 3});
+    clv_dataset_destroy(dataset);
+}
+
+static void what_is_missing(void **state) {
+    (void)state;
+    static const char text[] = "city,a,t\nUlm,1,1\nNA,3,2\nBonn, ,3\nUlm,8,NaN\n";
+    clv_dataset *dataset = NULL;
+    clv_array read;
+    expect_failure(table(text, (clv_table_config){.targets = "t"}, &dataset), CLV_E_FORMAT,
+                   "line 3: nothing stands in column 'city' (in 1 of 4 rows); clv_table_config.missing = "
+                   "CLV_MISSING_DROP leaves such rows out");
+    expect_ok(table(text, (clv_table_config){.targets = "t", .missing = CLV_MISSING_DROP}, &dataset));
+    expect_rows(dataset, 1, 2, (const float[]){1, 1}, 1, (const float[]){1});
+    assert_int_equal(clv_table_report_get(dataset).dropped, 3);
+    clv_dataset_destroy(dataset);
+    expect_ok(table(text, (clv_table_config){.targets = "t", .missing = CLV_MISSING_MEAN}, &dataset));
+    // Bonn, Ulm, missing, a; the row without a target is left out
+    expect_rows(dataset, 3, 4, (const float[]){0, 1, 0, 1, 0, 0, 1, 3, 1, 0, 0, 2}, 1,
+                (const float[]){1, 2, 3});
+    assert_int_equal(clv_table_report_get(dataset).filled, 2);
+    assert_int_equal(clv_table_report_get(dataset).dropped, 1);
+    write_file("r.csv", "a,city\n,null\n", 13);
+    expect_ok(clv_table_rows(support_runtime, "r.csv", clv_table_record(dataset), NULL, &read));
+    assert_memory_equal(read.data, ((const float[]){0, 0, 1, 2}), 16);
+    clv_array_reset(&read);
+    clv_dataset_destroy(dataset);
+}
+
+/** Targets, too, and back; differences that f32 does not have beside the mean are kept. */
+static void targets_are_standardized(void **state) {
+    (void)state;
+    static const char text[] = "when,t\n1700000000,400000\n1700000001,500000\n1700000002,600000\n";
+    const float deviation = sqrtf(2.0f / 3);
+    clv_dataset *dataset = NULL;
+    clv_array read;
+    clv_baseline baseline;
+    expect_ok(table(text, (clv_table_config){.targets = "t", .standardize = true}, &dataset));
+    const float row[] = {-1 / deviation, 0, 1 / deviation};
+    expect_rows(dataset, 3, 1, row, 1, row);
+    float results[] = {row[0], 0, 2};
+    expect_ok(clv_dataset_baseline(support_runtime, dataset, 0, &baseline));
+    assert_true(fabs(baseline.loss / (2e10 / 3) - 1) < 1e-6 && isnan(baseline.accuracy));
+    const char *record = clv_table_record(dataset);
+    write_file("r.csv", text, strlen(text));
+    expect_ok(clv_table_rows(support_runtime, "r.csv", record, NULL, &read));
+    for (int i = 0; i < 3; i++) assert_true(fabsf(((float *)read.data)[i] - row[i]) < 1e-6f);
+    clv_array_reset(&read);
+    expect_ok(clv_table_results_unscale(support_runtime, record, results, 3));
+    assert_true(fabsf(results[0] - 400000) < 0.1f && results[1] == 500000 &&
+                fabsf(results[2] - 663299.3f) < 0.2f);
+    clv_dataset_destroy(dataset);
+    expect_ok(table("a,t\n1,x\n2,y\n3,x\n4,x\n", (clv_table_config){.targets = "t"}, &dataset));
+    expect_ok(clv_dataset_baseline(support_runtime, dataset, 0, &baseline));
+    assert_int_equal(baseline.correct, 3);
+    assert_true(baseline.accuracy == 0.75 && fabs(baseline.loss - 0.562335) < 1e-6);
+    expect_failure(clv_dataset_baseline(support_runtime, dataset, 1, &baseline), CLV_E_VALUE, "target 1");
+    clv_dataset_destroy(dataset);
+}
+
+/** 1 - 0.8 is a little less than 0.2, and a fifth of 100 rows is 20. */
+static void parts_are_whole(void **state) {
+    (void)state;
+    char text[2000] = "a,t\n";
+    clv_dataset *dataset = NULL;
+    for (int i = 0; i < 100; i++) sprintf(text + strlen(text), "%d,%d\n", i, i);
+    expect_ok(table(text, (clv_table_config){.targets = "t", .end = 1 - 0.8}, &dataset));
+    assert_int_equal(clv_dataset_count(dataset), 20);
+    clv_dataset_destroy(dataset);
+    expect_ok(table(text, (clv_table_config){.targets = "t", .begin = 1 - 0.8, .end = 1}, &dataset));
+    assert_int_equal(clv_dataset_count(dataset), 80);
+    clv_dataset_destroy(dataset);
+}
+
+/** Too many different words: 60 in 60 rows. */
+static void names_of_rows(void **state) {
+    (void)state;
+    char text[2000] = "name,t\n";
+    clv_dataset *dataset = NULL;
+    for (int i = 0; i < 60; i++) sprintf(text + strlen(text), "n%d,%d\n", i, i);
+    expect_failure(table(text, (clv_table_config){.targets = "t"}, &dataset), CLV_E_VALUE,
+                   "column 'name' has 60 different words in 60 rows");
+    expect_ok(table(text, (clv_table_config){.targets = "t", .words = "name"}, &dataset));
+    clv_dataset_destroy(dataset);
+    expect_failure(table(text, (clv_table_config){.targets = "name"}, &dataset), CLV_E_VALUE,
+                   "column 'name' has 60 classes in 60 rows");
+    expect_failure(
+        table(text, (clv_table_config){.targets = "t", .classes = true, .ignore = "name"}, &dataset),
+        CLV_E_VALUE, "no column is left");
+}
+
 static void what_is_refused(void **state) {
     (void)state;
     const clv_table_config t = {.targets = "t"};
@@ -101,18 +298,50 @@ static void what_is_refused(void **state) {
         {"a,t\n1,2\n3,\n", t, CLV_E_FORMAT, "'t.csv', line 3: nothing stands in column 't'"},
         {"a,t\n1,cat\n3,\n", t, CLV_E_FORMAT, "'t.csv', line 3: nothing stands in column 't'"},
         {"a,t\n1,2\n,3\n", t, CLV_E_FORMAT, "'t.csv', line 3: nothing stands in column 'a'"},
-        {"a,t\n1,2\nfour,3\n", t, CLV_E_FORMAT, "line 3: 'four' in column 'a' is not a number"},
-        {"a,t\n1,2\n1.5x,3\n", t, CLV_E_FORMAT, "line 3: '1.5x' in column 'a'"},
-        {"a,t\n1,2\nnan,3\n", t, CLV_E_FORMAT, "'nan' in column 'a'"},
+        {"a,t\n1,2\nfour,3\n", t, CLV_E_FORMAT,
+         "line 3: 'four' in column 'a' is not a number, and 1 other of the column is one; mend it, take all "
+         "of them as words"},
+        {"a,t\n1,2\n1.5x,3\n", t, CLV_E_FORMAT, "line 3: '1.5x' in column 'a' is not a number"},
+        {"a,t\n1,2\nnan,3\n", t, CLV_E_FORMAT, "line 3: nothing stands in column 'a' (in 1 of 2 rows)"},
         {"a,t\n1,2\n1e39,3\n", t, CLV_E_FORMAT, "'1e39' in column 'a' is not a number of f32"},
+        {"a,t\n1,2\n\"1,5\",3\n", t, CLV_E_FORMAT,
+         "line 3: '1,5' in column 'a' is a number if commas are decimal; clv_table_config.decimal_comma"},
+        {"a;t\n1;2\n1.234.567;3\n", t, CLV_E_FORMAT,
+         "'1.234.567' in column 'a' is a number if commas are decimal"},
+        {"a;t\n1;2\n1,234;3\n", t, CLV_E_FORMAT, "'1,234' in column 'a' may be a thousand and more"},
+        {"a;t\n1;2\n1.5;3\n",
+         {.targets = "t", .decimal_comma = true},
+         CLV_E_FORMAT,
+         "'1.5' in column 'a' has a decimal point"},
+        {"a;t\n1;2\n5%;3\n", t, CLV_E_FORMAT, "line 2: '1' in column 'a' has no percent sign"},
+        {"a;t\n$1;2\n€5;3\n", t, CLV_E_FORMAT,
+         "line 3: '€5' in column 'a' has another sign than '$' in line 2"},
+        {"a;t\n0x10;2\n5;3\n", t, CLV_E_FORMAT, "line 2: '0x10' in column 'a' is not a number"},
+        {"a;t\ninf;2\n5;3\n", t, CLV_E_FORMAT, "line 2: 'inf' in column 'a' is not a number of f32"},
+        {"a,t\n1,2\n2,3 rooms\n", t, CLV_E_FORMAT,
+         "line 3: '3 rooms' in column 't' is not a number, and 1 other of the column is one; mend it, or "
+         "take "
+         "each value as a class (clv_table_config.classes)"},
+        {"a,t\n2024-01-31,2\n2024-02-01,3\n", t, CLV_E_FORMAT,
+         "line 2: '2024-01-31' in column 'a' is a date"},
+        {"a,t\n31.1.2024 12:30,2\n", t, CLV_E_FORMAT, "is a date, and a model takes numbers"},
+        {"a,b,t\n1,,2\n2, ,3\n", t, CLV_E_FORMAT, "column 'b' has no values; leave it out"},
+        {"a,s,t\n1,x,2\n",
+         {.targets = "t,s"},
+         CLV_E_FORMAT,
+         "'x' in column 's' is a word, and of several columns"},
+        {"version https://git-lfs.github.com/spec/v1\noid sha256:1\n", t, CLV_E_FORMAT,
+         "is a pointer of Git LFS"},
+        {"\n<!DOCTYPE html>\n<html>", t, CLV_E_FORMAT, "is a web page, not a table"},
+        {"PK\003\004xxxx", t, CLV_E_FORMAT, "is a workbook"},
         {"a,t\n1,2\n\n3,4,5\n", t, CLV_E_FORMAT, "line 4: 3 values, and the first line names 2 columns"},
         {"a,t\n\"1\n2\",3\n4\n", t, CLV_E_FORMAT, "line 4: 1 values"},
         {"a,t\n1,\"2\n", t, CLV_E_FORMAT, "line 2: a quote is not closed"},
         {"a,t\n1,\"2\"3\n", t, CLV_E_FORMAT, "line 2: a value goes on behind its closing quote"},
-        {"a,t\n\xff,3\n", t, CLV_E_FORMAT, "line 2: a value that is not UTF-8"},
+        {"a,t\n\xff,3\n", t, CLV_E_FORMAT, "line 2: a value that is not UTF-8; save the table as UTF-8"},
         {"a,t\n", t, CLV_E_FORMAT, "names of its columns and rows behind it"},
         {"", t, CLV_E_FORMAT, "rows behind it"},
-        {"a,,t\n1,2,3\n", t, CLV_E_FORMAT, "a column has no name"},
+        {"a,,t\n1,2,3\n", t, CLV_E_FORMAT, "column 2 has no name in the first line; write one there"},
         {"a,t,a\n1,2,3\n", t, CLV_E_FORMAT, "two columns are called 'a'"},
         {"price,t\n1,2\n", {.targets = "prise"}, CLV_E_NOT_FOUND, "no column 'prise'; did you mean 'price'?"},
         {"a,t\n1,2\n", {.targets = "t,t"}, CLV_E_VALUE, "'t' is named twice"},
@@ -230,7 +459,8 @@ static void rows_that_are_refused(void **state) {
         {good, "a,b,c\n1,2,3\n", CLV_E_VALUE,
          "'r.csv' has a column 'c', which the model was not trained on: leave it out, or ignore it "
          "(`ignore` of clv_table_rows)"},
-        {good, "a,b\n1,x\n", CLV_E_FORMAT, "'r.csv', line 2: 'x' in column 'b' is not a number of f32"},
+        {good, "a,b\n1,x\n", CLV_E_FORMAT,
+         "'r.csv', line 2: 'x' in column 'b' is not a number, and the model was trained on numbers there"},
         {"{\"columns\":[\"a\"]}", "a\n1\n", CLV_E_FORMAT,
          "the record of a table's columns is damaged: 'targets' is no list of names"},
         {"{\"columns\":[\"a\"],\"targets\":[\"t\"],\"means\":[1],\"scales\":[0]}", "a\n1\n", CLV_E_FORMAT,
@@ -252,10 +482,21 @@ static void rows_that_are_refused(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(rows_by_the_record),       cmocka_unit_test(predictions),
-        cmocka_unit_test(rows_that_are_refused),    cmocka_unit_test(columns_by_name),
-        cmocka_unit_test(words_are_classes),        cmocka_unit_test(quotes_and_line_ends),
-        cmocka_unit_test(columns_are_standardized), cmocka_unit_test(what_is_refused),
+        cmocka_unit_test(rows_by_the_record),
+        cmocka_unit_test(predictions),
+        cmocka_unit_test(rows_that_are_refused),
+        cmocka_unit_test(columns_by_name),
+        cmocka_unit_test(words_are_classes),
+        cmocka_unit_test(quotes_and_line_ends),
+        cmocka_unit_test(columns_are_standardized),
+        cmocka_unit_test(what_is_refused),
+        cmocka_unit_test(numbers_as_written),
+        cmocka_unit_test(files_as_met),
+        cmocka_unit_test(words_are_places),
+        cmocka_unit_test(what_is_missing),
+        cmocka_unit_test(targets_are_standardized),
+        cmocka_unit_test(parts_are_whole),
+        cmocka_unit_test(names_of_rows),
     };
     return cmocka_run_group_tests(tests, support_begin, support_end);
 }

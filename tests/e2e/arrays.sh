@@ -150,8 +150,8 @@ if [ -n "${CLV_TEST_OWN:-}" ]; then
         "$cleave" train fashion-mnist $own --optimizer tiger
     expect 2 '--momentum is of the optimizers sgd and momentum, and this is lion' "$cleave" train fashion-mnist $own --optimizer lion --momentum 0.5
     expect 2 'cannot load the ops' "$cleave" train fashion-mnist --ops ./none.so
-    works "$cleave" train csv side.csv $own --target side --ignore id --standardize --optimizer lion --epochs 2 --quiet --checkpoint lion.ckpt
-    expect 1 'was written with optimizer' "$cleave" train csv side.csv --target side --ignore id --standardize --optimizer sgd --lr 0.001 --epochs 3 --resume lion.ckpt --device "$device"
+    works "$cleave" train csv side.csv $own --target side --ignore id --standardize --optimizer lion --schedule constant --epochs 2 --quiet --checkpoint lion.ckpt
+    expect 1 'was written with optimizer' "$cleave" train csv side.csv --target side --ignore id --standardize --optimizer sgd --schedule constant --lr 0.001 --epochs 3 --resume lion.ckpt --device "$device"
 fi
 
 # Weights whose record is damaged, by as many bytes.

@@ -39,7 +39,7 @@ for command in devices train eval run generate plan check compare bench tune top
     done <examples
 done
 "$cleave" eval --help=all | grep -qF -- 'images in a step [default: 256]' || fail "the default of eval --batch is not told"
-"$cleave" train --help all | grep -qF -- 'images in a step [default: 64]' || fail "the default of train --batch is not told"
+"$cleave" train --help all | grep -qF -- 'images in a step [default: 64, of pictures 32]' || fail "the default of train --batch is not told"
 "$cleave" train --help all | grep -qx 'Optimizer:' || fail "options are not grouped"
 # the short help: the ten options that matter most, and how to see the others
 works "$cleave" train --help
@@ -57,6 +57,11 @@ expect 2 "variants 'foo=bar': there is no op 'foo'" "$cleave" plan mlp --device 
 expect 2 "CLEAVE_VARIANTS 'foo': 'foo' is not of the form" env CLEAVE_VARIANTS=foo "$cleave" plan mlp --device host
 expect 2 "--epochs wants a whole number of at least 1, not '0'" "$cleave" train fashion-mnist --epochs 0
 expect 2 "not '-3'" "$cleave" train fashion-mnist --batch -3
+expect 2 '--missing is of tables' "$cleave" train fashion-mnist --missing mean
+expect 2 "--missing wants one of mean|drop, not 'median'" "$cleave" train csv t.csv --target y --missing median
+expect 2 '--words is of tables' "$cleave" train arrays t.npz --target y --words a
+expect 2 '--decimal-comma is of tables' "$cleave" run --input x.npy --model mlp --weights w --output y.npy --decimal-comma
+expect 2 '--standardize and --no-standardize contradict each other' "$cleave" train csv t.csv --target y --standardize --no-standardize
 expect 2 "not '3x'" "$cleave" train fashion-mnist --batch 3x
 expect 2 "not '99999999999999999999'" "$cleave" train fashion-mnist --batch 99999999999999999999
 expect 2 "--lr wants a number greater than 0, not '0'" "$cleave" train fashion-mnist --lr 0

@@ -21,10 +21,10 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
             REQUIRE(csv.lines[row + 1] >= 1 && csv.lines[row + 1] <= size);
             for (size_t c = 0; c < csv.columns; c++) bytes += strlen(clv__csv_field(&csv, row, c)) + 1;
         }
-        REQUIRE(bytes <= size + 1); // a separator or a line's end for each
+        REQUIRE(bytes <= size / 2 * 3 + 2); // a separator or a line's end for each; two bytes may become three
         for (size_t c = 0; c < csv.columns; c++) {
             const char *name = clv__csv_field(&csv, -1, c);
-            REQUIRE(*name && clv__csv_column(&csv, name, strlen(name)) == (int)c);
+            REQUIRE((*name || !c) && clv__csv_column(&csv, name, strlen(name)) == (int)c);
         }
     }
     clv__csv_reset(&csv);

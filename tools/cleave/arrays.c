@@ -7,6 +7,7 @@
 #include <dirent.h>
 #include <errno.h>
 #include <inttypes.h>
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -98,8 +99,14 @@ int cli_check_arrays(const cli_args *args, const clv_model *model) {
     if (args->n_words < 2)
         return cli_fail(EXIT_USAGE,
                         "which arrays? `arrays FILE` wants an .npz file, or a folder of .npy files");
-    if (args->ignore || args->standardize)
-        return cli_fail(EXIT_USAGE, "--%s is of tables: `csv FILE`", args->ignore ? "ignore" : "standardize");
+    const char *option = args->ignore           ? "ignore"
+                         : args->standardize    ? "standardize"
+                         : args->no_standardize ? "no-standardize"
+                         : args->missing        ? "missing"
+                         : args->word_columns   ? "words"
+                         : args->decimal_comma  ? "decimal-comma"
+                                                : NULL;
+    if (option) return cli_fail(EXIT_USAGE, "--%s is of tables: `csv FILE`", option);
     if (!model->build_all && model->dtype == CLV_DTYPE_I32)
         return cli_fail(EXIT_USAGE, "%s is a model of texts: give it one, `text FILE`", model->name);
     if (args->command == CLI_TRAIN && !model->build_all && !args->target)
@@ -307,7 +314,7 @@ static int make_parts(cli_source *source) {
     const clv_array *first = clv_archive_find(source->archive, source->fields.name[0]);
     const int64_t n = first->shape.dims[0];
     const double part = args->given_validation ? args->validation : source->with_train ? 0.1 : 1;
-    const int64_t kept = (int64_t)((double)n * (1 - part));
+    const int64_t kept = n - (int64_t)ceil((double)n * part - 1e-9 * (double)n); // 0.8 of 100 leaves 20
     for (int i = 1; i < source->fields.n_inputs + source->fields.n_targets; i++) {
         const clv_array *array = clv_archive_find(source->archive, source->fields.name[i]);
         if (array->shape.dims[0] != n)

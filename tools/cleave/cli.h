@@ -122,6 +122,8 @@ const char *cli_option_words(const char *sentence);
 const char *cli_sentence(const clv_runtime *runtime);
 /** Print it, and return its exit code. */
 int cli_fail_status(clv_runtime *runtime, clv_status status);
+/** A loss or another figure as people read it: 0.1234, 12345.7, 1.95e+11. As cli_bytes. */
+const char *cli_figure(double value);
 /** Bytes as `1.5 MiB`; static text of this thread, good for eight calls. */
 const char *cli_bytes(uint64_t bytes);
 /** Print the object and a line end to stdout, and take it. EXIT_FAILED if stdout cannot be written. */
@@ -333,6 +335,9 @@ clv_status cli_read_csv(cli_source *source);
 /** The record of a table that weights hold, to be freed, and *model of them unless it is set. Fails if they
  *  hold none. */
 int cli_table_of_weights(clv_runtime *runtime, const char *path, char **record, const clv_model **model);
+/** What became of a table's rows, on stderr: left out, filled in, unknown words. Quiet: nothing. */
+void cli_tell_table(const cli_args *args, const clv_table_report *report);
+json_t *cli_table_json(const clv_table_report *report);
 /** The model for a table's columns and targets. */
 void cli_model_of_rows(const clv_model *model, const clv_dataset *dataset, clv_model *out);
 
@@ -393,6 +398,23 @@ void cli_tell_training(const cli_args *args, const clv_train_config *config, con
 /** What came of it: accuracy, time, where the weights are. */
 void cli_tell_result(FILE *out, const cli_args *args, const clv_train_result *result, bool interrupted);
 
+// ---- baseline_told.c: is it better than always the same? --------------------------------------------------
+
+/** What always the commonest class, or the mean, would get, beside what a model got. */
+typedef struct cli_least {
+    char target[64]; // the first that is no better, where there are several; else ""
+    clv_baseline baseline;
+    double accuracy, loss; // the model's; NaN: not told
+    bool known, no_better; // by accuracy of classes, by loss of numbers
+} cli_least;
+/** Of an evaluation on `tested`; NULL: of `trained` and the loss of the training. */
+cli_least cli_least_of(clv_runtime *runtime, const clv_dataset *tested, const clv_metrics *metrics,
+                       const clv_dataset *trained, double train_loss, const clv_train_loss *losses,
+                       int n_losses, const clv_loss *loss);
+/** One sentence, if it is no better. */
+void cli_least_say(FILE *out, const cli_least *least);
+json_t *cli_least_json(const cli_least *least);
+
 // ---- own.c: ops, optimizers, models and losses of a shared library ----------------------------------------
 
 /** Load it and let it register what it has. Prints what fails. */
@@ -407,7 +429,7 @@ int cli_check_optimizer(const cli_args *args);
 /** Do the options for optimizer and schedule belong to those that are used? Prints and returns EXIT_USAGE if
  *  not. */
 int cli_check_recipe(const cli_args *args, const clv_model *model);
-/** Optimizer, learning rate and schedule from options and recipe. */
+/** Optimizer, rate, schedule, batch and, where samples are known, epochs, from options and recipe. */
 void cli_recipe(const cli_args *args, const clv_model *model, clv_train_config *config);
 
 // ---- param_groups.c: --param-group and --weight-decay-skip ------------------------------------------------
@@ -436,6 +458,8 @@ enum { CLI_METRIC_BYTES = 96 }; // of `target:metric`
 const char *cli_metric_name(const clv_metric_value *value, char name[CLI_METRIC_BYTES]);
 /** Those of --metric, and the one of --monitor. Prints what is wrong and returns EXIT_USAGE. */
 int cli_read_metrics(const cli_args *args, cli_metrics *out);
+/** Of one target of a table or of arrays that is numbers mae and rmse, unless --metric says what. */
+void cli_usual_metrics(const cli_args *args, const clv_model *model, cli_metrics *out);
 /** Is what goes with --patience and --save-best given without them? Prints and returns EXIT_USAGE. */
 int cli_check_stopping(const cli_args *args);
 /** Are there data to test on, where an option needs some? Prints and returns EXIT_USAGE if not. */

@@ -6,6 +6,7 @@
 
 typedef struct eval_job {
     cli_session *session;
+    const cli_source *source;
     const volatile int *interrupt;
     const clv_placement *placement;
     cli_profile profile;
@@ -22,23 +23,30 @@ static bool on_progress(void *user, int64_t done, int64_t total) {
 static int report(const eval_job *job, const clv_model *model, clv_predictor *predictor,
                   const clv_metrics *metrics) {
     const cli_session *session = job->session;
+    const cli_source *source = job->source;
+    const cli_least least =
+        cli_least_of(session->runtime, source->test, metrics, NULL, (double)NAN, source->fields.loss,
+                     source->fields.n_targets, cli_loss(session->args));
+    const clv_table_report table = clv_table_report_get(source->test);
     clv_plan *plan = clv_predictor_plan(predictor);
     const char *device = clv_device_info_get(clv_plan_device_get(plan, 0))->name;
     double rate = (double)metrics->count / metrics->seconds;
     if (session->args->json)
         return cli_print_json(json_pack(
-            "{s:s, s:s, s:o, s:o, s:o, s:I, s:I, s:o, s:o, s:o, s:o, s:o}", "model", model->name, "device",
-            device, "test_accuracy", cli_real(metrics->accuracy), "test_loss", cli_real(metrics->loss),
-            "metrics", cli_metrics_json(metrics), "count", (json_int_t)metrics->count, "correct",
-            (json_int_t)metrics->correct, "images_per_second", cli_real(rate), "memory",
-            cli_plan_memory_json(plan), "shares",
+            "{s:s, s:s, s:o, s:o, s:o, s:I, s:I, s:o, s:o, s:o, s:o, s:o, s:o, s:o}", "model", model->name,
+            "device", device, "test_accuracy", cli_real(metrics->accuracy), "test_loss",
+            cli_real(metrics->loss), "metrics", cli_metrics_json(metrics), "count",
+            (json_int_t)metrics->count, "correct", (json_int_t)metrics->correct, "images_per_second",
+            cli_real(rate), "memory", cli_plan_memory_json(plan), "shares",
             cli_shares_json(job->placement, clv_predictor_shares(predictor)), "placement",
-            cli_place_json(clv_predictor_place(predictor)), "profile", cli_profile_json(&job->profile)));
+            cli_place_json(clv_predictor_place(predictor)), "profile", cli_profile_json(&job->profile),
+            "baseline", cli_least_json(&least), "table", table.rows ? cli_table_json(&table) : json_null()));
     if (!isnan(metrics->accuracy))
         printf("test accuracy %.4f (%lld of %lld)\n", metrics->accuracy, (long long)metrics->correct,
                (long long)metrics->targets);
-    printf("test loss %.4f\n", metrics->loss);
+    printf("test loss %s\n", cli_figure(metrics->loss));
     cli_metrics_say(stdout, metrics);
+    cli_least_say(stdout, &least);
     printf("%.0f %s/s\n", rate, cli_samples_name(model));
     cli_shares_print(job->placement, clv_predictor_shares(predictor));
     cli_plan_memory_tables(stdout, plan);
@@ -74,6 +82,8 @@ static int evaluate(cli_session *session, cli_source *source, const clv_placemen
     int code = cli_source_wait(source);
     if (code != EXIT_DONE) return code;
     cli_tell_broken(source);
+    const clv_table_report table = clv_table_report_get(source->test);
+    cli_tell_table(args, &table);
     clv_model sized;
     code = cli_model_of_source(session->runtime, source, &sized);
     if (code == EXIT_DONE) code = cli_check_place(session->runtime, &sized, placement);
@@ -81,6 +91,7 @@ static int evaluate(cli_session *session, cli_source *source, const clv_placemen
     cli_metrics metrics;
     code = cli_read_metrics(args, &metrics);
     if (code != EXIT_DONE) return code;
+    cli_usual_metrics(args, &sized, &metrics);
     clv_predictor_config config = {.device = placement->place ? NULL : session->device,
                                    .placement = *placement,
                                    .model = &sized,
@@ -93,7 +104,8 @@ static int evaluate(cli_session *session, cli_source *source, const clv_placemen
                                    .variants = args->variants,
                                    .no_fuse = cli_no_fuse(args),
                                    .precision = cli_precision(args)};
-    eval_job job = {.session = session, .interrupt = cli_catch_interrupts(), .placement = placement};
+    eval_job job = {
+        .session = session, .source = source, .interrupt = cli_catch_interrupts(), .placement = placement};
     clv_predictor *predictor;
     clv_status status = clv_predictor_create(session->runtime, &config, &predictor);
     code = status == CLV_OK ? measure(&job, &sized, predictor, source->test)

@@ -15,8 +15,9 @@ typedef struct run_job {
     const clv_model *model; // by its name; NULL until the weights tell it
     clv_model sized;
     clv_gpt_config gpt;
-    clv_array input;      // --input, or the rows of a table
-    char *record;         // of a table; else NULL
+    clv_array input; // --input, or the rows of a table
+    char *record;    // of a table; else NULL
+    clv_table_report table;
     clv_archive *archive; // named arrays; else NULL
     cli_fields fields;
     const clv_array *inputs[CLV_MAX_PORTS];
@@ -84,8 +85,12 @@ static int take_table(run_job *job) {
                         job->model->name);
     clv_status status = clv_table_info_get(runtime, job->record, &info);
     if (status == CLV_OK)
-        status = clv_table_rows(runtime, args->words[1], job->record, args->ignore, &job->input);
+        status = clv_table_rows_read(
+            runtime, args->words[1], job->record,
+            &(clv_table_rows_config){.ignore = args->ignore, .decimal_comma = args->decimal_comma},
+            &job->input, &job->table);
     if (status != CLV_OK) return cli_fail_status(runtime, status);
+    cli_tell_table(args, &job->table);
     job->sized = *job->model;
     memset(job->sized.input, 0, sizeof job->sized.input);
     job->sized.input[0] = info.columns;
@@ -170,11 +175,12 @@ static int report(const run_job *job, clv_predictor *predictor) {
     clv_plan *plan = clv_predictor_plan(predictor);
     if (args->json)
         return cli_print_json(json_pack(
-            "{s:s, s:s, s:s, s:o, s:o, s:o, s:o, s:o, s:o}", "model", job->sized.name, "device",
+            "{s:s, s:s, s:s, s:o, s:o, s:o, s:o, s:o, s:o, s:o}", "model", job->sized.name, "device",
             clv_device_info_get(clv_plan_device_get(plan, 0))->name, "output", args->output, "shape",
             shape_json(&job->results[0].shape), "outputs", outputs_json(job), "memory",
             cli_plan_memory_json(plan), "shares", cli_shares_json(job->placement, shares), "placement",
-            cli_place_json(clv_predictor_place(predictor)), "profile", cli_profile_json(&job->profile)));
+            cli_place_json(clv_predictor_place(predictor)), "profile", cli_profile_json(&job->profile),
+            "table", job->record ? cli_table_json(&job->table) : json_null()));
     char text[96];
     if (job->record)
         printf("predictions of %lld row%s are in %s\n", (long long)job->n, job->n == 1 ? "" : "s",
@@ -313,7 +319,9 @@ static int check_words(const cli_args *args) {
                         args->words[0]);
     if (named && args->classes)
         return cli_fail(EXIT_USAGE, "--classes: how many there are, the weights tell");
-    if (args->ignore && !cli_is_csv(args)) return cli_fail(EXIT_USAGE, "--ignore is of tables: `csv FILE`");
+    if ((args->ignore || args->decimal_comma) && !cli_is_csv(args))
+        return cli_fail(EXIT_USAGE, "--%s is of tables: `csv FILE`",
+                        args->ignore ? "ignore" : "decimal-comma");
     if (!args->weights) return cli_fail(EXIT_USAGE, "which weights? --weights wants a .safetensors file");
     if (!named && !args->input)
         return cli_fail(EXIT_USAGE, "on what? --input wants an .npy file; or give csv FILE or arrays FILE");

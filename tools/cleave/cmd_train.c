@@ -39,8 +39,8 @@ static bool on_step(void *user, const clv_train_step *step) {
              (long long)((step->steps + step->batches - 1) / step->batches));
     double left =
         (double)(step->batches - step->batch) * (double)job->config->batch / step->images_per_second;
-    snprintf(text, sizeof text, "%lld/%lld  loss %.4f  %.0f s left  %.0f %s/s", (long long)step->batch,
-             (long long)step->batches, step->loss, left, step->images_per_second,
+    snprintf(text, sizeof text, "%lld/%lld  loss %s  %.0f s left  %.0f %s/s", (long long)step->batch,
+             (long long)step->batches, cli_figure(step->loss), left, step->images_per_second,
              cli_samples_name(job->config->model));
     cli_progress_draw(&job->session->progress, label, (double)step->batch, (double)step->batches, text);
     return true;
@@ -65,10 +65,10 @@ static bool on_epoch(void *user, const clv_train_epoch *epoch) {
     if (job->session->args->quiet) return true;
     char text[1024];
     screen_line line = {0};
-    screen_line_add(&line, SCREEN_KEEP, NULL, "epoch %lld/%lld  loss %.4f", (long long)epoch->epoch,
-                    (long long)epoch->epochs, epoch->train_loss);
+    screen_line_add(&line, SCREEN_KEEP, NULL, "epoch %lld/%lld  loss %s", (long long)epoch->epoch,
+                    (long long)epoch->epochs, cli_figure(epoch->train_loss));
     if (epoch->evaluated) {
-        screen_line_add(&line, 70, NULL, "  test loss %.4f", epoch->test.loss);
+        screen_line_add(&line, 70, NULL, "  test loss %s", cli_figure(epoch->test.loss));
         if (!isnan(epoch->test.accuracy))
             screen_line_add(&line, 90, NULL, "  accuracy %.4f", epoch->test.accuracy);
         cli_metrics_line(&line, &epoch->test);
@@ -114,6 +114,16 @@ static void print_activity(const clv_trainer *trainer) {
     }
 }
 
+/** What always the same answer would get: on the test set, or without one on what was trained, unless that
+ *  was changed. */
+static cli_least least_of(const train_job *job, const clv_train_result *result) {
+    const clv_train_config *config = job->config;
+    const bool changed = config->mixup > 0 || config->label_smoothing > 0;
+    return cli_least_of(job->session->runtime, result->evaluated ? config->test : NULL, &result->test,
+                        config->train, changed ? (double)NAN : result->train_loss, config->losses,
+                        config->n_losses, config->loss);
+}
+
 static json_t *result_json(const train_job *job, const clv_trainer *trainer, bool interrupted) {
     const cli_session *session = job->session;
     const clv_train_config *config = job->config;
@@ -137,6 +147,10 @@ static json_t *result_json(const train_job *job, const clv_trainer *trainer, boo
     json_object_set_new(object, "metrics", result.evaluated ? cli_metrics_json(&result.test) : json_null());
     json_object_set_new(object, "tested_step",
                         result.evaluated ? json_integer((json_int_t)result.tested_step) : json_null());
+    const cli_least least = least_of(job, &result);
+    json_object_set_new(object, "baseline", cli_least_json(&least));
+    const clv_table_report table = clv_table_report_get(job->source->train);
+    json_object_set_new(object, "table", table.rows ? cli_table_json(&table) : json_null());
     json_object_set_new(object, "best_epoch",
                         result.best_epoch ? json_integer((json_int_t)result.best_epoch) : json_null());
     json_object_set_new(object, "best_value", cli_real(result.best_value));
@@ -202,6 +216,8 @@ static void print_result(const train_job *job, const clv_trainer *trainer, bool 
         cli_memory_table(stdout, device, clv_trainer_memory_on(trainer, device).predicted_peak_bytes);
     }
     cli_tell_result(stdout, job->session->args, &result, interrupted);
+    const cli_least least = least_of(job, &result);
+    if (!interrupted) cli_least_say(stdout, &least);
 }
 
 /** Say in the log how the training ended. */
@@ -306,6 +322,8 @@ static int train(cli_session *session, const clv_model *model, cli_source *sourc
     int code = cli_source_wait(source);
     if (code != EXIT_DONE) return code;
     cli_tell_broken(source);
+    const clv_table_report table = clv_table_report_get(source->train);
+    cli_tell_table(args, &table);
     clv_model sized;
     code = cli_check_tested(args, source->test != NULL);
     if (code == EXIT_DONE) code = cli_model_of_source(session->runtime, source, &sized);
@@ -314,6 +332,7 @@ static int train(cli_session *session, const clv_model *model, cli_source *sourc
     cli_groups groups;
     cli_metrics metrics;
     if (code == EXIT_DONE) code = cli_read_metrics(args, &metrics);
+    if (code == EXIT_DONE && source->test) cli_usual_metrics(args, &sized, &metrics);
     if (code == EXIT_DONE) code = cli_read_groups(args, &groups);
     if (code == EXIT_DONE) code = cli_check_groups(session->runtime, &sized, &groups);
     if (code != EXIT_DONE) return code;
@@ -327,9 +346,9 @@ static int train(cli_session *session, const clv_model *model, cli_source *sourc
         .n_losses = source->fields.n_targets,
         .train = source->train,
         .test = source->test,
-        .batch = args->batch ? args->batch : 64,
+        .batch = args->batch,
         .micro_batches = args->micro_batches,
-        .epochs = args->epochs ? args->epochs : 5,
+        .epochs = args->epochs,
         .steps = args->steps,
         .no_shuffle = args->no_shuffle,
         .seed = args->has_seed ? args->seed : 1,

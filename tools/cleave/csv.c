@@ -2,6 +2,7 @@
 // Tables: the data set `csv FILE`, and a model of the right size for its columns.
 #include "cli.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -22,20 +23,32 @@ static const char *name_in_both(const char *a, const char *b, size_t *length) {
     return NULL;
 }
 
+/** An option of tables that is given; NULL: none is. */
+static const char *option_of_tables(const cli_args *args) {
+    return args->target           ? "target"
+           : args->ignore         ? "ignore"
+           : args->standardize    ? "standardize"
+           : args->no_standardize ? "no-standardize"
+           : args->missing        ? "missing"
+           : args->word_columns   ? "words"
+           : args->decimal_comma  ? "decimal-comma"
+                                  : NULL;
+}
+
 int cli_check_csv(const cli_args *args, const clv_model *model) {
-    const char *option = args->target        ? "target"
-                         : args->ignore      ? "ignore"
-                         : args->standardize ? "standardize"
-                                             : NULL;
+    const char *option = option_of_tables(args);
     if (!cli_is_csv(args) && !cli_is_arrays(args))
         return option ? cli_fail(EXIT_USAGE, "--%s is of tables: `csv FILE`%s", option,
                                  args->target ? ", and of named arrays: `arrays FILE`" : "")
                       : EXIT_DONE;
     if (!cli_is_csv(args)) return EXIT_DONE;
     if (args->n_words < 2) return cli_fail(EXIT_USAGE, "which table? `csv FILE` wants the name of a file");
-    if (!args->target)
+    if (!args->target && args->command == CLI_TRAIN)
         return cli_fail(EXIT_USAGE,
                         "which column is to be learnt? --target wants its name, or several with commas");
+    if (args->standardize && args->no_standardize)
+        return cli_fail(EXIT_USAGE,
+                        "--standardize and --no-standardize contradict each other; give one of them");
     size_t length = 0;
     const char *both = name_in_both(args->target, args->ignore, &length);
     if (both)
@@ -88,7 +101,12 @@ clv_status cli_read_csv(cli_source *source) {
     clv_table_config config = {.targets = args->target,
                                .ignore = args->ignore,
                                .classes = args->classes > 0,
-                               .standardize = args->standardize,
+                               .standardize = source->with_train ? !args->no_standardize : args->standardize,
+                               .words = args->word_columns,
+                               .missing = !args->missing                   ? CLV_MISSING_REFUSE
+                                          : !strcmp(args->missing, "mean") ? CLV_MISSING_MEAN
+                                                                           : CLV_MISSING_DROP,
+                               .decimal_comma = args->decimal_comma,
                                .end = kept,
                                .limit = args->limit};
     clv_status status = record_to_test(source, &record);
@@ -110,4 +128,29 @@ void cli_model_of_rows(const clv_model *model, const clv_dataset *dataset, clv_m
     out->input[0] = sample.dims[0];
     out->target[0] = target.rank ? target.dims[0] : 0;
     out->classes = clv_dataset_classes(dataset);
+}
+
+/** A number and what it is of, one or several, behind what stands there. */
+static void add_count(char *text, size_t bytes, int64_t n, const char *one, const char *several) {
+    const size_t used = strlen(text);
+    if (n)
+        snprintf(text + used, bytes - used, "%s %lld %s", *text ? ";" : "", (long long)n,
+                 n == 1 ? one : several);
+}
+
+void cli_tell_table(const cli_args *args, const clv_table_report *report) {
+    char text[400] = "";
+    add_count(text, sizeof text, report->dropped, "row is left out, for a value is missing",
+              "rows are left out, for values are missing");
+    add_count(text, sizeof text, report->filled, "missing value is filled in",
+              "missing values are filled in");
+    add_count(text, sizeof text, report->unknown, "word that the rows trained on do not have counts as none",
+              "words that the rows trained on do not have count as none");
+    if (*text && !args->quiet) fprintf(stderr, "%s:%s\n", args->words[1], text);
+}
+
+json_t *cli_table_json(const clv_table_report *report) {
+    return json_pack("{s:I, s:I, s:I, s:I, s:I}", "rows", (json_int_t)report->rows, "dropped",
+                     (json_int_t)report->dropped, "filled", (json_int_t)report->filled, "unknown",
+                     (json_int_t)report->unknown, "columns", (json_int_t)report->columns);
 }

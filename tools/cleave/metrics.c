@@ -60,6 +60,17 @@ int cli_read_metrics(const cli_args *args, cli_metrics *out) {
     return add_metric("monitor", args->monitor, true, out);
 }
 
+void cli_usual_metrics(const cli_args *args, const clv_model *model, cli_metrics *out) {
+    const clv_port target = clv_model_target_get(model, 0);
+    if ((!cli_is_csv(args) && !cli_is_arrays(args)) || clv_model_target_count(model) != 1 || target.classes)
+        return;
+    static const char *const usual[] = {"mae", "rmse"};
+    for (size_t i = 0; !args->metric && i < sizeof usual / sizeof *usual; i++) {
+        const clv_metric *metric = clv_metric_find(usual[i]);
+        if (out->n < CLV_MOST_METRICS && !is_there(out, metric, "")) keep_metric(metric, "", out);
+    }
+}
+
 int cli_check_stopping(const cli_args *args) {
     if (args->patience || args->save_best) return EXIT_DONE;
     if (args->monitor || args->min_delta > 0)
@@ -117,14 +128,14 @@ void cli_metrics_line(screen_line *line, const clv_metrics *metrics) {
     char name[CLI_METRIC_BYTES];
     for (int i = 0; i < metrics->n_values; i++)
         if (!is_told_anyway(metrics, i))
-            screen_line_add(line, 85, NULL, "  %s %.4f", cli_metric_name(&metrics->values[i], name),
-                            metrics->values[i].value);
+            screen_line_add(line, 85, NULL, "  %s %s", cli_metric_name(&metrics->values[i], name),
+                            cli_figure(metrics->values[i].value));
 }
 
 void cli_metrics_say(FILE *out, const clv_metrics *metrics) {
     char name[CLI_METRIC_BYTES];
     for (int i = 0; i < metrics->n_values; i++)
         if (!is_told_anyway(metrics, i))
-            screen_say(out, "test %s %.4f", cli_metric_name(&metrics->values[i], name),
-                       metrics->values[i].value);
+            screen_say(out, "test %s %s", cli_metric_name(&metrics->values[i], name),
+                       cli_figure(metrics->values[i].value));
 }

@@ -57,11 +57,12 @@ static void training_line(screen_line *line, const watch_moment *now, bool bars,
         screen_line_bar(line, 20, "\033[32m", LEAST_BAR, BAR, done_of(now));
     }
     screen_line_add(line, 30, NULL, "  %.0f %%", 100 * done_of(now));
-    screen_line_add(line, 90, NULL, "  loss %.4f", now->loss);
+    screen_line_add(line, 90, NULL, "  loss %s", cli_figure(now->loss));
     if (isfinite(now->test_accuracy)) screen_line_add(line, 60, NULL, "  accuracy %.4f", now->test_accuracy);
     for (int i = 0; i < now->n_metrics; i++)
         if (isfinite(now->metrics[i].value) && strcmp(now->metrics[i].name, "accuracy"))
-            screen_line_add(line, 55, NULL, "  %s %.4f", now->metrics[i].name, now->metrics[i].value);
+            screen_line_add(line, 55, NULL, "  %s %s", now->metrics[i].name,
+                            cli_figure(now->metrics[i].value));
     screen_line_add(line, 50, NULL, "  %s images/s", rate_text(now->images_per_second, rate));
     if (now->state == WATCH_RUNS)
         screen_line_add(line, 80, NULL, "  %s left", watch_time_text(now->left_seconds, left));

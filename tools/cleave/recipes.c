@@ -5,10 +5,10 @@
 #include <string.h>
 
 typedef struct recipe_row {
-    const char *model, *optimizer;
+    const char *data, *model, *optimizer;
     double lr;
     const char *schedule;
-    int64_t step_size;
+    int64_t step_size, steps, batch;
 } recipe_row;
 
 static const recipe_row recipes[] = {
@@ -60,10 +60,16 @@ static void set_optimizer(const cli_args *args, const char *name, clv_train_conf
     config->lr = optimizers[i].lr;
 }
 
-static recipe_row recipe_of(const clv_model *model) {
-    for (size_t i = 0; i < sizeof recipes / sizeof *recipes; i++)
-        if (!strcmp(recipes[i].model, model->name)) return recipes[i];
-    return (recipe_row){.optimizer = "adam", .lr = 0.001, .schedule = "constant"};
+static recipe_row recipe_of(const cli_args *args, const clv_model *model) {
+    const char *data = cli_is_csv(args) || cli_is_arrays(args) ? "rows"
+                       : cli_is_folder(args)                   ? "pictures"
+                                                               : "";
+    for (size_t i = 0; i < sizeof recipes / sizeof *recipes; i++) {
+        const recipe_row *row = &recipes[i];
+        const bool fits = !*row->data || !strcmp(row->data, data);
+        if (fits && (!*row->model || !strcmp(row->model, model->name))) return *row;
+    }
+    return (recipe_row){.optimizer = "adam", .lr = 0.001, .schedule = "constant", .batch = 64};
 }
 
 int cli_check_optimizer(const cli_args *args) {
@@ -81,7 +87,7 @@ int cli_check_optimizer(const cli_args *args) {
 int cli_check_recipe(const cli_args *args, const clv_model *model) {
     const int known = cli_check_optimizer(args);
     if (known != EXIT_DONE) return known;
-    recipe_row recipe = recipe_of(model);
+    recipe_row recipe = recipe_of(args, model);
     const char *optimizer = args->optimizer ? args->optimizer : recipe.optimizer;
     const char *schedule = args->schedule ? args->schedule : recipe.schedule;
     bool momentum = !strcmp(optimizer, "momentum"), sgd = momentum || !strcmp(optimizer, "sgd");
@@ -101,8 +107,17 @@ int cli_check_recipe(const cli_args *args, const clv_model *model) {
     return EXIT_DONE;
 }
 
+/** Five, or as many as few samples take. */
+static int64_t epochs_of(const recipe_row *recipe, const clv_train_config *config) {
+    const int64_t batches = (clv_dataset_count(config->train) + config->batch - 1) / config->batch;
+    const int64_t wanted = (recipe->steps + batches - 1) / batches;
+    return wanted > 5 ? wanted : 5;
+}
+
 void cli_recipe(const cli_args *args, const clv_model *model, clv_train_config *config) {
-    recipe_row recipe = recipe_of(model);
+    recipe_row recipe = recipe_of(args, model);
+    if (!config->batch) config->batch = recipe.batch;
+    if (!config->epochs && config->train) config->epochs = epochs_of(&recipe, config);
     const char *optimizer = args->optimizer ? args->optimizer : recipe.optimizer;
     set_optimizer(args, optimizer, config);
     config->label_smoothing = args->label_smoothing;

@@ -61,6 +61,15 @@ const char *cli_bytes(uint64_t bytes) {
     return text;
 }
 
+const char *cli_figure(double value) {
+    static _Thread_local char texts[8][24];
+    static _Thread_local unsigned next;
+    char *text = texts[next++ % 8];
+    const double size = value < 0 ? -value : value;
+    snprintf(text, sizeof texts[0], size < 1e3 ? "%.4f" : size < 1e6 ? "%.1f" : "%.3g", value);
+    return text;
+}
+
 /** Has who reads our stdout gone, as `head` does when it has seen enough? */
 static bool reader_is_gone(void) {
     struct pollfd out = {.fd = STDOUT_FILENO};

@@ -211,20 +211,21 @@ void cli_tell_result(FILE *out, const cli_args *args, const clv_train_result *re
         snprintf(when, sizeof when, ", as tested after step %lld; the weights are those of step %lld",
                  (long long)result->tested_step, (long long)result->steps);
     if (result->evaluated && !isnan(result->test.accuracy))
-        screen_say(out, "test accuracy %.4f (%lld of %lld), test loss %.4f%s", result->test.accuracy,
-                   (long long)result->test.correct, (long long)result->test.targets, result->test.loss, when);
+        screen_say(out, "test accuracy %.4f (%lld of %lld), test loss %s%s", result->test.accuracy,
+                   (long long)result->test.correct, (long long)result->test.targets,
+                   cli_figure(result->test.loss), when);
     else if (result->evaluated)
-        screen_say(out, "test loss %.4f%s", result->test.loss, when);
+        screen_say(out, "test loss %s%s", cli_figure(result->test.loss), when);
     if (result->evaluated) cli_metrics_say(out, &result->test);
     if (result->best_epoch)
-        screen_say(out, "best epoch %lld, with %s %.4f%s%s", (long long)result->best_epoch,
-                   args->monitor ? args->monitor : "loss", result->best_value,
+        screen_say(out, "best epoch %lld, with %s %s%s%s", (long long)result->best_epoch,
+                   args->monitor ? args->monitor : "loss", cli_figure(result->best_value),
                    args->save_best ? "; its weights are in " : "", args->save_best ? args->save_best : "");
     if (result->end == CLV_END_PATIENCE)
         screen_say(out, "ended after epoch %lld: none was better for %lld epoch%s", (long long)result->epochs,
                    (long long)args->patience, args->patience == 1 ? "" : "s");
-    screen_say(out, "train loss %.4f after %lld step%s%s", result->train_loss, (long long)result->steps,
-               result->steps == 1 ? "" : "s", interrupted ? ", interrupted" : "");
+    screen_say(out, "train loss %s after %lld step%s%s", cli_figure(result->train_loss),
+               (long long)result->steps, result->steps == 1 ? "" : "s", interrupted ? ", interrupted" : "");
     if (cli_seconds() < 100)
         screen_say(out, "time %.1f s", cli_seconds());
     else

@@ -25,6 +25,13 @@ static const struct {
     {"(clv_text_config.context)", "(--context)"},
     {"`folder` of clv_dataset_fashion_mnist", "--data DIR"},
     {"(`ignore` of clv_table_rows)", "(--ignore)"},
+    {"(clv_table_config.ignore)", "(--ignore)"},
+    {"(clv_table_config.words)", "(--words)"},
+    {"(clv_table_config.classes)", "(--classes N)"},
+    {"clv_table_config.decimal_comma", "--decimal-comma"},
+    {"clv_table_config.missing = CLV_MISSING_MEAN", "--missing mean"},
+    {"clv_table_config.missing = CLV_MISSING_DROP", "--missing drop"},
+    {"`targets` names them", "--target names them"},
     {"(clv_runtime_config.device_timeout)", "(--device-timeout)"},
     {"(clv_device_set_budget: ", "(--budget "},
 };
