@@ -283,17 +283,21 @@ CLV_API CLV_MUST_CHECK clv_status clv_vocabulary_bytes(clv_runtime *runtime, clv
 CLV_API CLV_MUST_CHECK clv_status clv_vocabulary_characters(clv_runtime *runtime, const char *text,
                                                             size_t bytes, clv_vocabulary **out);
 /**
- * The tokens of byte-pair encoding over bytes, from the text of a tokenizer.json, the form of Hugging Face's tokenizers: GPT-2's, Llama 3's
- * and their like. A text becomes the tokens that its `encode(text, add_special_tokens=False)` gives: added tokens are found first, then the
- * words of pre_tokenizer, whose bytes are merged.
+ * The tokens of a tokenizer.json, the form of Hugging Face's tokenizers: GPT-2's, RoBERTa's, Llama's, Qwen's, DeepSeek's, Phi's, BERT's, T5's
+ * and their like. A text becomes the tokens that its `encode(text, add_special_tokens=False)` gives: added tokens are found first, then
+ * the text is normalized and parted into words, and the model makes tokens of each word.
  *
  * json  UTF-8, of so many bytes, 64 MiB at most; copied
  *
+ * Notes   model: BPE, Unigram, WordPiece, WordLevel. normalizer: NFC, NFD, NFKC, NFKD, Lowercase, StripAccents, Strip, Replace, Prepend, Nmt,
+ *         ByteLevel, BertNormalizer, Precompiled, Sequence. pre_tokenizer: ByteLevel, Split, Digits, Metaspace, Whitespace, WhitespaceSplit,
+ *         Punctuation, BertPreTokenizer, CharDelimiterSplit, Sequence. decoder: ByteLevel, Metaspace, ByteFallback, WordPiece, BPEDecoder,
+ *         Replace, Fuse, Strip, Sequence. post_processor, truncation and padding say what is put around a text, and are not read.
  * Errors  CLV_E_FORMAT       no such text: what is wrong
- *         CLV_E_UNSUPPORTED  another form: model.type that is not BPE, a normalizer, a pre_tokenizer but ByteLevel after Split by a
- *                            Regex that is Isolated, add_prefix_space, byte_fallback, dropout, added tokens with lstrip, rstrip or
- *                            single_word; a build without PCRE2 (-DCLEAVE_TOKENIZERS=OFF)
- * Source  Sennrich, Haddow, Birch: Neural Machine Translation of Rare Words with Subword Units, 2016
+ *         CLV_E_UNSUPPORTED  a form that is not above, or dropout: its name; a build without PCRE2 (-DCLEAVE_TOKENIZERS=OFF); one
+ *                            without utf8proc, of a form that needs what Unicode says of characters
+ * Source  Sennrich, Haddow, Birch: Neural Machine Translation of Rare Words with Subword Units, 2016; Kudo: Subword Regularization, 2018,
+ *         arXiv:1804.10959; Unicode Standard Annex 15
  */
 CLV_API CLV_MUST_CHECK clv_status clv_vocabulary_tokenizer(clv_runtime *runtime, const char *json,
                                                            size_t bytes, clv_vocabulary **out);
@@ -312,10 +316,32 @@ CLV_API const char *clv_vocabulary_text(const clv_vocabulary *vocabulary);
  * n       how many they are
  *
  * Errors  CLV_E_FORMAT  not UTF-8, or a tokenizer's expression that takes too long;  CLV_E_NOT_FOUND  a character that has no
- *         token: which, and where;  CLV_E_HOST_MEMORY
+ *         token: which, and where;  CLV_E_VALUE  more tokens than bytes, as a tokenizer that normalizes may give; nothing is written
+ *         (clv_vocabulary_tokens);  CLV_E_HOST_MEMORY
  */
 CLV_API CLV_MUST_CHECK clv_status clv_vocabulary_encode(const clv_vocabulary *vocabulary, const char *text,
                                                         size_t bytes, int32_t *tokens, size_t *n);
+/**
+ * The same for any number of tokens.
+ *
+ * out  [n], i32; the caller's (clv_array_reset)
+ *
+ * Errors  as clv_vocabulary_encode
+ */
+CLV_API CLV_MUST_CHECK clv_status clv_vocabulary_tokens(const clv_vocabulary *vocabulary, const char *text,
+                                                        size_t bytes, clv_array *out);
+/**
+ * Tokens as the text that they make together: what a tokenizer's `decode` gives. A token alone need not be text: several may make
+ * one character, and a decoder may put blanks between words.
+ *
+ * skip_special  leave out the tokens that a tokenizer calls special
+ * out           [bytes], u8: UTF-8, with U+FFFD for bytes that are no character; the caller's (clv_array_reset)
+ *
+ * Errors  CLV_E_VALUE  a token that there is not;  CLV_E_HOST_MEMORY
+ */
+CLV_API CLV_MUST_CHECK clv_status clv_vocabulary_decode(const clv_vocabulary *vocabulary,
+                                                        const int32_t *tokens, size_t n, bool skip_special,
+                                                        clv_array *out);
 /** What a token stands for, and its bytes; no byte ends it. NULL and 0 where there is no such token. Borrowed. */
 CLV_API const char *clv_vocabulary_token(const clv_vocabulary *vocabulary, int32_t token, size_t *bytes);
 

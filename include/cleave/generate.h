@@ -67,7 +67,8 @@ typedef struct clv_sampling {
     CLV_RESERVED(4);
 } clv_sampling;
 
-/** Choose a token by its logits. number: how many were drawn before with this seed. Errors: CLV_E_VALUE */
+/** Choose a token by its logits. number: how many were drawn before with this seed. Errors: CLV_E_VALUE  the sampling, or logits that
+ *  are NaN or infinite (-infinity: a token that is not to be chosen; one must be) */
 CLV_API CLV_MUST_CHECK clv_status clv_sample(clv_runtime *runtime, const float *logits, int64_t n,
                                              const clv_sampling *sampling, uint64_t number, int32_t *token);
 
@@ -80,7 +81,8 @@ CLV_API CLV_MUST_CHECK clv_status clv_sample(clv_runtime *runtime, const float *
  * tell      called with each as soon as it is known; false: enough
  *
  * Notes     a text longer than the context is cut: when it is full its last half is kept. Each call begins anew.
- * Errors    CLV_E_VALUE  no prompt, a token that the model does not know, numbers outside their range; as clv_run_fetch
+ * Errors    CLV_E_VALUE  no prompt, a token that the model does not know, numbers outside their range, logits that are not finite; as
+ *           clv_run_fetch
  */
 CLV_API CLV_MUST_CHECK clv_status clv_generate(clv_generator *generator, const int32_t *prompt, int64_t n,
                                                const clv_sampling *sampling, int64_t most,

@@ -223,7 +223,7 @@ typedef struct clv_predictor_config {
     int n_losses;
     const clv_metric *const *metrics; /**< that it tells besides, n_metrics of them */
     int n_metrics;                    /**< at most CLV_MOST_METRICS */
-    int64_t batch;                    /**< samples at a time; 0: 256 */
+    int64_t batch;                    /**< samples at a time; 0: 256, or fewer whose results are 256 MiB */
     clv_precision precision;          /**< as clv_graph_set_precision; results are f32 */
     const char *variants;             /**< as clv_plan_config */
     bool no_fuse;                     /**< as clv_plan_config */

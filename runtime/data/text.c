@@ -48,10 +48,11 @@ static clv_status cut(clv__error *error, const clv_text_config *config, stretche
     const int64_t begin = (int64_t)(config->begin * (double)n), end = (int64_t)(config->end * (double)n);
     const int64_t length = end - begin, context = config->context;
     if (length < context + 1)
-        CLV_FAIL(error, CLV_E_VALUE,
-                 "a text of %" PRId64 " tokens has no sample of %" PRId64 " and the one that follows; take a "
-                 "longer text, or a shorter context (clv_text_config.context)",
-                 length, context);
+        CLV_FAIL(
+            error, CLV_E_VALUE,
+            "the text has %zu token%s, and %" PRId64 " of them from %g to %g of it; a sample takes %" PRId64
+            " and the one that follows: take a longer text, or a shorter context (clv_text_config.context)",
+            n, n == 1 ? "" : "s", length, config->begin, config->end, context);
     memmove(own->tokens, own->tokens + begin, (size_t)length * sizeof *own->tokens);
     const int64_t count = (length - 1 - context) / config->stride + 1;
     own->common.count = config->limit && config->limit < count ? config->limit : count;
@@ -61,11 +62,7 @@ static clv_status cut(clv__error *error, const clv_text_config *config, stretche
 static clv_status create(clv__error *error, const char *text, size_t bytes, const clv_text_config *config,
                          clv_dataset **out) {
     stretches *own = clv__alloc(1, sizeof *own);
-    if (own) own->tokens = clv__alloc(bytes + 1, sizeof *own->tokens);
-    if (!own || !own->tokens) {
-        free(own);
-        CLV_FAIL(error, CLV_E_HOST_MEMORY, "no host memory for a text of %zu bytes", bytes);
-    }
+    if (!own) CLV_FAIL(error, CLV_E_HOST_MEMORY, "no host memory for a text of %zu bytes", bytes);
     own->stride = config->stride;
     own->common = (clv_dataset){.sample = CLV_SHAPE(config->context),
                                 .target = CLV_SHAPE(config->context),
@@ -76,9 +73,10 @@ static clv_status create(clv__error *error, const char *text, size_t bytes, cons
                                 .classes = clv_vocabulary_count(config->vocabulary),
                                 .read = read_stretch,
                                 .destroy = destroy_stretches};
-    size_t n = 0;
-    clv_status status = clv_vocabulary_encode(config->vocabulary, text, bytes, own->tokens, &n);
-    if (status == CLV_OK) status = cut(error, config, own, n);
+    clv_array tokens;
+    clv_status status = clv_vocabulary_tokens(config->vocabulary, text, bytes, &tokens);
+    own->tokens = tokens.data; // taken
+    if (status == CLV_OK) status = cut(error, config, own, (size_t)tokens.shape.dims[0]);
     if (status == CLV_OK)
         *out = &own->common;
     else

@@ -357,14 +357,15 @@ static int32_t added_at(const tokenizer *own, const char *text, size_t bytes) {
 typedef struct encoding {
     const tokenizer *own;
     clv__bpe_work work;
-    int32_t *tokens;
-    size_t *n;
+    clv__tokens *out;
     bool no_memory;
 } encoding;
 
 static bool on_piece(void *user, const char *piece, size_t bytes) {
     encoding *e = user;
-    e->no_memory = !clv__bpe_encode(&e->own->bpe, &e->work, piece, bytes, e->tokens, e->n);
+    clv__tokens *out = e->out;
+    e->no_memory = !clv__grow(&out->at, &out->room, out->n + bytes, sizeof *out->at) ||
+                   !clv__bpe_encode(&e->own->bpe, &e->work, piece, bytes, out->at, &out->n);
     return !e->no_memory;
 }
 
@@ -374,14 +375,13 @@ static clv_status encode_words(encoding *e, const char *text, size_t bytes) {
     return e->no_memory ? no_memory(error) : CLV_OK;
 }
 
-static clv_status encode(const clv_vocabulary *vocabulary, const char *text, size_t bytes, int32_t *tokens,
-                         size_t *n) {
+static clv_status encode(const clv_vocabulary *vocabulary, const char *text, size_t bytes, clv__tokens *out) {
     const tokenizer *own = (const tokenizer *)vocabulary;
     for (size_t i = 0, length; i < bytes; i += length) {
         length = clv__utf8_length((const uint8_t *)text + i, bytes - i);
         if (!length) return clv__vocabulary_not_text(vocabulary->error, i);
     }
-    encoding e = {.own = own, .tokens = tokens, .n = n};
+    encoding e = {.own = own, .out = out};
     clv_status status = CLV_OK;
     size_t done = 0;
     for (size_t i = 0; i < bytes && status == CLV_OK;) {
@@ -391,7 +391,7 @@ static clv_status encode(const clv_vocabulary *vocabulary, const char *text, siz
             continue;
         }
         status = encode_words(&e, text + done, i - done);
-        if (status == CLV_OK) tokens[(*n)++] = token;
+        if (status == CLV_OK && !clv__tokens_add(out, token)) status = no_memory(own->common.error);
         i += own->bpe.begin[token + 1] - own->bpe.begin[token];
         done = i;
     }

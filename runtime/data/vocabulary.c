@@ -63,15 +63,14 @@ static int32_t token_of(const symbols *own, uint32_t code) {
 }
 
 static clv_status encode_bytes(const clv_vocabulary *vocabulary, const char *text, size_t bytes,
-                               int32_t *tokens, size_t *n) {
-    (void)vocabulary;
-    for (size_t i = 0; i < bytes; i++) tokens[i] = (uint8_t)text[i];
-    *n = bytes;
+                               clv__tokens *out) {
+    for (size_t i = 0; i < bytes; i++)
+        if (!clv__tokens_add(out, (uint8_t)text[i])) return no_memory(vocabulary->error);
     return CLV_OK;
 }
 
 static clv_status encode_characters(const clv_vocabulary *vocabulary, const char *text, size_t bytes,
-                                    int32_t *tokens, size_t *n) {
+                                    clv__tokens *out) {
     const uint8_t *at = (const uint8_t *)text;
     for (size_t i = 0, length; i < bytes; i += length) {
         length = clv__utf8_length(at + i, bytes - i);
@@ -82,7 +81,7 @@ static clv_status encode_characters(const clv_vocabulary *vocabulary, const char
             CLV_FAIL(vocabulary->error, CLV_E_NOT_FOUND,
                      "the character '%s' (byte %zu of the text) is not in the vocabulary, which has %d",
                      clv__shown_bytes(text + i, length, &shown), i, vocabulary->count);
-        tokens[(*n)++] = token;
+        if (!clv__tokens_add(out, token)) return no_memory(vocabulary->error);
     }
     return CLV_OK;
 }
@@ -204,6 +203,14 @@ const char *clv_vocabulary_text(const clv_vocabulary *vocabulary) {
     return vocabulary->text;
 }
 
+bool clv__tokens_add(clv__tokens *tokens, int32_t token) {
+    if (tokens->n == tokens->room &&
+        !clv__grow(&tokens->at, &tokens->room, tokens->n + 1, sizeof *tokens->at))
+        return false;
+    tokens->at[tokens->n++] = token;
+    return true;
+}
+
 clv_status clv_vocabulary_encode(const clv_vocabulary *vocabulary, const char *text, size_t bytes,
                                  int32_t *tokens, size_t *n) {
     CLV_TRY(CLV__GIVEN(NULL, vocabulary));
@@ -211,7 +218,95 @@ clv_status clv_vocabulary_encode(const clv_vocabulary *vocabulary, const char *t
     CLV_TRY(CLV__GIVEN(vocabulary->error, tokens));
     CLV_TRY(CLV__GIVEN(vocabulary->error, n));
     *n = 0;
-    return vocabulary->encode(vocabulary, text, bytes, tokens, n);
+    clv__tokens all = {0};
+    clv_status status = vocabulary->encode(vocabulary, text, bytes, &all);
+    if (status == CLV_OK && all.n > bytes)
+        status = clv__error_set(
+            vocabulary->error, CLV_E_VALUE,
+            "a text of %zu bytes has %zu tokens: clv_vocabulary_tokens makes room for so many", bytes, all.n);
+    if (status == CLV_OK && all.n) memcpy(tokens, all.at, all.n * sizeof *tokens);
+    if (status == CLV_OK) *n = all.n;
+    free(all.at);
+    return status;
+}
+
+clv_status clv_vocabulary_tokens(const clv_vocabulary *vocabulary, const char *text, size_t bytes,
+                                 clv_array *out) {
+    CLV_TRY(CLV__GIVEN(NULL, vocabulary));
+    CLV_TRY(CLV__GIVEN(vocabulary->error, text));
+    CLV_TRY(CLV__GIVEN(vocabulary->error, out));
+    *out = (clv_array){0};
+    clv__tokens all = {0};
+    clv_status status = vocabulary->encode(vocabulary, text, bytes, &all);
+    if (status == CLV_OK && !clv__grow(&all.at, &all.room, all.n + 1, sizeof *all.at))
+        status = no_memory(vocabulary->error);
+    if (status == CLV_OK)
+        *out = (clv_array){.type = CLV_ARRAY_I32, .shape = CLV_SHAPE((int64_t)all.n), .data = all.at};
+    else
+        free(all.at);
+    return status;
+}
+
+/** Bytes of the longest beginning of a character that `s` has, at least 1; it is no whole one. */
+static size_t broken_length(const uint8_t *s, size_t left) {
+    static const uint8_t end[3] = {0x80, 0x80, 0x80};
+    for (size_t n = left < 3 ? left : 3; n > 1; n--) { // a beginning is what some bytes make whole
+        uint8_t whole[6];
+        memcpy(whole, s, n);
+        memcpy(whole + n, end, sizeof end);
+        if (clv__utf8_length(whole, n + sizeof end) > n) return n;
+    }
+    return 1;
+}
+
+void clv__utf8_repair(clv__text *out, const char *bytes, size_t n) {
+    const uint8_t *s = (const uint8_t *)bytes;
+    size_t done = 0;
+    for (size_t i = 0, length; i < n; i += length) {
+        length = clv__utf8_length(s + i, n - i);
+        if (length) continue;
+        length = broken_length(s + i, n - i);
+        clv__text_add_bytes(out, bytes + done, i - done);
+        clv__text_add_bytes(out, "\xef\xbf\xbd", 3);
+        done = i + length;
+    }
+    if (n > done) clv__text_add_bytes(out, bytes + done, n - done);
+}
+
+static clv_status decode_bytes(const clv_vocabulary *vocabulary, const int32_t *tokens, size_t n,
+                               clv__text *out) {
+    clv__text all = {0};
+    for (size_t i = 0, bytes; i < n; i++) {
+        const char *one = vocabulary->token(vocabulary, tokens[i], &bytes);
+        clv__text_add_bytes(&all, one, bytes);
+    }
+    clv__utf8_repair(out, clv__text_get(&all), all.n);
+    const bool failed = all.failed;
+    clv__text_reset(&all);
+    return failed ? no_memory(vocabulary->error) : CLV_OK;
+}
+
+clv_status clv_vocabulary_decode(const clv_vocabulary *vocabulary, const int32_t *tokens, size_t n,
+                                 bool skip_special, clv_array *out) {
+    CLV_TRY(CLV__GIVEN(NULL, vocabulary));
+    CLV_TRY(CLV__GIVEN(vocabulary->error, tokens));
+    CLV_TRY(CLV__GIVEN(vocabulary->error, out));
+    *out = (clv_array){0};
+    for (size_t i = 0; i < n; i++)
+        if (tokens[i] < 0 || tokens[i] >= vocabulary->count)
+            CLV_FAIL(vocabulary->error, CLV_E_VALUE,
+                     "token %zu is %" PRId32 ", and the vocabulary has those from 0 to %d", i, tokens[i],
+                     vocabulary->count - 1);
+    clv__text text = {0};
+    clv_status status = vocabulary->decode ? vocabulary->decode(vocabulary, tokens, n, skip_special, &text)
+                                           : decode_bytes(vocabulary, tokens, n, &text);
+    if (status == CLV_OK && (text.failed || !clv__grow(&text.data, &text.room, text.n + 1, 1)))
+        status = no_memory(vocabulary->error);
+    if (status == CLV_OK)
+        *out = (clv_array){.type = CLV_ARRAY_U8, .shape = CLV_SHAPE((int64_t)text.n), .data = text.data};
+    else
+        clv__text_reset(&text);
+    return status;
 }
 
 const char *clv_vocabulary_token(const clv_vocabulary *vocabulary, int32_t token, size_t *bytes) {

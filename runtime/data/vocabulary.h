@@ -3,8 +3,22 @@
 #ifndef CLV_DATA_VOCABULARY_H
 #define CLV_DATA_VOCABULARY_H
 
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
 #include "base/error.h"
+#include "base/text.h"
 #include "cleave/data.h"
+
+/** Tokens that are appended. Zero-initialised is empty. */
+typedef struct clv__tokens {
+    int32_t *at;
+    size_t n, room;
+} clv__tokens;
+
+/** False: no memory. */
+bool clv__tokens_add(clv__tokens *tokens, int32_t token);
 
 /** Stands at the beginning of what a kind knows. */
 struct clv_vocabulary {
@@ -12,12 +26,17 @@ struct clv_vocabulary {
     const char *kind; // "bytes", "characters" or "tokenizer"
     int count;        // tokens
     const char *text; // from which the same is made again; NULL of bytes
-    clv_status (*encode)(const clv_vocabulary *vocabulary, const char *text, size_t bytes, int32_t *tokens,
-                         size_t *n);
+    clv_status (*encode)(const clv_vocabulary *vocabulary, const char *text, size_t bytes, clv__tokens *out);
     const char *(*token)(const clv_vocabulary *vocabulary, int32_t token,
                          size_t *bytes); // there is such a one
+    /** The text of tokens, all of which there are; NULL: what they stand for, one after the other. */
+    clv_status (*decode)(const clv_vocabulary *vocabulary, const int32_t *tokens, size_t n, bool skip_special,
+                         clv__text *out);
     void (*destroy)(clv_vocabulary *vocabulary);
 };
+
+/** Append bytes as UTF-8: each longest beginning of a character that is none becomes U+FFFD, as in Unicode 16, section 3.9. */
+void clv__utf8_repair(clv__text *out, const char *bytes, size_t n);
 
 /** The text is not UTF-8 from this byte on; says so. */
 clv_status clv__vocabulary_not_text(clv__error *error, size_t at);

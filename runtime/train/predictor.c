@@ -112,14 +112,29 @@ static clv_status keep_metrics(clv_predictor *predictor, const clv_predictor_con
     return CLV_OK;
 }
 
+/** Samples at a time where none are asked for: 256, or as many as have results of 256 MiB together, as those of a large vocabulary. */
+static int64_t usual_batch(const clv_predictor_config *config) {
+    const double most = 256 << 20;
+    double bytes = 1;
+    for (int i = 0; i < clv_model_target_count(config->model); i++) {
+        const clv_port port = clv_model_target_get(config->model, i);
+        const clv_shape one = clv_port_shape(&port, 1);
+        const double numel = (double)clv_shape_numel(&one) * (port.classes > 0 ? port.classes : 1);
+        bytes += numel * sizeof(float);
+    }
+    const int replicas = config->placement.n_replicas > 1 ? config->placement.n_replicas : 1;
+    const int64_t n = bytes * 256 > most ? (int64_t)(most / bytes) : 256;
+    return n > replicas ? n : replicas;
+}
+
 static clv_status prepare(clv_predictor *predictor, const clv_predictor_config *given) {
     clv_predictor_config own = *given, *config = &own;
     clv__error *error = clv__runtime_error_of(predictor->runtime);
     if (!config->model) CLV_FAIL(error, CLV_E_VALUE, "a predictor needs a model");
     if (config->batch < 0) CLV_FAIL(error, CLV_E_VALUE, "a batch of %lld samples", (long long)config->batch);
-    predictor->batch = config->batch ? config->batch : 256;
-    clv_train_config wanted = config_of(predictor, config);
     CLV_TRY(clv__model_check(error, config->model));
+    predictor->batch = config->batch ? config->batch : usual_batch(config);
+    clv_train_config wanted = config_of(predictor, config);
     CLV_TRY(clv__losses_find(predictor->runtime, &wanted, predictor->losses));
     predictor->n_outputs = clv_model_target_count(config->model);
     CLV_TRY(choose_replicas(predictor, config));

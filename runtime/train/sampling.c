@@ -24,7 +24,7 @@ static int more_probable(const void *a, const void *b) {
 static int32_t largest(const float *logits, int64_t n) {
     int64_t best = 0;
     for (int64_t i = 1; i < n; i++)
-        if (logits[i] > logits[best] || isnan(logits[best])) best = i;
+        if (logits[i] > logits[best]) best = i;
     return (int32_t)best;
 }
 
@@ -50,7 +50,7 @@ static int32_t draw(candidate *all, const float *logits, int64_t n, const clv_sa
     double sum = 0;
     for (int64_t i = 0; i < n; i++) {
         const double weight = exp(((double)logits[i] - most) / sampling->temperature);
-        all[i] = (candidate){(int32_t)i, isnan(weight) ? 0 : weight};
+        all[i] = (candidate){(int32_t)i, weight};
         sum += all[i].weight;
     }
     if (sampling->top_k > 0 || sampling->top_p > 0) {
@@ -83,6 +83,16 @@ clv_status clv_sample(clv_runtime *runtime, const float *logits, int64_t n, cons
             "sampling with temperature %g, top_k %lld and top_p %g: the first two must be at least 0, the "
             "third 0 to 1",
             sampling->temperature, (long long)sampling->top_k, sampling->top_p);
+    for (int64_t i = 0; i < n; i++)
+        if (isnan(logits[i]) || logits[i] == INFINITY)
+            CLV_FAIL(error, CLV_E_VALUE,
+                     "no token can be chosen: the logit of token %lld is %s; weights that are not finite "
+                     "give such, "
+                     "as of a training that diverged",
+                     (long long)i, isnan(logits[i]) ? "NaN" : "infinite");
+    if (logits[largest(logits, n)] == -INFINITY)
+        CLV_FAIL(error, CLV_E_VALUE, "no token can be chosen: the logits of all %lld are -infinity",
+                 (long long)n);
     if (sampling->temperature == 0) {
         *token = largest(logits, n);
         return CLV_OK;

@@ -31,6 +31,52 @@ static void expect_round(const clv_vocabulary *vocabulary, const char *text, siz
     assert_memory_equal(again, text, bytes);
 }
 
+/** What tokens of bytes and characters are together: bytes that are no UTF-8 become U+FFFD, as in Rust's from_utf8_lossy. */
+static void tokens_as_text(void **state) {
+    (void)state;
+    static const struct {
+        const char *bytes, *text;
+    } cases[] = {{"", ""},
+                 {"abc", "abc"},
+                 {"\xe6\x97\xa5", "\xe6\x97\xa5"},
+                 {"\xe6\x97", "\xef\xbf\xbd"}, // a beginning is one
+                 {"\xe6\x97"
+                  "a",
+                  "\xef\xbf\xbd"
+                  "a"},
+                 {"\x80\x80", "\xef\xbf\xbd\xef\xbf\xbd"}, // bytes that begin nothing are one each
+                 {"\xf0\x9f\x98", "\xef\xbf\xbd"},
+                 {"\xe0\x80", "\xef\xbf\xbd\xef\xbf\xbd"},                 // overlong
+                 {"\xed\xa0\x80", "\xef\xbf\xbd\xef\xbf\xbd\xef\xbf\xbd"}, // a surrogate
+                 {"\xf5x", "\xef\xbf\xbdx"}};
+    clv_vocabulary *bytes = NULL, *letters = characters("ab\xe6\x97\xa5");
+    expect_ok(clv_vocabulary_bytes(support_runtime, &bytes));
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        clv_array tokens, text;
+        const size_t n = strlen(cases[i].bytes), want = strlen(cases[i].text);
+        expect_ok(clv_vocabulary_tokens(bytes, cases[i].bytes, n, &tokens));
+        assert_int_equal(tokens.shape.dims[0], n);
+        expect_ok(clv_vocabulary_decode(bytes, tokens.data, n, false, &text));
+        assert_int_equal(clv_array_bytes(&text), want);
+        assert_memory_equal(text.data, cases[i].text, want);
+        clv_array_reset(&tokens);
+        clv_array_reset(&text);
+    }
+    const int32_t some[] = {2, 0}, strange[] = {0, 3};
+    clv_array text;
+    expect_ok(clv_vocabulary_decode(letters, some, 2, true, &text));
+    assert_int_equal(clv_array_bytes(&text), 4);
+    assert_memory_equal(text.data,
+                        "\xe6\x97\xa5"
+                        "a",
+                        4);
+    clv_array_reset(&text);
+    expect_failure(clv_vocabulary_decode(letters, strange, 2, true, &text), CLV_E_VALUE,
+                   "token 1 is 3, and the vocabulary has those from 0 to 2");
+    clv_vocabulary_destroy(bytes);
+    clv_vocabulary_destroy(letters);
+}
+
 static void characters_in_order(void **state) {
     (void)state;
     // one to four bytes long; each once, by code point
@@ -121,7 +167,8 @@ static void stretches_of_a_text(void **state) {
     }
     config = (clv_text_config){.vocabulary = vocabulary, .context = 26};
     expect_failure(clv_dataset_text(support_runtime, text, 26, &config, &dataset), CLV_E_VALUE,
-                   "26 tokens has no sample of 26", "(clv_text_config.context)");
+                   "the text has 26 tokens, and 26 of them from 0 to 1 of it; a sample takes 26 and",
+                   "(clv_text_config.context)");
     config.context = 25;
     expect_ok(clv_dataset_text(support_runtime, text, 26, &config, &dataset));
     assert_int_equal(clv_dataset_count(dataset), 1);
@@ -185,11 +232,9 @@ static void files(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(characters_in_order),
-        cmocka_unit_test(bytes_of_any_kind),
-        cmocka_unit_test(stretches_of_a_text),
-        cmocka_unit_test(batches_of_a_text),
-        cmocka_unit_test(files),
+        cmocka_unit_test(tokens_as_text),    cmocka_unit_test(characters_in_order),
+        cmocka_unit_test(bytes_of_any_kind), cmocka_unit_test(stretches_of_a_text),
+        cmocka_unit_test(batches_of_a_text), cmocka_unit_test(files),
     };
     return cmocka_run_group_tests(tests, support_begin, support_end);
 }

@@ -29,6 +29,18 @@ works "$cleave" generate --weights gpt.safetensors --prompt 'dog' --length 50 --
 cp out first
 works "$cleave" generate --weights gpt.safetensors --prompt 'dog' --length 50 --seed 3 --top-k 5 --device "$device"
 cmp -s first out || fail "the same seed writes another text"
+# what it tells of its speed and its loss
+"$cleave" generate --weights gpt.safetensors --prompt 'dog' --length 20 --device "$device" >out 2>err
+grep -q '^20 tokens, [0-9][0-9]* a second on ' err || fail "generate tells of its speed: $(cat err)"
+works "$cleave" eval text text.txt --weights gpt.safetensors --device "$device" --json
+awk "BEGIN { d = $(at perplexity) - exp($(at test_loss)); exit !(d < 1e-6 && d > -1e-6) }" || fail "perplexity $(at perplexity) of the loss $(at test_loss)"
+works "$cleave" eval text text.txt --weights gpt.safetensors --device "$device"
+grep -q '^perplexity 1\.' out || fail "eval tells no perplexity: $(cat out)"
+# weights that are not finite: a sentence, and no text
+cp gpt.safetensors nan.safetensors
+header=$(od -An -tu8 -N8 gpt.safetensors | tr -d ' ')
+printf '\000\000\300\177' | dd of=nan.safetensors bs=1 seek=$((8 + header)) conv=notrunc 2>/dev/null
+expect 1 'no token can be chosen: the logit of token 0 is NaN' "$cleave" generate --weights nan.safetensors --prompt 'dog' --device "$device"
 expect 2 '--weights wants a file' "$cleave" generate --prompt x
 expect 2 '--prompt wants some of it' "$cleave" generate --weights gpt.safetensors
 expect 2 '--top-p is a probability' "$cleave" generate --weights gpt.safetensors --prompt x --top-p 2
@@ -45,9 +57,13 @@ expect 2 '--input-size is of models of images' "$cleave" plan gpt --input-size 3
 # going on with them takes their sizes and vocabulary
 works "$cleave" train text text.txt --batch 8 --device "$device" --quiet --weights gpt.safetensors --epochs 1 --json
 awk "BEGIN { exit !($(at train_loss) < $loss + 0.2) }" || fail "weights to begin with do not help: $(at train_loss)"
-# bytes, without a part to test on
-works "$cleave" train text text.txt $gpt --vocabulary bytes --validation 0 --steps 3 --json
-[ "$(at test_loss)" = null ] || fail "tested on nothing, and told $(at test_loss)"
+# bytes, without a part to test on; what they write is no UTF-8 everywhere
+works "$cleave" train text text.txt $gpt --vocabulary bytes --validation 0 --steps 3 --save bytes.safetensors --json
+[ "$(at test_loss) $(at perplexity)" = "null null" ] || fail "tested on nothing, and told $(at test_loss)"
+works "$cleave" generate --weights bytes.safetensors --prompt "$(printf 'a\346\227')" --length 40 --device "$device" --json
+grep -q "\"text\": *\"a$(printf '\357\277\275')" out || fail "bytes that are no UTF-8 become $(cat out)"
+works "$cleave" generate --weights bytes.safetensors --prompt "$(printf 'a\346\227')" --length 40 --device "$device"
+grep -q "$(printf '\357\277\275')" out || fail "bytes that are no UTF-8 are shown as '$(cat out)'"
 # micro-batches and a checkpoint: as any other training
 works "$cleave" train text text.txt $gpt --micro-batches 2 --schedule constant --epochs 1 --checkpoint t.ckpt --json
 works "$cleave" train text text.txt $gpt --micro-batches 2 --schedule constant --epochs 2 --resume t.ckpt --json
@@ -124,7 +140,14 @@ expect 2 '--context is of texts' "$cleave" train fashion-mnist --context 5
 expect 2 '--validation is of texts and tables' "$cleave" train fashion-mnist --validation 0.5
 expect 2 'below 1, not 1' "$cleave" train text text.txt --validation 1
 # tokens of a tokenizer.json: the weights carry it
-if "$cleave" train text text.txt $gpt --tokenizer "${0%/*}/../golden/tokenizers/words.json" --validation 0 --steps 3 --save bpe.safetensors --device "$device" >said 2>&1; then
+awk 'BEGIN { for (i = 0; i < 300; i++) printf "the quick brown fox jumps over the lazy dogs they" }' >words.txt
+if "$cleave" train text words.txt $gpt --tokenizer "${0%/*}/../golden/tokenizers/words.json" --validation 0 --lr 0.01 --steps 80 --save bpe.safetensors --device "$device" >said 2>&1; then
+    # tokens of more than four bytes: all of the text, on the screen and in JSON
+    works "$cleave" generate --weights bpe.safetensors --prompt 'the quick brown' --length 30 --temperature 0 --device "$device" --json
+    at text >written
+    [ "$(wc -c <written)" -gt 137 ] || fail "30 tokens of words are $(wc -c <written) bytes: $(cat written)"
+    works "$cleave" generate --weights bpe.safetensors --prompt 'the quick brown' --length 30 --temperature 0 --device "$device"
+    cmp -s written out || fail "the text on the screen is '$(cat out)', in JSON '$(cat written)'"
     works "$cleave" generate --weights bpe.safetensors --prompt 'the quick 日本' --length 5 --device "$device"
     expect 1 'the text is not UTF-8 (byte 1)' "$cleave" generate --weights bpe.safetensors --prompt "$(printf 'a\377')" --device "$device"
 else
@@ -142,6 +165,14 @@ expect 1 "no column 'z'" "$cleave" train csv line.csv --target z --device "$devi
 expect 1 "column 'name' has 180 different words in 180 rows: it names rows, and says little of others; leave it out (--ignore), or have it all the same (--words)" \
     "$cleave" train csv line.csv --target y --device "$device"
 expect 1 'take a longer text, or a shorter context' "$cleave" train text text.txt --context 100000 --device "$device"
+printf hello >five.txt
+expect 1 'the text has 5 tokens, and 1 of them from 0.9 to 1 of it; a sample takes 128 and the one that follows' "$cleave" train text five.txt --device "$device"
+# more characters than can be learnt: told, and tested on some samples only; eval takes all
+LC_ALL=C awk 'BEGIN { for (k = 0; k < 2; k++) for (i = 0; i < 9000; i++) printf "%c%c%c", 228 + int(i / 4096), 128 + int(i / 64) % 64, 128 + i % 64 }' >many.txt
+many="--context 8 --width 8 --heads 1 --layers 1 --device $device"
+works "$cleave" train text many.txt $many --stride 1 --validation 0.4 --batch 2 --steps 2 --save many.safetensors
+grep -q '^9000 different tokens, and 10799 to learn from: too few of each' err || fail "few of each: $(cat err)"
+grep -q '^tested after each epoch on 3596 of 719[0-9] samples' err || fail "all samples are tested on: $(cat err)"
 expect 1 'do not say which GPT they are of' "$cleave" train text text.txt --weights line.safetensors --device "$device"
 printf 'abc\377def' >bad.txt
 expect 1 'not UTF-8 (byte 3)' "$cleave" train text bad.txt --context 2 --device "$device"

@@ -157,6 +157,12 @@ static void statuses_answer_null(void **state) {
     REFUSED(clv_vocabulary_encode(vocabulary, NULL, 1, tokens, &n_tokens));
     REFUSED(clv_vocabulary_encode(vocabulary, "x", 1, NULL, &n_tokens));
     REFUSED(clv_vocabulary_encode(vocabulary, "x", 1, tokens, NULL));
+    REFUSED(clv_vocabulary_tokens(NULL, "x", 1, &array));
+    REFUSED(clv_vocabulary_tokens(vocabulary, NULL, 1, &array));
+    REFUSED(clv_vocabulary_tokens(vocabulary, "x", 1, NULL));
+    REFUSED(clv_vocabulary_decode(NULL, tokens, 1, false, &array));
+    REFUSED(clv_vocabulary_decode(vocabulary, NULL, 1, false, &array));
+    REFUSED(clv_vocabulary_decode(vocabulary, tokens, 1, false, NULL));
     REFUSED(clv_gpt_weights_save(NULL, &sizes, vocabulary, "x"));
     REFUSED(clv_gpt_weights_save(w.session, NULL, NULL, "x"));
     REFUSED(clv_gpt_weights_save(w.session, NULL, vocabulary, NULL));

@@ -182,9 +182,8 @@ static void tokens_are_drawn_by_their_probability(void **state) {
 
 static void the_most_probable(void **state) {
     (void)state;
-    const float ties[4] = {1, 3, 3, 2}, with_nan[3] = {NAN, -1, -2}, infinite[3] = {-INFINITY, -INFINITY, 0};
+    const float ties[4] = {1, 3, 3, 2}, infinite[3] = {-INFINITY, -INFINITY, 0};
     assert_int_equal(sample(ties, 4, (clv_sampling){0}, 9), 1);
-    assert_int_equal(sample(with_nan, 3, (clv_sampling){0}, 0), 1);
     for (int i = 0; i < 100; i++) {
         assert_int_equal(sample(infinite, 3, (clv_sampling){.temperature = 2}, (uint64_t)i), 2);
         assert_int_equal(sample(ties, 4, (clv_sampling){.temperature = 2, .top_k = 1}, (uint64_t)i), 1);
@@ -198,6 +197,15 @@ static void what_is_refused(void **state) {
     (void)state;
     const float logits[2] = {0, 1};
     int32_t token;
+    const float with_nan[3] = {2, -1, NAN}, infinite[2] = {0, INFINITY},
+                none_left[2] = {-INFINITY, -INFINITY};
+    for (int t = 0; t < 2; t++) { // the most probable, and drawn
+        const clv_sampling how = {.temperature = t};
+        assert_status(clv_sample(runtime, with_nan, 3, &how, 0, &token), CLV_E_VALUE, runtime);
+        assert_holds(clv_runtime_error(runtime), "the logit of token 2 is NaN");
+        assert_status(clv_sample(runtime, infinite, 2, &how, 0, &token), CLV_E_VALUE, runtime);
+        assert_status(clv_sample(runtime, none_left, 2, &how, 0, &token), CLV_E_VALUE, runtime);
+    }
     const clv_sampling bad[] = {{.temperature = -1},
                                 {.temperature = (double)NAN},
                                 {.temperature = (double)INFINITY},

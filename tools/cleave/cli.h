@@ -283,6 +283,7 @@ typedef struct cli_source {
     clv_archive *archive;       // of named arrays; the datasets read from it
     cli_fields fields;          // of it
     int64_t told_broken;        // pictures that are broken: so many were told of
+    int64_t left_out;           // samples of a text that each evaluation in a training leaves out
 } cli_source;
 
 /** Named arrays are read: datasets of them. */
@@ -323,6 +324,8 @@ bool cli_is_text(const cli_args *args);
 int cli_check_text(const cli_args *args, const clv_model *model);
 /** Read it, in the source's thread. */
 clv_status cli_read_text(cli_source *source);
+/** What may be wrong with a text, and which samples are left out. */
+void cli_tell_text(const cli_source *source);
 
 // ---- csv.c: a table as dataset ----------------------------------------------------------------------------
 
@@ -466,6 +469,9 @@ int cli_check_stopping(const cli_args *args);
 int cli_check_tested(const cli_args *args, bool tested);
 /** What a test set is to tell of a training, and what comes of it. */
 void cli_set_stopping(const cli_args *args, const cli_metrics *metrics, clv_train_config *config);
+/** How many tokens a model of texts wavers between: e to the power of its loss, which is the mean cross entropy of a token. NaN of other
+ *  data. */
+double cli_perplexity(const cli_args *args, const clv_metrics *metrics);
 /** What an evaluation told: as an object by name; in an epoch's line; a line each. */
 json_t *cli_metrics_json(const clv_metrics *metrics);
 void cli_metrics_line(screen_line *line, const clv_metrics *metrics);

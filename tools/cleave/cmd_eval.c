@@ -33,11 +33,12 @@ static int report(const eval_job *job, const clv_model *model, clv_predictor *pr
     double rate = (double)metrics->count / metrics->seconds;
     if (session->args->json)
         return cli_print_json(json_pack(
-            "{s:s, s:s, s:o, s:o, s:o, s:I, s:I, s:o, s:o, s:o, s:o, s:o, s:o, s:o}", "model", model->name,
+            "{s:s, s:s, s:o, s:o, s:o, s:o, s:I, s:I, s:o, s:o, s:o, s:o, s:o, s:o, s:o}", "model", model->name,
             "device", device, "test_accuracy", cli_real(metrics->accuracy), "test_loss",
-            cli_real(metrics->loss), "metrics", cli_metrics_json(metrics), "count",
-            (json_int_t)metrics->count, "correct", (json_int_t)metrics->correct, "images_per_second",
-            cli_real(rate), "memory", cli_plan_memory_json(plan), "shares",
+            cli_real(metrics->loss), "perplexity", cli_real(cli_perplexity(session->args, metrics)),
+            "metrics", cli_metrics_json(metrics), "count", (json_int_t)metrics->count, "correct",
+            (json_int_t)metrics->correct, "images_per_second", cli_real(rate), "memory",
+            cli_plan_memory_json(plan), "shares",
             cli_shares_json(job->placement, clv_predictor_shares(predictor)), "placement",
             cli_place_json(clv_predictor_place(predictor)), "profile", cli_profile_json(&job->profile),
             "baseline", cli_least_json(&least), "table", table.rows ? cli_table_json(&table) : json_null()));
@@ -45,6 +46,7 @@ static int report(const eval_job *job, const clv_model *model, clv_predictor *pr
         printf("test accuracy %.4f (%lld of %lld)\n", metrics->accuracy, (long long)metrics->correct,
                (long long)metrics->targets);
     printf("test loss %s\n", cli_figure(metrics->loss));
+    if (cli_is_text(session->args)) printf("perplexity %.4g\n", cli_perplexity(session->args, metrics));
     cli_metrics_say(stdout, metrics);
     cli_least_say(stdout, &least);
     printf("%.0f %s/s\n", rate, cli_samples_name(model));
@@ -104,6 +106,9 @@ static int evaluate(cli_session *session, cli_source *source, const clv_placemen
                                    .variants = args->variants,
                                    .no_fuse = cli_no_fuse(args),
                                    .precision = cli_precision(args)};
+    const int64_t count = clv_dataset_count(source->test);
+    if (!config.batch && count < 256) // zeros would fill it up
+        config.batch = count > placement->n_replicas ? count : placement->n_replicas;
     eval_job job = {
         .session = session, .source = source, .interrupt = cli_catch_interrupts(), .placement = placement};
     clv_predictor *predictor;

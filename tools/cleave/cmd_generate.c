@@ -4,83 +4,107 @@
 
 #include <string.h>
 
+/** Tokens of a prompt, then those that are made. */
 typedef struct writing {
     const clv_vocabulary *vocabulary;
     FILE *out; // NULL: with --json, all at the end
-    char *text;
-    size_t n, room, shown;
-    int64_t tokens;
+    int32_t *tokens;
+    size_t n, from,
+        shown; // tokens before `shown` are on the screen; the text from `from` on is looked at for the next
+    int64_t made;
     double since;
+    clv_status status; // of what is shown
     const volatile int *interrupt;
 } writing;
 
-/** How many bytes a character has that begins so; 1 where none does. */
-static size_t length_of(unsigned char lead) {
-    return lead >= 0xf0 ? 4 : lead >= 0xe0 ? 3 : lead >= 0xc2 ? 2 : 1;
-}
+enum { MOST_WAITING = 64 }; // tokens that may wait for the end of a character
 
-/** Show what is whole of the characters that are not shown yet; printf lets no control characters pass. */
-static void show(writing *job, bool all) {
-    while (job->out && job->shown < job->n) {
-        const size_t left = job->n - job->shown;
-        size_t length = length_of((unsigned char)job->text[job->shown]);
-        if (length > left && !all) break; // its other bytes are tokens to come
-        if (length > left) length = left;
-        fprintf(job->out, "%.*s", (int)length, job->text + job->shown);
-        job->shown += length;
+/** Write text, which is UTF-8; printf lets no control characters pass. */
+static void show(FILE *out, const char *text, size_t n) {
+    for (size_t i = 0, length; i < n; i += length) {
+        for (length = 1; i + length < n && ((unsigned char)text[i + length] & 0xc0) == 0x80;) length++;
+        fprintf(out, "%.*s", (int)length, text + i);
     }
-    if (job->out) fflush(job->out);
+    fflush(out);
 }
 
-static void put(writing *job, const char *bytes, size_t n) {
-    if (n > job->room - 1 - job->n) n = job->room - 1 - job->n;
-    memcpy(job->text + job->n, bytes, n);
-    job->n += n;
-    show(job, false);
+/** Does a text end with what may be the beginning of a character? */
+static bool ends_open(const char *text, size_t n) {
+    return n >= 3 && !memcmp(text + n - 3, "\xef\xbf\xbd", 3);
+}
+
+/** Show what the tokens that are not shown yet add to the text, once it ends with a whole character; `all`: in any case. */
+static void show_new(writing *job, bool all) {
+    clv_array before = {0}, now = {0};
+    if (!job->out || job->status != CLV_OK || job->shown == job->n) return;
+    const int32_t *tokens = job->tokens + job->from;
+    job->status = clv_vocabulary_decode(job->vocabulary, tokens, job->shown - job->from, false, &before);
+    if (job->status == CLV_OK)
+        job->status = clv_vocabulary_decode(job->vocabulary, tokens, job->n - job->from, false, &now);
+    const size_t old = clv_array_bytes(&before), n = clv_array_bytes(&now);
+    if (job->status == CLV_OK && (all || !ends_open(now.data, n) || job->n - job->shown > MOST_WAITING)) {
+        if (n > old) show(job->out, (const char *)now.data + old, n - old);
+        job->from = job->shown;
+        job->shown = job->n;
+    }
+    clv_array_reset(&before);
+    clv_array_reset(&now);
 }
 
 static bool on_token(void *user, int32_t token) {
     writing *job = user;
-    size_t n;
-    const char *bytes = clv_vocabulary_token(job->vocabulary, token, &n);
-    if (job->tokens++ == 0) job->since = cli_seconds();
-    put(job, bytes, n);
-    return !*job->interrupt && !ferror(stdout);
+    if (job->made++ == 0) job->since = cli_seconds();
+    job->tokens[job->n++] = token;
+    show_new(job, false);
+    return job->status == CLV_OK && !*job->interrupt && !ferror(stdout);
 }
 
 /** Tokens a second, from the first on. */
 static double rate_of(const writing *job) {
     const double seconds = cli_seconds() - job->since;
-    return job->tokens > 1 && seconds > 0 ? (double)(job->tokens - 1) / seconds : 0;
+    return job->made > 1 && seconds > 0 ? (double)(job->made - 1) / seconds : 0;
+}
+
+static int report_json(const cli_session *session, const writing *job, clv_plan *plan) {
+    const double rate = rate_of(job);
+    clv_array text;
+    const clv_status status = clv_vocabulary_decode(job->vocabulary, job->tokens, job->n, false, &text);
+    if (status != CLV_OK) return cli_fail_status(session->runtime, status);
+    json_t *all = json_pack(
+        "{s:s%, s:I, s:o, s:s, s:o}", "text", text.data, clv_array_bytes(&text), "tokens",
+        (json_int_t)job->made, "tokens_per_second", rate > 0 ? cli_real(rate) : json_null(), "device",
+        clv_device_info_get(clv_plan_device_get(plan, 0))->name, "memory", cli_plan_memory_json(plan));
+    clv_array_reset(&text);
+    return cli_print_json(all);
 }
 
 static int report(const cli_session *session, writing *job, clv_plan *plan) {
-    const char *device = clv_device_info_get(clv_plan_device_get(plan, 0))->name;
     const double rate = rate_of(job);
-    job->text[job->n] = 0;
-    if (session->args->json) {
-        json_t *text = json_stringn(job->text, job->n); // bytes need not be UTF-8
-        return cli_print_json(json_pack("{s:o, s:I, s:o, s:s, s:o}", "text", text ? text : json_null(),
-                                        "tokens", (json_int_t)job->tokens, "tokens_per_second",
-                                        rate > 0 ? cli_real(rate) : json_null(), "device", device, "memory",
-                                        cli_plan_memory_json(plan)));
-    }
-    show(job, true);
+    char speed[64] = "";
+    if (session->args->json) return report_json(session, job, plan);
+    show_new(job, true);
     putchar('\n');
+    if (job->status != CLV_OK) return cli_fail_status(session->runtime, job->status);
+    if (rate > 0) snprintf(speed, sizeof speed, ", %.0f a second", rate);
     if (!session->args->quiet)
-        fprintf(stderr, "%lld token%s, %.0f a second on %s\n", (long long)job->tokens,
-                job->tokens == 1 ? "" : "s", rate, device);
+        fprintf(stderr, "%lld token%s%s on %s\n", (long long)job->made, job->made == 1 ? "" : "s", speed,
+                clv_device_info_get(clv_plan_device_get(plan, 0))->name);
     return cli_finish_output();
 }
 
-/** The prompt as tokens; the caller frees. */
-static int read_prompt(cli_session *session, const clv_vocabulary *vocabulary, int32_t **tokens, size_t *n) {
+/** The prompt's tokens, with room for those to be made. */
+static int read_prompt(cli_session *session, int64_t length, writing *job) {
     const char *prompt = session->args->prompt;
-    const size_t bytes = strlen(prompt);
-    *tokens = malloc((bytes + 1) * sizeof **tokens);
-    if (!*tokens) return cli_fail(EXIT_FAILED, "no memory for the prompt");
-    clv_status status = clv_vocabulary_encode(vocabulary, prompt, bytes, *tokens, n);
-    return status == CLV_OK ? EXIT_DONE : cli_fail_status(session->runtime, status);
+    clv_array tokens;
+    const clv_status status = clv_vocabulary_tokens(job->vocabulary, prompt, strlen(prompt), &tokens);
+    if (status != CLV_OK) return cli_fail_status(session->runtime, status);
+    job->n = (size_t)tokens.shape.dims[0];
+    job->tokens = malloc((job->n + (size_t)length + 1) * sizeof *job->tokens);
+    if (job->tokens) memcpy(job->tokens, tokens.data, job->n * sizeof *job->tokens);
+    clv_array_reset(&tokens);
+    if (!job->tokens) return cli_fail(EXIT_FAILED, "no memory for %lld tokens", (long long)length);
+    if (job->n == 0) return cli_fail(EXIT_FAILED, "--prompt '%s' has no token: give another text", prompt);
+    return EXIT_DONE;
 }
 
 static int generate(cli_session *session, clv_generator *generator, const clv_vocabulary *vocabulary) {
@@ -90,25 +114,19 @@ static int generate(cli_session *session, clv_generator *generator, const clv_vo
                                    .top_k = args->top_k,
                                    .top_p = args->top_p,
                                    .seed = args->has_seed ? args->seed : 1};
-    int32_t *tokens = NULL;
-    size_t n = 0;
-    int code = read_prompt(session, vocabulary, &tokens, &n);
-    writing job = {.vocabulary = vocabulary,
-                   .out = args->json ? NULL : stdout,
-                   .room = strlen(args->prompt) + (size_t)length * 4 + 1, // four bytes a character at most
-                   .interrupt = cli_catch_interrupts()};
-    if (code == EXIT_DONE) job.text = malloc(job.room);
-    if (code == EXIT_DONE && !job.text) code = cli_fail(EXIT_FAILED, "no memory for the text");
+    writing job = {
+        .vocabulary = vocabulary, .out = args->json ? NULL : stdout, .interrupt = cli_catch_interrupts()};
+    int code = read_prompt(session, length, &job);
     if (code == EXIT_DONE) {
-        put(&job, args->prompt, strlen(args->prompt));
-        clv_status status = clv_generate(generator, tokens, (int64_t)n, &sampling, length, on_token, &job);
+        const int64_t given = (int64_t)job.n;
+        show_new(&job, false);
+        clv_status status = clv_generate(generator, job.tokens, given, &sampling, length, on_token, &job);
         if (status != CLV_OK && job.out) putchar('\n');
         code = status == CLV_OK ? report(session, &job, clv_generator_plan(generator))
                                 : cli_fail_status(session->runtime, status);
         if (code == EXIT_DONE && *job.interrupt) code = EXIT_INTERRUPTED;
     }
-    free(tokens);
-    free(job.text);
+    free(job.tokens);
     return code;
 }
 

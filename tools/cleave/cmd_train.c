@@ -71,6 +71,9 @@ static bool on_epoch(void *user, const clv_train_epoch *epoch) {
         screen_line_add(&line, 70, NULL, "  test loss %s", cli_figure(epoch->test.loss));
         if (!isnan(epoch->test.accuracy))
             screen_line_add(&line, 90, NULL, "  accuracy %.4f", epoch->test.accuracy);
+        if (cli_is_text(job->session->args))
+            screen_line_add(&line, 85, NULL, "  perplexity %.4g",
+                            cli_perplexity(job->session->args, &epoch->test));
         cli_metrics_line(&line, &epoch->test);
     }
     screen_line_add(&line, 80, NULL, "  %.1f s", epoch->seconds);
@@ -151,6 +154,9 @@ static json_t *result_json(const train_job *job, const clv_trainer *trainer, boo
     json_object_set_new(object, "baseline", cli_least_json(&least));
     const clv_table_report table = clv_table_report_get(job->source->train);
     json_object_set_new(object, "table", table.rows ? cli_table_json(&table) : json_null());
+    json_object_set_new(object, "perplexity",
+                        result.evaluated ? cli_real(cli_perplexity(session->args, &result.test))
+                                         : json_null());
     json_object_set_new(object, "best_epoch",
                         result.best_epoch ? json_integer((json_int_t)result.best_epoch) : json_null());
     json_object_set_new(object, "best_value", cli_real(result.best_value));
@@ -324,6 +330,7 @@ static int train(cli_session *session, const clv_model *model, cli_source *sourc
     cli_tell_broken(source);
     const clv_table_report table = clv_table_report_get(source->train);
     cli_tell_table(args, &table);
+    cli_tell_text(source);
     clv_model sized;
     code = cli_check_tested(args, source->test != NULL);
     if (code == EXIT_DONE) code = cli_model_of_source(session->runtime, source, &sized);

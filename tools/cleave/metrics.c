@@ -115,6 +115,10 @@ static bool is_told_anyway(const clv_metrics *metrics, int i) {
            !strcmp(metrics->values[i].name, "accuracy");
 }
 
+double cli_perplexity(const cli_args *args, const clv_metrics *metrics) {
+    return cli_is_text(args) ? exp(metrics->loss) : (double)NAN;
+}
+
 json_t *cli_metrics_json(const clv_metrics *metrics) {
     json_t *object = json_object();
     char name[CLI_METRIC_BYTES];

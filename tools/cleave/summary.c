@@ -216,6 +216,8 @@ void cli_tell_result(FILE *out, const cli_args *args, const clv_train_result *re
                    cli_figure(result->test.loss), when);
     else if (result->evaluated)
         screen_say(out, "test loss %s%s", cli_figure(result->test.loss), when);
+    if (result->evaluated && cli_is_text(args))
+        screen_say(out, "perplexity %.4g", cli_perplexity(args, &result->test));
     if (result->evaluated) cli_metrics_say(out, &result->test);
     if (result->best_epoch)
         screen_say(out, "best epoch %lld, with %s %s%s%s", (long long)result->best_epoch,

@@ -67,6 +67,58 @@ static clv_status make_vocabulary(cli_source *source) {
     return clv_vocabulary_characters(source->runtime, text->data, clv_array_bytes(text), &source->vocabulary);
 }
 
+enum {
+    MOST_LOGITS = 1 << 28, // of an evaluation after an epoch: a second or two on a processor
+    FEWEST_TESTED = 16,    // samples, whatever they cost
+    FEW_OF_EACH = 10       // tokens to learn from for each one that there is
+};
+
+/** How many strides lie between two samples that are tested on after each epoch: where a large vocabulary would make evaluation longer
+ *  than the training, fewer samples, spread over all of the part. */
+static int64_t strides_between(const cli_source *source) {
+    const int64_t count = clv_dataset_count(source->test),
+                  context = clv_dataset_sample_shape(source->test).dims[0];
+    int64_t most = MOST_LOGITS / context / source->gpt.vocabulary;
+    if (most < FEWEST_TESTED) most = FEWEST_TESTED;
+    return !source->with_train || source->args->limit || count <= most ? 1 : (count + most - 1) / most;
+}
+
+void cli_tell_text(const cli_source *source) {
+    const int64_t vocabulary = source->gpt.vocabulary;
+    if (source->args->quiet || !source->train || !source->vocabulary) return;
+    const int64_t context = clv_dataset_sample_shape(source->train).dims[0];
+    const int64_t stride = source->args->stride ? source->args->stride : context;
+    const int64_t learnt = (clv_dataset_count(source->train) - 1) * stride + context;
+    if (vocabulary > 256 && learnt < FEW_OF_EACH * vocabulary)
+        fprintf(
+            stderr,
+            "%lld different tokens, and %lld to learn from: too few of each, and every step computes all of "
+            "them; --vocabulary bytes has 256\n",
+            (long long)vocabulary, (long long)learnt);
+    if (source->left_out)
+        fprintf(
+            stderr,
+            "tested after each epoch on %lld of %lld samples, since there are %lld tokens; eval takes all\n",
+            (long long)clv_dataset_count(source->test),
+            (long long)(clv_dataset_count(source->test) + source->left_out), (long long)vocabulary);
+}
+
+static clv_status read_test(cli_source *source, clv_text_config config) {
+    const char *text = source->text.data;
+    const size_t bytes = clv_array_bytes(&source->text);
+    clv_status status = clv_dataset_text(source->runtime, text, bytes, &config, &source->test);
+    const int64_t strides = status == CLV_OK ? strides_between(source) : 1;
+    if (status != CLV_OK || strides == 1) return status;
+    const int64_t all = clv_dataset_count(source->test);
+    if (!config.stride) config.stride = clv_dataset_sample_shape(source->test).dims[0];
+    config.stride *= strides;
+    clv_dataset_destroy(source->test);
+    source->test = NULL;
+    status = clv_dataset_text(source->runtime, text, bytes, &config, &source->test);
+    if (status == CLV_OK) source->left_out = all - clv_dataset_count(source->test);
+    return status;
+}
+
 clv_status cli_read_text(cli_source *source) {
     const cli_args *args = source->args;
     clv_status status = clv_text_read(source->runtime, args->words[1], &source->text);
@@ -80,13 +132,12 @@ clv_status cli_read_text(cli_source *source) {
                               .begin = kept,
                               .end = 1,
                               .limit = args->limit};
-    const char *text = source->text.data;
-    const size_t bytes = clv_array_bytes(&source->text);
-    if (kept < 1) status = clv_dataset_text(source->runtime, text, bytes, &config, &source->test);
+    if (kept < 1) status = read_test(source, config);
     config.begin = 0;
     config.end = kept;
     if (status == CLV_OK && source->with_train)
-        status = clv_dataset_text(source->runtime, text, bytes, &config, &source->train);
+        status = clv_dataset_text(source->runtime, source->text.data, clv_array_bytes(&source->text), &config,
+                                  &source->train);
     clv_array_reset(&source->text); // the tokens are kept
     return status;
 }
