@@ -91,10 +91,21 @@ CLV_TRAIN_API bool clv_averages_swapped(const clv_session *session);
 
 // ---- where layers are computed --------------------------------------------------------------------------------------
 
-/** Zero: all on one device. Give `place` or `replicas`, not both. Strings and arrays must outlive what they are given to. */
+/**
+ * Zero: all on one device. Strings and arrays must outlive what they are given to.
+ *
+ * `place` alone is model parallel, `replicas` alone data parallel. With both, the layers that `place` names are computed whole, where it
+ * says, and all others by the replicas, each its share of the batch:
+ *
+ *     .replicas = {"gpu:0", "gpu:1"}, .n_replicas = 2, .place = "classifier.*=gpu:0"
+ *
+ * Values are joined before such a layer and cut after it, along their first dimension, which must count samples. What lies in no layer
+ * with parameters (an activation, a loss) is computed where the newest of its data is. A trainer evaluates with the replicated layers
+ * on the first replica. With micro_batches each of them is shared out.
+ */
 typedef struct clv_placement {
-    /** layers on devices, as clv_plan_config.place: `conv*=cpu:0,fc*=gpu:0`. Or `auto`, `balanced`, `sequential`: chosen
-     *  among `devices`, as clv_place_choose does */
+    /** layers on devices, as clv_plan_config.place: `conv*=cpu:0,fc*=gpu:0`. Or, without replicas, `auto`, `balanced`, `sequential`:
+     *  chosen among `devices`, as clv_place_choose does */
     const char *place;
     const char *const *devices; /**< device specs */
     int n_devices;
@@ -416,7 +427,8 @@ typedef struct clv_train_config {
     const clv_dataset *test;  /**< NULL: no evaluation */
     int64_t batch;            /**< samples in a step; 0: 64. The last batch of an epoch may be smaller. */
     /** cut each batch in so many parts (clv_micro_batches): less memory for activations, and a pipeline where layers are
-     *  placed on several devices. The last batch of an epoch is cut in parts no larger. Of replicas each cuts its share. 0: 1 */
+     *  placed on several devices. The last batch of an epoch is cut in parts no larger. Of replicas each cuts its share, unless
+     *  layers are placed beside them. 0: 1 */
     int64_t micro_batches;
     int64_t epochs; /**< 0: 1 */
     int64_t steps;  /**< > 0: stop after this many steps, whatever the epochs */

@@ -117,16 +117,13 @@ clv_status clv__patterns_parse(clv_plan *plan, const clv_plan_config *config, cl
     return status;
 }
 
-clv_status clv__patterns_check(clv__patterns *patterns, const clv_plan *plan, const bool *needed) {
-    if (patterns->n == 0) return CLV_OK;
+static clv_status check_covered(const clv__patterns *patterns, const clv_plan *plan, const bool *needed) {
     const clv_graph *graph = plan->graph;
     char uncovered[512] = "";
     size_t used = 0;
     const char *last = "";
     for (size_t i = 0; i < graph->n_nodes; i++) {
         const clv__node *node = graph->nodes[i];
-        for (size_t k = 0; k < patterns->n; k++)
-            patterns->items[k].matched |= *node->layer && matches(patterns->items[k].glob, node->layer);
         if (!needed[i] || node->phase != CLV__FORWARD || node->place_hint || !*node->layer) continue;
         if (clv__patterns_place(patterns, node->layer) >= 0) continue;
         bool owns = false;
@@ -137,16 +134,28 @@ clv_status clv__patterns_check(clv__patterns *patterns, const clv_plan *plan, co
         if (n > 0) used += (size_t)n;
         last = node->layer;
     }
-    if (used) {
-        CLV_FAIL(clv__plan_error(plan), CLV_E_VALUE,
-                 "placement: no pattern covers %s; add one, or `*=device` first for all others", uncovered);
-    }
+    if (!used) return CLV_OK;
+    CLV_FAIL(clv__plan_error(plan), CLV_E_VALUE,
+             "placement: no pattern covers %s; add one, or `*=device` first for all others", uncovered);
+}
+
+clv_status clv__patterns_match(const clv__patterns *patterns, const clv_plan *plan) {
+    const clv_graph *graph = plan->graph;
     for (size_t k = 0; k < patterns->n; k++) {
-        if (!patterns->items[k].matched && strcmp(patterns->items[k].glob, "*") != 0) {
-            clv_nearest nearest;
-            CLV_FAIL(clv__plan_error(plan), CLV_E_NOT_FOUND, "placement: no layer matches '%s'%s",
-                     patterns->items[k].glob, clv__graph_nearest(graph, patterns->items[k].glob, &nearest));
-        }
+        const char *glob = patterns->items[k].glob;
+        bool matched = strcmp(glob, "*") == 0;
+        for (size_t i = 0; i < graph->n_nodes && !matched; i++)
+            matched = *graph->nodes[i]->layer && matches(glob, graph->nodes[i]->layer);
+        clv_nearest nearest;
+        if (!matched)
+            CLV_FAIL(clv__plan_error(plan), CLV_E_NOT_FOUND, "placement: no layer matches '%s'%s", glob,
+                     clv__graph_nearest(graph, glob, &nearest));
     }
     return CLV_OK;
+}
+
+clv_status clv__patterns_check(const clv__patterns *patterns, const clv_plan *plan, const bool *needed) {
+    if (patterns->n == 0) return CLV_OK;
+    CLV_TRY(check_covered(patterns, plan, needed));
+    return clv__patterns_match(patterns, plan);
 }

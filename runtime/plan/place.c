@@ -395,7 +395,7 @@ clv_status clv__plan_place_check(clv_graph *graph, const char *place) {
     return status;
 }
 
-static clv_status place(placing *p, clv__patterns *patterns, clv__arena *scratch) {
+static clv_status place(placing *p, const clv__patterns *patterns, clv__arena *scratch) {
     clv_plan *plan = p->plan;
     const clv_graph *graph = plan->graph;
     const size_t n = (size_t)plan->n_places;

@@ -32,7 +32,7 @@ static clv_status plan_it(const wanted *w, int64_t batch, clv__step *step) {
     clv_status status = w->make(w->runtime, &config, placement->shares, batch, step);
     clv_plan_config plan = clv__step_plan_config(&config, w->make);
     if (status == CLV_OK) status = clv__placement_choose(placement, step->graph, &plan, &choice);
-    plan.place = placement->place;
+    plan.place = clv__placement_of_plan(placement);
     if (status == CLV_OK) status = clv_plan_create(step->graph, &plan, &step->plan);
     clv_place_choice_destroy(choice);
     return status;

@@ -2,6 +2,7 @@
 // The graph of a forward pass, and how it, or a step (step.c), is planned. Without training
 // (CLEAVE_INFERENCE) there is only this.
 #include "cleave/ops.h"
+#include "nn/parallel_layers.h"
 #include "nn/ports.h"
 #include "train/trainer.h"
 
@@ -23,7 +24,11 @@ clv_status clv__forward_graph(clv_runtime *runtime, const clv_train_config *conf
     CLV_TRY(clv_graph_create(runtime, &step->graph));
     clv_graph_set_precision(step->graph, config->precision);
     clv_model_inputs(step->graph, config->model, batch, step->fed);
-    if (placement->n_replicas)
+    const clv__parallel parallel = {placement->place, placement->replicas, shares, placement->n_replicas};
+    if (placement->n_replicas && placement->place)
+        clv__parallel_layers(step->fed, step->n_inputs, &parallel, model_outputs, model, step->outputs,
+                             n_outputs, false);
+    else if (placement->n_replicas)
         clv_data_parallel_all(step->fed, step->n_inputs, placement->replicas, shares, placement->n_replicas,
                               model_outputs, model, step->outputs, n_outputs);
     else
@@ -51,7 +56,7 @@ clv_status clv_predict_graph(clv_runtime *runtime, const clv_train_config *confi
 
 clv_plan_config clv__step_plan_config(const clv_train_config *config, clv__graph_maker *make) {
     return (clv_plan_config){.device = config->device,
-                             .place = config->placement.place,
+                             .place = clv__placement_of_plan(&config->placement),
                              .explicit_transfers = config->placement.explicit_transfers,
                              .variants = config->variants,
                              .no_fuse = config->no_fuse,

@@ -70,8 +70,11 @@ static bool can_go_on(const clv_trainer *trainer, const clv_run_failure *failure
     if (trainer->config->on_device_failure != CLV_DEVICE_FAILURE_CONTINUE || !placement->n_replicas)
         return false;
     int n_left = 0;
-    for (int i = 0; i < placement->n_replicas; i++)
+    bool replica = false;
+    for (int i = 0; i < placement->n_replicas; i++) {
         n_left += trainer->shares[i] > 0 && !is_gone(failure, trainer->replicas[i]);
+        replica |= trainer->replicas[i] == failure->device;
+    }
     const clv_device *keeper = gone_keeper(trainer->session, failure);
     if (!n_left)
         snprintf(why, bytes, "; no other device is left");
@@ -82,6 +85,8 @@ static bool can_go_on(const clv_trainer *trainer, const clv_run_failure *failure
                  clv_device_info_get(keeper)->name);
     else if (failure->partial)
         snprintf(why, bytes, "; it left the parameters half updated");
+    else if (!replica)
+        snprintf(why, bytes, "; layers are placed on it");
     return !*why;
 }
 

@@ -38,10 +38,31 @@ clv_status clv__time_rounds(clv_runtime *runtime, clv__rounds todo, size_t bytes
     return status;
 }
 
+clv_status clv__measured_place(clv_runtime *runtime, clv_placement *placement, const char *spec,
+                               char **place) {
+    *place = NULL;
+    if (placement->place && !(*place = clv__placement_beside(placement, spec)))
+        CLV_FAIL(clv__runtime_error_of(runtime), CLV_E_HOST_MEMORY, "no memory to time a step");
+    *placement = (clv_placement){.place = *place};
+    return CLV_OK;
+}
+
+clv__measured_devices clv__measured_on(const clv_plan *plan) {
+    clv__measured_devices used = {0};
+    for (int i = 0; plan && i < clv_plan_device_count(plan) && used.n < CLV__MOST_MEASURED; i++)
+        used.device[used.n++] = clv_plan_device_get(plan, i);
+    return used;
+}
+
+void clv__measured_end(const clv__measured_devices *used) {
+    for (int i = 0; i < used->n; i++) clv_device_memory_reset_peak(used->device[i]);
+}
+
 static clv_status time_forward(const clv__timing *t, const char *spec, int64_t batch, double *seconds) {
     clv_predictor_config one = *(const clv_predictor_config *)t->config;
     clv_predictor *predictor = NULL;
-    one.placement = (clv_placement){0};
+    char *place = NULL;
+    CLV_TRY(clv__measured_place(t->runtime, &one.placement, spec, &place));
     one.session = NULL;
     one.same_session = NULL;
     one.batch = batch;
@@ -50,8 +71,10 @@ static clv_status time_forward(const clv__timing *t, const char *spec, int64_t b
     if (status == CLV_OK)
         status = clv__time_rounds(t->runtime, (clv__rounds){.run = do_forward, .what = predictor},
                                   clv__predictor_fed_bytes(predictor), seconds);
+    clv__measured_devices used = clv__measured_on(predictor ? clv_predictor_plan(predictor) : NULL);
     clv_predictor_destroy(predictor);
-    if (status == CLV_OK) clv_device_memory_reset_peak(one.device);
+    if (status == CLV_OK) clv__measured_end(&used);
+    free(place);
     return status;
 }
 

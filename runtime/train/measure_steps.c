@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // How fast each replica trains alone: a few steps of the model on each, for shares to begin with. What
 // follows is adapt.c's.
+#include <stdlib.h>
+
 #include "device/device.h"
 #include "train/trainer.h"
 
@@ -22,11 +24,12 @@ static clv_status time_steps(clv_runtime *runtime, const clv__step *step, double
                             seconds);
 }
 
-/** Seconds of a step of `batch` samples on one device alone. */
+/** Seconds of a step of `batch` samples on one device alone, but for layers that are placed elsewhere. */
 static clv_status time_training(const clv__timing *t, const char *spec, int64_t batch, double *seconds) {
     clv_runtime *runtime = t->runtime;
     clv_train_config one = *(const clv_train_config *)t->config;
-    one.placement = (clv_placement){0};
+    char *place = NULL;
+    CLV_TRY(clv__measured_place(runtime, &one.placement, spec, &place));
     one.gradients = NULL;
     clv__step step = {0};
     clv_session *session = NULL;
@@ -35,9 +38,11 @@ static clv_status time_training(const clv__timing *t, const char *spec, int64_t 
     if (status == CLV_OK) status = clv_session_create(runtime, NULL, &session);
     if (status == CLV_OK) status = clv_run_create(session, step.plan, &step.run);
     if (status == CLV_OK) status = time_steps(runtime, &step, seconds);
+    clv__measured_devices used = clv__measured_on(step.plan);
     clv__step_destroy(&step);
     clv_session_destroy(session);
-    if (status == CLV_OK) clv_device_memory_reset_peak(one.device);
+    if (status == CLV_OK) clv__measured_end(&used);
+    free(place);
     return status;
 }
 

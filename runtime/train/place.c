@@ -4,8 +4,17 @@
 #include <inttypes.h>
 #include <string.h>
 
+#include "base/text.h"
 #include "nn/replicas.h"
 #include "train/trainer.h"
+
+/** Does it say how to choose, and not where? */
+static bool is_method(const char *place) {
+    static const char *const methods[] = {"auto", "balanced", "sequential"};
+    for (size_t i = 0; i < sizeof methods / sizeof *methods && place; i++)
+        if (strcmp(place, methods[i]) == 0) return true;
+    return false;
+}
 
 /** Whoever is asked to take part gets a part. */
 static clv_status check_rows(const clv_placement *placement, int64_t batch, clv__error *error) {
@@ -26,8 +35,11 @@ static clv_status check_rows(const clv_placement *placement, int64_t batch, clv_
 
 clv_status clv__placement_check(clv_runtime *runtime, const clv_placement *placement, int64_t batch) {
     clv__error *error = clv__runtime_error_of(runtime);
-    if (placement->n_replicas && (placement->place || placement->n_devices))
-        CLV_FAIL(error, CLV_E_VALUE, "layers are placed and replicas are asked for: give one of them");
+    if (placement->n_replicas && (placement->n_devices || is_method(placement->place)))
+        CLV_FAIL(error, CLV_E_VALUE,
+                 "places are chosen for whole models, not beside replicas: name the layers that are not "
+                 "replicated, "
+                 "'fc*=cpu:0'");
     if (placement->n_replicas < 0 || (placement->n_replicas && !placement->replicas))
         CLV_FAIL(error, CLV_E_VALUE, "%d replicas", placement->n_replicas);
     if (!placement->n_replicas) return CLV_OK;
@@ -36,14 +48,23 @@ clv_status clv__placement_check(clv_runtime *runtime, const clv_placement *place
     return check_rows(placement, batch, error);
 }
 
+const char *clv__placement_of_plan(const clv_placement *placement) {
+    return placement->n_replicas ? NULL : placement->place;
+}
+
+char *clv__placement_beside(const clv_placement *placement, const char *device) {
+    clv__text text = {0};
+    clv__text_add(&text, "*=%s", device);
+    if (placement->place) clv__text_add(&text, ",%s", placement->place);
+    char *place = text.failed ? NULL : clv__strdup(clv__text_get(&text));
+    clv__text_reset(&text);
+    return place;
+}
+
 clv_status clv__placement_choose(clv_placement *placement, clv_graph *graph, const clv_plan_config *plan,
                                  clv_place_choice **choice) {
-    static const char *const methods[] = {"auto", "balanced", "sequential"};
-    bool wanted = placement->n_devices > 0;
-    for (size_t i = 0; i < sizeof methods / sizeof *methods && placement->place; i++)
-        wanted |= strcmp(placement->place, methods[i]) == 0;
     *choice = NULL;
-    if (!wanted) return CLV_OK;
+    if (!placement->n_devices && !is_method(placement->place)) return CLV_OK;
     const clv_place_config config = {.place = placement->place,
                                      .devices = placement->devices,
                                      .n_devices = placement->n_devices,

@@ -79,7 +79,7 @@ static clv_status build(clv_predictor *predictor, const clv_predictor_config *co
                             .same_session = config->same_session,
                             .own_session = !config->session};
     CLV_TRY(clv__placement_choose(&placement, step->graph, &plan, &predictor->place));
-    plan.place = placement.place;
+    plan.place = clv__placement_of_plan(&placement);
     return clv_plan_create(step->graph, &plan, &step->plan);
 }
 

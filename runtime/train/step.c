@@ -5,6 +5,7 @@
 
 #include "cleave/ops.h"
 #include "graph/graph.h"
+#include "nn/parallel_layers.h"
 #include "nn/ports.h"
 #include "nn/replicas.h"
 #include "ops/averages.h"
@@ -16,7 +17,8 @@ typedef struct building {
     clv__target_loss losses[CLV_MAX_PORTS];
     clv_loss smoothed[CLV_MAX_PORTS]; // of them, where labels are
     int n_inputs, n_fed;
-    int64_t micro_batches; // of each replica's share
+    int64_t micro_batches;  // of the batch, or of each replica's share
+    clv__parallel parallel; // with layers that are placed beside replicas
 } building;
 
 /** A loss function may be the caller's: is what it gave a tensor of the graph? Else the graph fails. */
@@ -32,18 +34,39 @@ static clv_tensor *build_loss(const clv_loss *loss, clv_tensor *output, clv_tens
         loss->name ? loss->name : "", built ? "a tensor of another graph" : "NULL");
 }
 
-/** The weighted sum over the targets. */
-static clv_tensor *model_loss(clv_tensor *const *fed, void *user) {
+/** The loss of each target. */
+static void target_losses(clv_tensor *const *fed, clv_tensor **losses, void *user) {
     const building *of = user;
-    clv_tensor *outputs[CLV_MAX_PORTS], *sum = NULL;
+    clv_tensor *outputs[CLV_MAX_PORTS];
     clv_model_build_all(of->model, fed, outputs);
+    for (int i = 0; i < of->n_fed - of->n_inputs; i++)
+        losses[i] = build_loss(of->losses[i].loss, outputs[i], fed[of->n_inputs + i]);
+}
+
+/** Their weighted sum. */
+static clv_tensor *sum_of(const building *of, clv_tensor *const *losses) {
+    clv_tensor *sum = NULL;
     for (int i = 0; i < of->n_fed - of->n_inputs; i++) {
-        const clv__target_loss *target = &of->losses[i];
-        clv_tensor *loss = build_loss(target->loss, outputs[i], fed[of->n_inputs + i]);
-        if (target->weight != 1) loss = clv_mul_scalar(loss, (float)target->weight);
+        const double weight = of->losses[i].weight;
+        clv_tensor *loss = weight != 1 ? clv_mul_scalar(losses[i], (float)weight) : losses[i];
         sum = i ? clv_add(sum, loss) : loss;
     }
     return sum;
+}
+
+static clv_tensor *model_loss(clv_tensor *const *fed, void *user) {
+    clv_tensor *losses[CLV_MAX_PORTS];
+    target_losses(fed, losses, user);
+    return sum_of(user, losses);
+}
+
+/** The same with some layers replicated and the others whole: each micro-batch is shared out. */
+static clv_tensor *parallel_loss(clv_tensor *const *fed, void *user) {
+    const building *of = user;
+    clv_tensor *losses[CLV_MAX_PORTS];
+    clv__parallel_layers(fed, of->n_fed, &of->parallel, target_losses, user, losses, of->n_fed - of->n_inputs,
+                         true);
+    return sum_of(of, losses);
 }
 
 /** A replica's share in parts, one after another: each holds the activations of one. */
@@ -77,7 +100,10 @@ static clv_tensor *loss_of(const clv_train_config *config, const double *shares,
         replicas[n] = placement->replicas[i];
         parts[n++] = share;
     }
-    return clv_data_parallel_loss_all(step->fed, of->n_fed, replicas, parts, n, replica_loss, of);
+    if (!placement->place)
+        return clv_data_parallel_loss_all(step->fed, of->n_fed, replicas, parts, n, replica_loss, of);
+    of->parallel = (clv__parallel){placement->place, replicas, parts, n};
+    return clv_micro_batches_all(step->fed, of->n_fed, of->micro_batches, parallel_loss, of);
 }
 
 static void gradient_name(const clv_tensor *parameter, char *name, size_t bytes) {

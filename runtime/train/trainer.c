@@ -69,7 +69,8 @@ static clv_status choose_devices(clv_trainer *trainer, clv_train_config *config)
 
 /** Layers on devices, if they are to be chosen: for the largest step there will be. */
 static clv_status choose_place(clv_trainer *trainer, clv_train_config *config) {
-    if (!config->placement.place && !config->placement.n_devices) return CLV_OK;
+    if (config->placement.n_replicas || (!config->placement.place && !config->placement.n_devices))
+        return CLV_OK;
     int64_t count = clv_dataset_count(config->train);
     clv__step step = {0};
     clv_status status =
@@ -118,6 +119,12 @@ static clv_status build_predictor(clv_trainer *trainer) {
     uint64_t allowed = all_memory(trainer);
     clv_placement placement = config->placement;
     placement.n_replicas = 0; // evaluation is on the first of them
+    if (config->placement.n_replicas && placement.place) {
+        trainer->evaluated_place = clv__placement_beside(&placement, config->placement.replicas[0]);
+        if (!trainer->evaluated_place) return no_memory(trainer);
+        placement.place = trainer->evaluated_place;
+        placement.explicit_transfers = false; // it would be asked of the model, which knows nothing of it
+    }
     clv_predictor_config predictor = {.device = config->device,
                                       .placement = placement,
                                       .model = config->model,
@@ -244,6 +251,7 @@ void clv_trainer_destroy(clv_trainer *trainer) {
     free(trainer->busy.seconds);
     free(trainer->shares);
     free(trainer->replicas);
+    free(trainer->evaluated_place);
     free(trainer->devices);
     free(trainer->held);
     clv_place_choice_destroy(trainer->place);

@@ -49,6 +49,7 @@ struct clv_trainer {
     bool replay; // of another's steps: nothing is tested, nothing is looked for that a test set tells
     clv_device **replicas; // NULL without
     double *shares;        // of the replicas, 0 for one that is lost; NULL without
+    char *evaluated_place; // of layers beside replicas; NULL without
     double single;         // seconds of a step without the other replicas, at most; 0: not measured
     clv_device **devices;  // of the training, the first is the first; those that are lost too
     clv_plan_memory *held; // by device: by plans that were made for other shares before
@@ -108,6 +109,11 @@ void clv__step_destroy(clv__step *step);
 /** The output with a parameter's gradient, if the config asks for gradients; NULL if it has none. */
 clv_tensor *clv__step_gradient(const clv__step *step, const clv_tensor *parameter);
 
+/** What a plan is told of it: nothing with replicas, whose graph says it itself. */
+const char *clv__placement_of_plan(const clv_placement *placement);
+/** The same without replicas: what was replicated is on a device, placed layers are where they are. The caller frees it; NULL: no
+ *  memory. */
+char *clv__placement_beside(const clv_placement *placement, const char *device);
 /** Choose devices for the layers of a graph if the placement wants that, and make it say what was chosen;
  *  *choice stays NULL if not. */
 clv_status clv__placement_choose(clv_placement *placement, clv_graph *graph, const clv_plan_config *plan,
@@ -132,6 +138,18 @@ clv_status clv__time_rounds(clv_runtime *runtime, clv__rounds todo, size_t bytes
 clv_status clv__measure(const clv__timing *timing, const clv_placement *placement, int64_t whole,
                         double *shares, double *single);
 
+/** Where a replica alone is timed: placed layers stay where they are. The caller frees *place. */
+clv_status clv__measured_place(clv_runtime *runtime, clv_placement *placement, const char *spec,
+                               char **place);
+/** The devices of what was timed: their peaks become as they were. */
+enum { CLV__MOST_MEASURED = 64 };
+typedef struct clv__measured_devices {
+    clv_device *device[CLV__MOST_MEASURED];
+    int n;
+} clv__measured_devices;
+clv__measured_devices clv__measured_on(const clv_plan *plan);
+void clv__measured_end(const clv__measured_devices *used);
+
 /** Time a few steps on each replica alone, with an equal part of the batch, and set shares in proportion to
  *  speed, in whole samples. Where one has no room for that, shares are equal, with a warning. single: seconds
  *  that the first alone would need at most for a step of a whole batch; 0: not measured. Takes no memory that
@@ -147,8 +165,8 @@ clv_status clv__predictor_time(clv_predictor *predictor, const void *zeros);
 /** Bytes of a batch of its largest input. */
 size_t clv__predictor_fed_bytes(const clv_predictor *predictor);
 
-/** Are place and replicas as they can be: not both, devices that are there, each once, each with a sample of
- *  the batch at least? */
+/** Are place and replicas as they can be: layers that are named beside replicas, devices that are there, each
+ *  once, each with a sample of the batch at least? */
 clv_status clv__placement_check(clv_runtime *runtime, const clv_placement *placement, int64_t batch);
 
 /** Where shares do not fit budgets and memory, others that do and are near to them; as they were if none are

@@ -86,6 +86,20 @@ at shares_by_epoch.1.shares.cpu:0 shares_by_epoch.1.shares.cpu:1 >/dev/null
 works train --replicas cpu:1,host --shares 0.8,0.2 --save shared.safetensors
 "$helper" close one.safetensors shared.safetensors 1e-4 >/dev/null || fail "replicas on unlike devices gave other weights"
 
+# parts: layers that --place names lie there, all others are replicated
+works train --replicas cpu:0,cpu:1 --shares 0.75,0.25 --place 'fc2=cpu:1' --save parts.safetensors
+"$helper" close one.safetensors parts.safetensors 1e-4 >/dev/null || fail "one layer placed beside replicas gave other weights"
+check_memory
+same "shares beside a placed layer" "$(at shares.cpu:0) $(at shares.cpu:1)" "0.75 0.25"
+works train --replicas cpu:0,cpu:1 --place 'fc1=cpu:1' --micro-batches 2 --checkpoint c --steps 5 --shares equal
+works train --replicas cpu:0,cpu:1 --place 'fc1=cpu:1' --micro-batches 2 --resume c --save parts.safetensors --shares equal
+"$helper" close one.safetensors parts.safetensors 1e-4 >/dev/null || fail "one layer placed beside replicas, resumed, gave other weights"
+check_memory
+works train --replicas cpu:0,cpu:1 --place 'fc1=cpu:1' --epochs 1 # shares by measured speed
+works "$cleave" plan vgg11 --train --batch 8 --replicas null:rx-580,null:1 --place 'classifier.*=null:1' --json
+same "devices of parts" "$(at devices.0.device devices.1.device | tr '\n' ' ')" "null:rx-580 null:1 "
+works "$cleave" plan resnet18 --train --batch 8 --replicas null:0,null:1 --place 'fc=null:rx-580' --json # statistics are moved once
+
 # a device with room for its part of the work and not for all of it: speeds cannot be measured there before
 works train --replicas cpu:0,cpu:1 --shares equal
 budget=$(at memory.1.peak_bytes)
@@ -184,7 +198,10 @@ expect 1 "a batch of 1 samples for 2 replicas leaves some without any" \
     "$cleave" plan mlp --train --replicas cpu:0,cpu:1 --batch 1
 expect 1 "the share of cpu:1, 0.01 of 32 samples, is less than one sample: give it at least 0.03125, or leave it out" \
     train --replicas cpu:0,cpu:1 --shares 0.99,0.01
-expect 2 "give one of them" train --replicas cpu:0,cpu:1 --place '*=cpu:0'
+expect 2 "names a device for every layer, so none is left for the replicas" train --replicas cpu:0,cpu:1 --place '*=cpu:0'
+expect 2 "placement: no layer matches 'fc3'" train --replicas cpu:0,cpu:1 --place 'fc3=cpu:0'
+expect 2 "--place auto chooses places for all layers, so none is left for --replicas" \
+    train --replicas cpu:0,cpu:1 --place auto --devices cpu:0,cpu:1
 expect 2 "give one of them" train --replicas cpu:0,cpu:1 --device cpu:0
 expect 2 "--shares is for --replicas" train --shares equal
 expect 2 "3 parts for 2 replicas" train --replicas cpu:0,cpu:1 --shares 0.3,0.3,0.4

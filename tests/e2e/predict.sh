@@ -40,6 +40,8 @@ planned="$(at devices.0.predicted_peak_bytes) $(at devices.1.predicted_peak_byte
 works evaluate --replicas cpu:0,cpu:1 --shares equal --batch 16
 same "the dry run" "$planned" "$(at memory.0.peak_bytes) $(at memory.1.peak_bytes)"
 several 2 --replicas cpu:1,host --shares 0.75,0.25 --batch 32
+several 2 --replicas cpu:0,cpu:1 --shares 0.75,0.25 --place 'fc2=cpu:1' # a layer placed beside replicas
+several 3 --replicas cpu:0,cpu:1 --place 'fc1=host' --batch 32
 several 2 --replicas cpu:0,cpu:1 # measured
 awk "BEGIN { s = $(at shares.cpu:0) + $(at shares.cpu:1); exit !(s > 0.999 && s < 1.001) }" || fail "measured shares: $(at shares)"
 several 3 --replicas cpu:0,cpu:1,host --shares 0.4,0.4,0.2 --precision f32 --fuse off
@@ -52,7 +54,7 @@ works "$cleave" run --input one.npy --model mlp --weights w.safetensors --replic
 same "one image" "$(at shape.0)" 1
 
 for command in evaluate "run --output o.npy"; do
-    expect 2 "give one of them" $command --replicas cpu:0,cpu:1 --place '*=cpu:0'
+    expect 2 "none is left for the replicas" $command --replicas cpu:0,cpu:1 --place '*=cpu:0'
     expect 2 "give one of them" $command --replicas cpu:0,cpu:1 --device cpu:0
     expect 2 "--shares is for --replicas" $command --shares equal
     expect 2 "3 parts for 2 replicas" $command --replicas cpu:0,cpu:1 --shares 0.3,0.3,0.4

@@ -202,11 +202,22 @@ static void test_two_devices(void **state) {
         config.placement.shares = shares;
         config.micro_batches = 2;
         train(&cases[i], config, &usual);
+        // parts: layers that lie somewhere, beside others that are replicated
+        static const char *const parts[] = {"place=host", "body=cpu:1|host",
+                                            "words=gpu|accelerator|cpu,kind=host"};
+        for (int k = 0; k < (i == 0 ? 3 : 1); k++) {
+            config.placement.place = parts[k];
+            config.micro_batches = 1 + k % 2;
+            train(&cases[i], config, &usual);
+        }
+        config.micro_batches = 2;
         config.placement = (clv_placement){.place = "kind=host,place=host,*=gpu|accelerator|cpu"};
         train(&cases[i], config, &usual);
     }
     clv_train_config config = config_of(&cases[0], NULL);
     config.placement = (clv_placement){.replicas = devices, .n_replicas = 2, .measure_shares = true};
+    train(&cases[0], config, &usual);
+    config.placement.place = "place=host";
     train(&cases[0], config, &usual);
 }
 
@@ -282,7 +293,8 @@ static void forward_as_pytorch(const struct golden_case *c, clv_session *session
 static void test_predictor(void **state) {
     (void)state;
     static const char *const devices[] = {"gpu|accelerator|cpu", "cpu:1|host"};
-    const clv_placement two = {.replicas = devices, .n_replicas = 2};
+    const clv_placement two = {.replicas = devices, .n_replicas = 2},
+                        parts = {.replicas = devices, .n_replicas = 2, .place = "body=cpu:1|host"};
     clv_device *device;
     clv_trainer *trainer;
     assert_status(clv_device_find(runtime, "host", &device), CLV_OK, runtime);
@@ -291,8 +303,10 @@ static void test_predictor(void **state) {
     assert_status(clv_trainer_run(trainer), CLV_OK, runtime);
     const char *path = CLV_TEST_BINARY_DIR "/train_heads_after.safetensors";
     forward_as_pytorch(&cases[0], clv_trainer_session(trainer), NULL, path);
-    if (clv_device_find(runtime, devices[0], &device) == CLV_OK)
+    if (clv_device_find(runtime, devices[0], &device) == CLV_OK) {
         forward_as_pytorch(&cases[0], clv_trainer_session(trainer), &two, path);
+        forward_as_pytorch(&cases[0], clv_trainer_session(trainer), &parts, path);
+    }
     clv_trainer_destroy(trainer);
 }
 

@@ -3,6 +3,10 @@
 // (nn/data_parallel.c). As in shared.c, rules on null devices, runs on real ones.
 #include "unit/shared.h"
 
+#include <math.h>
+
+#include "nn/parallel_layers.h"
+
 // ---- the rules ----------------------------------------------------------------------------------------------------
 
 static int count_ops(const clv_plan *plan, const char *op) {
@@ -179,6 +183,118 @@ static void test_several_tensors(void **state) {
     clv_graph_destroy(graph);
 }
 
+// ---- some layers replicated, others placed ------------------------------------------------------------------------------
+
+/** a, then what `user` does to it, then b. */
+typedef clv_tensor *between(clv_tensor *x);
+static between *change;
+
+static void a_and_b(clv_tensor *const *inputs, clv_tensor **results, void *user) {
+    (void)user;
+    clv_tensor *x = change(clv_nn_linear(inputs[0], "a", 6, NULL));
+    results[0] = clv_nn_linear(x, "b", 2, NULL);
+}
+static clv_tensor *keep(clv_tensor *x) {
+    return clv_relu(x);
+}
+/** [N, 6] as [N * 3, 2] and back: samples stay outermost. */
+static clv_tensor *fold(clv_tensor *x) {
+    return clv_relu(clv_reshape(x, CLV_SHAPE(clv_tensor_shape(x).dims[0] * 3, 2)));
+}
+/** [N, 6] as [6, N], and that as [6 * N / 2, 2]: a dimension with the batch in it that begins with something else. */
+static clv_tensor *turn(clv_tensor *x) {
+    const int64_t n = clv_tensor_shape(x).dims[0];
+    return clv_reshape(clv_transpose(x, 0, 1), CLV_SHAPE(3 * n, 2));
+}
+static clv_tensor *average(clv_tensor *x) {
+    return clv_mean(x, (int[]){0}, 1, true);
+}
+static clv_tensor *depend(clv_tensor *x) {
+    return clv_tensor_shape(x).dims[0] == 8 ? x : clv_relu(x);
+}
+
+static void refuse_parts(between *with, const char *place, clv_status status, const char *said) {
+    const char *const replicas[] = {"host", "null:0"};
+    const clv__parallel how = {place, replicas, NULL, 2};
+    clv_graph *graph = new_graph();
+    clv_tensor *x = clv_input(graph, "x", CLV_DTYPE_F32, CLV_SHAPE(8, 4)), *y = x;
+    change = with;
+    clv__parallel_layers(&x, 1, &how, a_and_b, NULL, &y, 1, false);
+    if (status == CLV_OK)
+        assert_non_null(y);
+    else
+        assert_null(y);
+    assert_status(clv_graph_status(graph), status, runtime);
+    if (status != CLV_OK && !strstr(clv_runtime_error(runtime), said))
+        fail_msg("'%s' does not hold '%s'", clv_runtime_error(runtime), said);
+    clv_graph_destroy(graph);
+}
+
+static void test_parts_that_cannot_be(void **state) {
+    (void)state;
+    refuse_parts(keep, "b=null:0", CLV_OK, "");
+    refuse_parts(fold, "b=null:0", CLV_OK, "");
+    refuse_parts(fold, "a=null:0", CLV_OK, "");
+    refuse_parts(turn, "b=null:0", CLV_E_SHAPE, "its first dimension does not count the 8 samples");
+    refuse_parts(average, "b=null:0", CLV_E_SHAPE,
+                 "[1,6] goes between layers that are replicated and layers");
+    refuse_parts(depend, "b=null:0", CLV_E_UNSUPPORTED, "the model builds other nodes for 4 rows than for 8");
+    refuse_parts(keep, "c=null:0", CLV_E_NOT_FOUND, "placement: no layer matches 'c'");
+    refuse_parts(keep, "*=null:0", CLV_E_VALUE,
+                 "names a device for every layer, so none is left for the replicas");
+    refuse_parts(keep, "b", CLV_E_VALUE, "is not of the form pattern=device");
+}
+
+/** Dropout of parts is that of the whole, and what stands for all samples is built once for each device. */
+static void build_dropped(clv_tensor *const *inputs, clv_tensor **results, void *user) {
+    (void)user;
+    clv_graph *graph = clv_tensor_graph(inputs[0]);
+    clv_tensor *x = clv_dropout(inputs[0], 0.5f);
+    x = clv_mul(x, clv_constant(graph, CLV_DTYPE_F32, CLV_SHAPE(4), (float[]){1, 2, 3, 4}));
+    x = clv_nn_linear(x, "a", 4, NULL);
+    results[0] = clv_nn_linear(clv_dropout(x, 0.5f), "b", 2, NULL);
+}
+
+static void forward_dropped(const char *const *replicas, float y[16]) {
+    const clv__parallel how = {"b=host", replicas, (const double[]){0.75, 0.25}, 2};
+    float samples[32];
+    clv_graph *graph = new_graph();
+    clv_graph_set_training(graph, true);
+    clv_tensor *x = clv_input(graph, "x", CLV_DTYPE_F32, CLV_SHAPE(8, 4)), *out = NULL;
+    for (int i = 0; i < 32; i++) samples[i] = 1 + (float)i;
+    if (replicas)
+        clv__parallel_layers(&x, 1, &how, build_dropped, NULL, &out, 1, false);
+    else
+        build_dropped(&x, &out, NULL);
+    clv_output(out, "y");
+    clv_plan *plan;
+    clv_session *session;
+    clv_run *run;
+    clv_device *host;
+    int64_t ticket;
+    assert_status(clv_device_find(runtime, "host", &host), CLV_OK, runtime);
+    assert_status(clv_plan_create(graph, &(clv_plan_config){.device = host}, &plan), CLV_OK, runtime);
+    assert_status(clv_session_create(runtime, &(clv_session_config){.seed = 3}, &session), CLV_OK, runtime);
+    assert_status(clv_run_create(session, plan, &run), CLV_OK, runtime);
+    assert_status(clv_run_feed(run, x, samples, sizeof samples), CLV_OK, runtime);
+    assert_status(clv_run_step(run, &ticket), CLV_OK, runtime);
+    assert_status(clv_run_fetch(run, ticket, out, y, 16 * sizeof *y), CLV_OK, runtime);
+    clv_run_destroy(run);
+    clv_session_destroy(session);
+    clv_plan_destroy(plan);
+    clv_graph_destroy(graph);
+}
+
+static void test_parts_draw_what_the_whole_draws(void **state) {
+    (void)state;
+    float whole[16], parts[16];
+    clv_device *device = NULL;
+    if (sharers(&device, 1) < 1 || strcmp(device->info.name, "host") == 0) skip();
+    forward_dropped(NULL, whole);
+    forward_dropped((const char *[]){"host", device->info.name}, parts);
+    for (int i = 0; i < 16; i++) assert_float_equal(whole[i], parts[i], 1e-5f * fabsf(whole[i]));
+}
+
 // ---- the same bits ------------------------------------------------------------------------------------------------
 
 static void expect_close(const float *a, const float *b, int n, float tolerance) {
@@ -229,6 +345,8 @@ int main(void) {
         cmocka_unit_test(test_replicas_with_their_losses_do_not_wait),
         cmocka_unit_test(test_labels_that_do_not_fit),
         cmocka_unit_test(test_several_tensors),
+        cmocka_unit_test(test_parts_that_cannot_be),
+        cmocka_unit_test(test_parts_draw_what_the_whole_draws),
         cmocka_unit_test(test_own_losses_train_alike),
         cmocka_unit_test(test_updates_with_lent_terms_compute_the_same_bits),
     };

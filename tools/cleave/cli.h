@@ -369,7 +369,8 @@ enum { CLI_MAX_REPLICAS = 16 };
 /** What --place, --devices, --transfers, --replicas and --shares ask for. */
 typedef struct cli_placement {
     clv_placement placement; // points into this structure
-    char text[1024];         // names of devices or replicas; or --place behind --device
+    char text[1024];         // names of devices; or --place behind --device
+    char replicas[1024];     // names of them
     const char *devices[CLI_MAX_REPLICAS];
     double shares[CLI_MAX_REPLICAS];
 } cli_placement;

@@ -80,7 +80,9 @@ static clv_status make_graph(const plan_job *job, int64_t batch, clv_graph **out
 
 static clv_plan_config plan_config(const plan_job *job) {
     return (clv_plan_config){.device = job->session->device,
-                             .place = job->choice ? job->choice->place : job->placement.place,
+                             .place = job->choice                 ? job->choice->place
+                                      : job->placement.n_replicas ? NULL // the graph says it
+                                                                  : job->placement.place,
                              .explicit_transfers = job->placement.explicit_transfers,
                              .variants = job->session->args->variants,
                              .no_fuse = cli_no_fuse(job->session->args),
@@ -228,13 +230,12 @@ static json_t *devices_json(clv_plan *plan) {
         for (int i = 0; i < CLV_CATEGORIES; i++)
             json_object_set_new(categories, clv_category_name((clv_category)i),
                                 json_integer((json_int_t)memory.category[i]));
-        json_array_append_new(devices,
-                              json_pack("{s:s, s:I, s:f, s:o, s:s, s:o}", "device",
-                                        clv_device_info_get(memory.device)->name, "predicted_peak_bytes",
-                                        (json_int_t)memory.predicted_peak_bytes, "predicted_busy",
-                                        clv_plan_busy(plan, memory.device), "least_ms",
-                                        least_json(plan, memory.device), "least_of", least_of(memory.device),
-                                        "categories", categories));
+        json_array_append_new(
+            devices,
+            json_pack("{s:s, s:I, s:f, s:o, s:s, s:o}", "device", clv_device_info_get(memory.device)->name,
+                      "predicted_peak_bytes", (json_int_t)memory.predicted_peak_bytes, "predicted_busy",
+                      clv_plan_busy(plan, memory.device), "least_ms", least_json(plan, memory.device),
+                      "least_of", least_of(memory.device), "categories", categories));
     }
     return devices;
 }

@@ -292,7 +292,9 @@ static void tell_without(const train_job *job, clv_trainer *trainer) {
     config.micro_batches = 1;
     config.placement.shares = clv_trainer_shares(trainer);
     clv_plan_config how = {.device = config.device,
-                           .place = choice ? choice->place : config.placement.place,
+                           .place = choice                        ? choice->place
+                                    : config.placement.n_replicas ? NULL // the graph says it
+                                                                  : config.placement.place,
                            .variants = config.variants,
                            .no_fuse = config.no_fuse,
                            .recompute = config.recompute};

@@ -113,8 +113,11 @@ int cli_read_placement(const cli_args *args, cli_placement *out) {
     clv_placement *placement = &out->placement;
     int code = check_micro_batches(args);
     if (code != EXIT_DONE) return code;
-    if (args->place && args->replicas)
-        return cli_fail(EXIT_USAGE, "--place and --replicas both say where to compute; give one of them");
+    if (args->replicas && args->place && is_method(args->place))
+        return cli_fail(EXIT_USAGE,
+                        "--place %s chooses places for all layers, so none is left for --replicas: name the "
+                        "layers that are not replicated, --place 'fc*=cpu:0'",
+                        args->place);
     if (args->shares && !args->replicas) return cli_fail(EXIT_USAGE, "--shares is for --replicas");
     if (args->on_device_failure && !args->replicas)
         return cli_fail(EXIT_USAGE, "--on-device-failure is for --replicas");
@@ -123,7 +126,7 @@ int cli_read_placement(const cli_args *args, cli_placement *out) {
     code = read_place(args, out);
     if (code != EXIT_DONE || !args->replicas) return code;
     placement->replicas = out->devices;
-    code = read_devices("replicas", args->replicas, out->text, sizeof out->text, out->devices,
+    code = read_devices("replicas", args->replicas, out->replicas, sizeof out->replicas, out->devices,
                         &placement->n_replicas);
     return code == EXIT_DONE ? read_shares(args, out) : code;
 }
@@ -192,10 +195,20 @@ int cli_check_groups(clv_runtime *runtime, const clv_model *model, const cli_gro
 /** A placement that names what is not there is a wrong word on the command line; that it does not fit is a
  *  failure. */
 int cli_check_place(clv_runtime *runtime, const clv_model *model, const clv_placement *placement) {
-    if (!placement->place) return check_replicas(runtime, placement);
+    const int code = check_replicas(runtime, placement);
+    if (code != EXIT_DONE || !placement->place) return code;
     clv_graph *graph;
-    clv_status status = make_graph(runtime, model, &graph);
-    if (status == CLV_OK) {
+    clv_status status;
+    if (placement->n_replicas) { // which read it while they are built
+        const clv_train_config config = {.model = model,
+                                         .placement = {.place = placement->place,
+                                                       .replicas = placement->replicas,
+                                                       .n_replicas = placement->n_replicas}};
+        status = clv_predict_graph(runtime, &config, placement->n_replicas, &graph);
+    } else {
+        status = make_graph(runtime, model, &graph);
+    }
+    if (status == CLV_OK && !placement->n_replicas) {
         const clv_place_config config = {
             .place = placement->place, .devices = placement->devices, .n_devices = placement->n_devices};
         status = clv_place_check(graph, &config);

@@ -63,7 +63,8 @@ static void devices_text(const clv_train_config *config, const clv_trainer *trai
         add(out, "%s%s, %s", i ? "; " : "", info->name, info->label);
     }
     if (placement->n_replicas)
-        add(out, "; each has a part of the batch");
+        add(out, placement->place ? "; layers by --place, of the others each has a part of the batch"
+                                  : "; each has a part of the batch");
     else if (placement->place)
         add(out, "; layers by --place");
 }
