@@ -22,7 +22,7 @@ done
 "$tool" report -o page.html --log sgd-0.1.jsonl --log sgd-0.01.jsonl --quiet >/dev/null
 
 { echo "\$ cleave $training" && cat training.txt; } | awk '
-    { gsub(/&/, "\\&amp;"); gsub(/</, "\\&lt;"); gsub(/>/, "\\&gt;"); line[NR] = $0 }
+    { gsub(/&/, "\\&amp;"); gsub(/</, "\\&lt;"); gsub(/>/, "\\&gt;"); gsub(/  /, "\\&#160;\\&#160;"); line[NR] = $0 }
     END {
         step = 17; height = NR * step + 30
         print "<svg xmlns=\"http://www.w3.org/2000/svg\" width=\"700\" height=\"" height "\" viewBox=\"0 0 700 " height "\" role=\"img\" aria-label=\"A training\">"

@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 # Cleave built in other ways than usual, on this machine, and what must hold of each.
 #
-# usage: run.sh CLEAVE HELPER BUILD...     builds: no-cmocka no-opencl no-images inference
+# usage: run.sh CLEAVE HELPER BUILD...     builds: no-cmocka no-opencl no-images inference package
 #
 # CLEAVE is the command line of the dev preset, HELPER tests/e2e's. What is built lies in build/builds.
 tree=$(cd "$(dirname "$0")/../.." && pwd)
@@ -127,8 +127,57 @@ inference() {
     done
 }
 
+# left FOLDER : files that are there, but for those of dpkg.
+left() { find "$1" \( -path "$1/var" -o -path "$1/etc" \) -prune -o ! -type d -print; }
+
+# What is installed, and taken out again; and as a package of Debian, in a root of its own.
+package() {
+    configured package -DCLEAVE_TESTS=OFF -DCMAKE_INSTALL_PREFIX=/usr && built all || return
+    version=$("$folder/cleave" --version | sed 's/cleave //')
+    cmake --install "$folder" --prefix "$PWD/there" >log 2>&1 || { fail "package: it does not install: $(tail -n 2 log)"; return; }
+    for file in bin/cleave share/doc/cleave/LICENSE share/doc/cleave/README.md share/doc/cleave/docs/getting-started.md \
+        share/doc/cleave/samples/train_mlp.c share/man/man1/cleave.1 share/bash-completion/completions/cleave \
+        share/zsh/vendor-completions/_cleave share/fish/vendor_completions.d/cleave.fish; do
+        [ -s "there/$file" ] || fail "package: $file is not installed"
+    done
+    for command in $("$folder/cleave" --complete '' | cut -f 1 | grep -v -x -e help -e version); do
+        grep -q "^.TH CLEAVE-" "there/share/man/man1/cleave-$command.1" || fail "package: there is no manual page of $command"
+    done
+    echo mine >there/share/doc/cleave/mine
+    cmake --build "$folder" --target uninstall >log 2>&1 || fail "package: uninstall fails: $(tail -n 3 log)"
+    same "package: what uninstall leaves" "$(left there)" there/share/doc/cleave/mine
+    [ ! -d there/include/cleave ] || fail "package: uninstall leaves an empty folder"
+    for need in cpack dpkg dpkg-shlibdeps fakeroot; do
+        command -v $need >/dev/null || { echo "package: without a .deb, as there is no $need (Debian: dpkg-dev fakeroot)"; return; }
+    done
+    rm -f "$folder"/*.deb
+    (cd "$folder" && cpack -G DEB) >log 2>&1 || { fail "package: cpack fails: $(tail -n 3 log)"; return; }
+    deb=$(find "$folder" -maxdepth 1 -name "cleave_${version}*.deb")
+    [ -s "$deb" ] || { fail "package: no .deb of version $version: $(tail -n 2 log)"; return; }
+    for need in $(dpkg-deb -f "$deb" Depends | tr ',' '\n' | sed 's/^ *//;s/[ |].*//'); do
+        dpkg-query -W -f='${db:Status-Status}\n' "$need" 2>/dev/null | grep -qx installed || fail "package: it depends on $need, which was not needed to build it"
+    done
+    dpkg-deb -f "$deb" Depends | grep -q libjansson || fail "package: it does not depend on jansson"
+    mkdir -p root/var/lib/dpkg/info root/var/lib/dpkg/updates root/var/lib/dpkg/triggers && : >root/var/lib/dpkg/status
+    # Its dependencies are this system's, not the root's.
+    in_root() { fakeroot dpkg --root="$PWD/root" --log=/dev/null --force-depends --force-script-chrootless "$@" >log 2>&1; }
+    in_root --install "$deb" || { fail "package: dpkg does not install it: $(tail -n 3 log)"; return; }
+    same "package: the command's version" "$(root/usr/bin/cleave --version)" "cleave $version"
+    works root/usr/bin/cleave plan mlp --batch 2 --device host
+    printf '#include <cleave/cleave.h>\n#include <stdio.h>\nint main(void) { return puts(clv_version()) < 0; }\n' >uses.c
+    libraries=$(dirname "$(find root -name libcleave.so)")
+    # shellcheck disable=SC2046  # words on purpose
+    PKG_CONFIG_PATH=$PWD/$libraries/pkgconfig ${CC:-cc} uses.c $(PKG_CONFIG_PATH=$PWD/$libraries/pkgconfig pkg-config --cflags --libs cleave) -o uses ||
+        fail "package: a program cannot be built against it"
+    same "package: the library's version" "$(LD_LIBRARY_PATH=$libraries ./uses)" "$version"
+    in_root --purge cleave || fail "package: dpkg does not remove it: $(tail -n 3 log)"
+    same "package: what removing leaves" "$(left root)" ''
+    echo "package: $(wc -c <"$deb") bytes, depends on $(dpkg-deb -f "$deb" Depends)"
+}
+
 for build in $wanted; do
     case $build in
+    package) package ;;
     no-cmocka) no_cmocka ;;
     no-opencl) no_opencl ;;
     no-images) no_images ;;

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-# Installs the library so that others find it: headers, the export set for find_package(cleave), cleave.pc for pkg-config.
+# Installs the library so that others find it: headers, the export set for find_package(cleave), cleave.pc for pkg-config; licence, pages
+# and samples. `uninstall` is a target; `cpack` in the build folder makes a .deb.
 # Installed targets are cleave::cleave (shared) and cleave::cleave_static.
 include(GNUInstallDirs)
 include(CMakePackageConfigHelpers)
@@ -44,3 +45,36 @@ endif()
 file(RELATIVE_PATH CLEAVE_PC_PREFIX /prefix/${CMAKE_INSTALL_LIBDIR}/pkgconfig /prefix)
 configure_file(${CMAKE_CURRENT_LIST_DIR}/cleave.pc.in ${PROJECT_BINARY_DIR}/cleave.pc @ONLY)
 install(FILES ${PROJECT_BINARY_DIR}/cleave.pc DESTINATION ${CMAKE_INSTALL_LIBDIR}/pkgconfig)
+
+# Licence, pages and samples.
+foreach(page LICENSE README.md SECURITY.md docs samples)
+    if(IS_DIRECTORY ${PROJECT_SOURCE_DIR}/${page})
+        install(DIRECTORY ${PROJECT_SOURCE_DIR}/${page} DESTINATION ${CMAKE_INSTALL_DOCDIR}
+                FILES_MATCHING PATTERN "*.md" PATTERN "*.c" PATTERN "*.h" PATTERN "*.svg" PATTERN "*.png")
+    else()
+        install(FILES ${PROJECT_SOURCE_DIR}/${page} DESTINATION ${CMAKE_INSTALL_DOCDIR})
+    endif()
+endforeach()
+
+add_custom_target(uninstall VERBATIM
+    COMMAND ${CMAKE_COMMAND} -DMANIFEST=${PROJECT_BINARY_DIR}/install_manifest.txt -P ${CMAKE_CURRENT_LIST_DIR}/uninstall.cmake)
+
+# A package for Debian. What it depends on is read from what it holds.
+set(CPACK_GENERATOR DEB)
+set(CPACK_PACKAGE_NAME cleave)
+set(CPACK_PACKAGE_VERSION ${PROJECT_VERSION})
+set(CPACK_PACKAGE_CONTACT "The maintainers of Cleave <cleave@localhost>")
+set(CPACK_PACKAGE_DESCRIPTION_SUMMARY "deep learning runtime in C over OpenCL")
+set(CPACK_PACKAGE_DESCRIPTION "Trains and runs neural networks on CPUs, on GPUs of any vendor and on embedded accelerators.
+The command, the library with its headers, manual pages, samples.")
+set(CPACK_PACKAGING_INSTALL_PREFIX /usr)
+set(CPACK_STRIP_FILES ON)
+set(CPACK_DEBIAN_FILE_NAME DEB-DEFAULT)
+set(CPACK_DEBIAN_PACKAGE_SECTION science)
+set(CPACK_DEBIAN_PACKAGE_SHLIBDEPS ON)
+set(CPACK_DEBIAN_PACKAGE_GENERATE_SHLIBS ON)
+if(CLEAVE_OPENCL)
+    set(CPACK_DEBIAN_PACKAGE_RECOMMENDS "pocl-opencl-icd | opencl-icd")
+endif()
+set(CPACK_DEBIAN_PACKAGE_SUGGESTS "dataset-fashion-mnist")
+include(CPack)
