@@ -33,9 +33,9 @@ cleave() {
 
 # data : what the pages speak of.
 data() {
-    awk 'BEGIN { print "area,rooms,year,price"
-        for (i = 0; i < 60; i++) { a = 40 + i * 7 % 90; r = 1 + i % 5; print a "," r "," 1950 + i "," 1000 * (2 * a + 15 * r) } }' >houses.csv
-    cut -d, -f1-3 houses.csv | head -n 9 >rows.csv
+    awk 'BEGIN { print "area,rooms,year,town,price"
+        for (i = 0; i < 60; i++) { a = 40 + i * 7 % 90; r = 1 + i % 5; print a "," r "," 1950 + i "," (i % 3 ? "Ulm" : "Bonn") "," 1000 * (2 * a + 15 * r) } }' >houses.csv
+    cut -d, -f1-4 houses.csv | head -n 9 >rows.csv
     mkdir fashion
     "$helper" images 12 x.npy && "$helper" labels 12 y.npy && "$helper" labels 12 y5.npy %5+0 &&
         "$helper" fields 40 data.npz && "$helper" fields 12 more.npz && "$helper" idx fashion 12 0=0 || fail "no data"
