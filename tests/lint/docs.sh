@@ -7,8 +7,8 @@ cleave=${2:-}
 [ -z "$cleave" ] || [ -x "$cleave" ] || { echo "no tool at $cleave"; exit 1; }
 
 blocks=$(mktemp)
-help=$(mktemp)
-trap 'rm -f "$blocks" "$help"' EXIT
+helps=$(mktemp -d) # a file for each command, made once
+trap 'rm -rf "$blocks" "$helps"' EXIT
 
 pages=$(our_files '*.md')
 # shellcheck disable=SC2013  # words, not lines: our file names hold no blanks
@@ -64,13 +64,16 @@ while IFS= read -r entry; do
         [ -n "$cleave" ] || continue
         shift
         subcommand=${1:-}
-        case $subcommand in '' | -*) "$cleave" --help >"$help" 2>&1 </dev/null ;; *)
-            "$cleave" "$subcommand" --help all >"$help" 2>&1 </dev/null || {
-                finding "$place: cleave $subcommand --help fails"
-                continue
-            }
-            ;;
+        case $subcommand in
+        '' | -*) help=$helps/overview set_help=--help ;;
+        *) help=$helps/$subcommand set_help="$subcommand --help all" ;;
         esac
+        # shellcheck disable=SC2086  # words on purpose
+        [ -e "$help" ] || "$cleave" $set_help >"$help" 2>&1 </dev/null || rm -f "$help"
+        [ -e "$help" ] || {
+            finding "$place: cleave $set_help fails"
+            continue
+        }
         for word; do
             word=${word%%=*}
             case $word in
