@@ -3,6 +3,7 @@
 # What does not fit: why, which layers, and remedies that work when they are pasted behind the command as it stands; what is to
 # save memory and takes more says so; shares that nobody gave keep to budgets.
 . "$(dirname "$0")/common.sh"
+need cpu:0
 export CLEAVE_PARTITION=cpu:0=2
 "$helper" images 70 x.npy && "$helper" labels 70 y.npy || fail "no data"
 

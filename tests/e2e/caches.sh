@@ -102,7 +102,7 @@ if train --device pthread --save "$expected" >out 2>err; then
         at devices.0.quirks | grep -q 'keeps programs' && fail "a driver that keeps nothing is said to keep programs"
         rm -rf "tmp/cleave-$me"
     else
-        echo "not root: folders of other users were not tried"
+        in_part "folders of other users, which only root can make"
     fi
     # a home from which no code can be run: the driver would end the second process that uses its cache
     mkdir noexec
@@ -138,7 +138,8 @@ if train --device pthread --save "$expected" >out 2>err; then
         done
     fi
 else
-    echo "no PoCL: its cache was not tried"
+    in_part "PoCL's cache: $(cat err)"
+    pocl=none
 fi
 
 # ---- where ours is used (rusticl) --------------------------------------------------------------------------------------
@@ -146,7 +147,8 @@ fi
 expected=$scratch/ours.safetensors
 export CLEAVE_CACHE_DIR="$scratch/cache"
 if ! train --device llvmpipe --no-cache --save "$expected" >out 2>err; then
-    echo "no rusticl: our own cache was not tried"
+    [ "${pocl:-}" != none ] || left_out "there is neither PoCL nor rusticl, whose caches these are: $(cat err)"
+    in_part "our own cache, which rusticl needs: $(cat err)"
     finish
 fi
 at_once --device llvmpipe

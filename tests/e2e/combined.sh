@@ -4,6 +4,7 @@
 # must not change gradients does not, memory is as predicted on every device, and a mixed training that is interrupted goes on
 # with its scaler's state.
 . "$(dirname "$0")/common.sh"
+need cpu:0
 export CLEAVE_PARTITION=cpu:0=2
 
 # gradients FILE OPTION... : one step, its gradients to the file; memory as predicted wherever there is some.

@@ -42,7 +42,20 @@ same() { [ "$2" = "$3" ] || fail "$1: '$2' is not '$3'"; }
 # at PATH... : what stands in the JSON of `out`.
 at() { "$helper" json "$@" <out || fail "the JSON has no $*"; }
 
+# left_out REASON : what is left can be asked nowhere here. A script that says so counts as skipped (77), not as passed.
+left_out() {
+    [ "$failures" = 0 ] || finish
+    echo "skipped: $*"
+    exit 77
+}
+# in_part REASON : so much is not asked on this machine; the rest is. tests/skips.sh counts these, too.
+in_part() { echo "skipped on this machine: $*"; }
+
 finish() {
     [ "$failures" = 0 ] || { echo "$failures failures"; exit 1; }
     exit 0
 }
+
+# need DEVICE : without it the script asks nothing.
+need() { "$cleave" devices --json 2>/dev/null | grep -q "\"name\": \"$1\"" || left_out "there is no device '$1' here"; }
+[ "$device" = host ] || need "$device"

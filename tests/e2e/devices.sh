@@ -3,6 +3,7 @@
 # Several devices in one training: layers placed, a batch shared out. The one real CPU device is split into two, and the
 # host is the unlike one. Results equal the one-device run; memory is as predicted on each; mistakes are refused.
 . "$(dirname "$0")/common.sh"
+need cpu:0
 mkdir idx && "$helper" idx idx 200 || fail "no data"
 export CLEAVE_PARTITION=cpu:0=2
 train() { "$helper" last "$cleave" train fashion-mnist --data idx --model mlp --epochs 2 --batch 32 --json "$@"; }

@@ -3,6 +3,7 @@
 # A batch in parts, on one device and as a pipeline over two: the gradients of the whole batch, the last and smaller batch of an
 # epoch too; memory as predicted on each device, and less of it; a resume; mistakes are refused.
 . "$(dirname "$0")/common.sh"
+need cpu:0
 "$helper" images 50 x.npy && "$helper" labels 50 y.npy || fail "no data"
 export CLEAVE_PARTITION=cpu:0=2
 train_by() { "$cleave" train --images x.npy --labels y.npy --model cnn --seed 3 --json --optimizer "$@"; }

@@ -3,6 +3,7 @@
 # eval and run on several devices: layers placed, or each batch shared out. The results of one device, memory as predicted on each
 # and as the dry run says, mistakes refused. The one real CPU device is split into two, and the host is the unlike one.
 . "$(dirname "$0")/common.sh"
+need cpu:0
 export CLEAVE_PARTITION=cpu:0=2
 "$helper" images 70 x.npy && "$helper" labels 70 y.npy && "$helper" images 1 one.npy || fail "no data"
 works "$cleave" train --images x.npy --labels y.npy --model mlp --device cpu:0 --batch 10 --epochs 2 --save w.safetensors --quiet

@@ -13,7 +13,7 @@ expect 2 "--seconds wants" "$cleave" tune --seconds 0
 expect 2 "--output wants a value" "$cleave" tune -o
 expect 2 "unknown option '--tuning'" "$cleave" tune --tuning x
 expect 1 "cannot tune host: it runs no kernels, so there is nothing to choose" "$cleave" tune --device host
-if [ "$device" = host ]; then finish; fi
+[ "$device" != host ] || left_out "the host has no variants to choose from, and there is no other device"
 expect 2 "unknown model 'nothing'" "$cleave" tune --model nothing --device "$device"
 expect 2 "there is no op 'matmall'" "$cleave" tune --op matmall --device "$device"
 expect 2 "no use of argmax leaves a choice of variants on" "$cleave" tune --op argmax --device "$device"
