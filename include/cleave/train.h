@@ -581,6 +581,9 @@ CLV_API CLV_MUST_CHECK clv_status clv_predict_advise(clv_runtime *runtime, const
 /** The same as a sentence with fields of the config, `.batch = 32, or .recompute = auto`, cut to `bytes`; "" if nothing was found. */
 CLV_API void clv_train_advice_text(const clv_train_config *config, const clv_train_advice *advice, char *text,
                                    size_t bytes);
+/** Take out of a plan's refusal, in place, that it would fit with a smaller batch, where the advice knows that no batch fits: the plan
+ *  itself cannot know. */
+CLV_API void clv_train_advice_reason(const clv_train_advice *advice, char *sentence);
 
 /**
  * Train. Resuming gives the same bits as not having been interrupted.

@@ -167,11 +167,13 @@ static clv_status measure(peak_job *j) {
 // On the worker: the device's queues belong to it.
 static clv_status on_worker(void *context) {
     peak_job *j = context;
+    const clv_memory_info before = clv_device_memory(j->device);
     clv_status status = measure(j);
     // Whatever happened, nothing may be under way when buffers go.
     clv_status settled = clv__device_settle(j->device, status == CLV_OK ? j->error : NULL);
     for (int i = 0; i < 3; i++) j->device->backend->kernel_destroy(j->kernels[i]);
     for (int i = 0; i < 2; i++) clv__memory_destroy(&j->memory[i]);
+    clv__memory_forget(j->device, &before); // what is measured with is none of what is trained
     return status == CLV_OK ? settled : status;
 }
 

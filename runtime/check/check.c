@@ -644,7 +644,7 @@ clv_status clv__check_ops(clv_runtime *runtime, clv_device *device, const clv__o
 /** The one trial, and of its cases the one that is asked for: a variant's number, or -1 for the plan's. */
 static clv_status find_case(const job *j, const char *name, trial **out, int *variant) {
     trial *found = NULL;
-    int n = 0;
+    int n = 0, on_host = 0;
     for (size_t i = 0; i < j->n; i++) {
         trial *t = &j->trials[i];
         for (int k = -1; k < MAX_VARIANTS; k++) {
@@ -653,12 +653,15 @@ static clv_status find_case(const job *j, const char *name, trial **out, int *va
             found = t;
             *variant = k;
         }
-        if (t->differences_wanted)
-            CLV_FAIL(error_of(j), CLV_E_UNSUPPORTED,
-                     "'%s' is computed on the host alone, in double: no device takes part", name);
+        on_host += t->differences_wanted && !t->subject.sample.no_gradient;
     }
     *out = found;
-    if (n > 1) CLV_FAIL(error_of(j), CLV_E_NOT_FOUND, "'%s' names %d cases, and one is wanted", name, n);
+    if (n + on_host > 1)
+        CLV_FAIL(error_of(j), CLV_E_NOT_FOUND,
+                 "'%s' names %d cases, and one is wanted; `cleave check --list` names them", name, n + on_host);
+    if (on_host)
+        CLV_FAIL(error_of(j), CLV_E_UNSUPPORTED,
+                 "'%s' is computed on the host alone, in double: no device takes part", name);
     if (found) return CLV_OK;
     const clv_check_report *report = j->tally.report;
     CLV_FAIL(error_of(j), CLV_E_NOT_FOUND, "%s has no case '%s'%s%s", j->device->info.name, name,

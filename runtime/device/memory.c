@@ -314,6 +314,17 @@ void clv_device_memory_reset_peak(clv_device *device) {
     pthread_mutex_unlock(&ledger->lock);
 }
 
+void clv__memory_forget(clv_device *device, const clv_memory_info *before) {
+    clv__ledger *ledger = &device->ledger;
+    pthread_mutex_lock(&ledger->lock);
+    for (int c = -1; c < CLV_CATEGORIES; c++) {
+        clv_memory_count *count = c < 0 ? &ledger->info.all : &ledger->info.category[c];
+        const clv_memory_count *old = c < 0 ? &before->all : &before->category[c];
+        count->peak = old->peak > count->current ? old->peak : count->current;
+    }
+    pthread_mutex_unlock(&ledger->lock);
+}
+
 void clv_device_set_budget(clv_device *device, uint64_t bytes) {
     clv__ledger *ledger = &device->ledger;
     pthread_mutex_lock(&ledger->lock);

@@ -18,6 +18,14 @@ static int64_t dim_or_1(const clv_shape *shape, int axis) {
     return axis >= 0 && axis < shape->rank ? shape->dims[axis] : 1;
 }
 
+/** What a layer makes or takes so many of: at least one. Else the graph has the mistake, and false. */
+static bool enough(clv_graph *graph, const char *layer, const char *name, const char *what, int64_t n) {
+    if (n < 1)
+        clv__graph_fail(graph, CLV_E_VALUE, "%s '%s': %s is %lld, it must be at least 1", layer,
+                        name ? name : "", what, (long long)n);
+    return n >= 1;
+}
+
 clv_tensor *clv_nn_linear(clv_tensor *x, const char *name, int64_t out_features,
                           const clv_nn_linear_config *config) {
     clv_graph *graph = clv_tensor_graph(x);
@@ -27,6 +35,7 @@ clv_tensor *clv_nn_linear(clv_tensor *x, const char *name, int64_t out_features,
     static const clv_nn_linear_config defaults;
     if (!config) config = &defaults;
     clv_init init = bounded_by_fan_in(in_features);
+    if (!enough(graph, "linear", name, "out_features", out_features)) return NULL;
     if (!clv__layer_push(graph, name, "weight")) return NULL;
     clv_tensor *weight = clv_parameter(graph, "weight", CLV_SHAPE(out_features, in_features),
                                        config->weight_init ? *config->weight_init : init);
@@ -51,7 +60,11 @@ clv_tensor *clv_nn_conv2d(clv_tensor *x, const char *name, int64_t out_channels,
     static const clv_nn_conv2d_config defaults;
     if (!config) config = &defaults;
     clv_shape shape = clv_tensor_shape(x);
-    clv_conv2d_config conv = {.groups = config->groups > 0 ? config->groups : 1,
+    if (!enough(graph, "conv2d", name, "out_channels", out_channels) ||
+        !enough(graph, "conv2d", name, "groups", config->groups ? config->groups : 1) ||
+        !enough(graph, "conv2d", name, "kernel", config->kernel[0]))
+        return NULL;
+    clv_conv2d_config conv = {.groups = config->groups ? config->groups : 1,
                               .padding = {config->padding[0], config->padding[1]}};
     int kernel[2];
     pair(kernel, config->kernel);
@@ -120,7 +133,9 @@ clv_tensor *clv_nn_embedding(clv_tensor *indices, const char *name, int64_t rows
                              const clv_init *init) {
     clv_graph *graph = clv_tensor_graph(indices);
     if (!graph) return NULL;
-    if (!clv__layer_push(graph, name, "weight")) return NULL;
+    if (!enough(graph, "embedding", name, "rows", rows) ||
+        !enough(graph, "embedding", name, "features", features) || !clv__layer_push(graph, name, "weight"))
+        return NULL;
     clv_tensor *weight = clv_parameter(graph, "weight", CLV_SHAPE(rows, features),
                                        init ? *init : (clv_init){CLV_INIT_NORMAL, 0, 1});
     clv_tensor *y = clv_embedding(weight, indices);

@@ -265,9 +265,8 @@ void clv_train_advice_text(const clv_train_config *config, const clv_train_advic
     clv__text_reset(&all);
 }
 
-/** `it would fit with a smaller batch, or on D` becomes `it would fit on D`; what else it would fit with
- *  stays. */
-static void drop_smaller_batch(char *sentence) {
+void clv_train_advice_reason(const clv_train_advice *advice, char *sentence) {
+    if (advice->largest_batch || advice->largest_recomputed) return;
     static const char *const hopes[] = {"with a smaller batch, or ", "a smaller batch, "};
     for (size_t i = 0; i < sizeof hopes / sizeof *hopes; i++) {
         char *vain = strstr(sentence, hopes[i]);
@@ -286,8 +285,7 @@ clv_status clv__refused(clv_runtime *runtime, const clv_train_config *config, cl
     clv_train_advice advice;
     if (advise(&(wanted){runtime, *config, make}, &advice) != CLV_OK)
         return clv__error_set(error, status, "%s", sentence);
-    if (!advice.largest_batch && !advice.largest_recomputed) // the account cannot know that none fits
-        drop_smaller_batch(sentence);
+    clv_train_advice_reason(&advice, sentence);
     clv_train_advice_text(config, &advice, text, sizeof text);
     return clv__error_set(error, status, "%s%s%s", sentence, *text ? "; " : "", text);
 }

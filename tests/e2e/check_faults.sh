@@ -137,6 +137,8 @@ reproduce sums 'softmax/vector/rows of 33'
 same "no such device" "$(./rows nothing >said; echo $?; cat said | tr '\n' ' ')" "3
 could not run: there is no OpenCL device 'nothing' "
 expect 2 "has no case 'relu/rows/nothing'" "$cleave" check --device cpu:0 --reproduce relu/rows/nothing
+expect 2 "'conv2d/*' names " "$cleave" check --device cpu:0 --reproduce 'conv2d/*'
+expect 2 "names 4 cases, and one is wanted; \`cleave check --list\` names them" "$cleave" check --device cpu:0 --reproduce 'relu/*/17 elements'
 expect 3 "no device takes part" "$cleave" check --device cpu:0 --reproduce 'relu/differences/17 elements'
 expect 3 "host runs no kernels" "$cleave" check --device host --reproduce 'relu/plan/17 elements'
 finish

@@ -113,4 +113,11 @@ works "$cleave" plan mlp --device null:0 --profile
 expect 2 "devices that are not here are for \`cleave plan\` alone" "$cleave" check --op relu --device null:rx-580
 expect 2 "cards that are not here, as null:rx-580; did you mean 'null:rtx-3060'?" "$cleave" plan mlp --device null:rtx-306O
 expect 2 "there is no device 'null:rx-5800'" "$cleave" plan mlp --device null:rx-5800
+# where no batch fits, a smaller one is no advice
+works "$cleave" plan cnn --train --batch 8 --device host --budget host=20MiB
+grep -qx "largest batch that fits: 0" out || fail "a batch fits 20 MiB: $(grep largest out)"
+grep -q "this one does not fit: .* it would fit with a larger budget" out || fail "no remedy: $(tail -n 1 out)"
+! grep -q "smaller batch" out || fail "a smaller batch is advised where none fits: $(tail -n 1 out)"
+works "$cleave" plan cnn --train --batch 8 --device host --budget host=55MiB
+grep -q "it would fit with a smaller batch, or" out || fail "a smaller batch that fits is not advised: $(tail -n 1 out)"
 finish

@@ -2,6 +2,7 @@
 // What pooling, softmax, losses, norms and dropout must refuse: status, and what the sentence says. One row each.
 #include <math.h>
 
+#include "cleave/nn.h"
 #include "cleave/ops.h"
 #include "harness/harness.h"
 #include "ops/attention_step.h"
@@ -36,6 +37,13 @@ MISTAKE(pool_huge_stride, clv_max_pool2d(in->x, POOL(.kernel = {1, 1}, .stride =
 MISTAKE(global_rank, clv_global_avg_pool2d(in->m))
 MISTAKE(adaptive_rank, clv_adaptive_avg_pool2d(in->m, 2, 2))
 MISTAKE(adaptive_dtype, clv_adaptive_avg_pool2d(in->i, 2, 2))
+MISTAKE(linear_none, clv_nn_linear(in->m, "fc", 0, NULL))
+MISTAKE(linear_negative, clv_nn_linear(in->m, "fc", -3, NULL))
+MISTAKE(conv_none, clv_nn_conv2d(in->x, "c", 0, &(clv_nn_conv2d_config){.kernel = {3}}))
+MISTAKE(conv_groups, clv_nn_conv2d(in->x, "c", 2, &(clv_nn_conv2d_config){.kernel = {3}, .groups = -1}))
+MISTAKE(conv_kernel, clv_nn_conv2d(in->x, "c", 2, NULL))
+MISTAKE(table_rows, clv_nn_embedding(in->i, "e", 0, 4, NULL))
+MISTAKE(table_features, clv_nn_embedding(in->i, "e", 5, 0, NULL))
 MISTAKE(adaptive_size, clv_adaptive_avg_pool2d(in->x, 3, 0))
 MISTAKE(adaptive_empty, clv_adaptive_avg_pool2d(clv_slice(in->x, 2, 0, 0), 3, 3))
 MISTAKE(layer_norm_rank, clv_layer_norm(in->s, NULL, NULL, 1e-5f))
@@ -120,6 +128,13 @@ static const struct {
     {global_rank, CLV_E_SHAPE, "x has 2 dimensions, it must have 4 (x [4,6])"},
     {adaptive_rank, CLV_E_SHAPE, "x has 2 dimensions, it must have 4"},
     {adaptive_dtype, CLV_E_DTYPE, "x is i32, it must be f32"},
+    {linear_none, CLV_E_VALUE, "linear 'fc': out_features is 0, it must be at least 1"},
+    {linear_negative, CLV_E_VALUE, "linear 'fc': out_features is -3"},
+    {conv_none, CLV_E_VALUE, "conv2d 'c': out_channels is 0"},
+    {conv_groups, CLV_E_VALUE, "conv2d 'c': groups is -1"},
+    {conv_kernel, CLV_E_VALUE, "conv2d 'c': kernel is 0"},
+    {table_rows, CLV_E_VALUE, "embedding 'e': rows is 0"},
+    {table_features, CLV_E_VALUE, "embedding 'e': features is 0"},
     {adaptive_size, CLV_E_VALUE, "the result must have at least one row and column, not 3 x 0"},
     {adaptive_empty, CLV_E_SHAPE, "x must have at least one row and column"},
     {layer_norm_rank, CLV_E_SHAPE, "x has no dimension to normalise"},

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Profiles, of a model whose times are known from below.
+#include "cleave/bench.h"
 #include "device/kernel_sources.h"
 #include "unit/slow_model.h"
 
@@ -162,6 +163,22 @@ static void test_a_driver_without_a_clock(void **state) {
     clv_profile_destroy(profile);
 }
 
+/** A peak is measured with memory of the device, and none of it is told as the training's. */
+static void test_measuring_a_peak_leaves_the_account_alone(void **state) {
+    (void)state;
+    clv_device *device;
+    clv_bench_peak peak = {0};
+    if (clv_device_find(runtime, "gpu|accelerator|cpu", &device) != CLV_OK) skip(); // nothing but the host here
+    const clv_memory_info before = clv_device_memory(device);
+    assert_status(clv_bench_peak_raise(device, &peak), CLV_OK, runtime);
+    assert_true(peak.gbps > 0);
+    const clv_memory_info after = clv_device_memory(device);
+    assert_true(after.all.total_allocated > before.all.total_allocated);
+    assert_true(after.all.peak == before.all.peak && after.all.current == before.all.current);
+    for (int c = 0; c < CLV_CATEGORIES; c++)
+        assert_true(after.category[c].peak == before.category[c].peak);
+}
+
 // ---- sums -----------------------------------------------------------------------------------------------------------
 
 static void test_sums_by_layer_and_by_op(void **state) {
@@ -293,6 +310,7 @@ int main(void) {
         cmocka_unit_test(test_a_run_without_a_profile_tells_nothing),
         cmocka_unit_test(test_waiting_for_another_device_is_idle),
         cmocka_unit_test(test_a_driver_without_a_clock),
+        cmocka_unit_test(test_measuring_a_peak_leaves_the_account_alone),
         cmocka_unit_test(test_sums_by_layer_and_by_op),
         cmocka_unit_test(test_a_trace_holds_every_slice),
         cmocka_unit_test(test_a_trace_that_is_full_has_whole_steps),

@@ -126,6 +126,7 @@ static int nothing_fits(const plan_job *job, int64_t batch) {
     snprintf(sentence, sizeof sentence, "%s", cli_sentence(job->session->runtime));
     clv_status status = advise_by(job, batch, &advice, text, sizeof text);
     if (status != CLV_OK) return cli_fail_status(job->session->runtime, status);
+    clv_train_advice_reason(&advice, sentence);
     return cli_fail(EXIT_FAILED, "%s%s%s", sentence, *text ? "; " : "", text);
 }
 
@@ -191,7 +192,9 @@ static clv_status advise(plan_job *job, clv_plan *plan, int64_t batch, plan_advi
     if (!out->fits) snprintf(out->reason, sizeof out->reason, "%s", cli_sentence(job->session->runtime));
     clv_status status = clv_batch_search(batch, INT64_C(1) << 31, fits_with, job, &out->largest);
     if (status != CLV_OK || out->fits) return status;
-    return advise_by(job, batch, &out->found, out->text, sizeof out->text);
+    status = advise_by(job, batch, &out->found, out->text, sizeof out->text);
+    if (status == CLV_OK && !out->largest) clv_train_advice_reason(&out->found, out->reason);
+    return status;
 }
 
 static json_t *advice_json(const plan_advice *advice) {

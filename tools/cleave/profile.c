@@ -19,7 +19,6 @@ static int look_at_peak(cli_profile *profile, clv_device *device) {
     clv_status status = clv_bench_peak_get(device, false, &peak->peak);
     if (status != CLV_OK && status != CLV_E_BUDGET && status != CLV_E_DEVICE_MEMORY)
         return cli_fail_status(runtime, status);
-    clv_device_memory_reset_peak(device); // what was measured with is none of the model's
     profile->n_peaks++;
     return EXIT_DONE;
 }
