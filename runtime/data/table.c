@@ -262,10 +262,16 @@ static clv_status list_words(const making *m, clv__table_column *column, size_t 
 }
 
 enum { FEW_WORDS = 50 }; // so many may be another one in each row
+enum { MOST_CLASSES = 65536 };
 
 static clv_status check_words(const making *m, const clv__table_column *column, size_t rows, bool target) {
     clv__shown_text name;
     const size_t n = column->words.n;
+    if (target && n > MOST_CLASSES)
+        CLV_FAIL(m->error, CLV_E_VALUE,
+                 "'%s': column '%s' has %zu classes, and there can be %d; learn another column, "
+                 "or make fewer classes of it",
+                 m->file.path, clv__shown(column->name, &name), n, MOST_CLASSES);
     if (n <= FEW_WORDS || 2 * n <= rows) return CLV_OK;
     if (target)
         CLV_FAIL(m->error, CLV_E_VALUE,

@@ -5,7 +5,7 @@
 
 #include "cleave/train.h"
 
-/** What a loss of standardized targets is multiplied with to be in their units; 1 but of `mse` of one number. */
+/** What makes a loss of standardized targets one in their units: a factor, 1 but for `mse` of one number. */
 double clv__units_loss(const clv_dataset *dataset, const clv_loss *loss);
 /** The same of a training's loss. */
 double clv__units_trained(const clv_train_config *config);

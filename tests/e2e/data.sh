@@ -121,6 +121,9 @@ grep -q 'no better than always the commonest class, which is right in 0.9000' ou
 works "$cleave" train csv rare.csv --target y --validation 0.8 --device "$device" --epochs 1
 grep -q '20 to train on, 80 to test on' err || fail "parts: $(cat err)"
 awk 'BEGIN { print "id,a"; for (i = 0; i < 100; i++) print "n" i "," i }' >ids.csv
+awk 'BEGIN { print "id,a"; for (i = 0; i < 300; i++) print "n" i % 60 "," i }' >few.csv
+works "$cleave" train csv few.csv --target id --device "$device" --steps 1
+grep -q "^few.csv: column 'id' has 60 classes in 270 rows, 4.5 rows each: few to learn a class from" err || fail "few rows are not told: $(cat err)"
 expect 1 "column 'id' has 100 classes in 100 rows, and a class wants several" "$cleave" train csv ids.csv --target id --device "$device"
 
 # Labels of tokens smoothed; mixed rows; tokens are not.

@@ -39,6 +39,7 @@ cli_least cli_least_of(clv_runtime *runtime, const clv_dataset *tested, const cl
         if (n > 1) snprintf(least.target, sizeof least.target, "%s", port.name);
         if (clv_dataset_baseline(runtime, dataset, i, &least.baseline) != CLV_OK)
             return (cli_least){.known = false};
+        least.are_large = !clv_table_report_get(dataset).rows && !port.classes && least.baseline.loss > 100;
         judge(&least, loss_of(&port, losses, n_losses, loss));
     }
     return least;
@@ -56,10 +57,12 @@ void cli_least_say(FILE *out, const cli_least *least) {
     else
         screen_say(out,
                    "%s%s%sno better than always %s, whose loss is %s: nothing was learnt of the samples; "
-                   "more --epochs, "
-                   "another --lr or other data may help",
+                   "%smore --epochs, another --lr or other data may help",
                    of, least->target, colon, least->baseline.targets ? "the commonest class" : "the mean",
-                   cli_figure(least->baseline.loss));
+                   cli_figure(least->baseline.loss),
+                   least->are_large
+                       ? "targets so large want to be standardized, as (y - y.mean()) / y.std(); "
+                       : "");
 }
 
 json_t *cli_least_json(const cli_least *least) {

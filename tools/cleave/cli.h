@@ -340,6 +340,8 @@ clv_status cli_read_csv(cli_source *source);
 int cli_table_of_weights(clv_runtime *runtime, const char *path, char **record, const clv_model **model);
 /** What became of a table's rows, on stderr: left out, filled in, unknown words. Quiet: nothing. */
 void cli_tell_table(const cli_args *args, const clv_table_report *report);
+/** Are there classes of a table of which each has few rows? On stderr. Quiet: nothing. */
+void cli_tell_few_rows(const cli_args *args, const clv_dataset *dataset);
 json_t *cli_table_json(const clv_table_report *report);
 /** The model for a table's columns and targets. */
 void cli_model_of_rows(const clv_model *model, const clv_dataset *dataset, clv_model *out);
@@ -410,6 +412,7 @@ typedef struct cli_least {
     clv_baseline baseline;
     double accuracy, loss; // the model's; NaN: not told
     bool known, no_better; // by accuracy of classes, by loss of numbers
+    bool are_large;        // numbers of arrays, far from what a model begins with
 } cli_least;
 /** Of an evaluation on `tested`; NULL: of `trained` and the loss of the training. */
 cli_least cli_least_of(clv_runtime *runtime, const clv_dataset *tested, const clv_metrics *metrics,

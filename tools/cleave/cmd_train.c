@@ -333,6 +333,7 @@ static int train(cli_session *session, const clv_model *model, cli_source *sourc
     const clv_table_report table = clv_table_report_get(source->train);
     cli_tell_table(args, &table);
     cli_tell_text(source);
+    cli_tell_few_rows(args, source->train);
     clv_model sized;
     code = cli_check_tested(args, source->test != NULL);
     if (code == EXIT_DONE) code = cli_model_of_source(session->runtime, source, &sized);

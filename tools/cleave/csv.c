@@ -149,6 +149,17 @@ void cli_tell_table(const cli_args *args, const clv_table_report *report) {
     if (*text && !args->quiet) fprintf(stderr, "%s:%s\n", args->words[1], text);
 }
 
+void cli_tell_few_rows(const cli_args *args, const clv_dataset *dataset) {
+    enum { CLASSES = 50, ROWS = 10 }; // fewer classes may have few rows, and so many rows are not few
+    const int classes = clv_dataset_classes(dataset);
+    const int64_t rows = clv_dataset_count(dataset);
+    if (args->quiet || !cli_is_csv(args) || classes <= CLASSES || rows >= (int64_t)ROWS * classes) return;
+    fprintf(stderr,
+            "%s: column '%s' has %d classes in %lld rows, %.1f rows each: few to learn a class from; is "
+            "another column meant?\n",
+            args->words[1], args->target, classes, (long long)rows, (double)rows / classes);
+}
+
 json_t *cli_table_json(const clv_table_report *report) {
     return json_pack("{s:I, s:I, s:I, s:I, s:I}", "rows", (json_int_t)report->rows, "dropped",
                      (json_int_t)report->dropped, "filled", (json_int_t)report->filled, "unknown",
