@@ -467,6 +467,23 @@ static void rows_that_are_refused(void **state) {
          "the record of a table's columns is damaged: 'scales' has not a number above 0 for each column"},
         {"{\"columns\":[\"a\"],\"targets\":[\"t\"],\"means\":[1]}", "a\n1\n", CLV_E_FORMAT,
          "the record of a table's columns is damaged: of 'means' and 'scales' one is missing"},
+        {"{\"columns\":[\"a\"],\"targets\":[\"t\"],\"words\":{\"a\":[1]}}", "a\n1\n", CLV_E_FORMAT,
+         "the record of a table's columns is damaged: 'words' is no list for each column"},
+        {"{\"columns\":[\"a\"],\"targets\":[\"t\"],\"missing\":\"x\"}", "a\n1\n", CLV_E_FORMAT,
+         "the record of a table's columns is damaged: 'missing' is not mean or drop"},
+        {"{\"columns\":[\"a\"],\"targets\":[\"t\"],\"target_means\":[1],\"target_scales\":[0]}", "a\n1\n",
+         CLV_E_FORMAT,
+         "the record of a table's columns is damaged: 'scales' has not a number above 0 for each column"},
+        {"{\"columns\":[\"a\"],\"targets\":[\"t\"],\"units\":{\"a\":\"x\"}}", "a\n1\n", CLV_E_FORMAT,
+         "the record of a table's columns is damaged: 'units' has not a sign for each column"},
+        {"{\"columns\":[\"a\"],\"targets\":[\"t\"],\"units\":{\"a\":\"%\"}}", "a\n1\n", CLV_E_FORMAT,
+         "'r.csv', line 2: '1' in column 'a' has no percent sign, and the model was trained on percents"},
+        {"{\"columns\":[\"a\"],\"targets\":[\"t\"],\"units\":{\"a\":\"$\"}}", "a\n€1\n2\n", CLV_E_FORMAT,
+         "'r.csv', line 2: '€1' in column 'a' has a sign, and the model was trained on '$'"},
+        {"{\"columns\":[\"a\"],\"targets\":[\"t\"],\"missing\":\"drop\"}", "a\n1\n\"\"\n", CLV_E_FORMAT,
+         "'r.csv', line 3: nothing stands in column 'a', and the model has no mean for it; leave the row "
+         "out, or "
+         "train with clv_table_config.missing = CLV_MISSING_MEAN"},
     };
     for (size_t i = 0; i < sizeof refused / sizeof *refused; i++) {
         clv_array rows;

@@ -133,6 +133,17 @@ static void statuses_answer_null(void **state) {
     const char *record = "{\"columns\":[\"a\"],\"targets\":[\"b\"]}";
     REFUSED(clv_table_info_get(rt, NULL, &info));
     REFUSED(clv_table_info_get(rt, record, NULL));
+    clv_table_rows_config how = {0};
+    clv_table_report report;
+    clv_baseline baseline;
+    float number = 0;
+    REFUSED(clv_table_rows_read(rt, NULL, record, &how, &array, &report));
+    REFUSED(clv_table_rows_read(rt, "x", NULL, &how, &array, &report));
+    REFUSED(clv_table_rows_read(rt, "x", record, NULL, NULL, NULL));
+    REFUSED(clv_table_results_unscale(rt, NULL, &number, 1));
+    REFUSED(clv_table_results_unscale(rt, record, NULL, 1));
+    REFUSED(clv_dataset_baseline(rt, NULL, 0, &baseline));
+    report = clv_table_report_get(NULL);
     REFUSED(clv_table_rows(rt, NULL, record, NULL, &array));
     REFUSED(clv_table_rows(rt, "x", NULL, NULL, &array));
     REFUSED(clv_table_rows(rt, "x", record, NULL, NULL));
