@@ -78,6 +78,12 @@ CLV_API clv_tensor *clv_input(clv_graph *graph, const char *name, clv_dtype dtyp
  *  graph is the same tensor (tied weights), if the shapes agree. */
 CLV_API clv_tensor *clv_parameter(clv_graph *graph, const char *name, clv_shape shape, clv_init init);
 
+/** Every layer that drops values drops this part of them, whatever part it was built with; 0: none does. Set before layers are added;
+ *  below 0, as at the beginning: each its own. Not of clv_dropout, which is told a part */
+CLV_API void clv_graph_set_dropout(clv_graph *graph, float p);
+/** The part that a layer drops which was built with `p`: for layers of your own. */
+CLV_API float clv_graph_dropout(clv_graph *graph, float p);
+
 /** As a parameter, saved with the weights, but not trained: running statistics. f32 or i32. */
 CLV_API clv_tensor *clv_buffer(clv_graph *graph, const char *name, clv_dtype dtype, clv_shape shape,
                                clv_init init);

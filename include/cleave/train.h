@@ -340,31 +340,67 @@ CLV_API CLV_MUST_CHECK clv_status clv_evaluate(clv_predictor *predictor, const c
 typedef enum clv_schedule_kind {
     CLV_SCHEDULE_CONSTANT,
     CLV_SCHEDULE_STEP,
-    CLV_SCHEDULE_COSINE
+    CLV_SCHEDULE_COSINE,
+    CLV_SCHEDULE_ONE_CYCLE,
+    CLV_SCHEDULE_PLATEAU
 } clv_schedule_kind;
 
 /** How the learning rate goes. t counts epochs that are over, or steps if per_step. */
 typedef struct clv_schedule {
     clv_schedule_kind kind;
     bool per_step;
-    int64_t period; /**< STEP: between two drops; COSINE: until min_lr; 0: the whole training */
-    double gamma;   /**< STEP: factor of a drop; 0: 0.1 */
-    double min_lr;  /**< COSINE */
-    CLV_RESERVED(4);
+    bool warmup_epochs; /**< `warmup` counts epochs, not steps */
+    /** STEP: between two drops; COSINE: until min_lr, ONE_CYCLE: the whole cycle; 0: the rest of the training behind the warm-up.
+     *  PLATEAU: epochs in a row that were no better before the rate drops, which is PyTorch's patience and one more; 0: 11 */
+    int64_t period;
+    double gamma;  /**< STEP, PLATEAU: factor of a drop; 0: 0.1 */
+    double min_lr; /**< COSINE, PLATEAU: never below it */
+    int64_t
+        warmup; /**< the rate rises to `lr` over so many steps first; not of ONE_CYCLE, which rises itself */
+    double div_factor;   /**< ONE_CYCLE: it begins with lr / div_factor; 0: 25 */
+    double final_factor; /**< ONE_CYCLE: and ends with a final_factor-th of that; 0: 1e4 */
+    double turn; /**< ONE_CYCLE: the part of the cycle until `lr` is reached, PyTorch's pct_start; 0: 0.3.
+                                PLATEAU: better means by more than this part of the best value, its threshold; 0: 1e-4, below 0: none */
 } clv_schedule;
+
+/** Where a PLATEAU stands; begin with all zero. */
+typedef struct clv_plateau {
+    double lr;     /**< the rate now; 0: as it was given */
+    double best;   /**< value so far */
+    int64_t worse; /**< epochs in a row that were not better */
+    bool seen;     /**< is there a best value? */
+    CLV_RESERVED(3);
+} clv_plateau;
 
 /**
  * The learning rate for a step.
  *
- *     STEP    lr * gamma ^ floor(t / period)
- *     COSINE  min_lr + (lr - min_lr) * (1 + cos(pi * t / period)) / 2
+ *     STEP       lr * gamma ^ floor(t / period)
+ *     COSINE     min_lr + (lr - min_lr) * (1 + cos(pi * t / period)) / 2
+ *     ONE_CYCLE  along half a cosine from lr / div_factor up to lr, which is reached at turn * period - 1, and along another down to
+ *                lr / div_factor / final_factor at period - 1. Momentum stays as it is (PyTorch: cycle_momentum=False)
+ *     PLATEAU    lr: what clv_plateau_see makes of it
+ *
+ * In a warm-up of W steps, or epochs, the rate of the w-th, from 0, is (w + 1) / W of that. Where the schedule counts what the warm-up
+ * counts, it begins behind it: t is less by W. Else both go on side by side, and the rate is their product.
  *
  * lr           the rate at the beginning
- * epoch, step  done so far, from 0
+ * epoch, step  those that are over, from 0
  *
- * Source  torch.optim.lr_scheduler.StepLR, CosineAnnealingLR (closed form)
+ * Source  torch.optim.lr_scheduler: StepLR, CosineAnnealingLR, OneCycleLR; LinearLR(start_factor=1/W, total_iters=W-1) before them by
+ *         SequentialLR
  */
 CLV_TRAIN_API double clv_schedule_lr(const clv_schedule *schedule, double lr, int64_t epoch, int64_t step);
+/**
+ * An epoch ended with this value of what is monitored: PLATEAU drops the rate after `period` of them in a row that were no better.
+ *
+ * lr      as for clv_schedule_lr, which is then called with state->lr
+ * larger  is a larger value better?
+ *
+ * Source  torch.optim.lr_scheduler.ReduceLROnPlateau with threshold_mode='rel', cooldown=0, eps=1e-8
+ */
+CLV_TRAIN_API void clv_plateau_see(const clv_schedule *schedule, clv_plateau *state, double lr, double value,
+                                   bool larger);
 
 // ---- trainer ------------------------------------------------------------------------------------------------------
 
@@ -459,7 +495,7 @@ typedef struct clv_train_config {
     /** > 0: end after so many epochs in a row that were no better than the best one before them. Of the test set */
     int64_t patience;
     double min_delta; /**< better means by more than this; at least 0 */
-    /** better in what: the name of one of the metrics, `target:name` where it names its target, or `loss`; NULL: loss */
+    /** better in what, for these and for CLV_SCHEDULE_PLATEAU: the name of one of the metrics, `target:name` where it names its target, or `loss`; NULL: loss */
     const char *monitor;
     /** write the weights of the best epoch so far here, as clv_weights_save does */
     const char *best;
@@ -489,7 +525,9 @@ typedef struct clv_train_config {
      *  drawn for each batch from Beta(mixup, mixup), as clv_loader_config says. Classes become probabilities, [N, classes] in f32,
      *  for the loss. Evaluation mixes nothing */
     double mixup;
-    CLV_RESERVED(16);
+    const double *
+        dropout; /**< of all layers that drop values, 0 for none (clv_graph_set_dropout); NULL: the model's own */
+    CLV_RESERVED(15);
 } clv_train_config;
 
 /**

@@ -75,6 +75,19 @@ bool clv_graph_training(const clv_graph *graph) {
     return graph->training;
 }
 
+void clv_graph_set_dropout(clv_graph *graph, float p) {
+    if (!graph) return;
+    if (!(p < 1)) clv__graph_fail(graph, CLV_E_VALUE, "dropout of %g: it must be below 1", (double)p);
+    graph->sets_dropout = p >= 0;
+    graph->dropout = p;
+}
+
+float clv_graph_dropout(clv_graph *graph, float p) {
+    if (!graph) return p;
+    graph->asked_dropout = true;
+    return graph->sets_dropout ? graph->dropout : p;
+}
+
 // ---- scopes and names ---------------------------------------------------------------------------------------------
 
 /** A name that a caller gave: of a tensor, a scope. False: there is none, or it is empty, and the build has failed. */

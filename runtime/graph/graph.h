@@ -66,6 +66,8 @@ struct clv_graph {
     clv__error error; // the first mistake
     bool training;
     clv_precision precision;
+    bool sets_dropout, asked_dropout; // for all layers; did one ask?
+    float dropout;
     clv_tensor **tensors;
     size_t n_tensors, tensors_room;
     clv__names names; // of inputs, persistents and outputs: ids of tensors

@@ -31,7 +31,9 @@ static clv_tensor *attention(clv_tensor *x, const clv_gpt_config *config, float 
     x = linear(x, "c_attn", 3 * config->width, 0.02f, true);
     x = position ? attend_past(x, config, position)
                  : clv_self_attention(x, config->heads,
-                                      &(clv_attention_config){.causal = true, .dropout = config->dropout});
+                                      &(clv_attention_config){.causal = true,
+                                                              .dropout = clv_graph_dropout(
+                                                                  clv_tensor_graph(x), config->dropout)});
     return clv_nn_dropout(linear(x, "c_proj", config->width, std, true), config->dropout);
 }
 

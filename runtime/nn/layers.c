@@ -145,5 +145,6 @@ clv_tensor *clv_nn_embedding(clv_tensor *indices, const char *name, int64_t rows
 
 clv_tensor *clv_nn_dropout(clv_tensor *x, float p) {
     clv_graph *graph = clv_tensor_graph(x);
+    p = clv_graph_dropout(graph, p);
     return graph && clv_graph_training(graph) ? clv_dropout(x, p) : x;
 }

@@ -68,6 +68,8 @@ static bool draw(merging *m, sketch *s) {
     own = s->graph;
     own->training = graph->training;
     own->precision = graph->precision;
+    own->sets_dropout = graph->sets_dropout;
+    own->dropout = graph->dropout;
     own->cut = s->cut;
     own->next_random_id = graph->next_random_id;
     memcpy(own->scope, graph->scope, sizeof own->scope);
@@ -401,6 +403,7 @@ static void merge(merging *m, const clv__parallel *how, clv_tensor **results, bo
     const char *place = graph->place_hint;
     if (!draw_all(m, how) || !assign(m, how) || !look_at_rows(m)) return;
     if (write_tensors(m) && write_nodes(m)) write_results(m, results, means);
+    graph->asked_dropout |= m->whole.graph->asked_dropout;
     graph->next_random_id = m->whole.graph->next_random_id;
     memcpy(graph->scope, m->whole.graph->scope, sizeof graph->scope); // one that was left open is told there
     memcpy(graph->scope_ends, m->whole.graph->scope_ends, sizeof graph->scope_ends);

@@ -30,6 +30,11 @@
     WHOLE("schedule.period", config->schedule.period)                                                        \
     REAL("schedule.gamma", config->schedule.gamma)                                                           \
     REAL("schedule.min_lr", config->schedule.min_lr)                                                         \
+    LATER("schedule.warmup", (double)config->schedule.warmup)                                                \
+    LATER("schedule.warmup_epochs", config->schedule.warmup_epochs)                                          \
+    LATER("schedule.div_factor", config->schedule.div_factor)                                                \
+    LATER("schedule.final_factor", config->schedule.final_factor)                                            \
+    LATER("schedule.turn", config->schedule.turn)                                                            \
     REAL("optimizer.momentum", config->optimizer.momentum)                                                   \
     REAL("optimizer.dampening", config->optimizer.dampening)                                                 \
     WHOLE("optimizer.nesterov", config->optimizer.nesterov)                                                  \
@@ -40,6 +45,7 @@
     REAL("optimizer.clip_norm", config->optimizer.clip_norm)                                                 \
     LATER("label_smoothing", config->label_smoothing)                                                        \
     LATER("mixup", config->mixup)                                                                            \
+    TEXT("dropout", clv__text_get(&texts->dropout))                                                          \
     TEXT("freeze", config->freeze)                                                                           \
     TEXT("loss", loss_name(config))                                                                          \
     TEXT("losses", clv__text_get(&texts->losses))                                                            \
@@ -57,11 +63,11 @@ static const char *loss_name(const clv_train_config *config) {
 
 static const char *const precisions[] = {"f32", "mixed", "mixed-bf16", NULL};
 static const char *const optimizers[] = {"sgd", "adam", "adamw", NULL};
-static const char *const schedules[] = {"constant", "step", "cosine", NULL};
+static const char *const schedules[] = {"constant", "step", "cosine", "one-cycle", "plateau", NULL};
 
 /** Settings that are put together as texts. */
 typedef struct setting_texts {
-    clv__text groups, own, losses;
+    clv__text groups, own, losses, dropout;
 } setting_texts;
 
 /** `kind: cross_entropy, price: mse * 0.5`; nothing where all of it is as usual, and of a single `loss`. */
@@ -82,6 +88,7 @@ static void losses_text(const clv_train_config *config, clv_runtime *runtime, cl
 static setting_texts make_texts(const clv_train_config *config, clv_runtime *runtime) {
     setting_texts texts = {0};
     losses_text(config, runtime, &texts.losses);
+    if (config->dropout) clv__text_add(&texts.dropout, "%.17g", *config->dropout);
     clv__param_groups_text(&config->optimizer, &texts.groups);
     clv__own_optimizer_text(&config->optimizer, &texts.own);
     return texts;
@@ -90,6 +97,7 @@ static setting_texts make_texts(const clv_train_config *config, clv_runtime *run
 static void reset_texts(setting_texts *texts) {
     clv__text_reset(&texts->groups);
     clv__text_reset(&texts->own);
+    clv__text_reset(&texts->dropout);
     clv__text_reset(&texts->losses);
 }
 
@@ -221,6 +229,31 @@ static clv_status take_best(const clv_archive *archive, clv__best *best) {
     return clv_archive_get_int(archive, "best.step", &best->step);
 }
 
+static clv_status put_plateau(const clv__seen_plateau *plateau, clv_archive *archive) {
+    CLV_TRY(clv_archive_set_real(archive, "plateau.lr", plateau->state.lr));
+    CLV_TRY(clv_archive_set_real(archive, "plateau.best", plateau->state.best));
+    CLV_TRY(clv_archive_set_int(archive, "plateau.worse", plateau->state.worse));
+    CLV_TRY(clv_archive_set_int(archive, "plateau.seen", plateau->state.seen));
+    return clv_archive_set_int(archive, "plateau.step", plateau->step);
+}
+
+static clv_status take_plateau(const clv_train_config *config, const clv_archive *archive, int64_t step,
+                               clv__seen_plateau *plateau, clv__error *error) {
+    int64_t seen;
+    if (!clv_archive_text(archive, "plateau.step")) return CLV_OK;
+    CLV_TRY(clv_archive_get_real(archive, "plateau.lr", &plateau->state.lr));
+    CLV_TRY(clv_archive_get_real(archive, "plateau.best", &plateau->state.best));
+    CLV_TRY(clv_archive_get_int(archive, "plateau.worse", &plateau->state.worse));
+    CLV_TRY(clv_archive_get_int(archive, "plateau.seen", &seen));
+    CLV_TRY(clv_archive_get_int(archive, "plateau.step", &plateau->step));
+    plateau->state.seen = seen != 0;
+    if (!(plateau->state.lr >= 0 && isfinite(plateau->state.lr)) || plateau->state.worse < 0 ||
+        plateau->step < 0 || plateau->step > step)
+        CLV_FAIL(error, CLV_E_FORMAT, "checkpoint '%s' has a schedule that its position cannot have",
+                 config->resume);
+    return CLV_OK;
+}
+
 static clv_status fill(const clv_train_config *config, clv_session *session, const clv__position *position,
                        clv_archive *archive) {
     setting_texts texts = make_texts(config, clv_session_runtime(session));
@@ -237,6 +270,7 @@ static clv_status fill(const clv_train_config *config, clv_session *session, con
     CLV_TRY(clv_archive_set_int(archive, "position.loss_count", position->loss_count));
     CLV_TRY(clv_archive_set_real(archive, "position.train_loss", position->train_loss));
     if (clv__wants_best(config)) CLV_TRY(put_best(&position->best, archive));
+    if (config->schedule.kind == CLV_SCHEDULE_PLATEAU) CLV_TRY(put_plateau(&position->plateau, archive));
     CLV_TRY(clv__state_put(session, CLV_PARAMETERS, CLV__MODEL_SECTION, archive));
     return clv__state_put(session, CLV_OPTIMIZER, "optimizer.", archive);
 }
@@ -268,6 +302,7 @@ static clv_status take(const clv_train_config *config, const clv_archive *archiv
         CLV_FAIL(error, CLV_E_FORMAT, "checkpoint '%s' has a negative position", config->resume);
     const clv__best *best = &position->best;
     CLV_TRY(take_best(archive, &position->best));
+    CLV_TRY(take_plateau(config, archive, position->step, &position->plateau, error));
     if (best->epoch < 0 || best->epoch > position->epoch || best->since < 0 ||
         best->since > position->epoch || best->step < 0 || best->step > position->step ||
         !isfinite(best->value))

@@ -35,7 +35,7 @@ static clv_status do_step(clv__training *loop, const clv_batch *batch) {
     clv__step *step = &trainer->step[batch->n == config->batch ? CLV__FULL : CLV__LAST];
     clv__handed next = {.step = step, .n = batch->n, .since = clv__seconds()};
     const int64_t before = clv_session_step(trainer->session); // handed over, also those not read yet
-    next.lr = clv_schedule_lr(&config->schedule, config->lr, trainer->position.epoch, before);
+    next.lr = clv__trainer_lr(trainer, trainer->position.epoch, before);
     float hyper[CLV_HYPER_VALUES];
     clv_optimizer_hyper_values(step->graph, before + 1, next.lr, hyper);
     if (loop->n_handed && loop->handed[0].step != step)
@@ -149,6 +149,7 @@ static clv_status end_epoch(clv__training *loop) {
     const clv_train_config *config = trainer->config;
     const int64_t epoch = trainer->position.epoch + (trainer->position.index > 0); // a part counts as one
     const int64_t last = trainer->position.step > 0 ? trainer->position.step - 1 : 0;
+    const double lr = clv__trainer_lr(trainer, last / trainer->batches, last);
     bool best = false;
     CLV_TRY(read_scaler(trainer));
     if (trainer->predictor) {
@@ -157,6 +158,7 @@ static clv_status end_epoch(clv__training *loop) {
         trainer->result.tested_step = trainer->position.step;
         CLV_TRY(clv__training_judge(loop, &trainer->result.test, epoch, &best));
     }
+    clv__training_see_plateau(trainer);
     if (!config->on_epoch) return CLV_OK;
     clv_train_epoch told = {
         .epoch = epoch,
@@ -166,7 +168,7 @@ static clv_status end_epoch(clv__training *loop) {
         .test = trainer->result.test,
         .best = best,
         .seconds = loop->epoch_seconds,
-        .lr = clv_schedule_lr(&config->schedule, config->lr, last / trainer->batches, last),
+        .lr = lr,
         .shares = trainer->shares,
     };
     if (!config->on_epoch(config->user, &told)) loop->stop = true;

@@ -63,6 +63,8 @@ clv_status clv__training_save(clv__training *loop);
 bool clv__training_untested(const clv__training *loop);
 /** Has there been no better epoch for too long, once `more` of them are no better? */
 bool clv__training_exhausted(const clv__training *loop, int64_t more);
+/** An epoch ended, and was tested if there is a test set: the schedule plateau looks at what came of it. */
+void clv__training_see_plateau(clv_trainer *trainer);
 /** An epoch was tested: is it the best so far? Then its weights are written, if that is asked for. */
 clv_status clv__training_judge(clv__training *loop, const clv_metrics *test, int64_t epoch, bool *best);
 

@@ -48,13 +48,17 @@ clv_status clv__stopping_check(const clv_train_config *config, clv__error *error
     if (!(config->min_delta >= 0 && isfinite(config->min_delta)))
         CLV_FAIL(error, CLV_E_VALUE, "a min_delta of %g: it must be at least 0 and finite",
                  config->min_delta);
-    if (!clv__wants_best(config) && (config->monitor || config->min_delta > 0))
-        CLV_FAIL(error, CLV_E_VALUE, "%s is of patience and best, and neither is given",
-                 config->monitor ? "monitor" : "min_delta");
+    const bool plateau = config->schedule.kind == CLV_SCHEDULE_PLATEAU;
+    if (!clv__wants_best(config) && ((config->monitor && !plateau) || config->min_delta > 0))
+        CLV_FAIL(error, CLV_E_VALUE, "%s, and none of them is given",
+                 config->monitor && !plateau ? "monitor is of patience, best and the schedule plateau"
+                                             : "min_delta is of patience and best");
+    if (plateau && config->monitor && !config->test)
+        CLV_FAIL(error, CLV_E_VALUE, "monitor: it is a test set that tells, and there is none");
     if (!config->test && (clv__wants_best(config) || config->n_metrics))
         CLV_FAIL(error, CLV_E_VALUE, "%s: it is a test set that tells, and there is none",
                  config->patience ? "patience"
                  : config->best   ? "best"
                                   : "metrics");
-    return clv__wants_best(config) ? check_monitor(config, error) : CLV_OK;
+    return clv__wants_best(config) || (plateau && config->test) ? check_monitor(config, error) : CLV_OK;
 }

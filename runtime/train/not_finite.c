@@ -154,12 +154,11 @@ static void look_at_batch(looking *l, const clv_batch *batch) {
 }
 
 static clv_status do_step(looking *l, const clv_batch *batch) {
-    const clv_train_config *config = l->replay->config;
     clv__step *step = &l->step;
     int64_t epoch = (l->number - 1) / l->replay->batches, ticket;
     float hyper[CLV_HYPER_VALUES];
-    clv_optimizer_hyper_values(step->graph, l->number,
-                               clv_schedule_lr(&config->schedule, config->lr, epoch, l->number - 1), hyper);
+    clv_optimizer_hyper_values(step->graph, l->number, clv__trainer_lr(l->replay, epoch, l->number - 1),
+                               hyper);
     look_at_batch(l, batch);
     if (*l->text) return CLV_OK;
     CLV_TRY(clv__step_feed(step, &l->replay->match, batch));
@@ -226,9 +225,16 @@ static clv_status go_back(const clv__training *loop, int64_t target, int64_t bad
     clv__session_empty(trainer->session);
     CLV_TRY(clv__trainer_replay(trainer, &config, out));
     (*out)->steps = target;
+    (*out)->replay_lr = trainer->position.plateau.state.lr;
     CLV_TRY(clv_trainer_run(*out));
     clv__trainer_rest(*out);
     return CLV_OK;
+}
+
+/** Had steps from there on another rate than now? Replays test nothing, so they cannot follow the schedule plateau. */
+static bool rate_dropped(const clv_trainer *trainer, int64_t from, int64_t bad) {
+    const double now = trainer->position.plateau.state.lr;
+    return now > 0 && now != trainer->config->lr && from < (bad - 1) / trainer->batches * trainer->batches;
 }
 
 /** Whose values were not finite first, in the step whose loss told it or in the one before; "" where that
@@ -237,7 +243,8 @@ static void find_first(const clv__training *loop, int64_t bad, char *text, size_
     const clv_trainer *trainer = loop->trainer;
     int64_t from = loop->saved_path ? loop->saved_step : 0, target = bad - 2 > from ? bad - 2 : from;
     *text = 0;
-    if (trainer->n_lost || target >= bad || target - from > MOST_REPLAYED) return;
+    if (trainer->n_lost || target >= bad || target - from > MOST_REPLAYED || rate_dropped(trainer, from, bad))
+        return;
     if (target > from)
         clv__log(trainer->runtime, CLV_LOG_WARNING,
                  "the loss of step %" PRId64 " is not finite: %" PRId64

@@ -33,6 +33,12 @@ typedef struct clv__best {
     int64_t since, step; // epochs since; the position's step when a test was counted last, 0: none was
 } clv__best;
 
+/** The schedule plateau; the position's step when an epoch was seen last, 0: none was. */
+typedef struct clv__seen_plateau {
+    clv_plateau state;
+    int64_t step;
+} clv__seen_plateau;
+
 /**
  * What is done of a training: a step is done when its loss was read. With the session's tensors and the
  * settings it says all that follows. The session counts the steps that were handed to the devices
@@ -44,6 +50,7 @@ typedef struct clv__position {
     int64_t loss_count;
     double train_loss; // the last mean that was told
     clv__best best;
+    clv__seen_plateau plateau;
 } clv__position;
 
 /** What names of parameters and buffers begin with in a checkpoint. */

@@ -134,9 +134,14 @@ clv_status clv__step_graph(clv_runtime *runtime, const clv_train_config *config,
     CLV_TRY(clv_graph_create(runtime, &step->graph));
     clv_graph_set_training(step->graph, true);
     clv_graph_set_precision(step->graph, config->precision);
+    if (config->dropout) clv_graph_set_dropout(step->graph, (float)*config->dropout);
     clv_model_inputs(step->graph, config->model, batch, step->fed);
     clv__labels_inputs(step->graph, config, batch, step->fed + step->n_inputs);
     step->loss = loss_of(config, shares, &of, step);
+    if (config->dropout && *config->dropout > 0 && !step->graph->asked_dropout)
+        clv__graph_fail(step->graph, CLV_E_VALUE,
+                        "dropout of %g is asked for, and model '%s' has no layer that drops values",
+                        *config->dropout, config->model->name);
     clv_freeze(step->graph, config->freeze);
     clv_optimizer_freeze(step->graph, &config->optimizer);
     clv_output(step->loss, "loss");

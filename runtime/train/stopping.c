@@ -12,8 +12,11 @@
 bool clv__training_untested(const clv__training *loop) {
     const clv_trainer *trainer = loop->trainer;
     const clv__position *position = &trainer->position;
-    return trainer->predictor && clv__wants_best(trainer->config) && position->step > 0 &&
-           position->index == 0 && position->best.step != position->step;
+    const bool judged =
+        !trainer->predictor || !clv__wants_best(trainer->config) || position->best.step == position->step;
+    const bool seen =
+        trainer->config->schedule.kind != CLV_SCHEDULE_PLATEAU || position->plateau.step == position->step;
+    return position->step > 0 && position->index == 0 && !(judged && seen);
 }
 
 bool clv__training_exhausted(const clv__training *loop, int64_t more) {
@@ -30,16 +33,41 @@ static clv_status write_best(clv__training *loop) {
                              : clv_weights_save(trainer->session, config->best);
 }
 
+/** What is monitored; *larger: is more of it better? */
+static double monitored(const clv_train_config *config, const clv_metrics *test, bool *larger) {
+    const int which = clv__monitored(config);
+    *larger = which >= 0 && config->metrics[which]->larger_is_better;
+    return which < 0 ? test->loss : test->values[which].value;
+}
+
+void clv__training_see_plateau(clv_trainer *trainer) {
+    const clv_train_config *config = trainer->config;
+    clv__position *position = &trainer->position;
+    if (config->schedule.kind != CLV_SCHEDULE_PLATEAU || trainer->replay || position->index ||
+        position->plateau.step == position->step)
+        return; // a part of an epoch is none
+    bool larger = false;
+    const double value =
+        trainer->predictor ? monitored(config, &trainer->result.test, &larger) : position->train_loss;
+    clv_plateau_see(&config->schedule, &position->plateau.state, config->lr, value, larger);
+    position->plateau.step = position->step;
+}
+
+double clv__trainer_lr(const clv_trainer *trainer, int64_t epoch, int64_t step) {
+    const clv_train_config *config = trainer->config;
+    const double now = trainer->replay_lr > 0 ? trainer->replay_lr : trainer->position.plateau.state.lr;
+    return clv_schedule_lr(&config->schedule, now > 0 ? now : config->lr, epoch, step);
+}
+
 clv_status clv__training_judge(clv__training *loop, const clv_metrics *test, int64_t epoch, bool *best) {
     clv_trainer *trainer = loop->trainer;
     const clv_train_config *config = trainer->config;
     clv__best *so_far = &trainer->position.best;
     *best = false;
     if (!clv__wants_best(config)) return CLV_OK;
-    const int which = clv__monitored(config);
-    const double value = which < 0 ? test->loss : test->values[which].value;
-    const double gain = which >= 0 && config->metrics[which]->larger_is_better ? value - so_far->value
-                                                                               : so_far->value - value;
+    bool larger;
+    const double value = monitored(config, test, &larger);
+    const double gain = larger ? value - so_far->value : so_far->value - value;
     *best = isfinite(value) && (!so_far->epoch || gain > config->min_delta);
     so_far->step = trainer->position.step;
     so_far->since++;

@@ -13,6 +13,26 @@
 #include "train/stopping.h"
 #include "train/units.h"
 
+static clv_status check_schedule(const clv_schedule *schedule, clv__error *error) {
+    const bool one_cycle = schedule->kind == CLV_SCHEDULE_ONE_CYCLE,
+               plateau = schedule->kind == CLV_SCHEDULE_PLATEAU;
+    if (schedule->warmup < 0) CLV_FAIL(error, CLV_E_VALUE, "a warm-up of %" PRId64, schedule->warmup);
+    if (one_cycle && schedule->warmup)
+        CLV_FAIL(error, CLV_E_VALUE, "the schedule one-cycle rises by itself: it takes no warm-up");
+    if (one_cycle && (!(schedule->turn >= 0 && schedule->turn < 1) || schedule->div_factor < 0 ||
+                      schedule->final_factor < 0))
+        CLV_FAIL(error, CLV_E_VALUE,
+                 "one-cycle turns at %g of its length, from a %g-th and to a %g-th: the first must be below "
+                 "1, none "
+                 "below 0",
+                 schedule->turn, schedule->div_factor, schedule->final_factor);
+    if (plateau && (!(schedule->gamma >= 0 && schedule->gamma < 1) || schedule->per_step))
+        CLV_FAIL(error, CLV_E_VALUE,
+                 "the schedule plateau counts epochs, and its factor, %g, must be at least 0 and below 1",
+                 schedule->gamma);
+    return CLV_OK;
+}
+
 static clv_status check_config(const clv_trainer *trainer, clv__error *error) {
     const clv_train_config *config = trainer->config;
     if (!config->model || !config->train)
@@ -25,12 +45,15 @@ static clv_status check_config(const clv_trainer *trainer, clv__error *error) {
                  config->batch, config->micro_batches);
     if (config->epochs < 1) CLV_FAIL(error, CLV_E_VALUE, "%" PRId64 " epochs", config->epochs);
     if (!(config->lr > 0)) CLV_FAIL(error, CLV_E_VALUE, "a learning rate of %g", config->lr);
+    if (config->dropout && !(*config->dropout >= 0 && *config->dropout < 1))
+        CLV_FAIL(error, CLV_E_VALUE, "dropout of %g: it must be at least 0, and below 1", *config->dropout);
     if (config->steps < 0 || config->checkpoint_every < 0 || config->schedule.period < 0)
         CLV_FAIL(error, CLV_E_VALUE, "steps, checkpoint_every and the schedule's period cannot be negative");
     const int kind = (int)config->schedule.kind;
-    if (kind < 0 || kind > CLV_SCHEDULE_COSINE)
+    if (kind < 0 || kind > CLV_SCHEDULE_PLATEAU)
         CLV_FAIL(error, CLV_E_VALUE, "schedule.kind is %d; it is one of clv_schedule_kind, 0 to %d", kind,
-                 CLV_SCHEDULE_COSINE);
+                 CLV_SCHEDULE_PLATEAU);
+    CLV_TRY(check_schedule(&config->schedule, error));
     CLV_TRY(clv__model_check(error, config->model));
     if (!trainer->replay) CLV_TRY(clv__stopping_check(config, error));
     return clv__labels_check(trainer->runtime, config);
@@ -166,8 +189,16 @@ static clv_status list_devices(clv_trainer *trainer) {
 /** What the settings leave open, as far as the data set tells. */
 static void complete_config(const clv_trainer *trainer, clv_train_config *config) {
     config->epochs = (trainer->steps + trainer->batches - 1) / trainer->batches;
-    if (!config->schedule.period && config->schedule.kind != CLV_SCHEDULE_CONSTANT)
-        config->schedule.period = config->schedule.per_step ? trainer->steps : config->epochs;
+    clv_schedule *schedule = &config->schedule;
+    if (schedule->per_step && schedule->warmup_epochs) { // so that both count the same
+        schedule->warmup *= trainer->batches;
+        schedule->warmup_epochs = false;
+    }
+    if (schedule->period || schedule->kind == CLV_SCHEDULE_CONSTANT || schedule->kind == CLV_SCHEDULE_PLATEAU)
+        return;
+    schedule->period = schedule->per_step ? trainer->steps : config->epochs;
+    if (schedule->per_step != schedule->warmup_epochs && schedule->warmup < schedule->period)
+        schedule->period -= schedule->warmup;
 }
 
 /** config: the trainer's own, which nobody changes after this. */

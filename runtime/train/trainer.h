@@ -46,6 +46,7 @@ struct clv_trainer {
     int64_t batches, steps; // of an epoch; of the whole training
     clv__step step[CLV__STEPS];
     clv_predictor *predictor; // NULL without a test set
+    double replay_lr;         // of a replay: where the schedule plateau stands; 0: nowhere
     bool replay; // of another's steps: nothing is tested, nothing is looked for that a test set tells
     clv_device **replicas; // NULL without
     double *shares;        // of the replicas, 0 for one that is lost; NULL without
@@ -201,6 +202,9 @@ void clv__trainer_rows(const clv_trainer *trainer, int64_t batch, int64_t *rows)
 
 /** Give up a predictor's run, so that its session may grow; made again when it is needed. */
 void clv__predictor_rest(clv_predictor *predictor);
+
+/** The learning rate of a step, where the training stands. */
+double clv__trainer_lr(const clv_trainer *trainer, int64_t epoch, int64_t step);
 
 /** A step was read: it took so many seconds, or is not to be counted (0). */
 clv_status clv__trainer_see_busy(clv_trainer *trainer, double seconds);

@@ -70,7 +70,7 @@ expect 2 "--momentum wants a number of at least 0" "$cleave" train fashion-mnist
 expect 2 "--seed wants a whole number of at least 0" "$cleave" train fashion-mnist --seed -1
 expect 2 "one of sgd|momentum|adam|adamw, not 'ada'" "$cleave" train fashion-mnist --optimizer ada
 expect 2 "one of sgd|momentum|adam|adamw, not 'sgd|momentum'" "$cleave" train fashion-mnist --optimizer 'sgd|momentum'
-expect 2 "one of constant|step|cosine" "$cleave" train fashion-mnist --schedule ''
+expect 2 "one of constant|step|cosine|one-cycle|plateau" "$cleave" train fashion-mnist --schedule ''
 expect 2 "--epochs is given twice, with '8' and with '16'; leave one of them out" "$cleave" train fashion-mnist --epochs 8 --epochs=16
 expect 2 "--seed is given twice" "$cleave" train fashion-mnist --seed 1 --seed 2
 works "$cleave" plan mlp --precision f32 --precision f32 --device host --device host
@@ -101,7 +101,15 @@ expect 2 "--checkpoint-every needs --checkpoint" "$cleave" train fashion-mnist -
 expect 2 "--momentum is of the optimizers sgd" "$cleave" train fashion-mnist --optimizer adam --momentum 0.9
 expect 2 "--nesterov is of the optimizers sgd" "$cleave" train fashion-mnist --optimizer adamw --nesterov
 expect 2 "--nesterov needs a momentum" "$cleave" train fashion-mnist --optimizer sgd --nesterov
-expect 2 "--gamma is of the schedule step" "$cleave" train fashion-mnist --schedule cosine --gamma 0.5
+expect 2 "--gamma is of the schedule step or plateau" "$cleave" train fashion-mnist --schedule cosine --gamma 0.5
+expect 2 "--min-lr is of the schedule cosine or plateau" "$cleave" train fashion-mnist --schedule constant --min-lr 0.5
+expect 2 "--pct-start is of the schedule one-cycle" "$cleave" train fashion-mnist --schedule cosine --pct-start 0.5
+expect 2 "--plateau-patience is of the schedule plateau" "$cleave" train fashion-mnist --plateau-patience 3
+expect 2 "--warmup is not of the schedule one-cycle" "$cleave" train fashion-mnist --schedule one-cycle --warmup 3
+for words in 0 -1 two 2eras 99999999999999999999; do
+    expect 2 "--warmup wants steps, 500, or epochs, 2epochs, not '$words'" "$cleave" train fashion-mnist --warmup=$words
+done
+expect 2 "--dropout is at least 0 and below 1, not 1" "$cleave" train fashion-mnist --dropout 1
 # the nearest name of what is mistyped, and none where none is near
 near() {
     near_name=$1

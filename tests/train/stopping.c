@@ -269,6 +269,46 @@ static void resumed(void **state) {
     unlink(best_path()), unlink(whole_best), unlink(checkpoint());
 }
 
+static double rate_of[EPOCHS + 1];
+
+static bool keep_rate(void *user, const clv_train_epoch *epoch) {
+    rate_of[epoch->epoch] = epoch->lr;
+    return on_epoch(user, epoch);
+}
+
+/** The schedule plateau looks at what is monitored, and knows where it stood when a training goes on. */
+static void plateau_resumed(void **state) {
+    (void)state;
+    static const struct stop_case c = {"plateau", {5, 4, 4.5, 3, 3, 3.5, 3.25, 9}, .epochs = EPOCHS};
+    static const double factors[] = {1, 1, 1, 0.5, 0.5, 0.25, 0.125, 0.0625}; // of each epoch's rate
+    float whole[MOST] = {0}, parts[MOST] = {0};
+    int n, n_parts;
+    script s;
+    seen told = {0};
+    clv_metric metric = metric_of(&c, &s, 0);
+    clv_train_config config = config_of(&metric, &told);
+    config.on_epoch = keep_rate;
+    config.schedule = (clv_schedule){.kind = CLV_SCHEDULE_PLATEAU, .period = 1, .gamma = 0.5};
+    train(&config, CLV_OK, whole, &n);
+    for (int i = 0; i < EPOCHS; i++) assert_float_equal(rate_of[i + 1], config.lr * factors[i], 1e-9);
+    for (int at = 1; at < EPOCHS * BATCHES; at += 2) { // in a step, or at the end of an epoch
+        const int epoch = at / BATCHES;
+        told = (seen){.stop_step = at};
+        metric = metric_of(&c, &s, 0);
+        config.resume = NULL;
+        config.checkpoint = checkpoint();
+        train(&config, CLV_E_INTERRUPTED, NULL, NULL);
+        metric = metric_of(
+            &c, &s, at % BATCHES ? epoch : epoch - 1); // a checkpoint of an epoch's end is tested first
+        told = (seen){0};
+        config.resume = checkpoint();
+        train(&config, CLV_OK, parts, &n_parts);
+        assert_int_equal(n_parts, n);
+        assert_memory_equal(whole, parts, (size_t)n * sizeof *whole);
+    }
+    unlink(checkpoint());
+}
+
 /** The last step's gradients are written, though nobody knows that it is the last before it is tested. */
 static void gradients_of_the_last_step(void **state) {
     (void)state;
@@ -365,8 +405,14 @@ static void refusals(void **state) {
          CLV_E_VALUE,
          true,
          "metrics: it is a test set that tells, and there is none"},
-        {{.monitor = "loss"}, CLV_E_VALUE, false, "monitor is of patience and best, and neither is given"},
-        {{.min_delta = 0.1}, CLV_E_VALUE, false, "min_delta is of patience and best, and neither is given"},
+        {{.monitor = "loss"},
+         CLV_E_VALUE,
+         false,
+         "monitor is of patience, best and the schedule plateau, and none of them is given"},
+        {{.min_delta = 0.1},
+         CLV_E_VALUE,
+         false,
+         "min_delta is of patience and best, and none of them is given"},
         {{.patience = 1, .monitor = "top6", .metrics = one(clv_metric_find("top5")), .n_metrics = 1},
          CLV_E_NOT_FOUND,
          false,
@@ -468,6 +514,7 @@ int main(void) {
         cmocka_unit_test(ends_as_it_should),
         cmocka_unit_test(best_weights_are_kept),
         cmocka_unit_test(resumed),
+        cmocka_unit_test(plateau_resumed),
         cmocka_unit_test(gradients_of_the_last_step),
         cmocka_unit_test(the_loss_is_monitored),
         cmocka_unit_test(written_in_another_way),

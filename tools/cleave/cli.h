@@ -74,7 +74,8 @@ typedef struct cli_args {
 #define X(commands, group, name, kind, field, ...) CLI_##kind field;
 #include "options.def"
 #undef X
-    bool given_momentum, given_weight_decay, given_validation, given_temperature; // zero is a value there
+    bool given_momentum, given_weight_decay, given_validation, given_temperature,
+        given_dropout;   // zero is a value there
     bool help_all;       // --help all
     char **command_line; // all words, as main got them
 } cli_args;

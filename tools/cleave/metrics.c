@@ -73,9 +73,10 @@ void cli_usual_metrics(const cli_args *args, const clv_model *model, cli_metrics
 
 int cli_check_stopping(const cli_args *args) {
     if (args->patience || args->save_best) return EXIT_DONE;
-    if (args->monitor || args->min_delta > 0)
+    const bool plateau = args->schedule && !strcmp(args->schedule, "plateau");
+    if ((args->monitor && !plateau) || args->min_delta > 0)
         return cli_fail(EXIT_USAGE, "--%s is of --patience and --save-best; give one of them",
-                        args->monitor ? "monitor" : "min-delta");
+                        args->min_delta > 0 ? "min-delta" : "monitor");
     return EXIT_DONE;
 }
 

@@ -238,6 +238,7 @@ static int parse_value(const option_row *option, const char *text, cli_args *arg
         *(double *)field = number;
         if (field == &args->momentum) args->given_momentum = true;
         if (field == &args->weight_decay) args->given_weight_decay = true;
+        if (field == &args->dropout) args->given_dropout = true;
         if (field == &args->validation) args->given_validation = true;
         if (field == &args->temperature) args->given_temperature = true;
         break;

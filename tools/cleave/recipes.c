@@ -2,6 +2,9 @@
 // Options and recipe made into the settings of a training.
 #include "cli.h"
 
+#include <errno.h>
+#include <stdlib.h>
+
 #include <string.h>
 
 typedef struct recipe_row {
@@ -72,6 +75,16 @@ static recipe_row recipe_of(const cli_args *args, const clv_model *model) {
     return (recipe_row){.optimizer = "adam", .lr = 0.001, .schedule = "constant", .batch = 64};
 }
 
+/** `500` are steps, `2epochs` epochs. */
+static bool read_warmup(const char *text, clv_schedule *schedule) {
+    char *end;
+    errno = 0;
+    const long long n = strtoll(text, &end, 10);
+    schedule->warmup = n;
+    schedule->warmup_epochs = !strcmp(end, "epochs") || !strcmp(end, "epoch");
+    return *text >= '0' && *text <= '9' && !errno && n > 0 && (!*end || schedule->warmup_epochs);
+}
+
 int cli_check_optimizer(const cli_args *args) {
     clv_nearest nearest = {.word = args->optimizer ? args->optimizer : ""};
     if (!args->optimizer || own_of(args->optimizer)) return EXIT_DONE;
@@ -82,6 +95,40 @@ int cli_check_optimizer(const cli_args *args) {
     return cli_fail(EXIT_USAGE, "--optimizer wants one of sgd|momentum|adam|adamw%s, not '%s'%s",
                     args->own_ops ? ", or one that --ops registers" : "", args->optimizer,
                     clv_nearest_text(&nearest));
+}
+
+/** Whose options are these? */
+static int check_schedule(const cli_args *args, const char *schedule) {
+    const struct {
+        bool given;
+        const char *option, *first, *second;
+    } of[] = {{args->step_size > 0, "step-size", "step", NULL},
+              {args->gamma > 0, "gamma", "step", "plateau"},
+              {args->min_lr > 0, "min-lr", "cosine", "plateau"},
+              {args->pct_start > 0, "pct-start", "one-cycle", NULL},
+              {args->div_factor > 0, "div-factor", "one-cycle", NULL},
+              {args->final_div_factor > 0, "final-div-factor", "one-cycle", NULL},
+              {args->plateau_patience > 0, "plateau-patience", "plateau", NULL},
+              {args->plateau_threshold > 0, "plateau-threshold", "plateau", NULL}};
+    for (size_t i = 0; i < sizeof of / sizeof *of; i++) {
+        const char *second = of[i].second;
+        if (!of[i].given || !strcmp(schedule, of[i].first) || (second && !strcmp(schedule, second))) continue;
+        return cli_fail(EXIT_USAGE, "--%s is of the schedule %s%s%s, and this is %s; add --schedule %s",
+                        of[i].option, of[i].first, second ? " or " : "", second ? second : "", schedule,
+                        of[i].first);
+    }
+    if (args->pct_start >= 1)
+        return cli_fail(EXIT_USAGE, "--pct-start is above 0 and below 1, not %g", args->pct_start);
+    if (!strcmp(schedule, "plateau") && args->gamma >= 1)
+        return cli_fail(EXIT_USAGE, "--gamma of the schedule plateau is below 1, not %g", args->gamma);
+    if (!args->warmup) return EXIT_DONE;
+    clv_schedule unused;
+    if (!strcmp(schedule, "one-cycle"))
+        return cli_fail(EXIT_USAGE,
+                        "--warmup is not of the schedule one-cycle, which rises by itself: --pct-start");
+    if (!read_warmup(args->warmup, &unused))
+        return cli_fail(EXIT_USAGE, "--warmup wants steps, 500, or epochs, 2epochs, not '%s'", args->warmup);
+    return EXIT_DONE;
 }
 
 int cli_check_recipe(const cli_args *args, const clv_model *model) {
@@ -98,9 +145,10 @@ int cli_check_recipe(const cli_args *args, const clv_model *model) {
             args->given_momentum ? "momentum" : "nesterov", optimizer);
     if (args->nesterov && (args->given_momentum ? args->momentum == 0 : !momentum))
         return cli_fail(EXIT_USAGE, "--nesterov needs a momentum; add --momentum X");
-    if (strcmp(schedule, "step") && (args->step_size || args->gamma > 0))
-        return cli_fail(EXIT_USAGE, "--%s is of the schedule step, and this is %s; add --schedule step",
-                        args->step_size ? "step-size" : "gamma", schedule);
+    const int scheduled = check_schedule(args, schedule);
+    if (scheduled != EXIT_DONE) return scheduled;
+    if (args->given_dropout && args->dropout >= 1)
+        return cli_fail(EXIT_USAGE, "--dropout is at least 0 and below 1, not %g", args->dropout);
     if (args->label_smoothing >= 1)
         return cli_fail(EXIT_USAGE, "--label-smoothing is at least 0 and below 1, not %g",
                         args->label_smoothing);
@@ -122,6 +170,7 @@ void cli_recipe(const cli_args *args, const clv_model *model, clv_train_config *
     set_optimizer(args, optimizer, config);
     config->label_smoothing = args->label_smoothing;
     config->mixup = args->mixup;
+    if (args->given_dropout) config->dropout = &args->dropout;
     if (!strcmp(optimizer, recipe.optimizer)) config->lr = recipe.lr;
     if (args->lr > 0) config->lr = args->lr;
     const char *schedule = args->schedule ? args->schedule : recipe.schedule;
@@ -132,6 +181,20 @@ void cli_recipe(const cli_args *args, const clv_model *model, clv_train_config *
         config->schedule.gamma = args->gamma;
     } else if (!strcmp(schedule, "cosine")) {
         config->schedule.kind = CLV_SCHEDULE_COSINE;
-        config->schedule.per_step = true; // over the whole training, down to zero
+        config->schedule.per_step = true; // over the whole training
+        config->schedule.min_lr = args->min_lr;
+    } else if (!strcmp(schedule, "one-cycle")) {
+        config->schedule = (clv_schedule){.kind = CLV_SCHEDULE_ONE_CYCLE,
+                                          .per_step = true,
+                                          .turn = args->pct_start,
+                                          .div_factor = args->div_factor,
+                                          .final_factor = args->final_div_factor};
+    } else if (!strcmp(schedule, "plateau")) {
+        config->schedule = (clv_schedule){.kind = CLV_SCHEDULE_PLATEAU,
+                                          .period = args->plateau_patience ? args->plateau_patience + 1 : 0,
+                                          .gamma = args->gamma,
+                                          .min_lr = args->min_lr,
+                                          .turn = args->plateau_threshold};
     }
+    if (args->warmup) read_warmup(args->warmup, &config->schedule); // read before
 }

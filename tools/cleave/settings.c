@@ -20,8 +20,11 @@ static void set_whole(json_t *object, const char *key, int64_t value) {
 static void set_optimizer(json_t *object, const clv_train_config *config) {
     const clv_optimizer_config *o = &config->optimizer;
     static const char *const kinds[] = {[CLV_SGD] = "sgd", [CLV_ADAM] = "adam", [CLV_ADAMW] = "adamw"};
-    static const char *const schedules[] = {
-        [CLV_SCHEDULE_CONSTANT] = "constant", [CLV_SCHEDULE_STEP] = "step", [CLV_SCHEDULE_COSINE] = "cosine"};
+    static const char *const schedules[] = {[CLV_SCHEDULE_CONSTANT] = "constant",
+                                            [CLV_SCHEDULE_STEP] = "step",
+                                            [CLV_SCHEDULE_COSINE] = "cosine",
+                                            [CLV_SCHEDULE_ONE_CYCLE] = "one-cycle",
+                                            [CLV_SCHEDULE_PLATEAU] = "plateau"};
     json_object_set_new(object, "optimizer", json_string(o->own ? o->own->name : kinds[o->kind]));
     json_object_set_new(object, "lr", cli_real(config->lr));
     // a float means the decimal number that was written
@@ -38,6 +41,9 @@ static void set_optimizer(json_t *object, const clv_train_config *config) {
     }
     if (o->nesterov) json_object_set_new(object, "nesterov", json_true());
     json_object_set_new(object, "schedule", json_string(schedules[config->schedule.kind]));
+    if (config->schedule.warmup)
+        set_whole(object, config->schedule.warmup_epochs ? "warmup_epochs" : "warmup",
+                  config->schedule.warmup);
     if (config->schedule.kind == CLV_SCHEDULE_CONSTANT) return;
     set_whole(object, "schedule_period", config->schedule.period);
     if (config->schedule.kind == CLV_SCHEDULE_STEP) set_real(object, "gamma", config->schedule.gamma);

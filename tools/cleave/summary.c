@@ -159,8 +159,17 @@ static void schedule_text(const clv_train_config *config, note *out) {
             plan_count(schedule->period), unit, schedule->period == 1 ? "" : "s");
     else if (schedule->kind == CLV_SCHEDULE_COSINE)
         add(out, "cosine: down to %g at the end", schedule->min_lr);
+    else if (schedule->kind == CLV_SCHEDULE_ONE_CYCLE)
+        add(out, "one-cycle: up to %g, and down again", config->lr);
+    else if (schedule->kind == CLV_SCHEDULE_PLATEAU)
+        add(out, "plateau: times %g after %s epochs that were no better",
+            schedule->gamma > 0 ? schedule->gamma : 0.1,
+            plan_count(schedule->period > 0 ? schedule->period : 11));
     else
         add(out, "constant");
+    if (schedule->warmup)
+        add(out, "; it rises over %s %s%s first", plan_count(schedule->warmup),
+            schedule->warmup_epochs ? "epoch" : "step", schedule->warmup == 1 ? "" : "s");
 }
 
 static void memory_text(const clv_trainer *trainer, note *out) {
