@@ -396,14 +396,18 @@ typedef struct clv_image_folder_config {
     /** Decode a JPEG at a half, a quarter or an eighth of its sides where no more is wanted of it: faster, and near to what the whole
      *  gives, not the same bits. As PIL's draft mode, which torchvision does not use */
     bool draft;
-    bool strict; /**< a broken picture is an error; else it is passed over, and counted */
+    /** A broken picture is an error, and so is whatever else a folder has beside its pictures (clv_image_folder_passed_over);
+     *  else it is passed over, and counted */
+    bool strict;
+    bool exif_transpose; /**< turn pictures as the orientation in their Exif data says, as PIL's ImageOps.exif_transpose */
     CLV_RESERVED(8);
 } clv_image_folder_config;
 
 /**
- * A dataset from a folder of pictures (.jpg, .jpeg, .png), as torchvision's ImageFolder: FOLDER/CLASS/PICTURE, classes in the order of
- * their names. They are decoded when a batch wants them, by threads of the loader; what is drawn for one depends on the loader's
- * seed, the epoch and the picture alone, never on the number of threads.
+ * A dataset from a folder of pictures (.jpg, .jpeg, .png, .webp, .bmp, .tif, .tiff, .gif), as torchvision's ImageFolder:
+ * FOLDER/CLASS/PICTURE, classes in the order of their names. What a file is, its first bytes tell, not its ending; of several pictures
+ * in one the first is taken. They are decoded when a batch wants them, by threads of the loader; what is drawn for one depends on
+ * the loader's seed, the epoch and the picture alone, never on the number of threads.
  *
  * A picture is broken if its header is, if it is cut off, or has more than 89,478,485 pixels. Such are left out when the dataset is
  * made. Damage within a picture shows only when it is decoded: then the next picture of the folder that can be decoded stands in its
@@ -414,7 +418,8 @@ typedef struct clv_image_folder_config {
  * Errors  CLV_E_IO; CLV_E_FORMAT  no classes, a class without pictures, none that is whole, or with `strict` the first that is not;
  *         a table that has no 0 or 1 where one should be, or other columns than the one of `like`;
  *         CLV_E_NOT_FOUND  a class that `like` does not have, or a file of the table that the folder does not have;
- *         CLV_E_UNSUPPORTED  Cleave was built without libjpeg and libpng;  CLV_E_VALUE  the config
+ *         CLV_E_UNSUPPORTED  Cleave was built without libjpeg and libpng, or without the library that a picture wants, which the
+ *         sentence names;  CLV_E_VALUE  the config
  * Numerics  Resize, CenterCrop and Normalize give the bits of torchvision on PIL images
  */
 CLV_API CLV_MUST_CHECK clv_status clv_dataset_image_folder(clv_runtime *runtime, const char *folder,
@@ -430,6 +435,24 @@ CLV_API const char *clv_image_folder_file(const clv_dataset *dataset, int64_t i)
  * first  NULL, or becomes what is wrong with the first of them, NULL if there is none; borrowed
  */
 CLV_API int64_t clv_image_folder_broken(const clv_dataset *dataset, const char **first);
+
+/** What a folder of classes has beside its pictures. */
+typedef struct clv_image_folder_rest {
+    int64_t endings; /**< files in folders of classes whose ending is no picture's */
+    int64_t folders; /**< folders within folders of classes */
+    int64_t hidden;  /**< files and folders whose names begin with a point */
+    int64_t loose;   /**< files beside the folders of classes */
+    CLV_RESERVED(4);
+} clv_image_folder_rest;
+/**
+ * How much was passed over when a folder of classes was made a dataset; all zero with a table of labels, which names its files.
+ *
+ * rest   NULL, or becomes the counts
+ * first  NULL, or becomes the name of the first, from the folder on, NULL if there is none; borrowed
+ * result the sum
+ */
+CLV_API int64_t clv_image_folder_passed_over(const clv_dataset *dataset, clv_image_folder_rest *rest,
+                                             const char **first);
 
 // ---- of every dataset -----------------------------------------------------------------------------------------
 

@@ -23,7 +23,7 @@ typedef struct pictures {
     clv_dataset common;
     clv__image_list list;
     clv__transforms transforms;
-    bool strict, draft;
+    bool strict, draft, exif;
     pthread_mutex_t lock; // guards what follows
     bool *broken;         // [count]: found when it was decoded
     int64_t n_broken;     // those that were left out too
@@ -62,12 +62,18 @@ static clv_status transform(const pictures *own, const clv__input *input, clv__r
     clv__drawn drawn;
     clv__image image;
     CLV_TRY(clv__image_probe(input, &info));
-    clv__transforms_draw(t, random, info.width, info.height, &drawn);
+    const int orientation = own->exif ? info.orientation : 1;
+    const bool across = orientation >= 5;
+    const int64_t width = across ? info.height : info.width, height = across ? info.width : info.height;
+    clv__transforms_draw(t, random, width, height, &drawn);
     clv__image_wish wish = {0};
-    if (own->draft && info.format == CLV__JPEG)
-        wish.scale = clv__transforms_draft(&drawn, info.width, info.height);
-    wish.rows = clv__transforms_rows(&drawn);
+    if (own->draft && info.format == CLV__JPEG) wish.scale = clv__transforms_draft(&drawn, width, height);
+    if (orientation == 1) wish.rows = clv__transforms_rows(&drawn);
     CLV_TRY(clv__image_read(input, &info, &wish, &image));
+    if (!clv__image_turn(&image, orientation)) {
+        clv__image_reset(&image);
+        CLV_FAIL(input->error, CLV_E_HOST_MEMORY, "'%s': no host memory to turn it", input->path);
+    }
     uint8_t *window = malloc((size_t)(t->size * t->size) * 3);
     const bool done = window && clv__transforms_window(t, &drawn, &image, window);
     if (done) clv__transforms_finish(t, &drawn, window, out);
@@ -143,7 +149,7 @@ static clv_status draw_picture(const clv_dataset *dataset, int64_t i, const clv_
     for (int64_t tries = 0; sample && tries < dataset->count; tries++) {
         at = (i + tries) % dataset->count;
         status = decode(own, (size_t)at, draw, error, sample);
-        if (status == CLV_OK || status == CLV_E_HOST_MEMORY) break;
+        if (status == CLV_OK || status == CLV_E_HOST_MEMORY || status == CLV_E_UNSUPPORTED) break;
         note_broken(own, at, error);
         if (own->strict) break;
     }
@@ -263,6 +269,8 @@ static clv_status check_picture(const pictures *own, size_t i, clv__error *error
         clv__input_close(&file);
     }
     free(path);
+    if (status == CLV_OK && !clv__image_can_read(info.format))
+        info.closed = false; // the decoder says what is missing
     if (status == CLV_OK && !info.closed) status = decode(own, i, &(clv__draw){0}, error, NULL);
     return status;
 }
@@ -273,7 +281,8 @@ static clv_status check_pictures(pictures *own, clv__error *error) {
     size_t n = 0;
     for (size_t i = 0; i < all; i++) {
         const clv_status status = check_picture(own, i, error);
-        if (status == CLV_E_HOST_MEMORY || (status != CLV_OK && own->strict)) return status;
+        if (status == CLV_E_HOST_MEMORY || status == CLV_E_UNSUPPORTED || (status != CLV_OK && own->strict))
+            return status;
         if (status == CLV_OK)
             clv__image_list_move(&own->list, i, n++);
         else
@@ -322,6 +331,7 @@ static clv_status create(clv__error *error, const char *folder, const clv_image_
     pthread_mutex_init(&own->lock, NULL);
     own->strict = config->strict;
     own->draft = config->draft;
+    own->exif = config->exif_transpose;
     own->common.read = read_pictures;
     own->common.draw = draw_picture;
     own->common.digest = digest_pictures;
@@ -331,7 +341,7 @@ static clv_status create(clv__error *error, const char *folder, const clv_image_
                          config->std);
     clv_status status = config->labels
                             ? clv__image_list_table(error, folder, config->labels, list, &own->list)
-                            : clv__image_list_classes(error, folder, list, &own->list);
+                            : clv__image_list_classes(error, folder, list, config->strict, &own->list);
     if (status == CLV_OK) status = finish(own, error, config);
     if (status == CLV_OK)
         *out = &own->common;
@@ -371,4 +381,12 @@ int64_t clv_image_folder_broken(const clv_dataset *dataset, const char **first) 
     if (first) *first = own->first; // stays what it is
     pthread_mutex_unlock(&own->lock);
     return n;
+}
+
+int64_t clv_image_folder_passed_over(const clv_dataset *dataset, clv_image_folder_rest *rest,
+                                     const char **first) {
+    const pictures *own = pictures_of(dataset);
+    if (rest) *rest = own ? own->list.rest : (clv_image_folder_rest){0};
+    if (first) *first = own ? own->list.first_rest : NULL;
+    return own ? clv__image_list_rest(&own->list) : 0;
 }

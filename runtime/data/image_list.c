@@ -11,6 +11,7 @@
 #include <sys/stat.h>
 
 #include "io/csv.h"
+#include "io/image.h"
 #include "io/shown.h"
 
 static clv_status no_memory(clv__error *error, const char *folder) {
@@ -28,7 +29,7 @@ static int compare_names(const void *a, const void *b) {
     return strcmp(*(const char *const *)a, *(const char *const *)b);
 }
 
-/** Names in a folder that do not begin with a point, in order. The list is the caller's, the names are the arena's. */
+/** Names in a folder, in order. The list is the caller's, the names are the arena's. */
 static clv_status list_folder(clv__error *error, clv__arena *arena, const char *path, const char ***out,
                               size_t *n) {
     DIR *folder = opendir(path);
@@ -42,7 +43,7 @@ static clv_status list_folder(clv__error *error, clv__arena *arena, const char *
     clv_status status = CLV_OK;
     const struct dirent *entry;
     while (status == CLV_OK && (entry = readdir(folder))) {
-        if (entry->d_name[0] == '.') continue;
+        if (!strcmp(entry->d_name, ".") || !strcmp(entry->d_name, "..")) continue;
         char *name = clv__arena_strdup(arena, entry->d_name);
         if (!name || !clv__grow(&names, &room, *n + 1, sizeof *names))
             status = no_memory(error, path);
@@ -61,11 +62,24 @@ static bool is_folder(const char *path) {
 }
 
 static bool is_picture(const char *name) {
-    static const char *const endings[] = {".jpg", ".jpeg", ".png"};
-    const char *ending = strrchr(name, '.');
-    for (size_t i = 0; ending && i < sizeof endings / sizeof *endings; i++)
-        if (!strcasecmp(ending, endings[i])) return true;
+    const char *ending = strrchr(name, '.'), *known;
+    for (int i = 0; ending && (known = clv__image_ending(i)); i++)
+        if (!strcasecmp(ending, known)) return true;
     return false;
+}
+
+/** All endings of pictures, for a sentence. */
+static const char *endings_text(char *text, size_t bytes) {
+    const char *ending;
+    size_t n = 0;
+    *text = 0;
+    for (int i = 0; n < bytes && (ending = clv__image_ending(i)); i++)
+        n += (size_t)snprintf(text + n, bytes - n, "%s%s",
+                              !i                         ? ""
+                              : clv__image_ending(i + 1) ? ", "
+                                                         : " or ",
+                              ending);
+    return text;
 }
 
 static clv_status add_file(clv__error *error, clv__image_list *list, const char *file) {
@@ -75,7 +89,53 @@ static clv_status add_file(clv__error *error, clv__image_list *list, const char 
     return CLV_OK;
 }
 
+// ---- what is passed over -----------------------------------------------------------------------------------
+
+/** Counted; the first is kept. `folder` NULL: it is in the folder itself. */
+static clv_status pass_over(clv__error *error, clv__image_list *list, int64_t *count, const char *folder,
+                            const char *name) {
+    ++*count;
+    if (list->first_rest) return CLV_OK;
+    list->first_rest = folder ? joined(&list->arena, folder, name) : clv__arena_strdup(&list->arena, name);
+    return list->first_rest ? CLV_OK : no_memory(error, list->folder);
+}
+
+int64_t clv__image_list_rest(const clv__image_list *list) {
+    const clv_image_folder_rest *rest = &list->rest;
+    return rest->endings + rest->folders + rest->hidden + rest->loose;
+}
+
+static clv_status refuse_rest(clv__error *error, const clv__image_list *list) {
+    const clv_image_folder_rest *rest = &list->rest;
+    clv__shown_text shown;
+    char endings[96];
+    if (!clv__image_list_rest(list)) return CLV_OK;
+    CLV_FAIL(error, CLV_E_FORMAT,
+             "'%s' has more than pictures in folders of classes, and `strict` refuses it: %" PRId64
+             " with another ending than %s, %" PRId64 " folders within classes, %" PRId64 " hidden, %" PRId64
+             " beside the classes; the first: '%s'",
+             list->folder, rest->endings, endings_text(endings, sizeof endings), rest->folders, rest->hidden,
+             rest->loose, clv__shown(list->first_rest, &shown));
+}
+
 // ---- folders of classes -----------------------------------------------------------------------------------
+
+/** A name in the folder of a class: a picture, or passed over. */
+static clv_status add_name(clv__error *error, clv__image_list *list, const char *name, const char *file,
+                           int32_t label) {
+    clv_image_folder_rest *rest = &list->rest;
+    if (*file == '.') return pass_over(error, list, &rest->hidden, name, file);
+    const char *within = joined(&list->arena, name, file);
+    const char *path = within ? joined(&list->arena, list->folder, within) : NULL;
+    if (!path) return no_memory(error, list->folder);
+    if (!is_picture(file))
+        return pass_over(error, list, is_folder(path) ? &rest->folders : &rest->endings, name, file);
+    if (is_folder(path)) return pass_over(error, list, &rest->folders, name, file);
+    if (!clv__grow(&list->labels, &list->labels_room, list->count + 1, sizeof *list->labels))
+        return no_memory(error, list->folder);
+    list->labels[list->count] = label;
+    return add_file(error, list, within);
+}
 
 /** The pictures of one class. */
 static clv_status add_class(clv__error *error, clv__image_list *list, const char *name, int32_t label) {
@@ -83,24 +143,16 @@ static clv_status add_class(clv__error *error, clv__image_list *list, const char
     size_t n = 0;
     const size_t before = list->count;
     clv__shown_text shown;
+    char endings[96];
     const char *path = joined(&list->arena, list->folder, name);
     if (!path) return no_memory(error, list->folder);
     clv_status status = list_folder(error, &list->arena, path, &names, &n);
-    for (size_t i = 0; status == CLV_OK && i < n; i++) {
-        if (!is_picture(names[i])) continue;
-        if (!clv__grow(&list->labels, &list->labels_room, list->count + 1, sizeof *list->labels)) {
-            status = no_memory(error, list->folder);
-            break;
-        }
-        list->labels[list->count] = label;
-        status = add_file(error, list, joined(&list->arena, name, names[i]));
-    }
+    for (size_t i = 0; status == CLV_OK && i < n; i++) status = add_name(error, list, name, names[i], label);
     free(names);
     if (status == CLV_OK && list->count == before)
-        status =
-            clv__error_set(error, CLV_E_FORMAT,
-                           "the class '%s' of '%s' has no pictures: a file of it ends in .jpg, .jpeg or .png",
-                           clv__shown(name, &shown), list->folder);
+        status = clv__error_set(
+            error, CLV_E_FORMAT, "the class '%s' of '%s' has no pictures: a file of it ends in %s",
+            clv__shown(name, &shown), list->folder, endings_text(endings, sizeof endings));
     return status;
 }
 
@@ -128,7 +180,11 @@ static clv_status add_classes(clv__error *error, clv__image_list *list, const cl
     for (size_t i = 0; status == CLV_OK && i < n; i++) {
         const char *path = joined(&list->arena, list->folder, names[i]);
         if (!path) return no_memory(error, list->folder);
-        if (!is_folder(path)) continue;
+        if (*names[i] == '.' || !is_folder(path)) {
+            status = pass_over(error, list, *names[i] == '.' ? &list->rest.hidden : &list->rest.loose, NULL,
+                               names[i]);
+            continue;
+        }
         int32_t label = (int32_t)list->n_classes;
         if (like)
             label = find_class(like, names[i]);
@@ -143,7 +199,7 @@ static clv_status add_classes(clv__error *error, clv__image_list *list, const cl
 }
 
 clv_status clv__image_list_classes(clv__error *error, const char *folder, const clv__image_list *like,
-                                   clv__image_list *out) {
+                                   bool strict, clv__image_list *out) {
     *out = (clv__image_list){.folder = clv__strdup(folder)};
     if (!out->folder) return no_memory(error, folder);
     const char **names = NULL;
@@ -155,6 +211,7 @@ clv_status clv__image_list_classes(clv__error *error, const char *folder, const 
         status = clv__error_set(error, CLV_E_FORMAT,
                                 "'%s' has no folders of classes: a picture's place is %s/CLASS/PICTURE.jpg",
                                 folder, folder);
+    if (status == CLV_OK && strict) status = refuse_rest(error, out);
     if (status != CLV_OK) clv__image_list_reset(out);
     return status;
 }

@@ -5,6 +5,7 @@
 
 #include "base/error.h"
 #include "base/memory.h"
+#include "cleave/data.h"
 
 /** Files of pictures and their targets, in order. All zero is none. */
 typedef struct clv__image_list {
@@ -17,11 +18,15 @@ typedef struct clv__image_list {
     float *targets; // [count, n_classes]: 0 or 1; NULL: there is one class each
     const char **classes;
     size_t n_classes, classes_room;
+    clv_image_folder_rest rest; // what is beside the pictures of classes
+    const char *first_rest;     // the first of it; NULL: there is none
 } clv__image_list;
 
-/** FOLDER/CLASS/PICTURE. `like` NULL, or whose classes these are. */
+/** FOLDER/CLASS/PICTURE. `like` NULL, or whose classes these are. `strict`: whatever else is there is an error. */
 clv_status clv__image_list_classes(clv__error *error, const char *folder, const clv__image_list *like,
-                                   clv__image_list *out);
+                                   bool strict, clv__image_list *out);
+/** How much was passed over in all. */
+int64_t clv__image_list_rest(const clv__image_list *list);
 /** FOLDER/PICTURE, as a table names them. `like` NULL, or whose columns these must be. */
 clv_status clv__image_list_table(clv__error *error, const char *folder, const char *table,
                                  const clv__image_list *like, clv__image_list *out);

@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Headers of pictures, read without a library and held against the limits before one is asked to decode them.
-// Sources: ISO/IEC 10918-1, annex B (JPEG's markers); W3C PNG (second edition), chapters 5 and 11.
+// Pictures of any format: what a file is, held against the limits before a decoder is asked, and what is done with one of any kind.
 #include "io/image.h"
 
 #include <inttypes.h>
@@ -10,80 +9,68 @@
 #include "base/memory.h"
 #include "io/shown.h"
 
-enum { SEGMENTS = 4096, TAIL = 1024, PNG_HEAD = 33, PNG_END = 12 };
+#ifdef CLEAVE_IMAGES
+#define HAS(decoder) decoder
+#else
+#define HAS(decoder) NULL
+#endif
+#ifdef CLEAVE_IMAGES_WEBP
+#define HAS_WEBP clv__webp_read
+#else
+#define HAS_WEBP NULL
+#endif
+#ifdef CLEAVE_IMAGES_TIFF
+#define HAS_TIFF clv__tiff_read
+#else
+#define HAS_TIFF NULL
+#endif
+#ifdef CLEAVE_IMAGES_GIF
+#define HAS_GIF clv__gif_read
+#else
+#define HAS_GIF NULL
+#endif
 
-static const uint8_t png_signature[8] = {0x89, 'P', 'N', 'G', '\r', '\n', 0x1a, '\n'};
+/** The formats: how a sentence names a file of one, the library that decodes it, and its package in Debian. */
+static const struct {
+    const char *name, *library, *package;
+    bool (*probe)(const clv__input *input, clv__image_info *out, char room[CLV__IMAGE_REASON]);
+    bool (*read)(const clv__input *input, clv__image *out, char room[CLV__IMAGE_REASON]);
+} formats[CLV__IMAGE_FORMATS] = {
+    [CLV__JPEG] = {"JPEG", "libjpeg", "libjpeg-dev", clv__jpeg_probe, NULL}, // it has a scale
+    [CLV__PNG] = {"PNG", "libpng", "libpng-dev", clv__png_probe, NULL},      // it has rows
+    [CLV__WEBP] = {"WebP", "libwebp", "libwebp-dev", clv__webp_probe, HAS_WEBP},
+    [CLV__BMP] = {"BMP", "", "", clv__bmp_probe, HAS(clv__bmp_read)},
+    [CLV__TIFF] = {"TIFF", "libtiff", "libtiff-dev", clv__tiff_probe, HAS_TIFF},
+    [CLV__GIF] = {"GIF", "giflib", "libgif-dev", clv__gif_probe, HAS_GIF},
+};
 
-static uint32_t big32(const uint8_t *at) {
-    return (uint32_t)at[0] << 24 | (uint32_t)at[1] << 16 | (uint32_t)at[2] << 8 | at[3];
-}
-
-/** Walk over the segments to the one with the sizes. */
-static clv_status probe_jpeg(const clv__input *input, clv__image_info *out) {
-    uint64_t at = 2;
-    for (int i = 0; i < SEGMENTS && input->bytes - at >= 9; i++) {
-        uint8_t head[9]; // FF, marker, length (2), precision, height (2), width (2)
-        CLV_TRY(clv__input_read(input, at, head, sizeof head));
-        const uint8_t marker = head[1];
-        if (head[0] == 0xff && marker == 0xff) { // filling
-            at++;
-            continue;
-        }
-        const uint64_t length = (uint64_t)head[2] << 8 | head[3];
-        if (head[0] != 0xff || marker == 0xd8 || marker == 0xd9 || marker == 0xda || length < 2) break;
-        if (marker >= 0xc0 && marker <= 0xcf && marker != 0xc4 && marker != 0xc8 && marker != 0xcc) {
-            out->height = (int64_t)head[5] << 8 | head[6];
-            out->width = (int64_t)head[7] << 8 | head[8];
-            return CLV_OK;
-        }
-        if (length + 2 > input->bytes - at) break;
-        at += 2 + length;
-    }
-    CLV_FAIL(input->error, CLV_E_FORMAT, "'%s' is a broken JPEG: its header tells no size", input->path);
-}
-
-static clv_status probe_png(const clv__input *input, clv__image_info *out) {
-    uint8_t head[PNG_HEAD];
-    if (input->bytes >= sizeof head) {
-        CLV_TRY(clv__input_read(input, 0, head, sizeof head));
-        if (big32(head + 8) == 13 && !memcmp(head + 12, "IHDR", 4)) {
-            out->width = big32(head + 16);
-            out->height = big32(head + 20);
-            out->interlaced = head[28] != 0;
-            return CLV_OK;
-        }
-    }
-    CLV_FAIL(input->error, CLV_E_FORMAT, "'%s' is a broken PNG: it does not begin with its header",
-             input->path);
-}
-
-/** Does the file end as it should? What comes after a JPEG's end does not matter, if it is short. */
-static clv_status probe_end(const clv__input *input, clv__image_info *out) {
-    uint8_t tail[TAIL];
-    const size_t n = input->bytes < sizeof tail ? (size_t)input->bytes : sizeof tail;
-    CLV_TRY(clv__input_read(input, input->bytes - n, tail, n));
-    if (out->format == CLV__PNG) {
-        out->closed = n >= PNG_END && !memcmp(tail + n - PNG_END + 4, "IEND", 4);
-        return CLV_OK;
-    }
-    for (size_t i = 0; i + 1 < n; i++)
-        if (tail[i] == 0xff && tail[i + 1] == 0xd9) out->closed = true;
-    return CLV_OK;
+/** -1: none of them. */
+static int format_of(const uint8_t head[12]) {
+    if (head[0] == 0xff && head[1] == 0xd8) return CLV__JPEG;
+    if (!memcmp(head, "\x89PNG\r\n\x1a\n", 8)) return CLV__PNG;
+    if (!memcmp(head, "RIFF", 4) && !memcmp(head + 8, "WEBP", 4)) return CLV__WEBP;
+    if (!memcmp(head, "II*\0", 4) || !memcmp(head, "MM\0*", 4)) return CLV__TIFF;
+    if (!memcmp(head, "GIF87a", 6) || !memcmp(head, "GIF89a", 6)) return CLV__GIF;
+    return head[0] == 'B' && head[1] == 'M' ? CLV__BMP : -1;
 }
 
 clv_status clv__image_probe(const clv__input *input, clv__image_info *out) {
-    *out = (clv__image_info){0};
-    uint8_t head[8] = {0};
+    *out = (clv__image_info){.orientation = 1};
+    uint8_t head[12] = {0};
+    char reason[CLV__IMAGE_REASON] = "";
     if (input->bytes > CLV__IMAGE_FILE_BYTES)
         CLV_FAIL(input->error, CLV_E_FORMAT, "'%s' has %" PRIu64 " bytes; a picture has %d at most",
                  input->path, input->bytes, CLV__IMAGE_FILE_BYTES);
     CLV_TRY(clv__input_read(input, 0, head, input->bytes < sizeof head ? (size_t)input->bytes : sizeof head));
-    const bool jpeg = head[0] == 0xff && head[1] == 0xd8;
-    if (!jpeg && memcmp(head, png_signature, sizeof head) != 0)
+    const int format = format_of(head);
+    if (format < 0)
         CLV_FAIL(input->error, CLV_E_FORMAT, "'%s' is %s", input->path,
-                 input->bytes == 0 ? "empty" : "neither a JPEG nor a PNG");
-    out->format = jpeg ? CLV__JPEG : CLV__PNG;
-    CLV_TRY(jpeg ? probe_jpeg(input, out) : probe_png(input, out));
+                 input->bytes == 0 ? "empty"
+                                   : "no picture: neither a JPEG nor a PNG, WebP, BMP, TIFF or GIF");
+    out->format = (clv__image_format)format;
+    if (!formats[format].probe(input, out, reason))
+        CLV_FAIL(input->error, CLV_E_FORMAT, "'%s' is a broken %s: %s", input->path, formats[format].name,
+                 reason);
     if (out->width < 1 || out->height < 1)
         CLV_FAIL(input->error, CLV_E_FORMAT, "'%s' has no pixels: %" PRId64 " x %" PRId64, input->path,
                  out->width, out->height);
@@ -91,7 +78,12 @@ clv_status clv__image_probe(const clv__input *input, clv__image_info *out) {
         CLV_FAIL(input->error, CLV_E_FORMAT,
                  "'%s' is too large: %" PRId64 " x %" PRId64 " pixels; a picture has %d at most", input->path,
                  out->width, out->height, CLV__IMAGE_PIXELS);
-    return probe_end(input, out);
+    return CLV_OK;
+}
+
+bool clv__image_can_read(clv__image_format format) {
+    return format == CLV__JPEG || format == CLV__PNG ? clv__image_built(NULL) == CLV_OK
+                                                     : formats[format].read != NULL;
 }
 
 clv_status clv__image_built(clv__error *error) {
@@ -105,12 +97,26 @@ clv_status clv__image_built(clv__error *error) {
 #endif
 }
 
+static bool read_one(const clv__input *input, const clv__image_info *info, int scale, clv__image *out,
+                     char room[CLV__IMAGE_REASON]) {
+#ifdef CLEAVE_IMAGES
+    if (info->format == CLV__JPEG) return clv__jpeg_read(input, scale, out, room);
+    if (info->format == CLV__PNG) return clv__png_read(input, info, out, room);
+#endif
+    (void)scale;
+    return formats[info->format].read(input, out, room);
+}
+
 clv_status clv__image_read(const clv__input *input, const clv__image_info *info, const clv__image_wish *wish,
                            clv__image *out) {
     *out = (clv__image){0};
     CLV_TRY(clv__image_built(input->error));
-#ifdef CLEAVE_IMAGES
     const bool jpeg = info->format == CLV__JPEG;
+    if (!clv__image_can_read(info->format))
+        CLV_FAIL(input->error, CLV_E_UNSUPPORTED,
+                 "'%s' is a %s, and Cleave was built without %s; install it (Debian: %s) and build it again",
+                 input->path, formats[info->format].name, formats[info->format].library,
+                 formats[info->format].package);
     const int scale = jpeg && wish->scale ? wish->scale : 1;
     const int64_t height = (info->height + scale - 1) / scale;
     out->width = (info->width + scale - 1) / scale;
@@ -120,16 +126,37 @@ clv_status clv__image_read(const clv__input *input, const clv__image_info *info,
         CLV_FAIL(input->error, CLV_E_HOST_MEMORY, "'%s': no host memory for %" PRId64 " x %" PRId64 " pixels",
                  input->path, out->width, out->height);
     char reason[CLV__IMAGE_REASON] = "";
-    if (jpeg ? clv__jpeg_read(input, scale, out, reason) : clv__png_read(input, info, out, reason))
-        return CLV_OK;
+    if (read_one(input, info, scale, out, reason)) return CLV_OK;
     clv__image_reset(out);
     clv__shown_text shown;
-    CLV_FAIL(input->error, CLV_E_FORMAT, "'%s' is a broken %s: %s", input->path, jpeg ? "JPEG" : "PNG",
+    CLV_FAIL(input->error, CLV_E_FORMAT, "'%s' is a broken %s: %s", input->path, formats[info->format].name,
              clv__shown(reason, &shown));
-#else
-    (void)info, (void)wish;
-    return CLV_E_UNSUPPORTED;
-#endif
+}
+
+bool clv__image_turn(clv__image *image, int orientation) {
+    const bool across = orientation >= 5,
+               columns = orientation == 2 || orientation == 3 || orientation == 7 || orientation == 8,
+               rows = orientation == 3 || orientation == 4 || orientation == 6 || orientation == 7;
+    if (orientation < 2 || orientation > 8) return true;
+    const int64_t w = image->width, h = image->height, width = across ? h : w, height = across ? w : h;
+    uint8_t *turned = malloc((size_t)(w * h) * 3), *to = turned;
+    if (!turned) return false;
+    for (int64_t y = 0; y < height; y++) {
+        for (int64_t x = 0; x < width; x++, to += 3) {
+            const int64_t column = across ? y : x, row = across ? x : y;
+            memcpy(to,
+                   image->pixels + ((rows ? h - 1 - row : row) * w + (columns ? w - 1 - column : column)) * 3,
+                   3);
+        }
+    }
+    free(image->pixels);
+    *image = (clv__image){width, height, turned};
+    return true;
+}
+
+const char *clv__image_ending(int i) {
+    static const char *const endings[] = {".jpg", ".jpeg", ".png", ".webp", ".bmp", ".tif", ".tiff", ".gif"};
+    return i >= 0 && i < (int)(sizeof endings / sizeof *endings) ? endings[i] : NULL;
 }
 
 void clv__image_reset(clv__image *image) {

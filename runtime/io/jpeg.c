@@ -46,15 +46,12 @@ static void on_progress(j_common_ptr jpeg) {
     }
 }
 
-/** A byte times another, over 255, rounded. */
-static int part(int a, int b) {
-    return (a * b + 127) / 255;
-}
-
-/** PIL's conversion: such pictures are inverted, as Adobe's programs write them. */
+/** Such pictures are inverted, as Adobe's programs write them. */
 static void convert_cmyk(const uint8_t *from, int64_t n, uint8_t *to) {
-    for (int64_t i = 0; i < n; i++, from += 4, to += 3)
-        for (int c = 0; c < 3; c++) to[c] = (uint8_t)(from[3] - part(255 - from[c], from[3]));
+    for (int64_t i = 0; i < n; i++, from += 4, to += 3) {
+        const uint8_t ink[] = {(uint8_t)~from[0], (uint8_t)~from[1], (uint8_t)~from[2], (uint8_t)~from[3]};
+        clv__image_cmyk(ink, to);
+    }
 }
 
 static void decode(reading *r, const clv__input *input, int scale, clv__image *out) {

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// PNG by libpng: its errors come back as a sentence, its warnings are passed over.
+// PNG by libpng: its errors come back as a sentence, its warnings are passed over. What follows the pixels is not read: a file
+// without an end is whole if they are.
 #include <inttypes.h>
 #include <png.h>
 #include <setjmp.h>
@@ -65,7 +66,6 @@ static void decode(reading *r, const clv__image_info *info, clv__image *out) {
     for (int pass = 0; pass < passes; pass++)
         for (int64_t y = 0; y < out->height; y++)
             png_read_row(r->png, out->pixels + (size_t)y * row_bytes, NULL);
-    if (out->height == info->height) png_read_end(r->png, NULL);
 }
 
 static bool read_rows(reading *r, const clv__image_info *info, clv__image *out) {

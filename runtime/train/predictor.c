@@ -305,7 +305,7 @@ clv_status clv_predictor_forward(clv_predictor *predictor, const void *samples, 
 
 // ---- arrays that know their sizes -------------------------------------------------------------------------
 
-/** An array is taken for an input only if it holds all that will be fed: of its type, of its samples' shape, and of as many. */
+/** Does an array hold all that will be fed of it? Its type, its samples' shape, and how many there are. */
 static clv_status check_array(const clv_predictor *predictor, int i, const clv_array *array, int64_t n) {
     clv__error *error = clv__runtime_error_of(predictor->runtime);
     const clv_model *model = predictor->model;

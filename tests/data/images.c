@@ -411,13 +411,14 @@ static void folders_that_are_none(void **state) {
     mkdir("f/cat", 0777);
     mkdir("f/.git", 0777);
     expect_failure(refused("f", plain), CLV_E_FORMAT,
-                   "the class 'cat' of 'f' has no pictures: a file of it ends in .jpg, .jpeg or .png");
+                   "the class 'cat' of 'f' has no pictures: a file of it ends in .jpg, .jpeg, .png, .webp, "
+                   ".bmp, .tif, .tiff or .gif");
     write_file("f/cat/notes.txt", "x", 1);
     expect_failure(refused("f", plain), CLV_E_FORMAT, "the class 'cat' of 'f' has no pictures");
     write_file("f/cat/a.jpg", "some text", 9);
-    expect_failure(
-        refused("f", plain), CLV_E_FORMAT,
-        "none of the 1 pictures of 'f' can be read; the first: 'f/cat/a.jpg' is neither a JPEG nor a PNG");
+    expect_failure(refused("f", plain), CLV_E_FORMAT,
+                   "none of the 1 pictures of 'f' can be read; the first: 'f/cat/a.jpg' is no picture: "
+                   "neither a JPEG nor a PNG, WebP, BMP, TIFF or GIF");
     static const char *const names[] = {"f/cat/a.jpg", "f/cat/notes.txt", "f/cat", "f/.git", "f/a.jpg", "f"};
     remove_files(names, sizeof names / sizeof *names);
 }
@@ -574,12 +575,11 @@ static void broken_pictures_are_left_out(void **state) {
         {"b/one/cut.jpg", "'b/one/cut.jpg' is a broken JPEG: it is cut off", CLV_E_FORMAT},
         {"b/one/cut.png", "'b/one/cut.png' is a broken PNG: it is cut off", CLV_E_FORMAT},
         {"b/one/empty.jpg", "'b/one/empty.jpg' is empty", CLV_E_FORMAT},
-        {"b/one/folder.jpg", "cannot read 'b/one/folder.jpg': it is a folder, and a file is wanted",
-         CLV_E_IO},
         {"b/one/head.jpg", "'b/one/head.jpg' is a broken JPEG: its header tells no size", CLV_E_FORMAT},
         {"b/one/pipe.jpg", "cannot read 'b/one/pipe.jpg': it is a device or pipe, and a file is wanted",
          CLV_E_IO},
-        {"b/one/text.jpg", "'b/one/text.jpg' is neither a JPEG nor a PNG", CLV_E_FORMAT},
+        {"b/one/text.jpg", "'b/one/text.jpg' is no picture: neither a JPEG nor a PNG, WebP, BMP, TIFF or GIF",
+         CLV_E_FORMAT},
     };
     enum { CASES = sizeof cases / sizeof *cases };
     mkdir("b", 0777);
@@ -589,10 +589,9 @@ static void broken_pictures_are_left_out(void **state) {
     copy_picture("jpeg/color.jpg", cases[1].file, 300);
     copy_picture("png/color.png", cases[2].file, 300);
     write_file(cases[3].file, "", 0);
-    mkdir(cases[4].file, 0777);
-    write_file(cases[5].file, "\xff\xd8\xff\xe0\0\x10JFIF\0 and no more", 23);
-    assert_int_equal(mkfifo(cases[6].file, 0666), 0);
-    write_file(cases[7].file, "this is no picture", 18);
+    write_file(cases[4].file, "\xff\xd8\xff\xe0\0\x10JFIF\0 and no more", 23);
+    assert_int_equal(mkfifo(cases[5].file, 0666), 0);
+    write_file(cases[6].file, "this is no picture", 18);
     const char *first = NULL;
     clv_dataset *dataset = open_folder("b", plain);
     assert_int_equal(clv_dataset_count(dataset), 1);
@@ -612,6 +611,73 @@ static void broken_pictures_are_left_out(void **state) {
     clv_dataset_destroy(dataset);
     static const char *const names[] = {"b/one/whole.png", "b/one", "b"};
     remove_files(names, 3);
+}
+
+/** What a folder has beside pictures is counted, each kind by itself; with `strict` it is refused. */
+static void what_is_passed_over(void **state) {
+    (void)state;
+    static const char *const folders[] = {"p", "p/one", "p/one/within", "p/one/within.png", "p/.git"};
+    static const char *const files[] = {"p/one/.hidden.png", "p/one/notes.txt", "p/one/raw.cr2",
+                                        "p/one/noend",       "p/loose.png",     "p/labels.csv"};
+    enum { FOLDERS = sizeof folders / sizeof *folders, FILES = sizeof files / sizeof *files };
+    for (int i = 0; i < FOLDERS; i++) mkdir(folders[i], 0777);
+    for (int i = 0; i < FILES; i++) write_file(files[i], "x", 1);
+    copy_picture("png/tiny.png", "p/one/whole.PNG", 0);
+    clv_image_folder_rest rest;
+    const char *first;
+    clv_dataset *dataset = open_folder("p", plain);
+    assert_int_equal(clv_dataset_count(dataset), 1);
+    assert_int_equal(clv_image_folder_broken(dataset, NULL), 0);
+    assert_int_equal(clv_image_folder_passed_over(dataset, &rest, &first), FILES + 3);
+    assert_true(rest.endings == 3 && rest.folders == 2 && rest.hidden == 2 && rest.loose == 2);
+    assert_string_equal(first, ".git");
+    assert_int_equal(clv_image_folder_passed_over(dataset, NULL, NULL), FILES + 3);
+    clv_dataset_destroy(dataset);
+    clv_image_folder_config strict = plain;
+    strict.strict = true;
+    expect_failure(
+        refused("p", strict), CLV_E_FORMAT,
+        "'p' has more than pictures in folders of classes, and `strict` refuses it: 3 with another ending "
+        "than .jpg, .jpeg, .png, .webp, .bmp, .tif, .tiff or .gif, 2 folders within classes, 2 hidden, 2 "
+        "beside the classes; the first: '.git'");
+    remove_files(files, FILES);
+    for (int i = FOLDERS; i-- > 2;) remove(folders[i]);
+    dataset = open_folder("p", strict);
+    assert_int_equal(clv_image_folder_passed_over(dataset, &rest, &first), 0);
+    assert_null(first);
+    clv_dataset_destroy(dataset);
+    static const char *const names[] = {"p/one/whole.PNG", "p/one", "p"};
+    remove_files(names, 3);
+}
+
+/** Turned before all else: a sample of a picture that lies on its side is that of the upright one, also of a draft and of few rows. */
+static void exif_turns_pictures(void **state) {
+    (void)state;
+    float upright[N], sample[N];
+    mkdir("e", 0777);
+    mkdir("e/one", 0777);
+    copy_picture("../pictures/turned1.jpg", "e/one/1.jpg", 0);
+    copy_picture("../pictures/turned6.jpg", "e/one/6.jpg", 0);
+    clv_image_folder_config config = plain;
+    clv_dataset *as_is = open_folder("e", config);
+    config.exif_transpose = true;
+    clv_dataset *turned = open_folder("e", config);
+    clv_dataset_sample(as_is, 0, upright);
+    clv_dataset_sample(as_is, 1, sample);
+    assert_memory_equal(upright, sample, sizeof sample);
+    clv_dataset_sample(turned, 0, sample);
+    assert_memory_equal(upright, sample, sizeof sample);
+    clv_dataset_sample(turned, 1, sample);
+    for (int c = 0; c < 3; c++) // a quarter clockwise; where the window of an odd size lies may differ by one
+        for (int i = 0; i < SIZE; i++)
+            for (int k = 0; k < SIZE; k++)
+                assert_true(fabsf(sample[(c * SIZE + i) * SIZE + k] -
+                                  upright[(c * SIZE + SIZE - 1 - k) * SIZE + i]) < 3.0f / 255);
+    assert_memory_not_equal(upright, sample, sizeof sample);
+    clv_dataset_destroy(as_is);
+    clv_dataset_destroy(turned);
+    static const char *const names[] = {"e/one/1.jpg", "e/one/6.jpg", "e/one", "e"};
+    remove_files(names, 4);
 }
 
 /** Damage within a picture, which its ends do not show. */
@@ -680,6 +746,8 @@ int main(void) {
         cmocka_unit_test(a_limit_spreads),
         cmocka_unit_test(what_is_refused),
         cmocka_unit_test(broken_pictures_are_left_out),
+        cmocka_unit_test(what_is_passed_over),
+        cmocka_unit_test(exif_turns_pictures),
         cmocka_unit_test(damage_within_is_replaced),
     };
     if (clv__image_built(NULL) != CLV_OK) return cmocka_run_group_tests(without, support_begin, support_end);

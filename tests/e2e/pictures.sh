@@ -42,6 +42,7 @@ works "$cleave" train images f $small --draft --augment none --steps 2
 expect 2 '--mixup wants a number greater than 0' "$cleave" train images f $small --mixup 0
 expect 2 '--label-smoothing is at least 0 and below 1, not 1' "$cleave" train images f $small --label-smoothing 1
 expect 2 '--draft is of folders of pictures' "$cleave" train fashion-mnist --draft
+expect 2 '--exif-transpose is of folders of pictures' "$cleave" train fashion-mnist --exif-transpose
 
 # Several labels each, from a table; those to test on from another one.
 {
@@ -86,6 +87,12 @@ if [ "$device" != host ]; then
     done
 fi
 
+# Every format, turned as they say.
+mkdir -p all/one all/two
+cp "$pictures"/../pictures/* all/one && cp "$pictures"/png/*.png all/two
+works "$cleave" train images all $small --strict --exif-transpose --steps 2
+grep -q . err && fail "pictures of all formats: $(cat err)"
+
 # Broken ones.
 head -c 500 f/one/color.jpg >f/one/a.jpg
 cp f/two/tiny.png f/one/no.txt
@@ -93,6 +100,10 @@ mkfifo f/two/pipe.png
 expect 0 "2 pictures are broken and passed over; the first: 'f/one/a.jpg' is a broken JPEG: it is cut off" \
     "$cleave" train images f --model mlp --image-size 12 --device "$device" --steps 2 --json
 same "broken pictures" "$(at broken_pictures)" 2
+grep -qF "'f': passed over: 1 file with an ending that is no picture's; the first: 'one/no.txt' (--strict refuses such)" err ||
+    fail "what is passed over is not told: $(cat err)"
+expect 1 "the first: 'one/no.txt'" "$cleave" train images f $small --strict
+rm f/one/no.txt
 expect 1 "'f/one/a.jpg' is a broken JPEG: it is cut off" "$cleave" train images f $small --strict
 rm f/one/a.jpg
 expect 1 "cannot read 'f/two/pipe.png': it is a device or pipe" "$cleave" train images f $small --strict

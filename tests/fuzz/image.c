@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Any bytes as a picture: refused with a sentence, or all pixels that its header tells of, of which a sample can be made. PNGs are tried
+// Any bytes as a picture: refused with a sentence, or all pixels that its header tells of, turned, of which a sample can be made. PNGs are tried
 // again with right checksums, without which little would get past them.
 #include "fuzz/fuzz.h"
 
@@ -45,8 +45,10 @@ static void read_bytes(const uint8_t *data, size_t size) {
                 status = clv__image_read(&input, &info, &wishes[i], &image);
                 REQUIRE((status == CLV_OK) == (image.pixels != NULL));
                 if (status == CLV_OK) use(&image, &random);
+                REQUIRE(info.orientation >= 1 && info.orientation <= 8);
+                if (status == CLV_OK) REQUIRE(clv__image_turn(&image, info.orientation));
                 if (status == CLV_OK && i == 0)
-                    REQUIRE(image.width == info.width && image.height == info.height);
+                    REQUIRE(image.width * image.height == info.width * info.height);
                 clv__image_reset(&image);
                 if (status != CLV_OK) break;
             }

@@ -283,6 +283,7 @@ typedef struct cli_source {
     clv_array text;             // while it is read
     clv_archive *archive;       // of named arrays; the datasets read from it
     cli_fields fields;          // of it
+    bool told_rest;             // of what is beside the pictures
     int64_t told_broken;        // pictures that are broken: so many were told of
     int64_t left_out;           // samples of a text that each evaluation in a training leaves out
 } cli_source;

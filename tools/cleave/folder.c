@@ -32,6 +32,7 @@ int cli_check_folder(const cli_args *args, const clv_model *model) {
                          : args->val              ? "val"
                          : args->val_labels       ? "val-labels"
                          : args->draft            ? "draft"
+                         : args->exif_transpose   ? "exif-transpose"
                          : args->augment          ? "augment"
                          : args->color_jitter > 0 ? "color-jitter"
                                                   : NULL;
@@ -63,6 +64,7 @@ clv_status cli_read_folder(cli_source *source) {
                                      .labels = args->labels,
                                      .workers = (int)args->workers,
                                      .draft = args->draft,
+                                     .exif_transpose = args->exif_transpose,
                                      .strict = args->strict};
     clv_image_folder_config drawn = plain;
     drawn.augment = (clv_image_augment){.crop = !strcmp(augment, "crop"),
@@ -103,9 +105,34 @@ int64_t cli_broken(const cli_source *source, const char **first) {
     return n;
 }
 
+/** What one folder has beside its pictures. */
+static void tell_rest(const clv_dataset *dataset, const char *folder) {
+    clv_image_folder_rest rest;
+    const char *first;
+    if (!dataset || !clv_image_folder_passed_over(dataset, &rest, &first)) return;
+    const struct {
+        int64_t n;
+        const char *one, *several;
+    } kinds[] = {{rest.endings, "file with an ending that is no picture's",
+                  "files with an ending that is no picture's"},
+                 {rest.folders, "folder within a class", "folders within classes"},
+                 {rest.hidden, "hidden name", "hidden names"},
+                 {rest.loose, "file beside the classes", "files beside the classes"}};
+    char text[256] = "";
+    for (size_t i = 0; i < sizeof kinds / sizeof *kinds; i++)
+        if (kinds[i].n)
+            snprintf(text + strlen(text), sizeof text - strlen(text), "%s%lld %s", *text ? ", " : "",
+                     (long long)kinds[i].n, kinds[i].n == 1 ? kinds[i].one : kinds[i].several);
+    fprintf(stderr, "'%s': passed over: %s; the first: '%s' (--strict refuses such)\n", folder, text, first);
+}
+
 void cli_tell_broken(cli_source *source) {
     const char *first = NULL;
     if (source->args->quiet || !cli_is_folder(source->args)) return;
+    if (!source->told_rest) tell_rest(source->train, source->args->words[1]);
+    if (!source->told_rest && (!source->train || source->args->val))
+        tell_rest(source->test, source->train ? source->args->val : source->args->words[1]);
+    source->told_rest = true;
     const int64_t n = cli_broken(source, &first);
     if (n > source->told_broken)
         fprintf(stderr, "%lld picture%s broken and passed over; the first: %s (--strict refuses such)\n",

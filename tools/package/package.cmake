@@ -24,8 +24,8 @@ install(FILES ${PROJECT_BINARY_DIR}/cleaveConfig.cmake ${PROJECT_BINARY_DIR}/cle
 # For pkg-config --static: what the static library needs. Written out, as Requires.private would bring include folders of these to
 # whoever compiles against Cleave, whose headers include none of them, and ask that all of them are installed.
 set(needs)
-foreach(need JANSSON ZLIB XXHASH PCRE2 JPEG PNG OPENCL CLBLAST)
-    if((need STREQUAL "PCRE2" AND NOT CLEAVE_TOKENIZERS) OR (need MATCHES "JPEG|PNG" AND NOT CLEAVE_WITH_IMAGES) OR
+foreach(need JANSSON ZLIB XXHASH PCRE2 ${CLEAVE_IMAGE_NEEDS} OPENCL CLBLAST)
+    if((need STREQUAL "PCRE2" AND NOT CLEAVE_TOKENIZERS) OR
        (need MATCHES "OPENCL|CLBLAST" AND NOT CLEAVE_OPENCL) OR (need STREQUAL "CLBLAST" AND NOT CLEAVE_CLBLAST))
         continue()
     endif()
