@@ -183,7 +183,7 @@ CLV_API CLV_MUST_CHECK clv_status clv_checkpoint_read(clv_runtime *runtime, cons
  */
 CLV_API CLV_MUST_CHECK clv_status clv_npy_read(clv_runtime *runtime, const char *path, clv_array *out);
 /**
- * Read an archive of numpy's: what numpy.savez and savez_compressed write, arrays as of clv_npy_read under their names. Below 4 GiB.
+ * Read numpy's archive: arrays as of clv_npy_read, below 4 GiB. One that cannot be read is left out; text cleave.unread.NAME says why.
  *
  * out     owned by the caller; NULL on failure
  *

@@ -263,6 +263,8 @@ clv_status clv_dataset_from_archive(clv_runtime *runtime, const clv_archive *arc
             CLV_FAIL(error, CLV_E_VALUE,
                      "field '%s' has an array of its own; this one reads it from the archive",
                      fields[i].name ? fields[i].name : "");
+        const char *unread = fields[i].name && !array ? clv__archive_unread(archive, fields[i].name) : NULL;
+        if (unread) CLV_FAIL(error, CLV_E_UNSUPPORTED, "%s", unread);
         if (fields[i].name && !array)
             CLV_FAIL(error, CLV_E_NOT_FOUND, "no array '%s' in '%s'", fields[i].name,
                      archive->path ? archive->path : "the archive");

@@ -155,6 +155,14 @@ static const char *archive_name(const clv_archive *archive) {
     return archive->path ? archive->path : "the archive";
 }
 
+const char *clv__archive_unread(const clv_archive *archive, const char *name) {
+    const size_t n = sizeof CLV__UNREAD - 1;
+    for (size_t i = 0; i < archive->n_texts; i++)
+        if (!strncmp(archive->texts[i].key, CLV__UNREAD, n) && !strcmp(archive->texts[i].key + n, name))
+            return archive->texts[i].text;
+    return NULL;
+}
+
 clv_status clv_archive_require(const clv_archive *archive, const char *name, clv_array_type type,
                                const clv_shape *shape, const clv_array **out) {
     CLV_TRY(CLV__GIVEN(NULL, archive));
@@ -165,6 +173,8 @@ clv_status clv_archive_require(const clv_archive *archive, const char *name, clv
     clv__shown_text shown;
     char has[128], wanted[128];
     const clv_array *array = clv_archive_find(archive, name);
+    const char *unread = array ? NULL : clv__archive_unread(archive, name);
+    if (unread) CLV_FAIL(archive->error, CLV_E_UNSUPPORTED, "%s", unread);
     if (!array) {
         clv__shown_text first;
         CLV_FAIL(archive->error, CLV_E_NOT_FOUND,

@@ -48,6 +48,10 @@ clv_status clv__archive_create(clv__error *error, const char *path, clv_archive 
  */
 clv_status clv__archive_take(clv_archive *archive, clv_array *array);
 clv_status clv__archive_append_text(clv_archive *archive, const char *key, const char *text);
+/** Keys of texts that say why an array of the file was not read: this and its name. */
+#define CLV__UNREAD "cleave.unread."
+/** Why an array of the file was not read; NULL: there is none of that name, or it was. Borrowed. */
+const char *clv__archive_unread(const clv_archive *archive, const char *name);
 
 /** Where a runtime keeps its last sentence; NULL for no runtime. */
 clv__error *clv__io_error(clv_runtime *runtime);

@@ -113,7 +113,8 @@ static clv_status read_file(clv__error *error, const char *path, clv_archive **o
     *out = NULL;
     clv__input input;
     CLV_TRY(clv__input_open(error, path, &input));
-    clv_status status = clv__checkpoint_read(&input, out);
+    clv_status status = clv__foreign_check(&input, CLV__WANT_CHECKPOINT);
+    if (status == CLV_OK) status = clv__checkpoint_read(&input, out);
     clv__input_close(&input);
     return status;
 }

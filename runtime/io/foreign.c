@@ -1,10 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-// Files of other programs that people give in place of a safetensors file, known by their content, and the line of Python that
-// makes safetensors of them. A pickle can run any code when it is read, so none is read here.
+// Files that people give in place of what is wanted, known by their content: what they are, and what to do, often the line of Python
+// that makes the right file of them. A pickle can run any code when it is read, so none is read here.
 // Source: PyTorch, torch/serialization.py (MAGIC_NUMBER of the format before 1.6; a ZIP archive with `NAME/data.pkl` since);
-// APPNOTE.TXT of the ZIP format, section 4.3.7; numpy.lib.format (.npz is a ZIP archive of .npy files).
+// APPNOTE.TXT of the ZIP format, section 4.3.7; numpy.lib.format (.npz is a ZIP archive of .npy files); GGUF's and Git LFS's
+// specifications; HDF5 File Format Specification 3.0, II.A.
 #include <stdio.h>
 #include <string.h>
+#include <strings.h>
 
 #include "base/text.h"
 #include "io/formats.h"
@@ -42,40 +44,208 @@ static void add_command(clv__text *out, const char *program, const char *path) {
     clv__text_reset(&made);
 }
 
-static clv_status refuse(const clv__input *input, const char *what, const char *program,
-                         const char *packages) {
-    clv__text command = {0};
-    add_command(&command, program, input->path);
-    clv__error_set(input->error, CLV_E_FORMAT,
-                   "'%s' is %s; make a safetensors file of it: %s (pip install %s)", input->path, what,
-                   clv__text_get(&command), packages);
-    clv__text_reset(&command);
+// ---- kinds ------------------------------------------------------------------------------------------------
+
+/** The beginning of a file. */
+typedef struct start {
+    char bytes[LOOKED_AT + 1];
+    size_t n;
+} start;
+
+static bool begins(const start *s, const char *with, size_t n) {
+    return s->n >= n && !memcmp(s->bytes, with, n);
+}
+#define BEGINS(s, with) begins(s, with, sizeof with - 1)
+
+/** The name of a ZIP archive's first member ends so. */
+static bool first_member_ends(const start *s, const char *tail) {
+    if (s->n <= ZIP_NAME_AT || !BEGINS(s, "PK\3\4")) return false;
+    const size_t length = (size_t)(unsigned char)s->bytes[26] | (size_t)(unsigned char)s->bytes[27] << 8;
+    return length <= s->n - ZIP_NAME_AT && ends_with(s->bytes + ZIP_NAME_AT, length, tail);
+}
+
+static bool is_torch(const start *s) {
+    return BEGINS(s, "\x80\x02\x8a\x0a\x6c\xfc\x9c\x46\xf9\x20\x6a\xa8\x50\x19") ||
+           first_member_ends(s, "data.pkl");
+}
+
+static bool is_pickle(const start *s) {
+    return s->n > 2 && s->bytes[0] == '\x80' && s->bytes[1] >= 2 && s->bytes[1] <= 5;
+}
+
+static bool is_npz(const start *s) {
+    return first_member_ends(s, ".npy");
+}
+
+static bool is_npy(const start *s) {
+    return BEGINS(s, "\x93NUMPY");
+}
+
+/** A length that may be, and the beginning of an object. */
+static bool is_safetensors(const start *s) {
+    return s->n > 9 && s->bytes[8] == '{' && !memcmp(s->bytes + 5, "\0\0\0", 3);
+}
+
+static bool is_gguf(const start *s) {
+    return BEGINS(s, "GGUF");
+}
+
+static bool is_hdf5(const start *s) {
+    return BEGINS(s, "\x89HDF\r\n\x1a\n");
+}
+
+static bool is_pointer(const start *s) {
+    return BEGINS(s, "version https://git-lfs.github.com/spec/");
+}
+
+static bool is_page(const start *s) {
+    const char *at = s->bytes; // it ends in a zero
+    if (BEGINS(s, "\xef\xbb\xbf")) at += 3;
+    at += strspn(at, " \t\r\n");
+    return !strncasecmp(at, "<!doctype html", 14) || !strncasecmp(at, "<html", 5);
+}
+
+static bool is_picture(const start *s) {
+    return BEGINS(s, "\x89PNG\r\n") || BEGINS(s, "\xff\xd8\xff") || BEGINS(s, "GIF8") ||
+           (s->n > 12 && BEGINS(s, "RIFF") && !memcmp(s->bytes + 8, "WEBP", 4));
+}
+
+static bool is_parquet(const start *s) {
+    return BEGINS(s, "PAR1");
+}
+
+static bool is_gzip(const start *s) {
+    return BEGINS(s, "\x1f\x8b\x08");
+}
+
+static const char of_torch[] =
+    "import sys,torch; from safetensors.torch import save_file; "
+    "d=torch.load(sys.argv[1],map_location=\"cpu\",weights_only=True); "
+    "d=next((d[k] for k in (\"state_dict\",\"model_state_dict\",\"model\") if k in d),d); "
+    "save_file({k.removeprefix(\"module.\"):v.contiguous().clone() for k,v in d.items() "
+    "if torch.is_tensor(v)},sys.argv[2])";
+static const char of_numpy[] = "import sys,numpy; from safetensors.numpy import save_file; "
+                               "save_file(dict(numpy.load(sys.argv[1])),sys.argv[2])";
+static const char of_hdf5[] =
+    "import sys,h5py; from safetensors.numpy import save_file; d={}; "
+    "h5py.File(sys.argv[1]).visititems(lambda k,v: d.update({k.replace(\"/\",\".\"):v[()]}) "
+    "if hasattr(v,\"dtype\") and v.dtype.kind in \"fiu\" else None); save_file(d,sys.argv[2])";
+
+/** A kind of file, and what to do with one where something is wanted. */
+typedef struct kind {
+    bool (*is)(const start *s);
+    const char *what;
+    const char *program, *packages;  // make a safetensors file of it; NULL: there is no such
+    const char *remedy[CLV__WANTED]; // NULL: none is known
+    unsigned fits;                   // bits: what it is good for
+} kind;
+
+enum {
+    FITS_WEIGHTS = 1 << CLV__WANT_WEIGHTS | 1 << CLV__WANT_CHECKPOINT,
+    FITS_ARRAY = 1 << CLV__WANT_ARRAY,
+    FITS_ARRAYS = 1 << CLV__WANT_ARRAYS
+};
+
+#define EVERYWHERE(text)                                                                                     \
+    { text, text, text, text }
+static const kind kinds[] = {
+    {.is = is_torch,
+     .what = "a PyTorch file: a pickle, which can run any code when it is read, so it is not read here",
+     .program = of_torch,
+     .packages = "torch safetensors",
+     .remedy = {[CLV__WANT_CHECKPOINT] =
+                    "training goes on only from what `train --checkpoint` wrote; its weights "
+                    "can be loaded once they are a safetensors file",
+                [CLV__WANT_ARRAY] = "save a tensor of it with numpy.save('x.npy', tensor.numpy())",
+                [CLV__WANT_ARRAYS] = "save its tensors with numpy.savez('x.npz', name=tensor.numpy())"}},
+    {.is = is_pickle,
+     .what = "a pickle, which can run any code when it is read, so it is not read here",
+     .remedy = {"load it in Python and save its arrays with safetensors.numpy.save_file",
+                "training goes on only from what `train --checkpoint` wrote",
+                "load it in Python and save an array with numpy.save('x.npy', array)",
+                "load it in Python and save its arrays with numpy.savez('x.npz', name=array)"}},
+    {.is = is_npz,
+     .what = "an archive of numpy arrays (.npz)",
+     .program = of_numpy,
+     .packages = "numpy safetensors",
+     .fits = FITS_ARRAYS,
+     .remedy = {[CLV__WANT_CHECKPOINT] = "training goes on only from what `train --checkpoint` wrote",
+                [CLV__WANT_ARRAY] = "give it as `arrays FILE`, or save one of them with numpy.save('x.npy', "
+                                    "numpy.load('x.npz')['NAME'])"}},
+    {.is = is_npy,
+     .what = "an array of numpy (.npy)",
+     .fits = FITS_ARRAY,
+     .remedy =
+         {"weights have a name for each array; of a dict of arrays safetensors.numpy.save_file makes them",
+          "training goes on only from what `train --checkpoint` wrote", NULL,
+          "save arrays under their names with numpy.savez('x.npz', x=x, y=y), or give the folder of such "
+          "files"}},
+    {.is = is_safetensors,
+     .what = "a safetensors file",
+     .fits = FITS_WEIGHTS,
+     .remedy =
+         {[CLV__WANT_ARRAY] = "save a tensor of it with numpy.save('x.npy', "
+                              "safetensors.numpy.load_file('x.safetensors')['NAME'])",
+          [CLV__WANT_ARRAYS] =
+              "save its tensors with numpy.savez('x.npz', **safetensors.numpy.load_file('x.safetensors'))"}},
+    {.is = is_gguf,
+     .what = "a GGUF file, weights as llama.cpp has them, which are not read here",
+     .remedy = {"fetch the same model as .safetensors, which its page on Hugging Face has most often",
+                "training goes on only from what `train --checkpoint` wrote",
+                "GGUF holds no data to learn from", "GGUF holds no data to learn from"}},
+    {.is = is_hdf5,
+     .what = "an HDF5 file, as h5py and Keras write them",
+     .program = of_hdf5,
+     .packages = "h5py safetensors",
+     .remedy = {[CLV__WANT_CHECKPOINT] = "training goes on only from what `train --checkpoint` wrote",
+                [CLV__WANT_ARRAY] =
+                    "save an array of it with numpy.save('x.npy', h5py.File('x.h5')['NAME'][()])",
+                [CLV__WANT_ARRAYS] =
+                    "save its arrays with numpy.savez('x.npz', x=h5py.File('x.h5')['NAME'][()])"}},
+    {.is = is_pointer,
+     .what = "a Git LFS pointer, which stands for a file that was not fetched",
+     .remedy = EVERYWHERE("`git lfs pull` in its folder fetches it")},
+    {.is = is_page,
+     .what = "a web page",
+     .remedy = EVERYWHERE(
+         "the address that it was fetched from gave a page and not the file: open it in a browser to see "
+         "why; on Hugging Face a file's address has /resolve/ where its page has /blob/")},
+    {.is = is_picture,
+     .what = "a picture",
+     .remedy = {NULL, NULL, "`images DIR` takes a folder of pictures",
+                "`images DIR` takes a folder of pictures"}},
+    {.is = is_parquet,
+     .what = "a Parquet table",
+     .remedy = {NULL, NULL,
+                "make a table of it with pandas.read_parquet('x.parquet').to_csv('x.csv', index=False)",
+                "make a table of it with pandas.read_parquet('x.parquet').to_csv('x.csv', index=False), for "
+                "`csv FILE`"}},
+    {.is = is_gzip, .what = "a file packed by gzip", .remedy = EVERYWHERE("`gunzip` unpacks it")},
+};
+
+static clv_status refuse(const clv__input *input, const kind *k, clv__wanted wanted) {
+    static const char *const wants[CLV__WANTED] = {
+        "weights are wanted as a .safetensors file", "a checkpoint is wanted",
+        "an .npy file of one array is wanted", "an .npz file or a folder of .npy files is wanted"};
+    clv__text advice = {0};
+    if (wanted == CLV__WANT_WEIGHTS && k->program) {
+        clv__text_add(&advice, "make a safetensors file of it: ");
+        add_command(&advice, k->program, input->path);
+        clv__text_add(&advice, " (pip install %s)", k->packages);
+    } else {
+        clv__text_add(&advice, "%s%s%s", wants[wanted], k->remedy[wanted] ? ": " : "",
+                      k->remedy[wanted] ? k->remedy[wanted] : "");
+    }
+    clv__error_set(input->error, CLV_E_FORMAT, "'%s' is %s; %s", input->path, k->what,
+                   clv__text_get(&advice));
+    clv__text_reset(&advice);
     return CLV_E_FORMAT;
 }
 
-clv_status clv__foreign_check(const clv__input *input) {
-    static const char pickle[] = "\x80\x02\x8a\x0a\x6c\xfc\x9c\x46\xf9\x20\x6a\xa8\x50\x19";
-    static const char of_torch[] =
-        "import sys,torch; from safetensors.torch import save_file; "
-        "d=torch.load(sys.argv[1],map_location=\"cpu\",weights_only=True); "
-        "d=next((d[k] for k in (\"state_dict\",\"model_state_dict\",\"model\") if k in d),d); "
-        "save_file({k.removeprefix(\"module.\"):v.contiguous().clone() for k,v in d.items() "
-        "if torch.is_tensor(v)},sys.argv[2])";
-    static const char of_numpy[] = "import sys,numpy; from safetensors.numpy import save_file; "
-                                   "save_file(dict(numpy.load(sys.argv[1])),sys.argv[2])";
-    static const char torch_file[] =
-        "a PyTorch file: a pickle, which can run any code when it is read, so it is not read here";
-    char start[LOOKED_AT] = "";
-    size_t n = input->bytes < sizeof start ? (size_t)input->bytes : sizeof start;
-    CLV_TRY(clv__input_read(input, 0, start, n));
-    if (n >= sizeof pickle - 1 && memcmp(start, pickle, sizeof pickle - 1) == 0)
-        return refuse(input, torch_file, of_torch, "torch safetensors");
-    if (n <= ZIP_NAME_AT || memcmp(start, "PK\3\4", 4) != 0) return CLV_OK;
-    size_t length = (size_t)(unsigned char)start[26] | (size_t)(unsigned char)start[27] << 8;
-    if (length > n - ZIP_NAME_AT) return CLV_OK;
-    if (ends_with(start + ZIP_NAME_AT, length, "data.pkl"))
-        return refuse(input, torch_file, of_torch, "torch safetensors");
-    if (ends_with(start + ZIP_NAME_AT, length, ".npy"))
-        return refuse(input, "an archive of numpy arrays (.npz)", of_numpy, "numpy safetensors");
+clv_status clv__foreign_check(const clv__input *input, clv__wanted wanted) {
+    start s = {.n = input->bytes < LOOKED_AT ? (size_t)input->bytes : LOOKED_AT};
+    CLV_TRY(clv__input_read(input, 0, s.bytes, s.n));
+    for (size_t i = 0; i < sizeof kinds / sizeof *kinds; i++)
+        if (kinds[i].is(&s)) return kinds[i].fits & 1u << wanted ? CLV_OK : refuse(input, &kinds[i], wanted);
     return CLV_OK;
 }

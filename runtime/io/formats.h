@@ -14,8 +14,16 @@ enum { CLV__SAFETENSORS_HEADER_BYTES = 100000000 };
 #define CLV__CHECKSUM_KEY "cleave.checksum"
 
 clv_status clv__safetensors_read(clv__input *input, clv_archive **out);
-/** CLV_E_FORMAT for a file that PyTorch or numpy wrote, with the command that makes a safetensors file of it. */
-clv_status clv__foreign_check(const clv__input *input);
+/** What somebody asked for who gave a file. */
+typedef enum clv__wanted {
+    CLV__WANT_WEIGHTS,
+    CLV__WANT_CHECKPOINT,
+    CLV__WANT_ARRAY,
+    CLV__WANT_ARRAYS,
+    CLV__WANTED
+} clv__wanted;
+/** CLV_E_FORMAT for a file of a known kind that is not what is wanted: what it is, and what to do. */
+clv_status clv__foreign_check(const clv__input *input, clv__wanted wanted);
 
 /** The header of an archive, its length word included, and its arrays in the file's order. */
 typedef struct clv__safetensors_layout {

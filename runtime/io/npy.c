@@ -202,6 +202,7 @@ static clv_status parse_header(parser *p) {
 /** Magic, version and length of the header: where it begins and how long it is. */
 static clv_status read_prefix(clv__input *input, size_t *start, size_t *length) {
     uint8_t bytes[12];
+    CLV_TRY(clv__foreign_check(input, CLV__WANT_ARRAY));
     if (input->bytes < 10) {
         BAD("'%s' is no .npy file: it has %" PRIu64 " bytes", input->path, input->bytes);
     }

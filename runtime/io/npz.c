@@ -7,6 +7,7 @@
 #include <string.h>
 #include <zlib.h>
 
+#include "base/text.h"
 #include "io/formats.h"
 #include "io/shown.h"
 
@@ -77,6 +78,7 @@ static clv_status find_directory(clv__input *input, directory *out) {
 /** A member, as the directory has it. */
 typedef struct member {
     char *name; // of the array: without .npy
+    bool is_array;
     uint32_t method, flags, crc;
     uint64_t packed, bytes, at; // at: of what stands before its bytes
 } member;
@@ -186,18 +188,57 @@ static clv_status read_entry(const clv__input *input, const directory *dir, uint
     if (!(m->name = clv__alloc(n + 1, 1)))
         CLV_FAIL(input->error, CLV_E_HOST_MEMORY, "'%s': no host memory for a name", input->path);
     CLV_TRY(clv__input_read(input, *at + ENTRY_BYTES, m->name, n));
-    if (n <= 4 || memcmp(m->name + n - 4, ".npy", 4) != 0 || strlen(m->name) != n ||
-        !clv__utf8_valid(m->name))
+    if (!n || strlen(m->name) != n || !clv__utf8_valid(m->name))
         BAD("'%s' is no .npz file: its member '%s' is no .npy file", input->path,
             clv__shown_bytes(m->name, n, &shown));
-    m->name[n - 4] = 0;
+    m->is_array = n > 4 && !memcmp(m->name + n - 4, ".npy", 4);
+    if (m->is_array) m->name[n - 4] = 0;
     *at += ENTRY_BYTES + behind;
     return CLV_OK;
 }
 
-static clv_status read_members(const clv__input *input, const directory *dir, clv_archive *archive) {
-    uint64_t at = dir->offset, packed = 0;
+/** Members that cannot be read are left out of the archive: whoever asks for one is told why. */
+typedef struct left_out {
+    int n;
+    clv_status status; // of the first
+    char *first;       // its sentence, for an archive of nothing else
+} left_out;
+
+static clv_status leave_out(const clv__input *input, const member *m, clv_status status, clv_archive *archive,
+                            left_out *left) {
+    enum { MOST = 64 }; // names are looked for one by one
+    clv__text key = {0};
+    const char *why = input->error ? clv__error_text(input->error) : "it cannot be read";
+    if (left->n++ == MOST) return status;
+    if (left->n == 1) left->status = status;
+    if (left->n == 1) left->first = clv__strdup(why);
+    clv__text_add(&key, "%s%s", CLV__UNREAD, m->name);
+    status = !left->first || key.failed ? clv__error_set(input->error, CLV_E_HOST_MEMORY,
+                                                         "'%s': no host memory for a name", input->path)
+                                        : clv__archive_append_text(archive, clv__text_get(&key), why);
+    clv__text_reset(&key);
+    return status;
+}
+
+static clv_status take_member(const clv__input *input, const directory *dir, const member *m,
+                              clv_archive *archive, left_out *left) {
     clv__shown_text shown;
+    if (clv_archive_find(archive, m->name) || clv__archive_unread(archive, m->name))
+        CLV_FAIL(input->error, CLV_E_FORMAT, "'%s' has array '%s' twice", input->path,
+                 clv__shown(m->name, &shown));
+    clv_status status = m->is_array ? read_member(input, dir, m, archive)
+                                    : clv__error_set(input->error, CLV_E_FORMAT,
+                                                     "'%s' is no .npz file: its member '%s' is no .npy file",
+                                                     input->path, clv__shown(m->name, &shown));
+    if (status == CLV_OK) return status;
+    if (m->is_array) clv__error_prefix(input->error, "array '%s': ", clv__shown(m->name, &shown));
+    if (m->is_array && status != CLV_E_UNSUPPORTED) return status; // damage of one may be damage of all
+    return leave_out(input, m, status, archive, left);
+}
+
+static clv_status read_members(const clv__input *input, const directory *dir, clv_archive *archive,
+                               left_out *left) {
+    uint64_t at = dir->offset, packed = 0;
     for (uint32_t i = 0; i < dir->entries; i++) {
         member m = {0};
         clv_status status = read_entry(input, dir, &at, &m);
@@ -206,11 +247,7 @@ static clv_status read_members(const clv__input *input, const directory *dir, cl
             status =
                 clv__error_set(input->error, CLV_E_FORMAT,
                                "'%s' is damaged: its members have more bytes than the file", input->path);
-        if (status == CLV_OK && clv_archive_find(archive, m.name))
-            status = clv__error_set(input->error, CLV_E_FORMAT, "'%s' has array '%s' twice", input->path,
-                                    clv__shown(m.name, &shown));
-        if (status == CLV_OK && (status = read_member(input, dir, &m, archive)) != CLV_OK)
-            clv__error_prefix(input->error, "array '%s': ", clv__shown(m.name, &shown));
+        if (status == CLV_OK) status = take_member(input, dir, &m, archive, left);
         free(m.name);
         CLV_TRY(status);
     }
@@ -220,9 +257,14 @@ static clv_status read_members(const clv__input *input, const directory *dir, cl
 clv_status clv__npz_read(clv__input *input, clv_archive **out) {
     directory dir;
     *out = NULL;
+    left_out left = {0};
+    CLV_TRY(clv__foreign_check(input, CLV__WANT_ARRAYS));
     CLV_TRY(find_directory(input, &dir));
     CLV_TRY(clv__archive_create(input->error, input->path, out));
-    clv_status status = read_members(input, &dir, *out);
+    clv_status status = read_members(input, &dir, *out, &left);
+    if (status == CLV_OK && left.n && !clv_archive_count(*out))
+        status = clv__error_set(input->error, left.status, "%s", left.first);
+    free(left.first);
     if (status == CLV_OK) return CLV_OK;
     clv_archive_destroy(*out);
     *out = NULL;

@@ -439,7 +439,7 @@ static clv_status check_places(clv__input *input, const header *h) {
 
 static clv_status read_header(clv__input *input, header *h) {
     clv__members members;
-    CLV_TRY(clv__foreign_check(input));
+    CLV_TRY(clv__foreign_check(input, CLV__WANT_WEIGHTS));
     CLV_TRY(find_header(input, h));
     h->names = (clv__name_set){.name_of = name_of_entry, .owner = h};
     clv__members_init(&members, input, 8, h->data_offset);

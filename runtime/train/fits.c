@@ -37,17 +37,39 @@ static clv_status check_indices(clv__error *error, const clv_model *model, const
     return CLV_OK;
 }
 
-/** Targets are what the model's results are compared with. */
-static clv_status check_target(clv__error *error, const clv_model *model, const clv_port *port,
-                               const clv_port *given) {
-    const int64_t classes = given->classes;
-    char a[128], b[128];
-    if (!classes && port->classes)
+/** Numbers where classes are wanted: rows of as many as there are classes are one-hot, most likely. */
+static clv_status refuse_numbers(clv__error *error, const clv_model *model, const clv_port *port,
+                                 const clv_port *given) {
+    const clv_shape target = sample_shape(given);
+    char text[128];
+    if (!target.rank || port->dims[0])
         CLV_FAIL(
             error, CLV_E_VALUE,
             "targets that are numbers do not fit model '%s', which tells classes apart: labels are whole "
             "numbers; numpy mends it with y.astype('int64')",
             model->name);
+    clv_shape_text(&target, text, sizeof text);
+    if (target.rank == 1 && target.dims[0] == 1)
+        CLV_FAIL(error, CLV_E_VALUE,
+                 "targets of shape %s do not fit model '%s', which tells classes apart: a label is one whole "
+                 "number; "
+                 "numpy mends it with y[:,0].astype('int64')",
+                 text, model->name);
+    CLV_FAIL(
+        error, CLV_E_VALUE,
+        "targets of shape %s do not fit model '%s', which tells classes apart: a label is one whole number%s",
+        text, model->name,
+        target.rank == 1 && target.dims[0] == port->classes
+            ? "; of one-hot rows numpy makes labels with y.argmax(1)"
+            : ", and numbers want a model that gives numbers");
+}
+
+/** Targets are what the model's results are compared with. */
+static clv_status check_target(clv__error *error, const clv_model *model, const clv_port *port,
+                               const clv_port *given) {
+    const int64_t classes = given->classes;
+    char a[128], b[128];
+    if (!classes && port->classes) CLV_TRY(refuse_numbers(error, model, port, given));
     if (classes && !port->classes)
         CLV_FAIL(error, CLV_E_VALUE,
                  "labels of %" PRId64

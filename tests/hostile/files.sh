@@ -103,6 +103,8 @@ array shape-empty-flat "{'descr': '<f4', 'fortran_order': False, 'shape': (2, 0)
 array shape-empty-large "{'descr': '<f4', 'fortran_order': False, 'shape': (0, 4611686018427387904, 4611686018427387904), }" 0
 array shape-large-empty "{'descr': '<f4', 'fortran_order': False, 'shape': (2, 4611686018427387904, 0), }" 0
 array empty-labels "{'descr': '<f4', 'fortran_order': False, 'shape': (2, 0), }" 0
+array one-hot "{'descr': '<f4', 'fortran_order': False, 'shape': (2, 10), }" 80
+array column "{'descr': '<f4', 'fortran_order': False, 'shape': (2, 1), }" 8
 array nhwc "{'descr': '<f4', 'fortran_order': False, 'shape': (2, 28, 28, 1), }" 6272
 array other-size "{'descr': '<f4', 'fortran_order': False, 'shape': (2, 1, 27, 28), }" 6048
 array behind "$h" 6276

@@ -35,8 +35,12 @@ static void arrays_have_sizes(void **state) {
                    "[2,-1]");
     expect_failure(clv_array_init(support_runtime, CLV_ARRAY_F32, SHAPE(1ll << 40, 1ll << 40), &array),
                    CLV_E_SHAPE, "too large");
-    expect_failure(clv_array_init(support_runtime, CLV_ARRAY_F32, SHAPE(1ll << 58), &array),
-                   CLV_E_HOST_MEMORY, "1152921504606846976 bytes");
+    expect_failure(clv_array_init(support_runtime, CLV_ARRAY_F32, SHAPE(1ll << 55), &array),
+                   CLV_E_HOST_MEMORY, "144115188075855872 bytes");
+    expect_failure(clv_array_init(support_runtime, CLV_ARRAY_F32, SHAPE(1ll << 58), &array), CLV_E_SHAPE,
+                   "too large");
+    expect_failure(clv_array_init(support_runtime, CLV_ARRAY_U8, SHAPE(0, 1ll << 62, 1ll << 62), &array),
+                   CLV_E_SHAPE, "too large");
     assert_null(array.data);
     assert_int_equal(clv_array_type_of(CLV_DTYPE_F32), CLV_ARRAY_F32);
     assert_int_equal(clv_array_type_of(CLV_DTYPE_I32), CLV_ARRAY_I32);

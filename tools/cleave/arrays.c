@@ -156,7 +156,15 @@ clv_status cli_read_arrays(clv_runtime *runtime, const char *path, clv_archive *
     return status;
 }
 
+const char *cli_unread(const clv_archive *archive, const char *name) {
+    char key[512];
+    snprintf(key, sizeof key, "cleave.unread.%s", name);
+    return clv_archive_text(archive, key);
+}
+
 static int no_array(const clv_archive *archive, const char *path, const char *name) {
+    const char *unread = cli_unread(archive, name);
+    if (unread) return cli_fail(EXIT_FAILED, "%s", unread);
     char names[300] = "";
     clv_nearest nearest = {.word = name};
     for (size_t i = 0; i < clv_archive_count(archive); i++) {
@@ -191,6 +199,9 @@ static int take_others(const clv_archive *archive, const char *path, cli_fields 
             code = keep_name("inputs", name, strlen(name), with);
         with->n_inputs += code == EXIT_DONE;
     }
+    const char *unread = NULL; // all that is there would be taken
+    if (code == EXIT_DONE && clv_archive_text_at(archive, 0, &unread))
+        code = cli_fail(EXIT_FAILED, "%s; --inputs names those that are wanted", unread);
     if (code == EXIT_DONE && !n)
         code =
             cli_fail(EXIT_FAILED, "'%s' has no array but the targets: what should they be told from?", path);

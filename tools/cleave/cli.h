@@ -253,6 +253,8 @@ bool cli_is_arrays(const cli_args *args);
 int cli_check_arrays(const cli_args *args, const clv_model *model);
 /** --inputs and --target read. Prints what is wrong. */
 int cli_read_fields(const cli_args *args, cli_fields *out);
+/** Why an array of that name was not read from an archive; NULL: it was, or there is none. Borrowed. */
+const char *cli_unread(const clv_archive *archive, const char *name);
 /** An .npz, or a folder of .npy. */
 clv_status cli_read_arrays(clv_runtime *runtime, const char *path, clv_archive **out);
 /** The model for such fields: one that names ports itself as it is. Prints what does not fit. */

@@ -115,6 +115,8 @@ static int take_input(run_job *job, int i) {
     const char *path = job->session->args->words[1], *name = job->fields.name[i];
     const clv_array *array = clv_archive_find(job->archive, name);
     char have[96], want[96];
+    const char *unread = array ? NULL : cli_unread(job->archive, name);
+    if (unread) return cli_fail(EXIT_FAILED, "%s", unread);
     if (!array) return cli_fail(EXIT_FAILED, "'%s' has no array '%s', which the model takes", path, name);
     const bool whole = job->fields.port[i].dtype == CLV_DTYPE_I32;
     if (array->type != (whole ? CLV_ARRAY_I32 : CLV_ARRAY_F32))

@@ -3,6 +3,29 @@
 #include "cli.h"
 
 #include <dlfcn.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#if !defined(CLEAVE_STATIC) && !defined(CLEAVE_INFERENCE)
+/** A file that is there is meant, not one of that name in the folders of libraries; and it is a library. */
+static int find_library(const char *file, char *path, size_t bytes) {
+    char start[4] = "";
+    struct stat info;
+    snprintf(path, bytes, "%s%s", strchr(file, '/') || access(file, F_OK) != 0 ? "" : "./", file);
+    if (stat(path, &info) != 0) return EXIT_DONE; // perhaps the loader finds one; else it says so
+    FILE *stream = S_ISREG(info.st_mode) ? fopen(path, "rb") : NULL;
+    const size_t n = stream ? fread(start, 1, sizeof start, stream) : 0;
+    if (stream) fclose(stream);
+    if (stream && (n < sizeof start || memcmp(start, "\177ELF", sizeof start) != 0))
+        return cli_fail(EXIT_USAGE,
+                        "'%s' is no shared library; --ops wants one (.so) whose function %s registers ops, "
+                        "models or losses",
+                        file, CLV_OPS_INIT);
+    return EXIT_DONE;
+}
+#endif
 
 /** It stays loaded: what is registered lies in it. */
 int cli_load_library(clv_runtime *runtime, const char *file) {
@@ -20,7 +43,10 @@ int cli_load_library(clv_runtime *runtime, const char *file) {
         void *symbol;
         clv_ops_init_function call;
     } init;
-    void *library = dlopen(file, RTLD_NOW | RTLD_LOCAL);
+    char path[4096];
+    const int code = find_library(file, path, sizeof path);
+    if (code != EXIT_DONE) return code;
+    void *library = dlopen(path, RTLD_NOW | RTLD_LOCAL);
     if (!library) return cli_fail(EXIT_USAGE, "cannot load the ops: %s", dlerror());
     init.symbol = dlsym(library, CLV_OPS_INIT);
     if (!init.symbol)
