@@ -227,6 +227,7 @@ static clv_status train(clv__training *loop) {
         if (done && config->gradients) CLV_TRY(save_gradients(loop));
         if (!over && !done) return stop_here(loop);
         if (done) CLV_TRY(clv__training_check(loop));
+        if (done) CLV_TRY(clv__training_check_loss(loop));
         CLV_TRY(clv__training_save(loop));
         CLV_TRY(end_or_stop(loop));
         if (!is_done(loop)) CLV_TRY(clv__training_adapt(loop));

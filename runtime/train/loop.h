@@ -56,6 +56,8 @@ clv_status clv__training_read(clv__training *loop);
 clv_status clv__training_see_loss(clv__training *loop, double loss);
 /** CLV_E_NOT_FINITE if a parameter is not finite, unless trainings go on with such. */
 clv_status clv__training_check(clv__training *loop);
+/** At the end: has the last epoch a loss that is a number? */
+clv_status clv__training_check_loss(clv__training *loop);
 /** Write the checkpoint, if one is wanted and this position is not on disk. */
 clv_status clv__training_save(clv__training *loop);
 

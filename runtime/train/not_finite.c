@@ -296,6 +296,18 @@ clv_status clv__training_see_loss(clv__training *loop, double loss) {
                 isnan(loss) ? "the loss is not a number" : "the loss is infinite");
 }
 
+clv_status clv__training_check_loss(clv__training *loop) {
+    const clv_trainer *trainer = loop->trainer;
+    const clv__position *position = &trainer->position;
+    if (trainer->config->on_nan == CLV_NAN_CONTINUE || isfinite(position->train_loss) || !position->step)
+        return CLV_OK;
+    CLV_FAIL(loop->error, CLV_E_NOT_FINITE,
+             "no step of the last epoch has a loss that is a number: mixed precision skipped them, since "
+             "values go past what f16 holds, and nothing was learnt; precision mixed-bf16, smaller inputs, a "
+             "smaller learning rate (clv_train_config.lr) or clv_optimizer_config.clip_norm may help, and "
+             "clv_train_config.on_nan = CLV_NAN_CONTINUE takes what there is");
+}
+
 clv_status clv__training_check(clv__training *loop) {
     clv_trainer *trainer = loop->trainer;
     if (trainer->config->on_nan == CLV_NAN_CONTINUE) return CLV_OK;

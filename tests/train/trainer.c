@@ -293,6 +293,35 @@ static void test_divergence_ends_it(void **state) {
     }
 }
 
+/** Where mixed precision skips every step nothing was learnt, and that is no success. */
+static void test_steps_that_are_all_skipped(void **state) {
+    (void)state;
+    static float x[4 * 6];
+    static int32_t y[4] = {0, 1, 0, 1};
+    const clv_model linear = clv_model_for(clv_model_find("linear"), 1, 2, 3, 2);
+    for (int i = 0; i < 4 * 6; i++) x[i] = 1e30f; // past what f16 holds
+    clv_array images = {.type = CLV_ARRAY_F32, .shape = CLV_SHAPE(4, 1, 2, 3), .data = x, .borrowed = true};
+    clv_array labels = {.type = CLV_ARRAY_I32, .shape = CLV_SHAPE(4), .data = y, .borrowed = true};
+    clv_dataset *large = NULL;
+    assert_status(clv_dataset_from_arrays(runtime, &images, &labels, NULL, &large), CLV_OK, runtime);
+    clv_train_config config = {.model = &linear,
+                               .train = large,
+                               .batch = 4,
+                               .steps = 2,
+                               .lr = 0.1,
+                               .precision = CLV_PRECISION_MIXED};
+    for (int goes_on = 0; goes_on < 2; goes_on++) {
+        clv_trainer *trainer;
+        config.on_nan = goes_on ? CLV_NAN_CONTINUE : CLV_NAN_STOP;
+        assert_status(clv_device_find(runtime, "host", &config.device), CLV_OK, runtime);
+        assert_status(clv_trainer_create(runtime, &config, &trainer), CLV_OK, runtime);
+        assert_status(clv_trainer_run(trainer), goes_on ? CLV_OK : CLV_E_NOT_FINITE, runtime);
+        if (!goes_on) assert_holds(clv_runtime_error(runtime), "mixed precision skipped them");
+        clv_trainer_destroy(trainer);
+    }
+    clv_dataset_destroy(large);
+}
+
 /** A training that runs away and is to go on is told of once. */
 static void test_divergence_is_told_once(void **state) {
     (void)state;
@@ -454,6 +483,7 @@ static void test_no_fuse_is_for_evaluation_too(void **state) {
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_divergence_is_told_once),
+        cmocka_unit_test(test_steps_that_are_all_skipped),
         cmocka_unit_test(test_divergence_ends_it),
         cmocka_unit_test(test_an_overflow_is_no_divergence),
         cmocka_unit_test(test_host),
