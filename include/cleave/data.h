@@ -400,7 +400,11 @@ typedef struct clv_image_folder_config {
      *  else it is passed over, and counted */
     bool strict;
     bool exif_transpose; /**< turn pictures as the orientation in their Exif data says, as PIL's ImageOps.exif_transpose */
-    CLV_RESERVED(8);
+    /** Classes, or the table's columns, and their order: those that a model was trained on (clv_weights_info.names). The folder may lack
+     *  some of the classes, and the table may have its columns in any order. Instead of `like`; NULL: its own */
+    const char *const *classes;
+    int n_classes;
+    CLV_RESERVED(6);
 } clv_image_folder_config;
 
 /**
@@ -416,8 +420,8 @@ typedef struct clv_image_folder_config {
  * config  NULL means all defaults
  *
  * Errors  CLV_E_IO; CLV_E_FORMAT  no classes, a class without pictures, none that is whole, or with `strict` the first that is not;
- *         a table that has no 0 or 1 where one should be, or other columns than the one of `like`;
- *         CLV_E_NOT_FOUND  a class that `like` does not have, or a file of the table that the folder does not have;
+ *         a table that has no 0 or 1 where one should be, or lacks a column of `like` or `classes`, or has another;
+ *         CLV_E_NOT_FOUND  a class that `like`, or `classes`, does not have, or a file of the table that the folder does not have;
  *         CLV_E_UNSUPPORTED  Cleave was built without libjpeg and libpng, or without the library that a picture wants, which the
  *         sentence names;  CLV_E_VALUE  the config
  * Numerics  Resize, CenterCrop and Normalize give the bits of torchvision on PIL images
@@ -425,9 +429,26 @@ typedef struct clv_image_folder_config {
 CLV_API CLV_MUST_CHECK clv_status clv_dataset_image_folder(clv_runtime *runtime, const char *folder,
                                                            const clv_image_folder_config *config,
                                                            clv_dataset **out);
+/**
+ * A dataset of pictures alone, to run a model on: files, and all pictures of folders and of the folders in them, in the order of their
+ * names. A sample's target is a 0 that says nothing.
+ *
+ * paths   n of them; a file may have any name
+ * config  as of clv_dataset_image_folder, without labels, classes and `like`
+ *
+ * A picture that is broken is left out when the dataset is made, or tells nothing later: clv_image_folder_is_broken says so of its
+ * sample, which is zeros. With `strict` either is an error.
+ *
+ * Errors  CLV_E_IO  no such file or folder;  CLV_E_FORMAT  no pictures, or none that is whole;  as clv_dataset_image_folder
+ */
+CLV_API CLV_MUST_CHECK clv_status clv_dataset_image_files(clv_runtime *runtime, const char *const *paths,
+                                                          int n, const clv_image_folder_config *config,
+                                                          clv_dataset **out);
+/** Was sample i found to be broken when it was decoded? */
+CLV_API bool clv_image_folder_is_broken(const clv_dataset *dataset, int64_t i);
 /** The name of class i of a folder of pictures, or of the table's column i; NULL where there is none. Borrowed. */
 CLV_API const char *clv_image_folder_class(const clv_dataset *dataset, int i);
-/** The file of sample i, from the folder on; NULL where there is none. Borrowed. */
+/** The file of sample i, from the folder on; of clv_dataset_image_files its path. NULL where there is none. Borrowed. */
 CLV_API const char *clv_image_folder_file(const clv_dataset *dataset, int64_t i);
 /**
  * How many pictures of the folder were found to be broken so far.
@@ -463,6 +484,8 @@ CLV_API void clv_dataset_destroy(clv_dataset *dataset);
 CLV_API int64_t clv_dataset_count(const clv_dataset *dataset);
 /** How many classes there are; 0: targets are numbers. */
 CLV_API int clv_dataset_classes(const clv_dataset *dataset);
+/** The name of class i, or of label i: of a folder of pictures, and of Fashion-MNIST. NULL where there is none. Borrowed. */
+CLV_API const char *clv_dataset_class_name(const clv_dataset *dataset, int i);
 /** The shape of one sample, [1,28,28], and its type: f32, or i32 of tokens. */
 CLV_API clv_shape clv_dataset_sample_shape(const clv_dataset *dataset);
 CLV_API clv_dtype clv_dataset_sample_dtype(const clv_dataset *dataset);
@@ -566,6 +589,16 @@ CLV_API CLV_MUST_CHECK clv_status clv_loader_seek(clv_loader *loader, int64_t ep
 /** How many of n rows have their largest logit (the first of equals) at their label. A row with a NaN has
  * none. */
 CLV_API int64_t clv_count_correct(const float *logits, const int32_t *labels, int64_t n, int64_t classes);
+/**
+ * The most probable classes of a sample, the most probable first, the first of equal ones before the others.
+ *
+ *     p = softmax(logits)
+ *
+ * which, p  room for `most` of each; p NULL: not wanted
+ * result    how many there are: the smaller of `most` and `classes`; 0 where a logit is NaN or none is finite
+ */
+CLV_API int64_t clv_top_classes(const float *logits, int64_t classes, int64_t most, int32_t *which,
+                                double *p);
 
 #ifdef __cplusplus
 }

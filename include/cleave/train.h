@@ -14,6 +14,8 @@
 extern "C" {
 #endif
 
+struct clv_train_config; // further down
+
 // ---- weights ------------------------------------------------------------------------------------------------------
 
 /**
@@ -58,6 +60,49 @@ CLV_API CLV_MUST_CHECK clv_status clv_weights_load(clv_session *session, const c
  */
 CLV_API CLV_MUST_CHECK clv_status clv_weights_load_except(clv_session *session, const char *path,
                                                           const char *patterns);
+
+// ---- what weights know of themselves --------------------------------------------------------------------------------
+
+/** What it takes to use weights: as they tell it. NULL and zero: they do not. */
+typedef struct clv_weights_info {
+    const char *model; /**< its name, for clv_model_find */
+    int64_t input[CLV_MAX_RANK - 1], target[CLV_MAX_RANK - 1], classes; /**< as of clv_model, where it has `build` */
+    const char *const *names; /**< n_names: of its classes, or of its labels, in the order of its results */
+    int n_names;
+    int channels;   /**< so many of these are known, 1 or 3: samples are (x - mean) / std, where bytes count as 0..1 */
+    float mean[3], std[3];
+    int64_t resize; /**< of pictures: the shorter side's size before the middle is cut out */
+    const char *loss, *precision; /**< they were trained with: the first target's, and `f32`, `mixed` or `mixed-bf16` */
+    const char *table;            /**< clv_table_record of what was learnt */
+    const char *version;          /**< of the library that wrote them */
+    CLV_RESERVED(8);
+} clv_weights_info;
+
+/**
+ * Keep with a session what its weights are of: files that are written of it from then on tell it, as clv_weights_save and
+ * clv_gpt_weights_save write them. A trainer does so with its own session.
+ *
+ * config  model; train, whose classes, normalisation and columns are kept, or NULL; loss, losses, precision. Nothing else counts
+ *
+ * Errors  CLV_E_VALUE  no model;  CLV_E_HOST_MEMORY
+ */
+CLV_API CLV_MUST_CHECK clv_status clv_weights_describe(clv_session *session,
+                                                       const struct clv_train_config *config);
+/**
+ * What a file of weights, or a checkpoint, tells of them. Its tensors are not read. All NULL and zero of weights that other programs
+ * wrote.
+ *
+ *     clv_weights_info_read(runtime, "pets.safetensors", &info);
+ *     clv_model model = clv_model_for(clv_model_find(info->model), 0, info->input[1], info->input[2], info->classes);
+ *
+ * out     destroy it; NULL on failure
+ *
+ * Errors  CLV_E_IO;  CLV_E_FORMAT  no weights, or what they tell is damaged;  CLV_E_HOST_MEMORY
+ */
+CLV_API CLV_MUST_CHECK clv_status clv_weights_info_read(clv_runtime *runtime, const char *path,
+                                                        clv_weights_info **out);
+/** NULL is fine. */
+CLV_API void clv_weights_info_destroy(clv_weights_info *info);
 
 // ---- averages of parameters -----------------------------------------------------------------------------------------
 
@@ -221,6 +266,53 @@ CLV_API const clv_metric *clv_metric_find(const char *name);
 
 enum { CLV_MOST_METRICS = 8 };
 
+/**
+ * How often targets of each class were told to be of which: counted by evaluations (clv_predictor_config.confusion), or in a loop of
+ * your own (clv_confusion_add). Of a target without classes each of its numbers is a label, told where its result is above 0.
+ */
+typedef struct clv_confusion clv_confusion;
+
+/** Of one class, or one label; or their means. */
+typedef struct clv_class_metrics {
+    int64_t targets; /**< that are of it */
+    int64_t told;    /**< that were told to be of it */
+    int64_t right;   /**< both */
+    double precision, recall, f1; /**< right / told, right / targets, 2 right / (told + targets); 0 where that is 0 / 0 */
+    CLV_RESERVED(4);
+} clv_class_metrics;
+
+enum { CLV_CONFUSION_CLASSES = 1024 }; /**< with more, how often one was told for another is not kept */
+
+/**
+ * Nothing counted so far, of one of a model's targets.
+ *
+ * target  its name; NULL: the first
+ *
+ * Errors  CLV_E_NOT_FOUND  the model has no such target;  CLV_E_HOST_MEMORY
+ */
+CLV_API CLV_MUST_CHECK clv_status clv_confusion_create(clv_runtime *runtime, const clv_model *model,
+                                                       const char *target, clv_confusion **out);
+/** NULL is fine. */
+CLV_API void clv_confusion_destroy(clv_confusion *confusion);
+/** Count n samples: results as of clv_predictor_forward, targets as of clv_batch. A target with a NaN among its results is told to be
+ *  of no class. */
+CLV_API void clv_confusion_add(clv_confusion *confusion, const float *results, const void *targets, int64_t n);
+/** How many classes, or labels, there are. */
+CLV_API int64_t clv_confusion_classes(const clv_confusion *confusion);
+/** Is it of labels, each by itself? */
+CLV_API bool clv_confusion_of_labels(const clv_confusion *confusion);
+/** What was counted of class i; all zero past the end. */
+CLV_API clv_class_metrics clv_confusion_get(const clv_confusion *confusion, int64_t i);
+/** How many targets of one class were told to be of another; -1 where that is not kept: of labels, of too many classes. */
+CLV_API int64_t clv_confusion_count(const clv_confusion *confusion, int64_t of, int64_t told);
+/**
+ * The sums of targets, told and right, and the plain means of the others over all classes of which there are targets, or which were
+ * told.
+ *
+ * Source  sklearn.metrics.precision_recall_fscore_support(average="macro", zero_division=0)
+ */
+CLV_API clv_class_metrics clv_confusion_mean(const clv_confusion *confusion);
+
 // ---- prediction and evaluation ------------------------------------------------------------------------------------
 
 /** A model planned without gradients: memory for one layer's values at a time, not for all. */
@@ -244,7 +336,8 @@ typedef struct clv_predictor_config {
     /** whose parameters to use, of a training with ema_decay their averages; NULL: a session of its own */
     clv_session *session;
     const clv_plan *same_session; /**< as clv_plan_config; a training's, if that uses the session */
-    CLV_RESERVED(8);
+    clv_confusion *confusion;     /**< evaluations count there what is told of classes; NULL: nowhere */
+    CLV_RESERVED(7);
 } clv_predictor_config;
 
 /** Plan the model. With a session of its own its memory is taken too; else the session must be reserved with
@@ -321,7 +414,8 @@ typedef struct clv_metrics {
     int n_each;
     int n_values; /**< of the metrics that were asked for: */
     clv_metric_value values[CLV_MOST_METRICS];
-    CLV_RESERVED(8);
+    int64_t not_finite; /**< samples with a result that is NaN or infinite */
+    CLV_RESERVED(7);
 } clv_metrics;
 
 /**

@@ -190,8 +190,10 @@ clv_status clv__dataset_create(clv__error *error, clv_array *images, const clv_a
     dataset->numel = clv_shape_numel(&dataset->sample);
     dataset->classes = config->classes ? config->classes : defaults->classes;
     bool given = config->mean != 0 || config->std != 0;
-    clv__scale_init(&own->scale, images->type, given ? config->mean : defaults->mean,
-                    given ? config->std : defaults->std);
+    dataset->channels = 1;
+    dataset->mean[0] = given ? config->mean : defaults->mean;
+    dataset->std[0] = given ? config->std : defaults->std;
+    clv__scale_init(&own->scale, images->type, dataset->mean[0], dataset->std[0]);
     clv_status status = labels->type == CLV_ARRAY_F32 ? copy_targets(error, labels, own)
                                                       : copy_labels(error, labels, defaults, own);
     if (status != CLV_OK) {
@@ -263,6 +265,10 @@ int64_t clv_dataset_count(const clv_dataset *dataset) {
 
 int clv_dataset_classes(const clv_dataset *dataset) {
     return dataset->classes;
+}
+
+const char *clv_dataset_class_name(const clv_dataset *dataset, int i) {
+    return i >= 0 && (size_t)i < dataset->n_names ? dataset->names[i] : NULL;
 }
 
 clv_shape clv_dataset_sample_shape(const clv_dataset *dataset) {

@@ -33,6 +33,11 @@ struct clv_dataset {
     double *target_scales;
     /** Go on with a digest (rows.h) by what tells the data apart; NULL: rows are read for it */
     uint64_t (*digest)(const clv_dataset *dataset, uint64_t digest);
+    const char *const *names; // n_names: of classes, or of labels; NULL: they have none
+    size_t n_names;
+    int channels; // of these, 1 or 3, it is known how samples are normalised: (x - mean) / std, bytes as 0..1
+    float mean[3], std[3];
+    int64_t resize; // of pictures: the shorter side's size before the middle is cut out; 0: no pictures
     int workers; // threads of a loader, each of which reads a sample at a time; 0: one, a batch at a time
     void (*destroy)(clv_dataset *dataset);
 };

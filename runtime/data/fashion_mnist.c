@@ -57,6 +57,11 @@ static clv_status read_file(clv_runtime *runtime, const char *folder, const char
     return status;
 }
 
+// Xiao, Rasul, Vollgraf 2017, table 2
+enum { N_CLASSES = 10 };
+static const char *const class_names[N_CLASSES] = {"T-shirt/top", "Trouser", "Pullover", "Dress", "Coat",
+                                                   "Sandal", "Shirt", "Sneaker", "Bag", "Ankle boot"};
+
 static clv_status check_images(clv__error *error, const char *folder, const char *name,
                                const clv_array *images) {
     char text[128];
@@ -87,11 +92,15 @@ clv_status clv_dataset_fashion_mnist(clv_runtime *runtime, const char *folder, c
         images.shape = CLV_SHAPE(images.shape.dims[0], 1, 28, 28); // a channel, as models want it
         clv__dataset_defaults defaults = {.mean = 0.2860f,
                                           .std = 0.3530f,
-                                          .classes = 10,
+                                          .classes = N_CLASSES,
                                           .images = files[split].images,
                                           .labels = files[split].labels};
         status = clv__dataset_create(error, &images, &labels, config, &defaults, out);
         if (status != CLV_OK) clv__error_prefix(error, "'%s': ", folder);
+    }
+    if (status == CLV_OK && (*out)->classes == N_CLASSES) {
+        (*out)->names = class_names;
+        (*out)->n_names = N_CLASSES;
     }
     clv_array_reset(&images);
     clv_array_reset(&labels);

@@ -24,6 +24,7 @@ typedef struct pictures {
     clv__image_list list;
     clv__transforms transforms;
     bool strict, draft, exif;
+    bool alone;           // files without classes: a broken one keeps its place
     pthread_mutex_t lock; // guards what follows
     bool *broken;         // [count]: found when it was decoded
     int64_t n_broken;     // those that were left out too
@@ -36,6 +37,7 @@ static void read_pictures(const clv_dataset *dataset, int64_t i, void *sample, v
 
 /** The path of a sample, to be freed. */
 static char *path_of(const pictures *own, size_t i) {
+    if (own->alone) return clv__strdup(own->list.files[i]);
     const size_t bytes = strlen(own->list.folder) + strlen(own->list.files[i]) + 2;
     char *path = malloc(bytes);
     if (path) snprintf(path, bytes, "%s/%s", own->list.folder, own->list.files[i]);
@@ -152,6 +154,10 @@ static clv_status draw_picture(const clv_dataset *dataset, int64_t i, const clv_
         if (status == CLV_OK || status == CLV_E_HOST_MEMORY || status == CLV_E_UNSUPPORTED) break;
         note_broken(own, at, error);
         if (own->strict) break;
+        if (!own->alone) continue;
+        memset(sample, 0, (size_t)dataset->numel * sizeof(float));
+        status = CLV_OK;
+        break;
     }
     if (target) read_target(own, at, target);
     return status;
@@ -290,8 +296,9 @@ static clv_status check_pictures(pictures *own, clv__error *error) {
     }
     own->list.count = n;
     if (n == 0)
-        CLV_FAIL(error, CLV_E_FORMAT, "none of the %zu pictures of '%s' can be read; the first: %s", all,
-                 own->list.folder, own->first ? own->first : "no host memory");
+        CLV_FAIL(error, CLV_E_FORMAT, "none of the %zu pictures%s%s%s can be read; the first: %s", all,
+                 own->alone ? "" : " of '", own->list.folder, own->alone ? "" : "'",
+                 own->first ? own->first : "no host memory");
     return CLV_OK;
 }
 
@@ -310,6 +317,12 @@ static clv_status finish(pictures *own, clv__error *error, const clv_image_folde
     own->common.dtype = CLV_DTYPE_F32;
     own->common.count = (int64_t)own->list.count;
     own->common.classes = several ? 0 : (int)n;
+    own->common.names = own->list.classes;
+    own->common.n_names = own->list.n_classes;
+    own->common.channels = 3;
+    memcpy(own->common.mean, config->mean, sizeof config->mean);
+    memcpy(own->common.std, config->std, sizeof config->std);
+    own->common.resize = config->resize;
     return CLV_OK;
 }
 
@@ -317,17 +330,10 @@ static const pictures *pictures_of(const clv_dataset *dataset) {
     return dataset && dataset->read == read_pictures ? (const pictures *)dataset : NULL;
 }
 
-static clv_status create(clv__error *error, const char *folder, const clv_image_folder_config *config,
-                         clv_dataset **out) {
-    const pictures *like = pictures_of(config->like);
-    const clv__image_list *list = like ? &like->list : NULL;
-    if (config->like && (!like || !list->targets != !config->labels))
-        CLV_FAIL(
-            error, CLV_E_VALUE,
-            "`like` is a folder of pictures: with classes for another such folder, or with a table of labels "
-            "for another table");
+/** Nothing is listed yet. */
+static pictures *make(const clv_image_folder_config *config) {
     pictures *own = clv__alloc(1, sizeof *own);
-    if (!own) CLV_FAIL(error, CLV_E_HOST_MEMORY, "no host memory for a dataset");
+    if (!own) return NULL;
     pthread_mutex_init(&own->lock, NULL);
     own->strict = config->strict;
     own->draft = config->draft;
@@ -339,15 +345,42 @@ static clv_status create(clv__error *error, const char *folder, const clv_image_
     own->common.destroy = destroy_pictures;
     clv__transforms_init(&own->transforms, config->size, config->resize, &config->augment, config->mean,
                          config->std);
-    clv_status status = config->labels
-                            ? clv__image_list_table(error, folder, config->labels, list, &own->list)
-                            : clv__image_list_classes(error, folder, list, config->strict, &own->list);
+    return own;
+}
+
+/** The names that classes or columns must be of; *known stays NULL where there are none. */
+static clv_status known_names(clv__error *error, const clv_image_folder_config *config,
+                              clv__known_names *names, const clv__known_names **known) {
+    const pictures *like = pictures_of(config->like);
+    *known = config->like || config->classes ? names : NULL;
+    if (config->like && config->classes)
+        CLV_FAIL(error, CLV_E_VALUE, "`like` and `classes` both say which classes there are: give one");
+    if (config->classes && config->n_classes < 1)
+        CLV_FAIL(error, CLV_E_VALUE, "`classes` has %d names", config->n_classes);
+    if (config->like && (!like || !like->list.targets != !config->labels))
+        CLV_FAIL(
+            error, CLV_E_VALUE,
+            "`like` is a folder of pictures: with classes for another such folder, or with a table of labels "
+            "for another table");
+    *names = like ? (clv__known_names){like->list.classes, like->list.n_classes, like->list.folder}
+                  : (clv__known_names){config->classes, (size_t)config->n_classes, NULL};
+    return CLV_OK;
+}
+
+/** What was listed becomes a dataset. */
+static clv_status complete(pictures *own, clv_status status, clv__error *error,
+                           const clv_image_folder_config *config, clv_dataset **out) {
     if (status == CLV_OK) status = finish(own, error, config);
     if (status == CLV_OK)
         *out = &own->common;
     else
         destroy_pictures(&own->common);
     return status;
+}
+
+static clv_status check(clv__error *error, const clv_image_folder_config *config) {
+    CLV_TRY(clv__image_built(error));
+    return check_config(error, config);
 }
 
 clv_status clv_dataset_image_folder(clv_runtime *runtime, const char *folder,
@@ -357,9 +390,44 @@ clv_status clv_dataset_image_folder(clv_runtime *runtime, const char *folder,
     CLV_TRY(CLV__GIVEN(error, out));
     *out = NULL;
     const clv_image_folder_config own = with_defaults(config);
-    CLV_TRY(clv__image_built(error));
-    CLV_TRY(check_config(error, &own));
-    return create(error, folder, &own, out);
+    clv__known_names names;
+    const clv__known_names *known;
+    CLV_TRY(check(error, &own));
+    CLV_TRY(known_names(error, &own, &names, &known));
+    pictures *made = make(&own);
+    if (!made) CLV_FAIL(error, CLV_E_HOST_MEMORY, "no host memory for a dataset");
+    const clv_status status = own.labels
+                                  ? clv__image_list_table(error, folder, own.labels, known, &made->list)
+                                  : clv__image_list_classes(error, folder, known, own.strict, &made->list);
+    return complete(made, status, error, &own, out);
+}
+
+clv_status clv_dataset_image_files(clv_runtime *runtime, const char *const *paths, int n,
+                                   const clv_image_folder_config *config, clv_dataset **out) {
+    clv__error *error = clv__io_error(runtime);
+    CLV_TRY(CLV__GIVEN(error, paths));
+    CLV_TRY(CLV__GIVEN(error, out));
+    *out = NULL;
+    const clv_image_folder_config own = with_defaults(config);
+    if (n < 1) CLV_FAIL(error, CLV_E_VALUE, "clv_dataset_image_files: %d paths", n);
+    for (int i = 0; i < n; i++) CLV_TRY(CLV__GIVEN(error, paths[i]));
+    if (own.labels || own.classes || own.like)
+        CLV_FAIL(error, CLV_E_VALUE,
+                 "clv_dataset_image_files: pictures alone have no `labels`, `classes` or `like`");
+    CLV_TRY(check(error, &own));
+    pictures *made = make(&own);
+    if (!made) CLV_FAIL(error, CLV_E_HOST_MEMORY, "no host memory for a dataset");
+    made->alone = true;
+    return complete(made, clv__image_list_files(error, paths, (size_t)n, &made->list), error, &own, out);
+}
+
+bool clv_image_folder_is_broken(const clv_dataset *dataset, int64_t i) {
+    pictures *own = (pictures *)pictures_of(dataset);
+    if (!own || i < 0 || i >= dataset->count) return false;
+    pthread_mutex_lock(&own->lock);
+    const bool broken = own->broken[i];
+    pthread_mutex_unlock(&own->lock);
+    return broken;
 }
 
 const char *clv_image_folder_class(const clv_dataset *dataset, int i) {

@@ -156,11 +156,31 @@ static clv_status add_class(clv__error *error, clv__image_list *list, const char
     return status;
 }
 
-/** The class of that name among those of another folder; -1: it has none. */
-static int32_t find_class(const clv__image_list *like, const char *name) {
-    for (size_t i = 0; i < like->n_classes; i++)
-        if (!strcmp(like->classes[i], name)) return (int32_t)i;
+/** Where a name stands among the known ones; -1: nowhere. */
+static int32_t find_name(const clv__known_names *known, const char *name) {
+    for (size_t i = 0; i < known->n; i++)
+        if (!strcmp(known->names[i], name)) return (int32_t)i;
     return -1;
+}
+
+/** All of them in a sentence, the first few where they are many. */
+typedef struct known_text {
+    char text[320];
+} known_text;
+
+static const char *text_of(const clv__known_names *known, known_text *out) {
+    enum { FEW = 10 };
+    size_t used = 0;
+    *out->text = 0;
+    for (size_t i = 0; i < known->n && i < FEW; i++) {
+        clv__shown_text shown;
+        used = strlen(out->text);
+        snprintf(out->text + used, sizeof out->text - used, "%s%.24s", i ? ", " : "",
+                 clv__shown(known->names[i], &shown));
+    }
+    used = strlen(out->text);
+    if (known->n > FEW) snprintf(out->text + used, sizeof out->text - used, " and %zu more", known->n - FEW);
+    return out->text;
 }
 
 static clv_status add_class_name(clv__error *error, clv__image_list *list, const char *name) {
@@ -171,12 +191,23 @@ static clv_status add_class_name(clv__error *error, clv__image_list *list, const
     return CLV_OK;
 }
 
-static clv_status add_classes(clv__error *error, clv__image_list *list, const clv__image_list *like,
-                              const char *const *names, size_t n) {
+static clv_status no_such_class(clv__error *error, const clv__image_list *list, const char *name,
+                                const clv__known_names *known) {
     clv__shown_text shown;
+    known_text text;
+    if (known->whose)
+        CLV_FAIL(error, CLV_E_NOT_FOUND, "'%s' has a class '%s', which '%s' does not have", list->folder,
+                 clv__shown(name, &shown), known->whose);
+    CLV_FAIL(error, CLV_E_NOT_FOUND,
+             "'%s' has a class '%s', which the model was not trained on; its classes are %s", list->folder,
+             clv__shown(name, &shown), text_of(known, &text));
+}
+
+static clv_status add_classes(clv__error *error, clv__image_list *list, const clv__known_names *known,
+                              const char *const *names, size_t n) {
     clv_status status = CLV_OK;
-    for (size_t i = 0; like && status == CLV_OK && i < like->n_classes; i++)
-        status = add_class_name(error, list, like->classes[i]);
+    for (size_t i = 0; known && status == CLV_OK && i < known->n; i++)
+        status = add_class_name(error, list, known->names[i]);
     for (size_t i = 0; status == CLV_OK && i < n; i++) {
         const char *path = joined(&list->arena, list->folder, names[i]);
         if (!path) return no_memory(error, list->folder);
@@ -186,26 +217,24 @@ static clv_status add_classes(clv__error *error, clv__image_list *list, const cl
             continue;
         }
         int32_t label = (int32_t)list->n_classes;
-        if (like)
-            label = find_class(like, names[i]);
+        if (known)
+            label = find_name(known, names[i]);
         else
             status = add_class_name(error, list, names[i]);
-        if (label < 0)
-            CLV_FAIL(error, CLV_E_NOT_FOUND, "'%s' has a class '%s', which '%s' does not have", list->folder,
-                     clv__shown(names[i], &shown), like->folder);
+        if (label < 0) return no_such_class(error, list, names[i], known);
         if (status == CLV_OK) status = add_class(error, list, names[i], label);
     }
     return status;
 }
 
-clv_status clv__image_list_classes(clv__error *error, const char *folder, const clv__image_list *like,
+clv_status clv__image_list_classes(clv__error *error, const char *folder, const clv__known_names *known,
                                    bool strict, clv__image_list *out) {
     *out = (clv__image_list){.folder = clv__strdup(folder)};
     if (!out->folder) return no_memory(error, folder);
     const char **names = NULL;
     size_t n = 0;
     clv_status status = list_folder(error, &out->arena, folder, &names, &n);
-    if (status == CLV_OK) status = add_classes(error, out, like, names, n);
+    if (status == CLV_OK) status = add_classes(error, out, known, names, n);
     free(names);
     if (status == CLV_OK && !out->count)
         status = clv__error_set(error, CLV_E_FORMAT,
@@ -226,74 +255,168 @@ static bool leads_out(const char *name) {
     return false;
 }
 
-static clv_status read_row(clv__error *error, const clv__csv *csv, const char *table, size_t row,
-                           clv__image_list *list) {
+/** A table while it is read. */
+typedef struct labels {
+    clv__error *error;
+    const clv__csv *csv;
+    const char *table;
+    size_t *label; // of each column, the first left out
+    clv__image_list *list;
+} labels;
+
+static clv_status read_label(const labels *own, size_t row, size_t column) {
     clv__shown_text a, b;
-    const char *name = clv__csv_field(csv, (int64_t)row, 0);
+    clv__image_list *list = own->list;
+    const char *field = clv__csv_field(own->csv, (int64_t)row, column);
+    if (!*field)
+        CLV_FAIL(own->error, CLV_E_FORMAT,
+                 "'%s', line %" PRIu64 ": nothing stands in column '%s'; 0 or 1 is wanted", own->table,
+                 own->csv->lines[row + 1], clv__shown(clv__csv_field(own->csv, -1, column), &b));
+    if (strcmp(field, "0") && strcmp(field, "1"))
+        CLV_FAIL(own->error, CLV_E_FORMAT, "'%s', line %" PRIu64 ": '%s' in column '%s'; 0 or 1 is wanted",
+                 own->table, own->csv->lines[row + 1], clv__shown(field, &a),
+                 clv__shown(clv__csv_field(own->csv, -1, column), &b));
+    list->targets[row * list->n_classes + own->label[column - 1]] = *field == '1';
+    return CLV_OK;
+}
+
+static clv_status read_row(const labels *own, size_t row) {
+    clv__shown_text a;
+    clv__image_list *list = own->list;
+    const char *name = clv__csv_field(own->csv, (int64_t)row, 0);
     const char *path = joined(&list->arena, list->folder, name);
     struct stat info;
-    if (!path) return no_memory(error, list->folder);
+    if (!path) return no_memory(own->error, list->folder);
     if (leads_out(name))
-        CLV_FAIL(error, CLV_E_FORMAT, "'%s', line %" PRIu64 ": '%s' is not within '%s'", table,
-                 csv->lines[row + 1], clv__shown(name, &a), list->folder);
+        CLV_FAIL(own->error, CLV_E_FORMAT, "'%s', line %" PRIu64 ": '%s' is not within '%s'", own->table,
+                 own->csv->lines[row + 1], clv__shown(name, &a), list->folder);
     if (!*name || stat(path, &info) != 0)
-        CLV_FAIL(error, CLV_E_NOT_FOUND, "'%s', line %" PRIu64 ": there is no file '%s' in '%s'", table,
-                 csv->lines[row + 1], clv__shown(name, &a), list->folder);
-    for (size_t c = 1; c < csv->columns; c++) {
-        const char *field = clv__csv_field(csv, (int64_t)row, c);
-        if (!*field)
-            CLV_FAIL(error, CLV_E_FORMAT,
-                     "'%s', line %" PRIu64 ": nothing stands in column '%s'; 0 or 1 is wanted", table,
-                     csv->lines[row + 1], clv__shown(clv__csv_field(csv, -1, c), &b));
-        if (strcmp(field, "0") && strcmp(field, "1"))
-            CLV_FAIL(error, CLV_E_FORMAT, "'%s', line %" PRIu64 ": '%s' in column '%s'; 0 or 1 is wanted",
-                     table, csv->lines[row + 1], clv__shown(field, &a),
-                     clv__shown(clv__csv_field(csv, -1, c), &b));
-        list->targets[row * list->n_classes + c - 1] = *field == '1';
+        CLV_FAIL(own->error, CLV_E_NOT_FOUND, "'%s', line %" PRIu64 ": there is no file '%s' in '%s'",
+                 own->table, own->csv->lines[row + 1], clv__shown(name, &a), list->folder);
+    for (size_t c = 1; c < own->csv->columns; c++) CLV_TRY(read_label(own, row, c));
+    return add_file(own->error, list, clv__arena_strdup(&list->arena, name));
+}
+
+/** Columns, no two of one name, are matched by their names: a model's results stand for these, in its order. */
+static clv_status match_columns(const labels *own, const clv__known_names *known) {
+    clv__shown_text shown;
+    known_text text;
+    bool *there = clv__alloc(known->n, sizeof *there);
+    if (!there) return no_memory(own->error, own->list->folder);
+    clv_status status = CLV_OK;
+    for (size_t c = 1; status == CLV_OK && c < own->csv->columns; c++) {
+        const char *name = clv__csv_field(own->csv, -1, c);
+        const int32_t at = find_name(known, name);
+        if (at < 0)
+            status =
+                clv__error_set(own->error, CLV_E_FORMAT,
+                               "'%s' has a column '%s' that is none of the labels wanted; the labels are %s",
+                               own->table, clv__shown(name, &shown), text_of(known, &text));
+        else
+            there[own->label[c - 1] = (size_t)at] = true;
     }
-    return add_file(error, list, clv__arena_strdup(&list->arena, name));
+    for (size_t i = 0; status == CLV_OK && i < known->n; i++)
+        if (!there[i])
+            status = clv__error_set(own->error, CLV_E_FORMAT, "'%s' has no column '%s'; the labels are %s",
+                                    own->table, clv__shown(known->names[i], &shown), text_of(known, &text));
+    free(there);
+    return status;
 }
 
-/** A table's columns must be those of another one, in its order: they are what a model's results stand for. */
-static clv_status check_columns(clv__error *error, const clv__csv *csv, const char *table,
-                                const clv__image_list *like) {
-    clv__shown_text a, b;
-    if (csv->columns - 1 != like->n_classes)
-        CLV_FAIL(error, CLV_E_FORMAT, "'%s' has %zu labels for each picture, and %zu are wanted", table,
-                 csv->columns - 1, like->n_classes);
-    for (size_t c = 1; c < csv->columns; c++)
-        if (strcmp(clv__csv_field(csv, -1, c), like->classes[c - 1]) != 0)
-            CLV_FAIL(error, CLV_E_FORMAT, "'%s' has a column '%s' where '%s' is wanted", table,
-                     clv__shown(clv__csv_field(csv, -1, c), &a), clv__shown(like->classes[c - 1], &b));
-    return CLV_OK;
-}
-
-static clv_status read_rows(clv__error *error, const clv__csv *csv, const char *table,
-                            const clv__image_list *like, clv__image_list *list) {
-    if (csv->columns < 2)
-        CLV_FAIL(error, CLV_E_FORMAT, "'%s' has names of pictures, but no column with a label", table);
-    if (like) CLV_TRY(check_columns(error, csv, table, like));
-    for (size_t c = 1; c < csv->columns; c++)
-        CLV_TRY(add_class_name(error, list, clv__csv_field(csv, -1, c)));
+static clv_status read_rows(const labels *own, const clv__known_names *known) {
+    const clv__csv *csv = own->csv;
+    clv__image_list *list = own->list;
+    if (known) CLV_TRY(match_columns(own, known));
+    for (size_t i = 0; i < csv->columns - 1; i++) {
+        if (!known) own->label[i] = i;
+        CLV_TRY(add_class_name(own->error, list, known ? known->names[i] : clv__csv_field(csv, -1, i + 1)));
+    }
     list->targets = clv__alloc(csv->rows * list->n_classes, sizeof *list->targets);
-    if (!list->targets) return no_memory(error, list->folder);
-    for (size_t row = 0; row < csv->rows; row++) CLV_TRY(read_row(error, csv, table, row, list));
+    if (!list->targets) return no_memory(own->error, list->folder);
+    for (size_t row = 0; row < csv->rows; row++) CLV_TRY(read_row(own, row));
     return CLV_OK;
+}
+
+static clv_status read_table(labels *own, const clv__known_names *known) {
+    if (own->csv->columns < 2)
+        CLV_FAIL(own->error, CLV_E_FORMAT, "'%s' has names of pictures, but no column with a label",
+                 own->table);
+    own->label = clv__alloc(own->csv->columns - 1, sizeof *own->label);
+    if (!own->label) return no_memory(own->error, own->list->folder);
+    const clv_status status = read_rows(own, known);
+    free(own->label);
+    return status;
 }
 
 clv_status clv__image_list_table(clv__error *error, const char *folder, const char *table,
-                                 const clv__image_list *like, clv__image_list *out) {
+                                 const clv__known_names *known, clv__image_list *out) {
     *out = (clv__image_list){.folder = clv__strdup(folder)};
     if (!out->folder) return no_memory(error, folder);
     clv__input input;
     clv__csv csv = {0};
+    labels own = {.error = error, .csv = &csv, .table = table, .list = out};
     clv_status status = clv__input_open(error, table, &input);
     if (status == CLV_OK) {
         status = clv__csv_read(&input, &csv);
         clv__input_close(&input);
     }
-    if (status == CLV_OK) status = read_rows(error, &csv, table, like, out);
+    if (status == CLV_OK) status = read_table(&own, known);
     clv__csv_reset(&csv);
+    if (status != CLV_OK) clv__image_list_reset(out);
+    return status;
+}
+
+// ---- files -------------------------------------------------------------------------------------------------
+
+enum { DEEPEST = 32 }; // folders in folders
+
+/** All pictures of a folder and of those in it. Links to folders are not followed: they may lead round. */
+static clv_status add_tree(clv__error *error, clv__image_list *list, const char *folder, int depth) {
+    const char **names = NULL;
+    size_t n = 0;
+    clv_status status = list_folder(error, &list->arena, folder, &names, &n);
+    for (size_t i = 0; status == CLV_OK && i < n; i++) {
+        const char *path = joined(&list->arena, folder, names[i]);
+        struct stat info;
+        if (!path)
+            status = no_memory(error, folder);
+        else if (is_picture(names[i]) && !is_folder(path))
+            status = add_file(error, list, path);
+        else if (depth < DEEPEST && lstat(path, &info) == 0 && S_ISDIR(info.st_mode))
+            status = add_tree(error, list, path, depth + 1);
+    }
+    free(names);
+    return status;
+}
+
+clv_status clv__image_list_files(clv__error *error, const char *const *paths, size_t n,
+                                 clv__image_list *out) {
+    clv_status status = CLV_OK;
+    *out = (clv__image_list){.folder = clv__strdup("")};
+    if (!out->folder) return no_memory(error, "");
+    for (size_t i = 0; status == CLV_OK && i < n; i++) {
+        const size_t before = out->count;
+        clv__shown_text reason;
+        struct stat info;
+        if (stat(paths[i], &info) != 0) {
+            status = clv__error_set(error, CLV_E_IO, "cannot read '%s': %s", paths[i],
+                                    clv__system_reason(errno, &reason));
+            continue;
+        }
+        if (!S_ISDIR(info.st_mode)) {
+            status = add_file(error, out, clv__arena_strdup(&out->arena, paths[i]));
+            continue;
+        }
+        status = add_tree(error, out, paths[i], 0);
+        if (status == CLV_OK && out->count == before)
+            status =
+                clv__error_set(error, CLV_E_FORMAT,
+                               "'%s' has no pictures: a file of it ends in .jpg, .jpeg or .png", paths[i]);
+    }
+    if (status == CLV_OK) {
+        out->labels = clv__alloc(out->count, sizeof *out->labels);
+        if (!out->labels) status = no_memory(error, "");
+    }
     if (status != CLV_OK) clv__image_list_reset(out);
     return status;
 }

@@ -16,6 +16,13 @@ clv_status clv_session_create(clv_runtime *runtime, const clv_session_config *co
     return CLV_OK;
 }
 
+void clv__session_about_reset(clv__session_about *about) {
+    free(about->model);
+    free(about->table);
+    free(about->record);
+    *about = (clv__session_about){0};
+}
+
 void clv__session_empty(clv_session *session) {
     for (size_t i = 0; i < session->n_arenas; i++) clv__arenas_empty(session->arenas[i]);
 }
@@ -47,6 +54,7 @@ void clv_session_destroy(clv_session *session) {
     clv__session_drop(session, 0);
     free(session->kept);
     clv__names_reset(&session->names);
+    clv__session_about_reset(&session->about);
     free(session);
 }
 

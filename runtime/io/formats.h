@@ -14,6 +14,8 @@ enum { CLV__SAFETENSORS_HEADER_BYTES = 100000000 };
 #define CLV__CHECKSUM_KEY "cleave.checksum"
 
 clv_status clv__safetensors_read(clv__input *input, clv_archive **out);
+/** clv_safetensors_read of the texts alone: the header is checked, and no data are read. */
+clv_status clv__safetensors_read_texts(clv_runtime *runtime, const char *path, clv_archive **out);
 /** What somebody asked for who gave a file. */
 typedef enum clv__wanted {
     CLV__WANT_WEIGHTS,

@@ -487,6 +487,16 @@ static clv_status read_data(clv__input *input, const header *h, const entry *e) 
                : read_converted(input, e, h->data_offset);
 }
 
+/** Hand texts over. */
+static clv_status fill_texts(const header *h, clv_archive *archive) {
+    for (size_t i = 0; i < h->n_texts; i++) {
+        if (strcmp(h->texts[i].key, CLV__CHECKSUM_KEY) == 0)
+            continue; // of this file; a copy would not be true of another
+        CLV_TRY(clv__archive_append_text(archive, h->texts[i].key, h->texts[i].text));
+    }
+    return CLV_OK;
+}
+
 /** Hand arrays and texts over. */
 static clv_status fill_archive(clv__input *input, header *h, clv_archive *archive) {
     for (size_t i = 0; i < h->n_entries; i++) CLV_TRY(read_data(input, h, &h->entries[i]));
@@ -496,21 +506,17 @@ static clv_status fill_archive(clv__input *input, header *h, clv_archive *archiv
     for (size_t i = 0; i < h->n_entries; i++) archive->arrays[i] = h->entries[i].array;
     archive->n_arrays = h->n_entries;
     h->n_entries = 0;
-    for (size_t i = 0; i < h->n_texts; i++) {
-        if (strcmp(h->texts[i].key, CLV__CHECKSUM_KEY) == 0)
-            continue; // of this file; a copy would not be true of another
-        CLV_TRY(clv__archive_append_text(archive, h->texts[i].key, h->texts[i].text));
-    }
-    return CLV_OK;
+    return fill_texts(h, archive);
 }
 
-clv_status clv__safetensors_read(clv__input *input, clv_archive **out) {
+static clv_status read_archive(clv__input *input, bool texts_alone, clv_archive **out) {
     *out = NULL;
     header h = {0};
     clv_archive *archive = NULL;
     clv_status status = read_header(input, &h);
     if (status == CLV_OK) status = clv__archive_create(input->error, input->path, &archive);
-    if (status == CLV_OK) status = fill_archive(input, &h, archive);
+    if (status == CLV_OK)
+        status = texts_alone ? fill_texts(&h, archive) : fill_archive(input, &h, archive);
     header_reset(&h);
     if (status == CLV_OK) {
         *out = archive;
@@ -520,14 +526,26 @@ clv_status clv__safetensors_read(clv__input *input, clv_archive **out) {
     return status;
 }
 
-clv_status clv_safetensors_read(clv_runtime *runtime, const char *path, clv_archive **out) {
+clv_status clv__safetensors_read(clv__input *input, clv_archive **out) {
+    return read_archive(input, false, out);
+}
+
+static clv_status read_file(clv_runtime *runtime, const char *path, bool texts_alone, clv_archive **out) {
     CLV_TRY(CLV__GIVEN(clv__io_error(runtime), out));
     *out = NULL;
     clv__input input;
     CLV_TRY(clv__input_open(clv__io_error(runtime), path, &input));
-    clv_status status = clv__safetensors_read(&input, out);
+    clv_status status = read_archive(&input, texts_alone, out);
     clv__input_close(&input);
     return status;
+}
+
+clv_status clv_safetensors_read(clv_runtime *runtime, const char *path, clv_archive **out) {
+    return read_file(runtime, path, false, out);
+}
+
+clv_status clv__safetensors_read_texts(clv_runtime *runtime, const char *path, clv_archive **out) {
+    return read_file(runtime, path, true, out);
 }
 
 // ---------------------------------------------------------------------------------------------------------------

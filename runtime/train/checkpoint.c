@@ -271,6 +271,7 @@ static clv_status fill(const clv_train_config *config, clv_session *session, con
     CLV_TRY(clv_archive_set_real(archive, "position.train_loss", position->train_loss));
     if (clv__wants_best(config)) CLV_TRY(put_best(&position->best, archive));
     if (config->schedule.kind == CLV_SCHEDULE_PLATEAU) CLV_TRY(put_plateau(&position->plateau, archive));
+    CLV_TRY(clv__weights_tell(session, archive));
     CLV_TRY(clv__state_put(session, CLV_PARAMETERS, CLV__MODEL_SECTION, archive));
     return clv__state_put(session, CLV_OPTIMIZER, "optimizer.", archive);
 }

@@ -6,6 +6,7 @@
 #include "device/device.h"
 #include "io/array.h"
 #include "train/averages.h"
+#include "train/confusion.h"
 #include "train/metric.h"
 #include "nn/ports.h"
 #include "train/losses.h"
@@ -22,7 +23,8 @@ struct clv_predictor {
     clv__target_loss losses[CLV_MAX_PORTS];
     const clv_metric *metrics[CLV_MOST_METRICS];
     int n_metrics;
-    int n_outputs; // as many as targets
+    clv_confusion *confusion; // NULL: nobody asks
+    int n_outputs;            // as many as targets
     int64_t batch;
     clv_session *session;
     bool owns_session;
@@ -127,6 +129,15 @@ static int64_t usual_batch(const clv_predictor_config *config) {
     return n > replicas ? n : replicas;
 }
 
+static clv_status keep_confusion(clv_predictor *predictor, const clv_predictor_config *config) {
+    const int target = clv__confusion_target(config->confusion);
+    const clv_port port = clv_model_target_get(predictor->model, target);
+    const clv__target_loss *loss = &predictor->losses[target < predictor->n_outputs ? target : 0];
+    predictor->confusion = config->confusion;
+    return clv__confusion_check(config->confusion, predictor->model, clv__loss_tells_right(loss->loss, port),
+                                clv__runtime_error_of(predictor->runtime));
+}
+
 static clv_status prepare(clv_predictor *predictor, const clv_predictor_config *given) {
     clv_predictor_config own = *given, *config = &own;
     clv__error *error = clv__runtime_error_of(predictor->runtime);
@@ -137,6 +148,7 @@ static clv_status prepare(clv_predictor *predictor, const clv_predictor_config *
     clv_train_config wanted = config_of(predictor, config);
     CLV_TRY(clv__losses_find(predictor->runtime, &wanted, predictor->losses));
     predictor->n_outputs = clv_model_target_count(config->model);
+    if (config->confusion) CLV_TRY(keep_confusion(predictor, config));
     CLV_TRY(choose_replicas(predictor, config));
     CLV_TRY(build(predictor, config));
     CLV_TRY(keep_metrics(predictor, config));
@@ -399,6 +411,22 @@ static void count_target(evaluation *run, int i, int64_t n, const void *targets)
     clv__units_put(&run->units, &sizes, &output, &targets);
     clv__metrics_add(predictor->model, i, predictor->metrics, predictor->n_metrics, output, targets, &sizes,
                      run->metrics.values);
+    if (predictor->confusion && clv__confusion_target(predictor->confusion) == i)
+        clv_confusion_add(predictor->confusion, output, targets, n);
+}
+
+/** Of n samples, how many have a result that is not finite. */
+static int64_t count_not_finite(const clv_predictor *predictor, int64_t n) {
+    int64_t count = 0;
+    for (int64_t row = 0; row < n; row++) {
+        bool finite = true;
+        for (int i = 0; finite && i < predictor->n_outputs; i++) {
+            const int64_t each = result_numel(predictor, i);
+            for (int64_t k = 0; finite && k < each; k++) finite = isfinite(predictor->out[i][row * each + k]);
+        }
+        count += !finite;
+    }
+    return count;
 }
 
 static clv_status count_waiting(evaluation *run) {
@@ -406,6 +434,7 @@ static clv_status count_waiting(evaluation *run) {
     CLV_TRY(fetch(run->predictor, run->ticket));
     for (int i = 0; i < run->predictor->n_outputs; i++)
         count_target(run, i, run->waiting.n, run->waiting.each_target[run->match.target[i]]);
+    run->metrics.not_finite += count_not_finite(run->predictor, run->waiting.n);
     run->metrics.count += run->waiting.n;
     clv_loader_release(run->loader, &run->waiting);
     run->waiting.n = 0;

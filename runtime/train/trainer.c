@@ -218,6 +218,7 @@ static clv_status build(clv_trainer *trainer, clv_train_config *config) {
     CLV_TRY(
         clv_session_create(trainer->runtime, &(clv_session_config){.seed = config->seed}, &trainer->session));
     trainer->session->averages = config->ema_decay != 0;
+    CLV_TRY(clv_weights_describe(trainer->session, config));
     if (count >= config->batch) {
         CLV_TRY(clv__step_build(trainer->runtime, config, clv__step_graph, trainer->shares, config->batch,
                                 NULL, &trainer->step[CLV__FULL]));

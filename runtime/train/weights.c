@@ -34,7 +34,7 @@ clv_status clv__weights_put(clv_session *session, clv_archive *archive) {
             clv_archive_add(archive, tensor.name, clv_array_type_of(tensor.dtype), &tensor.shape, &array));
         CLV_TRY(clv_session_read(session, average < 0 ? i : average, array->data, tensor.bytes));
     }
-    return CLV_OK;
+    return clv__weights_tell(session, archive);
 }
 
 /** Is it a name that PyTorch writes and nothing here needs? */

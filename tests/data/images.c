@@ -446,6 +446,101 @@ static void classes_of_another_folder(void **state) {
     remove_files(names, 3);
 }
 
+/** Classes and their order are given, as weights know them; of some there may be no pictures. */
+static void classes_that_are_known(void **state) {
+    (void)state;
+    static const char *const names[] = {"png", "gif", "jpeg"}, *const others[] = {"png", "gif"};
+    clv_image_folder_config config = plain;
+    config.classes = names;
+    config.n_classes = 3;
+    clv_dataset *dataset = open_folder(GOLDEN "images", config);
+    assert_int_equal(clv_dataset_classes(dataset), 3);
+    assert_int_equal(clv_dataset_label(dataset, 0), 2);
+    assert_int_equal(clv_dataset_label(dataset, JPEGS), 0);
+    assert_string_equal(clv_dataset_class_name(dataset, 1), "gif");
+    assert_null(clv_dataset_class_name(dataset, 3));
+    assert_null(clv_dataset_class_name(dataset, -1));
+    config.like = dataset;
+    expect_failure(refused(GOLDEN "images", config), CLV_E_VALUE,
+                   "`like` and `classes` both say which classes there are: give one");
+    config.like = NULL;
+    config.classes = others;
+    config.n_classes = 2;
+    expect_failure(refused(GOLDEN "images", config), CLV_E_NOT_FOUND,
+                   "has a class 'jpeg', which the model was not trained on; its classes are png, gif");
+    config.n_classes = 0;
+    expect_failure(refused(GOLDEN "images", config), CLV_E_VALUE, "`classes` has 0 names");
+    clv_dataset_destroy(dataset);
+}
+
+static clv_status open_files(const char *const *paths, int n, bool strict, clv_dataset **out) {
+    clv_image_folder_config config = plain;
+    config.size = SIZE;
+    config.resize = RESIZE;
+    config.strict = strict;
+    return clv_dataset_image_files(support_runtime, paths, n, &config, out);
+}
+
+/** Pictures alone: files and folders, in order, with the pixels that a folder of classes has. */
+static void files_alone(void **state) {
+    (void)state;
+    static const char *const paths[] = {GOLDEN "images/png/tiny.png", GOLDEN "images"};
+    static const char *const none[] = {"none.png"};
+    clv_dataset *files = NULL, *folder = open_folder(GOLDEN "images", plain);
+    float a[N], b[N];
+    expect_ok(open_files(paths, 2, true, &files));
+    assert_int_equal(clv_dataset_count(files), 1 + JPEGS + PNGS);
+    assert_int_equal(clv_dataset_classes(files), 0);
+    assert_string_equal(clv_image_folder_file(files, 0), paths[0]);
+    assert_string_equal(clv_image_folder_file(files, 1), GOLDEN "images/jpeg/color.jpg");
+    for (int i = 0; i < JPEGS + PNGS; i++) {
+        clv_dataset_sample(files, i + 1, a);
+        clv_dataset_sample(folder, i, b);
+        assert_memory_equal(a, b, sizeof a);
+        assert_false(clv_image_folder_is_broken(files, i));
+    }
+    clv_dataset_destroy(files);
+    clv_dataset_destroy(folder);
+    files = (clv_dataset *)&paths;
+    expect_failure(open_files(none, 1, false, &files), CLV_E_IO, "cannot read 'none.png': No such file");
+    assert_null(files);
+    expect_failure(open_files(none, 0, false, &files), CLV_E_VALUE, "clv_dataset_image_files: 0 paths");
+    mkdir("v", 0777);
+    const char *const empty[] = {"v"};
+    expect_failure(open_files(empty, 1, false, &files), CLV_E_FORMAT, "'v' has no pictures");
+    remove("v");
+}
+
+/** One that shows to be broken when it is decoded keeps its place, as zeros. */
+static void broken_files_alone(void **state) {
+    (void)state;
+    static const char *const paths[] = {"a.png", GOLDEN "images/png/tiny.png"};
+    static const char *const cut[] = {"cut.png"};
+    clv_dataset *files = NULL;
+    float sample[N];
+    copy_picture("png/color.png", "a.png", 0);
+    FILE *file = fopen("a.png", "r+b");
+    assert_non_null(file);
+    fseek(file, 60, SEEK_SET);
+    for (int i = 0; i < 40; i++) fputc(0, file);
+    fclose(file);
+    expect_ok(open_files(paths, 2, false, &files));
+    assert_int_equal(clv_dataset_count(files), 2);
+    clv_dataset_sample(files, 0, sample);
+    for (int i = 0; i < N; i++) assert_true(sample[i] == 0);
+    clv_dataset_sample(files, 1, sample);
+    assert_true(clv_image_folder_is_broken(files, 0));
+    assert_false(clv_image_folder_is_broken(files, 1));
+    assert_false(clv_image_folder_is_broken(files, 2));
+    assert_int_equal(clv_image_folder_broken(files, NULL), 1);
+    clv_dataset_destroy(files);
+    copy_picture("png/color.png", "cut.png", 50);
+    expect_failure(open_files(cut, 1, false, &files), CLV_E_FORMAT, "none of the 1 pictures can be read; the first:");
+    expect_failure(open_files(cut, 1, true, &files), CLV_E_FORMAT, "'cut.png' is a broken PNG");
+    remove("a.png");
+    remove("cut.png");
+}
+
 static void several_labels_each(void **state) {
     (void)state;
     static const char table[] = "file,red,round,big\npng/tiny.png,0,1,1\njpeg/color.jpg,1,0,0\n";
@@ -496,11 +591,19 @@ static void labels_of_another_table(void **state) {
     config.like = train;
     clv_dataset_destroy(open_folder(GOLDEN "images", config));
     write_file("t.csv", "file,big,red\npng/tiny.png,1,0\n", 30);
-    expect_failure(refused(GOLDEN "images", config), CLV_E_FORMAT,
-                   "'t.csv' has a column 'big' where 'red' is wanted");
+    const float want[2] = {0, 1}; // red, big
+    float target[2];
+    clv_dataset *turned = open_folder(GOLDEN "images", config);
+    clv_dataset_target(turned, 0, target);
+    assert_memory_equal(target, want, sizeof target);
+    assert_string_equal(clv_dataset_class_name(turned, 0), "red");
+    clv_dataset_destroy(turned);
     write_file("t.csv", "file,red\npng/tiny.png,1\n", 24);
     expect_failure(refused(GOLDEN "images", config), CLV_E_FORMAT,
-                   "'t.csv' has 1 labels for each picture, and 2 are wanted");
+                   "'t.csv' has no column 'big'; the labels are red, big");
+    write_file("t.csv", "file,red,big,old\npng/tiny.png,1,0,1\n", 36);
+    expect_failure(refused(GOLDEN "images", config), CLV_E_FORMAT,
+                   "'t.csv' has a column 'old' that is none of the labels wanted; the labels are red, big");
     static const char sentence[] = "`like` is a folder of pictures: with classes for another such folder, or "
                                    "with a table of labels for another table";
     config.like = classes;
@@ -741,6 +844,9 @@ int main(void) {
         cmocka_unit_test(a_seek_gives_the_same_again),
         cmocka_unit_test(folders_that_are_none),
         cmocka_unit_test(classes_of_another_folder),
+        cmocka_unit_test(classes_that_are_known),
+        cmocka_unit_test(files_alone),
+        cmocka_unit_test(broken_files_alone),
         cmocka_unit_test(several_labels_each),
         cmocka_unit_test(labels_of_another_table),
         cmocka_unit_test(a_limit_spreads),

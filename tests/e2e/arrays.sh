@@ -65,6 +65,13 @@ works "$cleave" run arrays parts --weights w.safetensors --output parts.npz --de
 near "mae of a folder" "$("$helper" told parts.npz d.npz price)" "$mae"
 works "$cleave" train arrays d.npz --target 'kind,price=mse*0.5' $how --epochs 1 --weights w.safetensors --json
 awk "BEGIN { exit !($(at train_loss) < $loss + 0.1) }" || fail "weights to begin with do not help: $(at train_loss)"
+# which need no names again; others, or another order, are refused
+works "$cleave" train arrays d.npz $how --epochs 1 --weights w.safetensors --json
+awk "BEGIN { exit !($(at train_loss) < $loss + 0.1) }" || fail "named by the weights: $(at train_loss)"
+expect 2 "--target names other arrays than 'w.safetensors' was trained with, or these in another order" \
+    "$cleave" eval arrays d.npz --target price,kind --weights w.safetensors --device "$device"
+expect 2 "--inputs names other arrays than 'w.safetensors'" "$cleave" eval arrays d.npz --inputs b,a --weights w.safetensors --device "$device"
+expect 2 "--target names other arrays" "$cleave" train arrays d.npz $how --target kind --weights w.safetensors
 # a model of images
 mkdir images
 "$helper" images 40 images/picture.npy 28 28
@@ -116,7 +123,7 @@ works "$cleave" train csv line.csv --target y --model linear --device "$device" 
 works "$cleave" run csv line.csv --weights line.safetensors --output line.out --device "$device"
 awk -F, 'NR == FNR { y[FNR] = $2; next } FNR > 1 { d = $1 - y[FNR]; if (d > 0.2 || d < -0.2) bad = 1 } END { exit bad }' line.csv line.out || fail "a line is not told: $(head -n 3 line.out)"
 works "$cleave" train --images images/picture.npy --labels images/label.npy --model mlp --device "$device" --quiet --epochs 1 --save plain.safetensors
-! grep -q 'cleave\.' plain.safetensors || fail "weights of plain arrays tell of columns"
+! grep -q 'cleave\.table\|cleave\.fields' plain.safetensors || fail "weights of plain arrays tell of columns"
 expect 1 'does not tell the columns of its table' "$cleave" run csv rows.csv --weights plain.safetensors --output x.csv --device "$device"
 
 # Models, losses and optimizers of a library's own: two heads with an index among the inputs.

@@ -24,6 +24,9 @@ if [ "$device" != host ]; then # no two devices round alike
 fi
 works "$cleave" train --images x.npy --labels y.npy --model mlp --device host --steps 1 --save w --quiet
 works compare --weights w --json
+works "$cleave" compare --device host --device "$device" --weights w # of the model that they tell
+"$helper" bare w nan fc1.weight
+expect 1 "there is nothing to compare: 'fc1.weight' of the weights 'nan' has such a value (element 0 is nan)" compare --weights nan
 
 expect 2 "which two devices? --device wants to be given twice" "$cleave" compare --model mlp
 expect 2 "which two devices?" "$cleave" compare --model mlp --device host --device host --device host

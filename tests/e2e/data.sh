@@ -78,10 +78,23 @@ works "$cleave" train csv line.csv --target y --ignore name --device "$device" -
 grep -qF '1 number to be learnt, shuffled' err || fail "what is learnt is told in other words: $(grep -A 1 samples err)"
 works "$cleave" eval csv line.csv --target y --ignore name --model linear --weights line.safetensors --device "$device"
 grep -q 'test loss 0.0000' out || fail "eval of a table tells: $(cat out)"
+# the weights know the model, and what was learnt; columns by their names, whatever their order
+awk -F, 'BEGIN { OFS = "," } { print $4, $2, $3, $1 }' line.csv >turned.csv
+works "$cleave" eval csv turned.csv --weights line.safetensors --device "$device"
+grep -q 'test loss 0.0000' out || fail "eval of a table with its columns turned round tells: $(cat out)"
+works "$cleave" train csv turned.csv --weights line.safetensors --device "$device" --quiet --optimizer sgd --lr 1e-6 --schedule constant --epochs 1 --json
+awk "BEGIN { exit !($(at train_loss) < 1e-3) }" || fail "weights to begin with, of a table with other columns: $(at train_loss)"
 # of words: two classes, standardized
 awk 'BEGIN { print "x;y;side"; for (i = 0; i < 200; i++) { x = i * 37 % 101; y = i * 53 % 97; print x ";" y ";" (x > y ? "above" : "below") } }' >side.csv
 works "$cleave" train csv side.csv --target side --standardize --device "$device" --quiet --epochs 40 --json
 awk "BEGIN { exit !($(at test_accuracy) > 0.9) }" || fail "two classes of rows are not learnt: $(at test_accuracy)"
+works "$cleave" train csv side.csv --target side --standardize --device "$device" --quiet --epochs 40 --save side.safetensors
+works "$cleave" eval csv side.csv --validation 1 --weights side.safetensors --device "$device" --per-class --json
+same "classes by name" "$(at per_class.classes.0.name per_class.classes.1.name | tr '\n' ' ')" 'above below '
+same "all of them" "$(($(at per_class.classes.0.targets) + $(at per_class.classes.1.targets)))" 200
+"$helper" bare side.safetensors nan.safetensors fc2.bias
+"$cleave" eval csv side.csv --weights nan.safetensors --device "$device" >out 2>err && fail "NaN weights of a table are a success"
+grep -qF "'fc2.bias' of the weights 'nan.safetensors' has such a value" err || fail "NaN weights of a table: $(cat err)"
 
 # Prices in hundreds of thousands, two columns of words, values missing: learnt with nothing named, told in their units by all three
 # commands, and new rows with a word that nobody knows.

@@ -52,7 +52,8 @@ for command in train eval; do
         expect 1 "but labels are 0 to 9" "$cleave" $command --images x.npy --labels $file --model linear --device host --weights good
     done
     grep -qF "they seem to begin at 1" err || fail "labels from 1 are not seen: $(cat err)"
-    expect 1 "but labels are 0 to 4" "$cleave" $command --images x.npy --labels y.npy --model linear --classes 5 --device host --weights good
+    "$helper" bare good bare
+    expect 1 "but labels are 0 to 4" "$cleave" $command --images x.npy --labels y.npy --model linear --classes 5 --device host --weights bare
 done
 
 # datasets
@@ -69,8 +70,14 @@ expect 1 "t10k-images" "$cleave" eval fashion-mnist --data zipped --device host 
 
 # weights
 expect 1 "missing.safetensors" train --weights missing.safetensors
-expect 1 "missing 'fc1.weight', 'fc1.bias', 'fc2.weight', 'fc2.bias'" train --model mlp --weights good
-expect 1 "unexpected 'fc.bias', 'fc.weight'" train --model mlp --weights good
+"$helper" bare good bare || fail "no weights of another program"
+expect 1 "missing 'fc1.weight', 'fc1.bias', 'fc2.weight', 'fc2.bias'" train --model mlp --weights bare
+expect 1 "unexpected 'fc.bias', 'fc.weight'" train --model mlp --weights bare
+for command in "train --images x.npy --labels y.npy" "eval --images x.npy --labels y.npy" "run --input x.npy --output o.npy"; do
+    # shellcheck disable=SC2086
+    expect 2 "--model is mlp, and 'good' holds weights of linear: leave --model out" "$cleave" $command --model mlp --device host --weights good
+done
+expect 2 "which model?" "$cleave" eval --images x.npy --labels y.npy --device host --weights bare
 head -c 200 good >cut.safetensors
 expect 1 "cut.safetensors" train --weights cut.safetensors
 printf '\377\377\377\377\377\377\377\177{}' >huge.safetensors
@@ -79,8 +86,12 @@ expect 1 "x.npy" train --weights x.npy
 "$helper" labels 32 y5.npy %5+0 || fail "no labels"
 other="'good' is of a model with 10 classes, this one has 5: 'fc.weight' is [10,784] and must be [5,784], 'fc.bias' is [10] and must be [5]"
 expect 1 "$other" train --classes 5 --labels y5.npy --weights good
-expect 1 "$other" "$cleave" eval --images x.npy --labels y5.npy --classes 5 --model linear --device host --weights good
-expect 1 "$other" "$cleave" run --input x.npy --output o.npy --classes 5 --model linear --device host --weights good
+other="'bare'${other#\'good\'}"
+expect 1 "$other" "$cleave" eval --images x.npy --labels y5.npy --classes 5 --model linear --device host --weights bare
+expect 1 "$other" "$cleave" run --input x.npy --output o.npy --classes 5 --model linear --device host --weights bare
+expect 2 "--classes is 5, and 'good' has 10 classes: leave --classes out" "$cleave" eval --images x.npy --labels y5.npy --classes 5 \
+    --device host --weights good
+expect 1 "$other" "$cleave" run --input x.npy --output o.npy --classes 5 --model linear --device host --weights bare
 grep -qF -- "(--classes 10), or leave 'fc.*' out (--except 'fc.*')" err || fail "no mend: $(cat err)"
 golden=${0%/*}/../golden/io
 for file in torch.pth torch_before_1_6.pt; do
@@ -90,7 +101,7 @@ for file in torch.pth torch_before_1_6.pt; do
         expect 1 "make a safetensors file of it: python3 -c 'import sys,torch; " "$cleave" $command --model linear --device host --weights w.pth
     done
 done
-works "$cleave" eval --images x.npy --labels y.npy --model linear --device host --weights goodc # a checkpoint's parameters
+works "$cleave" eval --images x.npy --labels y.npy --device host --weights goodc # a checkpoint's parameters, and what they are of
 
 # checkpoints
 expect 1 "missing.ckpt" train --resume missing.ckpt

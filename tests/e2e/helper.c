@@ -16,6 +16,9 @@
 //   helper near A.npy B.npy X      the largest difference is at most X
 //   helper close A B X             the same for all tensors of two safetensors files
 //   helper forge A B KEY=TEXT...   checkpoint A as B, with other texts and a checksum that is right
+//   helper bare A B [NAME[=V]]     weights A as B without their texts, as other programs write them; the first number of one is
+//                                  V, or NaN, then, and texts stay
+//   helper told_by FILE KEY        a text of a safetensors file
 //   helper last COMMAND...         runs it, and of an option that is there twice, with a value, only the last
 #include <cleave/cleave.h>
 #include <jansson.h>
@@ -381,6 +384,32 @@ static int forge(const char *from, const char *to, int n, char **changes) {
     return 0;
 }
 
+static int bare(const char *from, const char *to, char *name) {
+    clv_archive *archive = NULL, *copy = NULL;
+    char *value = name ? strchr(name, '=') : NULL;
+    if (value) *value++ = 0;
+    must(clv_safetensors_read(runtime, from, &archive));
+    must(clv_archive_create(runtime, &copy));
+    for (size_t i = 0; i < clv_archive_count(archive); i++) {
+        clv_array *array = clv_archive_get(archive, i);
+        if (name && !strcmp(array->name, name)) *(float *)array->data = value ? strtof(value, NULL) : NAN;
+        must(clv_archive_add_borrowed(copy, array->name, array->type, &array->shape, array->data));
+    }
+    must(clv_safetensors_write(name ? archive : copy, to));
+    clv_archive_destroy(copy);
+    clv_archive_destroy(archive);
+    return 0;
+}
+
+static int told_by(const char *path, const char *key) {
+    clv_archive *archive = NULL;
+    must(clv_safetensors_read(runtime, path, &archive));
+    const char *text = clv_archive_text(archive, key);
+    if (text) puts(text);
+    clv_archive_destroy(archive);
+    return text ? 0 : die("no such text");
+}
+
 /** Is there a value behind the word, so that the two are an option? */
 static int has_value(char *const *words, int i, int n) {
     return !strncmp(words[i], "--", 2) && i + 1 < n && strncmp(words[i + 1], "--", 2) != 0;
@@ -435,6 +464,10 @@ int main(int argc, char **argv) {
         failed = near(argv[2], argv[3], atof(argv[4]));
     else if (!strcmp(what, "close") && argc == 5)
         failed = close_weights(argv[2], argv[3], atof(argv[4]));
+    else if (!strcmp(what, "bare") && (argc == 4 || argc == 5))
+        failed = bare(argv[2], argv[3], argc == 5 ? argv[4] : NULL);
+    else if (!strcmp(what, "told_by") && argc == 4)
+        failed = told_by(argv[2], argv[3]);
     else if (!strcmp(what, "forge") && argc >= 4)
         failed = forge(argv[2], argv[3], argc - 4, argv + 4);
     else

@@ -21,6 +21,73 @@ works "$cleave" eval images f --model mlp --image-size 12 --classes 2 --weights 
 awk "BEGIN { exit !($(at test_loss) - $loss < 1e-6 && $loss - $(at test_loss) < 1e-6) }" || fail "evaluated again the loss is $(at test_loss), not $loss"
 same "pictures tested on" "$(at count)" 13
 
+# The weights know model, size and classes: three commands need nothing but paths.
+works "$cleave" eval images f --weights w.safetensors --device "$device" --per-class --json
+same "by what weights tell" "$(at correct) $(at per_class.macro.f1)" "13 1"
+same "classes" "$(at per_class.classes.0.name per_class.classes.0.targets per_class.classes.1.name per_class.confusion.1.1 | tr '\n' ' ')" 'one 5 two 8 '
+works "$cleave" eval images f --weights w.safetensors --device "$device" --per-class
+grep -qE '^two +1.0000 +1.0000 +1.0000 +8 +8 +8$' out || fail "no row of class two: $(cat out)"
+grep -qE '^two +0 +8$' out || fail "no confusions of class two: $(cat out)"
+mkdir -p short unknown && cp -r f/two short/ && cp -r f/two unknown/ && cp -r f/one unknown/zebra
+works "$cleave" eval images short --weights w.safetensors --device "$device" --json # a class has the number that it had
+same "of a folder short of a class" "$(at correct) of $(at count)" "8 of 8"
+expect 1 "'unknown' has a class 'zebra', which the model was not trained on; its classes are one, two" \
+    "$cleave" eval images unknown --weights w.safetensors --device "$device"
+expect 1 "--except LAYER.* begins the last layer anew" "$cleave" train images unknown --weights w.safetensors $small
+works "$cleave" train images unknown --weights w.safetensors --except fc2 $small --steps 1
+sed 's/one\\",\\"two/two\\",\\"one/' w.safetensors >swapped.safetensors
+works "$cleave" eval images f --weights swapped.safetensors --device "$device" --json # the names decide, not the order of folders
+same "with classes the other way round" "$(at correct)" 0
+works "$cleave" train images short --val short --weights w.safetensors --device "$device" --quiet --augment none --lr 0.0001 --steps 1 --json
+same "trained on with one class" "$(at test_accuracy)" 1
+for words in "--model linear" "--classes 3" "--image-size 14"; do
+    # shellcheck disable=SC2086
+    expect 2 "leave ${words% *} out" "$cleave" eval images f --weights w.safetensors --device "$device" $words
+    # shellcheck disable=SC2086
+    expect 2 "leave ${words% *} out" "$cleave" run images f --weights w.safetensors --device "$device" $words
+done
+expect 2 "'w.safetensors' tells 2 classes apart, one for each picture: leave --labels out" "$cleave" eval images f --labels t.csv \
+    --weights w.safetensors --device "$device"
+works "$cleave" train images f --val f $small --augment none --steps 1 --save-best best.safetensors --checkpoint e.ckpt
+for weights in best.safetensors e.ckpt; do
+    works "$cleave" eval images f --weights $weights --device "$device" --json
+    same "pictures tested with $weights" "$(at count)" 13
+done
+"$helper" bare w.safetensors bare.safetensors # of another program: as before
+expect 2 "which model?" "$cleave" eval images f --weights bare.safetensors --device "$device"
+works "$cleave" eval images f --weights bare.safetensors --model mlp --image-size 12 --classes 2 --device "$device" --json
+same "of another program" "$(at correct)" 13
+
+# run images: one file, several, folders with classes and without; table, CSV, JSON.
+works "$cleave" run images f/two/color.png --weights w.safetensors --device "$device"
+grep -qE '^f/two/color.png +two +0\.9[0-9]{3}$' out || fail "a picture is told as: $(cat out)"
+works "$cleave" run images f --weights w.safetensors --device "$device" --top 2 --batch 4 --output told.csv
+same "the head" "$(head -n 1 told.csv)" file,label,probability,label2,probability2
+same "the right classes" "$(awk -F'[/,]' 'NR > 1 && $2 == $4' told.csv | wc -l | tr -d ' ')" 13
+awk -F, 'NR > 1 { s = $3 + $5; if (s < 0.999 || s > 1.001) bad = 1 } END { exit bad }' told.csv || fail "probabilities: $(cat told.csv)"
+cp f/one/color.jpg 'a, b.jpg'
+works "$cleave" run images f/two/tiny.png 'a, b.jpg' f/one --weights w.safetensors --device "$device" --output told.csv
+same "names in quotes" "$(sed -n 3p told.csv | cut -d, -f1-3)" '"a, b.jpg",one'
+works "$cleave" run images f/two/tiny.png f/one --weights w.safetensors --device "$device" --json
+same "JSON" "$(at pictures.0.file pictures.0.labels.0.label pictures.5.labels.0.label broken_pictures | tr '\n' ' ')" 'f/two/tiny.png two one 0 '
+same "memory of run" "$(at memory.0.peak_bytes)" "$(at memory.0.predicted_peak_bytes)"
+works "$cleave" run images f/one/grey.jpg --weights bare.safetensors --model mlp --image-size 12 --classes 2 --device "$device" --json
+same "without names" "$(at pictures.0.labels.0.label)" 0
+mkdir damaged && cp f/one/grey.jpg damaged/b.jpg && head -c 500 f/one/color.jpg >damaged/a.jpg
+{ head -c 60 f/two/color.png; head -c 40 /dev/zero; tail -c +101 f/two/color.png; } >damaged/c.png # shows when it is decoded
+expect 0 "2 pictures are broken and passed over" "$cleave" run images damaged --weights w.safetensors --device "$device" --output told.csv
+same "of those that are whole" "$(sed 1d told.csv | cut -d, -f1-2)" damaged/b.jpg,one
+expect 1 "'damaged/a.jpg' is a broken JPEG: it is cut off" "$cleave" run images damaged --weights w.safetensors --device "$device" --strict
+expect 1 "cannot read 'none.jpg'" "$cleave" run images f/one none.jpg --weights w.safetensors --device "$device"
+mkdir -p nothing && expect 1 "'nothing' has no pictures" "$cleave" run images nothing --weights w.safetensors --device "$device"
+
+# Weights that are no numbers: told, and no success.
+"$helper" bare w.safetensors nan.safetensors fc2.weight
+expect 1 "'fc2.weight' of the weights 'nan.safetensors' has such a value (element 0 is nan)" "$cleave" run images f/one --weights nan.safetensors --device "$device" --output nan.csv
+"$cleave" eval images f --weights nan.safetensors --device "$device" --json >out 2>err && fail "NaN weights are measured, and that is told as a success"
+grep -qF "results that are not finite (NaN or infinity): of 13 of 13 samples; 'fc2.weight' of the weights 'nan.safetensors'" err || fail "NaN weights: $(cat err)"
+same "counted all the same" "$(at correct)" 0
+
 # What is drawn does not depend on the threads.
 for workers in 1 3; do
     works "$cleave" train images f $small --color-jitter 0.4 --epochs 2 --workers $workers --save w$workers.safetensors
@@ -67,7 +134,26 @@ expect 2 '--val-labels is of --labels' "$cleave" train images f --val-labels val
 expect 2 '--val-labels is of folders of pictures' "$cleave" train fashion-mnist --val-labels val.csv
 expect 2 'leave --classes out' "$cleave" train $several --classes 2
 printf 'file,jpeg,colored\npng/line.png,0,0\n' >other.csv
-expect 1 "'other.csv' has a column 'jpeg' where 'colored' is wanted" "$cleave" train $several --val-labels other.csv
+works "$cleave" train $several --val-labels other.csv --steps 1 # columns are found by their names
+printf 'file,jpeg,colored,large\npng/line.png,0,0,1\n' >more.csv
+expect 1 "'more.csv' has a column 'large' that is none of the labels wanted; the labels are colored, jpeg" "$cleave" train $several --val-labels more.csv
+printf 'file,jpeg\npng/line.png,0\n' >less.csv
+expect 1 "'less.csv' has no column 'colored'; the labels are colored, jpeg" "$cleave" train $several --val-labels less.csv
+# The weights know labels, size and model: a table with its columns turned round is measured as the other one is.
+loss=$("$cleave" eval images "$pictures" --labels table.csv --weights several.safetensors --device "$device" --json | "$helper" json test_loss)
+awk -F, 'BEGIN { OFS = "," } { print $1, $3, $2 }' table.csv >turned.csv
+works "$cleave" eval images "$pictures" --labels turned.csv --weights several.safetensors --device "$device" --per-class --json
+same "loss with columns turned round" "$(at test_loss)" "$loss"
+same "labels" "$(at per_class.classes.0.name per_class.classes.0.targets per_class.classes.1.name per_class.classes.1.targets | tr '\n' ' ')" 'colored 5 jpeg 4 '
+[ "$(at per_class.confusion)" = null ] || fail "labels are not told for each other"
+expect 2 "'several.safetensors' tells 2 labels of each picture (colored, ...): --labels TABLE wants those of these" \
+    "$cleave" eval images f --weights several.safetensors --device "$device"
+works "$cleave" run images "$pictures/png/grey.png" "$pictures/jpeg/color.jpg" --weights several.safetensors --device "$device" --output labels.csv
+same "a column for each label" "$(head -n 1 labels.csv)" file,colored,jpeg
+awk -F, 'NR == 2 { exit !($2 < 0.5 && $3 < 0.5) }' labels.csv || fail "a grey PNG: $(sed -n 2p labels.csv)"
+awk -F, 'NR == 3 { exit !($2 > 0.5 && $3 > 0.5) }' labels.csv || fail "a coloured JPEG: $(sed -n 3p labels.csv)"
+works "$cleave" run images "$pictures/jpeg/color.jpg" --weights several.safetensors --device "$device" --json
+same "labels of a picture" "$(at pictures.0.labels.0.label pictures.0.labels.1.label | tr '\n' ' ')" 'colored jpeg '
 printf 'file,colored,jpeg\npng/line.png,,0\n' >hole.csv
 expect 1 "'hole.csv', line 2: nothing stands in column 'colored'; 0 or 1 is wanted" "$cleave" train images "$pictures" \
     --labels hole.csv --device "$device"

@@ -90,7 +90,12 @@ for model in $(sed -n "s/.*there are //;s/;.*//;s/,//gp" err); do
 done
 expect 2 "unknown model 'vgg'" "$cleave" plan vgg
 expect 2 "which model?" "$cleave" plan
-expect 2 "which model?" "$cleave" eval fashion-mnist --weights w.safetensors
+expect 1 "cannot read 'w.safetensors'" "$cleave" eval fashion-mnist --weights w.safetensors
+expect 2 "--top is of pictures" "$cleave" run csv x.csv --weights w.safetensors -o y.csv --top 3
+expect 2 "--top wants a whole number of at least 1" "$cleave" run images x.png --weights w.safetensors --top 0
+expect 2 "one word too many" "$cleave" run csv x.csv y.csv --weights w.safetensors -o y.csv
+expect 2 'which file? `images FILE` wants its name' "$cleave" run images --weights w.safetensors
+expect 2 "unknown option '--per-class'; it is one of 'cleave eval'" "$cleave" train fashion-mnist --per-class
 expect 2 "which weights?" "$cleave" eval fashion-mnist --model mlp
 expect 2 "--input" "$cleave" run --model mlp --weights w --output y
 expect 2 "--output" "$cleave" run --model mlp --weights w --input x

@@ -34,6 +34,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
         cli_parse_bytes(words[i], &bytes);
         if (cli_parse_size(words[i], dims)) REQUIRE(dims[0] > 0 && dims[1] > 0 && dims[2] > 0);
     }
+    free(args.more);
     free(text);
     return 0;
 }

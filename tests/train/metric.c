@@ -104,6 +104,116 @@ static void of_several_labels(void **state) {
     assert_true(!accuracy->finish && !top5->finish); // the means are told as they are
 }
 
+// ---- of each class ----------------------------------------------------------------------------------------------
+
+static void close_class(clv_class_metrics one, int64_t targets, int64_t told, int64_t right, double precision,
+                        double recall, double f1) {
+    assert_int_equal(one.targets, targets);
+    assert_int_equal(one.told, told);
+    assert_int_equal(one.right, right);
+    close_to(one.precision, precision);
+    close_to(one.recall, recall);
+    close_to(one.f1, f1);
+}
+
+/** Against sklearn's precision_recall_fscore_support; of class 3 there is nothing, and it is not among the means. */
+static void of_each_class(void **state) {
+    (void)state;
+    enum { OF = 4, SAMPLES = 7 };
+    static const int8_t told[SAMPLES] = {0, 0, 1, 1, 2, 0, 1};
+    static int32_t labels[SAMPLES] = {0, 0, 0, 1, 1, 2, 1};
+    static float scores[SAMPLES][OF];
+    const clv_model model = {.name = "same", .build = as_it_is, .input = {OF}, .classes = OF};
+    clv_dataset *dataset = NULL;
+    memset(scores, 0, sizeof scores);
+    for (int i = 0; i < SAMPLES; i++) scores[i][told[i]] = 1;
+    dataset = dataset_of(CLV_SHAPE(SAMPLES, OF), &scores[0][0], CLV_ARRAY_I32, CLV_SHAPE(SAMPLES), labels);
+    clv_confusion *confusion = NULL;
+    assert_status(clv_confusion_create(runtime, &model, NULL, &confusion), CLV_OK, runtime);
+    const clv_predictor_config config = {
+        .device = host, .model = &model, .batch = 3, .confusion = confusion};
+    clv_predictor *predictor = NULL;
+    clv_metrics metrics;
+    assert_status(clv_predictor_create(runtime, &config, &predictor), CLV_OK, runtime);
+    assert_status(clv_evaluate(predictor, dataset, NULL, NULL, &metrics), CLV_OK, runtime);
+    assert_int_equal(metrics.not_finite, 0);
+    assert_int_equal(clv_confusion_classes(confusion), OF);
+    assert_false(clv_confusion_of_labels(confusion));
+    close_class(clv_confusion_get(confusion, 0), 3, 3, 2, 2.0 / 3, 2.0 / 3, 2.0 / 3);
+    close_class(clv_confusion_get(confusion, 1), 3, 3, 2, 2.0 / 3, 2.0 / 3, 2.0 / 3);
+    close_class(clv_confusion_get(confusion, 2), 1, 1, 0, 0, 0, 0);
+    close_class(clv_confusion_get(confusion, 3), 0, 0, 0, 0, 0, 0);
+    close_class(clv_confusion_get(confusion, OF), 0, 0, 0, 0, 0, 0);
+    close_class(clv_confusion_mean(confusion), 7, 7, 4, 4.0 / 9, 4.0 / 9, 4.0 / 9);
+    assert_int_equal(clv_confusion_count(confusion, 0, 1), 1);
+    assert_int_equal(clv_confusion_count(confusion, 1, 2), 1);
+    assert_int_equal(clv_confusion_count(confusion, 2, 0), 1);
+    assert_int_equal(clv_confusion_count(confusion, 2, 1), 0);
+    assert_int_equal(clv_confusion_count(confusion, OF, 0), -1);
+    scores[6][3] = NAN; // told to be of no class, and counted
+    assert_status(clv_evaluate(predictor, dataset, NULL, NULL, &metrics), CLV_OK, runtime);
+    assert_int_equal(metrics.not_finite, 1);
+    close_class(clv_confusion_get(confusion, 1), 6, 5, 3, 3.0 / 5, 3.0 / 6, 6.0 / 11); // added to what was there
+    clv_predictor_destroy(predictor);
+    clv_confusion_destroy(confusion);
+    clv_dataset_destroy(dataset);
+}
+
+static void of_each_label(void **state) {
+    (void)state;
+    static const float results[3][2] = {{1, -1}, {0.5f, 2}, {-3, 0}}, labels[3][2] = {{1, 1}, {0, 1}, {0, 0}};
+    const clv_model model = {.name = "same", .build = as_it_is, .input = {2}, .target = {2}};
+    const clv_model other = {.name = "same", .build = as_it_is, .input = {3}, .classes = 3};
+    const clv_model many = {
+        .name = "same", .build = as_it_is, .input = {CLV_CONFUSION_CLASSES + 1}, .classes = CLV_CONFUSION_CLASSES + 1};
+    clv_confusion *confusion = NULL;
+    clv_predictor *predictor = NULL;
+    assert_status(clv_confusion_create(runtime, &model, NULL, &confusion), CLV_OK, runtime);
+    clv_confusion_add(confusion, &results[0][0], labels, 3);
+    assert_true(clv_confusion_of_labels(confusion));
+    close_class(clv_confusion_get(confusion, 0), 1, 2, 1, 0.5, 1, 2.0 / 3);
+    close_class(clv_confusion_get(confusion, 1), 2, 1, 1, 1, 0.5, 2.0 / 3);
+    close_class(clv_confusion_mean(confusion), 3, 3, 2, 0.75, 0.75, 2.0 / 3);
+    assert_int_equal(clv_confusion_count(confusion, 0, 0), -1);
+    // numbers are no labels, and a model's confusions are no other's
+    clv_predictor_config config = {.device = host, .model = &model, .confusion = confusion};
+    assert_status(clv_predictor_create(runtime, &config, &predictor), CLV_E_VALUE, runtime);
+    assert_string_equal(clv_runtime_error(runtime),
+                        "target 'labels' of model 'same' gives numbers: there are no classes to count");
+    config.loss = clv_loss_find("bce_with_logits");
+    assert_status(clv_predictor_create(runtime, &config, &predictor), CLV_OK, runtime);
+    clv_predictor_destroy(predictor);
+    config.loss = NULL;
+    config.model = &other;
+    assert_status(clv_predictor_create(runtime, &config, &predictor), CLV_E_VALUE, runtime);
+    clv_confusion_destroy(confusion);
+    assert_status(clv_confusion_create(runtime, &many, NULL, &confusion), CLV_OK, runtime);
+    assert_int_equal(clv_confusion_count(confusion, 0, 0), -1);
+    clv_confusion_destroy(confusion);
+    assert_status(clv_confusion_create(runtime, &many, "kind", &confusion), CLV_E_NOT_FOUND, runtime);
+    assert_string_equal(clv_runtime_error(runtime), "model 'same' has no target 'kind'; it has 'labels'");
+    assert_null(confusion);
+}
+
+static void the_most_probable(void **state) {
+    (void)state;
+    const float logits[5] = {1, 3, -INFINITY, 3, 2}, nan[2] = {1, NAN}, none[2] = {-INFINITY, -INFINITY};
+    int32_t which[5];
+    double p[5];
+    assert_int_equal(clv_top_classes(logits, 5, 3, which, p), 3);
+    assert_int_equal(which[0], 1); // the first of equal ones
+    assert_int_equal(which[1], 3);
+    assert_int_equal(which[2], 4);
+    const double sum = 2 + exp(-1) + exp(-2);
+    close_to(p[0], 1 / sum);
+    close_to(p[2], exp(-1) / sum);
+    assert_int_equal(clv_top_classes(logits, 5, 9, which, NULL), 5);
+    assert_int_equal(which[4], 2);
+    assert_int_equal(clv_top_classes(nan, 2, 1, which, p), 0);
+    assert_int_equal(clv_top_classes(none, 2, 1, which, p), 0);
+    assert_int_equal(clv_top_classes(logits, 5, 0, which, p), 0);
+}
+
 // ---- numbers ----------------------------------------------------------------------------------------------------
 
 static double half_the_largest(const float *output, const void *target, const clv_loss_sizes *sizes,
@@ -311,6 +421,7 @@ int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(of_classes),    cmocka_unit_test(of_several_labels), cmocka_unit_test(of_numbers),
         cmocka_unit_test(of_any_target), cmocka_unit_test(by_name),           cmocka_unit_test(refusals),
+        cmocka_unit_test(of_each_class), cmocka_unit_test(of_each_label),     cmocka_unit_test(the_most_probable),
     };
     return cmocka_run_group_tests(tests, setup, teardown);
 }

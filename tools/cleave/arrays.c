@@ -109,7 +109,7 @@ int cli_check_arrays(const cli_args *args, const clv_model *model) {
     if (option) return cli_fail(EXIT_USAGE, "--%s is of tables: `csv FILE`", option);
     if (!model->build_all && model->dtype == CLV_DTYPE_I32)
         return cli_fail(EXIT_USAGE, "%s is a model of texts: give it one, `text FILE`", model->name);
-    if (args->command == CLI_TRAIN && !model->build_all && !args->target)
+    if (args->command == CLI_TRAIN && !model->build_all && !args->target && !args->weights)
         return cli_fail(EXIT_USAGE, "which arrays are to be learnt? --target wants their names, as in "
                                     "--target price=mse*0.5,kind");
     const int code = cli_read_fields(args, &fields);
@@ -185,6 +185,12 @@ static bool is_target(const cli_fields *fields, const char *name) {
     return false;
 }
 
+static void copy_fields(const cli_fields *from, cli_fields *to) {
+    *to = *from;
+    for (int i = 0; i < to->n_inputs + to->n_targets; i++) to->port[i].name = to->name[i];
+    for (int i = 0; i < to->n_targets; i++) to->loss[i].target = to->name[to->n_inputs + i];
+}
+
 /** No inputs were named: all arrays that are no targets, before the targets. */
 static int take_others(const clv_archive *archive, const char *path, cli_fields *fields) {
     cli_fields *with = calloc(1, sizeof *with);
@@ -213,12 +219,7 @@ static int take_others(const clv_archive *archive, const char *path, cli_fields 
         with->loss[i].target = with->name[to];
     }
     with->n_targets = fields->n_targets;
-    if (code == EXIT_DONE) {
-        *fields = *with;
-        for (int i = 0; i < fields->n_inputs + fields->n_targets; i++) fields->port[i].name = fields->name[i];
-        for (int i = 0; i < fields->n_targets; i++)
-            fields->loss[i].target = fields->name[fields->n_inputs + i];
-    }
+    if (code == EXIT_DONE) copy_fields(with, fields);
     free(with);
     return code;
 }
@@ -428,6 +429,45 @@ int cli_ports_of_model(const clv_model *model, cli_fields *fields) {
     return EXIT_DONE;
 }
 
+static int read_told(clv_runtime *runtime, const char *path, cli_fields *out, const clv_model **model,
+                     bool *there);
+
+/** Are those that options name, from one on, the weights' own, in their order? None: they are. */
+static bool are_theirs(const cli_fields *given, int first, int n, const cli_fields *theirs, int from,
+                       int most) {
+    if (n && n != most) return false;
+    for (int i = 0; i < n; i++)
+        if (strcmp(given->name[first + i], theirs->name[from + i]) != 0) return false;
+    return true;
+}
+
+/** Weights know inputs and targets in the order in which the model has them; options may say the same, and
+ *  other losses. */
+static int keep_to_weights(const cli_source *source, cli_fields *fields, const clv_model **model) {
+    const cli_args *args = source->args;
+    cli_fields *theirs = calloc(1, sizeof *theirs);
+    bool there = false;
+    if (!theirs) return cli_fail(EXIT_FAILED, "no memory for the names of '%s'", args->weights);
+    int code = read_told(source->runtime, args->weights, theirs, model, &there);
+    const bool inputs = are_theirs(fields, 0, fields->n_inputs, theirs, 0, theirs->n_inputs),
+               targets = are_theirs(fields, fields->n_inputs, fields->n_targets, theirs, theirs->n_inputs,
+                                    theirs->n_targets);
+    if (code == EXIT_DONE && there && !(inputs && targets))
+        code =
+            cli_fail(EXIT_USAGE,
+                     "--%s names other arrays than '%s' was trained with, or these in another order: leave "
+                     "it out%s",
+                     inputs ? "target" : "inputs", args->weights,
+                     source->with_train ? ", or begin a new last layer (--except LAYER.*)" : "");
+    for (int i = 0; code == EXIT_DONE && there && i < fields->n_targets; i++) {
+        if (fields->loss[i].loss) theirs->loss[i].loss = fields->loss[i].loss;
+        if (fields->loss[i].weight > 0) theirs->loss[i].weight = fields->loss[i].weight;
+    }
+    if (code == EXIT_DONE && there) copy_fields(theirs, fields);
+    free(theirs);
+    return code;
+}
+
 int cli_make_arrays(cli_source *source) {
     cli_fields *fields = &source->fields;
     const cli_args *args = source->args;
@@ -435,8 +475,7 @@ int cli_make_arrays(cli_source *source) {
     int code = cli_read_fields(args, fields);
     if (code == EXIT_DONE && source->model->build_all && !fields->n_inputs && !fields->n_targets)
         code = cli_ports_of_model(source->model, fields);
-    if (code == EXIT_DONE && !fields->n_targets && args->weights && !source->with_train)
-        code = cli_fields_of_weights(source->runtime, args->weights, fields, &told);
+    if (code == EXIT_DONE && args->weights && !args->except) code = keep_to_weights(source, fields, &told);
     if (told) source->model = told;
     if (code == EXIT_DONE && !fields->n_targets)
         code = cli_fail(EXIT_USAGE, "which arrays are to be learnt? --target wants their names");
@@ -512,7 +551,9 @@ static bool read_port(const json_t *one, bool target, cli_fields *out) {
     return true;
 }
 
-int cli_fields_of_weights(clv_runtime *runtime, const char *path, cli_fields *out, const clv_model **model) {
+/** there: they tell it. */
+static int read_told(clv_runtime *runtime, const char *path, cli_fields *out, const clv_model **model,
+                     bool *there) {
     clv_archive *archive = NULL;
     clv_status status = clv_safetensors_read(runtime, path, &archive);
     if (status != CLV_OK) return cli_fail_status(runtime, status);
@@ -522,22 +563,28 @@ int cli_fields_of_weights(clv_runtime *runtime, const char *path, cli_fields *ou
     const json_t *inputs = json_object_get(root, "inputs"), *targets = json_object_get(root, "targets");
     bool good = json_array_size(inputs) && json_array_size(targets);
     *out = (cli_fields){.n_inputs = 0};
+    *there = text != NULL;
     for (size_t i = 0; good && i < json_array_size(inputs); i++)
         good = read_port(json_array_get(inputs, i), false, out);
     for (size_t i = 0; good && i < json_array_size(targets); i++)
         good = read_port(json_array_get(targets, i), true, out);
     int code = EXIT_DONE;
-    if (!text)
-        code = cli_fail(EXIT_FAILED,
-                        "'%s' does not tell its inputs and targets; `cleave train arrays FILE --save` writes "
-                        "weights that do",
-                        path);
-    else if (!good)
+    if (text && !good)
         code = cli_fail(EXIT_FAILED,
                         "'%s' is damaged: what it tells of inputs and targets is no list of them", path);
-    else if (model && !*model && !(*model = cli_model(name)))
+    else if (text && model && !*model && !(*model = cli_model(name)))
         code = EXIT_USAGE;
     json_decref(root);
     clv_archive_destroy(archive);
     return code;
+}
+
+int cli_fields_of_weights(clv_runtime *runtime, const char *path, cli_fields *out, const clv_model **model) {
+    bool there = false;
+    const int code = read_told(runtime, path, out, model, &there);
+    if (code != EXIT_DONE || there) return code;
+    return cli_fail(EXIT_FAILED,
+                    "'%s' does not tell its inputs and targets; `cleave train arrays FILE --save` writes "
+                    "weights that do",
+                    path);
 }

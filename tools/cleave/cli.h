@@ -78,6 +78,9 @@ typedef struct cli_args {
         given_dropout;   // zero is a value there
     bool help_all;       // --help all
     char **command_line; // all words, as main got them
+    const char **more;   // n_more words behind those, of a command that takes any number; to be freed
+    int n_more;
+    clv_weights_info *told; // what --weights tells (weights.c); NULL: nothing was read
 } cli_args;
 
 /** Fill args from the words after the command. On a mistake prints the sentence and returns EXIT_USAGE. */
@@ -303,6 +306,17 @@ int cli_check_source(const cli_args *args);
 /** The model for what was read: of a text of its vocabulary and context, else as cli_size_model. */
 int cli_model_of_source(clv_runtime *runtime, cli_source *source, clv_model *out);
 
+// ---- weights.c: what --weights tells ---------------------------------------------------------------------
+
+/** Read it, take from it what options leave open (--model, --classes, --image-size), and refuse
+ *  options that say something else. No weights, a text, weights of other programs: nothing. Prints what
+ *  fails; the caller forgets it in any case. */
+int cli_tell_weights(cli_args *args);
+void cli_forget_weights(cli_args *args);
+/** Which of a file's weights is not finite, or where else to look where none is (false): words for a sentence
+ *  about results that are not. */
+bool cli_blame_weights(clv_runtime *runtime, const char *path, char *text, size_t bytes);
+
 // ---- models.c: models by name ----------------------------------------------------------------------------
 
 /** The model for these options (--classes), of its own size. */
@@ -358,6 +372,13 @@ bool cli_is_folder(const cli_args *args);
 int cli_check_folder(const cli_args *args, const clv_model *model);
 /** Read it, in the source's thread. */
 clv_status cli_read_folder(cli_source *source);
+/** Does a training begin with only some of the weights? Then what it learns may differ. */
+bool cli_begins_anew(const cli_args *args);
+/** The weights whose names of classes or labels must be kept to; NULL: they tell none, or a new last layer is
+ *  to learn others. */
+const clv_weights_info *cli_told_classes(const cli_args *args);
+/** Size and normalisation of pictures as the weights know them. */
+void cli_pictures_of_weights(const cli_args *args, clv_image_folder_config *config);
 /** The loss of what is to be learnt, NULL for the model's usual one: several labels each have another. */
 const clv_loss *cli_loss(const cli_args *args);
 /** The model for a folder's size of pictures, its classes or its labels. */
@@ -367,6 +388,8 @@ void cli_model_of_folder(const cli_args *args, const clv_model *model, const clv
 int64_t cli_broken(const cli_source *source, const char **first);
 /** Tell of those that have not been told of, on stderr. Quiet, or another dataset: nothing. */
 void cli_tell_broken(cli_source *source);
+/** The same of a dataset, where `told` were told of; how many there are. */
+int64_t cli_tell_broken_of(const cli_args *args, const clv_dataset *dataset, int64_t told);
 
 // ---- placement.c: layers and batches on several devices ---------------------------------------------------
 
@@ -480,6 +503,9 @@ void cli_set_stopping(const cli_args *args, const cli_metrics *metrics, clv_trai
 /** How many tokens a model of texts wavers between: e to the power of its loss, which is the mean cross entropy of a token. NaN of other
  *  data. */
 double cli_perplexity(const cli_args *args, const clv_metrics *metrics);
+/** per_class.c: what was counted of classes, with their names, as JSON (null for NULL) and as tables. */
+json_t *cli_classes_json(const cli_source *source, const clv_confusion *confusion);
+void cli_classes_print(FILE *out, const cli_source *source, const clv_confusion *confusion);
 /** What an evaluation told: as an object by name; in an epoch's line; a line each. */
 json_t *cli_metrics_json(const clv_metrics *metrics);
 void cli_metrics_line(screen_line *line, const clv_metrics *metrics);
@@ -546,5 +572,7 @@ json_t *cli_profile_plan_json(const cli_profile *profile, const clv_plan *plan);
 #define X(id, name, function, ...) int function(const cli_args *args);
 #include "commands.def"
 #undef X
+/** run_images.c: `run images`. */
+int cli_run_images(const cli_args *args);
 
 #endif

@@ -154,6 +154,9 @@ static int with_devices(cli_session *session, cli_source *source, const clv_mode
         if (status != CLV_OK) return cli_fail_status(session->runtime, status);
     }
     cli_tell_unused_budgets(session, (clv_device *[]){config.a, config.b}, 2);
+    char why[400];
+    if (args->weights && cli_blame_weights(session->runtime, args->weights, why, sizeof why))
+        return cli_fail(EXIT_FAILED, "there is nothing to compare: %s", why);
     if (clv_variants_check(session->runtime, args->variants) != CLV_OK)
         return cli_fail_status(session->runtime, CLV_E_VALUE), EXIT_USAGE;
     float *images = NULL;
@@ -174,9 +177,7 @@ static int with_devices(cli_session *session, cli_source *source, const clv_mode
     return code;
 }
 
-int cmd_compare(const cli_args *args) {
-    const int loaded = cli_load_own(args);
-    if (loaded != EXIT_DONE) return loaded;
+static int compare_models(const cli_args *args) {
     const clv_model *model = cli_model(args->model);
     if (!model) return EXIT_USAGE;
     if (args->both.n != 2)
@@ -196,5 +197,14 @@ int cmd_compare(const cli_args *args) {
         cli_stop(&session);
     }
     cli_source_end(&source);
+    return code;
+}
+
+int cmd_compare(const cli_args *given) {
+    cli_args args = *given;
+    int code = cli_load_own(&args);
+    if (code == EXIT_DONE) code = cli_tell_weights(&args);
+    if (code == EXIT_DONE) code = compare_models(&args);
+    cli_forget_weights(&args);
     return code;
 }

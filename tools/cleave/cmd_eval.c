@@ -7,6 +7,7 @@
 typedef struct eval_job {
     cli_session *session;
     const cli_source *source;
+    clv_confusion *confusion; // of --per-class; else NULL
     const volatile int *interrupt;
     const clv_placement *placement;
     cli_profile profile;
@@ -33,10 +34,11 @@ static int report(const eval_job *job, const clv_model *model, clv_predictor *pr
     double rate = (double)metrics->count / metrics->seconds;
     if (session->args->json)
         return cli_print_json(json_pack(
-            "{s:s, s:s, s:o, s:o, s:o, s:o, s:I, s:I, s:o, s:o, s:o, s:o, s:o, s:o, s:o}", "model", model->name,
+            "{s:s, s:s, s:o, s:o, s:o, s:o, s:o, s:I, s:I, s:o, s:o, s:o, s:o, s:o, s:o, s:o}", "model", model->name,
             "device", device, "test_accuracy", cli_real(metrics->accuracy), "test_loss",
             cli_real(metrics->loss), "perplexity", cli_real(cli_perplexity(session->args, metrics)),
-            "metrics", cli_metrics_json(metrics), "count", (json_int_t)metrics->count, "correct",
+            "metrics", cli_metrics_json(metrics), "per_class",
+            cli_classes_json(job->source, job->confusion), "count", (json_int_t)metrics->count, "correct",
             (json_int_t)metrics->correct, "images_per_second", cli_real(rate), "memory",
             cli_plan_memory_json(plan), "shares",
             cli_shares_json(job->placement, clv_predictor_shares(predictor)), "placement",
@@ -49,6 +51,7 @@ static int report(const eval_job *job, const clv_model *model, clv_predictor *pr
     if (cli_is_text(session->args)) printf("perplexity %.4g\n", cli_perplexity(session->args, metrics));
     cli_metrics_say(stdout, metrics);
     cli_least_say(stdout, &least);
+    if (job->confusion) cli_classes_print(stdout, job->source, job->confusion);
     printf("%.0f %s/s\n", rate, cli_samples_name(model));
     cli_shares_print(job->placement, clv_predictor_shares(predictor));
     cli_plan_memory_tables(stdout, plan);
@@ -58,6 +61,15 @@ static int report(const eval_job *job, const clv_model *model, clv_predictor *pr
 
 static clv_device *device_of(const void *predictor, int index) {
     return clv_plan_device_get(clv_predictor_plan(predictor), index);
+}
+
+/** Results that are not finite are counted, and told. */
+static int check_results(const cli_session *session, const clv_metrics *metrics) {
+    char why[400];
+    if (!metrics->not_finite) return EXIT_DONE;
+    cli_blame_weights(session->runtime, session->args->weights, why, sizeof why);
+    return cli_fail(EXIT_FAILED, "results that are not finite (NaN or infinity): of %lld of %lld samples; %s",
+                    (long long)metrics->not_finite, (long long)metrics->count, why);
 }
 
 /** The predictor is made: load, measure, tell. */
@@ -76,7 +88,8 @@ static int measure(eval_job *job, const clv_model *model, clv_predictor *predict
     if (status != CLV_OK) return cli_fail_status(session->runtime, status);
     code = report(job, model, predictor, &metrics);
     int traced = cli_profile_trace(&job->profile);
-    return code != EXIT_DONE ? code : traced;
+    if (code == EXIT_DONE) code = traced;
+    return code == EXIT_DONE ? check_results(session, &metrics) : code;
 }
 
 static int evaluate(cli_session *session, cli_source *source, const clv_placement *placement) {
@@ -94,11 +107,16 @@ static int evaluate(cli_session *session, cli_source *source, const clv_placemen
     code = cli_read_metrics(args, &metrics);
     if (code != EXIT_DONE) return code;
     cli_usual_metrics(args, &sized, &metrics);
+    clv_confusion *confusion = NULL;
+    clv_status status =
+        args->per_class ? clv_confusion_create(session->runtime, &sized, NULL, &confusion) : CLV_OK;
+    if (status != CLV_OK) return cli_fail_status(session->runtime, status);
     clv_predictor_config config = {.device = placement->place ? NULL : session->device,
                                    .placement = *placement,
                                    .model = &sized,
                                    .metrics = metrics.metric,
                                    .n_metrics = metrics.n,
+                                   .confusion = confusion,
                                    .loss = cli_loss(args),
                                    .losses = source->fields.loss,
                                    .n_losses = source->fields.n_targets,
@@ -109,32 +127,31 @@ static int evaluate(cli_session *session, cli_source *source, const clv_placemen
     const int64_t count = clv_dataset_count(source->test);
     if (!config.batch && count < 256) // zeros would fill it up
         config.batch = count > placement->n_replicas ? count : placement->n_replicas;
-    eval_job job = {
-        .session = session, .source = source, .interrupt = cli_catch_interrupts(), .placement = placement};
+    eval_job job = {.session = session,
+                    .source = source,
+                    .confusion = confusion,
+                    .interrupt = cli_catch_interrupts(),
+                    .placement = placement};
     clv_predictor *predictor;
-    clv_status status = clv_predictor_create(session->runtime, &config, &predictor);
+    status = clv_predictor_create(session->runtime, &config, &predictor);
     code = status == CLV_OK ? measure(&job, &sized, predictor, source->test)
                             : cli_fail_status(session->runtime, status);
     cli_tell_broken(source);
     clv_predictor_destroy(predictor);
+    clv_confusion_destroy(confusion);
     cli_profile_end(&job.profile);
     return code;
 }
 
-int cmd_eval(const cli_args *args) {
-    int code = cli_check_source(args);
-    if (code != EXIT_DONE) return code;
-    code = cli_load_own(args);
-    if (code != EXIT_DONE) return code;
+static int eval(const cli_args *args) {
     const char *usual = cli_is_text(args) ? "gpt" : cli_is_arrays(args) ? "mlp" : NULL;
     const clv_model *model = cli_model(args->model ? args->model : usual);
     if (!model) return EXIT_USAGE;
-    code = cli_check_text(args, model);
+    int code = cli_check_text(args, model);
     if (code == EXIT_DONE) code = cli_check_csv(args, model);
     if (code == EXIT_DONE) code = cli_check_arrays(args, model);
     if (code == EXIT_DONE) code = cli_check_folder(args, model);
     if (code != EXIT_DONE) return code;
-    if (!args->weights) return cli_fail(EXIT_USAGE, "which weights? --weights wants a .safetensors file");
     cli_metrics metrics; // a mistake is told before samples are read
     code = cli_read_metrics(args, &metrics);
     if (code == EXIT_DONE) code = cli_check_target(args->trace);
@@ -152,5 +169,17 @@ int cmd_eval(const cli_args *args) {
         cli_stop(&session);
     }
     cli_source_end(&source);
+    return code;
+}
+
+int cmd_eval(const cli_args *given) {
+    cli_args args = *given;
+    int code = cli_check_source(&args);
+    if (code == EXIT_DONE) code = cli_load_own(&args);
+    if (code == EXIT_DONE && !args.weights)
+        code = cli_fail(EXIT_USAGE, "which weights? --weights wants a .safetensors file");
+    if (code == EXIT_DONE) code = cli_tell_weights(&args);
+    if (code == EXIT_DONE) code = eval(&args);
+    cli_forget_weights(&args);
     return code;
 }

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // cleave run: a model's results for an array of images, taken as they are, without normalisation; for rows of
 // a table, predictions; for named arrays, an array for each target. What a table or named arrays must be, the
-// weights tell.
+// weights tell. Pictures are in run_images.c.
 #include "cli.h"
 
 #include <math.h>
@@ -217,20 +217,21 @@ static int64_t count_not_finite(const clv_array *array, int64_t *first) {
 
 /** Results that are not finite are written, and told. */
 static int check_results(const run_job *job) {
+    const cli_args *args = job->session->args;
     const int n = clv_model_target_count(&job->sized);
     int64_t first = 0, first_in = 0, bad = 0;
     for (int i = 0; i < n && !bad; i++) bad = count_not_finite(&job->results[i], &first);
     if (!bad) return EXIT_DONE;
     const int64_t bad_in = job->input.data ? count_not_finite(&job->input, &first_in) : 0;
-    char why[128] = "the input is finite: look at the weights";
-    if (!job->input.data) snprintf(why, sizeof why, "look at the inputs and the weights");
+    char why[400];
+    cli_blame_weights(job->session->runtime, args->weights, why, sizeof why);
     if (bad_in)
         snprintf(why, sizeof why, "of the input: %lld, the first is row %lld", (long long)bad_in,
                  (long long)first_in);
     return cli_fail(
         EXIT_FAILED,
         "rows of '%s' that are not finite (NaN or infinity): %lld of %lld, the first is row %lld; %s",
-        job->session->args->output, (long long)bad, (long long)job->n, (long long)first, why);
+        args->output, (long long)bad, (long long)job->n, (long long)first, why);
 }
 
 static clv_device *device_of(const void *predictor, int index) {
@@ -303,31 +304,43 @@ static int run(run_job *job) {
 
 /** Is it something to run on? */
 static int check_kind(const cli_args *args) {
-    const bool named = cli_is_csv(args) || cli_is_arrays(args);
-    if (args->n_words && !named)
-        return cli_fail(EXIT_USAGE,
-                        "'%s' is nothing to run on; there are csv FILE, arrays FILE, and --input FILE",
-                        args->words[0]);
+    const bool named = cli_is_csv(args) || cli_is_arrays(args), pictures = cli_is_folder(args);
+    const char *option = args->top          ? "top"
+                         : args->image_size ? "image-size"
+                         : args->workers    ? "workers"
+                         : args->draft      ? "draft"
+                         : args->strict     ? "strict"
+                                            : NULL;
+    if (args->n_words && !named && !pictures)
+        return cli_fail(
+            EXIT_USAGE,
+            "'%s' is nothing to run on; there are images FILE, csv FILE, arrays FILE, and --input "
+            "FILE",
+            args->words[0]);
+    if (named && args->n_more)
+        return cli_fail(EXIT_USAGE, "'%s' is one word too many; see 'cleave run --help'", args->more[0]);
+    if (option && !pictures) return cli_fail(EXIT_USAGE, "--%s is of pictures: `images FILE...`", option);
     return EXIT_DONE;
 }
 
 /** Is it said on what, and where to? */
 static int check_words(const cli_args *args) {
-    const bool named = cli_is_csv(args) || cli_is_arrays(args);
+    const bool named = cli_is_csv(args) || cli_is_arrays(args) || cli_is_folder(args);
     if (named && args->n_words < 2)
         return cli_fail(EXIT_USAGE, "which file? `%s FILE` wants its name", args->words[0]);
     if (named && args->input)
         return cli_fail(EXIT_USAGE, "--input and `%s FILE` both say what to run on; give one of them",
                         args->words[0]);
-    if (named && args->classes)
+    if (named && args->classes && !cli_is_folder(args))
         return cli_fail(EXIT_USAGE, "--classes: how many there are, the weights tell");
     if ((args->ignore || args->decimal_comma) && !cli_is_csv(args))
         return cli_fail(EXIT_USAGE, "--%s is of tables: `csv FILE`",
                         args->ignore ? "ignore" : "decimal-comma");
     if (!args->weights) return cli_fail(EXIT_USAGE, "which weights? --weights wants a .safetensors file");
     if (!named && !args->input)
-        return cli_fail(EXIT_USAGE, "on what? --input wants an .npy file; or give csv FILE or arrays FILE");
-    if (!args->output)
+        return cli_fail(EXIT_USAGE,
+                        "on what? images FILE..., csv FILE or arrays FILE; or --input wants an .npy file");
+    if (!args->output && !cli_is_folder(args))
         return cli_fail(EXIT_USAGE, "where to? --output wants the name of %s file",
                         cli_is_csv(args)      ? "a .csv"
                         : cli_is_arrays(args) ? "an .npz"
@@ -342,15 +355,11 @@ static void reset(run_job *job) {
     free(job->record);
 }
 
-int cmd_run(const cli_args *args) {
+static int run_data(const cli_args *args) {
     run_job job = {.model = NULL};
     const bool named = cli_is_csv(args) || cli_is_arrays(args);
-    int code = check_kind(args);
-    if (code == EXIT_DONE) code = cli_load_own(args);
-    if (code != EXIT_DONE) return code;
     if ((args->model || !named) && !(job.model = cli_model(args->model))) return EXIT_USAGE;
-    code = check_words(args);
-    if (code == EXIT_DONE) code = cli_check_target(args->output);
+    int code = cli_check_target(args->output);
     if (code == EXIT_DONE) code = cli_check_target(args->trace);
     cli_placement placement;
     if (code == EXIT_DONE) code = cli_read_placement(args, &placement);
@@ -364,5 +373,16 @@ int cmd_run(const cli_args *args) {
     code = run(&job);
     reset(&job);
     cli_stop(&session);
+    return code;
+}
+
+int cmd_run(const cli_args *given) {
+    cli_args args = *given;
+    int code = check_kind(&args);
+    if (code == EXIT_DONE) code = cli_load_own(&args);
+    if (code == EXIT_DONE) code = check_words(&args);
+    if (code == EXIT_DONE) code = cli_tell_weights(&args);
+    if (code == EXIT_DONE) code = cli_is_folder(&args) ? cli_run_images(&args) : run_data(&args);
+    cli_forget_weights(&args);
     return code;
 }

@@ -236,17 +236,26 @@ static void end_watch(train_job *job, clv_status status) {
 
 // ---- the command ------------------------------------------------------------------------------------------
 
-/** With what `generate` and `run` need, where they can use them. */
+/** With what `generate` and `run arrays` need; all else the trainer tells. */
 static clv_status save_weights(void *user, clv_session *trained, const char *path) {
     const cli_source *source = ((const train_job *)user)->source;
     if (source->vocabulary) return clv_gpt_weights_save(trained, &source->gpt, source->vocabulary, path);
     char *fields = source->archive ? cli_fields_record(&source->fields) : NULL;
-    const char *table = clv_table_record(source->train);
-    const clv_weights_text texts[] = {{"cleave.model", source->model->name},
-                                      {table ? "cleave.table" : "cleave.fields", table ? table : fields}};
-    const clv_status status = clv_weights_save_texts(trained, texts, table || fields ? 2 : 0, path);
+    const clv_weights_text text = {"cleave.fields", fields};
+    const clv_status status = clv_weights_save_texts(trained, &text, fields ? 1 : 0, path);
     free(fields);
     return status;
+}
+
+/** A test whose results are not finite is told, and no success, unless one goes on with such. */
+static int check_results(const train_job *job, const clv_trainer *trainer) {
+    const clv_train_result result = clv_trainer_result(trainer);
+    if (!result.evaluated || !result.test.not_finite || job->config->on_nan == CLV_NAN_CONTINUE)
+        return EXIT_DONE;
+    return cli_fail(EXIT_FAILED,
+                    "the test's results are not finite (NaN or infinity) for %lld of %lld samples: look at "
+                    "its samples; --on-nan continue takes what there is",
+                    (long long)result.test.not_finite, (long long)result.test.count);
 }
 
 static int finish(const train_job *job, clv_trainer *trainer, clv_status status) {
@@ -275,7 +284,8 @@ static int finish(const train_job *job, clv_trainer *trainer, clv_status status)
     }
     int traced = cli_profile_trace(&job->profile); // last, so that a full disk costs nothing else
     if (printed == EXIT_DONE) printed = traced;
-    return printed != EXIT_DONE ? printed : code;
+    if (printed != EXIT_DONE) return printed;
+    return code != EXIT_DONE ? code : check_results(job, trainer);
 }
 
 static clv_device *device_of(const void *trainer, int index) {
@@ -412,11 +422,7 @@ static int train(cli_session *session, const clv_model *model, cli_source *sourc
     return code;
 }
 
-int cmd_train(const cli_args *args) {
-    int code = cli_check_source(args);
-    if (code != EXIT_DONE) return code;
-    code = cli_load_own(args);
-    if (code != EXIT_DONE) return code;
+static int with_weights(const cli_args *args) {
     const char *usual = cli_is_text(args)     ? "gpt"
                         : cli_is_csv(args)    ? "mlp"
                         : cli_is_arrays(args) ? "mlp"
@@ -424,15 +430,11 @@ int cmd_train(const cli_args *args) {
                                               : "cnn";
     const clv_model *model = cli_model(args->model ? args->model : usual);
     if (!model) return EXIT_USAGE;
-    code = cli_check_text(args, model);
+    int code = cli_check_text(args, model);
     if (code == EXIT_DONE) code = cli_check_csv(args, model);
     if (code == EXIT_DONE) code = cli_check_arrays(args, model);
     if (code == EXIT_DONE) code = cli_check_folder(args, model);
     if (code != EXIT_DONE) return code;
-    if (args->weights && args->resume)
-        return cli_fail(EXIT_USAGE, "--weights and --resume both say where to begin; give one of them");
-    if (args->except && !args->weights)
-        return cli_fail(EXIT_USAGE, "--except is of --weights: which file should the others come from?");
     if (args->checkpoint_every && !args->checkpoint)
         return cli_fail(EXIT_USAGE, "--checkpoint-every needs --checkpoint FILE");
     if (args->histograms && !args->tensorboard)
@@ -456,5 +458,19 @@ int cmd_train(const cli_args *args) {
         cli_stop(&session);
     }
     cli_source_end(&source);
+    return code;
+}
+
+int cmd_train(const cli_args *given) {
+    cli_args args = *given;
+    int code = cli_check_source(&args);
+    if (code == EXIT_DONE) code = cli_load_own(&args);
+    if (code == EXIT_DONE && args.weights && args.resume)
+        code = cli_fail(EXIT_USAGE, "--weights and --resume both say where to begin; give one of them");
+    if (code == EXIT_DONE && args.except && !args.weights)
+        code = cli_fail(EXIT_USAGE, "--except is of --weights: which file should the others come from?");
+    if (code == EXIT_DONE) code = cli_tell_weights(&args);
+    if (code == EXIT_DONE) code = with_weights(&args);
+    cli_forget_weights(&args);
     return code;
 }

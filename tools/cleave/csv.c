@@ -43,7 +43,8 @@ int cli_check_csv(const cli_args *args, const clv_model *model) {
                       : EXIT_DONE;
     if (!cli_is_csv(args)) return EXIT_DONE;
     if (args->n_words < 2) return cli_fail(EXIT_USAGE, "which table? `csv FILE` wants the name of a file");
-    if (!args->target && args->command == CLI_TRAIN)
+    const bool told = args->told && args->told->table && !args->except;
+    if (!args->target && args->command == CLI_TRAIN && !told)
         return cli_fail(EXIT_USAGE,
                         "which column is to be learnt? --target wants its name, or several with commas");
     if (args->standardize && args->no_standardize)
@@ -80,23 +81,8 @@ int cli_table_of_weights(clv_runtime *runtime, const char *path, char **record, 
     return code;
 }
 
-/** The same for a table to test on: *record stays NULL where weights know of none, as those of other programs
- *  do. */
-static clv_status record_to_test(cli_source *source, char **record) {
-    clv_archive *archive = NULL;
-    *record = NULL;
-    if (source->with_train || !source->args->weights) return CLV_OK;
-    const clv_status status = clv_safetensors_read(source->runtime, source->args->weights, &archive);
-    if (status != CLV_OK) return status;
-    const char *text = clv_archive_text(archive, "cleave.table");
-    *record = text ? strdup(text) : NULL;
-    clv_archive_destroy(archive);
-    return CLV_OK;
-}
-
 clv_status cli_read_csv(cli_source *source) {
     const cli_args *args = source->args;
-    char *record;
     const double kept = 1 - (args->given_validation ? args->validation : 0.1);
     clv_table_config config = {.targets = args->target,
                                .ignore = args->ignore,
@@ -107,17 +93,16 @@ clv_status cli_read_csv(cli_source *source) {
                                           : !strcmp(args->missing, "mean") ? CLV_MISSING_MEAN
                                                                            : CLV_MISSING_DROP,
                                .decimal_comma = args->decimal_comma,
+                               .record = args->told && !args->except ? args->told->table : NULL,
                                .end = kept,
                                .limit = args->limit};
-    clv_status status = record_to_test(source, &record);
-    config.record = record;
-    if (status == CLV_OK && source->with_train)
+    clv_status status = CLV_OK;
+    if (source->with_train)
         status = clv_dataset_table(source->runtime, args->words[1], &config, &source->train);
     config.begin = kept;
     config.end = 1;
     if (status == CLV_OK && kept < 1)
         status = clv_dataset_table(source->runtime, args->words[1], &config, &source->test);
-    free(record);
     return status;
 }
 

@@ -56,16 +56,38 @@ int cli_check_folder(const cli_args *args, const clv_model *model) {
     return EXIT_DONE;
 }
 
+bool cli_begins_anew(const cli_args *args) {
+    return args->command == CLI_TRAIN && args->except;
+}
+
+const clv_weights_info *cli_told_classes(const cli_args *args) {
+    return args->told && args->told->names && !cli_begins_anew(args) ? args->told : NULL;
+}
+
+void cli_pictures_of_weights(const cli_args *args, clv_image_folder_config *config) {
+    const clv_weights_info *told = args->told;
+    if (!told || !told->channels) return;
+    for (int c = 0; c < 3; c++) {
+        config->mean[c] = told->mean[told->channels == 3 ? c : 0];
+        config->std[c] = told->std[told->channels == 3 ? c : 0];
+    }
+    if (told->resize && config->size == told->input[1]) config->resize = told->resize;
+}
+
 clv_status cli_read_folder(cli_source *source) {
     const cli_args *args = source->args;
     const char *augment = args->augment ? args->augment : "crop";
+    const clv_weights_info *told = cli_told_classes(args);
     clv_image_folder_config plain = {.size = args->image_size ? args->image_size : 224,
                                      .limit = args->limit,
                                      .labels = args->labels,
+                                     .classes = told ? told->names : NULL,
+                                     .n_classes = told ? told->n_names : 0,
                                      .workers = (int)args->workers,
                                      .draft = args->draft,
                                      .exif_transpose = args->exif_transpose,
                                      .strict = args->strict};
+    cli_pictures_of_weights(args, &plain);
     clv_image_folder_config drawn = plain;
     drawn.augment = (clv_image_augment){.crop = !strcmp(augment, "crop"),
                                         .flip = strcmp(augment, "none") ? 0.5 : 0,
@@ -76,6 +98,7 @@ clv_status cli_read_folder(cli_source *source) {
         return clv_dataset_image_folder(source->runtime, args->words[1], &plain, &source->test);
     clv_status status = clv_dataset_image_folder(source->runtime, args->words[1], &drawn, &source->train);
     plain.like = source->train;
+    plain.classes = NULL;
     plain.labels = args->val_labels;
     const char *val = args->val ? args->val : args->val_labels ? args->words[1] : NULL;
     if (status == CLV_OK && val)
@@ -124,6 +147,15 @@ static void tell_rest(const clv_dataset *dataset, const char *folder) {
             snprintf(text + strlen(text), sizeof text - strlen(text), "%s%lld %s", *text ? ", " : "",
                      (long long)kinds[i].n, kinds[i].n == 1 ? kinds[i].one : kinds[i].several);
     fprintf(stderr, "'%s': passed over: %s; the first: '%s' (--strict refuses such)\n", folder, text, first);
+}
+
+int64_t cli_tell_broken_of(const cli_args *args, const clv_dataset *dataset, int64_t told) {
+    const char *first = NULL;
+    const int64_t n = clv_image_folder_broken(dataset, &first);
+    if (n > told && !args->quiet)
+        fprintf(stderr, "%lld picture%s broken and passed over; the first: %s (--strict refuses such)\n",
+                (long long)n, n == 1 ? " is" : "s are", first ? first : "unknown");
+    return n;
 }
 
 void cli_tell_broken(cli_source *source) {

@@ -3,6 +3,7 @@
 #include "cli.h"
 
 #include <locale.h>
+#include <stdlib.h>
 #include <string.h>
 
 static int (*const functions[])(const cli_args *) = {
@@ -69,11 +70,12 @@ int main(int argc, char **argv) {
     if (command == CLI_COMMANDS) return cli_unknown_command(word);
     cli_args args;
     code = cli_parse(argc - 2, argv + 2, command, &args);
-    if (code != EXIT_DONE) return code;
     args.command_line = argv;
+    if (code == EXIT_DONE && !args.help) code = functions[command](&args);
+    free(args.more);
     if (args.help) {
         cli_help(stdout, command, args.help_all);
         return cli_finish_output();
     }
-    return cli_end(functions[command](&args));
+    return cli_end(code);
 }

@@ -3,6 +3,7 @@
 #include "options.h"
 
 #include <errno.h>
+#include <limits.h>
 #include <math.h>
 #include <stddef.h>
 #include <stdlib.h>
@@ -324,6 +325,13 @@ static void note_again(const cli_args *args, const given_option *given) {
                     given[i].value);
 }
 
+/** One more than there is room for in `words`; at most `most` in all. */
+static bool add_word(cli_args *args, const char *word, int most) {
+    if (!args->more) args->more = calloc((size_t)most, sizeof *args->more);
+    if (args->more) args->more[args->n_more++] = word;
+    return args->more != NULL;
+}
+
 int cli_parse(int argc, char **argv, cli_command command, cli_args *args) {
     *args = (cli_args){.command = command};
     given_option given[N_OPTIONS] = {0};
@@ -331,10 +339,13 @@ int cli_parse(int argc, char **argv, cli_command command, cli_args *args) {
     for (int i = 0; i < argc; i++) {
         const char *word = argv[i];
         if (only_words || word[0] != '-' || !word[1]) {
-            if (args->n_words == command_rows[command].max_words)
+            if (args->n_words + args->n_more == command_rows[command].max_words)
                 return cli_fail(EXIT_USAGE, "'%s' is one word too many; see 'cleave %s --help'", word,
                                 command_rows[command].name);
-            args->words[args->n_words++] = word;
+            if (args->n_words < CLI_MAX_WORDS)
+                args->words[args->n_words++] = word;
+            else if (!add_word(args, word, argc))
+                return cli_fail(EXIT_FAILED, "no memory for %d words", argc);
             continue;
         }
         if (!strcmp(word, "--")) {

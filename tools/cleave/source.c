@@ -130,6 +130,10 @@ static void join(cli_source *source) {
 int cli_source_wait(cli_source *source) {
     const cli_args *args = source->args;
     join(source);
+    if (source->status == CLV_E_NOT_FOUND && source->with_train && cli_is_folder(args) &&
+        cli_told_classes(args))
+        return cli_fail(EXIT_FAILED, "%s; --except LAYER.* begins the last layer anew, to learn others",
+                        cli_sentence(source->runtime));
     if (source->status != CLV_OK) return cli_fail_status(source->runtime, source->status);
     if (source->train && (cli_is_folder(args) || cli_is_csv(args)) && clv_dataset_classes(source->train) == 1)
         return cli_fail(EXIT_FAILED,

@@ -1,0 +1,256 @@
+// SPDX-License-Identifier: Apache-2.0
+// What weights know of themselves: model, classes, pictures, columns. A session keeps it as texts, files of
+// weights and checkpoints carry them, and whoever uses weights reads it back. `cleave.model` is the model's
+// name, as older files have it, `cleave.table` the record of a table (data/table_record.c); all else is JSON
+// in `cleave.record`. What is read is a stranger's: each value is checked.
+#include <jansson.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/text.h"
+#include "data/dataset.h"
+#include "exec/session.h"
+#include "io/formats.h"
+#include "nn/graph_file.h"
+#include "nn/ports.h"
+#include "train/trainer.h"
+
+#define MODEL_KEY "cleave.model"
+#define TABLE_KEY "cleave.table"
+#define RECORD_KEY "cleave.record"
+
+enum { MOST_CLASSES = 1 << 24 };
+
+// ---- written ----------------------------------------------------------------------------------------------
+
+static json_t *dims_json(const int64_t *dims) {
+    json_t *list = json_array();
+    for (int d = 0; list && d < CLV_MAX_RANK - 1 && dims[d]; d++)
+        json_array_append_new(list, json_integer((json_int_t)dims[d]));
+    return list;
+}
+
+static json_t *floats_json(const float *values, int n) {
+    json_t *list = json_array();
+    for (int i = 0; list && i < n; i++) json_array_append_new(list, json_real((double)values[i]));
+    return list;
+}
+
+static json_t *names_json(const clv_dataset *dataset) {
+    json_t *list = json_array();
+    const char *name;
+    for (int i = 0; list && (name = clv_dataset_class_name(dataset, i)); i++)
+        json_array_append_new(list, json_string(name));
+    return list;
+}
+
+static void add_data(json_t *root, const clv_dataset *dataset) {
+    if (clv_dataset_class_name(dataset, 0)) json_object_set_new(root, "names", names_json(dataset));
+    if (dataset->channels) {
+        json_object_set_new(root, "mean", floats_json(dataset->mean, dataset->channels));
+        json_object_set_new(root, "std", floats_json(dataset->std, dataset->channels));
+    }
+    if (dataset->resize) json_object_set_new(root, "resize", json_integer((json_int_t)dataset->resize));
+}
+
+static int add_bytes(const char *bytes, size_t n, void *text) {
+    clv__text_add_bytes(text, bytes, n);
+    return ((clv__text *)text)->failed ? -1 : 0;
+}
+
+/** The record of a training's weights, to be freed; NULL: no memory. */
+static char *record_of(const clv_train_config *config, const clv__target_loss *losses) {
+    const clv_model *model = config->model;
+    json_t *root = json_object(), *names = json_array();
+    clv__text text = {0};
+    for (int i = 0; names && i < clv_model_target_count(model); i++)
+        json_array_append_new(names, json_string(losses[i].loss->name ? losses[i].loss->name : ""));
+    json_object_set_new(root, "version", json_string(clv_version()));
+    if (model->build) {
+        json_object_set_new(root, "input", dims_json(model->input));
+        json_object_set_new(root, "target", dims_json(model->target));
+        json_object_set_new(root, "classes", json_integer((json_int_t)model->classes));
+    }
+    if (config->train) add_data(root, config->train);
+    json_object_set_new(root, "losses", names);
+    json_object_set_new(root, "precision", json_string(clv__precision_words[config->precision]));
+    const bool good =
+        root && json_dump_callback(root, add_bytes, &text,
+                                   JSON_COMPACT | JSON_PRESERVE_ORDER | JSON_REAL_PRECISION(9)) == 0;
+    json_decref(root);
+    char *record = good ? clv__strdup(clv__text_get(&text)) : NULL;
+    clv__text_reset(&text);
+    return record;
+}
+
+clv_status clv_weights_describe(clv_session *session, const clv_train_config *config) {
+    CLV_TRY(CLV__GIVEN(NULL, session));
+    clv__error *error = clv__runtime_error_of(session->runtime);
+    CLV_TRY(CLV__USABLE(error, config));
+    if (!config->model) CLV_FAIL(error, CLV_E_VALUE, "clv_weights_describe: whose weights? `model` is NULL");
+    if (config->precision < 0 || config->precision > CLV_PRECISION_MIXED_BF16)
+        CLV_FAIL(error, CLV_E_VALUE, "clv_weights_describe: there is no precision %d",
+                 (int)config->precision);
+    clv__target_loss losses[CLV_MAX_PORTS];
+    CLV_TRY(clv__model_check(error, config->model));
+    CLV_TRY(clv__losses_find(session->runtime, config, losses));
+    const char *table = config->train ? clv_table_record(config->train) : NULL;
+    clv__session_about about = {.model = clv__strdup(config->model->name),
+                                .table = clv__strdup(table),
+                                .record = record_of(config, losses)};
+    const bool whole = about.record && !about.table == !table && !about.model == !config->model->name;
+    if (whole) {
+        clv__session_about_reset(&session->about);
+        session->about = about;
+        return CLV_OK;
+    }
+    clv__session_about_reset(&about);
+    CLV_FAIL(error, CLV_E_HOST_MEMORY, "no host memory for what weights tell of themselves");
+}
+
+clv_status clv__weights_tell(const clv_session *session, clv_archive *archive) {
+    const clv__session_about *about = &session->about;
+    if (about->model) CLV_TRY(clv_archive_set_text(archive, MODEL_KEY, about->model));
+    if (about->table) CLV_TRY(clv_archive_set_text(archive, TABLE_KEY, about->table));
+    return about->record ? clv_archive_set_text(archive, RECORD_KEY, about->record) : CLV_OK;
+}
+
+// ---- read -------------------------------------------------------------------------------------------------
+
+/** What is handed out, and its memory. */
+typedef struct told {
+    clv_weights_info info; // first
+    clv__arena arena;
+} told;
+
+static bool read_text(told *own, const char *text, const char **out) {
+    *out = text ? clv__arena_strdup(&own->arena, text) : NULL;
+    return !text || *out;
+}
+
+/** A list of dimensions; none where it is not there. NULL: it is one, else what is wrong. */
+static const char *read_dims(const json_t *list, int64_t *dims) {
+    int64_t numel = 1;
+    if (list && (!json_is_array(list) || json_array_size(list) > CLV_MAX_RANK - 1))
+        return "a shape is no list of dimensions";
+    for (size_t i = 0; i < json_array_size(list); i++) {
+        dims[i] = json_integer_value(json_array_get(list, i));
+        if (dims[i] < 1 || dims[i] > INT32_MAX || (numel *= dims[i]) > INT32_MAX)
+            return "a dimension is no number that a shape can have";
+    }
+    return NULL;
+}
+
+static const char *read_classes(const json_t *root, int64_t *out) {
+    const json_t *classes = json_object_get(root, "classes");
+    *out = json_integer_value(classes);
+    return classes && (!json_is_integer(classes) || *out < 0 || *out > MOST_CLASSES)
+               ? "'classes' is no number of classes"
+               : NULL;
+}
+
+static const char *read_names(told *own, const json_t *list) {
+    const size_t n = json_array_size(list);
+    if (list && (!json_is_array(list) || !n || n > MOST_CLASSES)) return "'names' is no list of names";
+    if (!list) return NULL;
+    const char **names = clv__arena_alloc(&own->arena, n, sizeof *names);
+    if (!names) return "";
+    for (size_t i = 0; i < n; i++) {
+        const char *name = json_string_value(json_array_get(list, i));
+        if (!name) return "'names' is no list of names";
+        if (!read_text(own, name, &names[i])) return "";
+    }
+    own->info.names = names;
+    own->info.n_names = (int)n;
+    return NULL;
+}
+
+static const char *read_scales(told *own, const json_t *mean, const json_t *std) {
+    const size_t n = json_array_size(mean);
+    if (!mean && !std) return NULL;
+    if ((n != 1 && n != 3) || json_array_size(std) != n) return "'mean' and 'std' are not of 1 or 3 channels";
+    for (size_t i = 0; i < n; i++) {
+        const float m = (float)json_number_value(json_array_get(mean, i)),
+                    s = (float)json_number_value(json_array_get(std, i));
+        if (!isfinite(m) || !isfinite(s) || !(s > 0)) return "'mean' or 'std' is no number that can be used";
+        own->info.mean[i] = m;
+        own->info.std[i] = s;
+    }
+    own->info.channels = (int)n;
+    return NULL;
+}
+
+/** NULL: it is read; "": no memory; else what is wrong. */
+static const char *read_record(told *own, const json_t *root) {
+    clv_weights_info *info = &own->info;
+    const json_t *resize = json_object_get(root, "resize");
+    const char *wrong = json_is_object(root) ? NULL : "it is no JSON object";
+    if (!wrong) wrong = read_dims(json_object_get(root, "input"), info->input);
+    if (!wrong) wrong = read_dims(json_object_get(root, "target"), info->target);
+    if (!wrong) wrong = read_classes(root, &info->classes);
+    if (!wrong) wrong = read_names(own, json_object_get(root, "names"));
+    if (!wrong) wrong = read_scales(own, json_object_get(root, "mean"), json_object_get(root, "std"));
+    if (!wrong && resize && (json_integer_value(resize) < 1 || json_integer_value(resize) > INT32_MAX))
+        wrong = "'resize' is no size of a picture";
+    if (wrong) return wrong;
+    info->resize = json_integer_value(resize);
+    const json_t *losses = json_object_get(root, "losses");
+    return read_text(own, json_string_value(json_array_get(losses, 0)), &info->loss) &&
+                   read_text(own, json_string_value(json_object_get(root, "precision")), &info->precision) &&
+                   read_text(own, json_string_value(json_object_get(root, "version")), &info->version)
+               ? NULL
+               : "";
+}
+
+/** The classes of a table have their names in its record. */
+static const char *read_table_names(told *own) {
+    json_t *root = own->info.table ? json_loads(own->info.table, JSON_REJECT_DUPLICATES, NULL) : NULL;
+    const json_t *classes = json_object_get(root, "classes");
+    const char *wrong = json_array_size(classes) ? read_names(own, classes) : NULL;
+    json_decref(root);
+    return wrong;
+}
+
+static clv_status read_texts(const clv_archive *archive, const char *path, clv__error *error, told *own) {
+    const char *text = clv_archive_text(archive, RECORD_KEY), *wrong = NULL;
+    json_error_t why;
+    json_t *root = text ? json_loads(text, JSON_REJECT_DUPLICATES, &why) : NULL;
+    if (text) wrong = read_record(own, root);
+    json_decref(root);
+    bool whole = read_text(own, clv_archive_text(archive, MODEL_KEY), &own->info.model) &&
+                 read_text(own, clv_archive_text(archive, TABLE_KEY), &own->info.table);
+    if (whole && !wrong && !own->info.names) wrong = read_table_names(own);
+    if (!whole || (wrong && !*wrong))
+        CLV_FAIL(error, CLV_E_HOST_MEMORY, "'%s': no host memory for what it tells of its weights", path);
+    if (wrong)
+        CLV_FAIL(error, CLV_E_FORMAT, "'%s' is damaged: of what it tells of its weights (" RECORD_KEY "), %s",
+                 path, wrong);
+    return CLV_OK;
+}
+
+clv_status clv_weights_info_read(clv_runtime *runtime, const char *path, clv_weights_info **out) {
+    CLV_TRY(CLV__GIVEN(NULL, runtime));
+    clv__error *error = clv__runtime_error_of(runtime);
+    CLV_TRY(CLV__USABLE(error, path));
+    CLV_TRY(CLV__USABLE(error, out));
+    clv_archive *archive = NULL;
+    *out = NULL;
+    CLV_TRY(clv__safetensors_read_texts(runtime, path, &archive));
+    told *own = clv__alloc(1, sizeof *own);
+    clv_status status = own ? read_texts(archive, path, error, own)
+                            : clv__error_set(error, CLV_E_HOST_MEMORY, "'%s': no host memory", path);
+    clv_archive_destroy(archive);
+    if (status == CLV_OK)
+        *out = &own->info;
+    else if (own)
+        clv_weights_info_destroy(&own->info);
+    return status;
+}
+
+void clv_weights_info_destroy(clv_weights_info *info) {
+    told *own = (told *)info;
+    if (!own) return;
+    clv__arena_reset(&own->arena);
+    free(own);
+}
