@@ -60,7 +60,52 @@ grep -qF "training  waiting for the first step" out || fail "an empty log: $(cat
 expect 1 "the log 'missing' cannot be opened: No such file or directory" "$cleave" top missing
 expect 1 "the log '.' is no file" "$cleave" top .
 expect 1 "'x.npy' is no log of a training: none of its" "$cleave" top x.npy
-expect 2 "which log? cleave top FILE, as written by train --log FILE" "$cleave" top
+
+# several logs side by side
+works "$cleave" top log.jsonl half --json
+same "two logs" "$(at trainings.0.state trainings.0.step trainings.0.log trainings.1.state trainings.1.step trainings.1.log | tr '\n' ' ')" \
+    "done 8 log.jsonl running 7 half "
+works "$cleave" top log.jsonl half
+same "two logs as text" "$(grep -xE 'log.jsonl|half' out | tr '\n' ' ')" "log.jsonl half "
+expect 1 "the log 'missing' cannot be opened" "$cleave" top log.jsonl missing
+
+# without a log: every device, what is held there, and the trainings that use it; killed ones go, also where their number is another's
+export CLEAVE_CACHE_DIR="$scratch/machine"
+works "$cleave" top
+grep -qxF "no training of yours runs here" out || fail "something runs here: $(cat out)"
+for name in one two; do
+    "$cleave" train --images x.npy --labels y.npy --model mlp --device "$device" --batch 4 --epochs 100000 --log $name.jsonl --quiet >out 2>err &
+    eval "$name=$!"
+    tries=0
+    until [ "$(cat $name.jsonl 2>/dev/null | wc -l)" -gt 3 ] || [ $tries -gt 600 ]; do sleep 0.05; tries=$((tries + 1)); done
+done
+running() { ls machine/running | grep -vx asked | wc -l; }
+same "files of those that run" "$(running)" 2
+[ "$(find machine/running -type f -perm 600 | wc -l)" = 3 ] || fail "files that others can read: $(ls -l machine/running)"
+[ "$(stat -c %a machine/running)" = 700 ] || fail "the folder is open"
+works "$cleave" top --json
+at devices.0.name devices.0.memory_bytes >/dev/null
+same "trainings" "$({ at trainings.0.process trainings.1.process | sort -n; } | tr '\n' ' ')" "$(printf '%s\n' "$one" "$two" | sort -n | tr '\n' ' ')"
+same "what it is" "$(at trainings.0.model trainings.0.log | tr '\n' ' ')" "mlp $(realpath "$(if [ "$one" -lt "$two" ]; then echo one; else echo two; fi).jsonl") "
+used=$(at "trainings.0.devices.$device.used_bytes")
+tr -d ' \n' <out | grep -q "\"name\":\"$device\",[^{]*\"used_bytes\":$((2 * used)),[^{]*\"processes\":\[[0-9]*,[0-9]*\]" || fail "$device: $(cat out)"
+works "$cleave" top --once
+grep -qE "^$device +.* of .* busy .* 2 trainings" out || fail "no line of the device: $(cat out)"
+grep -qE "^$one +mlp .* step .* on $device" out || fail "no line of the training: $(cat out)"
+kill -KILL $one
+wait $one 2>/dev/null
+works "$cleave" top --json
+same "one is killed" "$(at trainings.0.process)$(running)" "${two}1"
+sed "s/\"started\":[0-9.]*/\"started\":1.5/" machine/running/*-$two >other && cp other machine/running/"$(ls machine/running | grep -x ".*-$two" | sed 's/-.*//')-1"
+echo nonsense >machine/running/"$(ls machine/running | grep -x ".*-$two" | sed 's/-.*//')-2"
+works "$cleave" top --json
+same "numbers of others, and nonsense" "$(at trainings.0.process)$(running)" "${two}1"
+kill -TERM $two
+wait $two
+same "one has ended" "$(running)" 0
+works train --epochs 1 --quiet --no-cache
+same "without a cache" "$(running)" 0
+unset CLEAVE_CACHE_DIR
 
 # resumed after a kill that left half a line: it goes
 train --epochs 1 --checkpoint c --quiet --log parts 2>/dev/null

@@ -39,7 +39,7 @@ typedef enum cli_command {
 #endif
 } cli_command;
 
-enum { CLI_MAX_BUDGETS = 16, CLI_MAX_WORDS = 2, CLI_MAX_TEXTS = 16 };
+enum { CLI_MAX_BUDGETS = 16, CLI_MAX_WORDS = 16, CLI_MAX_TEXTS = 16 };
 
 typedef struct cli_budget {
     char device[64];
@@ -164,6 +164,9 @@ void cli_progress_clear(cli_progress *progress);
 int cli_check_target(const char *path);
 /** The same for all files of a training, none of which may be another, or one that is read. */
 int cli_check_train_files(const cli_args *args);
+/** Make a folder and those it is in, for their owner. Is it this user's then, and closed to others? Elsewhere
+ *  a name in it could be a link to another file of theirs. */
+bool cli_private_folder(const char *path);
 bool cli_is_pipe(const char *path);
 /** Open a pipe for writing, without waiting for a reader for long. Prints what fails and returns -1. */
 int cli_open_pipe(const char *path, const char *what);
@@ -195,6 +198,9 @@ void cli_tell_unused_budgets(const cli_session *session, clv_device *const *used
 void cli_stop(cli_session *session);
 /** Seconds since this process started, or since main began if the system does not tell. */
 double cli_seconds(void);
+/** When a process started, in seconds since the machine did; 0 if the system does not tell; -1: it has
+ *  ended, and nobody has asked how. */
+double cli_process_started(int64_t process);
 /** Before anything is read or written as JSON: what jansson gets when the system has no memory. */
 void cli_json_memory(void);
 /** JSON as a new reference; NULL: it is none, or there is no memory. No key twice. */

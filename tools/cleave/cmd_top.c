@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// cleave top: look at a training from another terminal, through its log.
+// cleave top: look at trainings from another terminal, through their logs; or at the machine (machine.c).
 #include "watch.h"
 
 #include <errno.h>
@@ -29,46 +29,113 @@ static double age_of(const watch_reader *reader) {
 static void look_for_process(watch_reader *reader, double age) {
     pid_t process = (pid_t)reader->now.process;
     if (reader->now.state != WATCH_RUNS || age < SILENT_SECONDS || process <= 0) return;
-    if (kill(process, 0) && errno == ESRCH) {
+    if ((kill(process, 0) && errno == ESRCH) || cli_process_started(process) < 0) {
         reader->now.state = WATCH_GONE;
         snprintf(reader->now.sentence, sizeof reader->now.sentence, "process %lld ended without a word",
                  (long long)process);
     }
 }
 
-static int picture(const cli_args *args, screen_area *area, watch_reader *reader, double age, bool last) {
-    if (args->json) return cli_print_json(watch_moment_json(reader, age));
+/** Logs that are looked at together. */
+typedef struct logs {
+    int n;
+    watch_reader *reader;
+    double age[CLI_MAX_WORDS];
+} logs;
+
+static int read_all(logs *all) {
+    for (int i = 0; i < all->n; i++) {
+        watch_reader *reader = &all->reader[i];
+        const int code = watch_reader_poll(reader);
+        if (code != EXIT_DONE) return code;
+        all->age[i] = age_of(reader);
+        look_for_process(reader, all->age[i]);
+    }
+    return EXIT_DONE;
+}
+
+static bool all_over(const logs *all) {
+    for (int i = 0; i < all->n; i++)
+        if (all->reader[i].now.state <= WATCH_RUNS) return false;
+    return true;
+}
+
+static int print_json(const logs *all) {
+    if (all->n == 1) return cli_print_json(watch_moment_json(&all->reader[0], all->age[0]));
+    json_t *list = json_array();
+    for (int i = 0; i < all->n; i++) {
+        json_t *one = watch_moment_json(&all->reader[i], all->age[i]);
+        json_object_set_new(one, "log", json_string(all->reader[i].path));
+        json_array_append_new(list, one);
+    }
+    return cli_print_json(json_pack("{s:o}", "trainings", list));
+}
+
+static void show_one(const watch_reader *reader, screen_area *area, bool last) {
+    if (!last) {
+        watch_draw(area, &reader->now);
+        return;
+    }
+    screen_area_clear(area);
+    watch_print(stdout, &reader->now);
+}
+
+static void show_several(const logs *all, screen_area *area, bool last) {
+    watch_lines lines = {.colour = area->colour, .bars = area->terminal};
+    for (int i = 0; i < all->n; i++) watch_lines_training(&lines, all->reader[i].path, &all->reader[i].now);
     if (last) {
         screen_area_clear(area);
-        watch_print(stdout, &reader->now);
+        watch_lines_print(&lines, stdout);
     } else {
-        watch_draw(area, &reader->now);
+        watch_lines_draw(&lines, area);
     }
-    if (reader->damaged && last && !args->quiet)
+    free(lines.line);
+}
+
+static void tell_damage(const watch_reader *reader) {
+    if (reader->damaged)
         fprintf(stderr, "cleave: %lld damaged line%s of the log %s passed over\n", (long long)reader->damaged,
                 reader->damaged == 1 ? "" : "s", reader->damaged == 1 ? "was" : "were");
+}
+
+static int picture(const cli_args *args, screen_area *area, const logs *all, bool last) {
+    if (args->json) return print_json(all);
+    if (all->n == 1)
+        show_one(&all->reader[0], area, last);
+    else
+        show_several(all, area, last);
+    for (int i = 0; i < all->n && last && !args->quiet; i++) tell_damage(&all->reader[i]);
     return cli_finish_output();
 }
 
+static int open_all(const cli_args *args, logs *all) {
+    int code = EXIT_DONE;
+    all->reader = calloc((size_t)args->n_words, sizeof *all->reader);
+    if (!all->reader) return cli_fail(EXIT_FAILED, "no memory to read %d logs", args->n_words);
+    while (code == EXIT_DONE && all->n < args->n_words) {
+        code = watch_reader_open(&all->reader[all->n], args->words[all->n]);
+        all->n++;
+    }
+    return code;
+}
+
 int cmd_top(const cli_args *args) {
-    if (!args->n_words)
-        return cli_fail(EXIT_USAGE, "which log? cleave top FILE, as written by train --log FILE");
-    watch_reader reader = {0};
+    if (!args->n_words) return cli_top_machine(args);
+    logs all = {0};
     screen_area area;
     screen_area_init(&area, stdout, screen_is_terminal(stdout));
     bool once = args->once || args->json || !area.terminal;
     const volatile int *interrupt = cli_catch_interrupts();
-    int code = watch_reader_open(&reader, args->words[0]);
+    int code = open_all(args, &all);
     bool over = false;
     while (code == EXIT_DONE && !over) {
-        code = watch_reader_poll(&reader);
+        code = read_all(&all);
         if (code != EXIT_DONE) break;
-        double age = age_of(&reader);
-        look_for_process(&reader, age);
-        over = once || *interrupt || reader.now.state > WATCH_RUNS;
-        code = picture(args, &area, &reader, age, over);
+        over = once || *interrupt || all_over(&all);
+        code = picture(args, &area, &all, over);
         if (!over) nanosleep(&(struct timespec){0, REFRESH_MS * 1000000L}, NULL);
     }
-    watch_reader_close(&reader);
+    for (int i = 0; i < all.n; i++) watch_reader_close(&all.reader[i]);
+    free(all.reader);
     return code;
 }

@@ -16,6 +16,21 @@ typedef struct named_file {
 
 // ---- one file ---------------------------------------------------------------------------------------------
 
+bool cli_private_folder(const char *path) {
+    char at[4096];
+    struct stat is;
+    if ((size_t)snprintf(at, sizeof at, "%s", path) >= sizeof at) return false;
+    for (char *slash = at + 1; *slash; slash++) { // what cannot be made shows below
+        if (*slash != '/') continue;
+        *slash = 0;
+        mkdir(at, 0700);
+        *slash = '/';
+    }
+    mkdir(at, 0700);
+    return stat(at, &is) == 0 && S_ISDIR(is.st_mode) && is.st_uid == geteuid() &&
+           !(is.st_mode & (S_IWGRP | S_IWOTH));
+}
+
 bool cli_is_pipe(const char *path) {
     struct stat what;
     return path && stat(path, &what) == 0 && S_ISFIFO(what.st_mode);

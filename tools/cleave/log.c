@@ -146,6 +146,22 @@ static bool cut_back(watch_log *log, int64_t step) {
     return good || cannot_write(log);
 }
 
+/** Takes the settings. */
+static json_t *begin_json(const watch_moment *now, json_t *settings) {
+    json_t *devices = json_object();
+    for (int i = 0; i < now->n_devices; i++) {
+        const watch_device *device = &now->devices[i];
+        json_object_set_new(devices, device->name,
+                            json_pack("{s:s, s:I}", "label", device->label, "predicted_peak_bytes",
+                                      (json_int_t)device->predicted_bytes));
+    }
+    return json_pack("{s:s, s:s, s:s, s:I, s:I, s:I, s:I, s:I, s:o, s:o}", "event", "begin", "version",
+                     now->version, "model", now->model, "process", (json_int_t)now->process, "batch_size",
+                     (json_int_t)now->batch_size, "steps", (json_int_t)now->steps, "epochs",
+                     (json_int_t)now->epochs, "batches", (json_int_t)now->batches, "devices", devices,
+                     "settings", settings ? settings : json_null());
+}
+
 bool watch_log_begin(watch_log *log, const watch_moment *now, json_t *settings) {
     if (!log->file) {
         json_decref(settings);
@@ -155,19 +171,7 @@ bool watch_log_begin(watch_log *log, const watch_moment *now, json_t *settings) 
         json_decref(settings);
         return false;
     }
-    json_t *devices = json_object();
-    for (int i = 0; i < now->n_devices; i++) {
-        const watch_device *device = &now->devices[i];
-        json_object_set_new(devices, device->name,
-                            json_pack("{s:s, s:I}", "label", device->label, "predicted_peak_bytes",
-                                      (json_int_t)device->predicted_bytes));
-    }
-    return write_line(log, json_pack("{s:s, s:s, s:s, s:I, s:I, s:I, s:I, s:I, s:o, s:o}", "event", "begin",
-                                     "version", now->version, "model", now->model, "process",
-                                     (json_int_t)now->process, "batch_size", (json_int_t)now->batch_size,
-                                     "steps", (json_int_t)now->steps, "epochs", (json_int_t)now->epochs,
-                                     "batches", (json_int_t)now->batches, "devices", devices, "settings",
-                                     settings ? settings : json_null()));
+    return write_line(log, begin_json(now, settings));
 }
 
 static json_t *device_json(const watch_device *device) {
@@ -189,14 +193,31 @@ static json_t *devices_json(const watch_moment *now) {
     return devices;
 }
 
+static json_t *step_json(const watch_moment *now) {
+    return json_pack("{s:I, s:I, s:I, s:I, s:o, s:f, s:f, s:o, s:o, s:o}", "step", (json_int_t)now->step,
+                     "steps", (json_int_t)now->steps, "epoch", (json_int_t)now->epoch, "batch",
+                     (json_int_t)now->batch, "loss", cli_real(now->loss), "lr", now->lr, "seconds",
+                     now->seconds, "left_seconds", cli_real(now->left_seconds), "images_per_second",
+                     cli_real(now->images_per_second), "devices", devices_json(now));
+}
+
 bool watch_log_step(watch_log *log, const watch_moment *now) {
-    if (!log->file) return true;
-    return write_line(log, json_pack("{s:I, s:I, s:I, s:I, s:o, s:f, s:f, s:o, s:o, s:o}", "step",
-                                     (json_int_t)now->step, "steps", (json_int_t)now->steps, "epoch",
-                                     (json_int_t)now->epoch, "batch", (json_int_t)now->batch, "loss",
-                                     cli_real(now->loss), "lr", now->lr, "seconds", now->seconds,
-                                     "left_seconds", cli_real(now->left_seconds), "images_per_second",
-                                     cli_real(now->images_per_second), "devices", devices_json(now)));
+    return !log->file || write_line(log, step_json(now));
+}
+
+char *watch_text(const watch_moment *now) {
+    json_t *begin = begin_json(now, NULL), *step = now->step ? step_json(now) : NULL;
+    json_object_set_new(begin, "started", json_real(now->started));
+    if (*now->log) json_object_set_new(begin, "log", json_string(now->log));
+    char *first = line_text(begin), *second = now->step ? line_text(step) : strdup("");
+    const size_t n = first && second ? strlen(first) + strlen(second) + 3 : 0;
+    char *text = n ? malloc(n) : NULL;
+    if (text) snprintf(text, n, "%s\n%s\n", first, second);
+    free(first);
+    free(second);
+    json_decref(begin);
+    json_decref(step);
+    return text;
 }
 
 bool watch_log_epoch(watch_log *log, const clv_train_epoch *epoch) {
@@ -311,6 +332,8 @@ static void read_begin(watch_moment *now, const json_t *line) {
     text_at(line, "version", now->version, sizeof now->version);
     text_at(line, "model", now->model, sizeof now->model);
     now->process = whole_at(line, "process", 0);
+    now->started = json_number_value(json_object_get(line, "started"));
+    text_at(line, "log", now->log, sizeof now->log);
     now->batch_size = whole_at(line, "batch_size", 0);
     now->steps = whole_at(line, "steps", 0);
     now->epochs = whole_at(line, "epochs", 0);
@@ -411,6 +434,17 @@ static int take_bytes(watch_reader *reader, const char *bytes, size_t n) {
         n -= part;
     }
     return EXIT_DONE;
+}
+
+bool watch_of_text(const char *text, size_t bytes, watch_moment *out) {
+    watch_reader reader = {.file = -1};
+    read_begin(&reader.now, NULL);
+    const int code = take_bytes(&reader, text, bytes);
+    *out = reader.now;
+    const bool good =
+        code == EXIT_DONE && reader.lines > reader.damaged && !reader.damaged && out->process > 0;
+    watch_reader_close(&reader);
+    return good;
 }
 
 /** Begin at the beginning of the file of that name. */

@@ -5,6 +5,7 @@
 #include "watch.h"
 
 #include <math.h>
+#include <stdlib.h>
 #include <string.h>
 
 enum { BAR = 14, SHORT_BAR = 10, LEAST_BAR = 4, LINE_BYTES = 4096 };
@@ -42,7 +43,7 @@ static double done_of(const watch_moment *now) {
     return now->steps > 0 ? (double)now->step / (double)now->steps : 0;
 }
 
-static void training_line(screen_line *line, const watch_moment *now, bool bars, bool sentence) {
+void watch_training(screen_line *line, const watch_moment *now, bool bars, bool sentence) {
     char rate[32], left[32];
     screen_line_add(line, SCREEN_KEEP, "\033[1m", "%s", *now->model ? now->model : "training");
     if (now->state == WATCH_NOTHING) {
@@ -109,7 +110,7 @@ enum { PICTURE_LINES = 1 + WATCH_DEVICES };
 static int picture(const watch_moment *now, bool colour, bool bars, bool sentence, screen_line *lines) {
     memset(lines, 0, PICTURE_LINES * sizeof *lines);
     for (int i = 0; i <= now->n_devices; i++) lines[i].colour = colour;
-    training_line(&lines[0], now, bars, sentence);
+    watch_training(&lines[0], now, bars, sentence);
     for (int i = 0; i < now->n_devices; i++) device_line(&lines[i + 1], &now->devices[i], bars);
     return now->n_devices + 1;
 }
@@ -133,4 +134,53 @@ void watch_print(FILE *out, const watch_moment *now) {
     if (!width || !*now->sentence) return;
     screen_wrap(out, now->sentence, 0, 0, width);
     fputc('\n', out);
+}
+
+// ---- several ----------------------------------------------------------------------------------------------
+
+screen_line *watch_lines_add(watch_lines *lines) {
+    if (lines->n == lines->room) {
+        const int room = lines->room ? 2 * lines->room : 16;
+        screen_line *more = realloc(lines->line, (size_t)room * sizeof *more);
+        if (!more) return NULL;
+        lines->line = more;
+        lines->room = room;
+    }
+    screen_line *line = &lines->line[lines->n++];
+    memset(line, 0, sizeof *line);
+    line->colour = lines->colour;
+    return line;
+}
+
+void watch_lines_training(watch_lines *lines, const char *name, const watch_moment *now) {
+    screen_line *line = watch_lines_add(lines);
+    if (line) screen_line_add(line, SCREEN_KEEP, "\033[36m", "%s", name);
+    if ((line = watch_lines_add(lines))) watch_training(line, now, lines->bars, true);
+    for (int i = 0; i < now->n_devices; i++)
+        if ((line = watch_lines_add(lines))) device_line(line, &now->devices[i], lines->bars);
+}
+
+void watch_load(screen_line *line, const char *name, uint64_t used, uint64_t room, double busy, bool bars) {
+    char text[32];
+    const double full = room ? (double)used / (double)room : NAN;
+    screen_line_add(line, SCREEN_KEEP, "\033[1m", "%-8s ", name);
+    if (bars) screen_line_bar(line, 20, full > 0.9 ? "\033[33m" : "\033[36m", LEAST_BAR, BAR, full);
+    screen_line_add(line, 90, NULL, " %9s of %9s", cli_bytes(used), cli_bytes(room));
+    if (bars) {
+        screen_line_add(line, 10, NULL, "  ");
+        screen_line_bar(line, 10, "\033[32m", LEAST_BAR, SHORT_BAR, busy);
+    }
+    screen_line_add(line, 80, NULL, "  busy %5s", percent_text(busy, 0, text));
+}
+
+void watch_lines_draw(const watch_lines *lines, screen_area *area) {
+    screen_area_draw(area, lines->line, lines->n);
+}
+
+void watch_lines_print(const watch_lines *lines, FILE *out) {
+    char text[LINE_BYTES];
+    for (int i = 0; i < lines->n; i++) {
+        screen_line_text(&lines->line[i], screen_width(out), text, sizeof text);
+        fprintf(out, "%s\n", text);
+    }
 }

@@ -5,6 +5,7 @@
 #include "watch.h"
 
 #include "events.h"
+#include "presence.h"
 
 #include <math.h>
 #include <string.h>
@@ -39,6 +40,7 @@ clv_status watch_begin(watch_eye *watch, cli_session *session, const clv_train_c
     watch->config = config;
     watch->trainer = trainer;
     watch->shown = session->args->watch && !session->args->quiet;
+    watch->presence.folder = -1;
     watch_moment *now = &watch->now;
     now->process = getpid();
     now->batch_size = config->batch;
@@ -59,7 +61,15 @@ clv_status watch_begin(watch_eye *watch, cli_session *session, const clv_train_c
             if (status != CLV_OK) return status;
         }
     }
+    if (!session->args->no_cache) presence_begin(&watch->presence, session->runtime, now, watch->log.path);
     return CLV_OK;
+}
+
+/** Somebody looks at the machine: from here on it is known how busy devices are. */
+static void keep_times(const watch_eye *watch) {
+    for (int i = 0; i < watch->now.n_devices; i++)
+        if (!watch->now.devices[i].lost && clv_device_activity_start(device_of(watch, i)) != CLV_OK)
+            return; // then nobody knows; the step that comes will say what is wrong
 }
 
 /** The share of a device: replicas name devices in their own order, and as specs. */
@@ -174,6 +184,7 @@ bool watch_step(watch_eye *watch, const clv_train_step *step) {
     if (first && watch->log.file &&
         !watch_log_begin(&watch->log, &watch->now, watch_settings(watch->session->args, watch->config)))
         return false;
+    if (presence_tell(&watch->presence, &watch->now, time)) keep_times(watch);
     if (!watch_log_step(&watch->log, &watch->now)) return false;
     if (!events_step(&watch->events, &watch->now)) return false;
     show(watch, time);
@@ -202,5 +213,6 @@ void watch_end(watch_eye *watch, watch_state state, const char *sentence) {
     watch->now.state = state;
     watch->now.seconds = cli_seconds();
     snprintf(watch->now.sentence, sizeof watch->now.sentence, "%s", sentence ? sentence : "");
+    presence_end(&watch->presence);
     watch_log_end(&watch->log, &watch->now); // a failure of it is told, and an exit code
 }

@@ -41,6 +41,8 @@ typedef struct watch_moment {
     char sentence[512]; // of WATCH_INTERRUPTED and WATCH_FAILED
     watch_state state;
     int64_t process, batch_size;
+    double started; // the process, in seconds since the machine did; 0: not known
+    char log[4096]; // its file; "": none is known
     int64_t step, steps, epoch, epochs, batch, batches;
     double loss, lr;
     double images_per_second; // of the last second
@@ -110,6 +112,20 @@ void watch_reader_close(watch_reader *reader);
 /** The moment as one JSON object. */
 json_t *watch_moment_json(const watch_reader *reader, double age_seconds);
 
+/** The moment as a log would have it, begin and step, to be freed; NULL: no memory. And the way back; false:
+ *  it is no such text. */
+char *watch_text(const watch_moment *moment);
+bool watch_of_text(const char *text, size_t bytes, watch_moment *out);
+
+// ---- presence.c (presence.h) ------------------------------------------------------------------------------
+
+/** The file that tells other processes of this training. */
+typedef struct watch_presence {
+    int folder; // -1: there is none
+    double told;
+    char name[48], beside[56];
+} watch_presence;
+
 // ---- events.c (events.h) ----------------------------------------------------------------------------------
 
 /** A file for TensorBoard that is being written. */
@@ -127,6 +143,30 @@ void watch_draw(screen_area *area, const watch_moment *moment);
 /** A line for the training and one for each device, to stay; for a file or a pipe too. */
 void watch_print(FILE *out, const watch_moment *moment);
 
+/** The same put together of several: the caller frees `line`. */
+typedef struct watch_lines {
+    screen_line *line;
+    int n, room;
+    bool colour, bars;
+} watch_lines;
+/** A line more; NULL: no memory. */
+screen_line *watch_lines_add(watch_lines *lines);
+/** A training and its devices, with its name before it. */
+void watch_lines_training(watch_lines *lines, const char *name, const watch_moment *moment);
+/** What a training is at, without its devices. */
+void watch_training(screen_line *line, const watch_moment *moment, bool bars, bool sentence);
+/** What is held on a device of `room` bytes, and its load (NAN: nobody knows). */
+void watch_load(screen_line *line, const char *name, uint64_t used_bytes, uint64_t room, double busy,
+                bool bars);
+/** Over those before, or to stay. */
+void watch_lines_draw(const watch_lines *lines, screen_area *area);
+void watch_lines_print(const watch_lines *lines, FILE *out);
+
+// ---- machine.c --------------------------------------------------------------------------------------------
+
+/** `top` without a log. */
+int cli_top_machine(const cli_args *args);
+
 // ---- watch.c ----------------------------------------------------------------------------------------------
 
 /** The eye on a training of this process. */
@@ -137,6 +177,7 @@ typedef struct watch_eye {
     bool shown; // --watch
     watch_log log;
     events_file events;
+    watch_presence presence;
     watch_moment now;
     double since;              // when the window began that rates are taken over
     double told;               // when the last window ended; 0: none has

@@ -14,6 +14,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "cli.h"
+
 /** FNV-1a, 64 bits, over what comes next. */
 static void add(uint64_t *hash, const void *data, size_t bytes) {
     for (const unsigned char *at = data; bytes--; at++) *hash = (*hash ^ *at) * UINT64_C(0x100000001b3);
@@ -86,25 +88,13 @@ bool cli_known_take(cli_known *known, bool no_cache) {
     return same && unlink(known->path) == 0;
 }
 
-/** Is the file's folder this user's, and closed to others? Elsewhere the name could be a link to another file
- *  of theirs. */
-static bool folder_is_ours(const char *path) {
-    char folder[sizeof((cli_known *)0)->path];
-    snprintf(folder, sizeof folder, "%s", path);
-    *strrchr(folder, '/') = 0;
-    struct stat is;
-    return stat(folder, &is) == 0 && is.st_uid == geteuid() && !(is.st_mode & (S_IWGRP | S_IWOTH));
-}
-
 void cli_known_keep(cli_known *known) {
-    if (!*known->path) return;
-    for (char *at = known->path + 1; *at; at++) { // what cannot be made shows below
-        if (*at != '/') continue;
-        *at = 0;
-        mkdir(known->path, 0700);
-        *at = '/';
-    }
-    if (!folder_is_ours(known->path)) return;
+    char *slash = strrchr(known->path, '/');
+    if (!slash) return;
+    *slash = 0;
+    const bool ours = cli_private_folder(known->path);
+    *slash = '/';
+    if (!ours) return;
     int file = open(known->path, O_WRONLY | O_CREAT | O_TRUNC | O_NONBLOCK | O_NOFOLLOW | O_CLOEXEC, 0600);
     if (file < 0) return; // a read-only home: the next command is careful again
     dprintf(file, "%016" PRIx64 "\n", known->environment);
