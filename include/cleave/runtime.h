@@ -78,7 +78,8 @@ typedef struct clv_runtime_config {
      * thread. */
     void (*log)(void *user, clv_log_level level, const char *sentence);
     void *log_user;
-    /** Called while programs build: `done` of `total` built. NULL: nobody listens. */
+    /** Called while programs build, `done` of `total` built; and, where a driver compiles each kernel at its first launch, while a run's
+     *  first step is handed over. From any thread, from several at once. NULL: nobody listens. */
     void (*build_progress)(void *user, int done, int total);
     void *build_progress_user;
     CLV_RESERVED(8);

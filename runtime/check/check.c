@@ -15,9 +15,11 @@
 #include "check/report.h"
 #include "check/reproduce.h"
 #include "check/wanted.h"
+#include "device/helpers/helpers.h"
 #include "device/program.h"
 #include "graph/quarantine.h"
 #include "plan/plan.h"
+#include "plan/variants.h"
 #include "tensor/half.h"
 
 enum { MAX_VARIANTS = 16 };
@@ -94,6 +96,7 @@ static clv_status lower_variants(job *j, trial *t) {
         }
         t->launches[k].device = &j->device->info;
         clv__variant_lower(v, &t->launches[k], io);
+        clv__variant_note_bytes(&t->launches[k], io);
         if (j->config->quick && clv__threads(&j->device->info)) fix_groups(&t->launches[k]);
         t->cases++;
     }
@@ -293,7 +296,9 @@ static clv_status build(job *j, size_t from, size_t to, bool *built) {
     const clv__launch **list = NULL;
     size_t n;
     CLV_TRY(gather(j, from, to, &list, &n));
+    clv__ahead *ahead = clv__ahead_begin(j->device, list, n, n); // once, with all of it
     *built = clv__programs_build(j->device, list, n) == CLV_OK;
+    clv__ahead_tell(ahead, *built);
     free(list);
     return CLV_OK;
 }

@@ -152,7 +152,8 @@ void clv__memory_destroy(clv__memory *memory);
  *  that is not here (clv_device_info.peak_bytes_per_second): nobody has those. */
 bool clv__could_serve(const clv_device *other, const clv_device *device);
 
-/** What was held between `before` and now was no part of what the program does: peaks are as if it had not been. */
+/** What was held between `before` and now was no part of what the program does: peaks are as if it had not
+ *  been. */
 void clv__memory_forget(clv_device *device, const clv_memory_info *before);
 /**
  * Would `bytes` in pieces of at most `largest` fit on the device besides what is held? The same sentence as a

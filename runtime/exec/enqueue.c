@@ -432,6 +432,15 @@ static clv_status end_step(clv__executor *executor, int slot, clv__bevent **done
     return status;
 }
 
+/** Where a driver compiles kernels when they are launched first, a first step takes longer than building did:
+ *  tell how far it is. */
+static void tell_first(const clv__executor *executor, int slot, size_t done) {
+    const clv_runtime_config *config = &executor->device->runtime->config;
+    if (executor->steps[slot].ticket == 0 && executor->device->traits.compiles_at_launch &&
+        config->build_progress)
+        config->build_progress(config->build_progress_user, (int)done, (int)executor->n_commands);
+}
+
 clv_status clv__executor_enqueue(clv__executor *executor, int slot, clv__bevent **done) {
     begin_step(executor, slot);
     CLV_TRY(upload(executor, slot));
@@ -449,7 +458,11 @@ clv_status clv__executor_enqueue(clv__executor *executor, int slot, clv__bevent 
                             : command->work == CLV__SEND    ? send(executor, slot, command)
                             : command->work == CLV__RECEIVE ? receive(executor, slot, command)
                                                             : enqueue_launch(executor, slot, command);
-        if (status == CLV_OK) continue;
+        if (status == CLV_OK) {
+            tell_first(executor, slot,
+                       (size_t)(command - executor->commands[slot]) + (together ? together : 1));
+            continue;
+        }
         if (command->work == CLV__COMPUTE) {
             clv__node_title title;
             clv__error_prefix(error_of(executor), "%s on %s: ", clv__title_of(command->node, &title),

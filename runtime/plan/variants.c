@@ -174,8 +174,7 @@ static void lower_reference(clv__launches *list, const clv__op_io *io) {
     list->spare = NULL;
 }
 
-/** Say of each tensor among the arguments how large it is. */
-static void note_bytes(clv__launches *list, const clv__op_io *io) {
+void clv__variant_note_bytes(clv__launches *list, const clv__op_io *io) {
     for (size_t i = 0; i < list->n; i++) {
         for (int k = 0; k < list->items[i].n_slots; k++) {
             clv__slot *slot = &list->items[i].slots[k];
@@ -197,7 +196,7 @@ clv_status clv__variant_write(const clv_plan *plan, clv__plan_node *at) {
     else
         lower_reference(&at->launches, &node->io);
     if (!at->launches.failed) {
-        note_bytes(&at->launches, &node->io);
+        clv__variant_note_bytes(&at->launches, &node->io);
         return CLV_OK;
     }
     bool memory = at->launches.out_of_memory;

@@ -23,6 +23,11 @@ if [ "$device" = host ] || [ "$most" = 0 ] || [ "$platform" != "Portable Computi
 else
     [ "$helpers" -ge 1 ] && [ "$helpers" -le "$most" ] && [ "$helpers" -le 3 ] || fail "$helpers helpers for $most processors"
 fi
+# whose cache it is: ours is not looked into where the driver has its own
+POCL_CACHE_DIR=$scratch/with works "$cleave" train --images x.npy --labels y.npy --model mlp --device "$device" --steps 1
+if [ "$platform" = "Portable Computing Language" ]; then
+    grep -q "to the first step (programs: .*; the driver keeps a cache of its own)" out || fail "whose cache: $(grep 'first step' out)"
+fi
 cmp -s alone.safetensors helped.safetensors || fail "help changes the result"
 export CLEAVE_COMPILE_HELPER=/no/such/program
 mkdir absent

@@ -5,6 +5,8 @@
 
 #include "harness/harness.h"
 
+#include "cleave/ops.h"
+#include "device/device.h"
 #include "exec/session.h"
 #include "unit/toy_ops.h"
 
@@ -190,9 +192,60 @@ static void test_nothing_past_the_ends(void **state) {
     clv_session_destroy(session);
 }
 
+typedef struct heard {
+    int calls, done, total;
+} heard;
+
+static void hear(void *user, int done, int total) {
+    heard *h = user;
+    *h = (heard){h->calls + 1, done, total};
+}
+
+/** Where kernels are compiled at their first launch, the first step says how far it is, and no other. */
+static void test_a_first_step_tells_how_far_it_is(void **state) {
+    (void)state;
+    heard h = {0};
+    clv_runtime *listened =
+        clv__test_runtime(&(clv_runtime_config){.build_progress = hear, .build_progress_user = &h});
+    clv_device *device;
+    if (clv_device_find(listened, "cpu", &device) != CLV_OK || !device->traits.compiles_at_launch) {
+        print_message("skipped: no driver here compiles kernels when they are launched\n");
+        clv_runtime_destroy(listened);
+        skip();
+    }
+    clv_graph *graph;
+    clv_plan *plan;
+    clv_session *session;
+    clv_run *run;
+    int64_t ticket;
+    float values[64] = {0};
+    assert_status(clv_graph_create(listened, &graph), CLV_OK, listened);
+    clv_tensor *x = clv_input(graph, "x", CLV_DTYPE_F32, CLV_SHAPE(64)),
+               *y = clv_sum(clv_exp(x), NULL, 0, false);
+    clv_output(y, "y");
+    assert_status(clv_plan_create(graph, &(clv_plan_config){.device = device}, &plan), CLV_OK, listened);
+    assert_status(clv_session_create(listened, NULL, &session), CLV_OK, listened);
+    assert_status(clv_run_create(session, plan, &run), CLV_OK, listened);
+    const int built = h.calls;
+    for (int step = 0, after = 0; step < 3; step++) {
+        assert_status(clv_run_feed(run, x, values, sizeof values), CLV_OK, listened);
+        assert_status(clv_run_step(run, &ticket), CLV_OK, listened);
+        assert_status(clv_run_fetch(run, ticket, y, values, sizeof *values), CLV_OK, listened);
+        if (step == 0) after = h.calls;
+        assert_true(h.calls == after && h.calls >= built + 2); // a launch each at least
+        assert_true(h.done == h.total && h.total == h.calls - built);
+    }
+    clv_run_destroy(run);
+    clv_session_destroy(session);
+    clv_plan_destroy(plan);
+    clv_graph_destroy(graph);
+    clv_runtime_destroy(listened);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_nothing_past_the_ends),
+        cmocka_unit_test(test_a_first_step_tells_how_far_it_is),
         cmocka_unit_test(test_inputs_keep_their_values),
         cmocka_unit_test(test_a_refused_step_forgets_nothing),
         cmocka_unit_test(test_steps_in_flight_and_old_tickets),

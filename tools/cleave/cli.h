@@ -147,6 +147,7 @@ void cli_memory_table(FILE *out, const clv_device *device, uint64_t predicted);
 typedef struct cli_progress {
     screen_area area;
     double last;
+    pthread_mutex_t lock; // programs are built, and kernels compiled, on several threads
 } cli_progress;
 void cli_progress_init(cli_progress *progress, bool quiet);
 /** Draw a bar, `done` of `total`, and after it a text: fields with two blanks between them, the most

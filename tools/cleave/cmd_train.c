@@ -194,17 +194,25 @@ static json_t *result_json(const train_job *job, const clv_trainer *trainer, boo
     return object;
 }
 
+/** What there was to compile, and from where: ours is not the only cache. */
+static void print_startup(const train_job *job, clv_device *device) {
+    const clv_program_report programs = clv_runtime_programs(job->session->runtime);
+    char quirks[256], cache[64] = "the driver keeps a cache of its own";
+    if (!strstr(clv_device_quirks(device, quirks, sizeof quirks), "keeps programs itself"))
+        snprintf(cache, sizeof cache, "%d from the cache", programs.cache_hits);
+    screen_say(stdout, "%.2f s to the first step (programs: %d in %.2f s; %s)", job->startup,
+               programs.programs, programs.seconds, cache);
+}
+
 /** Figures of the run first, what a person asks for last, where it can be seen. */
 static void print_result(const train_job *job, const clv_trainer *trainer, bool interrupted) {
     clv_train_result result = clv_trainer_result(trainer);
-    clv_program_report programs = clv_runtime_programs(job->session->runtime);
     cli_profile_print(stdout, &job->profile);
     if (job->profile.profile && job->session->args->profile) putchar('\n');
     if (result.step_ms > 0) // the first step of a process is not timed
         screen_say(stdout, "%.0f %s/s, %.2f ms a step (median)", result.images_per_second,
                    cli_samples_name(job->config->model), result.step_ms);
-    screen_say(stdout, "%.2f s to the first step (programs: %d in %.2f s, %d from the cache)", job->startup,
-               programs.programs, programs.seconds, programs.cache_hits);
+    print_startup(job, clv_trainer_device_get(trainer, 0));
     cli_shares_print(&job->config->placement, clv_trainer_shares(trainer));
     for (int i = 0; i < clv_trainer_lost_count(trainer); i++) {
         clv_lost_device lost = clv_trainer_lost_get(trainer, i);

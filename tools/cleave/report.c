@@ -183,6 +183,7 @@ void cli_memory_table(FILE *out, const clv_device *device, uint64_t predicted) {
 
 void cli_progress_init(cli_progress *progress, bool quiet) {
     *progress = (cli_progress){0};
+    pthread_mutex_init(&progress->lock, NULL);
     screen_area_init(&progress->area, stderr, !quiet && screen_is_terminal(stderr));
 }
 
@@ -190,7 +191,12 @@ void cli_progress_draw(cli_progress *progress, const char *label, double done, d
                        const char *text) {
     enum { SHORT_BAR = 6, LONG_BAR = 30, FIRST_FIELD = 99, BAR = 96 }; // fields count down by two
     double now = cli_seconds();
-    if (!progress->area.terminal || (done < total && now - progress->last < 0.1)) return;
+    if (!progress->area.terminal) return;
+    pthread_mutex_lock(&progress->lock);
+    if (done < total && now - progress->last < 0.1) {
+        pthread_mutex_unlock(&progress->lock);
+        return;
+    }
     progress->last = now;
     screen_line line = {.colour = progress->area.colour};
     screen_line_add(&line, SCREEN_KEEP, NULL, "%s ", label);
@@ -204,8 +210,11 @@ void cli_progress_draw(cli_progress *progress, const char *label, double done, d
         gap = "  ";
     }
     screen_area_draw(&progress->area, &line, 1);
+    pthread_mutex_unlock(&progress->lock);
 }
 
 void cli_progress_clear(cli_progress *progress) {
+    pthread_mutex_lock(&progress->lock);
     screen_area_clear(&progress->area);
+    pthread_mutex_unlock(&progress->lock);
 }

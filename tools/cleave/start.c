@@ -88,7 +88,7 @@ static void on_build(void *user, int done, int total) {
     cli_session *session = user;
     char text[64];
     snprintf(text, sizeof text, "%d of %d", done, total);
-    cli_progress_draw(&session->progress, "building programs", done, total, text);
+    cli_progress_draw(&session->progress, "compiling kernels", done, total, text);
     if (done == total) cli_progress_clear(&session->progress);
 }
 
