@@ -11,6 +11,7 @@
 #include "data/split.h"
 #include "data/vocabulary.h"
 #include "io/array.h"
+#include "io/formats.h"
 #include "io/shown.h"
 
 enum { MOST_BYTES = 64 << 20, MOST_TOKENS = 1 << 22, ALPHABET = 256 };
@@ -434,6 +435,9 @@ clv_status clv_vocabulary_tokenizer(clv_runtime *runtime, const char *json, size
     if (!clv__split_there())
         CLV_FAIL(error, CLV_E_UNSUPPORTED,
                  "this build reads no tokenizers: it is without PCRE2 (CLEAVE_TOKENIZERS)");
+    clv__input input;
+    clv__input_memory(error, "tokenizer.json", json, bytes, &input);
+    CLV_TRY(clv__foreign_check(&input, CLV__WANT_TOKENIZER));
     if (bytes > MOST_BYTES || memchr(json, 0, bytes))
         CLV_FAIL(error, CLV_E_FORMAT, "a tokenizer of %zu bytes: it is a text of %d at most", bytes,
                  MOST_BYTES);

@@ -9,6 +9,7 @@
 
 #include "base/memory.h"
 #include "io/array.h"
+#include "io/formats.h"
 #include "io/shown.h"
 
 /** Where the parser is: bytes are read from `at` and written to `to`, which is never behind `at`. */
@@ -223,6 +224,7 @@ clv_status clv__csv_read(clv__input *input, clv__csv *out) {
     *out = (clv__csv){0};
     if (input->bytes > PTRDIFF_MAX / 2)
         CLV_FAIL(input->error, CLV_E_FORMAT, "'%s' is too large", input->path);
+    CLV_TRY(clv__foreign_check(input, CLV__WANT_TABLE));
     parser p = {.input = input, .csv = out, .line = 1};
     char *text = NULL;
     size_t bytes = 0;

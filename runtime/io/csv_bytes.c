@@ -1,42 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-// The bytes of a table: UTF-16 becomes UTF-8, marks of either are taken away, and files that are no tables are named for what they are.
+// The bytes of a table: UTF-16 becomes UTF-8, and marks of either are taken away.
 #include <stdlib.h>
 #include <string.h>
-#include <strings.h>
 
 #include "base/memory.h"
 #include "io/csv.h"
-
-#define WEB                                                                                                  \
-    "a web page, not a table: the site wants a login, or shows the file; download the file itself (raw)"
-#define WORKBOOK "a workbook or another ZIP, not a table: save the sheet as CSV (UTF-8)"
-
-/** How files begin that are given for tables; letters of either case. */
-static const struct {
-    const char *begin, *what;
-} others[] = {
-    {"version https://git-lfs.github.com/spec/",
-     "a pointer of Git LFS, not the file: `git lfs pull` fetches it"},
-    {"<!doctype html", WEB},
-    {"<html", WEB},
-    {"<?xml", "XML, not a table: save it as CSV (UTF-8)"},
-    {"PK\003\004", WORKBOOK},
-    {"\xd0\xcf\x11\xe0", WORKBOOK},
-    {"\x1f\x8b", "compressed by gzip: unpack it first (gunzip)"},
-    {"PAR1",
-     "Parquet, not a table of text: pandas makes one with read_parquet(...).to_csv(..., index=False)"},
-    {"SQLite format 3", "a database of SQLite, not a table: export the table as CSV"},
-};
-
-static clv_status check_kind(const clv__input *input, const char *text, size_t bytes) {
-    while (bytes && strchr(" \t\r\n", *text) && *text) text++, bytes--;
-    for (size_t i = 0; i < sizeof others / sizeof *others; i++) {
-        const size_t n = strlen(others[i].begin);
-        if (bytes >= n && !strncasecmp(text, others[i].begin, n))
-            CLV_FAIL(input->error, CLV_E_FORMAT, "'%s' is %s", input->path, others[i].what);
-    }
-    return CLV_OK;
-}
 
 static uint32_t unit_at(const unsigned char *at, bool big) {
     return big ? (uint32_t)at[0] << 8 | at[1] : (uint32_t)at[1] << 8 | at[0];
@@ -79,7 +47,7 @@ static clv_status make_utf8(const clv__input *input, char **text, size_t *bytes)
         CLV_TRY(from_utf16(input, text, bytes));
     else if (*bytes >= 3 && memcmp(mark, "\xef\xbb\xbf", 3) == 0) // spreadsheets put it before UTF-8
         memmove(*text, *text + 3, *bytes -= 3);
-    return check_kind(input, *text, *bytes);
+    return CLV_OK;
 }
 
 clv_status clv__csv_bytes(clv__input *input, char **text, size_t *bytes) {

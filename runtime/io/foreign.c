@@ -98,11 +98,14 @@ static bool is_pointer(const start *s) {
     return BEGINS(s, "version https://git-lfs.github.com/spec/");
 }
 
+/** Where its text begins; it ends in a zero. */
+static const char *text_of(const start *s) {
+    const char *at = s->bytes + (BEGINS(s, "\xef\xbb\xbf") ? 3 : 0);
+    return at + strspn(at, " \t\r\n");
+}
+
 static bool is_page(const start *s) {
-    const char *at = s->bytes; // it ends in a zero
-    if (BEGINS(s, "\xef\xbb\xbf")) at += 3;
-    at += strspn(at, " \t\r\n");
-    return !strncasecmp(at, "<!doctype html", 14) || !strncasecmp(at, "<html", 5);
+    return !strncasecmp(text_of(s), "<!doctype html", 14) || !strncasecmp(text_of(s), "<html", 5);
 }
 
 static bool is_picture(const start *s) {
@@ -112,6 +115,19 @@ static bool is_picture(const start *s) {
 
 static bool is_parquet(const start *s) {
     return BEGINS(s, "PAR1");
+}
+
+/** Any ZIP archive, or a file of the older Office: asked for after those that are known better. */
+static bool is_workbook(const start *s) {
+    return BEGINS(s, "PK\3\4") || BEGINS(s, "\xd0\xcf\x11\xe0");
+}
+
+static bool is_database(const start *s) {
+    return BEGINS(s, "SQLite format 3");
+}
+
+static bool is_xml(const start *s) {
+    return !strncasecmp(text_of(s), "<?xml", 5);
 }
 
 static bool is_gzip(const start *s) {
@@ -143,13 +159,15 @@ typedef struct kind {
 enum {
     FITS_WEIGHTS = 1 << CLV__WANT_WEIGHTS | 1 << CLV__WANT_CHECKPOINT,
     FITS_ARRAY = 1 << CLV__WANT_ARRAY,
-    FITS_ARRAYS = 1 << CLV__WANT_ARRAYS
+    FITS_ARRAYS = 1 << CLV__WANT_ARRAYS,
+    FITS_TEXT = 1 << CLV__WANT_TEXT
 };
 
 #define EVERYWHERE(text)                                                                                     \
-    { text, text, text, text }
+    { text, text, text, text, text, text, text }
 static const kind kinds[] = {
     {.is = is_torch,
+     .fits = FITS_TEXT,
      .what = "a PyTorch file: a pickle, which can run any code when it is read, so it is not read here",
      .program = of_torch,
      .packages = "torch safetensors",
@@ -159,6 +177,7 @@ static const kind kinds[] = {
                 [CLV__WANT_ARRAY] = "save a tensor of it with numpy.save('x.npy', tensor.numpy())",
                 [CLV__WANT_ARRAYS] = "save its tensors with numpy.savez('x.npz', name=tensor.numpy())"}},
     {.is = is_pickle,
+     .fits = FITS_TEXT,
      .what = "a pickle, which can run any code when it is read, so it is not read here",
      .remedy = {"load it in Python and save its arrays with safetensors.numpy.save_file",
                 "training goes on only from what `train --checkpoint` wrote",
@@ -168,13 +187,13 @@ static const kind kinds[] = {
      .what = "an archive of numpy arrays (.npz)",
      .program = of_numpy,
      .packages = "numpy safetensors",
-     .fits = FITS_ARRAYS,
+     .fits = FITS_ARRAYS | FITS_TEXT,
      .remedy = {[CLV__WANT_CHECKPOINT] = "training goes on only from what `train --checkpoint` wrote",
                 [CLV__WANT_ARRAY] = "give it as `arrays FILE`, or save one of them with numpy.save('x.npy', "
                                     "numpy.load('x.npz')['NAME'])"}},
     {.is = is_npy,
      .what = "an array of numpy (.npy)",
-     .fits = FITS_ARRAY,
+     .fits = FITS_ARRAY | FITS_TEXT,
      .remedy =
          {"weights have a name for each array; of a dict of arrays safetensors.numpy.save_file makes them",
           "training goes on only from what `train --checkpoint` wrote", NULL,
@@ -182,18 +201,20 @@ static const kind kinds[] = {
           "files"}},
     {.is = is_safetensors,
      .what = "a safetensors file",
-     .fits = FITS_WEIGHTS,
+     .fits = FITS_WEIGHTS | FITS_TEXT,
      .remedy =
          {[CLV__WANT_ARRAY] = "save a tensor of it with numpy.save('x.npy', "
                               "safetensors.numpy.load_file('x.safetensors')['NAME'])",
           [CLV__WANT_ARRAYS] =
               "save its tensors with numpy.savez('x.npz', **safetensors.numpy.load_file('x.safetensors'))"}},
     {.is = is_gguf,
+     .fits = FITS_TEXT,
      .what = "a GGUF file, weights as llama.cpp has them, which are not read here",
      .remedy = {"fetch the same model as .safetensors, which its page on Hugging Face has most often",
                 "training goes on only from what `train --checkpoint` wrote",
                 "GGUF holds no data to learn from", "GGUF holds no data to learn from"}},
     {.is = is_hdf5,
+     .fits = FITS_TEXT,
      .what = "an HDF5 file, as h5py and Keras write them",
      .program = of_hdf5,
      .packages = "h5py safetensors",
@@ -206,27 +227,49 @@ static const kind kinds[] = {
      .what = "a Git LFS pointer, which stands for a file that was not fetched",
      .remedy = EVERYWHERE("`git lfs pull` in its folder fetches it")},
     {.is = is_page,
+     .fits = FITS_TEXT,
      .what = "a web page",
      .remedy = EVERYWHERE(
          "the address that it was fetched from gave a page and not the file: open it in a browser to see "
          "why; on Hugging Face a file's address has /resolve/ where its page has /blob/")},
     {.is = is_picture,
+     .fits = FITS_TEXT,
      .what = "a picture",
      .remedy = {NULL, NULL, "`images DIR` takes a folder of pictures",
                 "`images DIR` takes a folder of pictures"}},
     {.is = is_parquet,
+     .fits = FITS_TEXT,
      .what = "a Parquet table",
      .remedy = {NULL, NULL,
                 "make a table of it with pandas.read_parquet('x.parquet').to_csv('x.csv', index=False)",
                 "make a table of it with pandas.read_parquet('x.parquet').to_csv('x.csv', index=False), for "
                 "`csv FILE`"}},
-    {.is = is_gzip, .what = "a file packed by gzip", .remedy = EVERYWHERE("`gunzip` unpacks it")},
+    {.is = is_workbook,
+     .fits = FITS_TEXT | FITS_ARRAYS, // which looks for its directory at its end, and says what it lacks
+     .what = "a workbook or another ZIP",
+     .remedy = {[CLV__WANT_TABLE] = "save the sheet as CSV (UTF-8)"}},
+    {.is = is_database,
+     .fits = FITS_TEXT,
+     .what = "a database of SQLite",
+     .remedy = {[CLV__WANT_TABLE] = "export a table of it as CSV"}},
+    {.is = is_xml,
+     .fits = FITS_TEXT,
+     .what = "XML",
+     .remedy = {[CLV__WANT_TABLE] = "save it as CSV (UTF-8)"}},
+    {.is = is_gzip,
+     .fits = FITS_TEXT,
+     .what = "a file packed by gzip",
+     .remedy = EVERYWHERE("`gunzip` unpacks it")},
 };
 
 static clv_status refuse(const clv__input *input, const kind *k, clv__wanted wanted) {
-    static const char *const wants[CLV__WANTED] = {
-        "weights are wanted as a .safetensors file", "a checkpoint is wanted",
-        "an .npy file of one array is wanted", "an .npz file or a folder of .npy files is wanted"};
+    static const char *const wants[CLV__WANTED] = {"weights are wanted as a .safetensors file",
+                                                   "a checkpoint is wanted",
+                                                   "an .npy file of one array is wanted",
+                                                   "an .npz file or a folder of .npy files is wanted",
+                                                   "a table of separated values is wanted",
+                                                   "a text is wanted",
+                                                   "a tokenizer.json is wanted"};
     clv__text advice = {0};
     if (wanted == CLV__WANT_WEIGHTS && k->program) {
         clv__text_add(&advice, "make a safetensors file of it: ");

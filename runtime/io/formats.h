@@ -22,6 +22,9 @@ typedef enum clv__wanted {
     CLV__WANT_CHECKPOINT,
     CLV__WANT_ARRAY,
     CLV__WANT_ARRAYS,
+    CLV__WANT_TABLE,
+    CLV__WANT_TEXT, // any bytes, but those that stand for others
+    CLV__WANT_TOKENIZER,
     CLV__WANTED
 } clv__wanted;
 /** CLV_E_FORMAT for a file of a known kind that is not what is wanted: what it is, and what to do. */

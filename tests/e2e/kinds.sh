@@ -1,0 +1,52 @@
+#!/bin/sh
+# SPDX-License-Identifier: Apache-2.0
+# A file of each kind that people have, given to each option that takes a file of another kind: one sentence, which says what it is.
+. "$(dirname "$0")/common.sh"
+golden=$(cd "$(dirname "$0")/../golden" && pwd)
+"$helper" images 2 array.npy && "$helper" labels 2 labels.npy || fail "no arrays"
+works "$cleave" train --images array.npy --labels labels.npy --model linear --device host --steps 1 --save weights.safetensors --quiet
+cp "$golden/io/torch.pth" . && cp "$golden/io/arrays.npz" . && cp "$golden/images/png/tiny.png" picture.png || fail "no golden files"
+printf 'GGUF\003\000\000\000%064d' 0 >model.gguf
+printf '\211HDF\r\n\032\n%064d' 0 >model.h5
+printf 'version https://git-lfs.github.com/spec/v1\noid sha256:0\nsize 1\n' >pointer
+printf '\n<!DOCTYPE html>\n<html>404 Not Found</html>\n' >page
+printf '\200\004}\224.' >list.pkl
+printf 'PAR1%064d' 0 >table.parquet
+printf 'a text' | gzip >packed.gz
+printf 'PK\003\004\024%064d' 0 >sheet.xlsx
+printf 'SQLite format 3\000%064d' 0 >data.db
+printf 'some words of a text\n' >words
+
+# What a file is called, and its name.
+kinds="torch.pth=a_PyTorch_file arrays.npz=an_archive_of_numpy_arrays array.npy=an_array_of_numpy weights.safetensors=a_safetensors_file
+    model.gguf=a_GGUF_file model.h5=an_HDF5_file pointer=a_Git_LFS_pointer page=a_web_page list.pkl=a_pickle picture.png=a_picture
+    table.parquet=a_Parquet_table packed.gz=a_file_packed_by_gzip sheet.xlsx=a_workbook data.db=a_database"
+# refuses "FILES THAT ARE RIGHT" WANTED COMMAND... : each kind, as `given`, is named, and so is what is wanted.
+refuses() {
+    refuses_but=" $1 " refuses_wanted=$2
+    shift 2
+    for kind in $kinds; do
+        case $refuses_but in *" ${kind%%=*} "*) continue ;; esac
+        cp "${kind%%=*}" given || fail "there is no ${kind%%=*}"
+        expect 1 "' is $(echo "${kind#*=}" | tr _ ' ')" "$@"
+        grep -qF "$refuses_wanted" err || fail "${kind%%=*}: not what is wanted: $(cat err)"
+    done
+}
+refuses weights.safetensors '' "$cleave" eval --images array.npy --labels labels.npy --model linear --device host --weights given
+refuses weights.safetensors 'a checkpoint is wanted' "$cleave" train --images array.npy --labels labels.npy --model linear --device host --quiet --resume given
+refuses array.npy 'an .npy file of one array is wanted' "$cleave" run --model linear --device host --weights weights.safetensors --input given --output o.npy
+refuses array.npy 'an .npy file of one array is wanted' "$cleave" train --images given --labels labels.npy --model linear --device host --quiet
+refuses array.npy 'an .npy file of one array is wanted' "$cleave" train --images array.npy --labels given --model linear --device host --quiet
+refuses 'arrays.npz sheet.xlsx' 'an .npz file or a folder of .npy files is wanted' "$cleave" train arrays given --target y --model linear --device host --quiet
+refuses '' 'a table of separated values is wanted' "$cleave" train csv given --target y --device host --quiet
+expect 1 "'pointer' is a Git LFS pointer" "$cleave" train text pointer --model gpt --device host --quiet
+if ! "$cleave" train text words --tokenizer words --model gpt --device host --quiet 2>&1 | grep -q 'without PCRE2'; then
+    refuses pointer 'a tokenizer.json is wanted' "$cleave" train text words --tokenizer given --model gpt --device host --quiet
+fi
+expect 1 "weights.safetensors' is no checkpoint" "$cleave" train --images array.npy --labels labels.npy --model linear --device host --resume weights.safetensors
+for kind in $kinds words=x; do
+    expect 2 "'${kind%%=*}' is no shared library" "$cleave" train fashion-mnist --model linear --ops "${kind%%=*}"
+done
+expect 2 "nowhere.so" "$cleave" train fashion-mnist --model linear --ops nowhere.so
+[ -e o.npy ] && fail "a failed run left an output"
+finish
