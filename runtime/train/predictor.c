@@ -114,7 +114,8 @@ static clv_status keep_metrics(clv_predictor *predictor, const clv_predictor_con
     return CLV_OK;
 }
 
-/** Samples at a time where none are asked for: 256, or as many as have results of 256 MiB together, as those of a large vocabulary. */
+/** Samples at a time where none are asked for: 256, or as many as have results of 256 MiB together, as
+ *  those of a large vocabulary. */
 static int64_t usual_batch(const clv_predictor_config *config) {
     const double most = 256 << 20;
     double bytes = 1;

@@ -7,7 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "data/bpe.h"
+#include "base/text.h"
 #include "io/support.h"
 
 #define FOLDER CLV_TEST_SOURCE_DIR "/tests/golden/tokenizers/"
@@ -34,25 +34,46 @@ static void expect_back(const clv_vocabulary *vocabulary, const int32_t *tokens,
     assert_int_equal(bytes, 0);
 }
 
-static void expect_cases(const char *json, const char *cases) {
-    clv_vocabulary *vocabulary = vocabulary_of(json);
-    json_t *all = json_load_file(cases, JSON_ALLOW_NUL, NULL), *one;
-    assert_true(json_array_size(all) > 200);
+/** Tokens as a text: what a case says it is. */
+static void expect_text(const clv_vocabulary *vocabulary, const json_t *want, const int32_t *tokens, size_t n,
+                        bool skip, const char *name, size_t at) {
+    clv_array text;
+    expect_ok(clv_vocabulary_decode(vocabulary, tokens, n, skip, &text));
+    const size_t bytes = clv_array_bytes(&text);
+    if (bytes != json_string_length(want) || memcmp(text.data, json_string_value(want), bytes) != 0)
+        fail_msg("%s, case %zu: the text is '%.*s', not '%s'", name, at, (int)bytes, (const char *)text.data,
+                 json_string_value(want));
+    clv_array_reset(&text);
+}
+
+/** The tokens of each text, and the texts of these tokens: [text, tokens, decoded, decoded without special ones]. */
+static void expect_cases(const char *name) {
+    char path[512];
+    snprintf(path, sizeof path, FOLDER "%s.json", name);
+    clv_vocabulary *vocabulary = vocabulary_of(path);
+    snprintf(path, sizeof path, FOLDER "%s.cases.json", name);
+    json_t *all = json_load_file(path, JSON_ALLOW_NUL, NULL), *one;
+    assert_true(json_array_size(all) > 150);
     size_t i;
     json_array_foreach(all, i, one) {
         const json_t *text = json_array_get(one, 0), *want = json_array_get(one, 1);
-        const size_t bytes = json_string_length(text);
-        int32_t tokens[2048];
-        size_t n = 0;
-        assert_true(bytes <= 2048);
-        expect_ok(clv_vocabulary_encode(vocabulary, json_string_value(text), bytes, tokens, &n));
+        clv_array tokens;
+        expect_ok(
+            clv_vocabulary_tokens(vocabulary, json_string_value(text), json_string_length(text), &tokens));
+        const size_t n = (size_t)tokens.shape.dims[0];
+        const int32_t *token = tokens.data;
         if (n != json_array_size(want))
-            fail_msg("case %zu: %zu tokens, not %zu", i, n, json_array_size(want));
+            fail_msg("%s, case %zu: %zu tokens, not %zu: %s", name, i, n, json_array_size(want),
+                     json_string_value(text));
         for (size_t t = 0; t < n; t++)
-            if (tokens[t] != json_integer_value(json_array_get(want, t)))
-                fail_msg("case %zu: token %zu is %d, not %d", i, t, tokens[t],
+            if (token[t] != json_integer_value(json_array_get(want, t)))
+                fail_msg("%s, case %zu: token %zu is %d, not %d", name, i, t, token[t],
                          (int)json_integer_value(json_array_get(want, t)));
-        expect_back(vocabulary, tokens, n, json_string_value(text), bytes);
+        expect_text(vocabulary, json_array_get(one, 2), token, n, false, name, i);
+        expect_text(vocabulary, json_array_get(one, 3), token, n, true, name, i);
+        if (!strcmp(name, "words") || !strcmp(name, "split"))
+            expect_back(vocabulary, token, n, json_string_value(text), json_string_length(text));
+        clv_array_reset(&tokens);
     }
     json_decref(all);
     clv_vocabulary_destroy(vocabulary);
@@ -60,36 +81,40 @@ static void expect_cases(const char *json, const char *cases) {
 
 static void words_of_gpt2(void **state) {
     (void)state;
-    expect_cases(FOLDER "words.json", FOLDER "words.cases.json");
+    expect_cases("words");
 }
 
 static void words_by_an_expression(void **state) {
     (void)state;
-    expect_cases(FOLDER "split.json", FOLDER "split.cases.json");
+    expect_cases("split");
 }
 
-/** A vocabulary says from which text it is made again. */
-static void says_its_text(void **state) {
+static void without_utf8proc(void **state) {
     (void)state;
-    clv_vocabulary *vocabulary = vocabulary_of(FOLDER "words.json"), *again = NULL;
-    assert_string_equal(clv_vocabulary_kind(vocabulary), "tokenizer");
-    const char *text = clv_vocabulary_text(vocabulary);
-    expect_ok(clv_vocabulary_tokenizer(support_runtime, text, strlen(text), &again));
-    assert_int_equal(clv_vocabulary_count(again), clv_vocabulary_count(vocabulary));
-    size_t bytes;
-    assert_null(clv_vocabulary_token(again, clv_vocabulary_count(again), &bytes));
-    clv_vocabulary_destroy(again);
-    clv_vocabulary_destroy(vocabulary);
+    static const char *const names[] = {"roberta", "deepseek", "lacking",  "llama2",
+                                        "phi3",    "mistral",  "wordlevel"};
+    for (size_t i = 0; i < sizeof names / sizeof *names; i++) expect_cases(names[i]);
 }
 
-static void text_must_be_utf8(void **state) {
+/** What needs normal forms: the same, or where utf8proc is not there a sentence that says so. */
+static void with_utf8proc(void **state) {
     (void)state;
-    clv_vocabulary *vocabulary = vocabulary_of(FOLDER "words.json");
-    int32_t tokens[8];
-    size_t n;
-    expect_failure(clv_vocabulary_encode(vocabulary, "ab\xff", 3, tokens, &n), CLV_E_FORMAT,
-                   "the text is not UTF-8 (byte 2)");
-    clv_vocabulary_destroy(vocabulary);
+    static const char *const names[] = {"qwen", "bert", "t5", "unigram", "suffixes", "prefixes"};
+    for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
+#ifdef CLEAVE_UTF8PROC
+        expect_cases(names[i]);
+#else
+        char path[512];
+        clv_vocabulary *vocabulary = NULL;
+        snprintf(path, sizeof path, FOLDER "%s.json", names[i]);
+        json_t *root = json_load_file(path, JSON_ALLOW_NUL, NULL);
+        char *json = json_dumps(root, 0);
+        expect_failure(clv_vocabulary_tokenizer(support_runtime, json, strlen(json), &vocabulary),
+                       CLV_E_UNSUPPORTED, "needs utf8proc");
+        json_decref(root);
+        free(json);
+#endif
+    }
 }
 
 /** A tokenizer with the value at a path (keys with points) set, or gone where `value` is NULL. Owns root. */
@@ -114,6 +139,79 @@ static char *changed_of(json_t *root, const char *path, const char *value) {
 /** The same of the tokenizer of words. */
 static char *changed(const char *path, const char *value) {
     return changed_of(json_load_file(FOLDER "words.json", JSON_ALLOW_NUL, NULL), path, value);
+}
+
+/** A file that would make a text larger without end is stopped. */
+static void growth_is_bounded(void **state) {
+    (void)state;
+    clv__text steps = {0};
+    for (int i = 0; i < 20; i++)
+        clv__text_add(
+            &steps,
+            "%s{\"type\":\"Replace\",\"pattern\":{\"String\":\"a\"},\"content\":\"aaaaaaaaaaaaaaaa\"}",
+            i ? "," : "");
+    for (int decodes = 0; decodes < 2; decodes++) {
+        clv__text value = {0};
+        clv_vocabulary *vocabulary = NULL;
+        clv_array out;
+        clv__text_add(&value, "{\"type\":\"Sequence\",\"%s\":[%s]}", decodes ? "decoders" : "normalizers",
+                      clv__text_get(&steps));
+        char *json = changed(decodes ? "decoder" : "normalizer", clv__text_get(&value));
+        char *bare = changed_of(json_loads(json, JSON_ALLOW_NUL, NULL), "added_tokens", "[]");
+        expect_ok(clv_vocabulary_tokenizer(support_runtime, bare, strlen(bare), &vocabulary));
+        int32_t token = 0;
+        size_t bytes;
+        while (*clv_vocabulary_token(vocabulary, token, &bytes) != 'a' || bytes != 1) token++;
+        const clv_status status = decodes ? clv_vocabulary_decode(vocabulary, &token, 1, false, &out)
+                                          : clv_vocabulary_tokens(vocabulary, "a", 1, &out);
+        expect_failure(status, CLV_E_FORMAT, "more than 100 times as large");
+        clv_vocabulary_destroy(vocabulary);
+        clv__text_reset(&value);
+        free(json);
+        free(bare);
+    }
+    clv__text_reset(&steps);
+}
+
+/** More tokens than bytes: only the function that makes room for them gives them. */
+static void more_tokens_than_bytes(void **state) {
+    (void)state;
+    clv_vocabulary *vocabulary = vocabulary_of(FOLDER "llama2.json");
+    int32_t token[2] = {7, 7};
+    size_t n = 5;
+    clv_array tokens;
+    expect_failure(clv_vocabulary_encode(vocabulary, "\x01", 1, token, &n), CLV_E_VALUE,
+                   "a text of 1 bytes has 2 tokens: clv_vocabulary_tokens makes room for so many");
+    assert_int_equal(n, 0);
+    assert_int_equal(token[0], 7);
+    expect_ok(clv_vocabulary_tokens(vocabulary, "\x01", 1, &tokens));
+    assert_int_equal(tokens.shape.dims[0], 2);
+    clv_array_reset(&tokens);
+    clv_vocabulary_destroy(vocabulary);
+}
+
+/** A vocabulary says from which text it is made again. */
+static void says_its_text(void **state) {
+    (void)state;
+    clv_vocabulary *vocabulary = vocabulary_of(FOLDER "words.json"), *again = NULL;
+    assert_string_equal(clv_vocabulary_kind(vocabulary), "tokenizer");
+    const char *text = clv_vocabulary_text(vocabulary);
+    expect_ok(clv_vocabulary_tokenizer(support_runtime, text, strlen(text), &again));
+    assert_int_equal(clv_vocabulary_count(again), clv_vocabulary_count(vocabulary));
+    size_t bytes;
+    assert_null(clv_vocabulary_token(again, clv_vocabulary_count(again), &bytes));
+    clv_vocabulary_destroy(again);
+    clv_vocabulary_destroy(vocabulary);
+}
+
+static void text_must_be_utf8(void **state) {
+    (void)state;
+    clv_vocabulary *vocabulary = vocabulary_of(FOLDER "words.json");
+    int32_t tokens[8];
+    size_t n;
+    expect_failure(clv_vocabulary_encode(vocabulary, "ab\xff", 3, tokens, &n), CLV_E_FORMAT,
+                   "the text is not UTF-8 (byte 2)");
+    clv_vocabulary_destroy(vocabulary);
 }
 
 /** An expression that matches an empty text splits there, between all characters here. */
@@ -169,23 +267,6 @@ static void no_merge_of_nothing(void **state) {
     free(gap);
 }
 
-/** Numbers without a token are not put in order: what that costs goes by the tokens, not by the greatest number. */
-static void gaps_between_numbers(void **state) {
-    (void)state;
-    enum { COUNT = 1000 };
-    char text[] = "ba"; // tokens 500 and 998
-    uint32_t begin[COUNT + 1];
-    int32_t ordered[COUNT];
-    for (int i = 0; i <= COUNT; i++) begin[i] = (uint32_t)((i > 500) + (i > 998));
-    clv__bpe bpe = {.count = COUNT, .text = text, .begin = begin, .ordered = ordered};
-    assert_int_equal(clv__bpe_order(&bpe), 0); // the first byte that is no token
-    assert_int_equal(bpe.n_ordered, 2);
-    assert_int_equal(ordered[0], 998);
-    assert_int_equal(ordered[1], 500);
-    assert_int_equal(clv__bpe_find(&bpe, "a", 1), 998);
-    assert_int_equal(clv__bpe_find(&bpe, "", 0), -1);
-}
-
 static void refuses(void **state) {
     (void)state;
     static const struct {
@@ -193,39 +274,43 @@ static void refuses(void **state) {
         clv_status status;
         const char *sentence;
     } cases[] = {
-        {"model.type", "\"WordPiece\"", CLV_E_UNSUPPORTED,
-         "model.type is 'WordPiece', and only 'BPE' is read"},
-        {"model", NULL, CLV_E_UNSUPPORTED, "model.type is '', and only 'BPE' is read"},
+        {"model.type", "\"Neural\"", CLV_E_UNSUPPORTED,
+         "model.type is 'Neural', and BPE, Unigram, WordPiece and WordLevel are read"},
+        {"model.type", "\"Unigram\"", CLV_E_FORMAT, "the tokenizer has no model.vocab"},
+        {"model", NULL, CLV_E_FORMAT, "the tokenizer has no model"},
         {"model.vocab", NULL, CLV_E_FORMAT, "the tokenizer has no model.vocab"},
-        {"model.vocab", "{}", CLV_E_FORMAT, "the tokenizer has no token for the byte 0"},
         {"model.vocab.the", "-1", CLV_E_FORMAT, "token 'the' must have a number from 0 to 4194303"},
         {"model.vocab.the", "99999999999", CLV_E_FORMAT, "token 'the' must have a number from 0 to 4194303"},
         {"model.vocab.x y", "400", CLV_E_FORMAT, "two tokens have the number 400"},
-        {"model.vocab.x y", "4000", CLV_E_FORMAT, "token 'x y' has a character that stands for no byte"},
-        {"model.vocab.!", NULL, CLV_E_FORMAT, "the tokenizer has no token for the byte 33"},
         {"model.merges", NULL, CLV_E_FORMAT, "the tokenizer has no model.merges"},
         {"model.merges", "[\"h e\", \"zz q\"]", CLV_E_FORMAT,
          "merge 1 is not of two tokens that make a third"},
         {"model.merges", "[[\"t\"]]", CLV_E_FORMAT, "merge 0 is not of two tokens that make a third"},
-        {"model.byte_fallback", "true", CLV_E_UNSUPPORTED,
-         "model.byte_fallback is set, and is not supported"},
+        {"model.continuing_subword_prefix", "\"longer than any\"", CLV_E_FORMAT,
+         "merge 0 is not of two tokens that make a third"},
         {"model.dropout", "0.1", CLV_E_UNSUPPORTED, "model.dropout is set, and is not supported"},
-        {"normalizer", "{\"type\":\"NFC\"}", CLV_E_UNSUPPORTED, "normalizer is set, and is not supported"},
-        {"pre_tokenizer", "null", CLV_E_UNSUPPORTED, "its pre_tokenizer must be ByteLevel"},
-        {"pre_tokenizer.add_prefix_space", "true", CLV_E_UNSUPPORTED,
-         "pre_tokenizer.add_prefix_space is set, and is not supported"},
-        {"pre_tokenizer",
-         "{\"type\":\"Sequence\",\"pretokenizers\":[{\"type\":\"Split\",\"pattern\":{\"Regex\":\"a(\"},"
-         "\"behavior\":"
-         "\"Isolated\"},{\"type\":\"ByteLevel\"}]}",
+        {"normalizer", "{\"type\":\"Rot13\"}", CLV_E_UNSUPPORTED,
+         "its normalizer is of type 'Rot13', which is not"},
+        {"normalizer", "{\"type\":\"Replace\",\"content\":\"\",\"pattern\":{\"Regex\":\"[a-z&&[^e]]\"}}",
+         CLV_E_UNSUPPORTED, "an expression has &&, which is not supported"},
+        {"normalizer", "{\"type\":\"Replace\",\"pattern\":{\"String\":\"x\"}}", CLV_E_FORMAT,
+         "has no content"},
+        {"normalizer", "{\"type\":\"Replace\",\"content\":\"\",\"pattern\":{\"String\":\"\"}}", CLV_E_FORMAT,
+         "a pattern of its normalizer is neither a String nor a Regex"},
+        {"pre_tokenizer", "{\"type\":\"UnicodeScripts\"}", CLV_E_UNSUPPORTED,
+         "its pre_tokenizer is of type 'UnicodeScripts', which is not supported"},
+        {"pre_tokenizer", "[]", CLV_E_UNSUPPORTED, "its pre_tokenizer is of type '', which is not supported"},
+        {"pre_tokenizer", "{\"type\":\"Metaspace\",\"replacement\":\"xy\"}", CLV_E_FORMAT,
+         "the replacement of Metaspace is not one character"},
+        {"pre_tokenizer", "{\"type\":\"Split\",\"pattern\":{\"Regex\":\"a(\"},\"behavior\":\"Isolated\"}",
          CLV_E_FORMAT, "the tokenizer splits by an expression that is wrong at character 2"},
         {"pre_tokenizer",
-         "{\"type\":\"Sequence\",\"pretokenizers\":[{\"type\":\"Split\",\"pattern\":{\"Regex\":\"a\"},"
-         "\"behavior\":"
-         "\"Removed\"},{\"type\":\"ByteLevel\"}]}",
-         CLV_E_UNSUPPORTED, "must have a pattern.Regex and the behavior 'Isolated'"},
-        {"added_tokens.0.lstrip", "true", CLV_E_UNSUPPORTED,
-         "an added token's lstrip is set, and is not supported"},
+         "{\"type\":\"Split\",\"pattern\":{\"Regex\":\"a{1,3}+\"},\"behavior\":\"Isolated\"}",
+         CLV_E_UNSUPPORTED, "an expression has }+, which is not supported"},
+        {"pre_tokenizer", "{\"type\":\"Split\",\"pattern\":{\"Regex\":\"a\"},\"behavior\":\"Twice\"}",
+         CLV_E_UNSUPPORTED, "a behavior of its pre_tokenizer is 'Twice', which is not supported"},
+        {"decoder", "{\"type\":\"CTC\"}", CLV_E_UNSUPPORTED,
+         "its decoder is of type 'CTC', which is not supported"},
         {"added_tokens.0.content", "\"\"", CLV_E_FORMAT, "an added token has no content"},
     };
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
@@ -236,7 +321,15 @@ static void refuses(void **state) {
         assert_null(vocabulary);
         free(text);
     }
+    static const char *const deep = "{\"type\":\"Sequence\",\"normalizers\":[";
+    char nested[2048] = "";
+    for (int i = 0; i < 20; i++) strcat(nested, deep);
+    for (int i = 0; i < 20; i++) strcat(nested, "]}");
+    char *text = changed("normalizer", nested);
     clv_vocabulary *vocabulary = NULL;
+    expect_failure(clv_vocabulary_tokenizer(support_runtime, text, strlen(text), &vocabulary), CLV_E_FORMAT,
+                   "Sequences of its normalizer lie more than 8 deep");
+    free(text);
     expect_failure(clv_vocabulary_tokenizer(support_runtime, "{", 1, &vocabulary), CLV_E_FORMAT,
                    "the tokenizer is no JSON: line 1");
     expect_failure(clv_vocabulary_tokenizer(support_runtime, "{\0}", 3, &vocabulary), CLV_E_FORMAT,
@@ -245,15 +338,12 @@ static void refuses(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(words_of_gpt2),
-        cmocka_unit_test(words_by_an_expression),
-        cmocka_unit_test(says_its_text),
-        cmocka_unit_test(text_must_be_utf8),
-        cmocka_unit_test(an_empty_match_splits),
-        cmocka_unit_test(longest_added_token),
-        cmocka_unit_test(no_merge_of_nothing),
-        cmocka_unit_test(gaps_between_numbers),
-        cmocka_unit_test(refuses),
+        cmocka_unit_test(words_of_gpt2),          cmocka_unit_test(words_by_an_expression),
+        cmocka_unit_test(without_utf8proc),       cmocka_unit_test(with_utf8proc),
+        cmocka_unit_test(more_tokens_than_bytes), cmocka_unit_test(growth_is_bounded),
+        cmocka_unit_test(says_its_text),          cmocka_unit_test(text_must_be_utf8),
+        cmocka_unit_test(an_empty_match_splits),  cmocka_unit_test(longest_added_token),
+        cmocka_unit_test(no_merge_of_nothing),    cmocka_unit_test(refuses),
     };
     return cmocka_run_group_tests(tests, support_begin, support_end);
 }

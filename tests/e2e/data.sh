@@ -156,14 +156,16 @@ expect 2 '--context is of texts' "$cleave" train fashion-mnist --context 5
 expect 2 '--validation is of texts and tables' "$cleave" train fashion-mnist --validation 0.5
 expect 2 'below 1, not 1' "$cleave" train text text.txt --validation 1
 # tokens of a tokenizer.json: the weights carry it
-awk 'BEGIN { for (i = 0; i < 300; i++) printf "the quick brown fox jumps over the lazy dogs they" }' >words.txt
-if "$cleave" train text words.txt $gpt --tokenizer "${0%/*}/../golden/tokenizers/words.json" --validation 0 --lr 0.01 --steps 80 --save bpe.safetensors --device "$device" >said 2>&1; then
+awk 'BEGIN { for (i = 0; i < 300; i++) printf "encyclopaedia thoroughfare " }' >words.txt
+echo '{"model":{"type":"WordLevel","unk_token":"u","vocab":{"u":0,"encyclopaedia":1,"thoroughfare":2}},"pre_tokenizer":{"type":"WhitespaceSplit"}}' >long.json
+if "$cleave" train text words.txt $gpt --tokenizer long.json --validation 0 --lr 0.01 --steps 60 --save long.safetensors >said 2>&1; then
     # tokens of more than four bytes: all of the text, on the screen and in JSON
-    works "$cleave" generate --weights bpe.safetensors --prompt 'the quick brown' --length 30 --temperature 0 --device "$device" --json
+    works "$cleave" generate --weights long.safetensors --prompt 'encyclopaedia' --length 30 --temperature 0 --device "$device" --json
     at text >written
-    [ "$(wc -c <written)" -gt 137 ] || fail "30 tokens of words are $(wc -c <written) bytes: $(cat written)"
-    works "$cleave" generate --weights bpe.safetensors --prompt 'the quick brown' --length 30 --temperature 0 --device "$device"
+    [ "$(wc -c <written)" -gt 400 ] || fail "30 tokens of words are $(wc -c <written) bytes: $(cat written)"
+    works "$cleave" generate --weights long.safetensors --prompt 'encyclopaedia' --length 30 --temperature 0 --device "$device"
     cmp -s written out || fail "the text on the screen is '$(cat out)', in JSON '$(cat written)'"
+    works "$cleave" train text text.txt $gpt --tokenizer "${0%/*}/../golden/tokenizers/words.json" --validation 0 --steps 3 --save bpe.safetensors
     works "$cleave" generate --weights bpe.safetensors --prompt 'the quick 日本' --length 5 --device "$device"
     expect 1 'the text is not UTF-8 (byte 1)' "$cleave" generate --weights bpe.safetensors --prompt "$(printf 'a\377')" --device "$device"
 else

@@ -507,8 +507,8 @@ int cli_check_stopping(const cli_args *args);
 int cli_check_tested(const cli_args *args, bool tested);
 /** What a test set is to tell of a training, and what comes of it. */
 void cli_set_stopping(const cli_args *args, const cli_metrics *metrics, clv_train_config *config);
-/** How many tokens a model of texts wavers between: e to the power of its loss, which is the mean cross entropy of a token. NaN of other
- *  data. */
+/** How many tokens a model of texts wavers between: e to the power of its loss, which is the mean cross
+ *  entropy of a token. NaN of other data. */
 double cli_perplexity(const cli_args *args, const clv_metrics *metrics);
 /** per_class.c: what was counted of classes, with their names, as JSON (null for NULL) and as tables. */
 json_t *cli_classes_json(const cli_source *source, const clv_confusion *confusion);

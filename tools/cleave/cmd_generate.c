@@ -33,7 +33,8 @@ static bool ends_open(const char *text, size_t n) {
     return n >= 3 && !memcmp(text + n - 3, "\xef\xbf\xbd", 3);
 }
 
-/** Show what the tokens that are not shown yet add to the text, once it ends with a whole character; `all`: in any case. */
+/** Show what the tokens that are not shown yet add to the text, once it ends with a whole character;
+ *  `all`: in any case. */
 static void show_new(writing *job, bool all) {
     clv_array before = {0}, now = {0};
     if (!job->out || job->status != CLV_OK || job->shown == job->n) return;

@@ -73,8 +73,8 @@ enum {
     FEW_OF_EACH = 10       // tokens to learn from for each one that there is
 };
 
-/** How many strides lie between two samples that are tested on after each epoch: where a large vocabulary would make evaluation longer
- *  than the training, fewer samples, spread over all of the part. */
+/** How many strides lie between two samples that are tested on after each epoch: where a large vocabulary
+ *  would make evaluation longer than the training, fewer samples, spread over all of the part. */
 static int64_t strides_between(const cli_source *source) {
     const int64_t count = clv_dataset_count(source->test),
                   context = clv_dataset_sample_shape(source->test).dims[0];

@@ -24,8 +24,9 @@ install(FILES ${PROJECT_BINARY_DIR}/cleaveConfig.cmake ${PROJECT_BINARY_DIR}/cle
 # For pkg-config --static: what the static library needs. Written out, as Requires.private would bring include folders of these to
 # whoever compiles against Cleave, whose headers include none of them, and ask that all of them are installed.
 set(needs)
-foreach(need JANSSON ZLIB XXHASH PCRE2 ${CLEAVE_IMAGE_NEEDS} OPENCL CLBLAST)
+foreach(need JANSSON ZLIB XXHASH PCRE2 UTF8PROC ${CLEAVE_IMAGE_NEEDS} OPENCL CLBLAST)
     if((need STREQUAL "PCRE2" AND NOT CLEAVE_TOKENIZERS) OR
+       (need STREQUAL "UTF8PROC" AND NOT CLEAVE_WITH_UTF8PROC) OR
        (need MATCHES "OPENCL|CLBLAST" AND NOT CLEAVE_OPENCL) OR (need STREQUAL "CLBLAST" AND NOT CLEAVE_CLBLAST))
         continue()
     endif()

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "data/bpe.h"
+#include "data/tokenizer/bpe.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -15,66 +15,6 @@ typedef struct clv__bpe_node {
 typedef struct clv__bpe_pair {
     int32_t rank, at, left, right, token;
 } clv__bpe_pair;
-
-// ---- tokens -------------------------------------------------------------------------------------------------------
-
-static int compare(const char *a, size_t n, const char *b, size_t m) {
-    const int order = memcmp(a, b, n < m ? n : m);
-    return order ? order : n < m ? -1 : n > m;
-}
-
-static size_t length_of(const clv__bpe *bpe, int32_t token) {
-    return bpe->begin[token + 1] - bpe->begin[token];
-}
-
-int32_t clv__bpe_find(const clv__bpe *bpe, const char *bytes, size_t n) {
-    int32_t low = 0, high = bpe->n_ordered - 1;
-    while (low <= high) {
-        const int32_t middle = low + (high - low) / 2, token = bpe->ordered[middle];
-        const int order = compare(bpe->text + bpe->begin[token], length_of(bpe, token), bytes, n);
-        if (order == 0) return token;
-        if (order < 0)
-            low = middle + 1;
-        else
-            high = middle - 1;
-    }
-    return -1;
-}
-
-/** Let the token at `root` sink among `n` until none below is greater. */
-static void sink(clv__bpe *bpe, int32_t root, int32_t n) {
-    int32_t *ordered = bpe->ordered;
-    for (int64_t child; (child = 2 * (int64_t)root + 1) < n; root = (int32_t)child) {
-        const char *text = bpe->text;
-        const uint32_t *begin = bpe->begin;
-#define ORDER(a, b) compare(text + begin[a], length_of(bpe, a), text + begin[b], length_of(bpe, b))
-        if (child + 1 < n && ORDER(ordered[child], ordered[child + 1]) < 0) child++;
-        if (ORDER(ordered[root], ordered[child]) >= 0) return;
-#undef ORDER
-        const int32_t kept = ordered[root];
-        ordered[root] = ordered[child];
-        ordered[child] = kept;
-    }
-}
-
-int clv__bpe_order(clv__bpe *bpe) {
-    bpe->n_ordered = 0;
-    for (int32_t i = 0; i < bpe->count; i++)
-        if (length_of(bpe, i)) bpe->ordered[bpe->n_ordered++] = i;
-    for (int32_t i = bpe->n_ordered / 2 - 1; i >= 0; i--) sink(bpe, i, bpe->n_ordered);
-    for (int32_t n = bpe->n_ordered - 1; n > 0; n--) {
-        const int32_t greatest = bpe->ordered[0];
-        bpe->ordered[0] = bpe->ordered[n];
-        bpe->ordered[n] = greatest;
-        sink(bpe, 0, n);
-    }
-    for (int byte = 0; byte < 256; byte++) {
-        const char at = (char)byte;
-        bpe->bytes[byte] = clv__bpe_find(bpe, &at, 1);
-        if (bpe->bytes[byte] < 0) return byte;
-    }
-    return -1;
-}
 
 // ---- merges -------------------------------------------------------------------------------------------------------
 
@@ -99,8 +39,7 @@ static clv__merge *place_of(const clv__bpe *bpe, int32_t left, int32_t right) {
 }
 
 void clv__bpe_add(clv__bpe *bpe, clv__merge merge) {
-    clv__merge *place = place_of(bpe, merge.left, merge.right);
-    if (place->rank < 0) *place = merge;
+    *place_of(bpe, merge.left, merge.right) = merge;
 }
 
 // ---- a word -------------------------------------------------------------------------------------------------------
@@ -135,29 +74,25 @@ static void look(const clv__bpe *bpe, clv__bpe_work *work, size_t *n, int32_t at
     if (merge->rank >= 0) push(work->heap, n, (clv__bpe_pair){merge->rank, at, left, right, merge->token});
 }
 
-static bool reserve(clv__bpe_work *work, size_t bytes) {
-    if (bytes <= work->room) return true;
+static bool reserve(clv__bpe_work *work, size_t n) {
+    if (n <= work->room) return true;
     clv__bpe_work_reset(work);
-    const size_t room = bytes < 64 ? 64 : bytes + bytes / 2;
+    const size_t room = n < 64 ? 64 : n + n / 2;
     work->nodes = clv__alloc(room, sizeof *work->nodes);
     work->heap = clv__alloc(room, 3 * sizeof *work->heap); // each merge adds two pairs at most
     if (work->nodes && work->heap) work->room = room;
     return work->room != 0;
 }
 
-bool clv__bpe_encode(const clv__bpe *bpe, clv__bpe_work *work, const char *word, size_t bytes,
-                     int32_t *tokens, size_t *n) {
-    const int32_t whole = bpe->whole_words ? clv__bpe_find(bpe, word, bytes) : -1;
-    if (whole >= 0) {
-        tokens[(*n)++] = whole;
-        return true;
-    }
-    if (bytes > INT32_MAX || !reserve(work, bytes)) return false;
+bool clv__bpe_merge(const clv__bpe *bpe, clv__bpe_work *work, int32_t *tokens, size_t *n) {
+    if (*n < 2) return true;
+    if (*n > INT32_MAX || !reserve(work, *n)) return false;
+    const int32_t count = (int32_t)*n;
     clv__bpe_node *nodes = work->nodes;
     size_t pairs = 0;
-    for (int32_t i = 0; i < (int32_t)bytes; i++)
-        nodes[i] = (clv__bpe_node){bpe->bytes[(uint8_t)word[i]], i - 1, i + 1 < (int32_t)bytes ? i + 1 : -1};
-    for (int32_t i = 0; i < (int32_t)bytes; i++) look(bpe, work, &pairs, i);
+    for (int32_t i = 0; i < count; i++)
+        nodes[i] = (clv__bpe_node){tokens[i], i - 1, i + 1 < count ? i + 1 : -1};
+    for (int32_t i = 0; i < count; i++) look(bpe, work, &pairs, i);
     while (pairs) {
         const clv__bpe_pair pair = pop(work->heap, &pairs);
         clv__bpe_node *left = &nodes[pair.at];
@@ -170,7 +105,8 @@ bool clv__bpe_encode(const clv__bpe *bpe, clv__bpe_work *work, const char *word,
         look(bpe, work, &pairs, left->before);
         look(bpe, work, &pairs, pair.at);
     }
-    for (int32_t i = bytes ? 0 : -1; i >= 0; i = nodes[i].after) tokens[(*n)++] = nodes[i].token;
+    *n = 0;
+    for (int32_t i = 0; i >= 0; i = nodes[i].after) tokens[(*n)++] = nodes[i].token;
     return true;
 }
 
@@ -181,9 +117,6 @@ void clv__bpe_work_reset(clv__bpe_work *work) {
 }
 
 void clv__bpe_reset(clv__bpe *bpe) {
-    free(bpe->text);
-    free(bpe->begin);
-    free(bpe->ordered);
     free(bpe->merges);
     *bpe = (clv__bpe){0};
 }
