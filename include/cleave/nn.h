@@ -123,6 +123,23 @@ CLV_API clv_tensor *clv_nn_embedding(clv_tensor *indices, const char *name, int6
 /** In training, zero elements with probability p and scale the others by 1/(1-p); otherwise x itself. */
 CLV_API clv_tensor *clv_nn_dropout(clv_tensor *x, float p);
 
+/**
+ * What each label counts, for clv_cross_entropy_weighted: with it the loss is that of torch's CrossEntropyLoss(weight, ignore_index).
+ *
+ *     w[r]   = labels[r] == ignore_index ? 0 : class_weights[labels[r]]
+ *     result = w[r] * rows / sum(w)          where that sum is not 0; else 0
+ *
+ * labels         any shape  i32   of a whole batch; a part of the result goes with a part of the batch
+ * class_weights  classes of them; NULL: all 1
+ * ignore_index   labels of this value count nothing; -100 in PyTorch
+ * result         the shape of labels  f32     no gradient
+ *
+ * Errors   CLV_E_DTYPE  labels are not i32;  CLV_E_VALUE  a weight is below 0 or not finite
+ * Notes    of labels that are all ignored the loss is 0, not NaN as in PyTorch
+ */
+CLV_API clv_tensor *clv_nn_label_weights(clv_tensor *labels, const float *class_weights, int64_t classes,
+                                         int32_t ignore_index);
+
 // ---- models ---------------------------------------------------------------------------------------------------------
 
 /**

@@ -521,6 +521,16 @@ CLV_API clv_tensor *clv_log_softmax(clv_tensor *x, int axis);
  */
 CLV_API clv_tensor *clv_cross_entropy(clv_tensor *logits, clv_tensor *labels);
 /**
+ * The same with a weight for each row, over the number of rows: mean_r weight[r] * -log_softmax(logits[r])[labels[r]]. A row of weight 0
+ * counts nothing, in loss and gradient, whatever its label. clv_nn_label_weights makes weights of those of classes.
+ *
+ * weight  of the shape of labels  f32     NULL: clv_cross_entropy
+ *
+ * Gradient   logits; none to the weight.
+ * Errors     CLV_E_SHAPE  weight has another shape than labels;  as clv_cross_entropy
+ */
+CLV_API clv_tensor *clv_cross_entropy_weighted(clv_tensor *logits, clv_tensor *labels, clv_tensor *weight);
+/**
  * Mean squared error.
  *
  *     loss = mean_i (x[i] - target[i])^2

@@ -4,8 +4,10 @@
 // the bias has the same bound (torch.nn.Linear, torch.nn.modules.conv, release 2.0).
 #include "cleave/nn.h"
 
+#include <float.h>
 #include <math.h>
 
+#include "cleave/ops.h"
 #include "graph/op.h"
 
 static clv_init bounded_by_fan_in(int64_t fan_in) {
@@ -141,6 +143,32 @@ clv_tensor *clv_nn_embedding(clv_tensor *indices, const char *name, int64_t rows
     clv_tensor *y = clv_embedding(weight, indices);
     clv_scope_pop(graph);
     return y;
+}
+
+clv_tensor *clv_nn_label_weights(clv_tensor *labels, const float *class_weights, int64_t classes,
+                                 int32_t ignore_index) {
+    clv_graph *graph = clv_tensor_graph(labels);
+    if (!graph) return NULL;
+    const clv_shape shape = clv_tensor_shape(labels), none = clv_shape_make(0, NULL);
+    for (int64_t c = 0; class_weights && c < classes; c++)
+        if (!(class_weights[c] >= 0 && class_weights[c] <= FLT_MAX))
+            return clv__graph_fail(graph, CLV_E_VALUE,
+                                   "the weight of class %lld is %g: it must be finite, and at least 0",
+                                   (long long)c, (double)class_weights[c]);
+    const int32_t ignored = ignore_index;
+    clv_tensor *zero = clv_full(graph, CLV_DTYPE_F32, none, 0),
+               *one = clv_full(graph, CLV_DTYPE_F32, none, 1);
+    clv_tensor *is_ignored = clv_eq(labels, clv_constant(graph, CLV_DTYPE_I32, none, &ignored)),
+               *weight = one;
+    if (class_weights) {
+        clv_tensor *known = clv_where(is_ignored, clv_full(graph, CLV_DTYPE_I32, none, 0), labels);
+        clv_tensor *table = clv_constant(graph, CLV_DTYPE_F32, CLV_SHAPE(classes, 1), class_weights);
+        weight = clv_reshape(clv_embedding(table, known), shape);
+    }
+    weight = clv_where(is_ignored, zero, weight);
+    clv_tensor *sum = clv_sum(weight, NULL, 0, false);
+    sum = clv_where(clv_eq(sum, zero), one, sum);
+    return clv_div(clv_mul_scalar(weight, (float)clv_shape_numel(&shape)), sum);
 }
 
 clv_tensor *clv_nn_dropout(clv_tensor *x, float p) {

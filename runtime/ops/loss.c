@@ -21,7 +21,28 @@ static class_sizes sizes_of(const clv_shape *logits) {
 }
 
 // ---- cross entropy ----------------------------------------------------------------------------------------
-// Outputs: the loss, and for the gradient stats [2, rows]: the largest logit of each row, and log(sum(exp(x - largest))).
+// Outputs: the loss, and for the gradient stats [2, rows]: the largest logit of each row, and log(sum(exp(x - largest))). A weight for
+// each row is the last input, if there is one: rows of weight 0 count nothing, whatever their label.
+
+/** The forward op has logits and labels, its gradient dy and stats besides. */
+static bool is_forward(const clv__op_io *io) {
+    return io->n_in < 4;
+}
+
+/** The input with the weights; -1: there are none. */
+static int weights_of(const clv__op_io *io) {
+    const int i = is_forward(io) ? 2 : 4;
+    return clv__has_in(io, i) ? i : -1;
+}
+
+static clv_status want_weights(const clv__op_io *io, int labels, clv__error *error) {
+    const int i = weights_of(io);
+    if (i < 0) return CLV_OK;
+    CLV_TRY(clv__want_dtype(io, i, "weight", CLV_DTYPE_F32, error));
+    if (!clv_shape_equal(&io->in[i].shape, &io->in[labels].shape))
+        CLV_FAIL(error, CLV_E_SHAPE, "weight must have the shape of labels, a weight for each row of logits");
+    return CLV_OK;
+}
 
 static clv_status want_classes(const clv__op_io *io, int logits, clv__error *error) {
     char want[128];
@@ -42,6 +63,7 @@ static clv_status want_classes(const clv__op_io *io, int logits, clv__error *err
 
 static clv_status ce_infer(clv__op_io *io, clv__error *error) {
     CLV_TRY(want_classes(io, 0, error));
+    CLV_TRY(want_weights(io, 1, error));
     io->n_out = 2;
     io->out[0] = clv__f32((clv_shape){0});
     io->out[1] = clv__f32(CLV_SHAPE(2, sizes_of(&io->in[0].shape).rows));
@@ -51,6 +73,7 @@ static clv_status ce_infer(clv__op_io *io, clv__error *error) {
 static clv_status ce_backward_infer(clv__op_io *io, clv__error *error) {
     CLV_TRY(clv__want_dtype(io, 0, "dy", CLV_DTYPE_F32, error));
     CLV_TRY(want_classes(io, 1, error));
+    CLV_TRY(want_weights(io, 2, error));
     CLV_TRY(clv__want_dtype(io, 3, "stats", CLV_DTYPE_F32, error));
     if (clv__numel(&io->in[0]) != 1 || clv__numel(&io->in[3]) != 2 * sizes_of(&io->in[1].shape).rows) {
         CLV_FAIL(error, CLV_E_SHAPE, "dy must be one element and stats two for each row");
@@ -59,7 +82,7 @@ static clv_status ce_backward_infer(clv__op_io *io, clv__error *error) {
 }
 
 static class_sizes ce_sizes(const clv__op_io *io) {
-    return sizes_of(&io->in[io->n_in == 2 ? 0 : 1].shape);
+    return sizes_of(&io->in[is_forward(io) ? 0 : 1].shape);
 }
 
 static bool rows_support(const clv_device_info *device, const clv__op_io *io) {
@@ -79,6 +102,31 @@ static const clv__row_program ce_row = {
     .result = "const float log_sum = s0 == -INFINITY ? NAN : log(s1); const int label = labels[r]; "
               "stats[r] = s0; stats[n_rows + r] = log_sum; losses[r] = label < 0 || label >= count ? NAN "
               ": log_sum - (ROW_X(ROW_PLACE(label)) - s0);"};
+static const clv__row_program ce_weighted_row = {
+    .params =
+        "global float *restrict stats, global const T_X *restrict x, global const int *restrict labels, "
+        "global const float *restrict weights, global float *restrict losses",
+    .tensors = "o1 i0=T_X i1 i2",
+    CLV__ROW_LOG_SUM_EXP,
+    .load = "a[k] = ROW_X(at);",
+    .run = true,
+    .result = "const float log_sum = s0 == -INFINITY ? NAN : log(s1); const int label = labels[r]; "
+              "const float weight = weights[r]; stats[r] = s0; stats[n_rows + r] = log_sum; "
+              "losses[r] = weight == 0.0f ? 0.0f : label < 0 || label >= count ? NAN "
+              ": weight * (log_sum - (ROW_X(ROW_PLACE(label)) - s0));"};
+static const clv__row_program ce_weighted_backward_row = {
+    .params = "global T_Y *restrict y, global const float *restrict dy, global const T_X *restrict x, "
+              "global const int *restrict labels, global const float *restrict stats, "
+              "global const float *restrict weights",
+    .tensors = "o0=T_Y i0 i1=T_X i2 i3 i4",
+    .begin = "const int label = labels[r]; const float largest = stats[r]; const float log_sum = "
+             "stats[n_rows + r]; const float weight = weights[r]; "
+             "const float share = label < 0 || label >= count ? NAN : weight * (dy[0] / (float)n_rows);",
+    .load = "a[k] = ROW_X(at);",
+    .run = true,
+    .store =
+        "ROW_Y(weight == 0.0f ? 0.0f : (exp(a[k] - largest - log_sum) - (j == label ? 1.0f : 0.0f)) * share, "
+        "at);"};
 static const clv__row_program ce_backward_row = {
     .params = "global T_Y *restrict y, global const float *restrict dy, global const T_X *restrict x, "
               "global const int *restrict labels, global const float *restrict stats",
@@ -92,22 +140,29 @@ static const clv__row_program ce_backward_row = {
 
 static void ce_lower(clv__launches *list, const clv__op_io *io) {
     const class_sizes s = ce_sizes(io);
-    clv__rows use = {.program = &ce_backward_row, .walk = clv__row_middle(s.outer, s.C, s.inner)};
-    if (io->n_in == 2) {
-        use.program = &ce_row;
+    const bool weighted = weights_of(io) >= 0;
+    clv__rows use = {.program = weighted ? &ce_weighted_backward_row : &ce_backward_row,
+                     .walk = clv__row_middle(s.outer, s.C, s.inner)};
+    if (is_forward(io)) {
+        use.program = weighted ? &ce_weighted_row : &ce_row;
         use.scratch = clv__floats(list, clv__max64(s.rows, 1));
     }
     clv__rows_lower(list, io, &use);
-    if (io->n_in == 2) clv__rows_total(list, io, use.scratch, s.rows, (float)s.rows);
+    if (is_forward(io)) clv__rows_total(list, io, use.scratch, s.rows, (float)s.rows);
 }
 
 static void ce_rows(clv__launches *list, const clv__op_io *io) {
     const class_sizes s = ce_sizes(io);
     const int64_t rows = clv__rows_for(s.C);
-    const bool forward = io->n_in == 2;
-    clv__launch *launch = CLV__LAUNCH(
-        list, io, "loss", forward ? "cross_entropy_rows" : "cross_entropy_backward_rows", CLV__TASKS,
-        clv__div_up(s.rows, rows), forward ? ce_row.tensors : "o0=T_DX i0 i1=T_X i2 i3");
+    const bool forward = is_forward(io), weighted = weights_of(io) >= 0;
+    static const struct {
+        const char *entry, *tensors;
+    } uses[2][2] = {
+        {{"cross_entropy_backward_rows", "o0=T_DX i0 i1=T_X i2 i3"},
+         {"cross_entropy_weighted_backward_rows", "o0=T_DX i0 i1=T_X i2 i3 i4"}},
+        {{"cross_entropy_rows", "o1 i0=T_X i1"}, {"cross_entropy_weighted_rows", "o1 i0=T_X i1 i2"}}};
+    clv__launch *launch = CLV__LAUNCH(list, io, "loss", uses[forward][weighted].entry, CLV__TASKS,
+                                      clv__div_up(s.rows, rows), uses[forward][weighted].tensors);
     const clv__part losses = forward ? clv__floats(list, clv__max64(s.rows, 1)) : (clv__part){0};
     if (forward) clv__arg_part(list, launch, losses);
     CLV__ARGS_I32(list, launch, s.rows, rows, s.C);
@@ -129,8 +184,9 @@ static void ce_reference(const clv__ref *ref) {
         for (int64_t c = 0; c < s.C; c++) sum += exp(x[c * s.inner] - largest);
         ref->out[1][r] = largest;
         ref->out[1][s.rows + r] = log(sum);
+        const double weight = weights_of(ref->io) < 0 ? 1 : ref->in[2][r];
         bool known = label >= 0 && label < (double)s.C;
-        total += known ? log(sum) - (x[(int64_t)label * s.inner] - largest) : NAN;
+        if (weight != 0) total += known ? weight * (log(sum) - (x[(int64_t)label * s.inner] - largest)) : NAN;
     }
     ref->out[0][0] = total / (double)s.rows;
 }
@@ -140,19 +196,21 @@ static void ce_backward_reference(const clv__ref *ref) {
     const double *stats = ref->in[3];
     for (int64_t r = 0; r < s.rows; r++) {
         int64_t base = r / s.inner * s.C * s.inner + r % s.inner;
-        double label = ref->in[2][r];
+        double label = ref->in[2][r], weight = weights_of(ref->io) < 0 ? 1 : ref->in[4][r];
         bool known = label >= 0 && label < (double)s.C;
         for (int64_t c = 0; c < s.C; c++) {
             double p = exp(ref->in[1][base + c * s.inner] - stats[r] - stats[s.rows + r]);
             ref->out[0][base + c * s.inner] =
-                known ? (p - (label == (double)c)) * ref->in[0][0] / (double)s.rows : NAN;
+                weight == 0 ? 0
+                : known     ? (p - (label == (double)c)) * weight * ref->in[0][0] / (double)s.rows
+                            : NAN;
         }
     }
 }
 
 static void ce_cost(const clv__op_io *io, clv__cost *cost) {
-    double n = (double)clv__numel(&io->in[io->n_in == 2 ? 0 : 1]);
-    *cost = (clv__cost){5 * n, 4 * n * (io->n_in == 2 ? 1 : 2)};
+    double n = (double)clv__numel(&io->in[is_forward(io) ? 0 : 1]);
+    *cost = (clv__cost){5 * n, 4 * n * (is_forward(io) ? 1 : 2)};
 }
 
 static int64_t ce_reduction(const clv__op_io *io) {
@@ -164,6 +222,13 @@ static int64_t ce_reduction(const clv__op_io *io) {
 #define ROW(what, reach, least, most, logits, labels)                                                        \
     .label = what, .in = {CLV__DIMS logits, CLV__DIMS labels}, .n_in = 2, .i32 = 2,                          \
     .fill = {{CLV__FILL_UNIFORM, -(reach), reach}, {CLV__FILL_INTEGER, least, most}}
+// Weights of 0, 1 and 2; no gradient goes to them.
+#define WEIGHTED(what, reach, least, most, logits, labels)                                                   \
+    .label = what, .in = {CLV__DIMS logits, CLV__DIMS labels, CLV__DIMS labels}, .n_in = 3, .i32 = 2,        \
+    .fill = {{CLV__FILL_UNIFORM, -(reach), reach},                                                           \
+             {CLV__FILL_INTEGER, least, most},                                                               \
+             {CLV__FILL_INTEGER, 0, 2}},                                                                     \
+    .no_gradient = true
 static const clv__sample_row ce_samples[] = {
     {ROW("batch 64, 10 classes", 3, 0, 9, (64, 10), (64)), .quick = true},
     {ROW("41 classes", 3, 0, 40, (7, 41), (7)), .quick = true},
@@ -178,17 +243,28 @@ static const clv__sample_row ce_samples[] = {
     {ROW("a label outside the classes, long rows", 3, -1, 37, (4, 37), (4)), .no_gradient = true},
     {ROW("a label outside the classes", 3, -1, 3, (40, 3), (40)), .no_gradient = true},
     {ROW("no rows", 3, 0, 3, (0, 4), (0)), .no_gradient = true}, // NaN, as of those
-    {ROW("very many classes", 3, 0, 66000, (1, 66001), (1))},    // more than loops may turn
+    {WEIGHTED("batch 64, 10 classes, weighted", 3, 0, 9, (64, 10), (64)), .quick = true},
+    {WEIGHTED("41 classes, weighted", 3, 0, 40, (7, 41), (7)), .quick = true},
+    {WEIGHTED("classes of pixels, weighted", 3, 0, 4, (2, 5, 6), (2, 6)), .quick = true},
+    {WEIGHTED("one row, weighted", 3, 0, 1, (1, 2), (1))},
+    {WEIGHTED("1000 classes, weighted", 3, 0, 999, (3, 1000), (3))},
+    {WEIGHTED("2053 rows, weighted", 3, 0, 2, (2053, 3), (2053))},
+    {WEIGHTED("a label outside the classes, weighted", 3, -1, 37, (4, 37), (4))},
+    {WEIGHTED("very many classes, weighted", 3, 0, 66000, (2, 66001), (2))},
+    {ROW("very many classes", 3, 0, 66000, (1, 66001), (1))}, // more than loops may turn
     {ROW("very many classes of pixels", 3, 0, 33330, (1, 33331, 2), (1, 2))},
     {0},
 };
 #undef ROW
+#undef WEIGHTED
 
 static void ce_adapt_backward(clv__sample *out) {
+    const bool weighted = out->n_in == 3;
+    if (weighted) out->in[4] = out->in[2], out->fill[4] = out->fill[2];
     memmove(&out->in[1], &out->in[0], 2 * sizeof *out->in);
     memmove(&out->fill[1], &out->fill[0], 2 * sizeof *out->fill);
     const double reach = out->fill[1].hi;
-    out->n_in = 4;
+    out->n_in = weighted ? 5 : 4;
     out->in[0] = clv__f32((clv_shape){0});
     out->fill[0] = (clv__fill){CLV__FILL_UNIFORM, 0.5, 2};
     out->in[3] = clv__f32(CLV_SHAPE(2, sizes_of(&out->in[1].shape).rows));
@@ -199,6 +275,7 @@ static void ce_adapt_backward(clv__sample *out) {
 static bool ce_split(const clv__op_io *io, int i, clv__split *out) {
     out->length = clv__split_length(&io->in[0].shape, 0);
     out->in[0] = out->in[1] = 0;
+    if (weights_of(io) >= 0) out->in[2] = 0;
     out->out[0] = CLV__SPLIT_MEAN;
     out->out[1] = 1;
     return i == 0;
@@ -209,6 +286,7 @@ static bool ce_backward_split(const clv__op_io *io, int i, clv__split *out) {
     out->in[0] = CLV__SPLIT_SHARE;
     out->in[1] = out->in[2] = out->out[0] = 0;
     out->in[3] = 1;
+    if (weights_of(io) >= 0) out->in[4] = 0;
     return i == 0;
 }
 
@@ -227,9 +305,10 @@ const clv__op clv__op_cross_entropy_backward = {
 
 static void ce_grad(const clv__node *node, clv_tensor *const *dy, clv_tensor **dx) {
     if (!clv__wants_grad(node, 0) || !dy[0]) return; // stats are for us alone: no gradient comes through them
-    dx[0] = clv__node_add(
-        &clv__op_cross_entropy_backward, NULL,
-        (clv_tensor *[]){dy[0], clv__node_in(node, 0), clv__node_in(node, 1), clv__node_out(node, 1)}, 4, 0);
+    dx[0] = clv__node_add(&clv__op_cross_entropy_backward, NULL,
+                          (clv_tensor *[]){dy[0], clv__node_in(node, 0), clv__node_in(node, 1),
+                                           clv__node_out(node, 1), clv__node_in(node, 2)},
+                          clv__node_in(node, 2) ? 5 : 4, 0);
 }
 
 const clv__op clv__op_cross_entropy = {
@@ -248,6 +327,12 @@ const clv__op clv__op_cross_entropy = {
 
 clv_tensor *clv_cross_entropy(clv_tensor *logits, clv_tensor *labels) {
     return clv__node_add(&clv__op_cross_entropy, NULL, (clv_tensor *[]){logits, labels}, 2, 0);
+}
+
+clv_tensor *clv_cross_entropy_weighted(clv_tensor *logits, clv_tensor *labels, clv_tensor *weight) {
+    if (!weight) return clv_cross_entropy(logits, labels);
+    if (clv_tensor_requires_grad(weight)) weight = clv_detach(weight);
+    return clv__node_add(&clv__op_cross_entropy, NULL, (clv_tensor *[]){logits, labels, weight}, 3, 0);
 }
 
 // ---- mean squared error -----------------------------------------------------------------------------------

@@ -39,8 +39,23 @@ with cases.case("cross_entropy_large") as c:
 with cases.case("cross_entropy_masked") as c:
     c.expect("loss", F.cross_entropy(c.input("logits", infinite[:2]), c.input("labels", torch.tensor([4, 0]))))
 
+# class weights and labels that count nothing; behind the others, whose numbers stay
+WEIGHTED = {"few": (6, 10), "pixels": (2, 5, 3), "many": (3, 41)}
+def weighted(shape, weights, ignored):
+    labels = torch.randint(0, shape[1], shape[:1] + shape[2:])
+    labels.view(-1)[1] = ignored
+    logits = 3 * torch.randn(shape)
+    class_weights = (torch.arange(shape[1]) % 3 + 0.5) if weights else None
+    return labels, logits, class_weights
+
 with cases.case("mse_loss") as c:
     c.expect("loss", F.mse_loss(c.input("x", torch.randn(7, 11)), c.input("target", torch.randn(7, 11))))
 with cases.case("mse_loss_one") as c:
     c.expect("loss", F.mse_loss(c.input("x", torch.randn(1)), c.input("target", torch.randn(1), grad=False)))
+for name, shape in WEIGHTED.items():
+    for how, (weights, ignored) in {"ignored": (False, -100), "weights": (True, 2)}.items():
+        with cases.case(f"cross_entropy_{how}_{name}") as c:
+            labels, logits, class_weights = weighted(shape, weights, ignored)
+            c.expect("loss", F.cross_entropy(c.input("logits", logits), c.input("labels", labels), weight=class_weights,
+                                             ignore_index=ignored))
 cases.write()
