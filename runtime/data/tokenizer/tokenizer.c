@@ -7,8 +7,8 @@
 
 #include "base/memory.h"
 #include "base/shown.h"
-#include "io/formats.h"
 #include "io/array.h"
+#include "io/formats.h"
 #include "io/shown.h"
 
 enum { MOST_BYTES = 64 << 20 };
