@@ -72,6 +72,7 @@ typedef struct clv_weights_info {
     int channels;   /**< so many of these are known, 1 or 3: samples are (x - mean) / std, where bytes count as 0..1 */
     float mean[3], std[3];
     int64_t resize; /**< of pictures: the shorter side's size before the middle is cut out */
+    bool exif_transpose; /**< they were turned as their Exif data say */
     const char *loss, *precision; /**< they were trained with: the first target's, and `f32`, `mixed` or `mixed-bf16` */
     const char *table;            /**< clv_table_record of what was learnt */
     const char *version;          /**< of the library that wrote them */

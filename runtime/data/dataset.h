@@ -38,6 +38,7 @@ struct clv_dataset {
     int channels; // of these, 1 or 3, it is known how samples are normalised: (x - mean) / std, bytes as 0..1
     float mean[3], std[3];
     int64_t resize; // of pictures: the shorter side's size before the middle is cut out; 0: no pictures
+    bool exif_transpose; // they are turned as their Exif data say
     int workers; // threads of a loader, each of which reads a sample at a time; 0: one, a batch at a time
     void (*destroy)(clv_dataset *dataset);
 };

@@ -323,6 +323,7 @@ static clv_status finish(pictures *own, clv__error *error, const clv_image_folde
     memcpy(own->common.mean, config->mean, sizeof config->mean);
     memcpy(own->common.std, config->std, sizeof config->std);
     own->common.resize = config->resize;
+    own->common.exif_transpose = config->exif_transpose;
     return CLV_OK;
 }
 

@@ -380,6 +380,8 @@ static clv_status add_tree(clv__error *error, clv__image_list *list, const char 
         struct stat info;
         if (!path)
             status = no_memory(error, folder);
+        else if (*names[i] == '.')
+            continue; // hidden
         else if (is_picture(names[i]) && !is_folder(path))
             status = add_file(error, list, path);
         else if (depth < DEEPEST && lstat(path, &info) == 0 && S_ISDIR(info.st_mode))
@@ -396,6 +398,7 @@ clv_status clv__image_list_files(clv__error *error, const char *const *paths, si
     if (!out->folder) return no_memory(error, "");
     for (size_t i = 0; status == CLV_OK && i < n; i++) {
         const size_t before = out->count;
+        char endings[96];
         clv__shown_text reason;
         struct stat info;
         if (stat(paths[i], &info) != 0) {
@@ -409,9 +412,8 @@ clv_status clv__image_list_files(clv__error *error, const char *const *paths, si
         }
         status = add_tree(error, out, paths[i], 0);
         if (status == CLV_OK && out->count == before)
-            status =
-                clv__error_set(error, CLV_E_FORMAT,
-                               "'%s' has no pictures: a file of it ends in .jpg, .jpeg or .png", paths[i]);
+            status = clv__error_set(error, CLV_E_FORMAT, "'%s' has no pictures: a file of it ends in %s",
+                                    paths[i], endings_text(endings, sizeof endings));
     }
     if (status == CLV_OK) {
         out->labels = clv__alloc(out->count, sizeof *out->labels);

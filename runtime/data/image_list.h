@@ -29,8 +29,8 @@ typedef struct clv__known_names {
     const char *whose; // a folder; NULL: the model's
 } clv__known_names;
 
-/** FOLDER/CLASS/PICTURE. `known` NULL, or the classes there may be, in their order. `strict`: whatever else is there is
- *  an error. */
+/** FOLDER/CLASS/PICTURE. `known` NULL, or the classes there may be, in their order. `strict`: whatever else is there is an
+ *  error. */
 clv_status clv__image_list_classes(clv__error *error, const char *folder, const clv__known_names *known,
                                    bool strict, clv__image_list *out);
 /** How much was passed over in all. */

@@ -52,6 +52,7 @@ static void add_data(json_t *root, const clv_dataset *dataset) {
         json_object_set_new(root, "std", floats_json(dataset->std, dataset->channels));
     }
     if (dataset->resize) json_object_set_new(root, "resize", json_integer((json_int_t)dataset->resize));
+    if (dataset->exif_transpose) json_object_set_new(root, "exif_transpose", json_true());
 }
 
 static int add_bytes(const char *bytes, size_t n, void *text) {
@@ -195,6 +196,7 @@ static const char *read_record(told *own, const json_t *root) {
         wrong = "'resize' is no size of a picture";
     if (wrong) return wrong;
     info->resize = json_integer_value(resize);
+    info->exif_transpose = json_is_true(json_object_get(root, "exif_transpose"));
     const json_t *losses = json_object_get(root, "losses");
     return read_text(own, json_string_value(json_array_get(losses, 0)), &info->loss) &&
                    read_text(own, json_string_value(json_object_get(root, "precision")), &info->precision) &&

@@ -48,7 +48,8 @@ for words in "--model linear" "--classes 3" "--image-size 14"; do
 done
 expect 2 "'w.safetensors' tells 2 classes apart, one for each picture: leave --labels out" "$cleave" eval images f --labels t.csv \
     --weights w.safetensors --device "$device"
-works "$cleave" train images f --val f $small --augment none --steps 1 --save-best best.safetensors --checkpoint e.ckpt
+works "$cleave" train images f --val f $small --augment none --steps 1 --exif-transpose --save-best best.safetensors --checkpoint e.ckpt
+"$helper" told_by best.safetensors cleave.record | grep -qF '"resize":14,"exif_transpose":true' || fail "how pictures were read is not told"
 for weights in best.safetensors e.ckpt; do
     works "$cleave" eval images f --weights $weights --device "$device" --json
     same "pictures tested with $weights" "$(at count)" 13

@@ -34,13 +34,12 @@ static int report(const eval_job *job, const clv_model *model, clv_predictor *pr
     double rate = (double)metrics->count / metrics->seconds;
     if (session->args->json)
         return cli_print_json(json_pack(
-            "{s:s, s:s, s:o, s:o, s:o, s:o, s:o, s:I, s:I, s:o, s:o, s:o, s:o, s:o, s:o, s:o}", "model", model->name,
-            "device", device, "test_accuracy", cli_real(metrics->accuracy), "test_loss",
+            "{s:s, s:s, s:o, s:o, s:o, s:o, s:o, s:I, s:I, s:o, s:o, s:o, s:o, s:o, s:o, s:o}", "model",
+            model->name, "device", device, "test_accuracy", cli_real(metrics->accuracy), "test_loss",
             cli_real(metrics->loss), "perplexity", cli_real(cli_perplexity(session->args, metrics)),
-            "metrics", cli_metrics_json(metrics), "per_class",
-            cli_classes_json(job->source, job->confusion), "count", (json_int_t)metrics->count, "correct",
-            (json_int_t)metrics->correct, "images_per_second", cli_real(rate), "memory",
-            cli_plan_memory_json(plan), "shares",
+            "metrics", cli_metrics_json(metrics), "per_class", cli_classes_json(job->source, job->confusion),
+            "count", (json_int_t)metrics->count, "correct", (json_int_t)metrics->correct, "images_per_second",
+            cli_real(rate), "memory", cli_plan_memory_json(plan), "shares",
             cli_shares_json(job->placement, clv_predictor_shares(predictor)), "placement",
             cli_place_json(clv_predictor_place(predictor)), "profile", cli_profile_json(&job->profile),
             "baseline", cli_least_json(&least), "table", table.rows ? cli_table_json(&table) : json_null()));

@@ -305,12 +305,13 @@ static int run(run_job *job) {
 /** Is it something to run on? */
 static int check_kind(const cli_args *args) {
     const bool named = cli_is_csv(args) || cli_is_arrays(args), pictures = cli_is_folder(args);
-    const char *option = args->top          ? "top"
-                         : args->image_size ? "image-size"
-                         : args->workers    ? "workers"
-                         : args->draft      ? "draft"
-                         : args->strict     ? "strict"
-                                            : NULL;
+    const char *option = args->top              ? "top"
+                         : args->image_size     ? "image-size"
+                         : args->workers        ? "workers"
+                         : args->draft          ? "draft"
+                         : args->exif_transpose ? "exif-transpose"
+                         : args->strict         ? "strict"
+                                                : NULL;
     if (args->n_words && !named && !pictures)
         return cli_fail(
             EXIT_USAGE,

@@ -72,6 +72,7 @@ void cli_pictures_of_weights(const cli_args *args, clv_image_folder_config *conf
         config->std[c] = told->std[told->channels == 3 ? c : 0];
     }
     if (told->resize && config->size == told->input[1]) config->resize = told->resize;
+    config->exif_transpose |= told->exif_transpose;
 }
 
 clv_status cli_read_folder(cli_source *source) {
@@ -128,6 +129,15 @@ int64_t cli_broken(const cli_source *source, const char **first) {
     return n;
 }
 
+int64_t cli_tell_broken_of(const cli_args *args, const clv_dataset *dataset, int64_t told) {
+    const char *first = NULL;
+    const int64_t n = clv_image_folder_broken(dataset, &first);
+    if (n > told && !args->quiet)
+        fprintf(stderr, "%lld picture%s broken and passed over; the first: %s (--strict refuses such)\n",
+                (long long)n, n == 1 ? " is" : "s are", first ? first : "unknown");
+    return n;
+}
+
 /** What one folder has beside its pictures. */
 static void tell_rest(const clv_dataset *dataset, const char *folder) {
     clv_image_folder_rest rest;
@@ -147,15 +157,6 @@ static void tell_rest(const clv_dataset *dataset, const char *folder) {
             snprintf(text + strlen(text), sizeof text - strlen(text), "%s%lld %s", *text ? ", " : "",
                      (long long)kinds[i].n, kinds[i].n == 1 ? kinds[i].one : kinds[i].several);
     fprintf(stderr, "'%s': passed over: %s; the first: '%s' (--strict refuses such)\n", folder, text, first);
-}
-
-int64_t cli_tell_broken_of(const cli_args *args, const clv_dataset *dataset, int64_t told) {
-    const char *first = NULL;
-    const int64_t n = clv_image_folder_broken(dataset, &first);
-    if (n > told && !args->quiet)
-        fprintf(stderr, "%lld picture%s broken and passed over; the first: %s (--strict refuses such)\n",
-                (long long)n, n == 1 ? " is" : "s are", first ? first : "unknown");
-    return n;
 }
 
 void cli_tell_broken(cli_source *source) {

@@ -301,8 +301,11 @@ static clv_status read_pictures(images_job *job, int64_t size) {
     const cli_args *args = job->args;
     const int n = args->n_more + 1;
     const char **paths = calloc((size_t)n, sizeof *paths);
-    clv_image_folder_config config = {
-        .size = size, .workers = (int)args->workers, .draft = args->draft, .strict = args->strict};
+    clv_image_folder_config config = {.size = size,
+                                      .workers = (int)args->workers,
+                                      .draft = args->draft,
+                                      .exif_transpose = args->exif_transpose,
+                                      .strict = args->strict};
     if (!paths) return CLV_E_HOST_MEMORY;
     cli_pictures_of_weights(args, &config);
     paths[0] = args->words[1];
