@@ -84,6 +84,11 @@ bool clv__same_letters(const char *a, const char *b, size_t n) {
     return true;
 }
 
+bool clv__same_word(const char *a, const char *b) {
+    const size_t n = strlen(b);
+    return strlen(a) == n && clv__same_letters(a, b, n);
+}
+
 bool clv__text_holds(const char *text, const char *part) {
     size_t n = strlen(part);
     for (; *text; text++) {

@@ -33,6 +33,8 @@ void clv__text_reset(clv__text *text);
 char clv__lower(char letter);
 /** Are the first `n` bytes of both the same, in any case of ASCII letters? A text that ends before is not. */
 bool clv__same_letters(const char *a, const char *b, size_t n);
+/** The same of whole texts. */
+bool clv__same_word(const char *a, const char *b);
 
 /** Does `text` hold `part`, in any case of ASCII letters? An empty part is in every text. */
 bool clv__text_holds(const char *text, const char *part);

@@ -7,9 +7,9 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <strings.h>
 #include <sys/stat.h>
 
+#include "base/text.h"
 #include "io/csv.h"
 #include "io/image.h"
 #include "io/shown.h"
@@ -64,7 +64,7 @@ static bool is_folder(const char *path) {
 static bool is_picture(const char *name) {
     const char *ending = strrchr(name, '.'), *known;
     for (int i = 0; ending && (known = clv__image_ending(i)); i++)
-        if (!strcasecmp(ending, known)) return true;
+        if (clv__same_word(ending, known)) return true;
     return false;
 }
 

@@ -3,7 +3,6 @@
 #ifndef CLV_DATA_TABLE_H
 #define CLV_DATA_TABLE_H
 
-#include <locale.h>
 
 #include "data/dataset.h"
 #include "data/table_cell.h"
@@ -11,12 +10,11 @@
 
 enum { CLV__TABLE_WIDTH = 65536 }; // numbers of a row, at most
 
-/** A file that is read, its text and the locale for numbers. */
+/** A file that is read, and its text. */
 typedef struct clv__table_file {
     clv__error *error;
     const char *path;
     clv__csv csv; // blanks around values are taken away
-    locale_t locale;
     bool decimal_comma;
 } clv__table_file;
 

@@ -1,12 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 // What stands in one cell of a table: a number as people and spreadsheets write it, a date, a word, or nothing.
-#define _GNU_SOURCE // strtod_l: a point is a point in any locale
 #include "data/table_cell.h"
 
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
-#include <strings.h>
+
+#include "base/number.h"
+#include "base/text.h"
 
 static const char *const blanks[] = {" ", "\t", "\xc2\xa0", "\xe2\x80\xaf",
                                      "\xe2\x80\x89"}; // U+00A0, U+202F, U+2009
@@ -134,7 +135,7 @@ static bool take_rest(reading *r, char point) {
 }
 
 /** Is all of it a number with such a point? */
-static bool is_number(const char *text, char point, locale_t locale, clv__cell *cell) {
+static bool is_number(const char *text, char point, clv__cell *cell) {
     reading r = {.at = text, .cell = cell};
     *cell = (clv__cell){.kind = CLV__CELL_NUMBER, .unit = ""};
     bool sign = take_sign(&r);
@@ -147,14 +148,14 @@ static bool is_number(const char *text, char point, locale_t locale, clv__cell *
     take_unit(&r, false);
     if (*r.at) return false;
     r.plain[r.n] = 0;
-    cell->number = strtod_l(r.plain, NULL, locale);
+    cell->number = clv__number_read(r.plain, NULL);
     if (r.is_negative) cell->number = -cell->number;
     return true;
 }
 
 static bool is_infinity(const char *text) {
     text += *text == '-' || *text == '+';
-    return !strcasecmp(text, "inf") || !strcasecmp(text, "infinity");
+    return clv__same_word(text, "inf") || clv__same_word(text, "infinity");
 }
 
 // ---- dates --------------------------------------------------------------------------------------------------
@@ -190,19 +191,19 @@ static bool is_date(const char *text) {
 
 // ---- all of them --------------------------------------------------------------------------------------------
 
-clv__cell clv__cell_read(const char *text, bool decimal_comma, locale_t locale) {
+clv__cell clv__cell_read(const char *text, bool decimal_comma) {
     const clv__cell_odd other = decimal_comma ? CLV__ODD_POINT : CLV__ODD_COMMA;
     const char point = decimal_comma ? ',' : '.';
     clv__cell cell = {.unit = ""};
     for (size_t i = 0; i < COUNT(missing); i++)
         if (!strcmp(text, missing[i])) return cell;
-    if (strlen(text) <= MOST_BYTES && is_number(text, point, locale, &cell)) {
+    if (strlen(text) <= MOST_BYTES && is_number(text, point, &cell)) {
         if (fabs(cell.number) <= 3.4028234e38) return cell;
         return (clv__cell){.kind = CLV__CELL_ODD, .odd = CLV__ODD_LARGE, .unit = ""};
     }
     if (is_infinity(text)) return (clv__cell){.kind = CLV__CELL_ODD, .odd = CLV__ODD_LARGE, .unit = ""};
     if (is_date(text)) return (clv__cell){.kind = CLV__CELL_DATE, .unit = ""};
-    if (strlen(text) <= MOST_BYTES && is_number(text, decimal_comma ? '.' : ',', locale, &cell))
+    if (strlen(text) <= MOST_BYTES && is_number(text, decimal_comma ? '.' : ',', &cell))
         return (clv__cell){.kind = CLV__CELL_ODD, .odd = other, .unit = ""};
     return (clv__cell){.kind = CLV__CELL_WORD, .unit = ""};
 }

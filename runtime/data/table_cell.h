@@ -3,7 +3,6 @@
 #ifndef CLV_DATA_TABLE_CELL_H
 #define CLV_DATA_TABLE_CELL_H
 
-#include <locale.h>
 #include <stdbool.h>
 #include <stddef.h>
 
@@ -33,8 +32,8 @@ typedef struct clv__cell {
 
 /** Take blanks away at both ends, no-break spaces too; returns where the text begins then. */
 char *clv__cell_trim(char *text);
-/** What a text without blanks at its ends is. `locale` is "C". */
-clv__cell clv__cell_read(const char *text, bool decimal_comma, locale_t locale);
+/** What a text without blanks at its ends is. */
+clv__cell clv__cell_read(const char *text, bool decimal_comma);
 /** The unit of that name, static; NULL: there is none. */
 const char *clv__cell_unit(const char *name);
 

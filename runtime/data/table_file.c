@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
 // A table's file while it is read: its text, without blanks around values.
-#define _GNU_SOURCE // newlocale: a point is a point in any locale
 #include "data/table.h"
 
 clv_status clv__table_no_memory(const clv__table_file *file) {
@@ -16,8 +15,7 @@ clv_status clv__table_open(clv__error *error, const char *path, clv__table_file 
     clv__input input;
     *out = (clv__table_file){.error = error, .path = path};
     CLV_TRY(clv__input_open(error, path, &input));
-    out->locale = newlocale(LC_ALL_MASK, "C", 0);
-    clv_status status = out->locale ? clv__csv_read(&input, &out->csv) : clv__table_no_memory(out);
+    clv_status status = clv__csv_read(&input, &out->csv);
     clv__input_close(&input);
     if (status == CLV_OK)
         trim_all(&out->csv);
@@ -28,6 +26,4 @@ clv_status clv__table_open(clv__error *error, const char *path, clv__table_file 
 
 void clv__table_close(clv__table_file *file) {
     clv__csv_reset(&file->csv);
-    if (file->locale) freelocale(file->locale);
-    file->locale = 0;
 }

@@ -1,8 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // What a model of a table told, in the table's units: put there in place, or written as a file of values.
-#define _GNU_SOURCE // uselocale: a point is a point in any locale
 #include <inttypes.h>
-#include <locale.h>
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -101,23 +99,13 @@ static clv_status write_lines(const clv__table_form *form, const char *const *cl
     return status;
 }
 
-/** With a point in any locale. */
 static clv_status write_file(clv__error *error, const clv__table_form *form, const char *const *classes,
                              const float *results, int64_t n, const char *path) {
     clv__output output;
-    locale_t plain = newlocale(LC_ALL_MASK, "C", 0);
-    clv_status status = plain ? clv__output_open(error, path, &output)
-                              : clv__error_set(error, CLV_E_HOST_MEMORY, "'%s': no host memory", path);
-    if (status == CLV_OK) {
-        const locale_t before = uselocale(plain);
-        status = write_lines(form, classes, results, n, &output);
-        uselocale(before);
-        if (status == CLV_OK)
-            status = clv__output_commit(&output, false);
-        else
-            clv__output_abort(&output);
-    }
-    if (plain) freelocale(plain);
+    CLV_TRY(clv__output_open(error, path, &output));
+    const clv_status status = write_lines(form, classes, results, n, &output);
+    if (status == CLV_OK) return clv__output_commit(&output, false);
+    clv__output_abort(&output);
     return status;
 }
 

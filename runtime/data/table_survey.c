@@ -45,7 +45,7 @@ clv_status clv__table_survey_make(const clv__table_file *file, int column, clv__
     if (!out->values || !out->kinds) return clv__table_no_memory(file);
     for (size_t row = 0; row < rows; row++) {
         const char *text = clv__csv_field(&file->csv, (int64_t)row, (size_t)column);
-        const clv__cell cell = clv__cell_read(text, file->decimal_comma, file->locale);
+        const clv__cell cell = clv__cell_read(text, file->decimal_comma);
         out->values[row] = cell.kind == CLV__CELL_NUMBER ? cell.number : (double)NAN;
         out->kinds[row] = (uint8_t)cell.kind;
         count(out, row, &cell);

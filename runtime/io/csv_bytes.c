@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "base/memory.h"
+#include "base/text.h"
 #include "io/csv.h"
 
 static uint32_t unit_at(const unsigned char *at, bool big) {

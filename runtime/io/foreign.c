@@ -6,7 +6,6 @@
 // specifications; HDF5 File Format Specification 3.0, II.A.
 #include <stdio.h>
 #include <string.h>
-#include <strings.h>
 
 #include "base/text.h"
 #include "io/formats.h"
@@ -105,7 +104,7 @@ static const char *text_of(const start *s) {
 }
 
 static bool is_page(const start *s) {
-    return !strncasecmp(text_of(s), "<!doctype html", 14) || !strncasecmp(text_of(s), "<html", 5);
+    return clv__same_letters(text_of(s), "<!doctype html", 14) || clv__same_letters(text_of(s), "<html", 5);
 }
 
 static bool is_picture(const start *s) {
@@ -127,7 +126,7 @@ static bool is_database(const start *s) {
 }
 
 static bool is_xml(const start *s) {
-    return !strncasecmp(text_of(s), "<?xml", 5);
+    return clv__same_letters(text_of(s), "<?xml", 5);
 }
 
 static bool is_gzip(const start *s) {

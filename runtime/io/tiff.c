@@ -7,6 +7,7 @@
 #include <string.h>
 #include <tiffio.h>
 
+#include "base/number.h"
 #include "io/image.h"
 
 enum { MOST_SAMPLES = 8, MOST_BLOCK = 256 << 20 };
@@ -65,7 +66,7 @@ static toff_t on_size(thandle_t user) {
 static int on_error(TIFF *tiff, void *user, const char *module, const char *format, va_list list) {
     reading *r = user;
     (void)tiff, (void)module;
-    if (!*r->room) vsnprintf(r->room, CLV__IMAGE_REASON, format, list);
+    if (!*r->room) clv__format_list(r->room, CLV__IMAGE_REASON, format, list);
     return 1; // no other handler is asked
 }
 

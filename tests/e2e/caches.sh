@@ -121,7 +121,7 @@ if train --device pthread --save "$expected" >out 2>err; then
         rm -rf "/var/tmp/cleave-$me"
         umount noexec
     else
-        echo "nothing can be mounted here: a noexec home was not tried"
+        in_part "a noexec home, which only who may mount can make"
     fi
     works "$cleave" env --json
     same "no sentence when all is well" "$(grep -c 'PoCL would' err)" 0

@@ -13,7 +13,7 @@ printf '#include "plan/plan.h"\n#include "base/ok.h"\n// exit(1) and printf("%%d
 printf 'void f(void) { exit(1); }\nint g(void) { return fprintf(stderr, "x"); }\ncl_mem m;\nconst char *s = "less (--lr)";\n' >runtime/base/words.c
 printf 'void f(char *t) { snprintf(t, 1, "exit(1)"); /* abort(\n abort() */ }\n' >runtime/base/fine.c
 cat >runtime/base/locale.c <<'END'
-double f(const char *t) { return strtod(t, 0); }
+double f(const char *t) { return strtod(t, 0) + strcasecmp(t, "i"); }
 void g(char *t) {
     snprintf(t, 9,
              "%d %%f "

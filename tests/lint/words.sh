@@ -79,10 +79,10 @@ search "$library" '"[^"]*[( `]--[a-z][a-z-]*[^"]*"' | grep -v '`cleave ' >"$scra
 tell_all "sentences of the library name fields and functions; options are the command's" <"$scratch"
 
 # Numbers go in and out through base/number.h: a locale's comma is no point. The command line is in "C", which main.c sees to.
-numbers=$(echo "$library" | grep -v -E '^runtime/(base/number\.|data/table)' || true) # tables have their own locale
+numbers=$(echo "$library" | grep -v '^runtime/base/number\.' || true)
 tools=$(our_files '*.c' '*.h' | grep '^tools/' || true)
 strings=blank
-search "$numbers" '(^|[^A-Za-z0-9_])(strto(d|f|ld)(_l)?|atof|vs?n?printf|vsn?printf|v?f?scanf|(set|use|new)locale|localeconv)[[:space:]]*\(' \
+search "$numbers" '(^|[^A-Za-z0-9_])(strto(d|f|ld)(_l)?|atof|vs?n?printf|vsn?printf|v?f?scanf|(set|use|new)locale|localeconv|strn?casecmp|to(low|upp)er)[[:space:]]*\(' \
     >"$scratch"
 search "$(echo "$tools" | grep -v '^tools/cleave/main\.c$' || true)" '(^|[^A-Za-z0-9_])(set|use|new)locale[[:space:]]*\(' >>"$scratch"
 strings=keep
@@ -90,7 +90,7 @@ real='%[-+ #0]*([0-9]+|[*])?([.]([0-9]+|[*]))?[lL]?[aAeEfFgG]'
 # shellcheck disable=SC2086
 with_reals=$([ -z "$numbers" ] || grep -l -E "$real" $numbers || true)
 [ -z "$with_reals" ] || calls "$with_reals" 's(n?printf|scanf)' | sed 's/%%//g' | grep -E "$real" >>"$scratch" || true
-tell_all "numbers are read and written by base/number.h, in any locale the same" <"$scratch"
+tell_all "numbers go through base/number.h and letters through base/text.h, in any locale the same" <"$scratch"
 
 search "$kernels" '(^|[^A-Za-z0-9_])(native_[a-z0-9]+|atomic_[a-z_]+|atom_[a-z_]+)[[:space:]]*\(' >"$scratch"
 tell_all "no native_ functions, no atomics: same bits twice" <"$scratch"
