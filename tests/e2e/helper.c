@@ -10,7 +10,7 @@
 //   helper lines PATH              stdin must be one JSON object a line; prints what stands at the path of each step
 //   helper trace FILE              a Chrome trace that is whole: prints who|category|layer|op of each slice, who|memory of each count
 //   helper fields N FILE [NAME]    `a` [N,2], `b` [N], and to be learnt of them `price` [N] and `kind` [N], of three
-//                                  classes, as .npz; or that one alone as .npy; `fish`: all, and an index `word`
+//                                  classes, as .npz; or that one alone as .npy; `fish`: all, and an index `word`; `dear`: all, large prices
 //   helper told A.npz B.npz NAME   results A beside targets B: the part of classes that is right, or the mean |difference|
 //   helper shapes FILE             names and shapes of a safetensors or an .npz file
 //   helper near A.npy B.npy X      the largest difference is at most X
@@ -267,6 +267,8 @@ static int fields(int64_t n, const char *path, const char *only) {
     must(clv_archive_add(archive, "b", CLV_ARRAY_F32, &one, &b));
     must(clv_archive_add(archive, "kind", CLV_ARRAY_I64, &one, &kind));
     must(clv_archive_add(archive, "price", CLV_ARRAY_F32, &one, &price));
+    const bool dear = only && !strcmp(only, "dear"); // prices in hundreds of thousands
+    if (dear) only = NULL;
     if (only && !strcmp(only, "fish")) { // all of them, and an index
         clv_array *word;
         must(clv_archive_add(archive, "word", CLV_ARRAY_I32, &one, &word));
@@ -277,7 +279,7 @@ static int fields(int64_t n, const char *path, const char *only) {
         const float x = (float)(i * 37 % 101) / 50 - 1, y = (float)(i * 53 % 97) / 48 - 1,
                     z = (float)(i * 29 % 89) / 44 - 1, told = x - 2 * y + z;
         ((float *)a->data)[2 * i] = x, ((float *)a->data)[2 * i + 1] = y, ((float *)b->data)[i] = z;
-        ((float *)price->data)[i] = told;
+        ((float *)price->data)[i] = dear ? 430000 + 100000 * told : told;
         ((int64_t *)kind->data)[i] = told < -1 ? 0 : told < 1 ? 1 : 2;
     }
     must(only ? clv_npy_write(runtime, clv_archive_find(archive, only), path) : clv_npz_write(archive, path));

@@ -99,13 +99,12 @@ int cli_check_arrays(const cli_args *args, const clv_model *model) {
     if (args->n_words < 2)
         return cli_fail(EXIT_USAGE,
                         "which arrays? `arrays FILE` wants an .npz file, or a folder of .npy files");
-    const char *option = args->ignore           ? "ignore"
-                         : args->standardize    ? "standardize"
-                         : args->no_standardize ? "no-standardize"
-                         : args->missing        ? "missing"
-                         : args->word_columns   ? "words"
-                         : args->decimal_comma  ? "decimal-comma"
-                                                : NULL;
+    const char *option = args->ignore          ? "ignore"
+                         : args->standardize   ? "standardize"
+                         : args->missing       ? "missing"
+                         : args->word_columns  ? "words"
+                         : args->decimal_comma ? "decimal-comma"
+                                               : NULL;
     if (option) return cli_fail(EXIT_USAGE, "--%s is of tables: `csv FILE`", option);
     if (!model->build_all && model->dtype == CLV_DTYPE_I32)
         return cli_fail(EXIT_USAGE, "%s is a model of texts: give it one, `text FILE`", model->name);
@@ -338,6 +337,7 @@ static int make_parts(cli_source *source) {
         return cli_fail(EXIT_FAILED, "'%s': of %lld samples none is left to train on", args->words[1],
                         (long long)n);
     clv_status status = look_through(source);
+    if (status == CLV_OK) cli_scale_targets(source, kept);
     if (status == CLV_OK && source->with_train) status = make_part(source, 0, kept, &source->train);
     if (status == CLV_OK && kept < n) status = make_part(source, kept, n - kept, &source->test);
     return status == CLV_OK ? EXIT_DONE : cli_fail_status(source->runtime, status);
@@ -369,6 +369,10 @@ static void build_named(clv_tensor *const *inputs, clv_tensor **outputs, const c
         if (port->classes) shape.dims[shape.rank++] = port->classes;
         outputs[i] = fields->n_targets > 1 ? clv_slice(y, 1, at, each) : y;
         outputs[i] = clv_reshape(outputs[i], shape);
+        if (fields->scale[i] > 0) // in f32, which holds prices
+            outputs[i] =
+                clv_add_scalar(clv_mul_scalar(clv_cast(outputs[i], CLV_DTYPE_F32), (float)fields->scale[i]),
+                               (float)fields->mean[i]);
         at += each;
     }
 }
@@ -503,6 +507,10 @@ static json_t *ports_json(const cli_fields *fields, int first, int n) {
         const clv_train_loss *loss = first ? &fields->loss[i - first] : NULL;
         if (loss && loss->loss) json_object_set_new(one, "loss", json_string(loss->loss->name));
         if (loss && loss->weight > 0) json_object_set_new(one, "weight", json_real(loss->weight));
+        if (loss && fields->scale[i - first] > 0) {
+            json_object_set_new(one, "mean", json_real(fields->mean[i - first]));
+            json_object_set_new(one, "scale", json_real(fields->scale[i - first]));
+        }
         json_array_append_new(list, one);
     }
     return list;
@@ -544,6 +552,7 @@ static bool read_port(const json_t *one, bool target, cli_fields *out) {
         if ((numbers *= port->dims[d]) > INT32_MAX) return false;
     if (!target) return out->n_inputs++, true;
     const json_t *weight = json_object_get(one, "weight");
+    if (!cli_field_scale(one, &out->mean[out->n_targets], &out->scale[out->n_targets])) return false;
     out->loss[out->n_targets++] =
         (clv_train_loss){.target = out->name[i],
                          .loss = loss ? clv_loss_find(loss) : NULL,

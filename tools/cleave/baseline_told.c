@@ -35,7 +35,8 @@ cli_least cli_least_of(clv_runtime *runtime, const clv_dataset *tested, const cl
         for (int k = 0; tested && k < metrics->n_each; k++)
             if (n == 1 || !strcmp(metrics->each[k].name, port.name)) told = &metrics->each[k];
         least.accuracy = told ? told->accuracy : (double)NAN;
-        least.loss = told ? told->loss : tested ? (double)NAN : train_loss;
+        const double weight = n_losses == 1 && losses->weight > 0 ? losses->weight : 1;
+        least.loss = told ? told->loss : tested ? (double)NAN : train_loss / weight;
         if (n > 1) snprintf(least.target, sizeof least.target, "%s", port.name);
         if (clv_dataset_baseline(runtime, dataset, i, &least.baseline) != CLV_OK)
             return (cli_least){.known = false};

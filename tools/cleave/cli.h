@@ -251,10 +251,12 @@ void cli_env_value(const char *key, const json_t *value, char *out, size_t bytes
 /** Inputs and targets by name, and a model that has such ports. Points into itself: not to be copied. */
 typedef struct cli_fields {
     int n_inputs, n_targets;
-    char name[2 * CLV_MAX_PORTS][64];   // of inputs, then of targets
-    clv_port port[2 * CLV_MAX_PORTS];   // the same
-    clv_train_loss loss[CLV_MAX_PORTS]; // of each target
-    clv_model inner;                    // of one input and one output, which the named ones are made with
+    char name[2 * CLV_MAX_PORTS][64];                 // of inputs, then of targets
+    clv_port port[2 * CLV_MAX_PORTS];                 // the same
+    clv_train_loss loss[CLV_MAX_PORTS];               // of each target
+    double mean[CLV_MAX_PORTS], scale[CLV_MAX_PORTS]; // of targets that are numbers; scale 0: as they stand
+    clv_train_loss trained[CLV_MAX_PORTS];            // `loss`, of deviations where there is a scale
+    clv_model inner; // of one input and one output, which the named ones are made with
 } cli_fields;
 
 /** Is the dataset `arrays FILE`? */
@@ -272,6 +274,8 @@ int cli_model_of_fields(clv_runtime *runtime, const cli_args *args, const clv_mo
                         cli_fields *fields, clv_model *out);
 /** The ports of a model that names them. Prints what is wrong with their names. */
 int cli_ports_of_model(const clv_model *model, cli_fields *fields);
+/** Mean and scale of a target in the record of weights; none: 0. False: they are no numbers. */
+bool cli_field_scale(const json_t *target, double *mean, double *scale);
 /** What weights keep of them, to be freed; NULL: no memory. */
 char *cli_fields_record(const cli_fields *fields);
 /** The way back, and *model, unless it is NULL or set already. Prints what is wrong. */
@@ -302,6 +306,9 @@ typedef struct cli_source {
 
 /** Named arrays are read: datasets of them. */
 int cli_make_arrays(cli_source *source);
+/** arrays_scale.c: mean and scale of each target, by the rows that are trained on or as weights say, and the
+ *  losses by that. */
+void cli_scale_targets(cli_source *source, int64_t known);
 /** Begin to read what the options ask for, for a model; with_train: also what is trained on. */
 void cli_source_begin(cli_source *source, const cli_args *args, const clv_model *model, bool with_train);
 /** Wait for it; prints what failed. */

@@ -117,7 +117,7 @@ static int evaluate(cli_session *session, cli_source *source, const clv_placemen
                                    .n_metrics = metrics.n,
                                    .confusion = confusion,
                                    .loss = cli_loss(args),
-                                   .losses = source->fields.loss,
+                                   .losses = source->fields.trained,
                                    .n_losses = source->fields.n_targets,
                                    .batch = args->batch,
                                    .variants = args->variants,

@@ -370,7 +370,7 @@ static int train(cli_session *session, const clv_model *model, cli_source *sourc
         .placement = *placement,
         .model = &sized,
         .loss = cli_loss(args),
-        .losses = source->fields.loss,
+        .losses = source->fields.trained,
         .n_losses = source->fields.n_targets,
         .train = source->train,
         .test = source->test,
