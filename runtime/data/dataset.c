@@ -98,15 +98,25 @@ int64_t clv__whole_at(const clv_array *array, int64_t i) {
     }
 }
 
-/** What to say of labels that are 1 to the number of classes. */
-static const char *begins_at_one(const clv_array *labels, int64_t classes) {
+/** What mends labels that are no classes: those that are 1 to their number, those that are more, others. */
+static const char *labels_mend(const clv_array *labels, int64_t classes, char text[160]) {
     int64_t least = INT64_MAX, most = INT64_MIN;
     for (int64_t i = 0; i < labels->shape.dims[0]; i++) {
         int64_t label = clv__whole_at(labels, i);
         if (label < least) least = label;
         if (label > most) most = label;
     }
-    return least == 1 && most == classes ? "; they seem to begin at 1: numpy mends it with y - 1" : "";
+    if (least == 1 && most == classes)
+        snprintf(text, 160, "; they seem to begin at 1: numpy mends it with y - 1");
+    else if (least < 0)
+        snprintf(text, 160, "; leave samples without a class out");
+    else if (most >= 1 << 20)
+        snprintf(text, 160, "; numbers so large are no classes: is it the right file?");
+    else
+        snprintf(text, 160,
+                 "; a model of %" PRId64 " classes has room for all of them (clv_model.classes %" PRId64 ")",
+                 most + 1, most + 1);
+    return text;
 }
 
 static clv_status copy_labels(clv__error *error, const clv_array *labels, const clv__dataset_defaults *names,
@@ -121,9 +131,10 @@ static clv_status copy_labels(clv__error *error, const clv_array *labels, const 
     for (int64_t i = 0; i < dataset->count; i++) {
         int64_t label = clv__whole_at(labels, i);
         if (label < 0 || label >= limit) {
+            char mend[160];
             CLV_FAIL(error, CLV_E_VALUE,
                      "%s: row %" PRId64 " is %" PRId64 ", but labels are 0 to %" PRId64 "%s", names->labels,
-                     i, label, limit - 1, begins_at_one(labels, limit));
+                     i, label, limit - 1, labels_mend(labels, limit, mend));
         }
         own->labels[i] = (int32_t)label;
         if (label > largest) largest = label;

@@ -156,6 +156,6 @@ clv_status clv__patterns_match(const clv__patterns *patterns, const clv_plan *pl
 
 clv_status clv__patterns_check(const clv__patterns *patterns, const clv_plan *plan, const bool *needed) {
     if (patterns->n == 0) return CLV_OK;
-    CLV_TRY(check_covered(patterns, plan, needed));
-    return clv__patterns_match(patterns, plan);
+    CLV_TRY(clv__patterns_match(patterns, plan)); // a mistyped name leaves its layer uncovered, too
+    return check_covered(patterns, plan, needed);
 }

@@ -96,6 +96,6 @@ expect 2 "--patience wants data to test on, and there are none: --images and --l
     --device "$device" --patience 2
 expect 2 "--metric wants data to test on, and there are none" "$cleave" train --images x.npy --labels y.npy --model mlp \
     --device "$device" --metric top5
-expect 1 "an ema_decay of 1: it must be between 0 and 1" train --ema 1
+expect 2 "--ema is above 0 and below 1, not 1: the part of the running average that each step keeps" train --ema 1
 expect 1 "nowhere" train --save-best nowhere/best.safetensors
 finish

@@ -53,6 +53,14 @@ expect 2 "unknown command 'trian'" "$cleave" trian
 "$cleave" >out 2>err && fail "no command at all is no success"
 expect 2 "unknown option '--epoch'" "$cleave" train fashion-mnist --epoch 3
 expect 2 "unknown option '-x'" "$cleave" devices -x
+expect 2 "unknown option '--image-size'; it is one of 'cleave train'" "$cleave" devices --image-size 64
+grep -q "it is one of 'cleave train'.* and 'cleave " err || fail "an option of two commands: $(cat err)"
+expect 2 "unknown option '--image-sise'; did you mean '--image-size' of 'cleave train'" "$cleave" devices --image-sise 64
+expect 2 "unknown option '--inputs'; it is one of 'cleave train' and 'cleave eval'; did you mean '--input'?" "$cleave" run --inputs x.npy
+for words in "train fashion-mnist" "plan mlp --train"; do
+    # shellcheck disable=SC2086  # words on purpose
+    expect 2 "--ema is above 0 and below 1, not 2: the part of the running average that each step keeps" "$cleave" $words --ema 2
+done
 expect 2 "variants 'foo=bar': there is no op 'foo'" "$cleave" plan mlp --device host --variants foo=bar
 expect 2 "CLEAVE_VARIANTS 'foo': 'foo' is not of the form" env CLEAVE_VARIANTS=foo "$cleave" plan mlp --device host
 expect 2 "--epochs wants a whole number of at least 1, not '0'" "$cleave" train fashion-mnist --epochs 0
@@ -143,6 +151,10 @@ near tile "$cleave" plan mlp --device host --variants matmul=tiel
 near balanced "$cleave" plan mlp --quiet --place balaned
 near host "$cleave" plan mlp --quiet --place '*=hots'
 near fc1 "$cleave" plan mlp --quiet --place '*=host,fx1.*=host'
+near conv1 "$cleave" plan cnn --quiet --place 'cov1=host' # though it leaves layers without a device, too
+near --version "$cleave" --verison
+near 'cleave --version' "$cleave" train --verison
+near --image-size "$cleave" train --image-sise 3
 expect 1 "did you mean 'conv1'?" "$cleave" plan cnn --device host --train --recompute 'conv?,cov*'
 for words in "frobnicate" "plan banana --device host" "plan mlp --device zzzzzz" "check --device host --op zebra"; do
     # shellcheck disable=SC2086

@@ -477,6 +477,8 @@ int cli_check_optimizer(const cli_args *args);
 /** Do the options for optimizer and schedule belong to those that are used? Prints and returns EXIT_USAGE if
  *  not. */
 int cli_check_recipe(const cli_args *args, const clv_model *model);
+/** Is --ema what it can be? Prints and returns EXIT_USAGE if not. */
+int cli_check_ema(const cli_args *args);
 /** Optimizer, rate, schedule, batch and, where samples are known, epochs, from options and recipe. */
 void cli_recipe(const cli_args *args, const clv_model *model, clv_train_config *config);
 

@@ -484,6 +484,8 @@ int cmd_plan(const cli_args *args) {
                         args->mixup > 0 ? "mixup" : "label-smoothing");
     if (args->recompute && !args->train)
         return cli_fail(EXIT_USAGE, "--recompute is about the backward pass: it needs --train");
+    code = cli_check_ema(args);
+    if (code != EXIT_DONE) return code;
     clv_shape size;
     if (args->input_size && !read_size(args->input_size, &size))
         return cli_fail(EXIT_USAGE, "--input-size wants channels, height and width, as in 3x64x64, not '%s'",

@@ -101,6 +101,10 @@ int cli_unknown_command(const char *name) {
                         "'cleave --help'",
                         name);
     clv_nearest nearest = {.word = name};
+    if (*name == '-') {
+        clv_nearest_offer(&nearest, "--version");
+        clv_nearest_offer(&nearest, "--help");
+    }
     for (int i = 0; i < CLI_COMMANDS; i++) clv_nearest_offer(&nearest, command_rows[i].name);
     return cli_fail(EXIT_USAGE, "unknown command '%s'%s; see 'cleave --help'", name,
                     clv_nearest_text(&nearest));
@@ -271,25 +275,56 @@ bool option_has_short(cli_command command) {
     return false;
 }
 
-/** An option that the command does not have: the nearest of those it has, or whose it is. */
-static int unknown_option(const char *word, size_t length, cli_command command) {
-    char text[64];
-    snprintf(text, sizeof text, "%.*s", (int)length, word);
-    clv_nearest nearest = {.word = text + strspn(text, "-")};
-    const option_row *elsewhere = NULL;
+/** The commands that have an option: `'cleave train' and 'cleave eval'`; "": none in this build. */
+static const char *owners_of(const char *option, char text[400]) {
+    int owners[CLI_COMMANDS], n = 0;
+    size_t used = 0;
+    unsigned all = 0;
+    for (int i = 0; i < N_OPTIONS; i++)
+        if (!strcmp(option_rows[i].name, option)) all |= option_rows[i].commands;
+    for (int i = 0; i < CLI_COMMANDS; i++)
+        if (all & 1u << i) owners[n++] = i;
+    *text = 0;
+    for (int i = 0; i < n && used < 400; i++)
+        used += (size_t)snprintf(text + used, 400 - used, "%s'cleave %s'",
+                                 !i           ? ""
+                                 : i == n - 1 ? " and "
+                                              : ", ",
+                                 command_rows[owners[i]].name);
+    return text;
+}
+
+/** What to say of an option that the command does not have: the nearest of those it has, and whose it is. */
+static void option_hint(const char *name, cli_command command, char *hint, size_t bytes) {
+    clv_nearest own = {.word = name}, any = {.word = name};
+    char owners[400];
+    bool exists = false;
     for (int i = 0; i < N_OPTIONS; i++) {
-        if (option_rows[i].commands & 1u << command) clv_nearest_offer(&nearest, option_rows[i].name);
-        if (!strcmp(option_rows[i].name, nearest.word)) elsewhere = &option_rows[i];
+        if (option_rows[i].commands & 1u << command) clv_nearest_offer(&own, option_rows[i].name);
+        if (option_rows[i].commands & ALL) clv_nearest_offer(&any, option_rows[i].name);
+        exists |= !strcmp(option_rows[i].name, name);
     }
-    char hint[96] = "";
-    int owner = 0;
-    while (elsewhere && owner < CLI_COMMANDS && !(elsewhere->commands & 1u << owner)) owner++;
-    if (*nearest.name)
-        snprintf(hint, sizeof hint, "; did you mean '--%s'?", nearest.name);
-    else if (elsewhere && owner == CLI_COMMANDS)
-        snprintf(hint, sizeof hint, "; this cleave is built for inference alone (CLEAVE_INFERENCE)");
-    else if (elsewhere)
-        snprintf(hint, sizeof hint, "; it is one of 'cleave %s'", command_rows[owner].name);
+    clv_nearest_offer(&own, "version");
+    const bool here = *own.name && strcmp(own.name, "version") != 0;
+    *hint = 0;
+    if (exists && *owners_of(name, owners))
+        snprintf(hint, bytes, here ? "; it is one of %s; did you mean '--%s'?" : "; it is one of %s", owners,
+                 own.name);
+    else if (here)
+        snprintf(hint, bytes, "; did you mean '--%s'?", own.name);
+    else if (*own.name)
+        snprintf(hint, bytes, "; did you mean 'cleave --version'?");
+    else if (exists)
+        snprintf(hint, bytes, "; this cleave is built for inference alone (CLEAVE_INFERENCE)");
+    else if (*any.name)
+        snprintf(hint, bytes, "; did you mean '--%s' of %s?", any.name, owners_of(any.name, owners));
+}
+
+/** An option that the command does not have. */
+static int unknown_option(const char *word, size_t length, cli_command command) {
+    char text[64], hint[600];
+    snprintf(text, sizeof text, "%.*s", (int)length, word);
+    option_hint(text + strspn(text, "-"), command, hint, sizeof hint);
     return cli_fail(EXIT_USAGE, "unknown option '%.*s'%s; see 'cleave %s --help'", (int)length, word, hint,
                     command_rows[command].name);
 }

@@ -152,7 +152,15 @@ int cli_check_recipe(const cli_args *args, const clv_model *model) {
     if (args->label_smoothing >= 1)
         return cli_fail(EXIT_USAGE, "--label-smoothing is at least 0 and below 1, not %g",
                         args->label_smoothing);
-    return EXIT_DONE;
+    return cli_check_ema(args);
+}
+
+int cli_check_ema(const cli_args *args) {
+    if (args->ema < 1) return EXIT_DONE;
+    return cli_fail(EXIT_USAGE,
+                    "--ema is above 0 and below 1, not %g: the part of the running average that each step "
+                    "keeps, such as 0.999",
+                    args->ema);
 }
 
 /** Five, or as many as few samples take. */
