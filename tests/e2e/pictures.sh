@@ -74,6 +74,9 @@ same "JSON" "$(at pictures.0.file pictures.0.labels.0.label pictures.5.labels.0.
 same "memory of run" "$(at memory.0.peak_bytes)" "$(at memory.0.predicted_peak_bytes)"
 works "$cleave" run images f/one/grey.jpg --weights bare.safetensors --model mlp --image-size 12 --classes 2 --device "$device" --json
 same "without names" "$(at pictures.0.labels.0.label)" 0
+# shellcheck disable=SC2046
+works "$cleave" run images $(yes f/two/tiny.png | head -n 40) f/one/grey.jpg --weights w.safetensors --device "$device" --output told.csv
+same "any number of files" "$(wc -l <told.csv | tr -d ' ') $(tail -n 1 told.csv | cut -d, -f1-2)" '42 f/one/grey.jpg,one'
 mkdir damaged && cp f/one/grey.jpg damaged/b.jpg && head -c 500 f/one/color.jpg >damaged/a.jpg
 { head -c 60 f/two/color.png; head -c 40 /dev/zero; tail -c +101 f/two/color.png; } >damaged/c.png # shows when it is decoded
 expect 0 "2 pictures are broken and passed over" "$cleave" run images damaged --weights w.safetensors --device "$device" --output told.csv
