@@ -171,7 +171,7 @@ static const kind kinds[] = {
      .program = of_torch,
      .packages = "torch safetensors",
      .remedy = {[CLV__WANT_CHECKPOINT] =
-                    "training goes on only from what `cleave train --checkpoint` wrote; its weights "
+                    "training goes on only from a checkpoint that a training wrote; its weights "
                     "can be loaded once they are a safetensors file",
                 [CLV__WANT_ARRAY] = "save a tensor of it with numpy.save('x.npy', tensor.numpy())",
                 [CLV__WANT_ARRAYS] = "save its tensors with numpy.savez('x.npz', name=tensor.numpy())"}},
@@ -179,7 +179,7 @@ static const kind kinds[] = {
      .fits = FITS_TEXT,
      .what = "a pickle, which can run any code when it is read, so it is not read here",
      .remedy = {"load it in Python and save its arrays with safetensors.numpy.save_file",
-                "training goes on only from what `cleave train --checkpoint` wrote",
+                "training goes on only from a checkpoint that a training wrote",
                 "load it in Python and save an array with numpy.save('x.npy', array)",
                 "load it in Python and save its arrays with numpy.savez('x.npz', name=array)"}},
     {.is = is_npz,
@@ -187,7 +187,7 @@ static const kind kinds[] = {
      .program = of_numpy,
      .packages = "numpy safetensors",
      .fits = FITS_ARRAYS | FITS_TEXT,
-     .remedy = {[CLV__WANT_CHECKPOINT] = "training goes on only from what `cleave train --checkpoint` wrote",
+     .remedy = {[CLV__WANT_CHECKPOINT] = "training goes on only from a checkpoint that a training wrote",
                 [CLV__WANT_ARRAY] = "give it as `arrays FILE`, or save one of them with numpy.save('x.npy', "
                                     "numpy.load('x.npz')['NAME'])"}},
     {.is = is_npy,
@@ -195,7 +195,7 @@ static const kind kinds[] = {
      .fits = FITS_ARRAY | FITS_TEXT,
      .remedy =
          {"weights have a name for each array; of a dict of arrays safetensors.numpy.save_file makes them",
-          "training goes on only from what `cleave train --checkpoint` wrote", NULL,
+          "training goes on only from a checkpoint that a training wrote", NULL,
           "save arrays under their names with numpy.savez('x.npz', x=x, y=y), or give the folder of such "
           "files"}},
     {.is = is_safetensors,
@@ -210,14 +210,14 @@ static const kind kinds[] = {
      .fits = FITS_TEXT,
      .what = "a GGUF file, weights as llama.cpp has them, which are not read here",
      .remedy = {"fetch the same model as .safetensors, which its page on Hugging Face has most often",
-                "training goes on only from what `cleave train --checkpoint` wrote",
+                "training goes on only from a checkpoint that a training wrote",
                 "GGUF holds no data to learn from", "GGUF holds no data to learn from"}},
     {.is = is_hdf5,
      .fits = FITS_TEXT,
      .what = "an HDF5 file, as h5py and Keras write them",
      .program = of_hdf5,
      .packages = "h5py safetensors",
-     .remedy = {[CLV__WANT_CHECKPOINT] = "training goes on only from what `cleave train --checkpoint` wrote",
+     .remedy = {[CLV__WANT_CHECKPOINT] = "training goes on only from a checkpoint that a training wrote",
                 [CLV__WANT_ARRAY] =
                     "save an array of it with numpy.save('x.npy', h5py.File('x.h5')['NAME'][()])",
                 [CLV__WANT_ARRAYS] =
