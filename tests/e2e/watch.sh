@@ -65,6 +65,8 @@ expect 1 "'x.npy' is no log of a training: none of its" "$cleave" top x.npy
 works "$cleave" top log.jsonl half --json
 same "two logs" "$(at trainings.0.state trainings.0.step trainings.0.log trainings.1.state trainings.1.step trainings.1.log | tr '\n' ' ')" \
     "done 8 log.jsonl running 7 half "
+works "$cleave" top log.jsonl half cut --json
+same "three logs" "$(at trainings.2.log trainings.2.step | tr '\n' ' ')" "cut 8 "
 works "$cleave" top log.jsonl half
 same "two logs as text" "$(grep -xE 'log.jsonl|half' out | tr '\n' ' ')" "log.jsonl half "
 expect 1 "the log 'missing' cannot be opened" "$cleave" top log.jsonl missing
@@ -128,10 +130,11 @@ wait $process 2>/dev/null
 touch -d '1 minute ago' run
 works "$cleave" top run --json
 same "killed" "$(at state sentence | tr '\n' '|')" "gone|process $process ended without a word|"
-train --epochs 1 --log failed --weights missing --quiet >out 2>err && fail "no weights, and it trains"
+"$cleave" train --images x.npy --labels y.npy --model mlp --device "$device" --batch 16 --epochs 20 --lr 1e30 --log failed --quiet >out 2>err &&
+    fail "a loss that is no number, and it trains"
 works "$cleave" top failed --json
 same "failed" "$(at state)" failed
-at sentence | grep -q missing || fail "no word on why: $(at sentence)"
+at sentence | grep -q 'not finite' || fail "no word on why: $(at sentence)"
 (ulimit -f 400; trap '' XFSZ; exec "$cleave" train --images x.npy --labels y.npy --model linear --device host --batch 4 \
     --epochs 100 --quiet --log full --checkpoint kept) >out 2>err
 same "a full disk" $? 1

@@ -11,7 +11,7 @@
 #include <time.h>
 #include <unistd.h>
 
-enum { REFRESH_MS = 500, SILENT_SECONDS = 5 };
+enum { REFRESH_MS = 500, SILENT_SECONDS = 5, MOST_LOGS = 16 }; // so many words the command takes
 
 /** Seconds since the log was written to. */
 static double age_of(const watch_reader *reader) {
@@ -40,7 +40,7 @@ static void look_for_process(watch_reader *reader, double age) {
 typedef struct logs {
     int n;
     watch_reader *reader;
-    double age[CLI_MAX_WORDS];
+    double age[MOST_LOGS];
 } logs;
 
 static int read_all(logs *all) {
@@ -110,11 +110,13 @@ static int picture(const cli_args *args, screen_area *area, const logs *all, boo
 
 static int open_all(const cli_args *args, logs *all) {
     int code = EXIT_DONE;
-    all->reader = calloc((size_t)args->n_words, sizeof *all->reader);
-    if (!all->reader) return cli_fail(EXIT_FAILED, "no memory to read %d logs", args->n_words);
-    while (code == EXIT_DONE && all->n < args->n_words) {
-        code = watch_reader_open(&all->reader[all->n], args->words[all->n]);
-        all->n++;
+    const int n = args->n_words + args->n_more;
+    all->reader = calloc((size_t)n, sizeof *all->reader);
+    if (!all->reader) return cli_fail(EXIT_FAILED, "no memory to read %d logs", n);
+    while (code == EXIT_DONE && all->n < n) {
+        const int i = all->n++;
+        code = watch_reader_open(&all->reader[i],
+                                 i < args->n_words ? args->words[i] : args->more[i - args->n_words]);
     }
     return code;
 }
