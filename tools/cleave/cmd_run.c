@@ -318,8 +318,8 @@ static int check_kind(const cli_args *args) {
             "'%s' is nothing to run on; there are images FILE, csv FILE, arrays FILE, and --input "
             "FILE",
             args->words[0]);
-    if (named && args->n_words > 2)
-        return cli_fail(EXIT_USAGE, "'%s' is one word too many; see 'cleave run --help'", args->words[2]);
+    if (named && args->n_more)
+        return cli_fail(EXIT_USAGE, "'%s' is one word too many; see 'cleave run --help'", args->more[0]);
     if (option && !pictures) return cli_fail(EXIT_USAGE, "--%s is of pictures: `images FILE...`", option);
     return EXIT_DONE;
 }

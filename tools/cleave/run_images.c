@@ -299,7 +299,7 @@ static int size_model(images_job *job, const clv_model *model, int64_t size) {
 
 static clv_status read_pictures(images_job *job, int64_t size) {
     const cli_args *args = job->args;
-    const int named = args->n_words - 1, n = named + args->n_more; // behind `images`
+    const int n = args->n_more + 1;
     const char **paths = calloc((size_t)n, sizeof *paths);
     clv_image_folder_config config = {.size = size,
                                       .workers = (int)args->workers,
@@ -308,7 +308,8 @@ static clv_status read_pictures(images_job *job, int64_t size) {
                                       .strict = args->strict};
     if (!paths) return CLV_E_HOST_MEMORY;
     cli_pictures_of_weights(args, &config);
-    for (int i = 0; i < n; i++) paths[i] = i < named ? args->words[i + 1] : args->more[i - named];
+    paths[0] = args->words[1];
+    for (int i = 1; i < n; i++) paths[i] = args->more[i - 1];
     const clv_status status =
         clv_dataset_image_files(job->session->runtime, paths, n, &config, &job->pictures);
     free(paths);
