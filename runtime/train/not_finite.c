@@ -231,7 +231,8 @@ static clv_status go_back(const clv__training *loop, int64_t target, int64_t bad
     return CLV_OK;
 }
 
-/** Had steps from there on another rate than now? Replays test nothing, so they cannot follow the schedule plateau. */
+/** Had steps from there on another rate than now? Replays test nothing, so they cannot follow the schedule
+ *  plateau. */
 static bool rate_dropped(const clv_trainer *trainer, int64_t from, int64_t bad) {
     const double now = trainer->position.plateau.state.lr;
     return now > 0 && now != trainer->config->lr && from < (bad - 1) / trainer->batches * trainer->batches;

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Learning rate schedules: pure functions of the position, and for PLATEAU of what was seen so far.
-// Source: torch.optim.lr_scheduler (StepLR, CosineAnnealingLR in its closed form, OneCycleLR, LinearLR, SequentialLR,
-// ReduceLROnPlateau), release 2.0.
-#include "cleave/train.h"
+// Source: torch.optim.lr_scheduler (StepLR, CosineAnnealingLR in its closed form, OneCycleLR, LinearLR,
+// SequentialLR, ReduceLROnPlateau), release 2.0.
+#include "train/trainer.h"
 
 #include <math.h>
 
@@ -67,4 +67,10 @@ void clv_plateau_see(const clv_schedule *schedule, clv_plateau *state, double lr
     const double next = dropped > schedule->min_lr ? dropped : schedule->min_lr;
     if (state->lr - next > LEAST) state->lr = next;
     state->worse = 0;
+}
+
+double clv__trainer_lr(const clv_trainer *trainer, int64_t epoch, int64_t step) {
+    const clv_train_config *config = trainer->config;
+    const double now = trainer->replay_lr > 0 ? trainer->replay_lr : trainer->position.plateau.state.lr;
+    return clv_schedule_lr(&config->schedule, now > 0 ? now : config->lr, epoch, step);
 }

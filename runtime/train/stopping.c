@@ -53,12 +53,6 @@ void clv__training_see_plateau(clv_trainer *trainer) {
     position->plateau.step = position->step;
 }
 
-double clv__trainer_lr(const clv_trainer *trainer, int64_t epoch, int64_t step) {
-    const clv_train_config *config = trainer->config;
-    const double now = trainer->replay_lr > 0 ? trainer->replay_lr : trainer->position.plateau.state.lr;
-    return clv_schedule_lr(&config->schedule, now > 0 ? now : config->lr, epoch, step);
-}
-
 clv_status clv__training_judge(clv__training *loop, const clv_metrics *test, int64_t epoch, bool *best) {
     clv_trainer *trainer = loop->trainer;
     const clv_train_config *config = trainer->config;

@@ -112,8 +112,8 @@ clv_tensor *clv__step_gradient(const clv__step *step, const clv_tensor *paramete
 
 /** What a plan is told of it: nothing with replicas, whose graph says it itself. */
 const char *clv__placement_of_plan(const clv_placement *placement);
-/** The same without replicas: what was replicated is on a device, placed layers are where they are. The caller frees it; NULL: no
- *  memory. */
+/** The same without replicas: what was replicated is on a device, placed layers are where they are. The
+ *  caller frees it; NULL: no memory. */
 char *clv__placement_beside(const clv_placement *placement, const char *device);
 /** Choose devices for the layers of a graph if the placement wants that, and make it say what was chosen;
  *  *choice stays NULL if not. */

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The page of `report --results`: ops beside drivers, from what `check --json` printed on each. Nothing is run
-// here, and the files are anybody's: all of them is text.
+// The page of `report --results`: ops beside drivers, from what `check --json` printed on each. Nothing is
+// run here, and the files are anybody's: all of them is text.
 #include <stdlib.h>
 #include <string.h>
 
