@@ -55,7 +55,10 @@ same "peak of other images" "$(at memory.0.peak_bytes)" "$predicted"
 works "$cleave" run --model cnn --classes 13 --weights small.safetensors --input small.npy --output o.npy --device "$device" --json
 same "shape of run" "$(at shape.0 shape.1 | tr '\n' ' ')" "40 13 "
 works "$cleave" eval --images small.npy --labels y.npy --model cnn --classes 13 --weights small.safetensors --device "$device"
-expect 1 "fc2.weight" "$cleave" run --model cnn --weights small.safetensors --input small.npy --output o.npy --device "$device"
+works "$cleave" run --weights small.safetensors --input small.npy --output o.npy --device "$device" --json # the weights tell it
+same "shape of run" "$(at shape.0 shape.1 | tr '\n' ' ')" "40 13 "
+expect 2 "--classes is 10, and 'small.safetensors' has 13 classes: leave --classes out" "$cleave" run --classes 10 \
+    --weights small.safetensors --input small.npy --output o.npy --device "$device"
 for size in 3x12 0x12x14 3x12x14x2 3,12,14 3x-1x4; do
     expect 2 "--input-size wants" "$cleave" plan cnn --input-size $size --device "$device"
 done
