@@ -28,6 +28,7 @@ cleave() {
     *' images '*) lacks --image-size && set -- "$@" --image-size 16 ;;
     'train text '*) lacks --context && set -- "$@" --context 8 ;;
     esac
+    case $words in 'train images '*) lacks --model && set -- "$@" --model linear ;; esac
     "$tool" "$@"
 }
 
