@@ -71,7 +71,7 @@ grep -q "^$peaks" out || fail "nothing of the peaks: $(cat out)"
 
 # places where no trace can be written, before and after the work; nothing else is lost
 expect 1 "cannot write 'nowhere/t.json': a file cannot be made in folder 'nowhere': No such file or directory" train --steps 1 --trace nowhere/t.json
-expect 1 "'.' cannot be written: it is a folder" train --steps 1 --trace .
+expect 1 "cannot write '.': it is a folder; add a file name" train --steps 1 --trace .
 expect 2 "--trace wants FILE, not an empty text" train --steps 1 --trace ''
 echo before >full.json
 # (on the host: a driver's compiler writes files too)
