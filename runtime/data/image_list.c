@@ -110,12 +110,13 @@ static clv_status refuse_rest(clv__error *error, const clv__image_list *list) {
     clv__shown_text shown;
     char endings[96];
     if (!clv__image_list_rest(list)) return CLV_OK;
-    CLV_FAIL(error, CLV_E_FORMAT,
-             "'%s' has more than pictures in folders of classes, and `strict` refuses it: %" PRId64
-             " with another ending than %s, %" PRId64 " folders within classes, %" PRId64 " hidden, %" PRId64
-             " beside the classes; the first: '%s'",
-             list->folder, rest->endings, endings_text(endings, sizeof endings), rest->folders, rest->hidden,
-             rest->loose, clv__shown(list->first_rest, &shown));
+    CLV_FAIL(
+        error, CLV_E_FORMAT,
+        "'%s' has more than folders of classes with pictures, and `strict` forbids that: with another ending "
+        "than %s %" PRId64 ", folders within classes %" PRId64 ", hidden %" PRId64
+        ", beside the classes %" PRId64 "; the first: '%s'",
+        list->folder, endings_text(endings, sizeof endings), rest->endings, rest->folders, rest->hidden,
+        rest->loose, clv__shown(list->first_rest, &shown));
 }
 
 // ---- folders of classes -----------------------------------------------------------------------------------

@@ -83,6 +83,12 @@ static clv_status read_sizes(clv_runtime *runtime, const clv_archive *archive, c
                  path);
     for (int i = 0; i < N_SIZES; i++) {
         int64_t *size = size_of(config, i);
+        if (!clv_archive_text(archive, sizes[i].key))
+            CLV_FAIL(clv__runtime_error_of(runtime), CLV_E_NOT_FOUND,
+                     "'%s' does not tell the model's sizes and tokens, as a checkpoint does not: go on from "
+                     "it and "
+                     "save the weights, which do",
+                     path);
         CLV_TRY(clv_archive_get_int(archive, sizes[i].key, size));
         if (*size < 1 || *size > MOST)
             CLV_FAIL(clv__runtime_error_of(runtime), CLV_E_FORMAT,

@@ -740,9 +740,9 @@ static void what_is_passed_over(void **state) {
     strict.strict = true;
     expect_failure(
         refused("p", strict), CLV_E_FORMAT,
-        "'p' has more than pictures in folders of classes, and `strict` refuses it: 3 with another ending "
-        "than .jpg, .jpeg, .png, .webp, .bmp, .tif, .tiff or .gif, 2 folders within classes, 2 hidden, 2 "
-        "beside the classes; the first: '.git'");
+        "'p' has more than folders of classes with pictures, and `strict` forbids that: with another ending "
+        "than .jpg, .jpeg, .png, .webp, .bmp, .tif, .tiff or .gif 3, folders within classes 2, hidden 2, "
+        "beside the classes 2; the first: '.git'");
     remove_files(files, FILES);
     for (int i = FOLDERS; i-- > 2;) remove(folders[i]);
     dataset = open_folder("p", strict);

@@ -50,20 +50,22 @@ void cli_least_say(FILE *out, const cli_least *least) {
     const char *of = *least->target ? "of " : "", *colon = *least->target ? ": " : "";
     if (!least->known || !least->no_better) return;
     if (!isnan(least->accuracy) && !isnan(least->baseline.accuracy))
-        screen_say(out,
-                   "%s%s%sno better than always the commonest class, which is right in %.4f: nothing was "
-                   "learnt that tells "
-                   "classes apart; more --epochs, another --lr or other data may help",
-                   of, least->target, colon, least->baseline.accuracy);
+        screen_say(
+            out,
+            "%s%s%sno better than always the commonest class, which is right in %.4f: nothing was "
+            "learnt that tells classes apart; more --epochs (or fewer, where the train loss still fell), "
+            "another --lr or other data may help",
+            of, least->target, colon, least->baseline.accuracy);
     else
-        screen_say(out,
-                   "%s%s%sno better than always %s, whose loss is %s: nothing was learnt of the samples; "
-                   "%smore --epochs, another --lr or other data may help",
-                   of, least->target, colon, least->baseline.targets ? "the commonest class" : "the mean",
-                   cli_figure(least->baseline.loss),
-                   least->are_large
-                       ? "targets so large want to be standardized, as (y - y.mean()) / y.std(); "
-                       : "");
+        screen_say(
+            out,
+            "%s%s%sno better than always %s, whose loss is %s: nothing was learnt of the samples; "
+            "%smore --epochs (or fewer, where the train loss still fell), another --lr or other data may "
+            "help",
+            of, least->target, colon, least->baseline.targets ? "the commonest class" : "the mean",
+            cli_figure(least->baseline.loss),
+            least->are_large ? "targets so large want to be standardized, as (y - y.mean()) / y.std(); "
+                             : "");
 }
 
 json_t *cli_least_json(const cli_least *least) {

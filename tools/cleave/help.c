@@ -122,8 +122,9 @@ void cli_overview(FILE *out) {
     fputc('\n', out);
     print_words(out, "'cleave COMMAND --help' tells a command's options, their defaults and examples.",
                 width);
-    print_words(
-        out,
-        "Exit codes: 0 done, 1 failed, 2 wrong usage, 3 check could not run, 130 interrupted after saving.",
-        width);
+    print_words(out,
+                "Exit codes: 0 done, 1 failed, 2 wrong usage, 3 check could not run, 130 interrupted after "
+                "saving, 141 "
+                "nobody reads stdout any more.",
+                width);
 }

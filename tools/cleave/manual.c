@@ -17,6 +17,7 @@ static const struct {
     {"130",
      "interrupted, after the step was finished and the checkpoint, if one was asked for, saved; before "
      "the first step at once"},
+    {"141", "whoever read stdout has gone, as `head` does; files were written all the same"},
 };
 static const struct {
     const char *name, *text;

@@ -62,8 +62,9 @@ int cli_read_metrics(const cli_args *args, cli_metrics *out) {
 
 void cli_usual_metrics(const cli_args *args, const clv_model *model, cli_metrics *out) {
     const clv_port target = clv_model_target_get(model, 0);
-    if ((!cli_is_csv(args) && !cli_is_arrays(args)) || clv_model_target_count(model) != 1 || target.classes)
-        return;
+    if ((!cli_is_csv(args) && !cli_is_arrays(args)) || clv_model_target_count(model) != 1 || target.classes ||
+        (cli_is_csv(args) && target.dims[0] > 1))
+        return; // of several columns it would be a mean of unlike units
     static const char *const usual[] = {"mae", "rmse"};
     for (size_t i = 0; !args->metric && i < sizeof usual / sizeof *usual; i++) {
         const clv_metric *metric = clv_metric_find(usual[i]);

@@ -43,9 +43,6 @@ int cli_check_source(const cli_args *args) {
                         "--validation is of texts and tables, and named arrays: `text FILE`, `csv FILE`, "
                         "`arrays FILE`");
     if (cli_is_folder(args)) return EXIT_DONE;
-    if (args->n_words > 1)
-        return cli_fail(EXIT_USAGE, "'%s' is one word too many; see 'cleave %s --help'", args->words[1],
-                        args->command == CLI_EVAL ? "eval" : "train");
     if (args->n_words && find_dataset(args->words[0]) < 0) {
         char names[128] = "";
         clv_nearest nearest = {.word = args->words[0]};
@@ -63,6 +60,9 @@ int cli_check_source(const cli_args *args) {
             "unknown dataset '%s'; there are %s, images DIR, text FILE, csv FILE and arrays FILE%s",
             args->words[0], names, clv_nearest_text(&nearest));
     }
+    if (args->n_words > 1)
+        return cli_fail(EXIT_USAGE, "'%s' is one word too many; see 'cleave %s --help'", args->words[1],
+                        args->command == CLI_EVAL ? "eval" : "train");
     return EXIT_DONE;
 }
 

@@ -211,6 +211,8 @@ void cli_tell_training(const cli_args *args, const clv_train_config *config, con
     say(stderr, "precision", &precision);
     say(stderr, "seed", &seed);
     say(stderr, "memory", &memory);
+    if (!args->save && !args->save_best && !args->checkpoint)
+        screen_say(stderr, "the weights will not be kept: --save FILE keeps them");
 }
 
 // ---- the end ----------------------------------------------------------------------------------------------
