@@ -18,7 +18,8 @@
 #define LARGEST(n) largest##n = fmax(largest##n, LOAD##n(T_X, from + c));
 #define ADD_EXP(n) sum##n += exp(LOAD##n(T_X, from + c) - largest);
 /** The statistics of a row, and its loss. */
-static float one_row(__global float *stats, __global const T_X *x, int label, int r, int n_rows, int C) {
+static float KERNEL(cross_entropy_row)(__global float *stats, __global const T_X *x, int label, int r,
+                                       int n_rows, int C) {
     __global const T_X *from = x + r * C;
     int c;
     float16 largest16 = (float16)(-INFINITY), sum16 = (float16)(0.0f);
@@ -36,16 +37,16 @@ __kernel void KERNEL(cross_entropy_rows)(__global float *restrict stats, __globa
                                          __global const int *restrict labels, __global float *restrict losses,
                                          int n_rows, int rows, int C) {
     int first = (int)get_global_id(0) * rows, last = min(first + rows, n_rows);
-    for (int r = first; r < last; r++) losses[r] = one_row(stats, x, labels[r], r, n_rows, C);
+    for (int r = first; r < last; r++)
+        losses[r] = KERNEL(cross_entropy_row)(stats, x, labels[r], r, n_rows, C);
 }
 
-__kernel void KERNEL(cross_entropy_weighted_rows)(__global float *restrict stats, __global const T_X *restrict x,
-                                                  __global const int *restrict labels,
-                                                  __global const float *restrict weights,
-                                                  __global float *restrict losses, int n_rows, int rows, int C) {
+__kernel void KERNEL(cross_entropy_weighted_rows)(
+    __global float *restrict stats, __global const T_X *restrict x, __global const int *restrict labels,
+    __global const float *restrict weights, __global float *restrict losses, int n_rows, int rows, int C) {
     int first = (int)get_global_id(0) * rows, last = min(first + rows, n_rows);
     for (int r = first; r < last; r++) {
-        const float loss = one_row(stats, x, labels[r], r, n_rows, C), weight = weights[r];
+        const float loss = KERNEL(cross_entropy_row)(stats, x, labels[r], r, n_rows, C), weight = weights[r];
         losses[r] = weight == 0.0f ? 0.0f : weight * loss;
     }
 }
@@ -68,11 +69,10 @@ KERNEL(cross_entropy_backward_rows)(__global T_DX *restrict dx, __global const f
     }
 }
 
-__kernel void
-KERNEL(cross_entropy_weighted_backward_rows)(__global T_DX *restrict dx, __global const float *restrict dy,
-                                             __global const T_X *restrict x, __global const int *restrict labels,
-                                             __global const float *restrict stats,
-                                             __global const float *restrict weights, int n_rows, int rows, int C) {
+__kernel void KERNEL(cross_entropy_weighted_backward_rows)(
+    __global T_DX *restrict dx, __global const float *restrict dy, __global const T_X *restrict x,
+    __global const int *restrict labels, __global const float *restrict stats,
+    __global const float *restrict weights, int n_rows, int rows, int C) {
     int first = (int)get_global_id(0) * rows, last = min(first + rows, n_rows);
     float share = dy[0] / (float)n_rows;
     for (int r = first; r < last; r++) {

@@ -158,7 +158,7 @@ clv_tensor *clv_nn_label_weights(clv_tensor *labels, const float *class_weights,
     const int32_t ignored = ignore_index;
     clv_tensor *zero = clv_full(graph, CLV_DTYPE_F32, none, 0),
                *one = clv_full(graph, CLV_DTYPE_F32, none, 1);
-    clv_tensor *is_ignored = clv_eq(labels, clv_constant(graph, CLV_DTYPE_I32, none, &ignored)),
+    clv_tensor *is_ignored = clv_eq(labels, clv_full(graph, CLV_DTYPE_I32, none, (float)ignored)),
                *weight = one;
     if (class_weights) {
         clv_tensor *known = clv_where(is_ignored, clv_full(graph, CLV_DTYPE_I32, none, 0), labels);

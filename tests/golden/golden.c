@@ -154,6 +154,7 @@ void golden_prepare(golden *g) {
     for (size_t i = 0; i < g->graph->n_tensors; i++) {
         clv_tensor *tensor = g->graph->tensors[i];
         const clv_array *array = tensor->kind == CLV__VALUE ? NULL : find(g, tensor->name, "");
+        if (tensor->values) clv__values_set(&subject->start, tensor, tensor->values);
         if (!array) continue;
         assert_true(clv_shape_equal(&array->shape, &tensor->desc.shape));
         clv__values_set(&subject->start, tensor, array->data);

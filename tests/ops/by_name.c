@@ -8,7 +8,7 @@
 #include "harness/harness.h"
 #include "harness/same_node.h"
 
-enum { NONE, X, Y, XT, CONDITION, LABELS, IMAGES, KERNEL_, CHANNELS, SEQUENCE, SQUARE_, N_TENSORS, MOST = 6 };
+enum { NONE, X, Y, XT, CONDITION, LABELS, ROWS, IMAGES, KERNEL_, CHANNELS, SEQUENCE, SQUARE_, N_TENSORS, MOST = 6 };
 
 #define NUM(attribute, value)                                                                                \
     { .name = #attribute, .number = value }
@@ -254,6 +254,10 @@ static clv_tensor *call_cross_entropy(clv_graph *graph, clv_tensor **in) {
     (void)graph, (void)in;
     return clv_cross_entropy(in[0], in[1]);
 }
+static clv_tensor *call_cross_entropy_weighted(clv_graph *graph, clv_tensor **in) {
+    (void)graph, (void)in;
+    return clv_cross_entropy_weighted(in[0], in[1], in[2]);
+}
 static clv_tensor *call_mse_loss(clv_graph *graph, clv_tensor **in) {
     (void)graph, (void)in;
     return clv_mse_loss(in[0], in[1]);
@@ -354,6 +358,7 @@ static const example examples[] = {
     {"softmax", {X}, {NUM(axis, 0)}, call_softmax},
     {"log_softmax", {X}, {{0}}, call_log_softmax},
     {"cross_entropy", {X, LABELS}, {{0}}, call_cross_entropy},
+    {"cross_entropy_weighted", {X, LABELS, ROWS}, {{0}}, call_cross_entropy_weighted},
     {"mse_loss", {X, Y}, {{0}}, call_mse_loss},
     {"batch_norm", {IMAGES, CHANNELS, CHANNELS, CHANNELS, CHANNELS}, {NUM(eps, 0.5f)}, call_batch_norm},
     {"layer_norm", {X}, {NUM(eps, 0.5f)}, call_layer_norm},
@@ -378,6 +383,7 @@ static void make_tensors(clv_graph *graph, clv_tensor **all) {
     all[XT] = clv_input(graph, "xt", CLV_DTYPE_F32, CLV_SHAPE(3, 2));
     all[CONDITION] = clv_input(graph, "condition", CLV_DTYPE_I32, CLV_SHAPE(2, 3));
     all[LABELS] = clv_input(graph, "labels", CLV_DTYPE_I32, CLV_SHAPE(2));
+    all[ROWS] = clv_input(graph, "rows", CLV_DTYPE_F32, CLV_SHAPE(2));
     all[IMAGES] = clv_input(graph, "images", CLV_DTYPE_F32, CLV_SHAPE(2, 4, 6, 7));
     all[KERNEL_] = clv_parameter(graph, "kernel", CLV_SHAPE(4, 4, 3, 3), zeros);
     all[CHANNELS] = clv_parameter(graph, "channels", CLV_SHAPE(4), zeros);

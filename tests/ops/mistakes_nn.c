@@ -91,6 +91,9 @@ MISTAKE(entropy_logits, clv_cross_entropy(in->i, in->labels))
 MISTAKE(entropy_pixels, clv_cross_entropy(in->x, in->labels))
 MISTAKE(entropy_classes,
         clv_cross_entropy(in->none, clv_input(in->graph, "two", CLV_DTYPE_I32, CLV_SHAPE(2))))
+MISTAKE(entropy_weight, clv_cross_entropy_weighted(in->m, in->labels, in->m))
+MISTAKE(entropy_weight_dtype, clv_cross_entropy_weighted(in->m, in->labels, in->labels))
+MISTAKE(entropy_weight_infinite, clv_nn_label_weights(in->labels, (const float[]){1, -1}, 2, -100))
 MISTAKE(mse_shapes, clv_mse_loss(in->m, in->v))
 MISTAKE(mse_dtype, clv_mse_loss(in->m, in->i))
 MISTAKE(norm_rank, clv_batch_norm(in->v, NULL, NULL, NULL, NULL, true, 0.1f, 1e-5f))
@@ -172,6 +175,9 @@ static const struct {
     {entropy_logits, CLV_E_DTYPE, "logits is i32, it must be f32"},
     {entropy_pixels, CLV_E_SHAPE, "labels must be [2,4,5]"},
     {entropy_classes, CLV_E_SHAPE, "logits have no classes"},
+    {entropy_weight, CLV_E_SHAPE, "weight must have the shape of labels"},
+    {entropy_weight_dtype, CLV_E_DTYPE, "weight is i32, it must be f32"},
+    {entropy_weight_infinite, CLV_E_VALUE, "the weight of class 1 is -1: it must be finite, and at least 0"},
     {mse_shapes, CLV_E_SHAPE, "x and target must have the same shape"},
     {mse_dtype, CLV_E_DTYPE, "target is i32, it must be f32"},
     {norm_rank, CLV_E_SHAPE, "x must be [N,C] or [N,C,...], it has 1 dimensions"},
