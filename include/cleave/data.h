@@ -31,8 +31,15 @@ typedef struct clv_dataset_config {
      * dataset. */
     float mean, std;
     int classes; /**< labels are 0 to classes - 1; 0: the dataset's own number, or the largest label + 1. Numbers have none */
-    CLV_RESERVED(8);
+    /** Labels of classes with this value count nothing, and batches hold CLV_LABEL_IGNORED for them; NULL: those that are
+     *  CLV_LABEL_IGNORED */
+    const int32_t *ignore_index;
+    CLV_RESERVED(7);
 } clv_dataset_config;
+
+/** A label that counts nothing: in the loss of a training, in accuracy, in the counts of classes. As PyTorch's ignore_index has it. In a
+ *  graph of one's own clv_nn_label_weights makes weights for clv_cross_entropy_weighted of it. */
+enum { CLV_LABEL_IGNORED = -100 };
 
 /**
  * Fashion-MNIST: 60,000 and 10,000 grey images of 28 x 28, 10 classes; normalised with mean 0.2860 and std
@@ -91,7 +98,7 @@ typedef struct clv_field {
  *
  * fields  n of them, of the same N. Their arrays are taken over when this succeeds (they become zero), unless one is borrowed: then it
  *         must outlive the dataset
- * config  limit alone; NULL means all defaults
+ * config  limit and ignore_index alone; NULL means all defaults
  *
  * Errors  CLV_E_VALUE  no input, no target, a name that is missing or there twice, a class out of range;
  *         CLV_E_DTYPE;  CLV_E_SHAPE  no samples, or different N
@@ -265,6 +272,19 @@ typedef struct clv_baseline {
  */
 CLV_API CLV_MUST_CHECK clv_status clv_dataset_baseline(clv_runtime *runtime, const clv_dataset *dataset,
                                                        int target, clv_baseline *out);
+
+/**
+ * Weights that make up for classes of unequal sizes: counted labels / (classes * labels of the class); 1 for a class without any.
+ *
+ * target   which of the dataset's targets, from 0
+ * classes  of the model; those of the dataset, or more
+ * out      [classes], for clv_train_loss.class_weights
+ *
+ * Errors  CLV_E_VALUE  no such target, one of numbers, or one with more classes;  CLV_E_HOST_MEMORY
+ * Source  sklearn.utils.class_weight.compute_class_weight("balanced")
+ */
+CLV_API CLV_MUST_CHECK clv_status clv_dataset_class_weights(clv_runtime *runtime, const clv_dataset *dataset,
+                                                            int target, int64_t classes, float *out);
 
 // ---- text -----------------------------------------------------------------------------------------------------
 
@@ -587,7 +607,7 @@ CLV_API void clv_loader_position(const clv_loader *loader, int64_t *epoch, int64
 CLV_API CLV_MUST_CHECK clv_status clv_loader_seek(clv_loader *loader, int64_t epoch, int64_t index);
 
 /** How many of n rows have their largest logit (the first of equals) at their label. A row with a NaN has
- * none. */
+ * none, and so has one whose label is CLV_LABEL_IGNORED. */
 CLV_API int64_t clv_count_correct(const float *logits, const int32_t *labels, int64_t n, int64_t classes);
 /**
  * The most probable classes of a sample, the most probable first, the first of equal ones before the others.

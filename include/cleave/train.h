@@ -199,6 +199,9 @@ typedef struct clv_loss {
  *
  * Smoothing is of trainings: what evaluation tells is without.
  *
+ * Labels that are CLV_LABEL_IGNORED count nothing in cross_entropy, as by torch's ignore_index: its mean is over the others of a batch,
+ * and 0 where there are none (PyTorch: NaN). clv_train_loss.class_weights weights the others.
+ *
  * clv_loss_get gives NULL past the end, clv_loss_find where there is none of that name, brought or registered. Static.
  */
 CLV_API int clv_loss_count(void);
@@ -219,7 +222,12 @@ typedef struct clv_train_loss {
     const char *target;   /**< its name; must be given */
     const clv_loss *loss; /**< NULL: `cross_entropy` of classes, `mse` of numbers */
     double weight;        /**< 0: 1; never below 0 */
-    CLV_RESERVED(4);
+    /** of `cross_entropy`: what a label of each class counts, n_class_weights of them, as torch's CrossEntropyLoss(weight): the loss is
+     *  sum(w[label] * loss) / sum(w[label]), in a training over each batch, in an evaluation over all samples. At least 0, not all 0.
+     *  NULL: all alike. Not together with label_smoothing or mixup. clv_dataset_class_weights makes some */
+    const float *class_weights;
+    int64_t n_class_weights; /**< as many as the target has classes */
+    CLV_RESERVED(2);
 } clv_train_loss;
 
 // ---- what an evaluation tells besides -------------------------------------------------------------------------------
@@ -234,7 +242,8 @@ typedef enum clv_metric_targets {
 /** A metric. Cleave brings some (clv_metric_find); one of your own is a struct with its functions, which must outlive its uses. */
 typedef struct clv_metric {
     const char *name; /**< not "loss" */
-    /** Its sum over the samples of a batch, on the host. Each sample counts alike, so of several targets a sample has their mean */
+    /** Its sum over the samples of a batch, on the host. Each sample counts alike, so of several targets a sample has their mean. Labels
+     *  that are CLV_LABEL_IGNORED add nothing to it, and are not among those that the mean is over */
     double (*sum)(const float *output, const void *target, const clv_loss_sizes *sizes,
                   const struct clv_metric *metric);
     /** What is told, from the mean over all samples: a root, for example. NULL: the mean itself */
@@ -404,10 +413,10 @@ typedef struct clv_metric_value {
 
 typedef struct clv_metrics {
     int64_t count;   /**< samples */
-    int64_t targets; /**< of these samples: as many, or more where a sample has several */
+    int64_t targets; /**< of these samples: as many, or more where a sample has several; without ignored labels */
     int64_t correct; /**< targets that were told right; 0 where that cannot be said: */
     double accuracy; /**< correct / targets; NaN of numbers, unless the loss is bce_with_logits */
-    double loss;     /**< mean of the loss over the samples, in double */
+    double loss;     /**< mean of the loss over the samples, in double; without ignored labels, by the weights of classes */
     double seconds;
     /** Of each target, in the model's order. What is said above of targets is their sum: of those with classes, if there are any;
      *  the loss is their weighted sum. */

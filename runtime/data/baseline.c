@@ -24,22 +24,30 @@ static void read_target(const clv_dataset *dataset, int64_t i, int which, void *
     clv_dataset_read(dataset, i, to);
 }
 
+/** Labels of each class, and of all. */
+static clv_status count_labels(clv__error *error, const clv_dataset *dataset, int which, int64_t numel,
+                               int64_t classes, int64_t *counts, int64_t *all) {
+    int32_t *row = clv__alloc((size_t)numel, sizeof *row);
+    if (!row) return no_memory(error);
+    for (int64_t i = 0; i < dataset->count; i++) {
+        read_target(dataset, i, which, row);
+        for (int64_t k = 0; k < numel; k++)
+            if (row[k] >= 0 && row[k] < classes) ++*all, counts[row[k]]++;
+    }
+    free(row);
+    return CLV_OK;
+}
+
 static clv_status count_classes(clv__error *error, const clv_dataset *dataset, int which, int64_t numel,
                                 int64_t classes, clv_baseline *out) {
     int64_t *counts = clv__alloc((size_t)classes, sizeof *counts);
-    int32_t *row = clv__alloc((size_t)numel, sizeof *row);
-    const clv_status status = counts && row ? CLV_OK : no_memory(error);
-    for (int64_t i = 0; status == CLV_OK && i < dataset->count; i++) {
-        read_target(dataset, i, which, row);
-        for (int64_t k = 0; k < numel; k++)
-            if (row[k] >= 0 && row[k] < classes) out->targets++, counts[row[k]]++;
-    }
+    clv_status status = counts ? CLV_OK : no_memory(error);
+    if (status == CLV_OK) status = count_labels(error, dataset, which, numel, classes, counts, &out->targets);
     for (int64_t c = 0; status == CLV_OK && c < classes; c++) {
         if (counts[c] > out->correct) out->correct = counts[c];
         out->loss += entropy((double)counts[c] / (double)out->targets);
     }
     free(counts);
-    free(row);
     return status;
 }
 
@@ -83,15 +91,43 @@ static clv_status measure_numbers(clv__error *error, const clv_dataset *dataset,
     return status;
 }
 
+static clv_status check_target(clv__error *error, const clv_dataset *dataset, int target) {
+    if (target < 0 || target >= clv_dataset_target_count(dataset))
+        CLV_FAIL(error, CLV_E_VALUE, "target %d of a dataset that has %d", target,
+                 clv_dataset_target_count(dataset));
+    return CLV_OK;
+}
+
+clv_status clv_dataset_class_weights(clv_runtime *runtime, const clv_dataset *dataset, int target,
+                                     int64_t classes, float *out) {
+    clv__error *error = clv__io_error(runtime);
+    CLV_TRY(CLV__GIVEN(error, dataset));
+    CLV_TRY(CLV__GIVEN(error, out));
+    CLV_TRY(check_target(error, dataset, target));
+    const clv_port port = clv_dataset_target_get(dataset, target);
+    const clv_shape one = clv_port_shape(&port, 1);
+    if (!port.classes)
+        CLV_FAIL(error, CLV_E_VALUE, "target %d of the dataset is of numbers: classes have weights", target);
+    if (classes < port.classes)
+        CLV_FAIL(error, CLV_E_VALUE, "weights of %" PRId64 " classes, of a dataset that has %" PRId64,
+                 classes, (int64_t)port.classes);
+    int64_t *counts = clv__alloc((size_t)classes, sizeof *counts), all = 0;
+    if (!counts) return no_memory(error);
+    const clv_status status =
+        count_labels(error, dataset, target, clv_shape_numel(&one), classes, counts, &all);
+    for (int64_t c = 0; status == CLV_OK && c < classes; c++)
+        out[c] = counts[c] ? (float)((double)all / ((double)classes * (double)counts[c])) : 1;
+    free(counts);
+    return status;
+}
+
 clv_status clv_dataset_baseline(clv_runtime *runtime, const clv_dataset *dataset, int target,
                                 clv_baseline *out) {
     clv__error *error = clv__io_error(runtime);
     CLV_TRY(CLV__GIVEN(error, dataset));
     CLV_TRY(CLV__GIVEN(error, out));
     *out = (clv_baseline){0};
-    if (target < 0 || target >= clv_dataset_target_count(dataset))
-        CLV_FAIL(error, CLV_E_VALUE, "target %d of a dataset that has %d", target,
-                 clv_dataset_target_count(dataset));
+    CLV_TRY(check_target(error, dataset, target));
     const clv_port port = clv_dataset_target_get(dataset, target);
     const clv_shape one = clv_port_shape(&port, 1);
     const int64_t numel = clv_shape_numel(&one);

@@ -98,18 +98,26 @@ int64_t clv__whole_at(const clv_array *array, int64_t i) {
     }
 }
 
+bool clv__label_ignored(const clv_dataset_config *config, int64_t label) {
+    return label == (config->ignore_index ? *config->ignore_index : CLV_LABEL_IGNORED);
+}
+
 /** What mends labels that are no classes: those that are 1 to their number, those that are more, others. */
-static const char *labels_mend(const clv_array *labels, int64_t classes, char text[160]) {
+static const char *labels_mend(const clv_array *labels, const clv_dataset_config *config, int64_t classes,
+                               char text[160]) {
     int64_t least = INT64_MAX, most = INT64_MIN;
     for (int64_t i = 0; i < labels->shape.dims[0]; i++) {
         int64_t label = clv__whole_at(labels, i);
+        if (clv__label_ignored(config, label)) continue;
         if (label < least) least = label;
         if (label > most) most = label;
     }
     if (least == 1 && most == classes)
         snprintf(text, 160, "; they seem to begin at 1: numpy mends it with y - 1");
     else if (least < 0)
-        snprintf(text, 160, "; leave samples without a class out");
+        snprintf(text, 160,
+                 "; samples without a class are left out, or have the label %d, which counts nothing",
+                 config->ignore_index ? (int)*config->ignore_index : CLV_LABEL_IGNORED);
     else if (most >= 1 << 20)
         snprintf(text, 160, "; numbers so large are no classes: is it the right file?");
     else
@@ -119,26 +127,35 @@ static const char *labels_mend(const clv_array *labels, int64_t classes, char te
     return text;
 }
 
-static clv_status copy_labels(clv__error *error, const clv_array *labels, const clv__dataset_defaults *names,
-                              arrays *own) {
+static clv_status copy_labels(clv__error *error, const clv_array *labels, const clv_dataset_config *config,
+                              const clv__dataset_defaults *names, arrays *own) {
     enum { MOST = 1 << 24 }; // where nobody says how many classes there are
     clv_dataset *dataset = &own->common;
     int64_t limit = dataset->classes ? dataset->classes : MOST;
     own->labels = clv__alloc((size_t)dataset->count, sizeof *own->labels);
     if (!own->labels)
         CLV_FAIL(error, CLV_E_HOST_MEMORY, "no host memory for %" PRId64 " labels", dataset->count);
-    int64_t largest = 0;
+    int64_t largest = -1;
     for (int64_t i = 0; i < dataset->count; i++) {
         int64_t label = clv__whole_at(labels, i);
+        if (clv__label_ignored(config, label)) {
+            own->labels[i] = CLV_LABEL_IGNORED;
+            dataset->ignores = true;
+            continue;
+        }
         if (label < 0 || label >= limit) {
             char mend[160];
             CLV_FAIL(error, CLV_E_VALUE,
                      "%s: row %" PRId64 " is %" PRId64 ", but labels are 0 to %" PRId64 "%s", names->labels,
-                     i, label, limit - 1, labels_mend(labels, limit, mend));
+                     i, label, limit - 1, labels_mend(labels, config, limit, mend));
         }
         own->labels[i] = (int32_t)label;
         if (label > largest) largest = label;
     }
+    if (dataset->classes == 0 && largest < 0)
+        CLV_FAIL(error, CLV_E_VALUE,
+                 "%s: all labels are %" PRId64 ", which counts nothing: there is no class", names->labels,
+                 clv__whole_at(labels, 0));
     if (dataset->classes == 0) dataset->classes = (int)largest + 1;
     dataset->target_dtype = CLV_DTYPE_I32;
     dataset->target_numel = 1;
@@ -206,7 +223,7 @@ clv_status clv__dataset_create(clv__error *error, clv_array *images, const clv_a
     dataset->std[0] = given ? config->std : defaults->std;
     clv__scale_init(&own->scale, images->type, dataset->mean[0], dataset->std[0]);
     clv_status status = labels->type == CLV_ARRAY_F32 ? copy_targets(error, labels, own)
-                                                      : copy_labels(error, labels, defaults, own);
+                                                      : copy_labels(error, labels, config, defaults, own);
     if (status != CLV_OK) {
         clv_dataset_destroy(dataset);
         return status;

@@ -18,6 +18,7 @@ struct clv_dataset {
     clv_dtype dtype, target_dtype;
     int64_t count, numel, target_numel; // elements of a sample, and of its target
     int classes;                        // 0: targets are numbers
+    bool ignores;                       // some labels are CLV_LABEL_IGNORED
     /** Write sample i and its target; NULL: that is not wanted. Loaders' threads call it. */
     void (*read)(const clv_dataset *dataset, int64_t i, void *sample, void *target);
     /** The same where samples are drawn anew each time, or reading may fail; NULL: `read` is all there is. */
@@ -62,6 +63,8 @@ void clv__scale_init(clv__scale *scale, clv_array_type type, float mean, float s
 /** n elements of an array, from the first on, as f32. */
 void clv__scale_read(const clv__scale *scale, const clv_array *array, int64_t first, int64_t n, float *out);
 
+/** Is it a label that counts nothing? */
+bool clv__label_ignored(const clv_dataset_config *config, int64_t label);
 /** Element i of whole numbers: u8, i32, i64. */
 int64_t clv__whole_at(const clv_array *array, int64_t i);
 

@@ -105,10 +105,10 @@ static clv_status check(clv__error *error, const clv_field *fields, int n, const
 
 /** Whole numbers as i32, each looked at: classes of a target, indices of an input, which may be below 0 where nobody says
  *  otherwise. */
-static clv_status copy_whole(clv__error *error, const clv_field *field, int64_t count, clv_port *port,
-                             column *to) {
+static clv_status copy_whole(clv__error *error, const clv_field *field, const clv_dataset_config *config,
+                             clv_dataset *common, clv_port *port, column *to) {
     const bool any = field->role == CLV_FIELD_INPUT && !field->classes;
-    const int64_t n = count * to->numel, least = any ? INT32_MIN : 0,
+    const int64_t count = common->count, n = count * to->numel, least = any ? INT32_MIN : 0,
                   most = field->classes ? field->classes - 1
                          : any          ? INT32_MAX
                                         : (1 << 24) - 1;
@@ -119,6 +119,11 @@ static clv_status copy_whole(clv__error *error, const clv_field *field, int64_t 
         return clv__error_prefix(error, "field '%s': ", field->name);
     for (int64_t i = 0; i < n; i++) {
         const int64_t value = clv__whole_at(field->array, i);
+        if (field->role == CLV_FIELD_TARGET && clv__label_ignored(config, value)) {
+            ((int32_t *)to->data.data)[i] = CLV_LABEL_IGNORED;
+            common->ignores = true;
+            continue;
+        }
         if (value < least || value > most)
             CLV_FAIL(error, CLV_E_VALUE,
                      "field '%s': row %" PRId64 " has %" PRId64 ", but values are %" PRId64 " to %" PRId64,
@@ -131,7 +136,8 @@ static clv_status copy_whole(clv__error *error, const clv_field *field, int64_t 
     return CLV_OK;
 }
 
-static clv_status add(clv__error *error, named *own, const clv_field *field) {
+static clv_status add(clv__error *error, named *own, const clv_field *field,
+                      const clv_dataset_config *config) {
     clv_port *port = &own->ports[own->n];
     column *to = &own->columns[own->n++];
     const clv_shape *shape = &field->array->shape;
@@ -148,7 +154,7 @@ static clv_status add(clv__error *error, named *own, const clv_field *field) {
         return CLV_OK;
     }
     port->dtype = CLV_DTYPE_I32;
-    return copy_whole(error, field, own->common.count, port, to);
+    return copy_whole(error, field, config, &own->common, port, to);
 }
 
 static void read_all(const clv_dataset *dataset, int64_t i, void *const *to) {
@@ -209,10 +215,11 @@ static void take_over(named *own) {
     }
 }
 
-static clv_status fill(clv__error *error, named *own, const clv_field *fields, int n) {
+static clv_status fill(clv__error *error, named *own, const clv_field *fields, int n,
+                       const clv_dataset_config *config) {
     for (int role = CLV_FIELD_INPUT; role <= CLV_FIELD_TARGET; role++) {
         for (int i = 0; i < n; i++)
-            if ((int)fields[i].role == role) CLV_TRY(add(error, own, &fields[i]));
+            if ((int)fields[i].role == role) CLV_TRY(add(error, own, &fields[i], config));
         if (role == CLV_FIELD_INPUT) own->common.n_inputs = own->n;
     }
     own->common.n_targets = own->n - own->common.n_inputs;
@@ -233,7 +240,7 @@ clv_status clv_dataset_from_fields(clv_runtime *runtime, const clv_field *fields
     own->common =
         (clv_dataset){.read = read_first, .read_all = read_all, .destroy = destroy, .ports = own->ports};
     own->common.count = config->limit && config->limit < count ? config->limit : count;
-    clv_status status = fill(error, own, fields, n);
+    clv_status status = fill(error, own, fields, n, config);
     if (status != CLV_OK) {
         destroy(&own->common);
         return status;

@@ -35,6 +35,10 @@ clv_status clv__mixup_check(clv__error *error, const clv_dataset *dataset, const
                  "mixup is of targets that are numbers, or one class for each sample; here a sample has "
                  "%" PRId64 " classes",
                  dataset->target_numel);
+    if (dataset->ignores)
+        CLV_FAIL(error, CLV_E_VALUE,
+                 "mixup is of samples that all have a class; here labels are %d, which counts nothing",
+                 CLV_LABEL_IGNORED);
     if (config->classes < 0 || (config->classes && config->classes < dataset->classes))
         CLV_FAIL(error, CLV_E_VALUE, "mixup with %d classes, of a dataset that has %d", config->classes,
                  dataset->classes);

@@ -5,7 +5,7 @@
 
 #include "cleave/nn.h"
 
-enum { CLV__MOST_CUT = 2 * CLV_MAX_PORTS }; // inputs and targets
+enum { CLV__MOST_CUT = 3 * CLV_MAX_PORTS }; // inputs, targets, and what labels count
 
 typedef struct clv__batch_rows {
     clv_tensor *const *tensors;

@@ -49,6 +49,7 @@
     TEXT("freeze", config->freeze)                                                                           \
     TEXT("loss", loss_name(config))                                                                          \
     TEXT("losses", clv__text_get(&texts->losses))                                                            \
+    TEXT("class_weights", clv__text_get(&texts->class_weights))                                              \
     TEXT("optimizer.groups", clv__text_get(&texts->groups))                                                  \
     TEXT("optimizer.own", clv__text_get(&texts->own))                                                        \
     LATER("ema_decay", config->ema_decay)                                                                    \
@@ -67,7 +68,7 @@ static const char *const schedules[] = {"constant", "step", "cosine", "one-cycle
 
 /** Settings that are put together as texts. */
 typedef struct setting_texts {
-    clv__text groups, own, losses, dropout;
+    clv__text groups, own, losses, class_weights, dropout;
 } setting_texts;
 
 /** `kind: cross_entropy, price: mse * 0.5`; nothing where all of it is as usual, and of a single `loss`. */
@@ -85,9 +86,23 @@ static void losses_text(const clv_train_config *config, clv_runtime *runtime, cl
     if (usual || config->loss) clv__text_reset(text);
 }
 
+/** `kind: 0.5 1 2`; nothing where all classes count alike. */
+static void class_weights_text(const clv_train_config *config, clv_runtime *runtime, clv__text *text) {
+    clv__target_loss losses[CLV_MAX_PORTS];
+    if (clv__losses_find(runtime, config, losses) != CLV_OK) return; // it was checked before
+    for (int i = 0; i < clv_model_target_count(config->model); i++) {
+        const clv_port port = clv_model_target_get(config->model, i);
+        if (!losses[i].class_weights) continue;
+        clv__text_add(text, "%s%s:", *clv__text_get(text) ? ", " : "", port.name);
+        for (int64_t c = 0; c < port.classes; c++)
+            clv__text_add(text, " %.9g", (double)losses[i].class_weights[c]);
+    }
+}
+
 static setting_texts make_texts(const clv_train_config *config, clv_runtime *runtime) {
     setting_texts texts = {0};
     losses_text(config, runtime, &texts.losses);
+    class_weights_text(config, runtime, &texts.class_weights);
     if (config->dropout) clv__text_add(&texts.dropout, "%.17g", *config->dropout);
     clv__param_groups_text(&config->optimizer, &texts.groups);
     clv__own_optimizer_text(&config->optimizer, &texts.own);
@@ -99,6 +114,7 @@ static void reset_texts(setting_texts *texts) {
     clv__text_reset(&texts->own);
     clv__text_reset(&texts->dropout);
     clv__text_reset(&texts->losses);
+    clv__text_reset(&texts->class_weights);
 }
 
 static clv_status put_settings(const clv_train_config *config, const setting_texts *texts,

@@ -3,6 +3,7 @@
 // loader. Mixed classes are probabilities, so the step's target is [N, C] then, in f32.
 #include <math.h>
 
+#include "data/dataset.h"
 #include "nn/ports.h"
 #include "train/losses.h"
 #include "train/trainer.h"
@@ -17,6 +18,10 @@ static clv_status check_mixup(clv__error *error, const clv_train_config *config)
     if (clv_model_input_count(model) > 1 || clv_model_target_count(model) > 1)
         CLV_FAIL(error, CLV_E_VALUE, "mixup is of one input and one target: model '%s' has %d and %d",
                  model->name, clv_model_input_count(model), clv_model_target_count(model));
+    if (config->train && config->train->ignores)
+        CLV_FAIL(error, CLV_E_VALUE,
+                 "mixup is of samples that all have a class; here labels are %d, which counts nothing",
+                 CLV_LABEL_IGNORED);
     const clv_port input = clv_model_input_get(model, 0), target = clv_model_target_get(model, 0);
     if (input.dtype == CLV_DTYPE_I32 || (target.classes && target.dims[0]))
         CLV_FAIL(
@@ -45,6 +50,11 @@ clv_status clv__labels_check(clv_runtime *runtime, const clv_train_config *confi
         CLV_FAIL(error, CLV_E_VALUE,
                  "label smoothing is of the losses cross_entropy and bce_with_logits, not of '%s'",
                  losses[0].loss->name);
+    for (int i = 0; i < clv_model_target_count(config->model); i++)
+        if (losses[i].class_weights && (smoothing > 0 || config->mixup > 0))
+            CLV_FAIL(error, CLV_E_VALUE,
+                     "weights of classes do not go together with %s: leave one of them out",
+                     smoothing > 0 ? "label smoothing" : "mixup");
     return check_mixup(error, config);
 }
 

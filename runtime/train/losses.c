@@ -5,6 +5,7 @@
 
 #include "base/registry.h"
 #include "cleave/ops.h"
+#include "data/dataset.h"
 #include "graph/op.h"
 #include "train/losses.h"
 #include "train/names.h"
@@ -28,9 +29,10 @@ static clv_tensor *soft_cross_entropy(clv_tensor *logits, clv_tensor *log_p, clv
     return clv_mul_scalar(clv_mean(clv_mul(log_p, target), NULL, 0, false), -(float)shape.dims[1]);
 }
 
-/** Logits [N, ..., C] of labels [N, ...]: one row for each label. Or [N, C] of probabilities [N, C]. */
-static clv_tensor *cross_entropy(clv_tensor *output, clv_tensor *target, const clv_loss *loss) {
-    const double smoothing = smoothing_of(loss);
+/** Logits [N, ..., C] of labels [N, ...]: one row for each label. Or [N, C] of probabilities [N, C].
+ *  weight: what each label counts; NULL: all alike. */
+static clv_tensor *weighted_cross_entropy(clv_tensor *output, clv_tensor *target, clv_tensor *weight,
+                                          double smoothing) {
     if (!output || !target) return clv_cross_entropy(output, target);
     const bool soft = clv_tensor_dtype(target) != CLV_DTYPE_I32;
     const clv_shape shape = clv_tensor_shape(output);
@@ -38,14 +40,21 @@ static clv_tensor *cross_entropy(clv_tensor *output, clv_tensor *target, const c
         const int64_t rows = clv_tensor_numel(target);
         target = clv_reshape(target, CLV_SHAPE(rows));
         output = clv_reshape(output, CLV_SHAPE(rows, shape.dims[shape.rank - 1]));
+        if (weight) weight = clv_reshape(weight, CLV_SHAPE(rows));
     }
-    if (!soft && !(smoothing > 0)) return clv_cross_entropy(output, target);
+    if (!soft && !(smoothing > 0)) return clv_cross_entropy_weighted(output, target, weight);
     clv_tensor *log_p = clv_log_softmax(output, -1);
-    clv_tensor *right = soft ? soft_cross_entropy(output, log_p, target) : clv_cross_entropy(output, target);
+    clv_tensor *right =
+        soft ? soft_cross_entropy(output, log_p, target) : clv_cross_entropy_weighted(output, target, weight);
     if (!(smoothing > 0)) return right;
     // The smoothed target is (1 - s) of it and s / C of each class, so the loss is a mean of two.
+    if (weight) log_p = clv_mul(log_p, clv_reshape(weight, CLV_SHAPE(clv_tensor_numel(weight), 1)));
     clv_tensor *all = clv_mean(log_p, NULL, 0, false);
     return clv_sub(clv_mul_scalar(right, (float)(1 - smoothing)), clv_mul_scalar(all, (float)smoothing));
+}
+
+static clv_tensor *cross_entropy(clv_tensor *output, clv_tensor *target, const clv_loss *loss) {
+    return weighted_cross_entropy(output, target, NULL, smoothing_of(loss));
 }
 
 /** log(sum(exp)) of a row. */
@@ -66,16 +75,27 @@ static double soft_cross_entropy_sum(const float *output, const float *target, c
     return sum;
 }
 
+/** Labels that count: the sum of their losses, and of what they count. */
+static double label_sum(const float *output, const int32_t *labels, const clv_loss_sizes *sizes,
+                        const float *class_weights, double *counted) {
+    const int64_t rows = sizes->n * sizes->target, classes = sizes->output / sizes->target;
+    double sum = 0, all = 0;
+    for (int64_t i = 0; i < rows; i++, output += classes) {
+        if (labels[i] == CLV_LABEL_IGNORED) continue;
+        const double weight = class_weights ? (double)class_weights[labels[i]] : 1;
+        all += weight;
+        if (weight > 0) sum += weight * (log_sum_exp(output, classes) - (double)output[labels[i]]);
+    }
+    *counted += all / (double)sizes->target;
+    return sum / (double)sizes->target;
+}
+
 static double cross_entropy_sum(const float *output, const void *target, const clv_loss_sizes *sizes,
                                 const clv_loss *loss) {
+    double counted = 0;
     (void)loss;
     if (sizes->target == sizes->output) return soft_cross_entropy_sum(output, target, sizes);
-    const int64_t rows = sizes->n * sizes->target, classes = sizes->output / sizes->target;
-    const int32_t *labels = target;
-    double sum = 0;
-    for (int64_t i = 0; i < rows; i++, output += classes)
-        sum += log_sum_exp(output, classes) - (double)output[labels[i]];
-    return sum / (double)sizes->target;
+    return label_sum(output, target, sizes, NULL, &counted);
 }
 
 // ---- mean squared error -----------------------------------------------------------------------------------
@@ -213,6 +233,38 @@ static clv_status check_losses(clv__error *error, const clv_train_config *config
     return CLV_OK;
 }
 
+/** The weights of a target's classes: as many as these, of a loss that knows of them. */
+static clv_status check_class_weights(clv__error *error, const clv_train_loss *one, const clv_loss *loss,
+                                      clv_port target) {
+    double sum = 0;
+    if (!one->class_weights && !one->n_class_weights) return CLV_OK;
+    if (!clv__loss_weights(loss) || !target.classes)
+        CLV_FAIL(error, CLV_E_VALUE,
+                 "losses: target '%.100s' has weights of classes, and they are of classes and the loss "
+                 "cross_entropy, not of '%.100s'",
+                 one->target, loss->name ? loss->name : "");
+    if (!one->class_weights || one->n_class_weights != target.classes)
+        CLV_FAIL(
+            error, CLV_E_VALUE,
+            "losses: target '%.100s' has %lld weights of classes, and %lld classes: one is wanted for each",
+            one->target, one->class_weights ? (long long)one->n_class_weights : 0LL,
+            (long long)target.classes);
+    for (int64_t c = 0; c < target.classes; c++) {
+        const double weight = (double)one->class_weights[c];
+        if (!isfinite(weight) || weight < 0)
+            CLV_FAIL(
+                error, CLV_E_VALUE,
+                "losses: target '%.100s': the weight of class %lld is %g, it must be finite, and at least "
+                "0",
+                one->target, (long long)c, weight);
+        sum += weight;
+    }
+    if (!(sum > 0))
+        CLV_FAIL(error, CLV_E_VALUE, "losses: target '%.100s': the weights of all classes are 0",
+                 one->target);
+    return CLV_OK;
+}
+
 clv_status clv__losses_find(clv_runtime *runtime, const clv_train_config *config,
                             clv__target_loss out[CLV_MAX_PORTS]) {
     clv__error *error = clv__runtime_error_of(runtime);
@@ -221,7 +273,7 @@ clv_status clv__losses_find(clv_runtime *runtime, const clv_train_config *config
     CLV_TRY(check_losses(error, config));
     for (int i = 0; i < clv_model_target_count(model); i++)
         out[i] = (clv__target_loss){
-            config->loss ? config->loss : clv__loss_usual(clv_model_target_get(model, i)), 1};
+            config->loss ? config->loss : clv__loss_usual(clv_model_target_get(model, i)), 1, NULL, false};
     for (int i = 0; i < config->n_losses; i++) {
         const clv_train_loss *one = &config->losses[i];
         int at = 0;
@@ -233,8 +285,38 @@ clv_status clv__losses_find(clv_runtime *runtime, const clv_train_config *config
         given[at] = true;
         if (one->loss) out[at].loss = one->loss;
         if (one->weight != 0) out[at].weight = one->weight;
+        CLV_TRY(check_class_weights(error, one, out[at].loss, clv_model_target_get(model, at)));
+        out[at].class_weights = one->class_weights;
     }
+    for (int i = 0; config->train && i < clv_model_target_count(model); i++)
+        out[i].ignores = config->train->ignores && clv__loss_weights(out[i].loss) &&
+                         clv_model_target_get(model, i).classes;
     return CLV_OK;
+}
+
+bool clv__loss_weights(const clv_loss *loss) {
+    return loss->sum == cross_entropy_sum;
+}
+
+clv_tensor *clv__loss_build_weighted(const clv_loss *loss, clv_tensor *output, clv_tensor *target,
+                                     clv_tensor *weight) {
+    return weighted_cross_entropy(output, target, weight, smoothing_of(loss));
+}
+
+double clv__loss_sum(const clv__target_loss *of, const float *output, const void *targets,
+                     const clv_loss_sizes *sizes, double *counted) {
+    if (clv__loss_weights(of->loss) && sizes->target != sizes->output)
+        return label_sum(output, targets, sizes, of->class_weights, counted);
+    *counted += (double)sizes->n;
+    return of->loss->sum ? of->loss->sum(output, targets, sizes, of->loss) : (double)NAN;
+}
+
+int64_t clv__loss_counted(clv_port target, const void *targets, const clv_loss_sizes *sizes) {
+    const int64_t n = sizes->n * sizes->target;
+    const int32_t *labels = targets;
+    int64_t ignored = 0;
+    for (int64_t i = 0; target.classes && i < n; i++) ignored += labels[i] == CLV_LABEL_IGNORED;
+    return n - ignored;
 }
 
 bool clv__loss_smooths(const clv_loss *loss) {

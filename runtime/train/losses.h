@@ -3,10 +3,20 @@
 #ifndef CLV_TRAIN_LOSSES_H
 #define CLV_TRAIN_LOSSES_H
 
-#include "cleave/train.h"
+#include "train/trainer.h"
 
 /** Does it smooth labels, by the double that `user` points to? */
 bool clv__loss_smooths(const clv_loss *loss);
+/** Does it know of weights of classes, and of labels that count nothing? */
+bool clv__loss_weights(const clv_loss *loss);
+/** Append it to the graph, as its `build`, with what each label counts (clv_nn_label_weights). */
+clv_tensor *clv__loss_build_weighted(const clv_loss *loss, clv_tensor *output, clv_tensor *target,
+                                     clv_tensor *weight);
+/** The sum over the samples, and how much they count together: *counted becomes more by that. */
+double clv__loss_sum(const clv__target_loss *of, const float *output, const void *targets,
+                     const clv_loss_sizes *sizes, double *counted);
+/** How many of the targets count. */
+int64_t clv__loss_counted(clv_port target, const void *targets, const clv_loss_sizes *sizes);
 /** Are targets told right or wrong: classes, or labels of bce_with_logits? */
 bool clv__loss_tells_right(const clv_loss *loss, clv_port target);
 /** How many of the targets are told right; 0 where that is not told. */

@@ -27,7 +27,8 @@ static double count_among(const float *output, const void *target, const clv_los
     const int64_t rows = sizes->n * sizes->target, classes = sizes->output / sizes->target;
     const int32_t *labels = target;
     int64_t right = 0;
-    for (int64_t i = 0; i < rows; i++) right += is_among(output + i * classes, classes, labels[i], most);
+    for (int64_t i = 0; i < rows; i++)
+        if (labels[i] != CLV_LABEL_IGNORED) right += is_among(output + i * classes, classes, labels[i], most);
     return (double)right / (double)sizes->target;
 }
 
@@ -184,11 +185,11 @@ void clv__metrics_add(const clv_model *model, int i, const clv_metric *const *me
             values[k].value += metrics[k]->sum(output, target, sizes, metrics[k]);
 }
 
-void clv__metrics_end(const clv_model *model, const clv_metric *const *metrics, int n, int64_t samples,
-                      clv_metric_value values[CLV_MOST_METRICS]) {
+void clv__metrics_end(const clv_model *model, const clv_metric *const *metrics, int n,
+                      const double samples[CLV_MAX_PORTS], clv_metric_value values[CLV_MOST_METRICS]) {
     for (int i = 0; i < n; i++) {
         const clv_metric *metric = metrics[i];
-        const double mean = values[i].value / (double)samples;
+        const double mean = values[i].value / samples[clv__metric_target(model, metric)];
         values[i] = (clv_metric_value){.name = metric->name,
                                        .value = metric->finish ? metric->finish(mean, metric) : mean};
         if (metric->target)

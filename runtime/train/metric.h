@@ -20,8 +20,8 @@ clv_status clv__metrics_fit(const clv_model *model, const clv_metric *const *met
 void clv__metrics_add(const clv_model *model, int i, const clv_metric *const *metrics, int n,
                       const float *output, const void *target, const clv_loss_sizes *sizes,
                       clv_metric_value values[CLV_MOST_METRICS]);
-/** Sums over so many samples become what is told. */
-void clv__metrics_end(const clv_model *model, const clv_metric *const *metrics, int n, int64_t samples,
-                      clv_metric_value values[CLV_MOST_METRICS]);
+/** Sums over so many samples, by target, become what is told. */
+void clv__metrics_end(const clv_model *model, const clv_metric *const *metrics, int n,
+                      const double samples[CLV_MAX_PORTS], clv_metric_value values[CLV_MOST_METRICS]);
 
 #endif

@@ -391,6 +391,8 @@ typedef struct evaluation {
     int64_t ticket;
     clv__match match;
     double loss_sum[CLV_MAX_PORTS]; // of each target
+    double loss_of[CLV_MAX_PORTS];  // how much the samples of these sums count
+    double counted[CLV_MAX_PORTS];  // samples, less the labels that count nothing
     double loss_units;              // what losses of standardized targets are multiplied with
     clv__units units;
     clv_metrics metrics;
@@ -403,11 +405,13 @@ static void count_target(evaluation *run, int i, int64_t n, const void *targets)
     const clv_shape shape = clv_port_shape(&port, n);
     const clv_loss_sizes sizes = {n, result_numel(predictor, i), clv_shape_numel(&shape) / n};
     const clv_loss *loss = predictor->losses[i].loss;
+    const int64_t counted = clv__loss_counted(port, targets, &sizes);
     clv_target_metrics *to = &run->metrics.each[i];
-    to->targets += n * sizes.target;
+    to->targets += counted;
+    run->counted[i] += (double)counted / (double)sizes.target;
     to->correct += clv__loss_count_right(loss, port, predictor->out[i], targets, &sizes);
-    run->loss_sum[i] +=
-        run->loss_units * (loss->sum ? loss->sum(predictor->out[i], targets, &sizes, loss) : (double)NAN);
+    run->loss_sum[i] += run->loss_units * clv__loss_sum(&predictor->losses[i], predictor->out[i], targets,
+                                                        &sizes, &run->loss_of[i]);
     const float *output = predictor->out[i];
     clv__units_put(&run->units, &sizes, &output, &targets);
     clv__metrics_add(predictor->model, i, predictor->metrics, predictor->n_metrics, output, targets, &sizes,
@@ -476,7 +480,7 @@ static void sum_up(evaluation *run) {
         one->name = port.name;
         const bool told = clv__loss_tells_right(predictor->losses[i].loss, port);
         one->accuracy = told ? (double)one->correct / (double)one->targets : (double)NAN;
-        one->loss = run->loss_sum[i] / (double)all->count;
+        one->loss = run->loss_sum[i] / run->loss_of[i];
         *(told ? &told_right : &without) += one->targets;
         all->correct += one->correct;
         all->loss += predictor->losses[i].weight * one->loss;
@@ -505,7 +509,7 @@ clv_status clv_evaluate(clv_predictor *predictor, const clv_dataset *dataset,
     if (status != CLV_OK) return status;
     sum_up(&run);
     run.metrics.n_values = predictor->n_metrics;
-    clv__metrics_end(predictor->model, predictor->metrics, predictor->n_metrics, run.metrics.count,
+    clv__metrics_end(predictor->model, predictor->metrics, predictor->n_metrics, run.counted,
                      run.metrics.values);
     run.metrics.seconds = clv__seconds() - start;
     *out = run.metrics;

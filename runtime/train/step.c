@@ -5,10 +5,12 @@
 
 #include "cleave/ops.h"
 #include "graph/graph.h"
+#include "nn/batch_rows.h"
 #include "nn/parallel_layers.h"
 #include "nn/ports.h"
 #include "nn/replicas.h"
 #include "ops/averages.h"
+#include "train/losses.h"
 #include "train/trainer.h"
 
 /** What the layers of a step are built from. */
@@ -17,14 +19,20 @@ typedef struct building {
     clv__target_loss losses[CLV_MAX_PORTS];
     clv_loss smoothed[CLV_MAX_PORTS]; // of them, where labels are
     int n_inputs, n_fed;
+    // of each target, where among what is cut that lies which its labels count; 0: they count alike
+    int weight[CLV_MAX_PORTS];
+    int n_cut; // what is fed, and the weights
+    clv_tensor *cut[CLV__MOST_CUT];
     int64_t micro_batches;  // of the batch, or of each replica's share
     clv__parallel parallel; // with layers that are placed beside replicas
 } building;
 
 /** A loss function may be the caller's: is what it gave a tensor of the graph? Else the graph fails. */
-static clv_tensor *build_loss(const clv_loss *loss, clv_tensor *output, clv_tensor *target) {
+static clv_tensor *build_loss(const clv_loss *loss, clv_tensor *output, clv_tensor *target,
+                              clv_tensor *weight) {
     if (!output || !target) return NULL; // the graph has failed
     clv_graph *graph = clv_tensor_graph(target);
+    if (weight) return clv__loss_build_weighted(loss, output, target, weight);
     clv_tensor *built = loss->build(output, target, loss);
     if (built && clv_tensor_graph(built) == graph) return built;
     return clv__graph_fail(
@@ -40,7 +48,8 @@ static void target_losses(clv_tensor *const *fed, clv_tensor **losses, void *use
     clv_tensor *outputs[CLV_MAX_PORTS];
     clv_model_build_all(of->model, fed, outputs);
     for (int i = 0; i < of->n_fed - of->n_inputs; i++)
-        losses[i] = build_loss(of->losses[i].loss, outputs[i], fed[of->n_inputs + i]);
+        losses[i] = build_loss(of->losses[i].loss, outputs[i], fed[of->n_inputs + i],
+                               of->weight[i] ? fed[of->weight[i]] : NULL);
 }
 
 /** Their weighted sum. */
@@ -64,7 +73,7 @@ static clv_tensor *model_loss(clv_tensor *const *fed, void *user) {
 static clv_tensor *parallel_loss(clv_tensor *const *fed, void *user) {
     const building *of = user;
     clv_tensor *losses[CLV_MAX_PORTS];
-    clv__parallel_layers(fed, of->n_fed, &of->parallel, target_losses, user, losses, of->n_fed - of->n_inputs,
+    clv__parallel_layers(fed, of->n_cut, &of->parallel, target_losses, user, losses, of->n_fed - of->n_inputs,
                          true);
     return sum_of(of, losses);
 }
@@ -73,7 +82,7 @@ static clv_tensor *parallel_loss(clv_tensor *const *fed, void *user) {
 static clv_tensor *replica_loss(clv_tensor *const *fed, void *user) {
     const building *of = user;
     const int64_t rows = clv_tensor_shape(fed[0]).dims[0], n = of->micro_batches;
-    return clv_micro_batches_all(fed, of->n_fed, rows < n ? rows : n, model_loss, user);
+    return clv_micro_batches_all(fed, of->n_cut, rows < n ? rows : n, model_loss, user);
 }
 
 /** Micro-batches of a batch: as many as make them no larger than those of a full one. */
@@ -83,13 +92,26 @@ static int64_t micro_batches_of(const clv_train_config *config, int64_t batch) {
     return batch == config->batch ? n : (batch + largest - 1) / largest;
 }
 
-static clv_tensor *loss_of(const clv_train_config *config, const double *shares, building *of,
-                           const clv__step *step) {
+/** What is cut with the batch: what is fed, and what labels count, which is of the whole batch. */
+static void take_cut(const clv__step *step, building *of) {
+    of->n_cut = of->n_fed;
+    for (int i = 0; i < of->n_fed; i++) of->cut[i] = step->fed[i];
+    for (int i = 0; i < step->n_targets; i++) {
+        const clv__target_loss *loss = &of->losses[i];
+        if (!loss->class_weights && !loss->ignores) continue;
+        of->weight[i] = of->n_cut;
+        of->cut[of->n_cut++] =
+            clv_nn_label_weights(step->fed[step->n_inputs + i], loss->class_weights,
+                                 clv_model_target_get(of->model, i).classes, CLV_LABEL_IGNORED);
+    }
+}
+
+static clv_tensor *loss_of(const clv_train_config *config, const double *shares, building *of) {
     const clv_placement *placement = &config->placement;
     if (!placement->n_replicas)
-        return clv_micro_batches_all(step->fed, of->n_fed, of->micro_batches, model_loss, of);
+        return clv_micro_batches_all(of->cut, of->n_cut, of->micro_batches, model_loss, of);
     if (placement->n_replicas > CLV__MOST_REPLICAS) // refused with a sentence
-        return clv_data_parallel_loss_all(step->fed, of->n_fed, placement->replicas, NULL,
+        return clv_data_parallel_loss_all(of->cut, of->n_cut, placement->replicas, NULL,
                                           placement->n_replicas, replica_loss, of);
     const char *replicas[CLV__MOST_REPLICAS]; // those that take part
     double parts[CLV__MOST_REPLICAS];
@@ -101,9 +123,9 @@ static clv_tensor *loss_of(const clv_train_config *config, const double *shares,
         parts[n++] = share;
     }
     if (!placement->place)
-        return clv_data_parallel_loss_all(step->fed, of->n_fed, replicas, parts, n, replica_loss, of);
+        return clv_data_parallel_loss_all(of->cut, of->n_cut, replicas, parts, n, replica_loss, of);
     of->parallel = (clv__parallel){placement->place, replicas, parts, n};
-    return clv_micro_batches_all(step->fed, of->n_fed, of->micro_batches, parallel_loss, of);
+    return clv_micro_batches_all(of->cut, of->n_cut, of->micro_batches, parallel_loss, of);
 }
 
 static void gradient_name(const clv_tensor *parameter, char *name, size_t bytes) {
@@ -137,7 +159,8 @@ clv_status clv__step_graph(clv_runtime *runtime, const clv_train_config *config,
     if (config->dropout) clv_graph_set_dropout(step->graph, (float)*config->dropout);
     clv_model_inputs(step->graph, config->model, batch, step->fed);
     clv__labels_inputs(step->graph, config, batch, step->fed + step->n_inputs);
-    step->loss = loss_of(config, shares, &of, step);
+    take_cut(step, &of);
+    step->loss = loss_of(config, shares, &of);
     if (config->dropout && *config->dropout > 0 && !step->graph->asked_dropout)
         clv__graph_fail(step->graph, CLV_E_VALUE,
                         "dropout of %g is asked for, and model '%s' has no layer that drops values",

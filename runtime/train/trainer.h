@@ -16,6 +16,8 @@ typedef struct clv__match {
 typedef struct clv__target_loss {
     const clv_loss *loss;
     double weight;
+    const float *class_weights; // of its classes; NULL: all alike
+    bool ignores;               // labels of the samples that are trained on may count nothing
 } clv__target_loss;
 
 /** A training step, or a forward pass, for one batch size. */

@@ -60,6 +60,16 @@ static int add_bytes(const char *bytes, size_t n, void *text) {
     return ((clv__text *)text)->failed ? -1 : 0;
 }
 
+/** A list for each target: what labels of its classes count, none where they count alike. */
+static json_t *class_weights_json(const clv_model *model, const clv__target_loss *losses) {
+    json_t *list = json_array();
+    for (int i = 0; list && i < clv_model_target_count(model); i++) {
+        const int64_t classes = losses[i].class_weights ? clv_model_target_get(model, i).classes : 0;
+        json_array_append_new(list, floats_json(losses[i].class_weights, (int)classes));
+    }
+    return list;
+}
+
 /** The record of a training's weights, to be freed; NULL: no memory. */
 static char *record_of(const clv_train_config *config, const clv__target_loss *losses) {
     const clv_model *model = config->model;
@@ -75,6 +85,9 @@ static char *record_of(const clv_train_config *config, const clv__target_loss *l
     }
     if (config->train) add_data(root, config->train);
     json_object_set_new(root, "losses", names);
+    for (int i = 0; i < clv_model_target_count(model); i++)
+        if (losses[i].class_weights)
+            json_object_set_new(root, "class_weights", class_weights_json(model, losses));
     json_object_set_new(root, "precision", json_string(clv__precision_words[config->precision]));
     const bool good =
         root && json_dump_callback(root, add_bytes, &text,

@@ -185,6 +185,29 @@ sed 's/\\"columns\\"/\\"colomns\\"/' side.safetensors >damaged.safetensors
 expect 1 "the record of a table's columns is damaged: 'columns' is no list of names" \
     "$cleave" run csv rows.csv --weights damaged.safetensors --output x.csv --device "$device"
 
+# Labels of -100 count nothing, and classes by their weights: in parts the same training; told by the weights, the log and checkpoints.
+"$helper" fields 200 ignored.npz ignored
+weighted="ignored.npz --target kind --inputs a,b $how --epochs 10"
+works "$cleave" train arrays $weighted --class-weights balanced --log weighted.jsonl --checkpoint weighted.ckpt --save weighted.safetensors --json
+same "memory with weights of classes" "$(at memory.0.peak_bytes)" "$(at memory.0.predicted_peak_bytes)"
+same "no baseline by weights" "$(at baseline)" null
+loss=$(at test_loss) accuracy=$(at test_accuracy) told=$(at train_loss)
+awk "BEGIN { exit !($accuracy > 0.6) }" || fail "with weights of classes: accuracy $accuracy"
+same "settings in the log" "$(head -n 1 weighted.jsonl | "$helper" json settings.class_weights)" balanced
+grep -aq 'class_weights' weighted.safetensors || fail "the weights do not tell those of classes"
+works "$cleave" train arrays $weighted --class-weights balanced --micro-batches 4 --json
+awk "BEGIN { d = $(at train_loss) - $told; exit !(d < 1e-4 && d > -1e-4) }" || fail "in parts: loss $(at train_loss), not $told"
+expect 1 "was written with class_weights" "$cleave" train arrays $weighted --class-weights 1,2,3 --resume weighted.ckpt
+works "$cleave" eval arrays ignored.npz --weights weighted.safetensors --validation 0.1 --device "$device" --per-class --json
+same "accuracy again" "$(at test_accuracy)" "$accuracy"
+awk "BEGIN { d = $(at correct) / $accuracy - 15; exit !(d < 1e-6 && d > -1e-6) }" || fail "$(at correct) right are $accuracy of other than 15 labels"
+works "$cleave" train arrays $weighted --class-weights 0,2,3
+works "$cleave" train arrays d.npz --target kind,price --inputs a,b $how --epochs 1 --class-weights balanced
+expect 2 "--class-weights names 2 weights, and there are 3 classes" "$cleave" train arrays $weighted --class-weights 1,2
+expect 2 "--class-weights is of targets that are classes" "$cleave" train arrays d.npz --target price --inputs a,b --class-weights balanced --device "$device"
+expect 1 "target 'kind' has classes below 0; --ignore-index=N" "$cleave" train arrays $weighted --ignore-index=-1
+expect 1 "mixup is of " "$cleave" train arrays $weighted --mixup 0.2
+
 # One sentence each.
 expect 2 "--optimizer wants one of sgd|momentum|adam|adamw, not 'adan'; did you mean 'adam'?" "$cleave" train fashion-mnist --optimizer adan
 expect 1 'does not tell its inputs and targets' "$cleave" run arrays d.npz --weights side.safetensors --output x.npz --device "$device"

@@ -123,6 +123,11 @@ expect 2 "--warmup is not of the schedule one-cycle" "$cleave" train fashion-mni
 for words in 0 -1 two 2eras 99999999999999999999; do
     expect 2 "--warmup wants steps, 500, or epochs, 2epochs, not '$words'" "$cleave" train fashion-mnist --warmup=$words
 done
+expect 2 "--class-weights wants balanced, or a number of at least 0 for each class" "$cleave" train fashion-mnist --class-weights 1,-2
+expect 2 "--class-weights does not go together with --mixup" "$cleave" train fashion-mnist --class-weights balanced --mixup 0.2
+expect 2 "--class-weights does not go together with --label-smoothing" "$cleave" train fashion-mnist --class-weights balanced --label-smoothing 0.1
+expect 2 "--ignore-index wants a whole number" "$cleave" train --images x.npy --labels y.npy --ignore-index none
+expect 2 "--ignore-index is of labels in arrays" "$cleave" train fashion-mnist --ignore-index=-1
 expect 2 "--dropout is at least 0 and below 1, not 1" "$cleave" train fashion-mnist --dropout 1
 # the nearest name of what is mistyped, and none where none is near
 near() {

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""What trainings make of labels, by PyTorch, for tests/train/labels.c: CrossEntropyLoss(label_smoothing), BCEWithLogitsLoss, and mixup as in
+"""What trainings make of labels, by PyTorch, for tests/train/labels.c: CrossEntropyLoss(label_smoothing, weight, ignore_index), BCEWithLogitsLoss, and mixup as in
 torchvision's references. The small model of make_finetune.py; twelve images, three epochs of batches of four in order. Writes
 labels.safetensors beside itself: weights before and after, losses, gradients of the first step. Needs PyTorch only."""
 import pathlib
@@ -46,7 +46,10 @@ def train(out, name, targets, loss_of, mixed=False, lr=0.1):
             out[f"before/{key}"] = value.float().clone()
     out["images"], out["labels"] = x.float(), classes.int()
     out["several"], out["numbers"] = labels.float(), numbers.float()
-    y = {"classes": classes, "several": labels, "numbers": numbers}[targets]
+    ignored = classes.clone()
+    ignored[[0, 3, 5, 6]] = -100
+    out["ignored"] = ignored.int()
+    y = {"classes": classes, "several": labels, "numbers": numbers, "ignored": ignored}[targets]
     optimizer = torch.optim.SGD(net.parameters(), lr, momentum=0.9)
     losses = []
     for epoch in range(EPOCHS):
@@ -78,6 +81,11 @@ def main():
     train(out, "bce", "several", torch.nn.BCEWithLogitsLoss())
     train(out, "bce_mixup_smooth", "several", lambda x, y: F.binary_cross_entropy_with_logits(x, y * 0.75 + 0.125), mixed=True)
     train(out, "mse_mixup", "numbers", torch.nn.MSELoss(), mixed=True, lr=0.05)
+    weight = torch.tensor([0.5, 2.0, 1.0, 0.0, 4.0])
+    train(out, "weights", "classes", torch.nn.CrossEntropyLoss(weight=weight))
+    train(out, "ignored", "ignored", torch.nn.CrossEntropyLoss())
+    train(out, "weights_ignored", "ignored", torch.nn.CrossEntropyLoss(weight=weight))
+    train(out, "ignored_smooth", "ignored", torch.nn.CrossEntropyLoss(label_smoothing=0.1))
     save(pathlib.Path(__file__).with_name("labels.safetensors"), out)
 
 

@@ -143,6 +143,7 @@ static void statuses_answer_null(void **state) {
     REFUSED(clv_table_results_unscale(rt, NULL, &number, 1));
     REFUSED(clv_table_results_unscale(rt, record, NULL, 1));
     REFUSED(clv_dataset_baseline(rt, NULL, 0, &baseline));
+    REFUSED(clv_dataset_class_weights(rt, NULL, 0, 1, &(float){0}));
     report = clv_table_report_get(NULL);
     REFUSED(clv_table_rows(rt, NULL, record, NULL, &array));
     REFUSED(clv_table_rows(rt, "x", NULL, NULL, &array));
@@ -459,6 +460,8 @@ static void builders_pass_null_on(void **state) {
     assert_null(clv_adaptive_avg_pool2d(NULL, 1, 1));
     assert_null(clv_softmax(NULL, 0));
     assert_null(clv_cross_entropy(NULL, NULL));
+    assert_null(clv_cross_entropy_weighted(NULL, NULL, NULL));
+    assert_null(clv_nn_label_weights(NULL, NULL, 0, -100));
     assert_null(clv_mse_loss(NULL, NULL));
     assert_null(clv_batch_norm(NULL, NULL, NULL, NULL, NULL, true, 0.1f, 1e-5f));
     assert_null(clv_layer_norm(NULL, NULL, NULL, 1e-5f));

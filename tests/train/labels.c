@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What trainings make of labels: smoothed, mixed, several for each sample. As PyTorch did it step by step (make_labels.py), stopped and
+// What trainings make of labels: smoothed, mixed, several for each sample, weighted by their class, ignored. As PyTorch did it step by step (make_labels.py), stopped and
 // resumed, in parts and on replicas, evaluated; and what makes no sense.
 #include <math.h>
 #include <unistd.h>
@@ -13,7 +13,7 @@ enum { STEPS = 9, ROWS = 12, CLASSES = 5, BATCHES = 3, MOST = 600 };
 
 static clv_runtime *runtime;
 static clv_archive *golden;
-static clv_dataset *of_classes, *of_labels, *of_numbers;
+static clv_dataset *of_classes, *of_labels, *of_numbers, *of_ignored;
 
 static clv_tensor *build_labels(clv_tensor *x, const clv_model *model) {
     clv_model classes = *model;
@@ -47,6 +47,7 @@ static int setup(void **state) {
                  &of_classes);
     of_labels = dataset_of("several");
     of_numbers = dataset_of("numbers");
+    of_ignored = dataset_of("ignored");
     return 0;
 }
 
@@ -55,6 +56,7 @@ static int teardown(void **state) {
     clv_dataset_destroy(of_classes);
     clv_dataset_destroy(of_labels);
     clv_dataset_destroy(of_numbers);
+    clv_dataset_destroy(of_ignored);
     clv_archive_destroy(golden);
     clv_runtime_destroy(runtime);
     unlink(before());
@@ -67,15 +69,24 @@ typedef struct golden_case {
     const char *name, *loss; // NULL: the model's usual one
     bool several;            // targets are rows of numbers
     double smoothing, mixup, lr;
+    bool weighted, ignored; // by these weights of classes; some labels count nothing
 } golden_case;
 
+static const float class_weights[CLASSES] = {0.5f, 2, 1, 0, 4};
+static const clv_train_loss weighted = {
+    .target = "labels", .class_weights = class_weights, .n_class_weights = CLASSES};
+
 static const golden_case cases[] = {
-    {"smooth", NULL, false, 0.1, 0, 0.1},
-    {"mixup", NULL, false, 0, 0.4, 0.1},
-    {"mixup_smooth", NULL, false, 0.1, 0.4, 0.1},
-    {"bce", "bce_with_logits", true, 0, 0, 0.1},
-    {"bce_mixup_smooth", "bce_with_logits", true, 0.25, 0.4, 0.1},
-    {"mse_mixup", NULL, true, 0, 0.4, 0.05},
+    {"smooth", NULL, false, 0.1, 0, 0.1, false, false},
+    {"mixup", NULL, false, 0, 0.4, 0.1, false, false},
+    {"mixup_smooth", NULL, false, 0.1, 0.4, 0.1, false, false},
+    {"bce", "bce_with_logits", true, 0, 0, 0.1, false, false},
+    {"bce_mixup_smooth", "bce_with_logits", true, 0.25, 0.4, 0.1, false, false},
+    {"mse_mixup", NULL, true, 0, 0.4, 0.05, false, false},
+    {"weights", NULL, false, 0, 0, 0.1, true, false},
+    {"ignored", NULL, false, 0, 0, 0.1, false, true},
+    {"weights_ignored", NULL, false, 0, 0, 0.1, true, true},
+    {"ignored_smooth", NULL, false, 0.1, 0, 0.1, false, true},
 };
 enum { CASES = sizeof cases / sizeof *cases };
 
@@ -97,9 +108,12 @@ static clv_train_config config_of(const golden_case *c, clv_device *device) {
     return (clv_train_config){.device = device,
                               .model = c->several ? &labels_model : &classes_model,
                               .loss = clv_loss_find(c->loss),
-                              .train = !c->several ? of_classes
-                                       : c->loss   ? of_labels
-                                                   : of_numbers,
+                              .losses = c->weighted ? &weighted : NULL,
+                              .n_losses = c->weighted,
+                              .train = c->ignored    ? of_ignored
+                                       : !c->several ? of_classes
+                                       : c->loss     ? of_labels
+                                                     : of_numbers,
                               .label_smoothing = c->smoothing,
                               .mixup = c->mixup,
                               .batch = 4,
@@ -340,6 +354,15 @@ static void they_are_settings(void **state) {
     config.mixup = 0.4;
     config.label_smoothing = 0;
     expect_not_resumed(config, "was written with label_smoothing 0.1, now it is 0");
+    config = plain_config(&cases[6], &plain_classes); // of weighted classes
+    config.epochs = 1;
+    config.checkpoint = path;
+    clv_trainer_destroy(run(&config));
+    config = plain_config(&cases[6], &plain_classes);
+    config.resume = path;
+    config.n_losses = 0;
+    config.losses = NULL;
+    expect_not_resumed(config, "was written with class_weights 'labels: 0.5 2 1 0 4', now it is ''");
     config = plain_config(&cases[3], &plain_labels); // of labels
     config.epochs = 1;
     config.checkpoint = path;
@@ -424,6 +447,108 @@ static void labels_are_told_right(void **state) {
     clv_predictor_destroy(predictor);
 }
 
+/** Loss, accuracy, metrics and counts of classes by hand, over batches: labels that count nothing, and weights of classes. */
+static void classes_that_count(void **state) {
+    (void)state;
+    const clv_metric *metrics[] = {clv_metric_find("accuracy"), clv_metric_find("top5")};
+    clv_train_config config = plain_config(&cases[8], &plain_classes);
+    config.test = of_ignored;
+    config.metrics = metrics;
+    config.n_metrics = 2;
+    config.epochs = 20;
+    clv_trainer *trainer = run(&config);
+    const clv_metrics test = clv_trainer_result(trainer).test;
+    clv_confusion *confusion = NULL;
+    assert_status(clv_confusion_create(runtime, &plain_classes, NULL, &confusion), CLV_OK, runtime);
+    clv_predictor_config how = {.device = host(),
+                                .model = &plain_classes,
+                                .losses = &weighted,
+                                .n_losses = 1,
+                                .confusion = confusion,
+                                .batch = 5};
+    clv_predictor *predictor = NULL;
+    assert_status(clv_weights_save(clv_trainer_session(trainer), "ignored.safetensors"), CLV_OK, runtime);
+    clv_trainer_destroy(trainer);
+    assert_status(clv_predictor_create(runtime, &how, &predictor), CLV_OK, runtime);
+    assert_status(clv_weights_load(clv_predictor_session(predictor), "ignored.safetensors"), CLV_OK, runtime);
+    unlink("ignored.safetensors");
+    float x[ROWS * 24], logits[ROWS * CLASSES];
+    int32_t y[ROWS];
+    for (int i = 0; i < ROWS; i++) {
+        clv_dataset_sample(of_ignored, i, x + (ptrdiff_t)i * 24);
+        y[i] = clv_dataset_label(of_ignored, i);
+    }
+    assert_status(clv_predictor_forward(predictor, x, ROWS, logits), CLV_OK, runtime);
+    double sum = 0, all = 0;
+    int counted = 0;
+    for (int i = 0; i < ROWS; i++) {
+        double e = 0;
+        if (y[i] == CLV_LABEL_IGNORED) continue;
+        for (int c = 0; c < CLASSES; c++) e += exp((double)logits[i * CLASSES + c]);
+        sum += (double)class_weights[y[i]] * (log(e) - (double)logits[i * CLASSES + y[i]]);
+        all += (double)class_weights[y[i]];
+        counted++;
+    }
+    assert_int_equal(counted, 8);
+    assert_true(test.count == ROWS && test.targets == 8 && test.correct > 4);
+    assert_true(test.accuracy == (double)test.correct / 8 && fabs(test.loss - sum / all) < 1e-6);
+    assert_true(fabs(test.values[0].value - test.accuracy) < 1e-12 && test.values[1].value == 1);
+    clv_metrics again;
+    assert_status(clv_evaluate(predictor, of_ignored, NULL, NULL, &again), CLV_OK, runtime);
+    assert_true(again.correct == test.correct && fabs(again.loss - test.loss) < 1e-6);
+    assert_int_equal(clv_confusion_mean(confusion).targets, 8);
+    clv_predictor_destroy(predictor);
+    clv_confusion_destroy(confusion);
+}
+
+/** As sklearn's compute_class_weight("balanced"): of 8 labels, 5 classes. */
+static void balanced_weights(void **state) {
+    (void)state;
+    float weights[CLASSES + 1];
+    assert_status(clv_dataset_class_weights(runtime, of_ignored, 0, CLASSES, weights), CLV_OK, runtime);
+    int counts[CLASSES] = {0};
+    for (int i = 0; i < ROWS; i++)
+        if (clv_dataset_label(of_ignored, i) >= 0) counts[clv_dataset_label(of_ignored, i)]++;
+    for (int c = 0; c < CLASSES; c++)
+        assert_true(weights[c] == (counts[c] ? (float)(8.0 / (CLASSES * counts[c])) : 1));
+    assert_status(clv_dataset_class_weights(runtime, of_ignored, 0, CLASSES + 1, weights), CLV_OK, runtime);
+    assert_true(weights[CLASSES] == 1);
+    assert_status(clv_dataset_class_weights(runtime, of_ignored, 0, CLASSES - 1, weights), CLV_E_VALUE,
+                  runtime);
+    assert_holds(clv_runtime_error(runtime), "weights of 4 classes, of a dataset that has 5");
+    assert_status(clv_dataset_class_weights(runtime, of_numbers, 0, CLASSES, weights), CLV_E_VALUE, runtime);
+    assert_holds(clv_runtime_error(runtime), "target 0 of the dataset is of numbers");
+}
+
+/** Another number may count nothing: then -100 is no label. */
+static void another_ignored_label(void **state) {
+    (void)state;
+    static uint8_t bytes[] = {1, 255, 0};
+    static int64_t wide[] = {1, -100, 0};
+    static float x[3];
+    const int32_t background = 255, first = 0;
+    clv_array samples = {.type = CLV_ARRAY_F32, .shape = CLV_SHAPE(3, 1), .data = x, .borrowed = true};
+    clv_array y = {.type = CLV_ARRAY_U8, .shape = CLV_SHAPE(3), .data = bytes, .borrowed = true};
+    clv_dataset_config config = {.ignore_index = &background};
+    clv_dataset *dataset = NULL;
+    assert_status(clv_dataset_from_arrays(runtime, &samples, &y, &config, &dataset), CLV_OK, runtime);
+    assert_int_equal(clv_dataset_classes(dataset), 2);
+    assert_int_equal(clv_dataset_label(dataset, 1), CLV_LABEL_IGNORED);
+    clv_dataset_destroy(dataset);
+    clv_field fields[] = {{.name = "x", .role = CLV_FIELD_INPUT, .array = &samples},
+                          {.name = "y", .role = CLV_FIELD_TARGET, .array = &y}};
+    config.ignore_index = &first;
+    y.type = CLV_ARRAY_I64;
+    y.data = wide;
+    assert_status(clv_dataset_from_fields(runtime, fields, 2, &config, &dataset), CLV_E_VALUE, runtime);
+    assert_holds(clv_runtime_error(runtime), "row 1 has -100, but values are 0 to");
+    config.ignore_index = NULL;
+    assert_status(clv_dataset_from_fields(runtime, fields, 2, &config, &dataset), CLV_OK, runtime);
+    assert_int_equal(clv_dataset_label(dataset, 1), CLV_LABEL_IGNORED);
+    assert_int_equal(clv_dataset_target_get(dataset, 0).classes, 2);
+    clv_dataset_destroy(dataset);
+}
+
 /** Logits so large that a naive formula gives infinities, and those that are not numbers: never right. */
 static void sums_of_large_logits(void **state) {
     (void)state;
@@ -491,7 +616,34 @@ static void what_is_refused(void **state) {
         config.label_smoothing = wrong[i];
         expect_refused(&config, CLV_E_VALUE, sentence);
     }
+    config.losses = &weighted;
+    config.n_losses = 1;
+    config.label_smoothing = 0.1;
+    expect_refused(&config, CLV_E_VALUE, "weights of classes do not go together with label smoothing");
     config.label_smoothing = 0;
+    config.mixup = 0.2;
+    expect_refused(&config, CLV_E_VALUE, "weights of classes do not go together with mixup");
+    config.mixup = 0;
+    static const float few[] = {1, 2}, none[CLASSES], below[CLASSES] = {1, -1};
+    clv_train_loss odd = {.target = "labels", .class_weights = few, .n_class_weights = 2};
+    config.losses = &odd;
+    expect_refused(&config, CLV_E_VALUE, "target 'labels' has 2 weights of classes, and 5 classes");
+    odd.n_class_weights = CLASSES;
+    odd.class_weights = none;
+    expect_refused(&config, CLV_E_VALUE, "the weights of all classes are 0");
+    odd.class_weights = below;
+    expect_refused(&config, CLV_E_VALUE, "the weight of class 1 is -1, it must be finite, and at least 0");
+    clv_train_config numbers = plain_config(&cases[5], &plain_labels);
+    numbers.mixup = 0;
+    numbers.losses = &odd;
+    numbers.n_losses = 1;
+    expect_refused(&numbers, CLV_E_VALUE, "they are of classes and the loss cross_entropy, not of 'mse'");
+    config.losses = NULL;
+    config.n_losses = 0;
+    config.train = of_ignored;
+    config.mixup = 0.2;
+    expect_refused(&config, CLV_E_VALUE, "mixup is of samples that all have a class; here labels are -100");
+    config.train = of_classes;
     config.mixup = -0.2;
     expect_refused(&config, CLV_E_VALUE,
                    "mixup with alpha -0.2: it must be above 0, and finite; 0 stands for no mixup");
@@ -557,6 +709,9 @@ int main(void) {
         cmocka_unit_test(they_are_settings),
         cmocka_unit_test(older_checkpoints_go_on),
         cmocka_unit_test(labels_are_told_right),
+        cmocka_unit_test(classes_that_count),
+        cmocka_unit_test(balanced_weights),
+        cmocka_unit_test(another_ignored_label),
         cmocka_unit_test(sums_of_large_logits),
         cmocka_unit_test(probabilities_as_targets),
         cmocka_unit_test(what_is_refused),

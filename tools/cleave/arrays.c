@@ -225,14 +225,17 @@ static int take_others(const clv_archive *archive, const char *path, cli_fields 
 
 enum { MOST_CLASSES = 1 << 24 }; // as datasets have it
 
-/** The largest whole number of an array, -1 if there is one below 0. */
-static int64_t largest(const clv_array *array) {
+/** The largest whole number of an array, but for labels that count nothing; -1 if there is one below 0. */
+static int64_t largest(const cli_args *args, const clv_array *array) {
     int64_t most = 0;
+    int32_t ignored;
+    if (!cli_ignored_label(args, &ignored)) ignored = CLV_LABEL_IGNORED;
     const int64_t n = clv_shape_numel(&array->shape);
     for (int64_t i = 0; i < n; i++) {
         const int64_t value = array->type == CLV_ARRAY_U8    ? ((const uint8_t *)array->data)[i]
                               : array->type == CLV_ARRAY_I32 ? ((const int32_t *)array->data)[i]
                                                              : ((const int64_t *)array->data)[i];
+        if (value == ignored) continue;
         if (value < 0) return -1;
         if (value > most) most = value;
     }
@@ -264,8 +267,12 @@ static int describe(const clv_archive *archive, const cli_args *args, bool own, 
                         path, name, clv_array_type_name(array->type), name,
                         args->inputs ? "" : ", or name the inputs with --inputs");
     if (!target || !whole || port->classes) return EXIT_DONE;
-    const int64_t most = largest(array);
-    if (most < 0) return cli_fail(EXIT_FAILED, "'%s': target '%s' has classes below 0", path, name);
+    const int64_t most = largest(args, array);
+    if (most < 0)
+        return cli_fail(EXIT_FAILED,
+                        "'%s': target '%s' has classes below 0; --ignore-index=N says of one label that it "
+                        "counts nothing",
+                        path, name);
     if (most >= MOST_CLASSES)
         return cli_fail(EXIT_FAILED, "'%s': target '%s' has class %lld; there can be %d", path, name,
                         (long long)most, MOST_CLASSES);
@@ -297,8 +304,10 @@ static clv_status make_part(cli_source *source, int64_t first, int64_t n, clv_da
                                .array = &part[i],
                                .classes = target ? (int)fields->port[i].classes : 0};
     }
-    return clv_dataset_from_fields(source->runtime, field, count,
-                                   &(clv_dataset_config){.limit = source->args->limit}, out);
+    int32_t ignored;
+    clv_dataset_config config = {.limit = source->args->limit};
+    if (cli_ignored_label(source->args, &ignored)) config.ignore_index = &ignored;
+    return clv_dataset_from_fields(source->runtime, field, count, &config, out);
 }
 
 /** The file's arrays as a data set, which tells what is wrong with them by their places in the file. */
@@ -313,8 +322,10 @@ static clv_status look_through(const cli_source *source) {
                                .role = target ? CLV_FIELD_TARGET : CLV_FIELD_INPUT,
                                .classes = target ? (int)fields->port[i].classes : 0};
     }
+    int32_t ignored;
+    clv_dataset_config config = {.ignore_index = cli_ignored_label(source->args, &ignored) ? &ignored : NULL};
     const clv_status status =
-        clv_dataset_from_archive(source->runtime, source->archive, field, count, NULL, &whole);
+        clv_dataset_from_archive(source->runtime, source->archive, field, count, &config, &whole);
     if (status == CLV_OK) clv_dataset_destroy(whole);
     return status;
 }

@@ -495,6 +495,25 @@ int cli_read_groups(const cli_args *args, cli_groups *out);
 /** Do names of --freeze and of groups fit the model? Prints and returns EXIT_USAGE if not. */
 int cli_check_groups(clv_runtime *runtime, const clv_model *model, const cli_groups *groups);
 
+// ---- class_weights.c: --class-weights, --ignore-index -----------------------------------------------------
+
+/** The losses of a training with weights of classes. */
+typedef struct cli_class_weights_of {
+    clv_train_loss loss[CLV_MAX_PORTS];
+    float *own[CLV_MAX_PORTS]; // n of them, to be freed
+    int n;
+} cli_class_weights_of;
+
+/** Are they what they can be? Prints and returns EXIT_USAGE if not. */
+int cli_check_labels(const cli_args *args);
+/** The label that counts nothing; false: none is named. */
+bool cli_ignored_label(const cli_args *args, int32_t *out);
+/** Give a training, which has its model and its samples, the weights of its classes; without the option
+ *  nothing changes. Prints what is wrong. */
+int cli_class_weights(clv_runtime *runtime, const cli_args *args, clv_train_config *config,
+                      cli_class_weights_of *out);
+void cli_class_weights_end(cli_class_weights_of *of);
+
 // ---- metrics.c: --metric, --monitor -----------------------------------------------------------------------
 
 typedef struct cli_metrics {

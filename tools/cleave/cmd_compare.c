@@ -120,6 +120,11 @@ static int read_samples(cli_source *source, clv_compare_config *config, float **
     for (int64_t i = 0; i < config->batch; i++) {
         clv_dataset_sample(source->test, i, *images + i * each);
         (*labels)[i] = clv_dataset_label(source->test, i);
+        if ((*labels)[i] == CLV_LABEL_IGNORED)
+            return cli_fail(EXIT_FAILED,
+                            "label %lld of --labels is %d, which counts nothing: compare wants a class "
+                            "for each image",
+                            (long long)i, CLV_LABEL_IGNORED);
     }
     config->images = *images;
     config->labels = *labels;

@@ -118,9 +118,10 @@ static void print_activity(const clv_trainer *trainer) {
 }
 
 /** What always the same answer would get: on the test set, or without one on what was trained, unless that
- *  was changed. */
+ *  was changed. By weights of classes the commonest is no answer to be measured by. */
 static cli_least least_of(const train_job *job, const clv_train_result *result) {
     const clv_train_config *config = job->config;
+    if (job->session->args->class_weights) return (cli_least){.known = false};
     const bool changed = config->mixup > 0 || config->label_smoothing > 0;
     return cli_least_of(job->session->runtime, result->evaluated ? config->test : NULL, &result->test,
                         config->train, changed ? (double)NAN : result->train_loss, config->losses,
@@ -342,8 +343,8 @@ static int run(train_job *job, clv_trainer *trainer) {
     return finish(job, trainer, status);
 }
 
-static int train(cli_session *session, const clv_model *model, cli_source *source,
-                 const clv_placement *placement) {
+static int train_weighted(cli_session *session, const clv_model *model, cli_source *source,
+                          const clv_placement *placement, cli_class_weights_of *weights) {
     const cli_args *args = session->args;
     int code = cli_source_wait(source);
     if (code != EXIT_DONE) return code;
@@ -403,6 +404,11 @@ static int train(cli_session *session, const clv_model *model, cli_source *sourc
         .on_epoch = on_epoch,
         .on_evaluate = on_evaluate,
     };
+    code = cli_class_weights(session->runtime, args, &config, weights);
+    if (code != EXIT_DONE) {
+        json_decref(job.epochs);
+        return code;
+    }
     cli_recipe(args, model, &config);
     cli_set_stopping(args, &metrics, &config);
     config.optimizer.groups = groups.group;
@@ -427,6 +433,14 @@ static int train(cli_session *session, const clv_model *model, cli_source *sourc
     if (code == EXIT_DONE) code = closed;
     closed = events_close(&job.watch.events);
     if (code == EXIT_DONE) code = closed;
+    return code;
+}
+
+static int train(cli_session *session, const clv_model *model, cli_source *source,
+                 const clv_placement *placement) {
+    cli_class_weights_of weights = {.n = 0};
+    const int code = train_weighted(session, model, source, placement, &weights);
+    cli_class_weights_end(&weights);
     return code;
 }
 

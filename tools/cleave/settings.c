@@ -78,6 +78,8 @@ json_t *watch_settings(const cli_args *args, const clv_train_config *config) {
     json_object_set_new(object, "shuffle", json_boolean(!config->no_shuffle));
     set_real(object, "label_smoothing", config->label_smoothing);
     set_real(object, "mixup", config->mixup);
+    set_text(object, "class_weights", args->class_weights);
+    set_text(object, "ignore_index", args->ignore_index);
     set_text(object, "labels", args->labels);
     set_text(object, "inputs", args->inputs);
     set_text(object, "target", args->target);

@@ -22,6 +22,10 @@ static int find_dataset(const char *name) {
 
 int cli_check_source(const cli_args *args) {
     bool arrays = args->images || (args->labels && !cli_is_folder(args));
+    const int labels = cli_check_labels(args);
+    if (labels != EXIT_DONE) return labels;
+    if (args->ignore_index && !args->images && !cli_is_arrays(args))
+        return cli_fail(EXIT_USAGE, "--ignore-index is of labels in arrays: --labels FILE, or `arrays FILE`");
     if (args->n_words && arrays)
         return cli_fail(EXIT_USAGE, "give a dataset or --images and --labels, not both");
     if (arrays && !(args->images && args->labels))
@@ -87,6 +91,8 @@ static void *read_source(void *user) {
     const cli_args *args = source->args;
     clv_dataset_config config = {.limit = args->limit,
                                  .classes = (int)(args->classes ? args->classes : source->model->classes)};
+    int32_t ignored;
+    if (cli_ignored_label(args, &ignored)) config.ignore_index = &ignored;
     clv_dataset **train = &source->train, **test = &source->test;
     if (args->images) {
         source->status = clv_dataset_npy(source->runtime, args->images, args->labels, &config,

@@ -113,6 +113,7 @@ static void samples_text(const cli_args *args, const clv_train_config *config, n
             config->no_shuffle ? ", in their order" : ", shuffled");
     if (config->mixup > 0) add(out, ", mixed by Beta(%g, %g)", config->mixup, config->mixup);
     if (config->label_smoothing > 0) add(out, ", labels smoothed by %g", config->label_smoothing);
+    if (args->class_weights) add(out, ", classes weighted: %.60s", args->class_weights);
 }
 
 static void batch_text(const clv_train_config *config, note *out) {
