@@ -153,6 +153,7 @@ static void statuses_answer_null(void **state) {
     REFUSED(clv_table_results_write(rt, record, data, 1, NULL));
     REFUSED(clv_dataset_image_folder(rt, NULL, NULL, &dataset));
     REFUSED(clv_dataset_image_folder(rt, "x", NULL, NULL));
+    REFUSED(clv_dataset_image_files(rt, NULL, 1, NULL, &dataset));
     REFUSED(clv_dataset_text(rt, NULL, 1, &letters, &dataset));
     REFUSED(clv_dataset_text(rt, "x", 1, NULL, &dataset));
     REFUSED(clv_dataset_text(rt, "x", 1, &letters, NULL));
@@ -284,7 +285,12 @@ static void statuses_answer_null(void **state) {
     REFUSED(clv_profile_create(rt, NULL, NULL));
     REFUSED(clv_profile_trace(NULL, "x"));
     REFUSED(clv_profile_trace(w.profile, NULL));
+    clv_weights_info *told;
+    clv_confusion *confusion;
     // training
+    REFUSED(clv_weights_describe(NULL, NULL));
+    REFUSED(clv_weights_info_read(rt, NULL, &told));
+    REFUSED(clv_confusion_create(rt, NULL, NULL, &confusion));
     REFUSED(clv_weights_save(NULL, "x"));
     REFUSED(clv_weights_save(w.session, NULL));
     const clv_weights_text nothing = {NULL, "t"};
