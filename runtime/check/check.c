@@ -15,7 +15,6 @@
 #include "check/report.h"
 #include "check/reproduce.h"
 #include "check/wanted.h"
-#include "device/helpers/helpers.h"
 #include "device/program.h"
 #include "graph/quarantine.h"
 #include "plan/plan.h"
@@ -296,9 +295,7 @@ static clv_status build(job *j, size_t from, size_t to, bool *built) {
     const clv__launch **list = NULL;
     size_t n;
     CLV_TRY(gather(j, from, to, &list, &n));
-    clv__ahead *ahead = clv__ahead_begin(j->device, list, n, n); // once, with all of it
     *built = clv__programs_build(j->device, list, n) == CLV_OK;
-    clv__ahead_tell(ahead, *built);
     free(list);
     return CLV_OK;
 }
