@@ -69,7 +69,9 @@ static void refuses_what_does_not_add_up(void **state) {
                    CLV_E_FORMAT, "too large to count");
     expect_failure(read_bytes(BYTES("\0\0\x0d\2\x7f\xff\xff\xff\x7f\xff\xff\xff")), CLV_E_FORMAT,
                    "too large to count");
-    expect_failure(read_bytes(BYTES("\0\0\x08\2\xff\xff\xff\xff\x7f\xff\xff\xff")), CLV_E_FORMAT, "cut short",
+    expect_failure(read_bytes(BYTES("\0\0\x08\2\xff\xff\xff\xff\x7f\xff\xff\xff")), CLV_E_FORMAT,
+                   "too large to count");
+    expect_failure(read_bytes(BYTES("\0\0\x08\2\0\xff\xff\xff\0\0\xff\xff")), CLV_E_FORMAT, "cut short",
                    "at most 0");
     expect_ok(read_bytes(BYTES("\0\0\x08\2\0\0\0\0\xff\xff\xff\xff")));
     clv_array array;
