@@ -2,7 +2,6 @@
 // BMP without a library: the kinds that Windows and OS/2 write, also packed by runs. What runs leave out has the first colour.
 // Source: Microsoft, "Bitmap Storage" (BITMAPFILEHEADER, BITMAPCOREHEADER to BITMAPV5HEADER, "Bitmap Compression").
 #include <inttypes.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -19,22 +18,6 @@ typedef struct bmp {
     int color_bytes;          // of a colour in the palette
     uint32_t masks[3];        // red, green, blue, of pixels of 16 and 32 bits
 } bmp;
-
-static uint32_t little(const uint8_t *at, int bytes) {
-    uint32_t value = 0;
-    for (int i = bytes; i-- > 0;) value = value << 8 | at[i];
-    return value;
-}
-
-static bool says(char room[CLV__IMAGE_REASON], const char *text) {
-    snprintf(room, CLV__IMAGE_REASON, "%s", text);
-    return false;
-}
-
-static bool read(const clv__input *input, uint64_t at, void *to, size_t bytes) {
-    return at <= input->bytes && bytes <= input->bytes - at &&
-           clv__input_read(input, at, to, bytes) == CLV_OK;
-}
 
 static uint64_t row_bytes(const bmp *b) {
     return ((uint64_t)b->width * (uint64_t)b->bits + 31) / 32 * 4;
@@ -60,8 +43,8 @@ static bool read_masks(const clv__input *input, uint32_t header, bmp *b) {
     memcpy(b->masks, b->bits == 16 ? of_16 : of_32, sizeof of_16);
     if (b->packing != MASKS && b->packing != MASKS_AND_ALPHA) return true;
     uint8_t masks[12]; // behind a header of 40 bytes, or within a longer one
-    if (!read(input, FILE_HEADER + INFO_HEADER, masks, sizeof masks)) return false;
-    for (int c = 0; c < 3; c++) b->masks[c] = little(masks + 4 * c, 4);
+    if (!clv__image_bytes(input, FILE_HEADER + INFO_HEADER, masks, sizeof masks)) return false;
+    for (int c = 0; c < 3; c++) b->masks[c] = clv__image_little(masks + 4 * c, 4);
     if (header == INFO_HEADER) b->palette += sizeof masks;
     return b->masks[0] && b->masks[1] && b->masks[2];
 }
@@ -69,31 +52,33 @@ static bool read_masks(const clv__input *input, uint32_t header, bmp *b) {
 static bool read_header(const clv__input *input, bmp *b, char room[CLV__IMAGE_REASON]) {
     uint8_t head[FILE_HEADER + INFO_HEADER] = {0};
     *b = (bmp){.color_bytes = 4};
-    if (!read(input, 0, head, FILE_HEADER + CORE_HEADER)) return says(room, "it is cut off");
-    const uint32_t header = little(head + 14, 4);
+    if (!clv__image_bytes(input, 0, head, FILE_HEADER + CORE_HEADER))
+        return clv__image_says(room, "it is cut off");
+    const uint32_t header = clv__image_little(head + 14, 4);
     const bool core = header == CORE_HEADER;
     if (!core && (header < INFO_HEADER || header > MOST_HEADER))
-        return says(room, "its header is of an unknown kind");
-    if (!core && !read(input, 0, head, sizeof head)) return says(room, "it is cut off");
-    b->pixels = little(head + 10, 4);
+        return clv__image_says(room, "its header is of an unknown kind");
+    if (!core && !clv__image_bytes(input, 0, head, sizeof head))
+        return clv__image_says(room, "it is cut off");
+    b->pixels = clv__image_little(head + 10, 4);
     b->palette = FILE_HEADER + (uint64_t)header;
     if (core) {
-        b->width = little(head + 18, 2);
-        b->height = little(head + 20, 2);
-        b->bits = (int)little(head + 24, 2);
+        b->width = clv__image_little(head + 18, 2);
+        b->height = clv__image_little(head + 20, 2);
+        b->bits = (int)clv__image_little(head + 24, 2);
         b->color_bytes = 3;
     } else {
-        b->width = (int32_t)little(head + 18, 4);
-        b->height = (int32_t)little(head + 22, 4);
-        b->bits = (int)little(head + 28, 2);
-        b->packing = (int)little(head + 30, 4);
+        b->width = (int32_t)clv__image_little(head + 18, 4);
+        b->height = (int32_t)clv__image_little(head + 22, 4);
+        b->bits = (int)clv__image_little(head + 28, 2);
+        b->packing = (int)clv__image_little(head + 30, 4);
     }
     b->top_down = b->height < 0;
     if (b->top_down) b->height = -b->height;
-    if (!is_known(b)) return says(room, "its pixels are packed in a way that is not known");
-    if (!read_masks(input, header, b)) return says(room, "its masks of colours are damaged");
+    if (!is_known(b)) return clv__image_says(room, "its pixels are packed in a way that is not known");
+    if (!read_masks(input, header, b)) return clv__image_says(room, "its masks of colours are damaged");
     if (b->bits > 8) return true;
-    const uint32_t colors = core ? 0 : little(head + 46, 4);
+    const uint32_t colors = core ? 0 : clv__image_little(head + 46, 4);
     b->colors = colors && colors < 1u << b->bits ? (int)colors : 1 << b->bits;
     return true;
 }
@@ -121,7 +106,7 @@ static bool read_palette(const clv__input *input, const bmp *b, uint8_t colors[2
         uint8_t color[4]; // blue first
         const uint64_t at = b->palette + (uint64_t)i * (uint64_t)b->color_bytes;
         if (at + (uint64_t)b->color_bytes > b->pixels) break; // some tell more colours than they have
-        if (!read(input, at, color, (size_t)b->color_bytes)) return false;
+        if (!clv__image_bytes(input, at, color, (size_t)b->color_bytes)) return false;
         for (int c = 0; c < 3; c++) colors[i][c] = color[2 - c];
     }
     return true;
@@ -143,7 +128,7 @@ static void convert_row(const bmp *b, const uint8_t *row, const uint8_t colors[2
         } else if (b->bits == 24) {
             for (int c = 0; c < 3; c++) to[c] = row[3 * x + 2 - c];
         } else {
-            const uint32_t pixel = little(row + bit / 8, b->bits / 8);
+            const uint32_t pixel = clv__image_little(row + bit / 8, b->bits / 8);
             for (int c = 0; c < 3; c++) to[c] = part_of(pixel, b->masks[c]);
         }
     }
@@ -158,7 +143,7 @@ static bool read_rows(const clv__input *input, const bmp *b, const uint8_t color
                       char room[CLV__IMAGE_REASON]) {
     const uint64_t bytes = row_bytes(b);
     if (b->pixels > input->bytes || bytes > (input->bytes - b->pixels) / (uint64_t)b->height)
-        return says(room, "it is cut off");
+        return clv__image_says(room, "it is cut off");
     for (int64_t y = 0; y < b->height; y++)
         convert_row(b, (const uint8_t *)input->memory + b->pixels + (uint64_t)y * bytes, colors,
                     row_of(b, out, y));
@@ -198,11 +183,11 @@ static bool put_values(runs *r, int n) {
 static bool read_runs(const clv__input *input, const bmp *b, const uint8_t colors[256][3], clv__image *out,
                       char room[CLV__IMAGE_REASON]) {
     const uint8_t *file = (const uint8_t *)input->memory;
-    if (b->pixels > input->bytes) return says(room, "it is cut off");
+    if (b->pixels > input->bytes) return clv__image_says(room, "it is cut off");
     runs r = {b, file + b->pixels, file + input->bytes, colors, out, 0, 0};
     for (int64_t i = 0; i < out->width * out->height; i++) memcpy(out->pixels + i * 3, colors[0], 3);
     while (r.y < b->height) {
-        if (r.end - r.at < 2) return says(room, "it is cut off");
+        if (r.end - r.at < 2) return clv__image_says(room, "it is cut off");
         const int n = r.at[0], value = r.at[1];
         r.at += 2;
         if (n && b->packing == RUNS_OF_4) {
@@ -215,12 +200,12 @@ static bool read_runs(const clv__input *input, const bmp *b, const uint8_t color
         } else if (value == 1) {
             return true;
         } else if (value == 2) {
-            if (r.end - r.at < 2) return says(room, "it is cut off");
+            if (r.end - r.at < 2) return clv__image_says(room, "it is cut off");
             r.x += r.at[0];
             r.y += r.at[1];
             r.at += 2;
         } else if (!put_values(&r, value)) {
-            return says(room, "it is cut off");
+            return clv__image_says(room, "it is cut off");
         }
     }
     return true;
@@ -230,8 +215,9 @@ bool clv__bmp_read(const clv__input *input, clv__image *out, char room[CLV__IMAG
     bmp b;
     uint8_t colors[256][3];
     if (!read_header(input, &b, room)) return false;
-    if (b.width != out->width || b.height != out->height) return says(room, "its header contradicts itself");
-    if (!read_palette(input, &b, colors)) return says(room, "it is cut off");
+    if (b.width != out->width || b.height != out->height)
+        return clv__image_says(room, "its header contradicts itself");
+    if (!read_palette(input, &b, colors)) return clv__image_says(room, "it is cut off");
     return b.packing == RUNS_OF_8 || b.packing == RUNS_OF_4 ? read_runs(input, &b, colors, out, room)
                                                             : read_rows(input, &b, colors, out, room);
 }

@@ -3,6 +3,8 @@
 #ifndef CLV_IO_IMAGE_H
 #define CLV_IO_IMAGE_H
 
+#include <stdio.h>
+
 #include "io/file.h"
 
 enum {
@@ -90,6 +92,25 @@ bool clv__webp_read(const clv__input *input, clv__image *out, char room[CLV__IMA
 bool clv__bmp_read(const clv__input *input, clv__image *out, char room[CLV__IMAGE_REASON]);
 bool clv__tiff_read(const clv__input *input, clv__image *out, char room[CLV__IMAGE_REASON]);
 bool clv__gif_read(const clv__input *input, clv__image *out, char room[CLV__IMAGE_REASON]);
+
+/** What is wrong, into `room`. Always false. */
+static inline bool clv__image_says(char room[CLV__IMAGE_REASON], const char *text) {
+    snprintf(room, CLV__IMAGE_REASON, "%s", text);
+    return false;
+}
+
+/** A number of so many bytes, the lowest first. */
+static inline uint32_t clv__image_little(const uint8_t *at, int bytes) {
+    uint32_t value = 0;
+    for (int i = bytes; i-- > 0;) value = value << 8 | at[i];
+    return value;
+}
+
+/** Bytes of the file; false: it does not reach so far. */
+static inline bool clv__image_bytes(const clv__input *input, uint64_t at, void *to, size_t bytes) {
+    return at <= input->bytes && bytes <= input->bytes - at &&
+           clv__input_read(input, at, to, bytes) == CLV_OK;
+}
 
 /** A pixel of CMYK to RGB, in PIL's way. */
 static inline void clv__image_cmyk(const uint8_t from[4], uint8_t to[3]) {

@@ -1,16 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 // WebP by libwebp; of an animation the first frame, where it lies on its black ground.
-#include <stdio.h>
 #include <string.h>
 #include <webp/decode.h>
 #include <webp/demux.h>
 
 #include "io/image.h"
-
-static bool says(char room[CLV__IMAGE_REASON], const char *text) {
-    snprintf(room, CLV__IMAGE_REASON, "%s", text);
-    return false;
-}
 
 /** The frame's pixels to its place in the picture. */
 static bool decode(const WebPIterator *frame, clv__image *out, char room[CLV__IMAGE_REASON]) {
@@ -18,11 +12,11 @@ static bool decode(const WebPIterator *frame, clv__image *out, char room[CLV__IM
     int width = 0, height = 0;
     if (!WebPGetInfo(frame->fragment.bytes, frame->fragment.size, &width, &height) || width != w ||
         height != h || x < 0 || y < 0 || w > out->width - x || h > out->height - y)
-        return says(room, "its header contradicts itself");
+        return clv__image_says(room, "its header contradicts itself");
     uint8_t *to = out->pixels + (y * out->width + x) * 3;
     const size_t room_bytes = (size_t)((h - 1) * out->width + w) * 3;
     if (!WebPDecodeRGBInto(frame->fragment.bytes, frame->fragment.size, to, room_bytes, (int)out->width * 3))
-        return says(room, "its pixels are damaged, or it is cut off");
+        return clv__image_says(room, "its pixels are damaged, or it is cut off");
     return true;
 }
 
@@ -30,16 +24,16 @@ bool clv__webp_read(const clv__input *input, clv__image *out, char room[CLV__IMA
     const WebPData data = {(const uint8_t *)input->memory, (size_t)input->bytes};
     WebPIterator frame;
     WebPDemuxer *demuxer = WebPDemux(&data);
-    if (!demuxer) return says(room, "it is damaged, or cut off");
+    if (!demuxer) return clv__image_says(room, "it is damaged, or cut off");
     bool whole = WebPDemuxGetI(demuxer, WEBP_FF_CANVAS_WIDTH) == out->width &&
                  WebPDemuxGetI(demuxer, WEBP_FF_CANVAS_HEIGHT) == out->height;
-    if (!whole) says(room, "its header contradicts itself");
+    if (!whole) clv__image_says(room, "its header contradicts itself");
     if (whole && WebPDemuxGetFrame(demuxer, 1, &frame)) {
         memset(out->pixels, 0, (size_t)(out->width * out->height) * 3);
         whole = decode(&frame, out, room);
         WebPDemuxReleaseIterator(&frame);
     } else if (whole) {
-        whole = says(room, "it has no picture");
+        whole = clv__image_says(room, "it has no picture");
     }
     WebPDemuxDelete(demuxer);
     return whole;

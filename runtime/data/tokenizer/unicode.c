@@ -7,95 +7,43 @@
 #include <utf8proc.h>
 #endif
 
-typedef struct range {
-    uint32_t first, last;
-} range;
+enum { LOWERED = CLV__UNICODE_WORD + 1, STAND_IN }; // sets whose characters become others
 
-typedef struct mapped {
+/** A row of unicode.def, where sets and the characters in them are in order. */
+typedef struct row {
+    int set;
     uint32_t first, last;
     int32_t to; // a character, or how far
-} mapped;
+} row;
 
-#define NONE(...)
-#define RANGE(from, until) {from, until},
+static const row rows[] = {
+#define UNKNOWN(from, until) {CLV__UNICODE_UNKNOWN, from, until, 0},
+#define MARK(from, until) {CLV__UNICODE_MARK, from, until, 0},
+#define NONSPACING(from, until) {CLV__UNICODE_NONSPACING, from, until, 0},
+#define REMOVED(from, until) {CLV__UNICODE_REMOVED, from, until, 0},
+#define PUNCTUATION(from, until) {CLV__UNICODE_PUNCTUATION, from, until, 0},
+#define NUMERIC(from, until) {CLV__UNICODE_NUMERIC, from, until, 0},
+#define WORD(from, until) {CLV__UNICODE_WORD, from, until, 0},
+#define LOWER(from, until, distance) {LOWERED, from, until, distance},
+#define NEWER(from, until, stand_in) {STAND_IN, from, until, stand_in},
+#include "data/tokenizer/unicode.def"
+};
 
-#define UNKNOWN NONE
-#define MARK NONE
-#define NONSPACING NONE
-#define REMOVED NONE
-#define PUNCTUATION NONE
-#define NUMERIC NONE
-#define WORD NONE
-#define LOWER NONE
-#define NEWER NONE
-// Each table takes its rows of the one file.
-#undef UNKNOWN
-#define UNKNOWN RANGE
-static const range unknowns[] = {
-#include "data/tokenizer/unicode.def"
-};
-#undef UNKNOWN
-#define UNKNOWN NONE
-#undef MARK
-#define MARK RANGE
-static const range marks[] = {
-#include "data/tokenizer/unicode.def"
-};
-#undef MARK
-#define MARK NONE
-#undef NONSPACING
-#define NONSPACING RANGE
-static const range accents[] = {
-#include "data/tokenizer/unicode.def"
-};
-#undef NONSPACING
-#define NONSPACING NONE
-#undef REMOVED
-#define REMOVED RANGE
-static const range removed[] = {
-#include "data/tokenizer/unicode.def"
-};
-#undef REMOVED
-#define REMOVED NONE
-#undef PUNCTUATION
-#define PUNCTUATION RANGE
-static const range punctuation[] = {
-#include "data/tokenizer/unicode.def"
-};
-#undef PUNCTUATION
-#define PUNCTUATION NONE
-#undef NUMERIC
-#define NUMERIC RANGE
-static const range numbers[] = {
-#include "data/tokenizer/unicode.def"
-};
-#undef NUMERIC
-#define NUMERIC NONE
-#undef WORD
-#define WORD RANGE
-static const range words[] = {
-#include "data/tokenizer/unicode.def"
-};
-#undef WORD
-#define WORD NONE
-#undef NEWER
-#define NEWER(from, until, stand_in) {from, until, stand_in},
-static const mapped newer[] = {
-#include "data/tokenizer/unicode.def"
-};
-#undef NEWER
-#define NEWER NONE
-
-static const struct {
-    const range *ranges;
-    size_t n;
-} sets[] = {[CLV__UNICODE_UNKNOWN] = {unknowns, sizeof unknowns / sizeof *unknowns},
-            [CLV__UNICODE_MARK] = {marks, sizeof marks / sizeof *marks},
-            [CLV__UNICODE_NONSPACING] = {accents, sizeof accents / sizeof *accents},
-            [CLV__UNICODE_REMOVED] = {removed, sizeof removed / sizeof *removed},
-            [CLV__UNICODE_PUNCTUATION] = {punctuation, sizeof punctuation / sizeof *punctuation},
-            [CLV__UNICODE_NUMERIC] = {numbers, sizeof numbers / sizeof *numbers},
-            [CLV__UNICODE_WORD] = {words, sizeof words / sizeof *words}};
+/** The row of a set that a character is in; NULL: none. */
+static const row *find(int set, uint32_t code) {
+    size_t low = 0, high = sizeof rows / sizeof *rows;
+    while (low < high) {
+        const size_t middle = low + (high - low) / 2;
+        const row *at = &rows[middle];
+        if (set < at->set || (set == at->set && code < at->first))
+            high = middle;
+        else if (set > at->set || code > at->last)
+            low = middle + 1;
+        else
+            return at;
+    }
+    return NULL;
+}
 
 uint32_t clv__utf8_code(const char *text, size_t *bytes) {
     const uint8_t *at = (const uint8_t *)text;
@@ -116,18 +64,7 @@ void clv__utf8_put(clv__text *out, uint32_t code) {
 }
 
 bool clv__unicode_in(clv__unicode_set set, uint32_t code) {
-    const range *ranges = sets[set].ranges;
-    size_t low = 0, high = sets[set].n;
-    while (low < high) {
-        const size_t middle = low + (high - low) / 2;
-        if (code < ranges[middle].first)
-            high = middle;
-        else if (code > ranges[middle].last)
-            low = middle + 1;
-        else
-            return true;
-    }
-    return false;
+    return find((int)set, code) != NULL;
 }
 
 bool clv__unicode_is_space(uint32_t code) { // White_Space
@@ -136,32 +73,12 @@ bool clv__unicode_is_space(uint32_t code) { // White_Space
            code == 0x205f || code == 0x3000;
 }
 
-static const mapped *find_mapped(const mapped *rows, size_t n, uint32_t code) {
-    size_t low = 0, high = n;
-    while (low < high) {
-        const size_t middle = low + (high - low) / 2;
-        if (code < rows[middle].first)
-            high = middle;
-        else if (code > rows[middle].last)
-            low = middle + 1;
-        else
-            return &rows[middle];
-    }
-    return NULL;
-}
-
 uint32_t clv__unicode_stand_in(uint32_t code) {
-    const mapped *row = find_mapped(newer, sizeof newer / sizeof *newer, code);
-    return row ? (uint32_t)row->to : code;
+    const row *older = find(STAND_IN, code);
+    return older ? (uint32_t)older->to : code;
 }
 
 #ifdef CLEAVE_UTF8PROC
-#undef LOWER
-#define LOWER(from, until, distance) {from, until, distance},
-static const mapped capitals[] = {
-#include "data/tokenizer/unicode.def"
-};
-
 bool clv__unicode_there(void) {
     return true;
 }
@@ -194,13 +111,13 @@ bool clv__unicode_normalize(clv__unicode_form form, const char *text, size_t byt
 }
 
 void clv__unicode_lower(uint32_t code, clv__text *out) {
-    const mapped *row = find_mapped(capitals, sizeof capitals / sizeof *capitals, code);
+    const row *small = find(LOWERED, code);
     if (code == 0x130) { // the one that becomes two
         clv__text_add_bytes(out, "i\xcc\x87", 3);
         return;
     }
-    clv__utf8_put(out, row ? (uint32_t)((int32_t)code + row->to)
-                           : (uint32_t)utf8proc_tolower((utf8proc_int32_t)code));
+    clv__utf8_put(out, small ? (uint32_t)((int32_t)code + small->to)
+                             : (uint32_t)utf8proc_tolower((utf8proc_int32_t)code));
 }
 
 size_t clv__unicode_grapheme(const char *text, size_t bytes) {
