@@ -2,7 +2,6 @@
 // What a model that learnt a table must know of it to read more rows: names of columns, words, standardization, classes. It is a text,
 // JSON, that weights carry; here a table's form becomes one, and one becomes a form. Rows are read by it in table_rows.c, predictions
 // written in table_results.c.
-#include <jansson.h>
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -11,31 +10,9 @@
 #include "base/text.h"
 #include "data/table.h"
 #include "io/array.h"
+#include "io/json.h"
 
 // ---- made ---------------------------------------------------------------------------------------------------
-
-static int add_bytes(const char *bytes, size_t n, void *text) {
-    clv__text_add_bytes(text, bytes, n);
-    return ((clv__text *)text)->failed ? -1 : 0;
-}
-
-/** Add a value under a key; false: no memory. Takes the value. */
-static bool set(json_t *root, const char *key, json_t *value) {
-    return root && value && json_object_set_new(root, key, value) == 0;
-}
-
-/** A list that is made item by item: `item` gives the i-th, NULL leaves it out. */
-typedef json_t *make_item(const void *from, size_t i);
-static json_t *list_of(const void *from, size_t n, make_item *item) {
-    json_t *list = json_array();
-    for (size_t i = 0; list && i < n; i++) {
-        json_t *one = item(from, i);
-        if (one && json_array_append_new(list, one) == 0) continue;
-        json_decref(list);
-        return NULL;
-    }
-    return list;
-}
 
 static json_t *name_item(const void *from, size_t i) {
     return json_string(((const clv__table_column *)from)[i].name);
@@ -59,8 +36,8 @@ static json_t *fill_item(const void *from, size_t i) {
 
 static bool set_scales(json_t *root, const char *means, const char *scales, const clv__table_column *columns,
                        size_t n) {
-    return set(root, means, list_of(columns, n, mean_item)) &&
-           set(root, scales, list_of(columns, n, scale_item));
+    return clv__json_set(root, means, clv__json_list(columns, n, mean_item)) &&
+           clv__json_set(root, scales, clv__json_list(columns, n, scale_item));
 }
 
 /** Words of feature columns, and units and thousands of all: where there are none, nothing. */
@@ -71,9 +48,10 @@ static bool set_kinds(json_t *root, const clv__table_form *form) {
         const bool target = i >= form->n;
         const clv__table_column *column = target ? &form->targets[i - form->n] : &form->columns[i];
         if (column->is_words && !target)
-            good = set(words, column->name, list_of(column->words.all, column->words.n, word_item));
+            good = clv__json_set(words, column->name,
+                                 clv__json_list(column->words.all, column->words.n, word_item));
         if (good && !column->is_words && *column->unit)
-            good = set(units, column->name, json_string(column->unit));
+            good = clv__json_set(units, column->name, json_string(column->unit));
         if (good && column->is_grouped) good = json_array_append_new(grouped, json_string(column->name)) == 0;
     }
     if (good && json_object_size(words)) good = json_object_set(root, "words", words) == 0;
@@ -88,26 +66,25 @@ static bool set_kinds(json_t *root, const clv__table_form *form) {
 static bool set_missing(json_t *root, const clv__table_form *form) {
     if (form->missing == CLV_MISSING_REFUSE) return true;
     const bool mean = form->missing == CLV_MISSING_MEAN;
-    return set(root, "missing", json_string(mean ? "mean" : "drop")) &&
-           (!mean || set(root, "fills", list_of(form->columns, form->n, fill_item)));
+    return clv__json_set(root, "missing", json_string(mean ? "mean" : "drop")) &&
+           (!mean || clv__json_set(root, "fills", clv__json_list(form->columns, form->n, fill_item)));
 }
 
 char *clv__table_record_write(const clv__table_form *form) {
     json_t *root = json_object();
     clv__text text = {0};
     const clv__table_column *first = form->targets;
-    bool good = set(root, "columns", list_of(form->columns, form->n, name_item)) &&
-                set(root, "targets", list_of(form->targets, form->n_targets, name_item)) &&
-                set(root, "ignored", list_of(form->ignored, form->n_ignored, text_item));
+    bool good = clv__json_set(root, "columns", clv__json_list(form->columns, form->n, name_item)) &&
+                clv__json_set(root, "targets", clv__json_list(form->targets, form->n_targets, name_item)) &&
+                clv__json_set(root, "ignored", clv__json_list(form->ignored, form->n_ignored, text_item));
     if (good && first->is_words)
-        good = set(root, "classes", list_of(first->words.all, first->words.n, word_item));
+        good = clv__json_set(root, "classes", clv__json_list(first->words.all, first->words.n, word_item));
     if (good && form->is_scaled) good = set_scales(root, "means", "scales", form->columns, form->n);
     if (good && form->is_scaled && !first->is_words)
         good = set_scales(root, "target_means", "target_scales", form->targets, form->n_targets);
-    if (good && form->decimal_comma) good = set(root, "decimal_comma", json_true());
+    if (good && form->decimal_comma) good = clv__json_set(root, "decimal_comma", json_true());
     good = good && set_kinds(root, form) && set_missing(root, form) &&
-           json_dump_callback(root, add_bytes, &text, JSON_COMPACT | JSON_REAL_PRECISION(17)) == 0 &&
-           !text.failed;
+           clv__json_write(root, JSON_COMPACT | JSON_REAL_PRECISION(17), &text);
     json_decref(root);
     char *record = good ? clv__strdup(clv__text_get(&text)) : NULL;
     clv__text_reset(&text);

@@ -11,6 +11,7 @@
 
 #include "base/text.h"
 #include "io/formats.h"
+#include "io/json.h"
 #include "io/members.h"
 #include "io/shown.h"
 
@@ -259,7 +260,7 @@ static clv_status check_description(clv__input *input, const header *h, const ch
                                     const description *d) {
     clv__shown_text shown;
     char text[128];
-    size_t bytes, widest; // a shape is countable or not in every dtype, so that what is read can be written and read again
+    size_t bytes, widest; // a shape is countable or not in every dtype: what is read can be written again
     if (!clv__shape_bytes(&d->shape, sizeof(double), &widest) ||
         !clv__shape_bytes(&d->shape, element_bytes(d->dtype), &bytes) || bytes > SIZE_MAX / 4) {
         BAD("'%s': tensor '%s': the shape %s is too large to count", input->path, clv__shown(name, &shown),
@@ -515,8 +516,7 @@ static clv_status read_archive(clv__input *input, bool texts_alone, clv_archive 
     clv_archive *archive = NULL;
     clv_status status = read_header(input, &h);
     if (status == CLV_OK) status = clv__archive_create(input->error, input->path, &archive);
-    if (status == CLV_OK)
-        status = texts_alone ? fill_texts(&h, archive) : fill_archive(input, &h, archive);
+    if (status == CLV_OK) status = texts_alone ? fill_texts(&h, archive) : fill_archive(input, &h, archive);
     header_reset(&h);
     if (status == CLV_OK) {
         *out = archive;
@@ -573,12 +573,12 @@ static json_t *metadata_json(const clv_archive *archive, const char *checksum) {
     json_t *json = json_object();
     const clv__archive_text **texts = clv__alloc(archive->n_texts, sizeof *texts);
     bool good = json && texts;
-    if (good && checksum) good = json_object_set_new(json, CLV__CHECKSUM_KEY, json_string(checksum)) == 0;
+    if (good && checksum) good = clv__json_set(json, CLV__CHECKSUM_KEY, json_string(checksum));
     for (size_t i = 0; good && i < archive->n_texts; i++) texts[i] = &archive->texts[i];
     if (good) qsort(texts, archive->n_texts, sizeof *texts, by_key);
     for (size_t i = 0; good && i < archive->n_texts; i++) {
         if (strcmp(texts[i]->key, CLV__CHECKSUM_KEY) == 0) continue;
-        good = json_object_set_new(json, texts[i]->key, json_string(texts[i]->text)) == 0;
+        good = clv__json_set(json, texts[i]->key, json_string(texts[i]->text));
     }
     free(texts);
     if (good) return json;
@@ -586,22 +586,14 @@ static json_t *metadata_json(const clv_archive *archive, const char *checksum) {
     return NULL;
 }
 
-static json_t *array_json(const clv_array *array, uint64_t begin, uint64_t end) {
-    json_t *shape = json_array();
-    for (int i = 0; shape && i < array->shape.rank; i++) {
-        if (json_array_append_new(shape, json_integer(array->shape.dims[i])) != 0) {
-            json_decref(shape);
-            return NULL;
-        }
-    }
-    return json_pack("{s:s, s:o, s:[I,I]}", "dtype", dtypes[written_dtype(array->type)].name, "shape", shape,
-                     "data_offsets", (json_int_t)begin, (json_int_t)end);
+static json_t *dim_item(const void *from, size_t i) {
+    return json_integer(((const int64_t *)from)[i]);
 }
 
-/** What json_dump_callback calls. It passes over a failure within a name, so the text remembers that itself. */
-static int add_json(const char *bytes, size_t n, void *text) {
-    clv__text_add_bytes(text, bytes, n);
-    return ((clv__text *)text)->failed ? -1 : 0;
+static json_t *array_json(const clv_array *array, uint64_t begin, uint64_t end) {
+    json_t *shape = clv__json_list(array->shape.dims, (size_t)array->shape.rank, dim_item);
+    return json_pack("{s:s, s:o, s:[I,I]}", "dtype", dtypes[written_dtype(array->type)].name, "shape", shape,
+                     "data_offsets", (json_int_t)begin, (json_int_t)end);
 }
 
 /** The header's JSON text, to be reset; false if memory is out. */
@@ -610,16 +602,15 @@ static bool header_text(const clv_archive *archive, const char *checksum,
     json_t *root = json_object();
     bool good = root != NULL;
     if (good && (archive->n_texts > 0 || checksum)) {
-        good = json_object_set_new(root, "__metadata__", metadata_json(archive, checksum)) == 0;
+        good = clv__json_set(root, "__metadata__", metadata_json(archive, checksum));
     }
     uint64_t at = 0;
     for (size_t i = 0; good && i < layout->n_arrays; i++) {
         uint64_t end = at + clv_array_bytes(layout->arrays[i]);
-        good =
-            json_object_set_new(root, layout->arrays[i]->name, array_json(layout->arrays[i], at, end)) == 0;
+        good = clv__json_set(root, layout->arrays[i]->name, array_json(layout->arrays[i], at, end));
         at = end;
     }
-    good = good && json_dump_callback(root, add_json, text, JSON_COMPACT) == 0 && !text->failed;
+    good = good && clv__json_write(root, JSON_COMPACT, text);
     json_decref(root);
     return good;
 }

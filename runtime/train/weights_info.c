@@ -3,7 +3,6 @@
 // weights and checkpoints carry them, and whoever uses weights reads it back. `cleave.model` is the model's
 // name, as older files have it, `cleave.table` the record of a table (data/table_record.c); all else is JSON
 // in `cleave.record`. What is read is a stranger's: each value is checked.
-#include <jansson.h>
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -12,6 +11,8 @@
 #include "data/dataset.h"
 #include "exec/session.h"
 #include "io/formats.h"
+#include "io/json.h"
+#include "io/shown.h"
 #include "nn/graph_file.h"
 #include "nn/ports.h"
 #include "train/trainer.h"
@@ -24,78 +25,91 @@ enum { MOST_CLASSES = 1 << 24 };
 
 // ---- written ----------------------------------------------------------------------------------------------
 
+static json_t *dim_item(const void *from, size_t i) {
+    return json_integer((json_int_t)((const int64_t *)from)[i]);
+}
+static json_t *float_item(const void *from, size_t i) {
+    return json_real((double)((const float *)from)[i]);
+}
+static json_t *name_item(const void *from, size_t i) {
+    return json_string(clv_dataset_class_name(from, (int)i));
+}
+static json_t *loss_item(const void *from, size_t i) {
+    const char *name = ((const clv__target_loss *)from)[i].loss->name;
+    return json_string(name ? name : "");
+}
+
 static json_t *dims_json(const int64_t *dims) {
-    json_t *list = json_array();
-    for (int d = 0; list && d < CLV_MAX_RANK - 1 && dims[d]; d++)
-        json_array_append_new(list, json_integer((json_int_t)dims[d]));
-    return list;
+    size_t n = 0;
+    while (n < CLV_MAX_RANK - 1 && dims[n]) n++;
+    return clv__json_list(dims, n, dim_item);
 }
 
-static json_t *floats_json(const float *values, int n) {
-    json_t *list = json_array();
-    for (int i = 0; list && i < n; i++) json_array_append_new(list, json_real((double)values[i]));
-    return list;
+static bool set_data(json_t *root, const clv_dataset *dataset) {
+    size_t n = 0;
+    while (clv_dataset_class_name(dataset, (int)n)) n++;
+    return (!n || clv__json_set(root, "names", clv__json_list(dataset, n, name_item))) &&
+           (!dataset->channels ||
+            (clv__json_set(root, "mean",
+                           clv__json_list(dataset->mean, (size_t)dataset->channels, float_item)) &&
+             clv__json_set(root, "std",
+                           clv__json_list(dataset->std, (size_t)dataset->channels, float_item)))) &&
+           (!dataset->resize || clv__json_set(root, "resize", json_integer((json_int_t)dataset->resize))) &&
+           (!dataset->exif_transpose || clv__json_set(root, "exif_transpose", json_true()));
 }
 
-static json_t *names_json(const clv_dataset *dataset) {
-    json_t *list = json_array();
-    const char *name;
-    for (int i = 0; list && (name = clv_dataset_class_name(dataset, i)); i++)
-        json_array_append_new(list, json_string(name));
-    return list;
+static bool set_model(json_t *root, const clv_model *model) {
+    return !model->build || (clv__json_set(root, "input", dims_json(model->input)) &&
+                             clv__json_set(root, "target", dims_json(model->target)) &&
+                             clv__json_set(root, "classes", json_integer((json_int_t)model->classes)));
 }
 
-static void add_data(json_t *root, const clv_dataset *dataset) {
-    if (clv_dataset_class_name(dataset, 0)) json_object_set_new(root, "names", names_json(dataset));
-    if (dataset->channels) {
-        json_object_set_new(root, "mean", floats_json(dataset->mean, dataset->channels));
-        json_object_set_new(root, "std", floats_json(dataset->std, dataset->channels));
+/** A list for each target: what labels of its classes count. Without weights of any, nothing. */
+static bool set_class_weights(json_t *root, const clv_model *model, const clv__target_loss *losses) {
+    json_t *list = json_array();
+    bool any = false, good = list;
+    for (int i = 0; good && i < clv_model_target_count(model); i++) {
+        const float *weights = losses[i].class_weights;
+        const int64_t classes = weights ? clv_model_target_get(model, i).classes : 0;
+        good = json_array_append_new(list, clv__json_list(weights, (size_t)classes, float_item)) == 0;
+        any = any || weights;
     }
-    if (dataset->resize) json_object_set_new(root, "resize", json_integer((json_int_t)dataset->resize));
-    if (dataset->exif_transpose) json_object_set_new(root, "exif_transpose", json_true());
-}
-
-static int add_bytes(const char *bytes, size_t n, void *text) {
-    clv__text_add_bytes(text, bytes, n);
-    return ((clv__text *)text)->failed ? -1 : 0;
-}
-
-/** A list for each target: what labels of its classes count, none where they count alike. */
-static json_t *class_weights_json(const clv_model *model, const clv__target_loss *losses) {
-    json_t *list = json_array();
-    for (int i = 0; list && i < clv_model_target_count(model); i++) {
-        const int64_t classes = losses[i].class_weights ? clv_model_target_get(model, i).classes : 0;
-        json_array_append_new(list, floats_json(losses[i].class_weights, (int)classes));
-    }
-    return list;
+    if (good && any) return clv__json_set(root, "class_weights", list);
+    json_decref(list);
+    return good;
 }
 
 /** The record of a training's weights, to be freed; NULL: no memory. */
 static char *record_of(const clv_train_config *config, const clv__target_loss *losses) {
     const clv_model *model = config->model;
-    json_t *root = json_object(), *names = json_array();
+    const size_t n = (size_t)clv_model_target_count(model);
+    json_t *root = json_object();
     clv__text text = {0};
-    for (int i = 0; names && i < clv_model_target_count(model); i++)
-        json_array_append_new(names, json_string(losses[i].loss->name ? losses[i].loss->name : ""));
-    json_object_set_new(root, "version", json_string(clv_version()));
-    if (model->build) {
-        json_object_set_new(root, "input", dims_json(model->input));
-        json_object_set_new(root, "target", dims_json(model->target));
-        json_object_set_new(root, "classes", json_integer((json_int_t)model->classes));
-    }
-    if (config->train) add_data(root, config->train);
-    json_object_set_new(root, "losses", names);
-    for (int i = 0; i < clv_model_target_count(model); i++)
-        if (losses[i].class_weights)
-            json_object_set_new(root, "class_weights", class_weights_json(model, losses));
-    json_object_set_new(root, "precision", json_string(clv__precision_words[config->precision]));
     const bool good =
-        root && json_dump_callback(root, add_bytes, &text,
-                                   JSON_COMPACT | JSON_PRESERVE_ORDER | JSON_REAL_PRECISION(9)) == 0;
+        clv__json_set(root, "version", json_string(clv_version())) && set_model(root, model) &&
+        (!config->train || set_data(root, config->train)) &&
+        clv__json_set(root, "losses", clv__json_list(losses, n, loss_item)) &&
+        set_class_weights(root, model, losses) &&
+        clv__json_set(root, "precision", json_string(clv__precision_words[config->precision])) &&
+        clv__json_write(root, JSON_COMPACT | JSON_REAL_PRECISION(9), &text);
     json_decref(root);
     char *record = good ? clv__strdup(clv__text_get(&text)) : NULL;
     clv__text_reset(&text);
     return record;
+}
+
+/** JSON is UTF-8; of a folder's name that is not, there is nothing to keep. */
+static clv_status check_names(clv__error *error, const clv_dataset *dataset) {
+    const char *name;
+    for (int i = 0; dataset && (name = clv_dataset_class_name(dataset, i)); i++) {
+        clv__shown_text shown;
+        if (!clv__utf8_valid(name))
+            CLV_FAIL(error, CLV_E_VALUE,
+                     "class '%s': its name is not UTF-8, and weights keep the names of classes; "
+                     "rename its folder",
+                     clv__shown(name, &shown));
+    }
+    return CLV_OK;
 }
 
 clv_status clv_weights_describe(clv_session *session, const clv_train_config *config) {
@@ -109,6 +123,7 @@ clv_status clv_weights_describe(clv_session *session, const clv_train_config *co
     clv__target_loss losses[CLV_MAX_PORTS];
     CLV_TRY(clv__model_check(error, config->model));
     CLV_TRY(clv__losses_find(session->runtime, config, losses));
+    CLV_TRY(check_names(error, config->train));
     const char *table = config->train ? clv_table_record(config->train) : NULL;
     clv__session_about about = {.model = clv__strdup(config->model->name),
                                 .table = clv__strdup(table),

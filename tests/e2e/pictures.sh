@@ -59,6 +59,9 @@ expect 2 "which model?" "$cleave" eval images f --weights bare.safetensors --dev
 works "$cleave" eval images f --weights bare.safetensors --model mlp --image-size 12 --classes 2 --device "$device" --json
 same "of another program" "$(at correct)" 13
 
+cp -r f latin && mv latin/two "latin/tw$(printf '\364')"
+expect 1 "class 'tw?': its name is not UTF-8, and weights keep the names of classes; rename its folder" \
+    "$cleave" train images latin --model mlp --image-size 12 --epochs 1 --device "$device"
 # run images: one file, several, folders with classes and without; table, CSV, JSON.
 works "$cleave" run images f/two/color.png --weights w.safetensors --device "$device"
 grep -qE '^f/two/color.png +two +0\.9[0-9]{3}$' out || fail "a picture is told as: $(cat out)"
