@@ -33,7 +33,7 @@ static inline int clv__json_add_bytes(const char *bytes, size_t n, void *text) {
     return ((clv__text *)text)->failed ? -1 : 0;
 }
 
-/** Write it behind a text; false: no memory. Jansson passes over a failure in a name, so the text is asked. */
+/** Write it behind a text; false: no memory. Jansson passes over a failure in a name: the text is asked. */
 static inline bool clv__json_write(const json_t *root, size_t flags, clv__text *text) {
     return json_dump_callback(root, clv__json_add_bytes, text, flags) == 0 && !text->failed;
 }
