@@ -74,7 +74,7 @@ expect 1 "the log 'missing' cannot be opened" "$cleave" top log.jsonl missing
 # without a log: every device, what is held there, and the trainings that use it; killed ones go, also where their number is another's
 export CLEAVE_CACHE_DIR="$scratch/machine"
 works "$cleave" top
-grep -qxF "no training of yours runs here" out || fail "something runs here: $(cat out)"
+grep -qxF "nothing of yours runs here" out || fail "something runs here: $(cat out)"
 for name in one two; do
     "$cleave" train --images x.npy --labels y.npy --model mlp --device "$device" --batch 4 --epochs 100000 --log $name.jsonl --quiet >out 2>err &
     eval "$name=$!"
@@ -107,6 +107,42 @@ wait $two
 same "one has ended" "$(running)" 0
 works train --epochs 1 --quiet --no-cache
 same "without a cache" "$(running)" 0
+
+# every other command that works on a device: its name, what it holds there; its file goes with it
+works "$cleave" train --images x.npy --labels y.npy --model cnn --device "$device" --batch 16 --steps 1 --quiet --save w.safetensors
+same "after a training" "$(running)" 0
+"$helper" images 20000 many.npy && "$helper" labels 20000 labels.npy || fail "no data"
+seen() { # NAME: the command after it is shown while it works, by top too
+    name=$1
+    shift
+    "$cleave" "$@" >out.$name 2>err.$name &
+    process=$!
+    tries=0
+    until ls machine/running/*-$process >out 2>&1 || [ $tries -gt 600 ]; do sleep 0.02; tries=$((tries + 1)); done
+    works "$cleave" top --json
+    same "$name in top" "$(at commands.0.command commands.0.process 2>&1 | tr '\n' ' ')" "$name $process "
+    tr -d ' \n' <out | grep -q "\"name\":\"$device\",[^{]*\"processes\":\[$process\]" || fail "$name is not at $device: $(cat out)"
+}
+end_it() { kill -KILL $process && wait $process 2>/dev/null; }
+seen eval eval --images many.npy --labels labels.npy --weights w.safetensors --batch 1 --device "$device"
+same "what eval holds" "$(at "commands.0.devices.$device.used_bytes" | grep -c '^[1-9]')" 1
+same "a model" "$(at commands.0.model)" cnn
+works "$cleave" top --once
+grep -qE "^$device +.* of .* busy .* 1 command" out || fail "no line of the device: $(cat out)"
+grep -qE "^$process +eval cnn .* on $device" out || fail "no line of eval: $(cat out)"
+end_it
+seen run run --input many.npy --weights w.safetensors --batch 1 --device "$device" --output logits.npy
+end_it
+works "$cleave" eval --images x.npy --labels y.npy --weights w.safetensors --device "$device"
+same "eval has ended" "$(running)" 1 # of the run that was killed
+for name in check bench; do
+    seen $name $name --device "$device"
+    end_it
+done
+works "$cleave" top --json
+same "killed ones" "$(running)" 0
+works "$cleave" devices
+same "who looks alone" "$(running)" 0
 unset CLEAVE_CACHE_DIR
 
 # resumed after a kill that left half a line: it goes

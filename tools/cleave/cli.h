@@ -177,6 +177,8 @@ int cli_write_whole(const char *path, const char *text, size_t n);
 
 // ---- start.c: the runtime, its devices, interruption ------------------------------------------------------
 
+typedef struct cli_presence cli_presence;
+
 /** Everything a command works with. */
 typedef struct cli_session {
     const cli_args *args;
@@ -185,7 +187,8 @@ typedef struct cli_session {
     clv_device *device; // NULL where the command has none
     cli_progress progress;
     cli_drivers drivers;
-    bool whatever; // faults in CLEAVE_* are told in `faults`, and the runtime is made without them
+    cli_presence *presence; // NULL: no file is kept
+    bool whatever;          // faults in CLEAVE_* are told in `faults`, and the runtime is made without them
     char faults[3][600];
 } cli_session;
 
@@ -197,6 +200,10 @@ int cli_start(cli_session *session);
  *  works on its device alone has been told of by cli_start. */
 void cli_tell_unused_budgets(const cli_session *session, clv_device *const *used, int n);
 void cli_stop(cli_session *session);
+/** at_work.c: for `cleave top`, keep a small file of this command while it works on devices; cli_start and
+ *  cli_stop do. Where there is no folder for it, none is kept, and nothing said. */
+void cli_presence_begin(cli_session *session);
+void cli_presence_end(cli_session *session);
 /** Seconds since this process started, or since main began if the system does not tell. */
 double cli_seconds(void);
 /** When a process started, in seconds since the machine did; 0 if the system does not tell; -1: it has

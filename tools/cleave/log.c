@@ -206,10 +206,12 @@ bool watch_log_step(watch_log *log, const watch_moment *now) {
 }
 
 char *watch_text(const watch_moment *now) {
-    json_t *begin = begin_json(now, NULL), *step = now->step ? step_json(now) : NULL;
+    json_t *begin = begin_json(now, NULL), *step = step_json(now);
     json_object_set_new(begin, "started", json_real(now->started));
+    if (*now->command) json_object_set_new(begin, "command", json_string(now->command));
+    if (now->asked) json_object_set_new(begin, "asked", json_true());
     if (*now->log) json_object_set_new(begin, "log", json_string(now->log));
-    char *first = line_text(begin), *second = now->step ? line_text(step) : strdup("");
+    char *first = line_text(begin), *second = line_text(step);
     const size_t n = first && second ? strlen(first) + strlen(second) + 3 : 0;
     char *text = n ? malloc(n) : NULL;
     if (text) snprintf(text, n, "%s\n%s\n", first, second);
@@ -330,7 +332,9 @@ static void read_begin(watch_moment *now, const json_t *line) {
                           .test_loss = NAN,
                           .test_accuracy = NAN};
     text_at(line, "version", now->version, sizeof now->version);
+    text_at(line, "command", now->command, sizeof now->command);
     text_at(line, "model", now->model, sizeof now->model);
+    now->asked = json_is_true(json_object_get(line, "asked"));
     now->process = whole_at(line, "process", 0);
     now->started = json_number_value(json_object_get(line, "started"));
     text_at(line, "log", now->log, sizeof now->log);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// cleave top without a log: every device of this machine, what trainings of this user hold there and how busy
-// they keep it, and these trainings. OpenCL does not tell what other programs hold.
+// cleave top without a log: every device of this machine, what trainings and other commands of this user hold
+// there and how busy they keep it, and these. OpenCL does not tell what other programs hold.
 #include "presence.h"
 
 #include <math.h>
@@ -11,17 +11,17 @@
 
 enum { REFRESH_MS = 500, MOST_DEVICES = 64, WAITS = 5 };
 
-/** A device as the machine has it, or as a training names it that sees others. */
+/** A device as the machine has it, or as a command names it that sees others. */
 typedef struct shown_device {
     const char *name, *label;
     uint64_t used_bytes, memory_bytes;
-    double busy; // the sum over trainings; NAN: nobody knows
-    int n_trainings;
+    double busy; // the sum over those that use it; NAN: nobody knows
+    int n_trainings, n_commands;
 } shown_device;
 
 typedef struct machine {
     cli_session *session;
-    presence_list trainings;
+    presence_list all; // trainings and other commands
     shown_device device[MOST_DEVICES];
     int n_devices;
 } machine;
@@ -34,7 +34,7 @@ static shown_device *find(machine *m, const char *name, const char *label) {
     return &m->device[m->n_devices++];
 }
 
-static void add_training(machine *m, const watch_moment *now) {
+static void add_process(machine *m, const watch_moment *now) {
     for (int i = 0; i < now->n_devices; i++) {
         const watch_device *used = &now->devices[i];
         shown_device *device = find(m, used->name, used->label);
@@ -42,7 +42,7 @@ static void add_training(machine *m, const watch_moment *now) {
         device->used_bytes += used->used_bytes;
         if (!device->memory_bytes) device->memory_bytes = used->memory_bytes;
         if (isfinite(used->busy)) device->busy = (isfinite(device->busy) ? device->busy : 0) + used->busy;
-        device->n_trainings++;
+        *(presence_trains(now) ? &device->n_trainings : &device->n_commands) += 1;
     }
 }
 
@@ -50,8 +50,8 @@ static void add_training(machine *m, const watch_moment *now) {
 static int look(machine *m) {
     clv_runtime *runtime = m->session->runtime;
     m->n_devices = 0;
-    presence_drop(&m->trainings);
-    if (!presence_read(runtime, &m->trainings))
+    presence_drop(&m->all);
+    if (!presence_read(runtime, &m->all))
         return cli_fail(EXIT_FAILED, "no memory for what runs on this machine");
     for (int i = 0; i < clv_device_count(runtime) && m->n_devices < MOST_DEVICES; i++) {
         const clv_device_info *info = clv_device_info_get(clv_device_get(runtime, i));
@@ -59,20 +59,24 @@ static int look(machine *m) {
             m->device[m->n_devices++] = (shown_device){
                 .name = info->name, .label = info->label, .memory_bytes = info->memory_bytes, .busy = NAN};
     }
-    for (int i = 0; i < m->trainings.n; i++) add_training(m, &m->trainings.item[i]);
+    for (int i = 0; i < m->all.n; i++) add_process(m, &m->all.item[i]);
     for (int i = 0; i < m->n_devices; i++) {
         shown_device *device = &m->device[i];
-        if (!device->n_trainings) device->busy = 0;
+        if (!device->n_trainings && !device->n_commands) device->busy = 0;
         if (device->busy > 1) device->busy = 1; // each counts what it waits for the others
     }
     return EXIT_DONE;
 }
 
-/** Is there a training that computes and has not told yet how busy its devices are? It was asked just now. */
+/** Is there one that has not told yet what it holds now, and how busy its devices are? It was asked just
+ *  now. */
 static bool waits_for_times(const machine *m) {
-    for (int i = 0; i < m->trainings.n; i++) {
-        const watch_moment *now = &m->trainings.item[i];
-        if (now->state == WATCH_RUNS && now->n_devices && !isfinite(now->devices[0].busy)) return true;
+    for (int i = 0; i < m->all.n; i++) {
+        const watch_moment *now = &m->all.item[i];
+        if (!presence_trains(now) && !now->asked) return true;
+        if (presence_trains(now) && now->state == WATCH_RUNS && now->n_devices &&
+            !isfinite(now->devices[0].busy))
+            return true;
     }
     return false;
 }
@@ -82,11 +86,11 @@ static json_t *devices_json(const machine *m) {
     for (int i = 0; i < m->n_devices; i++) {
         const shown_device *device = &m->device[i];
         json_t *processes = json_array();
-        for (int k = 0; k < m->trainings.n; k++)
-            for (int d = 0; d < m->trainings.item[k].n_devices; d++) {
-                const watch_device *used = &m->trainings.item[k].devices[d];
+        for (int k = 0; k < m->all.n; k++)
+            for (int d = 0; d < m->all.item[k].n_devices; d++) {
+                const watch_device *used = &m->all.item[k].devices[d];
                 if (!strcmp(used->name, device->name) && !strcmp(used->label, device->label))
-                    json_array_append_new(processes, json_integer((json_int_t)m->trainings.item[k].process));
+                    json_array_append_new(processes, json_integer((json_int_t)m->all.item[k].process));
             }
         json_array_append_new(devices,
                               json_pack("{s:s, s:s, s:I, s:I, s:o, s:o}", "name", device->name, "label",
@@ -97,35 +101,64 @@ static json_t *devices_json(const machine *m) {
     return devices;
 }
 
+static json_t *command_json(const watch_moment *now) {
+    json_t *devices = json_object();
+    for (int i = 0; i < now->n_devices; i++) {
+        const watch_device *used = &now->devices[i];
+        json_object_set_new(devices, used->name,
+                            json_pack("{s:I, s:I, s:I, s:o}", "used_bytes", (json_int_t)used->used_bytes,
+                                      "peak_bytes", (json_int_t)used->peak_bytes, "memory_bytes",
+                                      (json_int_t)used->memory_bytes, "busy", cli_real(used->busy)));
+    }
+    return json_pack("{s:s, s:I, s:s, s:s, s:o, s:o}", "command", now->command, "process",
+                     (json_int_t)now->process, "version", now->version, "model", now->model, "seconds",
+                     cli_real(now->seconds), "devices", devices);
+}
+
 static int print_json(const machine *m) {
-    json_t *trainings = json_array();
-    for (int i = 0; i < m->trainings.n; i++) {
-        const watch_reader one = {.now = m->trainings.item[i]};
+    json_t *trainings = json_array(), *commands = json_array();
+    for (int i = 0; i < m->all.n; i++) {
+        if (!presence_trains(&m->all.item[i])) {
+            json_array_append_new(commands, command_json(&m->all.item[i]));
+            continue;
+        }
+        const watch_reader one = {.now = m->all.item[i]};
         json_t *object = watch_moment_json(&one, 0);
         json_object_del(object, "age_seconds");
         json_object_del(object, "damaged_lines");
         json_object_set_new(object, "log", *one.now.log ? json_string(one.now.log) : json_null());
         json_array_append_new(trainings, object);
     }
-    return cli_print_json(json_pack("{s:o, s:o}", "devices", devices_json(m), "trainings", trainings));
+    return cli_print_json(json_pack("{s:o, s:o, s:o}", "devices", devices_json(m), "trainings", trainings,
+                                    "commands", commands));
+}
+
+static void put_count(screen_line *line, int n, const char *what, bool first) {
+    if (n) screen_line_add(line, 70, NULL, "%s%d %s%s", first ? "  " : ", ", n, what, n == 1 ? "" : "s");
 }
 
 static void put_device(watch_lines *lines, const shown_device *device) {
     screen_line *line = watch_lines_add(lines);
     if (!line) return;
     watch_load(line, device->name, device->used_bytes, device->memory_bytes, device->busy, lines->bars);
-    if (device->n_trainings)
-        screen_line_add(line, 70, NULL, "  %d training%s", device->n_trainings,
-                        device->n_trainings == 1 ? "" : "s");
+    put_count(line, device->n_trainings, "training", true);
+    put_count(line, device->n_commands, "command", !device->n_trainings);
     screen_line_add(line, 60, NULL, "  %s", device->label);
 }
 
-/** Where it is, with what it holds there; then what it is at. */
-static void put_training(watch_lines *lines, const watch_moment *now) {
+/** What it is at; then where it is, with what it holds there. */
+static void put_process(watch_lines *lines, const watch_moment *now) {
     screen_line *line = watch_lines_add(lines);
     if (!line) return;
     screen_line_add(line, SCREEN_KEEP, NULL, "%-8lld ", (long long)now->process);
-    watch_training(line, now, lines->bars, false);
+    if (presence_trains(now)) {
+        watch_training(line, now, lines->bars, false);
+    } else {
+        char seconds[32];
+        screen_line_add(line, SCREEN_KEEP, "\033[1m", "%s", now->command);
+        screen_line_add(line, 90, NULL, "%s%s", *now->model ? " " : "", now->model);
+        screen_line_add(line, 80, NULL, "  %s", watch_time_text(now->seconds, seconds));
+    }
     for (int i = 0; i < now->n_devices && line->n < SCREEN_PIECES - 1; i++)
         screen_line_add(line, 85, NULL, "%s%s on %s", i ? ", " : "  ", cli_bytes(now->devices[i].used_bytes),
                         now->devices[i].name);
@@ -135,10 +168,10 @@ static void put_training(watch_lines *lines, const watch_moment *now) {
 static int show(const machine *m, screen_area *area, bool last) {
     watch_lines lines = {.colour = area->colour, .bars = area->terminal};
     for (int i = 0; i < m->n_devices; i++) put_device(&lines, &m->device[i]);
-    for (int i = 0; i < m->trainings.n; i++) put_training(&lines, &m->trainings.item[i]);
-    if (!m->trainings.n) {
+    for (int i = 0; i < m->all.n; i++) put_process(&lines, &m->all.item[i]);
+    if (!m->all.n) {
         screen_line *line = watch_lines_add(&lines);
-        if (line) screen_line_add(line, SCREEN_KEEP, NULL, "no training of yours runs here");
+        if (line) screen_line_add(line, SCREEN_KEEP, NULL, "nothing of yours runs here");
     }
     if (last) {
         screen_area_clear(area);
@@ -176,7 +209,7 @@ int cli_top_machine(const cli_args *args) {
         wait_a_little();
         code = look(&m);
     }
-    presence_drop(&m.trainings);
+    presence_drop(&m.all);
     cli_stop(&session);
     return code;
 }

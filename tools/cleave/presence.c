@@ -1,9 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// A training's file of itself: the begin and the newest step as lines of a log, rewritten by renaming at most
-// twice a second. Its name has the machine and the process in it; the begin says when the process started,
-// so that what a killed one left is known and removed, also where its number is another's by now. Folder and
-// files are the user's alone. Who looks touches the file `asked`: only then do trainings ask devices for
-// times, which cost something on some drivers.
+// A process's file of itself: the begin and the newest step as lines of a log, rewritten by renaming
+// (at_work.c says when). Its name has the machine and the process in it; the begin says when the process
+// started, so that what a killed one left is known and removed, also where its number is another's by now.
+// Folder and files are the user's alone. Who looks touches the file `asked`.
 #include "presence.h"
 
 #include <dirent.h>
@@ -17,7 +16,6 @@
 #include <time.h>
 #include <unistd.h>
 
-#define TELL_SECONDS 0.5                // between two writes
 #define ASKED_SECONDS 10                // that somebody counts as looking
 #define FOREIGN_SECONDS (7 * 24 * 3600) // that a file of another machine is kept
 enum { MOST_BYTES = 1 << 16 };
@@ -51,48 +49,40 @@ static double age_of(int folder, const char *name) {
     return (double)(now.tv_sec - what.st_mtim.tv_sec);
 }
 
-// ---- of this training -------------------------------------------------------------------------------------
+// ---- of this process --------------------------------------------------------------------------------------
 
-static void write_file(const watch_presence *presence, const watch_moment *now) {
+void presence_write(const presence_file *file, const watch_moment *now) {
     char *text = watch_text(now);
     if (!text) return;
-    int file = openat(presence->folder, presence->beside,
-                      O_WRONLY | O_CREAT | O_TRUNC | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC, 0600);
+    int beside = openat(file->folder, file->beside,
+                        O_WRONLY | O_CREAT | O_TRUNC | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC, 0600);
     const size_t n = strlen(text);
-    const bool written = file >= 0 && write(file, text, n) == (ssize_t)n;
-    if (file >= 0) close(file);
-    if (!written || renameat(presence->folder, presence->beside, presence->folder, presence->name))
-        unlinkat(presence->folder, presence->beside, 0);
+    const bool written = beside >= 0 && write(beside, text, n) == (ssize_t)n;
+    if (beside >= 0) close(beside);
+    if (!written || renameat(file->folder, file->beside, file->folder, file->name))
+        unlinkat(file->folder, file->beside, 0);
     free(text);
 }
 
-void presence_begin(watch_presence *presence, const clv_runtime *runtime, watch_moment *now,
-                    const char *log) {
+bool presence_open(presence_file *file, const clv_runtime *runtime) {
     char path[4096];
-    *presence = (watch_presence){.folder = -1};
-    now->started = cli_process_started(now->process);
-    if (!log || !realpath(log, now->log)) *now->log = 0;
-    if (!folder_of(runtime, path, sizeof path) || !cli_private_folder(path)) return;
-    presence->folder = open(path, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
-    if (presence->folder < 0) return;
-    snprintf(presence->name, sizeof presence->name, "%08" PRIx32 "-%lld", machine(), (long long)now->process);
-    snprintf(presence->beside, sizeof presence->beside, "%.40s.tmp", presence->name);
-    write_file(presence, now);
+    if (!folder_of(runtime, path, sizeof path) || !cli_private_folder(path)) return false;
+    file->folder = open(path, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+    if (file->folder < 0) return false;
+    const long long process = getpid();
+    snprintf(file->name, sizeof file->name, "%08" PRIx32 "-%lld", machine(), process);
+    snprintf(file->beside, sizeof file->beside, "%.40s.tmp", file->name);
+    return true;
 }
 
-bool presence_tell(watch_presence *presence, const watch_moment *now, double time) {
-    if (presence->folder < 0 || time - presence->told < TELL_SECONDS) return false;
-    presence->told = time;
-    write_file(presence, now);
-    const double age = age_of(presence->folder, "asked");
+bool presence_is_asked(const presence_file *file) {
+    const double age = age_of(file->folder, "asked");
     return age >= 0 && age < ASKED_SECONDS;
 }
 
-void presence_end(watch_presence *presence) {
-    if (presence->folder < 0) return;
-    unlinkat(presence->folder, presence->name, 0);
-    close(presence->folder);
-    presence->folder = -1;
+void presence_close(presence_file *file) {
+    unlinkat(file->folder, file->name, 0);
+    close(file->folder);
 }
 
 // ---- of all -----------------------------------------------------------------------------------------------
@@ -114,6 +104,7 @@ static bool read_file(int folder, const char *name, watch_moment *out) {
     const ssize_t n = good ? read(file, text, MOST_BYTES) : -1;
     if (file >= 0) close(file);
     const bool whole = n > 0 && n < MOST_BYTES && watch_of_text(text, (size_t)n, out);
+    if (whole && !out->step && presence_trains(out)) out->state = WATCH_NOTHING;
     free(text);
     return whole;
 }

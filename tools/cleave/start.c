@@ -96,8 +96,8 @@ void cli_start_early(const cli_args *args, bool with_device, cli_session *sessio
     *session = (cli_session){.args = args, .with_device = with_device};
     cli_progress_init(&session->progress, args->quiet);
     // Someone who asks for the host alone need not wait for drivers, nor for their faults.
-    session->no_opencl = args->cards || (with_device && args->device && !strcasecmp(args->device, "host") &&
-                                         !args->budgets.n);
+    session->no_opencl =
+        args->cards || (with_device && args->device && !strcasecmp(args->device, "host") && !args->budgets.n);
     if (session->no_opencl) return;
     cli_drivers_begin(&session->drivers, args->no_cache);
 }
@@ -195,6 +195,9 @@ int cli_start(cli_session *session) {
     }
     if (session->device && !args->place && !args->replicas)
         cli_tell_unused_budgets(session, &session->device, 1);
+    // `compare` finds its devices itself; ones that nobody has do no work.
+    if ((session->with_device || args->command == CLI_COMPARE) && !config.null_devices)
+        cli_presence_begin(session);
     return EXIT_DONE;
 failed:;
     // A device that does not exist is a wrong word on the command line; one that fails is a failure.
@@ -229,6 +232,7 @@ int cli_end(int code) {
 
 void cli_stop(cli_session *session) {
     cli_progress_clear(&session->progress);
+    cli_presence_end(session);
     stuck |= session->runtime && clv_runtime_is_stuck(session->runtime);
     clv_runtime_destroy(session->runtime);
     session->runtime = NULL;

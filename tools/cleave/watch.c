@@ -40,7 +40,6 @@ clv_status watch_begin(watch_eye *watch, cli_session *session, const clv_train_c
     watch->config = config;
     watch->trainer = trainer;
     watch->shown = session->args->watch && !session->args->quiet;
-    watch->presence.folder = -1;
     watch_moment *now = &watch->now;
     now->process = getpid();
     now->batch_size = config->batch;
@@ -61,7 +60,7 @@ clv_status watch_begin(watch_eye *watch, cli_session *session, const clv_train_c
             if (status != CLV_OK) return status;
         }
     }
-    if (!session->args->no_cache) presence_begin(&watch->presence, session->runtime, now, watch->log.path);
+    presence_take_over(session->presence, now, watch->log.path);
     return CLV_OK;
 }
 
@@ -184,7 +183,7 @@ bool watch_step(watch_eye *watch, const clv_train_step *step) {
     if (first && watch->log.file &&
         !watch_log_begin(&watch->log, &watch->now, watch_settings(watch->session->args, watch->config)))
         return false;
-    if (presence_tell(&watch->presence, &watch->now, time)) keep_times(watch);
+    if (presence_tell(watch->session->presence, &watch->now, time)) keep_times(watch);
     if (!watch_log_step(&watch->log, &watch->now)) return false;
     if (!events_step(&watch->events, &watch->now)) return false;
     show(watch, time);
@@ -213,6 +212,5 @@ void watch_end(watch_eye *watch, watch_state state, const char *sentence) {
     watch->now.state = state;
     watch->now.seconds = cli_seconds();
     snprintf(watch->now.sentence, sizeof watch->now.sentence, "%s", sentence ? sentence : "");
-    presence_end(&watch->presence);
     watch_log_end(&watch->log, &watch->now); // a failure of it is told, and an exit code
 }

@@ -35,14 +35,15 @@ typedef struct watch_metric {
     double value;
 } watch_metric;
 
-/** A training at one moment. */
+/** A training at one moment; or another command, which has no steps. */
 typedef struct watch_moment {
-    char version[24], model[64];
-    char sentence[512]; // of WATCH_INTERRUPTED and WATCH_FAILED
+    char version[24], command[16], model[64]; // command "": train
+    char sentence[512];                       // of WATCH_INTERRUPTED and WATCH_FAILED
     watch_state state;
     int64_t process, batch_size;
     double started; // the process, in seconds since the machine did; 0: not known
     char log[4096]; // its file; "": none is known
+    bool asked;     // it was told to somebody who looks, so devices were asked how busy they are
     int64_t step, steps, epoch, epochs, batch, batches;
     double loss, lr;
     double images_per_second; // of the last second
@@ -117,15 +118,6 @@ json_t *watch_moment_json(const watch_reader *reader, double age_seconds);
 char *watch_text(const watch_moment *moment);
 bool watch_of_text(const char *text, size_t bytes, watch_moment *out);
 
-// ---- presence.c (presence.h) ------------------------------------------------------------------------------
-
-/** The file that tells other processes of this training. */
-typedef struct watch_presence {
-    int folder; // -1: there is none
-    double told;
-    char name[48], beside[56];
-} watch_presence;
-
 // ---- events.c (events.h) ----------------------------------------------------------------------------------
 
 /** A file for TensorBoard that is being written. */
@@ -177,7 +169,6 @@ typedef struct watch_eye {
     bool shown; // --watch
     watch_log log;
     events_file events;
-    watch_presence presence;
     watch_moment now;
     double since;              // when the window began that rates are taken over
     double told;               // when the last window ended; 0: none has
