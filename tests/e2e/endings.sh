@@ -66,15 +66,14 @@ works "$cleave" $mnist --epochs 400 --steps $((step + 3)) --resume mc --json --q
 same "tested after" "$(at tested_step)" $((step + 3))
 
 # a lost terminal is an interruption; shell and system both tell of it, and the second time is none. Under nohup it is nothing
-running() { # running OPTIONS...: until it has logged some steps; its number is in $process
-    rm -f log
-    "$cleave" train --images x.npy --labels y.npy --model mlp --batch 2 --device host --epochs 400 --log log "$@" >out 2>err &
-    process=$!
-    tries=0
-    until [ "$(cat log 2>/dev/null | wc -l)" -gt 5 ] || [ $tries -gt 600 ]; do sleep 0.05; tries=$((tries + 1)); done
-}
-running --save hw --checkpoint hc
+rm -f log # of a model with steps that are long enough for the second to come within one
+"$cleave" train --images x.npy --labels y.npy --model cnn --batch 2 --device host --epochs 400 --log log --save hw --checkpoint hc >out 2>err &
+process=$!
+tries=0
+until [ "$(cat log 2>/dev/null | wc -l)" -gt 1 ] || [ $tries -gt 600 ]; do sleep 0.05; tries=$((tries + 1)); done
 kill -HUP $process
+tries=0
+until grep -q '^interrupted: ' err || [ $tries -gt 600 ]; do sleep 0.01; tries=$((tries + 1)); done
 kill -HUP $process
 wait $process
 same "exit code of a lost terminal" $? 130

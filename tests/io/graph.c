@@ -271,6 +271,21 @@ static void write_text(const char *text) {
 #define NODES(...) HEAD X ",'nodes':[" __VA_ARGS__ "],'outputs':[]}"
 #define STATE(piece) HEAD "'inputs':[],'state':[" piece "],'nodes':[],'outputs':[]}"
 
+/** Numbers of a file, and those that it leaves out, in any locale. */
+static void numbers_are_as_the_c_calls_have_them(void **state) {
+    (void)state;
+    clv_graph *graph = empty_graph(), *read = empty_graph();
+    clv_tensor *x = clv_input(graph, "x", CLV_DTYPE_F32, CLV_SHAPE(2, 3));
+    x = clv_leaky_relu(clv_leaky_relu(x, 0.01f), 1.25f);
+    write_text(NODES("{'op':'leaky_relu','inputs':['x']},"
+                     "{'op':'leaky_relu','inputs':[[0,0]],'attributes':{'negative_slope':1.25}}"));
+    assert_status(clv_graph_read(read, path), CLV_OK, runtime);
+    assert_int_equal(read->n_nodes, 2);
+    for (size_t i = 0; i < read->n_nodes; i++) clv__test_same_node(graph->nodes[i], read->nodes[i]);
+    clv_graph_destroy(graph);
+    clv_graph_destroy(read);
+}
+
 static void what_is_no_graph(void **state) {
     (void)state;
     static const struct {
@@ -369,15 +384,11 @@ static void weights_are_no_graph(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(models_come_back),
-        cmocka_unit_test(what_was_asked_for_comes_back),
-        cmocka_unit_test(casts_come_back),
-        cmocka_unit_test(constants_are_there),
-        cmocka_unit_test(constants_do_not_meet),
-        cmocka_unit_test(bad_constants),
-        cmocka_unit_test(what_no_file_can_say),
-        cmocka_unit_test(what_is_no_graph),
-        cmocka_unit_test(values_of_another_constant),
+        cmocka_unit_test(models_come_back),      cmocka_unit_test(what_was_asked_for_comes_back),
+        cmocka_unit_test(casts_come_back),       cmocka_unit_test(constants_are_there),
+        cmocka_unit_test(constants_do_not_meet), cmocka_unit_test(bad_constants),
+        cmocka_unit_test(what_no_file_can_say),  cmocka_unit_test(numbers_are_as_the_c_calls_have_them),
+        cmocka_unit_test(what_is_no_graph),      cmocka_unit_test(values_of_another_constant),
         cmocka_unit_test(weights_are_no_graph),
     };
     return cmocka_run_group_tests(tests, setup, teardown);
