@@ -125,7 +125,7 @@ typedef enum clv_missing {
 
 /** Zero means the default. Strings are copied. */
 typedef struct clv_table_config {
-    const char *targets; /**< columns to be learnt, with commas: must be given */
+    const char *targets; /**< columns to be learnt, with commas: must be given; with a record, those of that or NULL */
     const char *ignore;  /**< columns that are not looked at; NULL: none. All others are the samples */
     /** targets are classes, each value of the column one of them, in the order of the texts; so it is too where none is a number */
     bool classes;
@@ -506,6 +506,8 @@ CLV_API int64_t clv_dataset_count(const clv_dataset *dataset);
 CLV_API int clv_dataset_classes(const clv_dataset *dataset);
 /** The name of class i, or of label i: of a folder of pictures, and of Fashion-MNIST. NULL where there is none. Borrowed. */
 CLV_API const char *clv_dataset_class_name(const clv_dataset *dataset, int i);
+/** The names of a target's numbers, as many as it has: the columns of a table. NULL where there are none. Borrowed. */
+CLV_API const char *const *clv_dataset_number_names(const clv_dataset *dataset);
 /** The shape of one sample, [1,28,28], and its type: f32, or i32 of tokens. */
 CLV_API clv_shape clv_dataset_sample_shape(const clv_dataset *dataset);
 CLV_API clv_dtype clv_dataset_sample_dtype(const clv_dataset *dataset);

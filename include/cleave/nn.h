@@ -177,7 +177,10 @@ typedef struct clv_model {
     int n_inputs;
     const clv_port *targets;
     int n_targets;
-    CLV_RESERVED(4);
+    /** of a model with `build` that gives numbers: a name for each, so that metrics can be of one of them (clv_metric.target);
+     *  NULL: none. clv_dataset_number_names has those of a table */
+    const char *const *number_names;
+    CLV_RESERVED(3);
 } clv_model;
 
 /** Append a model's layers to the graph of x, of a model with one input and one output. NULL for NULL. */

@@ -251,7 +251,8 @@ typedef struct clv_metric {
     bool larger_is_better;
     clv_metric_targets targets;
     const void *user; /**< for both */
-    /** Which of the model's targets it is of: a copy of a metric with this set is of any. NULL: the first */
+    /** Which of the model's targets it is of: a copy of a metric with this set is of any. Or a name among clv_model.number_names: it is
+     *  of that number alone. NULL: the first target */
     const char *target;
     CLV_RESERVED(3);
 } clv_metric;

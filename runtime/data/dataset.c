@@ -299,6 +299,10 @@ const char *clv_dataset_class_name(const clv_dataset *dataset, int i) {
     return i >= 0 && (size_t)i < dataset->n_names ? dataset->names[i] : NULL;
 }
 
+const char *const *clv_dataset_number_names(const clv_dataset *dataset) {
+    return dataset ? dataset->number_names : NULL;
+}
+
 clv_shape clv_dataset_sample_shape(const clv_dataset *dataset) {
     return dataset->sample;
 }

@@ -32,6 +32,7 @@ struct clv_dataset {
     char *table; // of a table: what its rows need to be, a text (table_record.c); owned. NULL: of none
     /** Targets are (number - mean) / scale: mean and scale of each of a sample's, one behind the other; owned. NULL: as they stand */
     double *target_scales;
+    const char **number_names; // of each of a sample's numbers to be learnt; owned, with the texts behind them. NULL: none
     /** Go on with a digest (rows.h) by what tells the data apart; NULL: rows are read for it */
     uint64_t (*digest)(const clv_dataset *dataset, uint64_t digest);
     const char *const *names; // n_names: of classes, or of labels; NULL: they have none

@@ -37,6 +37,7 @@ static void destroy(clv_dataset *dataset) {
     free(own->values);
     free(own->targets);
     free(dataset->target_scales);
+    free(dataset->number_names);
     free(own);
 }
 
@@ -356,32 +357,45 @@ static clv_status make_form(making *m) {
 
 // ---- for a model that learnt another table ------------------------------------------------------------------
 
-/** The file's columns of the targets: those that are named, in the order in which the model tells them. */
+/** A column that is named among the targets, and that the model did not learn. */
+static clv_status other_target(const making *m, int column) {
+    const clv__table_form *form = &m->form;
+    char learnt[256] = "";
+    clv__shown_text shown;
+    for (size_t i = 0; i < form->n_targets && strlen(learnt) < sizeof learnt / 2; i++)
+        snprintf(learnt + strlen(learnt), sizeof learnt - strlen(learnt), "%s'%.100s'", i ? ", " : "",
+                 clv__shown(form->targets[i].name, &shown));
+    CLV_FAIL(m->error, CLV_E_VALUE,
+             "'%s': the model learnt %s, and the column '%s' is another one; leave its name out "
+             "(clv_table_config.targets)",
+             m->file.path, learnt, clv__shown(name_of(m, column), &shown));
+}
+
+/** The file's columns of the targets, in the order in which the model tells them. Those that are named must be
+ *  these, all of them, in whatever order. */
 static clv_status find_targets(making *m) {
     clv__table_form *form = &m->form;
     const clv__csv *csv = &m->file.csv;
     int *room = clv__alloc(csv->columns, sizeof *room);
     size_t n = 0;
-    clv__shown_text a;
-    clv_status status = room ? CLV_OK : no_memory(m);
-    if (status == CLV_OK && m->config->targets) status = find_columns(m, m->config->targets, room, &n);
-    if (status == CLV_OK && m->config->targets && n != form->n_targets)
-        status = clv__error_set(
-            m->error, CLV_E_VALUE, "%zu targets of '%s', and the model was trained on %s%zu", n,
-            clv__shown(m->file.path, &a), form->targets->is_words ? "classes of " : "", form->n_targets);
-    bool all = true; // are those that are named the model's, in whatever order?
-    for (size_t i = 0; i < n && all; i++) {
-        bool found = false;
+    clv_status status = room ? find_columns(m, m->config->targets, room, &n) : no_memory(m);
+    for (size_t i = 0; status == CLV_OK && i < n; i++) {
+        bool learnt = false;
         for (size_t k = 0; k < form->n_targets; k++)
-            found |= !strcmp(form->targets[k].name, name_of(m, room[i]));
-        all = found;
-    }
-    for (size_t i = 0; status == CLV_OK && i < form->n_targets; i++) {
-        const char *name = form->targets[i].name;
-        form->targets[i].at = all ? clv__csv_column(csv, name, strlen(name)) : room[i];
-        if (form->targets[i].at < 0) status = no_column(m, name, strlen(name));
+            learnt |= !strcmp(form->targets[k].name, name_of(m, room[i]));
+        if (!learnt) status = other_target(m, room[i]);
     }
     free(room);
+    if (status == CLV_OK && n && n != form->n_targets)
+        CLV_FAIL(m->error, CLV_E_VALUE,
+                 "'%s': %zu of the %zu columns are named that the model learnt; leave their names out "
+                 "(clv_table_config.targets)",
+                 m->file.path, n, form->n_targets);
+    for (size_t i = 0; status == CLV_OK && i < form->n_targets; i++) {
+        const char *name = form->targets[i].name;
+        form->targets[i].at = clv__csv_column(csv, name, strlen(name));
+        if (form->targets[i].at < 0) status = no_column(m, name, strlen(name));
+    }
     return status;
 }
 
@@ -455,6 +469,23 @@ static clv_status copy_scales(const making *m, clv_dataset *dataset) {
     return CLV_OK;
 }
 
+/** The names of numbers to be learnt, in one piece: pointers, and the texts behind them. */
+static clv_status copy_number_names(const making *m, clv_dataset *dataset) {
+    const clv__table_form *form = &m->form;
+    const size_t pointers = form->n_targets * sizeof *dataset->number_names;
+    size_t bytes = pointers;
+    if (form->targets->is_words) return CLV_OK;
+    for (size_t k = 0; k < form->n_targets; k++) bytes += strlen(form->targets[k].name) + 1;
+    dataset->number_names = clv__alloc(1, bytes);
+    if (!dataset->number_names) return no_memory(m);
+    char *text = (char *)dataset->number_names + pointers;
+    for (size_t k = 0; k < form->n_targets; k++) {
+        dataset->number_names[k] = strcpy(text, form->targets[k].name);
+        text += strlen(text) + 1;
+    }
+    return CLV_OK;
+}
+
 static void describe(const making *m, size_t n, clv_dataset *dataset) {
     const clv__table_form *form = &m->form;
     const bool classes = form->targets->is_words;
@@ -478,6 +509,7 @@ static clv_status fill(const making *m, size_t n, table *own) {
     if (!own->values || !own->targets) return no_memory(m);
     CLV_TRY(copy_places(m, own));
     CLV_TRY(copy_scales(m, &own->common));
+    CLV_TRY(copy_number_names(m, &own->common));
     for (size_t i = 0; i < n; i++) {
         const size_t row = m->kept[m->first + i];
         CLV_TRY(clv__table_row(&m->file, form, row, own->values + i * form->n, &own->report));

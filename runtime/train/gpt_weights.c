@@ -79,7 +79,8 @@ static clv_status read_sizes(clv_runtime *runtime, const clv_archive *archive, c
     const char *model = clv_archive_text(archive, "cleave.model");
     if (!model || strcmp(model, "gpt"))
         CLV_FAIL(clv__runtime_error_of(runtime), CLV_E_NOT_FOUND,
-                 "'%s' holds weights that do not say which GPT they are of; clv_gpt_weights_save writes such",
+                 "'%s' holds weights that do not say which GPT they are of; clv_gpt_weights_save writes such"
+                 ", and a program that writes them anew must keep their metadata",
                  path);
     for (int i = 0; i < N_SIZES; i++) {
         int64_t *size = size_of(config, i);

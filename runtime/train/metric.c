@@ -99,8 +99,23 @@ const clv_metric *clv_metric_find(const char *name) {
 
 // ---- in an evaluation -------------------------------------------------------------------------------------
 
+/** How many names a model has for the numbers of its target. */
+static int64_t named_numbers(const clv_model *model) {
+    if (!model->number_names || model->build_all || model->classes) return 0;
+    const clv_port target = clv_model_target_get(model, 0);
+    const clv_shape one = clv_port_shape(&target, 1);
+    return clv_shape_numel(&one);
+}
+
+/** Which of these a metric is of alone; -1: of the whole target. */
+static int64_t number_of(const clv_model *model, const clv_metric *metric) {
+    for (int64_t k = 0; metric->target && k < named_numbers(model); k++)
+        if (!strcmp(model->number_names[k], metric->target)) return k;
+    return -1;
+}
+
 int clv__metric_target(const clv_model *model, const clv_metric *metric) {
-    if (!metric->target) return 0;
+    if (!metric->target || number_of(model, metric) >= 0) return 0;
     for (int i = 0; i < clv_model_target_count(model); i++)
         if (!strcmp(clv_model_target_get(model, i).name, metric->target)) return i;
     return -1;
@@ -114,7 +129,9 @@ bool clv__metric_is(const clv_metric *metric, const char *name) {
 
 static clv_status no_target(const clv_model *model, const clv_metric *metric, clv__error *error) {
     clv__names names = {0};
-    for (int i = 0; i < clv_model_target_count(model); i++)
+    const int64_t numbers = named_numbers(model);
+    for (int64_t k = 0; k < numbers; k++) clv__names_add(&names, model->number_names[k]);
+    for (int i = 0; !numbers && i < clv_model_target_count(model); i++)
         clv__names_add(&names, clv_model_target_get(model, i).name);
     CLV_FAIL(error, CLV_E_NOT_FOUND, "metric '%.100s': model '%.100s' has no target '%.100s'; it has %s",
              metric->name, model->name, metric->target, names.text);
@@ -145,7 +162,8 @@ static clv_status check_one(const clv_model *model, const clv_metric *const *met
     const int at = clv__metric_target(model, metric);
     if (at < 0) return no_target(model, metric, error);
     for (int k = 0; k < i; k++)
-        if (!strcmp(metric->name, metrics[k]->name) && at == clv__metric_target(model, metrics[k]))
+        if (!strcmp(metric->name, metrics[k]->name) && at == clv__metric_target(model, metrics[k]) &&
+            number_of(model, metric) == number_of(model, metrics[k]))
             CLV_FAIL(error, CLV_E_VALUE, "metric '%.100s' is asked for twice", metric->name);
     const clv_port target = clv_model_target_get(model, at);
     return check_kind(model, metric, &target, error);
@@ -168,7 +186,8 @@ clv_status clv__metrics_fit(const clv_model *model, const clv_metric *const *met
         const clv_shape shape = clv_port_shape(&port, 1);
         const int64_t target = clv_shape_numel(&shape),
                       wanted = port.classes ? target * port.classes : target;
-        if (metrics[i]->targets == CLV_METRIC_ANY || outputs[at] == wanted) continue;
+        const bool any = metrics[i]->targets == CLV_METRIC_ANY && number_of(model, metrics[i]) < 0;
+        if (any || outputs[at] == wanted) continue;
         CLV_FAIL(error, CLV_E_SHAPE,
                  "metric '%.100s' wants %" PRId64
                  " numbers of each sample, and model '%.100s' gives %" PRId64,
@@ -177,12 +196,26 @@ clv_status clv__metrics_fit(const clv_model *model, const clv_metric *const *met
     return CLV_OK;
 }
 
+/** The sum over one number of each sample. */
+static double sum_of_number(const clv_metric *metric, int64_t number, const float *output, const void *target,
+                            const clv_loss_sizes *sizes) {
+    const clv_loss_sizes one = {.n = 1, .output = 1, .target = 1};
+    double sum = 0;
+    for (int64_t i = 0; i < sizes->n; i++)
+        sum += metric->sum(output + i * sizes->output + number,
+                           (const float *)target + i * sizes->target + number, &one, metric);
+    return sum;
+}
+
 void clv__metrics_add(const clv_model *model, int i, const clv_metric *const *metrics, int n,
                       const float *output, const void *target, const clv_loss_sizes *sizes,
                       clv_metric_value values[CLV_MOST_METRICS]) {
-    for (int k = 0; k < n; k++)
-        if (clv__metric_target(model, metrics[k]) == i)
-            values[k].value += metrics[k]->sum(output, target, sizes, metrics[k]);
+    for (int k = 0; k < n; k++) {
+        if (clv__metric_target(model, metrics[k]) != i) continue;
+        const int64_t number = number_of(model, metrics[k]);
+        values[k].value += number < 0 ? metrics[k]->sum(output, target, sizes, metrics[k])
+                                      : sum_of_number(metrics[k], number, output, target, sizes);
+    }
 }
 
 void clv__metrics_end(const clv_model *model, const clv_metric *const *metrics, int n,
@@ -192,7 +225,10 @@ void clv__metrics_end(const clv_model *model, const clv_metric *const *metrics, 
         const double mean = values[i].value / samples[clv__metric_target(model, metric)];
         values[i] = (clv_metric_value){.name = metric->name,
                                        .value = metric->finish ? metric->finish(mean, metric) : mean};
-        if (metric->target)
+        const int64_t number = number_of(model, metric);
+        if (number >= 0)
+            values[i].target = model->number_names[number];
+        else if (metric->target)
             values[i].target = clv_model_target_get(model, clv__metric_target(model, metric)).name;
     }
 }

@@ -36,6 +36,8 @@ static void columns_by_name(void **state) {
     clv_dataset_destroy(dataset);
     // two targets, in the order they are named
     expect_ok(table(text, (clv_table_config){.targets = "height,price", .ignore = "id"}, &dataset));
+    assert_string_equal(clv_dataset_number_names(dataset)[0], "height");
+    assert_string_equal(clv_dataset_number_names(dataset)[1], "price");
     const clv_shape target = clv_dataset_target_shape(dataset), pair = CLV_SHAPE(2);
     assert_true(clv_shape_equal(&target, &pair));
     expect_rows(dataset, 3, 1, (const float[]){1, 2, 3}, 2, two);
@@ -48,6 +50,8 @@ static void words_are_classes(void **state) {
     const int32_t classes[] = {2, 0, 1, 0};
     clv_dataset *dataset = NULL;
     expect_ok(table(text, (clv_table_config){.targets = "kind"}, &dataset));
+    assert_null(clv_dataset_number_names(dataset)); // classes
+    assert_null(clv_dataset_number_names(NULL));
     assert_int_equal(clv_dataset_classes(dataset), 3);
     for (int i = 0; i < 4; i++) assert_int_equal(clv_dataset_label(dataset, i), classes[i]);
     clv_dataset_destroy(dataset);
@@ -332,7 +336,8 @@ static void what_is_refused(void **state) {
          "'x' in column 's' is a word, and of several columns"},
         {"version https://git-lfs.github.com/spec/v1\noid sha256:1\n", t, CLV_E_FORMAT,
          "is a Git LFS pointer"},
-        {"\n<!DOCTYPE html>\n<html>", t, CLV_E_FORMAT, "is a web page; a table of separated values is wanted"},
+        {"\n<!DOCTYPE html>\n<html>", t, CLV_E_FORMAT,
+         "is a web page; a table of separated values is wanted"},
         {"PK\003\004xxxx", t, CLV_E_FORMAT, "is a workbook"},
         {"a,t\n1,2\n\n3,4,5\n", t, CLV_E_FORMAT, "line 4: 3 values, and the first line names 2 columns"},
         {"a,t\n\"1\n2\",3\n4\n", t, CLV_E_FORMAT, "line 4: 1 values"},
@@ -413,6 +418,12 @@ static void rows_by_the_record(void **state) {
         assert_int_equal(clv_dataset_label(tested, i), 1 - i);
     }
     clv_dataset_destroy(tested);
+    expect_failure(
+        table("a,b,side\n1,2,low\n", (clv_table_config){.targets = "b", .record = record}, &tested),
+        CLV_E_VALUE,
+        "the model learnt 'side', and the column 'b' is another one; leave its name out "
+        "(clv_table_config.targets)");
+    assert_null(tested);
     expect_failure(table("a,b,side\n1,2,low\n1,2,mid\n",
                          (clv_table_config){.targets = "side", .record = record}, &tested),
                    CLV_E_VALUE, "line 3: 'mid' is no class that the model was trained on");

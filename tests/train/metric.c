@@ -130,8 +130,7 @@ static void of_each_class(void **state) {
     dataset = dataset_of(CLV_SHAPE(SAMPLES, OF), &scores[0][0], CLV_ARRAY_I32, CLV_SHAPE(SAMPLES), labels);
     clv_confusion *confusion = NULL;
     assert_status(clv_confusion_create(runtime, &model, NULL, &confusion), CLV_OK, runtime);
-    const clv_predictor_config config = {
-        .device = host, .model = &model, .batch = 3, .confusion = confusion};
+    const clv_predictor_config config = {.device = host, .model = &model, .batch = 3, .confusion = confusion};
     clv_predictor *predictor = NULL;
     clv_metrics metrics;
     assert_status(clv_predictor_create(runtime, &config, &predictor), CLV_OK, runtime);
@@ -153,7 +152,8 @@ static void of_each_class(void **state) {
     scores[6][3] = NAN; // told to be of no class, and counted
     assert_status(clv_evaluate(predictor, dataset, NULL, NULL, &metrics), CLV_OK, runtime);
     assert_int_equal(metrics.not_finite, 1);
-    close_class(clv_confusion_get(confusion, 1), 6, 5, 3, 3.0 / 5, 3.0 / 6, 6.0 / 11); // added to what was there
+    close_class(clv_confusion_get(confusion, 1), 6, 5, 3, 3.0 / 5, 3.0 / 6,
+                6.0 / 11); // added to what was there
     clv_predictor_destroy(predictor);
     clv_confusion_destroy(confusion);
     clv_dataset_destroy(dataset);
@@ -164,8 +164,10 @@ static void of_each_label(void **state) {
     static const float results[3][2] = {{1, -1}, {0.5f, 2}, {-3, 0}}, labels[3][2] = {{1, 1}, {0, 1}, {0, 0}};
     const clv_model model = {.name = "same", .build = as_it_is, .input = {2}, .target = {2}};
     const clv_model other = {.name = "same", .build = as_it_is, .input = {3}, .classes = 3};
-    const clv_model many = {
-        .name = "same", .build = as_it_is, .input = {CLV_CONFUSION_CLASSES + 1}, .classes = CLV_CONFUSION_CLASSES + 1};
+    const clv_model many = {.name = "same",
+                            .build = as_it_is,
+                            .input = {CLV_CONFUSION_CLASSES + 1},
+                            .classes = CLV_CONFUSION_CLASSES + 1};
     clv_confusion *confusion = NULL;
     clv_predictor *predictor = NULL;
     assert_status(clv_confusion_create(runtime, &model, NULL, &confusion), CLV_OK, runtime);
@@ -261,6 +263,38 @@ static void of_numbers(void **state) {
     }
     assert_status(evaluate(&model, dataset, 2, NULL, 0, &told), CLV_OK, runtime);
     assert_int_equal(told.n_values, 0);
+    clv_dataset_destroy(dataset);
+}
+
+/** Of one number of a target, by its name: the mean over that alone. */
+static void of_one_number(void **state) {
+    (void)state;
+    static float results[6] = {1, 100, 2, 200, 3, 300}, targets[6] = {1.5f, 90, 2, 230, 1, 300};
+    static const char *const names[] = {"rooms", "price"};
+    clv_model model = {.name = "same", .build = as_it_is, .input = {2}, .target = {2}, .number_names = names};
+    clv_dataset *dataset = dataset_of(CLV_SHAPE(3, 2), results, CLV_ARRAY_F32, CLV_SHAPE(3, 2), targets);
+    clv_metric price = *clv_metric_find("mae"), rooms = *clv_metric_find("rmse"), other = price;
+    price.target = "price", rooms.target = "rooms", other.target = "cost";
+    const clv_metric *metrics[] = {&price, &rooms, clv_metric_find("mae")}, *wrong = &other,
+                     *twice[] = {&price, &price};
+    clv_metrics told;
+    for (int64_t batch = 1; batch <= 3; batch++) {
+        assert_status(evaluate(&model, dataset, batch, metrics, 3, &told), CLV_OK, runtime);
+        close_to(told.values[0].value, (10 + 30 + 0) / 3.);
+        close_to(told.values[1].value, sqrt((0.25 + 0 + 4) / 3));
+        close_to(told.values[2].value, (0.5 + 10 + 0 + 30 + 2 + 0) / 6);
+        assert_string_equal(told.values[0].target, "price");
+        assert_string_equal(told.values[1].target, "rooms");
+        assert_null(told.values[2].target);
+    }
+    assert_status(evaluate(&model, dataset, 2, &wrong, 1, &told), CLV_E_NOT_FOUND, runtime);
+    assert_string_equal(clv_runtime_error(runtime),
+                        "metric 'mae': model 'same' has no target 'cost'; it has 'rooms', 'price'");
+    assert_status(evaluate(&model, dataset, 2, twice, 2, &told), CLV_E_VALUE, runtime);
+    assert_string_equal(clv_runtime_error(runtime), "metric 'mae' is asked for twice");
+    model.target[0] = 1; // names of a number, and results of two: nothing is read beyond
+    other.targets = CLV_METRIC_ANY, other.target = "rooms";
+    assert_status(evaluate(&model, dataset, 2, &wrong, 1, &told), CLV_E_SHAPE, runtime);
     clv_dataset_destroy(dataset);
 }
 
@@ -419,9 +453,11 @@ static void refusals(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(of_classes),    cmocka_unit_test(of_several_labels), cmocka_unit_test(of_numbers),
-        cmocka_unit_test(of_any_target), cmocka_unit_test(by_name),           cmocka_unit_test(refusals),
-        cmocka_unit_test(of_each_class), cmocka_unit_test(of_each_label),     cmocka_unit_test(the_most_probable),
+        cmocka_unit_test(of_one_number),     cmocka_unit_test(of_classes),
+        cmocka_unit_test(of_several_labels), cmocka_unit_test(of_numbers),
+        cmocka_unit_test(of_any_target),     cmocka_unit_test(by_name),
+        cmocka_unit_test(refusals),          cmocka_unit_test(of_each_class),
+        cmocka_unit_test(of_each_label),     cmocka_unit_test(the_most_probable),
     };
     return cmocka_run_group_tests(tests, setup, teardown);
 }

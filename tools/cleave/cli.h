@@ -171,8 +171,8 @@ bool cli_private_folder(const char *path);
 bool cli_is_pipe(const char *path);
 /** Open a pipe for writing, without waiting for a reader for long. Prints what fails and returns -1. */
 int cli_open_pipe(const char *path, const char *what);
-/** Write a file: the one that is there is replaced when all of the new one is on the disk. Prints what
- *  fails. */
+/** Write a file: the one that is there is replaced when all of the new one is on the disk.
+ *  Prints what fails. */
 int cli_write_whole(const char *path, const char *text, size_t n);
 
 // ---- start.c: the runtime, its devices, interruption ------------------------------------------------------
@@ -326,6 +326,15 @@ void cli_source_end(cli_source *source);
 int cli_check_source(const cli_args *args);
 /** The model for what was read: of a text of its vocabulary and context, else as cli_size_model. */
 int cli_model_of_source(clv_runtime *runtime, cli_source *source, clv_model *out);
+/** What data are counted in, and how many of these a sample is: `images`, `rows` of a table, `tokens`, or
+ *  `samples` of others. */
+typedef struct cli_unit {
+    const char *name;
+    int64_t each;
+} cli_unit;
+cli_unit cli_unit_of(const cli_args *args, const clv_model *model);
+/** Words behind a loss that is not in the units of the data; "": it is. */
+const char *cli_loss_units(const cli_source *source);
 
 // ---- weights.c: what --weights tells ---------------------------------------------------------------------
 
@@ -334,6 +343,15 @@ int cli_model_of_source(clv_runtime *runtime, cli_source *source, clv_model *out
  *  fails; the caller forgets it in any case. */
 int cli_tell_weights(cli_args *args);
 void cli_forget_weights(cli_args *args);
+/** Words for a sentence on weights that tell nothing of themselves: why, and how to keep it. "": they do
+ *  tell. */
+const char *cli_lost_record(const cli_args *args);
+/** A table could not be read: the sentence. Of weights that do not tell its columns that is said in place of
+ *  remedies, which are of the training. */
+int cli_fail_csv(const cli_source *source);
+/** The sentence of what failed; where weights do not fit a model that was built for samples of another size
+ *  than its own, that too. */
+int cli_fail_sized(clv_runtime *runtime, const cli_args *args, clv_status status, const clv_model *sized);
 /** Which of a file's weights is not finite, or where else to look where none is (false): words for a sentence
  *  about results that are not. */
 bool cli_blame_weights(clv_runtime *runtime, const char *path, char *text, size_t bytes);
@@ -346,13 +364,11 @@ clv_model cli_model_for(const cli_args *args, const clv_model *model);
  *  the model's own. Prints and returns EXIT_FAILED for others, channels last for example. */
 int cli_size_model(clv_runtime *runtime, const cli_args *args, const clv_model *model,
                    const clv_shape *sample, clv_model *out);
-/** What a model's samples are called, `images` or `samples`. */
-const char *cli_samples_name(const clv_model *model);
-/** The sentence of what failed; where weights do not fit a model that was built for samples of another size
- *  than its own, that too. */
-int cli_fail_sized(clv_runtime *runtime, clv_status status, const clv_model *sized);
 /** The model of that name; prints and returns NULL if there is none. */
 const clv_model *cli_model(const char *name);
+enum { CLI_NAMES_BYTES = 256 };
+/** The names of all, with commas. */
+const char *cli_model_names(char names[CLI_NAMES_BYTES]);
 
 // ---- text.c: a text as dataset ----------------------------------------------------------------------------
 
@@ -374,9 +390,6 @@ bool cli_is_csv(const cli_args *args);
 int cli_check_csv(const cli_args *args, const clv_model *model);
 /** Read it, in the source's thread. */
 clv_status cli_read_csv(cli_source *source);
-/** The record of a table that weights hold, to be freed, and *model of them unless it is set. Fails if they
- *  hold none. */
-int cli_table_of_weights(clv_runtime *runtime, const char *path, char **record, const clv_model **model);
 /** What became of a table's rows, on stderr: left out, filled in, unknown words. Quiet: nothing. */
 void cli_tell_table(const cli_args *args, const clv_table_report *report);
 /** Are there classes of a table of which each has few rows? On stderr. Quiet: nothing. */
@@ -450,7 +463,7 @@ void cli_tell_idle(const cli_session *session, const clv_plan *plan);
 /** What is about to be trained, and how, on stderr. Quiet: nothing. */
 void cli_tell_training(const cli_args *args, const clv_train_config *config, const clv_trainer *trainer);
 /** What came of it: accuracy, time, where the weights are. */
-void cli_tell_result(FILE *out, const cli_args *args, const clv_train_result *result, bool interrupted);
+void cli_tell_result(FILE *out, const cli_source *source, const clv_train_result *result, bool interrupted);
 
 // ---- baseline_told.c: is it better than always the same? --------------------------------------------------
 
@@ -534,7 +547,8 @@ enum { CLI_METRIC_BYTES = 96 }; // of `target:metric`
 const char *cli_metric_name(const clv_metric_value *value, char name[CLI_METRIC_BYTES]);
 /** Those of --metric, and the one of --monitor. Prints what is wrong and returns EXIT_USAGE. */
 int cli_read_metrics(const cli_args *args, cli_metrics *out);
-/** Of one target of a table or of arrays that is numbers mae and rmse, unless --metric says what. */
+/** Of one target of a table or of arrays that is numbers mae and rmse, of several columns of each; unless
+ *  --metric says what. */
 void cli_usual_metrics(const cli_args *args, const clv_model *model, cli_metrics *out);
 /** Is what goes with --patience and --save-best given without them? Prints and returns EXIT_USAGE. */
 int cli_check_stopping(const cli_args *args);

@@ -46,12 +46,14 @@ static int report(const eval_job *job, const clv_model *model, clv_predictor *pr
     if (!isnan(metrics->accuracy))
         printf("test accuracy %.4f (%lld of %lld)\n", metrics->accuracy, (long long)metrics->correct,
                (long long)metrics->targets);
-    printf("test loss %s\n", cli_figure(metrics->loss));
+    printf("test loss %s%s\n", cli_figure(metrics->loss), cli_loss_units(source));
     if (cli_is_text(session->args)) printf("perplexity %.4g\n", cli_perplexity(session->args, metrics));
     cli_metrics_say(stdout, metrics);
     cli_least_say(stdout, &least);
     if (job->confusion) cli_classes_print(stdout, job->source, job->confusion);
-    printf("%.0f %s/s\n", rate, cli_samples_name(model));
+    const cli_unit unit = cli_unit_of(session->args, model);
+    printf("tested on %lld %s, %.0f %s/s\n", (long long)(metrics->count * unit.each), unit.name,
+           rate * (double)unit.each, unit.name);
     cli_shares_print(job->placement, clv_predictor_shares(predictor));
     cli_plan_memory_tables(stdout, plan);
     cli_profile_print(stdout, &job->profile);
@@ -81,7 +83,7 @@ static int measure(eval_job *job, const clv_model *model, clv_predictor *predict
     cli_print_place(session->args, clv_predictor_place(predictor));
     cli_tell_idle(session, clv_predictor_plan(predictor));
     clv_status status = clv_weights_load(weights, session->args->weights);
-    if (status != CLV_OK) return cli_fail_sized(session->runtime, status, model);
+    if (status != CLV_OK) return cli_fail_sized(session->runtime, session->args, status, model);
     if (status == CLV_OK) status = clv_evaluate(predictor, test, on_progress, job, &metrics);
     cli_progress_clear(&session->progress);
     if (status != CLV_OK) return cli_fail_status(session->runtime, status);

@@ -15,8 +15,8 @@ typedef struct run_job {
     const clv_model *model; // by its name; NULL until the weights tell it
     clv_model sized;
     clv_gpt_config gpt;
-    clv_array input; // --input, or the rows of a table
-    char *record;    // of a table; else NULL
+    clv_array input;    // --input, or the rows of a table
+    const char *record; // of a table, that the weights tell; else NULL
     clv_table_report table;
     clv_archive *archive; // named arrays; else NULL
     cli_fields fields;
@@ -41,7 +41,7 @@ static int check_images(const cli_args *args, const clv_model *model, const clv_
             args->input, clv_array_type_name(images->type),
             images->type == CLV_ARRAY_U8 ? " / 255, as train and eval take bytes" : "");
     if (images->shape.rank < 1 || images->shape.dims[0] == 0)
-        return cli_fail(EXIT_FAILED, "'%s' holds no %s", args->input, cli_samples_name(model));
+        return cli_fail(EXIT_FAILED, "'%s' holds no %s", args->input, cli_unit_of(args, model).name);
     return EXIT_DONE;
 }
 
@@ -78,8 +78,7 @@ static int take_table(run_job *job) {
     const cli_args *args = job->session->args;
     clv_runtime *runtime = job->session->runtime;
     clv_table_info info;
-    const int code = cli_table_of_weights(runtime, args->weights, &job->record, &job->model);
-    if (code != EXIT_DONE) return code;
+    job->record = args->told->table;
     if (strcmp(job->model->name, "mlp") && strcmp(job->model->name, "linear"))
         return cli_fail(EXIT_USAGE, "%s is no model of rows of numbers; mlp and linear are",
                         job->model->name);
@@ -269,7 +268,7 @@ static int compute(run_job *job, clv_predictor *predictor) {
     cli_print_place(session->args, clv_predictor_place(predictor));
     cli_tell_idle(session, clv_predictor_plan(predictor));
     clv_status status = clv_weights_load(weights, session->args->weights);
-    if (status != CLV_OK) return cli_fail_sized(session->runtime, status, &job->sized);
+    if (status != CLV_OK) return cli_fail_sized(session->runtime, session->args, status, &job->sized);
     status = compute_all(job, predictor);
     if (status != CLV_OK) return cli_fail_status(session->runtime, status);
     code = report(job, predictor);
@@ -353,13 +352,11 @@ static void reset(run_job *job) {
     clv_array_reset(&job->input);
     for (int i = 0; i < CLV_MAX_PORTS; i++) clv_array_reset(&job->results[i]);
     clv_archive_destroy(job->archive);
-    free(job->record);
 }
 
 static int run_data(const cli_args *args) {
     run_job job = {.model = NULL};
-    const bool named = cli_is_csv(args) || cli_is_arrays(args);
-    if ((args->model || !named) && !(job.model = cli_model(args->model))) return EXIT_USAGE;
+    if (!(job.model = cli_model(args->model))) return EXIT_USAGE;
     int code = cli_check_target(args->output);
     if (code == EXIT_DONE) code = cli_check_target(args->trace);
     cli_placement placement;

@@ -39,9 +39,10 @@ static bool on_step(void *user, const clv_train_step *step) {
              (long long)((step->steps + step->batches - 1) / step->batches));
     double left =
         (double)(step->batches - step->batch) * (double)job->config->batch / step->images_per_second;
+    const cli_unit unit = cli_unit_of(job->session->args, job->config->model);
     snprintf(text, sizeof text, "%lld/%lld  loss %s  %.0f s left  %.0f %s/s", (long long)step->batch,
-             (long long)step->batches, cli_figure(step->loss), left, step->images_per_second,
-             cli_samples_name(job->config->model));
+             (long long)step->batches, cli_figure(step->loss), left,
+             step->images_per_second * (double)unit.each, unit.name);
     cli_progress_draw(&job->session->progress, label, (double)step->batch, (double)step->batches, text);
     return true;
 }
@@ -208,11 +209,12 @@ static void print_startup(const train_job *job, clv_device *device) {
 /** Figures of the run first, what a person asks for last, where it can be seen. */
 static void print_result(const train_job *job, const clv_trainer *trainer, bool interrupted) {
     clv_train_result result = clv_trainer_result(trainer);
+    const cli_unit unit = cli_unit_of(job->session->args, job->config->model);
     cli_profile_print(stdout, &job->profile);
     if (job->profile.profile && job->session->args->profile) putchar('\n');
     if (result.step_ms > 0) // the first step of a process is not timed
-        screen_say(stdout, "%.0f %s/s, %.2f ms a step (median)", result.images_per_second,
-                   cli_samples_name(job->config->model), result.step_ms);
+        screen_say(stdout, "%.0f %s/s, %.2f ms a step (median)", result.images_per_second * (double)unit.each,
+                   unit.name, result.step_ms);
     print_startup(job, clv_trainer_device_get(trainer, 0));
     cli_shares_print(&job->config->placement, clv_trainer_shares(trainer));
     for (int i = 0; i < clv_trainer_lost_count(trainer); i++) {
@@ -230,7 +232,7 @@ static void print_result(const train_job *job, const clv_trainer *trainer, bool 
         clv_device *device = clv_trainer_device_get(trainer, i);
         cli_memory_table(stdout, device, clv_trainer_memory_on(trainer, device).predicted_peak_bytes);
     }
-    cli_tell_result(stdout, job->session->args, &result, interrupted);
+    cli_tell_result(stdout, job->source, &result, interrupted);
     const cli_least least = least_of(job, &result);
     if (!interrupted) cli_least_say(stdout, &least);
 }
@@ -275,7 +277,7 @@ static int finish(const train_job *job, clv_trainer *trainer, clv_status status)
     // A log that could not be written has been told, and ended the training as an interruption does.
     const int untold = job->watch.log.failed ? job->watch.log.failed : job->watch.events.failed;
     if (status != CLV_OK && !interrupted)
-        return untold ? untold : cli_fail_sized(job->session->runtime, status, job->config->model);
+        return untold ? untold : cli_fail_sized(job->session->runtime, args, status, job->config->model);
     int code = untold ? untold : interrupted ? cli_fail_status(job->session->runtime, status) : EXIT_DONE;
     if (args->save && !(untold && args->checkpoint)) {         // with a checkpoint nothing is lost
         if (cli_is_pipe(args->save)) cli_release_interrupts(); // its reader may let us wait for ever

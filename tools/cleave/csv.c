@@ -61,26 +61,6 @@ int cli_check_csv(const cli_args *args, const clv_model *model) {
     return EXIT_DONE;
 }
 
-int cli_table_of_weights(clv_runtime *runtime, const char *path, char **record, const clv_model **model) {
-    clv_archive *archive = NULL;
-    clv_status status = clv_safetensors_read(runtime, path, &archive);
-    if (status != CLV_OK) return cli_fail_status(runtime, status);
-    const char *text = clv_archive_text(archive, "cleave.table"),
-               *name = clv_archive_text(archive, "cleave.model");
-    int code = EXIT_DONE;
-    if (!text)
-        code = cli_fail(EXIT_FAILED,
-                        "'%s' does not tell the columns of its table; `cleave train csv FILE --save` writes "
-                        "weights that do",
-                        path);
-    else if (!*model && !(*model = cli_model(name)))
-        code = EXIT_USAGE;
-    else if (!(*record = strdup(text)))
-        code = cli_fail(EXIT_FAILED, "no memory for the columns of '%s'", path);
-    clv_archive_destroy(archive);
-    return code;
-}
-
 clv_status cli_read_csv(cli_source *source) {
     const cli_args *args = source->args;
     const double kept = 1 - (args->given_validation ? args->validation : 0.1);
@@ -113,6 +93,7 @@ void cli_model_of_rows(const clv_model *model, const clv_dataset *dataset, clv_m
     out->input[0] = sample.dims[0];
     out->target[0] = target.rank ? target.dims[0] : 0;
     out->classes = clv_dataset_classes(dataset);
+    out->number_names = clv_dataset_number_names(dataset);
 }
 
 /** A number and what it is of, one or several, behind what stands there. */

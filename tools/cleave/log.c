@@ -155,9 +155,10 @@ static json_t *begin_json(const watch_moment *now, json_t *settings) {
                             json_pack("{s:s, s:I}", "label", device->label, "predicted_peak_bytes",
                                       (json_int_t)device->predicted_bytes));
     }
-    return json_pack("{s:s, s:s, s:s, s:I, s:I, s:I, s:I, s:I, s:o, s:o}", "event", "begin", "version",
-                     now->version, "model", now->model, "process", (json_int_t)now->process, "batch_size",
-                     (json_int_t)now->batch_size, "steps", (json_int_t)now->steps, "epochs",
+    return json_pack("{s:s, s:s, s:s, s:I, s:I, s:s, s:I, s:I, s:I, s:I, s:o, s:o}", "event", "begin",
+                     "version", now->version, "model", now->model, "process", (json_int_t)now->process,
+                     "batch_size", (json_int_t)now->batch_size, "unit", now->unit, "unit_each",
+                     (json_int_t)now->unit_each, "steps", (json_int_t)now->steps, "epochs",
                      (json_int_t)now->epochs, "batches", (json_int_t)now->batches, "devices", devices,
                      "settings", settings ? settings : json_null());
 }
@@ -339,6 +340,9 @@ static void read_begin(watch_moment *now, const json_t *line) {
     now->started = json_number_value(json_object_get(line, "started"));
     text_at(line, "log", now->log, sizeof now->log);
     now->batch_size = whole_at(line, "batch_size", 0);
+    text_at(line, "unit", now->unit, sizeof now->unit);
+    if (!*now->unit) snprintf(now->unit, sizeof now->unit, "images"); // of an older version
+    now->unit_each = whole_at(line, "unit_each", 1);
     now->steps = whole_at(line, "steps", 0);
     now->epochs = whole_at(line, "epochs", 0);
     now->batches = whole_at(line, "batches", 0);
@@ -509,8 +513,9 @@ void watch_reader_close(watch_reader *reader) {
 
 json_t *watch_moment_json(const watch_reader *reader, double age_seconds) {
     const watch_moment *now = &reader->now;
-    json_t *object = json_pack("{s:s, s:s, s:I, s:I, s:I, s:I, s:o, s:o}", "model", now->model, "state",
-                               watch_state_name(now->state), "step", (json_int_t)now->step, "steps",
+    json_t *object = json_pack("{s:s, s:s, s:s, s:I, s:I, s:I, s:I, s:I, s:o, s:o}", "model", now->model,
+                               "state", watch_state_name(now->state), "unit", now->unit, "unit_each",
+                               (json_int_t)now->unit_each, "step", (json_int_t)now->step, "steps",
                                (json_int_t)now->steps, "epoch", (json_int_t)now->epoch, "epochs",
                                (json_int_t)now->epochs, "loss", cli_real(now->loss), "lr", cli_real(now->lr));
     json_t *rest = json_pack(

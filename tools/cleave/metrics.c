@@ -60,15 +60,24 @@ int cli_read_metrics(const cli_args *args, cli_metrics *out) {
     return add_metric("monitor", args->monitor, true, out);
 }
 
+/** Of one number that is learnt, or of all (name NULL). */
+static void add_usual(const char *metric, const char *name, cli_metrics *out) {
+    const clv_metric *found = clv_metric_find(metric);
+    if (out->n == CLV_MOST_METRICS || (name && strlen(name) >= sizeof out->target[0])) return;
+    if (!is_there(out, found, name ? name : "")) keep_metric(found, name ? name : "", out);
+}
+
 void cli_usual_metrics(const cli_args *args, const clv_model *model, cli_metrics *out) {
     const clv_port target = clv_model_target_get(model, 0);
-    if ((!cli_is_csv(args) && !cli_is_arrays(args)) || clv_model_target_count(model) != 1 || target.classes ||
-        (cli_is_csv(args) && target.dims[0] > 1))
-        return; // of several columns it would be a mean of unlike units
     static const char *const usual[] = {"mae", "rmse"};
-    for (size_t i = 0; !args->metric && i < sizeof usual / sizeof *usual; i++) {
-        const clv_metric *metric = clv_metric_find(usual[i]);
-        if (out->n < CLV_MOST_METRICS && !is_there(out, metric, "")) keep_metric(metric, "", out);
+    if (args->metric || (!cli_is_csv(args) && !cli_is_arrays(args)) || clv_model_target_count(model) != 1 ||
+        target.classes)
+        return;
+    const int64_t names = model->number_names && target.dims[0] > 1 ? target.dims[0] : 0;
+    for (size_t i = 0; i < sizeof usual / sizeof *usual; i++) {
+        if (!names) add_usual(usual[i], NULL, out);
+        for (int64_t k = 0; k < names; k++) // the mean of several columns would be of unlike units
+            add_usual(usual[i], model->number_names[k], out);
     }
 }
 

@@ -64,7 +64,8 @@ void watch_training(screen_line *line, const watch_moment *now, bool bars, bool 
         if (isfinite(now->metrics[i].value) && strcmp(now->metrics[i].name, "accuracy"))
             screen_line_add(line, 55, NULL, "  %s %s", now->metrics[i].name,
                             cli_figure(now->metrics[i].value));
-    screen_line_add(line, 50, NULL, "  %s images/s", rate_text(now->images_per_second, rate));
+    screen_line_add(line, 50, NULL, "  %s %s/s",
+                    rate_text(now->images_per_second * (double)now->unit_each, rate), now->unit);
     if (now->state == WATCH_RUNS)
         screen_line_add(line, 80, NULL, "  %s left", watch_time_text(now->left_seconds, left));
     else
@@ -85,7 +86,8 @@ static const char *part_text(const watch_device *device, char text[48]) {
     return text;
 }
 
-static void device_line(screen_line *line, const watch_device *device, bool bars) {
+static void device_line(screen_line *line, const watch_moment *now, int i, bool bars) {
+    const watch_device *device = &now->devices[i];
     char busy[32], part[48], rate[32];
     uint64_t room = device->budget_bytes ? device->budget_bytes : device->memory_bytes;
     double full = room ? (double)device->used_bytes / (double)room : NAN;
@@ -100,7 +102,8 @@ static void device_line(screen_line *line, const watch_device *device, bool bars
         screen_line_bar(line, 10, "\033[32m", LEAST_BAR, SHORT_BAR, device->busy);
     }
     screen_line_add(line, 80, colour, "  busy %5s", percent_text(device->busy, 0, busy));
-    screen_line_add(line, 50, colour, "  %s images/s", rate_text(device->images_per_second, rate));
+    screen_line_add(line, 50, colour, "  %s %s/s",
+                    rate_text(device->images_per_second * (double)now->unit_each, rate), now->unit);
     if (*part_text(device, part)) screen_line_add(line, device->lost ? 95 : 70, colour, "  %s", part);
 }
 
@@ -111,7 +114,7 @@ static int picture(const watch_moment *now, bool colour, bool bars, bool sentenc
     memset(lines, 0, PICTURE_LINES * sizeof *lines);
     for (int i = 0; i <= now->n_devices; i++) lines[i].colour = colour;
     watch_training(&lines[0], now, bars, sentence);
-    for (int i = 0; i < now->n_devices; i++) device_line(&lines[i + 1], &now->devices[i], bars);
+    for (int i = 0; i < now->n_devices; i++) device_line(&lines[i + 1], now, i, bars);
     return now->n_devices + 1;
 }
 
@@ -157,7 +160,7 @@ void watch_lines_training(watch_lines *lines, const char *name, const watch_mome
     if (line) screen_line_add(line, SCREEN_KEEP, "\033[36m", "%s", name);
     if ((line = watch_lines_add(lines))) watch_training(line, now, lines->bars, true);
     for (int i = 0; i < now->n_devices; i++)
-        if ((line = watch_lines_add(lines))) device_line(line, &now->devices[i], lines->bars);
+        if ((line = watch_lines_add(lines))) device_line(line, now, i, lines->bars);
 }
 
 void watch_load(screen_line *line, const char *name, uint64_t used, uint64_t room, double busy, bool bars) {

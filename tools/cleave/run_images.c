@@ -269,7 +269,7 @@ static int with_predictor(images_job *job, clv_predictor *predictor, int64_t bat
     cli_print_place(job->args, clv_predictor_place(predictor));
     cli_tell_idle(session, clv_predictor_plan(predictor));
     clv_status status = clv_weights_load(weights, job->args->weights);
-    if (status != CLV_OK) return cli_fail_sized(session->runtime, status, &job->sized);
+    if (status != CLV_OK) return cli_fail_sized(session->runtime, job->args, status, &job->sized);
     status = compute_all(job, predictor, batch);
     if (status != CLV_OK) return cli_fail_status(session->runtime, status);
     if (*job->interrupt) return EXIT_INTERRUPTED;

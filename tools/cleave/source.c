@@ -70,6 +70,23 @@ int cli_check_source(const cli_args *args) {
     return EXIT_DONE;
 }
 
+cli_unit cli_unit_of(const cli_args *args, const clv_model *model) {
+    cli_unit unit = {"tokens", 1};
+    for (int d = 0; d < CLV_MAX_RANK - 1 && model->input[d]; d++) unit.each *= model->input[d];
+    if (model->dtype == CLV_DTYPE_I32 && !model->build_all) return unit;
+    const bool images = !model->build_all && model->input[1];
+    return (cli_unit){cli_is_csv(args) ? "rows" : images ? "images" : "samples", 1};
+}
+
+const char *cli_loss_units(const cli_source *source) {
+    const clv_dataset *dataset = source->train ? source->train : source->test;
+    const char *record = clv_table_record(dataset);
+    const clv_shape target = clv_dataset_target_shape(dataset);
+    bool deviations = record && clv_shape_numel(&target) > 1 && strstr(record, "\"target_means\"");
+    for (int i = 0; i < source->fields.n_targets; i++) deviations |= source->fields.scale[i] > 0;
+    return deviations ? " (of standardized targets)" : "";
+}
+
 int cli_model_of_source(clv_runtime *runtime, cli_source *source, clv_model *out) {
     const clv_dataset *dataset = source->train ? source->train : source->test;
     const clv_shape sample = clv_dataset_sample_shape(dataset);
@@ -140,6 +157,7 @@ int cli_source_wait(cli_source *source) {
         cli_told_classes(args))
         return cli_fail(EXIT_FAILED, "%s; --except LAYER.* begins the last layer anew, to learn others",
                         cli_sentence(source->runtime));
+    if (source->status == CLV_E_FORMAT && cli_is_csv(args)) return cli_fail_csv(source);
     if (source->status != CLV_OK) return cli_fail_status(source->runtime, source->status);
     if (source->train && (cli_is_folder(args) || cli_is_csv(args)) && clv_dataset_classes(source->train) == 1)
         return cli_fail(EXIT_FAILED,

@@ -218,17 +218,19 @@ void cli_tell_training(const cli_args *args, const clv_train_config *config, con
 
 // ---- the end ----------------------------------------------------------------------------------------------
 
-void cli_tell_result(FILE *out, const cli_args *args, const clv_train_result *result, bool interrupted) {
+void cli_tell_result(FILE *out, const cli_source *source, const clv_train_result *result, bool interrupted) {
+    const cli_args *args = source->args;
+    const char *units = cli_loss_units(source);
     char time[32], when[96] = "";
     if (result->evaluated && result->tested_step != result->steps)
         snprintf(when, sizeof when, ", as tested after step %lld; the weights are those of step %lld",
                  (long long)result->tested_step, (long long)result->steps);
     if (result->evaluated && !isnan(result->test.accuracy))
-        screen_say(out, "test accuracy %.4f (%lld of %lld), test loss %s%s", result->test.accuracy,
+        screen_say(out, "test accuracy %.4f (%lld of %lld), test loss %s%s%s", result->test.accuracy,
                    (long long)result->test.correct, (long long)result->test.targets,
-                   cli_figure(result->test.loss), when);
+                   cli_figure(result->test.loss), units, when);
     else if (result->evaluated)
-        screen_say(out, "test loss %s%s", cli_figure(result->test.loss), when);
+        screen_say(out, "test loss %s%s%s", cli_figure(result->test.loss), units, when);
     if (result->evaluated && cli_is_text(args))
         screen_say(out, "perplexity %.4g", cli_perplexity(args, &result->test));
     if (result->evaluated) cli_metrics_say(out, &result->test);
@@ -239,7 +241,7 @@ void cli_tell_result(FILE *out, const cli_args *args, const clv_train_result *re
     if (result->end == CLV_END_PATIENCE)
         screen_say(out, "ended after epoch %lld: none was better for %lld epoch%s", (long long)result->epochs,
                    (long long)args->patience, args->patience == 1 ? "" : "s");
-    screen_say(out, "train loss %s after %lld step%s%s", cli_figure(result->train_loss),
+    screen_say(out, "train loss %s%s after %lld step%s%s", cli_figure(result->train_loss), units,
                (long long)result->steps, result->steps == 1 ? "" : "s", interrupted ? ", interrupted" : "");
     if (cli_seconds() < 100)
         screen_say(out, "time %.1f s", cli_seconds());

@@ -55,7 +55,7 @@ static void on_step(void *user, const watch_moment *now) {
     for (int i = 0; i < t->n_metrics; i++) forget_from(&t->metrics[i].curve, step);
     keep(t, &t->curves[CURVE_LOSS], step, now->loss);
     keep(t, &t->curves[CURVE_LR], step, now->lr);
-    keep(t, &t->curves[CURVE_RATE], step, now->images_per_second);
+    keep(t, &t->curves[CURVE_RATE], step, now->images_per_second * (double)now->unit_each);
     if (memory > 0) keep(t, &t->curves[CURVE_MEMORY], step, memory);
 }
 
@@ -116,6 +116,13 @@ void trainings_drop(trainings *all) {
 
 // ---- the page ---------------------------------------------------------------------------------------------
 
+/** What data are counted in, `images`; where trainings differ each counts its own. */
+static const char *unit_of(const trainings *all) {
+    for (int i = 1; i < all->n; i++)
+        if (strcmp(all->item[i].last.unit, all->item[0].last.unit) != 0) return "data";
+    return *all->item[0].last.unit ? all->item[0].last.unit : "images";
+}
+
 static void put_curves(cli_page *page, const trainings *all, curve_kind kind) {
     static const struct {
         const char *title, *format;
@@ -125,7 +132,7 @@ static void put_curves(cli_page *page, const trainings *all, curve_kind kind) {
         [CURVE_TEST_LOSS] = {"test loss", "%.4g", false, true},
         [CURVE_ACCURACY] = {"test accuracy", "%.4f", false, true},
         [CURVE_LR] = {"learning rate", "%.4g", false, false},
-        [CURVE_RATE] = {"images per second", "%.0f", true, false},
+        [CURVE_RATE] = {" per second", "%.0f", true, false},
         [CURVE_MEMORY] = {"device memory, MiB", "%.2f", false, false},
     };
     plot_curve curves[CLI_MAX_TEXTS];
@@ -136,7 +143,9 @@ static void put_curves(cli_page *page, const trainings *all, curve_kind kind) {
         curves[n++] = (plot_curve){t->name, t->curves[kind].points, t->curves[kind].n,
                                    i,       looks[kind].dotted,     looks[kind].smooth};
     }
-    plot_curves(page, looks[kind].title, curves, n, "step", looks[kind].format);
+    char title[48];
+    snprintf(title, sizeof title, "%s%s", kind == CURVE_RATE ? unit_of(all) : "", looks[kind].title);
+    plot_curves(page, title, curves, n, "step", looks[kind].format);
 }
 
 /** The metrics of all trainings, each once, in the order in which they are told first. */
@@ -184,11 +193,11 @@ static void put_ends(cli_page *page, const trainings *all) {
                                       {.text = "steps", .number = true},
                                       {.text = "loss", .number = true},
                                       {.text = "test loss", .number = true},
-                                      {.text = "test accuracy", .number = true}},
-                           rest[] = {{.text = "images/s", .number = true},
-                                     {.text = "seconds", .number = true},
-                                     {.text = "devices"},
-                                     {0}};
+                                      {.text = "test accuracy", .number = true}};
+    char rate[24];
+    snprintf(rate, sizeof rate, "%s/s", unit_of(all));
+    const page_head rest[] = {
+        {.text = rate, .number = true}, {.text = "seconds", .number = true}, {.text = "devices"}, {0}};
     enum { FIRST = sizeof first / sizeof *first, REST = sizeof rest / sizeof *rest };
     page_head heads[FIRST + CLV_MOST_METRICS + REST];
     const char *names[CLV_MOST_METRICS];
@@ -218,7 +227,7 @@ static void put_ends(cli_page *page, const trainings *all) {
         page_cell_number(page, last->test_loss);
         page_cell_number(page, last->test_accuracy);
         put_metric_cells(page, last, names, n);
-        page_cell_number(page, last->images_per_second);
+        page_cell_number(page, last->images_per_second * (double)last->unit_each);
         page_cell_number(page, last->seconds);
         page_cell(page, "", devices);
         page_add(page, "</tr>\n");

@@ -46,6 +46,9 @@ clv_status watch_begin(watch_eye *watch, cli_session *session, const clv_train_c
     now->test_loss = now->test_accuracy = NAN;
     snprintf(now->version, sizeof now->version, "%s", clv_version());
     snprintf(now->model, sizeof now->model, "%s", config->model->name);
+    const cli_unit unit = cli_unit_of(session->args, config->model);
+    snprintf(now->unit, sizeof now->unit, "%s", unit.name);
+    now->unit_each = unit.each;
     for (int i = 0; i < clv_trainer_device_count(trainer) && i < WATCH_DEVICES; i++) {
         watch_device *device = &now->devices[now->n_devices++];
         const clv_device_info *info = clv_device_info_get(device_of(watch, i));

@@ -41,9 +41,11 @@ typedef struct watch_moment {
     char sentence[512];                       // of WATCH_INTERRUPTED and WATCH_FAILED
     watch_state state;
     int64_t process, batch_size;
-    double started; // the process, in seconds since the machine did; 0: not known
-    char log[4096]; // its file; "": none is known
-    bool asked;     // it was told to somebody who looks, so devices were asked how busy they are
+    char unit[16];     // what data are counted in, `images`
+    int64_t unit_each; // so many are a sample
+    double started;    // the process, in seconds since the machine did; 0: not known
+    char log[4096];    // its file; "": none is known
+    bool asked;        // it was told to somebody who looks, so devices were asked how busy they are
     int64_t step, steps, epoch, epochs, batch, batches;
     double loss, lr;
     double images_per_second; // of the last second

@@ -30,6 +30,48 @@ static int check_model(const cli_args *args) {
                     args->weights, told->model);
 }
 
+const char *cli_lost_record(const cli_args *args) {
+    const clv_weights_info *told = args->told;
+    if (told && (told->model || told->version)) return "";
+    return "the program that wrote it kept the tensors alone, as safetensors' save_file does; "
+           "save_file(tensors, path, metadata=f.metadata()), with f = safe_open(the file that cleave wrote, "
+           "'pt'), keeps what they know";
+}
+
+/** Weights that tell nothing: what stands in for it is said. */
+static void tell_lost(const cli_args *args) {
+    if (args->quiet || !*cli_lost_record(args)) return;
+    const char *what =
+        cli_is_csv(args)
+            ? "columns are as this table has them, and numbers as they stand, but for --standardize"
+        : cli_is_arrays(args)  ? "inputs are all other arrays, and numbers as they stand"
+        : !cli_is_folder(args) ? NULL
+        : args->image_size
+            ? "pictures are normalized as ImageNet's, and classes are numbered in the order of their names"
+            : "pictures are normalized as ImageNet's and 224 x 224 (--image-size), and classes are "
+              "numbered in the order of their names";
+    if (what) fprintf(stderr, "'%s' does not tell what it was trained on: %s\n", args->weights, what);
+}
+
+/** What a command cannot do without. */
+static int check_record(const cli_args *args) {
+    const clv_weights_info *told = args->told;
+    const char *lost = cli_lost_record(args);
+    const bool named = args->command == CLI_EVAL && args->target;
+    if (args->command != CLI_EVAL && args->command != CLI_RUN) return EXIT_DONE;
+    if (cli_is_csv(args) && !told->table && !named)
+        return cli_fail(EXIT_FAILED, "'%s' does not tell the columns of its table; %s", args->weights,
+                        *lost ? lost : "`cleave train csv FILE --save` writes weights that do");
+    if (cli_is_arrays(args) && *lost && !named)
+        return cli_fail(EXIT_FAILED, "'%s' does not tell its inputs and targets; %s", args->weights, lost);
+    char names[CLI_NAMES_BYTES];
+    if (*lost && !args->model)
+        return cli_fail(EXIT_USAGE, "which model? --model wants one of %s; '%s' does not tell it, for %s",
+                        cli_model_names(names), args->weights, lost);
+    tell_lost(args);
+    return EXIT_DONE;
+}
+
 static int check_sizes(const cli_args *args) {
     const clv_weights_info *told = args->told;
     if (args->command == CLI_TRAIN) return EXIT_DONE; // the library's sentence has what can be done
@@ -70,7 +112,8 @@ int cli_tell_weights(cli_args *args) {
     if (!args->weights || cli_is_text(args)) return EXIT_DONE;
     int code = read_info(args);
     if (code != EXIT_DONE || !args->told) return code;
-    code = check_model(args);
+    code = check_record(args);
+    if (code == EXIT_DONE) code = check_model(args);
     if (code == EXIT_DONE) code = check_sizes(args);
     if (code == EXIT_DONE) code = check_labels(args);
     if (code != EXIT_DONE) return code;
@@ -109,4 +152,40 @@ bool cli_blame_weights(clv_runtime *runtime, const char *path, char *text, size_
     }
     clv_archive_destroy(archive);
     return found;
+}
+
+// ---- weights that do not fit ------------------------------------------------------------------------------
+
+int cli_fail_csv(const cli_source *source) {
+    const cli_args *args = source->args;
+    const char *sentence = cli_sentence(source->runtime), *remedy = strstr(sentence, "; --"),
+               *lost = cli_lost_record(args);
+    if (args->command != CLI_EVAL || !*lost) return cli_fail(EXIT_FAILED, "%s", sentence);
+    return cli_fail(EXIT_FAILED, "%.*s; '%s' does not tell what to do with it: %s",
+                    (int)(remedy ? remedy - sentence : (ptrdiff_t)strlen(sentence)), sentence, args->weights,
+                    lost);
+}
+
+static clv_shape sample_of(const clv_model *model) {
+    int rank = 0;
+    while (rank < CLV_MAX_RANK - 1 && model->input[rank]) rank++;
+    return clv_shape_make(rank, model->input);
+}
+
+int cli_fail_sized(clv_runtime *runtime, const cli_args *args, clv_status status, const clv_model *sized) {
+    const clv_model *model = clv_model_find(sized->name);
+    const char *lost = args->command == CLI_TRAIN ? "" : cli_lost_record(args);
+    char own[96], built[96];
+    if (status != CLV_E_SHAPE || !model || !memcmp(model->input, sized->input, sizeof model->input))
+        return cli_fail_status(runtime, status);
+    const clv_shape of_samples = sample_of(sized), of_model = sample_of(model);
+    if (*lost && cli_is_csv(args))
+        return cli_fail(
+            EXIT_FAILED, "%s; rows are %s here, and '%s' does not tell the columns of its table: %s",
+            cli_sentence(runtime), clv_shape_text(&of_samples, built, sizeof built), args->weights, lost);
+    return cli_fail(EXIT_FAILED,
+                    "%s; the model was built for the samples, %s: were the weights made for others? The "
+                    "model's own are %s",
+                    cli_sentence(runtime), clv_shape_text(&of_samples, built, sizeof built),
+                    clv_shape_text(&of_model, own, sizeof own));
 }

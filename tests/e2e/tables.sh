@@ -1,0 +1,97 @@
+#!/bin/sh
+# SPDX-License-Identifier: Apache-2.0
+# Tables as a first user meets them: weights that lost what they know, another target than the one learnt, two targets, how many rows were
+# tested, what data are counted in.
+. "$(dirname "$0")/common.sh"
+
+awk 'BEGIN { print "area,rooms,town,price,rent"
+    for (i = 0; i < 60; i++) {
+        a = 40 + i * 7 % 90; r = 1 + i % 5
+        print (i % 20 == 3 ? "" : a) "," r "," (i % 3 ? "Ulm" : "Bonn") "," 1000 * (2 * a + 15 * r) "," 3 * a + r
+    } }' >houses.csv
+how="--missing mean --device $device --batch 6"
+works "$cleave" train csv houses.csv --target price --ignore rent $how --steps 200 --save w.safetensors --json
+
+# Weights that went through a program which keeps the tensors alone: what they lost is said, and no option that the command lacks.
+lost="the program that wrote it kept the tensors alone, as safetensors' save_file does; save_file(tensors, path, metadata=f.metadata())"
+# says TEXT COMMAND... : one sentence with it and with what keeps the record, and no remedy of `train`.
+says() {
+    says_text=$1
+    shift
+    "$@" >out 2>err && fail "lost weights are a success: $*"
+    grep '^cleave: ' err >sentence
+    grep -qF -- "$says_text" sentence && grep -qF "$lost" sentence || fail "$*: $(cat err)"
+    ! grep -q -- '--missing\|--words\|,0,0\]' sentence || fail "$* names what is not there: $(cat sentence)"
+}
+"$helper" bare w.safetensors bare.safetensors || fail "no bare weights"
+for model in '' '--model mlp'; do
+    says "'bare.safetensors' does not tell the columns of its table; " "$cleave" eval csv houses.csv $model --weights bare.safetensors --device "$device"
+    says "'bare.safetensors' does not tell the columns of its table; " "$cleave" run csv houses.csv $model --weights bare.safetensors --output x.csv --device "$device"
+    says "does not tell its inputs and targets; " "$cleave" run arrays d.npz $model --weights bare.safetensors --output x.npz --device "$device"
+    says "does not tell its inputs and targets; " "$cleave" eval arrays d.npz $model --weights bare.safetensors --device "$device"
+done
+says "nothing stands in column 'area' (in 3 of 60 rows); 'bare.safetensors' does not tell what to do with it" \
+    "$cleave" eval csv houses.csv --target price --model mlp --weights bare.safetensors --device "$device"
+says "rows are [3] here, and 'bare.safetensors' does not tell the columns of its table" \
+    "$cleave" eval csv houses.csv --target price --ignore area,rent --model mlp --weights bare.safetensors --device "$device"
+says 'which model? --model wants one of linear, mlp, ' "$cleave" eval images . --weights bare.safetensors --device "$device"
+says 'which model? ' "$cleave" run images x.png --weights bare.safetensors --device "$device"
+says 'which model? ' "$cleave" run --input x.npy --weights bare.safetensors --output y.npy --device "$device"
+# weights of a model of another program, on a table of numbers: as the options say, and that is told
+sed 's/Bonn/1/;s/Ulm/2/;s/^,/50,/' houses.csv >numbers.csv
+works "$cleave" train csv numbers.csv --target price --ignore rent --device "$device" --steps 5 --no-standardize --save n.safetensors --json
+loss=$(at test_loss)
+"$helper" bare n.safetensors other.safetensors
+works "$cleave" eval csv numbers.csv --target price --ignore rent --model mlp --weights other.safetensors --device "$device" --json
+same "the loss of weights that tell nothing" "$(at test_loss)" "$loss"
+grep -qF "'other.safetensors' does not tell what it was trained on: columns are as this table has them" err || fail "it is not told: $(cat err)"
+
+# Another column than the one learnt.
+expect 1 "'houses.csv': the model learnt 'price', and the column 'rent' is another one; leave its name out (--target)" \
+    "$cleave" eval csv houses.csv --target rent --weights w.safetensors --device "$device"
+expect 1 "the model learnt 'price', and the column 'rent' is another one" "$cleave" train csv houses.csv --target rent --weights w.safetensors --device "$device"
+works "$cleave" eval csv houses.csv --target price --weights w.safetensors --device "$device"
+
+# How many rows were tested, and what data are counted in.
+grep -q '^tested on 6 rows, [0-9]* rows/s$' out || fail "eval does not tell its rows: $(cat out)"
+works "$cleave" eval csv houses.csv --validation 1 --weights w.safetensors --device "$device" --json
+same "rows tested" "$(at count table.rows | tr '\n' ' ')" '60 60 '
+works "$cleave" train csv houses.csv --target price --ignore rent $how --epochs 40 --log t.jsonl
+grep -q '^[0-9]* rows/s, ' out || fail "a table's speed is told as: $(cat out)"
+works "$cleave" top t.jsonl
+grep -q ' rows/s  done' out && ! grep -q 'images/s' out || fail "top counts rows as: $(cat out)"
+works "$cleave" report --log t.jsonl --output r.html
+grep -q 'rows per second' r.html && grep -q 'rows/s' r.html && ! grep -q 'images' r.html || fail "the page does not count rows"
+i=0
+while [ $i -lt 20 ]; do echo "In the beginning were $i words."; i=$((i + 1)); done >text.txt
+works "$cleave" train text text.txt --context 8 --width 16 --heads 2 --layers 1 --batch 8 --epochs 5 --device "$device" --save g.safetensors
+grep -q '^[0-9]* tokens/s, ' out || fail "a text's speed is told as: $(cat out)"
+works "$cleave" eval text text.txt --weights g.safetensors --device "$device"
+grep -q '^tested on [0-9]* tokens, [0-9]* tokens/s$' out || fail "eval does not tell its tokens: $(cat out)"
+"$helper" fields 40 d.npz || fail "no arrays"
+works "$cleave" train arrays d.npz --target kind,price --epochs 5 --batch 8 --device "$device" --save a.safetensors
+grep -q '^[0-9]* samples/s, ' out || fail "the speed of arrays is told as: $(cat out)"
+works "$cleave" eval arrays d.npz --weights a.safetensors --device "$device"
+grep -q '^tested on 40 samples, [0-9]* samples/s$' out || fail "eval does not tell its samples: $(cat out)"
+
+# Two columns of numbers: each has its metrics by its name, in its own units, wherever they are told.
+works "$cleave" train csv houses.csv --target price,rent $how --epochs 60 --save two.safetensors --log two.jsonl
+price=$(sed -n 's/^test price:mae //p' out) rent=$(sed -n 's/^test rent:mae //p' out)
+awk "BEGIN { exit !($price > 20 && $price < 60000 && $rent > 0.02 && $rent < 90) }" || fail "mae of price $price, of rent $rent: $(cat out)"
+grep -q '^test loss [0-9.]* (of standardized targets)$' out || fail "it is not said what the loss is of: $(cat out)"
+grep -q 'epoch 60/60 .* price:mae ' err || fail "an epoch does not tell them: $(tail -n 3 err)"
+grep -q '"metrics":{"price:mae":.*"rent:mae":.*"price:rmse":.*"rent:rmse":' two.jsonl || fail "the log does not tell them"
+works "$cleave" eval csv houses.csv --weights two.safetensors --device "$device"
+same "both in eval" "$(sed -n 's/^test \([a-z]*:mae\) /\1 /p' out | tr '\n' ' ')" "price:mae $price rent:mae $rent "
+works "$cleave" eval csv houses.csv --weights two.safetensors --device "$device" --metric rent:mae,mae --json
+awk "BEGIN { d = $(at metrics.rent:mae) - $rent; exit !(d < 0.01 && d > -0.01) }" || fail "mae of rent is $(at metrics.rent:mae), not $rent"
+# as the predictions have it
+works "$cleave" run csv houses.csv --weights two.safetensors --output told.csv --device "$device"
+paste -d, houses.csv told.csv | awk -F, -v want="$price" 'NR > 55 { d = $4 - $6; s += d < 0 ? -d : d } END { d = s / 6 / want - 1; exit !(d < 1e-3 && d > -1e-3) }' ||
+    fail "mae of price is $price, and predictions have another"
+works "$cleave" train csv houses.csv --target price,rent $how --epochs 3 --monitor rent:mae --patience 2
+expect 1 "model 'mlp' has no target 'rents'; it has 'price', 'rent'" "$cleave" eval csv houses.csv --weights two.safetensors --metric rents:mae --device "$device"
+works "$cleave" eval csv houses.csv --weights w.safetensors --metric price:mae --device "$device"
+grep -q '^test price:mae [0-9.]*$' out || fail "the metric of one column by its name: $(cat out)"
+grep -q '^test loss [0-9.e+]*$' out || fail "the loss of one column is in its units: $(cat out)"
+finish
