@@ -66,6 +66,7 @@ expect 1 "class 'tw?': its name is not UTF-8, and weights keep the names of clas
 works "$cleave" run images f/two/color.png --weights w.safetensors --device "$device"
 grep -qE '^f/two/color.png +two +0\.9[0-9]{3}$' out || fail "a picture is told as: $(cat out)"
 works "$cleave" run images f --weights w.safetensors --device "$device" --top 2 --batch 4 --output told.csv
+"$cleave" run images f --weights w.safetensors --device "$device" --top 2 --batch 4 -o - 2>err | cmp -s - told.csv || fail "what pictures show goes to stdout as: $(cat err)"
 same "the head" "$(head -n 1 told.csv)" file,label,probability,label2,probability2
 same "the right classes" "$(awk -F'[/,]' 'NR > 1 && $2 == $4' told.csv | wc -l | tr -d ' ')" 13
 awk -F, 'NR > 1 { s = $3 + $5; if (s < 0.999 || s > 1.001) bad = 1 } END { exit bad }' told.csv || fail "probabilities: $(cat told.csv)"

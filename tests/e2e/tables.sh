@@ -94,4 +94,38 @@ expect 1 "model 'mlp' has no target 'rents'; it has 'price', 'rent'" "$cleave" e
 works "$cleave" eval csv houses.csv --weights w.safetensors --metric price:mae --device "$device"
 grep -q '^test price:mae [0-9.]*$' out || fail "the metric of one column by its name: $(cat out)"
 grep -q '^test loss [0-9.e+]*$' out || fail "the loss of one column is in its units: $(cat out)"
+
+# `-` is stdout: the bytes that a file gets, and nothing else there; where that makes no sense it is refused.
+# both KIND COMMAND... : with --output FILE and with --output -, to a pipe and behind what a file has already.
+both() {
+    both_kind=$1
+    shift
+    works "$@" --output "told.$both_kind" --device "$device"
+    "$@" -o - --device "$device" 2>err | cat >piped || fail "to stdout: $* -o -"
+    cmp -s "told.$both_kind" piped || fail "$* -o - gives other bytes: $(head -c 200 piped) $(cat err)"
+    { echo first && "$@" --output - --device "$device"; } >appended 2>err || fail "behind others: $*: $(cat err)"
+    { echo first && cat "told.$both_kind"; } | cmp -s - appended || fail "$* --output - overwrites what is there"
+    [ ! -e - ] || fail "$* makes a file '-'"
+    expect 2 '--output - and --json are both for stdout: choose one' "$@" -o - --json --device "$device"
+}
+both csv "$cleave" run csv houses.csv --weights w.safetensors
+both npz "$cleave" run arrays d.npz --weights a.safetensors
+"$helper" images 3 x.npy && "$helper" labels 3 y.npy || fail "no images"
+works "$cleave" train --images x.npy --labels y.npy --model linear --device "$device" --steps 1 --save l.safetensors
+both npy "$cleave" run --input x.npy --weights l.safetensors
+works "$cleave" report --log two.jsonl --output r.html
+"$cleave" report --log two.jsonl -o - 2>err | cat >piped
+same "the page's end" "$(tail -c 8 piped)" '</html>'
+same "the page's size" "$(wc -c <piped)" "$(wc -c <r.html)"
+"$cleave" run csv houses.csv --weights w.safetensors -o - --device "$device" 2>err >/dev/full && fail "a full stdout is a success"
+grep -q '^cleave: stdout could not be written: ' err || fail "a full stdout: $(cat err)"
+for option in --save --save-best --checkpoint --log --trace --tensorboard --dump-gradients; do
+    expect 2 "'-' is stdout, where only the --output of run and report goes; './-' is a file of that name" \
+        "$cleave" train csv houses.csv --target price $how --steps 1 $option -
+done
+expect 2 "'-' is stdout" "$cleave" tune --device "$device" --output -
+expect 2 "'-' is stdout" "$cleave" eval csv houses.csv --weights w.safetensors --device "$device" --trace -
+expect 3 "'-' is stdout" "$cleave" check --device "$device" --junit -
+works "$cleave" run csv houses.csv --weights w.safetensors --output ./- --device "$device"
+cmp -s ./- told.csv || fail "./- is no file"
 finish

@@ -163,6 +163,20 @@ void cli_progress_clear(cli_progress *progress);
 /** Better before the work than after it: can the file be written? Prints and returns EXIT_FAILED if not. NULL
  *  is fine. */
 int cli_check_target(const char *path);
+/** The same of a result that may go to stdout, which `-` is. */
+int cli_check_output(const cli_args *args, const char *path);
+bool cli_is_stdout(const char *path);
+/** A file that the library writes, where it is stdout: a pipe with a name, and the thread that empties it. */
+typedef struct cli_outlet {
+    int from, to; // from -1: there is none
+    pthread_t thread;
+    int error;
+    char path[32];
+} cli_outlet;
+/** `-` becomes a name to be written to; others stay. Prints what fails. */
+int cli_outlet_begin(const char **path, cli_outlet *outlet);
+/** All has been written; prints what failed. */
+int cli_outlet_end(cli_outlet *outlet);
 /** The same for all files of a training, none of which may be another, or one that is read. */
 int cli_check_train_files(const cli_args *args);
 /** Make a folder and those it is in, for their owner. Is it this user's then, and closed to others? Elsewhere
@@ -171,7 +185,7 @@ bool cli_private_folder(const char *path);
 bool cli_is_pipe(const char *path);
 /** Open a pipe for writing, without waiting for a reader for long. Prints what fails and returns -1. */
 int cli_open_pipe(const char *path, const char *what);
-/** Write a file: the one that is there is replaced when all of the new one is on the disk.
+/** Write a file: the one that is there is replaced when all of the new one is on the disk. `-` is stdout.
  *  Prints what fails. */
 int cli_write_whole(const char *path, const char *text, size_t n);
 

@@ -349,13 +349,13 @@ static int make(report *r, const char *path) {
     int code = trainings_read(&r->trainings, &r->session->args->logs);
     if (code == EXIT_DONE && r->session->device) code = measure(r);
     if (code == EXIT_DONE) code = write_page(r, path);
-    if (code == EXIT_DONE) code = tell(r, path);
+    if (code == EXIT_DONE && !cli_is_stdout(path)) code = tell(r, path);
     return code == EXIT_DONE && r->check && r->check->failed ? EXIT_FAILED : code;
 }
 
 int cmd_report(const cli_args *args) {
     if (!args->page) return cli_fail(EXIT_USAGE, "where to? --output FILE.html (or -o) wants to be given");
-    int code = cli_check_target(args->page);
+    int code = cli_check_output(args, args->page);
     if (code != EXIT_DONE) return code;
     if (args->results.n) return cli_matrix_page(args);
     const bool all = !args->check && !args->bench && (args->full || !args->logs.n);

@@ -174,6 +174,10 @@ static int report(const run_job *job, clv_predictor *predictor) {
     const cli_args *args = job->session->args;
     const double *shares = clv_predictor_shares(predictor);
     clv_plan *plan = clv_predictor_plan(predictor);
+    if (cli_is_stdout(args->output)) { // nothing else goes there
+        cli_profile_print(stderr, &job->profile);
+        return EXIT_DONE;
+    }
     if (args->json)
         return cli_print_json(json_pack(
             "{s:s, s:s, s:s, s:o, s:o, s:o, s:o, s:o, s:o, s:o}", "model", job->sized.name, "device",
@@ -238,25 +242,34 @@ static clv_device *device_of(const void *predictor, int index) {
 }
 
 /** Named results in one file. */
-static clv_status write_named(const run_job *job) {
+static clv_status write_named(const run_job *job, const char *path) {
     clv_archive *archive = NULL;
     clv_status status = clv_archive_create(job->session->runtime, &archive);
     for (int i = 0; status == CLV_OK && i < job->sized.n_targets; i++)
         status = clv_archive_add_borrowed(archive, job->sized.targets[i].name, CLV_ARRAY_F32,
                                           &job->results[i].shape, job->results[i].data);
-    if (status == CLV_OK) status = clv_npz_write(archive, job->session->args->output);
+    if (status == CLV_OK) status = clv_npz_write(archive, path);
     clv_archive_destroy(archive);
     return status;
 }
 
-static clv_status compute_all(run_job *job, clv_predictor *predictor) {
+static clv_status write_results(const run_job *job, const char *path) {
     clv_runtime *runtime = job->session->runtime;
-    const char *output = job->session->args->output;
+    if (job->record) return clv_table_results_write(runtime, job->record, job->results[0].data, job->n, path);
+    return job->archive ? write_named(job, path) : clv_npy_write(runtime, &job->results[0], path);
+}
+
+static int compute_all(run_job *job, clv_predictor *predictor) {
+    clv_runtime *runtime = job->session->runtime;
+    const char *path = job->session->args->output;
+    cli_outlet outlet;
     clv_status status = clv_predictor_forward_arrays(predictor, job->inputs, job->results);
-    if (status != CLV_OK) return status;
-    if (job->record)
-        return clv_table_results_write(runtime, job->record, job->results[0].data, job->n, output);
-    return job->archive ? write_named(job) : clv_npy_write(runtime, &job->results[0], output);
+    if (status != CLV_OK) return cli_fail_status(runtime, status);
+    const int code = cli_outlet_begin(&path, &outlet);
+    if (code != EXIT_DONE) return code;
+    status = write_results(job, path);
+    const int ended = cli_outlet_end(&outlet);
+    return status == CLV_OK ? ended : cli_fail_status(runtime, status);
 }
 
 /** The predictor is made: load, compute, write, tell. */
@@ -269,9 +282,8 @@ static int compute(run_job *job, clv_predictor *predictor) {
     cli_tell_idle(session, clv_predictor_plan(predictor));
     clv_status status = clv_weights_load(weights, session->args->weights);
     if (status != CLV_OK) return cli_fail_sized(session->runtime, session->args, status, &job->sized);
-    status = compute_all(job, predictor);
-    if (status != CLV_OK) return cli_fail_status(session->runtime, status);
-    code = report(job, predictor);
+    code = compute_all(job, predictor);
+    if (code == EXIT_DONE) code = report(job, predictor);
     int traced = cli_profile_trace(&job->profile);
     if (code == EXIT_DONE) code = traced;
     return code == EXIT_DONE ? check_results(job) : code;
@@ -357,7 +369,7 @@ static void reset(run_job *job) {
 static int run_data(const cli_args *args) {
     run_job job = {.model = NULL};
     if (!(job.model = cli_model(args->model))) return EXIT_USAGE;
-    int code = cli_check_target(args->output);
+    int code = cli_check_output(args, args->output);
     if (code == EXIT_DONE) code = cli_check_target(args->trace);
     cli_placement placement;
     if (code == EXIT_DONE) code = cli_read_placement(args, &placement);

@@ -73,8 +73,16 @@ static clv_status check(clv_runtime *runtime, const void *what) {
     return clv_file_check(runtime, file->path, file->keep_previous);
 }
 
+bool cli_is_stdout(const char *path) {
+    return path && !strcmp(path, "-");
+}
+
 static int check_target(const char *path, bool keep_previous) {
     if (!path) return EXIT_DONE;
+    if (cli_is_stdout(path))
+        return cli_fail(
+            EXIT_USAGE,
+            "'-' is stdout, where only the --output of run and report goes; './-' is a file of that name");
     if (cli_is_pipe(path)) // held open to the end of the process: its reader would take a close for the end
         return cli_open_pipe(path, "the file to write") < 0 ? EXIT_FAILED : EXIT_DONE;
     return without_devices(check, &(target){path, keep_previous});
@@ -82,6 +90,12 @@ static int check_target(const char *path, bool keep_previous) {
 
 int cli_check_target(const char *path) {
     return check_target(path, false);
+}
+
+int cli_check_output(const cli_args *args, const char *path) {
+    if (!cli_is_stdout(path)) return cli_check_target(path);
+    return args->json ? cli_fail(EXIT_USAGE, "--output - and --json are both for stdout: choose one")
+                      : EXIT_DONE;
 }
 
 typedef struct whole_file {
@@ -95,7 +109,52 @@ static clv_status write_file(clv_runtime *runtime, const void *what) {
 }
 
 int cli_write_whole(const char *path, const char *text, size_t n) {
+    if (cli_is_stdout(path)) return fwrite(text, 1, n, stdout), cli_finish_output();
     return without_devices(write_file, &(whole_file){path, text, n});
+}
+
+// ---- stdout in the place of a file ------------------------------------------------------------------------
+
+/** All that comes out of the pipe goes to stdout; once that fails, nowhere, so that its writer ends. */
+static void *empty_pipe(void *user) {
+    cli_outlet *outlet = user;
+    char bytes[1 << 16];
+    for (ssize_t n; (n = read(outlet->from, bytes, sizeof bytes)) != 0;) {
+        if (n < 0 && errno != EINTR) break;
+        for (ssize_t at = 0, put; at < n && !outlet->error; at += put > 0 ? put : 0)
+            if ((put = write(fileno(stdout), bytes + at, (size_t)(n - at))) < 0 && errno != EINTR)
+                outlet->error = errno;
+    }
+    return NULL;
+}
+
+int cli_outlet_begin(const char **path, cli_outlet *outlet) {
+    int ends[2];
+    *outlet = (cli_outlet){.from = -1};
+    if (!cli_is_stdout(*path)) return EXIT_DONE;
+    if (pipe(ends) != 0) return cli_fail(EXIT_FAILED, "no pipe to stdout: %s", strerror(errno));
+    outlet->from = ends[0];
+    outlet->to = ends[1];
+    if (pthread_create(&outlet->thread, NULL, empty_pipe, outlet) != 0) {
+        close(ends[0]);
+        close(ends[1]);
+        outlet->from = -1;
+        return cli_fail(EXIT_FAILED, "no thread that writes to stdout");
+    }
+    snprintf(outlet->path, sizeof outlet->path, "/dev/fd/%d", outlet->to);
+    *path = outlet->path;
+    return EXIT_DONE;
+}
+
+int cli_outlet_end(cli_outlet *outlet) {
+    if (outlet->from < 0) return EXIT_DONE;
+    close(outlet->to);
+    pthread_join(outlet->thread, NULL);
+    close(outlet->from);
+    outlet->from = -1;
+    if (outlet->error == EPIPE) return EXIT_NO_READER;
+    return outlet->error ? cli_fail(EXIT_FAILED, "stdout could not be written: %s", strerror(outlet->error))
+                         : EXIT_DONE;
 }
 
 // ---- those of a training -------------------------------------------------------------------------------
@@ -131,11 +190,12 @@ int cli_check_train_files(const cli_args *args) {
         LOG = N - 1,
         N_READ = sizeof read / sizeof *read
     };
+    if (cli_is_stdout(args->tensorboard)) return check_target(args->tensorboard, false);
     for (int i = 0; i < N; i++) {
         const named_file *own = &written[i];
         if (!own->path) continue;
         const int code = // a log is opened before the first step, and says so itself
-            i == LOG ? EXIT_DONE : check_target(own->path, i == CHECKPOINT);
+            i == LOG && !cli_is_stdout(own->path) ? EXIT_DONE : check_target(own->path, i == CHECKPOINT);
         if (code != EXIT_DONE) return code;
         for (int k = 0; k < i + N_READ; k++) {
             const named_file *other = k < i ? &written[k] : &read[k - i];

@@ -229,7 +229,7 @@ int cli_matrix_page(const cli_args *args) {
         code = page_write(&page, args->page);
         page_drop(&page);
     }
-    if (code == EXIT_DONE) code = tell(args, &m);
+    if (code == EXIT_DONE && !cli_is_stdout(args->page)) code = tell(args, &m);
     drop(&m);
     return code;
 }

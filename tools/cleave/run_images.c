@@ -184,12 +184,11 @@ static int report(images_job *job, clv_predictor *predictor) {
     int code = args->output ? write_csv(job) : EXIT_DONE;
     if (code != EXIT_DONE) return code;
     if (args->json) return cli_print_json(result_json(job, predictor));
-    if (args->output)
+    if (args->output && !cli_is_stdout(args->output))
         printf("what is told of %lld picture%s is in %s\n", (long long)job->n, job->n == 1 ? "" : "s",
                args->output);
-    else
-        print_table(job);
-    cli_profile_print(stdout, &job->profile);
+    if (!args->output) print_table(job);
+    cli_profile_print(cli_is_stdout(args->output) ? stderr : stdout, &job->profile);
     return cli_finish_output();
 }
 
@@ -352,7 +351,7 @@ static int check(const cli_args *args, const clv_model *model) {
         return cli_fail(EXIT_USAGE, "%s is no model of pictures", model->name);
     if (args->told && !args->told->classes && args->told->input[0] && !args->told->target[0])
         return cli_fail(EXIT_FAILED, "'%s' tells neither classes nor labels", args->weights);
-    const int code = cli_check_target(args->output);
+    const int code = cli_check_output(args, args->output);
     return code == EXIT_DONE ? cli_check_target(args->trace) : code;
 }
 
