@@ -196,10 +196,11 @@ void clv_model_build_all(const clv_model *model, clv_tensor *const *inputs, clv_
     for (int i = 0; i < n; i++)
         if (!inputs[i]) return;
     if (!model->build_all) {
+        clv_graph *graph = clv_tensor_graph(inputs[0]);
+        const clv_shape x = clv_tensor_shape(inputs[0]);
         outputs[0] = model->build(inputs[0], model);
-        if (!is_of_graph(clv_tensor_graph(inputs[0]), model, outputs[0]) ||
-            !has_classes(model, 0, outputs[0]))
-            outputs[0] = NULL;
+        if (!outputs[0]) clv__model_tell_smallest(graph, model, &x);
+        if (!is_of_graph(graph, model, outputs[0]) || !has_classes(model, 0, outputs[0])) outputs[0] = NULL;
         return;
     }
     const clv_shape batch = clv_tensor_shape(inputs[0]);

@@ -13,4 +13,8 @@ clv_status clv__model_check(clv__error *error, const clv_model *model);
 clv_status clv__port_check_samples(clv__error *error, const clv_model *model, const clv_port *port,
                                    const char *what, const clv_shape *sample);
 
+/** The layers of a model of one input did not fit x: if its images are too small, the graph's sentence then says how large they must
+ *  be. */
+void clv__model_tell_smallest(clv_graph *graph, const clv_model *model, const clv_shape *x);
+
 #endif

@@ -104,6 +104,9 @@ cmp w1.safetensors w3.safetensors || fail "other weights from other numbers of t
 works "$cleave" train images f $small --augment flip --epochs 2 --save flip.safetensors
 cmp -s w1.safetensors flip.safetensors && fail "--augment changes nothing"
 
+# Too small for a model: how large they must be is said.
+expect 1 "model 'vgg11' takes images of 32x32 at least, and these are 16x16" "$cleave" train images f --model vgg11 --image-size 16 --device "$device"
+
 # Mixed, smoothed, resumed; and drafts.
 mixed="--mixup 0.4 --label-smoothing 0.1 --color-jitter 0.2"
 works "$cleave" train images f $small $mixed --epochs 2 --workers 1 --save mixed.safetensors --json
@@ -111,7 +114,7 @@ same "memory" "$(at memory.0.predicted_peak_bytes)" "$(at memory.0.peak_bytes)"
 works "$cleave" train images f $small $mixed --epochs 1 --workers 4 --checkpoint mixed.ckpt
 works "$cleave" train images f $small $mixed --epochs 2 --workers 4 --resume mixed.ckpt --save again.safetensors
 cmp mixed.safetensors again.safetensors || fail "mixed, from other threads and resumed: other weights"
-expect 1 "was written with mixup 0.4, now it is 0" "$cleave" train images f $small --label-smoothing 0.1 \
+expect 1 "was written with --mixup 0.4, now it is 0" "$cleave" train images f $small --label-smoothing 0.1 \
     --color-jitter 0.2 --epochs 2 --resume mixed.ckpt
 works "$cleave" train images f $small --draft --augment none --steps 2
 expect 2 '--mixup wants a number greater than 0' "$cleave" train images f $small --mixup 0

@@ -224,7 +224,47 @@ static void every_mistake_is_told(void **state) {
     clv_runtime_destroy(runtime);
 }
 
+/** Images of one pixel less than a model takes: how many it takes is said. torchvision's models have these
+ *  sizes, too. */
+static void smallest_images_are_told(void **state) {
+    (void)state;
+    static const struct {
+        const char *model;
+        int64_t least;
+    } models[] = {{"linear", 1}, {"mlp", 1},      {"cnn", 6},      {"alexnet", 63},    {"vgg11", 32},
+                  {"vgg16", 32}, {"resnet18", 1}, {"resnet50", 1}, {"mobilenet_v2", 1}};
+    clv_runtime *runtime = clv__test_runtime(&(clv_runtime_config){.no_opencl = true});
+    for (size_t i = 0; i < sizeof models / sizeof *models; i++) {
+        const clv_model *model = clv_model_find(models[i].model);
+        const int64_t channels = model->input[0], least = models[i].least;
+        for (int64_t less = 0; less < 2 && less < least; less++) { // higher than wide, and large enough
+            char said[200];
+            clv_graph *graph;
+            assert_status(clv_graph_create(runtime, &graph), CLV_OK, runtime);
+            clv_tensor *x =
+                clv_input(graph, "x", CLV_DTYPE_F32, CLV_SHAPE(2, channels, least + 1, least - less));
+            const bool built = clv_model_build(model, x) != NULL;
+            if (built == (less != 0)) print_error("%s, %d less\n", model->name, (int)less);
+            assert_int_equal(built, less == 0);
+            assert_status(clv_graph_status(graph), less ? CLV_E_SHAPE : CLV_OK, runtime);
+            snprintf(said, sizeof said, "; model '%s' takes images of %dx%d at least, and these are %dx%d",
+                     model->name, (int)least, (int)least, (int)least + 1, (int)least - 1);
+            if (less) assert_holds(clv_runtime_error(runtime), said);
+            clv_graph_destroy(graph);
+        }
+    }
+    clv_graph *graph; // another mistake than the size
+    assert_status(clv_graph_create(runtime, &graph), CLV_OK, runtime);
+    assert_null(clv_model_build(clv_model_find("vgg11"),
+                                clv_input(graph, "x", CLV_DTYPE_I32, CLV_SHAPE(1, 3, 32, 32))));
+    assert_int_not_equal(clv_graph_status(graph), CLV_OK);
+    assert_null(strstr(clv_runtime_error(runtime), "takes images"));
+    clv_graph_destroy(graph);
+    clv_runtime_destroy(runtime);
+}
+
 int main(void) {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(every_mistake_is_told)};
+    const struct CMUnitTest tests[] = {cmocka_unit_test(every_mistake_is_told),
+                                       cmocka_unit_test(smallest_images_are_told)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
