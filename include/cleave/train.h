@@ -588,7 +588,8 @@ typedef struct clv_train_config {
     /** but not with these of them: patterns as of clv_weights_load_except, `fc.*` for a new head. NULL: all */
     const char *weights_except;
     const char *freeze; /**< patterns of parameters that are not trained, as clv_freeze. NULL: none */
-    /** go on from this checkpoint; the data and the other settings must be those it was written with */
+    /** go on from this checkpoint; the data and the other settings must be those it was written with, but epochs and steps. A
+     *  schedule whose period is 0 goes on along one that is as long as this training */
     const char *resume;
     const char *checkpoint;   /**< write one here after each epoch, and when interrupted */
     int64_t checkpoint_every; /**< > 0: also every so many steps */

@@ -15,19 +15,19 @@
 
 /** A setting that decides the bits of what follows, or when it ends: WHOLE, REAL or TEXT, its key, its
  *  value; LATER: a REAL that checkpoints have only where it is not 0; WORD: one of an enum, with their
- *  names. */
-#define SETTINGS(WHOLE, REAL, LATER, WORD, TEXT)                                                             \
+ *  names; PERIOD: a WHOLE that may follow the training's length. */
+#define SETTINGS(WHOLE, REAL, LATER, WORD, TEXT, PERIOD)                                                     \
     WHOLE("batch", config->batch)                                                                            \
     WHOLE("micro_batches", config->micro_batches)                                                            \
     WORD("precision", config->precision, precisions)                                                         \
     WHOLE("samples", clv_dataset_count(config->train))                                                       \
-    WHOLE("shuffle", !config->no_shuffle)                                                                    \
+    WORD("shuffle", !config->no_shuffle, switches)                                                           \
     WHOLE("seed", (int64_t)config->seed)                                                                     \
     WORD("optimizer.kind", config->optimizer.kind, optimizers)                                               \
     REAL("lr", config->lr)                                                                                   \
     WORD("schedule.kind", config->schedule.kind, schedules)                                                  \
-    WHOLE("schedule.per_step", config->schedule.per_step)                                                    \
-    WHOLE("schedule.period", config->schedule.period)                                                        \
+    WORD("schedule.per_step", config->schedule.per_step, switches)                                           \
+    PERIOD("schedule.period", config->schedule.period)                                                       \
     REAL("schedule.gamma", config->schedule.gamma)                                                           \
     REAL("schedule.min_lr", config->schedule.min_lr)                                                         \
     LATER("schedule.warmup", (double)config->schedule.warmup)                                                \
@@ -37,7 +37,7 @@
     LATER("schedule.turn", config->schedule.turn)                                                            \
     REAL("optimizer.momentum", config->optimizer.momentum)                                                   \
     REAL("optimizer.dampening", config->optimizer.dampening)                                                 \
-    WHOLE("optimizer.nesterov", config->optimizer.nesterov)                                                  \
+    WORD("optimizer.nesterov", config->optimizer.nesterov, switches)                                         \
     REAL("optimizer.weight_decay", config->optimizer.weight_decay)                                           \
     REAL("optimizer.beta1", config->optimizer.beta1)                                                         \
     REAL("optimizer.beta2", config->optimizer.beta2)                                                         \
@@ -65,6 +65,7 @@ static const char *loss_name(const clv_train_config *config) {
 static const char *const precisions[] = {"f32", "mixed", "mixed-bf16", NULL};
 static const char *const optimizers[] = {"sgd", "adam", "adamw", NULL};
 static const char *const schedules[] = {"constant", "step", "cosine", "one-cycle", "plateau", NULL};
+static const char *const switches[] = {"off", "on", NULL};
 
 /** Settings that are put together as texts. */
 typedef struct setting_texts {
@@ -126,7 +127,7 @@ static clv_status put_settings(const clv_train_config *config, const setting_tex
     if ((value) != 0) REAL(key, value)
 #define WORD(key, value, names) WHOLE(key, value)
 #define TEXT(key, value) CLV_TRY(clv_archive_set_text(archive, key, (value) ? (value) : ""));
-    SETTINGS(WHOLE, REAL, LATER, WORD, TEXT)
+    SETTINGS(WHOLE, REAL, LATER, WORD, TEXT, WHOLE)
 #undef WHOLE
 #undef REAL
 #undef LATER
@@ -189,18 +190,39 @@ static clv_status same_text(const clv_archive *archive, const char *path, const 
     return CLV_OK;
 }
 
-static clv_status compare_settings(const clv_train_config *config, const setting_texts *texts,
-                                   const clv_archive *archive, clv__error *error) {
+/** A schedule over the whole training follows the length that is asked for now: a longer training goes on
+ *  along a longer schedule, which a warning tells. */
+static clv_status same_period(const clv_archive *archive, const clv_train_config *config, bool follows,
+                              const char *key, clv_runtime *runtime) {
+    clv__error *error = clv__runtime_error_of(runtime);
+    const int64_t now = config->schedule.period;
+    int64_t then;
+    if (!follows) return same_whole(archive, config->resume, key, now, error);
+    CLV_TRY(clv_archive_get_int(archive, key, &then));
+    const char *unit = config->schedule.per_step ? "steps" : "epochs";
+    if (then != now)
+        clv__log(runtime, CLV_LOG_WARNING,
+                 "'%s' was written with the schedule %s over %" PRId64 " %s; from here on it is over %" PRId64
+                 ", as long as this training",
+                 config->resume, word_of((int64_t)config->schedule.kind, schedules), then, unit, now);
+    return CLV_OK;
+}
+
+static clv_status compare_settings(const clv_train_config *config, bool follows, const setting_texts *texts,
+                                   const clv_archive *archive, clv_runtime *runtime) {
+    clv__error *error = clv__runtime_error_of(runtime);
     const char *path = config->resume, *model = clv_archive_text(archive, "model");
     if (!model || strcmp(model, config->model->name))
-        CLV_FAIL(error, CLV_E_VALUE, "checkpoint '%s' is of model '%s', not of '%s'", path,
-                 model ? model : "", config->model->name);
+        CLV_FAIL(error, CLV_E_VALUE, "checkpoint '%s' is of model '%s', not of '%s' (clv_train_config.model)",
+                 path, model ? model : "", config->model->name);
 #define WHOLE(key, value) CLV_TRY(same_whole(archive, path, key, value, error));
 #define REAL(key, value) CLV_TRY(same_real(archive, path, key, false, value, error));
 #define LATER(key, value) CLV_TRY(same_real(archive, path, key, true, value, error));
 #define WORD(key, value, names) CLV_TRY(same_word(archive, path, key, value, names, error));
 #define TEXT(key, value) CLV_TRY(same_text(archive, path, key, value, error));
-    SETTINGS(WHOLE, REAL, LATER, WORD, TEXT)
+#define PERIOD(key, value) CLV_TRY(same_period(archive, config, follows, key, runtime));
+    SETTINGS(WHOLE, REAL, LATER, WORD, TEXT, PERIOD)
+#undef PERIOD
 #undef WHOLE
 #undef REAL
 #undef LATER
@@ -302,10 +324,12 @@ clv_status clv__checkpoint_save(const clv_train_config *config, clv_session *ses
     return status;
 }
 
-static clv_status take(const clv_train_config *config, const clv_archive *archive, clv_session *session,
-                       clv__position *position, clv__error *error) {
-    setting_texts texts = make_texts(config, clv_session_runtime(session));
-    const clv_status same = compare_settings(config, &texts, archive, error);
+static clv_status take(const clv_train_config *config, bool follows, const clv_archive *archive,
+                       clv_session *session, clv__position *position) {
+    clv_runtime *runtime = clv_session_runtime(session);
+    clv__error *error = clv__runtime_error_of(runtime);
+    setting_texts texts = make_texts(config, runtime);
+    const clv_status same = compare_settings(config, follows, &texts, archive, runtime);
     reset_texts(&texts);
     CLV_TRY(same);
     CLV_TRY(same_data(config, archive, error));
@@ -331,12 +355,12 @@ static clv_status take(const clv_train_config *config, const clv_archive *archiv
     return clv__state_take(session, &optimizer, archive, config->resume, error);
 }
 
-clv_status clv__checkpoint_load(const clv_train_config *config, clv_runtime *runtime, clv_session *session,
+clv_status clv__checkpoint_load(const clv_train_config *config, bool period_follows, clv_session *session,
                                 clv__position *position) {
     clv_archive *archive = NULL;
     clv__position found = {0};
-    clv_status status = clv_checkpoint_read(runtime, config->resume, &archive);
-    if (status == CLV_OK) status = take(config, archive, session, &found, clv__runtime_error_of(runtime));
+    clv_status status = clv_checkpoint_read(clv_session_runtime(session), config->resume, &archive);
+    if (status == CLV_OK) status = take(config, period_follows, archive, session, &found);
     if (status == CLV_OK) *position = found;
     clv_archive_destroy(archive);
     return status;

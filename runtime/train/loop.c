@@ -286,7 +286,7 @@ static clv_status start(clv__training *loop) {
     if (config->ema_decay != 0 && trainer->position.step == 0) // when it is run again they are there already
         CLV_TRY(clv__averages_begin(trainer->session));
     if (config->resume) {
-        CLV_TRY(clv__checkpoint_load(config, trainer->runtime, trainer->session, &trainer->position));
+        CLV_TRY(clv__checkpoint_load(config, trainer->period_follows, trainer->session, &trainer->position));
         CLV_TRY(check_position(loop));
         loop->saved_step = trainer->position.step;
         loop->saved_path = config->resume;

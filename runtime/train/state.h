@@ -64,7 +64,8 @@ bool clv__checkpoint_is(const clv_archive *archive);
 /** A checkpoint: tensors, settings that must agree when going on, position. */
 clv_status clv__checkpoint_save(const clv_train_config *config, clv_session *session,
                                 const clv__position *position);
-clv_status clv__checkpoint_load(const clv_train_config *config, clv_runtime *runtime, clv_session *session,
+/** period_follows: the schedule's period is the training's length, and so may be another than before. */
+clv_status clv__checkpoint_load(const clv_train_config *config, bool period_follows, clv_session *session,
                                 clv__position *position);
 
 #endif

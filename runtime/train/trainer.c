@@ -187,7 +187,7 @@ static clv_status list_devices(clv_trainer *trainer) {
 }
 
 /** What the settings leave open, as far as the data set tells. */
-static void complete_config(const clv_trainer *trainer, clv_train_config *config) {
+static void complete_config(clv_trainer *trainer, clv_train_config *config) {
     config->epochs = (trainer->steps + trainer->batches - 1) / trainer->batches;
     clv_schedule *schedule = &config->schedule;
     if (schedule->per_step && schedule->warmup_epochs) { // so that both count the same
@@ -196,6 +196,7 @@ static void complete_config(const clv_trainer *trainer, clv_train_config *config
     }
     if (schedule->period || schedule->kind == CLV_SCHEDULE_CONSTANT || schedule->kind == CLV_SCHEDULE_PLATEAU)
         return;
+    trainer->period_follows = true;
     schedule->period = schedule->per_step ? trainer->steps : config->epochs;
     if (schedule->per_step != schedule->warmup_epochs && schedule->warmup < schedule->period)
         schedule->period -= schedule->warmup;

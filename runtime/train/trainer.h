@@ -46,6 +46,7 @@ struct clv_trainer {
         *config;            // defaults filled in, layers placed; owned, and fixed once the trainer is made
     clv__match match;       // of the model's ports with the samples to train on
     int64_t batches, steps; // of an epoch; of the whole training
+    bool period_follows;    // the schedule's period was left open: it is the training's length
     clv__step step[CLV__STEPS];
     clv_predictor *predictor; // NULL without a test set
     double replay_lr;         // of a replay: where the schedule plateau stands; 0: nowhere

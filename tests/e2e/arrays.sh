@@ -60,7 +60,7 @@ near "mae in other batches" "$("$helper" told out.npz d.npz price)" "$mae"
 works "$cleave" train arrays d.npz --target 'kind,price=mse*0.5' $how --epochs 20 --checkpoint half.ckpt
 works "$cleave" train arrays d.npz --target 'kind,price=mse*0.5' $how --epochs 40 --resume half.ckpt --save again.safetensors
 cmp -s w.safetensors again.safetensors || fail "resumed weights are others"
-expect 1 "was written with losses 'kind: cross_entropy, price: mse * " \
+expect 1 "was written with losses (--target) 'kind: cross_entropy, price: mse * " \
     "$cleave" train arrays d.npz --target 'kind,price=mse*0.25' $how --epochs 40 --resume half.ckpt
 
 # One input of many, one target of many; a folder of .npy files; weights to begin with.
@@ -174,7 +174,7 @@ if [ -n "${CLV_TEST_OWN:-}" ]; then
     expect 2 '--momentum is of the optimizers sgd and momentum, and this is lion' "$cleave" train fashion-mnist $own --optimizer lion --momentum 0.5
     expect 2 'cannot load the ops' "$cleave" train fashion-mnist --ops ./none.so
     works "$cleave" train csv side.csv $own --target side --ignore id --standardize --optimizer lion --schedule constant --epochs 2 --quiet --checkpoint lion.ckpt
-    expect 1 'was written with optimizer' "$cleave" train csv side.csv --target side --ignore id --standardize --optimizer sgd --schedule constant --lr 0.001 --epochs 3 --resume lion.ckpt --device "$device"
+    expect 1 'was written with --optimizer' "$cleave" train csv side.csv --target side --ignore id --standardize --optimizer sgd --schedule constant --lr 0.001 --epochs 3 --resume lion.ckpt --device "$device"
 fi
 
 # Weights whose record is damaged, by as many bytes.
@@ -197,7 +197,7 @@ same "settings in the log" "$(head -n 1 weighted.jsonl | "$helper" json settings
 grep -aq 'class_weights' weighted.safetensors || fail "the weights do not tell those of classes"
 works "$cleave" train arrays $weighted --class-weights balanced --micro-batches 4 --json
 awk "BEGIN { d = $(at train_loss) - $told; exit !(d < 1e-4 && d > -1e-4) }" || fail "in parts: loss $(at train_loss), not $told"
-expect 1 "was written with class_weights" "$cleave" train arrays $weighted --class-weights 1,2,3 --resume weighted.ckpt
+expect 1 "was written with --class-weights and --ignore-index" "$cleave" train arrays $weighted --class-weights 1,2,3 --resume weighted.ckpt
 works "$cleave" eval arrays ignored.npz --weights weighted.safetensors --validation 0.1 --device "$device" --per-class --json
 same "accuracy again" "$(at test_accuracy)" "$accuracy"
 awk "BEGIN { d = $(at correct) / $accuracy - 15; exit !(d < 1e-6 && d > -1e-6) }" || fail "$(at correct) right are $accuracy of other than 15 labels"

@@ -53,7 +53,7 @@ works train --epochs 2 --lr 0.2 --optimizer sgd --patience 2 --min-delta 100 --c
 works train --epochs 9 --lr 0.2 --optimizer sgd --patience 2 --min-delta 100 --resume c --save parts.safetensors --json
 same "resumed" "$(at best_epoch epochs end steps | tr '\n' ' ')" "1 3 patience 21 "
 cmp -s last.safetensors parts.safetensors || fail "resumed, other bits"
-expect 1 "was written with patience 2, now it is 3" train --epochs 9 --lr 0.2 --optimizer sgd --patience 3 --min-delta 100 --resume c
+expect 1 "was written with --patience 2, now it is 3" train --epochs 9 --lr 0.2 --optimizer sgd --patience 3 --min-delta 100 --resume c
 
 # averages: as large as the parameters, tested and saved, predicted to the byte, the same bits when resumed
 works train --epochs 2 --save plain.safetensors --json

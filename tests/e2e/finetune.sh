@@ -63,7 +63,7 @@ works part --weights w.safetensors --except 'fc2.*' --epochs 2 --checkpoint run.
 works part --resume run.ckpt --save resumed.safetensors
 cmp -s plain.safetensors resumed.safetensors || fail "resumed: other bits"
 # shellcheck disable=SC2086
-expect 1 "was written with freeze 'fc1', now it is ''" "$helper" last "$cleave" train $arrays --device "$device" --resume run.ckpt
+expect 1 "was written with --freeze 'fc1', now it is ''" "$helper" last "$cleave" train $arrays --device "$device" --resume run.ckpt
 
 # what comes out evaluates, and runs
 works "$cleave" eval --images x.npy --labels y5.npy --model mlp --classes 5 --weights plain.safetensors --device "$device" --json
@@ -110,6 +110,6 @@ expect 2 "--weight-decay-skip is about what is trained" "$cleave" plan mlp --wei
 # shellcheck disable=SC2086
 works "$helper" last "$cleave" train $arrays --device "$device" --quiet --optimizer adamw --weight-decay-skip vectors --epochs 1 --checkpoint groups.ckpt
 # shellcheck disable=SC2086
-expect 1 "was written with optimizer.groups '*: max_rank 1 weight_decay none', now it is ''" "$helper" last "$cleave" train $arrays \
+expect 1 "was written with groups (--param-group, --weight-decay-skip) '*: max_rank 1 weight_decay none', now it is ''" "$helper" last "$cleave" train $arrays \
     --device "$device" --optimizer adamw --resume groups.ckpt --epochs 2
 finish

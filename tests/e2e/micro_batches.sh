@@ -72,7 +72,7 @@ steps=$(grep -c '^host program|host||hand over a step' events)
 works train --place 'conv*=cpu:0,fc*=cpu:1' --batch 20 --epochs 1 --checkpoint c --micro-batches 4
 works train --place 'conv*=cpu:0,fc*=cpu:1' --batch 20 --epochs 2 --resume c --save resumed.safetensors --micro-batches 4
 cmp -s pipeline.safetensors resumed.safetensors || fail "a resume trained other bits"
-expect 1 "was written with micro_batches 4, now it is 1; go on with the settings it was written with" \
+expect 1 "was written with --micro-batches 4, now it is 1; go on with the settings it was written with" \
     train --device cpu:0 --batch 20 --epochs 2 --resume c
 
 # the dry run says so before, in as many rows as without parts and three more (slices of images and labels; losses weighted and added, as one)

@@ -50,10 +50,46 @@ printf 'a note' >note.log
 works train --epochs 4 --log note.log --resume c
 same "a note in the log" "$(head -n 1 note.log)" 'a note'
 
-# settings that are not those of the last model's checkpoint, by their names
-expect 1 "'c' was written with optimizer.kind adam, now it is sgd; go on with the settings it was written with" \
-    train --epochs 5 --resume c --optimizer sgd
-expect 1 "'c' was written with precision f32, now it is mixed-bf16; go on" train --epochs 5 --resume c --precision mixed-bf16
+# settings that are not those of the last model's checkpoint, by the options that say them
+other() { # WHAT OPTIONS... : refused, and said so
+    other_what=$1
+    shift
+    expect 1 "'c' was written with $other_what; go on with the settings it was written with" train --epochs 5 --resume c "$@"
+}
+model=linear
+works train --steps 3 --checkpoint c
+other '--precision f32, now it is mixed-bf16' --precision mixed-bf16
+other '--seed 1, now it is 2' --seed 2
+other 'shuffling (--no-shuffle) on, now it is off' --no-shuffle
+other '--micro-batches 1, now it is 2' --micro-batches 2
+other '--lr 0.001, now it is 0.5' --lr 0.5
+other '--clip-norm 0, now it is 1' --clip-norm 1
+other '--warmup 0, now it is 2' --warmup 2
+other '--label-smoothing 0, now it is 0.5' --label-smoothing 0.5
+other '--mixup 0, now it is 0.5' --mixup 0.5
+other '--ema 0, now it is 0.5' --ema 0.5
+other "--freeze '', now it is 'fc.bias'" --freeze fc.bias
+other "groups (--param-group, --weight-decay-skip) '', now it is '*: max_rank 1 weight_decay none'" --weight-decay-skip vectors
+other "--class-weights and --ignore-index '', now it is 'labels: 1 2 1 1 1 1 1 1 1 1'" --class-weights 1,2,1,1,1,1,1,1,1,1
+usual=$options options="train --images x.npy --labels y.npy --device $device --quiet"
+other '--schedule step, now it is constant' --batch 16 --optimizer adam --schedule constant
+other '--optimizer adam, now it is sgd' --batch 16 --optimizer sgd --lr 0.001
+other '--batch 16, now it is 8' --batch 8
+other 'a period (--schedule, --step-size or --plateau-patience) of 1, now it is 3' --batch 16 --optimizer adam --schedule step --step-size 3
+other '--gamma 0.5, now it is 0.25' --batch 16 --schedule step --step-size 1 --gamma 0.25
+other 'samples (other data, --limit, --validation or --context) 120, now it is 60' --batch 16 --limit 60
+expect 1 "checkpoint 'c' is of model 'linear', not of 'mlp' (--model)" "$helper" last "$cleave" $usual --model mlp --resume c --epochs 5
+
+# the rate falls over the whole training: a longer one goes on along the longer way, and says so
+options="train --images x.npy --labels y.npy --device $device --batch 16 --schedule cosine"
+works train --epochs 2 --checkpoint c --quiet
+works train --epochs 4 --resume c --log longer.log
+grep -qF "'c' was written with the schedule cosine over 16 steps; from here on it is over 32, as long as this training" err ||
+    fail "no word on the longer schedule: $(cat err)"
+same 'steps of the longer training' "$(grep -c '"step":' longer.log)" 16
+works train --epochs 2 --resume c # its end: nothing to do, and nothing to say of schedules
+grep -q 'was written with' err && fail "a schedule that is the same was told: $(cat err)"
+options=$usual
 
 # a signal: the step is finished, the checkpoint written, exit 130
 model=mlp

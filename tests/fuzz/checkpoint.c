@@ -344,7 +344,7 @@ static void read_or_train(const clv_archive *archive, bool is_right, bool load) 
     clv_train_config config = *kept->config;
     config.resume = path;
     clv__position position = {.step = -7};
-    const clv_status status = clv__checkpoint_load(&config, runtime, kept->session, &position);
+    const clv_status status = clv__checkpoint_load(&config, false, kept->session, &position);
     if (is_right) REQUIRE(status == CLV_OK && position.step == BEFORE);
     if (status == CLV_OK) {
         REQUIRE(position.step >= 0 && position.epoch >= 0 && position.index >= 0 && position.loss_count >= 0);

@@ -160,6 +160,48 @@ static void test_trainings(void **state) {
     near("the fourth", 9, rates[9], 0.25e-3);
 }
 
+/** The same training, to a checkpoint or from it. */
+static clv_status go(clv_schedule schedule, int64_t epochs, const char *checkpoint, const char *resume) {
+    clv_device *host;
+    clv_dataset *dataset = small_dataset(runtime, 12);
+    clv_trainer *trainer;
+    clv_train_config config = small_config(&small_model, dataset, 5, epochs);
+    assert_status(clv_device_find(runtime, "host", &host), CLV_OK, runtime);
+    config.device = host;
+    config.test = NULL;
+    config.lr = 1e-3;
+    config.schedule = schedule;
+    config.checkpoint = checkpoint;
+    config.resume = resume;
+    config.on_step = keep;
+    assert_status(clv_trainer_create(runtime, &config, &trainer), CLV_OK, runtime);
+    const clv_status status = clv_trainer_run(trainer);
+    clv_trainer_destroy(trainer);
+    clv_dataset_destroy(dataset);
+    return status;
+}
+
+/** A schedule over the whole training follows its length when it goes on for longer; one of a given period
+ *  is that of before. */
+static void test_longer(void **state) {
+    (void)state;
+    const char *path = CLV_TEST_BINARY_DIR "/train_schedules.ckpt";
+    const clv_schedule cosine = {.kind = CLV_SCHEDULE_COSINE, .per_step = true},
+                       cycle = {.kind = CLV_SCHEDULE_ONE_CYCLE, .per_step = true},
+                       given = {.kind = CLV_SCHEDULE_COSINE, .per_step = true, .period = 6},
+                       other = {.kind = CLV_SCHEDULE_COSINE, .per_step = true, .period = 12};
+    assert_status(go(cosine, 2, path, NULL), CLV_OK, runtime);
+    assert_status(go(cosine, 4, NULL, path), CLV_OK, runtime);
+    for (int step = 6; step < 12; step++) // of 12
+        near("cosine", step, rates[step], clv_schedule_lr(&other, 1e-3, step / 3, step));
+    assert_status(go(given, 4, NULL, path), CLV_OK, runtime);
+    assert_status(go(other, 4, NULL, path), CLV_E_VALUE, runtime);
+    assert_non_null(strstr(clv_runtime_error(runtime), "was written with schedule.period 6, now it is 12"));
+    assert_status(go(cycle, 2, path, NULL), CLV_OK, runtime);
+    assert_status(go(cycle, 4, NULL, path), CLV_OK, runtime);
+    near("the last of the cycle", 11, rates[11], 1e-3 / 25 / 1e4);
+}
+
 // ---- dropout, which a training can set ----------------------------------------------------------------------------------
 
 /** How many nodes of a step drop this part. */
@@ -225,9 +267,10 @@ static void test_what_cannot_be(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_rates),          cmocka_unit_test(test_products),
-        cmocka_unit_test(test_plateau),        cmocka_unit_test(test_trainings),
-        cmocka_unit_test(test_what_cannot_be), cmocka_unit_test(test_dropout),
+        cmocka_unit_test(test_rates),   cmocka_unit_test(test_products),
+        cmocka_unit_test(test_plateau), cmocka_unit_test(test_trainings),
+        cmocka_unit_test(test_longer),  cmocka_unit_test(test_what_cannot_be),
+        cmocka_unit_test(test_dropout),
     };
     return cmocka_run_group_tests(tests, setup, teardown);
 }

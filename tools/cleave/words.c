@@ -14,6 +14,7 @@ static const struct {
     {"clv_train_config.resume ", "--resume "},
     {"(clv_train_config.checkpoint)", "(--checkpoint FILE)"},
     {"(clv_train_config.epochs, clv_train_config.steps)", "(--epochs, --steps)"},
+    {"(clv_train_config.model)", "(--model)"},
     {"(clv_train_config.weights_except '", "(--except '"},
     {"(clv_model.classes ", "(--classes "},
     {" .batch = ", " --batch "},
@@ -37,6 +38,64 @@ static const struct {
     {"(clv_device_set_budget: ", "(--budget "},
 };
 
+/** What a checkpoint was written with, and the option that says so; `FIELD (WORDS)`: it has no option of its own. */
+static const struct {
+    const char *field, *option;
+} settings[] = {
+    {"batch", "--batch"},
+    {"micro_batches", "--micro-batches"},
+    {"precision", "--precision"},
+    {"samples", "samples (other data, --limit, --validation or --context)"},
+    {"shuffle", "shuffling (--no-shuffle)"},
+    {"seed", "--seed"},
+    {"optimizer.kind", "--optimizer"},
+    {"optimizer.own", "--optimizer"},
+    {"lr", "--lr"},
+    {"schedule.kind", "--schedule"},
+    {"schedule.per_step", "a rate by steps (--schedule)"},
+    {"schedule.period", "a period (--schedule, --step-size or --plateau-patience) of"},
+    {"schedule.gamma", "--gamma"},
+    {"schedule.min_lr", "--min-lr"},
+    {"schedule.warmup", "--warmup"},
+    {"schedule.warmup_epochs", "a warm-up in epochs (--warmup)"},
+    {"schedule.div_factor", "--div-factor"},
+    {"schedule.final_factor", "--final-div-factor"},
+    {"schedule.turn", "--pct-start or --plateau-threshold"},
+    {"optimizer.momentum", "--momentum"},
+    {"optimizer.dampening", "dampening (--optimizer)"},
+    {"optimizer.nesterov", "--nesterov"},
+    {"optimizer.weight_decay", "--weight-decay"},
+    {"optimizer.beta1", "beta1 (--optimizer)"},
+    {"optimizer.beta2", "beta2 (--optimizer)"},
+    {"optimizer.eps", "eps (--optimizer)"},
+    {"optimizer.clip_norm", "--clip-norm"},
+    {"optimizer.groups", "groups (--param-group, --weight-decay-skip)"},
+    {"label_smoothing", "--label-smoothing"},
+    {"mixup", "--mixup"},
+    {"dropout", "--dropout"},
+    {"freeze", "--freeze"},
+    {"loss", "a loss (--target, --labels)"},
+    {"losses", "losses (--target)"},
+    {"class_weights", "--class-weights and --ignore-index"},
+    {"ema_decay", "--ema"},
+    {"patience", "--patience"},
+    {"min_delta", "--min-delta"},
+    {"monitor", "--monitor"},
+};
+
+static const char written_with[] = "was written with ";
+
+/** The setting that stands here, behind these words; NULL: none. */
+static const char *setting_at(const char *sentence, const char *at, size_t *length) {
+    const size_t n = sizeof written_with - 1;
+    if ((size_t)(at - sentence) < n || strncmp(at - n, written_with, n)) return NULL;
+    for (size_t i = 0; i < sizeof settings / sizeof *settings; i++) {
+        *length = strlen(settings[i].field);
+        if (!strncmp(at, settings[i].field, *length) && at[*length] == ' ') return settings[i].option;
+    }
+    return NULL;
+}
+
 /** The field that begins here; NULL: none does. */
 static const char *option_at(const char *at, size_t *length) {
     for (size_t i = 0; i < sizeof words / sizeof *words; i++) {
@@ -48,11 +107,13 @@ static const char *option_at(const char *at, size_t *length) {
 
 const char *cli_option_words(const char *sentence) {
     static _Thread_local char text[4096];
+    const char *whole = sentence;
     size_t n = 0;
     if (strlen(sentence) > sizeof text / 2) return sentence; // a log of a compiler, or a kernel: no sentence
     while (*sentence && n + 1 < sizeof text) {
         size_t length = 0;
-        const char *option = option_at(sentence, &length);
+        const char *option = setting_at(whole, sentence, &length);
+        if (!option) option = option_at(sentence, &length);
         if (!option || n + strlen(option) >= sizeof text) {
             text[n++] = *sentence++;
             continue;
