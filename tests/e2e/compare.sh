@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 # One training step on two devices: they agree, to the bit with themselves; arrays, weights, and what cannot be compared.
 . "$(dirname "$0")/common.sh"
-"$helper" images 16 x.npy && "$helper" labels 16 y.npy && "$helper" images 16 small.npy 1 4 4 || fail "no data"
+"$helper" images 16 x.npy && "$helper" labels 16 y.npy && "$helper" labels 8 y8.npy && "$helper" images 16 small.npy 1 4 4 || fail "no data"
 compare() { "$cleave" compare --model mlp --device host --device "$device" "$@"; }
 
 works compare --json
@@ -25,6 +25,18 @@ fi
 works "$cleave" train --images x.npy --labels y.npy --model mlp --device host --steps 1 --save w --quiet
 works compare --weights w --json
 works "$cleave" compare --device host --device "$device" --weights w # of the model that they tell
+# weights of any sizes: those that they tell
+"$helper" images 8 wide.npy 3 12 16 && awk 'BEGIN { for (i = 0; i < 40; i++) printf "what was said "; }' >text || fail "no data"
+{ echo a,b,price && for i in 1 2 3 4 5 6 7 8 9; do echo "$i,$((i * i)),$i.5"; done; } >rows.csv
+mkdir fields && "$helper" images 8 fields/left.npy 5 && "$helper" images 8 fields/right.npy 3 && "$helper" labels 8 fields/kind.npy
+once="--device host --steps 1 --batch 4 --quiet"
+works "$cleave" train --images wide.npy --labels y8.npy --classes 12 --model cnn $once --save cnn.weights
+works "$cleave" train text text --vocabulary bytes --context 8 --width 8 --heads 2 --layers 1 $once --save gpt.weights
+works "$cleave" train csv rows.csv --target price $once --save csv.weights
+works "$cleave" train arrays fields --inputs left,right --target kind $once --save fields.weights
+for weights in cnn gpt csv fields; do
+    works "$cleave" compare --device host --device "$device" --weights $weights.weights --batch 2
+done
 "$helper" bare w nan fc1.weight
 expect 1 "there is nothing to compare: 'fc1.weight' of the weights 'nan' has such a value (element 0 is nan)" compare --weights nan
 

@@ -145,6 +145,38 @@ static int compare(cli_session *session, clv_compare_config *config) {
     return code;
 }
 
+/** A model of the sizes that its weights tell; what it points to. */
+typedef struct sized_model {
+    clv_model model;
+    clv_gpt_config gpt;
+    cli_fields fields;
+} sized_model;
+
+/** Of the weights' sizes, as `eval` and `run` have it: of pictures, rows, texts, and named arrays. */
+static int size_by_weights(const cli_session *session, const clv_model *model, sized_model *out) {
+    const cli_args *args = session->args;
+    const clv_weights_info *told = args->told;
+    out->model = cli_model_for(args, model);
+    if (!told || !told->model || strcmp(told->model, model->name)) return EXIT_DONE;
+    if (model->dtype == CLV_DTYPE_I32) {
+        clv_vocabulary *vocabulary = NULL;
+        clv_status status = clv_gpt_weights_read(session->runtime, args->weights, &out->gpt, &vocabulary);
+        clv_vocabulary_destroy(vocabulary);
+        if (status != CLV_OK) return cli_fail_status(session->runtime, status);
+        out->model = clv_gpt_model(&out->gpt);
+    } else if (told->input[0]) {
+        memcpy(out->model.input, told->input, sizeof out->model.input);
+        memcpy(out->model.target, told->target, sizeof out->model.target);
+        out->model.classes = told->classes;
+    } else {
+        int code = cli_fields_of_weights(session->runtime, args->weights, &out->fields, &model);
+        if (code == EXIT_DONE && model->build_all) code = cli_ports_of_model(model, &out->fields);
+        if (code != EXIT_DONE) return code;
+        return cli_model_of_fields(session->runtime, args, model, &out->fields, &out->model);
+    }
+    return EXIT_DONE;
+}
+
 static int with_devices(cli_session *session, cli_source *source, const clv_model *model) {
     const cli_args *args = session->args;
     clv_compare_config config = {.batch = args->batch ? args->batch : 8,
@@ -167,15 +199,17 @@ static int with_devices(cli_session *session, cli_source *source, const clv_mode
     float *images = NULL;
     int32_t *labels = NULL;
     int code = EXIT_DONE;
-    clv_model sized = cli_model_for(args, model);
+    sized_model sized = {.model = cli_model_for(args, model)};
     if (args->images) {
         code = cli_source_wait(source);
         if (code != EXIT_DONE) return code;
         clv_shape sample = clv_dataset_sample_shape(source->test);
-        code = cli_size_model(session->runtime, args, model, &sample, &sized);
+        code = cli_size_model(session->runtime, args, model, &sample, &sized.model);
         if (code == EXIT_DONE) code = read_samples(source, &config, &images, &labels);
+    } else {
+        code = size_by_weights(session, model, &sized);
     }
-    config.model = &sized;
+    config.model = &sized.model;
     if (code == EXIT_DONE) code = compare(session, &config);
     free(images);
     free(labels);
