@@ -228,6 +228,28 @@ static clv_status add_classes(clv__error *error, clv__image_list *list, const cl
     return status;
 }
 
+/** Are all folders here parts of a data set, as `train` and `val`? No class is named so where its neighbours
+ *  are, too. */
+static clv_status check_parts(clv__error *error, clv__image_list *list, const clv__known_names *known,
+                              const char *const *names, size_t n) {
+    static const char *const parts[] = {"train", "training", "val", "valid", "validation", "test", "testing"};
+    const char *first = NULL;
+    for (size_t i = 0; i < n; i++) {
+        const char *path = joined(&list->arena, list->folder, names[i]);
+        bool part = false;
+        if (!path) return no_memory(error, list->folder);
+        if (*names[i] == '.' || !is_folder(path)) continue;
+        for (size_t k = 0; k < sizeof parts / sizeof *parts; k++) part |= clv__same_word(names[i], parts[k]);
+        if (!part || (known && find_name(known, names[i]) >= 0)) return CLV_OK;
+        if (!first || clv__same_word(names[i], "train")) first = names[i];
+    }
+    if (!first) return CLV_OK;
+    CLV_FAIL(error, CLV_E_FORMAT,
+             "'%s' holds the parts of a data set ('%s'), and folders of classes are wanted: give one part, "
+             "'%s/%s'",
+             list->folder, first, list->folder, first);
+}
+
 clv_status clv__image_list_classes(clv__error *error, const char *folder, const clv__known_names *known,
                                    bool strict, clv__image_list *out) {
     *out = (clv__image_list){.folder = clv__strdup(folder)};
@@ -235,6 +257,7 @@ clv_status clv__image_list_classes(clv__error *error, const char *folder, const 
     const char **names = NULL;
     size_t n = 0;
     clv_status status = list_folder(error, &out->arena, folder, &names, &n);
+    if (status == CLV_OK) status = check_parts(error, out, known, names, n);
     if (status == CLV_OK) status = add_classes(error, out, known, names, n);
     free(names);
     if (status == CLV_OK && !out->count)

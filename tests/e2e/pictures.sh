@@ -104,6 +104,19 @@ cmp w1.safetensors w3.safetensors || fail "other weights from other numbers of t
 works "$cleave" train images f $small --augment flip --epochs 2 --save flip.safetensors
 cmp -s w1.safetensors flip.safetensors && fail "--augment changes nothing"
 
+# A folder of parts: trained on train, tested on val; where one part is wanted, or a part has no classes, a sentence.
+mkdir -p parts/val parts/train && cp -r f/one f/two parts/train && cp -r f/one f/two parts/val || fail "no parts"
+works "$cleave" train images parts --model mlp --image-size 12 --steps 1 --device "$device" --json
+same "tested by itself" "$(at test_accuracy | grep -c '^[01]')" 1
+grep -qF "'parts' holds the parts of a data set: images 'parts/train' --val 'parts/val'" err || fail "no word of parts: $(cat err)"
+expect 1 "'parts' holds the parts of a data set ('train'), and folders of classes are wanted: give one part, 'parts/train'" \
+    "$cleave" eval images parts --weights w.safetensors --device "$device"
+mkdir -p flat/train flat/test && cp f/one/* flat/train && cp f/two/* flat/test || fail "no flat parts"
+expect 1 "'flat' holds the parts of a data set ('train')" "$cleave" train images flat $small
+mkdir -p road/train road/bus && cp f/one/* road/train && cp f/two/* road/bus || fail "no vehicles"
+works "$cleave" train images road $small --steps 1 --save road.safetensors # a class of that name is one among others
+works "$cleave" eval images road --weights road.safetensors --device "$device"
+
 # Too small for a model: how large they must be is said.
 expect 1 "model 'vgg11' takes images of 32x32 at least, and these are 16x16" "$cleave" train images f --model vgg11 --image-size 16 --device "$device"
 

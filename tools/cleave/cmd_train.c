@@ -487,7 +487,9 @@ static int with_weights(const cli_args *args) {
 
 int cmd_train(const cli_args *given) {
     cli_args args = *given;
+    char *parts[2] = {NULL};
     int code = cli_check_source(&args);
+    if (code == EXIT_DONE) cli_find_parts(&args, parts);
     if (code == EXIT_DONE) code = cli_load_own(&args);
     if (code == EXIT_DONE && args.weights && args.resume)
         code = cli_fail(EXIT_USAGE, "--weights and --resume both say where to begin; give one of them");
@@ -496,5 +498,6 @@ int cmd_train(const cli_args *given) {
     if (code == EXIT_DONE) code = cli_tell_weights(&args);
     if (code == EXIT_DONE) code = with_weights(&args);
     cli_forget_weights(&args);
+    for (int i = 0; i < 2; i++) free(parts[i]);
     return code;
 }

@@ -1,9 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 // Folders of pictures: the data set `images DIR`, how its pictures are changed for training, and what is said
 // of broken ones.
+#define _GNU_SOURCE // asprintf
 #include "cli.h"
 
+#include <dirent.h>
+#include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 
 bool cli_is_folder(const cli_args *args) {
     return args->n_words > 0 && !strcmp(args->words[0], "images");
@@ -54,6 +58,41 @@ int cli_check_folder(const cli_args *args, const clv_model *model) {
     if (model->dtype == CLV_DTYPE_I32)
         return cli_fail(EXIT_USAGE, "%s is a model of texts: give it one, `text FILE`", model->name);
     return EXIT_DONE;
+}
+
+/** The folder PARENT/NAME, to be freed, if it holds folders and nothing else that can be seen; or NULL. */
+static char *part_of(const char *parent, const char *name) {
+    char *path = NULL;
+    int folders = 0, others = 0;
+    if (asprintf(&path, "%s/%s", parent, name) < 0) return NULL;
+    DIR *folder = opendir(path);
+    const struct dirent *entry;
+    while (folder && (entry = readdir(folder))) {
+        struct stat what;
+        if (*entry->d_name == '.') continue;
+        const bool is = fstatat(dirfd(folder), entry->d_name, &what, 0) == 0 && S_ISDIR(what.st_mode);
+        ++*(is ? &folders : &others);
+    }
+    if (folder) closedir(folder);
+    if (folders && !others) return path;
+    free(path);
+    return NULL;
+}
+
+void cli_find_parts(cli_args *args, char *parts[2]) {
+    static const char *const tested[] = {"val", "valid", "validation", "test"};
+    parts[0] = parts[1] = NULL;
+    if (!cli_is_folder(args) || args->n_words < 2 || args->labels) return;
+    const char *parent = args->words[1];
+    parts[0] = part_of(parent, "train");
+    if (!parts[0]) return;
+    for (size_t i = 0; !args->val && !parts[1] && i < sizeof tested / sizeof *tested; i++)
+        parts[1] = part_of(parent, tested[i]);
+    args->words[1] = parts[0];
+    if (parts[1]) args->val = parts[1];
+    if (!args->quiet)
+        fprintf(stderr, "'%s' holds the parts of a data set: images '%s'%s%s%s\n", parent, parts[0],
+                parts[1] ? " --val '" : "", parts[1] ? parts[1] : "", parts[1] ? "'" : "");
 }
 
 bool cli_begins_anew(const cli_args *args) {
