@@ -108,7 +108,8 @@ static bool is_page(const start *s) {
 }
 
 static bool is_picture(const start *s) {
-    return BEGINS(s, "\x89PNG\r\n") || BEGINS(s, "\xff\xd8\xff") || BEGINS(s, "GIF8") ||
+    return BEGINS(s, "\x89PNG\r\n") || BEGINS(s, "\xff\xd8\xff") || BEGINS(s, "GIF8") || BEGINS(s, "II*\0") ||
+           BEGINS(s, "MM\0*") || (s->n > 10 && BEGINS(s, "BM") && !memcmp(s->bytes + 6, "\0\0\0\0", 4)) ||
            (s->n > 12 && BEGINS(s, "RIFF") && !memcmp(s->bytes + 8, "WEBP", 4));
 }
 
@@ -131,6 +132,31 @@ static bool is_xml(const start *s) {
 
 static bool is_gzip(const start *s) {
     return BEGINS(s, "\x1f\x8b\x08");
+}
+
+/** Letters of UTF-8, and what stands between them. No length and no number of a binary file is
+ *  made of these alone. */
+static bool is_text(const start *s) {
+    for (size_t i = 0; i < s->n; i++) {
+        const unsigned char c = (unsigned char)s->bytes[i];
+        if (c == 127 || c >= 0xf8 || (c < ' ' && c != '\t' && c != '\r' && c != '\n' && c != '\f'))
+            return false;
+    }
+    return s->n > 0;
+}
+
+/** The beginning of an object or a list. */
+static bool is_json(const start *s) {
+    const char *at = text_of(s);
+    if (!is_text(s) || (*at != '{' && *at != '[')) return false;
+    at += 1 + strspn(at + 1, " \t\r\n");
+    return *at == '"' || *at == '{' || *at == '[' || *at == '}' || *at == ']';
+}
+
+/** Its first line has something between columns. */
+static bool is_table(const start *s) {
+    const char *at = text_of(s), *mark = at + strcspn(at, ",;\t|\n");
+    return is_text(s) && *mark && *mark != '\n';
 }
 
 static const char of_torch[] =
@@ -159,7 +185,8 @@ enum {
     FITS_WEIGHTS = 1 << CLV__WANT_WEIGHTS | 1 << CLV__WANT_CHECKPOINT,
     FITS_ARRAY = 1 << CLV__WANT_ARRAY,
     FITS_ARRAYS = 1 << CLV__WANT_ARRAYS,
-    FITS_TEXT = 1 << CLV__WANT_TEXT
+    FITS_TEXT = 1 << CLV__WANT_TEXT,
+    FITS_WORDS = FITS_TEXT | 1 << CLV__WANT_TABLE | 1 << CLV__WANT_TOKENIZER
 };
 
 #define EVERYWHERE(text)                                                                                     \
@@ -259,6 +286,27 @@ static const kind kinds[] = {
      .fits = FITS_TEXT,
      .what = "a file packed by gzip",
      .remedy = EVERYWHERE("`gunzip` unpacks it")},
+    {.is = is_json,
+     .fits = FITS_TEXT | 1 << CLV__WANT_TOKENIZER,
+     .what = "JSON",
+     .remedy = {"a model's config.json or index has no weights, they lie beside it",
+                "training goes on only from a checkpoint that a training wrote",
+                "save the values with numpy.save('x.npy', numpy.array(json.load(open('x.json'))))",
+                "save the values with numpy.savez('x.npz', name=numpy.array(...))",
+                "make a table of it with pandas.read_json('x.json').to_csv('x.csv', index=False)"}},
+    {.is = is_table,
+     .fits = FITS_WORDS,
+     .what = "a text, most likely a table (CSV)",
+     .remedy = {"`csv FILE` takes a table to learn from, and a training's `--save` writes weights",
+                "training goes on only from a checkpoint that a training wrote", "`csv FILE` takes a table",
+                "`csv FILE` takes a table"}},
+    {.is = is_text,
+     .fits = FITS_WORDS,
+     .what = "a text",
+     .remedy = {"`text FILE` takes a text to learn from, and a training's `--save` writes weights",
+                "training goes on only from a checkpoint that a training wrote",
+                "save numbers in it with numpy.save('x.npy', numpy.loadtxt('x.txt'))",
+                "save numbers in it with numpy.savez('x.npz', x=numpy.loadtxt('x.txt'))"}},
 };
 
 static clv_status refuse(const clv__input *input, const kind *k, clv__wanted wanted) {

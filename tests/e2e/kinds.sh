@@ -16,11 +16,16 @@ printf 'a text' | gzip >packed.gz
 printf 'PK\003\004\024%064d' 0 >sheet.xlsx
 printf 'SQLite format 3\000%064d' 0 >data.db
 printf 'some words of a text\n' >words
+printf 'a,b\n1,2\n' >houses.csv
+printf '{"hidden_size": 768}' >config.json
+printf 'BM\206\000\000\000\000\000\000\000\066\000\000\000%064d' 0 >picture.bmp
+printf 'II*\000\010\000\000\000%064d' 0 >picture.tif
 
 # What a file is called, and its name.
 kinds="torch.pth=a_PyTorch_file arrays.npz=an_archive_of_numpy_arrays array.npy=an_array_of_numpy weights.safetensors=a_safetensors_file
     model.gguf=a_GGUF_file model.h5=an_HDF5_file pointer=a_Git_LFS_pointer page=a_web_page list.pkl=a_pickle picture.png=a_picture
-    table.parquet=a_Parquet_table packed.gz=a_file_packed_by_gzip sheet.xlsx=a_workbook data.db=a_database"
+    table.parquet=a_Parquet_table packed.gz=a_file_packed_by_gzip sheet.xlsx=a_workbook data.db=a_database
+    picture.bmp=a_picture picture.tif=a_picture config.json=JSON houses.csv=a_text,_most_likely_a_table words=a_text"
 # refuses "FILES THAT ARE RIGHT" WANTED COMMAND... : each kind, as `given`, is named, and so is what is wanted.
 refuses() {
     refuses_but=" $1 " refuses_wanted=$2
@@ -38,10 +43,10 @@ refuses array.npy 'an .npy file of one array is wanted' "$cleave" run --model li
 refuses array.npy 'an .npy file of one array is wanted' "$cleave" train --images given --labels labels.npy --model linear --device host --quiet
 refuses array.npy 'an .npy file of one array is wanted' "$cleave" train --images array.npy --labels given --model linear --device host --quiet
 refuses 'arrays.npz sheet.xlsx' 'an .npz file or a folder of .npy files is wanted' "$cleave" train arrays given --target y --model linear --device host --quiet
-refuses '' 'a table of separated values is wanted' "$cleave" train csv given --target y --device host --quiet
+refuses 'houses.csv words' 'a table of separated values is wanted' "$cleave" train csv given --target y --device host --quiet
 expect 1 "'pointer' is a Git LFS pointer" "$cleave" train text pointer --model gpt --device host --quiet
 if ! "$cleave" train text words --tokenizer words --model gpt --device host --quiet 2>&1 | grep -q 'without PCRE2'; then
-    refuses pointer 'a tokenizer.json is wanted' "$cleave" train text words --tokenizer given --model gpt --device host --quiet
+    refuses 'pointer config.json houses.csv words' 'a tokenizer.json is wanted' "$cleave" train text words --tokenizer given --model gpt --device host --quiet
 fi
 expect 1 "weights.safetensors' is no checkpoint" "$cleave" train --images array.npy --labels labels.npy --model linear --device host --resume weights.safetensors
 for kind in $kinds words=x; do
