@@ -46,9 +46,17 @@ works train --steps 11 --checkpoint c --log torn.log
 printf '{"step":12,"steps":32,"ep' >>torn.log
 works train --epochs 4 --log torn.log --resume c
 same "losses of a log that was torn" "$("$helper" lines loss <torn.log | cksum)" "$("$helper" lines loss <whole.log | cksum)"
-printf 'a note' >note.log
-works train --epochs 4 --log note.log --resume c
-same "a note in the log" "$(head -n 1 note.log)" 'a note'
+works train --steps 11 --checkpoint c --log noted.log
+printf 'a note' >>noted.log
+works train --epochs 4 --log noted.log --resume c
+same "a note in the log" "$(grep -c '^a note$' noted.log)" 1
+# what is no log is left alone
+printf 'a note' >note.log && cp note.log note
+expect 1 "'note.log' holds something that is no log of a training" train --epochs 4 --log note.log --resume c
+expect 1 "'note.log' holds something that is no log of a training" train --epochs 4 --log note.log
+cmp -s note note.log || fail "a file that is no log was changed"
+printf '{"event":"be' >half.log && : >empty.log
+for log in half empty whole; do works train --epochs 1 --log $log.log; done
 
 # settings that are not those of the last model's checkpoint, by the options that say them
 other() { # WHAT OPTIONS... : refused, and said so

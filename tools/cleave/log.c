@@ -58,12 +58,62 @@ static bool hold(int file, const char *path) {
     return false;
 }
 
+/** The bytes of the next line with its end, 0 past the last. Up to MOST_LINE_BYTES of them are kept. */
+static size_t next_line(FILE *file, char *text) {
+    size_t n = 0;
+    for (int c; (c = getc_unlocked(file)) != EOF;) {
+        if (n < MOST_LINE_BYTES) text[n] = (char)c;
+        n++;
+        if (c == '\n') break;
+    }
+    return n;
+}
+
+/** Is a line one of a log? The last may be a half. */
+static bool is_line(const char *text, size_t n) {
+    static const char *const begins[] = {"{\"event\":", "{\"step\":"};
+    bool is = false;
+    if (n > MOST_LINE_BYTES) return false;
+    for (int i = 0; i < 2; i++) {
+        const size_t length = n < strlen(begins[i]) ? n : strlen(begins[i]);
+        is |= length && text[n - 1] != '\n' && !memcmp(text, begins[i], length);
+    }
+    json_t *line = cli_json_read(text, n);
+    is |= json_is_string(json_object_get(line, "event")) || json_is_integer(json_object_get(line, "step"));
+    json_decref(line);
+    return is;
+}
+
+/** A file that holds something else is no place for a log: it would be lost, or mixed up. One that nobody may
+ *  read, or that is empty, is taken. */
+static int check_log(const char *path) {
+    enum { MOST_LINES = 1000 }; // a log that was begun by something else is one all the same
+    FILE *file = fopen(path, "re");
+    char *text = malloc(MOST_LINE_BYTES);
+    bool is = !file || !text, empty = true;
+    for (int i = 0; !is && i < MOST_LINES; i++) {
+        const size_t n = next_line(file, text);
+        if (!n) break;
+        empty = false;
+        is = is_line(text, n);
+    }
+    free(text);
+    if (file) fclose(file);
+    if (is || empty) return EXIT_DONE;
+    return cli_fail(EXIT_FAILED,
+                    "'%s' holds something that is no log of a training, and --log would write into it: give "
+                    "the log a name of its own",
+                    path);
+}
+
 int watch_log_open(watch_log *log, const char *path, bool go_on) {
     *log = (watch_log){.path = path};
     if (!path) return EXIT_DONE;
     struct stat what;
     const bool there = stat(path, &what) == 0, kept = !there || S_ISREG(what.st_mode);
     log->goes_on = go_on && kept;
+    const int code = there && kept ? check_log(path) : EXIT_DONE;
+    if (code != EXIT_DONE) return code;
     const int how = (log->goes_on ? O_RDWR : O_WRONLY) | (kept ? O_CREAT | O_APPEND : 0);
     int file = there && S_ISFIFO(what.st_mode) ? cli_open_pipe(path, "the log")
                                                : open(path, how | O_CLOEXEC | O_NOCTTY, 0666);
@@ -116,17 +166,6 @@ static int64_t step_of(const char *text, size_t n) {
     int64_t number = json_object_get(line, "event") || !json_is_integer(step) ? 0 : json_integer_value(step);
     json_decref(line);
     return number;
-}
-
-/** The bytes of the next line with its end, 0 past the last. Up to MOST_LINE_BYTES of them are kept. */
-static size_t next_line(FILE *file, char *text) {
-    size_t n = 0;
-    for (int c; (c = getc_unlocked(file)) != EOF;) {
-        if (n < MOST_LINE_BYTES) text[n] = (char)c;
-        n++;
-        if (c == '\n') break;
-    }
-    return n;
 }
 
 /** A training goes on from before where its log ends: cut off the steps that are done again, with all behind
