@@ -30,6 +30,9 @@ CLV_API void clv_nearest_offer(clv_nearest *nearest, const char *name);
 /** `; did you mean 'NAME'?` to put behind a sentence, or "". Borrowed, until the structure goes. */
 CLV_API const char *clv_nearest_text(clv_nearest *nearest);
 
+/** The same for a file that is not there: the nearest name in its folder. Everything in *nearest is set. */
+CLV_API const char *clv_nearest_file(clv_nearest *nearest, const char *path);
+
 #ifdef __cplusplus
 }
 #endif

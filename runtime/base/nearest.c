@@ -3,8 +3,10 @@
 #include "cleave/nearest.h"
 #include "base/text.h"
 
+#include <dirent.h>
 #include <stdbool.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 enum { MOST_LETTERS = 63 };
@@ -85,4 +87,33 @@ const char *clv_nearest_text(clv_nearest *nearest) {
     *nearest->text = 0;
     if (*nearest->name) snprintf(nearest->text, sizeof nearest->text, "; did you mean '%s'?", nearest->name);
     return nearest->text;
+}
+
+// ---- names of files ---------------------------------------------------------------------------------------
+
+/** Not hidden, and without bytes that would move a cursor. */
+static int can_be_told(const struct dirent *entry) {
+    const char *at = entry->d_name;
+    if (*at == '.') return 0;
+    while ((unsigned char)*at >= ' ' && *at != 127) at++;
+    return !*at;
+}
+
+static int by_name(const struct dirent **a, const struct dirent **b) {
+    return strcmp((*a)->d_name, (*b)->d_name);
+}
+
+const char *clv_nearest_file(clv_nearest *nearest, const char *path) {
+    const char *slash = strrchr(path, '/');
+    struct dirent **names = NULL;
+    *nearest = (clv_nearest){.word = slash ? slash + 1 : path};
+    char *folder = slash ? strndup(path, slash == path ? 1 : (size_t)(slash - path)) : strdup(".");
+    const int n = folder ? scandir(folder, &names, can_be_told, by_name) : 0;
+    for (int i = 0; i < n; i++) {
+        clv_nearest_offer(nearest, names[i]->d_name);
+        free(names[i]);
+    }
+    free(names);
+    free(folder);
+    return clv_nearest_text(nearest);
 }

@@ -10,6 +10,7 @@
 #include <sys/stat.h>
 
 #include "base/text.h"
+#include "cleave/nearest.h"
 #include "io/csv.h"
 #include "io/image.h"
 #include "io/shown.h"
@@ -37,9 +38,12 @@ static clv_status list_folder(clv__error *error, clv__arena *arena, const char *
     size_t room = 0;
     clv__shown_text reason;
     *n = 0;
-    if (!folder)
-        CLV_FAIL(error, CLV_E_IO, "cannot read the folder '%s': %s", path,
-                 clv__system_reason(errno, &reason));
+    if (!folder) {
+        const int code = errno;
+        clv_nearest nearest;
+        CLV_FAIL(error, CLV_E_IO, "cannot read the folder '%s': %s%s", path,
+                 clv__system_reason(code, &reason), code == ENOENT ? clv_nearest_file(&nearest, path) : "");
+    }
     clv_status status = CLV_OK;
     const struct dirent *entry;
     while (status == CLV_OK && (entry = readdir(folder))) {
@@ -426,8 +430,11 @@ clv_status clv__image_list_files(clv__error *error, const char *const *paths, si
         clv__shown_text reason;
         struct stat info;
         if (stat(paths[i], &info) != 0) {
-            status = clv__error_set(error, CLV_E_IO, "cannot read '%s': %s", paths[i],
-                                    clv__system_reason(errno, &reason));
+            const int code = errno;
+            clv_nearest nearest;
+            status = clv__error_set(error, CLV_E_IO, "cannot read '%s': %s%s", paths[i],
+                                    clv__system_reason(code, &reason),
+                                    code == ENOENT ? clv_nearest_file(&nearest, paths[i]) : "");
             continue;
         }
         if (!S_ISDIR(info.st_mode)) {

@@ -224,4 +224,29 @@ expect 2 "--images and --save are both 'x.npy'" "$cleave" train --images x.npy -
 expect 2 "the data and --trace are both 't.txt'" "$cleave" train text t.txt --device host --trace t.txt
 expect 2 "" env CLEAVE_VISIBLE_DEVICES=77 "$cleave" devices
 expect 2 "" env CLEAVE_PARTITION=what "$cleave" devices
+# other tools' words for options and values
+for word in fp16 float16 half; do expect 2 "not '$word'; did you mean 'mixed'?" "$cleave" train fashion-mnist --precision $word; done
+expect 2 "not 'bfloat16'; did you mean 'mixed-bf16'?" "$cleave" plan cnn --precision bfloat16
+expect 2 "unknown option '--tokens'; did you mean '--length'?" "$cleave" generate --weights w --tokens 4
+expect 2 "unknown option '--max_new_tokens'; did you mean '--length'?" "$cleave" generate --weights w --max_new_tokens 4
+expect 2 "unknown option '--learning-rate'; did you mean '--lr'?" "$cleave" train fashion-mnist --learning-rate 1
+expect 2 "unknown option '--batch_size'; did you mean '--batch'?" "$cleave" train fashion-mnist --batch_size 1
+sed -n 's/^OPTION("\([^"]*\)", "\([^"]*\)")/\1 \2/p' "$(dirname "$0")/../../tools/cleave/synonyms.def" >synonyms # each is of a command
+[ -s synonyms ] || fail "no table of synonyms"
+while read -r word meant; do
+    found=
+    for command in train eval run generate plan; do
+        "$cleave" $command "--$word" 2>&1 | grep -qF "did you mean '--$meant'?" && found=1 && break
+    done
+    [ "$found" ] || fail "--$word does not lead to --$meant"
+done <synonyms
+
+# names of files that are not there: the nearest in their folder
+mkdir -p near/folder && printf 'a,b\n1,2\n' >near/houses.csv && printf '1\n' >"near/$(printf 'hous\033[2J')" || fail "no files"
+expect 1 "cannot read 'near/hosues.csv': No such file or directory; did you mean 'houses.csv'?" "$cleave" train csv near/hosues.csv --target a --device host
+expect 1 "did you mean 'houses.csv'?" "$cleave" eval fashion-mnist --weights near/houses --device host
+expect 1 "cannot read the folder 'near/foldr': No such file or directory; did you mean 'folder'?" "$cleave" train images near/foldr --device host
+expect 1 "did you mean 'houses.csv'?" "$cleave" top near/house.csv
+expect 3 "did you mean 'houses.csv'?" "$cleave" check --device host --known-failures near/house.csv
+expect 1 "did you mean 'houses.csv'?" "$cleave" train text near/house.csv --device host
 finish

@@ -45,7 +45,12 @@ int names_read(const char *path, names *list) {
     FILE *file = fopen(path, "r");
     char line[LINE_BYTES];
     int number = 0, code = EXIT_DONE;
-    if (!file) return cli_fail(EXIT_NOT_RUN, "'%s' cannot be read: %s", path, strerror(errno));
+    if (!file) {
+        const int reason = errno;
+        clv_nearest nearest;
+        return cli_fail(EXIT_NOT_RUN, "'%s' cannot be read: %s%s", path, strerror(reason),
+                        reason == ENOENT ? clv_nearest_file(&nearest, path) : "");
+    }
     while (code == EXIT_DONE && fgets(line, sizeof line, file)) {
         number++;
         if (!strchr(line, '\n') && !feof(file))
@@ -82,7 +87,12 @@ int cli_read_check(const char *path, json_t **out) {
     if (there && !S_ISREG(what.st_mode))
         return cli_fail(EXIT_FAILED, "'%s' is no file", path); // a pipe would wait
     FILE *file = there ? fopen(path, "r") : NULL;
-    if (!file) return cli_fail(EXIT_FAILED, "'%s' cannot be read: %s", path, strerror(errno));
+    if (!file) {
+        const int reason = errno;
+        clv_nearest nearest;
+        return cli_fail(EXIT_FAILED, "'%s' cannot be read: %s%s", path, strerror(reason),
+                        reason == ENOENT ? clv_nearest_file(&nearest, path) : "");
+    }
     bool small = !fseek(file, 0, SEEK_END) && ftell(file) >= 0 && ftell(file) <= MOST_BYTES;
     rewind(file);
     json_t *run = small ? cli_json_read_file(file) : NULL;

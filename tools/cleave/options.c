@@ -167,10 +167,32 @@ static bool is_choice(const char *text, const char *choices) {
     return false;
 }
 
+/** What other tools call an option ("" as `option`), or a value of one; NULL: nothing that is known. */
+static const char *synonym_of(const char *option, const char *word) {
+    static const struct {
+        const char *option, *word, *meant;
+    } synonyms[] = {
+#define OPTION(word, meant) {"", word, meant},
+#define VALUE(option, word, meant) {option, word, meant},
+#include "synonyms.def"
+#undef OPTION
+#undef VALUE
+    };
+    char plain[64];
+    size_t n = 0;
+    for (; word[n] && n + 1 < sizeof plain; n++) plain[n] = word[n] == '_' ? '-' : word[n];
+    plain[n] = 0;
+    for (size_t i = 0; i < sizeof synonyms / sizeof *synonyms; i++)
+        if (!strcmp(synonyms[i].option, option) && !strcmp(synonyms[i].word, plain)) return synonyms[i].meant;
+    return NULL;
+}
+
 /** `; did you mean 'WORD'?` for a word that is none of `a|b|c`. */
-static const char *nearest_choice(const char *text, const char *choices, clv_nearest *nearest) {
+static const char *nearest_choice(const char *option, const char *text, const char *choices,
+                                  clv_nearest *nearest) {
     char word[64];
-    *nearest = (clv_nearest){.word = text};
+    const char *meant = synonym_of(option, text);
+    *nearest = (clv_nearest){.word = meant && is_choice(meant, choices) ? meant : text};
     for (const char *at = choices; *at; at += *at == '|') {
         size_t n = strcspn(at, "|");
         snprintf(word, sizeof word, "%.*s", (int)n, at);
@@ -219,7 +241,7 @@ static int parse_value(const option_row *option, const char *text, cli_args *arg
     case CHOICE:
         if (!is_choice(text, option->choices))
             return cli_fail(EXIT_USAGE, "--%s wants one of %s, not '%s'%s", option->name, option->choices,
-                            text, nearest_choice(text, option->choices, &nearest));
+                            text, nearest_choice(option->name, text, option->choices, &nearest));
         *(const char **)field = text;
         break;
     case COUNT:
@@ -296,7 +318,9 @@ static const char *owners_of(const char *option, char text[400]) {
 
 /** What to say of an option that the command does not have: the nearest of those it has, and whose it is. */
 static void option_hint(const char *name, cli_command command, char *hint, size_t bytes) {
-    clv_nearest own = {.word = name}, any = {.word = name};
+    const char *meant = synonym_of("", name);
+    if (meant && !option_find(meant, strlen(meant), command)) meant = NULL;
+    clv_nearest own = {.word = meant ? meant : name}, any = {.word = name};
     char owners[400];
     bool exists = false;
     for (int i = 0; i < N_OPTIONS; i++) {
