@@ -418,8 +418,8 @@ void cli_model_of_rows(const clv_model *model, const clv_dataset *dataset, clv_m
 bool cli_is_folder(const cli_args *args);
 /** Does the model take pictures, and do options of folders have one? Prints and returns EXIT_USAGE if not. */
 int cli_check_folder(const cli_args *args, const clv_model *model);
-/** Of a folder that holds PARENT/train, train on that, and test on PARENT/val (valid, validation, test) unless
- *  --val says otherwise, and tell so. parts: what args then point to, to be freed. */
+/** Of a folder that holds PARENT/train, train on that, and test on PARENT/val (valid, validation, test)
+ *  unless --val says otherwise, and tell so. parts: what args then point to, to be freed. */
 void cli_find_parts(cli_args *args, char *parts[2]);
 /** Read it, in the source's thread. */
 clv_status cli_read_folder(cli_source *source);

@@ -38,7 +38,8 @@ static const struct {
     {"(clv_device_set_budget: ", "(--budget "},
 };
 
-/** What a checkpoint was written with, and the option that says so; `FIELD (WORDS)`: it has no option of its own. */
+/** What a checkpoint was written with, and the option that says so; `WORDS (OPTIONS)` where none says just
+ *  that. */
 static const struct {
     const char *field, *option;
 } settings[] = {
