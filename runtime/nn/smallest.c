@@ -12,8 +12,7 @@ static bool builds(clv_runtime *runtime, const clv_model *model, int64_t channel
     clv_graph *graph = NULL;
     if (clv_graph_create(runtime, &graph) != CLV_OK) return false;
     const clv_model sized = clv_model_for(model, channels, size, size, 0);
-    const clv_shape shape = clv_model_input_shape(&sized, 1);
-    clv_tensor *x = clv_input(graph, "x", CLV_DTYPE_F32, shape);
+    clv_tensor *x = clv_input(graph, "x", CLV_DTYPE_F32, CLV_SHAPE(1, channels, size, size));
     const bool built = x && sized.build(x, &sized) && graph->error.status == CLV_OK;
     clv_graph_destroy(graph);
     return built;
