@@ -118,6 +118,16 @@ same "mae in eval" "$(at metrics.mae)" "$mae"
 works "$cleave" run csv new.csv --weights houses.safetensors --output told.csv --device "$device"
 grep -q '^new.csv: 2 missing values are filled in; 1 word that the rows trained on do not have counts as none$' err || fail "rows: $(cat err)"
 paste -d, new.csv told.csv | awk -F, 'NR > 3 && NR < 12 { d = $5 - $6; if (d > 90000 || d < -90000) bad = 1 } END { exit bad }' || fail "prices: $(paste new.csv told.csv)"
+# Numbers have a recipe of their own, classes another; options count more.
+decays() {
+    decay=$1
+    shift
+    works "$cleave" train csv houses.csv --missing drop --steps 1 --batch 7 --device "$device" "$@"
+    grep -q "^  optimizer *adamw, weight decay $decay\$" err || fail "$*: no weight decay of $decay: $(cat err)"
+}
+decays 0.1 --target price
+decays 0.01 --target kind
+decays 0.03 --target price --weight-decay 0.03
 works "$cleave" train csv houses.csv --target price --missing drop --steps 1 --batch 7 --device "$device" --json
 same "rows left out" "$(at table.dropped)" 16
 # without steps nothing is learnt, and that is said, of numbers and of classes, with a test set and without

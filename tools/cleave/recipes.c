@@ -12,6 +12,7 @@ typedef struct recipe_row {
     double lr;
     const char *schedule;
     int64_t step_size, steps, batch;
+    double weight_decay;
 } recipe_row;
 
 static const recipe_row recipes[] = {
@@ -63,13 +64,15 @@ static void set_optimizer(const cli_args *args, const char *name, clv_train_conf
     config->lr = optimizers[i].lr;
 }
 
-static recipe_row recipe_of(const cli_args *args, const clv_model *model) {
-    const char *data = cli_is_csv(args) || cli_is_arrays(args) ? "rows"
-                       : cli_is_folder(args)                   ? "pictures"
-                                                               : "";
+/** train: what is learnt; NULL before it is read: rows of classes and of numbers have the same optimizer. */
+static recipe_row recipe_of(const cli_args *args, const clv_model *model, const clv_dataset *train) {
+    const bool rows = cli_is_csv(args) || cli_is_arrays(args);
+    const bool numbers = rows && train && !clv_dataset_classes(train);
+    const char *data = rows ? "rows" : cli_is_folder(args) ? "pictures" : "";
     for (size_t i = 0; i < sizeof recipes / sizeof *recipes; i++) {
         const recipe_row *row = &recipes[i];
-        const bool fits = !*row->data || !strcmp(row->data, data);
+        const bool fits =
+            !*row->data || !strcmp(row->data, data) || (numbers && !strcmp(row->data, "numbers"));
         if (fits && (!*row->model || !strcmp(row->model, model->name))) return *row;
     }
     return (recipe_row){.optimizer = "adam", .lr = 0.001, .schedule = "constant", .batch = 64};
@@ -134,7 +137,7 @@ static int check_schedule(const cli_args *args, const char *schedule) {
 int cli_check_recipe(const cli_args *args, const clv_model *model) {
     const int known = cli_check_optimizer(args);
     if (known != EXIT_DONE) return known;
-    recipe_row recipe = recipe_of(args, model);
+    recipe_row recipe = recipe_of(args, model, NULL);
     const char *optimizer = args->optimizer ? args->optimizer : recipe.optimizer;
     const char *schedule = args->schedule ? args->schedule : recipe.schedule;
     bool momentum = !strcmp(optimizer, "momentum"), sgd = momentum || !strcmp(optimizer, "sgd");
@@ -171,7 +174,7 @@ static int64_t epochs_of(const recipe_row *recipe, const clv_train_config *confi
 }
 
 void cli_recipe(const cli_args *args, const clv_model *model, clv_train_config *config) {
-    recipe_row recipe = recipe_of(args, model);
+    recipe_row recipe = recipe_of(args, model, config->train);
     if (!config->batch) config->batch = recipe.batch;
     if (!config->epochs && config->train) config->epochs = epochs_of(&recipe, config);
     const char *optimizer = args->optimizer ? args->optimizer : recipe.optimizer;
@@ -179,7 +182,11 @@ void cli_recipe(const cli_args *args, const clv_model *model, clv_train_config *
     config->label_smoothing = args->label_smoothing;
     config->mixup = args->mixup;
     if (args->given_dropout) config->dropout = &args->dropout;
-    if (!strcmp(optimizer, recipe.optimizer)) config->lr = recipe.lr;
+    if (!strcmp(optimizer, recipe.optimizer)) {
+        config->lr = recipe.lr;
+        if (recipe.weight_decay > 0 && !args->given_weight_decay)
+            config->optimizer.weight_decay = (float)recipe.weight_decay;
+    }
     if (args->lr > 0) config->lr = args->lr;
     const char *schedule = args->schedule ? args->schedule : recipe.schedule;
     config->schedule = (clv_schedule){.kind = CLV_SCHEDULE_CONSTANT};
