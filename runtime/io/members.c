@@ -115,17 +115,35 @@ static clv_status pass_string(clv__members *m, bool *plain) {
     }
 }
 
+/** Decode a string with short escapes, between its quotes; NULL: it has others, or bytes that are no UTF-8, for jansson to judge.
+ *  (Out of memory in a string with a backslash, jansson can end the process, and texts in the metadata are JSON in a string.) */
+static char *decode_short(const char *text, size_t n) {
+    static const char escapes[] = "\"\\/bfnrt", values[] = "\"\\/\b\f\n\r\t";
+    char *out = malloc(n + 1);
+    size_t used = 0;
+    for (size_t i = 0; out && i < n; i++) {
+        const char *escape =
+            text[i] == '\\' && i + 1 < n ? memchr(escapes, text[i + 1], sizeof escapes - 1) : NULL;
+        if ((text[i] == '\\' && !escape) || (unsigned char)text[i] < 0x20) {
+            free(out);
+            return NULL;
+        }
+        out[used++] = escape ? values[escape - escapes] : text[i];
+        i += escape != NULL;
+    }
+    if (!out) return NULL;
+    out[used] = 0;
+    if (clv__utf8_valid(out)) return out;
+    free(out);
+    return NULL;
+}
+
 /** The string from m->keep to m->at, decoded. */
 static clv_status decode(clv__members *m, bool plain, char **out) {
     const char *text = m->text + m->keep;
     size_t n = m->at - m->keep;
-    if (plain) {
-        *out = malloc(n - 1);
-        if (*out) {
-            memcpy(*out, text + 1, n - 2);
-            (*out)[n - 2] = 0;
-        }
-    } else {
+    *out = plain ? strndup(text + 1, n - 2) : decode_short(text + 1, n - 2);
+    if (!*out && !plain) {
         json_t *json;
         CLV_TRY(clv__members_parse(m, text, n, &json));
         *out = clv__strdup(json_string_value(json));

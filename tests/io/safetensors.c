@@ -25,6 +25,38 @@ static clv_status read_header(const char *header, size_t data_bytes) {
     return status;
 }
 
+/** Texts in the metadata are decoded as JSON's are; what JSON has not is refused. */
+static void decodes_texts(void **state) {
+    (void)state;
+    static const struct {
+        const char *written, *read; // NULL: refused
+    } cases[] = {{"plain", "plain"},
+                 {"", ""},
+                 {"a\\\"b\\\\c\\/d", "a\"b\\c/d"},
+                 {"\\b\\f\\n\\r\\t", "\b\f\n\r\t"},
+                 {"\xc3\xbc\\\"\xe2\x82\xac", "\xc3\xbc\"\xe2\x82\xac"},
+                 {"\\u0041\\u00fc\\\"", "A\xc3\xbc\""},
+                 {"\\q", NULL},
+                 {"\\", NULL},
+                 {"\xff\\\"", NULL},
+                 {"\\\"\x01", NULL},
+                 {"\\ud800", NULL}};
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        char header[128];
+        clv_archive *archive = NULL;
+        snprintf(header, sizeof header, "{\"__metadata__\":{\"k\":\"%s\"}}", cases[i].written);
+        write_raw("x.safetensors", strlen(header), header, 0);
+        clv_status status = clv_safetensors_read(support_runtime, "x.safetensors", &archive);
+        if (!cases[i].read) {
+            expect_failure(status, CLV_E_FORMAT, "'x.safetensors'");
+            continue;
+        }
+        expect_ok(status);
+        assert_string_equal(clv_archive_text(archive, "k"), cases[i].read);
+        clv_archive_destroy(archive);
+    }
+}
+
 static clv_archive *read_golden(const char *name) {
     clv_archive *archive = NULL;
     expect_ok(clv_safetensors_read(support_runtime, golden(name), &archive));
@@ -265,6 +297,7 @@ static void writing_says_where_it_cannot(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(decodes_texts),
         cmocka_unit_test(reads_the_package_s_file),
         cmocka_unit_test(writes_the_package_s_bytes),
         cmocka_unit_test(widens_half_and_bfloat16),
