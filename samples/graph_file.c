@@ -9,8 +9,8 @@ static void build(clv_graph *graph) {
     static const float scale[3] = {1, 10, 100};
     static const int32_t rows[2] = {3, 0};
     const clv_op_argument eps = {.name = "eps", .number = 1e-3};
-    printf("%d ops; rms_norm takes '%s' and '%s'\n", clv_op_count(), clv_op_find("rms_norm")->inputs,
-           clv_op_find("rms_norm")->attributes);
+    printf("%d ops; rms_norm takes %s, and has %s\n", clv_op_count(), clv_op_find("rms_norm")->inputs[1].name,
+           clv_op_find("rms_norm")->attributes[0].name);
     clv_tensor *x = clv_input(graph, "x", CLV_DTYPE_F32, CLV_SHAPE(4, 3));
     clv_tensor *y = clv_op_call(graph, "layer_norm", &x, 1, &eps, 1);
     clv_output(clv_op_output(y, 1), "mean"); // some ops have further results

@@ -118,15 +118,48 @@ CLV_API const clv_own_op *clv_own_op_get(int i);
 // ---- every op by its name -------------------------------------------------------------------------------------------
 
 /**
- * How an op is called, for bindings: the builders of ops.h without their `clv_`, and ops that were registered.
+ * An input or output of an op.
  *
- * inputs      names with blanks between; `bias?` may be missing, `inputs...` are one or more
- * attributes  `name:kind=default` with blanks between; without `=default` it must be given. Kinds: number; int; bool, 0 or 1;
- *             dtype, a clv_dtype; pair, one whole number for both or two of them, zeros too (padding [3,0]: none along W); list, up
- *             to CLV_MAX_RANK of them; text
+ * type  `f32[N,*,D]`: dtypes with `|` between them, or `any`, then the shape. A letter stands for the same length wherever it is in
+ *       one signature, `*` for any number of dimensions, the same ones each time, `_` for any length; without brackets the shape is any.
+ *       `like x`: dtype and shape of the input x. Behind it `?`: may be left out; `...`: one or more. To a type f16 and bf16 are f32.
+ */
+typedef struct clv_op_value {
+    const char *name, *type;
+} clv_op_value;
+
+/** What an attribute is. PAIR: one whole number for both or two, zeros too (padding [3,0]: none along W); LIST: up to CLV_MAX_RANK. */
+typedef enum clv_attribute_kind {
+    CLV_ATTRIBUTE_NUMBER = 1,
+    CLV_ATTRIBUTE_INT,
+    CLV_ATTRIBUTE_BOOL,
+    CLV_ATTRIBUTE_DTYPE,
+    CLV_ATTRIBUTE_PAIR,
+    CLV_ATTRIBUTE_LIST,
+    CLV_ATTRIBUTE_TEXT
+} clv_attribute_kind;
+
+/** An attribute of an op. */
+typedef struct clv_op_attribute {
+    const char *name;
+    clv_attribute_kind kind;
+    /** What it is if it is not given: a number; the name of an attribute before, whose value it is; empty, a list of none. NULL: it must
+     *  be given. */
+    const char *fallback;
+    double least, most;       /**< of each number, if there are such bounds */
+    bool has_least, has_most, above, below; /**< above, below: the bound itself is not allowed */
+    size_t at, bytes; /**< the library's own: where its structure has it */
+} clv_op_attribute;
+
+/**
+ * How an op is called, for bindings: the builders of ops.h without their `clv_`, and ops that were registered. Lists end with a name
+ * that is NULL.
  */
 typedef struct clv_op_signature {
-    const char *name, *inputs, *attributes;
+    const char *name;
+    const clv_op_value *inputs;
+    const clv_op_attribute *attributes; /**< NULL: none */
+    const clv_op_value *outputs;
 } clv_op_signature;
 
 /** A value for an attribute, in the member that its kind asks for. A pair may be one `number`. */

@@ -10,6 +10,7 @@
 #include "base/random.h"
 #include "cleave/ops.h"
 #include "device/device.h"
+#include "graph/signature.h"
 #include "tensor/half.h"
 
 void clv__fill_values(const clv__fill *fill, const clv__desc *desc, uint64_t seed, uint64_t id,
@@ -64,7 +65,7 @@ bool clv__sample_follow(const clv__op *op, clv__sample *sample) {
     clv__error error = {0};
     clv__op_io io = {.op = op, .attrs = sample->attrs, .n_in = sample->n_in, .in = sample->in};
     if (!op->epilogue || sample->n_in + CLV__EPILOGUE_INPUTS > CLV__MAX_IN ||
-        op->infer(&io, &error) != CLV_OK || !clv__is_float(io.out[0].dtype) || clv__numel(&io.out[0]) == 0)
+        clv__op_infer(&io, &error) != CLV_OK || !clv__is_float(io.out[0].dtype) || clv__numel(&io.out[0]) == 0)
         return false;
     sample->followed = sample->no_gradient = true;
     snprintf(sample->label + used, sizeof sample->label - used, ", with an epilogue");

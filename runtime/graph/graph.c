@@ -12,6 +12,7 @@
 #include "base/modules.h"
 #include "base/shown.h"
 #include "device/device.h"
+#include "graph/signature.h"
 #include "tensor/half.h"
 #include "tensor/shape.h"
 
@@ -487,7 +488,7 @@ static clv_status infer(clv__node *node, clv__error *mistake) {
         node->in_desc[i] = node->in[i]->desc;
         if (clv__is_half(node->in_desc[i].dtype)) node->in_desc[i].dtype = CLV_DTYPE_F32;
     }
-    clv_status status = node->io.op->infer(&node->io, mistake);
+    clv_status status = clv__op_infer(&node->io, mistake);
     for (int i = 0; i < node->io.n_in; i++) {
         if (node->in[i]) node->in_desc[i].dtype = node->in[i]->desc.dtype;
     }
@@ -580,6 +581,10 @@ clv_tensor *clv__node_out(const clv__node *node, int i) {
 
 const void *clv__node_attrs(const clv__node *node) {
     return node->attrs;
+}
+
+const char *clv__node_place(const clv__node *node) {
+    return node->place_hint;
 }
 
 const clv__op_io *clv__node_io(const clv__node *node) {

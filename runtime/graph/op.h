@@ -9,6 +9,7 @@
 #include "base/error.h"
 #include "cleave/graph.h"
 #include "cleave/nearest.h"
+#include "cleave/own_op.h"
 #include "device/launch.h"
 
 enum { CLV__MAX_IN = 57, CLV__MAX_OUT = 4, CLV__ATTRS_BYTES = 128 };
@@ -204,36 +205,30 @@ typedef struct clv__chained {
     int chunks; // of gradients, at most: so many arguments
 } clv__chained;
 
-/** Where an attribute of the op's builder is in the op's structure of attributes, for graphs in files (nn/graph_write.c). */
-typedef enum clv__field_kind {
-    CLV__FIELDS_END,
-    CLV__FIELD_FLOAT,
-    CLV__FIELD_INT,     // int, int32_t, or a clv_dtype
-    CLV__FIELD_LONG,    // int64_t
-    CLV__FIELD_PAIR,    // int[2]
-    CLV__FIELD_PADDING, // int[2], whose second is of the builder -1 where it is 0 (clv__hw_padding)
-    CLV__FIELD_SHAPE,   // clv_shape
-    CLV__FIELD_INTS,    // an int, and so many ints behind it
-    CLV__FIELD_MASK,    // uint32_t: bit d is axis d
-    CLV__FIELD_ZERO,    // in none: the builder was called with 0
-    CLV__FIELD_ONE,     // with 1
-    CLV__FIELD_DEVICE   // with the device that the node is to be computed on
-} clv__field_kind;
-typedef struct clv__field {
-    clv__field_kind kind;
-    size_t at;
-} clv__field;
-#define CLV__FIELDS(...)                                                                                     \
-    (const clv__field[]) {                                                                                   \
-        __VA_ARGS__, {                                                                                       \
-            0                                                                                                \
-        }                                                                                                    \
-    }
+/** A call of an op's builder by name: its inputs, as many as the signature has (NULL: not given) or so many of a list, and its attributes. */
+typedef struct clv__call {
+    clv_graph *graph;
+    clv_tensor *const *in;
+    int n_in;
+    const void *attrs; // as clv__op.attributes says where they are
+} clv__call;
 
 struct clv__op {
-    const char *name;
-    const char *builder;      // in by_name.def, of nodes that builders append; NULL: the op's name
-    const clv__field *fields; // by place among that builder's attributes; NULL: it has none
+    union {
+        clv_op_signature signature;
+        struct { // the same, written once (graph/signature.h); outputs may be NULL where there is `infer`, all but name in ops of others
+            const char *name;
+            const clv_op_value *inputs;
+            const clv_op_attribute *attributes;
+            const clv_op_value *outputs;
+        };
+    };
+    /** What its builder in ops.h does more than append one node, by name. NULL: nothing. A composite has that and nothing else. */
+    clv_tensor *(*build)(const clv__call *call);
+    bool attributes_of_call; // `attributes` are of a structure that `build` reads, not of the node's
+    /** Of a node, how a graph's file calls it: the op whose builder made it; attributes, if they are of the call, are put into attrs. NULL:
+     *  as the node is. */
+    const clv__op *(*call_of)(const clv__node *node, void *attrs);
     size_t
         attrs_bytes; // of the attribute structure, at most CLV__ATTRS_BYTES; its bytes stand in keys of tuning files
     const void *data; // table row or the like for descriptors that share functions
@@ -246,6 +241,7 @@ struct clv__op {
     uint64_t half_in,
         half_out; // bit i: input i, output i may be f16 or bf16; else it is f32 where it is a float
     clv__autocast autocast;
+    bool detaches;    // no gradient leads through it: of a composite
     bool elementwise; // `data` is a clv__ew_row: can be a step of an epilogue
     bool channelwise; // `data` is a clv__channel_row (ops/epilogue.h): the same, of an op that knows channels
     bool
@@ -261,7 +257,7 @@ struct clv__op {
     /** Input shapes, dtypes, attributes -> io->n_out, io->out; or a sentence. Pure. The caller has put op, attrs, in; f16 and
      *  bf16 are f32 to it, and which of the outputs become such is the graph's affair (graph/precision.c). The
      *  sentence begins with the mistake ("weight wants 3 input channels, x has 4"); layer and shapes are put around it. */
-    clv_status (*infer)(clv__op_io *io, clv__error *error);
+    clv_status (*infer)(clv__op_io *io, clv__error *error); // after the signature's own checks; NULL: outputs are as their types say
 
     /** Emit nodes for the gradients of inputs that clv__wants_grad; dy[i] is NULL if none comes to output i. dx[] is NULL
      *  before. The builders stick errors in the graph. NULL: not differentiable. */
@@ -297,6 +293,8 @@ struct clv__op {
 
 /** Every op, in ops.def's order; ends with NULL. Defined in runtime/ops/ops.c. */
 extern const clv__op *const clv__ops[];
+/** Those that have a builder in ops.h, composites too; ends with NULL. */
+extern const clv__op *const clv__public_ops[];
 /** The i-th op: of clv__ops first, then those that programs brought (ops/own_op.c); NULL past the last. */
 const clv__op *clv__op_at(int i);
 enum { CLV__MAX_ENLISTED = 1024 };
@@ -331,6 +329,7 @@ clv_tensor *clv__sibling(clv_tensor *tensor, int i);
 clv_tensor *clv__node_in(const clv__node *node, int i); // NULL: not there
 clv_tensor *clv__node_out(const clv__node *node, int i);
 const void *clv__node_attrs(const clv__node *node);
+const char *clv__node_place(const clv__node *node); // the device that it was asked for on; NULL: none
 const clv__op_io *clv__node_io(const clv__node *node);
 /** Does input i exist, and lead from something that wants a gradient? */
 bool clv__wants_grad(const clv__node *node, int i);

@@ -14,9 +14,9 @@
 #include "cleave/own_op.h"
 #include "device/device.h"
 #include "graph/graph.h"
+#include "graph/signature.h"
 #include "io/shown.h"
 #include "nn/graph_file.h"
-#include "ops/by_name.h"
 
 typedef struct reading {
     clv_graph *graph;
@@ -207,13 +207,12 @@ typedef struct arguments {
 } arguments;
 
 /** Of an op that there is not, nothing is known: clv_op_call says so. */
-static bool is_dtype(const char *op, const char *name) {
+static int kind_of(const char *op, const char *name) {
     const clv_op_signature *signature = clv_op_find(op);
-    const char *at = signature ? signature->attributes : "";
-    clv__attribute attribute;
-    while (clv__attribute_next(&at, &attribute))
-        if (!strcmp(attribute.name, name)) return clv__attribute_is(&attribute, "dtype");
-    return false;
+    const clv_op_attribute *at = signature ? signature->attributes : NULL;
+    for (; at && at->name; at++)
+        if (!strcmp(at->name, name)) return at->kind;
+    return 0;
 }
 
 static clv_status attributes_of(reading *r, const char *op, json_t *object, arguments *out) {
@@ -226,12 +225,15 @@ static clv_status attributes_of(reading *r, const char *op, json_t *object, argu
         clv_op_argument *argument = &out->at[out->n];
         const char *text = json_string_value(value);
         *argument = (clv_op_argument){.name = name};
-        if (is_dtype(op, name)) {
+        const int kind = kind_of(op, name);
+        if (kind == CLV_ATTRIBUTE_DTYPE) {
             argument->number = dtype_of(text);
             if (!text || argument->number == 0) BAD(r, "'%s' is no type", name);
         } else if (json_is_array(value)) {
             CLV_TRY(list_of(r, value, name, out->lists[out->n], &argument->n));
             argument->list = out->lists[out->n];
+            if (kind == CLV_ATTRIBUTE_PAIR && argument->n == 2 && argument->list[1] == -1)
+                out->lists[out->n][1] = 0; // as files before version 0.2 have it: none along W
         } else if (!number_of(value, &argument->number)) {
             argument->text = text;
             if (!text) BAD(r, "'%s' is no number, list or text", clv__shown(name, &(clv__shown_text){0}));

@@ -11,9 +11,8 @@
 #include "cleave/io.h"
 #include "device/device.h"
 #include "graph/graph.h"
+#include "graph/signature.h"
 #include "nn/graph_file.h"
-#include "ops/by_name.h"
-#include "ops/elementwise.h"
 #include "tensor/half.h"
 
 typedef struct writing {
@@ -99,79 +98,33 @@ static json_t *value_of(const writing *w, const clv_tensor *tensor) {
     return tensor->output_index ? json_pack("[i,i]", at, tensor->output_index) : json_integer(at);
 }
 
-static const char *builder_of(const clv__node *node) {
+/** The call that made a node: its op, and where its attributes are. */
+static const clv__op *call_of(const clv__node *node, void *room, const void **attrs) {
     const clv__op *op = node->io.op;
-    if (op->builder) return op->builder;
-    if (op->elementwise) {
-        const clv__ew_row *row = op->data;
-        if (row->types == CLV__EW_TO_INT || row->types == CLV__EW_TO_FLOAT) return "cast";
-    } else if (op->view && node->io.n_in == 1 &&
-               clv_shape_equal(&node->io.in[0].shape, &node->io.out[0].shape) && !op->moves) {
-        return "detach"; // the one reshape to the same shape that there is
-    }
-    return op->name;
+    *attrs = node->attrs;
+    if (op->call_of) op = op->call_of(node, room);
+    if (op->attributes_of_call) *attrs = room;
+    return op;
 }
 
-static json_t *field_value(writing *w, const clv__node *node, const clv__field *field) {
-    const char *at = node->attrs + field->at;
-    int32_t whole[2], count;
-    int64_t numbers[CLV_MAX_RANK];
-    float real;
-    switch (field->kind) {
-    case CLV__FIELDS_END: break;
-    case CLV__FIELD_FLOAT: memcpy(&real, at, sizeof real); return number(real);
-    case CLV__FIELD_INT: memcpy(whole, at, sizeof *whole); return json_integer(*whole);
-    case CLV__FIELD_LONG: memcpy(numbers, at, sizeof *numbers); return json_integer(*numbers);
-    case CLV__FIELD_PAIR:
-    case CLV__FIELD_PADDING:
-        memcpy(whole, at, sizeof whole);
-        if (field->kind == CLV__FIELD_PADDING && whole[0] && !whole[1]) whole[1] = -1;
-        return whole_numbers(w, (int64_t[]){whole[0], whole[1]}, 2);
-    case CLV__FIELD_SHAPE:
-        return whole_numbers(w, ((const clv_shape *)at)->dims, ((const clv_shape *)at)->rank);
-    case CLV__FIELD_INTS:
-        memcpy(&count, at, sizeof count);
-        for (int i = 0; i < count; i++) numbers[i] = ((const int *)at)[i + 1];
-        return whole_numbers(w, numbers, count);
-    case CLV__FIELD_MASK:
-        count = 0;
-        for (int d = 0; d < CLV_MAX_RANK; d++)
-            if (*(const uint32_t *)at >> d & 1) numbers[count++] = d;
-        return whole_numbers(w, numbers, count);
-    case CLV__FIELD_ZERO: return json_integer(0);
-    case CLV__FIELD_ONE: return json_integer(1);
-    case CLV__FIELD_DEVICE: return json_string(node->place_hint);
+static json_t *attribute_value(writing *w, const clv_op_attribute *attribute, const void *attrs) {
+    clv__attribute_value value;
+    clv__attribute_get(attribute, attrs, &value);
+    switch (attribute->kind) {
+    case CLV_ATTRIBUTE_NUMBER: return number(value.number);
+    case CLV_ATTRIBUTE_INT:
+    case CLV_ATTRIBUTE_BOOL: return json_integer((json_int_t)value.number);
+    case CLV_ATTRIBUTE_DTYPE: return json_string(clv_dtype_name((clv_dtype)value.number));
+    case CLV_ATTRIBUTE_PAIR:
+    case CLV_ATTRIBUTE_LIST: return whole_numbers(w, value.list, value.n);
+    case CLV_ATTRIBUTE_TEXT: return json_string(value.text);
     }
     return NULL;
 }
 
-/** The i-th attribute of the builder's; NULL: it stays what it is without. */
-static json_t *attribute_value(writing *w, const clv__node *node, const clv__attribute *attribute, int i) {
-    const clv__op *op = node->io.op;
-    if (clv__attribute_is(attribute, "dtype") && op->elementwise)
-        return json_string(clv_dtype_name(node->io.out[0].dtype));
-    if (op->elementwise) {
-        const clv__ew_attrs *attrs = node->io.attrs;
-        return number(i ? attrs->p1 : attrs->p0);
-    }
-    if (clv__op_is_enlisted(op)) return number(((const double *)node->attrs)[i]);
-    for (int k = 0; op->fields && op->fields[k].kind; k++) {
-        if (k != i) continue;
-        if (clv__attribute_is(attribute, "dtype")) // a field INT
-            return json_string(clv_dtype_name(*(const clv_dtype *)(node->attrs + op->fields[k].at)));
-        return field_value(w, node, &op->fields[k]);
-    }
-    return NULL;
-}
-
-static json_t *attributes_of(writing *w, const clv__node *node, const clv_op_signature *signature) {
-    const char *at = signature->attributes;
-    clv__attribute attribute;
+static json_t *attributes_of(writing *w, const clv_op_attribute *list, const void *attrs) {
     json_t *object = json_object();
-    for (int i = 0; clv__attribute_next(&at, &attribute); i++) {
-        json_t *value = attribute_value(w, node, &attribute, i);
-        if (value) put(w, object, attribute.name, value);
-    }
+    for (int i = 0; list[i].name; i++) put(w, object, list[i].name, attribute_value(w, &list[i], attrs));
     return object;
 }
 
@@ -196,21 +149,24 @@ static clv_status cannot(const writing *w, const clv__node *node, const char *wh
 }
 
 static clv_status write_node(writing *w, const clv__node *node, json_t *nodes) {
-    const clv_op_signature *signature = clv_op_find(builder_of(node));
-    if (!signature) return cannot(w, node, "no builder of ops.h makes it");
+    _Alignas(16) char room[CLV__ATTRS_BYTES] = {0};
+    const void *attrs;
+    const clv__op *op = call_of(node, room, &attrs);
+    if (!clv_op_find(op->name)) return cannot(w, node, "no builder of ops.h makes it");
     if (node->cut)
         return cannot(w, node, "it is computed for a part of the batch; write the graph before that is cut");
     json_t *object = json_object();
     append(w, nodes, object);
-    put(w, object, "op", json_string(signature->name));
+    put(w, object, "op", json_string(op->name));
     put(w, object, "inputs", inputs_of(w, node));
-    if (*signature->attributes) put(w, object, "attributes", attributes_of(w, node, signature));
+    if (op->attributes && op->attributes[0].name)
+        put(w, object, "attributes", attributes_of(w, op->attributes, attrs));
     if (*node->layer) put(w, object, "layer", json_string(node->layer));
     if (node->place_hint && !node->io.op->moves) put(w, object, "place", json_string(node->place_hint));
     bool natural = false;
     for (int i = 0; i < node->io.n_in; i++) natural |= node->in[i] && node->in[i]->requires_grad;
     const clv_tensor *out = node->out[0];
-    natural = natural && clv__is_float(out->desc.dtype) && strcmp(signature->name, "detach");
+    natural = natural && clv__is_float(out->desc.dtype) && !op->detaches;
     if (out->requires_grad != natural) put(w, object, "requires_grad", json_boolean(out->requires_grad));
     if (out->desc.dtype == CLV_DTYPE_F16 || out->desc.dtype == CLV_DTYPE_BF16)
         put(w, object, "dtype", json_string(clv_dtype_name(out->desc.dtype)));

@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "cleave/ops.h"
+#include "graph/signature.h"
 #include "ops/pool.h"
 
 typedef struct adaptive_attrs {
@@ -13,11 +14,7 @@ typedef struct adaptive_attrs {
 static clv_status infer(clv__op_io *io, clv__error *error) {
     const adaptive_attrs *a = io->attrs;
     const char *what = io->op->data ? "dy" : "x";
-    CLV_TRY(clv__want_f32(io, 0, what, 4, error));
     clv_shape shape = io->in[0].shape;
-    if (a->size[0] < 1 || a->size[1] < 1)
-        CLV_FAIL(error, CLV_E_VALUE, "the result must have at least one row and column, not %lld x %lld",
-                 (long long)a->size[0], (long long)a->size[1]);
     if (shape.dims[2] < 1 || shape.dims[3] < 1)
         CLV_FAIL(error, CLV_E_SHAPE, "%s must have at least one row and column", what);
     shape.dims[2] = a->size[0];
@@ -139,6 +136,8 @@ static bool split(const clv__op_io *io, int i, clv__split *out) {
     .variants = variants, .samples = CLV__TRAINS(samples), .cost = cost, .reduction = reduction,             \
     .split = split
 const clv__op clv__op_adaptive_avg_pool2d_backward = {.name = "adaptive_avg_pool2d_backward",
+                                                      .inputs = CLV__INPUTS({"dy", "f32[N,C,_,_]"}),
+                                                      .outputs = CLV__OUTPUTS({"dx", "f32[N,C,_,_]"}),
                                                       .data = &is_backward,
                                                       .reference = backward_reference,
                                                       .adapt = CLV__TRAINS(sample_backward),
@@ -150,11 +149,22 @@ static void grad(const clv__node *node, clv_tensor *const *dy, clv_tensor **dx) 
                           dy, 1, 0);
 }
 
-const clv__op clv__op_adaptive_avg_pool2d = {
-    .name = "adaptive_avg_pool2d",
-    .fields = CLV__FIELDS({CLV__FIELD_LONG, offsetof(adaptive_attrs, size)},
-                          {CLV__FIELD_LONG, offsetof(adaptive_attrs, size) + sizeof(int64_t)}),
-    .grad = CLV__TRAINS(grad), .reference = reference, COMMON};
+static clv_tensor *build(const clv__call *call) {
+    const adaptive_attrs *a = call->attrs;
+    return clv_adaptive_avg_pool2d(call->in[0], a->size[0], a->size[1]);
+}
+
+#define SIZE(text, d)                                                                                        \
+    .name = text, .kind = CLV_ATTRIBUTE_INT, .at = offsetof(adaptive_attrs, size) + d * sizeof(int64_t),     \
+    .bytes = sizeof(int64_t), CLV__AT_LEAST(1)
+const clv__op clv__op_adaptive_avg_pool2d = {.name = "adaptive_avg_pool2d",
+                                             .inputs = CLV__INPUTS({"x", "f32[N,C,H,W]"}),
+                                             .attributes = CLV__ATTRIBUTES({SIZE("OH", 0)}, {SIZE("OW", 1)}),
+                                             .outputs = CLV__OUTPUTS({"y", "f32[N,C,_,_]"}),
+                                             .build = build,
+                                             .grad = CLV__TRAINS(grad),
+                                             .reference = reference,
+                                             COMMON};
 
 clv_tensor *clv_adaptive_avg_pool2d(clv_tensor *x, int64_t OH, int64_t OW) {
     clv_shape shape = clv_tensor_shape(x);

@@ -4,6 +4,7 @@
 #include <math.h>
 
 #include "cleave/ops.h"
+#include "graph/signature.h"
 #include "ops/lower.h"
 #include "ops/softmax.h"
 
@@ -23,17 +24,6 @@ static scores scores_of(const clv__op_io *io) {
 
 static float scale_of(const clv__op_io *io) {
     return ((const attention_attrs *)io->attrs)->scale;
-}
-
-static clv_status infer(clv__op_io *io, clv__error *error) {
-    CLV_TRY(clv__want_dtype(io, 0, "x", CLV_DTYPE_F32, error));
-    if (io->in[0].shape.rank < 2) CLV_FAIL(error, CLV_E_SHAPE, "x must be [...,T,S]");
-    return clv__one_out(io, io->in[0]);
-}
-
-static clv_status backward_infer(clv__op_io *io, clv__error *error) {
-    CLV_TRY(clv__softmax_want_y(io, error));
-    return infer(io, error);
 }
 
 // ---- kernels ----------------------------------------------------------------------------------------------
@@ -164,7 +154,9 @@ static const clv__sample_row samples[] = {
     .cost = cost, .reduction = reduction, .split = clv__split_matrices
 const clv__op clv__op_causal_softmax_backward = {.name = "causal_softmax_backward",
                                                  .half_out = 1,
-                                                 .infer = backward_infer,
+                                                 .inputs =
+                                                     CLV__INPUTS({"dy", "f32[*,T,S]"}, {"y", "like dy"}),
+                                                 .outputs = CLV__OUTPUTS({"dx", "like y"}),
                                                  .reference = backward_reference,
                                                  .adapt = CLV__TRAINS(clv__softmax_sample_backward),
                                                  COMMON};
@@ -174,15 +166,16 @@ static void grad(const clv__node *node, clv_tensor *const *dy, clv_tensor **dx) 
                           (clv_tensor *[]){dy[0], clv__node_out(node, 0)}, 2, 0);
 }
 
-const clv__op clv__op_causal_softmax = {.name = "causal_softmax",
-                                        .fields = CLV__FIELDS({CLV__FIELD_FLOAT, offsetof(attention_attrs, scale)}),
-                                        .half_in =
-                                            1, // the result is f32 in mixed precision, as that of softmax
-                                        .autocast = CLV__CAST_FLOAT,
-                                        .infer = infer,
-                                        .grad = CLV__TRAINS(grad),
-                                        .reference = reference,
-                                        COMMON};
+const clv__op clv__op_causal_softmax = {
+    .name = "causal_softmax",
+    .inputs = CLV__INPUTS({"x", "f32[*,T,S]"}),
+    .attributes = CLV__ATTRIBUTES({CLV__ATTRIBUTE(NUMBER, attention_attrs, scale, "1")}),
+    .outputs = CLV__OUTPUTS({"y", "like x"}),
+    .half_in = 1, // the result is f32 in mixed precision, as that of softmax
+    .autocast = CLV__CAST_FLOAT,
+    .grad = CLV__TRAINS(grad),
+    .reference = reference,
+    COMMON};
 
 clv_tensor *clv_causal_softmax(clv_tensor *x, float scale) {
     return clv__node_add(&clv__op_causal_softmax, &(attention_attrs){scale}, &x, 1, 0);
@@ -205,3 +198,28 @@ clv_tensor *clv_scaled_dot_product_attention(clv_tensor *query, clv_tensor *key,
         weights = clv_softmax(clv_matmul_t(clv_mul_scalar(query, scale), false, key, true), -1);
     return clv_matmul(clv_dropout(weights, c->dropout), value);
 }
+
+static clv_tensor *build_scaled_dot_product_attention(const clv__call *call) {
+    return clv_scaled_dot_product_attention(call->in[0], call->in[1], call->in[2], call->attrs);
+}
+
+const clv__op clv__op_scaled_dot_product_attention = {
+    .name = "scaled_dot_product_attention",
+    .inputs = CLV__INPUTS({"query", "f32[*,T,E]"}, {"key", "f32[*,S,E]"}, {"value", "f32[*,S,D]"}),
+    .attributes = CLV__ATTRIBUTES({CLV__ATTRIBUTE(BOOL, clv_attention_config, causal, "0")},
+                                  {CLV__ATTRIBUTE(NUMBER, clv_attention_config, scale, "0")},
+                                  {CLV__ATTRIBUTE(NUMBER, clv_attention_config, dropout, "0")}),
+    .outputs = CLV__OUTPUTS({"y", "f32[*,T,D]"}),
+    .attributes_of_call = true,
+    .attrs_bytes = sizeof(clv_attention_config),
+    .samples = CLV__TRAINS(
+        ((const clv__sample_row[]){{.label = "causal",
+                                    .in = {CLV__DIMS(2, 5, 4), CLV__DIMS(2, 5, 4), CLV__DIMS(2, 5, 4)},
+                                    .attrs = &(clv_attention_config){.causal = true},
+                                    .n_in = 3},
+                                   {.label = "other lengths",
+                                    .in = {CLV__DIMS(2, 5, 4), CLV__DIMS(2, 3, 4), CLV__DIMS(2, 3, 6)},
+                                    .attrs = &(clv_attention_config){.scale = 2},
+                                    .n_in = 3},
+                                   {0}})),
+    .build = build_scaled_dot_product_attention};

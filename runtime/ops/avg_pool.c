@@ -3,11 +3,11 @@
 #include <string.h>
 
 #include "cleave/ops.h"
+#include "graph/signature.h"
 #include "ops/pool.h"
 
 static clv_status avg_backward_infer(clv__op_io *io, clv__error *error) {
     const clv__pool *a = io->attrs;
-    CLV_TRY(clv__want_rank(io, 0, "dy", 4, error));
     clv_shape x = io->in[0].shape;
     x.dims[2] = a->size[0];
     x.dims[3] = a->size[1];
@@ -83,6 +83,8 @@ static void sample_backward(clv__sample *sample) {
     .half_in = 1, .samples = CLV__TRAINS(clv__pool_samples + CLV__POOL_UNDILATED),                           \
     .reduction = clv__pool_window_elements, CLV__POOL_OP
 const clv__op clv__op_avg_pool2d_backward = {.name = "avg_pool2d_backward",
+                                             .inputs = CLV__INPUTS({"dy", "f32[N,C,_,_]"}),
+                                             .outputs = CLV__OUTPUTS({"dx", "f32[N,C,_,_]"}),
                                              .data = &(const clv__pool_kind){.mean = true, .backward = true},
                                              .infer = avg_backward_infer,
                                              .variants = avg_backward_variants,
@@ -98,18 +100,29 @@ static void avg_grad(const clv__node *node, clv_tensor *const *dy, clv_tensor **
     dx[0] = clv__node_add(&clv__op_avg_pool2d_backward, &attrs, dy, 1, 0);
 }
 
-const clv__op clv__op_avg_pool2d = {.name = "avg_pool2d",
-                                    .fields = CLV__FIELDS({CLV__FIELD_PAIR, offsetof(clv__pool, kernel)},
-                                                          {CLV__FIELD_PAIR, offsetof(clv__pool, stride)},
-                                                          {CLV__FIELD_PADDING, offsetof(clv__pool, padding)},
-                                                          {CLV__FIELD_INT, offsetof(clv__pool, ceil_mode)},
-                                                          {CLV__FIELD_INT, offsetof(clv__pool, exclude_padding)}),
-                                    .data = &(const clv__pool_kind){.mean = true},
-                                    .infer = clv__pool_infer,
-                                    .grad = CLV__TRAINS(avg_grad),
-                                    .variants = avg_variants,
-                                    .reference = avg_reference,
-                                    COMMON};
+extern const clv__op clv__op_avg_pool2d;
+static clv_tensor *build(const clv__call *call) { // its windows have a dilation of 1, which no attribute says
+    clv__pool attrs = *(const clv__pool *)call->attrs;
+    attrs.dilation[0] = attrs.dilation[1] = 1;
+    return clv__node_add(&clv__op_avg_pool2d, &attrs, call->in, 1, 0);
+}
+
+const clv__op clv__op_avg_pool2d = {
+    .name = "avg_pool2d",
+    .inputs = CLV__INPUTS({"x", "f32[N,C,H,W]"}),
+    .attributes = CLV__ATTRIBUTES({CLV__ATTRIBUTE(PAIR, clv__pool, kernel, NULL), CLV__AT_LEAST(1)},
+                                  {CLV__ATTRIBUTE(PAIR, clv__pool, stride, "kernel"), CLV__AT_LEAST(1)},
+                                  {CLV__ATTRIBUTE(PAIR, clv__pool, padding, "0"), CLV__AT_LEAST(0)},
+                                  {CLV__ATTRIBUTE(BOOL, clv__pool, ceil_mode, "0")},
+                                  {CLV__ATTRIBUTE(BOOL, clv__pool, exclude_padding, "0")}),
+    .outputs = CLV__OUTPUTS({"y", "f32[N,C,_,_]"}),
+    .build = build,
+    .data = &(const clv__pool_kind){.mean = true},
+    .infer = clv__pool_infer,
+    .grad = CLV__TRAINS(avg_grad),
+    .variants = avg_variants,
+    .reference = avg_reference,
+    COMMON};
 
 clv_tensor *clv_avg_pool2d(clv_tensor *x, const clv_pool2d_config *config) {
     return clv__pool_build(&clv__op_avg_pool2d, x, config);
@@ -126,3 +139,15 @@ clv_tensor *clv_global_avg_pool2d(clv_tensor *x) {
     }
     return clv_mean(x, (int[]){2, 3}, 2, true);
 }
+
+static clv_tensor *build_global(const clv__call *call) {
+    return clv_global_avg_pool2d(call->in[0]);
+}
+
+const clv__op clv__op_global_avg_pool2d = {
+    .name = "global_avg_pool2d",
+    .inputs = CLV__INPUTS({"x", "f32[N,C,H,W]"}),
+    .outputs = CLV__OUTPUTS({"y", "f32[N,C,1,1]"}),
+    .samples =
+        CLV__TRAINS(((const clv__sample_row[]){{.label = "images", .in = {CLV__DIMS(2, 3, 4, 5)}}, {0}})),
+    .build = build_global};

@@ -1,69 +1,28 @@
 // SPDX-License-Identifier: Apache-2.0
-// The builders of ops.h by their names (by_name.def), for bindings and readers of graphs, and behind them ops of a program's own.
+// Every op by its name: what has a builder in ops.h, by its signature, and behind that the ops of programs. For bindings and
+// readers of graphs.
 #include <math.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
-#include "base/number.h"
-#include "cleave/ops.h"
 #include "cleave/own_op.h"
-#include "graph/op.h"
-#include "ops/by_name.h"
+#include "graph/signature.h"
 #include "ops/own_op.h"
 
-typedef struct value {
-    double number;
-    int n; // of the list
-    int64_t list[CLV_MAX_RANK];
-    int ints[CLV_MAX_RANK];
-    const char *text;
-} value;
-
-typedef struct call {
-    clv_graph *graph;
-    clv_tensor *const *in;
-    int n_in;
-    value at[CLV__MOST_ATTRIBUTES];
-} call;
-
-#define GRAPH c->graph
-#define ALL c->in
-#define N_IN c->n_in
-#define IN(k) (k < c->n_in ? c->in[k] : NULL)
-#define F(k) ((float)c->at[k].number)
-#define I(k) ((int64_t)c->at[k].number)
-#define B(k) (c->at[k].number != 0)
-#define N(k) (c->at[k].n)
-#define AXES(k) (c->at[k].ints)
-#define SHAPE(k) clv_shape_make(c->at[k].n, c->at[k].list)
-#define PAIR(k)                                                                                              \
-    { c->at[k].ints[0], c->at[k].ints[1] }
-#define TEXT(k) (c->at[k].text)
-#define BUILDER(name, inputs, attributes, made)                                                              \
-    static clv_tensor *build_##name(const call *c) {                                                         \
-        return made;                                                                                         \
-    }
-#include "ops/by_name.def"
-#undef BUILDER
-
-static const struct builder {
-    clv_op_signature signature;
-    clv_tensor *(*build)(const call *c);
-} builders[] = {
-#define BUILDER(name, inputs, attributes, made) {{#name, inputs, attributes}, build_##name},
-#include "ops/by_name.def"
-#undef BUILDER
-};
-enum { N_BUILDERS = sizeof builders / sizeof *builders };
+static int public_count(void) {
+    int n = 0;
+    while (clv__public_ops[n]) n++;
+    return n;
+}
 
 int clv_op_count(void) {
-    return N_BUILDERS + clv_own_op_count();
+    return public_count() + clv_own_op_count();
 }
 
 const clv_op_signature *clv_op_get(int i) {
+    const int n = public_count();
     if (i < 0) return NULL;
-    return i < N_BUILDERS ? &builders[i].signature : clv__own_op_signature(i - N_BUILDERS);
+    return i < n ? &clv__public_ops[i]->signature : clv__own_op_signature(i - n);
 }
 
 const clv_op_signature *clv_op_find(const char *name) {
@@ -73,102 +32,100 @@ const clv_op_signature *clv_op_find(const char *name) {
     return NULL;
 }
 
-// ---- attributes -----------------------------------------------------------------------------------------------------
-
-bool clv__attribute_next(const char **at, clv__attribute *out) {
-    *at += strspn(*at, " ");
-    const size_t n = strcspn(*at, " "), name = strcspn(*at, ":"), kind = strcspn(*at, "=");
-    if (!n) return false;
-    const size_t end = kind < n ? kind : n;
-    *out = (clv__attribute){.has_fallback = kind < n};
-    snprintf(out->name, sizeof out->name, "%.*s", (int)name, *at);
-    snprintf(out->kind, sizeof out->kind, "%.*s", (int)(end - name - 1), *at + name + 1);
-    if (kind < n) snprintf(out->fallback, sizeof out->fallback, "%.*s", (int)(n - kind - 1), *at + kind + 1);
-    *at += n;
-    return true;
+static const clv__op *public_op(const clv_op_signature *signature) {
+    for (int i = 0; clv__public_ops[i]; i++)
+        if (&clv__public_ops[i]->signature == signature) return clv__public_ops[i];
+    return NULL;
 }
 
-bool clv__attribute_is(const clv__attribute *attribute, const char *kind) {
-    return !strcmp(attribute->kind, kind);
-}
+// ---- attributes ---------------------------------------------------------------------------------------------
 
-/** NULL, or what is wrong with numbers that count from one. In C a zero stands for what is left out; here what is left out is
- *  not given, so a zero is a zero: two paddings of which one is 0 say so, and a stride of 0 is refused. */
-static const char *read_counts(const clv__attribute *a, int given, value *out) {
-    const bool zero = !out->ints[0] || (given > 1 && !out->ints[1]);
-    if (!strcmp(a->name, "padding")) {
-        if (given > 1 && !out->ints[1]) out->ints[1] = -1;
-    } else if (zero && (given > 1 || !strcmp(a->fallback, "1"))) {
-        return "is 0, and must be at least 1";
+/** NULL, or what is wrong with a list of at most `most` whole numbers. */
+static const char *read_list(const clv_op_argument *given, int most, clv__attribute_value *out) {
+    out->n = given->n;
+    if (out->n < 0 || out->n > most || (out->n && !given->list)) return "is a list that is too long, or NULL";
+    for (int i = 0; i < out->n; i++) {
+        out->list[i] = given->list[i];
+        if (given->list[i] != (int32_t)given->list[i]) return "holds a number that is too large";
     }
     return NULL;
 }
 
 /** NULL, or what is wrong with it. */
-static const char *read_value(const clv__attribute *a, const clv_op_argument *given, value *out) {
-    *out = (value){.number = given ? given->number : clv__number_read(a->fallback, NULL)};
-    if (clv__attribute_is(a, "text")) {
-        out->text = given ? given->text : NULL;
-        return out->text ? NULL : "wants a text";
-    }
-    if (clv__attribute_is(a, "number")) return isnan(out->number) ? "is not a number" : NULL;
-    if (clv__attribute_is(a, "list") || (clv__attribute_is(a, "pair") && given && given->n)) {
-        out->n = given ? given->n : 0;
-        if (out->n < 0 || out->n > (clv__attribute_is(a, "pair") ? 2 : CLV_MAX_RANK) || (out->n && !given->list))
-            return "is a list that is too long, or NULL";
-        for (int i = 0; i < out->n; i++) {
-            out->list[i] = given->list[i];
-            out->ints[i] = (int)given->list[i];
-            if (out->ints[i] != given->list[i]) return "holds a number that is too large";
-        }
-        return clv__attribute_is(a, "pair") ? read_counts(a, out->n, out) : NULL;
-    }
+static const char *read_value(clv_attribute_kind kind, const clv_op_argument *given,
+                              clv__attribute_value *out) {
+    *out = (clv__attribute_value){.number = given->number, .text = given->text};
+    if (kind == CLV_ATTRIBUTE_TEXT) return out->text ? NULL : "wants a text";
+    if (kind == CLV_ATTRIBUTE_NUMBER) return isnan(out->number) ? "is not a number" : NULL;
+    if (kind == CLV_ATTRIBUTE_LIST) return read_list(given, CLV_MAX_RANK, out);
+    if (kind == CLV_ATTRIBUTE_PAIR && given->n) return read_list(given, 2, out);
     if (!(fabs(out->number) <= 9007199254740992.0) || out->number != floor(out->number))
         return "wants a whole number";
-    if (clv__attribute_is(a, "bool")) return out->number == 0 || out->number == 1 ? NULL : "is 0 or 1";
-    if (fabs(out->number) > INT32_MAX) return "is too large";
-    out->ints[0] = (int)out->number;
-    return given ? read_counts(a, 1, out) : NULL;
+    if (kind == CLV_ATTRIBUTE_BOOL) return out->number == 0 || out->number == 1 ? NULL : "is 0 or 1";
+    return fabs(out->number) > INT32_MAX ? "is too large" : NULL;
 }
 
-static clv_tensor *read_attributes(call *c, const clv_op_signature *signature,
-                                   const clv_op_argument *arguments, int n, bool *good) {
-    const char *at = signature->attributes;
-    clv__attribute a;
-    int known = 0;
-    *good = false;
-    for (int k = 0; k < CLV__MOST_ATTRIBUTES && clv__attribute_next(&at, &a); k++) {
-        const clv_op_argument *given = NULL;
-        for (int i = 0; i < n; i++)
-            if (arguments[i].name && !strcmp(arguments[i].name, a.name)) given = &arguments[i], known++;
-        if (!given && !a.has_fallback)
-            return clv__graph_fail(c->graph, CLV_E_VALUE, "%s wants '%s'", signature->name, a.name);
-        const char *why = read_value(&a, given, &c->at[k]);
-        if (why) return clv__graph_fail(c->graph, CLV_E_VALUE, "%s: '%s' %s", signature->name, a.name, why);
-    }
-    if (known != n)
-        return clv__graph_fail(
-            c->graph, CLV_E_NOT_FOUND,
-            "%s has not all the attributes that are given, or one is given twice; it has: %s",
-            signature->name, *signature->attributes ? signature->attributes : "none");
-    *good = true;
-    return NULL;
+/** "axis, keepdim", for a sentence. */
+static const char *names_of(const clv_op_attribute *list, char *text, size_t bytes) {
+    size_t used = 0;
+    text[0] = 0;
+    for (int i = 0; list && list[i].name && used < bytes; i++)
+        used += (size_t)snprintf(text + used, bytes - used, "%s%s", i ? ", " : "", list[i].name);
+    return *text ? text : "none";
 }
 
-// ---- calls ----------------------------------------------------------------------------------------------------------
-
-/** Does the number of inputs fit? */
-static bool inputs_fit(const clv_op_signature *signature, int n) {
-    int most = 0, least = 0;
-    for (const char *at = signature->inputs; *at;) {
-        const size_t length = strcspn(at, " ");
-        if (at[length - 1] == '.') return n >= 1;
-        most++;
-        least += at[length - 1] != '?';
-        at += length;
-        at += strspn(at, " ");
+/** False, and a mistake in the graph. */
+static bool read_attributes(clv_graph *graph, const clv_op_signature *signature,
+                            const clv_op_argument *arguments, int n, void *attrs) {
+    const clv_op_attribute *list = signature->attributes;
+    bool given[CLV__MOST_ATTRIBUTES] = {0};
+    char names[512];
+    clv__attributes_default(list, attrs);
+    for (int k = 0; list && list[k].name; k++) {
+        for (int i = 0; i < n; i++) {
+            if (!arguments[i].name || strcmp(arguments[i].name, list[k].name)) continue;
+            clv__attribute_value value;
+            const char *why = given[k] ? "is given twice" : read_value(list[k].kind, &arguments[i], &value);
+            if (why)
+                return clv__graph_fail(graph, CLV_E_VALUE, "%s: '%s' %s", signature->name, list[k].name, why);
+            given[k] = true;
+            clv__attribute_set(&list[k], attrs, &value);
+        }
+        if (!given[k] && !list[k].fallback)
+            return clv__graph_fail(graph, CLV_E_VALUE, "%s wants '%s'", signature->name, list[k].name);
+        clv__attribute_value first; // the default of a later one may be the value of this one
+        clv__attribute_get(&list[k], attrs, &first);
+        for (int later = k + 1; list[later].name; later++)
+            if (list[later].fallback && !strcmp(list[later].fallback, list[k].name))
+                clv__attribute_set(&list[later], attrs, &first);
     }
-    return n >= least && n <= most;
+    for (int i = 0; i < n; i++) {
+        bool known = false;
+        for (int k = 0; list && list[k].name && arguments[i].name; k++)
+            known |= !strcmp(arguments[i].name, list[k].name);
+        if (!known)
+            return clv__graph_fail(graph, CLV_E_NOT_FOUND, "%s has no attribute '%.100s'; it has: %s",
+                                   signature->name, arguments[i].name ? arguments[i].name : "",
+                                   names_of(list, names, sizeof names));
+    }
+    return true;
+}
+
+// ---- calls --------------------------------------------------------------------------------------------------
+
+/** "x, weight?", for a sentence. */
+static const char *inputs_text(const clv_op_value *inputs, char *text, size_t bytes) {
+    size_t used = 0;
+    text[0] = 0;
+    for (int i = 0; inputs[i].name && used < bytes; i++) {
+        const size_t n = strlen(inputs[i].type);
+        const bool list = n > 3 && !strcmp(inputs[i].type + n - 3, "...");
+        used += (size_t)snprintf(text + used, bytes - used, "%s%s%s", i ? ", " : "", inputs[i].name,
+                                 list                                ? "..."
+                                 : n && inputs[i].type[n - 1] == '?' ? "?"
+                                                                     : "");
+    }
+    return text;
 }
 
 static clv_tensor *call_own(const clv_op_signature *signature, clv_tensor *const *inputs, int n,
@@ -180,26 +137,53 @@ static clv_tensor *call_own(const clv_op_signature *signature, clv_tensor *const
     return clv_op_add(signature->name, inputs, n, attributes, n_attributes);
 }
 
+static clv_tensor *unknown(clv_graph *graph, const char *name) {
+    clv_nearest nearest = {.word = name ? name : ""};
+    for (int i = 0; clv_op_get(i); i++) clv_nearest_offer(&nearest, clv_op_get(i)->name);
+    return clv__graph_fail(graph, CLV_E_NOT_FOUND, "there is no op '%.100s'%s", nearest.word,
+                           clv_nearest_text(&nearest));
+}
+
+/** Is all there that the op cannot do without? Builders make nothing of NULL, and say nothing. */
+static bool are_there(clv_graph *graph, const clv__op *op, clv_tensor *const *in, int n) {
+    const uint64_t optional = clv__inputs_optional(op->inputs);
+    for (int i = 0; i < n; i++)
+        if (!in[i] && !(optional >> i & 1))
+            return clv__graph_fail(graph, CLV_E_VALUE, "%s: %s is NULL", op->name, op->inputs[i].name);
+    return true;
+}
+
 clv_tensor *clv_op_call(clv_graph *graph, const char *name, clv_tensor *const *inputs, int n,
                         const clv_op_argument *arguments, int n_arguments) {
-    call c = {.graph = graph, .in = inputs, .n_in = inputs ? n : 0};
     if (!graph) return NULL;
-    const clv_op_signature *signature = clv_op_find(name);
-    if (!signature) {
-        clv_nearest nearest = {.word = name ? name : ""};
-        for (int i = 0; clv_op_get(i); i++) clv_nearest_offer(&nearest, clv_op_get(i)->name);
-        return clv__graph_fail(graph, CLV_E_NOT_FOUND, "there is no op '%.100s'%s", nearest.word,
-                               clv_nearest_text(&nearest));
-    }
-    if (!inputs_fit(signature, c.n_in))
-        return clv__graph_fail(graph, CLV_E_VALUE, "%s has the inputs '%s', and %d are given",
-                               signature->name, signature->inputs, c.n_in);
+    if (!inputs) n = 0;
     if (!arguments) n_arguments = 0;
-    for (int i = 0; i < N_BUILDERS; i++) {
-        if (signature != &builders[i].signature) continue;
-        bool good;
-        read_attributes(&c, signature, arguments, n_arguments, &good);
-        return good ? builders[i].build(&c) : NULL;
+    const clv_op_signature *signature = clv_op_find(name);
+    if (!signature) return unknown(graph, name);
+    int least;
+    bool list;
+    char text[512];
+    const int most = clv__inputs_count(signature->inputs, &least, &list);
+    if (n < least || (n > most && !list))
+        return clv__graph_fail(graph, CLV_E_VALUE, "%s has the inputs '%s', and %d are given",
+                               signature->name, inputs_text(signature->inputs, text, sizeof text), n);
+    const clv__op *op = public_op(signature);
+    if (!op) return call_own(signature, inputs, n, arguments, n_arguments);
+
+    _Alignas(16) char attrs[CLV__ATTRS_BYTES] = {0};
+    clv_tensor *padded[CLV__MAX_IN] = {0};
+    if (!list) {
+        for (int i = 0; i < n; i++) padded[i] = inputs[i];
+        inputs = padded, n = most;
     }
-    return call_own(signature, inputs, n, arguments, n_arguments);
+    if (!read_attributes(graph, signature, arguments, n_arguments, attrs)) return NULL;
+    clv__error mistake;
+    clv__error_init(&mistake);
+    const clv_status status = clv__attributes_check(op->attributes, attrs, &mistake);
+    if (status != CLV_OK) clv__graph_fail(graph, status, "%s: %s", op->name, mistake.text);
+    clv__error_destroy(&mistake);
+    if (status != CLV_OK) return NULL;
+    if (!list && !are_there(graph, op, inputs, n)) return NULL;
+    if (op->build) return op->build(&(clv__call){graph, inputs, n, attrs});
+    return clv__node_add_to(graph, op, attrs, inputs, n, clv__inputs_optional(op->inputs));
 }

@@ -11,6 +11,7 @@
 // every channel is by itself in conv2d_depthwise.c, for 3x3 kernels of stride 1 in conv2d_winograd.c, and for many small images
 // in conv2d_images.c and conv2d_images_weight.c, each with a kernel file of its name. For devices with lanes:
 // conv2d_gemm.c, conv2d_winograd_lanes.c for 3x3 kernels of stride 1, and conv2d_channels.c where every channel is by itself.
+#include "graph/signature.h"
 #include "ops/conv2d.h"
 #include "ops/epilogue.h"
 #include "ops/gemm.h"
@@ -49,20 +50,6 @@ clv__conv2d clv__conv2d_of(const clv__op_io *io) {
     return c;
 }
 
-static clv_status check_attrs(const conv2d_attrs *a, clv__error *error) {
-    for (int d = 0; d < 2; d++) {
-        if (a->stride[d] < 1) CLV_FAIL(error, CLV_E_VALUE, "stride %d is below 1", (int)a->stride[d]);
-        if (a->padding[d] < 0) CLV_FAIL(error, CLV_E_VALUE, "padding %d is negative", (int)a->padding[d]);
-        if (a->dilation[d] < 1) CLV_FAIL(error, CLV_E_VALUE, "dilation %d is below 1", (int)a->dilation[d]);
-        // Kernels count positions in int: past the image's edge, too.
-        enum { MOST = 1 << 20 };
-        if (a->stride[d] > MOST || a->padding[d] > MOST || a->dilation[d] > MOST)
-            CLV_FAIL(error, CLV_E_VALUE, "stride, padding and dilation may be at most %d", (int)MOST);
-    }
-    if (a->groups < 1) CLV_FAIL(error, CLV_E_VALUE, "groups is %d, it must be at least 1", (int)a->groups);
-    return CLV_OK;
-}
-
 /** y's H or W; fails where the kernel does not fit in the padded image. */
 static clv_status output_size(const conv2d_attrs *a, int d, int64_t in, int64_t kernel, int64_t *out,
                               clv__error *error) {
@@ -92,20 +79,10 @@ static clv_status check_channels(const conv2d_attrs *a, int64_t x_channels, int6
 
 static clv_status conv2d_infer(clv__op_io *io, clv__error *error) {
     const conv2d_attrs *attrs = io->attrs;
-    CLV_TRY(check_attrs(attrs, error));
-    CLV_TRY(clv__want_f32(io, 0, "x", 4, error));
-    CLV_TRY(clv__want_f32(io, 1, "weight", 4, error));
     const int64_t *x = io->in[0].shape.dims, *weight = io->in[1].shape.dims;
     CLV_TRY(check_channels(attrs, x[1], weight[0], weight[1], error));
     int64_t out[2] = {0};
     for (int d = 0; d < 2; d++) CLV_TRY(output_size(attrs, d, x[2 + d], weight[2 + d], &out[d], error));
-    if (clv__has_in(io, 2)) {
-        CLV_TRY(clv__want_f32(io, 2, "bias", 1, error));
-        if (io->in[2].shape.dims[0] != weight[0]) {
-            CLV_FAIL(error, CLV_E_SHAPE, "bias has %lld elements, weight has %lld output channels",
-                     (long long)io->in[2].shape.dims[0], (long long)weight[0]);
-        }
-    }
     return clv__one_out(io, clv__f32(CLV_SHAPE(x[0], weight[0], out[0], out[1])));
 }
 
@@ -131,9 +108,6 @@ static clv_status check_dy(const conv2d_attrs *a, const int64_t *dy, int64_t n, 
 
 static clv_status backward_input_infer(clv__op_io *io, clv__error *error) {
     const conv2d_attrs *attrs = io->attrs;
-    CLV_TRY(check_attrs(attrs, error));
-    CLV_TRY(clv__want_f32(io, 0, "dy", 4, error));
-    CLV_TRY(clv__want_f32(io, 1, "weight", 4, error));
     const int64_t *dy = io->in[0].shape.dims, *weight = io->in[1].shape.dims;
     int64_t channels = weight[1] * attrs->groups, in[2] = {attrs->size[0], attrs->size[1]};
     CLV_TRY(check_channels(attrs, channels, weight[0], weight[1], error));
@@ -143,9 +117,6 @@ static clv_status backward_input_infer(clv__op_io *io, clv__error *error) {
 
 static clv_status backward_weight_infer(clv__op_io *io, clv__error *error) {
     const conv2d_attrs *attrs = io->attrs;
-    CLV_TRY(check_attrs(attrs, error));
-    CLV_TRY(clv__want_f32(io, 0, "dy", 4, error));
-    CLV_TRY(clv__want_f32(io, 1, "x", 4, error));
     const int64_t *dy = io->in[0].shape.dims, *x = io->in[1].shape.dims;
     int64_t kernel[2] = {attrs->kernel[0], attrs->kernel[1]};
     CLV_TRY(check_channels(attrs, x[1], dy[1], x[1] / attrs->groups, error));
@@ -548,33 +519,43 @@ static bool backward_weight_split(const clv__op_io *io, int i, clv__split *out) 
 #define OF_IMAGES                                                                                            \
     .epilogue = true, .channels = 1, .half_in = 1, .half_out = 1, .variants = variants,                      \
     .split = conv2d_split, COMMON
-const clv__op clv__op_conv2d = {.name = "conv2d", // weight and bias are parameters: f32
-                                .fields = CLV__FIELDS({CLV__FIELD_PAIR, offsetof(conv2d_attrs, stride)},
-                                                      {CLV__FIELD_PADDING, offsetof(conv2d_attrs, padding)},
-                                                      {CLV__FIELD_PAIR, offsetof(conv2d_attrs, dilation)},
-                                                      {CLV__FIELD_INT, offsetof(conv2d_attrs, groups)}),
-                                .autocast = CLV__CAST_HALF,
-                                .infer = conv2d_infer,
-                                .grad = CLV__TRAINS(conv2d_grad),
-                                .reference = conv2d_reference,
-                                OF_IMAGES};
+const clv__op clv__op_conv2d = {
+    .name = "conv2d", // weight and bias are parameters: f32
+    .inputs = CLV__INPUTS({"x", "f32[N,C,H,W]"}, {"weight", "f32[O,_,KH,KW]"}, {"bias", "f32[O]?"}),
+    .attributes = CLV__ATTRIBUTES(
+        {CLV__ATTRIBUTE(PAIR, conv2d_attrs, stride, "1"), CLV__POSITIVE_SIZE},
+        {CLV__ATTRIBUTE(PAIR, conv2d_attrs, padding, "0"), CLV__AT_LEAST(0), CLV__AT_MOST(1 << 20)},
+        {CLV__ATTRIBUTE(PAIR, conv2d_attrs, dilation, "1"), CLV__POSITIVE_SIZE},
+        {CLV__ATTRIBUTE(INT, conv2d_attrs, groups, "1"), CLV__AT_LEAST(1)}),
+    .outputs = CLV__OUTPUTS({"y", "f32[N,O,_,_]"}),
+    .autocast = CLV__CAST_HALF,
+    .infer = conv2d_infer,
+    .grad = CLV__TRAINS(conv2d_grad),
+    .reference = conv2d_reference,
+    OF_IMAGES};
 
-const clv__op clv__op_conv2d_backward_input = {.name = "conv2d_backward_input",
-                                               .infer = backward_input_infer,
-                                               .grad = CLV__TRAINS(backward_input_grad),
-                                               .reference = backward_input_reference,
-                                               .adapt = CLV__TRAINS(backward_input_adapt),
-                                               OF_IMAGES};
+const clv__op clv__op_conv2d_backward_input = {
+    .name = "conv2d_backward_input",
+    .inputs = CLV__INPUTS({"dy", "f32[N,O,_,_]"}, {"weight", "f32[O,_,KH,KW]"}),
+    .outputs = CLV__OUTPUTS({"dx", "f32[N,C,_,_]"}),
+    .infer = backward_input_infer,
+    .grad = CLV__TRAINS(backward_input_grad),
+    .reference = backward_input_reference,
+    .adapt = CLV__TRAINS(backward_input_adapt),
+    OF_IMAGES};
 
-const clv__op clv__op_conv2d_backward_weight = {.name = "conv2d_backward_weight",
-                                                .half_in = 3, // the gradient is a parameter's: f32
-                                                .infer = backward_weight_infer,
-                                                .grad = CLV__TRAINS(backward_weight_grad),
-                                                .variants = weight_variants,
-                                                .reference = backward_weight_reference,
-                                                .adapt = CLV__TRAINS(backward_weight_adapt),
-                                                .split = backward_weight_split,
-                                                COMMON};
+const clv__op clv__op_conv2d_backward_weight = {
+    .name = "conv2d_backward_weight",
+    .inputs = CLV__INPUTS({"dy", "f32[N,O,_,_]"}, {"x", "f32[N,C,H,W]"}),
+    .outputs = CLV__OUTPUTS({"dweight", "f32[O,_,_,_]"}),
+    .half_in = 3, // the gradient is a parameter's: f32
+    .infer = backward_weight_infer,
+    .grad = CLV__TRAINS(backward_weight_grad),
+    .variants = weight_variants,
+    .reference = backward_weight_reference,
+    .adapt = CLV__TRAINS(backward_weight_adapt),
+    .split = backward_weight_split,
+    COMMON};
 
 clv_tensor *clv_conv2d(clv_tensor *x, clv_tensor *weight, clv_tensor *bias, const clv_conv2d_config *config) {
     static const clv_conv2d_config defaults;

@@ -8,6 +8,7 @@
 #include "base/number.h"
 #include "base/random.h"
 #include "cleave/ops.h"
+#include "graph/signature.h"
 #include "ops/lower.h"
 
 typedef struct dropout_attrs {
@@ -19,11 +20,8 @@ typedef struct dropout_attrs {
 _Static_assert(CLV__STREAM_DROPOUT == 3, "kernels_cl/dropout.cl knows the stream by its number");
 
 static clv_status infer(clv__op_io *io, clv__error *error) {
-    float p = ((const dropout_attrs *)io->attrs)->p;
-    CLV_TRY(clv__want_dtype(io, 0, "x", CLV_DTYPE_F32, error));
     CLV_TRY(clv__want_dtype(io, 1, "the random state", CLV_DTYPE_I32, error));
     if (clv__numel(&io->in[1]) != 4) CLV_FAIL(error, CLV_E_SHAPE, "the random state must have 4 elements");
-    if (!(p >= 0 && p <= 1)) CLV_FAIL(error, CLV_E_VALUE, "p must be from 0 to 1, it is %g", (double)p);
     return clv__one_out(io, io->in[0]);
 }
 
@@ -106,7 +104,7 @@ static const struct dropout_case {
 static bool sample(int i, clv__sample *out) {
     if (i < 0 || (size_t)i >= sizeof cases / sizeof *cases) return false;
     clv__format(out->label, sizeof out->label, "%lld elements from %lld, p %g", (long long)cases[i].n,
-             (long long)cases[i].first, (double)cases[i].p);
+                (long long)cases[i].first, (double)cases[i].p);
     memcpy(out->attrs, &(dropout_attrs){cases[i].p, i, cases[i].first}, sizeof(dropout_attrs));
     out->n_in = 2;
     out->in[0] = clv__f32(CLV_SHAPE(cases[i].n));
@@ -131,9 +129,17 @@ static void split_attrs(const clv__op_io *io, const clv__split *split, int64_t b
     ((dropout_attrs *)attrs)->first += begin * (clv__numel(&io->in[0]) / split->length);
 }
 
+static clv_tensor *build(const clv__call *call) {
+    return clv_dropout(call->in[0], ((const dropout_attrs *)call->attrs)->p);
+}
+
 const clv__op clv__op_dropout = {
     .name = "dropout",
-    .fields = CLV__FIELDS({CLV__FIELD_FLOAT, offsetof(dropout_attrs, p)}),
+    .inputs = CLV__INPUTS({"x", "f32"}),
+    .attributes =
+        CLV__ATTRIBUTES({CLV__ATTRIBUTE(NUMBER, dropout_attrs, p, "0.5"), CLV__AT_LEAST(0), CLV__AT_MOST(1)}),
+    .outputs = CLV__OUTPUTS({"y", "like x"}),
+    .build = build,
     .attrs_bytes = sizeof(dropout_attrs),
     .inplace = 1,
     .half_in = 1,

@@ -10,6 +10,7 @@
 
 #include "cleave/ops.h"
 #include "graph/graph.h"
+#include "graph/signature.h"
 #include "ops/collapse.h"
 #include "ops/epilogue.h"
 #include "ops/lower.h"
@@ -48,7 +49,7 @@ static double to_int(double v) {
     }
 #define UNARY(name, parameters, s0, s1, lo, hi, keeps, forward, gradient)                                    \
     EVAL(name, X, forward) EVAL(name##_backward, DY_##keeps, gradient)
-#define EW(name, inputs, types, s0, s1, lo, hi, expression, grad) EVAL(name, inputs, expression)
+#define EW(name, parameters, inputs, types, s0, s1, lo, hi, expression, grad) EVAL(name, inputs, expression)
 #include "ops/elementwise.def"
 
 #undef K
@@ -64,11 +65,8 @@ static const clv__ew_row *row_of(const clv__op_io *io) {
 }
 
 static clv_status infer_types(const clv__ew_row *row, clv__op_io *io, clv_dtype *out, clv__error *error) {
-    int first = row->types == CLV__EW_CHOOSE; // the input whose type the others follow
-    if (first) CLV_TRY(clv__want_dtype(io, 0, "the condition", CLV_DTYPE_I32, error));
-    clv_dtype type = io->in[first].dtype;
-    if (row->types == CLV__EW_FLOAT || row->types == CLV__EW_TO_INT) type = CLV_DTYPE_F32;
-    if (row->types == CLV__EW_TO_FLOAT) type = CLV_DTYPE_I32;
+    const int first = row->types == CLV__EW_CHOOSE; // the input whose type the others follow
+    const clv_dtype type = io->in[first].dtype;
     for (int i = first; i < row->n_in; i++) CLV_TRY(clv__want_dtype(io, i, row->names[i], type, error));
     *out = row->types == CLV__EW_COMPARE || row->types == CLV__EW_TO_INT ? CLV_DTYPE_I32
            : row->types == CLV__EW_TO_FLOAT                              ? CLV_DTYPE_F32
@@ -98,9 +96,6 @@ static clv_status broadcast(clv_shape *shape, const clv__desc *in, clv__error *e
 
 static clv_status elementwise_infer(clv__op_io *io, clv__error *error) {
     const clv__ew_row *row = row_of(io);
-    const clv__ew_attrs *attrs = io->attrs;
-    if (attrs->p0 != attrs->p0 || attrs->p1 != attrs->p1)
-        CLV_FAIL(error, CLV_E_VALUE, "a parameter is not a number");
     clv_dtype dtype;
     CLV_TRY(infer_types(row, io, &dtype, error));
     clv_shape shape = {0};
@@ -426,16 +421,75 @@ static void where_grad(const clv__node *node, clv_tensor *const *dy, clv_tensor 
 #define NAMES_DY_Y_B {"dy", "y", "b"}, 3
 #define NAMES_CAB {"c", "a", "b"}, 3
 #define NAMES_XYG {"x", "y", "g"}, 3
+
+// Signatures: the inputs by their letters and type; attributes by the row's word.
+#define TYPE_FLOAT "f32"
+#define TYPE_SAME "f32|i32"
+#define TYPE_COMPARE TYPE_SAME
+#define TYPE_CHOOSE TYPE_SAME
+#define TYPE_TO_INT "f32"
+#define TYPE_TO_FLOAT "i32"
+#define INPUTS_X(type) CLV__INPUTS({"x", type})
+#define INPUTS_DY_X(type) CLV__INPUTS({"dy", type}, {"x", type})
+#define INPUTS_DY_Y(type) CLV__INPUTS({"dy", type}, {"y", type})
+#define INPUTS_AB(type) CLV__INPUTS({"a", type}, {"b", type})
+#define INPUTS_DY_Y_B(type) CLV__INPUTS({"dy", type}, {"y", type}, {"b", type})
+#define INPUTS_CAB(type) CLV__INPUTS({"condition", "i32"}, {"a", type}, {"b", type})
+#define INPUTS_XYG(type) CLV__INPUTS({"x", type}, {"y", type}, {"g", type})
+#define OUTPUT_FLOAT "f32"
+#define OUTPUT_SAME "any"
+#define OUTPUT_COMPARE "i32"
+#define OUTPUT_CHOOSE "any"
+#define OUTPUT_TO_INT "i32"
+#define OUTPUT_TO_FLOAT "f32"
+
+#define PARAMETER(text, member, default_text)                                                                \
+    {                                                                                                        \
+        .name = text, .kind = CLV_ATTRIBUTE_NUMBER, .fallback = default_text,                                \
+        .at = offsetof(clv__ew_attrs, member), .bytes = sizeof(float)                                        \
+    }
+#define PARAMETERS_NONE
+#define PARAMETERS_SLOPE .attributes = CLV__ATTRIBUTES(PARAMETER("negative_slope", p0, "0.01")),
+#define PARAMETERS_MIN_MAX                                                                                   \
+    .attributes = CLV__ATTRIBUTES(PARAMETER("min", p0, "-inf"), PARAMETER("max", p1, "inf")),
+#define PARAMETERS_VALUE .attributes = CLV__ATTRIBUTES(PARAMETER("value", p0, NULL)),
+#define PARAMETERS_EXPONENT                                                                                  \
+    .attributes = CLV__ATTRIBUTES(PARAMETER("exponent", p0, NULL)), .build = build_pow_scalar,
+#define PARAMETERS_OF_CAST .call_of = call_of_cast,
+#define PARAMETERS_DTYPE                                                                                     \
+    .attributes = CLV__ATTRIBUTES({CLV__ATTRIBUTE(DTYPE, cast_attrs, dtype, NULL)}),                         \
+    .attributes_of_call = true, .build = build_cast, PARAMETERS_OF_CAST
+
+typedef struct cast_attrs {
+    clv_dtype dtype;
+} cast_attrs;
+
+static clv_tensor *build_cast(const clv__call *call) {
+    return clv_cast(call->in[0], ((const cast_attrs *)call->attrs)->dtype);
+}
+
+extern const clv__op clv__op_cast;
+static const clv__op *call_of_cast(const clv__node *node, void *attrs) {
+    *(cast_attrs *)attrs = (cast_attrs){clv__node_io(node)->out[0].dtype};
+    return &clv__op_cast;
+}
+
+static clv_tensor *build_pow_scalar(const clv__call *call) {
+    return clv_pow_scalar(call->in[0], ((const clv__ew_attrs *)call->attrs)->p0);
+}
+
 #define KEEPS_X false
 #define KEEPS_Y true
 
-#define DESCRIPTOR(id, grad_function, cast)                                                                  \
+#define DESCRIPTOR(id, parameters, letters, kind, grad_function, cast)                                       \
     static bool id##_sample(int i, clv__sample *sample) {                                                    \
         return row_sample(&clv__op_##id, i, sample);                                                         \
     }                                                                                                        \
     const clv__op clv__op_##id = {                                                                           \
         .name = #id,                                                                                         \
-        .attrs_bytes = sizeof(clv__ew_attrs),                                                                \
+        .inputs = INPUTS_##letters(TYPE_##kind),                                                             \
+        .outputs = CLV__OUTPUTS({"y", OUTPUT_##kind}),                                                       \
+        PARAMETERS_##parameters.attrs_bytes = sizeof(clv__ew_attrs),                                         \
         .data = &id##_row,                                                                                   \
         .elementwise = true,                                                                                 \
         .epilogue = true,                                                                                    \
@@ -454,23 +508,28 @@ static void where_grad(const clv__node *node, clv_tensor *const *dy, clv_tensor 
     extern const clv__op clv__op_##id;                                                                       \
     static const clv__ew_row id##_row = {text, NAMES_##inputs, CLV__EW_##kind, id##_eval, s0, s1, from,      \
                                          to,   back,           keeps};
-#define EW(id, inputs, types, s0, s1, lo, hi, expression, grad)                                              \
+#define EW(id, parameters, inputs, types, s0, s1, lo, hi, expression, grad)                                  \
     ROW(id, inputs, types, s0, s1, lo, hi, #expression, NULL, false)                                         \
-    DESCRIPTOR(id, grad, CLV__CAST_FOLLOW)
-#define BUILDER_0(id)                                                                                        \
+    DESCRIPTOR(id, parameters, inputs, types, grad, CLV__CAST_FOLLOW)
+// Not by EW: an expression that is handed on is no longer what it says.
+#define INNER_EW(id, parameters, inputs, types, s0, s1, lo, hi, expression, grad)                            \
+    ROW(id, inputs, types, s0, s1, lo, hi, #expression, NULL, false)                                         \
+    DESCRIPTOR(id, parameters, inputs, types, grad, CLV__CAST_FOLLOW)
+#define BUILDER_NONE(id)                                                                                     \
     clv_tensor *clv_##id(clv_tensor *x) {                                                                    \
         return clv__elementwise(&clv__op_##id, &x, 0, 0);                                                    \
     }
-#define BUILDER_1(id)                                                                                        \
+#define BUILDER_VALUE(id)                                                                                    \
     clv_tensor *clv_##id(clv_tensor *x, float p0) {                                                          \
         return clv__elementwise(&clv__op_##id, &x, p0, 0);                                                   \
     }
-#define BUILDER_2(id)                                                                                        \
+#define BUILDER_SLOPE BUILDER_VALUE
+#define BUILDER_MIN_MAX(id)                                                                                  \
     clv_tensor *clv_##id(clv_tensor *x, float p0, float p1) {                                                \
         return clv__elementwise(&clv__op_##id, &x, p0, p1);                                                  \
     }
 // Squares and roots are exact to the last bit or nearly, and several times faster than pow.
-#define BUILDER_POW(id)                                                                                      \
+#define BUILDER_EXPONENT(id)                                                                                 \
     clv_tensor *clv_##id(clv_tensor *x, float exponent) {                                                    \
         if (exponent == 2) return clv_square(x);                                                             \
         if (exponent == 0.5f) return clv_sqrt(x);                                                            \
@@ -478,9 +537,9 @@ static void where_grad(const clv__node *node, clv_tensor *const *dy, clv_tensor 
     }
 #define UNARY_CAST(id, cast, parameters, s0, s1, lo, hi, keeps, forward, gradient)                           \
     ROW(id##_backward, DY_##keeps, FLOAT, s0, s1, lo, hi, #gradient, NULL, false)                            \
-    DESCRIPTOR(id##_backward, NULL, CLV__CAST_FOLLOW)                                                        \
+    DESCRIPTOR(id##_backward, NONE, DY_##keeps, FLOAT, NULL, CLV__CAST_FOLLOW)                               \
     ROW(id, X, FLOAT, s0, s1, lo, hi, #forward, CLV__TRAINS(&clv__op_##id##_backward), KEEPS_##keeps)        \
-    DESCRIPTOR(id, unary_grad, cast)                                                                         \
+    DESCRIPTOR(id, parameters, X, FLOAT, unary_grad, cast)                                                   \
     BUILDER_##parameters(id)
 #define UNARY(id, ...) UNARY_CAST(id, CLV__CAST_FOLLOW, __VA_ARGS__)
 #define UNARY_F32(id, ...) UNARY_CAST(id, CLV__CAST_FLOAT, __VA_ARGS__)
@@ -511,9 +570,9 @@ BINARY_BUILDER(lt)
 BINARY_BUILDER(le)
 BINARY_BUILDER(gt)
 BINARY_BUILDER(ge)
-BUILDER_0(neg)
-BUILDER_1(add_scalar)
-BUILDER_1(mul_scalar)
+BUILDER_NONE(neg)
+BUILDER_VALUE(add_scalar)
+BUILDER_VALUE(mul_scalar)
 
 clv_tensor *clv_where(clv_tensor *condition, clv_tensor *a, clv_tensor *b) {
     return clv__elementwise(&clv__op_where, (clv_tensor *[]){condition, a, b}, 0, 0);

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "cleave/ops.h"
+#include "graph/signature.h"
 #include "ops/lower.h"
 
 typedef struct embedding_attrs {
@@ -14,26 +15,9 @@ typedef struct embedding_attrs {
 enum { ORDER_ITEMS = 256 }; // in a group of embedding_order
 enum { CHUNK = 16384 }; // indices that one launch of the gradient looks at: a work-item's loops stay short
 
-static clv_status infer(clv__op_io *io, clv__error *error) {
-    CLV_TRY(clv__want_f32(io, 0, "weight", 2, error));
-    CLV_TRY(clv__want_dtype(io, 1, "indices", CLV_DTYPE_I32, error));
-    clv_shape shape = io->in[1].shape;
-    if (shape.rank >= CLV_MAX_RANK)
-        CLV_FAIL(error, CLV_E_SHAPE, "indices have %d dimensions, one too many", shape.rank);
-    shape.dims[shape.rank++] = io->in[0].shape.dims[1];
-    io->n_out = 1;
-    io->out[0] = clv__f32(shape);
-    return CLV_OK;
-}
-
 static clv_status backward_infer(clv__op_io *io, clv__error *error) {
     int64_t V = ((const embedding_attrs *)io->attrs)->V;
-    CLV_TRY(clv__want_dtype(io, 0, "dy", CLV_DTYPE_F32, error));
-    CLV_TRY(clv__want_dtype(io, 1, "indices", CLV_DTYPE_I32, error));
-    const clv_shape *dy = &io->in[0].shape, *indices = &io->in[1].shape;
-    clv_shape rows = clv_shape_make(dy->rank > 0 ? dy->rank - 1 : 0, dy->dims);
-    if (dy->rank < 1 || !clv_shape_equal(&rows, indices))
-        CLV_FAIL(error, CLV_E_SHAPE, "dy must have the dimensions of indices and one more");
+    const clv_shape *dy = &io->in[0].shape;
     if (V < 0) CLV_FAIL(error, CLV_E_VALUE, "a table of %lld rows", (long long)V);
     io->n_out = 1;
     io->out[0] = clv__f32(CLV_SHAPE(V, dy->dims[dy->rank - 1]));
@@ -219,6 +203,8 @@ static bool backward_split(const clv__op_io *io, int i, clv__split *out) {
 const clv__op clv__op_embedding_backward = {.name = "embedding_backward",
                                             .attrs_bytes = sizeof(embedding_attrs),
                                             .data = &is_backward,
+                                            .inputs = CLV__INPUTS({"dy", "f32[*,E]"}, {"indices", "i32[*]"}),
+                                            .outputs = CLV__OUTPUTS({"dweight", "f32[V,E]"}),
                                             .infer = backward_infer,
                                             .variants = backward_variants,
                                             .reference = backward_reference,
@@ -234,7 +220,8 @@ static void grad(const clv__node *node, clv_tensor *const *dy, clv_tensor **dx) 
 }
 
 const clv__op clv__op_embedding = {.name = "embedding",
-                                   .infer = infer,
+                                   .inputs = CLV__INPUTS({"weight", "f32[V,E]"}, {"indices", "i32[*]"}),
+                                   .outputs = CLV__OUTPUTS({"y", "f32[*,E]"}),
                                    .grad = CLV__TRAINS(grad),
                                    .variants = variants,
                                    .reference = reference,

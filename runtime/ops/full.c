@@ -7,6 +7,7 @@
 #include "base/number.h"
 #include "cleave/ops.h"
 #include "graph/op.h"
+#include "graph/signature.h"
 #include "tensor/shape.h"
 
 typedef struct full_attrs {
@@ -57,7 +58,7 @@ static bool full_sample(int i, clv__sample *sample) {
     if (i >= (int)(sizeof cases / sizeof *cases)) return false;
     char text[64];
     clv__format(sample->label, sizeof sample->label, "%s of %g",
-             clv_shape_text(&cases[i].shape, text, sizeof text), (double)cases[i].value);
+                clv_shape_text(&cases[i].shape, text, sizeof text), (double)cases[i].value);
     memcpy(sample->attrs, &cases[i], sizeof cases[i]);
     sample->quick = true;
     return true;
@@ -82,8 +83,11 @@ static const clv__variant full_variants[] = {{.name = "plain", .lower = full_low
 const clv__op clv__op_full = {
     .name = "full",
     .attrs_bytes = sizeof(full_attrs),
-    .fields = CLV__FIELDS({CLV__FIELD_INT, offsetof(full_attrs, dtype)}, {CLV__FIELD_SHAPE, offsetof(full_attrs, shape)},
-                          {CLV__FIELD_FLOAT, offsetof(full_attrs, value)}),
+    .inputs = CLV__NO_INPUTS,
+    .attributes = CLV__ATTRIBUTES({CLV__ATTRIBUTE(DTYPE, full_attrs, dtype, "1")},
+                                  {CLV__ATTRIBUTE(LIST, full_attrs, shape, NULL)},
+                                  {CLV__ATTRIBUTE(NUMBER, full_attrs, value, NULL)}),
+    .outputs = CLV__OUTPUTS({"y", "f32|i32"}),
     .infer = full_infer,
     .variants = full_variants,
     .reference = full_reference,

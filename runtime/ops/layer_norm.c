@@ -4,6 +4,7 @@
 #include <math.h>
 
 #include "cleave/ops.h"
+#include "graph/signature.h"
 #include "ops/lower.h"
 #include "ops/rows.h"
 
@@ -28,51 +29,8 @@ static layer_sizes sizes_of(const clv_shape *x) {
 
 // ---- shape rule -----------------------------------------------------------------------------------------------------
 
-static clv_status want_x(const clv__op_io *io, int i, clv__error *error) {
-    CLV_TRY(clv__want_dtype(io, i, "x", CLV_DTYPE_F32, error));
-    if (io->in[i].shape.rank < 1) CLV_FAIL(error, CLV_E_SHAPE, "x has no dimension to normalise");
-    return CLV_OK;
-}
-
-static clv_status want_features(const clv__op_io *io, int i, const char *what, int64_t D, clv__error *error) {
-    return clv__want_vector(io, i, what, D, "the last dimension of x", error);
-}
-
 static clv_shape rows_shape(const clv_shape *x) {
     return clv_shape_make(x->rank - 1, x->dims);
-}
-
-static clv_status infer(clv__op_io *io, clv__error *error) {
-    const layer_attrs *a = io->attrs;
-    CLV_TRY(want_x(io, X, error));
-    int64_t D = sizes_of(&io->in[X].shape).D;
-    CLV_TRY(want_features(io, WEIGHT, "weight", D, error));
-    CLV_TRY(want_features(io, BIAS, "bias", D, error));
-    if (!(a->eps > 0)) CLV_FAIL(error, CLV_E_VALUE, "eps must be above 0, it is %g", (double)a->eps);
-    io->n_out = 3;
-    io->out[Y] = io->in[X];
-    io->out[MEAN] = io->out[RSTD] = clv__f32(rows_shape(&io->in[X].shape));
-    return CLV_OK;
-}
-
-static clv_status backward_infer(clv__op_io *io, clv__error *error) {
-    CLV_TRY(clv__want_dtype(io, B_DY, "dy", CLV_DTYPE_F32, error));
-    CLV_TRY(want_x(io, B_X, error));
-    if (!clv_shape_equal(&io->in[B_DY].shape, &io->in[B_X].shape))
-        CLV_FAIL(error, CLV_E_SHAPE, "dy and x differ in shape");
-    int64_t D = sizes_of(&io->in[B_X].shape).D;
-    clv_shape rows = rows_shape(&io->in[B_X].shape);
-    CLV_TRY(want_features(io, B_WEIGHT, "weight", D, error));
-    for (int i = B_MEAN; i <= B_RSTD; i++) {
-        const char *what = i == B_MEAN ? "mean" : "rstd";
-        CLV_TRY(clv__want_dtype(io, i, what, CLV_DTYPE_F32, error));
-        if (!clv_shape_equal(&io->in[i].shape, &rows))
-            CLV_FAIL(error, CLV_E_SHAPE, "%s must have one for each row", what);
-    }
-    io->n_out = 3;
-    io->out[B_DX] = io->in[B_X];
-    io->out[B_DWEIGHT] = io->out[B_DBIAS] = clv__f32(CLV_SHAPE(D));
-    return CLV_OK;
 }
 
 // ---- kernels --------------------------------------------------------------------------------------------------------
@@ -314,15 +272,18 @@ static bool backward_split(const clv__op_io *io, int i, clv__split *out) {
 
 #define COMMON                                                                                               \
     .attrs_bytes = sizeof(layer_attrs), .samples = CLV__TRAINS(samples), .cost = cost, .reduction = reduction
-const clv__op clv__op_layer_norm_backward = {.name = "layer_norm_backward",
-                                             .half_in = 1u << B_DY | 1u << B_X,
-                                             .half_out = 1u << B_DX,
-                                             .infer = backward_infer,
-                                             .variants = backward_variants,
-                                             .reference = backward_reference,
-                                             .adapt = adapt_backward,
-                                             .split = backward_split,
-                                             COMMON};
+const clv__op clv__op_layer_norm_backward = {
+    .name = "layer_norm_backward",
+    .inputs = CLV__INPUTS({"dy", "f32[*,D]"}, {"x", "f32[*,D]"}, {"weight", "f32[D]?"}, {"mean", "f32[*]"},
+                          {"rstd", "f32[*]"}),
+    .outputs = CLV__OUTPUTS({"dx", "like x"}, {"dweight", "f32[D]"}, {"dbias", "f32[D]"}),
+    .half_in = 1u << B_DY | 1u << B_X,
+    .half_out = 1u << B_DX,
+    .variants = backward_variants,
+    .reference = backward_reference,
+    .adapt = adapt_backward,
+    .split = backward_split,
+    COMMON};
 
 static void grad(const clv__node *node, clv_tensor *const *dy, clv_tensor **dx) {
     if (!dy[Y]) return; // mean and rstd are the gradient's own
@@ -335,17 +296,19 @@ static void grad(const clv__node *node, clv_tensor *const *dy, clv_tensor **dx) 
         if (clv__wants_grad(node, i)) dx[i] = clv__sibling(made, i);
 }
 
-const clv__op clv__op_layer_norm = {.name = "layer_norm",
-                                    .fields = CLV__FIELDS({CLV__FIELD_FLOAT, offsetof(layer_attrs, eps)}),
-                                    .half_in = 1u << X,
-                                    .half_out = 1u << Y,
-                                    .autocast = CLV__CAST_HALF, // graph.h says why
-                                    .infer = infer,
-                                    .grad = CLV__TRAINS(grad),
-                                    .variants = variants,
-                                    .reference = reference,
-                                    .split = split,
-                                    COMMON};
+const clv__op clv__op_layer_norm = {
+    .name = "layer_norm",
+    .inputs = CLV__INPUTS({"x", "f32[*,D]"}, {"weight", "f32[D]?"}, {"bias", "f32[D]?"}),
+    .attributes = CLV__ATTRIBUTES({CLV__ATTRIBUTE(NUMBER, layer_attrs, eps, "1e-5"), CLV__ABOVE(0)}),
+    .outputs = CLV__OUTPUTS({"y", "like x"}, {"mean", "f32[*]"}, {"rstd", "f32[*]"}),
+    .half_in = 1u << X,
+    .half_out = 1u << Y,
+    .autocast = CLV__CAST_HALF, // graph.h says why
+    .grad = CLV__TRAINS(grad),
+    .variants = variants,
+    .reference = reference,
+    .split = split,
+    COMMON};
 
 clv_tensor *clv_layer_norm(clv_tensor *x, clv_tensor *weight, clv_tensor *bias, float eps) {
     return clv__node_add(&clv__op_layer_norm, &(layer_attrs){eps}, (clv_tensor *[]){x, weight, bias}, 3,

@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "cleave/ops.h"
+#include "graph/signature.h"
 #include "ops/lower.h"
 #include "ops/rows.h"
 
@@ -311,8 +312,33 @@ static void ce_grad(const clv__node *node, clv_tensor *const *dy, clv_tensor **d
                           clv__node_in(node, 2) ? 5 : 4, 0);
 }
 
+static clv_tensor *build(const clv__call *call) {
+    return clv_cross_entropy_weighted(call->in[0], call->in[1], call->in[2]);
+}
+
+const clv__op clv__op_cross_entropy_weighted = {
+    .name = "cross_entropy_weighted", // as cross_entropy is by name
+    .inputs = CLV__INPUTS({"logits", "f32"}, {"labels", "f32|i32"}, {"weight", "f32?"}),
+    .outputs = CLV__OUTPUTS({"loss", "f32"}),
+    .samples = CLV__TRAINS(
+        ((const clv__sample_row[]){{.label = "rows of 5",
+                                    .in = {CLV__DIMS(4, 5), CLV__DIMS(4)},
+                                    .n_in = 2,
+                                    .i32 = 2,
+                                    .fill = {{0}, {CLV__FILL_INTEGER, 0, 4}}},
+                                   {.label = "weights",
+                                    .in = {CLV__DIMS(4, 5), CLV__DIMS(4), CLV__DIMS(4)},
+                                    .n_in = 3,
+                                    .i32 = 2,
+                                    .fill = {{0}, {CLV__FILL_INTEGER, 0, 4}, {CLV__FILL_UNIFORM, 0.5, 1}}},
+                                   {0}})),
+    .build = build};
+
 const clv__op clv__op_cross_entropy = {
     .name = "cross_entropy",
+    .inputs = CLV__INPUTS({"logits", "f32"}, {"labels", "f32|i32"}, {"weight", "f32?"}),
+    .outputs = CLV__OUTPUTS({"loss", "f32"}),
+    .build = build,
     .half_in = 1,
     .autocast = CLV__CAST_FLOAT,
     .infer = ce_infer,
@@ -336,27 +362,6 @@ clv_tensor *clv_cross_entropy_weighted(clv_tensor *logits, clv_tensor *labels, c
 }
 
 // ---- mean squared error -----------------------------------------------------------------------------------
-
-static clv_status mse_pair(const clv__op_io *io, int x, clv__error *error) {
-    CLV_TRY(clv__want_dtype(io, x, "x", CLV_DTYPE_F32, error));
-    CLV_TRY(clv__want_dtype(io, x + 1, "target", CLV_DTYPE_F32, error));
-    if (!clv_shape_equal(&io->in[x].shape, &io->in[x + 1].shape)) {
-        CLV_FAIL(error, CLV_E_SHAPE, "x and target must have the same shape");
-    }
-    return CLV_OK;
-}
-
-static clv_status mse_infer(clv__op_io *io, clv__error *error) {
-    CLV_TRY(mse_pair(io, 0, error));
-    return clv__one_out(io, clv__f32((clv_shape){0}));
-}
-
-static clv_status mse_backward_infer(clv__op_io *io, clv__error *error) {
-    CLV_TRY(clv__want_dtype(io, 0, "dy", CLV_DTYPE_F32, error));
-    CLV_TRY(mse_pair(io, 1, error));
-    if (clv__numel(&io->in[0]) != 1) CLV_FAIL(error, CLV_E_SHAPE, "dy must be one element");
-    return clv__one_out(io, io->in[1]);
-}
 
 static const clv__row_program mse_row = {.params = "global float *restrict out, global const T_X *restrict "
                                                    "x, global const T_T *restrict t, float divisor",
@@ -472,9 +477,10 @@ static bool mse_backward_split(const clv__op_io *io, int i, clv__split *out) {
 
 const clv__op clv__op_mse_loss_backward = {
     .name = "mse_loss_backward",
+    .inputs = CLV__INPUTS({"dy", "f32[]"}, {"x", "f32"}, {"target", "like x"}),
+    .outputs = CLV__OUTPUTS({"dx", "like x"}),
     .half_in = 6,
     .half_out = 1,
-    .infer = mse_backward_infer,
     .variants = mse_backward_variants,
     .reference = mse_backward_reference,
     .samples = CLV__TRAINS(mse_samples),
@@ -493,9 +499,10 @@ static void mse_grad(const clv__node *node, clv_tensor *const *dy, clv_tensor **
 
 const clv__op clv__op_mse_loss = {
     .name = "mse_loss",
+    .inputs = CLV__INPUTS({"x", "f32"}, {"target", "like x"}),
+    .outputs = CLV__OUTPUTS({"loss", "f32[]"}),
     .half_in = 3,
     .autocast = CLV__CAST_FLOAT,
-    .infer = mse_infer,
     .grad = CLV__TRAINS(mse_grad),
     .variants = mse_variants,
     .reference = mse_reference,

@@ -1,17 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 // causal_mask: what comes later in time is hidden from attention.
 #include "cleave/ops.h"
+#include "graph/signature.h"
 #include "ops/lower.h"
 
 typedef struct mask_attrs {
     float fill;
 } mask_attrs;
-
-static clv_status infer(clv__op_io *io, clv__error *error) {
-    CLV_TRY(clv__want_dtype(io, 0, "x", CLV_DTYPE_F32, error));
-    if (io->in[0].shape.rank < 2) CLV_FAIL(error, CLV_E_SHAPE, "x must be [...,T,S]");
-    return clv__one_out(io, io->in[0]);
-}
 
 static void plain(clv__launches *list, const clv__op_io *io) {
     const clv_shape *x = &io->in[0].shape;
@@ -51,12 +46,13 @@ static const clv__variant variants[] = {{"plain", .lower = plain}, {0}};
 
 const clv__op clv__op_causal_mask = {
     .name = "causal_mask",
-    .fields = CLV__FIELDS({CLV__FIELD_FLOAT, offsetof(mask_attrs, fill)}),
+    .inputs = CLV__INPUTS({"x", "f32[*,T,S]"}),
+    .attributes = CLV__ATTRIBUTES({CLV__ATTRIBUTE(NUMBER, mask_attrs, fill, "-inf")}),
+    .outputs = CLV__OUTPUTS({"y", "like x"}),
     .attrs_bytes = sizeof(mask_attrs),
     .inplace = 1,
     .half_in = 1,
     .half_out = 1,
-    .infer = infer,
     .grad = CLV__TRAINS(grad),
     .variants = variants,
     .reference = reference,

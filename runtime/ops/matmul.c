@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "cleave/ops.h"
+#include "graph/signature.h"
 #include "ops/epilogue.h"
 #include "ops/gemm.h"
 #include "ops/lower.h"
@@ -328,9 +329,11 @@ static const clv__sample_row matmul_samples[] = {
     ROW("no rows", 0, 0, false, (0, 3), (3, 5)),
     ROW("empty batch", 0, 0, false, (0, 2, 3), (0, 3, 5)),
     INFINITE("the last term of a is infinite", 0, 0, LAST_INFINITE, UNIFORM, (29, 37), (37, 65)),
-    INFINITE("the last term of a is infinite, a transposed", 1, 0, LAST_INFINITE, UNIFORM, (37, 29), (37, 65)),
+    INFINITE("the last term of a is infinite, a transposed", 1, 0, LAST_INFINITE, UNIFORM, (37, 29),
+             (37, 65)),
     INFINITE("the last term of b is infinite", 0, 0, UNIFORM, LAST_INFINITE, (29, 37), (37, 65)),
-    INFINITE("the last term of b is infinite, b transposed", 0, 1, UNIFORM, LAST_INFINITE, (29, 37), (65, 37)),
+    INFINITE("the last term of b is infinite, b transposed", 0, 1, UNIFORM, LAST_INFINITE, (29, 37),
+             (65, 37)),
     INFINITE("the last term of a is infinite, few rows", 0, 0, LAST_INFINITE, UNIFORM, (3, 37), (37, 65)),
     INFINITE("the last term of b is infinite, few rows", 0, 1, UNIFORM, LAST_INFINITE, (3, 37), (65, 37)),
     {0},
@@ -369,10 +372,37 @@ static bool matmul_split(const clv__op_io *io, int i, clv__split *out) {
     .epilogue = true, .channels = -1, .half_out = 1, .autocast = CLV__CAST_HALF,                             \
     .variants = product_variants, .reference = product_reference, .cost = product_cost,                      \
     .reduction = product_reduction
+static clv_tensor *build_matmul(const clv__call *call) {
+    const matmul_attrs *a = call->attrs;
+    return clv_matmul_t(call->in[0], a->transpose_a, call->in[1], a->transpose_b);
+}
+
+const clv__op clv__op_matmul_t = {
+    .name = "matmul_t", // as matmul is; files of older graphs have it
+    .inputs = CLV__INPUTS({"a", "f32"}, {"b", "f32"}),
+    .attributes = CLV__ATTRIBUTES({CLV__ATTRIBUTE(BOOL, matmul_attrs, transpose_a, "0")},
+                                  {CLV__ATTRIBUTE(BOOL, matmul_attrs, transpose_b, "0")}),
+    .outputs = CLV__OUTPUTS({"y", "f32"}),
+    .attributes_of_call = true,
+    .attrs_bytes = sizeof(matmul_attrs),
+    .samples = CLV__TRAINS(((const clv__sample_row[]){{.label = "b turned",
+                                                       .in = {CLV__DIMS(2, 3), CLV__DIMS(4, 3)},
+                                                       .attrs = &(matmul_attrs){0, 1},
+                                                       .n_in = 2},
+                                                      {.label = "a turned, batches",
+                                                       .in = {CLV__DIMS(5, 3, 2), CLV__DIMS(3, 4)},
+                                                       .attrs = &(matmul_attrs){1, 0},
+                                                       .n_in = 2},
+                                                      {0}})),
+    .build = build_matmul};
+
 const clv__op clv__op_matmul = {.name = "matmul",
-                                .builder = "matmul_t",
-                                .fields = CLV__FIELDS({CLV__FIELD_INT, offsetof(matmul_attrs, transpose_a)},
-                                                      {CLV__FIELD_INT, offsetof(matmul_attrs, transpose_b)}),
+                                .inputs = CLV__INPUTS({"a", "f32"}, {"b", "f32"}),
+                                .attributes =
+                                    CLV__ATTRIBUTES({CLV__ATTRIBUTE(BOOL, matmul_attrs, transpose_a, "0")},
+                                                    {CLV__ATTRIBUTE(BOOL, matmul_attrs, transpose_b, "0")}),
+                                .outputs = CLV__OUTPUTS({"y", "f32"}),
+                                .build = build_matmul,
                                 .attrs_bytes = sizeof(matmul_attrs),
                                 .half_in = 3,
                                 .infer = matmul_infer,
@@ -426,29 +456,6 @@ clv_tensor *clv_matmul(clv_tensor *a, clv_tensor *b) {
 }
 
 // ---- linear -----------------------------------------------------------------------------------------------
-
-static clv_status linear_infer(clv__op_io *io, clv__error *error) {
-    CLV_TRY(clv__want_dtype(io, 0, "x", CLV_DTYPE_F32, error));
-    CLV_TRY(clv__want_f32(io, 1, "weight", 2, error));
-    const clv_shape *x = &io->in[0].shape, *weight = &io->in[1].shape;
-    if (x->rank < 1) CLV_FAIL(error, CLV_E_SHAPE, "x has no dimension of features");
-    int64_t features = x->dims[x->rank - 1];
-    if (features != weight->dims[1]) {
-        CLV_FAIL(error, CLV_E_SHAPE, "weight wants %lld input features, x has %lld",
-                 (long long)weight->dims[1], (long long)features);
-    }
-    if (clv__has_in(io, 2)) {
-        CLV_TRY(clv__want_f32(io, 2, "bias", 1, error));
-        if (io->in[2].shape.dims[0] != weight->dims[0]) {
-            CLV_FAIL(error, CLV_E_SHAPE, "bias has %lld elements, weight has %lld output features",
-                     (long long)io->in[2].shape.dims[0], (long long)weight->dims[0]);
-        }
-    }
-    io->n_out = 1;
-    io->out[0] = clv__f32(*x);
-    io->out[0].shape.dims[x->rank - 1] = weight->dims[0];
-    return CLV_OK;
-}
 
 static void linear_grad(const clv__node *node, clv_tensor *const *dy, clv_tensor **dx) {
     clv_tensor *x = clv__node_in(node, 0), *weight = clv__node_in(node, 1);
@@ -504,13 +511,15 @@ static bool linear_split(const clv__op_io *io, int i, clv__split *out) {
     return i < 3;
 }
 
-const clv__op clv__op_linear = {.name = "linear",
-                                .half_in = 1, // weight and bias are parameters: f32
-                                .infer = linear_infer,
-                                .grad = CLV__TRAINS(linear_grad),
-                                .samples = CLV__TRAINS(linear_samples),
-                                .split = linear_split,
-                                COMMON};
+const clv__op clv__op_linear = {
+    .name = "linear",
+    .inputs = CLV__INPUTS({"x", "f32[*,C]"}, {"weight", "f32[O,C]"}, {"bias", "f32[O]?"}),
+    .outputs = CLV__OUTPUTS({"y", "f32[*,O]"}),
+    .half_in = 1, // weight and bias are parameters: f32
+    .grad = CLV__TRAINS(linear_grad),
+    .samples = CLV__TRAINS(linear_samples),
+    .split = linear_split,
+    COMMON};
 
 clv_tensor *clv_linear(clv_tensor *x, clv_tensor *weight, clv_tensor *bias) {
     return clv__node_add(&clv__op_linear, NULL, (clv_tensor *[]){x, weight, bias}, 3, 1u << 2);

@@ -4,11 +4,11 @@
 #include <math.h>
 
 #include "cleave/ops.h"
+#include "graph/signature.h"
 #include "ops/pool.h"
 #include "ops/tiles.h"
 
 static clv_status max_backward_infer(clv__op_io *io, clv__error *error) {
-    CLV_TRY(clv__want_f32(io, 1, "x", 4, error));
     return clv__pool_backward_infer(io, &io->in[1].shape, error);
 }
 
@@ -188,6 +188,9 @@ static void sample_backward(clv__sample *sample) {
 }
 
 const clv__op clv__op_max_pool2d_backward = {.name = "max_pool2d_backward",
+                                             .inputs =
+                                                 CLV__INPUTS({"dy", "f32[N,C,_,_]"}, {"x", "f32[N,C,H,W]"}),
+                                             .outputs = CLV__OUTPUTS({"dx", "like x"}),
                                              .data = &(const clv__pool_kind){.backward = true},
                                              .half_in = 3,
                                              .infer = max_backward_infer,
@@ -203,20 +206,23 @@ static void max_grad(const clv__node *node, clv_tensor *const *dy, clv_tensor **
                           (clv_tensor *[]){dy[0], clv__node_in(node, 0)}, 2, 0);
 }
 
-const clv__op clv__op_max_pool2d = {.name = "max_pool2d",
-                                    .fields = CLV__FIELDS({CLV__FIELD_PAIR, offsetof(clv__pool, kernel)},
-                                                          {CLV__FIELD_PAIR, offsetof(clv__pool, stride)},
-                                                          {CLV__FIELD_PADDING, offsetof(clv__pool, padding)},
-                                                          {CLV__FIELD_PAIR, offsetof(clv__pool, dilation)},
-                                                          {CLV__FIELD_INT, offsetof(clv__pool, ceil_mode)}),
-                                    .data = &(const clv__pool_kind){0},
-                                    .half_in = 1,
-                                    .infer = clv__pool_infer,
-                                    .grad = CLV__TRAINS(max_grad),
-                                    .variants = max_variants,
-                                    .reference = max_reference,
-                                    .samples = CLV__TRAINS(clv__pool_samples),
-                                    CLV__POOL_OP};
+const clv__op clv__op_max_pool2d = {
+    .name = "max_pool2d",
+    .inputs = CLV__INPUTS({"x", "f32[N,C,H,W]"}),
+    .attributes = CLV__ATTRIBUTES({CLV__ATTRIBUTE(PAIR, clv__pool, kernel, NULL), CLV__AT_LEAST(1)},
+                                  {CLV__ATTRIBUTE(PAIR, clv__pool, stride, "kernel"), CLV__AT_LEAST(1)},
+                                  {CLV__ATTRIBUTE(PAIR, clv__pool, padding, "0"), CLV__AT_LEAST(0)},
+                                  {CLV__ATTRIBUTE(PAIR, clv__pool, dilation, "1"), CLV__AT_LEAST(1)},
+                                  {CLV__ATTRIBUTE(BOOL, clv__pool, ceil_mode, "0")}),
+    .outputs = CLV__OUTPUTS({"y", "f32[N,C,_,_]"}),
+    .data = &(const clv__pool_kind){0},
+    .half_in = 1,
+    .infer = clv__pool_infer,
+    .grad = CLV__TRAINS(max_grad),
+    .variants = max_variants,
+    .reference = max_reference,
+    .samples = CLV__TRAINS(clv__pool_samples),
+    CLV__POOL_OP};
 
 clv_tensor *clv_max_pool2d(clv_tensor *x, const clv_pool2d_config *config) {
     return clv__pool_build(&clv__op_max_pool2d, x, config);

@@ -9,6 +9,7 @@
 
 #include "cleave/ops.h"
 #include "graph/graph.h"
+#include "graph/signature.h"
 #include "ops/epilogue.h"
 #include "ops/gemm.h"
 #include "ops/lower.h"
@@ -51,39 +52,21 @@ static clv_status want_channels(const clv__op_io *io, int i, const char *what, b
     return clv__want_vector(io, i, what, C, "one for each channel of x", error);
 }
 
-static clv_status want_x(const clv__op_io *io, int i, clv__error *error) {
-    CLV_TRY(clv__want_dtype(io, i, "x", CLV_DTYPE_F32, error));
-    if (io->in[i].shape.rank < 2) {
-        CLV_FAIL(error, CLV_E_SHAPE, "x must be [N,C] or [N,C,...], it has %d dimensions",
-                 io->in[i].shape.rank);
-    }
-    return CLV_OK;
-}
-
 /** Of batch_norm and batch_norm_eval. */
-static clv_status infer(clv__op_io *io, clv__error *error) {
+static const clv_op_attribute node_attributes[] = {
+    {CLV__ATTRIBUTE(NUMBER, norm_attrs, momentum, "0.1"), CLV__AT_LEAST(0), CLV__AT_MOST(1)},
+    {CLV__ATTRIBUTE(NUMBER, norm_attrs, eps, "1e-5"), CLV__ABOVE(0)},
+    {NULL}};
+
+static clv_status train_infer(clv__op_io *io, clv__error *error) {
     const norm_attrs *a = attrs_of(io);
-    const bool training = io->op == &clv__op_batch_norm;
-    CLV_TRY(want_x(io, X, error));
-    norm_sizes s = sizes_of(&io->in[X].shape);
-    CLV_TRY(want_channels(io, WEIGHT, "weight", true, s.C, error));
-    CLV_TRY(want_channels(io, BIAS, "bias", true, s.C, error));
-    if (!training) {
-        CLV_TRY(want_channels(io, RUNNING_MEAN, "running_mean", false, s.C, error));
-        CLV_TRY(want_channels(io, RUNNING_VAR, "running_var", false, s.C, error));
-    }
-    if (!(a->eps > 0)) CLV_FAIL(error, CLV_E_VALUE, "eps must be above 0, it is %g", (double)a->eps);
-    if (!(a->momentum >= 0 && a->momentum <= 1)) {
-        CLV_FAIL(error, CLV_E_VALUE, "momentum must be from 0 to 1, it is %g", (double)a->momentum);
-    }
-    io->n_out = 1;
-    io->out[Y] = io->in[X];
-    if (!training) return CLV_OK;
-    if (s.N * s.S < 2) {
+    const norm_sizes s = sizes_of(&io->in[X].shape);
+    CLV_TRY(clv__attributes_check(node_attributes, a, error));
+    if (s.N * s.S < 2)
         CLV_FAIL(error, CLV_E_VALUE, "training needs more than one value for each channel, x has %lld",
                  (long long)(s.N * s.S));
-    }
     io->n_out = 4;
+    io->out[Y] = io->in[X];
     io->out[MEAN] = io->out[RSTD] = io->out[VAR] = clv__f32(CLV_SHAPE(s.C));
     return CLV_OK;
 }
@@ -100,21 +83,6 @@ static clv_status update_infer(clv__op_io *io, clv__error *error) {
             CLV_FAIL(error, CLV_E_VALUE, "some layers have running statistics that others have not");
     }
     io->n_out = 0;
-    return CLV_OK;
-}
-
-static clv_status backward_infer(clv__op_io *io, clv__error *error) {
-    CLV_TRY(clv__want_dtype(io, B_DY, "dy", CLV_DTYPE_F32, error));
-    CLV_TRY(want_x(io, B_X, error));
-    if (!clv_shape_equal(&io->in[B_DY].shape, &io->in[B_X].shape))
-        CLV_FAIL(error, CLV_E_SHAPE, "dy and x differ in shape");
-    int64_t C = io->in[B_X].shape.dims[1];
-    CLV_TRY(want_channels(io, B_WEIGHT, "weight", true, C, error));
-    CLV_TRY(want_channels(io, B_MEAN, "mean", false, C, error));
-    CLV_TRY(want_channels(io, B_SPREAD, attrs_of(io)->is_var ? "running_var" : "rstd", false, C, error));
-    io->n_out = 3;
-    io->out[B_DX] = io->in[B_X];
-    io->out[B_DWEIGHT] = io->out[B_DBIAS] = clv__f32(CLV_SHAPE(C));
     return CLV_OK;
 }
 
@@ -600,11 +568,13 @@ static bool backward_split(const clv__op_io *io, int i, clv__split *out) {
 
 const clv__op clv__op_batch_norm_backward = {
     .name = "batch_norm_backward",
+    .inputs = CLV__INPUTS({"dy", "f32[N,C,*]"}, {"x", "like dy"}, {"weight", "f32[C]?"}, {"mean", "f32[C]"},
+                          {"spread", "f32[C]"}),
+    .outputs = CLV__OUTPUTS({"dx", "like x"}, {"dweight", "f32[C]"}, {"dbias", "f32[C]"}),
     .half_in = 1u << B_DY | 1u << B_X,
     .half_out = 1u << B_DX,
     .attrs_bytes = sizeof(norm_attrs),
     .inplace = 1u << B_DY | 1u << B_X, // the last launch reads of them what it writes
-    .infer = backward_infer,
     .variants = backward_variants,
     .reference = backward_reference,
     .sample = CLV__TRAINS(backward_sample),
@@ -646,18 +616,45 @@ static void eval_grad(const clv__node *node, clv_tensor *const *dy, clv_tensor *
 
 #define FORWARD_OP                                                                                           \
     .epilogue = true, .half_in = 1u << X, .half_out = 1u << Y, .attrs_bytes = sizeof(norm_attrs),            \
-    .infer = infer, .samples = CLV__TRAINS(samples), .cost = cost
-#define NORM_FIELDS(training)                                                                                \
-    CLV__FIELDS({training, 0}, {CLV__FIELD_FLOAT, offsetof(norm_attrs, momentum)},                              \
-                {CLV__FIELD_FLOAT, offsetof(norm_attrs, eps)})
-const clv__op clv__op_batch_norm = {.name = "batch_norm",
-                                    .fields = NORM_FIELDS(CLV__FIELD_ONE),
-                                    .grad = CLV__TRAINS(train_grad),
-                                    .variants = train_variants,
-                                    .reference = train_reference,
-                                    .reduction = per_channel,
-                                    .split = train_split,
-                                    FORWARD_OP};
+    .samples = CLV__TRAINS(samples), .cost = cost
+/** What the call by name has; which of two ops it makes, `training` says. */
+typedef struct norm_call {
+    int training;
+    float momentum, eps;
+} norm_call;
+
+static clv_tensor *build(const clv__call *call) {
+    const norm_call *a = call->attrs;
+    return clv_batch_norm(call->in[X], call->in[WEIGHT], call->in[BIAS], call->in[RUNNING_MEAN],
+                          call->in[RUNNING_VAR], a->training, a->momentum, a->eps);
+}
+
+static const clv__op *call_of(const clv__node *node, void *attrs) {
+    const norm_attrs *a = clv__node_attrs(node);
+    const bool training = clv__node_io(node)->op == &clv__op_batch_norm;
+    *(norm_call *)attrs = (norm_call){training, a->momentum, a->eps};
+    return &clv__op_batch_norm;
+}
+
+const clv__op clv__op_batch_norm = {
+    .name = "batch_norm",
+    .inputs = CLV__INPUTS({"x", "f32[N,C,*]"}, {"weight", "f32[C]?"}, {"bias", "f32[C]?"},
+                          {"running_mean", "f32[C]?"}, {"running_var", "f32[C]?"}),
+    .attributes = CLV__ATTRIBUTES(
+        {CLV__ATTRIBUTE(BOOL, norm_call, training, "0")},
+        {CLV__ATTRIBUTE(NUMBER, norm_call, momentum, "0.1"), CLV__AT_LEAST(0), CLV__AT_MOST(1)},
+        {CLV__ATTRIBUTE(NUMBER, norm_call, eps, "1e-5"), CLV__ABOVE(0)}),
+    .outputs = CLV__OUTPUTS({"y", "like x"}),
+    .attributes_of_call = true,
+    .build = build,
+    .call_of = call_of,
+    .infer = train_infer,
+    .grad = CLV__TRAINS(train_grad),
+    .variants = train_variants,
+    .reference = train_reference,
+    .reduction = per_channel,
+    .split = train_split,
+    FORWARD_OP};
 
 static float eval_eps(const void *attrs) {
     return ((const norm_attrs *)attrs)->eps;
@@ -673,17 +670,21 @@ static const clv__channel_row eval_row = {
     .p0 = eval_eps,
 };
 
-const clv__op clv__op_batch_norm_eval = {.name = "batch_norm_eval",
-                                         .builder = "batch_norm",
-                                         .fields = NORM_FIELDS(CLV__FIELD_ZERO),
-                                         .data = &eval_row,
-                                         .channelwise = true,
-                                         .grad = CLV__TRAINS(eval_grad),
-                                         .variants = eval_variants,
-                                         .reference = eval_reference,
-                                         .adapt = CLV__TRAINS(eval_adapt),
-                                         .split = eval_split,
-                                         FORWARD_OP};
+const clv__op clv__op_batch_norm_eval = {
+    .name = "batch_norm_eval",
+    .inputs = CLV__INPUTS({"x", "f32[N,C,*]"}, {"weight", "f32[C]?"}, {"bias", "f32[C]?"},
+                          {"running_mean", "f32[C]"}, {"running_var", "f32[C]"}),
+    .attributes = node_attributes,
+    .outputs = CLV__OUTPUTS({"y", "like x"}),
+    .call_of = call_of,
+    .data = &eval_row,
+    .channelwise = true,
+    .grad = CLV__TRAINS(eval_grad),
+    .variants = eval_variants,
+    .reference = eval_reference,
+    .adapt = CLV__TRAINS(eval_adapt),
+    .split = eval_split,
+    FORWARD_OP};
 
 const clv__op clv__op_batch_norm_update = {
     .name = "batch_norm_update",

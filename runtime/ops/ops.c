@@ -7,11 +7,21 @@
 #include "graph/op.h"
 
 #define OP(symbol) extern const clv__op symbol;
+#define COMPOSITE OP
 #include "ops/ops.def"
 #undef OP
 
 const clv__op *const clv__ops[] = {
 #define OP(symbol) &symbol,
+#include "ops/ops.def"
+#undef OP
+    NULL,
+};
+
+const clv__op *const clv__public_ops[] = {
+#define OP(symbol) &symbol,
+#define INNER_OP(symbol)
+#define COMPOSITE OP
 #include "ops/ops.def"
 #undef OP
     NULL,

@@ -9,7 +9,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/text.h"
+#include "base/memory.h"
+#include "base/number.h"
 #include "device/device.h"
 #include "device/source.h"
 #include "ops/lower.h"
@@ -23,8 +24,9 @@ typedef struct own_op {
     int n_attributes;
     char name[NAME_BYTES], stem[NAME_BYTES + 8];
     clv_op_signature signature;
-    clv__text attributes_text;
-    char inputs_text[CLV_OWN_OP_INPUTS * 8];
+    clv_op_value inputs[CLV_OWN_OP_INPUTS + 1];
+    char input_names[CLV_OWN_OP_INPUTS][8], defaults[CLV_OWN_OP_ATTRIBUTES][32];
+    clv_op_attribute attributes[CLV_OWN_OP_ATTRIBUTES + 1];
     clv__variant variants[2];
     clv__sample_row *rows;
     double *sample_attributes; // of all rows
@@ -178,15 +180,10 @@ static int attribute_of(const own_op *own, const char *name) {
     return -1;
 }
 
-/** Is it an op's name, or a builder's of ops.h? */
+/** Is it an op's name, a composite's too? */
 static bool is_taken(const char *name) {
-    static const char *const builders[] = {
-#define BUILDER(builder, ...) #builder,
-#include "ops/by_name.def"
-#undef BUILDER
-    };
-    for (size_t i = 0; i < sizeof builders / sizeof *builders; i++)
-        if (!strcmp(builders[i], name)) return true;
+    for (int i = 0; clv__public_ops[i]; i++)
+        if (!strcmp(clv__public_ops[i]->name, name)) return true;
     return clv__op_find(name) != NULL;
 }
 
@@ -270,7 +267,7 @@ static clv_status describe(own_op *own, clv__error *error) {
     CLV_TRY(make_rows(own, error));
     snprintf(own->stem, sizeof own->stem, "own/%s", own->name);
     own->variants[0] = (clv__variant){.name = "plain", .supports = supports, .lower = lower};
-    own->op = (clv__op){.name = own->name,
+    own->op = (clv__op){.signature = own->signature,
                         .attrs_bytes = (size_t)own->n_attributes * sizeof(double),
                         .data = own,
                         .infer = infer,
@@ -287,27 +284,28 @@ static clv_status describe(own_op *own, clv__error *error) {
 
 static void destroy(own_op *own) {
     if (!own) return;
-    clv__text_reset(&own->attributes_text);
     free(own->rows);
     free(own->sample_attributes);
     free(own);
 }
 
 /** How it is called by name. */
-static clv_status sign(own_op *own, clv__error *error) {
-    size_t used = 0;
-    for (int i = 0; i < own->given.n_inputs; i++)
-        used += (size_t)snprintf(own->inputs_text + used, sizeof own->inputs_text - used, "%sin%d%s",
-                                 i ? " " : "", i, own->given.optional_inputs >> i & 1 ? "?" : "");
-    clv__text_add(&own->attributes_text, "%s", "");
-    for (int i = 0; i < own->n_attributes; i++)
-        clv__text_add(&own->attributes_text, "%s%s:number=%.17g", i ? " " : "", own->given.attributes[i].name,
-                      own->given.attributes[i].value);
-    if (own->attributes_text.failed)
-        CLV_FAIL(error, CLV_E_HOST_MEMORY, "no host memory for op '%s'", own->name);
-    own->signature = (clv_op_signature){own->name, own->inputs_text,
-                                        own->attributes_text.data ? own->attributes_text.data : ""};
-    return CLV_OK;
+static void sign(own_op *own) {
+    static const clv_op_value outputs[] = {{"y", "any"}, {NULL, NULL}};
+    for (int i = 0; i < own->given.n_inputs; i++) {
+        snprintf(own->input_names[i], sizeof own->input_names[i], "in%d", i);
+        own->inputs[i] =
+            (clv_op_value){own->input_names[i], own->given.optional_inputs >> i & 1 ? "any?" : "any"};
+    }
+    for (int i = 0; i < own->n_attributes; i++) {
+        clv__format(own->defaults[i], sizeof own->defaults[i], "%.17g", own->given.attributes[i].value);
+        own->attributes[i] = (clv_op_attribute){.name = own->given.attributes[i].name,
+                                                .kind = CLV_ATTRIBUTE_NUMBER,
+                                                .fallback = own->defaults[i],
+                                                .at = (size_t)i * sizeof(double),
+                                                .bytes = sizeof(double)};
+    }
+    own->signature = (clv_op_signature){own->name, own->inputs, own->attributes, outputs};
 }
 
 static clv_status fill(own_op *own, clv__error *error) {
@@ -316,7 +314,7 @@ static clv_status fill(own_op *own, clv__error *error) {
         CLV_FAIL(error, CLV_E_VALUE, "op '%s' has %d inputs, and 1 to %d are possible", own->name,
                  op->n_inputs, CLV_OWN_OP_INPUTS);
     CLV_TRY(check_attributes(own, error));
-    CLV_TRY(sign(own, error));
+    sign(own);
     if (!op->build) CLV_TRY(describe(own, error));
     return CLV_OK;
 }

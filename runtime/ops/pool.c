@@ -40,13 +40,6 @@ static clv_status output_shape(const clv__pool *a, bool dilates, const clv_shape
     for (int i = 0; i < 2; i++) {
         int64_t size = x->dims[2 + i], k = a->kernel[i], s = a->stride[i], p = a->padding[i],
                 d = a->dilation[i];
-        if (k < 1 || s < 1 || p < 0 || d < 1) {
-            CLV_FAIL(error, CLV_E_VALUE,
-                     "kernel, stride and dilation must be at least 1 and padding at least 0; along %s they "
-                     "are %lld, %lld, "
-                     "%lld and %lld",
-                     axis_names[i], (long long)k, (long long)s, (long long)d, (long long)p);
-        }
         if (d != 1 && !dilates) CLV_FAIL(error, CLV_E_VALUE, "dilation is for max_pool2d only");
         if (p > k / 2) {
             CLV_FAIL(error, CLV_E_VALUE, "padding %lld is more than half of the kernel %lld along %s",
@@ -83,7 +76,6 @@ static clv_status output_shape(const clv__pool *a, bool dilates, const clv_shape
 }
 
 clv_status clv__pool_infer(clv__op_io *io, clv__error *error) {
-    CLV_TRY(clv__want_f32(io, 0, "x", 4, error));
     io->n_out = 1;
     io->out[0].dtype = CLV_DTYPE_F32;
     return output_shape(io->attrs, !clv__pool_kind_of(io)->mean, &io->in[0].shape, &io->out[0].shape, error);
@@ -92,7 +84,6 @@ clv_status clv__pool_infer(clv__op_io *io, clv__error *error) {
 clv_status clv__pool_backward_infer(clv__op_io *io, const clv_shape *x, clv__error *error) {
     clv_shape y;
     char want[128];
-    CLV_TRY(clv__want_dtype(io, 0, "dy", CLV_DTYPE_F32, error));
     CLV_TRY(output_shape(io->attrs, !clv__pool_kind_of(io)->mean, x, &y, error));
     if (!clv_shape_equal(&y, &io->in[0].shape)) {
         CLV_FAIL(error, CLV_E_SHAPE, "dy must be %s", clv_shape_text(&y, want, sizeof want));

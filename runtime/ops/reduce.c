@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "cleave/ops.h"
+#include "graph/signature.h"
 #include "ops/collapse.h"
 #include "ops/lower.h"
 #include "ops/elementwise.h"
@@ -495,12 +496,37 @@ static bool argmax_split(const clv__op_io *io, int i, clv__split *out) {
 
 static const reduce_kind sum_kind = REDUCE_SUM, mean_kind = REDUCE_MEAN, max_kind = REDUCE_MAX;
 
+/** What the call by name has. */
+typedef struct reduce_call {
+    clv__ints axes;
+    int keepdim;
+} reduce_call;
+
+static const clv__op *call_of(const clv__node *node, void *attrs) {
+    const reduce_attrs *a = clv__node_attrs(node);
+    reduce_call *call = attrs;
+    call->axes.n = 0;
+    for (int d = 0; d < CLV_MAX_RANK; d++)
+        if (a->axes >> d & 1) call->axes.at[call->axes.n++] = d;
+    call->keepdim = a->keepdim;
+    return clv__node_io(node)->op;
+}
+
 #define REDUCTION(id, cast, adapt_)                                                                          \
+    static clv_tensor *build_##id(const clv__call *call) {                                                   \
+        const reduce_call *a = call->attrs;                                                                  \
+        return clv_##id(call->in[0], a->axes.at, a->axes.n, a->keepdim);                                     \
+    }                                                                                                        \
     const clv__op clv__op_##id = {                                                                           \
         .name = #id,                                                                                         \
         .attrs_bytes = sizeof(reduce_attrs),                                                                 \
-        .fields = CLV__FIELDS({CLV__FIELD_MASK, offsetof(reduce_attrs, axes)},                               \
-                              {CLV__FIELD_INT, offsetof(reduce_attrs, keepdim)}),                            \
+        .inputs = CLV__INPUTS({"x", "f32"}),                                                                 \
+        .attributes = CLV__ATTRIBUTES({CLV__ATTRIBUTE(LIST, reduce_call, axes, "")},                         \
+                                      {CLV__ATTRIBUTE(BOOL, reduce_call, keepdim, "0")}),                    \
+        .outputs = CLV__OUTPUTS({"y", "f32"}),                                                               \
+        .attributes_of_call = true,                                                                          \
+        .build = build_##id,                                                                                 \
+        .call_of = call_of,                                                                                  \
         .data = &id##_kind,                                                                                  \
         .half_in = 1,                                                                                        \
         .half_out = 1,                                                                                       \
@@ -523,7 +549,10 @@ const clv__op clv__op_argmax = {
     .name = "argmax",
     .half_in = 1,
     .attrs_bytes = sizeof(argmax_attrs),
-    .fields = CLV__FIELDS({CLV__FIELD_INT, offsetof(argmax_attrs, axis)}, {CLV__FIELD_INT, offsetof(argmax_attrs, keepdim)}),
+    .inputs = CLV__INPUTS({"x", "f32"}),
+    .attributes = CLV__ATTRIBUTES({CLV__ATTRIBUTE(INT, argmax_attrs, axis, NULL)},
+                                  {CLV__ATTRIBUTE(BOOL, argmax_attrs, keepdim, "0")}),
+    .outputs = CLV__OUTPUTS({"y", "i32"}),
     .infer = argmax_infer,
     .variants = argmax_variants,
     .reference = argmax_reference,
@@ -602,3 +631,22 @@ clv_tensor *clv_sum_to(clv_tensor *x, clv_shape shape) {
     }
     return clv_reshape(mask ? clv__sum_mask(x, mask, true) : x, shape);
 }
+
+static clv_tensor *build_sum_to(const clv__call *call) {
+    return clv_sum_to(call->in[0], *(const clv_shape *)call->attrs);
+}
+
+const clv__op clv__op_sum_to = {
+    .name = "sum_to",
+    .inputs = CLV__INPUTS({"x", "f32"}),
+    .attributes = CLV__ATTRIBUTES({CLV__SHAPE_ATTRIBUTE("shape")}),
+    .outputs = CLV__OUTPUTS({"y", "f32"}),
+    .attributes_of_call = true,
+    .attrs_bytes = sizeof(clv_shape),
+    .samples = CLV__TRAINS(((const clv__sample_row[]){
+        {.label = "rows", .in = {CLV__DIMS(2, 3)}, .attrs = &(const clv_shape)CLV__DIMS(3)},
+        {.label = "kept dimensions",
+         .in = {CLV__DIMS(2, 3, 4)},
+         .attrs = &(const clv_shape)CLV__DIMS(2, 1, 4)},
+        {0}})),
+    .build = build_sum_to};

@@ -3,6 +3,7 @@
 #include <math.h>
 
 #include "cleave/ops.h"
+#include "graph/signature.h"
 #include "ops/lower.h"
 #include "ops/rows.h"
 #include "ops/softmax.h"
@@ -19,14 +20,6 @@ static int64_t count_of(const clv__op_io *io) { // elements of a row
 
 static float eps_of(const clv__op_io *io) {
     return ((const rms_attrs *)io->attrs)->eps;
-}
-
-static clv_status infer(clv__op_io *io, clv__error *error) {
-    CLV_TRY(clv__want_dtype(io, io->n_in - 1, "x", CLV_DTYPE_F32, error));
-    if (io->in[0].shape.rank == 0) CLV_FAIL(error, CLV_E_SHAPE, "x has no dimension to normalise");
-    if (!(eps_of(io) >= 0))
-        CLV_FAIL(error, CLV_E_VALUE, "eps must be at least 0, it is %g", (double)eps_of(io));
-    return clv__one_out(io, io->in[io->n_in - 1]);
 }
 
 // ---- kernels ----------------------------------------------------------------------------------------------
@@ -112,9 +105,11 @@ static bool split(const clv__op_io *io, int i, clv__split *out) {
 }
 
 #define COMMON                                                                                               \
-    .attrs_bytes = sizeof(rms_attrs), .infer = infer, .variants = variants, .reference = reference,          \
+    .attrs_bytes = sizeof(rms_attrs), .variants = variants, .reference = reference,                          \
     .samples = CLV__TRAINS(samples), .cost = cost, .reduction = count_of, .split = split
 const clv__op clv__op_rms_norm_backward = {.name = "rms_norm_backward",
+                                           .inputs = CLV__INPUTS({"dy", "f32[*,D]"}, {"x", "f32[*,D]"}),
+                                           .outputs = CLV__OUTPUTS({"dx", "like x"}),
                                            .half_in = 3,
                                            .half_out = 1,
                                            .data = &backward_form,
@@ -126,13 +121,22 @@ static void grad(const clv__node *node, clv_tensor *const *dy, clv_tensor **dx) 
                           (clv_tensor *[]){dy[0], clv__node_in(node, 0)}, 2, 0);
 }
 
-const clv__op clv__op_rms_norm = {.name = "rms_norm",
-                                  .fields = CLV__FIELDS({CLV__FIELD_FLOAT, offsetof(rms_attrs, eps)}),
-                                  .half_in = 1,
-                                  .half_out = 1,
-                                  .autocast = CLV__CAST_HALF,
-                                  .grad = CLV__TRAINS(grad),
-                                  COMMON};
+/** The weight is a product of its own. */
+static clv_tensor *build(const clv__call *call) {
+    return clv_rms_norm(call->in[0], call->in[1], ((const rms_attrs *)call->attrs)->eps);
+}
+
+const clv__op clv__op_rms_norm = {
+    .name = "rms_norm",
+    .inputs = CLV__INPUTS({"x", "f32[*,D]"}, {"weight", "f32[D]?"}),
+    .attributes = CLV__ATTRIBUTES({CLV__ATTRIBUTE(NUMBER, rms_attrs, eps, "1.1920929e-7"), CLV__AT_LEAST(0)}),
+    .outputs = CLV__OUTPUTS({"y", "like x"}),
+    .build = build,
+    .half_in = 1,
+    .half_out = 1,
+    .autocast = CLV__CAST_HALF,
+    .grad = CLV__TRAINS(grad),
+    COMMON};
 
 clv_tensor *clv_rms_norm(clv_tensor *x, clv_tensor *weight, float eps) {
     clv_tensor *y = clv__node_add(&clv__op_rms_norm, &(rms_attrs){eps}, &x, 1, 0);

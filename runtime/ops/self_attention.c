@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "cleave/ops.h"
+#include "graph/signature.h"
 #include "ops/lower.h"
 #include "ops/self_attention.h"
 
@@ -39,7 +40,6 @@ static bool part_evenly(int64_t width, int64_t heads) {
 
 static clv_status want_x(const clv__op_io *io, int i, clv__error *error) {
     const self_attention_attrs *attrs = io->attrs;
-    CLV_TRY(clv__want_f32(io, i, "x", 3, error));
     int64_t width = io->in[i].shape.dims[2];
     if (!part_evenly(width, attrs->heads))
         CLV_FAIL(error, CLV_E_VALUE, "%lld columns do not part into queries, keys and values of %lld heads",
@@ -57,7 +57,6 @@ static clv_status infer(clv__op_io *io, clv__error *error) {
 
 static clv_status backward_infer(clv__op_io *io, clv__error *error) {
     CLV_TRY(want_x(io, B_X, error));
-    CLV_TRY(clv__want_dtype(io, B_DY, "dy", CLV_DTYPE_F32, error));
     clv_shape y = io->in[B_X].shape;
     y.dims[2] /= 3;
     if (!clv_shape_equal(&io->in[B_DY].shape, &y)) CLV_FAIL(error, CLV_E_SHAPE, "dy is not a third of x");
@@ -420,6 +419,9 @@ static bool split(const clv__op_io *io, int i, clv__split *out) {
     .reference = reference, .samples = CLV__TRAINS(samples), .cost = cost, .reduction = reduction,           \
     .split = split
 const clv__op clv__op_self_attention_backward = {.name = "self_attention_backward",
+                                                 .inputs =
+                                                     CLV__INPUTS({"dy", "f32[N,T,_]"}, {"x", "f32[N,T,E]"}),
+                                                 .outputs = CLV__OUTPUTS({"dx", "like x"}),
                                                  .half_in = 1u << B_DY | 1u << B_X,
                                                  .infer = backward_infer,
                                                  .adapt = CLV__TRAINS(add_dy),
@@ -430,15 +432,42 @@ static void grad(const clv__node *node, clv_tensor *const *dy, clv_tensor **dx) 
                           (clv_tensor *[]){dy[0], clv__node_in(node, X)}, 2, 0);
 }
 
-const clv__op clv__op_self_attention = {.name = "self_attention",
-                                        .fields = CLV__FIELDS({CLV__FIELD_LONG, offsetof(self_attention_attrs, heads)},
-                                                              {CLV__FIELD_INT, offsetof(self_attention_attrs, causal)},
-                                                              {CLV__FIELD_FLOAT, offsetof(self_attention_attrs, scale)}),
-                                        .half_in = 1u << X,
-                                        .autocast = CLV__CAST_HALF,
-                                        .infer = infer,
-                                        .grad = CLV__TRAINS(grad),
-                                        COMMON};
+/** What the call by name has: dropout makes other nodes. */
+typedef struct self_attention_call {
+    int64_t heads;
+    int causal;
+    float scale, dropout;
+} self_attention_call;
+
+static clv_tensor *build(const clv__call *call) {
+    const self_attention_call *a = call->attrs;
+    return clv_self_attention(
+        call->in[0], a->heads,
+        &(clv_attention_config){.causal = a->causal, .scale = a->scale, .dropout = a->dropout});
+}
+
+static const clv__op *call_of(const clv__node *node, void *attrs) {
+    const self_attention_attrs *a = clv__node_attrs(node);
+    *(self_attention_call *)attrs = (self_attention_call){a->heads, a->causal, a->scale, 0};
+    return clv__node_io(node)->op;
+}
+
+const clv__op clv__op_self_attention = {
+    .name = "self_attention",
+    .inputs = CLV__INPUTS({"x", "f32[N,T,E]"}),
+    .attributes = CLV__ATTRIBUTES({CLV__ATTRIBUTE(INT, self_attention_call, heads, NULL)},
+                                  {CLV__ATTRIBUTE(BOOL, self_attention_call, causal, "0")},
+                                  {CLV__ATTRIBUTE(NUMBER, self_attention_call, scale, "0")},
+                                  {CLV__ATTRIBUTE(NUMBER, self_attention_call, dropout, "0")}),
+    .outputs = CLV__OUTPUTS({"y", "f32[N,T,_]"}),
+    .attributes_of_call = true,
+    .build = build,
+    .call_of = call_of,
+    .half_in = 1u << X,
+    .autocast = CLV__CAST_HALF,
+    .infer = infer,
+    .grad = CLV__TRAINS(grad),
+    COMMON};
 
 // ---- builder --------------------------------------------------------------------------------------------------------
 

@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "cleave/ops.h"
+#include "graph/signature.h"
 #include "ops/move.h"
 #include "ops/parts.h"
 #include "tensor/shape.h"
@@ -30,21 +31,29 @@ static void walk_over(clv__move *m, const clv_shape *shape) {
     memcpy(m->walk.dims, shape->dims, sizeof m->walk.dims);
 }
 
-static const clv__field permute_fields[] = {{CLV__FIELD_INTS, 0}, {0}},
-                        broadcast_to_fields[] = {{CLV__FIELD_SHAPE, 0}, {0}},
-                        slice_fields[] = {{CLV__FIELD_INT, offsetof(slice_attrs, axis)},
-                                          {CLV__FIELD_LONG, offsetof(slice_attrs, start)},
-                                          {CLV__FIELD_LONG, offsetof(slice_attrs, length)},
-                                          {0}},
-                        concat_fields[] = {{CLV__FIELD_INT, 0}, {0}}, slice_backward_fields[] = {{0}};
-
+#define SIGNATURE_permute                                                                                    \
+    .inputs = CLV__INPUTS({"x", "any"}), .outputs = CLV__OUTPUTS({"y", "any"}),                              \
+    .attributes = CLV__ATTRIBUTES(                                                                           \
+        {.name = "axes", .kind = CLV_ATTRIBUTE_LIST, .at = 0, .bytes = sizeof(permute_attrs)}),
+#define SIGNATURE_broadcast_to                                                                               \
+    .inputs = CLV__INPUTS({"x", "any"}), .outputs = CLV__OUTPUTS({"y", "any"}),                              \
+    .attributes = CLV__ATTRIBUTES({CLV__ATTRIBUTE(LIST, shape_attrs, shape, NULL)}),                         \
+    .build = build_broadcast_to,
+#define SIGNATURE_slice                                                                                      \
+    .inputs = CLV__INPUTS({"x", "any"}), .outputs = CLV__OUTPUTS({"y", "any"}),                              \
+    .attributes = CLV__ATTRIBUTES({CLV__ATTRIBUTE(INT, slice_attrs, axis, NULL)},                            \
+                                  {CLV__ATTRIBUTE(INT, slice_attrs, start, NULL)},                           \
+                                  {CLV__ATTRIBUTE(INT, slice_attrs, length, NULL)}),
+#define SIGNATURE_slice_backward
+#define SIGNATURE_concat                                                                                     \
+    .inputs = CLV__INPUTS({"inputs", "any..."}), .outputs = CLV__OUTPUTS({"y", "any"}),                      \
+    .attributes = CLV__ATTRIBUTES({CLV__ATTRIBUTE(INT, concat_attrs, axis, "0")}), .build = build_concat,
 #define MOVER(id, grad_function, attrs_type, moves, each, zero, attrs_function, rows, adapt_function)        \
     static const clv__mover id##_mover = {moves, each, zero};                                                \
     const clv__op clv__op_##id = {                                                                           \
         .name = #id,                                                                                         \
         .attrs_bytes = sizeof(attrs_type),                                                                   \
-        .fields = id##_fields,                                                                               \
-        .data = &id##_mover,                                                                                 \
+        SIGNATURE_##id.data = &id##_mover,                                                                   \
         .half_in = UINT64_MAX,                                                                               \
         .half_out = 1,                                                                                       \
         .infer = id##_infer,                                                                                 \
@@ -102,10 +111,27 @@ static void reshape_split_attrs(const clv__op_io *io, const clv__split *split, i
     ((shape_attrs *)attrs)->shape.dims[0] = (end - begin) * (io->out[0].shape.dims[0] / split->length);
 }
 
+static clv_tensor *build_reshape(const clv__call *call) {
+    return clv_reshape(call->in[0], ((const shape_attrs *)call->attrs)->shape);
+}
+
+extern const clv__op clv__op_reshape, clv__op_detach;
+
+/** The one reshape to the same shape that there is, is a detach. */
+static const clv__op *call_of_reshape(const clv__node *node, void *attrs) {
+    const clv__op_io *io = clv__node_io(node);
+    (void)attrs;
+    return clv_shape_equal(&io->in[0].shape, &io->out[0].shape) ? &clv__op_detach : &clv__op_reshape;
+}
+
 const clv__op clv__op_reshape = {
     .name = "reshape",
     .attrs_bytes = sizeof(shape_attrs),
-    .fields = CLV__FIELDS({CLV__FIELD_SHAPE, offsetof(shape_attrs, shape)}),
+    .inputs = CLV__INPUTS({"x", "any"}),
+    .attributes = CLV__ATTRIBUTES({CLV__ATTRIBUTE(LIST, shape_attrs, shape, NULL)}),
+    .outputs = CLV__OUTPUTS({"y", "any"}),
+    .build = build_reshape,
+    .call_of = call_of_reshape,
     .view = true,
     .half_in = 1,
     .half_out = 1,
@@ -327,6 +353,10 @@ static void broadcast_to_split_attrs(const clv__op_io *io, const clv__split *spl
                                      int64_t end, void *attrs) {
     (void)io;
     ((shape_attrs *)attrs)->shape.dims[split->out[0]] = end - begin;
+}
+
+static clv_tensor *build_broadcast_to(const clv__call *call) {
+    return clv_broadcast_to(call->in[0], ((const shape_attrs *)call->attrs)->shape);
 }
 
 MOVER(broadcast_to, broadcast_to_grad, shape_attrs, broadcast_to_move, false, false, broadcast_to_split_attrs,
@@ -564,6 +594,10 @@ static bool concat_split(const clv__op_io *io, int i, clv__split *out) {
     return split_beside(io, ((const concat_attrs *)io->attrs)->axis, i, out);
 }
 
+static clv_tensor *build_concat(const clv__call *call) {
+    return clv_concat(call->in, call->n_in, ((const concat_attrs *)call->attrs)->axis);
+}
+
 MOVER(concat, concat_grad, concat_attrs, concat_move, true, false, NULL, concat_samples, NULL)
 
 const clv__op *clv__parts_concat(int axis, void *attrs) {
@@ -582,3 +616,61 @@ clv_tensor *clv_concat(clv_tensor *const *inputs, int n, int axis) {
         joined[parts++] = clv_concat(inputs + i, n - i < group ? n - i : group, axis);
     return clv__node_add(&clv__op_concat, &attrs, joined, parts, 0);
 }
+
+// ---- composites, by name --------------------------------------------------------------------------------------------
+
+static clv_tensor *build_detach(const clv__call *call) {
+    return clv_detach(call->in[0]);
+}
+
+const clv__op clv__op_detach = {
+    .name = "detach",
+    .inputs = CLV__INPUTS({"x", "any"}),
+    .outputs = CLV__OUTPUTS({"y", "like x"}),
+    .samples = CLV__TRAINS(((const clv__sample_row[]){{.label = "a matrix", .in = {CLV__DIMS(2, 3)}}, {0}})),
+    .detaches = true,
+    .build = build_detach};
+
+typedef struct flatten_call {
+    int start_axis;
+} flatten_call;
+
+static clv_tensor *build_flatten(const clv__call *call) {
+    return clv_flatten(call->in[0], ((const flatten_call *)call->attrs)->start_axis);
+}
+
+const clv__op clv__op_flatten = {
+    .name = "flatten",
+    .inputs = CLV__INPUTS({"x", "any"}),
+    .attributes = CLV__ATTRIBUTES({CLV__ATTRIBUTE(INT, flatten_call, start_axis, "0")}),
+    .outputs = CLV__OUTPUTS({"y", "any"}),
+    .attributes_of_call = true,
+    .attrs_bytes = sizeof(flatten_call),
+    .samples = CLV__TRAINS(((const clv__sample_row[]){
+        {.label = "images from axis 1", .in = {CLV__DIMS(2, 3, 4, 5)}, .attrs = &(flatten_call){1}},
+        {.label = "all", .in = {CLV__DIMS(2, 3)}, .attrs = &(flatten_call){0}},
+        {0}})),
+    .build = build_flatten};
+
+typedef struct transpose_call {
+    int axis0, axis1;
+} transpose_call;
+
+static clv_tensor *build_transpose(const clv__call *call) {
+    const transpose_call *a = call->attrs;
+    return clv_transpose(call->in[0], a->axis0, a->axis1);
+}
+
+const clv__op clv__op_transpose = {
+    .name = "transpose",
+    .inputs = CLV__INPUTS({"x", "any"}),
+    .attributes = CLV__ATTRIBUTES({CLV__ATTRIBUTE(INT, transpose_call, axis0, NULL)},
+                                  {CLV__ATTRIBUTE(INT, transpose_call, axis1, NULL)}),
+    .outputs = CLV__OUTPUTS({"y", "any"}),
+    .attributes_of_call = true,
+    .attrs_bytes = sizeof(transpose_call),
+    .samples = CLV__TRAINS(((const clv__sample_row[]){
+        {.label = "a matrix", .in = {CLV__DIMS(2, 3)}, .attrs = &(transpose_call){0, 1}},
+        {.label = "the last two of four", .in = {CLV__DIMS(2, 3, 4, 5)}, .attrs = &(transpose_call){-1, -2}},
+        {0}})),
+    .build = build_transpose};

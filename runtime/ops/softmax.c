@@ -3,6 +3,7 @@
 #include <math.h>
 
 #include "cleave/ops.h"
+#include "graph/signature.h"
 #include "ops/lower.h"
 #include "ops/rows.h"
 #include "ops/softmax.h"
@@ -30,14 +31,8 @@ static bool is_log(const clv__op_io *io) {
 
 static clv_status infer(clv__op_io *io, clv__error *error) {
     int axis;
-    CLV_TRY(clv__want_dtype(io, 0, "x", CLV_DTYPE_F32, error));
     CLV_TRY(clv__want_axis(((const softmax_attrs *)io->attrs)->axis, io->in[0].shape.rank, &axis, error));
     return clv__one_out(io, io->in[0]);
-}
-
-static clv_status backward_infer(clv__op_io *io, clv__error *error) {
-    CLV_TRY(clv__softmax_want_y(io, error));
-    return infer(io, error);
 }
 
 // ---- kernels ----------------------------------------------------------------------------------------------
@@ -188,7 +183,8 @@ static bool split(const clv__op_io *io, int i, clv__split *out) {
     .attrs_bytes = sizeof(softmax_attrs), .variants = variants, .samples = CLV__TRAINS(samples),             \
     .cost = cost, .reduction = reduction, .split = split
 #define GRADIENT                                                                                             \
-    .half_out = 1, .infer = backward_infer, .reference = backward_reference,                                 \
+    .half_out = 1, .inputs = CLV__INPUTS({"dy", "f32"}, {"y", "like dy"}),                                   \
+    .outputs = CLV__OUTPUTS({"dx", "like y"}), .infer = infer, .reference = backward_reference,              \
     .adapt = clv__softmax_sample_backward, COMMON
 const clv__op clv__op_softmax_backward = {.name = "softmax_backward", GRADIENT};
 const clv__op clv__op_log_softmax_backward = {.name = "log_softmax_backward", .data = &log_form, GRADIENT};
@@ -201,9 +197,9 @@ static void grad(const clv__node *node, clv_tensor *const *dy, clv_tensor **dx) 
 
 // The result is f32 in mixed precision, and written twice.
 #define FORWARD_OP                                                                                           \
-    .fields = CLV__FIELDS({CLV__FIELD_INT, offsetof(softmax_attrs, axis)}),                                  \
-    .half_in = 1, .autocast = CLV__CAST_FLOAT, .infer = infer, .grad = CLV__TRAINS(grad),                    \
-    .reference = reference, COMMON
+    .inputs = CLV__INPUTS({"x", "f32"}), .outputs = CLV__OUTPUTS({"y", "like x"}),                           \
+    .attributes = CLV__ATTRIBUTES({CLV__ATTRIBUTE(INT, softmax_attrs, axis, "-1")}), .half_in = 1,           \
+    .autocast = CLV__CAST_FLOAT, .infer = infer, .grad = CLV__TRAINS(grad), .reference = reference, COMMON
 const clv__op clv__op_softmax = {.name = "softmax", FORWARD_OP};
 const clv__op clv__op_log_softmax = {.name = "log_softmax", .data = &log_form, FORWARD_OP};
 

@@ -11,14 +11,6 @@ static inline bool clv__softmax_is_backward(const clv__op_io *io) {
     return io->n_in == 2;
 }
 
-/** Fail unless y, input 1, fits dy. */
-static inline clv_status clv__softmax_want_y(const clv__op_io *io, clv__error *error) {
-    CLV_TRY(clv__want_dtype(io, 1, "y", CLV_DTYPE_F32, error));
-    if (!clv_shape_equal(&io->in[0].shape, &io->in[1].shape))
-        CLV_FAIL(error, CLV_E_SHAPE, "dy and y differ in shape");
-    return CLV_OK;
-}
-
 /** The first arguments: the result and the inputs; T_X or T_DX is how x or dx is stored. */
 static inline void clv__softmax_tensors(clv__launches *list, clv__launch *launch, const clv__op_io *io) {
     clv__arg_tensors(list, launch, io, clv__softmax_is_backward(io) ? "o0=T_DX i0 i1" : "o0 i0=T_X");

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // to: the same values on another device. The plan carries them; the op itself is a view of what arrived.
 #include "cleave/ops.h"
-#include "graph/op.h"
+#include "graph/signature.h"
 
 static clv_status to_infer(clv__op_io *io, clv__error *error) {
     if (!clv__has_in(io, 0)) CLV_FAIL(error, CLV_E_VALUE, "x is missing");
@@ -26,8 +26,26 @@ static bool to_split(const clv__op_io *io, int i, clv__split *out) {
     return true;
 }
 
+typedef struct to_call {
+    const char *device;
+} to_call;
+
+static clv_tensor *build(const clv__call *call) {
+    return clv_to(call->in[0], ((const to_call *)call->attrs)->device);
+}
+
+static const clv__op *call_of(const clv__node *node, void *attrs) {
+    *(to_call *)attrs = (to_call){clv__node_place(node)};
+    return clv__node_io(node)->op;
+}
+
 const clv__op clv__op_to = {.name = "to",
-                            .fields = CLV__FIELDS({CLV__FIELD_DEVICE, 0}),
+                            .inputs = CLV__INPUTS({"x", "any"}),
+                            .attributes = CLV__ATTRIBUTES({CLV__ATTRIBUTE(TEXT, to_call, device, NULL)}),
+                            .outputs = CLV__OUTPUTS({"y", "like x"}),
+                            .attributes_of_call = true,
+                            .build = build,
+                            .call_of = call_of,
                             .view = true,
                             .moves = true,
                             .half_in = 1,

@@ -11,6 +11,7 @@
 #include "check/subject.h"
 #include "check/tolerance.h"
 #include "graph/quarantine.h"
+#include "graph/signature.h"
 #include "plan/plan.h"
 
 // ---- making one -----------------------------------------------------------------------------------------------------
@@ -87,7 +88,7 @@ clv_status clv__trial_of_sample(clv_device *device, const clv__op *op, const clv
                                 clv__trial **out) {
     clv__op_io io = {.op = op, .attrs = sample->attrs, .n_in = sample->n_in, .in = sample->in};
     *out = NULL;
-    if (op->infer(&io, clv__runtime_error_of(device->runtime)) != CLV_OK) return CLV_E_INTERNAL;
+    if (clv__op_infer(&io, clv__runtime_error_of(device->runtime)) != CLV_OK) return CLV_E_INTERNAL;
     return create(device, &io, sample, out);
 }
 

@@ -5,6 +5,7 @@
 
 #include "check/subject.h"
 #include "graph/graph.h"
+#include "graph/signature.h"
 #include "harness/harness.h"
 
 enum { MOST_PARTS = 3 };
@@ -91,7 +92,7 @@ static void make_part(part *p, const clv__op_io *io, const values *in, const clv
     }
     // the shape rule has to say of the parts what the split does
     clv__error error = {0};
-    if (io->op->infer(&p->io, &error) != CLV_OK)
+    if (clv__op_infer(&p->io, &error) != CLV_OK)
         fail_msg("%s: a part is refused: %s", io->op->name, error.text);
 }
 
@@ -180,7 +181,7 @@ static void try_sample(const clv__op *op, const clv__sample *sample, int number)
     int64_t n = 0;
     for (int i = 0; i < io.n_in; i++) n += clv__has_in(&io, i) ? clv__numel(&io.in[i]) : 0;
     clv__error error = {0};
-    assert_status(op->infer(&io, &error), CLV_OK, NULL);
+    assert_status(clv__op_infer(&io, &error), CLV_OK, NULL);
     for (int i = 0; i < io.n_out; i++) n += clv__numel(&io.out[i]);
     if (n > MOST_ELEMENTS) return;
     values start = {0};

@@ -1,0 +1,381 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "graph/signature.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "base/number.h"
+#include "base/text.h"
+
+// ---- types --------------------------------------------------------------------------------------------------
+
+/** A type's parts: `f32|i32[N,*,D]?`. */
+typedef struct type {
+    const char *like; // "like NAME": the name; else NULL
+    const char *dtypes;
+    size_t n_dtypes;   // characters
+    const char *shape; // behind the bracket; NULL: any shape
+    bool optional, list;
+} type;
+
+static type type_of(const char *text) {
+    type t = {.dtypes = text, .n_dtypes = strcspn(text, "[?.")};
+    const size_t n = strlen(text);
+    t.optional = n && text[n - 1] == '?';
+    t.list = n > 3 && !strcmp(text + n - 3, "...");
+    if (!strncmp(text, "like ", 5)) t.like = text + 5;
+    if (text[t.n_dtypes] == '[') t.shape = text + t.n_dtypes + 1;
+    return t;
+}
+
+int clv__inputs_count(const clv_op_value *inputs, int *least, bool *list) {
+    int n = 0;
+    *least = 0, *list = false;
+    for (; inputs && inputs[n].name; n++) {
+        const type t = type_of(inputs[n].type);
+        *least += !t.optional;
+        *list |= t.list;
+    }
+    return n;
+}
+
+uint64_t clv__inputs_optional(const clv_op_value *inputs) {
+    uint64_t mask = 0;
+    for (int i = 0; inputs && inputs[i].name; i++)
+        if (type_of(inputs[i].type).optional) mask |= UINT64_C(1) << i;
+    return mask;
+}
+
+/** What letters of a use's types stand for. */
+enum { MOST_SYMBOLS = 16 };
+typedef struct binding {
+    struct {
+        const char *name;
+        size_t n;
+        int64_t dim;
+        int from; // the input that says so
+    } symbols[MOST_SYMBOLS];
+    int n_symbols;
+    clv_shape star; // the dimensions of `*`
+    int star_from;
+    bool has_star;
+} binding;
+
+/** Its place among the symbols; -1: it stands for nothing yet. */
+static int find(const binding *b, const char *name, size_t n) {
+    for (int i = 0; i < b->n_symbols; i++)
+        if (b->symbols[i].n == n && !memcmp(b->symbols[i].name, name, n)) return i;
+    return -1;
+}
+
+/** One item between commas; false at the bracket's end. */
+static bool next_item(const char **at, const char **item, size_t *n) {
+    if (**at == ',') ++*at;
+    *item = *at;
+    *n = strcspn(*at, ",]");
+    *at += *n;
+    return *n > 0;
+}
+
+static bool is_number(const char *item) {
+    return *item >= '0' && *item <= '9';
+}
+
+static int64_t number_of(const char *item) {
+    int64_t number = 0;
+    for (; is_number(item); item++) number = number * 10 + (*item - '0');
+    return number;
+}
+
+/** How many dimensions the items want; *star: or more. */
+static int items_of(const char *shape, bool *star) {
+    const char *item;
+    size_t n;
+    int count = 0;
+    *star = false;
+    while (next_item(&shape, &item, &n))
+        if (*item == '*')
+            *star = true;
+        else
+            count++;
+    return count;
+}
+
+/** The shape with what is known so far; -1: not known. With `letters`, in which item each dimension is. */
+static clv_shape known(const binding *b, const char *shape, int rank, const char **letters) {
+    bool star;
+    const int items = items_of(shape, &star), run = rank - items;
+    clv_shape out = {0};
+    const char *item;
+    size_t n;
+    while (next_item(&shape, &item, &n)) {
+        const int at = find(b, item, n);
+        for (int d = 0; d < (*item == '*' ? run : 1); d++) {
+            if (letters) letters[out.rank] = item;
+            if (*item == '*')
+                out.dims[out.rank++] = b->has_star && b->star.rank == run ? b->star.dims[d] : -1;
+            else
+                out.dims[out.rank++] = is_number(item) ? number_of(item) : at >= 0 ? b->symbols[at].dim : -1;
+        }
+    }
+    return out;
+}
+
+/** As clv_shape_text, with the letters of what is not known. */
+static const char *wanted_text(const clv_shape *shape, const char *const *letters, char *text, size_t bytes) {
+    size_t used = (size_t)snprintf(text, bytes, "[");
+    for (int d = 0; d < shape->rank && used < bytes; d++) {
+        const char *comma = d ? "," : "";
+        const int n = (int)strcspn(letters[d], ",]");
+        if (shape->dims[d] < 0)
+            used += (size_t)snprintf(text + used, bytes - used, "%s%.*s", comma, n, letters[d]);
+        else
+            used += (size_t)snprintf(text + used, bytes - used, "%s%lld", comma, (long long)shape->dims[d]);
+    }
+    if (used < bytes) snprintf(text + used, bytes - used, "]");
+    return text;
+}
+
+/** Input i is not what its letters say; `from`: the input that says so, or -1. */
+static clv_status differs(const clv__op_io *io, int i, const char *name, const char *wanted, int from,
+                          clv__error *error) {
+    char is[160], other[160];
+    clv_shape_text(&io->in[i].shape, is, sizeof is);
+    if (from < 0 || from == i) CLV_FAIL(error, CLV_E_SHAPE, "%s is %s, it must be %s", name, is, wanted);
+    CLV_FAIL(error, CLV_E_SHAPE, "%s is %s, it must be %s as %s is %s", name, is, wanted,
+             io->op->inputs[from].name, clv_shape_text(&io->in[from].shape, other, sizeof other));
+}
+
+/** Hold a shape against a type's, and keep what its letters stand for. */
+static clv_status match(const clv__op_io *io, int i, binding *b, const char *name, const char *shape,
+                        clv__error *error) {
+    const clv_shape *is = &io->in[i].shape;
+    const char *letters[CLV_MAX_RANK], *item;
+    char text[160];
+    bool star;
+    size_t n;
+    const int items = items_of(shape, &star), run = is->rank - items;
+    if (run < 0 || (run > 0 && !star))
+        CLV_FAIL(error, CLV_E_SHAPE, "%s has %d dimension%s, it must have %s%d", name, is->rank,
+                 is->rank == 1 ? "" : "s", star ? "at least " : "", items);
+    const bool other_star =
+        star && b->has_star && b->star.rank != run && items + b->star.rank <= CLV_MAX_RANK;
+    const clv_shape wanted = known(b, shape, other_star ? items + b->star.rank : is->rank, letters);
+    if (other_star)
+        return differs(io, i, name, wanted_text(&wanted, letters, text, sizeof text), b->star_from, error);
+    for (int d = 0; d < is->rank; d++) {
+        if (wanted.dims[d] < 0 || wanted.dims[d] == is->dims[d]) continue;
+        const int at = find(b, letters[d], strcspn(letters[d], ",]"));
+        return differs(io, i, name, wanted_text(&wanted, letters, text, sizeof text),
+                       *letters[d] == '*' ? b->star_from
+                       : at >= 0          ? b->symbols[at].from
+                                          : -1,
+                       error);
+    }
+    for (int d = 0; next_item(&shape, &item, &n);) {
+        if (*item == '*') {
+            if (!b->has_star) b->star_from = i;
+            b->has_star = true;
+            b->star.rank = run;
+            for (int k = 0; k < run; k++) b->star.dims[k] = is->dims[d++];
+            continue;
+        }
+        if (!is_number(item) && *item != '_' && find(b, item, n) < 0 && b->n_symbols < MOST_SYMBOLS) {
+            b->symbols[b->n_symbols].name = item;
+            b->symbols[b->n_symbols].n = n;
+            b->symbols[b->n_symbols].from = i;
+            b->symbols[b->n_symbols++].dim = is->dims[d];
+        }
+        d++;
+    }
+    return CLV_OK;
+}
+
+static bool has_dtype(const type *t, clv_dtype dtype) {
+    const char *name = clv_dtype_name(dtype);
+    const size_t n = strlen(name);
+    for (const char *at = t->dtypes, *end = at + t->n_dtypes; at < end;) {
+        const size_t length = strcspn(at, "|[?.");
+        if (length == 3 && !memcmp(at, "any", 3)) return true;
+        if (length == n && !memcmp(at, name, n)) return true;
+        at += length + 1;
+    }
+    return false;
+}
+
+/** The input of that name; -1: there is none. */
+static int input_of(const clv__op *op, const char *name) {
+    const size_t n = strcspn(name, "?.");
+    for (int i = 0; op->inputs[i].name; i++)
+        if (strlen(op->inputs[i].name) == n && !memcmp(op->inputs[i].name, name, n)) return i;
+    return -1;
+}
+
+static clv_status check_alike(const clv__op_io *io, int i, const char *name, int like, clv__error *error) {
+    const clv__desc *is = &io->in[i], *wanted = &io->in[like];
+    if (is->dtype != wanted->dtype)
+        CLV_FAIL(error, CLV_E_DTYPE, "%s is %s, it must be %s", name, clv_dtype_name(is->dtype),
+                 clv_dtype_name(wanted->dtype));
+    char text[160];
+    if (clv_shape_equal(&is->shape, &wanted->shape)) return CLV_OK;
+    return differs(io, i, name, clv_shape_text(&wanted->shape, text, sizeof text), like, error);
+}
+
+static clv_status check_input(const clv__op_io *io, int i, const clv_op_value *input, const char *name,
+                              binding *b, clv__error *error) {
+    const type t = type_of(input->type);
+    if (!clv__has_in(io, i)) {
+        if (t.optional) return CLV_OK;
+        CLV_FAIL(error, CLV_E_VALUE, "%s is missing", name);
+    }
+    if (t.like) return check_alike(io, i, name, input_of(io->op, t.like), error);
+    if (!has_dtype(&t, io->in[i].dtype))
+        CLV_FAIL(error, CLV_E_DTYPE, "%s is %s, it must be %.*s", name, clv_dtype_name(io->in[i].dtype),
+                 (int)t.n_dtypes, t.dtypes);
+    return t.shape ? match(io, i, b, name, t.shape, error) : CLV_OK;
+}
+
+static clv_status check_inputs(const clv__op_io *io, binding *b, clv__error *error) {
+    int k = 0;
+    for (int i = 0; io->op->inputs[k].name; i++) {
+        const clv_op_value *input = &io->op->inputs[k];
+        const bool list = type_of(input->type).list;
+        char name[64];
+        snprintf(name, sizeof name, list ? "%s[%d]" : "%s", input->name, i - k);
+        if (!list || i >= io->n_in) k++;
+        if (list && i >= io->n_in && i >= k) break;
+        CLV_TRY(check_input(io, i, input, name, b, error));
+    }
+    return CLV_OK;
+}
+
+/** Outputs as their types say. */
+static clv_status make_outputs(clv__op_io *io, const binding *b, clv__error *error) {
+    const clv_op_value *outputs = io->op->outputs;
+    for (io->n_out = 0; outputs[io->n_out].name; io->n_out++) {
+        const type t = type_of(outputs[io->n_out].type);
+        clv__desc *out = &io->out[io->n_out];
+        if (t.like) {
+            *out = io->in[input_of(io->op, t.like)];
+            continue;
+        }
+        bool star;
+        const int rank = items_of(t.shape, &star) + (star ? b->star.rank : 0);
+        if (rank > CLV_MAX_RANK)
+            CLV_FAIL(error, CLV_E_SHAPE, "the result would have %d dimensions, the most is %d", rank,
+                     CLV_MAX_RANK);
+        out->dtype = *t.dtypes == 'i' ? CLV_DTYPE_I32 : CLV_DTYPE_F32;
+        out->shape = known(b, t.shape, rank, NULL);
+    }
+    return CLV_OK;
+}
+
+clv_status clv__op_infer(clv__op_io *io, clv__error *error) {
+    const clv__op *op = io->op;
+    binding b = {0};
+    if (op->inputs) CLV_TRY(check_inputs(io, &b, error));
+    if (op->attributes && !op->attributes_of_call)
+        CLV_TRY(clv__attributes_check(op->attributes, io->attrs, error));
+    return op->infer ? op->infer(io, error) : make_outputs(io, &b, error);
+}
+
+// ---- attributes ---------------------------------------------------------------------------------------------
+
+void clv__attribute_get(const clv_op_attribute *a, const void *attrs, clv__attribute_value *out) {
+    const char *at = (const char *)attrs + a->at;
+    *out = (clv__attribute_value){0};
+    switch (a->kind) {
+    case CLV_ATTRIBUTE_NUMBER:
+        out->number = a->bytes == sizeof(double) ? *(const double *)at : (double)*(const float *)at;
+        break;
+    case CLV_ATTRIBUTE_INT:
+    case CLV_ATTRIBUTE_DTYPE:
+    case CLV_ATTRIBUTE_BOOL:
+        out->number = a->bytes == 1   ? *(const bool *)at
+                      : a->bytes == 8 ? (double)*(const int64_t *)at
+                                      : *(const int32_t *)at;
+        break;
+    case CLV_ATTRIBUTE_PAIR:
+        out->n = 2;
+        for (int i = 0; i < 2; i++) out->list[i] = ((const int32_t *)at)[i];
+        break;
+    case CLV_ATTRIBUTE_LIST:
+        out->n = *(const int *)at; // of a shape: its rank
+        for (int i = 0; i < out->n; i++)
+            out->list[i] = a->bytes == sizeof(clv_shape) ? ((const clv_shape *)at)->dims[i]
+                                                         : ((const clv__ints *)at)->at[i];
+        break;
+    case CLV_ATTRIBUTE_TEXT: out->text = *(const char *const *)at; break;
+    }
+}
+
+void clv__attribute_set(const clv_op_attribute *a, void *attrs, const clv__attribute_value *value) {
+    char *at = (char *)attrs + a->at;
+    switch (a->kind) {
+    case CLV_ATTRIBUTE_NUMBER:
+        if (a->bytes == sizeof(double))
+            *(double *)at = value->number;
+        else
+            *(float *)at = (float)value->number;
+        break;
+    case CLV_ATTRIBUTE_INT:
+    case CLV_ATTRIBUTE_DTYPE:
+    case CLV_ATTRIBUTE_BOOL:
+        if (a->bytes == 1) *(bool *)at = value->number != 0;
+        if (a->bytes == 4) *(int32_t *)at = (int32_t)value->number;
+        if (a->bytes == 8) *(int64_t *)at = (int64_t)value->number;
+        break;
+    case CLV_ATTRIBUTE_PAIR: // one number is for both
+        for (int i = 0; i < 2; i++)
+            ((int32_t *)at)[i] = (int32_t)(value->n > i ? value->list[i]
+                                           : value->n   ? value->list[0]
+                                                        : value->number);
+        break;
+    case CLV_ATTRIBUTE_LIST:
+        *(int *)at = value->n;
+        for (int i = 0; i < value->n; i++)
+            if (a->bytes == sizeof(clv_shape))
+                ((clv_shape *)at)->dims[i] = value->list[i];
+            else
+                ((clv__ints *)at)->at[i] = (int)value->list[i];
+        break;
+    case CLV_ATTRIBUTE_TEXT: *(const char **)at = value->text; break;
+    }
+}
+
+void clv__attributes_default(const clv_op_attribute *list, void *attrs) {
+    for (int i = 0; list && list[i].name; i++) {
+        if (!list[i].fallback) continue;
+        clv__attribute_value value = {.number = clv__number_read(list[i].fallback, NULL)};
+        for (int k = 0; k < i; k++) // the value of one before
+            if (!strcmp(list[k].name, list[i].fallback)) clv__attribute_get(&list[k], attrs, &value);
+        clv__attribute_set(&list[i], attrs, &value);
+    }
+}
+
+static clv_status check_number(const clv_op_attribute *a, double value, clv__error *error) {
+    if (isnan(value)) CLV_FAIL(error, CLV_E_VALUE, "%s is not a number", a->name);
+    const bool low = a->has_least && (a->above ? value <= a->least : value < a->least);
+    const bool high = a->has_most && (a->below ? value >= a->most : value > a->most);
+    if (!low && !high) return CLV_OK;
+    const char *how = low ? (a->above ? "above" : "at least") : a->below ? "below" : "at most";
+    const double bound = low ? a->least : a->most;
+    if (a->kind == CLV_ATTRIBUTE_NUMBER)
+        CLV_FAIL(error, CLV_E_VALUE, "%s is %g, it must be %s %g", a->name, value, how, bound);
+    CLV_FAIL(error, CLV_E_VALUE, "%s is %.0f, it must be %s %.0f", a->name, value, how, bound);
+}
+
+clv_status clv__attributes_check(const clv_op_attribute *list, const void *attrs, clv__error *error) {
+    for (int i = 0; list && list[i].name; i++) {
+        clv__attribute_value value;
+        if (list[i].kind == CLV_ATTRIBUTE_TEXT || (list[i].kind == CLV_ATTRIBUTE_LIST && !list[i].has_least))
+            continue;
+        clv__attribute_get(&list[i], attrs, &value);
+        const bool several = list[i].kind == CLV_ATTRIBUTE_PAIR || list[i].kind == CLV_ATTRIBUTE_LIST;
+        if (!several) CLV_TRY(check_number(&list[i], value.number, error));
+        for (int k = 0; several && k < value.n; k++)
+            CLV_TRY(check_number(&list[i], (double)value.list[k], error));
+    }
+    return CLV_OK;
+}
