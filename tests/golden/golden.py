@@ -2,7 +2,7 @@
 """What the make_*.py scripts share: gather cases, write them as safetensors. Needs PyTorch only.
 
     cases = Golden("pool")
-    with cases.case("avg_padding") as c:
+    with cases.case("avg_padding", "avg_pool2d", kernel=2, padding=1) as c:     # the op, and its attributes by name
         x = c.input("x", torch.randn(2, 3, 5, 5))
         c.expect("y", F.avg_pool2d(x, 2, padding=1))     # the first expect also makes dy and runs backward
     cases.write()
@@ -17,9 +17,9 @@ import torch
 NAMES = {torch.float32: "F32", torch.int32: "I32", torch.int64: "I64", torch.uint8: "U8"}
 
 
-def save(path, tensors):
+def save(path, tensors, texts=None):
     """The safetensors format: length of the header, header in JSON, bytes."""
-    header, blobs, offset = {}, [], 0
+    header, blobs, offset = {"__metadata__": texts} if texts else {}, [], 0
     for name, tensor in tensors.items():
         tensor = tensor.detach().contiguous()
         blob = tensor.numpy().tobytes()
@@ -44,6 +44,7 @@ class Case:
     def __init__(self, tensors, name):
         self.tensors, self.name = tensors, name
         self.inputs, self.buffers, self.first = {}, {}, None
+        self.order = []  # inputs and buffers as the op takes them
 
     def put(self, name, tensor):
         tensor = tensor.detach()
@@ -52,6 +53,7 @@ class Case:
     def input(self, name, tensor, grad=True):
         tensor = rounded(tensor).clone()
         self.put(name, tensor)
+        self.order.append(name)
         if grad and tensor.is_floating_point():
             self.inputs[name] = tensor.requires_grad_()
         return tensor
@@ -60,6 +62,7 @@ class Case:
         """Changed in place by what follows: its values afterwards are pinned."""
         self.buffers[name] = rounded(tensor).clone()
         self.put(name, self.buffers[name])
+        self.order.append(name)
         return self.buffers[name]
 
     def expect(self, name, tensor):
@@ -89,13 +92,18 @@ class Golden:
         torch.manual_seed(seed)
         torch.set_default_dtype(torch.float64)
         self.path = pathlib.Path(__file__).parent / (name + ".safetensors")
-        self.tensors = {}
+        self.tensors, self.texts = {}, {}
 
     @contextlib.contextmanager
-    def case(self, name):
+    def case(self, name, op=None, inputs=None, **attributes):
+        """With an op, ops.c calls it by name with the case's inputs in their order, or `inputs` (None: left out); else a program has
+        the case in C."""
         case = Case(self.tensors, name)
         yield case
         case.finish()
+        if op:
+            call = {"op": op, "inputs": inputs if inputs is not None else case.order, "attributes": attributes}
+            self.texts[name] = json.dumps(call, separators=(",", ":"))
 
     def write(self):
-        save(self.path, self.tensors)
+        save(self.path, self.tensors, self.texts)

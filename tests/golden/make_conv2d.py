@@ -20,7 +20,7 @@ CONV2D = {  # name: shape of x, shape of weight, bias, arguments
     "depthwise": ((1, 3, 6, 6), (6, 1, 3, 3), True, dict(groups=3, padding=1, stride=2)),
 }
 for name, (x, weight, bias, arguments) in CONV2D.items():
-    with cases.case(name) as c:
+    with cases.case(name, "conv2d", **arguments) as c:
         tensors = [c.input("x", torch.randn(x)), c.input("weight", torch.randn(weight))]
         if bias:
             tensors.append(c.input("bias", torch.randn(weight[0])))

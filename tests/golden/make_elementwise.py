@@ -1,5 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """elementwise.safetensors: every elementwise op at ordinary values, at its kinks, and at what is not a number."""
+import json
+import pathlib
+import re
+
 import torch
 import torch.nn.functional as F
 from golden import Golden
@@ -60,43 +64,61 @@ UNARY = {  # name: function, values
     "log_edges": (torch.log, torch.tensor([float("nan"), float("inf"), 0.0, 1.0, -1.0])),
     "sqrt_edges": (torch.sqrt, torch.tensor([float("nan"), float("inf"), 0.0, 1.0, -1.0])),
 }
+ATTRIBUTES = {"leaky_relu": dict(negative_slope=0.125), "clamp": dict(min=-1.5, max=2), "clamp_crossed": dict(min=1, max=-1),
+              "clamp_edges": dict(min=-1, max=1), "add_scalar": dict(value=1.5), "mul_scalar": dict(value=-2.5),
+              "leaky_relu_edges": dict(negative_slope=0.125), "pow_2_5": dict(exponent=2.5), "pow_minus_1": dict(exponent=-1),
+              "pow_0": dict(exponent=0), "pow_2": dict(exponent=2), "pow_3": dict(exponent=3), "pow_half": dict(exponent=0.5)}
+
+
+def op_of(name):
+    return "pow_scalar" if name.startswith("pow_") else name.replace("_edges", "").replace("_crossed", "").replace("_nan", "")
+
+
 for name, (function, values) in UNARY.items():
-    with cases.case(name) as c:
+    with cases.case(name, op_of(name), **ATTRIBUTES.get(name, {})) as c:
         c.expect("y", function(c.input("x", values)))
 
 BINARY = {"add": torch.add, "sub": torch.sub, "mul": torch.mul, "div": torch.div}
 SHAPES = {"same": ((3, 5), (3, 5)), "channels": ((2, 3, 2, 2), (3, 1, 1)), "outer": ((4, 1), (1, 3)), "with_scalar": ((), (2, 3))}
 for name, function in BINARY.items():
     for how, (a, b) in SHAPES.items():
-        with cases.case(f"{name}_{how}") as c:
+        with cases.case(f"{name}_{how}", name) as c:
             c.expect("y", function(c.input("a", torch.randn(a)), c.input("b", torch.rand(b) + 0.5)))
 
 COMPARE = {"eq": torch.eq, "ne": torch.ne, "lt": torch.lt, "le": torch.le, "gt": torch.gt, "ge": torch.ge}
 left = torch.tensor([1.0, 2, 3, float("nan"), 0.0, float("inf")])
 right = torch.tensor([2.0, 2, 2, float("nan"), -0.0, float("inf")])
 for name, function in COMPARE.items():
-    with cases.case(name) as c:
+    with cases.case(name, name) as c:
         c.expect("y", function(c.input("a", left, grad=False), c.input("b", right, grad=False)))
 
-with cases.case("where") as c:
+with cases.case("where", "where") as c:
     condition = c.input("condition", torch.tensor([[1], [0], [1]], dtype=torch.int32))
     c.expect("y", torch.where(condition.bool(), c.input("a", torch.randn(3, 4)), c.input("b", torch.randn(4))))
-with cases.case("where_nan") as c:  # what is not chosen does not matter, in the gradient neither
+with cases.case("where_nan", "where") as c:  # what is not chosen does not matter, in the gradient neither
     condition = c.input("condition", torch.tensor([1, 0], dtype=torch.int32))
     c.expect("y", torch.where(condition.bool(), c.input("a", torch.tensor([1.0, float("nan")])), c.input("b", torch.ones(2))))
-with cases.case("cast_i32") as c:
+with cases.case("cast_i32", "cast", dtype="i32") as c:
     c.expect("y", c.input("x", torch.tensor([2.9, -2.9, 0.5, -0.5, 1e6]), grad=False).int())
-with cases.case("cast_f32") as c:
+with cases.case("cast_f32", "cast", dtype="f32") as c:
     c.expect("y", c.input("x", torch.tensor([-7, 0, 16777217], dtype=torch.int32)).double())
 # At the end, so that the random numbers of the cases before them stay as they are.
 for name, values in {"relu6": torch.linspace(-4, 9, 27), "relu6_edges": torch.cat([edges[1:], torch.tensor([6.0, 7.0])])}.items():
-    with cases.case(name) as c:
+    with cases.case(name, "relu6") as c:
         c.expect("y", F.relu6(c.input("x", values)))
-with cases.case("relu6_nan") as c:
+with cases.case("relu6_nan", "relu6") as c:
     c.expect("y", F.relu6(c.input("x", edges[:2], grad=False)))
-with cases.case("full") as c:
+with cases.case("full", "full", dtype="f32", shape=[2, 3], value=-1.25) as c:
     c.expect("y", torch.full((2, 3), -1.25))
 for name, values in {"logsigmoid": ordinary, "logsigmoid_edges": edges}.items():
-    with cases.case(name) as c:
+    with cases.case(name, "logsigmoid") as c:
         c.expect("y", F.logsigmoid(c.input("x", values)))
+# Every other row of one input and no attributes that PyTorch has under the same name.
+rows = (pathlib.Path(__file__).parents[2] / "runtime/ops/elementwise.def").read_text()
+told = {json.loads(text)["op"] for text in cases.texts.values()}
+for name, low, high in re.findall(r"^UNARY(?:_F32)?\((\w+), NONE, [^,]+, [^,]+, ([^,]+), ([^,]+),", rows, re.M):
+    if name not in told:
+        with cases.case(name, name) as c:
+            function = getattr(torch, name, None) or getattr(F, name)
+            c.expect("y", function(c.input("x", torch.linspace(float(low), float(high), 19))))
 cases.write()

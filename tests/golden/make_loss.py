@@ -20,23 +20,23 @@ infinite[2] = -inf                       # all: not a number
 infinite[3, 5] = inf
 for name, function in {"softmax": F.softmax, "log_softmax": F.log_softmax}.items():
     for how, (shape, axis) in SOFTMAX.items():
-        with cases.case(f"{name}_{how}") as c:
+        with cases.case(f"{name}_{how}", name, axis=axis) as c:
             c.expect("y", function(c.input("x", 3 * torch.randn(shape)), axis))
-    with cases.case(f"{name}_large") as c:
+    with cases.case(f"{name}_large", name, axis=1) as c:
         c.expect("y", function(c.input("x", 30 * torch.randn(3, 19)), 1))
-    with cases.case(f"{name}_infinite") as c:
+    with cases.case(f"{name}_infinite", name, axis=1) as c:
         c.expect("y", function(c.input("x", infinite, grad=False), 1))
-    with cases.case(f"{name}_masked") as c:  # the gradient of a masked element is 0
+    with cases.case(f"{name}_masked", name, axis=1) as c:  # the gradient of a masked element is 0
         c.expect("y", function(c.input("x", infinite[:2], grad=name == "softmax"), 1))
 
 CROSS_ENTROPY = {"few": (6, 10), "many": (3, 41), "pixels": (2, 5, 3), "images": (2, 3, 2, 4), "one_class": (3, 1)}
 for name, shape in CROSS_ENTROPY.items():
-    with cases.case("cross_entropy_" + name) as c:
+    with cases.case("cross_entropy_" + name, "cross_entropy") as c:
         labels = torch.randint(0, shape[1], shape[:1] + shape[2:])
         c.expect("loss", F.cross_entropy(c.input("logits", 3 * torch.randn(shape)), c.input("labels", labels)))
-with cases.case("cross_entropy_large") as c:
+with cases.case("cross_entropy_large", "cross_entropy") as c:
     c.expect("loss", F.cross_entropy(c.input("logits", 1000 * torch.randn(4, 33)), c.input("labels", torch.tensor([0, 32, 5, 7]))))
-with cases.case("cross_entropy_masked") as c:
+with cases.case("cross_entropy_masked", "cross_entropy") as c:
     c.expect("loss", F.cross_entropy(c.input("logits", infinite[:2]), c.input("labels", torch.tensor([4, 0]))))
 
 # class weights and labels that count nothing; behind the others, whose numbers stay
@@ -48,9 +48,9 @@ def weighted(shape, weights, ignored):
     class_weights = (torch.arange(shape[1]) % 3 + 0.5) if weights else None
     return labels, logits, class_weights
 
-with cases.case("mse_loss") as c:
+with cases.case("mse_loss", "mse_loss") as c:
     c.expect("loss", F.mse_loss(c.input("x", torch.randn(7, 11)), c.input("target", torch.randn(7, 11))))
-with cases.case("mse_loss_one") as c:
+with cases.case("mse_loss_one", "mse_loss") as c:
     c.expect("loss", F.mse_loss(c.input("x", torch.randn(1)), c.input("target", torch.randn(1), grad=False)))
 for name, shape in WEIGHTED.items():
     for how, (weights, ignored) in {"ignored": (False, -100), "weights": (True, 2)}.items():

@@ -29,11 +29,11 @@ LINEAR = {  # name: shape of x, output features, bias
     "linear_three": ((2, 3, 6), 5, True),
 }
 for name, (a, b, transpose_a, transpose_b) in MATMUL.items():
-    with cases.case(name) as c:
+    with cases.case(name, "matmul", transpose_a=int(transpose_a), transpose_b=int(transpose_b)) as c:
         x, y = c.input("a", torch.randn(a)), c.input("b", torch.randn(b))
         c.expect("y", (x.transpose(-1, -2) if transpose_a else x) @ (y.transpose(-1, -2) if transpose_b else y))
 for name, (x, features, bias) in LINEAR.items():
-    with cases.case(name) as c:
+    with cases.case(name, "linear") as c:
         arguments = [c.input("x", torch.randn(x)), c.input("weight", torch.randn(features, x[-1]))]
         if bias:
             arguments.append(c.input("bias", torch.randn(features)))

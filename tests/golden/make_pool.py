@@ -21,29 +21,35 @@ AVG = {
     "avg_ceil_excluded": ((1, 2, 6, 8), dict(kernel_size=3, stride=2, padding=1, ceil_mode=True, count_include_pad=False)),
     "avg_uneven": ((1, 2, 7, 5), dict(kernel_size=(4, 2), stride=(3, 1), padding=(2, 0))),
 }
+def named(kernel_size, count_include_pad=True, **others):
+    """PyTorch's arguments as attributes."""
+    return dict(kernel=kernel_size, **({} if count_include_pad else {"exclude_padding": 1}),
+                **{k: int(v) if isinstance(v, bool) else v for k, v in others.items()})
+
+
 for name, (shape, arguments) in MAX.items():
-    with cases.case(name) as c:
+    with cases.case(name, "max_pool2d", **named(**arguments)) as c:
         c.expect("y", F.max_pool2d(c.input("x", torch.randn(shape)), **arguments))
 for name, (shape, arguments) in AVG.items():
-    with cases.case(name) as c:
+    with cases.case(name, "avg_pool2d", **named(**arguments)) as c:
         c.expect("y", F.avg_pool2d(c.input("x", torch.randn(shape)), **arguments))
 for name, arguments in {"max_ties_2x2": dict(kernel_size=2), "max_ties": dict(kernel_size=3, stride=1, padding=1)}.items():
-    with cases.case(name) as c:  # the first maximum of a window takes the gradient
+    with cases.case(name, "max_pool2d", **named(**arguments)) as c:  # the first maximum of a window takes the gradient
         c.expect("y", F.max_pool2d(c.input("x", torch.randint(0, 2, (1, 2, 4, 16)).double()), **arguments))
 holes = torch.randn(1, 1, 4, 16)
 holes[0, 0, 0, 1] = holes[0, 0, 2, 6] = holes[0, 0, 3, 7] = float("nan")
 holes[0, 0, 0:2, 12:14] = -float("inf")
-with cases.case("max_nan") as c:  # a NaN wins, of several the last
+with cases.case("max_nan", "max_pool2d", kernel=2) as c:  # a NaN wins, of several the last
     c.expect("y", F.max_pool2d(c.input("x", holes), 2))
-with cases.case("global_avg") as c:
+with cases.case("global_avg", "global_avg_pool2d") as c:
     c.expect("y", F.adaptive_avg_pool2d(c.input("x", torch.randn(2, 3, 4, 5)), 1))
 for name, (shape, size) in {"adaptive_narrower": ((2, 3, 9, 10), (7, 4)), "adaptive_wider": ((1, 2, 1, 3), (7, 7)),
                             "adaptive_even": ((1, 2, 8, 6), (4, 3))}.items():
-    with cases.case(name) as c:
+    with cases.case(name, "adaptive_avg_pool2d", OH=size[0], OW=size[1]) as c:
         c.expect("y", F.adaptive_avg_pool2d(c.input("x", torch.randn(shape)), size))
 holes = torch.randn(1, 2, 7, 37)
 holes[0, 0, 0:2, 0:2] = holes[0, 0, 5:7, 34:37] = holes[0, 1, 2:5, 8:14] = -float("inf")  # nothing is larger than the padding
 holes[0, 0, 2, 5] = holes[0, 0, 3, 4] = holes[0, 1, 4, 20] = holes[0, 1, 4, 21] = holes[0, 1, 6, 36] = float("nan")
-with cases.case("max_nan_overlap") as c:
+with cases.case("max_nan_overlap", "max_pool2d", kernel=3, stride=2, padding=1) as c:
     c.expect("y", F.max_pool2d(c.input("x", holes), kernel_size=3, stride=2, padding=1))
 cases.write()

@@ -14,35 +14,35 @@ AXES = {  # shape, axes, keepdim
 }
 for name, function in {"sum": torch.sum, "mean": torch.mean, "max": torch.amax}.items():
     for how, (shape, axes, keepdim) in AXES.items():
-        with cases.case(f"{name}_{how}") as c:
+        with cases.case(f"{name}_{how}", name, axes=axes, keepdim=int(keepdim)) as c:
             x = c.input("x", torch.randn(shape))
             c.expect("y", function(x, axes, keepdim=keepdim) if axes else function(x))
 
 ties = torch.tensor([[1.0, 3, 3, 0], [2, 2, 2, 2], [-1, 0, -3, 0]])
-with cases.case("max_ties") as c:  # the gradient is shared evenly
+with cases.case("max_ties", "max", axes=[1]) as c:  # the gradient is shared evenly
     c.expect("y", torch.amax(c.input("x", ties), 1))
-with cases.case("max_ties_all") as c:
+with cases.case("max_ties_all", "max") as c:
     c.expect("y", torch.amax(c.input("x", ties), (0, 1)))
-with cases.case("max_nan") as c:
+with cases.case("max_nan", "max", axes=[1]) as c:
     c.expect("y", torch.amax(c.input("x", torch.tensor([[1.0, float("nan"), 3], [1, 2, 3]]), grad=False), 1))
-with cases.case("max_infinite") as c:
+with cases.case("max_infinite", "max", axes=[1]) as c:
     c.expect("y", torch.amax(c.input("x", torch.full((2, 3), -float("inf"))), 1))
-with cases.case("sum_nothing") as c:
+with cases.case("sum_nothing", "sum", axes=[1]) as c:
     c.expect("y", torch.sum(c.input("x", torch.zeros(2, 0), grad=False), 1))
-with cases.case("mean_nothing") as c:
+with cases.case("mean_nothing", "mean", axes=[1]) as c:
     c.expect("y", torch.mean(c.input("x", torch.zeros(2, 0), grad=False), 1))
-with cases.case("sum_infinite") as c:
+with cases.case("sum_infinite", "sum", axes=[1]) as c:
     c.expect("y", torch.sum(c.input("x", torch.tensor([[1.0, float("inf")], [float("inf"), -float("inf")]])), 1))
 
-with cases.case("argmax_last") as c:
+with cases.case("argmax_last", "argmax", axis=-1) as c:
     c.expect("y", torch.argmax(c.input("x", torch.randn(5, 7), grad=False), -1).int())
-with cases.case("argmax_first_keepdim") as c:
+with cases.case("argmax_first_keepdim", "argmax", axis=0, keepdim=1) as c:
     c.expect("y", torch.argmax(c.input("x", torch.randn(5, 7), grad=False), 0, keepdim=True).int())
-with cases.case("argmax_ties") as c:
+with cases.case("argmax_ties", "argmax", axis=1) as c:
     c.expect("y", torch.argmax(c.input("x", ties, grad=False), 1).int())
-with cases.case("argmax_nan") as c:
+with cases.case("argmax_nan", "argmax", axis=1) as c:
     x = torch.tensor([[1.0, float("nan"), 3, float("nan")], [1, float("inf"), 3, float("inf")]])
     c.expect("y", torch.argmax(c.input("x", x, grad=False), 1).int())
-with cases.case("sum_to") as c:
+with cases.case("sum_to", "sum_to", shape=[3, 1, 5]) as c:
     c.expect("y", c.input("x", torch.randn(2, 3, 4, 5)).sum_to_size(3, 1, 5))
 cases.write()

@@ -4,28 +4,28 @@ import torch
 from golden import Golden
 
 cases = Golden("shape")
-with cases.case("reshape") as c:
+with cases.case("reshape", "reshape", shape=[3, 1, 4]) as c:
     c.expect("y", c.input("x", torch.randn(2, 6)).reshape(3, 1, 4))
-with cases.case("flatten") as c:
+with cases.case("flatten", "flatten", start_axis=1) as c:
     c.expect("y", c.input("x", torch.randn(2, 3, 4)).flatten(1))
-with cases.case("flatten_scalar") as c:
+with cases.case("flatten_scalar", "flatten", start_axis=0) as c:
     c.expect("y", c.input("x", torch.randn(())).flatten(0))
-with cases.case("transpose") as c:
+with cases.case("transpose", "transpose", axis0=-1, axis1=0) as c:
     c.expect("y", c.input("x", torch.randn(2, 3, 4)).transpose(-1, 0))
-with cases.case("permute") as c:
+with cases.case("permute", "permute", axes=[0, 2, 3, 1]) as c:
     c.expect("y", c.input("x", torch.randn(2, 3, 4, 5)).permute(0, 2, 3, 1))
-with cases.case("permute_i32") as c:
+with cases.case("permute_i32", "permute", axes=[1, 0]) as c:
     c.expect("y", c.input("x", torch.arange(-3, 9, dtype=torch.int32).reshape(3, 4) * 123456789).permute(1, 0))
-with cases.case("broadcast_to") as c:
+with cases.case("broadcast_to", "broadcast_to", shape=[2, 3, 4]) as c:
     c.expect("y", c.input("x", torch.randn(3, 1)).expand(2, 3, 4))
-with cases.case("slice") as c:
+with cases.case("slice", "slice", axis=1, start=2, length=3) as c:
     c.expect("y", c.input("x", torch.randn(3, 6, 2)).narrow(1, 2, 3))
-with cases.case("slice_nothing") as c:
+with cases.case("slice_nothing", "slice", axis=0, start=3, length=0) as c:
     c.expect("y", c.input("x", torch.randn(3, 2)).narrow(0, 3, 0))
-with cases.case("concat") as c:
+with cases.case("concat", "concat", axis=-2) as c:
     parts = [c.input(f"x{i}", torch.randn(2, n, 3)) for i, n in enumerate((1, 4, 2))]
     c.expect("y", torch.cat(parts, -2))
-with cases.case("concat_many") as c:  # more than a node takes
+with cases.case("concat_many", "concat") as c:  # more than a node takes
     parts = [c.input(f"x{i}", torch.randn(1 + i % 2)) for i in range(33)]
     c.expect("y", torch.cat(parts, 0))
 cases.write()

@@ -10,12 +10,12 @@ from golden import Golden
 
 cases = Golden("text")
 
-with cases.case("layer_norm") as c:
+with cases.case("layer_norm", "layer_norm", eps=1e-5) as c:
     x, w, b = c.input("x", 2 * torch.randn(2, 3, 19) + 1), c.input("weight", torch.randn(19)), c.input("bias", torch.randn(19))
     c.expect("y", F.layer_norm(x, (19,), w, b, 1e-5))
-with cases.case("layer_norm_alone") as c:
+with cases.case("layer_norm_alone", "layer_norm", eps=0.25) as c:
     c.expect("y", F.layer_norm(c.input("x", torch.randn(3, 5)), (5,), eps=0.25))
-with cases.case("embedding") as c:
+with cases.case("embedding", "embedding", ["weight", "indices"]) as c:
     w = c.input("weight", torch.randn(6, 18))
     indices = torch.tensor([[4, 0, 4], [5, 4, 1]])
     c.put("indices", indices)
@@ -26,10 +26,10 @@ for name, shape in {"mask": (2, 4, 4), "mask_wide": (1, 3, 5)}.items():
         hidden = torch.ones(shape[1:]).triu(shape[2] - shape[1] + 1).bool()
         c.expect("y", x.masked_fill(hidden, -math.inf).softmax(-1))
 for name, causal in {"attention": False, "attention_causal": True}.items():
-    with cases.case(name) as c:
+    with cases.case(name, "scaled_dot_product_attention", causal=int(causal)) as c:
         q, k, v = (c.input(n, torch.randn(2, 3, 5, width)) for n, width in {"q": 4, "k": 4, "v": 6}.items())
         c.expect("y", F.scaled_dot_product_attention(q, k, v, is_causal=causal))
-with cases.case("attention_scale") as c:
+with cases.case("attention_scale", "scaled_dot_product_attention", scale=0.75) as c:
     q, k, v = c.input("q", torch.randn(2, 4)), c.input("k", torch.randn(3, 4)), c.input("v", torch.randn(3, 2))
     c.expect("y", F.scaled_dot_product_attention(q, k, v, scale=0.75))
 
@@ -64,7 +64,7 @@ with cases.case("gpt") as c:
 # Three heads; two without a cause; one head of more steps than are done in one op.
 for name, (n, t, d, heads, causal) in {"self_attention_causal": (2, 5, 12, 3, True), "self_attention": (2, 9, 10, 2, False),
                                        "self_attention_long": (1, 1025, 1, 1, True)}.items():
-    with cases.case(name) as c:
+    with cases.case(name, "self_attention", heads=heads, causal=int(causal)) as c:
         x = c.input("x", torch.randn(n, t, 3 * d))
         q, k, v = (part.view(n, t, heads, d // heads).transpose(1, 2) for part in x.split(d, 2))
         c.expect("y", F.scaled_dot_product_attention(q, k, v, is_causal=causal).transpose(1, 2).reshape(n, t, d))
@@ -72,7 +72,7 @@ for name, (n, t, d, heads, causal) in {"self_attention_causal": (2, 5, 12, 3, Tr
 # Scores of a causal attention: as many keys as queries, more keys, more queries (the first of which see nothing, and whose rows are 0).
 for name, (shape, scale) in {"causal_softmax": ((2, 3, 5, 5), 0.5), "causal_softmax_keys": ((2, 4, 23), 1.5),
                              "causal_softmax_queries": ((9, 4), 2.0)}.items():
-    with cases.case(name) as c:
+    with cases.case(name, "causal_softmax", scale=scale) as c:
         x = c.input("x", torch.randn(shape))
         seen = torch.ones(shape[-2:]).tril(shape[-1] - shape[-2]).bool()
         y = (scale * x).masked_fill(~seen, -math.inf)[..., seen.any(-1), :].softmax(-1)

@@ -149,6 +149,56 @@ static void composites_by_name(void **state) {
     clv_runtime_destroy(runtime);
 }
 
+/** Structures of C, in which a zero is a default, say what attributes say. */
+static void configs_say_the_same(void **state) {
+    (void)state;
+    clv_runtime *runtime = clv__test_runtime(NULL);
+    clv_graph *graph;
+    assert_status(clv_graph_create(runtime, &graph), CLV_OK, runtime);
+    clv_tensor *x = clv_input(graph, "x", CLV_DTYPE_F32, CLV_SHAPE(1, 4, 9, 8)),
+               *w = clv_input(graph, "w", CLV_DTYPE_F32, CLV_SHAPE(4, 2, 3, 3)),
+               *s = clv_input(graph, "s", CLV_DTYPE_F32, CLV_SHAPE(2, 5, 12)), *two[] = {x, w},
+               *three[] = {s, s, s};
+    const struct {
+        clv_tensor *c, *named;
+    } pairs[] = {
+        {clv_conv2d(x, w, NULL,
+                    &(clv_conv2d_config){.stride = {2}, .padding = {1, -1}, .dilation = {1, 2}, .groups = 2}),
+         clv_op_call(
+             graph, "conv2d", two, 2,
+             (clv_op_argument[]){NUM(stride, 2), LIST(padding, 1, 0), LIST(dilation, 1, 2), NUM(groups, 2)},
+             4)},
+        {clv_max_pool2d(
+             x,
+             &(clv_pool2d_config){.kernel = {3, 2}, .padding = {1}, .dilation = {2, 1}, .ceil_mode = true}),
+         clv_op_call(graph, "max_pool2d", &x, 1,
+                     (clv_op_argument[]){LIST(kernel, 3, 2), NUM(padding, 1), LIST(dilation, 2, 1),
+                                         NUM(ceil_mode, 1)},
+                     4)},
+        {clv_avg_pool2d(
+             x,
+             &(clv_pool2d_config){.kernel = {3}, .stride = {2, 1}, .padding = {1}, .exclude_padding = true}),
+         clv_op_call(graph, "avg_pool2d", &x, 1,
+                     (clv_op_argument[]){NUM(kernel, 3), LIST(stride, 2, 1), NUM(padding, 1),
+                                         NUM(exclude_padding, 1)},
+                     4)},
+        {clv_self_attention(s, 2, &(clv_attention_config){.causal = true, .scale = 0.5f}),
+         clv_op_call(graph, "self_attention", &s, 1,
+                     (clv_op_argument[]){NUM(heads, 2), NUM(causal, 1), NUM(scale, 0.5)}, 3)},
+        {clv_scaled_dot_product_attention(s, s, s, &(clv_attention_config){.causal = true}),
+         clv_op_call(graph, "scaled_dot_product_attention", three, 3, (clv_op_argument[]){NUM(causal, 1)},
+                     1)},
+    };
+    assert_status(clv_graph_status(graph), CLV_OK, runtime);
+    for (size_t i = 0; i < sizeof pairs / sizeof *pairs; i++) {
+        const clv__node *a = pairs[i].c->node, *b = pairs[i].named->node;
+        assert_ptr_equal(a->io.op, b->io.op);
+        assert_memory_equal(a->attrs, b->attrs, a->io.op->attrs_bytes);
+    }
+    clv_graph_destroy(graph);
+    clv_runtime_destroy(runtime);
+}
+
 // ---- the header -----------------------------------------------------------------------------------------------------
 
 static void none_is_forgotten(void **state) {
@@ -386,9 +436,10 @@ static void own_ops_too(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(samples_by_name),   cmocka_unit_test(composites_by_name),
-        cmocka_unit_test(none_is_forgotten), cmocka_unit_test(types_are_held),
-        cmocka_unit_test(bounds_are_held),   cmocka_unit_test(pairs_say_zero),
-        cmocka_unit_test(mistakes),          cmocka_unit_test(own_ops_too)};
+        cmocka_unit_test(samples_by_name),      cmocka_unit_test(composites_by_name),
+        cmocka_unit_test(configs_say_the_same), cmocka_unit_test(none_is_forgotten),
+        cmocka_unit_test(types_are_held),       cmocka_unit_test(bounds_are_held),
+        cmocka_unit_test(pairs_say_zero),       cmocka_unit_test(mistakes),
+        cmocka_unit_test(own_ops_too)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
