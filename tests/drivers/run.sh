@@ -3,18 +3,22 @@
 # The same work on an unlike driver: every op against its reference, then 20 training steps of the CNN whose losses must be
 # those of the host device's references (within 1e-3, relative).
 #
-# usage: run.sh CLEAVE DRIVER...      drivers: pocl lanes nvidia embedded basic work-group-1 memory-1GiB rusticl host oclgrind null intel
+# usage: run.sh [--list] CLEAVE DRIVER...      --list: say what would be checked, run nothing
+# drivers: pocl lanes nvidia embedded basic work-group-1 memory-1GiB rusticl host oclgrind null intel
 #
 # Intel's runtime is brought by fetch.sh; where it cannot be had, it is left out with a note.
 #
-# With a number in CLEAVE_TURN each check is of an eighth to a 64th of the ops, which the number tells: .ci/run counts on
-# with each commit, so that all have their turn. Without, everything is run.
+# With CLEAVE_TURN, which .ci/run makes of the commit, each check is of an eighth to a 32nd of the ops, and each draws its own (tests/turns.sh).
+# Beside them stand the ops in CLEAVE_TOUCHED, a line for each touched file: whole, as far as a check has room for their cases.
+# Without CLEAVE_TURN everything is run.
 #
 # The losses of the host are computed once and kept in $CLEAVE_HOST_CURVE if that is set. Two drivers at a time: each keeps
 # about one core busy, with compiling kernels most of the time.
 set -eu
-[ $# -gt 1 ] && [ -x "$1" ] && [ -f "$1" ] || {
-    echo "usage: run.sh CLEAVE DRIVER...; CLEAVE: build/dev/cleave, which has to be built" >&2
+list=
+[ "${1:-}" != --list ] || { list=1 && shift; }
+[ $# -gt 1 ] && { [ -n "$list" ] || { [ -x "$1" ] && [ -f "$1" ]; }; } || {
+    echo "usage: run.sh [--list] CLEAVE DRIVER...; CLEAVE: build/dev/cleave, which has to be built" >&2
     exit 2
 }
 cleave=$1
@@ -28,6 +32,7 @@ for driver; do
 done
 scratch=$(mktemp -d)
 roomy=
+room=64 # for cases of touched ops in a check: half as many as it draws, or as many
 trap 'rm -rf "$scratch"' EXIT
 curve=${CLEAVE_HOST_CURVE:-$scratch/host.curve}
 unset OCL_ICD_VENDORS RUSTICL_ENABLE POCL_DEVICES POCL_MAX_WORK_GROUP_SIZE POCL_MEMORY_LIMIT 2>/dev/null || true
@@ -96,6 +101,7 @@ near() {
 check_cases() {
     driver_of_check=$1
     shift
+    [ -z "$list" ] || { echo "$driver_of_check: check $*"; return 0; }
     within "$driver_of_check" "$cleave" check --device "$(device_of "$driver_of_check")" "$@" --junit "$work/check.xml" \
         >"$work/check.out" 2>"$work/check.err" || {
         grep -E '^(FAILED|COULD NOT RUN|AVOIDED)' "$work/check.out" | head -n 20
@@ -107,35 +113,71 @@ check_cases() {
 
 # Whole on the host's references and on PoCL. Types of two bytes differ by how they are stored and by nothing else: elsewhere
 # a few samples of each op are run in halves. Gradients are held against differences on the host alone:
-# both are computed there, whatever the device. In turns each driver checks a 16th of the ops, others than the next one,
-# Oclgrind and rusticl a 32nd, PoCL, which has all types, a 64th of each, the host an eighth.
+# both are computed there, whatever the device. With CLEAVE_TURN each check draws a 16th of the ops, a 32nd where cases take long, the host
+# an eighth. PoCL, which has all samples, draws of these a 32nd in f32, and of the quick ones in halves a 16th.
 check() {
     case $1 in
-    host) check_cases host --shard "$(turn 2 8)" ;;
+    host) drawn host 8 ;;
     # A third of Oclgrind's time, and no other kernels: 17 groups of one channel by tiles (three groups are a sample of their own, and
     # `lanes` has these), and plans of convolutions, whose three ops are cases by themselves.
-    oclgrind) on_device oclgrind --shard "$(turn 3 32)" --quick --exclude 'conv2d*/gemm*/depthwise' --exclude 'conv2d*/plan/*' ;;
+    oclgrind) on_device oclgrind 32 --quick --exclude 'conv2d*/gemm*/depthwise' --exclude 'conv2d*/plan/*' ;;
     # the quick ones of `small` have sums too short for all its slices
-    lanes) on_device lanes --shard "$(turn 1)" --quick && on_device lanes --case '*/small/*' --dtype f32 ;;
-    nvidia) on_device nvidia --shard "$(turn 3 32)" --quick ;;
-    embedded) on_device embedded --shard "$(turn 2)" --quick ;;
-    basic) on_device basic --shard "$(turn 3)" --quick ;;
-    memory-1GiB) on_device memory-1GiB --shard "$(turn 0)" --quick ;;
-    intel) on_device intel --shard "$(turn 1)" --quick ;;
-    work-group-1) on_device work-group-1 --shard "$(turn 1)" --dtype f32 && on_device work-group-1 --shard "$(turn 3)" --quick --dtype f16 ;;
-    rusticl) on_device rusticl --shard "$(turn 2 32)" --dtype f32 && on_device rusticl --shard "$(turn 0 32)" --quick --dtype f16 ;;
+    lanes) on_device lanes 16 --quick && check_cases lanes --case '*/small/*' --dtype f32 --exclude '*/differences/*' ;;
+    nvidia) on_device nvidia 32 --quick ;;
+    embedded | basic | memory-1GiB | intel) on_device "$1" 16 --quick ;;
+    work-group-1) on_device work-group-1 16 --dtype f32 && on_device work-group-1 16 --quick --dtype f16 ;;
+    rusticl) on_device rusticl 32 --dtype f32 && on_device rusticl 32 --quick --dtype f16 ;;
     pocl)
-        on_device pocl --shard "$(turn 0 64)" --dtype f32 && on_device pocl --shard "$(turn 1 64)" --dtype f16 &&
-            on_device pocl --shard "$(turn 2 64)" --dtype bf16
+        room=192 # no other driver is so much like a user's
+        on_device pocl 32 --dtype f32 || return
+        room=64
+        on_device pocl "${CLEAVE_TURN:+16}" ${CLEAVE_TURN:+--quick} --dtype f16 && on_device pocl "${CLEAVE_TURN:+16}" ${CLEAVE_TURN:+--quick} --dtype bf16
         ;;
     null) ;;
     esac
 }
-# turn AHEAD [N] : whose turn it is of N shards (16), which have an op whole each; without turns all.
-turn() {
-    if [ -n "${CLEAVE_TURN:-}" ]; then echo "$(((CLEAVE_TURN + $1) % ${2:-16} + 1))/${2:-16}"; else echo 1/1; fi
+on_device() { drawn "$@" --exclude '*/differences/*'; }
+# drawn DRIVER N OPTION... : of what the options say one of N parts, which have an op whole each, and the touched ops; without turns all.
+drawn() {
+    driver_of_check=$1 shards=$2
+    shift 2
+    if [ -z "${CLEAVE_TURN:-}" ]; then check_cases "$driver_of_check" "$@"; return; fi
+    check_cases "$driver_of_check" --shard "$("$here/../turns.sh" shard "$driver_of_check${*:+ $*}" "$shards")" "$@" || return
+    [ -z "${CLEAVE_TOUCHED:-}" ] || touched "$driver_of_check" "$@"
 }
-on_device() { check_cases "$@" --exclude '*/differences/*'; }
+# touched DRIVER OPTION... : the touched ops, the newest first, while there is room for the cases of a file's ops. Where the newest file
+# alone has more, one of so many parts as have room. So a check with all of convolution takes no longer than one with all of softmax.
+touched() {
+    driver_of_check=$1
+    shift
+    if [ -n "$list" ]; then
+        echo "$driver_of_check: check $* $(as_options "$CLEAVE_TOUCHED" | tr '\n' ' '): $room cases of these"
+        return
+    fi
+    within "$driver_of_check" "$cleave" check --list --device "$(device_of "$driver_of_check")" "$@" >"$work/cases" 2>"$work/check.err" || { cat "$work/check.err"; return 1; }
+    echo "$CLEAVE_TOUCHED" | awk -v room="$room" '
+        FILENAME != "-" { sub(/\/.*/, ""); cases[$0]++; next }
+        { n = 0; known = ""; for (i = 1; i <= NF; i++) if ($i in cases) { n += cases[$i]; known = known " " $i } }
+        n == 0 { next }
+        n <= room - taken { whole = whole known; taken += n; next }
+        !taken { part = known; parts = int((n + room - 1) / room); taken = room; next }
+        { later = later known }
+        END { print whole; print part; print parts; print later }' "$work/cases" - >"$work/touched"
+    whole=$(sed -n 1p "$work/touched") part=$(sed -n 2p "$work/touched") parts=$(sed -n 3p "$work/touched") later=$(sed -n 4p "$work/touched")
+    # shellcheck disable=SC2046  # words on purpose
+    if [ -n "$whole" ]; then
+        printf 'touched:%s: ' "$whole"
+        check_cases "$driver_of_check" "$@" $(as_options "$whole") || return
+    fi
+    # shellcheck disable=SC2046  # words on purpose
+    if [ -n "$part" ]; then
+        part_of=$("$here/../turns.sh" shard "$driver_of_check touched $*" "$parts")
+        printf 'touched, part %s:%s: ' "$part_of" "$part"
+        check_cases "$driver_of_check" --shard "$part_of" "$@" $(as_options "$part") || return
+    fi
+    [ -z "$later" ] || printf 'left to be drawn:%s; ' "$later"
+}
+as_options() { for op in $1; do echo "--op $op"; done; }
 
 # driver DRIVER : all of it, in a folder and with caches of its own; prints one line, fails if anything did.
 driver() {
@@ -164,7 +206,7 @@ driver() {
     *)
         check "$1" || failed=1
         # rusticl compiles the CNN for minutes: with seven commits of eight it trains the MLP
-        if [ "$1" = rusticl ] && [ -n "${CLEAVE_TURN:-}" ] && [ $((CLEAVE_TURN % 8)) != 3 ]; then
+        if [ "$1" = rusticl ] && [ "$("$here/../turns.sh" shard "rusticl cnn" 8 | sed 's,1/1,1/8,')" != 1/8 ]; then
             { train_mlp host >"$work/host.mlp" && train_mlp "$1" >"$work/curve" && near "$work/host.mlp" "$work/curve"; } || failed=1
         else
             { train "$1" >"$work/curve" && await_curve && near "$curve" "$work/curve"; } || failed=1
@@ -191,7 +233,9 @@ host_curve() {
     train host >"$scratch/curve" && mv "$scratch/curve" "$curve"
 }
 
-if [ $# -gt 1 ]; then
+if [ -n "$list" ]; then
+    for driver; do check "$driver"; done
+elif [ $# -gt 1 ]; then
     export CLEAVE_HOST_CURVE="$curve" CLEAVE_HOST_CURVE_COMES=1
     rm -f "$curve.failed"
     { host_curve "$@" || touch "$curve.failed"; } &

@@ -170,7 +170,7 @@ static uint64_t right; // the bits of a training that nothing befell
 
 // ---- at the k-th build ------------------------------------------------------------------------------------------------------
 
-/** With a number in CLEAVE_TURN (.ci/run, which counts on with each commit) every second of these trainings, first the one half. */
+/** With a number in CLEAVE_TURN (.ci/run draws it by the commit) every second of these trainings: one half or the other. */
 static bool has_its_turn(void) {
     static int asked;
     const char *turn = getenv("CLEAVE_TURN");

@@ -1,7 +1,7 @@
 #!/bin/sh
 # SPDX-License-Identifier: Apache-2.0
 # Builds the fuzz drivers with libFuzzer and lets each look for faults for some seconds, two at a time, beginning with its corpus.
-# With a number in CLEAVE_TURN every third driver: .ci/run counts on with each commit.
+# With a number in CLEAVE_TURN every third driver: .ci/run draws it by the commit.
 # usage: run.sh [SECONDS [NAME...]]     default: 15 seconds, every driver. FUZZ_RUNS=N: so many inputs each at most
 set -eu
 cd "$(dirname "$0")/../.."

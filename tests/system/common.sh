@@ -13,7 +13,7 @@ trap 'rm -rf "$scratch"' EXIT
 cd "$scratch" || exit 1
 export CLEAVE_CACHE_DIR=$scratch/cache HOME=$scratch
 failures=0 tried=0 refused=0 done_right=0
-# With a number in CLEAVE_TURN (.ci/run, which counts on with each commit) every second fault: first the odd ones, then the others.
+# With a number in CLEAVE_TURN (.ci/run draws it by the commit) every second fault: the odd ones or the others.
 every=$((${CLEAVE_TURN:+1} + 1)) begin_at=$((${CLEAVE_TURN:-0} % 2))
 
 fail() {

@@ -127,7 +127,7 @@ def write_fingerprints(table, prints, wanted, stems):
 
 def in_turn(wanted, i):
     """Of program i, with a number in CLEAVE_TURN, every fifth target, so that each program and each target has its share of every turn.
-    .ci/run counts on with each commit."""
+    .ci/run draws the number by the commit."""
     turn = os.environ.get("CLEAVE_TURN")
     return [target for j, target in enumerate(wanted) if not turn or (int(turn) + i + j) % 5 == 0]
 
