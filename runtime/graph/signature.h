@@ -21,7 +21,7 @@
 #define CLV__ATTRIBUTES(...)                                                                                 \
     (const clv_op_attribute[]) {                                                                             \
         __VA_ARGS__, {                                                                                       \
-            NULL                                                                                             \
+            .name = NULL                                                                                      \
         }                                                                                                    \
     }
 

@@ -3,6 +3,7 @@
 // The token's key and value are put into the cache by the same launch. Kernels: kernels_cl/attention_step.cl.
 #include <math.h>
 
+#include "graph/signature.h"
 #include "ops/attention_step.h"
 #include "ops/lower.h"
 
@@ -27,19 +28,9 @@ static sizes sizes_of(const clv__op_io *io) {
 
 static clv_status infer(clv__op_io *io, clv__error *error) {
     const int64_t heads = ((const step_attrs *)io->attrs)->heads;
-    const clv_shape *x = &io->in[X].shape, *keys = &io->in[KEYS].shape, one = CLV_SHAPE(1);
-    CLV_TRY(clv__want_dtype(io, X, "x", CLV_DTYPE_F32, error));
-    CLV_TRY(clv__want_rank(io, X, "x", 2, error));
-    CLV_TRY(clv__want_dtype(io, KEYS, "keys", CLV_DTYPE_F32, error));
-    CLV_TRY(clv__want_rank(io, KEYS, "keys", 3, error));
-    CLV_TRY(clv__want_dtype(io, VALUES, "values", CLV_DTYPE_F32, error));
-    CLV_TRY(clv__want_dtype(io, POSITION, "position", CLV_DTYPE_I32, error));
-    if (!clv_shape_equal(keys, &io->in[VALUES].shape))
-        CLV_FAIL(error, CLV_E_SHAPE, "values must have the shape of keys");
-    if (x->dims[0] != keys->dims[0] || x->dims[1] != 3 * keys->dims[2])
-        CLV_FAIL(error, CLV_E_SHAPE, "x must be [N,3D] for keys of [N,T,D]");
+    const clv_shape *x = &io->in[X].shape, *keys = &io->in[KEYS].shape;
+    if (x->dims[1] != 3 * keys->dims[2]) CLV_FAIL(error, CLV_E_SHAPE, "x must be [N,3D] for keys of [N,T,D]");
     if (keys->dims[1] < 1) CLV_FAIL(error, CLV_E_SHAPE, "keys have no row to write to");
-    if (!clv_shape_equal(&io->in[POSITION].shape, &one)) CLV_FAIL(error, CLV_E_SHAPE, "position must be [1]");
     if (heads < 1 || keys->dims[2] < 1 || keys->dims[2] % heads)
         CLV_FAIL(error, CLV_E_VALUE, "%lld columns do not part into %lld heads", (long long)keys->dims[2],
                  (long long)heads);
@@ -204,6 +195,9 @@ static const clv__sample_row samples[] = {
 
 const clv__op clv__op_attention_step = {
     .name = "attention_step",
+    .inputs = CLV__INPUTS({"x", "f32[N,_]"}, {"keys", "f32[N,T,D]"}, {"values", "like keys"},
+                          {"position", "i32[1]"}),
+    .outputs = CLV__OUTPUTS({"y", "f32[N,D]"}),
     .attrs_bytes = sizeof(step_attrs),
     .mutates = 1u << KEYS | 1u << VALUES,
     .half_in = 1u << X,

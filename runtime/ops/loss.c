@@ -36,35 +36,13 @@ static int weights_of(const clv__op_io *io) {
     return clv__has_in(io, i) ? i : -1;
 }
 
-static clv_status want_weights(const clv__op_io *io, int labels, clv__error *error) {
-    const int i = weights_of(io);
-    if (i < 0) return CLV_OK;
-    CLV_TRY(clv__want_dtype(io, i, "weight", CLV_DTYPE_F32, error));
-    if (!clv_shape_equal(&io->in[i].shape, &io->in[labels].shape))
-        CLV_FAIL(error, CLV_E_SHAPE, "weight must have the shape of labels, a weight for each row of logits");
-    return CLV_OK;
-}
-
-static clv_status want_classes(const clv__op_io *io, int logits, clv__error *error) {
-    char want[128];
-    CLV_TRY(clv__want_dtype(io, logits, "logits", CLV_DTYPE_F32, error));
-    CLV_TRY(clv__want_dtype(io, logits + 1, "labels", CLV_DTYPE_I32, error));
-    const clv_shape *x = &io->in[logits].shape;
-    if (x->rank < 2)
-        CLV_FAIL(error, CLV_E_SHAPE, "logits must be [N,C] or [N,C,...], they have %d dimensions", x->rank);
-    clv_shape labels = {.rank = x->rank - 1, .dims = {x->dims[0]}};
-    for (int i = 2; i < x->rank; i++) labels.dims[i - 1] = x->dims[i];
-    if (!clv_shape_equal(&labels, &io->in[logits + 1].shape)) {
-        CLV_FAIL(error, CLV_E_SHAPE, "labels must be %s, a class for each row of logits",
-                 clv_shape_text(&labels, want, sizeof want));
-    }
-    if (x->dims[1] < 1) CLV_FAIL(error, CLV_E_SHAPE, "logits have no classes");
+static clv_status want_classes(const clv_shape *logits, clv__error *error) {
+    if (logits->dims[1] < 1) CLV_FAIL(error, CLV_E_SHAPE, "logits have no classes");
     return CLV_OK;
 }
 
 static clv_status ce_infer(clv__op_io *io, clv__error *error) {
-    CLV_TRY(want_classes(io, 0, error));
-    CLV_TRY(want_weights(io, 1, error));
+    CLV_TRY(want_classes(&io->in[0].shape, error));
     io->n_out = 2;
     io->out[0] = clv__f32((clv_shape){0});
     io->out[1] = clv__f32(CLV_SHAPE(2, sizes_of(&io->in[0].shape).rows));
@@ -72,13 +50,9 @@ static clv_status ce_infer(clv__op_io *io, clv__error *error) {
 }
 
 static clv_status ce_backward_infer(clv__op_io *io, clv__error *error) {
-    CLV_TRY(clv__want_dtype(io, 0, "dy", CLV_DTYPE_F32, error));
-    CLV_TRY(want_classes(io, 1, error));
-    CLV_TRY(want_weights(io, 2, error));
-    CLV_TRY(clv__want_dtype(io, 3, "stats", CLV_DTYPE_F32, error));
-    if (clv__numel(&io->in[0]) != 1 || clv__numel(&io->in[3]) != 2 * sizes_of(&io->in[1].shape).rows) {
-        CLV_FAIL(error, CLV_E_SHAPE, "dy must be one element and stats two for each row");
-    }
+    CLV_TRY(want_classes(&io->in[1].shape, error));
+    if (io->in[3].shape.dims[1] != sizes_of(&io->in[1].shape).rows)
+        CLV_FAIL(error, CLV_E_SHAPE, "stats must be two for each row");
     return clv__one_out(io, io->in[1]);
 }
 
@@ -293,6 +267,9 @@ static bool ce_backward_split(const clv__op_io *io, int i, clv__split *out) {
 
 const clv__op clv__op_cross_entropy_backward = {
     .name = "cross_entropy_backward",
+    .inputs = CLV__INPUTS({"dy", "f32[]"}, {"logits", "f32[N,C,*]"}, {"labels", "i32[N,*]"},
+                          {"stats", "f32[2,_]"}, {"weight", "f32[N,*]?"}),
+    .outputs = CLV__OUTPUTS({"dlogits", "like logits"}),
     .half_in = 1u << 1,
     .half_out = 1,
     .infer = ce_backward_infer,
@@ -318,8 +295,8 @@ static clv_tensor *build(const clv__call *call) {
 
 const clv__op clv__op_cross_entropy_weighted = {
     .name = "cross_entropy_weighted", // as cross_entropy is by name
-    .inputs = CLV__INPUTS({"logits", "f32"}, {"labels", "f32|i32"}, {"weight", "f32?"}),
-    .outputs = CLV__OUTPUTS({"loss", "f32"}),
+    .inputs = CLV__INPUTS({"logits", "f32[N,C,*]"}, {"labels", "i32[N,*]"}, {"weight", "f32[N,*]?"}),
+    .outputs = CLV__OUTPUTS({"loss", "f32[]"}),
     .samples = CLV__TRAINS(
         ((const clv__sample_row[]){{.label = "rows of 5",
                                     .in = {CLV__DIMS(4, 5), CLV__DIMS(4)},
@@ -336,8 +313,8 @@ const clv__op clv__op_cross_entropy_weighted = {
 
 const clv__op clv__op_cross_entropy = {
     .name = "cross_entropy",
-    .inputs = CLV__INPUTS({"logits", "f32"}, {"labels", "f32|i32"}, {"weight", "f32?"}),
-    .outputs = CLV__OUTPUTS({"loss", "f32"}),
+    .inputs = CLV__INPUTS({"logits", "f32[N,C,*]"}, {"labels", "i32[N,*]"}, {"weight", "f32[N,*]?"}),
+    .outputs = CLV__OUTPUTS({"loss", "f32[]"}, {"stats", "f32[2,_]"}),
     .build = build,
     .half_in = 1,
     .autocast = CLV__CAST_FLOAT,

@@ -228,8 +228,6 @@ static const clv__variant product_variants[] = {
 
 static clv_status matmul_infer(clv__op_io *io, clv__error *error) {
     const matmul_attrs *attrs = io->attrs;
-    CLV_TRY(clv__want_dtype(io, 0, "a", CLV_DTYPE_F32, error));
-    CLV_TRY(clv__want_dtype(io, 1, "b", CLV_DTYPE_F32, error));
     const clv_shape *a = &io->in[0].shape, *b = &io->in[1].shape;
     if (a->rank < 2 || b->rank < 2)
         CLV_FAIL(error, CLV_E_SHAPE, "%s has no rows and columns", a->rank < 2 ? "a" : "b");

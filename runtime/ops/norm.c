@@ -56,7 +56,7 @@ static clv_status want_channels(const clv__op_io *io, int i, const char *what, b
 static const clv_op_attribute node_attributes[] = {
     {CLV__ATTRIBUTE(NUMBER, norm_attrs, momentum, "0.1"), CLV__AT_LEAST(0), CLV__AT_MOST(1)},
     {CLV__ATTRIBUTE(NUMBER, norm_attrs, eps, "1e-5"), CLV__ABOVE(0)},
-    {NULL}};
+    {.name = NULL}};
 
 static clv_status train_infer(clv__op_io *io, clv__error *error) {
     const norm_attrs *a = attrs_of(io);

@@ -51,7 +51,6 @@ static int64_t reduced_count(const clv__op_io *io) {
 
 static clv_status reduce_infer(clv__op_io *io, clv__error *error) {
     const reduce_attrs *attrs = io->attrs;
-    CLV_TRY(clv__want_dtype(io, 0, "x", CLV_DTYPE_F32, error));
     const clv_shape *shape = &io->in[0].shape;
     io->n_out = 1;
     io->out[0] = clv__f32(reduced_shape(shape, attrs->axes, attrs->keepdim));
@@ -62,7 +61,6 @@ static clv_status reduce_infer(clv__op_io *io, clv__error *error) {
 
 static clv_status argmax_infer(clv__op_io *io, clv__error *error) {
     const argmax_attrs *attrs = io->attrs;
-    CLV_TRY(clv__want_dtype(io, 0, "x", CLV_DTYPE_F32, error));
     int axis;
     CLV_TRY(clv__want_axis(attrs->axis, io->in[0].shape.rank, &axis, error));
     io->n_out = 1;
