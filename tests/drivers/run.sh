@@ -32,7 +32,7 @@ for driver; do
 done
 scratch=$(mktemp -d)
 roomy=
-room=32 # for cases of touched ops in a check: half as many as it draws, or as many
+room=64 # for cases of touched ops in a check: half as many as it draws, or as many
 trap 'rm -rf "$scratch"' EXIT
 curve=${CLEAVE_HOST_CURVE:-$scratch/host.curve}
 unset OCL_ICD_VENDORS RUSTICL_ENABLE POCL_DEVICES POCL_MAX_WORK_GROUP_SIZE POCL_MEMORY_LIMIT 2>/dev/null || true
@@ -128,9 +128,9 @@ check() {
     work-group-1) on_device work-group-1 16 --dtype f32 && on_device work-group-1 16 --quick --dtype f16 ;;
     rusticl) on_device rusticl 32 --dtype f32 && on_device rusticl 32 --quick --dtype f16 ;;
     pocl)
-        room=96 # no other driver is so much like a user's
+        room=192 # no other driver is so much like a user's
         on_device pocl 32 --dtype f32 || return
-        room=32
+        room=64
         on_device pocl "${CLEAVE_TURN:+16}" ${CLEAVE_TURN:+--quick} --dtype f16 && on_device pocl "${CLEAVE_TURN:+16}" ${CLEAVE_TURN:+--quick} --dtype bf16
         ;;
     null) ;;
