@@ -34,7 +34,8 @@ typedef struct clv_dataset_config {
     /** Labels of classes with this value count nothing, and batches hold CLV_LABEL_IGNORED for them; NULL: those that are
      *  CLV_LABEL_IGNORED */
     const int32_t *ignore_index;
-    CLV_RESERVED(7);
+    bool only_bytes; /**< mean and std are for bytes (u8); floats stay as they are */
+    CLV_RESERVED(6);
 } clv_dataset_config;
 
 /** A label that counts nothing: in the loss of a training, in accuracy, in the counts of classes. As PyTorch's ignore_index has it. In a

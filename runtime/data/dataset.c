@@ -217,7 +217,8 @@ clv_status clv__dataset_create(clv__error *error, clv_array *images, const clv_a
     dataset->sample = clv_shape_make(images->shape.rank - 1, images->shape.dims + 1);
     dataset->numel = clv_shape_numel(&dataset->sample);
     dataset->classes = config->classes ? config->classes : defaults->classes;
-    bool given = config->mean != 0 || config->std != 0;
+    const bool given =
+        (config->mean != 0 || config->std != 0) && (!config->only_bytes || images->type == CLV_ARRAY_U8);
     dataset->channels = 1;
     dataset->mean[0] = given ? config->mean : defaults->mean;
     dataset->std[0] = given ? config->std : defaults->std;

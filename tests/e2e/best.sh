@@ -25,6 +25,19 @@ grep -q '<th[^>]*>test top5<' page.html || fail "no column of the metric"
 grep -q '<figcaption>test accuracy<' page.html || fail "no curve of the accuracy"
 works "$cleave" eval fashion-mnist --data idx --model mlp --weights w.safetensors --device "$device" --metric top5 --json
 same "top5 of eval" "$(at metrics.top5)" "$top5"
+# The same pictures as bytes in arrays: normalised as the weights tell, and a line says so. Floats are taken as they are.
+npy() { printf '\223NUMPY\001\000\166\000%-117s\n' "{'descr': '|u1', 'fortran_order': False, 'shape': ($1), }"; }
+{ npy "200, 28, 28" && tail -c +17 idx/t10k-images-idx3-ubyte; } >u8.npy
+{ npy "200," && tail -c +9 idx/t10k-labels-idx1-ubyte; } >u8-labels.npy
+right=$(at correct)
+works "$cleave" eval --images u8.npy --labels u8-labels.npy --weights w.safetensors --device "$device" --json
+same "bytes in arrays" "$(at correct)" "$right"
+works "$cleave" run --input u8.npy --weights w.safetensors --device "$device" --output u8-logits.npy
+grep -qF "'u8.npy': bytes are normalised as the weights tell, (x / 255 - 0.286) / 0.353; floats are taken as they are" err ||
+    fail "no word of the normalisation: $(cat err)"
+"$helper" images 200 floats.npy
+works "$cleave" run --input floats.npy --weights w.safetensors --device "$device" --output f-logits.npy
+
 works "$cleave" eval fashion-mnist --data idx --model mlp --weights w.safetensors --device "$device" --metric top5
 grep -q '^test top5 [01]\.[0-9]*$' out || fail "eval does not tell top5"
 

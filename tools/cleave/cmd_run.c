@@ -61,10 +61,28 @@ static int size_model(run_job *job) {
     return cli_size_model(session->runtime, session->args, &job->sized, &sample, &job->sized);
 }
 
+/** Bytes as the weights learnt them; where they do not tell how, they stay bytes, which is refused. */
+static clv_status normalise(run_job *job) {
+    float mean, std;
+    clv_array bytes = job->input, floats = {0};
+    if (bytes.type != CLV_ARRAY_U8 || job->model->dtype == CLV_DTYPE_I32 ||
+        !cli_told_scale(job->session->args, &mean, &std))
+        return CLV_OK;
+    const clv_status status = clv_array_init(job->session->runtime, CLV_ARRAY_F32, &bytes.shape, &floats);
+    const int64_t n = status == CLV_OK ? clv_shape_numel(&bytes.shape) : 0;
+    for (int64_t i = 0; i < n; i++)
+        ((float *)floats.data)[i] = ((float)((const uint8_t *)bytes.data)[i] / 255.0f - mean) / std;
+    clv_array_reset(&bytes);
+    job->input = floats;
+    return status;
+}
+
 static int take_array(run_job *job) {
     const cli_args *args = job->session->args;
     clv_status status = clv_npy_read(job->session->runtime, args->input, &job->input);
+    if (status == CLV_OK) status = normalise(job);
     if (status != CLV_OK) return cli_fail_status(job->session->runtime, status);
+    cli_tell_scale(args, args->input);
     const int code = check_images(args, job->model, &job->input);
     if (code != EXIT_DONE) return code;
     job->inputs[0] = &job->input;

@@ -45,7 +45,8 @@ int cli_check_source(const cli_args *args) {
     if (args->given_validation)
         return cli_fail(EXIT_USAGE,
                         "--validation is of texts and tables, and named arrays: `text FILE`, `csv FILE`, "
-                        "`arrays FILE`");
+                        "`arrays FILE`%s",
+                        cli_is_folder(args) ? "; pictures to test on are another folder: --val DIR" : "");
     if (cli_is_folder(args)) return EXIT_DONE;
     if (args->n_words && find_dataset(args->words[0]) < 0) {
         char names[128] = "";
@@ -112,6 +113,8 @@ static void *read_source(void *user) {
     if (cli_ignored_label(args, &ignored)) config.ignore_index = &ignored;
     clv_dataset **train = &source->train, **test = &source->test;
     if (args->images) {
+        config.only_bytes = cli_told_scale(args, &config.mean, &config.std);
+        cli_tell_scale(args, args->images);
         source->status = clv_dataset_npy(source->runtime, args->images, args->labels, &config,
                                          source->with_train ? train : test);
         return NULL;

@@ -99,7 +99,7 @@ static void samples_text(const cli_args *args, const clv_train_config *config, n
     if (config->test)
         add(out, ", %s to test on", plan_count(clv_dataset_count(config->test)));
     else
-        add(out, ", none to test on");
+        add(out, ", none to test on%s", cli_is_folder(args) ? " (--val DIR)" : "");
     const clv_shape target = clv_dataset_target_shape(config->train);
     static const char *const targets[][2] = {
         {"classes", "class"}, {"labels", "label"}, {"numbers to be learnt", "number to be learnt"}};

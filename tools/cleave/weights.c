@@ -100,6 +100,23 @@ static int check_labels(const cli_args *args) {
     return EXIT_DONE;
 }
 
+bool cli_told_scale(const cli_args *args, float *mean, float *std) {
+    const clv_weights_info *told = args->told;
+    if (!told || told->channels != 1 || (told->mean[0] == 0 && told->std[0] == 1)) return false;
+    *mean = told->mean[0];
+    *std = told->std[0];
+    return true;
+}
+
+void cli_tell_scale(const cli_args *args, const char *path) {
+    float mean, std;
+    if (!args->quiet && cli_told_scale(args, &mean, &std))
+        fprintf(stderr,
+                "'%s': bytes are normalised as the weights tell, (x / 255 - %.4g) / %.4g; floats are taken "
+                "as they are\n",
+                path, (double)mean, (double)std);
+}
+
 static void take_sizes(cli_args *args) {
     const clv_weights_info *told = args->told;
     const bool square = told->input[0] == 3 && told->input[1] == told->input[2] && !told->input[3];
