@@ -18,7 +18,6 @@
 #include "device/program.h"
 #include "graph/quarantine.h"
 #include "plan/plan.h"
-#include "plan/variants.h"
 #include "tensor/half.h"
 
 enum { MAX_VARIANTS = 16 };
@@ -82,6 +81,18 @@ static void fix_groups(clv__launches *launches) {
     }
 }
 
+/** Say of each tensor among the arguments how large it is, as the planner does (plan/variants.h). */
+static void note_bytes(clv__launches *list, const clv__op_io *io) {
+    for (size_t i = 0; i < list->n; i++) {
+        for (int k = 0; k < list->items[i].n_slots; k++) {
+            clv__slot *slot = &list->items[i].slots[k];
+            if (slot->kind == CLV__SLOT_OUT) slot->bytes = clv__desc_bytes(&io->out[slot->index]);
+            if (slot->kind == CLV__SLOT_IN && clv__has_in(io, slot->index))
+                slot->bytes = clv__desc_bytes(&io->in[slot->index]);
+        }
+    }
+}
+
 static clv_status lower_variants(job *j, trial *t) {
     const clv__op_io *io = t->use;
     int k = 0;
@@ -95,7 +106,7 @@ static clv_status lower_variants(job *j, trial *t) {
         }
         t->launches[k].device = &j->device->info;
         clv__variant_lower(v, &t->launches[k], io);
-        clv__variant_note_bytes(&t->launches[k], io);
+        note_bytes(&t->launches[k], io);
         if (j->config->quick && clv__threads(&j->device->info)) fix_groups(&t->launches[k]);
         t->cases++;
     }

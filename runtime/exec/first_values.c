@@ -116,14 +116,14 @@ void clv__first_values_end(clv__first_values *values) {
 }
 
 /** The parts of n elements of a tensor from number `from` on, to be written to `target`. */
-static clv_status add_parts(clv__first_values *values, const clv_tensor *tensor, uint64_t seed, int64_t from,
-                            int64_t n, float *target, clv__error *error) {
+static clv_status add_parts(clv__first_values *values, const clv_tensor *tensor, clv_dtype dtype,
+                            uint64_t seed, int64_t from, int64_t n, float *target, clv__error *error) {
     size_t n_parts = (size_t)(n / PART + 2);
     if (!clv__grow(&values->parts, &values->room, values->n + n_parts, sizeof *values->parts))
         CLV_FAIL(error, CLV_E_HOST_MEMORY, "no host memory for '%s'", tensor->name);
     clv__first_part part = {.init = tensor->init,
                             .given = tensor->values,
-                            .whole = tensor->desc.dtype == CLV_DTYPE_I32,
+                            .whole = dtype == CLV_DTYPE_I32,
                             .seed = seed,
                             .id = XXH64(tensor->name, strlen(tensor->name), 0),
                             .values = target,
@@ -151,8 +151,8 @@ static clv_status fill(void *context) {
     return clv__device_settle(device, error);
 }
 
-static clv_status fill_constant(const clv_tensor *tensor, const clv__memory *memory) {
-    const bool whole = tensor->desc.dtype == CLV_DTYPE_I32;
+static clv_status fill_constant(const clv_tensor *tensor, clv_dtype dtype, const clv__memory *memory) {
+    const bool whole = dtype == CLV_DTYPE_I32;
     const float one = 1;
     filling f = {memory, 0};
     if (tensor->init.kind == CLV_INIT_ONES && whole) f.pattern = 1;
@@ -160,14 +160,14 @@ static clv_status fill_constant(const clv_tensor *tensor, const clv__memory *mem
     return clv__worker_call(memory->device, fill, &f);
 }
 
-static clv_status draw_and_copy(const clv_tensor *tensor, uint64_t seed, int64_t from,
+static clv_status draw_and_copy(const clv_tensor *tensor, clv_dtype dtype, uint64_t seed, int64_t from,
                                 const clv__memory *memory) {
     clv__error *error = clv__runtime_error_of(memory->device->runtime);
     float *target = clv__alloc(1, memory->bytes);
     if (!target) CLV_FAIL(error, CLV_E_HOST_MEMORY, "no host memory for '%s'", tensor->name);
     clv__first_values values = {0};
     const int64_t n = (int64_t)(memory->bytes / sizeof *target);
-    clv_status status = add_parts(&values, tensor, seed, from, n, target, error);
+    clv_status status = add_parts(&values, tensor, dtype, seed, from, n, target, error);
     if (status == CLV_OK) clv__first_values_begin(&values);
     clv__first_values_end(&values);
     if (status == CLV_OK) status = clv__memory_copy(memory, target, NULL);
@@ -176,21 +176,22 @@ static clv_status draw_and_copy(const clv_tensor *tensor, uint64_t seed, int64_t
 }
 
 /** Those of a piece, which begins with element number `from`. */
-static clv_status add_piece(clv__first_values *values, const clv_tensor *tensor, uint64_t seed, int64_t from,
-                            const clv__memory *memory) {
+static clv_status add_piece(clv__first_values *values, const clv_tensor *tensor, clv_dtype dtype,
+                            uint64_t seed, int64_t from, const clv__memory *memory) {
     const clv_device *device = memory->device;
     if (memory->bytes == 0) return CLV_OK;
     if (device->traits.host_memory)
-        return add_parts(values, tensor, seed, from, (int64_t)(memory->bytes / sizeof(float)),
+        return add_parts(values, tensor, dtype, seed, from, (int64_t)(memory->bytes / sizeof(float)),
                          device->backend->buffer_pointer(memory->buffer),
                          clv__runtime_error_of(device->runtime));
-    return is_constant(tensor) ? fill_constant(tensor, memory) : draw_and_copy(tensor, seed, from, memory);
+    return is_constant(tensor) ? fill_constant(tensor, dtype, memory)
+                               : draw_and_copy(tensor, dtype, seed, from, memory);
 }
 
-clv_status clv__first_values_add(clv__first_values *values, const clv_tensor *tensor, uint64_t seed,
-                                 const clv__holding *holding) {
+clv_status clv__first_values_add(clv__first_values *values, const clv_tensor *tensor, clv_dtype dtype,
+                                 uint64_t seed, const clv__holding *holding) {
     int64_t from = 0;
     for (int i = 0; i < holding->n; from += (int64_t)(holding->pieces[i++].bytes / sizeof(float)))
-        CLV_TRY(add_piece(values, tensor, seed, from, &holding->pieces[i]));
+        CLV_TRY(add_piece(values, tensor, dtype, seed, from, &holding->pieces[i]));
     return CLV_OK;
 }

@@ -8,30 +8,31 @@
 #include "exec/session.h"
 
 /** Take memory for a tensor that is not there yet, and add its first values to what is drawn. */
-static clv_status keep(clv_session *session, const clv_tensor *tensor, clv_device *device,
+static clv_status keep(clv_session *session, const clv__value *value, clv_device *device,
                        clv__first_values *values) {
     clv__error *error = clv__runtime_error_of(session->runtime);
+    const clv_tensor *tensor = value->tensor;
     const clv__kept *old = clv__session_kept(session, tensor->name, device);
     if (old) {
-        if (clv_shape_equal(&old->desc.shape, &tensor->desc.shape) && old->desc.dtype == tensor->desc.dtype)
+        if (clv_shape_equal(&old->desc.shape, &value->desc.shape) && old->desc.dtype == value->desc.dtype)
             return CLV_OK;
         char was[128], is[128];
         CLV_FAIL(error, CLV_E_SHAPE, "'%s' is in the session with shape %s, the plan wants %s", tensor->name,
                  clv_shape_text(&old->desc.shape, was, sizeof was),
-                 clv_shape_text(&tensor->desc.shape, is, sizeof is));
+                 clv_shape_text(&value->desc.shape, is, sizeof is));
     }
     char *name = clv__strdup(tensor->name);
     clv__kept kept = {
-        .name = name, .desc = tensor->desc, .category = tensor->category, .trainable = tensor->trainable};
+        .name = name, .desc = value->desc, .category = tensor->category, .trainable = tensor->trainable};
     clv_status status = CLV_E_HOST_MEMORY;
     if (!name ||
         !clv__grow(&session->kept, &session->kept_room, session->n_kept + 1, sizeof *session->kept)) {
         clv__error_set(error, status, "no host memory for '%s'", tensor->name);
         goto done;
     }
-    status = clv__holding_create(device, &tensor->desc, tensor->category, tensor->layer, &kept.memory);
+    status = clv__holding_create(device, &value->desc, tensor->category, tensor->layer, &kept.memory);
     if (status != CLV_OK) goto done;
-    status = clv__first_values_add(values, tensor, session->seed, &kept.memory);
+    status = clv__first_values_add(values, tensor, value->desc.dtype, session->seed, &kept.memory);
     if (status != CLV_OK) goto done;
     if (!clv__names_add(&session->names, name, session->n_kept)) {
         status = clv__error_set(error, CLV_E_HOST_MEMORY, "no host memory for '%s'", tensor->name);
@@ -148,10 +149,10 @@ static size_t new_persistent_bytes(const clv_session *session, const clv__arenas
     for (int p = 0; p < n; p++) {
         const clv__place *place = clv__plan_place_of(plans[p], arenas->device);
         for (int v = 0; place && v < place->n_persistents; v++) {
-            const clv_tensor *tensor = plans[p]->values[place->persistents[v]].tensor;
-            if (!clv__session_kept(session, tensor->name, arenas->device) &&
-                !kept_before(plans, p, arenas, tensor))
-                all += clv_tensor_bytes(tensor);
+            const clv__value *value = &plans[p]->values[place->persistents[v]];
+            if (!clv__session_kept(session, value->tensor->name, arenas->device) &&
+                !kept_before(plans, p, arenas, value->tensor))
+                all += value->bytes;
         }
     }
     return all;
@@ -174,7 +175,7 @@ static clv_status keep_all(clv_session *session, clv_plan *const *plans, int n, 
         for (int p = 0; p < n; p++) {
             const clv__place *place = clv__plan_place_of(plans[p], device);
             for (int i = 0; place && i < place->n_persistents; i++)
-                CLV_TRY(keep(session, plans[p]->values[place->persistents[i]].tensor, device, values));
+                CLV_TRY(keep(session, &plans[p]->values[place->persistents[i]], device, values));
         }
     }
     clv__first_values_begin(values);

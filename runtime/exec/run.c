@@ -57,6 +57,16 @@ static int index_of(const clv_run *run, const int *values, int n, const clv_tens
     return -1;
 }
 
+/** The value of a fed tensor where it is used first; NULL: nowhere. */
+static const clv__value *fed_value(const clv_run *run, const clv_tensor *input) {
+    for (int s = 0; s < run->n_executors; s++) {
+        const clv__place *place = run->executors[s].place;
+        const int at = index_of(run, place->inputs, place->n_inputs, input);
+        if (at >= 0) return &run->plan->values[place->inputs[at]];
+    }
+    return NULL;
+}
+
 /** Copy an input to staging memory, piece by piece; a piece that nobody reads has no place there. */
 static void stage(const clv__executor *executor, int slot, int at, const void *data) {
     const clv_plan *plan = executor->run->plan;
@@ -76,9 +86,10 @@ clv_status clv_run_feed(clv_run *run, const clv_tensor *input, const void *data,
     if (!input || input->graph != plan->graph || input->kind != CLV__INPUT)
         CLV_FAIL(error_of(run), CLV_E_VALUE, "'%s' is not an input of this run's graph",
                  clv_tensor_name(input));
-    if (bytes != clv_tensor_bytes(input)) {
+    const clv__value *value = fed_value(run, input);
+    if (value && bytes != value->bytes) {
         CLV_FAIL(error_of(run), CLV_E_SHAPE, "input '%s' has %zu bytes, %zu were given", input->name,
-                 clv_tensor_bytes(input), bytes);
+                 value->bytes, bytes);
     }
     if (bytes) CLV_TRY(CLV__USABLE(error_of(run), data));
     CLV_TRY(take_turn(run));
@@ -184,9 +195,10 @@ clv_status clv_run_fetch(clv_run *run, int64_t ticket, const clv_tensor *output,
     if (at < 0)
         CLV_FAIL(error_of(run), CLV_E_VALUE, "'%s' is not an output of this run's graph",
                  clv_tensor_name(output));
-    if (bytes != clv_tensor_bytes(output)) {
+    const clv__value *value = &run->plan->values[executor->place->outputs[at]];
+    if (bytes != value->bytes) {
         CLV_FAIL(error_of(run), CLV_E_SHAPE, "output '%s' has %zu bytes, %zu were asked for", output->name,
-                 clv_tensor_bytes(output), bytes);
+                 value->bytes, bytes);
     }
     if (bytes) CLV_TRY(CLV__USABLE(error_of(run), data));
     if (ticket < 0 || ticket >= run->next_ticket || ticket < run->next_ticket - CLV__SLOTS ||

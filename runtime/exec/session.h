@@ -61,10 +61,11 @@ typedef struct clv__first_values {
     clv__parallel parallel;
 } clv__first_values;
 
-/** A tensor's first values, which depend on seed and name alone: for the parallel if the device computes in
- *  the host's memory, which must then stay until the end; else they are there on return. */
-clv_status clv__first_values_add(clv__first_values *values, const clv_tensor *tensor, uint64_t seed,
-                                 const clv__holding *holding);
+/** A tensor's first values, stored as `dtype`, which depend on seed and name alone: for the parallel if the
+ *  device computes in the host's memory, which must then stay until the end; else they are there on return.
+ */
+clv_status clv__first_values_add(clv__first_values *values, const clv_tensor *tensor, clv_dtype dtype,
+                                 uint64_t seed, const clv__holding *holding);
 void clv__first_values_begin(clv__first_values *values);
 /** Wait until all are drawn. Without a begin nothing is. */
 void clv__first_values_end(clv__first_values *values);

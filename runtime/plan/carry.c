@@ -7,7 +7,7 @@
 /** Rows that are carried at a time. */
 static int64_t rows_carried(const clv__splitting *s, const clv__transfer *transfer) {
     const clv_plan *plan = s->to.plan;
-    const clv__desc *desc = &plan->values[transfer->from].tensor->desc;
+    const clv__desc *desc = &plan->values[transfer->from].desc;
     const int64_t from = clv__split_rows(desc, plan->places[plan->values[transfer->from].place].device),
                   to = clv__split_rows(desc, plan->places[plan->values[transfer->to].place].device);
     return from == 0 || to == 0 ? clv__split_length(&desc->shape, 0) : from < to ? from : to;
@@ -38,7 +38,7 @@ clv_status clv__split_send(clv__splitting *s, const clv__plan_node *at) {
     clv_plan *plan = s->to.plan;
     const clv__transfer whole = plan->transfers[at->transfer];
     const int64_t rows = rows_carried(s, &whole);
-    const clv__desc *desc = &plan->values[whole.from].tensor->desc;
+    const clv__desc *desc = &plan->values[whole.from].desc;
     const int64_t all = clv__split_length(&desc->shape, 0);
     if (rows == all && !clv__split_is_cut(s, whole.from)) return clv__plan_append(s->to.plan, at);
     CLV_TRY(stand_in(s, plan->values[whole.from].tensor));
@@ -63,21 +63,22 @@ clv_status clv__split_receive(clv__splitting *s, const clv__plan_node *at) {
     const clv__transfer whole = plan->transfers[at->transfer];
     if (!s->first_of[at->transfer]) return clv__plan_append(s->to.plan, at);
     const clv_tensor *tensor = plan->values[whole.to].tensor;
-    const int64_t rows = rows_carried(s, &whole), all = clv__split_length(&tensor->desc.shape, 0);
+    const clv__desc all_of_it = plan->values[whole.to].desc;
+    const int64_t rows = rows_carried(s, &whole), all = clv__split_length(&all_of_it.shape, 0);
     const int n = (int)((all + rows - 1) / rows);
     clv__region arrived, result;
-    CLV_TRY(clv__region_make(&s->to, &tensor->desc, tensor, n, &arrived));
+    CLV_TRY(clv__region_make(&s->to, &all_of_it, tensor, n, &arrived));
     for (int i = 0; i < n; i++) {
         const int number = s->first_of[at->transfer] + i;
-        clv__desc desc = tensor->desc;
-        arrived.items[i].n = desc.shape.dims[0] = clv__split_piece(&tensor->desc, rows, i);
+        clv__desc desc = all_of_it;
+        arrived.items[i].n = desc.shape.dims[0] = clv__split_piece(&all_of_it, rows, i);
         CLV_TRY(clv__pieces_value(&s->to, tensor, &desc, &arrived.items[i].value));
         plan->values[arrived.items[i].value].copy = true;
         plan->transfers[number].to = arrived.items[i].value;
         CLV_TRY(carry_piece(s, at, number, arrived.items[i].value));
     }
     CLV_TRY(stand_in(s, tensor));
-    CLV_TRY(clv__region_join(&s->to, &arrived, 1, 0, &tensor->desc, whole.to, &result));
+    CLV_TRY(clv__region_join(&s->to, &arrived, 1, 0, &all_of_it, whole.to, &result));
     s->regions[whole.to] = result;
     return CLV_OK;
 }

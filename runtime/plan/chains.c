@@ -10,13 +10,14 @@
 
 #include "plan/index.h"
 #include "plan/passes.h"
+#include "plan/variants.h"
 
 /** Is it a gradient that lies among the gradients whatever else the plan does? A view of one is, if it is all of it. */
 static bool lies_there(const clv_plan *plan, int value) {
     if (value < 0 || plan->values[value].n_pieces) return false;
     const clv_tensor *tensor = plan->values[value].tensor, *maker = tensor;
     while (maker->node && maker->node->io.op->view && maker->node->in[0] &&
-           clv_tensor_bytes(maker->node->in[0]) == clv_tensor_bytes(tensor))
+           clv__desc_bytes(&maker->node->io.in[0]) == plan->values[value].bytes)
         maker = maker->node->in[0];
     return tensor->category == CLV_GRADIENTS && maker->kind == CLV__VALUE && maker->node &&
            !maker->node->io.op->view;
@@ -48,9 +49,8 @@ static bool chunks_suffice(const clv_plan *plan, const clv__place *place) {
     const size_t chunk = clv__split_largest(place->device);
     size_t all = 0, largest = 0;
     for (size_t i = 0; i < plan->n_values; i++) {
-        const clv_tensor *tensor = plan->values[i].tensor;
-        if (tensor->category != CLV_GRADIENTS) continue;
-        const size_t bytes = clv__size_align(clv_tensor_bytes(tensor), place->alignment);
+        if (plan->values[i].tensor->category != CLV_GRADIENTS) continue;
+        const size_t bytes = clv__size_align(plan->values[i].bytes, place->alignment);
         all += bytes;
         if (bytes > largest) largest = bytes;
     }
@@ -60,21 +60,18 @@ static bool chunks_suffice(const clv_plan *plan, const clv__place *place) {
 /** The table as an input of the place. */
 static clv_status add_table(clv_plan *plan, clv__place *place, const clv__op *op, const int *values, int n,
                             int *out) {
-    clv_tensor *tensor = clv__arena_alloc(&plan->arena, 1, sizeof *tensor);
     int *table = clv__arena_alloc(&plan->arena, (size_t)n, sizeof *table);
     int *inputs = clv__arena_alloc(&plan->arena, (size_t)place->n_inputs + 1, sizeof *inputs);
-    if (!tensor || !table || !inputs) return clv__plan_no_memory(plan);
+    if (!table || !inputs) return clv__plan_no_memory(plan);
     memcpy(table, values, (size_t)n * sizeof *table);
-    *tensor = (clv_tensor){.graph = plan->graph,
-                           .id = -1,
-                           .name = "table",
-                           .layer = "",
-                           .kind = CLV__INPUT,
-                           .category = CLV_IO,
-                           .desc = {.dtype = CLV_DTYPE_I32, .shape = CLV_SHAPE(n, 4)}};
-    const clv__value value = {
-        .tensor = tensor, .of = -1, .table = table, .n_table = n, .table_cut = op->chain_cut};
-    CLV_TRY(clv__plan_append_value(plan, &value, out));
+    const clv_tensor tensor = {
+        .graph = plan->graph, .id = -1, .name = "table", .layer = "", .kind = CLV__INPUT, .category = CLV_IO};
+    const clv__desc desc = clv__i32(CLV_SHAPE(n, 4));
+    CLV_TRY(clv__plan_append_own(plan, &tensor, &desc, (int)(place - plan->places), out));
+    clv__value *value = &plan->values[*out];
+    value->table = table;
+    value->n_table = n;
+    value->table_cut = op->chain_cut;
     for (int i = 0; i < place->n_inputs; i++) inputs[i] = place->inputs[i];
     inputs[place->n_inputs++] = *out;
     place->inputs = inputs;
@@ -104,13 +101,7 @@ static clv_status join(clv_plan *plan, clv__plan_node *const *uses, int n_uses, 
         clv__launches_reset(&list);
         return status;
     }
-    for (size_t l = 0; l < list.n; l++) {
-        for (int s = 0; s < list.items[l].n_slots; s++) {
-            clv__slot *slot = &list.items[l].slots[s];
-            if (slot->kind == CLV__SLOT_OUT) slot->bytes = clv__desc_bytes(&io->out[slot->index]);
-            if (slot->kind == CLV__SLOT_IN) slot->bytes = (size_t)count * sizeof(clv__table_row);
-        }
-    }
+    clv__variant_note_bytes(plan, last, &list);
     for (int i = 0; i < n_uses; i++) clv__launches_reset(&uses[i]->launches);
     clv__launches_trim(&list);
     last->launches = list;

@@ -50,11 +50,12 @@ static bool reads_sibling(const threading *t, const clv__plan_node *step, int va
  *  left alone: they are made in place, whatever adds to them. */
 static bool can_follow(const threading *t, const clv__plan_node *step, int value) {
     const clv__plan_node *base = &t->plan->nodes[made_at(t, value)];
-    const clv_tensor *before = t->plan->values[value].tensor, *after = step->node->out[0];
+    const clv__value *before = &t->plan->values[value], *after = &t->plan->values[step->out[0]];
     return clv__by_kernels(t->plan, base) && base->place == step->place && base->node->io.op->epilogue &&
            base->out[0] == value && base->node->phase == step->node->phase && t->index.readers[value] == 1 &&
-           !reads_sibling(t, step, value) && !before->is_output && before->category != CLV_GRADIENTS &&
-           after->category != CLV_GRADIENTS && clv_shape_equal(&before->desc.shape, &after->desc.shape) &&
+           !reads_sibling(t, step, value) && !before->tensor->is_output &&
+           before->tensor->category != CLV_GRADIENTS && after->tensor->category != CLV_GRADIENTS &&
+           clv_shape_equal(&before->desc.shape, &after->desc.shape) &&
            (after->desc.dtype == CLV_DTYPE_F32 || base->node->io.op->half_out & 1);
 }
 
@@ -111,15 +112,15 @@ static clv_status ask_variant(const clv_plan *plan, const clv__plan_node *base, 
 
 /** What a node is with this epilogue, whose last step makes `out`. */
 static void put_epilogue(clv__node *node, const clv_plan *plan, const clv__epilogue *epilogue,
-                         const int *further, clv_tensor *out) {
+                         const int *further, int out) {
     for (int k = 0; k < epilogue->n_in; k++) {
         node->in[epilogue->first + k] = (clv_tensor *)plan->values[further[k]].tensor;
-        node->in_desc[epilogue->first + k] = plan->values[further[k]].tensor->desc;
+        node->in_desc[epilogue->first + k] = plan->values[further[k]].desc;
     }
     node->io.n_in = epilogue->first + epilogue->n_in;
     node->io.epilogue = epilogue;
-    node->io.out[0] = out->desc;
-    node->out[0] = out;
+    node->io.out[0] = plan->values[out].desc;
+    node->out[0] = (clv_tensor *)plan->values[out].tensor;
 }
 
 /** Do a step with the node before it, if that can be. */
@@ -142,7 +143,7 @@ static clv_status try_step(const threading *t, int position) {
     memcpy(with.in = in, base->node->in, (size_t)epilogue.first * sizeof *in);
     memcpy(with.in_desc = in_desc, base->node->in_desc, (size_t)epilogue.first * sizeof *in_desc);
     with.io.in = in_desc;
-    put_epilogue(&with, plan, &epilogue, further, step->node->out[0]);
+    put_epilogue(&with, plan, &epilogue, further, step->out[0]);
     CLV_TRY(ask_variant(plan, base, &with.io, &does));
     if (!does) return CLV_OK;
     if (!base->fused) CLV_TRY(clv__fuse_begin(plan, base));
@@ -151,7 +152,7 @@ static clv_status try_step(const threading *t, int position) {
     fused->n++;
     size_t used = strlen(fused->also);
     snprintf(fused->also + used, sizeof fused->also - used, "%s%s", used ? "+" : "", step->node->io.op->name);
-    put_epilogue(&fused->node, plan, &fused->epilogue, further, step->node->out[0]);
+    put_epilogue(&fused->node, plan, &fused->epilogue, further, step->out[0]);
     for (int k = 0; k < epilogue.n_in; k++) base->in[epilogue.first + k] = further[k];
     base->out[0] = step->out[0];
     t->moved_to[step->out[0]] = made_at(t, value) + 1;

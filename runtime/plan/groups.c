@@ -34,7 +34,7 @@ static bool is_early(const clv_plan *plan, const clv__plan_node *at) {
     size_t most = 0; // of what it reads and does not change
     for (int i = op->groups.first; i < at->node->io.n_in; i++) {
         if (at->in[i] < 0 || op->mutates >> i & 1) continue;
-        const size_t bytes = clv_tensor_bytes(plan->values[at->in[i]].tensor);
+        const size_t bytes = plan->values[at->in[i]].bytes;
         if (bytes > most) most = bytes;
     }
     return most >= large(&plan->places[at->place].device->info);

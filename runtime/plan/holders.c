@@ -65,8 +65,8 @@ static int by_layer(const void *a, const void *b) {
 static int gather(const clv_plan *plan, const clv__place *place, int moment, holder *all) {
     int n = 0, merged = 0;
     for (int i = 0; i < place->n_persistents; i++) {
-        const clv_tensor *tensor = plan->values[place->persistents[i]].tensor;
-        all[n++] = holder_of(tensor, clv_tensor_bytes(tensor));
+        const clv__value *value = &plan->values[place->persistents[i]];
+        all[n++] = holder_of(value->tensor, value->bytes);
     }
     for (size_t i = 0; i < plan->n_values; i++) {
         const clv__value *value = &plan->values[i];
@@ -162,12 +162,13 @@ static void find_fed(const clv_graph *graph, bool *fed) {
 }
 
 /** Is it smaller with a smaller batch? A parameter is not, nor is its gradient, which is made of what is fed. */
-static bool follows_batch(const clv_tensor *tensor) {
-    const clv_graph *graph = tensor->graph;
-    if (tensor->kind == CLV__PERSISTENT || tensor->category == CLV_GRADIENTS) return false;
-    for (size_t i = 0; tensor->node && tensor->node->phase != CLV__FORWARD && i < graph->n_tensors; i++) {
-        const clv_tensor *other = graph->tensors[i]; // perhaps a term of its gradient
-        if (other->kind == CLV__PERSISTENT && clv_shape_equal(&other->desc.shape, &tensor->desc.shape))
+static bool follows_batch(const clv_plan *plan, const clv__value *value) {
+    const clv_graph *graph = plan->graph;
+    const clv_tensor *tensor = value->tensor;
+    if (tensor->kind == CLV__PERSISTENT || tensor->category == CLV_GRADIENTS || tensor->id < 0) return false;
+    for (size_t i = 0; tensor->node && tensor->node->phase != CLV__FORWARD && i < plan->n_values; i++) {
+        const clv__value *other = &plan->values[i]; // perhaps a term of its gradient
+        if (other->tensor->kind == CLV__PERSISTENT && clv_shape_equal(&other->desc.shape, &value->desc.shape))
             return false;
     }
     bool *fed = clv__alloc(graph->n_tensors, sizeof *fed);
@@ -179,25 +180,26 @@ static bool follows_batch(const clv_tensor *tensor) {
 }
 
 bool clv__piece_text(const clv_plan *plan, const clv__piece *piece, clv__text *text) {
-    const clv_tensor *tensor = piece->value < 0 ? NULL : plan->values[piece->value].tensor;
+    const clv__value *value = piece->value < 0 ? NULL : &plan->values[piece->value];
     char shape[160];
     if (plan->unsplit) { // what made it too large
-        const clv_tensor *of = plan->unsplit_of;
+        const clv__value *of = &plan->values[plan->unsplit_of];
         clv__node_title title;
         clv__text_add(text, "; %s cannot be done in parts of '%.120s' %s, which has %zu bytes%s",
-                      clv__title_of(plan->unsplit, &title), of->name,
-                      clv_shape_text(&of->desc.shape, shape, sizeof shape), clv_tensor_bytes(of),
+                      clv__title_of(plan->unsplit, &title), of->tensor->name,
+                      clv_shape_text(&of->desc.shape, shape, sizeof shape), of->bytes,
                       plan->unsplit_row ? ", too many in one row of its first dimension" : "");
-        return follows_batch(of);
+        return follows_batch(plan, of);
     }
-    if (!tensor) {
+    if (!value) {
         clv__text_add(text, "; the largest piece is workspace of kernels");
         return true;
     }
     const clv__plan_node *user = user_of(plan, piece->value);
-    clv__text_add(text, "; the largest piece is %s%.120s%s%s", *tensor->name ? "'" : "a tensor", tensor->name,
-                  *tensor->name ? "' " : " ", clv_shape_text(&tensor->desc.shape, shape, sizeof shape));
+    const char *name = value->tensor->name;
+    clv__text_add(text, "; the largest piece is %s%.120s%s%s", *name ? "'" : "a tensor", name,
+                  *name ? "' " : " ", clv_shape_text(&value->desc.shape, shape, sizeof shape));
     clv__node_title title;
     if (user) clv__text_add(text, " of %.120s", clv__title_of(user->node, &title));
-    return follows_batch(tensor);
+    return follows_batch(plan, value);
 }

@@ -12,7 +12,9 @@ static bool dies_alone(clv_plan *plan, int at, int i, const clv__value *out) {
     const clv__plan_node *node = &plan->nodes[at];
     int root = clv__value_root(plan, node->in[i]);
     const clv__value *from = &plan->values[root];
-    if (from->segment != out->segment || from->last != at || from->bytes != out->bytes) return false;
+    if (from->segment != out->segment || from->last != at || from->bytes != out->bytes ||
+        from->layout != out->layout)
+        return false;
     for (int j = 0; j < CLV__MAX_IN; j++) {
         if (j != i && node->in[j] >= 0 && clv__value_root(plan, node->in[j]) == root) return false;
     }

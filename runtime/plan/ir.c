@@ -96,6 +96,25 @@ clv_status clv__plan_append_value(clv_plan *plan, const clv__value *value, int *
     return CLV_OK;
 }
 
+clv__value clv__value_of(const clv_tensor *tensor, int place) {
+    return (clv__value){.tensor = tensor,
+                        .desc = tensor->desc,
+                        .layout = CLV__ROW_MAJOR,
+                        .bytes = clv__desc_bytes(&tensor->desc),
+                        .place = place,
+                        .of = -1};
+}
+
+clv_status clv__plan_append_own(clv_plan *plan, const clv_tensor *tensor, const clv__desc *desc, int place,
+                                int *out) {
+    clv_tensor *own = clv__arena_alloc(&plan->arena, 1, sizeof *own);
+    if (!own) return clv__plan_no_memory(plan);
+    *own = *tensor;
+    own->desc = *desc;
+    const clv__value value = clv__value_of(own, place);
+    return clv__plan_append_value(plan, &value, out);
+}
+
 clv_status clv__rewrite_begin(clv_plan *plan, clv__rewrite *out) {
     clv__plan_node *nodes = clv__alloc(plan->n_nodes + 1, sizeof *nodes);
     if (!nodes) return clv__plan_no_memory(plan);

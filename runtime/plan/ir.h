@@ -23,10 +23,19 @@ typedef enum clv__segment {
     CLV__IN_SHARED // memory of another device: see clv__value.owner
 } clv__segment;
 
+/** How a value's elements lie in its bytes. */
+typedef enum clv__value_layout {
+    CLV__ROW_MAJOR // one after the other, the last dimension's next to each other
+} clv__value_layout;
+
 /** A tensor at a place. A graph tensor is one value where it is made, one more for each copy on another device, and one more
- *  each time it is computed again. Nodes name values, so each says which one it reads. */
+ *  each time it is computed again. Nodes name values, so each says which one it reads. A value owns what it is: the graph's tensor
+ *  says what it is called and what it counts as, and nobody asks it for shape, dtype or bytes (lint.values). */
 typedef struct clv__value {
     const clv_tensor *tensor;
+    clv__desc desc; // dtype and shape
+    clv__value_layout layout;
+    size_t bytes; // without alignment
     int place;
     bool copy; // received from another place
     int of;    // computed again: the value that was made first; -1: this is the first
@@ -34,7 +43,6 @@ typedef struct clv__value {
     int root;        // value whose memory this one is (views, in place); itself if it has memory of its own
     size_t offset;   // in the segment; of the root
     size_t within;   // where it begins in its root
-    size_t bytes;    // without alignment
     int first, last; // of a root: positions of the nodes between which it lives
     int owner;       // IN_SHARED: the value, on another device, whose memory this one is
     size_t second;   // IN_INPUTS: the offset for the other slot
@@ -153,7 +161,7 @@ struct clv_plan {
     clv__arena arena;             // tensors and nodes of the plan's own, lists
     clv__arena chosen;            // the same that go when the plan is made anew: clv__fused
     const clv__node *unsplit;     // the first node that cannot be done in parts where it would have to be; NULL: none
-    const clv_tensor *unsplit_of; // and the tensor that is too large for it
+    int unsplit_of;               // and the value that is too large for it
     bool unsplit_row;             // one of whose rows is too large by itself
     bool trains;   // has in-place updates: a step of it counts as a training step
     bool prepared; // its programs are built
@@ -200,6 +208,11 @@ clv__plan_node clv__plan_node_of(clv__work work, const clv__node *node, int plac
 /** Append a copy of a node, or a value whose number is *out. */
 clv_status clv__plan_append(clv_plan *plan, const clv__plan_node *node);
 clv_status clv__plan_append_value(clv_plan *plan, const clv__value *value, int *out);
+/** A tensor's value at a place, as it is when it is made. */
+clv__value clv__value_of(const clv_tensor *tensor, int place);
+/** Append a value, stored as `desc`, for a tensor of the plan's own, which is copied. */
+clv_status clv__plan_append_own(clv_plan *plan, const clv_tensor *tensor, const clv__desc *desc, int place,
+                                int *out);
 
 /** Write a table's rows, table->n_table of them: where its values lie, in chunks of so many bytes. */
 void clv__table_write(const clv_plan *plan, const clv__value *table, size_t chunk, clv__table_row *out);

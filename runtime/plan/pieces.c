@@ -20,17 +20,15 @@ bool clv__pieces_too_large(const clv__pieces *p, const clv__desc *desc) {
 
 clv_status clv__pieces_value(clv__pieces *p, const clv_tensor *like, const clv__desc *desc, int *out) {
     clv_plan *plan = p->plan;
-    clv_tensor *tensor = clv__arena_alloc(&plan->arena, 1, sizeof *tensor);
-    if (!tensor || !clv__grow(&p->fresh, &p->fresh_room, plan->n_values + 1, sizeof *p->fresh))
+    if (!clv__grow(&p->fresh, &p->fresh_room, plan->n_values + 1, sizeof *p->fresh))
         return clv__plan_no_memory(plan);
-    *tensor = *like;
-    tensor->desc = *desc;
-    tensor->is_output = tensor->trainable = false;
-    tensor->gradient = tensor->as_float = NULL;
-    if (like->kind != CLV__VALUE) tensor->category = CLV_ACTIVATIONS;
-    tensor->kind = CLV__VALUE;
+    clv_tensor tensor = *like;
+    tensor.is_output = tensor.trainable = false;
+    tensor.gradient = tensor.as_float = NULL;
+    if (like->kind != CLV__VALUE) tensor.category = CLV_ACTIVATIONS;
+    tensor.kind = CLV__VALUE;
     p->fresh[plan->n_values] = false;
-    return clv__plan_append_value(plan, &(clv__value){.tensor = tensor, .place = p->place, .of = -1}, out);
+    return clv__plan_append_own(plan, &tensor, desc, p->place, out);
 }
 
 clv_status clv__pieces_node(clv__pieces *p, const clv__op *op, const void *attrs, const int *in, int n_in,
@@ -54,20 +52,20 @@ clv_status clv__pieces_node(clv__pieces *p, const clv__op *op, const void *attrs
         at.in[i] = in[i];
         if (in[i] < 0) continue;
         node->in[i] = (clv_tensor *)plan->values[in[i]].tensor;
-        node->in_desc[i] = node->in[i]->desc;
+        node->in_desc[i] = plan->values[in[i]].desc;
     }
     for (int i = 0; i < n_out; i++) {
         at.out[i] = out[i];
         if (out[i] < 0) continue;
         node->out[i] = (clv_tensor *)plan->values[out[i]].tensor;
-        node->io.out[i] = node->out[i]->desc;
+        node->io.out[i] = plan->values[out[i]].desc;
         if ((size_t)out[i] < p->fresh_room) p->fresh[out[i]] = !op->view || op->joins;
     }
     return clv__plan_append(plan, &at);
 }
 
 static const clv__desc *desc_of(const clv__pieces *p, int value) {
-    return &p->plan->values[value].tensor->desc;
+    return &p->plan->values[value].desc;
 }
 
 /** Do elements next to each other in dimension d lie next to each other, all that belongs to them included? */
@@ -114,9 +112,9 @@ clv_status clv__region_make(clv__pieces *p, const clv__desc *desc, const clv_ten
 }
 
 clv_status clv__region_of(clv__pieces *p, int value, clv__region *out) {
-    const clv_tensor *tensor = p->plan->values[value].tensor;
-    CLV_TRY(clv__region_make(p, &tensor->desc, tensor, 1, out));
-    out->items[0] = (clv__rows){clv__split_length(&tensor->desc.shape, 0), value};
+    const clv__value *whole = &p->plan->values[value];
+    CLV_TRY(clv__region_make(p, &whole->desc, whole->tensor, 1, out));
+    out->items[0] = (clv__rows){clv__split_length(&whole->desc.shape, 0), value};
     return CLV_OK;
 }
 

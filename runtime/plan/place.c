@@ -177,11 +177,12 @@ static void assign(placing *p) {
 // ---- values, nodes, transfers ---------------------------------------------------------------------------------------------
 
 static clv_status add_value(placing *p, const clv_tensor *tensor, int place, bool copy, int *out) {
-    int value;
-    CLV_TRY(clv__plan_append_value(
-        p->plan, &(clv__value){.tensor = tensor, .place = place, .copy = copy, .of = -1}, &value));
-    p->value_at[tensor->id * p->plan->n_places + place] = value + 1;
-    if (out) *out = value;
+    int number;
+    clv__value value = clv__value_of(tensor, place);
+    value.copy = copy;
+    CLV_TRY(clv__plan_append_value(p->plan, &value, &number));
+    p->value_at[tensor->id * p->plan->n_places + place] = number + 1;
+    if (out) *out = number;
     return CLV_OK;
 }
 
@@ -192,7 +193,7 @@ static clv_status send_to(placing *p, const clv_tensor *tensor, int place) {
     if (!clv__grow(&plan->transfers, &plan->transfers_room, plan->n_transfers + 1, sizeof *plan->transfers))
         return clv__plan_no_memory(plan);
     int number = (int)plan->n_transfers++;
-    plan->transfers[number] = (clv__transfer){.from = from, .to = -1, .bytes = clv_tensor_bytes(tensor)};
+    plan->transfers[number] = (clv__transfer){.from = from, .to = -1, .bytes = plan->values[from].bytes};
     p->on_its_way[tensor->id * plan->n_places + place] = number + 1;
     clv__plan_node end = clv__plan_node_of(CLV__SEND, tensor->node, plan->values[from].place);
     end.in[0] = from;

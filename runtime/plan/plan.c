@@ -55,8 +55,9 @@ clv_plan_memory clv_plans_memory_on(clv_plan *const *plans, int n, clv_device *d
         const clv__place *place = clv__plan_place_of(plans[p], device);
         if (!place) continue;
         for (int i = 0; i < place->n_persistents; i++) {
-            const clv_tensor *tensor = plans[p]->values[place->persistents[i]].tensor;
-            if (!counted(plans, p, device, tensor->name)) kept[tensor->category] += clv_tensor_bytes(tensor);
+            const clv__value *value = &plans[p]->values[place->persistents[i]];
+            if (!counted(plans, p, device, value->tensor->name))
+                kept[value->tensor->category] += value->bytes;
         }
         at_least(&memory.category[CLV_GRADIENTS], place->gradients.bytes);
         at_least(&memory.category[CLV_ACTIVATIONS], place->activations.bytes);
@@ -156,12 +157,12 @@ clv_plan_node clv_plan_node_get(const clv_plan *plan, int index) {
         [CLV__NO_CHOICE] = "", [CLV__PINNED] = "pinned", [CLV__TUNED] = "tuned", [CLV__RANKED] = "ranked"};
     if (index < 0 || index >= clv_plan_node_count(plan)) return (clv_plan_node){0};
     const clv__plan_node *at = &plan->nodes[index];
-    const clv_tensor *carried = at->work == CLV__SEND      ? plan->values[at->in[0]].tensor
-                                : at->work == CLV__RECEIVE ? plan->values[at->out[0]].tensor
+    const clv__value *carried = at->work == CLV__SEND      ? &plan->values[at->in[0]]
+                                : at->work == CLV__RECEIVE ? &plan->values[at->out[0]]
                                                            : NULL;
     const clv__node *node = at->node;
     clv_plan_node out = {
-        .layer = carried ? carried->layer : node->layer,
+        .layer = carried ? carried->tensor->layer : node->layer,
         .op = carried ? works[at->work] : node->io.op->name,
         .variant = carried             ? "transfer"
                    : node->io.op->view ? "view"
@@ -181,20 +182,21 @@ clv_plan_node clv_plan_node_get(const clv_plan *plan, int index) {
     count_made(plan, at, out.made);
     if (carried) {
         out.output_shape = carried->desc.shape;
-        if (at->work == CLV__RECEIVE && !plan->transfers[at->transfer].shared)
-            out.bytes = clv_tensor_bytes(carried);
-        out.traffic = plan->transfers[at->transfer].shared ? 0 : (double)clv_tensor_bytes(carried);
+        if (at->work == CLV__RECEIVE && !plan->transfers[at->transfer].shared) out.bytes = carried->bytes;
+        out.traffic = plan->transfers[at->transfer].shared ? 0 : (double)carried->bytes;
         return out;
     }
     const clv__node *whole = at->whole && at->whole->io.n_out ? at->whole : node;
     if (whole->io.n_out) out.output_shape = whole->io.out[0].shape;
     for (int i = 0; i < node->io.n_in; i++) {
         const clv_tensor *in = node->in[i];
-        if (in && in->trainable && !read_before(plan, index, in)) out.parameters += clv_tensor_numel(in);
+        if (in && in->trainable && !read_before(plan, index, in))
+            out.parameters += clv__numel(&plan->values[at->in[i]].desc);
     }
     if (!node->io.op->view) {
         clv__cost cost = {0};
-        for (int i = 0; i < node->io.n_out; i++) out.bytes += clv_tensor_bytes(node->out[i]);
+        for (int i = 0; i < node->io.n_out; i++)
+            out.bytes += at->out[i] < 0 ? 0 : plan->values[at->out[i]].bytes;
         clv__op_cost(&node->io, &cost);
         out.flops = cost.flops;
         out.traffic = cost.bytes;
@@ -231,8 +233,8 @@ clv_plan_kept clv_plan_kept_get(const clv_plan *plan, int index) {
         const clv_tensor *tensor = value->tensor;
         return (clv_plan_kept){.name = tensor->name,
                                .category = tensor->category,
-                               .shape = tensor->desc.shape,
-                               .bytes = clv_tensor_bytes(tensor),
+                               .shape = value->desc.shape,
+                               .bytes = value->bytes,
                                .parameter = tensor->trainable,
                                .frozen = tensor->trainable && !tensor->requires_grad,
                                .pieces = value->n_pieces ? value->n_pieces : 1,

@@ -31,10 +31,10 @@ static bool repeatable(const clv__plan_node *node) {
 }
 
 /** Statistics that come with a large result stay: dropped, they would ask for the whole result again. */
-static bool is_worth(const clv__plan_node *node, int output) {
-    size_t largest = 0, bytes = clv_tensor_bytes(node->node->out[output]);
+static bool is_worth(const clv_plan *plan, const clv__plan_node *node, int output) {
+    size_t largest = 0, bytes = plan->values[node->out[output]].bytes;
     for (int i = 0; i < node->node->io.n_out; i++) {
-        size_t other = clv_tensor_bytes(node->node->out[i]);
+        size_t other = plan->values[node->out[i]].bytes;
         if (other > largest) largest = other;
     }
     return bytes >= largest / 16;
@@ -71,7 +71,7 @@ clv_status clv__remake_init(clv__remake *remake, clv_plan *plan) {
         remake->work[i] = clv__node_seconds(node);
         remake->base_work += remake->work[i];
         for (int k = 0; repeatable(node) && k < node->node->io.n_out; k++) {
-            if (is_worth(node, k)) remake->maker[node->out[k]] = (int)i;
+            if (is_worth(plan, node, k)) remake->maker[node->out[k]] = (int)i;
         }
     }
     return CLV_OK;

@@ -23,7 +23,6 @@ clv_status clv__pass_roots(clv_plan *plan) {
     for (size_t i = 0; i < plan->n_values; i++) {
         plan->values[i].root = (int)i;
         plan->values[i].within = 0;
-        plan->values[i].bytes = clv_tensor_bytes(plan->values[i].tensor);
     }
     for (size_t at = 0; at < plan->n_nodes; at++) {
         const clv__plan_node *node = &plan->nodes[at];

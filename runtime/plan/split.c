@@ -121,15 +121,18 @@ static bool choose(const clv__splitting *s, const use *u, way *best) {
 static void note_unsplit(clv__splitting *s, const use *u) {
     clv_plan *plan = s->to.plan;
     const clv__desc *most = NULL;
+    const clv_tensor *of = NULL;
     if (plan->unsplit) return;
     for (int i = 0; i < u->n_in + u->n_out; i++) {
         const clv__desc *desc = i < u->n_in ? &u->in[i].desc : &u->out[i - u->n_in];
         if (desc->dtype == CLV_DTYPE_NONE || (most && clv__desc_bytes(desc) <= clv__desc_bytes(most))) continue;
         most = desc;
-        plan->unsplit_of = i < u->n_in ? u->in[i].like : u->like[i - u->n_in];
+        of = i < u->n_in ? u->in[i].like : u->like[i - u->n_in];
     }
+    while (plan->values[plan->unsplit_of].tensor != of) plan->unsplit_of++;
     plan->unsplit = s->to.of;
-    plan->unsplit_row = clv__split_rows(&plan->unsplit_of->desc, plan->places[s->to.place].device) == 0;
+    plan->unsplit_row =
+        clv__split_rows(&plan->values[plan->unsplit_of].desc, plan->places[s->to.place].device) == 0;
 }
 
 /** Is a tensor of the use too large, and cannot be cut? */
@@ -279,8 +282,8 @@ static clv_status do_use(clv__splitting *s, const use *u, const int *targets, in
 // ---- node by node -----------------------------------------------------------------------------------------------------------
 
 bool clv__split_is_cut(const clv__splitting *s, int value) {
-    return value >= 0 && (s->regions[value].n > 1 ||
-                          clv__pieces_too_large(&s->to, &s->to.plan->values[value].tensor->desc));
+    return value >= 0 &&
+           (s->regions[value].n > 1 || clv__pieces_too_large(&s->to, &s->to.plan->values[value].desc));
 }
 
 clv_status clv__split_region_of(clv__splitting *s, int value, clv__region *out) {
@@ -345,16 +348,17 @@ static clv_status split_compute(clv__splitting *s, const clv__plan_node *at) {
 static clv_status begin_with_pieces(clv__splitting *s, int value) {
     clv_plan *plan = s->to.plan;
     const clv_tensor *tensor = plan->values[value].tensor;
+    const clv__desc whole = plan->values[value].desc;
     const clv_device *device = plan->places[plan->values[value].place].device;
     s->to.place = plan->values[value].place;
-    const int64_t rows = clv__split_rows(&tensor->desc, device), all = clv__split_length(&tensor->desc.shape, 0);
+    const int64_t rows = clv__split_rows(&whole, device), all = clv__split_length(&whole.shape, 0);
     if (rows == 0 || rows == all) return CLV_OK;
     const int n = (int)((all + rows - 1) / rows);
     clv__region region;
-    CLV_TRY(clv__region_make(&s->to, &tensor->desc, tensor, n, &region));
+    CLV_TRY(clv__region_make(&s->to, &whole, tensor, n, &region));
     for (int i = 0; i < n; i++) {
-        clv__desc desc = tensor->desc;
-        region.items[i].n = desc.shape.dims[0] = clv__split_piece(&tensor->desc, rows, i);
+        clv__desc desc = whole;
+        region.items[i].n = desc.shape.dims[0] = clv__split_piece(&whole, rows, i);
         CLV_TRY(clv__pieces_value(&s->to, tensor, &desc, &region.items[i].value));
         clv__value *piece = &plan->values[region.items[i].value];
         clv_tensor *of = (clv_tensor *)piece->tensor;
@@ -389,7 +393,7 @@ static clv_status split_all(clv__splitting *s, const clv__rewrite *before) {
 static bool any_is_too_large(const clv_plan *plan) {
     for (size_t i = 0; i < plan->n_values; i++) {
         const clv__value *value = &plan->values[i];
-        if (clv_tensor_bytes(value->tensor) > clv__split_largest(plan->places[value->place].device)) return true;
+        if (value->bytes > clv__split_largest(plan->places[value->place].device)) return true;
     }
     return false;
 }

@@ -174,13 +174,13 @@ static void lower_reference(clv__launches *list, const clv__op_io *io) {
     list->spare = NULL;
 }
 
-void clv__variant_note_bytes(clv__launches *list, const clv__op_io *io) {
+void clv__variant_note_bytes(const clv_plan *plan, const clv__plan_node *at, clv__launches *list) {
     for (size_t i = 0; i < list->n; i++) {
         for (int k = 0; k < list->items[i].n_slots; k++) {
             clv__slot *slot = &list->items[i].slots[k];
-            if (slot->kind == CLV__SLOT_OUT) slot->bytes = clv__desc_bytes(&io->out[slot->index]);
-            if (slot->kind == CLV__SLOT_IN && clv__has_in(io, slot->index))
-                slot->bytes = clv__desc_bytes(&io->in[slot->index]);
+            if (slot->kind != CLV__SLOT_OUT && slot->kind != CLV__SLOT_IN) continue;
+            const int value = slot->kind == CLV__SLOT_OUT ? at->out[slot->index] : at->in[slot->index];
+            if (value >= 0) slot->bytes = plan->values[value].bytes;
         }
     }
 }
@@ -196,7 +196,7 @@ clv_status clv__variant_write(const clv_plan *plan, clv__plan_node *at) {
     else
         lower_reference(&at->launches, &node->io);
     if (!at->launches.failed) {
-        clv__variant_note_bytes(&at->launches, &node->io);
+        clv__variant_note_bytes(plan, at, &at->launches);
         return CLV_OK;
     }
     bool memory = at->launches.out_of_memory;

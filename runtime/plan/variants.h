@@ -15,6 +15,6 @@ clv_status clv__variant_choose(const clv_plan *plan, clv__plan_node *at);
 clv_status clv__variant_write(const clv_plan *plan, clv__plan_node *at);
 
 /** Say of each tensor among the arguments of launches how large it is: helpers that compile them ahead want to know. */
-void clv__variant_note_bytes(clv__launches *list, const clv__op_io *io);
+void clv__variant_note_bytes(const clv_plan *plan, const clv__plan_node *at, clv__launches *list);
 
 #endif

@@ -102,6 +102,12 @@ printf '#include <cleave/cleave.h>\n```c\nint main(void) { return clv_version(0)
 printf 'clv_shape clv_no_header_before(void);\n' >include/cleave/alone.h
 printf 'KERNEL(k)(global float *y) { y[0] = 1.0f; }\n' >kernels_cl/no_default.cl
 printf 'kernel void same(global float *y) { y[0] = 1.0f; }\n' >kernels_cl/k.cl
+mkdir -p runtime/graph
+printf '#include "graph/graph.h"\nint f(struct clv_tensor *t) { return t->desc.rank; }\nint g(struct clv_tensor *t) { return clv_tensor_bytes(t); }\n' >runtime/plan/asks.c
+printf 'struct clv_tensor {\n    int rank;\n};\n' >runtime/graph/graph.h
+if "$here/values.sh" "$tree" >/dev/null 2>&1; then echo "values.sh took a tensor without a desc"; failed=1; fi
+printf 'typedef struct { int rank; } clv__desc;\nint clv_tensor_bytes(void *);\nstruct clv_tensor {\n    clv__desc desc;\n};\n' >runtime/graph/graph.h
+expect values.sh 'plan/asks.c:2:.*owns' 'plan/asks.c:3:.*owns'
 expect headers.sh 'alone.h does not compile alone as c99' 'alone.h does not compile alone as c++17'
 if command -v clang >/dev/null; then
     expect kernels.sh 'no_default.cl: does not parse alone (once)' 'k.cl: does not parse alone (twice)'
