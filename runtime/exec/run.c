@@ -11,6 +11,7 @@
 #include "base/patience.h"
 #include "exec/session.h"
 #include "graph/quarantine.h"
+#include "plan/passes.h"
 
 static clv__error *error_of(const clv_run *run) {
     return clv__plan_error(run->plan);
@@ -109,7 +110,7 @@ clv_status clv_run_feed(clv_run *run, const clv_tensor *input, const void *data,
 
 /** Is it written here, and not fed? */
 static bool is_own_input(const clv_plan *plan, const clv__value *value) {
-    return value->table || value->tensor == plan->graph->random;
+    return value->writer || value->tensor == plan->graph->random;
 }
 
 /** Has every input been fed? Asked of all of them before anything is taken as fed for the step: a step that
@@ -127,8 +128,8 @@ static clv_status check_fed(const clv_run *run) {
     return CLV_OK;
 }
 
-/** Inputs that were not fed for this step keep the last step's values; the random state and tables are
- *  written here. */
+/** Inputs that were not fed for this step keep the last step's values; the random state is
+ *  written here, and inputs of the plan's own by their passes. */
 static void complete_inputs(clv__executor *executor, int slot) {
     const clv_plan *plan = executor->run->plan;
     const clv_session *session = executor->run->session;
@@ -140,9 +141,9 @@ static void complete_inputs(clv__executor *executor, int slot) {
                                  (uint32_t)session->step, 0};
             memcpy(clv__staged_inputs(executor, slot) + value->staged, words, sizeof words);
         }
-        if (value->table && value->segment == CLV__IN_INPUTS)
-            clv__table_write(plan, value, executor->arenas->gradients.layout.chunk,
-                             (clv__table_row *)(clv__staged_inputs(executor, slot) + value->staged));
+        if (value->writer && value->segment == CLV__IN_INPUTS)
+            value->writer->write(plan, executor->place->inputs[i], executor->arenas->gradients.layout.chunk,
+                                 clv__staged_inputs(executor, slot) + value->staged);
         for (int k = 0; k < n && !executor->fed[i] && !is_own_input(plan, value); k++) {
             const clv__value *piece = &plan->values[pieces[k]];
             if (piece->bytes && piece->segment == CLV__IN_INPUTS)

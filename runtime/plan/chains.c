@@ -2,7 +2,7 @@
 // Sums over many gradients, those of clipping and of loss scaling: uses of one op, each of which takes up what the one before leaves
 // (groups.c has made as few of them as a launch's arguments allow). The launches of all of them become the last one's. It has no
 // argument for each gradient: gradients lie in an arena of their own, and a table says where in it. The table follows from the layout, so
-// exec writes it, into an input of the place, and it is uploaded with the others.
+// the pass writes it when exec asks for what is fed to this input of the place (clv__pass.write).
 //
 // Not with several devices, where uses are spread over them, nor where plans are tried for `recompute`.
 #include <stdlib.h>
@@ -54,28 +54,55 @@ static bool chunks_suffice(const clv_plan *plan, const clv__place *place) {
         all += bytes;
         if (bytes > largest) largest = bytes;
     }
-    return all <= chunk || (largest <= chunk / 2 && all <= chunk / 2 * CLV__TABLE_CHUNKS);
+    return all <= chunk || (largest <= chunk / 2 && all <= chunk / 2 * CLV__GRADIENT_CHUNKS);
+}
+
+/** What the pass notes of an input that it writes: a table of where these values lie. */
+typedef struct table {
+    const int *values;
+    int n;
+    int64_t cut; // elements of a part: the table counts parts
+} table;
+
+/** A row of it. */
+typedef struct clv__table_row {
+    int32_t chunk, offset;   // of the place's gradients; in units of UNIT bytes from the chunk's begin
+    int32_t elements, parts; // how many; parts of those in the rows before
+} clv__table_row;
+enum { UNIT = 16 };
+
+static void write(const clv_plan *plan, int value, size_t chunk, void *out) {
+    const table *of = clv__noted(plan, CLV__PASS_chains, (size_t)value);
+    clv__table_row *rows = out;
+    int32_t parts = 0;
+    for (int i = 0; i < of->n; i++) {
+        const clv__value *gradient = &plan->values[of->values[i]];
+        const int64_t n = (int64_t)(gradient->bytes / sizeof(float));
+        rows[i] = (clv__table_row){.chunk = (int32_t)(gradient->offset / chunk),
+                                   .offset = (int32_t)(gradient->offset % chunk / UNIT),
+                                   .elements = (int32_t)n,
+                                   .parts = parts};
+        parts += (int32_t)((n + of->cut - 1) / of->cut);
+    }
+}
+
+static int reads(const clv_plan *plan, int value, const int **values) {
+    const table *of = clv__noted(plan, CLV__PASS_chains, (size_t)value);
+    *values = of->values;
+    return of->n;
 }
 
 /** The table as an input of the place. */
-static clv_status add_table(clv_plan *plan, clv__place *place, const clv__op *op, const int *values, int n,
+static clv_status add_table(clv_plan *plan, int place, const clv__op *op, const int *values, int n,
                             int *out) {
-    int *table = clv__arena_alloc(&plan->arena, (size_t)n, sizeof *table);
-    int *inputs = clv__arena_alloc(&plan->arena, (size_t)place->n_inputs + 1, sizeof *inputs);
-    if (!table || !inputs) return clv__plan_no_memory(plan);
-    memcpy(table, values, (size_t)n * sizeof *table);
-    const clv_tensor tensor = {
-        .graph = plan->graph, .id = -1, .name = "table", .layer = "", .kind = CLV__INPUT, .category = CLV_IO};
-    const clv__desc desc = clv__i32(CLV_SHAPE(n, 4));
-    CLV_TRY(clv__plan_append_own(plan, &tensor, &desc, (int)(place - plan->places), out));
-    clv__value *value = &plan->values[*out];
-    value->table = table;
-    value->n_table = n;
-    value->table_cut = op->chain_cut;
-    for (int i = 0; i < place->n_inputs; i++) inputs[i] = place->inputs[i];
-    inputs[place->n_inputs++] = *out;
-    place->inputs = inputs;
-    place->n_tables++;
+    const clv__desc desc = clv__i32(CLV_SHAPE(n, sizeof(clv__table_row) / sizeof(int32_t)));
+    int *own = clv__arena_alloc(&plan->chosen, (size_t)n, sizeof *own);
+    if (!own) return clv__plan_no_memory(plan);
+    memcpy(own, values, (size_t)n * sizeof *own);
+    CLV_TRY(clv__plan_append_input(plan, place, "table", &desc, &clv__pass_chains, out));
+    table *note = clv__note(plan, CLV__PASS_chains, (size_t)*out, sizeof *note);
+    if (!note) return clv__plan_no_memory(plan);
+    *note = (table){own, n, op->chain_cut};
     return CLV_OK;
 }
 
@@ -89,14 +116,13 @@ static clv_status join(clv_plan *plan, clv__plan_node *const *uses, int n_uses, 
     clv__op_io use = *io;
     use.variant = last->variant;
     list.spare = &spare;
-    const bool done = io->op->lower_chain(&list, &use, &(clv__chained){n, count, CLV__TABLE_CHUNKS});
+    const bool done = io->op->lower_chain(&list, &use, &(clv__chained){n, count, CLV__GRADIENT_CHUNKS});
     list.spare = NULL;
     if (!done || list.failed) {
         clv__launches_reset(&list);
         return CLV_OK;
     }
-    clv_status status =
-        add_table(plan, &plan->places[last->place], io->op, values, count, &last->in[io->n_in]);
+    clv_status status = add_table(plan, last->place, io->op, values, count, &last->in[io->n_in]);
     if (status != CLV_OK) {
         clv__launches_reset(&list);
         return status;
@@ -124,7 +150,7 @@ static clv_status look_at(clv_plan *plan, const clv__index *index, size_t first,
     return n_uses > 1 && last->n_in < CLV__MAX_IN ? join(plan, uses, n_uses, values, n, count) : CLV_OK;
 }
 
-clv_status clv__pass_chains(clv_plan *plan) {
+static clv_status run(clv_plan *plan) {
     clv__index index;
     if (plan->n_places != 1 || plan->no_fuse || plan->recompute || !chunks_suffice(plan, plan->places))
         return CLV_OK;
@@ -144,3 +170,5 @@ clv_status clv__pass_chains(clv_plan *plan) {
     free(n);
     return status;
 }
+
+const clv__pass clv__pass_chains = {.run = run, .write = write, .reads = reads};

@@ -7,6 +7,7 @@
 // not finite) keeps the updates where they were, in groups, and what reads a parameter late keeps its update there. A gradient
 // that is fetched lives to the end in any case.
 #include "plan/passes.h"
+#include "plan/updates.h"
 
 typedef struct moving {
     clv_plan *plan;
@@ -53,7 +54,7 @@ static bool find_moves(const moving *m) {
     for (size_t i = 0; i < plan->n_values; i++) m->used_at[i] = m->made_at[i] = -1;
     for (int at = 0; at < (int)plan->n_nodes; at++) {
         const clv__plan_node *node = &plan->nodes[at];
-        if (node->early) {
+        if (clv__update_is_early(plan, node)) {
             m->next[at] = last_needed(m, node);
             m->moved[at] = m->next[at] < other;
             any |= m->moved[at];
@@ -100,13 +101,15 @@ static clv_status find_and_move(moving *m, clv__arena *scratch) {
     return status;
 }
 
-clv_status clv__pass_early(clv_plan *plan) {
+static clv_status run(clv_plan *plan) {
     moving m = {.plan = plan};
     clv__arena scratch = {0};
     bool any = false;
-    for (size_t i = 0; i < plan->n_nodes; i++) any |= plan->nodes[i].early;
+    for (size_t i = 0; i < plan->n_nodes; i++) any |= clv__update_is_early(plan, &plan->nodes[i]);
     if (!any) return CLV_OK;
     const clv_status status = find_and_move(&m, &scratch);
     clv__arena_reset(&scratch);
     return status;
 }
+
+const clv__pass clv__pass_early = {.run = run};

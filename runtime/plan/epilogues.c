@@ -105,7 +105,7 @@ static clv_status ask_variant(const clv_plan *plan, const clv__plan_node *base, 
     clv__plan_node alone = *base;
     if (base->fused) alone.node = base->fused->base;
     alone.fused = NULL;
-    CLV_TRY(clv__variant_choose(plan, &alone));
+    CLV_TRY(clv__variant_choose(plan, &alone, 0));
     *does = clv__variant_supports(alone.variant, &plan->places[base->place].device->info, use);
     return CLV_OK;
 }
@@ -176,7 +176,7 @@ static clv_status string_all(threading *t, clv__arena *scratch) {
     return CLV_OK;
 }
 
-clv_status clv__pass_epilogues(clv_plan *plan) {
+static clv_status run(clv_plan *plan) {
     if (plan->no_fuse) return CLV_OK;
     threading t = {.plan = plan};
     clv__arena scratch = {0};
@@ -186,3 +186,5 @@ clv_status clv__pass_epilogues(clv_plan *plan) {
     clv__arena_reset(&scratch);
     return status;
 }
+
+const clv__pass clv__pass_epilogues = {.run = run};

@@ -4,41 +4,12 @@
 // those of a chain (sums over all gradients), each of which takes up what the one before leaves, if nobody else looks at that.
 // A group is of inputs that belong together: a parameter, its gradient, its momentum. It has nothing to do with work-groups.
 //
-// Updates of large parameters stay by themselves, and are marked: early.c puts each where its gradient is made.
+// Updates of large parameters stay by themselves: early.c puts each where its gradient is made.
 #include <string.h>
 
-#include "ops/gemm.h"
 #include "plan/index.h"
 #include "plan/passes.h"
-
-/** Bytes of a gradient, from which on a launch of its own costs little: by then a unit of a GPU has work for several times as long
- *  as a launch takes. */
-static size_t large(const clv_device_info *device) {
-    enum { LEAST = 1 << 20, OF_A_UNIT = 32 << 10 };
-    const size_t of_units = clv__threads(device) ? 0 : (size_t)(clv__lanes_units(device) * OF_A_UNIT);
-    return of_units > LEAST ? of_units : LEAST;
-}
-
-/** Is it an update of a large parameter, which need not wait for the others? With several devices it would wait for the other devices,
- *  so none is early there. */
-static bool is_early(const clv_plan *plan, const clv__plan_node *at) {
-    if (plan->n_places != 1 || !clv__by_kernels(plan, at)) return false;
-    const clv__op *op = at->node->io.op;
-    if (at->node->phase != CLV__UPDATE || !op->mutates || op->groups.size == 0 ||
-        clv__groups_of(&at->node->io) != 1)
-        return false;
-    for (int i = 0; i < op->groups.first; i++) {
-        const clv_tensor *shared = at->node->in[i]; // by all updates: what makes it wants all gradients
-        if (shared && shared->node) return false;
-    }
-    size_t most = 0; // of what it reads and does not change
-    for (int i = op->groups.first; i < at->node->io.n_in; i++) {
-        if (at->in[i] < 0 || op->mutates >> i & 1) continue;
-        const size_t bytes = plan->values[at->in[i]].bytes;
-        if (bytes > most) most = bytes;
-    }
-    return most >= large(&plan->places[at->place].device->info);
-}
+#include "plan/updates.h"
 
 static bool has_groups(const clv_plan *plan, const clv__plan_node *at) {
     return clv__by_kernels(plan, at) && at->node->io.op->groups.size > 0;
@@ -98,10 +69,10 @@ static bool can_be_counted(const clv__op_io *io, const clv__op_io *other) {
 static clv_status join(clv_plan *plan, const clv__index *index, const clv__rewrite *before) {
     for (size_t i = 0; i < before->n;) {
         clv__plan_node node = before->nodes[i++];
-        const bool joins = has_groups(plan, &node) && !node.early;
+        const bool joins = has_groups(plan, &node) && !clv__update_is_early(plan, &node);
         while (joins && i < before->n && belong_together(plan, index, &node, &before->nodes[i])) {
             const clv__plan_node *next = &before->nodes[i];
-            if (next->early) {
+            if (clv__update_is_early(plan, next)) {
                 CLV_TRY(clv__plan_append(plan, &before->nodes[i++]));
                 continue;
             }
@@ -118,11 +89,10 @@ static clv_status join(clv_plan *plan, const clv__index *index, const clv__rewri
     return CLV_OK;
 }
 
-clv_status clv__pass_groups(clv_plan *plan) {
+static clv_status run(clv_plan *plan) {
     clv__rewrite before;
     clv__index index;
     if (plan->no_fuse) return CLV_OK; // nor is any update early: each stays where the graph has it
-    for (size_t i = 0; i < plan->n_nodes; i++) plan->nodes[i].early = is_early(plan, &plan->nodes[i]);
     CLV_TRY(clv__index_make(plan, CLV__BY_VALUE, &index));
     clv_status status = clv__rewrite_begin(plan, &before);
     if (status == CLV_OK) {
@@ -132,3 +102,5 @@ clv_status clv__pass_groups(clv_plan *plan) {
     clv__index_reset(&index);
     return status;
 }
+
+const clv__pass clv__pass_groups = {.run = run};

@@ -21,7 +21,7 @@ static bool dies_alone(clv_plan *plan, int at, int i, const clv__value *out) {
     return true;
 }
 
-clv_status clv__pass_in_place(clv_plan *plan) {
+static clv_status run(clv_plan *plan) {
     for (int at = 0; at < (int)plan->n_nodes; at++) {
         const clv__plan_node *node = &plan->nodes[at];
         if (node->work != CLV__COMPUTE || plan->places[node->place].device->info.type == CLV_DEVICE_HOST)
@@ -45,3 +45,5 @@ clv_status clv__pass_in_place(clv_plan *plan) {
     for (size_t i = 0; i < plan->n_values; i++) plan->values[i].root = clv__value_root(plan, (int)i);
     return CLV_OK;
 }
+
+const clv__pass clv__pass_in_place = {.run = run};

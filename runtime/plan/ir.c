@@ -29,19 +29,6 @@ const clv__place *clv__plan_place_of(const clv_plan *plan, const clv_device *dev
     return NULL;
 }
 
-void clv__table_write(const clv_plan *plan, const clv__value *table, size_t chunk, clv__table_row *out) {
-    int32_t parts = 0;
-    for (int i = 0; i < table->n_table; i++) {
-        const clv__value *value = &plan->values[table->table[i]];
-        const int64_t n = (int64_t)(value->bytes / sizeof(float));
-        out[i] = (clv__table_row){.chunk = (int32_t)(value->offset / chunk),
-                                  .offset = (int32_t)(value->offset % chunk / CLV__TABLE_UNIT),
-                                  .elements = (int32_t)n,
-                                  .parts = parts};
-        parts += (int32_t)((n + table->table_cut - 1) / table->table_cut);
-    }
-}
-
 /** Sharing in place makes chains; each look shortens the one it follows. */
 int clv__value_root(clv_plan *plan, int value) {
     clv__value *values = plan->values;
@@ -114,6 +101,42 @@ clv_status clv__plan_append_own(clv_plan *plan, const clv_tensor *tensor, const 
     const clv__value value = clv__value_of(own, place);
     return clv__plan_append_value(plan, &value, out);
 }
+
+clv_status clv__plan_append_input(clv_plan *plan, int place, const char *name, const clv__desc *desc,
+                                  const struct clv__pass *writer, int *out) {
+    const clv_tensor tensor = {
+        .graph = plan->graph, .id = -1, .name = name, .layer = "", .kind = CLV__INPUT, .category = CLV_IO};
+    clv__place *at = &plan->places[place];
+    int *inputs = clv__arena_alloc(&plan->arena, (size_t)at->n_inputs + 1, sizeof *inputs);
+    if (!inputs) return clv__plan_no_memory(plan);
+    CLV_TRY(clv__plan_append_own(plan, &tensor, desc, place, out));
+    plan->values[*out].writer = writer;
+    for (int i = 0; i < at->n_inputs; i++) inputs[i] = at->inputs[i];
+    inputs[at->n_inputs++] = *out;
+    at->inputs = inputs;
+    return CLV_OK;
+}
+
+// ---- notes --------------------------------------------------------------------------------------------------------------------
+
+void *clv__note(clv_plan *plan, clv__pass_key pass, size_t i, size_t size) {
+    clv__notes *notes = &plan->notes[pass];
+    notes->size = size;
+    if (!clv__grow(&notes->items, &notes->room, i + 1, size)) return NULL;
+    return notes->items + i * size;
+}
+
+const void *clv__noted(const clv_plan *plan, clv__pass_key pass, size_t i) {
+    const clv__notes *notes = &plan->notes[pass];
+    return i < notes->room ? notes->items + i * notes->size : NULL;
+}
+
+void clv__notes_reset(clv_plan *plan, clv__pass_key pass) {
+    free(plan->notes[pass].items);
+    plan->notes[pass] = (clv__notes){0};
+}
+
+// ---- writing anew -------------------------------------------------------------------------------------------------------------
 
 clv_status clv__rewrite_begin(clv_plan *plan, clv__rewrite *out) {
     clv__plan_node *nodes = clv__alloc(plan->n_nodes + 1, sizeof *nodes);

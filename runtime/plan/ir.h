@@ -51,18 +51,12 @@ typedef struct clv__value {
     const int *pieces;
     int n_pieces;
     int piece; // of a persistent: which of its pieces this is
-    // chains.c: a table of where these values lie; exec writes it, and who reads the table reads them. NULL: it is none
-    const int *table;
-    int n_table;
-    int64_t table_cut; // elements of a part: the table counts parts
+    const struct clv__pass
+        *writer; // of an input of the plan's own: the pass that knows what is fed (passes.h); else NULL
 } clv__value;
 
-/** A row of such a table. */
-typedef struct clv__table_row {
-    int32_t chunk, offset; // of the place's gradients; in units of CLV__TABLE_UNIT bytes from the chunk's begin
-    int32_t elements, parts; // how many; parts of those in the rows before
-} clv__table_row;
-enum { CLV__TABLE_UNIT = 16, CLV__TABLE_CHUNKS = 4 };
+/** Chunks of a place's gradients that a launch may have among its arguments (CLV__SLOT_GRADIENTS). */
+enum { CLV__GRADIENT_CHUNKS = 4 };
 
 typedef enum clv__work { CLV__COMPUTE, CLV__SEND, CLV__RECEIVE } clv__work;
 
@@ -97,10 +91,8 @@ typedef struct clv__plan_node {
     const clv__node *whole;
     int slice, slices;
     bool again;                  // computes what an earlier node of the plan computed, and was dropped
-    bool early;                  // an update that need not wait for the others: early.c puts it where its gradient is made
     const clv__variant *variant; // COMPUTE; NULL: the reference (host device), or a view
     clv__chosen chosen;
-    uint32_t roomy; // a bit for each variant of its op that would need a workspace larger than an allocation may be
     clv__launches launches;
     // the arena in which its workspace lies, where nothing lives meanwhile, and where there; NOWHERE: in none
     clv__segment workspace_in;
@@ -128,7 +120,6 @@ typedef struct clv__place {
     size_t alignment;        // of tensors: what the strictest device of the plan wants
     uint64_t awaits;         // a bit for each place whose end of the last step some node here waits for
     int *inputs, n_inputs;   // values that are fed
-    int n_tables;            // so many of them, the last ones, are tables: chains.c
     int *outputs, n_outputs; // values that are fetched
     int *persistents, n_persistents; // values that live in the session
     bool updates;                    // changes some, of its own or of another place
@@ -139,6 +130,20 @@ typedef struct clv__place {
     size_t input_bytes;     // of one slot, in staging memory; there are two
     size_t staged_bytes;    // of one slot: outputs that are read back each step, then what is sent
 } clv__place;
+
+/** Keys of the passes: CLV__PASS_NAME. */
+typedef enum clv__pass_key {
+#define CLV__PASS(name) CLV__PASS_##name,
+#include "plan/passes.def"
+#undef CLV__PASS
+    CLV__PASSES // how many there are
+} clv__pass_key;
+
+/** What a pass keeps in a plan for itself, by whatever it counts, mostly by value. */
+typedef struct clv__notes {
+    char *items;
+    size_t room, size; // items; bytes of each
+} clv__notes;
 
 struct clv_plan {
     clv_graph *graph;
@@ -155,7 +160,9 @@ struct clv_plan {
     bool no_fuse, own_session;           // as in clv_plan_config
     char *recompute;        // what is dropped and computed again: patterns, `auto`; NULL: nothing
     const clv_plan *same_session; // as in clv_plan_config; gone perhaps, unless `recompute` is `auto`
+    bool tight; // layout gives workspaces equal rank with activations, where that takes less
     clv_plan_recomputed recomputed;
+    clv__notes notes[CLV__PASSES];
     clv__plan_node *placed; // the nodes as they were before choices were made, with which a plan made anew begins
     size_t n_placed, n_placed_values;
     clv__arena arena;             // tensors and nodes of the plan's own, lists
@@ -214,8 +221,17 @@ clv__value clv__value_of(const clv_tensor *tensor, int place);
 clv_status clv__plan_append_own(clv_plan *plan, const clv_tensor *tensor, const clv__desc *desc, int place,
                                 int *out);
 
-/** Write a table's rows, table->n_table of them: where its values lie, in chunks of so many bytes. */
-void clv__table_write(const clv_plan *plan, const clv__value *table, size_t chunk, clv__table_row *out);
+/** Append an input of the plan's own, which `writer` feeds. */
+clv_status clv__plan_append_input(clv_plan *plan, int place, const char *name, const clv__desc *desc,
+                                  const struct clv__pass *writer, int *out);
+
+/** Note number i of a pass, to be written: `size` bytes, the same for all of them, zeros at first. The next call may move it. NULL: no
+ *  memory. Notes go with the plan, or when it is made anew, and nobody but the pass reads them. */
+void *clv__note(clv_plan *plan, clv__pass_key pass, size_t i, size_t size);
+/** The same to be read; NULL: neither it nor a later one was written. */
+const void *clv__noted(const clv_plan *plan, clv__pass_key pass, size_t i);
+/** Forget the notes of a pass. */
+void clv__notes_reset(clv_plan *plan, clv__pass_key pass);
 
 /** A list of nodes that is written anew. */
 typedef struct clv__rewrite {

@@ -169,7 +169,7 @@ static clv_status lay_out_arenas(clv_plan *plan, int index, clv__block *blocks) 
         size_t room = at->activations.bytes > at->same_session_bytes ? at->activations.bytes : at->same_session_bytes;
         fill_in_workspaces(plan, index, &(arena){CLV__IN_ACTIVATIONS, &activations, room},
                            &(arena){CLV__IN_GRADIENTS, &gradients, at->gradients.bytes});
-        if (plan->recompute) status = lay_out_together(plan, index, blocks);
+        if (plan->tight) status = lay_out_together(plan, index, blocks);
     }
     clv__room_reset(&gradients);
     clv__room_reset(&activations);
@@ -240,7 +240,7 @@ static clv_status lay_out_place(clv_plan *plan, int index) {
     return CLV_OK;
 }
 
-clv_status clv__pass_layout(clv_plan *plan) {
+static clv_status run(clv_plan *plan) {
     for (int i = 0; i < plan->n_places; i++) CLV_TRY(lay_out_place(plan, i));
     for (size_t i = 0; i < plan->n_values; i++) { // what shares memory is where its root is
         clv__value *value = &plan->values[i];
@@ -252,3 +252,5 @@ clv_status clv__pass_layout(clv_plan *plan) {
     }
     return CLV_OK;
 }
+
+const clv__pass clv__pass_layout = {.run = run};

@@ -25,8 +25,9 @@ static void find_lives(clv_plan *plan) {
             const int value = i < CLV__MAX_IN ? node->in[i] : node->out[i - CLV__MAX_IN];
             if (value < 0) continue;
             live_at(plan, value, at);
-            const clv__value *read = &plan->values[value];
-            for (int k = 0; k < read->n_table; k++) live_at(plan, read->table[k], at);
+            const clv__pass *writer = plan->values[value].writer;
+            const int *also, n = writer && writer->reads ? writer->reads(plan, value, &also) : 0;
+            for (int k = 0; k < n; k++) live_at(plan, also[k], at);
         }
     }
 }
@@ -54,8 +55,10 @@ static void find_segments(clv_plan *plan) {
     }
 }
 
-clv_status clv__pass_lives(clv_plan *plan) {
+static clv_status run(clv_plan *plan) {
     find_lives(plan);
     find_segments(plan);
     return CLV_OK;
 }
+
+const clv__pass clv__pass_lives = {.run = run};

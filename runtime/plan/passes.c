@@ -9,11 +9,11 @@
 #include "plan/print.h"
 #include "plan/variants.h"
 
-static const struct pass {
+static const struct row {
     const char *name;
-    clv_status (*run)(clv_plan *plan);
+    const clv__pass *pass;
 } passes[] = {
-#define CLV__PASS(name) [CLV__PASS_##name] = {#name, clv__pass_##name},
+#define CLV__PASS(name) [CLV__PASS_##name] = {#name, &clv__pass_##name},
 #include "plan/passes.def"
 #undef CLV__PASS
 };
@@ -28,14 +28,14 @@ static void tell(const clv_plan *plan, const char *pass) {
     clv__text_reset(&text);
 }
 
-clv_status clv__passes_run(clv_plan *plan, clv__pass first, clv__pass last) {
-    for (int i = (int)first; i <= (int)last; i++) CLV_TRY(passes[i].run(plan));
+clv_status clv__passes_run(clv_plan *plan, clv__pass_key first, clv__pass_key last) {
+    for (int i = (int)first; i <= (int)last; i++) CLV_TRY(passes[i].pass->run(plan));
     return CLV_OK;
 }
 
-static clv_status run_all(clv_plan *plan, clv__pass first, clv__pass last) {
+static clv_status run_all(clv_plan *plan, clv__pass_key first, clv__pass_key last) {
     for (int i = (int)first; i <= (int)last; i++) {
-        CLV_TRY(passes[i].run(plan));
+        CLV_TRY(passes[i].pass->run(plan));
         tell(plan, passes[i].name);
     }
     return CLV_OK;
@@ -55,11 +55,12 @@ static clv_status keep_placed(clv_plan *plan) {
 static void forget_choices(clv_plan *plan) {
     for (size_t i = 0; i < plan->n_nodes; i++) clv__launches_reset(&plan->nodes[i].launches);
     plan->n_nodes = 0;
-    plan->n_values = plan->n_placed_values;
-    for (int i = 0; i < plan->n_places; i++) {
-        plan->places[i].n_inputs -= plan->places[i].n_tables;
-        plan->places[i].n_tables = 0;
+    for (int i = 0; i < plan->n_places; i++) { // inputs of the plan's own are the last ones
+        clv__place *at = &plan->places[i];
+        while (at->n_inputs && plan->values[at->inputs[at->n_inputs - 1]].writer) at->n_inputs--;
     }
+    plan->n_values = plan->n_placed_values;
+    for (int i = CLV__PASS_epilogues; i < CLV__PASSES; i++) clv__notes_reset(plan, (clv__pass_key)i);
     clv__arena_reset(&plan->chosen);
     plan->prepared = false;
 }
@@ -110,6 +111,7 @@ clv_status clv_plan_create(clv_graph *graph, const clv_plan_config *config, clv_
 void clv_plan_destroy(clv_plan *plan) {
     if (!plan) return;
     forget_choices(plan);
+    for (int i = 0; i < CLV__PASSES; i++) clv__notes_reset(plan, (clv__pass_key)i);
     free(plan->places);
     free(plan->values);
     free(plan->nodes);

@@ -417,7 +417,7 @@ static clv_status place(placing *p, const clv__patterns *patterns, clv__arena *s
     return CLV_OK;
 }
 
-clv_status clv__pass_place(clv_plan *plan) {
+static clv_status run(clv_plan *plan) {
     clv__patterns patterns = {0};
     clv__arena scratch = {0};
     placing p = {.plan = plan, .patterns = &patterns, .strict = plan->config->explicit_transfers};
@@ -427,3 +427,5 @@ clv_status clv__pass_place(clv_plan *plan) {
     clv__arena_reset(&scratch);
     return status;
 }
+
+const clv__pass clv__pass_place = {.run = run};

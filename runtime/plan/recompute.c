@@ -133,10 +133,9 @@ static uint64_t held_between(const clv_plan *plan) {
 
 /** The same without all this, the tighter layout of plans that are to save memory included. */
 static clv_status held_without(clv_plan *plan, uint64_t *bytes) {
-    char *recompute = plan->recompute;
-    plan->recompute = NULL;
+    plan->tight = false;
     clv_status status = lay_out(plan);
-    plan->recompute = recompute;
+    plan->tight = true;
     *bytes = held_between(plan);
     return status;
 }
@@ -155,8 +154,9 @@ static clv_status account(clv__remake *remake, uint64_t before) {
     return CLV_OK;
 }
 
-clv_status clv__pass_recompute(clv_plan *plan) {
+static clv_status run(clv_plan *plan) {
     plan->recomputed = (clv_plan_recomputed){0};
+    plan->tight = plan->recompute != NULL;
     if (!plan->recompute) return CLV_OK;
     clv__remake remake;
     uint64_t before;
@@ -170,3 +170,5 @@ clv_status clv__pass_recompute(clv_plan *plan) {
     clv__remake_undo(&remake);
     return status;
 }
+
+const clv__pass clv__pass_recompute = {.run = run};

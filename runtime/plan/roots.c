@@ -19,7 +19,7 @@ static void share_view(clv_plan *plan, const clv__plan_node *node) {
     }
 }
 
-clv_status clv__pass_roots(clv_plan *plan) {
+static clv_status run(clv_plan *plan) {
     for (size_t i = 0; i < plan->n_values; i++) {
         plan->values[i].root = (int)i;
         plan->values[i].within = 0;
@@ -31,3 +31,5 @@ clv_status clv__pass_roots(clv_plan *plan) {
     for (size_t i = 0; i < plan->n_values; i++) clv__value_root(plan, (int)i); // of what was joined, its views' too
     return CLV_OK;
 }
+
+const clv__pass clv__pass_roots = {.run = run};

@@ -4,13 +4,13 @@
 #include "plan/passes.h"
 #include "plan/variants.h"
 
-/** Can the node be done without this variant, which nobody asked for by name? */
-static bool has_another(const clv_plan *plan, const clv__plan_node *at) {
+/** Can the node be done without this variant, which nobody asked for by name, and without those in `roomy`? */
+static bool has_another(const clv_plan *plan, const clv__plan_node *at, uint32_t roomy) {
     const clv_device *device = plan->places[at->place].device;
     const clv__op *op = at->node->io.op;
     if (!at->variant || at->chosen == CLV__PINNED) return false;
     for (const clv__variant *v = op->variants; v->name; v++) {
-        if (v != at->variant && !(at->roomy >> (v - op->variants) & 1) &&
+        if (v != at->variant && !(roomy >> (v - op->variants) & 1) &&
             clv__variant_supports(v, &device->info, &at->node->io) && !clv__quarantined(device, op, v->name))
             return true;
     }
@@ -22,19 +22,21 @@ static bool has_another(const clv_plan *plan, const clv__plan_node *at) {
 static clv_status choose_and_lower(clv_plan *plan, clv__plan_node *at) {
     const clv_device *device = plan->places[at->place].device;
     const size_t largest = clv__split_largest(device);
-    at->roomy = 0;
+    uint32_t roomy = 0; // a bit for each variant that would need a workspace larger than an allocation may be
     for (;;) {
         at->variant = NULL;
         at->chosen = CLV__NO_CHOICE;
         if (at->work == CLV__COMPUTE && !at->node->io.op->view && device->info.type != CLV_DEVICE_HOST)
-            CLV_TRY(clv__variant_choose(plan, at));
+            CLV_TRY(clv__variant_choose(plan, at, roomy));
         CLV_TRY(clv__variant_write(plan, at));
-        if (at->launches.workspace_bytes <= largest || !has_another(plan, at)) return CLV_OK;
-        at->roomy |= 1u << (at->variant - at->node->io.op->variants);
+        if (at->launches.workspace_bytes <= largest || !has_another(plan, at, roomy)) return CLV_OK;
+        roomy |= 1u << (at->variant - at->node->io.op->variants);
     }
 }
 
-clv_status clv__pass_select(clv_plan *plan) {
+static clv_status run(clv_plan *plan) {
     for (size_t i = 0; i < plan->n_nodes; i++) CLV_TRY(choose_and_lower(plan, &plan->nodes[i]));
     return CLV_OK;
 }
+
+const clv__pass clv__pass_select = {.run = run};

@@ -398,7 +398,7 @@ static bool any_is_too_large(const clv_plan *plan) {
     return false;
 }
 
-clv_status clv__pass_split(clv_plan *plan) {
+static clv_status run(clv_plan *plan) {
     if (!any_is_too_large(plan)) return CLV_OK;
     clv__splitting s = {.to = {.plan = plan}, .n_regions = plan->n_values};
     clv__rewrite before;
@@ -410,3 +410,5 @@ clv_status clv__pass_split(clv_plan *plan) {
     free(s.to.fresh);
     return status;
 }
+
+const clv__pass clv__pass_split = {.run = run};

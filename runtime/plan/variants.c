@@ -98,7 +98,7 @@ static const clv__variant *tuned(const clv__tuning *tuning, const clv__op_io *io
     return row ? row->variant : NULL;
 }
 
-clv_status clv__variant_choose(const clv_plan *plan, clv__plan_node *at) {
+clv_status clv__variant_choose(const clv_plan *plan, clv__plan_node *at, uint32_t passed_over) {
     clv_device *device = plan->places[at->place].device;
     const clv_device_info *info = &device->info;
     const clv__node *node = at->node;
@@ -135,7 +135,7 @@ clv_status clv__variant_choose(const clv_plan *plan, clv__plan_node *at) {
         }
         if (!fits || v->roundoff > 0 || at->chosen == CLV__TUNED || clv__quarantined(device, op, v->name))
             continue;
-        if (at->roomy >> (v - op->variants) & 1) continue;
+        if (passed_over >> (v - op->variants) & 1) continue;
         double rank = clv__variant_rank(v, info, known);
         if (v == measured) at->chosen = CLV__TUNED;
         if (!at->variant || v == measured || rank < best_rank) {

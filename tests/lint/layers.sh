@@ -5,8 +5,8 @@
 #   backends/X   may include device/, tensor/, base/ and their own files
 #   include/     only each other (or the C library)
 #   samples/     only public headers, and not as files of this tree: <cleave/...> or "cleave/..."
-# Passes of the planner, the rows of runtime/plan/passes.def, do not know each other: only the pipeline calls them, and no header but those
-# in `shared` is included by two.
+# Passes of the planner, the rows of runtime/plan/passes.def, do not know each other: only the pipeline calls them, none reads another's
+# notes, and no header but those in `shared` is included by two.
 . "$(dirname "$0")/common.sh"
 
 layers=$(sed -n 's/^set(CLEAVE_LAYERS \(.*\))$/\1/p' runtime/CMakeLists.txt)
@@ -48,7 +48,7 @@ fi >"${TMPDIR:-/tmp}/lint-inside.$$"
 tell_all "device/helpers/internal.h is of its own folder only" <"${TMPDIR:-/tmp}/lint-inside.$$"
 rm -f "${TMPDIR:-/tmp}/lint-inside.$$"
 
-shared='ir.h index.h passes.h plan.h variants.h shared/shared.h'
+shared='ir.h index.h passes.h plan.h updates.h variants.h shared/shared.h'
 passes=$(sed -n 's/^CLV__PASS(\([a-z_]*\)).*/\1/p' runtime/plan/passes.def 2>/dev/null || true)
 for pass in $passes; do
     for file in runtime/plan/"$pass".c runtime/plan/*/"$pass".c; do
@@ -57,10 +57,12 @@ for pass in $passes; do
             case " $shared " in *" $header "*) continue ;; esac
             echo "$header $file"
         done
-        grep -n -H "clv__pass_[a-z_]*(" "$file" | grep -v "clv_status clv__pass_$pass(" | sed 's/^/call /' || true
+        grep -n -H "clv__pass_[a-z_]*" "$file" | grep -v "clv__pass_\($pass\|key\)\>" | sed 's/^/call /' || true
+        grep -n -H "clv__note[a-z_]*(.*CLV__PASS_" "$file" | grep -v "CLV__PASS_$pass\>" | sed 's/^/note /' || true
     done
 done | sort | awk '
     $1 == "call" { print substr($0, 6) "   <- a pass calls another: only the pipeline does"; next }
+    $1 == "note" { print substr($0, 6) "   <- notes of another pass: ask it by its row"; next }
     $1 == last { print $2 ": includes plan/" $1 " as " who " does   <- passes share no header of their own" }
     { last = $1; who = $2 }' >"${TMPDIR:-/tmp}/lint-passes.$$"
 tell_all "passes do not know each other" <"${TMPDIR:-/tmp}/lint-passes.$$"

@@ -28,8 +28,8 @@ printf 'int f(int o) { switch (o) { case CLV_OP_ADD: return 1; } }\nint g(n *x) 
 printf '#include "device/helpers/internal.h"\n' >runtime/plan/inside.c
 printf '// PoCL is slow here\n' >runtime/plan/vendor.c
 printf 'CLV__PASS(one)\nCLV__PASS(two)\n' >runtime/plan/passes.def
-printf '#include "plan/own.h"\nclv_status clv__pass_one(clv_plan *p) {\n    return clv__pass_two(p);\n}\n' >runtime/plan/one.c
-printf '#include "plan/own.h"\nclv_status clv__pass_two(clv_plan *p) {\n    return 0;\n}\n' >runtime/plan/two.c
+printf '#include "plan/own.h"\nstatic clv_status run(clv_plan *p) {\n    return clv__pass_two.run(p);\n}\nconst clv__pass clv__pass_one = {.run = run};\n' >runtime/plan/one.c
+printf '#include "plan/own.h"\nstatic clv_status run(clv_plan *p) {\n    return clv__noted(p, CLV__PASS_one, 0) != 0;\n}\nconst clv__pass clv__pass_two = {.run = run};\n' >runtime/plan/two.c
 printf '#include "plan/plan.h"\nconst char *v = "NVIDIA";\n' >backends/opencl/device.c
 printf 'const char *v = "NVIDIA";\n' >backends/opencl/quirks.c
 printf 'kernel void k(global float *y) { y[0] = native_exp(y[0]); }\n' >kernels_cl/k.cl
@@ -82,7 +82,7 @@ if "$here/circles.sh" "$tree" "$tree/build" | grep -q here; then echo "circles.s
 rm -r runtime/ops/ring.c runtime/ops/about.c runtime/ops/here.c runtime/ops/there.c tests
 tool=''
 expect layers.sh 'include/cleave/up.h:1' 'runtime/base/up.c:1:' 'backends/opencl/device.c:1' 'samples/s.c:1' 'runtime/stray' \
-    'plan/one.c:3:.*calls another' 'plan/two.c: includes plan/own.h' 'plan/inside.c:1:.*its own folder only'
+    'plan/one.c:3:.*calls another' 'plan/two.c:3:.*notes of another' 'plan/two.c: includes plan/own.h' 'plan/inside.c:1:.*its own folder only'
 mkdir -p tests/bench
 printf '#!/bin/sh\necho one\n' >tests/bench/page.sh
 chmod +x tests/bench/page.sh

@@ -4,6 +4,7 @@
 #include "cleave/nn.h"
 #include "cleave/ops.h"
 #include "cleave/optim.h"
+#include "plan/passes.h"
 #include "plan/plan.h"
 #include "unit/world.h"
 
@@ -87,6 +88,41 @@ static void test_launches_are_few(void **state) {
         }
         clv_plan_destroy(plan);
     }
+    clv_graph_destroy(m.graph);
+}
+
+/** The node that reads a table, which the pass writes. */
+static clv__plan_node *reader_of_table(clv_plan *plan, int *table) {
+    for (size_t i = 0; i < plan->n_nodes; i++) {
+        clv__plan_node *at = &plan->nodes[i];
+        *table = at->work == CLV__COMPUTE ? at->in[at->node->io.n_in] : -1;
+        if (*table >= 0 && plan->values[*table].writer) return at;
+    }
+    return NULL;
+}
+
+/** Gradients that nobody names any more live until they are read by way of the table. */
+static void test_what_a_table_tells_of_lives(void **state) {
+    (void)state;
+    model m = build(1, false);
+    clv_plan *plan = planned(m.graph, (clv_plan_config){0});
+    int table = -1;
+    const int *values;
+    const clv__plan_node *reader = reader_of_table(plan, &table);
+    assert_non_null(reader);
+    const int n = plan->values[table].writer->reads(plan, table, &values);
+    assert_int_equal(n, 2 * LAYERS + 1);
+    for (size_t i = 0; i < plan->n_nodes; i++) {
+        clv__plan_node *at = &plan->nodes[i];
+        if (at->work != CLV__COMPUTE || at->node->io.op->view) continue;
+        for (int k = 0; k < at->node->io.n_in; k++)
+            for (int v = 0; v < n; v++)
+                if (at->in[k] == values[v]) at->in[k] = -1;
+    }
+    assert_status(clv__passes_run(plan, CLV__PASS_roots, CLV__PASS_lives), CLV_OK, runtime);
+    for (int v = 0; v < n; v++)
+        assert_true(plan->values[plan->values[values[v]].root].last >= (int)(reader - plan->nodes));
+    clv_plan_destroy(plan);
     clv_graph_destroy(m.graph);
 }
 
@@ -181,6 +217,7 @@ static void test_training_is_the_same(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {cmocka_unit_test(test_launches_are_few),
+                                       cmocka_unit_test(test_what_a_table_tells_of_lives),
                                        cmocka_unit_test(test_small_allocations),
                                        cmocka_unit_test(test_training_is_the_same)};
     return cmocka_run_group_tests(tests, setup, teardown);

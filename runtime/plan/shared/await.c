@@ -55,7 +55,7 @@ static void leave_out_needless(clv_plan *plan, int place) {
     plan->places[place].awaits = awaited;
 }
 
-clv_status clv__pass_await(clv_plan *plan) {
+static clv_status run(clv_plan *plan) {
     bool any = false; // then there are no more places than bits
     for (size_t at = 0; at < plan->n_nodes; at++) plan->nodes[at].awaits = 0;
     for (size_t i = 0; i < plan->n_transfers; i++) {
@@ -71,3 +71,5 @@ clv_status clv__pass_await(clv_plan *plan) {
     }
     return CLV_OK;
 }
+
+const clv__pass clv__pass_await = {.run = run};

@@ -85,7 +85,7 @@ static void try_to_share(const sharing *s, size_t number) {
     to->owner = transfer->from;
 }
 
-clv_status clv__pass_share(clv_plan *plan) {
+static clv_status run(clv_plan *plan) {
     sharing s = {.plan = plan};
     if (plan->n_places == 1) return CLV_OK;
     CLV_TRY(clv__index_make(plan, CLV__BY_ROOT, &s.index));
@@ -96,3 +96,5 @@ clv_status clv__pass_share(clv_plan *plan) {
     clv__index_reset(&s.index);
     return CLV_OK;
 }
+
+const clv__pass clv__pass_share = {.run = run};

@@ -115,7 +115,7 @@ static clv_status add_up(summing *s, clv__arena *scratch) {
     return status;
 }
 
-clv_status clv__pass_sums(clv_plan *plan) {
+static clv_status run(clv_plan *plan) {
     summing s = {.plan = plan};
     clv__arena scratch = {0};
     if (plan->n_places == 1 || plan->no_fuse) return CLV_OK;
@@ -125,3 +125,5 @@ clv_status clv__pass_sums(clv_plan *plan) {
     clv__arena_reset(&scratch);
     return status;
 }
+
+const clv__pass clv__pass_sums = {.run = run};

@@ -10,7 +10,7 @@
 #include "drivers/meter/meter.h"
 #include "drivers/programs.h"
 
-enum { WORKSPACE = CLV__MAX_IN + CLV__MAX_OUT, GRADIENTS, BUFFERS = GRADIENTS + CLV__TABLE_CHUNKS };
+enum { WORKSPACE = CLV__MAX_IN + CLV__MAX_OUT, GRADIENTS, BUFFERS = GRADIENTS + CLV__GRADIENT_CHUNKS };
 _Static_assert((int)BUFFERS <= (int)METER_MOST_BUFFERS, "meter.h has too few");
 
 /** What is written of a node. */
@@ -169,7 +169,7 @@ bool nodes_add(const node_label *label, const clv__op_io *io, const char *varian
         if (out) new.must += clv__desc_bytes(out);
     }
     clv__text_add(&head, "    {%zu, -1, -1, 0, 0, 0, 0},\n", launches->workspace_bytes);
-    for (int i = 0; i < CLV__TABLE_CHUNKS; i++) {
+    for (int i = 0; i < CLV__GRADIENT_CHUNKS; i++) {
         const size_t bytes = known ? known->gradients[i] : 0;
         clv__text_add(&head, "    {%zu, -1, -1, 0, 0, 0, 0},\n", bytes);
         new.must += bytes;

@@ -11,7 +11,7 @@
 /** Where the values of a node's tensors are in data.bin, -1: nowhere; bytes of all gradients, which a node reads by a table. */
 typedef struct node_values {
     long given[CLV__MAX_IN], wanted[CLV__MAX_OUT];
-    size_t gradients[CLV__TABLE_CHUNKS];
+    size_t gradients[CLV__GRADIENT_CHUNKS];
 } node_values;
 
 typedef struct node_label {

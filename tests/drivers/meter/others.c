@@ -16,6 +16,7 @@
 #include "cleave/cleave.h"
 #include "drivers/meter/nodes.h"
 #include "drivers/programs.h"
+#include "plan/passes.h"
 
 const char *const meter_models[] = {"resnet18", "mobilenet_v2", "gpt", NULL};
 
@@ -124,11 +125,12 @@ static bool is_metered(const clv_model *model) {
 }
 
 /** Where the gradients of a table lie. */
-static long keep_table(const clv_plan *plan, const clv__value *table, size_t chunk) {
-    clv__table_row *rows = calloc((size_t)table->n_table, sizeof *rows);
+static long keep_table(const clv_plan *plan, int value, size_t chunk) {
+    const clv__value *table = &plan->values[value];
+    void *rows = calloc(1, table->bytes);
     if (!rows) nodes_fail("no memory");
-    clv__table_write(plan, table, chunk, rows);
-    const long at = nodes_keep(rows, (size_t)table->n_table * sizeof *rows);
+    table->writer->write(plan, value, chunk, rows);
+    const long at = nodes_keep(rows, table->bytes);
     free(rows);
     return at;
 }
@@ -139,9 +141,8 @@ static void add_chains(const clv_plan *plan, const char *model) {
         const clv__plan_node *at = &plan->nodes[i];
         const int n = at->node ? at->node->io.n_in : 0;
         if (at->work != CLV__COMPUTE || !at->variant || !at->launches.n || n == CLV__MAX_IN ||
-            at->in[n] < 0 || !plan->values[at->in[n]].table)
+            at->in[n] < 0 || !plan->values[at->in[n]].writer)
             continue;
-        const clv__value *table = &plan->values[at->in[n]];
         const clv__layout *gradients = &plan->places[at->place].gradients;
         clv__op_io io = at->node->io;
         node_label label = {.alone = true};
@@ -151,11 +152,11 @@ static void add_chains(const clv_plan *plan, const char *model) {
         memset(known.given, -1, sizeof known.given);
         memset(known.wanted, -1, sizeof known.wanted);
         clv__desc in[CLV__MAX_IN] = {0}; // gradients are read where they lie
-        in[n] = table->tensor->desc;
+        in[n] = plan->values[at->in[n]].desc;
         io.in = in;
         io.n_in = n + 1;
-        known.given[n] = keep_table(plan, table, gradients->chunk);
-        for (int c = 0; c < CLV__TABLE_CHUNKS; c++) known.gradients[c] = clv__layout_chunk(gradients, c);
+        known.given[n] = keep_table(plan, at->in[n], gradients->chunk);
+        for (int c = 0; c < CLV__GRADIENT_CHUNKS; c++) known.gradients[c] = clv__layout_chunk(gradients, c);
         nodes_add(&label, &io, at->variant->name, &at->launches, &known);
     }
 }
