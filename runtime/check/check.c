@@ -20,7 +20,11 @@
 #include "plan/plan.h"
 #include "tensor/half.h"
 
-enum { MAX_VARIANTS = 16 };
+/** What is done with a variant of the op. */
+typedef struct attempt {
+    clv__launches launches;
+    bool wanted, ran, failed;
+} attempt;
 
 /** One sample with all that is run for it. */
 typedef struct trial {
@@ -31,8 +35,8 @@ typedef struct trial {
     clv_plan *plan;
     char *broken;             // why there is no graph or no plan; NULL if there are
     clv_status broken_status; // of that
-    clv__launches launches[MAX_VARIANTS];
-    bool wanted[MAX_VARIANTS], ran[MAX_VARIANTS], failed[MAX_VARIANTS];
+    attempt *variants;        // of each that the op has
+    int n_variants;
     bool plan_wanted, differences_wanted;
     int cases;
 } trial;
@@ -96,18 +100,18 @@ static void note_bytes(clv__launches *list, const clv__op_io *io) {
 static clv_status lower_variants(job *j, trial *t) {
     const clv__op_io *io = t->use;
     int k = 0;
-    for (const clv__variant *v = t->op->variants; k < MAX_VARIANTS && v && v->name; v++, k++) {
-        if (!t->wanted[k]) continue;
+    for (const clv__variant *v = t->op->variants; k < t->n_variants; v++, k++) {
+        if (!t->variants[k].wanted) continue;
         if (!clv__variant_supports(v, &j->device->info, io)) {
             clv__tally_skip(&j->tally, case_of(t, v->name),
                             "variant '%s' does not take these shapes on this device", v->name);
-            t->wanted[k] = false;
+            t->variants[k].wanted = false;
             continue;
         }
-        t->launches[k].device = &j->device->info;
-        clv__variant_lower(v, &t->launches[k], io);
-        note_bytes(&t->launches[k], io);
-        if (j->config->quick && clv__threads(&j->device->info)) fix_groups(&t->launches[k]);
+        t->variants[k].launches.device = &j->device->info;
+        clv__variant_lower(v, &t->variants[k].launches, io);
+        note_bytes(&t->variants[k].launches, io);
+        if (j->config->quick && clv__threads(&j->device->info)) fix_groups(&t->variants[k].launches);
         t->cases++;
     }
     return CLV_OK;
@@ -178,11 +182,12 @@ static clv_status write_down(job *j, trial *t, const clv__sample *sample) {
 /** Which of its cases are asked for? */
 static clv_status find_wanted(job *j, trial *t, const clv__sample *sample, bool *any) {
     const clv__variant *v = t->op->variants;
-    for (int k = 0; v && v->name && by_kernels(j); v++, k++) {
-        if (k == MAX_VARIANTS)
-            CLV_FAIL(error_of(j), CLV_E_INTERNAL, "op '%s' has more than %d variants", t->op->name,
-                     MAX_VARIANTS);
-        *any |= t->wanted[k] = clv__wanted_case(&j->wanted, t->op->name, v->name, t->label);
+    while (v && v[t->n_variants].name) t->n_variants++;
+    t->variants = clv__alloc((size_t)t->n_variants, sizeof *t->variants);
+    if (!t->variants)
+        CLV_FAIL(error_of(j), CLV_E_HOST_MEMORY, "no memory for the variants of '%s'", t->op->name);
+    for (int k = 0; k < t->n_variants && by_kernels(j); v++, k++) {
+        *any |= t->variants[k].wanted = clv__wanted_case(&j->wanted, t->op->name, v->name, t->label);
     }
     *any |= t->plan_wanted = clv__wanted_case(&j->wanted, t->op->name, "plan", t->label);
     if (t->op->grad && sample->stored == CLV_DTYPE_NONE && !sample->followed)
@@ -195,9 +200,12 @@ static clv_status add_trial(job *j, const clv__op *op, const clv__sample *sample
     bool any = false;
     memcpy(new.label, sample->label, sizeof new.label);
     CLV_TRY(find_wanted(j, &new, sample, &any));
-    if (!any || !clv__wanted_here(&j->wanted)) return CLV_OK;
-    if (!clv__grow(&j->trials, &j->room, j->n + 1, sizeof *j->trials))
+    const bool here = any && clv__wanted_here(&j->wanted);
+    if (!here || !clv__grow(&j->trials, &j->room, j->n + 1, sizeof *j->trials)) {
+        free(new.variants);
+        if (!here) return CLV_OK;
         CLV_FAIL(error_of(j), CLV_E_HOST_MEMORY, "no memory for the cases of '%s'", op->name);
+    }
     trial *t = &j->trials[j->n++];
     *t = new;
     CLV_TRY(write_down(j, t, sample));
@@ -291,9 +299,9 @@ static clv_status gather(job *j, size_t from, size_t to, const clv__launch ***li
         *n = 0;
         for (size_t i = from; i < to; i++) {
             const trial *t = &j->trials[i];
-            for (int v = 0; v < MAX_VARIANTS; v++)
-                for (size_t l = 0; l < t->launches[v].n; l++, (*n)++)
-                    if (pass) (*list)[*n] = &t->launches[v].items[l];
+            for (int v = 0; v < t->n_variants; v++)
+                for (size_t l = 0; l < t->variants[v].launches.n; l++, (*n)++)
+                    if (pass) (*list)[*n] = &t->variants[v].launches.items[l];
             for (size_t k = 0; t->plan && k < t->plan->n_nodes; k++)
                 for (size_t l = 0; l < t->plan->nodes[k].launches.n; l++, (*n)++)
                     if (pass) (*list)[*n] = &t->plan->nodes[k].launches.items[l];
@@ -399,24 +407,25 @@ static clv_status run_variant(job *j, trial *t, int k, const clv__expected *expe
         if (subject->in[i] && t->op->mutates >> i & 1) tensors.in_after[i] = e->target[target++];
     }
     clv_status status =
-        t->launches[k].failed
-            ? clv__error_set(
-                  error_of(j), t->launches[k].out_of_memory ? CLV_E_HOST_MEMORY : CLV_E_UNSUPPORTED,
-                  "its launches could not be written down: %s",
-                  t->launches[k].out_of_memory ? "no host memory"
-                                               : "a size is past int, or there are too many arguments")
-            : clv__guarded_run(j->device, t->use, &t->launches[k], &tensors);
+        t->variants[k].launches.failed
+            ? clv__error_set(error_of(j),
+                             t->variants[k].launches.out_of_memory ? CLV_E_HOST_MEMORY : CLV_E_UNSUPPORTED,
+                             "its launches could not be written down: %s",
+                             t->variants[k].launches.out_of_memory
+                                 ? "no host memory"
+                                 : "a size is past int, or there are too many arguments")
+            : clv__guarded_run(j->device, t->use, &t->variants[k].launches, &tensors);
     where.seconds = clv__seconds() - start;
-    if (status == CLV_E_UNSUPPORTED && k > 0 && !t->launches[k].failed) { // `plain` has no excuse
+    if (status == CLV_E_UNSUPPORTED && k > 0 && !t->variants[k].launches.failed) { // `plain` has no excuse
         clv__tally_skip(&j->tally, where, "variant '%s': %s", where.variant, error_of(j)->text);
     } else if (status != CLV_OK) {
-        t->failed[k] = tally_status(j, where, status);
-        t->ran[k] = true;
+        t->variants[k].failed = tally_status(j, where, status);
+        t->variants[k].ran = true;
     } else {
         clv__expected own = *expected; // borrows
         own.roundoff = t->op->variants[k].roundoff;
-        t->failed[k] = !compare(j, t, where, &own, e, target);
-        t->ran[k] = true;
+        t->variants[k].failed = !compare(j, t, where, &own, e, target);
+        t->variants[k].ran = true;
     }
     return told(j, t->op->name);
 }
@@ -459,16 +468,16 @@ static clv_status run_differences(job *j, trial *t) {
 }
 
 static clv_status run_with(job *j, trial *t, const clv__expected *expected, elements *e) {
-    for (int k = 0; k < MAX_VARIANTS; k++)
-        if (t->wanted[k]) CLV_TRY(run_variant(j, t, k, expected, e));
+    for (int k = 0; k < t->n_variants; k++)
+        if (t->variants[k].wanted) CLV_TRY(run_variant(j, t, k, expected, e));
     if (t->plan && t->plan_wanted && !t->broken) CLV_TRY(run_plan(j, t, expected, e));
     return t->differences_wanted ? run_differences(j, t) : CLV_OK;
 }
 
 /** Every case of the trial that is left ends so; `plan` has been told of where it is broken. */
 static clv_status none_could_run(job *j, const trial *t, const char *why) {
-    for (int k = 0; k < MAX_VARIANTS; k++) {
-        if (!t->wanted[k]) continue;
+    for (int k = 0; k < t->n_variants; k++) {
+        if (!t->variants[k].wanted) continue;
         clv__tally_not_run(&j->tally, case_of(t, t->op->variants[k].name), why);
         CLV_TRY(told(j, t->op->name));
     }
@@ -523,8 +532,8 @@ static clv_status run_trial(job *j, trial *t) {
 
 /** Name the cases that would be run. */
 static clv_status list_trial(job *j, const trial *t) {
-    for (int k = 0; k < MAX_VARIANTS; k++)
-        if (t->wanted[k]) clv__tally_listed(&j->tally, case_of(t, t->op->variants[k].name));
+    for (int k = 0; k < t->n_variants; k++)
+        if (t->variants[k].wanted) clv__tally_listed(&j->tally, case_of(t, t->op->variants[k].name));
     if (t->plan_wanted) clv__tally_listed(&j->tally, case_of(t, "plan"));
     if (t->differences_wanted && !t->subject.sample.no_gradient)
         clv__tally_listed(&j->tally, case_of(t, "differences"));
@@ -541,9 +550,10 @@ static clv_status record(job *j) {
     clv_status status = CLV_OK;
     for (size_t i = 0; status == CLV_OK && i < j->n; i++) {
         const trial *t = &j->trials[i];
-        for (int k = 0; status == CLV_OK && k < MAX_VARIANTS; k++)
-            if (t->ran[k] && !clv__op_is_enlisted(t->op)) // of what did not run nothing is known
-                status = clv__findings_add(&findings, t->op, &t->op->variants[k], t->failed[k], error_of(j));
+        for (int k = 0; status == CLV_OK && k < t->n_variants; k++)
+            if (t->variants[k].ran && !clv__op_is_enlisted(t->op)) // of what did not run nothing is known
+                status = clv__findings_add(&findings, t->op, &t->op->variants[k], t->variants[k].failed,
+                                           error_of(j));
     }
     for (int i = 0; i < j->tally.report->n_list; i++) {
         const clv_check_case *one = &j->tally.report->list[i];
@@ -567,7 +577,8 @@ static void job_reset(job *j) {
         trial *t = &j->trials[i];
         clv_plan_destroy(t->plan);
         clv__subject_reset(&t->subject);
-        for (int k = 0; k < MAX_VARIANTS; k++) clv__launches_reset(&t->launches[k]);
+        for (int k = 0; k < t->n_variants; k++) clv__launches_reset(&t->variants[k].launches);
+        free(t->variants);
         free(t->broken);
     }
     free(j->trials);
@@ -660,8 +671,8 @@ static clv_status find_case(const job *j, const char *name, trial **out, int *va
     int n = 0, on_host = 0;
     for (size_t i = 0; i < j->n; i++) {
         trial *t = &j->trials[i];
-        for (int k = -1; k < MAX_VARIANTS; k++) {
-            if (!(k < 0 ? t->plan_wanted : t->wanted[k])) continue;
+        for (int k = -1; k < t->n_variants; k++) {
+            if (!(k < 0 ? t->plan_wanted : t->variants[k].wanted)) continue;
             n++;
             found = t;
             *variant = k;
@@ -696,7 +707,7 @@ static clv_status reproduce(job *j, const char *name, clv__text *text) {
     CLV_TRY(find_case(j, name, &t, &variant));
     if (t->broken && (variant < 0 || !t->subject.graph))
         CLV_FAIL(error_of(j), CLV_E_UNSUPPORTED, "'%s' has no launches: %.1000s", name, t->broken);
-    if (variant >= 0 && t->launches[variant].failed)
+    if (variant >= 0 && t->variants[variant].launches.failed)
         CLV_FAIL(error_of(j), CLV_E_UNSUPPORTED, "the launches of '%s' could not be written down", name);
     CLV_TRY(clv__device_open(j->device));
     CLV_TRY(clv__subject_fill(&t->subject, j->config->seed));
@@ -710,7 +721,7 @@ static clv_status reproduce(job *j, const char *name, clv__text *text) {
                             .subject = &t->subject,
                             .expected = &expected,
                             .use = variant < 0 ? NULL : t->use,
-                            .launches = variant < 0 ? NULL : &t->launches[variant],
+                            .launches = variant < 0 ? NULL : &t->variants[variant].launches,
                             .plan = variant < 0 ? t->plan : NULL};
     clv_status status = clv__reproduce(&of, error_of(j), text);
     clv__expected_reset(&expected);
