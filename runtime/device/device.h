@@ -77,6 +77,7 @@ struct clv_runtime {
     pthread_mutex_t post_lock; // see exec/worker.h
     clv_program_report report; // under report_lock
     int debug;                 // CLEAVE_DEBUG: 1 devices, 2 launches, 3 the plan, 4 kernel sources
+    const char *variants;      // CLEAVE_VARIANTS: pins of plans that have none of their own; "": none
     bool warned_cache;         // one warning about the disk cache was given; under report_lock
     bool warned_tuning;        // one warning about tuning files was given; under report_lock
     bool warned_host;          // the warning that the slow host device is in use was given; under report_lock

@@ -59,10 +59,11 @@ static bool copy_config(clv_runtime *runtime, const clv_runtime_config *config) 
     own->device_timeout = own->device_timeout < 0    ? 0 // none
                           : own->device_timeout == 0 ? DEVICE_TIMEOUT
                                                      : own->device_timeout;
+    runtime->variants = setting(runtime, NULL, "CLEAVE_VARIANTS");
     const char *debug = getenv("CLEAVE_DEBUG");
     if (debug) runtime->debug = atoi(debug);
     return own->visible_devices && own->partition && own->execution && own->left_out && own->cache_dir &&
-           own->tuning && own->compile_helper;
+           own->tuning && own->compile_helper && runtime->variants;
 }
 
 /** Start a backend and remember it. One that cannot start is left out, with a note; only lack of memory is an

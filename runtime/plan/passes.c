@@ -100,7 +100,8 @@ clv_status clv_plan_create(clv_graph *graph, const clv_plan_config *config, clv_
         CLV_FAIL(clv__runtime_error_of(graph->runtime), CLV_E_HOST_MEMORY, "no host memory for a plan");
     plan->graph = graph;
     const clv_plan_config none = {0};
-    const clv_status status = make(plan, clv__pins(config ? config->variants : NULL), config ? config : &none);
+    const clv_status status =
+        make(plan, clv__pins(graph->runtime, config ? config->variants : NULL), config ? config : &none);
     if (status == CLV_OK)
         *out = plan;
     else

@@ -5,7 +5,7 @@
 #include "plan/variants.h"
 
 /** Can the node be done without this variant, which nobody asked for by name, and without those in `roomy`? */
-static bool has_another(const clv_plan *plan, const clv__plan_node *at, uint32_t roomy) {
+static bool has_another(const clv_plan *plan, const clv__plan_node *at, uint64_t roomy) {
     const clv_device *device = plan->places[at->place].device;
     const clv__op *op = at->node->io.op;
     if (!at->variant || at->chosen == CLV__PINNED) return false;
@@ -22,7 +22,7 @@ static bool has_another(const clv_plan *plan, const clv__plan_node *at, uint32_t
 static clv_status choose_and_lower(clv_plan *plan, clv__plan_node *at) {
     const clv_device *device = plan->places[at->place].device;
     const size_t largest = clv__split_largest(device);
-    uint32_t roomy = 0; // a bit for each variant that would need a workspace larger than an allocation may be
+    uint64_t roomy = 0; // a bit for each variant that would need a workspace larger than an allocation may be
     for (;;) {
         at->variant = NULL;
         at->chosen = CLV__NO_CHOICE;
@@ -30,7 +30,7 @@ static clv_status choose_and_lower(clv_plan *plan, clv__plan_node *at) {
             CLV_TRY(clv__variant_choose(plan, at, roomy));
         CLV_TRY(clv__variant_write(plan, at));
         if (at->launches.workspace_bytes <= largest || !has_another(plan, at, roomy)) return CLV_OK;
-        roomy |= 1u << (at->variant - at->node->io.op->variants);
+        roomy |= UINT64_C(1) << (at->variant - at->node->io.op->variants);
     }
 }
 

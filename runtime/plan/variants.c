@@ -4,7 +4,6 @@
 #include "plan/variants.h"
 
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "graph/quarantine.h"
@@ -34,14 +33,15 @@ static const char *pinned(const char *pins, const char *op, size_t *length, bool
     return found;
 }
 
-const char *clv__pins(const char *variants) {
-    return variants ? variants : getenv("CLEAVE_VARIANTS");
+const char *clv__pins(const clv_runtime *runtime, const char *variants) {
+    const char *pins = variants ? variants : runtime->variants;
+    return *pins ? pins : NULL;
 }
 
 clv_status clv_variants_check(clv_runtime *runtime, const char *variants) {
     CLV_TRY(CLV__USABLE(clv__runtime_error_of(runtime), runtime));
     clv__error *error = clv__runtime_error_of(runtime);
-    const char *pins = clv__pins(variants), *where = variants ? "variants" : "CLEAVE_VARIANTS";
+    const char *pins = clv__pins(runtime, variants), *where = variants ? "variants" : "CLEAVE_VARIANTS";
     for (const char *at = pins; at && *at;) {
         const char *end = strchr(at, ',');
         size_t n = end ? (size_t)(end - at) : strlen(at);
@@ -98,7 +98,7 @@ static const clv__variant *tuned(const clv__tuning *tuning, const clv__op_io *io
     return row ? row->variant : NULL;
 }
 
-clv_status clv__variant_choose(const clv_plan *plan, clv__plan_node *at, uint32_t passed_over) {
+clv_status clv__variant_choose(const clv_plan *plan, clv__plan_node *at, uint64_t passed_over) {
     clv_device *device = plan->places[at->place].device;
     const clv_device_info *info = &device->info;
     const clv__node *node = at->node;

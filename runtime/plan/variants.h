@@ -5,12 +5,12 @@
 
 #include "plan/ir.h"
 
-/** Choices to pin: those given, else those of CLEAVE_VARIANTS; NULL for none. */
-const char *clv__pins(const char *variants);
+/** Choices to pin: those given, else those of CLEAVE_VARIANTS when the runtime was made; NULL for none. */
+const char *clv__pins(const clv_runtime *runtime, const char *variants);
 /** Is the op pinned by its name? */
 bool clv__variant_pinned(const clv_plan *plan, const clv__op *op);
 /** The variant for one node, and why. passed_over: a bit for each variant of its op that is not wanted. */
-clv_status clv__variant_choose(const clv_plan *plan, clv__plan_node *at, uint32_t passed_over);
+clv_status clv__variant_choose(const clv_plan *plan, clv__plan_node *at, uint64_t passed_over);
 /** Write down the launches of one node, by the variant that it has. */
 clv_status clv__variant_write(const clv_plan *plan, clv__plan_node *at);
 

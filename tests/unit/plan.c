@@ -276,10 +276,6 @@ static void test_pins_are_checked(void **state) {
     config.variants = "nonsense";
     assert_int_equal(clv_plan_create(graph, &config, &plan), CLV_E_VALUE);
     config.variants = NULL;
-    setenv("CLEAVE_VARIANTS", "*=odd", 1);
-    assert_int_equal(clv_plan_create(graph, &config, &plan), CLV_E_VALUE);
-    assert_holds(clv_runtime_error(runtime), "CLEAVE_VARIANTS '*=odd': * has no variant 'odd'");
-    unsetenv("CLEAVE_VARIANTS");
     assert_int_equal(clv_variants_check(runtime, "sum=plain,nothing=plain"), CLV_E_VALUE);
     assert_int_equal(clv_variants_check(runtime, "sum=plain,*=plain"), CLV_OK);
     assert_int_equal(clv_variants_check(runtime, NULL), CLV_OK);
@@ -287,6 +283,37 @@ static void test_pins_are_checked(void **state) {
     assert_int_equal(clv_plan_create(graph, &config, &plan), CLV_OK);
     clv_plan_destroy(plan);
     clv_graph_destroy(graph);
+}
+
+/** CLEAVE_VARIANTS is read when the runtime is made, and pins where a plan has no pins of its own. */
+static void test_a_runtime_pins(void **state) {
+    (void)state;
+    const clv_runtime_config config = {.no_opencl = true, .null_devices = true};
+    clv_runtime *own;
+    setenv("CLEAVE_VARIANTS", "*=odd", 1);
+    assert_int_equal(clv_runtime_create(&config, &own), CLV_OK);
+    assert_int_equal(clv_variants_check(runtime, NULL), CLV_OK); // it was made before
+    assert_int_equal(clv_variants_check(own, NULL), CLV_E_VALUE);
+    assert_holds(clv_runtime_error(own), "CLEAVE_VARIANTS '*=odd': * has no variant 'odd'");
+    assert_int_equal(clv_variants_check(own, ""), CLV_OK);
+    clv_runtime_destroy(own);
+    setenv("CLEAVE_VARIANTS", "*=plain", 1);
+    assert_int_equal(clv_runtime_create(&config, &own), CLV_OK);
+    unsetenv("CLEAVE_VARIANTS");
+    for (int pinned = 0; pinned < 2; pinned++) {
+        clv_graph *graph;
+        clv_plan *plan;
+        clv_device *device;
+        assert_int_equal(clv_graph_create(own, &graph), CLV_OK);
+        clv_output(clv_relu(clv_input(graph, "x", CLV_DTYPE_F32, CLV_SHAPE(8))), "y");
+        assert_int_equal(clv_device_find(own, "null", &device), CLV_OK);
+        const clv_plan_config planned = {.device = device, .variants = pinned ? NULL : ""};
+        assert_int_equal(clv_plan_create(graph, &planned, &plan), CLV_OK);
+        assert_string_equal(clv_plan_node_get(plan, 0).chosen, pinned ? "pinned" : "ranked");
+        clv_plan_destroy(plan);
+        clv_graph_destroy(graph);
+    }
+    clv_runtime_destroy(own);
 }
 
 /** A variant whose sums are coarser than f32's: pinned, for inference, and in no other case. */
@@ -443,6 +470,7 @@ int main(void) {
         cmocka_unit_test(test_what_nobody_needs_is_not_planned),
         cmocka_unit_test(test_a_graph_without_results_is_refused),
         cmocka_unit_test(test_pins_are_checked),
+        cmocka_unit_test(test_a_runtime_pins),
         cmocka_unit_test(test_coarse_sums_are_asked_for),
         cmocka_unit_test(test_prediction_is_what_is_taken),
         cmocka_unit_test(test_what_is_kept_and_made),

@@ -179,7 +179,10 @@ int cli_start(cli_session *session) {
     if (status != CLV_OK) goto failed;
     if (session->whatever && !args->variants && clv_variants_check(session->runtime, NULL) != CLV_OK) {
         keep_fault(session, clv_runtime_error(session->runtime));
-        unsetenv("CLEAVE_VARIANTS");
+        unsetenv("CLEAVE_VARIANTS"); // a runtime reads it when it is made
+        clv_runtime_destroy(session->runtime);
+        status = clv_runtime_create(&config, &session->runtime);
+        if (status != CLV_OK) goto failed;
     }
     if (session->with_device) {
         status = clv_variants_check(session->runtime, args->variants);
