@@ -9,6 +9,15 @@ works train --epochs 3 --log a.jsonl
 mkdir data && "$helper" idx data 32 0=1 || fail "no dataset"
 works "$cleave" train fashion-mnist --data data --model linear --device "$device" --batch 16 --epochs 2 --quiet --log tested.jsonl
 works train --epochs 3 --lr 0.01 --log 'b<script>"&.jsonl'
+# The table of options says what the log and the summary tell of a setting.
+works "$cleave" train --images x.npy --labels y.npy --model linear --device "$device" --batch 16 --epochs 1 --optimizer sgd \
+    --clip-norm 0.5 --ema 0.75 --schedule one-cycle --mixup 0.25 --label-smoothing 0.125 --fuse off --log many.jsonl
+tr -s ' \n' ' ' <err >told
+grep -qF ', gradients clipped to norm 0.5; running averages of the parameters, decay 0.75' told || fail "the summary: $(cat err)"
+grep -qF ', shuffled, mixed by Beta(0.25, 0.25), labels smoothed by 0.125' told || fail "the summary: $(cat err)"
+setting() { head -n 1 many.jsonl | "$helper" json "$@" | tr '\n' ' '; }
+same "settings in the log" "$(setting settings.clip_norm settings.ema_decay settings.schedule settings.mixup \
+    settings.label_smoothing settings.fuse settings.precision settings.seed)" '0.5 0.75 one-cycle 0.25 0.125 off f32 1 '
 printf '{"step":7,"steps":9,"epoch":2,"loss":null,"devices":{"<b>x":{}}}\n{"half' >>a.jsonl
 
 works "$cleave" report --device "$device" --check --bench -o page.html --log a.jsonl --log 'b<script>"&.jsonl' --json --quiet

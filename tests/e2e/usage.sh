@@ -62,12 +62,19 @@ for words in "train fashion-mnist" "plan mlp --train"; do
     # shellcheck disable=SC2086  # words on purpose
     expect 2 "--ema is above 0 and below 1, not 2: the part of the running average that each step keeps" "$cleave" $words --ema 2
 done
+expect 2 "--dropout is at least 0 and below 1, not 1" "$cleave" plan mlp --train --dropout 1
+for option in freeze=fc1 param-group=fc1:frozen weight-decay-skip=vectors label-smoothing=0.1 mixup=0.2; do
+    expect 2 "--${option%%=*} is about what is trained: it needs --train" "$cleave" plan mlp "--$option"
+done
 expect 2 "variants 'foo=bar': there is no op 'foo'" "$cleave" plan mlp --device host --variants foo=bar
 expect 2 "CLEAVE_VARIANTS 'foo': 'foo' is not of the form" env CLEAVE_VARIANTS=foo "$cleave" plan mlp --device host
 expect 2 "--epochs wants a whole number of at least 1, not '0'" "$cleave" train fashion-mnist --epochs 0
 expect 2 "not '-3'" "$cleave" train fashion-mnist --batch -3
 expect 2 '--missing is of tables' "$cleave" train fashion-mnist --missing mean
 expect 2 "--missing wants one of mean|drop, not 'median'" "$cleave" train csv t.csv --target y --missing median
+expect 2 '--no-standardize is of tables: `csv FILE`, and of named arrays: `arrays FILE`' "$cleave" train text t.txt --no-standardize
+expect 2 '--context is of texts' "$cleave" train csv t.csv --target y --context 5
+expect 2 '--top is of pictures' "$cleave" run --input x.npy --model mlp --weights w --output y.npy --top 2
 expect 2 '--words is of tables' "$cleave" train arrays t.npz --target y --words a
 expect 2 '--decimal-comma is of tables' "$cleave" run --input x.npy --model mlp --weights w --output y.npy --decimal-comma
 expect 2 '--standardize and --no-standardize contradict each other' "$cleave" train csv t.csv --target y --standardize --no-standardize

@@ -94,18 +94,10 @@ int cli_read_fields(const cli_args *args, cli_fields *out) {
 
 int cli_check_arrays(const cli_args *args, const clv_model *model) {
     cli_fields fields; // looked at again when arrays are there
-    if (!cli_is_arrays(args))
-        return args->inputs ? cli_fail(EXIT_USAGE, "--inputs is of named arrays: `arrays FILE`") : EXIT_DONE;
+    if (!cli_is_arrays(args)) return EXIT_DONE;
     if (args->n_words < 2)
         return cli_fail(EXIT_USAGE,
                         "which arrays? `arrays FILE` wants an .npz file, or a folder of .npy files");
-    const char *option = args->ignore          ? "ignore"
-                         : args->standardize   ? "standardize"
-                         : args->missing       ? "missing"
-                         : args->word_columns  ? "words"
-                         : args->decimal_comma ? "decimal-comma"
-                                               : NULL;
-    if (option) return cli_fail(EXIT_USAGE, "--%s is of tables: `csv FILE`", option);
     if (!model->build_all && model->dtype == CLV_DTYPE_I32)
         return cli_fail(EXIT_USAGE, "%s is a model of texts: give it one, `text FILE`", model->name);
     if (args->command == CLI_TRAIN && !model->build_all && !args->target && !args->weights)
@@ -335,7 +327,7 @@ static int make_parts(cli_source *source) {
     const cli_args *args = source->args;
     const clv_array *first = clv_archive_find(source->archive, source->fields.name[0]);
     const int64_t n = first->shape.dims[0];
-    const double part = args->given_validation ? args->validation : source->with_train ? 0.1 : 1;
+    const double part = args->given.validation ? args->validation : source->with_train ? 0.1 : 1;
     const int64_t kept = n - (int64_t)ceil((double)n * part - 1e-9 * (double)n); // 0.8 of 100 leaves 20
     for (int i = 1; i < source->fields.n_inputs + source->fields.n_targets; i++) {
         const clv_array *array = clv_archive_find(source->archive, source->fields.name[i]);

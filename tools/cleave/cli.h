@@ -56,12 +56,11 @@ typedef struct cli_texts {
     const char *item[CLI_MAX_TEXTS];
 } cli_texts;
 
-/** Everything that was given. Zero or NULL: not given (seed: see has_seed). */
+/** Everything that was given. Zero or NULL: not given; where zero is a value, see `given`. */
 typedef struct cli_args {
     cli_command command;
     int n_words;
     const char *words[CLI_MAX_WORDS]; // what is not an option: dataset, model, `list`
-    bool has_seed;
 #define CLI_FLAG bool
 #define CLI_TEXT const char *
 #define CLI_CHOICE const char *
@@ -74,8 +73,11 @@ typedef struct cli_args {
 #define X(commands, group, name, kind, field, ...) CLI_##kind field;
 #include "options.def"
 #undef X
-    bool given_momentum, given_weight_decay, given_validation, given_temperature,
-        given_dropout;   // zero is a value there
+    struct {
+#define X(commands, group, name, kind, field, ...) bool field;
+#include "options.def"
+#undef X
+    } given;
     bool help_all;       // --help all
     char **command_line; // all words, as main got them
     const char **more;   // n_more words behind those, of a command that takes any number; to be freed
@@ -338,6 +340,8 @@ int cli_source_wait(cli_source *source);
 void cli_source_end(cli_source *source);
 /** Are dataset and arrays given as they can be? Prints and returns EXIT_USAGE if not. Reads no file. */
 int cli_check_source(const cli_args *args);
+/** Are options that are of some data alone given with these? Prints and returns EXIT_USAGE if not. */
+int cli_check_data(const cli_args *args);
 /** The model for what was read: of a text of its vocabulary and context, else as cli_size_model. */
 int cli_model_of_source(clv_runtime *runtime, cli_source *source, clv_model *out);
 /** What data are counted in, and how many of these a sample is: `images`, `rows` of a table, `tokens`, or
@@ -519,9 +523,8 @@ int cli_check_optimizer(const cli_args *args);
 /** Do the options for optimizer and schedule belong to those that are used? Prints and returns EXIT_USAGE if
  *  not. */
 int cli_check_recipe(const cli_args *args, const clv_model *model);
-/** Is --ema what it can be? Prints and returns EXIT_USAGE if not. */
-int cli_check_ema(const cli_args *args);
-/** Optimizer, rate, schedule, batch and, where samples are known, epochs, from options and recipe. */
+/** What options set; and optimizer, rate, schedule, batch and, where samples are known, epochs, of options
+ *  and recipe. */
 void cli_recipe(const cli_args *args, const clv_model *model, clv_train_config *config);
 
 // ---- param_groups.c: --param-group and --weight-decay-skip ------------------------------------------------
@@ -576,8 +579,6 @@ void cli_usual_metrics(const cli_args *args, const clv_model *model, cli_metrics
 int cli_check_stopping(const cli_args *args);
 /** Are there data to test on, where an option needs some? Prints and returns EXIT_USAGE if not. */
 int cli_check_tested(const cli_args *args, bool tested);
-/** What a test set is to tell of a training, and what comes of it. */
-void cli_set_stopping(const cli_args *args, const cli_metrics *metrics, clv_train_config *config);
 /** How many tokens a model of texts wavers between: e to the power of its loss, which is the mean cross
  *  entropy of a token. NaN of other data. */
 double cli_perplexity(const cli_args *args, const clv_metrics *metrics);

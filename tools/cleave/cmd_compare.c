@@ -180,7 +180,7 @@ static int size_by_weights(const cli_session *session, const clv_model *model, s
 static int with_devices(cli_session *session, cli_source *source, const clv_model *model) {
     const cli_args *args = session->args;
     clv_compare_config config = {.batch = args->batch ? args->batch : 8,
-                                 .seed = args->has_seed ? args->seed : 1,
+                                 .seed = args->given.seed ? args->seed : 1,
                                  .weights = args->weights,
                                  .variants = args->variants,
                                  .tolerance = args->tolerance > 0 ? args->tolerance : 1e-3};

@@ -111,10 +111,10 @@ static int read_prompt(cli_session *session, int64_t length, writing *job) {
 static int generate(cli_session *session, clv_generator *generator, const clv_vocabulary *vocabulary) {
     const cli_args *args = session->args;
     const int64_t length = args->length ? args->length : 200;
-    const clv_sampling sampling = {.temperature = args->given_temperature ? args->temperature : 1,
+    const clv_sampling sampling = {.temperature = args->given.temperature ? args->temperature : 1,
                                    .top_k = args->top_k,
                                    .top_p = args->top_p,
-                                   .seed = args->has_seed ? args->seed : 1};
+                                   .seed = args->given.seed ? args->seed : 1};
     writing job = {
         .vocabulary = vocabulary, .out = args->json ? NULL : stdout, .interrupt = cli_catch_interrupts()};
     int code = read_prompt(session, length, &job);

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // cleave plan: what a model needs, layer by layer, without taking any of it.
+#include "options.h"
 #include "plan_tree.h"
 #include "table.h"
 
@@ -15,9 +16,7 @@ typedef struct plan_job {
     clv_train_config recipe;
     cli_groups groups;
     clv_placement placement;
-    clv_place_choice *choice; // NULL: none was to be made
-    clv_precision precision;
-    int64_t micro_batches;
+    clv_place_choice *choice;        // NULL: none was to be made
     double shares[CLI_MAX_REPLICAS]; // of replicas, within budgets
 } plan_job;
 
@@ -36,7 +35,6 @@ static void planned_destroy(plan_made *planned) {
 
 /** What is planned, as a training. */
 static clv_train_config training_of(const plan_job *job, int64_t batch) {
-    const cli_args *args = job->session->args;
     clv_train_config config = job->recipe;
     config.model = job->model;
     config.device = job->session->device;
@@ -46,13 +44,6 @@ static clv_train_config training_of(const plan_job *job, int64_t batch) {
         config.placement.n_devices = 0;
     }
     config.batch = batch;
-    config.micro_batches = job->micro_batches;
-    config.precision = job->precision;
-    config.variants = args->variants;
-    config.no_fuse = cli_no_fuse(args);
-    config.recompute = args->recompute;
-    config.freeze = args->freeze;
-    config.ema_decay = args->ema;
     config.optimizer.groups = job->groups.group;
     config.optimizer.n_groups = job->groups.n;
     return config;
@@ -102,9 +93,9 @@ static clv_status make_plan(const plan_job *job, int64_t batch, plan_made *out) 
 static clv_status make_plain_plan(const plan_job *job, int64_t batch, plan_made *out) {
     plan_job other = *job;
     *out = (plan_made){0};
-    if (job->precision == CLV_PRECISION_F32 && job->micro_batches <= 1) return CLV_OK;
-    other.precision = CLV_PRECISION_F32;
-    other.micro_batches = 1;
+    if (job->recipe.precision == CLV_PRECISION_F32 && job->recipe.micro_batches <= 1) return CLV_OK;
+    other.recipe.precision = CLV_PRECISION_F32;
+    other.recipe.micro_batches = 1;
     return make_plan(&other, batch, out);
 }
 
@@ -474,18 +465,12 @@ int cmd_plan(const cli_args *args) {
     if (code != EXIT_DONE) return code;
     const clv_model *model = cli_model(args->n_words ? args->words[0] : NULL);
     if (!model) return EXIT_USAGE;
-    if (args->freeze && !args->train)
-        return cli_fail(EXIT_USAGE, "--freeze is about what is trained: it needs --train");
-    if ((args->weight_decay_skip || args->param_groups.n) && !args->train)
-        return cli_fail(EXIT_USAGE, "--%s is about what is trained: it needs --train",
-                        args->weight_decay_skip ? "weight-decay-skip" : "param-group");
-    if ((args->mixup > 0 || args->label_smoothing > 0) && !args->train)
-        return cli_fail(EXIT_USAGE, "--%s is about what is trained: it needs --train",
-                        args->mixup > 0 ? "mixup" : "label-smoothing");
+    for (int i = 0; i < OPTIONS && !args->train; i++)
+        if (option_rows[i].with_train && option_is_given(&option_rows[i], args))
+            return cli_fail(EXIT_USAGE, "--%s is about what is trained: it needs --train",
+                            option_rows[i].name);
     if (args->recompute && !args->train)
         return cli_fail(EXIT_USAGE, "--recompute is about the backward pass: it needs --train");
-    code = cli_check_ema(args);
-    if (code != EXIT_DONE) return code;
     clv_shape size;
     if (args->input_size && !read_size(args->input_size, &size))
         return cli_fail(EXIT_USAGE, "--input-size wants channels, height and width, as in 3x64x64, not '%s'",
@@ -504,11 +489,7 @@ int cmd_plan(const cli_args *args) {
     cli_start_early(args, true, &session);
     code = cli_start(&session);
     if (code != EXIT_DONE) return code;
-    plan_job job = {.session = &session,
-                    .model = model,
-                    .placement = placement.placement,
-                    .precision = cli_precision(args),
-                    .micro_batches = args->micro_batches};
+    plan_job job = {.session = &session, .model = model, .placement = placement.placement};
     cli_recipe(args, model, &job.recipe);
     code = plan_and_print(&job, args->batch ? args->batch : 64);
     clv_place_choice_destroy(job.choice);

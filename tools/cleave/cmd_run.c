@@ -334,13 +334,6 @@ static int run(run_job *job) {
 /** Is it something to run on? */
 static int check_kind(const cli_args *args) {
     const bool named = cli_is_csv(args) || cli_is_arrays(args), pictures = cli_is_folder(args);
-    const char *option = args->top              ? "top"
-                         : args->image_size     ? "image-size"
-                         : args->workers        ? "workers"
-                         : args->draft          ? "draft"
-                         : args->exif_transpose ? "exif-transpose"
-                         : args->strict         ? "strict"
-                                                : NULL;
     if (args->n_words && !named && !pictures)
         return cli_fail(
             EXIT_USAGE,
@@ -349,8 +342,7 @@ static int check_kind(const cli_args *args) {
             args->words[0]);
     if (named && args->n_more)
         return cli_fail(EXIT_USAGE, "'%s' is one word too many; see 'cleave run --help'", args->more[0]);
-    if (option && !pictures) return cli_fail(EXIT_USAGE, "--%s is of pictures: `images FILE...`", option);
-    return EXIT_DONE;
+    return cli_check_data(args);
 }
 
 /** Is it said on what, and where to? */
@@ -363,9 +355,6 @@ static int check_words(const cli_args *args) {
                         args->words[0]);
     if (named && args->classes && !cli_is_folder(args))
         return cli_fail(EXIT_USAGE, "--classes: how many there are, the weights tell");
-    if ((args->ignore || args->decimal_comma) && !cli_is_csv(args))
-        return cli_fail(EXIT_USAGE, "--%s is of tables: `csv FILE`",
-                        args->ignore ? "ignore" : "decimal-comma");
     if (!args->weights) return cli_fail(EXIT_USAGE, "which weights? --weights wants a .safetensors file");
     if (!named && !args->input)
         return cli_fail(EXIT_USAGE,

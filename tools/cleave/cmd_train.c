@@ -377,42 +377,22 @@ static int train_weighted(cli_session *session, const clv_model *model, cli_sour
         .n_losses = source->fields.n_targets,
         .train = source->train,
         .test = source->test,
-        .batch = args->batch,
-        .micro_batches = args->micro_batches,
-        .epochs = args->epochs,
-        .steps = args->steps,
-        .no_shuffle = args->no_shuffle,
-        .seed = args->has_seed ? args->seed : 1,
-        .variants = args->variants,
-        .no_fuse = cli_no_fuse(args),
-        .recompute = args->recompute,
-        .precision = cli_precision(args),
-        .weights = args->weights,
-        .weights_except = args->except,
-        .freeze = args->freeze,
-        .resume = args->resume,
-        .checkpoint = args->checkpoint,
-        .checkpoint_every = args->checkpoint_every,
-        .gradients = args->dump_gradients,
+        .seed = 1,
         .save_best = save_weights,
-        .ema_decay = args->ema,
-        .on_device_failure = args->on_device_failure && !strcmp(args->on_device_failure, "continue")
-                                 ? CLV_DEVICE_FAILURE_CONTINUE
-                                 : CLV_DEVICE_FAILURE_STOP,
-        .on_nan = args->on_nan && !strcmp(args->on_nan, "continue") ? CLV_NAN_CONTINUE : CLV_NAN_STOP,
         .interrupt = cli_catch_interrupts(),
         .user = &job,
         .on_step = on_step,
         .on_epoch = on_epoch,
         .on_evaluate = on_evaluate,
     };
+    cli_recipe(args, model, &config);
     code = cli_class_weights(session->runtime, args, &config, weights);
     if (code != EXIT_DONE) {
         json_decref(job.epochs);
         return code;
     }
-    cli_recipe(args, model, &config);
-    cli_set_stopping(args, &metrics, &config);
+    config.metrics = metrics.metric;
+    config.n_metrics = metrics.n;
     config.optimizer.groups = groups.group;
     config.optimizer.n_groups = groups.n;
     if (!args->quiet)

@@ -55,7 +55,7 @@ static void offer_value(const option_row *option, const char *typed) {
         enum { MODELS, DEVICES_OF, BUDGETS_OF, OPS_OF } of;
     } known[] = {{"model", MODELS},        {"device", DEVICES_OF}, {"devices", DEVICES_OF},
                  {"replicas", DEVICES_OF}, {"budget", BUDGETS_OF}, {"op", OPS_OF}};
-    if (option->kind == CHOICE) {
+    if (*option->choices) {
         offer_choices(typed, option->choices);
         return;
     }
@@ -69,7 +69,6 @@ static void offer_value(const option_row *option, const char *typed) {
         }
     }
     if (!strcmp(option->value, "FILE") || !strcmp(option->value, "DIR")) printf(":files\n");
-    if (!strcmp(option->name, "optimizer")) offer_choices(typed, "sgd|momentum|adam|adamw");
 }
 
 /** A word of a command that is no option: the N-th. */
@@ -115,7 +114,7 @@ int cli_complete(int n_words, char **words) {
     if (waits) {
         offer_value(waits, typed);
     } else if (*typed == '-') {
-        for (int i = 0; i < option_count; i++) {
+        for (int i = 0; i < OPTIONS; i++) {
             char name[64], text[600];
             if (!option_is_of(&option_rows[i], command)) continue;
             snprintf(name, sizeof name, "--%s", option_rows[i].name);

@@ -23,24 +23,7 @@ static const char *name_in_both(const char *a, const char *b, size_t *length) {
     return NULL;
 }
 
-/** An option of tables that is given; NULL: none is. */
-static const char *option_of_tables(const cli_args *args) {
-    return args->target           ? "target"
-           : args->ignore         ? "ignore"
-           : args->standardize    ? "standardize"
-           : args->no_standardize ? "no-standardize"
-           : args->missing        ? "missing"
-           : args->word_columns   ? "words"
-           : args->decimal_comma  ? "decimal-comma"
-                                  : NULL;
-}
-
 int cli_check_csv(const cli_args *args, const clv_model *model) {
-    const char *option = option_of_tables(args);
-    if (!cli_is_csv(args) && !cli_is_arrays(args))
-        return option ? cli_fail(EXIT_USAGE, "--%s is of tables: `csv FILE`%s", option,
-                                 args->target ? ", and of named arrays: `arrays FILE`" : "")
-                      : EXIT_DONE;
     if (!cli_is_csv(args)) return EXIT_DONE;
     if (args->n_words < 2) return cli_fail(EXIT_USAGE, "which table? `csv FILE` wants the name of a file");
     const bool told = args->told && args->told->table && !args->except;
@@ -63,7 +46,7 @@ int cli_check_csv(const cli_args *args, const clv_model *model) {
 
 clv_status cli_read_csv(cli_source *source) {
     const cli_args *args = source->args;
-    const double kept = 1 - (args->given_validation ? args->validation : 0.1);
+    const double kept = 1 - (args->given.validation ? args->validation : 0.1);
     clv_table_config config = {.targets = args->target,
                                .ignore = args->ignore,
                                .classes = args->classes > 0,

@@ -30,19 +30,7 @@ static int check_table(const cli_args *args) {
 }
 
 int cli_check_folder(const cli_args *args, const clv_model *model) {
-    const char *option = args->image_size         ? "image-size"
-                         : args->workers          ? "workers"
-                         : args->strict           ? "strict"
-                         : args->val              ? "val"
-                         : args->val_labels       ? "val-labels"
-                         : args->draft            ? "draft"
-                         : args->exif_transpose   ? "exif-transpose"
-                         : args->augment          ? "augment"
-                         : args->color_jitter > 0 ? "color-jitter"
-                                                  : NULL;
-    if (!cli_is_folder(args))
-        return option ? cli_fail(EXIT_USAGE, "--%s is of folders of pictures: `images DIR`", option)
-                      : EXIT_DONE;
+    if (!cli_is_folder(args)) return EXIT_DONE;
     if (args->n_words < 2)
         return cli_fail(EXIT_USAGE,
                         "which folder? `images DIR` wants one with a folder of pictures for each class, "

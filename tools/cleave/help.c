@@ -58,7 +58,7 @@ static int print_groups(FILE *out, cli_command id, bool all, int width) {
     int left_out = 0;
     for (int g = 0; g < GROUPS; g++) {
         bool begun = false;
-        for (int i = 0; i < option_count; i++) {
+        for (int i = 0; i < OPTIONS; i++) {
             const option_row *option = &option_rows[i];
             if (!option_is_of(option, id) || option->group != (option_group)g) continue;
             left_out += !all && !option_is_short(option, id);

@@ -71,7 +71,7 @@ static void command_manual(FILE *out, cli_command id) {
     fputs("\n.SH OPTIONS\n", out);
     for (int g = 0; g < GROUPS; g++) {
         bool begun = false;
-        for (int i = 0; i < option_count; i++) {
+        for (int i = 0; i < OPTIONS; i++) {
             const option_row *option = &option_rows[i];
             char name[64];
             if (!option_is_of(option, id) || option->group != (option_group)g) continue;
@@ -147,7 +147,7 @@ static void command_page(FILE *out, cli_command id) {
     fputs("```\n", out);
     for (int g = 0; g < GROUPS; g++) {
         bool begun = false;
-        for (int i = 0; i < option_count; i++) {
+        for (int i = 0; i < OPTIONS; i++) {
             const option_row *option = &option_rows[i];
             char name[64];
             if (!option_is_of(option, id) || option->group != (option_group)g) continue;

@@ -103,15 +103,6 @@ int cli_check_tested(const cli_args *args, bool tested) {
                         : "--images and --labels are all trained on");
 }
 
-void cli_set_stopping(const cli_args *args, const cli_metrics *metrics, clv_train_config *config) {
-    config->metrics = metrics->metric;
-    config->n_metrics = metrics->n;
-    config->patience = args->patience;
-    config->min_delta = args->min_delta;
-    config->monitor = args->monitor;
-    config->best = args->save_best;
-}
-
 // ---- told -------------------------------------------------------------------------------------------------
 
 const char *cli_metric_name(const clv_metric_value *value, char name[CLI_METRIC_BYTES]) {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The tables of options and commands, and words made into arguments by them.
+// Words made into arguments, by the tables of options and commands.
 #include "options.h"
 
 #include <errno.h>
@@ -9,93 +9,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum {
-#define X(id, ...) id = 1 << CLI_##id,
-#include "commands.def"
-#undef X
-#ifdef CLEAVE_INFERENCE
-#define X(...)
-#define T(id, ...) id = 1 << CLI_##id,
-#include "commands.def"
-#undef X
-    PLAN_TRAINING = 0,
-#else
-    PLAN_TRAINING = PLAN,
-#endif
-    ALL = (1 << CLI_COMMANDS) - 1
-};
-
-const char *const group_titles[GROUPS] = {
-#define X(id, title) title,
-#include "groups.def"
-#undef X
-};
-
-const option_row option_rows[] = {
-#define X(commands, group, name, kind, field, value, choices, standard, text)                                \
-    {commands, GROUP_##group, name, kind, offsetof(cli_args, field), value, choices, standard, text},
-#include "options.def"
-#undef X
-};
-enum { N_OPTIONS = sizeof option_rows / sizeof *option_rows };
-const int option_count = N_OPTIONS;
-
-const char *const section_titles[SECTIONS] = {"Models", "Devices", "Reports and files"};
-
-const command_row command_rows[CLI_COMMANDS] = {
-#define X(id, name, function, arguments, max_words, text, section)                                           \
-    {name, arguments, max_words, text, SECTION_##section},
-#include "commands.def"
-#undef X
-};
-
-const example_row example_rows[] = {
-#define X(command, words, text) {CLI_##command, words, text},
-#include "examples.def"
-#undef X
-};
-const int example_count = sizeof example_rows / sizeof *example_rows;
-
-static const struct {
-    cli_command command;
-    const char *name;
-} short_rows[] = {
-#define X(command, name) {CLI_##command, name},
-#include "short.def"
-#undef X
-};
-enum { N_SHORT = sizeof short_rows / sizeof *short_rows };
-
-cli_command cli_command_find(const char *name) {
-    int i = 0;
-    while (i < CLI_COMMANDS && strcmp(command_rows[i].name, name)) i++;
-    return (cli_command)i;
-}
-
-/** The names in the order of cli_command, those behind CLI_COMMANDS too. */
-static const char *const names[] = {
-#define X(id, name, ...) name,
-#include "commands.def"
-#undef X
-    NULL,
-#ifdef CLEAVE_INFERENCE
-#define X(...)
-#define T(id, name, ...) name,
-#include "commands.def"
-#undef X
-#endif
-};
-enum { N_NAMES = sizeof names / sizeof *names };
-
-/** CLI_COMMANDS: no command; behind it: one that is not in this build. */
-static int find_name(const char *name) {
-    int i = 0;
-    while (i < N_NAMES && (!names[i] || strcmp(names[i], name))) i++;
-    return i < N_NAMES ? i : CLI_COMMANDS;
-}
-
 int cli_unknown_command(const char *name) {
-    if (find_name(name) > CLI_COMMANDS)
+    if (command_place(name) > CLI_COMMANDS)
         return cli_fail(EXIT_USAGE,
                         "this cleave is built for inference alone (CLEAVE_INFERENCE) and has no '%s'; see "
                         "'cleave --help'",
@@ -159,14 +74,6 @@ static bool parse_number(const char *text, double *out) {
     return end != text && !*end && isfinite(*out);
 }
 
-/** Is `text` one of the words of `a|b|c`? */
-static bool is_choice(const char *text, const char *choices) {
-    size_t length = strchr(text, '|') ? 0 : strlen(text); // two of them are none
-    for (const char *at = choices; length && (at = strstr(at, text)); at++)
-        if ((at == choices || at[-1] == '|') && (at[length] == '|' || !at[length])) return true;
-    return false;
-}
-
 /** What other tools call an option ("" as `option`), or a value of one; NULL: nothing that is known. */
 static const char *synonym_of(const char *option, const char *word) {
     static const struct {
@@ -192,7 +99,7 @@ static const char *nearest_choice(const char *option, const char *text, const ch
                                   clv_nearest *nearest) {
     char word[64];
     const char *meant = synonym_of(option, text);
-    *nearest = (clv_nearest){.word = meant && is_choice(meant, choices) ? meant : text};
+    *nearest = (clv_nearest){.word = meant && option_choice(choices, meant) >= 0 ? meant : text};
     for (const char *at = choices; *at; at += *at == '|') {
         size_t n = strcspn(at, "|");
         snprintf(word, sizeof word, "%.*s", (int)n, at);
@@ -239,7 +146,7 @@ static int parse_value(const option_row *option, const char *text, cli_args *arg
         *(const char **)field = text;
         break;
     case CHOICE:
-        if (!is_choice(text, option->choices))
+        if (option_choice(option->choices, text) < 0)
             return cli_fail(EXIT_USAGE, "--%s wants one of %s, not '%s'%s", option->name, option->choices,
                             text, nearest_choice(option->name, text, option->choices, &nearest));
         *(const char **)field = text;
@@ -255,19 +162,16 @@ static int parse_value(const option_row *option, const char *text, cli_args *arg
             return cli_fail(EXIT_USAGE, "--%s wants a whole number of at least 0, not '%s'", option->name,
                             text);
         *(uint64_t *)field = (uint64_t)whole;
-        args->has_seed = true;
         break;
     case RATE:
     case NUMBER:
         if (!parse_number(text, &number) || number < 0 || (option->kind == RATE && number == 0))
             return cli_fail(EXIT_USAGE, "--%s wants a number %s 0, not '%s'", option->name,
                             option->kind == RATE ? "greater than" : "of at least", text);
+        if (option->below_1 && number >= 1)
+            return cli_fail(EXIT_USAGE, "--%s is %s 0 and below 1, not %g%s", option->name,
+                            option->kind == RATE ? "above" : "at least", number, option->below_1);
         *(double *)field = number;
-        if (field == &args->momentum) args->given_momentum = true;
-        if (field == &args->weight_decay) args->given_weight_decay = true;
-        if (field == &args->dropout) args->given_dropout = true;
-        if (field == &args->validation) args->given_validation = true;
-        if (field == &args->temperature) args->given_temperature = true;
         break;
     case BUDGET: return parse_budget(text, field);
     case TEXTS: return add_text(option, text, field);
@@ -277,32 +181,12 @@ static int parse_value(const option_row *option, const char *text, cli_args *arg
 
 // ---- the words --------------------------------------------------------------------------------------------
 
-const option_row *option_find(const char *name, size_t length, cli_command command) {
-    for (int i = 0; i < N_OPTIONS; i++)
-        if (option_is_of(&option_rows[i], command) && strlen(option_rows[i].name) == length &&
-            !strncmp(option_rows[i].name, name, length))
-            return &option_rows[i];
-    return NULL;
-}
-
-bool option_is_short(const option_row *option, cli_command command) {
-    for (int i = 0; i < N_SHORT; i++)
-        if (short_rows[i].command == command && !strcmp(short_rows[i].name, option->name)) return true;
-    return false;
-}
-
-bool option_has_short(cli_command command) {
-    for (int i = 0; i < N_SHORT; i++)
-        if (short_rows[i].command == command) return true;
-    return false;
-}
-
 /** The commands that have an option: `'cleave train' and 'cleave eval'`; "": none in this build. */
 static const char *owners_of(const char *option, char text[400]) {
     int owners[CLI_COMMANDS], n = 0;
     size_t used = 0;
     unsigned all = 0;
-    for (int i = 0; i < N_OPTIONS; i++)
+    for (int i = 0; i < OPTIONS; i++)
         if (!strcmp(option_rows[i].name, option)) all |= option_rows[i].commands;
     for (int i = 0; i < CLI_COMMANDS; i++)
         if (all & 1u << i) owners[n++] = i;
@@ -323,9 +207,10 @@ static void option_hint(const char *name, cli_command command, char *hint, size_
     clv_nearest own = {.word = meant ? meant : name}, any = {.word = name};
     char owners[400];
     bool exists = false;
-    for (int i = 0; i < N_OPTIONS; i++) {
+    for (int i = 0; i < OPTIONS; i++) {
         if (option_rows[i].commands & 1u << command) clv_nearest_offer(&own, option_rows[i].name);
-        if (option_rows[i].commands & ALL) clv_nearest_offer(&any, option_rows[i].name);
+        if (option_rows[i].commands & ((1u << CLI_COMMANDS) - 1))
+            clv_nearest_offer(&any, option_rows[i].name);
         exists |= !strcmp(option_rows[i].name, name);
     }
     clv_nearest_offer(&own, "version");
@@ -353,19 +238,10 @@ static int unknown_option(const char *word, size_t length, cli_command command) 
                     command_rows[command].name);
 }
 
-/** May it be given again with another value? What remedies name may: they are pasted behind a command as it
- *  stands. */
-static bool counts_last(const option_row *option) {
-    static const char *const pasted[] = {"batch", "recompute", "device", "place", "budget"};
-    for (size_t i = 0; i < sizeof pasted / sizeof *pasted; i++)
-        if (!strcmp(option->name, pasted[i])) return true;
-    return false;
-}
-
 /** An option that is meant once has one value; given again with another, nobody knows which was meant. */
 static int check_again(const option_row *option, const char *value, const char *before) {
     if (option->kind == FLAG || option->kind == BUDGET || option->kind == TEXTS || !before ||
-        !strcmp(before, value) || counts_last(option))
+        !strcmp(before, value) || option->last_counts)
         return EXIT_DONE;
     return cli_fail(EXIT_USAGE, "--%s is given twice, with '%s' and with '%s'; leave one of them out",
                     option->name, before, value);
@@ -378,7 +254,7 @@ typedef struct given_option {
 } given_option;
 
 static void note_again(const cli_args *args, const given_option *given) {
-    for (int i = 0; i < N_OPTIONS && !args->quiet; i++)
+    for (int i = 0; i < OPTIONS && !args->quiet; i++)
         if (given[i].again)
             fprintf(stderr, "--%s is given more than once: '%s', the last, counts\n", option_rows[i].name,
                     given[i].value);
@@ -393,7 +269,7 @@ static bool add_word(cli_args *args, const char *word, int most) {
 
 int cli_parse(int argc, char **argv, cli_command command, cli_args *args) {
     *args = (cli_args){.command = command};
-    given_option given[N_OPTIONS] = {0};
+    given_option given[OPTIONS] = {0};
     bool only_words = false;
     for (int i = 0; i < argc; i++) {
         const char *word = argv[i];
@@ -432,6 +308,7 @@ int cli_parse(int argc, char **argv, cli_command command, cli_args *args) {
         int code = check_again(option, value, before->value);
         if (code == EXIT_DONE) code = parse_value(option, value, args);
         if (code != EXIT_DONE) return code;
+        *(bool *)((char *)args + option->given) = true;
         if (args->help) { // it wins over whatever else is wrong
             args->help_all = i + 1 < argc && !strcmp(argv[i + 1], "all");
             return EXIT_DONE;
@@ -442,61 +319,4 @@ int cli_parse(int argc, char **argv, cli_command command, cli_args *args) {
     }
     note_again(args, given);
     return EXIT_DONE;
-}
-
-// ---- texts that differ by command -------------------------------------------------------------------------
-
-/** Are all words before the colon commands, and is `id` one of them? -1: it is no list of commands. */
-static int names_command(const char *part, size_t length, cli_command id) {
-    const char *colon = memchr(part, ':', length);
-    bool found = false;
-    if (!colon) return -1;
-    while (part < colon) {
-        size_t n = 0;
-        char word[32];
-        while (part + n < colon && part[n] != ' ') n++;
-        if (n >= sizeof word) return -1;
-        memcpy(word, part, n);
-        word[n] = 0;
-        int command = find_name(word);
-        if (command == CLI_COMMANDS) return -1;
-        found |= command == (int)id;
-        part += n + (part + n < colon);
-    }
-    return found;
-}
-
-/** Of `64 | eval run: 256` what is for a command: 256 for eval and run, 64 for the others. "": nothing. */
-static const char *text_for(const char *texts, cli_command id, char *out, size_t bytes) {
-    *out = 0;
-    for (const char *part = texts; part;) {
-        const char *end = strstr(part, " | "), *text = part;
-        size_t length = end ? (size_t)(end - part) : strlen(part);
-        int named = names_command(part, length, id);
-        if (named > 0) {
-            text = (const char *)memchr(part, ':', length) + 1;
-            text += *text == ' ';
-        }
-        if (named) snprintf(out, bytes, "%.*s", (int)(length - (size_t)(text - part)), text);
-        if (named > 0) break;
-        part = end ? end + 3 : NULL;
-    }
-    return out;
-}
-
-void option_tell(const option_row *option, cli_command id, char *out, size_t bytes) {
-    char text[400], standard[120];
-    text_for(option->text, id, text, sizeof text);
-    text_for(option->standard, id, standard, sizeof standard);
-    snprintf(out, bytes, "%s%s%s%s", text, *standard ? " [default: " : "", standard, *standard ? "]" : "");
-}
-
-void command_tell(cli_command command, char *out, size_t bytes) {
-    const char *text = command_rows[command].text;
-    snprintf(out, bytes, "%c%s.", text[0] - 'a' + 'A', text + 1);
-}
-
-void example_tell(const example_row *example, char *out, size_t bytes) {
-    const char *words = example->words, *name = strstr(words, command_rows[example->command].name);
-    snprintf(out, bytes, "%.*scleave %s", (int)(name - words), words, name);
 }

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 // Options and recipe made into the settings of a training.
-#include "cli.h"
+#include "options.h"
 
+#include <assert.h>
 #include <errno.h>
 #include <stdlib.h>
-
 #include <string.h>
 
 typedef struct recipe_row {
@@ -42,26 +42,47 @@ static const clv_own_optimizer *own_of(const char *name) {
 #endif
 }
 
-static void set_optimizer(const cli_args *args, const char *name, clv_train_config *config) {
-    size_t i = 0;
-    config->optimizer.own = own_of(name);
-    if (config->optimizer.own) {
-        config->optimizer.weight_decay = (float)args->weight_decay;
-        config->optimizer.clip_norm = (float)args->clip_norm;
-        config->lr = 0.001;
-        return;
+/** Copy what an option says to the field of a training that it sets. */
+static void set_field(const option_row *option, const cli_args *args, clv_train_config *config) {
+    const void *given = (const char *)args + option->field;
+    void *field = (char *)config + option->config;
+    const int choice =
+        option->kind == CHOICE ? option_choice(option->choices, *(const char *const *)given) : 1;
+    assert((option->kind == TEXT) == (option->sets == SETS_TEXT));
+    assert((option->kind == COUNT || option->kind == SEED) == (option->sets == SETS_WHOLE));
+    assert((option->kind == RATE || option->kind == NUMBER) ==
+           (option->sets == SETS_FLOAT || option->sets == SETS_REAL || option->sets == SETS_POINTER));
+    switch (option->sets) {
+    case SETS_NOTHING: break;
+    case SETS_BOOL: *(bool *)field = choice > 0; break;
+    case SETS_WHOLE: *(int64_t *)field = *(const int64_t *)given; break;
+    case SETS_FLOAT: *(float *)field = (float)*(const double *)given; break;
+    case SETS_REAL: *(double *)field = *(const double *)given; break;
+    case SETS_POINTER: *(const double **)field = given; break;
+    case SETS_TEXT: *(const char **)field = *(const char *const *)given; break;
+    case SETS_CHOICE: *(unsigned *)field = (unsigned)choice; break; // what enums are
     }
-    while (strcmp(optimizers[i].name, name)) i++; // cli_check_recipe lets only these names pass
-    config->optimizer.kind = optimizers[i].kind;
-    config->optimizer.momentum = args->given_momentum ? (float)args->momentum : optimizers[i].momentum;
-    config->optimizer.nesterov = args->nesterov;
-    config->optimizer.weight_decay = (float)args->weight_decay;
-    // The library takes 0 for AdamW's default; a zero that was asked for is told as a negative.
-    if (args->given_weight_decay && args->weight_decay == 0) config->optimizer.weight_decay = -1;
-    if (config->optimizer.kind != CLV_ADAMW && config->optimizer.weight_decay < 0)
-        config->optimizer.weight_decay = 0;
-    config->optimizer.clip_norm = (float)args->clip_norm;
-    config->lr = optimizers[i].lr;
+}
+
+/** The optimizer, and what is usual for it unless an option says otherwise. */
+static void set_optimizer(const cli_args *args, const recipe_row *recipe, clv_train_config *config) {
+    clv_optimizer_config *optimizer = &config->optimizer;
+    const char *name = args->optimizer ? args->optimizer : recipe->optimizer;
+    double lr = 0.001;
+    size_t i = 0;
+    optimizer->own = own_of(name);
+    if (!optimizer->own) {
+        while (strcmp(optimizers[i].name, name)) i++; // cli_check_recipe lets only these names pass
+        const bool usual = !strcmp(name, recipe->optimizer);
+        lr = usual ? recipe->lr : optimizers[i].lr;
+        optimizer->kind = optimizers[i].kind;
+        if (!args->given.momentum) optimizer->momentum = optimizers[i].momentum;
+        if (usual && !args->given.weight_decay) optimizer->weight_decay = (float)recipe->weight_decay;
+        // The library takes 0 for AdamW's default; a zero that was asked for is told as a negative.
+        if (optimizer->kind == CLV_ADAMW && args->given.weight_decay && args->weight_decay == 0)
+            optimizer->weight_decay = -1;
+    }
+    if (!args->given.lr) config->lr = lr;
 }
 
 /** train: what is learnt; NULL before it is read: rows of classes and of numbers have the same optimizer. */
@@ -102,26 +123,15 @@ int cli_check_optimizer(const cli_args *args) {
 
 /** Whose options are these? */
 static int check_schedule(const cli_args *args, const char *schedule) {
-    const struct {
-        bool given;
-        const char *option, *first, *second;
-    } of[] = {{args->step_size > 0, "step-size", "step", NULL},
-              {args->gamma > 0, "gamma", "step", "plateau"},
-              {args->min_lr > 0, "min-lr", "cosine", "plateau"},
-              {args->pct_start > 0, "pct-start", "one-cycle", NULL},
-              {args->div_factor > 0, "div-factor", "one-cycle", NULL},
-              {args->final_div_factor > 0, "final-div-factor", "one-cycle", NULL},
-              {args->plateau_patience > 0, "plateau-patience", "plateau", NULL},
-              {args->plateau_threshold > 0, "plateau-threshold", "plateau", NULL}};
-    for (size_t i = 0; i < sizeof of / sizeof *of; i++) {
-        const char *second = of[i].second;
-        if (!of[i].given || !strcmp(schedule, of[i].first) || (second && !strcmp(schedule, second))) continue;
+    for (int i = 0; i < OPTIONS; i++) {
+        const option_row *option = &option_rows[i];
+        const char *first = option->schedules[0], *second = option->schedules[1];
+        if (!first || !option_is_given(option, args) || !strcmp(schedule, first) ||
+            (second && !strcmp(schedule, second)))
+            continue;
         return cli_fail(EXIT_USAGE, "--%s is of the schedule %s%s%s, and this is %s; add --schedule %s",
-                        of[i].option, of[i].first, second ? " or " : "", second ? second : "", schedule,
-                        of[i].first);
+                        option->name, first, second ? " or " : "", second ? second : "", schedule, first);
     }
-    if (args->pct_start >= 1)
-        return cli_fail(EXIT_USAGE, "--pct-start is above 0 and below 1, not %g", args->pct_start);
     if (!strcmp(schedule, "plateau") && args->gamma >= 1)
         return cli_fail(EXIT_USAGE, "--gamma of the schedule plateau is below 1, not %g", args->gamma);
     if (!args->warmup) return EXIT_DONE;
@@ -141,29 +151,14 @@ int cli_check_recipe(const cli_args *args, const clv_model *model) {
     const char *optimizer = args->optimizer ? args->optimizer : recipe.optimizer;
     const char *schedule = args->schedule ? args->schedule : recipe.schedule;
     bool momentum = !strcmp(optimizer, "momentum"), sgd = momentum || !strcmp(optimizer, "sgd");
-    if (!sgd && (args->given_momentum || args->nesterov))
+    if (!sgd && (args->given.momentum || args->nesterov))
         return cli_fail(
             EXIT_USAGE,
             "--%s is of the optimizers sgd and momentum, and this is %s; add --optimizer momentum",
-            args->given_momentum ? "momentum" : "nesterov", optimizer);
-    if (args->nesterov && (args->given_momentum ? args->momentum == 0 : !momentum))
+            args->given.momentum ? "momentum" : "nesterov", optimizer);
+    if (args->nesterov && (args->given.momentum ? args->momentum == 0 : !momentum))
         return cli_fail(EXIT_USAGE, "--nesterov needs a momentum; add --momentum X");
-    const int scheduled = check_schedule(args, schedule);
-    if (scheduled != EXIT_DONE) return scheduled;
-    if (args->given_dropout && args->dropout >= 1)
-        return cli_fail(EXIT_USAGE, "--dropout is at least 0 and below 1, not %g", args->dropout);
-    if (args->label_smoothing >= 1)
-        return cli_fail(EXIT_USAGE, "--label-smoothing is at least 0 and below 1, not %g",
-                        args->label_smoothing);
-    return cli_check_ema(args);
-}
-
-int cli_check_ema(const cli_args *args) {
-    if (args->ema < 1) return EXIT_DONE;
-    return cli_fail(EXIT_USAGE,
-                    "--ema is above 0 and below 1, not %g: the part of the running average that each step "
-                    "keeps, such as 0.999",
-                    args->ema);
+    return check_schedule(args, schedule);
 }
 
 /** Five, or as many as few samples take. */
@@ -173,43 +168,25 @@ static int64_t epochs_of(const recipe_row *recipe, const clv_train_config *confi
     return wanted > 5 ? wanted : 5;
 }
 
+/** The schedule, and what is usual for it. */
+static void set_schedule(const cli_args *args, const recipe_row *recipe, clv_schedule *schedule) {
+    const char *name = args->schedule ? args->schedule : recipe->schedule;
+    const option_row *option = option_find("schedule", strlen("schedule"), CLI_TRAIN);
+    schedule->kind = (clv_schedule_kind)option_choice(option->choices, name);
+    schedule->per_step = schedule->kind == CLV_SCHEDULE_COSINE || schedule->kind == CLV_SCHEDULE_ONE_CYCLE;
+    if (schedule->kind == CLV_SCHEDULE_STEP && !args->step_size)
+        schedule->period = recipe->step_size ? recipe->step_size : 2;
+    if (args->plateau_patience) schedule->period = args->plateau_patience + 1;
+    if (args->warmup) read_warmup(args->warmup, schedule); // read before
+}
+
 void cli_recipe(const cli_args *args, const clv_model *model, clv_train_config *config) {
-    recipe_row recipe = recipe_of(args, model, config->train);
+    for (int i = 0; i < OPTIONS; i++)
+        if (option_rows[i].sets && option_is_given(&option_rows[i], args))
+            set_field(&option_rows[i], args, config);
+    const recipe_row recipe = recipe_of(args, model, config->train);
     if (!config->batch) config->batch = recipe.batch;
     if (!config->epochs && config->train) config->epochs = epochs_of(&recipe, config);
-    const char *optimizer = args->optimizer ? args->optimizer : recipe.optimizer;
-    set_optimizer(args, optimizer, config);
-    config->label_smoothing = args->label_smoothing;
-    config->mixup = args->mixup;
-    if (args->given_dropout) config->dropout = &args->dropout;
-    if (!strcmp(optimizer, recipe.optimizer)) {
-        config->lr = recipe.lr;
-        if (recipe.weight_decay > 0 && !args->given_weight_decay)
-            config->optimizer.weight_decay = (float)recipe.weight_decay;
-    }
-    if (args->lr > 0) config->lr = args->lr;
-    const char *schedule = args->schedule ? args->schedule : recipe.schedule;
-    config->schedule = (clv_schedule){.kind = CLV_SCHEDULE_CONSTANT};
-    if (!strcmp(schedule, "step")) {
-        config->schedule.kind = CLV_SCHEDULE_STEP;
-        config->schedule.period = args->step_size ? args->step_size : recipe.step_size ? recipe.step_size : 2;
-        config->schedule.gamma = args->gamma;
-    } else if (!strcmp(schedule, "cosine")) {
-        config->schedule.kind = CLV_SCHEDULE_COSINE;
-        config->schedule.per_step = true; // over the whole training
-        config->schedule.min_lr = args->min_lr;
-    } else if (!strcmp(schedule, "one-cycle")) {
-        config->schedule = (clv_schedule){.kind = CLV_SCHEDULE_ONE_CYCLE,
-                                          .per_step = true,
-                                          .turn = args->pct_start,
-                                          .div_factor = args->div_factor,
-                                          .final_factor = args->final_div_factor};
-    } else if (!strcmp(schedule, "plateau")) {
-        config->schedule = (clv_schedule){.kind = CLV_SCHEDULE_PLATEAU,
-                                          .period = args->plateau_patience ? args->plateau_patience + 1 : 0,
-                                          .gamma = args->gamma,
-                                          .min_lr = args->min_lr,
-                                          .turn = args->plateau_threshold};
-    }
-    if (args->warmup) read_warmup(args->warmup, &config->schedule); // read before
+    set_optimizer(args, &recipe, config);
+    set_schedule(args, &recipe, &config->schedule);
 }

@@ -1,59 +1,78 @@
 // SPDX-License-Identifier: Apache-2.0
 // What a training was asked to do, as the log's first line keeps it: for pages that put runs side by side.
+#include "options.h"
+#include "plan_tree.h"
 #include "watch.h"
 
 #include <stdlib.h>
+
+/** A float means the decimal number that was written. */
+static double number_of(float value) {
+    char text[32];
+    snprintf(text, sizeof text, "%.7g", (double)value);
+    return strtod(text, NULL);
+}
+
+static json_t *choice_json(const option_row *option, unsigned place) {
+    const char *at = option->choices;
+    for (; place; place--) at += strcspn(at, "|") + 1;
+    return json_stringn(at, strcspn(at, "|"));
+}
+
+/** What a setting is in the training, or as it was given; NULL: it was not asked for. A choice and a seed are
+ *  always something. */
+static json_t *value_of(const option_row *option, const cli_args *args, const clv_train_config *config) {
+    static const setting_type given[] = {
+        [FLAG] = SETS_BOOL,   [TEXT] = SETS_TEXT,      [CHOICE] = SETS_TEXT,
+        [COUNT] = SETS_WHOLE, [SEED] = SETS_WHOLE,     [RATE] = SETS_REAL,
+        [NUMBER] = SETS_REAL, [BUDGET] = SETS_NOTHING, [TEXTS] = SETS_NOTHING};
+    const bool sets = option->sets != SETS_NOTHING;
+    const void *at = sets ? (const char *)config + option->config : (const char *)args + option->field;
+    const char *text = NULL;
+    double number = 0;
+    int64_t whole = 0;
+    switch (sets ? option->sets : given[option->kind]) {
+    case SETS_BOOL:
+        if (!*(const bool *)at) return NULL;
+        return option->kind == CHOICE ? choice_json(option, 1) : json_true();
+    case SETS_CHOICE: return choice_json(option, *(const unsigned *)at);
+    case SETS_WHOLE:
+        whole = *(const int64_t *)at;
+        return whole || option->kind == SEED ? json_integer((json_int_t)whole) : NULL;
+    case SETS_POINTER: return *(const double *const *)at ? cli_real(**(const double *const *)at) : NULL;
+    case SETS_FLOAT: number = number_of(*(const float *)at); break;
+    case SETS_REAL: number = *(const double *)at; break;
+    case SETS_NOTHING: break;
+    case SETS_TEXT: text = *(const char *const *)at; return text ? json_string(text) : NULL;
+    }
+    return number != 0 ? cli_real(number) : NULL;
+}
+
+bool watch_setting_text(const option_row *option, const cli_args *args, const clv_train_config *config,
+                        char *out, size_t bytes) {
+    json_t *value = value_of(option, args, config);
+    const bool is = value != NULL;
+    const char *text = json_string_value(value);
+    if (json_is_real(value))
+        snprintf(out, bytes, "%g", json_real_value(value));
+    else
+        snprintf(out, bytes, "%s",
+                 json_is_integer(value) ? plan_count(json_integer_value(value))
+                 : text                 ? text
+                                        : "");
+    json_decref(value);
+    return is;
+}
 
 /** A text that was given. */
 static void set_text(json_t *object, const char *key, const char *text) {
     if (text) json_object_set_new(object, key, json_string(text));
 }
 
-static void set_real(json_t *object, const char *key, double value) {
-    if (value != 0) json_object_set_new(object, key, cli_real(value));
-}
-
-static void set_whole(json_t *object, const char *key, int64_t value) {
-    if (value) json_object_set_new(object, key, json_integer((json_int_t)value));
-}
-
-static void set_optimizer(json_t *object, const clv_train_config *config) {
-    const clv_optimizer_config *o = &config->optimizer;
-    static const char *const kinds[] = {[CLV_SGD] = "sgd", [CLV_ADAM] = "adam", [CLV_ADAMW] = "adamw"};
-    static const char *const schedules[] = {[CLV_SCHEDULE_CONSTANT] = "constant",
-                                            [CLV_SCHEDULE_STEP] = "step",
-                                            [CLV_SCHEDULE_COSINE] = "cosine",
-                                            [CLV_SCHEDULE_ONE_CYCLE] = "one-cycle",
-                                            [CLV_SCHEDULE_PLATEAU] = "plateau"};
-    json_object_set_new(object, "optimizer", json_string(o->own ? o->own->name : kinds[o->kind]));
-    json_object_set_new(object, "lr", cli_real(config->lr));
-    // a float means the decimal number that was written
-    const struct {
-        const char *key;
-        float value;
-    } floats[] = {{"momentum", o->momentum},  {"dampening", o->dampening}, {"weight_decay", o->weight_decay},
-                  {"beta1", o->beta1},        {"beta2", o->beta2},         {"eps", o->eps},
-                  {"clip_norm", o->clip_norm}};
-    for (size_t i = 0; i < sizeof floats / sizeof *floats; i++) {
-        char text[32];
-        snprintf(text, sizeof text, "%.7g", (double)floats[i].value);
-        set_real(object, floats[i].key, strtod(text, NULL));
-    }
-    if (o->nesterov) json_object_set_new(object, "nesterov", json_true());
-    json_object_set_new(object, "schedule", json_string(schedules[config->schedule.kind]));
-    if (config->schedule.warmup)
-        set_whole(object, config->schedule.warmup_epochs ? "warmup_epochs" : "warmup",
-                  config->schedule.warmup);
-    if (config->schedule.kind == CLV_SCHEDULE_CONSTANT) return;
-    set_whole(object, "schedule_period", config->schedule.period);
-    if (config->schedule.kind == CLV_SCHEDULE_STEP) set_real(object, "gamma", config->schedule.gamma);
-}
-
 json_t *watch_settings(const cli_args *args, const clv_train_config *config) {
     json_t *object = json_object();
-    static const char *const precisions[] = {[CLV_PRECISION_F32] = "f32",
-                                             [CLV_PRECISION_MIXED] = "mixed",
-                                             [CLV_PRECISION_MIXED_BF16] = "mixed-bf16"};
+    const clv_optimizer_config *optimizer = &config->optimizer;
+    static const char *const kinds[] = {[CLV_SGD] = "sgd", [CLV_ADAM] = "adam", [CLV_ADAMW] = "adamw"};
     json_object_set_new(object, "model", json_string(config->model->name));
     set_text(object, "data",
              args->images    ? args->images
@@ -64,41 +83,21 @@ json_t *watch_settings(const cli_args *args, const clv_train_config *config) {
         json_object_set_new(object, "test_samples",
                             json_integer((json_int_t)clv_dataset_count(config->test)));
     json_object_set_new(object, "classes", json_integer((json_int_t)config->model->classes));
-    json_object_set_new(object, "batch", json_integer((json_int_t)config->batch));
-    set_whole(object, "micro_batches", config->micro_batches);
-    json_object_set_new(object, "epochs", json_integer((json_int_t)config->epochs));
-    set_whole(object, "most_steps", config->steps);
-    set_optimizer(object, config);
-    set_real(object, "ema_decay", config->ema_decay);
-    set_whole(object, "patience", config->patience);
-    set_real(object, "min_delta", config->min_delta);
-    set_text(object, "monitor", config->monitor);
-    json_object_set_new(object, "precision", json_string(precisions[config->precision]));
-    json_object_set_new(object, "seed", json_integer((json_int_t)config->seed));
+    json_object_set_new(object, "optimizer",
+                        json_string(optimizer->own ? optimizer->own->name : kinds[optimizer->kind]));
     json_object_set_new(object, "shuffle", json_boolean(!config->no_shuffle));
-    set_real(object, "label_smoothing", config->label_smoothing);
-    set_real(object, "mixup", config->mixup);
-    set_text(object, "class_weights", args->class_weights);
-    set_text(object, "ignore_index", args->ignore_index);
-    set_text(object, "labels", args->labels);
-    set_text(object, "inputs", args->inputs);
-    set_text(object, "target", args->target);
-    set_text(object, "weights", config->weights);
-    set_text(object, "except", args->except);
-    set_text(object, "freeze", args->freeze);
-    set_text(object, "weight_decay_skip", args->weight_decay_skip);
+    if (config->schedule.warmup)
+        json_object_set_new(object, config->schedule.warmup_epochs ? "warmup_epochs" : "warmup",
+                            json_integer((json_int_t)config->schedule.warmup));
+    for (int i = 0; i < OPTIONS; i++) {
+        json_t *value = option_rows[i].log ? value_of(&option_rows[i], args, config) : NULL;
+        if (value) json_object_set_new(object, option_rows[i].log, value);
+    }
     for (int i = 0; i < args->param_groups.n; i++) {
         char key[40];
         snprintf(key, sizeof key, i ? "param_group %d" : "param_group", i + 1);
         set_text(object, key, args->param_groups.item[i]);
     }
-    set_text(object, "resume", config->resume);
-    set_text(object, "place", args->place);
-    set_text(object, "replicas", args->replicas);
-    set_text(object, "shares", args->shares);
-    set_text(object, "recompute", config->recompute);
-    set_text(object, "variants", config->variants);
-    if (config->no_fuse) json_object_set_new(object, "fuse", json_string("off"));
     for (int i = 0; i < args->budgets.n; i++) {
         char key[80];
         snprintf(key, sizeof key, "budget %s", args->budgets.item[i].device);

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // Where samples and targets come from: a dataset by name, two .npy files, named arrays (arrays.c), a text
 // (text.c), a table (csv.c) or a folder of pictures (folder.c).
-#include "cli.h"
+#include "options.h"
 
+#include <stddef.h>
 #include <string.h>
 
 /** A dataset of the command line: its name, and how the library makes it. */
@@ -18,6 +19,38 @@ static int find_dataset(const char *name) {
     for (int i = 0; i < N_DATASETS; i++)
         if (!strcmp(datasets[i].name, name)) return i;
     return -1;
+}
+
+int cli_check_data(const cli_args *args) {
+    static const struct {
+        unsigned data;
+        const char *text;
+    } said[] = {
+        {OF_PICTURES, "folders of pictures: `images DIR`"},
+        {OF_TEXTS, "texts: `text FILE`"},
+        {OF_TABLES, "tables: `csv FILE`"},
+        {OF_ARRAYS, "named arrays: `arrays FILE`"},
+        {OF_TABLES | OF_ARRAYS, "tables: `csv FILE`, and of named arrays: `arrays FILE`"},
+        {OF_TEXTS | OF_TABLES | OF_ARRAYS,
+         "texts and tables, and named arrays: `text FILE`, `csv FILE`, `arrays FILE`"},
+    };
+    const unsigned data = cli_is_folder(args)   ? OF_PICTURES
+                          : cli_is_text(args)   ? OF_TEXTS
+                          : cli_is_csv(args)    ? OF_TABLES
+                          : cli_is_arrays(args) ? OF_ARRAYS
+                                                : 0;
+    for (int i = 0; i < OPTIONS; i++) {
+        const option_row *option = &option_rows[i];
+        size_t of = 0;
+        if (!option->only || option->only & data || !option_is_given(option, args)) continue;
+        while (said[of].data != option->only) of++;
+        const bool pictures = option->only == OF_PICTURES && args->command == CLI_RUN;
+        const bool validation = data == OF_PICTURES && option->field == offsetof(cli_args, validation);
+        return cli_fail(EXIT_USAGE, "--%s is of %s%s", option->name,
+                        pictures ? "pictures: `images FILE...`" : said[of].text,
+                        validation ? "; pictures to test on are another folder: --val DIR" : "");
+    }
+    return EXIT_DONE;
 }
 
 int cli_check_source(const cli_args *args) {
@@ -41,13 +74,9 @@ int cli_check_source(const cli_args *args) {
     if (args->validation >= 1 && args->command != CLI_EVAL)
         return cli_fail(EXIT_USAGE, "--validation is the part that is not trained on, below 1, not %g",
                         args->validation);
-    if (cli_is_text(args) || cli_is_csv(args) || cli_is_arrays(args)) return EXIT_DONE;
-    if (args->given_validation)
-        return cli_fail(EXIT_USAGE,
-                        "--validation is of texts and tables, and named arrays: `text FILE`, `csv FILE`, "
-                        "`arrays FILE`%s",
-                        cli_is_folder(args) ? "; pictures to test on are another folder: --val DIR" : "");
-    if (cli_is_folder(args)) return EXIT_DONE;
+    const int code = cli_check_data(args);
+    if (code != EXIT_DONE) return code;
+    if (cli_is_text(args) || cli_is_csv(args) || cli_is_arrays(args) || cli_is_folder(args)) return EXIT_DONE;
     if (args->n_words && find_dataset(args->words[0]) < 0) {
         char names[128] = "";
         clv_nearest nearest = {.word = args->words[0]};

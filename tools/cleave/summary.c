@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // What a training is, before its first step, and what came of it, after its last: for a person. Scripts read
 // --json and --log.
+#include "options.h"
 #include "plan_tree.h"
 #include "watch.h"
 
@@ -38,7 +39,24 @@ static void say(FILE *out, const char *name, const note *text) {
 
 // ---- the beginning ----------------------------------------------------------------------------------------
 
-static void model_text(const clv_train_config *config, const clv_trainer *trainer, note *out) {
+/** What the table of options tells of settings in a line. What begins with a comma goes before other
+ *  clauses. */
+static void add_settings(note *out, setting_line line, const cli_args *args, const clv_train_config *config) {
+    for (int i = 0; i < 2 * OPTIONS; i++) {
+        const option_row *option = &option_rows[i % OPTIONS];
+        char value[512];
+        if (option->line != line || (*option->said == ',') != (i < OPTIONS) ||
+            !watch_setting_text(option, args, config, value, sizeof value))
+            continue;
+        const char *at = option->said;
+        for (const char *hole; (hole = strstr(at, "{}")); at = hole + 2)
+            add(out, "%.*s%s", (int)(hole - at), at, value);
+        add(out, "%s", at);
+    }
+}
+
+static void model_text(const cli_args *args, const clv_train_config *config, const clv_trainer *trainer,
+                       note *out) {
     const clv_plan *plan = clv_trainer_plan(trainer);
     int64_t parameters = 0, frozen = 0;
     for (int i = 0; i < clv_plan_kept_count(plan); i++) {
@@ -51,9 +69,7 @@ static void model_text(const clv_train_config *config, const clv_trainer *traine
         add(out, "%s of them frozen", plan_count(frozen));
     else
         add(out, "all trainable");
-    if (config->weights) add(out, "; begins with %s", config->weights);
-    if (config->weights && config->weights_except) add(out, " but for %s", config->weights_except);
-    if (config->resume) add(out, "; goes on from %s", config->resume);
+    add_settings(out, LINE_MODEL, args, config);
 }
 
 static void devices_text(const clv_train_config *config, const clv_trainer *trainer, note *out) {
@@ -111,8 +127,7 @@ static void samples_text(const cli_args *args, const clv_train_config *config, n
         add(out, ": %s, each %s, %s %s%s", args->images ? args->images : args->words[args->n_words - 1],
             clv_shape_text(&sample, text, sizeof text), plan_count(n), targets[kind][n == 1],
             config->no_shuffle ? ", in their order" : ", shuffled");
-    if (config->mixup > 0) add(out, ", mixed by Beta(%g, %g)", config->mixup, config->mixup);
-    if (config->label_smoothing > 0) add(out, ", labels smoothed by %g", config->label_smoothing);
+    add_settings(out, LINE_SAMPLES, args, config);
     if (args->class_weights) add(out, ", classes weighted: %.60s", args->class_weights);
 }
 
@@ -131,7 +146,7 @@ static void batch_text(const clv_train_config *config, note *out) {
             plan_count(config->patience), config->patience == 1 ? "" : "s");
 }
 
-static void optimizer_text(const clv_train_config *config, note *out) {
+static void optimizer_text(const cli_args *args, const clv_train_config *config, note *out) {
     static const char *const names[] = {[CLV_SGD] = "sgd", [CLV_ADAM] = "adam", [CLV_ADAMW] = "adamw"};
     const clv_optimizer_config *optimizer = &config->optimizer;
     float decay = optimizer->weight_decay;
@@ -148,8 +163,7 @@ static void optimizer_text(const clv_train_config *config, note *out) {
         if (group->weight_decay < 0) add(out, " no weight decay");
         if (group->frozen) add(out, " frozen");
     }
-    if (optimizer->clip_norm > 0) add(out, ", gradients clipped to norm %g", (double)optimizer->clip_norm);
-    if (config->ema_decay > 0) add(out, "; running averages of the parameters, decay %g", config->ema_decay);
+    add_settings(out, LINE_OPTIMIZER, args, config);
 }
 
 static void schedule_text(const clv_train_config *config, note *out) {
@@ -191,11 +205,11 @@ void cli_tell_training(const cli_args *args, const clv_train_config *config, con
     note model = {0}, devices = {0}, samples = {0}, batch = {0}, optimizer = {0}, rate = {0}, schedule = {0},
          precision = {0}, seed = {0}, memory = {0};
     if (args->quiet) return;
-    model_text(config, trainer, &model);
+    model_text(args, config, trainer, &model);
     devices_text(config, trainer, &devices);
     samples_text(args, config, &samples);
     batch_text(config, &batch);
-    optimizer_text(config, &optimizer);
+    optimizer_text(args, config, &optimizer);
     add(&rate, "%g", config->lr);
     schedule_text(config, &schedule);
     add(&precision, "%s", precisions[config->precision]);

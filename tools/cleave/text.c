@@ -8,18 +8,6 @@ bool cli_is_text(const cli_args *args) {
     return args->n_words > 0 && !strcmp(args->words[0], "text");
 }
 
-/** The option of a text that is given, NULL if none is. */
-static const char *text_option(const cli_args *args) {
-    return args->vocabulary  ? "vocabulary"
-           : args->tokenizer ? "tokenizer"
-           : args->context   ? "context"
-           : args->stride    ? "stride"
-           : args->width     ? "width"
-           : args->heads     ? "heads"
-           : args->layers    ? "layers"
-                             : NULL;
-}
-
 int cli_check_text(const cli_args *args, const clv_model *model) {
     const bool text = cli_is_text(args), of_texts = model->dtype == CLV_DTYPE_I32;
     if (text && !of_texts)
@@ -27,8 +15,6 @@ int cli_check_text(const cli_args *args, const clv_model *model) {
                         model->name);
     if (!text && of_texts)
         return cli_fail(EXIT_USAGE, "%s is a model of texts: give it one, `text FILE`", model->name);
-    if (!text && text_option(args))
-        return cli_fail(EXIT_USAGE, "--%s is of texts: `text FILE`", text_option(args));
     if (!text) return EXIT_DONE;
     if (args->n_words < 2) return cli_fail(EXIT_USAGE, "which text? `text FILE` wants the name of a file");
     if (args->tokenizer && args->vocabulary)
@@ -125,7 +111,7 @@ clv_status cli_read_text(cli_source *source) {
     if (status == CLV_OK) status = make_vocabulary(source);
     if (status != CLV_OK) return status;
     source->gpt.vocabulary = clv_vocabulary_count(source->vocabulary);
-    const double kept = 1 - (args->given_validation ? args->validation : 0.1);
+    const double kept = 1 - (args->given.validation ? args->validation : 0.1);
     clv_text_config config = {.vocabulary = source->vocabulary,
                               .context = source->gpt.context,
                               .stride = args->stride,

@@ -1,21 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
 // The library's sentences name fields and functions of its interface; who types commands knows options.
-#include "cli.h"
+#include "options.h"
 
+#include <ctype.h>
 #include <string.h>
 
 static const struct {
     const char *field, *option;
 } words[] = {
-    {"(clv_train_config.lr)", "(--lr)"},
-    {"clv_optimizer_config.clip_norm", "--clip-norm"},
     {"clv_train_config.on_nan = CLV_NAN_CONTINUE", "--on-nan continue"},
-    {"clv_train_config.weights)", "--weights)"},
-    {"clv_train_config.resume ", "--resume "},
     {"(clv_train_config.checkpoint)", "(--checkpoint FILE)"},
-    {"(clv_train_config.epochs, clv_train_config.steps)", "(--epochs, --steps)"},
     {"(clv_train_config.model)", "(--model)"},
-    {"(clv_train_config.weights_except '", "(--except '"},
     {"(clv_model.classes ", "(--classes "},
     {" .batch = ", " --batch "},
     {" .recompute = ", " --recompute "},
@@ -38,70 +33,77 @@ static const struct {
     {"(clv_device_set_budget: ", "(--budget "},
 };
 
-/** What a checkpoint was written with, and the option that says so; `WORDS (OPTIONS)` where none says just
- *  that. */
+/** What a checkpoint was written with, where that is no field which one option sets; `WORDS (OPTIONS)` where
+ *  no option says just that. */
 static const struct {
     const char *field, *option;
 } settings[] = {
-    {"batch", "--batch"},
-    {"micro_batches", "--micro-batches"},
-    {"precision", "--precision"},
     {"samples", "samples (other data, --limit, --validation or --context)"},
     {"shuffle", "shuffling (--no-shuffle)"},
-    {"seed", "--seed"},
     {"optimizer.kind", "--optimizer"},
     {"optimizer.own", "--optimizer"},
-    {"lr", "--lr"},
-    {"schedule.kind", "--schedule"},
     {"schedule.per_step", "a rate by steps (--schedule)"},
     {"schedule.period", "a period (--schedule, --step-size or --plateau-patience) of"},
-    {"schedule.gamma", "--gamma"},
-    {"schedule.min_lr", "--min-lr"},
     {"schedule.warmup", "--warmup"},
     {"schedule.warmup_epochs", "a warm-up in epochs (--warmup)"},
-    {"schedule.div_factor", "--div-factor"},
-    {"schedule.final_factor", "--final-div-factor"},
     {"schedule.turn", "--pct-start or --plateau-threshold"},
-    {"optimizer.momentum", "--momentum"},
     {"optimizer.dampening", "dampening (--optimizer)"},
-    {"optimizer.nesterov", "--nesterov"},
-    {"optimizer.weight_decay", "--weight-decay"},
     {"optimizer.beta1", "beta1 (--optimizer)"},
     {"optimizer.beta2", "beta2 (--optimizer)"},
     {"optimizer.eps", "eps (--optimizer)"},
-    {"optimizer.clip_norm", "--clip-norm"},
     {"optimizer.groups", "groups (--param-group, --weight-decay-skip)"},
-    {"label_smoothing", "--label-smoothing"},
-    {"mixup", "--mixup"},
-    {"dropout", "--dropout"},
-    {"freeze", "--freeze"},
     {"loss", "a loss (--target, --labels)"},
     {"losses", "losses (--target)"},
     {"class_weights", "--class-weights and --ignore-index"},
-    {"ema_decay", "--ema"},
-    {"patience", "--patience"},
-    {"min_delta", "--min-delta"},
-    {"monitor", "--monitor"},
 };
 
 static const char written_with[] = "was written with ";
 
+enum { OPTION_BYTES = 48 }; // of `--NAME`
+
+/** The option that sets a field of a training whose name begins here; NULL: none does. `within`: what it is a
+ *  field of, such as `optimizer.`. */
+static const char *option_of(const char *within, const char *at, char option[OPTION_BYTES], size_t *length) {
+    const size_t before = strlen(within);
+    for (int i = 0; i < OPTIONS; i++) {
+        const char *path = option_rows[i].path;
+        if (!path || strncmp(path, within, before)) continue;
+        *length = strlen(path + before);
+        if (strncmp(at, path + before, *length) || isalnum((unsigned char)at[*length]) || at[*length] == '_')
+            continue;
+        snprintf(option, OPTION_BYTES, "--%s", option_rows[i].name);
+        return option;
+    }
+    return NULL;
+}
+
 /** The setting that stands here, behind these words; NULL: none. */
-static const char *setting_at(const char *sentence, const char *at, size_t *length) {
+static const char *setting_at(const char *sentence, const char *at, char option[OPTION_BYTES],
+                              size_t *length) {
     const size_t n = sizeof written_with - 1;
     if ((size_t)(at - sentence) < n || strncmp(at - n, written_with, n)) return NULL;
     for (size_t i = 0; i < sizeof settings / sizeof *settings; i++) {
         *length = strlen(settings[i].field);
         if (!strncmp(at, settings[i].field, *length) && at[*length] == ' ') return settings[i].option;
     }
-    return NULL;
+    return option_of("", at, option, length);
 }
 
 /** The field that begins here; NULL: none does. */
-static const char *option_at(const char *at, size_t *length) {
+static const char *option_at(const char *at, char option[OPTION_BYTES], size_t *length) {
+    static const struct {
+        const char *type, *within;
+    } types[] = {
+        {"clv_train_config.", ""}, {"clv_optimizer_config.", "optimizer."}, {"clv_schedule.", "schedule."}};
     for (size_t i = 0; i < sizeof words / sizeof *words; i++) {
         *length = strlen(words[i].field);
         if (!strncmp(at, words[i].field, *length)) return words[i].option;
+    }
+    for (size_t i = 0; i < sizeof types / sizeof *types; i++) {
+        const size_t n = strlen(types[i].type);
+        if (strncmp(at, types[i].type, n) || !option_of(types[i].within, at + n, option, length)) continue;
+        *length += n;
+        return option;
     }
     return NULL;
 }
@@ -113,8 +115,9 @@ const char *cli_option_words(const char *sentence) {
     if (strlen(sentence) > sizeof text / 2) return sentence; // a log of a compiler, or a kernel: no sentence
     while (*sentence && n + 1 < sizeof text) {
         size_t length = 0;
-        const char *option = setting_at(whole, sentence, &length);
-        if (!option) option = option_at(sentence, &length);
+        char room[OPTION_BYTES];
+        const char *option = setting_at(whole, sentence, room, &length);
+        if (!option) option = option_at(sentence, room, &length);
         if (!option || n + strlen(option) >= sizeof text) {
             text[n++] = *sentence++;
             continue;
