@@ -146,7 +146,7 @@ typedef struct clv_op_attribute {
     /** What it is if it is not given: a number; the name of an attribute before, whose value it is; empty, a list of none. NULL: it must
      *  be given. */
     const char *fallback;
-    double least, most;       /**< of each number, if there are such bounds */
+    double least, most;       /**< of each number, if there are such bounds; then it is not NaN */
     bool has_least, has_most, above, below; /**< above, below: the bound itself is not allowed */
     size_t at, bytes; /**< the library's own: where its structure has it */
 } clv_op_attribute;

@@ -280,6 +280,34 @@ clv_status clv__op_infer(clv__op_io *io, clv__error *error) {
     return op->infer ? op->infer(io, error) : make_outputs(io, &b, error);
 }
 
+clv_status clv__op_outputs_check(const clv__op_io *io, clv__error *error) {
+    binding b = {0};
+    char text[160];
+    CLV_TRY(check_inputs(io, &b, error));
+    for (int i = 0; io->op->outputs[i].name; i++) {
+        const clv_op_value *output = &io->op->outputs[i];
+        const type t = type_of(output->type);
+        const int like = t.like ? input_of(io->op, t.like) : -1;
+        if (t.like && like < 0) CLV_FAIL(error, CLV_E_INTERNAL, "there is no input '%s'", t.like);
+        const clv__desc *is = &io->out[i], *wanted = t.like ? &io->in[like] : NULL;
+        if (i >= io->n_out || (wanted ? is->dtype != wanted->dtype : !has_dtype(&t, is->dtype)) ||
+            (wanted && !clv_shape_equal(&is->shape, &wanted->shape)))
+            CLV_FAIL(error, CLV_E_INTERNAL, "output %d is %s %s, not %s", i, clv_dtype_name(is->dtype),
+                     clv_shape_text(&is->shape, text, sizeof text), output->type);
+        if (!t.shape) continue;
+        bool star;
+        const int items = items_of(t.shape, &star);
+        const clv_shape told = known(&b, t.shape, items + (star ? b.star.rank : 0), NULL);
+        bool same = told.rank == is->shape.rank;
+        for (int d = 0; same && d < told.rank; d++)
+            same = told.dims[d] < 0 || told.dims[d] == is->shape.dims[d];
+        if (!same)
+            CLV_FAIL(error, CLV_E_INTERNAL, "output %d is %s, not %s", i,
+                     clv_shape_text(&is->shape, text, sizeof text), output->type);
+    }
+    return CLV_OK;
+}
+
 // ---- attributes ---------------------------------------------------------------------------------------------
 
 void clv__attribute_get(const clv_op_attribute *a, const void *attrs, clv__attribute_value *out) {
@@ -355,7 +383,8 @@ void clv__attributes_default(const clv_op_attribute *list, void *attrs) {
 }
 
 static clv_status check_number(const clv_op_attribute *a, double value, clv__error *error) {
-    if (isnan(value)) CLV_FAIL(error, CLV_E_VALUE, "%s is not a number", a->name);
+    if (isnan(value) && (a->has_least || a->has_most))
+        CLV_FAIL(error, CLV_E_VALUE, "%s is not a number", a->name);
     const bool low = a->has_least && (a->above ? value <= a->least : value < a->least);
     const bool high = a->has_most && (a->below ? value >= a->most : value > a->most);
     if (!low && !high) return CLV_OK;

@@ -5,6 +5,7 @@
 #ifndef CLV_GRAPH_SIGNATURE_H
 #define CLV_GRAPH_SIGNATURE_H
 
+#include <math.h>
 #include <stddef.h>
 
 #include "graph/op.h"
@@ -40,6 +41,7 @@
 #define CLV__ABOVE(bound) .least = bound, .has_least = true, .above = true
 #define CLV__AT_MOST(bound) .most = bound, .has_most = true
 #define CLV__BELOW(bound) .most = bound, .has_most = true, .below = true
+#define CLV__NOT_NAN CLV__AT_LEAST(-INFINITY)
 #define CLV__POSITIVE_SIZE CLV__AT_LEAST(1), CLV__AT_MOST(1 << 20) // kernels count positions in int
 
 enum { CLV__MOST_ATTRIBUTES = 8 };
@@ -56,6 +58,9 @@ typedef struct clv__ints {
  * one the outputs as their types say. The sentence begins with the mistake. An op without a signature has its `infer` alone.
  */
 clv_status clv__op_infer(clv__op_io *io, clv__error *error);
+
+/** Are a use's outputs, which its `infer` has made, what the signature says? For tests: nothing else asks. */
+clv_status clv__op_outputs_check(const clv__op_io *io, clv__error *error);
 
 /** The attributes of a structure against their bounds. */
 clv_status clv__attributes_check(const clv_op_attribute *list, const void *attrs, clv__error *error);

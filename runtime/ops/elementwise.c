@@ -446,7 +446,7 @@ static void where_grad(const clv__node *node, clv_tensor *const *dy, clv_tensor 
 #define PARAMETER(text, member, default_text)                                                                \
     {                                                                                                        \
         .name = text, .kind = CLV_ATTRIBUTE_NUMBER, .fallback = default_text,                                \
-        .at = offsetof(clv__ew_attrs, member), .bytes = sizeof(float)                                        \
+        .at = offsetof(clv__ew_attrs, member), .bytes = sizeof(float), CLV__NOT_NAN                          \
     }
 #define PARAMETERS_NONE
 #define PARAMETERS_SLOPE .attributes = CLV__ATTRIBUTES(PARAMETER("negative_slope", p0, "0.01")),

@@ -199,6 +199,65 @@ static void configs_say_the_same(void **state) {
     clv_runtime_destroy(runtime);
 }
 
+/** A fill, a value and a scale may be NaN, as PyTorch's are. */
+static void numbers_without_bounds_may_be_nan(void **state) {
+    (void)state;
+    clv_runtime *runtime = clv__test_runtime(NULL);
+    clv_graph *graph;
+    assert_status(clv_graph_create(runtime, &graph), CLV_OK, runtime);
+    clv_tensor *x = clv_input(graph, "x", CLV_DTYPE_F32, CLV_SHAPE(3, 3));
+    assert_non_null(clv_full(graph, CLV_DTYPE_F32, CLV_SHAPE(2), NAN));
+    assert_non_null(clv_causal_mask(x, NAN));
+    assert_non_null(clv_causal_softmax(x, NAN));
+    assert_status(clv_graph_status(graph), CLV_OK, runtime);
+    clv_graph_destroy(graph);
+    clv_runtime_destroy(runtime);
+}
+
+/** What samples leave out: a random op, and one that crosses devices. */
+static void the_others_by_name(void **state) {
+    (void)state;
+    clv_runtime *runtime = clv__test_runtime(NULL);
+    clv_graph *graph;
+    assert_status(clv_graph_create(runtime, &graph), CLV_OK, runtime);
+    clv_graph_set_training(graph, true);
+    clv_tensor *x = clv_input(graph, "x", CLV_DTYPE_F32, CLV_SHAPE(3, 3));
+    const clv_tensor *dropped = clv_op_call(graph, "dropout", &x, 1, (clv_op_argument[]){NUM(p, 0.25)}, 1);
+    assert_status(clv_graph_status(graph), CLV_OK, runtime);
+    assert_true(*(const float *)dropped->node->attrs == 0.25f);
+    const clv_tensor *half = clv_op_call(graph, "dropout", &x, 1, NULL, 0);
+    assert_true(*(const float *)half->node->attrs == 0.5f);
+    const clv_tensor *moved =
+        clv_op_call(graph, "to", &x, 1, &(clv_op_argument){.name = "device", .text = "host"}, 1);
+    assert_status(clv_graph_status(graph), CLV_OK, runtime);
+    assert_string_equal(moved->node->place_hint, "host");
+    comes_back(runtime, graph);
+    clv_graph_destroy(graph);
+    clv_runtime_destroy(runtime);
+}
+
+/** The outputs that a signature names are those of the shape rule, in dtype and dimensions. */
+static void outputs_are_as_they_say(void **state) {
+    (void)state;
+    clv_runtime *runtime = clv__test_runtime(NULL);
+    clv__sample sample;
+    int held = 0;
+    for (int k = 0; clv__ops[k]; k++) {
+        const clv__op *op = clv__ops[k];
+        for (int i = 0; op->inputs && op->outputs && clv__op_sample(op, i, &sample); i++) {
+            clv__op_io io = {.op = op, .attrs = sample.attrs, .n_in = sample.n_in, .in = sample.in};
+            clv__error error;
+            clv__error_init(&error);
+            if (clv__op_infer(&io, &error) != CLV_OK || clv__op_outputs_check(&io, &error) != CLV_OK)
+                fail_msg("%s, %s: %s", op->name, sample.label, error.text);
+            clv__error_destroy(&error);
+            held++;
+        }
+    }
+    assert_true(held > 500);
+    clv_runtime_destroy(runtime);
+}
+
 // ---- the header -----------------------------------------------------------------------------------------------------
 
 static void none_is_forgotten(void **state) {
@@ -288,7 +347,7 @@ static void bounds_are_held(void **state) {
             const clv_op_attribute *a = &list[i];
             const bool whole = a->kind != CLV_ATTRIBUTE_NUMBER;
             for (int high = 0; high < 2; high++) {
-                if (!(high ? a->has_most : a->has_least)) continue;
+                if (!(high ? a->has_most : a->has_least) || isinf(high ? a->most : a->least)) continue;
                 _Alignas(16) char attrs[CLV__ATTRS_BYTES] = {0};
                 const double bound = high ? a->most : a->least, out = whole ? 1 : 1e-3;
                 clv__error error;
@@ -304,7 +363,7 @@ static void bounds_are_held(void **state) {
                 clv__error_destroy(&error);
                 held++;
             }
-            if (a->kind == CLV_ATTRIBUTE_NUMBER) {
+            if (a->kind == CLV_ATTRIBUTE_NUMBER && (a->has_least || a->has_most)) {
                 _Alignas(16) char attrs[CLV__ATTRS_BYTES] = {0};
                 clv__error error;
                 clv__error_init(&error);
@@ -435,11 +494,17 @@ static void own_ops_too(void **state) {
 }
 
 int main(void) {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(samples_by_name),      cmocka_unit_test(composites_by_name),
-        cmocka_unit_test(configs_say_the_same), cmocka_unit_test(none_is_forgotten),
-        cmocka_unit_test(types_are_held),       cmocka_unit_test(bounds_are_held),
-        cmocka_unit_test(pairs_say_zero),       cmocka_unit_test(mistakes),
-        cmocka_unit_test(own_ops_too)};
+    const struct CMUnitTest tests[] = {cmocka_unit_test(samples_by_name),
+                                       cmocka_unit_test(composites_by_name),
+                                       cmocka_unit_test(configs_say_the_same),
+                                       cmocka_unit_test(numbers_without_bounds_may_be_nan),
+                                       cmocka_unit_test(the_others_by_name),
+                                       cmocka_unit_test(outputs_are_as_they_say),
+                                       cmocka_unit_test(none_is_forgotten),
+                                       cmocka_unit_test(types_are_held),
+                                       cmocka_unit_test(bounds_are_held),
+                                       cmocka_unit_test(pairs_say_zero),
+                                       cmocka_unit_test(mistakes),
+                                       cmocka_unit_test(own_ops_too)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
