@@ -295,6 +295,8 @@ static clv_status make_part(cli_source *source, int64_t first, int64_t n, clv_da
                                .role = target ? CLV_FIELD_TARGET : CLV_FIELD_INPUT,
                                .array = &part[i],
                                .classes = target ? (int)fields->port[i].classes : 0};
+        if (!target && part[i].type == CLV_ARRAY_U8)
+            cli_told_scale(source->args, &field[i].mean, &field[i].std); // where not, bytes become 0 to 1
     }
     int32_t ignored;
     clv_dataset_config config = {.limit = source->args->limit};
