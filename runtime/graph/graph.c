@@ -640,20 +640,6 @@ clv_status clv__want_dtype(const clv__op_io *io, int i, const char *what, clv_dt
     return CLV_OK;
 }
 
-clv_status clv__want_rank(const clv__op_io *io, int i, const char *what, int rank, clv__error *error) {
-    if (!clv__has_in(io, i)) CLV_FAIL(error, CLV_E_VALUE, "%s is missing", what);
-    if (io->in[i].shape.rank != rank) {
-        CLV_FAIL(error, CLV_E_SHAPE, "%s has %d dimensions, it must have %d", what, io->in[i].shape.rank,
-                 rank);
-    }
-    return CLV_OK;
-}
-
-clv_status clv__want_f32(const clv__op_io *io, int i, const char *what, int rank, clv__error *error) {
-    CLV_TRY(clv__want_dtype(io, i, what, CLV_DTYPE_F32, error));
-    return clv__want_rank(io, i, what, rank, error);
-}
-
 clv_status clv__want_axis(int axis, int rank, int *out, clv__error *error) {
     *out = axis < 0 ? axis + rank : axis;
     if (*out < 0 || *out >= rank) {

@@ -198,7 +198,7 @@ typedef enum clv__autocast {
 } clv__autocast;
 
 /** Several uses of a chain, done at once. What they read lies anywhere among the device's gradients; a table says where, which is
- *  an input behind those of the last use (plan/chains.c; its rows are clv__table_row). */
+ *  an input behind those of the last use (plan/chains.c; its rows are those of plan/chains.c). */
 typedef struct clv__chained {
     const int64_t *n; // elements of each row
     int rows;
@@ -416,10 +416,6 @@ static inline size_t clv__desc_bytes(const clv__desc *desc) {
 }
 /** Fail unless input i is there with this dtype. `what` names it in the sentence. */
 clv_status clv__want_dtype(const clv__op_io *io, int i, const char *what, clv_dtype dtype, clv__error *error);
-/** Fail unless input i has this rank. */
-clv_status clv__want_rank(const clv__op_io *io, int i, const char *what, int rank, clv__error *error);
-/** Fail unless input i is there in f32 and has this rank. */
-clv_status clv__want_f32(const clv__op_io *io, int i, const char *what, int rank, clv__error *error);
 /** An axis counted from the end if negative; fails outside the rank. */
 clv_status clv__want_axis(int axis, int rank, int *out, clv__error *error);
 /** A device whose work-items are tasks, one after the other on each unit: wide vectors, few work-items. The others have lanes. */
