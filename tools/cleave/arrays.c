@@ -11,10 +11,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-bool cli_is_arrays(const cli_args *args) {
-    return args->n_words > 0 && !strcmp(args->words[0], "arrays");
-}
-
 // ---- the options ------------------------------------------------------------------------------------------
 
 /** A name of a list with commas, without what is behind `=`. */
@@ -94,7 +90,7 @@ int cli_read_fields(const cli_args *args, cli_fields *out) {
 
 int cli_check_arrays(const cli_args *args, const clv_model *model) {
     cli_fields fields; // looked at again when arrays are there
-    if (!cli_is_arrays(args)) return EXIT_DONE;
+    if (!cli_data_is(args, "arrays")) return EXIT_DONE;
     if (args->n_words < 2)
         return cli_fail(EXIT_USAGE,
                         "which arrays? `arrays FILE` wants an .npz file, or a folder of .npy files");

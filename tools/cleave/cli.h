@@ -102,6 +102,8 @@ cli_command cli_command_find(const char *name);
 int cli_unknown_command(const char *name);
 /** `512MiB`, `2GB`, `1048576` into bytes; false if it is none of these, or too large. */
 bool cli_parse_bytes(const char *text, uint64_t *bytes);
+/** Is the dataset of this kind, as it is named: "csv", "arrays", "images" or "text"? */
+bool cli_data_is(const cli_args *args, const char *kind);
 /** `MxNxK` into three numbers of at least 1; false if it is none of that. */
 bool cli_parse_size(const char *text, int64_t size[3]);
 /** The manual page of a command, or of CLI_COMMANDS the one of all; the page docs/command-line.md. */
@@ -282,8 +284,6 @@ typedef struct cli_fields {
     clv_model inner; // of one input and one output, which the named ones are made with
 } cli_fields;
 
-/** Is the dataset `arrays FILE`? */
-bool cli_is_arrays(const cli_args *args);
 /** Are --inputs and --target as they can be? Prints and returns EXIT_USAGE if not. */
 int cli_check_arrays(const cli_args *args, const clv_model *model);
 /** --inputs and --target read. Prints what is wrong. */
@@ -390,8 +390,6 @@ const char *cli_model_names(char names[CLI_NAMES_BYTES]);
 
 // ---- text.c: a text as dataset ----------------------------------------------------------------------------
 
-/** Is the dataset `text FILE`? */
-bool cli_is_text(const cli_args *args);
 /** Does the model take what is given, and do options of texts have one? Prints and returns EXIT_USAGE
  *  if not. */
 int cli_check_text(const cli_args *args, const clv_model *model);
@@ -402,8 +400,6 @@ void cli_tell_text(const cli_source *source);
 
 // ---- csv.c: a table as dataset ----------------------------------------------------------------------------
 
-/** Is the dataset `csv FILE`? */
-bool cli_is_csv(const cli_args *args);
 /** Does the model take rows, and do options of tables have one? Prints and returns EXIT_USAGE if not. */
 int cli_check_csv(const cli_args *args, const clv_model *model);
 /** Read it, in the source's thread. */
@@ -418,8 +414,6 @@ void cli_model_of_rows(const clv_model *model, const clv_dataset *dataset, clv_m
 
 // ---- folder.c: a folder of pictures as dataset ------------------------------------------------------------
 
-/** Is the dataset `images DIR`? */
-bool cli_is_folder(const cli_args *args);
 /** Does the model take pictures, and do options of folders have one? Prints and returns EXIT_USAGE if not. */
 int cli_check_folder(const cli_args *args, const clv_model *model);
 /** Of a folder that holds PARENT/train, train on that, and test on PARENT/val (valid, validation, test)

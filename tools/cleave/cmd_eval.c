@@ -47,7 +47,8 @@ static int report(const eval_job *job, const clv_model *model, clv_predictor *pr
         printf("test accuracy %.4f (%lld of %lld)\n", metrics->accuracy, (long long)metrics->correct,
                (long long)metrics->targets);
     printf("test loss %s%s\n", cli_figure(metrics->loss), cli_loss_units(source));
-    if (cli_is_text(session->args)) printf("perplexity %.4g\n", cli_perplexity(session->args, metrics));
+    if (cli_data_is(session->args, "text"))
+        printf("perplexity %.4g\n", cli_perplexity(session->args, metrics));
     cli_metrics_say(stdout, metrics);
     cli_least_say(stdout, &least);
     if (job->confusion) cli_classes_print(stdout, job->source, job->confusion);
@@ -145,7 +146,7 @@ static int evaluate(cli_session *session, cli_source *source, const clv_placemen
 }
 
 static int eval(const cli_args *args) {
-    const char *usual = cli_is_text(args) ? "gpt" : cli_is_arrays(args) ? "mlp" : NULL;
+    const char *usual = cli_data_is(args, "text") ? "gpt" : cli_data_is(args, "arrays") ? "mlp" : NULL;
     const clv_model *model = cli_model(args->model ? args->model : usual);
     if (!model) return EXIT_USAGE;
     int code = cli_check_text(args, model);

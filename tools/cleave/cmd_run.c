@@ -311,7 +311,9 @@ static int run(run_job *job) {
     const cli_args *args = job->session->args;
     clv_runtime *runtime = job->session->runtime;
     const clv_placement *placement = job->placement;
-    int code = cli_is_csv(args) ? take_table(job) : cli_is_arrays(args) ? take_arrays(job) : take_array(job);
+    int code = cli_data_is(args, "csv")      ? take_table(job)
+               : cli_data_is(args, "arrays") ? take_arrays(job)
+                                             : take_array(job);
     if (code == EXIT_DONE) code = cli_check_place(runtime, &job->sized, placement);
     if (code != EXIT_DONE) return code;
     clv_predictor_config config = {.device = placement->place ? NULL : job->session->device,
@@ -333,7 +335,8 @@ static int run(run_job *job) {
 
 /** Is it something to run on? */
 static int check_kind(const cli_args *args) {
-    const bool named = cli_is_csv(args) || cli_is_arrays(args), pictures = cli_is_folder(args);
+    const bool named = cli_data_is(args, "csv") || cli_data_is(args, "arrays"),
+               pictures = cli_data_is(args, "images");
     if (args->n_words && !named && !pictures)
         return cli_fail(
             EXIT_USAGE,
@@ -347,23 +350,23 @@ static int check_kind(const cli_args *args) {
 
 /** Is it said on what, and where to? */
 static int check_words(const cli_args *args) {
-    const bool named = cli_is_csv(args) || cli_is_arrays(args) || cli_is_folder(args);
+    const bool named = cli_data_is(args, "csv") || cli_data_is(args, "arrays") || cli_data_is(args, "images");
     if (named && args->n_words < 2)
         return cli_fail(EXIT_USAGE, "which file? `%s FILE` wants its name", args->words[0]);
     if (named && args->input)
         return cli_fail(EXIT_USAGE, "--input and `%s FILE` both say what to run on; give one of them",
                         args->words[0]);
-    if (named && args->classes && !cli_is_folder(args))
+    if (named && args->classes && !cli_data_is(args, "images"))
         return cli_fail(EXIT_USAGE, "--classes: how many there are, the weights tell");
     if (!args->weights) return cli_fail(EXIT_USAGE, "which weights? --weights wants a .safetensors file");
     if (!named && !args->input)
         return cli_fail(EXIT_USAGE,
                         "on what? images FILE..., csv FILE or arrays FILE; or --input wants an .npy file");
-    if (!args->output && !cli_is_folder(args))
+    if (!args->output && !cli_data_is(args, "images"))
         return cli_fail(EXIT_USAGE, "where to? --output wants the name of %s file",
-                        cli_is_csv(args)      ? "a .csv"
-                        : cli_is_arrays(args) ? "an .npz"
-                                              : "an .npy");
+                        cli_data_is(args, "csv")      ? "a .csv"
+                        : cli_data_is(args, "arrays") ? "an .npz"
+                                                      : "an .npy");
     return EXIT_DONE;
 }
 
@@ -399,7 +402,7 @@ int cmd_run(const cli_args *given) {
     if (code == EXIT_DONE) code = cli_load_own(&args);
     if (code == EXIT_DONE) code = check_words(&args);
     if (code == EXIT_DONE) code = cli_tell_weights(&args);
-    if (code == EXIT_DONE) code = cli_is_folder(&args) ? cli_run_images(&args) : run_data(&args);
+    if (code == EXIT_DONE) code = cli_data_is(&args, "images") ? cli_run_images(&args) : run_data(&args);
     cli_forget_weights(&args);
     return code;
 }

@@ -72,7 +72,7 @@ static bool on_epoch(void *user, const clv_train_epoch *epoch) {
         screen_line_add(&line, 70, NULL, "  test loss %s", cli_figure(epoch->test.loss));
         if (!isnan(epoch->test.accuracy))
             screen_line_add(&line, 90, NULL, "  accuracy %.4f", epoch->test.accuracy);
-        if (cli_is_text(job->session->args))
+        if (cli_data_is(job->session->args, "text"))
             screen_line_add(&line, 85, NULL, "  perplexity %.4g",
                             cli_perplexity(job->session->args, &epoch->test));
         cli_metrics_line(&line, &epoch->test);
@@ -190,7 +190,7 @@ static json_t *result_json(const train_job *job, const clv_trainer *trainer, boo
     json_object_set_new(object, "placement", cli_place_json(clv_trainer_place(trainer)));
     json_object_set_new(object, "profile", cli_profile_json(&job->profile));
     const char *first = NULL;
-    if (cli_is_folder(session->args))
+    if (cli_data_is(session->args, "images"))
         json_object_set_new(object, "broken_pictures",
                             json_integer((json_int_t)cli_broken(job->source, &first)));
     return object;
@@ -427,11 +427,11 @@ static int train(cli_session *session, const clv_model *model, cli_source *sourc
 }
 
 static int with_weights(const cli_args *args) {
-    const char *usual = cli_is_text(args)     ? "gpt"
-                        : cli_is_csv(args)    ? "mlp"
-                        : cli_is_arrays(args) ? "mlp"
-                        : cli_is_folder(args) ? "resnet18"
-                                              : "cnn";
+    const char *usual = cli_data_is(args, "text")     ? "gpt"
+                        : cli_data_is(args, "csv")    ? "mlp"
+                        : cli_data_is(args, "arrays") ? "mlp"
+                        : cli_data_is(args, "images") ? "resnet18"
+                                                      : "cnn";
     const clv_model *model = cli_model(args->model ? args->model : usual);
     if (!model) return EXIT_USAGE;
     int code = cli_check_text(args, model);

@@ -6,10 +6,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-bool cli_is_csv(const cli_args *args) {
-    return args->n_words > 0 && !strcmp(args->words[0], "csv");
-}
-
 /** A name that stands in two lists with commas: where it begins, and its length; NULL: none does. */
 static const char *name_in_both(const char *a, const char *b, size_t *length) {
     for (; a; a = a[*length] ? a + *length + 1 : NULL) {
@@ -24,7 +20,7 @@ static const char *name_in_both(const char *a, const char *b, size_t *length) {
 }
 
 int cli_check_csv(const cli_args *args, const clv_model *model) {
-    if (!cli_is_csv(args)) return EXIT_DONE;
+    if (!cli_data_is(args, "csv")) return EXIT_DONE;
     if (args->n_words < 2) return cli_fail(EXIT_USAGE, "which table? `csv FILE` wants the name of a file");
     const bool told = args->told && args->told->table && !args->except;
     if (!args->target && args->command == CLI_TRAIN && !told)
@@ -102,7 +98,8 @@ void cli_tell_few_rows(const cli_args *args, const clv_dataset *dataset) {
     enum { CLASSES = 50, ROWS = 10 }; // fewer classes may have few rows, and so many rows are not few
     const int classes = clv_dataset_classes(dataset);
     const int64_t rows = clv_dataset_count(dataset);
-    if (args->quiet || !cli_is_csv(args) || classes <= CLASSES || rows >= (int64_t)ROWS * classes) return;
+    if (args->quiet || !cli_data_is(args, "csv") || classes <= CLASSES || rows >= (int64_t)ROWS * classes)
+        return;
     fprintf(stderr,
             "%s: column '%s' has %d classes in %lld rows, %.1f rows each: few to learn a class from; is "
             "another column meant?\n",

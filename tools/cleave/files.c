@@ -171,7 +171,7 @@ static bool is_same(const char *a, const char *b) {
 }
 
 int cli_check_train_files(const cli_args *args) {
-    const bool named = cli_is_text(args) || cli_is_csv(args) || cli_is_arrays(args);
+    const bool named = cli_data_is(args, "text") || cli_data_is(args, "csv") || cli_data_is(args, "arrays");
     const char *data = named && args->n_words > 1 ? args->words[1] : NULL;
     const named_file written[] = {{"--save", args->save},
                                   {"--save-best", args->save_best},

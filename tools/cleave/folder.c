@@ -9,13 +9,9 @@
 #include <string.h>
 #include <sys/stat.h>
 
-bool cli_is_folder(const cli_args *args) {
-    return args->n_words > 0 && !strcmp(args->words[0], "images");
-}
-
 /** Have pictures several labels each, by a table? */
 static bool has_table(const cli_args *args) {
-    return cli_is_folder(args) && args->labels;
+    return cli_data_is(args, "images") && args->labels;
 }
 
 /** Do the options of tables of labels belong together? */
@@ -30,7 +26,7 @@ static int check_table(const cli_args *args) {
 }
 
 int cli_check_folder(const cli_args *args, const clv_model *model) {
-    if (!cli_is_folder(args)) return EXIT_DONE;
+    if (!cli_data_is(args, "images")) return EXIT_DONE;
     if (args->n_words < 2)
         return cli_fail(EXIT_USAGE,
                         "which folder? `images DIR` wants one with a folder of pictures for each class, "
@@ -70,7 +66,7 @@ static char *part_of(const char *parent, const char *name) {
 void cli_find_parts(cli_args *args, char *parts[2]) {
     static const char *const tested[] = {"val", "valid", "validation", "test"};
     parts[0] = parts[1] = NULL;
-    if (!cli_is_folder(args) || args->n_words < 2 || args->labels) return;
+    if (!cli_data_is(args, "images") || args->n_words < 2 || args->labels) return;
     const char *parent = args->words[1];
     parts[0] = part_of(parent, "train");
     if (!parts[0]) return;
@@ -188,7 +184,7 @@ static void tell_rest(const clv_dataset *dataset, const char *folder) {
 
 void cli_tell_broken(cli_source *source) {
     const char *first = NULL;
-    if (source->args->quiet || !cli_is_folder(source->args)) return;
+    if (source->args->quiet || !cli_data_is(source->args, "images")) return;
     if (!source->told_rest) tell_rest(source->train, source->args->words[1]);
     if (!source->told_rest && (!source->train || source->args->val))
         tell_rest(source->test, source->train ? source->args->val : source->args->words[1]);

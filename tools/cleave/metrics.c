@@ -70,8 +70,8 @@ static void add_usual(const char *metric, const char *name, cli_metrics *out) {
 void cli_usual_metrics(const cli_args *args, const clv_model *model, cli_metrics *out) {
     const clv_port target = clv_model_target_get(model, 0);
     static const char *const usual[] = {"mae", "rmse"};
-    if (args->metric || (!cli_is_csv(args) && !cli_is_arrays(args)) || clv_model_target_count(model) != 1 ||
-        target.classes)
+    if (args->metric || (!cli_data_is(args, "csv") && !cli_data_is(args, "arrays")) ||
+        clv_model_target_count(model) != 1 || target.classes)
         return;
     const int64_t names = model->number_names && target.dims[0] > 1 ? target.dims[0] : 0;
     for (size_t i = 0; i < sizeof usual / sizeof *usual; i++) {
@@ -97,8 +97,8 @@ int cli_check_tested(const cli_args *args, bool tested) {
                                            : NULL;
     if (tested || !option) return EXIT_DONE;
     return cli_fail(EXIT_USAGE, "--%s wants data to test on, and there are none: %s", option,
-                    cli_is_folder(args) ? "--val names a folder of them"
-                    : cli_is_csv(args) || cli_is_text(args)
+                    cli_data_is(args, "images") ? "--val names a folder of them"
+                    : cli_data_is(args, "csv") || cli_data_is(args, "text")
                         ? "--validation says which part of the file that is"
                         : "--images and --labels are all trained on");
 }
@@ -118,7 +118,7 @@ static bool is_told_anyway(const clv_metrics *metrics, int i) {
 }
 
 double cli_perplexity(const cli_args *args, const clv_metrics *metrics) {
-    return cli_is_text(args) ? exp(metrics->loss) : (double)NAN;
+    return cli_data_is(args, "text") ? exp(metrics->loss) : (double)NAN;
 }
 
 json_t *cli_metrics_json(const clv_metrics *metrics) {

@@ -48,6 +48,10 @@ bool cli_parse_bytes(const char *text, uint64_t *bytes) {
     return false;
 }
 
+bool cli_data_is(const cli_args *args, const char *kind) {
+    return args->n_words > 0 && !strcmp(args->words[0], kind);
+}
+
 bool cli_parse_size(const char *text, int64_t size[3]) {
     for (int i = 0; i < 3; i++) {
         char *end;

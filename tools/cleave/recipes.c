@@ -87,9 +87,9 @@ static void set_optimizer(const cli_args *args, const recipe_row *recipe, clv_tr
 
 /** train: what is learnt; NULL before it is read: rows of classes and of numbers have the same optimizer. */
 static recipe_row recipe_of(const cli_args *args, const clv_model *model, const clv_dataset *train) {
-    const bool rows = cli_is_csv(args) || cli_is_arrays(args);
+    const bool rows = cli_data_is(args, "csv") || cli_data_is(args, "arrays");
     const bool numbers = rows && train && !clv_dataset_classes(train);
-    const char *data = rows ? "rows" : cli_is_folder(args) ? "pictures" : "";
+    const char *data = rows ? "rows" : cli_data_is(args, "images") ? "pictures" : "";
     for (size_t i = 0; i < sizeof recipes / sizeof *recipes; i++) {
         const recipe_row *row = &recipes[i];
         const bool fits =

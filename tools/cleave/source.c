@@ -34,11 +34,11 @@ int cli_check_data(const cli_args *args) {
         {OF_TEXTS | OF_TABLES | OF_ARRAYS,
          "texts and tables, and named arrays: `text FILE`, `csv FILE`, `arrays FILE`"},
     };
-    const unsigned data = cli_is_folder(args)   ? OF_PICTURES
-                          : cli_is_text(args)   ? OF_TEXTS
-                          : cli_is_csv(args)    ? OF_TABLES
-                          : cli_is_arrays(args) ? OF_ARRAYS
-                                                : 0;
+    const unsigned data = cli_data_is(args, "images")   ? OF_PICTURES
+                          : cli_data_is(args, "text")   ? OF_TEXTS
+                          : cli_data_is(args, "csv")    ? OF_TABLES
+                          : cli_data_is(args, "arrays") ? OF_ARRAYS
+                                                        : 0;
     for (int i = 0; i < OPTIONS; i++) {
         const option_row *option = &option_rows[i];
         size_t of = 0;
@@ -54,10 +54,10 @@ int cli_check_data(const cli_args *args) {
 }
 
 int cli_check_source(const cli_args *args) {
-    bool arrays = args->images || (args->labels && !cli_is_folder(args));
+    bool arrays = args->images || (args->labels && !cli_data_is(args, "images"));
     const int labels = cli_check_labels(args);
     if (labels != EXIT_DONE) return labels;
-    if (args->ignore_index && !args->images && !cli_is_arrays(args))
+    if (args->ignore_index && !args->images && !cli_data_is(args, "arrays"))
         return cli_fail(EXIT_USAGE, "--ignore-index is of labels in arrays: --labels FILE, or `arrays FILE`");
     if (args->n_words && arrays)
         return cli_fail(EXIT_USAGE, "give a dataset or --images and --labels, not both");
@@ -76,7 +76,9 @@ int cli_check_source(const cli_args *args) {
                         args->validation);
     const int code = cli_check_data(args);
     if (code != EXIT_DONE) return code;
-    if (cli_is_text(args) || cli_is_csv(args) || cli_is_arrays(args) || cli_is_folder(args)) return EXIT_DONE;
+    if (cli_data_is(args, "text") || cli_data_is(args, "csv") || cli_data_is(args, "arrays") ||
+        cli_data_is(args, "images"))
+        return EXIT_DONE;
     if (args->n_words && find_dataset(args->words[0]) < 0) {
         char names[128] = "";
         clv_nearest nearest = {.word = args->words[0]};
@@ -105,7 +107,7 @@ cli_unit cli_unit_of(const cli_args *args, const clv_model *model) {
     for (int d = 0; d < CLV_MAX_RANK - 1 && model->input[d]; d++) unit.each *= model->input[d];
     if (model->dtype == CLV_DTYPE_I32 && !model->build_all) return unit;
     const bool images = !model->build_all && model->input[1];
-    return (cli_unit){cli_is_csv(args) ? "rows" : images ? "images" : "samples", 1};
+    return (cli_unit){cli_data_is(args, "csv") ? "rows" : images ? "images" : "samples", 1};
 }
 
 const char *cli_loss_units(const cli_source *source) {
@@ -122,11 +124,11 @@ int cli_model_of_source(clv_runtime *runtime, cli_source *source, clv_model *out
     const clv_shape sample = clv_dataset_sample_shape(dataset);
     if (source->vocabulary)
         *out = clv_gpt_model(&source->gpt);
-    else if (cli_is_csv(source->args))
+    else if (cli_data_is(source->args, "csv"))
         cli_model_of_rows(source->model, dataset, out);
-    else if (cli_is_arrays(source->args))
+    else if (cli_data_is(source->args, "arrays"))
         return cli_model_of_fields(runtime, source->args, source->model, &source->fields, out);
-    else if (cli_is_folder(source->args))
+    else if (cli_data_is(source->args, "images"))
         cli_model_of_folder(source->args, source->model, dataset, out);
     else
         return cli_size_model(runtime, source->args, source->model, &sample, out);
@@ -148,15 +150,15 @@ static void *read_source(void *user) {
                                          source->with_train ? train : test);
         return NULL;
     }
-    if (cli_is_text(args) || cli_is_csv(args)) {
-        source->status = cli_is_text(args) ? cli_read_text(source) : cli_read_csv(source);
+    if (cli_data_is(args, "text") || cli_data_is(args, "csv")) {
+        source->status = cli_data_is(args, "text") ? cli_read_text(source) : cli_read_csv(source);
         return NULL;
     }
-    if (cli_is_arrays(args)) {
+    if (cli_data_is(args, "arrays")) {
         source->status = cli_read_arrays(source->runtime, args->words[1], &source->archive);
         return NULL;
     }
-    if (cli_is_folder(args)) {
+    if (cli_data_is(args, "images")) {
         source->status = cli_read_folder(source);
         return NULL;
     }
@@ -185,20 +187,21 @@ static void join(cli_source *source) {
 int cli_source_wait(cli_source *source) {
     const cli_args *args = source->args;
     join(source);
-    if (source->status == CLV_E_NOT_FOUND && source->with_train && cli_is_folder(args) &&
+    if (source->status == CLV_E_NOT_FOUND && source->with_train && cli_data_is(args, "images") &&
         cli_told_classes(args))
         return cli_fail(EXIT_FAILED, "%s; --except LAYER.* begins the last layer anew, to learn others",
                         cli_sentence(source->runtime));
-    if (source->status == CLV_E_FORMAT && cli_is_csv(args)) return cli_fail_csv(source);
+    if (source->status == CLV_E_FORMAT && cli_data_is(args, "csv")) return cli_fail_csv(source);
     if (source->status != CLV_OK) return cli_fail_status(source->runtime, source->status);
-    if (source->train && (cli_is_folder(args) || cli_is_csv(args)) && clv_dataset_classes(source->train) == 1)
+    if (source->train && (cli_data_is(args, "images") || cli_data_is(args, "csv")) &&
+        clv_dataset_classes(source->train) == 1)
         return cli_fail(EXIT_FAILED,
-                        cli_is_folder(args)
+                        cli_data_is(args, "images")
                             ? "'%s' has pictures of one class; to tell classes apart takes two or more, each "
                               "a folder of its own in it"
                             : "the targets of '%s' are of one class; to tell classes apart takes two or more",
                         args->words[1]);
-    return cli_is_arrays(args) ? cli_make_arrays(source) : EXIT_DONE;
+    return cli_data_is(args, "arrays") ? cli_make_arrays(source) : EXIT_DONE;
 }
 
 void cli_source_end(cli_source *source) {

@@ -115,7 +115,7 @@ static void samples_text(const cli_args *args, const clv_train_config *config, n
     if (config->test)
         add(out, ", %s to test on", plan_count(clv_dataset_count(config->test)));
     else
-        add(out, ", none to test on%s", cli_is_folder(args) ? " (--val DIR)" : "");
+        add(out, ", none to test on%s", cli_data_is(args, "images") ? " (--val DIR)" : "");
     const clv_shape target = clv_dataset_target_shape(config->train);
     static const char *const targets[][2] = {
         {"classes", "class"}, {"labels", "label"}, {"numbers to be learnt", "number to be learnt"}};
@@ -245,7 +245,7 @@ void cli_tell_result(FILE *out, const cli_source *source, const clv_train_result
                    cli_figure(result->test.loss), units, when);
     else if (result->evaluated)
         screen_say(out, "test loss %s%s%s", cli_figure(result->test.loss), units, when);
-    if (result->evaluated && cli_is_text(args))
+    if (result->evaluated && cli_data_is(args, "text"))
         screen_say(out, "perplexity %.4g", cli_perplexity(args, &result->test));
     if (result->evaluated) cli_metrics_say(out, &result->test);
     if (result->best_epoch)

@@ -4,12 +4,8 @@
 
 #include <string.h>
 
-bool cli_is_text(const cli_args *args) {
-    return args->n_words > 0 && !strcmp(args->words[0], "text");
-}
-
 int cli_check_text(const cli_args *args, const clv_model *model) {
-    const bool text = cli_is_text(args), of_texts = model->dtype == CLV_DTYPE_I32;
+    const bool text = cli_data_is(args, "text"), of_texts = model->dtype == CLV_DTYPE_I32;
     if (text && !of_texts)
         return cli_fail(EXIT_USAGE, "%s is a model of images; of texts there is gpt (--model gpt)",
                         model->name);

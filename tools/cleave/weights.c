@@ -42,10 +42,10 @@ const char *cli_lost_record(const cli_args *args) {
 static void tell_lost(const cli_args *args) {
     if (args->quiet || !*cli_lost_record(args)) return;
     const char *what =
-        cli_is_csv(args)
+        cli_data_is(args, "csv")
             ? "columns are as this table has them, and numbers as they stand, but for --standardize"
-        : cli_is_arrays(args)  ? "inputs are all other arrays, and numbers as they stand"
-        : !cli_is_folder(args) ? NULL
+        : cli_data_is(args, "arrays")  ? "inputs are all other arrays, and numbers as they stand"
+        : !cli_data_is(args, "images") ? NULL
         : args->image_size
             ? "pictures are normalized as ImageNet's, and classes are numbered in the order of their names"
             : "pictures are normalized as ImageNet's and 224 x 224 (--image-size), and classes are "
@@ -59,10 +59,10 @@ static int check_record(const cli_args *args) {
     const char *lost = cli_lost_record(args);
     const bool named = args->command == CLI_EVAL && args->target;
     if (args->command != CLI_EVAL && args->command != CLI_RUN) return EXIT_DONE;
-    if (cli_is_csv(args) && !told->table && !named)
+    if (cli_data_is(args, "csv") && !told->table && !named)
         return cli_fail(EXIT_FAILED, "'%s' does not tell the columns of its table; %s", args->weights,
                         *lost ? lost : "`cleave train csv FILE --save` writes weights that do");
-    if (cli_is_arrays(args) && *lost && !named)
+    if (cli_data_is(args, "arrays") && *lost && !named)
         return cli_fail(EXIT_FAILED, "'%s' does not tell its inputs and targets; %s", args->weights, lost);
     char names[CLI_NAMES_BYTES];
     if (*lost && !args->model)
@@ -89,7 +89,7 @@ static int check_sizes(const cli_args *args) {
 /** Labels and classes are not the same thing to learn. */
 static int check_labels(const cli_args *args) {
     const clv_weights_info *told = cli_told_classes(args);
-    if (!told || !cli_is_folder(args) || args->command == CLI_RUN) return EXIT_DONE;
+    if (!told || !cli_data_is(args, "images") || args->command == CLI_RUN) return EXIT_DONE;
     if (args->labels && told->classes)
         return cli_fail(EXIT_USAGE, "'%s' tells %lld classes apart, one for each picture: leave --labels out",
                         args->weights, (long long)told->classes);
@@ -120,13 +120,13 @@ void cli_tell_scale(const cli_args *args, const char *path) {
 static void take_sizes(cli_args *args) {
     const clv_weights_info *told = args->told;
     const bool square = told->input[0] == 3 && told->input[1] == told->input[2] && !told->input[3];
-    const bool rows = cli_is_csv(args) || cli_is_arrays(args); // they tell it themselves
+    const bool rows = cli_data_is(args, "csv") || cli_data_is(args, "arrays"); // they tell it themselves
     if (!args->classes && !rows && !cli_begins_anew(args)) args->classes = told->classes;
-    if (!args->image_size && square && cli_is_folder(args)) args->image_size = told->input[1];
+    if (!args->image_size && square && cli_data_is(args, "images")) args->image_size = told->input[1];
 }
 
 int cli_tell_weights(cli_args *args) {
-    if (!args->weights || cli_is_text(args)) return EXIT_DONE;
+    if (!args->weights || cli_data_is(args, "text")) return EXIT_DONE;
     int code = read_info(args);
     if (code != EXIT_DONE || !args->told) return code;
     code = check_record(args);
@@ -196,7 +196,7 @@ int cli_fail_sized(clv_runtime *runtime, const cli_args *args, clv_status status
     if (status != CLV_E_SHAPE || !model || !memcmp(model->input, sized->input, sizeof model->input))
         return cli_fail_status(runtime, status);
     const clv_shape of_samples = sample_of(sized), of_model = sample_of(model);
-    if (*lost && cli_is_csv(args))
+    if (*lost && cli_data_is(args, "csv"))
         return cli_fail(
             EXIT_FAILED, "%s; rows are %s here, and '%s' does not tell the columns of its table: %s",
             cli_sentence(runtime), clv_shape_text(&of_samples, built, sizeof built), args->weights, lost);
