@@ -29,6 +29,8 @@ cut -d/ -f1 out | sort -u | tr '\n' ' ' >ops
 same "ops" "$(cat ops)" "abs max_pool2d max_pool2d_backward relu "
 works check --list
 sort out >all
+# shellcheck disable=SC2046  # words on purpose
+check --list $(sed 's,/.*,,' all | sort -u | sed 's/^/--op /') 2>err | sort | cmp -s - all || fail "not every op can be named at once: $(cat err)"
 same "cases of the same name" "$(uniq -d all | wc -l)" 0
 for i in 1 2 3; do check --list --shard $i/3; done | sort >shards
 cmp -s all shards || fail "three shards are not all the cases, or hold one twice"

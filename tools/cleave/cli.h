@@ -39,7 +39,7 @@ typedef enum cli_command {
 #endif
 } cli_command;
 
-enum { CLI_MAX_BUDGETS = 16, CLI_MAX_WORDS = 2, CLI_MAX_TEXTS = 16 };
+enum { CLI_MAX_BUDGETS = 16, CLI_MAX_WORDS = 2, CLI_MAX_TEXTS = 256 };
 
 typedef struct cli_budget {
     char device[64];
