@@ -29,7 +29,7 @@ int main(int argc, char **argv) {
     clv_tensor *labels = clv_input(graph, "labels", CLV_DTYPE_I32, CLV_SHAPE(BATCH));
     clv_tensor *hidden = clv_nn_rms_norm(clv_relu(clv_nn_linear(x, "fc1", 64, NULL)), "norm", 1e-5f);
     clv_tensor *loss = clv_cross_entropy(clv_nn_linear(hidden, "fc2", 10, NULL), labels);
-    CHECK(!clv_tensor_requires_grad(x) && clv_tensor_requires_grad(loss));
+    CHECK(!clv_tensor_info_get(x).requires_grad && clv_tensor_info_get(loss).requires_grad);
     clv_output(loss, "loss");
     clv_backward(loss);
     clv_optimizer_add(graph, &(clv_optimizer_config){.kind = CLV_ADAM});

@@ -159,7 +159,7 @@ typedef struct clv_table_config {
  * Errors  CLV_E_IO; CLV_E_FORMAT  what is wrong, in which line: a value that is missing, or is no number where others are, dates, rows
  *         of other lengths; what the file is instead of a table;
  *         CLV_E_NOT_FOUND  no such column;  CLV_E_VALUE  the config, a class that `record` has not, words or classes that are another one
- *         in most rows;  as clv_table_rows
+ *         in most rows;  as clv_table_rows_read
  * Source  RFC 4180
  */
 CLV_API CLV_MUST_CHECK clv_status clv_dataset_table(clv_runtime *runtime, const char *path,
@@ -225,9 +225,6 @@ typedef struct clv_table_rows_config {
 CLV_API CLV_MUST_CHECK clv_status clv_table_rows_read(clv_runtime *runtime, const char *path,
                                                       const char *record, const clv_table_rows_config *config,
                                                       clv_array *out, clv_table_report *report);
-/** The same with `ignore` alone. */
-CLV_API CLV_MUST_CHECK clv_status clv_table_rows(clv_runtime *runtime, const char *path, const char *record,
-                                                 const char *ignore, clv_array *out);
 /**
  * Put what such a model told into the table's units, in place: target * scale + mean where targets were standardized.
  *
@@ -326,10 +323,6 @@ CLV_API CLV_MUST_CHECK clv_status clv_vocabulary_tokenizer(clv_runtime *runtime,
 CLV_API void clv_vocabulary_destroy(clv_vocabulary *vocabulary);
 /** How many tokens there are. */
 CLV_API int clv_vocabulary_count(const clv_vocabulary *vocabulary);
-/** "bytes", "characters" or "tokenizer". */
-CLV_API const char *clv_vocabulary_kind(const clv_vocabulary *vocabulary);
-/** From which the same is made again: all characters one after the other, or a tokenizer's JSON; NULL of bytes. Borrowed. */
-CLV_API const char *clv_vocabulary_text(const clv_vocabulary *vocabulary);
 /**
  * A text as tokens.
  *
@@ -609,9 +602,6 @@ CLV_API void clv_loader_position(const clv_loader *loader, int64_t *epoch, int64
  */
 CLV_API CLV_MUST_CHECK clv_status clv_loader_seek(clv_loader *loader, int64_t epoch, int64_t index);
 
-/** How many of n rows have their largest logit (the first of equals) at their label. A row with a NaN has
- * none, and so has one whose label is CLV_LABEL_IGNORED. */
-CLV_API int64_t clv_count_correct(const float *logits, const int32_t *labels, int64_t n, int64_t classes);
 /**
  * The most probable classes of a sample, the most probable first, the first of equal ones before the others.
  *

@@ -24,12 +24,8 @@ CLV_API void clv_graph_destroy(clv_graph *graph);
 /** CLV_OK, or the first mistake made while building; its sentence is put into the runtime (clv_runtime_error). */
 CLV_API CLV_MUST_CHECK clv_status clv_graph_status(const clv_graph *graph);
 
-/** The graph a tensor belongs to; NULL for NULL (a failed build). Functions that build layers ask this. */
-CLV_API clv_graph *clv_tensor_graph(const clv_tensor *tensor);
-
 /** Layers built from now on behave as in training (dropout drops, batch_norm uses the batch). Default false. */
 CLV_API void clv_graph_set_training(clv_graph *graph, bool training);
-CLV_API bool clv_graph_training(const clv_graph *graph);
 
 /** How floats are stored between ops. Every op computes in f32. */
 typedef enum clv_precision {
@@ -51,7 +47,6 @@ typedef enum clv_precision {
  * make of it, in half the memory. tests/golden/autocast.c holds the rest against PyTorch, op by op.
  */
 CLV_API void clv_graph_set_precision(clv_graph *graph, clv_precision precision);
-CLV_API clv_precision clv_graph_precision(const clv_graph *graph);
 
 /** Names of layers and parameters made from now on begin with `name.`; calls nest, pop ends the last one. A name may hold dots
  *  and is one scope all the same. A plan is refused (CLV_E_STATE) while a scope is not popped. */
@@ -61,8 +56,16 @@ CLV_API void clv_scope_pop(clv_graph *graph);
 /** What is built from now on is computed on this device (a device spec), whatever the plan's placement says; NULL ends it.
  *  Parameters made and first used here live here. See also clv_to, clv_data_parallel. */
 CLV_API void clv_graph_set_place(clv_graph *graph, const char *device);
-/** The device set by clv_graph_set_place; NULL if none is. */
-CLV_API const char *clv_graph_place(const clv_graph *graph);
+
+/** How a graph is built now. */
+typedef struct clv_graph_info {
+    bool training;
+    clv_precision precision;
+    const char *place; /**< as of clv_graph_set_place; NULL: none */
+    int n_parameters;  /**< so far */
+    CLV_RESERVED(8);
+} clv_graph_info;
+CLV_API clv_graph_info clv_graph_info_get(const clv_graph *graph);
 
 /** How a parameter gets its first values. */
 typedef enum clv_init_kind { CLV_INIT_ZEROS, CLV_INIT_ONES, CLV_INIT_UNIFORM, CLV_INIT_NORMAL } clv_init_kind;
@@ -78,12 +81,10 @@ CLV_API clv_tensor *clv_input(clv_graph *graph, const char *name, clv_dtype dtyp
  *  graph is the same tensor (tied weights), if the shapes agree. */
 CLV_API clv_tensor *clv_parameter(clv_graph *graph, const char *name, clv_shape shape, clv_init init);
 
+
 /** Every layer that drops values drops this part of them, whatever part it was built with; 0: none does. Set before layers are added;
  *  below 0, as at the beginning: each its own. Not of clv_dropout, which is told a part */
 CLV_API void clv_graph_set_dropout(clv_graph *graph, float p);
-/** The part that a layer drops which was built with `p`: for layers of your own. */
-CLV_API float clv_graph_dropout(clv_graph *graph, float p);
-
 /** As a parameter, saved with the weights, but not trained: running statistics. f32 or i32. */
 CLV_API clv_tensor *clv_buffer(clv_graph *graph, const char *name, clv_dtype dtype, clv_shape shape,
                                clv_init init);
@@ -118,9 +119,6 @@ CLV_API clv_tensor *clv_graph_find(const clv_graph *graph, const char *name);
  * Source  torch.Tensor.requires_grad_
  */
 CLV_API void clv_requires_grad(clv_tensor *tensor, bool requires_grad);
-
-/** Does it get a gradient from clv_backward, if it leads to the loss? */
-CLV_API bool clv_tensor_requires_grad(const clv_tensor *tensor);
 
 /**
  * Freeze parameters, as PyTorch's `requires_grad_(False)`: they take no gradient and no optimizer state, nothing is computed
@@ -176,8 +174,7 @@ CLV_API CLV_MUST_CHECK clv_status clv_graph_write(const clv_graph *graph, const 
  */
 CLV_API CLV_MUST_CHECK clv_status clv_graph_read(clv_graph *graph, const char *path);
 
-/** Parameters (trained tensors) of the graph, in the order they were made. */
-CLV_API int clv_parameter_count(const clv_graph *graph);
+/** The i-th parameter (trained tensor) of the graph, in the order they were made; NULL past the end. */
 CLV_API clv_tensor *clv_parameter_get(const clv_graph *graph, int index);
 
 #ifdef __cplusplus

@@ -21,12 +21,8 @@ typedef enum clv_array_type {
     CLV_ARRAY_U8
 } clv_array_type;
 
-/** Bytes of one element; 0 for NONE. */
-CLV_API size_t clv_array_type_bytes(clv_array_type type);
 /** `f32`, `i32`, `i64`, `u8`, `none`. */
 CLV_API const char *clv_array_type_name(clv_array_type type);
-/** The array type that holds a tensor of this dtype. */
-CLV_API clv_array_type clv_array_type_of(clv_dtype dtype);
 
 /** A row-major array in host memory. All zero is an array of nothing; clv_array_reset gives it back to that. */
 typedef struct clv_array {
@@ -61,7 +57,7 @@ CLV_API size_t clv_array_bytes(const clv_array *array);
  * the temporary's, and a file in the way are told now. A full disk is not. A pipe is not opened, as that would
  * end its reader.
  *
- * keep_previous   the file that is there will be kept as PATH.prev, as clv_checkpoint_write does
+ * keep_previous   the file that is there will be kept as PATH.prev, as a checkpoint is
  *
  * Errors  CLV_E_IO; CLV_E_VALUE  no name; CLV_E_HOST_MEMORY
  */
@@ -103,32 +99,14 @@ CLV_API size_t clv_archive_count(const clv_archive *archive);
 CLV_API clv_array *clv_archive_get(const clv_archive *archive, size_t i);
 /** The array of that name; NULL if there is none. */
 CLV_API clv_array *clv_archive_find(const clv_archive *archive, const char *name);
-/**
- * The array of that name, which must have this type and shape.
- *
- * Errors  CLV_E_NOT_FOUND  no such array;  CLV_E_DTYPE, CLV_E_SHAPE  it differs; the sentence has both, and
- *         the file
- */
-CLV_API CLV_MUST_CHECK clv_status clv_archive_require(const clv_archive *archive, const char *name,
-                                                      clv_array_type type, const clv_shape *shape,
-                                                      const clv_array **out);
 
 /** Set a text (a safetensors file's metadata); replaces one of that key. Both are UTF-8 and copied. */
 CLV_API CLV_MUST_CHECK clv_status clv_archive_set_text(clv_archive *archive, const char *key,
                                                        const char *text);
-CLV_API CLV_MUST_CHECK clv_status clv_archive_set_int(clv_archive *archive, const char *key, int64_t value);
-/** Written so that the same bits come back. */
-CLV_API CLV_MUST_CHECK clv_status clv_archive_set_real(clv_archive *archive, const char *key, double value);
 /** The text of a key; NULL if there is none. Borrowed, until the key is set anew or the archive goes. */
 CLV_API const char *clv_archive_text(const clv_archive *archive, const char *key);
 /** The i-th key and its text; NULL past the end. */
 CLV_API const char *clv_archive_text_at(const clv_archive *archive, size_t i, const char **text);
-/** A text that must be there and be a whole number, or a number.
- *  Errors  CLV_E_NOT_FOUND, CLV_E_FORMAT; the sentence names the file and the key. */
-CLV_API CLV_MUST_CHECK clv_status clv_archive_get_int(const clv_archive *archive, const char *key,
-                                                      int64_t *out);
-CLV_API CLV_MUST_CHECK clv_status clv_archive_get_real(const clv_archive *archive, const char *key,
-                                                       double *out);
 
 // ---------------------------------------------------------------------------------------------------------------
 // Files.
@@ -155,22 +133,6 @@ CLV_API CLV_MUST_CHECK clv_status clv_safetensors_read(clv_runtime *runtime, con
  */
 CLV_API CLV_MUST_CHECK clv_status clv_safetensors_write(const clv_archive *archive, const char *path);
 
-/**
- * Write a checkpoint: a safetensors file with a checksum over every byte. The one that was there becomes
- * `PATH.prev`. At every moment one whole checkpoint is on the disk. Name arrays by section:
- * `model.fc.weight`, `optimizer.…`.
- *
- * Errors  as clv_safetensors_write
- */
-CLV_API CLV_MUST_CHECK clv_status clv_checkpoint_write(const clv_archive *archive, const char *path);
-/**
- * Read a checkpoint and verify its checksum. If it is missing or damaged and `PATH.prev` is whole, the
- * sentence says that one can resume from that.
- *
- * Errors  as clv_safetensors_read;  CLV_E_FORMAT  also: no checkpoint, or the checksum does not match
- */
-CLV_API CLV_MUST_CHECK clv_status clv_checkpoint_read(clv_runtime *runtime, const char *path,
-                                                      clv_archive **out);
 
 /**
  * Read an array in numpy's format: versions 1, 2, 3; little-endian f4, i4, i8, u1; f2 and f8 become f32
@@ -203,14 +165,6 @@ CLV_API CLV_MUST_CHECK clv_status clv_npz_write(const clv_archive *archive, cons
 CLV_API CLV_MUST_CHECK clv_status clv_npy_write(clv_runtime *runtime, const clv_array *array,
                                                 const char *path);
 
-/**
- * Read an IDX file, gzipped or not: unsigned bytes, i32 or f32.
- *
- * Errors  CLV_E_IO, CLV_E_FORMAT (magic, sizes, truncated, trailing bytes, bad CRC), CLV_E_UNSUPPORTED (other
- *         types), CLV_E_HOST_MEMORY
- * Source  LeCun, Cortes, Burges, "The MNIST database of handwritten digits", file format; RFC 1952 (gzip)
- */
-CLV_API CLV_MUST_CHECK clv_status clv_idx_read(clv_runtime *runtime, const char *path, clv_array *out);
 
 #ifdef __cplusplus
 }

@@ -216,28 +216,15 @@ CLV_API CLV_MUST_CHECK clv_status clv_model_register(clv_runtime *runtime, const
 /** A copy of a model of images for samples [channels, height, width] and so many classes; 0 of any keeps the model's. */
 CLV_API clv_model clv_model_for(const clv_model *model, int64_t channels, int64_t height, int64_t width,
                                 int64_t classes);
-/** The shape of a batch of n samples: [n, input...]. This and what follows asks for a model's first input and first target. */
-CLV_API clv_shape clv_model_input_shape(const clv_model *model, int64_t n);
-/** The shape of the targets of n samples: [n, target...]. */
-CLV_API clv_shape clv_model_target_shape(const clv_model *model, int64_t n);
 /** The input `x` of a batch of n samples, and the input `labels` of their targets, i32 for classes and f32 for numbers, in a graph. */
 CLV_API clv_tensor *clv_model_input(clv_graph *graph, const clv_model *model, int64_t n);
 CLV_API clv_tensor *clv_model_target(clv_graph *graph, const clv_model *model, int64_t n);
 
 /**
- * Are samples of the model's shape? For [1, height, width] they may be [height, width], for a row of any rank the numbers alone.
- *
- * what    names them in the sentence, `images 'x.npy'`; NULL: `samples`
- *
- * Errors  CLV_E_SHAPE  not; the sentence says what they seem to be, channels last for example, and how numpy mends it
- */
-CLV_API CLV_MUST_CHECK clv_status clv_model_check_samples(clv_runtime *runtime, const clv_model *model,
-                                                          const char *what, const clv_shape *sample);
-/**
  * A copy of a model of images, made for samples [channels, height, width] or, in grey, [height, width]; the model itself where
  * they fit it already.
  *
- * what, sample  as of clv_model_check_samples
+ * what    names the samples in the sentence, `images 'x.npy'`; NULL: `samples`
  * out           on failure all zero
  *
  * Errors  CLV_E_SHAPE  no such samples: channels last, none of the model's rank, a dimension of 0 or too large; or as many numbers
@@ -246,8 +233,6 @@ CLV_API CLV_MUST_CHECK clv_status clv_model_check_samples(clv_runtime *runtime, 
 CLV_API CLV_MUST_CHECK clv_status clv_model_for_samples(clv_runtime *runtime, const clv_model *model,
                                                         const char *what, const clv_shape *sample,
                                                         clv_model *out);
-/** Do samples look like [height, width, channels]? By the model's number of channels, or an image's: one, three or four. */
-CLV_API bool clv_model_channels_last(const clv_model *model, const clv_shape *sample);
 
 /** Zero means the default. */
 typedef struct clv_gpt_config {

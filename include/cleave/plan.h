@@ -221,8 +221,6 @@ CLV_API clv_runtime *clv_session_runtime(const clv_session *session);
  */
 CLV_API CLV_MUST_CHECK clv_status clv_session_reserve(clv_session *session, clv_plan *const *plans, int n);
 
-/** Give back what the session holds on a device, tensors that are kept there included. No run may exist that uses it. */
-CLV_API void clv_session_forget(clv_session *session, const clv_device *device);
 
 /** One tensor kept in a session. Strings are borrowed until the session goes. */
 typedef struct clv_session_tensor {

@@ -84,13 +84,38 @@ CLV_API const char *clv_dtype_name(clv_dtype dtype);
 /** A value in a graph. Owned by its graph; valid until the graph is destroyed. */
 typedef struct clv_tensor clv_tensor;
 
-/** The questions below take NULL (a failed build) too and then answer with zero, "" or NONE. */
-CLV_API clv_shape clv_tensor_shape(const clv_tensor *tensor);
-CLV_API clv_dtype clv_tensor_dtype(const clv_tensor *tensor);
-CLV_API const char *clv_tensor_name(const clv_tensor *tensor);
-CLV_API int64_t clv_tensor_numel(const clv_tensor *tensor);
-/** Element size times number of elements. */
-CLV_API size_t clv_tensor_bytes(const clv_tensor *tensor);
+struct clv_graph;
+/** What a tensor is. All zero, "" and NONE of NULL, which a failed build gives. */
+typedef struct clv_tensor_info {
+    struct clv_graph *graph; /**< that it belongs to: functions that build layers ask this */
+    const char *name;
+    clv_dtype dtype;
+    bool requires_grad; /**< it gets a gradient from clv_backward, if it leads to the loss */
+    clv_shape shape;
+    int64_t numel;
+    size_t bytes; /**< element size times number of elements */
+    CLV_RESERVED(4);
+} clv_tensor_info;
+CLV_API clv_tensor_info clv_tensor_info_get(const clv_tensor *tensor);
+
+static inline struct clv_graph *clv_tensor_graph(const clv_tensor *tensor) {
+    return clv_tensor_info_get(tensor).graph;
+}
+static inline clv_shape clv_tensor_shape(const clv_tensor *tensor) {
+    return clv_tensor_info_get(tensor).shape;
+}
+static inline clv_dtype clv_tensor_dtype(const clv_tensor *tensor) {
+    return clv_tensor_info_get(tensor).dtype;
+}
+static inline const char *clv_tensor_name(const clv_tensor *tensor) {
+    return clv_tensor_info_get(tensor).name;
+}
+static inline int64_t clv_tensor_numel(const clv_tensor *tensor) {
+    return clv_tensor_info_get(tensor).numel;
+}
+static inline size_t clv_tensor_bytes(const clv_tensor *tensor) {
+    return clv_tensor_info_get(tensor).bytes;
+}
 
 #ifdef __cplusplus
 }

@@ -114,14 +114,12 @@ CLV_API void clv_weights_info_destroy(clv_weights_info *info);
  *     clv_averages_begin(session);                 // after weights were loaded, before the first step
  *     ... steps ...
  *     clv_averages_swap(session);                  // in: parameters are the averages
- *     ... test with any plan of the session ...
+ *     ... test with any plan of the session, clv_weights_save ...
  *     clv_averages_swap(session);                  // and out again: the same bits as before
- *     clv_averages_save(session, "ema.safetensors");
  *
  * clv_averages_begin  copies parameters into their averages: what these are until the first step that updates something
  * clv_averages_swap   exchanges the values of parameters and averages, through host memory. While they are exchanged no step of the
  *                     session may train (CLV_E_STATE), and weights that are saved are the averages. It waits for running steps
- * clv_averages_save   writes weights as clv_weights_save does, with the averages under the parameters' names; exchanged or not
  *
  * Notes   buffers, running statistics of batch_norm for example, are those of the training. A trainer's session is used so by the
  *         trainer itself (clv_train_config.ema_decay); there is nothing to exchange.
@@ -131,7 +129,6 @@ CLV_API void clv_weights_info_destroy(clv_weights_info *info);
  */
 CLV_TRAIN_API CLV_MUST_CHECK clv_status clv_averages_begin(clv_session *session);
 CLV_TRAIN_API CLV_MUST_CHECK clv_status clv_averages_swap(clv_session *session);
-CLV_TRAIN_API CLV_MUST_CHECK clv_status clv_averages_save(clv_session *session, const char *path);
 /** Are they exchanged? false for NULL. */
 CLV_TRAIN_API bool clv_averages_swapped(const clv_session *session);
 
@@ -383,7 +380,8 @@ CLV_API CLV_MUST_CHECK clv_status clv_predictor_forward_all(clv_predictor *predi
  * The same of arrays, which know their sizes: for what comes from a file or from elsewhere, as nothing is read that an array does
  * not have.
  *
- * inputs   for each of the model's inputs [n, input...], of its type and all of the same n; shapes as of clv_model_check_samples
+ * inputs   for each of the model's inputs [n, input...], of its type and all of the same n; [height, width] does for [1, height,
+ *          width], and for a row any shape of as many numbers
  * results  one for the output of each target, made here: [n, ...] f32, owned by the caller (clv_array_reset); all zero on failure
  *
  * Errors   CLV_E_DTYPE, CLV_E_SHAPE  an array does not fit its input;  CLV_E_VALUE  one is not given;  CLV_E_HOST_MEMORY

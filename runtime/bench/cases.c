@@ -14,6 +14,8 @@
 #include "cleave/optim.h"
 #include "cleave/train.h"
 #include "device/device.h"
+#include "graph/graph.h"
+#include "nn/models.h"
 
 typedef clv_tensor *(*op_builder)(clv_tensor *x);
 
@@ -173,7 +175,7 @@ static void build_op(const clv__bench_case *c, clv__bench_graph *g) {
 
 /** A training step with momentum on the logits; or the logits. */
 static void finish_model(clv__bench_graph *g, const clv_model *model, clv_tensor *logits, int64_t batch) {
-    if (clv_graph_training(g->graph)) {
+    if (clv__graph_training(g->graph)) {
         const clv_loss *given = clv_loss_for(model);
         clv_tensor *loss = given->build(logits, clv_model_target(g->graph, model, batch), given);
         clv_output(loss, "loss");
@@ -267,7 +269,7 @@ static void add_model(listing *l, const clv_model *model, int64_t batch) {
 static void add_models(listing *l) {
     for (int i = 0; i < clv_model_count(); i++) {
         const clv_model *model = clv_model_get(i);
-        const clv_shape one = clv_model_input_shape(model, 1);
+        const clv_shape one = clv__model_input_shape(model, 1);
         const int64_t images = clv_shape_numel(&one) > 10000 ? 8 : 64;
         add_model(l, model, model->dtype == CLV_DTYPE_I32 ? 16 : images);
     }

@@ -32,14 +32,15 @@ struct clv_dataset {
     char *table; // of a table: what its rows need to be, a text (table_record.c); owned. NULL: of none
     /** Targets are (number - mean) / scale: mean and scale of each of a sample's, one behind the other; owned. NULL: as they stand */
     double *target_scales;
-    const char **number_names; // of each of a sample's numbers to be learnt; owned, with the texts behind them. NULL: none
+    const char **
+        number_names; // of each of a sample's numbers to be learnt; owned, with the texts behind them. NULL: none
     /** Go on with a digest (rows.h) by what tells the data apart; NULL: rows are read for it */
     uint64_t (*digest)(const clv_dataset *dataset, uint64_t digest);
     const char *const *names; // n_names: of classes, or of labels; NULL: they have none
     size_t n_names;
     int channels; // of these, 1 or 3, it is known how samples are normalised: (x - mean) / std, bytes as 0..1
     float mean[3], std[3];
-    int64_t resize; // of pictures: the shorter side's size before the middle is cut out; 0: no pictures
+    int64_t resize;      // of pictures: the shorter side's size before the middle is cut out; 0: no pictures
     bool exif_transpose; // they are turned as their Exif data say
     int workers; // threads of a loader, each of which reads a sample at a time; 0: one, a batch at a time
     void (*destroy)(clv_dataset *dataset);
@@ -80,5 +81,9 @@ typedef struct clv__dataset_defaults {
 clv_status clv__dataset_create(clv__error *error, clv_array *images, const clv_array *labels,
                                const clv_dataset_config *config, const clv__dataset_defaults *defaults,
                                clv_dataset **out);
+
+/** How many of n rows have their largest logit (the first of equals) at their label. A row with a NaN has
+ * none, and so has one whose label is CLV_LABEL_IGNORED. */
+int64_t clv__count_correct(const float *logits, const int32_t *labels, int64_t n, int64_t classes);
 
 #endif

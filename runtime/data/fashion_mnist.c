@@ -9,6 +9,7 @@
 #include "base/memory.h"
 #include "data/dataset.h"
 #include "io/array.h"
+#include "io/formats.h"
 
 #define PACKAGE "dataset-fashion-mnist"
 #define PACKAGE_FOLDER "/usr/share/datasets/fashion-mnist"
@@ -52,15 +53,15 @@ static clv_status read_file(clv_runtime *runtime, const char *folder, const char
                  "CLEAVE_DATA_DIR",
                  folder, name);
     }
-    clv_status status = clv_idx_read(runtime, path, array);
+    clv_status status = clv__idx_read_file(runtime, path, array);
     free(path);
     return status;
 }
 
 // Xiao, Rasul, Vollgraf 2017, table 2
 enum { N_CLASSES = 10 };
-static const char *const class_names[N_CLASSES] = {"T-shirt/top", "Trouser", "Pullover", "Dress", "Coat",
-                                                   "Sandal", "Shirt", "Sneaker", "Bag", "Ankle boot"};
+static const char *const class_names[N_CLASSES] = {
+    "T-shirt/top", "Trouser", "Pullover", "Dress", "Coat", "Sandal", "Shirt", "Sneaker", "Bag", "Ankle boot"};
 
 static clv_status check_images(clv__error *error, const char *folder, const char *name,
                                const clv_array *images) {

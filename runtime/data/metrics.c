@@ -4,8 +4,9 @@
 #include <stdbool.h>
 
 #include "cleave/data.h"
+#include "data/dataset.h"
 
-int64_t clv_count_correct(const float *logits, const int32_t *labels, int64_t n, int64_t classes) {
+int64_t clv__count_correct(const float *logits, const int32_t *labels, int64_t n, int64_t classes) {
     int64_t correct = 0;
     for (int64_t i = 0; i < n; i++) {
         const float *row = logits + i * classes;
@@ -39,6 +40,7 @@ int64_t clv_top_classes(const float *logits, int64_t classes, int64_t most, int3
     }
     if (n == 0 || !isfinite(logits[which[0]])) return 0;
     for (int64_t k = 0; k < classes; k++) sum += exp((double)logits[k] - (double)logits[which[0]]);
-    for (int64_t i = 0; p && i < n; i++) p[i] = exp((double)logits[which[i]] - (double)logits[which[0]]) / sum;
+    for (int64_t i = 0; p && i < n; i++)
+        p[i] = exp((double)logits[which[i]] - (double)logits[which[0]]) / sum;
     return n;
 }

@@ -49,7 +49,7 @@ static clv_status check_others(const clv__table_file *file, const clv__table_for
         if (used[c] || is_known(form, name) || is_listed(ignore, name)) continue;
         CLV_FAIL(file->error, CLV_E_VALUE,
                  "'%s' has a column '%s', which the model was not trained on: leave it out, or ignore it "
-                 "(`ignore` of clv_table_rows)",
+                 "(`ignore` of clv_table_rows_read)",
                  file->path, clv__shown(name, &shown));
     }
     return CLV_OK;
@@ -135,9 +135,4 @@ clv_status clv_table_rows_read(clv_runtime *runtime, const char *path, const cha
     clv__table_close(&file);
     clv__table_record_free(&form, owner);
     return status;
-}
-
-clv_status clv_table_rows(clv_runtime *runtime, const char *path, const char *record, const char *ignore,
-                          clv_array *out) {
-    return clv_table_rows_read(runtime, path, record, &(clv_table_rows_config){.ignore = ignore}, out, NULL);
 }

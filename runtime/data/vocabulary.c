@@ -195,11 +195,11 @@ int clv_vocabulary_count(const clv_vocabulary *vocabulary) {
     return vocabulary->count;
 }
 
-const char *clv_vocabulary_kind(const clv_vocabulary *vocabulary) {
+const char *clv__vocabulary_kind(const clv_vocabulary *vocabulary) {
     return vocabulary->kind;
 }
 
-const char *clv_vocabulary_text(const clv_vocabulary *vocabulary) {
+const char *clv__vocabulary_text(const clv_vocabulary *vocabulary) {
     return vocabulary->text;
 }
 

@@ -41,4 +41,9 @@ void clv__utf8_repair(clv__text *out, const char *bytes, size_t n);
 /** The text is not UTF-8 from this byte on; says so. */
 clv_status clv__vocabulary_not_text(clv__error *error, size_t at);
 
+/** "bytes", "characters" or "tokenizer". */
+const char *clv__vocabulary_kind(const clv_vocabulary *vocabulary);
+/** From which the same is made again: all characters one after the other, or a tokenizer's JSON; NULL of bytes. Borrowed. */
+const char *clv__vocabulary_text(const clv_vocabulary *vocabulary);
+
 #endif

@@ -117,7 +117,7 @@ static void leave(clv_session *session) {
         bool keeps = false;
         for (size_t k = 0; k < session->n_kept && !keeps; k++)
             keeps = session->kept[k].memory.device == device;
-        if (!keeps) clv_session_forget(session, device);
+        if (!keeps) clv__session_forget(session, device);
     }
 }
 

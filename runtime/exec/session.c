@@ -58,7 +58,7 @@ void clv_session_destroy(clv_session *session) {
     free(session);
 }
 
-void clv_session_forget(clv_session *session, const clv_device *device) {
+void clv__session_forget(clv_session *session, const clv_device *device) {
     if (!clv__error_at_home(clv__runtime_error_of(session->runtime))) return;
     size_t n = 0;
     for (size_t i = 0; i < session->n_arenas; i++) {

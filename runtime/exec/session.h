@@ -28,8 +28,8 @@ struct clv_session {
     clv_runtime *runtime;
     uint64_t seed;
     int64_t step;
-    bool averages;        // who uses the parameters gets their running averages (train/averages.c)
-    bool swapped;         // parameters and averages are exchanged (train/swap.c): nothing may train
+    bool averages; // who uses the parameters gets their running averages (train/averages.c)
+    bool swapped;  // parameters and averages are exchanged (train/swap.c): nothing may train
     clv__session_about about;
     clv__arenas **arenas; // one for each device, in the order they came
     size_t n_arenas, arenas_room;
@@ -72,5 +72,8 @@ void clv__first_values_end(clv__first_values *values);
 
 /** Wait for the active run's steps. */
 clv_status clv__session_quiet(clv_session *session);
+
+/** Give back what the session holds on a device, tensors that are kept there included. No run may exist that uses it. */
+void clv__session_forget(clv_session *session, const clv_device *device);
 
 #endif

@@ -72,7 +72,7 @@ void clv_graph_set_training(clv_graph *graph, bool training) {
     graph->training = training;
 }
 
-bool clv_graph_training(const clv_graph *graph) {
+bool clv__graph_training(const clv_graph *graph) {
     return graph->training;
 }
 
@@ -83,7 +83,7 @@ void clv_graph_set_dropout(clv_graph *graph, float p) {
     graph->dropout = p;
 }
 
-float clv_graph_dropout(clv_graph *graph, float p) {
+float clv__graph_dropout(clv_graph *graph, float p) {
     if (!graph) return p;
     graph->asked_dropout = true;
     return graph->sets_dropout ? graph->dropout : p;
@@ -191,7 +191,7 @@ void clv_graph_set_place(clv_graph *graph, const char *device) {
         clv__graph_fail(graph, CLV_E_HOST_MEMORY, "no host memory for the graph");
 }
 
-const char *clv_graph_place(const clv_graph *graph) {
+const char *clv__graph_place(const clv_graph *graph) {
     return graph ? graph->place_hint : NULL;
 }
 
@@ -364,10 +364,6 @@ void clv_output(clv_tensor *tensor, const char *name) {
     if (tensor->category == CLV_ACTIVATIONS) tensor->category = CLV_IO;
 }
 
-bool clv_tensor_requires_grad(const clv_tensor *tensor) {
-    return tensor && tensor->requires_grad;
-}
-
 void clv_requires_grad(clv_tensor *tensor, bool requires_grad) {
     if (!tensor) return;
     if (requires_grad && !clv__is_float(tensor->desc.dtype)) {
@@ -378,10 +374,10 @@ void clv_requires_grad(clv_tensor *tensor, bool requires_grad) {
     tensor->requires_grad = requires_grad;
 }
 
-int clv_parameter_count(const clv_graph *graph) {
-    int n = 0;
-    for (size_t i = 0; i < graph->n_tensors; i++) n += graph->tensors[i]->trainable;
-    return n;
+clv_graph_info clv_graph_info_get(const clv_graph *graph) {
+    clv_graph_info info = {.training = graph->training, .precision = graph->precision, .place = graph->place_hint};
+    for (size_t i = 0; i < graph->n_tensors; i++) info.n_parameters += graph->tensors[i]->trainable;
+    return info;
 }
 
 clv_tensor *clv_parameter_get(const clv_graph *graph, int index) {
@@ -391,32 +387,20 @@ clv_tensor *clv_parameter_get(const clv_graph *graph, int index) {
     return NULL;
 }
 
-clv_shape clv_tensor_shape(const clv_tensor *tensor) {
-    return tensor ? tensor->desc.shape : (clv_shape){0};
-}
-
-clv_dtype clv_tensor_dtype(const clv_tensor *tensor) {
-    return tensor ? tensor->desc.dtype : CLV_DTYPE_NONE;
-}
-
-const char *clv_tensor_name(const clv_tensor *tensor) {
-    return tensor ? tensor->name : "";
-}
-
-int64_t clv_tensor_numel(const clv_tensor *tensor) {
-    return tensor ? clv__numel(&tensor->desc) : 0;
-}
-
-size_t clv_tensor_bytes(const clv_tensor *tensor) {
-    return tensor ? (size_t)clv__numel(&tensor->desc) * clv_dtype_bytes(tensor->desc.dtype) : 0;
+clv_tensor_info clv_tensor_info_get(const clv_tensor *tensor) {
+    if (!tensor) return (clv_tensor_info){.name = ""};
+    const int64_t numel = clv__numel(&tensor->desc);
+    return (clv_tensor_info){.graph = tensor->graph,
+                             .name = tensor->name,
+                             .dtype = tensor->desc.dtype,
+                             .requires_grad = tensor->requires_grad,
+                             .shape = tensor->desc.shape,
+                             .numel = numel,
+                             .bytes = (size_t)numel * clv_dtype_bytes(tensor->desc.dtype)};
 }
 
 clv_tensor *clv_gradient(const clv_tensor *tensor) {
     return tensor ? tensor->gradient : NULL;
-}
-
-clv_graph *clv_tensor_graph(const clv_tensor *tensor) {
-    return tensor ? tensor->graph : NULL;
 }
 
 clv_graph *clv__tensor_graph(const clv_tensor *tensor) {

@@ -150,4 +150,10 @@ void clv__node_store(clv__node *node);
  */
 clv_tensor *clv__stored_as(clv_tensor *tensor, clv_dtype dtype, size_t since);
 
+/** The part that a layer drops which was built with `p`: for layers of your own. */
+float clv__graph_dropout(clv_graph *graph, float p);
+/** The device set by clv_graph_set_place; NULL if none is. */
+const char *clv__graph_place(const clv_graph *graph);
+bool clv__graph_training(const clv_graph *graph);
+
 #endif

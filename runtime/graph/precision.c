@@ -21,10 +21,6 @@ void clv_graph_set_precision(clv_graph *graph, clv_precision precision) {
     graph->precision = precision;
 }
 
-clv_precision clv_graph_precision(const clv_graph *graph) {
-    return graph ? graph->precision : CLV_PRECISION_F32;
-}
-
 /** The f32 copy of a half tensor, made once in each pass: one that outlived the forward pass would cost more than it saves. */
 static clv_tensor *as_float(clv_tensor *x) {
     if (!x->as_float || x->as_float->node->phase != x->graph->phase) x->as_float = clv_cast(x, CLV_DTYPE_F32);

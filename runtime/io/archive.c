@@ -9,6 +9,7 @@
 
 #include "base/number.h"
 #include "io/array.h"
+#include "io/formats.h"
 #include "io/shown.h"
 
 clv_status clv__archive_create(clv__error *error, const char *path, clv_archive **out) {
@@ -118,11 +119,11 @@ clv_status clv_archive_add_borrowed(clv_archive *archive, const char *name, clv_
     clv__shown_text shown;
     char text[128];
     size_t bytes;
-    if (clv_array_type_bytes(type) == 0) {
+    if (clv__array_type_bytes(type) == 0) {
         CLV_FAIL(archive->error, CLV_E_VALUE, "'%s': an array needs an element type; this one has '%s'",
                  clv__shown(name, &shown), clv_array_type_name(type));
     }
-    if (!clv__shape_bytes(shape, clv_array_type_bytes(type), &bytes)) {
+    if (!clv__shape_bytes(shape, clv__array_type_bytes(type), &bytes)) {
         CLV_FAIL(archive->error, CLV_E_SHAPE,
                  "'%s': an array cannot have the shape %s: a dimension is negative or it is too large",
                  clv__shown(name, &shown), clv_shape_text(shape, text, sizeof text));
@@ -163,8 +164,8 @@ const char *clv__archive_unread(const clv_archive *archive, const char *name) {
     return NULL;
 }
 
-clv_status clv_archive_require(const clv_archive *archive, const char *name, clv_array_type type,
-                               const clv_shape *shape, const clv_array **out) {
+clv_status clv__archive_require(const clv_archive *archive, const char *name, clv_array_type type,
+                                const clv_shape *shape, const clv_array **out) {
     CLV_TRY(CLV__GIVEN(NULL, archive));
     CLV_TRY(CLV__GIVEN(archive->error, out));
     CLV_TRY(CLV__GIVEN(archive->error, name));
@@ -235,13 +236,13 @@ clv_status clv_archive_set_text(clv_archive *archive, const char *key, const cha
     return CLV_OK;
 }
 
-clv_status clv_archive_set_int(clv_archive *archive, const char *key, int64_t value) {
+clv_status clv__archive_set_int(clv_archive *archive, const char *key, int64_t value) {
     char text[32];
     snprintf(text, sizeof text, "%" PRId64, value);
     return clv_archive_set_text(archive, key, text);
 }
 
-clv_status clv_archive_set_real(clv_archive *archive, const char *key, double value) {
+clv_status clv__archive_set_real(clv_archive *archive, const char *key, double value) {
     char text[64];
     clv__format(text, sizeof text, "%.17g", value); // 17 digits bring the same bits back
     return clv_archive_set_text(archive, key, text);
@@ -276,7 +277,7 @@ static clv_status not_a_number(const clv_archive *archive, const char *key, cons
              archive_name(archive), clv__shown(key, &a), clv__shown(text, &b), wanted);
 }
 
-clv_status clv_archive_get_int(const clv_archive *archive, const char *key, int64_t *out) {
+clv_status clv__archive_get_int(const clv_archive *archive, const char *key, int64_t *out) {
     CLV_TRY(CLV__GIVEN(NULL, archive));
     CLV_TRY(CLV__GIVEN(archive->error, key));
     CLV_TRY(CLV__GIVEN(archive->error, out));
@@ -292,7 +293,7 @@ clv_status clv_archive_get_int(const clv_archive *archive, const char *key, int6
     return CLV_OK;
 }
 
-clv_status clv_archive_get_real(const clv_archive *archive, const char *key, double *out) {
+clv_status clv__archive_get_real(const clv_archive *archive, const char *key, double *out) {
     CLV_TRY(CLV__GIVEN(NULL, archive));
     CLV_TRY(CLV__GIVEN(archive->error, key));
     CLV_TRY(CLV__GIVEN(archive->error, out));

@@ -19,7 +19,7 @@ static bool known(clv_array_type type) {
     return (int)type >= 0 && (size_t)type < sizeof types / sizeof *types;
 }
 
-size_t clv_array_type_bytes(clv_array_type type) {
+size_t clv__array_type_bytes(clv_array_type type) {
     return known(type) ? types[type].bytes : 0;
 }
 
@@ -27,7 +27,7 @@ const char *clv_array_type_name(clv_array_type type) {
     return known(type) ? types[type].name : "unknown";
 }
 
-clv_array_type clv_array_type_of(clv_dtype dtype) {
+clv_array_type clv__array_type_of(clv_dtype dtype) {
     switch (dtype) {
     case CLV_DTYPE_F32: return CLV_ARRAY_F32;
     case CLV_DTYPE_I32: return CLV_ARRAY_I32;
@@ -48,12 +48,12 @@ bool clv__shape_bytes(const clv_shape *shape, size_t element_bytes, size_t *out)
 clv_status clv__array_init(clv__error *error, clv_array_type type, const clv_shape *shape, clv_array *array) {
     *array = (clv_array){0};
     char text[128];
-    if (clv_array_type_bytes(type) == 0) {
+    if (clv__array_type_bytes(type) == 0) {
         CLV_FAIL(error, CLV_E_VALUE, "an array needs an element type; this one has '%s'",
                  clv_array_type_name(type));
     }
     size_t bytes;
-    if (!clv__shape_bytes(shape, clv_array_type_bytes(type), &bytes)) {
+    if (!clv__shape_bytes(shape, clv__array_type_bytes(type), &bytes)) {
         CLV_FAIL(error, CLV_E_SHAPE,
                  "an array cannot have the shape %s: a dimension is negative or it is too large",
                  clv_shape_text(shape, text, sizeof text));
@@ -83,7 +83,7 @@ void clv_array_reset(clv_array *array) {
 
 size_t clv_array_bytes(const clv_array *array) {
     size_t bytes;
-    return clv__shape_bytes(&array->shape, clv_array_type_bytes(array->type), &bytes) ? bytes : 0;
+    return clv__shape_bytes(&array->shape, clv__array_type_bytes(array->type), &bytes) ? bytes : 0;
 }
 
 size_t clv__element_bytes(clv__element element, clv_array_type type) {
@@ -91,7 +91,7 @@ size_t clv__element_bytes(clv__element element, clv_array_type type) {
     case CLV__ELEMENT_F16: return 2;
     case CLV__ELEMENT_BF16: return 2;
     case CLV__ELEMENT_F64: return 8;
-    default: return clv_array_type_bytes(type);
+    default: return clv__array_type_bytes(type);
     }
 }
 

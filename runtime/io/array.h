@@ -56,4 +56,9 @@ const char *clv__archive_unread(const clv_archive *archive, const char *name);
 /** Where a runtime keeps its last sentence; NULL for no runtime. */
 clv__error *clv__io_error(clv_runtime *runtime);
 
+/** The array type that holds a tensor of this dtype. */
+clv_array_type clv__array_type_of(clv_dtype dtype);
+/** Bytes of one element; 0 for NONE. */
+size_t clv__array_type_bytes(clv_array_type type);
+
 #endif

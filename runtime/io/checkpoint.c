@@ -22,7 +22,7 @@ static void write_digits(uint64_t hash, char *to) {
     memcpy(to, text, DIGITS);
 }
 
-clv_status clv_checkpoint_write(const clv_archive *archive, const char *path) {
+clv_status clv__checkpoint_write(const clv_archive *archive, const char *path) {
     CLV_TRY(CLV__GIVEN(NULL, archive));
     CLV_TRY(CLV__GIVEN(archive->error, path));
     clv__safetensors_layout layout;
@@ -119,7 +119,7 @@ static clv_status read_file(clv__error *error, const char *path, clv_archive **o
     return status;
 }
 
-clv_status clv_checkpoint_read(clv_runtime *runtime, const char *path, clv_archive **out) {
+clv_status clv__checkpoint_read_file(clv_runtime *runtime, const char *path, clv_archive **out) {
     CLV_TRY(CLV__GIVEN(clv__io_error(runtime), out));
     CLV_TRY(CLV__GIVEN(clv__io_error(runtime), path));
     clv__error *error = clv__io_error(runtime);

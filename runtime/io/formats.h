@@ -54,4 +54,45 @@ clv_status clv__npy_header(clv__error *error, const clv_array *array, const char
 clv_status clv__npz_read(clv__input *input, clv_archive **out);
 clv_status clv__idx_read(clv__input *input, clv_array *out);
 
+/**
+ * The array of that name, which must have this type and shape.
+ *
+ * Errors  CLV_E_NOT_FOUND  no such array;  CLV_E_DTYPE, CLV_E_SHAPE  it differs; the sentence has both, and
+ *         the file
+ */
+CLV_MUST_CHECK clv_status clv__archive_require(const clv_archive *archive, const char *name,
+                                               clv_array_type type, const clv_shape *shape,
+                                               const clv_array **out);
+CLV_MUST_CHECK clv_status clv__archive_set_int(clv_archive *archive, const char *key, int64_t value);
+/** Written so that the same bits come back. */
+CLV_MUST_CHECK clv_status clv__archive_set_real(clv_archive *archive, const char *key, double value);
+/** A text that must be there and be a whole number, or a number.
+ *  Errors  CLV_E_NOT_FOUND, CLV_E_FORMAT; the sentence names the file and the key. */
+CLV_MUST_CHECK clv_status clv__archive_get_int(const clv_archive *archive, const char *key, int64_t *out);
+CLV_MUST_CHECK clv_status clv__archive_get_real(const clv_archive *archive, const char *key, double *out);
+/**
+ * Write a checkpoint: a safetensors file with a checksum over every byte. The one that was there becomes
+ * `PATH.prev`. At every moment one whole checkpoint is on the disk. Name arrays by section:
+ * `model.fc.weight`, `optimizer.…`.
+ *
+ * Errors  as clv_safetensors_write
+ */
+CLV_MUST_CHECK clv_status clv__checkpoint_write(const clv_archive *archive, const char *path);
+/**
+ * Read a checkpoint and verify its checksum. If it is missing or damaged and `PATH.prev` is whole, the
+ * sentence says that one can resume from that.
+ *
+ * Errors  as clv_safetensors_read;  CLV_E_FORMAT  also: no checkpoint, or the checksum does not match
+ */
+CLV_MUST_CHECK clv_status clv__checkpoint_read_file(clv_runtime *runtime, const char *path,
+                                                    clv_archive **out);
+/**
+ * Read an IDX file, gzipped or not: unsigned bytes, i32 or f32.
+ *
+ * Errors  CLV_E_IO, CLV_E_FORMAT (magic, sizes, truncated, trailing bytes, bad CRC), CLV_E_UNSUPPORTED (other
+ *         types), CLV_E_HOST_MEMORY
+ * Source  LeCun, Cortes, Burges, "The MNIST database of handwritten digits", file format; RFC 1952 (gzip)
+ */
+CLV_MUST_CHECK clv_status clv__idx_read_file(clv_runtime *runtime, const char *path, clv_array *out);
+
 #endif

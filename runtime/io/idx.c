@@ -7,6 +7,7 @@
 #include <string.h>
 #include <zlib.h>
 
+#include "io/array.h"
 #include "io/formats.h"
 
 #define BAD(...) CLV_FAIL(input->error, CLV_E_FORMAT, __VA_ARGS__)
@@ -140,7 +141,7 @@ static clv_status read_header(stream *s, idx_header *h) {
     }
     char text[128];
     clv_shape_text(&h->shape, text, sizeof text);
-    if (!clv__shape_bytes(&h->shape, clv_array_type_bytes(h->type), &h->bytes)) {
+    if (!clv__shape_bytes(&h->shape, clv__array_type_bytes(h->type), &h->bytes)) {
         BAD("'%s': the shape %s is too large to count", input->path, text);
     }
     uint64_t most; // bytes that the file can hold
@@ -175,7 +176,7 @@ static clv_status read_stream(stream *s, clv_array *out) {
     if (got > 0) {
         BAD("'%s': bytes follow the array %s", input->path, clv_shape_text(&h.shape, text, sizeof text));
     }
-    if (clv_array_type_bytes(h.type) == 4) {
+    if (clv__array_type_bytes(h.type) == 4) {
         uint32_t *words = out->data;
         for (size_t i = 0; i < h.bytes / 4; i++) words[i] = __builtin_bswap32(words[i]);
     }
@@ -192,7 +193,7 @@ clv_status clv__idx_read(clv__input *input, clv_array *out) {
     return status;
 }
 
-clv_status clv_idx_read(clv_runtime *runtime, const char *path, clv_array *out) {
+clv_status clv__idx_read_file(clv_runtime *runtime, const char *path, clv_array *out) {
     CLV_TRY(CLV__GIVEN(clv__io_error(runtime), out));
     *out = (clv_array){0};
     clv__input input;

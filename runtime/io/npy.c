@@ -7,6 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "io/array.h"
 #include "io/formats.h"
 #include "io/shown.h"
 
@@ -238,7 +239,7 @@ static clv_status read_elements(clv__input *input, const parser *p, uint64_t off
     size_t size = clv__element_bytes(element, type), bytes, kept; // in the file, in memory
     clv_shape_text(&p->shape, text, sizeof text);
     if (!clv__shape_bytes(&p->shape, size, &bytes) ||
-        !clv__shape_bytes(&p->shape, clv_array_type_bytes(type), &kept)) {
+        !clv__shape_bytes(&p->shape, clv__array_type_bytes(type), &kept)) {
         BAD("'%s': the shape %s is too large to count", input->path, text);
     }
     uint64_t there = input->bytes - offset;
@@ -296,7 +297,7 @@ clv_status clv__npy_header(clv__error *error, const clv_array *array, const char
            (descrs[descr].type != array->type || descrs[descr].element != CLV__ELEMENT_SAME)) {
         descr++;
     }
-    if (descr == N_DESCRS || !clv__shape_bytes(&array->shape, clv_array_type_bytes(array->type), &bytes)) {
+    if (descr == N_DESCRS || !clv__shape_bytes(&array->shape, clv__array_type_bytes(array->type), &bytes)) {
         CLV_FAIL(error, CLV_E_VALUE, "cannot write '%s': the array has type %s and rank %d", path,
                  clv_array_type_name(array->type), array->shape.rank);
     }

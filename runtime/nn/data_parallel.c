@@ -39,7 +39,7 @@ static bool share_out(clv_graph *graph, const clv_tensor *x, const double *share
 
 /** Build each replica, and carry its results to the first. */
 static void build(clv_graph *graph, const clv__batch_rows *of, const building *what, replicas *r) {
-    const char *before = clv_graph_place(graph);
+    const char *before = clv__graph_place(graph);
     const int64_t all = clv_tensor_shape(of->tensors[0]).dims[0];
     int64_t first = 0;
     clv__parts parts = clv__parts_begin(graph);
@@ -90,7 +90,7 @@ void clv_data_parallel_all(clv_tensor *const *inputs, int n_inputs, const char *
     if (!graph || !share_out(graph, inputs[0], shares, &r) || !clv__batch_rows_check(graph, &of, CALL))
         return;
     build(graph, &of, &what, &r);
-    const char *before = clv_graph_place(graph);
+    const char *before = clv__graph_place(graph);
     clv_graph_set_place(graph, devices[0]);
     for (int k = 0; k < n_results; k++) results[k] = join(&r, k);
     clv_graph_set_place(graph, before);
@@ -102,7 +102,7 @@ static clv_tensor *loss_of(const clv__batch_rows *of, const double *shares, cons
     if (!graph || !share_out(graph, of->tensors[0], shares, r) || !clv__batch_rows_check(graph, of, CALL))
         return NULL;
     build(graph, of, what, r);
-    const char *before = clv_graph_place(graph);
+    const char *before = clv__graph_place(graph);
     clv_graph_set_place(graph, r->devices[0]);
     clv_tensor *total = r->results[0][0];
     for (int i = 1; i < r->n_used; i++) total = clv_add(total, r->results[i][0]);

@@ -5,6 +5,7 @@
 // first values of karpathy/minGPT.
 #include <math.h>
 
+#include "graph/graph.h"
 #include "graph/op.h"
 #include "nn/models.h"
 #include "ops/attention_step.h"
@@ -32,7 +33,7 @@ static clv_tensor *attention(clv_tensor *x, const clv_gpt_config *config, float 
     x = position ? attend_past(x, config, position)
                  : clv_self_attention(x, config->heads,
                                       &(clv_attention_config){.causal = true,
-                                                              .dropout = clv_graph_dropout(
+                                                              .dropout = clv__graph_dropout(
                                                                   clv_tensor_graph(x), config->dropout)});
     return clv_nn_dropout(linear(x, "c_proj", config->width, std, true), config->dropout);
 }

@@ -15,6 +15,8 @@
 #include "device/device.h"
 #include "graph/graph.h"
 #include "graph/signature.h"
+#include "io/array.h"
+#include "io/formats.h"
 #include "io/shown.h"
 #include "nn/graph_file.h"
 
@@ -149,7 +151,7 @@ static clv_status init_of(reading *r, const json_t *object, clv_init *out) {
 static clv_status read_constant(reading *r, const json_t *object, const char *name, clv_dtype dtype,
                                 clv_shape shape) {
     const clv_array *array;
-    CLV_TRY(clv_archive_require(r->archive, name, clv_array_type_of(dtype), &shape, &array));
+    CLV_TRY(clv__archive_require(r->archive, name, clv__array_type_of(dtype), &shape, &array));
     const clv_tensor *tensor = clv_constant(r->graph, dtype, shape, array->data);
     if (tensor && strcmp(clv_tensor_name(tensor), name))
         BAD(r, "the values are those of '%s'", clv_tensor_name(tensor)); // nodes name it

@@ -8,6 +8,7 @@
 #include <math.h>
 
 #include "cleave/ops.h"
+#include "graph/graph.h"
 #include "graph/op.h"
 
 static clv_init bounded_by_fan_in(int64_t fan_in) {
@@ -99,7 +100,7 @@ clv_tensor *clv_nn_batch_norm(clv_tensor *x, const char *name, const clv_nn_batc
     clv_tensor *bias = config->no_affine ? NULL : clv_parameter(graph, "bias", channels, zeros);
     clv_tensor *mean = clv_buffer(graph, "running_mean", CLV_DTYPE_F32, channels, zeros);
     clv_tensor *var = clv_buffer(graph, "running_var", CLV_DTYPE_F32, channels, ones);
-    clv_tensor *y = clv_batch_norm(x, weight, bias, mean, var, clv_graph_training(graph),
+    clv_tensor *y = clv_batch_norm(x, weight, bias, mean, var, clv__graph_training(graph),
                                    config->momentum != 0 ? config->momentum : 0.1f,
                                    config->eps != 0 ? config->eps : 1e-5f);
     clv_scope_pop(graph);
@@ -173,6 +174,6 @@ clv_tensor *clv_nn_label_weights(clv_tensor *labels, const float *class_weights,
 
 clv_tensor *clv_nn_dropout(clv_tensor *x, float p) {
     clv_graph *graph = clv_tensor_graph(x);
-    p = clv_graph_dropout(graph, p);
-    return graph && clv_graph_training(graph) ? clv_dropout(x, p) : x;
+    p = clv__graph_dropout(graph, p);
+    return graph && clv__graph_training(graph) ? clv_dropout(x, p) : x;
 }

@@ -33,7 +33,7 @@ clv_tensor *clv__linear_small(clv_tensor *x, const char *name, int64_t out_featu
 }
 
 int64_t clv__model_outputs(const clv_model *model) {
-    const clv_shape targets = clv_model_target_shape(model, 1);
+    const clv_shape targets = clv__model_target_shape(model, 1);
     return model->classes ? model->classes : clv_shape_numel(&targets);
 }
 

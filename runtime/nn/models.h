@@ -40,4 +40,20 @@ clv_tensor *clv__gpt_next(clv_tensor *token, clv_tensor *position, const clv_gpt
 /** clv_scope_push with a number. */
 void clv__scope_push_index(clv_graph *graph, int index);
 
+/** The shape of a batch of n samples: [n, input...]. This and what follows asks for a model's first input and first target. */
+clv_shape clv__model_input_shape(const clv_model *model, int64_t n);
+/** The shape of the targets of n samples: [n, target...]. */
+clv_shape clv__model_target_shape(const clv_model *model, int64_t n);
+/**
+ * Are samples of the model's shape? For [1, height, width] they may be [height, width], for a row of any rank the numbers alone.
+ *
+ * what    names them in the sentence, `images 'x.npy'`; NULL: `samples`
+ *
+ * Errors  CLV_E_SHAPE  not; the sentence says what they seem to be, channels last for example, and how numpy mends it
+ */
+CLV_MUST_CHECK clv_status clv__model_check_samples(clv_runtime *runtime, const clv_model *model,
+                                                   const char *what, const clv_shape *sample);
+/** Do samples look like [height, width, channels]? By the model's number of channels, or an image's: one, three or four. */
+bool clv__model_channels_last(const clv_model *model, const clv_shape *sample);
+
 #endif

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // What any model takes and gives: its ports. Whoever asks a model for inputs, targets or results asks here, so that a model of one input
 // and one output is no special case anywhere else.
+#include "nn/models.h"
 #include "nn/ports.h"
 
 #include <inttypes.h>
@@ -127,12 +128,12 @@ void clv_model_targets(clv_graph *graph, const clv_model *model, int64_t n, clv_
     for (int i = 0; i < count; i++) out[i] = input_of(graph, clv_model_target_get(model, i), n);
 }
 
-clv_shape clv_model_input_shape(const clv_model *model, int64_t n) {
+clv_shape clv__model_input_shape(const clv_model *model, int64_t n) {
     const clv_port port = clv_model_input_get(model, 0);
     return clv_port_shape(&port, n);
 }
 
-clv_shape clv_model_target_shape(const clv_model *model, int64_t n) {
+clv_shape clv__model_target_shape(const clv_model *model, int64_t n) {
     const clv_port port = clv_model_target_get(model, 0);
     return clv_port_shape(&port, n);
 }

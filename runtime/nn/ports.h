@@ -9,7 +9,7 @@
 /** Does it give `build`, or `build_all` with ports that can be told apart? CLV_E_VALUE, CLV_E_DTYPE, CLV_E_SHAPE. */
 clv_status clv__model_check(clv__error *error, const clv_model *model);
 
-/** clv_model_check_samples of any of a model's inputs. */
+/** clv__model_check_samples of any of a model's inputs. */
 clv_status clv__port_check_samples(clv__error *error, const clv_model *model, const clv_port *port,
                                    const char *what, const clv_shape *sample);
 

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "device/device.h"
+#include "nn/models.h"
 #include "nn/ports.h"
 
 enum { MOST_CHANNELS = 4 }; // of an image file: one for grey, three for colours, four with alpha
@@ -19,7 +20,7 @@ static bool channels_last(const clv_port *port, const clv_shape *sample) {
     return !own && (like_models || like_images);
 }
 
-bool clv_model_channels_last(const clv_model *model, const clv_shape *sample) {
+bool clv__model_channels_last(const clv_model *model, const clv_shape *sample) {
     const clv_port port = clv_model_input_get(model, 0);
     return channels_last(&port, sample);
 }
@@ -65,8 +66,8 @@ clv_status clv__port_check_samples(clv__error *error, const clv_model *model, co
              model->name, wanted);
 }
 
-clv_status clv_model_check_samples(clv_runtime *runtime, const clv_model *model, const char *what,
-                                   const clv_shape *sample) {
+clv_status clv__model_check_samples(clv_runtime *runtime, const clv_model *model, const char *what,
+                                    const clv_shape *sample) {
     clv__error *error = clv__runtime_error_of(runtime);
     CLV_TRY(CLV__GIVEN(error, model));
     CLV_TRY(CLV__GIVEN(error, sample));
@@ -96,7 +97,7 @@ clv_status clv_model_for_samples(clv_runtime *runtime, const clv_model *model, c
         clv_shape_numel(sample) != clv_shape_numel(&batch)) {
         const int64_t *dims = sample->dims, grey[] = {1, dims[0], dims[1]};
         memcpy(made.input, sample->rank == 2 ? grey : dims, sizeof grey);
-        status = clv_model_check_samples(runtime, &made, what, sample);
+        status = clv__model_check_samples(runtime, &made, what, sample);
     }
     if (status == CLV_OK) *out = made;
     return status;

@@ -8,6 +8,7 @@
 #include "base/number.h"
 #include "base/random.h"
 #include "cleave/ops.h"
+#include "graph/graph.h"
 #include "graph/signature.h"
 #include "ops/lower.h"
 
@@ -166,7 +167,7 @@ clv_tensor *clv_dropout(clv_tensor *x, float p) {
     if (!(p >= 0 && p <= 1)) {
         return clv__graph_fail(graph, CLV_E_VALUE, "dropout: p must be from 0 to 1, it is %g", (double)p);
     }
-    if (p == 0 || !clv_graph_training(graph)) return x;
+    if (p == 0 || !clv__graph_training(graph)) return x;
     dropout_attrs attrs = {p, clv__graph_random_id(graph), clv__graph_first_element(graph, x)};
     return clv__node_add(&clv__op_dropout, &attrs, (clv_tensor *[]){x, clv__graph_random(graph)}, 2, 0);
 }

@@ -334,7 +334,7 @@ clv_tensor *clv_cross_entropy(clv_tensor *logits, clv_tensor *labels) {
 
 clv_tensor *clv_cross_entropy_weighted(clv_tensor *logits, clv_tensor *labels, clv_tensor *weight) {
     if (!weight) return clv_cross_entropy(logits, labels);
-    if (clv_tensor_requires_grad(weight)) weight = clv_detach(weight);
+    if (clv_tensor_info_get(weight).requires_grad) weight = clv_detach(weight);
     return clv__node_add(&clv__op_cross_entropy, NULL, (clv_tensor *[]){logits, labels, weight}, 3, 0);
 }
 

@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "cleave/ops.h"
+#include "graph/graph.h"
 #include "graph/signature.h"
 #include "ops/lower.h"
 #include "ops/self_attention.h"
@@ -494,8 +495,8 @@ clv_tensor *clv_self_attention(clv_tensor *x, int64_t heads, const clv_attention
     int64_t E = 1;
     if (shape.rank == 3 && part_evenly(shape.dims[2], heads)) {
         E = shape.dims[2] / (3 * heads);
-        const bool drops =
-            c.dropout != 0 && (clv_graph_training(clv_tensor_graph(x)) || !(c.dropout > 0 && c.dropout <= 1));
+        const bool drops = c.dropout != 0 &&
+                           (clv__graph_training(clv_tensor_graph(x)) || !(c.dropout > 0 && c.dropout <= 1));
         if (drops) return of_nodes(x, heads, &c);
     }
     self_attention_attrs attrs = {heads, c.causal, c.scale != 0 ? c.scale : (float)(1 / sqrt((double)E))};

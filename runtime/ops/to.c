@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // to: the same values on another device. The plan carries them; the op itself is a view of what arrived.
 #include "cleave/ops.h"
+#include "graph/graph.h"
 #include "graph/signature.h"
 
 static clv_status to_infer(clv__op_io *io, clv__error *error) {
@@ -59,7 +60,7 @@ clv_tensor *clv_to(clv_tensor *x, const char *device) {
     clv_graph *graph = clv_tensor_graph(x);
     if (!graph) return NULL;
     if (!device || !*device) return clv__graph_fail(graph, CLV_E_VALUE, "clv_to needs a device");
-    const char *before = clv_graph_place(graph);
+    const char *before = clv__graph_place(graph);
     clv_graph_set_place(graph, device);
     clv_tensor *result = clv__node_add(&clv__op_to, NULL, &x, 1, 0);
     clv_graph_set_place(graph, before);

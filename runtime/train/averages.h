@@ -16,4 +16,6 @@ clv_status clv__averages_use(clv_graph *graph, const clv_session *session, const
  *  something. */
 clv_status clv__averages_begin(clv_session *session);
 
+CLV_MUST_CHECK clv_status clv__averages_save(clv_session *session, const char *path);
+
 #endif

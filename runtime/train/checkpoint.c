@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Checkpoints: tensors, the position, and the settings that must be the same to go on. There is no random
 // state beside seed, step and position, because every random number is a function of these (base/random.h).
+#include "io/formats.h"
 #include "train/trainer.h"
 
 #include <inttypes.h>
@@ -121,8 +122,8 @@ static void reset_texts(setting_texts *texts) {
 static clv_status put_settings(const clv_train_config *config, const setting_texts *texts,
                                clv_archive *archive) {
     CLV_TRY(clv_archive_set_text(archive, "model", config->model->name));
-#define WHOLE(key, value) CLV_TRY(clv_archive_set_int(archive, key, value));
-#define REAL(key, value) CLV_TRY(clv_archive_set_real(archive, key, value));
+#define WHOLE(key, value) CLV_TRY(clv__archive_set_int(archive, key, value));
+#define REAL(key, value) CLV_TRY(clv__archive_set_real(archive, key, value));
 #define LATER(key, value)                                                                                    \
     if ((value) != 0) REAL(key, value)
 #define WORD(key, value, names) WHOLE(key, value)
@@ -139,7 +140,7 @@ static clv_status put_settings(const clv_train_config *config, const setting_tex
 static clv_status same_whole(const clv_archive *archive, const char *path, const char *key, int64_t now,
                              clv__error *error) {
     int64_t then;
-    CLV_TRY(clv_archive_get_int(archive, key, &then));
+    CLV_TRY(clv__archive_get_int(archive, key, &then));
     if (then != now)
         CLV_FAIL(error, CLV_E_VALUE,
                  "checkpoint '%s' was written with %s %" PRId64 ", now it is %" PRId64
@@ -157,7 +158,7 @@ static const char *word_of(int64_t value, const char *const *names) {
 static clv_status same_word(const clv_archive *archive, const char *path, const char *key, int64_t now,
                             const char *const *names, clv__error *error) {
     int64_t then;
-    CLV_TRY(clv_archive_get_int(archive, key, &then));
+    CLV_TRY(clv__archive_get_int(archive, key, &then));
     if (then != now)
         CLV_FAIL(error, CLV_E_VALUE,
                  "checkpoint '%s' was written with %s %s, now it is %s; go on with the settings it was "
@@ -169,7 +170,7 @@ static clv_status same_word(const clv_archive *archive, const char *path, const 
 static clv_status same_real(const clv_archive *archive, const char *path, const char *key, bool later,
                             double now, clv__error *error) {
     double then = 0;
-    if (!later || clv_archive_text(archive, key)) CLV_TRY(clv_archive_get_real(archive, key, &then));
+    if (!later || clv_archive_text(archive, key)) CLV_TRY(clv__archive_get_real(archive, key, &then));
     if (then != now)
         CLV_FAIL(error, CLV_E_VALUE,
                  "checkpoint '%s' was written with %s %g, now it is %g; go on with the settings it "
@@ -198,7 +199,7 @@ static clv_status same_period(const clv_archive *archive, const clv_train_config
     const int64_t now = config->schedule.period;
     int64_t then;
     if (!follows) return same_whole(archive, config->resume, key, now, error);
-    CLV_TRY(clv_archive_get_int(archive, key, &then));
+    CLV_TRY(clv__archive_get_int(archive, key, &then));
     const char *unit = config->schedule.per_step ? "steps" : "epochs";
     if (then != now)
         clv__log(runtime, CLV_LOG_WARNING,
@@ -252,38 +253,38 @@ static clv_status same_data(const clv_train_config *config, const clv_archive *a
 }
 
 static clv_status put_best(const clv__best *best, clv_archive *archive) {
-    CLV_TRY(clv_archive_set_real(archive, "best.value", best->value));
-    CLV_TRY(clv_archive_set_int(archive, "best.epoch", best->epoch));
-    CLV_TRY(clv_archive_set_int(archive, "best.since", best->since));
-    return clv_archive_set_int(archive, "best.step", best->step);
+    CLV_TRY(clv__archive_set_real(archive, "best.value", best->value));
+    CLV_TRY(clv__archive_set_int(archive, "best.epoch", best->epoch));
+    CLV_TRY(clv__archive_set_int(archive, "best.since", best->since));
+    return clv__archive_set_int(archive, "best.step", best->step);
 }
 
 /** Nothing is known where it was not looked for. */
 static clv_status take_best(const clv_archive *archive, clv__best *best) {
     if (!clv_archive_text(archive, "best.epoch")) return CLV_OK;
-    CLV_TRY(clv_archive_get_real(archive, "best.value", &best->value));
-    CLV_TRY(clv_archive_get_int(archive, "best.epoch", &best->epoch));
-    CLV_TRY(clv_archive_get_int(archive, "best.since", &best->since));
-    return clv_archive_get_int(archive, "best.step", &best->step);
+    CLV_TRY(clv__archive_get_real(archive, "best.value", &best->value));
+    CLV_TRY(clv__archive_get_int(archive, "best.epoch", &best->epoch));
+    CLV_TRY(clv__archive_get_int(archive, "best.since", &best->since));
+    return clv__archive_get_int(archive, "best.step", &best->step);
 }
 
 static clv_status put_plateau(const clv__seen_plateau *plateau, clv_archive *archive) {
-    CLV_TRY(clv_archive_set_real(archive, "plateau.lr", plateau->state.lr));
-    CLV_TRY(clv_archive_set_real(archive, "plateau.best", plateau->state.best));
-    CLV_TRY(clv_archive_set_int(archive, "plateau.worse", plateau->state.worse));
-    CLV_TRY(clv_archive_set_int(archive, "plateau.seen", plateau->state.seen));
-    return clv_archive_set_int(archive, "plateau.step", plateau->step);
+    CLV_TRY(clv__archive_set_real(archive, "plateau.lr", plateau->state.lr));
+    CLV_TRY(clv__archive_set_real(archive, "plateau.best", plateau->state.best));
+    CLV_TRY(clv__archive_set_int(archive, "plateau.worse", plateau->state.worse));
+    CLV_TRY(clv__archive_set_int(archive, "plateau.seen", plateau->state.seen));
+    return clv__archive_set_int(archive, "plateau.step", plateau->step);
 }
 
 static clv_status take_plateau(const clv_train_config *config, const clv_archive *archive, int64_t step,
                                clv__seen_plateau *plateau, clv__error *error) {
     int64_t seen;
     if (!clv_archive_text(archive, "plateau.step")) return CLV_OK;
-    CLV_TRY(clv_archive_get_real(archive, "plateau.lr", &plateau->state.lr));
-    CLV_TRY(clv_archive_get_real(archive, "plateau.best", &plateau->state.best));
-    CLV_TRY(clv_archive_get_int(archive, "plateau.worse", &plateau->state.worse));
-    CLV_TRY(clv_archive_get_int(archive, "plateau.seen", &seen));
-    CLV_TRY(clv_archive_get_int(archive, "plateau.step", &plateau->step));
+    CLV_TRY(clv__archive_get_real(archive, "plateau.lr", &plateau->state.lr));
+    CLV_TRY(clv__archive_get_real(archive, "plateau.best", &plateau->state.best));
+    CLV_TRY(clv__archive_get_int(archive, "plateau.worse", &plateau->state.worse));
+    CLV_TRY(clv__archive_get_int(archive, "plateau.seen", &seen));
+    CLV_TRY(clv__archive_get_int(archive, "plateau.step", &plateau->step));
     plateau->state.seen = seen != 0;
     if (!(plateau->state.lr >= 0 && isfinite(plateau->state.lr)) || plateau->state.worse < 0 ||
         plateau->step < 0 || plateau->step > step)
@@ -301,12 +302,12 @@ static clv_status fill(const clv_train_config *config, clv_session *session, con
     char data[17];
     data_text(config, data);
     CLV_TRY(clv_archive_set_text(archive, "data", data));
-    CLV_TRY(clv_archive_set_int(archive, "position.step", position->step));
-    CLV_TRY(clv_archive_set_int(archive, "position.epoch", position->epoch));
-    CLV_TRY(clv_archive_set_int(archive, "position.index", position->index));
-    CLV_TRY(clv_archive_set_real(archive, "position.loss_sum", position->loss_sum));
-    CLV_TRY(clv_archive_set_int(archive, "position.loss_count", position->loss_count));
-    CLV_TRY(clv_archive_set_real(archive, "position.train_loss", position->train_loss));
+    CLV_TRY(clv__archive_set_int(archive, "position.step", position->step));
+    CLV_TRY(clv__archive_set_int(archive, "position.epoch", position->epoch));
+    CLV_TRY(clv__archive_set_int(archive, "position.index", position->index));
+    CLV_TRY(clv__archive_set_real(archive, "position.loss_sum", position->loss_sum));
+    CLV_TRY(clv__archive_set_int(archive, "position.loss_count", position->loss_count));
+    CLV_TRY(clv__archive_set_real(archive, "position.train_loss", position->train_loss));
     if (clv__wants_best(config)) CLV_TRY(put_best(&position->best, archive));
     if (config->schedule.kind == CLV_SCHEDULE_PLATEAU) CLV_TRY(put_plateau(&position->plateau, archive));
     CLV_TRY(clv__weights_tell(session, archive));
@@ -319,7 +320,7 @@ clv_status clv__checkpoint_save(const clv_train_config *config, clv_session *ses
     clv_archive *archive = NULL;
     clv_status status = clv_archive_create(clv_session_runtime(session), &archive);
     if (status == CLV_OK) status = fill(config, session, position, archive);
-    if (status == CLV_OK) status = clv_checkpoint_write(archive, config->checkpoint);
+    if (status == CLV_OK) status = clv__checkpoint_write(archive, config->checkpoint);
     clv_archive_destroy(archive);
     return status;
 }
@@ -333,12 +334,12 @@ static clv_status take(const clv_train_config *config, bool follows, const clv_a
     reset_texts(&texts);
     CLV_TRY(same);
     CLV_TRY(same_data(config, archive, error));
-    CLV_TRY(clv_archive_get_int(archive, "position.step", &position->step));
-    CLV_TRY(clv_archive_get_int(archive, "position.epoch", &position->epoch));
-    CLV_TRY(clv_archive_get_int(archive, "position.index", &position->index));
-    CLV_TRY(clv_archive_get_real(archive, "position.loss_sum", &position->loss_sum));
-    CLV_TRY(clv_archive_get_int(archive, "position.loss_count", &position->loss_count));
-    CLV_TRY(clv_archive_get_real(archive, "position.train_loss", &position->train_loss));
+    CLV_TRY(clv__archive_get_int(archive, "position.step", &position->step));
+    CLV_TRY(clv__archive_get_int(archive, "position.epoch", &position->epoch));
+    CLV_TRY(clv__archive_get_int(archive, "position.index", &position->index));
+    CLV_TRY(clv__archive_get_real(archive, "position.loss_sum", &position->loss_sum));
+    CLV_TRY(clv__archive_get_int(archive, "position.loss_count", &position->loss_count));
+    CLV_TRY(clv__archive_get_real(archive, "position.train_loss", &position->train_loss));
     if (position->step < 0 || position->epoch < 0 || position->index < 0 || position->loss_count < 0)
         CLV_FAIL(error, CLV_E_FORMAT, "checkpoint '%s' has a negative position", config->resume);
     const clv__best *best = &position->best;
@@ -359,7 +360,7 @@ clv_status clv__checkpoint_load(const clv_train_config *config, bool period_foll
                                 clv__position *position) {
     clv_archive *archive = NULL;
     clv__position found = {0};
-    clv_status status = clv_checkpoint_read(clv_session_runtime(session), config->resume, &archive);
+    clv_status status = clv__checkpoint_read_file(clv_session_runtime(session), config->resume, &archive);
     if (status == CLV_OK) status = take(config, period_follows, archive, session, &found);
     if (status == CLV_OK) *position = found;
     clv_archive_destroy(archive);

@@ -8,6 +8,8 @@
 
 #include "base/error.h"
 #include "cleave/train.h"
+#include "data/vocabulary.h"
+#include "io/formats.h"
 #include "nn/models.h"
 #include "train/state.h"
 
@@ -32,8 +34,8 @@ static clv_status describe(clv_archive *archive, clv_gpt_config config, const cl
     clv__gpt_defaults(&config);
     CLV_TRY(clv_archive_set_text(archive, "cleave.model", "gpt"));
     for (int i = 0; i < N_SIZES; i++)
-        CLV_TRY(clv_archive_set_int(archive, sizes[i].key, *size_of(&config, i)));
-    const char *kind = clv_vocabulary_kind(vocabulary), *text = clv_vocabulary_text(vocabulary);
+        CLV_TRY(clv__archive_set_int(archive, sizes[i].key, *size_of(&config, i)));
+    const char *kind = clv__vocabulary_kind(vocabulary), *text = clv__vocabulary_text(vocabulary);
     char key[64];
     snprintf(key, sizeof key, "cleave.%s", kind);
     CLV_TRY(clv_archive_set_text(archive, "cleave.tokens", kind));
@@ -48,7 +50,7 @@ clv_status clv_gpt_weights_save(clv_session *session, const clv_gpt_config *conf
     CLV_TRY(CLV__USABLE(error, vocabulary));
     CLV_TRY(CLV__USABLE(error, path));
     static const clv_gpt_config defaults = {0};
-    const char *characters = clv_vocabulary_text(vocabulary);
+    const char *characters = clv__vocabulary_text(vocabulary);
     if (characters && !*characters) // the first in the order of codes; a text of a file cannot hold it
         CLV_FAIL(error, CLV_E_VALUE,
                  "the text has characters of code 0: train on bytes (clv_vocabulary_bytes)");
@@ -90,7 +92,7 @@ static clv_status read_sizes(clv_runtime *runtime, const clv_archive *archive, c
                      "it and "
                      "save the weights, which do",
                      path);
-        CLV_TRY(clv_archive_get_int(archive, sizes[i].key, size));
+        CLV_TRY(clv__archive_get_int(archive, sizes[i].key, size));
         if (*size < 1 || *size > MOST)
             CLV_FAIL(clv__runtime_error_of(runtime), CLV_E_FORMAT,
                      "'%s': %s is %" PRId64 ", and must be 1 to %d", path, sizes[i].key, *size, MOST);
@@ -105,8 +107,8 @@ static clv_status check_tensors(clv_runtime *runtime, const clv_archive *archive
     const clv_shape tokens = CLV_SHAPE(config->vocabulary, config->width);
     const clv_shape positions = CLV_SHAPE(config->context, config->width);
     char last[96];
-    CLV_TRY(clv_archive_require(archive, "transformer.wte.weight", CLV_ARRAY_F32, &tokens, &array));
-    CLV_TRY(clv_archive_require(archive, "transformer.wpe.weight", CLV_ARRAY_F32, &positions, &array));
+    CLV_TRY(clv__archive_require(archive, "transformer.wte.weight", CLV_ARRAY_F32, &tokens, &array));
+    CLV_TRY(clv__archive_require(archive, "transformer.wpe.weight", CLV_ARRAY_F32, &positions, &array));
     snprintf(last, sizeof last, "transformer.h.%" PRId64 ".ln_1.weight", config->layers - 1);
     if (!clv_archive_find(archive, last))
         CLV_FAIL(clv__runtime_error_of(runtime), CLV_E_FORMAT,

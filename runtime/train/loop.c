@@ -107,7 +107,7 @@ static clv_status save_gradients(clv__training *loop) {
     clv_archive *archive = NULL;
     clv_status status = clv_archive_create(loop->trainer->runtime, &archive);
     const clv__step *step = loop->last_step;
-    for (int i = 0; status == CLV_OK && step && i < clv_parameter_count(step->graph); i++) {
+    for (int i = 0; status == CLV_OK && step && i < clv_graph_info_get(step->graph).n_parameters; i++) {
         clv_tensor *parameter = clv_parameter_get(step->graph, i),
                    *gradient = clv__step_gradient(step, parameter);
         if (!gradient) continue;

@@ -330,6 +330,6 @@ bool clv__loss_tells_right(const clv_loss *loss, clv_port target) {
 int64_t clv__loss_count_right(const clv_loss *loss, clv_port target, const float *output, const void *targets,
                               const clv_loss_sizes *sizes) {
     const int64_t n = sizes->n * sizes->target;
-    if (target.classes) return clv_count_correct(output, targets, n, target.classes);
+    if (target.classes) return clv__count_correct(output, targets, n, target.classes);
     return clv__loss_tells_right(loss, target) ? count_labels(output, targets, n) : 0;
 }

@@ -11,6 +11,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "exec/session.h"
 #include "train/loop.h"
 
 static bool of_a_device(clv_status status) {
@@ -163,7 +164,7 @@ static clv_status go_on(clv__training *loop, const clv_run_failure *failure, con
     clv_status status = CLV_OK;
     for (int i = 0; i < trainer->config->placement.n_replicas && status == CLV_OK; i++) {
         if (shares[i] > 0 || trainer->shares[i] == 0) continue;
-        clv_session_forget(trainer->session, trainer->replicas[i]);
+        clv__session_forget(trainer->session, trainer->replicas[i]);
         status = remember(trainer, trainer->replicas[i], position->step + 1, said);
     }
     if (status == CLV_OK) status = clv__trainer_share(trainer, shares);

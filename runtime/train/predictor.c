@@ -324,7 +324,7 @@ static clv_status check_array(const clv_predictor *predictor, int i, const clv_a
     const clv_model *model = predictor->model;
     const clv_port port = clv_model_input_get(model, i);
     char text[128];
-    if (array->type != clv_array_type_of(port.dtype))
+    if (array->type != clv__array_type_of(port.dtype))
         CLV_FAIL(error, CLV_E_DTYPE, "input '%s' of model '%s' wants %s, the array holds %s", port.name,
                  model->name, clv_dtype_name(port.dtype), clv_array_type_name(array->type));
     if (array->shape.rank < 1)

@@ -170,7 +170,7 @@ clv_status clv__step_graph(clv_runtime *runtime, const clv_train_config *config,
     clv_output(step->loss, "loss");
     if (config->precision == CLV_PRECISION_MIXED) clv_scaler_add(step->graph, NULL);
     clv_backward(step->loss);
-    for (int i = 0; config->gradients && i < clv_parameter_count(step->graph); i++) {
+    for (int i = 0; config->gradients && i < clv_graph_info_get(step->graph).n_parameters; i++) {
         clv_tensor *parameter = clv_parameter_get(step->graph, i), *gradient = clv_gradient(parameter);
         char name[640];
         gradient_name(parameter, name, sizeof name);

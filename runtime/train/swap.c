@@ -75,10 +75,10 @@ bool clv_averages_swapped(const clv_session *session) {
     return session && session->swapped;
 }
 
-clv_status clv_averages_save(clv_session *session, const char *path) {
+clv_status clv__averages_save(clv_session *session, const char *path) {
     CLV_TRY(CLV__GIVEN(NULL, session));
     CLV_TRY(CLV__USABLE(clv__runtime_error_of(session->runtime), path));
-    CLV_TRY(check_kept(session, "clv_averages_save"));
+    CLV_TRY(check_kept(session, "clv__averages_save"));
     const bool used = session->averages;
     session->averages = !session->swapped; // exchanged, the parameters are the averages
     const clv_status status = clv_weights_save(session, path);

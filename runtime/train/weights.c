@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // A session's tensors in archives and back: weights as safetensors, and the same for checkpoints.
+#include "io/array.h"
+#include "io/formats.h"
 #include "train/state.h"
 
 #include <inttypes.h>
@@ -18,7 +20,7 @@ clv_status clv__state_put(clv_session *session, clv_category category, const cha
         char name[640];
         snprintf(name, sizeof name, "%s%s", prefix, tensor.name);
         clv_array *array;
-        CLV_TRY(clv_archive_add(archive, name, clv_array_type_of(tensor.dtype), &tensor.shape, &array));
+        CLV_TRY(clv_archive_add(archive, name, clv__array_type_of(tensor.dtype), &tensor.shape, &array));
         CLV_TRY(clv_session_read(session, i, array->data, tensor.bytes));
     }
     return CLV_OK;
@@ -31,7 +33,7 @@ clv_status clv__weights_put(clv_session *session, clv_archive *archive) {
         const int average = clv__average_find(session, &tensor);
         clv_array *array;
         CLV_TRY(
-            clv_archive_add(archive, tensor.name, clv_array_type_of(tensor.dtype), &tensor.shape, &array));
+            clv_archive_add(archive, tensor.name, clv__array_type_of(tensor.dtype), &tensor.shape, &array));
         CLV_TRY(clv_session_read(session, average < 0 ? i : average, array->data, tensor.bytes));
     }
     return clv__weights_tell(session, archive);
@@ -181,8 +183,8 @@ static clv_status compare(const clv_session *session, const clv__section *sectio
         const clv_array *array;
         if (!is_read(section, &tensor)) continue;
         any = true;
-        CLV_TRY(clv_archive_require(archive, name_in(section, tensor.name, &full),
-                                    clv_array_type_of(tensor.dtype), &tensor.shape, &array));
+        CLV_TRY(clv__archive_require(archive, name_in(section, tensor.name, &full),
+                                     clv__array_type_of(tensor.dtype), &tensor.shape, &array));
     }
     if (!any && section->except)
         CLV_FAIL(error, CLV_E_VALUE, "weights without '%s': nothing is left to read from '%s'",
@@ -270,7 +272,7 @@ clv_status clv_weights_load_except(clv_session *session, const char *path, const
     clv_status status = clv_safetensors_read(runtime, path, &archive);
     if (status == CLV_OK && clv__checkpoint_is(archive)) {
         clv_archive_destroy(archive); // again, against its checksum
-        status = clv_checkpoint_read(runtime, path, &archive);
+        status = clv__checkpoint_read_file(runtime, path, &archive);
         strcpy(prefix, CLV__MODEL_SECTION);
     } else if (status == CLV_OK) {
         find_wrappers(session, archive, prefix, sizeof prefix);

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Datasets: from arrays, from .npy files, Fashion-MNIST; labels, limits, normalisation, and what is refused.
+#include "data/dataset.h"
 #include "io/support.h"
 
 #include <math.h>
@@ -319,8 +320,8 @@ static void correct_answers_are_counted(void **state) {
     static const float logits[] = {0,        1, 2, /**/ 5, 5,   1, /**/ -1, -2, -3,
                                    /**/ NAN, 0, 1, /**/ 0, NAN, 1, /**/ 1,  0,  0};
     static const int32_t labels[] = {2, 0, 0, 0, 2, 1};
-    assert_int_equal(clv_count_correct(logits, labels, 6, 3), 3);
-    assert_int_equal(clv_count_correct(logits, labels, 0, 3), 0);
+    assert_int_equal(clv__count_correct(logits, labels, 6, 3), 3);
+    assert_int_equal(clv__count_correct(logits, labels, 0, 3), 0);
 }
 
 int main(void) {

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "cleave/data.h"
+#include "data/table.h"
 #include "io/support.h"
 
 static clv_status table(const char *text, clv_table_config config, clv_dataset **out) {
@@ -222,7 +223,7 @@ static void what_is_missing(void **state) {
     assert_int_equal(clv_table_report_get(dataset).filled, 2);
     assert_int_equal(clv_table_report_get(dataset).dropped, 1);
     write_file("r.csv", "a,city\n,null\n", 13);
-    expect_ok(clv_table_rows(support_runtime, "r.csv", clv_table_record(dataset), NULL, &read));
+    expect_ok(clv_table_rows_read(support_runtime, "r.csv", clv_table_record(dataset), NULL, &read, NULL));
     assert_memory_equal(read.data, ((const float[]){0, 0, 1, 2}), 16);
     clv_array_reset(&read);
     clv_dataset_destroy(dataset);
@@ -244,7 +245,7 @@ static void targets_are_standardized(void **state) {
     assert_true(fabs(baseline.loss / (2e10 / 3) - 1) < 1e-6 && isnan(baseline.accuracy));
     const char *record = clv_table_record(dataset);
     write_file("r.csv", text, strlen(text));
-    expect_ok(clv_table_rows(support_runtime, "r.csv", record, NULL, &read));
+    expect_ok(clv_table_rows_read(support_runtime, "r.csv", record, NULL, &read, NULL));
     for (int i = 0; i < 3; i++) assert_true(fabsf(((float *)read.data)[i] - row[i]) < 1e-6f);
     clv_array_reset(&read);
     expect_ok(clv_table_results_unscale(support_runtime, record, results, 3));
@@ -394,7 +395,8 @@ static void rows_by_the_record(void **state) {
                                         "side,b,note,a\n,5,x,1\n,7,y,2\n,11,z,4\n"};
     for (size_t f = 0; f < sizeof files / sizeof *files; f++) {
         write_file("r.csv", files[f], strlen(files[f]));
-        expect_ok(clv_table_rows(support_runtime, "r.csv", record, "note", &rows));
+        expect_ok(clv_table_rows_read(support_runtime, "r.csv", record,
+                                      &(clv_table_rows_config){.ignore = "note"}, &rows, NULL));
         assert_int_equal(rows.shape.rank, 2);
         assert_int_equal(rows.shape.dims[0], 3);
         assert_int_equal(rows.shape.dims[1], 2);
@@ -469,7 +471,7 @@ static void rows_that_are_refused(void **state) {
         {good, "a,t\n1,2\n", CLV_E_NOT_FOUND, "'r.csv' has no column 'b', which the model was trained on"},
         {good, "a,b,c\n1,2,3\n", CLV_E_VALUE,
          "'r.csv' has a column 'c', which the model was not trained on: leave it out, or ignore it "
-         "(`ignore` of clv_table_rows)"},
+         "(`ignore` of clv_table_rows_read)"},
         {good, "a,b\n1,x\n", CLV_E_FORMAT,
          "'r.csv', line 2: 'x' in column 'b' is not a number, and the model was trained on numbers there"},
         {"{\"columns\":[\"a\"]}", "a\n1\n", CLV_E_FORMAT,
@@ -499,7 +501,7 @@ static void rows_that_are_refused(void **state) {
     for (size_t i = 0; i < sizeof refused / sizeof *refused; i++) {
         clv_array rows;
         write_file("r.csv", refused[i].rows, strlen(refused[i].rows));
-        assert_status(clv_table_rows(support_runtime, "r.csv", refused[i].record, NULL, &rows),
+        assert_status(clv_table_rows_read(support_runtime, "r.csv", refused[i].record, NULL, &rows, NULL),
                       refused[i].status, support_runtime);
         assert_string_equal(clv_runtime_error(support_runtime), refused[i].said);
         assert_null(rows.data);

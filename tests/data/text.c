@@ -4,6 +4,7 @@
 
 #include <string.h>
 
+#include "data/vocabulary.h"
 #include "io/support.h"
 
 static clv_vocabulary *characters(const char *text) {
@@ -86,14 +87,14 @@ static void characters_in_order(void **state) {
     static const char sorted[] = "\nab\xc3\xa4\xe2\x82\xac\xf0\x9f\x98\x80";
     clv_vocabulary *vocabulary = characters(text);
     assert_int_equal(clv_vocabulary_count(vocabulary), 6);
-    assert_string_equal(clv_vocabulary_text(vocabulary), sorted);
+    assert_string_equal(clv__vocabulary_text(vocabulary), sorted);
     expect_round(vocabulary, text, strlen(text), 8);
     size_t bytes;
     assert_null(clv_vocabulary_token(vocabulary, 6, &bytes));
     assert_int_equal(bytes, 0);
     assert_null(clv_vocabulary_token(vocabulary, -1, &bytes));
-    clv_vocabulary *again = characters(clv_vocabulary_text(vocabulary)); // what is kept makes the same one
-    assert_string_equal(clv_vocabulary_text(again), sorted);
+    clv_vocabulary *again = characters(clv__vocabulary_text(vocabulary)); // what is kept makes the same one
+    assert_string_equal(clv__vocabulary_text(again), sorted);
     int32_t token[8];
     size_t n;
     expect_failure(clv_vocabulary_encode(vocabulary, "ab\xc3\xb6", 4, token, &n), CLV_E_NOT_FOUND,
@@ -115,7 +116,7 @@ static void bytes_of_any_kind(void **state) {
     clv_vocabulary *vocabulary = NULL;
     expect_ok(clv_vocabulary_bytes(support_runtime, &vocabulary));
     assert_int_equal(clv_vocabulary_count(vocabulary), 256);
-    assert_null(clv_vocabulary_text(vocabulary));
+    assert_null(clv__vocabulary_text(vocabulary));
     expect_round(vocabulary, "\0\xff\x80z", 4, 4);
     clv_vocabulary_destroy(vocabulary);
 }

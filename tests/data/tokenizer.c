@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "base/text.h"
+#include "data/vocabulary.h"
 #include "io/support.h"
 
 #define FOLDER CLV_TEST_SOURCE_DIR "/tests/golden/tokenizers/"
@@ -194,8 +195,8 @@ static void more_tokens_than_bytes(void **state) {
 static void says_its_text(void **state) {
     (void)state;
     clv_vocabulary *vocabulary = vocabulary_of(FOLDER "words.json"), *again = NULL;
-    assert_string_equal(clv_vocabulary_kind(vocabulary), "tokenizer");
-    const char *text = clv_vocabulary_text(vocabulary);
+    assert_string_equal(clv__vocabulary_kind(vocabulary), "tokenizer");
+    const char *text = clv__vocabulary_text(vocabulary);
     expect_ok(clv_vocabulary_tokenizer(support_runtime, text, strlen(text), &again));
     assert_int_equal(clv_vocabulary_count(again), clv_vocabulary_count(vocabulary));
     size_t bytes;

@@ -20,6 +20,8 @@
 //                                  V, or NaN, then, and texts stay
 //   helper told_by FILE KEY        a text of a safetensors file
 //   helper last COMMAND...         runs it, and of an option that is there twice, with a value, only the last
+#include "io/formats.h"
+
 #include <cleave/cleave.h>
 #include <jansson.h>
 #include <math.h>
@@ -267,7 +269,7 @@ static int fields(int64_t n, const char *path, const char *only) {
     must(clv_archive_add(archive, "b", CLV_ARRAY_F32, &one, &b));
     must(clv_archive_add(archive, "kind", CLV_ARRAY_I64, &one, &kind));
     must(clv_archive_add(archive, "price", CLV_ARRAY_F32, &one, &price));
-    const bool dear = only && !strcmp(only, "dear"); // prices in hundreds of thousands
+    const bool dear = only && !strcmp(only, "dear");       // prices in hundreds of thousands
     const bool ignored = only && !strcmp(only, "ignored"); // every fourth kind is -100
     if (dear || ignored) only = NULL;
     if (only && !strcmp(only, "fish")) { // all of them, and an index
@@ -375,14 +377,14 @@ static int close_weights(const char *one, const char *other, double allowed) {
 
 static int forge(const char *from, const char *to, int n, char **changes) {
     clv_archive *archive = NULL;
-    must(clv_checkpoint_read(runtime, from, &archive));
+    must(clv__checkpoint_read_file(runtime, from, &archive));
     for (int i = 0; i < n; i++) {
         char *text = strchr(changes[i], '=');
         if (!text) return die("no KEY=TEXT");
         *text = 0;
         must(clv_archive_set_text(archive, changes[i], text + 1));
     }
-    must(clv_checkpoint_write(archive, to));
+    must(clv__checkpoint_write(archive, to));
     clv_archive_destroy(archive);
     return 0;
 }

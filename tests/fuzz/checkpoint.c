@@ -13,6 +13,7 @@
 #include "base/text.h"
 #include "cleave/train.h"
 #include "fuzz/memory_file.h"
+#include "io/formats.h"
 #include "train/state.h"
 #include "train/trainer.h"
 
@@ -218,7 +219,7 @@ static void require_told(clv_status status) {
 #ifdef FUZZ_TRAINING
 static void read_or_train(const clv_archive *archive, bool is_right, bool load) {
     (void)load;
-    if (clv_checkpoint_write(archive, path) != CLV_OK) return; // a text that is not UTF-8 is refused
+    if (clv__checkpoint_write(archive, path) != CLV_OK) return; // a text that is not UTF-8 is refused
     clv_train_result result = {0};
     const clv_status status = train(path, NULL, STEPS, &result);
     if (is_right) REQUIRE(status == CLV_OK);
@@ -308,7 +309,7 @@ static size_t write_to_memory(const clv_archive *archive, uint8_t *file) {
     return at;
 }
 
-/** What clv_checkpoint_write makes of what nothing spoiled: the file that was read. */
+/** What clv__checkpoint_write makes of what nothing spoiled: the file that was read. */
 static void require_rewritten(const clv_archive *archive) {
     static uint8_t file[MOST_BYTES];
     clv__safetensors_layout layout;

@@ -5,6 +5,7 @@
 #include "fuzz/fuzz.h"
 
 #include "cleave/train.h"
+#include "nn/models.h"
 
 enum { MOST = 4096 }; // numbers of an array that is computed
 
@@ -18,7 +19,7 @@ static void compute(const clv_array *array, const clv_model *model) {
     clv_array result;
     if (shape->rank < 1 || shape->dims[0] > MOST) return;
     if (clv_model_for_samples(runtime, model, NULL, &sample, &sized) != CLV_OK) return;
-    const clv_shape wants = clv_model_input_shape(&sized, 1);
+    const clv_shape wants = clv__model_input_shape(&sized, 1);
     REQUIRE(clv_shape_numel(&wants) == clv_shape_numel(&sample));
     if (clv_shape_numel(&sample) > MOST) return;
     clv_device *host;

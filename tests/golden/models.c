@@ -21,7 +21,7 @@ static void whole_model(void **state, const char *name, const double *scales) {
     clv_tensor *logits = clv_model_build(&ten, x);
     golden_expect(g, clv_cross_entropy(logits, labels), "loss");
     golden_expect(g, logits, "logits");
-    for (int k = 0; k < clv_parameter_count(g->graph); k++) {
+    for (int k = 0; k < clv_graph_info_get(g->graph).n_parameters; k++) {
         clv_tensor *parameter = clv_parameter_get(g->graph, k);
         float *values = malloc(clv_tensor_bytes(parameter));
         assert_non_null(values);
@@ -29,7 +29,7 @@ static void whole_model(void **state, const char *name, const double *scales) {
         golden_set(g, parameter, values);
         free(values);
     }
-    assert_int_equal(g->subject.n_targets, 2 + clv_parameter_count(g->graph));
+    assert_int_equal(g->subject.n_targets, 2 + clv_graph_info_get(g->graph).n_parameters);
     golden_on_devices(g);
     golden_end(g);
 }

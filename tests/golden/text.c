@@ -39,7 +39,7 @@ static void gpt(void **state) {
     golden_expect(g, clv_cross_entropy(clv_reshape(logits, CLV_SHAPE(10, 11)), labels), "loss");
     golden_expect(g, logits, "logits");
     golden_prepare(g);
-    assert_int_equal(clv_parameter_count(g->graph), 29);
+    assert_int_equal(clv_graph_info_get(g->graph).n_parameters, 29);
     assert_int_equal(g->subject.n_targets, 2 + 29);
     finish(g);
 }
@@ -52,7 +52,7 @@ static void default_size(void **state) {
     assert_int_equal(clv_graph_create(g->runtime, &graph), CLV_OK);
     clv_tensor *logits = clv_gpt(clv_input(graph, "tokens", CLV_DTYPE_I32, CLV_SHAPE(16, 128)), NULL);
     assert_non_null(logits);
-    for (int i = 0; i < clv_parameter_count(graph); i++) n += clv_tensor_numel(clv_parameter_get(graph, i));
+    for (int i = 0; i < clv_graph_info_get(graph).n_parameters; i++) n += clv_tensor_numel(clv_parameter_get(graph, i));
     // 2 tables of tokens, one of positions; a block: 12 D^2 weights, 13 D biases and norms; the last norm.
     assert_int_equal(n, 2 * 65 * 192 + 128 * 192 + 4 * (12 * 192 * 192 + 13 * 192) + 2 * 192);
     clv_graph_destroy(graph);

@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Arrays and archives: what may be put in, what must be there, and numbers as texts.
+#include "io/array.h"
+#include "io/formats.h"
 #include "io/support.h"
 
 #include <float.h>
@@ -42,10 +44,10 @@ static void arrays_have_sizes(void **state) {
     expect_failure(clv_array_init(support_runtime, CLV_ARRAY_U8, SHAPE(0, 1ll << 62, 1ll << 62), &array),
                    CLV_E_SHAPE, "too large");
     assert_null(array.data);
-    assert_int_equal(clv_array_type_of(CLV_DTYPE_F32), CLV_ARRAY_F32);
-    assert_int_equal(clv_array_type_of(CLV_DTYPE_I32), CLV_ARRAY_I32);
-    assert_int_equal(clv_array_type_of(CLV_DTYPE_NONE), CLV_ARRAY_NONE);
-    assert_int_equal(clv_array_type_bytes(CLV_ARRAY_I64), 8);
+    assert_int_equal(clv__array_type_of(CLV_DTYPE_F32), CLV_ARRAY_F32);
+    assert_int_equal(clv__array_type_of(CLV_DTYPE_I32), CLV_ARRAY_I32);
+    assert_int_equal(clv__array_type_of(CLV_DTYPE_NONE), CLV_ARRAY_NONE);
+    assert_int_equal(clv__array_type_bytes(CLV_ARRAY_I64), 8);
     assert_string_equal(clv_array_type_name(CLV_ARRAY_U8), "u8");
 }
 
@@ -89,19 +91,19 @@ static void what_is_required_must_be_there(void **state) {
     clv_archive *archive = NULL;
     const clv_array *array = NULL;
     expect_ok(clv_safetensors_read(support_runtime, golden("weights.safetensors"), &archive));
-    expect_failure(clv_archive_require(archive, "fc.weight", CLV_ARRAY_F32, SHAPE(2), &array),
+    expect_failure(clv__archive_require(archive, "fc.weight", CLV_ARRAY_F32, SHAPE(2), &array),
                    CLV_E_NOT_FOUND, "weights.safetensors", "'fc.weight'", "among its 7",
                    "'bn.num_batches_tracked'");
-    expect_failure(clv_archive_require(archive, "features.0.bias", CLV_ARRAY_F32, SHAPE(3), &array),
+    expect_failure(clv__archive_require(archive, "features.0.bias", CLV_ARRAY_F32, SHAPE(3), &array),
                    CLV_E_SHAPE, "weights.safetensors", "'features.0.bias' is [2], but [3] is wanted");
-    expect_failure(clv_archive_require(archive, "features.0.bias", CLV_ARRAY_I32, SHAPE(2), &array),
+    expect_failure(clv__archive_require(archive, "features.0.bias", CLV_ARRAY_I32, SHAPE(2), &array),
                    CLV_E_DTYPE, "'features.0.bias' holds f32, but i32 is wanted");
     assert_null(array);
     char name[400]; // a long one is cut in the sentence, between characters
     for (int i = 0; i < 399; i++) name[i] = "ö"[(i + 1) % 2];
     name[0] = 'x';
     name[399] = 0;
-    expect_failure(clv_archive_require(archive, name, CLV_ARRAY_F32, SHAPE(2), &array), CLV_E_NOT_FOUND,
+    expect_failure(clv__archive_require(archive, name, CLV_ARRAY_F32, SHAPE(2), &array), CLV_E_NOT_FOUND,
                    "'xö", "ö...'");
     assert_true(strlen(clv_runtime_error(support_runtime)) < 400);
     clv_archive_destroy(archive);
@@ -135,15 +137,15 @@ static void numbers_come_back(void **state) {
     expect_ok(clv_archive_create(support_runtime, &archive));
     for (size_t i = 0; i < sizeof reals / sizeof *reals; i++) {
         double back = 1;
-        expect_ok(clv_archive_set_real(archive, "x", reals[i]));
+        expect_ok(clv__archive_set_real(archive, "x", reals[i]));
         assert_null(strchr(clv_archive_text(archive, "x"), ','));
-        expect_ok(clv_archive_get_real(archive, "x", &back));
+        expect_ok(clv__archive_get_real(archive, "x", &back));
         assert_memory_equal(&back, &reals[i], sizeof back);
     }
     for (size_t i = 0; i < sizeof ints / sizeof *ints; i++) {
         int64_t back = 1;
-        expect_ok(clv_archive_set_int(archive, "x", ints[i]));
-        expect_ok(clv_archive_get_int(archive, "x", &back));
+        expect_ok(clv__archive_set_int(archive, "x", ints[i]));
+        expect_ok(clv__archive_get_int(archive, "x", &back));
         assert_true(back == ints[i]);
     }
     clv_archive_destroy(archive);
@@ -157,17 +159,17 @@ static void what_is_no_number_is_refused(void **state) {
     int64_t i64 = 0;
     double real = 0;
     expect_ok(clv_archive_create(support_runtime, &archive));
-    expect_failure(clv_archive_get_int(archive, "x", &i64), CLV_E_NOT_FOUND, "the archive", "'x'");
-    expect_failure(clv_archive_get_real(archive, "x", &real), CLV_E_NOT_FOUND, "'x'");
+    expect_failure(clv__archive_get_int(archive, "x", &i64), CLV_E_NOT_FOUND, "the archive", "'x'");
+    expect_failure(clv__archive_get_real(archive, "x", &real), CLV_E_NOT_FOUND, "'x'");
     for (size_t i = 0; i < sizeof texts / sizeof *texts; i++) {
         expect_ok(clv_archive_set_text(archive, "x", texts[i]));
-        expect_failure(clv_archive_get_int(archive, "x", &i64), CLV_E_FORMAT, "'x'", texts[i],
+        expect_failure(clv__archive_get_int(archive, "x", &i64), CLV_E_FORMAT, "'x'", texts[i],
                        "whole number");
-        expect_failure(clv_archive_get_real(archive, "x", &real), CLV_E_FORMAT, "'x'", texts[i], "a number");
+        expect_failure(clv__archive_get_real(archive, "x", &real), CLV_E_FORMAT, "'x'", texts[i], "a number");
     }
     for (size_t i = 0; i < sizeof not_ints / sizeof *not_ints; i++) {
         expect_ok(clv_archive_set_text(archive, "x", not_ints[i]));
-        expect_failure(clv_archive_get_int(archive, "x", &i64), CLV_E_FORMAT, "'x'", not_ints[i],
+        expect_failure(clv__archive_get_int(archive, "x", &i64), CLV_E_FORMAT, "'x'", not_ints[i],
                        "whole number");
     }
     clv_archive_destroy(archive);

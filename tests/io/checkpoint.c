@@ -9,21 +9,21 @@ static clv_archive *make(float value) {
     expect_ok(clv_archive_create(support_runtime, &archive));
     expect_ok(clv_archive_add(archive, "model.weight", CLV_ARRAY_F32, SHAPE(3), &array));
     ((float *)array->data)[0] = value;
-    expect_ok(clv_archive_set_int(archive, "step", (int64_t)value));
+    expect_ok(clv__archive_set_int(archive, "step", (int64_t)value));
     return archive;
 }
 
 static void save(float value, const char *path) {
     clv_archive *archive = make(value);
-    expect_ok(clv_checkpoint_write(archive, path));
+    expect_ok(clv__checkpoint_write(archive, path));
     clv_archive_destroy(archive);
 }
 
 static int64_t step_of(const char *path) {
     clv_archive *archive = NULL;
     int64_t step = -1;
-    expect_ok(clv_checkpoint_read(support_runtime, path, &archive));
-    expect_ok(clv_archive_get_int(archive, "step", &step));
+    expect_ok(clv__checkpoint_read_file(support_runtime, path, &archive));
+    expect_ok(clv__archive_get_int(archive, "step", &step));
     clv_archive_destroy(archive);
     return step;
 }
@@ -33,13 +33,13 @@ static void reads_and_writes_the_golden_bytes(void **state) {
     clv_archive *archive = NULL;
     int64_t seed = 0;
     double lr = 0;
-    expect_ok(clv_checkpoint_read(support_runtime, golden("state.checkpoint"), &archive));
+    expect_ok(clv__checkpoint_read_file(support_runtime, golden("state.checkpoint"), &archive));
     assert_int_equal(clv_archive_count(archive), 7);
-    expect_ok(clv_archive_get_int(archive, "seed", &seed));
-    expect_ok(clv_archive_get_real(archive, "lr", &lr));
+    expect_ok(clv__archive_get_int(archive, "seed", &seed));
+    expect_ok(clv__archive_get_real(archive, "lr", &lr));
     assert_true(seed == -1 && lr == 0.1);
     assert_null(clv_archive_text(archive, "cleave.checksum"));
-    expect_ok(clv_checkpoint_write(archive, "golden"));
+    expect_ok(clv__checkpoint_write(archive, "golden"));
     size_t a, b;
     uint8_t *ours = read_file("golden", &a), *theirs = read_file(golden("state.checkpoint"), &b);
     assert_int_equal(a, b);
@@ -74,7 +74,7 @@ static void every_flipped_bit_is_seen(void **state) {
     bytes[n - 1] ^= 0x10;
     write_file("x", bytes, n);
     clv_archive *archive = NULL;
-    expect_failure(clv_checkpoint_read(support_runtime, "x", &archive), CLV_E_FORMAT, "'x' is damaged",
+    expect_failure(clv__checkpoint_read_file(support_runtime, "x", &archive), CLV_E_FORMAT, "'x' is damaged",
                    "checksum");
     for (size_t cut = 0; cut < n; cut++) {
         expect_failure(read_bytes(bytes, cut, &archive), CLV_E_FORMAT, "'x'");
@@ -86,11 +86,11 @@ static void every_flipped_bit_is_seen(void **state) {
 static void weights_are_no_checkpoint(void **state) {
     (void)state;
     clv_archive *archive = NULL;
-    expect_failure(clv_checkpoint_read(support_runtime, golden("weights.safetensors"), &archive),
+    expect_failure(clv__checkpoint_read_file(support_runtime, golden("weights.safetensors"), &archive),
                    CLV_E_FORMAT, "no checkpoint", "cannot be resumed");
     write_file("x", "\2\0\0\0\0\0\0\0{}", 10);
-    expect_failure(clv_checkpoint_read(support_runtime, "x", &archive), CLV_E_FORMAT, "'x' is no checkpoint",
-                   "10 bytes");
+    expect_failure(clv__checkpoint_read_file(support_runtime, "x", &archive), CLV_E_FORMAT,
+                   "'x' is no checkpoint", "10 bytes");
     remove("x");
 }
 
@@ -108,17 +108,18 @@ static void the_one_before_is_kept_and_named(void **state) {
     size_t n;
     uint8_t *bytes = read_file("c", &n);
     write_file("c", bytes, n - 1);
-    expect_failure(clv_checkpoint_read(support_runtime, "c", &archive), CLV_E_FORMAT, "'c'", "cut short",
-                   "resume from 'c.prev'");
+    expect_failure(clv__checkpoint_read_file(support_runtime, "c", &archive), CLV_E_FORMAT, "'c'",
+                   "cut short", "resume from 'c.prev'");
     bytes[n - 1] ^= 1;
     write_file("c", bytes, n);
-    expect_failure(clv_checkpoint_read(support_runtime, "c", &archive), CLV_E_FORMAT, "damaged",
+    expect_failure(clv__checkpoint_read_file(support_runtime, "c", &archive), CLV_E_FORMAT, "damaged",
                    "resume from 'c.prev'");
     remove("c");
-    expect_failure(clv_checkpoint_read(support_runtime, "c", &archive), CLV_E_IO, "No such file",
+    expect_failure(clv__checkpoint_read_file(support_runtime, "c", &archive), CLV_E_IO, "No such file",
                    "resume from 'c.prev'");
     write_file("c.prev", bytes, n); // damaged too: not to be named
-    expect_failure(clv_checkpoint_read(support_runtime, "c", &archive), CLV_E_IO, "'c'", "No such file");
+    expect_failure(clv__checkpoint_read_file(support_runtime, "c", &archive), CLV_E_IO, "'c'",
+                   "No such file");
     assert_null(strstr(clv_runtime_error(support_runtime), "c.prev"));
     free(bytes);
     remove("c.prev");
@@ -129,9 +130,9 @@ static void a_checkpoint_of_nothing_is_one(void **state) {
     clv_archive *archive = NULL;
     expect_ok(clv_archive_create(support_runtime, &archive));
     expect_ok(clv_archive_set_text(archive, "cleave.checksum", "mine")); // does not reach the file
-    expect_ok(clv_checkpoint_write(archive, "c"));
+    expect_ok(clv__checkpoint_write(archive, "c"));
     clv_archive_destroy(archive);
-    expect_ok(clv_checkpoint_read(support_runtime, "c", &archive));
+    expect_ok(clv__checkpoint_read_file(support_runtime, "c", &archive));
     assert_int_equal(clv_archive_count(archive), 0);
     assert_null(clv_archive_text_at(archive, 0, NULL));
     clv_archive_destroy(archive);

@@ -2,6 +2,7 @@
 // The n-th call of the system, or the n-th allocation, fails, for n = 1, 2, ... until an operation passes untouched.
 // Each time there is a status with a sentence, nothing leaks (the sanitizers look), and what was on disk is there.
 // The linker sends the library's calls here (see CMakeLists.txt).
+#include "io/formats.h"
 #include "io/support.h"
 
 #include <errno.h>
@@ -97,7 +98,7 @@ static clv_status read_safetensors(void) {
 
 static clv_status read_checkpoint(void) {
     clv_archive *archive = NULL;
-    clv_status status = clv_checkpoint_read(support_runtime, "in.checkpoint", &archive);
+    clv_status status = clv__checkpoint_read_file(support_runtime, "in.checkpoint", &archive);
     assert_true((status == CLV_OK) == (archive != NULL));
     clv_archive_destroy(archive);
     return status;
@@ -112,7 +113,7 @@ static clv_status read_npy(void) {
 
 static clv_status read_idx(void) {
     clv_array array;
-    clv_status status = clv_idx_read(support_runtime, "in.idx.gz", &array);
+    clv_status status = clv__idx_read_file(support_runtime, "in.idx.gz", &array);
     clv_array_reset(&array);
     return status;
 }
@@ -167,7 +168,7 @@ static clv_status write_safetensors(void) {
 }
 
 static clv_status write_checkpoint(void) {
-    return clv_checkpoint_write(weights, "out");
+    return clv__checkpoint_write(weights, "out");
 }
 
 static clv_status write_npy(void) {

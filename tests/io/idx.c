@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // IDX, plain and gzipped: golden files, and whatever is wrong in one.
+#include "io/formats.h"
 #include "io/support.h"
 
 #include <zlib.h>
@@ -9,17 +10,17 @@ static void reads_plain_and_gzipped(void **state) {
     static const char *const names[] = {"u8.idx", "u8.idx.gz"};
     for (int k = 0; k < 2; k++) {
         clv_array array;
-        expect_ok(clv_idx_read(support_runtime, golden(names[k]), &array));
+        expect_ok(clv__idx_read_file(support_runtime, golden(names[k]), &array));
         assert_true(array.type == CLV_ARRAY_U8 && clv_shape_equal(&array.shape, SHAPE(2, 3, 4)));
         for (int i = 0; i < 24; i++) assert_int_equal(((uint8_t *)array.data)[i], i * 7 % 256);
         clv_array_reset(&array);
     }
     clv_array array;
-    expect_ok(clv_idx_read(support_runtime, golden("i32.idx"), &array));
+    expect_ok(clv__idx_read_file(support_runtime, golden("i32.idx"), &array));
     assert_int_equal(((int32_t *)array.data)[0], -2);
     assert_int_equal(((int32_t *)array.data)[2], INT32_MAX);
     clv_array_reset(&array);
-    expect_ok(clv_idx_read(support_runtime, golden("f32.idx"), &array));
+    expect_ok(clv__idx_read_file(support_runtime, golden("f32.idx"), &array));
     assert_true(((float *)array.data)[0] == 0.5f && ((float *)array.data)[1] == -3e38f);
     clv_array_reset(&array);
 }
@@ -27,7 +28,7 @@ static void reads_plain_and_gzipped(void **state) {
 static clv_status read_bytes(const void *bytes, size_t size) {
     clv_array array;
     write_file("x.idx", bytes, size);
-    clv_status status = clv_idx_read(support_runtime, "x.idx", &array);
+    clv_status status = clv__idx_read_file(support_runtime, "x.idx", &array);
     assert_true((status == CLV_OK) == (array.data != NULL));
     clv_array_reset(&array);
     return status;
@@ -75,7 +76,8 @@ static void refuses_what_does_not_add_up(void **state) {
                    "at most 0");
     expect_ok(read_bytes(BYTES("\0\0\x08\2\0\0\0\0\xff\xff\xff\xff")));
     clv_array array;
-    expect_failure(clv_idx_read(support_runtime, "absent", &array), CLV_E_IO, "'absent'", "No such file");
+    expect_failure(clv__idx_read_file(support_runtime, "absent", &array), CLV_E_IO, "'absent'",
+                   "No such file");
 }
 
 static void refuses_bad_gzip(void **state) {
@@ -118,7 +120,7 @@ static void members_in_a_row_are_one_file(void **state) {
     memcpy(both + a, second, b);
     write_file("x.idx", both, a + b);
     clv_array array;
-    expect_ok(clv_idx_read(support_runtime, "x.idx", &array));
+    expect_ok(clv__idx_read_file(support_runtime, "x.idx", &array));
     assert_memory_equal(array.data, "xyzw", 4);
     clv_array_reset(&array);
     expect_failure(read_bytes(both, a), CLV_E_FORMAT, "cut short: [4] takes 4 bytes, 1 are there");

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Writing beside the old file: links, permissions, locks, what stands in the way, limits, and kills.
+#include "io/formats.h"
 #include "io/support.h"
 
 #include <fcntl.h>
@@ -224,13 +225,13 @@ static void a_kill_leaves_a_whole_checkpoint(void **state) {
     clv_archive *archive = NULL;
     expect_ok(clv_archive_create(support_runtime, &archive));
     expect_ok(clv_archive_add_borrowed(archive, "x", CLV_ARRAY_F32, SHAPE(1 << 16), values));
-    expect_ok(clv_checkpoint_write(archive, "c"));
+    expect_ok(clv__checkpoint_write(archive, "c"));
     for (int round = 0; round < 8; round++) {
         pid_t child = fork();
         assert_true(child >= 0);
         if (child == 0) {
             for (;;) {
-                if (clv_checkpoint_write(archive, "c") != CLV_OK) _exit(3);
+                if (clv__checkpoint_write(archive, "c") != CLV_OK) _exit(3);
             }
         }
         nanosleep(&(struct timespec){.tv_nsec = 3000000 + round * 1700000}, NULL);
@@ -239,14 +240,14 @@ static void a_kill_leaves_a_whole_checkpoint(void **state) {
         assert_int_equal(waitpid(child, &how, 0), child);
         assert_true(WIFSIGNALED(how)); // not by a fault of its own
         clv_archive *back = NULL;
-        expect_ok(clv_checkpoint_read(support_runtime, "c", &back));
+        expect_ok(clv__checkpoint_read_file(support_runtime, "c", &back));
         clv_archive_destroy(back);
         if (file_exists("c.prev")) {
-            expect_ok(clv_checkpoint_read(support_runtime, "c.prev", &back));
+            expect_ok(clv__checkpoint_read_file(support_runtime, "c.prev", &back));
             clv_archive_destroy(back);
         }
     }
-    expect_ok(clv_checkpoint_write(archive, "c")); // also tidies up
+    expect_ok(clv__checkpoint_write(archive, "c")); // also tidies up
     assert_int_equal(count_files(), 2);
     clv_archive_destroy(archive);
     remove("c");

@@ -3,7 +3,11 @@
 // held against the headers, so that a new function is not forgotten. Builders and destroys take NULL by promise.
 #include <dirent.h>
 
+#include "data/table.h"
+#include "io/formats.h"
 #include "misuse/world.h"
+#include "nn/models.h"
+#include "train/averages.h"
 
 static world w;
 static char tried[8192]; // names of functions, each between blanks
@@ -81,31 +85,31 @@ static void statuses_answer_null(void **state) {
     REFUSED(clv_archive_add_borrowed(w.archive, NULL, CLV_ARRAY_F32, &shape, data));
     REFUSED(clv_archive_add_borrowed(w.archive, "a", CLV_ARRAY_F32, NULL, data));
     REFUSED(clv_archive_add_borrowed(w.archive, "a", CLV_ARRAY_F32, &shape, NULL));
-    REFUSED(clv_archive_require(NULL, "a", CLV_ARRAY_F32, &shape, &there));
-    REFUSED(clv_archive_require(w.archive, NULL, CLV_ARRAY_F32, &shape, &there));
-    REFUSED(clv_archive_require(w.archive, "a", CLV_ARRAY_F32, NULL, &there));
-    REFUSED(clv_archive_require(w.archive, "a", CLV_ARRAY_F32, &shape, NULL));
+    REFUSED(clv__archive_require(NULL, "a", CLV_ARRAY_F32, &shape, &there));
+    REFUSED(clv__archive_require(w.archive, NULL, CLV_ARRAY_F32, &shape, &there));
+    REFUSED(clv__archive_require(w.archive, "a", CLV_ARRAY_F32, NULL, &there));
+    REFUSED(clv__archive_require(w.archive, "a", CLV_ARRAY_F32, &shape, NULL));
     REFUSED(clv_archive_set_text(NULL, "k", "v"));
     REFUSED(clv_archive_set_text(w.archive, NULL, "v"));
     REFUSED(clv_archive_set_text(w.archive, "k", NULL));
-    REFUSED(clv_archive_set_int(NULL, "k", 1));
-    REFUSED(clv_archive_set_int(w.archive, NULL, 1));
-    REFUSED(clv_archive_set_real(NULL, "k", 1));
-    REFUSED(clv_archive_set_real(w.archive, NULL, 1));
-    REFUSED(clv_archive_get_int(NULL, "k", &whole));
-    REFUSED(clv_archive_get_int(w.archive, NULL, &whole));
-    REFUSED(clv_archive_get_int(w.archive, "k", NULL));
-    REFUSED(clv_archive_get_real(NULL, "k", &real));
-    REFUSED(clv_archive_get_real(w.archive, NULL, &real));
-    REFUSED(clv_archive_get_real(w.archive, "k", NULL));
+    REFUSED(clv__archive_set_int(NULL, "k", 1));
+    REFUSED(clv__archive_set_int(w.archive, NULL, 1));
+    REFUSED(clv__archive_set_real(NULL, "k", 1));
+    REFUSED(clv__archive_set_real(w.archive, NULL, 1));
+    REFUSED(clv__archive_get_int(NULL, "k", &whole));
+    REFUSED(clv__archive_get_int(w.archive, NULL, &whole));
+    REFUSED(clv__archive_get_int(w.archive, "k", NULL));
+    REFUSED(clv__archive_get_real(NULL, "k", &real));
+    REFUSED(clv__archive_get_real(w.archive, NULL, &real));
+    REFUSED(clv__archive_get_real(w.archive, "k", NULL));
     REFUSED(clv_safetensors_read(rt, NULL, &archive));
     REFUSED(clv_safetensors_read(rt, "x", NULL));
     REFUSED(clv_safetensors_write(NULL, "x"));
     REFUSED(clv_safetensors_write(w.archive, NULL));
-    REFUSED(clv_checkpoint_read(rt, NULL, &archive));
-    REFUSED(clv_checkpoint_read(rt, "x", NULL));
-    REFUSED(clv_checkpoint_write(NULL, "x"));
-    REFUSED(clv_checkpoint_write(w.archive, NULL));
+    REFUSED(clv__checkpoint_read_file(rt, NULL, &archive));
+    REFUSED(clv__checkpoint_read_file(rt, "x", NULL));
+    REFUSED(clv__checkpoint_write(NULL, "x"));
+    REFUSED(clv__checkpoint_write(w.archive, NULL));
     REFUSED(clv_optimizer_register(NULL, &(clv_own_optimizer){0}));
     REFUSED(clv_optimizer_register(rt, NULL));
     REFUSED(clv_optimizer_register(rt, &(clv_own_optimizer){0}));
@@ -145,9 +149,9 @@ static void statuses_answer_null(void **state) {
     REFUSED(clv_dataset_baseline(rt, NULL, 0, &baseline));
     REFUSED(clv_dataset_class_weights(rt, NULL, 0, 1, &(float){0}));
     report = clv_table_report_get(NULL);
-    REFUSED(clv_table_rows(rt, NULL, record, NULL, &array));
-    REFUSED(clv_table_rows(rt, "x", NULL, NULL, &array));
-    REFUSED(clv_table_rows(rt, "x", record, NULL, NULL));
+    REFUSED(clv_table_rows_read(rt, NULL, record, NULL, &array, NULL));
+    REFUSED(clv_table_rows_read(rt, "x", NULL, NULL, &array, NULL));
+    REFUSED(clv_table_rows_read(rt, "x", record, NULL, NULL, NULL));
     REFUSED(clv_table_results_write(rt, NULL, data, 1, "x"));
     REFUSED(clv_table_results_write(rt, record, NULL, 1, "x"));
     REFUSED(clv_table_results_write(rt, record, data, 1, NULL));
@@ -202,8 +206,8 @@ static void statuses_answer_null(void **state) {
     REFUSED(clv_file_check(rt, NULL, false));
     REFUSED(clv_file_write(rt, NULL, "x", 1));
     REFUSED(clv_file_write(rt, "x", NULL, 1));
-    REFUSED(clv_idx_read(rt, NULL, &array));
-    REFUSED(clv_idx_read(rt, "x", NULL));
+    REFUSED(clv__idx_read_file(rt, NULL, &array));
+    REFUSED(clv__idx_read_file(rt, "x", NULL));
     // data
     REFUSED(clv_dataset_fashion_mnist(rt, NULL, CLV_SPLIT_TRAIN, NULL, NULL));
     REFUSED(clv_dataset_from_arrays(rt, NULL, &array, NULL, &dataset));
@@ -304,10 +308,10 @@ static void statuses_answer_null(void **state) {
     REFUSED(clv_weights_load_except(w.session, NULL, NULL));
     REFUSED(clv_averages_begin(NULL));
     REFUSED(clv_averages_swap(NULL));
-    REFUSED(clv_averages_save(NULL, "x"));
-    REFUSED(clv_averages_save(w.session, NULL));
-    REFUSED(clv_model_check_samples(rt, NULL, NULL, &shape));
-    REFUSED(clv_model_check_samples(rt, &model, NULL, NULL));
+    REFUSED(clv__averages_save(NULL, "x"));
+    REFUSED(clv__averages_save(w.session, NULL));
+    REFUSED(clv__model_check_samples(rt, NULL, NULL, &shape));
+    REFUSED(clv__model_check_samples(rt, &model, NULL, NULL));
     clv_model sized;
     REFUSED(clv_model_for_samples(rt, NULL, NULL, &shape, &sized));
     REFUSED(clv_model_for_samples(rt, &model, NULL, NULL, &sized));

@@ -284,7 +284,7 @@ static void build(clv_runtime *runtime, clv_tensor *(*make)(void)) {
     clv_graph_set_training(world.graph, true);
     clv_tensor *y = make();
     assert_status(clv_graph_status(world.graph), CLV_OK, runtime);
-    if (clv_tensor_requires_grad(y)) clv_backward(clv_sum(clv_square(y), NULL, 0, false));
+    if (clv_tensor_info_get(y).requires_grad) clv_backward(clv_sum(clv_square(y), NULL, 0, false));
     assert_status(clv_graph_status(world.graph), CLV_OK, runtime);
     for (size_t i = 0; i < world.graph->n_nodes; i++) keep(world.graph->nodes[i]);
     clv_graph_destroy(world.graph);

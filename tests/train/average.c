@@ -6,6 +6,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "train/averages.h"
 #include "train/pytorch.h"
 #include "train/small.h"
 
@@ -396,7 +397,7 @@ static void few_launches(void **state) {
     assert_status(clv_plan_create(graph, &(clv_plan_config){.device = config.device}, &plan), CLV_OK, others);
     for (int i = 0; i < clv_plan_node_count(plan); i++)
         launches += !strcmp(clv_plan_node_get(plan, i).op, "assign_update");
-    assert_int_equal(clv_parameter_count(graph), 8);
+    assert_int_equal(clv_graph_info_get(graph).n_parameters, 8);
     assert_int_equal(launches, 2); // fc1.weight, and all others
     clv_plan_destroy(plan);
     clv_graph_destroy(graph);
@@ -525,14 +526,14 @@ static void in_own_loop(void **state) {
                             "train them; exchange them back first (clv_averages_swap)");
         assert_status(clv_averages_begin(own.session), CLV_E_STATE, runtime);
         assert_status(clv_weights_describe(own.session, &config), CLV_OK, runtime); // as the trainer's are
-        assert_status(clv_averages_save(own.session, by_hand), CLV_OK, runtime);
+        assert_status(clv__averages_save(own.session, by_hand), CLV_OK, runtime);
         assert_status(clv_weights_save(trained, by_trainer), CLV_OK, runtime);
         same_files(by_hand, by_trainer);
         assert_status(clv_averages_swap(own.session), CLV_OK, runtime);
         assert_false(clv_averages_swapped(own.session));
         same_as(own.session, trained, false);
-        assert_status(clv_averages_save(own.session, by_hand), CLV_OK, runtime);
-        assert_status(clv_averages_save(trained, by_trainer), CLV_OK, runtime);
+        assert_status(clv__averages_save(own.session, by_hand), CLV_OK, runtime);
+        assert_status(clv__averages_save(trained, by_trainer), CLV_OK, runtime);
         same_files(by_hand, by_trainer);
         assert_status(own_step(&own, &batch, cases[i].lr), CLV_OK, runtime); // and on it goes
         clv_loader_destroy(loader);
@@ -550,7 +551,7 @@ static void without_averages(void **state) {
     clv_trainer *trainer = run(&config);
     clv_session *session = clv_trainer_session(trainer);
     assert_status(clv_averages_begin(session), CLV_E_STATE, runtime);
-    assert_status(clv_averages_save(session, "x"), CLV_E_STATE, runtime);
+    assert_status(clv__averages_save(session, "x"), CLV_E_STATE, runtime);
     assert_status(clv_averages_swap(session), CLV_E_STATE, runtime);
     assert_string_equal(clv_runtime_error(runtime),
                         "clv_averages_swap: the session keeps no averages: clv_averages_add appends them to "

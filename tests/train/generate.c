@@ -6,6 +6,7 @@
 
 #include "cleave/generate.h"
 #include "cleave/train.h"
+#include "data/vocabulary.h"
 #include "harness/harness.h"
 
 static clv_runtime *runtime;
@@ -266,7 +267,7 @@ static void weights_tell_their_model(void **state) {
     clv_vocabulary_destroy(vocabulary);
     assert_status(clv_gpt_weights_read(runtime, path, &found, &vocabulary), CLV_OK, runtime);
     assert_memory_equal(&found, &sizes, sizeof found);
-    assert_string_equal(clv_vocabulary_text(vocabulary), "abcdefghijk");
+    assert_string_equal(clv__vocabulary_text(vocabulary), "abcdefghijk");
     clv_vocabulary_destroy(vocabulary);
     expect_told("cleave.heads", "4", CLV_OK, "");
     expect_told("cleave.heads", "7", CLV_E_FORMAT, "a width of 24 does not part into 7 heads");

@@ -172,7 +172,7 @@ static void test_launches_and_frozen(void **state) {
     int updates = 0;
     for (int i = 0; i < clv_plan_node_count(plan); i++)
         updates += !strcmp(clv_plan_node_get(plan, i).op, "sgd_update");
-    assert_int_equal(clv_parameter_count(graph), 8);
+    assert_int_equal(clv_graph_info_get(graph).n_parameters, 8);
     assert_int_equal(updates, 3); // fc1.weight, which is large and by itself; two weights; three biases
     assert_null(clv_gradient(clv_graph_find(graph, "conv1.weight")));
     assert_null(clv_graph_find(graph, "conv1.bias.momentum_buffer"));

@@ -6,6 +6,7 @@
 
 #include "cleave/ops.h"
 #include "data/mixup.h"
+#include "io/formats.h"
 #include "train/pytorch.h"
 #include "train/small.h"
 
@@ -384,7 +385,7 @@ static void older_checkpoints_go_on(void **state) {
     config.epochs = 1;
     config.checkpoint = path;
     clv_trainer_destroy(run(&config));
-    assert_status(clv_checkpoint_read(runtime, path, &archive), CLV_OK, runtime);
+    assert_status(clv__checkpoint_read_file(runtime, path, &archive), CLV_OK, runtime);
     assert_status(clv_archive_create(runtime, &older), CLV_OK, runtime);
     for (size_t i = 0; i < clv_archive_count(archive); i++) {
         const clv_array *a = clv_archive_get(archive, i);
@@ -394,7 +395,7 @@ static void older_checkpoints_go_on(void **state) {
     for (size_t i = 0; (key = clv_archive_text_at(archive, i, &text)); i++)
         if (strcmp(key, "mixup") && strcmp(key, "label_smoothing"))
             assert_status(clv_archive_set_text(older, key, text), CLV_OK, runtime);
-    assert_status(clv_checkpoint_write(older, path), CLV_OK, runtime);
+    assert_status(clv__checkpoint_write(older, path), CLV_OK, runtime);
     clv_archive_destroy(archive);
     clv_archive_destroy(older);
     config.checkpoint = NULL;

@@ -7,6 +7,7 @@
 #include "cleave/plan.h"
 #include "cleave/train.h"
 #include "harness/harness.h"
+#include "nn/models.h"
 
 static clv_runtime *runtime;
 static clv_device *host;
@@ -152,7 +153,7 @@ static void test_models(void **state) {
             clv_graph_set_training(graph, training);
             clv_tensor *x = clv_model_input(graph, model, 3);
             const clv_model eleven = clv_model_for(model, 0, 0, 0, 11);
-            clv_shape logits = clv_model_target_shape(model, 3);
+            clv_shape logits = clv__model_target_shape(model, 3);
             logits.dims[logits.rank++] = 11;
             expect_shape(clv_model_build(&eleven, x), logits);
             assert_status(clv_graph_status(graph), CLV_OK, runtime);
@@ -182,7 +183,7 @@ static void test_models_plan(void **state) {
         clv_output(loss, "loss");
         clv_backward(loss);
         clv_optimizer_add(graph, &(clv_optimizer_config){.kind = CLV_SGD});
-        for (int k = 0; k < clv_parameter_count(graph); k++)
+        for (int k = 0; k < clv_graph_info_get(graph).n_parameters; k++)
             assert_non_null(clv_gradient(clv_parameter_get(graph, k)));
         assert_status(clv_plan_create(graph, &(clv_plan_config){.device = null}, &plan), CLV_OK, other);
         assert_true(clv_plans_memory(&plan, 1).predicted_peak_bytes > 0);
@@ -292,7 +293,7 @@ static void test_a_name_is_used_once(void **state) {
     x = clv_nn_linear(x, "a", 5, NULL);
     clv_scope_pop(graph);
     assert_non_null(x);
-    assert_int_equal(clv_parameter_count(graph), 4);
+    assert_int_equal(clv_graph_info_get(graph).n_parameters, 4);
     clv_graph_destroy(graph);
 }
 
@@ -370,7 +371,7 @@ static void test_samples(void **state) {
         {&deep, CLV_SHAPE(32, 32, 3), NULL},
     };
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
-        clv_status status = clv_model_check_samples(runtime, cases[i].model, "images 'x'", &cases[i].sample);
+        clv_status status = clv__model_check_samples(runtime, cases[i].model, "images 'x'", &cases[i].sample);
         assert_status(status, cases[i].said ? CLV_E_SHAPE : CLV_OK, runtime);
         if (!cases[i].said) continue;
         assert_holds(clv_runtime_error(runtime), cases[i].said);

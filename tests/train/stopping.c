@@ -6,6 +6,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "io/formats.h"
 #include "train/small.h"
 
 static clv_runtime *runtime;
@@ -472,10 +473,10 @@ static void checkpoints_are_checked(void **state) {
     static const char *const keys[] = {"best.epoch", "best.since", "best.step", "best.value"};
     for (int i = 0; i < 4; i++) {
         clv_archive *archive;
-        assert_status(clv_checkpoint_read(runtime, checkpoint(), &archive), CLV_OK, runtime);
+        assert_status(clv__checkpoint_read_file(runtime, checkpoint(), &archive), CLV_OK, runtime);
         assert_status(clv_archive_set_text(archive, keys[i], i < 3 ? "99" : "nan"), CLV_OK, runtime);
         const char *spoilt = CLV_TEST_BINARY_DIR "/train_stopping_spoilt.ckpt";
-        assert_status(clv_checkpoint_write(archive, spoilt), CLV_OK, runtime);
+        assert_status(clv__checkpoint_write(archive, spoilt), CLV_OK, runtime);
         clv_archive_destroy(archive);
         config = good;
         config.resume = spoilt;

@@ -44,7 +44,7 @@ static clv_tensor *total(clv_tensor *x) {
 /** Fill every parameter with small distinct numbers, evaluate forward and backward, hold all gradients against differences. */
 static void evaluate(clv_tensor *loss) {
     clv_tensor *wrt[8];
-    int n = clv_parameter_count(graph);
+    int n = clv_graph_info_get(graph).n_parameters;
     clv__distance worst;
     assert_status(clv_graph_status(graph), CLV_OK, runtime);
     assert_status(clv__values_init(&values, graph, error_of()), CLV_OK, runtime);

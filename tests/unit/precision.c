@@ -86,7 +86,7 @@ static void promotion(void **state) {
 static void autocast(void **state) {
     (void)state;
     clv_graph_set_precision(graph, CLV_PRECISION_MIXED);
-    assert_int_equal(clv_graph_precision(graph), CLV_PRECISION_MIXED);
+    assert_int_equal(clv_graph_info_get(graph).precision, CLV_PRECISION_MIXED);
     clv_tensor *x = clv_input(graph, "x", CLV_DTYPE_F16, CLV_SHAPE(4, 3));
     clv_tensor *w = clv_parameter(graph, "w", CLV_SHAPE(3), (clv_init){.kind = CLV_INIT_ONES});
     clv_requires_grad(x, true);
@@ -126,7 +126,7 @@ static void layers(void **state) {
     assert_status(clv_graph_status(graph), CLV_OK, runtime);
     assert_int_equal(clv_tensor_dtype(clv_gradient(c)), CLV_DTYPE_F16);
     assert_int_equal(clv_tensor_dtype(clv_gradient(y)), CLV_DTYPE_F16);
-    for (int i = 0; i < clv_parameter_count(graph); i++) {
+    for (int i = 0; i < clv_graph_info_get(graph).n_parameters; i++) {
         const clv_tensor *parameter = clv_parameter_get(graph, i);
         assert_int_equal(clv_tensor_dtype(parameter), CLV_DTYPE_F32);
         assert_int_equal(clv_tensor_dtype(clv_gradient(parameter)), CLV_DTYPE_F32);

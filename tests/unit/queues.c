@@ -145,7 +145,7 @@ static clv_graph *graph_of(const char *model, const way *w) {
     };
     assert_non_null(config.model);
     assert_status(clv_train_graph(runtime, &config, BATCH, &graph), CLV_OK, runtime);
-    for (int i = 0; i < clv_parameter_count(graph); i += 3) { // gradients and parameters are read as well
+    for (int i = 0; i < clv_graph_info_get(graph).n_parameters; i += 3) { // gradients and parameters are read as well
         char name[32];
         snprintf(name, sizeof name, "gradient %d", i);
         clv_output(clv_gradient(clv_parameter_get(graph, i)), name);

@@ -63,7 +63,7 @@ static step make(const char *place, int64_t n, features with) {
     if (with.logarithm) s.loss = clv_log(s.loss);
     clv_output(s.loss, "loss");
     clv_backward(s.loss);
-    for (int i = 0; i < clv_parameter_count(s.graph); i++) {
+    for (int i = 0; i < clv_graph_info_get(s.graph).n_parameters; i++) {
         char name[64];
         clv_tensor *parameter = clv_parameter_get(s.graph, i);
         snprintf(name, sizeof name, "gradient.%s", clv_tensor_name(parameter));
@@ -305,10 +305,10 @@ static void test_what_is_held_is_bounded(void **state) {
     int shared = 0;
     for (size_t v = 0; v < cut.plan->n_values; v++) {
         const clv__value *value = &cut.plan->values[v];
-        for (int i = 0; i < clv_parameter_count(cut.graph); i++)
+        for (int i = 0; i < clv_graph_info_get(cut.graph).n_parameters; i++)
             shared += value->tensor == clv_gradient(clv_parameter_get(cut.graph, i)) && value->root != (int)v;
     }
-    assert_int_equal(shared, clv_parameter_count(cut.graph));
+    assert_int_equal(shared, clv_graph_info_get(cut.graph).n_parameters);
     assert_int_equal(clv_plans_memory(&cut.plan, 1).category[CLV_GRADIENTS],
                      clv_plans_memory(&one.plan, 1).category[CLV_GRADIENTS]);
     unmake(&cut);
@@ -341,7 +341,7 @@ static int compute(const char *place, int64_t n, features with, int steps, float
         assert_status(clv_run_step(run, &ticket), CLV_OK, runtime);
     }
     assert_status(clv_run_fetch(run, ticket, s.loss, out, sizeof *out), CLV_OK, runtime);
-    for (int i = 0; i < clv_parameter_count(s.graph); i++) {
+    for (int i = 0; i < clv_graph_info_get(s.graph).n_parameters; i++) {
         clv_tensor *gradient = clv_gradient(clv_parameter_get(s.graph, i));
         assert_true(count + clv_tensor_numel(gradient) <= MOST);
         assert_status(clv_run_fetch(run, ticket, gradient, out + count, clv_tensor_bytes(gradient)), CLV_OK,

@@ -20,7 +20,7 @@ static const struct {
     {"(clv_vocabulary_bytes)", "(--vocabulary bytes)"},
     {"(clv_text_config.context)", "(--context)"},
     {"`folder` of clv_dataset_fashion_mnist", "--data DIR"},
-    {"(`ignore` of clv_table_rows)", "(--ignore)"},
+    {"(`ignore` of clv_table_rows_read)", "(--ignore)"},
     {"(clv_table_config.ignore)", "(--ignore)"},
     {"(clv_table_config.targets)", "(--target)"},
     {"(clv_table_config.words)", "(--words)"},
