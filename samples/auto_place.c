@@ -44,7 +44,7 @@ int main(void) {
                 printf("  %-8s %3d layers %10llu bytes, %.2f ms a step, as predicted\n",
                        clv_device_info_get(stage->device)->name, stage->layers,
                        (unsigned long long)stage->bytes, 1e3 * stage->seconds);
-                CHECK(clv_plans_memory_on(&plan, 1, stage->device).predicted_peak_bytes == stage->bytes);
+                CHECK(clv_plans_memory(&plan, 1, stage->device).predicted_peak_bytes == stage->bytes);
                 CHECK(!budgeted || stage->device != first || stage->bytes <= 60 << 20);
             }
             clv_plan_destroy(plan);

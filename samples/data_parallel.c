@@ -40,7 +40,7 @@ static int gradient_of(clv_runtime *runtime, const char *const *devices, const d
     TRY(runtime, clv_run_feed(run, labels, classes, sizeof classes));
     TRY(runtime, clv_run_step(run, &ticket));
     TRY(runtime, clv_run_fetch(run, ticket, dw, gradient, WEIGHTS * sizeof *gradient));
-    for (int i = 0; i < clv_plan_device_count(plan);
+    for (int i = 0; i < clv_plan_info_get(plan).n_devices;
          i++) { // the first keeps the parameters, the others only rows
         clv_device *device = clv_plan_device_get(plan, i);
         printf("%s holds %llu bytes of parameters\n", clv_device_info_get(device)->name,

@@ -22,7 +22,8 @@ int main(void) {
     clv_tensor *x = clv_input(graph, "x", CLV_DTYPE_F32, CLV_SHAPE(32, 1000));
     clv_output(clv_nn_linear(x, "big", 2000, NULL), "y");
     TRY(runtime, clv_plan_create(graph, &(clv_plan_config){.device = device}, &plan));
-    uint64_t predicted = clv_plans_memory(&plan, 1).predicted_peak_bytes; // known before anything is taken
+    uint64_t predicted =
+        clv_plans_memory(&plan, 1, NULL).predicted_peak_bytes; // known before anything is taken
     CHECK(clv_device_memory(device).all.current == 0);
 
     TRY(runtime, clv_session_create(runtime, NULL, &session));

@@ -28,12 +28,12 @@ static clv_trainer *train(clv_runtime *runtime, const clv_train_config *config) 
     TRY(runtime, clv_trainer_run(trainer));
     printf("%lld classes, frozen %s: loss %.3f, %llu bytes\n", (long long)config->model->classes,
            config->freeze ? config->freeze : "nothing", clv_trainer_result(trainer).train_loss,
-           (unsigned long long)clv_trainer_memory(trainer).predicted_peak_bytes);
+           (unsigned long long)clv_trainer_device_info_get(trainer, NULL).memory.predicted_peak_bytes);
     return trainer;
 }
 
 static void read_weight(clv_runtime *runtime, const clv_trainer *trainer, float weight[128 * 784]) {
-    clv_session *session = clv_trainer_session(trainer);
+    clv_session *session = clv_trainer_info_get(trainer).session;
     size_t bytes = 128 * 784 * sizeof *weight;
     TRY(runtime, clv_session_read(session, clv_session_find(session, "fc1.weight"), weight, bytes));
 }
@@ -57,7 +57,7 @@ int main(int argc, char **argv) {
     clv_dataset *many = make_dataset(runtime, 10);
     config.train = many;
     clv_trainer *trainer = train(runtime, &config);
-    TRY(runtime, clv_weights_save(clv_trainer_session(trainer), path));
+    TRY(runtime, clv_weights_save(clv_trainer_info_get(trainer).session, path));
     read_weight(runtime, trainer, before);
     clv_trainer_destroy(trainer);
     clv_dataset_destroy(many);
@@ -75,14 +75,14 @@ int main(int argc, char **argv) {
     // All but the head, and all of it trained; then with the rest frozen.
     config.weights_except = "fc2.*";
     trainer = train(runtime, &config);
-    uint64_t whole = clv_trainer_memory(trainer).predicted_peak_bytes;
+    uint64_t whole = clv_trainer_device_info_get(trainer, NULL).memory.predicted_peak_bytes;
     clv_trainer_destroy(trainer);
     config.freeze = "fc1";
     trainer = train(runtime, &config);
     read_weight(runtime, trainer, after);
     CHECK(!memcmp(before, after, sizeof before));        // frozen, to the bit
     CHECK(clv_trainer_result(trainer).train_loss < 0.8); // by chance: ln 3 = 1.1
-    CHECK(clv_trainer_memory(trainer).predicted_peak_bytes <
+    CHECK(clv_trainer_device_info_get(trainer, NULL).memory.predicted_peak_bytes <
           whole - 401408); // its optimizer state alone is that
     clv_trainer_destroy(trainer);
     clv_dataset_destroy(few);

@@ -20,13 +20,13 @@ static clv_trainer *train(clv_runtime *runtime, const clv_train_config *config) 
     TRY(runtime, clv_trainer_run(trainer));
     printf("frozen %s: loss %.3f, %llu bytes\n", config->freeze ? config->freeze : "nothing",
            clv_trainer_result(trainer).train_loss,
-           (unsigned long long)clv_trainer_memory(trainer).predicted_peak_bytes);
+           (unsigned long long)clv_trainer_device_info_get(trainer, NULL).memory.predicted_peak_bytes);
     return trainer;
 }
 
 /** A tensor's values, to be freed. */
 static float *read_values(clv_runtime *runtime, const clv_trainer *trainer, const char *name, size_t *bytes) {
-    clv_session *session = clv_trainer_session(trainer);
+    clv_session *session = clv_trainer_info_get(trainer).session;
     const int at = clv_session_find(session, name);
     *bytes = clv_session_get(session, at).bytes;
     float *values = malloc(*bytes);
@@ -69,10 +69,10 @@ int main(int argc, char **argv) {
     const clv_model thousand = clv_model_for(clv_model_find("resnet18"), 3, SIZE, SIZE, 1000);
     config.model = &thousand;
     clv_trainer *base = train(runtime, &config);
-    TRY(runtime, clv_weights_save(clv_trainer_session(base), path));
+    TRY(runtime, clv_weights_save(clv_trainer_info_get(base).session, path));
 
     // A new head, and the last block.
-    const clv_model own = clv_model_for(&thousand, 0, 0, 0, clv_dataset_classes(dataset));
+    const clv_model own = clv_model_for(&thousand, 0, 0, 0, clv_dataset_info_get(dataset).classes);
     config.model = &own;
     config.weights = path;
     config.weights_except = "fc.*";
@@ -84,7 +84,8 @@ int main(int argc, char **argv) {
           !moved(runtime, base, tuned, "layer4.0.bn2.weight"));
     CHECK(moved(runtime, base, tuned, "layer4.1.conv2.weight"));
     CHECK(moved(runtime, base, tuned, "bn1.running_mean")); // as PyTorch's
-    CHECK(clv_trainer_memory(tuned).predicted_peak_bytes < clv_trainer_memory(base).predicted_peak_bytes);
+    CHECK(clv_trainer_device_info_get(tuned, NULL).memory.predicted_peak_bytes <
+          clv_trainer_device_info_get(base, NULL).memory.predicted_peak_bytes);
 
     clv_trainer_destroy(tuned);
     clv_trainer_destroy(base);

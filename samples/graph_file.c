@@ -9,7 +9,9 @@ static void build(clv_graph *graph) {
     static const float scale[3] = {1, 10, 100};
     static const int32_t rows[2] = {3, 0};
     const clv_op_argument eps = {.name = "eps", .number = 1e-3};
-    printf("%d ops; rms_norm takes %s, and has %s\n", clv_op_count(), clv_op_find("rms_norm")->inputs[1].name,
+    int n_ops = 0;
+    while (clv_op_get(n_ops)) n_ops++;
+    printf("%d ops; rms_norm takes %s, and has %s\n", n_ops, clv_op_find("rms_norm")->inputs[1].name,
            clv_op_find("rms_norm")->attributes[0].name);
     clv_tensor *x = clv_input(graph, "x", CLV_DTYPE_F32, CLV_SHAPE(4, 3));
     clv_tensor *y = clv_op_call(graph, "layer_norm", &x, 1, &eps, 1);

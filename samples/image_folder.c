@@ -51,14 +51,14 @@ int main(int argc, char **argv) {
     TRY(runtime, clv_dataset_image_folder(runtime, argv[1], &pictures, &train));
     config.train = train;
     config.test = test;
-    CHECK(clv_dataset_count(train) == PICTURES);
+    CHECK(clv_dataset_info_get(train).count == PICTURES);
     printf("the first is %s\n", clv_image_folder_file(train, 0));
 
     TRY(runtime, clv_trainer_create(runtime, &config, &trainer));
     TRY(runtime, clv_trainer_run(trainer));
     const clv_metrics result = clv_trainer_result(trainer).test;
     printf("%s and %s of %d pictures: %lld of %lld labels right, loss %.3f\n",
-           clv_image_folder_class(train, 0), clv_image_folder_class(train, 1), PICTURES,
+           clv_dataset_class_name(train, 0), clv_dataset_class_name(train, 1), PICTURES,
            (long long)result.correct, (long long)result.targets, result.loss);
     CHECK(result.loss < 0.2); // by chance: ln 2 = 0.69
     CHECK(result.accuracy > 0.9);

@@ -22,12 +22,12 @@ int main(void) {
     clv_backward(loss);
     clv_optimizer_add(graph, &(clv_optimizer_config){.kind = CLV_ADAM});
     TRY(runtime, clv_plan_create(graph, &(clv_plan_config){.device = device}, &training)); // takes no memory
-    clv_plan_memory train = clv_plans_memory(&training, 1);
+    clv_plan_memory train = clv_plans_memory(&training, 1, NULL);
 
     clv_predictor_config config = {.device = device, .model = cnn, .batch = BATCH};
     TRY(runtime, clv_predictor_create(runtime, &config, &predictor));
-    clv_plan *plan = clv_predictor_plan(predictor);
-    clv_plan_memory predict = clv_plans_memory(&plan, 1);
+    clv_plan *plan = clv_predictor_info_get(predictor).plan;
+    clv_plan_memory predict = clv_plans_memory(&plan, 1, NULL);
     for (int i = 0; i < CLV_CATEGORIES; i++)
         printf("%-12s %10llu to train %10llu to predict\n", clv_category_name((clv_category)i),
                (unsigned long long)train.category[i], (unsigned long long)predict.category[i]);
@@ -35,7 +35,7 @@ int main(void) {
     CHECK(predict.category[CLV_GRADIENTS] == 0 && predict.category[CLV_OPTIMIZER] == 0);
     CHECK(predict.category[CLV_ACTIVATIONS] < train.category[CLV_ACTIVATIONS]);
 
-    CHECK(clv_predictor_result_shape(predictor).dims[0] == 10);
+    CHECK(clv_predictor_result_shape(predictor, 0).dims[0] == 10);
 
     static float images[10 * 784], logits[10 * 10];
     int32_t classes[10];

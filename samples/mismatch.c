@@ -20,7 +20,7 @@ static clv_status plan_layers(clv_runtime *runtime, const char *const devices[2]
     clv_output(clv_nn_linear(x, "classifier", 10, NULL), "logits");
     clv_status status = clv_plan_create(
         graph, &(clv_plan_config){.place = place, .explicit_transfers = explicit_transfers}, &plan);
-    *transfers = plan ? clv_plan_transfer_count(plan) : 0;
+    *transfers = plan ? clv_plan_info_get(plan).n_transfers : 0;
     clv_plan_destroy(plan);
     clv_graph_destroy(graph);
     return status;

@@ -47,8 +47,8 @@ int main(int argc, char **argv) {
     TRY(runtime, clv_device_find(runtime, argc > 1 ? argv[1] : NULL, &device));
     step_graph plain = build(runtime, device, CLV_PRECISION_F32),
                g = build(runtime, device, CLV_PRECISION_MIXED);
-    uint64_t in_f32 = clv_plans_memory(&plain.plan, 1).category[CLV_ACTIVATIONS],
-             in_f16 = clv_plans_memory(&g.plan, 1).category[CLV_ACTIVATIONS];
+    uint64_t in_f32 = clv_plans_memory(&plain.plan, 1, NULL).category[CLV_ACTIVATIONS],
+             in_f16 = clv_plans_memory(&g.plan, 1, NULL).category[CLV_ACTIVATIONS];
     printf("activations: %llu bytes in f32, %llu in mixed precision\n", (unsigned long long)in_f32,
            (unsigned long long)in_f16);
     CHECK(in_f16 * 100 <= in_f32 * 60);

@@ -20,12 +20,12 @@ int main(int argc, char **argv) {
     TRY(runtime, clv_device_find(runtime, argc > 1 ? argv[1] : NULL, &device));
     clv_dataset *dataset = made_up_dataset(runtime, N, images, classes);
     TRY(runtime, clv_loader_create(runtime, dataset, &batches, &loader));
-    printf("%lld batches an epoch, made in %zu bytes\n", (long long)clv_loader_batches(loader),
+    printf("%lld batches an epoch, made in %zu bytes\n", (long long)clv_loader_info_get(loader).batches,
            clv_loader_memory_bytes(dataset, &batches));
 
     TRY(runtime, clv_graph_create(runtime, &graph));
     clv_graph_set_training(graph, true);
-    clv_tensor *x = clv_input(graph, "x", clv_dataset_sample_dtype(dataset), CLV_SHAPE(BATCH, 784));
+    clv_tensor *x = clv_input(graph, "x", clv_dataset_info_get(dataset).dtype, CLV_SHAPE(BATCH, 784));
     clv_tensor *labels = clv_input(graph, "labels", CLV_DTYPE_I32, CLV_SHAPE(BATCH));
     clv_tensor *hidden = clv_nn_rms_norm(clv_relu(clv_nn_linear(x, "fc1", 64, NULL)), "norm", 1e-5f);
     clv_tensor *loss = clv_cross_entropy(clv_nn_linear(hidden, "fc2", 10, NULL), labels);
@@ -40,8 +40,8 @@ int main(int argc, char **argv) {
     TRY(runtime, clv_averages_begin(session));
 
     float first = 0, last = 0;
-    int64_t epoch = 0, index;
-    for (int step = 0; epoch < EPOCHS; step++) {
+    clv_loader_info at = clv_loader_info_get(loader);
+    for (int step = 0; at.epoch < EPOCHS; step++) {
         clv_batch batch;
         TRY(runtime, clv_loader_next(loader, &batch));
         const clv_feed feeds[] = {{x, batch.samples, clv_tensor_bytes(x)},
@@ -49,7 +49,7 @@ int main(int argc, char **argv) {
         const clv_fetch fetches[] = {{loss, step ? &last : &first, sizeof last}};
         TRY(runtime, clv_run_do(run, &(clv_step){feeds, 2, 1e-3, fetches, 1}));
         clv_loader_release(loader, &batch);
-        clv_loader_position(loader, &epoch, &index); // what a checkpoint would keep
+        at = clv_loader_info_get(loader); // what a checkpoint would keep
     }
     TRY(runtime, clv_averages_swap(session)); // here the parameters are their averages: evaluate, save
     CHECK(clv_averages_swapped(session));
@@ -58,7 +58,7 @@ int main(int argc, char **argv) {
     CHECK(last < 0.5f * first);
 
     int32_t class; // a sample is asked for by its number, too
-    clv_dataset_sample(dataset, 7, sample), clv_dataset_target(dataset, 7, &class);
+    clv_dataset_read(dataset, 7, (void *[]){sample, &class});
     CHECK(class == classes[7] && sample[5] == images[7 * 784 + 5]);
     clv_run_destroy(run), clv_session_destroy(session), clv_plan_destroy(plan), clv_graph_destroy(graph);
     clv_loader_destroy(loader), clv_dataset_destroy(dataset), clv_runtime_destroy(runtime);

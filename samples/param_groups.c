@@ -15,7 +15,7 @@ static float moved(clv_runtime *runtime, clv_train_config *config, float lr, con
     config->lr = lr;
     TRY(runtime, clv_trainer_create(runtime, config, &trainer));
     TRY(runtime, clv_trainer_run(trainer));
-    clv_session *session = clv_trainer_session(trainer);
+    clv_session *session = clv_trainer_info_get(trainer).session;
     TRY(runtime, clv_session_read(session, clv_session_find(session, name), after, n * sizeof *after));
     for (size_t i = 0; before && i < n; i++) most = fmaxf(most, fabsf(after[i] - before[i]));
     clv_trainer_destroy(trainer);

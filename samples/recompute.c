@@ -49,8 +49,8 @@ static uint64_t train(clv_runtime *runtime, clv_device *device, const char *reco
     TRY(runtime, clv_run_feed(run, m.x, x, sizeof x));
     TRY(runtime, clv_run_step(run, &ticket));
     TRY(runtime, clv_run_fetch(run, ticket, m.gradient, gradient, 4 * WIDTH * WIDTH * sizeof *gradient));
-    clv_plan_recomputed again = clv_plan_recomputed_get(plan);
-    uint64_t bytes = clv_plans_memory(&plan, 1).predicted_peak_bytes;
+    clv_plan_recomputed again = clv_plan_info_get(plan).recomputed;
+    uint64_t bytes = clv_plans_memory(&plan, 1, NULL).predicted_peak_bytes;
     printf("%-10s %9llu bytes; %d results computed again, %.0f %% more time expected\n",
            recompute ? recompute : "nothing", (unsigned long long)bytes, again.nodes, 100 * again.extra_time);
     CHECK(clv_device_memory(device).all.peak == bytes); // as the plan said

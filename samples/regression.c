@@ -33,7 +33,7 @@ static void learn(clv_runtime *runtime, const clv_train_config *config, float fo
     clv_trainer *trainer = NULL;
     TRY(runtime, clv_trainer_create(runtime, config, &trainer));
     TRY(runtime, clv_trainer_run(trainer));
-    clv_session *session = clv_trainer_session(trainer);
+    clv_session *session = clv_trainer_info_get(trainer).session;
     TRY(runtime, clv_session_read(session, clv_session_find(session, "fc.weight"), found, 2 * sizeof *found));
     TRY(runtime, clv_session_read(session, clv_session_find(session, "fc.bias"), found + 2, sizeof *found));
     printf("price = %.2f a %+.2f b %+.2f\n", (double)found[0], (double)found[1], (double)found[2]);

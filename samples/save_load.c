@@ -14,12 +14,12 @@ int main(int argc, char **argv) {
     TRY(runtime, clv_predictor_create(runtime, &(clv_predictor_config){.model = mlp, .batch = 2}, &other));
 
     // Give the first model weights of its own, so that there is something to carry over.
-    clv_session *session = clv_predictor_session(one);
+    clv_session *session = clv_predictor_info_get(one).session;
     int at = clv_session_find(session, "fc2.bias");
     float bias[10] = {0.5f, -1, 2};
     TRY(runtime, clv_session_write(session, at, bias, sizeof bias));
     TRY(runtime, clv_weights_save(session, path));
-    TRY(runtime, clv_weights_load(clv_predictor_session(other), path));
+    TRY(runtime, clv_weights_load(clv_predictor_info_get(other).session, path));
 
     float images[4 * 784], logits[2][40];
     int32_t labels[4];

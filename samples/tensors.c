@@ -26,7 +26,7 @@ int main(void) {
     TRY(runtime, clv_session_create(runtime, NULL, &session));
     TRY(runtime, clv_session_reserve(session, &plan, 1));
     uint64_t parameters = 0;
-    for (int i = 0; i < clv_session_count(session); i++) {
+    for (int i = 0; i < clv_session_info_get(session).n_tensors; i++) {
         clv_session_tensor tensor = clv_session_get(session, i);
         printf("%-14s %-14s %s, %zu bytes on %s\n", tensor.name,
                clv_shape_text(&tensor.shape, text, sizeof text), clv_dtype_name(tensor.dtype), tensor.bytes,

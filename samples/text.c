@@ -45,7 +45,8 @@ int main(int argc, char **argv) {
     printf("%d characters; of the next ones %.0f %% are right, loss %.2f\n", clv_vocabulary_count(vocabulary),
            100 * told.accuracy, told.loss);
     CHECK(told.accuracy > 0.85); // by chance: one in fifteen
-    TRY(runtime, clv_gpt_weights_save(clv_trainer_session(trainer), &sizes, vocabulary, "text.safetensors"));
+    TRY(runtime,
+        clv_gpt_weights_save(clv_trainer_info_get(trainer).session, &sizes, vocabulary, "text.safetensors"));
 
     clv_trainer_destroy(trainer);
     clv_dataset_destroy(train);

@@ -62,14 +62,14 @@ int main(int argc, char **argv) {
     snprintf(place, sizeof place, "features=%s,classifier=%s", a, b);
     if (loss_of(runtime, &m, &(clv_plan_config){.place = place}, &split, &plan)) return 1;
     printf("%s: loss %.6f on one device, %.6f on two\n", place, whole, split);
-    for (int i = 0; i < clv_plan_transfer_count(plan); i++) {
+    for (int i = 0; i < clv_plan_info_get(plan).n_transfers; i++) {
         clv_plan_transfer t = clv_plan_transfer_get(plan, i);
         printf("  %s -> %s: %s, %llu bytes a step\n", clv_device_info_get(t.from)->name,
                clv_device_info_get(t.to)->name, t.tensor, (unsigned long long)t.bytes);
     }
     CHECK(split > whole * 0.9999f && split < whole * 1.0001f);
     CHECK(devices[0] == devices[1] ||
-          clv_plan_transfer_count(plan) == 2); // the hidden values, and their gradient
+          clv_plan_info_get(plan).n_transfers == 2); // the hidden values, and their gradient
     clv_plan_destroy(plan);
     clv_graph_destroy(m.graph);
     clv_runtime_destroy(runtime);

@@ -36,8 +36,8 @@ static clv_dataset *make_fish(clv_runtime *runtime) {
                           {NULL, CLV_ARRAY_F32, CLV_SHAPE(N, 1), prices, true}};
     const clv_field fields[] = {{.name = "length", .array = &arrays[0]},
                                 {.name = "colour", .array = &arrays[1]},
-                                {.name = "kind", .role = CLV_FIELD_TARGET, .array = &arrays[2]},
-                                {.name = "price", .role = CLV_FIELD_TARGET, .array = &arrays[3]}};
+                                {.name = "kind", .role = CLV_PORT_TARGET, .array = &arrays[2]},
+                                {.name = "price", .role = CLV_PORT_TARGET, .array = &arrays[3]}};
     TRY(runtime, clv_dataset_from_fields(runtime, fields, 4, NULL, &dataset));
     return dataset;
 }
@@ -67,7 +67,8 @@ int main(int argc, char **argv) {
     printf("kind: accuracy %.3f, loss %.4f; price: loss %.4f\n", told.each[0].accuracy, told.each[0].loss,
            told.each[1].loss);
     CHECK(told.each[0].accuracy > 0.95 && told.each[1].loss < 0.02);
-    CHECK(clv_device_memory(device).all.peak == clv_trainer_memory(trainer).predicted_peak_bytes);
+    CHECK(clv_device_memory(device).all.peak ==
+          clv_trainer_device_info_get(trainer, NULL).memory.predicted_peak_bytes);
     clv_trainer_destroy(trainer);
     clv_dataset_destroy(dataset);
     clv_runtime_destroy(runtime);

@@ -49,8 +49,8 @@ static void step(clv_runtime *runtime, const clv_model *model, const char *place
     clv_tensor *loss = build(graph, model, &x, &labels);
     TRY(runtime, clv_plan_create(graph, &(clv_plan_config){.place = place}, &plan));
     printf("%s, %s\n", model->name, place);
-    for (int i = 0; i < clv_plan_device_count(plan); i++) {
-        clv_plan_memory memory = clv_plans_memory_on(&plan, 1, clv_plan_device_get(plan, i));
+    for (int i = 0; i < clv_plan_info_get(plan).n_devices; i++) {
+        clv_plan_memory memory = clv_plans_memory(&plan, 1, clv_plan_device_get(plan, i));
         printf("  %-8s %12llu bytes, of which %llu are parameters\n",
                clv_device_info_get(memory.device)->name, (unsigned long long)memory.predicted_peak_bytes,
                (unsigned long long)memory.category[CLV_PARAMETERS]);
@@ -64,10 +64,10 @@ static void step(clv_runtime *runtime, const clv_model *model, const char *place
         TRY(runtime, clv_run_feed(run, labels, classes, sizeof classes));
         TRY(runtime, clv_run_step(run, &ticket));
         TRY(runtime, clv_run_fetch(run, ticket, loss, value, sizeof *value));
-        for (int i = 0; i < clv_plan_device_count(plan); i++) {
+        for (int i = 0; i < clv_plan_info_get(plan).n_devices; i++) {
             clv_device *device = clv_plan_device_get(plan, i);
             CHECK(clv_device_memory(device).all.peak ==
-                  clv_plans_memory_on(&plan, 1, device).predicted_peak_bytes);
+                  clv_plans_memory(&plan, 1, device).predicted_peak_bytes);
         }
     }
     clv_run_destroy(run);

@@ -80,12 +80,10 @@ CLV_API CLV_MUST_CHECK clv_status clv_dataset_npy(clv_runtime *runtime, const ch
                                                   clv_dataset **out);
 // ---- several inputs and targets -------------------------------------------------------------------------------
 
-typedef enum clv_field_role { CLV_FIELD_INPUT, CLV_FIELD_TARGET } clv_field_role;
-
 /** A named array: one of a model's inputs, or one of its targets. Zero means the default. */
 typedef struct clv_field {
     const char *name; /**< of the model's port; copied */
-    clv_field_role role;
+    clv_port_role role;
     /** [N, ...]: f32 are numbers; i32 and i64 are indices, and of a target classes; u8 of an input are bytes, which become 0..1, and of a
      *  target classes */
     clv_array *array;
@@ -135,7 +133,7 @@ typedef struct clv_table_config {
     bool standardize;
     double begin, end; /**< the part of the rows, 0.0 to 0.9; both 0: all of them */
     int64_t limit;     /**< keep the first samples only; 0: all */
-    /** clv_table_record of what a model learnt, to test it: columns are found by their names, in any order, read and standardized as they
+    /** clv_dataset_info.table of what a model learnt, to test it: columns are found by their names, in any order, read and standardized as they
      *  were, and classes have the numbers that they had; `classes`, `standardize`, `words` and `missing` have no say. NULL: this table
      *  is the first */
     const char *record;
@@ -176,21 +174,15 @@ typedef struct clv_table_report {
     CLV_RESERVED(4);
 } clv_table_report;
 
-/** Of a dataset that is no table's: all 0. */
-CLV_API clv_table_report clv_table_report_get(const clv_dataset *dataset);
-
-/**
- * What a model that learns this table must know to read more rows: names of columns, what is learnt, classes, and how columns were
- * read and standardized. A text, JSON, to be kept with its weights (clv_weights_save_texts); the calls below take it.
+/*
+ * What a model that learns a table must know to read more rows (clv_dataset_info.table): names of columns, what is learnt, classes, and how
+ * columns were read and standardized. A text, JSON, to be kept with its weights (clv_weights_save_texts); the calls below take it.
  *
  *     {"columns":["a","b"],"targets":["side"],"ignored":["name"],"classes":["above","below"],"means":[0.5,3],"scales":[1,2]}
  *
  * Where there is such: "words":{"city":["Bonn","Ulm"]}, "missing":"mean" with "fills":[0.5,3] or "drop", "target_means" and
  * "target_scales", "units":{"price":"$"}, "thousands":["price"], "decimal_comma":true.
- *
- * NULL of a dataset that is no table's. Borrowed, until the dataset goes.
  */
-CLV_API const char *clv_table_record(const clv_dataset *dataset);
 
 /** What a record tells of a model: numbers in, and numbers out, or classes. */
 typedef struct clv_table_info {
@@ -214,7 +206,7 @@ typedef struct clv_table_rows_config {
  * Read the rows of a file (as of clv_dataset_table) for a model that learnt a table: its columns by their names, in any order,
  * read and standardized as they were. Columns that were targets or ignored are passed over.
  *
- * record  of clv_table_record
+ * record  of clv_dataset_info.table
  * config  NULL means all defaults
  * out     [rows, columns] f32, a row for each of the file; the caller's
  * report  what became of them; NULL: nobody asks
@@ -460,8 +452,6 @@ CLV_API CLV_MUST_CHECK clv_status clv_dataset_image_files(clv_runtime *runtime, 
                                                           clv_dataset **out);
 /** Was sample i found to be broken when it was decoded? */
 CLV_API bool clv_image_folder_is_broken(const clv_dataset *dataset, int64_t i);
-/** The name of class i of a folder of pictures, or of the table's column i; NULL where there is none. Borrowed. */
-CLV_API const char *clv_image_folder_class(const clv_dataset *dataset, int i);
 /** The file of sample i, from the folder on; of clv_dataset_image_files its path. NULL where there is none. Borrowed. */
 CLV_API const char *clv_image_folder_file(const clv_dataset *dataset, int64_t i);
 /**
@@ -494,31 +484,29 @@ CLV_API int64_t clv_image_folder_passed_over(const clv_dataset *dataset, clv_ima
 /** Its loaders must be gone. NULL is fine. */
 CLV_API void clv_dataset_destroy(clv_dataset *dataset);
 
-/** Number of samples. */
-CLV_API int64_t clv_dataset_count(const clv_dataset *dataset);
-/** How many classes there are; 0: targets are numbers. */
-CLV_API int clv_dataset_classes(const clv_dataset *dataset);
-/** The name of class i, or of label i: of a folder of pictures, and of Fashion-MNIST. NULL where there is none. Borrowed. */
+/** What a dataset is. Strings and arrays are borrowed from it. */
+typedef struct clv_dataset_info {
+    int64_t count;          /**< of samples */
+    int classes;            /**< 0: targets are numbers */
+    clv_dtype dtype;        /**< of samples: f32, or i32 of tokens */
+    clv_shape sample;       /**< of one: [1,28,28]; of named fields this and what is above is of the first input and the first target */
+    clv_shape target;       /**< of one: [] of one class. Classes are i32, numbers f32 */
+    int n_inputs, n_targets; /**< of each sample (clv_dataset_port_get) */
+    const char *const *number_names; /**< of a target's numbers, as many as it has: the columns of a table. NULL: there are none */
+    const char *table;               /**< of a table: what its rows need to be, as above. NULL: it is none */
+    clv_table_report table_report;   /**< of a table */
+    CLV_RESERVED(4);
+} clv_dataset_info;
+/** All zero of NULL. */
+CLV_API clv_dataset_info clv_dataset_info_get(const clv_dataset *dataset);
+/** The name of class i, or of label i: of a folder of pictures, of the columns of its table, and of Fashion-MNIST. NULL where there is none.
+ *  Borrowed. */
 CLV_API const char *clv_dataset_class_name(const clv_dataset *dataset, int i);
-/** The names of a target's numbers, as many as it has: the columns of a table. NULL where there are none. Borrowed. */
-CLV_API const char *const *clv_dataset_number_names(const clv_dataset *dataset);
-/** The shape of one sample, [1,28,28], and its type: f32, or i32 of tokens. */
-CLV_API clv_shape clv_dataset_sample_shape(const clv_dataset *dataset);
-CLV_API clv_dtype clv_dataset_sample_dtype(const clv_dataset *dataset);
-/** The shape of one target: [] of one class. Classes are i32, numbers f32. */
-CLV_API clv_shape clv_dataset_target_shape(const clv_dataset *dataset);
-/** The class of sample i, 0 <= i < count; -1 where a target is not one class. */
-CLV_API int32_t clv_dataset_label(const clv_dataset *dataset, int64_t i);
-/** Write sample i, normalised: numel(sample shape) elements; or its target. */
-CLV_API void clv_dataset_sample(const clv_dataset *dataset, int64_t i, void *out);
-CLV_API void clv_dataset_target(const clv_dataset *dataset, int64_t i, void *out);
-/** What a dataset has of each sample; of one without fields that is one input, `x`, and one target, `labels`, and what is asked above is
- *  asked of the first of each. All zero past the end. Names are the dataset's. */
-CLV_API int clv_dataset_input_count(const clv_dataset *dataset);
-CLV_API clv_port clv_dataset_input_get(const clv_dataset *dataset, int index);
-CLV_API int clv_dataset_target_count(const clv_dataset *dataset);
-CLV_API clv_port clv_dataset_target_get(const clv_dataset *dataset, int index);
-/** Write all of sample i: `to` has a pointer for each input, then one for each target; NULL: that is not wanted. */
+/** What a dataset has of each sample; of one without fields that is one input, `x`, and one target, `labels`. All zero past the end. Names
+ *  are the dataset's. */
+CLV_API clv_port clv_dataset_port_get(const clv_dataset *dataset, clv_port_role role, int index);
+/** Write all of sample i: `to` has a pointer for each input, whose values are normalised, then one for each target; NULL: that is
+ *  not wanted. */
 CLV_API void clv_dataset_read(const clv_dataset *dataset, int64_t i, void *const *to);
 
 // ---------------------------------------------------------------------------------------------------------------
@@ -578,8 +566,6 @@ CLV_API void clv_loader_destroy(clv_loader *loader);
 
 /** Bytes that a loader of this config assembles batches in: all buffers. 0 if the config is not legal. */
 CLV_API size_t clv_loader_memory_bytes(const clv_dataset *dataset, const clv_loader_config *config);
-/** Batches in an epoch. */
-CLV_API int64_t clv_loader_batches(const clv_loader *loader);
 
 /**
  * Wait for the next batch. Epochs follow one another without end.
@@ -591,8 +577,12 @@ CLV_API CLV_MUST_CHECK clv_status clv_loader_next(clv_loader *loader, clv_batch 
 /** Give a batch's buffer back. In any order. The batch's numbers stay, its pointers become NULL. */
 CLV_API void clv_loader_release(clv_loader *loader, clv_batch *batch);
 
-/** The position of the batch that clv_loader_next gives next: what a checkpoint keeps. */
-CLV_API void clv_loader_position(const clv_loader *loader, int64_t *epoch, int64_t *index);
+typedef struct clv_loader_info {
+    int64_t batches;      /**< in an epoch */
+    int64_t epoch, index; /**< of the batch that clv_loader_next gives next: what a checkpoint keeps */
+    CLV_RESERVED(4);
+} clv_loader_info;
+CLV_API clv_loader_info clv_loader_info_get(const clv_loader *loader);
 /**
  * Continue at a position. What follows has the same bits as if all before it had been read.
  *

@@ -46,7 +46,7 @@ typedef struct clv_generator_config {
 } clv_generator_config;
 
 /**
- * Plan the model and take its memory. Its weights are first values until clv_weights_load reads others into clv_generator_session.
+ * Plan the model and take its memory. Its weights are first values until clv_weights_load reads others into its session (clv_generator_info_get).
  *
  * Notes   keys and values of earlier tokens stay on the device, as activations: 2 * layers * context * width * 4 bytes.
  * Errors  CLV_E_VALUE; as clv_plan_create and clv_session_reserve
@@ -54,8 +54,13 @@ typedef struct clv_generator_config {
 CLV_API CLV_MUST_CHECK clv_status clv_generator_create(clv_runtime *runtime, const clv_generator_config *config,
                                                        clv_generator **out);
 CLV_API void clv_generator_destroy(clv_generator *generator);
-CLV_API clv_session *clv_generator_session(const clv_generator *generator);
-CLV_API clv_plan *clv_generator_plan(const clv_generator *generator);
+/** What it uses; both borrowed. */
+typedef struct clv_generator_info {
+    clv_session *session;
+    clv_plan *plan;
+    CLV_RESERVED(4);
+} clv_generator_info;
+CLV_API clv_generator_info clv_generator_info_get(const clv_generator *generator);
 
 /** How the next token is chosen. All zero: the one with the largest logit, the first of equals. */
 typedef struct clv_sampling {

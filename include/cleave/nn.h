@@ -183,24 +183,45 @@ typedef struct clv_model {
     CLV_RESERVED(3);
 } clv_model;
 
-/** Append a model's layers to the graph of x, of a model with one input and one output. NULL for NULL. */
-CLV_API clv_tensor *clv_model_build(const clv_model *model, clv_tensor *x);
-/** The same for any model: from a tensor for each input to one for each target. All NULL after a mistake. */
-CLV_API void clv_model_build_all(const clv_model *model, clv_tensor *const *inputs, clv_tensor **outputs);
-
 /** What any model takes, and what its results are compared with: a model with `build` has the input `x` and the target `labels`. The
  *  i-th, with its dtype; all zero past the end. Names are the model's. */
-CLV_API int clv_model_input_count(const clv_model *model);
-CLV_API clv_port clv_model_input_get(const clv_model *model, int index);
-CLV_API int clv_model_target_count(const clv_model *model);
-CLV_API clv_port clv_model_target_get(const clv_model *model, int index);
-/** Inputs of a graph for all of them, under their names, for a batch of n samples. */
-CLV_API void clv_model_inputs(clv_graph *graph, const clv_model *model, int64_t n, clv_tensor **out);
-CLV_API void clv_model_targets(clv_graph *graph, const clv_model *model, int64_t n, clv_tensor **out);
+CLV_API int clv_model_port_count(const clv_model *model, clv_port_role role);
+CLV_API clv_port clv_model_port_get(const clv_model *model, clv_port_role role, int index);
+
+/** Inputs of a graph for all of a model's inputs, or all of its targets, under their names, for a batch of n samples: i32 for classes, f32
+ *  for numbers. out has room for each (CLV_MAX_PORTS at most). */
+CLV_API void clv_model_tensors(clv_graph *graph, const clv_model *model, clv_port_role role, int64_t n,
+                               clv_tensor **out);
+/** The first of a model's inputs. */
+static inline clv_tensor *clv_model_input(clv_graph *graph, const clv_model *model, int64_t n) {
+    clv_tensor *all[CLV_MAX_PORTS] = {NULL};
+    clv_model_tensors(graph, model, CLV_PORT_INPUT, n, all);
+    return all[0];
+}
+/** The first of its targets. */
+static inline clv_tensor *clv_model_target(clv_graph *graph, const clv_model *model, int64_t n) {
+    clv_tensor *all[CLV_MAX_PORTS] = {NULL};
+    clv_model_tensors(graph, model, CLV_PORT_TARGET, n, all);
+    return all[0];
+}
+
+/**
+ * Append a model's layers to a graph: from a tensor for each of its inputs to one for each of its targets. All NULL after a mistake, and
+ * where an input is NULL.
+ *
+ * Errors  (sticky) CLV_E_VALUE  the model has other numbers of them;  CLV_E_SHAPE  what it built does not fit its targets
+ */
+CLV_API void clv_model_build_all(const clv_model *model, clv_tensor *const *inputs, int n_inputs,
+                                 clv_tensor **outputs, int n_outputs);
+/** The same of a model with one input and one output. */
+static inline clv_tensor *clv_model_build(const clv_model *model, clv_tensor *x) {
+    clv_tensor *output = NULL;
+    clv_model_build_all(model, &x, 1, &output, 1);
+    return output;
+}
 
 /** The models that Cleave brings (runtime/nn/models.def): `linear`, `mlp`, `cnn`, and with torchvision's names, shapes
  *  and first values `alexnet`, `vgg11`, `vgg16`, `resnet18`, `resnet50`, `mobilenet_v2`; of texts `gpt` (clv_gpt). */
-CLV_API int clv_model_count(void);
 /** The i-th model, NULL past the end. Static. */
 CLV_API const clv_model *clv_model_get(int index);
 /** The model of that name, one that was registered too; NULL if there is none. Static. */
@@ -216,9 +237,6 @@ CLV_API CLV_MUST_CHECK clv_status clv_model_register(clv_runtime *runtime, const
 /** A copy of a model of images for samples [channels, height, width] and so many classes; 0 of any keeps the model's. */
 CLV_API clv_model clv_model_for(const clv_model *model, int64_t channels, int64_t height, int64_t width,
                                 int64_t classes);
-/** The input `x` of a batch of n samples, and the input `labels` of their targets, i32 for classes and f32 for numbers, in a graph. */
-CLV_API clv_tensor *clv_model_input(clv_graph *graph, const clv_model *model, int64_t n);
-CLV_API clv_tensor *clv_model_target(clv_graph *graph, const clv_model *model, int64_t n);
 
 /**
  * A copy of a model of images, made for samples [channels, height, width] or, in grey, [height, width]; the model itself where

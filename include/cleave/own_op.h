@@ -111,8 +111,7 @@ CLV_API clv_tensor *clv_op_add(const char *name, clv_tensor *const *inputs, int 
 /** The i-th output of the op whose output `tensor` is; NULL if there is none. */
 CLV_API clv_tensor *clv_op_output(clv_tensor *tensor, int i);
 
-/** How many ops are registered, and the i-th of them, in order; NULL outside. */
-CLV_API int clv_own_op_count(void);
+/** The i-th op that was registered, in order; NULL outside. */
 CLV_API const clv_own_op *clv_own_op_get(int i);
 
 // ---- every op by its name -------------------------------------------------------------------------------------------
@@ -172,7 +171,6 @@ typedef struct clv_op_argument {
 } clv_op_argument;
 
 /** The signatures: those of ops.h in its order, then registered ones. NULL outside, and for a name that is of none. */
-CLV_API int clv_op_count(void);
 CLV_API const clv_op_signature *clv_op_get(int i);
 CLV_API const clv_op_signature *clv_op_find(const char *name);
 

@@ -73,8 +73,24 @@ CLV_API CLV_MUST_CHECK clv_status clv_device_quarantine(clv_device *device,
  *  Errors  CLV_E_VALUE, with a sentence that says where they came from */
 CLV_API CLV_MUST_CHECK clv_status clv_variants_check(clv_runtime *runtime, const char *variants);
 
+/** What is computed again in each step. All zero: nothing. */
+typedef struct clv_plan_recomputed {
+    int nodes; /**< so many nodes are computed once more than they would be */
+    uint64_t
+        saved_bytes; /**< of activations and workspace, on all devices together; some by a tighter layout, so even with 0 nodes */
+    double extra_time; /**< expected, from the ops' costs: a part of the step without it (0.3: 30 % longer) */
+    CLV_RESERVED(4);
+} clv_plan_recomputed;
+
+/** What a plan is made of: how many there are of what the functions below tell by an index. */
+typedef struct clv_plan_info {
+    int n_devices, n_nodes, n_kept, n_transfers;
+    clv_plan_recomputed recomputed;
+    CLV_RESERVED(4);
+} clv_plan_info;
+CLV_API clv_plan_info clv_plan_info_get(const clv_plan *plan);
+
 /** The devices it runs on, in the order the placement names them; NULL past the end. */
-CLV_API int clv_plan_device_count(const clv_plan *plan);
 CLV_API clv_device *clv_plan_device_get(const clv_plan *plan, int index);
 
 /** Bytes that a plan, or several plans that share a session, will hold on the device: exact. */
@@ -85,10 +101,8 @@ typedef struct clv_plan_memory {
     CLV_RESERVED(4);
 } clv_plan_memory;
 
-/** What a session that serves these plans will hold on a device, before any of it is taken. */
-CLV_API clv_plan_memory clv_plans_memory_on(clv_plan *const *plans, int n, clv_device *device);
-/** The same on the first plan's first device. */
-CLV_API clv_plan_memory clv_plans_memory(clv_plan *const *plans, int n);
+/** What a session that serves these plans will hold on a device, before any of it is taken; NULL: the first plan's first device. */
+CLV_API clv_plan_memory clv_plans_memory(clv_plan *const *plans, int n, clv_device *device);
 
 /** Would a new session for these plans fit on their devices now? Takes nothing.
  *  Errors  CLV_E_BUDGET, CLV_E_DEVICE_MEMORY as clv_session_reserve; CLV_E_VALUE no plan */
@@ -110,17 +124,6 @@ CLV_API CLV_MUST_CHECK clv_status clv_plans_fit(clv_plan *const *plans, int n);
 CLV_API CLV_MUST_CHECK clv_status clv_batch_search(int64_t asked, int64_t most,
                                                    clv_status (*fits)(void *user, int64_t batch), void *user,
                                                    int64_t *largest);
-
-/** What is computed again in each step. All zero: nothing. */
-typedef struct clv_plan_recomputed {
-    int nodes; /**< so many nodes are computed once more than they would be */
-    uint64_t
-        saved_bytes; /**< of activations and workspace, on all devices together; some by a tighter layout, so even with 0 nodes */
-    double extra_time; /**< expected, from the ops' costs: a part of the step without it (0.3: 30 % longer) */
-    CLV_RESERVED(4);
-} clv_plan_recomputed;
-
-CLV_API clv_plan_recomputed clv_plan_recomputed_get(const clv_plan *plan);
 
 /** One node of a plan, in the order of execution. Strings are borrowed from the plan. */
 typedef struct clv_plan_node {
@@ -147,17 +150,8 @@ typedef struct clv_plan_node {
     CLV_RESERVED(4);
 } clv_plan_node;
 
-CLV_API int clv_plan_node_count(const clv_plan *plan);
 /** The index-th in the order of execution; all zero past the end. */
 CLV_API clv_plan_node clv_plan_node_get(const clv_plan *plan, int index);
-
-/**
- * Seconds that a step of the plan takes a device at least, if it reaches its maker's figures: of each of its nodes the longer of its
- * counted work and its counted bytes, added up. Work is a quarter of the op's where Winograd's algorithm does with that. 0 where no
- * figures are known (clv_device_info.peak_bytes_per_second), or the device has no part in the plan. Without figures for work, bytes
- * alone.
- */
-CLV_API double clv_plan_least_seconds(const clv_plan *plan, const clv_device *device);
 
 /** A tensor that a plan's session keeps between steps: a parameter, a buffer, or optimizer state. Strings are borrowed from the graph. */
 typedef struct clv_plan_kept {
@@ -172,7 +166,6 @@ typedef struct clv_plan_kept {
     CLV_RESERVED(4);
 } clv_plan_kept;
 
-CLV_API int clv_plan_kept_count(const clv_plan *plan);
 /** The index-th, device by device; all zero past the end. */
 CLV_API clv_plan_kept clv_plan_kept_get(const clv_plan *plan, int index);
 
@@ -185,17 +178,23 @@ typedef struct clv_plan_transfer {
     CLV_RESERVED(4);
 } clv_plan_transfer;
 
-CLV_API int clv_plan_transfer_count(const clv_plan *plan);
 /** The index-th; all zero past the end. */
 CLV_API clv_plan_transfer clv_plan_transfer_get(const clv_plan *plan, int index);
 
-/**
- * The part of a step in which a device of the plan computes, 0 to 1, the rest being waits for other devices: predicted from the
- * ops' costs and the devices' speeds, if each was measured before (clv_place_choose keeps what it measures); else as if all devices
- * were equally fast and transfers took no time. Of S equal stages and n micro-batches that is n / (n + S - 1). 0 for a device that
- * has no part in it.
- */
-CLV_API double clv_plan_busy(const clv_plan *plan, const clv_device *device);
+/** What a device of a plan has to do in a step. */
+typedef struct clv_plan_device_info {
+    /** the part of a step in which it computes, 0 to 1, the rest being waits for other devices: predicted from the ops' costs and the
+     *  devices' speeds, if each was measured before (clv_place_choose keeps what it measures); else as if all devices were equally fast
+     *  and transfers took no time. Of S equal stages and n micro-batches that is n / (n + S - 1) */
+    double busy;
+    /** seconds that it takes at least, if it reaches its maker's figures: of each of its nodes the longer of its counted work and its
+     *  counted bytes, added up. Work is a quarter of the op's where Winograd's algorithm does with that. 0 where no figures are known
+     *  (clv_device_info.peak_bytes_per_second). Without figures for work, bytes alone */
+    double least_seconds;
+    CLV_RESERVED(4);
+} clv_plan_device_info;
+/** All zero for a device that has no part in the plan. */
+CLV_API clv_plan_device_info clv_plan_device_info_get(const clv_plan *plan, const clv_device *device);
 
 // ---- session ------------------------------------------------------------------------------------------------------
 
@@ -209,8 +208,13 @@ CLV_API CLV_MUST_CHECK clv_status clv_session_create(clv_runtime *runtime, const
 /** Its runs must be gone. NULL is fine. */
 CLV_API void clv_session_destroy(clv_session *session);
 
-/** The runtime it was made from. */
-CLV_API clv_runtime *clv_session_runtime(const clv_session *session);
+typedef struct clv_session_info {
+    clv_runtime *runtime; /**< that it was made from */
+    int n_tensors;        /**< that it holds (clv_session_get) */
+    int64_t step;         /**< training steps done: a part of the random state (dropout) */
+    CLV_RESERVED(4);
+} clv_session_info;
+CLV_API clv_session_info clv_session_info_get(const clv_session *session);
 
 /**
  * Take all device memory that these plans need, once: parameters that are not there yet (with their first values), and
@@ -235,7 +239,6 @@ typedef struct clv_session_tensor {
 } clv_session_tensor;
 
 /** Tensors the session holds, in the order they were made; all zero past the end. */
-CLV_API int clv_session_count(const clv_session *session);
 CLV_API clv_session_tensor clv_session_get(const clv_session *session, int index);
 /** Position of a name, -1 if it is not there. */
 CLV_API int clv_session_find(const clv_session *session, const char *name);
@@ -260,8 +263,7 @@ CLV_API CLV_MUST_CHECK clv_status clv_session_write(clv_session *session, int in
 CLV_API CLV_MUST_CHECK clv_status clv_session_move(clv_session *session, const char *pattern,
                                                    clv_device *device);
 
-/** The number of training steps done, which is part of the random state (dropout). */
-CLV_API int64_t clv_session_step(const clv_session *session);
+/** Set clv_session_info.step, as a loop of your own does when it goes on. */
 CLV_API void clv_session_set_step(clv_session *session, int64_t step);
 
 // ---- run ------------------------------------------------------------------------------------------------------------

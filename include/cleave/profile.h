@@ -48,7 +48,7 @@ typedef struct clv_profile_run {
     int64_t done;  /**< steps that were profiled */
     int64_t steps; /**< averaged over */
     bool warm;     /**< are the first steps, of warm_up, left out? */
-    int n_devices;
+    int n_devices, n_nodes; /**< for clv_profile_device_get and clv_profile_node_get */
     /** from the end of a step to the end of the next, which was handed over in time; or from when that was handed over */
     double step_ns;
     double host_ns; /**< besides: from the end of a step until the host hands over the next one */
@@ -76,13 +76,16 @@ typedef struct clv_profile_node {
 } clv_profile_node;
 
 /** Runs in the order they were made; they stay when a run is gone. All zero past the end. */
-CLV_API int clv_profile_run_count(const clv_profile *profile);
 CLV_API clv_profile_run clv_profile_run_get(const clv_profile *profile, int run);
-/** The run with the most steps, of those that train if there are any; -1: none did a step. */
-CLV_API int clv_profile_main_run(const clv_profile *profile);
+typedef struct clv_profile_info {
+    int n_runs;
+    int main_run; /**< the run with the most steps, of those that train if there are any; -1: none did a step */
+    int64_t traced_steps, left_out_steps; /**< of all runs: that the trace holds; and does not, as its slices were used up */
+    CLV_RESERVED(4);
+} clv_profile_info;
+CLV_API clv_profile_info clv_profile_info_get(const clv_profile *profile);
 CLV_API clv_profile_device clv_profile_device_get(const clv_profile *profile, int run, int index);
 /** What has launches or moves bytes, in the order of execution. All zero past the end. */
-CLV_API int clv_profile_node_count(const clv_profile *profile, int run);
 CLV_API clv_profile_node clv_profile_node_get(const clv_profile *profile, int run, int index);
 
 /** A sum of nodes. */
@@ -122,8 +125,6 @@ CLV_API int clv_profile_sum(const clv_profile_node *nodes, int n, clv_profile_by
  * Errors  CLV_E_STATE nothing is kept; CLV_E_IO; CLV_E_HOST_MEMORY
  */
 CLV_API CLV_MUST_CHECK clv_status clv_profile_trace(const clv_profile *profile, const char *path);
-/** Steps of all runs that the trace holds, and that were left out because its slices were used up. */
-CLV_API int64_t clv_profile_traced_steps(const clv_profile *profile, int64_t *left_out);
 
 #ifdef __cplusplus
 }

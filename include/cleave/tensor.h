@@ -59,6 +59,9 @@ CLV_API bool clv_shape_equal(const clv_shape *a, const clv_shape *b);
 /** Writes `[64,784]` into text (at most `bytes` with the end). Returns text. */
 CLV_API char *clv_shape_text(const clv_shape *shape, char *text, size_t bytes);
 
+/** What a model or a dataset has of a sample. */
+typedef enum clv_port_role { CLV_PORT_INPUT, CLV_PORT_TARGET } clv_port_role;
+
 /** One input of a model or one target, and one of a dataset's arrays: its name, and what a sample has of it. */
 typedef struct clv_port {
     const char *name;

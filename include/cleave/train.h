@@ -18,48 +18,47 @@ struct clv_train_config; // further down
 
 // ---- weights ------------------------------------------------------------------------------------------------------
 
-/**
- * Write a session's parameters and buffers as a safetensors file, under their names. Atomic: a fault leaves the file
- * that was there. Of a training with ema_decay (clv_train_config): the running averages, under the parameters' names.
- *
- * Errors  CLV_E_IO; CLV_E_DEVICE
- */
-CLV_API CLV_MUST_CHECK clv_status clv_weights_save(clv_session *session, const char *path);
-
 /** A text of a file of weights: whatever should be known of them. */
 typedef struct clv_weights_text {
     const char *key, *text; /**< UTF-8; keys that begin with `cleave.` are Cleave's own */
 } clv_weights_text;
 
-/** clv_weights_save with texts in the file's metadata, n of them; clv_safetensors_read gives them back (clv_archive_text). */
+/**
+ * Write a session's parameters and buffers as a safetensors file, under their names. Atomic: a fault leaves the file
+ * that was there. Of a training with ema_decay (clv_train_config): the running averages, under the parameters' names.
+ *
+ * texts  n of them, for the file's metadata; clv_safetensors_read gives them back (clv_archive_text). NULL: none
+ *
+ * Errors  CLV_E_IO; CLV_E_DEVICE
+ */
 CLV_API CLV_MUST_CHECK clv_status clv_weights_save_texts(clv_session *session, const clv_weights_text *texts,
                                                          int n, const char *path);
+/** The same without texts. */
+static inline CLV_MUST_CHECK clv_status clv_weights_save(clv_session *session, const char *path) {
+    return clv_weights_save_texts(session, NULL, 0, path);
+}
 
 /**
  * Read a safetensors file, or the parameters of a checkpoint, into a session's parameters and buffers. The names must be the
  * same on both sides, and the shapes; nothing is changed otherwise. PyTorch's counters `*.num_batches_tracked` are passed over, and so
  * are `module.` and `_orig_mod.` before all names, which DataParallel and torch.compile put there.
  *
- * session  with its parameters reserved (clv_session_reserve)
+ *     clv_weights_load_except(session, "resnet18.safetensors", "fc.*");       // to train a model of other classes
+ *
+ * session   with its parameters reserved (clv_session_reserve)
+ * patterns  over names of tensors and of the modules that they lie in (`*` any text, `?` one character), with commas: these keep their
+ *           values, and the file may have them in any shape, or not at all. NULL: none
  *
  * Errors  CLV_E_IO, CLV_E_FORMAT, with the command that mends it for a file of PyTorch's own; CLV_E_NOT_FOUND names missing or
- *         unexpected; CLV_E_SHAPE shapes that differ, of another number of classes for example; CLV_E_DTYPE. The sentence lists all
- */
-CLV_API CLV_MUST_CHECK clv_status clv_weights_load(clv_session *session, const char *path);
-
-/**
- * The same without some tensors, to train a model of other classes from weights that are there: those keep their values, and the
- * file may have them in any shape, or not at all. All others must agree as before.
- *
- *     clv_weights_load_except(session, "resnet18.safetensors", "fc.*");
- *
- * patterns  over names of tensors and of the modules that they lie in (`*` any text, `?` one character), with commas; NULL: none
- *
- * Errors  as clv_weights_load; CLV_E_NOT_FOUND also: a pattern matches no tensor of session or file; CLV_E_VALUE
- *         nothing is left to read
+ *         unexpected, or a pattern that matches no tensor of session or file; CLV_E_SHAPE shapes that differ, of another number of
+ *         classes for example; CLV_E_DTYPE. The sentence lists all.  CLV_E_VALUE nothing is left to read
  */
 CLV_API CLV_MUST_CHECK clv_status clv_weights_load_except(clv_session *session, const char *path,
                                                           const char *patterns);
+/** The same of all tensors. */
+static inline CLV_MUST_CHECK clv_status clv_weights_load(clv_session *session, const char *path) {
+    return clv_weights_load_except(session, path, NULL);
+}
 
 // ---- what weights know of themselves --------------------------------------------------------------------------------
 
@@ -74,7 +73,7 @@ typedef struct clv_weights_info {
     int64_t resize; /**< of pictures: the shorter side's size before the middle is cut out */
     bool exif_transpose; /**< they were turned as their Exif data say */
     const char *loss, *precision; /**< they were trained with: the first target's, and `f32`, `mixed` or `mixed-bf16` */
-    const char *table;            /**< clv_table_record of what was learnt */
+    const char *table;            /**< clv_dataset_info.table of what was learnt */
     const char *version;          /**< of the library that wrote them */
     CLV_RESERVED(8);
 } clv_weights_info;
@@ -201,7 +200,6 @@ typedef struct clv_loss {
  *
  * clv_loss_get gives NULL past the end, clv_loss_find where there is none of that name, brought or registered. Static.
  */
-CLV_API int clv_loss_count(void);
 CLV_API const clv_loss *clv_loss_get(int index);
 CLV_API const clv_loss *clv_loss_find(const char *name);
 /**
@@ -268,7 +266,6 @@ typedef struct clv_metric {
  * Scores with a NaN among them tell no class right. clv_metric_get gives NULL past the end, clv_metric_find where there is none of
  * that name. Static.
  */
-CLV_API int clv_metric_count(void);
 CLV_API const clv_metric *clv_metric_get(int index);
 CLV_API const clv_metric *clv_metric_find(const char *name);
 
@@ -349,17 +346,20 @@ typedef struct clv_predictor_config {
 } clv_predictor_config;
 
 /** Plan the model. With a session of its own its memory is taken too; else the session must be reserved with
- *  clv_predictor_plan before first use. */
+ *  its plan (clv_predictor_info_get) before first use. */
 CLV_API CLV_MUST_CHECK clv_status clv_predictor_create(clv_runtime *runtime,
                                                        const clv_predictor_config *config,
                                                        clv_predictor **out);
 CLV_API void clv_predictor_destroy(clv_predictor *predictor);
-CLV_API clv_plan *clv_predictor_plan(const clv_predictor *predictor);
-CLV_API clv_session *clv_predictor_session(const clv_predictor *predictor);
-/** The placement that was chosen; borrowed. NULL if none was to be chosen. */
-CLV_API const clv_place_choice *clv_predictor_place(const clv_predictor *predictor);
-/** The shares of the replicas, as given or measured; NULL without replicas. */
-CLV_API const double *clv_predictor_shares(const clv_predictor *predictor);
+/** What it uses; all borrowed. */
+typedef struct clv_predictor_info {
+    clv_session *session;
+    clv_plan *plan;
+    const clv_place_choice *place; /**< that was chosen; NULL: none was to be chosen */
+    const double *shares;          /**< of the replicas, as given or measured; NULL without replicas */
+    CLV_RESERVED(4);
+} clv_predictor_info;
+CLV_API clv_predictor_info clv_predictor_info_get(const clv_predictor *predictor);
 
 /**
  * Compute a model's results, logits for example.
@@ -389,10 +389,9 @@ CLV_API CLV_MUST_CHECK clv_status clv_predictor_forward_all(clv_predictor *predi
 CLV_API CLV_MUST_CHECK clv_status clv_predictor_forward_arrays(clv_predictor *predictor,
                                                                const clv_array *const *inputs,
                                                                clv_array *results);
-/** The shape of one sample's result: [classes], of a model for classes. */
-CLV_API clv_shape clv_predictor_result_shape(const clv_predictor *predictor);
-/** The same of the output of the i-th target; of rank -1 past the end, which no function takes. */
-CLV_API clv_shape clv_predictor_result_shape_get(const clv_predictor *predictor, int index);
+/** The shape of one sample's result, of the output of the i-th target: [classes], of a model for classes. Of rank -1 past the end, which
+ *  no function takes. */
+CLV_API clv_shape clv_predictor_result_shape(const clv_predictor *predictor, int index);
 
 /** Of one of a model's targets. */
 typedef struct clv_target_metrics {
@@ -671,27 +670,36 @@ typedef struct clv_lost_device {
     CLV_RESERVED(4);
 } clv_lost_device;
 
-CLV_TRAIN_API int clv_trainer_lost_count(const clv_trainer *trainer);
 /** In the order they were lost; all zero past the end. */
 CLV_TRAIN_API clv_lost_device clv_trainer_lost_get(const clv_trainer *trainer, int index);
 
-/** The devices of the training, lost ones too; the first is the one of clv_train_config.device. */
-CLV_TRAIN_API int clv_trainer_device_count(const clv_trainer *trainer);
+/** The devices of the training, lost ones too; the first is the one of clv_train_config.device. NULL past the end. */
 CLV_TRAIN_API clv_device *clv_trainer_device_get(const clv_trainer *trainer, int index);
-/** What the training will hold on a device at most: exact. When shares change between epochs (measure_shares), for those so
- *  far: arenas only grow. */
-CLV_TRAIN_API clv_plan_memory clv_trainer_memory_on(const clv_trainer *trainer, clv_device *device);
-/** The same on its first device. */
-CLV_TRAIN_API clv_plan_memory clv_trainer_memory(const clv_trainer *trainer);
-/** The part of the steps' time in which a device had work, 0 to 1; the rest it waited for others or for the host. As
- *  measured, without the first step and the one after each evaluation; below 0: not known. See also clv_plan_busy. */
-CLV_TRAIN_API double clv_trainer_busy(const clv_trainer *trainer, const clv_device *device);
-/** The same as it was planned for a whole batch. */
-CLV_TRAIN_API double clv_trainer_predicted_busy(const clv_trainer *trainer, const clv_device *device);
-/** The placement that was chosen; borrowed. NULL if none was to be chosen. */
-CLV_TRAIN_API const clv_place_choice *clv_trainer_place(const clv_trainer *trainer);
-/** The shares of the replicas, as given or measured so far, 0 for one that is lost; NULL without replicas. */
-CLV_TRAIN_API const double *clv_trainer_shares(const clv_trainer *trainer);
+
+/** What it uses; all borrowed. */
+typedef struct clv_trainer_info {
+    clv_session *session; /**< to read or save its parameters. Holds nothing before clv_trainer_run */
+    const clv_plan
+        *plan; /**< of its steps (the smaller last one's, if no other is done), until the shares change */
+    const clv_place_choice *place; /**< that was chosen; NULL: none was to be chosen */
+    const double *shares;          /**< of the replicas, as given or measured so far, 0 for one that is lost; NULL without replicas */
+    int n_devices, n_lost;
+    CLV_RESERVED(4);
+} clv_trainer_info;
+CLV_TRAIN_API clv_trainer_info clv_trainer_info_get(const clv_trainer *trainer);
+
+/** What a training does with a device. */
+typedef struct clv_trainer_device_info {
+    /** what it will hold there at most: exact. When shares change between epochs (measure_shares), for those so far: arenas only grow */
+    clv_plan_memory memory;
+    /** the part of the steps' time in which the device had work, 0 to 1; the rest it waited for others or for the host. As measured,
+     *  without the first step and the one after each evaluation; below 0: not known */
+    double busy;
+    double predicted_busy; /**< the same as it was planned for a whole batch (clv_plan_device_info) */
+    CLV_RESERVED(4);
+} clv_trainer_device_info;
+/** device NULL: the first. */
+CLV_TRAIN_API clv_trainer_device_info clv_trainer_device_info_get(const clv_trainer *trainer, clv_device *device);
 
 /** The shares that a training of these replicas begins with, as far as planning tells: those given, else equal ones; with
  *  placement.measure_shares moved as far as budgets ask for. n_replicas of them. Takes no device memory. */
@@ -764,10 +772,6 @@ typedef struct clv_train_result {
 
 /** What came out of it so far. */
 CLV_TRAIN_API clv_train_result clv_trainer_result(const clv_trainer *trainer);
-/** The plan of its steps (the smaller last one's, if no other is done); borrowed, until the shares change. */
-CLV_TRAIN_API const clv_plan *clv_trainer_plan(const clv_trainer *trainer);
-/** The trainer's session, to read or save its parameters; borrowed. Holds nothing before clv_trainer_run. */
-CLV_TRAIN_API clv_session *clv_trainer_session(const clv_trainer *trainer);
 
 #ifdef __cplusplus
 }

@@ -267,7 +267,7 @@ static void add_model(listing *l, const clv_model *model, int64_t batch) {
 }
 
 static void add_models(listing *l) {
-    for (int i = 0; i < clv_model_count(); i++) {
+    for (int i = 0; clv_model_get(i); i++) {
         const clv_model *model = clv_model_get(i);
         const clv_shape one = clv__model_input_shape(model, 1);
         const int64_t images = clv_shape_numel(&one) > 10000 ? 8 : 64;
@@ -278,7 +278,7 @@ static void add_models(listing *l) {
 static clv_status unknown_model(const char *name, clv__error *error) {
     char names[512] = "";
     clv_nearest nearest = {.word = name};
-    for (int i = 0; i < clv_model_count(); i++) {
+    for (int i = 0; clv_model_get(i); i++) {
         size_t used = strlen(names);
         snprintf(names + used, sizeof names - used, "%s%s", i ? ", " : "", clv_model_get(i)->name);
         clv_nearest_offer(&nearest, clv_model_get(i)->name);

@@ -212,30 +212,32 @@ static void say(const comparison *c) {
     const clv_compare_value *worst = report->worst >= 0 ? &report->values[report->worst] : NULL,
                             *first = report->first >= 0 ? &report->values[report->first] : NULL;
     if (!first) {
-        clv__format(report->sentence, sizeof report->sentence,
-                 "%s and %s agree in all %d values; the largest difference is %.2g of a value (%s '%s', %s)",
-                 a, b, report->n_values, worst ? worst->drift : 0, worst ? worst->op : "",
-                 worst ? worst->layer : "", worst ? worst->phase : "");
+        clv__format(
+            report->sentence, sizeof report->sentence,
+            "%s and %s agree in all %d values; the largest difference is %.2g of a value (%s '%s', %s)", a, b,
+            report->n_values, worst ? worst->drift : 0, worst ? worst->op : "", worst ? worst->layer : "",
+            worst ? worst->phase : "");
     } else if (first->wrong_a || first->wrong_b) {
         bool both = first->wrong_a && first->wrong_b;
-        clv__format(report->sentence, sizeof report->sentence,
-                 "%s '%s' (%s), %s: %s %s wrong for what %s given: element %lld is %.9g, it should be %.9g "
-                 "and may be "
-                 "off by %.2g (variant '%s' on %s, '%s' on %s)",
-                 first->op, first->layer, first->phase, first->what,
-                 both             ? "both devices"
-                 : first->wrong_a ? a
-                                  : b,
-                 both ? "are" : "is", both ? "they were" : "it was", (long long)first->wrong_index,
-                 first->wrong_value, first->wanted, first->wrong_limit, first->variant_a, a, first->variant_b,
-                 b);
+        clv__format(
+            report->sentence, sizeof report->sentence,
+            "%s '%s' (%s), %s: %s %s wrong for what %s given: element %lld is %.9g, it should be %.9g "
+            "and may be "
+            "off by %.2g (variant '%s' on %s, '%s' on %s)",
+            first->op, first->layer, first->phase, first->what,
+            both             ? "both devices"
+            : first->wrong_a ? a
+                             : b,
+            both ? "are" : "is", both ? "they were" : "it was", (long long)first->wrong_index,
+            first->wrong_value, first->wanted, first->wrong_limit, first->variant_a, a, first->variant_b, b);
     } else {
-        clv__format(report->sentence, sizeof report->sentence,
-                 "%s '%s' (%s), %s: %s and %s have drifted apart by %.2g, %.2g is allowed; element %lld is "
-                 "%.9g on %s and "
-                 "%.9g on %s. No op is wrong for what it was given: rounding grew",
-                 first->op, first->layer, first->phase, first->what, a, b, first->drift, c->tolerance,
-                 (long long)first->index, first->a, a, first->b, b);
+        clv__format(
+            report->sentence, sizeof report->sentence,
+            "%s '%s' (%s), %s: %s and %s have drifted apart by %.2g, %.2g is allowed; element %lld is "
+            "%.9g on %s and "
+            "%.9g on %s. No op is wrong for what it was given: rounding grew",
+            first->op, first->layer, first->phase, first->what, a, b, first->drift, c->tolerance,
+            (long long)first->index, first->a, a, first->b, b);
     }
 }
 
@@ -258,13 +260,13 @@ static clv_status check_config(const clv_compare_config *config, clv__error *err
     if (!config->images != !config->labels)
         CLV_FAIL(error, CLV_E_VALUE, "compare: images and labels belong together");
     CLV_TRY(clv__model_check(error, config->model));
-    if (config->images &&
-        (clv_model_input_count(config->model) > 1 || clv_model_target_count(config->model) > 1))
+    if (config->images && (clv_model_port_count(config->model, CLV_PORT_INPUT) > 1 ||
+                           clv_model_port_count(config->model, CLV_PORT_TARGET) > 1))
         CLV_FAIL(error, CLV_E_VALUE,
                  "compare: images and labels are of one input and one target, model '%s' has %d and %d",
-                 config->model->name, clv_model_input_count(config->model),
-                 clv_model_target_count(config->model));
-    const clv_port target = clv_model_target_get(config->model, 0);
+                 config->model->name, clv_model_port_count(config->model, CLV_PORT_INPUT),
+                 clv_model_port_count(config->model, CLV_PORT_TARGET));
+    const clv_port target = clv_model_port_get(config->model, CLV_PORT_TARGET, 0);
     if (config->images && (!target.classes || target.dims[0]))
         CLV_FAIL(
             error, CLV_E_VALUE,

@@ -26,14 +26,15 @@ static clv_status build(clv__scene *scene, const clv_model *model, int64_t batch
     clv_graph_set_training(graph, true);
     clv_tensor *loss = NULL;
     clv_tensor *outputs[CLV_MAX_PORTS];
-    const int n_inputs = clv_model_input_count(model), n_targets = clv_model_target_count(model);
-    clv_model_inputs(graph, model, batch, scene->fed);
-    clv_model_targets(graph, model, batch, scene->fed + n_inputs);
+    const int n_inputs = clv_model_port_count(model, CLV_PORT_INPUT),
+              n_targets = clv_model_port_count(model, CLV_PORT_TARGET);
+    clv_model_tensors(graph, model, CLV_PORT_INPUT, batch, scene->fed);
+    clv_model_tensors(graph, model, CLV_PORT_TARGET, batch, scene->fed + n_inputs);
     scene->n_fed = n_inputs + n_targets;
-    clv_model_build_all(model, scene->fed, outputs);
+    clv_model_build_all(model, scene->fed, n_inputs, outputs, n_targets);
     for (int i = 0; i < n_targets; i++) {
         const clv_loss *given =
-            clv_loss_find(clv_model_target_get(model, i).classes ? "cross_entropy" : "mse");
+            clv_loss_find(clv_model_port_get(model, CLV_PORT_TARGET, i).classes ? "cross_entropy" : "mse");
         clv_tensor *one = given->build(outputs[i], scene->fed[n_inputs + i], given);
         loss = i ? clv_add(loss, one) : one;
     }
@@ -64,13 +65,13 @@ static void *values_of(const clv_tensor *input, const void *given, int64_t class
 
 static clv_status fill(clv__scene *scene, const clv_compare_config *config) {
     const clv_model *model = config->model;
-    const int n_inputs = clv_model_input_count(model);
+    const int n_inputs = clv_model_port_count(model, CLV_PORT_INPUT);
     clv__random random;
     clv__random_init(&random, config->seed, CLV__STREAM_TEST, 0);
     for (int i = 0; i < scene->n_fed; i++) {
         const bool input = i < n_inputs;
-        const clv_port port =
-            input ? clv_model_input_get(model, i) : clv_model_target_get(model, i - n_inputs);
+        const clv_port port = input ? clv_model_port_get(model, CLV_PORT_INPUT, i)
+                                    : clv_model_port_get(model, CLV_PORT_TARGET, i - n_inputs);
         const void *given = input ? (const void *)config->images : (const void *)config->labels;
         scene->values[i] = values_of(scene->fed[i], given, port.classes, &random);
         if (!scene->values[i]) return no_memory(scene->graph);

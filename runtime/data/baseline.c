@@ -20,7 +20,7 @@ static double entropy(double p) {
 /** Reads the i-th sample's target of `which`, [numel] f32 or i32. */
 static void read_target(const clv_dataset *dataset, int64_t i, int which, void *out) {
     void *to[CLV__MOST_FIELDS] = {NULL};
-    to[clv_dataset_input_count(dataset) + which] = out;
+    to[clv_dataset_info_get(dataset).n_inputs + which] = out;
     clv_dataset_read(dataset, i, to);
 }
 
@@ -92,9 +92,9 @@ static clv_status measure_numbers(clv__error *error, const clv_dataset *dataset,
 }
 
 static clv_status check_target(clv__error *error, const clv_dataset *dataset, int target) {
-    if (target < 0 || target >= clv_dataset_target_count(dataset))
+    if (target < 0 || target >= clv_dataset_info_get(dataset).n_targets)
         CLV_FAIL(error, CLV_E_VALUE, "target %d of a dataset that has %d", target,
-                 clv_dataset_target_count(dataset));
+                 clv_dataset_info_get(dataset).n_targets);
     return CLV_OK;
 }
 
@@ -104,7 +104,7 @@ clv_status clv_dataset_class_weights(clv_runtime *runtime, const clv_dataset *da
     CLV_TRY(CLV__GIVEN(error, dataset));
     CLV_TRY(CLV__GIVEN(error, out));
     CLV_TRY(check_target(error, dataset, target));
-    const clv_port port = clv_dataset_target_get(dataset, target);
+    const clv_port port = clv_dataset_port_get(dataset, CLV_PORT_TARGET, target);
     const clv_shape one = clv_port_shape(&port, 1);
     if (!port.classes)
         CLV_FAIL(error, CLV_E_VALUE, "target %d of the dataset is of numbers: classes have weights", target);
@@ -128,7 +128,7 @@ clv_status clv_dataset_baseline(clv_runtime *runtime, const clv_dataset *dataset
     CLV_TRY(CLV__GIVEN(error, out));
     *out = (clv_baseline){0};
     CLV_TRY(check_target(error, dataset, target));
-    const clv_port port = clv_dataset_target_get(dataset, target);
+    const clv_port port = clv_dataset_port_get(dataset, CLV_PORT_TARGET, target);
     const clv_shape one = clv_port_shape(&port, 1);
     const int64_t numel = clv_shape_numel(&one);
     CLV_TRY(port.classes ? count_classes(error, dataset, target, numel, port.classes, out)

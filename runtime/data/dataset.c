@@ -288,58 +288,48 @@ void clv_dataset_destroy(clv_dataset *dataset) {
     dataset->destroy(dataset);
 }
 
-int64_t clv_dataset_count(const clv_dataset *dataset) {
-    return dataset->count;
+clv_dataset_info clv_dataset_info_get(const clv_dataset *dataset) {
+    if (!dataset) return (clv_dataset_info){0};
+    clv_dataset_info info = {.count = dataset->count,
+                             .classes = dataset->classes,
+                             .dtype = dataset->dtype,
+                             .sample = dataset->sample,
+                             .target = dataset->target,
+                             .n_inputs = dataset->ports ? dataset->n_inputs : 1,
+                             .n_targets = dataset->ports ? dataset->n_targets : 1,
+                             .number_names = dataset->number_names,
+                             .table = dataset->table};
+    if (dataset->table_report) info.table_report = *dataset->table_report;
+    return info;
 }
 
-int clv_dataset_classes(const clv_dataset *dataset) {
-    return dataset->classes;
+clv_port clv_dataset_port_get(const clv_dataset *dataset, clv_port_role role, int index) {
+    const clv_dataset_info info = clv_dataset_info_get(dataset);
+    const bool input = role == CLV_PORT_INPUT,
+               there = index >= 0 && index < (input ? info.n_inputs : info.n_targets);
+    return there ? clv__dataset_field(dataset, input ? index : info.n_inputs + index) : (clv_port){0};
 }
 
 const char *clv_dataset_class_name(const clv_dataset *dataset, int i) {
     return i >= 0 && (size_t)i < dataset->n_names ? dataset->names[i] : NULL;
 }
 
-const char *const *clv_dataset_number_names(const clv_dataset *dataset) {
-    return dataset ? dataset->number_names : NULL;
-}
-
-clv_shape clv_dataset_sample_shape(const clv_dataset *dataset) {
-    return dataset->sample;
-}
-
-clv_dtype clv_dataset_sample_dtype(const clv_dataset *dataset) {
-    return dataset->dtype;
-}
-
-clv_shape clv_dataset_target_shape(const clv_dataset *dataset) {
-    return dataset->target;
-}
-
-int32_t clv_dataset_label(const clv_dataset *dataset, int64_t i) {
+int32_t clv__dataset_label(const clv_dataset *dataset, int64_t i) {
     int32_t label = -1;
     if (dataset->classes && dataset->target_numel == 1) dataset->read(dataset, i, NULL, &label);
     return label;
 }
 
-void clv_dataset_sample(const clv_dataset *dataset, int64_t i, void *out) {
+void clv__dataset_sample(const clv_dataset *dataset, int64_t i, void *out) {
     dataset->read(dataset, i, out, NULL);
 }
 
-void clv_dataset_target(const clv_dataset *dataset, int64_t i, void *out) {
+void clv__dataset_target(const clv_dataset *dataset, int64_t i, void *out) {
     dataset->read(dataset, i, NULL, out);
 }
 
-int clv_dataset_input_count(const clv_dataset *dataset) {
-    return dataset->ports ? dataset->n_inputs : 1;
-}
-
-int clv_dataset_target_count(const clv_dataset *dataset) {
-    return dataset->ports ? dataset->n_targets : 1;
-}
-
 int clv__dataset_fields(const clv_dataset *dataset) {
-    return clv_dataset_input_count(dataset) + clv_dataset_target_count(dataset);
+    return clv_dataset_info_get(dataset).n_inputs + clv_dataset_info_get(dataset).n_targets;
 }
 
 clv_port clv__dataset_field(const clv_dataset *dataset, int k) {
@@ -350,16 +340,6 @@ clv_port clv__dataset_field(const clv_dataset *dataset, int k) {
                      .classes = k ? dataset->classes : 0};
     for (int d = 0; d < shape->rank && d < CLV_MAX_RANK - 1; d++) port.dims[d] = shape->dims[d];
     return port;
-}
-
-clv_port clv_dataset_input_get(const clv_dataset *dataset, int index) {
-    const bool there = index >= 0 && index < clv_dataset_input_count(dataset);
-    return there ? clv__dataset_field(dataset, index) : (clv_port){0};
-}
-
-clv_port clv_dataset_target_get(const clv_dataset *dataset, int index) {
-    const bool there = index >= 0 && index < clv_dataset_target_count(dataset);
-    return there ? clv__dataset_field(dataset, clv_dataset_input_count(dataset) + index) : (clv_port){0};
 }
 
 void clv_dataset_read(const clv_dataset *dataset, int64_t i, void *const *to) {

@@ -29,6 +29,7 @@ struct clv_dataset {
     int n_inputs, n_targets;
     /** `read` of all fields: a pointer for each, NULL: that is not wanted. With ports. */
     void (*read_all)(const clv_dataset *dataset, int64_t i, void *const *to);
+    const clv_table_report *table_report; // of a table; NULL: it is none
     char *table; // of a table: what its rows need to be, a text (table_record.c); owned. NULL: of none
     /** Targets are (number - mean) / scale: mean and scale of each of a sample's, one behind the other; owned. NULL: as they stand */
     double *target_scales;
@@ -85,5 +86,11 @@ clv_status clv__dataset_create(clv__error *error, clv_array *images, const clv_a
 /** How many of n rows have their largest logit (the first of equals) at their label. A row with a NaN has
  * none, and so has one whose label is CLV_LABEL_IGNORED. */
 int64_t clv__count_correct(const float *logits, const int32_t *labels, int64_t n, int64_t classes);
+
+/** The class of sample i, 0 <= i < count; -1 where a target is not one class. */
+int32_t clv__dataset_label(const clv_dataset *dataset, int64_t i);
+/** Write sample i, normalised: numel(sample shape) elements; or its target. */
+void clv__dataset_sample(const clv_dataset *dataset, int64_t i, void *out);
+void clv__dataset_target(const clv_dataset *dataset, int64_t i, void *out);
 
 #endif

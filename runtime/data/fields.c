@@ -48,14 +48,14 @@ static clv_status check_one(clv__error *error, const clv_field *field, const clv
         CLV_FAIL(error, CLV_E_SHAPE, "field '%s' has %" PRId64 " samples, field '%s' has %" PRId64,
                  field->name, array->shape.dims[0], first->name, first->array->shape.dims[0]);
     const bool numbers = array->type == CLV_ARRAY_F32,
-               bytes = array->type == CLV_ARRAY_U8 && field->role == CLV_FIELD_INPUT;
+               bytes = array->type == CLV_ARRAY_U8 && field->role == CLV_PORT_INPUT;
     if (field->classes < 0)
         CLV_FAIL(error, CLV_E_VALUE, "field '%s': %d classes", field->name, field->classes);
     if (field->classes && (numbers || bytes))
         CLV_FAIL(error, CLV_E_VALUE, "field '%s' has classes, and %s of %s: classes are whole numbers",
-                 field->name, field->role == CLV_FIELD_INPUT ? "is an input" : "is a target",
+                 field->name, field->role == CLV_PORT_INPUT ? "is an input" : "is a target",
                  clv_array_type_name(array->type));
-    if ((field->mean != 0 || field->std != 0) && (field->role == CLV_FIELD_TARGET || !(numbers || bytes)))
+    if ((field->mean != 0 || field->std != 0) && (field->role == CLV_PORT_TARGET || !(numbers || bytes)))
         CLV_FAIL(error, CLV_E_VALUE, "field '%s': mean and std are for inputs of f32 or u8", field->name);
     if (clv__scale_check(error, field->mean, field->std) != CLV_OK)
         return clv__error_prefix(error, "field '%s': ", field->name);
@@ -70,11 +70,11 @@ static clv_status check_names(clv__error *error, const clv_field *fields, int n)
         for (int j = 0; j < i; j++)
             if (!strcmp(name, fields[j].name))
                 CLV_FAIL(error, CLV_E_VALUE, "two fields are called '%s'", name);
-        if (fields[i].role != CLV_FIELD_INPUT && fields[i].role != CLV_FIELD_TARGET)
+        if (fields[i].role != CLV_PORT_INPUT && fields[i].role != CLV_PORT_TARGET)
             CLV_FAIL(error, CLV_E_VALUE, "field '%s' is neither an input nor a target (role %d)", name,
                      (int)fields[i].role);
-        inputs += fields[i].role == CLV_FIELD_INPUT;
-        targets += fields[i].role == CLV_FIELD_TARGET;
+        inputs += fields[i].role == CLV_PORT_INPUT;
+        targets += fields[i].role == CLV_PORT_TARGET;
     }
     if (!inputs) CLV_FAIL(error, CLV_E_VALUE, "none of %d fields is an input", n);
     if (!targets) CLV_FAIL(error, CLV_E_VALUE, "none of %d fields is a target", n);
@@ -107,7 +107,7 @@ static clv_status check(clv__error *error, const clv_field *fields, int n, const
  *  otherwise. */
 static clv_status copy_whole(clv__error *error, const clv_field *field, const clv_dataset_config *config,
                              clv_dataset *common, clv_port *port, column *to) {
-    const bool any = field->role == CLV_FIELD_INPUT && !field->classes;
+    const bool any = field->role == CLV_PORT_INPUT && !field->classes;
     const int64_t count = common->count, n = count * to->numel, least = any ? INT32_MIN : 0,
                   most = field->classes ? field->classes - 1
                          : any          ? INT32_MAX
@@ -119,7 +119,7 @@ static clv_status copy_whole(clv__error *error, const clv_field *field, const cl
         return clv__error_prefix(error, "field '%s': ", field->name);
     for (int64_t i = 0; i < n; i++) {
         const int64_t value = clv__whole_at(field->array, i);
-        if (field->role == CLV_FIELD_TARGET && clv__label_ignored(config, value)) {
+        if (field->role == CLV_PORT_TARGET && clv__label_ignored(config, value)) {
             ((int32_t *)to->data.data)[i] = CLV_LABEL_IGNORED;
             common->ignores = true;
             continue;
@@ -146,7 +146,7 @@ static clv_status add(clv__error *error, named *own, const clv_field *field,
     for (int d = 1; d < shape->rank; d++) port->dims[d - 1] = shape->dims[d];
     const clv_shape one = clv_port_shape(port, 1);
     to->numel = clv_shape_numel(&one);
-    const bool bytes = field->array->type == CLV_ARRAY_U8 && field->role == CLV_FIELD_INPUT;
+    const bool bytes = field->array->type == CLV_ARRAY_U8 && field->role == CLV_PORT_INPUT;
     if (field->array->type == CLV_ARRAY_F32 || bytes) {
         const bool given = field->mean != 0 || field->std != 0;
         to->given = field->array;
@@ -217,10 +217,10 @@ static void take_over(named *own) {
 
 static clv_status fill(clv__error *error, named *own, const clv_field *fields, int n,
                        const clv_dataset_config *config) {
-    for (int role = CLV_FIELD_INPUT; role <= CLV_FIELD_TARGET; role++) {
+    for (int role = CLV_PORT_INPUT; role <= CLV_PORT_TARGET; role++) {
         for (int i = 0; i < n; i++)
             if ((int)fields[i].role == role) CLV_TRY(add(error, own, &fields[i], config));
-        if (role == CLV_FIELD_INPUT) own->common.n_inputs = own->n;
+        if (role == CLV_PORT_INPUT) own->common.n_inputs = own->n;
     }
     own->common.n_targets = own->n - own->common.n_inputs;
     return CLV_OK;

@@ -431,11 +431,6 @@ bool clv_image_folder_is_broken(const clv_dataset *dataset, int64_t i) {
     return broken;
 }
 
-const char *clv_image_folder_class(const clv_dataset *dataset, int i) {
-    const pictures *own = pictures_of(dataset);
-    return own && i >= 0 && (size_t)i < own->list.n_classes ? own->list.classes[i] : NULL;
-}
-
 const char *clv_image_folder_file(const clv_dataset *dataset, int64_t i) {
     const pictures *own = pictures_of(dataset);
     return own && i >= 0 && i < dataset->count ? own->list.files[i] : NULL;

@@ -100,7 +100,7 @@ static void begin_batch(clv_loader *loader, buffer *b) {
     const int64_t n = left < loader->config.batch ? left : loader->config.batch;
     make_order(loader, at.epoch);
     if (loader->order) memcpy(b->indices, loader->order + first, (size_t)n * sizeof *b->indices);
-    const int n_inputs = clv_dataset_input_count(loader->dataset);
+    const int n_inputs = clv_dataset_info_get(loader->dataset).n_inputs;
     b->batch = (clv_batch){.samples = b->fields[0],
                            .targets = b->fields[n_inputs],
                            .each_input = b->fields,
@@ -404,10 +404,6 @@ void clv_loader_destroy(clv_loader *loader) {
 // ---------------------------------------------------------------------------------------------------------------
 // Using one.
 
-int64_t clv_loader_batches(const clv_loader *loader) {
-    return loader->n_batches;
-}
-
 /** The buffer that holds the next batch to give, if it is ready. */
 static buffer *find_next(clv_loader *loader) {
     for (int i = 0; i < loader->n_buffers; i++) {
@@ -458,11 +454,6 @@ void clv_loader_release(clv_loader *loader, clv_batch *batch) {
     batch->each_target = NULL;
 }
 
-void clv_loader_position(const clv_loader *loader, int64_t *epoch, int64_t *index) {
-    *epoch = loader->to_give.epoch; // changed by this thread only
-    *index = loader->to_give.index;
-}
-
 clv_status clv_loader_seek(clv_loader *loader, int64_t epoch, int64_t index) {
     CLV_TRY(CLV__GIVEN(NULL, loader));
     CLV_TRY(CLV__USABLE(loader->error, loader));
@@ -487,4 +478,10 @@ clv_status clv_loader_seek(clv_loader *loader, int64_t epoch, int64_t index) {
     if (held)
         CLV_FAIL(loader->error, CLV_E_STATE, "a loader cannot seek while a batch is held; release it first");
     return CLV_OK;
+}
+
+clv_loader_info clv_loader_info_get(const clv_loader *loader) {
+    return (clv_loader_info){.batches = loader->n_batches,
+                             .epoch = loader->to_give.epoch, // changed by this thread only
+                             .index = loader->to_give.index};
 }

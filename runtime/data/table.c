@@ -41,11 +41,6 @@ static void destroy(clv_dataset *dataset) {
     free(own);
 }
 
-clv_table_report clv_table_report_get(const clv_dataset *dataset) {
-    if (!dataset || dataset->read != read_row) return (clv_table_report){0};
-    return ((const table *)dataset)->report;
-}
-
 /** What is made of a table. */
 typedef struct making {
     clv__error *error;
@@ -448,6 +443,7 @@ static clv_status copy_places(const making *m, table *own) {
             (clv__table_column){.is_words = form->columns[i].is_words, .place = form->columns[i].place};
         own->report.word_columns += form->columns[i].is_words;
     }
+    own->common.table_report = &own->report;
     own->report.columns = form->width;
     own->report.dropped = (int64_t)(m->file.csv.rows - m->n_kept);
     return CLV_OK;

@@ -91,10 +91,6 @@ char *clv__table_record_write(const clv__table_form *form) {
     return record;
 }
 
-const char *clv_table_record(const clv_dataset *dataset) {
-    return dataset ? dataset->table : NULL;
-}
-
 // ---- read ---------------------------------------------------------------------------------------------------
 
 /** Names as tables are read today: without blanks around them. */

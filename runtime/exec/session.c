@@ -83,16 +83,13 @@ void clv__session_forget(clv_session *session, const clv_device *device) {
 
 // ---- questions --------------------------------------------------------------------------------------------
 
-clv_runtime *clv_session_runtime(const clv_session *session) {
-    return session->runtime;
-}
-
-int clv_session_count(const clv_session *session) {
-    return (int)session->n_kept;
+clv_session_info clv_session_info_get(const clv_session *session) {
+    return (clv_session_info){
+        .runtime = session->runtime, .n_tensors = (int)session->n_kept, .step = session->step};
 }
 
 clv_session_tensor clv_session_get(const clv_session *session, int index) {
-    if (index < 0 || index >= clv_session_count(session)) return (clv_session_tensor){0};
+    if (index < 0 || index >= clv_session_info_get(session).n_tensors) return (clv_session_tensor){0};
     const clv__kept *kept = &session->kept[index];
     return (clv_session_tensor){
         .name = kept->name,
@@ -128,10 +125,6 @@ clv__kept *clv__session_kept(const clv_session *session, const char *name, const
         if (kept->memory.device == device && strcmp(kept->name, name) == 0) return kept;
     }
     return NULL;
-}
-
-int64_t clv_session_step(const clv_session *session) {
-    return session->step;
 }
 
 void clv_session_set_step(clv_session *session, int64_t step) {

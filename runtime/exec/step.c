@@ -13,7 +13,7 @@ static clv_status feed_hyper(clv_run *run, double lr) {
         CLV_FAIL(clv__plan_error(run->plan), CLV_E_VALUE,
                  "clv_run_do: the learning rate is %g, it must be a number of at least 0", lr);
     float values[CLV_HYPER_VALUES];
-    clv_optimizer_hyper_values(graph, clv_session_step(run->session) + 1, lr, values);
+    clv_optimizer_hyper_values(graph, clv_session_info_get(run->session).step + 1, lr, values);
     return clv_run_feed(run, graph->hyper, values, sizeof values);
 }
 #endif

@@ -83,18 +83,14 @@ static const clv_model models[] = {
 #undef X
 };
 
-int clv_model_count(void) {
-    return (int)(sizeof models / sizeof *models);
-}
-
 const clv_model *clv_model_get(int index) {
-    return index >= 0 && index < clv_model_count() ? &models[index] : NULL;
+    return index >= 0 && index < (int)(sizeof models / sizeof *models) ? &models[index] : NULL;
 }
 
 static clv__registry registered = CLV__REGISTRY("model");
 
 const clv_model *clv_model_find(const char *name) {
-    for (int i = 0; name && i < clv_model_count(); i++)
+    for (int i = 0; name && clv_model_get(i); i++)
         if (!strcmp(models[i].name, name)) return &models[i];
     return clv__registry_find(&registered, name);
 }
@@ -105,8 +101,7 @@ clv_status clv_model_register(clv_runtime *runtime, const clv_model *model) {
     clv__error *error = clv__runtime_error_of(runtime);
     CLV_TRY(CLV__GIVEN(error, model));
     CLV_TRY(clv__model_check(error, model));
-    for (int i = 0; model->name && i < clv_model_count(); i++)
-        brought |= !strcmp(models[i].name, model->name);
+    for (int i = 0; model->name && clv_model_get(i); i++) brought |= !strcmp(models[i].name, model->name);
     return clv__registry_add(&registered, error, model->name, brought, model);
 }
 

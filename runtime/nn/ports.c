@@ -29,27 +29,18 @@ static int count_of(const clv_port *ports, int n) {
     return !ports || n < 0 ? 0 : n < CLV_MAX_PORTS ? n : CLV_MAX_PORTS;
 }
 
-int clv_model_input_count(const clv_model *model) {
-    return model->build_all ? count_of(model->inputs, model->n_inputs) : 1;
+int clv_model_port_count(const clv_model *model, clv_port_role role) {
+    if (!model->build_all) return 1;
+    return role == CLV_PORT_INPUT ? count_of(model->inputs, model->n_inputs)
+                                  : count_of(model->targets, model->n_targets);
 }
 
-clv_port clv_model_input_get(const clv_model *model, int index) {
-    if (index < 0 || index >= clv_model_input_count(model)) return (clv_port){0};
-    if (!model->build_all) return only_input(model);
-    clv_port port = model->inputs[index];
-    if (!port.dtype) port.dtype = CLV_DTYPE_F32;
-    return port;
-}
-
-int clv_model_target_count(const clv_model *model) {
-    return model->build_all ? count_of(model->targets, model->n_targets) : 1;
-}
-
-clv_port clv_model_target_get(const clv_model *model, int index) {
-    if (index < 0 || index >= clv_model_target_count(model)) return (clv_port){0};
-    if (!model->build_all) return only_target(model);
-    clv_port port = model->targets[index];
-    if (!port.dtype) port.dtype = port.classes ? CLV_DTYPE_I32 : CLV_DTYPE_F32;
+clv_port clv_model_port_get(const clv_model *model, clv_port_role role, int index) {
+    const bool input = role == CLV_PORT_INPUT;
+    if (index < 0 || index >= clv_model_port_count(model, role)) return (clv_port){0};
+    if (!model->build_all) return input ? only_input(model) : only_target(model);
+    clv_port port = (input ? model->inputs : model->targets)[index];
+    if (!port.dtype) port.dtype = !input && port.classes ? CLV_DTYPE_I32 : CLV_DTYPE_F32;
     return port;
 }
 
@@ -114,41 +105,27 @@ clv_status clv__model_check(clv__error *error, const clv_model *model) {
 
 // ---- in a graph -------------------------------------------------------------------------------------------------------
 
-static clv_tensor *input_of(clv_graph *graph, clv_port port, int64_t n) {
-    return clv_input(graph, port.name, port.dtype, clv_port_shape(&port, n));
-}
-
-void clv_model_inputs(clv_graph *graph, const clv_model *model, int64_t n, clv_tensor **out) {
-    const int count = clv_model_input_count(model);
-    for (int i = 0; i < count; i++) out[i] = input_of(graph, clv_model_input_get(model, i), n);
-}
-
-void clv_model_targets(clv_graph *graph, const clv_model *model, int64_t n, clv_tensor **out) {
-    const int count = clv_model_target_count(model);
-    for (int i = 0; i < count; i++) out[i] = input_of(graph, clv_model_target_get(model, i), n);
+void clv_model_tensors(clv_graph *graph, const clv_model *model, clv_port_role role, int64_t n,
+                       clv_tensor **out) {
+    for (int i = 0; i < clv_model_port_count(model, role); i++) {
+        const clv_port port = clv_model_port_get(model, role, i);
+        out[i] = clv_input(graph, port.name, port.dtype, clv_port_shape(&port, n));
+    }
 }
 
 clv_shape clv__model_input_shape(const clv_model *model, int64_t n) {
-    const clv_port port = clv_model_input_get(model, 0);
+    const clv_port port = clv_model_port_get(model, CLV_PORT_INPUT, 0);
     return clv_port_shape(&port, n);
 }
 
 clv_shape clv__model_target_shape(const clv_model *model, int64_t n) {
-    const clv_port port = clv_model_target_get(model, 0);
+    const clv_port port = clv_model_port_get(model, CLV_PORT_TARGET, 0);
     return clv_port_shape(&port, n);
-}
-
-clv_tensor *clv_model_input(clv_graph *graph, const clv_model *model, int64_t n) {
-    return input_of(graph, clv_model_input_get(model, 0), n);
-}
-
-clv_tensor *clv_model_target(clv_graph *graph, const clv_model *model, int64_t n) {
-    return input_of(graph, clv_model_target_get(model, 0), n);
 }
 
 /** Does an output that tells classes apart have a score for each? No output, after a mistake, is fine. */
 static bool has_classes(const clv_model *model, int i, clv_tensor *output) {
-    const int64_t classes = clv_model_target_get(model, i).classes;
+    const int64_t classes = clv_model_port_get(model, CLV_PORT_TARGET, i).classes;
     const clv_shape shape = clv_tensor_shape(output);
     char text[128];
     if (!output || !classes || (shape.rank > 0 && shape.dims[shape.rank - 1] == classes)) return true;
@@ -171,7 +148,7 @@ static bool is_of_graph(clv_graph *graph, const clv_model *model, const clv_tens
 
 /** An output for each target, with a row for each sample: where the model forgot one, nobody else could say which. */
 static bool are_there(clv_graph *graph, const clv_model *model, int64_t rows, clv_tensor *const *outputs) {
-    for (int i = 0; i < clv_model_target_count(model) && graph->error.status == CLV_OK; i++) {
+    for (int i = 0; i < clv_model_port_count(model, CLV_PORT_TARGET) && graph->error.status == CLV_OK; i++) {
         const char *name = model->targets[i].name;
         const clv_shape shape = clv_tensor_shape(outputs[i]);
         char text[128];
@@ -191,11 +168,20 @@ static bool are_there(clv_graph *graph, const clv_model *model, int64_t rows, cl
     return graph->error.status == CLV_OK;
 }
 
-void clv_model_build_all(const clv_model *model, clv_tensor *const *inputs, clv_tensor **outputs) {
-    const int n = clv_model_input_count(model), n_outputs = clv_model_target_count(model);
+void clv_model_build_all(const clv_model *model, clv_tensor *const *inputs, int n, clv_tensor **outputs,
+                         int n_outputs) {
+    const int wanted = clv_model_port_count(model, CLV_PORT_INPUT),
+              given = clv_model_port_count(model, CLV_PORT_TARGET);
     for (int i = 0; i < n_outputs; i++) outputs[i] = NULL;
     for (int i = 0; i < n; i++)
         if (!inputs[i]) return;
+    if (n != wanted || n_outputs != given) {
+        clv__graph_fail(
+            n > 0 ? clv_tensor_graph(inputs[0]) : NULL, CLV_E_VALUE,
+            "clv_model_build_all: model '%s' has %d inputs and %d outputs, and is given room for %d and %d",
+            model->name, wanted, given, n, n_outputs);
+        return;
+    }
     if (!model->build_all) {
         clv_graph *graph = clv_tensor_graph(inputs[0]);
         const clv_shape x = clv_tensor_shape(inputs[0]);
@@ -208,15 +194,4 @@ void clv_model_build_all(const clv_model *model, clv_tensor *const *inputs, clv_
     model->build_all(inputs, outputs, model);
     if (!are_there(clv_tensor_graph(inputs[0]), model, batch.dims[0], outputs))
         for (int i = 0; i < n_outputs; i++) outputs[i] = NULL;
-}
-
-clv_tensor *clv_model_build(const clv_model *model, clv_tensor *x) {
-    clv_tensor *output = NULL;
-    if (!x) return NULL;
-    if (clv_model_input_count(model) != 1 || clv_model_target_count(model) != 1)
-        return clv__graph_fail(clv_tensor_graph(x), CLV_E_VALUE,
-                               "model '%s' has %d inputs and %d outputs; clv_model_build_all builds such",
-                               model->name, clv_model_input_count(model), clv_model_target_count(model));
-    clv_model_build_all(model, &x, &output);
-    return output;
 }

@@ -21,7 +21,7 @@ static bool channels_last(const clv_port *port, const clv_shape *sample) {
 }
 
 bool clv__model_channels_last(const clv_model *model, const clv_shape *sample) {
-    const clv_port port = clv_model_input_get(model, 0);
+    const clv_port port = clv_model_port_get(model, CLV_PORT_INPUT, 0);
     return channels_last(&port, sample);
 }
 
@@ -71,7 +71,7 @@ clv_status clv__model_check_samples(clv_runtime *runtime, const clv_model *model
     clv__error *error = clv__runtime_error_of(runtime);
     CLV_TRY(CLV__GIVEN(error, model));
     CLV_TRY(CLV__GIVEN(error, sample));
-    const clv_port port = clv_model_input_get(model, 0);
+    const clv_port port = clv_model_port_get(model, CLV_PORT_INPUT, 0);
     return clv__port_check_samples(error, model, &port, what, sample);
 }
 
@@ -89,7 +89,7 @@ clv_status clv_model_for_samples(clv_runtime *runtime, const clv_model *model, c
     *out = (clv_model){0};
     CLV_TRY(CLV__GIVEN(error, model));
     CLV_TRY(CLV__GIVEN(error, sample));
-    const clv_port port = clv_model_input_get(model, 0);
+    const clv_port port = clv_model_port_get(model, CLV_PORT_INPUT, 0);
     clv_model made = *model;
     clv_status status = clv__port_check_samples(error, model, &port, what, sample);
     const clv_shape batch = clv_port_shape(&port, 1);

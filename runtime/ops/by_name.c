@@ -9,19 +9,10 @@
 #include "graph/signature.h"
 #include "ops/own_op.h"
 
-static int public_count(void) {
-    int n = 0;
-    while (clv__public_ops[n]) n++;
-    return n;
-}
-
-int clv_op_count(void) {
-    return public_count() + clv_own_op_count();
-}
-
 const clv_op_signature *clv_op_get(int i) {
-    const int n = public_count();
+    int n = 0;
     if (i < 0) return NULL;
+    while (clv__public_ops[n]) n++;
     return i < n ? &clv__public_ops[i]->signature : clv__own_op_signature(i - n);
 }
 

@@ -371,7 +371,7 @@ clv_status clv_op_register(clv_runtime *runtime, const clv_own_op *op) {
     return status;
 }
 
-int clv_own_op_count(void) {
+static int count(void) {
     pthread_mutex_lock(&lock);
     const int n = n_registered;
     pthread_mutex_unlock(&lock);

@@ -169,7 +169,7 @@ static double fill_of(const chooser *c, int device, uint64_t bytes) {
 
 static void read_plan(const chooser *c, clv_plan *plan, trial *out) {
     for (int i = 0; i < c->n_devices; i++) {
-        clv_plan_memory memory = clv_plans_memory_on(&plan, 1, c->devices[i]);
+        clv_plan_memory memory = clv_plans_memory(&plan, 1, c->devices[i]);
         out->bytes[i] = memory.predicted_peak_bytes;
         if (out->bytes[i] > out->most_bytes) out->most_bytes = out->bytes[i];
         if (fill_of(c, i, out->bytes[i]) > out->fullest) out->fullest = fill_of(c, i, out->bytes[i]);
@@ -344,13 +344,13 @@ static clv_device *device_of(const clv_plan *plan, const char *layer) {
 static clv_status give_text(const chooser *c, clv_plan *plan, clv_place_choice **out) {
     clv__layers layers = {0};
     clv_status status = clv__layers_find(plan, &layers);
-    int n = clv_plan_device_count(plan);
+    int n = clv_plan_info_get(plan).n_devices;
     if (status == CLV_OK && !(*out = choice_create(c->config->place, n)))
         status = clv__error_set(c->error, CLV_E_HOST_MEMORY, "no host memory for a placement");
     for (int i = 0; i < n && status == CLV_OK; i++) {
         clv_place_stage *stage = &(*out)->stages[(*out)->n_stages++];
         stage->device = clv_plan_device_get(plan, i);
-        stage->bytes = clv_plans_memory_on(&plan, 1, stage->device).predicted_peak_bytes;
+        stage->bytes = clv_plans_memory(&plan, 1, stage->device).predicted_peak_bytes;
         for (int k = 0; k < layers.n; k++)
             stage->layers += device_of(plan, layers.items[k].name) == stage->device;
     }

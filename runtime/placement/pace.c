@@ -79,7 +79,8 @@ static double walk(const clv_plan *plan, const clv__speed *speeds, double *clock
     return end;
 }
 
-double clv_plan_busy(const clv_plan *plan, const clv_device *device) {
+/** See clv_plan_device_info. */
+static double busy_of(const clv_plan *plan, const clv_device *device) {
     const clv__place *place = clv__plan_place_of(plan, device);
     if (!place) return 0;
     double *clock = clv__alloc((size_t)plan->n_places, sizeof *clock),
@@ -96,4 +97,10 @@ double clv_plan_busy(const clv_plan *plan, const clv_device *device) {
     free(sent);
     free(speeds);
     return part;
+}
+
+clv_plan_device_info clv_plan_device_info_get(const clv_plan *plan, const clv_device *device) {
+    if (!plan) return (clv_plan_device_info){0};
+    return (clv_plan_device_info){.busy = busy_of(plan, device),
+                                  .least_seconds = clv__plan_least_seconds(plan, device)};
 }

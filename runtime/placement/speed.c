@@ -150,7 +150,7 @@ static double rate(double amount, double seconds) {
 
 static clv__speed speed_of(const speed_job *j) {
     double side = (double)j->side, bytes = (double)j->length * sizeof(float), launches = 0;
-    for (int i = 0; i < clv_plan_node_count(j->plans[CHAIN]); i++)
+    for (int i = 0; i < clv_plan_info_get(j->plans[CHAIN]).n_nodes; i++)
         launches += clv_plan_node_get(j->plans[CHAIN], i).launches;
     return (clv__speed){.flops = rate(2 * side * side * side, j->seconds[PRODUCT]),
                         .bytes = rate(2 * bytes, j->seconds[PASS]),

@@ -86,7 +86,7 @@ static clv_status look(fitting *f, double *excess, double *work) {
 
 static clv_plan_memory memory_at(const fitting *f, int place) {
     clv_plan *plans[2] = {f->plan, (clv_plan *)f->plan->same_session};
-    return clv_plans_memory_on(plans, plans[1] ? 2 : 1, f->plan->places[place].device);
+    return clv_plans_memory(plans, plans[1] ? 2 : 1, f->plan->places[place].device);
 }
 
 static uint64_t allowed_at(const fitting *f, int place) {
@@ -250,7 +250,9 @@ static void find_read(fitting *f) {
 }
 
 static void begin(fitting *f) {
-    enum { ENOUGH = 1000000 }; // a second or two, for what will not fit, whatever is made again: it is only told how much it wants
+    enum {
+        ENOUGH = 1000000
+    }; // a second or two, for what will not fit, whatever is made again: it is only told how much it wants
     clv__remake *remake = f->remake;
     f->patience = INFINITY;
     find_read(f);

@@ -2,8 +2,13 @@
 // What can be asked of a plan. (How it is made: passes.c.)
 #include "plan/plan.h"
 
-int clv_plan_device_count(const clv_plan *plan) {
-    return plan->n_places;
+clv_plan_info clv_plan_info_get(const clv_plan *plan) {
+    clv_plan_info info = {.n_devices = plan->n_places,
+                          .n_nodes = (int)plan->n_nodes,
+                          .n_transfers = (int)plan->n_transfers,
+                          .recomputed = plan->recomputed};
+    for (int i = 0; i < plan->n_places; i++) info.n_kept += plan->places[i].n_persistents;
+    return info;
 }
 
 clv_device *clv_plan_device_get(const clv_plan *plan, int index) {
@@ -47,7 +52,8 @@ static void at_least(uint64_t *most, uint64_t bytes) {
     if (bytes > *most) *most = bytes;
 }
 
-clv_plan_memory clv_plans_memory_on(clv_plan *const *plans, int n, clv_device *device) {
+clv_plan_memory clv_plans_memory(clv_plan *const *plans, int n, clv_device *device) {
+    if (!device && n > 0) device = plans[0]->places[0].device;
     clv_plan_memory memory = {.device = device};
     uint64_t kept[CLV_CATEGORIES] = {
         0}; // beside arenas: a step's own activations, and those kept between steps
@@ -72,13 +78,9 @@ clv_plan_memory clv_plans_memory_on(clv_plan *const *plans, int n, clv_device *d
     return memory;
 }
 
-clv_plan_memory clv_plans_memory(clv_plan *const *plans, int n) {
-    return clv_plans_memory_on(plans, n, n > 0 ? plans[0]->places[0].device : NULL);
-}
-
 /** Is there room for what no smaller batch makes smaller? */
 static bool holds_lasting(clv_plan *const *plans, int n, clv_device *device) {
-    const clv_plan_memory memory = clv_plans_memory_on(plans, n, device);
+    const clv_plan_memory memory = clv_plans_memory(plans, n, device);
     const uint64_t lasting = memory.category[CLV_PARAMETERS] + memory.category[CLV_GRADIENTS] +
                              memory.category[CLV_OPTIMIZER],
                    budget = clv_device_memory(device).budget, all = device->info.memory_bytes;
@@ -114,7 +116,7 @@ clv_status clv_plans_fit(clv_plan *const *plans, int n) {
     for (int p = 0; p < n; p++) {
         for (int i = 0; i < plans[p]->n_places; i++) {
             clv_device *device = plans[p]->places[i].device;
-            uint64_t bytes = clv_plans_memory_on(plans, n, device).predicted_peak_bytes;
+            uint64_t bytes = clv_plans_memory(plans, n, device).predicted_peak_bytes;
             CLV_TRY(clv__plans_check(plans, n, device, (size_t)bytes));
         }
     }
@@ -122,10 +124,6 @@ clv_status clv_plans_fit(clv_plan *const *plans, int n) {
 }
 
 // ---- what it does ---------------------------------------------------------------------------------------------------
-
-int clv_plan_node_count(const clv_plan *plan) {
-    return (int)plan->n_nodes;
-}
 
 /** Does an earlier node of the plan read this tensor? */
 static bool read_before(const clv_plan *plan, int index, const clv_tensor *tensor) {
@@ -155,7 +153,7 @@ clv_plan_node clv_plan_node_get(const clv_plan *plan, int index) {
     static const char *const works[] = {"compute", "send", "receive"};
     static const char *const reasons[] = {
         [CLV__NO_CHOICE] = "", [CLV__PINNED] = "pinned", [CLV__TUNED] = "tuned", [CLV__RANKED] = "ranked"};
-    if (index < 0 || index >= clv_plan_node_count(plan)) return (clv_plan_node){0};
+    if (index < 0 || index >= clv_plan_info_get(plan).n_nodes) return (clv_plan_node){0};
     const clv__plan_node *at = &plan->nodes[index];
     const clv__value *carried = at->work == CLV__SEND      ? &plan->values[at->in[0]]
                                 : at->work == CLV__RECEIVE ? &plan->values[at->out[0]]
@@ -204,10 +202,10 @@ clv_plan_node clv_plan_node_get(const clv_plan *plan, int index) {
     return out;
 }
 
-double clv_plan_least_seconds(const clv_plan *plan, const clv_device *device) {
-    if (!plan || !device || !(device->info.peak_bytes_per_second > 0)) return 0;
+double clv__plan_least_seconds(const clv_plan *plan, const clv_device *device) {
+    if (!device || !(device->info.peak_bytes_per_second > 0)) return 0;
     double seconds = 0;
-    for (int i = 0; i < clv_plan_node_count(plan); i++) {
+    for (int i = 0; i < (int)plan->n_nodes; i++) {
         const clv_plan_node node = clv_plan_node_get(plan, i);
         if (node.device != device) continue;
         const double move = node.traffic / device->info.peak_bytes_per_second;
@@ -217,12 +215,6 @@ double clv_plan_least_seconds(const clv_plan *plan, const clv_device *device) {
         seconds += work > move ? work : move;
     }
     return seconds;
-}
-
-int clv_plan_kept_count(const clv_plan *plan) {
-    int n = 0;
-    for (int i = 0; i < plan->n_places; i++) n += plan->places[i].n_persistents;
-    return n;
 }
 
 clv_plan_kept clv_plan_kept_get(const clv_plan *plan, int index) {
@@ -243,16 +235,8 @@ clv_plan_kept clv_plan_kept_get(const clv_plan *plan, int index) {
     return (clv_plan_kept){0};
 }
 
-clv_plan_recomputed clv_plan_recomputed_get(const clv_plan *plan) {
-    return plan->recomputed;
-}
-
-int clv_plan_transfer_count(const clv_plan *plan) {
-    return (int)plan->n_transfers;
-}
-
 clv_plan_transfer clv_plan_transfer_get(const clv_plan *plan, int index) {
-    if (index < 0 || index >= clv_plan_transfer_count(plan)) return (clv_plan_transfer){0};
+    if (index < 0 || index >= clv_plan_info_get(plan).n_transfers) return (clv_plan_transfer){0};
     const clv__transfer *transfer = &plan->transfers[index];
     const clv__value *from = &plan->values[transfer->from], *to = &plan->values[transfer->to];
     return (clv_plan_transfer){.from = plan->places[from->place].device,

@@ -34,4 +34,7 @@ void clv__plans_holders(clv_plan *const *plans, int n, const clv_device *device,
 /** Would a session for these plans, `bytes` in all, fit on the device? */
 clv_status clv__plans_check(clv_plan *const *plans, int n, clv_device *device, size_t bytes);
 
+/** clv_plan_device_info.least_seconds. */
+double clv__plan_least_seconds(const clv_plan *plan, const clv_device *device);
+
 #endif

@@ -5,12 +5,8 @@
 
 #include "exec/profile.h"
 
-int clv_profile_run_count(const clv_profile *profile) {
-    return (int)profile->n_runs;
-}
-
 static const clv__profiled *run_of(const clv_profile *profile, int run) {
-    return run >= 0 && run < clv_profile_run_count(profile) ? profile->runs[run] : NULL;
+    return run >= 0 && run < clv_profile_info_get(profile).n_runs ? profile->runs[run] : NULL;
 }
 
 /** A sum as an average over the run's steps. */
@@ -18,11 +14,16 @@ static double average(const clv__profiled *profiled, double sum) {
     return profiled->n_steps ? sum / (double)profiled->n_steps : 0;
 }
 
+static bool does_something(const clv__profiled_row *row) {
+    return row->transfer ? row->node.node.traffic > 0 : row->node.node.launches > 0;
+}
+
 clv_profile_run clv_profile_run_get(const clv_profile *profile, int run) {
     const clv__profiled *profiled = run_of(profile, run);
     if (!profiled) return (clv_profile_run){0};
     double busy = 0;
-    int n_known = 0;
+    int n_known = 0, n_nodes = 0;
+    for (int i = 0; i < profiled->n_rows; i++) n_nodes += does_something(&profiled->rows[i]);
     for (int p = 0; p < profiled->n_places; p++) {
         busy += (double)profiled->places[p].busy_ns;
         n_known += profiled->places[p].known;
@@ -33,14 +34,16 @@ clv_profile_run clv_profile_run_get(const clv_profile *profile, int run) {
                              .steps = profiled->n_steps,
                              .warm = profiled->n_done > profile->config.warm_up,
                              .n_devices = profiled->n_places,
+                             .n_nodes = n_nodes,
                              .step_ns = average(profiled, (double)profiled->step_ns),
                              .host_ns = average(profiled, (double)profiled->host_ns),
                              .bubble = bubble > 0 ? bubble : 0};
 }
 
-int clv_profile_main_run(const clv_profile *profile) {
+/** See clv_profile_info. */
+static int main_run(const clv_profile *profile) {
     int best = -1;
-    for (int i = 0; i < clv_profile_run_count(profile); i++) {
+    for (int i = 0; i < (int)profile->n_runs; i++) {
         const clv__profiled *run = profile->runs[i], *other = best < 0 ? NULL : profile->runs[best];
         if (!run->n_steps) continue;
         if (!other || (run->trains && !other->trains) ||
@@ -63,17 +66,6 @@ clv_profile_device clv_profile_device_get(const clv_profile *profile, int run, i
 }
 
 // ---- nodes ----------------------------------------------------------------------------------------------------------
-
-static bool does_something(const clv__profiled_row *row) {
-    return row->transfer ? row->node.node.traffic > 0 : row->node.node.launches > 0;
-}
-
-int clv_profile_node_count(const clv_profile *profile, int run) {
-    const clv__profiled *profiled = run_of(profile, run);
-    int n = 0;
-    for (int i = 0; profiled && i < profiled->n_rows; i++) n += does_something(&profiled->rows[i]);
-    return n;
-}
 
 clv_profile_node clv_profile_node_get(const clv_profile *profile, int run, int index) {
     const clv__profiled *profiled = run_of(profile, run);
@@ -126,4 +118,11 @@ int clv_profile_sum(const clv_profile_node *nodes, int n, clv_profile_by by, clv
     }
     if (by == CLV_PROFILE_OPS) qsort(rows, (size_t)n_rows, sizeof *rows, longest_first);
     return n_rows;
+}
+
+clv_profile_info clv_profile_info_get(const clv_profile *profile) {
+    return (clv_profile_info){.n_runs = (int)profile->n_runs,
+                              .main_run = main_run(profile),
+                              .traced_steps = profile->n_kept,
+                              .left_out_steps = profile->n_left_out};
 }

@@ -210,8 +210,3 @@ clv_status clv_profile_trace(const clv_profile *profile, const char *path) {
     free(w.shown);
     return status;
 }
-
-int64_t clv_profile_traced_steps(const clv_profile *profile, int64_t *left_out) {
-    if (left_out) *left_out = profile->n_left_out;
-    return profile->n_kept;
-}

@@ -77,7 +77,7 @@ static clv_status find_modules(const wanted *w, modules *all) {
     clv__step step = {0};
     all->n = 0;
     clv_status status = plan_it(w, w->config.batch, &step);
-    for (int i = 0; status == CLV_OK && i < clv_plan_node_count(step.plan); i++) {
+    for (int i = 0; status == CLV_OK && i < clv_plan_info_get(step.plan).n_nodes; i++) {
         clv_plan_node node = clv_plan_node_get(step.plan, i);
         if (strcmp(node.phase, "forward") == 0) add_module(all, node.layer);
     }
@@ -103,7 +103,7 @@ static void split_text(const modules *all, const split *s, clv__text *text) {
 
 /** Does the plan's part on a device fit there? */
 static bool fits_on(clv_plan *plan, clv_device *device) {
-    uint64_t bytes = clv_plans_memory_on(&plan, 1, device).predicted_peak_bytes;
+    uint64_t bytes = clv_plans_memory(&plan, 1, device).predicted_peak_bytes;
     uint64_t budget = clv_device_memory(device).budget, memory = device->info.memory_bytes;
     return (!budget || bytes <= budget) && (!memory || bytes <= memory);
 }
@@ -190,7 +190,7 @@ static clv_status find_lasting(const wanted *w, clv_train_advice *out) {
     clv__step step = {0};
     clv_status status = plan_it(w, w->config.batch, &step);
     if (status == CLV_OK) {
-        clv_plan_memory memory = clv_plans_memory(&step.plan, 1);
+        clv_plan_memory memory = clv_plans_memory(&step.plan, 1, NULL);
         out->parameter_bytes = memory.category[CLV_PARAMETERS];
         out->lasting_bytes =
             memory.category[CLV_PARAMETERS] + memory.category[CLV_GRADIENTS] + memory.category[CLV_OPTIMIZER];

@@ -43,7 +43,7 @@ clv_status clv__averages_use(clv_graph *graph, const clv_session *session, const
 
 clv_status clv__averages_begin(clv_session *session) {
     clv_status status = CLV_OK;
-    for (int i = 0; i < clv_session_count(session) && status == CLV_OK; i++) {
+    for (int i = 0; i < clv_session_info_get(session).n_tensors && status == CLV_OK; i++) {
         const clv_session_tensor tensor = clv_session_get(session, i);
         const int average = clv__average_of(session, &tensor);
         if (average < 0) continue;

@@ -8,7 +8,7 @@
 
 clv_status clv__trainer_see_busy(clv_trainer *trainer, double seconds) {
     clv__busy *busy = &trainer->busy;
-    size_t n = (size_t)clv_trainer_device_count(trainer);
+    size_t n = (size_t)clv_trainer_info_get(trainer).n_devices;
     if (!busy->last) busy->last = clv__alloc(n, sizeof *busy->last);
     if (!busy->seconds) busy->seconds = clv__alloc(n, sizeof *busy->seconds);
     if (!busy->last || !busy->seconds)
@@ -23,7 +23,7 @@ clv_status clv__trainer_see_busy(clv_trainer *trainer, double seconds) {
     return CLV_OK;
 }
 
-double clv_trainer_busy(const clv_trainer *trainer, const clv_device *device) {
+double clv__trainer_busy(const clv_trainer *trainer, const clv_device *device) {
     const clv__busy *busy = &trainer->busy;
     int i = 0;
     while (i < trainer->n_devices && trainer->devices[i] != device) i++;

@@ -21,7 +21,7 @@
     WHOLE("batch", config->batch)                                                                            \
     WHOLE("micro_batches", config->micro_batches)                                                            \
     WORD("precision", config->precision, precisions)                                                         \
-    WHOLE("samples", clv_dataset_count(config->train))                                                       \
+    WHOLE("samples", clv_dataset_info_get(config->train).count)                                              \
     WORD("shuffle", !config->no_shuffle, switches)                                                           \
     WHOLE("seed", (int64_t)config->seed)                                                                     \
     WORD("optimizer.kind", config->optimizer.kind, optimizers)                                               \
@@ -78,8 +78,8 @@ static void losses_text(const clv_train_config *config, clv_runtime *runtime, cl
     clv__target_loss losses[CLV_MAX_PORTS];
     bool usual = true;
     if (clv__losses_find(runtime, config, losses) != CLV_OK) return; // it was checked before
-    for (int i = 0; i < clv_model_target_count(config->model); i++) {
-        const clv_port port = clv_model_target_get(config->model, i);
+    for (int i = 0; i < clv_model_port_count(config->model, CLV_PORT_TARGET); i++) {
+        const clv_port port = clv_model_port_get(config->model, CLV_PORT_TARGET, i);
         const clv__target_loss *one = &losses[i];
         usual = usual && one->weight == 1 && one->loss == clv__loss_usual(port);
         clv__text_add(text, "%s%s: %s", i ? ", " : "", port.name, one->loss->name ? one->loss->name : "");
@@ -92,8 +92,8 @@ static void losses_text(const clv_train_config *config, clv_runtime *runtime, cl
 static void class_weights_text(const clv_train_config *config, clv_runtime *runtime, clv__text *text) {
     clv__target_loss losses[CLV_MAX_PORTS];
     if (clv__losses_find(runtime, config, losses) != CLV_OK) return; // it was checked before
-    for (int i = 0; i < clv_model_target_count(config->model); i++) {
-        const clv_port port = clv_model_target_get(config->model, i);
+    for (int i = 0; i < clv_model_port_count(config->model, CLV_PORT_TARGET); i++) {
+        const clv_port port = clv_model_port_get(config->model, CLV_PORT_TARGET, i);
         if (!losses[i].class_weights) continue;
         clv__text_add(text, "%s%s:", *clv__text_get(text) ? ", " : "", port.name);
         for (int64_t c = 0; c < port.classes; c++)
@@ -248,7 +248,7 @@ static clv_status same_data(const clv_train_config *config, const clv_archive *a
         CLV_FAIL(error, CLV_E_VALUE,
                  "checkpoint '%s' was written by a training on other data of %" PRId64
                  " samples; go on with those, or begin with its parameters (clv_train_config.weights)",
-                 config->resume, clv_dataset_count(config->train));
+                 config->resume, clv_dataset_info_get(config->train).count);
     return CLV_OK;
 }
 
@@ -295,7 +295,7 @@ static clv_status take_plateau(const clv_train_config *config, const clv_archive
 
 static clv_status fill(const clv_train_config *config, clv_session *session, const clv__position *position,
                        clv_archive *archive) {
-    setting_texts texts = make_texts(config, clv_session_runtime(session));
+    setting_texts texts = make_texts(config, clv_session_info_get(session).runtime);
     const clv_status put = put_settings(config, &texts, archive);
     reset_texts(&texts);
     CLV_TRY(put);
@@ -318,7 +318,7 @@ static clv_status fill(const clv_train_config *config, clv_session *session, con
 clv_status clv__checkpoint_save(const clv_train_config *config, clv_session *session,
                                 const clv__position *position) {
     clv_archive *archive = NULL;
-    clv_status status = clv_archive_create(clv_session_runtime(session), &archive);
+    clv_status status = clv_archive_create(clv_session_info_get(session).runtime, &archive);
     if (status == CLV_OK) status = fill(config, session, position, archive);
     if (status == CLV_OK) status = clv__checkpoint_write(archive, config->checkpoint);
     clv_archive_destroy(archive);
@@ -327,7 +327,7 @@ clv_status clv__checkpoint_save(const clv_train_config *config, clv_session *ses
 
 static clv_status take(const clv_train_config *config, bool follows, const clv_archive *archive,
                        clv_session *session, clv__position *position) {
-    clv_runtime *runtime = clv_session_runtime(session);
+    clv_runtime *runtime = clv_session_info_get(session).runtime;
     clv__error *error = clv__runtime_error_of(runtime);
     setting_texts texts = make_texts(config, runtime);
     const clv_status same = compare_settings(config, follows, &texts, archive, runtime);
@@ -360,7 +360,8 @@ clv_status clv__checkpoint_load(const clv_train_config *config, bool period_foll
                                 clv__position *position) {
     clv_archive *archive = NULL;
     clv__position found = {0};
-    clv_status status = clv__checkpoint_read_file(clv_session_runtime(session), config->resume, &archive);
+    clv_status status =
+        clv__checkpoint_read_file(clv_session_info_get(session).runtime, config->resume, &archive);
     if (status == CLV_OK) status = take(config, period_follows, archive, session, &found);
     if (status == CLV_OK) *position = found;
     clv_archive_destroy(archive);

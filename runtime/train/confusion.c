@@ -21,9 +21,9 @@ struct clv_confusion {
 
 static clv_status find_target(clv_runtime *runtime, const clv_model *model, const char *name, int *out) {
     clv__names names = {0};
-    const int n = clv_model_target_count(model);
+    const int n = clv_model_port_count(model, CLV_PORT_TARGET);
     for (*out = 0; name && *out < n; ++*out) {
-        const char *one = clv_model_target_get(model, *out).name;
+        const char *one = clv_model_port_get(model, CLV_PORT_TARGET, *out).name;
         if (!strcmp(one, name)) break;
         clv__names_add(&names, one);
     }
@@ -43,7 +43,7 @@ clv_status clv_confusion_create(clv_runtime *runtime, const clv_model *model, co
     *out = NULL;
     CLV_TRY(clv__model_check(error, model));
     CLV_TRY(find_target(runtime, model, target, &index));
-    const clv_port port = clv_model_target_get(model, index);
+    const clv_port port = clv_model_port_get(model, CLV_PORT_TARGET, index);
     const clv_shape shape = clv_port_shape(&port, 1);
     const int64_t numel = clv_shape_numel(&shape);
     clv_confusion *own = clv__alloc(1, sizeof *own);
@@ -81,7 +81,7 @@ int clv__confusion_target(const clv_confusion *confusion) {
 
 clv_status clv__confusion_check(const clv_confusion *confusion, const clv_model *model, bool tells_right,
                                 clv__error *error) {
-    const clv_port port = clv_model_target_get(model, confusion->target);
+    const clv_port port = clv_model_port_get(model, CLV_PORT_TARGET, confusion->target);
     const clv_shape shape = clv_port_shape(&port, 1);
     if (!port.name || !port.classes != confusion->labels ||
         confusion->classes != (port.classes ? port.classes : clv_shape_numel(&shape)))

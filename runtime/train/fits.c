@@ -92,17 +92,26 @@ static clv_status check_target(clv__error *error, const clv_model *model, const 
 /** Inputs, or targets, of a model and of a dataset. */
 typedef struct side {
     const char *what, *other;
+    clv_port_role role, others;
     int n_model, n_data;
-    clv_port (*of_model)(const clv_model *model, int index);
-    clv_port (*of_data)(const clv_dataset *dataset, int index);
-    clv_port (*others)(const clv_dataset *dataset, int index); // the dataset's other side
-    int n_others;
 } side;
 
-static int find(const clv_dataset *dataset, clv_port (*get)(const clv_dataset *, int), int n,
-                const char *name) {
-    for (int i = 0; i < n; i++)
-        if (!strcmp(get(dataset, i).name, name)) return i;
+static side side_of(const clv_model *model, const clv_dataset *dataset, clv_port_role role) {
+    const clv_dataset_info info = clv_dataset_info_get(dataset);
+    const bool input = role == CLV_PORT_INPUT;
+    return (side){.what = input ? "input" : "target",
+                  .other = input ? "a target" : "an input",
+                  .role = role,
+                  .others = input ? CLV_PORT_TARGET : CLV_PORT_INPUT,
+                  .n_model = clv_model_port_count(model, role),
+                  .n_data = input ? info.n_inputs : info.n_targets};
+}
+
+/** Which of the dataset's has that name; -1: none. */
+static int find(const clv_dataset *dataset, clv_port_role role, const char *name) {
+    const char *there;
+    for (int i = 0; (there = clv_dataset_port_get(dataset, role, i).name); i++)
+        if (!strcmp(there, name)) return i;
     return -1;
 }
 
@@ -111,11 +120,12 @@ static clv_status match_side(clv__error *error, const clv_model *model, const cl
                              const side *s, int *match) {
     clv__names names = {0};
     bool used[CLV_MAX_PORTS] = {false};
-    for (int i = 0; i < s->n_data; i++) clv__names_add(&names, s->of_data(dataset, i).name);
+    for (int i = 0; i < s->n_data; i++)
+        clv__names_add(&names, clv_dataset_port_get(dataset, s->role, i).name);
     for (int i = 0; i < s->n_model; i++) {
-        const clv_port port = s->of_model(model, i);
-        match[i] = find(dataset, s->of_data, s->n_data, port.name);
-        if (match[i] < 0 && find(dataset, s->others, s->n_others, port.name) >= 0)
+        const clv_port port = clv_model_port_get(model, s->role, i);
+        match[i] = find(dataset, s->role, port.name);
+        if (match[i] < 0 && find(dataset, s->others, port.name) >= 0)
             CLV_FAIL(error, CLV_E_VALUE, "model '%s' wants %s '%s', and the dataset has it as %s",
                      model->name, s->what, port.name, s->other);
         if (match[i] < 0)
@@ -124,11 +134,11 @@ static clv_status match_side(clv__error *error, const clv_model *model, const cl
         used[match[i]] = true;
     }
     names = (clv__names){0};
-    for (int i = 0; i < s->n_model; i++) clv__names_add(&names, s->of_model(model, i).name);
+    for (int i = 0; i < s->n_model; i++) clv__names_add(&names, clv_model_port_get(model, s->role, i).name);
     for (int i = 0; i < s->n_data; i++)
         if (!used[i])
             CLV_FAIL(error, CLV_E_VALUE, "the dataset has %s '%s', and model '%s' takes %s", s->what,
-                     s->of_data(dataset, i).name, model->name, names.text);
+                     clv_dataset_port_get(dataset, s->role, i).name, model->name, names.text);
     return CLV_OK;
 }
 
@@ -144,22 +154,8 @@ clv_status clv__match_data(clv_runtime *runtime, const clv_model *model, const c
     clv__error *error = clv__runtime_error_of(runtime);
     *match = (clv__match){0};
     CLV_TRY(clv__model_check(error, model));
-    const side inputs = {"input",
-                         "a target",
-                         clv_model_input_count(model),
-                         clv_dataset_input_count(dataset),
-                         clv_model_input_get,
-                         clv_dataset_input_get,
-                         clv_dataset_target_get,
-                         clv_dataset_target_count(dataset)};
-    const side targets = {"target",
-                          "an input",
-                          clv_model_target_count(model),
-                          clv_dataset_target_count(dataset),
-                          clv_model_target_get,
-                          clv_dataset_target_get,
-                          clv_dataset_input_get,
-                          clv_dataset_input_count(dataset)};
+    const side inputs = side_of(model, dataset, CLV_PORT_INPUT),
+               targets = side_of(model, dataset, CLV_PORT_TARGET);
     const bool named = dataset->ports != NULL;
     if (!named && (inputs.n_model > 1 || targets.n_model > 1))
         CLV_FAIL(error, CLV_E_VALUE,
@@ -170,15 +166,15 @@ clv_status clv__match_data(clv_runtime *runtime, const clv_model *model, const c
     if (named) CLV_TRY(match_side(error, model, dataset, &inputs, match->input));
     if (named) CLV_TRY(match_side(error, model, dataset, &targets, match->target));
     for (int i = 0; i < inputs.n_model; i++) {
-        const clv_port port = clv_model_input_get(model, i),
-                       given = clv_dataset_input_get(dataset, match->input[i]);
+        const clv_port port = clv_model_port_get(model, CLV_PORT_INPUT, i),
+                       given = clv_dataset_port_get(dataset, CLV_PORT_INPUT, match->input[i]);
         clv_status status = check_input(error, model, &port, &given);
         if (status == CLV_OK && named) status = check_indices(error, model, &port, &given);
         CLV_TRY(told(error, status, model, inputs.what, &port));
     }
     for (int i = 0; i < targets.n_model; i++) {
-        const clv_port port = clv_model_target_get(model, i),
-                       given = clv_dataset_target_get(dataset, match->target[i]);
+        const clv_port port = clv_model_port_get(model, CLV_PORT_TARGET, i),
+                       given = clv_dataset_port_get(dataset, CLV_PORT_TARGET, match->target[i]);
         CLV_TRY(told(error, check_target(error, model, &port, &given), model, targets.what, &port));
     }
     return CLV_OK;

@@ -8,8 +8,9 @@
 
 static void model_outputs(clv_tensor *const *inputs, clv_tensor **outputs, void *user) {
     const clv_model *model = user;
-    clv_model_build_all(model, inputs, outputs);
-    for (int i = 0; i < clv_model_target_count(model); i++)
+    const int n = clv_model_port_count(model, CLV_PORT_TARGET);
+    clv_model_build_all(model, inputs, clv_model_port_count(model, CLV_PORT_INPUT), outputs, n);
+    for (int i = 0; i < n; i++)
         if (clv_tensor_dtype(outputs[i]) != CLV_DTYPE_F32) outputs[i] = clv_cast(outputs[i], CLV_DTYPE_F32);
 }
 
@@ -17,13 +18,13 @@ clv_status clv__forward_graph(clv_runtime *runtime, const clv_train_config *conf
                               int64_t batch, clv__step *step) {
     const clv_placement *placement = &config->placement;
     void *model = (void *)(uintptr_t)config->model;
-    const int n_outputs = clv_model_target_count(config->model);
+    const int n_outputs = clv_model_port_count(config->model, CLV_PORT_TARGET);
     step->batch = batch;
     CLV_TRY(clv__model_check(clv__runtime_error_of(runtime), config->model));
-    step->n_inputs = clv_model_input_count(config->model);
+    step->n_inputs = clv_model_port_count(config->model, CLV_PORT_INPUT);
     CLV_TRY(clv_graph_create(runtime, &step->graph));
     clv_graph_set_precision(step->graph, config->precision);
-    clv_model_inputs(step->graph, config->model, batch, step->fed);
+    clv_model_tensors(step->graph, config->model, CLV_PORT_INPUT, batch, step->fed);
     const clv__parallel parallel = {placement->place, placement->replicas, shares, placement->n_replicas};
     if (placement->n_replicas && placement->place)
         clv__parallel_layers(step->fed, step->n_inputs, &parallel, model_outputs, model, step->outputs,
@@ -34,8 +35,9 @@ clv_status clv__forward_graph(clv_runtime *runtime, const clv_train_config *conf
     else
         model_outputs(step->fed, step->outputs, model);
     for (int i = 0; i < n_outputs; i++)
-        clv_output(step->outputs[i],
-                   config->model->build_all ? clv_model_target_get(config->model, i).name : "logits");
+        clv_output(step->outputs[i], config->model->build_all
+                                         ? clv_model_port_get(config->model, CLV_PORT_TARGET, i).name
+                                         : "logits");
     return clv_graph_status(step->graph);
 }
 

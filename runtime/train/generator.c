@@ -96,14 +96,6 @@ void clv_generator_destroy(clv_generator *g) {
     free(g);
 }
 
-clv_session *clv_generator_session(const clv_generator *generator) {
-    return generator->session;
-}
-
-clv_plan *clv_generator_plan(const clv_generator *generator) {
-    return generator->plan;
-}
-
 // ---- a token ----------------------------------------------------------------------------------------------
 
 static clv_status feed(clv_generator *g, const clv_tensor *input, const void *values) {
@@ -169,4 +161,8 @@ clv_status clv_generate(clv_generator *g, const int32_t *prompt, int64_t n, cons
         if (i < most - 1) CLV_TRY(push(g, token, true));
     }
     return CLV_OK;
+}
+
+clv_generator_info clv_generator_info_get(const clv_generator *generator) {
+    return (clv_generator_info){.session = generator->session, .plan = generator->plan};
 }

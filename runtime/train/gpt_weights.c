@@ -45,7 +45,7 @@ static clv_status describe(clv_archive *archive, clv_gpt_config config, const cl
 clv_status clv_gpt_weights_save(clv_session *session, const clv_gpt_config *config,
                                 const clv_vocabulary *vocabulary, const char *path) {
     CLV_TRY(CLV__GIVEN(NULL, session));
-    clv_runtime *runtime = clv_session_runtime(session);
+    clv_runtime *runtime = clv_session_info_get(session).runtime;
     clv__error *error = clv__runtime_error_of(runtime);
     CLV_TRY(CLV__USABLE(error, vocabulary));
     CLV_TRY(CLV__USABLE(error, path));

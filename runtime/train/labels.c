@@ -15,14 +15,16 @@ static clv_status check_mixup(clv__error *error, const clv_train_config *config)
         CLV_FAIL(error, CLV_E_VALUE,
                  "mixup with alpha %g: it must be above 0, and finite; 0 stands for no mixup", config->mixup);
     if (config->mixup == 0) return CLV_OK;
-    if (clv_model_input_count(model) > 1 || clv_model_target_count(model) > 1)
+    if (clv_model_port_count(model, CLV_PORT_INPUT) > 1 || clv_model_port_count(model, CLV_PORT_TARGET) > 1)
         CLV_FAIL(error, CLV_E_VALUE, "mixup is of one input and one target: model '%s' has %d and %d",
-                 model->name, clv_model_input_count(model), clv_model_target_count(model));
+                 model->name, clv_model_port_count(model, CLV_PORT_INPUT),
+                 clv_model_port_count(model, CLV_PORT_TARGET));
     if (config->train && config->train->ignores)
         CLV_FAIL(error, CLV_E_VALUE,
                  "mixup is of samples that all have a class; here labels are %d, which counts nothing",
                  CLV_LABEL_IGNORED);
-    const clv_port input = clv_model_input_get(model, 0), target = clv_model_target_get(model, 0);
+    const clv_port input = clv_model_port_get(model, CLV_PORT_INPUT, 0),
+                   target = clv_model_port_get(model, CLV_PORT_TARGET, 0);
     if (input.dtype == CLV_DTYPE_I32 || (target.classes && target.dims[0]))
         CLV_FAIL(
             error, CLV_E_VALUE,
@@ -40,7 +42,7 @@ clv_status clv__labels_check(clv_runtime *runtime, const clv_train_config *confi
     if (!(smoothing >= 0 && smoothing < 1))
         CLV_FAIL(error, CLV_E_VALUE, "label smoothing of %g: it must be at least 0, and below 1", smoothing);
     CLV_TRY(clv__losses_find(runtime, config, losses));
-    for (int i = 0; i < clv_model_target_count(config->model); i++) {
+    for (int i = 0; i < clv_model_port_count(config->model, CLV_PORT_TARGET); i++) {
         if (!losses[i].loss->build)
             CLV_FAIL(error, CLV_E_VALUE, "loss '%s' has no function 'build'",
                      losses[i].loss->name ? losses[i].loss->name : "");
@@ -50,7 +52,7 @@ clv_status clv__labels_check(clv_runtime *runtime, const clv_train_config *confi
         CLV_FAIL(error, CLV_E_VALUE,
                  "label smoothing is of the losses cross_entropy and bce_with_logits, not of '%s'",
                  losses[0].loss->name);
-    for (int i = 0; i < clv_model_target_count(config->model); i++)
+    for (int i = 0; i < clv_model_port_count(config->model, CLV_PORT_TARGET); i++)
         if (losses[i].class_weights && (smoothing > 0 || config->mixup > 0))
             CLV_FAIL(error, CLV_E_VALUE,
                      "weights of classes do not go together with %s: leave one of them out",
@@ -61,7 +63,7 @@ clv_status clv__labels_check(clv_runtime *runtime, const clv_train_config *confi
 clv_status clv__labels_losses(clv_runtime *runtime, const clv_train_config *config,
                               clv__target_loss out[CLV_MAX_PORTS], clv_loss room[CLV_MAX_PORTS]) {
     CLV_TRY(clv__losses_find(runtime, config, out));
-    for (int i = 0; i < clv_model_target_count(config->model); i++) {
+    for (int i = 0; i < clv_model_port_count(config->model, CLV_PORT_TARGET); i++) {
         if (!(config->label_smoothing > 0) || !clv__loss_smooths(out[i].loss)) continue;
         room[i] = *out[i].loss;
         room[i].user = &config->label_smoothing;
@@ -71,11 +73,11 @@ clv_status clv__labels_losses(clv_runtime *runtime, const clv_train_config *conf
 }
 
 void clv__labels_inputs(clv_graph *graph, const clv_train_config *config, int64_t batch, clv_tensor **out) {
-    const clv_port target = clv_model_target_get(config->model, 0);
+    const clv_port target = clv_model_port_get(config->model, CLV_PORT_TARGET, 0);
     if (config->mixup > 0 && target.classes)
         out[0] = clv_input(graph, target.name, CLV_DTYPE_F32, CLV_SHAPE(batch, target.classes));
     else
-        clv_model_targets(graph, config->model, batch, out);
+        clv_model_tensors(graph, config->model, CLV_PORT_TARGET, batch, out);
 }
 
 clv_loader_config clv__labels_loader(const clv_train_config *config, int64_t epoch, int64_t index) {
@@ -83,7 +85,7 @@ clv_loader_config clv__labels_loader(const clv_train_config *config, int64_t epo
                                .shuffle = !config->no_shuffle,
                                .seed = config->seed,
                                .mixup = config->mixup,
-                               .classes = (int)clv_model_target_get(config->model, 0).classes,
+                               .classes = (int)clv_model_port_get(config->model, CLV_PORT_TARGET, 0).classes,
                                .epoch = epoch,
                                .index = index};
 }

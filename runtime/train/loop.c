@@ -34,7 +34,8 @@ static clv_status do_step(clv__training *loop, const clv_batch *batch) {
     const clv_train_config *config = trainer->config;
     clv__step *step = &trainer->step[batch->n == config->batch ? CLV__FULL : CLV__LAST];
     clv__handed next = {.step = step, .n = batch->n, .since = clv__seconds()};
-    const int64_t before = clv_session_step(trainer->session); // handed over, also those not read yet
+    const int64_t before =
+        clv_session_info_get(trainer->session).step; // handed over, also those not read yet
     next.lr = clv__trainer_lr(trainer, trainer->position.epoch, before);
     float hyper[CLV_HYPER_VALUES];
     clv_optimizer_hyper_values(step->graph, before + 1, next.lr, hyper);
@@ -51,7 +52,7 @@ static clv_status do_step(clv__training *loop, const clv_batch *batch) {
 /** Has this epoch a step that was not handed over yet? */
 static bool has_next(const clv__training *loop) {
     const clv_trainer *trainer = loop->trainer;
-    return clv_session_step(trainer->session) < trainer->steps &&
+    return clv_session_info_get(trainer->session).step < trainer->steps &&
            trainer->position.index + loop->n_handed < trainer->batches;
 }
 
@@ -60,7 +61,7 @@ static clv_status save_between(clv__training *loop) {
     const clv_trainer *trainer = loop->trainer;
     const clv_train_config *config = trainer->config;
     if (!config->checkpoint || !config->checkpoint_every ||
-        clv_session_step(trainer->session) % config->checkpoint_every != 0 ||
+        clv_session_info_get(trainer->session).step % config->checkpoint_every != 0 ||
         trainer->position.index + loop->n_handed >= trainer->batches)
         return CLV_OK;
     CLV_TRY(read_down_to(loop, 0));

@@ -170,10 +170,6 @@ static const clv_loss losses[] = {
 
 enum { N_LOSSES = sizeof losses / sizeof *losses };
 
-int clv_loss_count(void) {
-    return N_LOSSES;
-}
-
 const clv_loss *clv_loss_get(int index) {
     return index >= 0 && index < N_LOSSES ? &losses[index] : NULL;
 }
@@ -202,7 +198,7 @@ const clv_loss *clv__loss_usual(clv_port target) {
 }
 
 const clv_loss *clv_loss_for(const clv_model *model) {
-    return clv__loss_usual(clv_model_target_get(model, 0));
+    return clv__loss_usual(clv_model_port_get(model, CLV_PORT_TARGET, 0));
 }
 
 // ---- of a model's targets ---------------------------------------------------------------------------------
@@ -211,8 +207,8 @@ const clv_loss *clv_loss_for(const clv_model *model) {
 static clv_status find_target(clv__error *error, const clv_model *model, const char *name, int *found) {
     clv__names names = {0};
     if (!name || !*name) CLV_FAIL(error, CLV_E_VALUE, "losses: one of them names no target");
-    for (*found = 0; *found < clv_model_target_count(model); ++*found) {
-        const char *there = clv_model_target_get(model, *found).name;
+    for (*found = 0; *found < clv_model_port_count(model, CLV_PORT_TARGET); ++*found) {
+        const char *there = clv_model_port_get(model, CLV_PORT_TARGET, *found).name;
         if (!strcmp(there, name)) return CLV_OK;
         clv__names_add(&names, there);
     }
@@ -221,7 +217,7 @@ static clv_status find_target(clv__error *error, const clv_model *model, const c
 }
 
 static clv_status check_losses(clv__error *error, const clv_train_config *config) {
-    const int n = clv_model_target_count(config->model);
+    const int n = clv_model_port_count(config->model, CLV_PORT_TARGET);
     if (config->n_losses < 0 || (config->n_losses && !config->losses))
         CLV_FAIL(error, CLV_E_VALUE, "losses: %s, and n_losses is %d", config->losses ? "given" : "NULL",
                  config->n_losses);
@@ -271,9 +267,10 @@ clv_status clv__losses_find(clv_runtime *runtime, const clv_train_config *config
     const clv_model *model = config->model;
     bool given[CLV_MAX_PORTS] = {false};
     CLV_TRY(check_losses(error, config));
-    for (int i = 0; i < clv_model_target_count(model); i++)
+    for (int i = 0; i < clv_model_port_count(model, CLV_PORT_TARGET); i++)
         out[i] = (clv__target_loss){
-            config->loss ? config->loss : clv__loss_usual(clv_model_target_get(model, i)), 1, NULL, false};
+            config->loss ? config->loss : clv__loss_usual(clv_model_port_get(model, CLV_PORT_TARGET, i)), 1,
+            NULL, false};
     for (int i = 0; i < config->n_losses; i++) {
         const clv_train_loss *one = &config->losses[i];
         int at = 0;
@@ -285,12 +282,13 @@ clv_status clv__losses_find(clv_runtime *runtime, const clv_train_config *config
         given[at] = true;
         if (one->loss) out[at].loss = one->loss;
         if (one->weight != 0) out[at].weight = one->weight;
-        CLV_TRY(check_class_weights(error, one, out[at].loss, clv_model_target_get(model, at)));
+        CLV_TRY(
+            check_class_weights(error, one, out[at].loss, clv_model_port_get(model, CLV_PORT_TARGET, at)));
         out[at].class_weights = one->class_weights;
     }
-    for (int i = 0; config->train && i < clv_model_target_count(model); i++)
+    for (int i = 0; config->train && i < clv_model_port_count(model, CLV_PORT_TARGET); i++)
         out[i].ignores = config->train->ignores && clv__loss_weights(out[i].loss) &&
-                         clv_model_target_get(model, i).classes;
+                         clv_model_port_get(model, CLV_PORT_TARGET, i).classes;
     return CLV_OK;
 }
 

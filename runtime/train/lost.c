@@ -44,7 +44,7 @@ static bool is_gone(const clv_run_failure *failure, const clv_device *device) {
 
 /** The device that is gone with something the session keeps there and nowhere else; NULL: there is none. */
 static const clv_device *gone_keeper(clv_session *session, const clv_run_failure *failure) {
-    for (int i = 0; i < clv_session_count(session); i++) {
+    for (int i = 0; i < clv_session_info_get(session).n_tensors; i++) {
         const clv_device *device = clv_session_get(session, i).device;
         if (is_gone(failure, device)) return device;
     }

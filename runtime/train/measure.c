@@ -49,7 +49,7 @@ clv_status clv__measured_place(clv_runtime *runtime, clv_placement *placement, c
 
 clv__measured_devices clv__measured_on(const clv_plan *plan) {
     clv__measured_devices used = {0};
-    for (int i = 0; plan && i < clv_plan_device_count(plan) && used.n < CLV__MOST_MEASURED; i++)
+    for (int i = 0; plan && i < clv_plan_info_get(plan).n_devices && used.n < CLV__MOST_MEASURED; i++)
         used.device[used.n++] = clv_plan_device_get(plan, i);
     return used;
 }
@@ -71,7 +71,7 @@ static clv_status time_forward(const clv__timing *t, const char *spec, int64_t b
     if (status == CLV_OK)
         status = clv__time_rounds(t->runtime, (clv__rounds){.run = do_forward, .what = predictor},
                                   clv__predictor_fed_bytes(predictor), seconds);
-    clv__measured_devices used = clv__measured_on(predictor ? clv_predictor_plan(predictor) : NULL);
+    clv__measured_devices used = clv__measured_on(predictor ? clv_predictor_info_get(predictor).plan : NULL);
     clv_predictor_destroy(predictor);
     if (status == CLV_OK) clv__measured_end(&used);
     free(place);

@@ -83,10 +83,6 @@ static const clv_metric metrics_brought[] = {
 
 enum { N_BROUGHT = sizeof metrics_brought / sizeof *metrics_brought };
 
-int clv_metric_count(void) {
-    return N_BROUGHT;
-}
-
 const clv_metric *clv_metric_get(int index) {
     return index >= 0 && index < N_BROUGHT ? &metrics_brought[index] : NULL;
 }
@@ -102,7 +98,7 @@ const clv_metric *clv_metric_find(const char *name) {
 /** How many names a model has for the numbers of its target. */
 static int64_t named_numbers(const clv_model *model) {
     if (!model->number_names || model->build_all || model->classes) return 0;
-    const clv_port target = clv_model_target_get(model, 0);
+    const clv_port target = clv_model_port_get(model, CLV_PORT_TARGET, 0);
     const clv_shape one = clv_port_shape(&target, 1);
     return clv_shape_numel(&one);
 }
@@ -116,8 +112,8 @@ static int64_t number_of(const clv_model *model, const clv_metric *metric) {
 
 int clv__metric_target(const clv_model *model, const clv_metric *metric) {
     if (!metric->target || number_of(model, metric) >= 0) return 0;
-    for (int i = 0; i < clv_model_target_count(model); i++)
-        if (!strcmp(clv_model_target_get(model, i).name, metric->target)) return i;
+    for (int i = 0; i < clv_model_port_count(model, CLV_PORT_TARGET); i++)
+        if (!strcmp(clv_model_port_get(model, CLV_PORT_TARGET, i).name, metric->target)) return i;
     return -1;
 }
 
@@ -131,8 +127,8 @@ static clv_status no_target(const clv_model *model, const clv_metric *metric, cl
     clv__names names = {0};
     const int64_t numbers = named_numbers(model);
     for (int64_t k = 0; k < numbers; k++) clv__names_add(&names, model->number_names[k]);
-    for (int i = 0; !numbers && i < clv_model_target_count(model); i++)
-        clv__names_add(&names, clv_model_target_get(model, i).name);
+    for (int i = 0; !numbers && i < clv_model_port_count(model, CLV_PORT_TARGET); i++)
+        clv__names_add(&names, clv_model_port_get(model, CLV_PORT_TARGET, i).name);
     CLV_FAIL(error, CLV_E_NOT_FOUND, "metric '%.100s': model '%.100s' has no target '%.100s'; it has %s",
              metric->name, model->name, metric->target, names.text);
 }
@@ -165,7 +161,7 @@ static clv_status check_one(const clv_model *model, const clv_metric *const *met
         if (!strcmp(metric->name, metrics[k]->name) && at == clv__metric_target(model, metrics[k]) &&
             number_of(model, metric) == number_of(model, metrics[k]))
             CLV_FAIL(error, CLV_E_VALUE, "metric '%.100s' is asked for twice", metric->name);
-    const clv_port target = clv_model_target_get(model, at);
+    const clv_port target = clv_model_port_get(model, CLV_PORT_TARGET, at);
     return check_kind(model, metric, &target, error);
 }
 
@@ -182,7 +178,7 @@ clv_status clv__metrics_fit(const clv_model *model, const clv_metric *const *met
     CLV_TRY(clv__metrics_check(model, metrics, n, error));
     for (int i = 0; i < n; i++) {
         const int at = clv__metric_target(model, metrics[i]);
-        const clv_port port = clv_model_target_get(model, at);
+        const clv_port port = clv_model_port_get(model, CLV_PORT_TARGET, at);
         const clv_shape shape = clv_port_shape(&port, 1);
         const int64_t target = clv_shape_numel(&shape),
                       wanted = port.classes ? target * port.classes : target;
@@ -229,6 +225,7 @@ void clv__metrics_end(const clv_model *model, const clv_metric *const *metrics, 
         if (number >= 0)
             values[i].target = model->number_names[number];
         else if (metric->target)
-            values[i].target = clv_model_target_get(model, clv__metric_target(model, metric)).name;
+            values[i].target =
+                clv_model_port_get(model, CLV_PORT_TARGET, clv__metric_target(model, metric)).name;
     }
 }

@@ -49,7 +49,7 @@ static bool holds_floats(clv_dtype dtype) {
 /** The session's first parameter that is not finite; -1: none. */
 static clv_status find_parameter(clv_session *session, int *found, int64_t *at, double *value) {
     *found = -1;
-    for (int i = 0; i < clv_session_count(session) && *found < 0; i++) {
+    for (int i = 0; i < clv_session_info_get(session).n_tensors && *found < 0; i++) {
         clv_session_tensor tensor = clv_session_get(session, i);
         if (tensor.category != CLV_PARAMETERS || tensor.dtype != CLV_DTYPE_F32 || !tensor.bytes) continue;
         void *elements = clv__alloc(1, tensor.bytes);
@@ -92,9 +92,10 @@ static clv_status look_at_value(looking *l, const clv_tensor *tensor, int64_t ti
     clv__node_title title;
     if (at >= 0)
         clv__format(l->text, l->bytes,
-                 "the first values that are not finite are those of %.140s (%s) in step %" PRId64
-                 ": element %" PRId64 " of its result is %g",
-                 clv__title_of(tensor->node, &title), phase_name(tensor->node->phase), l->number, at, value);
+                    "the first values that are not finite are those of %.140s (%s) in step %" PRId64
+                    ": element %" PRId64 " of its result is %g",
+                    clv__title_of(tensor->node, &title), phase_name(tensor->node->phase), l->number, at,
+                    value);
     return status;
 }
 
@@ -117,9 +118,9 @@ static clv_status look_at_step(looking *l, int64_t ticket) {
     CLV_TRY(find_parameter(l->replay->session, &found, &at, &value));
     if (found >= 0)
         clv__format(l->text, l->bytes,
-                 "the first values that are not finite are those of parameter '%.100s' after step %" PRId64
-                 "'s update: element %" PRId64 " is %g",
-                 clv_session_get(l->replay->session, found).name, l->number, at, value);
+                    "the first values that are not finite are those of parameter '%.100s' after step %" PRId64
+                    "'s update: element %" PRId64 " is %g",
+                    clv_session_get(l->replay->session, found).name, l->number, at, value);
     return CLV_OK;
 }
 
@@ -135,13 +136,13 @@ static void look_at_fed(looking *l, const clv_tensor *fed, const void *values, b
     if (first >= 0)
         snprintf(row, sizeof row, "; row %" PRId64 " of the data is the first with such a value", first);
     clv__format(l->text, l->bytes,
-             "the %s of step %" PRId64 " themselves are not finite: element %" PRId64
-             " of the batch%s%.100s%s is %g%s",
-             sample ? "samples" : "targets", l->number, at,
-             !several ? ""
-             : sample ? "'s input '"
-                      : "'s target '",
-             several ? clv_tensor_name(fed) : "", several ? "'" : "", value, row);
+                "the %s of step %" PRId64 " themselves are not finite: element %" PRId64
+                " of the batch%s%.100s%s is %g%s",
+                sample ? "samples" : "targets", l->number, at,
+                !several ? ""
+                : sample ? "'s input '"
+                         : "'s target '",
+                several ? clv_tensor_name(fed) : "", several ? "'" : "", value, row);
 }
 
 static void look_at_batch(looking *l, const clv_batch *batch) {
@@ -172,7 +173,7 @@ static clv_status prepare_step(looking *l) {
     clv_trainer *replay = l->replay;
     const clv_train_config *config = replay->config;
     int64_t index = (l->number - 1) % replay->batches,
-            left = clv_dataset_count(config->train) - index * config->batch;
+            left = clv_dataset_info_get(config->train).count - index * config->batch;
     const clv_loader_config loader = clv__labels_loader(config, (l->number - 1) / replay->batches, index);
     CLV_TRY(clv_loader_create(replay->runtime, config->train, &loader, &l->loader));
     CLV_TRY(clv__step_graph(replay->runtime, config, replay->shares,
@@ -319,7 +320,7 @@ clv_status clv__training_check(clv__training *loop) {
     if (found < 0) return CLV_OK;
     char what[256];
     clv__format(what, sizeof what, "parameter '%.100s' is not finite (element %" PRId64 " is %g), found",
-             clv_session_get(trainer->session, found).name, at, value);
+                clv_session_get(trainer->session, found).name, at, value);
     int64_t bad = loop->not_finite ? loop->not_finite_since : trainer->position.step;
     return stop(loop, bad > 0 ? bad : 1, what);
 }

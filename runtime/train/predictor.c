@@ -119,8 +119,8 @@ static clv_status keep_metrics(clv_predictor *predictor, const clv_predictor_con
 static int64_t usual_batch(const clv_predictor_config *config) {
     const double most = 256 << 20;
     double bytes = 1;
-    for (int i = 0; i < clv_model_target_count(config->model); i++) {
-        const clv_port port = clv_model_target_get(config->model, i);
+    for (int i = 0; i < clv_model_port_count(config->model, CLV_PORT_TARGET); i++) {
+        const clv_port port = clv_model_port_get(config->model, CLV_PORT_TARGET, i);
         const clv_shape one = clv_port_shape(&port, 1);
         const double numel = (double)clv_shape_numel(&one) * (port.classes > 0 ? port.classes : 1);
         bytes += numel * sizeof(float);
@@ -132,7 +132,7 @@ static int64_t usual_batch(const clv_predictor_config *config) {
 
 static clv_status keep_confusion(clv_predictor *predictor, const clv_predictor_config *config) {
     const int target = clv__confusion_target(config->confusion);
-    const clv_port port = clv_model_target_get(predictor->model, target);
+    const clv_port port = clv_model_port_get(predictor->model, CLV_PORT_TARGET, target);
     const clv__target_loss *loss = &predictor->losses[target < predictor->n_outputs ? target : 0];
     predictor->confusion = config->confusion;
     return clv__confusion_check(config->confusion, predictor->model, clv__loss_tells_right(loss->loss, port),
@@ -148,7 +148,7 @@ static clv_status prepare(clv_predictor *predictor, const clv_predictor_config *
     predictor->batch = config->batch ? config->batch : usual_batch(config);
     clv_train_config wanted = config_of(predictor, config);
     CLV_TRY(clv__losses_find(predictor->runtime, &wanted, predictor->losses));
-    predictor->n_outputs = clv_model_target_count(config->model);
+    predictor->n_outputs = clv_model_port_count(config->model, CLV_PORT_TARGET);
     if (config->confusion) CLV_TRY(keep_confusion(predictor, config));
     CLV_TRY(choose_replicas(predictor, config));
     CLV_TRY(build(predictor, config));
@@ -196,22 +196,6 @@ void clv__predictor_rest(clv_predictor *predictor) {
     predictor->step.run = NULL;
 }
 
-clv_plan *clv_predictor_plan(const clv_predictor *predictor) {
-    return predictor->step.plan;
-}
-
-clv_session *clv_predictor_session(const clv_predictor *predictor) {
-    return predictor->session;
-}
-
-const clv_place_choice *clv_predictor_place(const clv_predictor *predictor) {
-    return predictor->place;
-}
-
-const double *clv_predictor_shares(const clv_predictor *predictor) {
-    return predictor->shares;
-}
-
 /** Bytes of a sample of the i-th input. */
 static size_t sample_bytes(const clv_predictor *predictor, int i) {
     return clv_tensor_bytes(predictor->step.fed[i]) / (size_t)predictor->batch;
@@ -255,14 +239,10 @@ size_t clv__predictor_fed_bytes(const clv_predictor *predictor) {
     return clv__step_fed_bytes(&predictor->step);
 }
 
-clv_shape clv_predictor_result_shape_get(const clv_predictor *predictor, int index) {
+clv_shape clv_predictor_result_shape(const clv_predictor *predictor, int index) {
     if (index < 0 || index >= predictor->n_outputs) return clv_shape_make(-1, NULL);
     const clv_shape all = clv_tensor_shape(predictor->step.outputs[index]);
     return clv_shape_make(all.rank - 1, all.dims + 1);
-}
-
-clv_shape clv_predictor_result_shape(const clv_predictor *predictor) {
-    return clv_predictor_result_shape_get(predictor, 0);
 }
 
 /** What was fetched of n samples, behind the first `at`. */
@@ -300,7 +280,7 @@ clv_status clv_predictor_forward_all(clv_predictor *predictor, const void *const
     for (int i = 0; i < predictor->step.n_inputs; i++)
         if (!inputs[i])
             CLV_FAIL(error, CLV_E_VALUE, "clv_predictor_forward_all: no samples for input '%s' of model '%s'",
-                     clv_model_input_get(predictor->model, i).name, predictor->model->name);
+                     clv_model_port_get(predictor->model, CLV_PORT_INPUT, i).name, predictor->model->name);
     return forward(predictor, inputs, n, results);
 }
 
@@ -322,7 +302,7 @@ clv_status clv_predictor_forward(clv_predictor *predictor, const void *samples, 
 static clv_status check_array(const clv_predictor *predictor, int i, const clv_array *array, int64_t n) {
     clv__error *error = clv__runtime_error_of(predictor->runtime);
     const clv_model *model = predictor->model;
-    const clv_port port = clv_model_input_get(model, i);
+    const clv_port port = clv_model_port_get(model, CLV_PORT_INPUT, i);
     char text[128];
     if (array->type != clv__array_type_of(port.dtype))
         CLV_FAIL(error, CLV_E_DTYPE, "input '%s' of model '%s' wants %s, the array holds %s", port.name,
@@ -355,7 +335,7 @@ static clv_status forward_arrays(clv_predictor *predictor, const clv_array *cons
         data[i] = inputs[i]->data;
     }
     for (int i = 0; i < predictor->n_outputs; i++) {
-        const clv_shape one = clv_predictor_result_shape_get(predictor, i);
+        const clv_shape one = clv_predictor_result_shape(predictor, i);
         clv_shape shape = {one.rank + 1, {n}};
         memcpy(shape.dims + 1, one.dims, (size_t)one.rank * sizeof *one.dims);
         CLV_TRY(clv_array_init(predictor->runtime, CLV_ARRAY_F32, &shape, &results[i]));
@@ -375,7 +355,7 @@ clv_status clv_predictor_forward_arrays(clv_predictor *predictor, const clv_arra
         if (!inputs[i])
             CLV_FAIL(error, CLV_E_VALUE,
                      "clv_predictor_forward_arrays: no array for input '%s' of model '%s'",
-                     clv_model_input_get(predictor->model, i).name, predictor->model->name);
+                     clv_model_port_get(predictor->model, CLV_PORT_INPUT, i).name, predictor->model->name);
     clv_status status = forward_arrays(predictor, inputs, results);
     for (int i = 0; status != CLV_OK && i < predictor->n_outputs; i++) clv_array_reset(&results[i]);
     return status;
@@ -401,7 +381,7 @@ typedef struct evaluation {
 /** A target of n samples, as the results that were fetched tell it. */
 static void count_target(evaluation *run, int i, int64_t n, const void *targets) {
     const clv_predictor *predictor = run->predictor;
-    const clv_port port = clv_model_target_get(predictor->model, i);
+    const clv_port port = clv_model_port_get(predictor->model, CLV_PORT_TARGET, i);
     const clv_shape shape = clv_port_shape(&port, n);
     const clv_loss_sizes sizes = {n, result_numel(predictor, i), clv_shape_numel(&shape) / n};
     const clv_loss *loss = predictor->losses[i].loss;
@@ -475,7 +455,7 @@ static void sum_up(evaluation *run) {
     int64_t told_right = 0, without = 0;
     all->n_each = predictor->n_outputs;
     for (int i = 0; i < all->n_each; i++) {
-        const clv_port port = clv_model_target_get(predictor->model, i);
+        const clv_port port = clv_model_port_get(predictor->model, CLV_PORT_TARGET, i);
         clv_target_metrics *one = &all->each[i];
         one->name = port.name;
         const bool told = clv__loss_tells_right(predictor->losses[i].loss, port);
@@ -503,7 +483,7 @@ clv_status clv_evaluate(clv_predictor *predictor, const clv_dataset *dataset,
     clv_loader_config config = {.batch = predictor->batch};
     clv_status status = clv__units_begin(error, dataset, predictor->batch, &run.units);
     if (status == CLV_OK) status = clv_loader_create(predictor->runtime, dataset, &config, &run.loader);
-    if (status == CLV_OK) status = evaluate(&run, clv_dataset_count(dataset), progress, user, error);
+    if (status == CLV_OK) status = evaluate(&run, clv_dataset_info_get(dataset).count, progress, user, error);
     clv_loader_destroy(run.loader);
     clv__units_end(&run.units);
     if (status != CLV_OK) return status;
@@ -514,4 +494,11 @@ clv_status clv_evaluate(clv_predictor *predictor, const clv_dataset *dataset,
     run.metrics.seconds = clv__seconds() - start;
     *out = run.metrics;
     return CLV_OK;
+}
+
+clv_predictor_info clv_predictor_info_get(const clv_predictor *predictor) {
+    return (clv_predictor_info){.session = predictor->session,
+                                .plan = predictor->step.plan,
+                                .place = predictor->place,
+                                .shares = predictor->shares};
 }

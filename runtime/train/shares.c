@@ -15,7 +15,7 @@ typedef struct dealt {
 } dealt;
 
 static double fullness(clv_plan *plan, clv_device *device) {
-    uint64_t bytes = clv_plans_memory_on(&plan, 1, device).predicted_peak_bytes;
+    uint64_t bytes = clv_plans_memory(&plan, 1, device).predicted_peak_bytes;
     uint64_t budget = clv_device_memory(device).budget, memory = device->info.memory_bytes;
     if (!budget || (memory && memory < budget)) budget = memory;
     return budget ? (double)bytes / (double)budget : 0;

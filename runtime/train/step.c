@@ -46,8 +46,9 @@ static clv_tensor *build_loss(const clv_loss *loss, clv_tensor *output, clv_tens
 static void target_losses(clv_tensor *const *fed, clv_tensor **losses, void *user) {
     const building *of = user;
     clv_tensor *outputs[CLV_MAX_PORTS];
-    clv_model_build_all(of->model, fed, outputs);
-    for (int i = 0; i < of->n_fed - of->n_inputs; i++)
+    const int n = of->n_fed - of->n_inputs;
+    clv_model_build_all(of->model, fed, of->n_inputs, outputs, n);
+    for (int i = 0; i < n; i++)
         losses[i] = build_loss(of->losses[i].loss, outputs[i], fed[of->n_inputs + i],
                                of->weight[i] ? fed[of->weight[i]] : NULL);
 }
@@ -100,9 +101,9 @@ static void take_cut(const clv__step *step, building *of) {
         const clv__target_loss *loss = &of->losses[i];
         if (!loss->class_weights && !loss->ignores) continue;
         of->weight[i] = of->n_cut;
-        of->cut[of->n_cut++] =
-            clv_nn_label_weights(step->fed[step->n_inputs + i], loss->class_weights,
-                                 clv_model_target_get(of->model, i).classes, CLV_LABEL_IGNORED);
+        of->cut[of->n_cut++] = clv_nn_label_weights(step->fed[step->n_inputs + i], loss->class_weights,
+                                                    clv_model_port_get(of->model, CLV_PORT_TARGET, i).classes,
+                                                    CLV_LABEL_IGNORED);
     }
 }
 
@@ -150,14 +151,14 @@ clv_status clv__step_graph(clv_runtime *runtime, const clv_train_config *config,
     CLV_TRY(clv__model_check(clv__runtime_error_of(runtime), config->model));
     CLV_TRY(clv__labels_check(runtime, config));
     CLV_TRY(clv__labels_losses(runtime, config, of.losses, of.smoothed));
-    step->n_inputs = of.n_inputs = clv_model_input_count(config->model);
-    step->n_targets = clv_model_target_count(config->model);
+    step->n_inputs = of.n_inputs = clv_model_port_count(config->model, CLV_PORT_INPUT);
+    step->n_targets = clv_model_port_count(config->model, CLV_PORT_TARGET);
     of.n_fed = step->n_inputs + step->n_targets;
     CLV_TRY(clv_graph_create(runtime, &step->graph));
     clv_graph_set_training(step->graph, true);
     clv_graph_set_precision(step->graph, config->precision);
     if (config->dropout) clv_graph_set_dropout(step->graph, (float)*config->dropout);
-    clv_model_inputs(step->graph, config->model, batch, step->fed);
+    clv_model_tensors(step->graph, config->model, CLV_PORT_INPUT, batch, step->fed);
     clv__labels_inputs(step->graph, config, batch, step->fed + step->n_inputs);
     take_cut(step, &of);
     step->loss = loss_of(config, shares, &of);

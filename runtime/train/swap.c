@@ -10,7 +10,7 @@
 /** Does the session keep an average of any of its parameters? The sentence says how to. */
 static clv_status check_kept(const clv_session *session, const char *call) {
     clv__error *error = clv__runtime_error_of(session->runtime);
-    for (int i = 0; i < clv_session_count(session); i++) {
+    for (int i = 0; i < clv_session_info_get(session).n_tensors; i++) {
         const clv_session_tensor tensor = clv_session_get(session, i);
         if (clv__average_of(session, &tensor) >= 0) return CLV_OK;
     }
@@ -32,7 +32,7 @@ clv_status clv_averages_begin(clv_session *session) {
 /** Bytes of the largest parameter that has an average. */
 static size_t largest(const clv_session *session) {
     size_t most = 0;
-    for (int i = 0; i < clv_session_count(session); i++) {
+    for (int i = 0; i < clv_session_info_get(session).n_tensors; i++) {
         const clv_session_tensor tensor = clv_session_get(session, i);
         if (clv__average_of(session, &tensor) >= 0 && tensor.bytes > most) most = tensor.bytes;
     }
@@ -40,7 +40,7 @@ static size_t largest(const clv_session *session) {
 }
 
 static clv_status exchange(clv_session *session, void *a, void *b) {
-    for (int i = 0; i < clv_session_count(session); i++) {
+    for (int i = 0; i < clv_session_info_get(session).n_tensors; i++) {
         const clv_session_tensor tensor = clv_session_get(session, i);
         const int average = clv__average_of(session, &tensor);
         if (average < 0) continue;

@@ -63,11 +63,27 @@ static clv_status no_memory(const clv_trainer *trainer) {
     CLV_FAIL(clv__runtime_error_of(trainer->runtime), CLV_E_HOST_MEMORY, "no memory for a trainer");
 }
 
+/** What it will hold on a device at most. */
+static clv_plan_memory memory_on(const clv_trainer *trainer, clv_device *device) {
+    clv_plan *plans[CLV__STEPS + 1];
+    clv_plan_memory memory = clv_plans_memory(plans, clv__trainer_plans(trainer, plans), device);
+    for (int i = 0; i < trainer->n_devices; i++) {
+        if (trainer->devices[i] != device) continue;
+        memory.predicted_peak_bytes = 0;
+        for (int c = 0; c < CLV_CATEGORIES; c++) {
+            if (trainer->held[i].category[c] > memory.category[c])
+                memory.category[c] = trainer->held[i].category[c];
+            memory.predicted_peak_bytes += memory.category[c];
+        }
+    }
+    return memory;
+}
+
 /** On all devices together. */
 static uint64_t all_memory(const clv_trainer *trainer) {
     uint64_t bytes = 0;
-    for (int i = 0; i < clv_trainer_device_count(trainer); i++)
-        bytes += clv_trainer_memory_on(trainer, clv_trainer_device_get(trainer, i)).predicted_peak_bytes;
+    for (int i = 0; i < trainer->n_devices; i++)
+        bytes += memory_on(trainer, trainer->devices[i]).predicted_peak_bytes;
     return bytes;
 }
 
@@ -94,7 +110,7 @@ static clv_status choose_devices(clv_trainer *trainer, clv_train_config *config)
 static clv_status choose_place(clv_trainer *trainer, clv_train_config *config) {
     if (config->placement.n_replicas || (!config->placement.place && !config->placement.n_devices))
         return CLV_OK;
-    int64_t count = clv_dataset_count(config->train);
+    int64_t count = clv_dataset_info_get(config->train).count;
     clv__step step = {0};
     clv_status status =
         clv__step_graph(trainer->runtime, config, NULL, count < config->batch ? count : config->batch, &step);
@@ -138,7 +154,8 @@ static clv_status shrink_predictor(clv_trainer *trainer, clv_predictor_config *c
  */
 static clv_status build_predictor(clv_trainer *trainer) {
     const clv_train_config *config = trainer->config;
-    int64_t count = clv_dataset_count(config->test), most = count < config->batch ? count : config->batch;
+    int64_t count = clv_dataset_info_get(config->test).count,
+            most = count < config->batch ? count : config->batch;
     uint64_t allowed = all_memory(trainer);
     clv_placement placement = config->placement;
     placement.n_replicas = 0; // evaluation is on the first of them
@@ -161,7 +178,7 @@ static clv_status build_predictor(clv_trainer *trainer) {
                                       .precision = config->precision,
                                       .no_fuse = config->no_fuse,
                                       .session = trainer->session,
-                                      .same_session = clv_trainer_plan(trainer)};
+                                      .same_session = clv_trainer_info_get(trainer).plan};
     CLV_TRY(make_predictor(trainer, &predictor));
     if (all_memory(trainer) > allowed) allowed = all_memory(trainer);
     CLV_TRY(shrink_predictor(trainer, &predictor, most, 1, allowed));
@@ -177,7 +194,7 @@ static clv_status build_predictor(clv_trainer *trainer) {
 static clv_status list_devices(clv_trainer *trainer) {
     const clv_plan *plan =
         trainer->step[CLV__FULL].plan ? trainer->step[CLV__FULL].plan : trainer->step[CLV__LAST].plan;
-    int n = clv_plan_device_count(plan);
+    int n = clv_plan_info_get(plan).n_devices;
     trainer->devices = clv__alloc((size_t)n, sizeof(clv_device *));
     trainer->held = clv__alloc((size_t)n, sizeof *trainer->held);
     if (!trainer->devices || !trainer->held) return no_memory(trainer);
@@ -210,7 +227,7 @@ static clv_status build(clv_trainer *trainer, clv_train_config *config) {
         clv__match of_test;
         CLV_TRY(clv__match_data(trainer->runtime, config->model, config->test, &of_test));
     }
-    int64_t count = clv_dataset_count(config->train), rest = count % config->batch;
+    int64_t count = clv_dataset_info_get(config->train).count, rest = count % config->batch;
     trainer->batches = (count + config->batch - 1) / config->batch;
     trainer->steps = config->steps ? config->steps : config->epochs * trainer->batches;
     complete_config(trainer, config);
@@ -296,7 +313,7 @@ int clv__trainer_plans(const clv_trainer *trainer, clv_plan *plans[CLV__STEPS + 
     int n = 0;
     for (int i = 0; i < CLV__STEPS; i++)
         if (trainer->step[i].plan) plans[n++] = trainer->step[i].plan;
-    if (trainer->predictor) plans[n++] = clv_predictor_plan(trainer->predictor);
+    if (trainer->predictor) plans[n++] = clv_predictor_info_get(trainer->predictor).plan;
     return n;
 }
 
@@ -312,8 +329,7 @@ void clv__trainer_rest(clv_trainer *trainer) {
 
 /** A session's arenas only grow: keep what the plans so far have asked for. */
 static void keep_held(clv_trainer *trainer) {
-    for (int i = 0; i < trainer->n_devices; i++)
-        trainer->held[i] = clv_trainer_memory_on(trainer, trainer->devices[i]);
+    for (int i = 0; i < trainer->n_devices; i++) trainer->held[i] = memory_on(trainer, trainer->devices[i]);
 }
 
 clv_status clv__trainer_reserve(const clv_trainer *trainer) {
@@ -356,62 +372,31 @@ clv_status clv__trainer_share(clv_trainer *trainer, const double *shares) {
 
 // ---- what can be asked of a trainer -----------------------------------------------------------------------
 
-int clv_trainer_device_count(const clv_trainer *trainer) {
-    return trainer->n_devices;
-}
-
 clv_device *clv_trainer_device_get(const clv_trainer *trainer, int index) {
     return index >= 0 && index < trainer->n_devices ? trainer->devices[index] : NULL;
 }
 
-clv_plan_memory clv_trainer_memory_on(const clv_trainer *trainer, clv_device *device) {
-    clv_plan *plans[CLV__STEPS + 1];
-    clv_plan_memory memory = clv_plans_memory_on(plans, clv__trainer_plans(trainer, plans), device);
-    for (int i = 0; i < trainer->n_devices; i++) {
-        if (trainer->devices[i] != device) continue;
-        memory.predicted_peak_bytes = 0;
-        for (int c = 0; c < CLV_CATEGORIES; c++) {
-            if (trainer->held[i].category[c] > memory.category[c])
-                memory.category[c] = trainer->held[i].category[c];
-            memory.predicted_peak_bytes += memory.category[c];
-        }
-    }
-    return memory;
-}
-
-clv_plan_memory clv_trainer_memory(const clv_trainer *trainer) {
-    return clv_trainer_memory_on(trainer, clv_trainer_device_get(trainer, 0));
-}
-
-int clv_trainer_lost_count(const clv_trainer *trainer) {
-    return (int)trainer->n_lost;
-}
-
 clv_lost_device clv_trainer_lost_get(const clv_trainer *trainer, int index) {
-    bool there = index >= 0 && index < clv_trainer_lost_count(trainer);
+    bool there = index >= 0 && index < clv_trainer_info_get(trainer).n_lost;
     return there ? trainer->lost[index] : (clv_lost_device){0};
 }
 
-double clv_trainer_predicted_busy(const clv_trainer *trainer, const clv_device *device) {
-    const clv_plan *whole = trainer->step[CLV__FULL].plan, *last = trainer->step[CLV__LAST].plan;
-    return clv_plan_busy(whole ? whole : last, device);
+clv_trainer_info clv_trainer_info_get(const clv_trainer *trainer) {
+    const clv_plan *whole = trainer->step[CLV__FULL].plan;
+    return (clv_trainer_info){.session = trainer->session,
+                              .plan = whole ? whole : trainer->step[CLV__LAST].plan,
+                              .place = trainer->place,
+                              .shares = trainer->shares,
+                              .n_devices = trainer->n_devices,
+                              .n_lost = (int)trainer->n_lost};
 }
 
-const clv_place_choice *clv_trainer_place(const clv_trainer *trainer) {
-    return trainer->place;
-}
-
-const double *clv_trainer_shares(const clv_trainer *trainer) {
-    return trainer->shares;
-}
-
-const clv_plan *clv_trainer_plan(const clv_trainer *trainer) {
-    const clv__step *full = &trainer->step[CLV__FULL];
-    return full->plan ? full->plan : trainer->step[CLV__LAST].plan;
-}
-
-clv_session *clv_trainer_session(const clv_trainer *trainer) {
-    return trainer->session;
+clv_trainer_device_info clv_trainer_device_info_get(const clv_trainer *trainer, clv_device *device) {
+    if (!device) device = trainer->devices[0];
+    return (clv_trainer_device_info){
+        .memory = memory_on(trainer, device),
+        .busy = clv__trainer_busy(trainer, device),
+        .predicted_busy = clv_plan_device_info_get(clv_trainer_info_get(trainer).plan, device).busy};
 }
 
 static int compare_times(const void *a, const void *b) {

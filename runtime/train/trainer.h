@@ -215,4 +215,7 @@ clv_status clv__trainer_see_busy(clv_trainer *trainer, double seconds);
 /** All plans of the trainer; returns how many. */
 int clv__trainer_plans(const clv_trainer *trainer, clv_plan *plans[CLV__STEPS + 1]);
 
+/** clv_trainer_device_info.busy (busy.c). */
+double clv__trainer_busy(const clv_trainer *trainer, const clv_device *device);
+
 #endif

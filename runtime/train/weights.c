@@ -14,7 +14,7 @@
 
 clv_status clv__state_put(clv_session *session, clv_category category, const char *prefix,
                           clv_archive *archive) {
-    for (int i = 0; i < clv_session_count(session); i++) {
+    for (int i = 0; i < clv_session_info_get(session).n_tensors; i++) {
         clv_session_tensor tensor = clv_session_get(session, i);
         if (tensor.category != category) continue;
         char name[640];
@@ -27,7 +27,7 @@ clv_status clv__state_put(clv_session *session, clv_category category, const cha
 }
 
 clv_status clv__weights_put(clv_session *session, clv_archive *archive) {
-    for (int i = 0; i < clv_session_count(session); i++) {
+    for (int i = 0; i < clv_session_info_get(session).n_tensors; i++) {
         clv_session_tensor tensor = clv_session_get(session, i);
         if (tensor.category != CLV_PARAMETERS) continue;
         const int average = clv__average_find(session, &tensor);
@@ -96,7 +96,7 @@ static void find_mismatches(const clv_session *session, const clv__section *sect
                             const clv_archive *archive, mismatch *out) {
     size_t prefix_bytes = strlen(section->prefix);
     full_name full;
-    for (int i = 0; i < clv_session_count(session); i++) {
+    for (int i = 0; i < clv_session_info_get(session).n_tensors; i++) {
         clv_session_tensor tensor = clv_session_get(session, i);
         if (!is_read(section, &tensor)) continue;
         const clv_array *array = clv_archive_find(archive, name_in(section, tensor.name, &full));
@@ -149,7 +149,7 @@ static clv_status check_except(const clv_session *session, const clv__section *s
     for (const char *rest = section->except; clv__patterns_take(&rest, pattern);) {
         clv_nearest nearest = {.word = pattern};
         bool found = false;
-        for (int i = 0; i < clv_session_count(session); i++) {
+        for (int i = 0; i < clv_session_info_get(session).n_tensors; i++) {
             clv_session_tensor tensor = clv_session_get(session, i);
             if (tensor.category != section->category) continue;
             found |= clv__pattern_covers(pattern, tensor.name);
@@ -178,7 +178,7 @@ static clv_status compare(const clv_session *session, const clv__section *sectio
     if (found.missing.n || found.unexpected.n || found.shapes.n)
         return tell_mismatch(&found, section, path, error);
     bool any = false;
-    for (int i = 0; i < clv_session_count(session); i++) {
+    for (int i = 0; i < clv_session_info_get(session).n_tensors; i++) {
         clv_session_tensor tensor = clv_session_get(session, i);
         const clv_array *array;
         if (!is_read(section, &tensor)) continue;
@@ -196,7 +196,7 @@ clv_status clv__state_take(clv_session *session, const clv__section *section, co
                            const char *path, clv__error *error) {
     full_name full;
     CLV_TRY(compare(session, section, archive, path, error));
-    for (int i = 0; i < clv_session_count(session); i++) {
+    for (int i = 0; i < clv_session_info_get(session).n_tensors; i++) {
         clv_session_tensor tensor = clv_session_get(session, i);
         if (!is_read(section, &tensor)) continue;
         const clv_array *array = clv_archive_find(archive, name_in(section, tensor.name, &full));
@@ -207,7 +207,7 @@ clv_status clv__state_take(clv_session *session, const clv__section *section, co
 
 static clv_status save(clv_session *session, const clv_weights_text *texts, int n, const char *path) {
     clv_archive *archive = NULL;
-    clv_status status = clv_archive_create(clv_session_runtime(session), &archive);
+    clv_status status = clv_archive_create(clv_session_info_get(session).runtime, &archive);
     if (status == CLV_OK) status = clv__weights_put(session, archive);
     for (int i = 0; status == CLV_OK && i < n; i++)
         status = clv_archive_set_text(archive, texts[i].key, texts[i].text);
@@ -216,16 +216,10 @@ static clv_status save(clv_session *session, const clv_weights_text *texts, int 
     return status;
 }
 
-clv_status clv_weights_save(clv_session *session, const char *path) {
-    CLV_TRY(CLV__GIVEN(NULL, session));
-    CLV_TRY(CLV__USABLE(clv__runtime_error_of(clv_session_runtime(session)), path));
-    return save(session, NULL, 0, path);
-}
-
 clv_status clv_weights_save_texts(clv_session *session, const clv_weights_text *texts, int n,
                                   const char *path) {
     CLV_TRY(CLV__GIVEN(NULL, session));
-    clv__error *error = clv__runtime_error_of(clv_session_runtime(session));
+    clv__error *error = clv__runtime_error_of(clv_session_info_get(session).runtime);
     CLV_TRY(CLV__USABLE(error, path));
     if (n < 0) CLV_FAIL(error, CLV_E_VALUE, "clv_weights_save_texts: %d texts", n);
     if (n > 0) CLV_TRY(CLV__USABLE(error, texts));
@@ -244,7 +238,7 @@ static void find_wrappers(const clv_session *session, const clv_archive *archive
                           size_t bytes) {
     static const char *const wrappers[] = {"module.", "_orig_mod."}; // DataParallel, torch.compile
     bool own = false;                                                // a model may have such a module itself
-    for (int i = 0; i < clv_session_count(session); i++)
+    for (int i = 0; i < clv_session_info_get(session).n_tensors; i++)
         for (size_t w = 0; w < sizeof wrappers / sizeof *wrappers; w++)
             own |= !strncmp(clv_session_get(session, i).name, wrappers[w], strlen(wrappers[w]));
     for (size_t w = 0, used = 0; !own && w < sizeof wrappers / sizeof *wrappers; w++) {
@@ -265,8 +259,8 @@ bool clv__checkpoint_is(const clv_archive *archive) {
 
 clv_status clv_weights_load_except(clv_session *session, const char *path, const char *patterns) {
     CLV_TRY(CLV__GIVEN(NULL, session));
-    CLV_TRY(CLV__USABLE(clv__runtime_error_of(clv_session_runtime(session)), path));
-    clv_runtime *runtime = clv_session_runtime(session);
+    CLV_TRY(CLV__USABLE(clv__runtime_error_of(clv_session_info_get(session).runtime), path));
+    clv_runtime *runtime = clv_session_info_get(session).runtime;
     clv_archive *archive = NULL;
     char prefix[64] = "";
     clv_status status = clv_safetensors_read(runtime, path, &archive);
@@ -282,8 +276,4 @@ clv_status clv_weights_load_except(clv_session *session, const char *path, const
         status = clv__state_take(session, &section, archive, path, clv__runtime_error_of(runtime));
     clv_archive_destroy(archive);
     return status;
-}
-
-clv_status clv_weights_load(clv_session *session, const char *path) {
-    return clv_weights_load_except(session, path, NULL);
 }

@@ -68,9 +68,9 @@ static bool set_model(json_t *root, const clv_model *model) {
 static bool set_class_weights(json_t *root, const clv_model *model, const clv__target_loss *losses) {
     json_t *list = json_array();
     bool any = false, good = list;
-    for (int i = 0; good && i < clv_model_target_count(model); i++) {
+    for (int i = 0; good && i < clv_model_port_count(model, CLV_PORT_TARGET); i++) {
         const float *weights = losses[i].class_weights;
-        const int64_t classes = weights ? clv_model_target_get(model, i).classes : 0;
+        const int64_t classes = weights ? clv_model_port_get(model, CLV_PORT_TARGET, i).classes : 0;
         good = json_array_append_new(list, clv__json_list(weights, (size_t)classes, float_item)) == 0;
         any = any || weights;
     }
@@ -82,7 +82,7 @@ static bool set_class_weights(json_t *root, const clv_model *model, const clv__t
 /** The record of a training's weights, to be freed; NULL: no memory. */
 static char *record_of(const clv_train_config *config, const clv__target_loss *losses) {
     const clv_model *model = config->model;
-    const size_t n = (size_t)clv_model_target_count(model);
+    const size_t n = (size_t)clv_model_port_count(model, CLV_PORT_TARGET);
     json_t *root = json_object();
     clv__text text = {0};
     const bool good =
@@ -124,7 +124,7 @@ clv_status clv_weights_describe(clv_session *session, const clv_train_config *co
     CLV_TRY(clv__model_check(error, config->model));
     CLV_TRY(clv__losses_find(session->runtime, config, losses));
     CLV_TRY(check_names(error, config->train));
-    const char *table = config->train ? clv_table_record(config->train) : NULL;
+    const char *table = config->train ? clv_dataset_info_get(config->train).table : NULL;
     clv__session_about about = {.model = clv__strdup(config->model->name),
                                 .table = clv__strdup(table),
                                 .record = record_of(config, losses)};

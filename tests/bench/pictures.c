@@ -32,7 +32,7 @@ int main(int argc, char **argv) {
     if (failed)
         fprintf(stderr, "%s\n", clv_runtime_error(runtime));
     else
-        printf("%.1f\n", (double)clv_dataset_count(dataset) / (seconds() - begin));
+        printf("%.1f\n", (double)clv_dataset_info_get(dataset).count / (seconds() - begin));
     clv_loader_destroy(loader), clv_dataset_destroy(dataset), clv_runtime_destroy(runtime);
     return failed || sum == 0.5;
 }

@@ -31,15 +31,15 @@ static clv_dataset *make(const clv_dataset_config *config) {
 static void floats_stay_as_they_are(void **state) {
     (void)state;
     clv_dataset *dataset = make(NULL);
-    assert_int_equal(clv_dataset_count(dataset), 4);
-    assert_int_equal(clv_dataset_classes(dataset), 3);
-    clv_shape sample = clv_dataset_sample_shape(dataset);
+    assert_int_equal(clv_dataset_info_get(dataset).count, 4);
+    assert_int_equal(clv_dataset_info_get(dataset).classes, 3);
+    clv_shape sample = clv_dataset_info_get(dataset).sample;
     assert_true(clv_shape_equal(&sample, SHAPE(1, 3)));
     float x[3];
     for (int i = 0; i < 4; i++) {
-        clv_dataset_sample(dataset, i, x);
+        clv__dataset_sample(dataset, i, x);
         assert_memory_equal(x, pixels + 3 * i, sizeof x);
-        assert_int_equal(clv_dataset_label(dataset, i), classes64[i]);
+        assert_int_equal(clv__dataset_label(dataset, i), classes64[i]);
     }
     clv_dataset_destroy(dataset);
     clv_dataset_destroy(NULL);
@@ -48,14 +48,14 @@ static void floats_stay_as_they_are(void **state) {
 static void configs_are_kept(void **state) {
     (void)state;
     clv_dataset *dataset = make(&(clv_dataset_config){.limit = 2, .mean = 1, .std = 2, .classes = 10});
-    assert_int_equal(clv_dataset_count(dataset), 2);
-    assert_int_equal(clv_dataset_classes(dataset), 10);
+    assert_int_equal(clv_dataset_info_get(dataset).count, 2);
+    assert_int_equal(clv_dataset_info_get(dataset).classes, 10);
     float x[3];
-    clv_dataset_sample(dataset, 1, x);
+    clv__dataset_sample(dataset, 1, x);
     assert_true(x[0] == 1 && x[1] == 1.5f && x[2] == 2);
     clv_dataset_destroy(dataset);
     dataset = make(&(clv_dataset_config){.limit = 100});
-    assert_int_equal(clv_dataset_count(dataset), 4);
+    assert_int_equal(clv_dataset_info_get(dataset).count, 4);
     clv_dataset_destroy(dataset);
 }
 
@@ -87,7 +87,7 @@ static void bytes_become_what_torchvision_makes(void **state) {
         clv_dataset_config config = {.mean = plain ? 0 : 0.2860f, .std = plain ? 0 : 0.3530f};
         clv_dataset *dataset = NULL;
         expect_ok(clv_dataset_from_arrays(support_runtime, &images, &labels, &config, &dataset));
-        clv_dataset_sample(dataset, 0, x);
+        clv__dataset_sample(dataset, 0, x);
         if (plain) {
             for (int i = 0; i < 256; i++) assert_true(x[i] == (float)i / 255.0f);
         } else {
@@ -116,12 +116,12 @@ static void targets_that_are_numbers(void **state) {
     expect_ok(clv_dataset_from_arrays(support_runtime, &images, &targets, &(clv_dataset_config){.limit = 3},
                                       &dataset));
     values[2] = 0; // they were copied
-    assert_int_equal(clv_dataset_classes(dataset), 0);
-    assert_int_equal(clv_dataset_label(dataset, 1), -1);
-    assert_int_equal(clv_dataset_count(dataset), 3);
-    const clv_shape shape = clv_dataset_target_shape(dataset), two = CLV_SHAPE(2);
+    assert_int_equal(clv_dataset_info_get(dataset).classes, 0);
+    assert_int_equal(clv__dataset_label(dataset, 1), -1);
+    assert_int_equal(clv_dataset_info_get(dataset).count, 3);
+    const clv_shape shape = clv_dataset_info_get(dataset).target, two = CLV_SHAPE(2);
     assert_true(clv_shape_equal(&shape, &two));
-    clv_dataset_target(dataset, 1, read);
+    clv__dataset_target(dataset, 1, read);
     assert_true(read[0] == 2.5f && read[1] == 3);
     clv_dataset_destroy(dataset);
 }
@@ -192,8 +192,8 @@ static void npy_files_become_datasets(void **state) {
     expect_ok(clv_npy_write(support_runtime, &labels, "y.npy"));
     clv_dataset *dataset = NULL;
     expect_ok(clv_dataset_npy(support_runtime, "x.npy", "y.npy", NULL, &dataset));
-    assert_int_equal(clv_dataset_classes(dataset), 5);
-    assert_int_equal(clv_dataset_label(dataset, 2), 2);
+    assert_int_equal(clv_dataset_info_get(dataset).classes, 5);
+    assert_int_equal(clv__dataset_label(dataset, 2), 2);
     clv_dataset_destroy(dataset);
     expect_failure(clv_dataset_npy(support_runtime, "x.npy", "z.npy", NULL, &dataset), CLV_E_IO, "'z.npy'");
     assert_null(dataset);
@@ -252,13 +252,13 @@ static void fashion_mnist_is_found_and_checked(void **state) {
     setenv(data, ".", 1);
     expect_ok(clv_dataset_fashion_mnist(support_runtime, NULL, CLV_SPLIT_TEST, NULL, &dataset));
     unsetenv(data);
-    assert_int_equal(clv_dataset_count(dataset), 2);
-    assert_int_equal(clv_dataset_classes(dataset), 10);
-    assert_int_equal(clv_dataset_label(dataset, 1), 9);
-    clv_shape sample = clv_dataset_sample_shape(dataset);
+    assert_int_equal(clv_dataset_info_get(dataset).count, 2);
+    assert_int_equal(clv_dataset_info_get(dataset).classes, 10);
+    assert_int_equal(clv__dataset_label(dataset, 1), 9);
+    clv_shape sample = clv_dataset_info_get(dataset).sample;
     assert_true(clv_shape_equal(&sample, SHAPE(1, 28, 28)));
     float x[784];
-    clv_dataset_sample(dataset, 1, x);
+    clv__dataset_sample(dataset, 1, x);
     assert_true(x[0] == ((784 % 256) / 255.0f - 0.2860f) / 0.3530f);
     clv_dataset_destroy(dataset);
     expect_failure(clv_dataset_fashion_mnist(support_runtime, ".", (clv_split)2, NULL, &dataset), CLV_E_VALUE,
@@ -293,13 +293,13 @@ static void the_package_s_files_are_whole(void **state) {
     static const int64_t counts[] = {60000, 10000};
     for (int split = 0; split < 2; split++) {
         expect_ok(clv_dataset_fashion_mnist(support_runtime, NULL, (clv_split)split, NULL, &dataset));
-        assert_int_equal(clv_dataset_count(dataset), counts[split]);
+        assert_int_equal(clv_dataset_info_get(dataset).count, counts[split]);
         int64_t of_class[10] = {0};
         double sum = 0, squares = 0;
         float x[784];
         for (int64_t i = 0; i < counts[split]; i++) {
-            of_class[clv_dataset_label(dataset, i)]++;
-            clv_dataset_sample(dataset, i, x);
+            of_class[clv__dataset_label(dataset, i)]++;
+            clv__dataset_sample(dataset, i, x);
             for (int k = 0; k < 784; k++) {
                 sum += (double)x[k];
                 squares += (double)x[k] * (double)x[k];

@@ -5,6 +5,7 @@
 #include "io/support.h"
 
 #include "cleave/data.h"
+#include "data/dataset.h"
 
 enum { N = 7 };
 
@@ -38,10 +39,10 @@ static void make(given *g) {
     g->arrays[3] = borrowed(CLV_ARRAY_F32, CLV_SHAPE(N), pair);
     g->arrays[4] = borrowed(CLV_ARRAY_I64, CLV_SHAPE(N, 3), words);
     const clv_field fields[5] = {
-        {.name = "kind", .role = CLV_FIELD_TARGET},
+        {.name = "kind", .role = CLV_PORT_TARGET},
         {.name = "row", .mean = 1, .std = 2},
         {.name = "pixel"},
-        {.name = "price", .role = CLV_FIELD_TARGET},
+        {.name = "price", .role = CLV_PORT_TARGET},
         {.name = "words"},
     };
     for (int i = 0; i < 5; i++) g->fields[i] = fields[i], g->fields[i].array = &g->arrays[i];
@@ -65,21 +66,21 @@ static void expect_port(clv_port port, const char *name, clv_dtype dtype, int64_
 static void each_type_becomes_what_it_should(void **state) {
     (void)state;
     clv_dataset *dataset = dataset_of(NULL);
-    assert_int_equal(clv_dataset_input_count(dataset), 3);
-    assert_int_equal(clv_dataset_target_count(dataset), 2);
-    expect_port(clv_dataset_input_get(dataset, 0), "row", CLV_DTYPE_F32, 2, 0);
-    expect_port(clv_dataset_input_get(dataset, 1), "pixel", CLV_DTYPE_F32, 1, 0);
-    expect_port(clv_dataset_input_get(dataset, 2), "words", CLV_DTYPE_I32, 3, 63);
-    expect_port(clv_dataset_target_get(dataset, 0), "kind", CLV_DTYPE_I32, 0, 4);
-    expect_port(clv_dataset_target_get(dataset, 1), "price", CLV_DTYPE_F32, 0, 0);
-    assert_null(clv_dataset_input_get(dataset, 3).name);
-    assert_null(clv_dataset_target_get(dataset, -1).name);
-    assert_int_equal(clv_dataset_count(dataset), N);
-    assert_int_equal(clv_dataset_classes(dataset), 4); // of the first target
-    assert_int_equal(clv_dataset_label(dataset, 6), 3);
+    assert_int_equal(clv_dataset_info_get(dataset).n_inputs, 3);
+    assert_int_equal(clv_dataset_info_get(dataset).n_targets, 2);
+    expect_port(clv_dataset_port_get(dataset, CLV_PORT_INPUT, 0), "row", CLV_DTYPE_F32, 2, 0);
+    expect_port(clv_dataset_port_get(dataset, CLV_PORT_INPUT, 1), "pixel", CLV_DTYPE_F32, 1, 0);
+    expect_port(clv_dataset_port_get(dataset, CLV_PORT_INPUT, 2), "words", CLV_DTYPE_I32, 3, 63);
+    expect_port(clv_dataset_port_get(dataset, CLV_PORT_TARGET, 0), "kind", CLV_DTYPE_I32, 0, 4);
+    expect_port(clv_dataset_port_get(dataset, CLV_PORT_TARGET, 1), "price", CLV_DTYPE_F32, 0, 0);
+    assert_null(clv_dataset_port_get(dataset, CLV_PORT_INPUT, 3).name);
+    assert_null(clv_dataset_port_get(dataset, CLV_PORT_TARGET, -1).name);
+    assert_int_equal(clv_dataset_info_get(dataset).count, N);
+    assert_int_equal(clv_dataset_info_get(dataset).classes, 4); // of the first target
+    assert_int_equal(clv__dataset_label(dataset, 6), 3);
     float row[2], pixel, price;
     int32_t indices[3], kind;
-    clv_dataset_sample(dataset, 3, row); // of the first input
+    clv__dataset_sample(dataset, 3, row); // of the first input
     assert_true(row[0] == 1 && row[1] == -2);
     clv_dataset_read(dataset, 1, (void *[]){row, &pixel, indices, &kind, &price});
     assert_true(row[0] == 0 && row[1] == -1 && pixel == 1 && price == 0.5f);
@@ -88,8 +89,8 @@ static void each_type_becomes_what_it_should(void **state) {
     assert_true(pixel == 51.0f / 255.0f && price == 0.5f);
     clv_dataset_destroy(dataset);
     dataset = dataset_of(&(clv_dataset_config){.limit = 2}); // classes of what is left out do not count
-    assert_int_equal(clv_dataset_count(dataset), 2);
-    expect_port(clv_dataset_target_get(dataset, 0), "kind", CLV_DTYPE_I32, 0, 3);
+    assert_int_equal(clv_dataset_info_get(dataset).count, 2);
+    expect_port(clv_dataset_port_get(dataset, CLV_PORT_TARGET, 0), "kind", CLV_DTYPE_I32, 0, 3);
     clv_dataset_destroy(dataset);
 }
 
@@ -102,10 +103,10 @@ static void others_have_one_of_each(void **state) {
     int32_t kind;
     make(&g);
     expect_ok(clv_dataset_from_arrays(support_runtime, &g.arrays[1], &g.arrays[0], NULL, &dataset));
-    assert_int_equal(clv_dataset_input_count(dataset), 1);
-    expect_port(clv_dataset_input_get(dataset, 0), "x", CLV_DTYPE_F32, 2, 0);
-    expect_port(clv_dataset_target_get(dataset, 0), "labels", CLV_DTYPE_I32, 0, 4);
-    assert_null(clv_dataset_target_get(dataset, 1).name);
+    assert_int_equal(clv_dataset_info_get(dataset).n_inputs, 1);
+    expect_port(clv_dataset_port_get(dataset, CLV_PORT_INPUT, 0), "x", CLV_DTYPE_F32, 2, 0);
+    expect_port(clv_dataset_port_get(dataset, CLV_PORT_TARGET, 0), "labels", CLV_DTYPE_I32, 0, 4);
+    assert_null(clv_dataset_port_get(dataset, CLV_PORT_TARGET, 1).name);
     clv_dataset_read(dataset, 3, (void *[]){row, &kind});
     assert_true(row[0] == 3 && kind == 2);
     clv_dataset_destroy(dataset);
@@ -116,7 +117,7 @@ static void ownership_is_as_told(void **state) {
     clv_array x, y;
     expect_ok(clv_array_init(support_runtime, CLV_ARRAY_F32, SHAPE(2, 3), &x));
     expect_ok(clv_array_init(support_runtime, CLV_ARRAY_I64, SHAPE(2), &y));
-    clv_field fields[] = {{.name = "x", .array = &x}, {.name = "y", .role = CLV_FIELD_TARGET, .array = &y}};
+    clv_field fields[] = {{.name = "x", .array = &x}, {.name = "y", .role = CLV_PORT_TARGET, .array = &y}};
     clv_dataset *dataset;
     ((int64_t *)y.data)[1] = -1; // refused: both stay the caller's
     expect_failure(clv_dataset_from_fields(support_runtime, fields, 2, NULL, &dataset), CLV_E_VALUE,
@@ -180,9 +181,9 @@ static void an_archive_has_fields(void **state) {
     clv_dataset *dataset;
     int32_t word[1], target;
     expect_ok(clv_npz_read(support_runtime, golden("packed.npz"), &archive));
-    clv_field fields[] = {{.name = "word", .role = CLV_FIELD_TARGET}, {.name = "row"}};
+    clv_field fields[] = {{.name = "word", .role = CLV_PORT_TARGET}, {.name = "row"}};
     expect_ok(clv_dataset_from_archive(support_runtime, archive, fields, 2, NULL, &dataset));
-    clv_dataset_target(dataset, 8, &target);
+    clv__dataset_target(dataset, 8, &target);
     assert_int_equal(target, 3);
     clv_dataset_destroy(dataset);
     assert_non_null(clv_archive_find(archive, "row")->data); // it stays the archive's
@@ -227,12 +228,12 @@ static void refuses_what_is_no_dataset(void **state) {
     } while (0)
     REFUSED(, 0, none, CLV_E_VALUE, "none of 0 fields is an input");
     REFUSED(, 1, none, CLV_E_VALUE, "none of 1 fields is an input");
-    REFUSED(g.fields[0].role = g.fields[3].role = CLV_FIELD_INPUT, 5, none, CLV_E_VALUE,
+    REFUSED(g.fields[0].role = g.fields[3].role = CLV_PORT_INPUT, 5, none, CLV_E_VALUE,
             "none of 5 fields is a target");
     REFUSED(g.fields[4].name = "row", 5, none, CLV_E_VALUE, "two fields are called 'row'");
     REFUSED(g.fields[2].name = NULL, 5, none, CLV_E_VALUE, "field 2 has no name");
     REFUSED(g.fields[2].name = "", 5, none, CLV_E_VALUE, "field 2 has no name");
-    REFUSED(g.fields[2].role = (clv_field_role)7, 5, none, CLV_E_VALUE,
+    REFUSED(g.fields[2].role = (clv_port_role)7, 5, none, CLV_E_VALUE,
             "field 'pixel' is neither an input nor a target (role 7)");
     REFUSED(g.fields[2].array = NULL, 5, none, CLV_E_VALUE, "field 'pixel' has no array");
     REFUSED(g.arrays[3].shape = CLV_SHAPE(N - 1), 5, none, CLV_E_SHAPE,

@@ -9,6 +9,7 @@
 #include <unistd.h>
 
 #include "cleave/data.h"
+#include "data/dataset.h"
 #include "data/transforms.h"
 #include "io/support.h"
 
@@ -59,17 +60,17 @@ static void as_torchvision_resizes(void **state) {
     const uint8_t *want = values("resize");
     float sample[N];
     int largest = 0;
-    assert_int_equal(clv_dataset_count(dataset), JPEGS + PNGS);
-    assert_int_equal(clv_dataset_classes(dataset), 2);
-    assert_string_equal(clv_image_folder_class(dataset, 0), "jpeg");
-    assert_string_equal(clv_image_folder_class(dataset, 1), "png");
-    assert_null(clv_image_folder_class(dataset, 2));
+    assert_int_equal(clv_dataset_info_get(dataset).count, JPEGS + PNGS);
+    assert_int_equal(clv_dataset_info_get(dataset).classes, 2);
+    assert_string_equal(clv_dataset_class_name(dataset, 0), "jpeg");
+    assert_string_equal(clv_dataset_class_name(dataset, 1), "png");
+    assert_null(clv_dataset_class_name(dataset, 2));
     assert_string_equal(clv_image_folder_file(dataset, 0), "jpeg/color.jpg");
     assert_string_equal(clv_image_folder_file(dataset, JPEGS), "png/color.png");
     assert_null(clv_image_folder_file(dataset, JPEGS + PNGS));
     for (int i = 0; i < JPEGS + PNGS; i++) {
-        clv_dataset_sample(dataset, i, sample);
-        assert_int_equal(clv_dataset_label(dataset, i), i >= JPEGS);
+        clv__dataset_sample(dataset, i, sample);
+        assert_int_equal(clv__dataset_label(dataset, i), i >= JPEGS);
         for (int k = 0; k < N; k++) {
             const int off = abs((int)lrintf(sample[k] * 255) - want[i * N + k]);
             if (off > (i < JPEGS ? 2 : 0)) // other versions of libjpeg may round otherwise
@@ -88,7 +89,7 @@ static void as_torchvision_normalizes(void **state) {
     const float *want = values("normalize");
     float sample[N];
     for (int i = 0; i < PNGS; i++) {
-        clv_dataset_sample(dataset, JPEGS + i, sample);
+        clv__dataset_sample(dataset, JPEGS + i, sample);
         assert_memory_equal(sample, want + i * N, sizeof sample);
     }
     clv_dataset_destroy(dataset);
@@ -195,8 +196,8 @@ static void drafts_are_near(void **state) {
     config.draft = true;
     clv_dataset *smaller = open_folder(GOLDEN "images", config);
     for (int i = 0; i < JPEGS + PNGS; i++) {
-        clv_dataset_sample(as_is, i, whole);
-        clv_dataset_sample(smaller, i, draft);
+        clv__dataset_sample(as_is, i, whole);
+        clv__dataset_sample(smaller, i, draft);
         double off = 0;
         for (int k = 0; k < M; k++) off += fabs((double)(whole[k] - draft[k])) * 255 / M;
         if (i < JPEGS ? off == 0 || off > 10 : off != 0)
@@ -429,13 +430,13 @@ static void classes_of_another_folder(void **state) {
     mkdir("v/png", 0777);
     copy_picture("png/tiny.png", "v/png/a.png", 0);
     clv_dataset *train = open_folder(GOLDEN "images", plain), *alone = open_folder("v", plain);
-    assert_int_equal(clv_dataset_label(alone, 0), 0);
-    assert_int_equal(clv_dataset_classes(alone), 1);
+    assert_int_equal(clv__dataset_label(alone, 0), 0);
+    assert_int_equal(clv_dataset_info_get(alone).classes, 1);
     clv_image_folder_config like = plain;
     like.like = train;
     clv_dataset *test = open_folder("v", like);
-    assert_int_equal(clv_dataset_label(test, 0), 1);
-    assert_int_equal(clv_dataset_classes(test), 2);
+    assert_int_equal(clv__dataset_label(test, 0), 1);
+    assert_int_equal(clv_dataset_info_get(test).classes, 2);
     like.like = alone;
     expect_failure(refused(GOLDEN "images", like), CLV_E_NOT_FOUND,
                    "has a class 'jpeg', which 'v' does not have");
@@ -454,9 +455,9 @@ static void classes_that_are_known(void **state) {
     config.classes = names;
     config.n_classes = 3;
     clv_dataset *dataset = open_folder(GOLDEN "images", config);
-    assert_int_equal(clv_dataset_classes(dataset), 3);
-    assert_int_equal(clv_dataset_label(dataset, 0), 2);
-    assert_int_equal(clv_dataset_label(dataset, JPEGS), 0);
+    assert_int_equal(clv_dataset_info_get(dataset).classes, 3);
+    assert_int_equal(clv__dataset_label(dataset, 0), 2);
+    assert_int_equal(clv__dataset_label(dataset, JPEGS), 0);
     assert_string_equal(clv_dataset_class_name(dataset, 1), "gif");
     assert_null(clv_dataset_class_name(dataset, 3));
     assert_null(clv_dataset_class_name(dataset, -1));
@@ -489,13 +490,13 @@ static void files_alone(void **state) {
     clv_dataset *files = NULL, *folder = open_folder(GOLDEN "images", plain);
     float a[N], b[N];
     expect_ok(open_files(paths, 2, true, &files));
-    assert_int_equal(clv_dataset_count(files), 1 + JPEGS + PNGS);
-    assert_int_equal(clv_dataset_classes(files), 0);
+    assert_int_equal(clv_dataset_info_get(files).count, 1 + JPEGS + PNGS);
+    assert_int_equal(clv_dataset_info_get(files).classes, 0);
     assert_string_equal(clv_image_folder_file(files, 0), paths[0]);
     assert_string_equal(clv_image_folder_file(files, 1), GOLDEN "images/jpeg/color.jpg");
     for (int i = 0; i < JPEGS + PNGS; i++) {
-        clv_dataset_sample(files, i + 1, a);
-        clv_dataset_sample(folder, i, b);
+        clv__dataset_sample(files, i + 1, a);
+        clv__dataset_sample(folder, i, b);
         assert_memory_equal(a, b, sizeof a);
         assert_false(clv_image_folder_is_broken(files, i));
     }
@@ -525,17 +526,18 @@ static void broken_files_alone(void **state) {
     for (int i = 0; i < 40; i++) fputc(0, file);
     fclose(file);
     expect_ok(open_files(paths, 2, false, &files));
-    assert_int_equal(clv_dataset_count(files), 2);
-    clv_dataset_sample(files, 0, sample);
+    assert_int_equal(clv_dataset_info_get(files).count, 2);
+    clv__dataset_sample(files, 0, sample);
     for (int i = 0; i < N; i++) assert_true(sample[i] == 0);
-    clv_dataset_sample(files, 1, sample);
+    clv__dataset_sample(files, 1, sample);
     assert_true(clv_image_folder_is_broken(files, 0));
     assert_false(clv_image_folder_is_broken(files, 1));
     assert_false(clv_image_folder_is_broken(files, 2));
     assert_int_equal(clv_image_folder_broken(files, NULL), 1);
     clv_dataset_destroy(files);
     copy_picture("png/color.png", "cut.png", 50);
-    expect_failure(open_files(cut, 1, false, &files), CLV_E_FORMAT, "none of the 1 pictures can be read; the first:");
+    expect_failure(open_files(cut, 1, false, &files), CLV_E_FORMAT,
+                   "none of the 1 pictures can be read; the first:");
     expect_failure(open_files(cut, 1, true, &files), CLV_E_FORMAT, "'cut.png' is a broken PNG");
     remove("a.png");
     remove("cut.png");
@@ -550,13 +552,13 @@ static void several_labels_each(void **state) {
     config.labels = "t.csv";
     write_file("t.csv", table, sizeof table - 1);
     clv_dataset *dataset = open_folder(GOLDEN "images", config);
-    const clv_shape shape = clv_dataset_target_shape(dataset), three = CLV_SHAPE(3);
+    const clv_shape shape = clv_dataset_info_get(dataset).target, three = CLV_SHAPE(3);
     assert_true(clv_shape_equal(&shape, &three));
-    assert_int_equal(clv_dataset_classes(dataset), 0);
-    assert_int_equal(clv_dataset_label(dataset, 0), -1);
-    assert_string_equal(clv_image_folder_class(dataset, 2), "big");
+    assert_int_equal(clv_dataset_info_get(dataset).classes, 0);
+    assert_int_equal(clv__dataset_label(dataset, 0), -1);
+    assert_string_equal(clv_dataset_class_name(dataset, 2), "big");
     for (int i = 0; i < 2; i++) {
-        clv_dataset_target(dataset, i, target);
+        clv__dataset_target(dataset, i, target);
         assert_memory_equal(target, want[i], sizeof target);
     }
     clv_dataset_destroy(dataset);
@@ -594,7 +596,7 @@ static void labels_of_another_table(void **state) {
     const float want[2] = {0, 1}; // red, big
     float target[2];
     clv_dataset *turned = open_folder(GOLDEN "images", config);
-    clv_dataset_target(turned, 0, target);
+    clv__dataset_target(turned, 0, target);
     assert_memory_equal(target, want, sizeof target);
     assert_string_equal(clv_dataset_class_name(turned, 0), "red");
     clv_dataset_destroy(turned);
@@ -621,13 +623,13 @@ static void a_limit_spreads(void **state) {
     clv_image_folder_config config = plain;
     config.limit = 4;
     clv_dataset *dataset = open_folder(GOLDEN "images", config);
-    assert_int_equal(clv_dataset_count(dataset), 4);
+    assert_int_equal(clv_dataset_info_get(dataset).count, 4);
     assert_string_equal(clv_image_folder_file(dataset, 0), "jpeg/color.jpg");
     assert_string_equal(clv_image_folder_file(dataset, 3), "png/mask_grey.PNG");
     clv_dataset_destroy(dataset);
     config.limit = 1000;
     dataset = open_folder(GOLDEN "images", config);
-    assert_int_equal(clv_dataset_count(dataset), JPEGS + PNGS);
+    assert_int_equal(clv_dataset_info_get(dataset).count, JPEGS + PNGS);
     clv_dataset_destroy(dataset);
 }
 
@@ -697,7 +699,7 @@ static void broken_pictures_are_left_out(void **state) {
     write_file(cases[6].file, "this is no picture", 18);
     const char *first = NULL;
     clv_dataset *dataset = open_folder("b", plain);
-    assert_int_equal(clv_dataset_count(dataset), 1);
+    assert_int_equal(clv_dataset_info_get(dataset).count, 1);
     assert_string_equal(clv_image_folder_file(dataset, 0), "one/whole.png");
     assert_int_equal(clv_image_folder_broken(dataset, &first), CASES);
     assert_string_equal(first, cases[0].sentence);
@@ -729,7 +731,7 @@ static void what_is_passed_over(void **state) {
     clv_image_folder_rest rest;
     const char *first;
     clv_dataset *dataset = open_folder("p", plain);
-    assert_int_equal(clv_dataset_count(dataset), 1);
+    assert_int_equal(clv_dataset_info_get(dataset).count, 1);
     assert_int_equal(clv_image_folder_broken(dataset, NULL), 0);
     assert_int_equal(clv_image_folder_passed_over(dataset, &rest, &first), FILES + 3);
     assert_true(rest.endings == 3 && rest.folders == 2 && rest.hidden == 2 && rest.loose == 2);
@@ -765,12 +767,12 @@ static void exif_turns_pictures(void **state) {
     clv_dataset *as_is = open_folder("e", config);
     config.exif_transpose = true;
     clv_dataset *turned = open_folder("e", config);
-    clv_dataset_sample(as_is, 0, upright);
-    clv_dataset_sample(as_is, 1, sample);
+    clv__dataset_sample(as_is, 0, upright);
+    clv__dataset_sample(as_is, 1, sample);
     assert_memory_equal(upright, sample, sizeof sample);
-    clv_dataset_sample(turned, 0, sample);
+    clv__dataset_sample(turned, 0, sample);
     assert_memory_equal(upright, sample, sizeof sample);
-    clv_dataset_sample(turned, 1, sample);
+    clv__dataset_sample(turned, 1, sample);
     for (int c = 0; c < 3; c++) // a quarter clockwise; where the window of an odd size lies may differ by one
         for (int i = 0; i < SIZE; i++)
             for (int k = 0; k < SIZE; k++)
@@ -799,10 +801,10 @@ static void damage_within_is_replaced(void **state) {
     const char *first = NULL;
     clv_status status;
     clv_dataset *dataset = open_folder("d", plain);
-    assert_int_equal(clv_dataset_count(dataset), 2);
+    assert_int_equal(clv_dataset_info_get(dataset).count, 2);
     assert_int_equal(clv_image_folder_broken(dataset, NULL), 0);
-    clv_dataset_sample(dataset, 0, samples[0]);
-    clv_dataset_sample(dataset, 1, samples[1]);
+    clv__dataset_sample(dataset, 0, samples[0]);
+    clv__dataset_sample(dataset, 1, samples[1]);
     assert_memory_equal(samples[0], samples[1], sizeof samples[0]);
     assert_int_equal(clv_image_folder_broken(dataset, &first), 1);
     assert_non_null(strstr(first, "'d/one/a.png' is a broken PNG: "));

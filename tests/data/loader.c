@@ -57,7 +57,7 @@ static void in_order_without_shuffling(void **state) {
             clv_loader *loader =
                 make_loader(dataset, (clv_loader_config){.batch = sizes[k], .drop_last = drop});
             int64_t n_batches = drop ? N / sizes[k] : sizes[k] > N ? 1 : (N + sizes[k] - 1) / sizes[k];
-            assert_int_equal(clv_loader_batches(loader), n_batches);
+            assert_int_equal(clv_loader_info_get(loader).batches, n_batches);
             for (int epoch = 0; epoch < 3; epoch++) {
                 int next = 0;
                 for (int64_t index = 0; index < n_batches; index++) {
@@ -109,13 +109,12 @@ static void goes_on_anywhere_with_the_same_bits(void **state) {
     int whole[EPOCHS * BATCHES][SIZE] = {0};
     for (int i = 0; i < EPOCHS * BATCHES; i++) take(loader, whole[i]);
     for (int i = 0; i < EPOCHS * BATCHES - 1; i += 4) {
-        int64_t epoch, index;
         int seen[SIZE] = {0};
         expect_ok(clv_loader_seek(loader, i / BATCHES, i % BATCHES));
-        clv_loader_position(loader, &epoch, &index);
-        assert_true(epoch == i / BATCHES && index == i % BATCHES);
-        config.epoch = epoch;
-        config.index = index;
+        const clv_loader_info at = clv_loader_info_get(loader);
+        assert_true(at.epoch == i / BATCHES && at.index == i % BATCHES);
+        config.epoch = at.epoch;
+        config.index = at.index;
         other = make_loader(dataset, config);
         for (int k = i; k < i + 2; k++) {
             clv_batch batch = take(loader, seen);
@@ -126,9 +125,7 @@ static void goes_on_anywhere_with_the_same_bits(void **state) {
         clv_loader_destroy(other);
     }
     expect_ok(clv_loader_seek(loader, 1, BATCHES)); // the end of an epoch is the start of the next
-    int64_t epoch, index;
-    clv_loader_position(loader, &epoch, &index);
-    assert_true(epoch == 2 && index == 0);
+    assert_true(clv_loader_info_get(loader).epoch == 2 && clv_loader_info_get(loader).index == 0);
     assert_int_equal(take(loader, NULL).epoch, 2);
     expect_ok(clv_loader_seek(loader, 1ll << 40, 3)); // far away is as near
     assert_true(take(loader, NULL).epoch == 1ll << 40);

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "cleave/data.h"
+#include "data/dataset.h"
 #include "data/table.h"
 #include "io/support.h"
 
@@ -17,10 +18,10 @@ static clv_status table(const char *text, clv_table_config config, clv_dataset *
 static void expect_rows(const clv_dataset *dataset, int rows, int columns, const float *samples, int targets,
                         const float *wanted) {
     float x[8], y[8];
-    assert_int_equal(clv_dataset_count(dataset), rows);
+    assert_int_equal(clv_dataset_info_get(dataset).count, rows);
     for (int r = 0; r < rows; r++) {
-        clv_dataset_sample(dataset, r, x);
-        clv_dataset_target(dataset, r, y);
+        clv__dataset_sample(dataset, r, x);
+        clv__dataset_target(dataset, r, y);
         for (int c = 0; c < columns; c++) assert_true(fabsf(x[c] - samples[r * columns + c]) < 1e-6f);
         for (int c = 0; c < targets; c++) assert_true(fabsf(y[c] - wanted[r * targets + c]) < 1e-6f);
     }
@@ -32,14 +33,14 @@ static void columns_by_name(void **state) {
     const float x[] = {1, -2.5f, 2, 30, 3, 0.25f}, y[] = {10, 20, 30}, two[] = {-2.5f, 10, 30, 20, 0.25f, 30};
     clv_dataset *dataset = NULL;
     expect_ok(table(text, (clv_table_config){.targets = "price", .ignore = "id"}, &dataset));
-    assert_int_equal(clv_dataset_classes(dataset), 0);
+    assert_int_equal(clv_dataset_info_get(dataset).classes, 0);
     expect_rows(dataset, 3, 2, x, 1, y);
     clv_dataset_destroy(dataset);
     // two targets, in the order they are named
     expect_ok(table(text, (clv_table_config){.targets = "height,price", .ignore = "id"}, &dataset));
-    assert_string_equal(clv_dataset_number_names(dataset)[0], "height");
-    assert_string_equal(clv_dataset_number_names(dataset)[1], "price");
-    const clv_shape target = clv_dataset_target_shape(dataset), pair = CLV_SHAPE(2);
+    assert_string_equal(clv_dataset_info_get(dataset).number_names[0], "height");
+    assert_string_equal(clv_dataset_info_get(dataset).number_names[1], "price");
+    const clv_shape target = clv_dataset_info_get(dataset).target, pair = CLV_SHAPE(2);
     assert_true(clv_shape_equal(&target, &pair));
     expect_rows(dataset, 3, 1, (const float[]){1, 2, 3}, 2, two);
     clv_dataset_destroy(dataset);
@@ -51,24 +52,24 @@ static void words_are_classes(void **state) {
     const int32_t classes[] = {2, 0, 1, 0};
     clv_dataset *dataset = NULL;
     expect_ok(table(text, (clv_table_config){.targets = "kind"}, &dataset));
-    assert_null(clv_dataset_number_names(dataset)); // classes
-    assert_null(clv_dataset_number_names(NULL));
-    assert_int_equal(clv_dataset_classes(dataset), 3);
-    for (int i = 0; i < 4; i++) assert_int_equal(clv_dataset_label(dataset, i), classes[i]);
+    assert_null(clv_dataset_info_get(dataset).number_names); // classes
+    assert_null(clv_dataset_info_get(NULL).number_names);
+    assert_int_equal(clv_dataset_info_get(dataset).classes, 3);
+    for (int i = 0; i < 4; i++) assert_int_equal(clv__dataset_label(dataset, i), classes[i]);
     clv_dataset_destroy(dataset);
     // words that begin like numbers; blanks around them are nothing
     expect_ok(
         table("a,t\n1,3 rooms\n2, 4 rooms\n3,3 rooms \n", (clv_table_config){.targets = "t"}, &dataset));
-    assert_int_equal(clv_dataset_classes(dataset), 2);
-    assert_int_equal(clv_dataset_label(dataset, 2), 0);
+    assert_int_equal(clv_dataset_info_get(dataset).classes, 2);
+    assert_int_equal(clv__dataset_label(dataset, 2), 0);
     clv_dataset_destroy(dataset);
     // numbers, when that is asked for; the same classes in every part of the table
     expect_ok(table("a\tb\n1\t3\n2\t5\n3\t4\n4\t3\n",
                     (clv_table_config){.targets = "b", .classes = true, .begin = 0.5, .end = 1}, &dataset));
-    assert_int_equal(clv_dataset_classes(dataset), 3);
-    assert_int_equal(clv_dataset_count(dataset), 2);
-    assert_int_equal(clv_dataset_label(dataset, 0), 1);
-    assert_int_equal(clv_dataset_label(dataset, 1), 0);
+    assert_int_equal(clv_dataset_info_get(dataset).classes, 3);
+    assert_int_equal(clv_dataset_info_get(dataset).count, 2);
+    assert_int_equal(clv__dataset_label(dataset, 0), 1);
+    assert_int_equal(clv__dataset_label(dataset, 1), 0);
     clv_dataset_destroy(dataset);
 }
 
@@ -126,9 +127,9 @@ static void numbers_as_written(void **state) {
         expect_ok(table(cases[i].text,
                         (clv_table_config){.targets = "t", .decimal_comma = cases[i].decimal_comma},
                         &dataset));
-        assert_int_equal(clv_dataset_classes(dataset), 0);
+        assert_int_equal(clv_dataset_info_get(dataset).classes, 0);
         for (int r = 0; r < 3; r++) {
-            clv_dataset_target(dataset, r, &y);
+            clv__dataset_target(dataset, r, &y);
             assert_true(fabsf(y - cases[i].wanted[r]) < 1e-6f * fabsf(y) + 1e-7f);
         }
         clv_dataset_destroy(dataset);
@@ -172,7 +173,8 @@ static void files_as_met(void **state) {
     const clv_table_config t = {.targets = "t"};
     write_file("t.csv", wide, sizeof wide - 1);
     expect_ok(clv_dataset_table(support_runtime, "t.csv", &t, &dataset));
-    assert_non_null(strstr(clv_table_record(dataset), "\"classes\":[\"\xc3\xa4\",\"\xf0\x9f\x98\x80\"]"));
+    assert_non_null(
+        strstr(clv_dataset_info_get(dataset).table, "\"classes\":[\"\xc3\xa4\",\"\xf0\x9f\x98\x80\"]"));
     clv_dataset_destroy(dataset);
 }
 
@@ -186,7 +188,7 @@ static void words_are_places(void **state) {
     clv_table_report report;
     expect_ok(table(text, (clv_table_config){.targets = "t", .end = 0.75}, &dataset));
     expect_rows(dataset, 3, 3, rows, 1, (const float[]){1, 2, 3});
-    const char *record = clv_table_record(dataset);
+    const char *record = clv_dataset_info_get(dataset).table;
     assert_non_null(strstr(record, "\"words\":{\"city\":[\"Bonn\",\"Ulm\"]}"));
     write_file("r.csv", text, strlen(text));
     expect_ok(clv_table_rows_read(support_runtime, "r.csv", record, NULL, &read, &report));
@@ -214,16 +216,17 @@ static void what_is_missing(void **state) {
                    "CLV_MISSING_DROP leaves such rows out");
     expect_ok(table(text, (clv_table_config){.targets = "t", .missing = CLV_MISSING_DROP}, &dataset));
     expect_rows(dataset, 1, 2, (const float[]){1, 1}, 1, (const float[]){1});
-    assert_int_equal(clv_table_report_get(dataset).dropped, 3);
+    assert_int_equal(clv_dataset_info_get(dataset).table_report.dropped, 3);
     clv_dataset_destroy(dataset);
     expect_ok(table(text, (clv_table_config){.targets = "t", .missing = CLV_MISSING_MEAN}, &dataset));
     // Bonn, Ulm, missing, a; the row without a target is left out
     expect_rows(dataset, 3, 4, (const float[]){0, 1, 0, 1, 0, 0, 1, 3, 1, 0, 0, 2}, 1,
                 (const float[]){1, 2, 3});
-    assert_int_equal(clv_table_report_get(dataset).filled, 2);
-    assert_int_equal(clv_table_report_get(dataset).dropped, 1);
+    assert_int_equal(clv_dataset_info_get(dataset).table_report.filled, 2);
+    assert_int_equal(clv_dataset_info_get(dataset).table_report.dropped, 1);
     write_file("r.csv", "a,city\n,null\n", 13);
-    expect_ok(clv_table_rows_read(support_runtime, "r.csv", clv_table_record(dataset), NULL, &read, NULL));
+    expect_ok(clv_table_rows_read(support_runtime, "r.csv", clv_dataset_info_get(dataset).table, NULL, &read,
+                                  NULL));
     assert_memory_equal(read.data, ((const float[]){0, 0, 1, 2}), 16);
     clv_array_reset(&read);
     clv_dataset_destroy(dataset);
@@ -243,7 +246,7 @@ static void targets_are_standardized(void **state) {
     float results[] = {row[0], 0, 2};
     expect_ok(clv_dataset_baseline(support_runtime, dataset, 0, &baseline));
     assert_true(fabs(baseline.loss / (2e10 / 3) - 1) < 1e-6 && isnan(baseline.accuracy));
-    const char *record = clv_table_record(dataset);
+    const char *record = clv_dataset_info_get(dataset).table;
     write_file("r.csv", text, strlen(text));
     expect_ok(clv_table_rows_read(support_runtime, "r.csv", record, NULL, &read, NULL));
     for (int i = 0; i < 3; i++) assert_true(fabsf(((float *)read.data)[i] - row[i]) < 1e-6f);
@@ -267,10 +270,10 @@ static void parts_are_whole(void **state) {
     clv_dataset *dataset = NULL;
     for (int i = 0; i < 100; i++) sprintf(text + strlen(text), "%d,%d\n", i, i);
     expect_ok(table(text, (clv_table_config){.targets = "t", .end = 1 - 0.8}, &dataset));
-    assert_int_equal(clv_dataset_count(dataset), 20);
+    assert_int_equal(clv_dataset_info_get(dataset).count, 20);
     clv_dataset_destroy(dataset);
     expect_ok(table(text, (clv_table_config){.targets = "t", .begin = 1 - 0.8, .end = 1}, &dataset));
-    assert_int_equal(clv_dataset_count(dataset), 80);
+    assert_int_equal(clv_dataset_info_get(dataset).count, 80);
     clv_dataset_destroy(dataset);
 }
 
@@ -385,7 +388,7 @@ static void rows_by_the_record(void **state) {
     float sample[2];
     expect_ok(
         table(text, (clv_table_config){.targets = "side", .ignore = "id", .standardize = true}, &dataset));
-    const char *record = clv_table_record(dataset);
+    const char *record = clv_dataset_info_get(dataset).table;
     assert_non_null(record);
     expect_ok(clv_table_info_get(support_runtime, record, &info));
     assert_int_equal(info.columns, 2);
@@ -401,7 +404,7 @@ static void rows_by_the_record(void **state) {
         assert_int_equal(rows.shape.dims[0], 3);
         assert_int_equal(rows.shape.dims[1], 2);
         for (int i = 0; i < 3; i++) {
-            clv_dataset_sample(dataset, i, sample);
+            clv__dataset_sample(dataset, i, sample);
             assert_memory_equal(sample, (float *)rows.data + 2 * i, sizeof sample);
         }
         clv_array_reset(&rows);
@@ -410,14 +413,14 @@ static void rows_by_the_record(void **state) {
     clv_dataset *tested = NULL;
     expect_ok(table("b;side;a\n7;up, high;2\n11;low;4\n",
                     (clv_table_config){.targets = "side", .record = record}, &tested));
-    assert_int_equal(clv_dataset_classes(tested), 2);
-    assert_string_equal(clv_table_record(tested), record);
+    assert_int_equal(clv_dataset_info_get(tested).classes, 2);
+    assert_string_equal(clv_dataset_info_get(tested).table, record);
     for (int i = 0; i < 2; i++) {
         float wanted[2];
-        clv_dataset_sample(tested, i, sample);
-        clv_dataset_sample(dataset, i + 1, wanted);
+        clv__dataset_sample(tested, i, sample);
+        clv__dataset_sample(dataset, i + 1, wanted);
         assert_memory_equal(sample, wanted, sizeof sample);
-        assert_int_equal(clv_dataset_label(tested, i), 1 - i);
+        assert_int_equal(clv__dataset_label(tested, i), 1 - i);
     }
     clv_dataset_destroy(tested);
     expect_failure(
@@ -436,7 +439,7 @@ static void rows_by_the_record(void **state) {
         table("a,b,side\n1,2,low\n", (clv_table_config){.targets = "side", .record = "{}"}, &tested),
         CLV_E_FORMAT, "damaged");
     clv_dataset_destroy(dataset);
-    assert_null(clv_table_record(NULL));
+    assert_null(clv_dataset_info_get(NULL).table);
 }
 
 static void expect_text(const char *path, const char *wanted) {

@@ -4,6 +4,7 @@
 
 #include <string.h>
 
+#include "data/dataset.h"
 #include "data/vocabulary.h"
 #include "io/support.h"
 
@@ -124,8 +125,8 @@ static void bytes_of_any_kind(void **state) {
 /** The i-th sample of a text of the letters from a on, and its target, which is one token further on. */
 static void expect_stretch(const clv_dataset *dataset, int64_t i, int first, int n) {
     int32_t sample[16], target[16];
-    clv_dataset_sample(dataset, i, sample);
-    clv_dataset_target(dataset, i, target);
+    clv__dataset_sample(dataset, i, sample);
+    clv__dataset_target(dataset, i, target);
     for (int k = 0; k < n; k++) {
         assert_int_equal(sample[k], first + k);
         assert_int_equal(target[k], first + k + 1);
@@ -155,12 +156,12 @@ static void stretches_of_a_text(void **state) {
         config.end = cases[i].end;
         config.limit = cases[i].limit;
         expect_ok(clv_dataset_text(support_runtime, text, 26, &config, &dataset));
-        assert_int_equal(clv_dataset_count(dataset), cases[i].count);
-        assert_int_equal(clv_dataset_classes(dataset), 26);
-        assert_int_equal(clv_dataset_sample_dtype(dataset), CLV_DTYPE_I32);
-        assert_int_equal(clv_dataset_label(dataset, 0), -1);
-        const clv_shape five = CLV_SHAPE(5), sample = clv_dataset_sample_shape(dataset),
-                        target = clv_dataset_target_shape(dataset);
+        assert_int_equal(clv_dataset_info_get(dataset).count, cases[i].count);
+        assert_int_equal(clv_dataset_info_get(dataset).classes, 26);
+        assert_int_equal(clv_dataset_info_get(dataset).dtype, CLV_DTYPE_I32);
+        assert_int_equal(clv__dataset_label(dataset, 0), -1);
+        const clv_shape five = CLV_SHAPE(5), sample = clv_dataset_info_get(dataset).sample,
+                        target = clv_dataset_info_get(dataset).target;
         assert_true(clv_shape_equal(&sample, &five) && clv_shape_equal(&target, &five));
         expect_stretch(dataset, 0, (int)cases[i].first, 5);
         expect_stretch(dataset, cases[i].count - 1, (int)cases[i].last, 5);
@@ -172,7 +173,7 @@ static void stretches_of_a_text(void **state) {
                    "(clv_text_config.context)");
     config.context = 25;
     expect_ok(clv_dataset_text(support_runtime, text, 26, &config, &dataset));
-    assert_int_equal(clv_dataset_count(dataset), 1);
+    assert_int_equal(clv_dataset_info_get(dataset).count, 1);
     clv_dataset_destroy(dataset);
     config.end = 0.3;
     config.begin = 0.5;

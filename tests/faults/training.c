@@ -121,13 +121,14 @@ static clv_status train(clv_runtime *runtime, clv_dataset *dataset, const part *
     clv_trainer *trainer;
     status = clv_trainer_create(runtime, &config, &trainer);
     if (status != CLV_OK) return status;
-    if (how->budget && !budget) budget = clv_trainer_memory(trainer).predicted_peak_bytes;
+    if (how->budget && !budget)
+        budget = clv_trainer_device_info_get(trainer, NULL).memory.predicted_peak_bytes;
     status = clv_trainer_run(trainer);
     out->steps = clv_trainer_result(trainer).steps;
-    out->n_lost = clv_trainer_lost_count(trainer);
+    out->n_lost = clv_trainer_info_get(trainer).n_lost;
     if (out->n_lost) out->lost_step = clv_trainer_lost_get(trainer, 0).step;
     if (status == CLV_OK)
-        status = small_read(clv_trainer_session(trainer), out->floats, MOST_FLOATS, &out->n_floats);
+        status = small_read(clv_trainer_info_get(trainer).session, out->floats, MOST_FLOATS, &out->n_floats);
     if (status != CLV_OK) snprintf(out->sentence, sizeof out->sentence, "%s", clv_runtime_error(runtime));
     clv_trainer_destroy(trainer);
     return status;

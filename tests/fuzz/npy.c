@@ -5,6 +5,7 @@
 #include "fuzz/fuzz.h"
 
 #include "cleave/train.h"
+#include "data/dataset.h"
 #include "nn/models.h"
 
 enum { MOST = 4096 }; // numbers of an array that is computed
@@ -39,12 +40,13 @@ static void learn(clv_array *array) {
     clv_dataset *dataset;
     borrowed.borrowed = true;
     if (clv_dataset_from_arrays(runtime, &borrowed, array, NULL, &dataset) != CLV_OK) return;
-    const clv_shape sample = clv_dataset_sample_shape(dataset), target = clv_dataset_target_shape(dataset);
+    const clv_shape sample = clv_dataset_info_get(dataset).sample,
+                    target = clv_dataset_info_get(dataset).target;
     REQUIRE(clv_shape_numel(&sample) > 0 && clv_shape_numel(&target) > 0);
     char *x = malloc((size_t)clv_shape_numel(&sample) * 4), *y = malloc((size_t)clv_shape_numel(&target) * 4);
     REQUIRE(x && y);
-    clv_dataset_sample(dataset, clv_dataset_count(dataset) - 1, x);
-    clv_dataset_target(dataset, clv_dataset_count(dataset) - 1, y);
+    clv__dataset_sample(dataset, clv_dataset_info_get(dataset).count - 1, x);
+    clv__dataset_target(dataset, clv_dataset_info_get(dataset).count - 1, y);
     free(x);
     free(y);
     clv_dataset_destroy(dataset);

@@ -145,7 +145,7 @@ static clv_status load_batches(void) {
 
 /** A dataset of an archive's fields, and a batch of it. */
 static clv_status load_fields(void) {
-    const clv_field fields[] = {{.name = "word", .role = CLV_FIELD_TARGET}, {.name = "row"}};
+    const clv_field fields[] = {{.name = "word", .role = CLV_PORT_TARGET}, {.name = "row"}};
     clv_archive *archive = NULL;
     clv_dataset *dataset = NULL;
     clv_loader *loader = NULL;

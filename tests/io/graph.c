@@ -60,7 +60,7 @@ static void models_come_back(void **state) {
     const clv_gpt_config small = {
         .vocabulary = 17, .context = 8, .layers = 2, .heads = 2, .width = 12, .dropout = 0.1f};
     const clv_model gpt = clv_gpt_model(&small);
-    for (int i = -1; i < clv_model_count(); i++) {
+    for (int i = -1; clv_model_get(i); i++) {
         for (int precision = CLV_PRECISION_F32; precision <= CLV_PRECISION_MIXED_BF16; precision++) {
             const clv_train_config config = {.model = i < 0 ? &gpt : clv_model_get(i),
                                              .precision = (clv_precision)precision,

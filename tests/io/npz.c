@@ -117,7 +117,7 @@ static void leaves_out_what_it_cannot_read(void **state) {
                        CLV_E_UNSUPPORTED, "'x.npz'", cases[i].said);
         snprintf(key, sizeof key, "cleave.unread.%s", cases[i].name);
         assert_non_null(clv_archive_text(archive, key));
-        clv_field field = {.name = cases[i].name, .role = CLV_FIELD_INPUT};
+        clv_field field = {.name = cases[i].name, .role = CLV_PORT_INPUT};
         clv_dataset *dataset;
         expect_failure(clv_dataset_from_archive(support_runtime, archive, &field, 1, NULL, &dataset),
                        CLV_E_UNSUPPORTED, "'x.npz'", cases[i].said);

@@ -148,7 +148,7 @@ static void statuses_answer_null(void **state) {
     REFUSED(clv_table_results_unscale(rt, record, NULL, 1));
     REFUSED(clv_dataset_baseline(rt, NULL, 0, &baseline));
     REFUSED(clv_dataset_class_weights(rt, NULL, 0, 1, &(float){0}));
-    report = clv_table_report_get(NULL);
+    report = clv_dataset_info_get(NULL).table_report;
     REFUSED(clv_table_rows_read(rt, NULL, record, NULL, &array, NULL));
     REFUSED(clv_table_rows_read(rt, "x", NULL, NULL, &array, NULL));
     REFUSED(clv_table_rows_read(rt, "x", record, NULL, NULL, NULL));
@@ -403,7 +403,7 @@ static void the_sentence_names_function_and_argument(void **state) {
     assert_string_equal(clv_runtime_error(w.runtime), "clv_run_create: plan is NULL");
 }
 
-/** Each `clv_status clv_...(` of a header was tried. */
+/** Each `clv_status clv__...(` of a header was tried. */
 static void look_through(const char *header) {
     char path[512], line[1024];
     snprintf(path, sizeof path, "%s/include/cleave/%s", CLV_TEST_SOURCE_DIR, header);
@@ -411,7 +411,7 @@ static void look_through(const char *header) {
     assert_non_null(file);
     while (fgets(line, sizeof line, file)) {
         bool declares = !strncmp(line, "CLV_API", 7) || !strncmp(line, "CLV_TRAIN_API", 13);
-        const char *at = declares ? strstr(line, "clv_status clv_") : NULL;
+        const char *at = declares ? strstr(line, "clv_status clv__") : NULL;
         if (!at) continue;
         char name[128] = " ";
         at += strlen("clv_status ");

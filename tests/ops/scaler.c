@@ -65,7 +65,7 @@ static float scaler_value(training *t, const char *name) {
 /** All that is kept but the scaler's own: parameters and optimizer state. */
 static void read_all(training *t, float values[MOST][FLOATS], int *n) {
     *n = 0;
-    for (int i = 0; i < clv_session_count(t->session); i++) {
+    for (int i = 0; i < clv_session_info_get(t->session).n_tensors; i++) {
         clv_session_tensor kept = clv_session_get(t->session, i);
         if (strncmp(kept.name, "scaler.", 7) == 0) continue;
         memset(values[*n], 0, sizeof values[*n]);

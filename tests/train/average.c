@@ -100,7 +100,7 @@ static int read_named(clv_session *session, const char *name, float out[MOST]) {
 static void as_pytorch(clv_session *session, const clv_archive *file, const char *name) {
     float values[MOST];
     int averages = 0;
-    for (int i = 0; i < clv_session_count(session); i++) {
+    for (int i = 0; i < clv_session_info_get(session).n_tensors; i++) {
         const clv_session_tensor tensor = clv_session_get(session, i);
         char key[160];
         if (tensor.category != CLV_PARAMETERS) continue;
@@ -140,8 +140,8 @@ static void on_device(const char *spec) {
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         const clv_train_config config = config_of(&cases[i], device);
         clv_trainer *trainer = run(&config);
-        as_pytorch(clv_trainer_session(trainer), golden, cases[i].name);
-        saved_as_pytorch(clv_trainer_session(trainer), cases[i].name);
+        as_pytorch(clv_trainer_info_get(trainer).session, golden, cases[i].name);
+        saved_as_pytorch(clv_trainer_info_get(trainer).session, cases[i].name);
         char key[64];
         snprintf(key, sizeof key, "%s/average/test", cases[i].name);
         const float *test = clv_archive_find(golden, key)->data;
@@ -172,7 +172,7 @@ static void as_averaged_model(void **state) {
     config.steps = 0;
     config.epochs = 3;
     clv_trainer *trainer = run(&config);
-    as_pytorch(clv_trainer_session(trainer), older, c.name);
+    as_pytorch(clv_trainer_info_get(trainer).session, older, c.name);
     clv_trainer_destroy(trainer);
 }
 
@@ -188,7 +188,7 @@ static void on_two_devices(void **state) {
         config.placement.place = place;
         if (clipped) config.optimizer.clip_norm = 1e6f; // a factor of all gradients, from one of the devices
         clv_trainer *trainer = run(&config);
-        clv_session *session = clv_trainer_session(trainer);
+        clv_session *session = clv_trainer_info_get(trainer).session;
         as_pytorch(session, golden, "sgd");
         saved_as_pytorch(session, "sgd");
         static const char *const names[] = {"conv1.weight", "norm.bias", "fc.weight", "fc.bias"};
@@ -227,7 +227,7 @@ static void cut_and_frozen(void **state) {
         if (way != 2) assert_status(clv_device_find(two, "cpu:0", &config.device), CLV_OK, two);
         assert_status(clv_trainer_create(two, &config, &trainer), CLV_OK, two);
         small_run(two, trainer);
-        clv_session *session = clv_trainer_session(trainer);
+        clv_session *session = clv_trainer_info_get(trainer).session;
         assert_true(clv_session_find(session, "conv.weight.average") >= 0);
         assert_int_equal(clv_session_find(session, "conv.bias.average"), -1);
         assert_status(small_read(session, kept[way], MOST, &n[way]), CLV_OK, two);
@@ -263,7 +263,7 @@ static int after_steps(clv_device *device, const clv_dataset *samples, int64_t s
     for (int i = 0; i < 4; i++) {
         char name[64];
         snprintf(name, sizeof name, "%s%s", names[i], averages ? ".average" : "");
-        n += read_named(clv_trainer_session(trainer), name, out + n);
+        n += read_named(clv_trainer_info_get(trainer).session, name, out + n);
     }
     clv_trainer_destroy(trainer);
     return n;
@@ -309,7 +309,7 @@ static void skipped_steps_move_none(void **state) {
 static int all_kept(const clv_train_config *config, float out[MOST]) {
     clv_trainer *trainer = run(config);
     int n;
-    assert_status(small_read(clv_trainer_session(trainer), out, MOST, &n), CLV_OK, runtime);
+    assert_status(small_read(clv_trainer_info_get(trainer).session, out, MOST, &n), CLV_OK, runtime);
     clv_trainer_destroy(trainer);
     return n;
 }
@@ -395,7 +395,7 @@ static void few_launches(void **state) {
     assert_status(clv_device_find(others, "null", &config.device), CLV_OK, others);
     assert_status(clv_train_graph(others, &config, 4, &graph), CLV_OK, others);
     assert_status(clv_plan_create(graph, &(clv_plan_config){.device = config.device}, &plan), CLV_OK, others);
-    for (int i = 0; i < clv_plan_node_count(plan); i++)
+    for (int i = 0; i < clv_plan_info_get(plan).n_nodes; i++)
         launches += !strcmp(clv_plan_node_get(plan, i).op, "assign_update");
     assert_int_equal(clv_graph_info_get(graph).n_parameters, 8);
     assert_int_equal(launches, 2); // fc1.weight, and all others
@@ -461,7 +461,7 @@ static void same_bits(clv_session *a, clv_session *b, const char *name, const ch
 
 /** Each parameter and each average of the loop is as the trainer's; swapped: the one is the other. */
 static void same_as(clv_session *own, clv_session *trained, bool swapped) {
-    for (int i = 0; i < clv_session_count(trained); i++) {
+    for (int i = 0; i < clv_session_info_get(trained).n_tensors; i++) {
         const clv_session_tensor tensor = clv_session_get(trained, i);
         char average[200];
         snprintf(average, sizeof average, "%s.average", tensor.name);
@@ -498,7 +498,7 @@ static void in_own_loop(void **state) {
         config.batch = OWN_BATCH;
         config.epochs = STEPS / 2;
         clv_trainer *trainer = run(&config);
-        clv_session *trained = clv_trainer_session(trainer);
+        clv_session *trained = clv_trainer_info_get(trainer).session;
         clv_loader *loader;
         clv_batch batch;
         own_loop own;
@@ -549,7 +549,7 @@ static void without_averages(void **state) {
     clv_train_config config = config_of(&cases[0], host);
     config.ema_decay = 0;
     clv_trainer *trainer = run(&config);
-    clv_session *session = clv_trainer_session(trainer);
+    clv_session *session = clv_trainer_info_get(trainer).session;
     assert_status(clv_averages_begin(session), CLV_E_STATE, runtime);
     assert_status(clv__averages_save(session, "x"), CLV_E_STATE, runtime);
     assert_status(clv_averages_swap(session), CLV_E_STATE, runtime);

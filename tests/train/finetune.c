@@ -104,7 +104,7 @@ static bool is_frozen(const golden_case *c, const char *tensor) {
 /** Weights as PyTorch's after the training; those that are frozen to the bit as they were. */
 static void compare_weights(const golden_case *c, clv_session *session) {
     int compared = 0, states = 0;
-    for (int i = 0; i < clv_session_count(session); i++) {
+    for (int i = 0; i < clv_session_info_get(session).n_tensors; i++) {
         clv_session_tensor tensor = clv_session_get(session, i);
         float values[512];
         states += tensor.category == CLV_OPTIMIZER;
@@ -130,7 +130,7 @@ static void train_as_pytorch(clv_device *device, const golden_case *c, const clv
     config.on_step = on_step;
     clv_trainer *trainer = run(&config);
     assert_int_equal(seen.steps, STEPS);
-    compare_weights(c, clv_trainer_session(trainer));
+    compare_weights(c, clv_trainer_info_get(trainer).session);
     clv_trainer_destroy(trainer);
 }
 
@@ -217,7 +217,7 @@ static void test_replicas(void **state) {
         clv_train_config config = config_of(c, NULL);
         config.placement = (clv_placement){.replicas = replicas, .shares = shares, .n_replicas = 2};
         clv_trainer *trainer = run(&config);
-        clv_session *session = clv_trainer_session(trainer);
+        clv_session *session = clv_trainer_info_get(trainer).session;
         int moved = 0, kept = 0;
         for (size_t k = 0; k < clv_archive_count(golden); k++) {
             const clv_array *array = clv_archive_get(golden, k);
@@ -250,8 +250,8 @@ static void test_memory(void **state) {
         assert_status(clv_device_find(runtime, "host", &host), CLV_OK, runtime);
         assert_status(clv_train_graph(runtime, &config, 16, &graph), CLV_OK, runtime);
         assert_status(clv_plan_create(graph, &(clv_plan_config){.device = host}, &plan), CLV_OK, runtime);
-        memory[i] = clv_plans_memory(&plan, 1);
-        for (int n = 0; n < clv_plan_kept_count(plan); n++) {
+        memory[i] = clv_plans_memory(&plan, 1, NULL);
+        for (int n = 0; n < clv_plan_info_get(plan).n_kept; n++) {
             clv_plan_kept kept = clv_plan_kept_get(plan, n);
             if (kept.frozen) frozen[i] += clv_shape_numel(&kept.shape);
         }
@@ -292,7 +292,7 @@ static void test_resume(void **state) {
     config.weights = NULL;
     config.resume = path;
     clv_trainer *trainer = run(&config);
-    compare_weights(c, clv_trainer_session(trainer));
+    compare_weights(c, clv_trainer_info_get(trainer).session);
     clv_trainer_destroy(trainer);
     config.freeze = "conv1";
     assert_status(clv_trainer_create(runtime, &config, &trainer), CLV_OK, runtime);
@@ -341,7 +341,7 @@ static void test_new_head(void **state) {
     trainer = run(&config);
     assert_true(clv_trainer_result(trainer).train_loss < 0.5); // ln 3 by chance
     size_t bytes;
-    float *conv = read_tensor(clv_trainer_session(trainer), "conv1.weight", &bytes);
+    float *conv = read_tensor(clv_trainer_info_get(trainer).session, "conv1.weight", &bytes);
     assert_memory_equal(conv, find("", "before", "conv1.weight")->data, bytes);
     free(conv);
     clv_trainer_destroy(trainer);
@@ -358,7 +358,7 @@ static void test_strict(void **state) {
     assert_status(clv_device_find(runtime, "host", &host), CLV_OK, runtime);
     clv_predictor_config config = {.device = host, .model = &model, .batch = 1};
     assert_status(clv_predictor_create(runtime, &config, &predictor), CLV_OK, runtime);
-    clv_session *session = clv_predictor_session(predictor);
+    clv_session *session = clv_predictor_info_get(predictor).session;
     for (int p = 0; p < 5; p++) {
         clv_archive *archive;
         assert_status(clv_archive_create(runtime, &archive), CLV_OK, runtime);

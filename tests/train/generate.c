@@ -39,8 +39,8 @@ static clv_generator *generator_on(clv_device *device, bool no_cache) {
 /** Larger weights than first values are, so that tokens differ in what they make probable; the same for all. */
 static void set_weights(clv_generator *generator) {
     static float values[24 * 96];
-    clv_session *session = clv_generator_session(generator);
-    for (int i = 0; i < clv_session_count(session); i++) {
+    clv_session *session = clv_generator_info_get(generator).session;
+    for (int i = 0; i < clv_session_info_get(session).n_tensors; i++) {
         const clv_session_tensor tensor = clv_session_get(session, i);
         const int64_t n = clv_shape_numel(&tensor.shape);
         unsigned state = 7;
@@ -111,16 +111,16 @@ static void memory_is_as_predicted(void **state) {
         for (int no_cache = 0; no_cache < 2; no_cache++) {
             const uint64_t before = clv_device_memory(devices[d]).all.current;
             clv_generator *generator = generator_on(devices[d], no_cache);
-            clv_plan *plan = clv_generator_plan(generator);
+            clv_plan *plan = clv_generator_info_get(generator).plan;
             // keys and values of all layers are on the device, as activations
             const uint64_t caches = 2u * 3 * 13 * 24 * sizeof(float);
             const uint64_t activations = clv_device_memory(devices[d]).category[CLV_ACTIVATIONS].current;
             assert_true(no_cache || activations >= caches);
-            assert_int_equal(clv_plans_memory(&plan, 1).category[CLV_ACTIVATIONS], activations);
+            assert_int_equal(clv_plans_memory(&plan, 1, NULL).category[CLV_ACTIVATIONS], activations);
             clv_device_memory_reset_peak(devices[d]);
             write_text(generator, NULL, 20);
             assert_int_equal(clv_device_memory(devices[d]).all.peak - before,
-                             clv_plans_memory(&plan, 1).predicted_peak_bytes);
+                             clv_plans_memory(&plan, 1, NULL).predicted_peak_bytes);
             clv_generator_destroy(generator);
             assert_int_equal(clv_device_memory(devices[d]).all.current, before);
         }
@@ -261,7 +261,7 @@ static void weights_tell_their_model(void **state) {
     clv_vocabulary *vocabulary = NULL, *with_zero = NULL;
     clv_gpt_config found;
     clv_generator *generator = generator_on(devices[0], false);
-    clv_session *session = clv_generator_session(generator);
+    clv_session *session = clv_generator_info_get(generator).session;
     assert_status(clv_vocabulary_characters(runtime, "abcdefghijk", 11, &vocabulary), CLV_OK, runtime);
     assert_status(clv_gpt_weights_save(session, &sizes, vocabulary, path), CLV_OK, runtime);
     clv_vocabulary_destroy(vocabulary);

@@ -78,7 +78,8 @@ static clv_trainer *run(const clv_train_config *config) {
     clv_device *device = clv_trainer_device_get(trainer, 0);
     clv_device_memory_reset_peak(device);
     assert_status(clv_trainer_run(trainer), CLV_OK, runtime);
-    assert_int_equal(clv_device_memory(device).all.peak, clv_trainer_memory(trainer).predicted_peak_bytes);
+    assert_int_equal(clv_device_memory(device).all.peak,
+                     clv_trainer_device_info_get(trainer, NULL).memory.predicted_peak_bytes);
     return trainer;
 }
 
@@ -87,7 +88,7 @@ enum { MOST = 1024 };
 /** All of a category, one after the other; returns how many numbers. */
 static int read_all(clv_session *session, clv_category category, float out[MOST]) {
     int n = 0;
-    for (int i = 0; i < clv_session_count(session); i++) {
+    for (int i = 0; i < clv_session_info_get(session).n_tensors; i++) {
         const clv_session_tensor tensor = clv_session_get(session, i);
         if (tensor.category != category) continue;
         assert_true(n + (int)(tensor.bytes / 4) <= MOST);
@@ -98,7 +99,7 @@ static int read_all(clv_session *session, clv_category category, float out[MOST]
 }
 
 static void as_pytorch(clv_session *session, const char *name) {
-    for (int i = 0; i < clv_session_count(session); i++) {
+    for (int i = 0; i < clv_session_info_get(session).n_tensors; i++) {
         const clv_session_tensor tensor = clv_session_get(session, i);
         float values[MOST];
         char key[128];
@@ -121,7 +122,7 @@ static void on_device(const char *spec) {
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         const clv_train_config config = config_of(&cases[i], device);
         clv_trainer *trainer = run(&config);
-        as_pytorch(clv_trainer_session(trainer), cases[i].name);
+        as_pytorch(clv_trainer_info_get(trainer).session, cases[i].name);
         clv_trainer_destroy(trainer);
     }
 }
@@ -147,8 +148,8 @@ static void test_same_bits(void **state) {
         config.optimizer.groups = nothing;
         config.optimizer.n_groups = with ? 2 : 0;
         clv_trainer *trainer = run(&config);
-        assert_true(read_all(clv_trainer_session(trainer), CLV_PARAMETERS, a[with]) > 0);
-        assert_true(read_all(clv_trainer_session(trainer), CLV_OPTIMIZER, b[with]) > 0);
+        assert_true(read_all(clv_trainer_info_get(trainer).session, CLV_PARAMETERS, a[with]) > 0);
+        assert_true(read_all(clv_trainer_info_get(trainer).session, CLV_OPTIMIZER, b[with]) > 0);
         clv_trainer_destroy(trainer);
     }
     assert_memory_equal(a[0], a[1], 200 * sizeof(float));
@@ -170,7 +171,7 @@ static void test_launches_and_frozen(void **state) {
     assert_status(clv_train_graph(others, &config, 4, &graph), CLV_OK, others);
     assert_status(clv_plan_create(graph, &(clv_plan_config){.device = config.device}, &plan), CLV_OK, others);
     int updates = 0;
-    for (int i = 0; i < clv_plan_node_count(plan); i++)
+    for (int i = 0; i < clv_plan_info_get(plan).n_nodes; i++)
         updates += !strcmp(clv_plan_node_get(plan, i).op, "sgd_update");
     assert_int_equal(clv_graph_info_get(graph).n_parameters, 8);
     assert_int_equal(updates, 3); // fc1.weight, which is large and by itself; two weights; three biases
@@ -194,7 +195,7 @@ static void test_resume(void **state) {
     config.weights = NULL;
     config.resume = path;
     clv_trainer *trainer = run(&config);
-    as_pytorch(clv_trainer_session(trainer), cases[3].name);
+    as_pytorch(clv_trainer_info_get(trainer).session, cases[3].name);
     clv_trainer_destroy(trainer);
     config.optimizer.n_groups = 1;
     assert_status(clv_trainer_create(runtime, &config, &trainer), CLV_OK, runtime);

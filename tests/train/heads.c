@@ -7,6 +7,7 @@
 #include <unistd.h>
 
 #include "cleave/check.h"
+#include "data/dataset.h"
 #include "train/pytorch.h"
 #include "train/small.h"
 
@@ -30,9 +31,9 @@ static const clv_model model = {
     .name = "heads", .build_all = build, .inputs = inputs, .n_inputs = 2, .targets = targets, .n_targets = 2};
 
 /** In another order than the model's. */
-static const clv_field fields[] = {{.name = "place", .role = CLV_FIELD_TARGET},
+static const clv_field fields[] = {{.name = "place", .role = CLV_PORT_TARGET},
                                    {.name = "word"},
-                                   {.name = "kind", .role = CLV_FIELD_TARGET},
+                                   {.name = "kind", .role = CLV_PORT_TARGET},
                                    {.name = "row"}};
 static const clv_train_loss losses[] = {{.target = "place", .weight = 0.5}};
 
@@ -109,7 +110,7 @@ static bool on_step(void *user, const clv_train_step *step) {
 
 static void weights_as_pytorch(const struct golden_case *c, clv_session *session, double within) {
     int compared = 0;
-    for (int i = 0; i < clv_session_count(session); i++) {
+    for (int i = 0; i < clv_session_info_get(session).n_tensors; i++) {
         const clv_session_tensor tensor = clv_session_get(session, i);
         float values[MOST];
         char key[128];
@@ -156,7 +157,7 @@ static void train(const struct golden_case *c, clv_train_config config, const st
     assert_status(clv_trainer_create(runtime, &config, &trainer), CLV_OK, runtime);
     small_run(runtime, trainer);
     assert_int_equal(seen.steps, STEPS);
-    weights_as_pytorch(c, clv_trainer_session(trainer), within->weights);
+    weights_as_pytorch(c, clv_trainer_info_get(trainer).session, within->weights);
     const clv_train_result result = clv_trainer_result(trainer);
     metrics_as_pytorch(c, &result.test, within->weights);
     clv_trainer_destroy(trainer);
@@ -262,7 +263,7 @@ static void forward_as_pytorch(const struct golden_case *c, clv_session *session
     if (placement) config.placement = *placement;
     assert_status(clv_weights_save(session, path), CLV_OK, runtime);
     assert_status(clv_predictor_create(runtime, &config, &predictor), CLV_OK, runtime);
-    assert_status(clv_weights_load(clv_predictor_session(predictor), path), CLV_OK, runtime);
+    assert_status(clv_weights_load(clv_predictor_info_get(predictor).session, path), CLV_OK, runtime);
     assert_status(clv_predictor_forward_all(predictor, samples, N, (float *[]){logits, where}), CLV_OK,
                   runtime);
     for (int i = 0; i < N * KINDS; i++) near("logit", (double)logits[i], (double)find(c, "logits")[i], 1e-4);
@@ -272,9 +273,9 @@ static void forward_as_pytorch(const struct golden_case *c, clv_session *session
                   runtime);
     near("place", (double)where[5], (double)find(c, "places")[5], 1e-4);
     assert_true(where[6] == 0); // of no sample that was asked for
-    assert_int_equal(clv_predictor_result_shape_get(predictor, 0).dims[0], KINDS);
-    assert_int_equal(clv_predictor_result_shape_get(predictor, 1).dims[0], PLACES);
-    assert_int_equal(clv_predictor_result_shape_get(predictor, 2).rank, -1);
+    assert_int_equal(clv_predictor_result_shape(predictor, 0).dims[0], KINDS);
+    assert_int_equal(clv_predictor_result_shape(predictor, 1).dims[0], PLACES);
+    assert_int_equal(clv_predictor_result_shape(predictor, 2).rank, -1);
     assert_status(clv_evaluate(predictor, dataset, NULL, NULL, &metrics), CLV_OK, runtime);
     metrics_as_pytorch(c, &metrics, 1e-4);
     assert_status(clv_predictor_forward(predictor, samples[0], N, logits), CLV_E_VALUE, runtime);
@@ -302,10 +303,10 @@ static void test_predictor(void **state) {
     assert_status(clv_trainer_create(runtime, &config, &trainer), CLV_OK, runtime);
     assert_status(clv_trainer_run(trainer), CLV_OK, runtime);
     const char *path = CLV_TEST_BINARY_DIR "/train_heads_after.safetensors";
-    forward_as_pytorch(&cases[0], clv_trainer_session(trainer), NULL, path);
+    forward_as_pytorch(&cases[0], clv_trainer_info_get(trainer).session, NULL, path);
     if (clv_device_find(runtime, devices[0], &device) == CLV_OK) {
-        forward_as_pytorch(&cases[0], clv_trainer_session(trainer), &two, path);
-        forward_as_pytorch(&cases[0], clv_trainer_session(trainer), &parts, path);
+        forward_as_pytorch(&cases[0], clv_trainer_info_get(trainer).session, &two, path);
+        forward_as_pytorch(&cases[0], clv_trainer_info_get(trainer).session, &parts, path);
     }
     clv_trainer_destroy(trainer);
 }
@@ -372,7 +373,8 @@ static void test_beside_the_trainer(void **state) {
     clv_graph_destroy(graph);
     assert_status(clv_train_advise(runtime, &config, &advice), CLV_OK, runtime);
     assert_int_equal(advice.largest_batch, 4);
-    if (clv_device_find(runtime, "gpu|accelerator|cpu", &other) != CLV_OK) skip(); // nothing but the host here
+    if (clv_device_find(runtime, "gpu|accelerator|cpu", &other) != CLV_OK)
+        skip(); // nothing but the host here
     clv_compare_report *report;
     const clv_compare_config compared = {.model = &model, .a = host, .b = other};
     assert_status(clv_compare(runtime, &compared, &report), CLV_OK, runtime);
@@ -420,7 +422,7 @@ static void test_resume(void **state) {
     clv_train_config config = config_of(&cases[1], host);
     assert_status(clv_trainer_create(runtime, &config, &trainer), CLV_OK, runtime);
     assert_status(clv_trainer_run(trainer), CLV_OK, runtime);
-    assert_status(small_read(clv_trainer_session(trainer), whole, MOST, &n), CLV_OK, runtime);
+    assert_status(small_read(clv_trainer_info_get(trainer).session, whole, MOST, &n), CLV_OK, runtime);
     clv_trainer_destroy(trainer);
     config.steps = 7;
     config.checkpoint = path;
@@ -432,7 +434,7 @@ static void test_resume(void **state) {
     config.resume = path;
     assert_status(clv_trainer_create(runtime, &config, &trainer), CLV_OK, runtime);
     assert_status(clv_trainer_run(trainer), CLV_OK, runtime);
-    assert_status(small_read(clv_trainer_session(trainer), parts, MOST, &m), CLV_OK, runtime);
+    assert_status(small_read(clv_trainer_info_get(trainer).session, parts, MOST, &m), CLV_OK, runtime);
     clv_trainer_destroy(trainer);
     assert_int_equal(n, m);
     assert_memory_equal(whole, parts, (size_t)n * sizeof *whole);
@@ -474,12 +476,12 @@ static void test_simple(void **state) {
     clv_dataset *plain = small_dataset(runtime, 8), *named;
     assert_status(clv_device_find(runtime, "host", &host), CLV_OK, runtime);
     for (int i = 0; i < 8; i++) {
-        clv_dataset_sample(plain, i, numbers + (ptrdiff_t)i * 24);
-        labels[i] = clv_dataset_label(plain, i);
+        clv__dataset_sample(plain, i, numbers + (ptrdiff_t)i * 24);
+        labels[i] = clv__dataset_label(plain, i);
     }
     clv_array x = {.type = CLV_ARRAY_F32, .shape = CLV_SHAPE(8, 1, 4, 6), .data = numbers, .borrowed = true},
               y = {.type = CLV_ARRAY_I32, .shape = CLV_SHAPE(8), .data = labels, .borrowed = true};
-    const clv_field both[] = {{.name = "labels", .role = CLV_FIELD_TARGET, .array = &y},
+    const clv_field both[] = {{.name = "labels", .role = CLV_PORT_TARGET, .array = &y},
                               {.name = "x", .array = &x}};
     assert_status(clv_dataset_from_fields(runtime, both, 2, NULL, &named), CLV_OK, runtime);
     for (int i = 0; i < 2; i++) {
@@ -488,7 +490,8 @@ static void test_simple(void **state) {
         config.device = host;
         assert_status(clv_trainer_create(runtime, &config, &trainer), CLV_OK, runtime);
         small_run(runtime, trainer);
-        assert_status(small_read(clv_trainer_session(trainer), bits[i], MOST, &n[i]), CLV_OK, runtime);
+        assert_status(small_read(clv_trainer_info_get(trainer).session, bits[i], MOST, &n[i]), CLV_OK,
+                      runtime);
         clv_trainer_destroy(trainer);
     }
     assert_int_equal(n[0], n[1]);
@@ -511,57 +514,57 @@ static void test_other_fields(void **state) {
     static int32_t whole[64] = {[3] = 6}, below[64] = {-1};
     const struct {
         const char *name;
-        clv_field_role role;
+        clv_port_role role;
         clv_array array;
         clv_status status;
         const char *said;
     } bad[] = {
         {"word",
-         CLV_FIELD_INPUT,
+         CLV_PORT_INPUT,
          {.type = CLV_ARRAY_F32, .shape = CLV_SHAPE(N), .data = numbers},
          CLV_E_DTYPE,
          "input 'word': samples of f32 do not fit model 'heads', which wants i32"},
         {"word",
-         CLV_FIELD_INPUT,
+         CLV_PORT_INPUT,
          {.type = CLV_ARRAY_I32, .shape = CLV_SHAPE(N), .data = whole},
          CLV_E_VALUE,
          "input 'word': indices up to 6 do not fit model 'heads', which takes 0 to 4"},
         {"word",
-         CLV_FIELD_INPUT,
+         CLV_PORT_INPUT,
          {.type = CLV_ARRAY_I32, .shape = CLV_SHAPE(N), .data = below},
          CLV_E_VALUE,
          "input 'word': some indices are below 0, model 'heads' takes 0 to 4"},
         {"row",
-         CLV_FIELD_INPUT,
+         CLV_PORT_INPUT,
          {.type = CLV_ARRAY_F32, .shape = CLV_SHAPE(N, 5), .data = numbers},
          CLV_E_SHAPE,
          "input 'row': samples of shape [5] do not fit model 'heads', which wants [6]"},
         {"place",
-         CLV_FIELD_TARGET,
+         CLV_PORT_TARGET,
          {.type = CLV_ARRAY_F32, .shape = CLV_SHAPE(N), .data = numbers},
          CLV_E_SHAPE,
          "target 'place': targets of shape [] do not fit model 'heads', which wants [2]"},
         {"place",
-         CLV_FIELD_TARGET,
+         CLV_PORT_TARGET,
          {.type = CLV_ARRAY_I32, .shape = CLV_SHAPE(N, 2), .data = whole},
          CLV_E_VALUE,
          "target 'place': labels of 7 classes do not fit model 'heads', which gives numbers: numpy mends it "
          "with "
          "y.astype('float32')"},
         {"kind",
-         CLV_FIELD_TARGET,
+         CLV_PORT_TARGET,
          {.type = CLV_ARRAY_F32, .shape = CLV_SHAPE(N), .data = numbers},
          CLV_E_VALUE,
          "target 'kind': targets that are numbers do not fit model 'heads', which tells classes apart: "
          "labels are "
          "whole numbers; numpy mends it with y.astype('int64')"},
         {"kind",
-         CLV_FIELD_TARGET,
+         CLV_PORT_TARGET,
          {.type = CLV_ARRAY_I32, .shape = CLV_SHAPE(N), .data = whole},
          CLV_E_VALUE,
          "target 'kind': labels of 7 classes do not fit model 'heads', which has 3"},
         {"word",
-         CLV_FIELD_TARGET,
+         CLV_PORT_TARGET,
          {.type = CLV_ARRAY_I32, .shape = CLV_SHAPE(N), .data = whole},
          CLV_E_VALUE,
          "model 'heads' wants input 'word', and the dataset has it as a target"},
@@ -797,7 +800,7 @@ static void test_metrics_and_averages(void **state) {
     assert_true(result.test.values[0].value == result.test.each[0].accuracy);
     const clv_predictor_config of_best = {.model = &model, .losses = losses, .n_losses = 1};
     assert_status(clv_predictor_create(runtime, &of_best, &predictor), CLV_OK, runtime);
-    assert_status(clv_weights_load(clv_predictor_session(predictor), best), CLV_OK, runtime);
+    assert_status(clv_weights_load(clv_predictor_info_get(predictor).session, best), CLV_OK, runtime);
     assert_status(clv_evaluate(predictor, dataset, NULL, NULL, &told), CLV_OK, runtime);
     near("the best weights' loss", told.loss, result.best_value, 1e-5);
     clv_predictor_destroy(predictor);
@@ -832,7 +835,7 @@ static void test_monitor_of_a_target(void **state) {
     const clv_predictor_config of_best = {
         .model = &model, .losses = losses, .n_losses = 1, .metrics = metrics, .n_metrics = 2};
     assert_status(clv_predictor_create(runtime, &of_best, &predictor), CLV_OK, runtime);
-    assert_status(clv_weights_load(clv_predictor_session(predictor), best), CLV_OK, runtime);
+    assert_status(clv_weights_load(clv_predictor_info_get(predictor).session, best), CLV_OK, runtime);
     assert_status(clv_evaluate(predictor, dataset, NULL, NULL, &told), CLV_OK, runtime);
     assert_string_equal(told.values[1].target, "place");
     near("the best weights' mae", told.values[1].value, result.best_value, 1e-5);

@@ -5,6 +5,7 @@
 #include <unistd.h>
 
 #include "cleave/ops.h"
+#include "data/dataset.h"
 #include "data/mixup.h"
 #include "io/formats.h"
 #include "train/pytorch.h"
@@ -147,7 +148,7 @@ static clv_trainer *run(const clv_train_config *config) {
 }
 
 static void compare_weights(const golden_case *c, clv_session *session) {
-    for (int i = 0; i < clv_session_count(session); i++) {
+    for (int i = 0; i < clv_session_info_get(session).n_tensors; i++) {
         const clv_session_tensor tensor = clv_session_get(session, i);
         float values[512];
         if (tensor.category != CLV_PARAMETERS) continue;
@@ -180,7 +181,7 @@ static void as_pytorch(clv_device *device, const golden_case *c) {
     config.on_step = on_step;
     clv_trainer *trainer = run(&config);
     assert_int_equal(seen.steps, STEPS);
-    compare_weights(c, clv_trainer_session(trainer));
+    compare_weights(c, clv_trainer_info_get(trainer).session);
     clv_trainer_destroy(trainer);
     seen.steps = 0;
     config.steps = 1;
@@ -250,7 +251,7 @@ static const clv_model plain_labels = {
 static int kept_of(const clv_train_config *config, float *kept) {
     int n;
     clv_trainer *trainer = run(config);
-    assert_status(small_read(clv_trainer_session(trainer), kept, MOST, &n), CLV_OK, runtime);
+    assert_status(small_read(clv_trainer_info_get(trainer).session, kept, MOST, &n), CLV_OK, runtime);
     clv_trainer_destroy(trainer);
     return n;
 }
@@ -419,15 +420,17 @@ static void labels_are_told_right(void **state) {
     const clv_metrics test = clv_trainer_result(trainer).test;
     clv_predictor_config how = {.device = host(), .model = &plain_labels, .loss = config.loss, .batch = ROWS};
     clv_predictor *predictor = NULL;
-    assert_status(clv_weights_save(clv_trainer_session(trainer), "labels.safetensors"), CLV_OK, runtime);
+    assert_status(clv_weights_save(clv_trainer_info_get(trainer).session, "labels.safetensors"), CLV_OK,
+                  runtime);
     clv_trainer_destroy(trainer);
     assert_status(clv_predictor_create(runtime, &how, &predictor), CLV_OK, runtime);
-    assert_status(clv_weights_load(clv_predictor_session(predictor), "labels.safetensors"), CLV_OK, runtime);
+    assert_status(clv_weights_load(clv_predictor_info_get(predictor).session, "labels.safetensors"), CLV_OK,
+                  runtime);
     unlink("labels.safetensors");
     float x[ROWS * 24], y[ROWS * CLASSES], logits[ROWS * CLASSES];
     for (int i = 0; i < ROWS; i++) {
-        clv_dataset_sample(of_labels, i, x + (ptrdiff_t)i * 24);
-        clv_dataset_target(of_labels, i, y + (ptrdiff_t)i * CLASSES);
+        clv__dataset_sample(of_labels, i, x + (ptrdiff_t)i * 24);
+        clv__dataset_target(of_labels, i, y + (ptrdiff_t)i * CLASSES);
     }
     assert_status(clv_predictor_forward(predictor, x, ROWS, logits), CLV_OK, runtime);
     int right = 0;
@@ -468,16 +471,18 @@ static void classes_that_count(void **state) {
                                 .confusion = confusion,
                                 .batch = 5};
     clv_predictor *predictor = NULL;
-    assert_status(clv_weights_save(clv_trainer_session(trainer), "ignored.safetensors"), CLV_OK, runtime);
+    assert_status(clv_weights_save(clv_trainer_info_get(trainer).session, "ignored.safetensors"), CLV_OK,
+                  runtime);
     clv_trainer_destroy(trainer);
     assert_status(clv_predictor_create(runtime, &how, &predictor), CLV_OK, runtime);
-    assert_status(clv_weights_load(clv_predictor_session(predictor), "ignored.safetensors"), CLV_OK, runtime);
+    assert_status(clv_weights_load(clv_predictor_info_get(predictor).session, "ignored.safetensors"), CLV_OK,
+                  runtime);
     unlink("ignored.safetensors");
     float x[ROWS * 24], logits[ROWS * CLASSES];
     int32_t y[ROWS];
     for (int i = 0; i < ROWS; i++) {
-        clv_dataset_sample(of_ignored, i, x + (ptrdiff_t)i * 24);
-        y[i] = clv_dataset_label(of_ignored, i);
+        clv__dataset_sample(of_ignored, i, x + (ptrdiff_t)i * 24);
+        y[i] = clv__dataset_label(of_ignored, i);
     }
     assert_status(clv_predictor_forward(predictor, x, ROWS, logits), CLV_OK, runtime);
     double sum = 0, all = 0;
@@ -509,7 +514,7 @@ static void balanced_weights(void **state) {
     assert_status(clv_dataset_class_weights(runtime, of_ignored, 0, CLASSES, weights), CLV_OK, runtime);
     int counts[CLASSES] = {0};
     for (int i = 0; i < ROWS; i++)
-        if (clv_dataset_label(of_ignored, i) >= 0) counts[clv_dataset_label(of_ignored, i)]++;
+        if (clv__dataset_label(of_ignored, i) >= 0) counts[clv__dataset_label(of_ignored, i)]++;
     for (int c = 0; c < CLASSES; c++)
         assert_true(weights[c] == (counts[c] ? (float)(8.0 / (CLASSES * counts[c])) : 1));
     assert_status(clv_dataset_class_weights(runtime, of_ignored, 0, CLASSES + 1, weights), CLV_OK, runtime);
@@ -533,11 +538,11 @@ static void another_ignored_label(void **state) {
     clv_dataset_config config = {.ignore_index = &background};
     clv_dataset *dataset = NULL;
     assert_status(clv_dataset_from_arrays(runtime, &samples, &y, &config, &dataset), CLV_OK, runtime);
-    assert_int_equal(clv_dataset_classes(dataset), 2);
-    assert_int_equal(clv_dataset_label(dataset, 1), CLV_LABEL_IGNORED);
+    assert_int_equal(clv_dataset_info_get(dataset).classes, 2);
+    assert_int_equal(clv__dataset_label(dataset, 1), CLV_LABEL_IGNORED);
     clv_dataset_destroy(dataset);
-    clv_field fields[] = {{.name = "x", .role = CLV_FIELD_INPUT, .array = &samples},
-                          {.name = "y", .role = CLV_FIELD_TARGET, .array = &y}};
+    clv_field fields[] = {{.name = "x", .role = CLV_PORT_INPUT, .array = &samples},
+                          {.name = "y", .role = CLV_PORT_TARGET, .array = &y}};
     config.ignore_index = &first;
     y.type = CLV_ARRAY_I64;
     y.data = wide;
@@ -545,8 +550,8 @@ static void another_ignored_label(void **state) {
     assert_holds(clv_runtime_error(runtime), "row 1 has -100, but values are 0 to");
     config.ignore_index = NULL;
     assert_status(clv_dataset_from_fields(runtime, fields, 2, &config, &dataset), CLV_OK, runtime);
-    assert_int_equal(clv_dataset_label(dataset, 1), CLV_LABEL_IGNORED);
-    assert_int_equal(clv_dataset_target_get(dataset, 0).classes, 2);
+    assert_int_equal(clv__dataset_label(dataset, 1), CLV_LABEL_IGNORED);
+    assert_int_equal(clv_dataset_port_get(dataset, CLV_PORT_TARGET, 0).classes, 2);
     clv_dataset_destroy(dataset);
 }
 

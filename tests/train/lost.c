@@ -67,20 +67,22 @@ static outcome train(const clv_train_config *config, int device, long enqueue, i
     out.calls = lost_calls();
     lost_arm(-1, 0, 0, 0);
     out.result = clv_trainer_result(trainer);
-    out.n_lost = clv_trainer_lost_count(trainer);
+    out.n_lost = clv_trainer_info_get(trainer).n_lost;
     out.lost = clv_trainer_lost_get(trainer, 0);
     if (out.n_lost) assert_true(*out.lost.reason);
     assert_null(clv_trainer_lost_get(trainer, out.n_lost).device);
-    for (int i = 0; i < config->placement.n_replicas; i++) out.shares[i] = clv_trainer_shares(trainer)[i];
-    assert_int_equal(clv_trainer_device_count(trainer), config->placement.n_replicas);
+    for (int i = 0; i < config->placement.n_replicas; i++)
+        out.shares[i] = clv_trainer_info_get(trainer).shares[i];
+    assert_int_equal(clv_trainer_info_get(trainer).n_devices, config->placement.n_replicas);
     for (int i = 0; i < config->placement.n_replicas && out.status == CLV_OK; i++) {
         clv_device *one = clv_trainer_device_get(trainer, i);
         assert_int_equal(clv_device_memory(one).all.peak,
-                         clv_trainer_memory_on(trainer, one).predicted_peak_bytes);
+                         clv_trainer_device_info_get(trainer, one).memory.predicted_peak_bytes);
     }
     if (out.status == CLV_OK)
-        assert_status(small_read(clv_trainer_session(trainer), out.floats, MOST_FLOATS, &out.n_floats),
-                      CLV_OK, runtime);
+        assert_status(
+            small_read(clv_trainer_info_get(trainer).session, out.floats, MOST_FLOATS, &out.n_floats), CLV_OK,
+            runtime);
     char sentence[4096];
     snprintf(sentence, sizeof sentence, "%s", clv_runtime_error(runtime));
     clv_trainer_destroy(trainer);
@@ -297,8 +299,8 @@ static void test_no_device_is_left(void **state) {
     assert_holds(clv_runtime_error(runtime), "; no other device is left; no checkpoint was written to '");
     assert_int_equal(access(config.checkpoint, F_OK), -1);
     assert_int_equal(warnings, told); // none that it goes on
-    assert_int_equal(clv_trainer_lost_count(trainer), 0);
-    assert_true(clv_session_count(clv_trainer_session(trainer)) > 0);
+    assert_int_equal(clv_trainer_info_get(trainer).n_lost, 0);
+    assert_true(clv_session_info_get(clv_trainer_info_get(trainer).session).n_tensors > 0);
     clv_trainer_destroy(trainer);
 }
 

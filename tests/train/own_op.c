@@ -80,13 +80,14 @@ static int train(const way *how, float *floats, bool *profiled) {
     assert_status(clv_trainer_create(runtime, &training, &trainer), CLV_OK, runtime);
     clv_profile *profile = NULL;
     assert_status(clv_profile_create(runtime, NULL, &profile), CLV_OK, runtime);
-    clv_session_set_profile(clv_trainer_session(trainer), profile);
+    clv_session_set_profile(clv_trainer_info_get(trainer).session, profile);
     small_run(runtime, trainer);
-    for (int r = 0; r < clv_profile_run_count(profile); r++)
-        for (int i = 0; i < clv_profile_node_count(profile, r); i++)
+    for (int r = 0; r < clv_profile_info_get(profile).n_runs; r++)
+        for (int i = 0; i < clv_profile_run_get(profile, r).n_nodes; i++)
             *profiled |= !strcmp(clv_profile_node_get(profile, r, i).node.op, "own_square");
     int n = 0;
-    assert_status(small_read(clv_trainer_session(trainer), floats, MOST_FLOATS, &n), CLV_OK, runtime);
+    assert_status(small_read(clv_trainer_info_get(trainer).session, floats, MOST_FLOATS, &n), CLV_OK,
+                  runtime);
     clv_trainer_destroy(trainer);
     clv_profile_destroy(profile);
     clv_dataset_destroy(dataset);

@@ -134,7 +134,7 @@ static int train(const clv_train_config *config, float kept[MOST]) {
     int n;
     assert_status(clv_trainer_create(runtime, config, &trainer), CLV_OK, runtime);
     small_run(runtime, trainer);
-    assert_status(small_read(clv_trainer_session(trainer), kept, MOST, &n), CLV_OK, runtime);
+    assert_status(small_read(clv_trainer_info_get(trainer).session, kept, MOST, &n), CLV_OK, runtime);
     clv_trainer_destroy(trainer);
     return n;
 }
@@ -194,7 +194,7 @@ static void on_two_devices(void **state) {
         if (placed) config.device = NULL, config.placement.place = place;
         assert_status(clv_trainer_create(runtime, &config, &trainer), CLV_OK, runtime);
         assert_status(clv_trainer_run(trainer), CLV_OK, runtime);
-        clv_session *session = clv_trainer_session(trainer);
+        clv_session *session = clv_trainer_info_get(trainer).session;
         for (int k = 0; k < 4; k++) {
             const int at = clv_session_find(session, names[k]);
             const size_t bytes = clv_session_get(session, at).bytes;
@@ -295,7 +295,7 @@ static void values_change_places(void **state) {
     config.steps = 1;
     assert_status(clv_trainer_create(runtime, &config, &trainer), CLV_OK, runtime);
     assert_status(clv_trainer_run(trainer), CLV_OK, runtime);
-    clv_session *session = clv_trainer_session(trainer);
+    clv_session *session = clv_trainer_info_get(trainer).session;
     assert_status(clv_session_read(session, clv_session_find(session, "fc.bias"), is, sizeof is), CLV_OK,
                   runtime);
     assert_status(clv_session_read(session, clv_session_find(session, "fc.bias.other"), was, sizeof was),

@@ -69,13 +69,13 @@ static void memory_is_as_predicted(const clv_trainer *trainer) {
     for (int i = 0; i < 2; i++) {
         clv_device *device = clv_trainer_device_get(trainer, i);
         assert_int_equal(clv_device_memory(device).all.peak,
-                         clv_trainer_memory_on(trainer, device).predicted_peak_bytes);
+                         clv_trainer_device_info_get(trainer, device).memory.predicted_peak_bytes);
     }
 }
 
 static int read_weights(const clv_trainer *trainer, float *out) {
     int n;
-    assert_status(small_read(clv_trainer_session(trainer), out, MOST_FLOATS, &n), CLV_OK, runtime);
+    assert_status(small_read(clv_trainer_info_get(trainer).session, out, MOST_FLOATS, &n), CLV_OK, runtime);
     return n;
 }
 
@@ -120,7 +120,7 @@ static void test_shares_change(void **state) {
         seen.stop_at = 7 * (i + 1);
         assert_status(clv_trainer_run(trainer), CLV_E_INTERRUPTED, runtime);
         assert_status(clv__trainer_share(trainer, shares[i]), CLV_OK, runtime);
-        assert_true(clv_trainer_shares(trainer)[0] == shares[i][0]);
+        assert_true(clv_trainer_info_get(trainer).shares[0] == shares[i][0]);
         memory_is_as_predicted(trainer);
     }
     seen.stop_at = 0;
@@ -145,10 +145,10 @@ static void test_shares_that_do_not_fit(void **state) {
     reset_peaks();
     assert_status(clv_trainer_create(runtime, &config, &trainer), CLV_OK, runtime);
     clv_device *second = clv_trainer_device_get(trainer, 1);
-    clv_device_set_budget(second, clv_trainer_memory_on(trainer, second).predicted_peak_bytes);
+    clv_device_set_budget(second, clv_trainer_device_info_get(trainer, second).memory.predicted_peak_bytes);
     assert_status(clv_trainer_run(trainer), CLV_E_INTERRUPTED, runtime);
     assert_status(clv__trainer_share(trainer, (const double[]){0.25, 0.75}), CLV_E_BUDGET, runtime);
-    assert_true(clv_trainer_shares(trainer)[0] == 0.5);
+    assert_true(clv_trainer_info_get(trainer).shares[0] == 0.5);
     seen.stop_at = 0;
     assert_status(clv__trainer_reserve(trainer), CLV_OK, runtime);
     assert_status(clv_trainer_run(trainer), CLV_OK, runtime);

@@ -69,20 +69,20 @@ static inline clv_train_config small_config(const clv_model *model, const clv_da
 
 /** Train to the end, and see that every device held what was predicted. */
 static inline void small_run(clv_runtime *runtime, clv_trainer *trainer) {
-    for (int i = 0; i < clv_trainer_device_count(trainer); i++)
+    for (int i = 0; i < clv_trainer_info_get(trainer).n_devices; i++)
         clv_device_memory_reset_peak(clv_trainer_device_get(trainer, i));
     assert_status(clv_trainer_run(trainer), CLV_OK, runtime);
-    for (int i = 0; i < clv_trainer_device_count(trainer); i++) {
+    for (int i = 0; i < clv_trainer_info_get(trainer).n_devices; i++) {
         clv_device *device = clv_trainer_device_get(trainer, i);
         assert_int_equal(clv_device_memory(device).all.peak,
-                         clv_trainer_memory_on(trainer, device).predicted_peak_bytes);
+                         clv_trainer_device_info_get(trainer, device).memory.predicted_peak_bytes);
     }
 }
 
 /** All that a session keeps, in its order; *n: how many numbers, `most` at most. */
 static inline clv_status small_read(clv_session *session, float *out, int most, int *n) {
     *n = 0;
-    for (int i = 0; i < clv_session_count(session); i++) {
+    for (int i = 0; i < clv_session_info_get(session).n_tensors; i++) {
         const size_t bytes = clv_session_get(session, i).bytes;
         if (*n + (int)(bytes / sizeof(float)) > most) return CLV_E_INTERNAL;
         clv_status status = clv_session_read(session, i, out + *n, bytes);

@@ -58,8 +58,8 @@ static void train(clv_device *device, uint64_t largest, clv_train_config config,
     assert_status(clv_trainer_create(runtime, &config, &trainer), CLV_OK, runtime);
     assert_status(clv_trainer_run(trainer), CLV_OK, runtime);
     assert_int_equal(clv_device_memory(device).all.peak,
-                     clv_trainer_memory_on(trainer, device).predicted_peak_bytes);
-    clv_session *session = clv_trainer_session(trainer);
+                     clv_trainer_device_info_get(trainer, device).memory.predicted_peak_bytes);
+    clv_session *session = clv_trainer_info_get(trainer).session;
     const int at = clv_session_find(session, "fc1.weight");
     assert_int_equal(clv_session_get(session, at).bytes, sizeof out->weight);
     assert_status(clv_session_read(session, at, out->weight, sizeof out->weight), CLV_OK, runtime);

@@ -99,7 +99,8 @@ static clv_train_result train(const clv_train_config *config, clv_status status,
     clv_trainer *trainer = NULL;
     assert_status(clv_trainer_create(runtime, config, &trainer), CLV_OK, runtime);
     assert_status(clv_trainer_run(trainer), status, runtime);
-    if (kept) assert_status(small_read(clv_trainer_session(trainer), kept, MOST, n), CLV_OK, runtime);
+    if (kept)
+        assert_status(small_read(clv_trainer_info_get(trainer).session, kept, MOST, n), CLV_OK, runtime);
     const clv_train_result result = clv_trainer_result(trainer);
     clv_trainer_destroy(trainer);
     return result;
@@ -216,7 +217,7 @@ static void best_weights_are_kept(void **state) {
         config.ema_decay = averaged ? 0.6 : 0;
         assert_status(clv_trainer_create(runtime, &config, &trainer), CLV_OK, runtime);
         small_run(runtime, trainer);
-        assert_status(clv_weights_save(clv_trainer_session(trainer), other), CLV_OK, runtime);
+        assert_status(clv_weights_save(clv_trainer_info_get(trainer).session, other), CLV_OK, runtime);
         clv_trainer_destroy(trainer);
         same_files(best_path(), other);
     }

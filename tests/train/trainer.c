@@ -128,7 +128,7 @@ static void write_first_weights(const char *name, const char *path) {
 
 static void compare_weights(const char *name, clv_session *session) {
     int compared = 0;
-    for (int i = 0; i < clv_session_count(session); i++) {
+    for (int i = 0; i < clv_session_info_get(session).n_tensors; i++) {
         clv_session_tensor tensor = clv_session_get(session, i);
         if (tensor.category != CLV_PARAMETERS) continue;
         float values[256];
@@ -164,11 +164,11 @@ static void train_as_pytorch(clv_device *device, const golden_case *c) {
     clv_device_memory_reset_peak(device);
     assert_status(clv_trainer_create(runtime, &config, &trainer), CLV_OK, runtime);
     assert_int_equal(clv_device_memory(device).all.current, 0); // planned, and nothing taken
-    uint64_t predicted = clv_trainer_memory(trainer).predicted_peak_bytes;
+    uint64_t predicted = clv_trainer_device_info_get(trainer, NULL).memory.predicted_peak_bytes;
     assert_status(clv_trainer_run(trainer), CLV_OK, runtime);
     assert_int_equal(seen.steps, 9);
     assert_int_equal(clv_device_memory(device).all.peak, predicted);
-    compare_weights(c->name, clv_trainer_session(trainer));
+    compare_weights(c->name, clv_trainer_info_get(trainer).session);
     clv_train_result result = clv_trainer_result(trainer);
     assert_true(result.evaluated && result.test.count == 10);
     assert_int_equal(result.steps, 9);
@@ -418,16 +418,16 @@ static void test_graph_is_the_trainers(void **state) {
         assert_status(clv_train_graph(runtime, config, 4, &graph), CLV_OK, runtime);
         clv_device *device = clv_trainer_device_get(trainer, 0);
         assert_status(clv_plan_create(graph, &(clv_plan_config){.device = device}, &plan), CLV_OK, runtime);
-        const clv_plan *own = clv_trainer_plan(trainer);
-        assert_int_equal(clv_plan_node_count(plan), clv_plan_node_count(own));
-        for (int n = 0; n < clv_plan_node_count(plan); n++) {
+        const clv_plan *own = clv_trainer_info_get(trainer).plan;
+        assert_int_equal(clv_plan_info_get(plan).n_nodes, clv_plan_info_get(own).n_nodes);
+        for (int n = 0; n < clv_plan_info_get(plan).n_nodes; n++) {
             clv_plan_node a = clv_plan_node_get(plan, n), b = clv_plan_node_get(own, n);
             assert_string_equal(a.op, b.op);
             assert_string_equal(a.layer, b.layer);
             assert_int_equal(a.micro_batch, b.micro_batch);
         }
-        assert_int_equal(clv_plans_memory(&plan, 1).predicted_peak_bytes,
-                         clv_trainer_memory(trainer).predicted_peak_bytes);
+        assert_int_equal(clv_plans_memory(&plan, 1, NULL).predicted_peak_bytes,
+                         clv_trainer_device_info_get(trainer, NULL).memory.predicted_peak_bytes);
         clv_plan_destroy(plan);
         clv_graph_destroy(graph);
         clv_trainer_destroy(trainer);
@@ -448,7 +448,7 @@ static int count_fused(const clv_trainer *trainer) {
     int fused = 0, n = clv__trainer_plans(trainer, plans);
     assert_int_equal(n, 2); // a step's, and evaluation's
     for (int p = 0; p < n; p++) {
-        for (int i = 0; i < clv_plan_node_count(plans[p]); i++)
+        for (int i = 0; i < clv_plan_info_get(plans[p]).n_nodes; i++)
             fused += clv_plan_node_get(plans[p], i).fused > 0;
     }
     return fused;
@@ -466,7 +466,7 @@ static void test_no_fuse_is_for_evaluation_too(void **state) {
                                        .model = &model,
                                        .train = dataset,
                                        .test = dataset,
-                                       .batch = clv_dataset_count(dataset),
+                                       .batch = clv_dataset_info_get(dataset).count,
                                        .steps = 1,
                                        .lr = 0.1,
                                        .no_fuse = no_fuse};

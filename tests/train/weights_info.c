@@ -65,7 +65,8 @@ static void of_a_training(void **state) {
     assert_status(clv_trainer_create(runtime, &config, &trainer), CLV_OK, runtime);
     small_run(runtime, trainer);
     const clv_weights_text text = {"mine", "a text of my own"};
-    assert_status(clv_weights_save_texts(clv_trainer_session(trainer), &text, 1, WEIGHTS), CLV_OK, runtime);
+    assert_status(clv_weights_save_texts(clv_trainer_info_get(trainer).session, &text, 1, WEIGHTS), CLV_OK,
+                  runtime);
     tells_the_small_model(WEIGHTS);
     tells_the_small_model(BEST);
     tells_the_small_model(CHECKPOINT);
@@ -90,7 +91,7 @@ static void of_a_loop_of_ones_own(void **state) {
     model.input[0] = model.classes = 2;
     const clv_predictor_config predicts = {.device = host, .model = &model, .batch = 1};
     assert_status(clv_predictor_create(runtime, &predicts, &predictor), CLV_OK, runtime);
-    clv_session *session = clv_predictor_session(predictor);
+    clv_session *session = clv_predictor_info_get(predictor).session;
     assert_status(clv_weights_save(session, WEIGHTS), CLV_OK, runtime);
     clv_weights_info *info = read_info(WEIGHTS); // nobody has described it
     assert_null(info->model);
@@ -107,7 +108,7 @@ static void of_a_loop_of_ones_own(void **state) {
     assert_int_equal(info->n_names, 2);
     assert_string_equal(info->names[0], "left");
     assert_string_equal(info->names[1], "right");
-    assert_string_equal(info->table, clv_table_record(table));
+    assert_string_equal(info->table, clv_dataset_info_get(table).table);
     assert_string_equal(info->precision, "mixed");
     clv_weights_info_destroy(info);
     config.model = NULL;

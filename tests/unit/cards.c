@@ -209,7 +209,8 @@ static void a_training_step_has_few_launches(void **state) {
         int launches = 0;
         assert_status(make_plan(clv_model_find("resnet50"), true, card(all_cards[i]), &graph, &plan), CLV_OK,
                       runtime);
-        for (int n = 0; n < clv_plan_node_count(plan); n++) launches += clv_plan_node_get(plan, n).launches;
+        for (int n = 0; n < clv_plan_info_get(plan).n_nodes; n++)
+            launches += clv_plan_node_get(plan, n).launches;
         if (launches > MOST) fail_msg("%s: %d launches, more than %d", all_cards[i], launches, MOST);
         clv_plan_destroy(plan);
         clv_graph_destroy(graph);
@@ -223,7 +224,7 @@ static void look_for_plain(const char *card_name, const clv_model *model, bool t
     double flops[2] = {0}, bytes[2] = {0}; // of all, of `plain`
     if (make_plan(model, train, card(card_name), &graph, &plan) != CLV_OK)
         fail_msg("%s", clv_runtime_error(runtime));
-    for (int i = 0; i < clv_plan_node_count(plan); i++) {
+    for (int i = 0; i < clv_plan_info_get(plan).n_nodes; i++) {
         const clv_plan_node node = clv_plan_node_get(plan, i);
         const bool plain = !strcmp(node.variant, "plain");
         if (!*node.chosen) continue;
@@ -269,8 +270,9 @@ static void every_card_plans_every_small_model(void **state) {
             clv_plan *plan;
             clv_device *device = card_at(i);
             assert_status(make_plan(clv_model_find(models[m]), true, device, &graph, &plan), CLV_OK, runtime);
-            assert_true(clv_plan_least_seconds(plan, device) > 0);
-            assert_true(clv_plan_least_seconds(plan, find("null:0")) == 0); // nothing is known of it
+            assert_true(clv_plan_device_info_get(plan, device).least_seconds > 0);
+            assert_true(clv_plan_device_info_get(plan, find("null:0")).least_seconds ==
+                        0); // nothing is known of it
             clv_plan_destroy(plan);
             clv_graph_destroy(graph);
         }
@@ -287,9 +289,9 @@ static void least_times_follow_the_figures(void **state) {
         clv_plan *plan;
         assert_status(make_plan(clv_model_find("resnet18"), true, card(two[i]), &graph, &plan), CLV_OK,
                       runtime);
-        seconds[i] = clv_plan_least_seconds(plan, card(two[i]));
+        seconds[i] = clv_plan_device_info_get(plan, card(two[i])).least_seconds;
         double flops = 0, bytes = 0;
-        for (int n = 0; n < clv_plan_node_count(plan); n++) {
+        for (int n = 0; n < clv_plan_info_get(plan).n_nodes; n++) {
             const clv_plan_node node = clv_plan_node_get(plan, n);
             flops += node.flops * (strncmp(node.variant, "winograd", 8) == 0 ? 0.25 : 1); // of F(4x4, 3x3)
             bytes += node.traffic;

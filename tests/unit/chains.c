@@ -49,7 +49,7 @@ static clv_plan *planned(clv_graph *graph, clv_plan_config config) {
 /** The launches of all nodes of an op. */
 static int launches_of(const clv_plan *plan, const char *op) {
     int n = 0;
-    for (int i = 0; i < clv_plan_node_count(plan); i++) {
+    for (int i = 0; i < clv_plan_info_get(plan).n_nodes; i++) {
         clv_plan_node node = clv_plan_node_get(plan, i);
         if (!strcmp(node.op, op)) n += node.launches;
     }
@@ -176,7 +176,8 @@ static float *train(clv_device *device, bool no_fuse, bool scales, int *launches
         assert_status(clv_run_step(run, NULL), CLV_OK, runtime);
     }
     assert_status(clv_run_finish(run), CLV_OK, runtime);
-    assert_int_equal(clv_device_memory(device).all.peak, clv_plans_memory(&plan, 1).predicted_peak_bytes);
+    assert_int_equal(clv_device_memory(device).all.peak,
+                     clv_plans_memory(&plan, 1, NULL).predicted_peak_bytes);
     *launches = launches_of(plan, "sum_squares");
     float *all = session_values(session, n);
     clv_run_destroy(run);
@@ -216,9 +217,8 @@ static void test_training_is_the_same(void **state) {
 }
 
 int main(void) {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(test_launches_are_few),
-                                       cmocka_unit_test(test_what_a_table_tells_of_lives),
-                                       cmocka_unit_test(test_small_allocations),
-                                       cmocka_unit_test(test_training_is_the_same)};
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_launches_are_few), cmocka_unit_test(test_what_a_table_tells_of_lives),
+        cmocka_unit_test(test_small_allocations), cmocka_unit_test(test_training_is_the_same)};
     return cmocka_run_group_tests(tests, setup, teardown);
 }

@@ -88,7 +88,8 @@ static void test_train(void **state) {
     }
     assert_status(clv_run_fetch(run, ticket, mean, &loss, sizeof loss), CLV_OK, runtime);
     assert_true(isfinite(loss));
-    assert_int_equal(clv_device_memory(device).all.peak, clv_plans_memory(&plan, 1).predicted_peak_bytes);
+    assert_int_equal(clv_device_memory(device).all.peak,
+                     clv_plans_memory(&plan, 1, NULL).predicted_peak_bytes);
     clv_run_destroy(run);
     clv_session_destroy(session);
     clv_plan_destroy(plan);

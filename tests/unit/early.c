@@ -111,17 +111,18 @@ static int early_in(const options *o, uint64_t *gradients) {
     model m = build(o);
     clv_plan *plan = planned(&m, o);
     const int n = early_updates(plan);
-    *gradients = clv_plans_memory(&plan, 1).category[CLV_GRADIENTS];
+    *gradients = clv_plans_memory(&plan, 1, NULL).category[CLV_GRADIENTS];
     const size_t bytes = plan->n_nodes * sizeof *plan->nodes;
     clv__plan_node *before = malloc(bytes);
     assert_non_null(before);
     memcpy(before, plan->nodes, bytes);
-    assert_status(clv__passes_run(plan, CLV__PASS_roots, CLV__PASS_await), CLV_OK, runtime); // laid out once more, all stay where they are
+    assert_status(clv__passes_run(plan, CLV__PASS_roots, CLV__PASS_await), CLV_OK,
+                  runtime); // laid out once more, all stay where they are
     assert_memory_equal(before, plan->nodes, bytes);
     free(before);
     assert_status(clv__plan_again(plan), CLV_OK, runtime); // as after a quarantine
     assert_int_equal(early_updates(plan), n);
-    assert_int_equal(clv_plans_memory(&plan, 1).category[CLV_GRADIENTS], *gradients);
+    assert_int_equal(clv_plans_memory(&plan, 1, NULL).category[CLV_GRADIENTS], *gradients);
     clv_plan_destroy(plan);
     clv_graph_destroy(m.graph);
     return n;
@@ -192,12 +193,13 @@ static float *train(const options *o, float *gradient, float *size, size_t *n) {
     if (o->fetch) assert_status(clv_run_fetch(run, ticket, m.gradient, gradient, WEIGHT), CLV_OK, runtime);
     if (m.size) assert_status(clv_run_fetch(run, ticket, m.size, size, sizeof *size), CLV_OK, runtime);
     assert_status(clv_run_fetch(run, ticket, m.loss, &loss, sizeof loss), CLV_OK, runtime);
-    assert_int_equal(clv_device_memory(device).all.peak, clv_plans_memory(&plan, 1).predicted_peak_bytes);
+    assert_int_equal(clv_device_memory(device).all.peak,
+                     clv_plans_memory(&plan, 1, NULL).predicted_peak_bytes);
     *n = 0;
-    for (int i = 0; i < clv_session_count(session); i++) *n += clv_session_get(session, i).bytes;
+    for (int i = 0; i < clv_session_info_get(session).n_tensors; i++) *n += clv_session_get(session, i).bytes;
     char *all = malloc(*n), *to = all;
     assert_non_null(all);
-    for (int i = 0; i < clv_session_count(session); to += clv_session_get(session, i++).bytes)
+    for (int i = 0; i < clv_session_info_get(session).n_tensors; to += clv_session_get(session, i++).bytes)
         assert_status(clv_session_read(session, i, to, clv_session_get(session, i).bytes), CLV_OK, runtime);
     clv_run_destroy(run);
     clv_session_destroy(session);

@@ -162,7 +162,7 @@ static clv_status reserve_in_pieces(clv_runtime *runtime) {
     clv_backward(x);
     clv_optimizer_add(graph, &(clv_optimizer_config){.kind = CLV_SGD});
     TRY(clv_plan_create(graph, &(clv_plan_config){.place = "a=null:0,b=null:1"}, &plan));
-    if (clv_plan_node_count(plan) < 60) status = CLV_E_INTERNAL;
+    if (clv_plan_info_get(plan).n_nodes < 60) status = CLV_E_INTERNAL;
     TRY(clv_session_create(runtime, NULL, &session));
     TRY(clv_session_reserve(session, &plan, 1));
     TRY(clv_session_move(session, "b", device));
@@ -230,7 +230,8 @@ static void training(void **state) {
 
 static void pieces(void **state) {
     (void)state;
-    if (!clv__kernel_sources[0].stem) skip(); // on a null device, which is told of kernels, and this library has none
+    if (!clv__kernel_sources[0].stem)
+        skip(); // on a null device, which is told of kernels, and this library has none
     every_allocation(reserve_in_pieces);
 }
 
@@ -255,8 +256,8 @@ static void moving(void **state) {
 }
 
 int main(void) {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(training), cmocka_unit_test(pieces), cmocka_unit_test(checking),
-                                       cmocka_unit_test(choosing), cmocka_unit_test(advising),
-                                       cmocka_unit_test(moving)};
+    const struct CMUnitTest tests[] = {cmocka_unit_test(training), cmocka_unit_test(pieces),
+                                       cmocka_unit_test(checking), cmocka_unit_test(choosing),
+                                       cmocka_unit_test(advising), cmocka_unit_test(moving)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -20,7 +20,7 @@ static const char *text_of(const clv_plan *plan) {
     static char text[1024];
     size_t n = 0;
     text[0] = 0;
-    for (int i = 0; i < clv_plan_node_count(plan); i++) {
+    for (int i = 0; i < clv_plan_info_get(plan).n_nodes; i++) {
         clv_plan_node node = clv_plan_node_get(plan, i);
         if (!strcmp(node.variant, "view")) continue;
         n += (size_t)snprintf(text + n, sizeof text - n, "%s%s", n ? " " : "", node.op);
@@ -312,9 +312,11 @@ static float train(clv_device *device, bool no_fuse, const clv_optimizer_config 
         assert_status(clv_run_step(run, &ticket), CLV_OK, runtime);
     }
     assert_status(clv_run_fetch(run, ticket, m.loss, &loss, sizeof loss), CLV_OK, runtime);
-    assert_int_equal(clv_device_memory(device).all.peak, clv_plans_memory(&plan, 1).predicted_peak_bytes);
+    assert_int_equal(clv_device_memory(device).all.peak,
+                     clv_plans_memory(&plan, 1, NULL).predicted_peak_bytes);
     *launches = 0;
-    for (int i = 0; i < clv_plan_node_count(plan); i++) *launches += clv_plan_node_get(plan, i).launches;
+    for (int i = 0; i < clv_plan_info_get(plan).n_nodes; i++)
+        *launches += clv_plan_node_get(plan, i).launches;
     *all = session_values(session, n);
     clv_run_destroy(run);
     clv_session_destroy(session);
@@ -403,7 +405,7 @@ static void evaluate(clv_device *device, bool no_fuse, clv_precision precision, 
     clv_device_memory_reset_peak(device);
     assert_status(clv_session_create(runtime, &(clv_session_config){.seed = 7}, &session), CLV_OK, runtime);
     assert_status(clv_run_create(session, plan, &run), CLV_OK, runtime);
-    for (int t = 0; t < clv_session_count(session); t++) {
+    for (int t = 0; t < clv_session_info_get(session).n_tensors; t++) {
         clv_session_tensor tensor = clv_session_get(session, t);
         assert_true(tensor.bytes <= sizeof values);
         bool running = strstr(tensor.name, "running") != NULL;
@@ -417,9 +419,11 @@ static void evaluate(clv_device *device, bool no_fuse, clv_precision precision, 
     assert_status(clv_run_feed(run, x, values, clv_tensor_bytes(x)), CLV_OK, runtime);
     assert_status(clv_run_step(run, &ticket), CLV_OK, runtime);
     assert_status(clv_run_fetch(run, ticket, y, out, IMAGES * CLASSES * sizeof *out), CLV_OK, runtime);
-    assert_int_equal(clv_device_memory(device).all.peak, clv_plans_memory(&plan, 1).predicted_peak_bytes);
+    assert_int_equal(clv_device_memory(device).all.peak,
+                     clv_plans_memory(&plan, 1, NULL).predicted_peak_bytes);
     *launches = 0;
-    for (int i = 0; i < clv_plan_node_count(plan); i++) *launches += clv_plan_node_get(plan, i).launches;
+    for (int i = 0; i < clv_plan_info_get(plan).n_nodes; i++)
+        *launches += clv_plan_node_get(plan, i).launches;
     clv_run_destroy(run);
     clv_session_destroy(session);
     clv_plan_destroy(plan);

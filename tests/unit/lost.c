@@ -84,7 +84,7 @@ static clv_status post(const training *t, int step, int64_t *ticket) {
 
 static void read_session(const training *t, uint64_t out[MOST_TENSORS]) {
     static unsigned char bytes[4096];
-    for (int i = 0; i < clv_session_count(t->session); i++) {
+    for (int i = 0; i < clv_session_info_get(t->session).n_tensors; i++) {
         clv_session_tensor tensor = clv_session_get(t->session, i);
         assert_in_range(tensor.bytes, 1, sizeof bytes);
         assert_status(clv_session_read(t->session, i, bytes, tensor.bytes), CLV_OK, runtime);
@@ -98,7 +98,7 @@ static long train_whole(void) {
     training t = make();
     int64_t ticket;
     memset(&whole, 0, sizeof whole);
-    whole.n = clv_session_count(t.session);
+    whole.n = clv_session_info_get(t.session).n_tensors;
     assert_in_range(whole.n, 9, MOST_TENSORS); // five parameters and more, two statistics, momentum
     assert_false(t.plan->places[1].updates);
     read_session(&t, whole.values[0]);
@@ -119,7 +119,8 @@ static long train_whole(void) {
 }
 
 /** Lose a device at an enqueue; returns false if the training was over before. */
-static bool lose(int device, long enqueue, int code, bool late, clv_status want, bool *in_step, long *partial) {
+static bool lose(int device, long enqueue, int code, bool late, clv_status want, bool *in_step,
+                 long *partial) {
     training t = make();
     int64_t ticket = -1, read = 0;
     clv_status status = CLV_OK;
@@ -218,7 +219,8 @@ static void test_steps_that_are_done_when_an_older_one_cannot_be_waited_for(void
     assert_status(post(&t, 0, &first), CLV_OK, runtime);
     assert_status(post(&t, 1, &second), CLV_OK, runtime);
     for (int i = 0; i < 2; i++)
-        assert_int_equal(clv__worker_call(clv_device_get(runtime, i), drain, clv_device_get(runtime, i)), CLV_OK);
+        assert_int_equal(clv__worker_call(clv_device_get(runtime, i), drain, clv_device_get(runtime, i)),
+                         CLV_OK);
     lost_arm(1, -1, -9999, false);
     assert_status(clv_run_fetch(t.run, first, t.loss, &loss, 4), CLV_E_DEVICE_LOST, runtime);
     clv_run_failure failure = clv_run_failed(t.run);
@@ -239,7 +241,8 @@ int main(void) {
     int status = 0;
     if (!(runtime = lost_runtime(NULL, &status))) return status;
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_out_of_resources), cmocka_unit_test(test_not_available),
+        cmocka_unit_test(test_out_of_resources),
+        cmocka_unit_test(test_not_available),
         cmocka_unit_test(test_poisoned_context),
         cmocka_unit_test(test_the_first_device),
         cmocka_unit_test(test_steps_that_are_done_when_an_older_one_cannot_be_waited_for),

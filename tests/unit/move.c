@@ -89,7 +89,7 @@ static clv_session *trained(clv_device *device) {
 
 static void read_all(clv_session *session, float values[PARAMETERS / 2]) {
     size_t at = 0;
-    for (int i = 0; i < clv_session_count(session); i++) {
+    for (int i = 0; i < clv_session_info_get(session).n_tensors; i++) {
         size_t bytes = clv_session_get(session, i).bytes;
         assert_status(clv_session_read(session, i, values + at, bytes), CLV_OK, runtime);
         at += bytes / 4;
@@ -113,7 +113,7 @@ static void test_there_and_back(void **state) {
     assert_int_equal(memory.all.current, 2 * PARAMETERS);
     assert_int_equal(memory.category[CLV_PARAMETERS].current, PARAMETERS);
     assert_int_equal(memory.category[CLV_OPTIMIZER].current, PARAMETERS);
-    for (int i = 0; i < clv_session_count(session); i++)
+    for (int i = 0; i < clv_session_info_get(session).n_tensors; i++)
         assert_ptr_equal(clv_session_get(session, i).device, other);
     read_all(session, there);
     assert_memory_equal(there, before, sizeof before);
@@ -165,13 +165,14 @@ static void test_values_replace_what_is_there(void **state) {
     model m = build(other, false);
     assert_status(clv_session_reserve(session, &m.plan, 1), CLV_OK,
                   runtime); // first values, under the same names
-    int n = clv_session_count(session);
+    int n = clv_session_info_get(session).n_tensors;
     uint64_t before = clv_device_memory(other).category[CLV_PARAMETERS].current;
     float moved[12], there[12];
     assert_status(clv_session_read(session, clv_session_find(session, "fc1.weight"), moved, sizeof moved),
                   CLV_OK, runtime);
     assert_status(clv_session_move(session, "fc1", other), CLV_OK, runtime);
-    assert_int_equal(clv_session_count(session), n - 2); // weight and bias once; their momentum was not there
+    assert_int_equal(clv_session_info_get(session).n_tensors,
+                     n - 2); // weight and bias once; their momentum was not there
     assert_int_equal(clv_device_memory(other).category[CLV_PARAMETERS].current, before);
     assert_ptr_equal(device_of(session, "fc1.weight"), other);
     assert_status(clv_session_read(session, clv_session_find(session, "fc1.weight"), there, sizeof there),
@@ -220,8 +221,8 @@ static void test_refusals_move_nothing(void **state) {
 static void test_inference_holds_no_gradients(void **state) {
     (void)state;
     model training = build(host, true), inference = build(host, false);
-    clv_plan_memory with = clv_plans_memory(&training.plan, 1),
-                    without = clv_plans_memory(&inference.plan, 1);
+    clv_plan_memory with = clv_plans_memory(&training.plan, 1, NULL),
+                    without = clv_plans_memory(&inference.plan, 1, NULL);
     assert_true(with.category[CLV_GRADIENTS] > 0 && with.category[CLV_OPTIMIZER] == PARAMETERS);
     assert_int_equal(without.category[CLV_GRADIENTS], 0);
     assert_int_equal(without.category[CLV_OPTIMIZER], 0);

@@ -43,9 +43,9 @@ static void test_layers_go_where_patterns_say(void **state) {
     clv_plan *plan;
     assert_status(clv_plan_create(m.graph, &(clv_plan_config){.place = "a=host,b=null"}, &plan), CLV_OK,
                   runtime);
-    assert_int_equal(clv_plan_device_count(plan), 2);
+    assert_int_equal(clv_plan_info_get(plan).n_devices, 2);
     int carried = 0;
-    for (int i = 0; i < clv_plan_node_count(plan); i++) {
+    for (int i = 0; i < clv_plan_info_get(plan).n_nodes; i++) {
         clv_plan_node node = clv_plan_node_get(plan, i);
         const char *device = clv_device_info_get(node.device)->name;
         if (strcmp(node.variant, "transfer") == 0) {
@@ -58,7 +58,7 @@ static void test_layers_go_where_patterns_say(void **state) {
             assert_string_equal(device, "host"); // follows its data; the gradient follows the forward node
         }
     }
-    assert_int_equal(clv_plan_transfer_count(plan), 2); // relu's result, and its gradient
+    assert_int_equal(clv_plan_info_get(plan).n_transfers, 2); // relu's result, and its gradient
     assert_int_equal(carried, 4);
     clv_plan_transfer transfer = clv_plan_transfer_get(plan, 0);
     assert_string_equal(clv_device_info_get(transfer.from)->name, "host");
@@ -74,7 +74,7 @@ static void test_the_last_match_wins(void **state) {
     clv_plan *plan;
     assert_status(clv_plan_create(m.graph, &(clv_plan_config){.place = "*=host,b=null,b=host"}, &plan),
                   CLV_OK, runtime);
-    assert_int_equal(clv_plan_transfer_count(plan), 0);
+    assert_int_equal(clv_plan_info_get(plan).n_transfers, 0);
     clv_plan_destroy(plan);
     clv_graph_destroy(m.graph);
 }
@@ -93,12 +93,13 @@ static void test_sums_stay_with_the_work(void **state) {
     clv_output(y, "y");
     assert_status(clv_plan_create(graph, &(clv_plan_config){.place = "a=host,b=null,c=null"}, &plan), CLV_OK,
                   runtime);
-    for (int i = 0; i < clv_plan_node_count(plan); i++) {
+    for (int i = 0; i < clv_plan_info_get(plan).n_nodes; i++) {
         clv_plan_node node = clv_plan_node_get(plan, i);
         if (strcmp(node.op, "add") == 0)
             assert_string_equal(clv_device_info_get(node.device)->name, "null:0");
     }
-    assert_int_equal(clv_plan_transfer_count(plan), 1); // a's result, once, for both the layer and the sum
+    assert_int_equal(clv_plan_info_get(plan).n_transfers,
+                     1); // a's result, once, for both the layer and the sum
     clv_plan_destroy(plan);
     clv_graph_destroy(graph);
 }
@@ -149,12 +150,12 @@ static void run_one(const char *place, float *out, bool check_memory) {
     int64_t ticket;
     assert_status(clv_plan_create(m.graph, &(clv_plan_config){.place = place}, &plan), CLV_OK, runtime);
     assert_status(clv_session_create(runtime, &(clv_session_config){.seed = 3}, &session), CLV_OK, runtime);
-    for (int i = 0; i < clv_plan_device_count(plan); i++)
+    for (int i = 0; i < clv_plan_info_get(plan).n_devices; i++)
         clv_device_memory_reset_peak(clv_plan_device_get(plan, i));
     assert_status(clv_run_create(session, plan, &run), CLV_OK, runtime);
-    for (int i = 0; i < clv_plan_device_count(plan); i++)
+    for (int i = 0; i < clv_plan_info_get(plan).n_devices; i++)
         assert_status(clv_device_activity_start(clv_plan_device_get(plan, i)), CLV_OK, runtime);
-    for (int i = 0; i < clv_plan_device_count(plan); i++)
+    for (int i = 0; i < clv_plan_info_get(plan).n_devices; i++)
         before[i] = clv_device_activity(clv_plan_device_get(plan, i));
     double start = seconds_now();
     for (int step = 0; step < 5; step++) {
@@ -166,12 +167,12 @@ static void run_one(const char *place, float *out, bool check_memory) {
     assert_status(clv_run_fetch(run, ticket, clv_gradient(m.weight[0]), out + 1, 1024), CLV_OK, runtime);
     assert_status(clv_run_fetch(run, ticket, clv_gradient(m.weight[1]), out + 257, 1024), CLV_OK, runtime);
     assert_status(clv_run_finish(run), CLV_OK, runtime);
-    for (int i = 0; i < clv_plan_device_count(plan); i++)
+    for (int i = 0; i < clv_plan_info_get(plan).n_devices; i++)
         check_activity(clv_plan_device_get(plan, i), before[i], seconds_now() - start);
-    for (int i = 0; check_memory && i < clv_plan_device_count(plan); i++) {
+    for (int i = 0; check_memory && i < clv_plan_info_get(plan).n_devices; i++) {
         clv_device *device = clv_plan_device_get(plan, i);
         assert_int_equal(clv_device_memory(device).all.peak,
-                         clv_plans_memory_on(&plan, 1, device).predicted_peak_bytes);
+                         clv_plans_memory(&plan, 1, device).predicted_peak_bytes);
     }
     clv_run_destroy(run);
     clv_session_destroy(session);
@@ -229,7 +230,7 @@ static void run_parallel(const char *const *devices, const double *shares, int n
     assert_status(
         clv_plan_create(graph, &(clv_plan_config){.device = first, .explicit_transfers = true}, &plan),
         CLV_OK, runtime);
-    assert_int_equal(clv_plan_device_count(plan), n);
+    assert_int_equal(clv_plan_info_get(plan).n_devices, n);
     assert_status(clv_session_create(runtime, &(clv_session_config){.seed = 3}, &session), CLV_OK, runtime);
     assert_status(clv_run_create(session, plan, &run), CLV_OK, runtime);
     for (int step = 0; step < 5; step++) {
@@ -344,7 +345,7 @@ static void test_updates_come_last(void **state) {
         clv_plan_config config = {.place = replicas ? "*=host" : "*=host,norm=null"};
         assert_status(clv_plan_create(graph, &config, &plan), CLV_OK, runtime);
         int updates = 0, statistics = 0, moved = 0;
-        for (int i = 0; i < clv_plan_node_count(plan); i++) {
+        for (int i = 0; i < clv_plan_info_get(plan).n_nodes; i++) {
             clv_plan_node node = clv_plan_node_get(plan, i);
             moved += strcmp(node.variant, "transfer") == 0;
             if (strcmp(node.op, "batch_norm_update") == 0) {

@@ -78,7 +78,7 @@ static way try_way(clv_graph *graph, int n, int first, int cut) {
         }
         if (seconds > w.slowest) w.slowest = seconds;
         w.total += seconds;
-        w.bytes[d] = clv_plans_memory_on(&plan, 1, devices[d]).predicted_peak_bytes;
+        w.bytes[d] = clv_plans_memory(&plan, 1, devices[d]).predicted_peak_bytes;
         if (w.bytes[d] > w.most) w.most = w.bytes[d];
     }
     clv_plan_destroy(plan);
@@ -194,7 +194,7 @@ static uint64_t bytes_of_first(clv_graph *graph, const clv__layers *layers, int 
                  names[i < cut ? 0 : 1]);
     clv_plan *plan;
     assert_status(clv_plan_create(graph, &(clv_plan_config){.place = place}, &plan), CLV_OK, runtime);
-    uint64_t bytes = clv_plans_memory_on(&plan, 1, devices[0]).predicted_peak_bytes;
+    uint64_t bytes = clv_plans_memory(&plan, 1, devices[0]).predicted_peak_bytes;
     clv_plan_destroy(plan);
     return bytes;
 }
@@ -318,12 +318,12 @@ static void test_texts_are_short_and_safe(void **state) {
                         "a.*=null:0,b???.0=null:0,b???.1=null:1,b???.2=null:1,c.*=null:1,d=null:1");
     clv_plan *plan; // as it was printed
     assert_status(clv_plan_create(graph, &(clv_plan_config){.place = choice->place}, &plan), CLV_OK, runtime);
-    for (int i = 0; i < clv_plan_node_count(plan); i++) {
+    for (int i = 0; i < clv_plan_info_get(plan).n_nodes; i++) {
         clv_plan_node node = clv_plan_node_get(plan, i);
         if (strcmp(node.layer, "b*,=.0") == 0) assert_ptr_equal(node.device, devices[0]);
         if (strcmp(node.layer, "b*,=.2") == 0) assert_ptr_equal(node.device, devices[1]);
     }
-    assert_int_equal(clv_plan_transfer_count(plan), 1);
+    assert_int_equal(clv_plan_info_get(plan).n_transfers, 1);
     clv_plan_destroy(plan);
     clv_place_choice_destroy(choice);
     clv_graph_destroy(graph);
@@ -344,9 +344,10 @@ static void test_residuals_are_carried_once(void **state) {
     assert_status(choose(graph, "balanced", &choice), CLV_OK, runtime);
     clv_plan *plan;
     assert_status(clv_plan_create(graph, &(clv_plan_config){.place = choice->place}, &plan), CLV_OK, runtime);
-    print_message("%s: %d transfers\n", choice->place, clv_plan_transfer_count(plan));
+    print_message("%s: %d transfers\n", choice->place, clv_plan_info_get(plan).n_transfers);
     assert_int_equal(choice->n_stages, 2);
-    assert_true(clv_plan_transfer_count(plan) <= 4); // the residual and a block's own value; their gradients
+    assert_true(clv_plan_info_get(plan).n_transfers <=
+                4); // the residual and a block's own value; their gradients
     clv_plan_destroy(plan);
     clv_place_choice_destroy(choice);
     clv_graph_destroy(graph);

@@ -220,11 +220,12 @@ static void test_workspaces_lie_where_another_plan_has_activations(void **state)
     check_bytes(plans[1], n_shared);
     assert_int_equal(n_shared[0], 1);
     assert_true(plans[1]->places[0].activations.bytes <= plans[0]->places[0].activations.bytes);
-    assert_int_equal(clv_plans_memory(plans, 2).category[CLV_ACTIVATIONS],
+    assert_int_equal(clv_plans_memory(plans, 2, NULL).category[CLV_ACTIVATIONS],
                      plans[0]->places[0].activations.bytes);
     // beside one that is no larger there is none
     assert_int_equal(
-        clv_plan_create(small_graph, &(clv_plan_config){.device = device, .same_session = alone}, &tight), CLV_OK);
+        clv_plan_create(small_graph, &(clv_plan_config){.device = device, .same_session = alone}, &tight),
+        CLV_OK);
     assert_int_equal(tight->places[0].workspace_bytes, three);
     assert_int_equal(tight->places[0].activations.bytes, alone->places[0].activations.bytes);
     clv_plan_destroy(tight);
@@ -246,7 +247,7 @@ static void test_what_nobody_needs_is_not_planned(void **state) {
     clv_plan *plan;
     assert_int_equal(clv_plan_create(graph, &(clv_plan_config){.device = device_named("host")}, &plan),
                      CLV_OK);
-    assert_int_equal(clv_plan_node_count(plan), 1);
+    assert_int_equal(clv_plan_info_get(plan).n_nodes, 1);
     assert_int_equal(plan->places[0].n_inputs, 1);
     clv_plan_destroy(plan);
     clv_graph_destroy(graph);
@@ -330,11 +331,13 @@ static void test_coarse_sums_are_asked_for(void **state) {
         {"*=half_sums", CLV_PRECISION_MIXED, true, NULL, NULL},
         {"*=half_sums", CLV_PRECISION_F32, false, NULL, NULL},
         {"linear=half_sums", CLV_PRECISION_MIXED, true, NULL,
-         "linear 'fc': the pinned variant 'half_sums' is for inference, its sums are not in f32; pin another one"},
+         "linear 'fc': the pinned variant 'half_sums' is for inference, its sums are not in f32; pin another "
+         "one"},
         {"linear=half_sums", CLV_PRECISION_MIXED_BF16, false, NULL, "cannot run on null:0 with these shapes"},
         {"conv2d=half_sums", CLV_PRECISION_MIXED, false, "half_sums", NULL},
         {"conv2d=half_sums", CLV_PRECISION_MIXED, true, NULL,
-         "conv2d 'c': the pinned variant 'half_sums' is for inference, its sums are not in f32; pin another one"},
+         "conv2d 'c': the pinned variant 'half_sums' is for inference, its sums are not in f32; pin another "
+         "one"},
     };
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         clv_graph *graph;
@@ -346,7 +349,9 @@ static void test_coarse_sums_are_asked_for(void **state) {
             clv_tensor *x = clv_input(graph, "x", CLV_DTYPE_F32, CLV_SHAPE(8, 32, 20, 20));
             clv_output(clv_nn_conv2d(x, "c", 64, &(clv_nn_conv2d_config){.kernel = {3, 3}}), "y");
         } else {
-            clv_output(clv_nn_linear(clv_input(graph, "x", CLV_DTYPE_F32, CLV_SHAPE(512, 512)), "fc", 512, NULL), "y");
+            clv_output(
+                clv_nn_linear(clv_input(graph, "x", CLV_DTYPE_F32, CLV_SHAPE(512, 512)), "fc", 512, NULL),
+                "y");
         }
         const clv_plan_config config = {.device = device_named("null"), .variants = cases[i].variants};
         const clv_status status = clv_plan_create(graph, &config, &plan);
@@ -356,7 +361,7 @@ static void test_coarse_sums_are_asked_for(void **state) {
         } else {
             assert_int_equal(status, CLV_OK);
             bool found = false;
-            for (int k = 0; k < clv_plan_node_count(plan); k++)
+            for (int k = 0; k < clv_plan_info_get(plan).n_nodes; k++)
                 found |= strcmp(clv_plan_node_get(plan, k).variant, "half_sums") == 0;
             assert_int_equal(found, cases[i].variant != NULL);
         }
@@ -374,7 +379,7 @@ static void test_prediction_is_what_is_taken(void **state) {
         clv_session *session;
         clv_run *run;
         assert_int_equal(clv_plan_create(graph, &(clv_plan_config){.device = device}, &plan), CLV_OK);
-        clv_plan_memory predicted = clv_plans_memory(&plan, 1);
+        clv_plan_memory predicted = clv_plans_memory(&plan, 1, NULL);
         clv_device_memory_reset_peak(device);
         assert_int_equal(clv_session_create(runtime, NULL, &session), CLV_OK);
         assert_int_equal(clv_run_create(session, plan, &run), CLV_OK);
@@ -408,10 +413,10 @@ static void test_what_is_kept_and_made(void **state) {
     clv_optimizer_add(graph, &adam);
     assert_int_equal(clv_plan_create(graph, &(clv_plan_config){.device = device_named("host")}, &plan),
                      CLV_OK);
-    clv_plan_memory memory = clv_plans_memory(&plan, 1);
+    clv_plan_memory memory = clv_plans_memory(&plan, 1, NULL);
     uint64_t bytes[CLV_CATEGORIES] = {0}, made[CLV_CATEGORIES] = {0};
     int n_frozen = 0, n_buffers = 0;
-    for (int i = 0; i < clv_plan_kept_count(plan); i++) {
+    for (int i = 0; i < clv_plan_info_get(plan).n_kept; i++) {
         clv_plan_kept kept = clv_plan_kept_get(plan, i);
         bytes[kept.category] += kept.bytes;
         n_frozen += kept.frozen;
@@ -423,9 +428,9 @@ static void test_what_is_kept_and_made(void **state) {
     assert_int_equal(n_buffers, 2); // running mean and variance
     assert_int_equal(bytes[CLV_PARAMETERS], memory.category[CLV_PARAMETERS]);
     assert_int_equal(bytes[CLV_OPTIMIZER], memory.category[CLV_OPTIMIZER]);
-    assert_null(clv_plan_kept_get(plan, clv_plan_kept_count(plan)).name);
+    assert_null(clv_plan_kept_get(plan, clv_plan_info_get(plan).n_kept).name);
     assert_null(clv_plan_kept_get(plan, -1).name);
-    for (int i = 0; i < clv_plan_node_count(plan); i++) {
+    for (int i = 0; i < clv_plan_info_get(plan).n_nodes; i++) {
         clv_plan_node node = clv_plan_node_get(plan, i);
         for (int c = 0; c < CLV_CATEGORIES; c++) made[c] += node.made[c];
     }
@@ -445,7 +450,7 @@ static void test_a_budget_is_never_exceeded(void **state) {
     clv_session *session;
     clv_run *run;
     assert_int_equal(clv_plan_create(graph, &(clv_plan_config){.device = device}, &plan), CLV_OK);
-    uint64_t bytes = clv_plans_memory(&plan, 1).predicted_peak_bytes;
+    uint64_t bytes = clv_plans_memory(&plan, 1, NULL).predicted_peak_bytes;
     assert_int_equal(clv_session_create(runtime, NULL, &session), CLV_OK);
     clv_device_set_budget(device, bytes - 1);
     assert_int_equal(clv_run_create(session, plan, &run), CLV_E_BUDGET);

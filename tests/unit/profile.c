@@ -31,7 +31,7 @@ static clv_profile *make_profile(int64_t warm_up, int64_t slices) {
 
 /** The node of that op and layer in a run. */
 static clv_profile_node find(const clv_profile *profile, int run, const char *op, const char *layer) {
-    for (int i = 0; i < clv_profile_node_count(profile, run); i++) {
+    for (int i = 0; i < clv_profile_run_get(profile, run).n_nodes; i++) {
         clv_profile_node node = clv_profile_node_get(profile, run, i);
         if (!strcmp(node.node.op, op) && !strcmp(node.node.layer, layer)) return node;
     }
@@ -46,8 +46,8 @@ static void test_times_are_the_ops_own(void **state) {
     model m = build("*=host", profile);
     steps(&m, STEPS);
     destroy(&m);
-    assert_int_equal(clv_profile_run_count(profile), 1);
-    assert_int_equal(clv_profile_main_run(profile), 0);
+    assert_int_equal(clv_profile_info_get(profile).n_runs, 1);
+    assert_int_equal(clv_profile_info_get(profile).main_run, 0);
     clv_profile_run run = clv_profile_run_get(profile, 0);
     assert_false(run.trains);
     assert_true(run.warm);
@@ -70,9 +70,9 @@ static void test_times_are_the_ops_own(void **state) {
     // past the ends
     assert_int_equal(clv_profile_run_get(profile, 1).steps, 0);
     assert_null(clv_profile_device_get(profile, 0, 1).device);
-    assert_null(clv_profile_node_get(profile, 0, clv_profile_node_count(profile, 0)).node.op);
+    assert_null(clv_profile_node_get(profile, 0, clv_profile_run_get(profile, 0).n_nodes).node.op);
     assert_null(clv_profile_node_get(profile, 0, -1).node.op);
-    assert_int_equal(clv_profile_node_count(profile, 7), 0);
+    assert_int_equal(clv_profile_run_get(profile, 7).n_nodes, 0);
     clv_profile_destroy(profile);
 }
 
@@ -105,8 +105,8 @@ static void test_a_run_without_a_profile_tells_nothing(void **state) {
     model m = build("*=host", NULL);
     clv_session_set_profile(m.session, profile); // too late for this run
     steps(&m, 3);
-    assert_int_equal(clv_profile_run_count(profile), 0);
-    assert_int_equal(clv_profile_main_run(profile), -1);
+    assert_int_equal(clv_profile_info_get(profile).n_runs, 0);
+    assert_int_equal(clv_profile_info_get(profile).main_run, -1);
     destroy(&m);
     assert_status(clv_profile_trace(profile, "trace.json"), CLV_E_STATE, runtime);
     assert_string_equal(clv_runtime_error(runtime),
@@ -168,15 +168,15 @@ static void test_measuring_a_peak_leaves_the_account_alone(void **state) {
     (void)state;
     clv_device *device;
     clv_bench_peak peak = {0};
-    if (clv_device_find(runtime, "gpu|accelerator|cpu", &device) != CLV_OK) skip(); // nothing but the host here
+    if (clv_device_find(runtime, "gpu|accelerator|cpu", &device) != CLV_OK)
+        skip(); // nothing but the host here
     const clv_memory_info before = clv_device_memory(device);
     assert_status(clv_bench_peak_raise(device, &peak), CLV_OK, runtime);
     assert_true(peak.gbps > 0);
     const clv_memory_info after = clv_device_memory(device);
     assert_true(after.all.total_allocated > before.all.total_allocated);
     assert_true(after.all.peak == before.all.peak && after.all.current == before.all.current);
-    for (int c = 0; c < CLV_CATEGORIES; c++)
-        assert_true(after.category[c].peak == before.category[c].peak);
+    for (int c = 0; c < CLV_CATEGORIES; c++) assert_true(after.category[c].peak == before.category[c].peak);
 }
 
 // ---- sums -----------------------------------------------------------------------------------------------------------
@@ -251,9 +251,8 @@ static void test_a_trace_holds_every_slice(void **state) {
     assert_int_equal(count(text, "\"name\":\"fetch\""), STEPS);
     assert_holds(text, "\"variant\":\"reference\",\"bytes\":500,\"flops\":1000");
     assert_holds(text, "\"name\":\"memory (bytes)\"");
-    int64_t left_out;
-    assert_int_equal(clv_profile_traced_steps(profile, &left_out), STEPS);
-    assert_int_equal(left_out, 0);
+    assert_int_equal(clv_profile_info_get(profile).traced_steps, STEPS);
+    assert_int_equal(clv_profile_info_get(profile).left_out_steps, 0);
     free(text);
     // a folder that is not there: one sentence
     snprintf(path, sizeof path, "%s/nowhere/trace.json", folder);
@@ -273,7 +272,8 @@ static void test_a_trace_that_is_full_has_whole_steps(void **state) {
     snprintf(path, sizeof path, "%s/trace.json", folder);
     assert_status(clv_profile_trace(profile, path), CLV_OK, runtime);
     char *text = read_text(path);
-    int64_t left_out, kept = clv_profile_traced_steps(profile, &left_out);
+    const clv_profile_info info = clv_profile_info_get(profile);
+    const int64_t kept = info.traced_steps, left_out = info.left_out_steps;
     print_message("%d steps kept, %d left out\n", (int)kept, (int)left_out);
     assert_true(kept > 0 && left_out > 0 && kept + left_out == 12);
     assert_int_equal(count(text, "\"name\":\"slow middle\""), kept);

@@ -145,7 +145,8 @@ static clv_graph *graph_of(const char *model, const way *w) {
     };
     assert_non_null(config.model);
     assert_status(clv_train_graph(runtime, &config, BATCH, &graph), CLV_OK, runtime);
-    for (int i = 0; i < clv_graph_info_get(graph).n_parameters; i += 3) { // gradients and parameters are read as well
+    for (int i = 0; i < clv_graph_info_get(graph).n_parameters;
+         i += 3) { // gradients and parameters are read as well
         char name[32];
         snprintf(name, sizeof name, "gradient %d", i);
         clv_output(clv_gradient(clv_parameter_get(graph, i)), name);
@@ -279,7 +280,7 @@ static void train(clv_device *device, bool drivers, float *losses) {
     }
     assert_int_equal(clv_device_memory(device).category[CLV_STAGING].current, staging->bytes);
     assert_int_equal(clv_device_memory(device).all.current,
-                     clv_plans_memory_on(&plan, 1, device).predicted_peak_bytes);
+                     clv_plans_memory(&plan, 1, device).predicted_peak_bytes);
     clv_run_destroy(run);
     clv_session_destroy(session);
     clv_plan_destroy(plan);

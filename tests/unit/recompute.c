@@ -103,7 +103,7 @@ static float *train(const clv_plan_config *config, uint64_t fates, size_t *n_flo
     clv_run *run;
     static float x[ROWS * 3 * 12 * 12], hyper[CLV_HYPER_VALUES];
     int32_t labels[ROWS];
-    for (int i = 0; i < clv_plan_device_count(plan); i++)
+    for (int i = 0; i < clv_plan_info_get(plan).n_devices; i++)
         clv_device_memory_reset_peak(clv_plan_device_get(plan, i));
     assert_status(clv_session_create(runtime, &(clv_session_config){.seed = 7}, &session), CLV_OK, runtime);
     assert_status(clv_run_create(session, plan, &run), CLV_OK, runtime);
@@ -118,17 +118,17 @@ static float *train(const clv_plan_config *config, uint64_t fates, size_t *n_flo
         assert_status(clv_run_step(run, NULL), CLV_OK, runtime);
     }
     assert_status(clv_run_finish(run), CLV_OK, runtime);
-    for (int i = 0; i < clv_plan_device_count(plan); i++) {
+    for (int i = 0; i < clv_plan_info_get(plan).n_devices; i++) {
         clv_device *at = clv_plan_device_get(plan, i);
-        assert_int_equal(clv_device_memory(at).all.peak,
-                         clv_plans_memory_on(&plan, 1, at).predicted_peak_bytes);
+        assert_int_equal(clv_device_memory(at).all.peak, clv_plans_memory(&plan, 1, at).predicted_peak_bytes);
     }
     size_t n = 0;
-    for (int i = 0; i < clv_session_count(session); i++) n += clv_session_get(session, i).bytes / 4;
+    for (int i = 0; i < clv_session_info_get(session).n_tensors; i++)
+        n += clv_session_get(session, i).bytes / 4;
     float *all = calloc(n, sizeof *all);
     *n_floats = n;
     n = 0;
-    for (int i = 0; i < clv_session_count(session); i++) {
+    for (int i = 0; i < clv_session_info_get(session).n_tensors; i++) {
         size_t bytes = clv_session_get(session, i).bytes;
         assert_status(clv_session_read(session, i, all + n, bytes), CLV_OK, runtime);
         n += bytes / 4;
@@ -152,8 +152,8 @@ static void assert_same_training(const clv_plan_config *one, const clv_plan_conf
 static uint64_t peak_of(const clv_plan_config *config, clv_plan_recomputed *recomputed) {
     model m = build();
     clv_plan *plan = planned(&m, config);
-    uint64_t peak = clv_plans_memory(&plan, 1).predicted_peak_bytes;
-    if (recomputed) *recomputed = clv_plan_recomputed_get(plan);
+    uint64_t peak = clv_plans_memory(&plan, 1, NULL).predicted_peak_bytes;
+    if (recomputed) *recomputed = clv_plan_info_get(plan).recomputed;
     clv_plan_destroy(plan);
     clv_graph_destroy(m.graph);
     return peak;
@@ -184,7 +184,7 @@ static void test_what_leaves_a_module_stays(void **state) {
     model m = build();
     clv_plan *plan = planned(&m, &(clv_plan_config){.device = device, .recompute = "block1.*"});
     int convolutions = 0, last = -1, first_backward = -1;
-    for (int i = 0; i < clv_plan_node_count(plan); i++) {
+    for (int i = 0; i < clv_plan_info_get(plan).n_nodes; i++) {
         clv_plan_node node = clv_plan_node_get(plan, i);
         if (strcmp(node.phase, "backward") == 0 && strncmp(node.layer, "block1", 6) == 0 &&
             first_backward < 0)
@@ -220,13 +220,13 @@ static void test_it_can_be_taken_out_again(void **state) {
     model m = build();
     clv_plan *plan = planned(&m, &(clv_plan_config){.device = device});
     size_t n_nodes = plan->n_nodes, n_values = plan->n_values;
-    uint64_t peak = clv_plans_memory(&plan, 1).predicted_peak_bytes;
+    uint64_t peak = clv_plans_memory(&plan, 1, NULL).predicted_peak_bytes;
     disturb(plan, 5);
-    assert_true(clv_plans_memory(&plan, 1).predicted_peak_bytes != peak);
+    assert_true(clv_plans_memory(&plan, 1, NULL).predicted_peak_bytes != peak);
     assert_status(clv__plan_again(plan), CLV_OK, runtime);
     assert_int_equal(plan->n_nodes, n_nodes);
     assert_int_equal(plan->n_values, n_values);
-    assert_int_equal(clv_plans_memory(&plan, 1).predicted_peak_bytes, peak);
+    assert_int_equal(clv_plans_memory(&plan, 1, NULL).predicted_peak_bytes, peak);
     clv_plan_destroy(plan);
     clv_graph_destroy(m.graph);
 }
@@ -290,7 +290,7 @@ static void test_on_two_devices(void **state) {
     assert_same_training(&plain, &some);
     model m = build();
     clv_plan *plan = planned(&m, &plain);
-    uint64_t whole = clv_plans_memory_on(&plan, 1, device).predicted_peak_bytes;
+    uint64_t whole = clv_plans_memory(&plan, 1, device).predicted_peak_bytes;
     clv_plan_destroy(plan);
     clv_graph_destroy(m.graph);
     clv_device_set_budget(device, whole - whole / 8);

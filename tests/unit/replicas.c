@@ -52,7 +52,7 @@ static void test_updates_add_up_what_is_lent(void **state) {
     plan = plan_of(m.graph, "null:0", NULL);
     assert_int_equal(count_ops(plan, "add"), 0);
     assert_int_equal(count_ops(plan, "sgd_update"), 1);
-    const clv_plan_node update = clv_plan_node_get(plan, clv_plan_node_count(plan) - 1);
+    const clv_plan_node update = clv_plan_node_get(plan, clv_plan_info_get(plan).n_nodes - 1);
     assert_string_equal(update.also, "add");
     assert_int_equal(update.fused, 4);
     const char *const names[] = {"a.weight", "b.weight"};
@@ -87,7 +87,7 @@ static void test_replicas_with_their_losses_do_not_wait(void **state) {
     own_losses = false;
     null_devices_share(true);
     clv_plan *plan = plan_of(m.graph, "null:0", NULL);
-    assert_int_equal(clv_plan_transfer_count(plan), 2 + 2 + 1); // parameters, gradients, a loss
+    assert_int_equal(clv_plan_info_get(plan).n_transfers, 2 + 2 + 1); // parameters, gradients, a loss
     assert_int_equal(count_ops_at(plan, "full", 0), 1);
     assert_int_equal(count_ops_at(plan, "full", 1), 1);
     assert_int_equal(count_ops(plan, "concat"), 0);

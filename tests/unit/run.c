@@ -86,7 +86,7 @@ static void test_inputs_keep_their_values(void **state) {
     assert_int_equal(clv_session_read(session, clv_session_find(session, "total"), total, sizeof total),
                      CLV_OK);
     assert_float_equal(total[2], 1 + 2 + 3 + 3 + 5, 0);
-    assert_int_equal(clv_session_step(session), 5);
+    assert_int_equal(clv_session_info_get(session).step, 5);
     destroy(&m);
     clv_session_destroy(session);
 }
@@ -101,7 +101,7 @@ static void test_a_refused_step_forgets_nothing(void **state) {
     assert_int_equal(clv_run_step(m.run, NULL), CLV_E_STATE);
     feed(&m, m.a, 100);
     assert_float_equal(step(&m), 107, 0);
-    assert_int_equal(clv_session_step(session), 1);
+    assert_int_equal(clv_session_info_get(session).step, 1);
     destroy(&m);
     clv_session_destroy(session);
 }
@@ -140,10 +140,10 @@ static void test_runs_of_a_session_share_and_take_turns(void **state) {
     clv_plan *plans[2] = {small.plan, large.plan};
     clv_device_memory_reset_peak(host);
     assert_int_equal(clv_session_reserve(session, plans, 2), CLV_OK);
-    assert_int_equal(clv_device_memory(host).all.peak, clv_plans_memory(plans, 2).predicted_peak_bytes);
+    assert_int_equal(clv_device_memory(host).all.peak, clv_plans_memory(plans, 2, NULL).predicted_peak_bytes);
     assert_int_equal(clv_run_create(session, small.plan, &small.run), CLV_OK);
     assert_int_equal(clv_run_create(session, large.plan, &large.run), CLV_OK);
-    assert_int_equal(clv_device_memory(host).all.peak, clv_plans_memory(plans, 2).predicted_peak_bytes);
+    assert_int_equal(clv_device_memory(host).all.peak, clv_plans_memory(plans, 2, NULL).predicted_peak_bytes);
     for (int i = 0; i < 3; i++) {
         toy_model *m = i % 2 ? &large : &small;
         feed(m, m->a, 1);
@@ -176,15 +176,15 @@ static void test_nothing_past_the_ends(void **state) {
     assert_int_equal(clv_session_create(runtime, NULL, &session), CLV_OK);
     toy_model m = build(session, 4);
     clv_plan *plan = m.plan;
-    const int past[] = {-1, clv_session_count(session), clv_plan_node_count(plan),
-                        clv_plan_transfer_count(plan), 1 << 20};
-    assert_int_equal(clv_plan_transfer_count(plan), 0);
+    const int past[] = {-1, clv_session_info_get(session).n_tensors, clv_plan_info_get(plan).n_nodes,
+                        clv_plan_info_get(plan).n_transfers, 1 << 20};
+    assert_int_equal(clv_plan_info_get(plan).n_transfers, 0);
     for (size_t i = 0; i < sizeof past / sizeof *past; i++) {
-        if (past[i] < 0 || past[i] >= clv_session_count(session))
+        if (past[i] < 0 || past[i] >= clv_session_info_get(session).n_tensors)
             assert_null(clv_session_get(session, past[i]).name);
-        if (past[i] < 0 || past[i] >= clv_plan_node_count(plan))
+        if (past[i] < 0 || past[i] >= clv_plan_info_get(plan).n_nodes)
             assert_null(clv_plan_node_get(plan, past[i]).op);
-        if (past[i] < 0 || past[i] >= clv_plan_device_count(plan))
+        if (past[i] < 0 || past[i] >= clv_plan_info_get(plan).n_devices)
             assert_null(clv_plan_device_get(plan, past[i]));
         assert_null(clv_plan_transfer_get(plan, past[i]).from);
     }

@@ -194,8 +194,8 @@ static void foresee(clv_runtime *with, double *host_part, double *null_part) {
     clv_tensor *x = clv_input(graph, "x", CLV_DTYPE_F32, CLV_SHAPE(8, WIDTH));
     clv_output(clv_relu(clv_to(clv_relu(clv_to(x, "host")), "null:0")), "y");
     assert_status(clv_plan_create(graph, &(clv_plan_config){.device = host}, &plan), CLV_OK, with);
-    *host_part = clv_plan_busy(plan, host);
-    *null_part = clv_plan_busy(plan, null);
+    *host_part = clv_plan_device_info_get(plan, host).busy;
+    *null_part = clv_plan_device_info_get(plan, null).busy;
     clv_plan_destroy(plan);
     clv_graph_destroy(graph);
 }
@@ -237,21 +237,21 @@ static void test_waits_are_foreseen(void **state) {
     clv_output(clv_relu(clv_to(clv_relu(clv_to(x, "null:0")), "null:1")), "y");
     assert_status(clv_plan_create(graph, &(clv_plan_config){.device = find("null:0")}, &plan), CLV_OK,
                   runtime);
-    assert_true(fabs(clv_plan_busy(plan, find("null:0")) - 0.5) < 1e-9);
-    assert_true(fabs(clv_plan_busy(plan, find("null:1")) - 0.5) < 1e-9);
-    assert_true(clv_plan_busy(plan, find("host")) == 0);
+    assert_true(fabs(clv_plan_device_info_get(plan, find("null:0")).busy - 0.5) < 1e-9);
+    assert_true(fabs(clv_plan_device_info_get(plan, find("null:1")).busy - 0.5) < 1e-9);
+    assert_true(clv_plan_device_info_get(plan, find("host")).busy == 0);
     clv_plan_destroy(plan);
     clv_graph_destroy(graph);
     double before = 0;
     for (int n = 1; n <= 8; n *= 2) {
         step s = make("a*=null:0,b=null:0,c*=null:1", n, (features){0});
-        double busy = clv_plan_busy(s.plan, find("null:0"));
+        double busy = clv_plan_device_info_get(s.plan, find("null:0")).busy;
         assert_true(busy > before && busy < 1);
         before = busy;
         unmake(&s);
     }
     step s = make("*=null", 4, (features){0});
-    assert_true(clv_plan_busy(s.plan, find("null")) == 1);
+    assert_true(clv_plan_device_info_get(s.plan, find("null")).busy == 1);
     unmake(&s);
 }
 
@@ -280,7 +280,7 @@ static int most_in_flight(const clv_plan *plan, int place) {
 
 static uint64_t activations(const clv_plan *plan, int place) {
     clv_plan *plans[] = {(clv_plan *)plan};
-    return clv_plans_memory_on(plans, 1, plan->places[place].device).category[CLV_ACTIVATIONS];
+    return clv_plans_memory(plans, 1, plan->places[place].device).category[CLV_ACTIVATIONS];
 }
 
 static void test_what_is_held_is_bounded(void **state) {
@@ -309,8 +309,8 @@ static void test_what_is_held_is_bounded(void **state) {
             shared += value->tensor == clv_gradient(clv_parameter_get(cut.graph, i)) && value->root != (int)v;
     }
     assert_int_equal(shared, clv_graph_info_get(cut.graph).n_parameters);
-    assert_int_equal(clv_plans_memory(&cut.plan, 1).category[CLV_GRADIENTS],
-                     clv_plans_memory(&one.plan, 1).category[CLV_GRADIENTS]);
+    assert_int_equal(clv_plans_memory(&cut.plan, 1, NULL).category[CLV_GRADIENTS],
+                     clv_plans_memory(&one.plan, 1, NULL).category[CLV_GRADIENTS]);
     unmake(&cut);
     unmake(&one);
     unmake(&whole);
@@ -327,7 +327,7 @@ static int compute(const char *place, int64_t n, features with, int steps, float
     int64_t ticket = -1;
     int count = 1;
     assert_status(clv_session_create(runtime, &(clv_session_config){.seed = 5}, &session), CLV_OK, runtime);
-    for (int i = 0; i < clv_plan_device_count(s.plan); i++)
+    for (int i = 0; i < clv_plan_info_get(s.plan).n_devices; i++)
         clv_device_memory_reset_peak(clv_plan_device_get(s.plan, i));
     assert_status(clv_run_create(session, s.plan, &run), CLV_OK, runtime);
     for (int i = 0; i < steps; i++) {
@@ -348,10 +348,10 @@ static int compute(const char *place, int64_t n, features with, int steps, float
                       runtime);
         count += (int)clv_tensor_numel(gradient);
     }
-    for (int i = 0; i < clv_plan_device_count(s.plan); i++) {
+    for (int i = 0; i < clv_plan_info_get(s.plan).n_devices; i++) {
         clv_device *device = clv_plan_device_get(s.plan, i);
         assert_int_equal(clv_device_memory(device).all.peak,
-                         clv_plans_memory_on(&s.plan, 1, device).predicted_peak_bytes);
+                         clv_plans_memory(&s.plan, 1, device).predicted_peak_bytes);
     }
     clv_run_destroy(run);
     clv_session_destroy(session);

@@ -21,8 +21,8 @@ static void test_replicas_copy_nothing(void **state) {
     null_devices_share(true);
     clv_plan *shares = plan_of(m.graph, "null:0", NULL);
     assert_int_equal(count_shared(copying), 0);
-    assert_int_equal(clv_plan_transfer_count(shares), clv_plan_transfer_count(copying));
-    assert_int_equal(count_shared(shares), clv_plan_transfer_count(shares));
+    assert_int_equal(clv_plan_info_get(shares).n_transfers, clv_plan_info_get(copying).n_transfers);
+    assert_int_equal(count_shared(shares), clv_plan_info_get(shares).n_transfers);
     // parameters come back, as gradients, before they are updated, so nobody waits for that; the second device's gradients,
     // which the first reads last, are made anew when the second has this step's parameters, so nobody waits for that either
     for (int place = 0; place < 2; place++) {
@@ -39,8 +39,8 @@ static void test_replicas_copy_nothing(void **state) {
         for (int i = 0; i < with->n_outputs; i++) fetched += with->alignment;
         assert_int_equal(with->staged_bytes, fetched);
         assert_true(without->staged_bytes > fetched);
-        assert_true(clv_plans_memory_on(&shares, 1, with->device).predicted_peak_bytes <
-                    clv_plans_memory_on(&copying, 1, with->device).predicted_peak_bytes);
+        assert_true(clv_plans_memory(&shares, 1, with->device).predicted_peak_bytes <
+                    clv_plans_memory(&copying, 1, with->device).predicted_peak_bytes);
     }
     clv_plan_destroy(shares);
     clv_plan_destroy(copying);
@@ -53,7 +53,7 @@ static void test_layers_await_each_other(void **state) {
     null_devices_share(true);
     model m = build(NULL);
     clv_plan *plan = plan_of(m.graph, "null:0", "a=null:0,b=null:1");
-    assert_int_equal(clv_plan_transfer_count(plan), 2); // relu's result, and its gradient
+    assert_int_equal(clv_plan_info_get(plan).n_transfers, 2); // relu's result, and its gradient
     assert_int_equal(count_shared(plan), 2);
     // `b` sends the gradient of its input before it needs the input for the last time
     assert_int_equal(plan->places[0].awaits, 1 << 1);
@@ -158,7 +158,7 @@ static void test_what_changes_is_copied(void **state) {
             toy(&toy_accumulate, p, x);
         }
         clv_plan *plan = plan_of(graph, "null:0", NULL);
-        assert_int_equal(clv_plan_transfer_count(plan), 1);
+        assert_int_equal(clv_plan_info_get(plan).n_transfers, 1);
         assert_int_equal(count_shared(plan), changed == 0);
         assert_int_equal(plan->places[0].awaits, 0); // it lies in the session, and stays as it is
         clv_plan_destroy(plan);

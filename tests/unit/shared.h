@@ -73,7 +73,7 @@ static inline model build(const char *const *replicas) {
 
 static inline int count_shared(const clv_plan *plan) {
     int n = 0;
-    for (int i = 0; i < clv_plan_transfer_count(plan); i++) n += clv_plan_transfer_get(plan, i).shared;
+    for (int i = 0; i < clv_plan_info_get(plan).n_transfers; i++) n += clv_plan_transfer_get(plan, i).shared;
     return n;
 }
 
@@ -116,9 +116,9 @@ static inline void train(const char *const *replicas, const char *first, const c
     int64_t ticket;
     static float x[BATCH * WIDTH];
     const size_t bytes[] = {(size_t)(BATCH * WIDTH) * sizeof *x, (size_t)(WIDTH * WIDTH) * sizeof *x};
-    assert_int_equal(count_shared(plan), shared < 0 ? clv_plan_transfer_count(plan) : shared);
+    assert_int_equal(count_shared(plan), shared < 0 ? clv_plan_info_get(plan).n_transfers : shared);
     assert_status(clv_session_create(runtime, &(clv_session_config){.seed = 7}, &session), CLV_OK, runtime);
-    for (int i = 0; i < clv_plan_device_count(plan); i++)
+    for (int i = 0; i < clv_plan_info_get(plan).n_devices; i++)
         clv_device_memory_reset_peak(clv_plan_device_get(plan, i));
     assert_status(clv_run_create(session, plan, &run), CLV_OK, runtime);
     for (int step = 0; step < STEPS; step++) {
@@ -135,10 +135,10 @@ static inline void train(const char *const *replicas, const char *first, const c
         int index = clv_session_find(session, i ? "b.weight" : "a.weight");
         assert_status(clv_session_read(session, index, out->weights[i], bytes[1]), CLV_OK, runtime);
     }
-    for (int i = 0; i < clv_plan_device_count(plan); i++) {
+    for (int i = 0; i < clv_plan_info_get(plan).n_devices; i++) {
         clv_device *device = clv_plan_device_get(plan, i);
         assert_int_equal(clv_device_memory(device).all.peak,
-                         clv_plans_memory_on(&plan, 1, device).predicted_peak_bytes);
+                         clv_plans_memory(&plan, 1, device).predicted_peak_bytes);
     }
     clv_run_destroy(run);
     clv_session_destroy(session);

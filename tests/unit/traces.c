@@ -143,9 +143,9 @@ static void plan_it(const clv_model *model, const mode *m, table *out) {
     for (int pass = m->budget > 0; pass >= 0; pass--) {
         config.recompute = pass ? NULL : m->recompute;
         assert_status(clv_plan_create(graph, &config, &plan), CLV_OK, runtime);
-        for (int i = 0; pass && i < clv_plan_device_count(plan); i++) {
+        for (int i = 0; pass && i < clv_plan_info_get(plan).n_devices; i++) {
             clv_device *device = clv_plan_device_get(plan, i);
-            const double peak = (double)clv_plans_memory_on(&plan, 1, device).predicted_peak_bytes;
+            const double peak = (double)clv_plans_memory(&plan, 1, device).predicted_peak_bytes;
             clv_device_set_budget(device, (uint64_t)(peak * m->budget));
         }
         if (pass) clv_plan_destroy(plan);

@@ -48,8 +48,9 @@ static double lr_of(int step) {
 
 static void the_same_as_its_parts(void **state) {
     (void)state;
-    static const clv_optimizer_config optimizers[] = {
-        {.kind = CLV_SGD, .momentum = 0.9f, .dampening = 0.5f}, {.kind = CLV_ADAM}, {.kind = CLV_ADAMW, .clip_norm = 1}};
+    static const clv_optimizer_config optimizers[] = {{.kind = CLV_SGD, .momentum = 0.9f, .dampening = 0.5f},
+                                                      {.kind = CLV_ADAM},
+                                                      {.kind = CLV_ADAMW, .clip_norm = 1}};
     static const float images[ROWS * 6] = {0.5f, -1, 2, 0.25f, 1, -0.5f, 0, 3, -2, 1, 1, 0.125f};
     static const int32_t classes[ROWS] = {0, 1, 2, 1};
     for (size_t k = 0; k < sizeof optimizers / sizeof *optimizers; k++) {
@@ -64,12 +65,13 @@ static void the_same_as_its_parts(void **state) {
             clv_optimizer_hyper_values(b.graph, step, lr_of(step), values);
             assert_status(clv_run_feed(b.run, b.x, images, sizeof images), CLV_OK, runtime);
             assert_status(clv_run_feed(b.run, b.labels, classes, sizeof classes), CLV_OK, runtime);
-            assert_status(clv_run_feed(b.run, clv_optimizer_hyper(b.graph), values, sizeof values), CLV_OK, runtime);
+            assert_status(clv_run_feed(b.run, clv_optimizer_hyper(b.graph), values, sizeof values), CLV_OK,
+                          runtime);
             assert_status(clv_run_step(b.run, &ticket), CLV_OK, runtime);
             assert_status(clv_run_fetch(b.run, ticket, b.loss, &in_parts, sizeof in_parts), CLV_OK, runtime);
             assert_memory_equal(&at_once, &in_parts, sizeof at_once);
         }
-        assert_int_equal(clv_session_step(a.session), STEPS);
+        assert_int_equal(clv_session_info_get(a.session).step, STEPS);
         end_training(&a);
         end_training(&b);
     }
@@ -82,9 +84,10 @@ static void without_an_optimizer_it_only_computes(void **state) {
     static const int32_t classes[ROWS] = {0};
     float first = 0, again = 0;
     clv_feed feeds[] = {{t.x, images, sizeof images}, {t.labels, classes, sizeof classes}};
-    assert_status(clv_run_do(t.run, &(clv_step){feeds, 2, NAN, &(clv_fetch){t.loss, &first, 4}, 1}), CLV_OK, runtime);
-    assert_status(clv_run_do(t.run, &(clv_step){.fetches = &(clv_fetch){t.loss, &again, 4}, .n_fetches = 1}), CLV_OK,
+    assert_status(clv_run_do(t.run, &(clv_step){feeds, 2, NAN, &(clv_fetch){t.loss, &first, 4}, 1}), CLV_OK,
                   runtime);
+    assert_status(clv_run_do(t.run, &(clv_step){.fetches = &(clv_fetch){t.loss, &again, 4}, .n_fetches = 1}),
+                  CLV_OK, runtime);
     assert_true(first > 0);
     end_training(&t);
 }
@@ -98,7 +101,7 @@ static void it_refuses_rates_that_are_none(void **state) {
         assert_holds(clv_runtime_error(runtime), "clv_run_do: the learning rate is");
     }
     assert_status(clv_run_do(t.run, &(clv_step){.lr = 1}), CLV_E_STATE, runtime); // nothing is fed
-    assert_int_equal(clv_session_step(t.session), 0);
+    assert_int_equal(clv_session_info_get(t.session).step, 0);
     end_training(&t);
 }
 

@@ -37,9 +37,10 @@ static inline clv_graph *new_graph(void) {
 /** All that a session keeps, one after the other; to be freed. n: floats. */
 static inline float *session_values(clv_session *session, size_t *n) {
     *n = 0;
-    for (int i = 0; i < clv_session_count(session); i++) *n += clv_session_get(session, i).bytes / sizeof(float);
+    for (int i = 0; i < clv_session_info_get(session).n_tensors; i++)
+        *n += clv_session_get(session, i).bytes / sizeof(float);
     float *all = calloc(*n, sizeof *all), *to = all;
-    for (int i = 0; i < clv_session_count(session); i++) {
+    for (int i = 0; i < clv_session_info_get(session).n_tensors; i++) {
         const size_t bytes = clv_session_get(session, i).bytes;
         assert_status(clv_session_read(session, i, to, bytes), CLV_OK, runtime);
         to += bytes / sizeof(float);

@@ -39,7 +39,7 @@ static int keep_loss(const char *text, size_t n, cli_fields *out) {
     if (*word && !(loss->loss = clv_loss_find(word))) {
         char names[128] = "";
         clv_nearest nearest = {.word = word};
-        for (int k = 0; k < clv_loss_count(); k++) {
+        for (int k = 0; clv_loss_get(k); k++) {
             clv_nearest_offer(&nearest, clv_loss_get(k)->name);
             snprintf(names + strlen(names), sizeof names - strlen(names), "%s%s", k ? ", " : "",
                      clv_loss_get(k)->name);
@@ -288,7 +288,7 @@ static clv_status make_part(cli_source *source, int64_t first, int64_t n, clv_da
         const bool target = i >= fields->n_inputs;
         part[i] = rows_of(clv_archive_find(source->archive, fields->name[i]), first, n);
         field[i] = (clv_field){.name = fields->name[i],
-                               .role = target ? CLV_FIELD_TARGET : CLV_FIELD_INPUT,
+                               .role = target ? CLV_PORT_TARGET : CLV_PORT_INPUT,
                                .array = &part[i],
                                .classes = target ? (int)fields->port[i].classes : 0};
         if (!target && part[i].type == CLV_ARRAY_U8)
@@ -309,7 +309,7 @@ static clv_status look_through(const cli_source *source) {
     for (int i = 0; i < count; i++) {
         const bool target = i >= fields->n_inputs;
         field[i] = (clv_field){.name = fields->name[i],
-                               .role = target ? CLV_FIELD_TARGET : CLV_FIELD_INPUT,
+                               .role = target ? CLV_PORT_TARGET : CLV_PORT_INPUT,
                                .classes = target ? (int)fields->port[i].classes : 0};
     }
     int32_t ignored;

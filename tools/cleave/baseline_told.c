@@ -28,9 +28,9 @@ cli_least cli_least_of(clv_runtime *runtime, const clv_dataset *tested, const cl
                        int n_losses, const clv_loss *loss) {
     const clv_dataset *dataset = tested ? tested : trained;
     cli_least least = {.accuracy = NAN, .loss = NAN};
-    const int n = clv_dataset_target_count(dataset);
+    const int n = clv_dataset_info_get(dataset).n_targets;
     for (int i = 0; i < n && !least.no_better && (tested || n == 1); i++) {
-        const clv_port port = clv_dataset_target_get(dataset, i);
+        const clv_port port = clv_dataset_port_get(dataset, CLV_PORT_TARGET, i);
         const clv_target_metrics *told = NULL;
         for (int k = 0; tested && k < metrics->n_each; k++)
             if (n == 1 || !strcmp(metrics->each[k].name, port.name)) told = &metrics->each[k];
@@ -40,7 +40,8 @@ cli_least cli_least_of(clv_runtime *runtime, const clv_dataset *tested, const cl
         if (n > 1) snprintf(least.target, sizeof least.target, "%s", port.name);
         if (clv_dataset_baseline(runtime, dataset, i, &least.baseline) != CLV_OK)
             return (cli_least){.known = false};
-        least.are_large = !clv_table_report_get(dataset).rows && !port.classes && least.baseline.loss > 100;
+        least.are_large =
+            !clv_dataset_info_get(dataset).table_report.rows && !port.classes && least.baseline.loss > 100;
         judge(&least, loss_of(&port, losses, n_losses, loss));
     }
     return least;

@@ -63,8 +63,8 @@ static int weights_of(clv_runtime *runtime, const cli_args *args, const clv_data
     int at = 0;
     if (!weights)
         return cli_fail(EXIT_FAILED, "no memory for the weights of %lld classes", (long long)classes);
-    for (int i = 0; i < clv_dataset_target_count(dataset); i++)
-        if (!strcmp(clv_dataset_target_get(dataset, i).name, port->name)) at = i;
+    for (int i = 0; i < clv_dataset_info_get(dataset).n_targets; i++)
+        if (!strcmp(clv_dataset_port_get(dataset, CLV_PORT_TARGET, i).name, port->name)) at = i;
     if (!strcmp(args->class_weights, "balanced")) {
         const clv_status status = clv_dataset_class_weights(runtime, dataset, at, classes, weights);
         return status == CLV_OK ? EXIT_DONE : cli_fail_status(runtime, status);
@@ -80,10 +80,10 @@ int cli_class_weights(clv_runtime *runtime, const cli_args *args, clv_train_conf
     *out = (cli_class_weights_of){.n = 0};
     if (!args->class_weights) return EXIT_DONE;
     const clv_model *model = config->model;
-    const int n = clv_model_target_count(model);
+    const int n = clv_model_port_count(model, CLV_PORT_TARGET);
     int weighted = 0;
     for (int i = 0; i < n; i++) {
-        const clv_port port = clv_model_target_get(model, i);
+        const clv_port port = clv_model_port_get(model, CLV_PORT_TARGET, i);
         out->loss[i] = (clv_train_loss){.target = port.name, .loss = config->loss};
         for (int k = 0; k < config->n_losses; k++)
             if (!strcmp(config->losses[k].target, port.name)) out->loss[i] = config->losses[k];
@@ -100,7 +100,7 @@ int cli_class_weights(clv_runtime *runtime, const cli_args *args, clv_train_conf
             "all of them",
             weighted);
     for (int i = 0; i < n; i++) {
-        const clv_port port = clv_model_target_get(model, i);
+        const clv_port port = clv_model_port_get(model, CLV_PORT_TARGET, i);
         if (!takes_weights(&port, &out->loss[i])) continue;
         const int code = weights_of(runtime, args, config->train, &port, &out->own[out->n++]);
         if (code != EXIT_DONE) return code;

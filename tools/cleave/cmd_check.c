@@ -381,10 +381,11 @@ static int run(check_job *job, clv_check_config *config) {
 
 /** Names of the ops with a kernel that a shared library registers. */
 static int load_ops(cli_session *session, const char *file, const char **found, int room) {
-    int before = clv_own_op_count(), n = 0;
+    int before = 0, n = 0;
+    while (clv_own_op_get(before)) before++;
     const int code = cli_load_library(session->runtime, file);
     if (code != EXIT_DONE) return code;
-    for (int i = before; i < clv_own_op_count() && n < room; i++)
+    for (int i = before; clv_own_op_get(i) && n < room; i++)
         if (!clv_own_op_get(i)->build) found[n++] = clv_own_op_get(i)->name;
     if (n == 0)
         return cli_fail(EXIT_USAGE, "'%s' registers no op with a kernel: there is nothing to check", file);

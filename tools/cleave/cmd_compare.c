@@ -109,8 +109,8 @@ static int print_table(const clv_compare_config *config, const clv_compare_repor
 /** The first samples of the arrays, as the library takes them; the caller frees. */
 static int read_samples(cli_source *source, clv_compare_config *config, float **images, int32_t **labels) {
     const clv_shape sample =
-        clv_dataset_sample_shape(source->test); // as many numbers as the model takes: it was sized
-    const int64_t count = clv_dataset_count(source->test), each = clv_shape_numel(&sample);
+        clv_dataset_info_get(source->test).sample; // as many numbers as the model takes: it was sized
+    const int64_t count = clv_dataset_info_get(source->test).count, each = clv_shape_numel(&sample);
     if (count < config->batch)
         return cli_fail(EXIT_FAILED, "--images has %lld images, a batch of %lld was asked for",
                         (long long)count, (long long)config->batch);
@@ -118,8 +118,7 @@ static int read_samples(cli_source *source, clv_compare_config *config, float **
     *labels = malloc((size_t)config->batch * sizeof **labels);
     if (!*images || !*labels) return cli_fail(EXIT_FAILED, "no memory for a batch of images");
     for (int64_t i = 0; i < config->batch; i++) {
-        clv_dataset_sample(source->test, i, *images + i * each);
-        (*labels)[i] = clv_dataset_label(source->test, i);
+        clv_dataset_read(source->test, i, (void *[]){*images + i * each, &(*labels)[i]});
         if ((*labels)[i] == CLV_LABEL_IGNORED)
             return cli_fail(EXIT_FAILED,
                             "label %lld of --labels is %d, which counts nothing: compare wants a class "
@@ -203,7 +202,7 @@ static int with_devices(cli_session *session, cli_source *source, const clv_mode
     if (args->images) {
         code = cli_source_wait(source);
         if (code != EXIT_DONE) return code;
-        clv_shape sample = clv_dataset_sample_shape(source->test);
+        clv_shape sample = clv_dataset_info_get(source->test).sample;
         code = cli_size_model(session->runtime, args, model, &sample, &sized.model);
         if (code == EXIT_DONE) code = read_samples(source, &config, &images, &labels);
     } else {

@@ -28,8 +28,8 @@ static int report(const eval_job *job, const clv_model *model, clv_predictor *pr
     const cli_least least =
         cli_least_of(session->runtime, source->test, metrics, NULL, (double)NAN, source->fields.loss,
                      source->fields.n_targets, cli_loss(session->args));
-    const clv_table_report table = clv_table_report_get(source->test);
-    clv_plan *plan = clv_predictor_plan(predictor);
+    const clv_table_report table = clv_dataset_info_get(source->test).table_report;
+    clv_plan *plan = clv_predictor_info_get(predictor).plan;
     const char *device = clv_device_info_get(clv_plan_device_get(plan, 0))->name;
     double rate = (double)metrics->count / metrics->seconds;
     if (session->args->json)
@@ -40,9 +40,10 @@ static int report(const eval_job *job, const clv_model *model, clv_predictor *pr
             "metrics", cli_metrics_json(metrics), "per_class", cli_classes_json(job->source, job->confusion),
             "count", (json_int_t)metrics->count, "correct", (json_int_t)metrics->correct, "images_per_second",
             cli_real(rate), "memory", cli_plan_memory_json(plan), "shares",
-            cli_shares_json(job->placement, clv_predictor_shares(predictor)), "placement",
-            cli_place_json(clv_predictor_place(predictor)), "profile", cli_profile_json(&job->profile),
-            "baseline", cli_least_json(&least), "table", table.rows ? cli_table_json(&table) : json_null()));
+            cli_shares_json(job->placement, clv_predictor_info_get(predictor).shares), "placement",
+            cli_place_json(clv_predictor_info_get(predictor).place), "profile",
+            cli_profile_json(&job->profile), "baseline", cli_least_json(&least), "table",
+            table.rows ? cli_table_json(&table) : json_null()));
     if (!isnan(metrics->accuracy))
         printf("test accuracy %.4f (%lld of %lld)\n", metrics->accuracy, (long long)metrics->correct,
                (long long)metrics->targets);
@@ -55,14 +56,14 @@ static int report(const eval_job *job, const clv_model *model, clv_predictor *pr
     const cli_unit unit = cli_unit_of(session->args, model);
     printf("tested on %lld %s, %.0f %s/s\n", (long long)(metrics->count * unit.each), unit.name,
            rate * (double)unit.each, unit.name);
-    cli_shares_print(job->placement, clv_predictor_shares(predictor));
+    cli_shares_print(job->placement, clv_predictor_info_get(predictor).shares);
     cli_plan_memory_tables(stdout, plan);
     cli_profile_print(stdout, &job->profile);
     return cli_finish_output();
 }
 
 static clv_device *device_of(const void *predictor, int index) {
-    return clv_plan_device_get(clv_predictor_plan(predictor), index);
+    return clv_plan_device_get(clv_predictor_info_get(predictor).plan, index);
 }
 
 /** Results that are not finite are counted, and told. */
@@ -77,12 +78,12 @@ static int check_results(const cli_session *session, const clv_metrics *metrics)
 /** The predictor is made: load, measure, tell. */
 static int measure(eval_job *job, const clv_model *model, clv_predictor *predictor, const clv_dataset *test) {
     cli_session *session = job->session;
-    clv_session *weights = clv_predictor_session(predictor);
+    clv_session *weights = clv_predictor_info_get(predictor).session;
     clv_metrics metrics;
     int code = cli_profile_begin(session, weights, device_of, predictor, &job->profile);
     if (code != EXIT_DONE) return code;
-    cli_print_place(session->args, clv_predictor_place(predictor));
-    cli_tell_idle(session, clv_predictor_plan(predictor));
+    cli_print_place(session->args, clv_predictor_info_get(predictor).place);
+    cli_tell_idle(session, clv_predictor_info_get(predictor).plan);
     clv_status status = clv_weights_load(weights, session->args->weights);
     if (status != CLV_OK) return cli_fail_sized(session->runtime, session->args, status, model);
     if (status == CLV_OK) status = clv_evaluate(predictor, test, on_progress, job, &metrics);
@@ -99,7 +100,7 @@ static int evaluate(cli_session *session, cli_source *source, const clv_placemen
     int code = cli_source_wait(source);
     if (code != EXIT_DONE) return code;
     cli_tell_broken(source);
-    const clv_table_report table = clv_table_report_get(source->test);
+    const clv_table_report table = clv_dataset_info_get(source->test).table_report;
     cli_tell_table(args, &table);
     clv_model sized;
     code = cli_model_of_source(session->runtime, source, &sized);
@@ -126,7 +127,7 @@ static int evaluate(cli_session *session, cli_source *source, const clv_placemen
                                    .variants = args->variants,
                                    .no_fuse = cli_no_fuse(args),
                                    .precision = cli_precision(args)};
-    const int64_t count = clv_dataset_count(source->test);
+    const int64_t count = clv_dataset_info_get(source->test).count;
     if (!config.batch && count < 256) // zeros would fill it up
         config.batch = count > placement->n_replicas ? count : placement->n_replicas;
     eval_job job = {.session = session,

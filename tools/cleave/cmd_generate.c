@@ -123,7 +123,7 @@ static int generate(cli_session *session, clv_generator *generator, const clv_vo
         show_new(&job, false);
         clv_status status = clv_generate(generator, job.tokens, given, &sampling, length, on_token, &job);
         if (status != CLV_OK && job.out) putchar('\n');
-        code = status == CLV_OK ? report(session, &job, clv_generator_plan(generator))
+        code = status == CLV_OK ? report(session, &job, clv_generator_info_get(generator).plan)
                                 : cli_fail_status(session->runtime, status);
         if (code == EXIT_DONE && *job.interrupt) code = EXIT_INTERRUPTED;
     }
@@ -140,7 +140,7 @@ static int run(cli_session *session) {
     const clv_generator_config config = {
         .device = session->device, .gpt = &sizes, .variants = args->variants, .no_cache = args->no_kv_cache};
     if (status == CLV_OK) status = clv_generator_create(session->runtime, &config, &generator);
-    if (status == CLV_OK) status = clv_weights_load(clv_generator_session(generator), args->weights);
+    if (status == CLV_OK) status = clv_weights_load(clv_generator_info_get(generator).session, args->weights);
     int code = status == CLV_OK ? generate(session, generator, vocabulary)
                                 : cli_fail_status(session->runtime, status);
     clv_generator_destroy(generator);

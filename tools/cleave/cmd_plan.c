@@ -206,7 +206,7 @@ static json_t *shape_json(const clv_shape *shape) {
 
 /** Milliseconds of a step by the maker's figures; null where there are none. */
 static json_t *least_json(const clv_plan *plan, const clv_device *device) {
-    const double seconds = clv_plan_least_seconds(plan, device);
+    const double seconds = clv_plan_device_info_get(plan, device).least_seconds;
     return seconds > 0 ? json_real(1e3 * seconds) : json_null();
 }
 
@@ -218,25 +218,26 @@ static const char *least_of(const clv_device *device) {
 
 static json_t *devices_json(clv_plan *plan) {
     json_t *devices = json_array();
-    for (int d = 0; d < clv_plan_device_count(plan); d++) {
-        clv_plan_memory memory = clv_plans_memory_on(&plan, 1, clv_plan_device_get(plan, d));
+    for (int d = 0; d < clv_plan_info_get(plan).n_devices; d++) {
+        clv_plan_memory memory = clv_plans_memory(&plan, 1, clv_plan_device_get(plan, d));
         json_t *categories = json_object();
         for (int i = 0; i < CLV_CATEGORIES; i++)
             json_object_set_new(categories, clv_category_name((clv_category)i),
                                 json_integer((json_int_t)memory.category[i]));
-        json_array_append_new(
-            devices,
-            json_pack("{s:s, s:I, s:f, s:o, s:s, s:o}", "device", clv_device_info_get(memory.device)->name,
-                      "predicted_peak_bytes", (json_int_t)memory.predicted_peak_bytes, "predicted_busy",
-                      clv_plan_busy(plan, memory.device), "least_ms", least_json(plan, memory.device),
-                      "least_of", least_of(memory.device), "categories", categories));
+        json_array_append_new(devices,
+                              json_pack("{s:s, s:I, s:f, s:o, s:s, s:o}", "device",
+                                        clv_device_info_get(memory.device)->name, "predicted_peak_bytes",
+                                        (json_int_t)memory.predicted_peak_bytes, "predicted_busy",
+                                        clv_plan_device_info_get(plan, memory.device).busy, "least_ms",
+                                        least_json(plan, memory.device), "least_of", least_of(memory.device),
+                                        "categories", categories));
     }
     return devices;
 }
 
 static json_t *transfers_json(const clv_plan *plan) {
     json_t *transfers = json_array();
-    for (int i = 0; i < clv_plan_transfer_count(plan); i++) {
+    for (int i = 0; i < clv_plan_info_get(plan).n_transfers; i++) {
         clv_plan_transfer transfer = clv_plan_transfer_get(plan, i);
         json_array_append_new(transfers,
                               json_pack("{s:s, s:s, s:s, s:I, s:b}", "from",
@@ -250,7 +251,7 @@ static json_t *transfers_json(const clv_plan *plan) {
 /** Every node that had a choice: the forward ones' are in the layers' rows, here are all. */
 static json_t *choices_json(const clv_plan *plan) {
     json_t *choices = json_array();
-    for (int i = 0; i < clv_plan_node_count(plan); i++) {
+    for (int i = 0; i < clv_plan_info_get(plan).n_nodes; i++) {
         clv_plan_node node = clv_plan_node_get(plan, i);
         if (*node.chosen)
             json_array_append_new(
@@ -265,7 +266,7 @@ static json_t *choices_json(const clv_plan *plan) {
 /** Nodes that stand for several of the graph. */
 static json_t *fused_json(const clv_plan *plan) {
     json_t *fused = json_array();
-    for (int i = 0; i < clv_plan_node_count(plan); i++) {
+    for (int i = 0; i < clv_plan_info_get(plan).n_nodes; i++) {
         clv_plan_node node = clv_plan_node_get(plan, i);
         if (node.fused)
             json_array_append_new(fused,
@@ -278,14 +279,14 @@ static json_t *fused_json(const clv_plan *plan) {
 
 static int launches_of(const clv_plan *plan) {
     int n = 0;
-    for (int i = 0; i < clv_plan_node_count(plan); i++) n += clv_plan_node_get(plan, i).launches;
+    for (int i = 0; i < clv_plan_info_get(plan).n_nodes; i++) n += clv_plan_node_get(plan, i).launches;
     return n;
 }
 
 /** What is done together, on one line. */
 static void print_fused(const clv_plan *plan) {
     int nodes = 0, into = 0;
-    for (int i = 0; i < clv_plan_node_count(plan); i++) {
+    for (int i = 0; i < clv_plan_info_get(plan).n_nodes; i++) {
         clv_plan_node node = clv_plan_node_get(plan, i);
         nodes += node.fused;
         into += node.fused > 0;
@@ -301,7 +302,7 @@ static void print_fused(const clv_plan *plan) {
 static void print_choices(const clv_plan *plan) {
     static const char *const ways[] = {"pinned", "tuned", "ranked"};
     int counts[3] = {0};
-    for (int i = 0; i < clv_plan_node_count(plan); i++)
+    for (int i = 0; i < clv_plan_info_get(plan).n_nodes; i++)
         for (int w = 0; w < 3; w++) counts[w] += !strcmp(clv_plan_node_get(plan, i).chosen, ways[w]);
     screen_say(stdout, "variants: %d pinned, %d tuned (by measured time), %d ranked", counts[0], counts[1],
                counts[2]);
@@ -337,7 +338,7 @@ static int print_json(const plan_job *job, clv_plan *plan, clv_plan *plain, cons
 
 /** What the devices hold at most, by what it is for. */
 static void print_memory(clv_plan *plan) {
-    const int n = clv_plan_device_count(plan);
+    const int n = clv_plan_info_get(plan).n_devices;
     const table_column columns[] = {{"memory", TABLE_TEXT, TABLE_KEEP, 0, NULL},
                                     {"on", TABLE_TEXT, 90, 0, NULL},
                                     {"held", TABLE_NUMBER, TABLE_KEEP, 0, NULL},
@@ -345,7 +346,7 @@ static void print_memory(clv_plan *plan) {
                                     {"bytes", TABLE_NUMBER, 80, 0, NULL}};
     table *t = table_create(columns, sizeof columns / sizeof *columns);
     for (int d = 0; d < n; d++) {
-        clv_plan_memory memory = clv_plans_memory_on(&plan, 1, clv_plan_device_get(plan, d));
+        clv_plan_memory memory = clv_plans_memory(&plan, 1, clv_plan_device_get(plan, d));
         const char *device = clv_device_info_get(memory.device)->name;
         for (int i = 0; i <= CLV_CATEGORIES; i++) {
             const bool peak = i == CLV_CATEGORIES;
@@ -374,7 +375,7 @@ static int print_table(const plan_job *job, clv_plan *plan, clv_plan *plain, con
                        int64_t batch, const plan_advice *advice, const cli_profile *profile) {
     const cli_args *args = job->session->args;
     char devices[256] = "";
-    for (int i = 0; i < clv_plan_device_count(plan); i++)
+    for (int i = 0; i < clv_plan_info_get(plan).n_devices; i++)
         snprintf(devices + strlen(devices), sizeof devices - strlen(devices), "%s %s", i ? " and" : "",
                  clv_device_info_get(clv_plan_device_get(plan, i))->name);
     screen_say(stdout, "%s of '%s', batch %" PRId64 ", on%s",
@@ -389,15 +390,15 @@ static int print_table(const plan_job *job, clv_plan *plan, clv_plan *plain, con
     print_memory(plan);
     putchar('\n');
     print_totals(&tree->modules[0].all, args->train);
-    for (int i = 0; i < clv_plan_transfer_count(plan); i++) {
+    for (int i = 0; i < clv_plan_info_get(plan).n_transfers; i++) {
         clv_plan_transfer transfer = clv_plan_transfer_get(plan, i);
         screen_say(stdout, "%s goes from %s to %s, %s a step%s", transfer.tensor,
                    clv_device_info_get(transfer.from)->name, clv_device_info_get(transfer.to)->name,
                    cli_bytes(transfer.bytes), transfer.shared ? ", used where it is" : "");
     }
-    for (int i = 0; i < clv_plan_device_count(plan); i++) {
+    for (int i = 0; i < clv_plan_info_get(plan).n_devices; i++) {
         const clv_device *device = clv_plan_device_get(plan, i);
-        const double seconds = clv_plan_least_seconds(plan, device);
+        const double seconds = clv_plan_device_info_get(plan, device).least_seconds;
         if (seconds > 0)
             screen_say(stdout, "time on %s: %.3g ms a step at least, by the maker's figures%s",
                        clv_device_info_get(device)->label, 1e3 * seconds,

@@ -190,20 +190,21 @@ static json_t *outputs_json(const run_job *job) {
 
 static int report(const run_job *job, clv_predictor *predictor) {
     const cli_args *args = job->session->args;
-    const double *shares = clv_predictor_shares(predictor);
-    clv_plan *plan = clv_predictor_plan(predictor);
+    const double *shares = clv_predictor_info_get(predictor).shares;
+    clv_plan *plan = clv_predictor_info_get(predictor).plan;
     if (cli_is_stdout(args->output)) { // nothing else goes there
         cli_profile_print(stderr, &job->profile);
         return EXIT_DONE;
     }
     if (args->json)
-        return cli_print_json(json_pack(
-            "{s:s, s:s, s:s, s:o, s:o, s:o, s:o, s:o, s:o, s:o}", "model", job->sized.name, "device",
-            clv_device_info_get(clv_plan_device_get(plan, 0))->name, "output", args->output, "shape",
-            shape_json(&job->results[0].shape), "outputs", outputs_json(job), "memory",
-            cli_plan_memory_json(plan), "shares", cli_shares_json(job->placement, shares), "placement",
-            cli_place_json(clv_predictor_place(predictor)), "profile", cli_profile_json(&job->profile),
-            "table", job->record ? cli_table_json(&job->table) : json_null()));
+        return cli_print_json(
+            json_pack("{s:s, s:s, s:s, s:o, s:o, s:o, s:o, s:o, s:o, s:o}", "model", job->sized.name,
+                      "device", clv_device_info_get(clv_plan_device_get(plan, 0))->name, "output",
+                      args->output, "shape", shape_json(&job->results[0].shape), "outputs", outputs_json(job),
+                      "memory", cli_plan_memory_json(plan), "shares", cli_shares_json(job->placement, shares),
+                      "placement", cli_place_json(clv_predictor_info_get(predictor).place), "profile",
+                      cli_profile_json(&job->profile), "table",
+                      job->record ? cli_table_json(&job->table) : json_null()));
     char text[96];
     if (job->record)
         printf("predictions of %lld row%s are in %s\n", (long long)job->n, job->n == 1 ? "" : "s",
@@ -239,7 +240,7 @@ static int64_t count_not_finite(const clv_array *array, int64_t *first) {
 /** Results that are not finite are written, and told. */
 static int check_results(const run_job *job) {
     const cli_args *args = job->session->args;
-    const int n = clv_model_target_count(&job->sized);
+    const int n = clv_model_port_count(&job->sized, CLV_PORT_TARGET);
     int64_t first = 0, first_in = 0, bad = 0;
     for (int i = 0; i < n && !bad; i++) bad = count_not_finite(&job->results[i], &first);
     if (!bad) return EXIT_DONE;
@@ -256,7 +257,7 @@ static int check_results(const run_job *job) {
 }
 
 static clv_device *device_of(const void *predictor, int index) {
-    return clv_plan_device_get(clv_predictor_plan(predictor), index);
+    return clv_plan_device_get(clv_predictor_info_get(predictor).plan, index);
 }
 
 /** Named results in one file. */
@@ -293,11 +294,11 @@ static int compute_all(run_job *job, clv_predictor *predictor) {
 /** The predictor is made: load, compute, write, tell. */
 static int compute(run_job *job, clv_predictor *predictor) {
     cli_session *session = job->session;
-    clv_session *weights = clv_predictor_session(predictor);
+    clv_session *weights = clv_predictor_info_get(predictor).session;
     int code = cli_profile_begin(session, weights, device_of, predictor, &job->profile);
     if (code != EXIT_DONE) return code;
-    cli_print_place(session->args, clv_predictor_place(predictor));
-    cli_tell_idle(session, clv_predictor_plan(predictor));
+    cli_print_place(session->args, clv_predictor_info_get(predictor).place);
+    cli_tell_idle(session, clv_predictor_info_get(predictor).plan);
     clv_status status = clv_weights_load(weights, session->args->weights);
     if (status != CLV_OK) return cli_fail_sized(session->runtime, session->args, status, &job->sized);
     code = compute_all(job, predictor);

@@ -92,29 +92,30 @@ static bool on_epoch(void *user, const clv_train_epoch *epoch) {
 /** What each device did of the steps' time, measured and predicted. */
 static json_t *activity_json(const clv_trainer *trainer) {
     json_t *activity = json_array();
-    for (int i = 0; i < clv_trainer_device_count(trainer); i++) {
-        const clv_device *device = clv_trainer_device_get(trainer, i);
-        double busy = clv_trainer_busy(trainer, device);
+    for (int i = 0; i < clv_trainer_info_get(trainer).n_devices; i++) {
+        clv_device *device = clv_trainer_device_get(trainer, i);
+        const clv_trainer_device_info info = clv_trainer_device_info_get(trainer, device);
+        const double busy = info.busy;
         json_array_append_new(activity,
                               json_pack("{s:s, s:o, s:f}", "device", clv_device_info_get(device)->name,
                                         "busy", busy < 0 ? json_null() : json_real(busy), "predicted_busy",
-                                        clv_trainer_predicted_busy(trainer, device)));
+                                        info.predicted_busy));
     }
     return activity;
 }
 
 /** How much devices wait for each other, where there are several. */
 static void print_activity(const clv_trainer *trainer) {
-    int n = clv_trainer_device_count(trainer);
+    int n = clv_trainer_info_get(trainer).n_devices;
     for (int i = 0; i < n && n > 1; i++) {
-        const clv_device *device = clv_trainer_device_get(trainer, i);
-        double busy = clv_trainer_busy(trainer, device);
+        clv_device *device = clv_trainer_device_get(trainer, i);
+        const clv_trainer_device_info info = clv_trainer_device_info_get(trainer, device);
+        const double busy = info.busy;
         if (busy >= 0)
             screen_say(
                 stdout,
                 "%s was busy for %.0f %% of a step (predicted for equal devices: %.0f %%), idle for %.0f %%",
-                clv_device_info_get(device)->name, 100 * busy,
-                100 * clv_trainer_predicted_busy(trainer, device), 100 * (1 - busy));
+                clv_device_info_get(device)->name, 100 * busy, 100 * info.predicted_busy, 100 * (1 - busy));
     }
 }
 
@@ -154,7 +155,7 @@ static json_t *result_json(const train_job *job, const clv_trainer *trainer, boo
                         result.evaluated ? json_integer((json_int_t)result.tested_step) : json_null());
     const cli_least least = least_of(job, &result);
     json_object_set_new(object, "baseline", cli_least_json(&least));
-    const clv_table_report table = clv_table_report_get(job->source->train);
+    const clv_table_report table = clv_dataset_info_get(job->source->train).table_report;
     json_object_set_new(object, "table", table.rows ? cli_table_json(&table) : json_null());
     json_object_set_new(object, "perplexity",
                         result.evaluated ? cli_real(cli_perplexity(session->args, &result.test))
@@ -166,28 +167,30 @@ static json_t *result_json(const train_job *job, const clv_trainer *trainer, boo
         [CLV_END_NOT] = NULL, [CLV_END_STEPS] = "steps", [CLV_END_PATIENCE] = "patience"};
     json_object_set_new(object, "end", ends[result.end] ? json_string(ends[result.end]) : json_null());
     json_t *memory = json_array();
-    for (int i = 0; i < clv_trainer_device_count(trainer); i++) {
+    for (int i = 0; i < clv_trainer_info_get(trainer).n_devices; i++) {
         clv_device *device = clv_trainer_device_get(trainer, i);
         json_array_append_new(
-            memory, cli_memory_json(device, clv_trainer_memory_on(trainer, device).predicted_peak_bytes));
+            memory, cli_memory_json(
+                        device, clv_trainer_device_info_get(trainer, device).memory.predicted_peak_bytes));
     }
     json_object_set_new(object, "memory", memory);
     json_object_set_new(object, "activity", activity_json(trainer));
     json_object_set_new(object, "loss_scale",
                         result.loss_scale > 0 ? cli_real(result.loss_scale) : json_null());
     json_object_set_new(object, "skipped_steps", json_integer((json_int_t)result.skipped_steps));
-    json_object_set_new(object, "recomputed", cli_recomputed_json(clv_trainer_plan(trainer)));
-    json_object_set_new(object, "shares", cli_shares_json(&config->placement, clv_trainer_shares(trainer)));
+    json_object_set_new(object, "recomputed", cli_recomputed_json(clv_trainer_info_get(trainer).plan));
+    json_object_set_new(object, "shares",
+                        cli_shares_json(&config->placement, clv_trainer_info_get(trainer).shares));
     json_object_set(object, "shares_by_epoch", job->epochs);
     json_t *lost = json_array();
-    for (int i = 0; i < clv_trainer_lost_count(trainer); i++) {
+    for (int i = 0; i < clv_trainer_info_get(trainer).n_lost; i++) {
         clv_lost_device device = clv_trainer_lost_get(trainer, i);
         json_array_append_new(
             lost, json_pack("{s:s, s:I, s:s}", "device", clv_device_info_get(device.device)->name, "step",
                             (json_int_t)device.step, "reason", cli_option_words(device.reason)));
     }
     json_object_set_new(object, "lost_devices", lost);
-    json_object_set_new(object, "placement", cli_place_json(clv_trainer_place(trainer)));
+    json_object_set_new(object, "placement", cli_place_json(clv_trainer_info_get(trainer).place));
     json_object_set_new(object, "profile", cli_profile_json(&job->profile));
     const char *first = NULL;
     if (cli_data_is(session->args, "images"))
@@ -216,8 +219,8 @@ static void print_result(const train_job *job, const clv_trainer *trainer, bool 
         screen_say(stdout, "%.0f %s/s, %.2f ms a step (median)", result.images_per_second * (double)unit.each,
                    unit.name, result.step_ms);
     print_startup(job, clv_trainer_device_get(trainer, 0));
-    cli_shares_print(&job->config->placement, clv_trainer_shares(trainer));
-    for (int i = 0; i < clv_trainer_lost_count(trainer); i++) {
+    cli_shares_print(&job->config->placement, clv_trainer_info_get(trainer).shares);
+    for (int i = 0; i < clv_trainer_info_get(trainer).n_lost; i++) {
         clv_lost_device lost = clv_trainer_lost_get(trainer, i);
         screen_say(stdout, "%s was lost in step %lld: %s", clv_device_info_get(lost.device)->name,
                    (long long)lost.step, cli_option_words(lost.reason));
@@ -227,10 +230,11 @@ static void print_result(const train_job *job, const clv_trainer *trainer, bool 
                    result.loss_scale, (long long)result.skipped_steps,
                    result.skipped_steps == 1 ? " was" : "s were");
     print_activity(trainer);
-    cli_recomputed_print(stdout, job->session->args, clv_trainer_plan(trainer));
-    for (int i = 0; i < clv_trainer_device_count(trainer); i++) {
+    cli_recomputed_print(stdout, job->session->args, clv_trainer_info_get(trainer).plan);
+    for (int i = 0; i < clv_trainer_info_get(trainer).n_devices; i++) {
         clv_device *device = clv_trainer_device_get(trainer, i);
-        cli_memory_table(stdout, device, clv_trainer_memory_on(trainer, device).predicted_peak_bytes);
+        cli_memory_table(stdout, device,
+                         clv_trainer_device_info_get(trainer, device).memory.predicted_peak_bytes);
     }
     cli_tell_result(stdout, job->source, &result, interrupted);
     const cli_least least = least_of(job, &result);
@@ -281,7 +285,7 @@ static int finish(const train_job *job, clv_trainer *trainer, clv_status status)
     int code = untold ? untold : interrupted ? cli_fail_status(job->session->runtime, status) : EXIT_DONE;
     if (args->save && !(untold && args->checkpoint)) {         // with a checkpoint nothing is lost
         if (cli_is_pipe(args->save)) cli_release_interrupts(); // its reader may let us wait for ever
-        status = save_weights((void *)(uintptr_t)job, clv_trainer_session(trainer), args->save);
+        status = save_weights((void *)(uintptr_t)job, clv_trainer_info_get(trainer).session, args->save);
         if (status != CLV_OK) return untold ? untold : cli_fail_status(job->session->runtime, status);
         if (!args->quiet && (args->json || untold)) fprintf(stderr, "weights are in %s\n", args->save);
     }
@@ -308,10 +312,10 @@ static void tell_without(const train_job *job, clv_trainer *trainer) {
     clv_train_config config = *job->config;
     if (job->session->args->quiet || (config.precision == CLV_PRECISION_F32 && config.micro_batches <= 1))
         return;
-    const clv_place_choice *choice = clv_trainer_place(trainer);
+    const clv_place_choice *choice = clv_trainer_info_get(trainer).place;
     config.precision = CLV_PRECISION_F32;
     config.micro_batches = 1;
-    config.placement.shares = clv_trainer_shares(trainer);
+    config.placement.shares = clv_trainer_info_get(trainer).shares;
     clv_plan_config how = {.device = config.device,
                            .place = choice                        ? choice->place
                                     : config.placement.n_replicas ? NULL // the graph says it
@@ -324,19 +328,19 @@ static void tell_without(const train_job *job, clv_trainer *trainer) {
     clv_status status = clv_train_graph(job->session->runtime, &config, config.batch, &graph);
     if (status == CLV_OK) status = clv_plan_create(graph, &how, &plain);
     if (status == CLV_OK)
-        cli_without_print(stderr, job->session->args, clv_trainer_plan(trainer), plain, true);
+        cli_without_print(stderr, job->session->args, clv_trainer_info_get(trainer).plan, plain, true);
     clv_plan_destroy(plain);
     clv_graph_destroy(graph);
 }
 
 /** The trainer is made: train, and tell how it went. */
 static int run(train_job *job, clv_trainer *trainer) {
-    int code =
-        cli_profile_begin(job->session, clv_trainer_session(trainer), device_of, trainer, &job->profile);
+    int code = cli_profile_begin(job->session, clv_trainer_info_get(trainer).session, device_of, trainer,
+                                 &job->profile);
     if (code != EXIT_DONE) return code;
     cli_tell_training(job->session->args, job->config, trainer);
-    cli_print_place(job->session->args, clv_trainer_place(trainer));
-    cli_tell_idle(job->session, clv_trainer_plan(trainer));
+    cli_print_place(job->session->args, clv_trainer_info_get(trainer).place);
+    cli_tell_idle(job->session, clv_trainer_info_get(trainer).plan);
     tell_without(job, trainer);
     clv_status status = watch_begin(&job->watch, job->session, job->config, trainer);
     if (status == CLV_OK) status = clv_trainer_run(trainer);
@@ -351,7 +355,7 @@ static int train_weighted(cli_session *session, const clv_model *model, cli_sour
     int code = cli_source_wait(source);
     if (code != EXIT_DONE) return code;
     cli_tell_broken(source);
-    const clv_table_report table = clv_table_report_get(source->train);
+    const clv_table_report table = clv_dataset_info_get(source->train).table_report;
     cli_tell_table(args, &table);
     cli_tell_text(source);
     cli_tell_few_rows(args, source->train);

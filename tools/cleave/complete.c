@@ -24,11 +24,11 @@ static void offer_choices(const char *typed, const char *choices) {
 }
 
 static void offer_models(const char *typed) {
-    for (int i = 0; i < clv_model_count(); i++) offer(typed, clv_model_get(i)->name, "model");
+    for (int i = 0; clv_model_get(i); i++) offer(typed, clv_model_get(i)->name, "model");
 }
 
 static void offer_ops(const char *typed) {
-    for (int i = 0; i < clv_op_count(); i++) offer(typed, clv_op_get(i)->name, "op");
+    for (int i = 0; clv_op_get(i); i++) offer(typed, clv_op_get(i)->name, "op");
 }
 
 /** Devices of this machine. In a list, `a,b`, the last name is the one that is typed; in `a|b` likewise. */

@@ -66,13 +66,14 @@ clv_status cli_read_csv(cli_source *source) {
 }
 
 void cli_model_of_rows(const clv_model *model, const clv_dataset *dataset, clv_model *out) {
-    const clv_shape sample = clv_dataset_sample_shape(dataset), target = clv_dataset_target_shape(dataset);
+    const clv_shape sample = clv_dataset_info_get(dataset).sample,
+                    target = clv_dataset_info_get(dataset).target;
     *out = *model;
     memset(out->input, 0, sizeof out->input);
     out->input[0] = sample.dims[0];
     out->target[0] = target.rank ? target.dims[0] : 0;
-    out->classes = clv_dataset_classes(dataset);
-    out->number_names = clv_dataset_number_names(dataset);
+    out->classes = clv_dataset_info_get(dataset).classes;
+    out->number_names = clv_dataset_info_get(dataset).number_names;
 }
 
 /** A number and what it is of, one or several, behind what stands there. */
@@ -96,8 +97,8 @@ void cli_tell_table(const cli_args *args, const clv_table_report *report) {
 
 void cli_tell_few_rows(const cli_args *args, const clv_dataset *dataset) {
     enum { CLASSES = 50, ROWS = 10 }; // fewer classes may have few rows, and so many rows are not few
-    const int classes = clv_dataset_classes(dataset);
-    const int64_t rows = clv_dataset_count(dataset);
+    const int classes = clv_dataset_info_get(dataset).classes;
+    const int64_t rows = clv_dataset_info_get(dataset).count;
     if (args->quiet || !cli_data_is(args, "csv") || classes <= CLASSES || rows >= (int64_t)ROWS * classes)
         return;
     fprintf(stderr,

@@ -268,7 +268,7 @@ bool events_step(events_file *events, const watch_moment *now) {
 
 /** A histogram of each trained parameter. */
 static bool add_parameters(events_file *events, message *summary, clv_session *session) {
-    for (int i = 0; i < clv_session_count(session); i++) {
+    for (int i = 0; i < clv_session_info_get(session).n_tensors; i++) {
         clv_session_tensor tensor = clv_session_get(session, i);
         if (!tensor.trainable || tensor.dtype != CLV_DTYPE_F32 || !tensor.bytes) continue;
         char tag[640];
@@ -278,7 +278,7 @@ static bool add_parameters(events_file *events, message *summary, clv_session *s
         if (status == CLV_OK) add_histogram(summary, tag, values, tensor.bytes / sizeof *values);
         free(values);
         if (status == CLV_OK) continue;
-        events->failed = values ? cli_fail_status(clv_session_runtime(session), status)
+        events->failed = values ? cli_fail_status(clv_session_info_get(session).runtime, status)
                                 : cli_fail(EXIT_FAILED, "no memory for a histogram of '%s'", tensor.name);
         return false;
     }

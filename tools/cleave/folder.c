@@ -132,12 +132,12 @@ clv_status cli_read_folder(cli_source *source) {
 
 void cli_model_of_folder(const cli_args *args, const clv_model *model, const clv_dataset *dataset,
                          clv_model *out) {
-    const clv_shape sample = clv_dataset_sample_shape(dataset);
-    const int64_t classes = args->classes ? args->classes : clv_dataset_classes(dataset);
+    const clv_shape sample = clv_dataset_info_get(dataset).sample;
+    const int64_t classes = args->classes ? args->classes : clv_dataset_info_get(dataset).classes;
     *out = clv_model_for(model, 3, sample.dims[1], sample.dims[2], classes);
     if (!has_table(args)) return;
     out->classes = 0;
-    out->target[0] = clv_dataset_target_shape(dataset).dims[0];
+    out->target[0] = clv_dataset_info_get(dataset).target.dims[0];
 }
 
 const clv_loss *cli_loss(const cli_args *args) {

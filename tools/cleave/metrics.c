@@ -37,7 +37,7 @@ static int add_metric(const char *option, const char *word, bool also_loss, cli_
         return EXIT_DONE;
     }
     if (also_loss) clv_nearest_offer(&nearest, "loss");
-    for (int i = 0; i < clv_metric_count(); i++) {
+    for (int i = 0; clv_metric_get(i); i++) {
         clv_nearest_offer(&nearest, clv_metric_get(i)->name);
         snprintf(names + strlen(names), sizeof names - strlen(names), "%s%s", i || also_loss ? ", " : "",
                  clv_metric_get(i)->name);
@@ -68,10 +68,10 @@ static void add_usual(const char *metric, const char *name, cli_metrics *out) {
 }
 
 void cli_usual_metrics(const cli_args *args, const clv_model *model, cli_metrics *out) {
-    const clv_port target = clv_model_target_get(model, 0);
+    const clv_port target = clv_model_port_get(model, CLV_PORT_TARGET, 0);
     static const char *const usual[] = {"mae", "rmse"};
     if (args->metric || (!cli_data_is(args, "csv") && !cli_data_is(args, "arrays")) ||
-        clv_model_target_count(model) != 1 || target.classes)
+        clv_model_port_count(model, CLV_PORT_TARGET) != 1 || target.classes)
         return;
     const int64_t names = model->number_names && target.dims[0] > 1 ? target.dims[0] : 0;
     for (size_t i = 0; i < sizeof usual / sizeof *usual; i++) {

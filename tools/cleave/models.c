@@ -6,7 +6,7 @@
 
 const char *cli_model_names(char names[CLI_NAMES_BYTES]) {
     *names = 0;
-    for (int i = 0; i < clv_model_count(); i++) {
+    for (int i = 0; clv_model_get(i); i++) {
         size_t used = strlen(names);
         snprintf(names + used, CLI_NAMES_BYTES - used, "%s%s", i ? ", " : "", clv_model_get(i)->name);
     }
@@ -19,7 +19,7 @@ const clv_model *cli_model(const char *name) {
     char names[CLI_NAMES_BYTES];
     clv_nearest nearest = {.word = name ? name : ""};
     cli_model_names(names);
-    for (int i = 0; i < clv_model_count(); i++) clv_nearest_offer(&nearest, clv_model_get(i)->name);
+    for (int i = 0; clv_model_get(i); i++) clv_nearest_offer(&nearest, clv_model_get(i)->name);
     if (name)
         cli_fail(EXIT_USAGE, "unknown model '%s'; there are %s%s", name, names, clv_nearest_text(&nearest));
     else

@@ -7,14 +7,14 @@ enum { NAMED = 3 };
 
 json_t *cli_parts_json(const clv_plan *plan) {
     json_t *tensors = json_array(), *nodes = json_array();
-    for (int i = 0; i < clv_plan_kept_count(plan); i++) {
+    for (int i = 0; i < clv_plan_info_get(plan).n_kept; i++) {
         clv_plan_kept kept = clv_plan_kept_get(plan, i);
         if (kept.pieces > 1)
             json_array_append_new(tensors, json_pack("{s:s, s:I, s:i, s:s}", "name", kept.name, "bytes",
                                                      (json_int_t)kept.bytes, "pieces", kept.pieces, "device",
                                                      clv_device_info_get(kept.device)->name));
     }
-    for (int i = 0; i < clv_plan_node_count(plan); i++) {
+    for (int i = 0; i < clv_plan_info_get(plan).n_nodes; i++) {
         clv_plan_node node = clv_plan_node_get(plan, i);
         if (node.parts && node.part == 0)
             json_array_append_new(nodes, json_pack("{s:s, s:s, s:s, s:i, s:s}", "layer", node.layer, "op",
@@ -27,14 +27,14 @@ json_t *cli_parts_json(const clv_plan *plan) {
 void cli_parts_print(FILE *out, const clv_plan *plan) {
     int nodes = 0, parts = 0, tensors = 0;
     char text[1024] = "";
-    for (int i = 0; i < clv_plan_node_count(plan); i++) {
+    for (int i = 0; i < clv_plan_info_get(plan).n_nodes; i++) {
         clv_plan_node node = clv_plan_node_get(plan, i);
         if (!node.parts || node.part != 0) continue;
         nodes++;
         parts += node.parts;
     }
     if (!nodes) return;
-    for (int i = 0; i < clv_plan_kept_count(plan); i++) {
+    for (int i = 0; i < clv_plan_info_get(plan).n_kept; i++) {
         clv_plan_kept kept = clv_plan_kept_get(plan, i);
         if (kept.pieces < 2 || ++tensors > NAMED) continue;
         size_t used = strlen(text);

@@ -221,13 +221,14 @@ void cli_tell_idle(const cli_session *session, const clv_plan *plan) {
     const cli_args *args = session->args;
     clv_device *used[64];
     int n = 0;
-    for (int i = 0; i < clv_plan_device_count(plan) && n < 64; i++) used[n++] = clv_plan_device_get(plan, i);
+    for (int i = 0; i < clv_plan_info_get(plan).n_devices && n < 64; i++)
+        used[n++] = clv_plan_device_get(plan, i);
     // What `auto` leaves out it has left out knowingly.
     if ((args->place || args->replicas) && !args->devices) cli_tell_unused_budgets(session, used, n);
-    for (int i = 0; i < clv_plan_device_count(plan) && args->place && !args->quiet; i++) {
+    for (int i = 0; i < clv_plan_info_get(plan).n_devices && args->place && !args->quiet; i++) {
         clv_device *device = clv_plan_device_get(plan, i);
         bool works = false;
-        for (int k = 0; k < clv_plan_node_count(plan) && !works; k++)
+        for (int k = 0; k < clv_plan_info_get(plan).n_nodes && !works; k++)
             works = clv_plan_node_get(plan, k).device == device;
         if (!works)
             fprintf(stderr,
@@ -260,18 +261,18 @@ void cli_print_place(const cli_args *args, const clv_place_choice *choice) {
 
 json_t *cli_plan_memory_json(clv_plan *plan) {
     json_t *memory = json_array();
-    for (int i = 0; i < clv_plan_device_count(plan); i++) {
+    for (int i = 0; i < clv_plan_info_get(plan).n_devices; i++) {
         clv_device *device = clv_plan_device_get(plan, i);
-        uint64_t predicted = clv_plans_memory_on(&plan, 1, device).predicted_peak_bytes;
+        uint64_t predicted = clv_plans_memory(&plan, 1, device).predicted_peak_bytes;
         json_array_append_new(memory, cli_memory_json(device, predicted));
     }
     return memory;
 }
 
 void cli_plan_memory_tables(FILE *out, clv_plan *plan) {
-    for (int i = 0; i < clv_plan_device_count(plan); i++) {
+    for (int i = 0; i < clv_plan_info_get(plan).n_devices; i++) {
         clv_device *device = clv_plan_device_get(plan, i);
-        cli_memory_table(out, device, clv_plans_memory_on(&plan, 1, device).predicted_peak_bytes);
+        cli_memory_table(out, device, clv_plans_memory(&plan, 1, device).predicted_peak_bytes);
     }
 }
 

@@ -39,7 +39,7 @@ static plan_row *row_of(plan_rows *rows, const clv_plan_node *node) {
 }
 
 bool cli_plan_rows(const clv_plan *plan, plan_rows *rows) {
-    int n = clv_plan_node_count(plan);
+    int n = clv_plan_info_get(plan).n_nodes;
     rows->items = calloc((size_t)n + 3, sizeof *rows->items);
     if (!rows->items) return false;
     for (int i = 0; i < n; i++) {

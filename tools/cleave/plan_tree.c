@@ -96,7 +96,7 @@ bool plan_tree_make(const clv_plan *plan, const plan_rows *rows, plan_tree *tree
         module->all.layers++;
         for (int c = 0; c < CLV_CATEGORIES; c++) module->all.bytes[c] += row->made[c];
     }
-    for (int i = 0; i < clv_plan_kept_count(plan); i++) {
+    for (int i = 0; i < clv_plan_info_get(plan).n_kept; i++) {
         clv_plan_kept kept = clv_plan_kept_get(plan, i);
         plan_total *own = &owner_of(tree, kept.name)->all;
         own->bytes[kept.category] += kept.bytes;

@@ -13,8 +13,8 @@ clv_precision cli_precision(const cli_args *args) {
 static clv_plan_memory memory_of(const clv_plan *plan) {
     clv_plan *one_plan = (clv_plan *)(uintptr_t)plan; // the library asks for a list of plans that may change
     clv_plan_memory all = {0};
-    for (int i = 0; i < clv_plan_device_count(plan); i++) {
-        clv_plan_memory one = clv_plans_memory_on(&one_plan, 1, clv_plan_device_get(plan, i));
+    for (int i = 0; i < clv_plan_info_get(plan).n_devices; i++) {
+        clv_plan_memory one = clv_plans_memory(&one_plan, 1, clv_plan_device_get(plan, i));
         all.predicted_peak_bytes += one.predicted_peak_bytes;
         for (int c = 0; c < CLV_CATEGORIES; c++) all.category[c] += one.category[c];
     }

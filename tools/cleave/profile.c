@@ -81,7 +81,8 @@ int cli_profile_trace(const cli_profile *profile) {
     if (!profile->profile || !args->trace) return EXIT_DONE;
     clv_status status = clv_profile_trace(profile->profile, args->trace);
     if (status != CLV_OK) return cli_fail_status(profile->session->runtime, status);
-    int64_t left_out, steps = clv_profile_traced_steps(profile->profile, &left_out);
+    const clv_profile_info info = clv_profile_info_get(profile->profile);
+    const int64_t steps = info.traced_steps, left_out = info.left_out_steps;
     if (args->quiet) return EXIT_DONE;
     char more[64] = "";
     if (left_out)
@@ -130,7 +131,7 @@ static void figures_free(figures *f) {
 /** Of a profile's run. */
 static bool figures_of_run(const cli_profile *of_command, int run, figures *f) {
     const clv_profile *profile = of_command->profile;
-    if (!figures_make(f, clv_profile_node_count(profile, run))) return false;
+    if (!figures_make(f, clv_profile_run_get(profile, run).n_nodes)) return false;
     for (int i = 0; i < f->n; i++) f->nodes[i] = clv_profile_node_get(profile, run, i);
     clv_profile_run of = clv_profile_run_get(profile, run);
     f->step_ns = of.step_ns;
@@ -143,7 +144,7 @@ static bool figures_of_run(const cli_profile *of_command, int run, figures *f) {
 
 /** Of a plan: the least time at the peak. */
 static bool figures_of_plan(const cli_profile *profile, const clv_plan *plan, bool trains, figures *f) {
-    int n = clv_plan_node_count(plan);
+    int n = clv_plan_info_get(plan).n_nodes;
     if (!figures_make(f, n)) return false;
     f->n = 0;
     f->trains = trains;
@@ -255,7 +256,7 @@ static void print_device(FILE *out, const cli_profile *profile, const clv_profil
 /** Steps of all runs that do what this one does: a last batch that is smaller has a run of its own. */
 static int64_t steps_like(const clv_profile *profile, const clv_profile_run *run) {
     int64_t steps = 0;
-    for (int i = 0; i < clv_profile_run_count(profile); i++) {
+    for (int i = 0; i < clv_profile_info_get(profile).n_runs; i++) {
         clv_profile_run other = clv_profile_run_get(profile, i);
         if (other.trains == run->trains) steps += other.done;
     }
@@ -280,7 +281,7 @@ static void steps_text(const clv_profile *profile, const clv_profile_run *run, c
 
 void cli_profile_print(FILE *out, const cli_profile *profile) {
     if (!profile->profile || !profile->session->args->profile) return;
-    const int number = clv_profile_main_run(profile->profile);
+    const int number = clv_profile_info_get(profile->profile).main_run;
     clv_profile_run run = clv_profile_run_get(profile->profile, number);
     char steps[240], host[64] = "", bubble[48] = "";
     figures f;
@@ -375,7 +376,7 @@ static json_t *devices_json(const cli_profile *profile, int run, int n) {
 
 json_t *cli_profile_json(const cli_profile *profile) {
     if (!profile->profile || !profile->session->args->profile) return json_null();
-    const int number = clv_profile_main_run(profile->profile);
+    const int number = clv_profile_info_get(profile->profile).main_run;
     clv_profile_run run = clv_profile_run_get(profile->profile, number);
     figures f;
     if (number < 0 || !figures_of_run(profile, number, &f)) return json_null();
@@ -393,7 +394,8 @@ json_t *cli_profile_json(const cli_profile *profile) {
 
 int cli_profile_plan(cli_session *session, const clv_plan *plan, cli_profile *out) {
     *out = (cli_profile){.session = session};
-    for (int i = 0; session->args->profile && i < clv_plan_device_count(plan) && i < CLI_MAX_REPLICAS; i++) {
+    for (int i = 0; session->args->profile && i < clv_plan_info_get(plan).n_devices && i < CLI_MAX_REPLICAS;
+         i++) {
         int code = look_at_peak(out, clv_plan_device_get(plan, i));
         if (code != EXIT_DONE) return code;
     }

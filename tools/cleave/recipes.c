@@ -88,7 +88,7 @@ static void set_optimizer(const cli_args *args, const recipe_row *recipe, clv_tr
 /** train: what is learnt; NULL before it is read: rows of classes and of numbers have the same optimizer. */
 static recipe_row recipe_of(const cli_args *args, const clv_model *model, const clv_dataset *train) {
     const bool rows = cli_data_is(args, "csv") || cli_data_is(args, "arrays");
-    const bool numbers = rows && train && !clv_dataset_classes(train);
+    const bool numbers = rows && train && !clv_dataset_info_get(train).classes;
     const char *data = rows ? "rows" : cli_data_is(args, "images") ? "pictures" : "";
     for (size_t i = 0; i < sizeof recipes / sizeof *recipes; i++) {
         const recipe_row *row = &recipes[i];
@@ -163,7 +163,7 @@ int cli_check_recipe(const cli_args *args, const clv_model *model) {
 
 /** Five, or as many as few samples take. */
 static int64_t epochs_of(const recipe_row *recipe, const clv_train_config *config) {
-    const int64_t batches = (clv_dataset_count(config->train) + config->batch - 1) / config->batch;
+    const int64_t batches = (clv_dataset_info_get(config->train).count + config->batch - 1) / config->batch;
     const int64_t wanted = (recipe->steps + batches - 1) / batches;
     return wanted > 5 ? wanted : 5;
 }

@@ -14,7 +14,7 @@ typedef struct again_row {
 
 /** A row for each layer and op, in the forward pass's order; how many, -1 without host memory. */
 static int collect(const clv_plan *plan, again_row **out) {
-    int n_nodes = clv_plan_node_count(plan), n = 0;
+    int n_nodes = clv_plan_info_get(plan).n_nodes, n = 0;
     again_row *rows = *out = calloc((size_t)n_nodes + 1, sizeof *rows);
     if (!rows) return -1;
     for (int pass = 0; pass < 2; pass++) { // forward nodes name the rows, those computed again are counted
@@ -39,7 +39,7 @@ static int collect(const clv_plan *plan, again_row **out) {
 }
 
 json_t *cli_recomputed_json(const clv_plan *plan) {
-    clv_plan_recomputed all = clv_plan_recomputed_get(plan);
+    clv_plan_recomputed all = clv_plan_info_get(plan).recomputed;
     again_row *rows;
     json_t *layers = json_array();
     int n = collect(plan, &rows);
@@ -53,7 +53,7 @@ json_t *cli_recomputed_json(const clv_plan *plan) {
 }
 
 void cli_recomputed_print(FILE *out, const cli_args *args, const clv_plan *plan) {
-    clv_plan_recomputed all = clv_plan_recomputed_get(plan);
+    clv_plan_recomputed all = clv_plan_info_get(plan).recomputed;
     if (!all.nodes) {
         const char *why = strcmp(args->recompute ? args->recompute : "", "auto")
                               ? "all that these modules make is read outside of them"

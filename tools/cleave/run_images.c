@@ -163,7 +163,7 @@ static json_t *picture_json(const images_job *job, int64_t i) {
 }
 
 static json_t *result_json(const images_job *job, clv_predictor *predictor) {
-    clv_plan *plan = clv_predictor_plan(predictor);
+    clv_plan *plan = clv_predictor_info_get(predictor).plan;
     json_t *list = json_array();
     const char *first = NULL;
     for (int64_t i = 0; i < job->n; i++)
@@ -173,8 +173,8 @@ static json_t *result_json(const images_job *job, clv_predictor *predictor) {
         clv_device_info_get(clv_plan_device_get(plan, 0))->name, "output",
         job->args->output ? json_string(job->args->output) : json_null(), "pictures", list, "broken_pictures",
         (json_int_t)clv_image_folder_broken(job->pictures, &first), "memory", cli_plan_memory_json(plan),
-        "shares", cli_shares_json(job->placement, clv_predictor_shares(predictor)), "placement",
-        cli_place_json(clv_predictor_place(predictor)), "profile", cli_profile_json(&job->profile));
+        "shares", cli_shares_json(job->placement, clv_predictor_info_get(predictor).shares), "placement",
+        cli_place_json(clv_predictor_info_get(predictor).place), "profile", cli_profile_json(&job->profile));
 }
 
 // ---- done -----------------------------------------------------------------------------------------------
@@ -241,7 +241,7 @@ static clv_status compute_all(images_job *job, clv_predictor *predictor, int64_t
 }
 
 static int take_room(images_job *job, clv_predictor *predictor) {
-    const clv_shape shape = clv_predictor_result_shape(predictor);
+    const clv_shape shape = clv_predictor_result_shape(predictor, 0);
     job->each = clv_shape_numel(&shape);
     job->labels = job->sized.classes == 0;
     job->top = job->args->top ? job->args->top : 1;
@@ -255,18 +255,18 @@ static int take_room(images_job *job, clv_predictor *predictor) {
 }
 
 static clv_device *device_of(const void *predictor, int index) {
-    return clv_plan_device_get(clv_predictor_plan(predictor), index);
+    return clv_plan_device_get(clv_predictor_info_get(predictor).plan, index);
 }
 
 /** The predictor is made: load, compute, tell. */
 static int with_predictor(images_job *job, clv_predictor *predictor, int64_t batch) {
     cli_session *session = job->session;
-    clv_session *weights = clv_predictor_session(predictor);
+    clv_session *weights = clv_predictor_info_get(predictor).session;
     int code = take_room(job, predictor);
     if (code == EXIT_DONE) code = cli_profile_begin(session, weights, device_of, predictor, &job->profile);
     if (code != EXIT_DONE) return code;
-    cli_print_place(job->args, clv_predictor_place(predictor));
-    cli_tell_idle(session, clv_predictor_plan(predictor));
+    cli_print_place(job->args, clv_predictor_info_get(predictor).place);
+    cli_tell_idle(session, clv_predictor_info_get(predictor).plan);
     clv_status status = clv_weights_load(weights, job->args->weights);
     if (status != CLV_OK) return cli_fail_sized(session->runtime, job->args, status, &job->sized);
     status = compute_all(job, predictor, batch);
@@ -323,7 +323,7 @@ static int run(images_job *job, const clv_model *model) {
     clv_status status = read_pictures(job, size);
     if (status != CLV_OK) return cli_fail_status(job->session->runtime, status);
     job->told_broken = cli_tell_broken_of(args, job->pictures, 0);
-    job->n = clv_dataset_count(job->pictures);
+    job->n = clv_dataset_info_get(job->pictures).count;
     const int64_t most = args->batch ? args->batch : 32, replicas = job->placement->n_replicas,
                   fit = job->n < most ? job->n : most, batch = fit > replicas ? fit : replicas;
     const clv_predictor_config config = {.device = job->placement->place ? NULL : job->session->device,

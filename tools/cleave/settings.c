@@ -78,10 +78,11 @@ json_t *watch_settings(const cli_args *args, const clv_train_config *config) {
              args->images    ? args->images
              : args->n_words ? args->words[args->n_words - 1]
                              : NULL);
-    json_object_set_new(object, "samples", json_integer((json_int_t)clv_dataset_count(config->train)));
+    json_object_set_new(object, "samples",
+                        json_integer((json_int_t)clv_dataset_info_get(config->train).count));
     if (config->test)
         json_object_set_new(object, "test_samples",
-                            json_integer((json_int_t)clv_dataset_count(config->test)));
+                            json_integer((json_int_t)clv_dataset_info_get(config->test).count));
     json_object_set_new(object, "classes", json_integer((json_int_t)config->model->classes));
     json_object_set_new(object, "optimizer",
                         json_string(optimizer->own ? optimizer->own->name : kinds[optimizer->kind]));

@@ -112,8 +112,8 @@ cli_unit cli_unit_of(const cli_args *args, const clv_model *model) {
 
 const char *cli_loss_units(const cli_source *source) {
     const clv_dataset *dataset = source->train ? source->train : source->test;
-    const char *record = clv_table_record(dataset);
-    const clv_shape target = clv_dataset_target_shape(dataset);
+    const char *record = clv_dataset_info_get(dataset).table;
+    const clv_shape target = clv_dataset_info_get(dataset).target;
     bool deviations = record && clv_shape_numel(&target) > 1 && strstr(record, "\"target_means\"");
     for (int i = 0; i < source->fields.n_targets; i++) deviations |= source->fields.scale[i] > 0;
     return deviations ? " (of standardized targets)" : "";
@@ -121,7 +121,7 @@ const char *cli_loss_units(const cli_source *source) {
 
 int cli_model_of_source(clv_runtime *runtime, cli_source *source, clv_model *out) {
     const clv_dataset *dataset = source->train ? source->train : source->test;
-    const clv_shape sample = clv_dataset_sample_shape(dataset);
+    const clv_shape sample = clv_dataset_info_get(dataset).sample;
     if (source->vocabulary)
         *out = clv_gpt_model(&source->gpt);
     else if (cli_data_is(source->args, "csv"))
@@ -194,7 +194,7 @@ int cli_source_wait(cli_source *source) {
     if (source->status == CLV_E_FORMAT && cli_data_is(args, "csv")) return cli_fail_csv(source);
     if (source->status != CLV_OK) return cli_fail_status(source->runtime, source->status);
     if (source->train && (cli_data_is(args, "images") || cli_data_is(args, "csv")) &&
-        clv_dataset_classes(source->train) == 1)
+        clv_dataset_info_get(source->train).classes == 1)
         return cli_fail(EXIT_FAILED,
                         cli_data_is(args, "images")
                             ? "'%s' has pictures of one class; to tell classes apart takes two or more, each "

@@ -57,9 +57,9 @@ static void add_settings(note *out, setting_line line, const cli_args *args, con
 
 static void model_text(const cli_args *args, const clv_train_config *config, const clv_trainer *trainer,
                        note *out) {
-    const clv_plan *plan = clv_trainer_plan(trainer);
+    const clv_plan *plan = clv_trainer_info_get(trainer).plan;
     int64_t parameters = 0, frozen = 0;
-    for (int i = 0; i < clv_plan_kept_count(plan); i++) {
+    for (int i = 0; i < clv_plan_info_get(plan).n_kept; i++) {
         clv_plan_kept kept = clv_plan_kept_get(plan, i);
         if (kept.parameter) parameters += clv_shape_numel(&kept.shape);
         if (kept.frozen) frozen += clv_shape_numel(&kept.shape);
@@ -74,7 +74,7 @@ static void model_text(const cli_args *args, const clv_train_config *config, con
 
 static void devices_text(const clv_train_config *config, const clv_trainer *trainer, note *out) {
     const clv_placement *placement = &config->placement;
-    for (int i = 0; i < clv_trainer_device_count(trainer); i++) {
+    for (int i = 0; i < clv_trainer_info_get(trainer).n_devices; i++) {
         const clv_device_info *info = clv_device_info_get(clv_trainer_device_get(trainer, i));
         add(out, "%s%s, %s", i ? "; " : "", info->name, info->label);
     }
@@ -109,14 +109,14 @@ static void ports_text(const cli_args *args, const clv_train_config *config, not
 
 static void samples_text(const cli_args *args, const clv_train_config *config, note *out) {
     char text[96];
-    clv_shape sample = clv_dataset_sample_shape(config->train);
+    clv_shape sample = clv_dataset_info_get(config->train).sample;
     const bool named = config->model->build_all != NULL;
-    add(out, "%s to train on", plan_count(clv_dataset_count(config->train)));
+    add(out, "%s to train on", plan_count(clv_dataset_info_get(config->train).count));
     if (config->test)
-        add(out, ", %s to test on", plan_count(clv_dataset_count(config->test)));
+        add(out, ", %s to test on", plan_count(clv_dataset_info_get(config->test).count));
     else
         add(out, ", none to test on%s", cli_data_is(args, "images") ? " (--val DIR)" : "");
-    const clv_shape target = clv_dataset_target_shape(config->train);
+    const clv_shape target = clv_dataset_info_get(config->train).target;
     static const char *const targets[][2] = {
         {"classes", "class"}, {"labels", "label"}, {"numbers to be learnt", "number to be learnt"}};
     const int64_t classes = config->model->classes, n = classes ? classes : clv_shape_numel(&target);
@@ -132,7 +132,7 @@ static void samples_text(const cli_args *args, const clv_train_config *config, n
 }
 
 static void batch_text(const clv_train_config *config, note *out) {
-    int64_t batches = (clv_dataset_count(config->train) + config->batch - 1) / config->batch,
+    int64_t batches = (clv_dataset_info_get(config->train).count + config->batch - 1) / config->batch,
             steps = batches * (config->epochs ? config->epochs : 1);
     add(out, "%s", plan_count(config->batch));
     if (config->micro_batches > 1) add(out, " in %s parts", plan_count(config->micro_batches));
@@ -188,11 +188,11 @@ static void schedule_text(const clv_train_config *config, note *out) {
 }
 
 static void memory_text(const clv_trainer *trainer, note *out) {
-    for (int i = 0; i < clv_trainer_device_count(trainer); i++) {
+    for (int i = 0; i < clv_trainer_info_get(trainer).n_devices; i++) {
         clv_device *device = clv_trainer_device_get(trainer, i);
         uint64_t budget = clv_device_memory(device).budget;
         add(out, "%s%s on %s", i ? ", " : "",
-            cli_bytes(clv_trainer_memory_on(trainer, device).predicted_peak_bytes),
+            cli_bytes(clv_trainer_device_info_get(trainer, device).memory.predicted_peak_bytes),
             clv_device_info_get(device)->name);
         if (budget) add(out, " of %s", cli_bytes(budget));
     }
@@ -217,7 +217,7 @@ void cli_tell_training(const cli_args *args, const clv_train_config *config, con
     memory_text(trainer, &memory);
     fputs("training\n", stderr);
     say(stderr, "model", &model);
-    say(stderr, clv_trainer_device_count(trainer) > 1 ? "devices" : "device", &devices);
+    say(stderr, clv_trainer_info_get(trainer).n_devices > 1 ? "devices" : "device", &devices);
     say(stderr, "samples", &samples);
     say(stderr, "batch", &batch);
     say(stderr, "optimizer", &optimizer);

@@ -58,8 +58,8 @@ enum {
 /** How many strides lie between two samples that are tested on after each epoch: where a large vocabulary
  *  would make evaluation longer than the training, fewer samples, spread over all of the part. */
 static int64_t strides_between(const cli_source *source) {
-    const int64_t count = clv_dataset_count(source->test),
-                  context = clv_dataset_sample_shape(source->test).dims[0];
+    const int64_t count = clv_dataset_info_get(source->test).count,
+                  context = clv_dataset_info_get(source->test).sample.dims[0];
     int64_t most = MOST_LOGITS / context / source->gpt.vocabulary;
     if (most < FEWEST_TESTED) most = FEWEST_TESTED;
     return !source->with_train || source->args->limit || count <= most ? 1 : (count + most - 1) / most;
@@ -68,9 +68,9 @@ static int64_t strides_between(const cli_source *source) {
 void cli_tell_text(const cli_source *source) {
     const int64_t vocabulary = source->gpt.vocabulary;
     if (source->args->quiet || !source->train || !source->vocabulary) return;
-    const int64_t context = clv_dataset_sample_shape(source->train).dims[0];
+    const int64_t context = clv_dataset_info_get(source->train).sample.dims[0];
     const int64_t stride = source->args->stride ? source->args->stride : context;
-    const int64_t learnt = (clv_dataset_count(source->train) - 1) * stride + context;
+    const int64_t learnt = (clv_dataset_info_get(source->train).count - 1) * stride + context;
     if (vocabulary > 256 && learnt < FEW_OF_EACH * vocabulary)
         fprintf(
             stderr,
@@ -81,8 +81,8 @@ void cli_tell_text(const cli_source *source) {
         fprintf(
             stderr,
             "tested after each epoch on %lld of %lld samples, since there are %lld tokens; eval takes all\n",
-            (long long)clv_dataset_count(source->test),
-            (long long)(clv_dataset_count(source->test) + source->left_out), (long long)vocabulary);
+            (long long)clv_dataset_info_get(source->test).count,
+            (long long)(clv_dataset_info_get(source->test).count + source->left_out), (long long)vocabulary);
 }
 
 static clv_status read_test(cli_source *source, clv_text_config config) {
@@ -91,13 +91,13 @@ static clv_status read_test(cli_source *source, clv_text_config config) {
     clv_status status = clv_dataset_text(source->runtime, text, bytes, &config, &source->test);
     const int64_t strides = status == CLV_OK ? strides_between(source) : 1;
     if (status != CLV_OK || strides == 1) return status;
-    const int64_t all = clv_dataset_count(source->test);
-    if (!config.stride) config.stride = clv_dataset_sample_shape(source->test).dims[0];
+    const int64_t all = clv_dataset_info_get(source->test).count;
+    if (!config.stride) config.stride = clv_dataset_info_get(source->test).sample.dims[0];
     config.stride *= strides;
     clv_dataset_destroy(source->test);
     source->test = NULL;
     status = clv_dataset_text(source->runtime, text, bytes, &config, &source->test);
-    if (status == CLV_OK) source->left_out = all - clv_dataset_count(source->test);
+    if (status == CLV_OK) source->left_out = all - clv_dataset_info_get(source->test).count;
     return status;
 }
 

@@ -22,7 +22,7 @@ static clv_device *device_of(const watch_eye *watch, int i) {
 /** How many layers of the model a device computes: names of the plan's forward nodes there, each once. */
 static int count_layers(const clv_plan *plan, const clv_device *device) {
     int count = 0;
-    for (int i = 0; i < clv_plan_node_count(plan); i++) {
+    for (int i = 0; i < clv_plan_info_get(plan).n_nodes; i++) {
         clv_plan_node node = clv_plan_node_get(plan, i);
         bool counts = node.device == device && *node.layer && !strcmp(node.phase, "forward");
         for (int j = 0; counts && j < i; j++) {
@@ -49,15 +49,16 @@ clv_status watch_begin(watch_eye *watch, cli_session *session, const clv_train_c
     const cli_unit unit = cli_unit_of(session->args, config->model);
     snprintf(now->unit, sizeof now->unit, "%s", unit.name);
     now->unit_each = unit.each;
-    for (int i = 0; i < clv_trainer_device_count(trainer) && i < WATCH_DEVICES; i++) {
+    for (int i = 0; i < clv_trainer_info_get(trainer).n_devices && i < WATCH_DEVICES; i++) {
         watch_device *device = &now->devices[now->n_devices++];
         const clv_device_info *info = clv_device_info_get(device_of(watch, i));
         *device = (watch_device){.busy = NAN, .share = NAN, .images_per_second = NAN, .layers = -1};
         snprintf(device->name, sizeof device->name, "%s", info->name);
         snprintf(device->label, sizeof device->label, "%s", info->label);
-        device->predicted_bytes = clv_trainer_memory_on(trainer, device_of(watch, i)).predicted_peak_bytes;
+        device->predicted_bytes =
+            clv_trainer_device_info_get(trainer, device_of(watch, i)).memory.predicted_peak_bytes;
         if (config->placement.place)
-            device->layers = count_layers(clv_trainer_plan(trainer), device_of(watch, i));
+            device->layers = count_layers(clv_trainer_info_get(trainer).plan, device_of(watch, i));
         if (watch->shown || watch->log.file || session->args->tensorboard) {
             clv_status status = clv_device_activity_start(device_of(watch, i));
             if (status != CLV_OK) return status;
@@ -77,7 +78,7 @@ static void keep_times(const watch_eye *watch) {
 /** The share of a device: replicas name devices in their own order, and as specs. */
 static double share_of(const watch_eye *watch, const clv_device *device) {
     const clv_placement *placement = &watch->config->placement;
-    const double *shares = clv_trainer_shares(watch->trainer);
+    const double *shares = clv_trainer_info_get(watch->trainer).shares;
     for (int i = 0; shares && i < placement->n_replicas; i++) {
         clv_device *replica;
         if (clv_device_find(watch->session->runtime, placement->replicas[i], &replica) == CLV_OK &&
@@ -88,7 +89,7 @@ static double share_of(const watch_eye *watch, const clv_device *device) {
 }
 
 static bool is_lost(const watch_eye *watch, const clv_device *device) {
-    for (int i = 0; i < clv_trainer_lost_count(watch->trainer); i++)
+    for (int i = 0; i < clv_trainer_info_get(watch->trainer).n_lost; i++)
         if (clv_trainer_lost_get(watch->trainer, i).device == device) return true;
     return false;
 }
@@ -145,7 +146,7 @@ static void take_devices(watch_eye *watch) {
 
 static void take_step(watch_eye *watch, const clv_train_step *step, double time) {
     watch_moment *now = &watch->now;
-    int64_t count = clv_dataset_count(watch->config->train), batch = watch->config->batch;
+    int64_t count = clv_dataset_info_get(watch->config->train).count, batch = watch->config->batch;
     bool short_batch = step->batch == step->batches && count % batch;
     watch->images += short_batch ? count % batch : batch;
     now->state = WATCH_RUNS;
@@ -207,7 +208,7 @@ bool watch_epoch(watch_eye *watch, const clv_train_epoch *epoch) {
     }
     begin_window(watch, cli_seconds()); // a test is no part of a window
     return watch_log_epoch(&watch->log, epoch) &&
-           events_epoch(&watch->events, &watch->now, epoch, clv_trainer_session(watch->trainer));
+           events_epoch(&watch->events, &watch->now, epoch, clv_trainer_info_get(watch->trainer).session);
 }
 
 void watch_end(watch_eye *watch, watch_state state, const char *sentence) {

@@ -216,7 +216,7 @@ static void look_at_metered(clv_runtime *runtime, clv_device *card, const way *w
 static void look_at_models(clv_runtime *runtime, clv_device *card) {
     look_at_metered(runtime, card, other_ways, sizeof other_ways / sizeof *other_ways);
     look_at_metered(runtime, card, not_fused, sizeof not_fused / sizeof *not_fused);
-    for (int i = 0; i < clv_model_count(); i++)
+    for (int i = 0; clv_model_get(i); i++)
         if (!is_metered(clv_model_get(i))) look_at_model(runtime, card, clv_model_get(i), &training);
 }
 
