@@ -7,9 +7,9 @@
 
 enum { BATCH = 20, WEIGHTS = 128 * 784 };
 
-static clv_tensor *features(clv_tensor *x, void *user) {
+static void features(clv_tensor *const *inputs, clv_tensor **results, void *user) {
     (void)user;
-    return clv_relu(clv_nn_linear(x, "features", 128, NULL));
+    results[0] = clv_relu(clv_nn_linear(inputs[0], "features", 128, NULL));
 }
 
 /** The gradient of features.weight; n devices, each with its share. */
@@ -27,7 +27,8 @@ static int gradient_of(clv_runtime *runtime, const char *const *devices, const d
     TRY(runtime, clv_graph_create(runtime, &graph));
     clv_tensor *x = clv_input(graph, "x", CLV_DTYPE_F32, CLV_SHAPE(BATCH, 784));
     clv_tensor *labels = clv_input(graph, "labels", CLV_DTYPE_I32, CLV_SHAPE(BATCH));
-    clv_tensor *hidden = clv_data_parallel(x, devices, shares, n, features, NULL);
+    clv_tensor *hidden;
+    clv_data_parallel(&x, 1, devices, shares, n, features, NULL, &hidden, 1);
     clv_tensor *loss = clv_cross_entropy(clv_nn_linear(hidden, "classifier", 10, NULL), labels);
     clv_backward(loss);
     clv_tensor *dw = clv_gradient(clv_graph_find(graph, "features.weight"));

@@ -5,7 +5,7 @@
 int main(void) {
     clv_runtime *runtime = NULL;
     TRY(runtime, clv_runtime_create(NULL, &runtime));
-    for (int i = 0; i < clv_device_count(runtime); i++) {
+    for (int i = 0; i < clv_runtime_info_get(runtime).n_devices; i++) {
         const clv_device_info *info = clv_device_info_get(clv_device_get(runtime, i));
         printf("%-8s %s, %llu MiB%s%s\n", info->name, info->label,
                (unsigned long long)(info->memory_bytes >> 20),

@@ -74,12 +74,12 @@ typedef struct clv_device_info {
     bool gemm;           /**< has a library for matrix products */
     bool local_memory;   /**< local memory is fast memory of its own, not a part of global memory */
     bool unified_memory; /**< shares memory with the host */
-    CLV_RESERVED(8);
+    const char *type_name;      /**< `host`, `cpu`, `gpu`, `accelerator`, `other` */
+    const char *execution_name; /**< `lanes` or `threads` */
+    CLV_RESERVED(6);
 } clv_device_info;
 
-/** Number of devices in the runtime's list, unusable ones included. `host` is always there, last. */
-CLV_API int clv_device_count(const clv_runtime *runtime);
-/** The i-th device, NULL if there is none. */
+/** The i-th device of the runtime's list (clv_runtime_info.n_devices), NULL if there is none. */
 CLV_API clv_device *clv_device_get(clv_runtime *runtime, int index);
 
 /**
@@ -96,9 +96,6 @@ CLV_API CLV_MUST_CHECK clv_status clv_device_find(clv_runtime *runtime, const ch
 CLV_API const clv_device_info *clv_device_info_get(const clv_device *device);
 /** What is known of a device's driver beyond what it says of itself, in words with commas; "" if nothing is. Returns `text`. */
 CLV_API const char *clv_device_quirks(const clv_device *device, char *text, size_t bytes);
-CLV_API const char *clv_device_type_name(clv_device_type type);
-/** `lanes` or `threads`. */
-CLV_API const char *clv_execution_name(clv_execution execution);
 
 /** What bytes are for. */
 typedef enum clv_category {

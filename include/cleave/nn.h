@@ -281,8 +281,9 @@ CLV_API clv_tensor *clv_gpt(clv_tensor *tokens, const clv_gpt_config *config);
 /** The same as a model, for a trainer: samples and targets are `context` tokens. config must outlive it; NULL means all defaults. */
 CLV_API clv_model clv_gpt_model(const clv_gpt_config *config);
 
-/** A model and its loss as a function: from x and labels to one f32 element, the mean over their rows. */
-typedef clv_tensor *(*clv_loss_layers)(clv_tensor *x, clv_tensor *labels, void *user);
+/** A model and its loss as a function: from tensors of a row for each sample (inputs, labels) to one f32 element, the mean over their
+ *  rows. */
+typedef clv_tensor *(*clv_loss_layers)(clv_tensor *const *tensors, void *user);
 
 /**
  * The mean loss of a batch, computed in parts: gradient accumulation on one device, a pipeline with layers on several
@@ -290,8 +291,7 @@ typedef clv_tensor *(*clv_loss_layers)(clv_tensor *x, clv_tensor *labels, void *
  *
  *     result = sum over parts (rows of the part / N * its loss)
  *
- * x        [N, ...]
- * labels   [N, ...]
+ * tensors  n_tensors of them, 3 * CLV_MAX_PORTS at most, [N, ...] each: x and labels, say
  * n        parts, 1 to N; of N / n rows each, rounded up in the first ones
  * body     called once for each part, with the same names, so the parameters are the same
  * result   [] f32
@@ -304,39 +304,35 @@ typedef clv_tensor *(*clv_loss_layers)(clv_tensor *x, clv_tensor *labels, void *
  * Notes     batch_norm normalises each part by itself and moves its running statistics part by part, as PyTorch does
  *           when gradients are accumulated. Dropout drops what it would drop in the whole batch. Weights that layers on
  *           two devices share make these wait for each other.
- * Errors    CLV_E_VALUE  n below 1 or above N;  CLV_E_SHAPE  no batch dimension, or x and labels differ in it
+ * Errors    CLV_E_VALUE  n below 1 or above N;  CLV_E_SHAPE  no batch dimension, or the tensors differ in it
  * Source    Huang et al. 2019, arXiv:1811.06965 (GPipe); Narayanan et al. 2021, arXiv:2104.04473, section 2.2 (1F1B)
  */
-CLV_TRAIN_API clv_tensor *clv_micro_batches(clv_tensor *x, clv_tensor *labels, int64_t n,
+CLV_TRAIN_API clv_tensor *clv_micro_batches(clv_tensor *const *tensors, int n_tensors, int64_t n,
                                             clv_loss_layers body, void *user);
 
-/** The same of any number of tensors of a row for each sample: inputs, targets. */
-typedef clv_tensor *(*clv_loss_layers_all)(clv_tensor *const *tensors, void *user);
-/** clv_micro_batches of so many tensors, 2 * CLV_MAX_PORTS at most; all of them have the same number of rows. */
-CLV_TRAIN_API clv_tensor *clv_micro_batches_all(clv_tensor *const *tensors, int n_tensors, int64_t n,
-                                                clv_loss_layers_all body, void *user);
-
-/** Some layers as a function: from x to their result. */
-typedef clv_tensor *(*clv_layers)(clv_tensor *x, void *user);
+/** Some layers as a function: from inputs to results, which it writes. */
+typedef void (*clv_layers)(clv_tensor *const *inputs, clv_tensor **results, void *user);
 
 /**
  * Compute layers on several devices, each with its rows of the batch, as torch.nn.DataParallel; of any vendors, of any speed.
  *
- * x        [N, ...]
- * devices  n device specs, each once; the first keeps the parameters and their optimizer state, and gets the result
+ * inputs   n_inputs of them, CLV_MAX_PORTS at most, [N, ...] each
+ * devices  n device specs, each once; the first keeps the parameters and their optimizer state, and gets the results
  * shares   n parts of the batch that sum to 1; NULL: equal. Rounded to whole rows; the first device has at least one.
  * body     builds the layers; called once for each device, with the same names, so the parameters are the same
- * result   [N, ...]  on devices[0]: the rows' results joined in their order
+ * results  n_results of them, CLV_MAX_PORTS at most, [N, ...] on devices[0]: the rows' results joined in their order. All NULL after a
+ *          mistake
  *
- * Gradient  x and parameters; those of the replicas are added in a fixed order, so the same run gives the same bits.
+ * Gradient  inputs and parameters; those of the replicas are added in a fixed order, so the same run gives the same bits.
  * Notes     batch_norm uses each replica's own rows, its running statistics are those of the first; dropout drops what it
  *           would drop in the whole batch. A batch too small for a device's share leaves it idle. Of two devices of one kind
  *           that compute in the host's memory the second does part of a large model's updates.
  * Errors    CLV_E_VALUE no device or more than 16, one twice (under whatever names), a share <= 0, shares that do not sum
- *           to 1
+ *           to 1;  CLV_E_SHAPE  the inputs differ in their first dimension
  */
-CLV_API clv_tensor *clv_data_parallel(clv_tensor *x, const char *const *devices, const double *shares, int n,
-                                      clv_layers body, void *user);
+CLV_API void clv_data_parallel(clv_tensor *const *inputs, int n_inputs, const char *const *devices,
+                               const double *shares, int n, clv_layers body, void *user, clv_tensor **results,
+                               int n_results);
 
 /**
  * The mean loss of a batch whose rows are computed on several devices, each with its own labels and loss: clv_data_parallel
@@ -345,29 +341,16 @@ CLV_API clv_tensor *clv_data_parallel(clv_tensor *x, const char *const *devices,
  *
  *     result = sum over devices (rows of the device / N * its loss)
  *
- * x        [N, ...]
- * labels   [N, ...]
+ * tensors  as for clv_micro_batches
  * devices, shares, n  as for clv_data_parallel
  * body     called once for each device, with the same names, so the parameters are the same; a mean over its rows
  * result   [] f32 on devices[0]
  *
  * Gradient  as of the whole batch, up to rounding; added in a fixed order.
- * Errors    as clv_data_parallel; CLV_E_SHAPE  x and labels differ in their first dimension
+ * Errors    as clv_data_parallel
  */
-CLV_API clv_tensor *clv_data_parallel_loss(clv_tensor *x, clv_tensor *labels, const char *const *devices,
+CLV_API clv_tensor *clv_data_parallel_loss(clv_tensor *const *tensors, int n_tensors, const char *const *devices,
                                            const double *shares, int n, clv_loss_layers body, void *user);
-
-/** Some layers as a function: from inputs to results, which it writes. */
-typedef void (*clv_layers_all)(clv_tensor *const *inputs, clv_tensor **results, void *user);
-/** clv_data_parallel of so many inputs and results, CLV_MAX_PORTS of each at most; the inputs have the same number of rows. All
- *  results are NULL after a mistake. */
-CLV_API void clv_data_parallel_all(clv_tensor *const *inputs, int n_inputs, const char *const *devices,
-                                   const double *shares, int n, clv_layers_all body, void *user,
-                                   clv_tensor **results, int n_results);
-/** clv_data_parallel_loss of so many tensors, 2 * CLV_MAX_PORTS at most; all of them have the same number of rows. */
-CLV_API clv_tensor *clv_data_parallel_loss_all(clv_tensor *const *tensors, int n_tensors,
-                                               const char *const *devices, const double *shares, int n,
-                                               clv_loss_layers_all body, void *user);
 
 #ifdef __cplusplus
 }

@@ -105,10 +105,6 @@ CLV_API CLV_MUST_CHECK clv_status clv_runtime_create(const clv_runtime_config *c
 /** Destroy the runtime. Everything made from it must be gone. NULL is fine. */
 CLV_API void clv_runtime_destroy(clv_runtime *runtime);
 
-/** Has a device not answered in time (clv_runtime_config.device_timeout)? Then threads may be inside its driver for ever, and what they use stays when
- * the runtime is destroyed. Drivers may wait for them when the process exits: better end it with _exit. */
-CLV_API bool clv_runtime_is_stuck(const clv_runtime *runtime);
-
 /** The sentence of the newest failure in the calling thread: what, where, what to do. "" if there was none. Failures of other threads leave
  * it alone, but a thread that had none is told the newest of all. Borrowed, until the thread asks again or ends. */
 CLV_API const char *clv_runtime_error(const clv_runtime *runtime);
@@ -139,7 +135,16 @@ typedef struct clv_program_report {
     CLV_RESERVED(4);
 } clv_program_report;
 
-CLV_API clv_program_report clv_runtime_programs(const clv_runtime *runtime);
+/** What a runtime has, and what became of it so far. All zero of NULL. */
+typedef struct clv_runtime_info {
+    int n_devices; /**< in its list, unusable ones included (clv_device_get). `host` is always there, last */
+    /** A device did not answer in time (clv_runtime_config.device_timeout). Threads may be inside its driver for ever, and what they use
+     *  stays when the runtime is destroyed. Drivers may wait for them when the process exits: better end it with _exit */
+    bool is_stuck;
+    clv_program_report programs;
+    CLV_RESERVED(4);
+} clv_runtime_info;
+CLV_API clv_runtime_info clv_runtime_info_get(const clv_runtime *runtime);
 
 /**
  * Be a helper of another process (clv_runtime_config.compile_helper): have the driver compile the kernels that it asks for on

@@ -15,14 +15,6 @@ const char *clv_version(void) {
     return CLEAVE_VERSION;
 }
 
-clv_program_report clv_runtime_programs(const clv_runtime *runtime) {
-    clv_runtime *self = (clv_runtime *)(uintptr_t)runtime; // the lock is no part of what a reader sees
-    pthread_mutex_lock(&self->report_lock);
-    clv_program_report report = self->report;
-    pthread_mutex_unlock(&self->report_lock);
-    return report;
-}
-
 /** A setting from the config, else from the environment, else "". Copied to the arena; NULL if memory is out.
  */
 static const char *setting(clv_runtime *runtime, const char *given, const char *variable) {
@@ -113,7 +105,7 @@ clv_status clv_runtime_create(const clv_runtime_config *config, clv_runtime **ou
 
 void clv_runtime_destroy(clv_runtime *runtime) {
     if (!runtime || !clv__error_at_home(&runtime->error)) return;
-    bool stuck = clv_runtime_is_stuck(runtime);
+    const bool stuck = clv_runtime_info_get(runtime).is_stuck;
     clv__devices_forget(runtime);
     if (stuck) { // threads of a device's driver may still look at what it was given
         clv__leave(runtime);
@@ -128,8 +120,13 @@ void clv_runtime_destroy(clv_runtime *runtime) {
     free(runtime);
 }
 
-bool clv_runtime_is_stuck(const clv_runtime *runtime) {
-    for (size_t i = 0; i < runtime->n_devices; i++)
-        if (atomic_load(&runtime->devices[i]->silent)) return true;
-    return false;
+clv_runtime_info clv_runtime_info_get(const clv_runtime *runtime) {
+    if (!runtime) return (clv_runtime_info){0};
+    clv_runtime *self = (clv_runtime *)(uintptr_t)runtime; // the lock is no part of what a reader sees
+    clv_runtime_info info = {.n_devices = (int)runtime->n_devices};
+    for (size_t i = 0; i < runtime->n_devices; i++) info.is_stuck |= atomic_load(&runtime->devices[i]->silent);
+    pthread_mutex_lock(&self->report_lock);
+    info.programs = self->report;
+    pthread_mutex_unlock(&self->report_lock);
+    return info;
 }

@@ -16,7 +16,7 @@
 
 static const char *const type_names[] = {"host", "cpu", "gpu", "accelerator", "other"};
 
-const char *clv_device_type_name(clv_device_type type) {
+static const char *type_name_of(clv_device_type type) {
     return (int)type >= 0 && (size_t)type < sizeof type_names / sizeof *type_names ? type_names[type]
                                                                                    : "unknown";
 }
@@ -65,7 +65,7 @@ static bool own_strings(clv_runtime *runtime, clv_device_info *info) {
     return reason != NULL;
 }
 
-const char *clv_execution_name(clv_execution execution) {
+static const char *execution_name_of(clv_execution execution) {
     return execution == CLV_EXECUTION_THREADS ? "threads" : "lanes";
 }
 
@@ -120,7 +120,7 @@ static void name_devices(device_list *list) {
         } else if (type == CLV_DEVICE_HOST)
             snprintf(device->name, sizeof device->name, "host");
         else
-            snprintf(device->name, sizeof device->name, "%s:%d", clv_device_type_name(type), counts[type]++);
+            snprintf(device->name, sizeof device->name, "%s:%d", type_name_of(type), counts[type]++);
         device->info.name = device->name;
     }
 }
@@ -171,7 +171,7 @@ static bool matches(const clv_device *device, span part, reading by) {
     case BY_NAME: return same(part, info->name);
     case BY_TYPE:
         if (strcmp(info->backend, "null") == 0) return same(part, "null");
-        return same(part, clv_device_type_name(info->type));
+        return same(part, type_name_of(info->type));
     case BY_NUMBER:
         if (!colon) return number(part) >= 0 && number(part) == info->index;
         return info->platform >= 0 &&
@@ -268,7 +268,7 @@ static void find_nearest(const device_list *list, span part, clv_nearest *neares
     clv_nearest_offer(nearest, "host");
     for (size_t i = 0; i < list->n; i++) {
         const clv_device_info *info = &list->items[i]->info;
-        if (strcmp(info->backend, "null") != 0) clv_nearest_offer(nearest, clv_device_type_name(info->type));
+        if (strcmp(info->backend, "null") != 0) clv_nearest_offer(nearest, type_name_of(info->type));
         clv_nearest_offer(nearest, info->name);
         offer_words(nearest, info->label);
         offer_words(nearest, info->platform_name);
@@ -457,7 +457,7 @@ static clv_status overrule_executions(clv_runtime *runtime, device_list *list) {
         if (device->info.execution == before) continue;
         char label[256];
         snprintf(label, sizeof label, "%.200s as %s", device->info.label,
-                 clv_execution_name(device->info.execution));
+                 execution_name_of(device->info.execution));
         device->info.label = clv__arena_strdup(&runtime->arena, label);
         if (!device->info.label) CLV_FAIL(&runtime->error, CLV_E_HOST_MEMORY, "no host memory for a device");
     }
@@ -485,6 +485,11 @@ clv_status clv__devices_list(clv_runtime *runtime) {
         list_reset(&list);
         return status;
     }
+    for (size_t i = 0; i < list.n; i++) {
+        clv_device_info *info = &list.items[i]->info;
+        info->type_name = type_name_of(info->type);
+        info->execution_name = execution_name_of(info->execution);
+    }
     runtime->devices = list.items;
     runtime->n_devices = list.n;
     runtime->room = list.room;
@@ -505,10 +510,6 @@ void clv__devices_forget(clv_runtime *runtime) {
 }
 
 // ---- Public -----------------------------------------------------------------------------------------------
-
-int clv_device_count(const clv_runtime *runtime) {
-    return runtime ? (int)runtime->n_devices : 0;
-}
 
 clv_device *clv_device_get(clv_runtime *runtime, int index) {
     return runtime && index >= 0 && (size_t)index < runtime->n_devices ? runtime->devices[index] : NULL;

@@ -4,13 +4,6 @@
 
 #include "graph/graph.h"
 
-const char *const clv__x_and_labels[2] = {"x", "labels"};
-
-clv_tensor *clv__pair_loss(clv_tensor *const *tensors, void *pair) {
-    const clv__pair *of = pair;
-    return of->body(tensors[0], tensors[1], of->user);
-}
-
 clv_graph *clv__batch_rows_graph(const clv__batch_rows *of, const char *call) {
     clv_graph *graph = of->n > 0 && of->tensors ? clv_tensor_graph(of->tensors[0]) : NULL;
     if (!graph || graph->error.status != CLV_OK) return NULL;
@@ -23,22 +16,18 @@ clv_graph *clv__batch_rows_graph(const clv__batch_rows *of, const char *call) {
     return graph;
 }
 
-static const char *name_of(const clv__batch_rows *of, int i) {
-    return of->names ? of->names[i] : clv_tensor_name(of->tensors[i]);
-}
-
 bool clv__batch_rows_check(clv_graph *graph, const clv__batch_rows *of, const char *call) {
     const clv_shape a = clv_tensor_shape(of->tensors[0]);
     char of_first[128], of_other[128];
     if (of->n == 1 && a.rank == 0) {
-        clv__graph_fail(graph, CLV_E_SHAPE, "%s: %s has no batch dimension", call, name_of(of, 0));
+        clv__graph_fail(graph, CLV_E_SHAPE, "%s: %s has no batch dimension", call, clv_tensor_name(of->tensors[0]));
         return false;
     }
     for (int i = 1; i < of->n; i++) {
         const clv_shape b = clv_tensor_shape(of->tensors[i]);
         if (a.rank > 0 && b.rank > 0 && a.dims[0] == b.dims[0]) continue;
         clv__graph_fail(graph, CLV_E_SHAPE, "%s: %s %s and %s %s must have the same number of rows", call,
-                        name_of(of, 0), clv_shape_text(&a, of_first, sizeof of_first), name_of(of, i),
+                        clv_tensor_name(of->tensors[0]), clv_shape_text(&a, of_first, sizeof of_first), clv_tensor_name(of->tensors[i]),
                         clv_shape_text(&b, of_other, sizeof of_other));
         return false;
     }

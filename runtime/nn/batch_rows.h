@@ -10,22 +10,11 @@ enum { CLV__MOST_CUT = 3 * CLV_MAX_PORTS }; // inputs, targets, and what labels 
 typedef struct clv__batch_rows {
     clv_tensor *const *tensors;
     int n;
-    const char *const *names; // what sentences call them; NULL: their own names
 } clv__batch_rows;
-
-/** Of the calls that take these two. */
-extern const char *const clv__x_and_labels[2];
 
 /** The graph of all of them, as long as it has no mistake and none is NULL; else NULL. */
 clv_graph *clv__batch_rows_graph(const clv__batch_rows *of, const char *call);
 /** Have they the same number of rows? false: the graph has failed. `call` begins the sentence. */
 bool clv__batch_rows_check(clv_graph *graph, const clv__batch_rows *of, const char *call);
-
-/** A function of x and labels as one of two tensors. */
-typedef struct clv__pair {
-    clv_loss_layers body;
-    void *user;
-} clv__pair;
-clv_tensor *clv__pair_loss(clv_tensor *const *tensors, void *pair);
 
 #endif

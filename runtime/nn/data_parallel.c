@@ -21,8 +21,8 @@ typedef struct replicas {
 
 /** What each of them builds: layers, or a loss, which is weighted by its rows. */
 typedef struct building {
-    clv_layers_all layers;
-    clv_loss_layers_all loss; // NULL: layers
+    clv_layers layers;
+    clv_loss_layers loss; // NULL: layers
     void *user;
 } building;
 
@@ -74,10 +74,10 @@ static clv_tensor *join(const replicas *r, int k) {
     return r->n_used == 1 ? parts[0] : clv_concat(parts, r->n_used, 0);
 }
 
-void clv_data_parallel_all(clv_tensor *const *inputs, int n_inputs, const char *const *devices,
-                           const double *shares, int n, clv_layers_all body, void *user, clv_tensor **results,
+void clv_data_parallel(clv_tensor *const *inputs, int n_inputs, const char *const *devices,
+                           const double *shares, int n, clv_layers body, void *user, clv_tensor **results,
                            int n_results) {
-    const clv__batch_rows of = {inputs, n_inputs, NULL};
+    const clv__batch_rows of = {inputs, n_inputs};
     const building what = {.layers = body, .user = user};
     clv_graph *graph = clv__batch_rows_graph(&of, CALL);
     replicas r = {.devices = devices, .n = n, .n_results = n_results};
@@ -110,40 +110,10 @@ static clv_tensor *loss_of(const clv__batch_rows *of, const double *shares, cons
     return total;
 }
 
-clv_tensor *clv_data_parallel_loss_all(clv_tensor *const *tensors, int n_tensors, const char *const *devices,
-                                       const double *shares, int n, clv_loss_layers_all body, void *user) {
-    const clv__batch_rows of = {tensors, n_tensors, NULL};
+clv_tensor *clv_data_parallel_loss(clv_tensor *const *tensors, int n_tensors, const char *const *devices,
+                                       const double *shares, int n, clv_loss_layers body, void *user) {
+    const clv__batch_rows of = {tensors, n_tensors};
     const building what = {.loss = body, .user = user};
-    replicas r = {.devices = devices, .n = n, .n_results = 1};
-    return loss_of(&of, shares, &what, &r);
-}
-
-// ---- one input and one result -----------------------------------------------------------------------------------------
-
-typedef struct single {
-    clv_layers body;
-    void *user;
-} single;
-
-static void build_single(clv_tensor *const *inputs, clv_tensor **results, void *user) {
-    const single *of = user;
-    results[0] = of->body(inputs[0], of->user);
-}
-
-clv_tensor *clv_data_parallel(clv_tensor *x, const char *const *devices, const double *shares, int n,
-                              clv_layers body, void *user) {
-    single of = {body, user};
-    clv_tensor *result;
-    clv_data_parallel_all(&x, 1, devices, shares, n, build_single, &of, &result, 1);
-    return result;
-}
-
-clv_tensor *clv_data_parallel_loss(clv_tensor *x, clv_tensor *labels, const char *const *devices,
-                                   const double *shares, int n, clv_loss_layers body, void *user) {
-    clv_tensor *const both[] = {x, labels};
-    clv__pair pair = {body, user};
-    const clv__batch_rows of = {both, 2, clv__x_and_labels};
-    const building what = {.loss = clv__pair_loss, .user = &pair};
     replicas r = {.devices = devices, .n = n, .n_results = 1};
     return loss_of(&of, shares, &what, &r);
 }

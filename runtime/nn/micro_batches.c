@@ -31,7 +31,7 @@ static bool check(clv_graph *graph, const clv__batch_rows *of, int64_t n) {
 
 /** The losses of the parts, weighted, and their sum. */
 static clv_tensor *build_parts(clv_graph *graph, const clv__batch_rows *of, int64_t n,
-                               clv_loss_layers_all body, void *user, clv_tensor **losses) {
+                               clv_loss_layers body, void *user, clv_tensor **losses) {
     int64_t rows = clv_tensor_shape(of->tensors[0]).dims[0], end = rows;
     clv__parts parts = clv__parts_begin(graph);
     for (int64_t i = n - 1; i >= 0; i--) {
@@ -52,7 +52,7 @@ static clv_tensor *build_parts(clv_graph *graph, const clv__batch_rows *of, int6
     return total;
 }
 
-static clv_tensor *cut(const clv__batch_rows *of, int64_t n, clv_loss_layers_all body, void *user) {
+static clv_tensor *cut(const clv__batch_rows *of, int64_t n, clv_loss_layers body, void *user) {
     clv_graph *graph = clv__batch_rows_graph(of, "micro-batches");
     if (!graph || !check(graph, of, n)) return NULL;
     if (n == 1) return body(of->tensors, user);
@@ -61,16 +61,8 @@ static clv_tensor *cut(const clv__batch_rows *of, int64_t n, clv_loss_layers_all
     return build_parts(graph, of, n, body, user, losses);
 }
 
-clv_tensor *clv_micro_batches_all(clv_tensor *const *tensors, int n_tensors, int64_t n,
-                                  clv_loss_layers_all body, void *user) {
-    const clv__batch_rows of = {tensors, n_tensors, NULL};
+clv_tensor *clv_micro_batches(clv_tensor *const *tensors, int n_tensors, int64_t n,
+                                  clv_loss_layers body, void *user) {
+    const clv__batch_rows of = {tensors, n_tensors};
     return cut(&of, n, body, user);
-}
-
-clv_tensor *clv_micro_batches(clv_tensor *x, clv_tensor *labels, int64_t n, clv_loss_layers body,
-                              void *user) {
-    clv_tensor *const both[] = {x, labels};
-    clv__pair pair = {body, user};
-    const clv__batch_rows of = {both, 2, clv__x_and_labels};
-    return cut(&of, n, clv__pair_loss, &pair);
 }

@@ -36,7 +36,7 @@ typedef struct merging {
     clv_graph *graph; // the caller's
     clv_tensor *const *inputs;
     int n_inputs, n_results;
-    clv_layers_all body;
+    clv_layers body;
     void *user;
     sketch whole, part[CLV__MOST_REPLICAS];
     int n_parts;
@@ -412,9 +412,9 @@ static void merge(merging *m, const clv__parallel *how, clv_tensor **results, bo
 }
 
 void clv__parallel_layers(clv_tensor *const *inputs, int n_inputs, const clv__parallel *how,
-                          clv_layers_all body, void *user, clv_tensor **results, int n_results, bool means) {
+                          clv_layers body, void *user, clv_tensor **results, int n_results, bool means) {
     static const char call[] = "data parallel";
-    const clv__batch_rows of = {inputs, n_inputs, NULL};
+    const clv__batch_rows of = {inputs, n_inputs};
     clv_graph *graph = clv__batch_rows_graph(&of, call);
     for (int k = 0; k < n_results; k++) results[k] = NULL;
     if (!graph || !clv__batch_rows_check(graph, &of, call)) return;

@@ -28,6 +28,6 @@ typedef struct clv__parallel {
  *          CLV_E_UNSUPPORTED  body builds other nodes for fewer rows;  CLV_E_SHAPE  what crosses has no rows
  */
 void clv__parallel_layers(clv_tensor *const *inputs, int n_inputs, const clv__parallel *how,
-                          clv_layers_all body, void *user, clv_tensor **results, int n_results, bool means);
+                          clv_layers body, void *user, clv_tensor **results, int n_results, bool means);
 
 #endif

@@ -371,13 +371,6 @@ clv_status clv_op_register(clv_runtime *runtime, const clv_own_op *op) {
     return status;
 }
 
-static int count(void) {
-    pthread_mutex_lock(&lock);
-    const int n = n_registered;
-    pthread_mutex_unlock(&lock);
-    return n;
-}
-
 /** The i-th that was registered; NULL past the last. */
 static const own_op *entry_at(int i) {
     pthread_mutex_lock(&lock);

@@ -169,7 +169,7 @@ static clv_status advise_elsewhere(const wanted *w, clv_train_advice *out) {
     split every = {.devices = {first}, .n = 1};
     modules all;
     CLV_TRY(find_modules(w, &all));
-    for (int i = 0; i < clv_device_count(w->runtime); i++) {
+    for (int i = 0; i < clv_runtime_info_get(w->runtime).n_devices; i++) {
         clv_device *other = clv_device_get(w->runtime, i);
         if (!clv__could_serve(other, first)) continue;
         if (every.n < CLV__MOST_REPLICAS) every.devices[every.n++] = other;

@@ -30,7 +30,7 @@ clv_status clv__forward_graph(clv_runtime *runtime, const clv_train_config *conf
         clv__parallel_layers(step->fed, step->n_inputs, &parallel, model_outputs, model, step->outputs,
                              n_outputs, false);
     else if (placement->n_replicas)
-        clv_data_parallel_all(step->fed, step->n_inputs, placement->replicas, shares, placement->n_replicas,
+        clv_data_parallel(step->fed, step->n_inputs, placement->replicas, shares, placement->n_replicas,
                               model_outputs, model, step->outputs, n_outputs);
     else
         model_outputs(step->fed, step->outputs, model);

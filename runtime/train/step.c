@@ -83,7 +83,7 @@ static clv_tensor *parallel_loss(clv_tensor *const *fed, void *user) {
 static clv_tensor *replica_loss(clv_tensor *const *fed, void *user) {
     const building *of = user;
     const int64_t rows = clv_tensor_shape(fed[0]).dims[0], n = of->micro_batches;
-    return clv_micro_batches_all(fed, of->n_cut, rows < n ? rows : n, model_loss, user);
+    return clv_micro_batches(fed, of->n_cut, rows < n ? rows : n, model_loss, user);
 }
 
 /** Micro-batches of a batch: as many as make them no larger than those of a full one. */
@@ -110,9 +110,9 @@ static void take_cut(const clv__step *step, building *of) {
 static clv_tensor *loss_of(const clv_train_config *config, const double *shares, building *of) {
     const clv_placement *placement = &config->placement;
     if (!placement->n_replicas)
-        return clv_micro_batches_all(of->cut, of->n_cut, of->micro_batches, model_loss, of);
+        return clv_micro_batches(of->cut, of->n_cut, of->micro_batches, model_loss, of);
     if (placement->n_replicas > CLV__MOST_REPLICAS) // refused with a sentence
-        return clv_data_parallel_loss_all(of->cut, of->n_cut, placement->replicas, NULL,
+        return clv_data_parallel_loss(of->cut, of->n_cut, placement->replicas, NULL,
                                           placement->n_replicas, replica_loss, of);
     const char *replicas[CLV__MOST_REPLICAS]; // those that take part
     double parts[CLV__MOST_REPLICAS];
@@ -124,9 +124,9 @@ static clv_tensor *loss_of(const clv_train_config *config, const double *shares,
         parts[n++] = share;
     }
     if (!placement->place)
-        return clv_data_parallel_loss_all(of->cut, of->n_cut, replicas, parts, n, replica_loss, of);
+        return clv_data_parallel_loss(of->cut, of->n_cut, replicas, parts, n, replica_loss, of);
     of->parallel = (clv__parallel){placement->place, replicas, parts, n};
-    return clv_micro_batches_all(of->cut, of->n_cut, of->micro_batches, parallel_loss, of);
+    return clv_micro_batches(of->cut, of->n_cut, of->micro_batches, parallel_loss, of);
 }
 
 static void gradient_name(const clv_tensor *parameter, char *name, size_t bytes) {

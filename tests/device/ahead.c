@@ -88,7 +88,7 @@ static int build(clv_device *device, size_t n) {
     clv__ahead *ahead = clv__ahead_begin(device, list(), n, n);
     assert_status(clv__programs_build(device, list(), n), CLV_OK, device->runtime);
     clv__ahead_tell(ahead, true);
-    return clv_runtime_programs(device->runtime).helpers;
+    return clv_runtime_info_get(device->runtime).programs.helpers;
 }
 
 // ---- who asks -----------------------------------------------------------------------------------------------------------

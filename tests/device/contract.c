@@ -784,7 +784,7 @@ static void library_products(void **state) {
 
 /** Which device of the runtime may share memory with the subject, from the i-th on; NULL after the last. */
 static clv_device *next_sharer(subject *s, int *i) {
-    for (++*i; *i < clv_device_count(s->runtime); ++*i) {
+    for (++*i; *i < clv_runtime_info_get(s->runtime).n_devices; ++*i) {
         clv_device *device = clv_device_get(s->runtime, *i);
         if (!device->info.usable || !device->traits.host_memory) continue;
         OK(s, clv__device_open(device));
@@ -964,7 +964,7 @@ int main(void) {
     static char names[CASES * DEVICES][NAME];
     static subject subjects[DEVICES];
     size_t n_tests = 0, n_subjects = 0;
-    for (int i = 0; i < clv_device_count(runtime) && n_subjects < DEVICES; i++) {
+    for (int i = 0; i < clv_runtime_info_get(runtime).n_devices && n_subjects < DEVICES; i++) {
         clv_device *device = clv_device_get(runtime, i);
         const clv_device_info *info = clv_device_info_get(device);
         printf("%s: %s, %s%s\n", info->name, info->label,

@@ -208,7 +208,7 @@ static clv_status run(const clv_runtime_config *config, char *sentence, size_t b
     assert_non_null(h);
     *used = false;
     clv_status status = clv_runtime_create(config, &h->runtime);
-    for (int i = 0; status == CLV_OK && i < clv_device_count(h->runtime); i++) {
+    for (int i = 0; status == CLV_OK && i < clv_runtime_info_get(h->runtime).n_devices; i++) {
         clv_device *device = clv_device_get(h->runtime, i);
         const clv_device_info *info = clv_device_info_get(device);
         if (!info->usable) { // a row with its reason: this too is an answer
@@ -331,7 +331,7 @@ static void a_command_that_still_runs(void **state) {
     clv__bevent *written = NULL;
     fault_arm(0, 0);
     assert_int_equal(clv_runtime_create(*state, &runtime), CLV_OK);
-    for (int i = 0; i < clv_device_count(runtime) && !device; i++) {
+    for (int i = 0; i < clv_runtime_info_get(runtime).n_devices && !device; i++) {
         const clv_device_info *info = clv_device_info_get(clv_device_get(runtime, i));
         if (info->usable && strcmp(info->backend, "opencl") == 0) device = clv_device_get(runtime, i);
     }

@@ -232,15 +232,15 @@ static void what_nobody_asks_for_is_not_compiled(void **state) {
     assert_runs(device, &launches[1], 3, 0);
     assert_runs(device, &launches[2], 1, 0);
     assert_runs(device, &launches[3], 5, 0);
-    int programs = clv_runtime_programs(runtime).programs;
+    int programs = clv_runtime_info_get(runtime).programs.programs;
     clv__launch made = launch_of("several", "made", 0), twice = launch_of("several", "twice", 0);
     build(device, &made, 1); // a macro made it with the others
-    assert_int_equal(clv_runtime_programs(runtime).programs, programs);
+    assert_int_equal(clv_runtime_info_get(runtime).programs.programs, programs);
     assert_runs(device, &made, 20, 0);
     clv__kernel_ref ref;
     assert_status(clv__programs_find(device, &twice, &ref), CLV_E_STATE, runtime);
     build(device, &twice, 1); // a later plan wants more of the same instance
-    assert_int_equal(clv_runtime_programs(runtime).programs, programs + 1);
+    assert_int_equal(clv_runtime_info_get(runtime).programs.programs, programs + 1);
     assert_runs(device, &twice, 4, 0);
     assert_runs(device, &launches[0], 2, 0);
     // What the compiler says of the one that is broken names the line that the file has it on.
@@ -273,16 +273,16 @@ static void instances_do_not_meet(void **state) {
     assert_runs(device, &launches[1], 1007, 2);
     assert_runs(device, &launches[2], -1, 0);
     assert_runs(device, &launches[3], 1009, 2);
-    clv_program_report report = clv_runtime_programs(runtime);
+    clv_program_report report = clv_runtime_info_get(runtime).programs;
     assert_true(report.programs >= 1 && report.programs <= 4);
     assert_int_equal(heard.total, report.programs);
     assert_int_equal(heard.built, heard.total);
     assert_true(report.seconds > 0);
     build(device, launches, 5); // everything is there
-    assert_int_equal(clv_runtime_programs(runtime).programs, report.programs);
+    assert_int_equal(clv_runtime_info_get(runtime).programs.programs, report.programs);
     clv__launch more = launch_of("number", "number", 11);
     build(device, &more, 1); // and what was there stays
-    assert_int_equal(clv_runtime_programs(runtime).programs, report.programs + 1);
+    assert_int_equal(clv_runtime_info_get(runtime).programs.programs, report.programs + 1);
     assert_runs(device, &more, 1011, 2);
     assert_runs(device, &launches[0], 1005, 2);
     clv__kernel_ref ref;
@@ -330,7 +330,7 @@ static void what_is_too_large_is_built_in_parts(void **state) {
         for (int i = 0; i < 7; i++) assert_runs(device, &launches[i], 10 * i + 11 + round, 0);
         assert_int_equal(heard.warnings, round == 0);
         if (round == 0) assert_holds(heard.last, "they have at most 1 kernel");
-        clv_program_report report = clv_runtime_programs(runtime);
+        clv_program_report report = clv_runtime_info_get(runtime).programs;
         if (round == 0) assert_true(report.programs < 7);
         if (round == 1) assert_int_equal(report.programs, 7); // and other programs than before
         clv_runtime_destroy(runtime);
@@ -351,10 +351,10 @@ static void kernels_of_one_instance_are_parts(void **state) {
     assert_status(clv__programs_build(device, list, 3), CLV_E_BUILD, runtime);
     assert_runs(device, &launches[0], 1, 0);
     assert_runs(device, &launches[2], 3, 0);
-    int programs = clv_runtime_programs(runtime).programs;
+    int programs = clv_runtime_info_get(runtime).programs.programs;
     assert_status(clv__programs_build(device, list, 3), CLV_E_BUILD, runtime);
     assert_holds(clv_runtime_error(runtime), "no_such_word");
-    assert_int_equal(clv_runtime_programs(runtime).programs, programs);
+    assert_int_equal(clv_runtime_info_get(runtime).programs.programs, programs);
     assert_int_equal(heard.warnings, 0); // it is not their size
     clv_runtime_destroy(runtime);
     free(folder);
@@ -370,7 +370,7 @@ static void build_afresh(const char *folder, bool want_hit, int want_warnings, c
     clv__launch launch = launch_of("number", "number", 7);
     build(device, &launch, 1);
     assert_runs(device, &launch, 1007, 2);
-    clv_program_report report = clv_runtime_programs(runtime);
+    clv_program_report report = clv_runtime_info_get(runtime).programs;
     assert_int_equal(report.programs, 1);
     assert_int_equal(report.cache_hits, want_hit ? 1 : 0);
     assert_int_equal(report.cache_misses, want_hit ? 0 : 1);
@@ -668,7 +668,7 @@ static void debug_levels_tell_more(void **state) {
     clv_runtime *runtime = make(folder, &heard, &device);
     device->traits.build_threads = 1; // one program, however many processors there are
     int devices = heard.notes;
-    assert_true(devices >= clv_device_count(runtime)); // a line each
+    assert_true(devices >= clv_runtime_info_get(runtime).n_devices); // a line each
     clv__launch launches[8];
     for (int i = 0; i < 8; i++) launches[i] = launch_of("number", "number", 100 + i);
     build(device, launches, 8);

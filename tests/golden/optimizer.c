@@ -199,7 +199,7 @@ static void on_device(golden *g, clv_device *device, const struct trajectory *t)
 
 static void devices(void **state) {
     golden *g = *state;
-    for (int i = 0; i < clv_device_count(g->runtime); i++) {
+    for (int i = 0; i < clv_runtime_info_get(g->runtime).n_devices; i++) {
         clv_device *device = clv_device_get(g->runtime, i);
         if (!clv_device_info_get(device)->usable) continue;
         for (size_t c = 0; c < sizeof trajectories / sizeof *trajectories; c++)

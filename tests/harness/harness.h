@@ -63,7 +63,7 @@ static inline clv_runtime *clv__test_runtime(const clv_runtime_config *config) {
 
 /** The next usable device after *i (start with -1), of any backend but null; NULL at the end. */
 static inline clv_device *clv__test_next_device(clv_runtime *runtime, int *i) {
-    while (++*i < clv_device_count(runtime)) {
+    while (++*i < clv_runtime_info_get(runtime).n_devices) {
         clv_device *device = clv_device_get(runtime, *i);
         const clv_device_info *info = clv_device_info_get(device);
         if (info->usable && strcmp(info->backend, "null") != 0) return device;

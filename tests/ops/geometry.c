@@ -146,7 +146,7 @@ static void cards_get_what_their_limits_allow(void **state) {
     size_t n = 0, lanes_of_them = 0;
     clv_runtime *runtime =
         clv__test_runtime(&(clv_runtime_config){.no_opencl = true, .null_devices = true, .null_cards = true});
-    for (int i = 0; i < clv_device_count(runtime); i++) { // as the runtime sees them: with their class
+    for (int i = 0; i < clv_runtime_info_get(runtime).n_devices; i++) { // as the runtime sees them: with their class
         const clv_device_info *info = clv_device_info_get(clv_device_get(runtime, i));
         if (!strncmp(info->name, "null:", 5) && info->peak_bytes_per_second > 0) {
             assert_true(n < CARDS);

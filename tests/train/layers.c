@@ -7,6 +7,7 @@
 #include "cleave/plan.h"
 #include "cleave/train.h"
 #include "harness/harness.h"
+#include "harness/parallel.h"
 #include "nn/models.h"
 
 static clv_runtime *runtime;
@@ -167,7 +168,7 @@ static void test_models_plan(void **state) {
     (void)state;
     clv_runtime *other = clv__test_runtime(&(clv_runtime_config){.no_opencl = true, .null_devices = true});
     clv_device *null = NULL;
-    for (int i = 0; i < clv_device_count(other); i++)
+    for (int i = 0; i < clv_runtime_info_get(other).n_devices; i++)
         if (!strcmp(clv_device_info_get(clv_device_get(other, i))->backend, "null"))
             null = clv_device_get(other, i);
     assert_non_null(null);
@@ -310,7 +311,7 @@ static void test_replicas_share_names(void **state) {
         clv_graph *graph = new_graph();
         clv_tensor *x = clv_input(graph, "x", CLV_DTYPE_F32, CLV_SHAPE(4, 5));
         if (i == 1) x = clv_nn_linear(x, "fc", 5, NULL);
-        x = clv_data_parallel(x, devices, NULL, 2, one_layer, i == 2 ? &i : NULL);
+        x = parallel_of(x, devices, NULL, 2, one_layer, i == 2 ? &i : NULL);
         if (i == 3) x = clv_nn_linear(x, "fc", 5, NULL);
         assert_status(clv_graph_status(graph), i == 0 ? CLV_OK : CLV_E_VALUE, runtime);
         clv_graph_destroy(graph);

@@ -456,7 +456,7 @@ static int count_fused(const clv_trainer *trainer) {
 
 static void test_no_fuse_is_for_evaluation_too(void **state) {
     (void)state;
-    for (int i = 0; i < clv_device_count(runtime); i++) {
+    for (int i = 0; i < clv_runtime_info_get(runtime).n_devices; i++) {
         clv_device *device = clv_device_get(runtime, i);
         if (strcmp(clv_device_info_get(device)->backend, "opencl") != 0 ||
             !clv_device_info_get(device)->usable)

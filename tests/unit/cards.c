@@ -264,7 +264,7 @@ static clv_device *card_at(int i) {
 static void every_card_plans_every_small_model(void **state) {
     (void)state;
     static const char *const models[] = {"linear", "mlp", "cnn"};
-    for (int i = 0; i < clv_device_count(runtime); i++) {
+    for (int i = 0; i < clv_runtime_info_get(runtime).n_devices; i++) {
         for (size_t m = 0; card_at(i) && m < sizeof models / sizeof *models; m++) {
             clv_graph *graph = NULL;
             clv_plan *plan;
@@ -309,7 +309,7 @@ static void least_times_follow_the_figures(void **state) {
 static void classes_are_of_their_traits(void **state) {
     (void)state;
     int cards = 0;
-    for (int i = 0; i < clv_device_count(runtime); i++) {
+    for (int i = 0; i < clv_runtime_info_get(runtime).n_devices; i++) {
         if (!card_at(i)) continue;
         const clv_device_info *info = clv_device_info_get(card_at(i));
         const bool threads = !strcmp(info->name, "null:videocore-iv") || !strcmp(info->name, "null:ti-c66x");
@@ -317,7 +317,7 @@ static void classes_are_of_their_traits(void **state) {
         assert_true(info->max_alloc_bytes <= info->memory_bytes && info->max_alloc_bytes > 0);
         cards++;
     }
-    assert_int_equal(clv_device_count(runtime), 3 + cards);
+    assert_int_equal(clv_runtime_info_get(runtime).n_devices, 3 + cards);
     // Of each maker the oldest and the newest that people own.
     static const char *const owned[] = {"rtx-3060", "rtx-5090",    "rx-7600",     "rx-9070-xt",
                                         "arc-b580", "radeon-780m", "radeon-8060s"};

@@ -10,6 +10,7 @@
 #include "cleave/plan.h"
 #include "device/device.h"
 #include "exec/worker.h"
+#include "harness/parallel.h"
 #include "plan/plan.h"
 
 enum { N = 6, STEPS = 3, MOST_TENSORS = 32 };
@@ -48,7 +49,7 @@ static training make(void) {
     clv_graph_set_training(t.graph, true);
     t.x = clv_input(t.graph, "x", CLV_DTYPE_F32, CLV_SHAPE(N, 1, 5, 5));
     t.labels = clv_input(t.graph, "labels", CLV_DTYPE_I32, CLV_SHAPE(N));
-    t.loss = clv_cross_entropy(clv_data_parallel(t.x, replicas, shares, 2, layers, NULL), t.labels);
+    t.loss = clv_cross_entropy(parallel_of(t.x, replicas, shares, 2, layers, NULL), t.labels);
     clv_output(t.loss, "loss");
     clv_backward(t.loss);
     clv_optimizer_add(t.graph, &momentum);

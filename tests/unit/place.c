@@ -7,6 +7,7 @@
 #include "cleave/nn.h"
 #include "cleave/ops.h"
 #include "cleave/optim.h"
+#include "harness/parallel.h"
 #include "nn/replicas.h"
 #include "plan/plan.h"
 #include "unit/toy_ops.h"
@@ -220,7 +221,7 @@ static void run_parallel(const char *const *devices, const double *shares, int n
     assert_status(clv_graph_create(runtime, &graph), CLV_OK, runtime);
     clv_tensor *input = clv_input(graph, "x", CLV_DTYPE_F32, CLV_SHAPE(8, 16));
     clv_tensor *loss =
-        clv_mean(clv_square(clv_data_parallel(input, devices, shares, n, layer_a, NULL)), NULL, 0, false);
+        clv_mean(clv_square(parallel_of(input, devices, shares, n, layer_a, NULL)), NULL, 0, false);
     clv_backward(loss);
     clv_output(loss, "loss");
     clv_tensor *gradient = clv_gradient(clv_parameter_get(graph, 0));
@@ -265,7 +266,7 @@ static void refuse_replicas(const char *const *devices, const double *shares, in
     clv_graph *graph;
     assert_status(clv_graph_create(runtime, &graph), CLV_OK, runtime);
     clv_tensor *x = clv_input(graph, "x", CLV_DTYPE_F32, CLV_SHAPE(8, 16));
-    assert_null(clv_data_parallel(x, devices, shares, n, layer_a, NULL));
+    assert_null(parallel_of(x, devices, shares, n, layer_a, NULL));
     assert_status(clv_graph_status(graph), CLV_E_VALUE, runtime);
     assert_holds(clv_runtime_error(runtime), part);
     clv_graph_destroy(graph);
@@ -339,7 +340,7 @@ static void test_updates_come_last(void **state) {
         clv_graph_set_training(graph, true);
         clv_tensor *x = clv_input(graph, "x", CLV_DTYPE_F32, CLV_SHAPE(8, 16));
         static const char *const devices[] = {"host", "null"};
-        x = replicas ? clv_data_parallel(x, devices, NULL, 2, normalised, NULL) : normalised(x, NULL);
+        x = replicas ? parallel_of(x, devices, NULL, 2, normalised, NULL) : normalised(x, NULL);
         clv_backward(clv_mean(clv_square(clv_nn_linear(x, "last", 4, NULL)), NULL, 0, false));
         clv_optimizer_add(graph, &(clv_optimizer_config){.kind = CLV_SGD});
         clv_plan_config config = {.place = replicas ? "*=host" : "*=host,norm=null"};

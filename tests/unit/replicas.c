@@ -110,7 +110,7 @@ static void test_labels_that_do_not_fit(void **state) {
     clv_graph *graph = new_graph();
     clv_tensor *x = clv_input(graph, "x", CLV_DTYPE_F32, CLV_SHAPE(4, 2)),
                *labels = clv_input(graph, "labels", CLV_DTYPE_F32, CLV_SHAPE(3, 2));
-    assert_null(clv_data_parallel_loss(x, labels, replicas, NULL, 2, mean_square, NULL));
+    assert_null(clv_data_parallel_loss((clv_tensor *[]){x, labels}, 2, replicas, NULL, 2, mean_square, NULL));
     assert_status(clv_graph_status(graph), CLV_E_SHAPE, runtime);
     assert_string_equal(clv_runtime_error(runtime),
                         "data parallel: x [4,2] and labels [3,2] must have the same number of rows");
@@ -138,10 +138,10 @@ static void refuse_tensors(clv_shape third, bool unnamed, clv_status status, con
                                  clv_input(graph, "c", CLV_DTYPE_F32, third)},
                    *results[2] = {tensors[0], tensors[0]};
         if (unnamed) tensors[2] = clv_relu(tensors[2]);
-        if (call == 0) assert_null(clv_micro_batches_all(tensors, 3, 2, sum_of_all, NULL));
+        if (call == 0) assert_null(clv_micro_batches(tensors, 3, 2, sum_of_all, NULL));
         if (call == 1)
-            assert_null(clv_data_parallel_loss_all(tensors, 3, replicas, NULL, 2, sum_of_all, NULL));
-        if (call == 2) clv_data_parallel_all(tensors, 3, replicas, NULL, 2, two_results, NULL, results, 2);
+            assert_null(clv_data_parallel_loss(tensors, 3, replicas, NULL, 2, sum_of_all, NULL));
+        if (call == 2) clv_data_parallel(tensors, 3, replicas, NULL, 2, two_results, NULL, results, 2);
         if (call == 2) assert_true(!results[0] && !results[1]);
         assert_status(clv_graph_status(graph), status, runtime);
         char sentence[256];
@@ -164,20 +164,20 @@ static void test_several_tensors(void **state) {
     clv_tensor *many[3 * CLV_MAX_PORTS + 1], *results[CLV_MAX_PORTS + 1];
     for (int i = 0; i < 3 * CLV_MAX_PORTS + 1; i++)
         many[i] = i ? many[0] : clv_input(graph, "a", CLV_DTYPE_F32, CLV_SHAPE(4, 2));
-    assert_null(clv_micro_batches_all(many, 0, 2, sum_of_all, NULL));
-    assert_null(clv_micro_batches_all(NULL, 2, 2, sum_of_all, NULL));
-    assert_null(clv_micro_batches_all((clv_tensor *[]){many[0], NULL}, 2, 2, sum_of_all, NULL));
-    assert_null(clv_data_parallel_loss_all((clv_tensor *[]){NULL}, 1, replicas, NULL, 2, sum_of_all, NULL));
-    clv_data_parallel_all(many, 2, replicas, NULL, 2, two_results, NULL, results, 2);
+    assert_null(clv_micro_batches(many, 0, 2, sum_of_all, NULL));
+    assert_null(clv_micro_batches(NULL, 2, 2, sum_of_all, NULL));
+    assert_null(clv_micro_batches((clv_tensor *[]){many[0], NULL}, 2, 2, sum_of_all, NULL));
+    assert_null(clv_data_parallel_loss((clv_tensor *[]){NULL}, 1, replicas, NULL, 2, sum_of_all, NULL));
+    clv_data_parallel(many, 2, replicas, NULL, 2, two_results, NULL, results, 2);
     assert_status(clv_graph_status(graph), CLV_OK, runtime);
     assert_int_equal(clv_tensor_shape(results[1]).dims[0], 4);
-    assert_null(clv_micro_batches_all(many, 3 * CLV_MAX_PORTS + 1, 2, sum_of_all, NULL));
+    assert_null(clv_micro_batches(many, 3 * CLV_MAX_PORTS + 1, 2, sum_of_all, NULL));
     assert_status(clv_graph_status(graph), CLV_E_VALUE, runtime);
     assert_string_equal(clv_runtime_error(runtime), "micro-batches: 49 tensors, 48 are possible");
     clv_graph_destroy(graph);
     graph = new_graph();
     many[0] = clv_input(graph, "a", CLV_DTYPE_F32, CLV_SHAPE(4, 2));
-    clv_data_parallel_all(many, 1, replicas, NULL, 2, two_results, NULL, results, CLV_MAX_PORTS + 1);
+    clv_data_parallel(many, 1, replicas, NULL, 2, two_results, NULL, results, CLV_MAX_PORTS + 1);
     assert_status(clv_graph_status(graph), CLV_E_VALUE, runtime);
     assert_string_equal(clv_runtime_error(runtime), "data parallel: 17 results, from 1 to 16 are possible");
     clv_graph_destroy(graph);

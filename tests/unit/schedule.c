@@ -9,6 +9,7 @@
 #include "cleave/ops.h"
 #include "cleave/optim.h"
 #include "device/kernel_sources.h"
+#include "harness/parallel.h"
 #include "placement/pace.h"
 #include "unit/world.h"
 
@@ -36,7 +37,8 @@ static clv_tensor *layer(clv_tensor *x, const char *name, int64_t out, const cha
     return x;
 }
 
-static clv_tensor *body(clv_tensor *x, clv_tensor *labels, void *user) {
+static clv_tensor *body(clv_tensor *const *tensors, void *user) {
+    clv_tensor *x = tensors[0], *labels = tensors[1];
     const features *with = user;
     x = clv_relu(layer(x, "a", WIDTH, NULL));
     if (with->norm) x = clv_nn_batch_norm(x, "a_norm", NULL);
@@ -59,7 +61,7 @@ static step make(const char *place, int64_t n, features with) {
     clv_graph_set_training(s.graph, true);
     s.x = clv_input(s.graph, "x", CLV_DTYPE_F32, CLV_SHAPE(width_of_batch, WIDTH));
     s.labels = clv_input(s.graph, "labels", CLV_DTYPE_I32, CLV_SHAPE(width_of_batch));
-    s.loss = clv_micro_batches(s.x, s.labels, n, body, &with);
+    s.loss = clv_micro_batches((clv_tensor *[]){s.x, s.labels}, 2, n, body, &with);
     if (with.logarithm) s.loss = clv_log(s.loss);
     clv_output(s.loss, "loss");
     clv_backward(s.loss);
@@ -468,7 +470,7 @@ static void drop(const char *const *devices, int n, float *out) {
     assert_status(clv_graph_create(runtime, &graph), CLV_OK, runtime);
     clv_graph_set_training(graph, true);
     clv_tensor *x = clv_input(graph, "x", CLV_DTYPE_F32, CLV_SHAPE(BATCH, WIDTH));
-    clv_tensor *y = clv_data_parallel(x, devices, NULL, n, drop_twice, NULL);
+    clv_tensor *y = parallel_of(x, devices, NULL, n, drop_twice, NULL);
     clv_output(y, "y");
     assert_status(clv_plan_create(graph, &(clv_plan_config){.device = find(devices[0])}, &plan), CLV_OK,
                   runtime);
@@ -516,7 +518,7 @@ static void move_statistics(bool cut, float *out) {
         clv_graph_set_training(graph, true);
         clv_tensor *x = clv_input(graph, "x", CLV_DTYPE_F32, CLV_SHAPE(n, WIDTH));
         clv_tensor *labels = clv_input(graph, "labels", CLV_DTYPE_I32, CLV_SHAPE(n));
-        clv_output(clv_micro_batches(x, labels, cut ? 4 : 1, body, &with), "loss");
+        clv_output(clv_micro_batches((clv_tensor *[]){x, labels}, 2, cut ? 4 : 1, body, &with), "loss");
         assert_status(clv_plan_create(graph, &(clv_plan_config){.place = "*=host"}, &plan), CLV_OK, runtime);
         assert_status(clv_run_create(session, plan, &run), CLV_OK, runtime);
         float values[BATCH * WIDTH];
@@ -549,8 +551,9 @@ static void test_running_statistics_move_part_by_part(void **state) {
 
 // ---- mistakes -----------------------------------------------------------------------------------------------------------
 
-static clv_tensor *cut_again(clv_tensor *x, clv_tensor *labels, void *user) {
-    return clv_micro_batches(x, labels, 2, body, user);
+static clv_tensor *cut_again(clv_tensor *const *tensors, void *user) {
+    clv_tensor *x = tensors[0], *labels = tensors[1];
+    return clv_micro_batches((clv_tensor *[]){x, labels}, 2, 2, body, user);
 }
 
 static void refuse(int64_t rows, int64_t labels, int64_t n, clv_loss_layers layers, clv_status status,
@@ -561,7 +564,7 @@ static void refuse(int64_t rows, int64_t labels, int64_t n, clv_loss_layers laye
     clv_tensor *x = rows ? clv_input(graph, "x", CLV_DTYPE_F32, CLV_SHAPE(rows, WIDTH))
                          : clv_input(graph, "x", CLV_DTYPE_F32, (clv_shape){0});
     assert_null(
-        clv_micro_batches(x, clv_input(graph, "labels", CLV_DTYPE_I32, CLV_SHAPE(labels)), n, layers, &with));
+        clv_micro_batches((clv_tensor *[]){x, clv_input(graph, "labels", CLV_DTYPE_I32, CLV_SHAPE(labels))}, 2, n, layers, &with));
     assert_status(clv_graph_status(graph), status, runtime);
     assert_string_equal(clv_runtime_error(runtime), sentence);
     clv_graph_destroy(graph);
@@ -580,7 +583,7 @@ static void test_bad_cuts_are_refused(void **state) {
     refuse(0, 7, 2, body, CLV_E_SHAPE,
            "micro-batches: x [] and labels [7] must have the same number of rows");
     refuse(8, 8, 2, cut_again, CLV_E_STATE, "micro-batches: a part of a batch cannot be cut again");
-    assert_null(clv_micro_batches(NULL, NULL, 2, body, NULL));
+    assert_null(clv_micro_batches((clv_tensor *[]){NULL, NULL}, 2, 2, body, NULL));
 }
 
 int main(void) {

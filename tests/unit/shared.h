@@ -7,6 +7,7 @@
 #include "cleave/nn.h"
 #include "cleave/ops.h"
 #include "cleave/optim.h"
+#include "harness/parallel.h"
 #include "plan/plan.h"
 #include "unit/world.h"
 
@@ -41,7 +42,8 @@ static inline clv_tensor *two_layers(clv_tensor *x, void *user) {
     return layer(clv_relu(layer(x, "a")), "b");
 }
 
-static inline clv_tensor *mean_square(clv_tensor *x, clv_tensor *labels, void *user) {
+static inline clv_tensor *mean_square(clv_tensor *const *tensors, void *user) {
+    clv_tensor *x = tensors[0], *labels = tensors[1];
     (void)labels;
     return clv_mean(clv_square(two_layers(x, user)), NULL, 0, false);
 }
@@ -58,10 +60,10 @@ static inline model build(const char *const *replicas) {
     m.x = clv_input(m.graph, "x", CLV_DTYPE_F32, CLV_SHAPE(BATCH, WIDTH));
     const double shares[] = {0.75, 0.25};
     if (own_losses) {
-        m.loss = clv_data_parallel_loss(m.x, m.x, replicas, shares, 2, mean_square, NULL);
+        m.loss = clv_data_parallel_loss((clv_tensor *[]){m.x, m.x}, 2, replicas, shares, 2, mean_square, NULL);
     } else {
         clv_tensor *y =
-            replicas ? clv_data_parallel(m.x, replicas, shares, 2, two_layers, NULL) : two_layers(m.x, NULL);
+            replicas ? parallel_of(m.x, replicas, shares, 2, two_layers, NULL) : two_layers(m.x, NULL);
         m.loss = clv_mean(clv_square(y), NULL, 0, false);
     }
     clv_output(m.loss, "loss");

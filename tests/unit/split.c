@@ -319,7 +319,8 @@ static void test_activations_in_parts(void **state) {
 enum { BATCH = 24, MANY = 1000 };
 
 /** A replica's loss, or a micro-batch's. */
-static clv_tensor *body(clv_tensor *x, clv_tensor *labels, void *user) {
+static clv_tensor *body(clv_tensor *const *tensors, void *user) {
+    clv_tensor *x = tensors[0], *labels = tensors[1];
     (void)user;
     clv_tensor *y = clv_relu(clv_nn_linear(x, "fc1", 500, NULL));
     y = clv_nn_linear(y, "fc2", 280, NULL);
@@ -336,9 +337,9 @@ static left arranged(arrangement how, const setting *s, clv_device *const device
     clv_graph_set_training(m.graph, true);
     m.x = clv_input(m.graph, "x", s->dtype, s->input);
     m.labels = clv_input(m.graph, "labels", CLV_DTYPE_I32, CLV_SHAPE(BATCH));
-    m.loss = how == REPLICAS        ? clv_data_parallel_loss(m.x, m.labels, names, NULL, 2, body, NULL)
-             : how == MICRO_BATCHES ? clv_micro_batches(m.x, m.labels, 3, body, NULL)
-                                    : body(m.x, m.labels, NULL);
+    m.loss = how == REPLICAS        ? clv_data_parallel_loss((clv_tensor *[]){m.x, m.labels}, 2, names, NULL, 2, body, NULL)
+             : how == MICRO_BATCHES ? clv_micro_batches((clv_tensor *[]){m.x, m.labels}, 2, 3, body, NULL)
+                                    : body((clv_tensor *[]){m.x, m.labels}, NULL);
     clv_output(m.loss, "loss");
     clv_backward(m.loss);
     clv_optimizer_add(m.graph, &s->optimizer);

@@ -75,7 +75,7 @@ static void take(cli_presence *presence, bool keep_times) {
     const double time = cli_seconds();
     presence->now.seconds = time;
     presence->now.n_devices = 0;
-    for (int i = 0; i < clv_device_count(session->runtime) && i < MOST_DEVICES; i++) {
+    for (int i = 0; i < clv_runtime_info_get(session->runtime).n_devices && i < MOST_DEVICES; i++) {
         clv_device *device = clv_device_get(session->runtime, i);
         const double busy = busy_part(presence, i, device, time);
         if (!clv_device_memory(device).all.current && (placed || device != session->device)) continue;
@@ -169,7 +169,7 @@ void cli_presence_end(cli_session *session) {
     cli_presence *presence = session->presence;
     if (!presence) return;
     session->presence = NULL;
-    const bool stuck = clv_runtime_is_stuck(session->runtime); // the thread may be in the driver too
+    const bool stuck = clv_runtime_info_get(session->runtime).is_stuck; // the thread may be in the driver too
     if (!stuck) end_thread(presence);
     presence_close(&presence->file);
     if (stuck) return;

@@ -13,7 +13,7 @@ static void print_table(clv_runtime *runtime) {
         {"platform", TABLE_NAME, 20, 8, NULL},
     };
     table *t = table_create(columns, sizeof columns / sizeof *columns);
-    for (int i = 0; i < clv_device_count(runtime); i++) {
+    for (int i = 0; i < clv_runtime_info_get(runtime).n_devices; i++) {
         const clv_device_info *info = clv_device_info_get(clv_device_get(runtime, i));
         table_add(t, "%s", info->name);
         if (info->platform >= 0 && info->device >= 0)
@@ -33,7 +33,7 @@ static void print_table(clv_runtime *runtime) {
         }
         table_add(t, "%u", info->compute_units);
         table_add(t, "%u", info->max_work_group);
-        table_add(t, "%s", clv_execution_name(info->execution));
+        table_add(t, "%s", info->execution_name);
         table_add(t, "%s", info->opencl_c);
         const char *has[] = {info->fp16 ? "fp16" : NULL, info->fp64 ? "fp64" : NULL,
                              info->sub_groups ? "sub-groups" : NULL,
@@ -62,7 +62,7 @@ static void print_cards(clv_runtime *runtime) {
         {"memory GB/s", TABLE_NUMBER, 75, 0, NULL},
     };
     table *t = table_create(columns, sizeof columns / sizeof *columns);
-    for (int i = 0; i < clv_device_count(runtime); i++) {
+    for (int i = 0; i < clv_runtime_info_get(runtime).n_devices; i++) {
         const clv_device_info *info = clv_device_info_get(clv_device_get(runtime, i));
         if (!is_card(info)) continue;
         table_add(t, "%s", info->name);
@@ -127,7 +127,7 @@ int cmd_devices(const cli_args *args) {
     if (code != EXIT_DONE) return code;
     if (args->json) {
         json_t *devices = json_array();
-        for (int i = 0; i < clv_device_count(session.runtime); i++) {
+        for (int i = 0; i < clv_runtime_info_get(session.runtime).n_devices; i++) {
             clv_device *device = clv_device_get(session.runtime, i);
             if (args->cards && !is_card(clv_device_info_get(device))) continue;
             json_t *object = cli_device_json(clv_device_info_get(device));
@@ -140,9 +140,9 @@ int cmd_devices(const cli_args *args) {
         code = cli_finish_output();
     } else {
         print_table(session.runtime);
-        for (int i = 0; i < clv_device_count(session.runtime); i++)
+        for (int i = 0; i < clv_runtime_info_get(session.runtime).n_devices; i++)
             print_traits(clv_device_info_get(clv_device_get(session.runtime, i)));
-        for (int i = 0; i < clv_device_count(session.runtime); i++)
+        for (int i = 0; i < clv_runtime_info_get(session.runtime).n_devices; i++)
             cli_quarantine_print(stdout, clv_device_get(session.runtime, i), 0);
         code = cli_finish_output();
     }

@@ -134,7 +134,7 @@ static json_t *result_json(const train_job *job, const clv_trainer *trainer, boo
     const cli_session *session = job->session;
     const clv_train_config *config = job->config;
     clv_train_result result = clv_trainer_result(trainer);
-    clv_program_report programs = clv_runtime_programs(session->runtime);
+    clv_program_report programs = clv_runtime_info_get(session->runtime).programs;
     bool timed = result.step_ms > 0; // the first step of a process is not timed
     json_t *object =
         json_pack("{s:s, s:s, s:o, s:o, s:o, s:o, s:o, s:I, s:I, s:b, s:f}", "model", config->model->name,
@@ -201,7 +201,7 @@ static json_t *result_json(const train_job *job, const clv_trainer *trainer, boo
 
 /** What there was to compile, and from where: ours is not the only cache. */
 static void print_startup(const train_job *job, clv_device *device) {
-    const clv_program_report programs = clv_runtime_programs(job->session->runtime);
+    const clv_program_report programs = clv_runtime_info_get(job->session->runtime).programs;
     char quirks[256], cache[64] = "the driver keeps a cache of its own";
     if (!strstr(clv_device_quirks(device, quirks, sizeof quirks), "keeps programs itself"))
         snprintf(cache, sizeof cache, "%d from the cache", programs.cache_hits);

@@ -40,7 +40,7 @@ static void offer_devices(const char *typed, const char *behind) {
     for (const char *at; (at = strpbrk(last, ",|"));) last = at + 1;
     cli_start_early(&args, false, &session);
     if (cli_start(&session) == EXIT_DONE)
-        for (int i = 0; i < clv_device_count(session.runtime); i++) {
+        for (int i = 0; i < clv_runtime_info_get(session.runtime).n_devices; i++) {
             const clv_device_info *info = clv_device_info_get(clv_device_get(session.runtime, i));
             snprintf(word, sizeof word, "%.*s%s%s", (int)(last - typed), typed, info->name, behind);
             if (info->usable) offer(typed, word, info->label);

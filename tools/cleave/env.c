@@ -190,7 +190,7 @@ static json_t *vendors_json(void) {
 
 static json_t *devices_json(clv_runtime *runtime) {
     json_t *devices = json_array();
-    for (int i = 0; i < clv_device_count(runtime); i++) {
+    for (int i = 0; i < clv_runtime_info_get(runtime).n_devices; i++) {
         clv_device *device = clv_device_get(runtime, i);
         json_t *object = cli_device_json(clv_device_info_get(device));
         char quirks[256];

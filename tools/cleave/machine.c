@@ -53,7 +53,7 @@ static int look(machine *m) {
     presence_drop(&m->all);
     if (!presence_read(runtime, &m->all))
         return cli_fail(EXIT_FAILED, "no memory for what runs on this machine");
-    for (int i = 0; i < clv_device_count(runtime) && m->n_devices < MOST_DEVICES; i++) {
+    for (int i = 0; i < clv_runtime_info_get(runtime).n_devices && m->n_devices < MOST_DEVICES; i++) {
         const clv_device_info *info = clv_device_info_get(clv_device_get(runtime, i));
         if (info->usable)
             m->device[m->n_devices++] = (shown_device){

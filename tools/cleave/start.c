@@ -236,7 +236,7 @@ int cli_end(int code) {
 void cli_stop(cli_session *session) {
     cli_progress_clear(&session->progress);
     cli_presence_end(session);
-    stuck |= session->runtime && clv_runtime_is_stuck(session->runtime);
+    stuck |= session->runtime && clv_runtime_info_get(session->runtime).is_stuck;
     clv_runtime_destroy(session->runtime);
     session->runtime = NULL;
     session->device = NULL;

@@ -251,7 +251,7 @@ static void count_pairs(const clv_graph *graph, const char *label, void *to) {
         const clv__op_io *io = &graph->nodes[i]->io;
         for (const clv__variant *v = io->op->variants; v && v->name; v++) {
             pair *of = pair_of(io->op, v);
-            for (int d = 0; d < clv_device_count(runtime) && !of->can; d++) {
+            for (int d = 0; d < clv_runtime_info_get(runtime).n_devices && !of->can; d++) {
                 const clv_device_info *device = clv_device_info_get(clv_device_get(runtime, d));
                 clv__launches launches;
                 if (strncmp(device->name, "null", 4) != 0 || device->execution != CLV_EXECUTION_LANES ||

@@ -210,12 +210,12 @@ int main(int argc, char **argv) {
                 .null_devices = true, .null_cards = true, .no_opencl = true, .visible_devices = ""},
             &runtime))
         fail("no runtime");
-    for (int i = 0; i < clv_device_count(runtime); i++) {
+    for (int i = 0; i < clv_runtime_info_get(runtime).n_devices; i++) {
         device = clv_device_info_get(clv_device_get(runtime, i));
         if (!strncmp(device->name, "null", 4) && device->execution == CLV_EXECUTION_LANES)
             look_at_samples(runtime);
     }
-    for (int i = 0; i < clv_device_count(runtime); i++) {
+    for (int i = 0; i < clv_runtime_info_get(runtime).n_devices; i++) {
         clv_device *card = clv_device_get(runtime, i);
         device = clv_device_info_get(card);
         if (!strncmp(device->name, "null", 4) && device->execution == CLV_EXECUTION_LANES)
