@@ -167,6 +167,8 @@ void cli_progress_clear(cli_progress *progress);
 /** Better before the work than after it: can the file be written? Prints and returns EXIT_FAILED if not. NULL
  *  is fine. */
 int cli_check_target(const char *path);
+/** The same where the file that is there will be kept as PATH.prev. */
+int cli_check_kept(const char *path);
 /** The same of a result that may go to stdout, which `-` is. */
 int cli_check_output(const cli_args *args, const char *path);
 bool cli_is_stdout(const char *path);

@@ -401,7 +401,7 @@ static int train_weighted(cli_session *session, const clv_model *model, cli_sour
                                                : "\ninterrupted: the step is finished first; again to end at "
                                                  "once, without waiting for the device\n");
     job.config = &config;
-    code = watch_log_open(&job.watch.log, args->log, args->resume != NULL);
+    code = watch_log_open(&job.watch.log, args->log, args->resume != NULL, args->quiet);
     if (code == EXIT_DONE) code = events_open(&job.watch.events, args->tensorboard, args->histograms);
     if (code != EXIT_DONE) return code;
     clv_trainer *trainer;
