@@ -45,6 +45,8 @@ works "$cleave" eval arrays d.npz --weights best.safetensors --validation 0.1 --
 near "the best mae again" "$(at metrics.price:mae)" "$best"
 works "$cleave" eval arrays d.npz --weights w.safetensors --metric price:mae,kind:accuracy --device "$device" --json
 mae=$(at metrics.price:mae) accuracy=$(at metrics.kind:accuracy)
+works "$cleave" eval arrays d.npz --weights w.safetensors --metric mae --device "$device" --json
+same "mae of the target that is numbers" "$(at metrics.price:mae)" "$mae"
 same "all samples" "$(at count)" 200
 works "$cleave" run arrays d.npz --weights w.safetensors --output out.npz --device "$device" --json
 same "memory of run" "$(at memory.0.peak_bytes)" "$(at memory.0.predicted_peak_bytes)"

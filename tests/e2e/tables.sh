@@ -86,6 +86,15 @@ works "$cleave" eval csv houses.csv --weights two.safetensors --device "$device"
 same "both in eval" "$(sed -n 's/^test \([a-z]*:mae\) /\1 /p' out | tr '\n' ' ')" "price:mae $price rent:mae $rent "
 works "$cleave" eval csv houses.csv --weights two.safetensors --device "$device" --metric rent:mae,mae --json
 awk "BEGIN { d = $(at metrics.rent:mae) - $rent; exit !(d < 0.01 && d > -0.01) }" || fail "mae of rent is $(at metrics.rent:mae), not $rent"
+# a metric that names no target is told of each, and no mean of dollars and years says which epoch is best
+works "$cleave" train csv houses.csv --target price,rent $how --epochs 60 --metric rmse,mae,rent:mae --log two.jsonl
+same "metrics of each" "$(sed -n 's/^test \([a-z]*:[a-z]*\) .*/\1/p' out | tr '\n' ' ')" "rent:mae price:rmse rent:rmse price:mae "
+same "mae of each" "$(sed -n 's/^test [a-z]*:mae //p' out | tr '\n' ' ')" "$rent $price "
+grep -q '"metrics":{"rent:mae":[0-9.]*,"price:rmse":[0-9.]*,"rent:rmse":[0-9.]*,"price:mae":[0-9.]*}' two.jsonl || fail "metrics of each in the log"
+works "$cleave" eval csv houses.csv --weights two.safetensors --device "$device" --metric mae --json
+same "metrics of each as JSON" "$(tr -d ' \n' <out | grep -o '"metrics":{[^}]*}' | sed 's/":[0-9][0-9.]*/"/g')" '"metrics":{"price:mae","rent:mae"}'
+expect 2 "--monitor: mae is of one target, and there are several: name one, as price:mae, or take loss" "$cleave" train csv houses.csv \
+    --target price,rent $how --metric mae --monitor mae --patience 2
 # as the predictions have it
 works "$cleave" run csv houses.csv --weights two.safetensors --output told.csv --device "$device"
 paste -d, houses.csv told.csv | awk -F, -v want="$price" 'NR > 55 { d = $4 - $6; s += d < 0 ? -d : d } END { d = s / 6 / want - 1; exit !(d < 1e-3 && d > -1e-3) }' ||

@@ -107,8 +107,8 @@ static int evaluate(cli_session *session, cli_source *source, const clv_placemen
     if (code != EXIT_DONE) return code;
     cli_metrics metrics;
     code = cli_read_metrics(args, &metrics);
+    if (code == EXIT_DONE) code = cli_model_metrics(args, &sized, &metrics);
     if (code != EXIT_DONE) return code;
-    cli_usual_metrics(args, &sized, &metrics);
     clv_confusion *confusion = NULL;
     clv_status status =
         args->per_class ? clv_confusion_create(session->runtime, &sized, NULL, &confusion) : CLV_OK;

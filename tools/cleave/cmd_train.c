@@ -363,7 +363,7 @@ static int train_weighted(cli_session *session, const clv_model *model, cli_sour
     cli_groups groups;
     cli_metrics metrics;
     if (code == EXIT_DONE) code = cli_read_metrics(args, &metrics);
-    if (code == EXIT_DONE && source->test) cli_usual_metrics(args, &sized, &metrics);
+    if (code == EXIT_DONE && source->test) code = cli_model_metrics(args, &sized, &metrics);
     if (code == EXIT_DONE) code = cli_read_groups(args, &groups);
     if (code == EXIT_DONE) code = cli_check_groups(session->runtime, &sized, &groups);
     if (code != EXIT_DONE) return code;
