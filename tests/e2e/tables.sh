@@ -54,7 +54,12 @@ expect 1 "the model learnt 'price', and the column 'rent' is another one" "$clea
 works "$cleave" eval csv houses.csv --target price --weights w.safetensors --device "$device"
 
 # How many rows were tested, and what data are counted in.
-grep -q '^tested on 6 rows, [0-9]* rows/s$' out || fail "eval does not tell its rows: $(cat out)"
+# The first batch, for which kernels are compiled, is not in the rate: with one batch alone there is none.
+grep -q '^tested on 6 rows$' out || fail "eval does not tell its rows: $(cat out)"
+works "$cleave" eval csv houses.csv --weights w.safetensors --device "$device" --batch 2
+grep -q '^tested on 6 rows, [0-9]* rows/s$' out || fail "eval does not tell how fast it was: $(cat out)"
+works "$cleave" eval csv houses.csv --weights w.safetensors --device "$device" --batch 4 --json # 4 rows and 2: no whole batch follows
+same "rate" "$(at images_per_second)" null
 works "$cleave" eval csv houses.csv --validation 1 --weights w.safetensors --device "$device" --json
 same "rows tested" "$(at count table.rows | tr '\n' ' ')" '60 60 '
 works "$cleave" train csv houses.csv --target price --ignore rent $how --epochs 40 --log t.jsonl
@@ -68,11 +73,11 @@ while [ $i -lt 20 ]; do echo "In the beginning were $i words."; i=$((i + 1)); do
 works "$cleave" train text text.txt --context 8 --width 16 --heads 2 --layers 1 --batch 8 --epochs 5 --device "$device" --save g.safetensors
 grep -q '^[0-9]* tokens/s, ' out || fail "a text's speed is told as: $(cat out)"
 works "$cleave" eval text text.txt --weights g.safetensors --device "$device"
-grep -q '^tested on [0-9]* tokens, [0-9]* tokens/s$' out || fail "eval does not tell its tokens: $(cat out)"
+grep -q '^tested on [0-9]* tokens$' out || fail "eval does not tell its tokens: $(cat out)"
 "$helper" fields 40 d.npz || fail "no arrays"
 works "$cleave" train arrays d.npz --target kind,price --epochs 5 --batch 8 --device "$device" --save a.safetensors
 grep -q '^[0-9]* samples/s, ' out || fail "the speed of arrays is told as: $(cat out)"
-works "$cleave" eval arrays d.npz --weights a.safetensors --device "$device"
+works "$cleave" eval arrays d.npz --weights a.safetensors --batch 10 --device "$device"
 grep -q '^tested on 40 samples, [0-9]* samples/s$' out || fail "eval does not tell its samples: $(cat out)"
 
 # Two columns of numbers: each has its metrics by its name, in its own units, wherever they are told.
