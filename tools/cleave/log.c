@@ -51,7 +51,8 @@ static bool end_last_line(watch_log *log) {
 
 static int in_use(const char *path) {
     return cli_fail(EXIT_FAILED,
-                    "the log '%s' is being written by another training; give this one a --log of its own", path);
+                    "the log '%s' is being written by another training; give this one a --log of its own",
+                    path);
 }
 
 /** Keep other trainings out of the file, as long as it is open; where there are no locks, go on without. */
@@ -121,7 +122,8 @@ static bool is_named(int file, const char *path) {
 static int check_previous(const char *previous) {
     struct stat what;
     if (stat(previous, &what) != 0 || !S_ISREG(what.st_mode)) return EXIT_DONE;
-    const int code = check_log(previous), file = code == EXIT_DONE ? open(previous, O_RDONLY | O_CLOEXEC) : -1;
+    const int code = check_log(previous),
+              file = code == EXIT_DONE ? open(previous, O_RDONLY | O_CLOEXEC) : -1;
     if (file < 0) return code;
     if (!hold(file, previous)) return EXIT_FAILED;
     close(file);

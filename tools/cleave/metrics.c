@@ -96,10 +96,11 @@ static int spread(const clv_metric *metric, const clv_model *model, bool asked, 
             continue;
         }
         if (asked)
-            return cli_fail(EXIT_USAGE,
-                            "--metric: with %s of each of %lld targets there are more than %d metrics; name those "
-                            "that you want, as %s:%s",
-                            metric->name, (long long)n, CLV_MOST_METRICS, name, metric->name);
+            return cli_fail(
+                EXIT_USAGE,
+                "--metric: with %s of each of %lld targets there are more than %d metrics; name those "
+                "that you want, as %s:%s",
+                metric->name, (long long)n, CLV_MOST_METRICS, name, metric->name);
     }
     return EXIT_DONE;
 }
@@ -120,10 +121,11 @@ static int spread_all(const clv_model *model, cli_metrics *metrics) {
 static int check_monitor(const cli_args *args, const clv_model *model) {
     const clv_metric *metric = args->monitor ? clv_metric_find(args->monitor) : NULL;
     if (!metric || !is_of_all(metric)) return EXIT_DONE;
-    return cli_fail(EXIT_USAGE,
-                    "--monitor: %s is of one target, and there are several: name one, as %s:%s, or take loss, "
-                    "which is of all",
-                    metric->name, number_target(model, 0), metric->name);
+    return cli_fail(
+        EXIT_USAGE,
+        "--monitor: %s is of one target, and there are several: name one, as %s:%s, or take loss, "
+        "which is of all",
+        metric->name, number_target(model, 0), metric->name);
 }
 
 int cli_model_metrics(const cli_args *args, const clv_model *model, cli_metrics *out) {
