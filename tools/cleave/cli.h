@@ -487,6 +487,23 @@ void cli_tell_training(const cli_args *args, const clv_train_config *config, con
 /** What came of it: accuracy, time, where the weights are. */
 void cli_tell_result(FILE *out, const cli_source *source, const clv_train_result *result, bool interrupted);
 
+// ---- epochs.c: a training's epochs as lines ---------------------------------------------------------------
+
+/** What is kept of them; zero: none was seen. */
+typedef struct cli_epochs {
+    int64_t seen, best_epoch; // best_epoch 0: none was tested
+    double best, last;        // of --monitor, or the loss of the test set
+    bool larger;              // is better
+    char untold[1024];        // the last one's line; "": it is written
+} cli_epochs;
+/** One has ended: its line on stderr, where that is no terminal only some of many. Quiet: nothing. */
+void cli_epochs_see(cli_epochs *epochs, const cli_args *args, const clv_placement *placement,
+                    const clv_train_epoch *epoch);
+/** None follows: write the last line, if it was left out. */
+void cli_epochs_end(cli_epochs *epochs);
+/** One sentence, if an earlier one was better by more than a twentieth and --save-best did not keep it. */
+void cli_epochs_say_worse(FILE *out, const cli_epochs *epochs, const cli_source *source);
+
 // ---- baseline_told.c: is it better than always the same? --------------------------------------------------
 
 /** What always the commonest class, or the mean, would get, beside what a model got. */
