@@ -363,6 +363,9 @@ const char *cli_loss_units(const cli_source *source);
  *  fails; the caller forgets it in any case. */
 int cli_tell_weights(cli_args *args);
 void cli_forget_weights(cli_args *args);
+/** weights_kind.c: are they weights of what the command is given, of a table for a table? Prints what they are
+ *  of, and what takes them, if not. */
+int cli_check_kind(const cli_args *args);
 /** Words for a sentence on weights that tell nothing of themselves: why, and how to keep it. "": they do
  *  tell. */
 const char *cli_lost_record(const cli_args *args);

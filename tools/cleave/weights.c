@@ -8,7 +8,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-static int read_info(cli_args *args) {
+/** `quietly`: who reads the weights later tells what is wrong with the file. */
+static int read_info(cli_args *args, bool quietly) {
     clv_runtime *runtime = NULL;
     const clv_runtime_config config = {.no_opencl = true, .visible_devices = "", .partition = ""};
     int code = EXIT_DONE;
@@ -17,7 +18,7 @@ static int read_info(cli_args *args) {
         return EXIT_DONE;
     }
     const clv_status status = clv_weights_info_read(runtime, args->weights, &args->told);
-    if (status != CLV_OK) code = cli_fail_status(runtime, status);
+    if (status != CLV_OK && !quietly) code = cli_fail_status(runtime, status);
     clv_runtime_destroy(runtime);
     return code;
 }
@@ -125,11 +126,22 @@ static void take_sizes(cli_args *args) {
     if (!args->image_size && square && cli_data_is(args, "images")) args->image_size = told->input[1];
 }
 
+void cli_forget_weights(cli_args *args) {
+    clv_weights_info_destroy(args->told);
+    args->told = NULL;
+}
+
 int cli_tell_weights(cli_args *args) {
-    if (!args->weights || cli_data_is(args, "text")) return EXIT_DONE;
-    int code = read_info(args);
+    const bool text = cli_data_is(args, "text") || args->command == CLI_GENERATE;
+    if (!args->weights) return EXIT_DONE;
+    int code = read_info(args, text);
     if (code != EXIT_DONE || !args->told) return code;
-    code = check_record(args);
+    code = cli_check_kind(args);
+    if (text) { // sizes and tokens are read with the weights
+        cli_forget_weights(args);
+        return code;
+    }
+    if (code == EXIT_DONE) code = check_record(args);
     if (code == EXIT_DONE) code = check_model(args);
     if (code == EXIT_DONE) code = check_sizes(args);
     if (code == EXIT_DONE) code = check_labels(args);
@@ -137,11 +149,6 @@ int cli_tell_weights(cli_args *args) {
     if (!args->model) args->model = args->told->model;
     take_sizes(args);
     return EXIT_DONE;
-}
-
-void cli_forget_weights(cli_args *args) {
-    clv_weights_info_destroy(args->told);
-    args->told = NULL;
 }
 
 // ---- weights that are no numbers --------------------------------------------------------------------------
