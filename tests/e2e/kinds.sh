@@ -48,7 +48,8 @@ expect 1 "'pointer' is a Git LFS pointer" "$cleave" train text pointer --model g
 if ! "$cleave" train text words --tokenizer words --model gpt --device host --quiet 2>&1 | grep -q 'without PCRE2'; then
     refuses 'pointer config.json houses.csv words' 'a tokenizer.json is wanted' "$cleave" train text words --tokenizer given --model gpt --device host --quiet
 fi
-expect 1 "weights.safetensors' is no checkpoint" "$cleave" train --images array.npy --labels labels.npy --model linear --device host --resume weights.safetensors
+expect 1 "weights.safetensors' is no checkpoint but a file of weights: --weights weights.safetensors begins with them" "$cleave" train --images array.npy --labels labels.npy --model linear --device host --resume weights.safetensors
+grep -q '^training' err && fail "the training is told before its checkpoint is looked at: $(cat err)"
 for kind in $kinds words=x; do
     expect 2 "'${kind%%=*}' is no shared library" "$cleave" train fashion-mnist --model linear --ops "${kind%%=*}"
 done

@@ -47,6 +47,14 @@ works "$cleave" eval csv numbers.csv --target price --ignore rent --model mlp --
 same "the loss of weights that tell nothing" "$(at test_loss)" "$loss"
 grep -qF "'other.safetensors' does not tell what it was trained on: columns are as this table has them" err || fail "it is not told: $(cat err)"
 
+# All columns that a table lacks are named, by eval and by run, which needs no targets.
+printf 'aera,rooms\n50,3\n' >less.csv
+expect 1 "'less.csv' has no columns 'area', 'town', which the model was trained on" "$cleave" run csv less.csv --weights w.safetensors --output o.csv --device "$device"
+expect 1 "'less.csv' has no columns 'area', 'town', 'price', which the model was trained on" "$cleave" eval csv less.csv --weights w.safetensors --device "$device"
+printf 'area,rooms,twon\n50,3,Ulm\n' >less.csv
+expect 1 "'less.csv' has no column 'town', which the model was trained on; did you mean 'twon'?" "$cleave" run csv less.csv --weights w.safetensors --output o.csv --device "$device"
+printf 'area,rooms,town\n50,3,Ulm\n' >less.csv
+expect 1 "'less.csv' has no column 'price', which the model was trained on" "$cleave" eval csv less.csv --weights w.safetensors --device "$device"
 # Another column than the one learnt.
 expect 1 "'houses.csv': the model learnt 'price', and the column 'rent' is another one; leave its name out (--target)" \
     "$cleave" eval csv houses.csv --target rent --weights w.safetensors --device "$device"
@@ -71,6 +79,7 @@ grep -q 'rows per second' r.html && grep -q 'rows/s' r.html && ! grep -q 'images
 i=0
 while [ $i -lt 20 ]; do echo "In the beginning were $i words."; i=$((i + 1)); done >text.txt
 works "$cleave" train text text.txt --context 8 --width 16 --heads 2 --layers 1 --batch 8 --epochs 5 --device "$device" --save g.safetensors
+grep -q '^  samples  *[0-9]* to train on, [0-9]* to test on: text.txt, each of 8 tokens, 26 in the vocabulary, shuffled$' err || fail "the samples of a text: $(cat err)"
 grep -q '^[0-9]* tokens/s, ' out || fail "a text's speed is told as: $(cat out)"
 works "$cleave" eval text text.txt --weights g.safetensors --device "$device"
 grep -q '^tested on [0-9]* tokens$' out || fail "eval does not tell its tokens: $(cat out)"

@@ -363,8 +363,11 @@ const char *cli_loss_units(const cli_source *source);
  *  fails; the caller forgets it in any case. */
 int cli_tell_weights(cli_args *args);
 void cli_forget_weights(cli_args *args);
-/** weights_kind.c: are they weights of what the command is given, of a table for a table? Prints what they are
- *  of, and what takes them, if not. */
+/** Is what --resume names a file of weights? Prints that. Its header alone is read; what else is wrong with
+ *  it the training tells. NULL is fine. */
+int cli_check_resume(const char *path);
+/** weights_kind.c: are they weights of what the command is given, of a table for a table? Prints what they
+ *  are of, and what takes them, if not. */
 int cli_check_kind(const cli_args *args);
 /** Words for a sentence on weights that tell nothing of themselves: why, and how to keep it. "": they do
  *  tell. */
@@ -375,6 +378,8 @@ int cli_fail_csv(const cli_source *source);
 /** The sentence of what failed; where weights do not fit a model that was built for samples of another size
  *  than its own, that too. */
 int cli_fail_sized(clv_runtime *runtime, const cli_args *args, clv_status status, const clv_model *sized);
+/** The same where a model was made: if pictures are too small for it, the option that makes them larger. */
+int cli_fail_made(clv_runtime *runtime, const cli_args *args, clv_status status);
 /** Which of a file's weights is not finite, or where else to look where none is (false): words for a sentence
  *  about results that are not. */
 bool cli_blame_weights(clv_runtime *runtime, const char *path, char *text, size_t bytes);
@@ -588,7 +593,7 @@ enum { CLI_METRIC_BYTES = 96 }; // of `target:metric`
 const char *cli_metric_name(const clv_metric_value *value, char name[CLI_METRIC_BYTES]);
 /** Those of --metric, and the one of --monitor. Prints what is wrong and returns EXIT_USAGE. */
 int cli_read_metrics(const cli_args *args, cli_metrics *out);
-/** For a model: mae and rmse of one target of a table or of arrays that is numbers, unless --metric says what.
+/** For a model: mae and rmse of one target of a table or of arrays that is numbers, unless --metric says it.
  *  A metric of several numbers or targets that names none becomes one of each: their units differ. Prints
  *  what is wrong and returns EXIT_USAGE. */
 int cli_model_metrics(const cli_args *args, const clv_model *model, cli_metrics *out);

@@ -26,8 +26,8 @@ static bool on_progress(void *user, int64_t done, int64_t total) {
     return !*job->interrupt;
 }
 
-/** Samples a second, without the first batch, for which kernels are compiled. NaN: after it there were less than
- *  another one. */
+/** Samples a second, without the first batch, for which kernels are compiled. NaN: after it there were less
+ *  than another one. */
 static double rate_of(const eval_job *job) {
     const int64_t n = job->done - job->first;
     return n >= job->first && job->last > job->since ? (double)n / (job->last - job->since) : (double)NAN;
@@ -150,7 +150,7 @@ static int evaluate(cli_session *session, cli_source *source, const clv_placemen
     clv_predictor *predictor;
     status = clv_predictor_create(session->runtime, &config, &predictor);
     code = status == CLV_OK ? measure(&job, &sized, predictor, source->test)
-                            : cli_fail_status(session->runtime, status);
+                            : cli_fail_made(session->runtime, args, status);
     cli_tell_broken(source);
     clv_predictor_destroy(predictor);
     clv_confusion_destroy(confusion);

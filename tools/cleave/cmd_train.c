@@ -417,7 +417,7 @@ static int train_weighted(cli_session *session, const clv_model *model, cli_sour
     job.began = cli_seconds();
     cli_nothing_done(true);
     clv_status status = clv_trainer_create(session->runtime, &config, &trainer);
-    code = status == CLV_OK ? run(&job, trainer) : cli_fail_status(session->runtime, status);
+    code = status == CLV_OK ? run(&job, trainer) : cli_fail_made(session->runtime, args, status);
     clv_trainer_destroy(trainer);
     cli_profile_end(&job.profile);
     json_decref(job.epochs);
@@ -486,6 +486,7 @@ int cmd_train(const cli_args *given) {
     if (code == EXIT_DONE && args.except && !args.weights)
         code = cli_fail(EXIT_USAGE, "--except is of --weights: which file should the others come from?");
     if (code == EXIT_DONE) code = cli_tell_weights(&args);
+    if (code == EXIT_DONE) code = cli_check_resume(args.resume);
     if (code == EXIT_DONE) code = with_weights(&args);
     cli_forget_weights(&args);
     for (int i = 0; i < 2; i++) free(parts[i]);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// A training's epochs, for a person: a line each on a terminal, few of many elsewhere; and a word at the end if
-// an earlier one was better than the last. The log has every epoch, as log.c writes it.
+// A training's epochs, for a person: a line each on a terminal, few of many elsewhere; and a word at the end
+// if an earlier one was better than the last. The log has every epoch, as log.c writes it.
 #include "cli.h"
 
 #include <math.h>

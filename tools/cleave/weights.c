@@ -126,6 +126,27 @@ static void take_sizes(cli_args *args) {
     if (!args->image_size && square && cli_data_is(args, "images")) args->image_size = told->input[1];
 }
 
+#ifndef CLEAVE_INFERENCE
+int cli_check_resume(const char *path) {
+    clv_runtime *runtime = NULL;
+    clv_weights_info *told = NULL;
+    const clv_runtime_config config = {.no_opencl = true, .visible_devices = "", .partition = ""};
+    int code = EXIT_DONE;
+    if (!path || clv_runtime_create(&config, &runtime) != CLV_OK) {
+        clv_runtime_destroy(runtime);
+        return EXIT_DONE;
+    }
+    if (clv_weights_info_read(runtime, path, &told) == CLV_OK && !told->checkpoint)
+        code = cli_fail(EXIT_FAILED,
+                        "'%s' is no checkpoint but a file of weights: --weights %s begins with them, and "
+                        "--checkpoint FILE writes what --resume goes on from",
+                        path, path);
+    clv_weights_info_destroy(told);
+    clv_runtime_destroy(runtime);
+    return code;
+}
+#endif
+
 void cli_forget_weights(cli_args *args) {
     clv_weights_info_destroy(args->told);
     args->told = NULL;
@@ -188,6 +209,18 @@ int cli_fail_csv(const cli_source *source) {
     return cli_fail(EXIT_FAILED, "%.*s; '%s' does not tell what to do with it: %s",
                     (int)(remedy ? remedy - sentence : (ptrdiff_t)strlen(sentence)), sentence, args->weights,
                     lost);
+}
+
+int cli_fail_made(clv_runtime *runtime, const cli_args *args, clv_status status) {
+    static const char words[] = " takes images of ";
+    const char *sentence = cli_sentence(runtime), *at = strstr(sentence, words);
+    const int64_t side = at ? strtoll(at + sizeof words - 1, NULL, 10) : 0;
+    if (side > 0 && cli_data_is(args, "images"))
+        return cli_fail(EXIT_FAILED, "%s: --image-size %lld makes them larger", sentence, (long long)side);
+    if (side > 0 && args->command == CLI_PLAN)
+        return cli_fail(EXIT_FAILED, "%s: --input-size 3x%lldx%lld", sentence, (long long)side,
+                        (long long)side);
+    return cli_fail_status(runtime, status);
 }
 
 static clv_shape sample_of(const clv_model *model) {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Weights of a table, of pictures, of a text, of named arrays or of samples: what they tell of themselves says
-// which command takes them, where they are given to another one.
+// Weights of a table, of pictures, of a text, of named arrays or of samples: what they tell of themselves
+// says which command takes them, where they are given to another one.
 #include "cli.h"
 
 #include <stdlib.h>
@@ -24,10 +24,11 @@ static int kind_of(const clv_weights_info *told) {
     if (!strcmp(told->model, "gpt")) return TEXT;
     if (told->resize) return PICTURES;
     if (told->input[0]) return SAMPLES;
-    return told->version ? ARRAYS : KINDS; // before there were records, nothing but the model's name was told
+    return told->version ? ARRAYS : KINDS; // without a record nothing but the model's name is told
 }
 
-/** What a command is given; SAMPLES: a dataset by name; KINDS: arrays in files, whose shapes are looked at. */
+/** What a command is given; SAMPLES: a dataset by name; KINDS: arrays in files, whose shapes are looked
+ *  at. */
 static int kind_given(const cli_args *args) {
     if (args->command == CLI_GENERATE) return TEXT;
     for (int kind = 0; kind < SAMPLES; kind++)
