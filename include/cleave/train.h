@@ -72,6 +72,7 @@ typedef struct clv_weights_info {
     float mean[3], std[3];
     int64_t resize; /**< of pictures: the shorter side's size before the middle is cut out */
     bool exif_transpose; /**< they were turned as their Exif data say */
+    bool checkpoint;     /**< the file is a checkpoint, which a training can go on from */
     const char *loss, *precision; /**< they were trained with: the first target's, and `f32`, `mixed` or `mixed-bf16` */
     const char *table;            /**< clv_dataset_info.table of what was learnt */
     const char *version;          /**< of the library that wrote them */

@@ -295,11 +295,13 @@ static clv_status check_pictures(pictures *own, clv__error *error) {
             note_broken(own, -1, error);
     }
     own->list.count = n;
-    if (n == 0)
-        CLV_FAIL(error, CLV_E_FORMAT, "none of the %zu pictures%s%s%s can be read; the first: %s", all,
-                 own->alone ? "" : " of '", own->list.folder, own->alone ? "" : "'",
-                 own->first ? own->first : "no host memory");
-    return CLV_OK;
+    if (n) return CLV_OK;
+    const char *of = own->alone ? "" : " of '", *folder = own->alone ? "" : own->list.folder,
+               *end = own->alone ? "" : "'", *first = own->first ? own->first : "no host memory";
+    if (all == 1)
+        CLV_FAIL(error, CLV_E_FORMAT, "the one picture%s%s%s cannot be read: %s", of, folder, end, first);
+    CLV_FAIL(error, CLV_E_FORMAT, "none of the %zu pictures%s%s%s can be read; the first: %s", all, of,
+             folder, end, first);
 }
 
 static clv_status finish(pictures *own, clv__error *error, const clv_image_folder_config *config) {

@@ -366,12 +366,10 @@ static clv_status other_target(const making *m, int column) {
              m->file.path, learnt, clv__shown(name_of(m, column), &shown));
 }
 
-/** The file's columns of the targets, in the order in which the model tells them. Those that are named must be
- *  these, all of them, in whatever order. */
-static clv_status find_targets(making *m) {
-    clv__table_form *form = &m->form;
-    const clv__csv *csv = &m->file.csv;
-    int *room = clv__alloc(csv->columns, sizeof *room);
+/** Targets that are named must be those that the model learnt, all of them, in whatever order. */
+static clv_status check_targets(making *m) {
+    const clv__table_form *form = &m->form;
+    int *room = clv__alloc(m->file.csv.columns, sizeof *room);
     size_t n = 0;
     clv_status status = room ? find_columns(m, m->config->targets, room, &n) : no_memory(m);
     for (size_t i = 0; status == CLV_OK && i < n; i++) {
@@ -386,11 +384,6 @@ static clv_status find_targets(making *m) {
                  "'%s': %zu of the %zu columns are named that the model learnt; leave their names out "
                  "(clv_table_config.targets)",
                  m->file.path, n, form->n_targets);
-    for (size_t i = 0; status == CLV_OK && i < form->n_targets; i++) {
-        const char *name = form->targets[i].name;
-        form->targets[i].at = clv__csv_column(csv, name, strlen(name));
-        if (form->targets[i].at < 0) status = no_column(m, name, strlen(name));
-    }
     return status;
 }
 
@@ -399,8 +392,8 @@ static clv_status take_form(making *m) {
     CLV_TRY(clv__table_record_read(m->error, m->config->record, &m->form, &m->owner));
     m->form.decimal_comma |= m->config->decimal_comma;
     m->file.decimal_comma = m->form.decimal_comma;
-    CLV_TRY(find_targets(m));
-    CLV_TRY(clv__table_find(&m->file, &m->form, ignore));
+    CLV_TRY(check_targets(m));
+    CLV_TRY(clv__table_find(&m->file, &m->form, true, ignore));
     CLV_TRY(clv__table_form_survey(&m->file, m->form.columns, m->form.n));
     CLV_TRY(clv__table_form_survey(&m->file, m->form.targets, m->form.n_targets));
     return choose_rows(m);

@@ -116,7 +116,9 @@ char *clv__table_record_write(const clv__table_form *form);
 clv_status clv__table_record_read(clv__error *error, const char *record, clv__table_form *out, void **owner);
 void clv__table_record_free(clv__table_form *form, void *owner);
 
-/** The file's column of each of the form's (table_rows.c); `ignore` with commas. */
-clv_status clv__table_find(const clv__table_file *file, clv__table_form *form, const char *ignore);
+/** The file's column of each of the form's, with `targets` of its targets, too (table_rows.c): all that it lacks are named;
+ *  `ignore` with commas. */
+clv_status clv__table_find(const clv__table_file *file, clv__table_form *form, bool targets,
+                           const char *ignore);
 
 #endif

@@ -1,10 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 // Rows of a file for a model that learnt another table: columns found by their names, values as the record says.
 #include <inttypes.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/memory.h"
+#include "cleave/nearest.h"
 #include "data/table.h"
 #include "io/array.h"
 #include "io/shown.h"
@@ -55,23 +57,61 @@ static clv_status check_others(const clv__table_file *file, const clv__table_for
     return CLV_OK;
 }
 
-static clv_status find(const clv__table_file *file, clv__table_form *form, bool *used, const char *ignore) {
+/** Columns that a file lacks, as words. */
+typedef struct lacking {
+    char names[1024];
+    const char *first;
+    size_t n, at;
+} lacking;
+
+static void lacks(lacking *all, const char *name) {
+    enum { MOST_NAMED = 8 };
     clv__shown_text shown;
+    if (!all->n++) all->first = name;
+    if (all->n <= MOST_NAMED)
+        all->at += (size_t)snprintf(all->names + all->at, sizeof all->names - all->at, "%s'%.100s'",
+                                    all->n > 1 ? ", " : "", clv__shown(name, &shown));
+    else if (all->n == MOST_NAMED + 1)
+        snprintf(all->names + all->at, sizeof all->names - all->at, ", ...");
+}
+
+/** A column that the model does not know may be the one that is lacking, mistyped. */
+static clv_status no_columns(const clv__table_file *file, const clv__table_form *form, const bool *used,
+                             const lacking *all) {
+    clv_nearest nearest = {.word = all->first};
+    for (size_t c = 0; all->n == 1 && c < file->csv.columns; c++) {
+        const char *name = clv__csv_field(&file->csv, -1, c);
+        if (!used[c] && !is_known(form, name)) clv_nearest_offer(&nearest, name);
+    }
+    CLV_FAIL(file->error, CLV_E_NOT_FOUND, "'%s' has no column%s %s, which the model was trained on%s",
+             file->path, all->n > 1 ? "s" : "", all->names, all->n > 1 ? "" : clv_nearest_text(&nearest));
+}
+
+static clv_status find(const clv__table_file *file, clv__table_form *form, bool *used, bool targets,
+                       const char *ignore) {
+    lacking all = {.n = 0};
     for (size_t i = 0, from = 0; i < form->n; i++, from++) {
         clv__table_column *column = &form->columns[i];
         column->at = column_from(&file->csv, from, column->name);
-        if (column->at < 0)
-            CLV_FAIL(file->error, CLV_E_NOT_FOUND, "'%s' has no column '%s', which the model was trained on",
-                     file->path, clv__shown(column->name, &shown));
+        if (column->at < 0) {
+            lacks(&all, column->name);
+            continue;
+        }
         from = (size_t)column->at;
         used[from] = true;
     }
-    return check_others(file, form, used, ignore);
+    for (size_t i = 0; targets && i < form->n_targets; i++) {
+        clv__table_column *target = &form->targets[i];
+        target->at = clv__csv_column(&file->csv, target->name, strlen(target->name));
+        if (target->at < 0) lacks(&all, target->name);
+    }
+    return all.n ? no_columns(file, form, used, &all) : check_others(file, form, used, ignore);
 }
 
-clv_status clv__table_find(const clv__table_file *file, clv__table_form *form, const char *ignore) {
+clv_status clv__table_find(const clv__table_file *file, clv__table_form *form, bool targets,
+                           const char *ignore) {
     bool *used = clv__alloc(file->csv.columns, sizeof *used);
-    const clv_status status = used ? find(file, form, used, ignore) : clv__table_no_memory(file);
+    const clv_status status = used ? find(file, form, used, targets, ignore) : clv__table_no_memory(file);
     free(used);
     return status;
 }
@@ -102,7 +142,7 @@ static clv_status read_rows(clv__table_file *file, clv__table_form *form, const 
                             clv_array *out, clv_table_report *report) {
     const clv_shape shape = CLV_SHAPE((int64_t)file->csv.rows, form->width);
     file->decimal_comma = form->decimal_comma || config->decimal_comma;
-    CLV_TRY(clv__table_find(file, form, config->ignore));
+    CLV_TRY(clv__table_find(file, form, false, config->ignore));
     CLV_TRY(clv__table_form_survey(file, form->columns, form->n));
     CLV_TRY(clv__array_init(file->error, CLV_ARRAY_F32, &shape, out));
     report->columns = form->width;

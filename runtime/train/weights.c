@@ -253,10 +253,6 @@ static void find_wrappers(const clv_session *session, const clv_archive *archive
     }
 }
 
-bool clv__checkpoint_is(const clv_archive *archive) {
-    return clv_archive_text(archive, "position.step") != NULL;
-}
-
 clv_status clv_weights_load_except(clv_session *session, const char *path, const char *patterns) {
     CLV_TRY(CLV__GIVEN(NULL, session));
     CLV_TRY(CLV__USABLE(clv__runtime_error_of(clv_session_info_get(session).runtime), path));

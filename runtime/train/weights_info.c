@@ -242,6 +242,10 @@ static const char *read_table_names(told *own) {
     return wrong;
 }
 
+bool clv__checkpoint_is(const clv_archive *archive) {
+    return clv_archive_text(archive, "position.step") != NULL;
+}
+
 static clv_status read_texts(const clv_archive *archive, const char *path, clv__error *error, told *own) {
     const char *text = clv_archive_text(archive, RECORD_KEY), *wrong = NULL;
     json_error_t why;
@@ -251,6 +255,7 @@ static clv_status read_texts(const clv_archive *archive, const char *path, clv__
     bool whole = read_text(own, clv_archive_text(archive, MODEL_KEY), &own->info.model) &&
                  read_text(own, clv_archive_text(archive, TABLE_KEY), &own->info.table);
     if (whole && !wrong && !own->info.names) wrong = read_table_names(own);
+    own->info.checkpoint = clv__checkpoint_is(archive);
     if (!whole || (wrong && !*wrong))
         CLV_FAIL(error, CLV_E_HOST_MEMORY, "'%s': no host memory for what it tells of its weights", path);
     if (wrong)

@@ -418,7 +418,7 @@ static void folders_that_are_none(void **state) {
     expect_failure(refused("f", plain), CLV_E_FORMAT, "the class 'cat' of 'f' has no pictures");
     write_file("f/cat/a.jpg", "some text", 9);
     expect_failure(refused("f", plain), CLV_E_FORMAT,
-                   "none of the 1 pictures of 'f' can be read; the first: 'f/cat/a.jpg' is no picture: "
+                   "the one picture of 'f' cannot be read: 'f/cat/a.jpg' is no picture: "
                    "neither a JPEG nor a PNG, WebP, BMP, TIFF or GIF");
     static const char *const names[] = {"f/cat/a.jpg", "f/cat/notes.txt", "f/cat", "f/.git", "f/a.jpg", "f"};
     remove_files(names, sizeof names / sizeof *names);
@@ -536,8 +536,7 @@ static void broken_files_alone(void **state) {
     assert_int_equal(clv_image_folder_broken(files, NULL), 1);
     clv_dataset_destroy(files);
     copy_picture("png/color.png", "cut.png", 50);
-    expect_failure(open_files(cut, 1, false, &files), CLV_E_FORMAT,
-                   "none of the 1 pictures can be read; the first:");
+    expect_failure(open_files(cut, 1, false, &files), CLV_E_FORMAT, "the one picture cannot be read: ");
     expect_failure(open_files(cut, 1, true, &files), CLV_E_FORMAT, "'cut.png' is a broken PNG");
     remove("a.png");
     remove("cut.png");

@@ -45,6 +45,8 @@ works "$cleave" eval arrays d.npz --weights best.safetensors --validation 0.1 --
 near "the best mae again" "$(at metrics.price:mae)" "$best"
 works "$cleave" eval arrays d.npz --weights w.safetensors --metric price:mae,kind:accuracy --device "$device" --json
 mae=$(at metrics.price:mae) accuracy=$(at metrics.kind:accuracy)
+works "$cleave" eval arrays d.npz --weights w.safetensors --metric mae --device "$device" --json
+same "mae of the target that is numbers" "$(at metrics.price:mae)" "$mae"
 same "all samples" "$(at count)" 200
 works "$cleave" run arrays d.npz --weights w.safetensors --output out.npz --device "$device" --json
 same "memory of run" "$(at memory.0.peak_bytes)" "$(at memory.0.predicted_peak_bytes)"
@@ -140,7 +142,7 @@ works "$cleave" run csv line.csv --weights line.safetensors --output line.out --
 awk -F, 'NR == FNR { y[FNR] = $2; next } FNR > 1 { d = $1 - y[FNR]; if (d > 0.2 || d < -0.2) bad = 1 } END { exit bad }' line.csv line.out || fail "a line is not told: $(head -n 3 line.out)"
 works "$cleave" train --images images/picture.npy --labels images/label.npy --model mlp --device "$device" --quiet --epochs 1 --save plain.safetensors
 ! grep -q 'cleave\.table\|cleave\.fields' plain.safetensors || fail "weights of plain arrays tell of columns"
-expect 1 'does not tell the columns of its table' "$cleave" run csv rows.csv --weights plain.safetensors --output x.csv --device "$device"
+expect 1 "'plain.safetensors' holds weights of samples [1,28,28]: \`cleave run --input FILE --weights plain.safetensors\` takes them" "$cleave" run csv rows.csv --weights plain.safetensors --output x.csv --device "$device"
 
 # Models, losses and optimizers of a library's own: two heads with an index among the inputs.
 if [ -n "${CLV_TEST_OWN:-}" ]; then
@@ -210,7 +212,7 @@ expect 1 "mixup is of " "$cleave" train arrays $weighted --mixup 0.2
 
 # One sentence each.
 expect 2 "--optimizer wants one of sgd|momentum|adam|adamw, not 'adan'; did you mean 'adam'?" "$cleave" train fashion-mnist --optimizer adan
-expect 1 'does not tell its inputs and targets' "$cleave" run arrays d.npz --weights side.safetensors --output x.npz --device "$device"
+expect 1 "'side.safetensors' holds weights of a table with the columns x, y: \`cleave run csv FILE" "$cleave" run arrays d.npz --weights side.safetensors --output x.npz --device "$device"
 expect 2 'which arrays are to be learnt' "$cleave" train arrays d.npz
 expect 2 '`arrays FILE` wants an .npz file' "$cleave" train arrays
 expect 2 "there is no loss 'mes', there are cross_entropy, mse, bce_with_logits; did you mean 'mse'?" "$cleave" train arrays d.npz --target price=mes

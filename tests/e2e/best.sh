@@ -61,6 +61,19 @@ cmp -s last.safetensors best.safetensors && fail "the last weights are the best"
 works train --epochs 9 --lr 0.2 --optimizer sgd --patience 2 --min-delta 100
 grep -q '^best epoch 1, with loss [0-9.]*$' out || fail "the best epoch is not told"
 grep -q '^ended after epoch 3: none was better for 2 epochs$' out || fail "why it ended is not told"
+# without --save-best: that an earlier epoch was better by more than a twentieth (the target has nothing to do with the columns)
+awk 'BEGIN { print "a,b,c,y"; for (i = 1; i <= 40; i++) printf "%d,%d,%d,%d\n", i * 37 % 101, i * 59 % 97, i * 83 % 89, i * i * 13 % 101 }' >noise.csv
+noise() { "$cleave" train csv noise.csv --target y --device "$device" --weight-decay 0 --validation 0.5 "$@"; }
+worse='^epoch [0-9]* was better than the last: its test loss was [0-9.]*, and is [0-9.]* now; --save-best FILE keeps the weights of the best epoch$'
+works noise --epochs 100 --log noise.jsonl
+grep -q "$worse" out || fail "that the last epoch was worse is not told: $(cat out)"
+same "the best epoch" "$(sed -n 's/^epoch \([0-9]*\) was better .*/\1/p' out)" "$(sed -n 's/.*"epoch":\([0-9]*\),.*"test_loss":\([0-9.]*\),.*/\2 \1/p' noise.jsonl | sort -g | head -n 1 | cut -d' ' -f2)"
+works noise --epochs 100 --monitor rmse --patience 99
+grep -q '^epoch [0-9]* was better than the last: its test rmse was [0-9.]*, and is ' out || fail "what is monitored: $(cat out)"
+works noise --epochs 100 --save-best best.safetensors
+grep -q 'was better than the last' out && fail "the best one is kept, and it is told all the same"
+works train --epochs 3 --lr 1e-5
+grep -q 'was better than the last' out && fail "the last is the best, and another one is told: $(cat out)"
 works train --epochs 3 --monitor top5 --metric accuracy --save-best best.safetensors --json
 [ "$(at metrics.top5)" != null ] || fail "what is monitored is not told"
 

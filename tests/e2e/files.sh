@@ -208,6 +208,33 @@ expect 1 "the log 'shared.log' is being written by another training; give this o
 expect 1 "is being written by another training" train --resume goodc --epochs 2 --log shared.log
 kill -TERM $process
 wait $process
+ended=$(cat shared.log)
 same "steps of a log that two wanted" "$("$helper" lines step <shared.log | awk '$1 != NR' | head -n 1)" ""
+
+# the log of a training that has ended is kept, once, and its link stays one; a name or folder without room for it costs no log
+works "$cleave" train --images x.npy --labels y.npy --model linear --device host --batch 16 --epochs 1 --log shared.log
+grep -qxF "'shared.log' holds the log of an earlier training: it is kept as 'shared.log.prev'" err || fail "not told: $(cat err)"
+same "the former log" "$(cat shared.log.prev)" "$ended"
+same "events of the new one" "$(sed -n 's/.*"event":"\([a-z]*\)".*/\1/p' shared.log | tr '\n' ' ')" "begin epoch end "
+new=$(cat shared.log)
+ln -s shared.log link.log
+works train --log link.log --quiet
+[ -s err ] && fail "--quiet is not quiet: $(cat err)"
+same "a link" "$(readlink link.log)$(cat shared.log.prev)" "shared.log$new"
+works train --resume goodc --epochs 2 --log shared.log --quiet
+same "resumed" "$(cat shared.log.prev)" "$new"
+: >empty.log
+works train --log empty.log --quiet
+[ -e empty.log.prev ] && fail "an empty log was kept"
+new=$(cat empty.log)
+mkdir empty.log.prev
+expect 1 "folder '$PWD/empty.log.prev' is in the way; rename it" train --log "$PWD/empty.log"
+rmdir empty.log.prev
+echo mine >empty.log.prev
+expect 1 "'empty.log.prev' holds something that is no log of a training" train --log empty.log
+long=$(printf '%0252d' 0)
+cp empty.log "$long"
+expect 1 "its name is too long" train --log "$long"
+same "logs that could not be kept" "$(cat empty.log "$long" empty.log.prev)" "$(printf '%s\n' "$new" "$new" mine)"
 ls -A | grep '\.tmp$' | grep -vx w2.tmp && fail "temporary files were left: $(ls -A)"
 finish

@@ -48,10 +48,63 @@ expect 1 "'pointer' is a Git LFS pointer" "$cleave" train text pointer --model g
 if ! "$cleave" train text words --tokenizer words --model gpt --device host --quiet 2>&1 | grep -q 'without PCRE2'; then
     refuses 'pointer config.json houses.csv words' 'a tokenizer.json is wanted' "$cleave" train text words --tokenizer given --model gpt --device host --quiet
 fi
-expect 1 "weights.safetensors' is no checkpoint" "$cleave" train --images array.npy --labels labels.npy --model linear --device host --resume weights.safetensors
+expect 1 "weights.safetensors' is no checkpoint but a file of weights: --weights weights.safetensors begins with them" "$cleave" train --images array.npy --labels labels.npy --model linear --device host --resume weights.safetensors
+grep -q '^training' err && fail "the training is told before its checkpoint is looked at: $(cat err)"
 for kind in $kinds words=x; do
     expect 2 "'${kind%%=*}' is no shared library" "$cleave" train fashion-mnist --model linear --ops "${kind%%=*}"
 done
 expect 2 "nowhere.so" "$cleave" train fashion-mnist --model linear --ops nowhere.so
 [ -e o.npy ] && fail "a failed run left an output"
+
+# Weights that are given where those of something else are wanted: what they are of, and the command that takes them, of each pair.
+mkdir each && cd each || exit 1
+awk 'BEGIN { print "area,city,price"; for (i = 0; i < 30; i++) printf "%d,%s,%d\n", i * 37 % 101, i % 3 ? "York" : "Bath", i * 1300 }' >houses.csv
+i=0
+while [ $i -lt 20 ]; do echo "In the beginning were $i words."; i=$((i + 1)); done >text.txt
+"$helper" fields 20 d.npz && mkdir idx && "$helper" idx idx 20 && mkdir -p f/one f/two || fail "no data"
+cp "$golden"/images/jpeg/*.[jJ]* f/one && cp "$golden"/images/png/*.[pP]* f/two || fail "no pictures"
+learn() { "$cleave" train "$@" --device host --steps 1 --quiet; }
+csv="csv houses.csv" text="text text.txt" images="images f" arrays="arrays d.npz" named="fashion-mnist --data idx"
+# shellcheck disable=SC2086  # words of a command
+{
+    works learn $csv --target price --save csv.st
+    works learn $text --context 8 --width 16 --heads 2 --layers 1 --save text.st
+    works learn $arrays --target kind,price --model linear --save arrays.st
+    works learn $named --model linear --save named.st
+}
+have="csv text arrays named"
+if learn images f --model mlp --image-size 12 --save images.st >out 2>&1; then have="$have images"; else in_part "$(tail -n 1 out)"; fi
+of_csv="a table with the columns area, city" of_text="a text" of_arrays="named arrays" of_named="samples [1,28,28]"
+of_images="pictures with the classes one, two"
+train_csv="train csv FILE" eval_csv="eval csv FILE" run_csv="run csv FILE" generate_csv=$run_csv
+train_text="train text FILE" eval_text="eval text FILE" run_text="generate --prompt TEXT"
+train_images="train images FOLDER" eval_images="eval images FOLDER" run_images="run images FILE" generate_images=$run_images
+train_arrays="train arrays FILE" eval_arrays="eval arrays FILE" run_arrays="run arrays FILE" generate_arrays=$run_arrays
+train_named="train --images FILE --labels FILE" eval_named="eval --images FILE --labels FILE" run_named="run --input FILE" generate_named=$run_named
+pairs=0
+wrong() { # KIND COMMAND WORDS...
+    eval "of=\$of_$1 takes=\$$2_$1"
+    weights=$1.st command=$2
+    shift 2
+    expect 1 "'$weights' holds weights of $of: \`cleave $takes --weights $weights\` takes them" "$cleave" "$command" "$@" --weights "$weights" --device host
+    pairs=$((pairs + 1))
+}
+for kind in $have; do
+    for given in csv text images arrays named; do
+        [ $kind = $given ] && continue
+        eval "words=\$$given"
+        case $given in csv | arrays) target="--target price" ;; *) target= ;; esac
+        case $kind-$given in named-arrays) ;; # as arrays named images and label
+        *) # shellcheck disable=SC2086
+            wrong $kind eval $words
+            wrong $kind train $words $target ;;
+        esac
+        case $given in named | text) continue ;; esac
+        # shellcheck disable=SC2086
+        wrong $kind run $words -o out.npz
+    done
+    [ $kind = text ] || wrong $kind generate --prompt In
+done
+case $have in *images) same "pairs" $pairs 54 ;; esac
+expect 2 "which arrays are to be learnt?" "$cleave" eval arrays d.npz --weights named.st --device host
 finish

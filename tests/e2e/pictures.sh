@@ -118,7 +118,8 @@ works "$cleave" train images road $small --steps 1 --save road.safetensors # a c
 works "$cleave" eval images road --weights road.safetensors --device "$device"
 
 # Too small for a model: how large they must be is said.
-expect 1 "model 'vgg11' takes images of 32x32 at least, and these are 16x16" "$cleave" train images f --model vgg11 --image-size 16 --device "$device"
+expect 1 "model 'vgg11' takes images of 32x32 at least, and these are 16x16: --image-size 32 makes them larger" "$cleave" train images f --model vgg11 --image-size 16 --device "$device"
+expect 1 "model 'vgg11' takes images of 32x32 at least, and these are 16x16: --input-size 3x32x32" "$cleave" plan vgg11 --input-size 3x16x16 --device "$device"
 
 # Mixed, smoothed, resumed; and drafts.
 mixed="--mixup 0.4 --label-smoothing 0.1 --color-jitter 0.2"

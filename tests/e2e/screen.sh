@@ -69,6 +69,17 @@ works env COLUMNS=70 "$cleave" plan cnn --batch 2 --train --device host
 grep -E '^.{71}' out >long && fail "COLUMNS is not respected: $(cat long)"
 works env COLUMNS=no "$cleave" plan cnn --batch 2 --train --device host
 grep -q 'workspace' out || fail "COLUMNS that is no number"
+# and of many epochs some: all of 50, of more the first three, about 50 evenly, the last, and one that ends early; the log has all
+many() { "$cleave" train --images x.npy --labels y.npy --model linear --limit 8 --device host --batch 8 "$@"; }
+told() { grep -c '^epoch [0-9]*/[0-9]*  loss' err; }
+for epochs in '50 50' '51 28' '500 53' '501 49'; do
+    works many --epochs "${epochs% *}" --log many.jsonl
+    same "lines of ${epochs% *} epochs" "$(told)" "${epochs#* }"
+    same "epochs in the log" "$(grep -c '"event":"epoch"' many.jsonl)" "${epochs% *}"
+done
+same "which epochs" "$(sed -n 's|^epoch \([0-9]*\)/501 .*|\1|p' err | sed -n '1,5p;$p' | tr '\n' ' ')" "1 2 3 11 22 501 "
+works "$cleave" train fashion-mnist --data idx --model linear --device host --batch 60 --epochs 500 --lr 0.5 --optimizer sgd --patience 4 --min-delta 100
+same "the epoch that ends it" "$(grep -c '^epoch 5/500  loss' err)" 1
 
 # a width that changes under a bar or a picture, on terminals that cut long lines and on those that break them anew
 for how in cut reflow; do

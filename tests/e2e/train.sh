@@ -8,7 +8,7 @@ mkdir idx && "$helper" idx idx 200 && "$helper" images 200 x.npy && "$helper" la
 works "$cleave" train fashion-mnist --data idx --model mlp --device "$device" --epochs 2 --batch 32 --save w.safetensors \
     --log log.jsonl --json
 same "steps" "$(at steps)" 14
-at train_loss images_per_second step_ms startup.seconds startup.program_seconds startup.programs startup.cache_hits \
+at train_loss images_per_second step_ms startup.seconds startup.start_seconds startup.program_seconds startup.rest_seconds startup.programs startup.cache_hits \
     startup.cache_misses memory.0.device memory.0.budget_bytes memory.0.categories.staging >/dev/null
 same "prediction" "$(at memory.0.predicted_peak_bytes)" "$(at memory.0.peak_bytes)"
 same "parameters" "$(at memory.0.categories.parameters)" 407080

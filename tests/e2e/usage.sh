@@ -105,6 +105,10 @@ for model in $(sed -n "s/.*there are //;s/;.*//;s/,//gp" err); do
     grep -qw -e "$model" help || fail "train --help does not tell of the model $model: $(cat help)"
 done
 expect 2 "unknown model 'vgg'" "$cleave" plan vgg
+: >weights.safetensors
+expect 2 "'weights.safetensors' is a file, and a model's name is wanted, one of linear, mlp, " "$cleave" plan weights.safetensors
+grep -qF "; eval, run and train take weights by --weights FILE" err || fail "--weights is not named: $(cat err)"
+expect 2 "where to? --output wants the name of a .csv file; -o - is stdout" "$cleave" run csv rows.csv --weights weights.safetensors
 expect 2 "which model?" "$cleave" plan
 expect 1 "cannot read 'w.safetensors'" "$cleave" eval fashion-mnist --weights w.safetensors
 expect 2 "--top is of pictures" "$cleave" run csv x.csv --weights w.safetensors -o y.csv --top 3

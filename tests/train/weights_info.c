@@ -50,6 +50,7 @@ static void tells_the_small_model(const char *path) {
     assert_null(info->names);
     assert_null(info->table);
     assert_int_equal(info->resize, 0);
+    assert_int_equal(info->checkpoint, !strcmp(path, CHECKPOINT));
     clv_weights_info_destroy(info);
 }
 

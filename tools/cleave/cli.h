@@ -167,6 +167,8 @@ void cli_progress_clear(cli_progress *progress);
 /** Better before the work than after it: can the file be written? Prints and returns EXIT_FAILED if not. NULL
  *  is fine. */
 int cli_check_target(const char *path);
+/** The same where the file that is there will be kept as PATH.prev. */
+int cli_check_kept(const char *path);
 /** The same of a result that may go to stdout, which `-` is. */
 int cli_check_output(const cli_args *args, const char *path);
 bool cli_is_stdout(const char *path);
@@ -361,6 +363,12 @@ const char *cli_loss_units(const cli_source *source);
  *  fails; the caller forgets it in any case. */
 int cli_tell_weights(cli_args *args);
 void cli_forget_weights(cli_args *args);
+/** Is what --resume names a file of weights? Prints that. Its header alone is read; what else is wrong with
+ *  it the training tells. NULL is fine. */
+int cli_check_resume(const char *path);
+/** weights_kind.c: are they weights of what the command is given, of a table for a table? Prints what they
+ *  are of, and what takes them, if not. */
+int cli_check_kind(const cli_args *args);
 /** Words for a sentence on weights that tell nothing of themselves: why, and how to keep it. "": they do
  *  tell. */
 const char *cli_lost_record(const cli_args *args);
@@ -370,6 +378,8 @@ int cli_fail_csv(const cli_source *source);
 /** The sentence of what failed; where weights do not fit a model that was built for samples of another size
  *  than its own, that too. */
 int cli_fail_sized(clv_runtime *runtime, const cli_args *args, clv_status status, const clv_model *sized);
+/** The same where a model was made: if pictures are too small for it, the option that makes them larger. */
+int cli_fail_made(clv_runtime *runtime, const cli_args *args, clv_status status);
 /** Which of a file's weights is not finite, or where else to look where none is (false): words for a sentence
  *  about results that are not. */
 bool cli_blame_weights(clv_runtime *runtime, const char *path, char *text, size_t bytes);
@@ -485,6 +495,23 @@ void cli_tell_training(const cli_args *args, const clv_train_config *config, con
 /** What came of it: accuracy, time, where the weights are. */
 void cli_tell_result(FILE *out, const cli_source *source, const clv_train_result *result, bool interrupted);
 
+// ---- epochs.c: a training's epochs as lines ---------------------------------------------------------------
+
+/** What is kept of them; zero: none was seen. */
+typedef struct cli_epochs {
+    int64_t seen, best_epoch; // best_epoch 0: none was tested
+    double best, last;        // of --monitor, or the loss of the test set
+    bool larger;              // is better
+    char untold[1024];        // the last one's line; "": it is written
+} cli_epochs;
+/** One has ended: its line on stderr, where that is no terminal only some of many. Quiet: nothing. */
+void cli_epochs_see(cli_epochs *epochs, const cli_args *args, const clv_placement *placement,
+                    const clv_train_epoch *epoch);
+/** None follows: write the last line, if it was left out. */
+void cli_epochs_end(cli_epochs *epochs);
+/** One sentence, if an earlier one was better by more than a twentieth and --save-best did not keep it. */
+void cli_epochs_say_worse(FILE *out, const cli_epochs *epochs, const cli_source *source);
+
 // ---- baseline_told.c: is it better than always the same? --------------------------------------------------
 
 /** What always the commonest class, or the mean, would get, beside what a model got. */
@@ -566,9 +593,10 @@ enum { CLI_METRIC_BYTES = 96 }; // of `target:metric`
 const char *cli_metric_name(const clv_metric_value *value, char name[CLI_METRIC_BYTES]);
 /** Those of --metric, and the one of --monitor. Prints what is wrong and returns EXIT_USAGE. */
 int cli_read_metrics(const cli_args *args, cli_metrics *out);
-/** Of one target of a table or of arrays that is numbers mae and rmse, of several columns of each; unless
- *  --metric says what. */
-void cli_usual_metrics(const cli_args *args, const clv_model *model, cli_metrics *out);
+/** For a model: mae and rmse of one target of a table or of arrays that is numbers, unless --metric says it.
+ *  A metric of several numbers or targets that names none becomes one of each: their units differ. Prints
+ *  what is wrong and returns EXIT_USAGE. */
+int cli_model_metrics(const cli_args *args, const clv_model *model, cli_metrics *out);
 /** Is what goes with --patience and --save-best given without them? Prints and returns EXIT_USAGE. */
 int cli_check_stopping(const cli_args *args);
 /** Are there data to test on, where an option needs some? Prints and returns EXIT_USAGE if not. */

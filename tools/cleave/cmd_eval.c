@@ -9,6 +9,8 @@ typedef struct eval_job {
     const cli_source *source;
     clv_confusion *confusion; // of --per-class; else NULL
     const volatile int *interrupt;
+    int64_t first, done; // samples of the first batch, and of all so far
+    double since, last;  // seconds when these were done
     const clv_placement *placement;
     cli_profile profile;
 } eval_job;
@@ -16,9 +18,19 @@ typedef struct eval_job {
 static bool on_progress(void *user, int64_t done, int64_t total) {
     eval_job *job = user;
     char text[64];
+    job->last = cli_seconds();
+    if (done && !job->first) job->first = done, job->since = job->last;
+    job->done = done;
     snprintf(text, sizeof text, "%lld/%lld", (long long)done, (long long)total);
     cli_progress_draw(&job->session->progress, "testing", (double)done, (double)total, text);
     return !*job->interrupt;
+}
+
+/** Samples a second, without the first batch, for which kernels are compiled. NaN: after it there were less
+ *  than another one. */
+static double rate_of(const eval_job *job) {
+    const int64_t n = job->done - job->first;
+    return n >= job->first && job->last > job->since ? (double)n / (job->last - job->since) : (double)NAN;
 }
 
 static int report(const eval_job *job, const clv_model *model, clv_predictor *predictor,
@@ -31,7 +43,7 @@ static int report(const eval_job *job, const clv_model *model, clv_predictor *pr
     const clv_table_report table = clv_dataset_info_get(source->test).table_report;
     clv_plan *plan = clv_predictor_info_get(predictor).plan;
     const char *device = clv_device_info_get(clv_plan_device_get(plan, 0))->name;
-    double rate = (double)metrics->count / metrics->seconds;
+    const double rate = rate_of(job);
     if (session->args->json)
         return cli_print_json(json_pack(
             "{s:s, s:s, s:o, s:o, s:o, s:o, s:o, s:I, s:I, s:o, s:o, s:o, s:o, s:o, s:o, s:o}", "model",
@@ -54,8 +66,9 @@ static int report(const eval_job *job, const clv_model *model, clv_predictor *pr
     cli_least_say(stdout, &least);
     if (job->confusion) cli_classes_print(stdout, job->source, job->confusion);
     const cli_unit unit = cli_unit_of(session->args, model);
-    printf("tested on %lld %s, %.0f %s/s\n", (long long)(metrics->count * unit.each), unit.name,
-           rate * (double)unit.each, unit.name);
+    printf("tested on %lld %s", (long long)(metrics->count * unit.each), unit.name);
+    if (!isnan(rate)) printf(", %.0f %s/s", rate * (double)unit.each, unit.name);
+    putchar('\n');
     cli_shares_print(job->placement, clv_predictor_info_get(predictor).shares);
     cli_plan_memory_tables(stdout, plan);
     cli_profile_print(stdout, &job->profile);
@@ -108,8 +121,8 @@ static int evaluate(cli_session *session, cli_source *source, const clv_placemen
     if (code != EXIT_DONE) return code;
     cli_metrics metrics;
     code = cli_read_metrics(args, &metrics);
+    if (code == EXIT_DONE) code = cli_model_metrics(args, &sized, &metrics);
     if (code != EXIT_DONE) return code;
-    cli_usual_metrics(args, &sized, &metrics);
     clv_confusion *confusion = NULL;
     clv_status status =
         args->per_class ? clv_confusion_create(session->runtime, &sized, NULL, &confusion) : CLV_OK;
@@ -138,7 +151,7 @@ static int evaluate(cli_session *session, cli_source *source, const clv_placemen
     clv_predictor *predictor;
     status = clv_predictor_create(session->runtime, &config, &predictor);
     code = status == CLV_OK ? measure(&job, &sized, predictor, source->test)
-                            : cli_fail_status(session->runtime, status);
+                            : cli_fail_made(session->runtime, args, status);
     cli_tell_broken(source);
     clv_predictor_destroy(predictor);
     clv_confusion_destroy(confusion);

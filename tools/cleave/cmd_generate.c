@@ -148,7 +148,9 @@ static int run(cli_session *session) {
     return code;
 }
 
-int cmd_generate(const cli_args *args) {
+int cmd_generate(const cli_args *given) {
+    cli_args copy = *given;
+    const cli_args *args = &copy;
     if (!args->weights)
         return cli_fail(EXIT_USAGE,
                         "which weights? --weights wants a file that `cleave train text --save` wrote");
@@ -156,9 +158,11 @@ int cmd_generate(const cli_args *args) {
         return cli_fail(EXIT_USAGE, "how does the text begin? --prompt wants some of it");
     if (args->top_p > 1)
         return cli_fail(EXIT_USAGE, "--top-p is a probability, at most 1, not %g", args->top_p);
+    int code = cli_tell_weights(&copy);
+    if (code != EXIT_DONE) return code;
     cli_session session;
     cli_start_early(args, true, &session);
-    int code = cli_start(&session);
+    code = cli_start(&session);
     if (code != EXIT_DONE) return code;
     code = run(&session);
     cli_stop(&session);

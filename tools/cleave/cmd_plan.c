@@ -440,7 +440,7 @@ static int plan_and_print(plan_job *job, int64_t batch) {
     clv_status status = make_plan(job, batch, &planned);
     if (status == CLV_OK) status = make_plain_plan(job, batch, &plain);
     if (status != CLV_OK) {
-        code = cli_fail_status(job->session->runtime, status);
+        code = cli_fail_made(job->session->runtime, job->session->args, status);
     } else if (!cli_plan_rows(planned.plan, &rows) || !plan_tree_make(planned.plan, &rows, &tree)) {
         code = cli_fail(EXIT_FAILED, "out of host memory for the table");
     } else if ((code = cli_profile_plan(job->session, planned.plan, &profile)) == EXIT_DONE) {

@@ -364,7 +364,7 @@ static int check_words(const cli_args *args) {
         return cli_fail(EXIT_USAGE,
                         "on what? images FILE..., csv FILE or arrays FILE; or --input wants an .npy file");
     if (!args->output && !cli_data_is(args, "images"))
-        return cli_fail(EXIT_USAGE, "where to? --output wants the name of %s file",
+        return cli_fail(EXIT_USAGE, "where to? --output wants the name of %s file; -o - is stdout",
                         cli_data_is(args, "csv")      ? "a .csv"
                         : cli_data_is(args, "arrays") ? "an .npz"
                                                       : "an .npy");

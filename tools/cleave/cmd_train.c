@@ -14,8 +14,10 @@ typedef struct train_job {
     watch_eye watch;
     cli_profile profile;
     double startup; // seconds from the process's start to the first step's end; 0 before
+    double began;   // and to where the training is planned
     const volatile int *interrupt;
     int64_t epoch;
+    cli_epochs seen;
     json_t *epochs; // shares of the replicas in each, for the result
 } train_job;
 
@@ -63,27 +65,7 @@ static bool on_epoch(void *user, const clv_train_epoch *epoch) {
                                         cli_shares_json(&job->config->placement, epoch->shares)));
     cli_progress_clear(&job->session->progress);
     if (!watch_epoch(&job->watch, epoch)) return false;
-    if (job->session->args->quiet) return true;
-    char text[1024];
-    screen_line line = {0};
-    screen_line_add(&line, SCREEN_KEEP, NULL, "epoch %lld/%lld  loss %s", (long long)epoch->epoch,
-                    (long long)epoch->epochs, cli_figure(epoch->train_loss));
-    if (epoch->evaluated) {
-        screen_line_add(&line, 70, NULL, "  test loss %s", cli_figure(epoch->test.loss));
-        if (!isnan(epoch->test.accuracy))
-            screen_line_add(&line, 90, NULL, "  accuracy %.4f", epoch->test.accuracy);
-        if (cli_data_is(job->session->args, "text"))
-            screen_line_add(&line, 85, NULL, "  perplexity %.4g",
-                            cli_perplexity(job->session->args, &epoch->test));
-        cli_metrics_line(&line, &epoch->test);
-    }
-    screen_line_add(&line, 80, NULL, "  %.1f s", epoch->seconds);
-    for (int i = 0; epoch->shares && i < job->config->placement.n_replicas; i++)
-        screen_line_add(&line, 60, NULL, "%s%s %.1f %%", i ? ", " : "  ", job->config->placement.replicas[i],
-                        100 * epoch->shares[i]);
-    if (epoch->best) screen_line_add(&line, 75, NULL, "  best");
-    screen_line_text(&line, screen_width(stderr), text, sizeof text);
-    fprintf(stderr, "%s\n", text);
+    cli_epochs_see(&job->seen, job->session->args, &job->config->placement, epoch);
     return true;
 }
 
@@ -130,6 +112,17 @@ static cli_least least_of(const train_job *job, const clv_train_result *result) 
                         config->n_losses, config->loss);
 }
 
+/** What the time to the first step's end was for; the parts are the whole. */
+typedef struct startup_parts {
+    double start, programs, rest; // programs: some may be built beside each other, or earlier
+} startup_parts;
+
+static startup_parts startup_of(const train_job *job, const clv_program_report *report) {
+    const double start = fmin(job->began, job->startup),
+                 programs = fmin(report->seconds, job->startup - start);
+    return (startup_parts){start, programs, job->startup - start - programs};
+}
+
 static json_t *result_json(const train_job *job, const clv_trainer *trainer, bool interrupted) {
     const cli_session *session = job->session;
     const clv_train_config *config = job->config;
@@ -145,10 +138,12 @@ static json_t *result_json(const train_job *job, const clv_trainer *trainer, boo
                   timed ? cli_real(result.images_per_second) : json_null(), "step_ms",
                   timed ? cli_real(result.step_ms) : json_null(), "steps", (json_int_t)result.steps, "epochs",
                   (json_int_t)result.epochs, "interrupted", interrupted, "seconds", cli_seconds());
+    const startup_parts parts = startup_of(job, &programs);
     json_t *startup =
-        json_pack("{s:f, s:f, s:i, s:i, s:i, s:i}", "seconds", job->startup, "program_seconds",
-                  programs.seconds, "programs", programs.programs, "cache_hits", programs.cache_hits,
-                  "cache_misses", programs.cache_misses, "helpers", programs.helpers);
+        json_pack("{s:f, s:f, s:f, s:f, s:i, s:i, s:i, s:i}", "seconds", job->startup, "start_seconds",
+                  parts.start, "program_seconds", parts.programs, "rest_seconds", parts.rest, "programs",
+                  programs.programs, "cache_hits", programs.cache_hits, "cache_misses", programs.cache_misses,
+                  "helpers", programs.helpers);
     json_object_set_new(object, "startup", startup);
     json_object_set_new(object, "metrics", result.evaluated ? cli_metrics_json(&result.test) : json_null());
     json_object_set_new(object, "tested_step",
@@ -199,14 +194,26 @@ static json_t *result_json(const train_job *job, const clv_trainer *trainer, boo
     return object;
 }
 
-/** What there was to compile, and from where: ours is not the only cache. */
+/** A number with two digits behind the point, so that what is printed adds up. */
+static double in_hundredths(double seconds) {
+    return round(100 * seconds) / 100;
+}
+
+/** What the time was for, and what there was to compile, from where: ours is not the only cache. */
 static void print_startup(const train_job *job, clv_device *device) {
     const clv_program_report programs = clv_runtime_info_get(job->session->runtime).programs;
-    char quirks[256], cache[64] = "the driver keeps a cache of its own";
+    const startup_parts parts = startup_of(job, &programs);
+    const double all = in_hundredths(job->startup), start = in_hundredths(parts.start),
+                 built = fmin(in_hundredths(parts.programs), all - start);
+    char quirks[256], cache[64] = "the driver keeps a cache of its own", text[128] = "";
     if (!strstr(clv_device_quirks(device, quirks, sizeof quirks), "keeps programs itself"))
         snprintf(cache, sizeof cache, "%d from the cache", programs.cache_hits);
-    screen_say(stdout, "%.2f s to the first step (programs: %d in %.2f s; %s)", job->startup,
-               programs.programs, programs.seconds, cache);
+    if (programs.programs)
+        snprintf(text, sizeof text, ", %.2f s for %d program%s (%s)", built, programs.programs,
+                 programs.programs == 1 ? "" : "s", cache);
+    screen_say(
+        stdout, "%.2f s to the first step: %.2f s to start and to read data%s, %.2f s to plan%s and to do it",
+        all, start, text, fmax(0, all - start - built), programs.programs ? ", to compile kernels" : "");
 }
 
 /** Figures of the run first, what a person asks for last, where it can be seen. */
@@ -239,6 +246,7 @@ static void print_result(const train_job *job, const clv_trainer *trainer, bool 
     cli_tell_result(stdout, job->source, &result, interrupted);
     const cli_least least = least_of(job, &result);
     if (!interrupted) cli_least_say(stdout, &least);
+    if (!interrupted) cli_epochs_say_worse(stdout, &job->seen, job->source);
 }
 
 /** Say in the log how the training ended. */
@@ -273,10 +281,11 @@ static int check_results(const train_job *job, const clv_trainer *trainer) {
                     (long long)result.test.not_finite, (long long)result.test.count);
 }
 
-static int finish(const train_job *job, clv_trainer *trainer, clv_status status) {
+static int finish(train_job *job, clv_trainer *trainer, clv_status status) {
     const cli_args *args = job->session->args;
     bool interrupted = status == CLV_E_INTERRUPTED;
     cli_progress_clear(&job->session->progress);
+    cli_epochs_end(&job->seen);
     cli_tell_broken(job->source);
     // A log that could not be written has been told, and ended the training as an interruption does.
     const int untold = job->watch.log.failed ? job->watch.log.failed : job->watch.events.failed;
@@ -285,7 +294,7 @@ static int finish(const train_job *job, clv_trainer *trainer, clv_status status)
     int code = untold ? untold : interrupted ? cli_fail_status(job->session->runtime, status) : EXIT_DONE;
     if (args->save && !(untold && args->checkpoint)) {         // with a checkpoint nothing is lost
         if (cli_is_pipe(args->save)) cli_release_interrupts(); // its reader may let us wait for ever
-        status = save_weights((void *)(uintptr_t)job, clv_trainer_info_get(trainer).session, args->save);
+        status = save_weights(job, clv_trainer_info_get(trainer).session, args->save);
         if (status != CLV_OK) return untold ? untold : cli_fail_status(job->session->runtime, status);
         if (!args->quiet && (args->json || untold)) fprintf(stderr, "weights are in %s\n", args->save);
     }
@@ -367,7 +376,7 @@ static int train_weighted(cli_session *session, const clv_model *model, cli_sour
     cli_groups groups;
     cli_metrics metrics;
     if (code == EXIT_DONE) code = cli_read_metrics(args, &metrics);
-    if (code == EXIT_DONE && source->test) cli_usual_metrics(args, &sized, &metrics);
+    if (code == EXIT_DONE && source->test) code = cli_model_metrics(args, &sized, &metrics);
     if (code == EXIT_DONE) code = cli_read_groups(args, &groups);
     if (code == EXIT_DONE) code = cli_check_groups(session->runtime, &sized, &groups);
     if (code != EXIT_DONE) return code;
@@ -405,13 +414,14 @@ static int train_weighted(cli_session *session, const clv_model *model, cli_sour
                                                : "\ninterrupted: the step is finished first; again to end at "
                                                  "once, without waiting for the device\n");
     job.config = &config;
-    code = watch_log_open(&job.watch.log, args->log, args->resume != NULL);
+    code = watch_log_open(&job.watch.log, args->log, args->resume != NULL, args->quiet);
     if (code == EXIT_DONE) code = events_open(&job.watch.events, args->tensorboard, args->histograms);
     if (code != EXIT_DONE) return code;
     clv_trainer *trainer;
+    job.began = cli_seconds();
     cli_nothing_done(true);
     clv_status status = clv_trainer_create(session->runtime, &config, &trainer);
-    code = status == CLV_OK ? run(&job, trainer) : cli_fail_status(session->runtime, status);
+    code = status == CLV_OK ? run(&job, trainer) : cli_fail_made(session->runtime, args, status);
     clv_trainer_destroy(trainer);
     cli_profile_end(&job.profile);
     json_decref(job.epochs);
@@ -480,6 +490,7 @@ int cmd_train(const cli_args *given) {
     if (code == EXIT_DONE && args.except && !args.weights)
         code = cli_fail(EXIT_USAGE, "--except is of --weights: which file should the others come from?");
     if (code == EXIT_DONE) code = cli_tell_weights(&args);
+    if (code == EXIT_DONE) code = cli_check_resume(args.resume);
     if (code == EXIT_DONE) code = with_weights(&args);
     cli_forget_weights(&args);
     for (int i = 0; i < 2; i++) free(parts[i]);

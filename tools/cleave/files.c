@@ -92,6 +92,10 @@ int cli_check_target(const char *path) {
     return check_target(path, false);
 }
 
+int cli_check_kept(const char *path) {
+    return check_target(path, true);
+}
+
 int cli_check_output(const cli_args *args, const char *path) {
     if (!cli_is_stdout(path)) return cli_check_target(path);
     return args->json ? cli_fail(EXIT_USAGE, "--output - and --json are both for stdout: choose one")

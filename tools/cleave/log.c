@@ -49,12 +49,17 @@ static bool end_last_line(watch_log *log) {
     return good && fputc('\n', log->file) != EOF && !fflush(log->file);
 }
 
+static int in_use(const char *path) {
+    return cli_fail(EXIT_FAILED,
+                    "the log '%s' is being written by another training; give this one a --log of its own",
+                    path);
+}
+
 /** Keep other trainings out of the file, as long as it is open; where there are no locks, go on without. */
 static bool hold(int file, const char *path) {
     if (flock(file, LOCK_EX | LOCK_NB) == 0 || errno != EWOULDBLOCK) return true;
     close(file);
-    cli_fail(EXIT_FAILED,
-             "the log '%s' is being written by another training; give this one a --log of its own", path);
+    in_use(path);
     return false;
 }
 
@@ -106,7 +111,74 @@ static int check_log(const char *path) {
                     path);
 }
 
-int watch_log_open(watch_log *log, const char *path, bool go_on) {
+/** Is that still the file of this name, and not one that another training has put aside since? */
+static bool is_named(int file, const char *path) {
+    struct stat held, named;
+    return fstat(file, &held) == 0 && stat(path, &named) == 0 && held.st_dev == named.st_dev &&
+           held.st_ino == named.st_ino;
+}
+
+/** What PATH.prev was goes; a log that is being written, or something else, stays. */
+static int check_previous(const char *previous) {
+    struct stat what;
+    if (stat(previous, &what) != 0 || !S_ISREG(what.st_mode)) return EXIT_DONE;
+    const int code = check_log(previous),
+              file = code == EXIT_DONE ? open(previous, O_RDONLY | O_CLOEXEC) : -1;
+    if (file < 0) return code;
+    if (!hold(file, previous)) return EXIT_FAILED;
+    close(file);
+    return EXIT_DONE;
+}
+
+/** Errno's sentence, for a log that cannot become PATH.prev. */
+static int cannot_keep(const char *path) {
+    return cli_fail(EXIT_FAILED,
+                    "'%s' holds the log of an earlier training, which cannot be kept as '%s.prev': %s; give "
+                    "this training a --log of its own",
+                    path, path, strerror(errno));
+}
+
+/** Rename the log that is held, and make a new file in its place: -1: it was told. */
+static int replace(int former, const char *path, const char *previous) {
+    if (cli_check_kept(path) != EXIT_DONE || check_previous(previous) != EXIT_DONE) return -1;
+    if (!is_named(former, path)) {
+        in_use(path);
+        return -1;
+    }
+    if (rename(path, previous) != 0) {
+        cannot_keep(path);
+        return -1;
+    }
+    const int file = open(path, O_WRONLY | O_CREAT | O_EXCL | O_APPEND | O_CLOEXEC | O_NOCTTY, 0666);
+    if (file < 0) cannot_keep(path);
+    return file >= 0 && hold(file, path) ? file : -1;
+}
+
+/** The log of an earlier training, which is held, becomes PATH.prev, as checkpoints do. Takes the file, and
+ *  returns the new one, or -1: it was told. */
+static int put_aside(int former, const char *path, bool quiet) {
+    struct stat what;
+    const bool link = lstat(path, &what) == 0 && S_ISLNK(what.st_mode);
+    char *target = link ? realpath(path, NULL) : NULL; // it stays, and points to the new file
+    const char *from = target ? target : path;
+    const size_t n = strlen(from) + sizeof ".prev";
+    char *previous = malloc(n);
+    int file = -1;
+    if (previous) {
+        snprintf(previous, n, "%s.prev", from);
+        file = replace(former, from, previous);
+    } else {
+        cannot_keep(path);
+    }
+    if (file >= 0 && !quiet)
+        fprintf(stderr, "'%s' holds the log of an earlier training: it is kept as '%s'\n", path, previous);
+    free(previous);
+    free(target);
+    close(former);
+    return file;
+}
+
+int watch_log_open(watch_log *log, const char *path, bool go_on, bool quiet) {
     *log = (watch_log){.path = path};
     if (!path) return EXIT_DONE;
     struct stat what;
@@ -119,8 +191,10 @@ int watch_log_open(watch_log *log, const char *path, bool go_on) {
                                                : open(path, how | O_CLOEXEC | O_NOCTTY, 0666);
     if (file < 0 && cli_is_pipe(path)) return EXIT_FAILED; // it was told
     if (file >= 0 && kept && !hold(file, path)) return EXIT_FAILED;
-    if (file >= 0 && (!kept || go_on || !ftruncate(file, 0)))
-        log->file = fdopen(file, log->goes_on ? "a+" : "w");
+    if (file >= 0 && kept && !go_on && fstat(file, &what) == 0 && what.st_size > 0 &&
+        (file = put_aside(file, path, quiet)) < 0)
+        return EXIT_FAILED;
+    if (file >= 0) log->file = fdopen(file, log->goes_on ? "a+" : "w");
     if (!log->file) {
         cli_fail(EXIT_FAILED, "the log '%s' cannot be opened: %s", path, strerror(errno));
         if (file >= 0) close(file);

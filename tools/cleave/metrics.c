@@ -60,25 +60,91 @@ int cli_read_metrics(const cli_args *args, cli_metrics *out) {
     return add_metric("monitor", args->monitor, true, out);
 }
 
-/** Of one number that is learnt, or of all (name NULL). */
-static void add_usual(const char *metric, const char *name, cli_metrics *out) {
-    const clv_metric *found = clv_metric_find(metric);
-    if (out->n == CLV_MOST_METRICS || (name && strlen(name) >= sizeof out->target[0])) return;
-    if (!is_there(out, found, name ? name : "")) keep_metric(found, name ? name : "", out);
+// ---- of which targets -------------------------------------------------------------------------------------
+
+/** The i-th of what is numbers among a model's targets: a column of a table, or a named array. NULL: past the
+ *  last, or it has no name. */
+static const char *number_target(const clv_model *model, int64_t i) {
+    const clv_port first = clv_model_port_get(model, CLV_PORT_TARGET, 0);
+    if (model->number_names) return !first.classes && i < first.dims[0] ? model->number_names[i] : NULL;
+    for (int k = 0; k < clv_model_port_count(model, CLV_PORT_TARGET); k++) {
+        const clv_port target = clv_model_port_get(model, CLV_PORT_TARGET, k);
+        if (!target.classes && i-- == 0) return target.name;
+    }
+    return NULL;
 }
 
-void cli_usual_metrics(const cli_args *args, const clv_model *model, cli_metrics *out) {
-    const clv_port target = clv_model_port_get(model, CLV_PORT_TARGET, 0);
-    static const char *const usual[] = {"mae", "rmse"};
-    if (args->metric || (!cli_data_is(args, "csv") && !cli_data_is(args, "arrays")) ||
-        clv_model_port_count(model, CLV_PORT_TARGET) != 1 || target.classes)
-        return;
-    const int64_t names = model->number_names && target.dims[0] > 1 ? target.dims[0] : 0;
-    for (size_t i = 0; i < sizeof usual / sizeof *usual; i++) {
-        if (!names) add_usual(usual[i], NULL, out);
-        for (int64_t k = 0; k < names; k++) // the mean of several columns would be of unlike units
-            add_usual(usual[i], model->number_names[k], out);
+/** How many of these there are. */
+static int64_t units_of(const clv_model *model) {
+    int64_t n = 0;
+    while (number_target(model, n)) n++;
+    return n;
+}
+
+static bool is_of_all(const clv_metric *metric) {
+    return !metric->target && metric->targets == CLV_METRIC_NUMBERS;
+}
+
+/** One of each target in the place of one of all. */
+static int spread(const clv_metric *metric, const clv_model *model, bool asked, cli_metrics *out) {
+    const int64_t n = units_of(model);
+    for (int64_t i = 0; i < n; i++) {
+        const char *name = number_target(model, i);
+        if (is_there(out, metric, name)) continue;
+        if (out->n < CLV_MOST_METRICS && strlen(name) < sizeof out->target[0]) {
+            keep_metric(metric, name, out);
+            continue;
+        }
+        if (asked)
+            return cli_fail(
+                EXIT_USAGE,
+                "--metric: with %s of each of %lld targets there are more than %d metrics; name those "
+                "that you want, as %s:%s",
+                metric->name, (long long)n, CLV_MOST_METRICS, name, metric->name);
     }
+    return EXIT_DONE;
+}
+
+/** Those that are of all targets become one of each. */
+static int spread_all(const clv_model *model, cli_metrics *metrics) {
+    const cli_metrics given = *metrics;
+    int code = EXIT_DONE;
+    *metrics = (cli_metrics){0};
+    for (int i = 0; i < given.n; i++)
+        if (!is_of_all(&given.own[i])) keep_metric(&given.own[i], given.target[i], metrics);
+    for (int i = 0; i < given.n && code == EXIT_DONE; i++)
+        if (is_of_all(&given.own[i])) code = spread(&given.own[i], model, true, metrics);
+    return code;
+}
+
+/** Better in a mean of unlike units would be better in the largest of them. */
+static int check_monitor(const cli_args *args, const clv_model *model) {
+    const clv_metric *metric = args->monitor ? clv_metric_find(args->monitor) : NULL;
+    if (!metric || !is_of_all(metric)) return EXIT_DONE;
+    return cli_fail(
+        EXIT_USAGE,
+        "--monitor: %s is of one target, and there are several: name one, as %s:%s, or take loss, "
+        "which is of all",
+        metric->name, number_target(model, 0), metric->name);
+}
+
+int cli_model_metrics(const cli_args *args, const clv_model *model, cli_metrics *out) {
+    static const char *const usual[] = {"mae", "rmse"};
+    const int64_t units = units_of(model);
+    const bool several = units > 1 || (units == 1 && clv_model_port_count(model, CLV_PORT_TARGET) > 1);
+    int code = several ? check_monitor(args, model) : EXIT_DONE;
+    if (code == EXIT_DONE && several) code = spread_all(model, out);
+    if (args->metric || (!cli_data_is(args, "csv") && !cli_data_is(args, "arrays")) ||
+        clv_model_port_count(model, CLV_PORT_TARGET) != 1 || clv_model_port_get(model, CLV_PORT_TARGET, 0).classes)
+        return code;
+    for (size_t i = 0; i < sizeof usual / sizeof *usual && code == EXIT_DONE; i++) {
+        const clv_metric *metric = clv_metric_find(usual[i]);
+        if (several)
+            code = spread(metric, model, false, out);
+        else if (out->n < CLV_MOST_METRICS && !is_there(out, metric, ""))
+            keep_metric(metric, "", out);
+    }
+    return code;
 }
 
 int cli_check_stopping(const cli_args *args) {

@@ -3,6 +3,7 @@
 #include "cli.h"
 
 #include <string.h>
+#include <unistd.h>
 
 const char *cli_model_names(char names[CLI_NAMES_BYTES]) {
     *names = 0;
@@ -20,7 +21,13 @@ const clv_model *cli_model(const char *name) {
     clv_nearest nearest = {.word = name ? name : ""};
     cli_model_names(names);
     for (int i = 0; clv_model_get(i); i++) clv_nearest_offer(&nearest, clv_model_get(i)->name);
-    if (name)
+    if (name && access(name, F_OK) == 0)
+        cli_fail(
+            EXIT_USAGE,
+            "'%s' is a file, and a model's name is wanted, one of %s; eval, run and train take weights by "
+            "--weights FILE",
+            name, names);
+    else if (name)
         cli_fail(EXIT_USAGE, "unknown model '%s'; there are %s%s", name, names, clv_nearest_text(&nearest));
     else
         cli_fail(EXIT_USAGE, "which model? --model wants one of %s", names);

@@ -336,7 +336,7 @@ static int run(images_job *job, const clv_model *model) {
     clv_predictor *predictor;
     status = clv_predictor_create(job->session->runtime, &config, &predictor);
     code = status == CLV_OK ? with_predictor(job, predictor, batch)
-                            : cli_fail_status(job->session->runtime, status);
+                            : cli_fail_made(job->session->runtime, job->session->args, status);
     clv_predictor_destroy(predictor);
     cli_profile_end(&job->profile);
     return code;

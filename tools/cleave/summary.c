@@ -123,6 +123,10 @@ static void samples_text(const cli_args *args, const clv_train_config *config, n
     const int kind = classes ? 0 : cli_loss(args) ? 1 : 2;
     if (named)
         ports_text(args, config, out);
+    else if (cli_data_is(args, "text"))
+        add(out, ": %s, each of %s tokens, %s in the vocabulary%s", args->words[1],
+            plan_count(clv_shape_numel(&sample)), plan_count(classes),
+            config->no_shuffle ? ", in their order" : ", shuffled");
     else
         add(out, ": %s, each %s, %s %s%s", args->images ? args->images : args->words[args->n_words - 1],
             clv_shape_text(&sample, text, sizeof text), plan_count(n), targets[kind][n == 1],

@@ -76,8 +76,9 @@ typedef struct watch_log {
 
 /** What a training was asked to do, to be shown beside other trainings: settings.c. NULL without memory. */
 json_t *watch_settings(const cli_args *args, const clv_train_config *config);
-/** Open for writing, or for going on. Prints and returns EXIT_FAILED if that cannot be. path NULL: no log. */
-int watch_log_open(watch_log *log, const char *path, bool go_on);
+/** Open for writing, or for going on. The log of an earlier training that is there becomes PATH.prev, and
+ *  unless `quiet` stderr says so. Prints and returns EXIT_FAILED if that cannot be. path NULL: no log. */
+int watch_log_open(watch_log *log, const char *path, bool go_on, bool quiet);
 /** The lines: of the beginning (with the settings, which it takes; it cuts off what an earlier process wrote
  *  from this step on), of a step, of an epoch, of the end. False if the line could not be written; it was
  *  told. */

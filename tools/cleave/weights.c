@@ -8,7 +8,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-static int read_info(cli_args *args) {
+/** `quietly`: who reads the weights later tells what is wrong with the file. */
+static int read_info(cli_args *args, bool quietly) {
     clv_runtime *runtime = NULL;
     const clv_runtime_config config = {.no_opencl = true, .visible_devices = "", .partition = ""};
     int code = EXIT_DONE;
@@ -17,7 +18,7 @@ static int read_info(cli_args *args) {
         return EXIT_DONE;
     }
     const clv_status status = clv_weights_info_read(runtime, args->weights, &args->told);
-    if (status != CLV_OK) code = cli_fail_status(runtime, status);
+    if (status != CLV_OK && !quietly) code = cli_fail_status(runtime, status);
     clv_runtime_destroy(runtime);
     return code;
 }
@@ -125,11 +126,43 @@ static void take_sizes(cli_args *args) {
     if (!args->image_size && square && cli_data_is(args, "images")) args->image_size = told->input[1];
 }
 
+#ifndef CLEAVE_INFERENCE
+int cli_check_resume(const char *path) {
+    clv_runtime *runtime = NULL;
+    clv_weights_info *told = NULL;
+    const clv_runtime_config config = {.no_opencl = true, .visible_devices = "", .partition = ""};
+    int code = EXIT_DONE;
+    if (!path || clv_runtime_create(&config, &runtime) != CLV_OK) {
+        clv_runtime_destroy(runtime);
+        return EXIT_DONE;
+    }
+    if (clv_weights_info_read(runtime, path, &told) == CLV_OK && !told->checkpoint)
+        code = cli_fail(EXIT_FAILED,
+                        "'%s' is no checkpoint but a file of weights: --weights %s begins with them, and "
+                        "--checkpoint FILE writes what --resume goes on from",
+                        path, path);
+    clv_weights_info_destroy(told);
+    clv_runtime_destroy(runtime);
+    return code;
+}
+#endif
+
+void cli_forget_weights(cli_args *args) {
+    clv_weights_info_destroy(args->told);
+    args->told = NULL;
+}
+
 int cli_tell_weights(cli_args *args) {
-    if (!args->weights || cli_data_is(args, "text")) return EXIT_DONE;
-    int code = read_info(args);
+    const bool text = cli_data_is(args, "text") || args->command == CLI_GENERATE;
+    if (!args->weights) return EXIT_DONE;
+    int code = read_info(args, text);
     if (code != EXIT_DONE || !args->told) return code;
-    code = check_record(args);
+    code = cli_check_kind(args);
+    if (text) { // sizes and tokens are read with the weights
+        cli_forget_weights(args);
+        return code;
+    }
+    if (code == EXIT_DONE) code = check_record(args);
     if (code == EXIT_DONE) code = check_model(args);
     if (code == EXIT_DONE) code = check_sizes(args);
     if (code == EXIT_DONE) code = check_labels(args);
@@ -137,11 +170,6 @@ int cli_tell_weights(cli_args *args) {
     if (!args->model) args->model = args->told->model;
     take_sizes(args);
     return EXIT_DONE;
-}
-
-void cli_forget_weights(cli_args *args) {
-    clv_weights_info_destroy(args->told);
-    args->told = NULL;
 }
 
 // ---- weights that are no numbers --------------------------------------------------------------------------
@@ -181,6 +209,18 @@ int cli_fail_csv(const cli_source *source) {
     return cli_fail(EXIT_FAILED, "%.*s; '%s' does not tell what to do with it: %s",
                     (int)(remedy ? remedy - sentence : (ptrdiff_t)strlen(sentence)), sentence, args->weights,
                     lost);
+}
+
+int cli_fail_made(clv_runtime *runtime, const cli_args *args, clv_status status) {
+    static const char words[] = " takes images of ";
+    const char *sentence = cli_sentence(runtime), *at = strstr(sentence, words);
+    const int64_t side = at ? strtoll(at + sizeof words - 1, NULL, 10) : 0;
+    if (side > 0 && cli_data_is(args, "images"))
+        return cli_fail(EXIT_FAILED, "%s: --image-size %lld makes them larger", sentence, (long long)side);
+    if (side > 0 && args->command == CLI_PLAN)
+        return cli_fail(EXIT_FAILED, "%s: --input-size 3x%lldx%lld", sentence, (long long)side,
+                        (long long)side);
+    return cli_fail_status(runtime, status);
 }
 
 static clv_shape sample_of(const clv_model *model) {
