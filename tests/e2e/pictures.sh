@@ -86,6 +86,16 @@ same "loss of named arrays, trained on" "$(at test_loss)" "$loss"
 works "$cleave" run arrays named --weights n.safetensors --device "$device" --output n.npz
 expect 1 "numpy mends it with x.transpose(0, 3, 1, 2)" "$cleave" run arrays turned --weights n.safetensors --device "$device" --output n.npz
 
+# Without such weights bytes are 0 to 1, in run as in train and eval.
+works "$cleave" train --images x.npy --labels y.npy --model mlp --classes 2 --batch 8 --steps 3 --device "$device" --quiet --save p.safetensors
+works "$cleave" eval --images x.npy --labels y.npy --weights p.safetensors --device "$device" --json
+right=$(at correct)
+works "$cleave" run --input x.npy --weights p.safetensors --device "$device" --output plain.npy
+same "right ones of bytes" "$("$helper" likeliest plain.npy | awk -F, '{ right += $1 == (NR > 4) } END { print right }')" "$right"
+works "$cleave" train arrays named --target kind --batch 8 --steps 3 --device "$device" --quiet --save q.safetensors
+works "$cleave" run arrays named --weights q.safetensors --device "$device" --output q.npz
+same "results of bytes" "$("$helper" shapes q.npz)" "kind [8,2]"
+
 "$helper" bare w.safetensors bare.safetensors # of another program: as before
 expect 2 "which model?" "$cleave" eval images f --weights bare.safetensors --device "$device"
 works "$cleave" eval images f --weights bare.safetensors --model mlp --image-size 12 --classes 2 --device "$device" --json

@@ -431,10 +431,10 @@ const clv_weights_info *cli_told_classes(const cli_args *args);
 const clv_weights_info *cli_told_scale(const cli_args *args);
 /** Say so of a file of samples, if it is known. */
 void cli_tell_scale(const cli_args *args, const char *path);
-/** Bytes as such floats, the caller's; `floats` stays empty of what is no bytes, or where the weights do not
- *  tell it. Channels last, or others, are refused. */
-int cli_normalise(clv_runtime *runtime, const cli_args *args, const char *what, const clv_array *bytes,
-                  clv_array *floats);
+/** Bytes as such floats, the caller's; told: cli_told_scale, and where it is NULL they become 0 to 1.
+ *  `floats` stays empty of what is no bytes. Channels last, or others, are refused. */
+int cli_normalise(clv_runtime *runtime, const clv_weights_info *told, const char *what,
+                  const clv_array *bytes, clv_array *floats);
 /** Size and normalisation of pictures as the weights know them. */
 void cli_pictures_of_weights(const cli_args *args, clv_image_folder_config *config);
 /** The loss of what is to be learnt, NULL for the model's usual one: several labels each have another. */

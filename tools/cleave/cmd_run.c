@@ -18,8 +18,8 @@ typedef struct run_job {
     clv_array input;    // --input, or the rows of a table
     const char *record; // of a table, that the weights tell; else NULL
     clv_table_report table;
-    clv_archive *archive; // named arrays; else NULL
-    clv_array bytes;      // the first of them, normalised, where it holds bytes
+    clv_archive *archive;           // named arrays; else NULL
+    clv_array bytes[CLV_MAX_PORTS]; // those of them that hold bytes, normalised
     cli_fields fields;
     const clv_array *inputs[CLV_MAX_PORTS];
     int64_t n;
@@ -67,12 +67,13 @@ static int normalise(run_job *job) {
     const cli_args *args = job->session->args;
     char what[512];
     clv_array floats;
-    if (job->input.type != CLV_ARRAY_U8 || job->input.shape.rank < 1 || !cli_told_scale(args) ||
-        job->model->dtype == CLV_DTYPE_I32)
+    if (job->input.type != CLV_ARRAY_U8 || job->input.shape.rank < 1 || !args->told ||
+        !args->told->channels || job->model->dtype == CLV_DTYPE_I32)
         return EXIT_DONE;
     int code = size_model(job); // of channels last it says what to do
     snprintf(what, sizeof what, "'%.400s'", args->input);
-    if (code == EXIT_DONE) code = cli_normalise(job->session->runtime, args, what, &job->input, &floats);
+    if (code == EXIT_DONE)
+        code = cli_normalise(job->session->runtime, cli_told_scale(args), what, &job->input, &floats);
     if (code != EXIT_DONE || !floats.data) return code;
     clv_array_reset(&job->input);
     job->input = floats;
@@ -140,17 +141,17 @@ static int take_input(run_job *job, int i) {
     if (!array) return cli_fail(EXIT_FAILED, "'%s' has no array '%s', which the model takes", path, name);
     const bool whole = job->fields.port[i].dtype == CLV_DTYPE_I32;
     snprintf(have, sizeof have, "'%.90s'", name);
-    const int code = i || whole
-                         ? EXIT_DONE
-                         : cli_normalise(job->session->runtime, job->session->args, have, array, &job->bytes);
+    const clv_weights_info *told =
+        i ? NULL : cli_told_scale(job->session->args); // of the first, as train has it
+    const int code =
+        whole ? EXIT_DONE : cli_normalise(job->session->runtime, told, have, array, &job->bytes[i]);
     if (code != EXIT_DONE) return code;
-    if (!i && job->bytes.data) array = &job->bytes;
+    if (job->bytes[i].data) array = &job->bytes[i];
     if (array->type != (whole ? CLV_ARRAY_I32 : CLV_ARRAY_F32))
         return cli_fail(EXIT_FAILED,
-                        "'%s': '%s' holds %s, and the model takes %s; numpy mends it with %s.astype('%s')%s",
+                        "'%s': '%s' holds %s, and the model takes %s; numpy mends it with %s.astype('%s')",
                         path, name, clv_array_type_name(array->type), whole ? "int32" : "float32", name,
-                        whole ? "int32" : "float32",
-                        !whole && array->type == CLV_ARRAY_U8 ? " / 255, as train and eval take bytes" : "");
+                        whole ? "int32" : "float32");
     if (array->shape.rank < 1 || !is_of_port(array, &job->fields.port[i])) {
         const clv_shape shape =
             clv_port_shape(&job->fields.port[i], array->shape.rank ? array->shape.dims[0] : 1);
@@ -381,8 +382,10 @@ static int check_words(const cli_args *args) {
 
 static void reset(run_job *job) {
     clv_array_reset(&job->input);
-    clv_array_reset(&job->bytes);
-    for (int i = 0; i < CLV_MAX_PORTS; i++) clv_array_reset(&job->results[i]);
+    for (int i = 0; i < CLV_MAX_PORTS; i++) {
+        clv_array_reset(&job->bytes[i]);
+        clv_array_reset(&job->results[i]);
+    }
     clv_archive_destroy(job->archive);
 }
 

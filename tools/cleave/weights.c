@@ -126,14 +126,14 @@ void cli_tell_scale(const cli_args *args, const char *path) {
             path, mean, std, told->channels > 1 ? " of each channel" : "");
 }
 
-int cli_normalise(clv_runtime *runtime, const cli_args *args, const char *what, const clv_array *bytes,
-                  clv_array *floats) {
-    const clv_weights_info *told = cli_told_scale(args);
+int cli_normalise(clv_runtime *runtime, const clv_weights_info *told, const char *what,
+                  const clv_array *bytes, clv_array *floats) {
+    static const float zero[3] = {0, 0, 0}, one[3] = {1, 1, 1};
+    const float *mean = told ? told->mean : zero, *std = told ? told->std : one;
     char text[96];
     *floats = (clv_array){0};
-    if (bytes->type != CLV_ARRAY_U8 || !told || bytes->shape.rank < 1 || clv_array_bytes(bytes) == 0)
-        return EXIT_DONE;
-    const int channels = told->channels;
+    if (bytes->type != CLV_ARRAY_U8 || bytes->shape.rank < 1 || clv_array_bytes(bytes) == 0) return EXIT_DONE;
+    const int channels = told ? told->channels : 1;
     const clv_shape *shape = &bytes->shape;
     if (channels > 1 && (shape->rank < 2 || shape->dims[1] != channels))
         return cli_fail(EXIT_FAILED,
@@ -148,8 +148,7 @@ int cli_normalise(clv_runtime *runtime, const cli_args *args, const char *what, 
     const int64_t n = clv_shape_numel(shape), plane = n / shape->dims[0] / channels;
     for (int64_t i = 0; i < n; i++) {
         const int64_t c = i / plane % channels;
-        ((float *)floats->data)[i] =
-            ((float)((const uint8_t *)bytes->data)[i] / 255.0f - told->mean[c]) / told->std[c];
+        ((float *)floats->data)[i] = ((float)((const uint8_t *)bytes->data)[i] / 255.0f - mean[c]) / std[c];
     }
     return EXIT_DONE;
 }
