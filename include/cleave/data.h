@@ -35,7 +35,9 @@ typedef struct clv_dataset_config {
      *  CLV_LABEL_IGNORED */
     const int32_t *ignore_index;
     bool only_bytes; /**< mean and std are for bytes (u8); floats stay as they are */
-    CLV_RESERVED(6);
+    int channels; /**< of samples [channels, ...], 1 or 3: so many means and stds, instead of mean and std */
+    const float *means, *stds;
+    CLV_RESERVED(4);
 } clv_dataset_config;
 
 /** A label that counts nothing: in the loss of a training, in accuracy, in the counts of classes. As PyTorch's ignore_index has it. In a
@@ -66,7 +68,7 @@ CLV_API CLV_MUST_CHECK clv_status clv_dataset_fashion_mnist(clv_runtime *runtime
  * labels  [N] i32, i64 or u8: classes; or [N, ...] f32: numbers to be learnt, for a loss such as `mse`; copied
  * config  NULL means all defaults; without mean and std f32 samples stay as they are, and bytes become 0..1
  *
- * Errors  CLV_E_DTYPE;  CLV_E_SHAPE  no samples, ranks, or different N;
+ * Errors  CLV_E_DTYPE;  CLV_E_SHAPE  no samples, ranks, different N, or other channels than config has;
  *         CLV_E_VALUE  a label out of range: which row, its value, the range
  */
 CLV_API CLV_MUST_CHECK clv_status clv_dataset_from_arrays(clv_runtime *runtime, clv_array *images,
@@ -89,7 +91,9 @@ typedef struct clv_field {
     clv_array *array;
     float mean, std; /**< of an input that is numbers or bytes, as in clv_dataset_config */
     int classes;     /**< indices and classes are 0 to classes - 1; 0: the largest + 1 */
-    CLV_RESERVED(4);
+    int channels;    /**< as in clv_dataset_config, with means and stds */
+    const float *means, *stds;
+    CLV_RESERVED(2);
 } clv_field;
 
 /**
@@ -100,7 +104,7 @@ typedef struct clv_field {
  * config  limit and ignore_index alone; NULL means all defaults
  *
  * Errors  CLV_E_VALUE  no input, no target, a name that is missing or there twice, a class out of range;
- *         CLV_E_DTYPE;  CLV_E_SHAPE  no samples, or different N
+ *         CLV_E_DTYPE;  CLV_E_SHAPE  no samples, different N, or other channels than the field has
  */
 CLV_API CLV_MUST_CHECK clv_status clv_dataset_from_fields(clv_runtime *runtime, const clv_field *fields,
                                                           int n, const clv_dataset_config *config,
@@ -124,8 +128,9 @@ typedef enum clv_missing {
 
 /** Zero means the default. Strings are copied. */
 typedef struct clv_table_config {
-    const char *targets; /**< columns to be learnt, with commas: must be given; with a record, those of that or NULL */
-    const char *ignore;  /**< columns that are not looked at; NULL: none. All others are the samples */
+    const char *
+        targets; /**< columns to be learnt, with commas: must be given; with a record, those of that or NULL */
+    const char *ignore; /**< columns that are not looked at; NULL: none. All others are the samples */
     /** targets are classes, each value of the column one of them, in the order of the texts; so it is too where none is a number */
     bool classes;
     /** make the mean of each number, of samples and of targets, 0 and its deviation 1, by the rows from 0 to `begin`, or to `end`.
@@ -405,7 +410,8 @@ typedef struct clv_image_folder_config {
     /** A broken picture is an error, and so is whatever else a folder has beside its pictures (clv_image_folder_passed_over);
      *  else it is passed over, and counted */
     bool strict;
-    bool exif_transpose; /**< turn pictures as the orientation in their Exif data says, as PIL's ImageOps.exif_transpose */
+    bool
+        exif_transpose; /**< turn pictures as the orientation in their Exif data says, as PIL's ImageOps.exif_transpose */
     /** Classes, or the table's columns, and their order: those that a model was trained on (clv_weights_info.names). The folder may lack
      *  some of the classes, and the table may have its columns in any order. Instead of `like`; NULL: its own */
     const char *const *classes;

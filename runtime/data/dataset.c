@@ -21,35 +21,65 @@ typedef struct arrays {
     clv__scale scale;
 } arrays;
 
-clv_status clv__scale_check(clv__error *error, float mean, float std) {
-    bool given = mean != 0 || std != 0;
-    if (given && (!(std > 0) || !isfinite(std) || !isfinite(mean)))
-        CLV_FAIL(error, CLV_E_VALUE,
-                 "normalisation with mean %g and std %g: std must be above 0, both finite", (double)mean,
-                 (double)std);
+clv_status clv__norm_init(clv__error *error, float mean, float std, int channels, const float *means,
+                          const float *stds, clv__norm *out) {
+    *out = (clv__norm){.channels = channels ? channels : mean != 0 || std != 0, .mean = {mean}, .std = {std}};
+    if (channels && channels != 1 && channels != CLV__MOST_CHANNELS)
+        CLV_FAIL(error, CLV_E_VALUE, "normalisation of %d channels: 1 or 3 are possible", channels);
+    if (channels && (!means || !stds))
+        CLV_FAIL(error, CLV_E_VALUE, "normalisation of %d channels without %s", channels,
+                 means ? "stds" : "means");
+    for (int c = 0; c < channels; c++) {
+        out->mean[c] = means[c];
+        out->std[c] = stds[c];
+    }
+    for (int c = 0; c < out->channels; c++)
+        if (!(out->std[c] > 0) || !isfinite(out->std[c]) || !isfinite(out->mean[c]))
+            CLV_FAIL(error, CLV_E_VALUE,
+                     "normalisation with mean %g and std %g: std must be above 0, both finite",
+                     (double)out->mean[c], (double)out->std[c]);
     return CLV_OK;
 }
 
-void clv__scale_init(clv__scale *scale, clv_array_type type, float mean, float std) {
-    scale->mean = mean;
-    scale->std = std;
-    scale->plain = type == CLV_ARRAY_F32 && mean == 0 && std == 1;
-    for (int i = 0; i < 256; i++) { // in float and in this order, as torchvision's ToTensor and Normalize
-        scale->byte[i] = ((float)i / 255.0f - mean) / std;
-    }
+clv_status clv__norm_fits(clv__error *error, const clv__norm *norm, const char *what,
+                          const clv_shape *shape) {
+    const int n = norm->channels;
+    char text[128];
+    if (n <= 1 || (shape->rank > 1 && shape->dims[1] == n)) return CLV_OK;
+    CLV_FAIL(error, CLV_E_SHAPE,
+             "%s of shape %s have not the %d channels that mean and std are of, [N,%d,height,width]%s", what,
+             clv_shape_text(shape, text, sizeof text), n, n,
+             shape->rank == 4 && shape->dims[3] == n
+                 ? ": their channels are last (NHWC); numpy mends it with x.transpose(0, 3, 1, 2)"
+                 : "");
 }
 
-void clv__scale_read(const clv__scale *scale, const clv_array *array, int64_t first, int64_t n, float *out) {
-    if (array->type == CLV_ARRAY_U8) {
-        const uint8_t *from = (const uint8_t *)array->data + first;
-        for (int64_t k = 0; k < n; k++) out[k] = scale->byte[from[k]];
-        return;
-    }
-    const float *from = (const float *)array->data + first;
-    if (scale->plain) {
-        memcpy(out, from, (size_t)n * sizeof *out);
-    } else {
-        for (int64_t k = 0; k < n; k++) out[k] = (from[k] - scale->mean) / scale->std;
+void clv__scale_init(clv__scale *scale, const clv_array *array, const clv__norm *norm) {
+    static const clv__norm zero_to_one = {.channels = 1, .std = {1}};
+    scale->norm = norm->channels ? *norm : zero_to_one;
+    const int channels = scale->norm.channels;
+    const int64_t n = clv_shape_numel(&array->shape) / array->shape.dims[0];
+    scale->plane = n / channels;
+    scale->plain =
+        array->type == CLV_ARRAY_F32 && channels == 1 && scale->norm.mean[0] == 0 && scale->norm.std[0] == 1;
+    for (int c = 0; c < channels; c++) // in float and in this order, as torchvision's ToTensor and Normalize
+        for (int i = 0; i < 256; i++)
+            scale->byte[c][i] = ((float)i / 255.0f - scale->norm.mean[c]) / scale->norm.std[c];
+}
+
+void clv__scale_read(const clv__scale *scale, const clv_array *array, int64_t i, float *out) {
+    const int channels = scale->norm.channels;
+    const int64_t plane = scale->plane;
+    if (scale->plain) memcpy(out, (const float *)array->data + i * plane, (size_t)plane * sizeof *out);
+    for (int c = 0; c < channels && !scale->plain; c++, out += plane) {
+        const float mean = scale->norm.mean[c], std = scale->norm.std[c], *byte = scale->byte[c];
+        const int64_t first = (i * channels + c) * plane;
+        const uint8_t *bytes = (const uint8_t *)array->data + first;
+        const float *floats = (const float *)array->data + first;
+        if (array->type == CLV_ARRAY_U8)
+            for (int64_t k = 0; k < plane; k++) out[k] = byte[bytes[k]];
+        else
+            for (int64_t k = 0; k < plane; k++) out[k] = (floats[k] - mean) / std;
     }
 }
 
@@ -58,7 +88,7 @@ static clv_status check_config(clv__error *error, const clv_dataset_config *conf
         CLV_FAIL(error, CLV_E_VALUE, "a limit of %" PRId64 " samples: it must be >= 0", config->limit);
     if (config->classes < 0)
         CLV_FAIL(error, CLV_E_VALUE, "%d classes: there must be at least one", config->classes);
-    return clv__scale_check(error, config->mean, config->std);
+    return CLV_OK;
 }
 
 static clv_status check_arrays(clv__error *error, const clv_array *images, const clv_array *labels,
@@ -181,7 +211,7 @@ static clv_status copy_targets(clv__error *error, const clv_array *targets, arra
 static void read_arrays(const clv_dataset *dataset, int64_t i, void *sample, void *target) {
     const arrays *own = (const arrays *)dataset;
     const size_t bytes = (size_t)dataset->target_numel * sizeof(float);
-    if (sample) clv__scale_read(&own->scale, &own->images, i * dataset->numel, dataset->numel, sample);
+    if (sample) clv__scale_read(&own->scale, &own->images, i, sample);
     if (target && own->labels) memcpy(target, own->labels + i, sizeof *own->labels);
     if (target && own->targets) memcpy(target, own->targets + i * dataset->target_numel, bytes);
 }
@@ -200,8 +230,14 @@ clv_status clv__dataset_create(clv__error *error, clv_array *images, const clv_a
     *out = NULL;
     static const clv_dataset_config none = {0};
     if (!config) config = &none;
+    clv__norm norm;
     CLV_TRY(check_config(error, config));
+    CLV_TRY(clv__norm_init(error, config->mean, config->std, config->channels, config->means, config->stds,
+                           &norm));
     CLV_TRY(check_arrays(error, images, labels, defaults));
+    if (!norm.channels || (config->only_bytes && images->type != CLV_ARRAY_U8))
+        norm = (clv__norm){.channels = 1, .mean = {defaults->mean}, .std = {defaults->std}};
+    CLV_TRY(clv__norm_fits(error, &norm, defaults->images, &images->shape));
     const int64_t n = images->shape.dims[0], count = config->limit && config->limit < n ? config->limit : n;
     if (defaults->finite) {
         CLV_TRY(clv__array_finite(error, defaults->images, images, count));
@@ -217,12 +253,8 @@ clv_status clv__dataset_create(clv__error *error, clv_array *images, const clv_a
     dataset->sample = clv_shape_make(images->shape.rank - 1, images->shape.dims + 1);
     dataset->numel = clv_shape_numel(&dataset->sample);
     dataset->classes = config->classes ? config->classes : defaults->classes;
-    const bool given =
-        (config->mean != 0 || config->std != 0) && (!config->only_bytes || images->type == CLV_ARRAY_U8);
-    dataset->channels = 1;
-    dataset->mean[0] = given ? config->mean : defaults->mean;
-    dataset->std[0] = given ? config->std : defaults->std;
-    clv__scale_init(&own->scale, images->type, dataset->mean[0], dataset->std[0]);
+    dataset->norm = norm;
+    clv__scale_init(&own->scale, images, &norm);
     clv_status status = labels->type == CLV_ARRAY_F32 ? copy_targets(error, labels, own)
                                                       : copy_labels(error, labels, config, defaults, own);
     if (status != CLV_OK) {

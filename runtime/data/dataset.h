@@ -12,6 +12,14 @@ typedef struct clv__draw {
     int64_t epoch;
 } clv__draw;
 
+enum { CLV__MOST_CHANNELS = 3 };
+
+/** Mean and std as a caller gives them: one of all (channels 1), or one of each channel. */
+typedef struct clv__norm {
+    int channels; // 0: none are given
+    float mean[CLV__MOST_CHANNELS], std[CLV__MOST_CHANNELS];
+} clv__norm;
+
 /** What every dataset has; what it reads from lies behind it, and is known to the file that made it. */
 struct clv_dataset {
     clv_shape sample, target; // of one
@@ -39,8 +47,7 @@ struct clv_dataset {
     uint64_t (*digest)(const clv_dataset *dataset, uint64_t digest);
     const char *const *names; // n_names: of classes, or of labels; NULL: they have none
     size_t n_names;
-    int channels; // of these, 1 or 3, it is known how samples are normalised: (x - mean) / std, bytes as 0..1
-    float mean[3], std[3];
+    clv__norm norm; // of its channels, if it is known: samples are (x - mean) / std, bytes as 0..1
     int64_t resize;      // of pictures: the shorter side's size before the middle is cut out; 0: no pictures
     bool exif_transpose; // they are turned as their Exif data say
     int workers; // threads of a loader, each of which reads a sample at a time; 0: one, a batch at a time
@@ -53,18 +60,24 @@ enum { CLV__MOST_FIELDS = 2 * CLV_MAX_PORTS };
 int clv__dataset_fields(const clv_dataset *dataset);
 clv_port clv__dataset_field(const clv_dataset *dataset, int k);
 
+/** channels 0: mean and std, where not both are 0; else so many means and stds. CLV_E_VALUE: they are not good. */
+clv_status clv__norm_init(clv__error *error, float mean, float std, int channels, const float *means,
+                          const float *stds, clv__norm *out);
+/** Has an array of that shape the channels? CLV_E_SHAPE; `what` is what the sentence calls it. */
+clv_status clv__norm_fits(clv__error *error, const clv__norm *norm, const char *what, const clv_shape *shape);
+
 /** How numbers and bytes are normalised. */
 typedef struct clv__scale {
-    bool plain; // f32 that stay as they are
-    float mean, std;
-    float byte[256]; // what a byte becomes
+    bool plain;    // f32 that stay as they are
+    int64_t plane; // elements of a channel, one behind the other
+    clv__norm norm;
+    float byte[CLV__MOST_CHANNELS][256]; // what a byte becomes
 } clv__scale;
 
-/** Are they good, or both 0? CLV_E_VALUE */
-clv_status clv__scale_check(clv__error *error, float mean, float std);
-void clv__scale_init(clv__scale *scale, clv_array_type type, float mean, float std);
-/** n elements of an array, from the first on, as f32. */
-void clv__scale_read(const clv__scale *scale, const clv_array *array, int64_t first, int64_t n, float *out);
+/** Of an array that `norm` fits; of none given bytes become 0..1. */
+void clv__scale_init(clv__scale *scale, const clv_array *array, const clv__norm *norm);
+/** Sample i as f32. */
+void clv__scale_read(const clv__scale *scale, const clv_array *array, int64_t i, float *out);
 
 /** Is it a label that counts nothing? */
 bool clv__label_ignored(const clv_dataset_config *config, int64_t label);

@@ -55,11 +55,15 @@ static clv_status check_one(clv__error *error, const clv_field *field, const clv
         CLV_FAIL(error, CLV_E_VALUE, "field '%s' has classes, and %s of %s: classes are whole numbers",
                  field->name, field->role == CLV_PORT_INPUT ? "is an input" : "is a target",
                  clv_array_type_name(array->type));
-    if ((field->mean != 0 || field->std != 0) && (field->role == CLV_PORT_TARGET || !(numbers || bytes)))
+    const bool scaled = field->mean != 0 || field->std != 0 || field->channels;
+    if (scaled && (field->role == CLV_PORT_TARGET || !(numbers || bytes)))
         CLV_FAIL(error, CLV_E_VALUE, "field '%s': mean and std are for inputs of f32 or u8", field->name);
-    if (clv__scale_check(error, field->mean, field->std) != CLV_OK)
+    clv__norm norm;
+    if (clv__norm_init(error, field->mean, field->std, field->channels, field->means, field->stds, &norm) !=
+        CLV_OK)
         return clv__error_prefix(error, "field '%s': ", field->name);
-    return CLV_OK;
+    snprintf(text, sizeof text, "field '%.100s'", field->name);
+    return clv__norm_fits(error, &norm, text, &array->shape);
 }
 
 static clv_status check_names(clv__error *error, const clv_field *fields, int n) {
@@ -87,7 +91,7 @@ static clv_status check_names(clv__error *error, const clv_field *fields, int n)
 static clv_status check(clv__error *error, const clv_field *fields, int n, const clv_dataset_config *config) {
     if (config->limit < 0)
         CLV_FAIL(error, CLV_E_VALUE, "a limit of %" PRId64 " samples: it must be >= 0", config->limit);
-    if (config->mean != 0 || config->std != 0 || config->classes)
+    if (config->mean != 0 || config->std != 0 || config->channels || config->classes)
         CLV_FAIL(error, CLV_E_VALUE, "mean, std and classes are each field's own, not the dataset's");
     CLV_TRY(check_names(error, fields, n));
     for (int i = 0; i < n; i++) CLV_TRY(check_one(error, &fields[i], &fields[0]));
@@ -148,9 +152,12 @@ static clv_status add(clv__error *error, named *own, const clv_field *field,
     to->numel = clv_shape_numel(&one);
     const bool bytes = field->array->type == CLV_ARRAY_U8 && field->role == CLV_PORT_INPUT;
     if (field->array->type == CLV_ARRAY_F32 || bytes) {
-        const bool given = field->mean != 0 || field->std != 0;
+        clv__norm norm;
+        CLV_TRY(clv__norm_init(error, field->mean, field->std, field->channels, field->means, field->stds,
+                               &norm));
         to->given = field->array;
-        clv__scale_init(&to->scale, field->array->type, given ? field->mean : 0, given ? field->std : 1);
+        clv__scale_init(&to->scale, field->array, &norm);
+        if (field->role == CLV_PORT_INPUT && own->n == 1) own->common.norm = norm; // of the first, as all
         return CLV_OK;
     }
     port->dtype = CLV_DTYPE_I32;
@@ -165,7 +172,7 @@ static void read_all(const clv_dataset *dataset, int64_t i, void *const *to) {
         if (own->ports[k].dtype == CLV_DTYPE_I32)
             memcpy(to[k], (const int32_t *)c->data.data + i * c->numel, (size_t)c->numel * sizeof(int32_t));
         else
-            clv__scale_read(&c->scale, &c->data, i * c->numel, c->numel, to[k]);
+            clv__scale_read(&c->scale, &c->data, i, to[k]);
     }
 }
 

@@ -321,9 +321,9 @@ static clv_status finish(pictures *own, clv__error *error, const clv_image_folde
     own->common.classes = several ? 0 : (int)n;
     own->common.names = own->list.classes;
     own->common.n_names = own->list.n_classes;
-    own->common.channels = 3;
-    memcpy(own->common.mean, config->mean, sizeof config->mean);
-    memcpy(own->common.std, config->std, sizeof config->std);
+    own->common.norm.channels = 3;
+    memcpy(own->common.norm.mean, config->mean, sizeof config->mean);
+    memcpy(own->common.norm.std, config->std, sizeof config->std);
     own->common.resize = config->resize;
     own->common.exif_transpose = config->exif_transpose;
     return CLV_OK;

@@ -172,17 +172,45 @@ static clv_status tell_kinds(making *m) {
 
 // ---- which rows ---------------------------------------------------------------------------------------------
 
-static clv_status refuse_missing(const making *m, const clv__table_column *column, bool target) {
+/** The first of the columns in which nothing stands, and how often; then the others, as far as there is room. */
+static clv_status refuse_missing(const making *m, const clv__table_column *column) {
+    const clv__table_form *form = &m->form;
+    const clv__table_column *each[2] = {form->targets, form->columns};
+    const size_t n[2] = {form->n_targets, form->n}, rows = m->file.csv.rows;
     clv__shown_text name;
-    const size_t n = column->survey.n[CLV__CELL_MISSING];
+    char others[300] = "";
+    size_t used = 0, untold = 0;
+    bool words = false, numbers = false; // among the inputs
+    for (int of = 0; of < 2; of++) {
+        for (size_t i = 0; i < n[of]; i++) {
+            const clv__table_column *other = &each[of][i];
+            const size_t missing = other->survey.n[CLV__CELL_MISSING];
+            words |= of && missing && other->is_words;
+            numbers |= of && missing && !other->is_words;
+            if (!missing || other == column) continue;
+            char text[100];
+            const int bytes = snprintf(text, sizeof text, "%s '%.60s' in %zu", used ? "," : "; also",
+                                       clv__shown(other->name, &name), missing);
+            if (untold || used + (size_t)bytes >= sizeof others) {
+                untold++;
+                continue;
+            }
+            memcpy(others + used, text, (size_t)bytes + 1);
+            used += (size_t)bytes;
+        }
+    }
+    char more[40] = "";
+    if (untold) snprintf(more, sizeof more, " and %zu more columns", untold);
     CLV_FAIL(m->error, CLV_E_FORMAT,
-             "'%s', line %" PRIu64 ": nothing stands in column '%s' (in %zu of %zu rows); "
-             "clv_table_config.missing = %s leaves such rows out%s",
+             "'%s', line %" PRIu64 ": nothing stands in column '%s' (in %zu of %zu rows%s%s); "
+             "clv_table_config.missing = CLV_MISSING_DROP leaves such rows out%s%s%s%s",
              m->file.path, m->file.csv.lines[column->survey.first[CLV__CELL_MISSING] + 1],
-             clv__shown(column->name, &name), n, m->file.csv.rows, "CLV_MISSING_DROP",
-             target             ? ""
-             : column->is_words ? ", clv_table_config.missing = CLV_MISSING_MEAN makes a category of them"
-                                : ", clv_table_config.missing = CLV_MISSING_MEAN fills in the column's mean");
+             clv__shown(column->name, &name), column->survey.n[CLV__CELL_MISSING], rows, others, more,
+             words || numbers ? ", clv_table_config.missing = CLV_MISSING_MEAN " : "",
+             numbers ? "fills in the column's mean" : "", words && numbers ? " and " : "",
+             !words    ? ""
+             : numbers ? "makes a category of missing words"
+                       : "makes a category of them");
 }
 
 /** The rows in which nothing is missing that must be there. */
@@ -202,9 +230,7 @@ static clv_status keep_rows(making *m) {
             good = filled || column->survey.kinds[row] != CLV__CELL_MISSING;
             if (!good && !worst) worst = column;
         }
-        if (!good && form->missing == CLV_MISSING_REFUSE)
-            return refuse_missing(m, worst,
-                                  worst >= form->targets && worst < form->targets + form->n_targets);
+        if (!good && form->missing == CLV_MISSING_REFUSE) return refuse_missing(m, worst);
         if (good) m->kept[m->n_kept++] = row;
     }
     if (!m->n_kept)

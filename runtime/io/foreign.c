@@ -192,6 +192,15 @@ enum {
 #define EVERYWHERE(text)                                                                                     \
     { text, text, text, text, text, text, text }
 static const kind kinds[] = {
+    // First, for it begins with a length, which may look like another's mark: 640 like a pickle's.
+    {.is = is_safetensors,
+     .what = "a safetensors file",
+     .fits = FITS_WEIGHTS | FITS_TEXT,
+     .remedy =
+         {[CLV__WANT_ARRAY] = "save a tensor of it with numpy.save('x.npy', "
+                              "safetensors.numpy.load_file('x.safetensors')['NAME'])",
+          [CLV__WANT_ARRAYS] =
+              "save its tensors with numpy.savez('x.npz', **safetensors.numpy.load_file('x.safetensors'))"}},
     {.is = is_torch,
      .fits = FITS_TEXT,
      .what = "a PyTorch file: a pickle, which can run any code when it is read, so it is not read here",
@@ -225,14 +234,6 @@ static const kind kinds[] = {
           "training goes on only from a checkpoint that a training wrote", NULL,
           "save arrays under their names with numpy.savez('x.npz', x=x, y=y), or give the folder of such "
           "files"}},
-    {.is = is_safetensors,
-     .what = "a safetensors file",
-     .fits = FITS_WEIGHTS | FITS_TEXT,
-     .remedy =
-         {[CLV__WANT_ARRAY] = "save a tensor of it with numpy.save('x.npy', "
-                              "safetensors.numpy.load_file('x.safetensors')['NAME'])",
-          [CLV__WANT_ARRAYS] =
-              "save its tensors with numpy.savez('x.npz', **safetensors.numpy.load_file('x.safetensors'))"}},
     {.is = is_gguf,
      .fits = FITS_TEXT,
      .what = "a GGUF file, weights as llama.cpp has them, which are not read here",

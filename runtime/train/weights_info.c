@@ -45,15 +45,16 @@ static json_t *dims_json(const int64_t *dims) {
     return clv__json_list(dims, n, dim_item);
 }
 
+static json_t *norm_json(const clv_dataset *dataset, const float *each) {
+    return clv__json_list(each, (size_t)dataset->norm.channels, float_item);
+}
+
 static bool set_data(json_t *root, const clv_dataset *dataset) {
     size_t n = 0;
     while (clv_dataset_class_name(dataset, (int)n)) n++;
     return (!n || clv__json_set(root, "names", clv__json_list(dataset, n, name_item))) &&
-           (!dataset->channels ||
-            (clv__json_set(root, "mean",
-                           clv__json_list(dataset->mean, (size_t)dataset->channels, float_item)) &&
-             clv__json_set(root, "std",
-                           clv__json_list(dataset->std, (size_t)dataset->channels, float_item)))) &&
+           (!dataset->norm.channels || (clv__json_set(root, "mean", norm_json(dataset, dataset->norm.mean)) &&
+                                        clv__json_set(root, "std", norm_json(dataset, dataset->norm.std)))) &&
            (!dataset->resize || clv__json_set(root, "resize", json_integer((json_int_t)dataset->resize))) &&
            (!dataset->exif_transpose || clv__json_set(root, "exif_transpose", json_true()));
 }

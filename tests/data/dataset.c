@@ -106,6 +106,42 @@ static clv_status from(clv_array images, clv_array labels, clv_dataset_config co
     return status;
 }
 
+/** Bytes and numbers of three channels, each with a mean and std of its own. */
+static void channels_have_their_own_scales(void **state) {
+    (void)state;
+    const float means[3] = {0, 0.5f, 0.25f}, stds[3] = {1, 0.5f, 0.25f};
+    uint8_t bytes[12] = {0, 255, 0, 255, 0, 255, 255, 0, 51, 0, 255, 0};
+    float floats[12] = {0, 1, 0, 1, 0, 1, 1, 0, 0.2f, 0, 1, 0}, x[6];
+    const float wanted[12] = {0, 1, -1, 1, -1, 3, 1, 0, -0.6f, -1, 3, -1};
+    clv_array labels = labels_of(2);
+    for (int numbers = 0; numbers < 2; numbers++) {
+        clv_array images = {.type = numbers ? CLV_ARRAY_F32 : CLV_ARRAY_U8,
+                            .shape = CLV_SHAPE(2, 3, 2, 1),
+                            .data = numbers ? (void *)floats : (void *)bytes,
+                            .borrowed = true};
+        clv_dataset_config config = {.channels = 3, .means = means, .stds = stds};
+        for (int only = 0; only <= numbers; only++) {
+            clv_dataset *dataset = NULL;
+            config.only_bytes = only;
+            expect_ok(clv_dataset_from_arrays(support_runtime, &images, &labels, &config, &dataset));
+            for (int i = 0; i < 2; i++) {
+                clv__dataset_sample(dataset, i, x);
+                for (int k = 0; k < 6; k++)
+                    assert_true(fabsf(x[k] - (only ? floats : wanted)[6 * i + k]) < 1e-6f);
+            }
+            clv_dataset_destroy(dataset);
+        }
+        images.shape = CLV_SHAPE(2, 2, 1, 3);
+        config.only_bytes = false;
+        expect_failure(from(images, labels, config), CLV_E_SHAPE, "x.transpose(0, 3, 1, 2)");
+        config.channels = 2;
+        expect_failure(from(images, labels, config), CLV_E_VALUE, "1 or 3 are possible");
+        config.channels = 3;
+        config.stds = NULL;
+        expect_failure(from(images, labels, config), CLV_E_VALUE, "without stds");
+    }
+}
+
 /** Numbers instead of classes, several for each sample. */
 static void targets_that_are_numbers(void **state) {
     (void)state;
@@ -330,6 +366,7 @@ int main(void) {
         cmocka_unit_test(configs_are_kept),
         cmocka_unit_test(ownership_is_as_told),
         cmocka_unit_test(bytes_become_what_torchvision_makes),
+        cmocka_unit_test(channels_have_their_own_scales),
         cmocka_unit_test(targets_that_are_numbers),
         cmocka_unit_test(refuses_what_is_no_dataset),
         cmocka_unit_test(labels_out_of_range_are_named),

@@ -212,7 +212,8 @@ static void what_is_missing(void **state) {
     clv_dataset *dataset = NULL;
     clv_array read;
     expect_failure(table(text, (clv_table_config){.targets = "t"}, &dataset), CLV_E_FORMAT,
-                   "line 3: nothing stands in column 'city' (in 1 of 4 rows); clv_table_config.missing = "
+                   "line 3: nothing stands in column 'city' (in 1 of 4 rows; also 't' in 1, 'a' in 1); "
+                   "clv_table_config.missing = "
                    "CLV_MISSING_DROP leaves such rows out");
     expect_ok(table(text, (clv_table_config){.targets = "t", .missing = CLV_MISSING_DROP}, &dataset));
     expect_rows(dataset, 1, 2, (const float[]){1, 1}, 1, (const float[]){1});

@@ -4,6 +4,7 @@ set -u
 export LC_ALL=C
 cleave=$1
 helper=$2
+scripts=$(cd "$(dirname "$0")" && pwd)
 scratch=$(mktemp -d)
 trap 'chmod -R u+rwx "$scratch"; rm -rf "$scratch"' EXIT
 cd "$scratch" || exit 1
@@ -54,6 +55,23 @@ in_part() { echo "skipped on this machine: $*"; }
 finish() {
     [ "$failures" = 0 ] || { echo "$failures failures"; exit 1; }
     exit 0
+}
+
+# python_with MODULES FILE... : sets `python` to a python3 that has the modules, or to nothing; what it then runs finds tests/e2e's own
+# safetensors module.
+python_with() {
+    python=
+    for candidate in python3 /usr/bin/python3; do
+        [ -n "$python" ] || ! "$candidate" -c "import $1" 2>/dev/null || python=$candidate
+    done
+    export PYTHONPATH="$scripts" PYTHONDONTWRITEBYTECODE=1
+}
+
+# examples PAGE : the page's blocks of Python that begin with the name of a file, each as that file.
+examples() {
+    awk '/^```/ { inside = $0 == "```python"; name = ""; next }
+        inside && !name { name = /^# [a-z]+[.]py$/ ? $2 : "-" }
+        inside && name != "-" { print >name }' "$1"
 }
 
 # need DEVICE : without it the script asks nothing.

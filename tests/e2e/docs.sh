@@ -1,7 +1,7 @@
 #!/bin/sh
 # SPDX-License-Identifier: Apache-2.0
 # The pages of docs/ do what they say: each block that begins with ```sh run is run, line by line, in a folder of its page's own with small
-# made-up data. Commands stand as in the page; so that they take seconds, what a reader leaves to defaults is made small here (see `cleave`).
+# made-up data, and its Python too. Commands stand as in the page; so that they take seconds, what a reader leaves to defaults is made small here (see `cleave`).
 # docs/command-line.md is what the tool prints.
 pages=$(cd "$(dirname "$0")/../../docs" && pwd)
 pictures=$(cd "$(dirname "$0")/../golden/images" && pwd)
@@ -31,6 +31,11 @@ cleave() {
     case $words in 'train images '*) lacks --model && set -- "$@" --model linear ;; esac
     "$tool" "$@"
 }
+
+# python3 WORDS... : the examples in Python, where there is what they need.
+python_with torch,PIL
+[ -n "$python" ] || in_part "there is no python3 with torch and PIL: the examples of docs/pytorch.md"
+python3() { [ -z "$python" ] || "$python" "$@"; }
 
 # data : what the pages speak of.
 data() {
@@ -62,6 +67,7 @@ for page in "$pages"/*.md; do
     lines "$page" >"$scratch/lines"
     [ -s "$scratch/lines" ] || continue
     mkdir "$scratch/$name" && cd "$scratch/$name" && data
+    examples "$page"
     "$tool" train images pets/train --model linear --image-size 4 --device host --steps 1 --quiet >"$scratch/out" 2>&1 ||
         grep -v 'images' "$scratch/lines" >"$scratch/without" && mv "$scratch/without" "$scratch/lines" 2>/dev/null
     while IFS= read -r line <&3; do

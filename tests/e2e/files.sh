@@ -38,6 +38,9 @@ each 1 "images 'nhwc.npy' of shape [28,28,1] do not fit model 'linear', which wa
 for array in nhwc rgb; do each 1 "their channels are last (NHWC) and must be first (NCHW); numpy mends it with x.transpose(0, 3, 1, 2)" $array.npy; done
 for array in flat swapped; do each 1 "numpy mends it with x.reshape(-1, 1, 28, 28)" $array.npy; done
 each 0 "" hw.npy
+"$helper" images 32 rows.npy 5 || fail "no rows"
+expect 1 "do not fit model 'linear', which wants [1,28,28]; rows of numbers are named arrays: numpy.savez('data.npz', x=x, y=y), and then \`arrays data.npz --target y\`" \
+    train --images rows.npy
 works train --images wide.npy # a model for images of that size
 for command in "eval --images wide.npy --labels y.npy" "run --input wide.npy --output o.npy"; do
     # shellcheck disable=SC2086

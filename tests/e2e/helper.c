@@ -19,6 +19,9 @@
 //   helper bare A B [NAME[=V]]     weights A as B without their texts, as other programs write them; the first number of one is
 //                                  V, or NaN, then, and texts stay
 //   helper told_by FILE KEY        a text of a safetensors file
+//   helper bitmaps FOLDER X Y X2   pictures of 16 x 16 in FOLDER/one and FOLDER/two; the bytes of their middles, as `--image-size 14`
+//                                  cuts them out, [8,3,14,14] u8; labels [8]; and the same with channels last
+//   helper likeliest LOGITS.npy    `CLASS,PROBABILITY` of each row, its probability to three digits
 //   helper last COMMAND...         runs it, and of an option that is there twice, with a value, only the last
 #include "io/formats.h"
 
@@ -415,6 +418,59 @@ static int told_by(const char *path, const char *key) {
     return text ? 0 : die("no such text");
 }
 
+static unsigned char colour(int i, int c, int y, int x) {
+    return (unsigned char)(((unsigned)(i * 3 + c) * 256 + (unsigned)(y * 16 + x)) * 2654435761u >> 25) +
+           (c == i / 4 ? 120 : 10);
+}
+
+/** A bitmap of 24 bits, lowest row first, blue first. Source: Microsoft, BITMAPINFOHEADER */
+static void bitmap(const char *folder, int i) {
+    char path[512];
+    snprintf(path, sizeof path, "%s/%s/%d.bmp", folder, i < 4 ? "one" : "two", i);
+    const unsigned char head[54] = {
+        'B', 'M', 54, 3, [10] = 54, [14] = 40, [18] = 16, [22] = 16, [26] = 1, [28] = 24};
+    FILE *file = fopen(path, "wb");
+    if (!file || fwrite(head, 1, sizeof head, file) != sizeof head) die("cannot write a bitmap");
+    for (int y = 15; y >= 0; y--)
+        for (int x = 0; x < 16; x++)
+            for (int c = 2; c >= 0; c--) fputc(colour(i, c, y, x), file);
+    if (fclose(file)) die("cannot write a bitmap");
+}
+
+static int bitmaps(const char *folder, char **arrays) {
+    static unsigned char first[8][3][14][14], last[8][14][14][3], label[8];
+    for (int i = 0; i < 8; i++) {
+        bitmap(folder, i);
+        label[i] = i >= 4;
+        for (int at = 0; at < 14 * 14 * 3; at++) {
+            const int c = at % 3, x = at / 3 % 14, y = at / 42;
+            first[i][c][y][x] = last[i][y][x][c] = colour(i, c, y + 1, x + 1);
+        }
+    }
+    clv_array made[] = {{.type = CLV_ARRAY_U8, .shape = CLV_SHAPE(8, 3, 14, 14), .data = first},
+                        {.type = CLV_ARRAY_U8, .shape = CLV_SHAPE(8), .data = label},
+                        {.type = CLV_ARRAY_U8, .shape = CLV_SHAPE(8, 14, 14, 3), .data = last}};
+    for (int i = 0; i < 3; i++) must(clv_npy_write(runtime, &made[i], arrays[i]));
+    return 0;
+}
+
+static int likeliest(const char *path) {
+    clv_array array = {0};
+    must(clv_npy_read(runtime, path, &array));
+    const int64_t n = array.shape.dims[1];
+    for (int64_t r = 0; r < array.shape.dims[0]; r++) {
+        const float *row = (const float *)array.data + r * n;
+        double sum = 0;
+        int64_t best = 0;
+        for (int64_t i = 1; i < n; i++)
+            if (row[i] > row[best]) best = i;
+        for (int64_t i = 0; i < n; i++) sum += exp((double)(row[i] - row[best]));
+        printf("%lld,%.3f\n", (long long)best, 1 / sum);
+    }
+    clv_array_reset(&array);
+    return 0;
+}
+
 /** Is there a value behind the word, so that the two are an option? */
 static int has_value(char *const *words, int i, int n) {
     return !strncmp(words[i], "--", 2) && i + 1 < n && strncmp(words[i + 1], "--", 2) != 0;
@@ -473,6 +529,10 @@ int main(int argc, char **argv) {
         failed = bare(argv[2], argv[3], argc == 5 ? argv[4] : NULL);
     else if (!strcmp(what, "told_by") && argc == 4)
         failed = told_by(argv[2], argv[3]);
+    else if (!strcmp(what, "bitmaps") && argc == 6)
+        failed = bitmaps(argv[2], argv + 3);
+    else if (!strcmp(what, "likeliest") && argc == 3)
+        failed = likeliest(argv[2]);
     else if (!strcmp(what, "forge") && argc >= 4)
         failed = forge(argv[2], argv[3], argc - 4, argv + 4);
     else

@@ -54,6 +54,48 @@ for weights in best.safetensors e.ckpt; do
     works "$cleave" eval images f --weights $weights --device "$device" --json
     same "pictures tested with $weights" "$(at count)" 13
 done
+
+# The same pictures as bytes in arrays are normalised as the weights tell, each channel; channels last are refused.
+mkdir -p b/one b/two named && "$helper" bitmaps b x.npy y.npy last.npy && cp x.npy named/x.npy && cp y.npy named/kind.npy || fail "no bitmaps"
+works "$cleave" train images b --model mlp --image-size 14 --batch 8 --device "$device" --quiet --augment none --steps 5 --save b.safetensors
+use="--weights b.safetensors --device $device"
+works "$cleave" eval images b $use --json
+loss=$(at test_loss)
+works "$cleave" eval --images x.npy --labels y.npy $use --json
+same "loss of bytes in arrays" "$(at test_loss)" "$loss"
+works "$cleave" eval arrays named --target kind $use --json
+same "loss of bytes in named arrays" "$(at test_loss)" "$loss"
+grep -qF "'named': bytes are normalised as the weights tell" err || fail "eval arrays does not tell the normalisation: $(cat err)"
+works "$cleave" run images b $use --output told.csv
+works "$cleave" run --input x.npy $use --output logits.npy
+grep -qF "'x.npy': bytes are normalised as the weights tell, (x / 255 - (0.485, 0.456, 0.406)) / (0.229, 0.224, 0.225) of each channel" err ||
+    fail "no word of the normalisation: $(cat err)"
+same "predictions of bytes" "$("$helper" likeliest logits.npy | sed 's/^0/one/; s/^1/two/' | tr '\n' ' ')" \
+    "$(sed 1d told.csv | awk -F, '{ printf "%s,%.3f ", $2, $3 }')"
+mends="their channels are last (NHWC) and must be first (NCHW); numpy mends it with x.transpose(0, 3, 1, 2)"
+expect 1 "$mends" "$cleave" run --input last.npy $use --output o.npy
+expect 1 "numpy mends it with x.transpose(0, 3, 1, 2)" "$cleave" eval --images last.npy --labels y.npy $use
+mkdir turned && cp last.npy turned/x.npy && cp y.npy turned/kind.npy
+expect 1 "numpy mends it with x.transpose(0, 3, 1, 2)" "$cleave" eval arrays turned --target kind $use
+# Named arrays that go on from them: what they were normalised with is kept, for run arrays too.
+works "$cleave" train arrays named --target kind $use --batch 8 --steps 1 --quiet --save n.safetensors
+works "$cleave" eval arrays named --weights n.safetensors --device "$device" --json
+loss=$(at test_loss)
+works "$cleave" eval --images x.npy --labels y.npy --weights n.safetensors --classes 2 --device "$device" --json
+same "loss of named arrays, trained on" "$(at test_loss)" "$loss"
+works "$cleave" run arrays named --weights n.safetensors --device "$device" --output n.npz
+expect 1 "numpy mends it with x.transpose(0, 3, 1, 2)" "$cleave" run arrays turned --weights n.safetensors --device "$device" --output n.npz
+
+# Without such weights bytes are 0 to 1, in run as in train and eval.
+works "$cleave" train --images x.npy --labels y.npy --model mlp --classes 2 --batch 8 --steps 3 --device "$device" --quiet --save p.safetensors
+works "$cleave" eval --images x.npy --labels y.npy --weights p.safetensors --device "$device" --json
+right=$(at correct)
+works "$cleave" run --input x.npy --weights p.safetensors --device "$device" --output plain.npy
+same "right ones of bytes" "$("$helper" likeliest plain.npy | awk -F, '{ right += $1 == (NR > 4) } END { print right }')" "$right"
+works "$cleave" train arrays named --target kind --batch 8 --steps 3 --device "$device" --quiet --save q.safetensors
+works "$cleave" run arrays named --weights q.safetensors --device "$device" --output q.npz
+same "results of bytes" "$("$helper" shapes q.npz)" "kind [8,2]"
+
 "$helper" bare w.safetensors bare.safetensors # of another program: as before
 expect 2 "which model?" "$cleave" eval images f --weights bare.safetensors --device "$device"
 works "$cleave" eval images f --weights bare.safetensors --model mlp --image-size 12 --classes 2 --device "$device" --json

@@ -13,8 +13,8 @@ trap 'rm -rf "$blocks" "$helps"' EXIT
 pages=$(our_files '*.md')
 # shellcheck disable=SC2013  # words, not lines: our file names hold no blanks
 for page in $pages; do
-    # Links to files: [text](path), not to the net and not within the page.
-    for link in $(grep -o '](\([^)#]*\)' "$page" | sed 's/^](//' | grep -v '^[a-z]*:' || true); do
+    # Links to files: [text](path), outside of blocks of code, not to the net and not within the page.
+    for link in $(awk '/^[ \t]*```/ { inside = !inside } !inside' "$page" | grep -o '](\([^)#]*\)' | sed 's/^](//' | grep -v '^[a-z]*:' || true); do
         [ -e "$(dirname "$page")/$link" ] || finding "$page: links to $link, which is not there"
     done
 done

@@ -291,8 +291,12 @@ static clv_status make_part(cli_source *source, int64_t first, int64_t n, clv_da
                                .role = target ? CLV_PORT_TARGET : CLV_PORT_INPUT,
                                .array = &part[i],
                                .classes = target ? (int)fields->port[i].classes : 0};
-        if (!target && part[i].type == CLV_ARRAY_U8)
-            cli_told_scale(source->args, &field[i].mean, &field[i].std); // where not, bytes become 0 to 1
+        const clv_weights_info *told = cli_told_scale(source->args);
+        if (!i && told && part[i].type == CLV_ARRAY_U8) { // where not, bytes become 0 to 1
+            field[i].channels = told->channels;
+            field[i].means = told->mean;
+            field[i].stds = told->std;
+        }
     }
     int32_t ignored;
     clv_dataset_config config = {.limit = source->args->limit};
@@ -338,6 +342,7 @@ static int make_parts(cli_source *source) {
         return cli_fail(EXIT_FAILED, "'%s': of %lld samples none is left to train on", args->words[1],
                         (long long)n);
     clv_status status = look_through(source);
+    if (first->type == CLV_ARRAY_U8) cli_tell_scale(args, args->words[1]);
     if (status == CLV_OK) cli_scale_targets(source, kept);
     if (status == CLV_OK && source->with_train) status = make_part(source, 0, kept, &source->train);
     if (status == CLV_OK && kept < n) status = make_part(source, kept, n - kept, &source->test);

@@ -436,11 +436,15 @@ bool cli_begins_anew(const cli_args *args);
 /** The weights whose names of classes or labels must be kept to; NULL: they tell none, or a new last layer is
  *  to learn others. */
 const clv_weights_info *cli_told_classes(const cli_args *args);
-/** How the samples were normalised that --weights learnt, of one channel: (x - mean) / std, bytes as 0..1.
- *  False: not, or not known. */
-bool cli_told_scale(const cli_args *args, float *mean, float *std);
+/** The weights, if they tell how samples were normalised: (x - mean) / std of each channel, bytes as 0..1.
+ *  NULL: they were not, or it is not known. */
+const clv_weights_info *cli_told_scale(const cli_args *args);
 /** Say so of a file of samples, if it is known. */
 void cli_tell_scale(const cli_args *args, const char *path);
+/** Bytes as such floats, the caller's; told: cli_told_scale, and where it is NULL they become 0 to 1.
+ *  `floats` stays empty of what is no bytes. Channels last, or others, are refused. */
+int cli_normalise(clv_runtime *runtime, const clv_weights_info *told, const char *what,
+                  const clv_array *bytes, clv_array *floats);
 /** Size and normalisation of pictures as the weights know them. */
 void cli_pictures_of_weights(const cli_args *args, clv_image_folder_config *config);
 /** The loss of what is to be learnt, NULL for the model's usual one: several labels each have another. */

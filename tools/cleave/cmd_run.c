@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// cleave run: a model's results for an array of images, taken as they are, without normalisation; for rows of
-// a table, predictions; for named arrays, an array for each target. What a table or named arrays must be, the
-// weights tell. Pictures are in run_images.c.
+// cleave run: a model's results for an array of images, whose floats are taken as they are, and whose bytes
+// are normalised as the weights tell; for rows of a table, predictions; for named arrays, an array for each
+// target. What a table or named arrays must be, the weights tell. Pictures are in run_images.c.
 #include "cli.h"
 
 #include <math.h>
@@ -18,7 +18,8 @@ typedef struct run_job {
     clv_array input;    // --input, or the rows of a table
     const char *record; // of a table, that the weights tell; else NULL
     clv_table_report table;
-    clv_archive *archive; // named arrays; else NULL
+    clv_archive *archive;           // named arrays; else NULL
+    clv_array bytes[CLV_MAX_PORTS]; // those of them that hold bytes, normalised
     cli_fields fields;
     const clv_array *inputs[CLV_MAX_PORTS];
     int64_t n;
@@ -62,28 +63,31 @@ static int size_model(run_job *job) {
 }
 
 /** Bytes as the weights learnt them; where they do not tell how, they stay bytes, which is refused. */
-static clv_status normalise(run_job *job) {
-    float mean, std;
-    clv_array bytes = job->input, floats = {0};
-    if (bytes.type != CLV_ARRAY_U8 || job->model->dtype == CLV_DTYPE_I32 ||
-        !cli_told_scale(job->session->args, &mean, &std))
-        return CLV_OK;
-    const clv_status status = clv_array_init(job->session->runtime, CLV_ARRAY_F32, &bytes.shape, &floats);
-    const int64_t n = status == CLV_OK ? clv_shape_numel(&bytes.shape) : 0;
-    for (int64_t i = 0; i < n; i++)
-        ((float *)floats.data)[i] = ((float)((const uint8_t *)bytes.data)[i] / 255.0f - mean) / std;
-    clv_array_reset(&bytes);
+static int normalise(run_job *job) {
+    const cli_args *args = job->session->args;
+    char what[512];
+    clv_array floats;
+    if (job->input.type != CLV_ARRAY_U8 || job->input.shape.rank < 1 || !args->told ||
+        !args->told->channels || job->model->dtype == CLV_DTYPE_I32)
+        return EXIT_DONE;
+    int code = size_model(job); // of channels last it says what to do
+    snprintf(what, sizeof what, "'%.400s'", args->input);
+    if (code == EXIT_DONE)
+        code = cli_normalise(job->session->runtime, cli_told_scale(args), what, &job->input, &floats);
+    if (code != EXIT_DONE || !floats.data) return code;
+    clv_array_reset(&job->input);
     job->input = floats;
-    return status;
+    return EXIT_DONE;
 }
 
 static int take_array(run_job *job) {
     const cli_args *args = job->session->args;
-    clv_status status = clv_npy_read(job->session->runtime, args->input, &job->input);
-    if (status == CLV_OK) status = normalise(job);
+    const clv_status status = clv_npy_read(job->session->runtime, args->input, &job->input);
     if (status != CLV_OK) return cli_fail_status(job->session->runtime, status);
+    int code = normalise(job);
+    if (code != EXIT_DONE) return code;
     cli_tell_scale(args, args->input);
-    const int code = check_images(args, job->model, &job->input);
+    code = check_images(args, job->model, &job->input);
     if (code != EXIT_DONE) return code;
     job->inputs[0] = &job->input;
     job->n = job->input.shape.dims[0];
@@ -136,12 +140,18 @@ static int take_input(run_job *job, int i) {
     if (unread) return cli_fail(EXIT_FAILED, "%s", unread);
     if (!array) return cli_fail(EXIT_FAILED, "'%s' has no array '%s', which the model takes", path, name);
     const bool whole = job->fields.port[i].dtype == CLV_DTYPE_I32;
+    snprintf(have, sizeof have, "'%.90s'", name);
+    const clv_weights_info *told =
+        i ? NULL : cli_told_scale(job->session->args); // of the first, as train has it
+    const int code =
+        whole ? EXIT_DONE : cli_normalise(job->session->runtime, told, have, array, &job->bytes[i]);
+    if (code != EXIT_DONE) return code;
+    if (job->bytes[i].data) array = &job->bytes[i];
     if (array->type != (whole ? CLV_ARRAY_I32 : CLV_ARRAY_F32))
         return cli_fail(EXIT_FAILED,
-                        "'%s': '%s' holds %s, and the model takes %s; numpy mends it with %s.astype('%s')%s",
+                        "'%s': '%s' holds %s, and the model takes %s; numpy mends it with %s.astype('%s')",
                         path, name, clv_array_type_name(array->type), whole ? "int32" : "float32", name,
-                        whole ? "int32" : "float32",
-                        !whole && array->type == CLV_ARRAY_U8 ? " / 255, as train and eval take bytes" : "");
+                        whole ? "int32" : "float32");
     if (array->shape.rank < 1 || !is_of_port(array, &job->fields.port[i])) {
         const clv_shape shape =
             clv_port_shape(&job->fields.port[i], array->shape.rank ? array->shape.dims[0] : 1);
@@ -373,7 +383,10 @@ static int check_words(const cli_args *args) {
 
 static void reset(run_job *job) {
     clv_array_reset(&job->input);
-    for (int i = 0; i < CLV_MAX_PORTS; i++) clv_array_reset(&job->results[i]);
+    for (int i = 0; i < CLV_MAX_PORTS; i++) {
+        clv_array_reset(&job->bytes[i]);
+        clv_array_reset(&job->results[i]);
+    }
     clv_archive_destroy(job->archive);
 }
 

@@ -364,7 +364,12 @@ static int train_weighted(cli_session *session, const clv_model *model, cli_sour
     int code = cli_source_wait(source);
     if (code != EXIT_DONE) return code;
     cli_tell_broken(source);
-    const clv_table_report table = clv_dataset_info_get(source->train).table_report;
+    clv_table_report table = clv_dataset_info_get(source->train).table_report;
+    if (source->test) { // what is left out is counted in the whole file
+        const clv_table_report test = clv_dataset_info_get(source->test).table_report;
+        table.filled += test.filled;
+        table.unknown += test.unknown;
+    }
     cli_tell_table(args, &table);
     cli_tell_text(source);
     cli_tell_few_rows(args, source->train);

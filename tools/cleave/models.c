@@ -45,5 +45,11 @@ int cli_size_model(clv_runtime *runtime, const cli_args *args, const clv_model *
     if (file) snprintf(what, sizeof what, "images '%.400s'", file);
     const clv_model wanted = cli_model_for(args, model);
     clv_status status = clv_model_for_samples(runtime, &wanted, what, sample, out);
-    return status == CLV_OK ? EXIT_DONE : cli_fail_status(runtime, status);
+    if (status == CLV_OK) return EXIT_DONE;
+    if (args->images && args->labels && sample->rank == 1 && !strstr(cli_sentence(runtime), "numpy mends"))
+        return cli_fail(EXIT_FAILED,
+                        "%s; rows of numbers are named arrays: numpy.savez('data.npz', x=x, y=y), and then "
+                        "`arrays data.npz --target y`",
+                        cli_sentence(runtime));
+    return cli_fail_status(runtime, status);
 }

@@ -144,7 +144,13 @@ static void *read_source(void *user) {
     if (cli_ignored_label(args, &ignored)) config.ignore_index = &ignored;
     clv_dataset **train = &source->train, **test = &source->test;
     if (args->images) {
-        config.only_bytes = cli_told_scale(args, &config.mean, &config.std);
+        const clv_weights_info *told = cli_told_scale(args);
+        if (told) {
+            config.only_bytes = true;
+            config.channels = told->channels;
+            config.means = told->mean;
+            config.stds = told->std;
+        }
         cli_tell_scale(args, args->images);
         source->status = clv_dataset_npy(source->runtime, args->images, args->labels, &config,
                                          source->with_train ? train : test);

@@ -101,21 +101,57 @@ static int check_labels(const cli_args *args) {
     return EXIT_DONE;
 }
 
-bool cli_told_scale(const cli_args *args, float *mean, float *std) {
+const clv_weights_info *cli_told_scale(const cli_args *args) {
     const clv_weights_info *told = args->told;
-    if (!told || told->channels != 1 || (told->mean[0] == 0 && told->std[0] == 1)) return false;
-    *mean = told->mean[0];
-    *std = told->std[0];
-    return true;
+    bool plain = true;
+    for (int c = 0; told && c < told->channels; c++) plain &= told->mean[c] == 0 && told->std[c] == 1;
+    return plain ? NULL : told;
+}
+
+static void list_of(const float *each, int n, char text[64]) {
+    size_t used = (size_t)snprintf(text, 64, n > 1 ? "(" : "");
+    for (int c = 0; c < n; c++)
+        used += (size_t)snprintf(text + used, 64 - used, "%s%.4g", c ? ", " : "", (double)each[c]);
+    if (n > 1) snprintf(text + used, 64 - used, ")");
 }
 
 void cli_tell_scale(const cli_args *args, const char *path) {
-    float mean, std;
-    if (!args->quiet && cli_told_scale(args, &mean, &std))
-        fprintf(stderr,
-                "'%s': bytes are normalised as the weights tell, (x / 255 - %.4g) / %.4g; floats are taken "
-                "as they are\n",
-                path, (double)mean, (double)std);
+    const clv_weights_info *told = cli_told_scale(args);
+    char mean[64], std[64];
+    if (args->quiet || !told) return;
+    list_of(told->mean, told->channels, mean);
+    list_of(told->std, told->channels, std);
+    fprintf(stderr,
+            "'%s': bytes are normalised as the weights tell, (x / 255 - %s) / %s%s; floats are taken as they "
+            "are\n",
+            path, mean, std, told->channels > 1 ? " of each channel" : "");
+}
+
+int cli_normalise(clv_runtime *runtime, const clv_weights_info *told, const char *what,
+                  const clv_array *bytes, clv_array *floats) {
+    static const float zero[3] = {0, 0, 0}, one[3] = {1, 1, 1};
+    const float *mean = told ? told->mean : zero, *std = told ? told->std : one;
+    char text[96];
+    *floats = (clv_array){0};
+    if (bytes->type != CLV_ARRAY_U8 || bytes->shape.rank < 1 || clv_array_bytes(bytes) == 0) return EXIT_DONE;
+    const int channels = told ? told->channels : 1;
+    const clv_shape *shape = &bytes->shape;
+    if (channels > 1 && (shape->rank < 2 || shape->dims[1] != channels))
+        return cli_fail(EXIT_FAILED,
+                        "%s is %s, and the weights tell mean and std of %d channels: [N,%d,height,width] is "
+                        "wanted%s",
+                        what, clv_shape_text(shape, text, sizeof text), channels, channels,
+                        shape->rank == 4 && shape->dims[3] == channels
+                            ? "; numpy mends it with x.transpose(0, 3, 1, 2)"
+                            : "");
+    const clv_status status = clv_array_init(runtime, CLV_ARRAY_F32, shape, floats);
+    if (status != CLV_OK) return cli_fail_status(runtime, status);
+    const int64_t n = clv_shape_numel(shape), plane = n / shape->dims[0] / channels;
+    for (int64_t i = 0; i < n; i++) {
+        const int64_t c = i / plane % channels;
+        ((float *)floats->data)[i] = ((float)((const uint8_t *)bytes->data)[i] / 255.0f - mean[c]) / std[c];
+    }
+    return EXIT_DONE;
 }
 
 static void take_sizes(cli_args *args) {
