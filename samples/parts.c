@@ -33,10 +33,11 @@ static float step(clv_runtime *runtime, int way, const char *const *devices, int
     TRY(runtime, clv_graph_create(runtime, &graph));
     clv_tensor *x = clv_input(graph, "x", CLV_DTYPE_F32, CLV_SHAPE(BATCH, 784));
     clv_tensor *labels = clv_input(graph, "labels", CLV_DTYPE_I32, CLV_SHAPE(BATCH));
-    clv_tensor *loss = way == WHOLE ? loss_of((clv_tensor *[]){x, labels}, NULL)
-                       : way == MICRO_BATCHES
-                           ? clv_micro_batches((clv_tensor *[]){x, labels}, 2, 4, loss_of, NULL)
-                           : clv_data_parallel_loss((clv_tensor *[]){x, labels}, 2, devices, NULL, n, loss_of, NULL);
+    clv_tensor *loss =
+        way == WHOLE ? loss_of((clv_tensor *[]){x, labels}, NULL)
+        : way == MICRO_BATCHES
+            ? clv_micro_batches((clv_tensor *[]){x, labels}, 2, 4, loss_of, NULL)
+            : clv_data_parallel_loss((clv_tensor *[]){x, labels}, 2, devices, NULL, n, loss_of, NULL);
     clv_output(loss, "loss");
     clv_backward(loss);
     clv_optimizer_add(graph, &sgd);

@@ -47,7 +47,7 @@ struct clv_dataset {
     uint64_t (*digest)(const clv_dataset *dataset, uint64_t digest);
     const char *const *names; // n_names: of classes, or of labels; NULL: they have none
     size_t n_names;
-    clv__norm norm; // of its channels, if it is known: samples are (x - mean) / std, bytes as 0..1
+    clv__norm norm;      // of its channels, if it is known: samples are (x - mean) / std, bytes as 0..1
     int64_t resize;      // of pictures: the shorter side's size before the middle is cut out; 0: no pictures
     bool exif_transpose; // they are turned as their Exif data say
     int workers; // threads of a loader, each of which reads a sample at a time; 0: one, a batch at a time

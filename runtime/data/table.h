@@ -3,7 +3,6 @@
 #ifndef CLV_DATA_TABLE_H
 #define CLV_DATA_TABLE_H
 
-
 #include "data/dataset.h"
 #include "data/table_cell.h"
 #include "io/csv.h"

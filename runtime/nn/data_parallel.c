@@ -75,8 +75,8 @@ static clv_tensor *join(const replicas *r, int k) {
 }
 
 void clv_data_parallel(clv_tensor *const *inputs, int n_inputs, const char *const *devices,
-                           const double *shares, int n, clv_layers body, void *user, clv_tensor **results,
-                           int n_results) {
+                       const double *shares, int n, clv_layers body, void *user, clv_tensor **results,
+                       int n_results) {
     const clv__batch_rows of = {inputs, n_inputs};
     const building what = {.layers = body, .user = user};
     clv_graph *graph = clv__batch_rows_graph(&of, CALL);
@@ -111,7 +111,7 @@ static clv_tensor *loss_of(const clv__batch_rows *of, const double *shares, cons
 }
 
 clv_tensor *clv_data_parallel_loss(clv_tensor *const *tensors, int n_tensors, const char *const *devices,
-                                       const double *shares, int n, clv_loss_layers body, void *user) {
+                                   const double *shares, int n, clv_loss_layers body, void *user) {
     const clv__batch_rows of = {tensors, n_tensors};
     const building what = {.loss = body, .user = user};
     replicas r = {.devices = devices, .n = n, .n_results = 1};

@@ -30,8 +30,8 @@ static bool check(clv_graph *graph, const clv__batch_rows *of, int64_t n) {
 }
 
 /** The losses of the parts, weighted, and their sum. */
-static clv_tensor *build_parts(clv_graph *graph, const clv__batch_rows *of, int64_t n,
-                               clv_loss_layers body, void *user, clv_tensor **losses) {
+static clv_tensor *build_parts(clv_graph *graph, const clv__batch_rows *of, int64_t n, clv_loss_layers body,
+                               void *user, clv_tensor **losses) {
     int64_t rows = clv_tensor_shape(of->tensors[0]).dims[0], end = rows;
     clv__parts parts = clv__parts_begin(graph);
     for (int64_t i = n - 1; i >= 0; i--) {
@@ -61,8 +61,8 @@ static clv_tensor *cut(const clv__batch_rows *of, int64_t n, clv_loss_layers bod
     return build_parts(graph, of, n, body, user, losses);
 }
 
-clv_tensor *clv_micro_batches(clv_tensor *const *tensors, int n_tensors, int64_t n,
-                                  clv_loss_layers body, void *user) {
+clv_tensor *clv_micro_batches(clv_tensor *const *tensors, int n_tensors, int64_t n, clv_loss_layers body,
+                              void *user) {
     const clv__batch_rows of = {tensors, n_tensors};
     return cut(&of, n, body, user);
 }

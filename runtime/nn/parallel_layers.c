@@ -411,8 +411,8 @@ static void merge(merging *m, const clv__parallel *how, clv_tensor **results, bo
     graph->place_hint = place;
 }
 
-void clv__parallel_layers(clv_tensor *const *inputs, int n_inputs, const clv__parallel *how,
-                          clv_layers body, void *user, clv_tensor **results, int n_results, bool means) {
+void clv__parallel_layers(clv_tensor *const *inputs, int n_inputs, const clv__parallel *how, clv_layers body,
+                          void *user, clv_tensor **results, int n_results, bool means) {
     static const char call[] = "data parallel";
     const clv__batch_rows of = {inputs, n_inputs};
     clv_graph *graph = clv__batch_rows_graph(&of, call);

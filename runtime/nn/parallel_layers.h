@@ -27,7 +27,7 @@ typedef struct clv__parallel {
  * Errors   as clv_data_parallel;  CLV_E_NOT_FOUND  a pattern that matches no layer;  CLV_E_VALUE  no layer is left for the replicas;
  *          CLV_E_UNSUPPORTED  body builds other nodes for fewer rows;  CLV_E_SHAPE  what crosses has no rows
  */
-void clv__parallel_layers(clv_tensor *const *inputs, int n_inputs, const clv__parallel *how,
-                          clv_layers body, void *user, clv_tensor **results, int n_results, bool means);
+void clv__parallel_layers(clv_tensor *const *inputs, int n_inputs, const clv__parallel *how, clv_layers body,
+                          void *user, clv_tensor **results, int n_results, bool means);
 
 #endif

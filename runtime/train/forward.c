@@ -31,7 +31,7 @@ clv_status clv__forward_graph(clv_runtime *runtime, const clv_train_config *conf
                              n_outputs, false);
     else if (placement->n_replicas)
         clv_data_parallel(step->fed, step->n_inputs, placement->replicas, shares, placement->n_replicas,
-                              model_outputs, model, step->outputs, n_outputs);
+                          model_outputs, model, step->outputs, n_outputs);
     else
         model_outputs(step->fed, step->outputs, model);
     for (int i = 0; i < n_outputs; i++)

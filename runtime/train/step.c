@@ -112,8 +112,8 @@ static clv_tensor *loss_of(const clv_train_config *config, const double *shares,
     if (!placement->n_replicas)
         return clv_micro_batches(of->cut, of->n_cut, of->micro_batches, model_loss, of);
     if (placement->n_replicas > CLV__MOST_REPLICAS) // refused with a sentence
-        return clv_data_parallel_loss(of->cut, of->n_cut, placement->replicas, NULL,
-                                          placement->n_replicas, replica_loss, of);
+        return clv_data_parallel_loss(of->cut, of->n_cut, placement->replicas, NULL, placement->n_replicas,
+                                      replica_loss, of);
     const char *replicas[CLV__MOST_REPLICAS]; // those that take part
     double parts[CLV__MOST_REPLICAS];
     int n = 0;

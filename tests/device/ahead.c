@@ -184,10 +184,10 @@ static void helpers_ask_nobody(void **state) {
 
 static clv__handshake handshake_of(const char *device) {
     clv__handshake w = {.launch_bytes = sizeof(clv__sent_launch),
-                      .n = KERNELS,
-                      .n_first = KERNELS,
-                      .n_helpers = 1,
-                      .text_bytes = {1, 1, 1, 1}};
+                        .n = KERNELS,
+                        .n_first = KERNELS,
+                        .n_helpers = 1,
+                        .text_bytes = {1, 1, 1, 1}};
     memcpy(w.magic, clv__handshake_magic, sizeof w.magic);
     snprintf(w.version, sizeof w.version, "%s", CLEAVE_VERSION);
     snprintf(w.device, sizeof w.device, "%s", device);

@@ -129,7 +129,8 @@ static void names_count_by_type(void **state) {
 static void specs_find_devices(void **state) {
     (void)state;
     static const struct {
-        const char *spec, *want; // want NULL: not found; "?": nor, but a driver failed; "!": there, but not usable
+        const char *spec,
+            *want; // want NULL: not found; "?": nor, but a driver failed; "!": there, but not usable
     } specs[] = {
         {"gpu:0", "gpu:0"},
         {"GPU:1", "gpu:1"},
@@ -196,7 +197,8 @@ static void specs_find_devices(void **state) {
             assert_null(device);
             assert_true(*clv_runtime_error(runtime));
         }
-        if (want == CLV_E_NOT_FOUND || want == CLV_E_DEVICE) assert_holds(clv_runtime_error(runtime), "accelerator:0 (Signal board)");
+        if (want == CLV_E_NOT_FOUND || want == CLV_E_DEVICE)
+            assert_holds(clv_runtime_error(runtime), "accelerator:0 (Signal board)");
     }
     clv_device *device;
     assert_status(clv_device_find(runtime, "gpu:2", &device), CLV_E_UNSUPPORTED, runtime);

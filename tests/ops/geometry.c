@@ -72,9 +72,8 @@ static int look_at(const clv_device_info *device, const clv__op_io *io, const ch
             if (!why) continue;
             print_error("%s: %s, %s, '%s': %s: [%zu %zu %zu] in [%zu %zu %zu]: %s\n",
                         device->name ? device->name : "limits", io->op->name, v->name, sample, launch->entry,
-                        launch->grid.global[0], launch->grid.global[1],
-                        launch->grid.global[2], launch->grid.local[0], launch->grid.local[1],
-                        launch->grid.local[2], why);
+                        launch->grid.global[0], launch->grid.global[1], launch->grid.global[2],
+                        launch->grid.local[0], launch->grid.local[1], launch->grid.local[2], why);
             faults++;
         }
         clv__launches_reset(&list);
@@ -96,7 +95,8 @@ static int look_at_sample(clv_runtime *runtime, const clv__op *op, const clv__sa
 }
 
 static void look_everywhere(const clv_device_info *devices, size_t n_devices) {
-    static const clv_dtype stored[] = {CLV_DTYPE_F16, CLV_DTYPE_BF16}; // tiles are cut in another way where results would be rounded
+    static const clv_dtype stored[] = {
+        CLV_DTYPE_F16, CLV_DTYPE_BF16}; // tiles are cut in another way where results would be rounded
     clv_runtime *runtime = clv__test_runtime(&(clv_runtime_config){.no_opencl = true});
     int faults = 0;
     for (const clv__op *const *op = clv__ops; *op; op++) {
@@ -146,7 +146,8 @@ static void cards_get_what_their_limits_allow(void **state) {
     size_t n = 0, lanes_of_them = 0;
     clv_runtime *runtime =
         clv__test_runtime(&(clv_runtime_config){.no_opencl = true, .null_devices = true, .null_cards = true});
-    for (int i = 0; i < clv_runtime_info_get(runtime).n_devices; i++) { // as the runtime sees them: with their class
+    for (int i = 0; i < clv_runtime_info_get(runtime).n_devices;
+         i++) { // as the runtime sees them: with their class
         const clv_device_info *info = clv_device_info_get(clv_device_get(runtime, i));
         if (!strncmp(info->name, "null:", 5) && info->peak_bytes_per_second > 0) {
             assert_true(n < CARDS);

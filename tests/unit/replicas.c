@@ -139,8 +139,7 @@ static void refuse_tensors(clv_shape third, bool unnamed, clv_status status, con
                    *results[2] = {tensors[0], tensors[0]};
         if (unnamed) tensors[2] = clv_relu(tensors[2]);
         if (call == 0) assert_null(clv_micro_batches(tensors, 3, 2, sum_of_all, NULL));
-        if (call == 1)
-            assert_null(clv_data_parallel_loss(tensors, 3, replicas, NULL, 2, sum_of_all, NULL));
+        if (call == 1) assert_null(clv_data_parallel_loss(tensors, 3, replicas, NULL, 2, sum_of_all, NULL));
         if (call == 2) clv_data_parallel(tensors, 3, replicas, NULL, 2, two_results, NULL, results, 2);
         if (call == 2) assert_true(!results[0] && !results[1]);
         assert_status(clv_graph_status(graph), status, runtime);

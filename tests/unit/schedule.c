@@ -564,7 +564,8 @@ static void refuse(int64_t rows, int64_t labels, int64_t n, clv_loss_layers laye
     clv_tensor *x = rows ? clv_input(graph, "x", CLV_DTYPE_F32, CLV_SHAPE(rows, WIDTH))
                          : clv_input(graph, "x", CLV_DTYPE_F32, (clv_shape){0});
     assert_null(
-        clv_micro_batches((clv_tensor *[]){x, clv_input(graph, "labels", CLV_DTYPE_I32, CLV_SHAPE(labels))}, 2, n, layers, &with));
+        clv_micro_batches((clv_tensor *[]){x, clv_input(graph, "labels", CLV_DTYPE_I32, CLV_SHAPE(labels))},
+                          2, n, layers, &with));
     assert_status(clv_graph_status(graph), status, runtime);
     assert_string_equal(clv_runtime_error(runtime), sentence);
     clv_graph_destroy(graph);

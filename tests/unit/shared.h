@@ -60,7 +60,8 @@ static inline model build(const char *const *replicas) {
     m.x = clv_input(m.graph, "x", CLV_DTYPE_F32, CLV_SHAPE(BATCH, WIDTH));
     const double shares[] = {0.75, 0.25};
     if (own_losses) {
-        m.loss = clv_data_parallel_loss((clv_tensor *[]){m.x, m.x}, 2, replicas, shares, 2, mean_square, NULL);
+        m.loss =
+            clv_data_parallel_loss((clv_tensor *[]){m.x, m.x}, 2, replicas, shares, 2, mean_square, NULL);
     } else {
         clv_tensor *y =
             replicas ? parallel_of(m.x, replicas, shares, 2, two_layers, NULL) : two_layers(m.x, NULL);

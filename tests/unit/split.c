@@ -337,7 +337,8 @@ static left arranged(arrangement how, const setting *s, clv_device *const device
     clv_graph_set_training(m.graph, true);
     m.x = clv_input(m.graph, "x", s->dtype, s->input);
     m.labels = clv_input(m.graph, "labels", CLV_DTYPE_I32, CLV_SHAPE(BATCH));
-    m.loss = how == REPLICAS        ? clv_data_parallel_loss((clv_tensor *[]){m.x, m.labels}, 2, names, NULL, 2, body, NULL)
+    m.loss = how == REPLICAS
+                 ? clv_data_parallel_loss((clv_tensor *[]){m.x, m.labels}, 2, names, NULL, 2, body, NULL)
              : how == MICRO_BATCHES ? clv_micro_batches((clv_tensor *[]){m.x, m.labels}, 2, 3, body, NULL)
                                     : body((clv_tensor *[]){m.x, m.labels}, NULL);
     clv_output(m.loss, "loss");

@@ -121,11 +121,11 @@ static json_t *traits_json(const clv_device_info *info) {
         if (info->floats & words[i].bit) json_array_append_new(floats, json_string(words[i].word));
     for (int i = 0; i < CLV_SUB_GROUP_SIZES && info->sub_group_sizes[i]; i++)
         json_array_append_new(sizes, json_integer(info->sub_group_sizes[i]));
-    return json_pack("{s:s, s:o, s:I, s:I, s:I, s:o, s:b, s:s, s:b, s:I}", "execution",
-                     info->execution_name, "floats", floats, "address_bits",
-                     (json_int_t)info->address_bits, "argument_bytes", (json_int_t)info->argument_bytes,
-                     "preferred_multiple", (json_int_t)info->preferred_multiple, "sub_group_sizes", sizes,
-                     "compiler", info->compiler, "local_memory_kind", info->local_memory ? "local" : "global",
+    return json_pack("{s:s, s:o, s:I, s:I, s:I, s:o, s:b, s:s, s:b, s:I}", "execution", info->execution_name,
+                     "floats", floats, "address_bits", (json_int_t)info->address_bits, "argument_bytes",
+                     (json_int_t)info->argument_bytes, "preferred_multiple",
+                     (json_int_t)info->preferred_multiple, "sub_group_sizes", sizes, "compiler",
+                     info->compiler, "local_memory_kind", info->local_memory ? "local" : "global",
                      "local_doubled", info->local_doubled, "loop_turns", (json_int_t)info->loop_turns);
 }
 
@@ -133,9 +133,9 @@ json_t *cli_device_json(const clv_device_info *info) {
     json_t *object =
         json_pack("{s:s, s:i, s:i, s:i, s:s, s:s, s:s, s:s, s:s, s:s, s:s, s:b, s:s}", "name", info->name,
                   "index", info->index, "platform", info->platform, "device", info->device, "label",
-                  info->label, "type", info->type_name, "backend", info->backend,
-                  "platform_name", info->platform_name, "vendor", info->vendor, "driver", info->driver,
-                  "opencl_c", info->opencl_c, "usable", info->usable, "reason", info->reason);
+                  info->label, "type", info->type_name, "backend", info->backend, "platform_name",
+                  info->platform_name, "vendor", info->vendor, "driver", info->driver, "opencl_c",
+                  info->opencl_c, "usable", info->usable, "reason", info->reason);
     json_t *limits = json_pack(
         "{s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:b, s:b, s:b, s:b, s:s, s:b, s:o}", "memory_bytes",
         (json_int_t)info->memory_bytes, "max_alloc_bytes", (json_int_t)info->max_alloc_bytes, "local_bytes",
