@@ -19,7 +19,7 @@ static step_graph build(clv_runtime *runtime, clv_device *device, clv_precision 
     TRY(runtime, clv_graph_create(runtime, &g.graph));
     clv_graph_set_training(g.graph, true);
     clv_graph_set_precision(g.graph, precision);
-    CHECK(clv_graph_info_get(g.graph).precision == precision);
+    CHECK(clv_graph_modes_get(g.graph).precision == precision);
     if (precision == CLV_PRECISION_MIXED) clv_scaler_add(g.graph, NULL);
     g.x = clv_input(g.graph, "x", CLV_DTYPE_F32, CLV_SHAPE(BATCH, 784));
     g.labels = clv_input(g.graph, "labels", CLV_DTYPE_I32, CLV_SHAPE(BATCH));

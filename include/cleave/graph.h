@@ -24,9 +24,6 @@ CLV_API void clv_graph_destroy(clv_graph *graph);
 /** CLV_OK, or the first mistake made while building; its sentence is put into the runtime (clv_runtime_error). */
 CLV_API CLV_MUST_CHECK clv_status clv_graph_status(const clv_graph *graph);
 
-/** Layers built from now on behave as in training (dropout drops, batch_norm uses the batch). Default false. */
-CLV_API void clv_graph_set_training(clv_graph *graph, bool training);
-
 /** How floats are stored between ops. Every op computes in f32. */
 typedef enum clv_precision {
     CLV_PRECISION_F32,
@@ -35,7 +32,14 @@ typedef enum clv_precision {
 } clv_precision;
 
 /**
- * Ops built from now on store their results in this precision, as PyTorch's autocast does within its block. Default F32.
+ * How a graph is built from now on. A function of layers that changes it puts back what it found:
+ *
+ *     const clv_graph_modes before = clv_graph_modes_get(graph);
+ *     clv_graph_set_place(graph, "gpu:0");
+ *     ...
+ *     clv_graph_modes_set(graph, &before);
+ *
+ * In a precision of two bytes ops store their results as within PyTorch's autocast:
  *
  *     in two bytes   matmul, linear, conv2d, layer_norm
  *     in f32         softmax, log_softmax, losses, sum, exp, log, pow_scalar, square, embedding, statistics
@@ -46,26 +50,46 @@ typedef enum clv_precision {
  * where a sum or a square soon passes the largest f16. Of layer_norm, in f32 there, the result here is what the next product would
  * make of it, in half the memory. tests/golden/autocast.c holds the rest against PyTorch, op by op.
  */
-CLV_API void clv_graph_set_precision(clv_graph *graph, clv_precision precision);
+typedef struct clv_graph_modes {
+    bool training;           /**< layers behave as in training: dropout drops, batch_norm uses the batch. At first false */
+    clv_precision precision; /**< at first F32 */
+    /** what is built is computed on this device (a device spec), whatever the plan's placement says; NULL: as that says. Parameters made
+     *  and first used here live here. Copied. See also clv_to, clv_data_parallel */
+    const char *place;
+    /** every layer that drops values drops this part of them, whatever part it was built with; 0: none does; below 0, as at first: each
+     *  its own. Not of clv_dropout, which is told a part */
+    float dropout;
+    CLV_RESERVED(4);
+} clv_graph_modes;
+CLV_API clv_graph_modes clv_graph_modes_get(const clv_graph *graph);
+/** Errors  (sticky) CLV_E_VALUE  no such precision, or a dropout of 1 and more */
+CLV_API void clv_graph_modes_set(clv_graph *graph, const clv_graph_modes *modes);
+
+static inline void clv_graph_set_training(clv_graph *graph, bool training) {
+    clv_graph_modes modes = clv_graph_modes_get(graph);
+    modes.training = training;
+    clv_graph_modes_set(graph, &modes);
+}
+static inline void clv_graph_set_precision(clv_graph *graph, clv_precision precision) {
+    clv_graph_modes modes = clv_graph_modes_get(graph);
+    modes.precision = precision;
+    clv_graph_modes_set(graph, &modes);
+}
+static inline void clv_graph_set_place(clv_graph *graph, const char *device) {
+    clv_graph_modes modes = clv_graph_modes_get(graph);
+    modes.place = device;
+    clv_graph_modes_set(graph, &modes);
+}
+static inline void clv_graph_set_dropout(clv_graph *graph, float p) {
+    clv_graph_modes modes = clv_graph_modes_get(graph);
+    modes.dropout = p;
+    clv_graph_modes_set(graph, &modes);
+}
 
 /** Names of layers and parameters made from now on begin with `name.`; calls nest, pop ends the last one. A name may hold dots
  *  and is one scope all the same. A plan is refused (CLV_E_STATE) while a scope is not popped. */
 CLV_API void clv_scope_push(clv_graph *graph, const char *name);
 CLV_API void clv_scope_pop(clv_graph *graph);
-
-/** What is built from now on is computed on this device (a device spec), whatever the plan's placement says; NULL ends it.
- *  Parameters made and first used here live here. See also clv_to, clv_data_parallel. */
-CLV_API void clv_graph_set_place(clv_graph *graph, const char *device);
-
-/** How a graph is built now. */
-typedef struct clv_graph_info {
-    bool training;
-    clv_precision precision;
-    const char *place; /**< as of clv_graph_set_place; NULL: none */
-    int n_parameters;  /**< so far */
-    CLV_RESERVED(8);
-} clv_graph_info;
-CLV_API clv_graph_info clv_graph_info_get(const clv_graph *graph);
 
 /** How a parameter gets its first values. */
 typedef enum clv_init_kind { CLV_INIT_ZEROS, CLV_INIT_ONES, CLV_INIT_UNIFORM, CLV_INIT_NORMAL } clv_init_kind;
@@ -82,9 +106,6 @@ CLV_API clv_tensor *clv_input(clv_graph *graph, const char *name, clv_dtype dtyp
 CLV_API clv_tensor *clv_parameter(clv_graph *graph, const char *name, clv_shape shape, clv_init init);
 
 
-/** Every layer that drops values drops this part of them, whatever part it was built with; 0: none does. Set before layers are added;
- *  below 0, as at the beginning: each its own. Not of clv_dropout, which is told a part */
-CLV_API void clv_graph_set_dropout(clv_graph *graph, float p);
 /** As a parameter, saved with the weights, but not trained: running statistics. f32 or i32. */
 CLV_API clv_tensor *clv_buffer(clv_graph *graph, const char *name, clv_dtype dtype, clv_shape shape,
                                clv_init init);
@@ -173,6 +194,13 @@ CLV_API CLV_MUST_CHECK clv_status clv_graph_write(const clv_graph *graph, const 
  *         CLV_E_UNSUPPORTED  another version;  CLV_E_NOT_FOUND  an op that there is not;  as the builders, clv_safetensors_read
  */
 CLV_API CLV_MUST_CHECK clv_status clv_graph_read(clv_graph *graph, const char *path);
+
+typedef struct clv_graph_info {
+    int n_nodes;      /**< for clv_graph_node_get */
+    int n_parameters; /**< for clv_parameter_get */
+    CLV_RESERVED(4);
+} clv_graph_info;
+CLV_API clv_graph_info clv_graph_info_get(const clv_graph *graph);
 
 /** The i-th parameter (trained tensor) of the graph, in the order they were made; NULL past the end. */
 CLV_API clv_tensor *clv_parameter_get(const clv_graph *graph, int index);

@@ -557,7 +557,7 @@ CLV_API clv_tensor *clv_mse_loss(clv_tensor *x, clv_tensor *target);
  *                            they are not NULL: r = (1 - momentum) * r + momentum * batch's (there var is
  *                            unbiased, divided by M - 1). They move at the end of the step, with the parameters; of
  *                            several replicas the first one's batch moves them
- * training      usually clv_graph_info_get(graph).training
+ * training      usually clv_graph_modes_get(graph).training
  * momentum      0 to 1; PyTorch's default is 0.1
  * eps           > 0; PyTorch's default is 1e-5
  * result        shape of x  f32

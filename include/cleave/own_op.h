@@ -183,6 +183,34 @@ CLV_API const clv_op_signature *clv_op_find(const char *name);
 CLV_API clv_tensor *clv_op_call(clv_graph *graph, const char *name, clv_tensor *const *inputs, int n,
                                 const clv_op_argument *arguments, int n_arguments);
 
+// ---- a graph, node by node ------------------------------------------------------------------------------------------
+
+enum { CLV_NODE_ARGUMENTS = 16 };
+
+/** A node of a graph. What is pointed to is the graph's, and the arguments' lists lie in the structure itself. */
+typedef struct clv_node_info {
+    const char *op;    /**< its name; of a node that clv_backward, an optimizer or mixed precision appended, one without a signature */
+    const char *layer; /**< the scope that it was built in, `layer1.0.conv1`; "": none */
+    const char *phase; /**< `forward`, `backward`, `update` */
+    clv_tensor *const *inputs; /**< n_inputs; NULL: an optional one that is not there */
+    clv_tensor *const *outputs;
+    int n_inputs, n_outputs;
+    const clv_op_signature *signature; /**< NULL: clv_op_call does not make it */
+    /** n_arguments of them: all that clv_op_call wants to make the same */
+    clv_op_argument arguments[CLV_NODE_ARGUMENTS];
+    int n_arguments;
+    int64_t lists[CLV_NODE_ARGUMENTS][CLV_MAX_RANK];
+} clv_node_info;
+
+/**
+ * The i-th node of a graph (clv_graph_info.n_nodes), in the order in which they were appended, which is one that they can be computed in.
+ * Running statistics of batch_norm are moved by a node of their own, of phase `update`, behind it.
+ *
+ * out     filled; all zero past the end
+ * result  is there such a node?
+ */
+CLV_API bool clv_graph_node_get(const clv_graph *graph, int index, clv_node_info *out);
+
 /** What `--ops FILE` of `cleave check`, `train`, `eval`, `run`, `plan` and `compare` calls in a shared library: it registers the
  *  library's ops, and, for all but `check`, optimizers (clv_optimizer_register), models (clv_model_register) and losses
  *  (clv_loss_register). */

@@ -26,6 +26,7 @@ clv_status clv_graph_create(clv_runtime *runtime, clv_graph **out) {
     if (!graph) CLV_FAIL(clv__runtime_error_of(runtime), CLV_E_HOST_MEMORY, "no host memory for a graph");
     graph->runtime = runtime;
     graph->cut.micro_batch = -1;
+    graph->dropout = -1;
     clv__error_init(&graph->error);
     *out = graph;
     return CLV_OK;
@@ -68,25 +69,45 @@ clv_tensor *clv__graph_fail(clv_graph *graph, clv_status status, const char *for
     return NULL;
 }
 
-void clv_graph_set_training(clv_graph *graph, bool training) {
-    graph->training = training;
+clv_graph_modes clv_graph_modes_get(const clv_graph *graph) {
+    if (!graph) return (clv_graph_modes){.dropout = -1};
+    return (clv_graph_modes){.training = graph->training,
+                             .precision = graph->precision,
+                             .place = graph->place_hint,
+                             .dropout = graph->dropout};
+}
+
+/** The device that is hinted at: the graph's copy of its name. */
+static void set_place(clv_graph *graph, const char *device) {
+    if (device == graph->place_hint) return;
+    graph->place_hint = device ? clv__arena_strdup(&graph->arena, device) : NULL;
+    if (device && !graph->place_hint)
+        clv__graph_fail(graph, CLV_E_HOST_MEMORY, "no host memory for the graph");
+}
+
+void clv_graph_modes_set(clv_graph *graph, const clv_graph_modes *modes) {
+    if (!graph) return;
+    if (modes->precision != CLV_PRECISION_F32 && modes->precision != CLV_PRECISION_MIXED &&
+        modes->precision != CLV_PRECISION_MIXED_BF16) {
+        clv__graph_fail(graph, CLV_E_VALUE, "there is no precision number %d", (int)modes->precision);
+        return;
+    }
+    if (!(modes->dropout < 1))
+        clv__graph_fail(graph, CLV_E_VALUE, "dropout of %g: it must be below 1", (double)modes->dropout);
+    graph->training = modes->training;
+    graph->precision = modes->precision;
+    graph->dropout = modes->dropout;
+    set_place(graph, modes->place);
 }
 
 bool clv__graph_training(const clv_graph *graph) {
     return graph->training;
 }
 
-void clv_graph_set_dropout(clv_graph *graph, float p) {
-    if (!graph) return;
-    if (!(p < 1)) clv__graph_fail(graph, CLV_E_VALUE, "dropout of %g: it must be below 1", (double)p);
-    graph->sets_dropout = p >= 0;
-    graph->dropout = p;
-}
-
 float clv__graph_dropout(clv_graph *graph, float p) {
     if (!graph) return p;
     graph->asked_dropout = true;
-    return graph->sets_dropout ? graph->dropout : p;
+    return graph->dropout >= 0 ? graph->dropout : p;
 }
 
 // ---- scopes and names ---------------------------------------------------------------------------------------------
@@ -182,13 +203,6 @@ static const char *layer_of_name(clv_graph *graph, const char *name) {
     char *layer = clv__arena_alloc(&graph->arena, length + 1, 1);
     if (layer) memcpy(layer, name, length);
     return layer;
-}
-
-void clv_graph_set_place(clv_graph *graph, const char *device) {
-    if (!graph) return;
-    graph->place_hint = device ? clv__arena_strdup(&graph->arena, device) : NULL;
-    if (device && !graph->place_hint)
-        clv__graph_fail(graph, CLV_E_HOST_MEMORY, "no host memory for the graph");
 }
 
 const char *clv__graph_place(const clv_graph *graph) {
@@ -375,7 +389,7 @@ void clv_requires_grad(clv_tensor *tensor, bool requires_grad) {
 }
 
 clv_graph_info clv_graph_info_get(const clv_graph *graph) {
-    clv_graph_info info = {.training = graph->training, .precision = graph->precision, .place = graph->place_hint};
+    clv_graph_info info = {.n_nodes = (int)graph->n_nodes};
     for (size_t i = 0; i < graph->n_tensors; i++) info.n_parameters += graph->tensors[i]->trainable;
     return info;
 }

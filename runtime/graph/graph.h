@@ -66,8 +66,8 @@ struct clv_graph {
     clv__error error; // the first mistake
     bool training;
     clv_precision precision;
-    bool sets_dropout, asked_dropout; // for all layers; did one ask?
-    float dropout;
+    float dropout; // of all layers; below 0: each its own
+    bool asked_dropout; // did one ask?
     clv_tensor **tensors;
     size_t n_tensors, tensors_room;
     clv__names names; // of inputs, persistents and outputs: ids of tensors

@@ -11,16 +11,6 @@
 
 #include "cleave/ops.h"
 
-void clv_graph_set_precision(clv_graph *graph, clv_precision precision) {
-    if (!graph) return;
-    if (precision != CLV_PRECISION_F32 && precision != CLV_PRECISION_MIXED &&
-        precision != CLV_PRECISION_MIXED_BF16) {
-        clv__graph_fail(graph, CLV_E_VALUE, "there is no precision number %d", (int)precision);
-        return;
-    }
-    graph->precision = precision;
-}
-
 /** The f32 copy of a half tensor, made once in each pass: one that outlived the forward pass would cost more than it saves. */
 static clv_tensor *as_float(clv_tensor *x) {
     if (!x->as_float || x->as_float->node->phase != x->graph->phase) x->as_float = clv_cast(x, CLV_DTYPE_F32);

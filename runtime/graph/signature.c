@@ -7,6 +7,7 @@
 
 #include "base/number.h"
 #include "base/text.h"
+#include "graph/graph.h"
 
 // ---- types --------------------------------------------------------------------------------------------------
 
@@ -407,4 +408,12 @@ clv_status clv__attributes_check(const clv_op_attribute *list, const void *attrs
             CLV_TRY(check_number(&list[i], (double)value.list[k], error));
     }
     return CLV_OK;
+}
+
+const clv__op *clv__call_of(const clv__node *node, void *room, const void **attrs) {
+    const clv__op *op = node->io.op;
+    *attrs = node->attrs;
+    if (op->call_of) op = op->call_of(node, room);
+    if (op->attributes_of_call) *attrs = room;
+    return op;
 }

@@ -82,4 +82,7 @@ int clv__inputs_count(const clv_op_value *inputs, int *least, bool *list);
 /** Bit i: input i may be left out. */
 uint64_t clv__inputs_optional(const clv_op_value *inputs);
 
+/** The call that made a node: its op, and where its attributes are: the node's, or in `room`, of CLV__ATTRS_BYTES zeros. */
+const clv__op *clv__call_of(const clv__node *node, void *room, const void **attrs);
+
 #endif

@@ -99,15 +99,6 @@ static json_t *value_of(const writing *w, const clv_tensor *tensor) {
     return tensor->output_index ? json_pack("[i,i]", at, tensor->output_index) : json_integer(at);
 }
 
-/** The call that made a node: its op, and where its attributes are. */
-static const clv__op *call_of(const clv__node *node, void *room, const void **attrs) {
-    const clv__op *op = node->io.op;
-    *attrs = node->attrs;
-    if (op->call_of) op = op->call_of(node, room);
-    if (op->attributes_of_call) *attrs = room;
-    return op;
-}
-
 static json_t *attribute_value(writing *w, const clv_op_attribute *attribute, const void *attrs) {
     clv__attribute_value value;
     clv__attribute_get(attribute, attrs, &value);
@@ -152,7 +143,7 @@ static clv_status cannot(const writing *w, const clv__node *node, const char *wh
 static clv_status write_node(writing *w, const clv__node *node, json_t *nodes) {
     _Alignas(16) char room[CLV__ATTRS_BYTES] = {0};
     const void *attrs;
-    const clv__op *op = call_of(node, room, &attrs);
+    const clv__op *op = clv__call_of(node, room, &attrs);
     if (!clv_op_find(op->name)) return cannot(w, node, "no builder of ops.h makes it");
     if (node->cut)
         return cannot(w, node, "it is computed for a part of the batch; write the graph before that is cut");

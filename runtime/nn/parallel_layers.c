@@ -68,7 +68,6 @@ static bool draw(merging *m, sketch *s) {
     own = s->graph;
     own->training = graph->training;
     own->precision = graph->precision;
-    own->sets_dropout = graph->sets_dropout;
     own->dropout = graph->dropout;
     own->cut = s->cut;
     own->next_random_id = graph->next_random_id;

@@ -73,31 +73,34 @@ static bool is_simplified(const clv__op *op) {
     return false;
 }
 
-/** One sample: its node, and what the call by name makes of the node's attributes. */
+/** One sample: its node, and what a call by name makes of what the walk tells of that. */
 static void same_node(clv_runtime *runtime, const clv__op *op, const clv__sample *sample) {
     clv_tensor *in[CLV__MAX_IN], *again[CLV__MAX_IN];
-    _Alignas(16) char room[CLV__ATTRS_BYTES] = {0};
-    arguments a;
+    clv_node_info node, twin;
     clv_graph *graph = graph_of(runtime, sample, in), *other = graph_of(runtime, sample, again);
     clv_tensor *made = clv__node_add_to(graph, op, sample->attrs, in, sample->n_in, UINT64_MAX);
     if (!made) fail_msg("%s, %s: %s", op->name, sample->label, clv_runtime_error(runtime));
-    const clv__op *call = op->call_of ? op->call_of(made->node, room) : op;
-    arguments_of(call->attributes, call->attributes_of_call ? room : sample->attrs, &a);
-    clv_tensor *called = clv_op_call(other, call->name, again, sample->n_in, a.at, a.n);
+    assert_true(clv_graph_node_get(graph, clv_graph_info_get(graph).n_nodes - 1, &node));
+    assert_true(node.signature && node.n_inputs == sample->n_in && node.outputs[0] == made);
+    clv_tensor *called = clv_op_call(other, node.op, again, sample->n_in, node.arguments, node.n_arguments);
     if (!called) fail_msg("%s, %s: %s", op->name, sample->label, clv_runtime_error(runtime));
     const clv_shape wanted = clv_tensor_shape(made), shape = clv_tensor_shape(called);
     assert_true(clv_shape_equal(&wanted, &shape));
     if (called->node && called->node->io.op == op && other->n_nodes == 1) {
-        arguments b; // not the bytes: a sample may have what only the gradient's op reads
-        memset(room, 0, sizeof room);
-        if (op->call_of) op->call_of(called->node, room);
-        arguments_of(call->attributes, call->attributes_of_call ? room : called->node->attrs, &b);
-        for (int i = 0; i < a.n; i++)
-            if (memcmp(&a.values[i], &b.values[i], sizeof a.values[i]))
-                fail_msg("%s, %s: %s is another", op->name, sample->label, a.at[i].name);
+        assert_true(clv_graph_node_get(other, 0, &twin)); // not the bytes: a sample may have what only the gradient's op reads
+        assert_ptr_equal(node.signature, twin.signature);
+        for (int i = 0; i < node.n_arguments; i++) {
+            const clv_op_argument *a = &node.arguments[i], *b = &twin.arguments[i];
+            if (memcmp(&a->number, &b->number, sizeof a->number) || a->n != b->n ||
+                memcmp(a->list, b->list, (size_t)a->n * sizeof *a->list))
+                fail_msg("%s, %s: %s is another", op->name, sample->label, a->name);
+        }
     } else if (!is_simplified(op))
         fail_msg("%s, %s: the call by name makes other nodes", op->name, sample->label);
     comes_back(runtime, other);
+    assert_false(clv_graph_node_get(graph, -1, &node));
+    assert_false(clv_graph_node_get(graph, clv_graph_info_get(graph).n_nodes, &node));
+    assert_null(node.op);
     clv_graph_destroy(graph);
     clv_graph_destroy(other);
 }

@@ -86,7 +86,7 @@ static void promotion(void **state) {
 static void autocast(void **state) {
     (void)state;
     clv_graph_set_precision(graph, CLV_PRECISION_MIXED);
-    assert_int_equal(clv_graph_info_get(graph).precision, CLV_PRECISION_MIXED);
+    assert_int_equal(clv_graph_modes_get(graph).precision, CLV_PRECISION_MIXED);
     clv_tensor *x = clv_input(graph, "x", CLV_DTYPE_F16, CLV_SHAPE(4, 3));
     clv_tensor *w = clv_parameter(graph, "w", CLV_SHAPE(3), (clv_init){.kind = CLV_INIT_ONES});
     clv_requires_grad(x, true);

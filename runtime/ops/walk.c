@@ -1,0 +1,48 @@
+// SPDX-License-Identifier: Apache-2.0
+// A graph node by node, for whoever writes it in another form: ops as clv_op_call takes them.
+#include <string.h>
+
+#include "cleave/own_op.h"
+#include "graph/signature.h"
+
+/** Without the random numbers that builders feed, which are the last. */
+static int inputs_of(const clv__node *node) {
+    const clv_tensor *random = node->out[0]->graph->random;
+    int n = node->io.n_in;
+    while (n && random && node->in[n - 1] == random) n--;
+    return n;
+}
+
+static void read_arguments(const clv__op *op, const void *attrs, clv_node_info *out) {
+    for (int i = 0; op->attributes && op->attributes[i].name && i < CLV_NODE_ARGUMENTS; i++) {
+        clv__attribute_value value;
+        clv__attribute_get(&op->attributes[i], attrs, &value);
+        memcpy(out->lists[i], value.list, sizeof out->lists[i]);
+        out->arguments[out->n_arguments++] = (clv_op_argument){.name = op->attributes[i].name,
+                                                              .number = value.number,
+                                                              .list = out->lists[i],
+                                                              .n = value.n,
+                                                              .text = value.text};
+    }
+}
+
+bool clv_graph_node_get(const clv_graph *graph, int index, clv_node_info *out) {
+    static const char *const phases[] = {"forward", "backward", "update"};
+    if (!out) return false;
+    *out = (clv_node_info){0};
+    if (!graph || index < 0 || (size_t)index >= graph->n_nodes) return false;
+    const clv__node *node = graph->nodes[index];
+    _Alignas(16) char room[CLV__ATTRS_BYTES] = {0};
+    const void *attrs;
+    const clv__op *op = clv__call_of(node, room, &attrs);
+    *out = (clv_node_info){.op = op->name,
+                           .layer = node->layer,
+                           .phase = phases[node->phase],
+                           .inputs = node->in,
+                           .n_inputs = inputs_of(node),
+                           .outputs = node->out,
+                           .n_outputs = node->io.n_out,
+                           .signature = clv_op_find(op->name)};
+    if (out->signature) read_arguments(op, attrs, out);
+    return true;
+}
