@@ -52,7 +52,7 @@ int main(int argc, char **argv) {
     config.train = train;
     config.test = test;
     CHECK(clv_dataset_info_get(train).count == PICTURES);
-    printf("the first is %s\n", clv_image_folder_file(train, 0));
+    printf("the first is %s\n", clv_image_folder_file(train, 0, NULL));
 
     TRY(runtime, clv_trainer_create(runtime, &config, &trainer));
     TRY(runtime, clv_trainer_run(trainer));

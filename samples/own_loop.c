@@ -52,7 +52,7 @@ int main(int argc, char **argv) {
         at = clv_loader_info_get(loader); // what a checkpoint would keep
     }
     TRY(runtime, clv_averages_swap(session)); // here the parameters are their averages: evaluate, save
-    CHECK(clv_averages_swapped(session));
+    CHECK(clv_session_info_get(session).averages_swapped);
     TRY(runtime, clv_averages_swap(session));
     printf("loss %.4f, after %d epochs %.4f\n", (double)first, EPOCHS, (double)last);
     CHECK(last < 0.5f * first);

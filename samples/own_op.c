@@ -61,7 +61,7 @@ int main(int argc, char **argv) {
     clv_tensor *x = clv_input(graph, "x", CLV_DTYPE_F32, CLV_SHAPE(BATCH, 784));
     clv_tensor *labels = clv_input(graph, "labels", CLV_DTYPE_I32, CLV_SHAPE(BATCH));
     clv_tensor *h = clv_nn_linear(x, "fc1", 64, NULL);
-    h = clv_op_add("softplus", &h, 1, &(clv_attribute){"beta", 2}, 1);
+    h = clv_op_call(graph, "softplus", &h, 1, &(clv_op_argument){.name = "beta", .number = 2}, 1);
     clv_tensor *mean = clv_cross_entropy(clv_nn_linear(h, "fc2", 10, NULL), labels);
     clv_output(mean, "loss");
     clv_backward(mean);

@@ -18,7 +18,7 @@ int main(int argc, char **argv) {
 
     // A token for each character that the text has; the last tenth of it is not trained on.
     const size_t bytes = strlen(text);
-    TRY(runtime, clv_vocabulary_characters(runtime, text, bytes, &vocabulary));
+    TRY(runtime, clv_vocabulary_create(runtime, CLV_VOCABULARY_CHARACTERS, text, bytes, &vocabulary));
     clv_text_config part = {.vocabulary = vocabulary, .context = CONTEXT, .stride = 4, .end = 0.9};
     TRY(runtime, clv_dataset_text(runtime, text, bytes, &part, &train));
     part.begin = part.end;

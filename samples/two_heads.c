@@ -38,7 +38,7 @@ static clv_dataset *make_fish(clv_runtime *runtime) {
                                 {.name = "colour", .array = &arrays[1]},
                                 {.name = "kind", .role = CLV_PORT_TARGET, .array = &arrays[2]},
                                 {.name = "price", .role = CLV_PORT_TARGET, .array = &arrays[3]}};
-    TRY(runtime, clv_dataset_from_fields(runtime, fields, 4, NULL, &dataset));
+    TRY(runtime, clv_dataset_from_fields(runtime, NULL, fields, 4, NULL, &dataset));
     return dataset;
 }
 
@@ -60,7 +60,7 @@ int main(int argc, char **argv) {
     clv_dataset *dataset = make_fish(runtime);
     config.train = config.test = dataset;
     TRY(runtime, clv_trainer_create(runtime, &config, &trainer));
-    clv_device *device = clv_trainer_device_get(trainer, 0);
+    clv_device *device = clv_trainer_info_get(trainer).devices[0];
     clv_device_memory_reset_peak(device);
     TRY(runtime, clv_trainer_run(trainer));
     const clv_metrics told = clv_trainer_result(trainer).test;

@@ -25,9 +25,6 @@ typedef enum clv_check_verdict {
     CLV_CHECK_LISTED   /**< only named: clv_check_config.list */
 } clv_check_verdict;
 
-/** `passed`, `failed`, `known failure`, `could not run`, `skipped`, `listed`; static. */
-CLV_TRAIN_API const char *clv_check_verdict_name(clv_check_verdict verdict);
-
 /** One case. */
 typedef struct clv_check_case {
     char name[192]; /**< op/variant/sample: the same on every device, and the only case of that name */
@@ -36,6 +33,7 @@ typedef struct clv_check_case {
     const char *variant;
     char sample[96]; /**< the sample's label */
     clv_check_verdict verdict;
+    const char *verdict_name; /**< `passed`, `failed`, `known failure`, `could not run`, `skipped`, `listed`; static */
     double seconds; /**< how long it took, without building programs and without the reference */
     /** The element nearest to its tolerance, or furthest past it: `what` is out0, gradient of in1, ... */
     char what[64];

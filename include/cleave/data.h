@@ -99,23 +99,20 @@ typedef struct clv_field {
 /**
  * A dataset of several inputs or several targets, for a model with clv_model.build_all: matched with its ports by name, in any order.
  *
- * fields  n of them, of the same N. Their arrays are taken over when this succeeds (they become zero), unless one is borrowed: then it
- *         must outlive the dataset
- * config  limit and ignore_index alone; NULL means all defaults
+ * archive  NULL: the fields' own arrays; else, as of clv_npz_read or clv_safetensors_read, what has the arrays of their names, and their own
+ *          must be NULL. It must outlive the dataset
+ * fields   n of them, of the same N. Their arrays are taken over when this succeeds (they become zero), unless one is borrowed: then it
+ *          must outlive the dataset
+ * config   limit and ignore_index alone; NULL means all defaults
  *
- * Errors  CLV_E_VALUE  no input, no target, a name that is missing or there twice, a class out of range;
- *         CLV_E_DTYPE;  CLV_E_SHAPE  no samples, different N, or other channels than the field has
+ * Errors  CLV_E_VALUE  no input, no target, a name that is missing or there twice, a class out of range; of an archive also a value that
+ *         is NaN or infinite, and where;
+ *         CLV_E_DTYPE;  CLV_E_SHAPE  no samples, or different N;  CLV_E_NOT_FOUND  an array that the archive does not have
  */
-CLV_API CLV_MUST_CHECK clv_status clv_dataset_from_fields(clv_runtime *runtime, const clv_field *fields,
-                                                          int n, const clv_dataset_config *config,
+CLV_API CLV_MUST_CHECK clv_status clv_dataset_from_fields(clv_runtime *runtime, const clv_archive *archive,
+                                                          const clv_field *fields, int n,
+                                                          const clv_dataset_config *config,
                                                           clv_dataset **out);
-/** A dataset of arrays of an archive, as of clv_npz_read or clv_safetensors_read: those of the fields' names; their own arrays must be NULL. The archive
- *  must outlive the dataset. Errors as clv_dataset_from_fields; CLV_E_NOT_FOUND an array that the archive does not have; CLV_E_VALUE also: a value
- *  that is NaN or infinite, and where */
-CLV_API CLV_MUST_CHECK clv_status clv_dataset_from_archive(clv_runtime *runtime, const clv_archive *archive,
-                                                           const clv_field *fields, int n,
-                                                           const clv_dataset_config *config,
-                                                           clv_dataset **out);
 
 // ---- tables ---------------------------------------------------------------------------------------------------
 
@@ -223,15 +220,6 @@ CLV_API CLV_MUST_CHECK clv_status clv_table_rows_read(clv_runtime *runtime, cons
                                                       const char *record, const clv_table_rows_config *config,
                                                       clv_array *out, clv_table_report *report);
 /**
- * Put what such a model told into the table's units, in place: target * scale + mean where targets were standardized.
- *
- * results  [n, targets]; of a model for classes nothing is done
- *
- * Errors   CLV_E_FORMAT  no record
- */
-CLV_API CLV_MUST_CHECK clv_status clv_table_results_unscale(clv_runtime *runtime, const char *record,
-                                                            float *results, int64_t n);
-/**
  * Write what such a model told as a file of values with commas: a column for each target, in the table's units; or the class, and its
  * probability for each.
  *
@@ -286,36 +274,33 @@ CLV_API CLV_MUST_CHECK clv_status clv_dataset_class_weights(clv_runtime *runtime
 /** Which token stands for what in a text. Does not change once made: any thread may use it. */
 typedef struct clv_vocabulary clv_vocabulary;
 
-/** A token for each byte, 256 of them: for any file. */
-CLV_API CLV_MUST_CHECK clv_status clv_vocabulary_bytes(clv_runtime *runtime, clv_vocabulary **out);
+typedef enum clv_vocabulary_kind {
+    CLV_VOCABULARY_BYTES,      /**< a token for each byte, 256 of them: for any file */
+    CLV_VOCABULARY_CHARACTERS, /**< a token for each character that is in a text, in the order of their code points */
+    CLV_VOCABULARY_TOKENIZER   /**< a tokenizer.json's */
+} clv_vocabulary_kind;
+
 /**
- * A token for each character that is in a text, in the order of their code points.
+ * Make a vocabulary.
  *
- * text  UTF-8, of so many bytes
+ * text  of so many bytes, copied. BYTES: NULL. CHARACTERS: UTF-8. TOKENIZER: JSON of at most 64 MiB, the form of Hugging Face's tokenizers:
+ *       GPT-2's, RoBERTa's, Llama's, Qwen's, DeepSeek's, Phi's, BERT's, T5's and their like
  *
- * Errors  CLV_E_FORMAT  not UTF-8: which byte;  CLV_E_VALUE  an empty text
- */
-CLV_API CLV_MUST_CHECK clv_status clv_vocabulary_characters(clv_runtime *runtime, const char *text,
-                                                            size_t bytes, clv_vocabulary **out);
-/**
- * The tokens of a tokenizer.json, the form of Hugging Face's tokenizers: GPT-2's, RoBERTa's, Llama's, Qwen's, DeepSeek's, Phi's, BERT's, T5's
- * and their like. A text becomes the tokens that its `encode(text, add_special_tokens=False)` gives: added tokens are found first, then
+ * By a tokenizer a text becomes the tokens that its `encode(text, add_special_tokens=False)` gives: added tokens are found first, then
  * the text is normalized and parted into words, and the model makes tokens of each word.
- *
- * json  UTF-8, of so many bytes, 64 MiB at most; copied
  *
  * Notes   model: BPE, Unigram, WordPiece, WordLevel. normalizer: NFC, NFD, NFKC, NFKD, Lowercase, StripAccents, Strip, Replace, Prepend, Nmt,
  *         ByteLevel, BertNormalizer, Precompiled, Sequence. pre_tokenizer: ByteLevel, Split, Digits, Metaspace, Whitespace, WhitespaceSplit,
  *         Punctuation, BertPreTokenizer, CharDelimiterSplit, Sequence. decoder: ByteLevel, Metaspace, ByteFallback, WordPiece, BPEDecoder,
  *         Replace, Fuse, Strip, Sequence. post_processor, truncation and padding say what is put around a text, and are not read.
- * Errors  CLV_E_FORMAT       no such text: what is wrong
+ * Errors  CLV_E_FORMAT       not UTF-8: which byte; no such JSON: what is wrong;  CLV_E_VALUE  an empty text, or no such kind
  *         CLV_E_UNSUPPORTED  a form that is not above, or dropout: its name; a build without PCRE2 (-DCLEAVE_TOKENIZERS=OFF); one
  *                            without utf8proc, of a form that needs what Unicode says of characters
  * Source  Sennrich, Haddow, Birch: Neural Machine Translation of Rare Words with Subword Units, 2016; Kudo: Subword Regularization, 2018,
  *         arXiv:1804.10959; Unicode Standard Annex 15
  */
-CLV_API CLV_MUST_CHECK clv_status clv_vocabulary_tokenizer(clv_runtime *runtime, const char *json,
-                                                           size_t bytes, clv_vocabulary **out);
+CLV_API CLV_MUST_CHECK clv_status clv_vocabulary_create(clv_runtime *runtime, clv_vocabulary_kind kind,
+                                                        const char *text, size_t bytes, clv_vocabulary **out);
 /** NULL is fine. */
 CLV_API void clv_vocabulary_destroy(clv_vocabulary *vocabulary);
 /** How many tokens there are. */
@@ -323,23 +308,12 @@ CLV_API int clv_vocabulary_count(const clv_vocabulary *vocabulary);
 /**
  * A text as tokens.
  *
- * tokens  written; with room for as many as the text has bytes
- * n       how many they are
- *
- * Errors  CLV_E_FORMAT  not UTF-8, or a tokenizer's expression that takes too long;  CLV_E_NOT_FOUND  a character that has no
- *         token: which, and where;  CLV_E_VALUE  more tokens than bytes, as a tokenizer that normalizes may give; nothing is written
- *         (clv_vocabulary_tokens);  CLV_E_HOST_MEMORY
- */
-CLV_API CLV_MUST_CHECK clv_status clv_vocabulary_encode(const clv_vocabulary *vocabulary, const char *text,
-                                                        size_t bytes, int32_t *tokens, size_t *n);
-/**
- * The same for any number of tokens.
- *
  * out  [n], i32; the caller's (clv_array_reset)
  *
- * Errors  as clv_vocabulary_encode
+ * Errors  CLV_E_FORMAT  not UTF-8, or a tokenizer's expression that takes too long;  CLV_E_NOT_FOUND  a character that has no
+ *         token: which, and where;  CLV_E_HOST_MEMORY
  */
-CLV_API CLV_MUST_CHECK clv_status clv_vocabulary_tokens(const clv_vocabulary *vocabulary, const char *text,
+CLV_API CLV_MUST_CHECK clv_status clv_vocabulary_encode(const clv_vocabulary *vocabulary, const char *text,
                                                         size_t bytes, clv_array *out);
 /**
  * Tokens as the text that they make together: what a tokenizer's `decode` gives. A token alone need not be text: several may make
@@ -407,7 +381,7 @@ typedef struct clv_image_folder_config {
     /** Decode a JPEG at a half, a quarter or an eighth of its sides where no more is wanted of it: faster, and near to what the whole
      *  gives, not the same bits. As PIL's draft mode, which torchvision does not use */
     bool draft;
-    /** A broken picture is an error, and so is whatever else a folder has beside its pictures (clv_image_folder_passed_over);
+    /** A broken picture is an error, and so is whatever else a folder has beside its pictures (clv_image_folder_info);
      *  else it is passed over, and counted */
     bool strict;
     bool
@@ -448,7 +422,7 @@ CLV_API CLV_MUST_CHECK clv_status clv_dataset_image_folder(clv_runtime *runtime,
  * paths   n of them; a file may have any name
  * config  as of clv_dataset_image_folder, without labels, classes and `like`
  *
- * A picture that is broken is left out when the dataset is made, or tells nothing later: clv_image_folder_is_broken says so of its
+ * A picture that is broken is left out when the dataset is made, or tells nothing later: clv_image_folder_file says so of its
  * sample, which is zeros. With `strict` either is an error.
  *
  * Errors  CLV_E_IO  no such file or folder;  CLV_E_FORMAT  no pictures, or none that is whole;  as clv_dataset_image_folder
@@ -456,34 +430,26 @@ CLV_API CLV_MUST_CHECK clv_status clv_dataset_image_folder(clv_runtime *runtime,
 CLV_API CLV_MUST_CHECK clv_status clv_dataset_image_files(clv_runtime *runtime, const char *const *paths,
                                                           int n, const clv_image_folder_config *config,
                                                           clv_dataset **out);
-/** Was sample i found to be broken when it was decoded? */
-CLV_API bool clv_image_folder_is_broken(const clv_dataset *dataset, int64_t i);
-/** The file of sample i, from the folder on; of clv_dataset_image_files its path. NULL where there is none. Borrowed. */
-CLV_API const char *clv_image_folder_file(const clv_dataset *dataset, int64_t i);
 /**
- * How many pictures of the folder were found to be broken so far.
+ * The file of sample i, from the folder on; of clv_dataset_image_files its path. NULL where there is none. Borrowed.
  *
- * first  NULL, or becomes what is wrong with the first of them, NULL if there is none; borrowed
+ * broken  NULL, or becomes whether the sample was found to be broken when it was decoded
  */
-CLV_API int64_t clv_image_folder_broken(const clv_dataset *dataset, const char **first);
+CLV_API const char *clv_image_folder_file(const clv_dataset *dataset, int64_t i, bool *broken);
 
-/** What a folder of classes has beside its pictures. */
-typedef struct clv_image_folder_rest {
-    int64_t endings; /**< files in folders of classes whose ending is no picture's */
-    int64_t folders; /**< folders within folders of classes */
-    int64_t hidden;  /**< files and folders whose names begin with a point */
-    int64_t loose;   /**< files beside the folders of classes */
+/** What was wrong with a folder of pictures so far. Strings are borrowed. */
+typedef struct clv_image_folder_info {
+    int64_t broken;           /**< pictures that were found to be broken */
+    const char *first_broken; /**< what is wrong with the first of them; NULL: there is none */
+    /** what a folder of classes has beside its pictures, passed over when it was made a dataset; 0 with a table of labels, which names its
+     *  files: all of it; files in folders of classes whose ending is no picture's; folders within these; files and folders whose names
+     *  begin with a point; files beside the folders of classes */
+    int64_t passed_over, endings, folders, hidden, loose;
+    const char *first_passed_over; /**< its name, from the folder on; NULL: there is none */
     CLV_RESERVED(4);
-} clv_image_folder_rest;
-/**
- * How much was passed over when a folder of classes was made a dataset; all zero with a table of labels, which names its files.
- *
- * rest   NULL, or becomes the counts
- * first  NULL, or becomes the name of the first, from the folder on, NULL if there is none; borrowed
- * result the sum
- */
-CLV_API int64_t clv_image_folder_passed_over(const clv_dataset *dataset, clv_image_folder_rest *rest,
-                                             const char **first);
+} clv_image_folder_info;
+/** All zero of a dataset that is no folder of pictures. */
+CLV_API clv_image_folder_info clv_image_folder_info_get(const clv_dataset *dataset);
 
 // ---- of every dataset -----------------------------------------------------------------------------------------
 

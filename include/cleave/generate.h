@@ -72,10 +72,6 @@ typedef struct clv_sampling {
     CLV_RESERVED(4);
 } clv_sampling;
 
-/** Choose a token by its logits. number: how many were drawn before with this seed. Errors: CLV_E_VALUE  the sampling, or logits that
- *  are NaN or infinite (-infinity: a token that is not to be chosen; one must be) */
-CLV_API CLV_MUST_CHECK clv_status clv_sample(clv_runtime *runtime, const float *logits, int64_t n,
-                                             const clv_sampling *sampling, uint64_t number, int32_t *token);
 
 /**
  * Go on with a text.

@@ -56,7 +56,7 @@ typedef struct clv_own_optimizer {
         *attributes; /**< hyperparameters: names and defaults; ends with a name that is NULL. NULL: none */
     /**
      * Append the nodes that compute the parameter's new value and those of its states, of the same shapes, with any ops (ops.h,
-     * clv_op_add). What it writes to `parameter` and `states` is stored when all of them are made.
+     * clv_op_call). What it writes to `parameter` and `states` is stored when all of them are made.
      */
     void (*update)(const clv_update_use *use, clv_tensor **parameter, clv_tensor **states);
 } clv_own_optimizer;

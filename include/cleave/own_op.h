@@ -4,8 +4,7 @@
 //
 //     static const clv_own_op scaled_tanh = {.bytes = sizeof(clv_own_op), .name = "scaled_tanh", .n_inputs = 1, ...};
 //     clv_op_register(runtime, &scaled_tanh);
-//     static const clv_attribute scale = {"scale", 1.5};
-//     y = clv_op_add("scaled_tanh", &x, 1, &scale, 1);
+//     y = clv_op_call(graph, "scaled_tanh", &x, 1, &(clv_op_argument){.name = "scale", .number = 1.5}, 1);
 //
 // samples/own_op.c is a whole one. `cleave check --ops FILE` checks those of a shared library on a device.
 #ifndef CLEAVE_OWN_OP_H
@@ -97,17 +96,6 @@ typedef struct clv_own_op {
  */
 CLV_API CLV_MUST_CHECK clv_status clv_op_register(clv_runtime *runtime, const clv_own_op *op);
 
-/**
- * Append an op that was registered. Returns its first output.
- *
- * inputs      n of them; optional ones at the end may be left out, others are NULL
- * attributes  those that are not to have their defaults
- *
- * Errors  (sticky) CLV_E_NOT_FOUND  no such op or attribute;  CLV_E_VALUE  inputs are missing or too many, an attribute is not
- *         finite;  CLV_E_SHAPE  what the op's infer says
- */
-CLV_API clv_tensor *clv_op_add(const char *name, clv_tensor *const *inputs, int n,
-                               const clv_attribute *attributes, int n_attributes);
 /** The i-th output of the op whose output `tensor` is; NULL if there is none. */
 CLV_API clv_tensor *clv_op_output(clv_tensor *tensor, int i);
 

@@ -212,8 +212,10 @@ typedef struct clv_session_info {
     clv_runtime *runtime; /**< that it was made from */
     int n_tensors;        /**< that it holds (clv_session_get) */
     int64_t step;         /**< training steps done: a part of the random state (dropout) */
+    bool averages_swapped; /**< parameters are their running averages now (clv_averages_swap) */
     CLV_RESERVED(4);
 } clv_session_info;
+/** All zero of NULL. */
 CLV_API clv_session_info clv_session_info_get(const clv_session *session);
 
 /**

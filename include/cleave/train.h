@@ -129,8 +129,6 @@ CLV_API void clv_weights_info_destroy(clv_weights_info *info);
  */
 CLV_TRAIN_API CLV_MUST_CHECK clv_status clv_averages_begin(clv_session *session);
 CLV_TRAIN_API CLV_MUST_CHECK clv_status clv_averages_swap(clv_session *session);
-/** Are they exchanged? false for NULL. */
-CLV_TRAIN_API bool clv_averages_swapped(const clv_session *session);
 
 // ---- where layers are computed --------------------------------------------------------------------------------------
 
@@ -210,8 +208,6 @@ CLV_API const clv_loss *clv_loss_find(const char *name);
  * Errors  CLV_E_VALUE  no name, or no function `build`;  CLV_E_STATE  the name is taken, or 64 are registered
  */
 CLV_API CLV_MUST_CHECK clv_status clv_loss_register(clv_runtime *runtime, const clv_loss *loss);
-/** What is usual for a model's (first) target: `cross_entropy` where it tells classes apart, else `mse`. Static. */
-CLV_API const clv_loss *clv_loss_for(const clv_model *model);
 
 /** The loss of one of a model's targets, and its part of the whole. */
 typedef struct clv_train_loss {
@@ -303,10 +299,12 @@ CLV_API void clv_confusion_destroy(clv_confusion *confusion);
 /** Count n samples: results as of clv_predictor_forward, targets as of clv_batch. A target with a NaN among its results is told to be
  *  of no class. */
 CLV_API void clv_confusion_add(clv_confusion *confusion, const float *results, const void *targets, int64_t n);
-/** How many classes, or labels, there are. */
-CLV_API int64_t clv_confusion_classes(const clv_confusion *confusion);
-/** Is it of labels, each by itself? */
-CLV_API bool clv_confusion_of_labels(const clv_confusion *confusion);
+typedef struct clv_confusion_info {
+    int64_t classes; /**< or labels */
+    bool of_labels;  /**< it is of labels, each by itself */
+    CLV_RESERVED(4);
+} clv_confusion_info;
+CLV_API clv_confusion_info clv_confusion_info_get(const clv_confusion *confusion);
 /** What was counted of class i; all zero past the end. */
 CLV_API clv_class_metrics clv_confusion_get(const clv_confusion *confusion, int64_t i);
 /** How many targets of one class were told to be of another; -1 where that is not kept: of labels, of too many classes. */
@@ -557,7 +555,7 @@ typedef struct clv_train_config {
     clv_device *device; /**< NULL: the best device, or the first of the placement */
     clv_placement placement;
     const clv_model *model; /**< must be given */
-    const clv_loss *loss;   /**< of a model of one target; NULL: clv_loss_for(model) */
+    const clv_loss *loss;   /**< of a model of one target; NULL: the usual one, `cross_entropy` of classes, `mse` of numbers */
     /** n_losses of them, in any order: the loss is their weighted sum. NULL, and for a target that none names: the loss that
      *  is usual for it, weight 1 */
     const clv_train_loss *losses;
@@ -671,12 +669,6 @@ typedef struct clv_lost_device {
     CLV_RESERVED(4);
 } clv_lost_device;
 
-/** In the order they were lost; all zero past the end. */
-CLV_TRAIN_API clv_lost_device clv_trainer_lost_get(const clv_trainer *trainer, int index);
-
-/** The devices of the training, lost ones too; the first is the one of clv_train_config.device. NULL past the end. */
-CLV_TRAIN_API clv_device *clv_trainer_device_get(const clv_trainer *trainer, int index);
-
 /** What it uses; all borrowed. */
 typedef struct clv_trainer_info {
     clv_session *session; /**< to read or save its parameters. Holds nothing before clv_trainer_run */
@@ -684,7 +676,9 @@ typedef struct clv_trainer_info {
         *plan; /**< of its steps (the smaller last one's, if no other is done), until the shares change */
     const clv_place_choice *place; /**< that was chosen; NULL: none was to be chosen */
     const double *shares;          /**< of the replicas, as given or measured so far, 0 for one that is lost; NULL without replicas */
+    clv_device *const *devices; /**< n_devices, lost ones too; the first is the one of clv_train_config.device */
     int n_devices, n_lost;
+    const clv_lost_device *lost; /**< n_lost, in the order they were lost */
     CLV_RESERVED(4);
 } clv_trainer_info;
 CLV_TRAIN_API clv_trainer_info clv_trainer_info_get(const clv_trainer *trainer);

@@ -16,6 +16,7 @@
 #include "device/device.h"
 #include "graph/graph.h"
 #include "nn/models.h"
+#include "train/trainer.h"
 
 typedef clv_tensor *(*op_builder)(clv_tensor *x);
 
@@ -176,7 +177,7 @@ static void build_op(const clv__bench_case *c, clv__bench_graph *g) {
 /** A training step with momentum on the logits; or the logits. */
 static void finish_model(clv__bench_graph *g, const clv_model *model, clv_tensor *logits, int64_t batch) {
     if (clv__graph_training(g->graph)) {
-        const clv_loss *given = clv_loss_for(model);
+        const clv_loss *given = clv__loss_for(model);
         clv_tensor *loss = given->build(logits, clv_model_target(g->graph, model, batch), given);
         clv_output(loss, "loss");
         clv_backward(loss);

@@ -43,7 +43,7 @@ bool clv__names_hold(const char *const *names, const char *name) {
     return false;
 }
 
-const char *clv_check_verdict_name(clv_check_verdict verdict) {
+static const char *verdict_name(clv_check_verdict verdict) {
     static const char *const names[] = {"passed",        "failed",  "known failure",
                                         "could not run", "skipped", "listed"};
     return names[verdict];
@@ -99,6 +99,7 @@ static clv_check_case *add_case(clv__tally *tally, clv__case where, clv_check_ve
     *one = (clv_check_case){.op = where.op,
                             .variant = where.variant,
                             .verdict = verdict,
+                            .verdict_name = verdict_name(verdict),
                             .seconds = where.seconds,
                             .index = -1,
                             .error = NAN,
@@ -130,9 +131,9 @@ void clv__tally_ran(clv__tally *tally, clv__case where, const char *what, const 
     bool passed = worst->ratio <= 1; // a ratio that is not a number fails
     clv_check_verdict verdict = passed ? CLV_CHECK_PASSED : failed_verdict(tally, where);
     char sentence[sizeof tally->report->failures->sentence];
-    clv__format(sentence, sizeof sentence, "%s, %s, sample '%s': %s[%lld] is %.9g, should be %.9g within %.3g",
-             where.op, where.variant, where.sample, what, (long long)worst->index, worst->got, worst->want,
-             worst->tolerance);
+    clv__format(sentence, sizeof sentence,
+                "%s, %s, sample '%s': %s[%lld] is %.9g, should be %.9g within %.3g", where.op, where.variant,
+                where.sample, what, (long long)worst->index, worst->got, worst->want, worst->tolerance);
     tally->report->cases++;
     tally->report->passed += passed;
     clv_check_worst *line = line_of(tally, where);
@@ -170,7 +171,7 @@ void clv__tally_broken(clv__tally *tally, clv__case where, const char *why) {
     clv_check_verdict verdict = failed_verdict(tally, where);
     char sentence[sizeof tally->report->failures->sentence];
     clv__format(sentence, sizeof sentence, "%s, %s, sample '%s': %s", where.op, where.variant, where.sample,
-             why);
+                why);
     tally->report->cases++;
     clv_check_worst *line = line_of(tally, where);
     if (line) {
@@ -187,7 +188,7 @@ void clv__tally_broken(clv__tally *tally, clv__case where, const char *why) {
 void clv__tally_not_run(clv__tally *tally, clv__case where, const char *why) {
     char sentence[sizeof tally->report->failures->sentence];
     clv__format(sentence, sizeof sentence, "%s, %s, sample '%s': %s", where.op, where.variant, where.sample,
-             why);
+                why);
     tally->report->cases++;
     tally->report->not_run++;
     tell(tally, add_case(tally, where, CLV_CHECK_NOT_RUN, sentence));

@@ -233,8 +233,8 @@ static clv_status fill(clv__error *error, named *own, const clv_field *fields, i
     return CLV_OK;
 }
 
-clv_status clv_dataset_from_fields(clv_runtime *runtime, const clv_field *fields, int n,
-                                   const clv_dataset_config *config, clv_dataset **out) {
+static clv_status from_fields(clv_runtime *runtime, const clv_field *fields, int n,
+                              const clv_dataset_config *config, clv_dataset **out) {
     clv__error *error = clv__io_error(runtime);
     CLV_TRY(CLV__GIVEN(error, out));
     *out = NULL;
@@ -260,12 +260,11 @@ clv_status clv_dataset_from_fields(clv_runtime *runtime, const clv_field *fields
     return CLV_OK;
 }
 
-clv_status clv_dataset_from_archive(clv_runtime *runtime, const clv_archive *archive, const clv_field *fields,
-                                    int n, const clv_dataset_config *config, clv_dataset **out) {
+static clv_status from_archive(clv_runtime *runtime, const clv_archive *archive, const clv_field *fields,
+                               int n, const clv_dataset_config *config, clv_dataset **out) {
     clv__error *error = clv__io_error(runtime);
     CLV_TRY(CLV__GIVEN(error, out));
     *out = NULL;
-    CLV_TRY(CLV__GIVEN(error, archive));
     CLV_TRY(CLV__GIVEN(error, fields));
     if (n < 0 || n > CLV__MOST_FIELDS)
         CLV_FAIL(error, CLV_E_VALUE, "%d fields; %d are possible", n, CLV__MOST_FIELDS);
@@ -287,7 +286,7 @@ clv_status clv_dataset_from_archive(clv_runtime *runtime, const clv_archive *arc
         arrays[i].borrowed = true;
         found[i].array = &arrays[i];
     }
-    CLV_TRY(clv_dataset_from_fields(runtime, found, n, config, out));
+    CLV_TRY(from_fields(runtime, found, n, config, out));
     for (int i = 0; i < n; i++) {
         char what[512];
         snprintf(what, sizeof what, "'%.300s', array '%.100s'", archive->path ? archive->path : "the archive",
@@ -299,4 +298,10 @@ clv_status clv_dataset_from_archive(clv_runtime *runtime, const clv_archive *arc
         return status;
     }
     return CLV_OK;
+}
+
+clv_status clv_dataset_from_fields(clv_runtime *runtime, const clv_archive *archive, const clv_field *fields,
+                                   int n, const clv_dataset_config *config, clv_dataset **out) {
+    return archive ? from_archive(runtime, archive, fields, n, config, out)
+                   : from_fields(runtime, fields, n, config, out);
 }

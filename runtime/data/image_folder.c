@@ -424,35 +424,24 @@ clv_status clv_dataset_image_files(clv_runtime *runtime, const char *const *path
     return complete(made, clv__image_list_files(error, paths, (size_t)n, &made->list), error, &own, out);
 }
 
-bool clv_image_folder_is_broken(const clv_dataset *dataset, int64_t i) {
+const char *clv_image_folder_file(const clv_dataset *dataset, int64_t i, bool *broken) {
     pictures *own = (pictures *)pictures_of(dataset);
-    if (!own || i < 0 || i >= dataset->count) return false;
+    if (broken) *broken = false;
+    if (!own || i < 0 || i >= dataset->count) return NULL;
     pthread_mutex_lock(&own->lock);
-    const bool broken = own->broken[i];
+    if (broken) *broken = own->broken[i];
     pthread_mutex_unlock(&own->lock);
-    return broken;
+    return own->list.files[i];
 }
 
-const char *clv_image_folder_file(const clv_dataset *dataset, int64_t i) {
-    const pictures *own = pictures_of(dataset);
-    return own && i >= 0 && i < dataset->count ? own->list.files[i] : NULL;
-}
-
-int64_t clv_image_folder_broken(const clv_dataset *dataset, const char **first) {
+clv_image_folder_info clv_image_folder_info_get(const clv_dataset *dataset) {
     pictures *own = (pictures *)pictures_of(dataset);
-    if (first) *first = NULL;
-    if (!own) return 0;
+    if (!own) return (clv_image_folder_info){0};
+    clv_image_folder_info info = own->list.rest;
+    info.passed_over = clv__image_list_rest(&own->list);
     pthread_mutex_lock(&own->lock);
-    const int64_t n = own->n_broken;
-    if (first) *first = own->first; // stays what it is
+    info.broken = own->n_broken;
+    info.first_broken = own->first; // stays what it is
     pthread_mutex_unlock(&own->lock);
-    return n;
-}
-
-int64_t clv_image_folder_passed_over(const clv_dataset *dataset, clv_image_folder_rest *rest,
-                                     const char **first) {
-    const pictures *own = pictures_of(dataset);
-    if (rest) *rest = own ? own->list.rest : (clv_image_folder_rest){0};
-    if (first) *first = own ? own->list.first_rest : NULL;
-    return own ? clv__image_list_rest(&own->list) : 0;
+    return info;
 }

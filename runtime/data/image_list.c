@@ -99,18 +99,19 @@ static clv_status add_file(clv__error *error, clv__image_list *list, const char 
 static clv_status pass_over(clv__error *error, clv__image_list *list, int64_t *count, const char *folder,
                             const char *name) {
     ++*count;
-    if (list->first_rest) return CLV_OK;
-    list->first_rest = folder ? joined(&list->arena, folder, name) : clv__arena_strdup(&list->arena, name);
-    return list->first_rest ? CLV_OK : no_memory(error, list->folder);
+    if (list->rest.first_passed_over) return CLV_OK;
+    list->rest.first_passed_over =
+        folder ? joined(&list->arena, folder, name) : clv__arena_strdup(&list->arena, name);
+    return list->rest.first_passed_over ? CLV_OK : no_memory(error, list->folder);
 }
 
 int64_t clv__image_list_rest(const clv__image_list *list) {
-    const clv_image_folder_rest *rest = &list->rest;
+    const clv_image_folder_info *rest = &list->rest;
     return rest->endings + rest->folders + rest->hidden + rest->loose;
 }
 
 static clv_status refuse_rest(clv__error *error, const clv__image_list *list) {
-    const clv_image_folder_rest *rest = &list->rest;
+    const clv_image_folder_info *rest = &list->rest;
     clv__shown_text shown;
     char endings[96];
     if (!clv__image_list_rest(list)) return CLV_OK;
@@ -120,7 +121,7 @@ static clv_status refuse_rest(clv__error *error, const clv__image_list *list) {
         "than %s %" PRId64 ", folders within classes %" PRId64 ", hidden %" PRId64
         ", beside the classes %" PRId64 "; the first: '%s'",
         list->folder, endings_text(endings, sizeof endings), rest->endings, rest->folders, rest->hidden,
-        rest->loose, clv__shown(list->first_rest, &shown));
+        rest->loose, clv__shown(list->rest.first_passed_over, &shown));
 }
 
 // ---- folders of classes -----------------------------------------------------------------------------------
@@ -128,7 +129,7 @@ static clv_status refuse_rest(clv__error *error, const clv__image_list *list) {
 /** A name in the folder of a class: a picture, or passed over. */
 static clv_status add_name(clv__error *error, clv__image_list *list, const char *name, const char *file,
                            int32_t label) {
-    clv_image_folder_rest *rest = &list->rest;
+    clv_image_folder_info *rest = &list->rest;
     if (*file == '.') return pass_over(error, list, &rest->hidden, name, file);
     const char *within = joined(&list->arena, name, file);
     const char *path = within ? joined(&list->arena, list->folder, within) : NULL;

@@ -18,8 +18,7 @@ typedef struct clv__image_list {
     float *targets; // [count, n_classes]: 0 or 1; NULL: there is one class each
     const char **classes;
     size_t n_classes, classes_room;
-    clv_image_folder_rest rest; // what is beside the pictures of classes
-    const char *first_rest;     // the first of it; NULL: there is none
+    clv_image_folder_info rest; // what is beside the pictures of classes
 } clv__image_list;
 
 /** Names that are known: of another folder, or of weights. */

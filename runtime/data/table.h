@@ -120,4 +120,14 @@ void clv__table_record_free(clv__table_form *form, void *owner);
 clv_status clv__table_find(const clv__table_file *file, clv__table_form *form, bool targets,
                            const char *ignore);
 
+/**
+ * Put what such a model told into the table's units, in place: target * scale + mean where targets were standardized.
+ *
+ * results  [n, targets]; of a model for classes nothing is done
+ *
+ * Errors   CLV_E_FORMAT  no record
+ */
+CLV_MUST_CHECK clv_status clv__table_results_unscale(clv_runtime *runtime, const char *record, float *results,
+                                                     int64_t n);
+
 #endif

@@ -15,7 +15,7 @@ static double unscaled(const clv__table_column *target, float value) {
     return (double)value * target->scale.scale + target->scale.mean;
 }
 
-clv_status clv_table_results_unscale(clv_runtime *runtime, const char *record, float *results, int64_t n) {
+clv_status clv__table_results_unscale(clv_runtime *runtime, const char *record, float *results, int64_t n) {
     clv__error *error = clv__io_error(runtime);
     clv__table_form form;
     void *owner;

@@ -75,7 +75,7 @@ static clv_status create(clv__error *error, const char *text, size_t bytes, cons
                                 .read = read_stretch,
                                 .destroy = destroy_stretches};
     clv_array tokens;
-    clv_status status = clv_vocabulary_tokens(config->vocabulary, text, bytes, &tokens);
+    clv_status status = clv_vocabulary_encode(config->vocabulary, text, bytes, &tokens);
     own->tokens = tokens.data; // taken
     if (status == CLV_OK) status = cut(error, config, own, (size_t)tokens.shape.dims[0]);
     if (status == CLV_OK)

@@ -32,7 +32,7 @@ static uint32_t code_of(const uint8_t *at, size_t n) {
 
 clv_status clv__vocabulary_not_text(clv__error *error, size_t at) {
     CLV_FAIL(error, CLV_E_FORMAT,
-             "the text is not UTF-8 (byte %zu); tokens that are bytes (clv_vocabulary_bytes) take any file",
+             "the text is not UTF-8 (byte %zu); tokens that are bytes (CLV_VOCABULARY_BYTES) take any file",
              at);
 }
 
@@ -109,7 +109,7 @@ static symbols *new_symbols(clv__error *error, bool characters) {
     return own;
 }
 
-clv_status clv_vocabulary_bytes(clv_runtime *runtime, clv_vocabulary **out) {
+clv_status clv__vocabulary_bytes(clv_runtime *runtime, clv_vocabulary **out) {
     clv__error *error = clv__io_error(runtime);
     CLV_TRY(CLV__GIVEN(error, out));
     symbols *own = new_symbols(error, false);
@@ -163,8 +163,8 @@ static clv_status fill(symbols *own, const uint8_t *marks, size_t bytes) {
     return CLV_OK;
 }
 
-clv_status clv_vocabulary_characters(clv_runtime *runtime, const char *text, size_t bytes,
-                                     clv_vocabulary **out) {
+clv_status clv__vocabulary_characters(clv_runtime *runtime, const char *text, size_t bytes,
+                                      clv_vocabulary **out) {
     clv__error *error = clv__io_error(runtime);
     CLV_TRY(CLV__GIVEN(error, text));
     CLV_TRY(CLV__GIVEN(error, out));
@@ -186,6 +186,16 @@ clv_status clv_vocabulary_characters(clv_runtime *runtime, const char *text, siz
 }
 
 // ---- of every kind --------------------------------------------------------------------------------------------
+
+clv_status clv_vocabulary_create(clv_runtime *runtime, clv_vocabulary_kind kind, const char *text,
+                                 size_t bytes, clv_vocabulary **out) {
+    switch (kind) {
+    case CLV_VOCABULARY_BYTES: return clv__vocabulary_bytes(runtime, out);
+    case CLV_VOCABULARY_CHARACTERS: return clv__vocabulary_characters(runtime, text, bytes, out);
+    case CLV_VOCABULARY_TOKENIZER: return clv__vocabulary_tokenizer(runtime, text, bytes, out);
+    }
+    CLV_FAIL(clv__io_error(runtime), CLV_E_VALUE, "there is no vocabulary of the kind %d", (int)kind);
+}
 
 void clv_vocabulary_destroy(clv_vocabulary *vocabulary) {
     if (vocabulary) vocabulary->destroy(vocabulary);
@@ -212,25 +222,6 @@ bool clv__tokens_add(clv__tokens *tokens, int32_t token) {
 }
 
 clv_status clv_vocabulary_encode(const clv_vocabulary *vocabulary, const char *text, size_t bytes,
-                                 int32_t *tokens, size_t *n) {
-    CLV_TRY(CLV__GIVEN(NULL, vocabulary));
-    CLV_TRY(CLV__GIVEN(vocabulary->error, text));
-    CLV_TRY(CLV__GIVEN(vocabulary->error, tokens));
-    CLV_TRY(CLV__GIVEN(vocabulary->error, n));
-    *n = 0;
-    clv__tokens all = {0};
-    clv_status status = vocabulary->encode(vocabulary, text, bytes, &all);
-    if (status == CLV_OK && all.n > bytes)
-        status = clv__error_set(
-            vocabulary->error, CLV_E_VALUE,
-            "a text of %zu bytes has %zu tokens: clv_vocabulary_tokens makes room for so many", bytes, all.n);
-    if (status == CLV_OK && all.n) memcpy(tokens, all.at, all.n * sizeof *tokens);
-    if (status == CLV_OK) *n = all.n;
-    free(all.at);
-    return status;
-}
-
-clv_status clv_vocabulary_tokens(const clv_vocabulary *vocabulary, const char *text, size_t bytes,
                                  clv_array *out) {
     CLV_TRY(CLV__GIVEN(NULL, vocabulary));
     CLV_TRY(CLV__GIVEN(vocabulary->error, text));

@@ -46,4 +46,11 @@ const char *clv__vocabulary_kind(const clv_vocabulary *vocabulary);
 /** From which the same is made again: all characters one after the other, or a tokenizer's JSON; NULL of bytes. Borrowed. */
 const char *clv__vocabulary_text(const clv_vocabulary *vocabulary);
 
+/** clv_vocabulary_create of each kind. */
+clv_status clv__vocabulary_bytes(clv_runtime *runtime, clv_vocabulary **out);
+clv_status clv__vocabulary_characters(clv_runtime *runtime, const char *text, size_t bytes,
+                                      clv_vocabulary **out);
+clv_status clv__vocabulary_tokenizer(clv_runtime *runtime, const char *json, size_t bytes,
+                                     clv_vocabulary **out);
+
 #endif

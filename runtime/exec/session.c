@@ -84,8 +84,11 @@ void clv__session_forget(clv_session *session, const clv_device *device) {
 // ---- questions --------------------------------------------------------------------------------------------
 
 clv_session_info clv_session_info_get(const clv_session *session) {
-    return (clv_session_info){
-        .runtime = session->runtime, .n_tensors = (int)session->n_kept, .step = session->step};
+    if (!session) return (clv_session_info){0};
+    return (clv_session_info){.runtime = session->runtime,
+                              .n_tensors = (int)session->n_kept,
+                              .step = session->step,
+                              .averages_swapped = session->swapped};
 }
 
 clv_session_tensor clv_session_get(const clv_session *session, int index) {

@@ -19,10 +19,10 @@ static void read_arguments(const clv__op *op, const void *attrs, clv_node_info *
         clv__attribute_get(&op->attributes[i], attrs, &value);
         memcpy(out->lists[i], value.list, sizeof out->lists[i]);
         out->arguments[out->n_arguments++] = (clv_op_argument){.name = op->attributes[i].name,
-                                                              .number = value.number,
-                                                              .list = out->lists[i],
-                                                              .n = value.n,
-                                                              .text = value.text};
+                                                               .number = value.number,
+                                                               .list = out->lists[i],
+                                                               .n = value.n,
+                                                               .text = value.text};
     }
 }
 

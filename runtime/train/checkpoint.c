@@ -60,7 +60,7 @@
 
 /** Of the usual loss nothing is kept: checkpoints from before others were there have none. */
 static const char *loss_name(const clv_train_config *config) {
-    return config->loss && config->loss != clv_loss_for(config->model) ? config->loss->name : NULL;
+    return config->loss && config->loss != clv__loss_for(config->model) ? config->loss->name : NULL;
 }
 
 static const char *const precisions[] = {"f32", "mixed", "mixed-bf16", NULL};

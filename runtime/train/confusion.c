@@ -117,12 +117,8 @@ void clv_confusion_add(clv_confusion *confusion, const float *results, const voi
         count_label(own, i % own->classes, results[i], ((const float *)targets)[i]);
 }
 
-int64_t clv_confusion_classes(const clv_confusion *confusion) {
-    return confusion->classes;
-}
-
-bool clv_confusion_of_labels(const clv_confusion *confusion) {
-    return confusion->labels;
+clv_confusion_info clv_confusion_info_get(const clv_confusion *confusion) {
+    return (clv_confusion_info){.classes = confusion->classes, .of_labels = confusion->labels};
 }
 
 int64_t clv_confusion_count(const clv_confusion *confusion, int64_t of, int64_t told) {

@@ -10,6 +10,7 @@
 #include "cleave/ops.h"
 #include "device/device.h"
 #include "nn/models.h"
+#include "train/trainer.h"
 
 struct clv_generator {
     clv_runtime *runtime;
@@ -156,7 +157,7 @@ clv_status clv_generate(clv_generator *g, const int32_t *prompt, int64_t n, cons
     for (int64_t i = 0; i < most; i++) {
         const float *row = g->out + (g->no_cache ? (g->n - 1) * g->sizes.vocabulary : 0);
         int32_t token;
-        CLV_TRY(clv_sample(g->runtime, row, g->sizes.vocabulary, sampling, (uint64_t)i, &token));
+        CLV_TRY(clv__sample_token(g->runtime, row, g->sizes.vocabulary, sampling, (uint64_t)i, &token));
         if (tell && !tell(user, token)) break;
         if (i < most - 1) CLV_TRY(push(g, token, true));
     }

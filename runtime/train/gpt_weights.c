@@ -53,7 +53,7 @@ clv_status clv_gpt_weights_save(clv_session *session, const clv_gpt_config *conf
     const char *characters = clv__vocabulary_text(vocabulary);
     if (characters && !*characters) // the first in the order of codes; a text of a file cannot hold it
         CLV_FAIL(error, CLV_E_VALUE,
-                 "the text has characters of code 0: train on bytes (clv_vocabulary_bytes)");
+                 "the text has characters of code 0: train on bytes (CLV_VOCABULARY_BYTES)");
     clv_archive *archive = NULL;
     clv_status status = clv_archive_create(runtime, &archive);
     if (status == CLV_OK) status = clv__weights_put(session, archive);
@@ -67,12 +67,12 @@ static clv_status read_vocabulary(clv_runtime *runtime, const clv_archive *archi
                                   clv_vocabulary **out) {
     const char *tokens = clv_archive_text(archive, "cleave.tokens");
     const char *characters = clv_archive_text(archive, "cleave.characters");
-    if (tokens && !strcmp(tokens, "bytes")) return clv_vocabulary_bytes(runtime, out);
+    if (tokens && !strcmp(tokens, "bytes")) return clv__vocabulary_bytes(runtime, out);
     if (tokens && !strcmp(tokens, "characters") && characters && *characters)
-        return clv_vocabulary_characters(runtime, characters, strlen(characters), out);
+        return clv__vocabulary_characters(runtime, characters, strlen(characters), out);
     const char *tokenizer = clv_archive_text(archive, "cleave.tokenizer");
     if (tokens && !strcmp(tokens, "tokenizer") && tokenizer)
-        return clv_vocabulary_tokenizer(runtime, tokenizer, strlen(tokenizer), out);
+        return clv__vocabulary_tokenizer(runtime, tokenizer, strlen(tokenizer), out);
     CLV_FAIL(clv__runtime_error_of(runtime), CLV_E_FORMAT, "'%s' does not tell its vocabulary", path);
 }
 

@@ -197,7 +197,7 @@ const clv_loss *clv__loss_usual(clv_port target) {
     return clv_loss_find(target.classes ? "cross_entropy" : "mse");
 }
 
-const clv_loss *clv_loss_for(const clv_model *model) {
+const clv_loss *clv__loss_for(const clv_model *model) {
     return clv__loss_usual(clv_model_port_get(model, CLV_PORT_TARGET, 0));
 }
 

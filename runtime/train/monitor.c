@@ -8,6 +8,7 @@
 #include "cleave/nearest.h"
 #include "train/metric.h"
 #include "train/stopping.h"
+#include "train/trainer.h"
 
 int clv__monitored(const clv_train_config *config) {
     const char *name = clv__monitor_name(config);
@@ -18,7 +19,7 @@ int clv__monitored(const clv_train_config *config) {
 }
 
 static clv_status check_monitor(const clv_train_config *config, clv__error *error) {
-    const clv_loss *loss = config->loss ? config->loss : clv_loss_for(config->model);
+    const clv_loss *loss = config->loss ? config->loss : clv__loss_for(config->model);
     const int which = clv__monitored(config);
     for (int i = 0; i < config->n_losses; i++)
         if (config->losses[i].loss && !config->losses[i].loss->sum) loss = config->losses[i].loss;

@@ -8,6 +8,7 @@
 #include "base/random.h"
 #include "cleave/generate.h"
 #include "device/device.h"
+#include "train/trainer.h"
 
 /** A token and what speaks for it. */
 typedef struct candidate {
@@ -68,8 +69,8 @@ static int32_t draw(candidate *all, const float *logits, int64_t n, const clv_sa
     return all[i].token;
 }
 
-clv_status clv_sample(clv_runtime *runtime, const float *logits, int64_t n, const clv_sampling *sampling,
-                      uint64_t number, int32_t *token) {
+clv_status clv__sample_token(clv_runtime *runtime, const float *logits, int64_t n,
+                             const clv_sampling *sampling, uint64_t number, int32_t *token) {
     static const clv_sampling greedy = {0};
     clv__error *error = clv__runtime_error_of(runtime);
     CLV_TRY(CLV__GIVEN(error, logits));

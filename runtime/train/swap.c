@@ -71,10 +71,6 @@ clv_status clv_averages_swap(clv_session *session) {
     return status;
 }
 
-bool clv_averages_swapped(const clv_session *session) {
-    return session && session->swapped;
-}
-
 clv_status clv__averages_save(clv_session *session, const char *path) {
     CLV_TRY(CLV__GIVEN(NULL, session));
     CLV_TRY(CLV__USABLE(clv__runtime_error_of(session->runtime), path));

@@ -372,22 +372,15 @@ clv_status clv__trainer_share(clv_trainer *trainer, const double *shares) {
 
 // ---- what can be asked of a trainer -----------------------------------------------------------------------
 
-clv_device *clv_trainer_device_get(const clv_trainer *trainer, int index) {
-    return index >= 0 && index < trainer->n_devices ? trainer->devices[index] : NULL;
-}
-
-clv_lost_device clv_trainer_lost_get(const clv_trainer *trainer, int index) {
-    bool there = index >= 0 && index < clv_trainer_info_get(trainer).n_lost;
-    return there ? trainer->lost[index] : (clv_lost_device){0};
-}
-
 clv_trainer_info clv_trainer_info_get(const clv_trainer *trainer) {
     const clv_plan *whole = trainer->step[CLV__FULL].plan;
     return (clv_trainer_info){.session = trainer->session,
                               .plan = whole ? whole : trainer->step[CLV__LAST].plan,
                               .place = trainer->place,
                               .shares = trainer->shares,
+                              .devices = trainer->devices,
                               .n_devices = trainer->n_devices,
+                              .lost = trainer->lost,
                               .n_lost = (int)trainer->n_lost};
 }
 

@@ -6,6 +6,7 @@
 #include "base/memory.h"
 #include "data/dataset.h"
 #include "train/losses.h"
+#include "train/trainer.h"
 #include "train/units.h"
 
 double clv__units_loss(const clv_dataset *dataset, const clv_loss *loss) {
@@ -16,7 +17,7 @@ double clv__units_loss(const clv_dataset *dataset, const clv_loss *loss) {
 
 double clv__units_trained(const clv_train_config *config) {
     const clv_loss *own = config->n_losses == 1 ? config->losses[0].loss : config->loss;
-    return clv__units_loss(config->train, own ? own : clv_loss_for(config->model));
+    return clv__units_loss(config->train, own ? own : clv__loss_for(config->model));
 }
 
 clv_status clv__units_begin(clv__error *error, const clv_dataset *dataset, int64_t batch, clv__units *out) {

@@ -52,7 +52,7 @@ static clv_dataset *dataset_of(const clv_dataset_config *config) {
     given g;
     clv_dataset *dataset;
     make(&g);
-    expect_ok(clv_dataset_from_fields(support_runtime, g.fields, 5, config, &dataset));
+    expect_ok(clv_dataset_from_fields(support_runtime, NULL, g.fields, 5, config, &dataset));
     return dataset;
 }
 
@@ -120,20 +120,20 @@ static void ownership_is_as_told(void **state) {
     clv_field fields[] = {{.name = "x", .array = &x}, {.name = "y", .role = CLV_PORT_TARGET, .array = &y}};
     clv_dataset *dataset;
     ((int64_t *)y.data)[1] = -1; // refused: both stay the caller's
-    expect_failure(clv_dataset_from_fields(support_runtime, fields, 2, NULL, &dataset), CLV_E_VALUE,
+    expect_failure(clv_dataset_from_fields(support_runtime, NULL, fields, 2, NULL, &dataset), CLV_E_VALUE,
                    "field 'y': row 1 has -1, but values are 0 to 16777215");
     assert_null(dataset);
     assert_non_null(x.data);
     ((int64_t *)y.data)[1] = 1;
-    expect_ok(clv_dataset_from_fields(support_runtime, fields, 2, NULL, &dataset));
+    expect_ok(clv_dataset_from_fields(support_runtime, NULL, fields, 2, NULL, &dataset));
     assert_true(x.data == NULL && y.data == NULL);
     clv_dataset_destroy(dataset);
     fields[1].array = &x;
     expect_ok(clv_array_init(support_runtime, CLV_ARRAY_F32, SHAPE(2, 3), &x));
-    expect_failure(clv_dataset_from_fields(support_runtime, fields, 2, NULL, &dataset), CLV_E_VALUE,
+    expect_failure(clv_dataset_from_fields(support_runtime, NULL, fields, 2, NULL, &dataset), CLV_E_VALUE,
                    "fields 'x' and 'y' have the same array, which only one can take over; make it borrowed");
     x.borrowed = true; // an autoencoder learns what it is given
-    expect_ok(clv_dataset_from_fields(support_runtime, fields, 2, NULL, &dataset));
+    expect_ok(clv_dataset_from_fields(support_runtime, NULL, fields, 2, NULL, &dataset));
     clv_dataset_destroy(dataset);
     x.borrowed = false;
     clv_array_reset(&x);
@@ -182,35 +182,35 @@ static void an_archive_has_fields(void **state) {
     int32_t word[1], target;
     expect_ok(clv_npz_read(support_runtime, golden("packed.npz"), &archive));
     clv_field fields[] = {{.name = "word", .role = CLV_PORT_TARGET}, {.name = "row"}};
-    expect_ok(clv_dataset_from_archive(support_runtime, archive, fields, 2, NULL, &dataset));
+    expect_ok(clv_dataset_from_fields(support_runtime, archive, fields, 2, NULL, &dataset));
     clv__dataset_target(dataset, 8, &target);
     assert_int_equal(target, 3);
     clv_dataset_destroy(dataset);
     assert_non_null(clv_archive_find(archive, "row")->data); // it stays the archive's
     fields[1].name = "rows";
-    expect_failure(clv_dataset_from_archive(support_runtime, archive, fields, 2, NULL, &dataset),
+    expect_failure(clv_dataset_from_fields(support_runtime, archive, fields, 2, NULL, &dataset),
                    CLV_E_NOT_FOUND, "no array 'rows' in '", "packed.npz'");
     clv_array array = borrowed(CLV_ARRAY_I32, CLV_SHAPE(1), word);
     fields[1] = (clv_field){.name = "row", .array = &array};
-    expect_failure(clv_dataset_from_archive(support_runtime, archive, fields, 2, NULL, &dataset), CLV_E_VALUE,
+    expect_failure(clv_dataset_from_fields(support_runtime, archive, fields, 2, NULL, &dataset), CLV_E_VALUE,
                    "field 'row' has an array of its own; this one reads it from the archive");
-    expect_failure(clv_dataset_from_archive(support_runtime, archive, fields, 40, NULL, &dataset),
-                   CLV_E_VALUE, "40 fields; 32 are possible");
+    expect_failure(clv_dataset_from_fields(support_runtime, archive, fields, 40, NULL, &dataset), CLV_E_VALUE,
+                   "40 fields; 32 are possible");
     fields[1] = (clv_field){.name = "row"};
     const clv_array *row = clv_archive_find(archive, "row");
     ((float *)row->data)[clv_shape_numel(&row->shape) / row->shape.dims[0] * 2 + 1] = NAN; // in the third row
-    expect_failure(clv_dataset_from_archive(support_runtime, archive, fields, 2, NULL, &dataset), CLV_E_VALUE,
+    expect_failure(clv_dataset_from_fields(support_runtime, archive, fields, 2, NULL, &dataset), CLV_E_VALUE,
                    "packed.npz', array 'row': element [2,1] is nan in f32, and data must be finite");
     assert_null(dataset);
     const clv_dataset_config first = {.limit = 2}; // the rows before it
-    expect_ok(clv_dataset_from_archive(support_runtime, archive, fields, 2, &first, &dataset));
+    expect_ok(clv_dataset_from_fields(support_runtime, archive, fields, 2, &first, &dataset));
     clv_dataset_destroy(dataset);
     clv_archive_destroy(archive);
 }
 
 static void refuse(const given *g, int n, clv_dataset_config config, clv_status status, const char *said) {
     clv_dataset *dataset = (clv_dataset *)1;
-    assert_status(clv_dataset_from_fields(support_runtime, g->fields, n, &config, &dataset), status,
+    assert_status(clv_dataset_from_fields(support_runtime, NULL, g->fields, n, &config, &dataset), status,
                   support_runtime);
     assert_null(dataset);
     assert_string_equal(clv_runtime_error(support_runtime), said);
@@ -276,9 +276,9 @@ static void refuses_what_is_no_dataset(void **state) {
         many[i].name = names[i];
         if (i == 0) many[i] = g.fields[0];
     }
-    expect_failure(clv_dataset_from_fields(support_runtime, many, CLV_MAX_PORTS + 2, NULL, &dataset),
+    expect_failure(clv_dataset_from_fields(support_runtime, NULL, many, CLV_MAX_PORTS + 2, NULL, &dataset),
                    CLV_E_VALUE, "17 inputs and 1 targets; 16 of each are possible");
-    expect_ok(clv_dataset_from_fields(support_runtime, many, CLV_MAX_PORTS + 1, NULL, &dataset));
+    expect_ok(clv_dataset_from_fields(support_runtime, NULL, many, CLV_MAX_PORTS + 1, NULL, &dataset));
     clv_dataset_destroy(dataset);
 }
 

@@ -65,16 +65,16 @@ static void as_torchvision_resizes(void **state) {
     assert_string_equal(clv_dataset_class_name(dataset, 0), "jpeg");
     assert_string_equal(clv_dataset_class_name(dataset, 1), "png");
     assert_null(clv_dataset_class_name(dataset, 2));
-    assert_string_equal(clv_image_folder_file(dataset, 0), "jpeg/color.jpg");
-    assert_string_equal(clv_image_folder_file(dataset, JPEGS), "png/color.png");
-    assert_null(clv_image_folder_file(dataset, JPEGS + PNGS));
+    assert_string_equal(clv_image_folder_file(dataset, 0, NULL), "jpeg/color.jpg");
+    assert_string_equal(clv_image_folder_file(dataset, JPEGS, NULL), "png/color.png");
+    assert_null(clv_image_folder_file(dataset, JPEGS + PNGS, NULL));
     for (int i = 0; i < JPEGS + PNGS; i++) {
         clv__dataset_sample(dataset, i, sample);
         assert_int_equal(clv__dataset_label(dataset, i), i >= JPEGS);
         for (int k = 0; k < N; k++) {
             const int off = abs((int)lrintf(sample[k] * 255) - want[i * N + k]);
             if (off > (i < JPEGS ? 2 : 0)) // other versions of libjpeg may round otherwise
-                fail_msg("%s: element %d is %g, not %d", clv_image_folder_file(dataset, i), k,
+                fail_msg("%s: element %d is %g, not %d", clv_image_folder_file(dataset, i, NULL), k,
                          (double)sample[k] * 255, want[i * N + k]);
             if (off > largest) largest = off;
         }
@@ -201,7 +201,7 @@ static void drafts_are_near(void **state) {
         double off = 0;
         for (int k = 0; k < M; k++) off += fabs((double)(whole[k] - draft[k])) * 255 / M;
         if (i < JPEGS ? off == 0 || off > 10 : off != 0)
-            fail_msg("%s is off by %g", clv_image_folder_file(as_is, i), off);
+            fail_msg("%s is off by %g", clv_image_folder_file(as_is, i, NULL), off);
     }
     clv_dataset_destroy(as_is);
     clv_dataset_destroy(smaller);
@@ -483,6 +483,12 @@ static clv_status open_files(const char *const *paths, int n, bool strict, clv_d
 }
 
 /** Pictures alone: files and folders, in order, with the pixels that a folder of classes has. */
+static bool is_broken(const clv_dataset *files, int64_t i) {
+    bool broken;
+    clv_image_folder_file(files, i, &broken);
+    return broken;
+}
+
 static void files_alone(void **state) {
     (void)state;
     static const char *const paths[] = {GOLDEN "images/png/tiny.png", GOLDEN "images"};
@@ -492,13 +498,13 @@ static void files_alone(void **state) {
     expect_ok(open_files(paths, 2, true, &files));
     assert_int_equal(clv_dataset_info_get(files).count, 1 + JPEGS + PNGS);
     assert_int_equal(clv_dataset_info_get(files).classes, 0);
-    assert_string_equal(clv_image_folder_file(files, 0), paths[0]);
-    assert_string_equal(clv_image_folder_file(files, 1), GOLDEN "images/jpeg/color.jpg");
+    assert_string_equal(clv_image_folder_file(files, 0, NULL), paths[0]);
+    assert_string_equal(clv_image_folder_file(files, 1, NULL), GOLDEN "images/jpeg/color.jpg");
     for (int i = 0; i < JPEGS + PNGS; i++) {
         clv__dataset_sample(files, i + 1, a);
         clv__dataset_sample(folder, i, b);
         assert_memory_equal(a, b, sizeof a);
-        assert_false(clv_image_folder_is_broken(files, i));
+        assert_false(is_broken(files, i));
     }
     clv_dataset_destroy(files);
     clv_dataset_destroy(folder);
@@ -530,10 +536,10 @@ static void broken_files_alone(void **state) {
     clv__dataset_sample(files, 0, sample);
     for (int i = 0; i < N; i++) assert_true(sample[i] == 0);
     clv__dataset_sample(files, 1, sample);
-    assert_true(clv_image_folder_is_broken(files, 0));
-    assert_false(clv_image_folder_is_broken(files, 1));
-    assert_false(clv_image_folder_is_broken(files, 2));
-    assert_int_equal(clv_image_folder_broken(files, NULL), 1);
+    assert_true(is_broken(files, 0));
+    assert_false(is_broken(files, 1));
+    assert_false(is_broken(files, 2));
+    assert_int_equal(clv_image_folder_info_get(files).broken, 1);
     clv_dataset_destroy(files);
     copy_picture("png/color.png", "cut.png", 50);
     expect_failure(open_files(cut, 1, false, &files), CLV_E_FORMAT, "the one picture cannot be read: ");
@@ -623,8 +629,8 @@ static void a_limit_spreads(void **state) {
     config.limit = 4;
     clv_dataset *dataset = open_folder(GOLDEN "images", config);
     assert_int_equal(clv_dataset_info_get(dataset).count, 4);
-    assert_string_equal(clv_image_folder_file(dataset, 0), "jpeg/color.jpg");
-    assert_string_equal(clv_image_folder_file(dataset, 3), "png/mask_grey.PNG");
+    assert_string_equal(clv_image_folder_file(dataset, 0, NULL), "jpeg/color.jpg");
+    assert_string_equal(clv_image_folder_file(dataset, 3, NULL), "png/mask_grey.PNG");
     clv_dataset_destroy(dataset);
     config.limit = 1000;
     dataset = open_folder(GOLDEN "images", config);
@@ -699,8 +705,10 @@ static void broken_pictures_are_left_out(void **state) {
     const char *first = NULL;
     clv_dataset *dataset = open_folder("b", plain);
     assert_int_equal(clv_dataset_info_get(dataset).count, 1);
-    assert_string_equal(clv_image_folder_file(dataset, 0), "one/whole.png");
-    assert_int_equal(clv_image_folder_broken(dataset, &first), CASES);
+    assert_string_equal(clv_image_folder_file(dataset, 0, NULL), "one/whole.png");
+    assert_int_equal(
+        (first = clv_image_folder_info_get(dataset).first_broken, clv_image_folder_info_get(dataset).broken),
+        CASES);
     assert_string_equal(first, cases[0].sentence);
     clv_dataset_destroy(dataset);
     clv_image_folder_config strict = plain;
@@ -710,7 +718,9 @@ static void broken_pictures_are_left_out(void **state) {
         remove(cases[i].file);
     }
     dataset = open_folder("b", strict);
-    assert_int_equal(clv_image_folder_broken(dataset, &first), 0);
+    assert_int_equal(
+        (first = clv_image_folder_info_get(dataset).first_broken, clv_image_folder_info_get(dataset).broken),
+        0);
     assert_null(first);
     clv_dataset_destroy(dataset);
     static const char *const names[] = {"b/one/whole.png", "b/one", "b"};
@@ -727,15 +737,13 @@ static void what_is_passed_over(void **state) {
     for (int i = 0; i < FOLDERS; i++) mkdir(folders[i], 0777);
     for (int i = 0; i < FILES; i++) write_file(files[i], "x", 1);
     copy_picture("png/tiny.png", "p/one/whole.PNG", 0);
-    clv_image_folder_rest rest;
-    const char *first;
     clv_dataset *dataset = open_folder("p", plain);
     assert_int_equal(clv_dataset_info_get(dataset).count, 1);
-    assert_int_equal(clv_image_folder_broken(dataset, NULL), 0);
-    assert_int_equal(clv_image_folder_passed_over(dataset, &rest, &first), FILES + 3);
+    assert_int_equal(clv_image_folder_info_get(dataset).broken, 0);
+    clv_image_folder_info rest = clv_image_folder_info_get(dataset);
+    assert_int_equal(rest.passed_over, FILES + 3);
     assert_true(rest.endings == 3 && rest.folders == 2 && rest.hidden == 2 && rest.loose == 2);
-    assert_string_equal(first, ".git");
-    assert_int_equal(clv_image_folder_passed_over(dataset, NULL, NULL), FILES + 3);
+    assert_string_equal(rest.first_passed_over, ".git");
     clv_dataset_destroy(dataset);
     clv_image_folder_config strict = plain;
     strict.strict = true;
@@ -747,8 +755,8 @@ static void what_is_passed_over(void **state) {
     remove_files(files, FILES);
     for (int i = FOLDERS; i-- > 2;) remove(folders[i]);
     dataset = open_folder("p", strict);
-    assert_int_equal(clv_image_folder_passed_over(dataset, &rest, &first), 0);
-    assert_null(first);
+    rest = clv_image_folder_info_get(dataset);
+    assert_true(rest.passed_over == 0 && !rest.first_passed_over);
     clv_dataset_destroy(dataset);
     static const char *const names[] = {"p/one/whole.PNG", "p/one", "p"};
     remove_files(names, 3);
@@ -801,15 +809,19 @@ static void damage_within_is_replaced(void **state) {
     clv_status status;
     clv_dataset *dataset = open_folder("d", plain);
     assert_int_equal(clv_dataset_info_get(dataset).count, 2);
-    assert_int_equal(clv_image_folder_broken(dataset, NULL), 0);
+    assert_int_equal(clv_image_folder_info_get(dataset).broken, 0);
     clv__dataset_sample(dataset, 0, samples[0]);
     clv__dataset_sample(dataset, 1, samples[1]);
     assert_memory_equal(samples[0], samples[1], sizeof samples[0]);
-    assert_int_equal(clv_image_folder_broken(dataset, &first), 1);
+    assert_int_equal(
+        (first = clv_image_folder_info_get(dataset).first_broken, clv_image_folder_info_get(dataset).broken),
+        1);
     assert_non_null(strstr(first, "'d/one/a.png' is a broken PNG: "));
     sum_of_batches(dataset, 1, 0, 4, &status);
     assert_int_equal(status, CLV_OK);
-    assert_int_equal(clv_image_folder_broken(dataset, &first), 1); // it counts once
+    assert_int_equal(
+        (first = clv_image_folder_info_get(dataset).first_broken, clv_image_folder_info_get(dataset).broken),
+        1); // it counts once
     clv_dataset_destroy(dataset);
     clv_image_folder_config strict = plain;
     strict.strict = true;

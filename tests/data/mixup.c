@@ -184,7 +184,7 @@ static void what_is_refused(void **state) {
                        cases[i].sentence);
         assert_null(loader);
     }
-    expect_ok(clv_vocabulary_bytes(support_runtime, &vocabulary));
+    expect_ok(clv_vocabulary_create(support_runtime, CLV_VOCABULARY_BYTES, NULL, 0, &vocabulary));
     const clv_text_config config = {.vocabulary = vocabulary, .context = 4};
     expect_ok(clv_dataset_text(support_runtime, letters, sizeof letters - 1, &config, &text));
     expect_failure(

@@ -252,7 +252,7 @@ static void targets_are_standardized(void **state) {
     expect_ok(clv_table_rows_read(support_runtime, "r.csv", record, NULL, &read, NULL));
     for (int i = 0; i < 3; i++) assert_true(fabsf(((float *)read.data)[i] - row[i]) < 1e-6f);
     clv_array_reset(&read);
-    expect_ok(clv_table_results_unscale(support_runtime, record, results, 3));
+    expect_ok(clv__table_results_unscale(support_runtime, record, results, 3));
     assert_true(fabsf(results[0] - 400000) < 0.1f && results[1] == 500000 &&
                 fabsf(results[2] - 663299.3f) < 0.2f);
     clv_dataset_destroy(dataset);

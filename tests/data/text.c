@@ -6,11 +6,13 @@
 
 #include "data/dataset.h"
 #include "data/vocabulary.h"
+#include "harness/tokens.h"
 #include "io/support.h"
 
 static clv_vocabulary *characters(const char *text) {
     clv_vocabulary *vocabulary = NULL;
-    expect_ok(clv_vocabulary_characters(support_runtime, text, strlen(text), &vocabulary));
+    expect_ok(
+        clv_vocabulary_create(support_runtime, CLV_VOCABULARY_CHARACTERS, text, strlen(text), &vocabulary));
     return vocabulary;
 }
 
@@ -20,7 +22,7 @@ static void expect_round(const clv_vocabulary *vocabulary, const char *text, siz
     char again[64];
     size_t n = 0, used = 0;
     assert_true(bytes <= sizeof again);
-    expect_ok(clv_vocabulary_encode(vocabulary, text, bytes, token, &n));
+    expect_ok(encode_into(vocabulary, text, bytes, token, &n));
     assert_int_equal(n, tokens);
     for (size_t i = 0; i < n; i++) {
         size_t length;
@@ -52,11 +54,11 @@ static void tokens_as_text(void **state) {
                  {"\xed\xa0\x80", "\xef\xbf\xbd\xef\xbf\xbd\xef\xbf\xbd"}, // a surrogate
                  {"\xf5x", "\xef\xbf\xbdx"}};
     clv_vocabulary *bytes = NULL, *letters = characters("ab\xe6\x97\xa5");
-    expect_ok(clv_vocabulary_bytes(support_runtime, &bytes));
+    expect_ok(clv_vocabulary_create(support_runtime, CLV_VOCABULARY_BYTES, NULL, 0, &bytes));
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         clv_array tokens, text;
         const size_t n = strlen(cases[i].bytes), want = strlen(cases[i].text);
-        expect_ok(clv_vocabulary_tokens(bytes, cases[i].bytes, n, &tokens));
+        expect_ok(clv_vocabulary_encode(bytes, cases[i].bytes, n, &tokens));
         assert_int_equal(tokens.shape.dims[0], n);
         expect_ok(clv_vocabulary_decode(bytes, tokens.data, n, false, &text));
         assert_int_equal(clv_array_bytes(&text), want);
@@ -98,16 +100,17 @@ static void characters_in_order(void **state) {
     assert_string_equal(clv__vocabulary_text(again), sorted);
     int32_t token[8];
     size_t n;
-    expect_failure(clv_vocabulary_encode(vocabulary, "ab\xc3\xb6", 4, token, &n), CLV_E_NOT_FOUND,
-                   "byte 2 of the text", "not in the vocabulary, which has 6");
-    expect_failure(clv_vocabulary_encode(vocabulary, "ab\xff", 3, token, &n), CLV_E_FORMAT,
-                   "not UTF-8 (byte 2)");
-    expect_failure(clv_vocabulary_encode(vocabulary, "a\xe2\x82", 3, token, &n), CLV_E_FORMAT, "byte 1");
+    expect_failure(encode_into(vocabulary, "ab\xc3\xb6", 4, token, &n), CLV_E_NOT_FOUND, "byte 2 of the text",
+                   "not in the vocabulary, which has 6");
+    expect_failure(encode_into(vocabulary, "ab\xff", 3, token, &n), CLV_E_FORMAT, "not UTF-8 (byte 2)");
+    expect_failure(encode_into(vocabulary, "a\xe2\x82", 3, token, &n), CLV_E_FORMAT, "byte 1");
     clv_vocabulary_destroy(vocabulary);
     clv_vocabulary_destroy(again);
-    expect_failure(clv_vocabulary_characters(support_runtime, "", 0, &vocabulary), CLV_E_VALUE, "empty");
-    expect_failure(clv_vocabulary_characters(support_runtime, "x\x80y", 3, &vocabulary), CLV_E_FORMAT,
-                   "byte 1", "(clv_vocabulary_bytes)");
+    expect_failure(clv_vocabulary_create(support_runtime, CLV_VOCABULARY_CHARACTERS, "", 0, &vocabulary),
+                   CLV_E_VALUE, "empty");
+    expect_failure(
+        clv_vocabulary_create(support_runtime, CLV_VOCABULARY_CHARACTERS, "x\x80y", 3, &vocabulary),
+        CLV_E_FORMAT, "byte 1", "(CLV_VOCABULARY_BYTES)");
     assert_null(vocabulary);
     clv_vocabulary_destroy(NULL);
 }
@@ -115,7 +118,7 @@ static void characters_in_order(void **state) {
 static void bytes_of_any_kind(void **state) {
     (void)state;
     clv_vocabulary *vocabulary = NULL;
-    expect_ok(clv_vocabulary_bytes(support_runtime, &vocabulary));
+    expect_ok(clv_vocabulary_create(support_runtime, CLV_VOCABULARY_BYTES, NULL, 0, &vocabulary));
     assert_int_equal(clv_vocabulary_count(vocabulary), 256);
     assert_null(clv__vocabulary_text(vocabulary));
     expect_round(vocabulary, "\0\xff\x80z", 4, 4);

@@ -126,7 +126,7 @@ static clv_status train(clv_runtime *runtime, clv_dataset *dataset, const part *
     status = clv_trainer_run(trainer);
     out->steps = clv_trainer_result(trainer).steps;
     out->n_lost = clv_trainer_info_get(trainer).n_lost;
-    if (out->n_lost) out->lost_step = clv_trainer_lost_get(trainer, 0).step;
+    if (out->n_lost) out->lost_step = clv_trainer_info_get(trainer).lost[0].step;
     if (status == CLV_OK)
         status = small_read(clv_trainer_info_get(trainer).session, out->floats, MOST_FLOATS, &out->n_floats);
     if (status != CLV_OK) snprintf(out->sentence, sizeof out->sentence, "%s", clv_runtime_error(runtime));

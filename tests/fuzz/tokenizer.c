@@ -30,8 +30,8 @@ static void start(void) {
         snprintf(path, sizeof path, CLV_TEST_SOURCE_DIR "/tests/golden/tokenizers/%s.json", names[i]);
         REQUIRE(clv_text_read(runtime, path, &json) == CLV_OK);
         // without utf8proc some are refused
-        const clv_status status =
-            clv_vocabulary_tokenizer(runtime, json.data, clv_array_bytes(&json), &right[i]);
+        const clv_status status = clv_vocabulary_create(runtime, CLV_VOCABULARY_TOKENIZER, json.data,
+                                                        clv_array_bytes(&json), &right[i]);
         REQUIRE(status == CLV_OK || (i != BYTE_LEVEL && status == CLV_E_UNSUPPORTED));
         clv_array_reset(&json);
     }
@@ -56,7 +56,7 @@ static void require_text(const clv_vocabulary *vocabulary, const clv_array *toke
 static void encode(const clv_vocabulary *vocabulary, const char *text, size_t bytes, bool of_bytes) {
     clv_array tokens;
     size_t done = 0;
-    const clv_status status = clv_vocabulary_tokens(vocabulary, text, bytes, &tokens);
+    const clv_status status = clv_vocabulary_encode(vocabulary, text, bytes, &tokens);
     if (status != CLV_OK) {
         require_said(status);
         return;
@@ -86,7 +86,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
     const uint8_t *end = memchr(data, 0, size);
     const size_t json = end ? (size_t)(end - data) : size;
     clv_vocabulary *vocabulary = NULL;
-    const clv_status status = clv_vocabulary_tokenizer(runtime, (const char *)data, json, &vocabulary);
+    const clv_status status =
+        clv_vocabulary_create(runtime, CLV_VOCABULARY_TOKENIZER, (const char *)data, json, &vocabulary);
     if (status != CLV_OK) {
         REQUIRE(!vocabulary);
         require_said(status);

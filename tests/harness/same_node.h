@@ -19,7 +19,8 @@ static inline void clv__test_same_node(const clv__node *a, const clv__node *b) {
     assert_int_equal(a->io.n_in, b->io.n_in);
     assert_int_equal(a->io.n_out, b->io.n_out);
     assert_string_equal(a->layer, b->layer);
-    assert_true(!a->place_hint == !b->place_hint && (!a->place_hint || !strcmp(a->place_hint, b->place_hint)));
+    assert_true(!a->place_hint == !b->place_hint &&
+                (!a->place_hint || !strcmp(a->place_hint, b->place_hint)));
     for (size_t i = 0; i < a->io.op->attrs_bytes; i++)
         if (!clv__test_is_padding(a->io.op, i) && a->attrs[i] != b->attrs[i])
             fail_msg("attributes of %s differ at byte %zu", a->io.op->name, i);

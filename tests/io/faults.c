@@ -154,7 +154,7 @@ static clv_status load_fields(void) {
     clv_loader_config config = {.batch = 2, .shuffle = true};
     assert_true((status == CLV_OK) == (archive != NULL));
     if (status == CLV_OK)
-        status = clv_dataset_from_archive(support_runtime, archive, fields, 2, NULL, &dataset);
+        status = clv_dataset_from_fields(support_runtime, archive, fields, 2, NULL, &dataset);
     if (status == CLV_OK) status = clv_loader_create(support_runtime, dataset, &config, &loader);
     if (status == CLV_OK) status = clv_loader_next(loader, &batch);
     clv_loader_destroy(loader);

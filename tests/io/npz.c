@@ -119,7 +119,7 @@ static void leaves_out_what_it_cannot_read(void **state) {
         assert_non_null(clv_archive_text(archive, key));
         clv_field field = {.name = cases[i].name, .role = CLV_PORT_INPUT};
         clv_dataset *dataset;
-        expect_failure(clv_dataset_from_archive(support_runtime, archive, &field, 1, NULL, &dataset),
+        expect_failure(clv_dataset_from_fields(support_runtime, archive, &field, 1, NULL, &dataset),
                        CLV_E_UNSUPPORTED, "'x.npz'", cases[i].said);
         clv_archive_destroy(archive);
         clv_archive_destroy(all);

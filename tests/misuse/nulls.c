@@ -8,6 +8,7 @@
 #include "misuse/world.h"
 #include "nn/models.h"
 #include "train/averages.h"
+#include "train/trainer.h"
 
 static world w;
 static char tried[8192]; // names of functions, each between blanks
@@ -127,8 +128,7 @@ static void statuses_answer_null(void **state) {
     clv_text_config letters = {0};
     clv_vocabulary *vocabulary = NULL;
     clv_gpt_config sizes;
-    int32_t tokens[4];
-    size_t n_tokens;
+    const int32_t tokens[4] = {0};
     REFUSED(clv_dataset_table(rt, NULL, &columns, &dataset));
     REFUSED(clv_dataset_table(rt, "x", NULL, &dataset));
     REFUSED(clv_dataset_table(rt, "x", &columns, NULL));
@@ -144,8 +144,8 @@ static void statuses_answer_null(void **state) {
     REFUSED(clv_table_rows_read(rt, NULL, record, &how, &array, &report));
     REFUSED(clv_table_rows_read(rt, "x", NULL, &how, &array, &report));
     REFUSED(clv_table_rows_read(rt, "x", record, NULL, NULL, NULL));
-    REFUSED(clv_table_results_unscale(rt, NULL, &number, 1));
-    REFUSED(clv_table_results_unscale(rt, record, NULL, 1));
+    REFUSED(clv__table_results_unscale(rt, NULL, &number, 1));
+    REFUSED(clv__table_results_unscale(rt, record, NULL, 1));
     REFUSED(clv_dataset_baseline(rt, NULL, 0, &baseline));
     REFUSED(clv_dataset_class_weights(rt, NULL, 0, 1, &(float){0}));
     report = clv_dataset_info_get(NULL).table_report;
@@ -164,19 +164,16 @@ static void statuses_answer_null(void **state) {
     REFUSED(clv_dataset_text(rt, "x", 1, &letters, &dataset)); // no vocabulary
     REFUSED(clv_text_read(rt, NULL, &array));
     REFUSED(clv_text_read(rt, "x", NULL));
-    REFUSED(clv_vocabulary_bytes(rt, NULL));
-    REFUSED(clv_vocabulary_characters(rt, NULL, 1, &vocabulary));
-    REFUSED(clv_vocabulary_characters(rt, "x", 1, NULL));
-    REFUSED(clv_vocabulary_tokenizer(rt, NULL, 1, &vocabulary));
-    REFUSED(clv_vocabulary_tokenizer(rt, "x", 1, NULL));
-    REFUSED(clv_vocabulary_encode(NULL, "x", 1, tokens, &n_tokens));
-    assert_status(clv_vocabulary_bytes(rt, &vocabulary), CLV_OK, rt);
-    REFUSED(clv_vocabulary_encode(vocabulary, NULL, 1, tokens, &n_tokens));
-    REFUSED(clv_vocabulary_encode(vocabulary, "x", 1, NULL, &n_tokens));
-    REFUSED(clv_vocabulary_encode(vocabulary, "x", 1, tokens, NULL));
-    REFUSED(clv_vocabulary_tokens(NULL, "x", 1, &array));
-    REFUSED(clv_vocabulary_tokens(vocabulary, NULL, 1, &array));
-    REFUSED(clv_vocabulary_tokens(vocabulary, "x", 1, NULL));
+    REFUSED(clv_vocabulary_create(rt, CLV_VOCABULARY_BYTES, NULL, 0, NULL));
+    REFUSED(clv_vocabulary_create(rt, (clv_vocabulary_kind)7, "x", 1, &vocabulary));
+    REFUSED(clv_vocabulary_create(rt, CLV_VOCABULARY_CHARACTERS, NULL, 1, &vocabulary));
+    REFUSED(clv_vocabulary_create(rt, CLV_VOCABULARY_CHARACTERS, "x", 1, NULL));
+    REFUSED(clv_vocabulary_create(rt, CLV_VOCABULARY_TOKENIZER, NULL, 1, &vocabulary));
+    REFUSED(clv_vocabulary_create(rt, CLV_VOCABULARY_TOKENIZER, "x", 1, NULL));
+    assert_status(clv_vocabulary_create(rt, CLV_VOCABULARY_BYTES, NULL, 0, &vocabulary), CLV_OK, rt);
+    REFUSED(clv_vocabulary_encode(NULL, "x", 1, &array));
+    REFUSED(clv_vocabulary_encode(vocabulary, NULL, 1, &array));
+    REFUSED(clv_vocabulary_encode(vocabulary, "x", 1, NULL));
     REFUSED(clv_vocabulary_decode(NULL, tokens, 1, false, &array));
     REFUSED(clv_vocabulary_decode(vocabulary, NULL, 1, false, &array));
     REFUSED(clv_vocabulary_decode(vocabulary, tokens, 1, false, NULL));
@@ -193,8 +190,8 @@ static void statuses_answer_null(void **state) {
     REFUSED(clv_generator_create(rt, &writes, NULL));
     REFUSED(clv_generator_create(rt, &(clv_generator_config){0}, &generator));
     REFUSED(clv_generate(NULL, &one, 1, NULL, 1, NULL, NULL));
-    REFUSED(clv_sample(rt, NULL, 1, NULL, 0, &one));
-    REFUSED(clv_sample(rt, &logit, 1, NULL, 0, NULL));
+    REFUSED(clv__sample_token(rt, NULL, 1, NULL, 0, &one));
+    REFUSED(clv__sample_token(rt, &logit, 1, NULL, 0, NULL));
     REFUSED(clv_gpt_weights_read(NULL, "x", &sizes, &vocabulary));
     REFUSED(clv_gpt_weights_read(rt, NULL, &sizes, &vocabulary));
     REFUSED(clv_gpt_weights_read(rt, "x", NULL, &vocabulary));
@@ -214,13 +211,13 @@ static void statuses_answer_null(void **state) {
     REFUSED(clv_dataset_from_arrays(rt, &array, NULL, NULL, &dataset));
     REFUSED(clv_dataset_from_arrays(rt, &array, &array, NULL, NULL));
     const clv_field field = {.name = "x", .array = &array};
-    REFUSED(clv_dataset_from_fields(rt, NULL, 1, NULL, &dataset));
-    REFUSED(clv_dataset_from_fields(rt, &field, 1, NULL, NULL));
-    REFUSED(clv_dataset_from_fields(rt, &(clv_field){0}, 1, NULL, &dataset));
-    REFUSED(clv_dataset_from_archive(rt, NULL, &field, 1, NULL, &dataset));
-    REFUSED(clv_dataset_from_archive(rt, w.archive, NULL, 1, NULL, &dataset));
-    REFUSED(clv_dataset_from_archive(rt, w.archive, &field, 1, NULL, NULL));
-    REFUSED(clv_dataset_from_archive(rt, w.archive, &(clv_field){0}, 1, NULL, &dataset));
+    REFUSED(clv_dataset_from_fields(rt, NULL, NULL, 1, NULL, &dataset));
+    REFUSED(clv_dataset_from_fields(rt, NULL, &field, 1, NULL, NULL));
+    REFUSED(clv_dataset_from_fields(rt, NULL, &(clv_field){0}, 1, NULL, &dataset));
+    REFUSED(clv_dataset_from_fields(rt, NULL, &field, 1, NULL, &dataset));
+    REFUSED(clv_dataset_from_fields(rt, w.archive, NULL, 1, NULL, &dataset));
+    REFUSED(clv_dataset_from_fields(rt, w.archive, &field, 1, NULL, NULL));
+    REFUSED(clv_dataset_from_fields(rt, w.archive, &(clv_field){0}, 1, NULL, &dataset));
     REFUSED(clv_npz_read(rt, NULL, &archive));
     REFUSED(clv_npz_read(rt, "x", NULL));
     REFUSED(clv_npz_write(NULL, "x"));

@@ -517,7 +517,7 @@ static void in_own_loop(void **state) {
         }
         same_as(own.session, trained, false);
         assert_status(clv_averages_swap(own.session), CLV_OK, runtime);
-        assert_true(clv_averages_swapped(own.session));
+        assert_true(clv_session_info_get(own.session).averages_swapped);
         same_as(own.session, trained, true);
         assert_status(clv_loader_next(loader, &batch), CLV_OK, runtime);
         assert_status(own_step(&own, &batch, cases[i].lr), CLV_E_STATE, runtime);
@@ -530,7 +530,7 @@ static void in_own_loop(void **state) {
         assert_status(clv_weights_save(trained, by_trainer), CLV_OK, runtime);
         same_files(by_hand, by_trainer);
         assert_status(clv_averages_swap(own.session), CLV_OK, runtime);
-        assert_false(clv_averages_swapped(own.session));
+        assert_false(clv_session_info_get(own.session).averages_swapped);
         same_as(own.session, trained, false);
         assert_status(clv__averages_save(own.session, by_hand), CLV_OK, runtime);
         assert_status(clv__averages_save(trained, by_trainer), CLV_OK, runtime);
@@ -556,8 +556,8 @@ static void without_averages(void **state) {
     assert_string_equal(clv_runtime_error(runtime),
                         "clv_averages_swap: the session keeps no averages: clv_averages_add appends them to "
                         "the graph of its steps, before clv_session_reserve or clv_run_create");
-    assert_false(clv_averages_swapped(session));
-    assert_false(clv_averages_swapped(NULL));
+    assert_false(clv_session_info_get(session).averages_swapped);
+    assert_false(clv_session_info_get(NULL).averages_swapped);
     clv_trainer_destroy(trainer);
 }
 

@@ -8,6 +8,7 @@
 #include "cleave/train.h"
 #include "data/vocabulary.h"
 #include "harness/harness.h"
+#include "train/trainer.h"
 
 static clv_runtime *runtime;
 static clv_device *devices[2]; // the host, and the best device for kernels, if there is one
@@ -142,7 +143,7 @@ static void told_until_it_is_enough(void **state) {
 
 static int32_t sample(const float *logits, int n, clv_sampling how, uint64_t number) {
     int32_t token = -1;
-    assert_status(clv_sample(runtime, logits, n, &how, number, &token), CLV_OK, runtime);
+    assert_status(clv__sample_token(runtime, logits, n, &how, number, &token), CLV_OK, runtime);
     assert_in_range(token, 0, n - 1);
     return token;
 }
@@ -190,7 +191,7 @@ static void the_most_probable(void **state) {
         assert_int_equal(sample(ties, 4, (clv_sampling){.temperature = 2, .top_k = 1}, (uint64_t)i), 1);
     }
     int32_t token;
-    assert_status(clv_sample(runtime, ties, 4, NULL, 0, &token), CLV_OK, runtime);
+    assert_status(clv__sample_token(runtime, ties, 4, NULL, 0, &token), CLV_OK, runtime);
     assert_int_equal(token, 1);
 }
 
@@ -202,10 +203,10 @@ static void what_is_refused(void **state) {
                 none_left[2] = {-INFINITY, -INFINITY};
     for (int t = 0; t < 2; t++) { // the most probable, and drawn
         const clv_sampling how = {.temperature = t};
-        assert_status(clv_sample(runtime, with_nan, 3, &how, 0, &token), CLV_E_VALUE, runtime);
+        assert_status(clv__sample_token(runtime, with_nan, 3, &how, 0, &token), CLV_E_VALUE, runtime);
         assert_holds(clv_runtime_error(runtime), "the logit of token 2 is NaN");
-        assert_status(clv_sample(runtime, infinite, 2, &how, 0, &token), CLV_E_VALUE, runtime);
-        assert_status(clv_sample(runtime, none_left, 2, &how, 0, &token), CLV_E_VALUE, runtime);
+        assert_status(clv__sample_token(runtime, infinite, 2, &how, 0, &token), CLV_E_VALUE, runtime);
+        assert_status(clv__sample_token(runtime, none_left, 2, &how, 0, &token), CLV_E_VALUE, runtime);
     }
     const clv_sampling bad[] = {{.temperature = -1},
                                 {.temperature = (double)NAN},
@@ -214,8 +215,8 @@ static void what_is_refused(void **state) {
                                 {.top_p = 1.5},
                                 {.top_p = -0.1}};
     for (size_t i = 0; i < sizeof bad / sizeof *bad; i++)
-        assert_status(clv_sample(runtime, logits, 2, &bad[i], 0, &token), CLV_E_VALUE, runtime);
-    assert_status(clv_sample(runtime, logits, 0, NULL, 0, &token), CLV_E_VALUE, runtime);
+        assert_status(clv__sample_token(runtime, logits, 2, &bad[i], 0, &token), CLV_E_VALUE, runtime);
+    assert_status(clv__sample_token(runtime, logits, 0, NULL, 0, &token), CLV_E_VALUE, runtime);
     clv_generator *generator = generator_on(devices[0], false), *none = NULL;
     const int32_t strange[] = {3, 11};
     assert_status(clv_generate(generator, prompt, 0, NULL, 5, NULL, NULL), CLV_E_VALUE, runtime);
@@ -262,7 +263,8 @@ static void weights_tell_their_model(void **state) {
     clv_gpt_config found;
     clv_generator *generator = generator_on(devices[0], false);
     clv_session *session = clv_generator_info_get(generator).session;
-    assert_status(clv_vocabulary_characters(runtime, "abcdefghijk", 11, &vocabulary), CLV_OK, runtime);
+    assert_status(clv_vocabulary_create(runtime, CLV_VOCABULARY_CHARACTERS, "abcdefghijk", 11, &vocabulary),
+                  CLV_OK, runtime);
     assert_status(clv_gpt_weights_save(session, &sizes, vocabulary, path), CLV_OK, runtime);
     clv_vocabulary_destroy(vocabulary);
     assert_status(clv_gpt_weights_read(runtime, path, &found, &vocabulary), CLV_OK, runtime);
@@ -282,7 +284,8 @@ static void weights_tell_their_model(void **state) {
     expect_told("cleave.tokens", "bytes", CLV_E_SHAPE, "transformer.wte.weight");
     expect_told("cleave.characters", "", CLV_E_FORMAT, "does not tell its vocabulary");
     expect_told("cleave.characters", "abc", CLV_E_SHAPE, "transformer.wte.weight");
-    assert_status(clv_vocabulary_characters(runtime, "a\0b", 3, &with_zero), CLV_OK, runtime);
+    assert_status(clv_vocabulary_create(runtime, CLV_VOCABULARY_CHARACTERS, "a\0b", 3, &with_zero), CLV_OK,
+                  runtime);
     assert_status(clv_gpt_weights_save(session, &sizes, with_zero, path), CLV_E_VALUE, runtime);
     clv_vocabulary_destroy(with_zero);
     clv_generator_destroy(generator);

@@ -75,7 +75,7 @@ static clv_train_config config_of(const struct golden_case *c, clv_device *devic
 static clv_trainer *run(const clv_train_config *config) {
     clv_trainer *trainer = NULL;
     assert_status(clv_trainer_create(runtime, config, &trainer), CLV_OK, runtime);
-    clv_device *device = clv_trainer_device_get(trainer, 0);
+    clv_device *device = clv_trainer_info_get(trainer).devices[0];
     clv_device_memory_reset_peak(device);
     assert_status(clv_trainer_run(trainer), CLV_OK, runtime);
     assert_int_equal(clv_device_memory(device).all.peak,

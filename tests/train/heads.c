@@ -45,7 +45,7 @@ static int setup(void **state) {
     (void)state;
     runtime = clv__test_runtime(NULL);
     pytorch_read_arrays(runtime, CLV_TEST_SOURCE_DIR "/tests/golden/heads.safetensors", before(), &golden);
-    assert_status(clv_dataset_from_archive(runtime, golden, fields, 4, NULL, &dataset), CLV_OK, runtime);
+    assert_status(clv_dataset_from_fields(runtime, golden, fields, 4, NULL, &dataset), CLV_OK, runtime);
     return 0;
 }
 
@@ -483,7 +483,7 @@ static void test_simple(void **state) {
               y = {.type = CLV_ARRAY_I32, .shape = CLV_SHAPE(8), .data = labels, .borrowed = true};
     const clv_field both[] = {{.name = "labels", .role = CLV_PORT_TARGET, .array = &y},
                               {.name = "x", .array = &x}};
-    assert_status(clv_dataset_from_fields(runtime, both, 2, NULL, &named), CLV_OK, runtime);
+    assert_status(clv_dataset_from_fields(runtime, NULL, both, 2, NULL, &named), CLV_OK, runtime);
     for (int i = 0; i < 2; i++) {
         clv_train_config config = small_config(&small_plain, i ? named : plain, 3, 2);
         clv_trainer *trainer;
@@ -583,7 +583,7 @@ static void test_other_fields(void **state) {
             changed[k].array = &arrays[k];
         }
         clv_dataset *other;
-        assert_status(clv_dataset_from_fields(runtime, changed, 4, NULL, &other), CLV_OK, runtime);
+        assert_status(clv_dataset_from_fields(runtime, NULL, changed, 4, NULL, &other), CLV_OK, runtime);
         clv_train_config config = config_of(&cases[0], NULL);
         config.train = other;
         refused(&config, bad[i].status, bad[i].said);
@@ -600,15 +600,15 @@ static void test_other_names(void **state) {
     clv_dataset *other;
     clv_field more[] = {fields[0], fields[1], fields[2], fields[3], {.name = "sgd/logits"}};
     clv_train_config config = config_of(&cases[0], NULL);
-    assert_status(clv_dataset_from_archive(runtime, golden, fields, 3, NULL, &other), CLV_OK, runtime);
+    assert_status(clv_dataset_from_fields(runtime, golden, fields, 3, NULL, &other), CLV_OK, runtime);
     config.train = other;
     refused(&config, CLV_E_NOT_FOUND, "model 'heads' wants input 'row', and the dataset has 'word'");
     clv_dataset_destroy(other);
-    assert_status(clv_dataset_from_archive(runtime, golden, fields + 1, 3, NULL, &other), CLV_OK, runtime);
+    assert_status(clv_dataset_from_fields(runtime, golden, fields + 1, 3, NULL, &other), CLV_OK, runtime);
     config.train = other;
     refused(&config, CLV_E_NOT_FOUND, "model 'heads' wants target 'place', and the dataset has 'kind'");
     clv_dataset_destroy(other);
-    assert_status(clv_dataset_from_archive(runtime, golden, more, 5, NULL, &other), CLV_OK, runtime);
+    assert_status(clv_dataset_from_fields(runtime, golden, more, 5, NULL, &other), CLV_OK, runtime);
     config.train = other;
     refused(&config, CLV_E_VALUE,
             "the dataset has input 'sgd/logits', and model 'heads' takes 'row', 'word'");
@@ -755,7 +755,7 @@ static void test_not_finite(void **state) {
     clv_dataset *other;
     clv_trainer *trainer;
     numbers[6] = NAN; // the second sample's first
-    assert_status(clv_dataset_from_fields(runtime, changed, 4, NULL, &other), CLV_OK, runtime);
+    assert_status(clv_dataset_from_fields(runtime, NULL, changed, 4, NULL, &other), CLV_OK, runtime);
     clv_train_config config = config_of(&cases[0], NULL);
     config.train = other;
     config.test = NULL;

@@ -546,10 +546,10 @@ static void another_ignored_label(void **state) {
     config.ignore_index = &first;
     y.type = CLV_ARRAY_I64;
     y.data = wide;
-    assert_status(clv_dataset_from_fields(runtime, fields, 2, &config, &dataset), CLV_E_VALUE, runtime);
+    assert_status(clv_dataset_from_fields(runtime, NULL, fields, 2, &config, &dataset), CLV_E_VALUE, runtime);
     assert_holds(clv_runtime_error(runtime), "row 1 has -100, but values are 0 to");
     config.ignore_index = NULL;
-    assert_status(clv_dataset_from_fields(runtime, fields, 2, &config, &dataset), CLV_OK, runtime);
+    assert_status(clv_dataset_from_fields(runtime, NULL, fields, 2, &config, &dataset), CLV_OK, runtime);
     assert_int_equal(clv__dataset_label(dataset, 1), CLV_LABEL_IGNORED);
     assert_int_equal(clv_dataset_port_get(dataset, CLV_PORT_TARGET, 0).classes, 2);
     clv_dataset_destroy(dataset);

@@ -8,6 +8,7 @@
 #include "cleave/ops.h"
 #include "data/dataset.h"
 #include "train/small.h"
+#include "train/trainer.h"
 
 static clv_runtime *runtime;
 static clv_device *host;
@@ -237,8 +238,8 @@ static void losses_by_name(void **state) {
     assert_null(clv_loss_find(NULL));
     for (int i = 0; clv_loss_get(i); i++)
         assert_ptr_equal(clv_loss_find(clv_loss_get(i)->name), clv_loss_get(i));
-    assert_string_equal(clv_loss_for(&regression)->name, "mse");
-    assert_string_equal(clv_loss_for(clv_model_find("gpt"))->name, "cross_entropy");
+    assert_string_equal(clv__loss_for(&regression)->name, "mse");
+    assert_string_equal(clv__loss_for(clv_model_find("gpt"))->name, "cross_entropy");
 }
 
 // ---- texts ----------------------------------------------------------------------------------------------------------
@@ -248,8 +249,9 @@ static clv_dataset *text(int64_t context) {
         "to be or not to be, that is the question: whether it is nobler in the mind to be";
     clv_vocabulary *vocabulary = NULL;
     clv_dataset *dataset = NULL;
-    assert_status(clv_vocabulary_characters(runtime, letters, sizeof letters - 1, &vocabulary), CLV_OK,
-                  runtime);
+    assert_status(
+        clv_vocabulary_create(runtime, CLV_VOCABULARY_CHARACTERS, letters, sizeof letters - 1, &vocabulary),
+        CLV_OK, runtime);
     const clv_text_config config = {.vocabulary = vocabulary, .context = context, .stride = 3};
     assert_status(clv_dataset_text(runtime, letters, sizeof letters - 1, &config, &dataset), CLV_OK, runtime);
     clv_vocabulary_destroy(vocabulary);

@@ -136,8 +136,8 @@ static void of_each_class(void **state) {
     assert_status(clv_predictor_create(runtime, &config, &predictor), CLV_OK, runtime);
     assert_status(clv_evaluate(predictor, dataset, NULL, NULL, &metrics), CLV_OK, runtime);
     assert_int_equal(metrics.not_finite, 0);
-    assert_int_equal(clv_confusion_classes(confusion), OF);
-    assert_false(clv_confusion_of_labels(confusion));
+    assert_int_equal(clv_confusion_info_get(confusion).classes, OF);
+    assert_false(clv_confusion_info_get(confusion).of_labels);
     close_class(clv_confusion_get(confusion, 0), 3, 3, 2, 2.0 / 3, 2.0 / 3, 2.0 / 3);
     close_class(clv_confusion_get(confusion, 1), 3, 3, 2, 2.0 / 3, 2.0 / 3, 2.0 / 3);
     close_class(clv_confusion_get(confusion, 2), 1, 1, 0, 0, 0, 0);
@@ -172,7 +172,7 @@ static void of_each_label(void **state) {
     clv_predictor *predictor = NULL;
     assert_status(clv_confusion_create(runtime, &model, NULL, &confusion), CLV_OK, runtime);
     clv_confusion_add(confusion, &results[0][0], labels, 3);
-    assert_true(clv_confusion_of_labels(confusion));
+    assert_true(clv_confusion_info_get(confusion).of_labels);
     close_class(clv_confusion_get(confusion, 0), 1, 2, 1, 0.5, 1, 2.0 / 3);
     close_class(clv_confusion_get(confusion, 1), 2, 1, 1, 1, 0.5, 2.0 / 3);
     close_class(clv_confusion_mean(confusion), 3, 3, 2, 0.75, 0.75, 2.0 / 3);
@@ -343,7 +343,7 @@ static void of_any_target(void **state) {
         {.name = "price", .role = CLV_PORT_TARGET, .array = &arrays[2]},
         {.name = "kind", .role = CLV_PORT_TARGET, .array = &arrays[3], .classes = CLASSES}};
     clv_dataset *dataset = NULL;
-    assert_status(clv_dataset_from_fields(runtime, fields, 4, NULL, &dataset), CLV_OK, runtime);
+    assert_status(clv_dataset_from_fields(runtime, NULL, fields, 4, NULL, &dataset), CLV_OK, runtime);
     clv_metric mae = *clv_metric_find("mae"), rmse = *clv_metric_find("rmse"),
                kind = *clv_metric_find("accuracy");
     mae.target = rmse.target = "price", kind.target = "kind";

@@ -8,6 +8,7 @@
 
 #include "cleave/ops.h"
 #include "cleave/train.h"
+#include "ops/own_op.h"
 #include "train/small.h"
 
 enum { MOST = 2048 };
@@ -67,7 +68,7 @@ static void momentum_update(const clv_update_use *use, clv_tensor **parameter, c
     // as the built-in one means them: the float nearest to what was written
     const clv_attribute given[] = {{"momentum", (double)(float)use->attributes[0]},
                                    {"decay", use->weight_decay}};
-    *parameter = clv_op_add("momentum_step", in, 4, given, 2);
+    *parameter = clv__op_add("momentum_step", in, 4, given, 2);
     states[0] = clv_op_output(*parameter, 1);
 }
 

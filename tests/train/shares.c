@@ -67,7 +67,7 @@ static clv_train_config config_of(watching *seen) {
 
 static void memory_is_as_predicted(const clv_trainer *trainer) {
     for (int i = 0; i < 2; i++) {
-        clv_device *device = clv_trainer_device_get(trainer, i);
+        clv_device *device = clv_trainer_info_get(trainer).devices[i];
         assert_int_equal(clv_device_memory(device).all.peak,
                          clv_trainer_device_info_get(trainer, device).memory.predicted_peak_bytes);
     }
@@ -144,7 +144,7 @@ static void test_shares_that_do_not_fit(void **state) {
     clv_trainer *trainer;
     reset_peaks();
     assert_status(clv_trainer_create(runtime, &config, &trainer), CLV_OK, runtime);
-    clv_device *second = clv_trainer_device_get(trainer, 1);
+    clv_device *second = clv_trainer_info_get(trainer).devices[1];
     clv_device_set_budget(second, clv_trainer_device_info_get(trainer, second).memory.predicted_peak_bytes);
     assert_status(clv_trainer_run(trainer), CLV_E_INTERRUPTED, runtime);
     assert_status(clv__trainer_share(trainer, (const double[]){0.25, 0.75}), CLV_E_BUDGET, runtime);

@@ -70,10 +70,10 @@ static inline clv_train_config small_config(const clv_model *model, const clv_da
 /** Train to the end, and see that every device held what was predicted. */
 static inline void small_run(clv_runtime *runtime, clv_trainer *trainer) {
     for (int i = 0; i < clv_trainer_info_get(trainer).n_devices; i++)
-        clv_device_memory_reset_peak(clv_trainer_device_get(trainer, i));
+        clv_device_memory_reset_peak(clv_trainer_info_get(trainer).devices[i]);
     assert_status(clv_trainer_run(trainer), CLV_OK, runtime);
     for (int i = 0; i < clv_trainer_info_get(trainer).n_devices; i++) {
-        clv_device *device = clv_trainer_device_get(trainer, i);
+        clv_device *device = clv_trainer_info_get(trainer).devices[i];
         assert_int_equal(clv_device_memory(device).all.peak,
                          clv_trainer_device_info_get(trainer, device).memory.predicted_peak_bytes);
     }

@@ -416,7 +416,7 @@ static void test_graph_is_the_trainers(void **state) {
         config->lr = 0.1;
         assert_status(clv_trainer_create(runtime, config, &trainer), CLV_OK, runtime);
         assert_status(clv_train_graph(runtime, config, 4, &graph), CLV_OK, runtime);
-        clv_device *device = clv_trainer_device_get(trainer, 0);
+        clv_device *device = clv_trainer_info_get(trainer).devices[0];
         assert_status(clv_plan_create(graph, &(clv_plan_config){.device = device}, &plan), CLV_OK, runtime);
         const clv_plan *own = clv_trainer_info_get(trainer).plan;
         assert_int_equal(clv_plan_info_get(plan).n_nodes, clv_plan_info_get(own).n_nodes);

@@ -301,7 +301,7 @@ static clv_status make_part(cli_source *source, int64_t first, int64_t n, clv_da
     int32_t ignored;
     clv_dataset_config config = {.limit = source->args->limit};
     if (cli_ignored_label(source->args, &ignored)) config.ignore_index = &ignored;
-    return clv_dataset_from_fields(source->runtime, field, count, &config, out);
+    return clv_dataset_from_fields(source->runtime, NULL, field, count, &config, out);
 }
 
 /** The file's arrays as a data set, which tells what is wrong with them by their places in the file. */
@@ -319,7 +319,7 @@ static clv_status look_through(const cli_source *source) {
     int32_t ignored;
     clv_dataset_config config = {.ignore_index = cli_ignored_label(source->args, &ignored) ? &ignored : NULL};
     const clv_status status =
-        clv_dataset_from_archive(source->runtime, source->archive, field, count, &config, &whole);
+        clv_dataset_from_fields(source->runtime, source->archive, field, count, &config, &whole);
     if (status == CLV_OK) clv_dataset_destroy(whole);
     return status;
 }

@@ -152,8 +152,8 @@ json_t *baseline_compare(const baseline *of, const clv_check_report *report, boo
     for (int i = 0; i < report->n_list; i++) {
         const clv_check_case *one = &report->list[i];
         const json_t *then = json_object_get(of->cases, one->name);
-        const char *was = then ? text_of(then, "verdict") : "absent",
-                   *is = clv_check_verdict_name(one->verdict), *why = one->sentence ? one->sentence : "";
+        const char *was = then ? text_of(then, "verdict") : "absent", *is = one->verdict_name,
+                   *why = one->sentence ? one->sentence : "";
         bool ran = !strcmp(was, "passed") || has_failed(was);
         json_object_set_new(seen, one->name, json_true());
         if ((one->verdict == CLV_CHECK_FAILED || one->verdict == CLV_CHECK_NOT_RUN) && strcmp(was, is))

@@ -48,10 +48,10 @@ static json_t *avoided_json(const clv_check_avoided *list, int n) {
 
 static json_t *case_json(const clv_check_case *one) {
     return json_pack("{s:s, s:s, s:s, s:s, s:s, s:o, s:o, s:o, s:o, s:s, s:s}", "name", one->name, "op",
-                     one->op, "variant", one->variant, "sample", one->sample, "verdict",
-                     clv_check_verdict_name(one->verdict), "seconds", cli_real(one->seconds), "error",
-                     cli_real(one->error), "tolerance", cli_real(one->tolerance), "ulp", cli_real(one->ulp),
-                     "what", one->what, "sentence", one->sentence ? one->sentence : "");
+                     one->op, "variant", one->variant, "sample", one->sample, "verdict", one->verdict_name,
+                     "seconds", cli_real(one->seconds), "error", cli_real(one->error), "tolerance",
+                     cli_real(one->tolerance), "ulp", cli_real(one->ulp), "what", one->what, "sentence",
+                     one->sentence ? one->sentence : "");
 }
 
 static int print_json(check_job *job, const clv_check_report *report) {

@@ -97,7 +97,7 @@ static int report(const cli_session *session, writing *job, clv_plan *plan) {
 static int read_prompt(cli_session *session, int64_t length, writing *job) {
     const char *prompt = session->args->prompt;
     clv_array tokens;
-    const clv_status status = clv_vocabulary_tokens(job->vocabulary, prompt, strlen(prompt), &tokens);
+    const clv_status status = clv_vocabulary_encode(job->vocabulary, prompt, strlen(prompt), &tokens);
     if (status != CLV_OK) return cli_fail_status(session->runtime, status);
     job->n = (size_t)tokens.shape.dims[0];
     job->tokens = malloc((job->n + (size_t)length + 1) * sizeof *job->tokens);

@@ -75,7 +75,7 @@ static bool on_epoch(void *user, const clv_train_epoch *epoch) {
 static json_t *activity_json(const clv_trainer *trainer) {
     json_t *activity = json_array();
     for (int i = 0; i < clv_trainer_info_get(trainer).n_devices; i++) {
-        clv_device *device = clv_trainer_device_get(trainer, i);
+        clv_device *device = clv_trainer_info_get(trainer).devices[i];
         const clv_trainer_device_info info = clv_trainer_device_info_get(trainer, device);
         const double busy = info.busy;
         json_array_append_new(activity,
@@ -90,7 +90,7 @@ static json_t *activity_json(const clv_trainer *trainer) {
 static void print_activity(const clv_trainer *trainer) {
     int n = clv_trainer_info_get(trainer).n_devices;
     for (int i = 0; i < n && n > 1; i++) {
-        clv_device *device = clv_trainer_device_get(trainer, i);
+        clv_device *device = clv_trainer_info_get(trainer).devices[i];
         const clv_trainer_device_info info = clv_trainer_device_info_get(trainer, device);
         const double busy = info.busy;
         if (busy >= 0)
@@ -131,9 +131,9 @@ static json_t *result_json(const train_job *job, const clv_trainer *trainer, boo
     bool timed = result.step_ms > 0; // the first step of a process is not timed
     json_t *object =
         json_pack("{s:s, s:s, s:o, s:o, s:o, s:o, s:o, s:I, s:I, s:b, s:f}", "model", config->model->name,
-                  "device", clv_device_info_get(clv_trainer_device_get(trainer, 0))->name, "test_accuracy",
-                  result.evaluated ? cli_real(result.test.accuracy) : json_null(), "test_loss",
-                  result.evaluated ? cli_real(result.test.loss) : json_null(), "train_loss",
+                  "device", clv_device_info_get(clv_trainer_info_get(trainer).devices[0])->name,
+                  "test_accuracy", result.evaluated ? cli_real(result.test.accuracy) : json_null(),
+                  "test_loss", result.evaluated ? cli_real(result.test.loss) : json_null(), "train_loss",
                   cli_real(result.train_loss), "images_per_second",
                   timed ? cli_real(result.images_per_second) : json_null(), "step_ms",
                   timed ? cli_real(result.step_ms) : json_null(), "steps", (json_int_t)result.steps, "epochs",
@@ -163,7 +163,7 @@ static json_t *result_json(const train_job *job, const clv_trainer *trainer, boo
     json_object_set_new(object, "end", ends[result.end] ? json_string(ends[result.end]) : json_null());
     json_t *memory = json_array();
     for (int i = 0; i < clv_trainer_info_get(trainer).n_devices; i++) {
-        clv_device *device = clv_trainer_device_get(trainer, i);
+        clv_device *device = clv_trainer_info_get(trainer).devices[i];
         json_array_append_new(
             memory, cli_memory_json(
                         device, clv_trainer_device_info_get(trainer, device).memory.predicted_peak_bytes));
@@ -179,7 +179,7 @@ static json_t *result_json(const train_job *job, const clv_trainer *trainer, boo
     json_object_set(object, "shares_by_epoch", job->epochs);
     json_t *lost = json_array();
     for (int i = 0; i < clv_trainer_info_get(trainer).n_lost; i++) {
-        clv_lost_device device = clv_trainer_lost_get(trainer, i);
+        clv_lost_device device = clv_trainer_info_get(trainer).lost[i];
         json_array_append_new(
             lost, json_pack("{s:s, s:I, s:s}", "device", clv_device_info_get(device.device)->name, "step",
                             (json_int_t)device.step, "reason", cli_option_words(device.reason)));
@@ -225,10 +225,10 @@ static void print_result(const train_job *job, const clv_trainer *trainer, bool 
     if (result.step_ms > 0) // the first step of a process is not timed
         screen_say(stdout, "%.0f %s/s, %.2f ms a step (median)", result.images_per_second * (double)unit.each,
                    unit.name, result.step_ms);
-    print_startup(job, clv_trainer_device_get(trainer, 0));
+    print_startup(job, clv_trainer_info_get(trainer).devices[0]);
     cli_shares_print(&job->config->placement, clv_trainer_info_get(trainer).shares);
     for (int i = 0; i < clv_trainer_info_get(trainer).n_lost; i++) {
-        clv_lost_device lost = clv_trainer_lost_get(trainer, i);
+        clv_lost_device lost = clv_trainer_info_get(trainer).lost[i];
         screen_say(stdout, "%s was lost in step %lld: %s", clv_device_info_get(lost.device)->name,
                    (long long)lost.step, cli_option_words(lost.reason));
     }
@@ -239,7 +239,7 @@ static void print_result(const train_job *job, const clv_trainer *trainer, bool 
     print_activity(trainer);
     cli_recomputed_print(stdout, job->session->args, clv_trainer_info_get(trainer).plan);
     for (int i = 0; i < clv_trainer_info_get(trainer).n_devices; i++) {
-        clv_device *device = clv_trainer_device_get(trainer, i);
+        clv_device *device = clv_trainer_info_get(trainer).devices[i];
         cli_memory_table(stdout, device,
                          clv_trainer_device_info_get(trainer, device).memory.predicted_peak_bytes);
     }
@@ -313,7 +313,7 @@ static int finish(train_job *job, clv_trainer *trainer, clv_status status) {
 }
 
 static clv_device *device_of(const void *trainer, int index) {
-    return clv_trainer_device_get(trainer, index);
+    return clv_trainer_info_get(trainer).devices[index];
 }
 
 /** What is to save memory may take more of it: then that is told. */

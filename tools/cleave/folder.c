@@ -145,16 +145,16 @@ const clv_loss *cli_loss(const cli_args *args) {
 }
 
 int64_t cli_broken(const cli_source *source, const char **first) {
-    const char *tested = NULL;
-    int64_t n = source->train ? clv_image_folder_broken(source->train, first) : 0;
-    if (source->test) n += clv_image_folder_broken(source->test, &tested);
-    if (!*first) *first = tested;
-    return n;
+    const clv_image_folder_info train = clv_image_folder_info_get(source->train),
+                                test = clv_image_folder_info_get(source->test);
+    *first = train.first_broken ? train.first_broken : test.first_broken;
+    return train.broken + test.broken;
 }
 
 int64_t cli_tell_broken_of(const cli_args *args, const clv_dataset *dataset, int64_t told) {
-    const char *first = NULL;
-    const int64_t n = clv_image_folder_broken(dataset, &first);
+    const clv_image_folder_info info = clv_image_folder_info_get(dataset);
+    const int64_t n = info.broken;
+    const char *first = info.first_broken;
     if (n > told && !args->quiet)
         fprintf(stderr, "%lld picture%s broken and passed over; the first: %s (--strict refuses such)\n",
                 (long long)n, n == 1 ? " is" : "s are", first ? first : "unknown");
@@ -163,9 +163,8 @@ int64_t cli_tell_broken_of(const cli_args *args, const clv_dataset *dataset, int
 
 /** What one folder has beside its pictures. */
 static void tell_rest(const clv_dataset *dataset, const char *folder) {
-    clv_image_folder_rest rest;
-    const char *first;
-    if (!dataset || !clv_image_folder_passed_over(dataset, &rest, &first)) return;
+    const clv_image_folder_info rest = clv_image_folder_info_get(dataset);
+    if (!rest.passed_over) return;
     const struct {
         int64_t n;
         const char *one, *several;
@@ -179,7 +178,8 @@ static void tell_rest(const clv_dataset *dataset, const char *folder) {
         if (kinds[i].n)
             snprintf(text + strlen(text), sizeof text - strlen(text), "%s%lld %s", *text ? ", " : "",
                      (long long)kinds[i].n, kinds[i].n == 1 ? kinds[i].one : kinds[i].several);
-    fprintf(stderr, "'%s': passed over: %s; the first: '%s' (--strict refuses such)\n", folder, text, first);
+    fprintf(stderr, "'%s': passed over: %s; the first: '%s' (--strict refuses such)\n", folder, text,
+            rest.first_passed_over);
 }
 
 void cli_tell_broken(cli_source *source) {

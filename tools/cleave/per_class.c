@@ -30,7 +30,7 @@ static json_t *metrics_json(const clv_class_metrics *one) {
 
 /** A row for each class, in it how often it was told as which; null: not kept, or too many. */
 static json_t *confusion_json(const clv_confusion *confusion) {
-    const int64_t n = clv_confusion_classes(confusion);
+    const int64_t n = clv_confusion_info_get(confusion).classes;
     if (clv_confusion_count(confusion, 0, 0) < 0 || n > MOST_JSON) return json_null();
     json_t *rows = json_array();
     for (int64_t of = 0; of < n; of++) {
@@ -45,7 +45,7 @@ static json_t *confusion_json(const clv_confusion *confusion) {
 json_t *cli_classes_json(const cli_source *source, const clv_confusion *confusion) {
     if (!confusion) return json_null();
     json_t *list = json_array();
-    for (int64_t i = 0; i < clv_confusion_classes(confusion); i++) {
+    for (int64_t i = 0; i < clv_confusion_info_get(confusion).classes; i++) {
         char text[24];
         const char *name = name_of(source, i, text);
         const clv_class_metrics one = clv_confusion_get(confusion, i);
@@ -72,7 +72,7 @@ static void add_row(table *t, const char *name, const clv_class_metrics *one) {
 
 static void print_metrics(FILE *out, const cli_source *source, const clv_confusion *confusion) {
     const table_column columns[] = {
-        {clv_confusion_of_labels(confusion) ? "label" : "class", TABLE_TEXT, TABLE_KEEP, 8, NULL},
+        {clv_confusion_info_get(confusion).of_labels ? "label" : "class", TABLE_TEXT, TABLE_KEEP, 8, NULL},
         {"precision", TABLE_NUMBER, 95, 0, NULL},
         {"recall", TABLE_NUMBER, 95, 0, NULL},
         {"F1", TABLE_NUMBER, TABLE_KEEP, 0, NULL},
@@ -80,7 +80,7 @@ static void print_metrics(FILE *out, const cli_source *source, const clv_confusi
         {"told", TABLE_NUMBER, 60, 0, NULL},
         {"right", TABLE_NUMBER, 70, 0, NULL}};
     table *t = table_create(columns, sizeof columns / sizeof *columns);
-    for (int64_t i = 0; i < clv_confusion_classes(confusion); i++) {
+    for (int64_t i = 0; i < clv_confusion_info_get(confusion).classes; i++) {
         char text[24];
         const clv_class_metrics one = clv_confusion_get(confusion, i);
         add_row(t, name_of(source, i, text), &one);
@@ -92,7 +92,7 @@ static void print_metrics(FILE *out, const cli_source *source, const clv_confusi
 
 /** All of them: a row for each class, a column for what it was told as. */
 static void print_square(FILE *out, const cli_source *source, const clv_confusion *confusion) {
-    const int64_t n = clv_confusion_classes(confusion);
+    const int64_t n = clv_confusion_info_get(confusion).classes;
     char text[MOST_SQUARE][24];
     table_column columns[MOST_SQUARE + 1] = {{"class", TABLE_TEXT, TABLE_KEEP, 8, NULL}};
     for (int64_t i = 0; i < n; i++)
@@ -114,7 +114,7 @@ typedef struct pair {
 
 /** The largest first, in their order where they are equal. */
 static int find_pairs(const clv_confusion *confusion, pair pairs[MOST_PAIRS]) {
-    const int64_t classes = clv_confusion_classes(confusion);
+    const int64_t classes = clv_confusion_info_get(confusion).classes;
     int n = 0;
     for (int64_t i = 0; i < classes * classes; i++) {
         const pair one = {i / classes, i % classes, clv_confusion_count(confusion, i / classes, i % classes)};
@@ -150,7 +150,7 @@ static void print_pairs(FILE *out, const cli_source *source, const clv_confusion
 void cli_classes_print(FILE *out, const cli_source *source, const clv_confusion *confusion) {
     print_metrics(out, source, confusion);
     if (clv_confusion_count(confusion, 0, 0) < 0) return;
-    if (clv_confusion_classes(confusion) <= MOST_SQUARE)
+    if (clv_confusion_info_get(confusion).classes <= MOST_SQUARE)
         print_square(out, source, confusion);
     else
         print_pairs(out, source, confusion);

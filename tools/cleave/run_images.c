@@ -47,7 +47,9 @@ static int64_t classes_of(const images_job *job, int64_t i) {
 }
 
 static bool is_told(const images_job *job, int64_t i) {
-    return !clv_image_folder_is_broken(job->pictures, i);
+    bool broken;
+    clv_image_folder_file(job->pictures, i, &broken);
+    return !broken;
 }
 
 // ---- a table --------------------------------------------------------------------------------------------
@@ -82,7 +84,8 @@ static void print_table(const images_job *job) {
     table *t = table_create(columns, sizeof columns / sizeof *columns);
     for (int64_t i = 0; i < job->n; i++)
         if (is_told(job, i))
-            (job->labels ? add_labels : add_classes)(job, i, clv_image_folder_file(job->pictures, i), t);
+            (job->labels ? add_labels : add_classes)(job, i, clv_image_folder_file(job->pictures, i, NULL),
+                                                     t);
     table_print(t, stdout);
 }
 
@@ -114,7 +117,7 @@ static void put_head(const images_job *job, FILE *out) {
 
 static void put_row(const images_job *job, int64_t i, FILE *out) {
     char text[24];
-    put_value(out, clv_image_folder_file(job->pictures, i));
+    put_value(out, clv_image_folder_file(job->pictures, i, NULL));
     const int64_t n = job->labels ? 0 : classes_of(job, i);
     for (int64_t k = 0; job->labels && k < job->each; k++)
         fprintf(out, ",%.9g", sigmoid(job->results[i * job->each + k]));
@@ -157,7 +160,7 @@ static json_t *picture_json(const images_job *job, int64_t i) {
     for (int64_t k = 0; k < n; k++) json_array_append_new(list, label_json(job, job->which[k], job->p[k]));
     for (int64_t k = 0; job->labels && k < job->each; k++)
         json_array_append_new(list, label_json(job, k, sigmoid(job->results[i * job->each + k])));
-    const char *file = clv_image_folder_file(job->pictures, i);
+    const char *file = clv_image_folder_file(job->pictures, i, NULL);
     json_t *name = json_string(file); // names of files need not be UTF-8
     return json_pack("{s:o, s:o}", "file", name ? name : json_null(), "labels", list);
 }
@@ -165,14 +168,13 @@ static json_t *picture_json(const images_job *job, int64_t i) {
 static json_t *result_json(const images_job *job, clv_predictor *predictor) {
     clv_plan *plan = clv_predictor_info_get(predictor).plan;
     json_t *list = json_array();
-    const char *first = NULL;
     for (int64_t i = 0; i < job->n; i++)
         if (is_told(job, i)) json_array_append_new(list, picture_json(job, i));
     return json_pack(
         "{s:s, s:s, s:o, s:o, s:I, s:o, s:o, s:o, s:o}", "model", job->sized.name, "device",
         clv_device_info_get(clv_plan_device_get(plan, 0))->name, "output",
         job->args->output ? json_string(job->args->output) : json_null(), "pictures", list, "broken_pictures",
-        (json_int_t)clv_image_folder_broken(job->pictures, &first), "memory", cli_plan_memory_json(plan),
+        (json_int_t)clv_image_folder_info_get(job->pictures).broken, "memory", cli_plan_memory_json(plan),
         "shares", cli_shares_json(job->placement, clv_predictor_info_get(predictor).shares), "placement",
         cli_place_json(clv_predictor_info_get(predictor).place), "profile", cli_profile_json(&job->profile));
 }
@@ -207,7 +209,8 @@ static int check_results(const images_job *job) {
     return cli_fail(EXIT_FAILED,
                     "results that are not finite (NaN or infinity): of %lld of %lld pictures, the first is "
                     "'%s'; %s",
-                    (long long)bad, (long long)job->n, clv_image_folder_file(job->pictures, first), why);
+                    (long long)bad, (long long)job->n, clv_image_folder_file(job->pictures, first, NULL),
+                    why);
 }
 
 /** Batch by batch, as the threads of a loader decode them. */

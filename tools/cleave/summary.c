@@ -75,7 +75,7 @@ static void model_text(const cli_args *args, const clv_train_config *config, con
 static void devices_text(const clv_train_config *config, const clv_trainer *trainer, note *out) {
     const clv_placement *placement = &config->placement;
     for (int i = 0; i < clv_trainer_info_get(trainer).n_devices; i++) {
-        const clv_device_info *info = clv_device_info_get(clv_trainer_device_get(trainer, i));
+        const clv_device_info *info = clv_device_info_get(clv_trainer_info_get(trainer).devices[i]);
         add(out, "%s%s, %s", i ? "; " : "", info->name, info->label);
     }
     if (placement->n_replicas)
@@ -193,7 +193,7 @@ static void schedule_text(const clv_train_config *config, note *out) {
 
 static void memory_text(const clv_trainer *trainer, note *out) {
     for (int i = 0; i < clv_trainer_info_get(trainer).n_devices; i++) {
-        clv_device *device = clv_trainer_device_get(trainer, i);
+        clv_device *device = clv_trainer_info_get(trainer).devices[i];
         uint64_t budget = clv_device_memory(device).budget;
         add(out, "%s%s on %s", i ? ", " : "",
             cli_bytes(clv_trainer_device_info_get(trainer, device).memory.predicted_peak_bytes),

@@ -26,8 +26,8 @@ static clv_status read_tokenizer(cli_source *source) {
     clv_array json = {0};
     clv_status status = clv_text_read(source->runtime, source->args->tokenizer, &json);
     if (status == CLV_OK)
-        status =
-            clv_vocabulary_tokenizer(source->runtime, json.data, clv_array_bytes(&json), &source->vocabulary);
+        status = clv_vocabulary_create(source->runtime, CLV_VOCABULARY_TOKENIZER, json.data,
+                                       clv_array_bytes(&json), &source->vocabulary);
     clv_array_reset(&json);
     return status;
 }
@@ -45,8 +45,9 @@ static clv_status make_vocabulary(cli_source *source) {
                                    .dropout = (float)args->dropout};
     if (args->tokenizer) return read_tokenizer(source);
     if (args->vocabulary && !strcmp(args->vocabulary, "bytes"))
-        return clv_vocabulary_bytes(source->runtime, &source->vocabulary);
-    return clv_vocabulary_characters(source->runtime, text->data, clv_array_bytes(text), &source->vocabulary);
+        return clv_vocabulary_create(source->runtime, CLV_VOCABULARY_BYTES, NULL, 0, &source->vocabulary);
+    return clv_vocabulary_create(source->runtime, CLV_VOCABULARY_CHARACTERS, text->data,
+                                 clv_array_bytes(text), &source->vocabulary);
 }
 
 enum {

@@ -16,7 +16,7 @@
 #define PRINT_SECONDS 10.0 // between two prints elsewhere
 
 static clv_device *device_of(const watch_eye *watch, int i) {
-    return clv_trainer_device_get(watch->trainer, i);
+    return clv_trainer_info_get(watch->trainer).devices[i];
 }
 
 /** How many layers of the model a device computes: names of the plan's forward nodes there, each once. */
@@ -90,7 +90,7 @@ static double share_of(const watch_eye *watch, const clv_device *device) {
 
 static bool is_lost(const watch_eye *watch, const clv_device *device) {
     for (int i = 0; i < clv_trainer_info_get(watch->trainer).n_lost; i++)
-        if (clv_trainer_lost_get(watch->trainer, i).device == device) return true;
+        if (clv_trainer_info_get(watch->trainer).lost[i].device == device) return true;
     return false;
 }
 

@@ -17,7 +17,7 @@ static const struct {
     {" .device = ", " --device "},
     {" .place = ", " --place "},
     {"clv_gpt_weights_save writes such", "`cleave train text FILE --save` writes such"},
-    {"(clv_vocabulary_bytes)", "(--vocabulary bytes)"},
+    {"(CLV_VOCABULARY_BYTES)", "(--vocabulary bytes)"},
     {"(clv_text_config.context)", "(--context)"},
     {"`folder` of clv_dataset_fashion_mnist", "--data DIR"},
     {"(`ignore` of clv_table_rows_read)", "(--ignore)"},

@@ -200,8 +200,8 @@ static clv_status parse(clv__error *error, const char *json, size_t bytes, token
              clv__shown_bytes(why.text, strlen(why.text), &shown));
 }
 
-clv_status clv_vocabulary_tokenizer(clv_runtime *runtime, const char *json, size_t bytes,
-                                    clv_vocabulary **out) {
+clv_status clv__vocabulary_tokenizer(clv_runtime *runtime, const char *json, size_t bytes,
+                                     clv_vocabulary **out) {
     clv__error *error = clv__io_error(runtime);
     CLV_TRY(CLV__GIVEN(error, json));
     CLV_TRY(CLV__GIVEN(error, out));

@@ -17,6 +17,7 @@
 #include "drivers/meter/nodes.h"
 #include "drivers/programs.h"
 #include "plan/passes.h"
+#include "train/trainer.h"
 
 const char *const meter_models[] = {"resnet18", "mobilenet_v2", "gpt", NULL};
 
@@ -183,7 +184,7 @@ static void build(clv_graph *graph, const clv_model *model, const way *as) {
         clv_output(y, "logits");
         return;
     }
-    const clv_loss *loss = clv_loss_for(model);
+    const clv_loss *loss = clv__loss_for(model);
     y = loss->build(y, clv_model_target(graph, model, METER_BATCH), loss);
     clv_output(y, "loss");
     if (as->precision == CLV_PRECISION_MIXED) clv_scaler_add(graph, NULL);
