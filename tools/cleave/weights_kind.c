@@ -38,9 +38,10 @@ static int kind_given(const cli_args *args) {
 
 static bool fits(const cli_args *args, int is, int given) {
     if (is == KINDS || given == KINDS || is == given) return true;
+    if (given == ARRAYS && (is == SAMPLES || is == PICTURES))
+        return args->command != CLI_RUN; // whose names the weights must tell
     if (is != SAMPLES) return false;
     if (given == PICTURES) return args->told->input[0] == 3;
-    if (given == ARRAYS) return args->command != CLI_RUN; // whose names the weights must tell
     return given == TABLE && args->command == CLI_EVAL && args->target;
 }
 
