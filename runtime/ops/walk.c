@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "cleave/own_op.h"
+#include "graph/graph.h"
 #include "graph/signature.h"
 
 /** Without the random numbers that builders feed, which are the last. */
