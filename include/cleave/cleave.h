@@ -19,7 +19,7 @@
 //        config.train = images;
 //        clv_trainer_create(runtime, &config, &trainer);                    // plans it: how much memory, on which device
 //        clv_trainer_run(trainer);
-//        clv_weights_save(clv_trainer_session(trainer), "net.safetensors");
+//        clv_weights_save(clv_trainer_info_get(trainer).session, "net.safetensors");
 //
 //    Every config is a struct in which zero means the default. train.h has the settings: schedules, checkpoints, replicas,
 //    layers on several devices, mixed precision. clv_predictor uses what was trained, clv_evaluate measures it.

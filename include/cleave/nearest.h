@@ -2,7 +2,7 @@
 // The nearest name for a mistyped one: what every sentence of the library and of the command line says of unknown names.
 //
 //     clv_nearest nearest = {.word = "restnet18"};
-//     for (int i = 0; i < clv_model_count(); i++) clv_nearest_offer(&nearest, clv_model_get(i)->name);
+//     for (int i = 0; clv_model_get(i); i++) clv_nearest_offer(&nearest, clv_model_get(i)->name);
 //     printf("unknown model '%s'%s\n", nearest.word, clv_nearest_text(&nearest));   // ...; did you mean 'resnet18'?
 #ifndef CLEAVE_NEAREST_H
 #define CLEAVE_NEAREST_H

@@ -178,7 +178,7 @@ typedef struct clv_model {
     const clv_port *targets;
     int n_targets;
     /** of a model with `build` that gives numbers: a name for each, so that metrics can be of one of them (clv_metric.target);
-     *  NULL: none. clv_dataset_number_names has those of a table */
+     *  NULL: none. clv_dataset_info.number_names has those of a table */
     const char *const *number_names;
     CLV_RESERVED(3);
 } clv_model;

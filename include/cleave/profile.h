@@ -6,7 +6,7 @@
 //     clv_profile_create(runtime, NULL, &profile);
 //     clv_session_set_profile(session, profile);            // a trainer's or predictor's session too
 //     ... runs made from here on, and their steps ...
-//     for (int i = 0; i < clv_profile_node_count(profile, 0); i++) use(clv_profile_node_get(profile, 0, i));
+//     for (int i = 0; i < clv_profile_run_get(profile, 0).n_nodes; i++) use(clv_profile_node_get(profile, 0, i));
 //     clv_profile_trace(profile, "step.json");
 //     clv_profile_destroy(profile);                         // after the runs
 //

@@ -44,7 +44,7 @@ typedef struct clv__seen_plateau {
 /**
  * What is done of a training: a step is done when its loss was read. With the session's tensors and the
  * settings it says all that follows. The session counts the steps that were handed to the devices
- * (clv_session_step); while the loop runs that is `step` and those whose loss is not read yet.
+ * (clv_session_info.step); while the loop runs that is `step` and those whose loss is not read yet.
  */
 typedef struct clv__position {
     int64_t step, epoch, index; // index: batches of the epoch

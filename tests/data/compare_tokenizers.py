@@ -40,12 +40,12 @@ class Cleave:
 
     def tokenizer(self, json):
         vocabulary = ctypes.c_void_p()
-        self.done(self.library.clv_vocabulary_tokenizer(self.runtime, json, ctypes.c_size_t(len(json)), ctypes.byref(vocabulary)))
+        self.done(self.library.clv_vocabulary_create(self.runtime, 2, json, ctypes.c_size_t(len(json)), ctypes.byref(vocabulary)))
         return vocabulary
 
     def encode(self, vocabulary, text):
         data, out = text.encode(), Array()
-        self.done(self.library.clv_vocabulary_tokens(vocabulary, data, ctypes.c_size_t(len(data)), ctypes.byref(out)))
+        self.done(self.library.clv_vocabulary_encode(vocabulary, data, ctypes.c_size_t(len(data)), ctypes.byref(out)))
         ids = list((ctypes.c_int32 * out.shape.dims[0]).from_address(out.data)) if out.shape.dims[0] else []
         self.library.clv_array_reset(ctypes.byref(out))
         return ids
