@@ -125,7 +125,7 @@ static clv_tensor *call_own(const clv_op_signature *signature, clv_tensor *const
     int n_attributes = 0;
     for (int i = 0; i < n_arguments && n_attributes < CLV_OWN_OP_ATTRIBUTES; i++)
         attributes[n_attributes++] = (clv_attribute){arguments[i].name, arguments[i].number};
-    return clv__op_add(signature->name, inputs, n, attributes, n_attributes);
+    return clv__own_op_add(signature->name, inputs, n, attributes, n_attributes);
 }
 
 static clv_tensor *unknown(clv_graph *graph, const char *name) {

@@ -391,7 +391,7 @@ const clv_op_signature *clv__own_op_signature(int i) {
 
 // ---- using ----------------------------------------------------------------------------------------------------------
 
-clv_tensor *clv__op_add(const char *name, clv_tensor *const *inputs, int n, const clv_attribute *attributes,
+clv_tensor *clv__own_op_add(const char *name, clv_tensor *const *inputs, int n, const clv_attribute *attributes,
                         int n_attributes) {
     clv_graph *graph = NULL;
     for (int i = 0; inputs && i < n && !graph; i++) graph = clv_tensor_graph(inputs[i]);

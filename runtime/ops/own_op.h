@@ -17,7 +17,7 @@ const clv_op_signature *clv__own_op_signature(int i);
  * Errors  (sticky) CLV_E_NOT_FOUND  no such op or attribute;  CLV_E_VALUE  inputs are missing or too many, an attribute is not
  *         finite;  CLV_E_SHAPE  what the op's infer says
  */
-clv_tensor *clv__op_add(const char *name, clv_tensor *const *inputs, int n, const clv_attribute *attributes,
+clv_tensor *clv__own_op_add(const char *name, clv_tensor *const *inputs, int n, const clv_attribute *attributes,
                         int n_attributes);
 
 #endif

@@ -92,7 +92,7 @@ static void run_square(clv_runtime *runtime, clv_device *device, bool own, float
     assert_status(clv_graph_create(runtime, &graph), CLV_OK, runtime);
     clv_tensor *in = clv_input(graph, "x", CLV_DTYPE_F32, CLV_SHAPE(4, 19));
     clv_tensor *h = clv_nn_linear(in, "fc", 33, NULL);
-    clv_tensor *y = own ? clv__op_add("own_square", &h, 1, NULL, 0) : clv_square(h);
+    clv_tensor *y = own ? clv__own_op_add("own_square", &h, 1, NULL, 0) : clv_square(h);
     clv_tensor *sum = clv_mean(y, NULL, 0, false);
     clv_output(sum, "loss");
     clv_backward(sum);
@@ -221,7 +221,7 @@ static void use_fails(clv_runtime *runtime, const char *name, int n, const clv_a
     assert_status(clv_graph_create(runtime, &graph), CLV_OK, runtime);
     clv_tensor *x[2] = {clv_parameter(graph, "x", CLV_SHAPE(3), (clv_init){0})};
     x[1] = x[0];
-    clv_tensor *y = clv__op_add(name, x, n, attribute, attribute != NULL);
+    clv_tensor *y = clv__own_op_add(name, x, n, attribute, attribute != NULL);
     if (y) clv_backward(clv_sum(y, NULL, 0, false));
     assert_true(clv_graph_status(graph) != CLV_OK);
     assert_holds(clv_runtime_error(runtime), sentence);
@@ -269,7 +269,7 @@ static void composition(void **state) {
     assert_status(clv_op_register(runtime, &op), CLV_OK, runtime);
     assert_status(clv_graph_create(runtime, &graph), CLV_OK, runtime);
     clv_tensor *x = clv_parameter(graph, "x", CLV_SHAPE(3), (clv_init){0});
-    clv_tensor *y = clv__op_add("scaled", &x, 1, NULL, 0);
+    clv_tensor *y = clv__own_op_add("scaled", &x, 1, NULL, 0);
     clv_backward(clv_sum(y, NULL, 0, false));
     assert_status(clv_graph_status(graph), CLV_OK, runtime);
     assert_non_null(clv_gradient(x));

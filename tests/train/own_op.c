@@ -43,7 +43,7 @@ static clv_tensor *build(clv_tensor *x, const clv_model *model) {
     clv_graph *graph = clv_tensor_graph(x);
     x = clv_nn_conv2d(x, "conv", 3, &(clv_nn_conv2d_config){.kernel = {2, 3}});
     clv_scope_push(graph, "act");
-    x = own ? clv__op_add("own_square", &x, 1, NULL, 0) : clv_square(x);
+    x = own ? clv__own_op_add("own_square", &x, 1, NULL, 0) : clv_square(x);
     clv_scope_pop(graph);
     return clv_nn_linear(clv_flatten(x, 1), "fc", model->classes, NULL);
 }

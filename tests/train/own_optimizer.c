@@ -68,7 +68,7 @@ static void momentum_update(const clv_update_use *use, clv_tensor **parameter, c
     // as the built-in one means them: the float nearest to what was written
     const clv_attribute given[] = {{"momentum", (double)(float)use->attributes[0]},
                                    {"decay", use->weight_decay}};
-    *parameter = clv__op_add("momentum_step", in, 4, given, 2);
+    *parameter = clv__own_op_add("momentum_step", in, 4, given, 2);
     states[0] = clv_op_output(*parameter, 1);
 }
 
