@@ -6,13 +6,10 @@
 #include "graph/signature.h"
 #include "ops/lower.h"
 #include "ops/rows.h"
-#include "ops/softmax.h"
 
 typedef struct rms_attrs {
     float eps;
 } rms_attrs;
-
-static const int backward_form; // .data of the gradient points here: inputs dy, x; else x
 
 static int64_t count_of(const clv__op_io *io) { // elements of a row
     return io->out[0].shape.dims[io->out[0].shape.rank - 1];
@@ -47,7 +44,7 @@ static const clv__row_program backward_row = {
 
 static void lower(clv__launches *list, const clv__op_io *io) {
     const int64_t D = count_of(io);
-    CLV__ROWS(list, io, .program = io->op->data ? &backward_row : &forward_row,
+    CLV__ROWS(list, io, .program = clv__is_gradient(io) ? &backward_row : &forward_row,
               .walk = clv__row_middle(clv__numel(&io->out[0]) / clv__max64(D, 1), D, 1), .n_floats = 2,
               .floats = {1.0f / (float)D, eps_of(io)});
 }
@@ -71,7 +68,7 @@ static void reference(const clv__ref *ref) {
             products += x[d] * dy[d];
         }
         const double scale = 1 / sqrt(squares / (double)D + (double)eps_of(ref->io));
-        const double slope = ref->io->op->data ? products / (double)D * scale * scale : 0;
+        const double slope = clv__is_gradient(ref->io) ? products / (double)D * scale * scale : 0;
         for (int64_t d = 0; d < D; d++) ref->out[0][at + d] = (dy[d] - x[d] * slope) * scale;
     }
 }
@@ -104,22 +101,11 @@ static bool split(const clv__op_io *io, int i, clv__split *out) {
     return i < rank;
 }
 
+extern const clv__op clv__op_rms_norm;
 #define COMMON                                                                                               \
-    .attrs_bytes = sizeof(rms_attrs), .variants = variants, .reference = reference,                          \
-    .samples = CLV__TRAINS(samples), .cost = cost, .reduction = count_of, .split = split
-const clv__op clv__op_rms_norm_backward = {.name = "rms_norm_backward",
-                                           .inputs = CLV__INPUTS({"dy", "f32[*,D]"}, {"x", "f32[*,D]"}),
-                                           .outputs = CLV__OUTPUTS({"dx", "like x"}),
-                                           .half_in = 3,
-                                           .half_out = 1,
-                                           .data = &backward_form,
-                                           .adapt = clv__softmax_sample_backward,
-                                           COMMON};
-
-static void grad(const clv__node *node, clv_tensor *const *dy, clv_tensor **dx) {
-    dx[0] = clv__node_add(&clv__op_rms_norm_backward, clv__node_attrs(node),
-                          (clv_tensor *[]){dy[0], clv__node_in(node, 0)}, 2, 0);
-}
+    .attrs_bytes = sizeof(rms_attrs), .half_out = 1, .variants = variants, .reference = reference,           \
+    .cost = cost, .reduction = count_of
+const clv__op clv__op_rms_norm_backward = {CLV__GRADIENT_OF(rms_norm, "d0 i0 g0"), .half_in = 3, COMMON};
 
 /** The weight is a product of its own. */
 static clv_tensor *build(const clv__call *call) {
@@ -133,9 +119,10 @@ const clv__op clv__op_rms_norm = {
     .outputs = CLV__OUTPUTS({"y", "like x"}),
     .build = build,
     .half_in = 1,
-    .half_out = 1,
     .autocast = CLV__CAST_HALF,
-    .grad = CLV__TRAINS(grad),
+    .samples = CLV__TRAINS(samples),
+    .split = split,
+    CLV__GRADIENT(rms_norm),
     COMMON};
 
 clv_tensor *clv_rms_norm(clv_tensor *x, clv_tensor *weight, float eps) {

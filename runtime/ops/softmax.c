@@ -6,7 +6,6 @@
 #include "graph/signature.h"
 #include "ops/lower.h"
 #include "ops/rows.h"
-#include "ops/softmax.h"
 
 typedef struct softmax_attrs {
     int axis; // may count from the end
@@ -59,14 +58,14 @@ static void lower(clv__launches *list, const clv__op_io *io) {
     const softmax_sizes s = sizes_of(io);
     const clv__row_program *const forward = is_log(io) ? &log_softmax_row : &softmax_row;
     const clv__row_program *const backward = is_log(io) ? &log_softmax_backward_row : &softmax_backward_row;
-    CLV__ROWS(list, io, .program = clv__softmax_is_backward(io) ? backward : forward,
+    CLV__ROWS(list, io, .program = clv__is_gradient(io) ? backward : forward,
               .walk = clv__row_middle(s.outer, s.D, s.inner));
 }
 
 /** Rows, or columns that lie side by side. */
 static void vector(clv__launches *list, const clv__op_io *io) {
     const softmax_sizes s = sizes_of(io);
-    const bool backward = clv__softmax_is_backward(io), rows = s.inner == 1;
+    const bool backward = clv__is_gradient(io), rows = s.inner == 1;
     const int64_t per = clv__rows_for(s.D),
                   items = rows ? clv__div_up(s.outer, per) : s.outer * clv__div_up(s.inner, 16);
     if (s.outer * s.inner * s.D == 0) return;
@@ -74,7 +73,7 @@ static void vector(clv__launches *list, const clv__op_io *io) {
                                              rows       ? backward ? "softmax_rows_backward" : "softmax_rows"
                                              : backward ? "softmax_columns_backward"
                                                         : "softmax_columns");
-    clv__softmax_tensors(list, launch, io);
+    clv__arg_tensors(list, launch, io, backward ? "o0=T_DX i0 i1" : "o0 i0=T_X");
     if (rows)
         CLV__ARGS_I32(list, launch, s.outer, per, s.D, is_log(io));
     else
@@ -179,29 +178,21 @@ static bool split(const clv__op_io *io, int i, clv__split *out) {
     return i < rank;
 }
 
+extern const clv__op clv__op_softmax, clv__op_log_softmax;
 #define COMMON                                                                                               \
-    .attrs_bytes = sizeof(softmax_attrs), .variants = variants, .samples = CLV__TRAINS(samples),             \
-    .cost = cost, .reduction = reduction, .split = split
-#define GRADIENT                                                                                             \
-    .half_out = 1, .inputs = CLV__INPUTS({"dy", "f32"}, {"y", "like dy"}),                                   \
-    .outputs = CLV__OUTPUTS({"dx", "like y"}), .infer = infer, .reference = backward_reference,              \
-    .adapt = clv__softmax_sample_backward, COMMON
-const clv__op clv__op_softmax_backward = {.name = "softmax_backward", GRADIENT};
-const clv__op clv__op_log_softmax_backward = {.name = "log_softmax_backward", .data = &log_form, GRADIENT};
-
-static void grad(const clv__node *node, clv_tensor *const *dy, clv_tensor **dx) {
-    dx[0] =
-        clv__node_add(is_log(clv__node_io(node)) ? &clv__op_log_softmax_backward : &clv__op_softmax_backward,
-                      clv__node_attrs(node), (clv_tensor *[]){dy[0], clv__node_out(node, 0)}, 2, 0);
-}
+    .attrs_bytes = sizeof(softmax_attrs), .variants = variants, .cost = cost, .reduction = reduction
+#define GRADIENT(id) CLV__GRADIENT_OF(id, "d0 o0 g0"), .half_out = 1, .reference = backward_reference, COMMON
+const clv__op clv__op_softmax_backward = {GRADIENT(softmax)};
+const clv__op clv__op_log_softmax_backward = {GRADIENT(log_softmax), .data = &log_form};
 
 // The result is f32 in mixed precision, and written twice.
-#define FORWARD_OP                                                                                           \
-    .inputs = CLV__INPUTS({"x", "f32"}), .outputs = CLV__OUTPUTS({"y", "like x"}),                           \
+#define FORWARD_OP(id)                                                                                       \
+    .name = #id, .inputs = CLV__INPUTS({"x", "f32"}), .outputs = CLV__OUTPUTS({"y", "like x"}),              \
     .attributes = CLV__ATTRIBUTES({CLV__ATTRIBUTE(INT, softmax_attrs, axis, "-1")}), .half_in = 1,           \
-    .autocast = CLV__CAST_FLOAT, .infer = infer, .grad = CLV__TRAINS(grad), .reference = reference, COMMON
-const clv__op clv__op_softmax = {.name = "softmax", FORWARD_OP};
-const clv__op clv__op_log_softmax = {.name = "log_softmax", .data = &log_form, FORWARD_OP};
+    .autocast = CLV__CAST_FLOAT, .infer = infer, .reference = reference, .samples = CLV__TRAINS(samples),    \
+    .split = split, CLV__GRADIENT(id), COMMON
+const clv__op clv__op_softmax = {FORWARD_OP(softmax)};
+const clv__op clv__op_log_softmax = {FORWARD_OP(log_softmax), .data = &log_form};
 
 clv_tensor *clv_softmax(clv_tensor *x, int axis) {
     return clv__node_add(&clv__op_softmax, &(softmax_attrs){axis}, &x, 1, 0);
