@@ -340,6 +340,11 @@ static inline bool clv__is_gradient(const clv__op_io *io) {
 extern const clv__op *const clv__ops[];
 /** Those that have a builder in ops.h, composites too; ends with NULL. */
 extern const clv__op *const clv__public_ops[];
+/** The composites alone. */
+extern const clv__op *const clv__composites[];
+static inline bool clv__is_composite(const clv__op *op) {
+    return op->build && !op->variants && !op->view;
+}
 /** The i-th op: of clv__ops first, then those that programs brought (ops/own_op.c); NULL past the last. */
 const clv__op *clv__op_at(int i);
 enum { CLV__MAX_ENLISTED = 1024 };

@@ -203,6 +203,7 @@ const clv__op clv__op_scaled_dot_product_attention = {
     .attrs_bytes = sizeof(clv_attention_config),
     .samples = CLV__TRAINS(
         ((const clv__sample_row[]){{.label = "causal",
+                                    .quick = true,
                                     .in = {CLV__DIMS(2, 5, 4), CLV__DIMS(2, 5, 4), CLV__DIMS(2, 5, 4)},
                                     .attrs = &(clv_attention_config){.causal = true},
                                     .n_in = 3},

@@ -255,6 +255,7 @@ const clv__op clv__op_cross_entropy_weighted = {
     .outputs = CLV__OUTPUTS({"loss", "f32[]"}),
     .samples = CLV__TRAINS(
         ((const clv__sample_row[]){{.label = "rows of 5",
+                                    .quick = true,
                                     .in = {CLV__DIMS(4, 5), CLV__DIMS(4)},
                                     .n_in = 2,
                                     .i32 = 2,

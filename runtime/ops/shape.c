@@ -581,13 +581,13 @@ static clv_tensor *build_detach(const clv__call *call) {
     return clv_detach(call->in[0]);
 }
 
-const clv__op clv__op_detach = {
-    .name = "detach",
-    .inputs = CLV__INPUTS({"x", "any"}),
-    .outputs = CLV__OUTPUTS({"y", "like x"}),
-    .samples = CLV__TRAINS(((const clv__sample_row[]){{.label = "a matrix", .in = {CLV__DIMS(2, 3)}}, {0}})),
-    .detaches = true,
-    .build = build_detach};
+const clv__op clv__op_detach = {.name = "detach",
+                                .inputs = CLV__INPUTS({"x", "any"}),
+                                .outputs = CLV__OUTPUTS({"y", "like x"}),
+                                .samples = CLV__TRAINS(((const clv__sample_row[]){
+                                    {.label = "a matrix", .quick = true, .in = {CLV__DIMS(2, 3)}}, {0}})),
+                                .detaches = true,
+                                .build = build_detach};
 
 typedef struct flatten_call {
     int start_axis;
@@ -604,10 +604,13 @@ const clv__op clv__op_flatten = {
     .outputs = CLV__OUTPUTS({"y", "any"}),
     .attributes_of_call = true,
     .attrs_bytes = sizeof(flatten_call),
-    .samples = CLV__TRAINS(((const clv__sample_row[]){
-        {.label = "images from axis 1", .in = {CLV__DIMS(2, 3, 4, 5)}, .attrs = &(flatten_call){1}},
-        {.label = "all", .in = {CLV__DIMS(2, 3)}, .attrs = &(flatten_call){0}},
-        {0}})),
+    .samples = CLV__TRAINS(
+        ((const clv__sample_row[]){{.label = "images from axis 1",
+                                    .quick = true,
+                                    .in = {CLV__DIMS(2, 3, 4, 5)},
+                                    .attrs = &(flatten_call){1}},
+                                   {.label = "all", .in = {CLV__DIMS(2, 3)}, .attrs = &(flatten_call){0}},
+                                   {0}})),
     .build = build_flatten};
 
 typedef struct transpose_call {
@@ -628,7 +631,7 @@ const clv__op clv__op_transpose = {
     .attributes_of_call = true,
     .attrs_bytes = sizeof(transpose_call),
     .samples = CLV__TRAINS(((const clv__sample_row[]){
-        {.label = "a matrix", .in = {CLV__DIMS(2, 3)}, .attrs = &(transpose_call){0, 1}},
+        {.label = "a matrix", .quick = true, .in = {CLV__DIMS(2, 3)}, .attrs = &(transpose_call){0, 1}},
         {.label = "the last two of four", .in = {CLV__DIMS(2, 3, 4, 5)}, .attrs = &(transpose_call){-1, -2}},
         {0}})),
     .build = build_transpose};
