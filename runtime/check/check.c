@@ -190,7 +190,7 @@ static clv_status find_wanted(job *j, trial *t, const clv__sample *sample, bool 
         *any |= t->variants[k].wanted = clv__wanted_case(&j->wanted, t->op->name, v->name, t->label);
     }
     *any |= t->plan_wanted = clv__wanted_case(&j->wanted, t->op->name, "plan", t->label);
-    if (t->op->grad && sample->stored == CLV_DTYPE_NONE && !sample->followed)
+    if ((t->op->grad || clv__is_composite(t->op)) && sample->stored == CLV_DTYPE_NONE && !sample->followed)
         *any |= t->differences_wanted = clv__wanted_case(&j->wanted, t->op->name, "differences", t->label);
     return CLV_OK;
 }
@@ -585,12 +585,13 @@ static void job_reset(job *j) {
     clv__wanted_reset(&j->wanted);
 }
 
-/** The library's ops, and those of programs; ends with NULL. Owned. */
+/** The library's ops, composites, and those of programs; ends with NULL. Owned. */
 static const clv__op **all_ops(void) {
-    size_t n = 0;
+    size_t n = 0, more = 0;
     while (clv__op_at((int)n)) n++;
-    const clv__op **all = clv__alloc(n + 1, sizeof *all);
-    for (size_t i = 0; all && i < n; i++) all[i] = clv__op_at((int)i);
+    while (clv__composites[more]) more++;
+    const clv__op **all = clv__alloc(n + more + 1, sizeof *all);
+    for (size_t i = 0; all && i < n + more; i++) all[i] = i < n ? clv__op_at((int)i) : clv__composites[i - n];
     return all;
 }
 
@@ -682,7 +683,8 @@ static clv_status find_case(const job *j, const char *name, trial **out, int *va
     *out = found;
     if (n + on_host > 1)
         CLV_FAIL(error_of(j), CLV_E_NOT_FOUND,
-                 "'%s' names %d cases, and one is wanted; `cleave check --list` names them", name, n + on_host);
+                 "'%s' names %d cases, and one is wanted; `cleave check --list` names them", name,
+                 n + on_host);
     if (on_host)
         CLV_FAIL(error_of(j), CLV_E_UNSUPPORTED,
                  "'%s' is computed on the host alone, in double: no device takes part", name);

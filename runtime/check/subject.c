@@ -65,7 +65,8 @@ bool clv__sample_follow(const clv__op *op, clv__sample *sample) {
     clv__error error = {0};
     clv__op_io io = {.op = op, .attrs = sample->attrs, .n_in = sample->n_in, .in = sample->in};
     if (!op->epilogue || sample->n_in + CLV__EPILOGUE_INPUTS > CLV__MAX_IN ||
-        clv__op_infer(&io, &error) != CLV_OK || !clv__is_float(io.out[0].dtype) || clv__numel(&io.out[0]) == 0)
+        clv__op_infer(&io, &error) != CLV_OK || !clv__is_float(io.out[0].dtype) ||
+        clv__numel(&io.out[0]) == 0)
         return false;
     sample->followed = sample->no_gradient = true;
     snprintf(sample->label + used, sizeof sample->label - used, ", with an epilogue");
@@ -129,15 +130,7 @@ static void add_inputs(clv__subject *subject) {
     }
 }
 
-static bool has_gradient(const clv__subject *subject) {
-    if (!subject->op->grad || !clv__is_float(subject->node->io.out[0].dtype)) return false;
-    for (int i = 0; i < subject->sample.n_in; i++)
-        if (subject->in[i] && subject->in[i]->requires_grad) return true;
-    return false;
-}
-
-static void add_gradient(clv__subject *subject) {
-    clv_tensor *y = subject->node->out[0]; // the others are what the op keeps for its own gradient
+static void add_gradient(clv__subject *subject, clv_tensor *y) {
     clv_tensor *weights = clv_input(subject->graph, "loss_weights", CLV_DTYPE_F32, y->desc.shape);
     clv_tensor *loss = clv_sum(clv_mul(y, weights), NULL, 0, false);
     clv_backward(loss);
@@ -157,10 +150,14 @@ clv_status clv__subject_init(clv__subject *subject, clv_runtime *runtime, const 
     clv_status status = clv_graph_create(runtime, &subject->graph);
     if (status != CLV_OK) return status;
     add_inputs(subject);
-    for (int i = 0; op->grad && with_gradient && i < sample->n_in; i++)
+    const bool composite = clv__is_composite(op);
+    for (int i = 0; (op->grad || composite) && with_gradient && i < sample->n_in; i++)
         if (subject->in[i] && subject->in[i]->kind == CLV__INPUT && clv__is_float(subject->in[i]->desc.dtype))
             clv_requires_grad(subject->in[i], true);
-    clv__node_add_to(subject->graph, op, subject->sample.attrs, subject->in, sample->n_in, ~UINT64_C(0));
+    if (composite)
+        op->build(&(clv__call){subject->graph, subject->in, sample->n_in, subject->sample.attrs});
+    else
+        clv__node_add_to(subject->graph, op, subject->sample.attrs, subject->in, sample->n_in, ~UINT64_C(0));
     if (subject->graph->error.status ==
         CLV_OK) { // an op that only updates in place has no output: ask for the node
         clv__node *node = subject->node = subject->graph->nodes[subject->graph->n_nodes - 1];
@@ -173,7 +170,8 @@ clv_status clv__subject_init(clv__subject *subject, clv_runtime *runtime, const 
             add_target(subject, i == 0 && followed ? followed : node->out[i], "out%d", i);
         for (int i = 0; i < sample->n_in; i++)
             if (subject->in[i] && op->mutates >> i & 1) add_target(subject, subject->in[i], "in%d after", i);
-        if (has_gradient(subject)) add_gradient(subject);
+        // the other outputs are what the op keeps for its own gradient
+        if (node->io.n_out && node->out[0]->requires_grad) add_gradient(subject, node->out[0]);
     }
     status = clv_graph_status(subject->graph);
     if (status != CLV_OK) clv__subject_reset(subject);

@@ -11,7 +11,7 @@ typedef struct clv__subject {
     const clv__op *op;
     clv__sample sample;
     clv_graph *graph;
-    clv__node *node;             // the op's
+    clv__node *node;             // the op's; of a composite the last
     clv_tensor *in[CLV__MAX_IN]; // NULL: not there; sample.n_in of them, those of an epilogue included
     clv_tensor *loss;            // sum(output 0 * random weights); NULL if the sample has no gradient
     clv__values start; // inputs and persistents, by clv__subject_fill; all that a float can hold exactly

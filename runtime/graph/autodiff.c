@@ -77,6 +77,14 @@ static void add_gradients(const clv__node *node, clv_tensor *const *dx, size_t s
     }
 }
 
+/** The gradients of a node: by a row of the table of rewrites, or as its op says. */
+static void make_gradients(const clv__node *node, clv_tensor *const *dy, clv_tensor **dx) {
+    for (const clv__gradient_rewrite *r = clv__gradient_rewrites; r->of && dy[0] && dy[0]->node && !dx[0];
+         r++)
+        if (r->of == node->io.op && r->before == dy[0]->node->io.op) dx[0] = r->build(node, dy[0]->node);
+    if (!dx[0]) node->io.op->grad(node, dy, dx);
+}
+
 /** The node nearest to the loss that reads something with a gradient and passes none on; NULL if there is none. */
 static const clv__node *find_stop(const clv_graph *graph, const clv_tensor *loss, const bool *needed) {
     for (int id = loss->node->id; id >= 0; id--) {
@@ -165,7 +173,7 @@ void clv_backward(clv_tensor *loss) {
         graph->layer_override = node->layer;
         graph->gradient_of = node;
         size_t since = graph->n_nodes;
-        node->io.op->grad(node, dy, dx);
+        make_gradients(node, dy, dx);
         add_gradients(node, dx, since, sums, parts);
     }
     for (size_t i = 0; i < n_tensors && graph->error.status == CLV_OK; i++) fold(&parts[i], &sums[i]);

@@ -71,7 +71,8 @@ typedef struct clv__variant {
     /** Append the launches. list->device is the device. */
     void (*lower)(clv__launches *list, const clv__op_io *io);
     double relative; // the same as a number, where it does not depend on the use; 0: 1.0
-    bool lanes;      // `relative` is of devices with lanes; of threads it is 2: no local memory to gain from, barriers to lose by
+    bool
+        lanes; // `relative` is of devices with lanes; of threads it is 2: no local memory to gain from, barriers to lose by
     /** Its sums are rounded so, relative to each, where others round to f32: 2^-11 for f16. Such a variant is taken for inference alone, and
      *  only where it is pinned, as what is summed may be past the type's largest. The check allows for it. 0: as f32. */
     double roundoff;
@@ -216,7 +217,8 @@ typedef struct clv__call {
 struct clv__op {
     union {
         clv_op_signature signature;
-        struct { // the same, written once (graph/signature.h); outputs may be NULL where there is `infer`, all but name in ops of others
+        struct
+        { // the same, written once (graph/signature.h); outputs may be NULL where there is `infer`, all but name in ops of others
             const char *name;
             const clv_op_value *inputs;
             const clv_op_attribute *attributes;
@@ -257,7 +259,17 @@ struct clv__op {
     /** Input shapes, dtypes, attributes -> io->n_out, io->out; or a sentence. Pure. The caller has put op, attrs, in; f16 and
      *  bf16 are f32 to it, and which of the outputs become such is the graph's affair (graph/precision.c). The
      *  sentence begins with the mistake ("weight wants 3 input channels, x has 4"); layer and shapes are put around it. */
-    clv_status (*infer)(clv__op_io *io, clv__error *error); // after the signature's own checks; NULL: outputs are as their types say
+    clv_status (*infer)(
+        clv__op_io *io,
+        clv__error *error); // after the signature's own checks; NULL: outputs are as their types say
+
+    /** The op that is the gradient: `grad` is clv__pair_grad, which adds one node of it (graph/pair.c). */
+    const clv__op *gradient;
+    /** And of such an op, whose gradient it is, and what it takes: "d0 i1 o2" is the gradient of output 0, input 1, output 2; s0, the shape of
+     *  input 0, stands behind the attributes, which begin with the other op's; "g0 g1", its outputs are the gradients of inputs 0 and 1;
+     *  "n1", less the first of them is that of input 1. CLV__GRADIENT_OF has the rest: shape rule, samples, ways to be done in parts. */
+    const clv__op *gradient_of;
+    const char *takes;
 
     /** Emit nodes for the gradients of inputs that clv__wants_grad; dy[i] is NULL if none comes to output i. dx[] is NULL
      *  before. The builders stick errors in the graph. NULL: not differentiable. */
@@ -266,8 +278,8 @@ struct clv__op {
     const clv__variant *variants; // ends with a NULL name; NULL only for views
     /** Plain loops, double accumulators: the specification. NULL only for views. */
     void (*reference)(const clv__ref *ref);
-    /** Cases for tests, check, bench and tuning: rows of a table, which `adapt` (NULL: nothing) may go on with, as the gradient's
-     *  op does that takes the op's own cases and adds the gradient of the result. All NULL in a library for inference. */
+    /** Cases for tests, check, bench and tuning: rows of a table, which `adapt` (NULL: nothing) may go on with, as it may with a gradient's,
+     *  which are made of the op's own. All NULL in a library for inference. */
     const clv__sample_row *samples;
     void (*adapt)(clv__sample *sample);
     /** Or, where a table will not do, a function: the i-th case; false when i is past the last. */
@@ -291,10 +303,48 @@ struct clv__op {
 #define CLV__TRAINS(symbol) (symbol)
 #endif
 
+/** The descriptor of a gradient that is an op of its own, and what the op whose gradient it is says of that. */
+#define CLV__GRADIENT_OF(id, terms) .name = #id "_backward", .gradient_of = &clv__op_##id, CLV__PAIR(terms)
+#define CLV__PAIR(terms)                                                                                     \
+    .takes = terms, .infer = clv__pair_infer, .split = clv__pair_split, .split_attrs = clv__pair_split_attrs
+#define CLV__GRADIENT(id)                                                                                    \
+    .gradient = CLV__TRAINS(&clv__op_##id##_backward), .grad = CLV__TRAINS(clv__pair_grad)
+/** sizeof the attributes of a gradient that takes a shape besides. */
+#define CLV__ATTRS_AND_SHAPE(type)                                                                           \
+    sizeof(struct {                                                                                          \
+        type attrs;                                                                                          \
+        clv_shape shape;                                                                                     \
+    })
+clv_status clv__pair_infer(clv__op_io *io, clv__error *error);
+void clv__pair_grad(const clv__node *node, clv_tensor *const *dy, clv_tensor **dx);
+bool clv__pair_sample(const clv__op *op, int i, clv__sample *sample);
+bool clv__pair_split(const clv__op_io *io, int i, clv__split *out);
+void clv__pair_split_attrs(const clv__op_io *io, const clv__split *split, int64_t begin, int64_t end,
+                           void *attrs);
+/** A node of such a gradient, from tensors of the use whose gradient it is. */
+clv_tensor *clv__pair_node(const clv__op *op, const void *attrs, clv_tensor *const *dy, clv_tensor *const *in,
+                           clv_tensor *const *out);
+/** A gradient that is made another way: of input 0 of `of`, where `before` made what comes to it. NULL: not here. */
+typedef struct clv__gradient_rewrite {
+    const clv__op *of, *before;
+    clv_tensor *(*build)(const clv__node *node, const clv__node *before);
+} clv__gradient_rewrite;
+/** Ends with a NULL op. Defined in runtime/ops/rewrites.c. */
+extern const clv__gradient_rewrite clv__gradient_rewrites[];
+/** Does a use make gradients? */
+static inline bool clv__is_gradient(const clv__op_io *io) {
+    return io->op->gradient_of != NULL;
+}
+
 /** Every op, in ops.def's order; ends with NULL. Defined in runtime/ops/ops.c. */
 extern const clv__op *const clv__ops[];
 /** Those that have a builder in ops.h, composites too; ends with NULL. */
 extern const clv__op *const clv__public_ops[];
+/** The composites alone. */
+extern const clv__op *const clv__composites[];
+static inline bool clv__is_composite(const clv__op *op) {
+    return op->build && !op->variants && !op->view;
+}
 /** The i-th op: of clv__ops first, then those that programs brought (ops/own_op.c); NULL past the last. */
 const clv__op *clv__op_at(int i);
 enum { CLV__MAX_ENLISTED = 1024 };

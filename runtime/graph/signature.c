@@ -281,6 +281,16 @@ clv_status clv__op_infer(clv__op_io *io, clv__error *error) {
     return op->infer ? op->infer(io, error) : make_outputs(io, &b, error);
 }
 
+clv_status clv__input_shape(const clv__op_io *io, int i, clv_shape *out, clv__error *error) {
+    binding b = {0};
+    bool star;
+    const char *shape = type_of(io->op->inputs[i].type).shape;
+    CLV_TRY(check_inputs(io, &b, error));
+    const int items = items_of(shape, &star);
+    *out = known(&b, shape, items + (star ? b.star.rank : 0), NULL);
+    return CLV_OK;
+}
+
 clv_status clv__op_outputs_check(const clv__op_io *io, clv__error *error) {
     binding b = {0};
     char text[160];

@@ -59,6 +59,9 @@ typedef struct clv__ints {
  */
 clv_status clv__op_infer(clv__op_io *io, clv__error *error);
 
+/** The shape of input i, which may be left out, as the letters of the others say. */
+clv_status clv__input_shape(const clv__op_io *io, int i, clv_shape *out, clv__error *error);
+
 /** Are a use's outputs, which its `infer` has made, what the signature says? For tests: nothing else asks. */
 clv_status clv__op_outputs_check(const clv__op_io *io, clv__error *error);
 

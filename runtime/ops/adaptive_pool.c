@@ -8,15 +8,14 @@
 #include "ops/pool.h"
 
 typedef struct adaptive_attrs {
-    int64_t size[2]; // of y; of the backward op: of dx
+    int64_t size[2]; // of y
 } adaptive_attrs;
 
 static clv_status infer(clv__op_io *io, clv__error *error) {
     const adaptive_attrs *a = io->attrs;
-    const char *what = io->op->data ? "dy" : "x";
     clv_shape shape = io->in[0].shape;
     if (shape.dims[2] < 1 || shape.dims[3] < 1)
-        CLV_FAIL(error, CLV_E_SHAPE, "%s must have at least one row and column", what);
+        CLV_FAIL(error, CLV_E_SHAPE, "x must have at least one row and column");
     shape.dims[2] = a->size[0];
     shape.dims[3] = a->size[1];
     return clv__one_out(io, clv__f32(shape));
@@ -34,7 +33,7 @@ static void axis(clv__launches *list, clv__launch *launch, int64_t outer, int64_
 
 /** Along H and then along W; the gradient the other way round. Between them [planes, rows of y, columns of x]. */
 static void plain(clv__launches *list, const clv__op_io *io) {
-    bool backward = io->op->data != NULL;
+    bool backward = clv__is_gradient(io);
     const clv_shape *x = &(backward ? io->out : io->in)[0].shape,
                     *y = &(backward ? io->in : io->out)[0].shape;
     int64_t planes = x->dims[0] * x->dims[1], H = x->dims[2], W = x->dims[3], OH = y->dims[2],
@@ -113,17 +112,7 @@ static const clv__sample_row samples[] = {
     {0}};
 #undef ROW
 
-/** The sizes change places. */
-static void sample_backward(clv__sample *sample) {
-    int64_t *dims = sample->in[0].shape.dims + 2;
-    const adaptive_attrs y = *(const adaptive_attrs *)(const void *)sample->attrs;
-    memcpy(sample->attrs, &(adaptive_attrs){{dims[0], dims[1]}}, sizeof(adaptive_attrs));
-    dims[0] = y.size[0], dims[1] = y.size[1];
-}
-
 // ---- descriptors ----------------------------------------------------------------------------------------------------
-
-static const int is_backward; // .data of the gradient points here
 
 /** Along images or channels: a plane is by itself. */
 static bool split(const clv__op_io *io, int i, clv__split *out) {
@@ -131,23 +120,11 @@ static bool split(const clv__op_io *io, int i, clv__split *out) {
     return i < 2;
 }
 
-#define COMMON                                                                                               \
-    .attrs_bytes = sizeof(adaptive_attrs), .half_in = 1, .half_out = 1, .infer = infer,                      \
-    .variants = variants, .samples = CLV__TRAINS(samples), .cost = cost, .reduction = reduction,             \
-    .split = split
-const clv__op clv__op_adaptive_avg_pool2d_backward = {.name = "adaptive_avg_pool2d_backward",
-                                                      .inputs = CLV__INPUTS({"dy", "f32[N,C,_,_]"}),
-                                                      .outputs = CLV__OUTPUTS({"dx", "f32[N,C,_,_]"}),
-                                                      .data = &is_backward,
-                                                      .reference = backward_reference,
-                                                      .adapt = CLV__TRAINS(sample_backward),
-                                                      COMMON};
-
-static void grad(const clv__node *node, clv_tensor *const *dy, clv_tensor **dx) {
-    const clv_shape *x = &clv__node_io(node)->in[0].shape;
-    dx[0] = clv__node_add(&clv__op_adaptive_avg_pool2d_backward, &(adaptive_attrs){{x->dims[2], x->dims[3]}},
-                          dy, 1, 0);
-}
+extern const clv__op clv__op_adaptive_avg_pool2d;
+#define COMMON .half_in = 1, .half_out = 1, .variants = variants, .cost = cost, .reduction = reduction
+const clv__op clv__op_adaptive_avg_pool2d_backward = {CLV__GRADIENT_OF(adaptive_avg_pool2d, "d0 s0 g0"),
+                                                      .attrs_bytes = CLV__ATTRS_AND_SHAPE(adaptive_attrs),
+                                                      .reference = backward_reference, COMMON};
 
 static clv_tensor *build(const clv__call *call) {
     const adaptive_attrs *a = call->attrs;
@@ -162,7 +139,11 @@ const clv__op clv__op_adaptive_avg_pool2d = {.name = "adaptive_avg_pool2d",
                                              .attributes = CLV__ATTRIBUTES({SIZE("OH", 0)}, {SIZE("OW", 1)}),
                                              .outputs = CLV__OUTPUTS({"y", "f32[N,C,_,_]"}),
                                              .build = build,
-                                             .grad = CLV__TRAINS(grad),
+                                             .attrs_bytes = sizeof(adaptive_attrs),
+                                             .infer = infer,
+                                             .samples = CLV__TRAINS(samples),
+                                             .split = split,
+                                             CLV__GRADIENT(adaptive_avg_pool2d),
                                              .reference = reference,
                                              COMMON};
 

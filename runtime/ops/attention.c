@@ -6,7 +6,6 @@
 #include "cleave/ops.h"
 #include "graph/signature.h"
 #include "ops/lower.h"
-#include "ops/softmax.h"
 
 typedef struct attention_attrs {
     float scale;
@@ -42,10 +41,9 @@ static void lower(clv__launches *list, const clv__op_io *io) {
     int64_t each = 1;
     if (s.n_rows * s.S == 0) return;
     while (variant == BY_GROUP && each * GROUP < s.S) each *= 2;
-    clv__launch *launch =
-        clv__launch_kernel(list, "attention", entries[variant][clv__softmax_is_backward(io)]);
+    clv__launch *launch = clv__launch_kernel(list, "attention", entries[variant][clv__is_gradient(io)]);
     clv__define_number(list, launch, "EACH", each, 1);
-    clv__softmax_tensors(list, launch, io);
+    clv__arg_tensors(list, launch, io, clv__is_gradient(io) ? "o0=T_DX i0 i1" : "o0 i0=T_X");
     if (variant != BY_GROUP) clv__arg_i32(list, launch, s.n_rows);
     if (variant == ROWS) clv__arg_i32(list, launch, per_item);
     CLV__ARGS(list, launch, io, NULL, CLV__INTS(s.T, s.S), CLV__FLOATS(scale_of(io)));
@@ -149,22 +147,11 @@ static const clv__sample_row samples[] = {
 
 // ---- descriptors ------------------------------------------------------------------------------------------
 
+extern const clv__op clv__op_causal_softmax;
 #define COMMON                                                                                               \
-    .attrs_bytes = sizeof(attention_attrs), .variants = variants, .samples = CLV__TRAINS(samples),           \
-    .cost = cost, .reduction = reduction, .split = clv__split_matrices
-const clv__op clv__op_causal_softmax_backward = {.name = "causal_softmax_backward",
-                                                 .half_out = 1,
-                                                 .inputs =
-                                                     CLV__INPUTS({"dy", "f32[*,T,S]"}, {"y", "like dy"}),
-                                                 .outputs = CLV__OUTPUTS({"dx", "like y"}),
-                                                 .reference = backward_reference,
-                                                 .adapt = CLV__TRAINS(clv__softmax_sample_backward),
-                                                 COMMON};
-
-static void grad(const clv__node *node, clv_tensor *const *dy, clv_tensor **dx) {
-    dx[0] = clv__node_add(&clv__op_causal_softmax_backward, clv__node_attrs(node),
-                          (clv_tensor *[]){dy[0], clv__node_out(node, 0)}, 2, 0);
-}
+    .attrs_bytes = sizeof(attention_attrs), .variants = variants, .cost = cost, .reduction = reduction
+const clv__op clv__op_causal_softmax_backward = {CLV__GRADIENT_OF(causal_softmax, "d0 o0 g0"), .half_out = 1,
+                                                 .reference = backward_reference, COMMON};
 
 const clv__op clv__op_causal_softmax = {
     .name = "causal_softmax",
@@ -173,8 +160,10 @@ const clv__op clv__op_causal_softmax = {
     .outputs = CLV__OUTPUTS({"y", "like x"}),
     .half_in = 1, // the result is f32 in mixed precision, as that of softmax
     .autocast = CLV__CAST_FLOAT,
-    .grad = CLV__TRAINS(grad),
     .reference = reference,
+    .samples = CLV__TRAINS(samples),
+    .split = clv__split_matrices,
+    CLV__GRADIENT(causal_softmax),
     COMMON};
 
 clv_tensor *clv_causal_softmax(clv_tensor *x, float scale) {
@@ -214,6 +203,7 @@ const clv__op clv__op_scaled_dot_product_attention = {
     .attrs_bytes = sizeof(clv_attention_config),
     .samples = CLV__TRAINS(
         ((const clv__sample_row[]){{.label = "causal",
+                                    .quick = true,
                                     .in = {CLV__DIMS(2, 5, 4), CLV__DIMS(2, 5, 4), CLV__DIMS(2, 5, 4)},
                                     .attrs = &(clv_attention_config){.causal = true},
                                     .n_in = 3},

@@ -6,18 +6,10 @@
 #include "graph/signature.h"
 #include "ops/pool.h"
 
-static clv_status avg_backward_infer(clv__op_io *io, clv__error *error) {
-    const clv__pool *a = io->attrs;
-    clv_shape x = io->in[0].shape;
-    x.dims[2] = a->size[0];
-    x.dims[3] = a->size[1];
-    return clv__pool_backward_infer(io, &x, error);
-}
-
 // ---- kernels --------------------------------------------------------------------------------------------------------
 
 static void avg_plain(clv__launches *list, const clv__op_io *io) {
-    clv__pool_each(list, io, clv__pool_kind_of(io)->backward ? "avg_pool2d_backward" : "avg_pool2d");
+    clv__pool_each(list, io, clv__is_gradient(io) ? "avg_pool2d_backward" : "avg_pool2d");
 }
 
 static void avg_backward_planes(clv__launches *list, const clv__op_io *io) {
@@ -70,37 +62,13 @@ static void avg_backward_reference(const clv__ref *ref) {
 
 // ---- descriptors ----------------------------------------------------------------------------------------------------
 
-static void sample_backward(clv__sample *sample) {
-    const clv_shape x = clv__pool_sample_backward(sample, true);
-    clv__pool attrs;
-    memcpy(&attrs, sample->attrs, sizeof attrs);
-    attrs.size[0] = (int)x.dims[2];
-    attrs.size[1] = (int)x.dims[3];
-    memcpy(sample->attrs, &attrs, sizeof attrs);
-}
-
-#define COMMON                                                                                               \
-    .half_in = 1, .samples = CLV__TRAINS(clv__pool_samples + CLV__POOL_UNDILATED),                           \
-    .reduction = clv__pool_window_elements, CLV__POOL_OP
-const clv__op clv__op_avg_pool2d_backward = {.name = "avg_pool2d_backward",
-                                             .inputs = CLV__INPUTS({"dy", "f32[N,C,_,_]"}),
-                                             .outputs = CLV__OUTPUTS({"dx", "f32[N,C,_,_]"}),
-                                             .data = &(const clv__pool_kind){.mean = true, .backward = true},
-                                             .infer = avg_backward_infer,
-                                             .variants = avg_backward_variants,
-                                             .reference = avg_backward_reference,
-                                             .adapt = CLV__TRAINS(sample_backward),
-                                             COMMON};
-
-static void avg_grad(const clv__node *node, clv_tensor *const *dy, clv_tensor **dx) {
-    clv__pool attrs = *(const clv__pool *)clv__node_attrs(node);
-    const clv_shape *x = &clv__node_io(node)->in[0].shape;
-    attrs.size[0] = (int)x->dims[2];
-    attrs.size[1] = (int)x->dims[3];
-    dx[0] = clv__node_add(&clv__op_avg_pool2d_backward, &attrs, dy, 1, 0);
-}
-
 extern const clv__op clv__op_avg_pool2d;
+static const bool mean = true; // as `data`
+#define COMMON .data = &mean, .half_in = 1, .reduction = clv__pool_window_elements, CLV__POOL_OP
+const clv__op clv__op_avg_pool2d_backward = {
+    CLV__GRADIENT_OF(avg_pool2d, "d0 s0 g0"), .attrs_bytes = CLV__ATTRS_AND_SHAPE(clv__pool),
+    .variants = avg_backward_variants, .reference = avg_backward_reference, COMMON};
+
 static clv_tensor *build(const clv__call *call) { // its windows have a dilation of 1, which no attribute says
     clv__pool attrs = *(const clv__pool *)call->attrs;
     attrs.dilation[0] = attrs.dilation[1] = 1;
@@ -117,9 +85,11 @@ const clv__op clv__op_avg_pool2d = {
                                   {CLV__ATTRIBUTE(BOOL, clv__pool, exclude_padding, "0")}),
     .outputs = CLV__OUTPUTS({"y", "f32[N,C,_,_]"}),
     .build = build,
-    .data = &(const clv__pool_kind){.mean = true},
+    .attrs_bytes = sizeof(clv__pool),
     .infer = clv__pool_infer,
-    .grad = CLV__TRAINS(avg_grad),
+    .split = clv__pool_split,
+    .samples = CLV__TRAINS(clv__pool_samples + CLV__POOL_UNDILATED),
+    CLV__GRADIENT(avg_pool2d),
     .variants = avg_variants,
     .reference = avg_reference,
     COMMON};
@@ -148,6 +118,6 @@ const clv__op clv__op_global_avg_pool2d = {
     .name = "global_avg_pool2d",
     .inputs = CLV__INPUTS({"x", "f32[N,C,H,W]"}),
     .outputs = CLV__OUTPUTS({"y", "f32[N,C,1,1]"}),
-    .samples =
-        CLV__TRAINS(((const clv__sample_row[]){{.label = "images", .in = {CLV__DIMS(2, 3, 4, 5)}}, {0}})),
+    .samples = CLV__TRAINS(
+        ((const clv__sample_row[]){{.label = "images", .quick = true, .in = {CLV__DIMS(2, 3, 4, 5)}}, {0}})),
     .build = build_global};

@@ -23,8 +23,6 @@
 /** Of all three ops. [0] is H, [1] is W. */
 typedef struct conv2d_attrs {
     int32_t stride[2], padding[2], dilation[2], groups;
-    int32_t size[2]; // conv2d_backward_input: H and W of dx, which dy does not tell where the stride is not 1
-    int32_t kernel[2]; // conv2d_backward_weight: of dweight
 } conv2d_attrs;
 
 // ---- shapes -----------------------------------------------------------------------------------------------
@@ -86,84 +84,31 @@ static clv_status conv2d_infer(clv__op_io *io, clv__error *error) {
     return clv__one_out(io, clv__f32(CLV_SHAPE(x[0], weight[0], out[0], out[1])));
 }
 
-/** dy must be what conv2d would have made of an x and a weight. */
-static clv_status check_dy(const conv2d_attrs *a, const int64_t *dy, int64_t n, int64_t out_channels,
-                           const int64_t *in, const int64_t *kernel, clv__error *error) {
-    if (dy[0] != n)
-        CLV_FAIL(error, CLV_E_SHAPE, "dy has %lld images, x has %lld", (long long)dy[0], (long long)n);
-    if (dy[1] != out_channels) {
-        CLV_FAIL(error, CLV_E_SHAPE, "dy has %lld channels, weight has %lld output channels",
-                 (long long)dy[1], (long long)out_channels);
-    }
-    for (int d = 0; d < 2; d++) {
-        int64_t out = 0;
-        CLV_TRY(output_size(a, d, in[d], kernel[d], &out, error));
-        if (dy[2 + d] != out) {
-            CLV_FAIL(error, CLV_E_SHAPE, "dy has %lld %s, the convolution makes %lld", (long long)dy[2 + d],
-                     d == 0 ? "rows" : "columns", (long long)out);
-        }
-    }
-    return CLV_OK;
-}
-
-static clv_status backward_input_infer(clv__op_io *io, clv__error *error) {
-    const conv2d_attrs *attrs = io->attrs;
-    const int64_t *dy = io->in[0].shape.dims, *weight = io->in[1].shape.dims;
-    int64_t channels = weight[1] * attrs->groups, in[2] = {attrs->size[0], attrs->size[1]};
-    CLV_TRY(check_channels(attrs, channels, weight[0], weight[1], error));
-    CLV_TRY(check_dy(attrs, dy, dy[0], weight[0], in, weight + 2, error));
-    return clv__one_out(io, clv__f32(CLV_SHAPE(dy[0], channels, in[0], in[1])));
-}
-
-static clv_status backward_weight_infer(clv__op_io *io, clv__error *error) {
-    const conv2d_attrs *attrs = io->attrs;
-    const int64_t *dy = io->in[0].shape.dims, *x = io->in[1].shape.dims;
-    int64_t kernel[2] = {attrs->kernel[0], attrs->kernel[1]};
-    CLV_TRY(check_channels(attrs, x[1], dy[1], x[1] / attrs->groups, error));
-    CLV_TRY(check_dy(attrs, dy, x[0], dy[1], x + 2, kernel, error));
-    return clv__one_out(io, clv__f32(CLV_SHAPE(dy[1], x[1] / attrs->groups, kernel[0], kernel[1])));
-}
-
 // ---- gradients --------------------------------------------------------------------------------------------
 
-static clv_tensor *node_of(const clv__op *op, const conv2d_attrs *attrs, clv_tensor *a, clv_tensor *b) {
-    return clv__node_add(op, attrs, (clv_tensor *[]){a, b, NULL}, op == &clv__op_conv2d ? 3 : 2, 1u << 2);
-}
-
-static clv_tensor *backward_input_of(conv2d_attrs attrs, clv_tensor *dy, clv_tensor *weight, clv_tensor *x) {
-    clv_shape shape = clv_tensor_shape(x);
-    for (int d = 0; d < 2; d++) attrs.size[d] = (int32_t)shape.dims[2 + d];
-    return node_of(&clv__op_conv2d_backward_input, &attrs, dy, weight);
-}
-
-static clv_tensor *backward_weight_of(conv2d_attrs attrs, clv_tensor *dy, clv_tensor *x, clv_tensor *weight) {
-    clv_shape shape = clv_tensor_shape(weight);
-    for (int d = 0; d < 2; d++) attrs.kernel[d] = (int32_t)shape.dims[2 + d];
-    return node_of(&clv__op_conv2d_backward_weight, &attrs, dy, x);
+/** A node of a gradient: `in` are x and weight, or what has their shapes. */
+static clv_tensor *gradient(const clv__op *op, const clv__node *node, clv_tensor *dy, clv_tensor *x,
+                            clv_tensor *weight) {
+    return clv__pair_node(op, clv__node_attrs(node), &dy, (clv_tensor *[]){x, weight}, NULL);
 }
 
 static void conv2d_grad(const clv__node *node, clv_tensor *const *dy, clv_tensor **dx) {
-    const conv2d_attrs *attrs = clv__node_attrs(node);
     clv_tensor *x = clv__node_in(node, 0), *weight = clv__node_in(node, 1);
-    if (clv__wants_grad(node, 0)) dx[0] = backward_input_of(*attrs, dy[0], weight, x);
-    if (clv__wants_grad(node, 1)) dx[1] = backward_weight_of(*attrs, dy[0], x, weight);
+    if (clv__wants_grad(node, 0)) dx[0] = gradient(&clv__op_conv2d_backward_input, node, dy[0], x, weight);
+    if (clv__wants_grad(node, 1)) dx[1] = gradient(&clv__op_conv2d_backward_weight, node, dy[0], x, weight);
     if (clv__wants_grad(node, 2)) dx[2] = clv_sum(dy[0], (int[]){0, 2, 3}, 3, false);
 }
 
-static void backward_input_grad(const clv__node *node, clv_tensor *const *dy, clv_tensor **dx) {
-    const conv2d_attrs *attrs = clv__node_attrs(node);
-    clv_tensor *y = clv__node_in(node, 0), *weight = clv__node_in(node, 1),
-               *x = dy[0]; // dy[0] has the shape of x
-    if (clv__wants_grad(node, 0)) dx[0] = node_of(&clv__op_conv2d, attrs, x, weight);
-    if (clv__wants_grad(node, 1)) dx[1] = backward_weight_of(*attrs, y, x, weight);
-}
-
-static void backward_weight_grad(const clv__node *node, clv_tensor *const *dy, clv_tensor **dx) {
-    const conv2d_attrs *attrs = clv__node_attrs(node);
-    clv_tensor *y = clv__node_in(node, 0), *x = clv__node_in(node, 1),
-               *weight = dy[0]; // dy[0] has the shape of weight
-    if (clv__wants_grad(node, 0)) dx[0] = node_of(&clv__op_conv2d, attrs, x, weight);
-    if (clv__wants_grad(node, 1)) dx[1] = backward_input_of(*attrs, y, weight, x);
+/** Of a gradient: what comes to it has the shape of x or of weight, and the other one is input 1. */
+static void backward_grad(const clv__node *node, clv_tensor *const *dy, clv_tensor **dx) {
+    const bool of_x = clv__node_io(node)->op == &clv__op_conv2d_backward_input;
+    clv_tensor *y = clv__node_in(node, 0), *other = clv__node_in(node, 1);
+    clv_tensor *x = of_x ? dy[0] : other, *weight = of_x ? other : dy[0];
+    if (clv__wants_grad(node, 0))
+        dx[0] = clv__node_add(&clv__op_conv2d, clv__node_attrs(node), (clv_tensor *[]){x, weight}, 2, 0);
+    if (clv__wants_grad(node, 1))
+        dx[1] = gradient(of_x ? &clv__op_conv2d_backward_weight : &clv__op_conv2d_backward_input, node, y, x,
+                         weight);
 }
 
 // ---- references -------------------------------------------------------------------------------------------
@@ -348,7 +293,7 @@ static void plain_lower_weight(clv__launches *list, const clv__op_io *io) {
         .label = text,                                                                                       \
         .in = {CLV__DIMS(n, (g) * (ic), h, w), CLV__DIMS((g) * (oc), ic, kh, kw), CLV__DIMS((g) * (oc))},    \
         .n_in = 3, .left_out = (bias) ? 0 : 1u << 2,                                                         \
-        .attrs = &(conv2d_attrs){{sh, sw}, {ph, pw}, {dh, dw}, g, {h, w}, {kh, kw}}, .quick = is_quick       \
+        .attrs = &(conv2d_attrs){{sh, sw}, {ph, pw}, {dh, dw}, g}, .quick = is_quick                         \
     }
 static const clv__sample_row samples[] = {
     CASE("one element", 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 0, 0, 1, 1, true, true),
@@ -422,27 +367,6 @@ static const clv__sample_row samples[] = {
 };
 #undef CASE
 
-/** Inputs of a gradient: dy, which has the shape of y, and the forward op's input `other`. */
-static void put_dy(clv__sample *sample, int other) {
-    conv2d_attrs a;
-    memcpy(&a, sample->attrs, sizeof a);
-    const int64_t *x = sample->in[0].shape.dims, *weight = sample->in[1].shape.dims;
-    int64_t out[2];
-    for (int d = 0; d < 2; d++)
-        out[d] = (x[2 + d] + 2 * a.padding[d] - a.dilation[d] * (weight[2 + d] - 1) - 1) / a.stride[d] + 1;
-    const clv__desc dy = clv__f32(CLV_SHAPE(x[0], weight[0], out[0], out[1]));
-    sample->in[1] = sample->in[other];
-    sample->in[0] = dy;
-    sample->in[2] = (clv__desc){0};
-    sample->n_in = 2;
-}
-static void backward_input_adapt(clv__sample *sample) {
-    put_dy(sample, 1);
-}
-static void backward_weight_adapt(clv__sample *sample) {
-    put_dy(sample, 0);
-}
-
 // ---- the descriptors --------------------------------------------------------------------------------------
 
 // Where a rank is a number: tile was measured 1/50 to 1/200 of plain with 16 lanes; before it comes depthwise, as it computes a register
@@ -483,42 +407,22 @@ static const clv__variant weight_variants[] = {
 
 // ---- in parts ---------------------------------------------------------------------------------------------
 
-/** Along the images, or, where channels are in one group, along the output channels: those of y, or of dy, which are added up. */
+/** Along the images, or, where channels are in one group, along the output channels. */
 static bool conv2d_split(const clv__op_io *io, int i, clv__split *out) {
-    const bool forward = io->op == &clv__op_conv2d;
     if (i == 0) {
         out->in[0] = out->out[0] = 0;
         out->length = io->in[0].shape.dims[0];
     } else if (i == 1 && ((const conv2d_attrs *)io->attrs)->groups == 1) {
         out->in[1] = 0;
-        if (!forward) out->in[0] = 1;
         if (clv__has_in(io, 2)) out->in[2] = 0;
-        out->out[0] = forward ? 1 : CLV__SPLIT_SUM;
+        out->out[0] = 1;
         out->length = io->in[1].shape.dims[0];
     }
     return i < 2;
 }
 
-/** Along the output channels, which need no sum, or the images. */
-static bool backward_weight_split(const clv__op_io *io, int i, clv__split *out) {
-    if (i == 0 && ((const conv2d_attrs *)io->attrs)->groups == 1) {
-        out->in[0] = 1;
-        out->out[0] = 0;
-        out->length = io->out[0].shape.dims[0];
-    } else if (i == 1) {
-        out->in[0] = out->in[1] = 0;
-        out->out[0] = CLV__SPLIT_SUM;
-        out->length = io->in[0].shape.dims[0];
-    }
-    return i < 2;
-}
-
-#define COMMON                                                                                               \
-    .attrs_bytes = sizeof(conv2d_attrs), .samples = CLV__TRAINS(samples), .cost = conv2d_cost,               \
-    .reduction = reduction
-#define OF_IMAGES                                                                                            \
-    .epilogue = true, .channels = 1, .half_in = 1, .half_out = 1, .variants = variants,                      \
-    .split = conv2d_split, COMMON
+#define COMMON .cost = conv2d_cost, .reduction = reduction
+#define OF_IMAGES .epilogue = true, .channels = 1, .half_in = 1, .half_out = 1, .variants = variants, COMMON
 const clv__op clv__op_conv2d = {
     .name = "conv2d", // weight and bias are parameters: f32
     .inputs = CLV__INPUTS({"x", "f32[N,C,H,W]"}, {"weight", "f32[O,_,KH,KW]"}, {"bias", "f32[O]?"}),
@@ -531,31 +435,22 @@ const clv__op clv__op_conv2d = {
     .autocast = CLV__CAST_HALF,
     .infer = conv2d_infer,
     .grad = CLV__TRAINS(conv2d_grad),
+    .attrs_bytes = sizeof(conv2d_attrs),
+    .samples = CLV__TRAINS(samples),
+    .split = conv2d_split,
     .reference = conv2d_reference,
     OF_IMAGES};
 
-const clv__op clv__op_conv2d_backward_input = {
-    .name = "conv2d_backward_input",
-    .inputs = CLV__INPUTS({"dy", "f32[N,O,_,_]"}, {"weight", "f32[O,_,KH,KW]"}),
-    .outputs = CLV__OUTPUTS({"dx", "f32[N,C,_,_]"}),
-    .infer = backward_input_infer,
-    .grad = CLV__TRAINS(backward_input_grad),
-    .reference = backward_input_reference,
-    .adapt = CLV__TRAINS(backward_input_adapt),
-    OF_IMAGES};
+#define GRADIENT(what, takes_)                                                                               \
+    .name = "conv2d_backward_" what, .gradient_of = &clv__op_conv2d, CLV__PAIR(takes_),                      \
+    .attrs_bytes = CLV__ATTRS_AND_SHAPE(conv2d_attrs), .grad = CLV__TRAINS(backward_grad)
+const clv__op clv__op_conv2d_backward_input = {GRADIENT("input", "d0 i1 s0 g0"),
+                                               .reference = backward_input_reference, OF_IMAGES};
 
-const clv__op clv__op_conv2d_backward_weight = {
-    .name = "conv2d_backward_weight",
-    .inputs = CLV__INPUTS({"dy", "f32[N,O,_,_]"}, {"x", "f32[N,C,H,W]"}),
-    .outputs = CLV__OUTPUTS({"dweight", "f32[O,_,_,_]"}),
-    .half_in = 3, // the gradient is a parameter's: f32
-    .infer = backward_weight_infer,
-    .grad = CLV__TRAINS(backward_weight_grad),
-    .variants = weight_variants,
-    .reference = backward_weight_reference,
-    .adapt = CLV__TRAINS(backward_weight_adapt),
-    .split = backward_weight_split,
-    COMMON};
+const clv__op clv__op_conv2d_backward_weight = {GRADIENT("weight", "d0 i0 s1 g1"),
+                                                .half_in = 3, // the gradient is a parameter's: f32
+                                                .variants = weight_variants,
+                                                .reference = backward_weight_reference, COMMON};
 
 clv_tensor *clv_conv2d(clv_tensor *x, clv_tensor *weight, clv_tensor *bias, const clv_conv2d_config *config) {
     static const clv_conv2d_config defaults;

@@ -334,32 +334,6 @@ clv_tensor *clv__elementwise(const clv__op *op, clv_tensor *const *inputs, float
     return clv__node_add(op, &attrs, inputs, row->n_in, 0);
 }
 
-extern const clv__op clv__op_relu, clv__op_relu_backward, clv__op_max_pool2d_backward;
-
-/** dx of a relu whose result only a max_pool2d reads, NULL for others. All that a window's gradient goes to is what relu made of the
- *  window's result, so the result's mask does before the pool's gradient what its elements' would do after it: to the same
- *  bits, on fewer elements. The pool's gradient that is taken apart is left to who may have asked for it. */
-static clv_tensor *relu_grad_before_pool(const clv__node *relu, clv_tensor *dy) {
-    const clv__node *back = dy->node;
-    if (relu->io.op != &clv__op_relu || !back || back->io.op != &clv__op_max_pool2d_backward ||
-        clv__node_in(back, 1) != clv__node_out(relu, 0))
-        return NULL;
-    clv_tensor *results[] = {clv__node_in(back, 0), clv__node_out(back->of, 0)};
-    clv_tensor *masked = clv__elementwise(&clv__op_relu_backward, results, 0, 0);
-    return clv__node_add(back->io.op, clv__node_attrs(back), (clv_tensor *[]){masked, clv__node_in(back, 1)},
-                         2, 0);
-}
-
-/** dx of a UNARY row: its backward op of dy and the one of x and y that it reads. */
-static void unary_grad(const clv__node *node, clv_tensor *const *dy, clv_tensor **dx) {
-    const clv__ew_row *row = row_of(clv__node_io(node));
-    const clv__ew_attrs *attrs = clv__node_attrs(node);
-    clv_tensor *kept = row->keeps_y ? clv__node_out(node, 0) : clv__node_in(node, 0);
-    dx[0] = relu_grad_before_pool(node, dy[0]);
-    if (dx[0]) return;
-    dx[0] = clv__elementwise(row->backward, (clv_tensor *[]){dy[0], kept}, attrs->p0, attrs->p1);
-}
-
 static clv_tensor *sum_like(clv_tensor *x, const clv_tensor *like) {
     return clv_sum_to(x, clv_tensor_shape(like));
 }
@@ -478,43 +452,41 @@ static clv_tensor *build_pow_scalar(const clv__call *call) {
     return clv_pow_scalar(call->in[0], ((const clv__ew_attrs *)call->attrs)->p0);
 }
 
-#define KEEPS_X false
-#define KEEPS_Y true
+// What a gradient reads: the x that it is of, or the y that was made.
+#define TAKES_X "d0 i0 g0"
+#define TAKES_Y "d0 o0 g0"
 
-#define DESCRIPTOR(id, parameters, letters, kind, grad_function, cast)                                       \
+#define DESCRIPTOR(id, parameters, letters, kind, cast, ...)                                                 \
     static bool id##_sample(int i, clv__sample *sample) {                                                    \
         return row_sample(&clv__op_##id, i, sample);                                                         \
     }                                                                                                        \
-    const clv__op clv__op_##id = {                                                                           \
-        .name = #id,                                                                                         \
-        .inputs = INPUTS_##letters(TYPE_##kind),                                                             \
-        .outputs = CLV__OUTPUTS({"y", OUTPUT_##kind}),                                                       \
-        PARAMETERS_##parameters.attrs_bytes = sizeof(clv__ew_attrs),                                         \
-        .data = &id##_row,                                                                                   \
-        .elementwise = true,                                                                                 \
-        .epilogue = true,                                                                                    \
-        .inplace = 7,                                                                                        \
-        .half_in = 7,                                                                                        \
-        .half_out = 1,                                                                                       \
-        .autocast = cast,                                                                                    \
-        .infer = elementwise_infer,                                                                          \
-        .split = elementwise_split,                                                                          \
-        .grad = CLV__TRAINS(grad_function),                                                                  \
-        .variants = elementwise_variants,                                                                    \
-        .reference = elementwise_reference,                                                                  \
-        .sample = CLV__TRAINS(id##_sample),                                                                  \
-    };
-#define ROW(id, inputs, kind, s0, s1, from, to, text, back, keeps)                                           \
+    const clv__op clv__op_##id = {.name = #id,                                                               \
+                                  .inputs = INPUTS_##letters(TYPE_##kind),                                   \
+                                  .outputs = CLV__OUTPUTS({"y", OUTPUT_##kind}),                             \
+                                  PARAMETERS_##parameters.attrs_bytes = sizeof(clv__ew_attrs),               \
+                                  .data = &id##_row,                                                         \
+                                  .elementwise = true,                                                       \
+                                  .epilogue = true,                                                          \
+                                  .inplace = 7,                                                              \
+                                  .half_in = 7,                                                              \
+                                  .half_out = 1,                                                             \
+                                  .autocast = cast,                                                          \
+                                  .infer = elementwise_infer,                                                \
+                                  .split = elementwise_split,                                                \
+                                  .variants = elementwise_variants,                                          \
+                                  .reference = elementwise_reference,                                        \
+                                  .sample = CLV__TRAINS(id##_sample),                                        \
+                                  __VA_ARGS__};
+#define ROW(id, inputs, kind, s0, s1, from, to, text)                                                        \
     extern const clv__op clv__op_##id;                                                                       \
-    static const clv__ew_row id##_row = {text, NAMES_##inputs, CLV__EW_##kind, id##_eval, s0, s1, from,      \
-                                         to,   back,           keeps};
-#define EW(id, parameters, inputs, types, s0, s1, lo, hi, expression, grad)                                  \
-    ROW(id, inputs, types, s0, s1, lo, hi, #expression, NULL, false)                                         \
-    DESCRIPTOR(id, parameters, inputs, types, grad, CLV__CAST_FOLLOW)
+    static const clv__ew_row id##_row = {text, NAMES_##inputs, CLV__EW_##kind, id##_eval, s0, s1, from, to};
+#define EW(id, parameters, inputs, types, s0, s1, lo, hi, expression, grad_function)                         \
+    ROW(id, inputs, types, s0, s1, lo, hi, #expression)                                                      \
+    DESCRIPTOR(id, parameters, inputs, types, CLV__CAST_FOLLOW, .grad = CLV__TRAINS(grad_function))
 // Not by EW: an expression that is handed on is no longer what it says.
-#define INNER_EW(id, parameters, inputs, types, s0, s1, lo, hi, expression, grad)                            \
-    ROW(id, inputs, types, s0, s1, lo, hi, #expression, NULL, false)                                         \
-    DESCRIPTOR(id, parameters, inputs, types, grad, CLV__CAST_FOLLOW)
+#define INNER_EW(id, parameters, inputs, types, s0, s1, lo, hi, expression, grad_function)                   \
+    ROW(id, inputs, types, s0, s1, lo, hi, #expression)                                                      \
+    DESCRIPTOR(id, parameters, inputs, types, CLV__CAST_FOLLOW, .grad = CLV__TRAINS(grad_function))
 #define BUILDER_NONE(id)                                                                                     \
     clv_tensor *clv_##id(clv_tensor *x) {                                                                    \
         return clv__elementwise(&clv__op_##id, &x, 0, 0);                                                    \
@@ -536,10 +508,11 @@ static clv_tensor *build_pow_scalar(const clv__call *call) {
         return clv__elementwise(&clv__op_##id, &x, exponent, 0);                                             \
     }
 #define UNARY_CAST(id, cast, parameters, s0, s1, lo, hi, keeps, forward, gradient)                           \
-    ROW(id##_backward, DY_##keeps, FLOAT, s0, s1, lo, hi, #gradient, NULL, false)                            \
-    DESCRIPTOR(id##_backward, NONE, DY_##keeps, FLOAT, NULL, CLV__CAST_FOLLOW)                               \
-    ROW(id, X, FLOAT, s0, s1, lo, hi, #forward, CLV__TRAINS(&clv__op_##id##_backward), KEEPS_##keeps)        \
-    DESCRIPTOR(id, parameters, X, FLOAT, unary_grad, cast)                                                   \
+    ROW(id##_backward, DY_##keeps, FLOAT, s0, s1, lo, hi, #gradient)                                         \
+    ROW(id, X, FLOAT, s0, s1, lo, hi, #forward)                                                              \
+    DESCRIPTOR(id##_backward, NONE, DY_##keeps, FLOAT, CLV__CAST_FOLLOW, .gradient_of = &clv__op_##id,       \
+               .takes = TAKES_##keeps)                                                                       \
+    DESCRIPTOR(id, parameters, X, FLOAT, cast, CLV__GRADIENT(id))                                            \
     BUILDER_##parameters(id)
 #define UNARY(id, ...) UNARY_CAST(id, CLV__CAST_FOLLOW, __VA_ARGS__)
 #define UNARY_F32(id, ...) UNARY_CAST(id, CLV__CAST_FLOAT, __VA_ARGS__)

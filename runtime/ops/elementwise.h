@@ -25,9 +25,7 @@ typedef struct clv__ew_row {
     clv__ew_types types;
     double (*eval)(const double *in, double p0, double p1); // the same expression in C
     float sample_p0, sample_p1;
-    double lo, hi;           // range of samples' values
-    const clv__op *backward; // UNARY rows: the op of the gradient
-    bool keeps_y;            // it reads y; else x
+    double lo, hi; // range of samples' values
 } clv__ew_row;
 
 typedef struct clv__ew_attrs {

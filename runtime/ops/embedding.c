@@ -8,21 +8,8 @@
 #include "graph/signature.h"
 #include "ops/lower.h"
 
-typedef struct embedding_attrs {
-    int64_t V; // embedding_backward: rows of the table
-} embedding_attrs;
-
 enum { ORDER_ITEMS = 256 }; // in a group of embedding_order
 enum { CHUNK = 16384 }; // indices that one launch of the gradient looks at: a work-item's loops stay short
-
-static clv_status backward_infer(clv__op_io *io, clv__error *error) {
-    int64_t V = ((const embedding_attrs *)io->attrs)->V;
-    const clv_shape *dy = &io->in[0].shape;
-    if (V < 0) CLV_FAIL(error, CLV_E_VALUE, "a table of %lld rows", (long long)V);
-    io->n_out = 1;
-    io->out[0] = clv__f32(CLV_SHAPE(V, dy->dims[dy->rank - 1]));
-    return CLV_OK;
-}
 
 // ---- kernels --------------------------------------------------------------------------------------------------------
 
@@ -140,12 +127,12 @@ static void backward_reference(const clv__ref *ref) {
 
 static void cost(const clv__op_io *io, clv__cost *cost) {
     double in = (double)clv__numel(&io->in[0]), out = (double)clv__numel(&io->out[0]);
-    *cost = (clv__cost){in < out ? in : out, 8 * (io->op->data ? in : out)};
+    *cost = (clv__cost){in < out ? in : out, 8 * (clv__is_gradient(io) ? in : out)};
 }
 
 static int64_t reduction(const clv__op_io *io) {
     int64_t n = clv__numel(&io->in[1]);
-    return io->op->data && n > 1 ? n : 1;
+    return clv__is_gradient(io) && n > 1 ? n : 1;
 }
 
 // ---- samples --------------------------------------------------------------------------------------------------------
@@ -166,18 +153,6 @@ static const clv__sample_row samples[] = {
     {0}};
 #undef ROW
 
-static void sample_backward(clv__sample *sample) {
-    const clv_shape weight = sample->in[0].shape;
-    clv_shape dy = sample->in[1].shape;
-    memcpy(sample->attrs, &(embedding_attrs){weight.dims[0]}, sizeof(embedding_attrs));
-    dy.dims[dy.rank++] = weight.dims[1];
-    sample->in[0] = clv__f32(dy);
-}
-
-// ---- descriptors ----------------------------------------------------------------------------------------------------
-
-static const int is_backward; // .data of the gradient points here
-
 // ---- in parts -----------------------------------------------------------------------------------------------------
 
 /** Along every dimension of the indices, or along the features. */
@@ -190,39 +165,17 @@ static bool split(const clv__op_io *io, int i, clv__split *out) {
     return i <= rank;
 }
 
-static bool backward_split(const clv__op_io *io, int i, clv__split *out) {
-    const int rank = io->in[1].shape.rank;
-    out->length = clv__split_length(&io->in[0].shape, i);
-    out->in[0] = (int8_t)i;
-    if (i < rank) out->in[1] = (int8_t)i;
-    out->out[0] = i < rank ? CLV__SPLIT_SUM : 1;
-    return i <= rank;
-}
-
-#define COMMON .samples = CLV__TRAINS(samples), .cost = cost, .reduction = reduction
-const clv__op clv__op_embedding_backward = {.name = "embedding_backward",
-                                            .attrs_bytes = sizeof(embedding_attrs),
-                                            .data = &is_backward,
-                                            .inputs = CLV__INPUTS({"dy", "f32[*,E]"}, {"indices", "i32[*]"}),
-                                            .outputs = CLV__OUTPUTS({"dweight", "f32[V,E]"}),
-                                            .infer = backward_infer,
-                                            .variants = backward_variants,
-                                            .reference = backward_reference,
-                                            .adapt = CLV__TRAINS(sample_backward),
-                                            .split = backward_split,
-                                            COMMON};
-
-static void grad(const clv__node *node, clv_tensor *const *dy, clv_tensor **dx) {
-    if (!clv__wants_grad(node, 0)) return;
-    dx[0] = clv__node_add(&clv__op_embedding_backward,
-                          &(embedding_attrs){clv__node_io(node)->in[0].shape.dims[0]},
-                          (clv_tensor *[]){dy[0], clv__node_in(node, 1)}, 2, 0);
-}
+extern const clv__op clv__op_embedding;
+#define COMMON .cost = cost, .reduction = reduction
+const clv__op clv__op_embedding_backward = {CLV__GRADIENT_OF(embedding, "d0 i1 s0 g0"),
+                                            .attrs_bytes = sizeof(clv_shape), .variants = backward_variants,
+                                            .reference = backward_reference, COMMON};
 
 const clv__op clv__op_embedding = {.name = "embedding",
                                    .inputs = CLV__INPUTS({"weight", "f32[V,E]"}, {"indices", "i32[*]"}),
                                    .outputs = CLV__OUTPUTS({"y", "f32[*,E]"}),
-                                   .grad = CLV__TRAINS(grad),
+                                   CLV__GRADIENT(embedding),
+                                   .samples = CLV__TRAINS(samples),
                                    .variants = variants,
                                    .reference = reference,
                                    .split = split,

@@ -27,12 +27,6 @@ static layer_sizes sizes_of(const clv_shape *x) {
     return (layer_sizes){clv__dims_product(x, 0, x->rank - 1), x->dims[x->rank - 1]};
 }
 
-// ---- shape rule -----------------------------------------------------------------------------------------------------
-
-static clv_shape rows_shape(const clv_shape *x) {
-    return clv_shape_make(x->rank - 1, x->dims);
-}
-
 // ---- kernels --------------------------------------------------------------------------------------------------------
 
 static const clv__row_program forward_row = {
@@ -203,13 +197,13 @@ static void backward_reference(const clv__ref *ref) {
 
 static void cost(const clv__op_io *io, clv__cost *cost) {
     double n = (double)clv__numel(&io->out[0]);
-    bool is_backward = io->n_in == 5;
+    bool is_backward = clv__is_gradient(io);
     *cost = (clv__cost){(is_backward ? 16 : 8) * n, 4 * n * (is_backward ? 3 : 2)};
 }
 
 static int64_t reduction(const clv__op_io *io) {
     layer_sizes s = sizes_of(&io->in[0].shape);
-    return io->n_in == 5 && s.rows > s.D ? s.rows : s.D;
+    return clv__is_gradient(io) && s.rows > s.D ? s.rows : s.D;
 }
 
 // ---- samples --------------------------------------------------------------------------------------------------------
@@ -240,18 +234,6 @@ static const clv__sample_row samples[] = {
 };
 #undef CASE
 
-static void adapt_backward(clv__sample *sample) {
-    const clv__desc x = sample->in[X];
-    const clv__fill near_one = {CLV__FILL_UNIFORM, 0.5, 1.5}; // any values do for the formula
-    sample->n_in = 5;
-    sample->in[B_WEIGHT] = sample->in[WEIGHT];
-    sample->in[B_DY] = sample->in[B_X] = x;
-    sample->fill[B_X] = sample->fill[X];
-    sample->fill[B_DY] = (clv__fill){CLV__FILL_UNIFORM, -1, 1};
-    sample->in[B_MEAN] = sample->in[B_RSTD] = clv__f32(rows_shape(&x.shape));
-    sample->fill[B_WEIGHT] = sample->fill[B_MEAN] = sample->fill[B_RSTD] = near_one;
-}
-
 // ---- in parts -----------------------------------------------------------------------------------------------------
 
 /** Along every dimension but the last. */
@@ -262,39 +244,15 @@ static bool split(const clv__op_io *io, int i, clv__split *out) {
     return i + 1 < x->rank;
 }
 
-static bool backward_split(const clv__op_io *io, int i, clv__split *out) {
-    const clv_shape *x = &io->in[B_X].shape;
-    out->length = clv__split_length(x, i);
-    out->in[B_DY] = out->in[B_X] = out->in[B_MEAN] = out->in[B_RSTD] = out->out[B_DX] = (int8_t)i;
-    out->out[B_DWEIGHT] = out->out[B_DBIAS] = CLV__SPLIT_SUM;
-    return i + 1 < x->rank;
-}
-
-#define COMMON                                                                                               \
-    .attrs_bytes = sizeof(layer_attrs), .samples = CLV__TRAINS(samples), .cost = cost, .reduction = reduction
+extern const clv__op clv__op_layer_norm;
+#define COMMON .attrs_bytes = sizeof(layer_attrs), .cost = cost, .reduction = reduction
 const clv__op clv__op_layer_norm_backward = {
-    .name = "layer_norm_backward",
-    .inputs = CLV__INPUTS({"dy", "f32[*,D]"}, {"x", "f32[*,D]"}, {"weight", "f32[D]?"}, {"mean", "f32[*]"},
-                          {"rstd", "f32[*]"}),
-    .outputs = CLV__OUTPUTS({"dx", "like x"}, {"dweight", "f32[D]"}, {"dbias", "f32[D]"}),
+    CLV__GRADIENT_OF(layer_norm, "d0 i0 i1 o1 o2 g0 g1 g2"), // B_DY and so on
     .half_in = 1u << B_DY | 1u << B_X,
     .half_out = 1u << B_DX,
     .variants = backward_variants,
     .reference = backward_reference,
-    .adapt = adapt_backward,
-    .split = backward_split,
     COMMON};
-
-static void grad(const clv__node *node, clv_tensor *const *dy, clv_tensor **dx) {
-    if (!dy[Y]) return; // mean and rstd are the gradient's own
-    clv_tensor *made =
-        clv__node_add(&clv__op_layer_norm_backward, clv__node_attrs(node),
-                      (clv_tensor *[]){dy[Y], clv__node_in(node, X), clv__node_in(node, WEIGHT),
-                                       clv__node_out(node, MEAN), clv__node_out(node, RSTD)},
-                      5, 1u << B_WEIGHT);
-    for (int i = 0; i < 3; i++)
-        if (clv__wants_grad(node, i)) dx[i] = clv__sibling(made, i);
-}
 
 const clv__op clv__op_layer_norm = {
     .name = "layer_norm",
@@ -304,10 +262,11 @@ const clv__op clv__op_layer_norm = {
     .half_in = 1u << X,
     .half_out = 1u << Y,
     .autocast = CLV__CAST_HALF, // graph.h says why
-    .grad = CLV__TRAINS(grad),
     .variants = variants,
     .reference = reference,
+    .samples = CLV__TRAINS(samples),
     .split = split,
+    CLV__GRADIENT(layer_norm),
     COMMON};
 
 clv_tensor *clv_layer_norm(clv_tensor *x, clv_tensor *weight, clv_tensor *bias, float eps) {

@@ -25,39 +25,22 @@ static class_sizes sizes_of(const clv_shape *logits) {
 // Outputs: the loss, and for the gradient stats [2, rows]: the largest logit of each row, and log(sum(exp(x - largest))). A weight for
 // each row is the last input, if there is one: rows of weight 0 count nothing, whatever their label.
 
-/** The forward op has logits and labels, its gradient dy and stats besides. */
-static bool is_forward(const clv__op_io *io) {
-    return io->n_in < 4;
-}
-
 /** The input with the weights; -1: there are none. */
 static int weights_of(const clv__op_io *io) {
-    const int i = is_forward(io) ? 2 : 4;
+    const int i = clv__is_gradient(io) ? 4 : 2;
     return clv__has_in(io, i) ? i : -1;
 }
 
-static clv_status want_classes(const clv_shape *logits, clv__error *error) {
-    if (logits->dims[1] < 1) CLV_FAIL(error, CLV_E_SHAPE, "logits have no classes");
-    return CLV_OK;
-}
-
 static clv_status ce_infer(clv__op_io *io, clv__error *error) {
-    CLV_TRY(want_classes(&io->in[0].shape, error));
+    if (io->in[0].shape.dims[1] < 1) CLV_FAIL(error, CLV_E_SHAPE, "logits have no classes");
     io->n_out = 2;
     io->out[0] = clv__f32((clv_shape){0});
     io->out[1] = clv__f32(CLV_SHAPE(2, sizes_of(&io->in[0].shape).rows));
     return CLV_OK;
 }
 
-static clv_status ce_backward_infer(clv__op_io *io, clv__error *error) {
-    CLV_TRY(want_classes(&io->in[1].shape, error));
-    if (io->in[3].shape.dims[1] != sizes_of(&io->in[1].shape).rows)
-        CLV_FAIL(error, CLV_E_SHAPE, "stats must be two for each row");
-    return clv__one_out(io, io->in[1]);
-}
-
 static class_sizes ce_sizes(const clv__op_io *io) {
-    return sizes_of(&io->in[is_forward(io) ? 0 : 1].shape);
+    return sizes_of(&io->in[clv__is_gradient(io)].shape);
 }
 
 static bool rows_support(const clv_device_info *device, const clv__op_io *io) {
@@ -115,21 +98,21 @@ static const clv__row_program ce_backward_row = {
 
 static void ce_lower(clv__launches *list, const clv__op_io *io) {
     const class_sizes s = ce_sizes(io);
-    const bool weighted = weights_of(io) >= 0;
+    const bool weighted = weights_of(io) >= 0, forward = !clv__is_gradient(io);
     clv__rows use = {.program = weighted ? &ce_weighted_backward_row : &ce_backward_row,
                      .walk = clv__row_middle(s.outer, s.C, s.inner)};
-    if (is_forward(io)) {
+    if (forward) {
         use.program = weighted ? &ce_weighted_row : &ce_row;
         use.scratch = clv__floats(list, clv__max64(s.rows, 1));
     }
     clv__rows_lower(list, io, &use);
-    if (is_forward(io)) clv__rows_total(list, io, use.scratch, s.rows, (float)s.rows);
+    if (forward) clv__rows_total(list, io, use.scratch, s.rows, (float)s.rows);
 }
 
 static void ce_rows(clv__launches *list, const clv__op_io *io) {
     const class_sizes s = ce_sizes(io);
     const int64_t rows = clv__rows_for(s.C);
-    const bool forward = is_forward(io), weighted = weights_of(io) >= 0;
+    const bool forward = !clv__is_gradient(io), weighted = weights_of(io) >= 0;
     static const struct {
         const char *entry, *tensors;
     } uses[2][2] = {
@@ -184,8 +167,9 @@ static void ce_backward_reference(const clv__ref *ref) {
 }
 
 static void ce_cost(const clv__op_io *io, clv__cost *cost) {
-    double n = (double)clv__numel(&io->in[is_forward(io) ? 0 : 1]);
-    *cost = (clv__cost){5 * n, 4 * n * (is_forward(io) ? 1 : 2)};
+    const int gradient = clv__is_gradient(io);
+    double n = (double)clv__numel(&io->in[gradient]);
+    *cost = (clv__cost){5 * n, 4 * n * (1 + gradient)};
 }
 
 static int64_t ce_reduction(const clv__op_io *io) {
@@ -234,15 +218,8 @@ static const clv__sample_row ce_samples[] = {
 #undef WEIGHTED
 
 static void ce_adapt_backward(clv__sample *out) {
-    const bool weighted = out->n_in == 3;
-    if (weighted) out->in[4] = out->in[2], out->fill[4] = out->fill[2];
-    memmove(&out->in[1], &out->in[0], 2 * sizeof *out->in);
-    memmove(&out->fill[1], &out->fill[0], 2 * sizeof *out->fill);
     const double reach = out->fill[1].hi;
-    out->n_in = weighted ? 5 : 4;
-    out->in[0] = clv__f32((clv_shape){0});
     out->fill[0] = (clv__fill){CLV__FILL_UNIFORM, 0.5, 2};
-    out->in[3] = clv__f32(CLV_SHAPE(2, sizes_of(&out->in[1].shape).rows));
     out->fill[3] = (clv__fill){CLV__FILL_UNIFORM, reach, reach + 1}; // any values do that keep exp small
 }
 
@@ -256,38 +233,17 @@ static bool ce_split(const clv__op_io *io, int i, clv__split *out) {
     return i == 0;
 }
 
-static bool ce_backward_split(const clv__op_io *io, int i, clv__split *out) {
-    out->length = io->in[3].shape.rank == 2 ? clv__split_length(&io->in[1].shape, 0) : 0;
-    out->in[0] = CLV__SPLIT_SHARE;
-    out->in[1] = out->in[2] = out->out[0] = 0;
-    out->in[3] = 1;
-    if (weights_of(io) >= 0) out->in[4] = 0;
-    return i == 0;
-}
-
+extern const clv__op clv__op_cross_entropy, clv__op_mse_loss;
 const clv__op clv__op_cross_entropy_backward = {
-    .name = "cross_entropy_backward",
-    .inputs = CLV__INPUTS({"dy", "f32[]"}, {"logits", "f32[N,C,*]"}, {"labels", "i32[N,*]"},
-                          {"stats", "f32[2,_]"}, {"weight", "f32[N,*]?"}),
-    .outputs = CLV__OUTPUTS({"dlogits", "like logits"}),
+    CLV__GRADIENT_OF(cross_entropy,
+                     "d0 i0 i1 o1 i2 g0"), // stats are for this alone: no gradient comes through them
     .half_in = 1u << 1,
     .half_out = 1,
-    .infer = ce_backward_infer,
     .variants = ce_variants,
     .reference = ce_backward_reference,
-    .samples = CLV__TRAINS(ce_samples),
     .adapt = CLV__TRAINS(ce_adapt_backward),
     .cost = ce_cost,
-    .split = ce_backward_split,
 };
-
-static void ce_grad(const clv__node *node, clv_tensor *const *dy, clv_tensor **dx) {
-    if (!clv__wants_grad(node, 0) || !dy[0]) return; // stats are for us alone: no gradient comes through them
-    dx[0] = clv__node_add(&clv__op_cross_entropy_backward, NULL,
-                          (clv_tensor *[]){dy[0], clv__node_in(node, 0), clv__node_in(node, 1),
-                                           clv__node_out(node, 1), clv__node_in(node, 2)},
-                          clv__node_in(node, 2) ? 5 : 4, 0);
-}
 
 static clv_tensor *build(const clv__call *call) {
     return clv_cross_entropy_weighted(call->in[0], call->in[1], call->in[2]);
@@ -299,6 +255,7 @@ const clv__op clv__op_cross_entropy_weighted = {
     .outputs = CLV__OUTPUTS({"loss", "f32[]"}),
     .samples = CLV__TRAINS(
         ((const clv__sample_row[]){{.label = "rows of 5",
+                                    .quick = true,
                                     .in = {CLV__DIMS(4, 5), CLV__DIMS(4)},
                                     .n_in = 2,
                                     .i32 = 2,
@@ -319,7 +276,7 @@ const clv__op clv__op_cross_entropy = {
     .half_in = 1,
     .autocast = CLV__CAST_FLOAT,
     .infer = ce_infer,
-    .grad = CLV__TRAINS(ce_grad),
+    CLV__GRADIENT(cross_entropy),
     .variants = ce_variants,
     .reference = ce_reference,
     .samples = CLV__TRAINS(ce_samples),
@@ -433,46 +390,20 @@ static const clv__sample_row mse_samples[] = {
 };
 #undef ROW
 
-static void mse_adapt_backward(clv__sample *out) {
-    out->n_in = 3;
-    out->in[2] = out->in[0];
-    out->in[0] = clv__f32((clv_shape){0});
-}
-
 static bool mse_split(const clv__op_io *io, int i, clv__split *out) {
     clv__split_all(io, i, out);
     out->out[0] = CLV__SPLIT_MEAN;
     return i < io->in[0].shape.rank;
 }
 
-static bool mse_backward_split(const clv__op_io *io, int i, clv__split *out) {
-    clv__split_all(io, i, out);
-    out->length = clv__split_length(&io->in[1].shape, i);
-    out->in[0] = CLV__SPLIT_SHARE;
-    return i < io->in[1].shape.rank;
-}
-
 const clv__op clv__op_mse_loss_backward = {
-    .name = "mse_loss_backward",
-    .inputs = CLV__INPUTS({"dy", "f32[]"}, {"x", "f32"}, {"target", "like x"}),
-    .outputs = CLV__OUTPUTS({"dx", "like x"}),
+    CLV__GRADIENT_OF(mse_loss, "d0 i0 i1 g0 n1"),
     .half_in = 6,
     .half_out = 1,
     .variants = mse_backward_variants,
     .reference = mse_backward_reference,
-    .samples = CLV__TRAINS(mse_samples),
-    .adapt = CLV__TRAINS(mse_adapt_backward),
     .cost = mse_cost,
-    .split = mse_backward_split,
 };
-
-static void mse_grad(const clv__node *node, clv_tensor *const *dy, clv_tensor **dx) {
-    clv_tensor *d =
-        clv__node_add(&clv__op_mse_loss_backward, NULL,
-                      (clv_tensor *[]){dy[0], clv__node_in(node, 0), clv__node_in(node, 1)}, 3, 0);
-    dx[0] = d;
-    if (clv__wants_grad(node, 1)) dx[1] = clv_neg(d);
-}
 
 const clv__op clv__op_mse_loss = {
     .name = "mse_loss",
@@ -480,7 +411,7 @@ const clv__op clv__op_mse_loss = {
     .outputs = CLV__OUTPUTS({"loss", "f32[]"}),
     .half_in = 3,
     .autocast = CLV__CAST_FLOAT,
-    .grad = CLV__TRAINS(mse_grad),
+    CLV__GRADIENT(mse_loss),
     .variants = mse_variants,
     .reference = mse_reference,
     .samples = CLV__TRAINS(mse_samples),

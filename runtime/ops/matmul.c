@@ -384,6 +384,7 @@ const clv__op clv__op_matmul_t = {
     .attributes_of_call = true,
     .attrs_bytes = sizeof(matmul_attrs),
     .samples = CLV__TRAINS(((const clv__sample_row[]){{.label = "b turned",
+                                                       .quick = true,
                                                        .in = {CLV__DIMS(2, 3), CLV__DIMS(4, 3)},
                                                        .attrs = &(matmul_attrs){0, 1},
                                                        .n_in = 2},

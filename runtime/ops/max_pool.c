@@ -8,10 +8,6 @@
 #include "ops/pool.h"
 #include "ops/tiles.h"
 
-static clv_status max_backward_infer(clv__op_io *io, clv__error *error) {
-    return clv__pool_backward_infer(io, &io->in[1].shape, error);
-}
-
 // ---- kernels --------------------------------------------------------------------------------------------------------
 
 static void max_plain(clv__launches *list, const clv__op_io *io) {
@@ -79,7 +75,7 @@ static bool two_supports(const clv_device_info *device, const clv__op_io *io) {
 
 static void two_lower(clv__launches *list, const clv__op_io *io) {
     const clv__pool_sizes s = clv__pool_sizes_of(io);
-    const bool backward = clv__pool_kind_of(io)->backward;
+    const bool backward = clv__is_gradient(io);
     const int64_t n = s.planes * (backward ? clv__div_up(s.H, 2) : s.OH), rows = clv__rows_for(2 * s.W);
     clv__launch *launch =
         clv__launch_items(list, "pool", backward ? "max_pool2d_2x2_backward" : "max_pool2d_2x2", CLV__TASKS,
@@ -181,30 +177,16 @@ static void max_backward_reference(const clv__ref *ref) {
 
 // ---- descriptors ----------------------------------------------------------------------------------------------------
 
-static void sample_backward(clv__sample *sample) {
-    sample->n_in = 2;
-    sample->in[1] = clv__f32(clv__pool_sample_backward(sample, false));
-    sample->fill[1] = (clv__fill){CLV__FILL_INTEGER, -2, 2}; // ties: the first maximum takes all
+static void make_ties(clv__sample *sample) { // the first maximum takes all
+    sample->fill[1] = (clv__fill){CLV__FILL_INTEGER, -2, 2};
 }
 
-const clv__op clv__op_max_pool2d_backward = {.name = "max_pool2d_backward",
-                                             .inputs =
-                                                 CLV__INPUTS({"dy", "f32[N,C,_,_]"}, {"x", "f32[N,C,H,W]"}),
-                                             .outputs = CLV__OUTPUTS({"dx", "like x"}),
-                                             .data = &(const clv__pool_kind){.backward = true},
-                                             .half_in = 3,
-                                             .infer = max_backward_infer,
-                                             .variants = max_backward_variants,
-                                             .reference = max_backward_reference,
-                                             .samples = CLV__TRAINS(clv__pool_samples),
-                                             .adapt = CLV__TRAINS(sample_backward),
-                                             .reduction = clv__pool_window_elements,
-                                             CLV__POOL_OP};
-
-static void max_grad(const clv__node *node, clv_tensor *const *dy, clv_tensor **dx) {
-    dx[0] = clv__node_add(&clv__op_max_pool2d_backward, clv__node_attrs(node),
-                          (clv_tensor *[]){dy[0], clv__node_in(node, 0)}, 2, 0);
-}
+extern const clv__op clv__op_max_pool2d;
+const clv__op clv__op_max_pool2d_backward = {
+    CLV__GRADIENT_OF(max_pool2d, "d0 i0 g0"), .half_in = 3,
+    .variants = max_backward_variants,        .reference = max_backward_reference,
+    .adapt = CLV__TRAINS(make_ties),          .reduction = clv__pool_window_elements,
+    .attrs_bytes = sizeof(clv__pool),         CLV__POOL_OP};
 
 const clv__op clv__op_max_pool2d = {
     .name = "max_pool2d",
@@ -215,10 +197,11 @@ const clv__op clv__op_max_pool2d = {
                                   {CLV__ATTRIBUTE(PAIR, clv__pool, dilation, "1"), CLV__AT_LEAST(1)},
                                   {CLV__ATTRIBUTE(BOOL, clv__pool, ceil_mode, "0")}),
     .outputs = CLV__OUTPUTS({"y", "f32[N,C,_,_]"}),
-    .data = &(const clv__pool_kind){0},
+    .attrs_bytes = sizeof(clv__pool),
     .half_in = 1,
     .infer = clv__pool_infer,
-    .grad = CLV__TRAINS(max_grad),
+    .split = clv__pool_split,
+    CLV__GRADIENT(max_pool2d),
     .variants = max_variants,
     .reference = max_reference,
     .samples = CLV__TRAINS(clv__pool_samples),

@@ -27,6 +27,14 @@ const clv__op *const clv__public_ops[] = {
     NULL,
 };
 
+const clv__op *const clv__composites[] = {
+#define OP(symbol)
+#define COMPOSITE(symbol) &symbol,
+#include "ops/ops.def"
+#undef OP
+    NULL,
+};
+
 // Of programs: entries stay, so readers need no lock.
 static const clv__op *enlisted[CLV__MAX_ENLISTED];
 static atomic_int n_enlisted;
@@ -64,12 +72,18 @@ const char *clv__op_nearest(const char *name, clv_nearest *nearest) {
     *nearest = (clv_nearest){.word = name};
     const clv__op *op;
     for (int i = 0; (op = clv__op_at(i)); i++) clv_nearest_offer(nearest, op->name);
+    for (int i = 0; (op = clv__composites[i]); i++) clv_nearest_offer(nearest, op->name);
     return clv_nearest_text(nearest);
 }
 
 bool clv__op_sample(const clv__op *op, int i, clv__sample *sample) {
     *sample = (clv__sample){0};
     if (op->sample) return op->sample(i, sample);
+    if (op->gradient_of) {
+        if (!clv__pair_sample(op, i, sample)) return false;
+        if (op->adapt) op->adapt(sample);
+        return true;
+    }
     if (!op->samples || i < 0) return false;
     for (int k = 0; k <= i; k++)
         if (!op->samples[k].label) return false;

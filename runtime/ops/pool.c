@@ -26,8 +26,7 @@ static clv__pool_sizes sizes_between(const clv__pool *a, const clv_shape *x, con
 
 clv__pool_sizes clv__pool_sizes_of(const clv__op_io *io) {
     const clv_shape *in = &io->in[0].shape, *out = &io->out[0].shape;
-    return clv__pool_kind_of(io)->backward ? sizes_between(io->attrs, out, in)
-                                           : sizes_between(io->attrs, in, out);
+    return clv__is_gradient(io) ? sizes_between(io->attrs, out, in) : sizes_between(io->attrs, in, out);
 }
 
 static const char *const axis_names[2] = {"H", "W"};
@@ -78,19 +77,7 @@ static clv_status output_shape(const clv__pool *a, bool dilates, const clv_shape
 clv_status clv__pool_infer(clv__op_io *io, clv__error *error) {
     io->n_out = 1;
     io->out[0].dtype = CLV_DTYPE_F32;
-    return output_shape(io->attrs, !clv__pool_kind_of(io)->mean, &io->in[0].shape, &io->out[0].shape, error);
-}
-
-clv_status clv__pool_backward_infer(clv__op_io *io, const clv_shape *x, clv__error *error) {
-    clv_shape y;
-    char want[128];
-    CLV_TRY(output_shape(io->attrs, !clv__pool_kind_of(io)->mean, x, &y, error));
-    if (!clv_shape_equal(&y, &io->in[0].shape)) {
-        CLV_FAIL(error, CLV_E_SHAPE, "dy must be %s", clv_shape_text(&y, want, sizeof want));
-    }
-    io->n_out = 1;
-    io->out[0] = clv__f32(*x);
-    return CLV_OK;
+    return output_shape(io->attrs, !clv__pool_is_mean(io), &io->in[0].shape, &io->out[0].shape, error);
 }
 
 bool clv__pool_split(const clv__op_io *io, int i, clv__split *out) {
@@ -104,7 +91,7 @@ void clv__pool_window_args(clv__launches *list, clv__launch *launch, const clv__
     const clv__pool_sizes s = clv__pool_sizes_of(io);
     CLV__ARGS_I32(list, launch, n, s.H, s.W, s.OH, s.OW, s.kernel_h, s.kernel_w, s.stride_h, s.stride_w,
                   s.pad_h, s.pad_w);
-    if (clv__pool_kind_of(io)->mean)
+    if (clv__pool_is_mean(io))
         clv__arg_i32(list, launch, clv__pool_excludes(io));
     else
         CLV__ARGS_I32(list, launch, s.dilation_h, s.dilation_w);
@@ -112,7 +99,7 @@ void clv__pool_window_args(clv__launches *list, clv__launch *launch, const clv__
 
 /** The tensors of a launch that takes all of the op's. */
 static void tensors(clv__launches *list, clv__launch *launch, const clv__op_io *io) {
-    const bool backward = clv__pool_kind_of(io)->backward;
+    const bool backward = clv__is_gradient(io);
     clv__arg_tensors(list, launch, io,
                      !backward       ? "o0=T_Y i0=T_X"
                      : io->n_in == 1 ? "o0=T_DX i0=T_Y"
@@ -145,7 +132,7 @@ bool clv__pool_planes_support(const clv_device_info *device, const clv__op_io *i
 
 clv__launch *clv__pool_wide(clv__launches *list, const clv__op_io *io, const char *entry) {
     const clv__pool_sizes s = clv__pool_sizes_of(io);
-    const bool backward = clv__pool_kind_of(io)->backward;
+    const bool backward = clv__is_gradient(io);
     const int64_t n = s.planes * (backward ? 1 : s.OH);
     const int64_t rows = clv__rows_for(backward ? s.W * s.H : s.W * s.stride_h);
     clv__launch *launch = clv__launch_items(list, "pool", entry, CLV__TASKS, clv__div_up(n, rows));
@@ -156,7 +143,7 @@ clv__launch *clv__pool_wide(clv__launches *list, const clv__op_io *io, const cha
 }
 
 void clv__pool_rows(clv__launches *list, const clv__op_io *io) {
-    clv__pool_wide(list, io, clv__pool_kind_of(io)->mean ? "avg_pool2d_rows" : "max_pool2d_rows");
+    clv__pool_wide(list, io, clv__pool_is_mean(io) ? "avg_pool2d_rows" : "max_pool2d_rows");
 }
 
 // ---- tiles, on devices with lanes -----------------------------------------------------------------------------------
@@ -190,19 +177,18 @@ static int64_t pitch_of(const clv__pool_sizes *s, int64_t least, int64_t phases,
 /** Local memory of a tile of one plane; all of it is returned. */
 static int64_t measure(const clv__op_io *io, const clv__pool_sizes *s, int64_t rows, int64_t columns,
                        pool_tile *t) {
-    const clv__pool_kind *kind = clv__pool_kind_of(io);
+    const bool backward = clv__is_gradient(io), mean = clv__pool_is_mean(io);
     int64_t oh, ow;
-    const int64_t high = reach(kind->backward, rows, s->stride_h, (s->kernel_h - 1) * s->dilation_h + 1, &oh);
-    const int64_t wide =
-        reach(kind->backward, columns, s->stride_w, (s->kernel_w - 1) * s->dilation_w + 1, &ow);
+    const int64_t high = reach(backward, rows, s->stride_h, (s->kernel_h - 1) * s->dilation_h + 1, &oh);
+    const int64_t wide = reach(backward, columns, s->stride_w, (s->kernel_w - 1) * s->dilation_w + 1, &ow);
     t->rows = rows, t->columns = columns;
     const int64_t phases = clv__min64(s->stride_w, wide);
     t->pitch = pitch_of(s, clv__div_up(wide, s->stride_w), phases, ow);
     t->length = phases * t->pitch;
-    t->window = kind->mean && kind->backward ? 0 : high * t->length;
-    t->shares = kind->backward ? oh * ow : 0;
+    t->window = mean && backward ? 0 : high * t->length;
+    t->shares = backward ? oh * ow : 0;
     t->lanes = wide <= 8 ? 8 : wide <= 16 ? 16 : 32;
-    return t->window + t->shares * (kind->mean ? 1 : 2);
+    return t->window + t->shares * (mean ? 1 : 2);
 }
 
 static int64_t room_of(const clv_device_info *device) {
@@ -213,7 +199,7 @@ static int64_t room_of(const clv_device_info *device) {
 static bool cut(const clv_device_info *device, const clv__op_io *io, pool_tile *t) {
     enum { LANES = 32, SMALL = 64, LARGE = 256, ENOUGH = 2 };
     const clv__pool_sizes s = clv__pool_sizes_of(io);
-    const bool backward = clv__pool_kind_of(io)->backward;
+    const bool backward = clv__is_gradient(io);
     const int64_t H = backward ? s.H : s.OH, W = backward ? s.W : s.OW;
     const int64_t room = room_of(device);
     int64_t columns = W, rows = 1;
@@ -244,17 +230,16 @@ bool clv__pool_tile_supports(const clv_device_info *device, const clv__op_io *io
 double clv__pool_tile_rank(const clv_device_info *device, const clv__op_io *io) {
     const clv__pool *a = io->attrs;
     const double elements = (double)a->kernel[0] * a->kernel[1];
-    return clv__threads(device) ? 2 : clv__pool_kind_of(io)->backward ? 0.05 : 1 / elements + 0.2;
+    return clv__threads(device) ? 2 : clv__is_gradient(io) ? 0.05 : 1 / elements + 0.2;
 }
 
 void clv__pool_tile_lower(clv__launches *list, const clv__op_io *io) {
-    const clv__pool_kind *kind = clv__pool_kind_of(io);
     const clv__pool_sizes s = clv__pool_sizes_of(io);
     pool_tile t;
     if (!cut(list->device, io, &t)) return;
     clv__launch *launch =
-        clv__launch_kernel(list, "pool", kind->backward ? "pool2d_tile_backward" : "pool2d_tile");
-    if (kind->mean) clv__launch_define(list, launch, "MEAN", "1");
+        clv__launch_kernel(list, "pool", clv__is_gradient(io) ? "pool2d_tile_backward" : "pool2d_tile");
+    if (clv__pool_is_mean(io)) clv__launch_define(list, launch, "MEAN", "1");
     if (room_of(list->device) < CLV__POOL_ROOM)
         clv__launch_define(list, launch, "ROOM", "%d", (int)room_of(list->device));
     tensors(list, launch, io);
@@ -267,7 +252,7 @@ void clv__pool_tile_lower(clv__launches *list, const clv__op_io *io) {
 // ---- cost -----------------------------------------------------------------------------------------------------------
 
 void clv__pool_cost(const clv__op_io *io, clv__cost *out) {
-    const clv__desc *y = clv__pool_kind_of(io)->backward ? &io->in[0] : &io->out[0];
+    const clv__desc *y = clv__is_gradient(io) ? &io->in[0] : &io->out[0];
     *out = (clv__cost){(double)clv__numel(y) * (double)clv__pool_window_elements(io), clv__float_bytes(io)};
 }
 
@@ -282,7 +267,7 @@ int64_t clv__pool_window_elements(const clv__op_io *io) {
 #define LIST(...) {__VA_ARGS__}
 #define CASE(label, x, kernel, stride, padding, dilation, ceil_mode, exclude, kind)                          \
     {label, {CLV__DIMS x},                                                                                   \
-     &(clv__pool){LIST kernel, LIST stride, LIST padding, LIST dilation, ceil_mode, exclude, {0}},           \
+     &(clv__pool){LIST kernel, LIST stride, LIST padding, LIST dilation, ceil_mode, exclude},           \
      {{CLV__FILL_DISTINCT, -2, 2}}, (kind) == QUICK, (kind) == NO_GRADIENT, 1, 0, 0}
 // clang-format on
 enum { LONG, QUICK, NO_GRADIENT }; // the last: the result is infinite
@@ -337,14 +322,6 @@ const clv__sample_row clv__pool_samples[] = {
          1, LONG),
     CASE("no images", (0, 3, 8, 8), (2, 2), (2, 2), (0, 0), (1, 1), 0, 0, LONG),
     {0}};
-
-clv_shape clv__pool_sample_backward(clv__sample *sample, bool mean) {
-    const clv_shape x = sample->in[0].shape;
-    clv_shape y = {0};
-    (void)output_shape((const clv__pool *)sample->attrs, !mean, &x, &y, NULL); // the cases are legal ones
-    sample->in[0] = clv__f32(y);
-    return x;
-}
 
 // ---- builder --------------------------------------------------------------------------------------------------------
 

@@ -11,7 +11,6 @@
 typedef struct clv__pool {
     int kernel[2], stride[2], padding[2], dilation[2];
     int ceil_mode, exclude_padding;
-    int size[2]; // avg_pool2d_backward: H and W of x, which it does not read
 } clv__pool;
 
 /** All sizes of one use, as kernels and references want them. */
@@ -25,12 +24,9 @@ enum { CLV__POOL_TURNS = 65000 };
 /** ROOM of the kernel file. Its 16 KiB let several groups share a GPU's unit. */
 enum { CLV__POOL_ROOM = 4096 };
 
-/** What a descriptor's `data` points to. */
-typedef struct clv__pool_kind {
-    bool mean, backward;
-} clv__pool_kind;
-static inline const clv__pool_kind *clv__pool_kind_of(const clv__op_io *io) {
-    return io->op->data;
+/** Is it an average? Else a maximum, whose descriptors have no `data`. */
+static inline bool clv__pool_is_mean(const clv__op_io *io) {
+    return io->op->data != NULL;
 }
 static inline int clv__pool_excludes(const clv__op_io *io) {
     return ((const clv__pool *)io->attrs)->exclude_padding;
@@ -40,8 +36,6 @@ static inline int clv__pool_excludes(const clv__op_io *io) {
 clv_status clv__pool_infer(clv__op_io *io, clv__error *error);
 /** Along images or channels: a plane is by itself. */
 bool clv__pool_split(const clv__op_io *io, int i, clv__split *out);
-/** dy is input 0; dx gets the shape of x, and dy must have that of y. */
-clv_status clv__pool_backward_infer(clv__op_io *io, const clv_shape *x, clv__error *error);
 
 clv__pool_sizes clv__pool_sizes_of(const clv__op_io *io);
 /** Turns of loops over the elements of one window. */
@@ -88,11 +82,8 @@ int64_t clv__pool_window_elements(const clv__op_io *io);
 /** Cases of max_pool2d; those of avg_pool2d, which has no dilation, begin at number CLV__POOL_UNDILATED. */
 extern const clv__sample_row clv__pool_samples[];
 enum { CLV__POOL_UNDILATED = 6 };
-/** For the gradient: dy in the place of x. */
-clv_shape clv__pool_sample_backward(clv__sample *sample, bool mean);
 /** What the descriptors have in common. */
-#define CLV__POOL_OP                                                                                         \
-    .attrs_bytes = sizeof(clv__pool), .half_out = 1, .cost = clv__pool_cost, .split = clv__pool_split
+#define CLV__POOL_OP .half_out = 1, .cost = clv__pool_cost
 clv_tensor *clv__pool_build(const clv__op *op, clv_tensor *x, const clv_pool2d_config *config);
 
 #endif

@@ -6,80 +6,63 @@
 #include "graph/signature.h"
 #include "ops/lower.h"
 #include "ops/rows.h"
-#include "ops/softmax.h"
 
 typedef struct rms_attrs {
     float eps;
 } rms_attrs;
 
-static const int backward_form; // .data of the gradient points here: inputs dy, x; else x
-
-static int64_t count_of(const clv__op_io *io) { // elements of a row
-    return io->out[0].shape.dims[io->out[0].shape.rank - 1];
-}
-
-static float eps_of(const clv__op_io *io) {
-    return ((const rms_attrs *)io->attrs)->eps;
-}
-
-// ---- kernels ----------------------------------------------------------------------------------------------
-
 #define SCALE "const float scale = 1.0f / sqrt(s0 * share + eps);"
-static const clv__row_program forward_row = {
-    .params = "global T_Y *restrict y, global const T_X *restrict x, float share, float eps",
-    .tensors = "o0=T_Y i0=T_X",
-    .planes = 1,
-    .load = "a[k] = LOAD(T_X, x + at);",
-    .gather = "EACH(s0 += a[k] * a[k];)",
-    .join = "s0 += t0;",
-    .finish = SCALE,
-    .store = "STORE(T_Y, a[k] * scale, y + at);"};
-static const clv__row_program backward_row = {
-    .params = "global T_DX *restrict dx, global const T_T *restrict dy, global const T_X *restrict x, float "
-              "share, float eps",
-    .tensors = "o0=T_DX i0=T_T i1=T_X",
-    .planes = 2,
-    .load = "a[k] = LOAD(T_X, x + at); b[k] = LOAD(T_T, dy + at);",
-    .gather = "EACH(s0 += a[k] * a[k]; s1 += a[k] * b[k];)",
-    .join = "s0 += t0; s1 += t1;",
-    .finish = SCALE "const float slope = s1 * share * scale * scale;",
-    .store = "STORE(T_DX, (b[k] - a[k] * slope) * scale, dx + at);"};
-
-static void lower(clv__launches *list, const clv__op_io *io) {
-    const int64_t D = count_of(io);
-    CLV__ROWS(list, io, .program = io->op->data ? &backward_row : &forward_row,
-              .walk = clv__row_middle(clv__numel(&io->out[0]) / clv__max64(D, 1), D, 1), .n_floats = 2,
-              .floats = {1.0f / (float)D, eps_of(io)});
+static void scalars(const clv__op_io *io, clv__rows *use) {
+    use->n_floats = 2;
+    use->floats[0] = 1.0f / (float)use->walk.count;
+    use->floats[1] = ((const rms_attrs *)io->attrs)->eps;
 }
 
-static bool groups_support(const clv_device_info *device, const clv__op_io *io) {
-    return count_of(io) > 1 && clv__rows_groups(device, io);
-}
-
-static const clv__variant variants[] = {
-    {"plain", .lower = lower}, CLV__ROWS_GROUPS(groups_support, lower), {0}};
-
-// ---- reference and samples --------------------------------------------------------------------------------
-
-static void reference(const clv__ref *ref) {
-    const int64_t D = count_of(ref->io), n = clv__numel(&ref->io->out[0]);
-    for (int64_t at = 0; at < n; at += D) {
-        const double *x = ref->in[ref->io->n_in - 1] + at, *dy = ref->in[0] + at;
-        double squares = 0, products = 0;
-        for (int64_t d = 0; d < D; d++) {
-            squares += x[d] * x[d];
-            products += x[d] * dy[d];
-        }
-        const double scale = 1 / sqrt(squares / (double)D + (double)eps_of(ref->io));
-        const double slope = ref->io->op->data ? products / (double)D * scale * scale : 0;
-        for (int64_t d = 0; d < D; d++) ref->out[0][at + d] = (dy[d] - x[d] * slope) * scale;
+/** x over its root mean square; of a gradient dx. */
+static void reference_of(const clv__row_ref *row, const double *x, const double *dy) {
+    double squares = 0, products = 0;
+    for (int64_t d = 0; d < row->D; d++) {
+        squares += x[d] * x[d];
+        products += x[d] * (dy ? dy : x)[d];
     }
+    const double scale = 1 / sqrt(squares / (double)row->D + (double)((const rms_attrs *)row->attrs)->eps);
+    const double slope = dy ? products / (double)row->D * scale * scale : 0;
+    for (int64_t d = 0; d < row->D; d++) row->out[0][d] = ((dy ? dy : x)[d] - x[d] * slope) * scale;
 }
 
-static void cost(const clv__op_io *io, clv__cost *cost) {
-    const double n = (double)clv__numel(&io->out[0]);
-    *cost = (clv__cost){4 * n * io->n_in, 4 * n * (io->n_in + 1)};
+static void reference(const clv__row_ref *row) {
+    reference_of(row, row->in[0], NULL);
 }
+
+static void backward_reference(const clv__row_ref *row) {
+    reference_of(row, row->in[1], row->in[0]);
+}
+
+static const clv__row_op forward = {
+    .program = {.params = "global T_Y *restrict y, global const T_X *restrict x, float share, float eps",
+                .tensors = "o0=T_Y i0=T_X",
+                .planes = 1,
+                .load = "a[k] = LOAD(T_X, x + at);",
+                .gather = "EACH(s0 += a[k] * a[k];)",
+                .join = "s0 += t0;",
+                .finish = SCALE,
+                .store = "STORE(T_Y, a[k] * scale, y + at);"},
+    .scalars = scalars,
+    .flops = 4,
+    .reference = reference};
+static const clv__row_op backward = {
+    .program = {.params = "global T_DX *restrict dx, global const T_T *restrict dy, "
+                          "global const T_X *restrict x, float share, float eps",
+                .tensors = "o0=T_DX i0=T_T i1=T_X",
+                .planes = 2,
+                .load = "a[k] = LOAD(T_X, x + at); b[k] = LOAD(T_T, dy + at);",
+                .gather = "EACH(s0 += a[k] * a[k]; s1 += a[k] * b[k];)",
+                .join = "s0 += t0; s1 += t1;",
+                .finish = SCALE "const float slope = s1 * share * scale * scale;",
+                .store = "STORE(T_DX, (b[k] - a[k] * slope) * scale, dx + at);"},
+    .scalars = scalars,
+    .flops = 8,
+    .reference = backward_reference};
 
 #define ROW(what, eps, ...)                                                                                  \
     .label = what, .in = {CLV__DIMS(__VA_ARGS__)}, .attrs = &(rms_attrs){eps},                               \
@@ -97,29 +80,10 @@ static const clv__sample_row samples[] = {
 };
 #undef ROW
 
-/** Along every dimension but the last. */
-static bool split(const clv__op_io *io, int i, clv__split *out) {
-    const int rank = io->in[0].shape.rank;
-    if (i + 1 < rank) clv__split_all(io, i, out);
-    return i < rank;
-}
-
-#define COMMON                                                                                               \
-    .attrs_bytes = sizeof(rms_attrs), .variants = variants, .reference = reference,                          \
-    .samples = CLV__TRAINS(samples), .cost = cost, .reduction = count_of, .split = split
-const clv__op clv__op_rms_norm_backward = {.name = "rms_norm_backward",
-                                           .inputs = CLV__INPUTS({"dy", "f32[*,D]"}, {"x", "f32[*,D]"}),
-                                           .outputs = CLV__OUTPUTS({"dx", "like x"}),
-                                           .half_in = 3,
-                                           .half_out = 1,
-                                           .data = &backward_form,
-                                           .adapt = clv__softmax_sample_backward,
-                                           COMMON};
-
-static void grad(const clv__node *node, clv_tensor *const *dy, clv_tensor **dx) {
-    dx[0] = clv__node_add(&clv__op_rms_norm_backward, clv__node_attrs(node),
-                          (clv_tensor *[]){dy[0], clv__node_in(node, 0)}, 2, 0);
-}
+extern const clv__op clv__op_rms_norm;
+#define COMMON(row) .attrs_bytes = sizeof(rms_attrs), .half_out = 1, CLV__ROW_OP(row)
+const clv__op clv__op_rms_norm_backward = {CLV__GRADIENT_OF(rms_norm, "d0 i0 g0"), .half_in = 3,
+                                           COMMON(&backward)};
 
 /** The weight is a product of its own. */
 static clv_tensor *build(const clv__call *call) {
@@ -133,10 +97,11 @@ const clv__op clv__op_rms_norm = {
     .outputs = CLV__OUTPUTS({"y", "like x"}),
     .build = build,
     .half_in = 1,
-    .half_out = 1,
     .autocast = CLV__CAST_HALF,
-    .grad = CLV__TRAINS(grad),
-    COMMON};
+    .samples = CLV__TRAINS(samples),
+    .split = clv__row_op_split,
+    CLV__GRADIENT(rms_norm),
+    COMMON(&forward)};
 
 clv_tensor *clv_rms_norm(clv_tensor *x, clv_tensor *weight, float eps) {
     clv_tensor *y = clv__node_add(&clv__op_rms_norm, &(rms_attrs){eps}, &x, 1, 0);

@@ -185,7 +185,8 @@ void clv__rows_lower(clv__launches *list, const clv__op_io *io, const clv__rows 
     const bool stores = use->program->store != NULL;
     if (use->walk.rows == 0 || (stores && use->walk.count == 0)) return;
     const schedule s = schedule_of(list, io, use, false);
-    if (use->program->after && use->walk.count > s.chunk) list->failed = true; // clv__rows_partials was not asked of this program
+    if (use->program->after && use->walk.count > s.chunk)
+        list->failed = true; // clv__rows_partials was not asked of this program
     if (use->program->planes && use->walk.count <= s.chunk) {
         lower_row(list, io, use, &s, WHOLE, (clv__part){0});
         return;
@@ -222,4 +223,73 @@ bool clv__rows_groups(const clv_device_info *device, const clv__op_io *io) {
     const uint64_t local_bytes = (RUN + TREES) * sizeof(float);
     return device->max_work_group >= SMALL_GROUP && clv__tile_local_bytes(device) >= local_bytes &&
            clv__loops_fit(device, TURNS);
+}
+
+// ---- ops that are such a program and nothing else -------------------------------------------------------------------
+
+/** The dimension that rows lie along. */
+static int axis_of(const clv__op_io *io, int rank) {
+    const int axis = clv__row_op_of(io)->axis ? *(const int *)io->attrs : -1;
+    return axis < 0 ? axis + rank : axis;
+}
+
+clv__row_walk clv__row_op_walk(const clv__op_io *io) {
+    const clv_shape *x = clv__is_gradient(io) ? &io->out[0].shape : &io->in[0].shape;
+    const int axis = axis_of(io, x->rank);
+    return clv__row_middle(clv__dims_product(x, 0, axis), x->dims[axis],
+                           clv__dims_product(x, axis + 1, x->rank));
+}
+
+clv_status clv__row_op_infer(clv__op_io *io, clv__error *error) {
+    int axis;
+    CLV_TRY(clv__want_axis(*(const int *)io->attrs, io->in[0].shape.rank, &axis, error));
+    return clv__one_out(io, io->in[0]);
+}
+
+bool clv__row_op_split(const clv__op_io *io, int i, clv__split *out) {
+    const int rank = io->in[0].shape.rank;
+    if (i != axis_of(io, rank)) clv__split_all(io, i, out);
+    return i < rank;
+}
+
+void clv__row_op_lower(clv__launches *list, const clv__op_io *io) {
+    const clv__row_op *op = clv__row_op_of(io);
+    clv__rows use = {.program = &op->program, .walk = clv__row_op_walk(io)};
+    if (op->scalars) op->scalars(io, &use);
+    clv__rows_lower(list, io, &use);
+}
+
+bool clv__row_op_groups(const clv_device_info *device, const clv__op_io *io) {
+    return clv__row_op_count(io) > 1 && clv__rows_groups(device, io);
+}
+
+const clv__variant clv__row_op_variants[] = {
+    {"plain", .lower = clv__row_op_lower}, CLV__ROWS_GROUPS(clv__row_op_groups, clv__row_op_lower), {0}};
+
+/** Where row r begins in a tensor: of x's size, of one element a row, or read as a whole. */
+static double *row_in(double *tensor, const clv__desc *desc, const clv__row_walk *w, int64_t r) {
+    const int64_t n = clv__numel(desc);
+    if (!tensor) return NULL;
+    return tensor + (n == w->rows * w->count ? r / w->inner * w->major + r % w->inner : n == w->rows ? r : 0);
+}
+
+void clv__row_op_reference(const clv__ref *ref) {
+    const clv__op_io *io = ref->io;
+    const clv__row_walk w = clv__row_op_walk(io);
+    for (int64_t r = 0; r < w.rows; r++) {
+        clv__row_ref row = {.D = w.count, .step = w.near, .attrs = io->attrs};
+        for (int i = 0; i < io->n_in; i++) row.in[i] = row_in(ref->in[i], &io->in[i], &w, r);
+        for (int i = 0; i < io->n_out; i++) row.out[i] = row_in(ref->out[i], &io->out[i], &w, r);
+        clv__row_op_of(io)->reference(&row);
+    }
+}
+
+void clv__row_op_cost(const clv__op_io *io, clv__cost *cost) {
+    const clv__row_walk w = clv__row_op_walk(io);
+    const double n = (double)(w.rows * w.count);
+    *cost = (clv__cost){clv__row_op_of(io)->flops * n, 4 * n * (io->n_in + 1)};
+}
+
+int64_t clv__row_op_count(const clv__op_io *io) {
+    return clv__row_op_walk(io).count;
 }

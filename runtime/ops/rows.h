@@ -85,4 +85,46 @@ bool clv__rows_groups(const clv_device_info *device, const clv__op_io *io);
 #define CLV__ROWS_GROUPS(supports_, lower_)                                                                  \
     { "groups", supports_, .lower = lower_, .relative = 0.1, .lanes = true }
 
+// ---- ops that are such a program and nothing else -------------------------------------------------------------------
+
+/** One row of a reference: where its elements begin in each tensor, `step` apart. What has one element a row is by its number. */
+typedef struct clv__row_ref {
+    double *in[CLV__ROW_INPUTS], *out[CLV__MAX_OUT];
+    int64_t D, step;
+    const void *attrs;
+} clv__row_ref;
+
+/** What a descriptor's `data` points to. Rows lie along a dimension of input 0, of a gradient along one of output 0. */
+typedef struct clv__row_op {
+    clv__row_program program;
+    bool
+        axis; // the attributes begin with an int that says which dimension, from the end if negative; else the last one
+    int kind;     // for functions of the op's own
+    double flops; // for each element
+    void (*scalars)(const clv__op_io *io,
+                    clv__rows *use); // the program's, if it has some; the rest of `use` is made
+    void (*reference)(const clv__row_ref *row);
+} clv__row_op;
+
+static inline const clv__row_op *clv__row_op_of(const clv__op_io *io) {
+    return io->op->data;
+}
+/** The tensor whose rows they are, as [outer, D, inner]. */
+clv__row_walk clv__row_op_walk(const clv__op_io *io);
+clv_status clv__row_op_infer(clv__op_io *io,
+                             clv__error *error); // of an op whose result is like x: is the axis inside?
+bool clv__row_op_split(const clv__op_io *io, int i, clv__split *out); // the same: along every other dimension
+void clv__row_op_lower(clv__launches *list, const clv__op_io *io);
+bool clv__row_op_groups(const clv_device_info *device, const clv__op_io *io);
+void clv__row_op_reference(const clv__ref *ref);
+void clv__row_op_cost(const clv__op_io *io, clv__cost *cost);
+int64_t clv__row_op_count(const clv__op_io *io);
+/** The variants that each has. */
+extern const clv__variant clv__row_op_variants[];
+/** What its descriptor says, but for these; of an op with variants of its own the same. */
+#define CLV__ROW_OP(row) CLV__ROW_OP_BY(row, clv__row_op_variants)
+#define CLV__ROW_OP_BY(row, variants_)                                                                       \
+    .data = row, .variants = variants_, .reference = clv__row_op_reference, .cost = clv__row_op_cost,        \
+    .reduction = clv__row_op_count
+
 #endif

@@ -29,7 +29,7 @@ clv__sequences clv__sequences_of(const clv__op_io *io) {
                             .H = attrs->heads,
                             .E = x->dims[2] / 3 / attrs->heads,
                             .causal = attrs->causal,
-                            .backward = io->n_in == 2,
+                            .backward = clv__is_gradient(io),
                             .scale = attrs->scale};
 }
 
@@ -39,29 +39,15 @@ static bool part_evenly(int64_t width, int64_t heads) {
     return width > 0 && heads > 0 && heads <= width && width % (3 * heads) == 0;
 }
 
-static clv_status want_x(const clv__op_io *io, int i, clv__error *error) {
+static clv_status infer(clv__op_io *io, clv__error *error) {
     const self_attention_attrs *attrs = io->attrs;
-    int64_t width = io->in[i].shape.dims[2];
+    const int64_t width = io->in[X].shape.dims[2];
     if (!part_evenly(width, attrs->heads))
         CLV_FAIL(error, CLV_E_VALUE, "%lld columns do not part into queries, keys and values of %lld heads",
                  (long long)width, (long long)attrs->heads);
-    return CLV_OK;
-}
-
-static clv_status infer(clv__op_io *io, clv__error *error) {
-    CLV_TRY(want_x(io, X, error));
-    io->n_out = 1;
-    io->out[0] = io->in[X];
+    CLV_TRY(clv__one_out(io, io->in[X]));
     io->out[0].shape.dims[2] /= 3;
     return CLV_OK;
-}
-
-static clv_status backward_infer(clv__op_io *io, clv__error *error) {
-    CLV_TRY(want_x(io, B_X, error));
-    clv_shape y = io->in[B_X].shape;
-    y.dims[2] /= 3;
-    if (!clv_shape_equal(&io->in[B_DY].shape, &y)) CLV_FAIL(error, CLV_E_SHAPE, "dy is not a third of x");
-    return clv__one_out(io, io->in[B_X]);
 }
 
 // ---- plain, and local: GPU-class ------------------------------------------------------------------------------------
@@ -401,12 +387,6 @@ static const clv__sample_row samples[] = {
 };
 #undef ROW
 
-static void add_dy(clv__sample *sample) {
-    sample->n_in = 2;
-    sample->in[B_X] = sample->in[B_DY] = sample->in[X];
-    sample->in[B_DY].shape.dims[2] /= 3;
-}
-
 // ---- descriptors ----------------------------------------------------------------------------------------------------
 
 /** Along the sequences. */
@@ -415,23 +395,12 @@ static bool split(const clv__op_io *io, int i, clv__split *out) {
     return i == 0;
 }
 
+extern const clv__op clv__op_self_attention;
 #define COMMON                                                                                               \
     .attrs_bytes = sizeof(self_attention_attrs), .half_out = 1, .variants = variants,                        \
-    .reference = reference, .samples = CLV__TRAINS(samples), .cost = cost, .reduction = reduction,           \
-    .split = split
-const clv__op clv__op_self_attention_backward = {.name = "self_attention_backward",
-                                                 .inputs =
-                                                     CLV__INPUTS({"dy", "f32[N,T,_]"}, {"x", "f32[N,T,E]"}),
-                                                 .outputs = CLV__OUTPUTS({"dx", "like x"}),
-                                                 .half_in = 1u << B_DY | 1u << B_X,
-                                                 .infer = backward_infer,
-                                                 .adapt = CLV__TRAINS(add_dy),
-                                                 COMMON};
-
-static void grad(const clv__node *node, clv_tensor *const *dy, clv_tensor **dx) {
-    dx[0] = clv__node_add(&clv__op_self_attention_backward, clv__node_attrs(node),
-                          (clv_tensor *[]){dy[0], clv__node_in(node, X)}, 2, 0);
-}
+    .reference = reference, .cost = cost, .reduction = reduction
+const clv__op clv__op_self_attention_backward = {CLV__GRADIENT_OF(self_attention, "d0 i0 g0"),
+                                                 .half_in = 1u << B_DY | 1u << B_X, COMMON};
 
 /** What the call by name has: dropout makes other nodes. */
 typedef struct self_attention_call {
@@ -467,7 +436,9 @@ const clv__op clv__op_self_attention = {
     .half_in = 1u << X,
     .autocast = CLV__CAST_HALF,
     .infer = infer,
-    .grad = CLV__TRAINS(grad),
+    .samples = CLV__TRAINS(samples),
+    .split = split,
+    CLV__GRADIENT(self_attention),
     COMMON};
 
 // ---- builder --------------------------------------------------------------------------------------------------------

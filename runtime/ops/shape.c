@@ -17,9 +17,9 @@ typedef struct permute_attrs {
     int n, axes[CLV_MAX_RANK];
 } permute_attrs;
 
-typedef struct slice_attrs { // slice_backward: of an output with `full` there
+typedef struct slice_attrs {
     int axis;
-    int64_t start, length, full;
+    int64_t start, length;
 } slice_attrs;
 
 typedef struct concat_attrs {
@@ -44,28 +44,21 @@ static void walk_over(clv__move *m, const clv_shape *shape) {
     .attributes = CLV__ATTRIBUTES({CLV__ATTRIBUTE(INT, slice_attrs, axis, NULL)},                            \
                                   {CLV__ATTRIBUTE(INT, slice_attrs, start, NULL)},                           \
                                   {CLV__ATTRIBUTE(INT, slice_attrs, length, NULL)}),
-#define SIGNATURE_slice_backward
 #define SIGNATURE_concat                                                                                     \
     .inputs = CLV__INPUTS({"inputs", "any..."}), .outputs = CLV__OUTPUTS({"y", "any"}),                      \
     .attributes = CLV__ATTRIBUTES({CLV__ATTRIBUTE(INT, concat_attrs, axis, "0")}), .build = build_concat,
-#define MOVER(id, grad_function, attrs_type, moves, each, zero, attrs_function, rows, adapt_function)        \
+#define MOVES(id)                                                                                            \
+    .data = &id##_mover, .half_in = UINT64_MAX, .half_out = 1, .variants = clv__move_variants,               \
+    .reference = clv__move_reference, .cost = clv__move_cost
+#define MOVER(id, attrs_type, moves, each, zero, attrs_function, rows)                                       \
     static const clv__mover id##_mover = {moves, each, zero};                                                \
-    const clv__op clv__op_##id = {                                                                           \
-        .name = #id,                                                                                         \
-        .attrs_bytes = sizeof(attrs_type),                                                                   \
-        SIGNATURE_##id.data = &id##_mover,                                                                   \
-        .half_in = UINT64_MAX,                                                                               \
-        .half_out = 1,                                                                                       \
-        .infer = id##_infer,                                                                                 \
-        .grad = CLV__TRAINS(grad_function),                                                                  \
-        .variants = clv__move_variants,                                                                      \
-        .reference = clv__move_reference,                                                                    \
-        .samples = CLV__TRAINS(rows),                                                                        \
-        .adapt = CLV__TRAINS(adapt_function),                                                                \
-        .cost = clv__move_cost,                                                                              \
-        .split = id##_split,                                                                                 \
-        .split_attrs = attrs_function,                                                                       \
-    };
+    const clv__op clv__op_##id = {.name = #id,                                                               \
+                                  .attrs_bytes = sizeof(attrs_type),                                         \
+                                  SIGNATURE_##id GRADIENT_##id MOVES(id),                                    \
+                                  .infer = id##_infer,                                                       \
+                                  .samples = CLV__TRAINS(rows),                                              \
+                                  .split = id##_split,                                                       \
+                                  .split_attrs = attrs_function};
 
 // ---- reshape ----------------------------------------------------------------------------------------------
 
@@ -260,7 +253,8 @@ static bool permute_split(const clv__op_io *io, int i, clv__split *out) {
     return true;
 }
 
-MOVER(permute, permute_grad, permute_attrs, permute_move, false, false, NULL, permute_samples, NULL)
+#define GRADIENT_permute .grad = CLV__TRAINS(permute_grad),
+MOVER(permute, permute_attrs, permute_move, false, false, NULL, permute_samples)
 
 clv_tensor *clv_permute(clv_tensor *x, const int *axes, int n_axes) {
     if (!x) return NULL;
@@ -359,8 +353,9 @@ static clv_tensor *build_broadcast_to(const clv__call *call) {
     return clv_broadcast_to(call->in[0], ((const shape_attrs *)call->attrs)->shape);
 }
 
-MOVER(broadcast_to, broadcast_to_grad, shape_attrs, broadcast_to_move, false, false, broadcast_to_split_attrs,
-      broadcast_to_samples, NULL)
+#define GRADIENT_broadcast_to .grad = CLV__TRAINS(broadcast_to_grad),
+MOVER(broadcast_to, shape_attrs, broadcast_to_move, false, false, broadcast_to_split_attrs,
+      broadcast_to_samples)
 
 clv_tensor *clv_broadcast_to(clv_tensor *x, clv_shape shape) {
     if (!x) return NULL;
@@ -383,21 +378,6 @@ static clv_status slice_infer(clv__op_io *io, clv__error *error) {
     io->n_out = 1;
     io->out[0] = io->in[0];
     io->out[0].shape.dims[axis] = attrs->length;
-    return CLV_OK;
-}
-
-static clv_status slice_backward_infer(clv__op_io *io, clv__error *error) {
-    const slice_attrs *attrs = io->attrs;
-    const clv_shape *shape = &io->in[0].shape;
-    int axis;
-    CLV_TRY(clv__want_axis(attrs->axis, shape->rank, &axis, error));
-    int64_t n = shape->dims[axis];
-    if (attrs->start < 0 || n > attrs->full || attrs->start > attrs->full - n)
-        CLV_FAIL(error, CLV_E_VALUE, "%lld elements from %lld on are not all inside a length of %lld",
-                 (long long)n, (long long)attrs->start, (long long)attrs->full);
-    io->n_out = 1;
-    io->out[0] = io->in[0];
-    io->out[0].shape.dims[axis] = attrs->full;
     return CLV_OK;
 }
 
@@ -427,16 +407,7 @@ static void slice_backward_move(const clv__op_io *io, int i, clv__move *m) {
         part_of(&io->out[0].shape, axis_of(attrs->axis, shape->rank), attrs->start, m->walk.strides[0]);
 }
 
-static clv_tensor *slice_node(const clv__op *op, clv_tensor *x, int axis, int64_t start, int64_t length,
-                              int64_t full);
 extern const clv__op clv__op_slice, clv__op_slice_backward;
-
-static void slice_grad(const clv__node *node, clv_tensor *const *dy, clv_tensor **dx) {
-    const slice_attrs *attrs = clv__node_attrs(node);
-    const clv_shape *shape = &clv__node_io(node)->in[0].shape;
-    int64_t full = shape->dims[axis_of(attrs->axis, shape->rank)];
-    dx[0] = slice_node(&clv__op_slice_backward, dy[0], attrs->axis, attrs->start, attrs->length, full);
-}
 
 static void slice_backward_grad(const clv__node *node, clv_tensor *const *dy, clv_tensor **dx) {
     const slice_attrs *attrs = clv__node_attrs(node);
@@ -448,26 +419,19 @@ static void slice_backward_grad(const clv__node *node, clv_tensor *const *dy, cl
         __VA_ARGS__                                                                                          \
     }
 static const clv__sample_row slice_samples[] = {
-    {ROW("3 of [7,5] from 2 along axis 0", CLV__DIMS(7, 5), 0, 2, 3, 7), .quick = true},
-    {ROW("3 of [7,5] from 1 along axis -1", CLV__DIMS(7, 5), -1, 1, 3, 5), WHOLE_NUMBERS, .quick = true},
-    {ROW("0 of [4] from 4 along axis 0", CLV__DIMS(4), 0, 4, 0, 4), .quick = true},
-    {ROW("2 of [0,5] from 1 along axis 1", CLV__DIMS(0, 5), 1, 1, 2, 5), .quick = true},
-    {ROW("65 of [2,3,67,5] from 1 along axis 2", CLV__DIMS(2, 3, 67, 5), 2, 1, 65, 67)},
-    {ROW("33 of [3,70] from 3 along axis 1", CLV__DIMS(3, 70), 1, 3, 33, 70)},
-    {ROW("16385 of [16400] from 7 along axis 0", CLV__DIMS(16400), 0, 7, 16385, 16400)},
-    {ROW("1 of [2,3,4,3,2,5] from 1 along axis 3", CLV__DIMS(2, 3, 4, 3, 2, 5), 3, 1, 1, 3)},
-    {ROW("1 of [1,1] from 0 along axis 0", CLV__DIMS(1, 1), 0, 0, 1, 1)},
-    {ROW("3 of [6,5] from 0 along axis 0", CLV__DIMS(6, 5), 0, 0, 3, 6)},
-    {ROW("3 of [3,6,5,8] from 2 along axis 1", CLV__DIMS(3, 6, 5, 8), 1, 2, 3, 6)},
+    {ROW("3 of [7,5] from 2 along axis 0", CLV__DIMS(7, 5), 0, 2, 3), .quick = true},
+    {ROW("3 of [7,5] from 1 along axis -1", CLV__DIMS(7, 5), -1, 1, 3), WHOLE_NUMBERS, .quick = true},
+    {ROW("0 of [4] from 4 along axis 0", CLV__DIMS(4), 0, 4, 0), .quick = true},
+    {ROW("2 of [0,5] from 1 along axis 1", CLV__DIMS(0, 5), 1, 1, 2), .quick = true},
+    {ROW("65 of [2,3,67,5] from 1 along axis 2", CLV__DIMS(2, 3, 67, 5), 2, 1, 65)},
+    {ROW("33 of [3,70] from 3 along axis 1", CLV__DIMS(3, 70), 1, 3, 33)},
+    {ROW("16385 of [16400] from 7 along axis 0", CLV__DIMS(16400), 0, 7, 16385)},
+    {ROW("1 of [2,3,4,3,2,5] from 1 along axis 3", CLV__DIMS(2, 3, 4, 3, 2, 5), 3, 1, 1)},
+    {ROW("1 of [1,1] from 0 along axis 0", CLV__DIMS(1, 1), 0, 0, 1)},
+    {ROW("3 of [6,5] from 0 along axis 0", CLV__DIMS(6, 5), 0, 0, 3)},
+    {ROW("3 of [3,6,5,8] from 2 along axis 1", CLV__DIMS(3, 6, 5, 8), 1, 2, 3)},
     {0}};
 #undef ROW
-
-/** The part in the place of the whole. */
-static void slice_sample_backward(clv__sample *sample) {
-    slice_attrs attrs;
-    memcpy(&attrs, sample->attrs, sizeof attrs);
-    sample->in[0].shape.dims[axis_of(attrs.axis, sample->in[0].shape.rank)] = attrs.length;
-}
 
 /** Along dimension i. Along its own axis the result is a part of x as it is. */
 static bool slice_split(const clv__op_io *io, int i, clv__split *out) {
@@ -499,27 +463,20 @@ static bool split_beside(const clv__op_io *io, int axis, int i, clv__split *out)
     return i < rank;
 }
 
-static bool slice_backward_split(const clv__op_io *io, int i, clv__split *out) {
-    return split_beside(io, ((const slice_attrs *)io->attrs)->axis, i, out);
-}
-
-MOVER(slice, slice_grad, slice_attrs, slice_move, false, false, slice_split_attrs, slice_samples, NULL)
-MOVER(slice_backward, slice_backward_grad, slice_attrs, slice_backward_move, false, true, NULL, slice_samples,
-      slice_sample_backward)
+#define GRADIENT_slice CLV__GRADIENT(slice),
+MOVER(slice, slice_attrs, slice_move, false, false, slice_split_attrs, slice_samples)
+static const clv__mover slice_backward_mover = {slice_backward_move, false, true};
+const clv__op clv__op_slice_backward = {CLV__GRADIENT_OF(slice, "d0 s0 g0"),
+                                        .attrs_bytes = CLV__ATTRS_AND_SHAPE(slice_attrs),
+                                        .grad = CLV__TRAINS(slice_backward_grad), MOVES(slice_backward)};
 
 const clv__op *clv__parts_slice(int axis, int64_t start, int64_t length, void *attrs) {
-    memcpy(attrs, &(slice_attrs){axis, start, length, 0}, sizeof(slice_attrs));
+    memcpy(attrs, &(slice_attrs){axis, start, length}, sizeof(slice_attrs));
     return &clv__op_slice;
 }
 
-static clv_tensor *slice_node(const clv__op *op, clv_tensor *x, int axis, int64_t start, int64_t length,
-                              int64_t full) {
-    slice_attrs attrs = {axis, start, length, full};
-    return clv__node_add(op, &attrs, &x, 1, 0);
-}
-
 clv_tensor *clv_slice(clv_tensor *x, int axis, int64_t start, int64_t length) {
-    return slice_node(&clv__op_slice, x, axis, start, length, 0);
+    return clv__node_add(&clv__op_slice, &(slice_attrs){axis, start, length}, &x, 1, 0);
 }
 
 // ---- concat -----------------------------------------------------------------------------------------------
@@ -598,7 +555,8 @@ static clv_tensor *build_concat(const clv__call *call) {
     return clv_concat(call->in, call->n_in, ((const concat_attrs *)call->attrs)->axis);
 }
 
-MOVER(concat, concat_grad, concat_attrs, concat_move, true, false, NULL, concat_samples, NULL)
+#define GRADIENT_concat .grad = CLV__TRAINS(concat_grad),
+MOVER(concat, concat_attrs, concat_move, true, false, NULL, concat_samples)
 
 const clv__op *clv__parts_concat(int axis, void *attrs) {
     memcpy(attrs, &(concat_attrs){axis}, sizeof(concat_attrs));
@@ -623,13 +581,13 @@ static clv_tensor *build_detach(const clv__call *call) {
     return clv_detach(call->in[0]);
 }
 
-const clv__op clv__op_detach = {
-    .name = "detach",
-    .inputs = CLV__INPUTS({"x", "any"}),
-    .outputs = CLV__OUTPUTS({"y", "like x"}),
-    .samples = CLV__TRAINS(((const clv__sample_row[]){{.label = "a matrix", .in = {CLV__DIMS(2, 3)}}, {0}})),
-    .detaches = true,
-    .build = build_detach};
+const clv__op clv__op_detach = {.name = "detach",
+                                .inputs = CLV__INPUTS({"x", "any"}),
+                                .outputs = CLV__OUTPUTS({"y", "like x"}),
+                                .samples = CLV__TRAINS(((const clv__sample_row[]){
+                                    {.label = "a matrix", .quick = true, .in = {CLV__DIMS(2, 3)}}, {0}})),
+                                .detaches = true,
+                                .build = build_detach};
 
 typedef struct flatten_call {
     int start_axis;
@@ -646,10 +604,13 @@ const clv__op clv__op_flatten = {
     .outputs = CLV__OUTPUTS({"y", "any"}),
     .attributes_of_call = true,
     .attrs_bytes = sizeof(flatten_call),
-    .samples = CLV__TRAINS(((const clv__sample_row[]){
-        {.label = "images from axis 1", .in = {CLV__DIMS(2, 3, 4, 5)}, .attrs = &(flatten_call){1}},
-        {.label = "all", .in = {CLV__DIMS(2, 3)}, .attrs = &(flatten_call){0}},
-        {0}})),
+    .samples = CLV__TRAINS(
+        ((const clv__sample_row[]){{.label = "images from axis 1",
+                                    .quick = true,
+                                    .in = {CLV__DIMS(2, 3, 4, 5)},
+                                    .attrs = &(flatten_call){1}},
+                                   {.label = "all", .in = {CLV__DIMS(2, 3)}, .attrs = &(flatten_call){0}},
+                                   {0}})),
     .build = build_flatten};
 
 typedef struct transpose_call {
@@ -670,7 +631,7 @@ const clv__op clv__op_transpose = {
     .attributes_of_call = true,
     .attrs_bytes = sizeof(transpose_call),
     .samples = CLV__TRAINS(((const clv__sample_row[]){
-        {.label = "a matrix", .in = {CLV__DIMS(2, 3)}, .attrs = &(transpose_call){0, 1}},
+        {.label = "a matrix", .quick = true, .in = {CLV__DIMS(2, 3)}, .attrs = &(transpose_call){0, 1}},
         {.label = "the last two of four", .in = {CLV__DIMS(2, 3, 4, 5)}, .attrs = &(transpose_call){-1, -2}},
         {0}})),
     .build = build_transpose};

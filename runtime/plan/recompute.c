@@ -131,15 +131,6 @@ static uint64_t held_between(const clv_plan *plan) {
     return bytes;
 }
 
-/** The same without all this, the tighter layout of plans that are to save memory included. */
-static clv_status held_without(clv_plan *plan, uint64_t *bytes) {
-    plan->tight = false;
-    clv_status status = lay_out(plan);
-    plan->tight = true;
-    *bytes = held_between(plan);
-    return status;
-}
-
 /** What came of it, for the plan to tell. */
 static clv_status account(clv__remake *remake, uint64_t before) {
     clv_plan *plan = remake->plan;
@@ -156,12 +147,13 @@ static clv_status account(clv__remake *remake, uint64_t before) {
 
 static clv_status run(clv_plan *plan) {
     plan->recomputed = (clv_plan_recomputed){0};
-    plan->tight = plan->recompute != NULL;
+    plan->tight = false;
     if (!plan->recompute) return CLV_OK;
     clv__remake remake;
-    uint64_t before;
     CLV_TRY(clv__remake_init(&remake, plan)); // of nodes in the order in which all updates are last
-    clv_status status = held_without(plan, &before);
+    clv_status status = lay_out(plan);
+    const uint64_t before = held_between(plan); // and from here on in the tighter layout of plans that are to save memory
+    plan->tight = true;
     if (status == CLV_OK) status = lay_out(plan); // perhaps nothing need be dropped
     if (status == CLV_OK)
         status = strcmp(plan->recompute, "auto") == 0 ? clv__remake_fit(&remake) : choose_by_name(&remake);

@@ -51,9 +51,8 @@ static void every_sample_on_every_device(void **state) {
 }
 
 /** An op without samples, or whose quick ones are missing, would pass by not being looked at. */
-static void every_op_has_samples(void **state) {
-    (void)state;
-    for (const clv__op *const *op = clv__ops; *op; op++) {
+static void samples_of(const clv__op *const *op) {
+    for (; *op; op++) {
         clv__sample sample = {0};
         int n = 0, quick = 0;
         for (; clv__op_sample(*op, n, &sample); n++) {
@@ -63,6 +62,12 @@ static void every_op_has_samples(void **state) {
         }
         if (n == 0 || quick == 0) fail_msg("%s has %d samples, %d of them quick", (*op)->name, n, quick);
     }
+}
+
+static void every_op_has_samples(void **state) {
+    (void)state;
+    samples_of(clv__ops);
+    samples_of(clv__composites);
 }
 
 int main(void) {
