@@ -94,7 +94,7 @@ for kind in $have; do
         [ $kind = $given ] && continue
         eval "words=\$$given"
         case $given in csv | arrays) target="--target price" ;; *) target= ;; esac
-        case $kind-$given in named-arrays) ;; # as arrays named images and label
+        case $kind-$given in named-arrays | images-arrays) ;; # the names say which array is what
         *) # shellcheck disable=SC2086
             wrong $kind eval $words
             wrong $kind train $words $target ;;
@@ -105,6 +105,6 @@ for kind in $have; do
     done
     [ $kind = text ] || wrong $kind generate --prompt In
 done
-case $have in *images) same "pairs" $pairs 54 ;; esac
+case $have in *images) same "pairs" $pairs 52 ;; esac
 expect 2 "which arrays are to be learnt?" "$cleave" eval arrays d.npz --weights named.st --device host
 finish
