@@ -187,16 +187,6 @@ clv_status clv__vocabulary_characters(clv_runtime *runtime, const char *text, si
 
 // ---- of every kind --------------------------------------------------------------------------------------------
 
-clv_status clv_vocabulary_create(clv_runtime *runtime, clv_vocabulary_kind kind, const char *text,
-                                 size_t bytes, clv_vocabulary **out) {
-    switch (kind) {
-    case CLV_VOCABULARY_BYTES: return clv__vocabulary_bytes(runtime, out);
-    case CLV_VOCABULARY_CHARACTERS: return clv__vocabulary_characters(runtime, text, bytes, out);
-    case CLV_VOCABULARY_TOKENIZER: return clv__vocabulary_tokenizer(runtime, text, bytes, out);
-    }
-    CLV_FAIL(clv__io_error(runtime), CLV_E_VALUE, "there is no vocabulary of the kind %d", (int)kind);
-}
-
 void clv_vocabulary_destroy(clv_vocabulary *vocabulary) {
     if (vocabulary) vocabulary->destroy(vocabulary);
 }

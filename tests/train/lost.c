@@ -68,9 +68,10 @@ static outcome train(const clv_train_config *config, int device, long enqueue, i
     lost_arm(-1, 0, 0, 0);
     out.result = clv_trainer_result(trainer);
     out.n_lost = clv_trainer_info_get(trainer).n_lost;
-    out.lost = clv_trainer_info_get(trainer).lost[0];
-    if (out.n_lost) assert_true(*out.lost.reason);
-    assert_null(clv_trainer_info_get(trainer).lost[out.n_lost].device);
+    if (out.n_lost) {
+        out.lost = clv_trainer_info_get(trainer).lost[0];
+        assert_true(*out.lost.reason);
+    }
     for (int i = 0; i < config->placement.n_replicas; i++)
         out.shares[i] = clv_trainer_info_get(trainer).shares[i];
     assert_int_equal(clv_trainer_info_get(trainer).n_devices, config->placement.n_replicas);
