@@ -220,11 +220,11 @@ int clv__trainer_plans(const clv_trainer *trainer, clv_plan *plans[CLV__STEPS + 
 double clv__trainer_busy(const clv_trainer *trainer, const clv_device *device);
 
 /** Choose a token by its logits. number: how many were drawn before with this seed.
- *  Errors: CLV_E_VALUE  the sampling, or logits that are NaN or infinite (-infinity: a token that is not to be
- *  chosen; one must be) */
+ *  Errors: CLV_E_VALUE  the sampling, or logits that are NaN or infinite (-infinity: a token that is not to
+ *  be chosen; one must be) */
 CLV_MUST_CHECK clv_status clv__sample_token(clv_runtime *runtime, const float *logits, int64_t n,
                                             const clv_sampling *sampling, uint64_t number, int32_t *token);
-/** What is usual for a model's first target: `cross_entropy` where it tells classes apart, else `mse`. */
+/** What is usual for a model's first target: `cross_entropy` of classes, else `mse`. */
 const clv_loss *clv__loss_for(const clv_model *model);
 
 #endif
