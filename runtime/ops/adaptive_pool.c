@@ -66,10 +66,11 @@ static void walk(const clv_shape *x_shape, const clv_shape *y_shape, double *x, 
     int64_t OH = y_shape->dims[2], OW = y_shape->dims[3];
     for (int64_t o = 0; o < planes * OH * OW; o++) {
         const int64_t oh = o / OW % OH, ow = o % OW;
-        const int64_t h[2] = {oh * H / OH, clv__div_up((oh + 1) * H, OH)};
-        const int64_t w[2] = {ow * W / OW, clv__div_up((ow + 1) * W, OW)};
-        clv__pool_mean(x + o / (OH * OW) * H * W, W, h, w, (double)((h[1] - h[0]) * (w[1] - w[0])), y + o,
-                       backward);
+        int64_t span[][2] = {{0, 1},
+                             {oh * H / OH, clv__div_up((oh + 1) * H, OH)},
+                             {ow * W / OW, clv__div_up((ow + 1) * W, OW)}};
+        const int64_t count = (span[1][1] - span[1][0]) * (span[2][1] - span[2][0]);
+        clv__pool_mean(x + o / (OH * OW) * H * W, (int64_t[]){1, H, W}, span, (double)count, y + o, backward);
     }
 }
 

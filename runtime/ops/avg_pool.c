@@ -29,35 +29,36 @@ static const clv__variant avg_backward_variants[] = {
 
 // ---- references -----------------------------------------------------------------------------------------------------
 
-/** What an average window covers along one axis, from span[0] to before span[1]; returns how long it counts. */
-static int64_t span_of(int64_t o, int64_t stride, int64_t pad, int64_t kernel, int64_t size, bool exclude,
-                       int64_t span[2]) {
-    const int64_t first = o * stride - pad, end = clv__min64(first + kernel, size + pad);
+/** What an average window covers along dimension d, from span[0] to before span[1]; returns how long it counts. */
+static int64_t span_of(const clv__windows *s, int d, int64_t o, bool exclude, int64_t span[2]) {
+    const int64_t first = o * s->stride[d] - s->padding[d],
+                  end = clv__min64(first + s->kernel[d], s->in[d] + s->padding[d]);
     span[0] = clv__max64(first, 0);
-    span[1] = clv__min64(end, size);
+    span[1] = clv__min64(end, s->in[d]);
     return exclude ? span[1] - span[0] : end - first;
 }
 
 /** y from x, or dx from dy: the same windows, each element with weight 1 / (elements counted). */
-static void avg_walk(const clv__pool_sizes *s, bool exclude, double *x, double *y, bool backward) {
-    for (int64_t o = 0; o < s->planes * s->OH * s->OW; o++) {
-        int64_t h[2], w[2];
-        const int64_t high = span_of(o / s->OW % s->OH, s->stride_h, s->pad_h, s->kernel_h, s->H, exclude, h);
-        const int64_t wide = span_of(o % s->OW, s->stride_w, s->pad_w, s->kernel_w, s->W, exclude, w);
-        clv__pool_mean(x + o / (s->OH * s->OW) * s->H * s->W, s->W, h, w, (double)(high * wide), y + o,
-                       backward);
+static void avg_walk(const clv__op_io *io, double *x, double *y, bool backward) {
+    const clv__pool_sizes sizes = clv__pool_sizes_of(io);
+    const clv__windows s = clv__windows_solid(&sizes.windows);
+    const int64_t outputs = clv__window_product(&s, s.out), inputs = clv__window_product(&s, s.in);
+    int64_t o[CLV__WINDOW_DIMS] = {0};
+    for (int64_t i = 0; i < sizes.planes * outputs; i++, clv__window_next(&s, o)) {
+        int64_t span[CLV__WINDOW_DIMS][2], count = 1;
+        for (int d = 0; d < CLV__WINDOW_DIMS; d++)
+            count *= span_of(&s, d, o[d], clv__pool_excludes(io), span[d]);
+        clv__pool_mean(x + i / outputs * inputs, s.in, span, (double)count, y + i, backward);
     }
 }
 
 static void avg_reference(const clv__ref *ref) {
-    clv__pool_sizes s = clv__pool_sizes_of(ref->io);
-    avg_walk(&s, clv__pool_excludes(ref->io), ref->in[0], ref->out[0], false);
+    avg_walk(ref->io, ref->in[0], ref->out[0], false);
 }
 
 static void avg_backward_reference(const clv__ref *ref) {
-    clv__pool_sizes s = clv__pool_sizes_of(ref->io);
     clv__ref_zero(ref);
-    avg_walk(&s, clv__pool_excludes(ref->io), ref->out[0], ref->in[0], true);
+    avg_walk(ref->io, ref->out[0], ref->in[0], true);
 }
 
 // ---- descriptors ----------------------------------------------------------------------------------------------------

@@ -20,31 +20,24 @@
 #include <math.h>
 #include <string.h>
 
-/** Of all three ops. [0] is H, [1] is W. */
+/** Of all three ops; [0] is the outermost dimension of a window, H of an image. */
 typedef struct conv2d_attrs {
-    int32_t stride[2], padding[2], dilation[2], groups;
+    int32_t stride[CLV__WINDOW_DIMS], padding[CLV__WINDOW_DIMS], dilation[CLV__WINDOW_DIMS], groups;
 } conv2d_attrs;
 
 // ---- shapes -----------------------------------------------------------------------------------------------
 
 clv__conv2d clv__conv2d_of(const clv__op_io *io) {
     const conv2d_attrs *attrs = io->attrs;
-    bool input = io->op == &clv__op_conv2d_backward_input, weight = io->op == &clv__op_conv2d_backward_weight;
+    const bool back = clv__is_gradient(io), weight = back && !!strstr(io->op->takes, "g1"),
+               input = back && !weight;
     const clv_shape *x = input ? &io->out[0].shape : weight ? &io->in[1].shape : &io->in[0].shape;
     const clv_shape *w = weight ? &io->out[0].shape : &io->in[1].shape;
     const clv_shape *y = input || weight ? &io->in[0].shape : &io->out[0].shape;
-    clv__conv2d c = {
-        .n = x->dims[0], .groups = attrs->groups, .bias = !input && !weight && clv__has_in(io, 2)};
+    clv__conv2d c = {.n = x->dims[0], .groups = attrs->groups, .bias = !back && clv__has_in(io, 2)};
     c.in_channels = x->dims[1] / c.groups;
     c.out_channels = w->dims[0] / c.groups;
-    for (int d = 0; d < 2; d++) {
-        c.in[d] = x->dims[2 + d];
-        c.kernel[d] = w->dims[2 + d];
-        c.out[d] = y->dims[2 + d];
-        c.stride[d] = attrs->stride[d];
-        c.padding[d] = attrs->padding[d];
-        c.dilation[d] = attrs->dilation[d];
-    }
+    c.windows = clv__windows_of(x, y, w->dims + 2, attrs->stride, attrs->padding, attrs->dilation);
     return c;
 }
 
@@ -79,9 +72,11 @@ static clv_status conv2d_infer(clv__op_io *io, clv__error *error) {
     const conv2d_attrs *attrs = io->attrs;
     const int64_t *x = io->in[0].shape.dims, *weight = io->in[1].shape.dims;
     CLV_TRY(check_channels(attrs, x[1], weight[0], weight[1], error));
-    int64_t out[2] = {0};
-    for (int d = 0; d < 2; d++) CLV_TRY(output_size(attrs, d, x[2 + d], weight[2 + d], &out[d], error));
-    return clv__one_out(io, clv__f32(CLV_SHAPE(x[0], weight[0], out[0], out[1])));
+    clv__desc out = clv__f32(io->in[0].shape);
+    out.shape.dims[1] = weight[0];
+    for (int d = 2; d < out.shape.rank; d++)
+        CLV_TRY(output_size(attrs, d - 2, x[d], weight[d], &out.shape.dims[d], error));
+    return clv__one_out(io, out);
 }
 
 // ---- gradients --------------------------------------------------------------------------------------------
@@ -204,15 +199,16 @@ static void backward_weight_reference(const clv__ref *ref) {
 
 static void conv2d_cost(const clv__op_io *io, clv__cost *cost) {
     clv__conv2d c = clv__conv2d_of(io);
-    cost->flops = 2.0 * (double)c.n * (double)c.groups * (double)c.out_channels * (double)c.out[0] *
-                  (double)c.out[1] * (double)c.in_channels * (double)c.kernel[0] * (double)c.kernel[1];
+    cost->flops = 2.0 * (double)c.n * (double)c.groups * (double)c.out_channels * (double)c.in_channels;
+    for (int d = 0; d < c.dims; d++) cost->flops *= (double)c.out[d] * (double)c.kernel[d];
     cost->bytes = clv__float_bytes(io);
 }
 
 static int64_t reduction(const clv__op_io *io) {
     const clv__conv2d c = clv__conv2d_of(io);
-    if (io->op == &clv__op_conv2d_backward_weight) return c.n * c.out[0] * c.out[1];
-    return (io->op == &clv__op_conv2d ? c.in_channels : c.out_channels) * c.kernel[0] * c.kernel[1];
+    if (io->op == &clv__op_conv2d_backward_weight) return c.n * clv__window_product(&c.windows, c.out);
+    return (io->op == &clv__op_conv2d ? c.in_channels : c.out_channels) *
+           clv__window_product(&c.windows, c.kernel);
 }
 
 int64_t clv__conv2d_meetings(const clv__conv2d *c, int d) {

@@ -5,13 +5,19 @@
 
 #include "cleave/ops.h"
 #include "ops/tiles.h"
+#include "ops/window.h"
 
 extern const clv__op clv__op_conv2d, clv__op_conv2d_backward_input, clv__op_conv2d_backward_weight;
 
 /** The convolution behind any of the three ops. Channels are of one group; [0] is H, [1] is W. */
 typedef struct clv__conv2d {
     int64_t n, groups, in_channels, out_channels;
-    int64_t in[2], out[2], kernel[2], stride[2], padding[2], dilation[2];
+    union {
+        clv__windows windows;
+        struct {
+            CLV__WINDOWS;
+        };
+    };
     bool bias;
 } clv__conv2d;
 

@@ -16,7 +16,7 @@ static void max_plain(clv__launches *list, const clv__op_io *io) {
 
 static void max_backward_winner(clv__launches *list, const clv__op_io *io) {
     const clv__pool_sizes s = clv__pool_sizes_of(io);
-    const int64_t outputs = s.planes * s.OH * s.OW, inputs = s.planes * s.H * s.W;
+    const int64_t outputs = s.planes * s.out[0] * s.out[1], inputs = s.planes * s.in[0] * s.in[1];
     if (inputs == 0) return;
     const clv__part winner = clv__floats(list, outputs); // or ints
     clv__launch *launch = clv__launch_items(list, "pool", "max_pool2d_winner", CLV__ELEMENTS, outputs);
@@ -31,8 +31,8 @@ static void max_backward_winner(clv__launches *list, const clv__op_io *io) {
 
 static void max_backward_plain(clv__launches *list, const clv__op_io *io) {
     const clv__pool_sizes s = clv__pool_sizes_of(io);
-    const int64_t windows_h = (s.kernel_h - 1) * s.dilation_h / s.stride_h + 1,
-                  windows_w = (s.kernel_w - 1) * s.dilation_w / s.stride_w + 1;
+    const int64_t windows_h = (s.kernel[0] - 1) * s.dilation[0] / s.stride[0] + 1,
+                  windows_w = (s.kernel[1] - 1) * s.dilation[1] / s.stride[1] + 1;
     if (windows_h * (windows_w * clv__pool_window_turns(&s) + 1) > CLV__POOL_TURNS) // windows of windows
         max_backward_winner(list, io);
     else
@@ -41,9 +41,8 @@ static void max_backward_plain(clv__launches *list, const clv__op_io *io) {
 
 /** Windows that tile x: each input is in one window at most. */
 static bool apart(const clv__pool *a) {
-    for (int i = 0; i < 2; i++) {
-        if (a->stride[i] != a->kernel[i] || a->padding[i] != 0 || a->dilation[i] != 1) return false;
-    }
+    for (int i = 0; i < CLV__WINDOW_DIMS; i++)
+        if (a->stride[i] != a->kernel[i] || a->padding[i] != 0 || a->dilation[i] > 1) return false;
     return true;
 }
 
@@ -54,34 +53,35 @@ static bool apart_supports(const clv_device_info *device, const clv__op_io *io) 
 
 static void max_backward_apart(clv__launches *list, const clv__op_io *io) {
     const clv__pool_sizes s = clv__pool_sizes_of(io);
-    const int64_t n = s.planes * clv__div_up(s.H, s.kernel_h) * clv__div_up(s.W, s.kernel_w);
-    if (s.kernel_h == 2 && s.kernel_w == 2 && s.H % 2 == 0 && s.W % 2 == 0) {
+    const int64_t n = s.planes * clv__div_up(s.in[0], s.kernel[0]) * clv__div_up(s.in[1], s.kernel[1]);
+    if (s.kernel[0] == 2 && s.kernel[1] == 2 && s.in[0] % 2 == 0 && s.in[1] % 2 == 0) {
         clv__launch *launch = clv__launch_items(list, "pool", "max_pool2d_backward_pairs", CLV__ELEMENTS, n);
         clv__arg_tensors(list, launch, io, "o0=T_DX i0=T_Y i1=T_X");
-        CLV__ARGS_I32(list, launch, n, s.OW);
+        CLV__ARGS_I32(list, launch, n, s.out[1]);
         return;
     }
     clv__launch *launch = clv__launch_items(list, "pool", "max_pool2d_backward_apart", CLV__ELEMENTS, n);
     clv__arg_tensors(list, launch, io, "o0=T_DX i0=T_Y i1=T_X");
-    CLV__ARGS_I32(list, launch, n, s.H, s.W, s.OH, s.OW, s.kernel_h, s.kernel_w);
+    CLV__ARGS_I32(list, launch, n, s.in[0], s.in[1], s.out[0], s.out[1], s.kernel[0], s.kernel[1]);
 }
 
 /** Kernel 2, stride 2, no window sticks out. */
 static bool two_supports(const clv_device_info *device, const clv__op_io *io) {
     const clv__pool_sizes s = clv__pool_sizes_of(io);
-    return clv__threads(device) && apart(io->attrs) && s.kernel_h == 2 && s.kernel_w == 2 &&
-           s.OH == s.H / 2 && s.OW == s.W / 2;
+    return clv__threads(device) && apart(io->attrs) && s.kernel[0] == 2 && s.kernel[1] == 2 &&
+           s.out[0] == s.in[0] / 2 && s.out[1] == s.in[1] / 2;
 }
 
 static void two_lower(clv__launches *list, const clv__op_io *io) {
     const clv__pool_sizes s = clv__pool_sizes_of(io);
     const bool backward = clv__is_gradient(io);
-    const int64_t n = s.planes * (backward ? clv__div_up(s.H, 2) : s.OH), rows = clv__rows_for(2 * s.W);
+    const int64_t n = s.planes * (backward ? clv__div_up(s.in[0], 2) : s.out[0]),
+                  rows = clv__rows_for(2 * s.in[1]);
     clv__launch *launch =
         clv__launch_items(list, "pool", backward ? "max_pool2d_2x2_backward" : "max_pool2d_2x2", CLV__TASKS,
                           clv__div_up(n, rows));
     clv__arg_tensors(list, launch, io, backward ? "o0=T_DX i0=T_Y i1=T_X" : "o0=T_Y i0=T_X");
-    CLV__ARGS_I32(list, launch, n, rows, s.H, s.W, s.OH, s.OW);
+    CLV__ARGS_I32(list, launch, n, rows, s.in[0], s.in[1], s.out[0], s.out[1]);
 }
 
 /** Elements of a local array of max_pool2d_planes_backward on a device; 0: too few. It has five, and two a sixteenth as long. */
@@ -96,12 +96,12 @@ static int64_t planes_room(const clv_device_info *device) {
 static bool max_planes_backward_supports(const clv_device_info *device, const clv__op_io *io) {
     clv__pool_sizes s = clv__pool_sizes_of(io);
     if (!clv__threads(device) || device->loop_turns != 0) return false;
-    int64_t room = planes_room(device), span = (s.kernel_h - 1) * s.dilation_h + 1;
-    int64_t reach = (s.kernel_w - 1) * s.dilation_w / s.stride_w;
-    int64_t columns = clv__max64((s.W - 1 + s.pad_w) / s.stride_w + 1, s.OW);
+    int64_t room = planes_room(device), span = (s.kernel[0] - 1) * s.dilation[0] + 1;
+    int64_t reach = (s.kernel[1] - 1) * s.dilation[1] / s.stride[1];
+    int64_t columns = clv__max64((s.in[1] - 1 + s.padding[1]) / s.stride[1] + 1, s.out[1]);
     int64_t pitch = clv__round_up(columns, 16) + reach; // as the kernel has it
-    return s.kernel_w <= room / 16 && s.stride_w <= room && pitch <= room && span <= room &&
-           span * s.stride_w * pitch <= room;
+    return s.kernel[1] <= room / 16 && s.stride[1] <= room && pitch <= room && span <= room &&
+           span * s.stride[1] * pitch <= room;
 }
 
 static void max_backward_planes(clv__launches *list, const clv__op_io *io) {
@@ -138,41 +138,41 @@ static const clv__variant max_backward_variants[] = {
 
 // ---- references -----------------------------------------------------------------------------------------------------
 
-/** Position h*W + w of the first maximum that output (oh, ow) looks at; -1 if it looks at nothing. A NaN
- * wins. */
-static int64_t winner_of(const double *plane, const clv__pool_sizes *s, int64_t oh, int64_t ow) {
-    int64_t at = -1;
-    for (int64_t i = 0; i < s->kernel_h; i++) {
-        for (int64_t j = 0; j < s->kernel_w; j++) {
-            int64_t h = oh * s->stride_h - s->pad_h + i * s->dilation_h,
-                    w = ow * s->stride_w - s->pad_w + j * s->dilation_w;
-            if (h < 0 || h >= s->H || w < 0 || w >= s->W) continue;
-            double v = plane[h * s->W + w];
-            if (at < 0 || v > plane[at] || isnan(v)) at = h * s->W + w;
-        }
-    }
+/** Position in a plane of the first maximum that the window at o looks at; -1 if it looks at nothing. A NaN wins. */
+static int64_t winner_of(const double *plane, const clv__windows *s, const int64_t *o) {
+    int64_t at = -1, start[CLV__WINDOW_DIMS], from[CLV__WINDOW_DIMS], to[CLV__WINDOW_DIMS];
+    clv__window_inside(s, o, start, from, to);
+    for (int64_t q = from[0]; q < to[0]; q++)
+        for (int64_t i = from[1]; i < to[1]; i++)
+            for (int64_t j = from[2]; j < to[2]; j++) {
+                const int64_t row =
+                    (start[0] + q * s->dilation[0]) * s->in[1] + start[1] + i * s->dilation[1];
+                const int64_t here = row * s->in[2] + start[2] + j * s->dilation[2];
+                if (at < 0 || plane[here] > plane[at] || isnan(plane[here])) at = here;
+            }
     return at;
 }
 
 /** y from x, or dx from dy: the same windows. */
-static void max_walk(const clv__pool_sizes *s, const double *x, double *y, double *dx, const double *dy) {
-    for (int64_t o = 0; o < s->planes * s->OH * s->OW; o++) {
-        const int64_t plane = o / (s->OH * s->OW) * s->H * s->W;
-        const int64_t at = winner_of(x + plane, s, o / s->OW % s->OH, o % s->OW);
-        if (y) y[o] = at < 0 ? -INFINITY : x[plane + at];
-        if (dx && at >= 0) dx[plane + at] += dy[o];
+static void max_walk(const clv__op_io *io, const double *x, double *y, double *dx, const double *dy) {
+    const clv__pool_sizes sizes = clv__pool_sizes_of(io);
+    const clv__windows s = clv__windows_solid(&sizes.windows);
+    const int64_t outputs = clv__window_product(&s, s.out), inputs = clv__window_product(&s, s.in);
+    int64_t o[CLV__WINDOW_DIMS] = {0};
+    for (int64_t i = 0; i < sizes.planes * outputs; i++, clv__window_next(&s, o)) {
+        const int64_t plane = i / outputs * inputs, at = winner_of(x + plane, &s, o);
+        if (y) y[i] = at < 0 ? -INFINITY : x[plane + at];
+        if (dx && at >= 0) dx[plane + at] += dy[i];
     }
 }
 
 static void max_reference(const clv__ref *ref) {
-    const clv__pool_sizes s = clv__pool_sizes_of(ref->io);
-    max_walk(&s, ref->in[0], ref->out[0], NULL, NULL);
+    max_walk(ref->io, ref->in[0], ref->out[0], NULL, NULL);
 }
 
 static void max_backward_reference(const clv__ref *ref) {
-    const clv__pool_sizes s = clv__pool_sizes_of(ref->io);
     clv__ref_zero(ref);
-    max_walk(&s, ref->in[1], NULL, ref->out[0], ref->in[0]);
+    max_walk(ref->io, ref->in[1], NULL, ref->out[0], ref->in[0]);
 }
 
 // ---- descriptors ----------------------------------------------------------------------------------------------------

@@ -9,19 +9,9 @@
 // ---- shape rule -----------------------------------------------------------------------------------------------------
 
 static clv__pool_sizes sizes_between(const clv__pool *a, const clv_shape *x, const clv_shape *y) {
+    const int64_t kernel[] = {a->kernel[0], a->kernel[1], a->kernel[2]};
     return (clv__pool_sizes){.planes = x->dims[0] * x->dims[1],
-                             .H = x->dims[2],
-                             .W = x->dims[3],
-                             .OH = y->dims[2],
-                             .OW = y->dims[3],
-                             .kernel_h = a->kernel[0],
-                             .kernel_w = a->kernel[1],
-                             .stride_h = a->stride[0],
-                             .stride_w = a->stride[1],
-                             .pad_h = a->padding[0],
-                             .pad_w = a->padding[1],
-                             .dilation_h = a->dilation[0],
-                             .dilation_w = a->dilation[1]};
+                             .windows = clv__windows_of(x, y, kernel, a->stride, a->padding, a->dilation)};
 }
 
 clv__pool_sizes clv__pool_sizes_of(const clv__op_io *io) {
@@ -29,25 +19,31 @@ clv__pool_sizes clv__pool_sizes_of(const clv__op_io *io) {
     return clv__is_gradient(io) ? sizes_between(io->attrs, out, in) : sizes_between(io->attrs, in, out);
 }
 
-static const char *const axis_names[2] = {"H", "W"};
+static const char *times_text(const int32_t *sizes, int dims, char text[40]) {
+    for (int d = 0, used = 0; d < dims; d++)
+        used += snprintf(text + used, (size_t)(40 - used), d ? " x %d" : "%d", (int)sizes[d]);
+    return text;
+}
 
-/** Shape of y for x [N,C,H,W]; the sentence names the axis. */
+/** Shape of y for x [N,C,...]; the sentence names the axis. */
 static clv_status output_shape(const clv__pool *a, bool dilates, const clv_shape *x, clv_shape *y,
                                clv__error *error) {
-    int64_t most[2];
+    const int dims = x->rank - 2;
+    int64_t turns = 1;
     *y = *x;
-    for (int i = 0; i < 2; i++) {
+    for (int i = 0; i < dims; i++) {
+        const char *axis = clv__window_axis(dims, i);
         int64_t size = x->dims[2 + i], k = a->kernel[i], s = a->stride[i], p = a->padding[i],
                 d = a->dilation[i];
         if (d != 1 && !dilates) CLV_FAIL(error, CLV_E_VALUE, "dilation is for max_pool2d only");
         if (p > k / 2) {
             CLV_FAIL(error, CLV_E_VALUE, "padding %lld is more than half of the kernel %lld along %s",
-                     (long long)p, (long long)k, axis_names[i]);
+                     (long long)p, (long long)k, axis);
         }
         int64_t window = d * (k - 1) + 1, room = size + 2 * p - window;
         if (window > INT32_MAX / 4 || s > INT32_MAX / 4) {
             CLV_FAIL(error, CLV_E_VALUE, "a window of %lld elements with stride %lld along %s is too large",
-                     (long long)window, (long long)s, axis_names[i]);
+                     (long long)window, (long long)s, axis);
         }
         if (a->ceil_mode) room += s - 1;
         int64_t out = room < 0 ? 0 : room / s + 1;
@@ -56,20 +52,20 @@ static clv_status output_shape(const clv__pool *a, bool dilates, const clv_shape
         if (out < 1 || size < 1) {
             CLV_FAIL(error, CLV_E_SHAPE,
                      "a window of %lld elements does not fit into %s = %lld with padding %lld",
-                     (long long)window, axis_names[i], (long long)size, (long long)p);
+                     (long long)window, axis, (long long)size, (long long)p);
         }
         y->dims[2 + i] = out;
         // Windows that look at one element, and elements in a window: what one work-item loops over.
         int64_t shared = (k - 1) * d / s + 1;
-        most[i] = shared > out ? out : shared;
-        if (most[i] < k) most[i] = k;
+        turns *= clv__max64(clv__min64(shared, out), k) + (i > 0); // inner loops turn once more, to end
     }
-    if (most[0] * (most[1] + 1) > CLV__POOL_TURNS / 2) {
-        CLV_FAIL(
-            error, CLV_E_VALUE,
-            "windows of %d x %d with stride %d x %d and dilation %d x %d are too large to pool; reduce whole "
-            "images by clv_mean and clv_max",
-            a->kernel[0], a->kernel[1], a->stride[0], a->stride[1], a->dilation[0], a->dilation[1]);
+    if (turns > CLV__POOL_TURNS / 2) {
+        char kernel[40], stride[40], dilation[40];
+        CLV_FAIL(error, CLV_E_VALUE,
+                 "windows of %s with stride %s and dilation %s are too large to pool; reduce whole images by "
+                 "clv_mean and clv_max",
+                 times_text(a->kernel, dims, kernel), times_text(a->stride, dims, stride),
+                 times_text(a->dilation, dims, dilation));
     }
     return CLV_OK;
 }
@@ -89,12 +85,12 @@ bool clv__pool_split(const clv__op_io *io, int i, clv__split *out) {
 
 void clv__pool_window_args(clv__launches *list, clv__launch *launch, const clv__op_io *io, int64_t n) {
     const clv__pool_sizes s = clv__pool_sizes_of(io);
-    CLV__ARGS_I32(list, launch, n, s.H, s.W, s.OH, s.OW, s.kernel_h, s.kernel_w, s.stride_h, s.stride_w,
-                  s.pad_h, s.pad_w);
+    CLV__ARGS_I32(list, launch, n, s.in[0], s.in[1], s.out[0], s.out[1], s.kernel[0], s.kernel[1],
+                  s.stride[0], s.stride[1], s.padding[0], s.padding[1]);
     if (clv__pool_is_mean(io))
         clv__arg_i32(list, launch, clv__pool_excludes(io));
     else
-        CLV__ARGS_I32(list, launch, s.dilation_h, s.dilation_w);
+        CLV__ARGS_I32(list, launch, s.dilation[0], s.dilation[1]);
 }
 
 /** The tensors of a launch that takes all of the op's. */
@@ -114,27 +110,28 @@ void clv__pool_each(clv__launches *list, const clv__op_io *io, const char *entry
 }
 
 int64_t clv__pool_window_turns(const clv__pool_sizes *s) {
-    return s->kernel_h * (s->kernel_w + 1) + 2; // the turn over windows is one of them
+    return s->kernel[0] * (s->kernel[1] + 1) + 2; // the turn over windows is one of them
 }
 
 bool clv__pool_rows_support(const clv_device_info *device, const clv__op_io *io) {
     clv__pool_sizes s = clv__pool_sizes_of(io);
-    return clv__threads(device) &&
-           clv__loops_fit(device, clv__rows_for(s.W * s.stride_h) * (s.OW * clv__pool_window_turns(&s) + 2));
+    return clv__threads(device) && clv__loops_fit(device, clv__rows_for(s.in[1] * s.stride[0]) *
+                                                              (s.out[1] * clv__pool_window_turns(&s) + 2));
 }
 
 bool clv__pool_planes_support(const clv_device_info *device, const clv__op_io *io) {
     clv__pool_sizes s = clv__pool_sizes_of(io);
     return clv__threads(device) && io->out[0].dtype == CLV_DTYPE_F32 &&
-           clv__loops_fit(device, clv__rows_for(s.W * s.H) *
-                                      (s.H * s.W + s.OH * (s.OW * clv__pool_window_turns(&s) + 1)));
+           clv__loops_fit(device,
+                          clv__rows_for(s.in[1] * s.in[0]) *
+                              (s.in[0] * s.in[1] + s.out[0] * (s.out[1] * clv__pool_window_turns(&s) + 1)));
 }
 
 clv__launch *clv__pool_wide(clv__launches *list, const clv__op_io *io, const char *entry) {
     const clv__pool_sizes s = clv__pool_sizes_of(io);
     const bool backward = clv__is_gradient(io);
-    const int64_t n = s.planes * (backward ? 1 : s.OH);
-    const int64_t rows = clv__rows_for(backward ? s.W * s.H : s.W * s.stride_h);
+    const int64_t n = s.planes * (backward ? 1 : s.out[0]);
+    const int64_t rows = clv__rows_for(backward ? s.in[1] * s.in[0] : s.in[1] * s.stride[0]);
     clv__launch *launch = clv__launch_items(list, "pool", entry, CLV__TASKS, clv__div_up(n, rows));
     tensors(list, launch, io);
     clv__arg_i32(list, launch, n);
@@ -166,7 +163,7 @@ static int64_t pitch_of(const clv__pool_sizes *s, int64_t least, int64_t phases,
     enum { BANKS = 32, MORE = 8 };
     int64_t best = least, gap = BANKS;
     for (int64_t pitch = least; windows < BANKS && phases <= MORE && pitch < least + MORE; pitch++) {
-        const int64_t now = (s->stride_h * phases * pitch + BANKS - windows) % BANKS;
+        const int64_t now = (s->stride[0] * phases * pitch + BANKS - windows) % BANKS;
         if (now >= gap) continue;
         best = pitch;
         gap = now;
@@ -179,11 +176,11 @@ static int64_t measure(const clv__op_io *io, const clv__pool_sizes *s, int64_t r
                        pool_tile *t) {
     const bool backward = clv__is_gradient(io), mean = clv__pool_is_mean(io);
     int64_t oh, ow;
-    const int64_t high = reach(backward, rows, s->stride_h, (s->kernel_h - 1) * s->dilation_h + 1, &oh);
-    const int64_t wide = reach(backward, columns, s->stride_w, (s->kernel_w - 1) * s->dilation_w + 1, &ow);
+    const int64_t high = reach(backward, rows, s->stride[0], (s->kernel[0] - 1) * s->dilation[0] + 1, &oh);
+    const int64_t wide = reach(backward, columns, s->stride[1], (s->kernel[1] - 1) * s->dilation[1] + 1, &ow);
     t->rows = rows, t->columns = columns;
-    const int64_t phases = clv__min64(s->stride_w, wide);
-    t->pitch = pitch_of(s, clv__div_up(wide, s->stride_w), phases, ow);
+    const int64_t phases = clv__min64(s->stride[1], wide);
+    t->pitch = pitch_of(s, clv__div_up(wide, s->stride[1]), phases, ow);
     t->length = phases * t->pitch;
     t->window = mean && backward ? 0 : high * t->length;
     t->shares = backward ? oh * ow : 0;
@@ -200,7 +197,7 @@ static bool cut(const clv_device_info *device, const clv__op_io *io, pool_tile *
     enum { LANES = 32, SMALL = 64, LARGE = 256, ENOUGH = 2 };
     const clv__pool_sizes s = clv__pool_sizes_of(io);
     const bool backward = clv__is_gradient(io);
-    const int64_t H = backward ? s.H : s.OH, W = backward ? s.W : s.OW;
+    const int64_t H = backward ? s.in[0] : s.out[0], W = backward ? s.in[1] : s.out[1];
     const int64_t room = room_of(device);
     int64_t columns = W, rows = 1;
     t->items = device->max_work_group >= LARGE ? LARGE : SMALL;
@@ -243,9 +240,9 @@ void clv__pool_tile_lower(clv__launches *list, const clv__op_io *io) {
     if (room_of(list->device) < CLV__POOL_ROOM)
         clv__launch_define(list, launch, "ROOM", "%d", (int)room_of(list->device));
     tensors(list, launch, io);
-    CLV__ARGS_I32(list, launch, s.planes, s.H, s.W, s.OH, s.OW, s.kernel_h, s.kernel_w, s.stride_h,
-                  s.stride_w, s.pad_h, s.pad_w, s.dilation_h, s.dilation_w, clv__pool_excludes(io), t.planes,
-                  t.rows, t.columns, t.lanes, t.length, t.pitch);
+    CLV__ARGS_I32(list, launch, s.planes, s.in[0], s.in[1], s.out[0], s.out[1], s.kernel[0], s.kernel[1],
+                  s.stride[0], s.stride[1], s.padding[0], s.padding[1], s.dilation[0], s.dilation[1],
+                  clv__pool_excludes(io), t.planes, t.rows, t.columns, t.lanes, t.length, t.pitch);
     clv__launch_grid(launch, (size_t)(t.groups * t.items), (size_t)t.items);
 }
 
@@ -257,8 +254,21 @@ void clv__pool_cost(const clv__op_io *io, clv__cost *out) {
 }
 
 int64_t clv__pool_window_elements(const clv__op_io *io) {
-    const clv__pool *a = io->attrs;
-    return (int64_t)a->kernel[0] * a->kernel[1];
+    const clv__pool_sizes s = clv__pool_sizes_of(io);
+    return clv__window_product(&s.windows, s.kernel);
+}
+
+void clv__pool_mean(double *plane, const int64_t *in, int64_t (*span)[2], double count, double *y,
+                    bool backward) {
+    double sum = 0;
+    for (int64_t h = span[0][0]; h < span[0][1]; h++)
+        for (int64_t i = span[1][0]; i < span[1][1]; i++)
+            for (int64_t j = span[2][0]; j < span[2][1]; j++) {
+                double *at = plane + (h * in[1] + i) * in[2] + j;
+                sum += *at;
+                if (backward) *at += *y / count;
+            }
+    if (!backward) *y = sum / count;
 }
 
 // ---- samples --------------------------------------------------------------------------------------------------------

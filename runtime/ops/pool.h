@@ -5,18 +5,24 @@
 #define CLV_OPS_POOL_H
 
 #include "cleave/ops.h"
-#include "ops/lower.h"
+#include "ops/window.h"
 
-/** The attributes of all four ops; [0] is H, [1] is W. */
+/** The attributes of all four ops; [0] is the outermost dimension of a window, H of an image. */
 typedef struct clv__pool {
-    int kernel[2], stride[2], padding[2], dilation[2];
-    int ceil_mode, exclude_padding;
+    int32_t kernel[CLV__WINDOW_DIMS], stride[CLV__WINDOW_DIMS], padding[CLV__WINDOW_DIMS],
+        dilation[CLV__WINDOW_DIMS];
+    int32_t ceil_mode, exclude_padding;
 } clv__pool;
 
 /** All sizes of one use, as kernels and references want them. */
 typedef struct clv__pool_sizes {
-    int64_t planes, H, W, OH, OW, kernel_h, kernel_w, stride_h, stride_w, pad_h, pad_w, dilation_h,
-        dilation_w;
+    int64_t planes;
+    union {
+        clv__windows windows;
+        struct {
+            CLV__WINDOWS;
+        };
+    };
 } clv__pool_sizes;
 
 /** A work-item's loops may turn so often (kernels_cl/README.md), with some room. */
@@ -64,17 +70,10 @@ void clv__pool_tile_lower(clv__launches *list, const clv__op_io *io);
 #define CLV__POOL_TILE                                                                                       \
     { "tile", clv__pool_tile_supports, clv__pool_tile_rank, .lower = clv__pool_tile_lower }
 
-/** For references: the mean of a window [h0, h1) x [w0, w1) of a plane, of `count` elements; or its gradient, the other way. */
-static inline void clv__pool_mean(double *plane, int64_t W, const int64_t h[2], const int64_t w[2],
-                                  double count, double *y, bool backward) {
-    double sum = 0;
-    for (int64_t i = h[0]; i < h[1]; i++)
-        for (int64_t j = w[0]; j < w[1]; j++) {
-            sum += plane[i * W + j];
-            if (backward) plane[i * W + j] += *y / count;
-        }
-    if (!backward) *y = sum / count;
-}
+/** For references: the mean of a window of a plane, in each dimension from span[d][0] to before span[d][1], of `count` elements; or its
+ *  gradient, the other way. `in` are the plane's lengths. */
+void clv__pool_mean(double *plane, const int64_t *in, int64_t (*span)[2], double count, double *y,
+                    bool backward);
 
 void clv__pool_cost(const clv__op_io *io, clv__cost *out);
 /** Elements of a window, for `reduction`. */
