@@ -329,7 +329,7 @@ typedef struct clv__gradient_rewrite {
     const clv__op *of, *before;
     clv_tensor *(*build)(const clv__node *node, const clv__node *before);
 } clv__gradient_rewrite;
-/** Ends with a NULL op. Defined in runtime/ops/rewrites.c. */
+/** Ends with a NULL op. Defined in runtime/ops/update/rewrites.c. */
 extern const clv__gradient_rewrite clv__gradient_rewrites[];
 /** Does a use make gradients? */
 static inline bool clv__is_gradient(const clv__op_io *io) {

@@ -8,7 +8,7 @@
 #include "graph/graph.h"
 #include "graph/op.h"
 #include "nn/models.h"
-#include "ops/attention_step.h"
+#include "ops/attention/attention_step.h"
 
 static const clv_init zeros = {.kind = CLV_INIT_ZEROS};
 

@@ -15,7 +15,7 @@
 #include "ops/epilogue.h"
 #include "ops/lower.h"
 #include "ops/parts.h"
-#include "ops/reduce.h"
+#include "ops/reduce/reduce.h"
 
 // ---- the expressions as C: the reference ------------------------------------------------------------------
 

@@ -68,7 +68,7 @@ typedef struct clv__product_rows {
     bool accumulate;
 } clv__product_rows;
 
-/** Can a device do clv__product_parts? (runtime/ops/matmul_tile.c) */
+/** Can a device do clv__product_parts? (runtime/ops/product/matmul_tile.c) */
 bool clv__product_parts_supports(const clv_device_info *device);
 /** Append the product of matrices of floats in the workspace, for ops that are made of products. */
 void clv__product_parts(clv__launches *list, const clv__product_rows *p, clv__part c, clv__part a,

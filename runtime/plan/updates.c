@@ -2,7 +2,7 @@
 // Which updates go by themselves.
 #include "plan/updates.h"
 
-#include "ops/gemm.h"
+#include "ops/product/gemm.h"
 
 /** Bytes of a gradient, from which on a launch of its own costs little: by then a unit of a GPU has work for several times as long
  *  as a launch takes. */

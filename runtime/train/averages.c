@@ -7,7 +7,7 @@
 #include <stdlib.h>
 
 #include "exec/session.h"
-#include "ops/averages.h"
+#include "ops/update/averages.h"
 #include "plan/plan.h"
 
 int clv__average_of(const clv_session *session, const clv_session_tensor *parameter) {

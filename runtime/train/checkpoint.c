@@ -10,8 +10,8 @@
 #include <string.h>
 
 #include "data/rows.h"
-#include "ops/own_optimizer.h"
-#include "ops/param_groups.h"
+#include "ops/update/own_optimizer.h"
+#include "ops/update/param_groups.h"
 #include "train/stopping.h"
 
 /** A setting that decides the bits of what follows, or when it ends: WHOLE, REAL or TEXT, its key, its

@@ -9,7 +9,7 @@
 #include "nn/parallel_layers.h"
 #include "nn/ports.h"
 #include "nn/replicas.h"
-#include "ops/averages.h"
+#include "ops/update/averages.h"
 #include "train/losses.h"
 #include "train/trainer.h"
 

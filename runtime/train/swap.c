@@ -4,7 +4,7 @@
 #include <stdlib.h>
 
 #include "exec/session.h"
-#include "ops/averages.h"
+#include "ops/update/averages.h"
 #include "train/averages.h"
 
 /** Does the session keep an average of any of its parameters? The sentence says how to. */

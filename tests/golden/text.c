@@ -5,7 +5,7 @@
 
 #include "cleave/nn.h"
 #include "golden/golden.h"
-#include "ops/attention_step.h"
+#include "ops/attention/attention_step.h"
 
 GOLDEN_OPEN(text)
 

@@ -37,7 +37,7 @@ check_sources() {
     done
 }
 
-for folder in include/cleave runtime runtime/*/ backends backends/*/ kernels_cl kernels_cl/common tests tests/*/ samples tools \
+for folder in include/cleave runtime runtime/*/ runtime/*/*/ backends backends/*/ kernels_cl kernels_cl/common tests tests/*/ samples tools \
     tools/*/ docs; do
     folder=${folder%/}
     [ -d "$folder" ] || continue
@@ -49,7 +49,7 @@ for folder in include/cleave runtime runtime/*/ backends backends/*/ kernels_cl 
     also=
     case $folder in
     runtime/ops) also=$(grep -s '^// ' runtime/ops/ops.def | grep -o '[a-z0-9_]*\.c' || true) ;;
-    kernels_cl) also=$(for twin in runtime/ops/*.c; do basename "$twin" .c; done) ;;
+    kernels_cl) also=$(for twin in runtime/ops/*.c runtime/ops/*/*.c; do basename "$twin" .c; done) ;;
     esac
     check_sources "$folder"
 done

@@ -5,7 +5,7 @@
 #include "cleave/nn.h"
 #include "cleave/ops.h"
 #include "harness/harness.h"
-#include "ops/attention_step.h"
+#include "ops/attention/attention_step.h"
 
 /** Inputs at hand: f32 x [2,3,4,5], m [4,6], v [3], s [], none [2,0]; i32 labels [4], i [4,6]. */
 typedef struct inputs {

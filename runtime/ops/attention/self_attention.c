@@ -1,0 +1,475 @@
+// SPDX-License-Identifier: Apache-2.0
+// Attention of a sequence to itself, many heads side by side, as one op: what a linear layer makes of the sequence is read where it
+// lies, and nothing of the size of the scores is kept for the gradient, which makes them again. Kernels:
+// kernels_cl/self_attention.cl. Heads too large for that, and dropout, are made of nodes (attention.c).
+#include <math.h>
+#include <string.h>
+
+#include "cleave/ops.h"
+#include "graph/graph.h"
+#include "graph/signature.h"
+#include "ops/lower.h"
+#include "ops/attention/self_attention.h"
+
+typedef struct self_attention_attrs {
+    int64_t heads;
+    int32_t causal;
+    float scale;
+} self_attention_attrs;
+
+enum { X };         // input of self_attention
+enum { B_DY, B_X }; // inputs of self_attention_backward
+enum { Q, K, V };   // parts of x and of its gradient
+
+clv__sequences clv__sequences_of(const clv__op_io *io) {
+    const self_attention_attrs *attrs = io->attrs;
+    const clv_shape *x = &io->in[io->n_in - 1].shape;
+    return (clv__sequences){.N = x->dims[0],
+                            .T = x->dims[1],
+                            .H = attrs->heads,
+                            .E = x->dims[2] / 3 / attrs->heads,
+                            .causal = attrs->causal,
+                            .backward = clv__is_gradient(io),
+                            .scale = attrs->scale};
+}
+
+// ---- shape rule -----------------------------------------------------------------------------------------------------
+
+static bool part_evenly(int64_t width, int64_t heads) {
+    return width > 0 && heads > 0 && heads <= width && width % (3 * heads) == 0;
+}
+
+static clv_status infer(clv__op_io *io, clv__error *error) {
+    const self_attention_attrs *attrs = io->attrs;
+    const int64_t width = io->in[X].shape.dims[2];
+    if (!part_evenly(width, attrs->heads))
+        CLV_FAIL(error, CLV_E_VALUE, "%lld columns do not part into queries, keys and values of %lld heads",
+                 (long long)width, (long long)attrs->heads);
+    CLV_TRY(clv__one_out(io, io->in[X]));
+    io->out[0].shape.dims[2] /= 3;
+    return CLV_OK;
+}
+
+// ---- plain, and local: GPU-class ------------------------------------------------------------------------------------
+
+/** Where a product's matrices are: a part of x or its gradient, dy or y, or one of the matrices [T,T] in the workspace. */
+typedef enum place { OF_X, OF_DY, OF_RESULT, OF_WORKSPACE } place;
+typedef struct matrices {
+    place place;
+    int part;         // Q, K or V of what has three
+    clv__part scores; // of OF_WORKSPACE
+    bool transposed;
+} matrices;
+
+typedef enum left {
+    LEAVES_NOTHING,
+    LEAVES_RESULTS,
+    LEAVES_LATER,
+    LEAVES_EARLIER
+} left; // as in the kernel file
+
+/** What the launches of some sequences share: their scores, and gradients of those, lie in the workspace together. */
+typedef struct stretch {
+    const clv__op_io *io;
+    clv__sequences s; // s.N of them
+    int64_t first;
+    bool local; // in groups that share local memory
+} stretch;
+
+enum { EDGE = 32, SIDE = 8, ITEMS = 64 }; // of the kernel file
+// floats: sequences are done in runs of no more, but of one at least, to stay in caches
+enum { MOST_SCORES = 1 << 20 };
+
+static clv__launch *launch_of(clv__launches *list, const stretch *run, const char *plain, const char *local) {
+    clv__launch *launch = clv__launch_kernel(list, "self_attention", run->local ? local : plain);
+    clv__tile_define(list, launch);
+    return launch;
+}
+
+static void matrices_arg(clv__launches *list, clv__launch *launch, const clv__op_io *io, const matrices *m,
+                         const char *macro) {
+    if (m->place == OF_WORKSPACE)
+        clv__arg_part(list, launch, m->scores);
+    else if (m->place == OF_RESULT)
+        clv__arg_out_as(list, launch, io, 0, macro);
+    else
+        clv__arg_in_as(list, launch, io, m->place == OF_DY ? B_DY : io->n_in - 1, macro);
+}
+
+/** offset, n, h, and the strides of rows and, of what is read, columns. */
+static void strides_arg(clv__launches *list, clv__launch *launch, const stretch *run, const matrices *m,
+                        bool columns) {
+    const clv__sequences *s = &run->s;
+    bool three = m->place == OF_X || (m->place == OF_RESULT && s->backward);
+    int64_t D = s->H * s->E, row = three ? 3 * D : D, n = s->T * row, h = s->E;
+    int64_t offset = run->first * n + m->part * D;
+    if (m->place == OF_WORKSPACE) {
+        row = s->T;
+        h = s->T * s->T;
+        n = s->H * h;
+        offset = 0;
+    }
+    CLV__ARGS_I32(list, launch, offset, n, h, m->transposed ? 1 : row);
+    if (columns) clv__arg_i32(list, launch, m->transposed ? row : 1);
+}
+
+/** c [T][J] = a [T][K] b [K][J] for each head. */
+static void product(clv__launches *list, const stretch *run, matrices c, matrices a, matrices b, int64_t J,
+                    int64_t K_, left leaves) {
+    const clv__sequences *s = &run->s;
+    clv__launch *launch = launch_of(list, run, "attend_product", "attend_product_local");
+    matrices_arg(list, launch, run->io, &c, "T_C");
+    matrices_arg(list, launch, run->io, &a, "T_A");
+    matrices_arg(list, launch, run->io, &b, "T_B");
+    if (!run->local) clv__arg_i32(list, launch, s->N * s->H);
+    CLV__ARGS_I32(list, launch, s->H, s->T, J, K_);
+    strides_arg(list, launch, run, &c, false);
+    strides_arg(list, launch, run, &a, true);
+    strides_arg(list, launch, run, &b, true);
+    clv__arg_i32(list, launch, s->causal ? leaves : LEAVES_NOTHING);
+    if (run->local)
+        clv__launch_grid3(launch, (size_t)clv__div_up(J, EDGE) * SIDE, (size_t)clv__div_up(s->T, EDGE) * SIDE,
+                          (size_t)(s->N * s->H), SIDE, SIDE, 1);
+    else
+        clv__launch_over(list, launch, CLV__ELEMENTS, s->N * s->H * s->T * J);
+}
+
+/** The softmax, or what it does to gradients (d, NULL: not yet), in place. */
+static void weigh(clv__launches *list, const stretch *run, const clv__part *d, clv__part p) {
+    const clv__sequences *s = &run->s;
+    const int64_t rows = s->N * s->H * s->T;
+    clv__launch *launch = d ? launch_of(list, run, "attend_softmax_backward", "attend_softmax_backward_local")
+                            : launch_of(list, run, "attend_softmax", "attend_softmax_local");
+    if (d) clv__arg_part(list, launch, *d);
+    clv__arg_part(list, launch, p);
+    if (!run->local) clv__arg_i32(list, launch, rows);
+    CLV__ARGS(list, launch, NULL, NULL, CLV__INTS(s->T, s->causal), CLV__FLOATS(s->scale));
+    if (run->local)
+        clv__launch_grid(launch, (size_t)rows * ITEMS, ITEMS);
+    else
+        clv__launch_over(list, launch, CLV__ELEMENTS, rows);
+}
+
+static void do_run(clv__launches *list, const stretch *run, clv__part scores, clv__part gradients) {
+    const clv__sequences *s = &run->s;
+    matrices q = {.place = OF_X, .part = Q}, k = {.place = OF_X, .part = K},
+             kt = {.place = OF_X, .part = K, .transposed = true};
+    matrices v = {.place = OF_X, .part = V}, vt = {.place = OF_X, .part = V, .transposed = true},
+             dy = {.place = OF_DY};
+    matrices p = {.place = OF_WORKSPACE, .scores = scores}, pt = p;
+    pt.transposed = true;
+    product(list, run, p, q, kt, s->T, s->E, LEAVES_RESULTS);
+    weigh(list, run, NULL, p.scores);
+    if (!s->backward) {
+        product(list, run, (matrices){.place = OF_RESULT}, p, v, s->E, s->T, LEAVES_LATER);
+        return;
+    }
+    matrices d = {.place = OF_WORKSPACE, .scores = gradients}, dt = d;
+    dt.transposed = true;
+    product(list, run, (matrices){.place = OF_RESULT, .part = V}, pt, dy, s->E, s->T, LEAVES_EARLIER);
+    product(list, run, d, dy, vt, s->T, s->E, LEAVES_RESULTS);
+    weigh(list, run, &d.scores, p.scores);
+    product(list, run, (matrices){.place = OF_RESULT, .part = Q}, d, k, s->E, s->T, LEAVES_LATER);
+    product(list, run, (matrices){.place = OF_RESULT, .part = K}, dt, q, s->E, s->T, LEAVES_EARLIER);
+}
+
+static void products(clv__launches *list, const clv__op_io *io) {
+    clv__sequences s = clv__sequences_of(io);
+    if (s.N * s.T == 0) return;
+    const int64_t each = s.H * s.T * s.T, most = clv__even_block(s.N, 1, clv__max64(1, MOST_SCORES / each));
+    const clv__part scores = clv__floats(list, most * each);
+    const clv__part gradients = s.backward ? clv__floats(list, most * each) : scores;
+    stretch run = {.io = io, .s = s, .local = strcmp(io->variant->name, "local") == 0};
+    for (; run.first < s.N; run.first += run.s.N) {
+        run.s.N = clv__min64(most, s.N - run.first);
+        do_run(list, &run, scores, gradients);
+    }
+}
+
+static bool scores_fit(const clv__sequences *s) {
+    return s->H * s->T * s->T <= INT32_MAX;
+}
+
+static bool plain_supports(const clv_device_info *device, const clv__op_io *io) {
+    clv__sequences s = clv__sequences_of(io);
+    return clv__loops_fit(device, clv__max64(3 * s.T, s.E)) && scores_fit(&s);
+}
+
+/** CPU-class devices can run it too, so that it is checked where there is no GPU. */
+static bool local_supports(const clv_device_info *device, const clv__op_io *io) {
+    clv__sequences s = clv__sequences_of(io);
+    return device->loop_turns == 0 && device->max_work_group >= ITEMS && scores_fit(&s) &&
+           clv__tile_local_bytes(device) >= 2 * EDGE * (EDGE + 1) * sizeof(float);
+}
+
+// ---- tile: CPU-class ------------------------------------------------------------------------------------------------
+
+/** How a head lies in local memory, or in a part of the workspace: see the kernel file. */
+typedef struct head {
+    int64_t block; // queries of which a step of the gradient keeps p and ds: whole register tiles
+    int64_t floats;
+} head;
+
+static head head_of(const clv_device_info *device, const clv__sequences *s, uint64_t most_bytes) {
+    enum { MOST_BLOCK = 64 };
+    int64_t lanes = clv__tile_lanes(device), mr = lanes == 16 ? 8 : 4, nr = 2 * lanes;
+    int64_t TP = clv__round_up(s->T, nr), EP = clv__round_up(s->E, nr);
+    if (!s->backward) return (head){mr, 3 * TP * EP + mr * (EP + TP + nr)};
+    head h = {.block = clv__min64(clv__round_up(s->T, mr), MOST_BLOCK)};
+    for (;; h.block = clv__round_up(h.block / 2, mr)) {
+        h.floats = 7 * TP * EP + 2 * h.block * TP + mr * nr;
+        if (h.block <= mr || (uint64_t)h.floats * sizeof(float) <= most_bytes) break;
+    }
+    return h;
+}
+
+/** Groups that take heads in turn, two for each unit: a slow one holds up the others by half of its heads at most. */
+static int64_t groups_of(const clv_device_info *device, const clv__sequences *s) {
+    return clv__min64(s->N * s->H, 2 * clv__max64(1, device->compute_units));
+}
+
+static bool tile_supports(const clv_device_info *device, const clv__op_io *io) {
+    clv__sequences s = clv__sequences_of(io);
+    const uint64_t most = clv__tile_local_bytes(device);
+    return clv__threads(device) && device->loop_turns == 0 &&
+           (uint64_t)head_of(device, &s, most).floats * sizeof(float) <= most;
+}
+
+static bool tile_global_supports(const clv_device_info *device, const clv__op_io *io) {
+    clv__sequences s = clv__sequences_of(io);
+    return clv__threads(device) && device->loop_turns == 0 &&
+           head_of(device, &s, UINT64_MAX).floats <= INT32_MAX / clv__max64(1, groups_of(device, &s));
+}
+
+static void tile(clv__launches *list, const clv__op_io *io) {
+    clv__sequences s = clv__sequences_of(io);
+    if (s.N * s.T == 0) return;
+    const bool global = strcmp(io->variant->name, "tile:global") == 0;
+    const head h = head_of(list->device, &s, global ? UINT64_MAX : clv__tile_local_bytes(list->device));
+    const int64_t groups = global ? groups_of(list->device, &s) : s.N * s.H;
+    clv__launch *launch =
+        clv__launch_kernel(list, "self_attention", s.backward ? "attend_tile_backward" : "attend_tile");
+    int lanes = clv__tile_lanes(list->device);
+    if (lanes != 16) clv__launch_define(list, launch, "VW", "%d", lanes);
+    if (global) clv__launch_define(list, launch, "IN_GLOBAL", "1");
+    clv__arg_out_as(list, launch, io, 0, "T_Y");
+    if (s.backward) clv__arg_in_as(list, launch, io, B_DY, "T_DY");
+    clv__arg_in_as(list, launch, io, io->n_in - 1, "T_X");
+    if (global)
+        clv__arg_part(list, launch, clv__floats(list, groups * h.floats));
+    else
+        clv__arg_local(list, launch, (size_t)h.floats * sizeof(float));
+    CLV__ARGS_I32(list, launch, s.N, s.T, s.H, s.E, s.causal, groups);
+    if (s.backward) clv__arg_i32(list, launch, h.block);
+    clv__arg_f32(list, launch, s.scale);
+    clv__launch_over(list, launch, CLV__TASKS, groups);
+}
+
+static const clv__variant variants[] = {
+    {"plain", plain_supports, .lower = products},
+    {"local", local_supports, .lower = products, .relative = 0.1, .lanes = true},
+    {"flash", clv__flash_attention_supports, clv__flash_attention_rank, .lower = clv__flash_attention},
+    {"tile", tile_supports, .lower = tile, .relative = 0.02},
+    {"tile:global", tile_global_supports, .lower = tile, .relative = 0.03},
+    {0}};
+
+// ---- references -----------------------------------------------------------------------------------------------------
+
+/** Row t of part `part` of head h. */
+static double *row_of(const clv__sequences *s, double *x, int64_t n, int64_t t, int part, int64_t h) {
+    return x + ((n * s->T + t) * 3 + part) * s->H * s->E + h * s->E;
+}
+
+static double dot(const double *a, const double *b, int64_t n) {
+    double sum = 0;
+    for (int64_t i = 0; i < n; i++) sum += a[i] * b[i];
+    return sum;
+}
+
+static int64_t seen_by(const clv__sequences *s, int64_t t) {
+    return s->causal ? t + 1 : s->T;
+}
+
+/** The logarithm of what query t's weights exp(scale * q k) are divided by; what the softmax is made of. */
+static double log_sum(const clv__sequences *s, double *x, int64_t n, int64_t t, int64_t h) {
+    double largest = -INFINITY, sum = 0;
+    const double *q = row_of(s, x, n, t, Q, h);
+    for (int64_t u = 0; u < seen_by(s, t); u++)
+        largest = fmax(largest, (double)s->scale * dot(q, row_of(s, x, n, u, K, h), s->E));
+    for (int64_t u = 0; u < seen_by(s, t); u++)
+        sum += exp((double)s->scale * dot(q, row_of(s, x, n, u, K, h), s->E) - largest);
+    return largest + log(sum);
+}
+
+static double weight_of(const clv__sequences *s, double *x, int64_t n, int64_t t, int64_t u, int64_t h,
+                        double log_sum) {
+    return exp((double)s->scale * dot(row_of(s, x, n, t, Q, h), row_of(s, x, n, u, K, h), s->E) - log_sum);
+}
+
+static void attend(const clv__sequences *s, double *x, double *y, int64_t n, int64_t t, int64_t h) {
+    double *to = y + (n * s->T + t) * s->H * s->E + h * s->E, of = log_sum(s, x, n, t, h);
+    memset(to, 0, (size_t)s->E * sizeof *to);
+    for (int64_t u = 0; u < seen_by(s, t); u++) {
+        double p = weight_of(s, x, n, t, u, h, of);
+        for (int64_t e = 0; e < s->E; e++) to[e] += p * row_of(s, x, n, u, V, h)[e];
+    }
+}
+
+/** What query t adds to the gradients. */
+static void attend_backward(const clv__sequences *s, double *x, const double *dy, double *dx, int64_t n,
+                            int64_t t, int64_t h) {
+    double of = log_sum(s, x, n, t, h), mean = 0;
+    dy += (n * s->T + t) * s->H * s->E + h * s->E;
+    for (int64_t u = 0; u < seen_by(s, t); u++)
+        mean += weight_of(s, x, n, t, u, h, of) * dot(dy, row_of(s, x, n, u, V, h), s->E);
+    for (int64_t u = 0; u < seen_by(s, t); u++) {
+        double p = weight_of(s, x, n, t, u, h, of);
+        double ds = (double)s->scale * p * (dot(dy, row_of(s, x, n, u, V, h), s->E) - mean);
+        for (int64_t e = 0; e < s->E; e++) {
+            row_of(s, dx, n, u, V, h)[e] += p * dy[e];
+            row_of(s, dx, n, t, Q, h)[e] += ds * row_of(s, x, n, u, K, h)[e];
+            row_of(s, dx, n, u, K, h)[e] += ds * row_of(s, x, n, t, Q, h)[e];
+        }
+    }
+}
+
+static void reference(const clv__ref *ref) {
+    clv__sequences s = clv__sequences_of(ref->io);
+    if (s.backward) memset(ref->out[0], 0, (size_t)(s.N * s.T * 3 * s.H * s.E) * sizeof(double));
+    for (int64_t n = 0; n < s.N; n++) {
+        for (int64_t t = 0; t < s.T; t++) {
+            for (int64_t h = 0; h < s.H; h++) {
+                if (s.backward)
+                    attend_backward(&s, ref->in[B_X], ref->in[B_DY], ref->out[0], n, t, h);
+                else
+                    attend(&s, ref->in[X], ref->out[0], n, t, h);
+            }
+        }
+    }
+}
+
+/** Two products forward, five backward, of half the scores if causal; the softmax is little beside them. */
+static void cost(const clv__op_io *io, clv__cost *cost) {
+    clv__sequences s = clv__sequences_of(io);
+    double numel = (double)(s.N * s.T * s.H * s.E), keys = s.causal ? ((double)s.T + 1) / 2 : (double)s.T;
+    *cost = (clv__cost){(s.backward ? 10 : 4) * numel * keys, 4 * numel * (s.backward ? 7 : 4)};
+}
+
+static int64_t reduction(const clv__op_io *io) {
+    clv__sequences s = clv__sequences_of(io);
+    return clv__max64(s.T, s.E);
+}
+
+// ---- samples --------------------------------------------------------------------------------------------------------
+
+#define ROW(what, n, t, heads, e, causal, quick_, scale)                                                     \
+    {                                                                                                        \
+        .label = what, .in = {CLV__DIMS(n, t, 3 * (heads) * (e))},                                           \
+        .attrs = &(self_attention_attrs){heads, causal, scale}, .quick = quick_                              \
+    }
+static const clv__sample_row samples[] = {
+    ROW("one", 1, 1, 1, 1, true, true, 1),
+    ROW("2 heads of 3, causal", 2, 5, 2, 3, true, true, 0.5f),
+    ROW("2 heads of 3", 2, 5, 2, 3, false, true, 0.5f),
+    ROW("33 steps, causal", 1, 33, 1, 2, true, true, 0.5f),
+    ROW("heads of 17, 9 steps, causal", 1, 9, 3, 17, true, false, -0.25f),
+    ROW("heads of 32, 33 steps, causal", 1, 33, 2, 32, true, false, 0.25f),
+    ROW("heads of 40, 31 steps", 2, 31, 1, 40, false, false, 0.25f),
+    ROW("heads of 100, 70 steps, causal", 1, 70, 2, 100, true, false, 0.125f),
+    ROW("blocks of queries, causal", 1, 131, 1, 5, true, false, 0.5f),
+    ROW("blocks of queries", 1, 70, 1, 4, false, false, 0.5f),
+    ROW("more scores than in one run, causal", 5, 512, 1, 1, true, false, 0.5f),
+    ROW("heads of 64, 700 steps, causal", 1, 700, 1, 64, true, false, 0.125f),
+    ROW("more heads than groups of many units", 9, 40, 15, 8, false, false, 0.5f),
+    ROW("no steps", 2, 0, 2, 3, true, false, 1),
+    ROW("no sequences", 0, 5, 2, 3, false, false, 1),
+    {0},
+};
+#undef ROW
+
+// ---- descriptors ----------------------------------------------------------------------------------------------------
+
+/** Along the sequences. */
+static bool split(const clv__op_io *io, int i, clv__split *out) {
+    clv__split_all(io, 0, out);
+    return i == 0;
+}
+
+extern const clv__op clv__op_self_attention;
+#define COMMON                                                                                               \
+    .attrs_bytes = sizeof(self_attention_attrs), .half_out = 1, .variants = variants,                        \
+    .reference = reference, .cost = cost, .reduction = reduction
+const clv__op clv__op_self_attention_backward = {CLV__GRADIENT_OF(self_attention, "d0 i0 g0"),
+                                                 .half_in = 1u << B_DY | 1u << B_X, COMMON};
+
+/** What the call by name has: dropout makes other nodes. */
+typedef struct self_attention_call {
+    int64_t heads;
+    int causal;
+    float scale, dropout;
+} self_attention_call;
+
+static clv_tensor *build(const clv__call *call) {
+    const self_attention_call *a = call->attrs;
+    return clv_self_attention(
+        call->in[0], a->heads,
+        &(clv_attention_config){.causal = a->causal, .scale = a->scale, .dropout = a->dropout});
+}
+
+static const clv__op *call_of(const clv__node *node, void *attrs) {
+    const self_attention_attrs *a = clv__node_attrs(node);
+    *(self_attention_call *)attrs = (self_attention_call){a->heads, a->causal, a->scale, 0};
+    return clv__node_io(node)->op;
+}
+
+const clv__op clv__op_self_attention = {
+    .name = "self_attention",
+    .inputs = CLV__INPUTS({"x", "f32[N,T,E]"}),
+    .attributes = CLV__ATTRIBUTES({CLV__ATTRIBUTE(INT, self_attention_call, heads, NULL)},
+                                  {CLV__ATTRIBUTE(BOOL, self_attention_call, causal, "0")},
+                                  {CLV__ATTRIBUTE(NUMBER, self_attention_call, scale, "0")},
+                                  {CLV__ATTRIBUTE(NUMBER, self_attention_call, dropout, "0")}),
+    .outputs = CLV__OUTPUTS({"y", "f32[N,T,_]"}),
+    .attributes_of_call = true,
+    .build = build,
+    .call_of = call_of,
+    .half_in = 1u << X,
+    .autocast = CLV__CAST_HALF,
+    .infer = infer,
+    .samples = CLV__TRAINS(samples),
+    .split = split,
+    CLV__GRADIENT(self_attention),
+    COMMON};
+
+// ---- builder --------------------------------------------------------------------------------------------------------
+
+/** Columns part * D ... of [N,T,3D] as [N, heads, T, D/heads]. */
+static clv_tensor *part_of(clv_tensor *x, int part, int64_t heads) {
+    clv_shape shape = clv_tensor_shape(x);
+    int64_t N = shape.dims[0], T = shape.dims[1], D = shape.dims[2] / 3;
+    x = clv_reshape(clv_slice(x, 2, part * D, D), CLV_SHAPE(N, T, heads, D / heads));
+    return clv_permute(x, (int[]){0, 2, 1, 3}, 4);
+}
+
+static clv_tensor *of_nodes(clv_tensor *x, int64_t heads, const clv_attention_config *config) {
+    clv_shape shape = clv_tensor_shape(x);
+    clv_tensor *y = clv_scaled_dot_product_attention(part_of(x, Q, heads), part_of(x, K, heads),
+                                                     part_of(x, V, heads), config);
+    shape.dims[2] /= 3;
+    return clv_reshape(clv_permute(y, (int[]){0, 2, 1, 3}, 4), shape);
+}
+
+clv_tensor *clv_self_attention(clv_tensor *x, int64_t heads, const clv_attention_config *config) {
+    const clv_attention_config c = config ? *config : (clv_attention_config){0};
+    if (!x) return NULL; // after a mistake
+    clv_shape shape = clv_tensor_shape(x);
+    int64_t E = 1;
+    if (shape.rank == 3 && part_evenly(shape.dims[2], heads)) {
+        E = shape.dims[2] / (3 * heads);
+        const bool drops = c.dropout != 0 &&
+                           (clv__graph_training(clv_tensor_graph(x)) || !(c.dropout > 0 && c.dropout <= 1));
+        if (drops) return of_nodes(x, heads, &c);
+    }
+    self_attention_attrs attrs = {heads, c.causal, c.scale != 0 ? c.scale : (float)(1 / sqrt((double)E))};
+    return clv__node_add(&clv__op_self_attention, &attrs, &x, 1, 0);
+}

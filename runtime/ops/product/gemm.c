@@ -1,0 +1,335 @@
+// SPDX-License-Identifier: Apache-2.0
+// Products by tiles on devices with lanes, and on threads with little local memory: which tiles there are, how a product is cut, its launches.
+// Kernels: kernels_cl/gemm.cl.
+#include "ops/product/gemm.h"
+
+#include <math.h>
+#include <string.h>
+
+#include "ops/epilogue.h"
+#include "ops/lower.h"
+
+/** What the kernel is compiled for: items of a group along columns and along rows, rows and columns of an item,
+ *  terms of a tile. */
+typedef struct gemm_tile {
+    const char *variant;
+    int wx, wy, tm, tn, tk;
+    double share;  // FMAs among the instructions of the innermost loop (tests/drivers/offline/kernels.tsv)
+    int registers; // of an item, about: gfx906's, what taps add left out; sm_70 to sm_90 take up to half as many more
+    bool stored;   // halves stay halves in local memory
+    bool sums;     // and are summed as such: clv__variant.roundoff
+} gemm_tile;
+
+/** The first has as many registers as leave room for four groups beside each other on gfx906. The second
+ *  reads less and wants more registers. The third is for results of few tiles: it has more terms at a time, so
+ *  runs of them fill sectors better where terms lie side by side. The others are for small groups, results of few
+ *  rows or columns, and halves. "gemm:8x8" is an item by itself, for threads, of which neither
+ *  share nor registers are looked at: those that have room have better variants. */
+static const gemm_tile tiles[] = {{"gemm", 16, 16, 4, 8, 8, 0.84, 64, false, false},
+                                  {"gemm:128x128", 16, 16, 8, 8, 8, 0.89, 128, false, false},
+                                  {"gemm:64x64", 16, 16, 4, 4, 16, 0.79, 48, false, false},
+                                  {"gemm:32x64", 8, 8, 4, 8, 8, 0.84, 88, false, false},
+                                  {"gemm:16x64", 16, 4, 4, 4, 8, 0.79, 59, false, false},
+                                  {"gemm:64x16", 4, 16, 4, 4, 8, 0.79, 50, false, false},
+                                  {"gemm:8x8", 1, 1, 8, 8, 8, 0.5, 64, false, false},
+                                  {"half", 16, 16, 4, 8, 8, 0.83, 64, true, false},
+                                  {"half:32x64", 8, 8, 4, 8, 8, 0.83, 88, true, false},
+                                  {"half_sums", 16, 16, 4, 8, 8, 1.2, 80, true, true}};
+enum { N_TILES = sizeof tiles / sizeof *tiles };
+
+static int items_of(const gemm_tile *tile) {
+    return tile->wx * tile->wy;
+}
+
+static int64_t rows_of(const gemm_tile *tile) {
+    return (int64_t)tile->wy * tile->tm;
+}
+
+static int64_t columns_of(const gemm_tile *tile) {
+    return (int64_t)tile->wx * tile->tn;
+}
+
+/** Bytes of local memory, as the kernel file says. */
+static uint64_t local_bytes(const gemm_tile *tile) {
+    return (uint64_t)(8 * tile->tk * (rows_of(tile) + columns_of(tile) + 8) + 4 * rows_of(tile) +
+                      12 * columns_of(tile) + 32 * tile->tk + 48);
+}
+
+/** Tiles of a group are for lanes, the one of an item for threads with less local memory than their own variants want. */
+static bool is_meant(const clv_device_info *device, const gemm_tile *tile) {
+    enum { LITTLE = 16 << 10 };
+    return items_of(tile) > 1 || (clv__threads(device) && clv__tile_local_bytes(device) < LITTLE);
+}
+
+/** May an op that names no tile have it? */
+static bool is_usual(const gemm_tile *tile) {
+    return !tile->stored && items_of(tile) > 1;
+}
+
+static bool fits(const clv_device_info *device, const gemm_tile *tile) {
+    return device->loop_turns == 0 && is_meant(device, tile) &&
+           device->max_work_group >= (uint32_t)items_of(tile) &&
+           clv__tile_local_bytes(device) >= local_bytes(tile);
+}
+
+/** The tile that io's variant names. */
+static const gemm_tile *named(const clv__op_io *io) {
+    for (int i = 0; i < N_TILES; i++)
+        if (strcmp(tiles[i].variant, io->variant->name) == 0) return &tiles[i];
+    return NULL;
+}
+
+bool clv__gemm_supports(const clv_device_info *device, const clv__op_io *io) {
+    const gemm_tile *tile = named(io);
+    for (int i = 0; i < N_TILES && !tile; i++)
+        if (fits(device, &tiles[i]) && is_usual(&tiles[i])) tile = &tiles[i];
+    if (!tile || !fits(device, tile)) return false;
+    const clv_dtype a = io->in[0].dtype, b = io->in[1].dtype, c = io->out[0].dtype;
+    if (tile->sums) { // floats beside halves, as weights are, are rounded to them
+        const bool halves = a == CLV_DTYPE_F16 || b == CLV_DTYPE_F16 || c == CLV_DTYPE_F16;
+        return device->fp16 && halves && a != CLV_DTYPE_BF16 && b != CLV_DTYPE_BF16;
+    }
+    return !tile->stored || (device->fp16 && (clv__is_half(a) || clv__is_half(b)));
+}
+
+int clv__gemm_registers(const clv__op_io *io) {
+    return named(io)->registers;
+}
+
+static int64_t groups_of(const gemm_tile *tile, const clv__gemm *g) {
+    return g->batches * clv__max64(g->phases, 1) * clv__div_up(g->m, rows_of(tile)) *
+           clv__div_up(g->n, columns_of(tile));
+}
+
+/** Terms of a split. */
+static int64_t depth_of(const gemm_tile *tile, const clv__gemm *g, int64_t splits) {
+    return clv__round_up(clv__max64(clv__div_up(g->k, splits), 1), tile->tk);
+}
+
+// ---- what lanes cost --------------------------------------------------------------------------------------
+//
+// Where products and convolutions for lanes get their ranks. All is counted in FMAs of a unit: units do 64 at a time, and in that
+// time get 32 bytes from the cache that they share, and from memory as many as the device says beside its FMAs.
+
+enum { SECTOR = 8 }; // floats
+
+enum { NARROW = 8, USUAL = 64 }; // lanes of a unit
+
+static bool is_narrow(const clv_device_info *device) {
+    return device->sub_group_sizes[0] == NARROW;
+}
+
+double clv__lanes_units(const clv_device_info *device) {
+    const double units = device->compute_units > 0 ? device->compute_units : 1;
+    return is_narrow(device) && units > USUAL / NARROW ? units * NARROW / USUAL : units;
+}
+
+double clv__lanes_bytes_cost(const clv_device_info *device, double n) {
+    const double usual = 12, units = clv__lanes_units(device);
+    const double fmas = device->peak_bytes_per_second > 0 && device->peak_flops > 0
+                            ? device->peak_flops / 2 / device->peak_bytes_per_second
+                            : usual;
+    return n * fmas / units;
+}
+
+static const double launch_seconds = 10e-6, unit_fmas = 64 * 1.3e9; // a second
+
+double clv__lanes_launches_cost(double n) {
+    return n * launch_seconds * unit_fmas;
+}
+
+double clv__lanes_launch_share(const clv_device_info *device, double bytes) {
+    const double known = device->peak_bytes_per_second;
+    const double per_second = known > 0 ? known : unit_fmas / clv__lanes_bytes_cost(device, 1);
+    return launch_seconds * per_second / bytes;
+}
+
+/** What few items beside each other leave open, a unit waits for. */
+double clv__lanes_waits(double items) {
+    enum { HIDES = 512 };
+    return 1 + HIDES / items;
+}
+
+double clv__lanes_rank(const clv_device_info *device, double cost, double results, double terms) {
+    const double share = 0.03, most = 2048, begin = 8; // FMAs among instructions; items of a unit; terms
+    const double margin = 2; // counts are rough: what knows nothing of lanes has to be better by that
+    const double units = clv__lanes_units(device), items = results / units;
+    if (clv__threads(device) || results <= 0) return 2;
+    return cost / (margin * items * (terms + begin) / share * clv__lanes_waits(items < most ? items : most));
+}
+
+/**
+ * Groups are dealt to units in rounds. A group's turn is its FMAs, with the instructions around them, and the sectors that it
+ * fetches: a run of r floats at any place touches r + 7 of them. Where each float of b has a place of its own, finding that
+ * costs, too. An item with more results has more FMAs that do not wait for each other: its root counts. Both are by times of
+ * VGG-16's gradients of weights on an H100, three tiles, one to five groups a unit: 11 times within 15 %.
+ */
+static double cost_in_splits(const clv_device_info *device, const gemm_tile *tile, const clv__gemm *g,
+                             int64_t splits, double units) {
+    enum {
+        BEGIN = 64,
+        REGISTERS = 65536,
+        RUN = 32,
+        PRICE = 2,
+        RESULTS = 16,
+        PLACE = 32
+    }; // terms; of a unit; lanes side by side; FMAs a byte; of a usual item; FMAs
+    const int64_t rows = rows_of(tile), columns = columns_of(tile);
+    const double rounds = (double)clv__div_up(groups_of(tile, g) * splits, (int64_t)units);
+    const int64_t run_a = g->a_rows ? tile->tk : RUN, run_b = g->b_rows ? tile->tk : RUN;
+    const double bytes = 4 * PRICE *
+                         ((double)(rows * (run_a + SECTOR - 1)) / (double)run_a +
+                          (double)(columns * (run_b + SECTOR - 1)) / (double)run_b);
+    const double beside = rounds * items_of(tile), room = (double)REGISTERS / tile->registers;
+    double cost =
+        rounds * (double)(depth_of(tile, g, splits) + BEGIN) *
+        ((double)(rows * columns) / tile->share + bytes + (g->taps ? PLACE * (double)columns : 0)) *
+        clv__lanes_waits((beside < room ? beside : room) * sqrt((double)(tile->tm * tile->tn) / RESULTS));
+    // With 128 registers an item a unit of four SIMDs has two waves of 64 on each: one waits, and one is left.
+    if (device->preferred_multiple >= USUAL && !is_narrow(device) && tile->registers >= 128) cost *= 2;
+    if (splits > 1) {
+        const double results = (double)g->batches * (double)g->m * (double)g->n;
+        cost += clv__lanes_launches_cost(1) +
+                clv__lanes_bytes_cost(device, 4 * results * (double)(2 * splits + 1));
+    }
+    return cost;
+}
+
+/** Into how many parts to cut the sums: a result of few tiles would leave most units idle, or the last round. A device with fewer
+ *  units than most is taken for one of them: what is cut for them is cut everywhere, and costs it little. */
+static int64_t splits_of(const clv_device_info *device, const gemm_tile *tile, const clv__gemm *g) {
+    enum { LEAST = 256, ROUNDS = 8, UNITS = 16 }; // terms of a part; of groups
+    const double margin = 1.5;                    // counts are rough, and a launch more is certain
+    const double units = fmax(clv__lanes_units(device), UNITS);
+    const int64_t groups = clv__max64(groups_of(tile, g), 1);
+    int64_t best = 1;
+    double least = cost_in_splits(device, tile, g, 1, units) / margin;
+    for (int64_t rounds = 1; rounds <= ROUNDS; rounds++) {
+        int64_t splits = clv__min64(rounds * (int64_t)units / groups, g->k / LEAST);
+        if (splits <= 1) continue;
+        splits = clv__div_up(g->k, depth_of(tile, g, splits));
+        const double cost = cost_in_splits(device, tile, g, splits, units);
+        if (cost >= least) continue;
+        best = splits;
+        least = cost;
+    }
+    return best;
+}
+
+static double cost_with(const clv_device_info *device, const gemm_tile *tile, const clv__gemm *g) {
+    return cost_in_splits(device, tile, g, splits_of(device, tile, g), clv__lanes_units(device));
+}
+
+/** The tile of io's variant, or else the best one. */
+static const gemm_tile *tile_of(const clv_device_info *device, const clv__op_io *io, const clv__gemm *g) {
+    const gemm_tile *best = named(io);
+    double least = 0;
+    for (int i = 0; i < N_TILES && !named(io); i++) {
+        const double cost = cost_with(device, &tiles[i], g);
+        if (!fits(device, &tiles[i]) || !is_usual(&tiles[i]) || (best && cost >= least)) continue;
+        best = &tiles[i];
+        least = cost;
+    }
+    return best;
+}
+
+double clv__gemm_cost(const clv_device_info *device, const clv__op_io *io, const clv__gemm *g) {
+    return cost_with(device, tile_of(device, io, g), g);
+}
+
+/**
+ * Of threads: what a task does for results beyond the last, and to begin, beside plain's two loads an FMA. The share is from the
+ * CNN's time with 4 KiB of local memory; what beginning costs is a guess.
+ */
+static double rank_of_threads(const gemm_tile *tile, const clv__gemm *g) {
+    const double share = 0.3, begin = 16; // terms
+    const double rows = (double)clv__round_up(g->m, rows_of(tile)) / (double)g->m;
+    const double columns = (double)clv__round_up(g->n, columns_of(tile)) / (double)g->n;
+    return share * rows * columns * (1 + begin / (double)g->k);
+}
+
+double clv__gemm_rank(const clv_device_info *device, const clv__op_io *io, const clv__gemms *gemms) {
+    const clv__gemm *g = gemms->product;
+    const double results = (double)(g->batches * clv__max64(g->phases, 1)) * (double)g->m * (double)g->n;
+    const gemm_tile *tile = named(io);
+    if (tile && items_of(tile) == 1 && results > 0 && g->k > 0) return rank_of_threads(tile, g);
+    return clv__lanes_rank(device, clv__gemm_cost(device, io, g), results, (double)g->k);
+}
+
+// ---- launches ---------------------------------------------------------------------------------------------
+
+static void tile_defines(clv__launches *list, clv__launch *launch, const gemm_tile *tile,
+                         const clv__gemm *g) {
+    const struct {
+        const char *name;
+        int value, usual;
+    } macros[] = {{"WX", tile->wx, 16},         {"WY", tile->wy, 16},
+                  {"TM", tile->tm, 4},          {"TN", tile->tn, 8},
+                  {"TK", tile->tk, 8},          {"A_ROWS", g->a_rows, 1},
+                  {"TAPS", g->taps, 0},         {"B_ROWS", g->b_rows, 0},
+                  {"PHASES", g->phases > 0, 0}, {"STORED", tile->stored && !tile->sums, 0},
+                  {"HALF_SUMS", tile->sums, 0}};
+    for (size_t i = 0; i < sizeof macros / sizeof *macros; i++)
+        if (macros[i].value != macros[i].usual)
+            clv__launch_define(list, launch, macros[i].name, "%d", macros[i].value);
+}
+
+static void arg_part(clv__launches *list, clv__launch *launch, const clv__part *part) {
+    clv__arg_workspace(list, launch, part->offset, part->bytes);
+}
+
+static void arg_bias(clv__launches *list, clv__launch *launch, const clv__gemms *gemms) {
+    clv__arg_in(list, launch, gemms->bias >= 0 ? gemms->bias : gemms->a); // without a bias, anything
+}
+
+/** part: of the workspace, where the splits' sums go, of `size` elements each. Without bytes there is one split. */
+static void lower_product(clv__launches *list, const clv__op_io *io, const clv__gemms *gemms,
+                          const gemm_tile *tile, int64_t splits, clv__part part, int64_t size) {
+    const clv__gemm *g = gemms->product;
+    const bool whole = part.bytes == 0;
+    clv__launch *launch = clv__launch_kernel(list, "gemm", "gemm");
+    tile_defines(list, launch, tile, g);
+    if (gemms->parts) {
+        for (int i = 0; i < 3; i++) arg_part(list, launch, i || whole ? &gemms->parts[i] : &part);
+    } else {
+        if (whole)
+            clv__arg_out_as(list, launch, io, 0, "T_C");
+        else
+            arg_part(list, launch, &part);
+        clv__arg_in_as(list, launch, io, gemms->a, "T_A");
+        clv__arg_in_as(list, launch, io, gemms->b, "T_B");
+    }
+    arg_bias(list, launch, gemms);
+    CLV__ARGS_I32(list, launch, g->batches, g->m, g->phases ? g->n_2 : g->n, g->phases ? g->k_2 : g->k,
+                  depth_of(tile, g, splits), g->k_1, g->k_0, g->n_1, g->n_0);
+    CLV__ARGS_I32(list, launch, g->a_0, g->a_z, g->a_m, g->a_k2, g->a_k1, g->a_k0, g->b_z, g->b_k2, g->b_n2);
+    CLV__ARGS_I32(list, launch, g->c_0, g->c_z, g->c_m, g->c_n2, g->c_n1, g->c_n0, whole ? 0 : size);
+    CLV__ARGS_I32(list, launch, g->h_0, g->h_n1, g->h_k1, g->h_size, g->w_0, g->w_n0, g->w_k0, g->w_size);
+    CLV__ARGS_I32(list, launch, g->channels, g->by_row, whole && gemms->bias >= 0);
+    if (whole && !gemms->parts) clv__arg_epilogue(list, launch, io);
+    const size_t items = (size_t)items_of(tile);
+    clv__launch_grid3(launch, (size_t)clv__div_up(g->n, columns_of(tile)) * items,
+                      (size_t)clv__div_up(g->m, rows_of(tile)),
+                      (size_t)(g->batches * clv__max64(g->phases, 1) * splits), items, 1, 1);
+}
+
+void clv__gemm_lower(clv__launches *list, const clv__op_io *io, const clv__gemms *gemms) {
+    const clv__gemm *g = gemms->product;
+    const gemm_tile *tile = tile_of(list->device, io, g);
+    const int64_t splits = splits_of(list->device, tile, g);
+    const int64_t size = gemms->parts ? g->batches * g->m * g->n : clv__numel(&io->out[0]);
+    clv__part part = {.bytes = splits > 1 ? (size_t)(splits * size) * sizeof(float) : 0};
+    if (size == 0) return;
+    if (part.bytes) part.offset = clv__launch_workspace(list, part.bytes);
+    lower_product(list, io, gemms, tile, splits, part, size);
+    if (!part.bytes) return;
+    clv__launch *launch = clv__launch_items(list, "gemm", "gemm_sum", CLV__ELEMENTS, size);
+    if (gemms->parts)
+        arg_part(list, launch, &gemms->parts[0]);
+    else
+        clv__arg_out_as(list, launch, io, 0, "T_C");
+    arg_part(list, launch, &part);
+    arg_bias(list, launch, gemms);
+    CLV__ARGS_I32(list, launch, size, splits, gemms->inner, gemms->n_channels, gemms->bias >= 0);
+    if (!gemms->parts) clv__arg_epilogue(list, launch, io);
+}
