@@ -456,6 +456,11 @@ static inline void clv__split_all(const clv__op_io *io, int d, clv__split *out) 
         if (clv__has_in(io, k)) out->in[k] = (int8_t)d;
     for (int k = 0; k < io->n_out; k++) out->out[k] = (int8_t)d;
 }
+/** The same along the first dimension alone, as `split`. */
+static inline bool clv__split_first(const clv__op_io *io, int i, clv__split *out) {
+    clv__split_all(io, 0, out);
+    return i == 0;
+}
 /** Zeros in every output, for references that add up in them. */
 static inline void clv__ref_zero(const clv__ref *ref) {
     for (int k = 0; k < ref->io->n_out; k++)

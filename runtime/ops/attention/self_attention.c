@@ -389,12 +389,6 @@ static const clv__sample_row samples[] = {
 
 // ---- descriptors ----------------------------------------------------------------------------------------------------
 
-/** Along the sequences. */
-static bool split(const clv__op_io *io, int i, clv__split *out) {
-    clv__split_all(io, 0, out);
-    return i == 0;
-}
-
 extern const clv__op clv__op_self_attention;
 #define COMMON                                                                                               \
     .attrs_bytes = sizeof(self_attention_attrs), .half_out = 1, .variants = variants,                        \
@@ -437,7 +431,7 @@ const clv__op clv__op_self_attention = {
     .autocast = CLV__CAST_HALF,
     .infer = infer,
     .samples = CLV__TRAINS(samples),
-    .split = split,
+    .split = clv__split_first, // along the sequences
     CLV__GRADIENT(self_attention),
     COMMON};
 

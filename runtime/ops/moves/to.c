@@ -20,13 +20,6 @@ static const clv__sample_row to_samples[] = {{"x [1]", {CLV__DIMS(1)}, .n_in = 1
                                              {"x [0]", {CLV__DIMS(0)}, .n_in = 1},
                                              {0}};
 
-static bool to_split(const clv__op_io *io, int i, clv__split *out) {
-    if (i) return false;
-    out->length = clv__split_length(&io->in[0].shape, 0);
-    out->in[0] = out->out[0] = 0;
-    return true;
-}
-
 typedef struct to_call {
     const char *device;
 } to_call;
@@ -54,7 +47,7 @@ const clv__op clv__op_to = {.name = "to",
                             .infer = to_infer,
                             .grad = CLV__TRAINS(to_grad),
                             .samples = CLV__TRAINS(to_samples),
-                            .split = to_split};
+                            .split = clv__split_first};
 
 clv_tensor *clv_to(clv_tensor *x, const char *device) {
     clv_graph *graph = clv_tensor_graph(x);

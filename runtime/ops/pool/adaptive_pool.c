@@ -115,12 +115,6 @@ static const clv__sample_row samples[] = {
 
 // ---- descriptors ----------------------------------------------------------------------------------------------------
 
-/** Along images or channels: a plane is by itself. */
-static bool split(const clv__op_io *io, int i, clv__split *out) {
-    if (i < 2) clv__split_all(io, i, out);
-    return i < 2;
-}
-
 extern const clv__op clv__op_adaptive_avg_pool2d;
 #define COMMON .half_in = 1, .half_out = 1, .variants = variants, .cost = cost, .reduction = reduction
 const clv__op clv__op_adaptive_avg_pool2d_backward = {CLV__GRADIENT_OF(adaptive_avg_pool2d, "d0 s0 g0"),
@@ -143,7 +137,7 @@ const clv__op clv__op_adaptive_avg_pool2d = {.name = "adaptive_avg_pool2d",
                                              .attrs_bytes = sizeof(adaptive_attrs),
                                              .infer = infer,
                                              .samples = CLV__TRAINS(samples),
-                                             .split = split,
+                                             .split = clv__pool_split,
                                              CLV__GRADIENT(adaptive_avg_pool2d),
                                              .reference = reference,
                                              COMMON};

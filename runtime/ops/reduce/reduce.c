@@ -294,41 +294,34 @@ static const clv__variant reduce_variants[] = {
     {0},
 };
 
-/** [outer, length, inner] of argmax. */
-static void argmax_sizes(const clv__op_io *io, int64_t *outer, int64_t *length, int64_t *inner) {
-    const clv_shape *shape = &io->in[0].shape;
-    const argmax_attrs *attrs = io->attrs;
-    int axis = attrs->axis < 0 ? attrs->axis + shape->rank : attrs->axis;
-    *outer = clv__dims_product(shape, 0, axis);
-    *inner = clv__dims_product(shape, axis + 1, shape->rank);
-    *length = shape->dims[axis];
-}
-
 /** The first of equals, or the first NaN. */
 #define FIRST_LARGEST(b, i)                                                                                  \
     "if (" b " > s0 || (" b " != " b " && s0 == s0) || ((" b " == s0 || (" b " != " b " && s0 != s0)) && " i \
     " < s1)) { s0 = " b "; s1 = " i "; }"
-static const clv__row_program argmax_row = {.params =
-                                                "global int *restrict out, global const T_X *restrict x",
-                                            .tensors = "o0 i0=T_X",
-                                            .planes = 2,
-                                            .type1 = "int",
-                                            .start0 = "-INFINITY",
-                                            .start1 = "INT_MAX",
-                                            .load = "a[k] = ROW_X(at);",
-                                            .run = true,
-                                            .gather = "EACH(" FIRST_LARGEST("a[k]", "j") ")",
-                                            .join = FIRST_LARGEST("t0", "t1"),
-                                            .result = "out[r] = s1;"};
-
-static void argmax_lower(clv__launches *list, const clv__op_io *io) {
-    int64_t outer, length, inner;
-    argmax_sizes(io, &outer, &length, &inner);
-    CLV__ROWS(list, io, .program = &argmax_row, .walk = clv__row_middle(outer, length, inner));
+static void argmax_reference(const clv__row_ref *row) {
+    const double *x = row->in[0];
+    int64_t best = 0;
+    for (int64_t at = row->step; at < row->D * row->step; at += row->step)
+        if (x[at] > x[best] || (x[at] != x[at] && x[best] == x[best])) best = at;
+    row->out[0][0] = (double)(best / row->step);
 }
 
+static const clv__row_op argmax_row = {
+    .program = {.params = "global int *restrict out, global const T_X *restrict x",
+                .tensors = "o0 i0=T_X",
+                .planes = 2,
+                .type1 = "int",
+                .start0 = "-INFINITY",
+                .start1 = "INT_MAX",
+                .load = "a[k] = ROW_X(at);",
+                .run = true,
+                .gather = "EACH(" FIRST_LARGEST("a[k]", "j") ")",
+                .join = FIRST_LARGEST("t0", "t1"),
+                .result = "out[r] = s1;"},
+    .axis = true,
+    .reference = argmax_reference};
 static const clv__variant argmax_variants[] = {
-    {"plain", .lower = argmax_lower}, CLV__ROWS_GROUPS(clv__rows_groups, argmax_lower), {0}};
+    {"plain", .lower = clv__row_op_lower}, CLV__ROWS_GROUPS(clv__rows_groups, clv__row_op_lower), {0}};
 
 // ---- references -------------------------------------------------------------------------------------------
 
@@ -348,22 +341,6 @@ static void reduce_reference(const clv__ref *ref) {
     }
     if (kind != REDUCE_MEAN) return;
     for (int64_t i = 0; i < n_out; i++) out[i] /= (double)reduced_count(io);
-}
-
-static void argmax_reference(const clv__ref *ref) {
-    int64_t outer, length, inner;
-    argmax_sizes(ref->io, &outer, &length, &inner);
-    for (int64_t o = 0; o < outer; o++) {
-        for (int64_t i = 0; i < inner; i++) {
-            const double *x = ref->in[0] + o * length * inner + i;
-            int64_t best = 0;
-            for (int64_t r = 1; r < length; r++) {
-                double v = x[r * inner], m = x[best * inner];
-                if (v > m || (v != v && m == m)) best = r;
-            }
-            ref->out[0][o * inner + i] = (double)best;
-        }
-    }
 }
 
 static int64_t reduce_length(const clv__op_io *io) {
@@ -552,8 +529,9 @@ const clv__op clv__op_argmax = {
                                   {CLV__ATTRIBUTE(BOOL, argmax_attrs, keepdim, "0")}),
     .outputs = CLV__OUTPUTS({"y", "i32"}),
     .infer = argmax_infer,
+    .data = &argmax_row,
     .variants = argmax_variants,
-    .reference = argmax_reference,
+    .reference = clv__row_op_reference,
     .samples = CLV__TRAINS(argmax_samples),
     .split = argmax_split,
 };
