@@ -179,7 +179,8 @@ static clv_status fill_buffer(clv__bdevice *device, clv__bbuffer *to, size_t off
                               uint32_t pattern, clv__error *error) {
     (void)device;
     CLV_TRY(check_range(to, offset, bytes, "fill", error));
-    for (size_t i = 0; i < bytes; i += 4) memcpy(to->data + offset + i, &pattern, bytes - i < 4 ? 2 : 4);
+    for (size_t i = 0; i < bytes; i += 4)
+        memcpy(to->data + offset + i, &pattern, bytes - i < 4 ? bytes - i : 4);
     return CLV_OK;
 }
 

@@ -232,7 +232,7 @@ clv_status clv__ocl_copy(clv__bdevice *device, clv__bbuffer *from, size_t from_o
 clv_status clv__ocl_fill(clv__bdevice *device, clv__bbuffer *to, size_t offset, size_t bytes,
                          uint32_t pattern, clv__error *error) {
     if (bytes == 0) return CLV_OK;
-    size_t unit = bytes % sizeof pattern ? sizeof pattern / 2 : sizeof pattern;
+    const size_t unit = bytes % 4 == 0 ? 4 : bytes % 2 == 0 ? 2 : 1; // the pattern repeats itself in elements
     clv__bevent *command;
     CLV_TRY(clv__ocl_command_begin(device, CLV__QUEUE_COMPUTE, NULL, error, &command));
     if (to->at) {

@@ -15,14 +15,16 @@ extern "C" {
 
 /**
  * Element types. NONE stands for "no tensor" where one is optional. F16 (IEEE 754 binary16) and BF16 (the upper half of a
- * binary32) are how values are stored: every op computes in f32. On the host their elements are uint16_t.
+ * binary32) are how values are stored: every op computes in f32. On the host their elements are uint16_t. U8 is stored
+ * too: of inputs, constants and buffers, moved (reshape, permute, slice, concat, ...) and cast; no arithmetic is done in it.
  */
 typedef enum clv_dtype {
     CLV_DTYPE_NONE,
     CLV_DTYPE_F32,
     CLV_DTYPE_I32,
     CLV_DTYPE_F16,
-    CLV_DTYPE_BF16
+    CLV_DTYPE_BF16,
+    CLV_DTYPE_U8
 } clv_dtype;
 
 enum { CLV_MAX_RANK = 8 };
@@ -81,7 +83,7 @@ CLV_API clv_shape clv_port_shape(const clv_port *port, int64_t n);
 
 /** Bytes of one element; 0 for NONE. */
 CLV_API size_t clv_dtype_bytes(clv_dtype dtype);
-/** `f32`, `i32`, `f16`, `bf16`, `none`. */
+/** `f32`, `i32`, `f16`, `bf16`, `u8`, `none`. */
 CLV_API const char *clv_dtype_name(clv_dtype dtype);
 
 /** A value in a graph. Owned by its graph; valid until the graph is destroyed. */

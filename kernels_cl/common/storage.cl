@@ -1,15 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 // Elements as they are stored and as they are computed with. A kernel file takes the storage of each tensor as a macro whose
-// value is `float` (the default), `int`, `f16` or `bf16` (or `ushort`, to move two bytes as they are), declares the pointer
-// with it, and goes through what stands here:
+// value is `float` (the default), `int`, `f16`, `bf16` or `u8` (or `ushort` and `uchar`, to move bytes as they are), declares the
+// pointer with it, and goes through what stands here:
 //
-//     VALUE(T)             what a loaded element is: float, or int and ushort for themselves
+//     VALUE(T)             what a loaded element is: float, of u8 int, or int, ushort and uchar for themselves
 //     LOAD(T, p)           the element at p                          STORE(T, v, p)       v to p
 //     VLOAD(T, n, p)       n neighbours from p on, n 2, 4, 8, 16     VSTORE(T, n, v, p)   n values from p on
 //     ALOAD(T, n, p)       VLOAD of global memory where p is a      ASTORE(T, n, v, p)   VSTORE, too: an access of n elements,
 //                          multiple of n elements                                        where VLOAD may become n on GPUs
 //
-// For float, int and ushort these are the plain accesses. f16 is IEEE 754 binary16 and bf16 the upper half of a binary32;
+// For float, int, ushort and uchar these are the plain accesses. f16 is IEEE 754 binary16 and bf16 the upper half of a binary32;
 // both are ushorts here and converted by integer arithmetic, so that no half type is needed, denormals are right on devices
 // that have none in float, and what is stored is the nearest value, to even between two, infinity past the largest, on every
 // device. vload_half and its kin are not used: PoCL 3.1 compiles those of vectors as if pointers were aligned to the vector,
@@ -29,6 +29,7 @@ typedef long clv_offset;
 #endif
 typedef ushort f16;
 typedef ushort bf16;
+typedef uchar u8; // what is stored is within its range
 
 #define PASTE_(a, b) a##b
 #define PASTE(a, b) PASTE_(a, b)
@@ -98,6 +99,8 @@ STORAGE_NATIVE(16, 16)
 #define value_ushort ushort
 #define value_f16 float
 #define value_bf16 float
+#define value_uchar uchar
+#define value_u8 int
 
 #define LOAD(T, p) PASTE(load_, T)(p)
 #define load_float(p) (*(p))
@@ -105,6 +108,8 @@ STORAGE_NATIVE(16, 16)
 #define load_ushort(p) (*(p))
 #define load_f16(p) STORAGE_OF_F16(*(p))
 #define load_bf16(p) float_of_bf16(*(p))
+#define load_uchar(p) (*(p))
+#define load_u8(p) convert_int(*(p))
 
 #define STORE(T, v, p) PASTE(store_, T)(v, p)
 #define store_float(v, p) (*(p) = (v))
@@ -112,6 +117,8 @@ STORAGE_NATIVE(16, 16)
 #define store_ushort(v, p) (*(p) = (v))
 #define store_f16(v, p) (*(p) = STORAGE_TO_F16(v))
 #define store_bf16(v, p) (*(p) = bf16_of_float(v))
+#define store_uchar(v, p) (*(p) = (v))
+#define store_u8(v, p) (*(p) = convert_uchar(v))
 
 #define VLOAD(T, n, p) PASTE(vload_, T)(n, p)
 #define vload_float(n, p) PASTE(vload, n)(0, p)
@@ -119,6 +126,8 @@ STORAGE_NATIVE(16, 16)
 #define vload_ushort(n, p) PASTE(vload, n)(0, p)
 #define vload_f16(n, p) PASTE(STORAGE_OF_F16, n)(PASTE(vload, n)(0, p))
 #define vload_bf16(n, p) PASTE(float_of_bf16, n)(PASTE(vload, n)(0, p))
+#define vload_uchar(n, p) PASTE(vload, n)(0, p)
+#define vload_u8(n, p) PASTE(convert_int, n)(PASTE(vload, n)(0, p))
 
 #define VSTORE(T, n, v, p) PASTE(vstore_, T)(n, v, p)
 #define vstore_float(n, v, p) PASTE(vstore, n)(v, 0, p)
@@ -126,6 +135,8 @@ STORAGE_NATIVE(16, 16)
 #define vstore_ushort(n, v, p) PASTE(vstore, n)(v, 0, p)
 #define vstore_f16(n, v, p) PASTE(vstore, n)(PASTE(STORAGE_TO_F16, n)(v), 0, p)
 #define vstore_bf16(n, v, p) PASTE(vstore, n)(PASTE(bf16_of_float, n)(v), 0, p)
+#define vstore_uchar(n, v, p) PASTE(vstore, n)(v, 0, p)
+#define vstore_u8(n, v, p) PASTE(vstore, n)(PASTE(convert_uchar, n)(v), 0, p)
 
 #define ALOAD(T, n, p) PASTE(aload_, T)(n, p)
 #define aload_float(n, p) (*(__global const PASTE(float, n) *)(p))
@@ -133,6 +144,8 @@ STORAGE_NATIVE(16, 16)
 #define aload_ushort(n, p) (*(__global const PASTE(ushort, n) *)(p))
 #define aload_f16(n, p) PASTE(STORAGE_OF_F16, n)(aload_ushort(n, p))
 #define aload_bf16(n, p) PASTE(float_of_bf16, n)(aload_ushort(n, p))
+#define aload_uchar(n, p) (*(__global const PASTE(uchar, n) *)(p))
+#define aload_u8(n, p) PASTE(convert_int, n)(aload_uchar(n, p))
 
 #define ASTORE(T, n, v, p) PASTE(astore_, T)(n, v, p)
 #define astore_float(n, v, p) (*(__global PASTE(float, n) *)(p) = (v))
@@ -140,5 +153,7 @@ STORAGE_NATIVE(16, 16)
 #define astore_ushort(n, v, p) (*(__global PASTE(ushort, n) *)(p) = (v))
 #define astore_f16(n, v, p) astore_ushort(n, PASTE(STORAGE_TO_F16, n)(v), p)
 #define astore_bf16(n, v, p) astore_ushort(n, PASTE(bf16_of_float, n)(v), p)
+#define astore_uchar(n, v, p) (*(__global PASTE(uchar, n) *)(p) = (v))
+#define astore_u8(n, v, p) astore_uchar(n, PASTE(convert_uchar, n)(v), p)
 
 #undef STORAGE_CONVERSIONS

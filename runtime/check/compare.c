@@ -18,6 +18,7 @@
 #include "device/device.h"
 #include "nn/ports.h"
 #include "graph/graph.h"
+#include "tensor/half.h"
 
 // A value is looked at closely if its largest difference, relative to its largest element, is beyond this many roundings of a sum of
 // its length, and beyond so many times what its inputs differ by. Generous to ops: only the reference judges.
@@ -35,8 +36,10 @@ typedef struct comparison {
 } comparison;
 
 static double element(const clv_tensor *tensor, const void *elements, int64_t i) {
-    return tensor->desc.dtype == CLV_DTYPE_I32 ? (double)((const int32_t *)elements)[i]
-                                               : (double)((const float *)elements)[i];
+    const clv_dtype dtype = tensor->desc.dtype;
+    double value;
+    clv__elements_widen(dtype, (const char *)elements + (size_t)i * clv_dtype_bytes(dtype), 1, &value);
+    return value;
 }
 
 /** Measure how far two tensors are apart. Returns the largest difference relative to the largest element. */

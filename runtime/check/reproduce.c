@@ -192,7 +192,7 @@ static clv_status put_start(writer *w, size_t i) {
 /** What an element should be: what does not fit into the type is infinite there too. */
 static double wanted(const writer *w, const clv_tensor *target, int64_t i, double *allowed) {
     double want = w->of->expected->want.data[target->id][i], rounded;
-    uint32_t element;
+    uint64_t element;
     *allowed = 0;
     if (clv__is_float(target->desc.dtype)) {
         clv__elements_narrow(target->desc.dtype, &want, 1, &element);
@@ -224,6 +224,7 @@ static const char *type_name(const zone *z) {
     case CLV_DTYPE_F16: return "F16";
     case CLV_DTYPE_BF16: return "BF16";
     case CLV_DTYPE_I32: return "I32";
+    case CLV_DTYPE_U8: return "U8";
     default: return "F32";
     }
 }

@@ -21,7 +21,7 @@ void clv__fill_values(const clv__fill *fill, const clv__desc *desc, uint64_t see
     clv__random random;
     clv__random_init(&random, seed, CLV__STREAM_TEST, id);
     clv__fill_kind kind = fill->kind;
-    if (desc->dtype == CLV_DTYPE_I32 && kind == CLV__FILL_UNIFORM) kind = CLV__FILL_INTEGER;
+    if (!clv__is_float(desc->dtype) && kind == CLV__FILL_UNIFORM) kind = CLV__FILL_INTEGER;
     for (int64_t i = 0; i < n; i++) {
         switch (kind) {
         case CLV__FILL_UNIFORM:
@@ -41,7 +41,7 @@ void clv__fill_values(const clv__fill *fill, const clv__desc *desc, uint64_t see
     if (kind == CLV__FILL_FIRST_INFINITE && n > 0) values[0] = INFINITY;
     if (kind == CLV__FILL_LAST_INFINITE && n > 0) values[n - 1] = INFINITY;
     for (int64_t i = 0; i < n; i++) {
-        uint32_t element;
+        uint64_t element;
         clv__elements_narrow(desc->dtype, &values[i], 1, &element);
         clv__elements_widen(desc->dtype, &element, 1, &values[i]);
     }

@@ -181,7 +181,7 @@ clv__distance clv__expected_distance(const clv__expected *expected, const clv_te
         if (clv__is_float(dtype)) {
             // What does not fit into the type is infinite there too.
             double rounded;
-            uint32_t element;
+            uint64_t element;
             clv__elements_narrow(dtype, &here.want, 1, &element);
             clv__elements_widen(dtype, &element, 1, &rounded);
             if (!isfinite(rounded)) here.want = rounded;
@@ -204,8 +204,10 @@ clv__distance clv__expected_distance(const clv__expected *expected, const clv_te
 }
 
 static double element(const clv_tensor *tensor, const void *elements, int64_t i) {
-    return tensor->desc.dtype == CLV_DTYPE_I32 ? ((const int32_t *)elements)[i]
-                                               : (double)((const float *)elements)[i];
+    const clv_dtype dtype = tensor->desc.dtype;
+    double value;
+    clv__elements_widen(dtype, (const char *)elements + (size_t)i * clv_dtype_bytes(dtype), 1, &value);
+    return value;
 }
 
 bool clv__tolerance_agree(const clv_tensor *target, const clv_device *device, const void *a, const void *b) {
@@ -217,7 +219,7 @@ bool clv__tolerance_agree(const clv_tensor *target, const clv_device *device, co
         if (x <= FLT_MAX && x > scale) scale = x;
     }
     double allowed =
-        target->desc.dtype == CLV_DTYPE_I32
+        !clv__is_float(target->desc.dtype)
             ? 0
             : CLV__SWAY_FACTOR * FLT_EPSILON *
                       (FUNCTION_ULP + (io ? clv__rounding_reach(io, rounds_one_way(device)) : 1)) * scale +

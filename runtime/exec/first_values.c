@@ -11,6 +11,7 @@
 #include "base/random.h"
 #include "exec/session.h"
 #include "exec/worker.h"
+#include "tensor/half.h"
 
 enum {
     PART = 1 << 16,
@@ -22,15 +23,19 @@ enum {
  *  meanwhile. */
 typedef struct clv__first_part {
     clv_init init;
-    const float *given; // the values themselves, of a graph's arena; NULL: they are drawn
-    bool whole;         // numbers: 32-bit integers
+    const char *given; // the values themselves, of a graph's arena; NULL: they are drawn
+    clv_dtype dtype;   // of what is written; numbers are drawn as floats
     uint64_t seed, id;
-    float *values; // of elements from number `from` on: all, or those of a piece
+    float *
+        values; // of elements from number `from` on: all, or those of a piece. In dtype, which is f32 while numbers are drawn
     int64_t from, first, end;
 } clv__first_part;
 
-static bool is_constant(const clv_tensor *tensor) {
-    return !tensor->values && (tensor->init.kind == CLV_INIT_ZEROS || tensor->init.kind == CLV_INIT_ONES);
+/** Four bytes that repeat themselves? */
+static bool is_constant(const clv_tensor *tensor, clv_dtype dtype) {
+    return !tensor->values &&
+           (tensor->init.kind == CLV_INIT_ZEROS ||
+            (tensor->init.kind == CLV_INIT_ONES && clv_dtype_bytes(dtype) <= sizeof(uint32_t)));
 }
 
 static void draw_normals(const clv__first_part *p, clv__random *random) {
@@ -71,21 +76,12 @@ static void draw_aligned(const clv__first_part *p) {
     case CLV_INIT_UNIFORM: draw_uniforms(p, &random); break;
     case CLV_INIT_NORMAL: draw_normals(p, &random); break;
     }
-    for (int64_t i = p->first - p->from; p->whole && i < p->end - p->from; i++) {
-        int32_t whole = (int32_t)p->values[i];
-        memcpy(&p->values[i], &whole, sizeof whole);
-    }
 }
 
 /** A piece may begin anywhere: then the chunk in which it does is drawn from its own beginning. */
-static void draw(const clv__first_part *p) {
+static void draw_floats(const clv__first_part *p) {
     const int64_t before = p->first % CHUNK;
     clv__first_part rest = *p;
-    if (p->given) {
-        memcpy(p->values + (p->first - p->from), p->given + p->first,
-               (size_t)(p->end - p->first) * sizeof *p->given);
-        return;
-    }
     if (before) {
         float chunk[CHUNK];
         clv__first_part head = *p;
@@ -98,6 +94,35 @@ static void draw(const clv__first_part *p) {
         rest.first = head.end;
     }
     if (rest.first < rest.end) draw_aligned(&rest);
+}
+
+/** Of another type than f32: some floats at a time, and of these the nearest that there are. */
+static void draw_narrow(const clv__first_part *p, char *values) {
+    const size_t each = clv_dtype_bytes(p->dtype);
+    float floats[CHUNK];
+    double numbers[CHUNK];
+    clv__first_part some = *p;
+    some.values = floats;
+    for (int64_t n; some.first < p->end; some.first = some.end) {
+        n = p->end - some.first < CHUNK ? p->end - some.first : CHUNK;
+        some.from = some.first;
+        some.end = some.first + n;
+        draw_floats(&some);
+        for (int64_t i = 0; i < n; i++) numbers[i] = (double)floats[i];
+        clv__elements_narrow(p->dtype, numbers, n, values + (size_t)(some.first - p->from) * each);
+    }
+}
+
+static void draw(const clv__first_part *p) {
+    const size_t each = clv_dtype_bytes(p->dtype);
+    char *values = (char *)p->values;
+    if (p->given)
+        memcpy(values + (size_t)(p->first - p->from) * each, p->given + (size_t)p->first * each,
+               (size_t)(p->end - p->first) * each);
+    else if (p->dtype == CLV_DTYPE_F32)
+        draw_floats(p);
+    else
+        draw_narrow(p, values);
 }
 
 static void draw_part(void *context, size_t part) {
@@ -117,13 +142,13 @@ void clv__first_values_end(clv__first_values *values) {
 
 /** The parts of n elements of a tensor from number `from` on, to be written to `target`. */
 static clv_status add_parts(clv__first_values *values, const clv_tensor *tensor, clv_dtype dtype,
-                            uint64_t seed, int64_t from, int64_t n, float *target, clv__error *error) {
+                            uint64_t seed, int64_t from, int64_t n, void *target, clv__error *error) {
     size_t n_parts = (size_t)(n / PART + 2);
     if (!clv__grow(&values->parts, &values->room, values->n + n_parts, sizeof *values->parts))
         CLV_FAIL(error, CLV_E_HOST_MEMORY, "no host memory for '%s'", tensor->name);
     clv__first_part part = {.init = tensor->init,
                             .given = tensor->values,
-                            .whole = dtype == CLV_DTYPE_I32,
+                            .dtype = dtype,
                             .seed = seed,
                             .id = XXH64(tensor->name, strlen(tensor->name), 0),
                             .values = target,
@@ -152,21 +177,21 @@ static clv_status fill(void *context) {
 }
 
 static clv_status fill_constant(const clv_tensor *tensor, clv_dtype dtype, const clv__memory *memory) {
-    const bool whole = dtype == CLV_DTYPE_I32;
-    const float one = 1;
+    const double one = 1;
+    const size_t each = clv_dtype_bytes(dtype);
     filling f = {memory, 0};
-    if (tensor->init.kind == CLV_INIT_ONES && whole) f.pattern = 1;
-    if (tensor->init.kind == CLV_INIT_ONES && !whole) memcpy(&f.pattern, &one, sizeof one);
+    for (size_t at = 0; tensor->init.kind == CLV_INIT_ONES && at < sizeof f.pattern; at += each)
+        clv__elements_narrow(dtype, &one, 1, (char *)&f.pattern + at);
     return clv__worker_call(memory->device, fill, &f);
 }
 
 static clv_status draw_and_copy(const clv_tensor *tensor, clv_dtype dtype, uint64_t seed, int64_t from,
                                 const clv__memory *memory) {
     clv__error *error = clv__runtime_error_of(memory->device->runtime);
-    float *target = clv__alloc(1, memory->bytes);
+    void *target = clv__alloc(1, memory->bytes);
     if (!target) CLV_FAIL(error, CLV_E_HOST_MEMORY, "no host memory for '%s'", tensor->name);
     clv__first_values values = {0};
-    const int64_t n = (int64_t)(memory->bytes / sizeof *target);
+    const int64_t n = (int64_t)(memory->bytes / clv_dtype_bytes(dtype));
     clv_status status = add_parts(&values, tensor, dtype, seed, from, n, target, error);
     if (status == CLV_OK) clv__first_values_begin(&values);
     clv__first_values_end(&values);
@@ -181,17 +206,17 @@ static clv_status add_piece(clv__first_values *values, const clv_tensor *tensor,
     const clv_device *device = memory->device;
     if (memory->bytes == 0) return CLV_OK;
     if (device->traits.host_memory)
-        return add_parts(values, tensor, dtype, seed, from, (int64_t)(memory->bytes / sizeof(float)),
+        return add_parts(values, tensor, dtype, seed, from, (int64_t)(memory->bytes / clv_dtype_bytes(dtype)),
                          device->backend->buffer_pointer(memory->buffer),
                          clv__runtime_error_of(device->runtime));
-    return is_constant(tensor) ? fill_constant(tensor, dtype, memory)
-                               : draw_and_copy(tensor, dtype, seed, from, memory);
+    return is_constant(tensor, dtype) ? fill_constant(tensor, dtype, memory)
+                                      : draw_and_copy(tensor, dtype, seed, from, memory);
 }
 
 clv_status clv__first_values_add(clv__first_values *values, const clv_tensor *tensor, clv_dtype dtype,
                                  uint64_t seed, const clv__holding *holding) {
     int64_t from = 0;
-    for (int i = 0; i < holding->n; from += (int64_t)(holding->pieces[i++].bytes / sizeof(float)))
+    for (int i = 0; i < holding->n; from += (int64_t)(holding->pieces[i++].bytes / clv_dtype_bytes(dtype)))
         CLV_TRY(add_piece(values, tensor, dtype, seed, from, &holding->pieces[i]));
     return CLV_OK;
 }

@@ -331,8 +331,9 @@ clv_tensor *clv__cache(clv_graph *graph, const char *name, clv_shape shape) {
 clv_tensor *clv_constant(clv_graph *graph, clv_dtype dtype, clv_shape shape, const void *data) {
     if (!graph || graph->error.status != CLV_OK) return NULL;
     const clv__desc desc = {dtype, shape};
-    if (dtype != CLV_DTYPE_F32 && dtype != CLV_DTYPE_I32)
-        return clv__graph_fail(graph, CLV_E_DTYPE, "a constant is f32 or i32, not %s", clv_dtype_name(dtype));
+    if (clv_dtype_bytes(dtype) == 0 || clv__is_half(dtype))
+        return clv__graph_fail(graph, CLV_E_DTYPE, "a constant is f32, i32 or u8, not %s",
+                               clv_dtype_name(dtype));
     if (!sizes_fit(graph, "a constant", &desc)) return NULL;
     const size_t bytes = clv__desc_bytes(&desc);
     if (bytes && !data) return clv__graph_fail(graph, CLV_E_VALUE, "a constant needs its values");

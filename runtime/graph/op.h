@@ -150,6 +150,7 @@ typedef struct clv__sample_row {
     bool quick, no_gradient;
     int n_in;               // 0: one
     uint32_t i32, left_out; // bit i: input i is i32; an optional input that is not there
+    clv_dtype whole;        // what those of i32 are instead; NONE: i32
 } clv__sample_row;
 
 /** Work of one use, for placement and roofline. */

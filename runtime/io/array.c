@@ -31,6 +31,7 @@ clv_array_type clv__array_type_of(clv_dtype dtype) {
     switch (dtype) {
     case CLV_DTYPE_F32: return CLV_ARRAY_F32;
     case CLV_DTYPE_I32: return CLV_ARRAY_I32;
+    case CLV_DTYPE_U8: return CLV_ARRAY_U8;
     default: return CLV_ARRAY_NONE;
     }
 }

@@ -19,6 +19,7 @@
 #include "io/formats.h"
 #include "io/shown.h"
 #include "nn/graph_file.h"
+#include "tensor/half.h"
 
 typedef struct reading {
     clv_graph *graph;
@@ -63,7 +64,7 @@ static int word_of(const char *text, const char *const *words) {
 }
 
 static clv_dtype dtype_of(const char *text) {
-    for (clv_dtype dtype = CLV_DTYPE_F32; text && dtype <= CLV_DTYPE_BF16; dtype++)
+    for (clv_dtype dtype = CLV_DTYPE_F32; text && clv_dtype_bytes(dtype); dtype++)
         if (!strcmp(text, clv_dtype_name(dtype))) return dtype;
     return CLV_DTYPE_NONE;
 }
@@ -173,7 +174,7 @@ static clv_status read_state(reading *r, const json_t *object) {
     CLV_TRY(init_of(r, object, &init));
     const bool trained = !strcmp(kind, "parameter");
     if (!trained && strcmp(kind, "buffer")) BAD(r, "'kind' is none of parameter, buffer and constant");
-    if (dtype != CLV_DTYPE_F32 && (trained || dtype != CLV_DTYPE_I32))
+    if (dtype != CLV_DTYPE_F32 && (trained || clv__is_half(dtype)))
         BAD(r, "a %s cannot be %s", kind, clv_dtype_name(dtype));
     return set_gradient(r, object,
                         trained ? clv_parameter(r->graph, name, shape, init)

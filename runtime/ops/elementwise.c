@@ -25,6 +25,10 @@ static double to_int(double v) {
     return v <= INT32_MIN ? INT32_MIN : v >= INT32_MAX ? INT32_MAX : trunc(v);
 }
 
+static double to_u8(double v) {
+    return fmin(fmax(to_int(v), 0), UINT8_MAX);
+}
+
 #define K(v) (v)
 #define P0 p0
 #define P1 p1
@@ -32,6 +36,7 @@ static double to_int(double v) {
 #define BOOL(c) ((c) ? 1.0 : 0.0)
 #define TO_F(v) (v)
 #define TO_I(v) to_int(v)
+#define TO_U8(v) to_u8(v)
 #include "kernels_cl/common/elementwise_math.cl"
 
 #define VARS_X const double x = in[0];
@@ -68,9 +73,13 @@ static clv_status infer_types(const clv__ew_row *row, clv__op_io *io, clv_dtype 
     const int first = row->types == CLV__EW_CHOOSE; // the input whose type the others follow
     const clv_dtype type = io->in[first].dtype;
     for (int i = first; i < row->n_in; i++) CLV_TRY(clv__want_dtype(io, i, row->names[i], type, error));
-    *out = row->types == CLV__EW_COMPARE || row->types == CLV__EW_TO_INT ? CLV_DTYPE_I32
-           : row->types == CLV__EW_TO_FLOAT                              ? CLV_DTYPE_F32
-                                                                         : type;
+    switch (row->types) {
+    case CLV__EW_COMPARE:
+    case CLV__EW_TO_I32: *out = CLV_DTYPE_I32; break;
+    case CLV__EW_TO_F32: *out = CLV_DTYPE_F32; break;
+    case CLV__EW_TO_U8: *out = CLV_DTYPE_U8; break;
+    default: *out = type;
+    }
     return CLV_OK;
 }
 
@@ -268,19 +277,37 @@ static const shape_case several_inputs[] = {
     {"long rows, repeated", false, {CLV__DIMS(2, 8200), CLV__DIMS(2, 1), CLV__DIMS(8200)}},
 };
 
-/** The cases of a row's op: all shapes in f32, then, where the types allow it, the first few in i32. */
+/** The types that samples of a row are in, the first of them in all shapes. NONE ends them. */
+static const clv_dtype *sample_types(clv__ew_types types) {
+    static const clv_dtype floats[] = {CLV_DTYPE_F32, CLV_DTYPE_NONE},
+                           both[] = {CLV_DTYPE_F32, CLV_DTYPE_I32, CLV_DTYPE_NONE},
+                           to_i32[] = {CLV_DTYPE_F32, CLV_DTYPE_U8, CLV_DTYPE_NONE},
+                           to_f32[] = {CLV_DTYPE_I32, CLV_DTYPE_U8, CLV_DTYPE_NONE};
+    switch (types) {
+    case CLV__EW_FLOAT: return floats;
+    case CLV__EW_TO_I32: return to_i32;
+    case CLV__EW_TO_F32: return to_f32;
+    default: return both;
+    }
+}
+
+/** The cases of a row's op: all shapes in one type, then the first few in each other. */
 static bool row_sample(const clv__op *op, int i, clv__sample *sample) {
+    enum { FURTHER_CASES = 6 };
     const clv__ew_row *row = op->data;
     bool one = row->n_in == 1;
     int n =
         (int)(one ? sizeof one_input / sizeof *one_input : sizeof several_inputs / sizeof *several_inputs);
-    bool both = row->types == CLV__EW_SAME || row->types == CLV__EW_COMPARE || row->types == CLV__EW_CHOOSE;
-    enum { INTEGER_CASES = 6 };
-    if (i >= n + (both ? INTEGER_CASES : 0)) return false;
-    bool integer = i >= n || row->types == CLV__EW_TO_FLOAT;
-    const shape_case *shapes = one ? &one_input[i % n] : &several_inputs[i % n];
+    const int further = i < n ? 0 : 1 + (i - n) / FURTHER_CASES, at = i < n ? i : (i - n) % FURTHER_CASES;
+    const clv_dtype *types = sample_types(row->types);
+    for (int k = 0; k <= further; k++)
+        if (types[k] == CLV_DTYPE_NONE) return false;
+    const clv_dtype type = types[further];
+    const bool integer = type != CLV_DTYPE_F32;
+    const shape_case *shapes = one ? &one_input[at] : &several_inputs[at];
 
-    snprintf(sample->label, sizeof sample->label, "%s%s", shapes->label, integer ? ", i32" : "");
+    snprintf(sample->label, sizeof sample->label, integer ? "%s, %s" : "%s", shapes->label,
+             clv_dtype_name(type));
     clv__ew_attrs attrs = {row->sample_p0, row->sample_p1};
     memcpy(sample->attrs, &attrs, sizeof attrs);
     sample->n_in = row->n_in;
@@ -289,12 +316,13 @@ static bool row_sample(const clv__op *op, int i, clv__sample *sample) {
     for (int k = 0; k < row->n_in; k++) {
         bool condition = row->types == CLV__EW_CHOOSE && k == 0;
         bool whole = integer || condition || row->types == CLV__EW_COMPARE; // comparisons want ties
-        sample->in[k] = (clv__desc){integer || condition ? CLV_DTYPE_I32 : CLV_DTYPE_F32, shapes->in[k]};
+        sample->in[k] = (clv__desc){condition ? CLV_DTYPE_I32 : type, shapes->in[k]};
         sample->fill[k] = (clv__fill){whole ? CLV__FILL_INTEGER : CLV__FILL_DISTINCT, row->lo, row->hi};
         if (condition)
             sample->fill[k] = (clv__fill){CLV__FILL_INTEGER, 0, 1};
         else if (whole)
             sample->fill[k] = (clv__fill){CLV__FILL_INTEGER, floor(row->lo), ceil(row->hi)};
+        if (type == CLV_DTYPE_U8) sample->fill[k] = (clv__fill){CLV__FILL_INTEGER, 0, UINT8_MAX};
     }
     return true;
 }
@@ -401,8 +429,9 @@ static void where_grad(const clv__node *node, clv_tensor *const *dy, clv_tensor 
 #define TYPE_SAME "f32|i32"
 #define TYPE_COMPARE TYPE_SAME
 #define TYPE_CHOOSE TYPE_SAME
-#define TYPE_TO_INT "f32"
-#define TYPE_TO_FLOAT "i32"
+#define TYPE_TO_I32 "f32|u8"
+#define TYPE_TO_F32 "i32|u8"
+#define TYPE_TO_U8 "f32|i32"
 #define INPUTS_X(type) CLV__INPUTS({"x", type})
 #define INPUTS_DY_X(type) CLV__INPUTS({"dy", type}, {"x", type})
 #define INPUTS_DY_Y(type) CLV__INPUTS({"dy", type}, {"y", type})
@@ -414,8 +443,9 @@ static void where_grad(const clv__node *node, clv_tensor *const *dy, clv_tensor 
 #define OUTPUT_SAME "any"
 #define OUTPUT_COMPARE "i32"
 #define OUTPUT_CHOOSE "any"
-#define OUTPUT_TO_INT "i32"
-#define OUTPUT_TO_FLOAT "f32"
+#define OUTPUT_TO_I32 "i32"
+#define OUTPUT_TO_F32 "f32"
+#define OUTPUT_TO_U8 "u8"
 
 #define PARAMETER(text, member, default_text)                                                                \
     {                                                                                                        \
@@ -554,8 +584,9 @@ clv_tensor *clv_where(clv_tensor *condition, clv_tensor *a, clv_tensor *b) {
 clv_tensor *clv_cast(clv_tensor *x, clv_dtype dtype) {
     if (!x || clv_tensor_dtype(x) == dtype) return x;
     if (dtype == CLV_DTYPE_I32) return clv__elementwise(&clv__op_cast_i32, &x, 0, 0);
+    if (dtype == CLV_DTYPE_U8) return clv__elementwise(&clv__op_cast_u8, &x, 0, 0);
     if (clv__is_float(dtype)) {
-        bool whole = clv_tensor_dtype(x) == CLV_DTYPE_I32;
+        bool whole = !clv__is_float(clv_tensor_dtype(x));
         clv_tensor *y = clv__elementwise(whole ? &clv__op_cast_f32 : &clv__op_cast, &x, 0, 0);
         return y ? clv__stored_as(y, dtype, (size_t)y->node->id) : NULL;
     }

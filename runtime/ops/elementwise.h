@@ -13,8 +13,9 @@ typedef enum clv__ew_types {
     CLV__EW_SAME,    // all f32 or all i32
     CLV__EW_COMPARE, // inputs as SAME, result i32
     CLV__EW_CHOOSE,  // the first i32, the others and the result as SAME
-    CLV__EW_TO_INT,  // f32 to i32
-    CLV__EW_TO_FLOAT // i32 to f32
+    CLV__EW_TO_I32,  // casts to that type from others
+    CLV__EW_TO_F32,
+    CLV__EW_TO_U8
 } clv__ew_types;
 
 /** What an elementwise descriptor's `data` points to. */

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// full: a tensor of one value. No kernel: every device can fill memory with four bytes.
+// full: a tensor of one value. No kernel: every device can fill memory with four bytes, which an element is repeated to.
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
@@ -8,6 +8,7 @@
 #include "cleave/ops.h"
 #include "graph/op.h"
 #include "graph/signature.h"
+#include "tensor/half.h"
 #include "tensor/shape.h"
 
 typedef struct full_attrs {
@@ -19,15 +20,17 @@ typedef struct full_attrs {
 static clv_status full_infer(clv__op_io *io, clv__error *error) {
     const full_attrs *attrs = io->attrs;
     char text[128];
-    if (attrs->dtype != CLV_DTYPE_F32 && attrs->dtype != CLV_DTYPE_I32)
-        CLV_FAIL(error, CLV_E_DTYPE, "the type is %s, it must be f32 or i32", clv_dtype_name(attrs->dtype));
+    if (attrs->dtype != CLV_DTYPE_F32 && attrs->dtype != CLV_DTYPE_I32 && attrs->dtype != CLV_DTYPE_U8)
+        CLV_FAIL(error, CLV_E_DTYPE, "the type is %s, it must be f32, i32 or u8",
+                 clv_dtype_name(attrs->dtype));
     const char *fault = clv__shape_fault(&attrs->shape);
     if (fault)
         CLV_FAIL(error, CLV_E_SHAPE, "shape %s is not possible: %s",
                  clv_shape_text(&attrs->shape, text, sizeof text), fault);
     bool whole = fabsf(attrs->value) < 0x1p31f && truncf(attrs->value) == attrs->value;
-    if (attrs->dtype == CLV_DTYPE_I32 && !whole)
-        CLV_FAIL(error, CLV_E_VALUE, "%g is not an i32", (double)attrs->value);
+    if (attrs->dtype == CLV_DTYPE_U8) whole &= attrs->value >= 0 && attrs->value <= UINT8_MAX;
+    if (attrs->dtype != CLV_DTYPE_F32 && !whole)
+        CLV_FAIL(error, CLV_E_VALUE, "%g is not an %s", (double)attrs->value, clv_dtype_name(attrs->dtype));
     return clv__one_out(io, (clv__desc){attrs->dtype, attrs->shape});
 }
 
@@ -35,11 +38,12 @@ static void full_lower(clv__launches *list, const clv__op_io *io) {
     const full_attrs *attrs = io->attrs;
     int64_t n = clv__numel(&io->out[0]);
     if (n == 0) return;
-    int32_t whole = attrs->dtype == CLV_DTYPE_I32 ? (int32_t)attrs->value : 0;
+    const size_t bytes = clv_dtype_bytes(attrs->dtype);
+    const double value = (double)attrs->value;
     uint32_t pattern;
-    memcpy(&pattern, attrs->dtype == CLV_DTYPE_I32 ? (const void *)&whole : (const void *)&attrs->value,
-           sizeof pattern);
-    clv__launch_fill(list, 0, (size_t)n * 4, pattern);
+    for (size_t at = 0; at < sizeof pattern; at += bytes)
+        clv__elements_narrow(attrs->dtype, &value, 1, (char *)&pattern + at);
+    clv__launch_fill(list, 0, (size_t)n * bytes, pattern);
 }
 
 static void full_reference(const clv__ref *ref) {
@@ -50,10 +54,9 @@ static void full_reference(const clv__ref *ref) {
 
 static bool full_sample(int i, clv__sample *sample) {
     static const full_attrs cases[] = {
-        {CLV_DTYPE_F32, 1.5f, {0}},
-        {CLV_DTYPE_I32, -7, {2, {3, 5}}},
-        {CLV_DTYPE_F32, -0.25f, {1, {1025}}},
-        {CLV_DTYPE_F32, 1, {2, {0, 3}}},
+        {CLV_DTYPE_F32, 1.5f, {0}},           {CLV_DTYPE_I32, -7, {2, {3, 5}}},
+        {CLV_DTYPE_F32, -0.25f, {1, {1025}}}, {CLV_DTYPE_F32, 1, {2, {0, 3}}},
+        {CLV_DTYPE_U8, 200, {1, {7}}},
     };
     if (i >= (int)(sizeof cases / sizeof *cases)) return false;
     char text[64];

@@ -109,6 +109,7 @@ static inline const char *clv__storage(clv_dtype dtype) {
     return dtype == CLV_DTYPE_I32    ? "int"
            : dtype == CLV_DTYPE_F16  ? "f16"
            : dtype == CLV_DTYPE_BF16 ? "bf16"
+           : dtype == CLV_DTYPE_U8   ? "u8"
                                      : "float";
 }
 

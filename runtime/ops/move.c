@@ -39,9 +39,10 @@ static clv__launch *launch_move(clv__launches *list, const clv__op_io *io, const
     if (from != to) {
         clv__launch_define(list, launch, "T_IN", "%s", clv__storage(from));
         clv__launch_define(list, launch, "T_OUT", "%s", clv__storage(to));
-    } else if (clv_dtype_bytes(to) == 2) {
-        clv__launch_define(list, launch, "T_IN", "ushort");
-        clv__launch_define(list, launch, "T_OUT", "ushort");
+    } else if (clv_dtype_bytes(to) < sizeof(int32_t)) {
+        const char *word = clv_dtype_bytes(to) == 1 ? "uchar" : "ushort";
+        clv__launch_define(list, launch, "T_IN", "%s", word);
+        clv__launch_define(list, launch, "T_OUT", "%s", word);
     }
     clv__arg_out(list, launch, 0);
     clv__arg_in(list, launch, m->in);

@@ -94,6 +94,7 @@ bool clv__op_sample(const clv__op *op, int i, clv__sample *sample) {
     for (int k = 0; k < sample->n_in; k++) {
         if (row->left_out & 1u << k) continue;
         sample->in[k] = row->i32 & 1u << k ? clv__i32(row->in[k]) : clv__f32(row->in[k]);
+        if (row->whole && row->i32 & 1u << k) sample->in[k].dtype = row->whole;
         sample->fill[k] = row->fill[k];
     }
     sample->quick = row->quick;

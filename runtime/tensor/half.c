@@ -69,27 +69,36 @@ void clv__elements_widen(clv_dtype dtype, const void *from, int64_t n, double *t
     const float *f = from;
     const int32_t *i = from;
     const uint16_t *h = from;
+    const uint8_t *u = from;
     for (int64_t at = 0; dtype == CLV_DTYPE_F32 && at < n; at++) to[at] = (double)f[at]; // most tensors
     for (int64_t at = 0; dtype != CLV_DTYPE_F32 && at < n; at++) {
         switch (dtype) {
         case CLV_DTYPE_I32: to[at] = (double)i[at]; break;
         case CLV_DTYPE_F16: to[at] = (double)clv__f16_to_float(h[at]); break;
         case CLV_DTYPE_BF16: to[at] = (double)clv__bf16_to_float(h[at]); break;
+        case CLV_DTYPE_U8: to[at] = u[at]; break;
         default: to[at] = (double)f[at];
         }
     }
+}
+
+/** The nearest of a type's numbers; the least of a NaN. */
+static double within(double value, double least, double most) {
+    return value > most ? most : value > least ? value : least;
 }
 
 void clv__elements_narrow(clv_dtype dtype, const double *from, int64_t n, void *to) {
     float *f = to;
     int32_t *i = to;
     uint16_t *h = to;
+    uint8_t *u = to;
     for (int64_t at = 0; dtype == CLV_DTYPE_F32 && at < n; at++) f[at] = (float)from[at]; // most tensors
     for (int64_t at = 0; dtype != CLV_DTYPE_F32 && at < n; at++) {
         switch (dtype) {
         case CLV_DTYPE_I32: i[at] = (int32_t)from[at]; break;
         case CLV_DTYPE_F16: h[at] = clv__f16_of_float((float)from[at]); break;
         case CLV_DTYPE_BF16: h[at] = clv__bf16_of_float((float)from[at]); break;
+        case CLV_DTYPE_U8: u[at] = (uint8_t)within(from[at], 0, UINT8_MAX); break;
         default: f[at] = (float)from[at];
         }
     }

@@ -21,13 +21,14 @@ float clv__bf16_to_float(uint16_t stored);
 uint16_t clv__f16_of_float(float value);
 uint16_t clv__bf16_of_float(float value);
 
-/** Spacing of a float type's numbers at 1, and its smallest normal number; 0 for i32. */
+/** Spacing of a float type's numbers at 1, and its smallest normal number; 0 for integers. */
 double clv__dtype_epsilon(clv_dtype dtype);
 double clv__dtype_smallest(clv_dtype dtype);
 
 /** n elements of a dtype as doubles; exact. */
 void clv__elements_widen(clv_dtype dtype, const void *from, int64_t n, double *to);
-/** Back: floats are rounded to the nearest float first, integers are cut. */
+/** Back: floats are rounded to the nearest float first, of integers the fraction is cut; one byte holds the
+ *  nearest that it can. */
 void clv__elements_narrow(clv_dtype dtype, const double *from, int64_t n, void *to);
 
 #endif

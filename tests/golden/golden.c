@@ -12,6 +12,7 @@
 #include "check/tolerance.h"
 #include "cleave/ops.h"
 #include "device/device.h"
+#include "tensor/half.h"
 
 #ifndef CLV_TEST_SOURCE_DIR
 #error "CLV_TEST_SOURCE_DIR says where the sources are"
@@ -77,8 +78,10 @@ static const clv_array *must_find(const golden *g, const char *name) {
 }
 
 static clv_dtype dtype_of(const clv_array *array) {
-    assert_true(array->type == CLV_ARRAY_F32 || array->type == CLV_ARRAY_I32);
-    return array->type == CLV_ARRAY_F32 ? CLV_DTYPE_F32 : CLV_DTYPE_I32;
+    clv_dtype dtype = CLV_DTYPE_F32;
+    while (clv_dtype_bytes(dtype) && clv_array_type_of(dtype) != array->type) dtype++;
+    assert_true(clv_dtype_bytes(dtype) > 0);
+    return dtype;
 }
 
 clv_tensor *golden_input(golden *g, const char *name) {
@@ -116,8 +119,9 @@ static void compare(golden *g, const clv_tensor *tensor, const clv_array *array,
         if (fabs((double)((float *)array->data)[i]) <= FLT_MAX)
             scale = fmax(scale, fabs(((float *)array->data)[i]));
     for (int64_t i = 0; i < n; i++) {
-        double want = array->type == CLV_ARRAY_F32 ? (double)((float *)array->data)[i]
-                                                   : (double)((int32_t *)array->data)[i];
+        double want;
+        clv__elements_widen(tensor->desc.dtype,
+                            (char *)array->data + (size_t)i * clv_dtype_bytes(tensor->desc.dtype), 1, &want);
         double have = array->type == CLV_ARRAY_F32 && !isfinite(want) ? (double)(float)got[i] : got[i];
         if (have == want || (isnan(have) && isnan(want))) continue;
         if (!(fabs(have - want) <= TOLERANCE * scale))

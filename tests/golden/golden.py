@@ -14,6 +14,7 @@ import struct
 
 import torch
 
+STORED = (torch.uint8,)  # as they are; other whole numbers become int32
 NAMES = {torch.float32: "F32", torch.int32: "I32", torch.int64: "I64", torch.uint8: "U8"}
 
 
@@ -48,7 +49,11 @@ class Case:
 
     def put(self, name, tensor):
         tensor = tensor.detach()
-        self.tensors[f"{self.name}/{name}"] = tensor.float() if tensor.is_floating_point() else tensor.int()
+        if tensor.is_floating_point():
+            tensor = tensor.float()
+        elif tensor.dtype not in STORED:
+            tensor = tensor.int()
+        self.tensors[f"{self.name}/{name}"] = tensor
 
     def input(self, name, tensor, grad=True):
         tensor = rounded(tensor).clone()

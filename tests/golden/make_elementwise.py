@@ -121,4 +121,13 @@ for name, low, high in re.findall(r"^UNARY(?:_F32)?\((\w+), NONE, [^,]+, [^,]+, 
         with cases.case(name, name) as c:
             function = getattr(torch, name, None) or getattr(F, name)
             c.expect("y", function(c.input("x", torch.linspace(float(low), float(high), 19))))
+with cases.case("cast_u8", "cast", dtype="u8") as c:  # outside of 0 to 255 PyTorch leaves it undefined
+    c.expect("y", c.input("x", torch.tensor([0, 0.9, 1.5, 200.7, 254.999, 255]), grad=False).to(torch.uint8))
+with cases.case("cast_u8_of_i32", "cast", dtype="u8") as c:
+    c.expect("y", c.input("x", torch.tensor([0, 7, 255], dtype=torch.int32)).to(torch.uint8))
+for to, dtype in {"f32": torch.float64, "i32": torch.int32}.items():
+    with cases.case(f"cast_{to}_of_u8", "cast", dtype=to) as c:
+        c.expect("y", c.input("x", torch.tensor([0, 1, 127, 128, 255], dtype=torch.uint8)).to(dtype))
+with cases.case("full_u8", "full", dtype="u8", shape=[3], value=255) as c:
+    c.expect("y", torch.full((3,), 255, dtype=torch.uint8))
 cases.write()

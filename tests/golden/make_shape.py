@@ -28,4 +28,15 @@ with cases.case("concat", "concat", axis=-2) as c:
 with cases.case("concat_many", "concat") as c:  # more than a node takes
     parts = [c.input(f"x{i}", torch.randn(1 + i % 2)) for i in range(33)]
     c.expect("y", torch.cat(parts, 0))
+picture = (torch.arange(2 * 5 * 7 * 3) * 37 % 256).to(torch.uint8).reshape(2, 5, 7, 3)
+MOVES = {"permute": ({"axes": [0, 3, 1, 2]}, lambda x: x.permute(0, 3, 1, 2)),
+         "transpose": ({"axis0": 0, "axis1": 2}, lambda x: x.transpose(0, 2)),
+         "reshape": ({"shape": [7, 30]}, lambda x: x.reshape(7, 30)),
+         "broadcast_to": ({"shape": [2, 2, 5, 7, 3]}, lambda x: x.expand(2, 2, 5, 7, 3)),
+         "slice": ({"axis": 2, "start": 1, "length": 5}, lambda x: x.narrow(2, 1, 5))}
+for name, (attributes, move) in MOVES.items():
+    with cases.case(f"{name}_u8", name, **attributes) as c:
+        c.expect("y", move(c.input("x", picture)))
+with cases.case("concat_u8", "concat", axis=1) as c:
+    c.expect("y", torch.cat([c.input("x0", picture), c.input("x1", picture[:, :2] + 1)], 1))
 cases.write()

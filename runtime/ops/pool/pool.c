@@ -275,10 +275,10 @@ void clv__pool_mean(double *plane, const int64_t *in, int64_t (*span)[2], double
 
 // clang-format off
 #define LIST(...) {__VA_ARGS__}
-#define CASE(label, x, kernel, stride, padding, dilation, ceil_mode, exclude, kind)                          \
-    {label, {CLV__DIMS x},                                                                                   \
-     &(clv__pool){LIST kernel, LIST stride, LIST padding, LIST dilation, ceil_mode, exclude},           \
-     {{CLV__FILL_DISTINCT, -2, 2}}, (kind) == QUICK, (kind) == NO_GRADIENT, 1, 0, 0}
+#define CASE(what, x, kernel, stride, padding, dilation, ceil_mode, exclude, kind)                          \
+    {.label = (what), .in = {CLV__DIMS x},                                                                  \
+     .attrs = &(clv__pool){LIST kernel, LIST stride, LIST padding, LIST dilation, ceil_mode, exclude},       \
+     .fill = {{CLV__FILL_DISTINCT, -2, 2}}, .quick = (kind) == QUICK, .no_gradient = (kind) == NO_GRADIENT}
 // clang-format on
 enum { LONG, QUICK, NO_GRADIENT }; // the last: the result is infinite
 
