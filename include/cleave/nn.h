@@ -120,6 +120,24 @@ CLV_API clv_tensor *clv_nn_rms_norm(clv_tensor *x, const char *name, float eps);
 CLV_API clv_tensor *clv_nn_embedding(clv_tensor *indices, const char *name, int64_t rows, int64_t features,
                                      const clv_init *init);
 
+/**
+ * Bytes of pictures as numbers, normalised: the first layer of a model that is fed bytes.
+ *
+ *     result[n,c,...] = (x[n,c,...] / 255 - mean[c]) / std[c]
+ *
+ * x         [N, C, ...]  u8; any shape where channels is 1
+ * mean      of `channels` channels; NULL: 0
+ * std       the same, above 0; NULL: 1
+ * channels  C; 1: the same for all
+ * result    shape of x, f32     no gradient
+ *
+ * Errors    CLV_E_DTYPE  x is not u8;  CLV_E_SHAPE  it has other channels;  CLV_E_VALUE  a std that is not above 0, a number that is
+ *           not finite, or channels outside of 1 to 4096
+ * Numerics  in f32 and in this order, to the same bits on every device.
+ * Source    torchvision.transforms.functional: to_tensor, then normalize
+ */
+CLV_API clv_tensor *clv_nn_normalize(clv_tensor *x, const float *mean, const float *std, int channels);
+
 /** In training, zero elements with probability p and scale the others by 1/(1-p); otherwise x itself. */
 CLV_API clv_tensor *clv_nn_dropout(clv_tensor *x, float p);
 

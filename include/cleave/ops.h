@@ -624,6 +624,19 @@ CLV_API clv_tensor *clv_rms_norm(clv_tensor *x, clv_tensor *weight, float eps);
 CLV_API clv_tensor *clv_embedding(clv_tensor *weight, clv_tensor *indices);
 
 /**
+ * Bytes as a table says: y[n,c,...] = table[c][x[n,c,...]]. clv_nn_normalize makes the table that normalises pictures.
+ *
+ * x       [N, C, ...]  u8       or any shape, with a table of one row
+ * table   [C, 256]     f32      or [1, 256]: for all channels
+ * result  shape of x, f32
+ *
+ * Gradient   none
+ * Errors     CLV_E_SHAPE  the table is neither;  CLV_E_DTYPE
+ * Numerics   exact.
+ */
+CLV_API clv_tensor *clv_lookup(clv_tensor *x, clv_tensor *table);
+
+/**
  * Hide the future from attention: what comes after a row's own position becomes `fill`.
  *
  *     y[...][t][s] = x[...][t][s] if s <= t + S - T, else fill

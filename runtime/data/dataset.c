@@ -54,6 +54,11 @@ clv_status clv__norm_fits(clv__error *error, const clv__norm *norm, const char *
                  : "");
 }
 
+void clv__scale_bytes(float mean, float std, float out[256]) {
+    // in float and in this order, as torchvision's ToTensor and Normalize
+    for (int i = 0; i < 256; i++) out[i] = ((float)i / 255.0f - mean) / std;
+}
+
 void clv__scale_init(clv__scale *scale, const clv_array *array, const clv__norm *norm) {
     static const clv__norm zero_to_one = {.channels = 1, .std = {1}};
     scale->norm = norm->channels ? *norm : zero_to_one;
@@ -62,9 +67,8 @@ void clv__scale_init(clv__scale *scale, const clv_array *array, const clv__norm 
     scale->plane = n / channels;
     scale->plain =
         array->type == CLV_ARRAY_F32 && channels == 1 && scale->norm.mean[0] == 0 && scale->norm.std[0] == 1;
-    for (int c = 0; c < channels; c++) // in float and in this order, as torchvision's ToTensor and Normalize
-        for (int i = 0; i < 256; i++)
-            scale->byte[c][i] = ((float)i / 255.0f - scale->norm.mean[c]) / scale->norm.std[c];
+    for (int c = 0; c < channels; c++)
+        clv__scale_bytes(scale->norm.mean[c], scale->norm.std[c], scale->byte[c]);
 }
 
 void clv__scale_read(const clv__scale *scale, const clv_array *array, int64_t i, float *out) {

@@ -74,6 +74,8 @@ typedef struct clv__scale {
     float byte[CLV__MOST_CHANNELS][256]; // what a byte becomes
 } clv__scale;
 
+/** What each byte becomes. */
+void clv__scale_bytes(float mean, float std, float out[256]);
 /** Of an array that `norm` fits; of none given bytes become 0..1. */
 void clv__scale_init(clv__scale *scale, const clv_array *array, const clv__norm *norm);
 /** Sample i as f32. */

@@ -6,8 +6,11 @@
 
 #include <float.h>
 #include <math.h>
+#include <stdlib.h>
 
+#include "base/memory.h"
 #include "cleave/ops.h"
+#include "data/dataset.h"
 #include "graph/graph.h"
 #include "graph/op.h"
 
@@ -144,6 +147,30 @@ clv_tensor *clv_nn_embedding(clv_tensor *indices, const char *name, int64_t rows
     clv_tensor *y = clv_embedding(weight, indices);
     clv_scope_pop(graph);
     return y;
+}
+
+clv_tensor *clv_nn_normalize(clv_tensor *x, const float *mean, const float *std, int channels) {
+    enum { MOST = 4096, BYTES = 256 };
+    clv_graph *graph = clv_tensor_graph(x);
+    if (!graph) return NULL;
+    if (channels < 1 || channels > MOST)
+        return clv__graph_fail(graph, CLV_E_VALUE, "normalize '%s': %d channels; 1 to %d are possible",
+                               clv_tensor_name(x), channels, MOST);
+    for (int c = 0; c < channels; c++)
+        if ((std && !(std[c] > 0 && std[c] <= FLT_MAX)) || (mean && !(fabsf(mean[c]) <= FLT_MAX)))
+            return clv__graph_fail(
+                graph, CLV_E_VALUE,
+                "normalize '%s': channel %d has mean %g and std %g: std must be above 0, both finite",
+                clv_tensor_name(x), c, mean ? (double)mean[c] : 0, std ? (double)std[c] : 1);
+    float *values = clv__alloc((size_t)channels * BYTES, sizeof *values);
+    if (!values)
+        return clv__graph_fail(graph, CLV_E_HOST_MEMORY, "no host memory to normalize '%s'",
+                               clv_tensor_name(x));
+    for (int c = 0; c < channels; c++)
+        clv__scale_bytes(mean ? mean[c] : 0, std ? std[c] : 1, values + (size_t)c * BYTES);
+    clv_tensor *table = clv_constant(graph, CLV_DTYPE_F32, CLV_SHAPE(channels, BYTES), values);
+    free(values);
+    return clv_lookup(x, table);
 }
 
 clv_tensor *clv_nn_label_weights(clv_tensor *labels, const float *class_weights, int64_t classes,
