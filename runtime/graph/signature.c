@@ -205,6 +205,16 @@ static bool has_dtype(const type *t, clv_dtype dtype) {
     return false;
 }
 
+/** The first of its dtypes. */
+static clv_dtype first_dtype(const type *t) {
+    const size_t n = strcspn(t->dtypes, "|[?.");
+    clv_dtype dtype = CLV_DTYPE_F32;
+    while (clv_dtype_bytes(dtype) &&
+           (strlen(clv_dtype_name(dtype)) != n || memcmp(clv_dtype_name(dtype), t->dtypes, n) != 0))
+        dtype++;
+    return dtype;
+}
+
 /** The input of that name; -1: there is none. */
 static int input_of(const clv__op *op, const char *name) {
     const size_t n = strcspn(name, "?.");
@@ -266,7 +276,7 @@ static clv_status make_outputs(clv__op_io *io, const binding *b, clv__error *err
         if (rank > CLV_MAX_RANK)
             CLV_FAIL(error, CLV_E_SHAPE, "the result would have %d dimensions, the most is %d", rank,
                      CLV_MAX_RANK);
-        out->dtype = *t.dtypes == 'i' ? CLV_DTYPE_I32 : CLV_DTYPE_F32;
+        out->dtype = first_dtype(&t);
         out->shape = known(b, t.shape, rank, NULL);
     }
     return CLV_OK;

@@ -90,7 +90,7 @@ const clv__op clv__op_full = {
     .attributes = CLV__ATTRIBUTES({CLV__ATTRIBUTE(DTYPE, full_attrs, dtype, "1")},
                                   {CLV__ATTRIBUTE(LIST, full_attrs, shape, NULL)},
                                   {CLV__ATTRIBUTE(NUMBER, full_attrs, value, NULL)}),
-    .outputs = CLV__OUTPUTS({"y", "f32|i32"}),
+    .outputs = CLV__OUTPUTS({"y", "f32|i32|u8"}),
     .infer = full_infer,
     .variants = full_variants,
     .reference = full_reference,

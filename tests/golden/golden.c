@@ -12,6 +12,7 @@
 #include "check/tolerance.h"
 #include "cleave/ops.h"
 #include "device/device.h"
+#include "io/array.h"
 #include "tensor/half.h"
 
 #ifndef CLV_TEST_SOURCE_DIR
@@ -79,7 +80,7 @@ static const clv_array *must_find(const golden *g, const char *name) {
 
 static clv_dtype dtype_of(const clv_array *array) {
     clv_dtype dtype = CLV_DTYPE_F32;
-    while (clv_dtype_bytes(dtype) && clv_array_type_of(dtype) != array->type) dtype++;
+    while (clv_dtype_bytes(dtype) && clv__array_type_of(dtype) != array->type) dtype++;
     assert_true(clv_dtype_bytes(dtype) > 0);
     return dtype;
 }

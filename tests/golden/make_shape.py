@@ -39,4 +39,12 @@ for name, (attributes, move) in MOVES.items():
         c.expect("y", move(c.input("x", picture)))
 with cases.case("concat_u8", "concat", axis=1) as c:
     c.expect("y", torch.cat([c.input("x0", picture), c.input("x1", picture[:, :2] + 1)], 1))
+with cases.case("lookup", "lookup") as c:  # (x / 255 - mean) / std, of three channels
+    x, bytes_of_one = c.input("x", picture.permute(0, 3, 1, 2).contiguous()), torch.arange(256) / 255.0
+    mean, std = torch.tensor([[0.485], [0.456], [0.406]]), torch.tensor([[0.229], [0.224], [0.225]])
+    c.input("table", (bytes_of_one - mean) / std, grad=False)
+    c.expect("y", (x.double() / 255 - mean[:, :, None]) / std[:, :, None])
+with cases.case("lookup_one", "lookup") as c:
+    x, table = c.input("x", picture[0, 0]), c.input("table", torch.randn(1, 256), grad=False)
+    c.expect("y", table[0][x.long()])
 cases.write()

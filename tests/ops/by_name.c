@@ -326,8 +326,10 @@ static void types_are_held(void **state) {
             if (!strchr(type, '|') && strncmp(type, "like", 4)) {
                 wrong = sample;
                 wrong.in[i].dtype = type[0] == 'i' ? CLV_DTYPE_F32 : CLV_DTYPE_I32;
-                refuses_input(runtime, op, wrong, i, CLV_E_DTYPE,
-                              type[0] == 'i' ? "is f32, it must be i32" : "is i32, it must be f32");
+                char says[64];
+                snprintf(says, sizeof says, "is %s, it must be %.*s", clv_dtype_name(wrong.in[i].dtype),
+                         (int)strcspn(type, "[?"), type);
+                refuses_input(runtime, op, wrong, i, CLV_E_DTYPE, says);
             }
             if (strchr(type, '[') && !strchr(type, '*')) {
                 wrong = sample;
