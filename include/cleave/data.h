@@ -507,12 +507,15 @@ typedef struct clv_loader_config {
      */
     double mixup;
     int classes; /**< of such probabilities; 0: the dataset's */
+    /** inputs that are bytes, of arrays of u8 and of pictures, stay so: [n, ...] u8, a quarter of the memory, and clv_nn_normalize in the
+     *  graph makes numbers of them. With mixup they are normalised all the same */
+    bool bytes;
     CLV_RESERVED(8);
 } clv_loader_config;
 
 /** One batch. The pointers are borrowed until clv_loader_release. */
 typedef struct clv_batch {
-    const void *samples;  /**< [n, sample shape], normalised */
+    const void *samples;  /**< [n, sample shape], normalised, or bytes (clv_loader_config.bytes) */
     const void *targets;  /**< [n, target shape]; of mixed classes [n, classes], f32 */
     int64_t n;            /**< samples in it: the last may have fewer */
     int64_t epoch, index; /**< from 0; index within the epoch */

@@ -341,7 +341,10 @@ typedef struct clv_predictor_config {
     clv_session *session;
     const clv_plan *same_session; /**< as clv_plan_config; a training's, if that uses the session */
     clv_confusion *confusion;     /**< evaluations count there what is told of classes; NULL: nowhere */
-    CLV_RESERVED(7);
+    /** what will be evaluated: inputs that are bytes there are fed as bytes (u8), and the graph normalises them as this dataset
+     *  would. Looked at in clv_predictor_create alone. NULL: all inputs are of the model's types */
+    const clv_dataset *samples;
+    CLV_RESERVED(6);
 } clv_predictor_config;
 
 /** Plan the model. With a session of its own its memory is taken too; else the session must be reserved with
@@ -363,7 +366,7 @@ CLV_API clv_predictor_info clv_predictor_info_get(const clv_predictor *predictor
 /**
  * Compute a model's results, logits for example.
  *
- * samples  [n, input...] of the model's type
+ * samples  [n, input...] of the model's type, or bytes (clv_predictor_config.samples)
  * results  [n, ...], written; clv_predictor_result_shape tells the rest of the shape
  *
  * Errors   CLV_E_VALUE  the model has several inputs or outputs
@@ -629,7 +632,10 @@ typedef struct clv_train_config {
     double mixup;
     const double *
         dropout; /**< of all layers that drop values, 0 for none (clv_graph_set_dropout); NULL: the model's own */
-    CLV_RESERVED(15);
+    /** of a step that is planned without `train`, which would tell it: the model's inputs of three dimensions are pictures, fed as bytes
+     *  and normalised by the graph */
+    bool bytes;
+    CLV_RESERVED(14);
 } clv_train_config;
 
 /**

@@ -220,6 +220,17 @@ static void read_arrays(const clv_dataset *dataset, int64_t i, void *sample, voi
     if (target && own->targets) memcpy(target, own->targets + i * dataset->target_numel, bytes);
 }
 
+static void read_array_bytes(const clv_dataset *dataset, int64_t i, void *const *to) {
+    const arrays *own = (const arrays *)dataset;
+    if (to[0]) memcpy(to[0], (const uint8_t *)own->images.data + i * dataset->numel, (size_t)dataset->numel);
+    read_arrays(dataset, i, NULL, to[1]);
+}
+
+static clv__norm bytes_of_arrays(const clv_dataset *dataset, int k) {
+    (void)k;
+    return ((const arrays *)dataset)->scale.norm;
+}
+
 static void destroy_arrays(clv_dataset *dataset) {
     arrays *own = (arrays *)dataset;
     clv_array_reset(&own->images);
@@ -264,6 +275,10 @@ clv_status clv__dataset_create(clv__error *error, clv_array *images, const clv_a
     if (status != CLV_OK) {
         clv_dataset_destroy(dataset);
         return status;
+    }
+    if (images->type == CLV_ARRAY_U8) {
+        dataset->bytes = bytes_of_arrays;
+        dataset->read_bytes = read_array_bytes;
     }
     own->images = *images;
     if (images->borrowed) {
@@ -376,6 +391,11 @@ clv_port clv__dataset_field(const clv_dataset *dataset, int k) {
                      .classes = k ? dataset->classes : 0};
     for (int d = 0; d < shape->rank && d < CLV_MAX_RANK - 1; d++) port.dims[d] = shape->dims[d];
     return port;
+}
+
+clv__norm clv__dataset_bytes(const clv_dataset *dataset, int input) {
+    const bool there = dataset->bytes && input >= 0 && input < clv_dataset_info_get(dataset).n_inputs;
+    return there ? dataset->bytes(dataset, input) : (clv__norm){0};
 }
 
 void clv_dataset_read(const clv_dataset *dataset, int64_t i, void *const *to) {

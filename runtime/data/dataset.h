@@ -10,6 +10,7 @@
 typedef struct clv__draw {
     uint64_t seed;
     int64_t epoch;
+    bool bytes; // what is written is bytes, where samples are
 } clv__draw;
 
 enum { CLV__MOST_CHANNELS = 3 };
@@ -32,6 +33,9 @@ struct clv_dataset {
     /** The same where samples are drawn anew each time, or reading may fail; NULL: `read` is all there is. */
     clv_status (*draw)(const clv_dataset *dataset, int64_t i, const clv__draw *draw, clv__error *error,
                        void *sample, void *target);
+    /** Of input k, is it bytes that `read` normalises? NULL: none is. Such are read as they are by `draw`, if there is one, or: */
+    clv__norm (*bytes)(const clv_dataset *dataset, int k);
+    void (*read_bytes)(const clv_dataset *dataset, int64_t i, void *const *to); // as clv_dataset_read
     /** Of named fields: inputs, then targets, and the above is of the first of each; NULL: one of each, without names. */
     const clv_port *ports;
     int n_inputs, n_targets;
@@ -65,6 +69,11 @@ clv_status clv__norm_init(clv__error *error, float mean, float std, int channels
                           const float *stds, clv__norm *out);
 /** Has an array of that shape the channels? CLV_E_SHAPE; `what` is what the sentence calls it. */
 clv_status clv__norm_fits(clv__error *error, const clv__norm *norm, const char *what, const clv_shape *shape);
+/** Of an input of bytes, how they become numbers, (byte / 255 - mean) / std; channels 0: it is none of bytes. */
+clv__norm clv__dataset_bytes(const clv_dataset *dataset, int input);
+
+/** Do its batches hold bytes where samples are bytes? Not where they are mixed. */
+bool clv__loader_bytes(const clv_loader_config *config);
 
 /** How numbers and bytes are normalised. */
 typedef struct clv__scale {

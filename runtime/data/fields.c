@@ -164,16 +164,31 @@ static clv_status add(clv__error *error, named *own, const clv_field *field,
     return copy_whole(error, field, config, &own->common, port, to);
 }
 
-static void read_all(const clv_dataset *dataset, int64_t i, void *const *to) {
-    const named *own = (const named *)dataset;
+static void read_fields(const named *own, int64_t i, bool bytes, void *const *to) {
     for (int k = 0; k < own->n; k++) {
         const column *c = &own->columns[k];
         if (!to[k]) continue;
         if (own->ports[k].dtype == CLV_DTYPE_I32)
             memcpy(to[k], (const int32_t *)c->data.data + i * c->numel, (size_t)c->numel * sizeof(int32_t));
+        else if (bytes && c->data.type == CLV_ARRAY_U8)
+            memcpy(to[k], (const uint8_t *)c->data.data + i * c->numel, (size_t)c->numel);
         else
             clv__scale_read(&c->scale, &c->data, i, to[k]);
     }
+}
+
+static void read_all(const clv_dataset *dataset, int64_t i, void *const *to) {
+    read_fields((const named *)dataset, i, false, to);
+}
+
+static void read_bytes(const clv_dataset *dataset, int64_t i, void *const *to) {
+    read_fields((const named *)dataset, i, true, to);
+}
+
+static clv__norm bytes_of(const clv_dataset *dataset, int k) {
+    const column *c = &((const named *)dataset)->columns[k];
+    if (c->data.type != CLV_ARRAY_U8) return (clv__norm){0};
+    return c->scale.norm;
 }
 
 static void read_first(const clv_dataset *dataset, int64_t i, void *sample, void *target) {
@@ -244,8 +259,12 @@ static clv_status from_fields(clv_runtime *runtime, const clv_field *fields, int
     named *own = clv__alloc(1, sizeof *own);
     if (!own) CLV_FAIL(error, CLV_E_HOST_MEMORY, "no host memory for a dataset");
     const int64_t count = fields[0].array->shape.dims[0];
-    own->common =
-        (clv_dataset){.read = read_first, .read_all = read_all, .destroy = destroy, .ports = own->ports};
+    own->common = (clv_dataset){.read = read_first,
+                                .read_all = read_all,
+                                .bytes = bytes_of,
+                                .read_bytes = read_bytes,
+                                .destroy = destroy,
+                                .ports = own->ports};
     own->common.count = config->limit && config->limit < count ? config->limit : count;
     clv_status status = fill(error, own, fields, n, config);
     if (status != CLV_OK) {

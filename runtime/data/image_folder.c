@@ -58,7 +58,8 @@ static clv_status load(const clv__input *file, uint8_t **bytes, clv__input *out)
 }
 
 /** From a file in memory to a sample. */
-static clv_status transform(const pictures *own, const clv__input *input, clv__random *random, float *out) {
+static clv_status transform(const pictures *own, const clv__input *input, clv__random *random, bool bytes,
+                            void *out) {
     const clv__transforms *t = &own->transforms;
     clv__image_info info;
     clv__drawn drawn;
@@ -78,7 +79,8 @@ static clv_status transform(const pictures *own, const clv__input *input, clv__r
     }
     uint8_t *window = malloc((size_t)(t->size * t->size) * 3);
     const bool done = window && clv__transforms_window(t, &drawn, &image, window);
-    if (done) clv__transforms_finish(t, &drawn, window, out);
+    if (done && bytes) clv__transforms_bytes(t, &drawn, window, out);
+    if (done && !bytes) clv__transforms_finish(t, &drawn, window, out);
     free(window);
     clv__image_reset(&image);
     if (!done) CLV_FAIL(input->error, CLV_E_HOST_MEMORY, "'%s': no host memory to resize it", input->path);
@@ -86,8 +88,7 @@ static clv_status transform(const pictures *own, const clv__input *input, clv__r
 }
 
 /** Decode one picture; `out` NULL: only to see whether it is whole. */
-static clv_status decode(const pictures *own, size_t i, const clv__draw *draw, clv__error *error,
-                         float *out) {
+static clv_status decode(const pictures *own, size_t i, const clv__draw *draw, clv__error *error, void *out) {
     char *path = path_of(own, i);
     if (!path) CLV_FAIL(error, CLV_E_HOST_MEMORY, "no host memory for the name of a picture");
     clv__input file, input;
@@ -99,7 +100,7 @@ static clv_status decode(const pictures *own, size_t i, const clv__draw *draw, c
         status = load(&file, &bytes, &input);
         clv__input_close(&file);
     }
-    if (status == CLV_OK && out) status = transform(own, &input, &random, out);
+    if (status == CLV_OK && out) status = transform(own, &input, &random, draw->bytes, out);
     if (status == CLV_OK && !out) {
         clv__image_info info;
         clv__image image = {0};
@@ -155,7 +156,7 @@ static clv_status draw_picture(const clv_dataset *dataset, int64_t i, const clv_
         note_broken(own, at, error);
         if (own->strict) break;
         if (!own->alone) continue;
-        memset(sample, 0, (size_t)dataset->numel * sizeof(float));
+        memset(sample, 0, (size_t)dataset->numel * (draw->bytes ? 1 : sizeof(float)));
         status = CLV_OK;
         break;
     }
@@ -171,6 +172,11 @@ static void read_pictures(const clv_dataset *dataset, int64_t i, void *sample, v
     if (draw_picture(dataset, i, &none, &error, sample, target) != CLV_OK)
         memset(sample, 0, (size_t)dataset->numel * sizeof(float));
     clv__error_destroy(&error);
+}
+
+static clv__norm bytes_of_pictures(const clv_dataset *dataset, int k) {
+    (void)k;
+    return dataset->norm;
 }
 
 static void destroy_pictures(clv_dataset *dataset) {
@@ -343,6 +349,7 @@ static pictures *make(const clv_image_folder_config *config) {
     own->exif = config->exif_transpose;
     own->common.read = read_pictures;
     own->common.draw = draw_picture;
+    own->common.bytes = bytes_of_pictures;
     own->common.digest = digest_pictures;
     own->common.workers = config->workers;
     own->common.destroy = destroy_pictures;

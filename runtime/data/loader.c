@@ -69,6 +69,10 @@ static void advance(const clv_loader *loader, position *at) {
     *at = normal(loader->n_batches, (position){at->epoch, at->index + 1});
 }
 
+bool clv__loader_bytes(const clv_loader_config *config) {
+    return config->bytes && !(config->mixup > 0);
+}
+
 // ---------------------------------------------------------------------------------------------------------------
 // The threads.
 
@@ -121,7 +125,7 @@ static void begin_batch(clv_loader *loader, buffer *b) {
 static clv_status fill(const clv_loader *loader, const buffer *b, int64_t first, int64_t n,
                        clv__error *error) {
     const clv_dataset *dataset = loader->dataset;
-    const clv__draw draw = {loader->config.seed, b->batch.epoch};
+    const clv__draw draw = {loader->config.seed, b->batch.epoch, clv__loader_bytes(&loader->config)};
     for (int64_t i = first; i < first + n; i++) {
         const int64_t sample = loader->order ? b->indices[i] : b->batch.index * loader->config.batch + i;
         void *to[CLV__MOST_FIELDS];
@@ -129,6 +133,8 @@ static clv_status fill(const clv_loader *loader, const buffer *b, int64_t first,
             to[k] = (char *)(uintptr_t)b->fields[k] + (size_t)i * loader->each[k];
         if (dataset->draw)
             CLV_TRY(dataset->draw(dataset, sample, &draw, error, to[0], to[1]));
+        else if (draw.bytes && dataset->read_bytes)
+            dataset->read_bytes(dataset, sample, to);
         else
             clv_dataset_read(dataset, sample, to);
     }
@@ -151,7 +157,7 @@ static buffer *find_work(clv_loader *loader) {
 
 /** Mix a batch whose samples are made. Under the lock, but while it is mixed. */
 static void mix(clv_loader *loader, buffer *b) {
-    const clv__draw draw = {loader->config.seed, b->batch.epoch};
+    const clv__draw draw = {.seed = loader->config.seed, .epoch = b->batch.epoch};
     b->state = MIXING;
     pthread_mutex_unlock(&loader->lock);
     const double lambda = clv__mixup_lambda(&draw, b->batch.index, loader->config.mixup);
@@ -216,7 +222,8 @@ static bool field_bytes(const clv_dataset *dataset, const clv_loader_config *con
     const bool changed = k && config->mixup > 0; // classes become probabilities
     const clv__mixed mixed = clv__mixed_of(dataset, config);
     const int64_t numel = changed ? mixed.target_numel : clv_shape_numel(&shape);
-    const clv_dtype dtype = changed ? mixed.target_dtype : port.dtype;
+    const bool bytes = clv__loader_bytes(config) && clv__dataset_bytes(dataset, k).channels;
+    const clv_dtype dtype = changed ? mixed.target_dtype : bytes ? CLV_DTYPE_U8 : port.dtype;
     if (numel < 0 || !clv__size_mul((size_t)numel, clv_dtype_bytes(dtype), each) ||
         !clv__size_mul(n, *each, all) || *all > PTRDIFF_MAX / 2)
         return false;

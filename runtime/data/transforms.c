@@ -154,12 +154,16 @@ static void jitter(int what, float factor, uint8_t *window, int64_t pixels) {
     }
 }
 
-void clv__transforms_finish(const clv__transforms *t, const clv__drawn *drawn, uint8_t *window, float *out) {
-    const int64_t size = t->size, pixels = size * size;
+static void jitter_all(const clv__transforms *t, const clv__drawn *drawn, uint8_t *window) {
     for (int i = 0; i < 3; i++) {
         const int what = drawn->jitters[i];
-        if (drawn->factors[what] != 1) jitter(what, drawn->factors[what], window, pixels);
+        if (drawn->factors[what] != 1) jitter(what, drawn->factors[what], window, t->size * t->size);
     }
+}
+
+void clv__transforms_finish(const clv__transforms *t, const clv__drawn *drawn, uint8_t *window, float *out) {
+    const int64_t size = t->size, pixels = size * size;
+    jitter_all(t, drawn, window);
     for (int64_t y = 0; y < size; y++) {
         const uint8_t *row = window + y * size * 3;
         float *to = out + y * size;
@@ -168,6 +172,19 @@ void clv__transforms_finish(const clv__transforms *t, const clv__drawn *drawn, u
             to[x] = t->values[0][pixel[0]];
             to[x + pixels] = t->values[1][pixel[1]];
             to[x + 2 * pixels] = t->values[2][pixel[2]];
+        }
+    }
+}
+
+void clv__transforms_bytes(const clv__transforms *t, const clv__drawn *drawn, uint8_t *window, uint8_t *out) {
+    const int64_t size = t->size, pixels = size * size;
+    jitter_all(t, drawn, window);
+    for (int64_t y = 0; y < size; y++) {
+        const uint8_t *row = window + y * size * 3;
+        uint8_t *to = out + y * size;
+        for (int64_t x = 0; x < size; x++) {
+            const uint8_t *pixel = row + 3 * (drawn->flip ? size - 1 - x : x);
+            for (int c = 0; c < 3; c++) to[x + c * pixels] = pixel[c];
         }
     }
 }

@@ -41,6 +41,8 @@ bool clv__transforms_window(const clv__transforms *t, const clv__drawn *drawn, c
                             uint8_t *window);
 /** Jitter, flip and normalise the window: [3, size, size]. The window is changed. */
 void clv__transforms_finish(const clv__transforms *t, const clv__drawn *drawn, uint8_t *window, float *out);
+/** The same as bytes, not normalised. */
+void clv__transforms_bytes(const clv__transforms *t, const clv__drawn *drawn, uint8_t *window, uint8_t *out);
 
 /**
  * A window of a resized picture, as PIL's `resize(..., BILINEAR, box)`: a triangle that is as wide as the step between pixels where

@@ -4,11 +4,14 @@
 #include "cleave/ops.h"
 #include "nn/parallel_layers.h"
 #include "nn/ports.h"
-#include "train/trainer.h"
+#include "train/samples.h"
 
-static void model_outputs(clv_tensor *const *inputs, clv_tensor **outputs, void *user) {
-    const clv_model *model = user;
+static void model_outputs(clv_tensor *const *fed, clv_tensor **outputs, void *user) {
+    const clv__bytes *bytes = user;
+    const clv_model *model = bytes->model;
     const int n = clv_model_port_count(model, CLV_PORT_TARGET);
+    clv_tensor *inputs[CLV_MAX_PORTS];
+    clv__bytes_normalize(bytes, fed, inputs);
     clv_model_build_all(model, inputs, clv_model_port_count(model, CLV_PORT_INPUT), outputs, n);
     for (int i = 0; i < n; i++)
         if (clv_tensor_dtype(outputs[i]) != CLV_DTYPE_F32) outputs[i] = clv_cast(outputs[i], CLV_DTYPE_F32);
@@ -17,23 +20,24 @@ static void model_outputs(clv_tensor *const *inputs, clv_tensor **outputs, void 
 clv_status clv__forward_graph(clv_runtime *runtime, const clv_train_config *config, const double *shares,
                               int64_t batch, clv__step *step) {
     const clv_placement *placement = &config->placement;
-    void *model = (void *)(uintptr_t)config->model;
+    clv__bytes bytes;
     const int n_outputs = clv_model_port_count(config->model, CLV_PORT_TARGET);
     step->batch = batch;
     CLV_TRY(clv__model_check(clv__runtime_error_of(runtime), config->model));
     step->n_inputs = clv_model_port_count(config->model, CLV_PORT_INPUT);
+    CLV_TRY(clv__bytes_find(runtime, config, &bytes));
     CLV_TRY(clv_graph_create(runtime, &step->graph));
     clv_graph_set_precision(step->graph, config->precision);
-    clv_model_tensors(step->graph, config->model, CLV_PORT_INPUT, batch, step->fed);
+    clv__bytes_inputs(step->graph, &bytes, batch, step->fed);
     const clv__parallel parallel = {placement->place, placement->replicas, shares, placement->n_replicas};
     if (placement->n_replicas && placement->place)
-        clv__parallel_layers(step->fed, step->n_inputs, &parallel, model_outputs, model, step->outputs,
+        clv__parallel_layers(step->fed, step->n_inputs, &parallel, model_outputs, &bytes, step->outputs,
                              n_outputs, false);
     else if (placement->n_replicas)
         clv_data_parallel(step->fed, step->n_inputs, placement->replicas, shares, placement->n_replicas,
-                          model_outputs, model, step->outputs, n_outputs);
+                          model_outputs, &bytes, step->outputs, n_outputs);
     else
-        model_outputs(step->fed, step->outputs, model);
+        model_outputs(step->fed, step->outputs, &bytes);
     for (int i = 0; i < n_outputs; i++)
         clv_output(step->outputs[i], config->model->build_all
                                          ? clv_model_port_get(config->model, CLV_PORT_TARGET, i).name

@@ -85,6 +85,7 @@ clv_loader_config clv__labels_loader(const clv_train_config *config, int64_t epo
                                .shuffle = !config->no_shuffle,
                                .seed = config->seed,
                                .mixup = config->mixup,
+                               .bytes = true,
                                .classes = (int)clv_model_port_get(config->model, CLV_PORT_TARGET, 0).classes,
                                .epoch = epoch,
                                .index = index};

@@ -10,7 +10,7 @@
 #include "train/metric.h"
 #include "nn/ports.h"
 #include "train/losses.h"
-#include "train/trainer.h"
+#include "train/samples.h"
 #include "train/units.h"
 
 #include <math.h>
@@ -28,6 +28,7 @@ struct clv_predictor {
     int64_t batch;
     clv_session *session;
     bool owns_session;
+    clv__bytes bytes;
     clv__step step;            // its run is made when first used: by then the session is reserved
     clv_place_choice *place;   // NULL: none was to be chosen
     double *shares;            // of the replicas; NULL without
@@ -41,6 +42,7 @@ static clv_train_config config_of(const clv_predictor *predictor, const clv_pred
                                .loss = config->loss,
                                .losses = config->losses,
                                .n_losses = config->n_losses,
+                               .train = config->samples,
                                .device = config->device,
                                .placement = config->placement,
                                .batch = predictor->batch,
@@ -72,6 +74,7 @@ static clv_status build(clv_predictor *predictor, const clv_predictor_config *co
     const clv_train_config wanted = config_of(predictor, config);
     clv_placement placement = config->placement;
     clv__step *step = &predictor->step;
+    CLV_TRY(clv__bytes_find(predictor->runtime, &wanted, &predictor->bytes));
     CLV_TRY(clv__forward_graph(predictor->runtime, &wanted, predictor->shares, predictor->batch, step));
     CLV_TRY(clv__averages_use(step->graph, config->session, config->same_session));
     clv_plan_config plan = {.device = config->device,
@@ -304,9 +307,10 @@ static clv_status check_array(const clv_predictor *predictor, int i, const clv_a
     const clv_model *model = predictor->model;
     const clv_port port = clv_model_port_get(model, CLV_PORT_INPUT, i);
     char text[128];
-    if (array->type != clv__array_type_of(port.dtype))
+    const clv_dtype wants = clv_tensor_dtype(predictor->step.fed[i]);
+    if (array->type != clv__array_type_of(wants))
         CLV_FAIL(error, CLV_E_DTYPE, "input '%s' of model '%s' wants %s, the array holds %s", port.name,
-                 model->name, clv_dtype_name(port.dtype), clv_array_type_name(array->type));
+                 model->name, clv_dtype_name(wants), clv_array_type_name(array->type));
     if (array->shape.rank < 1)
         CLV_FAIL(error, CLV_E_SHAPE, "input '%s' of model '%s': one number; [N,...] is wanted", port.name,
                  model->name);
@@ -479,8 +483,9 @@ clv_status clv_evaluate(clv_predictor *predictor, const clv_dataset *dataset,
     evaluation run = {.predictor = predictor,
                       .loss_units = clv__units_loss(dataset, predictor->losses[0].loss)};
     CLV_TRY(clv__match_data(predictor->runtime, predictor->model, dataset, &run.match));
+    CLV_TRY(clv__bytes_check(error, &predictor->bytes, dataset, &run.match));
     double start = clv__seconds();
-    clv_loader_config config = {.batch = predictor->batch};
+    clv_loader_config config = {.batch = predictor->batch, .bytes = clv__bytes_any(&predictor->bytes)};
     clv_status status = clv__units_begin(error, dataset, predictor->batch, &run.units);
     if (status == CLV_OK) status = clv_loader_create(predictor->runtime, dataset, &config, &run.loader);
     if (status == CLV_OK) status = evaluate(&run, clv_dataset_info_get(dataset).count, progress, user, error);

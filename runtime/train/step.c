@@ -11,11 +11,12 @@
 #include "nn/replicas.h"
 #include "ops/update/averages.h"
 #include "train/losses.h"
-#include "train/trainer.h"
+#include "train/samples.h"
 
 /** What the layers of a step are built from. */
 typedef struct building {
     const clv_model *model;
+    clv__bytes bytes;
     clv__target_loss losses[CLV_MAX_PORTS];
     clv_loss smoothed[CLV_MAX_PORTS]; // of them, where labels are
     int n_inputs, n_fed;
@@ -45,9 +46,10 @@ static clv_tensor *build_loss(const clv_loss *loss, clv_tensor *output, clv_tens
 /** The loss of each target. */
 static void target_losses(clv_tensor *const *fed, clv_tensor **losses, void *user) {
     const building *of = user;
-    clv_tensor *outputs[CLV_MAX_PORTS];
+    clv_tensor *inputs[CLV_MAX_PORTS], *outputs[CLV_MAX_PORTS];
     const int n = of->n_fed - of->n_inputs;
-    clv_model_build_all(of->model, fed, of->n_inputs, outputs, n);
+    clv__bytes_normalize(&of->bytes, fed, inputs);
+    clv_model_build_all(of->model, inputs, of->n_inputs, outputs, n);
     for (int i = 0; i < n; i++)
         losses[i] = build_loss(of->losses[i].loss, outputs[i], fed[of->n_inputs + i],
                                of->weight[i] ? fed[of->weight[i]] : NULL);
@@ -154,11 +156,12 @@ clv_status clv__step_graph(clv_runtime *runtime, const clv_train_config *config,
     step->n_inputs = of.n_inputs = clv_model_port_count(config->model, CLV_PORT_INPUT);
     step->n_targets = clv_model_port_count(config->model, CLV_PORT_TARGET);
     of.n_fed = step->n_inputs + step->n_targets;
+    CLV_TRY(clv__bytes_find(runtime, config, &of.bytes));
     CLV_TRY(clv_graph_create(runtime, &step->graph));
     clv_graph_set_training(step->graph, true);
     clv_graph_set_precision(step->graph, config->precision);
     if (config->dropout) clv_graph_set_dropout(step->graph, (float)*config->dropout);
-    clv_model_tensors(step->graph, config->model, CLV_PORT_INPUT, batch, step->fed);
+    clv__bytes_inputs(step->graph, &of.bytes, batch, step->fed);
     clv__labels_inputs(step->graph, config, batch, step->fed + step->n_inputs);
     take_cut(step, &of);
     step->loss = loss_of(config, shares, &of);

@@ -178,7 +178,8 @@ static clv_status build_predictor(clv_trainer *trainer) {
                                       .precision = config->precision,
                                       .no_fuse = config->no_fuse,
                                       .session = trainer->session,
-                                      .same_session = clv_trainer_info_get(trainer).plan};
+                                      .same_session = clv_trainer_info_get(trainer).plan,
+                                      .samples = config->test};
     CLV_TRY(make_predictor(trainer, &predictor));
     if (all_memory(trainer) > allowed) allowed = all_memory(trainer);
     CLV_TRY(shrink_predictor(trainer, &predictor, most, 1, allowed));

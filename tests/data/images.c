@@ -250,6 +250,33 @@ static void draws_within_the_ranges(void **state) {
     assert_true(d.height == 10 && d.width == 20 && d.left == 490 && d.top == 0);
 }
 
+/** Pictures as bytes: cut, jittered and flipped alike, and not normalised. */
+static void bytes_are_not_normalised(void **state) {
+    (void)state;
+    static const float mean[3] = {0.1f, 0.2f, 0.3f}, std[3] = {0.5f, 0.6f, 0.7f};
+    clv_image_folder_config how = {.limit = 2, .augment = {.crop = true, .flip = 0.5, .brightness = 0.4}};
+    memcpy(how.mean, mean, sizeof mean);
+    memcpy(how.std, std, sizeof std);
+    clv_dataset *dataset = open_folder(GOLDEN "images", how);
+    clv_loader *loaders[2];
+    clv_batch batches[2];
+    for (int i = 0; i < 2; i++) {
+        const clv_loader_config config = {.batch = 2, .seed = 5, .bytes = i == 1};
+        expect_ok(clv_loader_create(support_runtime, dataset, &config, &loaders[i]));
+        expect_ok(clv_loader_next(loaders[i], &batches[i]));
+    }
+    for (int i = 0; i < 2 * N; i++) {
+        const int c = i % N / (N / 3);
+        const float want = ((float)((const uint8_t *)batches[1].samples)[i] / 255.0f - mean[c]) / std[c];
+        assert_true(((const float *)batches[0].samples)[i] == want);
+    }
+    for (int i = 0; i < 2; i++) {
+        clv_loader_release(loaders[i], &batches[i]);
+        clv_loader_destroy(loaders[i]);
+    }
+    clv_dataset_destroy(dataset);
+}
+
 /** A checksum of the batches of two epochs, in their order. */
 static uint64_t sum_of_batches(const clv_dataset *dataset, uint64_t seed, int64_t epoch, int batches,
                                clv_status *status) {
@@ -851,6 +878,7 @@ int main(void) {
         cmocka_unit_test(as_torchvision_changes_colors),
         cmocka_unit_test(draws_within_the_ranges),
         cmocka_unit_test(draws_depend_on_seed_epoch_and_sample),
+        cmocka_unit_test(bytes_are_not_normalised),
         cmocka_unit_test(rows_from_the_top),
         cmocka_unit_test(the_same_from_any_number_of_threads),
         cmocka_unit_test(mixed_the_same_from_any_number_of_threads),

@@ -299,6 +299,46 @@ static void the_thread_handles_no_signals(void **state) {
     clv_dataset_destroy(dataset);
 }
 
+/** Bytes that are asked for as bytes are those that are normalised elsewhere, in a quarter of the memory. */
+static void bytes_stay_bytes(void **state) {
+    (void)state;
+    enum { SAMPLES = 9, EACH = 29, BATCH = 4 };
+    clv_array images, labels;
+    expect_ok(clv_array_init(support_runtime, CLV_ARRAY_U8, SHAPE(SAMPLES, EACH), &images));
+    expect_ok(clv_array_init(support_runtime, CLV_ARRAY_I32, SHAPE(SAMPLES), &labels));
+    for (int i = 0; i < SAMPLES * EACH; i++) ((uint8_t *)images.data)[i] = (uint8_t)(i * 71);
+    clv_dataset *dataset = NULL, *floats = make_dataset();
+    const clv_dataset_config normalised = {.mean = 0.3f, .std = 0.7f};
+    expect_ok(clv_dataset_from_arrays(support_runtime, &images, &labels, &normalised, &dataset));
+    clv_array_reset(&labels);
+    clv_loader_config config = {.batch = BATCH, .shuffle = true, .seed = 3}, bytes = config;
+    bytes.bytes = true;
+    clv_loader *as_floats = make_loader(dataset, config), *as_bytes = make_loader(dataset, bytes);
+    for (int k = 0; k < 6; k++) {
+        clv_batch f, b;
+        expect_ok(clv_loader_next(as_floats, &f));
+        expect_ok(clv_loader_next(as_bytes, &b));
+        assert_int_equal(f.n, b.n);
+        assert_memory_equal(f.targets, b.targets, (size_t)f.n * sizeof(int32_t));
+        for (int64_t i = 0; i < f.n * EACH; i++)
+            assert_true(((const float *)f.samples)[i] ==
+                        ((float)((const uint8_t *)b.samples)[i] / 255.0f - 0.3f) / 0.7f);
+        clv_loader_release(as_floats, &f);
+        clv_loader_release(as_bytes, &b);
+    }
+    clv_loader_destroy(as_floats);
+    clv_loader_destroy(as_bytes);
+    // fields begin at multiples of 64 bytes; the labels are four bytes each
+    assert_int_equal(clv_loader_memory_bytes(dataset, &config), 3 * (512 + 64));
+    assert_int_equal(clv_loader_memory_bytes(dataset, &bytes), 3 * (128 + 64));
+    bytes.mixup = config.mixup = 0.5; // what is mixed is numbers
+    assert_int_equal(clv_loader_memory_bytes(dataset, &bytes), clv_loader_memory_bytes(dataset, &config));
+    bytes.mixup = config.mixup = 0; // what is numbers stays so
+    assert_int_equal(clv_loader_memory_bytes(floats, &bytes), clv_loader_memory_bytes(floats, &config));
+    clv_dataset_destroy(dataset);
+    clv_dataset_destroy(floats);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(in_order_without_shuffling),
@@ -309,6 +349,7 @@ int main(void) {
         cmocka_unit_test(memory_may_be_the_caller_s),
         cmocka_unit_test(refuses_bad_configs),
         cmocka_unit_test(loaders_share_a_dataset),
+        cmocka_unit_test(bytes_stay_bytes),
         cmocka_unit_test(the_thread_handles_no_signals),
     };
     return cmocka_run_group_tests(tests, support_begin, support_end);

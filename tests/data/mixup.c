@@ -59,7 +59,7 @@ static void expect_mixed_loader(const clv_dataset *dataset, int classes, int64_t
         float rows[4 * 8] = {0};
         expect_ok(clv_loader_next(mixed, &a));
         expect_ok(clv_loader_next(whole, &b));
-        const clv__draw draw = {5, a.epoch};
+        const clv__draw draw = {.seed = 5, .epoch = a.epoch};
         const double lambda = clv__mixup_lambda(&draw, a.index, 0.7);
         assert_int_equal(a.n, b.n);
         expect_mixed(a.samples, b.samples, a.n, NUMEL, lambda);
@@ -93,7 +93,7 @@ static void lambdas_are_of_beta(void **state) {
         double sum = 0, squares = 0;
         int tenths[10] = {0};
         for (int i = 0; i < TIMES; i++) {
-            const clv__draw draw = {11, i / 100};
+            const clv__draw draw = {.seed = 11, .epoch = i / 100};
             const double lambda = clv__mixup_lambda(&draw, i % 100, alphas[a]);
             assert_true(lambda >= 0 && lambda <= 1);
             sum += lambda;
@@ -106,7 +106,7 @@ static void lambdas_are_of_beta(void **state) {
         for (int k = 0; alphas[a] == 1 && k < 10; k++)
             assert_true(abs(tenths[k] - TIMES / 10) < 220); // 5 sigma
     }
-    const clv__draw draw = {11, 0};
+    const clv__draw draw = {.seed = 11};
     for (int i = 0; i < 100; i++) { // so small that it is one of the two, so large that it is the half
         const double least = clv__mixup_lambda(&draw, i, 1e-9), most = clv__mixup_lambda(&draw, i, 1e12);
         assert_true(least == 0 || least == 1 || least < 1e-12 || least > 1 - 1e-12);
@@ -117,7 +117,7 @@ static void lambdas_are_of_beta(void **state) {
 
 static void lambdas_depend_on_seed_epoch_and_batch(void **state) {
     (void)state;
-    const clv__draw draws[] = {{1, 0}, {1, 0}, {2, 0}, {1, 1}};
+    const clv__draw draws[] = {{.seed = 1}, {.seed = 1}, {.seed = 2}, {.seed = 1, .epoch = 1}};
     const double first = clv__mixup_lambda(&draws[0], 0, 0.4);
     assert_true(clv__mixup_lambda(&draws[1], 0, 0.4) == first);
     assert_true(clv__mixup_lambda(&draws[2], 0, 0.4) != first);

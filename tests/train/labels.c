@@ -204,7 +204,7 @@ static void the_script_has_the_lambdas(void **state) {
     (void)state;
     const float *lambdas = clv_archive_find(golden, "lambdas")->data;
     for (int i = 0; i < STEPS; i++) {
-        const clv__draw draw = {7, i / BATCHES};
+        const clv__draw draw = {.seed = 7, .epoch = i / BATCHES};
         const double lambda = clv__mixup_lambda(&draw, i % BATCHES, 0.4);
         if (!(fabs(lambda - (double)lambdas[i]) < 1e-7))
             fail_msg("lambda %d is %.17g, not %.9g", i, lambda, (double)lambdas[i]);

@@ -442,6 +442,87 @@ static void test_graph_is_the_trainers(void **state) {
     clv_graph_destroy(graph);
 }
 
+enum { BYTE_SAMPLES = 10, BYTE_EACH = 24 };
+
+/** The samples as bytes, or as the numbers that the host makes of them. */
+static clv_dataset *bytes_or_numbers(bool bytes, float std) {
+    clv_array images, labels;
+    const clv_dataset_config normalised = {.mean = 0.45f, .std = std, .only_bytes = true};
+    clv_dataset *made;
+    const clv_shape shape = CLV_SHAPE(BYTE_SAMPLES, 1, 4, 6), rows = CLV_SHAPE(BYTE_SAMPLES);
+    assert_status(clv_array_init(runtime, bytes ? CLV_ARRAY_U8 : CLV_ARRAY_F32, &shape, &images), CLV_OK,
+                  runtime);
+    assert_status(clv_array_init(runtime, CLV_ARRAY_I32, &rows, &labels), CLV_OK, runtime);
+    for (int i = 0; i < BYTE_SAMPLES * BYTE_EACH; i++) {
+        const uint8_t byte = (uint8_t)(i * 37);
+        if (bytes)
+            ((uint8_t *)images.data)[i] = byte;
+        else
+            ((float *)images.data)[i] = ((float)byte / 255.0f - 0.45f) / std;
+    }
+    for (int i = 0; i < BYTE_SAMPLES; i++) ((int32_t *)labels.data)[i] = i % 3;
+    assert_status(clv_dataset_from_arrays(runtime, &images, &labels, &normalised, &made), CLV_OK, runtime);
+    clv_array_reset(&labels);
+    return made;
+}
+
+/** A training on bytes feeds bytes, a quarter of what numbers are, and has the bits of one on numbers that the host normalised. */
+static void test_bytes_are_fed_as_they_are(void **state) {
+    (void)state;
+    clv_dataset *sets[2] = {bytes_or_numbers(false, 0.3f), bytes_or_numbers(true, 0.3f)},
+                *other = bytes_or_numbers(true, 0.31f);
+    const clv_train_config ways[] = {{0},
+                                     {.micro_batches = 2},
+                                     {.precision = CLV_PRECISION_MIXED_BF16},
+                                     {.mixup = 0.4}}; // mixed on the host, in numbers
+    for (size_t way = 0; way < sizeof ways / sizeof *ways; way++) {
+        clv_trainer *trainers[2];
+        clv_train_result results[2];
+        float weights[2][3 * 6];
+        for (int k = 0; k < 2; k++) {
+            clv_train_config config = ways[way];
+            config.model = &model;
+            config.train = config.test = sets[k];
+            config.batch = 4; // and a rest of 2
+            config.epochs = 2;
+            config.lr = 0.1;
+            assert_status(clv_trainer_create(runtime, &config, &trainers[k]), CLV_OK, runtime);
+            const clv_tensor *x = clv_graph_find(trainers[k]->step[CLV__FULL].graph, "x");
+            const bool bytes = k == 1 && !(config.mixup > 0);
+            assert_int_equal(clv_tensor_dtype(x), bytes ? CLV_DTYPE_U8 : CLV_DTYPE_F32);
+            assert_int_equal(clv_tensor_bytes(x), 4 * BYTE_EACH * (bytes ? 1 : sizeof(float)));
+            assert_status(clv_trainer_run(trainers[k]), CLV_OK, runtime);
+            results[k] = clv_trainer_result(trainers[k]);
+            clv_session *session = clv_trainer_session(trainers[k]);
+            assert_status(clv_session_read(session, clv_session_find(session, "conv1.weight"), weights[k],
+                                           sizeof weights[k]),
+                          CLV_OK, runtime);
+        }
+        assert_memory_equal(weights[0], weights[1], sizeof weights[0]);
+        assert_true(results[0].test.loss == results[1].test.loss);
+        for (int k = 0; k < 2; k++) clv_trainer_destroy(trainers[k]);
+    }
+    // a predictor is made for bytes that are normalised so, and says it
+    clv_predictor *predictor;
+    clv_metrics metrics[2];
+    clv_predictor_config predicts = {.model = &model, .batch = 4, .samples = sets[1]};
+    assert_status(clv_predictor_create(runtime, &predicts, &predictor), CLV_OK, runtime);
+    assert_status(clv_evaluate(predictor, sets[1], NULL, NULL, &metrics[0]), CLV_OK, runtime);
+    assert_status(clv_evaluate(predictor, other, NULL, NULL, &metrics[1]), CLV_E_VALUE, runtime);
+    assert_holds(clv_runtime_error(runtime),
+                 "was planned for bytes, and this dataset normalises them in another way");
+    assert_status(clv_evaluate(predictor, sets[0], NULL, NULL, &metrics[1]), CLV_E_VALUE, runtime);
+    assert_holds(clv_runtime_error(runtime), "and this dataset has numbers; give it as `samples`");
+    clv_predictor_destroy(predictor);
+    predicts.samples = NULL;
+    assert_status(clv_predictor_create(runtime, &predicts, &predictor), CLV_OK, runtime);
+    assert_status(clv_evaluate(predictor, sets[1], NULL, NULL, &metrics[1]), CLV_OK, runtime);
+    assert_true(metrics[0].loss == metrics[1].loss);
+    clv_predictor_destroy(predictor);
+    for (int k = 0; k < 2; k++) clv_dataset_destroy(sets[k]);
+    clv_dataset_destroy(other);
+}
+
 /** How many nodes of a trainer's plans, evaluation's too, are done as others. */
 static int count_fused(const clv_trainer *trainer) {
     clv_plan *plans[CLV__STEPS + 1];
@@ -492,6 +573,7 @@ int main(void) {
         cmocka_unit_test(test_refusals),
         cmocka_unit_test(test_callback_stops),
         cmocka_unit_test(test_graph_is_the_trainers),
+        cmocka_unit_test(test_bytes_are_fed_as_they_are),
         cmocka_unit_test(test_no_fuse_is_for_evaluation_too),
     };
     return cmocka_run_group_tests(tests, setup, teardown);

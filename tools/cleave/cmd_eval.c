@@ -139,7 +139,8 @@ static int evaluate(cli_session *session, cli_source *source, const clv_placemen
                                    .batch = args->batch,
                                    .variants = args->variants,
                                    .no_fuse = cli_no_fuse(args),
-                                   .precision = cli_precision(args)};
+                                   .precision = cli_precision(args),
+                                   .samples = source->test};
     const int64_t count = clv_dataset_info_get(source->test).count;
     if (!config.batch && count < 256) // zeros would fill it up
         config.batch = count > placement->n_replicas ? count : placement->n_replicas;

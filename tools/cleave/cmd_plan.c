@@ -37,6 +37,7 @@ static void planned_destroy(plan_made *planned) {
 static clv_train_config training_of(const plan_job *job, int64_t batch) {
     clv_train_config config = job->recipe;
     config.model = job->model;
+    config.bytes = !job->session->args->samples || strcmp(job->session->args->samples, "numbers") != 0;
     config.device = job->session->device;
     config.placement = job->placement;
     if (job->choice) {

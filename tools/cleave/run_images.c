@@ -235,8 +235,8 @@ static clv_status compute(images_job *job, clv_predictor *predictor, clv_loader 
 static clv_status compute_all(images_job *job, clv_predictor *predictor, int64_t batch) {
     clv_loader *loader = NULL;
     clv_runtime *runtime = job->session->runtime;
-    clv_status status =
-        clv_loader_create(runtime, job->pictures, &(clv_loader_config){.batch = batch}, &loader);
+    clv_status status = clv_loader_create(runtime, job->pictures,
+                                          &(clv_loader_config){.batch = batch, .bytes = true}, &loader);
     if (status == CLV_OK) status = compute(job, predictor, loader);
     clv_loader_destroy(loader);
     cli_progress_clear(&job->session->progress);
@@ -335,7 +335,8 @@ static int run(images_job *job, const clv_model *model) {
                                          .batch = batch,
                                          .variants = args->variants,
                                          .no_fuse = cli_no_fuse(args),
-                                         .precision = cli_precision(args)};
+                                         .precision = cli_precision(args),
+                                         .samples = job->pictures};
     clv_predictor *predictor;
     status = clv_predictor_create(job->session->runtime, &config, &predictor);
     code = status == CLV_OK ? with_predictor(job, predictor, batch)
