@@ -97,9 +97,9 @@ awk "BEGIN { d = $(at test_loss) - $loss; exit !(d < 1e-5 && d > -1e-5) }" || fa
 works train --steps 10 --ema 0.9 --checkpoint c --quiet
 works train --epochs 2 --ema 0.9 --resume c --save parts.safetensors --quiet
 cmp -s average.safetensors parts.safetensors || fail "averages, resumed: other bits"
-works "$cleave" plan mlp --batch 32 --train --device "$device" --json
+works "$cleave" plan mlp --samples numbers --batch 32 --train --device "$device" --json
 optimizer=$(at devices.0.categories.optimizer)
-works "$cleave" plan mlp --batch 32 --train --ema 0.9 --device "$device" --json
+works "$cleave" plan mlp --samples numbers --batch 32 --train --ema 0.9 --device "$device" --json
 same "the plan's averages" "$(at devices.0.categories.optimizer)" $((optimizer + parameters))
 for precision in mixed mixed-bf16; do
     works train --epochs 1 --ema 0.9 --precision $precision --json

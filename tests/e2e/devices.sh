@@ -45,7 +45,7 @@ cmp -s one-cnn.safetensors pasted.safetensors || fail "'$place' gave other bits"
 same "the placement of a text" "$(at placement)" null
 # under a budget: the dry run and the training agree, and keep it
 for method in balanced sequential auto; do
-    works "$cleave" plan mlp --batch 32 --train --place $method --devices cpu:0,cpu:1 --budget cpu:0=300KB --json
+    works "$cleave" plan mlp --samples numbers --batch 32 --train --place $method --devices cpu:0,cpu:1 --budget cpu:0=300KB --json
     # auto goes by measured time, and may leave the small layer on either
     case $method:$(at placement.place) in
     *:"*=cpu:1" | auto:"fc1=cpu:1,fc2=cpu:0") ;;
@@ -55,10 +55,10 @@ done
 works train --place auto --devices cpu:0,cpu:1 --budget cpu:0=300KB --save chosen.safetensors
 same "prediction under a budget" "$(at memory.0.predicted_peak_bytes)" "$(at memory.0.peak_bytes)"
 cmp -s one.safetensors chosen.safetensors || fail "--place auto under a budget gave other bits"
-works "$cleave" plan mlp --batch 32 --train --place "fc1=cpu:0,fc2=host" --json
+works "$cleave" plan mlp --samples numbers --batch 32 --train --place "fc1=cpu:0,fc2=host" --json
 same "devices of a plan" "$(at layers.1.device devices.0.device devices.1.device transfers.0.from | tr '\n' ' ')" \
     "cpu:0 cpu:0 host cpu:0 "
-works "$cleave" plan mlp --batch 32 --train --replicas cpu:0,host --shares 0.5,0.5 --json
+works "$cleave" plan mlp --samples numbers --batch 32 --train --replicas cpu:0,host --shares 0.5,0.5 --json
 same "replicas of a plan" "$(at devices.0.device devices.1.device | tr '\n' ' ')" "cpu:0 host "
 works "$cleave" plan vgg11 --train --place balanced --devices null:0,null:1 --json
 same "balanced vgg11" "$(at placement.place)" "features.*=null:0,classifier.*=null:1"
@@ -118,7 +118,7 @@ works train --place 'fc1=cpu:0,fc2=cpu:1' --save placed.safetensors
 cmp -s blanks.safetensors placed.safetensors || fail "blanks placed layers elsewhere"
 
 # what would fit where no choice does
-works "$cleave" plan mlp --train --batch 640 --device cpu:0 --json
+works "$cleave" plan mlp --samples numbers --train --batch 640 --device cpu:0 --json
 budget=$(($(at devices.0.predicted_peak_bytes) - 1000000))
 auto="mlp --train --place auto --devices cpu:0 --budget cpu:0=$budget"
 # shellcheck disable=SC2086  # words on purpose

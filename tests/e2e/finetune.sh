@@ -38,7 +38,7 @@ works "$helper" last "$cleave" train $arrays --weights w.safetensors --except fc
 [ "$(at memory.0.categories.optimizer)" -ge 400000 ] || fail "all parameters have state without --freeze"
 
 # the dry run says so
-works "$cleave" plan mlp --classes 5 --batch 20 --train --optimizer momentum --freeze fc1 --device "$device" --json
+works "$cleave" plan mlp --samples numbers --classes 5 --batch 20 --train --optimizer momentum --freeze fc1 --device "$device" --json
 same "planned" "$(at devices.0.predicted_peak_bytes)" "$frozen"
 works "$cleave" plan mlp --classes 5 --batch 20 --train --freeze fc1 --device "$device"
 grep -qF '101,125, of which 645 trainable and 100,480 frozen' out || fail "plan does not tell what is frozen"

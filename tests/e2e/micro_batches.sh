@@ -76,10 +76,10 @@ expect 1 "was written with --micro-batches 4, now it is 1; go on with the settin
     train --device cpu:0 --batch 20 --epochs 2 --resume c
 
 # the dry run says so before, in as many rows as without parts and three more (slices of images and labels; losses weighted and added, as one)
-works "$cleave" plan cnn --train --device cpu:0 --batch 20 --optimizer adam --micro-batches 4 --json
+works "$cleave" plan cnn --samples numbers --train --device cpu:0 --batch 20 --optimizer adam --micro-batches 4 --json
 same "plan in parts" "$(at devices.0.predicted_peak_bytes)" "$predicted"
 same "row of conv1 in parts of 5" "$(at layers.3.name layers.3.output_shape.0 | tr '\n' ' ')" "conv1 5 "
-"$cleave" plan cnn --train --device cpu:0 --batch 20 --micro-batches 4 >parts.txt && "$cleave" plan cnn --train --device cpu:0 \
+"$cleave" plan cnn --samples numbers --train --device cpu:0 --batch 20 --micro-batches 4 >parts.txt && "$cleave" plan cnn --samples numbers --train --device cpu:0 \
     --batch 20 >whole.txt || fail "no plan"
 same "rows" "$(grep -c '^work: .*FLOP a step' parts.txt) $(sed -n '/^layer/,/^total/p' parts.txt | wc -l)" \
     "1 $(($(sed -n '/^layer/,/^total/p' whole.txt | wc -l) + 3))"

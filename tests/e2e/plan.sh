@@ -3,18 +3,27 @@
 # The dry run: JSON as it is promised, the largest batch at the edge of a budget, and what it predicts is what happens.
 . "$(dirname "$0")/common.sh"
 works "$cleave" plan cnn --batch 64 --train --device "$device" --json
-same "conv1" "$(at layers.0.name layers.0.op layers.0.parameters | tr '\n' ' ')" "conv1 conv2d 320 "
+same "what normalises bytes" "$(at layers.0.op)" lookup
+same "conv1" "$(at layers.1.name layers.1.op layers.1.parameters | tr '\n' ' ')" "conv1 conv2d 320 "
 at layers.0.device layers.0.output_shape layers.0.bytes layers.0.flops devices.0.device \
     devices.0.categories.activations transfers largest_batch >/dev/null
-same "output of conv1" "$(at layers.0.output_shape.0 layers.0.output_shape.1 layers.0.output_shape.2 | tr '\n' ' ')" "64 32 26 "
+same "output of conv1" "$(at layers.1.output_shape.0 layers.1.output_shape.1 layers.1.output_shape.2 | tr '\n' ' ')" "64 32 26 "
 same "parameters" "$(at devices.0.categories.parameters)" $((1199882 * 4))
 
 # the tree: the model, and modules with the sums of what is in them
 same "the model" "$(at modules.0.name modules.0.depth modules.0.parameters modules.0.frozen | tr '\n' ' ')" " 0 1199882 0 "
 same "its bytes" "$(at modules.0.bytes.parameters)" "$(at devices.0.categories.parameters)"
 same "its state" "$(at modules.0.bytes.optimizer)" "$(at devices.0.categories.optimizer)"
-same "a layer" "$(at modules.1.name modules.1.depth modules.1.layers modules.1.parameters modules.1.bytes.parameters | tr '\n' ' ')" \
+same "a layer" "$(at modules.2.name modules.2.depth modules.2.layers modules.2.parameters modules.2.bytes.parameters | tr '\n' ' ')" \
     "conv1 1 1 320 1280 "
+
+# numbers take four times as much to be fed, and more in all
+io=$(at devices.0.categories.io) peak=$(at devices.0.predicted_peak_bytes)
+works "$cleave" plan cnn --batch 64 --train --device "$device" --samples numbers --json
+same "conv1 of numbers" "$(at layers.0.name)" conv1
+same "what two slots of bytes save" $(($(at devices.0.categories.io) - io)) $((2 * 64 * 784 * 3))
+[ "$(at devices.0.predicted_peak_bytes)" -gt "$peak" ] || fail "bytes save nothing"
+works "$cleave" plan cnn --batch 64 --train --device "$device" --json
 
 # what is done together is told, and can be done apart (the host device does all apart)
 train=$(at devices.0.predicted_peak_bytes)
@@ -40,13 +49,13 @@ works "$cleave" plan mlp --batch $((largest + 1)) --train --device "$device" --j
 
 # the prediction for another batch size comes true
 "$helper" images 40 x.npy && "$helper" labels 40 y.npy || fail "no data"
-works "$cleave" plan mlp --batch 20 --train --device "$device" --optimizer momentum --json
+works "$cleave" plan mlp --samples numbers --batch 20 --train --device "$device" --optimizer momentum --json
 predicted=$(at devices.0.predicted_peak_bytes)
 works "$cleave" train --images x.npy --labels y.npy --model mlp --batch 20 --steps 2 --device "$device" --optimizer momentum --json
 same "peak" "$(at memory.0.peak_bytes)" "$predicted"
 # other images, other classes: the array says how large, --classes how many
 "$helper" images 40 small.npy 3 12 14 || fail "no data"
-works "$cleave" plan cnn --batch 20 --train --device "$device" --input-size 3x12x14 --classes 13 --json
+works "$cleave" plan cnn --samples numbers --batch 20 --train --device "$device" --input-size 3x12x14 --classes 13 --json
 predicted=$(at devices.0.predicted_peak_bytes)
 same "output of conv1" "$(at layers.0.output_shape.1 layers.0.output_shape.2 layers.0.output_shape.3 | tr '\n' ' ')" "32 10 12 "
 works "$cleave" train --images small.npy --labels y.npy --model cnn --classes 13 --batch 20 --steps 2 --device "$device" \
@@ -74,7 +83,7 @@ done
 works "$cleave" plan linear --device "$device"
 works "$cleave" plan resnet18 --batch 2 --device host --depth 1
 grep -q '^layer1  *10 layers  *147,968  *1.3 %' out || fail "no sum of a module: $(cat out)"
-grep -q '^total  *53 layers  *11,689,512  *100.0 %.* 100.0 %.* 7.28 GFLOP  *100.0 %$' out || fail "no total: $(cat out)"
+grep -q '^total  *54 layers  *11,689,512  *100.0 %.* 100.0 %.* 7.28 GFLOP  *100.0 %$' out || fail "no total: $(cat out)"
 grep -q '^  [^ ]' out && fail "--depth 1 shows what is in modules: $(cat out)"
 grep -q '^parameters: 11,689,512, of which 11,689,512 trainable and 0 frozen; 9,600 in buffers$' out || fail "parameters: $(cat out)"
 grep -q '^work: 7.28 GFLOP a forward pass$' out || fail "no work: $(cat out)"
@@ -84,8 +93,8 @@ grep -q '^  0  *5 layers  *73,984 ' out && ! grep -q '^    [^ ]' out || fail "--
 works "$cleave" plan resnet18 --batch 2 --device host
 grep -q '^      0  *conv2d' out || fail "no leaf of three levels: $(cat out)"
 works "$cleave" plan resnet18 --batch 2 --device host --depth 1 --json
-same "modules" "$(at modules)" "array of 12"
-same "a module" "$(at modules.5.name modules.5.layers modules.5.parameters modules.5.buffers | tr '\n' ' ')" "layer1 10 147968 512 "
+same "modules" "$(at modules)" "array of 13"
+same "a module" "$(at modules.6.name modules.6.layers modules.6.parameters modules.6.buffers | tr '\n' ' ')" "layer1 10 147968 512 "
 expect 2 "--depth wants a whole number" "$cleave" plan linear --depth 0
 works "$cleave" devices --json
 at devices.0.name devices.0.index devices.0.platform devices.0.device devices.0.type devices.0.vendor devices.0.driver \
@@ -103,7 +112,7 @@ works "$cleave" plan vgg16 --batch 4 --train --device null:gc7000l --json
 same "vgg16 in 256 MiB" "$(at fits)" false
 same "what the milliseconds are of" "$(at devices.0.least_of)" bytes
 works "$cleave" plan resnet18 --batch 1024 --train --device null:rx-580
-grep -q 'on a device with more memory; planned and found to fit: --batch 355, or --batch 713 --recompute auto$' out || fail "other advice: $(tail -n 1 out)"
+grep -q 'on a device with more memory; planned and found to fit: --batch 368, or --batch 822 --recompute auto$' out || fail "other advice: $(tail -n 1 out)"
 works "$cleave" devices --cards
 grep -q '^null:rtx-3060  *NVIDIA GeForce RTX 3060  *12.0 GiB ' out || fail "cards are not listed: $(cat out)"
 works "$cleave" devices --cards --json

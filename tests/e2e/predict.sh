@@ -36,7 +36,7 @@ same "what was chosen" "$(at placement.place)" "fc1=cpu:0,fc2=cpu:1"
 grep -qF -- "--place balanced is --place 'fc1=cpu:0,fc2=cpu:1'" err || fail "what was chosen is not told: $(cat err)"
 several 2 --replicas cpu:0,cpu:1 --shares equal --batch 16
 same "equal shares" "$(at shares.cpu:0) $(at shares.cpu:1)" "0.5 0.5"
-"$cleave" plan mlp --batch 16 --replicas cpu:0,cpu:1 --json >out 2>err || fail "no dry run: $(cat err)"
+"$cleave" plan mlp --samples numbers --batch 16 --replicas cpu:0,cpu:1 --json >out 2>err || fail "no dry run: $(cat err)"
 planned="$(at devices.0.predicted_peak_bytes) $(at devices.1.predicted_peak_bytes)"
 works evaluate --replicas cpu:0,cpu:1 --shares equal --batch 16
 same "the dry run" "$planned" "$(at memory.0.peak_bytes) $(at memory.1.peak_bytes)"

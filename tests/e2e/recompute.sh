@@ -6,7 +6,7 @@
 "$helper" images 24 x.npy 3 24 24 && "$helper" labels 24 y.npy || fail "no data"
 size="--classes 10 --device $device --json"
 train() { "$helper" last "$cleave" train --images x.npy --labels y.npy --model resnet18 --batch 12 --steps 2 $size "$@"; }
-plan() { "$cleave" plan resnet18 --train --input-size 3x24x24 $size "$@"; }
+plan() { "$cleave" plan resnet18 --samples numbers --train --input-size 3x24x24 $size "$@"; }
 
 # half of the activations, and workspace, io and staging beside the other half
 works train --dump-gradients plain.safetensors --save plain-weights.safetensors
@@ -68,14 +68,14 @@ expect 1 "its parameters, gradients and optimizer state alone take " train --bud
 export POCL_DEVICES="pthread basic" CLEAVE_PARTITION=cpu:1=2 # this driver lists the other one first
 thirds='conv1=cpu:0,bn1=cpu:0,layer1.*=cpu:0,layer2.*=cpu:1,layer3.*=cpu:1,layer4.*=cpu:2,fc=cpu:2'
 if "$cleave" devices --json 2>/dev/null | grep -q '"cpu:2"'; then
-    works "$cleave" plan resnet18 --train --input-size 3x24x24 --classes 10 --batch 12 --place "$thirds" --json
+    works "$cleave" plan resnet18 --samples numbers --train --input-size 3x24x24 --classes 10 --batch 12 --place "$thirds" --json
     tight=
     for i in 0 1 2; do
         tight="$tight --budget $(at devices.$i.device)=$(($(at devices.$i.predicted_peak_bytes) + 100000))"
     done
     works plan --batch 12 $tight
     place=$(at advice.place)
-    works "$cleave" plan resnet18 --train --input-size 3x24x24 --classes 10 --batch 12 --place "$place" $tight --json
+    works "$cleave" plan resnet18 --samples numbers --train --input-size 3x24x24 --classes 10 --batch 12 --place "$place" $tight --json
     same "a placement over three devices fits, '$place'" "$(at fits)" true
     at devices.2.device >/dev/null
 fi
@@ -85,9 +85,9 @@ expect 1 "recompute: no layer matches 'layer9.*'" plan --recompute 'layer9.*'
 expect 1 "recompute: no layer matches 'nothing'" train --recompute 'layer1.*,nothing'
 expect 1 "recompute: ',' names no layer" plan --recompute ','
 expect 1 "recompute: auto stands alone, in 'fc, auto' it names no layer" plan --recompute 'fc, auto'
-expect 2 "--recompute is about the backward pass: it needs --train" "$cleave" plan resnet18 --device "$device" --recompute auto
-works "$cleave" plan resnet18 --train --input-size 3x24x24 --device "$device" --recompute 'conv1,bn1'
+expect 2 "--recompute is about the backward pass: it needs --train" "$cleave" plan resnet18 --samples numbers --device "$device" --recompute auto
+works "$cleave" plan resnet18 --samples numbers --train --input-size 3x24x24 --device "$device" --recompute 'conv1,bn1'
 grep -qF 'recomputed: nothing, all that these modules make is read outside of them' out || fail "no word that nothing is recomputed"
-works "$cleave" plan resnet18 --train --input-size 3x24x24 --device "$device" --recompute 'layer1.*'
+works "$cleave" plan resnet18 --samples numbers --train --input-size 3x24x24 --device "$device" --recompute 'layer1.*'
 grep -q '^recomputed: .* results, which saves .* and takes about .* % more time:' out || fail "plan does not tell what is recomputed"
 finish

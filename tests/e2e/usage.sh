@@ -66,6 +66,7 @@ expect 2 "--dropout is at least 0 and below 1, not 1" "$cleave" plan mlp --train
 for option in freeze=fc1 param-group=fc1:frozen weight-decay-skip=vectors label-smoothing=0.1 mixup=0.2; do
     expect 2 "--${option%%=*} is about what is trained: it needs --train" "$cleave" plan mlp "--$option"
 done
+expect 2 "--samples wants one of bytes|numbers, not 'words'" "$cleave" plan mlp --samples words
 expect 2 "variants 'foo=bar': there is no op 'foo'" "$cleave" plan mlp --device host --variants foo=bar
 expect 2 "CLEAVE_VARIANTS 'foo': 'foo' is not of the form" env CLEAVE_VARIANTS=foo "$cleave" plan mlp --device host
 expect 2 "--epochs wants a whole number of at least 1, not '0'" "$cleave" train fashion-mnist --epochs 0
