@@ -9,7 +9,7 @@
 //                transposes blocks of COPY_VW x COPY_VW along a chunk of one strip
 //   copy_local   the same with groups, whose items are rows of 32: each takes a block of 32 x 32 through local memory
 //
-// T_IN, T_OUT elements: int for any of four bytes, ushort for any of two, uchar of one (default int); where input and output
+// T_IN, T_OUT elements: int for any of four bytes, ushort of two, uchar of one, i64 of eight (int2 alone: plain; default int); where input and output
 //             differ, float, f16 or bf16
 // COPY_RANK   plain: dimensions, 1..8 (default 1)
 // COPY_VW     vector width and side of a tile: 2, 4, 8 or 16 (default 16)

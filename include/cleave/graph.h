@@ -115,7 +115,7 @@ CLV_API clv_tensor *clv_buffer(clv_graph *graph, const char *name, clv_dtype dty
  * the device as long as it lives; memory reports count them among activations, and weights and checkpoints are without them. The same
  * array twice in a graph is one tensor. One number for all elements: clv_full, which takes no memory for good.
  *
- * dtype   f32, i32 or u8
+ * dtype   f32, i32, u8 or i64
  * data    the elements in C order; NULL only for a shape without elements
  *
  * Gradient  none

@@ -156,8 +156,8 @@ CLV_API clv_tensor *clv_where(clv_tensor *condition, clv_tensor *a, clv_tensor *
  * Change the type. The same type gives x itself.
  *
  * x       any shape and type
- * dtype   f32, f16, bf16: rounded to nearest, infinite where too large;  i32, u8: the fraction is cut off, values outside of
- *         the range become its nearest end (in PyTorch they are undefined), NaN becomes 0
+ * dtype   f32, f16, bf16: rounded to nearest, infinite where too large;  i32, u8, i64: the fraction is cut off, values outside
+ *         of the range become its nearest end (in PyTorch floats are undefined then, and integers wrap), NaN becomes 0
  * result  shape of x, dtype
  *
  * Gradient   x, between floats

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // Elements as they are stored and as they are computed with. A kernel file takes the storage of each tensor as a macro whose
-// value is `float` (the default), `int`, `f16`, `bf16` or `u8` (or `ushort` and `uchar`, to move bytes as they are), declares the
-// pointer with it, and goes through what stands here:
+// value is `float` (the default), `int`, `f16`, `bf16`, `u8` or `i64` (or `ushort`, `uchar` and
+// `int2`, to move bytes as they are), declares the pointer with it, and goes through what stands here:
 //
-//     VALUE(T)             what a loaded element is: float, of u8 int, or int, ushort and uchar for themselves
+//     VALUE(T)             what a loaded element is: float, of u8 int, of i64 long, or int and the like themselves
 //     LOAD(T, p)           the element at p                          STORE(T, v, p)       v to p
 //     VLOAD(T, n, p)       n neighbours from p on, n 2, 4, 8, 16     VSTORE(T, n, v, p)   n values from p on
 //     ALOAD(T, n, p)       VLOAD of global memory where p is a      ASTORE(T, n, v, p)   VSTORE, too: an access of n elements,
@@ -26,6 +26,7 @@
 typedef int clv_offset;
 #else
 typedef long clv_offset;
+typedef long i64;
 #endif
 typedef ushort f16;
 typedef ushort bf16;
@@ -101,6 +102,8 @@ STORAGE_NATIVE(16, 16)
 #define value_bf16 float
 #define value_uchar uchar
 #define value_u8 int
+#define value_i64 long
+#define value_int2 int2
 
 #define LOAD(T, p) PASTE(load_, T)(p)
 #define load_float(p) (*(p))
@@ -110,6 +113,8 @@ STORAGE_NATIVE(16, 16)
 #define load_bf16(p) float_of_bf16(*(p))
 #define load_uchar(p) (*(p))
 #define load_u8(p) convert_int(*(p))
+#define load_i64(p) (*(p))
+#define load_int2(p) (*(p)) // alone: it has no vectors
 
 #define STORE(T, v, p) PASTE(store_, T)(v, p)
 #define store_float(v, p) (*(p) = (v))
@@ -119,6 +124,8 @@ STORAGE_NATIVE(16, 16)
 #define store_bf16(v, p) (*(p) = bf16_of_float(v))
 #define store_uchar(v, p) (*(p) = (v))
 #define store_u8(v, p) (*(p) = convert_uchar(v))
+#define store_i64(v, p) (*(p) = (v))
+#define store_int2(v, p) (*(p) = (v))
 
 #define VLOAD(T, n, p) PASTE(vload_, T)(n, p)
 #define vload_float(n, p) PASTE(vload, n)(0, p)
@@ -128,6 +135,7 @@ STORAGE_NATIVE(16, 16)
 #define vload_bf16(n, p) PASTE(float_of_bf16, n)(PASTE(vload, n)(0, p))
 #define vload_uchar(n, p) PASTE(vload, n)(0, p)
 #define vload_u8(n, p) PASTE(convert_int, n)(PASTE(vload, n)(0, p))
+#define vload_i64(n, p) PASTE(vload, n)(0, p)
 
 #define VSTORE(T, n, v, p) PASTE(vstore_, T)(n, v, p)
 #define vstore_float(n, v, p) PASTE(vstore, n)(v, 0, p)
@@ -137,6 +145,7 @@ STORAGE_NATIVE(16, 16)
 #define vstore_bf16(n, v, p) PASTE(vstore, n)(PASTE(bf16_of_float, n)(v), 0, p)
 #define vstore_uchar(n, v, p) PASTE(vstore, n)(v, 0, p)
 #define vstore_u8(n, v, p) PASTE(vstore, n)(PASTE(convert_uchar, n)(v), 0, p)
+#define vstore_i64(n, v, p) PASTE(vstore, n)(v, 0, p)
 
 #define ALOAD(T, n, p) PASTE(aload_, T)(n, p)
 #define aload_float(n, p) (*(__global const PASTE(float, n) *)(p))
@@ -146,6 +155,7 @@ STORAGE_NATIVE(16, 16)
 #define aload_bf16(n, p) PASTE(float_of_bf16, n)(aload_ushort(n, p))
 #define aload_uchar(n, p) (*(__global const PASTE(uchar, n) *)(p))
 #define aload_u8(n, p) PASTE(convert_int, n)(aload_uchar(n, p))
+#define aload_i64(n, p) (*(__global const PASTE(long, n) *)(p))
 
 #define ASTORE(T, n, v, p) PASTE(astore_, T)(n, v, p)
 #define astore_float(n, v, p) (*(__global PASTE(float, n) *)(p) = (v))
@@ -155,5 +165,6 @@ STORAGE_NATIVE(16, 16)
 #define astore_bf16(n, v, p) astore_ushort(n, PASTE(bf16_of_float, n)(v), p)
 #define astore_uchar(n, v, p) (*(__global PASTE(uchar, n) *)(p) = (v))
 #define astore_u8(n, v, p) astore_uchar(n, PASTE(convert_uchar, n)(v), p)
+#define astore_i64(n, v, p) (*(__global PASTE(long, n) *)(p) = (v))
 
 #undef STORAGE_CONVERSIONS

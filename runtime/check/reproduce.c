@@ -225,6 +225,7 @@ static const char *type_name(const zone *z) {
     case CLV_DTYPE_BF16: return "BF16";
     case CLV_DTYPE_I32: return "I32";
     case CLV_DTYPE_U8: return "U8";
+    case CLV_DTYPE_I64: return "I64";
     default: return "F32";
     }
 }

@@ -9,6 +9,8 @@
 #include "graph/graph.h"
 #include "tensor/half.h"
 
+#include <string.h>
+
 #include "cleave/ops.h"
 
 /** The f32 copy of a half tensor, made once in each pass: one that outlived the forward pass would cost more than it saves. */
@@ -17,9 +19,23 @@ static clv_tensor *as_float(clv_tensor *x) {
     return x->as_float;
 }
 
+/** Is it another integer where the op wants i32? A cast keeps what is beyond i32 beyond it. */
+static bool is_wider(const clv__op *op, int i, clv_dtype dtype) {
+    if (dtype == CLV_DTYPE_NONE || dtype == CLV_DTYPE_I32 || clv__is_float(dtype) || !op->inputs)
+        return false;
+    for (int k = 0; k <= i; k++)
+        if (!op->inputs[k].name) return false;
+    const char *type = op->inputs[i].type;
+    return !strncmp(type, "i32", 3) && !strchr(type, '|');
+}
+
 bool clv__node_cast_inputs(clv__node *node) {
     const clv__op *op = node->io.op;
     for (int i = 0; i < node->io.n_in; i++) {
+        if (node->in[i] && is_wider(op, i, node->in[i]->desc.dtype)) {
+            node->in[i] = clv_cast(node->in[i], CLV_DTYPE_I32);
+            if (!node->in[i]) return false;
+        }
         if (!node->in[i] || !clv__is_half(node->in[i]->desc.dtype) || op->half_in >> i & 1) continue;
         node->in[i] = as_float(node->in[i]);
         if (!node->in[i]) return false;

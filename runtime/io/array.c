@@ -32,6 +32,7 @@ clv_array_type clv__array_type_of(clv_dtype dtype) {
     case CLV_DTYPE_F32: return CLV_ARRAY_F32;
     case CLV_DTYPE_I32: return CLV_ARRAY_I32;
     case CLV_DTYPE_U8: return CLV_ARRAY_U8;
+    case CLV_DTYPE_I64: return CLV_ARRAY_I64;
     default: return CLV_ARRAY_NONE;
     }
 }

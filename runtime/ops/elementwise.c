@@ -29,6 +29,10 @@ static double to_u8(double v) {
     return fmin(fmax(to_int(v), 0), UINT8_MAX);
 }
 
+static double to_i64(double v) {
+    return v != v ? 0 : trunc(fmin(fmax(v, -0x1p63), 0x1p63)); // a double has no 2^63 - 1
+}
+
 #define K(v) (v)
 #define P0 p0
 #define P1 p1
@@ -37,6 +41,7 @@ static double to_u8(double v) {
 #define TO_F(v) (v)
 #define TO_I(v) to_int(v)
 #define TO_U8(v) to_u8(v)
+#define TO_I64(v) to_i64(v)
 #include "kernels_cl/common/elementwise_math.cl"
 
 #define VARS_X const double x = in[0];
@@ -78,6 +83,7 @@ static clv_status infer_types(const clv__ew_row *row, clv__op_io *io, clv_dtype 
     case CLV__EW_TO_I32: *out = CLV_DTYPE_I32; break;
     case CLV__EW_TO_F32: *out = CLV_DTYPE_F32; break;
     case CLV__EW_TO_U8: *out = CLV_DTYPE_U8; break;
+    case CLV__EW_TO_I64: *out = CLV_DTYPE_I64; break;
     default: *out = type;
     }
     return CLV_OK;
@@ -155,6 +161,11 @@ static void end(clv__launches *list, const clv__op_io *io, clv__launch *launch) 
     clv__arg_epilogue(list, launch, io);
 }
 
+/** A device may have no 64-bit integers. */
+static bool plain_supports(const clv_device_info *device, const clv__op_io *io) {
+    return !device->no_int64 || (io->in[0].dtype != CLV_DTYPE_I64 && io->out[0].dtype != CLV_DTYPE_I64);
+}
+
 static void plain_lower(clv__launches *list, const clv__op_io *io) {
     const int64_t n = clv__numel(&io->out[0]);
     const clv__walk walk = walk_of(io);
@@ -176,7 +187,7 @@ static void plain_lower(clv__launches *list, const clv__op_io *io) {
 static bool rows_supports(const clv_device_info *device, const clv__op_io *io) {
     const clv__walk walk = walk_of(io);
     const bool aligned = walk.rank == 1 || walk.dims[walk.rank - 1] % clv__vector_width(device) == 0;
-    if (walk.rank > 3 || (!aligned && !clv__threads(device))) return false;
+    if (!plain_supports(device, io) || walk.rank > 3 || (!aligned && !clv__threads(device))) return false;
     for (int i = 0; i <= inputs_of(io); i++) {
         if (walk.strides[i][walk.rank - 1] > 1) return false;
     }
@@ -218,7 +229,7 @@ static void rows_lower(clv__launches *list, const clv__op_io *io) {
 }
 
 static const clv__variant elementwise_variants[] = {
-    {.name = "plain", .lower = plain_lower},
+    {.name = "plain", .supports = plain_supports, .lower = plain_lower},
     {.name = "rows", .supports = rows_supports, .rank = rows_rank, .lower = rows_lower},
     {0},
 };
@@ -281,10 +292,14 @@ static const shape_case several_inputs[] = {
 static const clv_dtype *sample_types(clv__ew_types types) {
     static const clv_dtype floats[] = {CLV_DTYPE_F32, CLV_DTYPE_NONE},
                            both[] = {CLV_DTYPE_F32, CLV_DTYPE_I32, CLV_DTYPE_NONE},
-                           to_i32[] = {CLV_DTYPE_F32, CLV_DTYPE_U8, CLV_DTYPE_NONE},
-                           to_f32[] = {CLV_DTYPE_I32, CLV_DTYPE_U8, CLV_DTYPE_NONE};
+                           to_i32[] = {CLV_DTYPE_F32, CLV_DTYPE_U8, CLV_DTYPE_I64, CLV_DTYPE_NONE},
+                           to_u8[] = {CLV_DTYPE_F32, CLV_DTYPE_I32, CLV_DTYPE_I64, CLV_DTYPE_NONE},
+                           to_i64[] = {CLV_DTYPE_F32, CLV_DTYPE_I32, CLV_DTYPE_U8, CLV_DTYPE_NONE},
+                           to_f32[] = {CLV_DTYPE_I32, CLV_DTYPE_U8, CLV_DTYPE_I64, CLV_DTYPE_NONE};
     switch (types) {
     case CLV__EW_FLOAT: return floats;
+    case CLV__EW_TO_U8: return to_u8;
+    case CLV__EW_TO_I64: return to_i64;
     case CLV__EW_TO_I32: return to_i32;
     case CLV__EW_TO_F32: return to_f32;
     default: return both;
@@ -429,9 +444,10 @@ static void where_grad(const clv__node *node, clv_tensor *const *dy, clv_tensor 
 #define TYPE_SAME "f32|i32"
 #define TYPE_COMPARE TYPE_SAME
 #define TYPE_CHOOSE TYPE_SAME
-#define TYPE_TO_I32 "f32|u8"
-#define TYPE_TO_F32 "i32|u8"
-#define TYPE_TO_U8 "f32|i32"
+#define TYPE_TO_I32 "f32|u8|i64"
+#define TYPE_TO_F32 "i32|u8|i64"
+#define TYPE_TO_U8 "f32|i32|i64"
+#define TYPE_TO_I64 "f32|i32|u8"
 #define INPUTS_X(type) CLV__INPUTS({"x", type})
 #define INPUTS_DY_X(type) CLV__INPUTS({"dy", type}, {"x", type})
 #define INPUTS_DY_Y(type) CLV__INPUTS({"dy", type}, {"y", type})
@@ -446,6 +462,7 @@ static void where_grad(const clv__node *node, clv_tensor *const *dy, clv_tensor 
 #define OUTPUT_TO_I32 "i32"
 #define OUTPUT_TO_F32 "f32"
 #define OUTPUT_TO_U8 "u8"
+#define OUTPUT_TO_I64 "i64"
 
 #define PARAMETER(text, member, default_text)                                                                \
     {                                                                                                        \
@@ -585,6 +602,7 @@ clv_tensor *clv_cast(clv_tensor *x, clv_dtype dtype) {
     if (!x || clv_tensor_dtype(x) == dtype) return x;
     if (dtype == CLV_DTYPE_I32) return clv__elementwise(&clv__op_cast_i32, &x, 0, 0);
     if (dtype == CLV_DTYPE_U8) return clv__elementwise(&clv__op_cast_u8, &x, 0, 0);
+    if (dtype == CLV_DTYPE_I64) return clv__elementwise(&clv__op_cast_i64, &x, 0, 0);
     if (clv__is_float(dtype)) {
         bool whole = !clv__is_float(clv_tensor_dtype(x));
         clv_tensor *y = clv__elementwise(whole ? &clv__op_cast_f32 : &clv__op_cast, &x, 0, 0);

@@ -15,7 +15,8 @@ typedef enum clv__ew_types {
     CLV__EW_CHOOSE,  // the first i32, the others and the result as SAME
     CLV__EW_TO_I32,  // casts to that type from others
     CLV__EW_TO_F32,
-    CLV__EW_TO_U8
+    CLV__EW_TO_U8,
+    CLV__EW_TO_I64
 } clv__ew_types;
 
 /** What an elementwise descriptor's `data` points to. */

@@ -110,6 +110,7 @@ static inline const char *clv__storage(clv_dtype dtype) {
            : dtype == CLV_DTYPE_F16  ? "f16"
            : dtype == CLV_DTYPE_BF16 ? "bf16"
            : dtype == CLV_DTYPE_U8   ? "u8"
+           : dtype == CLV_DTYPE_I64  ? "i64"
                                      : "float";
 }
 

@@ -39,8 +39,12 @@ static clv__launch *launch_move(clv__launches *list, const clv__op_io *io, const
     if (from != to) {
         clv__launch_define(list, launch, "T_IN", "%s", clv__storage(from));
         clv__launch_define(list, launch, "T_OUT", "%s", clv__storage(to));
-    } else if (clv_dtype_bytes(to) < sizeof(int32_t)) {
-        const char *word = clv_dtype_bytes(to) == 1 ? "uchar" : "ushort";
+    } else if (clv_dtype_bytes(to) != sizeof(int32_t)) {
+        const size_t bytes = clv_dtype_bytes(to);
+        const char *word = bytes == 1               ? "uchar"
+                           : bytes == 2             ? "ushort"
+                           : list->device->no_int64 ? "int2"
+                                                    : "i64";
         clv__launch_define(list, launch, "T_IN", "%s", word);
         clv__launch_define(list, launch, "T_OUT", "%s", word);
     }
@@ -66,8 +70,13 @@ static void plain_lower(clv__launches *list, const clv__op_io *io) {
     }
 }
 
+/** Has the device numbers, and vectors of them, as large as the elements? */
+static bool has_words(const clv_device_info *device, const clv__op_io *io) {
+    return !device->no_int64 || clv_dtype_bytes(io->out[0].dtype) <= sizeof(int32_t);
+}
+
 static bool rows_supports(const clv_device_info *device, const clv__op_io *io) {
-    (void)device;
+    if (!has_words(device, io)) return false;
     for (int i = 0; i < move_count(io); i++) {
         const clv__move m = move_at(io, i);
         const int inner = m.walk.rank - 1;
@@ -142,7 +151,7 @@ static int transposed(const clv__move *m) {
 
 static bool tile_supports(const clv_device_info *device, const clv__op_io *io) {
     const clv__move m = move_at(io, 0);
-    return clv__threads(device) && move_count(io) == 1 && transposed(&m) >= 0;
+    return clv__threads(device) && move_count(io) == 1 && transposed(&m) >= 0 && has_words(device, io);
 }
 
 static double tile_rank(const clv_device_info *device, const clv__op_io *io) {
@@ -155,8 +164,10 @@ enum { SIDE = 32, LOCAL_ITEMS = 256 }; // of a block of copy_local; of its group
 
 static bool local_supports(const clv_device_info *device, const clv__op_io *io) {
     const clv__move m = move_at(io, 0);
+    const size_t bytes = clv_dtype_bytes(io->out[0].dtype),
+                 word = bytes > sizeof(float) ? bytes : sizeof(float);
     return device->max_work_group >= LOCAL_ITEMS && move_count(io) == 1 && transposed(&m) >= 0 &&
-           clv__tile_local_bytes(device) >= SIDE * (SIDE + 1) * sizeof(float);
+           clv__tile_local_bytes(device) >= SIDE * (SIDE + 1) * word && has_words(device, io);
 }
 
 /** By how much of the blocks is used. */

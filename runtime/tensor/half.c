@@ -77,6 +77,7 @@ void clv__elements_widen(clv_dtype dtype, const void *from, int64_t n, double *t
         case CLV_DTYPE_F16: to[at] = (double)clv__f16_to_float(h[at]); break;
         case CLV_DTYPE_BF16: to[at] = (double)clv__bf16_to_float(h[at]); break;
         case CLV_DTYPE_U8: to[at] = u[at]; break;
+        case CLV_DTYPE_I64: to[at] = (double)((const int64_t *)from)[at]; break;
         default: to[at] = (double)f[at];
         }
     }
@@ -85,6 +86,11 @@ void clv__elements_widen(clv_dtype dtype, const void *from, int64_t n, double *t
 /** The nearest of a type's numbers; the least of a NaN. */
 static double within(double value, double least, double most) {
     return value > most ? most : value > least ? value : least;
+}
+
+/** As convert_long_sat_rtz, for numbers. */
+static int64_t whole(double value) {
+    return value >= 0x1p63 ? INT64_MAX : value > -0x1p63 ? (int64_t)value : INT64_MIN;
 }
 
 void clv__elements_narrow(clv_dtype dtype, const double *from, int64_t n, void *to) {
@@ -99,6 +105,7 @@ void clv__elements_narrow(clv_dtype dtype, const double *from, int64_t n, void *
         case CLV_DTYPE_F16: h[at] = clv__f16_of_float((float)from[at]); break;
         case CLV_DTYPE_BF16: h[at] = clv__bf16_of_float((float)from[at]); break;
         case CLV_DTYPE_U8: u[at] = (uint8_t)within(from[at], 0, UINT8_MAX); break;
+        case CLV_DTYPE_I64: ((int64_t *)to)[at] = whole(from[at]); break;
         default: f[at] = (float)from[at];
         }
     }

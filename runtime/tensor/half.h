@@ -25,7 +25,7 @@ uint16_t clv__bf16_of_float(float value);
 double clv__dtype_epsilon(clv_dtype dtype);
 double clv__dtype_smallest(clv_dtype dtype);
 
-/** n elements of a dtype as doubles; exact. */
+/** n elements of a dtype as doubles; exact, of i64 up to 2^53. */
 void clv__elements_widen(clv_dtype dtype, const void *from, int64_t n, double *to);
 /** Back: floats are rounded to the nearest float first, of integers the fraction is cut; one byte holds the
  *  nearest that it can. */

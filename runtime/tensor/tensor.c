@@ -78,6 +78,7 @@ static const struct {
 } dtypes[] = {
     [CLV_DTYPE_NONE] = {"none", 0}, [CLV_DTYPE_F32] = {"f32", 4},   [CLV_DTYPE_I32] = {"i32", 4},
     [CLV_DTYPE_F16] = {"f16", 2},   [CLV_DTYPE_BF16] = {"bf16", 2}, [CLV_DTYPE_U8] = {"u8", 1},
+    [CLV_DTYPE_I64] = {"i64", 8},
 };
 
 static clv_dtype known(clv_dtype dtype) {

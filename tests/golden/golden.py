@@ -47,17 +47,18 @@ class Case:
         self.inputs, self.buffers, self.first = {}, {}, None
         self.order = []  # inputs and buffers as the op takes them
 
-    def put(self, name, tensor):
+    def put(self, name, tensor, long=False):
         tensor = tensor.detach()
         if tensor.is_floating_point():
             tensor = tensor.float()
-        elif tensor.dtype not in STORED:
+        elif tensor.dtype not in STORED and not long:
             tensor = tensor.int()
         self.tensors[f"{self.name}/{name}"] = tensor
 
-    def input(self, name, tensor, grad=True):
+    def input(self, name, tensor, grad=True, long=False):
+        """long: int64 stays so."""
         tensor = rounded(tensor).clone()
-        self.put(name, tensor)
+        self.put(name, tensor, long)
         self.order.append(name)
         if grad and tensor.is_floating_point():
             self.inputs[name] = tensor.requires_grad_()
@@ -70,8 +71,8 @@ class Case:
         self.order.append(name)
         return self.buffers[name]
 
-    def expect(self, name, tensor):
-        self.put(name, tensor)
+    def expect(self, name, tensor, long=False):
+        self.put(name, tensor, long)
         if self.first is None and tensor.is_floating_point():
             self.first = (name, tensor)
 

@@ -128,6 +128,13 @@ with cases.case("cast_u8_of_i32", "cast", dtype="u8") as c:
 for to, dtype in {"f32": torch.float64, "i32": torch.int32}.items():
     with cases.case(f"cast_{to}_of_u8", "cast", dtype=to) as c:
         c.expect("y", c.input("x", torch.tensor([0, 1, 127, 128, 255], dtype=torch.uint8)).to(dtype))
+with cases.case("cast_i64", "cast", dtype="i64") as c:
+    c.expect("y", c.input("x", torch.tensor([2.9, -2.9, 0.5, -3e12, 2.0**52]), grad=False).float().long(), long=True)
+longs = torch.tensor([-3, 0, 7, 2**40 + 1, -(2**52)])
+with cases.case("cast_f32_of_i64", "cast", dtype="f32") as c:
+    c.expect("y", c.input("x", longs, long=True).double())
+with cases.case("cast_i32_of_i64", "cast", dtype="i32") as c:  # beyond i32 PyTorch wraps
+    c.expect("y", c.input("x", longs[:3], long=True).int())
 with cases.case("full_u8", "full", dtype="u8", shape=[3], value=255) as c:
     c.expect("y", torch.full((3,), 255, dtype=torch.uint8))
 cases.write()

@@ -37,6 +37,11 @@ MOVES = {"permute": ({"axes": [0, 3, 1, 2]}, lambda x: x.permute(0, 3, 1, 2)),
 for name, (attributes, move) in MOVES.items():
     with cases.case(f"{name}_u8", name, **attributes) as c:
         c.expect("y", move(c.input("x", picture)))
+longs = torch.arange(12).reshape(3, 4) * 123456789123 - 7
+with cases.case("permute_i64", "permute", axes=[1, 0]) as c:
+    c.expect("y", c.input("x", longs, long=True).permute(1, 0), long=True)
+with cases.case("concat_i64", "concat", axis=1) as c:
+    c.expect("y", torch.cat([c.input("x0", longs, long=True), c.input("x1", longs[:, :1], long=True)], 1), long=True)
 with cases.case("concat_u8", "concat", axis=1) as c:
     c.expect("y", torch.cat([c.input("x0", picture), c.input("x1", picture[:, :2] + 1)], 1))
 with cases.case("lookup", "lookup") as c:  # (x / 255 - mean) / std, of three channels
@@ -47,4 +52,7 @@ with cases.case("lookup", "lookup") as c:  # (x / 255 - mean) / std, of three ch
 with cases.case("lookup_one", "lookup") as c:
     x, table = c.input("x", picture[0, 0]), c.input("table", torch.randn(1, 256), grad=False)
     c.expect("y", table[0][x.long()])
+with cases.case("embedding_i64", "embedding") as c:  # what is beyond i32 is no row either
+    c.expect("y", torch.nn.functional.embedding(torch.tensor([[2, 0], [1, 2]]), c.input("weight", torch.randn(3, 5), grad=False)))
+    c.input("indices", torch.tensor([[2, 0], [1, 2]]), long=True)
 cases.write()

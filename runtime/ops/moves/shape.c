@@ -222,6 +222,7 @@ static void permute_grad(const clv__node *node, clv_tensor *const *dy, clv_tenso
 #define BYTES                                                                                                \
     .fill = {{CLV__FILL_INTEGER, 0, 255}, {CLV__FILL_INTEGER, 0, 255}}, .i32 = 3, .whole = CLV_DTYPE_U8,     \
     .no_gradient = true
+#define LONGS .fill = {{CLV__FILL_INTEGER, -100, 100}}, .i32 = 3, .whole = CLV_DTYPE_I64, .no_gradient = true
 #define WHOLE_NUMBERS .fill = {{CLV__FILL_INTEGER, -100, 100}}, .i32 = 1, .no_gradient = true
 #define ROW(what, x, n_axes, ...)                                                                            \
     .label = what, .in = {x}, .attrs = &(permute_attrs) {                                                    \
@@ -244,6 +245,8 @@ static const clv__sample_row permute_samples[] = {
          0)},
     {ROW("[2,3,4,5,40] axes 3 2 1 0 4", CLV__DIMS(2, 3, 4, 5, 40), 5, 3, 2, 1, 0, 4)},
     {ROW("[2,5,7,3] axes 0 3 1 2, u8", CLV__DIMS(2, 5, 7, 3), 4, 0, 3, 1, 2), BYTES, .quick = true},
+    {ROW("[33,65] axes 1 0, i64", CLV__DIMS(33, 65), 2, 1, 0), LONGS},
+    {ROW("[3,5,36] axes 1 0 2, i64", CLV__DIMS(3, 5, 36), 3, 1, 0, 2), LONGS, .quick = true},
     {ROW("[33,65] axes 1 0, u8", CLV__DIMS(33, 65), 2, 1, 0), BYTES},
     {ROW("[3,5,36] axes 1 0 2, u8", CLV__DIMS(3, 5, 36), 3, 1, 0, 2), BYTES},
     {0}};
@@ -439,6 +442,7 @@ static const clv__sample_row slice_samples[] = {
     {ROW("3 of [3,6,5,8] from 2 along axis 1", CLV__DIMS(3, 6, 5, 8), 1, 2, 3)},
     {ROW("33 of [3,70] from 3 along axis 1, u8", CLV__DIMS(3, 70), 1, 3, 33), BYTES},
     {ROW("4 of [6,5] from 1 along axis 0, u8", CLV__DIMS(6, 5), 0, 1, 4), BYTES},
+    {ROW("33 of [3,70] from 3 along axis 1, i64", CLV__DIMS(3, 70), 1, 3, 33), LONGS},
     {0}};
 #undef ROW
 
@@ -553,6 +557,7 @@ static const clv__sample_row concat_samples[] = {
     {ROW("2 inputs, axis 3, the first [2,1,2,3,2,2]", 3, 2, CLV__DIMS(2, 1, 2, 3, 2, 2),
          CLV__DIMS(2, 1, 2, 2, 2, 2))},
     {ROW("2 inputs, axis 1, the first [3,8,6]", 1, 2, CLV__DIMS(3, 8, 6), CLV__DIMS(3, 4, 6))},
+    {ROW("2 inputs, axis 1, the first [3,5,3], i64", 1, 2, CLV__DIMS(3, 5, 3), CLV__DIMS(3, 2, 3)), LONGS},
     {ROW("2 inputs, axis 1, the first [3,5,3], u8", 1, 2, CLV__DIMS(3, 5, 3), CLV__DIMS(3, 2, 3)), BYTES},
     {0}};
 #undef ROW
