@@ -493,7 +493,7 @@ static void test_bytes_are_fed_as_they_are(void **state) {
             assert_int_equal(clv_tensor_bytes(x), 4 * BYTE_EACH * (bytes ? 1 : sizeof(float)));
             assert_status(clv_trainer_run(trainers[k]), CLV_OK, runtime);
             results[k] = clv_trainer_result(trainers[k]);
-            clv_session *session = clv_trainer_session(trainers[k]);
+            clv_session *session = clv_trainer_info_get(trainers[k]).session;
             assert_status(clv_session_read(session, clv_session_find(session, "conv1.weight"), weights[k],
                                            sizeof weights[k]),
                           CLV_OK, runtime);
