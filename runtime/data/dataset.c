@@ -311,6 +311,8 @@ clv_status clv_dataset_npy(clv_runtime *runtime, const char *images_path, const 
                            const clv_dataset_config *config, clv_dataset **out) {
     CLV_TRY(CLV__GIVEN(clv__io_error(runtime), out));
     *out = NULL;
+    CLV_TRY(CLV__GIVEN(clv__io_error(runtime), images_path));
+    CLV_TRY(CLV__GIVEN(clv__io_error(runtime), labels_path));
     clv_array images = {0}, labels = {0};
     char *images_name = NULL, *labels_name = NULL;
     clv_status status = clv_npy_read(runtime, labels_path, &labels); // the small one first

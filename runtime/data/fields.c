@@ -251,9 +251,6 @@ static clv_status fill(clv__error *error, named *own, const clv_field *fields, i
 static clv_status from_fields(clv_runtime *runtime, const clv_field *fields, int n,
                               const clv_dataset_config *config, clv_dataset **out) {
     clv__error *error = clv__io_error(runtime);
-    CLV_TRY(CLV__GIVEN(error, out));
-    *out = NULL;
-    CLV_TRY(CLV__GIVEN(error, fields));
     if (!config) config = &none;
     CLV_TRY(check(error, fields, n, config));
     named *own = clv__alloc(1, sizeof *own);
@@ -282,12 +279,9 @@ static clv_status from_fields(clv_runtime *runtime, const clv_field *fields, int
 static clv_status from_archive(clv_runtime *runtime, const clv_archive *archive, const clv_field *fields,
                                int n, const clv_dataset_config *config, clv_dataset **out) {
     clv__error *error = clv__io_error(runtime);
-    CLV_TRY(CLV__GIVEN(error, out));
-    *out = NULL;
-    CLV_TRY(CLV__GIVEN(error, fields));
     if (n < 0 || n > CLV__MOST_FIELDS)
         CLV_FAIL(error, CLV_E_VALUE, "%d fields; %d are possible", n, CLV__MOST_FIELDS);
-    clv_field found[CLV__MOST_FIELDS];
+    clv_field found[CLV__MOST_FIELDS] = {0};
     clv_array arrays[CLV__MOST_FIELDS];
     for (int i = 0; i < n; i++) {
         const clv_array *array = fields[i].name ? clv_archive_find(archive, fields[i].name) : NULL;
@@ -321,6 +315,9 @@ static clv_status from_archive(clv_runtime *runtime, const clv_archive *archive,
 
 clv_status clv_dataset_from_fields(clv_runtime *runtime, const clv_archive *archive, const clv_field *fields,
                                    int n, const clv_dataset_config *config, clv_dataset **out) {
+    CLV_TRY(CLV__GIVEN(clv__io_error(runtime), out));
+    *out = NULL;
+    CLV_TRY(CLV__GIVEN(clv__io_error(runtime), fields));
     return archive ? from_archive(runtime, archive, fields, n, config, out)
                    : from_fields(runtime, fields, n, config, out);
 }

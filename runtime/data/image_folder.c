@@ -395,6 +395,7 @@ static clv_status check(clv__error *error, const clv_image_folder_config *config
 
 clv_status clv_dataset_image_folder(clv_runtime *runtime, const char *folder,
                                     const clv_image_folder_config *config, clv_dataset **out) {
+    CLV_TRY(CLV__GIVEN(NULL, runtime)); // keeps what is wrong with a picture
     clv__error *error = clv__io_error(runtime);
     CLV_TRY(CLV__GIVEN(error, folder));
     CLV_TRY(CLV__GIVEN(error, out));
@@ -414,6 +415,7 @@ clv_status clv_dataset_image_folder(clv_runtime *runtime, const char *folder,
 
 clv_status clv_dataset_image_files(clv_runtime *runtime, const char *const *paths, int n,
                                    const clv_image_folder_config *config, clv_dataset **out) {
+    CLV_TRY(CLV__GIVEN(NULL, runtime)); // keeps what is wrong with a picture
     clv__error *error = clv__io_error(runtime);
     CLV_TRY(CLV__GIVEN(error, paths));
     CLV_TRY(CLV__GIVEN(error, out));

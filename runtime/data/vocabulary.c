@@ -111,7 +111,6 @@ static symbols *new_symbols(clv__error *error, bool characters) {
 
 clv_status clv__vocabulary_bytes(clv_runtime *runtime, clv_vocabulary **out) {
     clv__error *error = clv__io_error(runtime);
-    CLV_TRY(CLV__GIVEN(error, out));
     symbols *own = new_symbols(error, false);
     *out = own ? &own->common : NULL;
     if (!own) return no_memory(error);

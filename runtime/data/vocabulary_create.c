@@ -6,6 +6,7 @@
 
 clv_status clv_vocabulary_create(clv_runtime *runtime, clv_vocabulary_kind kind, const char *text,
                                  size_t bytes, clv_vocabulary **out) {
+    CLV_TRY(CLV__GIVEN(clv__io_error(runtime), out));
     switch (kind) {
     case CLV_VOCABULARY_BYTES: return clv__vocabulary_bytes(runtime, out);
     case CLV_VOCABULARY_CHARACTERS: return clv__vocabulary_characters(runtime, text, bytes, out);

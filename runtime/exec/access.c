@@ -22,15 +22,15 @@ static clv_status check_access(clv_session *session, int index, size_t bytes, co
 clv_status clv_session_read(clv_session *session, int index, void *data, size_t bytes) {
     CLV_TRY(CLV__GIVEN(NULL, session));
     CLV_TRY(CLV__USABLE(clv__runtime_error_of(session->runtime), session));
-    CLV_TRY(check_access(session, index, bytes, "read"));
     if (bytes) CLV_TRY(CLV__USABLE(clv__runtime_error_of(session->runtime), data));
+    CLV_TRY(check_access(session, index, bytes, "read"));
     return clv__holding_copy(&session->kept[index].memory, NULL, data);
 }
 
 clv_status clv_session_write(clv_session *session, int index, const void *data, size_t bytes) {
     CLV_TRY(CLV__GIVEN(NULL, session));
     CLV_TRY(CLV__USABLE(clv__runtime_error_of(session->runtime), session));
-    CLV_TRY(check_access(session, index, bytes, "write"));
     if (bytes) CLV_TRY(CLV__USABLE(clv__runtime_error_of(session->runtime), data));
+    CLV_TRY(check_access(session, index, bytes, "write"));
     return clv__holding_copy(&session->kept[index].memory, data, NULL);
 }

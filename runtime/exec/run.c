@@ -84,7 +84,9 @@ clv_status clv_run_feed(clv_run *run, const clv_tensor *input, const void *data,
     CLV_TRY(CLV__GIVEN(NULL, run));
     CLV_TRY(CLV__USABLE(error_of(run), run));
     const clv_plan *plan = run->plan;
-    if (!input || input->graph != plan->graph || input->kind != CLV__INPUT)
+    CLV_TRY(CLV__USABLE(error_of(run), input));
+    if (bytes) CLV_TRY(CLV__USABLE(error_of(run), data));
+    if (input->graph != plan->graph || input->kind != CLV__INPUT)
         CLV_FAIL(error_of(run), CLV_E_VALUE, "'%s' is not an input of this run's graph",
                  clv_tensor_name(input));
     const clv__value *value = fed_value(run, input);
@@ -92,7 +94,6 @@ clv_status clv_run_feed(clv_run *run, const clv_tensor *input, const void *data,
         CLV_FAIL(error_of(run), CLV_E_SHAPE, "input '%s' has %zu bytes, %zu were given", input->name,
                  value->bytes, bytes);
     }
-    if (bytes) CLV_TRY(CLV__USABLE(error_of(run), data));
     CLV_TRY(take_turn(run));
     const uint64_t since = run->profiled ? clv__nanoseconds() : 0;
     int slot = (int)(run->next_ticket % CLV__SLOTS);
@@ -187,9 +188,11 @@ clv_status clv_run_step(clv_run *run, int64_t *ticket) {
 clv_status clv_run_fetch(clv_run *run, int64_t ticket, const clv_tensor *output, void *data, size_t bytes) {
     CLV_TRY(CLV__GIVEN(NULL, run));
     CLV_TRY(CLV__USABLE(error_of(run), run));
+    CLV_TRY(CLV__USABLE(error_of(run), output));
+    if (bytes) CLV_TRY(CLV__USABLE(error_of(run), data));
     const clv__executor *executor = NULL;
     int at = -1;
-    for (int s = 0; s < run->n_executors && at < 0 && output; s++) {
+    for (int s = 0; s < run->n_executors && at < 0; s++) {
         executor = &run->executors[s];
         at = index_of(run, executor->place->outputs, executor->place->n_outputs, output);
     }
@@ -201,7 +204,6 @@ clv_status clv_run_fetch(clv_run *run, int64_t ticket, const clv_tensor *output,
         CLV_FAIL(error_of(run), CLV_E_SHAPE, "output '%s' has %zu bytes, %zu were asked for", output->name,
                  value->bytes, bytes);
     }
-    if (bytes) CLV_TRY(CLV__USABLE(error_of(run), data));
     if (ticket < 0 || ticket >= run->next_ticket || ticket < run->next_ticket - CLV__SLOTS ||
         run->session->active != run) {
         CLV_FAIL(error_of(run), CLV_E_STATE,

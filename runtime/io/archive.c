@@ -62,7 +62,7 @@ clv_status clv__archive_take(clv_archive *archive, clv_array *array) {
 
 static clv_status check_name(const clv_archive *archive, const char *what, const char *name) {
     clv__shown_text shown;
-    if (!name || !*name) CLV_FAIL(archive->error, CLV_E_VALUE, "%s needs a name", what);
+    if (!*name) CLV_FAIL(archive->error, CLV_E_VALUE, "%s needs a name", what);
     if (!clv__utf8_valid(name)) {
         CLV_FAIL(archive->error, CLV_E_VALUE, "%s '%s': the name is not UTF-8", what,
                  clv__shown(name, &shown));
@@ -100,6 +100,7 @@ clv_status clv_archive_add(clv_archive *archive, const char *name, clv_array_typ
     CLV_TRY(CLV__GIVEN(archive->error, out));
     CLV_TRY(CLV__GIVEN(archive->error, shape));
     *out = NULL;
+    CLV_TRY(CLV__GIVEN(archive->error, name));
     CLV_TRY(check_new_array(archive, name));
     clv__shown_text shown;
     clv_array array;
@@ -114,6 +115,7 @@ clv_status clv_archive_add(clv_archive *archive, const char *name, clv_array_typ
 clv_status clv_archive_add_borrowed(clv_archive *archive, const char *name, clv_array_type type,
                                     const clv_shape *shape, const void *data) {
     CLV_TRY(CLV__GIVEN(NULL, archive));
+    CLV_TRY(CLV__GIVEN(archive->error, name));
     CLV_TRY(CLV__GIVEN(archive->error, shape));
     CLV_TRY(check_new_array(archive, name));
     clv__shown_text shown;
@@ -128,10 +130,7 @@ clv_status clv_archive_add_borrowed(clv_archive *archive, const char *name, clv_
                  "'%s': an array cannot have the shape %s: a dimension is negative or it is too large",
                  clv__shown(name, &shown), clv_shape_text(shape, text, sizeof text));
     }
-    if (!data && bytes > 0) {
-        CLV_FAIL(archive->error, CLV_E_VALUE, "'%s': there is no data for %s", clv__shown(name, &shown),
-                 clv_shape_text(shape, text, sizeof text));
-    }
+    if (bytes) CLV_TRY(CLV__GIVEN(archive->error, data));
     clv_array array = {.type = type, .shape = *shape, .data = (void *)data, .borrowed = true};
     return name_and_take(archive, name, &array);
 }
@@ -222,9 +221,11 @@ clv_status clv__archive_append_text(clv_archive *archive, const char *key, const
 
 clv_status clv_archive_set_text(clv_archive *archive, const char *key, const char *text) {
     CLV_TRY(CLV__GIVEN(NULL, archive));
+    CLV_TRY(CLV__GIVEN(archive->error, key));
+    CLV_TRY(CLV__GIVEN(archive->error, text));
     CLV_TRY(check_name(archive, "a text of an archive", key));
     clv__shown_text shown;
-    if (!text || !clv__utf8_valid(text)) {
+    if (!clv__utf8_valid(text)) {
         CLV_FAIL(archive->error, CLV_E_VALUE, "the text of '%s' is not UTF-8", clv__shown(key, &shown));
     }
     clv__archive_text *old = find_text(archive, key);

@@ -283,6 +283,7 @@ clv_status clv__npy_read(clv__input *input, clv_array *out) {
 clv_status clv_npy_read(clv_runtime *runtime, const char *path, clv_array *out) {
     CLV_TRY(CLV__GIVEN(clv__io_error(runtime), out));
     *out = (clv_array){0};
+    CLV_TRY(CLV__GIVEN(clv__io_error(runtime), path));
     clv__input input;
     CLV_TRY(clv__input_open(clv__io_error(runtime), path, &input));
     clv_status status = clv__npy_read(&input, out);

@@ -274,6 +274,7 @@ clv_status clv__npz_read(clv__input *input, clv_archive **out) {
 clv_status clv_npz_read(clv_runtime *runtime, const char *path, clv_archive **out) {
     CLV_TRY(CLV__GIVEN(clv__io_error(runtime), out));
     *out = NULL;
+    CLV_TRY(CLV__GIVEN(clv__io_error(runtime), path));
     clv__input input;
     CLV_TRY(clv__input_open(clv__io_error(runtime), path, &input));
     clv_status status = clv__npz_read(&input, out);

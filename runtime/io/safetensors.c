@@ -531,7 +531,6 @@ clv_status clv__safetensors_read(clv__input *input, clv_archive **out) {
 }
 
 static clv_status read_file(clv_runtime *runtime, const char *path, bool texts_alone, clv_archive **out) {
-    CLV_TRY(CLV__GIVEN(clv__io_error(runtime), out));
     *out = NULL;
     clv__input input;
     CLV_TRY(clv__input_open(clv__io_error(runtime), path, &input));
@@ -541,6 +540,9 @@ static clv_status read_file(clv_runtime *runtime, const char *path, bool texts_a
 }
 
 clv_status clv_safetensors_read(clv_runtime *runtime, const char *path, clv_archive **out) {
+    CLV_TRY(CLV__GIVEN(clv__io_error(runtime), out));
+    *out = NULL;
+    CLV_TRY(CLV__GIVEN(clv__io_error(runtime), path));
     return read_file(runtime, path, false, out);
 }
 

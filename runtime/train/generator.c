@@ -149,6 +149,7 @@ clv_status clv_generate(clv_generator *g, const int32_t *prompt, int64_t n, cons
                         int64_t most, bool (*tell)(void *user, int32_t token), void *user) {
     CLV_TRY(CLV__GIVEN(NULL, g));
     CLV_TRY(CLV__USABLE(clv__runtime_error_of(g->runtime), prompt));
+    CLV_TRY(CLV__USABLE(clv__runtime_error_of(g->runtime), tell));
     CLV_TRY(check_prompt(g, prompt, n, most));
     if (!g->run) CLV_TRY(clv_run_create(g->session, g->plan, &g->run));
     memset(g->window, 0, (size_t)g->sizes.context * sizeof *g->window);

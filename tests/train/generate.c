@@ -217,11 +217,12 @@ static void what_is_refused(void **state) {
     for (size_t i = 0; i < sizeof bad / sizeof *bad; i++)
         assert_status(clv__sample_token(runtime, logits, 2, &bad[i], 0, &token), CLV_E_VALUE, runtime);
     assert_status(clv__sample_token(runtime, logits, 0, NULL, 0, &token), CLV_E_VALUE, runtime);
+    text told = {.most = 1};
     clv_generator *generator = generator_on(devices[0], false), *none = NULL;
     const int32_t strange[] = {3, 11};
-    assert_status(clv_generate(generator, prompt, 0, NULL, 5, NULL, NULL), CLV_E_VALUE, runtime);
-    assert_status(clv_generate(generator, prompt, 5, NULL, -1, NULL, NULL), CLV_E_VALUE, runtime);
-    assert_status(clv_generate(generator, strange, 2, NULL, 5, NULL, NULL), CLV_E_VALUE, runtime);
+    assert_status(clv_generate(generator, prompt, 0, NULL, 5, add, &told), CLV_E_VALUE, runtime);
+    assert_status(clv_generate(generator, prompt, 5, NULL, -1, add, &told), CLV_E_VALUE, runtime);
+    assert_status(clv_generate(generator, strange, 2, NULL, 5, add, &told), CLV_E_VALUE, runtime);
     assert_holds(clv_runtime_error(runtime), "token 1 of the prompt is 11, and the model knows 0 to 10");
     clv_generator_destroy(generator);
     clv_gpt_config odd = sizes;

@@ -52,18 +52,19 @@ static const char *mistake_of(const clv_own_optimizer *own) {
 
 static clv__registry registered = CLV__REGISTRY("optimizer");
 
-clv_status clv_optimizer_register(clv_runtime *runtime, const clv_own_optimizer *own) {
+clv_status clv_optimizer_register(clv_runtime *runtime, const clv_own_optimizer *optimizer) {
     static const char *const brought[] = {"sgd", "momentum", "adam", "adamw"};
     CLV_TRY(CLV__GIVEN(NULL, runtime));
     clv__error *error = clv__runtime_error_of(runtime);
-    CLV_TRY(CLV__GIVEN(error, own));
-    const char *wrong = mistake_of(own);
+    CLV_TRY(CLV__GIVEN(error, optimizer));
+    const char *wrong = mistake_of(optimizer);
     bool taken = false;
     if (wrong)
         CLV_FAIL(error, CLV_E_VALUE, "optimizer '%.100s' of your own: %s",
-                 own->bytes == sizeof *own && own->name ? own->name : "", wrong);
-    for (size_t i = 0; i < sizeof brought / sizeof *brought; i++) taken |= !strcmp(brought[i], own->name);
-    return clv__registry_add(&registered, error, own->name, taken, own);
+                 optimizer->bytes == sizeof *optimizer && optimizer->name ? optimizer->name : "", wrong);
+    for (size_t i = 0; i < sizeof brought / sizeof *brought; i++)
+        taken |= !strcmp(brought[i], optimizer->name);
+    return clv__registry_add(&registered, error, optimizer->name, taken, optimizer);
 }
 
 const clv_own_optimizer *clv_own_optimizer_find(const char *name) {
