@@ -14,6 +14,8 @@
 extern "C" {
 #endif
 
+#ifndef CLEAVE_STABLE_ONLY // experimental
+
 /** What to measure. All zero: every case of every suite, nine runs of each in about a second. */
 typedef struct clv_bench_config {
     const char *suite; /**< `gemm`, `conv`, `ops` or `models`; NULL: all */
@@ -50,7 +52,7 @@ typedef struct clv_bench_peak {
  * bound  may be NULL: "compute", "memory", or "cache" where bytes moved faster than a copy of memory; static
  */
 CLV_API double clv_bench_peak_part(const clv_bench_peak *peak, double gflops, double gbps,
-                                   const char **bound);
+                                   CLV_OUT CLV_OR_NULL const char **bound);
 
 /**
  * Measure the peak again because something beat it, for the machine may have been busy when it was measured. The larger of both
@@ -58,7 +60,7 @@ CLV_API double clv_bench_peak_part(const clv_bench_peak *peak, double gflops, do
  *
  * Errors  as clv_bench_peak_get
  */
-CLV_API CLV_MUST_CHECK clv_status clv_bench_peak_raise(clv_device *device, clv_bench_peak *peak);
+CLV_API CLV_MUST_CHECK clv_status clv_bench_peak_raise(clv_device *device, CLV_INOUT clv_bench_peak *peak);
 
 /**
  * The device's peak: measured, which takes a second and for that time up to an eighth of the device's memory, and kept in the program
@@ -69,7 +71,8 @@ CLV_API CLV_MUST_CHECK clv_status clv_bench_peak_raise(clv_device *device, clv_b
  *
  * Errors  CLV_E_BUDGET, CLV_E_DEVICE_MEMORY no room for the copy; the device's
  */
-CLV_API CLV_MUST_CHECK clv_status clv_bench_peak_get(clv_device *device, bool again, clv_bench_peak *out);
+CLV_API CLV_MUST_CHECK clv_status clv_bench_peak_get(clv_device *device, bool again,
+                                                     CLV_OUT clv_bench_peak *out);
 
 /** One case. A run is many steps handed over without waiting, and a wait at the end; times are of one step. */
 typedef struct clv_bench_result {
@@ -86,7 +89,7 @@ typedef struct clv_bench_result {
 
 typedef struct clv_bench_report {
     clv_bench_peak peak;
-    clv_bench_result *results;
+    CLV_COUNT(n_results) clv_bench_result *results;
     int n_results, n_failed;
 } clv_bench_report;
 
@@ -99,9 +102,12 @@ typedef struct clv_bench_report {
  *         case; CLV_E_VALUE a negative size, batch or number of runs; CLV_E_INTERRUPTED by the callback; memory
  */
 CLV_TRAIN_API CLV_MUST_CHECK clv_status clv_bench(clv_runtime *runtime, clv_device *device,
-                                                  const clv_bench_config *config, clv_bench_report **out);
+                                                  CLV_OR_NULL const clv_bench_config *config,
+                                                  clv_bench_report **out);
 /** NULL is fine. */
 CLV_TRAIN_API void clv_bench_report_destroy(clv_bench_report *report);
+
+#endif // CLEAVE_STABLE_ONLY
 
 #ifdef __cplusplus
 }

@@ -15,6 +15,8 @@
 extern "C" {
 #endif
 
+#ifndef CLEAVE_STABLE_ONLY // experimental
+
 /** How a case ended. */
 typedef enum clv_check_verdict {
     CLV_CHECK_PASSED,
@@ -50,10 +52,10 @@ typedef struct clv_check_case {
  * Lists end with NULL; NULL is an empty list. A name in a list may be a pattern: `*` stands for any text, `?` for one character.
  */
 typedef struct clv_check_config {
-    const char *const *ops;     /**< only ops of these names; empty: all */
-    const char *const *cases;   /**< only cases of these names; empty: all */
-    const char *const *exclude; /**< no cases of these names, whatever the other lists say */
-    const char *const *known;   /**< cases that are known to fail: their failures count apart */
+    CLV_UNTIL_NULL const char *const *ops;     /**< only ops of these names; empty: all */
+    CLV_UNTIL_NULL const char *const *cases;   /**< only cases of these names; empty: all */
+    CLV_UNTIL_NULL const char *const *exclude; /**< no cases of these names, whatever the other lists say */
+    CLV_UNTIL_NULL const char *const *known; /**< cases that are known to fail: their failures count apart */
     int shard,
         n_shards; /**< only part `shard`, from 1, of `n_shards`; each case is in one of them. 0 and 0: all */
     bool quick;   /**< only the few small samples that ops mark as quick */
@@ -110,16 +112,18 @@ typedef struct clv_check_report {
     int known, not_run;        /**< see clv_check_verdict */
     int skipped_cases;
     int excluded;         /**< by clv_check_config.exclude; in no other number */
+    CLV_COUNT(n_list)
     clv_check_case *list; /**< all cases, skipped ones too, in the order in which they were known */
     int n_list;
-    clv_check_skip *skipped;
+    CLV_COUNT(n_skipped) clv_check_skip *skipped;
     int n_skipped;
-    clv_check_worst *worst;
+    CLV_COUNT(n_worst) clv_check_worst *worst;
     int n_worst;
-    clv_check_failure *failures; /**< `failed` of them */
+    CLV_COUNT(n_failures) clv_check_failure *failures; /**< `failed` of them */
     int n_failures;
-    clv_check_avoided *avoided;
+    CLV_COUNT(n_avoided) clv_check_avoided *avoided;
     int n_avoided;
+    CLV_COUNT(n_restored)
     clv_check_avoided
         *restored; /**< avoided until now, because of an earlier check, and right again; `instead` is empty */
     int n_restored;
@@ -141,7 +145,8 @@ typedef struct clv_check_report {
  *         result is no error: read report->failed. Neither is a case for which memory was out: read report->not_run.
  */
 CLV_TRAIN_API CLV_MUST_CHECK clv_status clv_check(clv_runtime *runtime, clv_device *device,
-                                                  const clv_check_config *config, clv_check_report **out);
+                                                  CLV_OR_NULL const clv_check_config *config,
+                                                  clv_check_report **out);
 
 /**
  * A case as a program of its own: one file in C that needs OpenCL and nothing of Cleave. It holds the kernels, their arguments, the
@@ -154,8 +159,8 @@ CLV_TRAIN_API CLV_MUST_CHECK clv_status clv_check(clv_runtime *runtime, clv_devi
  * Errors  CLV_E_NOT_FOUND no case of that name on this device; CLV_E_UNSUPPORTED it runs no kernels, or a library's; memory
  */
 CLV_TRAIN_API CLV_MUST_CHECK clv_status clv_check_reproduce(clv_runtime *runtime, clv_device *device,
-                                                            const clv_check_config *config, const char *name,
-                                                            char **out);
+                                                            CLV_OR_NULL const clv_check_config *config,
+                                                            const char *name, char **out);
 /** NULL is fine. */
 CLV_TRAIN_API void clv_check_report_destroy(clv_check_report *report);
 
@@ -167,8 +172,8 @@ typedef struct clv_compare_config {
     const clv_model *model; /**< must be given */
     int64_t batch;          /**< 0: 8 */
     uint64_t seed;          /**< of first weights, dropout, and images that are made up */
-    const float *images;    /**< [batch, input...]; NULL: made up */
-    const int32_t *labels;  /**< [batch]; given with images */
+    CLV_ARRAY const float *images;   /**< [batch, input...]; NULL: made up */
+    CLV_ARRAY const int32_t *labels; /**< [batch]; given with images */
     const char *weights;    /**< begin with these, safetensors; NULL: first values */
     const char *variants;   /**< as clv_plan_config */
     /** how far values may drift apart, |a - b| / |a| over all elements, while each op is right for what it was given; 0: 0.001 */
@@ -197,6 +202,7 @@ typedef struct clv_compare_value {
 } clv_compare_value;
 
 typedef struct clv_compare_report {
+    CLV_COUNT(n_values)
     clv_compare_value *values; /**< in the order of execution: forward, backward, updates */
     int n_values;
     int n_equal, n_judged, n_wrong, n_drifted; /**< equal: to the bit; drifted: beyond the tolerance */
@@ -221,6 +227,8 @@ CLV_TRAIN_API CLV_MUST_CHECK clv_status clv_compare(clv_runtime *runtime, const 
                                                     clv_compare_report **out);
 /** NULL is fine. */
 CLV_TRAIN_API void clv_compare_report_destroy(clv_compare_report *report);
+
+#endif // CLEAVE_STABLE_ONLY
 
 #ifdef __cplusplus
 }

@@ -33,10 +33,10 @@ typedef struct clv_dataset_config {
     int classes; /**< labels are 0 to classes - 1; 0: the dataset's own number, or the largest label + 1. Numbers have none */
     /** Labels of classes with this value count nothing, and batches hold CLV_LABEL_IGNORED for them; NULL: those that are
      *  CLV_LABEL_IGNORED */
-    const int32_t *ignore_index;
+    CLV_COUNT(1) const int32_t *ignore_index;
     bool only_bytes; /**< mean and std are for bytes (u8); floats stay as they are */
     int channels; /**< of samples [channels, ...], 1 or 3: so many means and stds, instead of mean and std */
-    const float *means, *stds;
+    CLV_COUNT(channels) const float *means, *stds;
     CLV_RESERVED(4);
 } clv_dataset_config;
 
@@ -57,8 +57,9 @@ enum { CLV_LABEL_IGNORED = -100 };
  *         CLV_E_FORMAT  a file is damaged, or not of this dataset;  CLV_E_VALUE  the config
  * Source  Xiao, Rasul, Vollgraf 2017, arXiv:1708.07747
  */
-CLV_API CLV_MUST_CHECK clv_status clv_dataset_fashion_mnist(clv_runtime *runtime, const char *folder,
-                                                            clv_split split, const clv_dataset_config *config,
+CLV_API CLV_MUST_CHECK clv_status clv_dataset_fashion_mnist(clv_runtime *runtime,
+                                                            CLV_OR_NULL const char *folder, clv_split split,
+                                                            CLV_OR_NULL const clv_dataset_config *config,
                                                             clv_dataset **out);
 /**
  * A dataset from arrays.
@@ -71,14 +72,15 @@ CLV_API CLV_MUST_CHECK clv_status clv_dataset_fashion_mnist(clv_runtime *runtime
  * Errors  CLV_E_DTYPE;  CLV_E_SHAPE  no samples, ranks, different N, or other channels than config has;
  *         CLV_E_VALUE  a label out of range: which row, its value, the range
  */
-CLV_API CLV_MUST_CHECK clv_status clv_dataset_from_arrays(clv_runtime *runtime, clv_array *images,
+CLV_API CLV_MUST_CHECK clv_status clv_dataset_from_arrays(clv_runtime *runtime, CLV_TAKEN clv_array *images,
                                                           const clv_array *labels,
-                                                          const clv_dataset_config *config,
+                                                          CLV_OR_NULL const clv_dataset_config *config,
                                                           clv_dataset **out);
 /** A dataset from two .npy files. Errors as clv_npy_read and clv_dataset_from_arrays, with the files' names; CLV_E_VALUE also: a value
  *  that is NaN or infinite, and where. Arrays of a program's own may have such: masks are made of them. */
 CLV_API CLV_MUST_CHECK clv_status clv_dataset_npy(clv_runtime *runtime, const char *images_path,
-                                                  const char *labels_path, const clv_dataset_config *config,
+                                                  const char *labels_path,
+                                                  CLV_OR_NULL const clv_dataset_config *config,
                                                   clv_dataset **out);
 // ---- several inputs and targets -------------------------------------------------------------------------------
 
@@ -92,7 +94,7 @@ typedef struct clv_field {
     float mean, std; /**< of an input that is numbers or bytes, as in clv_dataset_config */
     int classes;     /**< indices and classes are 0 to classes - 1; 0: the largest + 1 */
     int channels;    /**< as in clv_dataset_config, with means and stds */
-    const float *means, *stds;
+    CLV_COUNT(channels) const float *means, *stds;
     CLV_RESERVED(2);
 } clv_field;
 
@@ -109,9 +111,10 @@ typedef struct clv_field {
  *         is NaN or infinite, and where;
  *         CLV_E_DTYPE;  CLV_E_SHAPE  no samples, or different N;  CLV_E_NOT_FOUND  an array that the archive does not have
  */
-CLV_API CLV_MUST_CHECK clv_status clv_dataset_from_fields(clv_runtime *runtime, const clv_archive *archive,
-                                                          const clv_field *fields, int n,
-                                                          const clv_dataset_config *config,
+CLV_API CLV_MUST_CHECK clv_status clv_dataset_from_fields(clv_runtime *runtime,
+                                                          CLV_OR_NULL CLV_KEPT const clv_archive *archive,
+                                                          CLV_TAKEN CLV_COUNT(n) const clv_field *fields,
+                                                          int n, CLV_OR_NULL const clv_dataset_config *config,
                                                           clv_dataset **out);
 
 // ---- tables ---------------------------------------------------------------------------------------------------
@@ -195,7 +198,7 @@ typedef struct clv_table_info {
 
 /** Errors: CLV_E_FORMAT  no record */
 CLV_API CLV_MUST_CHECK clv_status clv_table_info_get(clv_runtime *runtime, const char *record,
-                                                     clv_table_info *out);
+                                                     CLV_OUT clv_table_info *out);
 
 /** Zero means the default. */
 typedef struct clv_table_rows_config {
@@ -217,8 +220,10 @@ typedef struct clv_table_rows_config {
  *         CLV_E_FORMAT  no record; a value is missing that the model has no mean for
  */
 CLV_API CLV_MUST_CHECK clv_status clv_table_rows_read(clv_runtime *runtime, const char *path,
-                                                      const char *record, const clv_table_rows_config *config,
-                                                      clv_array *out, clv_table_report *report);
+                                                      const char *record,
+                                                      CLV_OR_NULL const clv_table_rows_config *config,
+                                                      CLV_OUT clv_array *out,
+                                                      CLV_OUT CLV_OR_NULL clv_table_report *report);
 /**
  * Write what such a model told as a file of values with commas: a column for each target, in the table's units; or the class, and its
  * probability for each.
@@ -232,7 +237,8 @@ CLV_API CLV_MUST_CHECK clv_status clv_table_rows_read(clv_runtime *runtime, cons
  * Source   RFC 4180
  */
 CLV_API CLV_MUST_CHECK clv_status clv_table_results_write(clv_runtime *runtime, const char *record,
-                                                          const float *results, int64_t n, const char *path);
+                                                          CLV_ARRAY const float *results, int64_t n,
+                                                          const char *path);
 
 // ---- the least that a model should know -----------------------------------------------------------------------
 
@@ -254,7 +260,7 @@ typedef struct clv_baseline {
  * Errors  CLV_E_VALUE  no such target;  CLV_E_HOST_MEMORY
  */
 CLV_API CLV_MUST_CHECK clv_status clv_dataset_baseline(clv_runtime *runtime, const clv_dataset *dataset,
-                                                       int target, clv_baseline *out);
+                                                       int target, CLV_OUT clv_baseline *out);
 
 /**
  * Weights that make up for classes of unequal sizes: counted labels / (classes * labels of the class); 1 for a class without any.
@@ -267,7 +273,8 @@ CLV_API CLV_MUST_CHECK clv_status clv_dataset_baseline(clv_runtime *runtime, con
  * Source  sklearn.utils.class_weight.compute_class_weight("balanced")
  */
 CLV_API CLV_MUST_CHECK clv_status clv_dataset_class_weights(clv_runtime *runtime, const clv_dataset *dataset,
-                                                            int target, int64_t classes, float *out);
+                                                            int target, int64_t classes,
+                                                            CLV_OUT CLV_COUNT(classes) float *out);
 
 // ---- text -----------------------------------------------------------------------------------------------------
 
@@ -300,7 +307,8 @@ typedef enum clv_vocabulary_kind {
  *         arXiv:1804.10959; Unicode Standard Annex 15
  */
 CLV_API CLV_MUST_CHECK clv_status clv_vocabulary_create(clv_runtime *runtime, clv_vocabulary_kind kind,
-                                                        const char *text, size_t bytes, clv_vocabulary **out);
+                                                        CLV_OR_NULL CLV_COUNT(bytes) const char *text,
+                                                        size_t bytes, clv_vocabulary **out);
 /** NULL is fine. */
 CLV_API void clv_vocabulary_destroy(clv_vocabulary *vocabulary);
 /** How many tokens there are. */
@@ -313,8 +321,9 @@ CLV_API int clv_vocabulary_count(const clv_vocabulary *vocabulary);
  * Errors  CLV_E_FORMAT  not UTF-8, or a tokenizer's expression that takes too long;  CLV_E_NOT_FOUND  a character that has no
  *         token: which, and where;  CLV_E_HOST_MEMORY
  */
-CLV_API CLV_MUST_CHECK clv_status clv_vocabulary_encode(const clv_vocabulary *vocabulary, const char *text,
-                                                        size_t bytes, clv_array *out);
+CLV_API CLV_MUST_CHECK clv_status clv_vocabulary_encode(const clv_vocabulary *vocabulary,
+                                                        CLV_COUNT(bytes) const char *text, size_t bytes,
+                                                        CLV_OUT clv_array *out);
 /**
  * Tokens as the text that they make together: what a tokenizer's `decode` gives. A token alone need not be text: several may make
  * one character, and a decoder may put blanks between words.
@@ -325,10 +334,11 @@ CLV_API CLV_MUST_CHECK clv_status clv_vocabulary_encode(const clv_vocabulary *vo
  * Errors  CLV_E_VALUE  a token that there is not;  CLV_E_HOST_MEMORY
  */
 CLV_API CLV_MUST_CHECK clv_status clv_vocabulary_decode(const clv_vocabulary *vocabulary,
-                                                        const int32_t *tokens, size_t n, bool skip_special,
-                                                        clv_array *out);
+                                                        CLV_COUNT(n) const int32_t *tokens, size_t n,
+                                                        bool skip_special, CLV_OUT clv_array *out);
 /** What a token stands for, and its bytes; no byte ends it. NULL and 0 where there is no such token. Borrowed. */
-CLV_API const char *clv_vocabulary_token(const clv_vocabulary *vocabulary, int32_t token, size_t *bytes);
+CLV_API CLV_OR_NULL const char *clv_vocabulary_token(const clv_vocabulary *vocabulary, int32_t token,
+                                                     CLV_OUT size_t *bytes);
 
 /** Zero means the default. */
 typedef struct clv_text_config {
@@ -348,10 +358,12 @@ typedef struct clv_text_config {
  *
  * Errors  as clv_vocabulary_encode;  CLV_E_VALUE  the config, or a text that is shorter than a sample
  */
-CLV_API CLV_MUST_CHECK clv_status clv_dataset_text(clv_runtime *runtime, const char *text, size_t bytes,
-                                                   const clv_text_config *config, clv_dataset **out);
+CLV_API CLV_MUST_CHECK clv_status clv_dataset_text(clv_runtime *runtime, CLV_COUNT(bytes) const char *text,
+                                                   size_t bytes, const clv_text_config *config,
+                                                   clv_dataset **out);
 /** Read a whole file as bytes, u8. Errors: CLV_E_IO; CLV_E_FORMAT it is empty; CLV_E_HOST_MEMORY */
-CLV_API CLV_MUST_CHECK clv_status clv_text_read(clv_runtime *runtime, const char *path, clv_array *out);
+CLV_API CLV_MUST_CHECK clv_status clv_text_read(clv_runtime *runtime, const char *path,
+                                                CLV_OUT clv_array *out);
 
 // ---- folders of pictures --------------------------------------------------------------------------------------
 
@@ -388,7 +400,7 @@ typedef struct clv_image_folder_config {
         exif_transpose; /**< turn pictures as the orientation in their Exif data says, as PIL's ImageOps.exif_transpose */
     /** Classes, or the table's columns, and their order: those that a model was trained on (clv_weights_info.names). The folder may lack
      *  some of the classes, and the table may have its columns in any order. Instead of `like`; NULL: its own */
-    const char *const *classes;
+    CLV_COUNT(n_classes) const char *const *classes;
     int n_classes;
     CLV_RESERVED(6);
 } clv_image_folder_config;
@@ -413,7 +425,7 @@ typedef struct clv_image_folder_config {
  * Numerics  Resize, CenterCrop and Normalize give the bits of torchvision on PIL images
  */
 CLV_API CLV_MUST_CHECK clv_status clv_dataset_image_folder(clv_runtime *runtime, const char *folder,
-                                                           const clv_image_folder_config *config,
+                                                           CLV_OR_NULL const clv_image_folder_config *config,
                                                            clv_dataset **out);
 /**
  * A dataset of pictures alone, to run a model on: files, and all pictures of folders and of the folders in them, in the order of their
@@ -427,15 +439,17 @@ CLV_API CLV_MUST_CHECK clv_status clv_dataset_image_folder(clv_runtime *runtime,
  *
  * Errors  CLV_E_IO  no such file or folder;  CLV_E_FORMAT  no pictures, or none that is whole;  as clv_dataset_image_folder
  */
-CLV_API CLV_MUST_CHECK clv_status clv_dataset_image_files(clv_runtime *runtime, const char *const *paths,
-                                                          int n, const clv_image_folder_config *config,
+CLV_API CLV_MUST_CHECK clv_status clv_dataset_image_files(clv_runtime *runtime,
+                                                          CLV_COUNT(n) const char *const *paths, int n,
+                                                          CLV_OR_NULL const clv_image_folder_config *config,
                                                           clv_dataset **out);
 /**
  * The file of sample i, from the folder on; of clv_dataset_image_files its path. NULL where there is none. Borrowed.
  *
  * broken  NULL, or becomes whether the sample was found to be broken when it was decoded
  */
-CLV_API const char *clv_image_folder_file(const clv_dataset *dataset, int64_t i, bool *broken);
+CLV_API CLV_OR_NULL const char *clv_image_folder_file(const clv_dataset *dataset, int64_t i,
+                                                      CLV_OUT CLV_OR_NULL bool *broken);
 
 /** What was wrong with a folder of pictures so far. Strings are borrowed. */
 typedef struct clv_image_folder_info {
@@ -464,22 +478,23 @@ typedef struct clv_dataset_info {
     clv_shape sample;       /**< of one: [1,28,28]; of named fields this and what is above is of the first input and the first target */
     clv_shape target;       /**< of one: [] of one class. Classes are i32, numbers f32 */
     int n_inputs, n_targets; /**< of each sample (clv_dataset_port_get) */
-    const char *const *number_names; /**< of a target's numbers, as many as it has: the columns of a table. NULL: there are none */
+    CLV_ARRAY const char *const *
+        number_names; /**< of a target's numbers, as many as it has: the columns of a table. NULL: there are none */
     const char *table;               /**< of a table: what its rows need to be, as above. NULL: it is none */
     clv_table_report table_report;   /**< of a table */
     CLV_RESERVED(4);
 } clv_dataset_info;
 /** All zero of NULL. */
-CLV_API clv_dataset_info clv_dataset_info_get(const clv_dataset *dataset);
+CLV_API clv_dataset_info clv_dataset_info_get(CLV_OR_NULL const clv_dataset *dataset);
 /** The name of class i, or of label i: of a folder of pictures, of the columns of its table, and of Fashion-MNIST. NULL where there is none.
  *  Borrowed. */
-CLV_API const char *clv_dataset_class_name(const clv_dataset *dataset, int i);
+CLV_API CLV_OR_NULL const char *clv_dataset_class_name(const clv_dataset *dataset, int i);
 /** What a dataset has of each sample; of one without fields that is one input, `x`, and one target, `labels`. All zero past the end. Names
  *  are the dataset's. */
 CLV_API clv_port clv_dataset_port_get(const clv_dataset *dataset, clv_port_role role, int index);
 /** Write all of sample i: `to` has a pointer for each input, whose values are normalised, then one for each target; NULL: that is
  *  not wanted. */
-CLV_API void clv_dataset_read(const clv_dataset *dataset, int64_t i, void *const *to);
+CLV_API void clv_dataset_read(const clv_dataset *dataset, int64_t i, CLV_OUT CLV_ARRAY void *const *to);
 
 // ---------------------------------------------------------------------------------------------------------------
 
@@ -494,7 +509,7 @@ typedef struct clv_loader_config {
     int buffers; /**< batches in memory at once, being made, ready, or held by the user; 0: 3; at least 2 */
     /** Where batches are assembled: clv_loader_memory_bytes, aligned to 64 bytes, which outlive the loader.
      * NULL: its own memory. */
-    void *memory;
+    CLV_ARRAY void *memory;
     int64_t epoch, index; /**< the first batch to give; as clv_loader_seek */
     /**
      * > 0: mix each sample with the one before it in the batch, the first with the last:
@@ -515,15 +530,15 @@ typedef struct clv_loader_config {
 
 /** One batch. The pointers are borrowed until clv_loader_release. */
 typedef struct clv_batch {
-    const void *samples;  /**< [n, sample shape], normalised, or bytes (clv_loader_config.bytes) */
-    const void *targets;  /**< [n, target shape]; of mixed classes [n, classes], f32 */
+    CLV_ARRAY const void *samples; /**< [n, sample shape], normalised, or bytes (clv_loader_config.bytes) */
+    CLV_ARRAY const void *targets; /**< [n, target shape]; of mixed classes [n, classes], f32 */
     int64_t n;            /**< samples in it: the last may have fewer */
     int64_t epoch, index; /**< from 0; index within the epoch */
     bool last;            /**< of its epoch */
     int buffer;           /**< which of the loader's buffers holds it */
-    const void *const
+    CLV_ARRAY const void *const
         *each_input; /**< [n, ...] of each input, in the dataset's order: the first is `samples` */
-    const void *const *each_target; /**< and of each target: the first is `targets` */
+    CLV_ARRAY const void *const *each_target; /**< and of each target: the first is `targets` */
     CLV_RESERVED(4);
 } clv_batch;
 
@@ -534,8 +549,9 @@ typedef struct clv_batch {
  *                      with several classes each, of more classes than `classes`;
  *         CLV_E_HOST_MEMORY
  */
-CLV_API CLV_MUST_CHECK clv_status clv_loader_create(clv_runtime *runtime, const clv_dataset *dataset,
-                                                    const clv_loader_config *config, clv_loader **out);
+CLV_API CLV_MUST_CHECK clv_status clv_loader_create(clv_runtime *runtime, CLV_KEPT const clv_dataset *dataset,
+                                                    CLV_KEPT const clv_loader_config *config,
+                                                    clv_loader **out);
 /** Stop and join the threads. Batches not yet released are invalid. NULL is fine. */
 CLV_API void clv_loader_destroy(clv_loader *loader);
 
@@ -548,9 +564,9 @@ CLV_API size_t clv_loader_memory_bytes(const clv_dataset *dataset, const clv_loa
  * Errors  CLV_E_STATE  every buffer is held by the caller: release one first;
  *         CLV_E_FORMAT, CLV_E_IO, CLV_E_HOST_MEMORY  a sample cannot be read, as a broken picture; so it is each time after
  */
-CLV_API CLV_MUST_CHECK clv_status clv_loader_next(clv_loader *loader, clv_batch *out);
+CLV_API CLV_MUST_CHECK clv_status clv_loader_next(clv_loader *loader, CLV_OUT clv_batch *out);
 /** Give a batch's buffer back. In any order. The batch's numbers stay, its pointers become NULL. */
-CLV_API void clv_loader_release(clv_loader *loader, clv_batch *batch);
+CLV_API void clv_loader_release(clv_loader *loader, CLV_INOUT clv_batch *batch);
 
 typedef struct clv_loader_info {
     int64_t batches;      /**< in an epoch */
@@ -575,8 +591,9 @@ CLV_API CLV_MUST_CHECK clv_status clv_loader_seek(clv_loader *loader, int64_t ep
  * which, p  room for `most` of each; p NULL: not wanted
  * result    how many there are: the smaller of `most` and `classes`; 0 where a logit is NaN or none is finite
  */
-CLV_API int64_t clv_top_classes(const float *logits, int64_t classes, int64_t most, int32_t *which,
-                                double *p);
+CLV_API int64_t clv_top_classes(CLV_COUNT(classes) const float *logits, int64_t classes, int64_t most,
+                                CLV_OUT CLV_COUNT(most) int32_t *which,
+                                CLV_OUT CLV_OR_NULL CLV_COUNT(most) double *p);
 
 #ifdef __cplusplus
 }

@@ -80,7 +80,7 @@ typedef struct clv_device_info {
 } clv_device_info;
 
 /** The i-th device of the runtime's list (clv_runtime_info.n_devices), NULL if there is none. */
-CLV_API clv_device *clv_device_get(clv_runtime *runtime, int index);
+CLV_API CLV_OR_NULL clv_device *clv_device_get(clv_runtime *runtime, int index);
 
 /**
  * The device a text means, in any case of letters: a name (`gpu:0`, `host`), a type (`gpu`, its first usable device), an
@@ -91,11 +91,15 @@ CLV_API clv_device *clv_device_get(clv_runtime *runtime, int index);
  * Errors  CLV_E_NOT_FOUND, the sentence lists the devices there are; CLV_E_DEVICE the same, where a driver failed that may
  *         have a device of that kind; CLV_E_UNSUPPORTED it is not usable, and why
  */
-CLV_API CLV_MUST_CHECK clv_status clv_device_find(clv_runtime *runtime, const char *spec, clv_device **out);
+CLV_API CLV_MUST_CHECK clv_status clv_device_find(clv_runtime *runtime, CLV_OR_NULL const char *spec,
+                                                  CLV_BORROWED clv_device **out);
 
 CLV_API const clv_device_info *clv_device_info_get(const clv_device *device);
+#ifndef CLEAVE_STABLE_ONLY // experimental
 /** What is known of a device's driver beyond what it says of itself, in words with commas; "" if nothing is. Returns `text`. */
-CLV_API const char *clv_device_quirks(const clv_device *device, char *text, size_t bytes);
+CLV_API const char *clv_device_quirks(const clv_device *device, CLV_OUT CLV_COUNT(bytes) char *text,
+                                      size_t bytes);
+#endif // CLEAVE_STABLE_ONLY
 
 /** What bytes are for. */
 typedef enum clv_category {
@@ -161,7 +165,8 @@ typedef struct clv_memory_entry {
 } clv_memory_entry;
 
 /** The largest allocations held on the device, largest first. Returns how many there are in all. */
-CLV_API int clv_device_memory_entries(const clv_device *device, clv_memory_entry *entries, int room);
+CLV_API int clv_device_memory_entries(const clv_device *device,
+                                      CLV_OUT CLV_COUNT(room) clv_memory_entry *entries, int room);
 
 #ifdef __cplusplus
 }

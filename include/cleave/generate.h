@@ -19,7 +19,8 @@ extern "C" {
  *
  * Errors      as clv_weights_save
  */
-CLV_API CLV_MUST_CHECK clv_status clv_gpt_weights_save(clv_session *session, const clv_gpt_config *config,
+CLV_API CLV_MUST_CHECK clv_status clv_gpt_weights_save(clv_session *session,
+                                                       CLV_OR_NULL const clv_gpt_config *config,
                                                        const clv_vocabulary *vocabulary, const char *path);
 /**
  * What weights of a GPT say of it. Reads no weights into a model: clv_weights_load does.
@@ -30,7 +31,8 @@ CLV_API CLV_MUST_CHECK clv_status clv_gpt_weights_save(clv_session *session, con
  * Errors      CLV_E_IO, CLV_E_FORMAT  the file, or sizes that are no model's;  CLV_E_NOT_FOUND  weights that say nothing of that kind
  */
 CLV_API CLV_MUST_CHECK clv_status clv_gpt_weights_read(clv_runtime *runtime, const char *path,
-                                                       clv_gpt_config *config, clv_vocabulary **vocabulary);
+                                                       CLV_OUT clv_gpt_config *config,
+                                                       clv_vocabulary **vocabulary);
 
 /** A GPT that writes one token after the other. */
 typedef struct clv_generator clv_generator;
@@ -85,9 +87,10 @@ typedef struct clv_sampling {
  * Errors    CLV_E_VALUE  no prompt, a token that the model does not know, numbers outside their range, logits that are not finite; as
  *           clv_run_fetch
  */
-CLV_API CLV_MUST_CHECK clv_status clv_generate(clv_generator *generator, const int32_t *prompt, int64_t n,
-                                               const clv_sampling *sampling, int64_t most,
-                                               bool (*tell)(void *user, int32_t token), void *user);
+CLV_API CLV_MUST_CHECK clv_status clv_generate(clv_generator *generator, CLV_COUNT(n) const int32_t *prompt,
+                                               int64_t n, CLV_OR_NULL const clv_sampling *sampling,
+                                               int64_t most, bool (*tell)(void *user, int32_t token),
+                                               void *user);
 
 #ifdef __cplusplus
 }

@@ -61,7 +61,7 @@ typedef struct clv_graph_modes {
     float dropout;
     CLV_RESERVED(4);
 } clv_graph_modes;
-CLV_API clv_graph_modes clv_graph_modes_get(const clv_graph *graph);
+CLV_API clv_graph_modes clv_graph_modes_get(CLV_OR_NULL const clv_graph *graph);
 /** Errors  (sticky) CLV_E_VALUE  no such precision, or a dropout of 1 and more */
 CLV_API void clv_graph_modes_set(clv_graph *graph, const clv_graph_modes *modes);
 
@@ -122,10 +122,11 @@ CLV_API clv_tensor *clv_buffer(clv_graph *graph, const char *name, clv_dtype dty
  * Errors  (sticky) CLV_E_DTYPE  another type;  CLV_E_SHAPE  the shape is not possible;  CLV_E_VALUE  data is NULL
  * Source  onnx: Constant
  */
-CLV_API clv_tensor *clv_constant(clv_graph *graph, clv_dtype dtype, clv_shape shape, const void *data);
+CLV_API clv_tensor *clv_constant(clv_graph *graph, clv_dtype dtype, clv_shape shape,
+                                 CLV_COUNT(shape) const void *data);
 
 /** Mark a tensor as a result: it can be fetched after each step. Give it a name to find it by; NULL keeps its own. */
-CLV_API void clv_output(clv_tensor *tensor, const char *name);
+CLV_API void clv_output(clv_tensor *tensor, CLV_OR_NULL const char *name);
 
 /** The tensor of that name: input, parameter, buffer or output. NULL if there is none. */
 CLV_API clv_tensor *clv_graph_find(const clv_graph *graph, const char *name);
@@ -155,7 +156,7 @@ CLV_API void clv_requires_grad(clv_tensor *tensor, bool requires_grad);
  * Errors  (sticky) CLV_E_NOT_FOUND  a pattern matches no parameter;  CLV_E_VALUE  nothing is left to train;  CLV_E_STATE
  *         clv_backward was called before
  */
-CLV_TRAIN_API void clv_freeze(clv_graph *graph, const char *patterns);
+CLV_TRAIN_API void clv_freeze(clv_graph *graph, CLV_OR_NULL const char *patterns);
 
 /**
  * Append the nodes that compute d loss / d p for every parameter p (and input with requires_grad) that leads to `loss`.

@@ -29,7 +29,7 @@ typedef struct clv_array {
     char *name; /**< in its file or archive; NULL for none */
     clv_array_type type;
     clv_shape shape;
-    void *data;    /**< aligned for its type when the library allocated it */
+    CLV_COUNT(shape) void *data; /**< aligned for its type when the library allocated it */
     bool borrowed; /**< data belongs to someone else and outlives the array */
 } clv_array;
 
@@ -42,7 +42,7 @@ typedef struct clv_array {
  *         CLV_E_HOST_MEMORY
  */
 CLV_API CLV_MUST_CHECK clv_status clv_array_init(clv_runtime *runtime, clv_array_type type,
-                                                 const clv_shape *shape, clv_array *array);
+                                                 const clv_shape *shape, CLV_OUT clv_array *array);
 /** Free the storage unless it is borrowed, and the name. NULL and a zeroed array are fine. */
 CLV_API void clv_array_reset(clv_array *array);
 /** Elements times element size. */
@@ -68,8 +68,8 @@ CLV_API CLV_MUST_CHECK clv_status clv_file_check(clv_runtime *runtime, const cha
  *
  * Errors  CLV_E_IO; CLV_E_VALUE  no name; CLV_E_HOST_MEMORY
  */
-CLV_API CLV_MUST_CHECK clv_status clv_file_write(clv_runtime *runtime, const char *path, const void *bytes,
-                                                 size_t size);
+CLV_API CLV_MUST_CHECK clv_status clv_file_write(clv_runtime *runtime, const char *path,
+                                                 CLV_COUNT(size) const void *bytes, size_t size);
 
 // ---------------------------------------------------------------------------------------------------------------
 // An archive: named arrays and named texts. What a safetensors file or a checkpoint holds.
@@ -89,24 +89,25 @@ CLV_API void clv_archive_destroy(clv_archive *archive);
  * Errors  CLV_E_VALUE  the name;  as clv_array_init
  */
 CLV_API CLV_MUST_CHECK clv_status clv_archive_add(clv_archive *archive, const char *name, clv_array_type type,
-                                                  const clv_shape *shape, clv_array **out);
+                                                  const clv_shape *shape, CLV_BORROWED clv_array **out);
 /** Add an array whose data stays the caller's and must outlive the archive; nothing is copied but the name. */
 CLV_API CLV_MUST_CHECK clv_status clv_archive_add_borrowed(clv_archive *archive, const char *name,
                                                            clv_array_type type, const clv_shape *shape,
-                                                           const void *data);
+                                                           CLV_KEPT CLV_COUNT(shape) const void *data);
 CLV_API size_t clv_archive_count(const clv_archive *archive);
 /** The i-th array: in the order they were added, or stand in the file. NULL past the end. */
-CLV_API clv_array *clv_archive_get(const clv_archive *archive, size_t i);
+CLV_API CLV_OR_NULL clv_array *clv_archive_get(const clv_archive *archive, size_t i);
 /** The array of that name; NULL if there is none. */
-CLV_API clv_array *clv_archive_find(const clv_archive *archive, const char *name);
+CLV_API CLV_OR_NULL clv_array *clv_archive_find(const clv_archive *archive, const char *name);
 
 /** Set a text (a safetensors file's metadata); replaces one of that key. Both are UTF-8 and copied. */
 CLV_API CLV_MUST_CHECK clv_status clv_archive_set_text(clv_archive *archive, const char *key,
                                                        const char *text);
 /** The text of a key; NULL if there is none. Borrowed, until the key is set anew or the archive goes. */
-CLV_API const char *clv_archive_text(const clv_archive *archive, const char *key);
+CLV_API CLV_OR_NULL const char *clv_archive_text(const clv_archive *archive, const char *key);
 /** The i-th key and its text; NULL past the end. */
-CLV_API const char *clv_archive_text_at(const clv_archive *archive, size_t i, const char **text);
+CLV_API CLV_OR_NULL const char *clv_archive_text_at(const clv_archive *archive, size_t i,
+                                                    CLV_OUT CLV_OR_NULL const char **text);
 
 // ---------------------------------------------------------------------------------------------------------------
 // Files.
@@ -143,7 +144,8 @@ CLV_API CLV_MUST_CHECK clv_status clv_safetensors_write(const clv_archive *archi
  * Errors  CLV_E_IO, CLV_E_FORMAT, CLV_E_UNSUPPORTED (dtype, Fortran order, rank), CLV_E_HOST_MEMORY
  * Source  NEP 1, "A simple file format for NumPy arrays"
  */
-CLV_API CLV_MUST_CHECK clv_status clv_npy_read(clv_runtime *runtime, const char *path, clv_array *out);
+CLV_API CLV_MUST_CHECK clv_status clv_npy_read(clv_runtime *runtime, const char *path,
+                                               CLV_OUT clv_array *out);
 /**
  * Read numpy's archive: arrays as of clv_npy_read, below 4 GiB. One that cannot be read is left out; text cleave.unread.NAME says why.
  *

@@ -36,7 +36,7 @@ typedef struct clv_nn_linear_config {
  * Source     torch.nn.Linear
  */
 CLV_API clv_tensor *clv_nn_linear(clv_tensor *x, const char *name, int64_t out_features,
-                                  const clv_nn_linear_config *config);
+                                  CLV_OR_NULL const clv_nn_linear_config *config);
 
 /** Pairs as in ops.h: [0] is H, [1] is W, zero means the same as [0]. */
 typedef struct clv_nn_conv2d_config {
@@ -81,7 +81,7 @@ typedef struct clv_nn_batch_norm_config {
  * Source  Ioffe, Szegedy 2015, arXiv:1502.03167; torch.nn.BatchNorm1d, BatchNorm2d
  */
 CLV_API clv_tensor *clv_nn_batch_norm(clv_tensor *x, const char *name,
-                                      const clv_nn_batch_norm_config *config);
+                                      CLV_OR_NULL const clv_nn_batch_norm_config *config);
 
 /**
  * Normalise over the last dimension.
@@ -118,7 +118,7 @@ CLV_API clv_tensor *clv_nn_rms_norm(clv_tensor *x, const char *name, float eps);
  * Source    torch.nn.Embedding
  */
 CLV_API clv_tensor *clv_nn_embedding(clv_tensor *indices, const char *name, int64_t rows, int64_t features,
-                                     const clv_init *init);
+                                     CLV_OR_NULL const clv_init *init);
 
 /**
  * Bytes of pictures as numbers, normalised: the first layer of a model that is fed bytes.
@@ -155,8 +155,9 @@ CLV_API clv_tensor *clv_nn_dropout(clv_tensor *x, float p);
  * Errors   CLV_E_DTYPE  labels are not i32;  CLV_E_VALUE  a weight is below 0 or not finite
  * Notes    of labels that are all ignored the loss is 0, not NaN as in PyTorch
  */
-CLV_API clv_tensor *clv_nn_label_weights(clv_tensor *labels, const float *class_weights, int64_t classes,
-                                         int32_t ignore_index);
+CLV_API clv_tensor *clv_nn_label_weights(clv_tensor *labels,
+                                         CLV_OR_NULL CLV_COUNT(classes) const float *class_weights,
+                                         int64_t classes, int32_t ignore_index);
 
 // ---- models ---------------------------------------------------------------------------------------------------------
 
@@ -191,13 +192,13 @@ typedef struct clv_model {
     /** `build` for any number of inputs: write a result for each target, in their order. All fields but name, text and user then
      *  come from these; up to CLV_MAX_PORTS of each, no two of one name */
     void (*build_all)(clv_tensor *const *inputs, clv_tensor **outputs, const struct clv_model *model);
-    const clv_port *inputs;
+    CLV_COUNT(n_inputs) const clv_port *inputs;
     int n_inputs;
-    const clv_port *targets;
+    CLV_COUNT(n_targets) const clv_port *targets;
     int n_targets;
     /** of a model with `build` that gives numbers: a name for each, so that metrics can be of one of them (clv_metric.target);
      *  NULL: none. clv_dataset_info.number_names has those of a table */
-    const char *const *number_names;
+    CLV_ARRAY const char *const *number_names;
     CLV_RESERVED(3);
 } clv_model;
 
@@ -209,7 +210,7 @@ CLV_API clv_port clv_model_port_get(const clv_model *model, clv_port_role role, 
 /** Inputs of a graph for all of a model's inputs, or all of its targets, under their names, for a batch of n samples: i32 for classes, f32
  *  for numbers. out has room for each (CLV_MAX_PORTS at most). */
 CLV_API void clv_model_tensors(clv_graph *graph, const clv_model *model, clv_port_role role, int64_t n,
-                               clv_tensor **out);
+                               CLV_BORROWED CLV_ARRAY clv_tensor **out);
 /** The first of a model's inputs. */
 static inline clv_tensor *clv_model_input(clv_graph *graph, const clv_model *model, int64_t n) {
     clv_tensor *all[CLV_MAX_PORTS] = {NULL};
@@ -229,8 +230,9 @@ static inline clv_tensor *clv_model_target(clv_graph *graph, const clv_model *mo
  *
  * Errors  (sticky) CLV_E_VALUE  the model has other numbers of them;  CLV_E_SHAPE  what it built does not fit its targets
  */
-CLV_API void clv_model_build_all(const clv_model *model, clv_tensor *const *inputs, int n_inputs,
-                                 clv_tensor **outputs, int n_outputs);
+CLV_API void clv_model_build_all(const clv_model *model, CLV_COUNT(n_inputs) clv_tensor *const *inputs,
+                                 int n_inputs, CLV_BORROWED CLV_COUNT(n_outputs) clv_tensor **outputs,
+                                 int n_outputs);
 /** The same of a model with one input and one output. */
 static inline clv_tensor *clv_model_build(const clv_model *model, clv_tensor *x) {
     clv_tensor *output = NULL;
@@ -241,9 +243,9 @@ static inline clv_tensor *clv_model_build(const clv_model *model, clv_tensor *x)
 /** The models that Cleave brings (runtime/nn/models.def): `linear`, `mlp`, `cnn`, and with torchvision's names, shapes
  *  and first values `alexnet`, `vgg11`, `vgg16`, `resnet18`, `resnet50`, `mobilenet_v2`; of texts `gpt` (clv_gpt). */
 /** The i-th model, NULL past the end. Static. */
-CLV_API const clv_model *clv_model_get(int index);
+CLV_API CLV_OR_NULL const clv_model *clv_model_get(int index);
 /** The model of that name, one that was registered too; NULL if there is none. Static. */
-CLV_API const clv_model *clv_model_find(const char *name);
+CLV_API CLV_OR_NULL const clv_model *clv_model_find(const char *name);
 /**
  * Register a model of your own for the whole process, under its name: for clv_model_find, and so `cleave train --ops FILE --model NAME`.
  * The same one again is fine. It must outlive its uses.
@@ -251,7 +253,7 @@ CLV_API const clv_model *clv_model_find(const char *name);
  * Errors  CLV_E_VALUE, CLV_E_DTYPE, CLV_E_SHAPE  it is no model; the sentence says why;  CLV_E_STATE  the name is taken, or 64 are
  *         registered
  */
-CLV_API CLV_MUST_CHECK clv_status clv_model_register(clv_runtime *runtime, const clv_model *model);
+CLV_API CLV_MUST_CHECK clv_status clv_model_register(clv_runtime *runtime, CLV_KEPT const clv_model *model);
 /** A copy of a model of images for samples [channels, height, width] and so many classes; 0 of any keeps the model's. */
 CLV_API clv_model clv_model_for(const clv_model *model, int64_t channels, int64_t height, int64_t width,
                                 int64_t classes);
@@ -267,8 +269,8 @@ CLV_API clv_model clv_model_for(const clv_model *model, int64_t channels, int64_
  *                      as the model wants in another order
  */
 CLV_API CLV_MUST_CHECK clv_status clv_model_for_samples(clv_runtime *runtime, const clv_model *model,
-                                                        const char *what, const clv_shape *sample,
-                                                        clv_model *out);
+                                                        CLV_OR_NULL const char *what, const clv_shape *sample,
+                                                        CLV_OUT clv_model *out);
 
 /** Zero means the default. */
 typedef struct clv_gpt_config {
@@ -295,9 +297,9 @@ typedef struct clv_gpt_config {
  * Errors  CLV_E_SHAPE  tokens are not [N,T], or T is above the context;  CLV_E_VALUE  heads do not divide the width
  * Source  Radford et al. 2019, "Language Models are Unsupervised Multitask Learners"; karpathy/minGPT
  */
-CLV_API clv_tensor *clv_gpt(clv_tensor *tokens, const clv_gpt_config *config);
+CLV_API clv_tensor *clv_gpt(clv_tensor *tokens, CLV_OR_NULL const clv_gpt_config *config);
 /** The same as a model, for a trainer: samples and targets are `context` tokens. config must outlive it; NULL means all defaults. */
-CLV_API clv_model clv_gpt_model(const clv_gpt_config *config);
+CLV_API clv_model clv_gpt_model(CLV_OR_NULL CLV_KEPT const clv_gpt_config *config);
 
 /** A model and its loss as a function: from tensors of a row for each sample (inputs, labels) to one f32 element, the mean over their
  *  rows. */
@@ -325,8 +327,8 @@ typedef clv_tensor *(*clv_loss_layers)(clv_tensor *const *tensors, void *user);
  * Errors    CLV_E_VALUE  n below 1 or above N;  CLV_E_SHAPE  no batch dimension, or the tensors differ in it
  * Source    Huang et al. 2019, arXiv:1811.06965 (GPipe); Narayanan et al. 2021, arXiv:2104.04473, section 2.2 (1F1B)
  */
-CLV_TRAIN_API clv_tensor *clv_micro_batches(clv_tensor *const *tensors, int n_tensors, int64_t n,
-                                            clv_loss_layers body, void *user);
+CLV_TRAIN_API clv_tensor *clv_micro_batches(CLV_COUNT(n_tensors) clv_tensor *const *tensors, int n_tensors,
+                                            int64_t n, clv_loss_layers body, void *user);
 
 /** Some layers as a function: from inputs to results, which it writes. */
 typedef void (*clv_layers)(clv_tensor *const *inputs, clv_tensor **results, void *user);
@@ -348,8 +350,10 @@ typedef void (*clv_layers)(clv_tensor *const *inputs, clv_tensor **results, void
  * Errors    CLV_E_VALUE no device or more than 16, one twice (under whatever names), a share <= 0, shares that do not sum
  *           to 1;  CLV_E_SHAPE  the inputs differ in their first dimension
  */
-CLV_API void clv_data_parallel(clv_tensor *const *inputs, int n_inputs, const char *const *devices,
-                               const double *shares, int n, clv_layers body, void *user, clv_tensor **results,
+CLV_API void clv_data_parallel(CLV_COUNT(n_inputs) clv_tensor *const *inputs, int n_inputs,
+                               CLV_COUNT(n) const char *const *devices,
+                               CLV_OR_NULL CLV_COUNT(n) const double *shares, int n, clv_layers body,
+                               void *user, CLV_BORROWED CLV_COUNT(n_results) clv_tensor **results,
                                int n_results);
 
 /**
@@ -367,8 +371,10 @@ CLV_API void clv_data_parallel(clv_tensor *const *inputs, int n_inputs, const ch
  * Gradient  as of the whole batch, up to rounding; added in a fixed order.
  * Errors    as clv_data_parallel
  */
-CLV_API clv_tensor *clv_data_parallel_loss(clv_tensor *const *tensors, int n_tensors, const char *const *devices,
-                                           const double *shares, int n, clv_loss_layers body, void *user);
+CLV_API clv_tensor *clv_data_parallel_loss(CLV_COUNT(n_tensors) clv_tensor *const *tensors, int n_tensors,
+                                           CLV_COUNT(n) const char *const *devices,
+                                           CLV_OR_NULL CLV_COUNT(n) const double *shares, int n,
+                                           clv_loss_layers body, void *user);
 
 #ifdef __cplusplus
 }

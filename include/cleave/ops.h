@@ -195,9 +195,9 @@ CLV_API clv_tensor *clv_full(clv_graph *graph, clv_dtype dtype, clv_shape shape,
  *            about 1e-6 of the sum of their magnitudes; same bits on repeat, whatever the number of threads.
  * Source     torch.sum.
  */
-CLV_API clv_tensor *clv_sum(clv_tensor *x, const int *axes, int n_axes, bool keepdim);
+CLV_API clv_tensor *clv_sum(clv_tensor *x, CLV_COUNT(n_axes) const int *axes, int n_axes, bool keepdim);
 /** Mean over axes: the sum divided by the number of elements, NaN for none; everything else as clv_sum. */
-CLV_API clv_tensor *clv_mean(clv_tensor *x, const int *axes, int n_axes, bool keepdim);
+CLV_API clv_tensor *clv_mean(clv_tensor *x, CLV_COUNT(n_axes) const int *axes, int n_axes, bool keepdim);
 
 /**
  * Largest element over axes.
@@ -211,7 +211,7 @@ CLV_API clv_tensor *clv_mean(clv_tensor *x, const int *axes, int n_axes, bool ke
  *            CLV_E_DTYPE
  * Source     torch.amax.
  */
-CLV_API clv_tensor *clv_max(clv_tensor *x, const int *axes, int n_axes, bool keepdim);
+CLV_API clv_tensor *clv_max(clv_tensor *x, CLV_COUNT(n_axes) const int *axes, int n_axes, bool keepdim);
 
 /**
  * Position of the largest element along an axis; the first of equals, the first NaN if there is one.
@@ -275,7 +275,7 @@ CLV_API clv_tensor *clv_transpose(clv_tensor *x, int axis0, int axis1);
  * Errors     CLV_E_VALUE  an axis is outside the rank, missing, or named twice
  * Source     torch.permute.
  */
-CLV_API clv_tensor *clv_permute(clv_tensor *x, const int *axes, int n_axes);
+CLV_API clv_tensor *clv_permute(clv_tensor *x, CLV_COUNT(n_axes) const int *axes, int n_axes);
 
 /**
  * Repeat x to a shape: aligned at the end, dimensions of 1 or none are repeated. The same shape gives x
@@ -317,7 +317,7 @@ CLV_API clv_tensor *clv_slice(clv_tensor *x, int axis, int64_t start, int64_t le
  *            rank
  * Source     torch.cat.
  */
-CLV_API clv_tensor *clv_concat(clv_tensor *const *inputs, int n, int axis);
+CLV_API clv_tensor *clv_concat(CLV_COUNT(n) clv_tensor *const *inputs, int n, int axis);
 
 /**
  * The same values on a device, as PyTorch's tensor.to(device): a copy between devices if x is elsewhere, nothing if not.
@@ -366,7 +366,7 @@ CLV_API clv_tensor *clv_matmul_t(clv_tensor *a, bool transpose_a, clv_tensor *b,
  * Errors     CLV_E_SHAPE  K or N differs;  CLV_E_DTYPE
  * Source     torch.nn.functional.linear.
  */
-CLV_API clv_tensor *clv_linear(clv_tensor *x, clv_tensor *weight, clv_tensor *bias);
+CLV_API clv_tensor *clv_linear(clv_tensor *x, clv_tensor *weight, CLV_OR_NULL clv_tensor *bias);
 
 // ---- convolution and pooling, NCHW ------------------------------------------------------------------------
 
@@ -407,8 +407,8 @@ typedef struct clv_pool2d_config {
  *            (PyTorch's differ likewise: NaN with its own kernels, the sum without padding with oneDNN's.)
  * Source     torch.nn.functional.conv2d.
  */
-CLV_API clv_tensor *clv_conv2d(clv_tensor *x, clv_tensor *weight, clv_tensor *bias,
-                               const clv_conv2d_config *config);
+CLV_API clv_tensor *clv_conv2d(clv_tensor *x, clv_tensor *weight, CLV_OR_NULL clv_tensor *bias,
+                               CLV_OR_NULL const clv_conv2d_config *config);
 /**
  * Largest element of each window.
  *
@@ -529,7 +529,8 @@ CLV_API clv_tensor *clv_cross_entropy(clv_tensor *logits, clv_tensor *labels);
  * Gradient   logits; none to the weight.
  * Errors     CLV_E_SHAPE  weight has another shape than labels;  as clv_cross_entropy
  */
-CLV_API clv_tensor *clv_cross_entropy_weighted(clv_tensor *logits, clv_tensor *labels, clv_tensor *weight);
+CLV_API clv_tensor *clv_cross_entropy_weighted(clv_tensor *logits, clv_tensor *labels,
+                                               CLV_OR_NULL clv_tensor *weight);
 /**
  * Mean squared error.
  *
@@ -570,9 +571,10 @@ CLV_API clv_tensor *clv_mse_loss(clv_tensor *x, clv_tensor *target);
  * Numerics   variance in two passes about the mean, with a correction; sums in f32, in a fixed order.
  * Source     Ioffe, Szegedy 2015, arXiv:1502.03167; torch.nn.BatchNorm2d.
  */
-CLV_API clv_tensor *clv_batch_norm(clv_tensor *x, clv_tensor *weight, clv_tensor *bias,
-                                   clv_tensor *running_mean, clv_tensor *running_var, bool training,
-                                   float momentum, float eps);
+CLV_API clv_tensor *clv_batch_norm(clv_tensor *x, CLV_OR_NULL clv_tensor *weight,
+                                   CLV_OR_NULL clv_tensor *bias, CLV_OR_NULL clv_tensor *running_mean,
+                                   CLV_OR_NULL clv_tensor *running_var, bool training, float momentum,
+                                   float eps);
 /**
  * Normalise over the last dimension, then scale and shift.
  *
@@ -589,7 +591,8 @@ CLV_API clv_tensor *clv_batch_norm(clv_tensor *x, clv_tensor *weight, clv_tensor
  *            each part's.
  * Source     Ba, Kiros, Hinton 2016, arXiv:1607.06450, section 3; torch.nn.LayerNorm.
  */
-CLV_API clv_tensor *clv_layer_norm(clv_tensor *x, clv_tensor *weight, clv_tensor *bias, float eps);
+CLV_API clv_tensor *clv_layer_norm(clv_tensor *x, CLV_OR_NULL clv_tensor *weight,
+                                   CLV_OR_NULL clv_tensor *bias, float eps);
 /**
  * Divide by the root of the mean square over the last dimension, then scale.
  *
@@ -605,7 +608,7 @@ CLV_API clv_tensor *clv_layer_norm(clv_tensor *x, clv_tensor *weight, clv_tensor
  * Numerics   sums in f32, in a fixed order; a row of zeros with eps 0 becomes NaN.
  * Source     Zhang, Sennrich 2019, arXiv:1910.07467; torch.nn.functional.rms_norm.
  */
-CLV_API clv_tensor *clv_rms_norm(clv_tensor *x, clv_tensor *weight, float eps);
+CLV_API clv_tensor *clv_rms_norm(clv_tensor *x, CLV_OR_NULL clv_tensor *weight, float eps);
 
 /**
  * Rows of a table by index.
@@ -695,7 +698,7 @@ typedef struct clv_attention_config {
  *            hides the same only where T = S: there the first query sees one key, here the last one sees all.
  */
 CLV_API clv_tensor *clv_scaled_dot_product_attention(clv_tensor *query, clv_tensor *key, clv_tensor *value,
-                                                     const clv_attention_config *config);
+                                                     CLV_OR_NULL const clv_attention_config *config);
 
 /**
  * Attention of a sequence to itself by several heads, whose queries, keys and values lie side by side, as a linear layer to 3D
@@ -719,7 +722,8 @@ CLV_API clv_tensor *clv_scaled_dot_product_attention(clv_tensor *query, clv_tens
  * Numerics   the maximum is subtracted first; sums in f32, in a fixed order.
  * Source     Vaswani et al. 2017, arXiv:1706.03762, section 3.2.2; Dao et al. 2022, arXiv:2205.14135 (not to keep scores).
  */
-CLV_API clv_tensor *clv_self_attention(clv_tensor *x, int64_t heads, const clv_attention_config *config);
+CLV_API clv_tensor *clv_self_attention(clv_tensor *x, int64_t heads,
+                                       CLV_OR_NULL const clv_attention_config *config);
 
 /**
  * In a training graph: set each element to zero with probability p, and scale the others.

@@ -27,6 +27,9 @@ typedef struct clv_param_group {
     CLV_RESERVED(4);
 } clv_param_group;
 
+typedef struct clv_own_optimizer clv_own_optimizer; // of a program's own
+
+#ifndef CLEAVE_STABLE_ONLY // experimental
 enum { CLV_OWN_OPTIMIZER_STATES = 4 };
 
 /** What is kept for each parameter, in its shape: as `<parameter>.<name>` in the session. */
@@ -47,19 +50,19 @@ typedef struct clv_update_use {
 } clv_update_use;
 
 /** An optimizer of a program's own: samples/own_optimizer.c is one. It must outlive the graphs and trainers that use it. */
-typedef struct clv_own_optimizer {
+struct clv_own_optimizer {
     size_t bytes;     /**< sizeof(clv_own_optimizer): a descriptor may have more in a later version */
     const char *name; /**< told in checkpoints */
     int n_states;     /**< 0 to CLV_OWN_OPTIMIZER_STATES */
     clv_optimizer_state states[CLV_OWN_OPTIMIZER_STATES];
-    const clv_attribute
+    CLV_UNTIL_NULL const clv_attribute
         *attributes; /**< hyperparameters: names and defaults; ends with a name that is NULL. NULL: none */
     /**
      * Append the nodes that compute the parameter's new value and those of its states, of the same shapes, with any ops (ops.h,
      * clv_op_call). What it writes to `parameter` and `states` is stored when all of them are made.
      */
     void (*update)(const clv_update_use *use, clv_tensor **parameter, clv_tensor **states);
-} clv_own_optimizer;
+};
 
 /**
  * Register an optimizer for the whole process, under its name: for `cleave train --ops FILE --optimizer NAME` and whoever asks
@@ -69,9 +72,10 @@ typedef struct clv_own_optimizer {
  *         too, or 64 are registered
  */
 CLV_TRAIN_API CLV_MUST_CHECK clv_status clv_optimizer_register(clv_runtime *runtime,
-                                                               const clv_own_optimizer *optimizer);
+                                                               CLV_KEPT const clv_own_optimizer *optimizer);
 /** The one that was registered under that name; NULL if there is none. */
-CLV_TRAIN_API const clv_own_optimizer *clv_own_optimizer_find(const char *name);
+CLV_TRAIN_API CLV_OR_NULL const clv_own_optimizer *clv_own_optimizer_find(const char *name);
+#endif // CLEAVE_STABLE_ONLY
 
 /** Zero means PyTorch's default where one is named. Learning rate is not here: it is fed each step (clv_optimizer_hyper). */
 typedef struct clv_optimizer_config {
@@ -84,10 +88,12 @@ typedef struct clv_optimizer_config {
     float eps;          /**< ADAM, ADAMW; default 1e-8 */
     /** > 0: scale all gradients so that their global L2 norm is at most this (PyTorch: clip_grad_norm_) */
     float clip_norm;
+    CLV_COUNT(n_groups)
     const clv_param_group *groups; /**< n_groups of them; what is in none is updated as said above */
     int n_groups;
     /** One of your own: of the settings above weight_decay, clip_norm and groups are its; the others must be 0. NULL: none */
     const clv_own_optimizer *own;
+    CLV_COUNT(n_attributes)
     const clv_attribute *attributes; /**< of it: those that are not to have their defaults */
     int n_attributes;
     CLV_RESERVED(8);
@@ -125,7 +131,7 @@ typedef struct clv_scaler_config {
  * Errors  (sticky) CLV_E_VALUE  a value outside its range;  CLV_E_STATE  clv_backward was called, or there is a scaler
  * Source  torch.amp.GradScaler
  */
-CLV_TRAIN_API void clv_scaler_add(clv_graph *graph, const clv_scaler_config *config);
+CLV_TRAIN_API void clv_scaler_add(clv_graph *graph, CLV_OR_NULL const clv_scaler_config *config);
 
 /**
  * Append one update node for every parameter p that has a gradient g (call clv_backward first).
@@ -159,7 +165,7 @@ CLV_TRAIN_API void clv_scaler_add(clv_graph *graph, const clv_scaler_config *con
  *           clip_norm all parameters: nothing hides it.
  * Source    torch.optim.SGD, Adam, AdamW; torch.nn.utils.clip_grad_norm_.
  */
-CLV_TRAIN_API void clv_optimizer_add(clv_graph *graph, const clv_optimizer_config *config);
+CLV_TRAIN_API void clv_optimizer_add(clv_graph *graph, CLV_KEPT const clv_optimizer_config *config);
 
 /**
  * Append an update of a running average for each parameter that has a gradient, behind the optimizer's (clv_optimizer_add). What a
@@ -191,8 +197,8 @@ CLV_TRAIN_API clv_tensor *clv_optimizer_hyper(const clv_graph *graph);
  * step    counts from 1
  * lr      learning rate of this step
  */
-CLV_TRAIN_API void clv_optimizer_hyper_values(const clv_graph *graph, int64_t step, double lr,
-                                              float values[CLV_HYPER_VALUES]);
+CLV_TRAIN_API void clv_optimizer_hyper_values(CLV_OR_NULL const clv_graph *graph, int64_t step, double lr,
+                                              CLV_OUT float values[CLV_HYPER_VALUES]);
 
 #ifdef __cplusplus
 }

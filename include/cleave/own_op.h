@@ -16,13 +16,14 @@
 extern "C" {
 #endif
 
-enum { CLV_OWN_OP_INPUTS = 4, CLV_OWN_OP_OUTPUTS = 4, CLV_OWN_OP_ATTRIBUTES = 16 };
-
 /** A number by name. Kernels get it as a float. */
 typedef struct clv_attribute {
     const char *name;
     double value;
 } clv_attribute;
+
+#ifndef CLEAVE_STABLE_ONLY // experimental
+enum { CLV_OWN_OP_INPUTS = 4, CLV_OWN_OP_OUTPUTS = 4, CLV_OWN_OP_ATTRIBUTES = 16 };
 
 /** Type and shape of an input or output. NONE: an optional input that is not there. */
 typedef struct clv_op_tensor {
@@ -58,7 +59,8 @@ typedef struct clv_own_op {
     const char *name;                /**< letters, digits and `_`; not that of an op that there is */
     int n_inputs;                    /**< 1 to CLV_OWN_OP_INPUTS */
     uint32_t optional_inputs;        /**< bit i: input i may be NULL */
-    const clv_attribute *attributes; /**< names and defaults; ends with a name that is NULL. NULL: none */
+    CLV_UNTIL_NULL const clv_attribute
+        *attributes; /**< names and defaults; ends with a name that is NULL. NULL: none */
 
     /** Make the op of others. Its gradient is theirs. All that follows is not looked at. */
     clv_tensor *(*build)(clv_tensor *const *in, int n_in, const double *attributes);
@@ -85,7 +87,7 @@ typedef struct clv_own_op {
                      clv_tensor *const *dy, clv_tensor **dx);
     void (*cost)(const clv_op_use *use, double *flops, double *bytes); /**< NULL: a flop for each element */
     int64_t (*sum_length)(const clv_op_use *use); /**< terms behind an element, for tolerances; NULL: 1 */
-    const clv_op_sample *samples;                 /**< at least one */
+    CLV_UNTIL_NULL const clv_op_sample *samples;  /**< at least one */
 } clv_own_op;
 
 /**
@@ -94,13 +96,14 @@ typedef struct clv_own_op {
  * Errors  CLV_E_VALUE  something that it needs is missing or out of range;  CLV_E_STATE  the name is taken, or there are too many;
  *         CLV_E_HOST_MEMORY
  */
-CLV_API CLV_MUST_CHECK clv_status clv_op_register(clv_runtime *runtime, const clv_own_op *op);
+CLV_API CLV_MUST_CHECK clv_status clv_op_register(clv_runtime *runtime, CLV_KEPT const clv_own_op *op);
 
 /** The i-th output of the op whose output `tensor` is; NULL if there is none. */
 CLV_API clv_tensor *clv_op_output(clv_tensor *tensor, int i);
 
 /** The i-th op that was registered, in order; NULL outside. */
-CLV_API const clv_own_op *clv_own_op_get(int i);
+CLV_API CLV_OR_NULL const clv_own_op *clv_own_op_get(int i);
+#endif // CLEAVE_STABLE_ONLY
 
 // ---- every op by its name -------------------------------------------------------------------------------------------
 
@@ -144,23 +147,23 @@ typedef struct clv_op_attribute {
  */
 typedef struct clv_op_signature {
     const char *name;
-    const clv_op_value *inputs;
-    const clv_op_attribute *attributes; /**< NULL: none */
-    const clv_op_value *outputs;
+    CLV_UNTIL_NULL const clv_op_value *inputs;
+    CLV_UNTIL_NULL const clv_op_attribute *attributes; /**< NULL: none */
+    CLV_UNTIL_NULL const clv_op_value *outputs;
 } clv_op_signature;
 
 /** A value for an attribute, in the member that its kind asks for. A pair may be one `number`. */
 typedef struct clv_op_argument {
     const char *name;
     double number;
-    const int64_t *list;
+    CLV_COUNT(n) const int64_t *list;
     int n; /**< in the list */
     const char *text;
 } clv_op_argument;
 
 /** The signatures: those of ops.h in its order, then registered ones. NULL outside, and for a name that is of none. */
-CLV_API const clv_op_signature *clv_op_get(int i);
-CLV_API const clv_op_signature *clv_op_find(const char *name);
+CLV_API CLV_OR_NULL const clv_op_signature *clv_op_get(int i);
+CLV_API CLV_OR_NULL const clv_op_signature *clv_op_find(const char *name);
 
 /**
  * Build an op by its name: the same graph as the call of its builder. graph: the one of the inputs; NULL gives NULL.
@@ -168,11 +171,13 @@ CLV_API const clv_op_signature *clv_op_find(const char *name);
  * Errors  (sticky) CLV_E_NOT_FOUND  no such op, or an attribute that it has not;  CLV_E_VALUE  inputs or attributes are missing, too
  *         many, or of another kind;  as the builder
  */
-CLV_API clv_tensor *clv_op_call(clv_graph *graph, const char *name, clv_tensor *const *inputs, int n,
-                                const clv_op_argument *arguments, int n_arguments);
+CLV_API clv_tensor *clv_op_call(clv_graph *graph, const char *name, CLV_COUNT(n) clv_tensor *const *inputs,
+                                int n, CLV_COUNT(n_arguments) const clv_op_argument *arguments,
+                                int n_arguments);
 
 // ---- a graph, node by node ------------------------------------------------------------------------------------------
 
+#ifndef CLEAVE_STABLE_ONLY // experimental
 enum { CLV_NODE_ARGUMENTS = 16 };
 
 /** A node of a graph. What is pointed to is the graph's, and the arguments' lists lie in the structure itself. */
@@ -180,8 +185,8 @@ typedef struct clv_node_info {
     const char *op;    /**< its name; of a node that clv_backward, an optimizer or mixed precision appended, one without a signature */
     const char *layer; /**< the scope that it was built in, `layer1.0.conv1`; "": none */
     const char *phase; /**< `forward`, `backward`, `update` */
-    clv_tensor *const *inputs; /**< n_inputs; NULL: an optional one that is not there */
-    clv_tensor *const *outputs;
+    CLV_COUNT(n_inputs) clv_tensor *const *inputs; /**< n_inputs; NULL: an optional one that is not there */
+    CLV_COUNT(n_outputs) clv_tensor *const *outputs;
     int n_inputs, n_outputs;
     const clv_op_signature *signature; /**< NULL: clv_op_call does not make it */
     /** n_arguments of them: all that clv_op_call wants to make the same */
@@ -197,7 +202,8 @@ typedef struct clv_node_info {
  * out     filled; all zero past the end
  * result  is there such a node?
  */
-CLV_API bool clv_graph_node_get(const clv_graph *graph, int index, clv_node_info *out);
+CLV_API bool clv_graph_node_get(const clv_graph *graph, int index, CLV_OUT clv_node_info *out);
+#endif // CLEAVE_STABLE_ONLY
 
 /** What `--ops FILE` of `cleave check`, `train`, `eval`, `run`, `plan` and `compare` calls in a shared library: it registers the
  *  library's ops, and, for all but `check`, optimizers (clv_optimizer_register), models (clv_model_register) and losses

@@ -15,6 +15,10 @@
 extern "C" {
 #endif
 
+typedef struct clv_place_choice clv_place_choice; // further down
+
+#ifndef CLEAVE_STABLE_ONLY // experimental
+
 typedef struct clv_place_config {
     /**
      * `auto`        balances time: runs of layers in the order of execution, so that the slowest stage takes the least time;
@@ -26,6 +30,7 @@ typedef struct clv_place_config {
      * Or a placement text, which is taken as it is, without `devices`. NULL: `auto`
      */
     const char *place;
+    CLV_COUNT(n_devices)
     const char *const *devices; /**< device specs; a budget is the device's own (clv_device_set_budget) */
     int n_devices;
     clv_plan_config plan; /**< how the graph will be planned; its `device` and `place` are not read */
@@ -42,11 +47,11 @@ typedef struct clv_place_stage {
     CLV_RESERVED(4);
 } clv_place_stage;
 
-typedef struct clv_place_choice {
+struct clv_place_choice {
     char *place;             /**< `features.*=gpu:0,classifier.*=cpu:0`, as clv_plan_config takes it */
-    clv_place_stage *stages; /**< in the order of execution */
+    CLV_COUNT(n_stages) clv_place_stage *stages; /**< in the order of execution */
     int n_stages;
-} clv_place_choice;
+};
 
 /**
  * Is this a placement of the graph's layers? Reads the text, finds the devices, looks at the layers' names. Touches no device.
@@ -72,6 +77,8 @@ CLV_API CLV_MUST_CHECK clv_status clv_place_choose(clv_graph *graph, const clv_p
                                                    clv_place_choice **out);
 /** NULL is fine. */
 CLV_API void clv_place_choice_destroy(clv_place_choice *choice);
+
+#endif // CLEAVE_STABLE_ONLY
 
 #ifdef __cplusplus
 }

@@ -54,9 +54,11 @@ typedef struct clv_plan_config {
  *         CLV_E_NOT_FOUND a pattern of place or recompute matches no layer;
  *         CLV_E_UNSUPPORTED a pinned variant cannot run here
  */
-CLV_API CLV_MUST_CHECK clv_status clv_plan_create(clv_graph *graph, const clv_plan_config *config,
+CLV_API CLV_MUST_CHECK clv_status clv_plan_create(CLV_KEPT clv_graph *graph,
+                                                  CLV_OR_NULL CLV_KEPT const clv_plan_config *config,
                                                   clv_plan **out);
 CLV_API void clv_plan_destroy(clv_plan *plan);
+#ifndef CLEAVE_STABLE_ONLY // experimental
 /**
  * Tell the variants in quarantine on a device, one call of `tell` for each: plans pass over them, because they failed there. They
  * did so in this process, or its tuning file, which clv_tune and clv_check write, says to avoid them. `tell` uses nothing of
@@ -71,7 +73,8 @@ CLV_API CLV_MUST_CHECK clv_status clv_device_quarantine(clv_device *device,
 
 /** Are these pinned choices well formed, of ops and variants that there are? NULL: those of CLEAVE_VARIANTS, if it is set.
  *  Errors  CLV_E_VALUE, with a sentence that says where they came from */
-CLV_API CLV_MUST_CHECK clv_status clv_variants_check(clv_runtime *runtime, const char *variants);
+CLV_API CLV_MUST_CHECK clv_status clv_variants_check(clv_runtime *runtime, CLV_OR_NULL const char *variants);
+#endif // CLEAVE_STABLE_ONLY
 
 /** What is computed again in each step. All zero: nothing. */
 typedef struct clv_plan_recomputed {
@@ -91,7 +94,7 @@ typedef struct clv_plan_info {
 CLV_API clv_plan_info clv_plan_info_get(const clv_plan *plan);
 
 /** The devices it runs on, in the order the placement names them; NULL past the end. */
-CLV_API clv_device *clv_plan_device_get(const clv_plan *plan, int index);
+CLV_API CLV_OR_NULL clv_device *clv_plan_device_get(const clv_plan *plan, int index);
 
 /** Bytes that a plan, or several plans that share a session, will hold on the device: exact. */
 typedef struct clv_plan_memory {
@@ -102,12 +105,14 @@ typedef struct clv_plan_memory {
 } clv_plan_memory;
 
 /** What a session that serves these plans will hold on a device, before any of it is taken; NULL: the first plan's first device. */
-CLV_API clv_plan_memory clv_plans_memory(clv_plan *const *plans, int n, clv_device *device);
+CLV_API clv_plan_memory clv_plans_memory(CLV_COUNT(n) clv_plan *const *plans, int n,
+                                         CLV_OR_NULL clv_device *device);
 
 /** Would a new session for these plans fit on their devices now? Takes nothing.
  *  Errors  CLV_E_BUDGET, CLV_E_DEVICE_MEMORY as clv_session_reserve; CLV_E_VALUE no plan */
-CLV_API CLV_MUST_CHECK clv_status clv_plans_fit(clv_plan *const *plans, int n);
+CLV_API CLV_MUST_CHECK clv_status clv_plans_fit(CLV_COUNT(n) clv_plan *const *plans, int n);
 
+#ifndef CLEAVE_STABLE_ONLY // experimental
 /**
  * The largest batch that fits, by trying: from `asked` upwards if that fits, else downwards, and then between the last two. Memory
  * need not grow with the batch, so a larger one than is found may fit too; but what is found was tried, and one more as well, and
@@ -123,7 +128,8 @@ CLV_API CLV_MUST_CHECK clv_status clv_plans_fit(clv_plan *const *plans, int n);
  */
 CLV_API CLV_MUST_CHECK clv_status clv_batch_search(int64_t asked, int64_t most,
                                                    clv_status (*fits)(void *user, int64_t batch), void *user,
-                                                   int64_t *largest);
+                                                   CLV_OUT int64_t *largest);
+#endif // CLEAVE_STABLE_ONLY
 
 /** One node of a plan, in the order of execution. Strings are borrowed from the plan. */
 typedef struct clv_plan_node {
@@ -203,7 +209,8 @@ typedef struct clv_session_config {
     CLV_RESERVED(8);
 } clv_session_config;
 
-CLV_API CLV_MUST_CHECK clv_status clv_session_create(clv_runtime *runtime, const clv_session_config *config,
+CLV_API CLV_MUST_CHECK clv_status clv_session_create(clv_runtime *runtime,
+                                                     CLV_OR_NULL const clv_session_config *config,
                                                      clv_session **out);
 /** Its runs must be gone. NULL is fine. */
 CLV_API void clv_session_destroy(clv_session *session);
@@ -216,7 +223,7 @@ typedef struct clv_session_info {
     CLV_RESERVED(4);
 } clv_session_info;
 /** All zero of NULL. */
-CLV_API clv_session_info clv_session_info_get(const clv_session *session);
+CLV_API clv_session_info clv_session_info_get(CLV_OR_NULL const clv_session *session);
 
 /**
  * Take all device memory that these plans need, once: parameters that are not there yet (with their first values), and
@@ -225,8 +232,8 @@ CLV_API clv_session_info clv_session_info_get(const clv_session *session);
  * Errors  CLV_E_BUDGET, CLV_E_DEVICE_MEMORY with a report of what would fit; CLV_E_STATE a larger arena is needed while
  *         runs exist; CLV_E_SHAPE a parameter is there with another shape
  */
-CLV_API CLV_MUST_CHECK clv_status clv_session_reserve(clv_session *session, clv_plan *const *plans, int n);
-
+CLV_API CLV_MUST_CHECK clv_status clv_session_reserve(clv_session *session,
+                                                      CLV_COUNT(n) clv_plan *const *plans, int n);
 
 /** One tensor kept in a session. Strings are borrowed until the session goes. */
 typedef struct clv_session_tensor {
@@ -247,9 +254,10 @@ CLV_API int clv_session_find(const clv_session *session, const char *name);
 
 /** Copy a tensor of the session to host memory, or from it; bytes must be its size. Waits for running steps. There is no
  *  other way to a tensor's values: the host never looks at a device's memory unasked. */
-CLV_API CLV_MUST_CHECK clv_status clv_session_read(clv_session *session, int index, void *data, size_t bytes);
-CLV_API CLV_MUST_CHECK clv_status clv_session_write(clv_session *session, int index, const void *data,
-                                                    size_t bytes);
+CLV_API CLV_MUST_CHECK clv_status clv_session_read(clv_session *session, int index,
+                                                   CLV_OUT CLV_COUNT(bytes) void *data, size_t bytes);
+CLV_API CLV_MUST_CHECK clv_status clv_session_write(clv_session *session, int index,
+                                                    CLV_COUNT(bytes) const void *data, size_t bytes);
 
 /**
  * Move tensors with their values to another device, as PyTorch's `module.to(device)`: plans for that device find them there
@@ -262,7 +270,7 @@ CLV_API CLV_MUST_CHECK clv_status clv_session_write(clv_session *session, int in
  * Errors   CLV_E_STATE the session has runs, or a name is kept on two other devices; CLV_E_NOT_FOUND nothing matches;
  *          CLV_E_BUDGET, CLV_E_DEVICE_MEMORY they do not fit there; CLV_E_UNSUPPORTED the device cannot be used
  */
-CLV_API CLV_MUST_CHECK clv_status clv_session_move(clv_session *session, const char *pattern,
+CLV_API CLV_MUST_CHECK clv_status clv_session_move(clv_session *session, CLV_OR_NULL const char *pattern,
                                                    clv_device *device);
 
 /** Set clv_session_info.step, as a loop of your own does when it goes on. */
@@ -271,38 +279,40 @@ CLV_API void clv_session_set_step(clv_session *session, int64_t step);
 // ---- run ------------------------------------------------------------------------------------------------------------
 
 /** Build programs, set every argument once. Reserves memory if clv_session_reserve has not been called for the plan. */
-CLV_API CLV_MUST_CHECK clv_status clv_run_create(clv_session *session, clv_plan *plan, clv_run **out);
+CLV_API CLV_MUST_CHECK clv_status clv_run_create(CLV_KEPT clv_session *session, CLV_KEPT clv_plan *plan,
+                                                 clv_run **out);
 CLV_API void clv_run_destroy(clv_run *run);
 
 /** Copy values for an input of the next step; bytes must be its size. The memory is free again on return. May wait for
  *  the step before the last. An input that is not fed again keeps its last values. */
-CLV_API CLV_MUST_CHECK clv_status clv_run_feed(clv_run *run, const clv_tensor *input, const void *data,
-                                               size_t bytes);
+CLV_API CLV_MUST_CHECK clv_status clv_run_feed(clv_run *run, const clv_tensor *input,
+                                               CLV_COUNT(bytes) const void *data, size_t bytes);
 
 /** Hand one step to the device's worker and return at once. *ticket names it for clv_run_fetch; NULL: not wanted. */
-CLV_API CLV_MUST_CHECK clv_status clv_run_step(clv_run *run, int64_t *ticket);
+CLV_API CLV_MUST_CHECK clv_status clv_run_step(clv_run *run, CLV_OUT CLV_OR_NULL int64_t *ticket);
 
 /** Wait for the step and copy an output of it. Outputs of the last two steps are kept; older: CLV_E_STATE. */
 CLV_API CLV_MUST_CHECK clv_status clv_run_fetch(clv_run *run, int64_t ticket, const clv_tensor *output,
-                                                void *data, size_t bytes);
+                                                CLV_OUT CLV_COUNT(bytes) void *data, size_t bytes);
 
 /** Values for an input, and room for those of an output; bytes is the tensor's size. */
 typedef struct clv_feed {
     const clv_tensor *input;
-    const void *data;
+    CLV_COUNT(bytes) const void *data;
     size_t bytes;
 } clv_feed;
 typedef struct clv_fetch {
     const clv_tensor *output;
-    void *data;
+    CLV_OUT CLV_COUNT(bytes) void *data;
     size_t bytes;
 } clv_fetch;
 
 typedef struct clv_step {
+    CLV_COUNT(n_feeds)
     const clv_feed *feeds; /**< n_feeds of them; an input that is not fed again keeps its last values */
     int n_feeds;
     double lr; /**< learning rate, where the graph has an optimizer; 0 changes nothing */
-    const clv_fetch *fetches; /**< n_fetches of them */
+    CLV_COUNT(n_fetches) const clv_fetch *fetches; /**< n_fetches of them */
     int n_fetches;
 } clv_step;
 

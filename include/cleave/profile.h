@@ -21,6 +21,8 @@
 extern "C" {
 #endif
 
+#ifndef CLEAVE_STABLE_ONLY // experimental
+
 typedef struct clv_profile clv_profile;
 
 /** Zero: the defaults. */
@@ -31,14 +33,15 @@ typedef struct clv_profile_config {
 } clv_profile_config;
 
 /** Errors  CLV_E_VALUE a negative number; CLV_E_HOST_MEMORY */
-CLV_API CLV_MUST_CHECK clv_status clv_profile_create(clv_runtime *runtime, const clv_profile_config *config,
+CLV_API CLV_MUST_CHECK clv_status clv_profile_create(clv_runtime *runtime,
+                                                     CLV_OR_NULL const clv_profile_config *config,
                                                      clv_profile **out);
 /** The runs that it saw are gone, and no session has it any more. NULL is fine. */
 CLV_API void clv_profile_destroy(clv_profile *profile);
 
 /** Profile the runs that are made of this session from now on; NULL: none of them. Sessions of one profile are used by one
  *  thread. */
-CLV_API void clv_session_set_profile(clv_session *session, clv_profile *profile);
+CLV_API void clv_session_set_profile(clv_session *session, CLV_OR_NULL CLV_KEPT clv_profile *profile);
 
 // ---- figures --------------------------------------------------------------------------------------------------------
 
@@ -113,7 +116,8 @@ typedef struct clv_profile_row {
  * rows   room for n, written
  * result how many rows there are
  */
-CLV_API int clv_profile_sum(const clv_profile_node *nodes, int n, clv_profile_by by, clv_profile_row *rows);
+CLV_API int clv_profile_sum(CLV_COUNT(n) const clv_profile_node *nodes, int n, clv_profile_by by,
+                            CLV_OUT CLV_COUNT(n) clv_profile_row *rows);
 
 // ---- trace ----------------------------------------------------------------------------------------------------------
 
@@ -125,6 +129,8 @@ CLV_API int clv_profile_sum(const clv_profile_node *nodes, int n, clv_profile_by
  * Errors  CLV_E_STATE nothing is kept; CLV_E_IO; CLV_E_HOST_MEMORY
  */
 CLV_API CLV_MUST_CHECK clv_status clv_profile_trace(const clv_profile *profile, const char *path);
+
+#endif // CLEAVE_STABLE_ONLY
 
 #ifdef __cplusplus
 }

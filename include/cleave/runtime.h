@@ -7,7 +7,7 @@
 // may come from any thread, progress comes from the thread that called.
 //
 // NULL. A function that returns a status answers a NULL it cannot use with CLV_E_VALUE, and says which argument it was. What may
-// be NULL is told where it may: most configs, texts and callbacks; `out` and the object that is asked may not. Calls that build
+// be NULL is marked CLV_OR_NULL (status.h): most configs, some texts; `out` and the object that is asked may not. Calls that build
 // take a NULL tensor or graph, after a mistake, and return NULL; a name that is NULL is a mistake of its own. Every destroy takes
 // NULL. All other functions want their objects.
 //
@@ -100,15 +100,17 @@ typedef struct clv_runtime_config {
  *         CLV_E_NOT_FOUND it names no device; CLV_E_DEVICE the same, where a driver failed that may have it;
  *         CLV_E_UNSUPPORTED a device cannot be split so. On these four *out is still a runtime, without devices, so that its sentence can be read; destroy it.
  */
-CLV_API CLV_MUST_CHECK clv_status clv_runtime_create(const clv_runtime_config *config, clv_runtime **out);
+CLV_API CLV_MUST_CHECK clv_status clv_runtime_create(CLV_OR_NULL const clv_runtime_config *config,
+                                                     clv_runtime **out);
 
 /** Destroy the runtime. Everything made from it must be gone. NULL is fine. */
 CLV_API void clv_runtime_destroy(clv_runtime *runtime);
 
 /** The sentence of the newest failure in the calling thread: what, where, what to do. "" if there was none. Failures of other threads leave
  * it alone, but a thread that had none is told the newest of all. Borrowed, until the thread asks again or ends. */
-CLV_API const char *clv_runtime_error(const clv_runtime *runtime);
+CLV_API const char *clv_runtime_error(CLV_OR_NULL const clv_runtime *runtime);
 
+#ifndef CLEAVE_STABLE_ONLY // experimental
 /** Flags of clv_format_shown. */
 enum {
     CLV_SHOWN_NAMES =
@@ -123,7 +125,9 @@ enum {
  *
  * result  bytes that the whole text takes, as vsnprintf counts them
  */
-CLV_API int clv_format_shown(char *text, size_t bytes, unsigned flags, const char *format, va_list args);
+CLV_API int clv_format_shown(CLV_OUT CLV_COUNT(bytes) char *text, size_t bytes, unsigned flags,
+                             const char *format, va_list args);
+#endif // CLEAVE_STABLE_ONLY
 
 /** What building programs cost so far. */
 typedef struct clv_program_report {
@@ -144,8 +148,9 @@ typedef struct clv_runtime_info {
     clv_program_report programs;
     CLV_RESERVED(4);
 } clv_runtime_info;
-CLV_API clv_runtime_info clv_runtime_info_get(const clv_runtime *runtime);
+CLV_API clv_runtime_info clv_runtime_info_get(CLV_OR_NULL const clv_runtime *runtime);
 
+#ifndef CLEAVE_STABLE_ONLY // experimental
 /**
  * Be a helper of another process (clv_runtime_config.compile_helper): have the driver compile the kernels that it asks for on
  * `socket`, until they are compiled or it is gone. The driver's cache on disk is what is left of it, or the binaries that it sends.
@@ -183,7 +188,9 @@ CLV_API CLV_MUST_CHECK clv_status clv_cache_list(clv_runtime *runtime,
  *
  * Errors  as clv_cache_list
  */
-CLV_API CLV_MUST_CHECK clv_status clv_cache_clear(clv_runtime *runtime, int *files, uint64_t *bytes);
+CLV_API CLV_MUST_CHECK clv_status clv_cache_clear(clv_runtime *runtime, CLV_OUT CLV_OR_NULL int *files,
+                                                  CLV_OUT CLV_OR_NULL uint64_t *bytes);
+#endif // CLEAVE_STABLE_ONLY
 
 /** The library's version, `major.minor.patch`. */
 CLV_API const char *clv_version(void);

@@ -32,10 +32,49 @@ extern "C" {
 #define CLV_TRAIN_API
 #endif
 
+/**
+ * What a type does not tell of a pointer. Such a mark stands before the type of a parameter, a result or a member, and means nothing to a
+ * compiler. A generator of bindings reads it: tests/abi/declarations.py makes a table of all declarations.
+ *
+ * CLV_OUT         the function writes there; what was there before does not matter
+ * CLV_INOUT       the function reads what is there, and changes it
+ * CLV_OR_NULL     may be NULL; of a result: is NULL where there is nothing
+ * CLV_COUNT(n)    an array of n elements, of `void` n bytes. n is a constant, or another parameter or member (`config->n` too); where n
+ *                 is a shape, the array has its elements. An array of none may be NULL
+ * CLV_ARRAY       an array whose length its comment tells
+ * CLV_UNTIL_NULL  an array that ends with a NULL, or with an element whose name is NULL
+ * CLV_KEPT        used after the call: it must outlive what the call makes or changes. Of a config, all that its members point to must
+ * CLV_TAKEN       when the call succeeds the library owns the arrays in it, and they become zero; the library uses borrowed ones further
+ * CLV_BORROWED    the function writes there what stays the library's
+ *
+ * What has no mark:
+ *
+ * T *, const T *  one T, not NULL, that nothing uses after the call; `const char *` is a text that ends with a zero
+ * T **            the function writes a T * there; NULL after most errors. The caller owns it, and calls T_destroy later; a text (`char **`)
+ *                 is freed with free(). What is written to a `const T **` is the library's, as with CLV_BORROWED
+ * result          a pointer to what is the library's, not NULL. A function never returns what the caller must destroy
+ * clv_tensor *    NULL after a mistake; calls that build (they return a clv_tensor * or nothing) take it, and a NULL clv_graph * too
+ * void *user      the library hands it to the function before it (as `..._user` to that member's) and does nothing else. It may be NULL
+ * T_destroy       takes NULL, and so does T_reset, which leaves the caller's T empty
+ * a member        may be NULL, unless its comment says that it must be given
+ * clv_runtime *   outlives all that is made with it
+ */
+#define CLV_OUT
+#define CLV_INOUT
+#define CLV_OR_NULL
+#define CLV_COUNT(n)
+#define CLV_ARRAY
+#define CLV_UNTIL_NULL
+#define CLV_KEPT
+#define CLV_TAKEN
+#define CLV_BORROWED
+
 /** The version of these headers; clv_version() is that of the library a program runs with. Until 1.0 a new minor version may change the
- *  interface, from then on only a new major one; what is added keeps older programs as they are. */
+ *  interface, from then on only a new major one; what is added keeps older programs as they are. What stands between `#ifndef
+ *  CLEAVE_STABLE_ONLY` and its #endif is experimental: it may change in a new minor version even then. A program that defines
+ *  CLEAVE_STABLE_ONLY before it includes Cleave sees nothing of it. */
 #define CLV_VERSION_MAJOR 0
-#define CLV_VERSION_MINOR 1
+#define CLV_VERSION_MINOR 2
 #define CLV_VERSION_PATCH 0
 /** For comparisons: `#if CLV_VERSION >= CLV_VERSION_OF(0, 2, 0)`. */
 #define CLV_VERSION_OF(major, minor, patch) ((major) * 1000000 + (minor) * 1000 + (patch))

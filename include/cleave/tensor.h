@@ -38,7 +38,7 @@ typedef struct clv_shape {
 } clv_shape;
 
 /** A shape from `rank` dimensions. With more than CLV_MAX_RANK of them, or dims NULL, it is one that every function refuses. */
-CLV_API clv_shape clv_shape_make(int rank, const int64_t *dims);
+CLV_API clv_shape clv_shape_make(int rank, CLV_COUNT(rank) const int64_t *dims);
 
 /** `CLV_SHAPE(64, 784)` is the shape [64,784], in C and in C++. A scalar's is clv_shape_make(0, NULL). */
 #ifdef __cplusplus
@@ -61,7 +61,7 @@ CLV_API int64_t clv_shape_numel(const clv_shape *shape);
 /** The same rank and dimensions; a rank outside 0 to CLV_MAX_RANK equals nothing. */
 CLV_API bool clv_shape_equal(const clv_shape *a, const clv_shape *b);
 /** Writes `[64,784]` into text (at most `bytes` with the end). Returns text. */
-CLV_API char *clv_shape_text(const clv_shape *shape, char *text, size_t bytes);
+CLV_API char *clv_shape_text(const clv_shape *shape, CLV_OUT CLV_COUNT(bytes) char *text, size_t bytes);
 
 /** What a model or a dataset has of a sample. */
 typedef enum clv_port_role { CLV_PORT_INPUT, CLV_PORT_TARGET } clv_port_role;
@@ -103,7 +103,7 @@ typedef struct clv_tensor_info {
     size_t bytes; /**< element size times number of elements */
     CLV_RESERVED(4);
 } clv_tensor_info;
-CLV_API clv_tensor_info clv_tensor_info_get(const clv_tensor *tensor);
+CLV_API clv_tensor_info clv_tensor_info_get(CLV_OR_NULL const clv_tensor *tensor);
 
 static inline struct clv_graph *clv_tensor_graph(const clv_tensor *tensor) {
     return clv_tensor_info_get(tensor).graph;

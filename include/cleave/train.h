@@ -31,8 +31,9 @@ typedef struct clv_weights_text {
  *
  * Errors  CLV_E_IO; CLV_E_DEVICE
  */
-CLV_API CLV_MUST_CHECK clv_status clv_weights_save_texts(clv_session *session, const clv_weights_text *texts,
-                                                         int n, const char *path);
+CLV_API CLV_MUST_CHECK clv_status clv_weights_save_texts(clv_session *session,
+                                                         CLV_COUNT(n) const clv_weights_text *texts, int n,
+                                                         const char *path);
 /** The same without texts. */
 static inline CLV_MUST_CHECK clv_status clv_weights_save(clv_session *session, const char *path) {
     return clv_weights_save_texts(session, NULL, 0, path);
@@ -54,7 +55,7 @@ static inline CLV_MUST_CHECK clv_status clv_weights_save(clv_session *session, c
  *         classes for example; CLV_E_DTYPE. The sentence lists all.  CLV_E_VALUE nothing is left to read
  */
 CLV_API CLV_MUST_CHECK clv_status clv_weights_load_except(clv_session *session, const char *path,
-                                                          const char *patterns);
+                                                          CLV_OR_NULL const char *patterns);
 /** The same of all tensors. */
 static inline CLV_MUST_CHECK clv_status clv_weights_load(clv_session *session, const char *path) {
     return clv_weights_load_except(session, path, NULL);
@@ -66,6 +67,7 @@ static inline CLV_MUST_CHECK clv_status clv_weights_load(clv_session *session, c
 typedef struct clv_weights_info {
     const char *model; /**< its name, for clv_model_find */
     int64_t input[CLV_MAX_RANK - 1], target[CLV_MAX_RANK - 1], classes; /**< as of clv_model, where it has `build` */
+    CLV_COUNT(n_names)
     const char *const *names; /**< n_names: of its classes, or of its labels, in the order of its results */
     int n_names;
     int channels;   /**< so many of these are known, 1 or 3: samples are (x - mean) / std, where bytes count as 0..1 */
@@ -148,13 +150,14 @@ typedef struct clv_placement {
     /** layers on devices, as clv_plan_config.place: `conv*=cpu:0,fc*=gpu:0`. Or, without replicas, `auto`, `balanced`, `sequential`:
      *  chosen among `devices`, as clv_place_choose does */
     const char *place;
-    const char *const *devices; /**< device specs */
+    CLV_COUNT(n_devices) const char *const *devices; /**< device specs */
     int n_devices;
     bool explicit_transfers; /**< as clv_plan_config */
+    CLV_COUNT(n_replicas)
     const char *const
         *replicas; /**< data parallel: device specs, as clv_data_parallel; a trainer evaluates on the first */
     int n_replicas;
-    const double *shares; /**< of the batch, by replica; NULL: equal, or measured: */
+    CLV_COUNT(n_replicas) const double *shares; /**< of the batch, by replica; NULL: equal, or measured: */
     /** share by measured speed: on a few steps of each replica alone first, then, between epochs, by how long each had
      *  work in the steps before. So two trainings need not have the same bits; with given or equal shares they do. */
     bool measure_shares;
@@ -199,15 +202,15 @@ typedef struct clv_loss {
  *
  * clv_loss_get gives NULL past the end, clv_loss_find where there is none of that name, brought or registered. Static.
  */
-CLV_API const clv_loss *clv_loss_get(int index);
-CLV_API const clv_loss *clv_loss_find(const char *name);
+CLV_API CLV_OR_NULL const clv_loss *clv_loss_get(int index);
+CLV_API CLV_OR_NULL const clv_loss *clv_loss_find(const char *name);
 /**
  * Register a loss of your own for the whole process, under its name: for clv_loss_find, and so `cleave train arrays FILE --ops FILE
  * --target y=NAME`. The same one again is fine. It must outlive its uses.
  *
  * Errors  CLV_E_VALUE  no name, or no function `build`;  CLV_E_STATE  the name is taken, or 64 are registered
  */
-CLV_API CLV_MUST_CHECK clv_status clv_loss_register(clv_runtime *runtime, const clv_loss *loss);
+CLV_API CLV_MUST_CHECK clv_status clv_loss_register(clv_runtime *runtime, CLV_KEPT const clv_loss *loss);
 
 /** The loss of one of a model's targets, and its part of the whole. */
 typedef struct clv_train_loss {
@@ -217,7 +220,7 @@ typedef struct clv_train_loss {
     /** of `cross_entropy`: what a label of each class counts, n_class_weights of them, as torch's CrossEntropyLoss(weight): the loss is
      *  sum(w[label] * loss) / sum(w[label]), in a training over each batch, in an evaluation over all samples. At least 0, not all 0.
      *  NULL: all alike. Not together with label_smoothing or mixup. clv_dataset_class_weights makes some */
-    const float *class_weights;
+    CLV_COUNT(n_class_weights) const float *class_weights;
     int64_t n_class_weights; /**< as many as the target has classes */
     CLV_RESERVED(2);
 } clv_train_loss;
@@ -263,8 +266,8 @@ typedef struct clv_metric {
  * Scores with a NaN among them tell no class right. clv_metric_get gives NULL past the end, clv_metric_find where there is none of
  * that name. Static.
  */
-CLV_API const clv_metric *clv_metric_get(int index);
-CLV_API const clv_metric *clv_metric_find(const char *name);
+CLV_API CLV_OR_NULL const clv_metric *clv_metric_get(int index);
+CLV_API CLV_OR_NULL const clv_metric *clv_metric_find(const char *name);
 
 enum { CLV_MOST_METRICS = 8 };
 
@@ -293,12 +296,13 @@ enum { CLV_CONFUSION_CLASSES = 1024 }; /**< with more, how often one was told fo
  * Errors  CLV_E_NOT_FOUND  the model has no such target;  CLV_E_HOST_MEMORY
  */
 CLV_API CLV_MUST_CHECK clv_status clv_confusion_create(clv_runtime *runtime, const clv_model *model,
-                                                       const char *target, clv_confusion **out);
+                                                       CLV_OR_NULL const char *target, clv_confusion **out);
 /** NULL is fine. */
 CLV_API void clv_confusion_destroy(clv_confusion *confusion);
 /** Count n samples: results as of clv_predictor_forward, targets as of clv_batch. A target with a NaN among its results is told to be
  *  of no class. */
-CLV_API void clv_confusion_add(clv_confusion *confusion, const float *results, const void *targets, int64_t n);
+CLV_API void clv_confusion_add(clv_confusion *confusion, CLV_ARRAY const float *results,
+                               CLV_ARRAY const void *targets, int64_t n);
 typedef struct clv_confusion_info {
     int64_t classes; /**< or labels */
     bool of_labels;  /**< it is of labels, each by itself */
@@ -326,9 +330,9 @@ typedef struct clv_predictor_config {
     clv_device *device;           /**< NULL: the best device */
     const clv_model *model;       /**< must be given */
     const clv_loss *loss;         /**< that evaluation tells; NULL: as clv_train_config */
-    const clv_train_loss *losses; /**< n_losses of them, as clv_train_config */
+    CLV_COUNT(n_losses) const clv_train_loss *losses; /**< n_losses of them, as clv_train_config */
     int n_losses;
-    const clv_metric *const *metrics; /**< that it tells besides, n_metrics of them */
+    CLV_COUNT(n_metrics) const clv_metric *const *metrics; /**< that it tells besides, n_metrics of them */
     int n_metrics;                    /**< at most CLV_MOST_METRICS */
     int64_t batch;                    /**< samples at a time; 0: 256, or fewer whose results are 256 MiB */
     clv_precision precision;          /**< as clv_graph_set_precision; results are f32 */
@@ -350,7 +354,7 @@ typedef struct clv_predictor_config {
 /** Plan the model. With a session of its own its memory is taken too; else the session must be reserved with
  *  its plan (clv_predictor_info_get) before first use. */
 CLV_API CLV_MUST_CHECK clv_status clv_predictor_create(clv_runtime *runtime,
-                                                       const clv_predictor_config *config,
+                                                       CLV_KEPT const clv_predictor_config *config,
                                                        clv_predictor **out);
 CLV_API void clv_predictor_destroy(clv_predictor *predictor);
 /** What it uses; all borrowed. */
@@ -358,7 +362,7 @@ typedef struct clv_predictor_info {
     clv_session *session;
     clv_plan *plan;
     const clv_place_choice *place; /**< that was chosen; NULL: none was to be chosen */
-    const double *shares;          /**< of the replicas, as given or measured; NULL without replicas */
+    CLV_ARRAY const double *shares; /**< of the replicas, as given or measured; NULL without replicas */
     CLV_RESERVED(4);
 } clv_predictor_info;
 CLV_API clv_predictor_info clv_predictor_info_get(const clv_predictor *predictor);
@@ -371,13 +375,14 @@ CLV_API clv_predictor_info clv_predictor_info_get(const clv_predictor *predictor
  *
  * Errors   CLV_E_VALUE  the model has several inputs or outputs
  */
-CLV_API CLV_MUST_CHECK clv_status clv_predictor_forward(clv_predictor *predictor, const void *samples,
-                                                        int64_t n, float *results);
+CLV_API CLV_MUST_CHECK clv_status clv_predictor_forward(clv_predictor *predictor,
+                                                        CLV_ARRAY const void *samples, int64_t n,
+                                                        CLV_OUT CLV_ARRAY float *results);
 /** The same of any model: an array for each of its inputs, and one for the output of each target, in their order; NULL: that output
  *  is not wanted. */
 CLV_API CLV_MUST_CHECK clv_status clv_predictor_forward_all(clv_predictor *predictor,
-                                                            const void *const *inputs, int64_t n,
-                                                            float *const *results);
+                                                            CLV_ARRAY const void *const *inputs, int64_t n,
+                                                            CLV_OUT CLV_ARRAY float *const *results);
 /**
  * The same of arrays, which know their sizes: for what comes from a file or from elsewhere, as nothing is read that an array does
  * not have.
@@ -389,8 +394,8 @@ CLV_API CLV_MUST_CHECK clv_status clv_predictor_forward_all(clv_predictor *predi
  * Errors   CLV_E_DTYPE, CLV_E_SHAPE  an array does not fit its input;  CLV_E_VALUE  one is not given;  CLV_E_HOST_MEMORY
  */
 CLV_API CLV_MUST_CHECK clv_status clv_predictor_forward_arrays(clv_predictor *predictor,
-                                                               const clv_array *const *inputs,
-                                                               clv_array *results);
+                                                               CLV_ARRAY const clv_array *const *inputs,
+                                                               CLV_OUT CLV_ARRAY clv_array *results);
 /** The shape of one sample's result, of the output of the i-th target: [classes], of a model for classes. Of rank -1 past the end, which
  *  no function takes. */
 CLV_API clv_shape clv_predictor_result_shape(const clv_predictor *predictor, int index);
@@ -436,8 +441,9 @@ typedef struct clv_metrics {
  * Errors  CLV_E_SHAPE samples do not fit the model
  */
 CLV_API CLV_MUST_CHECK clv_status clv_evaluate(clv_predictor *predictor, const clv_dataset *dataset,
-                                               bool (*progress)(void *user, int64_t done, int64_t total),
-                                               void *user, clv_metrics *out);
+                                               CLV_OR_NULL bool (*progress)(void *user, int64_t done,
+                                                                            int64_t total),
+                                               void *user, CLV_OUT clv_metrics *out);
 
 // ---- schedules ----------------------------------------------------------------------------------------------------
 
@@ -503,8 +509,8 @@ CLV_TRAIN_API double clv_schedule_lr(const clv_schedule *schedule, double lr, in
  *
  * Source  torch.optim.lr_scheduler.ReduceLROnPlateau with threshold_mode='rel', cooldown=0, eps=1e-8
  */
-CLV_TRAIN_API void clv_plateau_see(const clv_schedule *schedule, clv_plateau *state, double lr, double value,
-                                   bool larger);
+CLV_TRAIN_API void clv_plateau_see(const clv_schedule *schedule, CLV_INOUT clv_plateau *state, double lr,
+                                   double value, bool larger);
 
 // ---- trainer ------------------------------------------------------------------------------------------------------
 
@@ -533,7 +539,7 @@ typedef struct clv_train_epoch {
     double seconds; /**< of training, without evaluation */
     double lr;      /**< of its last step */
     /** of the replicas, when the epoch ended; NULL without replicas */
-    const double *shares;
+    CLV_ARRAY const double *shares;
     CLV_RESERVED(4);
 } clv_train_epoch;
 
@@ -561,7 +567,7 @@ typedef struct clv_train_config {
     const clv_loss *loss;   /**< of a model of one target; NULL: the usual one, `cross_entropy` of classes, `mse` of numbers */
     /** n_losses of them, in any order: the loss is their weighted sum. NULL, and for a target that none names: the loss that
      *  is usual for it, weight 1 */
-    const clv_train_loss *losses;
+    CLV_COUNT(n_losses) const clv_train_loss *losses;
     int n_losses;
     const clv_dataset *train; /**< must be given */
     const clv_dataset *test;  /**< NULL: no evaluation */
@@ -595,7 +601,7 @@ typedef struct clv_train_config {
     /** write the last step's gradients here, safetensors, under the parameters' names */
     const char *gradients;
     /** what the test set tells besides, n_metrics of them, at most CLV_MOST_METRICS */
-    const clv_metric *const *metrics;
+    CLV_COUNT(n_metrics) const clv_metric *const *metrics;
     int n_metrics;
     /** > 0: end after so many epochs in a row that were no better than the best one before them. Of the test set */
     int64_t patience;
@@ -616,6 +622,7 @@ typedef struct clv_train_config {
      * Source  torch.optim.swa_utils.AveragedModel with get_ema_multi_avg_fn
      */
     double ema_decay;
+    CLV_COUNT(1)
     const volatile int
         *interrupt; /**< becomes nonzero: finish the step, write the checkpoint, CLV_E_INTERRUPTED */
     clv_device_failure on_device_failure;
@@ -630,14 +637,16 @@ typedef struct clv_train_config {
      *  drawn for each batch from Beta(mixup, mixup), as clv_loader_config says. Classes become probabilities, [N, classes] in f32,
      *  for the loss. Evaluation mixes nothing */
     double mixup;
-    const double *
-        dropout; /**< of all layers that drop values, 0 for none (clv_graph_set_dropout); NULL: the model's own */
+    CLV_COUNT(1)
+    const double
+        *dropout; /**< of all layers that drop values, 0 for none (clv_graph_set_dropout); NULL: the model's own */
     /** of a step that is planned without `train`, which would tell it: the model's inputs of three dimensions are pictures, fed as bytes
      *  and normalised by the graph */
     bool bytes;
     CLV_RESERVED(14);
 } clv_train_config;
 
+#ifndef CLEAVE_STABLE_ONLY // experimental
 /**
  * The graph of one step of such a training: model, loss, gradients, updates. To plan it in other ways than a trainer does, or to
  * look at. Needs the model and what else decides about the graph (placement.replicas, micro_batches, precision, optimizer,
@@ -648,14 +657,17 @@ typedef struct clv_train_config {
  *
  * Errors  the graph's first mistake
  */
-CLV_TRAIN_API CLV_MUST_CHECK clv_status clv_train_graph(clv_runtime *runtime, const clv_train_config *config,
+CLV_TRAIN_API CLV_MUST_CHECK clv_status clv_train_graph(clv_runtime *runtime,
+                                                        CLV_KEPT const clv_train_config *config,
                                                         int64_t batch, clv_graph **out);
 
 /** The graph of a forward pass of such a model, over the replicas if there are any: input `x`, output `logits`, in f32, also where
  *  they are other numbers. Of a model with `build_all` inputs and outputs have the names of its inputs and targets. As clv_train_graph
  *  else. */
-CLV_API CLV_MUST_CHECK clv_status clv_predict_graph(clv_runtime *runtime, const clv_train_config *config,
-                                                    int64_t batch, clv_graph **out);
+CLV_API CLV_MUST_CHECK clv_status clv_predict_graph(clv_runtime *runtime,
+                                                    CLV_KEPT const clv_train_config *config, int64_t batch,
+                                                    clv_graph **out);
+#endif // CLEAVE_STABLE_ONLY
 
 /**
  * Build and plan everything a training needs: steps, the smaller last batch, evaluation. Takes no device memory, but where
@@ -664,7 +676,8 @@ CLV_API CLV_MUST_CHECK clv_status clv_predict_graph(clv_runtime *runtime, const 
  * Errors  CLV_E_VALUE; CLV_E_SHAPE samples do not fit the model; as clv_plan_create
  */
 CLV_TRAIN_API CLV_MUST_CHECK clv_status clv_trainer_create(clv_runtime *runtime,
-                                                           const clv_train_config *config, clv_trainer **out);
+                                                           CLV_KEPT const clv_train_config *config,
+                                                           clv_trainer **out);
 CLV_TRAIN_API void clv_trainer_destroy(clv_trainer *trainer);
 
 /** A device that failed, and was done without from then on. */
@@ -681,10 +694,13 @@ typedef struct clv_trainer_info {
     const clv_plan
         *plan; /**< of its steps (the smaller last one's, if no other is done), until the shares change */
     const clv_place_choice *place; /**< that was chosen; NULL: none was to be chosen */
-    const double *shares;          /**< of the replicas, as given or measured so far, 0 for one that is lost; NULL without replicas */
-    clv_device *const *devices; /**< n_devices, lost ones too; the first is the one of clv_train_config.device */
+    CLV_ARRAY const double *
+        shares; /**< of the replicas, as given or measured so far, 0 for one that is lost; NULL without replicas */
+    CLV_COUNT(n_devices)
+    clv_device *const
+        *devices; /**< n_devices, lost ones too; the first is the one of clv_train_config.device */
     int n_devices, n_lost;
-    const clv_lost_device *lost; /**< n_lost, in the order they were lost */
+    CLV_COUNT(n_lost) const clv_lost_device *lost; /**< n_lost, in the order they were lost */
     CLV_RESERVED(4);
 } clv_trainer_info;
 CLV_TRAIN_API clv_trainer_info clv_trainer_info_get(const clv_trainer *trainer);
@@ -700,15 +716,19 @@ typedef struct clv_trainer_device_info {
     CLV_RESERVED(4);
 } clv_trainer_device_info;
 /** device NULL: the first. */
-CLV_TRAIN_API clv_trainer_device_info clv_trainer_device_info_get(const clv_trainer *trainer, clv_device *device);
+CLV_TRAIN_API clv_trainer_device_info clv_trainer_device_info_get(const clv_trainer *trainer,
+                                                                  CLV_OR_NULL clv_device *device);
 
+#ifndef CLEAVE_STABLE_ONLY // experimental
 /** The shares that a training of these replicas begins with, as far as planning tells: those given, else equal ones; with
  *  placement.measure_shares moved as far as budgets ask for. n_replicas of them. Takes no device memory. */
-CLV_TRAIN_API CLV_MUST_CHECK clv_status clv_train_shares(clv_runtime *runtime, const clv_train_config *config,
-                                                         double *shares);
+CLV_TRAIN_API CLV_MUST_CHECK clv_status
+clv_train_shares(clv_runtime *runtime, const clv_train_config *config,
+                 CLV_OUT CLV_COUNT(config->placement.n_replicas) double *shares);
 /** The same of a predictor's forward pass (clv_predict_graph). */
-CLV_API CLV_MUST_CHECK clv_status clv_predict_shares(clv_runtime *runtime, const clv_train_config *config,
-                                                     double *shares);
+CLV_API CLV_MUST_CHECK clv_status
+clv_predict_shares(clv_runtime *runtime, const clv_train_config *config,
+                   CLV_OUT CLV_COUNT(config->placement.n_replicas) double *shares);
 
 /** What makes a training fit that does not, each by itself: found by planning it so. */
 typedef struct clv_train_advice {
@@ -725,16 +745,17 @@ typedef struct clv_train_advice {
  *  Takes no device memory, and some tens of plans' time. Overwrites the runtime's sentence.
  *  Errors  CLV_E_HOST_MEMORY nothing is known; CLV_E_NOT_FOUND there is no device */
 CLV_TRAIN_API CLV_MUST_CHECK clv_status clv_train_advise(clv_runtime *runtime, const clv_train_config *config,
-                                                         clv_train_advice *out);
+                                                         CLV_OUT clv_train_advice *out);
 /** The same of a forward pass alone (clv_predict_graph). */
 CLV_API CLV_MUST_CHECK clv_status clv_predict_advise(clv_runtime *runtime, const clv_train_config *config,
-                                                     clv_train_advice *out);
+                                                     CLV_OUT clv_train_advice *out);
 /** The same as a sentence with fields of the config, `.batch = 32, or .recompute = auto`, cut to `bytes`; "" if nothing was found. */
-CLV_API void clv_train_advice_text(const clv_train_config *config, const clv_train_advice *advice, char *text,
-                                   size_t bytes);
+CLV_API void clv_train_advice_text(const clv_train_config *config, const clv_train_advice *advice,
+                                   CLV_OUT CLV_COUNT(bytes) char *text, size_t bytes);
 /** Take out of a plan's refusal, in place, that it would fit with a smaller batch, where the advice knows that no batch fits: the plan
  *  itself cannot know. */
-CLV_API void clv_train_advice_reason(const clv_train_advice *advice, char *sentence);
+CLV_API void clv_train_advice_reason(const clv_train_advice *advice, CLV_INOUT char *sentence);
+#endif // CLEAVE_STABLE_ONLY
 
 /**
  * Train. Resuming gives the same bits as not having been interrupted.

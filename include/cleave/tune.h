@@ -14,6 +14,8 @@
 extern "C" {
 #endif
 
+#ifndef CLEAVE_STABLE_ONLY // experimental
+
 /** What to measure. All zero: the products, convolutions and ops that clv_bench measures, in about a minute. */
 typedef struct clv_tune_config {
     const char *
@@ -58,9 +60,9 @@ typedef struct clv_tune_failure {
 
 typedef struct clv_tune_report {
     char *file; /**< what was written */
-    clv_tune_result *results;
+    CLV_COUNT(n_results) clv_tune_result *results;
     int n_results;
-    clv_tune_failure *failures;
+    CLV_COUNT(n_failures) clv_tune_failure *failures;
     int n_failures;
     int left;         /**< uses that there was no time for */
     int kept;         /**< choices that were in the file before, and still are */
@@ -82,9 +84,12 @@ typedef struct clv_tune_report {
  *         be written; memory. A variant that fails is no error: read report->failures.
  */
 CLV_TRAIN_API CLV_MUST_CHECK clv_status clv_tune(clv_runtime *runtime, clv_device *device,
-                                                 const clv_tune_config *config, clv_tune_report **out);
+                                                 CLV_OR_NULL const clv_tune_config *config,
+                                                 clv_tune_report **out);
 /** NULL is fine. */
 CLV_TRAIN_API void clv_tune_report_destroy(clv_tune_report *report);
+
+#endif // CLEAVE_STABLE_ONLY
 
 #ifdef __cplusplus
 }

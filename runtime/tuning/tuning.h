@@ -3,7 +3,7 @@
 // them, a plan reads them. A tuning file is text, made to be read, compared, shipped and changed by hand:
 //
 //     cleave-tuning 1
-//     version 0.1.0
+//     version 0.2.0
 //     device pthread-skylake-avx512
 //     platform Portable Computing Language
 //     driver 3.1+debian

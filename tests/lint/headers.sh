@@ -1,7 +1,7 @@
 #!/bin/sh
 # SPDX-License-Identifier: Apache-2.0
-# Every public header compiles alone, twice in a row, as C99, C11 and C++11, without a warning.
-# usage: check.sh ROOT [C compiler] [C++ compiler]
+# Every public header compiles alone, twice in a row, as C99, C11 and C++11, without a warning; and its stable part without the rest.
+# usage: headers.sh ROOT [C compiler] [C++ compiler]
 set -eu
 cd "$1/include"
 cc=${2:-cc}
@@ -15,5 +15,7 @@ for header in cleave/*.h; do
             $compiler -x "${language%%:*}" -std="${language##*:}" -Wall -Wextra -Wpedantic -Werror -fsyntax-only -I. - ||
             { echo "$header does not compile alone as ${language##*:}"; failed=1; }
     done
+    printf '#include "%s"\n' "$header" | $cc -x c -std=c99 -DCLEAVE_STABLE_ONLY -Wall -Wextra -Wpedantic -Werror -fsyntax-only -I. - ||
+        { echo "$header: what is stable needs what is experimental"; failed=1; }
 done
 exit $failed

@@ -26,12 +26,17 @@
 #include <stdio.h>
 #include <string.h>
 
-#if CLV_VERSION < CLV_VERSION_OF(0, 1, 0) || CLV_VERSION != CLV_VERSION_OF(CLV_VERSION_MAJOR, CLV_VERSION_MINOR, CLV_VERSION_PATCH)
+#if CLV_VERSION < CLV_VERSION_OF(0, 2, 0) || CLV_VERSION != CLV_VERSION_OF(CLV_VERSION_MAJOR, CLV_VERSION_MINOR, CLV_VERSION_PATCH)
 #error "the version's macros do not agree"
 #endif
 
 /* A user's own function, marked as ours are. */
 extern CLV_API CLV_MUST_CHECK clv_status made(clv_shape shape, int rank, int64_t numel);
+
+/* And with the marks of ours, each before a type. */
+extern CLV_OR_NULL const char *marked(CLV_KEPT clv_graph *graph, CLV_OUT CLV_COUNT(n) int *out, int n, CLV_INOUT int *both,
+                                      CLV_TAKEN clv_array *array, CLV_BORROWED clv_device **device,
+                                      CLV_ARRAY const float *many, CLV_UNTIL_NULL const char *const *list);
 
 /* A user's own struct that may grow, as ours do. */
 struct growing {
