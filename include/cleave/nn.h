@@ -136,7 +136,8 @@ CLV_API clv_tensor *clv_nn_embedding(clv_tensor *indices, const char *name, int6
  * Numerics  in f32 and in this order, to the same bits on every device.
  * Source    torchvision.transforms.functional: to_tensor, then normalize
  */
-CLV_API clv_tensor *clv_nn_normalize(clv_tensor *x, const float *mean, const float *std, int channels);
+CLV_API clv_tensor *clv_nn_normalize(clv_tensor *x, CLV_OR_NULL CLV_COUNT(channels) const float *mean,
+                                     CLV_OR_NULL CLV_COUNT(channels) const float *std, int channels);
 
 /** In training, zero elements with probability p and scale the others by 1/(1-p); otherwise x itself. */
 CLV_API clv_tensor *clv_nn_dropout(clv_tensor *x, float p);
