@@ -26,7 +26,7 @@ typedef struct clv__first_part {
     const char *given; // the values themselves, of a graph's arena; NULL: they are drawn
     clv_dtype dtype;   // of what is written; numbers are drawn as floats
     uint64_t seed, id;
-    float *values; // of elements from number `from` on: all, or those of a piece; of dtype where that is not f32
+    float *values; // of elements from number `from` on: all, or a piece; of dtype where that is not f32
     int64_t from, first, end;
 } clv__first_part;
 
