@@ -191,6 +191,8 @@ works "$cleave" train $several --quiet --augment none --epochs 60 --lr 0.002 --s
 works "$cleave" eval $several --quiet --weights several.safetensors --json
 awk "BEGIN { exit !($(at test_accuracy) > 0.9 && $(at test_loss) < 0.3) }" || fail "two labels are not learnt: $(at test_accuracy)"
 same "pictures tested on" "$(at count)" 7
+works "$cleave" eval $several --quiet --weights several.safetensors
+grep -q "^always each label's commoner value: accuracy 0\.[0-9]*$" out || fail "what labels are without a model: $(cat out)"
 works "$cleave" train $several --val-labels val.csv --steps 4
 grep -qF 'test accuracy' out || fail "labels have no accuracy: $(cat out)"
 grep -qF '2 labels' err || fail "it is not told how many labels there are: $(cat err)"

@@ -63,6 +63,14 @@ works "$cleave" eval csv houses.csv --target price --weights w.safetensors --dev
 # How many rows were tested, and what data are counted in.
 # The first batch, for which kernels are compiled, is not in the rate: with one batch alone there is none.
 grep -q '^tested on 6 rows$' out || fail "eval does not tell its rows: $(cat out)"
+# What always the mean gets stands beside what the model got: of the rows tested, in their units.
+# mean_of COLUMN N NAME : its mae and rmse over the last N rows, as eval tells them.
+mean_of() {
+    tail -n "$2" houses.csv | awk -F, -v c="$1" -v name="$3" '{ v[NR] = $c; s += $c }
+        END { m = s / NR; for (i = 1; i <= NR; i++) { d = v[i] - m; q += d * d; a += d < 0 ? -d : d }
+            f = m < 1000 ? "%s%s %.4f, %s%s %.4f\n" : "%s%s %.1f, %s%s %.1f\n"; printf f, name, "mae", a / NR, name, "rmse", sqrt(q / NR) }'
+}
+same "the mean's error" "$(grep '^always' out)" "always the mean: $(mean_of 4 6 '')"
 works "$cleave" eval csv houses.csv --weights w.safetensors --device "$device" --batch 2
 grep -q '^tested on 6 rows, [0-9]* rows/s$' out || fail "eval does not tell how fast it was: $(cat out)"
 works "$cleave" eval csv houses.csv --weights w.safetensors --device "$device" --batch 4 --json # 4 rows and 2: no whole batch follows
@@ -87,6 +95,9 @@ works "$cleave" train arrays d.npz --target kind,price --epochs 5 --batch 8 --de
 grep -q '^[0-9]* samples/s, ' out || fail "the speed of arrays is told as: $(cat out)"
 works "$cleave" eval arrays d.npz --weights a.safetensors --batch 10 --device "$device"
 grep -q '^tested on 40 samples, [0-9]* samples/s$' out || fail "eval does not tell its samples: $(cat out)"
+grep -q '^always the commonest class: accuracy 0\.[0-9]*$' out && ! grep -q '^always the mean' out || fail "the commonest class: $(cat out)"
+works "$cleave" eval arrays d.npz --weights a.safetensors --metric price:mae --device "$device"
+grep -q '^always the commonest class: accuracy 0\.[0-9]*$' out && grep -q '^always the mean: price:mae [0-9.]*$' out || fail "the mean of an array: $(cat out)"
 
 # Two columns of numbers: each has its metrics by its name, in its own units, wherever they are told.
 works "$cleave" train csv houses.csv --target price,rent $how --epochs 60 --save two.safetensors --log two.jsonl
@@ -97,6 +108,8 @@ grep -q 'epoch 60/60 .* price:mae ' err || fail "an epoch does not tell them: $(
 grep -q '"metrics":{"price:mae":.*"rent:mae":.*"price:rmse":.*"rent:rmse":' two.jsonl || fail "the log does not tell them"
 works "$cleave" eval csv houses.csv --weights two.safetensors --device "$device"
 same "both in eval" "$(sed -n 's/^test \([a-z]*:mae\) /\1 /p' out | tr '\n' ' ')" "price:mae $price rent:mae $rent "
+same "the mean's error of both" "$(sed -n 's/^always the mean: //p' out | tr ',' '\n' | sed 's/^ //' | sort | tr '\n' ',')" \
+    "$({ mean_of 4 6 price: && mean_of 5 6 rent:; } | tr ',' '\n' | sed 's/^ //' | sort | tr '\n' ',')"
 works "$cleave" eval csv houses.csv --weights two.safetensors --device "$device" --metric rent:mae,mae --json
 awk "BEGIN { d = $(at metrics.rent:mae) - $rent; exit !(d < 0.01 && d > -0.01) }" || fail "mae of rent is $(at metrics.rent:mae), not $rent"
 # a metric that names no target is told of each, and no mean of dollars and years says which epoch is best

@@ -534,6 +534,13 @@ cli_least cli_least_of(clv_runtime *runtime, const clv_dataset *tested, const cl
 void cli_least_say(FILE *out, const cli_least *least);
 json_t *cli_least_json(const cli_least *least);
 
+// ---- baseline_metrics.c: the same in the metrics of a model -----------------------------------------------
+
+/** What always the commonest class, or the mean, gets in what `metrics` has: accuracy, mae, rmse. Nothing where
+ *  it has none of them. */
+void cli_baseline_say(FILE *out, clv_runtime *runtime, const clv_dataset *tested,
+                      const clv_metrics *metrics);
+
 // ---- own.c: ops, optimizers, models and losses of a shared library ----------------------------------------
 
 /** Load it and let it register what it has. Prints what fails. */

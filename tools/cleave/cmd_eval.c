@@ -63,6 +63,7 @@ static int report(const eval_job *job, const clv_model *model, clv_predictor *pr
     if (cli_data_is(session->args, "text"))
         printf("perplexity %.4g\n", cli_perplexity(session->args, metrics));
     cli_metrics_say(stdout, metrics);
+    cli_baseline_say(stdout, session->runtime, source->test, metrics);
     cli_least_say(stdout, &least);
     if (job->confusion) cli_classes_print(stdout, job->source, job->confusion);
     const cli_unit unit = cli_unit_of(session->args, model);
