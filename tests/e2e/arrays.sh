@@ -221,7 +221,8 @@ expect 2 'with a weight above 0' "$cleave" train arrays d.npz --target 'price=ms
 expect 2 "'price' is named twice" "$cleave" train arrays d.npz --target price,price
 expect 2 '--inputs is of named arrays' "$cleave" train fashion-mnist --inputs a
 expect 2 '--classes is of one target, and --target names 2' "$cleave" train arrays d.npz --target price,kind --classes 3
-expect 2 '--standardize is of tables' "$cleave" train arrays d.npz --target price --standardize
+expect 2 '--standardize is of tables: `csv FILE`; numpy standardizes the inputs of arrays: x = (x - mean) / std, with x.mean(0) and x.std(0)' \
+    "$cleave" train arrays d.npz --target price --standardize
 expect 2 'cnn takes one input, and there are 2' "$cleave" train arrays d.npz --inputs a,b --target price --model cnn --device "$device"
 expect 2 "'foo' is nothing to run on" "$cleave" run foo --output x.npz
 expect 2 'both say what to run on' "$cleave" run csv rows.csv --input x.npy --output x.csv

@@ -21,6 +21,16 @@ static int find_dataset(const char *name) {
     return -1;
 }
 
+/** What to do where an option of other data was meant. */
+static const char *instead(const option_row *option, unsigned data) {
+    if (data == OF_PICTURES && option->field == offsetof(cli_args, validation))
+        return "; pictures to test on are another folder: --val DIR";
+    if (data == OF_ARRAYS && option->field == offsetof(cli_args, standardize))
+        return "; numpy standardizes the inputs of arrays: x = (x - mean) / std, with x.mean(0) and "
+               "x.std(0) of the samples trained on, for all that come later too";
+    return "";
+}
+
 int cli_check_data(const cli_args *args) {
     static const struct {
         unsigned data;
@@ -45,10 +55,8 @@ int cli_check_data(const cli_args *args) {
         if (!option->only || option->only & data || !option_is_given(option, args)) continue;
         while (said[of].data != option->only) of++;
         const bool pictures = option->only == OF_PICTURES && args->command == CLI_RUN;
-        const bool validation = data == OF_PICTURES && option->field == offsetof(cli_args, validation);
         return cli_fail(EXIT_USAGE, "--%s is of %s%s", option->name,
-                        pictures ? "pictures: `images FILE...`" : said[of].text,
-                        validation ? "; pictures to test on are another folder: --val DIR" : "");
+                        pictures ? "pictures: `images FILE...`" : said[of].text, instead(option, data));
     }
     return EXIT_DONE;
 }
