@@ -31,6 +31,8 @@ around() {
 around docs/data.md 1 'clv_tensor *line(clv_tensor *x, const clv_model *model);' 'extern clv_dataset *table;'
 around docs/data.md 2 'void build(clv_tensor *const *inputs, clv_tensor **outputs, const clv_model *model);' 'extern clv_runtime *runtime;' \
     'extern clv_archive *archive;' 'extern clv_dataset *data;'
+around docs/data.md 3 '#include <string.h>' 'extern clv_runtime *runtime;' 'extern clv_weights_info *info;' 'extern clv_array rows, results;' \
+    'extern clv_predictor *predictor;'
 around docs/models-and-weights.md 1 'extern clv_runtime *runtime;'
 around docs/custom-ops.md 1 'extern const clv_attribute attributes[];' 'extern const char kernel[];' 'extern const clv_op_sample cases[];' \
     'void reference(const clv_op_use *use, const double *const *in, double *const *out);' \
