@@ -37,7 +37,7 @@ around docs/models-and-weights.md 1 'extern clv_runtime *runtime;'
 around docs/custom-ops.md 1 'extern const clv_attribute attributes[];' 'extern const char kernel[];' 'extern const clv_op_sample cases[];' \
     'void reference(const clv_op_use *use, const double *const *in, double *const *out);' \
     'void gradient(const clv_op_use *, clv_tensor *const *, clv_tensor *const *, clv_tensor *const *, clv_tensor **);' \
-    'extern clv_runtime *runtime;' 'extern clv_tensor *h;'
+    'extern clv_runtime *runtime;' 'extern clv_graph *graph;' 'extern clv_tensor *h;'
 [ "$(cat README.md docs/*.md | grep -c '^```c$')" = "$blocks" ] ||
     finding "README.md or docs/ have a block of C that nobody compiles: sample.sh names what stands around each"
 
