@@ -234,6 +234,42 @@ expect 2 "--save and --checkpoint are both 'a.st'" "$cleave" train fashion-mnist
 expect 2 "--save and --log are both './a.st'" "$cleave" train fashion-mnist --device host --save a.st --log ./a.st
 expect 2 "--images and --save are both 'x.npy'" "$cleave" train --images x.npy --labels y.npy --model mlp --device host --save x.npy
 expect 2 "the data and --trace are both 't.txt'" "$cleave" train text t.txt --device host --trace t.txt
+mkdir -p same/photos && cd same || fail "no folder"
+for file in w.safetensors rows.csv q.npz y.npy one.jpg photos/two.png ops.so tuning; do echo "$file" >$file; done
+ln -s w.safetensors link && ln -s ../same around && ln rows.csv hard.csv
+keeps() { # keeps TEXT COMMAND...: it is refused, and what is there stays
+    keeps_text=$1
+    shift
+    expect 2 "$keeps_text" "$cleave" "$@"
+    for file in w.safetensors rows.csv q.npz y.npy one.jpg photos/two.png ops.so tuning; do same "what was in $file" "$(cat $file)" "$file"; done
+}
+for path in rows.csv ./rows.csv hard.csv around/rows.csv "$PWD/rows.csv"; do
+    keeps "the data and --output are both '$path'" run csv rows.csv --weights w.safetensors -o "$path"
+done
+for path in w.safetensors link; do
+    keeps "--weights and --output are both '$path'" run csv rows.csv --weights w.safetensors -o $path
+    keeps "--weights and --trace are both '$path'" eval csv rows.csv --weights w.safetensors --trace $path
+done
+keeps "the data and --output are both 'q.npz'" run arrays q.npz --weights w.safetensors -o q.npz
+keeps "--input and --output are both 'y.npy'" run --input y.npy --weights w.safetensors -o y.npy
+keeps "the data and --output are both 'one.jpg'" run images photos one.jpg --weights w.safetensors -o one.jpg
+keeps "--output 'photos/two.png' is one of the data in 'photos'" run images photos --weights w.safetensors -o photos/two.png
+keeps "--output and --trace are both './new'" run csv rows.csv --weights w.safetensors -o new --trace ./new
+keeps "--ops and --output are both 'ops.so'" run csv rows.csv --weights w.safetensors --ops ops.so -o ops.so
+keeps "--tuning and --output are both 'tuning'" run csv rows.csv --weights w.safetensors --tuning tuning -o tuning
+for option in save save-best checkpoint dump-gradients log trace; do
+    keeps "--weights and --$option are both 'link'" train csv rows.csv --target a --weights w.safetensors --$option link
+    keeps "the data and --$option are both 'hard.csv'" train csv rows.csv --target a --$option hard.csv
+    keeps "--$option 'photos/two.png' is one of the data in 'photos'" train images other --val photos --$option photos/two.png
+done
+keeps "--resume and --save are both 'w.safetensors'" train csv rows.csv --target a --resume w.safetensors --save w.safetensors
+keeps "--val-labels and --log are both 'rows.csv'" train images photos --val-labels rows.csv --log rows.csv
+keeps "--log and --output are both 'rows.csv'" report --log rows.csv -o rows.csv
+keeps "--results and --output are both 'rows.csv'" report --results q.npz --results rows.csv -o rows.csv
+keeps "--baseline and --junit are both 'rows.csv'" check --baseline rows.csv --junit rows.csv
+"$cleave" train csv rows.csv --target a --resume w.safetensors --checkpoint w.safetensors 2>&1 | grep -q "would overwrite" &&
+    fail "a training that goes on may keep its checkpoint's name"
+cd .. || fail "no way back"
 expect 2 "" env CLEAVE_VISIBLE_DEVICES=77 "$cleave" devices
 expect 2 "" env CLEAVE_PARTITION=what "$cleave" devices
 # other tools' words for options and values

@@ -183,8 +183,11 @@ typedef struct cli_outlet {
 int cli_outlet_begin(const char **path, cli_outlet *outlet);
 /** All has been written; prints what failed. */
 int cli_outlet_end(cli_outlet *outlet);
-/** The same for all files of a training, none of which may be another, or one that is read. */
+/** The same for all files of a training. */
 int cli_check_train_files(const cli_args *args);
+/** same_files.c: would a file that the command writes take the place of another, or of one that it reads?
+ *  Prints and returns EXIT_USAGE then. */
+int cli_check_same_files(const cli_args *args);
 /** Make a folder and those it is in, for their owner. Is it this user's then, and closed to others? Elsewhere
  *  a name in it could be a link to another file of theirs. */
 bool cli_private_folder(const char *path);
@@ -369,6 +372,12 @@ int cli_check_resume(const char *path);
 /** weights_kind.c: are they weights of what the command is given, of a table for a table? Prints what they
  *  are of, and what takes them, if not. */
 int cli_check_kind(const cli_args *args);
+/** foreign_model.c: are the weights of a model that is neither built in nor registered? */
+bool cli_is_foreign(const clv_weights_info *told);
+/** Then a model must be said: prints which options do, and returns EXIT_USAGE, if none is. */
+int cli_check_foreign(const cli_args *args);
+/** What a command that takes such weights needs besides; "" for others. */
+const char *cli_foreign_option(const cli_args *args, char *text, size_t bytes);
 /** Words for a sentence on weights that tell nothing of themselves: why, and how to keep it. "": they do
  *  tell. */
 const char *cli_lost_record(const cli_args *args);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Files that a command writes: a trial of each before the work, so that its end does not fail; whole files;
-// and those of a training, of which none may take the place of another, or of what is read.
+// Files that a command writes: a trial of each before the work, so that its end does not fail; whole files.
+// Which of them would take the place of another, or of what is read, is looked at in same_files.c.
 #include <errno.h>
 #include <fcntl.h>
 #include <string.h>
@@ -9,10 +9,6 @@
 #include <unistd.h>
 
 #include "cli.h"
-
-typedef struct named_file {
-    const char *option, *path; // path NULL: not given
-} named_file;
 
 // ---- one file ---------------------------------------------------------------------------------------------
 
@@ -163,50 +159,12 @@ int cli_outlet_end(cli_outlet *outlet) {
 
 // ---- those of a training -------------------------------------------------------------------------------
 
-/** The same file; devices and pipes, such as /dev/null, may serve several. */
-static bool is_same(const char *a, const char *b) {
-    struct stat of_a, of_b;
-    const bool there = stat(a, &of_a) == 0;
-    if (there && !S_ISREG(of_a.st_mode)) return false;
-    while (!strncmp(a, "./", 2)) a += 2;
-    while (!strncmp(b, "./", 2)) b += 2;
-    if (!strcmp(a, b)) return true;
-    return there && stat(b, &of_b) == 0 && of_a.st_dev == of_b.st_dev && of_a.st_ino == of_b.st_ino;
-}
-
 int cli_check_train_files(const cli_args *args) {
-    const bool named = cli_data_is(args, "text") || cli_data_is(args, "csv") || cli_data_is(args, "arrays");
-    const char *data = named && args->n_words > 1 ? args->words[1] : NULL;
-    const named_file written[] = {{"--save", args->save},
-                                  {"--save-best", args->save_best},
-                                  {"--checkpoint", args->checkpoint},
-                                  {"--dump-gradients", args->dump_gradients},
-                                  {"--trace", args->trace},
-                                  {"--log", args->log}},
-                     read[] = {{"--images", args->images},
-                               {"--labels", args->labels},
-                               {"--val-labels", args->val_labels},
-                               {"--tokenizer", args->tokenizer},
-                               {"the data", data}};
-    enum {
-        CHECKPOINT = 2,
-        N = sizeof written / sizeof *written,
-        LOG = N - 1,
-        N_READ = sizeof read / sizeof *read
-    };
-    if (cli_is_stdout(args->tensorboard)) return check_target(args->tensorboard, false);
-    for (int i = 0; i < N; i++) {
-        const named_file *own = &written[i];
-        if (!own->path) continue;
-        const int code = // a log is opened before the first step, and says so itself
-            i == LOG && !cli_is_stdout(own->path) ? EXIT_DONE : check_target(own->path, i == CHECKPOINT);
-        if (code != EXIT_DONE) return code;
-        for (int k = 0; k < i + N_READ; k++) {
-            const named_file *other = k < i ? &written[k] : &read[k - i];
-            if (other->path && is_same(own->path, other->path))
-                return cli_fail(EXIT_USAGE, "%s and %s are both '%s': one would overwrite the other",
-                                other->option, own->option, own->path);
-        }
-    }
-    return EXIT_DONE;
+    const char *const written[] = {args->save, args->save_best, args->dump_gradients, args->trace};
+    int code = cli_is_stdout(args->tensorboard) ? check_target(args->tensorboard, false) : EXIT_DONE;
+    for (size_t i = 0; code == EXIT_DONE && i < sizeof written / sizeof *written; i++)
+        code = check_target(written[i], false);
+    if (code == EXIT_DONE) code = check_target(args->checkpoint, true);
+    // A log is opened before the first step, and says so itself.
+    return code == EXIT_DONE && cli_is_stdout(args->log) ? check_target(args->log, false) : code;
 }

@@ -71,6 +71,7 @@ int main(int argc, char **argv) {
     cli_args args;
     code = cli_parse(argc - 2, argv + 2, command, &args);
     args.command_line = argv;
+    if (code == EXIT_DONE && !args.help) code = cli_check_same_files(&args);
     if (code == EXIT_DONE && !args.help) code = functions[command](&args);
     free(args.more);
     if (args.help) {

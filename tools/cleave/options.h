@@ -44,6 +44,7 @@ typedef struct option_row {
     // the marks of options.def
     unsigned shown; // by the short help of these commands
     bool last_counts, with_train;
+    bool is_read, is_written; // it names a file or folder
     unsigned only; // of these OF_*; 0: of any
     const char *below_1;
     const char *schedules[2];
