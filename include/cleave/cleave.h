@@ -23,6 +23,8 @@
 //
 //    Every config is a struct in which zero means the default. train.h has the settings: schedules, checkpoints, replicas,
 //    layers on several devices, mixed precision. clv_predictor uses what was trained, clv_evaluate measures it.
+//    The command line takes these weights, too: `cleave eval fashion-mnist --weights net.safetensors --model mlp`, because the layers
+//    are those of mlp; for other layers `--ops FILE` loads a library that registers the model (clv_model_register).
 //
 // 2. Every function that can fail returns a clv_status, which must be looked at. CLV_OK is 0; the sentence that says what
 //    went wrong, where, and what to do stays in the runtime:

@@ -56,6 +56,28 @@ done
 expect 2 "nowhere.so" "$cleave" train fashion-mnist --model linear --ops nowhere.so
 [ -e o.npy ] && fail "a failed run left an output"
 
+# Weights of a program's own model: what makes them usable, and that it does.
+"$helper" images 32 x.npy && "$helper" labels 32 y.npy || fail "no arrays"
+works "$cleave" train --images x.npy --labels y.npy --model mlp --device host --steps 1 --save mlp.safetensors --quiet
+sed 's/"cleave.model":"mlp"/"cleave.model":"net"/' mlp.safetensors >net.safetensors
+for command in "train --images x.npy --labels y.npy --steps 1" "eval --images x.npy --labels y.npy" "run --input x.npy -o o.npy" "run csv houses.csv -o o.csv"; do
+    # shellcheck disable=SC2086
+    expect 2 "'net.safetensors' holds weights of 'net', which is no built-in model: --ops FILE loads a library (.so) that registers it; or --model mlp, which has tensors of the same names and shapes" \
+        "$cleave" $command --weights net.safetensors --device host
+done
+expect 1 "\`cleave run --input FILE --weights net.safetensors --model mlp\` takes them" "$cleave" run csv houses.csv -o o.csv --weights net.safetensors --model mlp --device host
+expect 1 "\`cleave run --input FILE --weights net.safetensors --ops FILE\` takes them" "$cleave" generate --weights net.safetensors --prompt x --device host
+for weights in mlp net; do
+    works "$cleave" run --input x.npy -o $weights.npy --weights $weights.safetensors --model mlp --device host
+    works "$cleave" eval --images x.npy --labels y.npy --weights $weights.safetensors --model mlp --device host
+done
+cmp -s mlp.npy net.npy || fail "the same weights give another result"
+expect 1 "unexpected 'fc1.bias'" "$cleave" run --input x.npy -o o.npy --weights net.safetensors --model linear --device host
+sed 's/"fc2.bias"/"fcx.bias"/' net.safetensors >other.safetensors
+expect 2 "holds weights of 'net', which is no built-in model: --ops FILE loads a library (.so) that registers it" "$cleave" run --input x.npy -o o.npy --weights other.safetensors --device host
+grep -q -- --model err && fail "a model that does not fit is named: $(cat err)"
+rm -f o.npy
+
 # Weights that are given where those of something else are wanted: what they are of, and the command that takes them, of each pair.
 mkdir each && cd each || exit 1
 awk 'BEGIN { print "area,city,price"; for (i = 0; i < 30; i++) printf "%d,%s,%d\n", i * 37 % 101, i % 3 ? "York" : "Bath", i * 1300 }' >houses.csv

@@ -27,6 +27,7 @@ static int check_model(const cli_args *args) {
     const clv_weights_info *told = args->told;
     if (!args->model || !told->model || cli_begins_anew(args) || !strcmp(args->model, told->model))
         return EXIT_DONE;
+    if (cli_is_foreign(told)) return EXIT_DONE; // whose tensors are looked at when they are loaded
     return cli_fail(EXIT_USAGE, "--model is %s, and '%s' holds weights of %s: leave --model out", args->model,
                     args->weights, told->model);
 }
@@ -193,7 +194,8 @@ int cli_tell_weights(cli_args *args) {
     if (!args->weights) return EXIT_DONE;
     int code = read_info(args, text);
     if (code != EXIT_DONE || !args->told) return code;
-    code = cli_check_kind(args);
+    code = text ? EXIT_DONE : cli_check_foreign(args);
+    if (code == EXIT_DONE) code = cli_check_kind(args);
     if (text) { // sizes and tokens are read with the weights
         cli_forget_weights(args);
         return code;

@@ -96,7 +96,7 @@ static const char *command_for(const cli_args *args, int kind, char *text, size_
 
 int cli_check_kind(const cli_args *args) {
     const int is = kind_of(args->told);
-    char of[400] = "", command[64];
+    char of[400] = "", command[64], more[96];
     if (fits(args, is, kind_given(args)) || cli_begins_anew(args)) return EXIT_DONE;
     if (is == TABLE) add_columns(args->told->table, of, sizeof of);
     if (is == PICTURES) {
@@ -104,7 +104,7 @@ int cli_check_kind(const cli_args *args) {
         add_names(word, args->told->names, (size_t)args->told->n_names, of, sizeof of);
     }
     if (is == SAMPLES) add_shape(args->told, of, sizeof of);
-    return cli_fail(EXIT_FAILED, "'%s' holds weights of %s%s: `cleave %s --weights %s` takes them",
+    return cli_fail(EXIT_FAILED, "'%s' holds weights of %s%s: `cleave %s --weights %s%s` takes them",
                     args->weights, kinds[is].what, of, command_for(args, is, command, sizeof command),
-                    args->weights);
+                    args->weights, cli_foreign_option(args, more, sizeof more));
 }
