@@ -247,7 +247,8 @@ typedef struct clv_baseline {
     int64_t targets, correct; /**< as in clv_metrics; 0 of numbers */
     double
         accuracy; /**< of classes, and of numbers that are all 0 or 1 (labels): correct / targets; NaN of other numbers */
-    /** of classes the entropy of their frequencies (`cross_entropy`), of numbers their variance (`mse`), in the table's units */
+    /** of classes the entropy of their frequencies (`cross_entropy`), of numbers their variance (`mse`): in the units of clv_metrics.loss,
+     *  which are the table's, and deviations where several targets of it were standardized */
     double loss;
     CLV_RESERVED(4);
 } clv_baseline;

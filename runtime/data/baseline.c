@@ -57,11 +57,12 @@ typedef struct column {
     int64_t ones;
 } column;
 
+/** In the units that a loss is told in: several standardized targets have none but their deviations. */
 static void sum_up(const clv_dataset *dataset, const column *columns, int64_t numel, bool labels,
                    clv_baseline *out) {
     const double n = (double)dataset->count;
     for (int64_t k = 0; k < numel; k++) {
-        const double scale = dataset->target_scales ? dataset->target_scales[2 * k + 1] : 1;
+        const double scale = dataset->target_scales && numel == 1 ? dataset->target_scales[1] : 1;
         const int64_t zeros = dataset->count - columns[k].ones;
         out->loss += columns[k].squares / n * scale * scale / (double)numel;
         if (labels) out->correct += columns[k].ones > zeros ? columns[k].ones : zeros;

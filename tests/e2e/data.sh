@@ -135,6 +135,15 @@ works "$cleave" train csv houses.csv --target price --missing mean --device "$de
 grep -q 'no better than always the mean, whose loss is [0-9.e+]*: nothing was learnt' out || fail "it is not said: $(cat out)"
 works "$cleave" train csv houses.csv --target price --missing mean --device "$device" --lr 1e-9 --epochs 1 --validation 0
 grep -q 'no better than always the mean' out || fail "it is not said without a test set: $(cat out)"
+# several targets: the mean's loss is in the model's units, deviations
+for part in 0.1 0; do
+    works "$cleave" train csv houses.csv --target price,area --missing drop --device "$device" --lr 1e-9 --epochs 1 --validation $part --save two.safetensors
+    grep -q 'no better than always the mean, whose loss is [01][.][0-9]*: nothing was learnt' out || fail "it is not said of two targets: $(cat out)"
+done
+works "$cleave" eval csv houses.csv --weights two.safetensors --device "$device" --json
+same "two targets, no better" "$(at baseline.no_better)" true
+works "$cleave" train csv houses.csv --target price,area --missing drop --device "$device" --epochs 40 --json
+same "two targets, better" "$(at baseline.no_better)" false
 works "$cleave" train csv houses.csv --target price --missing mean --device "$device" --no-standardize --epochs 1
 grep -q '^test loss [0-9.]*e+[0-9]*$' out || fail "a large loss is not readable: $(cat out)"
 awk 'BEGIN { print "a,y"; for (i = 0; i < 100; i++) print i * 37 % 101 "," (i % 10 ? "common" : "rare") }' >rare.csv
