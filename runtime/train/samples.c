@@ -46,8 +46,8 @@ void clv__bytes_inputs(clv_graph *graph, const clv__bytes *bytes, int64_t batch,
     }
 }
 
-/** A table for each channel of a picture, also where all are normalised alike: a plan is the same then, whatever
- *  the numbers are. A model of rows gets the picture as one. */
+/** A table for each channel of a picture, also where all are normalised alike: a plan is the same then,
+ *  whatever the numbers are. A model of rows gets the picture as one. */
 static clv_tensor *normalize(clv_tensor *x, const clv__norm *scale) {
     const clv_shape shape = clv_tensor_shape(x);
     const bool picture = shape.rank == 4 && shape.dims[1] <= 3;
