@@ -545,8 +545,8 @@ json_t *cli_least_json(const cli_least *least);
 
 // ---- baseline_metrics.c: the same in the metrics of a model -----------------------------------------------
 
-/** What always the commonest class, or the mean, gets in what `metrics` has: accuracy, mae, rmse. Nothing where
- *  it has none of them. */
+/** What always the commonest class, or the mean, gets in what `metrics` has: accuracy, mae, rmse. Nothing
+ *  where it has none of them. */
 void cli_baseline_say(FILE *out, clv_runtime *runtime, const clv_dataset *tested,
                       const clv_metrics *metrics);
 
