@@ -9,6 +9,7 @@
 #include "base/shown.h"
 #include "data/vocabulary.h"
 #include "io/array.h"
+#include "io/formats.h"
 #include "io/shown.h"
 
 enum { BYTES = 256, CODES = 0x110000 };
@@ -30,10 +31,12 @@ static uint32_t code_of(const uint8_t *at, size_t n) {
     return code;
 }
 
-clv_status clv__vocabulary_not_text(clv__error *error, size_t at) {
-    CLV_FAIL(error, CLV_E_FORMAT,
-             "the text is not UTF-8 (byte %zu); tokens that are bytes (CLV_VOCABULARY_BYTES) take any file",
-             at);
+clv_status clv__vocabulary_not_text(clv__error *error, const void *text, size_t n, size_t at) {
+    const char *what = clv__foreign_name(text, n);
+    CLV_FAIL(
+        error, CLV_E_FORMAT,
+        "the text is not UTF-8 (byte %zu)%s%s; tokens that are bytes (CLV_VOCABULARY_BYTES) take any file",
+        at, what ? ": it is " : "", what ? what : "");
 }
 
 static clv_status no_memory(clv__error *error) {
@@ -74,7 +77,7 @@ static clv_status encode_characters(const clv_vocabulary *vocabulary, const char
     const uint8_t *at = (const uint8_t *)text;
     for (size_t i = 0, length; i < bytes; i += length) {
         length = clv__utf8_length(at + i, bytes - i);
-        if (!length) return clv__vocabulary_not_text(vocabulary->error, i);
+        if (!length) return clv__vocabulary_not_text(vocabulary->error, text, bytes, i);
         const int32_t token = token_of((const symbols *)vocabulary, code_of(at + i, length));
         clv__shown_text shown;
         if (token < 0)
@@ -124,7 +127,7 @@ static clv_status mark(clv__error *error, const char *text, size_t n, uint8_t *m
     const uint8_t *at = (const uint8_t *)text;
     for (size_t i = 0; i < n;) {
         const size_t length = clv__utf8_length(at + i, n - i);
-        if (!length) return clv__vocabulary_not_text(error, i);
+        if (!length) return clv__vocabulary_not_text(error, text, n, i);
         const uint32_t code = code_of(at + i, length);
         if (!(marks[code / 8] >> code % 8 & 1)) {
             marks[code / 8] |= (uint8_t)(1 << code % 8);

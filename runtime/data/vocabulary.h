@@ -38,8 +38,8 @@ struct clv_vocabulary {
 /** Append bytes as UTF-8: each longest beginning of a character that is none becomes U+FFFD, as in Unicode 16, section 3.9. */
 void clv__utf8_repair(clv__text *out, const char *bytes, size_t n);
 
-/** The text is not UTF-8 from this byte on; says so. */
-clv_status clv__vocabulary_not_text(clv__error *error, size_t at);
+/** The text, of n bytes, is not UTF-8 from byte `at` on; says so, and what it is. */
+clv_status clv__vocabulary_not_text(clv__error *error, const void *text, size_t n, size_t at);
 
 /** "bytes", "characters" or "tokenizer". */
 const char *clv__vocabulary_kind(const clv_vocabulary *vocabulary);

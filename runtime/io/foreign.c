@@ -340,3 +340,11 @@ clv_status clv__foreign_check(const clv__input *input, clv__wanted wanted) {
         if (kinds[i].is(&s)) return kinds[i].fits & 1u << wanted ? CLV_OK : refuse(input, &kinds[i], wanted);
     return CLV_OK;
 }
+
+const char *clv__foreign_name(const void *bytes, size_t n) {
+    start s = {.n = n < LOOKED_AT ? n : LOOKED_AT};
+    memcpy(s.bytes, bytes, s.n);
+    for (size_t i = 0; i < sizeof kinds / sizeof *kinds; i++)
+        if (kinds[i].is(&s)) return (kinds[i].fits & FITS_WORDS) == FITS_WORDS ? NULL : kinds[i].what;
+    return NULL;
+}

@@ -29,6 +29,8 @@ typedef enum clv__wanted {
 } clv__wanted;
 /** CLV_E_FORMAT for a file of a known kind that is not what is wanted: what it is, and what to do. */
 clv_status clv__foreign_check(const clv__input *input, clv__wanted wanted);
+/** What such bytes begin a file of, `a picture`; NULL: of a text, or of nothing that is known. Static. */
+const char *clv__foreign_name(const void *bytes, size_t n);
 
 /** The header of an archive, its length word included, and its arrays in the file's order. */
 typedef struct clv__safetensors_layout {

@@ -45,6 +45,10 @@ refuses array.npy 'an .npy file of one array is wanted' "$cleave" train --images
 refuses 'arrays.npz sheet.xlsx' 'an .npz file or a folder of .npy files is wanted' "$cleave" train arrays given --target y --model linear --device host --quiet
 refuses 'houses.csv words' 'a table of separated values is wanted' "$cleave" train csv given --target y --device host --quiet
 expect 1 "'pointer' is a Git LFS pointer" "$cleave" train text pointer --model gpt --device host --quiet
+expect 1 "): it is an archive of numpy arrays (.npz); tokens that are bytes (--vocabulary bytes) take any file" "$cleave" train text arrays.npz --device host --quiet
+expect 1 "the text is not UTF-8 (byte 0): it is a picture;" "$cleave" train text picture.png --device host --quiet
+printf 'not so \377 much of a text' >bytes
+expect 1 "the text is not UTF-8 (byte 7); tokens" "$cleave" train text bytes --device host --quiet
 if ! "$cleave" train text words --tokenizer words --model gpt --device host --quiet 2>&1 | grep -q 'without PCRE2'; then
     refuses 'pointer config.json houses.csv words' 'a tokenizer.json is wanted' "$cleave" train text words --tokenizer given --model gpt --device host --quiet
 fi

@@ -76,7 +76,7 @@ static clv_status encode(const clv_vocabulary *vocabulary, const char *text, siz
     const tokenizer *own = (const tokenizer *)vocabulary;
     for (size_t i = 0, length; i < bytes; i += length) {
         length = clv__utf8_length((const uint8_t *)text + i, bytes - i);
-        if (!length) return clv__vocabulary_not_text(vocabulary->error, i);
+        if (!length) return clv__vocabulary_not_text(vocabulary->error, text, bytes, i);
     }
     encoding e = {.own = own, .error = vocabulary->error, .out = out};
     const clv_status status =
