@@ -36,6 +36,13 @@ works "$cleave" train arrays dear.npz --inputs a,b --target price --no-standardi
 grep -q 'no better than always the mean, whose loss is [0-9.]*e+10: nothing was learnt of the samples; targets so large want to be standardized' out ||
     fail "it is not said that prices were not learnt: $(cat out)"
 
+# An array that cannot be read is no input, and a line says so; asked for, it is an error.
+mkdir named && (cd named && "$helper" fields 40 a.npy a && "$helper" fields 40 price.npy price) || fail "no arrays by themselves"
+printf '\223NUMPY\001\000\166\000%-117s\n%0800d' "{'descr': '<U5', 'fortran_order': False, 'shape': (40,), }" 0 >named/names.npy
+works "$cleave" train arrays named --target price --device "$device" --steps 1
+grep -qF "'names' is left out: 'named/names.npy': the array has type '<U5'" err || fail "an array of text: $(cat err)"
+expect 1 "the array has type '<U5'" "$cleave" train arrays named --inputs a,names --target price --device "$device" --steps 1
+
 # The weights tell all that eval and run need. Eval tells the same of the same part; run's results are those that eval measures.
 works "$cleave" eval arrays d.npz --weights w.safetensors --validation 0.1 --metric price:mae,kind:accuracy --device "$device" --json
 near() { awk "BEGIN { d = $2 - $3; exit !(d < 1e-5 && d > -1e-5) }" || fail "$1: $2 is not $3"; }

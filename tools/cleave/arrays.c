@@ -107,13 +107,20 @@ int cli_check_arrays(const cli_args *args, const clv_model *model) {
 
 // ---- the arrays -------------------------------------------------------------------------------------------
 
-/** A .npy file of the folder as an array of the archive. */
+#define UNREAD "cleave.unread." // and the name of an array: the key of the text that says why
+
+/** A .npy file of the folder as an array of the archive; one of another type is left out. */
 static clv_status add_file(clv_runtime *runtime, const char *folder, const char *file, clv_archive *archive) {
     char path[4096], name[256];
     clv_array read = {0}, *kept = NULL;
     snprintf(path, sizeof path, "%s/%s", folder, file);
     snprintf(name, sizeof name, "%.*s", (int)(strlen(file) - 4), file);
     clv_status status = clv_npy_read(runtime, path, &read);
+    if (status == CLV_E_UNSUPPORTED) { // as in an .npz file
+        char key[sizeof name + sizeof UNREAD];
+        snprintf(key, sizeof key, UNREAD "%s", name);
+        return clv_archive_set_text(archive, key, cli_sentence(runtime));
+    }
     if (status == CLV_OK) status = clv_archive_add(archive, name, read.type, &read.shape, &kept);
     if (status == CLV_OK && clv_array_bytes(&read)) memcpy(kept->data, read.data, clv_array_bytes(&read));
     clv_array_reset(&read);
@@ -145,7 +152,7 @@ clv_status cli_read_arrays(clv_runtime *runtime, const char *path, clv_archive *
 
 const char *cli_unread(const clv_archive *archive, const char *name) {
     char key[512];
-    snprintf(key, sizeof key, "cleave.unread.%s", name);
+    snprintf(key, sizeof key, UNREAD "%s", name);
     return clv_archive_text(archive, key);
 }
 
@@ -178,6 +185,14 @@ static void copy_fields(const cli_fields *from, cli_fields *to) {
     for (int i = 0; i < to->n_targets; i++) to->loss[i].target = to->name[to->n_inputs + i];
 }
 
+/** Arrays that cannot be read are no inputs: a line for each. */
+static void tell_unread(const cli_args *args, const clv_archive *archive) {
+    const char *why, *key;
+    for (size_t i = 0; !args->quiet && (key = clv_archive_text_at(archive, i, &why)); i++)
+        if (!strncmp(key, UNREAD, sizeof UNREAD - 1))
+            fprintf(stderr, "'%s' is left out: %s\n", key + sizeof UNREAD - 1, why);
+}
+
 /** No inputs were named: all arrays that are no targets, before the targets. */
 static int take_others(const clv_archive *archive, const char *path, cli_fields *fields) {
     cli_fields *with = calloc(1, sizeof *with);
@@ -192,9 +207,6 @@ static int take_others(const clv_archive *archive, const char *path, cli_fields 
             code = keep_name("inputs", name, strlen(name), with);
         with->n_inputs += code == EXIT_DONE;
     }
-    const char *unread = NULL; // all that is there would be taken
-    if (code == EXIT_DONE && clv_archive_text_at(archive, 0, &unread))
-        code = cli_fail(EXIT_FAILED, "%s; --inputs names those that are wanted", unread);
     if (code == EXIT_DONE && !n)
         code =
             cli_fail(EXIT_FAILED, "'%s' has no array but the targets: what should they be told from?", path);
@@ -493,7 +505,10 @@ int cli_make_arrays(cli_source *source) {
         const char *name = fields->name[fields->n_inputs + i];
         if (!clv_archive_find(source->archive, name)) code = no_array(source->archive, args->words[1], name);
     }
-    if (code == EXIT_DONE && !fields->n_inputs) code = take_others(source->archive, args->words[1], fields);
+    if (code == EXIT_DONE && !fields->n_inputs) {
+        code = take_others(source->archive, args->words[1], fields);
+        if (code == EXIT_DONE) tell_unread(args, source->archive);
+    }
     for (int i = 0; code == EXIT_DONE && i < fields->n_inputs + fields->n_targets; i++)
         code = describe(source->archive, args, source->model->build_all != NULL, i, fields);
     return code == EXIT_DONE ? make_parts(source) : code;
