@@ -112,6 +112,12 @@ awk "BEGIN { exit !($(at metrics.mae) > 100 && $(at metrics.mae) < 25000 && $(at
 same "better than the mean" "$(at baseline.no_better)" false
 same "values filled in" "$(at table.filled)" 17
 mae=$(at metrics.mae)
+works "$cleave" eval csv houses.csv --weights houses.safetensors --device "$device"
+grep -qx 'houses.csv: of the 40 rows tested on: [0-9] missing values* [a-z ]*' err || fail "what is filled in: $(cat err)"
+expect 2 "'houses.csv' is a file: \`cleave train csv houses.csv\` takes it" "$cleave" train houses.csv --target price --device "$device"
+cut -d, -f1-4 houses.csv >few.csv
+expect 1 "has no column 'price', which the model was trained on; of rows without it \`cleave run csv few.csv --weights houses.safetensors -o FILE\` writes predictions" \
+    "$cleave" eval csv few.csv --weights houses.safetensors --device "$device"
 works "$cleave" eval csv houses.csv --model mlp --weights houses.safetensors --device "$device" --json
 same "mae in eval" "$(at metrics.mae)" "$mae"
 { head -n 11 houses.csv; echo 'Rom,flat,100,2000,0'; } >new.csv
@@ -135,6 +141,24 @@ works "$cleave" train csv houses.csv --target price --missing mean --device "$de
 grep -q 'no better than always the mean, whose loss is [0-9.e+]*: nothing was learnt' out || fail "it is not said: $(cat out)"
 works "$cleave" train csv houses.csv --target price --missing mean --device "$device" --lr 1e-9 --epochs 1 --validation 0
 grep -q 'no better than always the mean' out || fail "it is not said without a test set: $(cat out)"
+# a sorted table: what is tested on is not what was trained on
+awk 'BEGIN { print "a,b,k"; for (i = 0; i < 200; i++) print i * 37 % 101 "," i * 17 % 53 "," (i < 120 ? "one" : i < 175 ? "two" : "three") }' >sorted.csv
+awk 'BEGIN { print "a,b,y"; for (i = 0; i < 200; i++) print i * 37 % 101 "," i * 17 % 53 "," i * i }' >rising.csv
+remedy="put them in random order, \`(head -n 1 sorted.csv; tail -n +2 sorted.csv | shuf) >mixed.csv\`"
+works "$cleave" train csv sorted.csv --target k --device "$device" --epochs 2 --save sorted.safetensors
+grep -qF "all 20 rows tested on are of class 'three': that tells nothing of how well classes are told apart; the last rows of a table are tested on: $remedy" out ||
+    fail "one class is not told: $(cat out)"
+grep -q 'no better than always' out && fail "it is blamed on the training: $(cat out)"
+works "$cleave" eval csv sorted.csv --weights sorted.safetensors --device "$device"
+grep -qF "all 20 rows tested on are of class 'three'" out || fail "eval does not tell one class: $(cat out)"
+works "$cleave" train csv sorted.csv --target k --device "$device" --epochs 2 --validation 0.2
+grep -qF "class 'three' is in 25 of the 40 rows tested on and in none that was trained on: it cannot be learnt; the last" out || fail "a new class: $(cat out)"
+works "$cleave" train csv rising.csv --target y --device "$device" --epochs 2
+grep -qF "all 20 rows tested on have larger numbers to be learnt than any that was trained on" out || fail "larger numbers: $(cat out)"
+works "$cleave" train csv rising.csv --target y --device "$device" --epochs 150
+best=$(sed -n 's/^epoch \([0-9]*\).* was better than the last.*/\1/p' out)
+[ "$best" ] || fail "no epoch was better: $(cat out)"
+case $(grep -c "^epoch $best/" err)$(grep -c "^epoch $best, whose line is one of those left out, was better" out) in 10 | 01) ;; *) fail "where is the best epoch's line? $(cat out)" ;; esac
 # several targets: the mean's loss is in the model's units, deviations
 for part in 0.1 0; do
     works "$cleave" train csv houses.csv --target price,area --missing drop --device "$device" --lr 1e-9 --epochs 1 --validation $part --save two.safetensors

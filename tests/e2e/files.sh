@@ -46,6 +46,7 @@ for command in "eval --images wide.npy --labels y.npy" "run --input wide.npy --o
     # shellcheck disable=SC2086
     expect 1 "built for the samples, [1,28,30]" "$cleave" $command --model linear --device host --weights good
     grep -qF "'fc.weight' is [10,784] and must be [10,840]" err || fail "no shape is told: $(cat err)"
+    grep -q "own are" err && fail "shapes that are off the point: $(cat err)"
 done
 
 # labels outside of the classes

@@ -23,9 +23,9 @@ static void judge(cli_least *least, const clv_loss *loss) {
                              : least->known && least->loss >= least->baseline.loss;
 }
 
-cli_least cli_least_of(clv_runtime *runtime, const clv_dataset *tested, const clv_metrics *metrics,
-                       const clv_dataset *trained, double train_loss, const clv_train_loss *losses,
-                       int n_losses, const clv_loss *loss) {
+cli_least cli_least_of(clv_runtime *runtime, const cli_args *args, const clv_dataset *tested,
+                       const clv_metrics *metrics, const clv_dataset *trained, double train_loss,
+                       const clv_train_loss *losses, int n_losses, const clv_loss *loss) {
     const clv_dataset *dataset = tested ? tested : trained;
     cli_least least = {.accuracy = NAN, .loss = NAN};
     const int n = clv_dataset_info_get(dataset).n_targets;
@@ -43,13 +43,17 @@ cli_least cli_least_of(clv_runtime *runtime, const clv_dataset *tested, const cl
         least.are_large =
             !clv_dataset_info_get(dataset).table_report.rows && !port.classes && least.baseline.loss > 100;
         judge(&least, loss_of(&port, losses, n_losses, loss));
+        if (!*least.sorted && (port.classes || least.no_better))
+            cli_tell_sorted(args, tested, trained, i, least.sorted, sizeof least.sorted);
     }
     return least;
 }
 
 void cli_least_say(FILE *out, const cli_least *least) {
     const char *of = *least->target ? "of " : "", *colon = *least->target ? ": " : "";
-    if (!least->known || !least->no_better) return;
+    if (!least->known) return;
+    if (*least->sorted) screen_say(out, "%s%s%s%s", of, least->target, colon, least->sorted);
+    if (!least->no_better || *least->sorted) return;
     if (!isnan(least->accuracy) && !isnan(least->baseline.accuracy))
         screen_say(
             out,

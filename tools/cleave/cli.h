@@ -516,6 +516,7 @@ typedef struct cli_epochs {
     double best, last;        // of --monitor, or the loss of the test set
     bool larger;              // is better
     char untold[1024];        // the last one's line; "": it is written
+    bool best_untold;         // the best one's line was left out
 } cli_epochs;
 /** One has ended: its line on stderr, where that is no terminal only some of many. Quiet: nothing. */
 void cli_epochs_see(cli_epochs *epochs, const cli_args *args, const clv_placement *placement,
@@ -534,12 +535,17 @@ typedef struct cli_least {
     double accuracy, loss; // the model's; NaN: not told
     bool known, no_better; // by accuracy of classes, by loss of numbers
     bool are_large;        // numbers of arrays, far from what a model begins with
+    char sorted[600];      // what is tested on differs from what was trained on; "": it does not
 } cli_least;
 /** Of an evaluation on `tested`; NULL: of `trained` and the loss of the training. */
-cli_least cli_least_of(clv_runtime *runtime, const clv_dataset *tested, const clv_metrics *metrics,
+cli_least cli_least_of(clv_runtime *runtime, const cli_args *args, const clv_dataset *tested, const clv_metrics *metrics,
                        const clv_dataset *trained, double train_loss, const clv_train_loss *losses,
                        int n_losses, const clv_loss *loss);
-/** One sentence, if it is no better. */
+/** sorted.c: a sentence, if what is tested on differs in a target from what was trained on (NULL: not known)
+ *  in a way that no training mends. */
+void cli_tell_sorted(const cli_args *args, const clv_dataset *tested, const clv_dataset *trained, int target,
+                     char *out, size_t bytes);
+/** One sentence, if it is no better, or was tested on something else than it learnt. */
 void cli_least_say(FILE *out, const cli_least *least);
 json_t *cli_least_json(const cli_least *least);
 

@@ -38,8 +38,8 @@ static int report(const eval_job *job, const clv_model *model, clv_predictor *pr
     const cli_session *session = job->session;
     const cli_source *source = job->source;
     const cli_least least =
-        cli_least_of(session->runtime, source->test, metrics, NULL, (double)NAN, source->fields.loss,
-                     source->fields.n_targets, cli_loss(session->args));
+        cli_least_of(session->runtime, session->args, source->test, metrics, NULL, (double)NAN,
+                     source->fields.loss, source->fields.n_targets, cli_loss(session->args));
     const clv_table_report table = clv_dataset_info_get(source->test).table_report;
     clv_plan *plan = clv_predictor_info_get(predictor).plan;
     const char *device = clv_device_info_get(clv_plan_device_get(plan, 0))->name;

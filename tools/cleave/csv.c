@@ -85,13 +85,19 @@ static void add_count(char *text, size_t bytes, int64_t n, const char *one, cons
 }
 
 void cli_tell_table(const cli_args *args, const clv_table_report *report) {
-    char text[400] = "";
+    char text[600] = "", part[300] = "";
     add_count(text, sizeof text, report->dropped, "row is left out, for a value is missing",
               "rows are left out, for values are missing");
-    add_count(text, sizeof text, report->filled, "missing value is filled in",
+    add_count(part, sizeof part, report->filled, "missing value is filled in",
               "missing values are filled in");
-    add_count(text, sizeof text, report->unknown, "word that the rows trained on do not have counts as none",
+    add_count(part, sizeof part, report->unknown, "word that the rows trained on do not have counts as none",
               "words that the rows trained on do not have count as none");
+    const size_t n = strlen(text);
+    if (*part && args->command == CLI_EVAL) // what is left out is counted in the whole file
+        snprintf(text + n, sizeof text - n, "%s of the %lld rows tested on:%s", n ? ";" : "",
+                 (long long)report->rows, part);
+    else if (*part)
+        snprintf(text + n, sizeof text - n, "%s%s", n ? ";" : "", part);
     if (*text && !args->quiet) fprintf(stderr, "%s:%s\n", args->words[1], text);
 }
 

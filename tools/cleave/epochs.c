@@ -62,7 +62,9 @@ void cli_epochs_see(cli_epochs *epochs, const cli_args *args, const clv_placemen
     epochs->seen++;
     if (args->quiet) return;
     line_of(args, placement, epoch, epochs->untold, sizeof epochs->untold);
-    if (isatty(STDERR_FILENO) || is_told(epochs->seen, epoch->epoch, epoch->epochs)) cli_epochs_end(epochs);
+    const bool told = isatty(STDERR_FILENO) || is_told(epochs->seen, epoch->epoch, epoch->epochs);
+    if (epochs->best_epoch == epoch->epoch) epochs->best_untold = !told;
+    if (told) cli_epochs_end(epochs);
 }
 
 void cli_epochs_end(cli_epochs *epochs) {
@@ -77,8 +79,9 @@ void cli_epochs_say_worse(FILE *out, const cli_epochs *epochs, const cli_source 
     if (args->save_best || !epochs->best_epoch || !(lost > 0.05 * fabs(epochs->best))) return;
     screen_say(
         out,
-        "epoch %lld was better than the last: its test %s was %s, and is %s now%s; --save-best FILE keeps "
+        "epoch %lld%s was better than the last: its test %s was %s, and is %s now%s; --save-best FILE keeps "
         "the weights of the best epoch",
-        (long long)epochs->best_epoch, loss ? "loss" : args->monitor, cli_figure(epochs->best),
-        cli_figure(epochs->last), loss ? cli_loss_units(source) : "");
+        (long long)epochs->best_epoch, epochs->best_untold ? ", whose line is one of those left out," : "",
+        loss ? "loss" : args->monitor, cli_figure(epochs->best), cli_figure(epochs->last),
+        loss ? cli_loss_units(source) : "");
 }

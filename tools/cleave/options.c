@@ -9,13 +9,30 @@
 #include <stdlib.h>
 #include <string.h>
 
+/** Other tools' name of a command; NULL: it is none. */
+static const char *meant_command(const char *name) {
+    static const char *const words[][2] = {
+#define OPTION(word, meant)
+#define VALUE(option, word, meant)
+#define COMMAND(word, meant) {word, meant},
+#include "synonyms.def"
+#undef OPTION
+#undef VALUE
+#undef COMMAND
+    };
+    for (size_t i = 0; i < sizeof words / sizeof *words; i++)
+        if (!strcmp(words[i][0], name) && command_place(words[i][1]) < CLI_COMMANDS) return words[i][1];
+    return NULL;
+}
+
 int cli_unknown_command(const char *name) {
     if (command_place(name) > CLI_COMMANDS)
         return cli_fail(EXIT_USAGE,
                         "this cleave is built for inference alone (CLEAVE_INFERENCE) and has no '%s'; see "
                         "'cleave --help'",
                         name);
-    clv_nearest nearest = {.word = name};
+    const char *meant = meant_command(name);
+    clv_nearest nearest = {.word = meant ? meant : name};
     if (*name == '-') {
         clv_nearest_offer(&nearest, "--version");
         clv_nearest_offer(&nearest, "--help");
@@ -85,7 +102,9 @@ static const char *synonym_of(const char *option, const char *word) {
     } synonyms[] = {
 #define OPTION(word, meant) {"", word, meant},
 #define VALUE(option, word, meant) {option, word, meant},
+#define COMMAND(word, meant)
 #include "synonyms.def"
+#undef COMMAND
 #undef OPTION
 #undef VALUE
     };

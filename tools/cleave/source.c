@@ -5,6 +5,8 @@
 
 #include <stddef.h>
 #include <string.h>
+#include <strings.h>
+#include <sys/stat.h>
 
 /** A dataset of the command line: its name, and how the library makes it. */
 static const struct {
@@ -31,6 +33,31 @@ static const char *instead(const option_row *option, unsigned data) {
     return "";
 }
 
+/** A file in the place of a dataset: what is behind its name is most likely the word that is missing. */
+static const char *word_for(const char *file) {
+    static const char *const words[][2] = {
+        {".csv", "csv"}, {".tsv", "csv"}, {".npz", "arrays"}, {".txt", "text"}};
+    const char *dot = strrchr(file, '.');
+    struct stat what;
+    if (stat(file, &what) != 0) return NULL;
+    if (S_ISDIR(what.st_mode)) return "images";
+    for (size_t i = 0; dot && i < sizeof words / sizeof *words; i++)
+        if (!strcasecmp(dot, words[i][0])) return words[i][1];
+    return NULL;
+}
+
+/** `cleave train houses.csv`: which word is missing before it? Prints and returns EXIT_USAGE. */
+static int check_word(const cli_args *args) {
+    const char *word = args->n_words == 1 ? word_for(args->words[0]) : NULL;
+    if (!word || find_dataset(args->words[0]) >= 0 || cli_data_is(args, word)) return EXIT_DONE;
+    return cli_fail(EXIT_USAGE, "'%s' is a %s: `cleave %s %s %s` takes it", args->words[0],
+                    !strcmp(word, "images") ? "folder" : "file",
+                    args->command == CLI_EVAL  ? "eval"
+                    : args->command == CLI_RUN ? "run"
+                                               : "train",
+                    word, args->words[0]);
+}
+
 int cli_check_data(const cli_args *args) {
     static const struct {
         unsigned data;
@@ -49,6 +76,8 @@ int cli_check_data(const cli_args *args) {
                           : cli_data_is(args, "csv")    ? OF_TABLES
                           : cli_data_is(args, "arrays") ? OF_ARRAYS
                                                         : 0;
+    const int code = data ? EXIT_DONE : check_word(args);
+    if (code != EXIT_DONE) return code;
     for (int i = 0; i < OPTIONS; i++) {
         const option_row *option = &option_rows[i];
         size_t of = 0;
@@ -205,7 +234,8 @@ int cli_source_wait(cli_source *source) {
         cli_told_classes(args))
         return cli_fail(EXIT_FAILED, "%s; --except LAYER.* begins the last layer anew, to learn others",
                         cli_sentence(source->runtime));
-    if (source->status == CLV_E_FORMAT && cli_data_is(args, "csv")) return cli_fail_csv(source);
+    if ((source->status == CLV_E_FORMAT || source->status == CLV_E_NOT_FOUND) && cli_data_is(args, "csv"))
+        return cli_fail_csv(source);
     if (source->status != CLV_OK) return cli_fail_status(source->runtime, source->status);
     if (source->train && (cli_data_is(args, "images") || cli_data_is(args, "csv")) &&
         clv_dataset_info_get(source->train).classes == 1)

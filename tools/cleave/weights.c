@@ -239,10 +239,29 @@ bool cli_blame_weights(clv_runtime *runtime, const char *path, char *text, size_
 
 // ---- weights that do not fit ------------------------------------------------------------------------------
 
+/** Is it a column to be learnt that the table lacks, by the sentence? */
+static bool lacks_target(const cli_args *args, const char *sentence) {
+    const char *record = args->told ? args->told->table : NULL;
+    json_t *table = record ? cli_json_read(record, strlen(record)) : NULL, *name;
+    char words[300];
+    bool found = false;
+    size_t i;
+    json_array_foreach(json_object_get(table, "targets"), i, name) {
+        snprintf(words, sizeof words, "has no column '%s'", json_string_value(name));
+        found |= strstr(sentence, words) != NULL;
+    }
+    json_decref(table);
+    return found;
+}
+
 int cli_fail_csv(const cli_source *source) {
     const cli_args *args = source->args;
     const char *sentence = cli_sentence(source->runtime), *remedy = strstr(sentence, "; --"),
                *lost = cli_lost_record(args);
+    if (args->command == CLI_EVAL && lacks_target(args, sentence))
+        return cli_fail(EXIT_FAILED,
+                        "%s; of rows without it `cleave run csv %s --weights %s -o FILE` writes predictions",
+                        sentence, args->words[1], args->weights);
     if (args->command != CLI_EVAL || !*lost) return cli_fail(EXIT_FAILED, "%s", sentence);
     return cli_fail(EXIT_FAILED, "%.*s; '%s' does not tell what to do with it: %s",
                     (int)(remedy ? remedy - sentence : (ptrdiff_t)strlen(sentence)), sentence, args->weights,
@@ -270,17 +289,15 @@ static clv_shape sample_of(const clv_model *model) {
 int cli_fail_sized(clv_runtime *runtime, const cli_args *args, clv_status status, const clv_model *sized) {
     const clv_model *model = clv_model_find(sized->name);
     const char *lost = args->command == CLI_TRAIN ? "" : cli_lost_record(args);
-    char own[96], built[96];
+    char built[96];
     if (status != CLV_E_SHAPE || !model || !memcmp(model->input, sized->input, sizeof model->input))
         return cli_fail_status(runtime, status);
-    const clv_shape of_samples = sample_of(sized), of_model = sample_of(model);
+    const clv_shape of_samples = sample_of(sized);
     if (*lost && cli_data_is(args, "csv"))
         return cli_fail(
             EXIT_FAILED, "%s; rows are %s here, and '%s' does not tell the columns of its table: %s",
             cli_sentence(runtime), clv_shape_text(&of_samples, built, sizeof built), args->weights, lost);
     return cli_fail(EXIT_FAILED,
-                    "%s; the model was built for the samples, %s: were the weights made for others? The "
-                    "model's own are %s",
-                    cli_sentence(runtime), clv_shape_text(&of_samples, built, sizeof built),
-                    clv_shape_text(&of_model, own, sizeof own));
+                    "%s; the model was built for the samples, %s: were the weights made for others?",
+                    cli_sentence(runtime), clv_shape_text(&of_samples, built, sizeof built));
 }
