@@ -14,7 +14,7 @@ clv_status clv__trainer_see_busy(clv_trainer *trainer, double seconds) {
     if (!busy->last || !busy->seconds)
         CLV_FAIL(clv__runtime_error_of(trainer->runtime), CLV_E_HOST_MEMORY, "no memory for a trainer");
     for (size_t i = 0; i < n; i++) {
-        clv_activity now = clv_device_activity(clv_trainer_info_get(trainer).devices[(int)i]);
+        clv_activity now = clv_device_activity(trainer->devices[(int)i]);
         bool told = now.steps > busy->last[i].steps; // a driver may tell no times
         if (seconds > 0 && told) busy->seconds[i] += 1e-9 * (double)(now.busy_ns - busy->last[i].busy_ns);
         busy->last[i] = now;

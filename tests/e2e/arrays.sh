@@ -177,7 +177,7 @@ if [ -n "${CLV_TEST_OWN:-}" ]; then
     works "$cleave" plan fish $own --train --batch 16 --optimizer lion --json
     at layers.10.flops devices.0.device >/dev/null
     expect 2 "unknown model 'fish'" "$cleave" train arrays fish.npz --model fish --target kind
-    expect 2 "unknown model 'fish'" "$cleave" run arrays fish.npz --weights fish.safetensors --output x.npz --device "$device"
+    expect 2 "'fish.safetensors' holds weights of 'fish', which is no built-in model: --ops FILE" "$cleave" run arrays fish.npz --weights fish.safetensors --output x.npz --device "$device"
     expect 2 "--optimizer wants one of sgd|momentum|adam|adamw, or one that --ops registers, not 'tiger'" \
         "$cleave" train fashion-mnist $own --optimizer tiger
     expect 2 '--momentum is of the optimizers sgd and momentum, and this is lion' "$cleave" train fashion-mnist $own --optimizer lion --momentum 0.5
