@@ -8,7 +8,7 @@
 
 clv_status clv__trainer_see_busy(clv_trainer *trainer, double seconds) {
     clv__busy *busy = &trainer->busy;
-    size_t n = (size_t)clv_trainer_info_get(trainer).n_devices;
+    size_t n = (size_t)trainer->n_devices;
     if (!busy->last) busy->last = clv__alloc(n, sizeof *busy->last);
     if (!busy->seconds) busy->seconds = clv__alloc(n, sizeof *busy->seconds);
     if (!busy->last || !busy->seconds)
