@@ -176,7 +176,10 @@ typedef struct clv_table_report {
     int64_t unknown;      /**< words of these rows that the model does not know: zeros */
     int64_t columns;      /**< numbers of a sample */
     int64_t word_columns; /**< columns that have words */
-    CLV_RESERVED(4);
+    int64_t unknown_line;   /**< of the first of the unknown words, from 1; 0: there is none */
+    int32_t unknown_column; /**< the same: which of the record's `columns` it is in */
+    char unknown_word[12];  /**< the same: the word; of a longer one its first letters and ... */
+    CLV_RESERVED(1);
 } clv_table_report;
 
 /*

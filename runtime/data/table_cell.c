@@ -123,7 +123,8 @@ static bool take_rest(reading *r, char point) {
     if (*r->at == point) {
         r->at++;
         r->plain[r->n++] = '.';
-        take_digits(r);
+        const size_t n = take_digits(r);
+        r->cell->is_pointed = point == '.' && n && n != 3;
     }
     if (*r->at != 'e' && *r->at != 'E') return true;
     const bool sign = r->at[1] == '-' || r->at[1] == '+';

@@ -28,6 +28,7 @@ typedef struct clv__cell {
     double number;
     const char *unit;           // a percent sign, a currency's, or ""; static
     bool is_grouped, is_surely; // commas set thousands apart; and cannot be decimal ones
+    bool is_pointed;            // a point sets decimals apart, and cannot set thousands apart
 } clv__cell;
 
 /** Take blanks away at both ends, no-break spaces too; returns where the text begins then. */

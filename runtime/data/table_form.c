@@ -2,6 +2,7 @@
 // A table's rows as a model takes them: numbers standardized in double, words as places of a 1, and what is missing filled in.
 #include <inttypes.h>
 #include <math.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -56,13 +57,29 @@ void clv__table_form_place(clv__table_form *form) {
 
 // ---- rows ---------------------------------------------------------------------------------------------------
 
+/** Counts a word that the model does not know; keeps where the first is, and as much of it as there is room for. */
+static void note_unknown(const clv__table_file *file, const clv__table_form *form,
+                         const clv__table_column *column, size_t row, clv_table_report *report) {
+    const char *word = clv__csv_field(&file->csv, (int64_t)row, (size_t)column->at);
+    size_t n = strlen(word);
+    if (report->unknown++) return;
+    const bool fits = n < sizeof report->unknown_word;
+    if (!fits) n = sizeof report->unknown_word - sizeof "...";
+    while (n && ((unsigned char)word[n] & 0xc0) == 0x80) n--; // no part of a letter
+    memcpy(report->unknown_word, word, n);
+    snprintf(report->unknown_word + n, sizeof report->unknown_word - n, "%s", fits ? "" : "...");
+    report->unknown_line = (int64_t)file->csv.lines[row + 1];
+    report->unknown_column = (int32_t)(column - form->columns);
+}
+
 /** The place of a word's 1; of one that is missing the last. */
-static clv__table_value word_value(const clv__table_file *file, const clv__table_column *column, size_t row,
-                                   bool missing, clv_table_report *report) {
+static clv__table_value word_value(const clv__table_file *file, const clv__table_form *form,
+                                   const clv__table_column *column, size_t row, bool missing,
+                                   clv_table_report *report) {
     const char *word = clv__csv_field(&file->csv, (int64_t)row, (size_t)column->at);
     const int64_t number = missing ? column->width - 1 : clv__table_word_number(&column->words, word);
     report->filled += missing;
-    report->unknown += number < 0;
+    if (number < 0) note_unknown(file, form, column, row, report);
     return (clv__table_value){.place = number < 0 ? -1 : (int32_t)(column->place + number)};
 }
 
@@ -80,7 +97,7 @@ clv_status clv__table_row(const clv__table_file *file, const clv__table_form *fo
                      "leave the row out, or train with clv_table_config.missing = CLV_MISSING_MEAN",
                      file->path, file->csv.lines[row + 1], clv__shown(column->name, &name));
         if (column->is_words) {
-            out[i] = word_value(file, column, row, missing, report);
+            out[i] = word_value(file, form, column, row, missing, report);
             continue;
         }
         const double value = missing ? column->fill : column->survey.values[row];

@@ -30,7 +30,7 @@ static void count(clv__table_survey *s, size_t row, const clv__cell *cell) {
         s->first_other = row;
     }
     if (cell->is_grouped && !cell->is_surely && s->first_grouped == SIZE_MAX) s->first_grouped = row;
-    s->is_surely_grouped |= cell->is_grouped && cell->is_surely;
+    s->is_surely_grouped |= (cell->is_grouped && cell->is_surely) || cell->is_pointed;
 }
 
 clv_status clv__table_survey_make(const clv__table_file *file, int column, clv__table_survey *out) {

@@ -196,6 +196,7 @@ static void words_are_places(void **state) {
     assert_memory_equal(read.data, rows, sizeof rows);
     assert_memory_equal((float *)read.data + 9, ((const float[]){0, 0, 4}), 12);
     assert_int_equal(report.unknown, 1);
+    assert_true(report.unknown_line > 1 && *report.unknown_word);
     assert_int_equal(report.word_columns, 1);
     clv_array_reset(&read);
     clv_dataset_destroy(dataset);

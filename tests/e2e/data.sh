@@ -122,7 +122,7 @@ works "$cleave" eval csv houses.csv --model mlp --weights houses.safetensors --d
 same "mae in eval" "$(at metrics.mae)" "$mae"
 { head -n 11 houses.csv; echo 'Rom,flat,100,2000,0'; } >new.csv
 works "$cleave" run csv new.csv --weights houses.safetensors --output told.csv --device "$device"
-grep -q '^new.csv: 2 missing values are filled in; 1 word that the rows trained on do not have counts as none$' err || fail "rows: $(cat err)"
+grep -q '^new.csv: 2 missing values are filled in; 1 word that the rows trained on do not have counts as none: .Rom. in line 12, column .city.$' err || fail "rows: $(cat err)"
 paste -d, new.csv told.csv | awk -F, 'NR > 3 && NR < 12 { d = $5 - $6; if (d > 90000 || d < -90000) bad = 1 } END { exit bad }' || fail "prices: $(paste new.csv told.csv)"
 # Numbers have a recipe of their own, classes another; options count more.
 decays() {
@@ -159,6 +159,16 @@ works "$cleave" train csv rising.csv --target y --device "$device" --epochs 150
 best=$(sed -n 's/^epoch \([0-9]*\).* was better than the last.*/\1/p' out)
 [ "$best" ] || fail "no epoch was better: $(cat out)"
 case $(grep -c "^epoch $best/" err)$(grep -c "^epoch $best, whose line is one of those left out, was better" out) in 10 | 01) ;; *) fail "where is the best epoch's line? $(cat out)" ;; esac
+# a column of decimal points: a comma sets thousands apart
+awk 'BEGIN { print "a;y"; for (i = 0; i < 40; i++) print i * 37 % 101 * 20 ".5;" i }' >points.csv
+works "$cleave" train csv points.csv --target y --device "$device" --steps 2 --save points.safetensors
+printf 'a;y\n1,200;0\n' >comma.csv && printf 'a;y\n1200;0\n' >plain.csv
+works "$cleave" run csv comma.csv --weights points.safetensors -o comma.out --device "$device"
+works "$cleave" run csv plain.csv --weights points.safetensors -o plain.out --device "$device"
+cmp -s comma.out plain.out || fail "1,200 is not 1200"
+awk 'BEGIN { print "a;y"; for (i = 0; i < 40; i++) print i * 37 % 101 * 20 ";" i }' >points.csv
+works "$cleave" train csv points.csv --target y --device "$device" --steps 2 --save points.safetensors
+expect 1 "'1,200' in column 'a' may be a thousand and more" "$cleave" run csv comma.csv --weights points.safetensors -o comma.out --device "$device"
 # several targets: the mean's loss is in the model's units, deviations
 for part in 0.1 0; do
     works "$cleave" train csv houses.csv --target price,area --missing drop --device "$device" --lr 1e-9 --epochs 1 --validation $part --save two.safetensors

@@ -424,7 +424,7 @@ int cli_check_csv(const cli_args *args, const clv_model *model);
 /** Read it, in the source's thread. */
 clv_status cli_read_csv(cli_source *source);
 /** What became of a table's rows, on stderr: left out, filled in, unknown words. Quiet: nothing. */
-void cli_tell_table(const cli_args *args, const clv_table_report *report);
+void cli_tell_table(const cli_args *args, const clv_table_report *report, const char *record);
 /** Are there classes of a table of which each has few rows? On stderr. Quiet: nothing. */
 void cli_tell_few_rows(const cli_args *args, const clv_dataset *dataset);
 json_t *cli_table_json(const clv_table_report *report);

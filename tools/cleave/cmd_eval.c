@@ -115,7 +115,7 @@ static int evaluate(cli_session *session, cli_source *source, const clv_placemen
     if (code != EXIT_DONE) return code;
     cli_tell_broken(source);
     const clv_table_report table = clv_dataset_info_get(source->test).table_report;
-    cli_tell_table(args, &table);
+    cli_tell_table(args, &table, clv_dataset_info_get(source->test).table);
     clv_model sized;
     code = cli_model_of_source(session->runtime, source, &sized);
     if (code == EXIT_DONE) code = cli_check_place(session->runtime, &sized, placement);

@@ -111,7 +111,7 @@ static int take_table(run_job *job) {
             &(clv_table_rows_config){.ignore = args->ignore, .decimal_comma = args->decimal_comma},
             &job->input, &job->table);
     if (status != CLV_OK) return cli_fail_status(runtime, status);
-    cli_tell_table(args, &job->table);
+    cli_tell_table(args, &job->table, job->record);
     job->sized = *job->model;
     memset(job->sized.input, 0, sizeof job->sized.input);
     job->sized.input[0] = info.columns;

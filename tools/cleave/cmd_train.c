@@ -368,9 +368,14 @@ static int train_weighted(cli_session *session, const clv_model *model, cli_sour
     if (source->test) { // what is left out is counted in the whole file
         const clv_table_report test = clv_dataset_info_get(source->test).table_report;
         table.filled += test.filled;
+        if (!table.unknown) {
+            table.unknown_line = test.unknown_line;
+            table.unknown_column = test.unknown_column;
+            memcpy(table.unknown_word, test.unknown_word, sizeof table.unknown_word);
+        }
         table.unknown += test.unknown;
     }
-    cli_tell_table(args, &table);
+    cli_tell_table(args, &table, clv_dataset_info_get(source->train).table);
     cli_tell_text(source);
     cli_tell_few_rows(args, source->train);
     clv_model sized;

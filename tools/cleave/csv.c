@@ -84,14 +84,28 @@ static void add_count(char *text, size_t bytes, int64_t n, const char *one, cons
                  n == 1 ? one : several);
 }
 
-void cli_tell_table(const cli_args *args, const clv_table_report *report) {
-    char text[600] = "", part[300] = "";
+/** The first word that the model does not know, behind their count. */
+static void add_first(char *text, size_t bytes, const clv_table_report *report, const char *record) {
+    json_t *table = record ? cli_json_read(record, strlen(record)) : NULL;
+    const char *column =
+        json_string_value(json_array_get(json_object_get(table, "columns"), (size_t)report->unknown_column));
+    const size_t used = strlen(text);
+    if (report->unknown && column)
+        snprintf(text + used, bytes - used, "%s '%s' in line %lld, column '%.60s'",
+                 report->unknown > 1 ? ", the first" : ":", report->unknown_word,
+                 (long long)report->unknown_line, column);
+    json_decref(table);
+}
+
+void cli_tell_table(const cli_args *args, const clv_table_report *report, const char *record) {
+    char text[800] = "", part[400] = "";
     add_count(text, sizeof text, report->dropped, "row is left out, for a value is missing",
               "rows are left out, for values are missing");
     add_count(part, sizeof part, report->filled, "missing value is filled in",
               "missing values are filled in");
     add_count(part, sizeof part, report->unknown, "word that the rows trained on do not have counts as none",
               "words that the rows trained on do not have count as none");
+    add_first(part, sizeof part, report, record);
     const size_t n = strlen(text);
     if (*part && args->command == CLI_EVAL) // what is left out is counted in the whole file
         snprintf(text + n, sizeof text - n, "%s of the %lld rows tested on:%s", n ? ";" : "",
