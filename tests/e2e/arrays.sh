@@ -113,7 +113,13 @@ expect 1 "'x': element [3,0,1,2] is nan" "$cleave" train arrays nan --target y -
 # Rows of a table: predictions by what the weights tell of columns, classes and standardization.
 awk 'BEGIN { print "x;y;id;side"; for (i = 0; i < 200; i++) { x = i * 37 % 101; y = i * 53 % 97; print x ";" y ";n" i ";" (x > y ? "above" : "below, or so") } }' >side.csv
 works "$cleave" train csv side.csv --target side --ignore id --standardize --device "$device" --quiet --epochs 40 --validation 0 --save side.safetensors
+works "$cleave" run csv side.csv --weights side.safetensors --device "$device" --json
+first=$(at predictions.0.side) second=$(at predictions.1.side)
+same "a file of none" "$(at output)" null
 works "$cleave" run csv side.csv --weights side.safetensors --output told.csv --device "$device" --json
+same "predictions in the JSON" "$first" "$(sed -n '2s/,.*//p' told.csv)"
+sed -n 3p told.csv | grep -qF "\"$second\"," || fail "a quoted prediction in the JSON: $second"
+same "and in a file" "$(at predictions)" null
 same "memory of rows" "$(at memory.0.peak_bytes)" "$(at memory.0.predicted_peak_bytes)"
 same "the head of predictions" "$(head -n 1 told.csv)" 'side,p(above),"p(below, or so)"'
 same "rows of predictions" "$(wc -l <told.csv | tr -d ' ')" 201

@@ -175,12 +175,17 @@ bool cli_is_stdout(const char *path);
 /** A file that the library writes, where it is stdout: a pipe with a name, and the thread that empties it. */
 typedef struct cli_outlet {
     int from, to; // from -1: there is none
+    FILE *kept;   // where it goes instead of stdout; NULL: there
     pthread_t thread;
     int error;
     char path[32];
 } cli_outlet;
 /** `-` becomes a name to be written to; others stay. Prints what fails. */
 int cli_outlet_begin(const char **path, cli_outlet *outlet);
+/** What is written goes to a stream of the caller's instead. */
+int cli_outlet_keep(const char **path, FILE *kept, cli_outlet *outlet);
+/** predictions.c: what clv_table_results_write wrote, as JSON: an object for each row. */
+json_t *cli_predictions_json(const char *csv, size_t bytes, const char *record);
 /** All has been written; prints what failed. */
 int cli_outlet_end(cli_outlet *outlet);
 /** The same for all files of a training. */

@@ -17,6 +17,8 @@ typedef struct run_job {
     clv_gpt_config gpt;
     clv_array input;    // --input, or the rows of a table
     const char *record; // of a table, that the weights tell; else NULL
+    char *told;         // what a table's results are as a table, where no file of them is wanted
+    size_t told_bytes;
     clv_table_report table;
     clv_archive *archive;           // named arrays; else NULL
     clv_array bytes[CLV_MAX_PORTS]; // those of them that hold bytes, normalised
@@ -207,14 +209,15 @@ static int report(const run_job *job, clv_predictor *predictor) {
         return EXIT_DONE;
     }
     if (args->json)
-        return cli_print_json(
-            json_pack("{s:s, s:s, s:s, s:o, s:o, s:o, s:o, s:o, s:o, s:o}", "model", job->sized.name,
-                      "device", clv_device_info_get(clv_plan_device_get(plan, 0))->name, "output",
-                      args->output, "shape", shape_json(&job->results[0].shape), "outputs", outputs_json(job),
-                      "memory", cli_plan_memory_json(plan), "shares", cli_shares_json(job->placement, shares),
-                      "placement", cli_place_json(clv_predictor_info_get(predictor).place), "profile",
-                      cli_profile_json(&job->profile), "table",
-                      job->record ? cli_table_json(&job->table) : json_null()));
+        return cli_print_json(json_pack(
+            "{s:s, s:s, s:s?, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o}", "model", job->sized.name, "device",
+            clv_device_info_get(clv_plan_device_get(plan, 0))->name, "output", args->output, "shape",
+            shape_json(&job->results[0].shape), "outputs", outputs_json(job), "memory",
+            cli_plan_memory_json(plan), "shares", cli_shares_json(job->placement, shares), "placement",
+            cli_place_json(clv_predictor_info_get(predictor).place), "profile",
+            cli_profile_json(&job->profile), "table", job->record ? cli_table_json(&job->table) : json_null(),
+            "predictions",
+            job->told ? cli_predictions_json(job->told, job->told_bytes, job->record) : json_null()));
     char text[96];
     if (job->record)
         printf("predictions of %lld row%s are in %s\n", (long long)job->n, job->n == 1 ? "" : "s",
@@ -263,7 +266,8 @@ static int check_results(const run_job *job) {
     return cli_fail(
         EXIT_FAILED,
         "rows of '%s' that are not finite (NaN or infinity): %lld of %lld, the first is row %lld; %s",
-        args->output, (long long)bad, (long long)job->n, (long long)first, why);
+        args->output ? args->output : args->words[1], (long long)bad, (long long)job->n, (long long)first,
+        why);
 }
 
 static clv_device *device_of(const void *predictor, int index) {
@@ -288,12 +292,27 @@ static clv_status write_results(const run_job *job, const char *path) {
     return job->archive ? write_named(job, path) : clv_npy_write(runtime, &job->results[0], path);
 }
 
+/** Results of a table for the JSON. */
+static int keep_results(run_job *job) {
+    const char *path = NULL;
+    cli_outlet outlet;
+    FILE *memory = open_memstream(&job->told, &job->told_bytes);
+    if (!memory) return cli_fail(EXIT_FAILED, "no memory for the predictions");
+    int code = cli_outlet_keep(&path, memory, &outlet);
+    const clv_status status = code == EXIT_DONE ? write_results(job, path) : CLV_OK;
+    const int ended = cli_outlet_end(&outlet);
+    fclose(memory);
+    if (code == EXIT_DONE) code = ended;
+    return status == CLV_OK ? code : cli_fail_status(job->session->runtime, status);
+}
+
 static int compute_all(run_job *job, clv_predictor *predictor) {
     clv_runtime *runtime = job->session->runtime;
     const char *path = job->session->args->output;
     cli_outlet outlet;
     clv_status status = clv_predictor_forward_arrays(predictor, job->inputs, job->results);
     if (status != CLV_OK) return cli_fail_status(runtime, status);
+    if (!path) return keep_results(job);
     const int code = cli_outlet_begin(&path, &outlet);
     if (code != EXIT_DONE) return code;
     status = write_results(job, path);
@@ -373,7 +392,8 @@ static int check_words(const cli_args *args) {
     if (!named && !args->input)
         return cli_fail(EXIT_USAGE,
                         "on what? images FILE..., csv FILE or arrays FILE; or --input wants an .npy file");
-    if (!args->output && !cli_data_is(args, "images"))
+    const bool on_json = args->json && cli_data_is(args, "csv"); // which has the predictions then
+    if (!args->output && !on_json && !cli_data_is(args, "images"))
         return cli_fail(EXIT_USAGE, "where to? --output wants the name of %s file; -o - is stdout",
                         cli_data_is(args, "csv")      ? "a .csv"
                         : cli_data_is(args, "arrays") ? "an .npz"
@@ -388,6 +408,7 @@ static void reset(run_job *job) {
         clv_array_reset(&job->results[i]);
     }
     clv_archive_destroy(job->archive);
+    free(job->told);
 }
 
 static int run_data(const cli_args *args) {

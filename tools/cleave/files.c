@@ -121,7 +121,8 @@ static void *empty_pipe(void *user) {
     char bytes[1 << 16];
     for (ssize_t n; (n = read(outlet->from, bytes, sizeof bytes)) != 0;) {
         if (n < 0 && errno != EINTR) break;
-        for (ssize_t at = 0, put; at < n && !outlet->error; at += put > 0 ? put : 0)
+        if (outlet->kept && fwrite(bytes, 1, (size_t)n, outlet->kept) != (size_t)n) outlet->error = ENOMEM;
+        for (ssize_t at = outlet->kept ? n : 0, put; at < n && !outlet->error; at += put > 0 ? put : 0)
             if ((put = write(fileno(stdout), bytes + at, (size_t)(n - at))) < 0 && errno != EINTR)
                 outlet->error = errno;
     }
@@ -129,9 +130,13 @@ static void *empty_pipe(void *user) {
 }
 
 int cli_outlet_begin(const char **path, cli_outlet *outlet) {
-    int ends[2];
     *outlet = (cli_outlet){.from = -1};
-    if (!cli_is_stdout(*path)) return EXIT_DONE;
+    return cli_is_stdout(*path) ? cli_outlet_keep(path, NULL, outlet) : EXIT_DONE;
+}
+
+int cli_outlet_keep(const char **path, FILE *kept, cli_outlet *outlet) {
+    int ends[2];
+    *outlet = (cli_outlet){.from = -1, .kept = kept};
     if (pipe(ends) != 0) return cli_fail(EXIT_FAILED, "no pipe to stdout: %s", strerror(errno));
     outlet->from = ends[0];
     outlet->to = ends[1];
