@@ -543,9 +543,9 @@ typedef struct cli_least {
     char sorted[600];      // what is tested on differs from what was trained on; "": it does not
 } cli_least;
 /** Of an evaluation on `tested`; NULL: of `trained` and the loss of the training. */
-cli_least cli_least_of(clv_runtime *runtime, const cli_args *args, const clv_dataset *tested, const clv_metrics *metrics,
-                       const clv_dataset *trained, double train_loss, const clv_train_loss *losses,
-                       int n_losses, const clv_loss *loss);
+cli_least cli_least_of(clv_runtime *runtime, const cli_args *args, const clv_dataset *tested,
+                       const clv_metrics *metrics, const clv_dataset *trained, double train_loss,
+                       const clv_train_loss *losses, int n_losses, const clv_loss *loss);
 /** sorted.c: a sentence, if what is tested on differs in a target from what was trained on (NULL: not known)
  *  in a way that no training mends. */
 void cli_tell_sorted(const cli_args *args, const clv_dataset *tested, const clv_dataset *trained, int target,
