@@ -7,6 +7,7 @@
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 /** What is run on what. */
 typedef struct run_job {
@@ -378,6 +379,20 @@ static int check_kind(const cli_args *args) {
     return cli_check_data(args);
 }
 
+/** A pattern in quotes stays one: no shell has put names in its place. */
+static int check_patterns(const cli_args *args) {
+    for (int i = 0; i <= args->n_more; i++) {
+        const char *path = i ? args->more[i - 1] : args->words[1];
+        if (strpbrk(path, "*?[") && access(path, F_OK) != 0)
+            return cli_fail(
+                EXIT_FAILED,
+                "there is no file '%s'; it looks like a pattern: without quotes the shell puts names in "
+                "its place",
+                path);
+    }
+    return EXIT_DONE;
+}
+
 /** Is it said on what, and where to? */
 static int check_words(const cli_args *args) {
     const bool named = cli_data_is(args, "csv") || cli_data_is(args, "arrays") || cli_data_is(args, "images");
@@ -388,6 +403,7 @@ static int check_words(const cli_args *args) {
                         args->words[0]);
     if (named && args->classes && !cli_data_is(args, "images"))
         return cli_fail(EXIT_USAGE, "--classes: how many there are, the weights tell");
+    if (cli_data_is(args, "images") && check_patterns(args) != EXIT_DONE) return EXIT_FAILED;
     if (!args->weights) return cli_fail(EXIT_USAGE, "which weights? --weights wants a .safetensors file");
     if (!named && !args->input)
         return cli_fail(EXIT_USAGE,

@@ -9,7 +9,6 @@
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
 typedef struct images_job {
     cli_session *session;
@@ -347,20 +346,6 @@ static int run(images_job *job, const clv_model *model) {
     return code;
 }
 
-/** A pattern in quotes stays one: no shell has put names in its place. */
-static int check_patterns(const cli_args *args) {
-    for (int i = 0; i <= args->n_more; i++) {
-        const char *path = i ? args->more[i - 1] : args->words[1];
-        if (strpbrk(path, "*?[") && access(path, F_OK) != 0)
-            return cli_fail(
-                EXIT_FAILED,
-                "there is no file '%s'; it looks like a pattern: without quotes the shell puts names in "
-                "its place",
-                path);
-    }
-    return EXIT_DONE;
-}
-
 static int check(const cli_args *args, const clv_model *model) {
     if (args->workers > 64)
         return cli_fail(EXIT_USAGE, "--workers is 1 to 64, not %lld", (long long)args->workers);
@@ -370,8 +355,7 @@ static int check(const cli_args *args, const clv_model *model) {
         return cli_fail(EXIT_USAGE, "%s is no model of pictures", model->name);
     if (args->told && !args->told->classes && args->told->input[0] && !args->told->target[0])
         return cli_fail(EXIT_FAILED, "'%s' tells neither classes nor labels", args->weights);
-    int code = check_patterns(args);
-    if (code == EXIT_DONE) code = cli_check_output(args, args->output);
+    const int code = cli_check_output(args, args->output);
     return code == EXIT_DONE ? cli_check_target(args->trace) : code;
 }
 
