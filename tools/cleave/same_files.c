@@ -72,9 +72,11 @@ static int paths_of(const option_row *option, const cli_args *args, const char *
     return option->kind == TEXTS ? several->n : **paths != NULL;
 }
 
-/** A training that goes on writes its checkpoint where it read it. */
+/** A training that goes on may write where it read: it has read all before the first step, and what it writes
+ *  replaces that when it is whole. */
 static bool may_be_one(const option_row *written, const option_row *read) {
-    return !strcmp(written->name, "checkpoint") && !strcmp(read->name, "resume");
+    if (!strcmp(read->name, "resume")) return !strcmp(written->name, "checkpoint");
+    return !strcmp(read->name, "weights") && !strncmp(written->name, "save", 4);
 }
 
 /** `read`: the other one, which `name` stands for, is read. */
