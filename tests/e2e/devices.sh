@@ -120,7 +120,7 @@ cmp -s blanks.safetensors placed.safetensors || fail "blanks placed layers elsew
 # what would fit where no choice does
 works "$cleave" plan mlp --samples numbers --train --batch 640 --device cpu:0 --json
 budget=$(($(at devices.0.predicted_peak_bytes) - 1000000))
-auto="mlp --train --place auto --devices cpu:0 --budget cpu:0=$budget"
+auto="mlp --samples numbers --train --place auto --devices cpu:0 --budget cpu:0=$budget"
 # shellcheck disable=SC2086  # words on purpose
 expect 1 "placement: nothing fits; the nearest, *=cpu:0, would hold " "$cleave" plan $auto --batch 640
 fewer=$(sed -n 's/.*; planned and found to fit: --batch \([0-9]*\).*/\1/p' err)
