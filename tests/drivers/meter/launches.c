@@ -67,7 +67,7 @@ static long keep_elements(const clv_tensor *tensor, const double *from) {
 static bool
 is_whole(const clv_tensor
              *tensor) { // f32 and i32 alone are compared here; how others are stored, cleave check knows
-    return !tensor || !clv__is_half(tensor->desc.dtype);
+    return !tensor || tensor->desc.dtype == CLV_DTYPE_F32 || tensor->desc.dtype == CLV_DTYPE_I32;
 }
 
 /** So many samples of each variant of each op are enough, and small ones. */
