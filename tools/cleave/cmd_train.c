@@ -313,7 +313,8 @@ static int finish(train_job *job, clv_trainer *trainer, clv_status status) {
 }
 
 static clv_device *device_of(const void *trainer, int index) {
-    return clv_trainer_info_get(trainer).devices[index];
+    const clv_trainer_info info = clv_trainer_info_get(trainer);
+    return index < info.n_devices ? info.devices[index] : NULL;
 }
 
 /** What is to save memory may take more of it: then that is told. */
