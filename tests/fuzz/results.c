@@ -23,13 +23,17 @@ static void require_shown(const char *text, size_t n) {
 }
 
 static void compare(const char *path) {
-    static clv_check_case cases[] = {
-        {.name = "relu/plain/17 elements",
-         .op = "relu",
-         .variant = "plain",
-         .verdict = CLV_CHECK_PASSED,
-         .ulp = 3},
-        {.name = "add/plain/a", .op = "add", .variant = "plain", .verdict = CLV_CHECK_FAILED}};
+    static clv_check_case cases[] = {{.name = "relu/plain/17 elements",
+                                      .op = "relu",
+                                      .variant = "plain",
+                                      .verdict = CLV_CHECK_PASSED,
+                                      .verdict_name = "passed",
+                                      .ulp = 3},
+                                     {.name = "add/plain/a",
+                                      .op = "add",
+                                      .variant = "plain",
+                                      .verdict = CLV_CHECK_FAILED,
+                                      .verdict_name = "failed"}};
     const clv_check_report report = {.list = cases, .n_list = 2, .seed = 1};
     baseline then;
     names known = {0};
