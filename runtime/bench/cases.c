@@ -16,7 +16,7 @@
 #include "device/device.h"
 #include "graph/graph.h"
 #include "nn/models.h"
-#include "train/trainer.h"
+#include "infer/losses.h"
 
 typedef clv_tensor *(*op_builder)(clv_tensor *x);
 

@@ -18,7 +18,7 @@ typedef struct clv__kept {
     clv__holding memory; // its device too
 } clv__kept;
 
-/** What is told of a session's weights in files of them (train/weights_info.c). All NULL: nothing. */
+/** What is told of a session's weights in files of them (infer/weights_info.c). All NULL: nothing. */
 typedef struct clv__session_about {
     char *model, *table, *record;
 } clv__session_about;
@@ -28,7 +28,7 @@ struct clv_session {
     clv_runtime *runtime;
     uint64_t seed;
     int64_t step;
-    bool averages; // who uses the parameters gets their running averages (train/averages.c)
+    bool averages; // who uses the parameters gets their running averages (infer/averages.c)
     bool swapped;  // parameters and averages are exchanged (train/swap.c): nothing may train
     clv__session_about about;
     clv__arenas **arenas; // one for each device, in the order they came

@@ -7,6 +7,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
+#include "device/device.h"
 #include "train/loop.h"
 
 enum { FEWEST_STEPS = 8 };        // to learn something from

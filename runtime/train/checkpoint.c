@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Checkpoints: tensors, the position, and the settings that must be the same to go on. There is no random
 // state beside seed, step and position, because every random number is a function of these (base/random.h).
+#include "device/device.h"
 #include "io/formats.h"
 #include "train/trainer.h"
 

@@ -4,8 +4,9 @@
 #include <math.h>
 
 #include "data/dataset.h"
+#include "device/device.h"
 #include "nn/ports.h"
-#include "train/losses.h"
+#include "infer/losses.h"
 #include "train/trainer.h"
 
 /** Mixing is of samples that are numbers, with one class or with numbers. */

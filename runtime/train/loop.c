@@ -9,10 +9,11 @@
 #include <string.h>
 
 #include "base/clock.h"
+#include "device/device.h"
 #include "graph/graph.h"
 #include "io/file.h"
-#include "train/averages.h"
-#include "train/units.h"
+#include "infer/averages.h"
+#include "infer/units.h"
 
 static bool interrupted(const clv__training *loop) {
     const volatile int *flag = loop->trainer->config->interrupt;

@@ -6,7 +6,7 @@
 #include <stdio.h>
 
 #include "cleave/nearest.h"
-#include "train/metric.h"
+#include "infer/metric.h"
 #include "train/stopping.h"
 #include "train/trainer.h"
 

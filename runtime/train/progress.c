@@ -5,8 +5,9 @@
 #include <string.h>
 
 #include "base/clock.h"
+#include "device/device.h"
 #include "train/loop.h"
-#include "train/units.h"
+#include "infer/units.h"
 
 /** Keep how long a step took. The first one builds caches and is not counted; pauses are no steps. */
 static clv_status keep_time(clv__training *loop, double seconds, int64_t images) {

@@ -4,14 +4,16 @@
 #include <stdio.h>
 
 #include "cleave/ops.h"
+#include "device/device.h"
 #include "graph/graph.h"
 #include "nn/batch_rows.h"
 #include "nn/parallel_layers.h"
 #include "nn/ports.h"
 #include "nn/replicas.h"
 #include "ops/update/averages.h"
-#include "train/losses.h"
-#include "train/samples.h"
+#include "infer/losses.h"
+#include "infer/samples.h"
+#include "train/trainer.h"
 
 /** What the layers of a step are built from. */
 typedef struct building {

@@ -5,7 +5,7 @@
 
 #include "exec/session.h"
 #include "ops/update/averages.h"
-#include "train/averages.h"
+#include "infer/averages.h"
 
 /** Does the session keep an average of any of its parameters? The sentence says how to. */
 static clv_status check_kept(const clv_session *session, const char *call) {

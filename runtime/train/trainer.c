@@ -11,7 +11,7 @@
 #include "exec/session.h"
 #include "nn/replicas.h"
 #include "train/stopping.h"
-#include "train/units.h"
+#include "infer/units.h"
 
 static clv_status check_schedule(const clv_schedule *schedule, clv__error *error) {
     const bool one_cycle = schedule->kind == CLV_SCHEDULE_ONE_CYCLE,

@@ -5,8 +5,8 @@
 #include "io/formats.h"
 #include "misuse/world.h"
 #include "nn/models.h"
-#include "train/averages.h"
-#include "train/trainer.h"
+#include "infer/averages.h"
+#include "infer/sampling.h"
 
 static world w;
 

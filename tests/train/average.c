@@ -6,7 +6,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "train/averages.h"
+#include "infer/averages.h"
 #include "train/pytorch.h"
 #include "train/small.h"
 

@@ -8,7 +8,7 @@
 #include "cleave/train.h"
 #include "data/vocabulary.h"
 #include "harness/harness.h"
-#include "train/trainer.h"
+#include "infer/sampling.h"
 
 static clv_runtime *runtime;
 static clv_device *devices[2]; // the host, and the best device for kernels, if there is one

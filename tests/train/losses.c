@@ -8,7 +8,7 @@
 #include "cleave/ops.h"
 #include "data/dataset.h"
 #include "train/small.h"
-#include "train/trainer.h"
+#include "infer/losses.h"
 
 static clv_runtime *runtime;
 static clv_device *host;

@@ -6,10 +6,10 @@
 #include "base/registry.h"
 #include "cleave/ops.h"
 #include "data/dataset.h"
+#include "device/device.h"
 #include "graph/op.h"
-#include "train/losses.h"
-#include "train/names.h"
-#include "train/trainer.h"
+#include "infer/losses.h"
+#include "infer/names.h"
 
 /** Label smoothing, of the losses that know of it. */
 static double smoothing_of(const clv_loss *loss) {

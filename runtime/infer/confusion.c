@@ -8,8 +8,8 @@
 #include "base/memory.h"
 #include "device/device.h"
 #include "nn/ports.h"
-#include "train/confusion.h"
-#include "train/names.h"
+#include "infer/confusion.h"
+#include "infer/names.h"
 
 struct clv_confusion {
     int64_t classes, each;           // targets of a sample

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Running averages in the place of parameters: averages.c.
-#ifndef CLV_TRAIN_AVERAGES_H
-#define CLV_TRAIN_AVERAGES_H
+#ifndef CLV_INFER_AVERAGES_H
+#define CLV_INFER_AVERAGES_H
 
 #include "cleave/train.h"
 

@@ -2,9 +2,11 @@
 // The graph of a forward pass, and how it, or a step (step.c), is planned. Without training
 // (CLEAVE_INFERENCE) there is only this.
 #include "cleave/ops.h"
+#include "device/device.h"
 #include "nn/parallel_layers.h"
 #include "nn/ports.h"
-#include "train/samples.h"
+#include "infer/placed.h"
+#include "infer/samples.h"
 
 static void model_outputs(clv_tensor *const *fed, clv_tensor **outputs, void *user) {
     const clv__bytes *bytes = user;

@@ -7,7 +7,8 @@
 #include "base/clock.h"
 #include "device/device.h"
 #include "nn/replicas.h"
-#include "train/trainer.h"
+#include "infer/placed.h"
+#include "infer/predictor.h"
 
 enum { WARM_STEPS = 2, TIMED_STEPS = 3, FEWEST_ROUNDS = 3, MOST_ROUNDS = 12 };
 static const double LONG_ENOUGH = 0.2; // seconds of rounds

@@ -5,13 +5,15 @@
 #include "base/error.h"
 #include "device/device.h"
 #include "io/array.h"
-#include "train/averages.h"
-#include "train/confusion.h"
-#include "train/metric.h"
+#include "infer/averages.h"
+#include "infer/confusion.h"
+#include "infer/metric.h"
 #include "nn/ports.h"
-#include "train/losses.h"
-#include "train/samples.h"
-#include "train/units.h"
+#include "infer/losses.h"
+#include "infer/placed.h"
+#include "infer/predictor.h"
+#include "infer/samples.h"
+#include "infer/units.h"
 
 #include <math.h>
 #include <stdlib.h>

@@ -1,16 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
 // A session's tensors in archives and back: weights as safetensors, and the same for checkpoints.
+#include "device/device.h"
 #include "io/array.h"
 #include "io/formats.h"
-#include "train/state.h"
+#include "infer/weights.h"
 
 #include <inttypes.h>
 #include <string.h>
 
 #include "base/modules.h"
 #include "base/text.h"
-#include "train/averages.h"
-#include "train/names.h"
+#include "infer/averages.h"
+#include "infer/names.h"
 
 clv_status clv__state_put(clv_session *session, clv_category category, const char *prefix,
                           clv_archive *archive) {

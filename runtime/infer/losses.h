@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // What trainings and evaluations ask of a loss besides its functions.
-#ifndef CLV_TRAIN_LOSSES_H
-#define CLV_TRAIN_LOSSES_H
+#ifndef CLV_INFER_LOSSES_H
+#define CLV_INFER_LOSSES_H
 
-#include "train/trainer.h"
+#include "infer/step.h"
 
 /** Does it smooth labels, by the double that `user` points to? */
 bool clv__loss_smooths(const clv_loss *loss);
@@ -22,5 +22,13 @@ bool clv__loss_tells_right(const clv_loss *loss, clv_port target);
 /** How many of the targets are told right; 0 where that is not told. */
 int64_t clv__loss_count_right(const clv_loss *loss, clv_port target, const float *output, const void *targets,
                               const clv_loss_sizes *sizes);
+
+/** The loss and the weight of each of the model's targets. CLV_E_VALUE, CLV_E_NOT_FOUND */
+clv_status clv__losses_find(clv_runtime *runtime, const clv_train_config *config,
+                            clv__target_loss out[CLV_MAX_PORTS]);
+/** The loss of a target that none is given for. */
+const clv_loss *clv__loss_usual(clv_port target);
+/** What is usual for a model's first target: `cross_entropy` of classes, else `mse`. */
+const clv_loss *clv__loss_for(const clv_model *model);
 
 #endif

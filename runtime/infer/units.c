@@ -5,9 +5,8 @@
 
 #include "base/memory.h"
 #include "data/dataset.h"
-#include "train/losses.h"
-#include "train/trainer.h"
-#include "train/units.h"
+#include "infer/losses.h"
+#include "infer/units.h"
 
 double clv__units_loss(const clv_dataset *dataset, const clv_loss *loss) {
     const double *scales = dataset ? dataset->target_scales : NULL;

@@ -3,7 +3,7 @@
 // go to those with room.
 #include "device/device.h"
 #include "nn/replicas.h"
-#include "train/trainer.h"
+#include "infer/placed.h"
 
 enum { MOST_PLANS = 64 };
 

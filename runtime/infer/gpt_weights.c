@@ -9,9 +9,10 @@
 #include "base/error.h"
 #include "cleave/train.h"
 #include "data/vocabulary.h"
+#include "device/device.h"
 #include "io/formats.h"
 #include "nn/models.h"
-#include "train/state.h"
+#include "infer/weights.h"
 
 enum { MOST = 1 << 24 }; // of any size
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Metrics of an evaluation, added up batch by batch: metric.c.
-#ifndef CLV_TRAIN_METRIC_H
-#define CLV_TRAIN_METRIC_H
+#ifndef CLV_INFER_METRIC_H
+#define CLV_INFER_METRIC_H
 
 #include "base/error.h"
 #include "cleave/train.h"

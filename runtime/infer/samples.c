@@ -3,7 +3,7 @@
 #include <string.h>
 
 #include "cleave/ops.h"
-#include "train/samples.h"
+#include "infer/samples.h"
 
 /** Nobody says how such are normalised: any numbers take as much memory. */
 static clv__norm scale_to_plan(const clv_port *port) {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Targets that were standardized (data/dataset.h), told in their own units.
-#ifndef CLV_TRAIN_UNITS_H
-#define CLV_TRAIN_UNITS_H
+#ifndef CLV_INFER_UNITS_H
+#define CLV_INFER_UNITS_H
 
 #include "cleave/train.h"
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // A list of names for a sentence: counts all, writes as many as fit.
-#ifndef CLV_TRAIN_NAMES_H
-#define CLV_TRAIN_NAMES_H
+#ifndef CLV_INFER_NAMES_H
+#define CLV_INFER_NAMES_H
 
 #include <stdio.h>
 #include <string.h>

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 // Samples that are bytes, fed to a model as they are.
-#ifndef CLV_TRAIN_SAMPLES_H
-#define CLV_TRAIN_SAMPLES_H
+#ifndef CLV_INFER_SAMPLES_H
+#define CLV_INFER_SAMPLES_H
 
 #include "data/dataset.h"
-#include "train/trainer.h"
+#include "infer/step.h"
 
 /** How each of a model's inputs is normalised by the graph; channels 0: it is fed as the model takes it. */
 typedef struct clv__bytes {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Counts of classes in an evaluation: confusion.c.
-#ifndef CLV_TRAIN_CONFUSION_H
-#define CLV_TRAIN_CONFUSION_H
+#ifndef CLV_INFER_CONFUSION_H
+#define CLV_INFER_CONFUSION_H
 
 #include "base/error.h"
 #include "cleave/train.h"

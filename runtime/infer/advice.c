@@ -9,7 +9,7 @@
 #include "base/text.h"
 #include "device/device.h"
 #include "nn/replicas.h"
-#include "train/trainer.h"
+#include "infer/placed.h"
 
 /** What is to fit: the step of a training, or a forward pass. */
 typedef struct wanted {

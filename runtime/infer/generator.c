@@ -10,7 +10,7 @@
 #include "cleave/ops.h"
 #include "device/device.h"
 #include "nn/models.h"
-#include "train/trainer.h"
+#include "infer/sampling.h"
 
 struct clv_generator {
     clv_runtime *runtime;

@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 // Metrics: what an evaluation tells besides the loss. A metric is a sum over samples, on the host in double,
 // and what its mean is made into. Those that Cleave brings, and all of them added up batch by batch.
-#include "train/metric.h"
+#include "infer/metric.h"
 
 #include <inttypes.h>
 #include <math.h>
 #include <string.h>
 
 #include "nn/ports.h"
-#include "train/names.h"
+#include "infer/names.h"
 
 // ---- of classes -------------------------------------------------------------------------------------------
 

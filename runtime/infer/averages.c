@@ -2,7 +2,7 @@
 // Whoever uses a session's parameters may get their running averages: forward passes read these tensors in
 // the place of the parameters, and files of weights hold their values under the parameters' names. Nothing is
 // copied on a device. How averages come about is in ops/averages.c; frozen parameters and buffers have none.
-#include "train/averages.h"
+#include "infer/averages.h"
 
 #include <stdlib.h>
 

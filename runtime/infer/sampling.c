@@ -8,7 +8,7 @@
 #include "base/random.h"
 #include "cleave/generate.h"
 #include "device/device.h"
-#include "train/trainer.h"
+#include "infer/sampling.h"
 
 /** A token and what speaks for it. */
 typedef struct candidate {

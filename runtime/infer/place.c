@@ -5,8 +5,9 @@
 #include <string.h>
 
 #include "base/text.h"
+#include "device/device.h"
 #include "nn/replicas.h"
-#include "train/trainer.h"
+#include "infer/placed.h"
 
 /** Does it say how to choose, and not where? */
 static bool is_method(const char *place) {

@@ -5,9 +5,10 @@
 #include <string.h>
 
 #include "data/dataset.h"
+#include "device/device.h"
 #include "nn/ports.h"
-#include "train/names.h"
-#include "train/trainer.h"
+#include "infer/names.h"
+#include "infer/step.h"
 
 static clv_shape sample_shape(const clv_port *port) {
     const clv_shape batch = clv_port_shape(port, 1);
