@@ -279,7 +279,7 @@ expect 2 "unknown option '--tokens'; did you mean '--length'?" "$cleave" generat
 expect 2 "unknown option '--max_new_tokens'; did you mean '--length'?" "$cleave" generate --weights w --max_new_tokens 4
 expect 2 "unknown option '--learning-rate'; did you mean '--lr'?" "$cleave" train fashion-mnist --learning-rate 1
 expect 2 "unknown option '--batch_size'; did you mean '--batch'?" "$cleave" train fashion-mnist --batch_size 1
-sed -n 's/^OPTION("\([^"]*\)", "\([^"]*\)")/\1 \2/p' "$(dirname "$0")/../../tools/cleave/synonyms.def" >synonyms # each is of a command
+sed -n 's/^OPTION("\([^"]*\)", "\([^"]*\)")/\1 \2/p' "$(dirname "$0")/../../tools/cleave/options/synonyms.def" >synonyms # each is of a command
 expect 2 "unknown command 'predict'; did you mean 'run'?" "$cleave" predict
 expect 1 "there is no file 'holidays/*.jpg'; it looks like a pattern: without quotes the shell" "$cleave" run images 'holidays/*.jpg' --weights w.safetensors --model cnn
 [ -s synonyms ] || fail "no table of synonyms"

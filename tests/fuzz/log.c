@@ -6,7 +6,7 @@
 
 #include "fuzz/memory_file.h"
 #include "fuzz/quiet.h"
-#include "tools/cleave/watch.h"
+#include "watching/watch.h"
 
 static void require_shown(const char *text) {
     for (const unsigned char *at = (const unsigned char *)text; *at; at++)

@@ -5,7 +5,7 @@
 #include "fuzz/fuzz.h"
 
 #include "fuzz/quiet.h"
-#include "tools/cleave/cli.h"
+#include "cli.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
     quiet_begin();

@@ -6,7 +6,7 @@
 
 #include "fuzz/memory_file.h"
 #include "fuzz/quiet.h"
-#include "tools/cleave/verdicts.h"
+#include "checks/verdicts.h"
 
 /** What was printed: lines of text, with no other control characters but tabs and colours. */
 static void require_shown(const char *text, size_t n) {

@@ -53,4 +53,8 @@ for folder in include/cleave runtime runtime/*/ runtime/*/*/ backends backends/*
     esac
     check_sources "$folder"
 done
+for folder in tools/*/*/; do # its own page, or that of the folder it is in
+    also=
+    check_sources "${folder%/}"
+done
 finish

@@ -3,7 +3,7 @@
 // are ~, and only those variables of the environment are listed that change what Cleave, the OpenCL loader or
 // a driver does.
 #define _GNU_SOURCE // sched_getaffinity, dl_iterate_phdr
-#include "cli.h"
+#include "checks/checks.h"
 
 #include <dirent.h>
 #include <link.h>

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // No file that a command writes may be another one that it writes, or one that it reads. Which options name
 // files stands in options.def (READS, WRITES); the words of a command name its data.
-#include "options.h"
+#include "options/options.h"
 
 #include <stdlib.h>
 #include <string.h>

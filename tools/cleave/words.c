@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // The library's sentences name fields and functions of its interface; who types commands knows options.
-#include "options.h"
+#include "options/options.h"
 
 #include <ctype.h>
 #include <string.h>

@@ -1,0 +1,55 @@
+// SPDX-License-Identifier: Apache-2.0
+// Models by name, and made for samples of a size.
+#include "models/models.h"
+
+#include <string.h>
+#include <unistd.h>
+
+const char *cli_model_names(char names[CLI_NAMES_BYTES]) {
+    *names = 0;
+    for (int i = 0; clv_model_get(i); i++) {
+        size_t used = strlen(names);
+        snprintf(names + used, CLI_NAMES_BYTES - used, "%s%s", i ? ", " : "", clv_model_get(i)->name);
+    }
+    return names;
+}
+
+const clv_model *cli_model(const char *name) {
+    const clv_model *model = clv_model_find(name);
+    if (model) return model;
+    char names[CLI_NAMES_BYTES];
+    clv_nearest nearest = {.word = name ? name : ""};
+    cli_model_names(names);
+    for (int i = 0; clv_model_get(i); i++) clv_nearest_offer(&nearest, clv_model_get(i)->name);
+    if (name && access(name, F_OK) == 0)
+        cli_fail(
+            EXIT_USAGE,
+            "'%s' is a file, and a model's name is wanted, one of %s; eval, run and train take weights by "
+            "--weights FILE",
+            name, names);
+    else if (name)
+        cli_fail(EXIT_USAGE, "unknown model '%s'; there are %s%s", name, names, clv_nearest_text(&nearest));
+    else
+        cli_fail(EXIT_USAGE, "which model? --model wants one of %s", names);
+    return NULL;
+}
+
+clv_model cli_model_for(const cli_args *args, const clv_model *model) {
+    return clv_model_for(model, 0, 0, 0, args->classes);
+}
+
+int cli_size_model(clv_runtime *runtime, const cli_args *args, const clv_model *model,
+                   const clv_shape *sample, clv_model *out) {
+    const char *file = args->images ? args->images : args->input;
+    char what[512] = "samples";
+    if (file) snprintf(what, sizeof what, "images '%.400s'", file);
+    const clv_model wanted = cli_model_for(args, model);
+    clv_status status = clv_model_for_samples(runtime, &wanted, what, sample, out);
+    if (status == CLV_OK) return EXIT_DONE;
+    if (args->images && args->labels && sample->rank == 1 && !strstr(cli_sentence(runtime), "numpy mends"))
+        return cli_fail(EXIT_FAILED,
+                        "%s; rows of numbers are named arrays: numpy.savez('data.npz', x=x, y=y), and then "
+                        "`arrays data.npz --target y`",
+                        cli_sentence(runtime));
+    return cli_fail_status(runtime, status);
+}

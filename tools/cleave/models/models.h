@@ -1,0 +1,56 @@
+// SPDX-License-Identifier: Apache-2.0
+// Models by name, and what weights tell.
+#ifndef CLEAVE_CLI_MODELS_H
+#define CLEAVE_CLI_MODELS_H
+
+#include "datasets/datasets.h"
+
+// ---- weights.c: what --weights tells ---------------------------------------------------------------------
+
+/** Read it, take from it what options leave open (--model, --classes, --image-size), and refuse
+ *  options that say something else. No weights, a text, weights of other programs: nothing. Prints what
+ *  fails; the caller forgets it in any case. */
+int cli_tell_weights(cli_args *args);
+void cli_forget_weights(cli_args *args);
+/** Is what --resume names a file of weights? Prints that. Its header alone is read; what else is wrong with
+ *  it the training tells. NULL is fine. */
+int cli_check_resume(const char *path);
+/** weights_kind.c: are they weights of what the command is given, of a table for a table? Prints what they
+ *  are of, and what takes them, if not. */
+int cli_check_kind(const cli_args *args);
+/** foreign_model.c: are the weights of a model that is neither built in nor registered? */
+bool cli_is_foreign(const clv_weights_info *told);
+/** Then a model must be said: prints which options do, and returns EXIT_USAGE, if none is. */
+int cli_check_foreign(const cli_args *args);
+/** What a command that takes such weights needs besides; "" for others. */
+const char *cli_foreign_option(const cli_args *args, char *text, size_t bytes);
+/** Words for a sentence on weights that tell nothing of themselves: why, and how to keep it. "": they do
+ *  tell. */
+const char *cli_lost_record(const cli_args *args);
+/** A table could not be read: the sentence. Of weights that do not tell its columns that is said in place of
+ *  remedies, which are of the training. */
+int cli_fail_csv(const cli_source *source);
+/** The sentence of what failed; where weights do not fit a model that was built for samples of another size
+ *  than its own, that too. */
+int cli_fail_sized(clv_runtime *runtime, const cli_args *args, clv_status status, const clv_model *sized);
+/** The same where a model was made: if pictures are too small for it, the option that makes them larger. */
+int cli_fail_made(clv_runtime *runtime, const cli_args *args, clv_status status);
+/** Which of a file's weights is not finite, or where else to look where none is (false): words for a sentence
+ *  about results that are not. */
+bool cli_blame_weights(clv_runtime *runtime, const char *path, char *text, size_t bytes);
+
+// ---- models.c: models by name ----------------------------------------------------------------------------
+
+/** The model for these options (--classes), of its own size. */
+clv_model cli_model_for(const cli_args *args, const clv_model *model);
+/** The model for these options and samples, [C,H,W] or [H,W] of one channel: arrays may have other sizes than
+ *  the model's own. Prints and returns EXIT_FAILED for others, channels last for example. */
+int cli_size_model(clv_runtime *runtime, const cli_args *args, const clv_model *model,
+                   const clv_shape *sample, clv_model *out);
+/** The model of that name; prints and returns NULL if there is none. */
+const clv_model *cli_model(const char *name);
+enum { CLI_NAMES_BYTES = 256 };
+/** The names of all, with commas. */
+const char *cli_model_names(char names[CLI_NAMES_BYTES]);
+
+#endif
