@@ -36,7 +36,7 @@ e2e.micro_batches e2e.devices e2e.check_faults faults.plain
 e2e.data.cpu e2e.arrays.cpu e2e.plan.cpu e2e.train.cpu system.files
 e2e.gpu_day e2e.recompute e2e.advice e2e.finetune.cpu
 e2e.screen e2e.pictures.cpu e2e.caches e2e.split e2e.predict e2e.endings
-faults.compilers_others train_own_op faults.checkpoints faults.placed
+faults.compilers_others train_custom_op faults.checkpoints faults.placed
 faults.compilers_each faults.continue faults.replicas e2e.icd e2e.best.cpu e2e.resume.cpu'
 # Of these a turn makes every second fault; the other half is as long.
 HALVED='system.memory system.files faults.compilers_others faults.compilers_each'

@@ -33,7 +33,7 @@
 //
 // 3. Data of your own: arrays, .npy files, a table, a text, a folder of pictures (data.h). Models that are there:
 //    clv_model_find("resnet18"), or layers by the names and first values of PyTorch's (nn.h). A loss of your own is a struct with a
-//    function (clv_loss), so are an op and an optimizer (own_op.h, optim.h).
+//    function (clv_loss), so are an op and an optimizer (custom_op.h, optim.h).
 //
 // 4. A device is found by a text. The code is the same on each of them; without OpenCL there is still `host`.
 //
@@ -76,11 +76,11 @@
 // 8. What is made later is destroyed earlier: run, session, plan, graph; trainer, dataset; runtime last. Every destroy takes NULL.
 //    What else may be NULL, and what happens after a fork, stands in runtime.h.
 //
-// 9. The seams: plans node by node (plan.h), devices for layers (place.h), times (profile.h), ops by name and of your own (own_op.h),
+// 9. The seams: plans node by node (plan.h), devices for layers (place.h), times (profile.h), ops by name and of your own (custom_op.h),
 //    what is right (check.h), how fast it is (bench.h, tune.h).
 //
 // 10. What will stay: from 1.0 on, all but what is experimental. That is check.h, bench.h, tune.h, profile.h, place.h and nearest.h; in
-//    own_op.h and optim.h ops and optimizers of one's own, and the walk over a graph; in train.h graphs, shares and advice without a
+//    custom_op.h and optim.h ops and optimizers of one's own, and the walk over a graph; in train.h graphs, shares and advice without a
 //    trainer; the program cache. It stands between `#ifndef CLEAVE_STABLE_ONLY` and its #endif: define that, and a compiler shows what
 //    of it a program uses. The marks before types (CLV_OUT, CLV_OR_NULL and so on) are told in status.h.
 //
@@ -108,7 +108,7 @@
 // the seams
 #include "place.h"
 #include "profile.h"
-#include "own_op.h"
+#include "custom_op.h"
 #include "check.h"
 #include "bench.h"
 #include "tune.h"

@@ -3,7 +3,7 @@
 #ifndef CLEAVE_OPTIM_H
 #define CLEAVE_OPTIM_H
 
-#include "own_op.h"
+#include "custom_op.h"
 
 #ifdef __cplusplus
 extern "C" {
@@ -27,10 +27,10 @@ typedef struct clv_param_group {
     CLV_RESERVED(4);
 } clv_param_group;
 
-typedef struct clv_own_optimizer clv_own_optimizer; // of a program's own
+typedef struct clv_custom_optimizer clv_custom_optimizer; // of a program's own
 
 #ifndef CLEAVE_STABLE_ONLY // experimental
-enum { CLV_OWN_OPTIMIZER_STATES = 4 };
+enum { CLV_CUSTOM_OPTIMIZER_STATES = 4 };
 
 /** What is kept for each parameter, in its shape: as `<parameter>.<name>` in the session. */
 typedef struct clv_optimizer_state {
@@ -41,20 +41,20 @@ typedef struct clv_optimizer_state {
 /** One parameter's update: what its function builds from. All tensors are f32. */
 typedef struct clv_update_use {
     clv_tensor *parameter, *gradient; /**< the gradient unscaled, and clipped if that is asked for */
-    clv_tensor *states[CLV_OWN_OPTIMIZER_STATES];
-    clv_tensor *lr;                           /**< [1] the learning rate of this step and this group */
-    clv_tensor *first;                        /**< [1] 1 in the first step, or 0 */
-    clv_tensor *step;                         /**< [1] from 1 */
-    double weight_decay;                      /**< of this group; what it means is the optimizer's affair */
-    double attributes[CLV_OWN_OP_ATTRIBUTES]; /**< in the descriptor's order */
+    clv_tensor *states[CLV_CUSTOM_OPTIMIZER_STATES];
+    clv_tensor *lr;      /**< [1] the learning rate of this step and this group */
+    clv_tensor *first;   /**< [1] 1 in the first step, or 0 */
+    clv_tensor *step;    /**< [1] from 1 */
+    double weight_decay; /**< of this group; what it means is the optimizer's affair */
+    double attributes[CLV_CUSTOM_OP_ATTRIBUTES]; /**< in the descriptor's order */
 } clv_update_use;
 
-/** An optimizer of a program's own: samples/own_optimizer.c is one. It must outlive the graphs and trainers that use it. */
-struct clv_own_optimizer {
-    size_t bytes;     /**< sizeof(clv_own_optimizer): a descriptor may have more in a later version */
+/** An optimizer of a program's own: samples/custom_optimizer.c is one. It must outlive the graphs and trainers that use it. */
+struct clv_custom_optimizer {
+    size_t bytes;     /**< sizeof(clv_custom_optimizer): a descriptor may have more in a later version */
     const char *name; /**< told in checkpoints */
-    int n_states;     /**< 0 to CLV_OWN_OPTIMIZER_STATES */
-    clv_optimizer_state states[CLV_OWN_OPTIMIZER_STATES];
+    int n_states;     /**< 0 to CLV_CUSTOM_OPTIMIZER_STATES */
+    clv_optimizer_state states[CLV_CUSTOM_OPTIMIZER_STATES];
     CLV_UNTIL_NULL const clv_attribute
         *attributes; /**< hyperparameters: names and defaults; ends with a name that is NULL. NULL: none */
     /**
@@ -66,15 +66,15 @@ struct clv_own_optimizer {
 
 /**
  * Register an optimizer for the whole process, under its name: for `cleave train --ops FILE --optimizer NAME` and whoever asks
- * clv_own_optimizer_find. The same one again is fine. It must outlive the process's trainings.
+ * clv_custom_optimizer_find. The same one again is fine. It must outlive the process's trainings.
  *
  * Errors  CLV_E_VALUE  the descriptor; the sentence says what;  CLV_E_STATE  the name is taken, `sgd`, `momentum`, `adam` and `adamw`
  *         too, or 64 are registered
  */
-CLV_TRAIN_API CLV_MUST_CHECK clv_status clv_optimizer_register(clv_runtime *runtime,
-                                                               CLV_KEPT const clv_own_optimizer *optimizer);
+CLV_TRAIN_API CLV_MUST_CHECK clv_status
+clv_optimizer_register(clv_runtime *runtime, CLV_KEPT const clv_custom_optimizer *optimizer);
 /** The one that was registered under that name; NULL if there is none. */
-CLV_TRAIN_API CLV_OR_NULL const clv_own_optimizer *clv_own_optimizer_find(const char *name);
+CLV_TRAIN_API CLV_OR_NULL const clv_custom_optimizer *clv_custom_optimizer_find(const char *name);
 #endif // CLEAVE_STABLE_ONLY
 
 /** Zero means PyTorch's default where one is named. Learning rate is not here: it is fed each step (clv_optimizer_hyper). */
@@ -92,7 +92,7 @@ typedef struct clv_optimizer_config {
     const clv_param_group *groups; /**< n_groups of them; what is in none is updated as said above */
     int n_groups;
     /** One of your own: of the settings above weight_decay, clip_norm and groups are its; the others must be 0. NULL: none */
-    const clv_own_optimizer *own;
+    const clv_custom_optimizer *custom;
     CLV_COUNT(n_attributes)
     const clv_attribute *attributes; /**< of it: those that are not to have their defaults */
     int n_attributes;
@@ -147,7 +147,7 @@ CLV_TRAIN_API void clv_scaler_add(clv_graph *graph, CLV_OR_NULL const clv_scaler
  *              p -= lr / (1 - beta1^t) * m / (sqrt(v) / sqrt(1 - beta2^t) + eps)
  *     ADAMW    p *= 1 - lr * weight_decay, then as ADAM without the weight_decay
  *
- *     own      what its function builds
+ *     custom   what its function builds
  *
  * The state is kept in the session, zero at first, under PyTorch's names: b as `<parameter>.momentum_buffer`, m as
  * `<parameter>.exp_avg`, v as `<parameter>.exp_avg_sq`.
@@ -159,7 +159,7 @@ CLV_TRAIN_API void clv_scaler_add(clv_graph *graph, CLV_OR_NULL const clv_scaler
  * Notes     warns through the runtime's log if the graph is not set to training (clv_graph_set_training).
  * Errors    (sticky) CLV_E_STATE  no parameter has a gradient, or the graph has an optimizer already;
  *           CLV_E_VALUE  a value outside its range, config NULL;  CLV_E_NOT_FOUND  a group, or one of its patterns, covers no
- *           parameter, or groups before it take all of them; an own optimizer has no such attribute;  CLV_E_SHAPE  its update makes
+ *           parameter, or groups before it take all of them; a custom optimizer has no such attribute;  CLV_E_SHAPE  its update makes
  *           what has not the shape of the parameter
  * Numerics  f32; the norm is a tree of fixed shape. A gradient that is NaN makes its elements NaN, and with
  *           clip_norm all parameters: nothing hides it.

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // What a program registers for the whole process, by name: optimizers, models, losses of its own. They are
-// the process's and not a runtime's, as own ops are: who looks for a model by its name has no runtime yet.
+// the process's and not a runtime's, as custom ops are: who looks for a model by its name has no runtime yet.
 #ifndef CLV_BASE_REGISTRY_H
 #define CLV_BASE_REGISTRY_H
 

@@ -9,7 +9,7 @@
 #include "base/error.h"
 #include "cleave/graph.h"
 #include "cleave/nearest.h"
-#include "cleave/own_op.h"
+#include "cleave/custom_op.h"
 #include "device/launch.h"
 
 enum { CLV__MAX_IN = 57, CLV__MAX_OUT = 4, CLV__ATTRS_BYTES = 128 };
@@ -346,7 +346,7 @@ extern const clv__op *const clv__composites[];
 static inline bool clv__is_composite(const clv__op *op) {
     return op->build && !op->variants && !op->view;
 }
-/** The i-th op: of clv__ops first, then those that programs brought (ops/own_op.c); NULL past the last. */
+/** The i-th op: of clv__ops first, then those that programs brought (ops/custom_op.c); NULL past the last. */
 const clv__op *clv__op_at(int i);
 enum { CLV__MAX_ENLISTED = 1024 };
 /** Put an op of a program's own behind the others, for the rest of the process; false if there are too many. One thread at a

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// An op's signature, as data: what it takes, its attributes, what it gives (include/cleave/own_op.h has the grammar of the
+// An op's signature, as data: what it takes, its attributes, what it gives (include/cleave/custom_op.h has the grammar of the
 // types). One row in an op's descriptor; from it come the checks of every use, the call by name, the graph file, and the
 // table that bindings read.
 #ifndef CLV_GRAPH_SIGNATURE_H

@@ -11,7 +11,7 @@
 #include "base/number.h"
 #include "cleave/io.h"
 #include "cleave/ops.h"
-#include "cleave/own_op.h"
+#include "cleave/custom_op.h"
 #include "device/device.h"
 #include "graph/graph.h"
 #include "graph/signature.h"
@@ -204,8 +204,8 @@ static clv_status value_of(reading *r, const json_t *value, clv_tensor **out) {
 
 /** The attributes of a call, and what they point to. */
 typedef struct arguments {
-    clv_op_argument at[CLV__MOST_ATTRIBUTES + CLV_OWN_OP_ATTRIBUTES];
-    int64_t lists[CLV__MOST_ATTRIBUTES + CLV_OWN_OP_ATTRIBUTES][CLV_MAX_RANK];
+    clv_op_argument at[CLV__MOST_ATTRIBUTES + CLV_CUSTOM_OP_ATTRIBUTES];
+    int64_t lists[CLV__MOST_ATTRIBUTES + CLV_CUSTOM_OP_ATTRIBUTES][CLV_MAX_RANK];
     int n;
 } arguments;
 

@@ -5,15 +5,15 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "cleave/own_op.h"
+#include "cleave/custom_op.h"
 #include "graph/signature.h"
-#include "ops/own_op.h"
+#include "ops/custom_op.h"
 
 const clv_op_signature *clv_op_get(int i) {
     int n = 0;
     if (i < 0) return NULL;
     while (clv__public_ops[n]) n++;
-    return i < n ? &clv__public_ops[i]->signature : clv__own_op_signature(i - n);
+    return i < n ? &clv__public_ops[i]->signature : clv__custom_op_signature(i - n);
 }
 
 const clv_op_signature *clv_op_find(const char *name) {
@@ -119,13 +119,13 @@ static const char *inputs_text(const clv_op_value *inputs, char *text, size_t by
     return text;
 }
 
-static clv_tensor *call_own(const clv_op_signature *signature, clv_tensor *const *inputs, int n,
-                            const clv_op_argument *arguments, int n_arguments) {
-    clv_attribute attributes[CLV_OWN_OP_ATTRIBUTES];
+static clv_tensor *call_custom(const clv_op_signature *signature, clv_tensor *const *inputs, int n,
+                               const clv_op_argument *arguments, int n_arguments) {
+    clv_attribute attributes[CLV_CUSTOM_OP_ATTRIBUTES];
     int n_attributes = 0;
-    for (int i = 0; i < n_arguments && n_attributes < CLV_OWN_OP_ATTRIBUTES; i++)
+    for (int i = 0; i < n_arguments && n_attributes < CLV_CUSTOM_OP_ATTRIBUTES; i++)
         attributes[n_attributes++] = (clv_attribute){arguments[i].name, arguments[i].number};
-    return clv__own_op_add(signature->name, inputs, n, attributes, n_attributes);
+    return clv__custom_op_add(signature->name, inputs, n, attributes, n_attributes);
 }
 
 static clv_tensor *unknown(clv_graph *graph, const char *name) {
@@ -159,7 +159,7 @@ clv_tensor *clv_op_call(clv_graph *graph, const char *name, clv_tensor *const *i
         return clv__graph_fail(graph, CLV_E_VALUE, "%s has the inputs '%s', and %d are given",
                                signature->name, inputs_text(signature->inputs, text, sizeof text), n);
     const clv__op *op = public_op(signature);
-    if (!op) return call_own(signature, inputs, n, arguments, n_arguments);
+    if (!op) return call_custom(signature, inputs, n, arguments, n_arguments);
 
     _Alignas(16) char attrs[CLV__ATTRS_BYTES] = {0};
     clv_tensor *padded[CLV__MAX_IN] = {0};

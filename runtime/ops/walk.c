@@ -2,7 +2,7 @@
 // A graph node by node, for whoever writes it in another form: ops as clv_op_call takes them.
 #include <string.h>
 
-#include "cleave/own_op.h"
+#include "cleave/custom_op.h"
 #include "graph/graph.h"
 #include "graph/signature.h"
 

@@ -11,7 +11,7 @@
 #include <string.h>
 
 #include "data/rows.h"
-#include "ops/update/own_optimizer.h"
+#include "ops/update/custom_optimizer.h"
 #include "ops/update/param_groups.h"
 #include "train/stopping.h"
 
@@ -53,7 +53,7 @@
     TEXT("losses", clv__text_get(&texts->losses))                                                            \
     TEXT("class_weights", clv__text_get(&texts->class_weights))                                              \
     TEXT("optimizer.groups", clv__text_get(&texts->groups))                                                  \
-    TEXT("optimizer.own", clv__text_get(&texts->own))                                                        \
+    TEXT("optimizer.custom", clv__text_get(&texts->custom))                                                  \
     LATER("ema_decay", config->ema_decay)                                                                    \
     LATER("patience", (double)config->patience)                                                              \
     LATER("min_delta", config->min_delta)                                                                    \
@@ -71,7 +71,7 @@ static const char *const switches[] = {"off", "on", NULL};
 
 /** Settings that are put together as texts. */
 typedef struct setting_texts {
-    clv__text groups, own, losses, class_weights, dropout;
+    clv__text groups, custom, losses, class_weights, dropout;
 } setting_texts;
 
 /** `kind: cross_entropy, price: mse * 0.5`; nothing where all of it is as usual, and of a single `loss`. */
@@ -108,13 +108,13 @@ static setting_texts make_texts(const clv_train_config *config, clv_runtime *run
     class_weights_text(config, runtime, &texts.class_weights);
     if (config->dropout) clv__text_add(&texts.dropout, "%.17g", *config->dropout);
     clv__param_groups_text(&config->optimizer, &texts.groups);
-    clv__own_optimizer_text(&config->optimizer, &texts.own);
+    clv__custom_optimizer_text(&config->optimizer, &texts.custom);
     return texts;
 }
 
 static void reset_texts(setting_texts *texts) {
     clv__text_reset(&texts->groups);
-    clv__text_reset(&texts->own);
+    clv__text_reset(&texts->custom);
     clv__text_reset(&texts->dropout);
     clv__text_reset(&texts->losses);
     clv__text_reset(&texts->class_weights);

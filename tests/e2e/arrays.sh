@@ -158,37 +158,37 @@ works "$cleave" train --images images/picture.npy --labels images/label.npy --mo
 expect 1 "'plain.safetensors' holds weights of samples [1,28,28]: \`cleave run --input FILE --weights plain.safetensors\` takes them" "$cleave" run csv rows.csv --weights plain.safetensors --output x.csv --device "$device"
 
 # Models, losses and optimizers of a library's own: two heads with an index among the inputs.
-if [ -n "${CLV_TEST_OWN:-}" ]; then
-    own="--ops $CLV_TEST_OWN --device $device"
+if [ -n "${CLV_TEST_CUSTOM:-}" ]; then
+    custom="--ops $CLV_TEST_CUSTOM --device $device"
     "$helper" fields 200 fish.npz fish
-    works "$cleave" train arrays fish.npz $own --model fish --optimizer lion --lr 0.01 --schedule cosine --epochs 40 --batch 20 --quiet \
+    works "$cleave" train arrays fish.npz $custom --model fish --optimizer lion --lr 0.01 --schedule cosine --epochs 40 --batch 20 --quiet \
         --target 'kind,price=absolute*0.5' --inputs a,b,word --metric price:mae,accuracy --save fish.safetensors --log fish.jsonl --json
     awk "BEGIN { exit !($(at metrics.price:mae) < 0.1 && $(at metrics.accuracy) > 0.8) }" || fail "fish: $(at metrics.price:mae), $(at metrics.accuracy)"
     same "the optimizer in the log" "$(head -n 1 fish.jsonl | "$helper" json settings.optimizer)" lion
-    works "$cleave" eval arrays fish.npz $own --weights fish.safetensors --metric price:mae,kind:accuracy --json
+    works "$cleave" eval arrays fish.npz $custom --weights fish.safetensors --metric price:mae,kind:accuracy --json
     mae=$(at metrics.price:mae) accuracy=$(at metrics.kind:accuracy)
-    works "$cleave" run arrays fish.npz $own --weights fish.safetensors --output fish.out.npz --json
+    works "$cleave" run arrays fish.npz $custom --weights fish.safetensors --output fish.out.npz --json
     same "memory of fish" "$(at memory.0.peak_bytes)" "$(at memory.0.predicted_peak_bytes)"
     near "mae of fish" "$("$helper" told fish.out.npz fish.npz price)" "$mae"
     near "accuracy of fish" "$("$helper" told fish.out.npz fish.npz kind)" "$accuracy"
-    works "$cleave" train arrays fish.npz $own --model fish --epochs 1 --quiet # its ports, the usual losses
+    works "$cleave" train arrays fish.npz $custom --model fish --epochs 1 --quiet # its ports, the usual losses
     # A library that sets the locale of its maker changes no number of ours.
     if [ -d "${LOCPATH:-none}/de_DE.UTF-8" ]; then
-        works env OWN_LOCALE=de_DE.UTF-8 "$cleave" train arrays fish.npz $own --model fish --epochs 1 --lr 0.25 --target 'kind,price=mse*0.5' \
+        works env OWN_LOCALE=de_DE.UTF-8 "$cleave" train arrays fish.npz $custom --model fish --epochs 1 --lr 0.25 --target 'kind,price=mse*0.5' \
             --log german.jsonl --profile --trace german.trace
         ! grep -E '[0-9],[0-9]' out || fail "a comma in a number"
         same "the rate in a German log" "$(head -n 1 german.jsonl | "$helper" json settings.lr)" 0.25
         "$helper" json traceEvents.0.pid <german.trace >/dev/null || fail "a German trace is no JSON"
     fi
-    works "$cleave" plan fish $own --train --batch 16 --optimizer lion --json
+    works "$cleave" plan fish $custom --train --batch 16 --optimizer lion --json
     at layers.10.flops devices.0.device >/dev/null
     expect 2 "unknown model 'fish'" "$cleave" train arrays fish.npz --model fish --target kind
     expect 2 "'fish.safetensors' holds weights of 'fish', which is no built-in model: --ops FILE" "$cleave" run arrays fish.npz --weights fish.safetensors --output x.npz --device "$device"
     expect 2 "--optimizer wants one of sgd|momentum|adam|adamw, or one that --ops registers, not 'tiger'" \
-        "$cleave" train fashion-mnist $own --optimizer tiger
-    expect 2 '--momentum is of the optimizers sgd and momentum, and this is lion' "$cleave" train fashion-mnist $own --optimizer lion --momentum 0.5
+        "$cleave" train fashion-mnist $custom --optimizer tiger
+    expect 2 '--momentum is of the optimizers sgd and momentum, and this is lion' "$cleave" train fashion-mnist $custom --optimizer lion --momentum 0.5
     expect 2 'cannot load the ops' "$cleave" train fashion-mnist --ops ./none.so
-    works "$cleave" train csv side.csv $own --target side --ignore id --standardize --optimizer lion --schedule constant --epochs 2 --quiet --checkpoint lion.ckpt
+    works "$cleave" train csv side.csv $custom --target side --ignore id --standardize --optimizer lion --schedule constant --epochs 2 --quiet --checkpoint lion.ckpt
     expect 1 'was written with --optimizer' "$cleave" train csv side.csv --target side --ignore id --standardize --optimizer sgd --schedule constant --lr 0.001 --epochs 3 --resume lion.ckpt --device "$device"
 fi
 

@@ -6,7 +6,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "cleave/own_op.h"
+#include "cleave/custom_op.h"
 #include "golden/golden.h"
 #include "io/array.h"
 

@@ -62,7 +62,7 @@ cmp -s "$scratch/out" "$scratch/later.0" || same "pages" "$(cat "$scratch/out")"
 same "a test's own file" "$(later tests/e2e/split.sh | grep -c 'e2e.split$' || true)" 0
 same "a test's own file, on two devices" "$(later tests/e2e/data.sh | grep -c 'e2e.data.cpu' || true)" 0
 same "one program of two tests" "$(later tests/faults/compilers.c | grep -c 'faults.compilers' || true)" 0
-same "a program" "$(later tests/train/own_op.c | grep -c train_own_op || true)" 0
+same "a program" "$(later tests/train/custom_op.c | grep -c train_custom_op || true)" 0
 same "a changed folder" "$(later tests/system/README.md tests/system/common.sh | grep -c system || true)" 0
 whole=$(echo tests/system/common.sh | CLEAVE_TURN=0 "$turns" tests | sed -n 's/^whole //p' | tr '\n' ' ')
 same "has all its faults" "$whole" 'system.memory system.files '

@@ -12,7 +12,7 @@
 #include <cleave/nn.h>
 #include <cleave/ops.h>
 #include <cleave/optim.h>
-#include <cleave/own_op.h>
+#include <cleave/custom_op.h>
 #include <cleave/place.h>
 #include <cleave/plan.h>
 #include <cleave/profile.h>

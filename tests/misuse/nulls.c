@@ -81,10 +81,10 @@ static void what_structs_and_arrays_lack_is_refused(void **state) {
     const clv_array *no_array = NULL;
     const void *no_samples = NULL;
     REFUSED(clv_compile_helper(-1));
-    REFUSED(clv_optimizer_register(rt, &(clv_own_optimizer){0}));
+    REFUSED(clv_optimizer_register(rt, &(clv_custom_optimizer){0}));
     REFUSED(clv_model_register(rt, &(clv_model){0}));
     REFUSED(clv_loss_register(rt, &(clv_loss){.name = "l"}));
-    REFUSED(clv_op_register(rt, &(clv_own_op){0}));
+    REFUSED(clv_op_register(rt, &(clv_custom_op){0}));
     REFUSED(clv_dataset_table(rt, "x", &(clv_table_config){0}, &dataset));
     REFUSED(clv_dataset_text(rt, "x", 1, &(clv_text_config){0}, &dataset));
     REFUSED(clv_dataset_from_fields(rt, NULL, &(clv_field){0}, 1, NULL, &dataset));
@@ -125,7 +125,7 @@ static void arrays_that_are_null_pass(void **state) {
     assert_null(clv_concat(NULL, 2, 0));
     assert_null(clv_graph_find(NULL, "x"));
     assert_null(clv_graph_find(w.graph, NULL));
-    assert_null(clv_own_optimizer_find(NULL));
+    assert_null(clv_custom_optimizer_find(NULL));
     assert_null(clv_tensor_graph(NULL));
     assert_string_equal(clv_runtime_error(NULL), "");
 }

@@ -278,10 +278,10 @@ static void none_is_forgotten(void **state) {
         n++;
     }
     fclose(header);
-    int n_own = 0;
-    while (clv_own_op_get(n_own)) n_own++;
-    assert_non_null(clv_op_get(n + n_own - 1));
-    assert_null(clv_op_get(n + n_own));
+    int n_custom = 0;
+    while (clv_custom_op_get(n_custom)) n_custom++;
+    assert_non_null(clv_op_get(n + n_custom - 1));
+    assert_null(clv_op_get(n + n_custom));
     assert_null(clv_op_get(-1));
     assert_null(clv_op_find("no_such_op"));
 }
@@ -504,10 +504,10 @@ static clv_tensor *twice(clv_tensor *const *in, int n, const double *attributes)
     return clv_mul_scalar(in[0], (float)(2 * attributes[0]));
 }
 
-static void own_ops_too(void **state) {
+static void custom_ops_too(void **state) {
     (void)state;
     static const clv_attribute attributes[] = {{"by", 1.5}, {0}};
-    const clv_own_op op = {
+    const clv_custom_op op = {
         .bytes = sizeof op, .name = "twice", .n_inputs = 1, .attributes = attributes, .build = twice};
     clv_runtime *runtime = clv__test_runtime(NULL);
     clv_graph *graph;
@@ -539,6 +539,6 @@ int main(void) {
                                        cmocka_unit_test(bounds_are_held),
                                        cmocka_unit_test(pairs_say_zero),
                                        cmocka_unit_test(mistakes),
-                                       cmocka_unit_test(own_ops_too)};
+                                       cmocka_unit_test(custom_ops_too)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

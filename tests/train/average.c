@@ -356,20 +356,20 @@ static void keeps_average(const clv_update_use *use, clv_tensor **parameter, clv
 
 static void refusals(void **state) {
     (void)state;
-    static const clv_own_optimizer own = {.bytes = sizeof own,
-                                          .name = "own",
-                                          .n_states = 1,
-                                          .states = {{"average", 0}},
-                                          .update = keeps_average};
+    static const clv_custom_optimizer custom = {.bytes = sizeof custom,
+                                                .name = "own",
+                                                .n_states = 1,
+                                                .states = {{"average", 0}},
+                                                .update = keeps_average};
     static const struct {
         double decay;
-        const clv_own_optimizer *own;
+        const clv_custom_optimizer *custom;
         const char *said;
     } refused[] = {
         {1, NULL, "an ema_decay of 1: it must be between 0 and 1 (0: no averages)"},
         {-0.5, NULL, "an ema_decay of -0.5: it must be between 0 and 1 (0: no averages)"},
         {(double)NAN, NULL, "an ema_decay of nan: it must be between 0 and 1 (0: no averages)"},
-        {0.5, &own,
+        {0.5, &custom,
          "ema_decay: there is a 'conv1.weight.average' already, and the average of 'conv1.weight' would be "
          "kept "
          "under that name"},
@@ -378,7 +378,7 @@ static void refusals(void **state) {
         clv_train_config config = config_of(&cases[0], host);
         clv_trainer *trainer;
         config.ema_decay = refused[i].decay;
-        if (refused[i].own) config.optimizer = (clv_optimizer_config){.own = refused[i].own};
+        if (refused[i].custom) config.optimizer = (clv_optimizer_config){.custom = refused[i].custom};
         assert_status(clv_trainer_create(runtime, &config, &trainer), CLV_E_VALUE, runtime);
         assert_string_equal(clv_runtime_error(runtime), refused[i].said);
     }

@@ -267,7 +267,7 @@ json_t *cli_env_json(const cli_session *session);
 void cli_env_name(const char *key, char *out, size_t bytes);
 void cli_env_value(const char *key, const json_t *value, char *out, size_t bytes);
 
-// ---- own.c: ops, optimizers, models and losses of a shared library ----------------------------------------
+// ---- custom.c: ops, optimizers, models and losses of a shared library ------------------------------------
 
 /** Load it and let it register what it has. Prints what fails. */
 int cli_load_library(clv_runtime *runtime, const char *file);

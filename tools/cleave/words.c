@@ -41,7 +41,7 @@ static const struct {
     {"samples", "samples (other data, --limit, --validation or --context)"},
     {"shuffle", "shuffling (--no-shuffle)"},
     {"optimizer.kind", "--optimizer"},
-    {"optimizer.own", "--optimizer"},
+    {"optimizer.custom", "--optimizer"},
     {"schedule.per_step", "a rate by steps (--schedule)"},
     {"schedule.period", "a period (--schedule, --step-size or --plateau-patience) of"},
     {"schedule.warmup", "--warmup"},

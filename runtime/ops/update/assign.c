@@ -7,7 +7,7 @@
 #include <string.h>
 
 #include "cleave/optim.h"
-#include "ops/update/own_optimizer.h"
+#include "ops/update/custom_optimizer.h"
 #include "ops/slices.h"
 
 extern const clv__op clv__op_assign_update;

@@ -3,7 +3,7 @@
 // updates, so the plan joins them in few launches; that of a large parameter goes where its update does (plan/early.c).
 #include "ops/update/averages.h"
 
-#include "ops/update/own_optimizer.h"
+#include "ops/update/custom_optimizer.h"
 
 static clv_tensor *average_of(clv_tensor *parameter) {
     clv_graph *graph = parameter->graph;

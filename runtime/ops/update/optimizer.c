@@ -24,7 +24,7 @@
 #include "device/device.h"
 #include "graph/graph.h"
 #include "ops/update/gradients.h"
-#include "ops/update/own_optimizer.h"
+#include "ops/update/custom_optimizer.h"
 #include "ops/update/param_groups.h"
 #include "ops/slices.h"
 
@@ -481,7 +481,7 @@ static bool may_add(clv_graph *graph, const clv_optimizer_config *config) {
         clv__graph_fail(graph, CLV_E_VALUE, "clv_optimizer_add: %s (it is %g)", what, value);
     else if (graph->hyper)
         clv__graph_fail(graph, CLV_E_STATE, "clv_optimizer_add: the graph has an optimizer already");
-    else if (!config->own || clv__own_optimizer_check(graph, config))
+    else if (!config->custom || clv__custom_optimizer_check(graph, config))
         return clv__param_groups_check(graph, config, "clv_optimizer_add");
     return false;
 }
@@ -500,7 +500,7 @@ void clv_optimizer_add(clv_graph *graph, const clv_optimizer_config *config) {
     graph->optimizer = *config;
     graph->optimizer.groups = NULL; // the caller's
     graph->optimizer.n_groups = graph->optimizer.n_attributes = 0;
-    graph->optimizer.own = NULL;
+    graph->optimizer.custom = NULL;
     graph->optimizer.attributes = NULL;
     graph->hyper = clv_input(graph, "hyper", CLV_DTYPE_F32, CLV_SHAPE(CLV_HYPER_VALUES));
     bool adam = config->kind != CLV_SGD;
@@ -513,9 +513,9 @@ void clv_optimizer_add(clv_graph *graph, const clv_optimizer_config *config) {
         const int group = clv__param_group_of(config, parameters[i]);
         const clv_optimizer_config own = clv__param_group_config(config, group);
         graph->layer_override = parameters[i]->layer;
-        (config->own ? clv__own_optimizer_add
-         : adam      ? add_adam
-                     : add_sgd)(&own, clv__param_group_lr(config, group), parameters[i], &all);
+        (config->custom ? clv__custom_optimizer_add
+         : adam         ? add_adam
+                        : add_sgd)(&own, clv__param_group_lr(config, group), parameters[i], &all);
     }
     graph->layer_override = NULL;
     graph->phase = CLV__FORWARD;

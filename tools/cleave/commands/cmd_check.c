@@ -7,7 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include <cleave/own_op.h>
+#include <cleave/custom_op.h>
 
 #include "screen.h"
 #include "table.h"
@@ -382,11 +382,11 @@ static int run(check_job *job, clv_check_config *config) {
 /** Names of the ops with a kernel that a shared library registers. */
 static int load_ops(cli_session *session, const char *file, const char **found, int room) {
     int before = 0, n = 0;
-    while (clv_own_op_get(before)) before++;
+    while (clv_custom_op_get(before)) before++;
     const int code = cli_load_library(session->runtime, file);
     if (code != EXIT_DONE) return code;
-    for (int i = before; clv_own_op_get(i) && n < room; i++)
-        if (!clv_own_op_get(i)->build) found[n++] = clv_own_op_get(i)->name;
+    for (int i = before; clv_custom_op_get(i) && n < room; i++)
+        if (!clv_custom_op_get(i)->build) found[n++] = clv_custom_op_get(i)->name;
     if (n == 0)
         return cli_fail(EXIT_USAGE, "'%s' registers no op with a kernel: there is nothing to check", file);
     return EXIT_DONE;
@@ -395,7 +395,7 @@ static int load_ops(cli_session *session, const char *file, const char **found, 
 static int run_session(check_job *job) {
     const cli_args *args = job->session->args;
     list ops = list_of(&args->ops), cases = list_of(&args->cases), exclude = list_of(&args->exclude);
-    list own = {{NULL}};
+    list custom = {{NULL}};
     clv_check_config config = {.ops = ops.item,
                                .cases = cases.item,
                                .exclude = exclude.item,
@@ -412,8 +412,8 @@ static int run_session(check_job *job) {
         return cli_fail(EXIT_USAGE, "--shard wants I/N, as in 1/4 up to 4/4, not '%s'", args->shard);
     int code = cli_start(job->session);
     if (code != EXIT_DONE) return code == EXIT_FAILED ? EXIT_NOT_RUN : code;
-    if (args->own_ops) code = load_ops(job->session, args->own_ops, own.item, CLI_MAX_TEXTS);
-    if (args->own_ops && !args->ops.n) config.ops = own.item;
+    if (args->custom_ops) code = load_ops(job->session, args->custom_ops, custom.item, CLI_MAX_TEXTS);
+    if (args->custom_ops && !args->ops.n) config.ops = custom.item;
     if (code == EXIT_DONE) code = args->reproduce ? reproduce(job->session, &config) : run(job, &config);
     cli_stop(job->session);
     return code;

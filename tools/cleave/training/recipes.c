@@ -34,12 +34,12 @@ static const struct {
                   {"adamw", CLV_ADAMW, 0, 0.001}};
 
 /** One that a library of --ops registered; NULL: none. */
-static const clv_own_optimizer *own_of(const char *name) {
+static const clv_custom_optimizer *custom_of(const char *name) {
 #ifdef CLEAVE_INFERENCE
     (void)name;
     return NULL;
 #else
-    return clv_own_optimizer_find(name);
+    return clv_custom_optimizer_find(name);
 #endif
 }
 
@@ -71,8 +71,8 @@ static void set_optimizer(const cli_args *args, const recipe_row *recipe, clv_tr
     const char *name = args->optimizer ? args->optimizer : recipe->optimizer;
     double lr = 0.001;
     size_t i = 0;
-    optimizer->own = own_of(name);
-    if (!optimizer->own) {
+    optimizer->custom = custom_of(name);
+    if (!optimizer->custom) {
         while (strcmp(optimizers[i].name, name)) i++; // cli_check_recipe lets only these names pass
         const bool usual = !strcmp(name, recipe->optimizer);
         lr = usual ? recipe->lr : optimizers[i].lr;
@@ -112,13 +112,13 @@ static bool read_warmup(const char *text, clv_schedule *schedule) {
 
 int cli_check_optimizer(const cli_args *args) {
     clv_nearest nearest = {.word = args->optimizer ? args->optimizer : ""};
-    if (!args->optimizer || own_of(args->optimizer)) return EXIT_DONE;
+    if (!args->optimizer || custom_of(args->optimizer)) return EXIT_DONE;
     for (size_t i = 0; i < sizeof optimizers / sizeof *optimizers; i++) {
         if (!strcmp(optimizers[i].name, args->optimizer)) return EXIT_DONE;
         clv_nearest_offer(&nearest, optimizers[i].name);
     }
     return cli_fail(EXIT_USAGE, "--optimizer wants one of sgd|momentum|adam|adamw%s, not '%s'%s",
-                    args->own_ops ? ", or one that --ops registers" : "", args->optimizer,
+                    args->custom_ops ? ", or one that --ops registers" : "", args->optimizer,
                     clv_nearest_text(&nearest));
 }
 

@@ -85,7 +85,7 @@ json_t *watch_settings(const cli_args *args, const clv_train_config *config) {
                             json_integer((json_int_t)clv_dataset_info_get(config->test).count));
     json_object_set_new(object, "classes", json_integer((json_int_t)config->model->classes));
     json_object_set_new(object, "optimizer",
-                        json_string(optimizer->own ? optimizer->own->name : kinds[optimizer->kind]));
+                        json_string(optimizer->custom ? optimizer->custom->name : kinds[optimizer->kind]));
     json_object_set_new(object, "shuffle", json_boolean(!config->no_shuffle));
     if (config->schedule.warmup)
         json_object_set_new(object, config->schedule.warmup_epochs ? "warmup_epochs" : "warmup",

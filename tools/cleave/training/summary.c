@@ -157,7 +157,7 @@ static void optimizer_text(const cli_args *args, const clv_train_config *config,
     const clv_optimizer_config *optimizer = &config->optimizer;
     float decay = optimizer->weight_decay;
     if (optimizer->kind == CLV_ADAMW) decay = decay < 0 ? 0 : decay > 0 ? decay : 0.01f; // cleave/optim.h
-    add(out, "%s", optimizer->own ? optimizer->own->name : names[optimizer->kind]);
+    add(out, "%s", optimizer->custom ? optimizer->custom->name : names[optimizer->kind]);
     if (optimizer->momentum > 0)
         add(out, ", %smomentum %g", optimizer->nesterov ? "Nesterov " : "", (double)optimizer->momentum);
     if (decay > 0) add(out, ", weight decay %g", (double)decay);

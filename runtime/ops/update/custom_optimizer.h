@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Optimizers of a program's own: own_optimizer.c. And the op that stores what their updates make: assign.c.
-#ifndef CLV_OPS_OWN_OPTIMIZER_H
-#define CLV_OPS_OWN_OPTIMIZER_H
+// Optimizers of a program's own: custom_optimizer.c. And the op that stores what their updates make: assign.c.
+#ifndef CLV_OPS_CUSTOM_OPTIMIZER_H
+#define CLV_OPS_CUSTOM_OPTIMIZER_H
 
 #include "base/text.h"
 #include "ops/update/gradients.h"
@@ -11,11 +11,11 @@
 void clv__assign_add(clv_tensor *target, clv_tensor *value, double keep, const clv__gradients *all);
 
 /** Is the descriptor whole, and are the other settings those that it has? False: the graph has failed. */
-bool clv__own_optimizer_check(clv_graph *graph, const clv_optimizer_config *config);
+bool clv__custom_optimizer_check(clv_graph *graph, const clv_optimizer_config *config);
 /** Append one parameter's update. config: of its group. */
-void clv__own_optimizer_add(const clv_optimizer_config *config, float lr_factor, clv_tensor *parameter,
-                            const clv__gradients *all);
+void clv__custom_optimizer_add(const clv_optimizer_config *config, float lr_factor, clv_tensor *parameter,
+                               const clv__gradients *all);
 /** Its name and attributes, for checkpoints; "" without one. */
-void clv__own_optimizer_text(const clv_optimizer_config *config, clv__text *out);
+void clv__custom_optimizer_text(const clv_optimizer_config *config, clv__text *out);
 
 #endif

@@ -5,9 +5,9 @@
 
 #include "cleave/cleave.h"
 #include "harness/harness.h"
-#include "ops/own_op.h"
+#include "ops/custom_op.h"
 
-// ---- a built-in op written as an own one ----------------------------------------------------------------------------
+// ---- a built-in op written as a custom one ----------------------------------------------------------------------------
 
 static void square_reference(const clv_op_use *use, const double *const *in, double *const *out) {
     for (int64_t i = 0; i < clv_shape_numel(&use->in[0].shape); i++) out[0][i] = in[0][i] * in[0][i];
@@ -69,19 +69,19 @@ static const clv_op_sample samples[] = {
     {.label = "empty", .in = {{CLV_DTYPE_F32, {1, {0}}}}},
     {0}};
 
-static clv_own_op square(const char *name) {
-    return (clv_own_op){.bytes = sizeof(clv_own_op),
-                        .name = name,
-                        .n_inputs = 1,
-                        .kernel = square_text,
-                        .entry = "square",
-                        .reference = square_reference,
-                        .gradient = square_gradient,
-                        .samples = samples};
+static clv_custom_op square(const char *name) {
+    return (clv_custom_op){.bytes = sizeof(clv_custom_op),
+                           .name = name,
+                           .n_inputs = 1,
+                           .kernel = square_text,
+                           .entry = "square",
+                           .reference = square_reference,
+                           .gradient = square_gradient,
+                           .samples = samples};
 }
 
 /** Sum of squares of a layer's results, and the gradient of its weight, on a device. */
-static void run_square(clv_runtime *runtime, clv_device *device, bool own, float *loss, float *gradient) {
+static void run_square(clv_runtime *runtime, clv_device *device, bool custom, float *loss, float *gradient) {
     clv_graph *graph;
     clv_plan *plan;
     clv_session *session;
@@ -92,7 +92,7 @@ static void run_square(clv_runtime *runtime, clv_device *device, bool own, float
     assert_status(clv_graph_create(runtime, &graph), CLV_OK, runtime);
     clv_tensor *in = clv_input(graph, "x", CLV_DTYPE_F32, CLV_SHAPE(4, 19));
     clv_tensor *h = clv_nn_linear(in, "fc", 33, NULL);
-    clv_tensor *y = own ? clv__own_op_add("own_square", &h, 1, NULL, 0) : clv_square(h);
+    clv_tensor *y = custom ? clv__custom_op_add("custom_square", &h, 1, NULL, 0) : clv_square(h);
     clv_tensor *sum = clv_mean(y, NULL, 0, false);
     clv_output(sum, "loss");
     clv_backward(sum);
@@ -114,7 +114,7 @@ static void run_square(clv_runtime *runtime, clv_device *device, bool own, float
 static void same_bits(void **state) {
     (void)state;
     clv_runtime *runtime = clv__test_runtime(NULL);
-    const clv_own_op op = square("own_square");
+    const clv_custom_op op = square("custom_square");
     clv_device *device;
     assert_status(clv_op_register(runtime, &op), CLV_OK, runtime);
     assert_status(clv_op_register(runtime, &op), CLV_OK, runtime); // the same again
@@ -147,12 +147,12 @@ static int failures_of(clv_runtime *runtime, clv_device *device, const char *nam
 static void checked(void **state) {
     (void)state;
     clv_runtime *runtime = clv__test_runtime(NULL);
-    clv_own_op wrong = square("wrong_kernel"), beyond = square("beyond_kernel"),
-               broken = square("broken_kernel"), slope = square("wrong_gradient"),
-               lie = square("lying_reference"), right = square("right_square");
+    clv_custom_op wrong = square("wrong_kernel"), beyond = square("beyond_kernel"),
+                  broken = square("broken_kernel"), slope = square("wrong_gradient"),
+                  lie = square("lying_reference"), right = square("right_square");
     wrong.kernel = wrong_text, beyond.kernel = beyond_text, broken.kernel = broken_text;
     slope.gradient = square_wrong_gradient, lie.reference = writes_beyond;
-    const clv_own_op *all[] = {&right, &slope, &lie, &wrong, &beyond, &broken};
+    const clv_custom_op *all[] = {&right, &slope, &lie, &wrong, &beyond, &broken};
     for (size_t i = 0; i < 6; i++) assert_status(clv_op_register(runtime, all[i]), CLV_OK, runtime);
     clv_device *device;
     char sentence[512];
@@ -170,7 +170,7 @@ static void checked(void **state) {
 
 // ---- what is refused ------------------------------------------------------------------------------------------------
 
-static void refused(clv_runtime *runtime, const clv_own_op *op, clv_status status, const char *sentence) {
+static void refused(clv_runtime *runtime, const clv_custom_op *op, clv_status status, const char *sentence) {
     assert_status(clv_op_register(runtime, op), status, runtime);
     assert_holds(clv_runtime_error(runtime), sentence);
 }
@@ -181,7 +181,7 @@ static void bad_descriptors(void **state) {
     static const clv_attribute twice[] = {{"a", 1}, {"a", 2}, {0}};
     static const clv_op_sample unknown[] = {
         {.label = "x", .in = {{CLV_DTYPE_F32, {1, {1}}}}, .attributes = {{"b", 1}}}, {0}};
-    clv_own_op op = square("relu");
+    clv_custom_op op = square("relu");
     refused(runtime, &op, CLV_E_STATE, "there is an op 'relu' already");
     op = square("flatten"); // a builder, and no op
     refused(runtime, &op, CLV_E_STATE, "there is an op 'flatten' already");
@@ -203,14 +203,14 @@ static void bad_descriptors(void **state) {
     refused(runtime, &op, CLV_E_VALUE, "two attributes 'a'");
     op = square("bad"), op.samples = unknown;
     refused(runtime, &op, CLV_E_VALUE, "there is no attribute 'b'");
-    op = square("own_square"), op.reference = writes_beyond;
-    const clv_own_op good = square("own_square");
+    op = square("custom_square"), op.reference = writes_beyond;
+    const clv_custom_op good = square("custom_square");
     assert_status(clv_op_register(runtime, &good), CLV_OK, runtime);
-    refused(runtime, &op, CLV_E_STATE, "there is an op 'own_square' already");
+    refused(runtime, &op, CLV_E_STATE, "there is an op 'custom_square' already");
     op = good, op.n_inputs = 2;
-    refused(runtime, &op, CLV_E_STATE, "there is an op 'own_square' already");
+    refused(runtime, &op, CLV_E_STATE, "there is an op 'custom_square' already");
     op = good, op.group = 64;
-    refused(runtime, &op, CLV_E_STATE, "there is an op 'own_square' already");
+    refused(runtime, &op, CLV_E_STATE, "there is an op 'custom_square' already");
     assert_status(clv_op_register(runtime, &good), CLV_OK, runtime);
     clv_runtime_destroy(runtime);
 }
@@ -221,7 +221,7 @@ static void use_fails(clv_runtime *runtime, const char *name, int n, const clv_a
     assert_status(clv_graph_create(runtime, &graph), CLV_OK, runtime);
     clv_tensor *x[2] = {clv_parameter(graph, "x", CLV_SHAPE(3), (clv_init){0})};
     x[1] = x[0];
-    clv_tensor *y = clv__own_op_add(name, x, n, attribute, attribute != NULL);
+    clv_tensor *y = clv__custom_op_add(name, x, n, attribute, attribute != NULL);
     if (y) clv_backward(clv_sum(y, NULL, 0, false));
     assert_true(clv_graph_status(graph) != CLV_OK);
     assert_holds(clv_runtime_error(runtime), sentence);
@@ -231,20 +231,20 @@ static void use_fails(clv_runtime *runtime, const char *name, int n, const clv_a
 static void bad_uses(void **state) {
     (void)state;
     clv_runtime *runtime = clv__test_runtime(NULL);
-    clv_own_op a = square("negative_shape"), b = square("many_outputs"), c = square("rank_2"),
-               d = square("scalar_gradient"), e = square("no_gradient"), f = square("own_square");
+    clv_custom_op a = square("negative_shape"), b = square("many_outputs"), c = square("rank_2"),
+                  d = square("scalar_gradient"), e = square("no_gradient"), f = square("custom_square");
     a.infer = impossible, b.infer = too_many, c.infer = refuses;
     d.gradient = gradient_of_other_shape, e.gradient = NULL;
-    const clv_own_op *all[] = {&a, &b, &c, &d, &e, &f};
+    const clv_custom_op *all[] = {&a, &b, &c, &d, &e, &f};
     for (size_t i = 0; i < 6; i++) assert_status(clv_op_register(runtime, all[i]), CLV_OK, runtime);
     use_fails(runtime, "negative_shape", 1, NULL, "a shape that cannot be");
     use_fails(runtime, "many_outputs", 1, NULL, "40 outputs");
     use_fails(runtime, "rank_2", 1, NULL, "rank_2#0: x wants rank 2 (inputs: f32 [3])");
     use_fails(runtime, "scalar_gradient", 1, NULL, "the gradient of 'scalar_gradient' makes a tensor f32 []");
     use_fails(runtime, "no_gradient", 1, NULL, "the gradient stops at no_gradient#0");
-    use_fails(runtime, "own_sqare", 1, NULL, "did you mean 'own_square'?");
-    use_fails(runtime, "own_square", 2, NULL, "has 1 inputs, and 2 are given");
-    use_fails(runtime, "own_square", 1, &(clv_attribute){"beta", 1}, "has no attribute 'beta'");
+    use_fails(runtime, "custom_sqare", 1, NULL, "did you mean 'custom_square'?");
+    use_fails(runtime, "custom_square", 2, NULL, "has 1 inputs, and 2 are given");
+    use_fails(runtime, "custom_square", 1, &(clv_attribute){"beta", 1}, "has no attribute 'beta'");
     clv_runtime_destroy(runtime);
 }
 
@@ -258,26 +258,26 @@ static clv_tensor *build_scaled(clv_tensor *const *in, int n, const double *attr
 static void composition(void **state) {
     (void)state;
     static const clv_attribute attributes[] = {{"scale", 2}, {0}};
-    const clv_own_op op = {.bytes = sizeof op,
-                           .name = "scaled",
-                           .n_inputs = 2,
-                           .optional_inputs = 2,
-                           .attributes = attributes,
-                           .build = build_scaled};
+    const clv_custom_op op = {.bytes = sizeof op,
+                              .name = "scaled",
+                              .n_inputs = 2,
+                              .optional_inputs = 2,
+                              .attributes = attributes,
+                              .build = build_scaled};
     clv_runtime *runtime = clv__test_runtime(NULL);
     clv_graph *graph;
     assert_status(clv_op_register(runtime, &op), CLV_OK, runtime);
     assert_status(clv_graph_create(runtime, &graph), CLV_OK, runtime);
     clv_tensor *x = clv_parameter(graph, "x", CLV_SHAPE(3), (clv_init){0});
-    clv_tensor *y = clv__own_op_add("scaled", &x, 1, NULL, 0);
+    clv_tensor *y = clv__custom_op_add("scaled", &x, 1, NULL, 0);
     clv_backward(clv_sum(y, NULL, 0, false));
     assert_status(clv_graph_status(graph), CLV_OK, runtime);
     assert_non_null(clv_gradient(x));
     assert_holds(clv_tensor_name(y), "mul_scalar");
     bool found = false;
-    for (int i = 0; clv_own_op_get(i); i++) found |= strcmp(clv_own_op_get(i)->name, "scaled") == 0;
+    for (int i = 0; clv_custom_op_get(i); i++) found |= strcmp(clv_custom_op_get(i)->name, "scaled") == 0;
     assert_true(found);
-    assert_null(clv_own_op_get(-1));
+    assert_null(clv_custom_op_get(-1));
     clv_graph_destroy(graph);
     clv_runtime_destroy(runtime);
 }

@@ -61,10 +61,10 @@ int cli_load_library(clv_runtime *runtime, const char *file) {
 int cli_load_own(const cli_args *args) {
     const clv_runtime_config config = {.no_opencl = true, .visible_devices = "", .partition = ""};
     clv_runtime *runtime;
-    if (!args->own_ops) return EXIT_DONE;
+    if (!args->custom_ops) return EXIT_DONE;
     clv_status status = clv_runtime_create(&config, &runtime);
-    if (status != CLV_OK) return cli_fail(EXIT_FAILED, "no runtime to load '%s' with", args->own_ops);
-    const int code = cli_load_library(runtime, args->own_ops);
+    if (status != CLV_OK) return cli_fail(EXIT_FAILED, "no runtime to load '%s' with", args->custom_ops);
+    const int code = cli_load_library(runtime, args->custom_ops);
     clv_runtime_destroy(runtime);
     return code;
 }

@@ -8,7 +8,7 @@
 
 #include "cleave/ops.h"
 #include "cleave/train.h"
-#include "ops/own_op.h"
+#include "ops/custom_op.h"
 #include "train/small.h"
 
 enum { MOST = 2048 };
@@ -54,31 +54,31 @@ static const clv_op_sample samples[] = {{.label = "vector",
                                                 {CLV_DTYPE_F32, {1, {1}}}},
                                          .quick = true},
                                         {.label = NULL}};
-static const clv_own_op momentum_step = {.bytes = sizeof momentum_step,
-                                         .name = "momentum_step",
-                                         .n_inputs = 4,
-                                         .attributes = settings,
-                                         .infer = two_outputs,
-                                         .kernel = kernel,
-                                         .reference = reference,
-                                         .samples = samples};
+static const clv_custom_op momentum_step = {.bytes = sizeof momentum_step,
+                                            .name = "momentum_step",
+                                            .n_inputs = 4,
+                                            .attributes = settings,
+                                            .infer = two_outputs,
+                                            .kernel = kernel,
+                                            .reference = reference,
+                                            .samples = samples};
 
 static void momentum_update(const clv_update_use *use, clv_tensor **parameter, clv_tensor **states) {
     clv_tensor *in[] = {use->parameter, use->gradient, use->states[0], use->lr};
     // as the built-in one means them: the float nearest to what was written
     const clv_attribute given[] = {{"momentum", (double)(float)use->attributes[0]},
                                    {"decay", use->weight_decay}};
-    *parameter = clv__own_op_add("momentum_step", in, 4, given, 2);
+    *parameter = clv__custom_op_add("momentum_step", in, 4, given, 2);
     states[0] = clv_op_output(*parameter, 1);
 }
 
 static const clv_attribute momentum_attributes[] = {{"momentum", 0.5}, {NULL, 0}};
-static const clv_own_optimizer own_momentum = {.bytes = sizeof own_momentum,
-                                               .name = "own_momentum",
-                                               .n_states = 1,
-                                               .states = {{"momentum_buffer", 0}},
-                                               .attributes = momentum_attributes,
-                                               .update = momentum_update};
+static const clv_custom_optimizer custom_momentum = {.bytes = sizeof custom_momentum,
+                                                     .name = "custom_momentum",
+                                                     .n_states = 1,
+                                                     .states = {{"momentum_buffer", 0}},
+                                                     .attributes = momentum_attributes,
+                                                     .update = momentum_update};
 static const clv_attribute nine[] = {{"momentum", 0.9}};
 static const clv_param_group groups[] = {{.max_rank = 1, .lr = 0.5f, .weight_decay = -1}};
 
@@ -98,12 +98,12 @@ static void lion_update(const clv_update_use *use, clv_tensor **parameter, clv_t
 }
 
 static const clv_attribute betas[] = {{"beta1", 0.9}, {"beta2", 0.99}, {NULL, 0}};
-static const clv_own_optimizer lion = {.bytes = sizeof lion,
-                                       .name = "lion",
-                                       .n_states = 1,
-                                       .states = {{"exp_avg", 0}},
-                                       .attributes = betas,
-                                       .update = lion_update};
+static const clv_custom_optimizer lion = {.bytes = sizeof lion,
+                                          .name = "lion",
+                                          .n_states = 1,
+                                          .states = {{"exp_avg", 0}},
+                                          .attributes = betas,
+                                          .update = lion_update};
 
 // ---- trainings --------------------------------------------------------------------------------------------------------
 
@@ -145,7 +145,7 @@ static const clv_optimizer_config built_in = {
 static const clv_optimizer_config as_own = {.weight_decay = 0.01f,
                                             .groups = groups,
                                             .n_groups = 1,
-                                            .own = &own_momentum,
+                                            .custom = &custom_momentum,
                                             .attributes = nine,
                                             .n_attributes = 1};
 
@@ -224,7 +224,7 @@ static void lion_as_written(void **state) {
     clv_tensor *to = clv_input(graph, "to", CLV_DTYPE_F32, CLV_SHAPE(N));
     clv_tensor *x = clv_parameter(graph, "p", CLV_SHAPE(N), (clv_init){.kind = CLV_INIT_ZEROS});
     clv_backward(clv_mse_loss(x, to));
-    clv_optimizer_add(graph, &(clv_optimizer_config){.own = &lion});
+    clv_optimizer_add(graph, &(clv_optimizer_config){.custom = &lion});
     assert_status(clv_plan_create(graph, &(clv_plan_config){.device = host}, &plan), CLV_OK, runtime);
     assert_status(clv_session_create(runtime, NULL, &session), CLV_OK, runtime);
     assert_status(clv_run_create(session, plan, &run), CLV_OK, runtime);
@@ -252,7 +252,7 @@ static void lion_as_written(void **state) {
 /** Interrupted and resumed: the same bits. With another optimizer, or other attributes, it is refused. */
 static void resumed(void **state) {
     (void)state;
-    const char *path = CLV_TEST_BINARY_DIR "/train_own_optimizer.ckpt";
+    const char *path = CLV_TEST_BINARY_DIR "/train_custom_optimizer.ckpt";
     float a[MOST] = {0}, b[MOST] = {0};
     clv_trainer *trainer;
     clv_train_config config = config_of(host, &as_own);
@@ -267,8 +267,9 @@ static void resumed(void **state) {
     config.optimizer.n_attributes = 0;
     assert_status(clv_trainer_create(runtime, &config, &trainer), CLV_OK, runtime);
     assert_status(clv_trainer_run(trainer), CLV_E_VALUE, runtime);
-    assert_holds(clv_runtime_error(runtime), "was written with optimizer.own 'own_momentum momentum=0.9");
-    assert_holds(clv_runtime_error(runtime), "now it is 'own_momentum momentum=0.5'");
+    assert_holds(clv_runtime_error(runtime),
+                 "was written with optimizer.custom 'custom_momentum momentum=0.9");
+    assert_holds(clv_runtime_error(runtime), "now it is 'custom_momentum momentum=0.5'");
     clv_trainer_destroy(trainer);
     unlink(path);
 }
@@ -284,12 +285,12 @@ static void swap_update(const clv_update_use *use, clv_tensor **parameter, clv_t
 
 static void values_change_places(void **state) {
     (void)state;
-    const clv_own_optimizer swap = {.bytes = sizeof swap,
-                                    .name = "swap",
-                                    .n_states = 2,
-                                    .states = {{"other", 7}, {"before", 3}},
-                                    .update = swap_update};
-    clv_train_config config = config_of(host, &(clv_optimizer_config){.own = &swap});
+    const clv_custom_optimizer swap = {.bytes = sizeof swap,
+                                       .name = "swap",
+                                       .n_states = 2,
+                                       .states = {{"other", 7}, {"before", 3}},
+                                       .update = swap_update};
+    clv_train_config config = config_of(host, &(clv_optimizer_config){.custom = &swap});
     clv_trainer *trainer;
     float was[3], is[3], before[3];
     config.model = &small_plain;
@@ -320,10 +321,10 @@ static void no_state_update(const clv_update_use *use, clv_tensor **parameter, c
 
 static void refusals(void **state) {
     (void)state;
-    clv_own_optimizer flat = {.bytes = sizeof flat, .name = "flat", .update = flat_update};
-    clv_own_optimizer less = {
+    clv_custom_optimizer flat = {.bytes = sizeof flat, .name = "flat", .update = flat_update};
+    clv_custom_optimizer less = {
         .bytes = sizeof less, .name = "less", .n_states = 1, .states = {{"m", 0}}, .update = no_state_update};
-    clv_own_optimizer none = {.bytes = sizeof none, .name = "none"}, older = lion, twice = lion;
+    clv_custom_optimizer none = {.bytes = sizeof none, .name = "none"}, older = lion, twice = lion;
     older.bytes = 8;
     twice.n_states = 2, twice.states[1] = twice.states[0];
     const clv_attribute unknown = {"beta3", 1}, endless = {"beta1", NAN};
@@ -332,27 +333,27 @@ static void refusals(void **state) {
         clv_status status;
         const char *said;
     } cases[] = {
-        {{.own = &flat},
+        {{.custom = &flat},
          CLV_E_SHAPE,
          "optimizer 'flat': its update makes f32 [] as the new value of 'conv.weight', which is f32 "
          "[3,1,2,3]"},
-        {{.own = &less}, CLV_E_VALUE, "optimizer 'less': its update makes no m of 'conv.weight'"},
-        {{.own = &none},
+        {{.custom = &less}, CLV_E_VALUE, "optimizer 'less': its update makes no m of 'conv.weight'"},
+        {{.custom = &none},
          CLV_E_VALUE,
          "clv_optimizer_add: optimizer 'none' of your own: it needs an update function"},
-        {{.own = &older},
+        {{.custom = &older},
          CLV_E_VALUE,
-         "clv_optimizer_add: optimizer '' of your own: bytes is not sizeof(clv_own_optimizer)"},
-        {{.own = &twice},
+         "clv_optimizer_add: optimizer '' of your own: bytes is not sizeof(clv_custom_optimizer)"},
+        {{.custom = &twice},
          CLV_E_VALUE,
          "clv_optimizer_add: optimizer 'lion' of your own: two states have the same name"},
-        {{.own = &lion, .attributes = &unknown, .n_attributes = 1},
+        {{.custom = &lion, .attributes = &unknown, .n_attributes = 1},
          CLV_E_NOT_FOUND,
          "clv_optimizer_add: optimizer 'lion' has no attribute 'beta3'"},
-        {{.own = &lion, .attributes = &endless, .n_attributes = 1},
+        {{.custom = &lion, .attributes = &endless, .n_attributes = 1},
          CLV_E_VALUE,
          "clv_optimizer_add: optimizer 'lion': 'beta1' is not finite"},
-        {{.own = &lion, .momentum = 0.9f},
+        {{.custom = &lion, .momentum = 0.9f},
          CLV_E_VALUE,
          "clv_optimizer_add: kind, momentum, dampening, nesterov, beta1, beta2 and eps are not of optimizer "
          "'lion': "
@@ -381,18 +382,18 @@ static clv_tensor *itself(clv_tensor *x, const clv_model *model) {
 /** Optimizers, models and losses are found by name, once each; what Cleave brings keeps its names. */
 static void registered(void **state) {
     (void)state;
-    static clv_own_optimizer mine, other;
+    static clv_custom_optimizer mine, other;
     static const clv_loss loss = {.name = "mine", .build = nothing},
                           same = {.name = "mine", .build = nothing}, mse = {.name = "mse", .build = nothing};
     static const clv_model model = {.name = "mine", .build = itself, .input = {1}},
                            cnn = {.name = "cnn", .build = itself, .input = {1}},
                            anonymous = {.build = itself};
-    mine = other = own_momentum;
-    assert_null(clv_own_optimizer_find("mine"));
+    mine = other = custom_momentum;
+    assert_null(clv_custom_optimizer_find("mine"));
     mine.name = other.name = "mine";
     assert_status(clv_optimizer_register(runtime, &mine), CLV_OK, runtime);
     assert_status(clv_optimizer_register(runtime, &mine), CLV_OK, runtime);
-    assert_ptr_equal(clv_own_optimizer_find("mine"), &mine);
+    assert_ptr_equal(clv_custom_optimizer_find("mine"), &mine);
     assert_status(clv_optimizer_register(runtime, &other), CLV_E_STATE, runtime);
     assert_string_equal(clv_runtime_error(runtime), "another optimizer is called 'mine' already");
     other.name = "momentum";

@@ -34,7 +34,7 @@ static void lion_update(const clv_update_use *use, clv_tensor **parameter, clv_t
     states[0] = mix(m, g, 0.99);
 }
 
-static const clv_own_optimizer lion = {
+static const clv_custom_optimizer lion = {
     .bytes = sizeof lion, .name = "lion", .n_states = 1, .states = {{"exp_avg", 0}}, .update = lion_update};
 
 static clv_tensor *absolute(clv_tensor *output, clv_tensor *target, const clv_loss *loss) {

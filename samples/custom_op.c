@@ -29,14 +29,14 @@ static const clv_op_sample cases[] = {
     {.label = "vector", .in = {{CLV_DTYPE_F32, {1, {1003}}}}, .lo = {-9}, .hi = {9}, .quick = true},
     {.label = "beta 3", .in = {{CLV_DTYPE_F32, {2, {7, 5}}}}, .attributes = {{"beta", 3}}, .quick = true},
     {.label = NULL}};
-static const clv_own_op softplus = {.bytes = sizeof softplus,
-                                    .name = "softplus",
-                                    .n_inputs = 1,
-                                    .attributes = attributes,
-                                    .kernel = kernel,
-                                    .reference = reference,
-                                    .gradient = gradient,
-                                    .samples = cases};
+static const clv_custom_op softplus = {.bytes = sizeof softplus,
+                                       .name = "softplus",
+                                       .n_inputs = 1,
+                                       .attributes = attributes,
+                                       .kernel = kernel,
+                                       .reference = reference,
+                                       .gradient = gradient,
+                                       .samples = cases};
 
 CLV_API clv_status clv_ops_init(clv_runtime *runtime);
 clv_status clv_ops_init(clv_runtime *runtime) {

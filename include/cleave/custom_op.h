@@ -2,13 +2,13 @@
 // Ops of a program's own: registered at run time, and from then on planned, placed, recomputed, profiled and checked as those
 // of ops.h are. In mixed precision it sees f32 and its results are f32.
 //
-//     static const clv_own_op scaled_tanh = {.bytes = sizeof(clv_own_op), .name = "scaled_tanh", .n_inputs = 1, ...};
+//     static const clv_custom_op scaled_tanh = {.bytes = sizeof(clv_custom_op), .name = "scaled_tanh", .n_inputs = 1, ...};
 //     clv_op_register(runtime, &scaled_tanh);
 //     y = clv_op_call(graph, "scaled_tanh", &x, 1, &(clv_op_argument){.name = "scale", .number = 1.5}, 1);
 //
-// samples/own_op.c is a whole one. `cleave check --ops FILE` checks those of a shared library on a device.
-#ifndef CLEAVE_OWN_OP_H
-#define CLEAVE_OWN_OP_H
+// samples/custom_op.c is a whole one. `cleave check --ops FILE` checks those of a shared library on a device.
+#ifndef CLEAVE_CUSTOM_OP_H
+#define CLEAVE_CUSTOM_OP_H
 
 #include "graph.h"
 
@@ -23,7 +23,7 @@ typedef struct clv_attribute {
 } clv_attribute;
 
 #ifndef CLEAVE_STABLE_ONLY // experimental
-enum { CLV_OWN_OP_INPUTS = 4, CLV_OWN_OP_OUTPUTS = 4, CLV_OWN_OP_ATTRIBUTES = 16 };
+enum { CLV_CUSTOM_OP_INPUTS = 4, CLV_CUSTOM_OP_OUTPUTS = 4, CLV_CUSTOM_OP_ATTRIBUTES = 16 };
 
 /** Type and shape of an input or output. NONE: an optional input that is not there. */
 typedef struct clv_op_tensor {
@@ -34,18 +34,18 @@ typedef struct clv_op_tensor {
 /** One use of an op: what its functions see. */
 typedef struct clv_op_use {
     int n_in, n_out;
-    clv_op_tensor in[CLV_OWN_OP_INPUTS], out[CLV_OWN_OP_OUTPUTS];
-    double attributes[CLV_OWN_OP_ATTRIBUTES]; /**< in the descriptor's order */
+    clv_op_tensor in[CLV_CUSTOM_OP_INPUTS], out[CLV_CUSTOM_OP_OUTPUTS];
+    double attributes[CLV_CUSTOM_OP_ATTRIBUTES]; /**< in the descriptor's order */
 } clv_op_use;
 
 /** A case for the check. A list of them ends with a label that is NULL. */
 typedef struct clv_op_sample {
     const char *label;
-    clv_op_tensor in[CLV_OWN_OP_INPUTS];
+    clv_op_tensor in[CLV_CUSTOM_OP_INPUTS];
     /** From lo to hi, for each input; both 0: from -1 to 1. Of i32: whole numbers, hi included. */
-    double lo[CLV_OWN_OP_INPUTS], hi[CLV_OWN_OP_INPUTS];
+    double lo[CLV_CUSTOM_OP_INPUTS], hi[CLV_CUSTOM_OP_INPUTS];
     clv_attribute
-        attributes[CLV_OWN_OP_ATTRIBUTES]; /**< those that are not the defaults; the others' names are NULL */
+        attributes[CLV_CUSTOM_OP_ATTRIBUTES]; /**< those that are not the defaults; the others' names are NULL */
     bool quick;                            /**< one of the few of `check --quick` */
     bool no_gradient; /**< the gradient is not compared with differences (steps, kinks) */
 } clv_op_sample;
@@ -54,10 +54,10 @@ typedef struct clv_op_sample {
  * An op. It is either a function of existing ops (`build`) or a kernel (`kernel` with `reference`, perhaps `infer` and `gradient`).
  * What is pointed to stays as it is until the process ends: the descriptor itself is copied.
  */
-typedef struct clv_own_op {
-    size_t bytes;                    /**< sizeof(clv_own_op): a descriptor may have more in a later version */
+typedef struct clv_custom_op {
+    size_t bytes;                    /**< sizeof(clv_custom_op): a descriptor may have more in a later version */
     const char *name;                /**< letters, digits and `_`; not that of an op that there is */
-    int n_inputs;                    /**< 1 to CLV_OWN_OP_INPUTS */
+    int n_inputs;                    /**< 1 to CLV_CUSTOM_OP_INPUTS */
     uint32_t optional_inputs;        /**< bit i: input i may be NULL */
     CLV_UNTIL_NULL const clv_attribute
         *attributes; /**< names and defaults; ends with a name that is NULL. NULL: none */
@@ -88,7 +88,7 @@ typedef struct clv_own_op {
     void (*cost)(const clv_op_use *use, double *flops, double *bytes); /**< NULL: a flop for each element */
     int64_t (*sum_length)(const clv_op_use *use); /**< terms behind an element, for tolerances; NULL: 1 */
     CLV_UNTIL_NULL const clv_op_sample *samples;  /**< at least one */
-} clv_own_op;
+} clv_custom_op;
 
 /**
  * Register an op for the whole process. The same one again is fine.
@@ -96,13 +96,13 @@ typedef struct clv_own_op {
  * Errors  CLV_E_VALUE  something that it needs is missing or out of range;  CLV_E_STATE  the name is taken, or there are too many;
  *         CLV_E_HOST_MEMORY
  */
-CLV_API CLV_MUST_CHECK clv_status clv_op_register(clv_runtime *runtime, CLV_KEPT const clv_own_op *op);
+CLV_API CLV_MUST_CHECK clv_status clv_op_register(clv_runtime *runtime, CLV_KEPT const clv_custom_op *op);
 
 /** The i-th output of the op whose output `tensor` is; NULL if there is none. */
 CLV_API clv_tensor *clv_op_output(clv_tensor *tensor, int i);
 
 /** The i-th op that was registered, in order; NULL outside. */
-CLV_API CLV_OR_NULL const clv_own_op *clv_own_op_get(int i);
+CLV_API CLV_OR_NULL const clv_custom_op *clv_custom_op_get(int i);
 #endif // CLEAVE_STABLE_ONLY
 
 // ---- every op by its name -------------------------------------------------------------------------------------------

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-// Optimizers of a program's own (clv_own_optimizer): its function builds the new values of a parameter and its states as ops, and what
+// Optimizers of a program's own (clv_custom_optimizer): its function builds the new values of a parameter and its states as ops, and what
 // it made is held against what can be stored before it is.
 //
 // The values of one parameter are stored before the next one's are made, so that a step holds those of one at a time.
-#include "ops/update/own_optimizer.h"
+#include "ops/update/custom_optimizer.h"
 
 #include <math.h>
 #include <stdio.h>
@@ -13,46 +13,49 @@
 #include "cleave/ops.h"
 #include "device/device.h"
 
-/** How many attributes the descriptor has; more than CLV_OWN_OP_ATTRIBUTES: too many. */
-static int count_attributes(const clv_own_optimizer *own) {
+/** How many attributes the descriptor has; more than CLV_CUSTOM_OP_ATTRIBUTES: too many. */
+static int count_attributes(const clv_custom_optimizer *custom) {
     int n = 0;
-    while (own->attributes && n <= CLV_OWN_OP_ATTRIBUTES && own->attributes[n].name) n++;
+    while (custom->attributes && n <= CLV_CUSTOM_OP_ATTRIBUTES && custom->attributes[n].name) n++;
     return n;
 }
 
-static int find_attribute(const clv_own_optimizer *own, const char *name) {
-    for (int i = 0; name && own->attributes && own->attributes[i].name; i++)
-        if (!strcmp(own->attributes[i].name, name)) return i;
+static int find_attribute(const clv_custom_optimizer *custom, const char *name) {
+    for (int i = 0; name && custom->attributes && custom->attributes[i].name; i++)
+        if (!strcmp(custom->attributes[i].name, name)) return i;
     return -1;
 }
 
 /** The values of the attributes, defaults filled in. */
-static void read_attributes(const clv_optimizer_config *config, double values[CLV_OWN_OP_ATTRIBUTES]) {
-    const clv_own_optimizer *own = config->own;
-    for (int i = 0; own->attributes && own->attributes[i].name; i++) values[i] = own->attributes[i].value;
+static void read_attributes(const clv_optimizer_config *config, double values[CLV_CUSTOM_OP_ATTRIBUTES]) {
+    const clv_custom_optimizer *custom = config->custom;
+    for (int i = 0; custom->attributes && custom->attributes[i].name; i++)
+        values[i] = custom->attributes[i].value;
     for (int i = 0; i < config->n_attributes; i++)
-        values[find_attribute(own, config->attributes[i].name)] = config->attributes[i].value;
+        values[find_attribute(custom, config->attributes[i].name)] = config->attributes[i].value;
 }
 
 /** What is wrong with the descriptor; NULL: nothing. */
-static const char *mistake_of(const clv_own_optimizer *own) {
-    if (own->bytes != sizeof *own) return "bytes is not sizeof(clv_own_optimizer)";
-    if (!own->name || !*own->name) return "it needs a name";
-    if (!own->update) return "it needs an update function";
-    if (own->n_states < 0 || own->n_states > CLV_OWN_OPTIMIZER_STATES) return "n_states must be from 0 to 4";
-    if (count_attributes(own) > CLV_OWN_OP_ATTRIBUTES) return "it has more than 16 attributes";
-    for (int i = 0; i < own->n_states; i++) {
-        if (!own->states[i].name || !*own->states[i].name) return "a state needs a name";
-        if (!isfinite(own->states[i].first)) return "a state's first value must be finite";
+static const char *mistake_of(const clv_custom_optimizer *custom) {
+    if (custom->bytes != sizeof *custom) return "bytes is not sizeof(clv_custom_optimizer)";
+    if (!custom->name || !*custom->name) return "it needs a name";
+    if (!custom->update) return "it needs an update function";
+    if (custom->n_states < 0 || custom->n_states > CLV_CUSTOM_OPTIMIZER_STATES)
+        return "n_states must be from 0 to 4";
+    if (count_attributes(custom) > CLV_CUSTOM_OP_ATTRIBUTES) return "it has more than 16 attributes";
+    for (int i = 0; i < custom->n_states; i++) {
+        if (!custom->states[i].name || !*custom->states[i].name) return "a state needs a name";
+        if (!isfinite(custom->states[i].first)) return "a state's first value must be finite";
         for (int k = 0; k < i; k++)
-            if (!strcmp(own->states[i].name, own->states[k].name)) return "two states have the same name";
+            if (!strcmp(custom->states[i].name, custom->states[k].name))
+                return "two states have the same name";
     }
     return NULL;
 }
 
 static clv__registry registered = CLV__REGISTRY("optimizer");
 
-clv_status clv_optimizer_register(clv_runtime *runtime, const clv_own_optimizer *optimizer) {
+clv_status clv_optimizer_register(clv_runtime *runtime, const clv_custom_optimizer *optimizer) {
     static const char *const brought[] = {"sgd", "momentum", "adam", "adamw"};
     CLV_TRY(CLV__GIVEN(NULL, runtime));
     clv__error *error = clv__runtime_error_of(runtime);
@@ -67,16 +70,16 @@ clv_status clv_optimizer_register(clv_runtime *runtime, const clv_own_optimizer 
     return clv__registry_add(&registered, error, optimizer->name, taken, optimizer);
 }
 
-const clv_own_optimizer *clv_own_optimizer_find(const char *name) {
+const clv_custom_optimizer *clv_custom_optimizer_find(const char *name) {
     return clv__registry_find(&registered, name);
 }
 
-bool clv__own_optimizer_check(clv_graph *graph, const clv_optimizer_config *config) {
-    const clv_own_optimizer *own = config->own;
-    const char *wrong = mistake_of(own);
+bool clv__custom_optimizer_check(clv_graph *graph, const clv_optimizer_config *config) {
+    const clv_custom_optimizer *custom = config->custom;
+    const char *wrong = mistake_of(custom);
     if (wrong) {
         clv__graph_fail(graph, CLV_E_VALUE, "clv_optimizer_add: optimizer '%.100s' of your own: %s",
-                        own->bytes == sizeof *own && own->name ? own->name : "", wrong);
+                        custom->bytes == sizeof *custom && custom->name ? custom->name : "", wrong);
         return false;
     }
     if (config->kind || config->momentum != 0 || config->dampening != 0 || config->nesterov ||
@@ -85,20 +88,20 @@ bool clv__own_optimizer_check(clv_graph *graph, const clv_optimizer_config *conf
             graph, CLV_E_VALUE,
             "clv_optimizer_add: kind, momentum, dampening, nesterov, beta1, beta2 and eps are not of "
             "optimizer '%.100s': give it attributes",
-            own->name);
+            custom->name);
         return false;
     }
     for (int i = 0; i < config->n_attributes; i++) {
         const char *name = config->attributes ? config->attributes[i].name : NULL;
-        if (find_attribute(own, name) < 0) {
+        if (find_attribute(custom, name) < 0) {
             clv__graph_fail(graph, CLV_E_NOT_FOUND,
-                            "clv_optimizer_add: optimizer '%.100s' has no attribute '%.100s'", own->name,
+                            "clv_optimizer_add: optimizer '%.100s' has no attribute '%.100s'", custom->name,
                             name ? name : "");
             return false;
         }
         if (isfinite(config->attributes[i].value)) continue;
         clv__graph_fail(graph, CLV_E_VALUE, "clv_optimizer_add: optimizer '%.100s': '%.100s' is not finite",
-                        own->name, name);
+                        custom->name, name);
         return false;
     }
     return true;
@@ -111,19 +114,19 @@ static bool is_kept(const clv_tensor *tensor) {
 }
 
 /** Can what the update made be stored in `target`? `what` it is of the parameter. */
-static bool fits(const clv_own_optimizer *own, const clv_tensor *parameter, const char *what,
+static bool fits(const clv_custom_optimizer *custom, const clv_tensor *parameter, const char *what,
                  const clv_tensor *target, const clv_tensor *made) {
     char is[128], wanted[128];
     clv_graph *graph = parameter->graph;
     if (graph->error.status != CLV_OK) return false;
     if (!made)
         clv__graph_fail(graph, CLV_E_VALUE, "optimizer '%.100s': its update makes no %s of '%.300s'",
-                        own->name, what, parameter->name);
+                        custom->name, what, parameter->name);
     else if (made->graph != graph || made->desc.dtype != CLV_DTYPE_F32 ||
              !clv_shape_equal(&made->desc.shape, &target->desc.shape))
         clv__graph_fail(graph, CLV_E_SHAPE,
                         "optimizer '%.100s': its update makes %s %s as the %s of '%.300s', which is f32 %s",
-                        own->name, clv_dtype_name(made->desc.dtype),
+                        custom->name, clv_dtype_name(made->desc.dtype),
                         clv_shape_text(&made->desc.shape, is, sizeof is), what, parameter->name,
                         clv_shape_text(&target->desc.shape, wanted, sizeof wanted));
     else
@@ -141,13 +144,13 @@ static clv_tensor *state_of(clv_tensor *parameter, const clv_optimizer_state *st
     return clv__persistent(parameter->graph, name, parameter->desc, first, CLV_OPTIMIZER, false);
 }
 
-void clv__own_optimizer_add(const clv_optimizer_config *config, float lr_factor, clv_tensor *parameter,
-                            const clv__gradients *all) {
-    const clv_own_optimizer *own = config->own;
+void clv__custom_optimizer_add(const clv_optimizer_config *config, float lr_factor, clv_tensor *parameter,
+                               const clv__gradients *all) {
+    const clv_custom_optimizer *custom = config->custom;
     clv_graph *graph = parameter->graph;
     const clv_precision precision = graph->precision;
-    clv_tensor *made[1 + CLV_OWN_OPTIMIZER_STATES] = {0},
-                         *targets[1 + CLV_OWN_OPTIMIZER_STATES] = {parameter};
+    clv_tensor *made[1 + CLV_CUSTOM_OPTIMIZER_STATES] = {0},
+                         *targets[1 + CLV_CUSTOM_OPTIMIZER_STATES] = {parameter};
     clv_update_use use = {.parameter = parameter, .weight_decay = (double)config->weight_decay};
     graph->precision = CLV_PRECISION_F32; // parameters and states are f32, whatever the layers compute in
     read_attributes(config, use.attributes);
@@ -156,23 +159,24 @@ void clv__own_optimizer_add(const clv_optimizer_config *config, float lr_factor,
     if (lr_factor != 1) use.lr = clv_mul_scalar(use.lr, lr_factor);
     use.first = clv_slice(all->hyper, 0, 1, 1);
     use.step = clv_slice(all->hyper, 0, 4, 1);
-    for (int i = 0; i < own->n_states; i++)
-        use.states[i] = targets[i + 1] = state_of(parameter, &own->states[i]);
-    if (graph->error.status == CLV_OK) own->update(&use, &made[0], &made[1]);
-    for (int i = 0; i <= own->n_states; i++) {
-        if (!fits(own, parameter, i ? own->states[i - 1].name : "new value", targets[i], made[i])) break;
+    for (int i = 0; i < custom->n_states; i++)
+        use.states[i] = targets[i + 1] = state_of(parameter, &custom->states[i]);
+    if (graph->error.status == CLV_OK) custom->update(&use, &made[0], &made[1]);
+    for (int i = 0; i <= custom->n_states; i++) {
+        if (!fits(custom, parameter, i ? custom->states[i - 1].name : "new value", targets[i], made[i]))
+            break;
         if (made[i] != targets[i] && is_kept(made[i])) made[i] = clv_mul_scalar(made[i], 1); // a copy
     }
-    for (int i = 0; graph->error.status == CLV_OK && i <= own->n_states; i++)
+    for (int i = 0; graph->error.status == CLV_OK && i <= custom->n_states; i++)
         if (made[i] != targets[i]) clv__assign_add(targets[i], made[i], 0, all);
     graph->precision = precision;
 }
 
-void clv__own_optimizer_text(const clv_optimizer_config *config, clv__text *out) {
-    double values[CLV_OWN_OP_ATTRIBUTES] = {0};
-    if (!config->own) return;
+void clv__custom_optimizer_text(const clv_optimizer_config *config, clv__text *out) {
+    double values[CLV_CUSTOM_OP_ATTRIBUTES] = {0};
+    if (!config->custom) return;
     read_attributes(config, values);
-    clv__text_add(out, "%s", config->own->name);
-    for (int i = 0; config->own->attributes && config->own->attributes[i].name; i++)
-        clv__text_add(out, " %s=%.17g", config->own->attributes[i].name, values[i]);
+    clv__text_add(out, "%s", config->custom->name);
+    for (int i = 0; config->custom->attributes && config->custom->attributes[i].name; i++)
+        clv__text_add(out, " %s=%.17g", config->custom->attributes[i].name, values[i]);
 }

@@ -20,12 +20,12 @@ static void lion_update(const clv_update_use *use, clv_tensor **parameter, clv_t
 }
 
 static const clv_attribute betas[] = {{"beta1", 0.9}, {"beta2", 0.99}, {NULL, 0}};
-static const clv_own_optimizer lion = {.bytes = sizeof lion,
-                                       .name = "lion",
-                                       .n_states = 1,
-                                       .states = {{"exp_avg", 0}},
-                                       .attributes = betas,
-                                       .update = lion_update};
+static const clv_custom_optimizer lion = {.bytes = sizeof lion,
+                                          .name = "lion",
+                                          .n_states = 1,
+                                          .states = {{"exp_avg", 0}},
+                                          .attributes = betas,
+                                          .update = lion_update};
 
 static clv_tensor *line(clv_tensor *x, const clv_model *model) {
     return clv_nn_linear(x, "fc", model->target[0], NULL);
@@ -47,7 +47,7 @@ int main(int argc, char **argv) {
     TRY(runtime, clv_dataset_from_arrays(runtime, &in, &out, NULL, &dataset));
     config.train = dataset;
     config.schedule = (clv_schedule){.kind = CLV_SCHEDULE_COSINE, .per_step = true};
-    config.optimizer.own = &lion;
+    config.optimizer.custom = &lion;
     TRY(runtime, clv_trainer_create(runtime, &config, &trainer));
     TRY(runtime, clv_trainer_run(trainer));
     printf("lion: loss %.6f after %d steps\n", clv_trainer_result(trainer).train_loss, STEPS);

@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 // An op of a program's own in whole trainings: computed again, over replicas, placed, in parts of a batch, with values stored as halves,
-// profiled. It is the built-in square written once more, so the weights of both trainings have the same bits. In mixed precision an own op's
+// profiled. It is the built-in square written once more, so the weights of both trainings have the same bits. In mixed precision a custom op's
 // result is f32, and the built-in one's a half: there they are near.
 #include <math.h>
 #include <string.h>
 
-#include "cleave/own_op.h"
+#include "cleave/custom_op.h"
 #include "cleave/profile.h"
-#include "ops/own_op.h"
+#include "ops/custom_op.h"
 #include "train/small.h"
 
 enum { MOST_FLOATS = 4096, BATCH = 8, SAMPLES = 24, EPOCHS = 2 };
@@ -24,9 +24,9 @@ static void square_gradient(const clv_op_use *use, clv_tensor *const *in, clv_te
 
 static const clv_op_sample samples[] = {{.label = "17", .in = {{CLV_DTYPE_F32, {1, {17}}}}, .quick = true},
                                         {0}};
-static const clv_own_op own_square = {
-    .bytes = sizeof own_square,
-    .name = "own_square",
+static const clv_custom_op custom_square = {
+    .bytes = sizeof custom_square,
+    .name = "custom_square",
     .n_inputs = 1,
     .kernel = "__kernel void KERNEL(square)(global float *y, global const float *x, int n) {\n"
               "    const int i = get_global_id(0);\n"
@@ -37,13 +37,13 @@ static const clv_own_op own_square = {
     .gradient = square_gradient,
     .samples = samples};
 
-static bool own; // which one the model takes
+static bool custom; // which one the model takes
 
 static clv_tensor *build(clv_tensor *x, const clv_model *model) {
     clv_graph *graph = clv_tensor_graph(x);
     x = clv_nn_conv2d(x, "conv", 3, &(clv_nn_conv2d_config){.kernel = {2, 3}});
     clv_scope_push(graph, "act");
-    x = own ? clv__own_op_add("own_square", &x, 1, NULL, 0) : clv_square(x);
+    x = custom ? clv__custom_op_add("custom_square", &x, 1, NULL, 0) : clv_square(x);
     clv_scope_pop(graph);
     return clv_nn_linear(clv_flatten(x, 1), "fc", model->classes, NULL);
 }
@@ -65,7 +65,7 @@ static int train(const way *how, float *floats, bool *profiled) {
     const clv_runtime_config config = {.partition = two ? "cpu:0=2" : NULL};
     clv_runtime *runtime = NULL;
     assert_int_equal(clv_runtime_create(&config, &runtime), CLV_OK);
-    assert_status(clv_op_register(runtime, &own_square), CLV_OK, runtime);
+    assert_status(clv_op_register(runtime, &custom_square), CLV_OK, runtime);
     clv_dataset *dataset = small_dataset(runtime, SAMPLES);
     clv_train_config training = small_config(&model, dataset, BATCH, EPOCHS);
     assert_status(clv_device_find(runtime, "cpu:0|host", &training.device), CLV_OK, runtime);
@@ -85,7 +85,7 @@ static int train(const way *how, float *floats, bool *profiled) {
     small_run(runtime, trainer);
     for (int r = 0; r < clv_profile_info_get(profile).n_runs; r++)
         for (int i = 0; i < clv_profile_run_get(profile, r).n_nodes; i++)
-            *profiled |= !strcmp(clv_profile_node_get(profile, r, i).node.op, "own_square");
+            *profiled |= !strcmp(clv_profile_node_get(profile, r, i).node.op, "custom_square");
     int n = 0;
     assert_status(small_read(clv_trainer_info_get(trainer).session, floats, MOST_FLOATS, &n), CLV_OK,
                   runtime);
@@ -121,9 +121,9 @@ static void same_bits_in_every_way(void **state) {
         static float floats[2][MOST_FLOATS];
         bool profiled[2] = {false, false};
         if ((ways[i].replicas || ways[i].place) && !two) continue;
-        own = false;
+        custom = false;
         const int n = train(&ways[i], floats[0], &profiled[0]);
-        own = true;
+        custom = true;
         assert_int_equal(train(&ways[i], floats[1], &profiled[1]), n);
         assert_true(n > 0 && !profiled[0]);
         if (!profiled[1]) fail_msg("%s: the op is in no profile", ways[i].name);
