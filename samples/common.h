@@ -43,8 +43,8 @@ static inline void make_images(uint32_t seed, int n, float *images, int32_t *lab
 static inline clv_dataset *made_up_dataset(clv_runtime *runtime, int n, float *images, int32_t *labels) {
     clv_dataset *dataset = NULL;
     make_images(1, n, images, labels);
-    clv_array x = {.type = CLV_ARRAY_F32, .shape = CLV_SHAPE(n, 1, 28, 28), .data = images, .borrowed = true};
-    clv_array y = {.type = CLV_ARRAY_I32, .shape = CLV_SHAPE(n), .data = labels, .borrowed = true};
+    clv_array x = {.type = CLV_DTYPE_F32, .shape = CLV_SHAPE(n, 1, 28, 28), .data = images, .borrowed = true};
+    clv_array y = {.type = CLV_DTYPE_I32, .shape = CLV_SHAPE(n), .data = labels, .borrowed = true};
     TRY(runtime, clv_dataset_from_arrays(runtime, &x, &y, NULL, &dataset));
     return dataset;
 }

@@ -40,8 +40,8 @@ int main(int argc, char **argv) {
     clv_trainer *trainer = NULL;
     for (int i = 0; i < N * IN; i++) x[i] = (float)(i * 37 % 29) / 14 - 1;
     for (int i = 0; i < N; i++) y[i] = x[IN * i] - 0.5f * x[IN * i + 3];
-    clv_array in = {.type = CLV_ARRAY_F32, .shape = CLV_SHAPE(N, IN), .data = x, .borrowed = true};
-    clv_array out = {.type = CLV_ARRAY_F32, .shape = CLV_SHAPE(N, 1), .data = y, .borrowed = true};
+    clv_array in = {.type = CLV_DTYPE_F32, .shape = CLV_SHAPE(N, IN), .data = x, .borrowed = true};
+    clv_array out = {.type = CLV_DTYPE_F32, .shape = CLV_SHAPE(N, 1), .data = y, .borrowed = true};
     TRY(runtime, clv_runtime_create(NULL, &runtime));
     TRY(runtime, clv_device_find(runtime, argc > 1 ? argv[1] : NULL, &config.device));
     TRY(runtime, clv_dataset_from_arrays(runtime, &in, &out, NULL, &dataset));

@@ -15,8 +15,8 @@ static clv_dataset *make_dataset(clv_runtime *runtime, int classes) {
     make_images(1, IMAGES, images, labels);
     for (int i = 0; i < IMAGES; i++) labels[i] %= classes;
     clv_array x = {
-        .type = CLV_ARRAY_F32, .shape = CLV_SHAPE(IMAGES, 1, 28, 28), .data = images, .borrowed = true};
-    clv_array y = {.type = CLV_ARRAY_I32, .shape = CLV_SHAPE(IMAGES), .data = labels, .borrowed = true};
+        .type = CLV_DTYPE_F32, .shape = CLV_SHAPE(IMAGES, 1, 28, 28), .data = images, .borrowed = true};
+    clv_array y = {.type = CLV_DTYPE_I32, .shape = CLV_SHAPE(IMAGES), .data = labels, .borrowed = true};
     TRY(runtime, clv_dataset_from_arrays(runtime, &x, &y, NULL, &dataset));
     return dataset;
 }

@@ -30,10 +30,10 @@ static clv_dataset *make_fish(clv_runtime *runtime) {
         kinds[i] = lengths[i] < 0 ? 0 : 1 + colours[i] % 2;
         prices[i] = 2 * lengths[i] + (colours[i] == 3);
     }
-    clv_array arrays[] = {{NULL, CLV_ARRAY_F32, CLV_SHAPE(N, 1), lengths, true},
-                          {NULL, CLV_ARRAY_I32, CLV_SHAPE(N), colours, true},
-                          {NULL, CLV_ARRAY_I32, CLV_SHAPE(N), kinds, true},
-                          {NULL, CLV_ARRAY_F32, CLV_SHAPE(N, 1), prices, true}};
+    clv_array arrays[] = {{NULL, CLV_DTYPE_F32, CLV_SHAPE(N, 1), lengths, true},
+                          {NULL, CLV_DTYPE_I32, CLV_SHAPE(N), colours, true},
+                          {NULL, CLV_DTYPE_I32, CLV_SHAPE(N), kinds, true},
+                          {NULL, CLV_DTYPE_F32, CLV_SHAPE(N, 1), prices, true}};
     const clv_field fields[] = {{.name = "length", .array = &arrays[0]},
                                 {.name = "colour", .array = &arrays[1]},
                                 {.name = "kind", .role = CLV_PORT_TARGET, .array = &arrays[2]},

@@ -12,22 +12,11 @@
 extern "C" {
 #endif
 
-/** Element types of arrays on the host: those of tensors, and those that only files and datasets use. */
-typedef enum clv_array_type {
-    CLV_ARRAY_NONE,
-    CLV_ARRAY_F32,
-    CLV_ARRAY_I32,
-    CLV_ARRAY_I64,
-    CLV_ARRAY_U8
-} clv_array_type;
-
-/** `f32`, `i32`, `i64`, `u8`, `none`. */
-CLV_API const char *clv_array_type_name(clv_array_type type);
-
-/** A row-major array in host memory. All zero is an array of nothing; clv_array_reset gives it back to that. */
+/** A row-major array in host memory. All zero is an array of nothing; clv_array_reset gives it back to that. Its type is any
+ *  but f16 and bf16: of those that are read, arrays of f32 are made. */
 typedef struct clv_array {
     char *name; /**< in its file or archive; NULL for none */
-    clv_array_type type;
+    clv_dtype type;
     clv_shape shape;
     CLV_COUNT(shape) void *data; /**< aligned for its type when the library allocated it */
     bool borrowed; /**< data belongs to someone else and outlives the array */
@@ -38,10 +27,10 @@ typedef struct clv_array {
  *
  * array   the caller's; what it held is forgotten, not freed
  *
- * Errors  CLV_E_VALUE  type is NONE;  CLV_E_SHAPE  a negative dimension, or too large to count;
+ * Errors  CLV_E_VALUE  type is NONE, f16 or bf16;  CLV_E_SHAPE  a negative dimension, or too large to count;
  *         CLV_E_HOST_MEMORY
  */
-CLV_API CLV_MUST_CHECK clv_status clv_array_init(clv_runtime *runtime, clv_array_type type,
+CLV_API CLV_MUST_CHECK clv_status clv_array_init(clv_runtime *runtime, clv_dtype type,
                                                  const clv_shape *shape, CLV_OUT clv_array *array);
 /** Free the storage unless it is borrowed, and the name. NULL and a zeroed array are fine. */
 CLV_API void clv_array_reset(clv_array *array);
@@ -88,11 +77,11 @@ CLV_API void clv_archive_destroy(clv_archive *archive);
  *
  * Errors  CLV_E_VALUE  the name;  as clv_array_init
  */
-CLV_API CLV_MUST_CHECK clv_status clv_archive_add(clv_archive *archive, const char *name, clv_array_type type,
+CLV_API CLV_MUST_CHECK clv_status clv_archive_add(clv_archive *archive, const char *name, clv_dtype type,
                                                   const clv_shape *shape, CLV_BORROWED clv_array **out);
 /** Add an array whose data stays the caller's and must outlive the archive; nothing is copied but the name. */
 CLV_API CLV_MUST_CHECK clv_status clv_archive_add_borrowed(clv_archive *archive, const char *name,
-                                                           clv_array_type type, const clv_shape *shape,
+                                                           clv_dtype type, const clv_shape *shape,
                                                            CLV_KEPT CLV_COUNT(shape) const void *data);
 CLV_API size_t clv_archive_count(const clv_archive *archive);
 /** The i-th array: in the order they were added, or stand in the file. NULL past the end. */
@@ -115,7 +104,7 @@ CLV_API CLV_OR_NULL const char *clv_archive_text_at(const clv_archive *archive, 
 /**
  * Read a safetensors file.
  *
- * Reads F32, I32, I64 and U8; F16 and BF16 become f32. The file's `__metadata__` becomes the archive's texts.
+ * Reads every dtype; F16 and BF16 become f32. The file's `__metadata__` becomes the archive's texts.
  * Refused: anything that is not exactly a header and its data (holes, overlaps, trailing bytes, duplicate
  * keys, sizes that overflow or disagree).
  *

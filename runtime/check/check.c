@@ -18,7 +18,7 @@
 #include "device/program.h"
 #include "graph/quarantine.h"
 #include "plan/plan.h"
-#include "tensor/half.h"
+#include "tensor/dtype.h"
 
 /** What is done with a variant of the op. */
 typedef struct attempt {

@@ -18,7 +18,7 @@
 #include "device/device.h"
 #include "nn/ports.h"
 #include "graph/graph.h"
-#include "tensor/half.h"
+#include "tensor/dtype.h"
 
 // A value is looked at closely if its largest difference, relative to its largest element, is beyond this many roundings of a sum of
 // its length, and beyond so many times what its inputs differ by. Generous to ops: only the reference judges.

@@ -8,7 +8,7 @@
 #include <string.h>
 
 #include "base/random.h"
-#include "tensor/half.h"
+#include "tensor/dtype.h"
 
 clv_status clv__values_init(clv__values *values, const clv_graph *graph, clv__error *error) {
     *values = (clv__values){.graph = graph};

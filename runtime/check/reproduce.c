@@ -10,7 +10,7 @@
 #include <string.h>
 
 #include "device/program.h"
-#include "tensor/half.h"
+#include "tensor/dtype.h"
 
 enum { GUARD_BYTES = 4096 };
 
@@ -191,12 +191,10 @@ static clv_status put_start(writer *w, size_t i) {
 
 /** What an element should be: what does not fit into the type is infinite there too. */
 static double wanted(const writer *w, const clv_tensor *target, int64_t i, double *allowed) {
-    double want = w->of->expected->want.data[target->id][i], rounded;
-    uint64_t element;
+    double want = w->of->expected->want.data[target->id][i];
     *allowed = 0;
     if (clv__is_float(target->desc.dtype)) {
-        clv__elements_narrow(target->desc.dtype, &want, 1, &element);
-        clv__elements_widen(target->desc.dtype, &element, 1, &rounded);
+        const double rounded = clv__dtype_nearest(target->desc.dtype, want);
         if (!isfinite(rounded)) want = rounded;
     }
     if (isfinite(want)) *allowed = clv__tolerance(w->of->expected, target, i);
@@ -220,14 +218,7 @@ static void put_wanted(writer *w, size_t at) {
 }
 
 static const char *type_name(const zone *z) {
-    switch (z->target ? z->target->desc.dtype : CLV_DTYPE_F32) {
-    case CLV_DTYPE_F16: return "F16";
-    case CLV_DTYPE_BF16: return "BF16";
-    case CLV_DTYPE_I32: return "I32";
-    case CLV_DTYPE_U8: return "U8";
-    case CLV_DTYPE_I64: return "I64";
-    default: return "F32";
-    }
+    return clv__dtype(z->target ? z->target->desc.dtype : CLV_DTYPE_F32)->id;
 }
 
 static clv_status put_tensors(writer *w) {

@@ -11,7 +11,7 @@
 #include "cleave/ops.h"
 #include "device/device.h"
 #include "graph/signature.h"
-#include "tensor/half.h"
+#include "tensor/dtype.h"
 
 void clv__fill_values(const clv__fill *fill, const clv__desc *desc, uint64_t seed, uint64_t id,
                       double *values) {
@@ -40,11 +40,7 @@ void clv__fill_values(const clv__fill *fill, const clv__desc *desc, uint64_t see
     }
     if (kind == CLV__FILL_FIRST_INFINITE && n > 0) values[0] = INFINITY;
     if (kind == CLV__FILL_LAST_INFINITE && n > 0) values[n - 1] = INFINITY;
-    for (int64_t i = 0; i < n; i++) {
-        uint64_t element;
-        clv__elements_narrow(desc->dtype, &values[i], 1, &element);
-        clv__elements_widen(desc->dtype, &element, 1, &values[i]);
-    }
+    for (int64_t i = 0; i < n; i++) values[i] = clv__dtype_nearest(desc->dtype, values[i]);
 }
 
 void clv__sample_store(const clv__op *op, clv_dtype dtype, bool all, clv__sample *sample) {

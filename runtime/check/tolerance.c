@@ -11,7 +11,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "tensor/half.h"
+#include "tensor/dtype.h"
 
 // The least exact functions a full-profile driver may have are erf and pow with 16 ULP; an ULP is at most FLT_EPSILON of
 // the value. The same again, absolute, for functions that end in a difference of values up to 1 (1 + erf, 1 - y*y), or

@@ -6,7 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "tensor/half.h"
+#include "tensor/dtype.h"
 
 static size_t count(const char *const *names) {
     size_t n = 0;

@@ -66,7 +66,7 @@ void clv__scale_init(clv__scale *scale, const clv_array *array, const clv__norm 
     const int64_t n = clv_shape_numel(&array->shape) / array->shape.dims[0];
     scale->plane = n / channels;
     scale->plain =
-        array->type == CLV_ARRAY_F32 && channels == 1 && scale->norm.mean[0] == 0 && scale->norm.std[0] == 1;
+        array->type == CLV_DTYPE_F32 && channels == 1 && scale->norm.mean[0] == 0 && scale->norm.std[0] == 1;
     for (int c = 0; c < channels; c++)
         clv__scale_bytes(scale->norm.mean[c], scale->norm.std[c], scale->byte[c]);
 }
@@ -80,7 +80,7 @@ void clv__scale_read(const clv__scale *scale, const clv_array *array, int64_t i,
         const int64_t first = (i * channels + c) * plane;
         const uint8_t *bytes = (const uint8_t *)array->data + first;
         const float *floats = (const float *)array->data + first;
-        if (array->type == CLV_ARRAY_U8)
+        if (array->type == CLV_DTYPE_U8)
             for (int64_t k = 0; k < plane; k++) out[k] = byte[bytes[k]];
         else
             for (int64_t k = 0; k < plane; k++) out[k] = (floats[k] - mean) / std;
@@ -100,9 +100,9 @@ static clv_status check_arrays(clv__error *error, const clv_array *images, const
     char a[128], b[128];
     clv_shape_text(&images->shape, a, sizeof a);
     clv_shape_text(&labels->shape, b, sizeof b);
-    if (images->type != CLV_ARRAY_F32 && images->type != CLV_ARRAY_U8) {
+    if (images->type != CLV_DTYPE_F32 && images->type != CLV_DTYPE_U8) {
         CLV_FAIL(error, CLV_E_DTYPE, "%s: the type is %s; f32 or u8 is wanted", names->images,
-                 clv_array_type_name(images->type));
+                 clv_dtype_name(images->type));
     }
     if (images->shape.rank < 1)
         CLV_FAIL(error, CLV_E_SHAPE, "%s: one number; [N,...] is wanted", names->images);
@@ -110,7 +110,7 @@ static clv_status check_arrays(clv__error *error, const clv_array *images, const
         CLV_FAIL(error, CLV_E_SHAPE, "%s: %s holds no samples", names->images, a);
     if (clv_array_bytes(labels) == 0)
         CLV_FAIL(error, CLV_E_SHAPE, "%s: %s holds no labels", names->labels, b);
-    bool numbers = labels->type == CLV_ARRAY_F32,
+    bool numbers = labels->type == CLV_DTYPE_F32,
          row = numbers ? labels->shape.rank >= 1 : labels->shape.rank == 1;
     if (!row || labels->shape.dims[0] != images->shape.dims[0]) {
         CLV_FAIL(error, CLV_E_SHAPE,
@@ -126,8 +126,8 @@ static clv_status check_arrays(clv__error *error, const clv_array *images, const
 
 int64_t clv__whole_at(const clv_array *array, int64_t i) {
     switch (array->type) {
-    case CLV_ARRAY_I64: return ((const int64_t *)array->data)[i];
-    case CLV_ARRAY_I32: return ((const int32_t *)array->data)[i];
+    case CLV_DTYPE_I64: return ((const int64_t *)array->data)[i];
+    case CLV_DTYPE_I32: return ((const int32_t *)array->data)[i];
     default: return ((const uint8_t *)array->data)[i];
     }
 }
@@ -250,7 +250,7 @@ clv_status clv__dataset_create(clv__error *error, clv_array *images, const clv_a
     CLV_TRY(clv__norm_init(error, config->mean, config->std, config->channels, config->means, config->stds,
                            &norm));
     CLV_TRY(check_arrays(error, images, labels, defaults));
-    if (!norm.channels || (config->only_bytes && images->type != CLV_ARRAY_U8))
+    if (!norm.channels || (config->only_bytes && images->type != CLV_DTYPE_U8))
         norm = (clv__norm){.channels = 1, .mean = {defaults->mean}, .std = {defaults->std}};
     CLV_TRY(clv__norm_fits(error, &norm, defaults->images, &images->shape));
     const int64_t n = images->shape.dims[0], count = config->limit && config->limit < n ? config->limit : n;
@@ -270,13 +270,13 @@ clv_status clv__dataset_create(clv__error *error, clv_array *images, const clv_a
     dataset->classes = config->classes ? config->classes : defaults->classes;
     dataset->norm = norm;
     clv__scale_init(&own->scale, images, &norm);
-    clv_status status = labels->type == CLV_ARRAY_F32 ? copy_targets(error, labels, own)
+    clv_status status = labels->type == CLV_DTYPE_F32 ? copy_targets(error, labels, own)
                                                       : copy_labels(error, labels, config, defaults, own);
     if (status != CLV_OK) {
         clv_dataset_destroy(dataset);
         return status;
     }
-    if (images->type == CLV_ARRAY_U8) {
+    if (images->type == CLV_DTYPE_U8) {
         dataset->bytes = bytes_of_arrays;
         dataset->read_bytes = read_array_bytes;
     }

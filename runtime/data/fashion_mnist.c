@@ -67,9 +67,9 @@ static clv_status check_images(clv__error *error, const char *folder, const char
                                const clv_array *images) {
     char text[128];
     const clv_shape *shape = &images->shape;
-    if (images->type != CLV_ARRAY_U8 || shape->rank != 3 || shape->dims[1] != 28 || shape->dims[2] != 28) {
+    if (images->type != CLV_DTYPE_U8 || shape->rank != 3 || shape->dims[1] != 28 || shape->dims[2] != 28) {
         CLV_FAIL(error, CLV_E_FORMAT, "'%s' in '%s' holds %s of %s; Fashion-MNIST has [N,28,28] of u8", name,
-                 folder, clv_shape_text(shape, text, sizeof text), clv_array_type_name(images->type));
+                 folder, clv_shape_text(shape, text, sizeof text), clv_dtype_name(images->type));
     }
     return CLV_OK;
 }

@@ -37,9 +37,8 @@ static clv_status check_one(clv__error *error, const clv_field *field, const clv
     char text[128];
     if (!array) CLV_FAIL(error, CLV_E_VALUE, "field '%s' has no array", field->name);
     clv_shape_text(&array->shape, text, sizeof text);
-    if (array->type == CLV_ARRAY_NONE)
-        CLV_FAIL(error, CLV_E_DTYPE, "field '%s': the type is none; f32, i32, i64 or u8 is wanted",
-                 field->name);
+    if (array->type == CLV_DTYPE_NONE)
+        CLV_FAIL(error, CLV_E_DTYPE, "field '%s': the type is none", field->name);
     if (array->shape.rank < 1)
         CLV_FAIL(error, CLV_E_SHAPE, "field '%s': one number; [N,...] is wanted", field->name);
     if (clv_array_bytes(array) == 0)
@@ -47,14 +46,14 @@ static clv_status check_one(clv__error *error, const clv_field *field, const clv
     if (array->shape.dims[0] != first->array->shape.dims[0])
         CLV_FAIL(error, CLV_E_SHAPE, "field '%s' has %" PRId64 " samples, field '%s' has %" PRId64,
                  field->name, array->shape.dims[0], first->name, first->array->shape.dims[0]);
-    const bool numbers = array->type == CLV_ARRAY_F32,
-               bytes = array->type == CLV_ARRAY_U8 && field->role == CLV_PORT_INPUT;
+    const bool numbers = array->type == CLV_DTYPE_F32,
+               bytes = array->type == CLV_DTYPE_U8 && field->role == CLV_PORT_INPUT;
     if (field->classes < 0)
         CLV_FAIL(error, CLV_E_VALUE, "field '%s': %d classes", field->name, field->classes);
     if (field->classes && (numbers || bytes))
         CLV_FAIL(error, CLV_E_VALUE, "field '%s' has classes, and %s of %s: classes are whole numbers",
                  field->name, field->role == CLV_PORT_INPUT ? "is an input" : "is a target",
-                 clv_array_type_name(array->type));
+                 clv_dtype_name(array->type));
     const bool scaled = field->mean != 0 || field->std != 0 || field->channels;
     if (scaled && (field->role == CLV_PORT_TARGET || !(numbers || bytes)))
         CLV_FAIL(error, CLV_E_VALUE, "field '%s': mean and std are for inputs of f32 or u8", field->name);
@@ -119,7 +118,7 @@ static clv_status copy_whole(clv__error *error, const clv_field *field, const cl
     int64_t smallest = 0, largest = 0;
     clv_shape shape = field->array->shape;
     shape.dims[0] = count;
-    if (clv__array_init(error, CLV_ARRAY_I32, &shape, &to->data) != CLV_OK)
+    if (clv__array_init(error, CLV_DTYPE_I32, &shape, &to->data) != CLV_OK)
         return clv__error_prefix(error, "field '%s': ", field->name);
     for (int64_t i = 0; i < n; i++) {
         const int64_t value = clv__whole_at(field->array, i);
@@ -150,8 +149,8 @@ static clv_status add(clv__error *error, named *own, const clv_field *field,
     for (int d = 1; d < shape->rank; d++) port->dims[d - 1] = shape->dims[d];
     const clv_shape one = clv_port_shape(port, 1);
     to->numel = clv_shape_numel(&one);
-    const bool bytes = field->array->type == CLV_ARRAY_U8 && field->role == CLV_PORT_INPUT;
-    if (field->array->type == CLV_ARRAY_F32 || bytes) {
+    const bool bytes = field->array->type == CLV_DTYPE_U8 && field->role == CLV_PORT_INPUT;
+    if (field->array->type == CLV_DTYPE_F32 || bytes) {
         clv__norm norm;
         CLV_TRY(clv__norm_init(error, field->mean, field->std, field->channels, field->means, field->stds,
                                &norm));
@@ -170,7 +169,7 @@ static void read_fields(const named *own, int64_t i, bool bytes, void *const *to
         if (!to[k]) continue;
         if (own->ports[k].dtype == CLV_DTYPE_I32)
             memcpy(to[k], (const int32_t *)c->data.data + i * c->numel, (size_t)c->numel * sizeof(int32_t));
-        else if (bytes && c->data.type == CLV_ARRAY_U8)
+        else if (bytes && c->data.type == CLV_DTYPE_U8)
             memcpy(to[k], (const uint8_t *)c->data.data + i * c->numel, (size_t)c->numel);
         else
             clv__scale_read(&c->scale, &c->data, i, to[k]);
@@ -187,7 +186,7 @@ static void read_bytes(const clv_dataset *dataset, int64_t i, void *const *to) {
 
 static clv__norm bytes_of(const clv_dataset *dataset, int k) {
     const column *c = &((const named *)dataset)->columns[k];
-    if (c->data.type != CLV_ARRAY_U8) return (clv__norm){0};
+    if (c->data.type != CLV_DTYPE_U8) return (clv__norm){0};
     return c->scale.norm;
 }
 

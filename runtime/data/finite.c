@@ -8,7 +8,7 @@
 #include <string.h>
 
 clv_status clv__array_finite(clv__error *error, const char *what, const clv_array *array, int64_t rows) {
-    if (array->type != CLV_ARRAY_F32 || array->shape.rank < 1) return CLV_OK;
+    if (array->type != CLV_DTYPE_F32 || array->shape.rank < 1) return CLV_OK;
     const float *at = array->data;
     int64_t row = 1;
     for (int d = 1; d < array->shape.rank; d++) row *= array->shape.dims[d];

@@ -144,7 +144,7 @@ static clv_status read_rows(clv__table_file *file, clv__table_form *form, const 
     file->decimal_comma = form->decimal_comma || config->decimal_comma;
     CLV_TRY(clv__table_find(file, form, false, config->ignore));
     CLV_TRY(clv__table_form_survey(file, form->columns, form->n));
-    CLV_TRY(clv__array_init(file->error, CLV_ARRAY_F32, &shape, out));
+    CLV_TRY(clv__array_init(file->error, CLV_DTYPE_F32, &shape, out));
     report->columns = form->width;
     for (size_t i = 0; i < form->n; i++) report->word_columns += form->columns[i].is_words;
     return fill(file, form, out->data, report);

@@ -111,7 +111,7 @@ clv_status clv_text_read(clv_runtime *runtime, const char *path, clv_array *out)
     clv_status status = CLV_OK;
     if (input.bytes == 0) status = clv__error_set(error, CLV_E_FORMAT, "'%s' is empty", path);
     if (status == CLV_OK) status = clv__foreign_check(&input, CLV__WANT_TEXT);
-    if (status == CLV_OK) status = clv__array_init(error, CLV_ARRAY_U8, &shape, out);
+    if (status == CLV_OK) status = clv__array_init(error, CLV_DTYPE_U8, &shape, out);
     if (status == CLV_OK) status = clv__input_read(&input, 0, out->data, (size_t)input.bytes);
     clv__input_close(&input);
     if (status != CLV_OK) clv_array_reset(out);

@@ -224,7 +224,7 @@ clv_status clv_vocabulary_encode(const clv_vocabulary *vocabulary, const char *t
     if (status == CLV_OK && !clv__grow(&all.at, &all.room, all.n + 1, sizeof *all.at))
         status = no_memory(vocabulary->error);
     if (status == CLV_OK)
-        *out = (clv_array){.type = CLV_ARRAY_I32, .shape = CLV_SHAPE((int64_t)all.n), .data = all.at};
+        *out = (clv_array){.type = CLV_DTYPE_I32, .shape = CLV_SHAPE((int64_t)all.n), .data = all.at};
     else
         free(all.at);
     return status;
@@ -286,7 +286,7 @@ clv_status clv_vocabulary_decode(const clv_vocabulary *vocabulary, const int32_t
     if (status == CLV_OK && (text.failed || !clv__grow(&text.data, &text.room, text.n + 1, 1)))
         status = no_memory(vocabulary->error);
     if (status == CLV_OK)
-        *out = (clv_array){.type = CLV_ARRAY_U8, .shape = CLV_SHAPE((int64_t)text.n), .data = text.data};
+        *out = (clv_array){.type = CLV_DTYPE_U8, .shape = CLV_SHAPE((int64_t)text.n), .data = text.data};
     else
         clv__text_reset(&text);
     return status;

@@ -11,7 +11,7 @@
 #include "base/random.h"
 #include "exec/session.h"
 #include "exec/worker.h"
-#include "tensor/half.h"
+#include "tensor/dtype.h"
 
 enum {
     PART = 1 << 16,

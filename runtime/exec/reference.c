@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "exec/reference.h"
 
-#include "tensor/half.h"
+#include "tensor/dtype.h"
 
 static void widen(const clv__desc *desc, const void *from, double *to) {
     clv__elements_widen(desc->dtype, from, clv__numel(desc), to);

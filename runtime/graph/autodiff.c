@@ -4,7 +4,7 @@
 
 #include "cleave/ops.h"
 #include "graph/graph.h"
-#include "tensor/half.h"
+#include "tensor/dtype.h"
 
 /** Is there a path from something that wants a gradient? Set when the node was made; ops without grad stop it. */
 static bool leads_to_gradient(const clv__node *node) {

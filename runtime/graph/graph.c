@@ -13,7 +13,7 @@
 #include "base/shown.h"
 #include "device/device.h"
 #include "graph/signature.h"
-#include "tensor/half.h"
+#include "tensor/dtype.h"
 #include "tensor/shape.h"
 
 // ---- the graph ----------------------------------------------------------------------------------------------------
@@ -332,8 +332,7 @@ clv_tensor *clv_constant(clv_graph *graph, clv_dtype dtype, clv_shape shape, con
     if (!graph || graph->error.status != CLV_OK) return NULL;
     const clv__desc desc = {dtype, shape};
     if (clv_dtype_bytes(dtype) == 0 || clv__is_half(dtype))
-        return clv__graph_fail(graph, CLV_E_DTYPE, "a constant is f32, i32, u8 or i64, not %s",
-                               clv_dtype_name(dtype));
+        return clv__graph_fail(graph, CLV_E_DTYPE, "a constant cannot be %s", clv_dtype_name(dtype));
     if (!sizes_fit(graph, "a constant", &desc)) return NULL;
     const size_t bytes = clv__desc_bytes(&desc);
     if (bytes && !data) return clv__graph_fail(graph, CLV_E_VALUE, "a constant needs its values");

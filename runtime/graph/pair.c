@@ -6,7 +6,7 @@
 
 #include "cleave/ops.h"
 #include "graph/signature.h"
-#include "tensor/half.h"
+#include "tensor/dtype.h"
 
 enum { MOST = 8 }; // inputs of a gradient, and of what it is the gradient of
 

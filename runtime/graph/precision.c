@@ -7,7 +7,7 @@
 // and their gradients stay f32. Source of the lists: torch.autocast, "CUDA Op-Specific Behavior"; Micikevicius et al. 2017,
 // arXiv:1710.03740.
 #include "graph/graph.h"
-#include "tensor/half.h"
+#include "tensor/dtype.h"
 
 #include <string.h>
 

@@ -108,8 +108,8 @@ static clv_status check_tensors(clv_runtime *runtime, const clv_archive *archive
     const clv_shape tokens = CLV_SHAPE(config->vocabulary, config->width);
     const clv_shape positions = CLV_SHAPE(config->context, config->width);
     char last[96];
-    CLV_TRY(clv__archive_require(archive, "transformer.wte.weight", CLV_ARRAY_F32, &tokens, &array));
-    CLV_TRY(clv__archive_require(archive, "transformer.wpe.weight", CLV_ARRAY_F32, &positions, &array));
+    CLV_TRY(clv__archive_require(archive, "transformer.wte.weight", CLV_DTYPE_F32, &tokens, &array));
+    CLV_TRY(clv__archive_require(archive, "transformer.wpe.weight", CLV_DTYPE_F32, &positions, &array));
     snprintf(last, sizeof last, "transformer.h.%" PRId64 ".ln_1.weight", config->layers - 1);
     if (!clv_archive_find(archive, last))
         CLV_FAIL(clv__runtime_error_of(runtime), CLV_E_FORMAT,

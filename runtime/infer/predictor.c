@@ -310,9 +310,9 @@ static clv_status check_array(const clv_predictor *predictor, int i, const clv_a
     const clv_port port = clv_model_port_get(model, CLV_PORT_INPUT, i);
     char text[128];
     const clv_dtype wants = clv_tensor_dtype(predictor->step.fed[i]);
-    if (array->type != clv__array_type_of(wants))
+    if (array->type != wants)
         CLV_FAIL(error, CLV_E_DTYPE, "input '%s' of model '%s' wants %s, the array holds %s", port.name,
-                 model->name, clv_dtype_name(wants), clv_array_type_name(array->type));
+                 model->name, clv_dtype_name(wants), clv_dtype_name(array->type));
     if (array->shape.rank < 1)
         CLV_FAIL(error, CLV_E_SHAPE, "input '%s' of model '%s': one number; [N,...] is wanted", port.name,
                  model->name);
@@ -344,7 +344,7 @@ static clv_status forward_arrays(clv_predictor *predictor, const clv_array *cons
         const clv_shape one = clv_predictor_result_shape(predictor, i);
         clv_shape shape = {one.rank + 1, {n}};
         memcpy(shape.dims + 1, one.dims, (size_t)one.rank * sizeof *one.dims);
-        CLV_TRY(clv_array_init(predictor->runtime, CLV_ARRAY_F32, &shape, &results[i]));
+        CLV_TRY(clv_array_init(predictor->runtime, CLV_DTYPE_F32, &shape, &results[i]));
         out[i] = results[i].data;
     }
     return forward(predictor, data, n, out);

@@ -21,7 +21,7 @@ clv_status clv__state_put(clv_session *session, clv_category category, const cha
         char name[640];
         snprintf(name, sizeof name, "%s%s", prefix, tensor.name);
         clv_array *array;
-        CLV_TRY(clv_archive_add(archive, name, clv__array_type_of(tensor.dtype), &tensor.shape, &array));
+        CLV_TRY(clv_archive_add(archive, name, tensor.dtype, &tensor.shape, &array));
         CLV_TRY(clv_session_read(session, i, array->data, tensor.bytes));
     }
     return CLV_OK;
@@ -33,8 +33,7 @@ clv_status clv__weights_put(clv_session *session, clv_archive *archive) {
         if (tensor.category != CLV_PARAMETERS) continue;
         const int average = clv__average_find(session, &tensor);
         clv_array *array;
-        CLV_TRY(
-            clv_archive_add(archive, tensor.name, clv__array_type_of(tensor.dtype), &tensor.shape, &array));
+        CLV_TRY(clv_archive_add(archive, tensor.name, tensor.dtype, &tensor.shape, &array));
         CLV_TRY(clv_session_read(session, average < 0 ? i : average, array->data, tensor.bytes));
     }
     return clv__weights_tell(session, archive);
@@ -184,8 +183,8 @@ static clv_status compare(const clv_session *session, const clv__section *sectio
         const clv_array *array;
         if (!is_read(section, &tensor)) continue;
         any = true;
-        CLV_TRY(clv__archive_require(archive, name_in(section, tensor.name, &full),
-                                     clv__array_type_of(tensor.dtype), &tensor.shape, &array));
+        CLV_TRY(clv__archive_require(archive, name_in(section, tensor.name, &full), tensor.dtype,
+                                     &tensor.shape, &array));
     }
     if (!any && section->except)
         CLV_FAIL(error, CLV_E_VALUE, "weights without '%s': nothing is left to read from '%s'",

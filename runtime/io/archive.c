@@ -94,8 +94,8 @@ static clv_status name_and_take(clv_archive *archive, const char *name, clv_arra
     return status;
 }
 
-clv_status clv_archive_add(clv_archive *archive, const char *name, clv_array_type type,
-                           const clv_shape *shape, clv_array **out) {
+clv_status clv_archive_add(clv_archive *archive, const char *name, clv_dtype type, const clv_shape *shape,
+                           clv_array **out) {
     CLV_TRY(CLV__GIVEN(NULL, archive));
     CLV_TRY(CLV__GIVEN(archive->error, out));
     CLV_TRY(CLV__GIVEN(archive->error, shape));
@@ -112,7 +112,7 @@ clv_status clv_archive_add(clv_archive *archive, const char *name, clv_array_typ
     return CLV_OK;
 }
 
-clv_status clv_archive_add_borrowed(clv_archive *archive, const char *name, clv_array_type type,
+clv_status clv_archive_add_borrowed(clv_archive *archive, const char *name, clv_dtype type,
                                     const clv_shape *shape, const void *data) {
     CLV_TRY(CLV__GIVEN(NULL, archive));
     CLV_TRY(CLV__GIVEN(archive->error, name));
@@ -121,11 +121,11 @@ clv_status clv_archive_add_borrowed(clv_archive *archive, const char *name, clv_
     clv__shown_text shown;
     char text[128];
     size_t bytes;
-    if (clv__array_type_bytes(type) == 0) {
-        CLV_FAIL(archive->error, CLV_E_VALUE, "'%s': an array needs an element type; this one has '%s'",
-                 clv__shown(name, &shown), clv_array_type_name(type));
+    if (clv__array_dtype_bytes(type) == 0) {
+        CLV_FAIL(archive->error, CLV_E_VALUE, "'%s': an array's element type cannot be %s",
+                 clv__shown(name, &shown), clv_dtype_name(type));
     }
-    if (!clv__shape_bytes(shape, clv__array_type_bytes(type), &bytes)) {
+    if (!clv__shape_bytes(shape, clv__array_dtype_bytes(type), &bytes)) {
         CLV_FAIL(archive->error, CLV_E_SHAPE,
                  "'%s': an array cannot have the shape %s: a dimension is negative or it is too large",
                  clv__shown(name, &shown), clv_shape_text(shape, text, sizeof text));
@@ -163,7 +163,7 @@ const char *clv__archive_unread(const clv_archive *archive, const char *name) {
     return NULL;
 }
 
-clv_status clv__archive_require(const clv_archive *archive, const char *name, clv_array_type type,
+clv_status clv__archive_require(const clv_archive *archive, const char *name, clv_dtype type,
                                 const clv_shape *shape, const clv_array **out) {
     CLV_TRY(CLV__GIVEN(NULL, archive));
     CLV_TRY(CLV__GIVEN(archive->error, out));
@@ -192,8 +192,8 @@ clv_status clv__archive_require(const clv_archive *archive, const char *name, cl
     }
     if (array->type != type) {
         CLV_FAIL(archive->error, CLV_E_DTYPE, "%s: tensor '%s' holds %s, but %s is wanted",
-                 archive_name(archive), clv__shown(name, &shown), clv_array_type_name(array->type),
-                 clv_array_type_name(type));
+                 archive_name(archive), clv__shown(name, &shown), clv_dtype_name(array->type),
+                 clv_dtype_name(type));
     }
     *out = array;
     return CLV_OK;

@@ -7,34 +7,8 @@
 #include "device/device.h"
 #include "tensor/half.h"
 
-static const struct {
-    const char *name;
-    size_t bytes;
-} types[] = {
-    [CLV_ARRAY_NONE] = {"none", 0}, [CLV_ARRAY_F32] = {"f32", 4}, [CLV_ARRAY_I32] = {"i32", 4},
-    [CLV_ARRAY_I64] = {"i64", 8},   [CLV_ARRAY_U8] = {"u8", 1},
-};
-
-static bool known(clv_array_type type) {
-    return (int)type >= 0 && (size_t)type < sizeof types / sizeof *types;
-}
-
-size_t clv__array_type_bytes(clv_array_type type) {
-    return known(type) ? types[type].bytes : 0;
-}
-
-const char *clv_array_type_name(clv_array_type type) {
-    return known(type) ? types[type].name : "unknown";
-}
-
-clv_array_type clv__array_type_of(clv_dtype dtype) {
-    switch (dtype) {
-    case CLV_DTYPE_F32: return CLV_ARRAY_F32;
-    case CLV_DTYPE_I32: return CLV_ARRAY_I32;
-    case CLV_DTYPE_U8: return CLV_ARRAY_U8;
-    case CLV_DTYPE_I64: return CLV_ARRAY_I64;
-    default: return CLV_ARRAY_NONE;
-    }
+size_t clv__array_dtype_bytes(clv_dtype type) {
+    return clv__is_half(type) ? 0 : clv_dtype_bytes(type);
 }
 
 clv__error *clv__io_error(clv_runtime *runtime) {
@@ -47,15 +21,14 @@ bool clv__shape_bytes(const clv_shape *shape, size_t element_bytes, size_t *out)
     return numel >= 0 && clv__size_mul((size_t)numel, element_bytes, out) && *out <= PTRDIFF_MAX;
 }
 
-clv_status clv__array_init(clv__error *error, clv_array_type type, const clv_shape *shape, clv_array *array) {
+clv_status clv__array_init(clv__error *error, clv_dtype type, const clv_shape *shape, clv_array *array) {
     *array = (clv_array){0};
     char text[128];
-    if (clv__array_type_bytes(type) == 0) {
-        CLV_FAIL(error, CLV_E_VALUE, "an array needs an element type; this one has '%s'",
-                 clv_array_type_name(type));
+    if (clv__array_dtype_bytes(type) == 0) {
+        CLV_FAIL(error, CLV_E_VALUE, "an array's element type cannot be %s", clv_dtype_name(type));
     }
     size_t bytes;
-    if (!clv__shape_bytes(shape, clv__array_type_bytes(type), &bytes)) {
+    if (!clv__shape_bytes(shape, clv__array_dtype_bytes(type), &bytes)) {
         CLV_FAIL(error, CLV_E_SHAPE,
                  "an array cannot have the shape %s: a dimension is negative or it is too large",
                  clv_shape_text(shape, text, sizeof text));
@@ -63,14 +36,13 @@ clv_status clv__array_init(clv__error *error, clv_array_type type, const clv_sha
     void *data = clv__alloc(bytes, 1);
     if (!data) {
         CLV_FAIL(error, CLV_E_HOST_MEMORY, "no host memory for an array of %zu bytes (%s %s)", bytes,
-                 clv_array_type_name(type), clv_shape_text(shape, text, sizeof text));
+                 clv_dtype_name(type), clv_shape_text(shape, text, sizeof text));
     }
     *array = (clv_array){.type = type, .shape = *shape, .data = data};
     return CLV_OK;
 }
 
-clv_status clv_array_init(clv_runtime *runtime, clv_array_type type, const clv_shape *shape,
-                          clv_array *array) {
+clv_status clv_array_init(clv_runtime *runtime, clv_dtype type, const clv_shape *shape, clv_array *array) {
     CLV_TRY(CLV__GIVEN(clv__io_error(runtime), array));
     CLV_TRY(CLV__GIVEN(clv__io_error(runtime), shape));
     return clv__array_init(clv__io_error(runtime), type, shape, array);
@@ -85,15 +57,15 @@ void clv_array_reset(clv_array *array) {
 
 size_t clv_array_bytes(const clv_array *array) {
     size_t bytes;
-    return clv__shape_bytes(&array->shape, clv__array_type_bytes(array->type), &bytes) ? bytes : 0;
+    return clv__shape_bytes(&array->shape, clv__array_dtype_bytes(array->type), &bytes) ? bytes : 0;
 }
 
-size_t clv__element_bytes(clv__element element, clv_array_type type) {
+size_t clv__element_bytes(clv__element element, clv_dtype type) {
     switch (element) {
     case CLV__ELEMENT_F16: return 2;
     case CLV__ELEMENT_BF16: return 2;
     case CLV__ELEMENT_F64: return 8;
-    default: return clv__array_type_bytes(type);
+    default: return clv__array_dtype_bytes(type);
     }
 }
 

@@ -20,14 +20,14 @@ typedef enum clv__element {
 } clv__element;
 
 /** Bytes of an element in the file. */
-size_t clv__element_bytes(clv__element element, clv_array_type type);
+size_t clv__element_bytes(clv__element element, clv_dtype type);
 /** Convert n elements of a file into `to`; not for CLV__ELEMENT_SAME. Floats round to nearest. */
 void clv__element_convert(clv__element element, const void *from, size_t n, float *to);
 
 /** Elements times `element_bytes`; false if a dimension is negative or the product overflows. */
 bool clv__shape_bytes(const clv_shape *shape, size_t element_bytes, size_t *out);
 
-clv_status clv__array_init(clv__error *error, clv_array_type type, const clv_shape *shape, clv_array *array);
+clv_status clv__array_init(clv__error *error, clv_dtype type, const clv_shape *shape, clv_array *array);
 
 /** A text of an archive. */
 typedef struct clv__archive_text {
@@ -56,9 +56,7 @@ const char *clv__archive_unread(const clv_archive *archive, const char *name);
 /** Where a runtime keeps its last sentence; NULL for no runtime. */
 clv__error *clv__io_error(clv_runtime *runtime);
 
-/** The array type that holds a tensor of this dtype. */
-clv_array_type clv__array_type_of(clv_dtype dtype);
-/** Bytes of one element; 0 for NONE. */
-size_t clv__array_type_bytes(clv_array_type type);
+/** Bytes of one element; 0 for NONE, and for f16 and bf16, of which no array is made. */
+size_t clv__array_dtype_bytes(clv_dtype type);
 
 #endif

@@ -63,7 +63,7 @@ clv_status clv__idx_read(clv__input *input, clv_array *out);
  *         the file
  */
 CLV_MUST_CHECK clv_status clv__archive_require(const clv_archive *archive, const char *name,
-                                               clv_array_type type, const clv_shape *shape,
+                                               clv_dtype type, const clv_shape *shape,
                                                const clv_array **out);
 CLV_MUST_CHECK clv_status clv__archive_set_int(clv_archive *archive, const char *key, int64_t value);
 /** Written so that the same bits come back. */

@@ -105,7 +105,7 @@ static clv_status stream_read(stream *s, void *to, size_t bytes, size_t *got) {
 }
 
 typedef struct idx_header {
-    clv_array_type type;
+    clv_dtype type;
     clv_shape shape;
     size_t bytes;
 } idx_header;
@@ -118,11 +118,11 @@ static clv_status read_header(stream *s, idx_header *h) {
     if (got < sizeof magic || magic[0] != 0 || magic[1] != 0) {
         BAD("'%s' is no IDX file: it does not begin with two zero bytes, a type and a rank", input->path);
     }
-    h->type = magic[2] == 0x08   ? CLV_ARRAY_U8
-              : magic[2] == 0x0c ? CLV_ARRAY_I32
-              : magic[2] == 0x0d ? CLV_ARRAY_F32
-                                 : CLV_ARRAY_NONE;
-    if (h->type == CLV_ARRAY_NONE) {
+    h->type = magic[2] == 0x08   ? CLV_DTYPE_U8
+              : magic[2] == 0x0c ? CLV_DTYPE_I32
+              : magic[2] == 0x0d ? CLV_DTYPE_F32
+                                 : CLV_DTYPE_NONE;
+    if (h->type == CLV_DTYPE_NONE) {
         bool legal = magic[2] == 0x09 || magic[2] == 0x0b || magic[2] == 0x0e;
         CLV_FAIL(
             input->error, legal ? CLV_E_UNSUPPORTED : CLV_E_FORMAT,
@@ -141,7 +141,7 @@ static clv_status read_header(stream *s, idx_header *h) {
     }
     char text[128];
     clv_shape_text(&h->shape, text, sizeof text);
-    if (!clv__shape_bytes(&h->shape, clv__array_type_bytes(h->type), &h->bytes)) {
+    if (!clv__shape_bytes(&h->shape, clv__array_dtype_bytes(h->type), &h->bytes)) {
         BAD("'%s': the shape %s is too large to count", input->path, text);
     }
     uint64_t most; // bytes that the file can hold
@@ -176,7 +176,7 @@ static clv_status read_stream(stream *s, clv_array *out) {
     if (got > 0) {
         BAD("'%s': bytes follow the array %s", input->path, clv_shape_text(&h.shape, text, sizeof text));
     }
-    if (clv__array_type_bytes(h.type) == 4) {
+    if (clv__array_dtype_bytes(h.type) == 4) {
         uint32_t *words = out->data;
         for (size_t i = 0; i < h.bytes / 4; i++) words[i] = __builtin_bswap32(words[i]);
     }

@@ -16,12 +16,17 @@ enum { MAX_HEADER = 1 << 20 }; // what numpy writes has under 200 bytes
 
 static const struct {
     const char *descr;
-    clv_array_type type;
+    clv_dtype type;
     clv__element element;
 } descrs[] = {
-    {"<f4", CLV_ARRAY_F32, CLV__ELEMENT_SAME}, {"<i4", CLV_ARRAY_I32, CLV__ELEMENT_SAME},
-    {"<i8", CLV_ARRAY_I64, CLV__ELEMENT_SAME}, {"|u1", CLV_ARRAY_U8, CLV__ELEMENT_SAME},
-    {"<f8", CLV_ARRAY_F32, CLV__ELEMENT_F64},  {"<f2", CLV_ARRAY_F32, CLV__ELEMENT_F16},
+    {"<f8", CLV_DTYPE_F32, CLV__ELEMENT_F64},
+#define READ_FLOAT(id) CLV_DTYPE_##id, CLV__ELEMENT_SAME
+#define READ_WHOLE READ_FLOAT
+#define READ_TRUTH READ_FLOAT
+#define READ_F16(id) CLV_DTYPE_F32, CLV__ELEMENT_F16
+#define READ_BF16(id) CLV_DTYPE_F32, CLV__ELEMENT_BF16
+#define DTYPE(id, name, kind, type, least, most, kernels, safetensors, npy) {npy, READ_##kind(id)},
+#include "tensor/dtypes.def"
 };
 enum { N_DESCRS = sizeof descrs / sizeof *descrs };
 
@@ -113,12 +118,18 @@ static clv_status parse_shape(parser *p) {
     return CLV_OK;
 }
 
+/** The types that can be read: ` <f8 <i8 ...`. */
+static const char *readable(char text[64]) {
+    size_t used = 0;
+    for (size_t i = 0; i < N_DESCRS && used < 64; i++)
+        if (descrs[i].descr) used += (size_t)snprintf(text + used, 64 - used, " %s", descrs[i].descr);
+    return text;
+}
+
 /** What in numpy makes an array of that type one that can be read. */
 static const char *numpy_mends(const char *descr, size_t bytes) {
     const char kind = bytes > 1 ? descr[1] : 0;
     switch (kind) {
-    case 'b':
-        return "truth values: save them with array.astype('int32') as labels, array.astype('<f4') as numbers";
     case 'U':
     case 'S': return "text: of words numpy makes labels with numpy.unique(array, return_inverse=True)[1]";
     case 'O': return "Python objects: make numbers of them first, numpy.array(list, dtype='<f4')";
@@ -137,6 +148,7 @@ static clv_status parse_descr(parser *p) {
     const char *text;
     size_t bytes;
     clv__shown_text shown;
+    char descr[64];
     if (take(p, '[')) {
         CLV_FAIL(p->input->error, CLV_E_UNSUPPORTED,
                  "'%s': the array has named fields; one plain type is wanted", p->input->path);
@@ -144,12 +156,12 @@ static clv_status parse_descr(parser *p) {
     if (!take_string(p, &text, &bytes)) return bad(p, "a type");
     p->has_descr = true;
     for (p->descr = 0; p->descr < N_DESCRS; p->descr++) {
-        if (bytes == 3 && memcmp(text, descrs[p->descr].descr, 3) == 0) return CLV_OK;
+        const char *known = descrs[p->descr].descr;
+        if (known && bytes == strlen(known) && memcmp(text, known, bytes) == 0) return CLV_OK;
     }
-    CLV_FAIL(p->input->error, CLV_E_UNSUPPORTED,
-             "'%s': the array has type '%s'; little-endian f2, f4, f8, i4, i8 and "
-             "u1 can be read; %s",
-             p->input->path, clv__shown_bytes(text, bytes, &shown), numpy_mends(text, bytes));
+    CLV_FAIL(p->input->error, CLV_E_UNSUPPORTED, "'%s': the array has type '%s'; these can be read:%s; %s",
+             p->input->path, clv__shown_bytes(text, bytes, &shown), readable(descr),
+             numpy_mends(text, bytes));
 }
 
 static clv_status parse_entry(parser *p) {
@@ -235,11 +247,11 @@ static clv_status read_prefix(clv__input *input, size_t *start, size_t *length) 
 static clv_status read_elements(clv__input *input, const parser *p, uint64_t offset, clv_array *out) {
     char text[128];
     clv__element element = descrs[p->descr].element;
-    clv_array_type type = descrs[p->descr].type;
+    clv_dtype type = descrs[p->descr].type;
     size_t size = clv__element_bytes(element, type), bytes, kept; // in the file, in memory
     clv_shape_text(&p->shape, text, sizeof text);
     if (!clv__shape_bytes(&p->shape, size, &bytes) ||
-        !clv__shape_bytes(&p->shape, clv__array_type_bytes(type), &kept)) {
+        !clv__shape_bytes(&p->shape, clv__array_dtype_bytes(type), &kept)) {
         BAD("'%s': the shape %s is too large to count", input->path, text);
     }
     uint64_t there = input->bytes - offset;
@@ -298,9 +310,9 @@ clv_status clv__npy_header(clv__error *error, const clv_array *array, const char
            (descrs[descr].type != array->type || descrs[descr].element != CLV__ELEMENT_SAME)) {
         descr++;
     }
-    if (descr == N_DESCRS || !clv__shape_bytes(&array->shape, clv__array_type_bytes(array->type), &bytes)) {
+    if (descr == N_DESCRS || !clv__shape_bytes(&array->shape, clv__array_dtype_bytes(array->type), &bytes)) {
         CLV_FAIL(error, CLV_E_VALUE, "cannot write '%s': the array has type %s and rank %d", path,
-                 clv_array_type_name(array->type), array->shape.rank);
+                 clv_dtype_name(array->type), array->shape.rank);
     }
     // Ten bytes, the dict, spaces, a newline: a multiple of 64, as numpy has it. Eight dimensions fit in 256
     // - 64.

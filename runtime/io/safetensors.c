@@ -18,16 +18,25 @@
 /** Element types of the format that can be read. The order is the one in which a file keeps its tensors: by
  * rank here, then by name, so that every tensor is aligned for its type and files of other tools are laid out
  * alike. */
+#define READ_FLOAT(id) CLV_DTYPE_##id, CLV__ELEMENT_SAME, true
+#define READ_WHOLE READ_FLOAT
+#define READ_TRUTH READ_FLOAT
+#define READ_F16(id) CLV_DTYPE_F32, CLV__ELEMENT_F16, false
+#define READ_BF16(id) CLV_DTYPE_F32, CLV__ELEMENT_BF16, false
 static const struct {
     const char *name;
-    clv_array_type type;
+    clv_dtype type;
     clv__element element;
     bool written;
 } dtypes[] = {
-    {"I64", CLV_ARRAY_I64, CLV__ELEMENT_SAME, true}, {"F32", CLV_ARRAY_F32, CLV__ELEMENT_SAME, true},
-    {"I32", CLV_ARRAY_I32, CLV__ELEMENT_SAME, true}, {"BF16", CLV_ARRAY_F32, CLV__ELEMENT_BF16, false},
-    {"F16", CLV_ARRAY_F32, CLV__ELEMENT_F16, false}, {"U8", CLV_ARRAY_U8, CLV__ELEMENT_SAME, true},
+#define DTYPE(id, name, kind, type, least, most, kernels, safetensors, npy) {safetensors, READ_##kind(id)},
+#include "tensor/dtypes.def"
 };
+/** Their names: ` I64 F32 ...`. */
+static const char readable[] =
+#define DTYPE(id, name, kind, type, least, most, kernels, safetensors, npy) " " safetensors
+#include "tensor/dtypes.def"
+    ;
 enum { N_DTYPES = sizeof dtypes / sizeof *dtypes };
 
 // ---------------------------------------------------------------------------------------------------------------
@@ -138,9 +147,8 @@ static clv_status parse_dtype(clv__input *input, const char *name, const json_t 
         }
     }
     CLV_FAIL(input->error, CLV_E_UNSUPPORTED,
-             "'%s': tensor '%s' has dtype %s; F32, F16, BF16, I32, I64 and U8 can be read. Convert it before "
-             "saving",
-             input->path, clv__shown(name, &a), clv__shown(text, &b));
+             "'%s': tensor '%s' has dtype %s; these can be read:%s. Convert it before saving", input->path,
+             clv__shown(name, &a), clv__shown(text, &b), readable);
 }
 
 static size_t element_bytes(size_t dtype) {
@@ -553,7 +561,7 @@ clv_status clv__safetensors_read_texts(clv_runtime *runtime, const char *path, c
 // ---------------------------------------------------------------------------------------------------------------
 // Writing.
 
-static size_t written_dtype(clv_array_type type) {
+static size_t written_dtype(clv_dtype type) {
     size_t i = 0;
     while (i < N_DTYPES && !(dtypes[i].written && dtypes[i].type == type)) i++;
     return i;

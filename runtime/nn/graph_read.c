@@ -19,7 +19,7 @@
 #include "io/formats.h"
 #include "io/shown.h"
 #include "nn/graph_file.h"
-#include "tensor/half.h"
+#include "tensor/dtype.h"
 
 typedef struct reading {
     clv_graph *graph;
@@ -152,7 +152,7 @@ static clv_status init_of(reading *r, const json_t *object, clv_init *out) {
 static clv_status read_constant(reading *r, const json_t *object, const char *name, clv_dtype dtype,
                                 clv_shape shape) {
     const clv_array *array;
-    CLV_TRY(clv__archive_require(r->archive, name, clv__array_type_of(dtype), &shape, &array));
+    CLV_TRY(clv__archive_require(r->archive, name, dtype, &shape, &array));
     const clv_tensor *tensor = clv_constant(r->graph, dtype, shape, array->data);
     if (tensor && strcmp(clv_tensor_name(tensor), name))
         BAD(r, "the values are those of '%s'", clv_tensor_name(tensor)); // nodes name it

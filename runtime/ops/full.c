@@ -8,7 +8,7 @@
 #include "cleave/ops.h"
 #include "graph/op.h"
 #include "graph/signature.h"
-#include "tensor/half.h"
+#include "tensor/dtype.h"
 #include "tensor/shape.h"
 
 typedef struct full_attrs {
@@ -20,17 +20,17 @@ typedef struct full_attrs {
 static clv_status full_infer(clv__op_io *io, clv__error *error) {
     const full_attrs *attrs = io->attrs;
     char text[128];
-    if (attrs->dtype != CLV_DTYPE_F32 && attrs->dtype != CLV_DTYPE_I32 && attrs->dtype != CLV_DTYPE_U8)
-        CLV_FAIL(error, CLV_E_DTYPE, "the type is %s, it must be f32, i32 or u8",
-                 clv_dtype_name(attrs->dtype));
+    const clv__dtype_row *row = clv__dtype(attrs->dtype);
+    if (row->bytes == 0 || row->bytes > sizeof(uint32_t) || clv__is_half(attrs->dtype))
+        CLV_FAIL(error, CLV_E_DTYPE, "the type is %s, it must be f32 or an integer of at most 4 bytes",
+                 row->name);
     const char *fault = clv__shape_fault(&attrs->shape);
     if (fault)
         CLV_FAIL(error, CLV_E_SHAPE, "shape %s is not possible: %s",
                  clv_shape_text(&attrs->shape, text, sizeof text), fault);
-    bool whole = fabsf(attrs->value) < 0x1p31f && truncf(attrs->value) == attrs->value;
-    if (attrs->dtype == CLV_DTYPE_U8) whole &= attrs->value >= 0 && attrs->value <= UINT8_MAX;
-    if (attrs->dtype != CLV_DTYPE_F32 && !whole)
-        CLV_FAIL(error, CLV_E_VALUE, "%g is not an %s", (double)attrs->value, clv_dtype_name(attrs->dtype));
+    const double value = (double)attrs->value;
+    if (attrs->dtype != CLV_DTYPE_F32 && (trunc(value) != value || value < row->least || value > row->most))
+        CLV_FAIL(error, CLV_E_VALUE, "%g is no %s", value, row->name);
     return clv__one_out(io, (clv__desc){attrs->dtype, attrs->shape});
 }
 
@@ -90,7 +90,7 @@ const clv__op clv__op_full = {
     .attributes = CLV__ATTRIBUTES({CLV__ATTRIBUTE(DTYPE, full_attrs, dtype, "1")},
                                   {CLV__ATTRIBUTE(LIST, full_attrs, shape, NULL)},
                                   {CLV__ATTRIBUTE(NUMBER, full_attrs, value, NULL)}),
-    .outputs = CLV__OUTPUTS({"y", "f32|i32|u8"}),
+    .outputs = CLV__OUTPUTS({"y", "any"}),
     .infer = full_infer,
     .variants = full_variants,
     .reference = full_reference,

@@ -5,7 +5,7 @@
 
 #include "graph/op.h"
 #include "ops/tiles.h"
-#include "tensor/half.h"
+#include "tensor/dtype.h"
 
 /** The rule of ops.h for numbers of H and W: [1] zero means [0]. What stays zero is the default. */
 static inline void clv__hw(int out[2], const int in[2]) {
@@ -106,12 +106,7 @@ clv_status clv__want_vector(const clv__op_io *io, int i, const char *what, int64
 
 /** The name of a dtype in kernels, as kernels_cl/common/storage.cl has it. */
 static inline const char *clv__storage(clv_dtype dtype) {
-    return dtype == CLV_DTYPE_I32    ? "int"
-           : dtype == CLV_DTYPE_F16  ? "f16"
-           : dtype == CLV_DTYPE_BF16 ? "bf16"
-           : dtype == CLV_DTYPE_U8   ? "u8"
-           : dtype == CLV_DTYPE_I64  ? "i64"
-                                     : "float";
+    return clv__dtype(dtype)->kernels;
 }
 
 /** Tell a kernel how a tensor is stored, if it is in two bytes: floats are every kernel's default. */

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Data types and shapes.
+// Shapes.
 #include "tensor/shape.h"
 
 #include <stdio.h>
@@ -70,25 +70,4 @@ char *clv_shape_text(const clv_shape *shape, char *text, size_t bytes) {
         used += (size_t)n;
     }
     return text;
-}
-
-static const struct {
-    const char *name;
-    size_t bytes;
-} dtypes[] = {
-    [CLV_DTYPE_NONE] = {"none", 0}, [CLV_DTYPE_F32] = {"f32", 4},   [CLV_DTYPE_I32] = {"i32", 4},
-    [CLV_DTYPE_F16] = {"f16", 2},   [CLV_DTYPE_BF16] = {"bf16", 2}, [CLV_DTYPE_U8] = {"u8", 1},
-    [CLV_DTYPE_I64] = {"i64", 8},
-};
-
-static clv_dtype known(clv_dtype dtype) {
-    return (size_t)dtype < sizeof dtypes / sizeof *dtypes ? dtype : CLV_DTYPE_NONE;
-}
-
-size_t clv_dtype_bytes(clv_dtype dtype) {
-    return dtypes[known(dtype)].bytes;
-}
-
-const char *clv_dtype_name(clv_dtype dtype) {
-    return dtypes[known(dtype)].name;
 }

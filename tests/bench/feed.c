@@ -35,8 +35,8 @@ int main(int argc, char **argv) {
     clv_run *run;
     TRY(clv_runtime_create(&(clv_runtime_config){.no_opencl = true, .null_devices = true}, &runtime));
     TRY(clv_device_find(runtime, "null:0", &device)); // it computes nothing
-    TRY(clv_array_init(runtime, CLV_ARRAY_U8, &all, &images));
-    TRY(clv_array_init(runtime, CLV_ARRAY_I32, &rows, &labels));
+    TRY(clv_array_init(runtime, CLV_DTYPE_U8, &all, &images));
+    TRY(clv_array_init(runtime, CLV_DTYPE_I32, &rows, &labels));
     for (size_t i = 0; i < clv_array_bytes(&images); i++)
         ((uint8_t *)images.data)[i] = (uint8_t)(i * 37 >> 3);
     TRY(clv_dataset_from_arrays(runtime, &images, &labels, &(clv_dataset_config){.mean = 0.45f, .std = 0.22f},

@@ -14,11 +14,11 @@ static float pixels[12] = {0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11};
 static int64_t classes64[4] = {2, 0, 1, 2};
 
 static clv_array images_of(clv_shape shape) {
-    return (clv_array){.type = CLV_ARRAY_F32, .shape = shape, .data = pixels, .borrowed = true};
+    return (clv_array){.type = CLV_DTYPE_F32, .shape = shape, .data = pixels, .borrowed = true};
 }
 
 static clv_array labels_of(int64_t n) {
-    return (clv_array){.type = CLV_ARRAY_I64, .shape = CLV_SHAPE(n), .data = classes64, .borrowed = true};
+    return (clv_array){.type = CLV_DTYPE_I64, .shape = CLV_SHAPE(n), .data = classes64, .borrowed = true};
 }
 
 static clv_dataset *make(const clv_dataset_config *config) {
@@ -62,7 +62,7 @@ static void configs_are_kept(void **state) {
 static void ownership_is_as_told(void **state) {
     (void)state;
     clv_array images, labels = labels_of(2);
-    expect_ok(clv_array_init(support_runtime, CLV_ARRAY_U8, SHAPE(2, 3), &images));
+    expect_ok(clv_array_init(support_runtime, CLV_DTYPE_U8, SHAPE(2, 3), &images));
     clv_dataset *dataset = NULL;
     labels.shape.dims[0] = 3; // refused: the array stays the caller's
     expect_failure(clv_dataset_from_arrays(support_runtime, &images, &labels, NULL, &dataset), CLV_E_SHAPE,
@@ -78,11 +78,11 @@ static void ownership_is_as_told(void **state) {
 static void bytes_become_what_torchvision_makes(void **state) {
     (void)state;
     clv_array wanted, images,
-        labels = {.type = CLV_ARRAY_U8, .shape = CLV_SHAPE(1), .data = "\3", .borrowed = true};
+        labels = {.type = CLV_DTYPE_U8, .shape = CLV_SHAPE(1), .data = "\3", .borrowed = true};
     expect_ok(clv_npy_read(support_runtime, golden("normalised.npy"), &wanted));
     float x[256];
     for (int plain = 0; plain < 2; plain++) {
-        expect_ok(clv_array_init(support_runtime, CLV_ARRAY_U8, SHAPE(1, 256), &images));
+        expect_ok(clv_array_init(support_runtime, CLV_DTYPE_U8, SHAPE(1, 256), &images));
         for (int i = 0; i < 256; i++) ((uint8_t *)images.data)[i] = (uint8_t)i;
         clv_dataset_config config = {.mean = plain ? 0 : 0.2860f, .std = plain ? 0 : 0.3530f};
         clv_dataset *dataset = NULL;
@@ -115,7 +115,7 @@ static void channels_have_their_own_scales(void **state) {
     const float wanted[12] = {0, 1, -1, 1, -1, 3, 1, 0, -0.6f, -1, 3, -1};
     clv_array labels = labels_of(2);
     for (int numbers = 0; numbers < 2; numbers++) {
-        clv_array images = {.type = numbers ? CLV_ARRAY_F32 : CLV_ARRAY_U8,
+        clv_array images = {.type = numbers ? CLV_DTYPE_F32 : CLV_DTYPE_U8,
                             .shape = CLV_SHAPE(2, 3, 2, 1),
                             .data = numbers ? (void *)floats : (void *)bytes,
                             .borrowed = true};
@@ -147,7 +147,7 @@ static void targets_that_are_numbers(void **state) {
     (void)state;
     float values[8] = {0, -1, 2.5f, 3, 4, 5, 6, 1e30f}, read[2];
     clv_array images = images_of(CLV_SHAPE(4, 3)),
-              targets = {.type = CLV_ARRAY_F32, .shape = CLV_SHAPE(4, 2), .data = values, .borrowed = true};
+              targets = {.type = CLV_DTYPE_F32, .shape = CLV_SHAPE(4, 2), .data = values, .borrowed = true};
     clv_dataset *dataset = NULL;
     expect_ok(clv_dataset_from_arrays(support_runtime, &images, &targets, &(clv_dataset_config){.limit = 3},
                                       &dataset));
@@ -168,10 +168,10 @@ static void refuses_what_is_no_dataset(void **state) {
     clv_array images = images_of(CLV_SHAPE(4, 3)), labels = labels_of(4), other;
     expect_ok(from(images, labels, none));
     other = images;
-    other.type = CLV_ARRAY_I32;
+    other.type = CLV_DTYPE_I32;
     expect_failure(from(other, labels, none), CLV_E_DTYPE, "images: the type is i32");
     other = labels;
-    other.type = CLV_ARRAY_F32;
+    other.type = CLV_DTYPE_F32;
     other.shape = CLV_SHAPE(3);
     expect_failure(from(images, other, none), CLV_E_SHAPE, "[4,...] is wanted, a target for each");
     expect_failure(from((clv_array){0}, labels, none), CLV_E_DTYPE, "none");
@@ -221,7 +221,7 @@ static void labels_out_of_range_are_named(void **state) {
 
 static void npy_files_become_datasets(void **state) {
     (void)state;
-    clv_array images = images_of(CLV_SHAPE(3, 4)), labels = {.type = CLV_ARRAY_I32, .shape = CLV_SHAPE(3)};
+    clv_array images = images_of(CLV_SHAPE(3, 4)), labels = {.type = CLV_DTYPE_I32, .shape = CLV_SHAPE(3)};
     int32_t values[3] = {4, 0, 2};
     labels.data = values;
     expect_ok(clv_npy_write(support_runtime, &images, "x.npy"));
@@ -241,8 +241,8 @@ static void npy_files_become_datasets(void **state) {
                    "images 'y.npy'", "i32");
     // values that are not finite, among the samples that are kept
     float rows[] = {1, 2, 3, 4, 5, INFINITY}, targets[] = {1, 2, NAN};
-    clv_array x = {.type = CLV_ARRAY_F32, .shape = CLV_SHAPE(3, 2), .data = rows},
-              y = {.type = CLV_ARRAY_F32, .shape = CLV_SHAPE(3), .data = targets};
+    clv_array x = {.type = CLV_DTYPE_F32, .shape = CLV_SHAPE(3, 2), .data = rows},
+              y = {.type = CLV_DTYPE_F32, .shape = CLV_SHAPE(3), .data = targets};
     expect_ok(clv_npy_write(support_runtime, &x, "x.npy"));
     expect_ok(clv_npy_write(support_runtime, &y, "y.npy"));
     expect_failure(clv_dataset_npy(support_runtime, "x.npy", "y.npy", NULL, &dataset), CLV_E_VALUE,

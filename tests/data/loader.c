@@ -13,8 +13,8 @@ enum { N = 101 }; // samples; sample i holds (i, -i) and has the class i % 7
 
 static clv_dataset *make_dataset(void) {
     clv_array images, labels;
-    expect_ok(clv_array_init(support_runtime, CLV_ARRAY_F32, SHAPE(N, 2), &images));
-    expect_ok(clv_array_init(support_runtime, CLV_ARRAY_I32, SHAPE(N), &labels));
+    expect_ok(clv_array_init(support_runtime, CLV_DTYPE_F32, SHAPE(N, 2), &images));
+    expect_ok(clv_array_init(support_runtime, CLV_DTYPE_I32, SHAPE(N), &labels));
     for (int i = 0; i < N; i++) {
         ((float *)images.data)[2 * i] = (float)i;
         ((float *)images.data)[2 * i + 1] = (float)-i;
@@ -137,8 +137,8 @@ static void goes_on_anywhere_with_the_same_bits(void **state) {
 static void seeks_lose_no_buffer(void **state) {
     (void)state;
     clv_array images, labels; // large enough that making a batch takes longer than a seek
-    expect_ok(clv_array_init(support_runtime, CLV_ARRAY_U8, SHAPE(1000, 400), &images));
-    expect_ok(clv_array_init(support_runtime, CLV_ARRAY_U8, SHAPE(1000), &labels));
+    expect_ok(clv_array_init(support_runtime, CLV_DTYPE_U8, SHAPE(1000, 400), &images));
+    expect_ok(clv_array_init(support_runtime, CLV_DTYPE_U8, SHAPE(1000), &labels));
     clv_dataset *dataset = NULL;
     expect_ok(clv_dataset_from_arrays(support_runtime, &images, &labels, NULL, &dataset));
     clv_array_reset(&labels);
@@ -304,8 +304,8 @@ static void bytes_stay_bytes(void **state) {
     (void)state;
     enum { SAMPLES = 9, EACH = 29, BATCH = 4 };
     clv_array images, labels;
-    expect_ok(clv_array_init(support_runtime, CLV_ARRAY_U8, SHAPE(SAMPLES, EACH), &images));
-    expect_ok(clv_array_init(support_runtime, CLV_ARRAY_I32, SHAPE(SAMPLES), &labels));
+    expect_ok(clv_array_init(support_runtime, CLV_DTYPE_U8, SHAPE(SAMPLES, EACH), &images));
+    expect_ok(clv_array_init(support_runtime, CLV_DTYPE_I32, SHAPE(SAMPLES), &labels));
     for (int i = 0; i < SAMPLES * EACH; i++) ((uint8_t *)images.data)[i] = (uint8_t)(i * 71);
     clv_dataset *dataset = NULL, *floats = make_dataset();
     const clv_dataset_config normalised = {.mean = 0.3f, .std = 0.7f};

@@ -23,10 +23,10 @@ static clv_dataset *make_dataset(bool of_numbers) {
         for (int k = 0; k < OUT; k++) numbers[i * OUT + k] = (float)(i - 4 * k) / 3;
     }
     clv_array x = {
-        .type = CLV_ARRAY_F32, .shape = *SHAPE(N, 3, NUMEL / 3), .data = samples, .borrowed = true};
-    clv_array y = {.type = CLV_ARRAY_I32, .shape = *SHAPE(N), .data = labels, .borrowed = true};
+        .type = CLV_DTYPE_F32, .shape = *SHAPE(N, 3, NUMEL / 3), .data = samples, .borrowed = true};
+    clv_array y = {.type = CLV_DTYPE_I32, .shape = *SHAPE(N), .data = labels, .borrowed = true};
     if (of_numbers)
-        y = (clv_array){.type = CLV_ARRAY_F32, .shape = *SHAPE(N, OUT), .data = numbers, .borrowed = true};
+        y = (clv_array){.type = CLV_DTYPE_F32, .shape = *SHAPE(N, OUT), .data = numbers, .borrowed = true};
     expect_ok(clv_dataset_from_arrays(support_runtime, &x, &y, NULL, &dataset));
     return dataset;
 }
@@ -132,8 +132,8 @@ static void goes_on_anywhere(void **state) {
     static float whole[EPOCHS * BATCHES][SIZE * LARGE];
     clv_array images, of_images;
     clv_dataset *dataset = NULL;
-    expect_ok(clv_array_init(support_runtime, CLV_ARRAY_U8, SHAPE(BATCHES * SIZE, LARGE), &images));
-    expect_ok(clv_array_init(support_runtime, CLV_ARRAY_U8, SHAPE(BATCHES * SIZE), &of_images));
+    expect_ok(clv_array_init(support_runtime, CLV_DTYPE_U8, SHAPE(BATCHES * SIZE, LARGE), &images));
+    expect_ok(clv_array_init(support_runtime, CLV_DTYPE_U8, SHAPE(BATCHES * SIZE), &of_images));
     for (int i = 0; i < BATCHES * SIZE * LARGE; i++)
         ((uint8_t *)images.data)[i] = (uint8_t)(i * 31 + i / LARGE);
     expect_ok(clv_dataset_from_arrays(support_runtime, &images, &of_images, NULL, &dataset));

@@ -61,7 +61,7 @@ static int images(int64_t n, const char *path, int sizes, char **size) {
     if (sizes) shape.rank = sizes + 1;
     for (int i = 0; i < sizes; i++) shape.dims[i + 1] = atol(size[i]);
     int64_t each = clv_shape_numel(&shape) / n;
-    must(clv_array_init(runtime, CLV_ARRAY_F32, &shape, &array));
+    must(clv_array_init(runtime, CLV_DTYPE_F32, &shape, &array));
     for (int64_t i = 0; i < n * each; i++)
         ((float *)array.data)[i] = (float)pixel(i / each, i % each) / 128.0f - 0.5f;
     must(clv_npy_write(runtime, &array, path));
@@ -72,7 +72,7 @@ static int images(int64_t n, const char *path, int sizes, char **size) {
 static int labels(int64_t n, const char *path, const char *change) {
     clv_array array;
     clv_shape shape = CLV_SHAPE(n);
-    must(clv_array_init(runtime, CLV_ARRAY_I64, &shape, &array));
+    must(clv_array_init(runtime, CLV_DTYPE_I64, &shape, &array));
     long row, value, classes = 10, first = 0;
     if (change) sscanf(change, "%%%ld+%ld", &classes, &first);
     for (int64_t i = 0; i < n; i++) ((int64_t *)array.data)[i] = label_of(i) % classes + first;
@@ -86,7 +86,7 @@ static int labels(int64_t n, const char *path, const char *change) {
 static int tokens(int64_t n, int64_t each, const char *path) {
     clv_array array;
     clv_shape shape = CLV_SHAPE(n, each);
-    must(clv_array_init(runtime, CLV_ARRAY_I32, &shape, &array));
+    must(clv_array_init(runtime, CLV_DTYPE_I32, &shape, &array));
     for (int64_t i = 0; i < n * each; i++) ((int32_t *)array.data)[i] = (int32_t)(i * 7 % 10);
     must(clv_npy_write(runtime, &array, path));
     clv_array_reset(&array);
@@ -268,16 +268,16 @@ static int fields(int64_t n, const char *path, const char *only) {
     clv_array *a, *b, *kind, *price;
     clv_shape pairs = CLV_SHAPE(n, 2), one = CLV_SHAPE(n);
     must(clv_archive_create(runtime, &archive));
-    must(clv_archive_add(archive, "a", CLV_ARRAY_F32, &pairs, &a));
-    must(clv_archive_add(archive, "b", CLV_ARRAY_F32, &one, &b));
-    must(clv_archive_add(archive, "kind", CLV_ARRAY_I64, &one, &kind));
-    must(clv_archive_add(archive, "price", CLV_ARRAY_F32, &one, &price));
+    must(clv_archive_add(archive, "a", CLV_DTYPE_F32, &pairs, &a));
+    must(clv_archive_add(archive, "b", CLV_DTYPE_F32, &one, &b));
+    must(clv_archive_add(archive, "kind", CLV_DTYPE_I64, &one, &kind));
+    must(clv_archive_add(archive, "price", CLV_DTYPE_F32, &one, &price));
     const bool dear = only && !strcmp(only, "dear");       // prices in hundreds of thousands
     const bool ignored = only && !strcmp(only, "ignored"); // every fourth kind is -100
     if (dear || ignored) only = NULL;
     if (only && !strcmp(only, "fish")) { // all of them, and an index
         clv_array *word;
-        must(clv_archive_add(archive, "word", CLV_ARRAY_I32, &one, &word));
+        must(clv_archive_add(archive, "word", CLV_DTYPE_I32, &one, &word));
         for (int64_t i = 0; i < n; i++) ((int32_t *)word->data)[i] = (int32_t)(i % 5);
         only = NULL;
     }
@@ -303,7 +303,7 @@ static int told(const char *results, const char *targets, const char *name) {
     for (int64_t i = 0; i < n; i++, values += each) {
         int64_t best = 0;
         for (int64_t c = 1; c < each; c++) best = values[c] > values[best] ? c : best;
-        sum += want->type == CLV_ARRAY_I64 ? best == ((const int64_t *)want->data)[i]
+        sum += want->type == CLV_DTYPE_I64 ? best == ((const int64_t *)want->data)[i]
                                            : fabs((double)*values - (double)((const float *)want->data)[i]);
     }
     printf("%.6f\n", sum / (double)n);
@@ -447,9 +447,9 @@ static int bitmaps(const char *folder, char **arrays) {
             first[i][c][y][x] = last[i][y][x][c] = colour(i, c, y + 1, x + 1);
         }
     }
-    clv_array made[] = {{.type = CLV_ARRAY_U8, .shape = CLV_SHAPE(8, 3, 14, 14), .data = first},
-                        {.type = CLV_ARRAY_U8, .shape = CLV_SHAPE(8), .data = label},
-                        {.type = CLV_ARRAY_U8, .shape = CLV_SHAPE(8, 14, 14, 3), .data = last}};
+    clv_array made[] = {{.type = CLV_DTYPE_U8, .shape = CLV_SHAPE(8, 3, 14, 14), .data = first},
+                        {.type = CLV_DTYPE_U8, .shape = CLV_SHAPE(8), .data = label},
+                        {.type = CLV_DTYPE_U8, .shape = CLV_SHAPE(8, 14, 14, 3), .data = last}};
     for (int i = 0; i < 3; i++) must(clv_npy_write(runtime, &made[i], arrays[i]));
     return 0;
 }

@@ -82,8 +82,8 @@ static void begin(void) {
     for (int i = 0; i < SAMPLES * 4; i++) images[i] = (float)(i % 7) / 7;
     for (int i = 0; i < SAMPLES; i++) labels[i] = i % 2;
     clv_array x = {
-        .type = CLV_ARRAY_F32, .shape = CLV_SHAPE(SAMPLES, 1, 2, 2), .data = images, .borrowed = true};
-    clv_array y = {.type = CLV_ARRAY_I32, .shape = CLV_SHAPE(SAMPLES), .data = labels, .borrowed = true};
+        .type = CLV_DTYPE_F32, .shape = CLV_SHAPE(SAMPLES, 1, 2, 2), .data = images, .borrowed = true};
+    clv_array y = {.type = CLV_DTYPE_I32, .shape = CLV_SHAPE(SAMPLES), .data = labels, .borrowed = true};
     REQUIRE(clv_dataset_from_arrays(runtime, &x, &y, NULL, &dataset) == CLV_OK);
     clv_train_result result;
     REQUIRE(train(NULL, right_path, BEFORE, &result) == CLV_OK && result.steps == BEFORE);
@@ -194,14 +194,14 @@ static void spoil_tensor(choices *c, clv_archive *archive) {
         array->shape.dims[0] = array->shape.dims[1];
         array->shape.dims[1] = rows;
     } else if (what < 192) {
-        array->type = CLV_ARRAY_I32;
+        array->type = CLV_DTYPE_I32;
     } else {
         char name[32];
         clv_array *more;
         const clv_shape shape = CLV_SHAPE(what % 4);
         snprintf(name, sizeof name, "%s%u", what & 4 ? "model." : "optimizer.", next(c) % 3);
         has_more |=
-            clv_archive_add(archive, name, CLV_ARRAY_F32, &shape, &more) == CLV_OK; // or it is there twice
+            clv_archive_add(archive, name, CLV_DTYPE_F32, &shape, &more) == CLV_OK; // or it is there twice
     }
 }
 
@@ -249,7 +249,7 @@ static void put_string(clv__text *text, const char *string) {
 /** The header of a checkpoint, not sorted: the library's writer takes longer than all that is tested. */
 static void put_header(const clv_archive *archive, clv__text *text) {
     static const char *const types[] = {
-        [CLV_ARRAY_F32] = "F32", [CLV_ARRAY_I32] = "I32", [CLV_ARRAY_I64] = "I64", [CLV_ARRAY_U8] = "U8"};
+        [CLV_DTYPE_F32] = "F32", [CLV_DTYPE_I32] = "I32", [CLV_DTYPE_I64] = "I64", [CLV_DTYPE_U8] = "U8"};
     char words[200];
     const char *key, *value;
     snprintf(words, sizeof words, "{\"__metadata__\":{\"%s\":\"%s\"", CLV__CHECKSUM_KEY, zeros);

@@ -28,7 +28,7 @@ static void compute(const clv_array *array, const clv_model *model) {
     const clv_predictor_config config = {.device = host, .model = &sized, .batch = 2};
     REQUIRE(clv_predictor_create(runtime, &config, &predictor) == CLV_OK);
     clv_status status = clv_predictor_forward_arrays(predictor, &array, &result);
-    REQUIRE((status == CLV_OK) == (array->type == CLV_ARRAY_F32));
+    REQUIRE((status == CLV_OK) == (array->type == CLV_DTYPE_F32));
     if (status == CLV_OK) REQUIRE(result.shape.dims[0] == shape->dims[0]);
     clv_array_reset(&result);
     clv_predictor_destroy(predictor);

@@ -13,7 +13,7 @@
 #include "cleave/ops.h"
 #include "device/device.h"
 #include "io/array.h"
-#include "tensor/half.h"
+#include "tensor/dtype.h"
 
 #ifndef CLV_TEST_SOURCE_DIR
 #error "CLV_TEST_SOURCE_DIR says where the sources are"
@@ -78,23 +78,16 @@ static const clv_array *must_find(const golden *g, const char *name) {
     return array;
 }
 
-static clv_dtype dtype_of(const clv_array *array) {
-    clv_dtype dtype = CLV_DTYPE_F32;
-    while (clv_dtype_bytes(dtype) && clv__array_type_of(dtype) != array->type) dtype++;
-    assert_true(clv_dtype_bytes(dtype) > 0);
-    return dtype;
-}
-
 clv_tensor *golden_input(golden *g, const char *name) {
     const clv_array *array = must_find(g, name);
-    clv_tensor *tensor = clv_input(g->graph, name, dtype_of(array), array->shape);
+    clv_tensor *tensor = clv_input(g->graph, name, array->type, array->shape);
     if (find(g, name, ".grad")) clv_requires_grad(tensor, true);
     return tensor;
 }
 
 clv_tensor *golden_buffer(golden *g, const char *name) {
     const clv_array *array = must_find(g, name);
-    return clv_buffer(g->graph, name, dtype_of(array), array->shape, (clv_init){0});
+    return clv_buffer(g->graph, name, array->type, array->shape, (clv_init){0});
 }
 
 void golden_expect(golden *g, clv_tensor *tensor, const char *name) {
@@ -112,18 +105,18 @@ static void compare(golden *g, const clv_tensor *tensor, const clv_array *array,
                  clv_shape_text(&tensor->desc.shape, is, sizeof is),
                  clv_shape_text(&array->shape, was, sizeof was));
     }
-    assert_int_equal(tensor->desc.dtype, dtype_of(array));
+    assert_int_equal(tensor->desc.dtype, array->type);
     const double *got = clv__values_of(&g->subject.start, tensor);
     int64_t n = clv__numel(&tensor->desc);
     double scale = 0;
-    for (int64_t i = 0; i < n && array->type == CLV_ARRAY_F32; i++)
+    for (int64_t i = 0; i < n && array->type == CLV_DTYPE_F32; i++)
         if (fabs((double)((float *)array->data)[i]) <= FLT_MAX)
             scale = fmax(scale, fabs(((float *)array->data)[i]));
     for (int64_t i = 0; i < n; i++) {
         double want;
         clv__elements_widen(tensor->desc.dtype,
                             (char *)array->data + (size_t)i * clv_dtype_bytes(tensor->desc.dtype), 1, &want);
-        double have = array->type == CLV_ARRAY_F32 && !isfinite(want) ? (double)(float)got[i] : got[i];
+        double have = array->type == CLV_DTYPE_F32 && !isfinite(want) ? (double)(float)got[i] : got[i];
         if (have == want || (isnan(have) && isnan(want))) continue;
         if (!(fabs(have - want) <= TOLERANCE * scale))
             fail_msg("%s%s[%lld] is %.9g, PyTorch gives %.9g", g->prefix, what, (long long)i, have, want);

@@ -122,8 +122,8 @@ static clv_status fill_archive(void) {
     clv_archive *archive = NULL;
     clv_array *array = NULL;
     clv_status status = clv_archive_create(support_runtime, &archive);
-    if (status == CLV_OK) status = clv_archive_add(archive, "a", CLV_ARRAY_F32, SHAPE(2), &array);
-    if (status == CLV_OK) status = clv_archive_add_borrowed(archive, "b", CLV_ARRAY_F32, SHAPE(3), numbers);
+    if (status == CLV_OK) status = clv_archive_add(archive, "a", CLV_DTYPE_F32, SHAPE(2), &array);
+    if (status == CLV_OK) status = clv_archive_add_borrowed(archive, "b", CLV_DTYPE_F32, SHAPE(3), numbers);
     if (status == CLV_OK) status = clv_archive_set_text(archive, "k", "v");
     if (status == CLV_OK) status = clv_archive_set_text(archive, "k", "w");
     clv_archive_destroy(archive);
@@ -172,7 +172,7 @@ static clv_status write_checkpoint(void) {
 }
 
 static clv_status write_npy(void) {
-    clv_array array = {.type = CLV_ARRAY_F32, .shape = CLV_SHAPE(3), .data = numbers};
+    clv_array array = {.type = CLV_DTYPE_F32, .shape = CLV_SHAPE(3), .data = numbers};
     return clv_npy_write(support_runtime, &array, "out");
 }
 
@@ -215,7 +215,7 @@ static void reading_survives(void **state) {
     copy_file(golden("f4.npy"), "in.npy");
     copy_file(golden("u8.idx.gz"), "in.idx.gz");
     copy_file(golden("packed.npz"), "in.npz");
-    clv_array labels = {.type = CLV_ARRAY_I32, .shape = CLV_SHAPE(2), .data = (int32_t[]){1, 0}};
+    clv_array labels = {.type = CLV_DTYPE_I32, .shape = CLV_SHAPE(2), .data = (int32_t[]){1, 0}};
     expect_ok(clv_npy_write(support_runtime, &labels, "labels.npy"));
     assert_true(fail_each(read_safetensors, EIO, NULL) > 20);
     assert_true(fail_each(read_checkpoint, EIO, NULL) > 30);
@@ -243,7 +243,7 @@ static void writing_leaves_old_or_new(void **state) {
     (void)state;
     static const int codes[] = {ENOSPC, EIO, EPERM};
     expect_ok(clv_archive_create(support_runtime, &weights));
-    expect_ok(clv_archive_add_borrowed(weights, "w", CLV_ARRAY_F32, SHAPE(3), numbers));
+    expect_ok(clv_archive_add_borrowed(weights, "w", CLV_DTYPE_F32, SHAPE(3), numbers));
     expect_ok(clv_archive_set_text(weights, "key",
                                    "a longer text, so that the file has more than a hundred bytes"));
     write_file("out", "old", 3);

@@ -11,7 +11,7 @@ static void reads_plain_and_gzipped(void **state) {
     for (int k = 0; k < 2; k++) {
         clv_array array;
         expect_ok(clv__idx_read_file(support_runtime, golden(names[k]), &array));
-        assert_true(array.type == CLV_ARRAY_U8 && clv_shape_equal(&array.shape, SHAPE(2, 3, 4)));
+        assert_true(array.type == CLV_DTYPE_U8 && clv_shape_equal(&array.shape, SHAPE(2, 3, 4)));
         for (int i = 0; i < 24; i++) assert_int_equal(((uint8_t *)array.data)[i], i * 7 % 256);
         clv_array_reset(&array);
     }

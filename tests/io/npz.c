@@ -10,14 +10,14 @@ static void reads_what_numpy_writes(void **state) {
     const clv_array *array;
     expect_ok(clv_npz_read(support_runtime, golden("arrays.npz"), &archive));
     assert_int_equal(clv_archive_count(archive), 2);
-    expect_ok(clv__archive_require(archive, "fc.weight", CLV_ARRAY_F32, SHAPE(2, 3), &array));
+    expect_ok(clv__archive_require(archive, "fc.weight", CLV_DTYPE_F32, SHAPE(2, 3), &array));
     for (int i = 0; i < 6; i++) assert_true(((float *)array->data)[i] == (float)i);
-    expect_ok(clv__archive_require(archive, "fc.bias", CLV_ARRAY_F32, SHAPE(2), &array));
+    expect_ok(clv__archive_require(archive, "fc.bias", CLV_DTYPE_F32, SHAPE(2), &array));
     clv_archive_destroy(archive);
     expect_ok(clv_npz_read(support_runtime, golden("packed.npz"), &archive));
     assert_int_equal(clv_archive_count(archive), 3);
-    expect_ok(clv__archive_require(archive, "row", CLV_ARRAY_F32, SHAPE(50, 6), &array));
-    expect_ok(clv__archive_require(archive, "word", CLV_ARRAY_I64, SHAPE(50), &array));
+    expect_ok(clv__archive_require(archive, "row", CLV_DTYPE_F32, SHAPE(50, 6), &array));
+    expect_ok(clv__archive_require(archive, "word", CLV_DTYPE_I64, SHAPE(50), &array));
     for (int i = 0; i < 50; i++) assert_int_equal(((int64_t *)array->data)[i], i % 5);
     assert_true(*(float *)clv_archive_find(archive, "größe")->data == 1.5f);
     clv_archive_destroy(archive);
@@ -113,7 +113,7 @@ static void leaves_out_what_it_cannot_read(void **state) {
         expect_ok(clv_npz_read(support_runtime, "x.npz", &archive));
         assert_int_equal(clv_archive_count(archive), clv_archive_count(all) - 1);
         assert_null(clv_archive_find(archive, cases[i].name));
-        expect_failure(clv__archive_require(archive, cases[i].name, CLV_ARRAY_F32, &any, &array),
+        expect_failure(clv__archive_require(archive, cases[i].name, CLV_DTYPE_F32, &any, &array),
                        CLV_E_UNSUPPORTED, "'x.npz'", cases[i].said);
         snprintf(key, sizeof key, "cleave.unread.%s", cases[i].name);
         assert_non_null(clv_archive_text(archive, key));

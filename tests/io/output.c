@@ -20,7 +20,7 @@ static float values[1 << 16];
 
 static clv_status save(const char *path, float value, size_t n) {
     for (size_t i = 0; i < n; i++) values[i] = value;
-    clv_array array = {.type = CLV_ARRAY_F32, .shape = CLV_SHAPE((int64_t)n), .data = values};
+    clv_array array = {.type = CLV_DTYPE_F32, .shape = CLV_SHAPE((int64_t)n), .data = values};
     return clv_npy_write(support_runtime, &array, path);
 }
 
@@ -201,7 +201,7 @@ static void *write_again_and_again(void *argument) {
     int *refused = argument;
     float data[512];
     for (size_t i = 0; i < 512; i++) data[i] = (float)(uintptr_t)argument;
-    clv_array array = {.type = CLV_ARRAY_F32, .shape = CLV_SHAPE(512), .data = data};
+    clv_array array = {.type = CLV_DTYPE_F32, .shape = CLV_SHAPE(512), .data = data};
     for (int i = 0; i < 100; i++) *refused += clv_npy_write(support_runtime, &array, "a") != CLV_OK;
     return NULL;
 }
@@ -224,7 +224,7 @@ static void a_kill_leaves_a_whole_checkpoint(void **state) {
     (void)state;
     clv_archive *archive = NULL;
     expect_ok(clv_archive_create(support_runtime, &archive));
-    expect_ok(clv_archive_add_borrowed(archive, "x", CLV_ARRAY_F32, SHAPE(1 << 16), values));
+    expect_ok(clv_archive_add_borrowed(archive, "x", CLV_DTYPE_F32, SHAPE(1 << 16), values));
     expect_ok(clv__checkpoint_write(archive, "c"));
     for (int round = 0; round < 8; round++) {
         pid_t child = fork();

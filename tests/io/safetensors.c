@@ -69,12 +69,12 @@ static void reads_the_package_s_file(void **state) {
     assert_int_equal(clv_archive_count(archive), 7);
     assert_string_equal(clv_archive_text(archive, "format"), "pt");
     const clv_array *weight = NULL, *count = NULL, *index = NULL;
-    expect_ok(clv__archive_require(archive, "features.0.weight", CLV_ARRAY_F32, SHAPE(2, 1, 2, 3), &weight));
+    expect_ok(clv__archive_require(archive, "features.0.weight", CLV_DTYPE_F32, SHAPE(2, 1, 2, 3), &weight));
     for (int i = 0; i < 12; i++) assert_true(((float *)weight->data)[i] == (float)i / 8 - 0.5f);
     clv_shape scalar = {0};
-    expect_ok(clv__archive_require(archive, "bn.num_batches_tracked", CLV_ARRAY_I64, &scalar, &count));
+    expect_ok(clv__archive_require(archive, "bn.num_batches_tracked", CLV_DTYPE_I64, &scalar, &count));
     assert_int_equal(*(int64_t *)count->data, 7);
-    expect_ok(clv__archive_require(archive, "index", CLV_ARRAY_I32, SHAPE(1, 3), &index));
+    expect_ok(clv__archive_require(archive, "index", CLV_DTYPE_I32, SHAPE(1, 3), &index));
     assert_int_equal(((int32_t *)index->data)[2], INT32_MIN);
     assert_int_equal(clv_array_bytes(clv_archive_find(archive, "empty")), 0);
     const float *signs = clv_archive_find(archive, "größe")->data;
@@ -110,7 +110,7 @@ static void widens_half_and_bfloat16(void **state) {
     const char *names[] = {"half", "brain"};
     for (int i = 0; i < 2; i++) {
         const clv_array *a = clv_archive_find(half, names[i]), *b = clv_archive_find(wide, names[i]);
-        assert_int_equal(a->type, CLV_ARRAY_F32);
+        assert_int_equal(a->type, CLV_DTYPE_F32);
         assert_true(clv_shape_equal(&a->shape, &b->shape));
         assert_memory_equal(a->data, b->data, clv_array_bytes(b));
     }
@@ -296,7 +296,7 @@ static void writing_says_where_it_cannot(void **state) {
     clv_archive *archive = NULL;
     expect_ok(clv_archive_create(support_runtime, &archive));
     float x[4] = {0};
-    expect_ok(clv_archive_add_borrowed(archive, "x", CLV_ARRAY_F32, SHAPE(4), x));
+    expect_ok(clv_archive_add_borrowed(archive, "x", CLV_DTYPE_F32, SHAPE(4), x));
     expect_failure(clv_safetensors_write(archive, "/dev/full"), CLV_E_IO, "'/dev/full'", "disk is full");
     expect_failure(clv_safetensors_write(archive, "no/folder/x"), CLV_E_IO, "'no/folder/x'", "No such file");
     expect_failure(clv_safetensors_write(archive, "."), CLV_E_IO, "a folder");

@@ -30,10 +30,10 @@ static void own_functions_answer_null(void **state) {
     double real;
     float number = 0;
     int32_t token = 0;
-    REFUSED(clv__archive_require(NULL, "a", CLV_ARRAY_F32, &shape, &there));
-    REFUSED(clv__archive_require(w.archive, NULL, CLV_ARRAY_F32, &shape, &there));
-    REFUSED(clv__archive_require(w.archive, "a", CLV_ARRAY_F32, NULL, &there));
-    REFUSED(clv__archive_require(w.archive, "a", CLV_ARRAY_F32, &shape, NULL));
+    REFUSED(clv__archive_require(NULL, "a", CLV_DTYPE_F32, &shape, &there));
+    REFUSED(clv__archive_require(w.archive, NULL, CLV_DTYPE_F32, &shape, &there));
+    REFUSED(clv__archive_require(w.archive, "a", CLV_DTYPE_F32, NULL, &there));
+    REFUSED(clv__archive_require(w.archive, "a", CLV_DTYPE_F32, &shape, NULL));
     REFUSED(clv__archive_set_int(NULL, "k", 1));
     REFUSED(clv__archive_set_int(w.archive, NULL, 1));
     REFUSED(clv__archive_set_real(NULL, "k", 1));

@@ -101,7 +101,7 @@ static void the_questions_bear_them(void **state) {
         assert_true(strlen(clv_shape_text(shape, small, sizeof small)) < sizeof small);
         if (shape->rank < 0 || shape->rank > CLV_MAX_RANK) assert_false(clv_shape_equal(shape, shape));
         clv_array array;
-        assert_status(clv_array_init(runtime, CLV_ARRAY_F32, shape, &array), CLV_E_SHAPE, runtime);
+        assert_status(clv_array_init(runtime, CLV_DTYPE_F32, shape, &array), CLV_E_SHAPE, runtime);
     }
     assert_string_equal(clv_shape_text(&wrong[2].shape, text, sizeof text), "[rank 9]");
     assert_int_equal(clv_shape_numel(NULL), -1);

@@ -74,8 +74,8 @@ static inline void world_begin(world *w) {
     assert_status(clv_archive_create(w->runtime, &w->archive), CLV_OK, w->runtime);
     clv_shape shape = CLV_SHAPE(SAMPLES, 1, 2, 3), rows = CLV_SHAPE(SAMPLES);
     clv_array images, labels;
-    assert_status(clv_array_init(w->runtime, CLV_ARRAY_F32, &shape, &images), CLV_OK, w->runtime);
-    assert_status(clv_array_init(w->runtime, CLV_ARRAY_I32, &rows, &labels), CLV_OK, w->runtime);
+    assert_status(clv_array_init(w->runtime, CLV_DTYPE_F32, &shape, &images), CLV_OK, w->runtime);
+    assert_status(clv_array_init(w->runtime, CLV_DTYPE_I32, &rows, &labels), CLV_OK, w->runtime);
     clv_dataset_config three = {.classes = 3};
     assert_status(clv_dataset_from_arrays(w->runtime, &images, &labels, &three, &w->dataset), CLV_OK,
                   w->runtime);

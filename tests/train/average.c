@@ -277,8 +277,8 @@ static void skipped_steps_move_none(void **state) {
     for (int i = 0; i < N * SMALL_NUMEL; i++) images[i] = (float)(i * 7 % 11) / 11;
     for (int i = 0; i < N; i++) labels[i] = i % 3;
     images[0] = images[12 * SMALL_NUMEL] = 1e30f; // past what f16 holds
-    clv_array x = {.type = CLV_ARRAY_F32, .shape = CLV_SHAPE(N, 1, 4, 6), .data = images, .borrowed = true};
-    clv_array y = {.type = CLV_ARRAY_I32, .shape = CLV_SHAPE(N), .data = labels, .borrowed = true};
+    clv_array x = {.type = CLV_DTYPE_F32, .shape = CLV_SHAPE(N, 1, 4, 6), .data = images, .borrowed = true};
+    clv_array y = {.type = CLV_DTYPE_I32, .shape = CLV_SHAPE(N), .data = labels, .borrowed = true};
     clv_dataset *samples;
     assert_status(clv_dataset_from_arrays(runtime, &x, &y, NULL, &samples), CLV_OK, runtime);
     static const char *const specs[] = {"host", "gpu|accelerator|cpu"};

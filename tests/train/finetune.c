@@ -312,7 +312,7 @@ static void test_new_head(void **state) {
     clv_array images = *clv_archive_find(golden, "images");
     int32_t labels[12];
     for (int i = 0; i < 12; i++) labels[i] = i % 3;
-    clv_array y = {.type = CLV_ARRAY_I32, .shape = CLV_SHAPE(12), .data = labels, .borrowed = true};
+    clv_array y = {.type = CLV_DTYPE_I32, .shape = CLV_SHAPE(12), .data = labels, .borrowed = true};
     clv_dataset *three;
     images.borrowed = true;
     assert_status(clv_dataset_from_arrays(runtime, &images, &y, NULL, &three), CLV_OK, runtime);

@@ -236,14 +236,14 @@ static void arrays_know_their_sizes(clv_predictor *predictor, const float *logit
     for (int i = 0; i < 2; i++) clv_array_reset(&results[i]);
     const struct {
         clv_shape shape;
-        clv_array_type type;
+        clv_dtype type;
         clv_status status;
     } mistakes[] = {
-        {.shape = row->shape, .type = CLV_ARRAY_I32, .status = CLV_E_DTYPE},
-        {.shape = {0}, .type = CLV_ARRAY_F32, .status = CLV_E_SHAPE},
-        {.shape = CLV_SHAPE(N, 0), .type = CLV_ARRAY_F32, .status = CLV_E_SHAPE},
-        {.shape = CLV_SHAPE(N, row->shape.dims[1] - 1), .type = CLV_ARRAY_F32, .status = CLV_E_SHAPE},
-        {.shape = CLV_SHAPE(N - 1, row->shape.dims[1]), .type = CLV_ARRAY_F32, .status = CLV_E_SHAPE}};
+        {.shape = row->shape, .type = CLV_DTYPE_I32, .status = CLV_E_DTYPE},
+        {.shape = {0}, .type = CLV_DTYPE_F32, .status = CLV_E_SHAPE},
+        {.shape = CLV_SHAPE(N, 0), .type = CLV_DTYPE_F32, .status = CLV_E_SHAPE},
+        {.shape = CLV_SHAPE(N, row->shape.dims[1] - 1), .type = CLV_DTYPE_F32, .status = CLV_E_SHAPE},
+        {.shape = CLV_SHAPE(N - 1, row->shape.dims[1]), .type = CLV_DTYPE_F32, .status = CLV_E_SHAPE}};
     for (size_t i = 0; i < sizeof mistakes / sizeof *mistakes; i++) {
         wrong.shape = mistakes[i].shape;
         wrong.type = mistakes[i].type;
@@ -479,8 +479,8 @@ static void test_simple(void **state) {
         clv__dataset_sample(plain, i, numbers + (ptrdiff_t)i * 24);
         labels[i] = clv__dataset_label(plain, i);
     }
-    clv_array x = {.type = CLV_ARRAY_F32, .shape = CLV_SHAPE(8, 1, 4, 6), .data = numbers, .borrowed = true},
-              y = {.type = CLV_ARRAY_I32, .shape = CLV_SHAPE(8), .data = labels, .borrowed = true};
+    clv_array x = {.type = CLV_DTYPE_F32, .shape = CLV_SHAPE(8, 1, 4, 6), .data = numbers, .borrowed = true},
+              y = {.type = CLV_DTYPE_I32, .shape = CLV_SHAPE(8), .data = labels, .borrowed = true};
     const clv_field both[] = {{.name = "labels", .role = CLV_PORT_TARGET, .array = &y},
                               {.name = "x", .array = &x}};
     assert_status(clv_dataset_from_fields(runtime, NULL, both, 2, NULL, &named), CLV_OK, runtime);
@@ -521,51 +521,51 @@ static void test_other_fields(void **state) {
     } bad[] = {
         {"word",
          CLV_PORT_INPUT,
-         {.type = CLV_ARRAY_F32, .shape = CLV_SHAPE(N), .data = numbers},
+         {.type = CLV_DTYPE_F32, .shape = CLV_SHAPE(N), .data = numbers},
          CLV_E_DTYPE,
          "input 'word': samples of f32 do not fit model 'heads', which wants i32"},
         {"word",
          CLV_PORT_INPUT,
-         {.type = CLV_ARRAY_I32, .shape = CLV_SHAPE(N), .data = whole},
+         {.type = CLV_DTYPE_I32, .shape = CLV_SHAPE(N), .data = whole},
          CLV_E_VALUE,
          "input 'word': indices up to 6 do not fit model 'heads', which takes 0 to 4"},
         {"word",
          CLV_PORT_INPUT,
-         {.type = CLV_ARRAY_I32, .shape = CLV_SHAPE(N), .data = below},
+         {.type = CLV_DTYPE_I32, .shape = CLV_SHAPE(N), .data = below},
          CLV_E_VALUE,
          "input 'word': some indices are below 0, model 'heads' takes 0 to 4"},
         {"row",
          CLV_PORT_INPUT,
-         {.type = CLV_ARRAY_F32, .shape = CLV_SHAPE(N, 5), .data = numbers},
+         {.type = CLV_DTYPE_F32, .shape = CLV_SHAPE(N, 5), .data = numbers},
          CLV_E_SHAPE,
          "input 'row': samples of shape [5] do not fit model 'heads', which wants [6]"},
         {"place",
          CLV_PORT_TARGET,
-         {.type = CLV_ARRAY_F32, .shape = CLV_SHAPE(N), .data = numbers},
+         {.type = CLV_DTYPE_F32, .shape = CLV_SHAPE(N), .data = numbers},
          CLV_E_SHAPE,
          "target 'place': targets of shape [] do not fit model 'heads', which wants [2]"},
         {"place",
          CLV_PORT_TARGET,
-         {.type = CLV_ARRAY_I32, .shape = CLV_SHAPE(N, 2), .data = whole},
+         {.type = CLV_DTYPE_I32, .shape = CLV_SHAPE(N, 2), .data = whole},
          CLV_E_VALUE,
          "target 'place': labels of 7 classes do not fit model 'heads', which gives numbers: numpy mends it "
          "with "
          "y.astype('float32')"},
         {"kind",
          CLV_PORT_TARGET,
-         {.type = CLV_ARRAY_F32, .shape = CLV_SHAPE(N), .data = numbers},
+         {.type = CLV_DTYPE_F32, .shape = CLV_SHAPE(N), .data = numbers},
          CLV_E_VALUE,
          "target 'kind': targets that are numbers do not fit model 'heads', which tells classes apart: "
          "labels are "
          "whole numbers; numpy mends it with y.astype('int64')"},
         {"kind",
          CLV_PORT_TARGET,
-         {.type = CLV_ARRAY_I32, .shape = CLV_SHAPE(N), .data = whole},
+         {.type = CLV_DTYPE_I32, .shape = CLV_SHAPE(N), .data = whole},
          CLV_E_VALUE,
          "target 'kind': labels of 7 classes do not fit model 'heads', which has 3"},
         {"word",
          CLV_PORT_TARGET,
-         {.type = CLV_ARRAY_I32, .shape = CLV_SHAPE(N), .data = whole},
+         {.type = CLV_DTYPE_I32, .shape = CLV_SHAPE(N), .data = whole},
          CLV_E_VALUE,
          "model 'heads' wants input 'word', and the dataset has it as a target"},
     };
@@ -843,7 +843,7 @@ static void test_monitor_of_a_target(void **state) {
     float out[PLACES * N];
     const void *in[] = {clv_archive_find(golden, "row")->data, clv_archive_find(golden, "word")->data};
     const float *wanted = clv_archive_find(golden, "place")->data;
-    if (clv_archive_find(golden, "word")->type == CLV_ARRAY_I32) {
+    if (clv_archive_find(golden, "word")->type == CLV_DTYPE_I32) {
         assert_status(clv_predictor_forward_all(predictor, in, N, (float *[]){NULL, out}), CLV_OK, runtime);
         for (int i = 0; i < PLACES * N; i++) sum += fabs((double)out[i] - (double)wanted[i]);
         near("mae by hand", told.values[1].value, sum / (PLACES * N), 1e-5);

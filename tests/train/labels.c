@@ -533,8 +533,8 @@ static void another_ignored_label(void **state) {
     static int64_t wide[] = {1, -100, 0};
     static float x[3];
     const int32_t background = 255, first = 0;
-    clv_array samples = {.type = CLV_ARRAY_F32, .shape = CLV_SHAPE(3, 1), .data = x, .borrowed = true};
-    clv_array y = {.type = CLV_ARRAY_U8, .shape = CLV_SHAPE(3), .data = bytes, .borrowed = true};
+    clv_array samples = {.type = CLV_DTYPE_F32, .shape = CLV_SHAPE(3, 1), .data = x, .borrowed = true};
+    clv_array y = {.type = CLV_DTYPE_U8, .shape = CLV_SHAPE(3), .data = bytes, .borrowed = true};
     clv_dataset_config config = {.ignore_index = &background};
     clv_dataset *dataset = NULL;
     assert_status(clv_dataset_from_arrays(runtime, &samples, &y, &config, &dataset), CLV_OK, runtime);
@@ -544,7 +544,7 @@ static void another_ignored_label(void **state) {
     clv_field fields[] = {{.name = "x", .role = CLV_PORT_INPUT, .array = &samples},
                           {.name = "y", .role = CLV_PORT_TARGET, .array = &y}};
     config.ignore_index = &first;
-    y.type = CLV_ARRAY_I64;
+    y.type = CLV_DTYPE_I64;
     y.data = wide;
     assert_status(clv_dataset_from_fields(runtime, NULL, fields, 2, &config, &dataset), CLV_E_VALUE, runtime);
     assert_holds(clv_runtime_error(runtime), "row 1 has -100, but values are 0 to");
@@ -579,7 +579,7 @@ static void probabilities_as_targets(void **state) {
     static float rows[ROWS * CLASSES];
     for (int i = 0; i < ROWS * CLASSES; i++) rows[i] = i % CLASSES == i / CLASSES % CLASSES ? 0.6f : 0.1f;
     clv_array images = *clv_archive_find(golden, "images");
-    clv_array y = {.type = CLV_ARRAY_F32, .shape = CLV_SHAPE(ROWS, CLASSES), .data = rows, .borrowed = true};
+    clv_array y = {.type = CLV_DTYPE_F32, .shape = CLV_SHAPE(ROWS, CLASSES), .data = rows, .borrowed = true};
     clv_dataset *dataset = NULL;
     images.borrowed = true;
     assert_status(clv_dataset_from_arrays(runtime, &images, &y, NULL, &dataset), CLV_OK, runtime);

@@ -43,8 +43,8 @@ static clv_dataset *numbers(void) {
             y[i * OUT + o] =
                 x[i * IN] * (float)(o + 1) - x[i * IN + 1] * 0.5f + x[i * IN + 2] * 0.25f + (float)o;
     }
-    clv_array images = {.type = CLV_ARRAY_F32, .shape = CLV_SHAPE(ROWS, IN), .data = x, .borrowed = true};
-    clv_array targets = {.type = CLV_ARRAY_F32, .shape = CLV_SHAPE(ROWS, OUT), .data = y, .borrowed = true};
+    clv_array images = {.type = CLV_DTYPE_F32, .shape = CLV_SHAPE(ROWS, IN), .data = x, .borrowed = true};
+    clv_array targets = {.type = CLV_DTYPE_F32, .shape = CLV_SHAPE(ROWS, OUT), .data = y, .borrowed = true};
     assert_status(clv_dataset_from_arrays(runtime, &images, &targets, NULL, &dataset), CLV_OK, runtime);
     return dataset;
 }

@@ -39,8 +39,8 @@ static clv_status evaluate(const clv_model *model, const clv_dataset *dataset, i
     return status;
 }
 
-static clv_dataset *dataset_of(clv_shape x_shape, float *x, clv_array_type type, clv_shape y_shape, void *y) {
-    clv_array samples = {.type = CLV_ARRAY_F32, .shape = x_shape, .data = x, .borrowed = true};
+static clv_dataset *dataset_of(clv_shape x_shape, float *x, clv_dtype type, clv_shape y_shape, void *y) {
+    clv_array samples = {.type = CLV_DTYPE_F32, .shape = x_shape, .data = x, .borrowed = true};
     clv_array targets = {.type = type, .shape = y_shape, .data = y, .borrowed = true};
     clv_dataset *dataset = NULL;
     assert_status(clv_dataset_from_arrays(runtime, &samples, &targets, NULL, &dataset), CLV_OK, runtime);
@@ -70,7 +70,7 @@ static void of_classes(void **state) {
     static int32_t labels[ROWS] = {0, 4, 5, 4, 5, 6, 1, 0};
     const clv_model model = {.name = "same", .build = as_it_is, .input = {CLASSES}, .classes = CLASSES};
     clv_dataset *dataset =
-        dataset_of(CLV_SHAPE(ROWS, CLASSES), &scores[0][0], CLV_ARRAY_I32, CLV_SHAPE(ROWS), labels);
+        dataset_of(CLV_SHAPE(ROWS, CLASSES), &scores[0][0], CLV_DTYPE_I32, CLV_SHAPE(ROWS), labels);
     const clv_metric *metrics[] = {clv_metric_find("top5"), clv_metric_find("accuracy")};
     clv_metrics told;
     for (int64_t batch = 1; batch <= ROWS + 1; batch++) {
@@ -127,7 +127,7 @@ static void of_each_class(void **state) {
     clv_dataset *dataset = NULL;
     memset(scores, 0, sizeof scores);
     for (int i = 0; i < SAMPLES; i++) scores[i][told[i]] = 1;
-    dataset = dataset_of(CLV_SHAPE(SAMPLES, OF), &scores[0][0], CLV_ARRAY_I32, CLV_SHAPE(SAMPLES), labels);
+    dataset = dataset_of(CLV_SHAPE(SAMPLES, OF), &scores[0][0], CLV_DTYPE_I32, CLV_SHAPE(SAMPLES), labels);
     clv_confusion *confusion = NULL;
     assert_status(clv_confusion_create(runtime, &model, NULL, &confusion), CLV_OK, runtime);
     const clv_predictor_config config = {.device = host, .model = &model, .batch = 3, .confusion = confusion};
@@ -250,7 +250,7 @@ static void of_numbers(void **state) {
     for (int i = 0; i < N; i++)
         largest += (double)fmaxf(results[i * OUT], fmaxf(results[i * OUT + 1], results[i * OUT + 2]));
     const clv_model model = {.name = "same", .build = as_it_is, .input = {OUT}, .target = {OUT}};
-    clv_dataset *dataset = dataset_of(CLV_SHAPE(N, OUT), results, CLV_ARRAY_F32, CLV_SHAPE(N, OUT), targets);
+    clv_dataset *dataset = dataset_of(CLV_SHAPE(N, OUT), results, CLV_DTYPE_F32, CLV_SHAPE(N, OUT), targets);
     const clv_metric own = {.name = "own", .sum = half_the_largest, .finish = negative, .user = &half};
     const clv_metric *metrics[] = {clv_metric_find("rmse"), &own, clv_metric_find("mae")};
     clv_metrics told;
@@ -272,7 +272,7 @@ static void of_one_number(void **state) {
     static float results[6] = {1, 100, 2, 200, 3, 300}, targets[6] = {1.5f, 90, 2, 230, 1, 300};
     static const char *const names[] = {"rooms", "price"};
     clv_model model = {.name = "same", .build = as_it_is, .input = {2}, .target = {2}, .number_names = names};
-    clv_dataset *dataset = dataset_of(CLV_SHAPE(3, 2), results, CLV_ARRAY_F32, CLV_SHAPE(3, 2), targets);
+    clv_dataset *dataset = dataset_of(CLV_SHAPE(3, 2), results, CLV_DTYPE_F32, CLV_SHAPE(3, 2), targets);
     clv_metric price = *clv_metric_find("mae"), rooms = *clv_metric_find("rmse"), other = price;
     price.target = "price", rooms.target = "rooms", other.target = "cost";
     const clv_metric *metrics[] = {&price, &rooms, clv_metric_find("mae")}, *wrong = &other,
@@ -333,10 +333,10 @@ static void of_any_target(void **state) {
             squares += ((double)numbers[k] - (double)prices[k]) * ((double)numbers[k] - (double)prices[k]);
         }
     }
-    clv_array arrays[] = {{NULL, CLV_ARRAY_F32, CLV_SHAPE(ROWS, CLASSES), scores, true},
-                          {NULL, CLV_ARRAY_F32, CLV_SHAPE(ROWS, 2), numbers, true},
-                          {NULL, CLV_ARRAY_F32, CLV_SHAPE(ROWS, 2), prices, true},
-                          {NULL, CLV_ARRAY_I32, CLV_SHAPE(ROWS), kinds, true}};
+    clv_array arrays[] = {{NULL, CLV_DTYPE_F32, CLV_SHAPE(ROWS, CLASSES), scores, true},
+                          {NULL, CLV_DTYPE_F32, CLV_SHAPE(ROWS, 2), numbers, true},
+                          {NULL, CLV_DTYPE_F32, CLV_SHAPE(ROWS, 2), prices, true},
+                          {NULL, CLV_DTYPE_I32, CLV_SHAPE(ROWS), kinds, true}};
     const clv_field fields[] = {
         {.name = "scores", .array = &arrays[0]},
         {.name = "numbers", .array = &arrays[1]},
@@ -393,7 +393,7 @@ static void refusals(void **state) {
     const clv_model classes = {.name = "classes", .build = as_it_is, .input = {2}, .classes = 2};
     const clv_model numbers = {.name = "numbers", .build = as_it_is, .input = {2}, .target = {2}};
     const clv_model less = {.name = "less", .build = as_it_is, .input = {2}, .target = {1}};
-    clv_dataset *dataset = dataset_of(CLV_SHAPE(2, 2), x, CLV_ARRAY_I32, CLV_SHAPE(2), y);
+    clv_dataset *dataset = dataset_of(CLV_SHAPE(2, 2), x, CLV_DTYPE_I32, CLV_SHAPE(2), y);
     const clv_metric *mae = clv_metric_find("mae"), *top5 = clv_metric_find("top5"),
                      *accuracy = clv_metric_find("accuracy");
     clv_metric nameless = *mae, loss = *mae, empty = *mae;

@@ -25,8 +25,8 @@ static inline clv_dataset *small_samples(clv_runtime *runtime, int64_t n, int64_
             images[i * numel + j] = (float)((i * 7 + j * (1 + i % classes)) % 31) / 15 - 1;
     }
     clv_array x = {
-        .type = CLV_ARRAY_F32, .shape = CLV_SHAPE(n, 1, height, width), .data = images, .borrowed = true};
-    clv_array y = {.type = CLV_ARRAY_I32, .shape = CLV_SHAPE(n), .data = labels, .borrowed = true};
+        .type = CLV_DTYPE_F32, .shape = CLV_SHAPE(n, 1, height, width), .data = images, .borrowed = true};
+    clv_array y = {.type = CLV_DTYPE_I32, .shape = CLV_SHAPE(n), .data = labels, .borrowed = true};
     assert_status(clv_dataset_from_arrays(runtime, &x, &y, NULL, &dataset), CLV_OK, runtime);
     return dataset;
 }

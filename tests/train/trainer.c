@@ -287,7 +287,7 @@ static void test_divergence_ends_it(void **state) {
         assert_status(clv__checkpoint_read_file(runtime, path, &archive), CLV_OK, runtime);
         for (size_t a = 0; a < clv_archive_count(archive); a++) {
             clv_array *array = clv_archive_get(archive, a);
-            for (int64_t e = 0; array->type == CLV_ARRAY_F32 && e < clv_shape_numel(&array->shape); e++)
+            for (int64_t e = 0; array->type == CLV_DTYPE_F32 && e < clv_shape_numel(&array->shape); e++)
                 assert_true(isfinite(((const float *)array->data)[e]));
         }
         clv_archive_destroy(archive);
@@ -301,8 +301,8 @@ static void test_steps_that_are_all_skipped(void **state) {
     static int32_t y[4] = {0, 1, 0, 1};
     const clv_model linear = clv_model_for(clv_model_find("linear"), 1, 2, 3, 2);
     for (int i = 0; i < 4 * 6; i++) x[i] = 1e30f; // past what f16 holds
-    clv_array images = {.type = CLV_ARRAY_F32, .shape = CLV_SHAPE(4, 1, 2, 3), .data = x, .borrowed = true};
-    clv_array labels = {.type = CLV_ARRAY_I32, .shape = CLV_SHAPE(4), .data = y, .borrowed = true};
+    clv_array images = {.type = CLV_DTYPE_F32, .shape = CLV_SHAPE(4, 1, 2, 3), .data = x, .borrowed = true};
+    clv_array labels = {.type = CLV_DTYPE_I32, .shape = CLV_SHAPE(4), .data = y, .borrowed = true};
     clv_dataset *large = NULL;
     assert_status(clv_dataset_from_arrays(runtime, &images, &labels, NULL, &large), CLV_OK, runtime);
     clv_train_config config = {.model = &linear,
@@ -362,8 +362,8 @@ static void test_an_overflow_is_no_divergence(void **state) {
         clv__test_runtime(&(clv_runtime_config){.no_opencl = true, .log = keep_sentence, .log_user = said});
     clv_array images, labels;
     clv_shape of_images = CLV_SHAPE(16, 1, 4, 6), of_labels = CLV_SHAPE(16);
-    assert_status(clv_array_init(other, CLV_ARRAY_F32, &of_images, &images), CLV_OK, other);
-    assert_status(clv_array_init(other, CLV_ARRAY_I64, &of_labels, &labels), CLV_OK, other);
+    assert_status(clv_array_init(other, CLV_DTYPE_F32, &of_images, &images), CLV_OK, other);
+    assert_status(clv_array_init(other, CLV_DTYPE_I64, &of_labels, &labels), CLV_OK, other);
     for (int i = 0; i < 16 * 24; i++) ((float *)images.data)[i] = (float)(i * 7 % 11) / 11;
     for (int i = 0; i < 16; i++) ((int64_t *)labels.data)[i] = i % 3;
     for (int spoilt = 4; spoilt <= 8; spoilt += 4) ((float *)images.data)[spoilt * 24] = 1e30f;
@@ -450,9 +450,9 @@ static clv_dataset *bytes_or_numbers(bool bytes, float std) {
     const clv_dataset_config normalised = {.mean = 0.45f, .std = std, .only_bytes = true};
     clv_dataset *made;
     const clv_shape shape = CLV_SHAPE(BYTE_SAMPLES, 1, 4, 6), rows = CLV_SHAPE(BYTE_SAMPLES);
-    assert_status(clv_array_init(runtime, bytes ? CLV_ARRAY_U8 : CLV_ARRAY_F32, &shape, &images), CLV_OK,
+    assert_status(clv_array_init(runtime, bytes ? CLV_DTYPE_U8 : CLV_DTYPE_F32, &shape, &images), CLV_OK,
                   runtime);
-    assert_status(clv_array_init(runtime, CLV_ARRAY_I32, &rows, &labels), CLV_OK, runtime);
+    assert_status(clv_array_init(runtime, CLV_DTYPE_I32, &rows, &labels), CLV_OK, runtime);
     for (int i = 0; i < BYTE_SAMPLES * BYTE_EACH; i++) {
         const uint8_t byte = (uint8_t)(i * 37);
         if (bytes)

@@ -127,7 +127,7 @@ static clv_status read_told(const char *key, const char *text, clv_weights_info 
     const float number = 1;
     const clv_shape one = CLV_SHAPE(1);
     assert_status(clv_archive_create(runtime, &archive), CLV_OK, runtime);
-    assert_status(clv_archive_add_borrowed(archive, "w", CLV_ARRAY_F32, &one, &number), CLV_OK, runtime);
+    assert_status(clv_archive_add_borrowed(archive, "w", CLV_DTYPE_F32, &one, &number), CLV_OK, runtime);
     if (key) assert_status(clv_archive_set_text(archive, key, text), CLV_OK, runtime);
     assert_status(clv_safetensors_write(archive, WEIGHTS), CLV_OK, runtime);
     clv_archive_destroy(archive);

@@ -11,6 +11,7 @@
 #include "ops/elementwise.h"
 #include "ops/reduce/reduce.h"
 #include "ops/rows.h"
+#include "tensor/half.h"
 #include "tensor/shape.h"
 
 typedef struct reduce_attrs {

@@ -19,7 +19,7 @@
 #include "drivers/meter/nodes.h"
 #include "drivers/meter/others.h"
 #include "plan/plan.h"
-#include "tensor/half.h"
+#include "tensor/dtype.h"
 
 static clv_runtime *runtime;
 static clv_device *card;

@@ -36,16 +36,16 @@ typedef struct run_job {
 
 static int check_images(const cli_args *args, const clv_model *model, const clv_array *images) {
     const bool tokens = model->dtype == CLV_DTYPE_I32;
-    if (tokens && images->type != CLV_ARRAY_I32)
+    if (tokens && images->type != CLV_DTYPE_I32)
         return cli_fail(EXIT_FAILED,
                         "'%s' holds %s, and tokens must be int32; numpy mends it with x.astype('int32')",
-                        args->input, clv_array_type_name(images->type));
-    if (!tokens && images->type != CLV_ARRAY_F32)
+                        args->input, clv_dtype_name(images->type));
+    if (!tokens && images->type != CLV_DTYPE_F32)
         return cli_fail(
             EXIT_FAILED,
             "'%s' holds %s, and images must be float32; numpy mends it with x.astype('float32')%s",
-            args->input, clv_array_type_name(images->type),
-            images->type == CLV_ARRAY_U8 ? " / 255, as train and eval take bytes" : "");
+            args->input, clv_dtype_name(images->type),
+            images->type == CLV_DTYPE_U8 ? " / 255, as train and eval take bytes" : "");
     if (images->shape.rank < 1 || images->shape.dims[0] == 0)
         return cli_fail(EXIT_FAILED, "'%s' holds no %s", args->input, cli_unit_of(args, model).name);
     return EXIT_DONE;
@@ -72,7 +72,7 @@ static int normalise(run_job *job) {
     const cli_args *args = job->session->args;
     char what[512];
     clv_array floats;
-    if (job->input.type != CLV_ARRAY_U8 || job->input.shape.rank < 1 || !args->told ||
+    if (job->input.type != CLV_DTYPE_U8 || job->input.shape.rank < 1 || !args->told ||
         !args->told->channels || job->model->dtype == CLV_DTYPE_I32)
         return EXIT_DONE;
     int code = size_model(job); // of channels last it says what to do
@@ -152,10 +152,10 @@ static int take_input(run_job *job, int i) {
         whole ? EXIT_DONE : cli_normalise(job->session->runtime, told, have, array, &job->bytes[i]);
     if (code != EXIT_DONE) return code;
     if (job->bytes[i].data) array = &job->bytes[i];
-    if (array->type != (whole ? CLV_ARRAY_I32 : CLV_ARRAY_F32))
+    if (array->type != (whole ? CLV_DTYPE_I32 : CLV_DTYPE_F32))
         return cli_fail(EXIT_FAILED,
                         "'%s': '%s' holds %s, and the model takes %s; numpy mends it with %s.astype('%s')",
-                        path, name, clv_array_type_name(array->type), whole ? "int32" : "float32", name,
+                        path, name, clv_dtype_name(array->type), whole ? "int32" : "float32", name,
                         whole ? "int32" : "float32");
     if (array->shape.rank < 1 || !is_of_port(array, &job->fields.port[i])) {
         const clv_shape shape =
@@ -242,7 +242,7 @@ static int64_t count_not_finite(const clv_array *array, int64_t *first) {
     const int64_t n = array->shape.dims[0];
     const size_t row = clv_array_bytes(array) / sizeof(float) / (size_t)n;
     int64_t count = 0;
-    if (array->type != CLV_ARRAY_F32) return 0;
+    if (array->type != CLV_DTYPE_F32) return 0;
     for (int64_t r = 0; r < n; r++) {
         const float *values = (const float *)array->data + (size_t)r * row;
         size_t i = 0;
@@ -282,7 +282,7 @@ static clv_status write_named(const run_job *job, const char *path) {
     clv_archive *archive = NULL;
     clv_status status = clv_archive_create(job->session->runtime, &archive);
     for (int i = 0; status == CLV_OK && i < job->sized.n_targets; i++)
-        status = clv_archive_add_borrowed(archive, job->sized.targets[i].name, CLV_ARRAY_F32,
+        status = clv_archive_add_borrowed(archive, job->sized.targets[i].name, CLV_DTYPE_F32,
                                           &job->results[i].shape, job->results[i].data);
     if (status == CLV_OK) status = clv_npz_write(archive, path);
     clv_archive_destroy(archive);

@@ -234,8 +234,8 @@ static int64_t largest(const cli_args *args, const clv_array *array) {
     if (!cli_ignored_label(args, &ignored)) ignored = CLV_LABEL_IGNORED;
     const int64_t n = clv_shape_numel(&array->shape);
     for (int64_t i = 0; i < n; i++) {
-        const int64_t value = array->type == CLV_ARRAY_U8    ? ((const uint8_t *)array->data)[i]
-                              : array->type == CLV_ARRAY_I32 ? ((const int32_t *)array->data)[i]
+        const int64_t value = array->type == CLV_DTYPE_U8    ? ((const uint8_t *)array->data)[i]
+                              : array->type == CLV_DTYPE_I32 ? ((const int32_t *)array->data)[i]
                                                              : ((const int64_t *)array->data)[i];
         if (value == ignored) continue;
         if (value < 0) return -1;
@@ -255,18 +255,18 @@ static int describe(const clv_archive *archive, const cli_args *args, bool own, 
         return cli_fail(EXIT_FAILED, "'%s': array '%s' holds no samples", path, name);
     memset(port->dims, 0, sizeof port->dims);
     for (int d = 1; d < array->shape.rank; d++) port->dims[d - 1] = array->shape.dims[d];
-    const bool whole = array->type != CLV_ARRAY_F32;
+    const bool whole = array->type != CLV_DTYPE_F32;
     const clv_loss *loss = target ? fields->loss[i - fields->n_inputs].loss : NULL;
     if (target && whole && loss && strcmp(loss->name, "cross_entropy"))
         return cli_fail(EXIT_FAILED,
                         "'%s': target '%s' holds %s, which tells classes apart, and %s wants numbers; numpy "
                         "mends it with %s.astype('float32')",
-                        path, name, clv_array_type_name(array->type), loss->name, name);
-    if (!target && whole && array->type != CLV_ARRAY_U8 && !own)
+                        path, name, clv_dtype_name(array->type), loss->name, name);
+    if (!target && whole && array->type != CLV_DTYPE_U8 && !own)
         return cli_fail(EXIT_FAILED,
                         "'%s': input '%s' holds %s, and the model takes numbers; numpy mends it with "
                         "%s.astype('float32')%s",
-                        path, name, clv_array_type_name(array->type), name,
+                        path, name, clv_dtype_name(array->type), name,
                         args->inputs ? "" : ", or name the inputs with --inputs");
     if (!target || !whole || port->classes) return EXIT_DONE;
     const int64_t most = largest(args, array);
@@ -306,7 +306,7 @@ static clv_status make_part(cli_source *source, int64_t first, int64_t n, clv_da
                                .array = &part[i],
                                .classes = target ? (int)fields->port[i].classes : 0};
         const clv_weights_info *told = cli_told_scale(source->args);
-        if (!i && told && part[i].type == CLV_ARRAY_U8) { // where not, bytes become 0 to 1
+        if (!i && told && part[i].type == CLV_DTYPE_U8) { // where not, bytes become 0 to 1
             field[i].channels = told->channels;
             field[i].means = told->mean;
             field[i].stds = told->std;
@@ -356,7 +356,7 @@ static int make_parts(cli_source *source) {
         return cli_fail(EXIT_FAILED, "'%s': of %lld samples none is left to train on", args->words[1],
                         (long long)n);
     clv_status status = look_through(source);
-    if (first->type == CLV_ARRAY_U8) cli_tell_scale(args, args->words[1]);
+    if (first->type == CLV_DTYPE_U8) cli_tell_scale(args, args->words[1]);
     if (status == CLV_OK) cli_scale_targets(source, kept);
     if (status == CLV_OK && source->with_train) status = make_part(source, 0, kept, &source->train);
     if (status == CLV_OK && kept < n) status = make_part(source, kept, n - kept, &source->test);

@@ -14,7 +14,7 @@ static bool is_scaled(const cli_source *source, int i) {
     const int at = fields->n_inputs + i;
     const clv_array *array = clv_archive_find(source->archive, fields->name[at]);
     const clv_loss *loss = fields->loss[i].loss;
-    return array && array->type == CLV_ARRAY_F32 && !fields->port[at].classes &&
+    return array && array->type == CLV_DTYPE_F32 && !fields->port[at].classes &&
            (!loss || loss == clv_loss_find("mse"));
 }
 

@@ -135,7 +135,7 @@ int cli_normalise(clv_runtime *runtime, const clv_weights_info *told, const char
     const float *mean = told ? told->mean : zero, *std = told ? told->std : one;
     char text[96];
     *floats = (clv_array){0};
-    if (bytes->type != CLV_ARRAY_U8 || bytes->shape.rank < 1 || clv_array_bytes(bytes) == 0) return EXIT_DONE;
+    if (bytes->type != CLV_DTYPE_U8 || bytes->shape.rank < 1 || clv_array_bytes(bytes) == 0) return EXIT_DONE;
     const int channels = told ? told->channels : 1;
     const clv_shape *shape = &bytes->shape;
     if (channels > 1 && (shape->rank < 2 || shape->dims[1] != channels))
@@ -146,7 +146,7 @@ int cli_normalise(clv_runtime *runtime, const clv_weights_info *told, const char
                         shape->rank == 4 && shape->dims[3] == channels
                             ? "; numpy mends it with x.transpose(0, 3, 1, 2)"
                             : "");
-    const clv_status status = clv_array_init(runtime, CLV_ARRAY_F32, shape, floats);
+    const clv_status status = clv_array_init(runtime, CLV_DTYPE_F32, shape, floats);
     if (status != CLV_OK) return cli_fail_status(runtime, status);
     const int64_t n = clv_shape_numel(shape), plane = n / shape->dims[0] / channels;
     for (int64_t i = 0; i < n; i++) {
@@ -215,7 +215,7 @@ int cli_tell_weights(cli_args *args) {
 
 /** The first element that is not finite; -1: there is none. */
 static int64_t not_finite_at(const clv_array *array) {
-    const int64_t n = array->type == CLV_ARRAY_F32 ? clv_shape_numel(&array->shape) : 0;
+    const int64_t n = array->type == CLV_DTYPE_F32 ? clv_shape_numel(&array->shape) : 0;
     for (int64_t i = 0; i < n; i++)
         if (!isfinite(((const float *)array->data)[i])) return i;
     return -1;
