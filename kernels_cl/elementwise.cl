@@ -7,7 +7,7 @@
 //                       rows, or a chunk of one, by vectors of EW_VW; an input steps by 1 along a row, or not
 //
 // EW_N       number of inputs, 0..3 (default 1)
-// EW_TO      how the output is stored: float, int, f16, bf16, u8 or i64 (default float); EW_T0..EW_T2 the inputs
+// EW_TO      how the output is stored, common/storage.cl (default float); EW_T0..EW_T2 the inputs
 // EW_X0..2   names of the inputs in the expression (defaults x, b, c)
 // EW_EXPR    the expression (default x): over EW_X0..2, P0, P1 and the words explained in elementwise.def
 // EW_RANK    plain: dimensions, 1..8 (default 1)
@@ -40,11 +40,14 @@ EPILOGUE_FUNCTION(KERNEL(epilogue_vector), PASTE(VALUE(EW_TO), EW_VW))
 // The words of the expressions that are not in common/epilogue.cl. EW_W is the width at hand: nothing for scalars, or EW_VW.
 #define F PASTE(float, EW_W)
 #define I PASTE(int, EW_W)
-#define BOOL(c) select((I)(0), (I)(1), (c))
-#define TO_F(v) PASTE(convert_float, EW_W)(v)
-#define TO_I(v) PASTE(PASTE(convert_int, EW_W), _sat_rtz)(v)
-#define TO_U8(v) clamp(TO_I(v), (I)(0), (I)(255))
-#define TO_I64(v) PASTE(PASTE(convert_long, EW_W), _sat_rtz)(v)
+#define BOOL(c) (PASTE(convert_int, EW_W)(c) & 1)
+#define CAST(v) PASTE(to_, EW_TO)(v)
+#define to_float(v) PASTE(convert_float, EW_W)(v)
+#define to_f16 to_float
+#define to_bf16 to_float
+#define to_int(v) PASTE(PASTE(convert_int, EW_W), _sat_rtz)(v)
+#define to_i64(v) PASTE(PASTE(convert_long, EW_W), _sat_rtz)(v)
+#define to_u8(v) clamp(to_int(v), (I)(0), (I)(255))
 
 // Lists over the inputs that are there.
 #if EW_N == 0

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Elements as they are stored and as they are computed with. A kernel file takes the storage of each tensor as a macro whose
-// value is `float` (the default), `int`, `f16`, `bf16`, `u8` or `i64` (or `ushort`, `uchar` and
+// value is `float` (the default), `int`, `f16`, `bf16`, `u8`, `i64`, ... (runtime/tensor/dtypes.def; or `ushort`, `uchar` and
 // `int2`, to move bytes as they are), declares the pointer with it, and goes through what stands here:
 //
 //     VALUE(T)             what a loaded element is: float, of u8 int, of i64 long, or int and the like themselves
@@ -94,77 +94,60 @@ STORAGE_NATIVE(16, 16)
 #define STORAGE_TO_F16 f16_of_float
 #endif
 
-#define VALUE(T) PASTE(value_, T)
+// A row for each: what lies in memory, what it is computed as, and the two made of each other; n is the number of them, nothing
+// for one.
+#define word_float float
 #define value_float float
+#define load_float(n, v) (v)
+#define store_float(n, v) (v)
+
+#define word_int int
 #define value_int int
+#define load_int(n, v) (v)
+#define store_int(n, v) (v)
+
+#define word_ushort ushort
 #define value_ushort ushort
-#define value_f16 float
-#define value_bf16 float
+#define load_ushort(n, v) (v)
+#define store_ushort(n, v) (v)
+
+#define word_uchar uchar
 #define value_uchar uchar
-#define value_u8 int
-#define value_i64 long
+#define load_uchar(n, v) (v)
+#define store_uchar(n, v) (v)
+
+#define word_int2 int2 // alone: it has no vectors
 #define value_int2 int2
+#define load_int2(n, v) (v)
+#define store_int2(n, v) (v)
 
-#define LOAD(T, p) PASTE(load_, T)(p)
-#define load_float(p) (*(p))
-#define load_int(p) (*(p))
-#define load_ushort(p) (*(p))
-#define load_f16(p) STORAGE_OF_F16(*(p))
-#define load_bf16(p) float_of_bf16(*(p))
-#define load_uchar(p) (*(p))
-#define load_u8(p) convert_int(*(p))
-#define load_i64(p) (*(p))
-#define load_int2(p) (*(p)) // alone: it has no vectors
+#define word_f16 ushort
+#define value_f16 float
+#define load_f16(n, v) PASTE(STORAGE_OF_F16, n)(v)
+#define store_f16(n, v) PASTE(STORAGE_TO_F16, n)(v)
 
-#define STORE(T, v, p) PASTE(store_, T)(v, p)
-#define store_float(v, p) (*(p) = (v))
-#define store_int(v, p) (*(p) = (v))
-#define store_ushort(v, p) (*(p) = (v))
-#define store_f16(v, p) (*(p) = STORAGE_TO_F16(v))
-#define store_bf16(v, p) (*(p) = bf16_of_float(v))
-#define store_uchar(v, p) (*(p) = (v))
-#define store_u8(v, p) (*(p) = convert_uchar(v))
-#define store_i64(v, p) (*(p) = (v))
-#define store_int2(v, p) (*(p) = (v))
+#define word_bf16 ushort
+#define value_bf16 float
+#define load_bf16(n, v) PASTE(float_of_bf16, n)(v)
+#define store_bf16(n, v) PASTE(bf16_of_float, n)(v)
 
-#define VLOAD(T, n, p) PASTE(vload_, T)(n, p)
-#define vload_float(n, p) PASTE(vload, n)(0, p)
-#define vload_int(n, p) PASTE(vload, n)(0, p)
-#define vload_ushort(n, p) PASTE(vload, n)(0, p)
-#define vload_f16(n, p) PASTE(STORAGE_OF_F16, n)(PASTE(vload, n)(0, p))
-#define vload_bf16(n, p) PASTE(float_of_bf16, n)(PASTE(vload, n)(0, p))
-#define vload_uchar(n, p) PASTE(vload, n)(0, p)
-#define vload_u8(n, p) PASTE(convert_int, n)(PASTE(vload, n)(0, p))
-#define vload_i64(n, p) PASTE(vload, n)(0, p)
+#define word_i64 long
+#define value_i64 long
+#define load_i64(n, v) (v)
+#define store_i64(n, v) (v)
 
-#define VSTORE(T, n, v, p) PASTE(vstore_, T)(n, v, p)
-#define vstore_float(n, v, p) PASTE(vstore, n)(v, 0, p)
-#define vstore_int(n, v, p) PASTE(vstore, n)(v, 0, p)
-#define vstore_ushort(n, v, p) PASTE(vstore, n)(v, 0, p)
-#define vstore_f16(n, v, p) PASTE(vstore, n)(PASTE(STORAGE_TO_F16, n)(v), 0, p)
-#define vstore_bf16(n, v, p) PASTE(vstore, n)(PASTE(bf16_of_float, n)(v), 0, p)
-#define vstore_uchar(n, v, p) PASTE(vstore, n)(v, 0, p)
-#define vstore_u8(n, v, p) PASTE(vstore, n)(PASTE(convert_uchar, n)(v), 0, p)
-#define vstore_i64(n, v, p) PASTE(vstore, n)(v, 0, p)
+#define word_u8 uchar
+#define value_u8 int
+#define load_u8(n, v) PASTE(convert_int, n)(v)
+#define store_u8(n, v) PASTE(convert_uchar, n)(v)
 
-#define ALOAD(T, n, p) PASTE(aload_, T)(n, p)
-#define aload_float(n, p) (*(__global const PASTE(float, n) *)(p))
-#define aload_int(n, p) (*(__global const PASTE(int, n) *)(p))
-#define aload_ushort(n, p) (*(__global const PASTE(ushort, n) *)(p))
-#define aload_f16(n, p) PASTE(STORAGE_OF_F16, n)(aload_ushort(n, p))
-#define aload_bf16(n, p) PASTE(float_of_bf16, n)(aload_ushort(n, p))
-#define aload_uchar(n, p) (*(__global const PASTE(uchar, n) *)(p))
-#define aload_u8(n, p) PASTE(convert_int, n)(aload_uchar(n, p))
-#define aload_i64(n, p) (*(__global const PASTE(long, n) *)(p))
-
-#define ASTORE(T, n, v, p) PASTE(astore_, T)(n, v, p)
-#define astore_float(n, v, p) (*(__global PASTE(float, n) *)(p) = (v))
-#define astore_int(n, v, p) (*(__global PASTE(int, n) *)(p) = (v))
-#define astore_ushort(n, v, p) (*(__global PASTE(ushort, n) *)(p) = (v))
-#define astore_f16(n, v, p) astore_ushort(n, PASTE(STORAGE_TO_F16, n)(v), p)
-#define astore_bf16(n, v, p) astore_ushort(n, PASTE(bf16_of_float, n)(v), p)
-#define astore_uchar(n, v, p) (*(__global PASTE(uchar, n) *)(p) = (v))
-#define astore_u8(n, v, p) astore_uchar(n, PASTE(convert_uchar, n)(v), p)
-#define astore_i64(n, v, p) (*(__global PASTE(long, n) *)(p) = (v))
+#define VALUE(T) PASTE(value_, T)
+#define WORD(T) PASTE(word_, T)
+#define LOAD(T, p) PASTE(load_, T)(, *(p))
+#define STORE(T, v, p) (*(p) = PASTE(store_, T)(, v))
+#define VLOAD(T, n, p) PASTE(load_, T)(n, PASTE(vload, n)(0, p))
+#define VSTORE(T, n, v, p) PASTE(vstore, n)(PASTE(store_, T)(n, v), 0, p)
+#define ALOAD(T, n, p) PASTE(load_, T)(n, *(__global const PASTE(WORD(T), n) *)(p))
+#define ASTORE(T, n, v, p) (*(__global PASTE(WORD(T), n) *)(p) = PASTE(store_, T)(n, v))
 
 #undef STORAGE_CONVERSIONS

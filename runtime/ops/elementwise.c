@@ -19,29 +19,12 @@
 
 // ---- the expressions as C: the reference ------------------------------------------------------------------
 
-/** f32 to i32 as convert_int_sat_rtz does it. */
-static double to_int(double v) {
-    if (v != v) return 0;
-    return v <= INT32_MIN ? INT32_MIN : v >= INT32_MAX ? INT32_MAX : trunc(v);
-}
-
-static double to_u8(double v) {
-    return fmin(fmax(to_int(v), 0), UINT8_MAX);
-}
-
-static double to_i64(double v) {
-    return v != v ? 0 : trunc(fmin(fmax(v, -0x1p63), 0x1p63)); // a double has no 2^63 - 1
-}
-
 #define K(v) (v)
 #define P0 p0
 #define P1 p1
 #define SELECT(c, a, b) ((c) ? (a) : (b))
 #define BOOL(c) ((c) ? 1.0 : 0.0)
-#define TO_F(v) (v)
-#define TO_I(v) to_int(v)
-#define TO_U8(v) to_u8(v)
-#define TO_I64(v) to_i64(v)
+#define CAST(v) (v) // and then elementwise_reference stores it
 #include "kernels_cl/common/elementwise_math.cl"
 
 #define VARS_X const double x = in[0];
@@ -75,15 +58,13 @@ static const clv__ew_row *row_of(const clv__op_io *io) {
 }
 
 static clv_status infer_types(const clv__ew_row *row, clv__op_io *io, clv_dtype *out, clv__error *error) {
+    const clv__ew_attrs *attrs = io->attrs;
     const int first = row->types == CLV__EW_CHOOSE; // the input whose type the others follow
     const clv_dtype type = io->in[first].dtype;
     for (int i = first; i < row->n_in; i++) CLV_TRY(clv__want_dtype(io, i, row->names[i], type, error));
     switch (row->types) {
-    case CLV__EW_COMPARE:
-    case CLV__EW_TO_I32: *out = CLV_DTYPE_I32; break;
-    case CLV__EW_TO_F32: *out = CLV_DTYPE_F32; break;
-    case CLV__EW_TO_U8: *out = CLV_DTYPE_U8; break;
-    case CLV__EW_TO_I64: *out = CLV_DTYPE_I64; break;
+    case CLV__EW_COMPARE: *out = CLV_DTYPE_I32; break;
+    case CLV__EW_CONVERT: *out = attrs->dtype; break;
     default: *out = type;
     }
     return CLV_OK;
@@ -245,7 +226,8 @@ static void elementwise_reference(const clv__ref *ref) {
     for (int64_t i = 0; i < n; i++) {
         double in[CLV__EW_INPUTS];
         for (int k = 0; k < io->n_in; k++) in[k] = ref->in[k][clv__walk_at(&walk, k + 1, i)];
-        ref->out[0][i] = row->eval(in, attrs->p0, attrs->p1);
+        const double value = row->eval(in, attrs->p0, attrs->p1);
+        ref->out[0][i] = row->types == CLV__EW_CONVERT ? clv__dtype_nearest(io->out[0].dtype, value) : value;
     }
 }
 
@@ -255,6 +237,8 @@ typedef struct shape_case {
     bool quick;
     clv_shape in[CLV__EW_INPUTS];
 } shape_case;
+
+#define COUNT(list) (sizeof(list) / sizeof *(list))
 
 static const shape_case one_input[] = {
     {"17 elements", true, {CLV__DIMS(17)}},
@@ -288,56 +272,67 @@ static const shape_case several_inputs[] = {
     {"long rows, repeated", false, {CLV__DIMS(2, 8200), CLV__DIMS(2, 1), CLV__DIMS(8200)}},
 };
 
-/** The types that samples of a row are in, the first of them in all shapes. NONE ends them. */
-static const clv_dtype *sample_types(clv__ew_types types) {
-    static const clv_dtype floats[] = {CLV_DTYPE_F32, CLV_DTYPE_NONE},
-                           both[] = {CLV_DTYPE_F32, CLV_DTYPE_I32, CLV_DTYPE_NONE},
-                           to_i32[] = {CLV_DTYPE_F32, CLV_DTYPE_U8, CLV_DTYPE_I64, CLV_DTYPE_NONE},
-                           to_u8[] = {CLV_DTYPE_F32, CLV_DTYPE_I32, CLV_DTYPE_I64, CLV_DTYPE_NONE},
-                           to_i64[] = {CLV_DTYPE_F32, CLV_DTYPE_I32, CLV_DTYPE_U8, CLV_DTYPE_NONE},
-                           to_f32[] = {CLV_DTYPE_I32, CLV_DTYPE_U8, CLV_DTYPE_I64, CLV_DTYPE_NONE};
-    switch (types) {
-    case CLV__EW_FLOAT: return floats;
-    case CLV__EW_TO_U8: return to_u8;
-    case CLV__EW_TO_I64: return to_i64;
-    case CLV__EW_TO_I32: return to_i32;
-    case CLV__EW_TO_F32: return to_f32;
-    default: return both;
+/** The k-th dtype but f16 and bf16, f32 and i32 first; NONE: there is none. */
+static clv_dtype nth_dtype(int k) {
+    clv_dtype dtype = CLV_DTYPE_F32;
+    for (; clv_dtype_bytes(dtype) && (clv__is_half(dtype) || k); dtype++) k -= !clv__is_half(dtype);
+    return clv_dtype_bytes(dtype) ? dtype : CLV_DTYPE_NONE;
+}
+
+/** The k-th types that a row's samples are in: of its inputs, and of a conversion's result. */
+static bool sample_types(const clv__ew_row *row, int k, clv_dtype *from, clv_dtype *to) {
+    *to = CLV_DTYPE_NONE;
+    if (row->types != CLV__EW_CONVERT) {
+        *from = nth_dtype(k);
+        return *from && (k < 1 || row->types != CLV__EW_FLOAT) && (k < 2 || row->types == CLV__EW_COMPARE);
     }
+    for (int a = 0; (*from = nth_dtype(a)) != CLV_DTYPE_NONE; a++)
+        for (int b = 0; (*to = nth_dtype(b)) != CLV_DTYPE_NONE; b++)
+            if (a != b && k-- == 0) return true;
+    return false;
+}
+
+/** How many of the shapes there are in the k-th types: in the first all, in all others one or a few. */
+static int sample_shapes(const clv__ew_row *row, int k) {
+    if (k == 0) return (int)(row->n_in == 1 ? COUNT(one_input) : COUNT(several_inputs));
+    return k > 1 || row->types == CLV__EW_CONVERT ? 1 : 6;
+}
+
+/** Values of an input of `type`, within what it holds. */
+static clv__fill sample_fill(const clv__ew_row *row, clv_dtype type) {
+    const bool is_float = clv__is_float(type);
+    if (is_float && row->types != CLV__EW_COMPARE) // comparisons want ties
+        return (clv__fill){CLV__FILL_DISTINCT, row->lo, row->hi};
+    const clv__dtype_row *dtype = clv__dtype(type);
+    const double lo = floor(row->lo), hi = ceil(row->hi);
+    return (clv__fill){CLV__FILL_INTEGER, is_float ? lo : fmax(lo, dtype->least),
+                       is_float ? hi : fmin(hi, dtype->most)};
 }
 
 /** The cases of a row's op: all shapes in one type, then the first few in each other. */
 static bool row_sample(const clv__op *op, int i, clv__sample *sample) {
-    enum { FURTHER_CASES = 6 };
     const clv__ew_row *row = op->data;
-    bool one = row->n_in == 1;
-    int n =
-        (int)(one ? sizeof one_input / sizeof *one_input : sizeof several_inputs / sizeof *several_inputs);
-    const int further = i < n ? 0 : 1 + (i - n) / FURTHER_CASES, at = i < n ? i : (i - n) % FURTHER_CASES;
-    const clv_dtype *types = sample_types(row->types);
-    for (int k = 0; k <= further; k++)
-        if (types[k] == CLV_DTYPE_NONE) return false;
-    const clv_dtype type = types[further];
-    const bool integer = type != CLV_DTYPE_F32;
-    const shape_case *shapes = one ? &one_input[at] : &several_inputs[at];
+    int k = 0;
+    for (; i >= sample_shapes(row, k) && k < 1000; k++) i -= sample_shapes(row, k);
+    clv__ew_attrs attrs = {row->sample_p0, row->sample_p1, CLV_DTYPE_NONE};
+    clv_dtype type;
+    if (!sample_types(row, k, &type, &attrs.dtype)) return false;
+    const bool integer = !clv__is_float(type);
+    const shape_case *shapes = row->n_in == 1 ? &one_input[i] : &several_inputs[i];
 
-    snprintf(sample->label, sizeof sample->label, integer ? "%s, %s" : "%s", shapes->label,
-             clv_dtype_name(type));
-    clv__ew_attrs attrs = {row->sample_p0, row->sample_p1};
+    snprintf(sample->label, sizeof sample->label,
+             attrs.dtype ? "%s, %s to %s"
+             : integer   ? "%s, %s"
+                         : "%s",
+             shapes->label, clv_dtype_name(type), clv_dtype_name(attrs.dtype));
     memcpy(sample->attrs, &attrs, sizeof attrs);
     sample->n_in = row->n_in;
-    sample->quick = shapes->quick && i < n;
+    sample->quick = shapes->quick && k == 0;
     sample->no_gradient = integer;
-    for (int k = 0; k < row->n_in; k++) {
-        bool condition = row->types == CLV__EW_CHOOSE && k == 0;
-        bool whole = integer || condition || row->types == CLV__EW_COMPARE; // comparisons want ties
-        sample->in[k] = (clv__desc){condition ? CLV_DTYPE_I32 : type, shapes->in[k]};
-        sample->fill[k] = (clv__fill){whole ? CLV__FILL_INTEGER : CLV__FILL_DISTINCT, row->lo, row->hi};
-        if (condition)
-            sample->fill[k] = (clv__fill){CLV__FILL_INTEGER, 0, 1};
-        else if (whole)
-            sample->fill[k] = (clv__fill){CLV__FILL_INTEGER, floor(row->lo), ceil(row->hi)};
-        if (type == CLV_DTYPE_U8) sample->fill[k] = (clv__fill){CLV__FILL_INTEGER, 0, UINT8_MAX};
+    for (int in = 0; in < row->n_in; in++) {
+        const bool condition = row->types == CLV__EW_CHOOSE && in == 0;
+        sample->in[in] = (clv__desc){condition ? CLV_DTYPE_I32 : type, shapes->in[in]};
+        sample->fill[in] = condition ? (clv__fill){CLV__FILL_INTEGER, 0, 1} : sample_fill(row, type);
     }
     return true;
 }
@@ -360,12 +355,12 @@ static bool elementwise_split(const clv__op_io *io, int i, clv__split *out) {
 extern const clv__op clv__op_add, clv__op_mul_scalar;
 
 const clv__op *clv__parts_add(void *attrs) {
-    memcpy(attrs, &(clv__ew_attrs){0, 0}, sizeof(clv__ew_attrs));
+    memset(attrs, 0, sizeof(clv__ew_attrs));
     return &clv__op_add;
 }
 
 const clv__op *clv__parts_scale(float factor, void *attrs) {
-    memcpy(attrs, &(clv__ew_attrs){factor, 0}, sizeof(clv__ew_attrs));
+    memcpy(attrs, &(clv__ew_attrs){.p0 = factor}, sizeof(clv__ew_attrs));
     return &clv__op_mul_scalar;
 }
 
@@ -373,7 +368,7 @@ const clv__op *clv__parts_scale(float factor, void *attrs) {
 
 clv_tensor *clv__elementwise(const clv__op *op, clv_tensor *const *inputs, float p0, float p1) {
     const clv__ew_row *row = op->data;
-    clv__ew_attrs attrs = {p0, p1};
+    const clv__ew_attrs attrs = {p0, p1, CLV_DTYPE_NONE};
     return clv__node_add(op, &attrs, inputs, row->n_in, 0);
 }
 
@@ -442,12 +437,9 @@ static void where_grad(const clv__node *node, clv_tensor *const *dy, clv_tensor 
 // Signatures: the inputs by their letters and type; attributes by the row's word.
 #define TYPE_FLOAT "f32"
 #define TYPE_SAME "f32|i32"
-#define TYPE_COMPARE TYPE_SAME
+#define TYPE_COMPARE "any"
 #define TYPE_CHOOSE TYPE_SAME
-#define TYPE_TO_I32 "f32|u8|i64"
-#define TYPE_TO_F32 "i32|u8|i64"
-#define TYPE_TO_U8 "f32|i32|i64"
-#define TYPE_TO_I64 "f32|i32|u8"
+#define TYPE_CONVERT "any"
 #define INPUTS_X(type) CLV__INPUTS({"x", type})
 #define INPUTS_DY_X(type) CLV__INPUTS({"dy", type}, {"x", type})
 #define INPUTS_DY_Y(type) CLV__INPUTS({"dy", type}, {"y", type})
@@ -459,10 +451,7 @@ static void where_grad(const clv__node *node, clv_tensor *const *dy, clv_tensor 
 #define OUTPUT_SAME "any"
 #define OUTPUT_COMPARE "i32"
 #define OUTPUT_CHOOSE "any"
-#define OUTPUT_TO_I32 "i32"
-#define OUTPUT_TO_F32 "f32"
-#define OUTPUT_TO_U8 "u8"
-#define OUTPUT_TO_I64 "i64"
+#define OUTPUT_CONVERT "any"
 
 #define PARAMETER(text, member, default_text)                                                                \
     {                                                                                                        \
@@ -510,7 +499,9 @@ static clv_tensor *build_pow_scalar(const clv__call *call) {
     const clv__op clv__op_##id = {.name = #id,                                                               \
                                   .inputs = INPUTS_##letters(TYPE_##kind),                                   \
                                   .outputs = CLV__OUTPUTS({"y", OUTPUT_##kind}),                             \
-                                  PARAMETERS_##parameters.attrs_bytes = sizeof(clv__ew_attrs),               \
+                                  PARAMETERS_##parameters.attrs_bytes =                                      \
+                                      CLV__EW_##kind == CLV__EW_CONVERT ? sizeof(clv__ew_attrs)              \
+                                                                        : offsetof(clv__ew_attrs, dtype),    \
                                   .data = &id##_row,                                                         \
                                   .elementwise = true,                                                       \
                                   .epilogue = true,                                                          \
@@ -600,16 +591,13 @@ clv_tensor *clv_where(clv_tensor *condition, clv_tensor *a, clv_tensor *b) {
 
 clv_tensor *clv_cast(clv_tensor *x, clv_dtype dtype) {
     if (!x || clv_tensor_dtype(x) == dtype) return x;
-    if (dtype == CLV_DTYPE_I32) return clv__elementwise(&clv__op_cast_i32, &x, 0, 0);
-    if (dtype == CLV_DTYPE_U8) return clv__elementwise(&clv__op_cast_u8, &x, 0, 0);
-    if (dtype == CLV_DTYPE_I64) return clv__elementwise(&clv__op_cast_i64, &x, 0, 0);
-    if (clv__is_float(dtype)) {
-        bool whole = !clv__is_float(clv_tensor_dtype(x));
-        clv_tensor *y = clv__elementwise(whole ? &clv__op_cast_f32 : &clv__op_cast, &x, 0, 0);
-        return y ? clv__stored_as(y, dtype, (size_t)y->node->id) : NULL;
-    }
-    return clv__graph_fail(clv__tensor_graph(x), CLV_E_DTYPE, "cast '%s': to %s is not possible",
-                           clv_tensor_name(x), clv_dtype_name(dtype));
+    if (clv_dtype_bytes(dtype) == 0)
+        return clv__graph_fail(clv__tensor_graph(x), CLV_E_DTYPE, "cast '%s': to %s is not possible",
+                               clv_tensor_name(x), clv_dtype_name(dtype));
+    const bool floats = clv__is_float(dtype) && clv__is_float(clv_tensor_dtype(x));
+    const clv__ew_attrs attrs = {.dtype = clv__is_float(dtype) ? CLV_DTYPE_F32 : dtype};
+    clv_tensor *y = clv__node_add(floats ? &clv__op_cast : &clv__op_convert, &attrs, &x, 1, 0);
+    return y ? clv__stored_as(y, dtype, (size_t)y->node->id) : NULL; // in two bytes by the same launch
 }
 
 clv_tensor *clv__max_backward(clv_tensor *x, clv_tensor *y, clv_tensor *g) {

@@ -11,12 +11,9 @@ enum { CLV__EW_INPUTS = 3 };
 typedef enum clv__ew_types {
     CLV__EW_FLOAT,   // all f32
     CLV__EW_SAME,    // all f32 or all i32
-    CLV__EW_COMPARE, // inputs as SAME, result i32
-    CLV__EW_CHOOSE,  // the first i32, the others and the result as SAME
-    CLV__EW_TO_I32,  // casts to that type from others
-    CLV__EW_TO_F32,
-    CLV__EW_TO_U8,
-    CLV__EW_TO_I64
+    CLV__EW_COMPARE, // inputs alike, of any dtype, result i32
+    CLV__EW_CHOOSE,  // the first i32, the others alike, and the result as they are
+    CLV__EW_CONVERT, // any dtype, the result of clv__ew_attrs.dtype: one of the two is an integer
 } clv__ew_types;
 
 /** What an elementwise descriptor's `data` points to. */
@@ -32,6 +29,7 @@ typedef struct clv__ew_row {
 
 typedef struct clv__ew_attrs {
     float p0, p1;
+    clv_dtype dtype; // of CONVERT alone, the last: others have no such attribute
 } clv__ew_attrs;
 
 /** Is this use the sum of two f32 tensors of the result's shape? */

@@ -66,8 +66,7 @@ static void comes_back(clv_runtime *runtime, const clv_graph *graph) {
 static bool is_simplified(const clv__op *op) {
     static const char *const simplified[] = {
         "reshape",    "broadcast_to",   "matmul",  "concat", "adaptive_avg_pool2d",
-        "pow_scalar", "self_attention", "dropout", "cast",   "cast_i32",
-        "cast_f32"};
+        "pow_scalar", "self_attention", "dropout", "cast"};
     for (size_t i = 0; i < sizeof simplified / sizeof *simplified; i++)
         if (!strcmp(op->name, simplified[i])) return true;
     return false;
