@@ -112,6 +112,7 @@ CLV_API CLV_OR_NULL const clv_custom_op *clv_custom_op_get(int i);
  *
  * type  `f32[N,*,D]`: dtypes with `|` between them, or `any`, then the shape. A letter stands for the same length wherever it is in
  *       one signature, `*` for any number of dimensions, the same ones each time, `_` for any length; without brackets the shape is any.
+ *       `int` is i32, and other integers but bool, which are cast to it: what is beyond i32 becomes its nearest end.
  *       `like x`: dtype and shape of the input x. Behind it `?`: may be left out; `...`: one or more. To a type f16 and bf16 are f32.
  */
 typedef struct clv_op_value {

@@ -110,7 +110,7 @@ CLV_API clv_tensor *clv_nn_rms_norm(clv_tensor *x, const char *name, float eps);
 /**
  * A trained row for each index.
  *
- * indices   [...]  i32
+ * indices   [...]  i32 or another integer
  * name      makes `name.weight` [rows, features]
  * init      first values; NULL: normal with deviation 1
  * result    [..., features]
@@ -148,12 +148,12 @@ CLV_API clv_tensor *clv_nn_dropout(clv_tensor *x, float p);
  *     w[r]   = labels[r] == ignore_index ? 0 : class_weights[labels[r]]
  *     result = w[r] * rows / sum(w)          where that sum is not 0; else 0
  *
- * labels         any shape  i32   of a whole batch; a part of the result goes with a part of the batch
+ * labels         any shape  integers   of a whole batch; a part of the result goes with a part of the batch
  * class_weights  classes of them; NULL: all 1
  * ignore_index   labels of this value count nothing; -100 in PyTorch
  * result         the shape of labels  f32     no gradient
  *
- * Errors   CLV_E_DTYPE  labels are not i32;  CLV_E_VALUE  a weight is below 0 or not finite
+ * Errors   CLV_E_DTYPE  labels are floats;  CLV_E_VALUE  a weight is below 0 or not finite
  * Notes    of labels that are all ignored the loss is 0, not NaN as in PyTorch
  */
 CLV_API clv_tensor *clv_nn_label_weights(clv_tensor *labels,

@@ -7,9 +7,8 @@
 // and their gradients stay f32. Source of the lists: torch.autocast, "CUDA Op-Specific Behavior"; Micikevicius et al. 2017,
 // arXiv:1710.03740.
 #include "graph/graph.h"
+#include "graph/signature.h"
 #include "tensor/dtype.h"
-
-#include <string.h>
 
 #include "cleave/ops.h"
 
@@ -19,20 +18,17 @@ static clv_tensor *as_float(clv_tensor *x) {
     return x->as_float;
 }
 
-/** Is it another integer where the op wants i32? A cast keeps what is beyond i32 beyond it. */
-static bool is_wider(const clv__op *op, int i, clv_dtype dtype) {
-    if (dtype == CLV_DTYPE_NONE || dtype == CLV_DTYPE_I32 || clv__is_float(dtype) || !op->inputs)
-        return false;
+/** Is it another integer where the op wants i32? A cast keeps what is beyond i32 at its ends, where no index is. */
+static bool is_cast(const clv__op *op, int i, clv_dtype dtype) {
     for (int k = 0; k <= i; k++)
-        if (!op->inputs[k].name) return false;
-    const char *type = op->inputs[i].type;
-    return !strncmp(type, "i32", 3) && !strchr(type, '|');
+        if (!op->inputs || !op->inputs[k].name) return false;
+    return clv__type_casts(op->inputs[i].type, dtype);
 }
 
 bool clv__node_cast_inputs(clv__node *node) {
     const clv__op *op = node->io.op;
     for (int i = 0; i < node->io.n_in; i++) {
-        if (node->in[i] && is_wider(op, i, node->in[i]->desc.dtype)) {
+        if (node->in[i] && is_cast(op, i, node->in[i]->desc.dtype)) {
             node->in[i] = clv_cast(node->in[i], CLV_DTYPE_I32);
             if (!node->in[i]) return false;
         }

@@ -8,6 +8,7 @@
 #include "base/number.h"
 #include "base/text.h"
 #include "graph/graph.h"
+#include "tensor/dtype.h"
 
 // ---- types --------------------------------------------------------------------------------------------------
 
@@ -193,16 +194,25 @@ static clv_status match(const clv__op_io *io, int i, binding *b, const char *nam
     return CLV_OK;
 }
 
-static bool has_dtype(const type *t, clv_dtype dtype) {
-    const char *name = clv_dtype_name(dtype);
-    const size_t n = strlen(name);
+/** Is the word one of a type's dtypes? */
+static bool names(const type *t, const char *word) {
+    const size_t n = strlen(word);
     for (const char *at = t->dtypes, *end = at + t->n_dtypes; at < end;) {
         const size_t length = strcspn(at, "|[?.");
-        if (length == 3 && !memcmp(at, "any", 3)) return true;
-        if (length == n && !memcmp(at, name, n)) return true;
+        if (length == n && !memcmp(at, word, n)) return true;
         at += length + 1;
     }
     return false;
+}
+
+static bool has_dtype(const type *t, clv_dtype dtype) {
+    return names(t, "any") || names(t, clv_dtype_name(dtype)) || (dtype == CLV_DTYPE_I32 && names(t, "int"));
+}
+
+bool clv__type_casts(const char *text, clv_dtype dtype) {
+    const type t = type_of(text);
+    const bool integer = !clv__is_float(dtype) && dtype != CLV_DTYPE_BOOL;
+    return integer && !has_dtype(&t, dtype) && names(&t, "int");
 }
 
 /** The first of its dtypes. */

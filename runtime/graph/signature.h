@@ -82,6 +82,8 @@ void clv__attributes_default(const clv_op_attribute *list, void *attrs);
 
 /** How many inputs a signature has, and must have; *list: the last one stands for any number of them. */
 int clv__inputs_count(const clv_op_value *inputs, int *least, bool *list);
+/** Is a tensor of that dtype cast to i32 for an input of this type? Integers are where it says `int`, but those that it names. */
+bool clv__type_casts(const char *type, clv_dtype dtype);
 /** Bit i: input i may be left out. */
 uint64_t clv__inputs_optional(const clv_op_value *inputs);
 

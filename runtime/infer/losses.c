@@ -10,6 +10,7 @@
 #include "graph/op.h"
 #include "infer/losses.h"
 #include "infer/names.h"
+#include "tensor/dtype.h"
 
 /** Label smoothing, of the losses that know of it. */
 static double smoothing_of(const clv_loss *loss) {
@@ -34,7 +35,7 @@ static clv_tensor *soft_cross_entropy(clv_tensor *logits, clv_tensor *log_p, clv
 static clv_tensor *weighted_cross_entropy(clv_tensor *output, clv_tensor *target, clv_tensor *weight,
                                           double smoothing) {
     if (!output || !target) return clv_cross_entropy(output, target);
-    const bool soft = clv_tensor_dtype(target) != CLV_DTYPE_I32;
+    const bool soft = clv__is_float(clv_tensor_dtype(target));
     const clv_shape shape = clv_tensor_shape(output);
     if (shape.rank > 2 && !soft) {
         const int64_t rows = clv_tensor_numel(target);
@@ -129,7 +130,7 @@ static clv_tensor *bce_with_logits(clv_tensor *output, clv_tensor *target, const
     if (!output || !target) return NULL;
     const clv_shape wanted = clv_tensor_shape(target), shape = clv_tensor_shape(output);
     char a[128], b[128];
-    if (clv_tensor_dtype(target) == CLV_DTYPE_I32 || clv_shape_numel(&shape) != clv_shape_numel(&wanted))
+    if (!clv__is_float(clv_tensor_dtype(target)) || clv_shape_numel(&shape) != clv_shape_numel(&wanted))
         return clv__graph_fail(
             clv_tensor_graph(output), CLV_E_SHAPE,
             "bce_with_logits: targets %s of %s do not fit logits %s; a number, 0 or 1, is wanted for each",

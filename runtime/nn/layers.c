@@ -13,6 +13,7 @@
 #include "data/dataset.h"
 #include "graph/graph.h"
 #include "graph/op.h"
+#include "tensor/dtype.h"
 
 static clv_init bounded_by_fan_in(int64_t fan_in) {
     float bound = fan_in > 0 ? (float)(1.0 / sqrt((double)fan_in)) : 0.0f;
@@ -184,6 +185,7 @@ clv_tensor *clv_nn_label_weights(clv_tensor *labels, const float *class_weights,
                                    "the weight of class %lld is %g: it must be finite, and at least 0",
                                    (long long)c, (double)class_weights[c]);
     const int32_t ignored = ignore_index;
+    if (!clv__is_float(clv_tensor_dtype(labels))) labels = clv_cast(labels, CLV_DTYPE_I32);
     clv_tensor *zero = clv_full(graph, CLV_DTYPE_F32, none, 0),
                *one = clv_full(graph, CLV_DTYPE_F32, none, 1);
     clv_tensor *is_ignored = clv_eq(labels, clv_full(graph, CLV_DTYPE_I32, none, (float)ignored)),

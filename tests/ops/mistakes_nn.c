@@ -110,7 +110,7 @@ static const struct {
     {step_sequences, CLV_E_SHAPE, "keys is [3,5,2], it must be [4,T,D] as x is [4,6]"},
     {step_no_row, CLV_E_SHAPE, "keys have no row to write to"},
     {step_positions, CLV_E_SHAPE, "position is [4], it must be [1]"},
-    {step_position_dtype, CLV_E_DTYPE, "position is f32, it must be i32"},
+    {step_position_dtype, CLV_E_DTYPE, "position is f32, it must be int"},
     {step_heads, CLV_E_VALUE, "2 columns do not part into 3 heads"},
     {step_no_heads, CLV_E_VALUE, "2 columns do not part into 0 heads"},
     {softmax_axis, CLV_E_VALUE, "axis 2"},

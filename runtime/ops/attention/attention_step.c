@@ -196,7 +196,7 @@ static const clv__sample_row samples[] = {
 const clv__op clv__op_attention_step = {
     .name = "attention_step",
     .inputs = CLV__INPUTS({"x", "f32[N,_]"}, {"keys", "f32[N,T,D]"}, {"values", "like keys"},
-                          {"position", "i32[1]"}),
+                          {"position", "int[1]"}),
     .outputs = CLV__OUTPUTS({"y", "f32[N,D]"}),
     .attrs_bytes = sizeof(step_attrs),
     .mutates = 1u << KEYS | 1u << VALUES,

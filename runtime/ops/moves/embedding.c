@@ -172,7 +172,7 @@ const clv__op clv__op_embedding_backward = {CLV__GRADIENT_OF(embedding, "d0 i1 s
                                             .reference = backward_reference, COMMON};
 
 const clv__op clv__op_embedding = {.name = "embedding",
-                                   .inputs = CLV__INPUTS({"weight", "f32[V,E]"}, {"indices", "i32[*]"}),
+                                   .inputs = CLV__INPUTS({"weight", "f32[V,E]"}, {"indices", "int[*]"}),
                                    .outputs = CLV__OUTPUTS({"y", "f32[*,E]"}),
                                    CLV__GRADIENT(embedding),
                                    .samples = CLV__TRAINS(samples),

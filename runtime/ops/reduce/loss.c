@@ -251,7 +251,7 @@ static clv_tensor *build(const clv__call *call) {
 
 const clv__op clv__op_cross_entropy_weighted = {
     .name = "cross_entropy_weighted", // as cross_entropy is by name
-    .inputs = CLV__INPUTS({"logits", "f32[N,C,*]"}, {"labels", "i32[N,*]"}, {"weight", "f32[N,*]?"}),
+    .inputs = CLV__INPUTS({"logits", "f32[N,C,*]"}, {"labels", "int[N,*]"}, {"weight", "f32[N,*]?"}),
     .outputs = CLV__OUTPUTS({"loss", "f32[]"}),
     .samples = CLV__TRAINS(
         ((const clv__sample_row[]){{.label = "rows of 5",
@@ -270,7 +270,7 @@ const clv__op clv__op_cross_entropy_weighted = {
 
 const clv__op clv__op_cross_entropy = {
     .name = "cross_entropy",
-    .inputs = CLV__INPUTS({"logits", "f32[N,C,*]"}, {"labels", "i32[N,*]"}, {"weight", "f32[N,*]?"}),
+    .inputs = CLV__INPUTS({"logits", "f32[N,C,*]"}, {"labels", "int[N,*]"}, {"weight", "f32[N,*]?"}),
     .outputs = CLV__OUTPUTS({"loss", "f32[]"}, {"stats", "f32[2,_]"}),
     .build = build,
     .half_in = 1,
