@@ -66,7 +66,7 @@ CLV_API CLV_MUST_CHECK clv_status clv_dataset_fashion_mnist(clv_runtime *runtime
  *
  * images  [N, ...] f32 or u8; taken over when this succeeds (*images becomes zero), unless it is borrowed:
  *         then it must outlive the dataset
- * labels  [N] i32, i64 or u8: classes; or [N, ...] f32: numbers to be learnt, for a loss such as `mse`; copied
+ * labels  [N] integers or bool: classes; or [N, ...] f32: numbers to be learnt, for a loss such as `mse`; copied
  * config  NULL means all defaults; without mean and std f32 samples stay as they are, and bytes become 0..1
  *
  * Errors  CLV_E_DTYPE;  CLV_E_SHAPE  no samples, ranks, different N, or other channels than config has;
@@ -88,8 +88,8 @@ CLV_API CLV_MUST_CHECK clv_status clv_dataset_npy(clv_runtime *runtime, const ch
 typedef struct clv_field {
     const char *name; /**< of the model's port; copied */
     clv_port_role role;
-    /** [N, ...]: f32 are numbers; i32 and i64 are indices, and of a target classes; u8 of an input are bytes, which become 0..1, and of a
-     *  target classes */
+    /** [N, ...]: f32 are numbers; integers and bool are indices, and of a target classes; but u8 of an input are bytes, which become
+     *  0..1 */
     clv_array *array;
     float mean, std; /**< of an input that is numbers or bytes, as in clv_dataset_config */
     int classes;     /**< indices and classes are 0 to classes - 1; 0: the largest + 1 */

@@ -115,11 +115,11 @@ CLV_API clv_tensor *clv_buffer(clv_graph *graph, const char *name, clv_dtype dty
  * the device as long as it lives; memory reports count them among activations, and weights and checkpoints are without them. The same
  * array twice in a graph is one tensor. One number for all elements: clv_full, which takes no memory for good.
  *
- * dtype   f32, i32, u8 or i64
+ * dtype   any but f16 and bf16
  * data    the elements in C order; NULL only for a shape without elements
  *
  * Gradient  none
- * Errors  (sticky) CLV_E_DTYPE  another type;  CLV_E_SHAPE  the shape is not possible;  CLV_E_VALUE  data is NULL
+ * Errors  (sticky) CLV_E_DTYPE  one of these;  CLV_E_SHAPE  the shape is not possible;  CLV_E_VALUE  data is NULL
  * Source  onnx: Constant
  */
 CLV_API clv_tensor *clv_constant(clv_graph *graph, clv_dtype dtype, clv_shape shape,

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Ops: builder calls that append one node to the graph of their inputs and return its result.
 // Every one returns NULL after a mistake, its own or an earlier one (see graph.h), and takes such NULLs.
-// f32 unless it says otherwise; indices are i32. "Gradient" lists the inputs that get one.
+// f32 unless it says otherwise; int: i32, and other integers, which are cast to it (what is beyond
+// i32 becomes its nearest end, and is no index either). "Gradient" lists the inputs that get one.
 #ifndef CLEAVE_OPS_H
 #define CLEAVE_OPS_H
 
@@ -121,7 +122,7 @@ CLV_API clv_tensor *clv_mul_scalar(clv_tensor *x, float value);
  *
  *     y = 1 if a == b, else 0            with NaN: 0
  *
- * a, b    any shapes  f32 | i32          of one dtype
+ * a, b    any shapes  any dtype          the same for both
  * result  broadcast   i32
  *
  * Errors     CLV_E_SHAPE  the shapes do not broadcast;  CLV_E_DTYPE  the types differ
@@ -143,12 +144,12 @@ CLV_API clv_tensor *clv_ge(clv_tensor *a, clv_tensor *b);
  *
  *     y = a if condition != 0, else b
  *
- * condition  any shape  i32
+ * condition  any shape  int | bool
  * a, b       any shapes f32 | i32        of one dtype
  * result     broadcast  dtype of a
  *
  * Gradient   a, b: what was not chosen gets 0, even where it is NaN.
- * Errors     CLV_E_SHAPE  the shapes do not broadcast;  CLV_E_DTYPE  condition is not i32, or a and b differ
+ * Errors     CLV_E_SHAPE  the shapes do not broadcast;  CLV_E_DTYPE  condition is neither, or a and b differ
  */
 CLV_API clv_tensor *clv_where(clv_tensor *condition, clv_tensor *a, clv_tensor *b);
 
@@ -156,24 +157,25 @@ CLV_API clv_tensor *clv_where(clv_tensor *condition, clv_tensor *a, clv_tensor *
  * Change the type. The same type gives x itself.
  *
  * x       any shape and type
- * dtype   f32, f16, bf16: rounded to nearest, infinite where too large;  i32, u8, i64: the fraction is cut off, values outside
- *         of the range become its nearest end (in PyTorch floats are undefined then, and integers wrap), NaN becomes 0
+ * dtype   f32, f16, bf16: rounded to nearest, infinite where too large;  integers: the fraction is cut off, values outside of
+ *         the range become its nearest end (in PyTorch floats are undefined then, and integers wrap), NaN becomes 0;
+ *         bool: 1 for what is not 0, NaN too
  * result  shape of x, dtype
  *
  * Gradient   x, between floats
- * Errors     CLV_E_DTYPE  dtype is none of these
+ * Errors     CLV_E_DTYPE  dtype is NONE
  */
 CLV_API clv_tensor *clv_cast(clv_tensor *x, clv_dtype dtype);
 
 /**
  * A tensor of one value.
  *
- * dtype   f32 | i32
+ * dtype   f32 | i32 | u8 | bool
  * shape   any
- * value   for i32 a whole number in its range
+ * value   for integers a whole number in their range, for bool 0 or 1
  * result  shape, dtype
  *
- * Errors     CLV_E_DTYPE, CLV_E_SHAPE  not possible;  CLV_E_VALUE  value is not an i32
+ * Errors     CLV_E_DTYPE, CLV_E_SHAPE  not possible;  CLV_E_VALUE  value is not one
  */
 CLV_API clv_tensor *clv_full(clv_graph *graph, clv_dtype dtype, clv_shape shape, float value);
 
@@ -509,7 +511,7 @@ CLV_API clv_tensor *clv_log_softmax(clv_tensor *x, int axis);
  *     loss = mean_r -log_softmax(logits[r])[labels[r]]
  *
  * logits  [N, C] or [N, C, ...]  f32
- * labels  [N] or [N, ...]        i32     0 <= label < C. Values are not known when building: a label outside
+ * labels  [N] or [N, ...]        int     0 <= label < C. Values are not known when building: a label outside
  *                                        gives a loss of NaN and NaN for its row of the gradient, and reads
  *                                        nothing it should not
  * result  []                     f32     of no rows: NaN
@@ -616,7 +618,7 @@ CLV_API clv_tensor *clv_rms_norm(clv_tensor *x, CLV_OR_NULL clv_tensor *weight, 
  *     y[...][d] = weight[indices[...]][d]                     an index outside 0 .. V-1 gives NaN
  *
  * weight   [V, D]    f32
- * indices  [...]     i32
+ * indices  [...]     int
  * result   [..., D]  f32
  *
  * Gradient   weight: the sum of dy's rows of the same index (0 for rows that no index names).

@@ -11,6 +11,7 @@
 #include "base/memory.h"
 #include "data/finite.h"
 #include "io/array.h"
+#include "tensor/dtype.h"
 
 /** Samples and targets that lie in memory as arrays. */
 typedef struct arrays {
@@ -125,11 +126,7 @@ static clv_status check_arrays(clv__error *error, const clv_array *images, const
 }
 
 int64_t clv__whole_at(const clv_array *array, int64_t i) {
-    switch (array->type) {
-    case CLV_DTYPE_I64: return ((const int64_t *)array->data)[i];
-    case CLV_DTYPE_I32: return ((const int32_t *)array->data)[i];
-    default: return ((const uint8_t *)array->data)[i];
-    }
+    return clv__element_whole(array->type, array->data, i);
 }
 
 bool clv__label_ignored(const clv_dataset_config *config, int64_t label) {

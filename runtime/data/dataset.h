@@ -92,7 +92,7 @@ void clv__scale_read(const clv__scale *scale, const clv_array *array, int64_t i,
 
 /** Is it a label that counts nothing? */
 bool clv__label_ignored(const clv_dataset_config *config, int64_t label);
-/** Element i of whole numbers: u8, i32, i64. */
+/** Element i of integers or truth values; of floats 0. */
 int64_t clv__whole_at(const clv_array *array, int64_t i);
 
 /** What a dataset is by itself, where the caller's config leaves it open. */

@@ -298,13 +298,13 @@ static int sample_shapes(const clv__ew_row *row, int k) {
     return k > 1 || row->types == CLV__EW_CONVERT ? 1 : 6;
 }
 
-/** Values of an input of `type`, within what it holds. */
-static clv__fill sample_fill(const clv__ew_row *row, clv_dtype type) {
-    const bool is_float = clv__is_float(type);
-    if (is_float && row->types != CLV__EW_COMPARE) // comparisons want ties
+/** Values of an input of `type`, within what it holds. Comparisons want ties, and casts to bool zeros. */
+static clv__fill sample_fill(const clv__ew_row *row, clv_dtype type, clv_dtype to) {
+    const bool is_float = clv__is_float(type), truth = to == CLV_DTYPE_BOOL;
+    if (is_float && row->types != CLV__EW_COMPARE && !truth)
         return (clv__fill){CLV__FILL_DISTINCT, row->lo, row->hi};
     const clv__dtype_row *dtype = clv__dtype(type);
-    const double lo = floor(row->lo), hi = ceil(row->hi);
+    const double lo = truth ? -2 : floor(row->lo), hi = truth ? 2 : ceil(row->hi);
     return (clv__fill){CLV__FILL_INTEGER, is_float ? lo : fmax(lo, dtype->least),
                        is_float ? hi : fmin(hi, dtype->most)};
 }
@@ -331,8 +331,12 @@ static bool row_sample(const clv__op *op, int i, clv__sample *sample) {
     sample->no_gradient = integer;
     for (int in = 0; in < row->n_in; in++) {
         const bool condition = row->types == CLV__EW_CHOOSE && in == 0;
-        sample->in[in] = (clv__desc){condition ? CLV_DTYPE_I32 : type, shapes->in[in]};
-        sample->fill[in] = condition ? (clv__fill){CLV__FILL_INTEGER, 0, 1} : sample_fill(row, type);
+        sample->in[in] = (clv__desc){!condition ? type
+                                     : integer  ? CLV_DTYPE_BOOL
+                                                : CLV_DTYPE_I32,
+                                     shapes->in[in]};
+        sample->fill[in] =
+            condition ? (clv__fill){CLV__FILL_INTEGER, 0, 1} : sample_fill(row, type, attrs.dtype);
     }
     return true;
 }
@@ -445,7 +449,7 @@ static void where_grad(const clv__node *node, clv_tensor *const *dy, clv_tensor 
 #define INPUTS_DY_Y(type) CLV__INPUTS({"dy", type}, {"y", type})
 #define INPUTS_AB(type) CLV__INPUTS({"a", type}, {"b", type})
 #define INPUTS_DY_Y_B(type) CLV__INPUTS({"dy", type}, {"y", type}, {"b", type})
-#define INPUTS_CAB(type) CLV__INPUTS({"condition", "i32"}, {"a", type}, {"b", type})
+#define INPUTS_CAB(type) CLV__INPUTS({"condition", "int|bool"}, {"a", type}, {"b", type})
 #define INPUTS_XYG(type) CLV__INPUTS({"x", type}, {"y", type}, {"g", type})
 #define OUTPUT_FLOAT "f32"
 #define OUTPUT_SAME "any"

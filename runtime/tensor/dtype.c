@@ -42,12 +42,17 @@ double clv__dtype_smallest(clv_dtype dtype) {
     }
 }
 
-// By kind: an element as a double, and a double as an element.
+// By kind: an element as a double, as an integer, and a double as an element.
 #define WIDEN_FLOAT(v) (double)(v)
 #define WIDEN_F16(v) (double)clv__f16_to_float(v)
 #define WIDEN_BF16(v) (double)clv__bf16_to_float(v)
 #define WIDEN_WHOLE(v) (double)(v)
 #define WIDEN_TRUTH(v) (v) != 0
+#define WHOLE_FLOAT(v) 0
+#define WHOLE_F16(v) 0
+#define WHOLE_BF16(v) 0
+#define WHOLE_WHOLE(v) (v)
+#define WHOLE_TRUTH(v) (v) != 0
 #define NARROW_FLOAT(type, v, least, most) (float)(v)
 #define NARROW_F16(type, v, least, most) clv__f16_of_float((float)(v))
 #define NARROW_BF16(type, v, least, most) clv__bf16_of_float((float)(v))
@@ -75,6 +80,19 @@ void clv__elements_narrow(clv_dtype dtype, const double *from, int64_t n, void *
 #include "tensor/dtypes.def"
     case CLV_DTYPE_NONE: break;
     }
+}
+
+int64_t clv__element_whole(clv_dtype dtype, const void *elements, int64_t i) {
+    int64_t whole = 0;
+    switch (dtype) {
+#define DTYPE(id, name, kind, type, least, most, kernels, safetensors, npy)                                  \
+    case CLV_DTYPE_##id:                                                                                     \
+        whole = WHOLE_##kind(((const type *)elements)[i]);                                                   \
+        break;
+#include "tensor/dtypes.def"
+    case CLV_DTYPE_NONE: break;
+    }
+    return whole;
 }
 
 double clv__dtype_nearest(clv_dtype dtype, double value) {

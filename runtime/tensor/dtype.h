@@ -32,6 +32,8 @@ double clv__dtype_smallest(clv_dtype dtype);
 void clv__elements_widen(clv_dtype dtype, const void *from, int64_t n, double *to);
 /** Back, as clv_cast says. */
 void clv__elements_narrow(clv_dtype dtype, const double *from, int64_t n, void *to);
+/** Element i of integers, exact, or of truth values; of floats 0. */
+int64_t clv__element_whole(clv_dtype dtype, const void *elements, int64_t i);
 /** What an element of the dtype holds when that number is stored. */
 double clv__dtype_nearest(clv_dtype dtype, double value);
 

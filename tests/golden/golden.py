@@ -14,8 +14,9 @@ import struct
 
 import torch
 
-STORED = (torch.uint8,)  # as they are; other whole numbers become int32
-NAMES = {torch.float32: "F32", torch.int32: "I32", torch.int64: "I64", torch.uint8: "U8"}
+STORED = (torch.uint8, torch.int8)  # as they are; other whole numbers become int32, unless as_is says so
+NAMES = {torch.float32: "F32", torch.int32: "I32", torch.int64: "I64", torch.uint8: "U8", torch.bool: "BOOL",
+         torch.int8: "I8"}
 
 
 def save(path, tensors, texts=None):
@@ -47,18 +48,18 @@ class Case:
         self.inputs, self.buffers, self.first = {}, {}, None
         self.order = []  # inputs and buffers as the op takes them
 
-    def put(self, name, tensor, long=False):
+    def put(self, name, tensor, as_is=False):
         tensor = tensor.detach()
         if tensor.is_floating_point():
             tensor = tensor.float()
-        elif tensor.dtype not in STORED and not long:
+        elif tensor.dtype not in STORED and not as_is:
             tensor = tensor.int()
         self.tensors[f"{self.name}/{name}"] = tensor
 
-    def input(self, name, tensor, grad=True, long=False):
-        """long: int64 stays so."""
+    def input(self, name, tensor, grad=True, as_is=False):
+        """as_is: int64 and bool stay so."""
         tensor = rounded(tensor).clone()
-        self.put(name, tensor, long)
+        self.put(name, tensor, as_is)
         self.order.append(name)
         if grad and tensor.is_floating_point():
             self.inputs[name] = tensor.requires_grad_()
@@ -71,8 +72,8 @@ class Case:
         self.order.append(name)
         return self.buffers[name]
 
-    def expect(self, name, tensor, long=False):
-        self.put(name, tensor, long)
+    def expect(self, name, tensor, as_is=False):
+        self.put(name, tensor, as_is)
         if self.first is None and tensor.is_floating_point():
             self.first = (name, tensor)
 

@@ -129,12 +129,31 @@ for to, dtype in {"f32": torch.float64, "i32": torch.int32}.items():
     with cases.case(f"cast_{to}_of_u8", "cast", dtype=to) as c:
         c.expect("y", c.input("x", torch.tensor([0, 1, 127, 128, 255], dtype=torch.uint8)).to(dtype))
 with cases.case("cast_i64", "cast", dtype="i64") as c:
-    c.expect("y", c.input("x", torch.tensor([2.9, -2.9, 0.5, -3e12, 2.0**52]), grad=False).float().long(), long=True)
+    c.expect("y", c.input("x", torch.tensor([2.9, -2.9, 0.5, -3e12, 2.0**52]), grad=False).float().long(), as_is=True)
 longs = torch.tensor([-3, 0, 7, 2**40 + 1, -(2**52)])
 with cases.case("cast_f32_of_i64", "cast", dtype="f32") as c:
-    c.expect("y", c.input("x", longs, long=True).double())
+    c.expect("y", c.input("x", longs, as_is=True).double())
 with cases.case("cast_i32_of_i64", "cast", dtype="i32") as c:  # beyond i32 PyTorch wraps
-    c.expect("y", c.input("x", longs[:3], long=True).int())
+    c.expect("y", c.input("x", longs[:3], as_is=True).int())
 with cases.case("full_u8", "full", dtype="u8", shape=[3], value=255) as c:
     c.expect("y", torch.full((3,), 255, dtype=torch.uint8))
+truths = torch.tensor([True, False, False, True, True])
+with cases.case("cast_bool", "cast", dtype="bool") as c:
+    c.expect("y", c.input("x", torch.tensor([0.0, -0.0, 0.25, -3, float("nan"), float("inf")]), grad=False).bool(), as_is=True)
+with cases.case("cast_bool_of_i32", "cast", dtype="bool") as c:
+    c.expect("y", c.input("x", torch.tensor([0, 1, -2, 256], dtype=torch.int32)).bool(), as_is=True)
+with cases.case("cast_bool_of_i64", "cast", dtype="bool") as c:
+    c.expect("y", c.input("x", torch.tensor([0, 2**40, -1]), as_is=True).bool(), as_is=True)
+for to, dtype in {"f32": torch.float64, "i32": torch.int32, "u8": torch.uint8}.items():
+    with cases.case(f"cast_{to}_of_bool", "cast", dtype=to) as c:
+        c.expect("y", c.input("x", truths, as_is=True).to(dtype))
+with cases.case("full_bool", "full", dtype="bool", shape=[3], value=1) as c:
+    c.expect("y", torch.full((3,), True), as_is=True)
+with cases.case("where_bool", "where") as c:
+    condition = c.input("condition", truths[:3, None], as_is=True)
+    c.expect("y", torch.where(condition, c.input("a", torch.randn(3, 4)), c.input("b", torch.randn(4))))
+with cases.case("eq_bool", "eq") as c:
+    c.expect("y", c.input("a", truths, as_is=True) == c.input("b", truths.flip(0), as_is=True))
+with cases.case("lt_i64", "lt") as c:
+    c.expect("y", c.input("a", longs, as_is=True) < c.input("b", longs.flip(0), as_is=True))
 cases.write()

@@ -34,8 +34,22 @@ def tensors():
     }
 
 
+def integers():
+    """Of every type one, and two of the same; the names against the order of the types."""
+    return {
+        "a": np.array([True, False, True]),
+        "b": np.array([0, 255], np.uint8),
+        "c": np.array([-128, 127, -1], np.int8),
+        "d": np.array([1.5], np.float32),
+        "e": np.array([-5], np.int32),
+        "f": np.array([2**40], np.int64),
+        "g": np.array([[False, True]]),
+    }
+
+
 def weights():
     safetensors.numpy.save_file(tensors(), OUT / "weights.safetensors", metadata={"format": "pt"})
+    safetensors.numpy.save_file(integers(), OUT / "integers.safetensors", metadata={"format": "pt"})
     values = [0.0, -0.0, 1.0, -2.5, 65504.0, 6e-8, 6.1e-5, float("inf"), float("-inf"), 1 / 3]
     wide = torch.tensor(values + [3e38, 1e-40], dtype=torch.float32)
     half = {"half": torch.tensor(values).to(torch.float16), "brain": wide.to(torch.bfloat16)}
@@ -118,6 +132,8 @@ def npy():
     np.save(OUT / "i4.npy", np.array([-2147483648, 7], np.int32))
     np.save(OUT / "i8.npy", np.array([[[-(2**63)], [2**63 - 1]]], np.int64))
     np.save(OUT / "u1.npy", np.array([0, 255], np.uint8))
+    np.save(OUT / "b1.npy", np.array([True, False, True]))
+    np.save(OUT / "i1.npy", np.array([-128, 127], np.int8))
     np.save(OUT / "f8.npy", np.array([1 / 3, 1e300, -0.0], np.float64))
     np.save(OUT / "f2.npy", np.array([1 / 3, 65504, -0.0], np.float16))
     np.save(OUT / "scalar.npy", np.float32(2.5))

@@ -39,9 +39,9 @@ for name, (attributes, move) in MOVES.items():
         c.expect("y", move(c.input("x", picture)))
 longs = torch.arange(12).reshape(3, 4) * 123456789123 - 7
 with cases.case("permute_i64", "permute", axes=[1, 0]) as c:
-    c.expect("y", c.input("x", longs, long=True).permute(1, 0), long=True)
+    c.expect("y", c.input("x", longs, as_is=True).permute(1, 0), as_is=True)
 with cases.case("concat_i64", "concat", axis=1) as c:
-    c.expect("y", torch.cat([c.input("x0", longs, long=True), c.input("x1", longs[:, :1], long=True)], 1), long=True)
+    c.expect("y", torch.cat([c.input("x0", longs, as_is=True), c.input("x1", longs[:, :1], as_is=True)], 1), as_is=True)
 with cases.case("concat_u8", "concat", axis=1) as c:
     c.expect("y", torch.cat([c.input("x0", picture), c.input("x1", picture[:, :2] + 1)], 1))
 with cases.case("lookup", "lookup") as c:  # (x / 255 - mean) / std, of three channels
@@ -54,5 +54,8 @@ with cases.case("lookup_one", "lookup") as c:
     c.expect("y", table[0][x.long()])
 with cases.case("embedding_i64", "embedding") as c:  # what is beyond i32 is no row either
     c.expect("y", torch.nn.functional.embedding(torch.tensor([[2, 0], [1, 2]]), c.input("weight", torch.randn(3, 5), grad=False)))
-    c.input("indices", torch.tensor([[2, 0], [1, 2]]), long=True)
+    c.input("indices", torch.tensor([[2, 0], [1, 2]]), as_is=True)
+for name, (attributes, move) in MOVES.items():
+    with cases.case(f"{name}_bool", name, **attributes) as c:
+        c.expect("y", move(c.input("x", picture % 3 == 0, as_is=True)), as_is=True)
 cases.write()

@@ -10,6 +10,7 @@
 #include "graph/graph.h"
 #include "harness/harness.h"
 #include "harness/same_node.h"
+#include "tensor/dtype.h"
 
 static clv_runtime *runtime;
 static char *folder, path[512];
@@ -149,8 +150,16 @@ static clv_graph *with_constants(void) {
     assert_ptr_equal(clv_constant(graph, CLV_DTYPE_F32, CLV_SHAPE(4, 2), table), rows);
     assert_ptr_not_equal(clv_constant(graph, CLV_DTYPE_F32, CLV_SHAPE(2, 4), table), rows);
     assert_non_null(clv_constant(graph, CLV_DTYPE_F32, CLV_SHAPE(0), NULL));
-    clv_output(clv_mul(clv_embedding(rows, clv_constant(graph, CLV_DTYPE_I32, CLV_SHAPE(3), chosen)), x),
-               "y");
+    clv_tensor *y = clv_mul(clv_embedding(rows, clv_constant(graph, CLV_DTYPE_I32, CLV_SHAPE(3), chosen)), x);
+    for (clv_dtype dtype = CLV_DTYPE_F32; clv_dtype_bytes(dtype); dtype++) { // times 1 in each
+        uint64_t one = 0;
+        if (clv__is_half(dtype) || dtype == CLV_DTYPE_I64)
+            continue; // a device may have no numbers of 64 bits
+        clv__elements_narrow(dtype, &(double){1}, 1, &one);
+        clv_tensor *is_one = clv_cast(clv_constant(graph, dtype, CLV_SHAPE(1), &one), CLV_DTYPE_BOOL);
+        y = clv_mul(y, clv_cast(is_one, CLV_DTYPE_F32));
+    }
+    clv_output(y, "y");
     assert_status(clv_graph_status(graph), CLV_OK, runtime);
     assert_int_equal(clv_graph_info_get(graph).n_parameters, 0);
     return graph;

@@ -227,6 +227,15 @@ static int take_others(const clv_archive *archive, const char *path, cli_fields 
 
 enum { MOST_CLASSES = 1 << 24 }; // as datasets have it
 
+static int64_t whole_at(const clv_array *array, int64_t i) {
+    switch (array->type) {
+    case CLV_DTYPE_BOOL: return ((const uint8_t *)array->data)[i] != 0;
+    case CLV_DTYPE_U8: return ((const uint8_t *)array->data)[i];
+    case CLV_DTYPE_I32: return ((const int32_t *)array->data)[i];
+    default: return ((const int64_t *)array->data)[i];
+    }
+}
+
 /** The largest whole number of an array, but for labels that count nothing; -1 if there is one below 0. */
 static int64_t largest(const cli_args *args, const clv_array *array) {
     int64_t most = 0;
@@ -234,9 +243,7 @@ static int64_t largest(const cli_args *args, const clv_array *array) {
     if (!cli_ignored_label(args, &ignored)) ignored = CLV_LABEL_IGNORED;
     const int64_t n = clv_shape_numel(&array->shape);
     for (int64_t i = 0; i < n; i++) {
-        const int64_t value = array->type == CLV_DTYPE_U8    ? ((const uint8_t *)array->data)[i]
-                              : array->type == CLV_DTYPE_I32 ? ((const int32_t *)array->data)[i]
-                                                             : ((const int64_t *)array->data)[i];
+        const int64_t value = whole_at(array, i);
         if (value == ignored) continue;
         if (value < 0) return -1;
         if (value > most) most = value;
