@@ -48,6 +48,7 @@ EPILOGUE_FUNCTION(KERNEL(epilogue_vector), PASTE(VALUE(EW_TO), EW_VW))
 #define to_int(v) PASTE(PASTE(convert_int, EW_W), _sat_rtz)(v)
 #define to_i64(v) PASTE(PASTE(convert_long, EW_W), _sat_rtz)(v)
 #define to_u8(v) clamp(to_int(v), (I)(0), (I)(255))
+#define to_i8(v) clamp(to_int(v), (I)(-128), (I)(127))
 #define to_b8(v) BOOL((v) != 0)
 
 // Lists over the inputs that are there.

@@ -170,7 +170,7 @@ CLV_API clv_tensor *clv_cast(clv_tensor *x, clv_dtype dtype);
 /**
  * A tensor of one value.
  *
- * dtype   f32 | i32 | u8 | bool
+ * dtype   f32 | i32 | u8 | i8 | bool
  * shape   any
  * value   for integers a whole number in their range, for bool 0 or 1
  * result  shape, dtype

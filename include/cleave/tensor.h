@@ -15,7 +15,7 @@ extern "C" {
 
 /**
  * Element types. NONE stands for "no tensor" where one is optional. F16 (IEEE 754 binary16) and BF16 (the upper half of a
- * binary32) are how values are stored: every op computes in f32. On the host their elements are uint16_t. U8, I64 and BOOL
+ * binary32) are how values are stored: every op computes in f32. On the host their elements are uint16_t. U8, I8, I64 and BOOL
  * are stored too: of inputs, constants and buffers, moved (reshape, permute, slice, concat, ...), compared and cast; no arithmetic is
  * done in them. An element of BOOL is a byte: 0 is false, any other true; what is made is 0 or 1, and what is moved stays as it was
  * fed. Where an op wants `int` (indices, labels, conditions) it takes i32, and the others cast to it: what is beyond i32 is no
@@ -29,7 +29,8 @@ typedef enum clv_dtype {
     CLV_DTYPE_BF16,
     CLV_DTYPE_U8,
     CLV_DTYPE_I64,
-    CLV_DTYPE_BOOL
+    CLV_DTYPE_BOOL,
+    CLV_DTYPE_I8
 } clv_dtype;
 
 enum { CLV_MAX_RANK = 8 };
@@ -88,7 +89,7 @@ CLV_API clv_shape clv_port_shape(const clv_port *port, int64_t n);
 
 /** Bytes of one element; 0 for NONE. */
 CLV_API size_t clv_dtype_bytes(clv_dtype dtype);
-/** `f32`, `i32`, `f16`, `bf16`, `u8`, `i64`, `bool`, `none`. */
+/** `f32`, `i32`, `f16`, `bf16`, `u8`, `i64`, `bool`, `i8`, `none`. */
 CLV_API const char *clv_dtype_name(clv_dtype dtype);
 
 /** A value in a graph. Owned by its graph; valid until the graph is destroyed. */

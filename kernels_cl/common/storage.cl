@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Elements as they are stored and as they are computed with. A kernel file takes the storage of each tensor as a macro whose
-// value is `float` (the default), `int`, `f16`, `bf16`, `u8`, `i64`, `b8`, ... (runtime/tensor/dtypes.def; or `ushort`, `uchar` and
+// value is `float` (the default), `int`, `f16`, `bf16`, `u8`, `i64`, `b8`, `i8`, ... (runtime/tensor/dtypes.def; or `ushort`, `uchar` and
 // `int2`, to move bytes as they are), declares the pointer with it, and goes through what stands here:
 //
 //     VALUE(T)             what a loaded element is: float, of u8 int, of i64 long, or int and the like themselves
@@ -32,6 +32,7 @@ typedef ushort f16;
 typedef ushort bf16;
 typedef uchar u8; // what is stored is within its range
 typedef uchar b8; // 0 or 1
+typedef char i8;
 
 #define PASTE_(a, b) a##b
 #define PASTE(a, b) PASTE_(a, b)
@@ -141,6 +142,11 @@ STORAGE_NATIVE(16, 16)
 #define value_u8 int
 #define load_u8(n, v) PASTE(convert_int, n)(v)
 #define store_u8(n, v) PASTE(convert_uchar, n)(v)
+
+#define word_i8 char
+#define value_i8 int
+#define load_i8(n, v) PASTE(convert_int, n)(v)
+#define store_i8(n, v) PASTE(convert_char, n)(v)
 
 #define word_b8 uchar
 #define value_b8 int

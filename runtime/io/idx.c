@@ -119,15 +119,16 @@ static clv_status read_header(stream *s, idx_header *h) {
         BAD("'%s' is no IDX file: it does not begin with two zero bytes, a type and a rank", input->path);
     }
     h->type = magic[2] == 0x08   ? CLV_DTYPE_U8
+              : magic[2] == 0x09 ? CLV_DTYPE_I8
               : magic[2] == 0x0c ? CLV_DTYPE_I32
               : magic[2] == 0x0d ? CLV_DTYPE_F32
                                  : CLV_DTYPE_NONE;
     if (h->type == CLV_DTYPE_NONE) {
-        bool legal = magic[2] == 0x09 || magic[2] == 0x0b || magic[2] == 0x0e;
-        CLV_FAIL(
-            input->error, legal ? CLV_E_UNSUPPORTED : CLV_E_FORMAT,
-            "'%s': element type 0x%02x of an IDX file; 0x08 (bytes), 0x0c (i32) and 0x0d (f32) can be read",
-            input->path, magic[2]);
+        bool legal = magic[2] == 0x0b || magic[2] == 0x0e;
+        CLV_FAIL(input->error, legal ? CLV_E_UNSUPPORTED : CLV_E_FORMAT,
+                 "'%s': element type 0x%02x of an IDX file; 0x08 (u8), 0x09 (i8), 0x0c (i32) and 0x0d (f32) "
+                 "can be read",
+                 input->path, magic[2]);
     }
     if (magic[3] < 1 || magic[3] > CLV_MAX_RANK) {
         BAD("'%s': an IDX file of rank %d; 1 to %d can be read", input->path, magic[3], CLV_MAX_RANK);

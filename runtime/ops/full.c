@@ -57,6 +57,7 @@ static bool full_sample(int i, clv__sample *sample) {
         {CLV_DTYPE_F32, 1.5f, {0}},           {CLV_DTYPE_I32, -7, {2, {3, 5}}},
         {CLV_DTYPE_F32, -0.25f, {1, {1025}}}, {CLV_DTYPE_F32, 1, {2, {0, 3}}},
         {CLV_DTYPE_U8, 200, {1, {7}}},        {CLV_DTYPE_BOOL, 1, {1, {6}}},
+        {CLV_DTYPE_I8, -128, {1, {9}}},
     };
     if (i >= (int)(sizeof cases / sizeof *cases)) return false;
     char text[64];

@@ -156,4 +156,16 @@ with cases.case("eq_bool", "eq") as c:
     c.expect("y", c.input("a", truths, as_is=True) == c.input("b", truths.flip(0), as_is=True))
 with cases.case("lt_i64", "lt") as c:
     c.expect("y", c.input("a", longs, as_is=True) < c.input("b", longs.flip(0), as_is=True))
+with cases.case("cast_i8", "cast", dtype="i8") as c:  # outside of -128 to 127 PyTorch leaves it undefined
+    c.expect("y", c.input("x", torch.tensor([0, -0.9, 1.5, -128, 127.9, -127.9]), grad=False).to(torch.int8))
+with cases.case("cast_i8_of_i32", "cast", dtype="i8") as c:
+    c.expect("y", c.input("x", torch.tensor([0, -7, 127, -128], dtype=torch.int32)).to(torch.int8))
+for to, dtype in {"f32": torch.float64, "i32": torch.int32, "bool": torch.bool}.items():
+    with cases.case(f"cast_{to}_of_i8", "cast", dtype=to) as c:
+        c.expect("y", c.input("x", torch.tensor([0, -1, 127, -128], dtype=torch.int8)).to(dtype), as_is=True)
+with cases.case("full_i8", "full", dtype="i8", shape=[3], value=-128) as c:
+    c.expect("y", torch.full((3,), -128, dtype=torch.int8))
+with cases.case("ge_i8", "ge") as c:
+    left, right = torch.tensor([-1, 0, 127], dtype=torch.int8), torch.tensor([0, -128, 127], dtype=torch.int8)
+    c.expect("y", c.input("a", left) >= c.input("b", right))
 cases.write()

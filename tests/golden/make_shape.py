@@ -58,4 +58,6 @@ with cases.case("embedding_i64", "embedding") as c:  # what is beyond i32 is no 
 for name, (attributes, move) in MOVES.items():
     with cases.case(f"{name}_bool", name, **attributes) as c:
         c.expect("y", move(c.input("x", picture % 3 == 0, as_is=True)), as_is=True)
+    with cases.case(f"{name}_i8", name, **attributes) as c:
+        c.expect("y", move(c.input("x", picture.to(torch.int8))))
 cases.write()

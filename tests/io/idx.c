@@ -58,7 +58,7 @@ static void refuses_what_does_not_add_up(void **state) {
     expect_failure(read_bytes(BYTES("")), CLV_E_FORMAT, "'x.idx'", "no IDX file");
     expect_failure(read_bytes(BYTES("\0")), CLV_E_FORMAT, "no IDX file");
     expect_failure(read_bytes(BYTES("\0\1\x08\1\0\0\0\0")), CLV_E_FORMAT, "no IDX file");
-    expect_failure(read_bytes(BYTES("\0\0\x09\1\0\0\0\0")), CLV_E_UNSUPPORTED, "0x09");
+    expect_failure(read_bytes(BYTES("\0\0\x0b\1\0\0\0\0")), CLV_E_UNSUPPORTED, "0x0b");
     expect_failure(read_bytes(BYTES("\0\0\x07\1\0\0\0\0")), CLV_E_FORMAT, "0x07");
     expect_failure(read_bytes(BYTES("\0\0\x08\0")), CLV_E_FORMAT, "rank 0");
     expect_failure(read_bytes(BYTES("\0\0\x08\x09")), CLV_E_FORMAT, "rank 9");

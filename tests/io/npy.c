@@ -32,6 +32,9 @@ static void reads_what_numpy_writes(void **state) {
     a = read_golden("b1.npy");
     assert_true(a.type == CLV_DTYPE_BOOL && !memcmp(a.data, "\1\0\1", 3));
     clv_array_reset(&a);
+    a = read_golden("i1.npy");
+    assert_true(((int8_t *)a.data)[0] == INT8_MIN && ((int8_t *)a.data)[1] == INT8_MAX);
+    clv_array_reset(&a);
     a = read_golden("f8.npy");
     const float *x = a.data;
     assert_true(a.type == CLV_DTYPE_F32 && x[0] == (float)(1.0 / 3) && isinf(x[1]) && signbit(x[2]));
@@ -50,7 +53,7 @@ static void reads_what_numpy_writes(void **state) {
 
 static void writes_numpy_s_bytes(void **state) {
     (void)state;
-    static const char *const names[] = {"f4.npy", "i4.npy",     "i8.npy",    "u1.npy",
+    static const char *const names[] = {"f4.npy", "i4.npy",     "i8.npy",    "u1.npy",   "i1.npy",
                                         "b1.npy", "scalar.npy", "empty.npy", "rank8.npy"};
     for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
         clv_array array = read_golden(names[i]);

@@ -223,6 +223,8 @@ static void permute_grad(const clv__node *node, clv_tensor *const *dy, clv_tenso
     .fill = {{CLV__FILL_INTEGER, 0, 255}, {CLV__FILL_INTEGER, 0, 255}}, .i32 = 3, .whole = CLV_DTYPE_U8,     \
     .no_gradient = true
 #define LONGS .fill = {{CLV__FILL_INTEGER, -100, 100}}, .i32 = 3, .whole = CLV_DTYPE_I64, .no_gradient = true
+#define SIGNED_BYTES                                                                                         \
+    .fill = {{CLV__FILL_INTEGER, -128, 127}}, .i32 = 1, .whole = CLV_DTYPE_I8, .no_gradient = true
 #define TRUTHS .fill = {{CLV__FILL_INTEGER, 0, 1}}, .i32 = 1, .whole = CLV_DTYPE_BOOL, .no_gradient = true
 #define WHOLE_NUMBERS .fill = {{CLV__FILL_INTEGER, -100, 100}}, .i32 = 1, .no_gradient = true
 #define ROW(what, x, n_axes, ...)                                                                            \
@@ -249,7 +251,7 @@ static const clv__sample_row permute_samples[] = {
     {ROW("[33,65] axes 1 0, i64", CLV__DIMS(33, 65), 2, 1, 0), LONGS},
     {ROW("[3,5,36] axes 1 0 2, i64", CLV__DIMS(3, 5, 36), 3, 1, 0, 2), LONGS, .quick = true},
     {ROW("[33,65] axes 1 0, bool", CLV__DIMS(33, 65), 2, 1, 0), TRUTHS},
-    {ROW("[3,5,36] axes 1 0 2, u8", CLV__DIMS(3, 5, 36), 3, 1, 0, 2), BYTES},
+    {ROW("[3,5,36] axes 1 0 2, i8", CLV__DIMS(3, 5, 36), 3, 1, 0, 2), SIGNED_BYTES},
     {0}};
 #undef ROW
 

@@ -230,6 +230,7 @@ enum { MOST_CLASSES = 1 << 24 }; // as datasets have it
 static int64_t whole_at(const clv_array *array, int64_t i) {
     switch (array->type) {
     case CLV_DTYPE_BOOL: return ((const uint8_t *)array->data)[i] != 0;
+    case CLV_DTYPE_I8: return ((const int8_t *)array->data)[i];
     case CLV_DTYPE_U8: return ((const uint8_t *)array->data)[i];
     case CLV_DTYPE_I32: return ((const int32_t *)array->data)[i];
     default: return ((const int64_t *)array->data)[i];
