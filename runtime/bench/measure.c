@@ -11,6 +11,7 @@
 #include "cleave/optim.h"
 #include "cleave/plan.h"
 #include "device/device.h"
+#include "tensor/dtype.h"
 
 enum { DEFAULT_RUNS = 9, LEAST_RUNS = 3, MOST_RUNS = 1000, MOST_STEPS = 100000 };
 static const double default_seconds = 1.0;
@@ -37,7 +38,9 @@ static clv_status make_feed(subject *s, const clv_tensor *tensor, const clv_tens
         CLV_FAIL(s->error, CLV_E_HOST_MEMORY, "no memory for inputs");
     int64_t n = clv_tensor_numel(tensor);
     feed *f = &s->feeds[s->n_feeds];
-    *f = (feed){tensor, clv__alloc((size_t)n + 1, 4), clv_tensor_bytes(tensor)};
+    const clv_dtype dtype = clv_tensor_dtype(tensor);
+    const size_t each = clv_dtype_bytes(dtype);
+    *f = (feed){tensor, clv__alloc((size_t)n + 1, each), clv_tensor_bytes(tensor)};
     if (!f->data) CLV_FAIL(s->error, CLV_E_HOST_MEMORY, "no memory for an input of %zu bytes", f->bytes);
     s->n_feeds++;
     if (tensor == hyper) {
@@ -47,10 +50,9 @@ static clv_status make_feed(subject *s, const clv_tensor *tensor, const clv_tens
     clv__random random;
     clv__random_init(&random, 1, CLV__STREAM_TEST, s->n_feeds);
     for (int64_t i = 0; i < n; i++) {
-        if (clv_tensor_dtype(tensor) == CLV_DTYPE_I32)
-            ((int32_t *)f->data)[i] = (int32_t)clv__random_below(&random, 10);
-        else
-            ((float *)f->data)[i] = 2 * clv__random_uniform(&random) - 1;
+        const double value = clv__is_float(dtype) ? (double)(2 * clv__random_uniform(&random) - 1)
+                                                  : clv__random_below(&random, 10);
+        clv__elements_narrow(dtype, &value, 1, (char *)f->data + (size_t)i * each);
     }
     return CLV_OK;
 }

@@ -9,6 +9,7 @@
 #include "cleave/ops.h"
 #include "cleave/train.h"
 #include "graph/graph.h"
+#include "tensor/dtype.h"
 
 // Of the step that is compared. Any will do that moves the parameters by more than rounding does.
 static const clv_optimizer_config optimizer = {.kind = CLV_SGD, .momentum = 0.9f};
@@ -50,14 +51,15 @@ static clv_status build(clv__scene *scene, const clv_model *model, int64_t batch
 /** Values of an input: those that are given, or made up: normal numbers; tokens and classes at random. */
 static void *values_of(const clv_tensor *input, const void *given, int64_t classes, clv__random *random) {
     const int64_t n = clv_tensor_numel(input);
-    const bool whole = clv_tensor_dtype(input) == CLV_DTYPE_I32;
-    void *values = clv__alloc((size_t)n + 1, sizeof(float));
+    const clv_dtype dtype = clv_tensor_dtype(input);
+    const size_t each = clv_dtype_bytes(dtype);
+    void *values = clv__alloc((size_t)n + 1, each);
     if (!values) return NULL;
     for (int64_t i = 0; i < n && !given; i++) {
-        if (whole)
-            ((int32_t *)values)[i] = classes ? (int32_t)clv__random_below(random, (uint32_t)classes) : 0;
-        else
-            ((float *)values)[i] = (float)clv__random_normal(random);
+        const double value = clv__is_float(dtype) ? clv__random_normal(random)
+                             : classes            ? (double)clv__random_below(random, (uint32_t)classes)
+                                                  : 0;
+        clv__elements_narrow(dtype, &value, 1, (char *)values + (size_t)i * each);
     }
     if (given) memcpy(values, given, clv_tensor_bytes(input));
     return values;

@@ -13,6 +13,7 @@
 #include "graph/quarantine.h"
 #include "graph/signature.h"
 #include "plan/plan.h"
+#include "tensor/dtype.h"
 
 // ---- making one -----------------------------------------------------------------------------------------------------
 
@@ -21,7 +22,7 @@ static clv__fill whole_numbers(const clv__op_io *io) {
     int64_t least = 0;
     for (int i = 0; i < io->n_in + io->n_out; i++) {
         const clv__desc *desc = i < io->n_in ? &io->in[i] : &io->out[i - io->n_in];
-        for (int d = 0; desc->dtype != CLV_DTYPE_I32 && d < desc->shape.rank; d++)
+        for (int d = 0; clv__is_float(desc->dtype) && d < desc->shape.rank; d++)
             if (desc->shape.dims[d] > 1 && (!least || desc->shape.dims[d] < least))
                 least = desc->shape.dims[d];
     }
