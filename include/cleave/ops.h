@@ -628,6 +628,129 @@ CLV_API clv_tensor *clv_rms_norm(clv_tensor *x, CLV_OR_NULL clv_tensor *weight, 
  */
 CLV_API clv_tensor *clv_embedding(clv_tensor *weight, clv_tensor *indices);
 
+// An index is i32 (other integers are cast), from 0 to V-1, where V is the length of x's axis. A device cannot
+// refuse others, negative ones too: what is taken there is NaN, of whole numbers 0; what is put there is lost.
+// Neither has a gradient.
+
+/**
+ * An element of x for each element of the index.
+ *
+ *     y[i][j][k] = x[index[i][j][k]][j][k]        axis 0; along others alike
+ *
+ * x       any shape of rank >= 1, any type
+ * axis    negative counts from the end
+ * index   i32    x's rank; as long as it likes along the axis, elsewhere at most as long as x
+ * result  shape of index, dtype of x
+ *
+ * Gradient   x: what comes to equal indices is added.
+ * Errors     CLV_E_SHAPE  the index does not fit;  CLV_E_VALUE  axis outside the rank;  CLV_E_DTYPE
+ * Numerics   exact; the gradient adds in the order of the axis, without atomics: the same bits on repeat.
+ * Source     torch.gather; ONNX's GatherElements.
+ */
+CLV_API clv_tensor *clv_gather(clv_tensor *x, int axis, clv_tensor *index);
+
+/**
+ * Slices of x by index.
+ *
+ *     y[i][n][j] = x[i][index[n]][j]              axis 1
+ *
+ * x       any shape of rank >= 1, any type
+ * axis    negative counts from the end
+ * index   i32    any shape
+ * result  x's shape with the index's dimensions in place of the axis, dtype of x
+ *
+ * Gradient   x: what comes to equal indices is added.
+ * Errors     CLV_E_SHAPE  too many dimensions;  CLV_E_VALUE  axis outside the rank;  CLV_E_DTYPE
+ * Numerics   as clv_gather.
+ * Source     torch.index_select, for an index of one dimension; ONNX's Gather.
+ */
+CLV_API clv_tensor *clv_index_select(clv_tensor *x, int axis, clv_tensor *index);
+
+/**
+ * x with elements of src copied to where the index says.
+ *
+ *     y = x, then y[index[i][j][k]][j][k] = src[i][j][k]      axis 0, in the order of i: the last one stays
+ *
+ * x       any shape of rank >= 1, any type
+ * axis    negative counts from the end
+ * index   i32    x's rank; as long as it likes along the axis, elsewhere at most as long as x
+ * src     shape of index, dtype of x      for a larger one take its part first (clv_slice)
+ * result  shape and dtype of x
+ *
+ * Gradient   x: 0 where something is copied. src: what comes to its place, also if another was copied there
+ *            later, as in PyTorch.
+ * Errors     CLV_E_SHAPE  index or src do not fit;  CLV_E_VALUE  axis outside the rank;  CLV_E_DTYPE
+ * Numerics   exact.
+ * Source     torch.scatter; ONNX's ScatterElements.
+ */
+CLV_API clv_tensor *clv_scatter(clv_tensor *x, int axis, clv_tensor *index, clv_tensor *src);
+/** The same, but src is added: `y[index[i][j][k]][j][k] += src[i][j][k]`, f32 or i32, in the order of i.
+ *  Gradient x, and src: what comes to its place. Source: torch.scatter_add. */
+CLV_API clv_tensor *clv_scatter_add(clv_tensor *x, int axis, clv_tensor *index, clv_tensor *src);
+
+/**
+ * x with slices of source added where the index says.
+ *
+ *     y = x, then y[i][index[n]][j] += source[i][n][j]        axis 1, in the order of n
+ *
+ * x       any shape of rank >= 1, f32 | i32
+ * axis    negative counts from the end
+ * index   i32    any shape
+ * source  x's shape with the index's dimensions in place of the axis, dtype of x
+ * result  shape and dtype of x
+ *
+ * Gradient   x, source.
+ * Errors     CLV_E_SHAPE  source does not fit;  CLV_E_VALUE  axis outside the rank;  CLV_E_DTYPE
+ * Numerics   as clv_gather's gradient.
+ * Source     torch.index_add.
+ */
+CLV_API clv_tensor *clv_index_add(clv_tensor *x, int axis, clv_tensor *index, clv_tensor *source);
+/** The same, but slices are copied, of any type: `y[i][index[n]][j] = source[i][n][j]`; of several for one
+ *  place the last stays. Gradient as clv_scatter. Source: torch.index_copy. */
+CLV_API clv_tensor *clv_index_copy(clv_tensor *x, int axis, clv_tensor *index, clv_tensor *source);
+
+/**
+ * Slices of x by tuples of indices, which stand along the last dimension of `indices`. Here a negative index
+ * counts from the end.
+ *
+ *     y[n][j] = x[indices[n][0]][indices[n][1]][j]                    tuples of two, batch_dims 0
+ *     y[b][n][j] = x[b][indices[b][n][0]][j]                          tuples of one, batch_dims 1
+ *
+ * x           rank >= 1, any type
+ * batch_dims  0 or more: so many first dimensions x and indices have in common
+ * indices     i32    [..., M]      M from 1 to x's rank less batch_dims
+ * result      indices' dimensions but the last, then x's from batch_dims + M on; dtype of x
+ *
+ * Gradient   x: what comes to equal tuples is added.
+ * Errors     CLV_E_SHAPE  the tuples do not fit;  CLV_E_VALUE  batch_dims is not below both ranks;
+ *            CLV_E_DTYPE
+ * Numerics   as clv_gather.
+ * Source     ONNX's GatherND, version 13.
+ */
+CLV_API clv_tensor *clv_gather_nd(clv_tensor *x, int batch_dims, clv_tensor *indices);
+
+/**
+ * x with slices of updates copied to where tuples of indices say: where clv_gather_nd takes from, this puts.
+ *
+ *     y = x, then y[indices[n][0]][indices[n][1]][j] = updates[n][j]      in the order of n: the last one stays
+ *
+ * x           rank >= 1, any type
+ * batch_dims  as clv_gather_nd; ONNX's is 0
+ * indices     i32    [..., M]      a negative one counts from the end
+ * updates     the shape of clv_gather_nd's result, dtype of x
+ * result      shape and dtype of x
+ *
+ * Gradient   x: 0 where something is copied. updates: as clv_scatter's src.
+ * Errors     as clv_gather_nd, or updates do not fit
+ * Numerics   exact.
+ * Source     ONNX's ScatterND, version 11; clv_scatter_nd_add is its reduction `add`. There is no `mul`, `min`
+ *            or `max`.
+ */
+CLV_API clv_tensor *clv_scatter_nd(clv_tensor *x, int batch_dims, clv_tensor *indices, clv_tensor *updates);
+/** The same, but updates are added, f32 or i32, in their order. Gradient x, updates. */
+CLV_API clv_tensor *clv_scatter_nd_add(clv_tensor *x, int batch_dims, clv_tensor *indices,
+                                       clv_tensor *updates);
+
 /**
  * Bytes as a table says: y[n,c,...] = table[c][x[n,c,...]]. clv_nn_normalize makes the table that normalises pictures.
  *

@@ -60,4 +60,71 @@ for name, (attributes, move) in MOVES.items():
         c.expect("y", move(c.input("x", picture % 3 == 0, as_is=True)), as_is=True)
     with cases.case(f"{name}_i8", name, **attributes) as c:
         c.expect("y", move(c.input("x", picture.to(torch.int8))))
+
+# ---- by an index: every place beside the axis, smaller indices, places that are named again ----
+
+
+def indices(*shape, below):
+    return torch.randint(0, below, shape)
+
+
+def table(c, *shape):
+    return c.input("x", torch.randn(*shape))
+
+
+with cases.case("gather", "gather", axis=1) as c:
+    x = table(c, 3, 5, 4)
+    c.expect("y", torch.gather(x, 1, c.input("index", indices(2, 7, 3, below=5))))
+with cases.case("gather_last", "gather", axis=-1) as c:
+    x = table(c, 4, 6)
+    c.expect("y", torch.gather(x, -1, c.input("index", indices(4, 9, below=6))))
+with cases.case("gather_u8", "gather", axis=2) as c:
+    x, index = c.input("x", picture[0]), indices(5, 7, 2, below=3)
+    c.expect("y", torch.gather(x, 2, c.input("index", index)))
+with cases.case("gather_i64", "gather", axis=0) as c:  # the index too
+    x, index = c.input("x", longs, as_is=True), indices(5, 4, below=3)
+    c.expect("y", torch.gather(x, 0, c.input("index", index, as_is=True)), as_is=True)
+with cases.case("index_select", "index_select", axis=1) as c:
+    x = table(c, 3, 5, 20)
+    c.expect("y", torch.index_select(x, 1, c.input("index", indices(8, below=5))))
+with cases.case("index_select_u8", "index_select", axis=0) as c:
+    x = c.input("x", picture[0])
+    c.expect("y", torch.index_select(x, 0, c.input("index", indices(4, below=5))))
+with cases.case("index_select_many", "index_select", axis=1) as c:  # an index of two dimensions, ONNX's Gather
+    x, index = table(c, 2, 5, 3), c.input("index", indices(2, 4, below=5))
+    c.expect("y", x[:, index])
+for name, put in {"scatter": torch.scatter, "scatter_add": torch.scatter_add}.items():
+    with cases.case(name, name, axis=1) as c:
+        x = table(c, 3, 12, 4)
+        once = torch.stack([torch.randperm(12)[:5] for _ in range(6)]).reshape(2, 3, 5).transpose(1, 2).contiguous()
+        index = c.input("index", once if name == "scatter" else indices(2, 9, 3, below=12))
+        c.expect("y", put(x, 1, index, c.input("src", torch.randn(index.shape))))
+with cases.case("scatter_add_line", "scatter_add", axis=0) as c:
+    x, index = table(c, 7), c.input("index", indices(30, below=7))
+    c.expect("y", torch.scatter_add(x, 0, index, c.input("src", torch.randn(30))))
+with cases.case("scatter_u8", "scatter", axis=0) as c:
+    x, index = c.input("x", picture[0]), c.input("index", torch.tensor([3, 1]).reshape(2, 1, 1).expand(2, 7, 3))
+    c.expect("y", torch.scatter(x, 0, index, c.input("src", picture[1, :2])))
+with cases.case("index_copy", "index_copy", axis=1) as c:
+    x, index = table(c, 3, 6, 2), c.input("index", torch.tensor([4, 0, 5]))
+    c.expect("y", torch.index_copy(x, 1, index, c.input("source", torch.randn(3, 3, 2))))
+with cases.case("index_add", "index_add", axis=1) as c:
+    x, index = table(c, 3, 6, 20), c.input("index", indices(9, below=6))
+    c.expect("y", torch.index_add(x, 1, index, c.input("source", torch.randn(3, 9, 20))))
+with cases.case("index_add_i32", "index_add", axis=0) as c:
+    x, index = c.input("x", torch.arange(12).reshape(4, 3)), c.input("index", indices(7, below=4))
+    c.expect("y", torch.index_add(x, 0, index, c.input("source", torch.arange(21).reshape(7, 3) - 9)))
+# ONNX's, with PyTorch's indexing by tuples
+with cases.case("gather_nd", "gather_nd") as c:
+    x, at = table(c, 4, 5, 3), c.input("indices", torch.tensor([[3, 1], [0, -1], [3, 1], [-4, 4]]))
+    c.expect("y", x[at[:, 0], at[:, 1]])
+with cases.case("gather_nd_batch", "gather_nd", batch_dims=1) as c:
+    x, at = table(c, 2, 5, 3), c.input("indices", indices(2, 4, 1, below=5))
+    c.expect("y", torch.stack([x[b][at[b, :, 0]] for b in range(2)]))
+with cases.case("scatter_nd", "scatter_nd") as c:
+    x, at = table(c, 4, 5, 3), c.input("indices", torch.tensor([[3, 1], [0, -1], [-4, 2]]))
+    c.expect("y", x.index_put((at[:, 0], at[:, 1]), c.input("updates", torch.randn(3, 3))))
+with cases.case("scatter_nd_add", "scatter_nd_add") as c:
+    x, at = table(c, 4, 5, 3), c.input("indices", torch.tensor([[3, 1], [0, -1], [3, 1], [-4, 2]]))
+    c.expect("y", x.index_put((at[:, 0], at[:, 1]), c.input("updates", torch.randn(4, 3)), accumulate=True))
 cases.write()

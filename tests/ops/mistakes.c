@@ -53,6 +53,20 @@ MISTAKE(slice_overflow, clv_slice(in->a, 1, INT64_MAX, INT64_MAX))
 MISTAKE(concat_shapes, clv_concat((clv_tensor *[]){in->a, in->x}, 2, 0))
 MISTAKE(concat_types, clv_concat((clv_tensor *[]){in->a, in->i}, 2, 0))
 MISTAKE(concat_axis, clv_concat((clv_tensor *[]){in->a, in->a}, 2, 2))
+MISTAKE(gather_axis, clv_gather(in->a, 2, in->i))
+MISTAKE(gather_scalar, clv_gather(in->s, 0, in->i))
+MISTAKE(gather_rank, clv_gather(in->x, 0, in->i))
+MISTAKE(gather_beside, clv_gather(clv_slice(in->a, 1, 0, 2), 0, in->i))
+MISTAKE(select_rank, clv_index_select(in->x, 0, clv_input(in->graph, "long", CLV_DTYPE_I32, CLV_SHAPE(1, 1, 1, 1, 1, 1, 1))))
+MISTAKE(scatter_shape, clv_scatter(in->a, 1, in->i, in->x))
+MISTAKE(scatter_type, clv_scatter(in->a, 1, in->i, in->i))
+MISTAKE(index_add_shape, clv_index_add(in->x, 1, in->i, in->a))
+MISTAKE(index_add_axis, clv_index_add(in->a, -3, in->i, in->a))
+MISTAKE(nd_batch, clv_gather_nd(in->a, 2, in->i))
+MISTAKE(nd_beside, clv_gather_nd(in->b, 1, in->i))
+MISTAKE(nd_shared, clv_gather_nd(clv_reshape(in->a, CLV_SHAPE(3, 2)), 1, in->i))
+MISTAKE(nd_tuple, clv_gather_nd(in->a, 0, in->i))
+MISTAKE(nd_updates, clv_scatter_nd(in->x, 0, in->i, in->a))
 
 static const struct {
     build call;
@@ -96,6 +110,20 @@ static const struct {
     {concat_shapes, CLV_E_SHAPE, "input 1 is [2,3,4], the first is [2,3]: they may differ in axis 0 only"},
     {concat_types, CLV_E_DTYPE, "input 1 is i32, the first is f32"},
     {concat_axis, CLV_E_VALUE, "axis 2"},
+    {gather_axis, CLV_E_VALUE, "axis 2 is outside a tensor of 2 dimensions"},
+    {gather_scalar, CLV_E_VALUE, "axis 0 is outside a tensor of 0 dimensions"},
+    {gather_rank, CLV_E_SHAPE, "index is [2,3], it must have x's rank, and be no longer than x, [2,3,4], outside of axis 0"},
+    {gather_beside, CLV_E_SHAPE, "index is [2,3], it must have x's rank, and be no longer than x, [2,2], outside of axis 0"},
+    {select_rank, CLV_E_SHAPE, "there would be 9 dimensions, the most is 8"},
+    {scatter_shape, CLV_E_SHAPE, "src is [2,3,4], it must be [2,3]"},
+    {scatter_type, CLV_E_DTYPE, "src is i32, it must be f32 as x is"},
+    {index_add_shape, CLV_E_SHAPE, "source is [2,3], it must be [2,2,3,4]"},
+    {index_add_axis, CLV_E_VALUE, "axis -3 is outside a tensor of 2 dimensions"},
+    {nd_batch, CLV_E_VALUE, "batch_dims is 2, it must be at least 0, and below the ranks 2 of x and 2 of indices"},
+    {nd_beside, CLV_E_VALUE, "batch_dims is 1, it must be at least 0, and below the ranks 1 of x and 2 of indices"},
+    {nd_shared, CLV_E_SHAPE, "indices is [2,3], with batch_dims 1 it must begin as x does, [3,2]"},
+    {nd_tuple, CLV_E_SHAPE, "the last dimension of indices is 3, it must be 1 to 2"},
+    {nd_updates, CLV_E_SHAPE, "updates is [2,3], it must be [2]"},
 };
 
 static void every_mistake_is_told(void **state) {

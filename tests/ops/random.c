@@ -222,8 +222,30 @@ static clv_tensor *moved(void) {
     }
 }
 
+static clv_tensor *indices(clv_shape shape) {
+    return tensor(CLV_DTYPE_I32, shape);
+}
+
+/** By an index of x's rank, or one for whole slices. */
+static clv_tensor *by_index(void) {
+    const clv_shape shape = any_shape(1, 9000);
+    const int axis = (int)from_to(0, shape.rank - 1);
+    clv_tensor *x = floats(shape);
+    clv_shape other = shape;
+    other.dims[axis] = length(one_in(3) ? 300 : 20);
+    while (clv_shape_numel(&other) > 9000) other.dims[axis] = (other.dims[axis] + 1) / 2;
+    if (one_in(2)) {
+        clv_tensor *index = indices(CLV_SHAPE(other.dims[axis]));
+        return one_in(2) ? clv_index_select(x, axis, index) : clv_index_add(x, axis, index, floats(other));
+    }
+    if (one_in(2)) other.dims[from_to(0, shape.rank - 1)] = 1;
+    return one_in(2) ? clv_gather(x, axis, indices(other))
+                     : clv_scatter_add(x, axis, indices(other), floats(other));
+}
+
 static clv_tensor *looked_up(void) {
     const int64_t V = length(one_in(3) ? 1100 : 70), D = length(one_in(3) ? 300 : 70);
+    if (one_in(2)) return by_index();
     return clv_embedding(floats(CLV_SHAPE(V, D)),
                          tensor(CLV_DTYPE_I32, CLV_SHAPE(from_to(1, 3), length(100))));
 }
