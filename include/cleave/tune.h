@@ -32,7 +32,7 @@ typedef struct clv_tune_config {
     CLV_RESERVED(8);
 } clv_tune_config;
 
-enum { CLV_TUNE_CANDIDATES = 16 };
+enum { CLV_TUNE_CANDIDATES = 16 }; /* of a use, that a result tells of; more may have raced */
 
 /** A variant that can compute a use of an op. */
 typedef struct clv_tune_candidate {

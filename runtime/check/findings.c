@@ -145,8 +145,8 @@ clv_status clv__findings_record(const clv__findings *findings, clv_device *devic
         if (!found->failed) continue;
         any = true;
         note_of(found, note);
-        if (!clv__quarantined(device, found->op, found->variant->name))
-            CLV_TRY(clv__quarantine_put(device, found->op, found->variant->name, note));
+        if (!clv__quarantined(device, found->op, found->variant))
+            CLV_TRY(clv__quarantine_put(device, found->op, found->variant, note));
         if (!add_name(&report->avoided, &report->n_avoided, found->op, found->variant))
             CLV_FAIL(error, CLV_E_HOST_MEMORY, "no memory for the variants to avoid");
     }
@@ -157,7 +157,7 @@ clv_status clv__findings_record(const clv__findings *findings, clv_device *devic
             for (int k = 0; k < report->n_restored; k++)
                 if (findings->items[i].op->name == report->restored[k].op &&
                     findings->items[i].variant->name == report->restored[k].variant)
-                    clv__quarantine_remove(device, findings->items[i].op, report->restored[k].variant);
+                    clv__quarantine_remove(device, findings->items[i].op, findings->items[i].variant);
         if (report->file) clv__tuning_forget(device);
         return CLV_OK;
     }
@@ -177,8 +177,7 @@ static const clv__variant *best_left(const clv_device *device, const clv__op_io 
     const clv__variant *best = NULL;
     double best_rank = 0;
     for (const clv__variant *v = use->op->variants; v && v->name; v++) {
-        if (!clv__variant_supports(v, &device->info, use) || clv__quarantined(device, use->op, v->name))
-            continue;
+        if (!clv__variant_supports(v, &device->info, use) || clv__quarantined(device, use->op, v)) continue;
         double rank = clv__variant_rank(v, &device->info, known);
         if (best && rank >= best_rank) continue;
         best = v;
@@ -199,9 +198,8 @@ void clv__findings_instead(clv_check_report *report, const clv_device *device, c
     for (int i = 0; i < report->n_avoided; i++) {
         clv_check_avoided *avoided = &report->avoided[i];
         if (avoided->op != use->op->name) continue;
-        bool could = false;
-        for (const clv__variant *v = use->op->variants; v && v->name; v++)
-            could |= !strcmp(v->name, avoided->variant) && clv__variant_supports(v, &device->info, use);
+        const clv__variant *gone = clv__variant_find(use->op, avoided->variant);
+        const bool could = gone && clv__variant_supports(gone, &device->info, use);
         const clv__variant *left = could ? best_left(device, use, known) : NULL;
         size_t used = strlen(avoided->instead);
         if (left && !in_list(avoided->instead, left->name))

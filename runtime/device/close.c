@@ -24,7 +24,6 @@ void clv__device_destroy(clv_device *device) {
     clv__device_forget_host(device, !quiet);
     while (device->quarantine) {
         clv__quarantine *next = device->quarantine->next;
-        free(device->quarantine->variant);
         free(device->quarantine->why);
         free(device->quarantine);
         device->quarantine = next;

@@ -25,8 +25,8 @@ typedef struct clv__ledger {
 
 /** A variant that failed on a device: plans pass it over. */
 typedef struct clv__quarantine {
-    const void *op;      // the descriptor, opaque down here
-    char *variant, *why; // owned
+    const void *op, *variant; // the descriptors, opaque down here
+    char *why;                // owned
     struct clv__quarantine *next;
 } clv__quarantine;
 

@@ -70,7 +70,7 @@ static clv_status quarantine_broken(clv_plan *plan, int *n_broken) {
     for (size_t i = 0; i < plan->n_nodes; i++) {
         const clv__plan_node *at = &plan->nodes[i];
         clv_device *device = plan->places[at->place].device;
-        if (!at->variant || clv__quarantined(device, at->node->io.op, at->variant->name)) continue;
+        if (!at->variant || clv__quarantined(device, at->node->io.op, at->variant)) continue;
         for (size_t j = 0; j < at->launches.n; j++) {
             const clv__launch *launch = &at->launches.items[j];
             clv_status status = clv__programs_build(device, &launch, 1);
@@ -78,7 +78,7 @@ static clv_status quarantine_broken(clv_plan *plan, int *n_broken) {
             if (status != CLV_E_BUILD) return status;
             char why[CLV__ERROR_BYTES];
             clv__error_read(error, why);
-            CLV_TRY(clv__quarantine_add(device, at->node->io.op, at->variant->name, why));
+            CLV_TRY(clv__quarantine_add(device, at->node->io.op, at->variant, why));
             clv__notes_avoid(device, at->node->io.op->name, at->variant->name, why);
             (*n_broken)++;
             break;

@@ -266,7 +266,7 @@ static clv_status bind_or_replan(clv_run *run) {
         clv__run_unbind(run);
         clv__error_read(error_of(run), refused);
         CLV_TRY(clv__quarantine_add(run->plan->places[failed->place].device, failed->node->io.op,
-                                    failed->variant->name, refused));
+                                    failed->variant, refused));
         status = clv__plan_again(run->plan);
         if (status != CLV_OK) return fail_without(run, refused, status);
     }

@@ -60,8 +60,8 @@ typedef struct clv__op_io {
 
 /** One way to compute an op by kernels. The first in the list is `plain`: right on every device, work-groups of one, unless its
  *  `supports` finds a size too large to be counted there.
- *  Several rows may share their functions and differ in parameters, as `gemm` and `gemm:128x128`: the functions find them in a table
- *  of the op's file by io->variant->name. Each is ranked, pinned, tuned, checked and put into quarantine alone. */
+ *  Several rows may share their functions and differ in parameters, as `gemm` and `gemm:128x128`: the functions find them by
+ *  io->variant->number. Each is ranked, pinned, tuned, checked and put into quarantine alone. */
 typedef struct clv__variant {
     const char *name;
     /** Can it run on this device with these shapes? NULL: always. Looks at capabilities, never at names. */
@@ -77,6 +77,7 @@ typedef struct clv__variant {
      *  only where it is pinned, as what is summed may be past the type's largest. The check allows for it. 0: as f32. */
     double roundoff;
     double work; // the part of the op's FMAs that it needs at least, as 1/4 of Winograd's F(4x4, 3x3); 0: all
+    int number; // which of several rows that share functions, by an enum of the file that has these; 0: the usual one
 } clv__variant;
 
 // What a variant says of a use.
@@ -356,6 +357,8 @@ bool clv__op_enlist(const clv__op *op);
 bool clv__op_is_enlisted(const clv__op *op);
 /** The op of that name, NULL if there is none. */
 const clv__op *clv__op_find(const char *name);
+/** An op's variant of that name, NULL if there is none. */
+const clv__variant *clv__variant_find(const clv__op *op, const char *name);
 /** `; did you mean 'NAME'?` for a name that is of no op; `nearest` is the caller's. */
 const char *clv__op_nearest(const char *name, clv_nearest *nearest);
 /** The i-th case of an op, from its table or its function; false when i is past the last, or the op has none. */

@@ -35,12 +35,13 @@ static int32_t first_counter(const dropout_attrs *a) {
     return (int32_t)(uint32_t)(a->first / 4);
 }
 
+enum { PLAIN, VECTOR, ALIGNED }; // numbers of variants
+
 /** Four elements for each work-item, or many on devices with wide vectors. */
 static void lower(clv__launches *list, const clv__op_io *io) {
     enum { BLOCK = 64, BLOCKS = 64 };
     const dropout_attrs *a = io->attrs;
-    const char *variant = io->variant->name;
-    const bool plain = !strcmp(variant, "plain"), vector = !strcmp(variant, "vector");
+    const bool plain = io->variant->number == PLAIN, vector = io->variant->number == VECTOR;
     const int64_t n = clv__numel(&io->out[0]), skip = a->first % 4;
     const int64_t items = n == 0 ? 0 : vector ? clv__div_up(n, BLOCK * BLOCKS) : clv__div_up(skip + n, 4);
     clv__launch *launch =
@@ -66,8 +67,8 @@ static bool vector_supports(const clv_device_info *device, const clv__op_io *io)
 
 static const clv__variant variants[] = {
     {"plain", .lower = lower},
-    {"vector", vector_supports, .lower = lower, .relative = 0.3},
-    {"aligned", aligned_supports, .lower = lower, .relative = 0.3, .lanes = true},
+    {"vector", vector_supports, .lower = lower, .relative = 0.3, .number = VECTOR},
+    {"aligned", aligned_supports, .lower = lower, .relative = 0.3, .lanes = true, .number = ALIGNED},
     {0}};
 
 static void reference(const clv__ref *ref) {

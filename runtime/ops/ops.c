@@ -68,6 +68,12 @@ const clv__op *clv__op_find(const char *name) {
     return NULL;
 }
 
+const clv__variant *clv__variant_find(const clv__op *op, const char *name) {
+    for (const clv__variant *v = op->variants; v && v->name; v++)
+        if (strcmp(v->name, name) == 0) return v;
+    return NULL;
+}
+
 const char *clv__op_nearest(const char *name, clv_nearest *nearest) {
     *nearest = (clv_nearest){.word = name};
     const clv__op *op;

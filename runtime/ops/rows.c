@@ -137,7 +137,7 @@ static void lower_row(clv__launches *list, const clv__op_io *io, const clv__rows
 }
 
 static bool in_groups(const clv__op_io *io) {
-    return strcmp(io->variant->name, "groups") == 0;
+    return io->variant->number == CLV__BY_GROUPS;
 }
 
 /** Some states of each row to one, or, if `last`, to its result. */

@@ -65,8 +65,9 @@ typedef struct clv__rows {
     float floats[2];
 } clv__rows;
 
-// The variant at hand, `groups` or another one, says by whom rows are done: groups of items do a row, or several rows, together; else an
-// item does a row.
+// The number of the variant at hand says by whom rows are done: groups of items do a row, or several rows, together; else an item does
+// a row.
+enum { CLV__BY_ITEMS, CLV__BY_GROUPS };
 
 /** Append the launches. */
 void clv__rows_lower(clv__launches *list, const clv__op_io *io, const clv__rows *use);
@@ -83,7 +84,7 @@ void clv__rows_total(clv__launches *list, const clv__op_io *io, clv__part from, 
 bool clv__rows_groups(const clv_device_info *device, const clv__op_io *io);
 /** The variant that lets them, of an op whose use is the same for all. */
 #define CLV__ROWS_GROUPS(supports_, lower_)                                                                  \
-    { "groups", supports_, .lower = lower_, .relative = 0.1, .lanes = true }
+    { "groups", supports_, .lower = lower_, .relative = 0.1, .lanes = true, .number = CLV__BY_GROUPS }
 
 // ---- ops that are such a program and nothing else -------------------------------------------------------------------
 

@@ -11,7 +11,7 @@ static bool has_another(const clv_plan *plan, const clv__plan_node *at, uint64_t
     if (!at->variant || at->chosen == CLV__PINNED) return false;
     for (const clv__variant *v = op->variants; v->name; v++) {
         if (v != at->variant && !(roomy >> (v - op->variants) & 1) &&
-            clv__variant_supports(v, &device->info, &at->node->io) && !clv__quarantined(device, op, v->name))
+            clv__variant_supports(v, &device->info, &at->node->io) && !clv__quarantined(device, op, v))
             return true;
     }
     return false;

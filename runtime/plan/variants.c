@@ -133,8 +133,7 @@ clv_status clv__variant_choose(const clv_plan *plan, clv__plan_node *at, uint64_
                          clv__title_of(node, &title), v->name, info->name);
             }
         }
-        if (!fits || v->roundoff > 0 || at->chosen == CLV__TUNED || clv__quarantined(device, op, v->name))
-            continue;
+        if (!fits || v->roundoff > 0 || at->chosen == CLV__TUNED || clv__quarantined(device, op, v)) continue;
         if (passed_over >> (v - op->variants) & 1) continue;
         double rank = clv__variant_rank(v, info, known);
         if (v == measured) at->chosen = CLV__TUNED;
@@ -146,7 +145,7 @@ clv_status clv__variant_choose(const clv_plan *plan, clv__plan_node *at, uint64_
     if (!at->variant) {
         bool avoided = false;
         for (const clv__variant *v = op->variants; v && v->name; v++)
-            avoided |= clv__quarantined(device, op, v->name) && clv__variant_supports(v, info, &node->io);
+            avoided |= clv__quarantined(device, op, v) && clv__variant_supports(v, info, &node->io);
         char why[512] = "";
         if (avoided) clv__quarantine_why(device, op, why, sizeof why);
         clv__node_title title;

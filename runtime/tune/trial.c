@@ -41,7 +41,6 @@ static clv__fill fill_of(const clv__op_io *io, int input) {
 
 /** Into its place by rank, behind those of the same rank. */
 static void add_candidate(clv__trial *t, const clv__variant *variant) {
-    if (t->n_candidates == CLV_TUNE_CANDIDATES) return;
     const clv_device_info *info = &t->device->info;
     clv__candidate new = {.variant = variant, .rank = clv__variant_rank(variant, info, &t->io)};
     new.launches.device = info;
@@ -54,7 +53,9 @@ static void add_candidate(clv__trial *t, const clv__variant *variant) {
 static clv_status create(clv_device *device, const clv__op_io *use, const clv__sample *sample,
                          clv__trial **out) {
     clv__error *error = clv__runtime_error_of(device->runtime);
-    clv__trial *t = *out = clv__alloc(1, sizeof *t);
+    size_t n = 0;
+    while (use->op->variants && use->op->variants[n].name) n++;
+    clv__trial *t = *out = clv__alloc(1, sizeof *t + n * sizeof *t->candidates);
     if (!t) CLV_FAIL(error, CLV_E_HOST_MEMORY, "no memory for a use of '%s'", use->op->name);
     t->device = device;
     t->io = *use;
@@ -66,7 +67,8 @@ static clv_status create(clv_device *device, const clv__op_io *use, const clv__s
     t->io.attrs = t->sample.attrs;
     for (int i = 0; i < use->n_in; i++) t->sample.fill[i] = sample ? sample->fill[i] : fill_of(use, i);
     for (const clv__variant *v = use->op->variants; v && v->name; v++)
-        if (!v->roundoff && clv__variant_supports(v, &device->info, &t->io) && !clv__quarantined(device, use->op, v->name))
+        if (!v->roundoff && clv__variant_supports(v, &device->info, &t->io) &&
+            !clv__quarantined(device, use->op, v))
             add_candidate(t, v);
     for (int i = 0; i < t->n_candidates; i++)
         if (t->candidates[i].launches.out_of_memory) {

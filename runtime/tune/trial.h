@@ -20,11 +20,10 @@ typedef struct clv__trial {
     clv_device *device;
     clv__sample sample; // the use: attributes, inputs, and values for them
     clv__op_io io;      // the same; attributes and inputs are the sample's
-    clv__candidate
-        candidates[CLV_TUNE_CANDIDATES]; // the best rank first, of equals the first in the op's list
-    int n_candidates;
     int nodes;     // how many nodes are like this
     double weight; // a guess of their time: what is raced first
+    int n_candidates;
+    clv__candidate candidates[]; // the best rank first, of equals the first in the op's list
 } clv__trial;
 
 /**

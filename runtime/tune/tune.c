@@ -40,8 +40,8 @@ static clv_status no_memory(const job *j) {
 /** Into quarantine, into the report, and into the file. */
 static clv_status fail_variant(job *j, const clv__op *op, const clv__variant *variant, const char *why) {
     clv_tune_report *report = j->report;
-    if (clv__quarantined(j->device, op, variant->name)) return CLV_OK;
-    CLV_TRY(clv__quarantine_add(j->device, op, variant->name, why));
+    if (clv__quarantined(j->device, op, variant)) return CLV_OK;
+    CLV_TRY(clv__quarantine_add(j->device, op, variant, why));
     if (!clv__grow(&report->failures, &j->failures_room, (size_t)report->n_failures + 1,
                    sizeof *report->failures))
         return no_memory(j);
@@ -124,7 +124,7 @@ static clv_status vouch(job *j, const clv__op *op) {
 static clv_status pass_over_failed(job *j, clv__trial *trial) {
     for (int k = 0; k < trial->n_candidates; k++) {
         clv__candidate *c = &trial->candidates[k];
-        if (!c->failure && clv__quarantined(j->device, trial->io.op, c->variant->name) &&
+        if (!c->failure && clv__quarantined(j->device, trial->io.op, c->variant) &&
             !(c->failure = clv__strdup("in quarantine")))
             return no_memory(j);
     }
@@ -159,17 +159,19 @@ static clv_status keep_result(job *j, const clv__trial *trial, const char *key) 
                    sizeof *report->results))
         return no_memory(j);
     clv_tune_result *result = &report->results[report->n_results];
-    *result = (clv_tune_result){.op = trial->io.op->name,
-                                .key = clv__strdup(key),
-                                .nodes = trial->nodes,
-                                .variant = winner->variant->name,
-                                .ranked = ranked->variant->name,
-                                .median_us = winner->median_us,
-                                .ranked_us = ranked->median_us,
-                                .n_candidates = trial->n_candidates};
+    *result =
+        (clv_tune_result){.op = trial->io.op->name,
+                          .key = clv__strdup(key),
+                          .nodes = trial->nodes,
+                          .variant = winner->variant->name,
+                          .ranked = ranked->variant->name,
+                          .median_us = winner->median_us,
+                          .ranked_us = ranked->median_us,
+                          .n_candidates = trial->n_candidates < CLV_TUNE_CANDIDATES ? trial->n_candidates
+                                                                                    : CLV_TUNE_CANDIDATES};
     if (!result->key) return no_memory(j);
     report->n_results++;
-    for (int k = 0; k < trial->n_candidates; k++)
+    for (int k = 0; k < result->n_candidates; k++)
         result->candidates[k] =
             (clv_tune_candidate){trial->candidates[k].variant->name, trial->candidates[k].median_us};
     clv__text note = {0};
@@ -232,7 +234,7 @@ static clv_status keep_earlier(job *j) {
     for (size_t i = 0; i < earlier.n && kept; i++) {
         const clv__tuned *row = &earlier.rows[i];
         // A variant that has failed before, and did not fail now where it was looked at, is right again.
-        bool looked_at = false, now_avoided = clv__quarantined(j->device, row->op, row->variant->name);
+        bool looked_at = false, now_avoided = clv__quarantined(j->device, row->op, row->variant);
         for (size_t k = 0; k < j->n_vouched; k++) looked_at |= j->vouched[k] == row->op;
         if (row->key ? now_avoided || clv__tuning_find(&j->tuning, row->op, row->key) : looked_at) continue;
         kept = clv__tuning_put(&j->tuning, row);
@@ -253,8 +255,8 @@ static clv_status keep_findings(job *j) {
     for (size_t i = 0; i < earlier.n && status == CLV_OK; i++) {
         const clv__tuned *row = &earlier.rows[i];
         if (!clv__found_by_check(row)) continue;
-        if (!clv__quarantined(j->device, row->op, row->variant->name))
-            status = clv__quarantine_add(j->device, row->op, row->variant->name, row->note);
+        if (!clv__quarantined(j->device, row->op, row->variant))
+            status = clv__quarantine_add(j->device, row->op, row->variant, row->note);
         if (status == CLV_OK && !clv__tuning_put(&j->tuning, row)) status = no_memory(j);
     }
     clv__tuning_reset(&earlier);

@@ -101,9 +101,7 @@ static void warn_once(clv_runtime *runtime, const char *sentence) {
 /** Avoid a variant that does not build (device/helpers/notes.h). */
 static bool add_avoided(void *user, const char *op, const char *variant, const char *why) {
     clv__tuned row = {.op = clv__op_find(op), .note = (char *)(uintptr_t)why};
-    for (const clv__variant *v = row.op ? row.op->variants : NULL; v && v->name && !row.variant; v++) {
-        if (!strcmp(v->name, variant)) row.variant = v;
-    }
+    if (row.op) row.variant = clv__variant_find(row.op, variant);
     return !row.variant || clv__tuning_put(user, &row);
 }
 
@@ -137,9 +135,9 @@ static void load(clv_device *device, clv__tuning *out) {
     clv__notes_avoided(device, add_avoided, out); // without memory they are tried again
     for (size_t i = 0; i < out->n; i++) {
         const clv__tuned *row = &out->rows[i];
-        if (row->key || clv__quarantined(device, row->op, row->variant->name)) continue;
+        if (row->key || clv__quarantined(device, row->op, row->variant)) continue;
         // Out of memory: the variant stays in use, as without the file.
-        if (clv__quarantine_add(device, row->op, row->variant->name,
+        if (clv__quarantine_add(device, row->op, row->variant,
                                 row->note ? row->note : "its tuning file says so") != CLV_OK)
             break;
     }
@@ -202,9 +200,8 @@ clv_status clv_device_quarantine(clv_device *device,
         const clv__op *op = q->op;
         bool told = false;
         for (size_t i = 0; i < file.n; i++)
-            told |=
-                !file.rows[i].key && file.rows[i].op == op && !strcmp(file.rows[i].variant->name, q->variant);
-        if (!told) tell(user, op->name, q->variant, q->why);
+            told |= !file.rows[i].key && file.rows[i].op == op && file.rows[i].variant == q->variant;
+        if (!told) tell(user, op->name, ((const clv__variant *)q->variant)->name, q->why);
     }
     pthread_mutex_unlock(&device->runtime->report_lock);
     clv__tuning_reset(&file);

@@ -238,12 +238,6 @@ static clv_status read_head(reader *r, const clv_device *device) {
     return CLV_OK;
 }
 
-static const clv__variant *find_variant(const clv__op *op, const char *name) {
-    for (const clv__variant *v = op->variants; v && v->name; v++)
-        if (!strcmp(v->name, name)) return v;
-    return NULL;
-}
-
 /** Cut a line at its blanks: n words, or false. */
 static bool cut(char *text, char **words, int n) {
     for (int i = 0; i < n; i++) {
@@ -289,7 +283,7 @@ static clv_status read_row(reader *r, clv__tuning *out) {
         pass_over(r, out, op, NULL);
         return CLV_OK;
     }
-    if (!(row.variant = find_variant(row.op, variant))) {
+    if (!(row.variant = clv__variant_find(row.op, variant))) {
         pass_over(r, out, op, variant);
         return CLV_OK;
     }

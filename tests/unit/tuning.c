@@ -273,7 +273,8 @@ static void quarantine_goes_before_times(void **state) {
     snprintf(row, sizeof row, "matmul %s gemm 3\nend\n", key_of_product);
     write_own(w, row);
     start(w, "");
-    assert_status(clv__quarantine_add(w->device, clv__op_find("matmul"), "gemm", "a test"), CLV_OK,
+    const clv__op *matmul = clv__op_find("matmul");
+    assert_status(clv__quarantine_add(w->device, matmul, clv__variant_find(matmul, "gemm"), "a test"), CLV_OK,
                   w->runtime);
     expect_choice(w, w->device, NULL, "tile", "ranked");
     // the file puts variants there too, and says why

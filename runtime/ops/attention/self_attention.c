@@ -20,6 +20,7 @@ typedef struct self_attention_attrs {
 enum { X };         // input of self_attention
 enum { B_DY, B_X }; // inputs of self_attention_backward
 enum { Q, K, V };   // parts of x and of its gradient
+enum { USUAL, LOCAL, TILE_GLOBAL }; // numbers of variants
 
 clv__sequences clv__sequences_of(const clv__op_io *io) {
     const self_attention_attrs *attrs = io->attrs;
@@ -179,7 +180,7 @@ static void products(clv__launches *list, const clv__op_io *io) {
     const int64_t each = s.H * s.T * s.T, most = clv__even_block(s.N, 1, clv__max64(1, MOST_SCORES / each));
     const clv__part scores = clv__floats(list, most * each);
     const clv__part gradients = s.backward ? clv__floats(list, most * each) : scores;
-    stretch run = {.io = io, .s = s, .local = strcmp(io->variant->name, "local") == 0};
+    stretch run = {.io = io, .s = s, .local = io->variant->number == LOCAL};
     for (; run.first < s.N; run.first += run.s.N) {
         run.s.N = clv__min64(most, s.N - run.first);
         do_run(list, &run, scores, gradients);
@@ -244,7 +245,7 @@ static bool tile_global_supports(const clv_device_info *device, const clv__op_io
 static void tile(clv__launches *list, const clv__op_io *io) {
     clv__sequences s = clv__sequences_of(io);
     if (s.N * s.T == 0) return;
-    const bool global = strcmp(io->variant->name, "tile:global") == 0;
+    const bool global = io->variant->number == TILE_GLOBAL;
     const head h = head_of(list->device, &s, global ? UINT64_MAX : clv__tile_local_bytes(list->device));
     const int64_t groups = global ? groups_of(list->device, &s) : s.N * s.H;
     clv__launch *launch =
@@ -267,10 +268,10 @@ static void tile(clv__launches *list, const clv__op_io *io) {
 
 static const clv__variant variants[] = {
     {"plain", plain_supports, .lower = products},
-    {"local", local_supports, .lower = products, .relative = 0.1, .lanes = true},
+    {"local", local_supports, .lower = products, .relative = 0.1, .lanes = true, .number = LOCAL},
     {"flash", clv__flash_attention_supports, clv__flash_attention_rank, .lower = clv__flash_attention},
     {"tile", tile_supports, .lower = tile, .relative = 0.02},
-    {"tile:global", tile_global_supports, .lower = tile, .relative = 0.03},
+    {"tile:global", tile_global_supports, .lower = tile, .relative = 0.03, .number = TILE_GLOBAL},
     {0}};
 
 // ---- references -----------------------------------------------------------------------------------------------------

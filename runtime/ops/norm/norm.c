@@ -88,12 +88,14 @@ static clv_status update_infer(clv__op_io *io, clv__error *error) {
 
 // ---- kernels ----------------------------------------------------------------------------------------------
 
+enum { PLANES = CLV__BY_GROUPS + 1 }; // a number of variants
+
 /** Over the elements, or the planes: tensors, what an item does, C, S. Input 0 of each of the ops has the shape of x. */
 static clv__launch *elements_launch(clv__launches *list, const clv__op_io *io, const char *by_element,
                                     const char *by_plane, const char *tensors) {
     const norm_sizes s = sizes_of(&io->in[0].shape);
     const int64_t planes = s.N * s.C, n = planes * s.S, rows = clv__rows_for(s.S);
-    if (strcmp(io->variant->name, "planes") == 0)
+    if (io->variant->number == PLANES)
         return CLV__LAUNCH(list, io, "norm", by_plane, CLV__TASKS, clv__div_up(planes, rows), tensors,
                            CLV__INTS(planes, rows, s.C, s.S));
     return CLV__LAUNCH(list, io, "norm", by_element, CLV__ELEMENTS, n, tensors, CLV__INTS(n, s.C, s.S));
@@ -353,19 +355,21 @@ static bool columns_support(const clv_device_info *device, const clv__op_io *io)
 
 static const clv__variant train_variants[] = {
     {"plain", .lower = train_plain},
-    {"planes", planes_support, .lower = train_planes, .relative = 0.1},
+    {"planes", planes_support, .lower = train_planes, .relative = 0.1, .number = PLANES},
     {"columns", columns_support, .lower = train_columns, .relative = 0.1},
-    {"groups", groups_support, groups_rank, .lower = train_groups},
+    {"groups", groups_support, groups_rank, .lower = train_groups, .number = CLV__BY_GROUPS},
     {"slabs", slabs_support, slabs_rank, .lower = train_slabs},
     {0}};
 static const clv__variant update_variants[] = {{"plain", .lower = update_plain}, {0}};
 static const clv__variant eval_variants[] = {
-    {"plain", .lower = apply}, {"planes", planes_support, .lower = apply, .relative = 0.1}, {0}};
+    {"plain", .lower = apply},
+    {"planes", planes_support, .lower = apply, .relative = 0.1, .number = PLANES},
+    {0}};
 static const clv__variant backward_variants[] = {
     {"plain", .lower = backward_plain},
-    {"planes", planes_support, .lower = backward_planes, .relative = 0.1},
+    {"planes", planes_support, .lower = backward_planes, .relative = 0.1, .number = PLANES},
     {"columns", columns_support, .lower = backward_columns, .relative = 0.1},
-    {"groups", groups_support, groups_rank, .lower = backward_groups},
+    {"groups", groups_support, groups_rank, .lower = backward_groups, .number = CLV__BY_GROUPS},
     {"slabs", slabs_support, slabs_rank, .lower = backward_slabs},
     {0}};
 

@@ -4,7 +4,6 @@
 #include "ops/product/gemm.h"
 
 #include <math.h>
-#include <string.h>
 
 #include "ops/epilogue.h"
 #include "ops/lower.h"
@@ -12,7 +11,6 @@
 /** What the kernel is compiled for: items of a group along columns and along rows, rows and columns of an item,
  *  terms of a tile. */
 typedef struct gemm_tile {
-    const char *variant;
     int wx, wy, tm, tn, tk;
     double share;  // FMAs among the instructions of the innermost loop (tests/drivers/offline/kernels.tsv)
     int registers; // of an item, about: gfx906's, what taps add left out; sm_70 to sm_90 take up to half as many more
@@ -25,17 +23,17 @@ typedef struct gemm_tile {
  *  runs of them fill sectors better where terms lie side by side. The others are for small groups, results of few
  *  rows or columns, and halves. "gemm:8x8" is an item by itself, for threads, of which neither
  *  share nor registers are looked at: those that have room have better variants. */
-static const gemm_tile tiles[] = {{"gemm", 16, 16, 4, 8, 8, 0.84, 64, false, false},
-                                  {"gemm:128x128", 16, 16, 8, 8, 8, 0.89, 128, false, false},
-                                  {"gemm:64x64", 16, 16, 4, 4, 16, 0.79, 48, false, false},
-                                  {"gemm:32x64", 8, 8, 4, 8, 8, 0.84, 88, false, false},
-                                  {"gemm:16x64", 16, 4, 4, 4, 8, 0.79, 59, false, false},
-                                  {"gemm:64x16", 4, 16, 4, 4, 8, 0.79, 50, false, false},
-                                  {"gemm:8x8", 1, 1, 8, 8, 8, 0.5, 64, false, false},
-                                  {"half", 16, 16, 4, 8, 8, 0.83, 64, true, false},
-                                  {"half:32x64", 8, 8, 4, 8, 8, 0.83, 88, true, false},
-                                  {"half_sums", 16, 16, 4, 8, 8, 1.2, 80, true, true}};
-enum { N_TILES = sizeof tiles / sizeof *tiles };
+static const gemm_tile tiles[CLV__TILES] = {[CLV__TILE_USUAL] = {16, 16, 4, 8, 8, 0.84, 64, false, false},
+                                            [CLV__TILE_128X128] = {16, 16, 8, 8, 8, 0.89, 128, false, false},
+                                            [CLV__TILE_64X64] = {16, 16, 4, 4, 16, 0.79, 48, false, false},
+                                            [CLV__TILE_32X64] = {8, 8, 4, 8, 8, 0.84, 88, false, false},
+                                            [CLV__TILE_16X64] = {16, 4, 4, 4, 8, 0.79, 59, false, false},
+                                            [CLV__TILE_64X16] = {4, 16, 4, 4, 8, 0.79, 50, false, false},
+                                            [CLV__TILE_8X8] = {1, 1, 8, 8, 8, 0.5, 64, false, false},
+                                            [CLV__TILE_HALF] = {16, 16, 4, 8, 8, 0.83, 64, true, false},
+                                            [CLV__TILE_HALF_32X64] = {8, 8, 4, 8, 8, 0.83, 88, true, false},
+                                            [CLV__TILE_HALF_SUMS] = {16, 16, 4, 8, 8, 1.2, 80, true, true}};
+enum { FIRST_TILE = CLV__NO_TILE + 1 };
 
 static int items_of(const gemm_tile *tile) {
     return tile->wx * tile->wy;
@@ -72,16 +70,14 @@ static bool fits(const clv_device_info *device, const gemm_tile *tile) {
            clv__tile_local_bytes(device) >= local_bytes(tile);
 }
 
-/** The tile that io's variant names. */
+/** The tile of io's variant; NULL: it has none. */
 static const gemm_tile *named(const clv__op_io *io) {
-    for (int i = 0; i < N_TILES; i++)
-        if (strcmp(tiles[i].variant, io->variant->name) == 0) return &tiles[i];
-    return NULL;
+    return io->variant->number ? &tiles[io->variant->number] : NULL;
 }
 
 bool clv__gemm_supports(const clv_device_info *device, const clv__op_io *io) {
     const gemm_tile *tile = named(io);
-    for (int i = 0; i < N_TILES && !tile; i++)
+    for (int i = FIRST_TILE; i < CLV__TILES && !tile; i++)
         if (fits(device, &tiles[i]) && is_usual(&tiles[i])) tile = &tiles[i];
     if (!tile || !fits(device, tile)) return false;
     const clv_dtype a = io->in[0].dtype, b = io->in[1].dtype, c = io->out[0].dtype;
@@ -224,7 +220,7 @@ static double cost_with(const clv_device_info *device, const gemm_tile *tile, co
 static const gemm_tile *tile_of(const clv_device_info *device, const clv__op_io *io, const clv__gemm *g) {
     const gemm_tile *best = named(io);
     double least = 0;
-    for (int i = 0; i < N_TILES && !named(io); i++) {
+    for (int i = FIRST_TILE; i < CLV__TILES && !named(io); i++) {
         const double cost = cost_with(device, &tiles[i], g);
         if (!fits(device, &tiles[i]) || !is_usual(&tiles[i]) || (best && cost >= least)) continue;
         best = &tiles[i];

@@ -31,23 +31,38 @@ typedef struct clv__gemms {
     const clv__gemm *product;
 } clv__gemms;
 
+/** Tiles, as numbers of variants; an op's other variants have none. */
+enum {
+    CLV__NO_TILE,
+    CLV__TILE_USUAL,
+    CLV__TILE_128X128,
+    CLV__TILE_64X64,
+    CLV__TILE_32X64,
+    CLV__TILE_16X64,
+    CLV__TILE_64X16,
+    CLV__TILE_8X8,
+    CLV__TILE_HALF,
+    CLV__TILE_HALF_32X64,
+    CLV__TILE_HALF_SUMS,
+    CLV__TILES
+};
+#define CLV__GEMM_VARIANT(name_, tile, supports_, rank_, ...)                                                \
+    { .name = name_, .supports = supports_, .rank = rank_, .number = CLV__TILE_##tile, .lower = __VA_ARGS__ }
 /** The rows of a table of variants: one for each tile, the first the usual one. "gemm:64x16", for few columns, is matmul's alone. */
 #define CLV__GEMM_VARIANTS(supports_, rank_, lower_)                                                         \
-    {.name = "gemm", .supports = supports_, .rank = rank_, .lower = lower_},                                 \
-        {.name = "gemm:128x128", .supports = supports_, .rank = rank_, .lower = lower_},                     \
-        {.name = "gemm:64x64", .supports = supports_, .rank = rank_, .lower = lower_},                       \
-        {.name = "gemm:32x64", .supports = supports_, .rank = rank_, .lower = lower_},                       \
-        {.name = "gemm:16x64", .supports = supports_, .rank = rank_, .lower = lower_}, {                     \
-        .name = "gemm:8x8", .supports = supports_, .rank = rank_, .lower = lower_                            \
-    }
+    CLV__GEMM_VARIANT("gemm", USUAL, supports_, rank_, lower_),                                              \
+        CLV__GEMM_VARIANT("gemm:128x128", 128X128, supports_, rank_, lower_),                                \
+        CLV__GEMM_VARIANT("gemm:64x64", 64X64, supports_, rank_, lower_),                                    \
+        CLV__GEMM_VARIANT("gemm:32x64", 32X64, supports_, rank_, lower_),                                    \
+        CLV__GEMM_VARIANT("gemm:16x64", 16X64, supports_, rank_, lower_),                                    \
+        CLV__GEMM_VARIANT("gemm:8x8", 8X8, supports_, rank_, lower_)
 /** More of them, for operands in halves. */
 #define CLV__GEMM_HALVES(supports_, rank_, lower_)                                                           \
-    {.name = "half", .supports = supports_, .rank = rank_, .lower = lower_}, {                               \
-        .name = "half:32x64", .supports = supports_, .rank = rank_, .lower = lower_                          \
-    }
+    CLV__GEMM_VARIANT("half", HALF, supports_, rank_, lower_),                                               \
+        CLV__GEMM_VARIANT("half:32x64", HALF_32X64, supports_, rank_, lower_)
 /** The one with sums of f16, for inference. */
 #define CLV__GEMM_HALF_SUMS(supports_, rank_, lower_)                                                        \
-    {.name = "half_sums", .supports = supports_, .rank = rank_, .lower = lower_, .roundoff = 0x1p-11}
+    CLV__GEMM_VARIANT("half_sums", HALF_SUMS, supports_, rank_, lower_, .roundoff = 0x1p-11)
 
 /** Has the device groups and local memory for the tile of io's variant, or, where that names none, for any? */
 bool clv__gemm_supports(const clv_device_info *device, const clv__op_io *io);

@@ -214,7 +214,7 @@ static void library_lower(clv__launches *list, const clv__op_io *io) {
 static const clv__variant product_variants[] = {
     {.name = "plain", .lower = plain_lower},
     CLV__GEMM_VARIANTS(clv__gemm_supports, gemm_rank, gemm_lower),
-    {"gemm:64x16", clv__gemm_supports, gemm_rank, .lower = gemm_lower},
+    CLV__GEMM_VARIANT("gemm:64x16", 64X16, clv__gemm_supports, gemm_rank, gemm_lower),
     CLV__GEMM_HALVES(clv__gemm_supports, gemm_rank, gemm_lower),
     CLV__GEMM_HALF_SUMS(clv__gemm_supports, gemm_rank, gemm_lower),
     {"small", clv__product_small_supports, clv__product_small_rank, .lower = clv__product_small},
