@@ -139,6 +139,12 @@ static const char *wanted_text(const clv_shape *shape, const char *const *letter
     return text;
 }
 
+/** The row of the signature that an input of a use has: those from `groups.first` on are of each group. */
+static int row_of(const clv__op *op, int i) {
+    const clv__groups *groups = &op->groups;
+    return groups->size && i >= groups->first ? groups->first + (i - groups->first) % groups->size : i;
+}
+
 /** Input i is not what its letters say; `from`: the input that says so, or -1. */
 static clv_status differs(const clv__op_io *io, int i, const char *name, const char *wanted, int from,
                           clv__error *error) {
@@ -146,7 +152,8 @@ static clv_status differs(const clv__op_io *io, int i, const char *name, const c
     clv_shape_text(&io->in[i].shape, is, sizeof is);
     if (from < 0 || from == i) CLV_FAIL(error, CLV_E_SHAPE, "%s is %s, it must be %s", name, is, wanted);
     CLV_FAIL(error, CLV_E_SHAPE, "%s is %s, it must be %s as %s is %s", name, is, wanted,
-             io->op->inputs[from].name, clv_shape_text(&io->in[from].shape, other, sizeof other));
+             io->op->inputs[row_of(io->op, from)].name,
+             clv_shape_text(&io->in[from].shape, other, sizeof other));
 }
 
 /** Hold a shape against a type's, and keep what its letters stand for. */
@@ -257,9 +264,30 @@ static clv_status check_input(const clv__op_io *io, int i, const clv_op_value *i
     return t.shape ? match(io, i, b, name, t.shape, error) : CLV_OK;
 }
 
+/** Groups of inputs, each with letters of its own. What may be left out is in all of them, or in none. */
+static clv_status check_groups(const clv__op_io *io, const binding *of_all, clv__error *error) {
+    const clv__groups *groups = &io->op->groups;
+    const int n = io->n_in - groups->first;
+    binding b = *of_all;
+    if (n < groups->size || n > groups->most * groups->size || n % groups->size)
+        CLV_FAIL(error, CLV_E_VALUE,
+                 "it takes 1 to %d groups of %d inputs behind the first %d, not %d inputs", groups->most,
+                 groups->size, groups->first, n);
+    for (int i = groups->first; i < io->n_in; i++) {
+        const int row = row_of(io->op, i);
+        const clv_op_value *input = &io->op->inputs[row];
+        if (row == groups->first) b = *of_all;
+        CLV_TRY(check_input(io, i, input, input->name, &b, error));
+        if (clv__has_in(io, i) != clv__has_in(io, row))
+            CLV_FAIL(error, CLV_E_VALUE, "some groups have %s, and others have none", input->name);
+    }
+    return CLV_OK;
+}
+
 static clv_status check_inputs(const clv__op_io *io, binding *b, clv__error *error) {
     int k = 0;
     for (int i = 0; io->op->inputs[k].name; i++) {
+        if (io->op->groups.size && i == io->op->groups.first) return check_groups(io, b, error);
         const clv_op_value *input = &io->op->inputs[k];
         const bool list = type_of(input->type).list;
         char name[64];

@@ -51,6 +51,9 @@ typedef struct clv__ints {
     int n, at[CLV_MAX_RANK];
 } clv__ints;
 
+/** The end of a table, of outputs: a use has none. */
+#define CLV__NO_OUTPUTS CLV__NO_INPUTS
+
 // ---- to read one --------------------------------------------------------------------------------------------
 
 /**

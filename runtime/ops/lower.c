@@ -45,15 +45,6 @@ clv__part clv__floats(clv__launches *list, int64_t n) {
     return part;
 }
 
-clv_status clv__want_vector(const clv__op_io *io, int i, const char *what, int64_t n, const char *why,
-                            clv__error *error) {
-    if (!clv__has_in(io, i)) return CLV_OK;
-    CLV_TRY(clv__want_dtype(io, i, what, CLV_DTYPE_F32, error));
-    if (io->in[i].shape.rank != 1 || io->in[i].shape.dims[0] != n)
-        CLV_FAIL(error, CLV_E_SHAPE, "%s must be [%lld], %s", what, (long long)n, why);
-    return CLV_OK;
-}
-
 bool clv__split_matrices(const clv__op_io *io, int i, clv__split *out) {
     clv__split_all(io, i, out);
     return i + 2 < io->in[0].shape.rank;

@@ -100,10 +100,6 @@ static inline double clv__float_bytes(const clv__op_io *io) {
     return 4 * n;
 }
 
-/** Fail unless input i is [n], if it is there; `what` names it, and `why` says what n is. */
-clv_status clv__want_vector(const clv__op_io *io, int i, const char *what, int64_t n, const char *why,
-                            clv__error *error);
-
 /** The name of a dtype in kernels, as kernels_cl/common/storage.cl has it. */
 static inline const char *clv__storage(clv_dtype dtype) {
     return clv__dtype(dtype)->kernels;

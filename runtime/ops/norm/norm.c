@@ -45,13 +45,6 @@ static const norm_attrs *attrs_of(const clv__op_io *io) {
 
 // ---- shape rule -------------------------------------------------------------------------------------------
 
-/** The input is there, or may be left out, and has one for each channel. */
-static clv_status want_channels(const clv__op_io *io, int i, const char *what, bool optional, int64_t C,
-                                clv__error *error) {
-    if (!optional) CLV_TRY(clv__want_dtype(io, i, what, CLV_DTYPE_F32, error));
-    return clv__want_vector(io, i, what, C, "one for each channel of x", error);
-}
-
 /** Of batch_norm and batch_norm_eval. */
 static const clv_op_attribute node_attributes[] = {
     {CLV__ATTRIBUTE(NUMBER, norm_attrs, momentum, "0.1"), CLV__AT_LEAST(0), CLV__AT_MOST(1)},
@@ -68,21 +61,6 @@ static clv_status train_infer(clv__op_io *io, clv__error *error) {
     io->n_out = 4;
     io->out[Y] = io->in[X];
     io->out[MEAN] = io->out[RSTD] = io->out[VAR] = clv__f32(CLV_SHAPE(s.C));
-    return CLV_OK;
-}
-
-static clv_status update_infer(clv__op_io *io, clv__error *error) {
-    for (int i = 0; i < io->n_in; i += U_GROUP) {
-        const int64_t C = clv__numel(&io->in[i + U_BATCH_MEAN]);
-        CLV_TRY(want_channels(io, i + U_MEAN, "running_mean", true, C, error));
-        CLV_TRY(want_channels(io, i + U_VAR, "running_var", true, C, error));
-        CLV_TRY(want_channels(io, i + U_BATCH_MEAN, "the batch's mean", false, C, error));
-        CLV_TRY(want_channels(io, i + U_BATCH_VAR, "the batch's var", false, C, error));
-        if (clv__has_in(io, i + U_MEAN) != clv__has_in(io, U_MEAN) ||
-            clv__has_in(io, i + U_VAR) != clv__has_in(io, U_VAR))
-            CLV_FAIL(error, CLV_E_VALUE, "some layers have running statistics that others have not");
-    }
-    io->n_out = 0;
     return CLV_OK;
 }
 
@@ -692,10 +670,12 @@ const clv__op clv__op_batch_norm_eval = {
 
 const clv__op clv__op_batch_norm_update = {
     .name = "batch_norm_update",
+    .inputs = CLV__INPUTS({"running_mean", "f32[C]?"}, {"running_var", "f32[C]?"}, {"mean", "f32[C]"},
+                          {"var", "f32[C]"}),
+    .outputs = CLV__NO_OUTPUTS,
     .attrs_bytes = sizeof(norm_attrs),
     .groups = {.size = U_GROUP, .most = U_MOST},
     .mutates = (1u << U_MEAN | 1u << U_VAR) * UINT64_C(0x11111111111111), // of fourteen groups
-    .infer = update_infer,
     .variants = update_variants,
     .reference = update_reference,
     .samples = CLV__TRAINS(update_samples),

@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "cleave/optim.h"
+#include "graph/signature.h"
 #include "ops/update/custom_optimizer.h"
 #include "ops/slices.h"
 
@@ -21,28 +22,6 @@ typedef struct assign_attrs {
 
 static int at(int group, int which) {
     return FIRST + group * GROUP + which;
-}
-
-static clv_status infer(clv__op_io *io, clv__error *error) {
-    const int n = (io->n_in - FIRST) / GROUP;
-    if (n < 1 || n > MOST || io->n_in != FIRST + n * GROUP)
-        CLV_FAIL(error, CLV_E_VALUE, "it takes 1 to %d pairs of a target and a value", MOST);
-    CLV_TRY(clv__want_dtype(io, HYPER, "hyper", CLV_DTYPE_F32, error));
-    if (clv__numel(&io->in[HYPER]) != CLV_HYPER_VALUES)
-        CLV_FAIL(error, CLV_E_SHAPE, "hyper must have %d elements", CLV_HYPER_VALUES);
-    if (clv__has_in(io, CLIP)) {
-        CLV_TRY(clv__want_dtype(io, CLIP, "the clip factor", CLV_DTYPE_F32, error));
-        if (clv__numel(&io->in[CLIP]) != 1)
-            CLV_FAIL(error, CLV_E_SHAPE, "the clip factor must have 1 elements");
-    }
-    for (int g = 0; g < n; g++) {
-        CLV_TRY(clv__want_dtype(io, at(g, TARGET), "the target", CLV_DTYPE_F32, error));
-        CLV_TRY(clv__want_dtype(io, at(g, VALUE), "the value", CLV_DTYPE_F32, error));
-        if (!clv_shape_equal(&io->in[at(g, TARGET)].shape, &io->in[at(g, VALUE)].shape))
-            CLV_FAIL(error, CLV_E_SHAPE, "the value must have the shape of the target");
-    }
-    io->n_out = 0;
-    return CLV_OK;
 }
 
 static const clv__sharing sharings[CLV__SHARINGS] = {{1, 1, 1}, {1, 2048, 16}, {CLV__SHARING_ITEMS, 1024, 4}};
@@ -128,10 +107,12 @@ static const clv__variant variants[] = CLV__SHARING_VARIANTS(lower);
 
 const clv__op clv__op_assign_update = {
     .name = "assign_update",
+    .inputs = CLV__INPUTS({"hyper", "f32[5]"}, {"clip_factor", "f32[1]?"}, {"target", "f32[*]"},
+                          {"value", "f32[*]"}),
+    .outputs = CLV__NO_OUTPUTS,
     .attrs_bytes = sizeof(assign_attrs),
     .groups = {.first = FIRST, .size = GROUP, .most = MOST},
     .mutates = (((UINT64_C(1) << GROUP * MOST) - 1) / 3) << FIRST, // each group's target
-    .infer = infer,
     .variants = variants,
     .reference = reference,
     .sample = sample,

@@ -14,15 +14,10 @@
 #include <string.h>
 
 #include "cleave/ops.h"
+#include "graph/signature.h"
 #include "ops/slices.h"
 
 extern const clv__op clv__op_sum_squares, clv__op_count_nonfinite, clv__op_clip_scale, clv__op_scaler_step;
-
-static clv_status want_scalar(const clv__op_io *io, int i, const char *what, clv__error *error) {
-    CLV_TRY(clv__want_dtype(io, i, what, CLV_DTYPE_F32, error));
-    if (clv__numel(&io->in[i]) != 1) CLV_FAIL(error, CLV_E_SHAPE, "%s must have 1 element", what);
-    return CLV_OK;
-}
 
 // ---- trees over gradients ---------------------------------------------------------------------------------
 
@@ -34,13 +29,6 @@ static const clv__sharing sharings[CLV__SHARINGS] = {{1, 1024, 1},
                                                      {1, 16384, 16},
                                                      {CLV__SHARING_ITEMS, CHAIN_CUT, 4}},
                           of_parts = {1, PARTS, 1}, of_all = {CLV__SHARING_ITEMS, PARTS, 1};
-
-static clv_status squares_infer(clv__op_io *io, clv__error *error) {
-    if (clv__has_in(io, SO_FAR)) CLV_TRY(want_scalar(io, SO_FAR, "the sum so far", error));
-    for (int i = FIRST; i < io->n_in; i++)
-        CLV_TRY(clv__want_dtype(io, i, "the gradient", CLV_DTYPE_F32, error));
-    return clv__one_out(io, clv__f32(CLV_SHAPE(1)));
-}
 
 /** A launch over slices of n[] elements each, whose results are the sums of their parts: of the gradients, or of the parts that a
  *  launch before left. n[] becomes how many each has. */
@@ -166,9 +154,10 @@ static bool squares_split(const clv__op_io *io, int i, clv__split *out) {
 }
 
 #define COMMON                                                                                               \
-    .groups = {FIRST, 1, MOST, .chain = true}, .lower_chain = squares_chain, .chain_cut = CHAIN_CUT,         \
-    .infer = squares_infer, .variants = squares_variants, .reference = squares_reference,                    \
-    .split = squares_split
+    .inputs = CLV__INPUTS({"so_far", "f32[1]?"}, {"gradient", "f32"}),                                       \
+    .outputs = CLV__OUTPUTS({"sum", "f32[1]"}), .groups = {FIRST, 1, MOST, .chain = true},                   \
+    .lower_chain = squares_chain, .chain_cut = CHAIN_CUT, .variants = squares_variants,                      \
+    .reference = squares_reference, .split = squares_split
 const clv__op clv__op_sum_squares = {
     .name = "sum_squares", .sample = squares_sample, .reduction = squares_reduction, COMMON};
 
@@ -182,12 +171,6 @@ static bool nonfinite_sample(int i, clv__sample *out) {
 const clv__op clv__op_count_nonfinite = {.name = "count_nonfinite", .sample = nonfinite_sample, COMMON};
 
 // ---- clipping ---------------------------------------------------------------------------------------------
-
-static clv_status clip_infer(clv__op_io *io, clv__error *error) {
-    CLV_TRY(want_scalar(io, 0, "the sum of squares", error));
-    if (clv__has_in(io, 1)) CLV_TRY(want_scalar(io, 1, "the scale", error));
-    return clv__one_out(io, clv__f32(CLV_SHAPE(1)));
-}
 
 static void clip_plain(clv__launches *list, const clv__op_io *io) {
     CLV__LAUNCH(list, io, "gradients", "clip_scale", CLV__TASKS, 1, "o0 i0 i1", CLV__INTS(clv__has_in(io, 1)),
@@ -214,8 +197,9 @@ static const clv__variant clip_variants[] = {{"plain", .lower = clip_plain}, {0}
 
 const clv__op clv__op_clip_scale = {
     .name = "clip_scale",
+    .inputs = CLV__INPUTS({"sum", "f32[1]"}, {"scale", "f32[1]?"}),
+    .outputs = CLV__OUTPUTS({"factor", "f32[1]"}),
     .attrs_bytes = sizeof(float),
-    .infer = clip_infer,
     .variants = clip_variants,
     .reference = clip_reference,
     .samples = clip_samples,
@@ -230,20 +214,6 @@ typedef struct scaler_attrs {
     int interval;
     float log_beta1, log_beta2;
 } scaler_attrs;
-
-static clv_status scaler_infer(clv__op_io *io, clv__error *error) {
-    static const char *const what[] = {"the scale", "the growth tracker", "the skipped steps",
-                                       "the number of values that are not finite"};
-    for (int i = SCALE; i <= NONFINITE; i++) CLV_TRY(want_scalar(io, i, what[i], error));
-    CLV_TRY(clv__want_dtype(io, HYPER, "hyper", CLV_DTYPE_F32, error));
-    if (clv__numel(&io->in[HYPER]) != CLV_HYPER_VALUES)
-        CLV_FAIL(error, CLV_E_SHAPE, "hyper must have %d elements", CLV_HYPER_VALUES);
-    if (clv__has_in(io, CLIP)) CLV_TRY(want_scalar(io, CLIP, "the clip factor", error));
-    io->n_out = 2;
-    io->out[0] = clv__f32(CLV_SHAPE(1));
-    io->out[1] = clv__f32(CLV_SHAPE(CLV_HYPER_VALUES));
-    return CLV_OK;
-}
 
 static void scaler_plain(clv__launches *list, const clv__op_io *io) {
     const scaler_attrs *a = io->attrs;
@@ -309,9 +279,11 @@ static const clv__variant scaler_variants[] = {{"plain", .lower = scaler_plain},
 
 const clv__op clv__op_scaler_step = {
     .name = "scaler_step",
+    .inputs = CLV__INPUTS({"scale", "f32[1]"}, {"growth_tracker", "f32[1]"}, {"skipped", "f32[1]"},
+                          {"nonfinite", "f32[1]"}, {"hyper", "f32[5]"}, {"clip_factor", "f32[1]?"}),
+    .outputs = CLV__OUTPUTS({"factor", "f32[1]"}, {"hyper", "f32[5]"}),
     .attrs_bytes = sizeof(scaler_attrs),
     .mutates = 1u << SCALE | 1u << GROWTH_TRACKER | 1u << SKIPPED,
-    .infer = scaler_infer,
     .variants = scaler_variants,
     .reference = scaler_reference,
     .sample = scaler_sample,

@@ -23,6 +23,7 @@
 #include "cleave/optim.h"
 #include "device/device.h"
 #include "graph/graph.h"
+#include "graph/signature.h"
 #include "ops/update/gradients.h"
 #include "ops/update/custom_optimizer.h"
 #include "ops/update/param_groups.h"
@@ -75,46 +76,11 @@ static int64_t numel_of(const clv__op_io *io, int group) {
     return clv__numel(&io->in[at(io, group, PARAM)]);
 }
 
-static clv_status want_like(const clv__op_io *io, int group, int which, const char *what, bool optional,
-                            clv__error *error) {
-    char text[128];
-    int i = at(io, group, which);
-    const clv_shape *shape = &io->in[at(io, group, PARAM)].shape;
-    if (optional && !clv__has_in(io, i)) return CLV_OK;
-    CLV_TRY(clv__want_dtype(io, i, what, CLV_DTYPE_F32, error));
-    if (!clv_shape_equal(shape, &io->in[i].shape)) {
-        CLV_FAIL(error, CLV_E_SHAPE, "%s must have the shape of the parameter, %s", what,
-                 clv_shape_text(shape, text, sizeof text));
-    }
-    return CLV_OK;
-}
-
-static clv_status want_scalar(const clv__op_io *io, int i, const char *what, int64_t n, clv__error *error) {
-    CLV_TRY(clv__want_dtype(io, i, what, CLV_DTYPE_F32, error));
-    if (clv__numel(&io->in[i]) != n)
-        CLV_FAIL(error, CLV_E_SHAPE, "%s must have %lld elements", what, (long long)n);
-    return CLV_OK;
-}
-
-static clv_status want_update(clv__op_io *io, clv__error *error) {
-    const clv__groups *groups = &io->op->groups;
-    int n = clv__groups_of(io);
-    if (n < 1 || n > groups->most || io->n_in != groups->first + n * groups->size) {
-        CLV_FAIL(error, CLV_E_VALUE, "an update takes 1 to %d groups of %d inputs after the first %d, not %d",
-                 groups->most, groups->size, groups->first, io->n_in - groups->first);
-    }
-    CLV_TRY(want_scalar(io, HYPER, "hyper", CLV_HYPER_VALUES, error));
-    if (clv__has_in(io, CLIP)) CLV_TRY(want_scalar(io, CLIP, "the clip factor", 1, error));
-    for (int g = 0; g < n; g++) {
-        CLV_TRY(clv__want_dtype(io, at(io, g, PARAM), "the parameter", CLV_DTYPE_F32, error));
-        CLV_TRY(want_like(io, g, GRAD, "the gradient", false, error));
-        CLV_TRY(want_like(io, g, TERM, "the gradient's second term", true, error));
-        if (clv__has_in(io, at(io, g, TERM)) != clv__has_in(io, at(io, 0, TERM)))
-            CLV_FAIL(error, CLV_E_VALUE, "some gradients come as two terms and others do not");
-    }
-    io->n_out = 0;
-    return CLV_OK;
-}
+/** What is the same for all parameters, and what every group begins with; its states follow. */
+#define UPDATE_INPUTS(...)                                                                                   \
+    CLV__INPUTS({"hyper", "f32[5]"}, {"clip_factor", "f32[1]?"}, {"parameter", "f32[*]"},                    \
+                {"gradient", "f32[*]"}, {"term", "f32[*]?"}, __VA_ARGS__)
+_Static_assert(CLV_HYPER_VALUES == 5, "as the type of hyper says");
 
 /** Element i of a group's gradient. */
 static double gradient_at(const clv__ref *ref, int group, int64_t i) {
@@ -152,16 +118,6 @@ typedef struct sgd_attrs {
 } sgd_attrs;
 
 enum { BUFFER = STATE, SGD_GROUP, SGD_MOST = 13 };
-
-static clv_status sgd_infer(clv__op_io *io, clv__error *error) {
-    CLV_TRY(want_update(io, error));
-    for (int g = 0; g < clv__groups_of(io); g++) {
-        CLV_TRY(want_like(io, g, BUFFER, "the momentum buffer", true, error));
-        if (clv__has_in(io, at(io, g, BUFFER)) != clv__has_in(io, at(io, 0, BUFFER)))
-            CLV_FAIL(error, CLV_E_VALUE, "some parameters have a momentum buffer and others have none");
-    }
-    return CLV_OK;
-}
 
 static void sgd_lower(clv__launches *list, const clv__op_io *io) {
     const sgd_attrs *a = io->attrs;
@@ -283,10 +239,11 @@ static bool update_split(const clv__op_io *io, int i, clv__split *out) {
 
 const clv__op clv__op_sgd_update = {
     .name = "sgd_update",
+    .inputs = UPDATE_INPUTS({"momentum_buffer", "f32[*]?"}),
+    .outputs = CLV__NO_OUTPUTS,
     .attrs_bytes = sizeof(sgd_attrs),
     .groups = {FIRST, SGD_GROUP, SGD_MOST, .sum = GRAD},
     .mutates = IN_EACH_GROUP(1u << PARAM | 1u << BUFFER, SGD_GROUP, SGD_MOST),
-    .infer = sgd_infer,
     .variants = sgd_variants,
     .reference = sgd_reference,
     .sample = sgd_sample,
@@ -304,15 +261,6 @@ typedef struct adam_attrs {
 } adam_attrs;
 
 enum { AVG = STATE, AVG_SQ, ADAM_GROUP, ADAM_MOST = 11 };
-
-static clv_status adam_infer(clv__op_io *io, clv__error *error) {
-    CLV_TRY(want_update(io, error));
-    for (int g = 0; g < clv__groups_of(io); g++) {
-        CLV_TRY(want_like(io, g, AVG, "exp_avg", false, error));
-        CLV_TRY(want_like(io, g, AVG_SQ, "exp_avg_sq", false, error));
-    }
-    return CLV_OK;
-}
 
 static void adam_lower(clv__launches *list, const clv__op_io *io) {
     const adam_attrs *a = io->attrs;
@@ -358,10 +306,11 @@ static const clv__variant adam_variants[] = CLV__SHARING_VARIANTS(adam_lower);
 
 const clv__op clv__op_adam_update = {
     .name = "adam_update",
+    .inputs = UPDATE_INPUTS({"exp_avg", "f32[*]"}, {"exp_avg_sq", "f32[*]"}),
+    .outputs = CLV__NO_OUTPUTS,
     .attrs_bytes = sizeof(adam_attrs),
     .groups = {FIRST, ADAM_GROUP, ADAM_MOST, .sum = GRAD},
     .mutates = IN_EACH_GROUP(1u << PARAM | 1u << AVG | 1u << AVG_SQ, ADAM_GROUP, ADAM_MOST),
-    .infer = adam_infer,
     .variants = adam_variants,
     .reference = adam_reference,
     .sample = adam_sample,
