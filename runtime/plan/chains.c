@@ -14,7 +14,7 @@
 
 /** Is it a gradient that lies among the gradients whatever else the plan does? A view of one is, if it is all of it. */
 static bool lies_there(const clv_plan *plan, int value) {
-    if (value < 0 || plan->values[value].n_pieces) return false;
+    if (value < 0 || clv__value_is_cut(plan, value)) return false;
     const clv_tensor *tensor = plan->values[value].tensor, *maker = tensor;
     while (maker->node && maker->node->io.op->view && maker->node->in[0] &&
            clv__desc_bytes(&maker->node->io.in[0]) == plan->values[value].bytes)

@@ -182,13 +182,16 @@ static bool follows_batch(const clv_plan *plan, const clv__value *value) {
 bool clv__piece_text(const clv_plan *plan, const clv__piece *piece, clv__text *text) {
     const clv__value *value = piece->value < 0 ? NULL : &plan->values[piece->value];
     char shape[160];
-    if (plan->unsplit) { // what made it too large
-        const clv__value *of = &plan->values[plan->unsplit_of];
+    int too_large;
+    bool row;
+    const clv__node *undone = clv__plan_unsplit(plan, &too_large, &row);
+    if (undone) { // what made it too large
+        const clv__value *of = &plan->values[too_large];
         clv__node_title title;
         clv__text_add(text, "; %s cannot be done in parts of '%.120s' %s, which has %zu bytes%s",
-                      clv__title_of(plan->unsplit, &title), of->tensor->name,
+                      clv__title_of(undone, &title), of->tensor->name,
                       clv_shape_text(&of->desc.shape, shape, sizeof shape), of->bytes,
-                      plan->unsplit_row ? ", too many in one row of its first dimension" : "");
+                      row ? ", too many in one row of its first dimension" : "");
         return follows_batch(plan, of);
     }
     if (!value) {

@@ -3,6 +3,7 @@
 #include "plan/ir.h"
 
 #include <stdlib.h>
+#include <string.h>
 
 clv_status clv__plan_no_memory(const clv_plan *plan) {
     return clv__error_set(clv__plan_error(plan), CLV_E_HOST_MEMORY, "no host memory for the plan");
@@ -92,9 +93,43 @@ clv__value clv__value_of(const clv_tensor *tensor, int place) {
                         .of = -1};
 }
 
+/** Where what a pass makes of its own lies: with choices it goes when these are made anew. */
+static clv__arena *arena_of(clv_plan *plan) {
+    return plan->placed ? &plan->chosen : &plan->arena;
+}
+
+clv_status clv__plan_append_node(clv_plan *plan, const clv__node *of, const clv__op *op, const void *attrs,
+                                 int place, const int *in, int n_in, const int *out, int n_out) {
+    clv__node *node = clv__arena_alloc(arena_of(plan), 1, sizeof *node);
+    if (!node) return clv__plan_no_memory(plan);
+    *node = *of;
+    node->io = (clv__op_io){.op = op, .n_out = n_out};
+    if (!clv__node_room(arena_of(plan), node, n_in)) return clv__plan_no_memory(plan);
+    node->io.n_in = n_in;
+    memset(node->out, 0, sizeof node->out);
+    if (op->attrs_bytes) {
+        memcpy(node->attrs, attrs, op->attrs_bytes);
+        node->io.attrs = node->attrs;
+    }
+    clv__plan_node at = clv__plan_node_of(CLV__COMPUTE, node, place);
+    for (int i = 0; i < n_in; i++) {
+        at.in[i] = in[i];
+        if (in[i] < 0) continue;
+        node->in[i] = (clv_tensor *)plan->values[in[i]].tensor;
+        node->in_desc[i] = plan->values[in[i]].desc;
+    }
+    for (int i = 0; i < n_out; i++) {
+        at.out[i] = out[i];
+        if (out[i] < 0) continue;
+        node->out[i] = (clv_tensor *)plan->values[out[i]].tensor;
+        node->io.out[i] = plan->values[out[i]].desc;
+    }
+    return clv__plan_append(plan, &at);
+}
+
 clv_status clv__plan_append_own(clv_plan *plan, const clv_tensor *tensor, const clv__desc *desc, int place,
                                 int *out) {
-    clv_tensor *own = clv__arena_alloc(&plan->arena, 1, sizeof *own);
+    clv_tensor *own = clv__arena_alloc(arena_of(plan), 1, sizeof *own);
     if (!own) return clv__plan_no_memory(plan);
     *own = *tensor;
     own->desc = *desc;

@@ -47,10 +47,6 @@ typedef struct clv__value {
     int owner;       // IN_SHARED: the value, on another device, whose memory this one is
     size_t second;   // IN_INPUTS: the offset for the other slot
     size_t staged;   // of an input: offset in a slot's staging memory
-    // split.c: the values that hold its rows, one after the other, where it is too large for one allocation; NULL: it is whole
-    const int *pieces;
-    int n_pieces;
-    int piece; // of a persistent: which of its pieces this is
     const struct clv__pass
         *writer; // of an input of the plan's own: the pass that knows what is fed (passes.h); else NULL
 } clv__value;
@@ -133,7 +129,7 @@ typedef struct clv__place {
 
 /** Keys of the passes: CLV__PASS_NAME. */
 typedef enum clv__pass_key {
-#define CLV__PASS(name) CLV__PASS_##name,
+#define CLV__PASS(name, ...) CLV__PASS_##name,
 #include "plan/passes.def"
 #undef CLV__PASS
     CLV__PASSES // how many there are
@@ -167,9 +163,6 @@ struct clv_plan {
     size_t n_placed, n_placed_values;
     clv__arena arena;             // tensors and nodes of the plan's own, lists
     clv__arena chosen;            // the same that go when the plan is made anew: clv__fused
-    const clv__node *unsplit;     // the first node that cannot be done in parts where it would have to be; NULL: none
-    int unsplit_of;               // and the value that is too large for it
-    bool unsplit_row;             // one of whose rows is too large by itself
     bool trains;   // has in-place updates: a step of it counts as a training step
     bool prepared; // its programs are built
 };
@@ -188,13 +181,6 @@ double clv__node_seconds(const clv__plan_node *at);
 const clv__place *clv__plan_place_of(const clv_plan *plan, const clv_device *device);
 /** The value whose memory this one is: its `root`, or that one's, when roots are known (roots.c). */
 int clv__value_root(clv_plan *plan, int value);
-/** Of an input or output: the values that hold it, itself if it is whole. */
-static inline int clv__value_pieces(const clv_plan *plan, const int *value, const int **pieces) {
-    const clv__value *at = &plan->values[*value];
-    *pieces = at->n_pieces ? at->pieces : value;
-    return at->n_pieces ? at->n_pieces : 1;
-}
-
 // ---- pieces: how a tensor that is too large for one allocation is cut ---------------------------------------------------------
 
 /** The largest allocation that a tensor may be on the device. */
@@ -207,6 +193,18 @@ static inline int64_t clv__split_piece(const clv__desc *desc, int64_t rows, int6
     const int64_t rest = desc->shape.dims[0] - i * rows;
     return rest < rows ? rest : rows;
 }
+
+// What the pass split knows.
+
+/** The values that hold a value's rows, one after the other; itself if it is whole. Returns how many. */
+int clv__value_pieces(const clv_plan *plan, const int *value, const int **pieces);
+/** Is it in such pieces, and no value of its own? */
+bool clv__value_is_cut(const clv_plan *plan, int value);
+/** Of a persistent: which of its pieces it is. */
+int clv__value_piece(const clv_plan *plan, int value);
+/** The first node that cannot be done in parts where it would have to be; NULL: none. *value is too large for it, and *row: one row of
+ *  that is too large by itself. */
+const clv__node *clv__plan_unsplit(const clv_plan *plan, int *value, bool *row);
 
 // ---- writing ------------------------------------------------------------------------------------------------------------------
 
@@ -221,6 +219,9 @@ clv__value clv__value_of(const clv_tensor *tensor, int place);
 clv_status clv__plan_append_own(clv_plan *plan, const clv_tensor *tensor, const clv__desc *desc, int place,
                                 int *out);
 
+/** Append a node of the plan's own, with the layer, phase and so on of `of`; in[], out[]: values, -1: not there. */
+clv_status clv__plan_append_node(clv_plan *plan, const clv__node *of, const clv__op *op, const void *attrs,
+                                 int place, const int *in, int n_in, const int *out, int n_out);
 /** Append an input of the plan's own, which `writer` feeds. */
 clv_status clv__plan_append_input(clv_plan *plan, int place, const char *name, const clv__desc *desc,
                                   const struct clv__pass *writer, int *out);

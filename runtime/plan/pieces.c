@@ -34,34 +34,13 @@ clv_status clv__pieces_value(clv__pieces *p, const clv_tensor *like, const clv__
 clv_status clv__pieces_node(clv__pieces *p, const clv__op *op, const void *attrs, const int *in, int n_in,
                             const int *out, int n_out) {
     clv_plan *plan = p->plan;
-    clv__node *node = clv__arena_alloc(&plan->arena, 1, sizeof *node);
-    if (!node) return clv__plan_no_memory(plan);
-    *node = *p->of;
-    node->io = (clv__op_io){.op = op, .n_out = n_out};
-    if (!clv__node_room(&plan->arena, node, n_in)) return clv__plan_no_memory(plan);
-    node->io.n_in = n_in;
-    memset(node->out, 0, sizeof node->out);
-    if (op->attrs_bytes) {
-        memcpy(node->attrs, attrs, op->attrs_bytes);
-        node->io.attrs = node->attrs;
-    }
-    clv__plan_node at = clv__plan_node_of(CLV__COMPUTE, node, p->place);
-    at.whole = p->of;
-    at.slice = -1;
-    for (int i = 0; i < n_in; i++) {
-        at.in[i] = in[i];
-        if (in[i] < 0) continue;
-        node->in[i] = (clv_tensor *)plan->values[in[i]].tensor;
-        node->in_desc[i] = plan->values[in[i]].desc;
-    }
-    for (int i = 0; i < n_out; i++) {
-        at.out[i] = out[i];
-        if (out[i] < 0) continue;
-        node->out[i] = (clv_tensor *)plan->values[out[i]].tensor;
-        node->io.out[i] = plan->values[out[i]].desc;
-        if ((size_t)out[i] < p->fresh_room) p->fresh[out[i]] = !op->view || op->joins;
-    }
-    return clv__plan_append(plan, &at);
+    CLV_TRY(clv__plan_append_node(plan, p->of, op, attrs, p->place, in, n_in, out, n_out));
+    clv__plan_node *at = &plan->nodes[plan->n_nodes - 1];
+    at->whole = p->of;
+    at->slice = -1;
+    for (int i = 0; i < n_out; i++)
+        if (out[i] >= 0 && (size_t)out[i] < p->fresh_room) p->fresh[out[i]] = !op->view || op->joins;
+    return CLV_OK;
 }
 
 static const clv__desc *desc_of(const clv__pieces *p, int value) {

@@ -223,13 +223,14 @@ clv_plan_kept clv_plan_kept_get(const clv_plan *plan, int index) {
         if (index >= place->n_persistents) continue;
         const clv__value *value = &plan->values[place->persistents[index]];
         const clv_tensor *tensor = value->tensor;
+        const int *pieces;
         return (clv_plan_kept){.name = tensor->name,
                                .category = tensor->category,
                                .shape = value->desc.shape,
                                .bytes = value->bytes,
                                .parameter = tensor->trainable,
                                .frozen = tensor->trainable && !tensor->requires_grad,
-                               .pieces = value->n_pieces ? value->n_pieces : 1,
+                               .pieces = clv__value_pieces(plan, &place->persistents[index], &pieces),
                                .device = place->device};
     }
     return (clv_plan_kept){0};

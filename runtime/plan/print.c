@@ -96,7 +96,8 @@ static void print_value(clv__text *text, const clv_plan *plan, size_t id) {
     }
     if (value->copy) clv__text_add(text, ", copy");
     if (value->of >= 0) clv__text_add(text, ", again %d", value->of);
-    if (value->n_pieces) print_values(text, ", pieces", value->pieces, value->n_pieces);
+    const int self = (int)id, *pieces, n = clv__value_pieces(plan, &self, &pieces);
+    if (clv__value_is_cut(plan, self)) print_values(text, ", pieces", pieces, n);
     clv__text_add(text, "\n");
 }
 

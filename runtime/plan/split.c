@@ -117,22 +117,30 @@ static bool choose(const clv__splitting *s, const use *u, way *best) {
 
 // ---- doing it -------------------------------------------------------------------------------------------------------------
 
+static clv__in_pieces *note_of(clv_plan *plan, int value) {
+    return clv__note(plan, CLV__PASS_split, (size_t)value, sizeof(clv__in_pieces));
+}
+
 /** Keep which op it was, of the first one, for the sentence of a refusal, and its largest tensor. */
-static void note_unsplit(clv__splitting *s, const use *u) {
+static clv_status note_unsplit(clv__splitting *s, const use *u) {
     clv_plan *plan = s->to.plan;
     const clv__desc *most = NULL;
     const clv_tensor *of = NULL;
-    if (plan->unsplit) return;
+    if (s->undone) return CLV_OK;
     for (int i = 0; i < u->n_in + u->n_out; i++) {
         const clv__desc *desc = i < u->n_in ? &u->in[i].desc : &u->out[i - u->n_in];
         if (desc->dtype == CLV_DTYPE_NONE || (most && clv__desc_bytes(desc) <= clv__desc_bytes(most))) continue;
         most = desc;
         of = i < u->n_in ? u->in[i].like : u->like[i - u->n_in];
     }
-    while (plan->values[plan->unsplit_of].tensor != of) plan->unsplit_of++;
-    plan->unsplit = s->to.of;
-    plan->unsplit_row =
-        clv__split_rows(&plan->values[plan->unsplit_of].desc, plan->places[s->to.place].device) == 0;
+    int value = 0;
+    while (plan->values[value].tensor != of) value++;
+    clv__in_pieces *note = note_of(plan, value);
+    if (!note) return clv__plan_no_memory(plan);
+    note->undone = s->to.of;
+    note->row = clv__split_rows(&plan->values[value].desc, plan->places[s->to.place].device) == 0;
+    s->undone = true;
+    return CLV_OK;
 }
 
 /** Is a tensor of the use too large, and cannot be cut? */
@@ -275,8 +283,36 @@ static clv_status do_use(clv__splitting *s, const use *u, const int *targets, in
     way w;
     if (!any_too_large(s, u)) return do_whole(s, u, targets, results);
     if (level < MOST_LEVELS && choose(s, u, &w)) return do_parts(s, u, &w, targets, level, results);
-    note_unsplit(s, u);
+    CLV_TRY(note_unsplit(s, u));
     return do_whole(s, u, targets, results);
+}
+
+// ---- for others ---------------------------------------------------------------------------------------------------------------
+
+bool clv__value_is_cut(const clv_plan *plan, int value) {
+    const clv__in_pieces *note = clv__noted(plan, CLV__PASS_split, (size_t)value);
+    return note && note->n > 0;
+}
+
+int clv__value_pieces(const clv_plan *plan, const int *value, const int **pieces) {
+    const clv__in_pieces *note = clv__noted(plan, CLV__PASS_split, (size_t)*value);
+    *pieces = note && note->n ? note->pieces : value;
+    return note && note->n ? note->n : 1;
+}
+
+int clv__value_piece(const clv_plan *plan, int value) {
+    const clv__in_pieces *note = clv__noted(plan, CLV__PASS_split, (size_t)value);
+    return note ? note->number : 0;
+}
+
+const clv__node *clv__plan_unsplit(const clv_plan *plan, int *value, bool *row) {
+    for (*value = 0; *value < (int)plan->n_values; ++*value) {
+        const clv__in_pieces *note = clv__noted(plan, CLV__PASS_split, (size_t)*value);
+        if (!note || !note->undone) continue;
+        *row = note->row;
+        return note->undone;
+    }
+    return NULL;
 }
 
 // ---- node by node -----------------------------------------------------------------------------------------------------------
@@ -298,14 +334,15 @@ static clv_status note_pieces(clv__splitting *s, int value, const clv__region *r
     s->regions[value] = *region;
     if (region->n == 1 && region->items[0].value == value) return CLV_OK;
     int *pieces = clv__arena_alloc(&plan->arena, (size_t)region->n, sizeof *pieces);
-    if (!pieces) return clv__plan_no_memory(s->to.plan);
+    clv__in_pieces *note = note_of(plan, value);
+    if (!pieces || !note) return clv__plan_no_memory(s->to.plan);
     for (int i = 0; i < region->n; i++) {
         pieces[i] = region->items[i].value;
         clv_tensor *tensor = (clv_tensor *)plan->values[pieces[i]].tensor; // the plan's own
         tensor->is_output |= plan->values[value].tensor->is_output;
     }
-    plan->values[value].pieces = pieces;
-    plan->values[value].n_pieces = region->n;
+    note->pieces = pieces;
+    note->n = region->n;
     return CLV_OK;
 }
 
@@ -335,7 +372,7 @@ static clv_status split_compute(clv__splitting *s, const clv__plan_node *at) {
         u.like[i] = at->node->out[i];
     }
     const size_t first = s->to.plan->n_nodes;
-    if (any_without_pieces(s, &u)) note_unsplit(s, &u);
+    if (any_without_pieces(s, &u)) CLV_TRY(note_unsplit(s, &u));
     CLV_TRY(do_use(s, &u, targets, 0, results));
     for (size_t i = first; i < s->to.plan->n_nodes; i++) s->to.plan->nodes[i].slices = s->to.slices;
     for (int i = 0; i < io->n_out; i++) CLV_TRY(note_pieces(s, at->out[i], &results[i]));
@@ -360,12 +397,13 @@ static clv_status begin_with_pieces(clv__splitting *s, int value) {
         clv__desc desc = whole;
         region.items[i].n = desc.shape.dims[0] = clv__split_piece(&whole, rows, i);
         CLV_TRY(clv__pieces_value(&s->to, tensor, &desc, &region.items[i].value));
-        clv__value *piece = &plan->values[region.items[i].value];
-        clv_tensor *of = (clv_tensor *)piece->tensor;
+        clv__in_pieces *note = note_of(plan, region.items[i].value);
+        if (!note) return clv__plan_no_memory(plan);
+        note->number = i;
+        clv_tensor *of = (clv_tensor *)plan->values[region.items[i].value].tensor;
         of->kind = tensor->kind;
         of->category = tensor->category;
         of->trainable = tensor->trainable;
-        piece->piece = i;
     }
     return note_pieces(s, value, &region);
 }

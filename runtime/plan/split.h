@@ -5,6 +5,15 @@
 
 #include "plan/pieces.h"
 
+/** What the pass notes of a value. */
+typedef struct clv__in_pieces {
+    const int *pieces; // the values that hold its rows, one after the other; n 0: it is whole
+    int n;
+    int number;              // of a persistent: which of its pieces this is
+    const clv__node *undone; // clv__plan_unsplit, if it is for this value
+    bool row;
+} clv__in_pieces;
+
 typedef struct clv__splitting {
     clv__pieces to;
     clv__region *regions; // by value that was placed: in more than one item, if it is in pieces
@@ -12,6 +21,7 @@ typedef struct clv__splitting {
     // by transfer of a whole value, if that is carried in pieces: the transfer of the first; the others follow it. 0: it is whole
     int *first_of;
     size_t n_transfers; // that were placed
+    bool undone;        // a node was noted that cannot be done in parts
 } clv__splitting;
 
 /** Does a value that was placed lie in pieces? */
