@@ -4,7 +4,7 @@
 // argument for each gradient: gradients lie in an arena of their own, and a table says where in it. The table follows from the layout, so
 // the pass writes it when exec asks for what is fed to this input of the place (clv__pass.write).
 //
-// Not with several devices, where uses are spread over them, nor where plans are tried for `recompute`.
+// A gradient that was made on another device lies elsewhere: the use that reads it, and those after it, keep launches of their own.
 #include <stdlib.h>
 #include <string.h>
 
@@ -12,9 +12,9 @@
 #include "plan/passes.h"
 #include "plan/variants.h"
 
-/** Is it a gradient that lies among the gradients whatever else the plan does? A view of one is, if it is all of it. */
+/** Is it a gradient that lies among the place's gradients whatever else the plan does? A view of one is, if it is all of it. */
 static bool lies_there(const clv_plan *plan, int value) {
-    if (value < 0 || clv__value_is_cut(plan, value)) return false;
+    if (value < 0 || plan->values[value].copy || clv__value_is_cut(plan, value)) return false;
     const clv_tensor *tensor = plan->values[value].tensor, *maker = tensor;
     while (maker->node && maker->node->io.op->view && maker->node->in[0] &&
            clv__desc_bytes(&maker->node->io.in[0]) == plan->values[value].bytes)
@@ -23,16 +23,15 @@ static bool lies_there(const clv_plan *plan, int value) {
            !maker->node->io.op->view;
 }
 
-/** The gradients of a use, behind those that are there; false: one does not lie among them, or is not there. */
-static bool add_gradients(const clv_plan *plan, const clv__plan_node *at, int *values, int64_t *n,
-                          int *count) {
+/** The gradients of a use, behind the `count` that are there; returns how many there are then, -1: one does not lie among them. */
+static int add_gradients(const clv_plan *plan, const clv__plan_node *at, int *values, int64_t *n, int count) {
     const clv__op_io *io = &at->node->io;
     for (int i = io->op->groups.first; i < io->n_in; i++) {
-        if (!clv__has_in(io, i) || !lies_there(plan, at->in[i])) return false;
-        values[*count] = at->in[i];
-        n[(*count)++] = clv__numel(&io->in[i]);
+        if (!clv__has_in(io, i) || !lies_there(plan, at->in[i])) return -1;
+        values[count] = at->in[i];
+        n[count++] = clv__numel(&io->in[i]);
     }
-    return true;
+    return count;
 }
 
 /** Does b take up what a leaves, and nobody else? */
@@ -44,17 +43,21 @@ static bool follows(const clv_plan *plan, const clv__index *index, const clv__pl
            !plan->values[value].tensor->is_output;
 }
 
-/** Room for all gradients of the place in as many chunks as a launch takes. */
-static bool chunks_suffice(const clv_plan *plan, const clv__place *place) {
-    const size_t chunk = clv__split_largest(place->device);
+/** Room for all gradients of the place in as many chunks as a launch takes. Large ones are laid out first, each where it finds room: a
+ *  chunk that has none for a gradient is full to more than a third, and to more than a half if no gradient is larger than that. */
+static bool chunks_suffice(const clv_plan *plan, int place) {
+    const size_t chunk = clv__split_largest(plan->places[place].device);
     size_t all = 0, largest = 0;
     for (size_t i = 0; i < plan->n_values; i++) {
-        if (plan->values[i].tensor->category != CLV_GRADIENTS) continue;
-        const size_t bytes = clv__size_align(plan->values[i].bytes, place->alignment);
+        const clv__value *value = &plan->values[i];
+        if (value->tensor->category != CLV_GRADIENTS || value->place != place || value->copy ||
+            clv__value_is_cut(plan, (int)i))
+            continue;
+        const size_t bytes = clv__size_align(value->bytes, plan->places[place].alignment);
         all += bytes;
         if (bytes > largest) largest = bytes;
     }
-    return all <= chunk || (largest <= chunk / 2 && all <= chunk / 2 * CLV__GRADIENT_CHUNKS);
+    return all <= chunk || all <= chunk / (largest <= chunk / 2 ? 2 : 3) * CLV__GRADIENT_CHUNKS;
 }
 
 /** What the pass notes of an input that it writes: a table of where these values lie. */
@@ -139,21 +142,23 @@ static clv_status look_at(clv_plan *plan, const clv__index *index, size_t first,
                           int *values, int64_t *n) {
     clv__plan_node *at = &plan->nodes[first];
     int n_uses = 0, count = 0;
-    if (!clv__by_kernels(plan, at) || !at->variant || !at->node->io.op->lower_chain || at->in[0] >= 0)
+    if (!clv__by_kernels(plan, at) || !at->variant || !at->node->io.op->lower_chain || at->in[0] >= 0 ||
+        !chunks_suffice(plan, at->place))
         return CLV_OK;
     for (size_t i = first; i < plan->n_nodes; i++) {
         if (i > first && !follows(plan, index, uses[n_uses - 1], &plan->nodes[i])) continue;
+        const int more = add_gradients(plan, &plan->nodes[i], values, n, count);
+        if (more < 0) break;
+        count = more;
         uses[n_uses++] = &plan->nodes[i];
-        if (!add_gradients(plan, &plan->nodes[i], values, n, &count)) return CLV_OK;
     }
-    const clv__op_io *last = &uses[n_uses - 1]->node->io;
-    return n_uses > 1 && last->n_in < CLV__MAX_IN ? join(plan, uses, n_uses, values, n, count) : CLV_OK;
+    if (n_uses < 2 || uses[n_uses - 1]->node->io.n_in == CLV__MAX_IN) return CLV_OK;
+    return join(plan, uses, n_uses, values, n, count);
 }
 
 static clv_status run(clv_plan *plan) {
     clv__index index;
-    if (plan->n_places != 1 || plan->no_fuse || plan->recompute || !chunks_suffice(plan, plan->places))
-        return CLV_OK;
+    if (plan->no_fuse) return CLV_OK;
     const size_t n_nodes = plan->n_nodes;
     clv__plan_node **uses = clv__alloc(n_nodes, sizeof *uses);
     int *values = clv__alloc(n_nodes * CLV__MAX_IN, sizeof *values);

@@ -13,7 +13,7 @@ static const struct row {
     const char *name;
     const clv__pass *pass;
 } passes[] = {
-#define CLV__PASS(name) [CLV__PASS_##name] = {#name, &clv__pass_##name},
+#define CLV__PASS(name, ...) [CLV__PASS_##name] = {#name, &clv__pass_##name},
 #include "plan/passes.def"
 #undef CLV__PASS
 };

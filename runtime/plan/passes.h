@@ -21,7 +21,7 @@ typedef struct clv__pass {
     int (*reads)(const clv_plan *plan, int value, const int **values);
 } clv__pass;
 
-#define CLV__PASS(name) extern const clv__pass clv__pass_##name;
+#define CLV__PASS(name, ...) extern const clv__pass clv__pass_##name;
 #include "plan/passes.def"
 #undef CLV__PASS
 

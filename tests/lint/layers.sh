@@ -49,7 +49,7 @@ tell_all "device/helpers/internal.h is of its own folder only" <"${TMPDIR:-/tmp}
 rm -f "${TMPDIR:-/tmp}/lint-inside.$$"
 
 shared='ir.h index.h passes.h plan.h updates.h variants.h shared/shared.h'
-passes=$(sed -n 's/^CLV__PASS(\([a-z_]*\)).*/\1/p' runtime/plan/passes.def 2>/dev/null || true)
+passes=$(sed -n 's/^CLV__PASS(\([a-z_]*\)[,)].*/\1/p' runtime/plan/passes.def 2>/dev/null || true)
 for pass in $passes; do
     for file in runtime/plan/"$pass".c runtime/plan/*/"$pass".c; do
         [ -e "$file" ] || continue
