@@ -6,13 +6,15 @@
 #include "common.h"
 
 static const char kernel[] =
-    "__kernel void KERNEL(softplus)(global float *y, global const float *x, int n, float beta) {\n"
+    "__kernel void KERNEL(softplus)(global T_y *y, global const T_x *x, int n, float beta) {\n"
     "    const int i = get_global_id(0);\n"
-    "    if (i < n) y[i] = fmax(x[i], 0.0f) + log1p(exp(-fabs(beta * x[i]))) / beta;\n"
+    "    if (i >= n) return;\n"
+    "    const float v = LOAD(T_x, x + i);\n"
+    "    STORE(T_y, fmax(v, 0.0f) + log1p(exp(-fabs(beta * v))) / beta, y + i);\n"
     "}\n";
 
 static void reference(const clv_op_use *use, const double *const *in, double *const *out) {
-    const double beta = use->attributes[0];
+    const double beta = use->attributes[0].number;
     for (int64_t i = 0; i < clv_shape_numel(&use->out[0].shape); i++)
         out[0][i] = log1p(exp(beta * in[0][i])) / beta;
 }
@@ -21,19 +23,32 @@ static void reference(const clv_op_use *use, const double *const *in, double *co
 static void gradient(const clv_op_use *use, clv_tensor *const *in, clv_tensor *const *out,
                      clv_tensor *const *dy, clv_tensor **dx) {
     (void)out;
-    dx[0] = clv_mul(dy[0], clv_sigmoid(clv_mul_scalar(in[0], (float)use->attributes[0])));
+    dx[0] = clv_mul(dy[0], clv_sigmoid(clv_mul_scalar(in[0], (float)use->attributes[0].number)));
 }
 
-static const clv_attribute attributes[] = {{"beta", 1}, {NULL, 0}};
+// In mixed precision x may be stored in two bytes, and y as x is: the kernel loads and stores both ways.
+static const clv_op_value inputs[] = {{"x", "f32|f16"}, {NULL, NULL}};
+static const clv_op_value outputs[] = {{"y", "like x"}, {NULL, NULL}};
+static const clv_op_attribute attributes[] = {
+    {.name = "beta", .kind = CLV_ATTRIBUTE_NUMBER, .fallback = "1", .has_least = true, .above = true},
+    {.name = NULL}};
+static const clv_op_variant variants[] = {{.name = "plain", .kernel = kernel}, {.name = NULL}};
+
+static const clv_op_sample_input vector[] = {
+    {.dtype = CLV_DTYPE_F32, .shape = {1, {1003}}, .lo = -9, .hi = 9}};
+static const clv_op_sample_input matrix[] = {{.dtype = CLV_DTYPE_F32, .shape = {2, {7, 5}}}};
+static const clv_op_argument beta_3[] = {{.name = "beta", .number = 3}};
 static const clv_op_sample cases[] = {
-    {.label = "vector", .in = {{CLV_DTYPE_F32, {1, {1003}}}}, .lo = {-9}, .hi = {9}, .quick = true},
-    {.label = "beta 3", .in = {{CLV_DTYPE_F32, {2, {7, 5}}}}, .attributes = {{"beta", 3}}, .quick = true},
+    {.label = "vector", .in = vector, .n_in = 1, .quick = true},
+    {.label = "beta 3", .in = matrix, .n_in = 1, .attributes = beta_3, .n_attributes = 1, .quick = true},
     {.label = NULL}};
+
 static const clv_custom_op softplus = {.bytes = sizeof softplus,
                                        .name = "softplus",
-                                       .n_inputs = 1,
+                                       .inputs = inputs,
                                        .attributes = attributes,
-                                       .kernel = kernel,
+                                       .outputs = outputs,
+                                       .variants = variants,
                                        .reference = reference,
                                        .gradient = gradient,
                                        .samples = cases};

@@ -19,13 +19,10 @@ static void lion_update(const clv_update_use *use, clv_tensor **parameter, clv_t
     states[0] = mix(m, g, use->attributes[1]);
 }
 
+static const clv_optimizer_state states[] = {{"exp_avg", 0}, {NULL, 0}};
 static const clv_attribute betas[] = {{"beta1", 0.9}, {"beta2", 0.99}, {NULL, 0}};
-static const clv_custom_optimizer lion = {.bytes = sizeof lion,
-                                          .name = "lion",
-                                          .n_states = 1,
-                                          .states = {{"exp_avg", 0}},
-                                          .attributes = betas,
-                                          .update = lion_update};
+static const clv_custom_optimizer lion = {
+    .bytes = sizeof lion, .name = "lion", .states = states, .attributes = betas, .update = lion_update};
 
 static clv_tensor *line(clv_tensor *x, const clv_model *model) {
     return clv_nn_linear(x, "fc", model->target[0], NULL);

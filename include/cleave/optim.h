@@ -30,8 +30,6 @@ typedef struct clv_param_group {
 typedef struct clv_custom_optimizer clv_custom_optimizer; // of a program's own
 
 #ifndef CLEAVE_STABLE_ONLY // experimental
-enum { CLV_CUSTOM_OPTIMIZER_STATES = 4 };
-
 /** What is kept for each parameter, in its shape: as `<parameter>.<name>` in the session. */
 typedef struct clv_optimizer_state {
     const char *name;
@@ -41,20 +39,20 @@ typedef struct clv_optimizer_state {
 /** One parameter's update: what its function builds from. All tensors are f32. */
 typedef struct clv_update_use {
     clv_tensor *parameter, *gradient; /**< the gradient unscaled, and clipped if that is asked for */
-    clv_tensor *states[CLV_CUSTOM_OPTIMIZER_STATES];
+    CLV_COUNT(n_states) clv_tensor *const *states;
+    int n_states, n_attributes;
     clv_tensor *lr;      /**< [1] the learning rate of this step and this group */
     clv_tensor *first;   /**< [1] 1 in the first step, or 0 */
     clv_tensor *step;    /**< [1] from 1 */
     double weight_decay; /**< of this group; what it means is the optimizer's affair */
-    double attributes[CLV_CUSTOM_OP_ATTRIBUTES]; /**< in the descriptor's order */
+    CLV_COUNT(n_attributes) const double *attributes; /**< in the descriptor's order */
 } clv_update_use;
 
 /** An optimizer of a program's own: samples/custom_optimizer.c is one. It must outlive the graphs and trainers that use it. */
 struct clv_custom_optimizer {
     size_t bytes;     /**< sizeof(clv_custom_optimizer): a descriptor may have more in a later version */
     const char *name; /**< told in checkpoints */
-    int n_states;     /**< 0 to CLV_CUSTOM_OPTIMIZER_STATES */
-    clv_optimizer_state states[CLV_CUSTOM_OPTIMIZER_STATES];
+    CLV_UNTIL_NULL const clv_optimizer_state *states; /**< ends with a name that is NULL. NULL: none */
     CLV_UNTIL_NULL const clv_attribute
         *attributes; /**< hyperparameters: names and defaults; ends with a name that is NULL. NULL: none */
     /**

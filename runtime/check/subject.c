@@ -151,7 +151,7 @@ clv_status clv__subject_init(clv__subject *subject, clv_runtime *runtime, const 
         if (subject->in[i] && subject->in[i]->kind == CLV__INPUT && clv__is_float(subject->in[i]->desc.dtype))
             clv_requires_grad(subject->in[i], true);
     if (composite)
-        op->build(&(clv__call){subject->graph, subject->in, sample->n_in, subject->sample.attrs});
+        op->build(&(clv__call){subject->graph, subject->in, sample->n_in, subject->sample.attrs, op});
     else
         clv__node_add_to(subject->graph, op, subject->sample.attrs, subject->in, sample->n_in, ~UINT64_C(0));
     if (subject->graph->error.status ==

@@ -12,16 +12,13 @@
 #include "cleave/custom_op.h"
 #include "device/launch.h"
 
-enum { CLV__MAX_IN = 57, CLV__MAX_OUT = 4, CLV__ATTRS_BYTES = 128 };
+enum { CLV__MAX_IN = 57, CLV__MAX_OUT = 8, CLV__ATTRS_BYTES = 256 };
 
 typedef struct clv__op clv__op;
 typedef struct clv__node clv__node;
 
 /** Type and shape of a tensor; dtype NONE: an optional input that is not there. */
-typedef struct clv__desc {
-    clv_dtype dtype;
-    clv_shape shape;
-} clv__desc;
+typedef clv_op_tensor clv__desc;
 
 /** Ops done to the elements of output 0 before they are stored, one after the other, in the launch that makes them: what a plan
  *  makes of several nodes (plan/epilogues.c). Each takes the value so far and further inputs: an element for each of the output's, or
@@ -214,6 +211,7 @@ typedef struct clv__call {
     clv_tensor *const *in;
     int n_in;
     const void *attrs; // as clv__op.attributes says where they are
+    const clv__op *op;
 } clv__call;
 
 struct clv__op {
@@ -225,6 +223,7 @@ struct clv__op {
             const clv_op_value *inputs;
             const clv_op_attribute *attributes;
             const clv_op_value *outputs;
+            const clv_custom_op *custom;
         };
     };
     /** What its builder in ops.h does more than append one node, by name. NULL: nothing. A composite has that and nothing else. */
@@ -285,7 +284,7 @@ struct clv__op {
     const clv__sample_row *samples;
     void (*adapt)(clv__sample *sample);
     /** Or, where a table will not do, a function: the i-th case; false when i is past the last. */
-    bool (*sample)(int i, clv__sample *sample);
+    bool (*sample)(const clv__op *op, int i, clv__sample *sample);
     /** NULL: one flop for each output element, bytes of all inputs and outputs. */
     void (*cost)(const clv__op_io *io, clv__cost *cost);
     /** Length of the longest sum behind one output element: sets the tolerance. NULL: 1. */

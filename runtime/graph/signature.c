@@ -1,11 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "graph/signature.h"
 
-#include <math.h>
 #include <stdio.h>
 #include <string.h>
 
-#include "base/number.h"
 #include "base/text.h"
 #include "graph/graph.h"
 #include "tensor/dtype.h"
@@ -222,21 +220,19 @@ bool clv__type_casts(const char *text, clv_dtype dtype) {
     return integer && !has_dtype(&t, dtype) && names(&t, "int");
 }
 
-/** The first of its dtypes. */
-static clv_dtype first_dtype(const type *t) {
-    const size_t n = strcspn(t->dtypes, "|[?.");
-    clv_dtype dtype = CLV_DTYPE_F32;
-    while (clv_dtype_bytes(dtype) &&
-           (strlen(clv_dtype_name(dtype)) != n || memcmp(clv_dtype_name(dtype), t->dtypes, n) != 0))
-        dtype++;
-    return dtype;
+/** The one whose name begins there; NONE: it is of none, as `any`. */
+static clv_dtype dtype_at(const char *name) {
+    const size_t n = strcspn(name, "|[?.");
+    for (clv_dtype dtype = CLV_DTYPE_F32; clv_dtype_bytes(dtype); dtype++)
+        if (strlen(clv_dtype_name(dtype)) == n && !memcmp(clv_dtype_name(dtype), name, n)) return dtype;
+    return CLV_DTYPE_NONE;
 }
 
-/** The input of that name; -1: there is none. */
-static int input_of(const clv__op *op, const char *name) {
-    const size_t n = strcspn(name, "?.");
-    for (int i = 0; op->inputs[i].name; i++)
-        if (strlen(op->inputs[i].name) == n && !memcmp(op->inputs[i].name, name, n)) return i;
+/** The input that a type is like; -1: there is none. */
+static int input_of(const clv_op_value *inputs, const char *like) {
+    const size_t n = strcspn(like, "?.");
+    for (int i = 0; inputs[i].name; i++)
+        if (strlen(inputs[i].name) == n && !memcmp(inputs[i].name, like, n)) return i;
     return -1;
 }
 
@@ -257,7 +253,7 @@ static clv_status check_input(const clv__op_io *io, int i, const clv_op_value *i
         if (t.optional) return CLV_OK;
         CLV_FAIL(error, CLV_E_VALUE, "%s is missing", name);
     }
-    if (t.like) return check_alike(io, i, name, input_of(io->op, t.like), error);
+    if (t.like) return check_alike(io, i, name, input_of(io->op->inputs, t.like), error);
     if (!has_dtype(&t, io->in[i].dtype))
         CLV_FAIL(error, CLV_E_DTYPE, "%s is %s, it must be %.*s", name, clv_dtype_name(io->in[i].dtype),
                  (int)t.n_dtypes, t.dtypes);
@@ -299,22 +295,23 @@ static clv_status check_inputs(const clv__op_io *io, binding *b, clv__error *err
     return CLV_OK;
 }
 
-/** Outputs as their types say. */
+/** Outputs as their types say; what they do not say is NONE, and -1. */
 static clv_status make_outputs(clv__op_io *io, const binding *b, clv__error *error) {
     const clv_op_value *outputs = io->op->outputs;
     for (io->n_out = 0; outputs[io->n_out].name; io->n_out++) {
         const type t = type_of(outputs[io->n_out].type);
         clv__desc *out = &io->out[io->n_out];
         if (t.like) {
-            *out = io->in[input_of(io->op, t.like)];
+            *out = io->in[input_of(io->op->inputs, t.like)];
             continue;
         }
         bool star;
+        *out = (clv__desc){.dtype = dtype_at(t.dtypes)};
+        if (!t.shape) continue;
         const int rank = items_of(t.shape, &star) + (star ? b->star.rank : 0);
         if (rank > CLV_MAX_RANK)
             CLV_FAIL(error, CLV_E_SHAPE, "the result would have %d dimensions, the most is %d", rank,
                      CLV_MAX_RANK);
-        out->dtype = first_dtype(&t);
         out->shape = known(b, t.shape, rank, NULL);
     }
     return CLV_OK;
@@ -327,6 +324,17 @@ clv_status clv__op_infer(clv__op_io *io, clv__error *error) {
     if (op->attributes && !op->attributes_of_call)
         CLV_TRY(clv__attributes_check(op->attributes, io->attrs, error));
     return op->infer ? op->infer(io, error) : make_outputs(io, &b, error);
+}
+
+clv_status clv__inputs_check(const clv__op_io *io, clv__error *error) {
+    binding b = {0};
+    return check_inputs(io, &b, error);
+}
+
+clv_status clv__outputs_of_types(clv__op_io *io, clv__error *error) {
+    binding b = {0};
+    CLV_TRY(check_inputs(io, &b, error));
+    return make_outputs(io, &b, error);
 }
 
 clv_status clv__input_shape(const clv__op_io *io, int i, clv_shape *out, clv__error *error) {
@@ -346,7 +354,7 @@ clv_status clv__op_outputs_check(const clv__op_io *io, clv__error *error) {
     for (int i = 0; io->op->outputs[i].name; i++) {
         const clv_op_value *output = &io->op->outputs[i];
         const type t = type_of(output->type);
-        const int like = t.like ? input_of(io->op, t.like) : -1;
+        const int like = t.like ? input_of(io->op->inputs, t.like) : -1;
         if (t.like && like < 0) CLV_FAIL(error, CLV_E_INTERNAL, "there is no input '%s'", t.like);
         const clv__desc *is = &io->out[i], *wanted = t.like ? &io->in[like] : NULL;
         if (i >= io->n_out || (wanted ? is->dtype != wanted->dtype : !has_dtype(&t, is->dtype)) ||
@@ -367,111 +375,112 @@ clv_status clv__op_outputs_check(const clv__op_io *io, clv__error *error) {
     return CLV_OK;
 }
 
-// ---- attributes ---------------------------------------------------------------------------------------------
-
-void clv__attribute_get(const clv_op_attribute *a, const void *attrs, clv__attribute_value *out) {
-    const char *at = (const char *)attrs + a->at;
-    *out = (clv__attribute_value){0};
-    switch (a->kind) {
-    case CLV_ATTRIBUTE_NUMBER:
-        out->number = a->bytes == sizeof(double) ? *(const double *)at : (double)*(const float *)at;
-        break;
-    case CLV_ATTRIBUTE_INT:
-    case CLV_ATTRIBUTE_DTYPE:
-    case CLV_ATTRIBUTE_BOOL:
-        out->number = a->bytes == 1   ? *(const bool *)at
-                      : a->bytes == 8 ? (double)*(const int64_t *)at
-                                      : *(const int32_t *)at;
-        break;
-    case CLV_ATTRIBUTE_PAIR:
-        out->n = 2;
-        for (int i = 0; i < 2; i++) out->list[i] = ((const int32_t *)at)[i];
-        break;
-    case CLV_ATTRIBUTE_LIST:
-        out->n = *(const int *)at; // of a shape: its rank
-        for (int i = 0; i < out->n; i++)
-            out->list[i] = a->bytes == sizeof(clv_shape) ? ((const clv_shape *)at)->dims[i]
-                                                         : ((const clv__ints *)at)->at[i];
-        break;
-    case CLV_ATTRIBUTE_TEXT: out->text = *(const char *const *)at; break;
+uint64_t clv__values_halves(const clv_op_value *values, const clv_op_value *inputs) {
+    uint64_t mask = 0;
+    for (int i = 0; values && values[i].name; i++) {
+        type t = type_of(values[i].type);
+        while (t.like) t = type_of(inputs[input_of(inputs, t.like)].type);
+        if (names(&t, "f16")) mask |= UINT64_C(1) << i;
     }
+    return mask;
 }
 
-void clv__attribute_set(const clv_op_attribute *a, void *attrs, const clv__attribute_value *value) {
-    char *at = (char *)attrs + a->at;
-    switch (a->kind) {
-    case CLV_ATTRIBUTE_NUMBER:
-        if (a->bytes == sizeof(double))
-            *(double *)at = value->number;
-        else
-            *(float *)at = (float)value->number;
-        break;
-    case CLV_ATTRIBUTE_INT:
-    case CLV_ATTRIBUTE_DTYPE:
-    case CLV_ATTRIBUTE_BOOL:
-        if (a->bytes == 1) *(bool *)at = value->number != 0;
-        if (a->bytes == 4) *(int32_t *)at = (int32_t)value->number;
-        if (a->bytes == 8) *(int64_t *)at = (int64_t)value->number;
-        break;
-    case CLV_ATTRIBUTE_PAIR: // one number is for both
-        for (int i = 0; i < 2; i++)
-            ((int32_t *)at)[i] = (int32_t)(value->n > i ? value->list[i]
-                                           : value->n   ? value->list[0]
-                                                        : value->number);
-        break;
-    case CLV_ATTRIBUTE_LIST:
-        *(int *)at = value->n;
-        for (int i = 0; i < value->n; i++)
-            if (a->bytes == sizeof(clv_shape))
-                ((clv_shape *)at)->dims[i] = value->list[i];
-            else
-                ((clv__ints *)at)->at[i] = (int)value->list[i];
-        break;
-    case CLV_ATTRIBUTE_TEXT: *(const char **)at = value->text; break;
+// ---- what a signature may be --------------------------------------------------------------------------------
+
+/** NULL, or what is wrong with a shape; keeps its letters. */
+static const char *wrong_shape(const char *shape, binding *letters) {
+    const char *item;
+    size_t n;
+    int stars = 0, items = 0;
+    while (next_item(&shape, &item, &n)) {
+        const bool number = is_number(item), star = *item == '*', any = *item == '_';
+        char name[CLV__VALUE_NAME_BYTES] = "";
+        memcpy(name, item, n < sizeof name ? n : 0);
+        if (number ? strspn(item, "0123456789") != n : star || any ? n != 1 : !clv__is_value_name(name))
+            return "in whose brackets are no letters and numbers";
+        stars += star, items += !star;
+        letters->has_star |= star;
+        if (number || star || any || find(letters, item, n) >= 0) continue;
+        if (letters->n_symbols == MOST_SYMBOLS) return "which is one letter too many";
+        letters->symbols[letters->n_symbols].name = item;
+        letters->symbols[letters->n_symbols++].n = n;
     }
+    if (*shape != ']') return "whose bracket does not close";
+    if (shape[1] && strcmp(shape + 1, "?") != 0 && strcmp(shape + 1, "...") != 0)
+        return "with more behind its bracket";
+    return stars > 1 || items > CLV_MAX_RANK ? "which has too many dimensions" : NULL;
 }
 
-void clv__attributes_default(const clv_op_attribute *list, void *attrs) {
-    for (int i = 0; list && list[i].name; i++) {
-        if (!list[i].fallback) continue;
-        clv__attribute_value value = {.number = clv__number_read(list[i].fallback, NULL)};
-        for (int k = 0; k < i; k++) // the value of one before
-            if (!strcmp(list[k].name, list[i].fallback)) clv__attribute_get(&list[k], attrs, &value);
-        clv__attribute_set(&list[i], attrs, &value);
+/** NULL, or what is wrong with a type of the i-th of `values`. */
+static const char *wrong_type(const clv_op_signature *s, const clv_op_value *values, int i,
+                              binding *letters) {
+    const type t = type_of(values[i].type);
+    const bool input = values == s->inputs;
+    if (!input && (t.optional || t.list)) return "and an output is always there, and one";
+    if (t.list && values[i + 1].name) return "and a list is the last input";
+    if (t.like) {
+        const int k = input_of(s->inputs, t.like);
+        return k < 0 || (input && k >= i) || type_of(s->inputs[k].type).optional
+                   ? "and there is no such input before it that is always there"
+                   : NULL;
     }
+    for (size_t at = 0; at < t.n_dtypes; at += strcspn(t.dtypes + at, "|[?.") + 1)
+        if (!dtype_at(t.dtypes + at) && strncmp(t.dtypes + at, "any", 3) != 0) return "with an unknown dtype";
+    if (!t.n_dtypes) return "without a dtype";
+    if (names(&t, "f16") && !has_dtype(&t, CLV_DTYPE_F32)) return "and what may be f16 may be f32";
+    return t.shape ? wrong_shape(t.shape, letters) : NULL;
 }
 
-static clv_status check_number(const clv_op_attribute *a, double value, clv__error *error) {
-    if (isnan(value) && (a->has_least || a->has_most))
-        CLV_FAIL(error, CLV_E_VALUE, "%s is not a number", a->name);
-    const bool low = a->has_least && (a->above ? value <= a->least : value < a->least);
-    const bool high = a->has_most && (a->below ? value >= a->most : value > a->most);
-    if (!low && !high) return CLV_OK;
-    const char *how = low ? (a->above ? "above" : "at least") : a->below ? "below" : "at most";
-    const double bound = low ? a->least : a->most;
-    if (a->kind == CLV_ATTRIBUTE_NUMBER)
-        CLV_FAIL(error, CLV_E_VALUE, "%s is %g, it must be %s %g", a->name, value, how, bound);
-    CLV_FAIL(error, CLV_E_VALUE, "%s is %.0f, it must be %s %.0f", a->name, value, how, bound);
+/** Do the letters of inputs that are always there say all of an output? */
+static bool is_determined(const clv_op_signature *s, const type *t) {
+    binding sure = {0};
+    const char *item;
+    size_t n;
+    for (int i = 0; s->inputs[i].name; i++) {
+        const type input = type_of(s->inputs[i].type);
+        if (input.shape && !input.optional) (void)wrong_shape(input.shape, &sure);
+    }
+    if (t->like) return true;
+    if (!t->shape || !dtype_at(t->dtypes)) return false;
+    for (const char *shape = t->shape; next_item(&shape, &item, &n);)
+        if (*item == '*' ? !sure.has_star : !is_number(item) && find(&sure, item, n) < 0) return false;
+    return true;
 }
 
-clv_status clv__attributes_check(const clv_op_attribute *list, const void *attrs, clv__error *error) {
-    for (int i = 0; list && list[i].name; i++) {
-        clv__attribute_value value;
-        if (list[i].kind == CLV_ATTRIBUTE_TEXT || (list[i].kind == CLV_ATTRIBUTE_LIST && !list[i].has_least))
-            continue;
-        clv__attribute_get(&list[i], attrs, &value);
-        const bool several = list[i].kind == CLV_ATTRIBUTE_PAIR || list[i].kind == CLV_ATTRIBUTE_LIST;
-        if (!several) CLV_TRY(check_number(&list[i], value.number, error));
-        for (int k = 0; several && k < value.n; k++)
-            CLV_TRY(check_number(&list[i], (double)value.list[k], error));
+static clv_status valid_values(const clv_op_signature *s, const clv_op_value *values, binding *letters,
+                               clv__error *error) {
+    const bool input = values == s->inputs;
+    const int most = input ? CLV__MAX_IN : CLV__MAX_OUT;
+    for (int i = 0; values[i].name; i++) {
+        if (i == most)
+            CLV_FAIL(error, CLV_E_VALUE, "it has more than %d %s", most, input ? "inputs" : "outputs");
+        if (!clv__is_value_name(values[i].name))
+            CLV_FAIL(error, CLV_E_VALUE, "an input or output cannot be called '%.100s'", values[i].name);
+        bool twice = false;
+        for (int k = 0; k < i; k++) twice |= !strcmp(values[k].name, values[i].name);
+        for (int k = 0; !input && s->inputs[k].name; k++) twice |= !strcmp(s->inputs[k].name, values[i].name);
+        if (twice)
+            CLV_FAIL(error, CLV_E_VALUE, "two of its inputs and outputs are called '%s'", values[i].name);
+        if (!values[i].type) CLV_FAIL(error, CLV_E_VALUE, "'%s' has no type", values[i].name);
+        const char *why = wrong_type(s, values, i, letters);
+        if (why)
+            CLV_FAIL(error, CLV_E_VALUE, "'%s' has the type '%.100s', %s", values[i].name, values[i].type,
+                     why);
     }
     return CLV_OK;
 }
 
-const clv__op *clv__call_of(const clv__node *node, void *room, const void **attrs) {
-    const clv__op *op = node->io.op;
-    *attrs = node->attrs;
-    if (op->call_of) op = op->call_of(node, room);
-    if (op->attributes_of_call) *attrs = room;
-    return op;
+clv_status clv__signature_valid(const clv_op_signature *s, bool infers, clv__error *error) {
+    binding letters = {0};
+    CLV_TRY(valid_values(s, s->inputs, &letters, error));
+    CLV_TRY(valid_values(s, s->outputs, &letters, error));
+    if (!s->outputs[0].name) CLV_FAIL(error, CLV_E_VALUE, "it has no outputs");
+    for (int i = 0; !infers && s->outputs[i].name; i++) {
+        const type t = type_of(s->outputs[i].type);
+        if (!is_determined(s, &t))
+            CLV_FAIL(error, CLV_E_VALUE,
+                     "no input says all of its output '%s' (%.100s), and it has no infer function",
+                     s->outputs[i].name, s->outputs[i].type);
+    }
+    return CLV_OK;
 }

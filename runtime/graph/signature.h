@@ -44,7 +44,8 @@
 #define CLV__NOT_NAN CLV__AT_LEAST(-INFINITY)
 #define CLV__POSITIVE_SIZE CLV__AT_LEAST(1), CLV__AT_MOST(1 << 20) // kernels count positions in int
 
-enum { CLV__MOST_ATTRIBUTES = 8 };
+// Of a custom op: a text among the attributes, in the structure itself; a name of an input, output or attribute.
+enum { CLV__TEXT_BYTES = 32, CLV__VALUE_NAME_BYTES = 32 };
 
 /** A list that is no shape: axes. */
 typedef struct clv__ints {
@@ -61,6 +62,11 @@ typedef struct clv__ints {
  * one the outputs as their types say. The sentence begins with the mistake. An op without a signature has its `infer` alone.
  */
 clv_status clv__op_infer(clv__op_io *io, clv__error *error);
+
+/** The inputs alone against their types. */
+clv_status clv__inputs_check(const clv__op_io *io, clv__error *error);
+/** Outputs as their types say, for an `infer` to go on with: NONE and -1 are what they do not say. */
+clv_status clv__outputs_of_types(clv__op_io *io, clv__error *error);
 
 /** The shape of input i, which may be left out, as the letters of the others say. */
 clv_status clv__input_shape(const clv__op_io *io, int i, clv_shape *out, clv__error *error);
@@ -83,12 +89,31 @@ void clv__attribute_set(const clv_op_attribute *attribute, void *attrs, const cl
 /** Every attribute that has a default is that. */
 void clv__attributes_default(const clv_op_attribute *list, void *attrs);
 
+/** What a call says of its attributes, into a structure of zeros; what it does not say is the default. The sentence begins with `op`. */
+clv_status clv__arguments_read(const char *op, const clv_op_attribute *list, const clv_op_argument *arguments,
+                               int n, void *attrs, clv__error *error);
+/** The other way round, at most CLV_NODE_ARGUMENTS, and how many; texts stay where they are. */
+int clv__arguments_of(const clv_op_attribute *list, const void *attrs, clv_op_argument *out,
+                      int64_t (*lists)[CLV_MAX_RANK]);
+
 /** How many inputs a signature has, and must have; *list: the last one stands for any number of them. */
 int clv__inputs_count(const clv_op_value *inputs, int *least, bool *list);
 /** Is a tensor of that dtype cast to i32 for an input of this type? Integers are where it says `int`, but those that it names. */
 bool clv__type_casts(const char *type, clv_dtype dtype);
 /** Bit i: input i may be left out. */
 uint64_t clv__inputs_optional(const clv_op_value *inputs);
+
+/** Bit i: it, or the input that it is like, lists f16. */
+uint64_t clv__values_halves(const clv_op_value *values, const clv_op_value *inputs);
+
+/** Are names and types well formed, and without `infers` the outputs' types whole? The sentence says what is wrong. */
+clv_status clv__signature_valid(const clv_op_signature *signature, bool infers, clv__error *error);
+bool clv__is_value_name(const char *name);
+/** Are a custom op's attributes? Names and kinds first, then, in their places in a structure, the defaults. */
+clv_status clv__attributes_valid(const clv_op_attribute *list, clv__error *error);
+clv_status clv__attributes_valid_defaults(const clv_op_attribute *list, void *attrs, clv__error *error);
+/** Give each a place in a structure; its bytes. */
+size_t clv__attributes_place(clv_op_attribute *list);
 
 /** The call that made a node: its op, and where its attributes are: the node's, or in `room`, of CLV__ATTRS_BYTES zeros. */
 const clv__op *clv__call_of(const clv__node *node, void *room, const void **attrs);

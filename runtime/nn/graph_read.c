@@ -10,8 +10,8 @@
 #include "base/memory.h"
 #include "base/number.h"
 #include "cleave/io.h"
-#include "cleave/ops.h"
 #include "cleave/custom_op.h"
+#include "cleave/ops.h"
 #include "device/device.h"
 #include "graph/graph.h"
 #include "graph/signature.h"
@@ -204,8 +204,8 @@ static clv_status value_of(reading *r, const json_t *value, clv_tensor **out) {
 
 /** The attributes of a call, and what they point to. */
 typedef struct arguments {
-    clv_op_argument at[CLV__MOST_ATTRIBUTES + CLV_CUSTOM_OP_ATTRIBUTES];
-    int64_t lists[CLV__MOST_ATTRIBUTES + CLV_CUSTOM_OP_ATTRIBUTES][CLV_MAX_RANK];
+    clv_op_argument at[CLV_NODE_ARGUMENTS];
+    int64_t lists[CLV_NODE_ARGUMENTS][CLV_MAX_RANK];
     int n;
 } arguments;
 
@@ -237,7 +237,7 @@ static clv_status attributes_of(reading *r, const char *op, json_t *object, argu
             argument->list = out->lists[out->n];
             if (kind == CLV_ATTRIBUTE_PAIR && argument->n == 2 && argument->list[1] == -1)
                 out->lists[out->n][1] = 0; // as files before version 0.2 have it: none along W
-        } else if (!number_of(value, &argument->number)) {
+        } else if (kind == CLV_ATTRIBUTE_TEXT || !number_of(value, &argument->number)) {
             argument->text = text;
             if (!text) BAD(r, "'%s' is no number, list or text", clv__shown(name, &(clv__shown_text){0}));
         }

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Ops of a program's own (include/cleave/custom_op.h) as descriptors like all others: functions that translate what the graph, plan and
-// check ask. What the program's functions say is held against what can be, before anything runs.
+// Ops of a program's own (include/cleave/custom_op.h) as descriptors like all others. What they take, and what is refused, comes from
+// their signature as of any op; here are the functions that hand a use to the program's, and hold what those say against what can be,
+// before anything runs.
 #include "cleave/custom_op.h"
 
 #include <math.h>
@@ -10,26 +11,27 @@
 #include <string.h>
 
 #include "base/memory.h"
-#include "base/number.h"
 #include "device/device.h"
 #include "device/source.h"
-#include "ops/lower.h"
+#include "graph/signature.h"
 #include "ops/custom_op.h"
+#include "ops/lower.h"
+#include "tensor/half.h"
 
 enum { NAME_BYTES = 64, MAX_OPS = 1024 };
+
+/** The stem of a variant's source. */
+typedef struct stem {
+    char text[2 * NAME_BYTES];
+} stem;
 
 typedef struct custom_op {
     clv__op op;
     clv_custom_op given;
-    int n_attributes;
-    char name[NAME_BYTES], stem[NAME_BYTES + 8];
-    clv_op_signature signature;
-    clv_op_value inputs[CLV_CUSTOM_OP_INPUTS + 1];
-    char input_names[CLV_CUSTOM_OP_INPUTS][8], defaults[CLV_CUSTOM_OP_ATTRIBUTES][32];
-    clv_op_attribute attributes[CLV_CUSTOM_OP_ATTRIBUTES + 1];
-    clv__variant variants[2];
-    clv__sample_row *rows;
-    double *sample_attributes; // of all rows
+    char name[NAME_BYTES];
+    clv_op_attribute attributes[CLV_NODE_ARGUMENTS + 1]; // as given, each in its place
+    clv__variant *variants;                              // as given.variants
+    stem *stems;                                         // of each
 } custom_op;
 
 // Entries stay until the process ends: graphs and plans of any runtime point to them.
@@ -37,103 +39,199 @@ static custom_op *registered[MAX_OPS];
 static int n_registered;
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 
-static const custom_op *custom_of(const clv__op_io *io) {
-    return io->op->data;
+static const clv_custom_op *given_of(const clv__op_io *io) {
+    return &((const custom_op *)io->op->data)->given;
 }
 
-static clv_op_use use_of(const clv__op_io *io) {
-    clv_op_use use = {.n_in = io->n_in, .n_out = io->n_out};
-    for (int i = 0; i < io->n_in; i++) use.in[i] = (clv_op_tensor){io->in[i].dtype, io->in[i].shape};
-    for (int i = 0; i < io->n_out; i++) use.out[i] = (clv_op_tensor){io->out[i].dtype, io->out[i].shape};
-    if (io->attrs)
-        memcpy(use.attributes, io->attrs, (size_t)custom_of(io)->n_attributes * sizeof *use.attributes);
-    return use;
+/** A use as the program's functions see it, and what it points to. */
+typedef struct view {
+    clv_op_use use;
+    clv_op_argument arguments[CLV_NODE_ARGUMENTS];
+    int64_t lists[CLV_NODE_ARGUMENTS][CLV_MAX_RANK];
+} view;
+
+static const clv_op_use *use_of(const clv__op_io *io, view *room) {
+    const int n = clv__arguments_of(io->op->attributes, io->attrs, room->arguments, room->lists);
+    room->use = (clv_op_use){.n_in = io->n_in,
+                             .n_out = io->n_out,
+                             .n_attributes = n,
+                             .in = io->in,
+                             .out = io->out,
+                             .attributes = room->arguments};
+    return &room->use;
 }
 
 // ---- what the graph asks --------------------------------------------------------------------------------------------
 
-static clv_status infer(clv__op_io *io, clv__error *error) {
-    const custom_op *custom = custom_of(io);
-    clv_op_use use = use_of(io);
-    use.n_out = 1;
-    use.out[0] = use.in[0];
-    const char *why = custom->given.infer ? custom->given.infer(&use) : NULL;
-    if (why) CLV_FAIL(error, CLV_E_SHAPE, "%s", why);
-    if (use.n_out < 1 || use.n_out > CLV_CUSTOM_OP_OUTPUTS)
-        CLV_FAIL(error, CLV_E_VALUE, "its infer says that it has %d outputs, and 1 to %d are possible",
-                 use.n_out, CLV_CUSTOM_OP_OUTPUTS);
-    for (int i = 0; i < use.n_out; i++) {
-        if (use.out[i].dtype != CLV_DTYPE_F32 && use.out[i].dtype != CLV_DTYPE_I32)
-            CLV_FAIL(error, CLV_E_DTYPE, "its infer says that output %d is neither f32 nor i32", i);
-        if (clv_shape_numel(&use.out[i].shape) < 0)
-            CLV_FAIL(error, CLV_E_SHAPE, "its infer gives output %d a shape that cannot be (rank %d)", i,
-                     use.out[i].shape.rank);
-        io->out[i] = (clv__desc){use.out[i].dtype, use.out[i].shape};
+/** What an infer or a build function made, against the outputs' types; `who` did. */
+static clv_status check_outputs(const clv__op_io *io, const char *who, clv__error *error) {
+    char text[CLV__ERROR_BYTES];
+    for (int i = 0; i < io->n_out; i++) {
+        const char *name = io->op->outputs[i].name;
+        if (!clv_dtype_bytes(io->out[i].dtype) || clv__is_half(io->out[i].dtype))
+            CLV_FAIL(error, CLV_E_DTYPE, "its %s gives output '%s' a dtype that cannot be", who, name);
+        if (clv_shape_numel(&io->out[i].shape) < 0)
+            CLV_FAIL(error, CLV_E_SHAPE, "its %s gives output '%s' a shape that cannot be (rank %d)", who,
+                     name, io->out[i].shape.rank);
     }
-    io->n_out = use.n_out;
-    return CLV_OK;
+    if (clv__op_outputs_check(io, error) == CLV_OK) return CLV_OK;
+    clv__error_read(error, text);
+    CLV_FAIL(error, CLV_E_SHAPE, "its %s is against its signature: %s", who, text);
+}
+
+static clv_status infer(clv__op_io *io, clv__error *error) {
+    view room;
+    CLV_TRY(clv__outputs_of_types(io, error));
+    const char *why = given_of(io)->infer(use_of(io, &room), io->out);
+    if (why) CLV_FAIL(error, CLV_E_SHAPE, "%s", why);
+    return check_outputs(io, "infer", error);
 }
 
 static void gradient(const clv__node *node, clv_tensor *const *dy, clv_tensor **dx) {
     const clv__op_io *io = clv__node_io(node);
-    const clv_op_use use = use_of(io);
-    clv_tensor *in[CLV_CUSTOM_OP_INPUTS], *out[CLV_CUSTOM_OP_OUTPUTS];
-    for (int i = 0; i < use.n_in; i++) in[i] = clv__node_in(node, i);
-    for (int i = 0; i < use.n_out; i++) out[i] = clv__node_out(node, i);
-    custom_of(io)->given.gradient(&use, in, out, dy, dx);
-    for (int i = 0; i < use.n_in; i++) {
+    view room;
+    clv_tensor *in[CLV__MAX_IN], *out[CLV__MAX_OUT];
+    for (int i = 0; i < io->n_in; i++) in[i] = clv__node_in(node, i);
+    for (int i = 0; i < io->n_out; i++) out[i] = clv__node_out(node, i);
+    given_of(io)->gradient(use_of(io, &room), in, out, dy, dx);
+    for (int i = 0; i < io->n_in; i++) {
         if (!clv__wants_grad(node, i)) dx[i] = NULL;
         if (!dx[i]) continue;
         const clv_shape got = clv_tensor_shape(dx[i]);
         char is[128], wanted[128];
-        if (clv_shape_equal(&got, &use.in[i].shape) && clv_tensor_dtype(dx[i]) != CLV_DTYPE_I32 &&
+        if (clv_shape_equal(&got, &io->in[i].shape) && clv__is_float(clv_tensor_dtype(dx[i])) &&
             clv_tensor_graph(dx[i]) == clv_tensor_graph(out[0]))
             continue;
         clv__graph_fail(clv_tensor_graph(out[0]), CLV_E_SHAPE,
-                        "the gradient of '%s' makes a tensor %s %s of this or another graph for input %d, "
+                        "the gradient of '%s' makes a tensor %s %s of this or another graph for input '%s', "
                         "whose gradient is a float %s",
                         io->op->name, clv_dtype_name(clv_tensor_dtype(dx[i])),
-                        clv_shape_text(&got, is, sizeof is), i,
-                        clv_shape_text(&use.in[i].shape, wanted, sizeof wanted));
+                        clv_shape_text(&got, is, sizeof is), io->op->inputs[i].name,
+                        clv_shape_text(&io->in[i].shape, wanted, sizeof wanted));
         dx[i] = NULL;
     }
 }
 
+/** Type and shape of a tensor as types see it, to which every float is an f32. */
+static clv__desc desc_of(const clv_tensor *tensor) {
+    if (!tensor) return (clv__desc){CLV_DTYPE_NONE, {0}};
+    const clv_dtype dtype = clv_tensor_dtype(tensor);
+    return (clv__desc){clv__is_half(dtype) ? CLV_DTYPE_F32 : dtype, clv_tensor_shape(tensor)};
+}
+
+static clv_tensor *build_checked(const clv__call *call, clv__error *error) {
+    view room;
+    clv__desc in[CLV__MAX_IN];
+    clv__op_io io = {.op = call->op, .attrs = call->attrs, .n_in = call->n_in, .in = in};
+    for (int i = 0; i < call->n_in; i++) in[i] = desc_of(call->in[i]);
+    if (clv__inputs_check(&io, error) != CLV_OK) return NULL;
+    clv_tensor *made = given_of(&io)->build(call->graph, use_of(&io, &room), call->in);
+    io.n_out = 1;
+    io.out[0] = desc_of(made);
+    return made && check_outputs(&io, "build", error) == CLV_OK ? made : NULL;
+}
+
+static clv_tensor *build(const clv__call *call) {
+    clv__error mistake;
+    if (call->n_in > CLV__MAX_IN)
+        return clv__graph_fail(call->graph, CLV_E_VALUE, "%s has %d inputs, the most is %d", call->op->name,
+                               call->n_in, CLV__MAX_IN);
+    clv__error_init(&mistake);
+    clv_tensor *made = build_checked(call, &mistake);
+    if (!made && mistake.status != CLV_OK)
+        clv__graph_fail(call->graph, mistake.status, "%s: %s", call->op->name, mistake.text);
+    else if (!made) // if nothing was told
+        clv__graph_fail(call->graph, CLV_E_VALUE, "%s: its build made nothing", call->op->name);
+    clv__error_destroy(&mistake);
+    return made;
+}
+
 // ---- what the plan asks ---------------------------------------------------------------------------------------------
 
+/** Which of the op's variants a use is asked about. */
+static int number_of(const clv__op_io *io) {
+    return (int)(io->variant - io->op->variants);
+}
+
 static bool supports(const clv_device_info *device, const clv__op_io *io) {
-    const int group = custom_of(io)->given.group;
-    return group <= 0 || device->max_work_group == 0 || (size_t)group <= device->max_work_group;
+    view room;
+    const clv_op_variant *variant = &given_of(io)->variants[number_of(io)];
+    if (variant->group > 0 && device->max_work_group && (size_t)variant->group > device->max_work_group)
+        return false;
+    return !variant->supports || variant->supports(device, use_of(io, &room));
+}
+
+/** Output or input `name` as an argument, and its storage as a macro. */
+static void add_tensor(clv__launches *list, clv__launch *launch, const char *name, const clv__desc *desc) {
+    char macro[CLV__VALUE_NAME_BYTES + 4];
+    snprintf(macro, sizeof macro, "T_%s", name);
+    clv__launch_define(list, launch, macro, "%s", clv__storage(desc->dtype));
+}
+
+static void define_list(clv__launches *list, clv__launch *launch, const clv_op_argument *value) {
+    char macro[CLV__VALUE_NAME_BYTES + 4], numbers[CLV_MAX_RANK * 16] = "";
+    size_t used = 0;
+    for (int i = 0; i < value->n && used < sizeof numbers; i++)
+        used += (size_t)snprintf(numbers + used, sizeof numbers - used, "%s%lld", i ? "," : "",
+                                 (long long)value->list[i]);
+    snprintf(macro, sizeof macro, "N_%s", value->name);
+    clv__launch_define(list, launch, macro, "%d", value->n);
+    snprintf(macro, sizeof macro, "L_%s", value->name);
+    clv__launch_define(list, launch, macro, "%s", numbers);
+}
+
+/** An attribute as an argument, or as macros. */
+static void add_attribute(clv__launches *list, clv__launch *launch, clv_attribute_kind kind,
+                          const clv_op_argument *value) {
+    char macro[CLV__VALUE_NAME_BYTES + CLV__TEXT_BYTES + 8];
+    switch (kind) {
+    case CLV_ATTRIBUTE_NUMBER: clv__arg_f32(list, launch, (float)value->number); break;
+    case CLV_ATTRIBUTE_INT:
+    case CLV_ATTRIBUTE_BOOL:
+    case CLV_ATTRIBUTE_DTYPE: clv__arg_i32(list, launch, (int64_t)value->number); break;
+    case CLV_ATTRIBUTE_PAIR: CLV__ARGS_I32(list, launch, value->list[0], value->list[1]); break;
+    case CLV_ATTRIBUTE_LIST: define_list(list, launch, value); break;
+    case CLV_ATTRIBUTE_TEXT:
+        if (!clv__is_value_name(value->text)) break;
+        snprintf(macro, sizeof macro, "IS_%s_%s", value->name, value->text);
+        clv__launch_define(list, launch, macro, "1");
+    }
 }
 
 static void lower(clv__launches *list, const clv__op_io *io) {
-    const custom_op *custom = custom_of(io);
-    const clv_op_use use = use_of(io);
-    const int64_t items = custom->given.items ? custom->given.items(&use) : clv__numel(&io->out[0]);
+    view room;
+    const custom_op *custom = io->op->data;
+    const clv_op_variant *variant = &custom->given.variants[number_of(io)];
+    const clv_op_use *use = use_of(io, &room);
+    const int64_t items = variant->items ? variant->items(use) : clv__numel(&io->out[0]);
     if (items <= 0) return;
-    clv__launch *launch = clv__launch_kernel(list, custom->stem, custom->given.entry);
+    clv__launch *launch = clv__launch_kernel(list, custom->stems[number_of(io)].text,
+                                             variant->entry ? variant->entry : custom->name);
+    for (int i = 0; i < io->n_out; i++) add_tensor(list, launch, io->op->outputs[i].name, &io->out[i]);
+    for (int i = 0; i < io->n_in; i++) add_tensor(list, launch, io->op->inputs[i].name, &io->in[i]);
     for (int i = 0; i < io->n_out; i++) clv__arg_out(list, launch, i);
     for (int i = 0; i < io->n_in; i++) clv__arg_in(list, launch, i);
     clv__arg_i32(list, launch, items);
-    for (int i = 0; i < custom->n_attributes; i++) clv__arg_f32(list, launch, (float)use.attributes[i]);
-    if (custom->given.group > 0)
-        clv__launch_grid(launch, (size_t)items, (size_t)custom->given.group);
+    for (int i = 0; i < use->n_attributes; i++)
+        add_attribute(list, launch, io->op->attributes[i].kind, &use->attributes[i]);
+    if (variant->group > 0)
+        clv__launch_grid(launch, (size_t)items, (size_t)variant->group);
     else
         clv__launch_over(list, launch, CLV__ELEMENTS, items);
 }
 
 static void cost(const clv__op_io *io, clv__cost *out) {
-    const clv_op_use use = use_of(io);
-    custom_of(io)->given.cost(&use, &out->flops, &out->bytes);
+    view room;
+    given_of(io)->cost(use_of(io, &room), &out->flops, &out->bytes);
 }
 
 static int64_t reduction(const clv__op_io *io) {
-    const clv_op_use use = use_of(io);
-    const int64_t length = custom_of(io)->given.sum_length(&use);
+    view room;
+    const int64_t length = given_of(io)->sum_length(use_of(io, &room));
     return length < 1 ? 1 : length;
 }
 
-// ---- the reference --------------------------------------------------------------------------------------------------
+// ---- the reference and the cases ------------------------------------------------------------------------------------
 
 enum { GUARD = 64 }; // doubles behind each output
 static const double guard_value = -1.2345678901234567e301;
@@ -141,25 +239,57 @@ static const double guard_value = -1.2345678901234567e301;
 /** The program's function gets memory of its own with a guard behind it. If it writes there, what it says counts for nothing: every
  *  element is then a NaN, as one is that it does not write. */
 static void reference(const clv__ref *ref) {
-    const custom_op *custom = custom_of(ref->io);
-    const clv_op_use use = use_of(ref->io);
-    double *out[CLV_CUSTOM_OP_OUTPUTS] = {0};
+    view room;
+    const clv_op_use *use = use_of(ref->io, &room);
+    double *out[CLV__MAX_OUT] = {0};
     bool whole = true;
-    for (int k = 0; k < use.n_out; k++) {
+    for (int k = 0; k < use->n_out; k++) {
         const size_t n = (size_t)clv__numel(&ref->io->out[k]);
         if (!(out[k] = clv__alloc(n + GUARD, sizeof(double)))) whole = false;
         for (size_t i = 0; out[k] && i < n + GUARD; i++) out[k][i] = i < n ? (double)NAN : guard_value;
     }
-    if (whole) custom->given.reference(&use, (const double *const *)ref->in, out);
-    for (int k = 0; k < use.n_out; k++) {
+    if (whole) given_of(ref->io)->reference(use, (const double *const *)ref->in, out);
+    for (int k = 0; k < use->n_out; k++) {
         const size_t n = (size_t)clv__numel(&ref->io->out[k]);
         for (size_t i = n; out[k] && i < n + GUARD; i++) whole &= out[k][i] == guard_value;
     }
-    for (int k = 0; k < use.n_out; k++) {
+    for (int k = 0; k < use->n_out; k++) {
         const size_t n = (size_t)clv__numel(&ref->io->out[k]);
         for (size_t i = 0; i < n; i++) ref->out[k][i] = whole ? out[k][i] : (double)NAN;
         free(out[k]);
     }
+}
+
+static clv_status read_sample(const clv__op *op, const clv_op_sample *from, clv__sample *out,
+                              clv__error *error) {
+    int least;
+    bool list;
+    const int n = clv__inputs_count(op->inputs, &least, &list);
+    if (from->n_in < least || from->n_in > n)
+        CLV_FAIL(error, CLV_E_VALUE, "%s has %d inputs, and %d are given", op->name, n, from->n_in);
+    snprintf(out->label, sizeof out->label, "%s", from->label);
+    out->n_in = n;
+    for (int i = 0; i < from->n_in; i++) {
+        const bool whole = !clv__is_float(from->in[i].dtype);
+        out->in[i] = (clv__desc){from->in[i].dtype, from->in[i].shape};
+        out->fill[i] =
+            (clv__fill){whole ? CLV__FILL_INTEGER : CLV__FILL_UNIFORM, from->in[i].lo, from->in[i].hi};
+    }
+    out->quick = from->quick;
+    out->no_gradient = from->no_gradient || !op->grad;
+    return clv__arguments_read(op->name, op->attributes, from->attributes, from->n_attributes, out->attrs,
+                               error);
+}
+
+static bool sample(const clv__op *op, int i, clv__sample *out) {
+    const clv_op_sample *samples = ((const custom_op *)op->data)->given.samples;
+    clv__error mistake;
+    for (int k = 0; k <= i; k++)
+        if (!samples[k].label) return false;
+    clv__error_init(&mistake);
+    const clv_status status = i < 0 ? CLV_E_VALUE : read_sample(op, &samples[i], out, &mistake);
+    clv__error_destroy(&mistake);
+    return status == CLV_OK;
 }
 
 // ---- registering ----------------------------------------------------------------------------------------------------
@@ -171,13 +301,6 @@ static const custom_op *find(const char *name) {
         if (!strcmp(registered[i]->name, name)) found = registered[i];
     pthread_mutex_unlock(&lock);
     return found;
-}
-
-/** Which of the attributes has that name; -1: none. */
-static int attribute_of(const custom_op *custom, const char *name) {
-    for (int i = 0; name && i < custom->n_attributes; i++)
-        if (!strcmp(custom->given.attributes[i].name, name)) return i;
-    return -1;
 }
 
 /** Is it an op's name, a composite's too? */
@@ -193,131 +316,157 @@ static bool name_is_fine(const char *name) {
            !(*name >= '0' && *name <= '9');
 }
 
-static clv_status check_attributes(custom_op *custom, clv__error *error) {
-    const clv_attribute *list = custom->given.attributes;
-    for (int i = 0; list && list[i].name; i++) {
-        if (i == CLV_CUSTOM_OP_ATTRIBUTES)
-            CLV_FAIL(error, CLV_E_VALUE, "op '%s' has more than %d attributes", custom->name,
-                     CLV_CUSTOM_OP_ATTRIBUTES);
-        if (attribute_of(custom, list[i].name) >= 0)
-            CLV_FAIL(error, CLV_E_VALUE, "op '%s' has two attributes '%.100s'", custom->name, list[i].name);
-        custom->n_attributes = i + 1;
-    }
-    return CLV_OK;
-}
-
-static clv_status check_kernel(const custom_op *custom, clv__error *error) {
-    const clv_custom_op *op = &custom->given;
-    char entry[NAME_BYTES + 16];
-    if (!op->kernel)
-        CLV_FAIL(error, CLV_E_VALUE, "op '%s' has neither a build function nor a kernel", custom->name);
-    if (!op->reference)
-        CLV_FAIL(error, CLV_E_VALUE, "op '%s' has a kernel and no reference to hold it against",
-                 custom->name);
-    if (!op->samples || !op->samples[0].label)
-        CLV_FAIL(error, CLV_E_VALUE, "op '%s' has no samples: nothing could check it", custom->name);
-    if (op->group < 0) CLV_FAIL(error, CLV_E_VALUE, "op '%s' has groups of %d", custom->name, op->group);
-    if (!name_is_fine(op->entry))
-        CLV_FAIL(error, CLV_E_VALUE, "op '%s': a kernel cannot be called '%.100s'", custom->name, op->entry);
-    snprintf(entry, sizeof entry, "KERNEL(%s)", op->entry);
-    if (!strstr(op->kernel, entry))
-        CLV_FAIL(error, CLV_E_VALUE, "op '%s': its source has no kernel named %s", custom->name, entry);
-    return CLV_OK;
-}
-
-/** The samples as the table that every op has. */
-static clv_status make_rows(custom_op *custom, clv__error *error) {
+static clv_status check_samples(const custom_op *custom, clv__error *error) {
     const clv_op_sample *samples = custom->given.samples;
-    size_t n = 0;
-    while (samples[n].label) n++;
-    custom->rows = clv__alloc(n + 1, sizeof *custom->rows);
-    custom->sample_attributes = clv__alloc(n * CLV_CUSTOM_OP_ATTRIBUTES, sizeof(double));
-    if (!custom->rows || !custom->sample_attributes)
-        CLV_FAIL(error, CLV_E_HOST_MEMORY, "no host memory for op '%s'", custom->name);
-    for (size_t s = 0; s < n; s++) {
-        clv__sample_row *row = &custom->rows[s];
-        double *values = custom->sample_attributes + s * CLV_CUSTOM_OP_ATTRIBUTES;
-        *row = (clv__sample_row){.label = samples[s].label,
-                                 .n_in = custom->given.n_inputs,
-                                 .attrs = values,
-                                 .quick = samples[s].quick,
-                                 .no_gradient = samples[s].no_gradient || !custom->given.gradient};
-        for (int i = 0; i < custom->given.n_inputs; i++) {
-            const bool whole = samples[s].in[i].dtype == CLV_DTYPE_I32;
-            row->in[i] = samples[s].in[i].shape;
-            row->fill[i] = (clv__fill){whole ? CLV__FILL_INTEGER : CLV__FILL_UNIFORM, samples[s].lo[i],
-                                       samples[s].hi[i]};
-            if (whole) row->i32 |= 1u << i;
-            if (samples[s].in[i].dtype == CLV_DTYPE_NONE) row->left_out |= 1u << i;
-        }
-        for (int i = 0; i < custom->n_attributes; i++) values[i] = custom->given.attributes[i].value;
-        for (int i = 0; i < CLV_CUSTOM_OP_ATTRIBUTES && samples[s].attributes[i].name; i++) {
-            const int at = attribute_of(custom, samples[s].attributes[i].name);
-            if (at < 0)
-                CLV_FAIL(error, CLV_E_VALUE, "op '%s', sample '%.100s': there is no attribute '%.100s'",
-                         custom->name, samples[s].label, samples[s].attributes[i].name);
-            values[at] = samples[s].attributes[i].value;
-        }
+    char text[CLV__ERROR_BYTES];
+    if (!samples || !samples[0].label)
+        CLV_FAIL(error, CLV_E_VALUE, "it has no samples: nothing could check it");
+    for (int i = 0; samples[i].label; i++) {
+        clv__sample made = {0};
+        const clv_status status = read_sample(&custom->op, &samples[i], &made, error);
+        if (status == CLV_OK) continue;
+        clv__error_read(error, text);
+        CLV_FAIL(error, status, "sample '%.100s': %s", samples[i].label, text);
     }
     return CLV_OK;
 }
 
+/** Arguments of a kernel. */
+static int arguments_of(const clv__op *op) {
+    int least, n = 1;
+    bool list;
+    n += clv__inputs_count(op->inputs, &least, &list) + clv__inputs_count(op->outputs, &least, &list);
+    for (const clv_op_attribute *a = op->attributes; a->name; a++)
+        n += a->kind == CLV_ATTRIBUTE_PAIR ? 2
+                                           : a->kind != CLV_ATTRIBUTE_LIST && a->kind != CLV_ATTRIBUTE_TEXT;
+    return n;
+}
+
+static clv_status check_variant(const custom_op *custom, int i, const char *kernel, clv__error *error) {
+    const clv_op_variant *variant = &custom->given.variants[i];
+    const char *wanted = variant->entry ? variant->entry : custom->name;
+    char entry[NAME_BYTES + 16];
+    if (!name_is_fine(variant->name))
+        CLV_FAIL(error, CLV_E_VALUE, "a variant cannot be called '%.100s'", variant->name);
+    if ((i == 0) != !strcmp(variant->name, "plain"))
+        CLV_FAIL(error, CLV_E_VALUE, "the first of its variants, and no other, is 'plain'; number %d is '%s'",
+                 i, variant->name);
+    for (int k = 0; k < i; k++)
+        if (!strcmp(custom->given.variants[k].name, variant->name))
+            CLV_FAIL(error, CLV_E_VALUE, "it has two variants '%s'", variant->name);
+    if (!kernel) CLV_FAIL(error, CLV_E_VALUE, "variant '%s' has no kernel", variant->name);
+    if (variant->group < 0)
+        CLV_FAIL(error, CLV_E_VALUE, "variant '%s' has groups of %d", variant->name, variant->group);
+    if (!(variant->relative >= 0))
+        CLV_FAIL(error, CLV_E_VALUE, "variant '%s' takes less than no time", variant->name);
+    if (!name_is_fine(wanted)) CLV_FAIL(error, CLV_E_VALUE, "a kernel cannot be called '%.100s'", wanted);
+    snprintf(entry, sizeof entry, "KERNEL(%s)", wanted);
+    if (!strstr(kernel, entry))
+        CLV_FAIL(error, CLV_E_VALUE, "the source of variant '%s' has no kernel named %s", variant->name,
+                 entry);
+    return CLV_OK;
+}
+
+static clv_status no_memory(clv__error *error) {
+    CLV_FAIL(error, CLV_E_HOST_MEMORY, "no host memory for it");
+}
+
+/** The descriptor's variants, and their sources: a text that several have is brought once. */
+static clv_status make_variants(custom_op *custom, clv__error *error) {
+    const clv_op_variant *given = custom->given.variants;
+    const char *kernel = NULL;
+    size_t n = 0;
+    while (given && given[n].name) n++;
+    if (!n) CLV_FAIL(error, CLV_E_VALUE, "it has neither a build function nor a kernel");
+    for (size_t i = 0; i < n; i++) {
+        if (given[i].kernel) kernel = given[i].kernel;
+        CLV_TRY(check_variant(custom, (int)i, kernel, error));
+    }
+    custom->variants = clv__alloc(n + 1, sizeof *custom->variants);
+    custom->stems = clv__alloc(n, sizeof *custom->stems);
+    if (!custom->variants || !custom->stems) return no_memory(error);
+    for (size_t i = 0; i < n; i++) {
+        custom->variants[i] = (clv__variant){
+            .name = given[i].name, .supports = supports, .lower = lower, .relative = given[i].relative};
+        if (given[i].kernel)
+            snprintf(custom->stems[i].text, sizeof custom->stems[i].text, "custom/%s/%s", custom->name,
+                     given[i].name);
+        else
+            custom->stems[i] = custom->stems[i - 1];
+    }
+    return CLV_OK;
+}
+
+/** Sources stay for the rest of the process, so they are brought when nothing is wrong any more. */
+static clv_status bring_sources(custom_op *custom, clv__error *error) {
+    for (int i = 0; custom->given.variants[i].name; i++) {
+        if (!custom->given.variants[i].kernel ||
+            clv__source_bring(custom->stems[i].text, custom->given.variants[i].kernel))
+            continue;
+        if (i) custom->stems = NULL; // those that were brought are in use
+        return no_memory(error);
+    }
+    return CLV_OK;
+}
+
+/** Of an op with kernels. */
 static clv_status describe(custom_op *custom, clv__error *error) {
     const clv_custom_op *op = &custom->given;
-    CLV_TRY(check_kernel(custom, error));
-    CLV_TRY(make_rows(custom, error));
-    snprintf(custom->stem, sizeof custom->stem, "custom/%s", custom->name);
-    custom->variants[0] = (clv__variant){.name = "plain", .supports = supports, .lower = lower};
-    custom->op = (clv__op){.signature = custom->signature,
-                           .attrs_bytes = (size_t)custom->n_attributes * sizeof(double),
-                           .data = custom,
-                           .infer = infer,
-                           .grad = op->gradient ? CLV__TRAINS(gradient) : NULL,
-                           .variants = custom->variants,
-                           .reference = reference,
-                           .samples = CLV__TRAINS(custom->rows),
-                           .cost = op->cost ? cost : NULL,
-                           .reduction = op->sum_length ? reduction : NULL};
-    if (!clv__source_bring(custom->stem, op->kernel))
-        CLV_FAIL(error, CLV_E_HOST_MEMORY, "no host memory for op '%s'", custom->name);
-    return CLV_OK;
+    int least;
+    bool list;
+    clv__inputs_count(custom->op.inputs, &least, &list);
+    if (list) CLV_FAIL(error, CLV_E_VALUE, "a list of inputs is for an op with a build function");
+    if (arguments_of(&custom->op) > CLV__SURE_ARGS)
+        CLV_FAIL(error, CLV_E_VALUE, "its kernel has %d arguments, the most is %d", arguments_of(&custom->op),
+                 CLV__SURE_ARGS);
+    CLV_TRY(make_variants(custom, error));
+    if (!op->reference) CLV_FAIL(error, CLV_E_VALUE, "it has a kernel and no reference to hold it against");
+    custom->op.half_in = clv__values_halves(custom->op.inputs, custom->op.inputs);
+    custom->op.half_out = clv__values_halves(custom->op.outputs, custom->op.inputs);
+    custom->op.infer = op->infer ? infer : NULL;
+    custom->op.grad = op->gradient ? CLV__TRAINS(gradient) : NULL;
+    custom->op.variants = custom->variants;
+    custom->op.reference = reference;
+    custom->op.sample = CLV__TRAINS(sample);
+    custom->op.cost = op->cost ? cost : NULL;
+    custom->op.reduction = op->sum_length ? reduction : NULL;
+    CLV_TRY(check_samples(custom, error));
+    return bring_sources(custom, error);
 }
 
 static void destroy(custom_op *custom) {
-    if (!custom) return;
-    free(custom->rows);
-    free(custom->sample_attributes);
+    free(custom->variants);
+    free(custom->stems);
     free(custom);
 }
 
-/** How it is called by name. */
-static void sign(custom_op *custom) {
-    static const clv_op_value outputs[] = {{"y", "any"}, {NULL, NULL}};
-    for (int i = 0; i < custom->given.n_inputs; i++) {
-        snprintf(custom->input_names[i], sizeof custom->input_names[i], "in%d", i);
-        custom->inputs[i] =
-            (clv_op_value){custom->input_names[i], custom->given.optional_inputs >> i & 1 ? "any?" : "any"};
-    }
-    for (int i = 0; i < custom->n_attributes; i++) {
-        clv__format(custom->defaults[i], sizeof custom->defaults[i], "%.17g",
-                    custom->given.attributes[i].value);
-        custom->attributes[i] = (clv_op_attribute){.name = custom->given.attributes[i].name,
-                                                   .kind = CLV_ATTRIBUTE_NUMBER,
-                                                   .fallback = custom->defaults[i],
-                                                   .at = (size_t)i * sizeof(double),
-                                                   .bytes = sizeof(double)};
-    }
-    custom->signature = (clv_op_signature){custom->name, custom->inputs, custom->attributes, outputs};
+/** What every op has: its signature, and where its attributes are. */
+static clv_status sign(custom_op *custom, clv__error *error) {
+    static const clv_op_value none[] = {{NULL, NULL}};
+    const clv_custom_op *op = &custom->given;
+    _Alignas(16) char attrs[CLV__ATTRS_BYTES] = {0};
+    CLV_TRY(clv__attributes_valid(op->attributes, error));
+    for (int i = 0; op->attributes && op->attributes[i].name; i++) custom->attributes[i] = op->attributes[i];
+    custom->op = (clv__op){.name = custom->name,
+                           .inputs = op->inputs ? op->inputs : none,
+                           .attributes = custom->attributes,
+                           .outputs = op->outputs ? op->outputs : none,
+                           .custom = op,
+                           .attrs_bytes = clv__attributes_place(custom->attributes),
+                           .data = custom};
+    if (custom->op.attrs_bytes > sizeof attrs)
+        CLV_FAIL(error, CLV_E_VALUE,
+                 "its attributes take %zu bytes, the most is %zu: a list takes %zu, a text %d",
+                 custom->op.attrs_bytes, sizeof attrs, sizeof(clv__ints), CLV__TEXT_BYTES);
+    CLV_TRY(clv__attributes_valid_defaults(custom->attributes, attrs, error));
+    return clv__signature_valid(&custom->op.signature, op->build || op->infer, error);
 }
 
 static clv_status fill(custom_op *custom, clv__error *error) {
-    const clv_custom_op *op = &custom->given;
-    if (op->n_inputs < 1 || op->n_inputs > CLV_CUSTOM_OP_INPUTS)
-        CLV_FAIL(error, CLV_E_VALUE, "op '%s' has %d inputs, and 1 to %d are possible", custom->name,
-                 op->n_inputs, CLV_CUSTOM_OP_INPUTS);
-    CLV_TRY(check_attributes(custom, error));
-    sign(custom);
-    if (!op->build) CLV_TRY(describe(custom, error));
+    CLV_TRY(sign(custom, error));
+    if (!custom->given.build) return describe(custom, error);
+    if (custom->op.outputs[1].name) CLV_FAIL(error, CLV_E_VALUE, "what a build function makes is one output");
+    custom->op.build = build;
     return CLV_OK;
 }
 
@@ -333,11 +482,10 @@ static clv_status enlist(custom_op *custom, clv__error *error) {
     return CLV_OK;
 }
 
-/** The same functions, texts and numbers under that name. */
-static bool is_same(const clv_custom_op *a, const clv_custom_op *b) {
-    return a->n_inputs == b->n_inputs && a->group == b->group && a->build == b->build &&
-           a->kernel == b->kernel && a->reference == b->reference && a->gradient == b->gradient &&
-           a->infer == b->infer && a->samples == b->samples;
+/** The same functions, lists and texts under that name. */
+static bool is_same(clv_custom_op a, clv_custom_op b) {
+    a.name = b.name = NULL, a.bytes = b.bytes = 0;
+    return memcmp(&a, &b, sizeof a) == 0;
 }
 
 clv_status clv_op_register(clv_runtime *runtime, const clv_custom_op *op) {
@@ -353,7 +501,7 @@ clv_status clv_op_register(clv_runtime *runtime, const clv_custom_op *op) {
         CLV_FAIL(error, CLV_E_VALUE, "an op cannot be called '%.100s': letters, digits and _, 39 at most",
                  op->name);
     const custom_op *before = find(op->name);
-    if (before && is_same(&before->given, op)) return CLV_OK;
+    if (before && is_same(before->given, *op)) return CLV_OK;
     if (before || is_taken(op->name)) CLV_FAIL(error, CLV_E_STATE, "there is an op '%s' already", op->name);
     custom_op *custom = clv__alloc(1, sizeof *custom);
     if (!custom) CLV_FAIL(error, CLV_E_HOST_MEMORY, "no host memory for op '%s'", op->name);
@@ -361,75 +509,26 @@ clv_status clv_op_register(clv_runtime *runtime, const clv_custom_op *op) {
     custom->given.bytes = sizeof *op;
     snprintf(custom->name, sizeof custom->name, "%s", op->name);
     custom->given.name = custom->name;
-    if (!custom->given.entry) custom->given.entry = custom->name;
+    char text[CLV__ERROR_BYTES];
     clv_status status = fill(custom, error);
     if (status == CLV_OK) {
         pthread_mutex_lock(&lock);
         status = enlist(custom, error);
         pthread_mutex_unlock(&lock);
-        if (status != CLV_OK) return status; // its source stays too
+        return status; // its source stays too
     }
-    if (status != CLV_OK) destroy(custom);
-    return status;
-}
-
-/** The i-th that was registered; NULL past the last. */
-static const custom_op *entry_at(int i) {
-    pthread_mutex_lock(&lock);
-    const custom_op *custom = i >= 0 && i < n_registered ? registered[i] : NULL;
-    pthread_mutex_unlock(&lock);
-    return custom;
-}
-
-const clv_custom_op *clv_custom_op_get(int i) {
-    const custom_op *custom = entry_at(i);
-    return custom ? &custom->given : NULL;
+    destroy(custom);
+    clv__error_read(error, text);
+    CLV_FAIL(error, status, "op '%s': %s", op->name, text);
 }
 
 const clv_op_signature *clv__custom_op_signature(int i) {
-    const custom_op *custom = entry_at(i);
-    return custom ? &custom->signature : NULL;
-}
-
-// ---- using ----------------------------------------------------------------------------------------------------------
-
-clv_tensor *clv__custom_op_add(const char *name, clv_tensor *const *inputs, int n,
-                               const clv_attribute *attributes, int n_attributes) {
-    clv_graph *graph = NULL;
-    for (int i = 0; inputs && i < n && !graph; i++) graph = clv_tensor_graph(inputs[i]);
-    if (!graph) return NULL;
-    const custom_op *custom = find(name);
-    clv_nearest nearest;
-    if (!custom)
-        return clv__graph_fail(graph, CLV_E_NOT_FOUND, "no op '%.100s' was registered%s", name ? name : "",
-                               name ? clv__op_nearest(name, &nearest) : "");
-    if (n > custom->given.n_inputs)
-        return clv__graph_fail(graph, CLV_E_VALUE, "%s has %d inputs, and %d are given", custom->name,
-                               custom->given.n_inputs, n);
-    double values[CLV_CUSTOM_OP_ATTRIBUTES] = {0};
-    for (int i = 0; i < custom->n_attributes; i++) values[i] = custom->given.attributes[i].value;
-    for (int i = 0; attributes && i < n_attributes; i++) {
-        const int at = attribute_of(custom, attributes[i].name);
-        if (at < 0)
-            return clv__graph_fail(graph, CLV_E_NOT_FOUND, "%s has no attribute '%.100s'", custom->name,
-                                   attributes[i].name ? attributes[i].name : "");
-        if (!isfinite((float)attributes[i].value))
-            return clv__graph_fail(graph, CLV_E_VALUE, "%s: '%.100s' is not a finite f32", custom->name,
-                                   attributes[i].name);
-        values[at] = attributes[i].value;
-    }
-    clv_tensor *in[CLV_CUSTOM_OP_INPUTS] = {0};
-    for (int i = 0; i < n; i++) in[i] = inputs[i];
-    if (!custom->given.build)
-        return clv__node_add_to(graph, &custom->op, values, in, custom->given.n_inputs,
-                                custom->given.optional_inputs);
-    for (int i = 0; i < custom->given.n_inputs; i++)
-        if (!in[i] && !(custom->given.optional_inputs >> i & 1))
-            return clv__graph_fail(graph, CLV_E_VALUE, "%s: input %d is NULL", custom->name, i);
-    clv_tensor *made = custom->given.build(in, custom->given.n_inputs, values);
-    return made ? made : clv__graph_fail(graph, CLV_E_VALUE, "%s: its build made nothing", custom->name);
+    pthread_mutex_lock(&lock);
+    const custom_op *custom = i >= 0 && i < n_registered ? registered[i] : NULL;
+    pthread_mutex_unlock(&lock);
+    return custom ? &custom->op.signature : NULL;
 }
 
 clv_tensor *clv_op_output(clv_tensor *tensor, int i) {
-    return i >= 0 && i < CLV_CUSTOM_OP_OUTPUTS ? clv__sibling(tensor, i) : NULL;
+    return i >= 0 && i < CLV__MAX_OUT ? clv__sibling(tensor, i) : NULL;
 }

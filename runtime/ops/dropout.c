@@ -103,7 +103,8 @@ static const struct dropout_case {
     {2, 0.5f, 2, false},    {67, 0.5f, 66, false},  {8191, 0.5f, 8188, false},
 };
 
-static bool sample(int i, clv__sample *out) {
+static bool sample(const clv__op *op, int i, clv__sample *out) {
+    (void)op;
     if (i < 0 || (size_t)i >= sizeof cases / sizeof *cases) return false;
     clv__format(out->label, sizeof out->label, "%lld elements from %lld, p %g", (long long)cases[i].n,
                 (long long)cases[i].first, (double)cases[i].p);

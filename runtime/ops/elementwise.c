@@ -497,9 +497,6 @@ static clv_tensor *build_pow_scalar(const clv__call *call) {
 #define TAKES_Y "d0 o0 g0"
 
 #define DESCRIPTOR(id, parameters, letters, kind, cast, ...)                                                 \
-    static bool id##_sample(int i, clv__sample *sample) {                                                    \
-        return row_sample(&clv__op_##id, i, sample);                                                         \
-    }                                                                                                        \
     const clv__op clv__op_##id = {.name = #id,                                                               \
                                   .inputs = INPUTS_##letters(TYPE_##kind),                                   \
                                   .outputs = CLV__OUTPUTS({"y", OUTPUT_##kind}),                             \
@@ -517,7 +514,7 @@ static clv_tensor *build_pow_scalar(const clv__call *call) {
                                   .split = elementwise_split,                                                \
                                   .variants = elementwise_variants,                                          \
                                   .reference = elementwise_reference,                                        \
-                                  .sample = CLV__TRAINS(id##_sample),                                        \
+                                  .sample = CLV__TRAINS(row_sample),                                        \
                                   __VA_ARGS__};
 #define ROW(id, inputs, kind, s0, s1, from, to, text)                                                        \
     extern const clv__op clv__op_##id;                                                                       \

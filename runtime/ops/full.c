@@ -52,7 +52,8 @@ static void full_reference(const clv__ref *ref) {
     for (int64_t i = 0; i < n; i++) ref->out[0][i] = attrs->value;
 }
 
-static bool full_sample(int i, clv__sample *sample) {
+static bool full_sample(const clv__op *op, int i, clv__sample *sample) {
+    (void)op;
     static const full_attrs cases[] = {
         {CLV_DTYPE_F32, 1.5f, {0}},           {CLV_DTYPE_I32, -7, {2, {3, 5}}},
         {CLV_DTYPE_F32, -0.25f, {1, {1025}}}, {CLV_DTYPE_F32, 1, {2, {0, 3}}},

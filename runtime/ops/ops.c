@@ -84,7 +84,7 @@ const char *clv__op_nearest(const char *name, clv_nearest *nearest) {
 
 bool clv__op_sample(const clv__op *op, int i, clv__sample *sample) {
     *sample = (clv__sample){0};
-    if (op->sample) return op->sample(i, sample);
+    if (op->sample) return op->sample(op, i, sample);
     if (op->gradient_of) {
         if (!clv__pair_sample(op, i, sample)) return false;
         if (op->adapt) op->adapt(sample);

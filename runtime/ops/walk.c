@@ -1,7 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
 // A graph node by node, for whoever writes it in another form: ops as clv_op_call takes them.
-#include <string.h>
-
 #include "cleave/custom_op.h"
 #include "graph/graph.h"
 #include "graph/signature.h"
@@ -12,19 +10,6 @@ static int inputs_of(const clv__node *node) {
     int n = node->io.n_in;
     while (n && random && node->in[n - 1] == random) n--;
     return n;
-}
-
-static void read_arguments(const clv__op *op, const void *attrs, clv_node_info *out) {
-    for (int i = 0; op->attributes && op->attributes[i].name && i < CLV_NODE_ARGUMENTS; i++) {
-        clv__attribute_value value;
-        clv__attribute_get(&op->attributes[i], attrs, &value);
-        memcpy(out->lists[i], value.list, sizeof out->lists[i]);
-        out->arguments[out->n_arguments++] = (clv_op_argument){.name = op->attributes[i].name,
-                                                               .number = value.number,
-                                                               .list = out->lists[i],
-                                                               .n = value.n,
-                                                               .text = value.text};
-    }
 }
 
 bool clv_graph_node_get(const clv_graph *graph, int index, clv_node_info *out) {
@@ -44,6 +29,7 @@ bool clv_graph_node_get(const clv_graph *graph, int index, clv_node_info *out) {
                            .outputs = node->out,
                            .n_outputs = node->io.n_out,
                            .signature = clv_op_find(op->name)};
-    if (out->signature) read_arguments(op, attrs, out);
+    if (out->signature)
+        out->n_arguments = clv__arguments_of(op->attributes, attrs, out->arguments, out->lists);
     return true;
 }

@@ -23,7 +23,7 @@ static size_t add(char *key, size_t used, const char *text) {
 }
 
 void clv__tuning_key(const clv__op_io *io, char key[CLV__TUNING_KEY_BYTES]) {
-    // Room for the most there can be: 57 inputs of 8 dimensions, 32 words of attributes, 21 characters each.
+    // Room for the most there can be: 57 inputs of 8 dimensions, 64 words of attributes, 21 characters each.
     _Static_assert((CLV__MAX_IN * (CLV_MAX_RANK + 1) + CLV__ATTRS_BYTES / 4) * 21 < CLV__TUNING_KEY_BYTES,
                    "a key may not fit");
     size_t used = 0;

@@ -34,18 +34,13 @@ static clv_graph *graph_of(clv_runtime *runtime, const clv__sample *sample, clv_
 
 /** The attributes of a call as its arguments. */
 typedef struct arguments {
-    clv_op_argument at[CLV__MOST_ATTRIBUTES];
-    clv__attribute_value values[CLV__MOST_ATTRIBUTES];
+    clv_op_argument at[CLV_NODE_ARGUMENTS];
+    int64_t lists[CLV_NODE_ARGUMENTS][CLV_MAX_RANK];
     int n;
 } arguments;
 
 static void arguments_of(const clv_op_attribute *list, const void *attrs, arguments *out) {
-    for (out->n = 0; list && list[out->n].name; out->n++) {
-        clv__attribute_value *value = &out->values[out->n];
-        clv__attribute_get(&list[out->n], attrs, value);
-        out->at[out->n] =
-            (clv_op_argument){list[out->n].name, value->number, value->list, value->n, value->text};
-    }
+    out->n = clv__arguments_of(list, attrs, out->at, out->lists);
 }
 
 /** The graph comes back from a file node by node. */
@@ -86,7 +81,8 @@ static void same_node(clv_runtime *runtime, const clv__op *op, const clv__sample
     const clv_shape wanted = clv_tensor_shape(made), shape = clv_tensor_shape(called);
     assert_true(clv_shape_equal(&wanted, &shape));
     if (called->node && called->node->io.op == op && other->n_nodes == 1) {
-        assert_true(clv_graph_node_get(other, 0, &twin)); // not the bytes: a sample may have what only the gradient's op reads
+        assert_true(clv_graph_node_get(
+            other, 0, &twin)); // not the bytes: a sample may have what only the gradient's op reads
         assert_ptr_equal(node.signature, twin.signature);
         for (int i = 0; i < node.n_arguments; i++) {
             const clv_op_argument *a = &node.arguments[i], *b = &twin.arguments[i];
@@ -277,12 +273,26 @@ static void none_is_forgotten(void **state) {
         n++;
     }
     fclose(header);
-    int n_custom = 0;
-    while (clv_custom_op_get(n_custom)) n_custom++;
-    assert_non_null(clv_op_get(n + n_custom - 1));
-    assert_null(clv_op_get(n + n_custom));
+    for (int i = 0; i < n; i++) assert_null(clv_op_get(i)->custom);
+    assert_true(!clv_op_get(n) || clv_op_get(n)->custom);
     assert_null(clv_op_get(-1));
     assert_null(clv_op_find("no_such_op"));
+}
+
+/** What is asked of a custom op's signature holds of the built-in ones. */
+static void rows_are_valid(void **state) {
+    (void)state;
+    for (int i = 0; clv__public_ops[i]; i++) {
+        const clv__op *op = clv__public_ops[i];
+        clv__error error;
+        clv__error_init(&error);
+        _Alignas(16) char attrs[CLV__ATTRS_BYTES] = {0};
+        if (clv__signature_valid(&op->signature, op->infer || op->build, &error) != CLV_OK ||
+            clv__attributes_valid(op->attributes, &error) != CLV_OK ||
+            clv__attributes_valid_defaults(op->attributes, attrs, &error) != CLV_OK)
+            fail_msg("%s: %s", op->name, error.text);
+        clv__error_destroy(&error);
+    }
 }
 
 // ---- mistakes -------------------------------------------------------------------------------------------------------
@@ -498,25 +508,32 @@ static void mistakes(void **state) {
     clv_runtime_destroy(runtime);
 }
 
-static clv_tensor *twice(clv_tensor *const *in, int n, const double *attributes) {
-    (void)n;
-    return clv_mul_scalar(in[0], (float)(2 * attributes[0]));
+static clv_tensor *twice(clv_graph *graph, const clv_op_use *use, clv_tensor *const *in) {
+    (void)graph;
+    return clv_mul_scalar(in[0], (float)(2 * use->attributes[0].number));
 }
 
 static void custom_ops_too(void **state) {
     (void)state;
-    static const clv_attribute attributes[] = {{"by", 1.5}, {0}};
-    const clv_custom_op op = {
-        .bytes = sizeof op, .name = "twice", .n_inputs = 1, .attributes = attributes, .build = twice};
+    static const clv_op_value inputs[] = {{"x", "f32"}, {NULL, NULL}},
+                              outputs[] = {{"y", "like x"}, {NULL, NULL}};
+    static const clv_op_attribute attributes[] = {
+        {.name = "by", .kind = CLV_ATTRIBUTE_NUMBER, .fallback = "1.5"}, {.name = NULL}};
+    const clv_custom_op op = {.bytes = sizeof op,
+                              .name = "twice",
+                              .inputs = inputs,
+                              .attributes = attributes,
+                              .outputs = outputs,
+                              .build = twice};
     clv_runtime *runtime = clv__test_runtime(NULL);
     clv_graph *graph;
     assert_status(clv_op_register(runtime, &op), CLV_OK, runtime);
     const clv_op_signature *signature = clv_op_find("twice");
     assert_non_null(signature);
-    assert_string_equal(signature->inputs[0].name, "in0");
-    assert_null(signature->inputs[1].name);
+    assert_ptr_equal(signature->inputs, inputs);
     assert_string_equal(signature->attributes[0].name, "by");
     assert_string_equal(signature->attributes[0].fallback, "1.5");
+    assert_ptr_equal(signature->custom->build, twice);
     assert_status(clv_graph_create(runtime, &graph), CLV_OK, runtime);
     clv_tensor *x = clv_input(graph, "x", CLV_DTYPE_F32, CLV_SHAPE(3));
     assert_non_null(clv_op_call(graph, "twice", &x, 1, &(clv_op_argument)NUM(by, 3), 1));
@@ -533,6 +550,7 @@ int main(void) {
                                        cmocka_unit_test(the_others_by_name),
                                        cmocka_unit_test(outputs_are_as_they_say),
                                        cmocka_unit_test(none_is_forgotten),
+                                       cmocka_unit_test(rows_are_valid),
                                        cmocka_unit_test(types_are_held),
                                        cmocka_unit_test(gradients_hold_what_they_take),
                                        cmocka_unit_test(bounds_are_held),

@@ -11,7 +11,8 @@
 
 enum { NUMEL = 35 };
 
-static bool sample(int i, clv__sample *s) {
+static bool sample(const clv__op *op, int i, clv__sample *s) {
+    (void)op;
     snprintf(s->label, sizeof s->label, "five by seven");
     s->n_in = 1;
     s->in[0] = clv__f32(CLV_SHAPE(5, 7));
@@ -222,7 +223,8 @@ static void a_skipped_case_is_counted_and_has_not_passed(void **state) {
     clv_check_report_destroy(report);
 }
 
-static bool no_sample(int i, clv__sample *s) {
+static bool no_sample(const clv__op *op, int i, clv__sample *s) {
+    (void)op;
     (void)i, (void)s;
     return false;
 }

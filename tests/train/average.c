@@ -356,11 +356,9 @@ static void keeps_average(const clv_update_use *use, clv_tensor **parameter, clv
 
 static void refusals(void **state) {
     (void)state;
-    static const clv_custom_optimizer custom = {.bytes = sizeof custom,
-                                                .name = "own",
-                                                .n_states = 1,
-                                                .states = {{"average", 0}},
-                                                .update = keeps_average};
+    static const clv_optimizer_state states[] = {{"average", 0}, {NULL, 0}};
+    static const clv_custom_optimizer custom = {
+        .bytes = sizeof custom, .name = "own", .states = states, .update = keeps_average};
     static const struct {
         double decay;
         const clv_custom_optimizer *custom;

@@ -7,7 +7,6 @@
 
 #include "cleave/custom_op.h"
 #include "cleave/profile.h"
-#include "ops/custom_op.h"
 #include "train/small.h"
 
 enum { MOST_FLOATS = 4096, BATCH = 8, SAMPLES = 24, EPOCHS = 2 };
@@ -22,20 +21,30 @@ static void square_gradient(const clv_op_use *use, clv_tensor *const *in, clv_te
     dx[0] = clv_mul(clv_mul_scalar(dy[0], 2), in[0]);
 }
 
-static const clv_op_sample samples[] = {{.label = "17", .in = {{CLV_DTYPE_F32, {1, {17}}}}, .quick = true},
-                                        {0}};
-static const clv_custom_op custom_square = {
-    .bytes = sizeof custom_square,
-    .name = "custom_square",
-    .n_inputs = 1,
-    .kernel = "__kernel void KERNEL(square)(global float *y, global const float *x, int n) {\n"
-              "    const int i = get_global_id(0);\n"
-              "    if (i < n) y[i] = x[i] * x[i];\n"
-              "}\n",
-    .entry = "square",
-    .reference = square_reference,
-    .gradient = square_gradient,
-    .samples = samples};
+static const clv_op_value inputs[] = {{"x", "f32"}, {NULL, NULL}};
+static const clv_op_value outputs[] = {{"y", "like x"}, {NULL, NULL}};
+static const clv_op_sample samples[] = {
+    {.label = "17",
+     .in = (const clv_op_sample_input[]){{.dtype = CLV_DTYPE_F32, .shape = {1, {17}}}},
+     .n_in = 1,
+     .quick = true},
+    {.label = NULL}};
+static const clv_op_variant variants[] = {
+    {.name = "plain",
+     .kernel = "__kernel void KERNEL(square)(global float *y, global const float *x, int n) {\n"
+               "    const int i = get_global_id(0);\n"
+               "    if (i < n) y[i] = x[i] * x[i];\n"
+               "}\n",
+     .entry = "square"},
+    {.name = NULL}};
+static const clv_custom_op custom_square = {.bytes = sizeof custom_square,
+                                            .name = "custom_square",
+                                            .inputs = inputs,
+                                            .outputs = outputs,
+                                            .variants = variants,
+                                            .reference = square_reference,
+                                            .gradient = square_gradient,
+                                            .samples = samples};
 
 static bool custom; // which one the model takes
 
@@ -43,7 +52,7 @@ static clv_tensor *build(clv_tensor *x, const clv_model *model) {
     clv_graph *graph = clv_tensor_graph(x);
     x = clv_nn_conv2d(x, "conv", 3, &(clv_nn_conv2d_config){.kernel = {2, 3}});
     clv_scope_push(graph, "act");
-    x = custom ? clv__custom_op_add("custom_square", &x, 1, NULL, 0) : clv_square(x);
+    x = custom ? clv_op_call(graph, "custom_square", &x, 1, NULL, 0) : clv_square(x);
     clv_scope_pop(graph);
     return clv_nn_linear(clv_flatten(x, 1), "fc", model->classes, NULL);
 }

@@ -6,9 +6,9 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "cleave/custom_op.h"
 #include "cleave/ops.h"
 #include "cleave/train.h"
-#include "ops/custom_op.h"
 #include "train/small.h"
 
 enum { MOST = 2048 };
@@ -32,53 +32,55 @@ static const char kernel[] =
     "    q[i] = p[i] - lr[0] * c[i];\n"
     "}\n";
 
-static const char *two_outputs(clv_op_use *use) {
-    use->n_out = 2;
-    use->out[0] = use->out[1] = use->in[0];
-    return NULL;
-}
-
 static void reference(const clv_op_use *use, const double *const *in, double *const *out) {
     for (int64_t i = 0; i < clv_shape_numel(&use->in[0].shape); i++) {
-        const double d = in[1][i] + use->attributes[1] * in[0][i];
-        out[1][i] = use->attributes[0] * in[2][i] + d;
+        const double d = in[1][i] + use->attributes[1].number * in[0][i];
+        out[1][i] = use->attributes[0].number * in[2][i] + d;
         out[0][i] = in[0][i] - in[3][0] * out[1][i];
     }
 }
 
-static const clv_attribute settings[] = {{"momentum", 0}, {"decay", 0}, {"one", 1}, {NULL, 0}};
-static const clv_op_sample samples[] = {{.label = "vector",
-                                         .in = {{CLV_DTYPE_F32, {1, {9}}},
-                                                {CLV_DTYPE_F32, {1, {9}}},
-                                                {CLV_DTYPE_F32, {1, {9}}},
-                                                {CLV_DTYPE_F32, {1, {1}}}},
-                                         .quick = true},
+static const clv_op_value inputs[] = {
+    {"parameter", "f32[*]"}, {"gradient", "f32[*]"}, {"buffer", "f32[*]"}, {"lr", "f32[1]"}, {NULL, NULL}};
+static const clv_op_value outputs[] = {
+    {"new_parameter", "like parameter"}, {"new_buffer", "like parameter"}, {NULL, NULL}};
+static const clv_op_attribute settings[] = {
+    {.name = "momentum", .kind = CLV_ATTRIBUTE_NUMBER, .fallback = "0"},
+    {.name = "decay", .kind = CLV_ATTRIBUTE_NUMBER, .fallback = "0"},
+    {.name = "one", .kind = CLV_ATTRIBUTE_NUMBER, .fallback = "1"},
+    {.name = NULL}};
+static const clv_op_sample_input vectors[] = {{.dtype = CLV_DTYPE_F32, .shape = {1, {9}}},
+                                              {.dtype = CLV_DTYPE_F32, .shape = {1, {9}}},
+                                              {.dtype = CLV_DTYPE_F32, .shape = {1, {9}}},
+                                              {.dtype = CLV_DTYPE_F32, .shape = {1, {1}}}};
+static const clv_op_sample samples[] = {{.label = "vector", .in = vectors, .n_in = 4, .quick = true},
                                         {.label = NULL}};
+static const clv_op_variant variants[] = {{.name = "plain", .kernel = kernel}, {.name = NULL}};
 static const clv_custom_op momentum_step = {.bytes = sizeof momentum_step,
                                             .name = "momentum_step",
-                                            .n_inputs = 4,
+                                            .inputs = inputs,
                                             .attributes = settings,
-                                            .infer = two_outputs,
-                                            .kernel = kernel,
+                                            .outputs = outputs,
+                                            .variants = variants,
                                             .reference = reference,
                                             .samples = samples};
 
 static void momentum_update(const clv_update_use *use, clv_tensor **parameter, clv_tensor **states) {
     clv_tensor *in[] = {use->parameter, use->gradient, use->states[0], use->lr};
     // as the built-in one means them: the float nearest to what was written
-    const clv_attribute given[] = {{"momentum", (double)(float)use->attributes[0]},
-                                   {"decay", use->weight_decay}};
-    *parameter = clv__custom_op_add("momentum_step", in, 4, given, 2);
+    const clv_op_argument given[] = {{.name = "momentum", .number = (double)(float)use->attributes[0]},
+                                     {.name = "decay", .number = use->weight_decay}};
+    *parameter = clv_op_call(clv_tensor_graph(use->parameter), "momentum_step", in, 4, given, 2);
     states[0] = clv_op_output(*parameter, 1);
 }
 
 static const clv_attribute momentum_attributes[] = {{"momentum", 0.5}, {NULL, 0}};
-static const clv_custom_optimizer custom_momentum = {.bytes = sizeof custom_momentum,
-                                                     .name = "custom_momentum",
-                                                     .n_states = 1,
-                                                     .states = {{"momentum_buffer", 0}},
-                                                     .attributes = momentum_attributes,
-                                                     .update = momentum_update};
+static const clv_custom_optimizer custom_momentum = {
+    .bytes = sizeof custom_momentum,
+    .name = "custom_momentum",
+    .states = (const clv_optimizer_state[]){{"momentum_buffer", 0}, {NULL, 0}},
+    .attributes = momentum_attributes,
+    .update = momentum_update};
 static const clv_attribute nine[] = {{"momentum", 0.9}};
 static const clv_param_group groups[] = {{.max_rank = 1, .lr = 0.5f, .weight_decay = -1}};
 
@@ -100,8 +102,7 @@ static void lion_update(const clv_update_use *use, clv_tensor **parameter, clv_t
 static const clv_attribute betas[] = {{"beta1", 0.9}, {"beta2", 0.99}, {NULL, 0}};
 static const clv_custom_optimizer lion = {.bytes = sizeof lion,
                                           .name = "lion",
-                                          .n_states = 1,
-                                          .states = {{"exp_avg", 0}},
+                                          .states = (const clv_optimizer_state[]){{"exp_avg", 0}, {NULL, 0}},
                                           .attributes = betas,
                                           .update = lion_update};
 
@@ -285,11 +286,11 @@ static void swap_update(const clv_update_use *use, clv_tensor **parameter, clv_t
 
 static void values_change_places(void **state) {
     (void)state;
-    const clv_custom_optimizer swap = {.bytes = sizeof swap,
-                                       .name = "swap",
-                                       .n_states = 2,
-                                       .states = {{"other", 7}, {"before", 3}},
-                                       .update = swap_update};
+    const clv_custom_optimizer swap = {
+        .bytes = sizeof swap,
+        .name = "swap",
+        .states = (const clv_optimizer_state[]){{"other", 7}, {"before", 3}, {NULL, 0}},
+        .update = swap_update};
     clv_train_config config = config_of(host, &(clv_optimizer_config){.custom = &swap});
     clv_trainer *trainer;
     float was[3], is[3], before[3];
@@ -322,11 +323,13 @@ static void no_state_update(const clv_update_use *use, clv_tensor **parameter, c
 static void refusals(void **state) {
     (void)state;
     clv_custom_optimizer flat = {.bytes = sizeof flat, .name = "flat", .update = flat_update};
-    clv_custom_optimizer less = {
-        .bytes = sizeof less, .name = "less", .n_states = 1, .states = {{"m", 0}}, .update = no_state_update};
+    clv_custom_optimizer less = {.bytes = sizeof less,
+                                 .name = "less",
+                                 .states = (const clv_optimizer_state[]){{"m", 0}, {NULL, 0}},
+                                 .update = no_state_update};
     clv_custom_optimizer none = {.bytes = sizeof none, .name = "none"}, older = lion, twice = lion;
     older.bytes = 8;
-    twice.n_states = 2, twice.states[1] = twice.states[0];
+    twice.states = (const clv_optimizer_state[]){{"m", 0}, {"m", 0}, {NULL, 0}};
     const clv_attribute unknown = {"beta3", 1}, endless = {"beta1", NAN};
     const struct {
         clv_optimizer_config config;

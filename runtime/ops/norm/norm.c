@@ -494,7 +494,8 @@ static void update_adapt(clv__sample *out) {
     }
 }
 
-static bool backward_sample(int i, clv__sample *out) {
+static bool backward_sample(const clv__op *op, int i, clv__sample *out) {
+    (void)op;
     clv__sample forward;
     if (i < 0 || !clv__op_sample(&clv__op_batch_norm, i / 2, &forward)) return false;
     const bool is_var = i % 2;

@@ -56,7 +56,8 @@ static void reference(const clv__ref *ref) {
     }
 }
 
-static bool sample(int i, clv__sample *out) {
+static bool sample(const clv__op *op, int i, clv__sample *out) {
+    (void)op;
     static const assign_attrs plain = {0, 1}, mean = {0.75f, 0.25f};
     static const struct {
         const char *label;

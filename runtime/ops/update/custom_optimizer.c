@@ -13,10 +13,18 @@
 #include "cleave/ops.h"
 #include "device/device.h"
 
-/** How many attributes the descriptor has; more than CLV_CUSTOM_OP_ATTRIBUTES: too many. */
+// The library's own bounds; the descriptor has lists.
+enum { MOST_STATES = 16, MOST_ATTRIBUTES = 64 };
+
+/** How many attributes the descriptor has; one more than MOST_ATTRIBUTES: too many. States the same. */
 static int count_attributes(const clv_custom_optimizer *custom) {
     int n = 0;
-    while (custom->attributes && n <= CLV_CUSTOM_OP_ATTRIBUTES && custom->attributes[n].name) n++;
+    while (custom->attributes && n <= MOST_ATTRIBUTES && custom->attributes[n].name) n++;
+    return n;
+}
+static int count_states(const clv_custom_optimizer *custom) {
+    int n = 0;
+    while (custom->states && n <= MOST_STATES && custom->states[n].name) n++;
     return n;
 }
 
@@ -27,7 +35,7 @@ static int find_attribute(const clv_custom_optimizer *custom, const char *name) 
 }
 
 /** The values of the attributes, defaults filled in. */
-static void read_attributes(const clv_optimizer_config *config, double values[CLV_CUSTOM_OP_ATTRIBUTES]) {
+static void read_attributes(const clv_optimizer_config *config, double values[MOST_ATTRIBUTES]) {
     const clv_custom_optimizer *custom = config->custom;
     for (int i = 0; custom->attributes && custom->attributes[i].name; i++)
         values[i] = custom->attributes[i].value;
@@ -40,11 +48,10 @@ static const char *mistake_of(const clv_custom_optimizer *custom) {
     if (custom->bytes != sizeof *custom) return "bytes is not sizeof(clv_custom_optimizer)";
     if (!custom->name || !*custom->name) return "it needs a name";
     if (!custom->update) return "it needs an update function";
-    if (custom->n_states < 0 || custom->n_states > CLV_CUSTOM_OPTIMIZER_STATES)
-        return "n_states must be from 0 to 4";
-    if (count_attributes(custom) > CLV_CUSTOM_OP_ATTRIBUTES) return "it has more than 16 attributes";
-    for (int i = 0; i < custom->n_states; i++) {
-        if (!custom->states[i].name || !*custom->states[i].name) return "a state needs a name";
+    if (count_states(custom) > MOST_STATES) return "it has more than 16 states";
+    if (count_attributes(custom) > MOST_ATTRIBUTES) return "it has more than 64 attributes";
+    for (int i = 0; i < count_states(custom); i++) {
+        if (!*custom->states[i].name) return "a state needs a name";
         if (!isfinite(custom->states[i].first)) return "a state's first value must be finite";
         for (int k = 0; k < i; k++)
             if (!strcmp(custom->states[i].name, custom->states[k].name))
@@ -149,31 +156,36 @@ void clv__custom_optimizer_add(const clv_optimizer_config *config, float lr_fact
     const clv_custom_optimizer *custom = config->custom;
     clv_graph *graph = parameter->graph;
     const clv_precision precision = graph->precision;
-    clv_tensor *made[1 + CLV_CUSTOM_OPTIMIZER_STATES] = {0},
-                         *targets[1 + CLV_CUSTOM_OPTIMIZER_STATES] = {parameter};
-    clv_update_use use = {.parameter = parameter, .weight_decay = (double)config->weight_decay};
+    const int n_states = count_states(custom);
+    double values[MOST_ATTRIBUTES] = {0};
+    clv_tensor *made[1 + MOST_STATES] = {0}, *targets[1 + MOST_STATES] = {parameter};
+    clv_update_use use = {.parameter = parameter,
+                          .states = &targets[1],
+                          .n_states = n_states,
+                          .weight_decay = (double)config->weight_decay,
+                          .attributes = values,
+                          .n_attributes = count_attributes(custom)};
     graph->precision = CLV_PRECISION_F32; // parameters and states are f32, whatever the layers compute in
-    read_attributes(config, use.attributes);
+    read_attributes(config, values);
     use.gradient = all->factor ? clv_mul(parameter->gradient, all->factor) : parameter->gradient;
     use.lr = clv_slice(all->hyper, 0, 0, 1);
     if (lr_factor != 1) use.lr = clv_mul_scalar(use.lr, lr_factor);
     use.first = clv_slice(all->hyper, 0, 1, 1);
     use.step = clv_slice(all->hyper, 0, 4, 1);
-    for (int i = 0; i < custom->n_states; i++)
-        use.states[i] = targets[i + 1] = state_of(parameter, &custom->states[i]);
+    for (int i = 0; i < n_states; i++) targets[i + 1] = state_of(parameter, &custom->states[i]);
     if (graph->error.status == CLV_OK) custom->update(&use, &made[0], &made[1]);
-    for (int i = 0; i <= custom->n_states; i++) {
+    for (int i = 0; i <= n_states; i++) {
         if (!fits(custom, parameter, i ? custom->states[i - 1].name : "new value", targets[i], made[i]))
             break;
         if (made[i] != targets[i] && is_kept(made[i])) made[i] = clv_mul_scalar(made[i], 1); // a copy
     }
-    for (int i = 0; graph->error.status == CLV_OK && i <= custom->n_states; i++)
+    for (int i = 0; graph->error.status == CLV_OK && i <= n_states; i++)
         if (made[i] != targets[i]) clv__assign_add(targets[i], made[i], 0, all);
     graph->precision = precision;
 }
 
 void clv__custom_optimizer_text(const clv_optimizer_config *config, clv__text *out) {
-    double values[CLV_CUSTOM_OP_ATTRIBUTES] = {0};
+    double values[MOST_ATTRIBUTES] = {0};
     if (!config->custom) return;
     read_attributes(config, values);
     clv__text_add(out, "%s", config->custom->name);

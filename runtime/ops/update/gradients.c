@@ -126,7 +126,8 @@ static int64_t squares_reduction(const clv__op_io *io) {
     return n;
 }
 
-static bool squares_sample(int i, clv__sample *out) {
+static bool squares_sample(const clv__op *op, int i, clv__sample *out) {
+    (void)op;
     static const int64_t cases[][4] = {
         {65},    {1500, 3, 0, 17000}, {1},       {2}, {31}, {1023}, {1025}, {16385},
         {40009}, {8192, 8193, 64, 1}, {1100003}, {0}};
@@ -161,8 +162,8 @@ static bool squares_split(const clv__op_io *io, int i, clv__split *out) {
 const clv__op clv__op_sum_squares = {
     .name = "sum_squares", .sample = squares_sample, .reduction = squares_reduction, COMMON};
 
-static bool nonfinite_sample(int i, clv__sample *out) {
-    if (!squares_sample(i / 2, out)) return false;
+static bool nonfinite_sample(const clv__op *op, int i, clv__sample *out) {
+    if (!squares_sample(op, i / 2, out)) return false;
     if (i % 2) out->fill[FIRST] = (clv__fill){CLV__FILL_UNIFORM, -1e39, 1e39}; // most are infinite as floats
     out->fill[SO_FAR] = (clv__fill){CLV__FILL_INTEGER, 0, 3};
     return true;
@@ -247,7 +248,8 @@ static void scaler_reference(const clv__ref *ref) {
     if (scale[0] * (double)a->growth < 3e38) scale[0] *= (double)a->growth;
 }
 
-static bool scaler_sample(int i, clv__sample *out) {
+static bool scaler_sample(const clv__op *op, int i, clv__sample *out) {
+    (void)op;
     static const struct {
         const char *label;
         double tracker, skipped, nonfinite;

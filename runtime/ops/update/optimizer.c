@@ -213,7 +213,7 @@ static bool update_sample(const clv__op *op, const update_case *cases, int n_cas
     return true;
 }
 
-static bool sgd_sample(int i, clv__sample *out) {
+static bool sgd_sample(const clv__op *op, int i, clv__sample *out) {
     static const sgd_attrs plain = {0, 1, 0, 0, 1}, decay = {0, 1, 0.1f, 0, 0.5f},
                            damped = {0.9f, 0.5f, 0.01f, 0, 1}, nesterov = {0.9f, 1, 0.01f, 1, 1};
     static const update_case cases[] = {
@@ -223,7 +223,7 @@ static bool sgd_sample(int i, clv__sample *out) {
         {"momentum, dampening, two terms", &damped, false, true, true, true},
         {"Nesterov", &nesterov, false, true, false, false},
     };
-    return update_sample(&clv__op_sgd_update, cases, sizeof cases / sizeof *cases, i, out);
+    return update_sample(op, cases, sizeof cases / sizeof *cases, i, out);
 }
 
 static const clv__variant sgd_variants[] = CLV__SHARING_VARIANTS(sgd_lower);
@@ -290,7 +290,7 @@ static void adam_reference(const clv__ref *ref) {
     for (int g = 0; factor >= 0 && g < clv__groups_of(ref->io); g++) adam_slice(ref, g, factor);
 }
 
-static bool adam_sample(int i, clv__sample *out) {
+static bool adam_sample(const clv__op *op, int i, clv__sample *out) {
     static const adam_attrs adam = {0.9f, 0.1f, 0.999f, 0.001f, 1e-8f, 0, 0, 1},
                             decay = {0.9f, 0.1f, 0.99f, 0.01f, 1e-3f, 0.1f, 0, 1},
                             adamw = {0.9f, 0.1f, 0.999f, 0.001f, 1e-8f, 0, 0.1f, 0.5f};
@@ -299,7 +299,7 @@ static bool adam_sample(int i, clv__sample *out) {
         {"Adam, weight decay, clipped", &decay, false, true, true, false},
         {"AdamW, two terms", &adamw, false, true, false, true},
     };
-    return update_sample(&clv__op_adam_update, cases, sizeof cases / sizeof *cases, i, out);
+    return update_sample(op, cases, sizeof cases / sizeof *cases, i, out);
 }
 
 static const clv__variant adam_variants[] = CLV__SHARING_VARIANTS(adam_lower);

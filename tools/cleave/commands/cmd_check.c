@@ -382,11 +382,11 @@ static int run(check_job *job, clv_check_config *config) {
 /** Names of the ops with a kernel that a shared library registers. */
 static int load_ops(cli_session *session, const char *file, const char **found, int room) {
     int before = 0, n = 0;
-    while (clv_custom_op_get(before)) before++;
+    while (clv_op_get(before)) before++;
     const int code = cli_load_library(session->runtime, file);
     if (code != EXIT_DONE) return code;
-    for (int i = before; clv_custom_op_get(i) && n < room; i++)
-        if (!clv_custom_op_get(i)->build) found[n++] = clv_custom_op_get(i)->name;
+    for (int i = before; clv_op_get(i) && n < room; i++)
+        if (!clv_op_get(i)->custom->build) found[n++] = clv_op_get(i)->name;
     if (n == 0)
         return cli_fail(EXIT_USAGE, "'%s' registers no op with a kernel: there is nothing to check", file);
     return EXIT_DONE;
