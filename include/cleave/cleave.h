@@ -79,7 +79,7 @@
 // 9. The seams: plans node by node (plan.h), devices for layers (place.h), times (profile.h), ops by name and of your own (custom_op.h),
 //    what is right (check.h), how fast it is (bench.h, tune.h).
 //
-// 10. What will stay: from 1.0 on, all but what is experimental. That is check.h, bench.h, tune.h, profile.h, place.h and nearest.h; in
+// 10. What will stay: from 1.0 on, all but what is experimental. That is check.h, bench.h, tune.h, profile.h and place.h; in
 //    custom_op.h and optim.h ops and optimizers of one's own, and the walk over a graph; in train.h graphs, shares and advice without a
 //    trainer; the program cache. It stands between `#ifndef CLEAVE_STABLE_ONLY` and its #endif: define that, and a compiler shows what
 //    of it a program uses. The marks before types (CLV_OUT, CLV_OR_NULL and so on) are told in status.h.
@@ -94,7 +94,6 @@
 // what they are made of
 #include "runtime.h"
 #include "status.h"
-#include "nearest.h"
 #include "device.h"
 #include "data.h"
 #include "io.h"

@@ -18,7 +18,6 @@
 #ifndef CLEAVE_RUNTIME_H
 #define CLEAVE_RUNTIME_H
 
-#include <stdarg.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -109,25 +108,6 @@ CLV_API void clv_runtime_destroy(clv_runtime *runtime);
 /** The sentence of the newest failure in the calling thread: what, where, what to do. "" if there was none. Failures of other threads leave
  * it alone, but a thread that had none is told the newest of all. Borrowed, until the thread asks again or ends. */
 CLV_API const char *clv_runtime_error(CLV_OR_NULL const clv_runtime *runtime);
-
-#ifndef CLEAVE_STABLE_ONLY // experimental
-/** Flags of clv_format_shown. */
-enum {
-    CLV_SHOWN_NAMES =
-        1, /**< a text in quotes, '%s', is a name: one line, at most 200 bytes, its middle left out */
-    CLV_SHOWN_COLOURS = 2 /**< colours (ESC [ digits m) in texts are meant, and pass */
-};
-
-/**
- * vsnprintf for what people read: of the texts among the arguments (%s), which may come from files, drivers or variables,
- * control characters, marks of direction and broken UTF-8 become '?'; line ends and tabs pass, but in names. The format itself is
- * taken as it is. Sentences of a runtime are made so, with CLV_SHOWN_NAMES. No %n, no wide characters.
- *
- * result  bytes that the whole text takes, as vsnprintf counts them
- */
-CLV_API int clv_format_shown(CLV_OUT CLV_COUNT(bytes) char *text, size_t bytes, unsigned flags,
-                             const char *format, va_list args);
-#endif // CLEAVE_STABLE_ONLY
 
 /** What building programs cost so far. */
 typedef struct clv_program_report {

@@ -8,6 +8,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "base/shown.h"
 #include "cleave/runtime.h"
 
 static const struct {
@@ -137,7 +138,7 @@ clv_status clv__error_set(clv__error *error, clv_status status, const char *form
     char text[CLV__ERROR_BYTES]; // the arguments may point into error->text
     va_list args;
     va_start(args, format);
-    clv_format_shown(text, sizeof text, CLV_SHOWN_NAMES, format, args);
+    clv__format_shown(text, sizeof text, CLV__SHOWN_NAMES, format, args);
     va_end(args);
     take_lock(error);
     keep(error, status, text);
@@ -170,7 +171,7 @@ clv_status clv__error_prefix(clv__error *error, const char *format, ...) {
     char text[CLV__ERROR_BYTES];
     va_list args;
     va_start(args, format);
-    int n = clv_format_shown(text, sizeof text, CLV_SHOWN_NAMES, format, args);
+    int n = clv__format_shown(text, sizeof text, CLV__SHOWN_NAMES, format, args);
     va_end(args);
     take_lock(error);
     const struct clv__thread_error *own = own_of(error);

@@ -48,8 +48,8 @@ bool clv__patterns_cover(const char *patterns, const char *name) {
     return false;
 }
 
-void clv__nearest_offer_modules(clv_nearest *nearest, const char *name) {
+void clv__nearest_offer_modules(clv__nearest *nearest, const char *name) {
     char module[NAME_BYTES];
     for (size_t n = next_module(name, 0, module); n; n = next_module(name, n, module))
-        clv_nearest_offer(nearest, module);
+        clv__nearest_offer(nearest, module);
 }

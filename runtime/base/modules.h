@@ -6,7 +6,7 @@
 
 #include <stdbool.h>
 
-#include "cleave/nearest.h"
+#include "base/nearest.h"
 
 enum { CLV__PATTERN_BYTES = 256 };
 
@@ -20,6 +20,6 @@ bool clv__pattern_covers(const char *pattern, const char *name);
 bool clv__patterns_cover(const char *patterns, const char *name);
 
 /** Offer a name and the modules that it lies in. */
-void clv__nearest_offer_modules(clv_nearest *nearest, const char *name);
+void clv__nearest_offer_modules(clv__nearest *nearest, const char *name);
 
 #endif

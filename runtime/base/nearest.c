@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // The nearest of many names, by the edits that a typing hand makes (Damerau 1964: optimal string alignment).
-#include "cleave/nearest.h"
+#include "base/nearest.h"
 #include "base/text.h"
 
 #include <dirent.h>
@@ -71,7 +71,7 @@ static int stem_distance(const letters *stem, const letters *name) {
     return best;
 }
 
-void clv_nearest_offer(clv_nearest *nearest, const char *name) {
+void clv__nearest_offer(clv__nearest *nearest, const char *name) {
     size_t n = strlen(nearest->word), m = strlen(name);
     bool wild = n && nearest->word[n - 1] == '*';
     while (n && (nearest->word[n - 1] == '*' || nearest->word[n - 1] == '.')) n--;
@@ -83,7 +83,7 @@ void clv_nearest_offer(clv_nearest *nearest, const char *name) {
     snprintf(nearest->name, sizeof nearest->name, "%s", name);
 }
 
-const char *clv_nearest_text(clv_nearest *nearest) {
+const char *clv__nearest_text(clv__nearest *nearest) {
     *nearest->text = 0;
     if (*nearest->name) snprintf(nearest->text, sizeof nearest->text, "; did you mean '%s'?", nearest->name);
     return nearest->text;
@@ -103,17 +103,17 @@ static int by_name(const struct dirent **a, const struct dirent **b) {
     return strcmp((*a)->d_name, (*b)->d_name);
 }
 
-const char *clv_nearest_file(clv_nearest *nearest, const char *path) {
+const char *clv__nearest_file(clv__nearest *nearest, const char *path) {
     const char *slash = strrchr(path, '/');
     struct dirent **names = NULL;
-    *nearest = (clv_nearest){.word = slash ? slash + 1 : path};
+    *nearest = (clv__nearest){.word = slash ? slash + 1 : path};
     char *folder = slash ? strndup(path, slash == path ? 1 : (size_t)(slash - path)) : strdup(".");
     const int n = folder ? scandir(folder, &names, can_be_told, by_name) : 0;
     for (int i = 0; i < n; i++) {
-        clv_nearest_offer(nearest, names[i]->d_name);
+        clv__nearest_offer(nearest, names[i]->d_name);
         free(names[i]);
     }
     free(names);
     free(folder);
-    return clv_nearest_text(nearest);
+    return clv__nearest_text(nearest);
 }

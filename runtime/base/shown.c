@@ -171,9 +171,9 @@ static void put_text(printed *to, const conversion *c, unsigned flags, const cha
     size_t bytes = c->precision >= 0 ? strnlen(text, (size_t)c->precision) : strlen(text);
     if (c->precision >= 0 && (size_t)c->precision == bytes) bytes = whole(text, bytes);
     char name[CLV__NAME_BYTES + 1];
-    bool is_name = flags & CLV_SHOWN_NAMES && c->quoted;
+    bool is_name = flags & CLV__SHOWN_NAMES && c->quoted;
     if (is_name) clv__show_name(text, bytes, name);
-    unsigned pass = LINES | (flags & CLV_SHOWN_COLOURS ? COLOURS : 0);
+    unsigned pass = LINES | (flags & CLV__SHOWN_COLOURS ? COLOURS : 0);
     size_t shown = is_name ? strlen(name) : show((const uint8_t *)text, bytes, pass, NULL);
     bool left = strchr(c->flags, '-') != NULL;
     if (!left) pad(to, c->width, shown);
@@ -222,7 +222,7 @@ static void put_number(printed *to, const conversion *c, va_list *args) {
     if (n > 0) put(to, text, (size_t)n < sizeof text ? (size_t)n : sizeof text - 1);
 }
 
-int clv_format_shown(char *text, size_t bytes, unsigned flags, const char *format, va_list given) {
+int clv__format_shown(char *text, size_t bytes, unsigned flags, const char *format, va_list given) {
     printed to = {text, bytes, 0};
     va_list args;
     va_copy(args, given);

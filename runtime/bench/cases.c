@@ -8,7 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "cleave/nearest.h"
+#include "base/nearest.h"
 #include "cleave/nn.h"
 #include "cleave/ops.h"
 #include "cleave/optim.h"
@@ -278,27 +278,27 @@ static void add_models(listing *l) {
 
 static clv_status unknown_model(const char *name, clv__error *error) {
     char names[512] = "";
-    clv_nearest nearest = {.word = name};
+    clv__nearest nearest = {.word = name};
     for (int i = 0; clv_model_get(i); i++) {
         size_t used = strlen(names);
         snprintf(names + used, sizeof names - used, "%s%s", i ? ", " : "", clv_model_get(i)->name);
-        clv_nearest_offer(&nearest, clv_model_get(i)->name);
+        clv__nearest_offer(&nearest, clv_model_get(i)->name);
     }
     CLV_FAIL(error, CLV_E_NOT_FOUND, "unknown model '%s'; there are %s%s", name, names,
-             clv_nearest_text(&nearest));
+             clv__nearest_text(&nearest));
 }
 
 static clv_status check_config(const clv_bench_config *config, clv__error *error) {
     static const char *const suites[] = {"gemm", "conv", "ops", "models"};
-    clv_nearest nearest = {.word = config->suite};
+    clv__nearest nearest = {.word = config->suite};
     bool known = !config->suite;
     for (size_t i = 0; config->suite && i < sizeof suites / sizeof *suites; i++) {
         known |= !strcmp(config->suite, suites[i]);
-        clv_nearest_offer(&nearest, suites[i]);
+        clv__nearest_offer(&nearest, suites[i]);
     }
     if (!known)
         CLV_FAIL(error, CLV_E_NOT_FOUND, "no suite '%s'; there are gemm, conv, ops, models%s", config->suite,
-                 clv_nearest_text(&nearest));
+                 clv__nearest_text(&nearest));
     if (config->model && !clv_model_find(config->model)) return unknown_model(config->model, error);
     const int64_t *s = config->size;
     if ((s[0] || s[1] || s[2]) && (s[0] < 1 || s[1] < 1 || s[2] < 1))

@@ -600,7 +600,7 @@ static clv_status write_down_ops(job *j, const clv__op *const *ops) {
         bool found = false;
         for (const clv__op *const *op = ops; *op && !found; op++)
             found = clv__name_matches(*name, (*op)->name);
-        clv_nearest nearest;
+        clv__nearest nearest;
         if (!found)
             CLV_FAIL(error_of(j), CLV_E_NOT_FOUND, "there is no op '%s'%s", *name,
                      clv__op_nearest(*name, &nearest));

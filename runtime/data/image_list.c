@@ -10,7 +10,7 @@
 #include <sys/stat.h>
 
 #include "base/text.h"
-#include "cleave/nearest.h"
+#include "base/nearest.h"
 #include "io/csv.h"
 #include "io/image.h"
 #include "io/shown.h"
@@ -40,9 +40,9 @@ static clv_status list_folder(clv__error *error, clv__arena *arena, const char *
     *n = 0;
     if (!folder) {
         const int code = errno;
-        clv_nearest nearest;
+        clv__nearest nearest;
         CLV_FAIL(error, CLV_E_IO, "cannot read the folder '%s': %s%s", path,
-                 clv__system_reason(code, &reason), code == ENOENT ? clv_nearest_file(&nearest, path) : "");
+                 clv__system_reason(code, &reason), code == ENOENT ? clv__nearest_file(&nearest, path) : "");
     }
     clv_status status = CLV_OK;
     const struct dirent *entry;
@@ -432,10 +432,10 @@ clv_status clv__image_list_files(clv__error *error, const char *const *paths, si
         struct stat info;
         if (stat(paths[i], &info) != 0) {
             const int code = errno;
-            clv_nearest nearest;
+            clv__nearest nearest;
             status = clv__error_set(error, CLV_E_IO, "cannot read '%s': %s%s", paths[i],
                                     clv__system_reason(code, &reason),
-                                    code == ENOENT ? clv_nearest_file(&nearest, paths[i]) : "");
+                                    code == ENOENT ? clv__nearest_file(&nearest, paths[i]) : "");
             continue;
         }
         if (!S_ISDIR(info.st_mode)) {

@@ -9,7 +9,7 @@
 #include <string.h>
 
 #include "base/memory.h"
-#include "cleave/nearest.h"
+#include "base/nearest.h"
 #include "data/table.h"
 #include "io/array.h"
 #include "io/shown.h"
@@ -65,11 +65,11 @@ static const char *name_of(const making *m, int column) {
 static clv_status no_column(const making *m, const char *name, size_t length) {
     char word[128];
     snprintf(word, sizeof word, "%.*s", (int)(length < 100 ? length : 100), name);
-    clv_nearest nearest = {.word = word};
-    for (size_t i = 0; i < m->file.csv.columns; i++) clv_nearest_offer(&nearest, name_of(m, (int)i));
+    clv__nearest nearest = {.word = word};
+    for (size_t i = 0; i < m->file.csv.columns; i++) clv__nearest_offer(&nearest, name_of(m, (int)i));
     clv__shown_text shown;
     CLV_FAIL(m->error, CLV_E_NOT_FOUND, "'%s' has no column '%s'%s", m->file.path, clv__shown(word, &shown),
-             clv_nearest_text(&nearest));
+             clv__nearest_text(&nearest));
 }
 
 /** Names with commas between them, as columns, each once. Blanks around a name are nothing. */

@@ -6,7 +6,7 @@
 #include <string.h>
 
 #include "base/memory.h"
-#include "cleave/nearest.h"
+#include "base/nearest.h"
 #include "data/table.h"
 #include "io/array.h"
 #include "io/shown.h"
@@ -78,13 +78,13 @@ static void lacks(lacking *all, const char *name) {
 /** A column that the model does not know may be the one that is lacking, mistyped. */
 static clv_status no_columns(const clv__table_file *file, const clv__table_form *form, const bool *used,
                              const lacking *all) {
-    clv_nearest nearest = {.word = all->first};
+    clv__nearest nearest = {.word = all->first};
     for (size_t c = 0; all->n == 1 && c < file->csv.columns; c++) {
         const char *name = clv__csv_field(&file->csv, -1, c);
-        if (!used[c] && !is_known(form, name)) clv_nearest_offer(&nearest, name);
+        if (!used[c] && !is_known(form, name)) clv__nearest_offer(&nearest, name);
     }
     CLV_FAIL(file->error, CLV_E_NOT_FOUND, "'%s' has no column%s %s, which the model was trained on%s",
-             file->path, all->n > 1 ? "s" : "", all->names, all->n > 1 ? "" : clv_nearest_text(&nearest));
+             file->path, all->n > 1 ? "s" : "", all->names, all->n > 1 ? "" : clv__nearest_text(&nearest));
 }
 
 static clv_status find(const clv__table_file *file, clv__table_form *form, bool *used, bool targets,

@@ -12,7 +12,7 @@
 
 #include "base/shown.h"
 #include "base/text.h"
-#include "cleave/nearest.h"
+#include "base/nearest.h"
 
 static const char *const type_names[] = {"host", "cpu", "gpu", "accelerator", "other"};
 
@@ -245,7 +245,7 @@ static void list_text(const device_list *list, clv__text *out) {
 }
 
 /** Offer the words of a text of at least four letters: `llvmpipe` of a driver's name. */
-static void offer_words(clv_nearest *nearest, const char *text) {
+static void offer_words(clv__nearest *nearest, const char *text) {
     char word[64];
     while (*text) {
         size_t n = 0;
@@ -253,7 +253,7 @@ static void offer_words(clv_nearest *nearest, const char *text) {
         if (n >= 4 && n < sizeof word) {
             memcpy(word, text, n);
             word[n] = 0;
-            clv_nearest_offer(nearest, word);
+            clv__nearest_offer(nearest, word);
         }
         text += n ? n : 1;
     }
@@ -261,15 +261,15 @@ static void offer_words(clv_nearest *nearest, const char *text) {
 
 /** The device that a mistyped word may mean. A type's word is none: who asks for a GPU does not mean a
  *  CPU. */
-static void find_nearest(const device_list *list, span part, clv_nearest *nearest) {
+static void find_nearest(const device_list *list, span part, clv__nearest *nearest) {
     const bool names_card =
         part.n > 5 && same((span){part.text, 5}, "null:") && isalpha((unsigned char)part.text[5]);
     if (is_type_word(part) && !names_card) return;
-    clv_nearest_offer(nearest, "host");
+    clv__nearest_offer(nearest, "host");
     for (size_t i = 0; i < list->n; i++) {
         const clv_device_info *info = &list->items[i]->info;
-        if (strcmp(info->backend, "null") != 0) clv_nearest_offer(nearest, type_name_of(info->type));
-        clv_nearest_offer(nearest, info->name);
+        if (strcmp(info->backend, "null") != 0) clv__nearest_offer(nearest, type_name_of(info->type));
+        clv__nearest_offer(nearest, info->name);
         offer_words(nearest, info->label);
         offer_words(nearest, info->platform_name);
     }
@@ -302,11 +302,11 @@ static clv_status not_found(clv_runtime *runtime, const device_list *list, const
     if (!has_host) clv__text_add(&there, "%shost", list->n ? ", " : "");
     char word[201];
     snprintf(word, sizeof word, "%.*s", part.n < 200 ? (int)part.n : 200, part.text);
-    clv_nearest nearest = {.word = word};
+    clv__nearest nearest = {.word = word};
     find_nearest(list, part, &nearest);
     clv_status status = may_be_missing(list, part) ? CLV_E_DEVICE : CLV_E_NOT_FOUND;
     clv__error_set(&runtime->error, status, "%sthere is no device '%s'; there is %.1500s%s", what, word,
-                   clv__text_get(&there), clv_nearest_text(&nearest));
+                   clv__text_get(&there), clv__nearest_text(&nearest));
     clv__text_reset(&there);
     return status;
 }

@@ -61,11 +61,11 @@ static clv_status choose(const moving *m, const char *pattern) {
         if (piece > largest) largest = piece;
     }
     if (!any && pattern) {
-        clv_nearest nearest = {.word = pattern};
+        clv__nearest nearest = {.word = pattern};
         for (size_t i = 0; i < session->n_kept; i++)
             clv__nearest_offer_modules(&nearest, session->kept[i].name);
         CLV_FAIL(m->error, CLV_E_NOT_FOUND, "nothing that the session keeps matches '%s'%s", pattern,
-                 clv_nearest_text(&nearest));
+                 clv__nearest_text(&nearest));
     }
     return clv__memory_check(m->device, (size_t)bytes, (size_t)largest, "what is moved", "", false);
 }

@@ -24,7 +24,7 @@ static void spread(clv_graph *graph, bool *frozen) {
 
 /** Freeze what one pattern covers; false: it covers nothing, and the graph has failed. */
 static bool freeze_one(clv_graph *graph, const char *pattern, bool *frozen) {
-    clv_nearest nearest = {.word = pattern};
+    clv__nearest nearest = {.word = pattern};
     bool found = false;
     for (size_t i = 0; i < graph->n_tensors; i++) {
         clv_tensor *tensor = graph->tensors[i];
@@ -37,7 +37,7 @@ static bool freeze_one(clv_graph *graph, const char *pattern, bool *frozen) {
     }
     if (!found)
         clv__graph_fail(graph, CLV_E_NOT_FOUND, "freeze: no parameter matches '%s'%s", pattern,
-                        clv_nearest_text(&nearest));
+                        clv__nearest_text(&nearest));
     return found;
 }
 

@@ -63,7 +63,7 @@ clv_tensor *clv__graph_fail(clv_graph *graph, clv_status status, const char *for
     char text[CLV__ERROR_BYTES];
     va_list args;
     va_start(args, format);
-    clv_format_shown(text, sizeof text, CLV_SHOWN_NAMES, format, args);
+    clv__format_shown(text, sizeof text, CLV__SHOWN_NAMES, format, args);
     va_end(args);
     clv__error_set(&graph->error, status, "%s", text);
     return NULL;
@@ -221,13 +221,13 @@ clv_tensor *clv_graph_find(const clv_graph *graph, const char *name) {
     return found;
 }
 
-const char *clv__graph_nearest(const clv_graph *graph, const char *pattern, clv_nearest *nearest) {
-    *nearest = (clv_nearest){.word = pattern};
+const char *clv__graph_nearest(const clv_graph *graph, const char *pattern, clv__nearest *nearest) {
+    *nearest = (clv__nearest){.word = pattern};
     for (size_t i = 0; i < graph->n_nodes; i++) {
         if (graph->nodes[i]->phase == CLV__FORWARD)
             clv__nearest_offer_modules(nearest, graph->nodes[i]->layer);
     }
-    return clv_nearest_text(nearest);
+    return clv__nearest_text(nearest);
 }
 
 // ---- tensors ------------------------------------------------------------------------------------------------------

@@ -114,7 +114,7 @@ void clv__parts_next(clv_graph *graph, clv__parts *parts, clv__cut cut);
 void clv__parts_end(clv_graph *graph, const clv__parts *parts);
 
 /** `; did you mean 'NAME'?` for a pattern that matches no layer; `nearest` is the caller's. */
-const char *clv__graph_nearest(const clv_graph *graph, const char *pattern, clv_nearest *nearest);
+const char *clv__graph_nearest(const clv_graph *graph, const char *pattern, clv__nearest *nearest);
 
 /** How sentences call a node: `conv2d 'features.3'`, or where it is in no layer by its number, `add#12`, which its result's name
  *  has too. */

@@ -8,7 +8,7 @@
 
 #include "base/error.h"
 #include "cleave/graph.h"
-#include "cleave/nearest.h"
+#include "base/nearest.h"
 #include "cleave/custom_op.h"
 #include "device/launch.h"
 
@@ -359,7 +359,7 @@ const clv__op *clv__op_find(const char *name);
 /** An op's variant of that name, NULL if there is none. */
 const clv__variant *clv__variant_find(const clv__op *op, const char *name);
 /** `; did you mean 'NAME'?` for a name that is of no op; `nearest` is the caller's. */
-const char *clv__op_nearest(const char *name, clv_nearest *nearest);
+const char *clv__op_nearest(const char *name, clv__nearest *nearest);
 /** The i-th case of an op, from its table or its function; false when i is past the last, or the op has none. */
 bool clv__op_sample(const clv__op *op, int i, clv__sample *sample);
 /** The work of one use: as the op says, or what its `cost` stands for when it is NULL. */

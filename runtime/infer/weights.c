@@ -147,7 +147,7 @@ static clv_status check_except(const clv_session *session, const clv__section *s
     char pattern[CLV__PATTERN_BYTES];
     size_t prefix_bytes = strlen(section->prefix);
     for (const char *rest = section->except; clv__patterns_take(&rest, pattern);) {
-        clv_nearest nearest = {.word = pattern};
+        clv__nearest nearest = {.word = pattern};
         bool found = false;
         for (int i = 0; i < clv_session_info_get(session).n_tensors; i++) {
             clv_session_tensor tensor = clv_session_get(session, i);
@@ -163,7 +163,7 @@ static clv_status check_except(const clv_session *session, const clv__section *s
         if (!found)
             CLV_FAIL(error, CLV_E_NOT_FOUND,
                      "weights without '%s': neither the model nor '%s' has such a tensor%s", pattern, path,
-                     clv_nearest_text(&nearest));
+                     clv__nearest_text(&nearest));
     }
     return CLV_OK;
 }

@@ -6,15 +6,15 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "cleave/nearest.h"
+#include "base/nearest.h"
 #include "io/file.h"
 #include "io/shown.h"
 
 static clv_status fail(clv__error *error, const char *path, int code) {
     clv__shown_text reason;
-    clv_nearest nearest;
+    clv__nearest nearest;
     CLV_FAIL(error, CLV_E_IO, "cannot read '%s': %s%s", path, clv__system_reason(code, &reason),
-             code == ENOENT ? clv_nearest_file(&nearest, path) : "");
+             code == ENOENT ? clv__nearest_file(&nearest, path) : "");
 }
 
 clv_status clv__input_open(clv__error *error, const char *path, clv__input *input) {

@@ -47,10 +47,10 @@ static const char *inputs_text(const clv_op_value *inputs, char *text, size_t by
 }
 
 static clv_tensor *unknown(clv_graph *graph, const char *name) {
-    clv_nearest nearest = {.word = name ? name : ""};
-    for (int i = 0; clv_op_get(i); i++) clv_nearest_offer(&nearest, clv_op_get(i)->name);
+    clv__nearest nearest = {.word = name ? name : ""};
+    for (int i = 0; clv_op_get(i); i++) clv__nearest_offer(&nearest, clv_op_get(i)->name);
     return clv__graph_fail(graph, CLV_E_NOT_FOUND, "there is no op '%.100s'%s", nearest.word,
-                           clv_nearest_text(&nearest));
+                           clv__nearest_text(&nearest));
 }
 
 /** Is all there that the op cannot do without? Builders make nothing of NULL, and say nothing. */

@@ -74,12 +74,12 @@ const clv__variant *clv__variant_find(const clv__op *op, const char *name) {
     return NULL;
 }
 
-const char *clv__op_nearest(const char *name, clv_nearest *nearest) {
-    *nearest = (clv_nearest){.word = name};
+const char *clv__op_nearest(const char *name, clv__nearest *nearest) {
+    *nearest = (clv__nearest){.word = name};
     const clv__op *op;
-    for (int i = 0; (op = clv__op_at(i)); i++) clv_nearest_offer(nearest, op->name);
-    for (int i = 0; (op = clv__composites[i]); i++) clv_nearest_offer(nearest, op->name);
-    return clv_nearest_text(nearest);
+    for (int i = 0; (op = clv__op_at(i)); i++) clv__nearest_offer(nearest, op->name);
+    for (int i = 0; (op = clv__composites[i]); i++) clv__nearest_offer(nearest, op->name);
+    return clv__nearest_text(nearest);
 }
 
 bool clv__op_sample(const clv__op *op, int i, clv__sample *sample) {

@@ -45,16 +45,16 @@ static clv_status place_of(clv_plan *plan, clv_device *device, int *out) {
 }
 
 /** A mistyped way to choose devices (clv_place_choose) comes here too. */
-static const char *nearest_method(const char *word, clv_nearest *nearest) {
+static const char *nearest_method(const char *word, clv__nearest *nearest) {
     static const char *const methods[] = {"auto", "balanced", "sequential"};
-    *nearest = (clv_nearest){.word = word};
-    for (size_t i = 0; i < sizeof methods / sizeof *methods; i++) clv_nearest_offer(nearest, methods[i]);
-    return clv_nearest_text(nearest);
+    *nearest = (clv__nearest){.word = word};
+    for (size_t i = 0; i < sizeof methods / sizeof *methods; i++) clv__nearest_offer(nearest, methods[i]);
+    return clv__nearest_text(nearest);
 }
 
 static clv_status parse_one(clv_plan *plan, char *item, clv__patterns *out) {
     clv__error *error = clv__plan_error(plan);
-    clv_nearest nearest;
+    clv__nearest nearest;
     char *equals = strchr(item, '=');
     if (!equals || equals == item || !equals[1])
         CLV_FAIL(error, CLV_E_VALUE, "placement: '%s' is not of the form pattern=device%s", item,
@@ -146,7 +146,7 @@ clv_status clv__patterns_match(const clv__patterns *patterns, const clv_plan *pl
         bool matched = strcmp(glob, "*") == 0;
         for (size_t i = 0; i < graph->n_nodes && !matched; i++)
             matched = *graph->nodes[i]->layer && matches(glob, graph->nodes[i]->layer);
-        clv_nearest nearest;
+        clv__nearest nearest;
         if (!matched)
             CLV_FAIL(clv__plan_error(plan), CLV_E_NOT_FOUND, "placement: no layer matches '%s'%s", glob,
                      clv__graph_nearest(graph, glob, &nearest));

@@ -60,7 +60,7 @@ static clv_status mark(const clv__remake *remake, const char *pattern, int numbe
         found |= length > 0;
     }
     if (found) return CLV_OK;
-    clv_nearest nearest;
+    clv__nearest nearest;
     CLV_FAIL(clv__plan_error(remake->plan), CLV_E_NOT_FOUND, "recompute: no layer matches '%s'%s", pattern,
              clv__graph_nearest(remake->plan->graph, pattern, &nearest));
 }

@@ -55,7 +55,7 @@ clv_status clv_variants_check(clv_runtime *runtime, const char *variants) {
         const char *wanted = equals + 1;
         size_t length = n - (size_t)(wanted - at);
         bool known = false;
-        clv_nearest nearest = {0};
+        clv__nearest nearest = {0};
         const clv__op *only = clv__op_find(op_name);
         if (!only && strcmp(op_name, "*") != 0)
             CLV_FAIL(error, CLV_E_VALUE, "%s '%.500s': there is no op '%s'%s", where, pins, op_name,
@@ -67,13 +67,13 @@ clv_status clv_variants_check(clv_runtime *runtime, const char *variants) {
         if (!known) {
             char word[64];
             snprintf(word, sizeof word, "%.*s", (int)(length < 63 ? length : 63), wanted);
-            nearest = (clv_nearest){.word = word};
+            nearest = (clv__nearest){.word = word};
             for (const clv__op *const *op = clv__ops; *op; op++) {
                 for (const clv__variant *v = only ? only->variants : (*op)->variants; v && v->name; v++)
-                    clv_nearest_offer(&nearest, v->name);
+                    clv__nearest_offer(&nearest, v->name);
             }
             CLV_FAIL(error, CLV_E_VALUE, "%s '%.500s': %s has no variant '%.*s'%s", where, pins, op_name,
-                     (int)length, wanted, clv_nearest_text(&nearest));
+                     (int)length, wanted, clv__nearest_text(&nearest));
         }
         at = end ? end + 1 : NULL;
     }

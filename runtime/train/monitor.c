@@ -5,7 +5,7 @@
 #include <math.h>
 #include <stdio.h>
 
-#include "cleave/nearest.h"
+#include "base/nearest.h"
 #include "infer/metric.h"
 #include "train/stopping.h"
 #include "train/trainer.h"
@@ -28,18 +28,18 @@ static clv_status check_monitor(const clv_train_config *config, clv__error *erro
                  "loss '%.100s' has no function `sum`, so no test set tells it: monitor one of the metrics",
                  loss->name);
     if (which < config->n_metrics) return CLV_OK;
-    clv_nearest nearest = {.word = config->monitor};
-    clv_nearest_offer(&nearest, "loss");
+    clv__nearest nearest = {.word = config->monitor};
+    clv__nearest_offer(&nearest, "loss");
     for (int i = 0; i < config->n_metrics; i++) {
         const clv_metric *metric = config->metrics[i];
         char name[256];
         snprintf(name, sizeof name, "%.100s%s%.100s", metric->target ? metric->target : "",
                  metric->target ? ":" : "", metric->name);
-        clv_nearest_offer(&nearest, name);
+        clv__nearest_offer(&nearest, name);
     }
     CLV_FAIL(error, CLV_E_NOT_FOUND,
              "there is no '%.100s' to monitor: it is 'loss' or one of the metrics asked for%s",
-             config->monitor, clv_nearest_text(&nearest));
+             config->monitor, clv__nearest_text(&nearest));
 }
 
 clv_status clv__stopping_check(const clv_train_config *config, clv__error *error) {

@@ -101,7 +101,7 @@ static clv_status gather(gathering *g) {
     const clv_tune_config *config = g->config;
     if (config->model && config->size[0])
         CLV_FAIL(g->error, CLV_E_VALUE, "a model and the size of a product cannot be tuned together");
-    clv_nearest nearest = {0};
+    clv__nearest nearest = {0};
     if (config->op && !(g->op = clv__op_find(config->op)))
         CLV_FAIL(g->error, CLV_E_NOT_FOUND, "there is no op '%s'%s", config->op,
                  clv__op_nearest(config->op, &nearest));

@@ -8,7 +8,6 @@
 #include <cleave/device.h>
 #include <cleave/graph.h>
 #include <cleave/io.h>
-#include <cleave/nearest.h>
 #include <cleave/nn.h>
 #include <cleave/ops.h>
 #include <cleave/optim.h>

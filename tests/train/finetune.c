@@ -4,7 +4,7 @@
 #include <math.h>
 #include <unistd.h>
 
-#include "cleave/nearest.h"
+#include "base/nearest.h"
 #include "train/pytorch.h"
 #include "train/small.h"
 

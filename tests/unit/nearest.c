@@ -3,16 +3,16 @@
 #include <string.h>
 
 #include "base/modules.h"
-#include "cleave/nearest.h"
+#include "base/nearest.h"
 #include "harness/harness.h"
 
 static const char *const models[] = {"linear", "mlp",      "cnn",          "alexnet", "vgg11",
                                      "vgg16",  "resnet18", "mobilenet_v2", "resnet50"};
 
 static const char *nearest_of(const char *word) {
-    static clv_nearest nearest;
-    nearest = (clv_nearest){.word = word};
-    for (size_t i = 0; i < sizeof models / sizeof *models; i++) clv_nearest_offer(&nearest, models[i]);
+    static clv__nearest nearest;
+    nearest = (clv__nearest){.word = word};
+    for (size_t i = 0; i < sizeof models / sizeof *models; i++) clv__nearest_offer(&nearest, models[i]);
     return nearest.name;
 }
 
@@ -43,20 +43,20 @@ static void words(void **state) {
 
 static void sentence(void **state) {
     (void)state;
-    clv_nearest nearest = {.word = "hots"};
-    assert_string_equal(clv_nearest_text(&nearest), "");
-    clv_nearest_offer(&nearest, "host");
-    assert_string_equal(clv_nearest_text(&nearest), "; did you mean 'host'?");
+    clv__nearest nearest = {.word = "hots"};
+    assert_string_equal(clv__nearest_text(&nearest), "");
+    clv__nearest_offer(&nearest, "host");
+    assert_string_equal(clv__nearest_text(&nearest), "; did you mean 'host'?");
     char longest[300];
     memset(longest, 'a', sizeof longest - 1);
     longest[sizeof longest - 1] = 0;
-    nearest = (clv_nearest){.word = longest};
-    clv_nearest_offer(&nearest, "host");
-    clv_nearest_offer(&nearest, longest);
+    nearest = (clv__nearest){.word = longest};
+    clv__nearest_offer(&nearest, "host");
+    clv__nearest_offer(&nearest, longest);
     assert_string_equal(nearest.name, "");
-    nearest = (clv_nearest){.word = "host"};
-    clv_nearest_offer(&nearest, longest);
-    clv_nearest_offer(&nearest, "");
+    nearest = (clv__nearest){.word = "host"};
+    clv__nearest_offer(&nearest, longest);
+    clv__nearest_offer(&nearest, "");
     assert_string_equal(nearest.name, "");
 }
 
@@ -90,7 +90,7 @@ static void modules(void **state) {
     assert_false(clv__patterns_cover(NULL, "fc.bias"));
     assert_false(clv__patterns_cover(" , ", "fc.bias"));
 
-    clv_nearest nearest = {.word = "layr2.*"};
+    clv__nearest nearest = {.word = "layr2.*"};
     clv__nearest_offer_modules(&nearest, "layer1.0.conv1.weight");
     clv__nearest_offer_modules(&nearest, "layer2.0.conv1.weight");
     assert_string_equal(nearest.name, "layer2");

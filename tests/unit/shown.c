@@ -16,7 +16,7 @@ static int shown(char *out, size_t bytes, unsigned flags, const char *format, ..
 static int shown(char *out, size_t bytes, unsigned flags, const char *format, ...) {
     va_list args;
     va_start(args, format);
-    int n = clv_format_shown(out, bytes, flags, format, args);
+    int n = clv__format_shown(out, bytes, flags, format, args);
     va_end(args);
     return n;
 }
@@ -25,7 +25,7 @@ static int shown(char *out, size_t bytes, unsigned flags, const char *format, ..
     do {                                                                                                     \
         char want_[256], got_[256];                                                                          \
         int n_ = snprintf(want_, sizeof want_, __VA_ARGS__);                                                 \
-        assert_int_equal(shown(got_, sizeof got_, CLV_SHOWN_NAMES, __VA_ARGS__), n_);                        \
+        assert_int_equal(shown(got_, sizeof got_, CLV__SHOWN_NAMES, __VA_ARGS__), n_);                       \
         assert_string_equal(got_, want_);                                                                    \
     } while (0)
 
@@ -54,9 +54,9 @@ static void texts_have_no_control_characters(void **state) {
           "a\033[2Jb\r\x7f\xc2\x9b"
           "c\xff\xe2\x80\xae\n\tä");
     assert_string_equal(out, "a?[2Jb???c??\n\tä");
-    shown(out, sizeof out, CLV_SHOWN_COLOURS, "%s", "\033[1;31mred\033[0m\033[2J");
+    shown(out, sizeof out, CLV__SHOWN_COLOURS, "%s", "\033[1;31mred\033[0m\033[2J");
     assert_string_equal(out, "\033[1;31mred\033[0m?[2J");
-    shown(out, sizeof out, CLV_SHOWN_NAMES, "'%s' %c", "two\nlines\t", 7);
+    shown(out, sizeof out, CLV__SHOWN_NAMES, "'%s' %c", "two\nlines\t", 7);
     assert_string_equal(out, "'two?lines?' ?");
 }
 
@@ -65,7 +65,7 @@ static void names_are_short(void **state) {
     char name[5001], out[512], want[CLV__NAME_BYTES + 1];
     memset(name, 'n', 5000);
     memcpy(name + 4996, "tail", 5);
-    assert_int_equal(shown(out, sizeof out, CLV_SHOWN_NAMES, "'%s'", name), CLV__NAME_BYTES + 2);
+    assert_int_equal(shown(out, sizeof out, CLV__SHOWN_NAMES, "'%s'", name), CLV__NAME_BYTES + 2);
     assert_non_null(strstr(out, "nnn...nnn"));
     assert_string_equal(out + CLV__NAME_BYTES - 3, "tail'");
     for (size_t i = 0; i < 5000; i += 2) memcpy(name + i, "ä", 2);

@@ -1,11 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the files of the command line share. The library is used through its public headers only.
+// What the files of the command line share. The library is used through its public headers, and two of base/,
+// which make words for people.
 #ifndef CLEAVE_CLI_H
 #define CLEAVE_CLI_H
 
 #include "drivers/drivers.h"
 #include "screen.h"
 
+#include "base/nearest.h"
+#include "base/shown.h"
 #include <cleave/cleave.h>
 #include <jansson.h>
 #include <pthread.h>

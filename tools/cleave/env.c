@@ -57,7 +57,7 @@ static void hide_homes(char *text) {
 static void show(char *out, size_t bytes, const char *format, ...) {
     va_list args;
     va_start(args, format);
-    clv_format_shown(out, bytes, 0, format, args);
+    clv__format_shown(out, bytes, 0, format, args);
     va_end(args);
 }
 

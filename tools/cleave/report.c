@@ -12,11 +12,11 @@
 
 /** Every line for people goes through here. */
 static int show(FILE *out, const char *format, va_list args) {
-    const unsigned flags = CLV_SHOWN_COLOURS | (out == stderr ? CLV_SHOWN_NAMES : 0);
+    const unsigned flags = CLV__SHOWN_COLOURS | (out == stderr ? CLV__SHOWN_NAMES : 0);
     char small[1024];
-    int n = clv_format_shown(small, sizeof small, flags, format, args);
+    int n = clv__format_shown(small, sizeof small, flags, format, args);
     char *big = (size_t)n >= sizeof small ? malloc((size_t)n + 1) : NULL;
-    if (big) clv_format_shown(big, (size_t)n + 1, flags, format, args);
+    if (big) clv__format_shown(big, (size_t)n + 1, flags, format, args);
     const char *text = big ? big : small;
     size_t bytes = strlen(text);
     bool written = fwrite(text, 1, bytes, out) == bytes;

@@ -6,7 +6,7 @@
 // is below it can be cleared.
 #include "screen.h"
 
-#include <cleave/runtime.h>
+#include "base/shown.h"
 
 #include <ctype.h>
 #include <math.h>
@@ -93,7 +93,7 @@ void screen_say(FILE *out, const char *format, ...) {
     char text[8192];
     va_list args;
     va_start(args, format);
-    clv_format_shown(text, sizeof text, CLV_SHOWN_COLOURS, format, args);
+    clv__format_shown(text, sizeof text, CLV__SHOWN_COLOURS, format, args);
     va_end(args);
     const int width = screen_width(out), indent = (int)strspn(text, " ");
     if (!width || screen_columns(text) <= width) {

@@ -2,7 +2,7 @@
 // The one printer of tables: widths from what the cells hold, then as much as the screen has room for.
 #include "table.h"
 
-#include <cleave/runtime.h>
+#include "base/shown.h"
 
 #include "screen.h"
 
@@ -59,7 +59,7 @@ static void add_cell(table *t, char *text, bool rest) {
 
 static char *format_text(const char *format, va_list args) {
     char text[CELL_BYTES];
-    clv_format_shown(text, sizeof text, 0, format, args);
+    clv__format_shown(text, sizeof text, 0, format, args);
     return strdup(text);
 }
 

@@ -40,7 +40,7 @@ static const char *name_of(const clv_param_group *group) {
 static bool check_patterns(clv_graph *graph, const char *patterns, const char *call) {
     char pattern[CLV__PATTERN_BYTES];
     for (const char *rest = patterns; clv__patterns_take(&rest, pattern);) {
-        clv_nearest nearest = {.word = pattern};
+        clv__nearest nearest = {.word = pattern};
         bool found = false;
         for (size_t i = 0; i < graph->n_tensors; i++) {
             if (!graph->tensors[i]->trainable) continue;
@@ -49,7 +49,7 @@ static bool check_patterns(clv_graph *graph, const char *patterns, const char *c
         }
         if (found) continue;
         clv__graph_fail(graph, CLV_E_NOT_FOUND, "%s: parameter group '%s': no parameter matches '%s'%s", call,
-                        patterns, pattern, clv_nearest_text(&nearest));
+                        patterns, pattern, clv__nearest_text(&nearest));
         return false;
     }
     return true;

@@ -48,9 +48,9 @@ int names_read(const char *path, names *list) {
     int number = 0, code = EXIT_DONE;
     if (!file) {
         const int reason = errno;
-        clv_nearest nearest;
+        clv__nearest nearest;
         return cli_fail(EXIT_NOT_RUN, "'%s' cannot be read: %s%s", path, strerror(reason),
-                        reason == ENOENT ? clv_nearest_file(&nearest, path) : "");
+                        reason == ENOENT ? clv__nearest_file(&nearest, path) : "");
     }
     while (code == EXIT_DONE && fgets(line, sizeof line, file)) {
         number++;
@@ -90,9 +90,9 @@ int cli_read_check(const char *path, json_t **out) {
     FILE *file = there ? fopen(path, "r") : NULL;
     if (!file) {
         const int reason = errno;
-        clv_nearest nearest;
+        clv__nearest nearest;
         return cli_fail(EXIT_FAILED, "'%s' cannot be read: %s%s", path, strerror(reason),
-                        reason == ENOENT ? clv_nearest_file(&nearest, path) : "");
+                        reason == ENOENT ? clv__nearest_file(&nearest, path) : "");
     }
     bool small = !fseek(file, 0, SEEK_END) && ftell(file) >= 0 && ftell(file) <= MOST_BYTES;
     rewind(file);

@@ -40,14 +40,14 @@ static int keep_loss(const char *text, size_t n, cli_fields *out) {
     if (star) *star = 0;
     if (*word && !(loss->loss = clv_loss_find(word))) {
         char names[128] = "";
-        clv_nearest nearest = {.word = word};
+        clv__nearest nearest = {.word = word};
         for (int k = 0; clv_loss_get(k); k++) {
-            clv_nearest_offer(&nearest, clv_loss_get(k)->name);
+            clv__nearest_offer(&nearest, clv_loss_get(k)->name);
             snprintf(names + strlen(names), sizeof names - strlen(names), "%s%s", k ? ", " : "",
                      clv_loss_get(k)->name);
         }
         return cli_fail(EXIT_USAGE, "--target: there is no loss '%s', there are %s%s", word, names,
-                        clv_nearest_text(&nearest));
+                        clv__nearest_text(&nearest));
     }
     if (star) loss->weight = strtod(star + 1, &end);
     if (n >= sizeof word || (star && (!star[1] || *end || !(loss->weight > 0))))
@@ -162,16 +162,16 @@ static int no_array(const clv_archive *archive, const char *path, const char *na
     const char *unread = cli_unread(archive, name);
     if (unread) return cli_fail(EXIT_FAILED, "%s", unread);
     char names[300] = "";
-    clv_nearest nearest = {.word = name};
+    clv__nearest nearest = {.word = name};
     for (size_t i = 0; i < clv_archive_count(archive); i++) {
         const char *one = clv_archive_get(archive, i)->name;
         const size_t used = strlen(names);
-        clv_nearest_offer(&nearest, one);
+        clv__nearest_offer(&nearest, one);
         if (used < sizeof names - 8)
             snprintf(names + used, sizeof names - used, "%s%.100s", i ? ", " : "", one);
     }
     return cli_fail(EXIT_FAILED, "'%s' has no array '%s', it has %s%s", path, name, *names ? names : "none",
-                    clv_nearest_text(&nearest));
+                    clv__nearest_text(&nearest));
 }
 
 /** Is it one of the targets? */

@@ -121,20 +121,20 @@ int cli_check_source(const cli_args *args) {
         return EXIT_DONE;
     if (args->n_words && find_dataset(args->words[0]) < 0) {
         char names[128] = "";
-        clv_nearest nearest = {.word = args->words[0]};
+        clv__nearest nearest = {.word = args->words[0]};
         for (int i = 0; i < N_DATASETS; i++) {
             snprintf(names + strlen(names), sizeof names - strlen(names), "%s%s", i ? ", " : "",
                      datasets[i].name);
-            clv_nearest_offer(&nearest, datasets[i].name);
+            clv__nearest_offer(&nearest, datasets[i].name);
         }
-        clv_nearest_offer(&nearest, "text");
-        clv_nearest_offer(&nearest, "csv");
-        clv_nearest_offer(&nearest, "images");
-        clv_nearest_offer(&nearest, "arrays");
+        clv__nearest_offer(&nearest, "text");
+        clv__nearest_offer(&nearest, "csv");
+        clv__nearest_offer(&nearest, "images");
+        clv__nearest_offer(&nearest, "arrays");
         return cli_fail(
             EXIT_USAGE,
             "unknown dataset '%s'; there are %s, images DIR, text FILE, csv FILE and arrays FILE%s",
-            args->words[0], names, clv_nearest_text(&nearest));
+            args->words[0], names, clv__nearest_text(&nearest));
     }
     if (args->n_words > 1)
         return cli_fail(EXIT_USAGE, "'%s' is one word too many; see 'cleave %s --help'", args->words[1],

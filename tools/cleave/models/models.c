@@ -18,9 +18,9 @@ const clv_model *cli_model(const char *name) {
     const clv_model *model = clv_model_find(name);
     if (model) return model;
     char names[CLI_NAMES_BYTES];
-    clv_nearest nearest = {.word = name ? name : ""};
+    clv__nearest nearest = {.word = name ? name : ""};
     cli_model_names(names);
-    for (int i = 0; clv_model_get(i); i++) clv_nearest_offer(&nearest, clv_model_get(i)->name);
+    for (int i = 0; clv_model_get(i); i++) clv__nearest_offer(&nearest, clv_model_get(i)->name);
     if (name && access(name, F_OK) == 0)
         cli_fail(
             EXIT_USAGE,
@@ -28,7 +28,7 @@ const clv_model *cli_model(const char *name) {
             "--weights FILE",
             name, names);
     else if (name)
-        cli_fail(EXIT_USAGE, "unknown model '%s'; there are %s%s", name, names, clv_nearest_text(&nearest));
+        cli_fail(EXIT_USAGE, "unknown model '%s'; there are %s%s", name, names, clv__nearest_text(&nearest));
     else
         cli_fail(EXIT_USAGE, "which model? --model wants one of %s", names);
     return NULL;

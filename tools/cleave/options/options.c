@@ -32,14 +32,14 @@ int cli_unknown_command(const char *name) {
                         "'cleave --help'",
                         name);
     const char *meant = meant_command(name);
-    clv_nearest nearest = {.word = meant ? meant : name};
+    clv__nearest nearest = {.word = meant ? meant : name};
     if (*name == '-') {
-        clv_nearest_offer(&nearest, "--version");
-        clv_nearest_offer(&nearest, "--help");
+        clv__nearest_offer(&nearest, "--version");
+        clv__nearest_offer(&nearest, "--help");
     }
-    for (int i = 0; i < CLI_COMMANDS; i++) clv_nearest_offer(&nearest, command_rows[i].name);
+    for (int i = 0; i < CLI_COMMANDS; i++) clv__nearest_offer(&nearest, command_rows[i].name);
     return cli_fail(EXIT_USAGE, "unknown command '%s'%s; see 'cleave --help'", name,
-                    clv_nearest_text(&nearest));
+                    clv__nearest_text(&nearest));
 }
 
 // ---- values -----------------------------------------------------------------------------------------------
@@ -119,17 +119,17 @@ static const char *synonym_of(const char *option, const char *word) {
 
 /** `; did you mean 'WORD'?` for a word that is none of `a|b|c`. */
 static const char *nearest_choice(const char *option, const char *text, const char *choices,
-                                  clv_nearest *nearest) {
+                                  clv__nearest *nearest) {
     char word[64];
     const char *meant = synonym_of(option, text);
-    *nearest = (clv_nearest){.word = meant && option_choice(choices, meant) >= 0 ? meant : text};
+    *nearest = (clv__nearest){.word = meant && option_choice(choices, meant) >= 0 ? meant : text};
     for (const char *at = choices; *at; at += *at == '|') {
         size_t n = strcspn(at, "|");
         snprintf(word, sizeof word, "%.*s", (int)n, at);
-        clv_nearest_offer(nearest, word);
+        clv__nearest_offer(nearest, word);
         at += n;
     }
-    return clv_nearest_text(nearest);
+    return clv__nearest_text(nearest);
 }
 
 static int parse_budget(const char *text, cli_budgets *budgets) {
@@ -160,7 +160,7 @@ static int parse_value(const option_row *option, const char *text, cli_args *arg
     void *field = (char *)args + option->field;
     int64_t whole;
     double number;
-    clv_nearest nearest;
+    clv__nearest nearest;
     switch (option->kind) {
     case FLAG: *(bool *)field = true; break;
     case TEXT:
@@ -227,16 +227,16 @@ static const char *owners_of(const char *option, char text[400]) {
 static void option_hint(const char *name, cli_command command, char *hint, size_t bytes) {
     const char *meant = synonym_of("", name);
     if (meant && !option_find(meant, strlen(meant), command)) meant = NULL;
-    clv_nearest own = {.word = meant ? meant : name}, any = {.word = name};
+    clv__nearest own = {.word = meant ? meant : name}, any = {.word = name};
     char owners[400];
     bool exists = false;
     for (int i = 0; i < OPTIONS; i++) {
-        if (option_rows[i].commands & 1u << command) clv_nearest_offer(&own, option_rows[i].name);
+        if (option_rows[i].commands & 1u << command) clv__nearest_offer(&own, option_rows[i].name);
         if (option_rows[i].commands & ((1u << CLI_COMMANDS) - 1))
-            clv_nearest_offer(&any, option_rows[i].name);
+            clv__nearest_offer(&any, option_rows[i].name);
         exists |= !strcmp(option_rows[i].name, name);
     }
-    clv_nearest_offer(&own, "version");
+    clv__nearest_offer(&own, "version");
     const bool here = *own.name && strcmp(own.name, "version") != 0;
     *hint = 0;
     if (exists && *owners_of(name, owners))

@@ -23,7 +23,7 @@ static int add_metric(const char *option, const char *word, bool also_loss, cli_
     const char *colon = strrchr(word, ':'), *name = colon ? colon + 1 : word;
     const clv_metric *metric = clv_metric_find(name);
     char names[128] = "", target[sizeof out->target[0]] = "";
-    clv_nearest nearest = {.word = name};
+    clv__nearest nearest = {.word = name};
     if (colon && (colon == word || (size_t)(colon - word) >= sizeof target))
         return cli_fail(EXIT_USAGE, "--%s: '%s' is not TARGET:METRIC, with a name of 1 to %zu letters",
                         option, word, sizeof target - 1);
@@ -36,14 +36,14 @@ static int add_metric(const char *option, const char *word, bool also_loss, cli_
         keep_metric(metric, target, out);
         return EXIT_DONE;
     }
-    if (also_loss) clv_nearest_offer(&nearest, "loss");
+    if (also_loss) clv__nearest_offer(&nearest, "loss");
     for (int i = 0; clv_metric_get(i); i++) {
-        clv_nearest_offer(&nearest, clv_metric_get(i)->name);
+        clv__nearest_offer(&nearest, clv_metric_get(i)->name);
         snprintf(names + strlen(names), sizeof names - strlen(names), "%s%s", i || also_loss ? ", " : "",
                  clv_metric_get(i)->name);
     }
     return cli_fail(EXIT_USAGE, "--%s: there is no metric '%s', there are %s%s%s", option, name,
-                    also_loss ? "loss" : "", names, clv_nearest_text(&nearest));
+                    also_loss ? "loss" : "", names, clv__nearest_text(&nearest));
 }
 
 int cli_read_metrics(const cli_args *args, cli_metrics *out) {

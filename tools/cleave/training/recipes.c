@@ -111,15 +111,15 @@ static bool read_warmup(const char *text, clv_schedule *schedule) {
 }
 
 int cli_check_optimizer(const cli_args *args) {
-    clv_nearest nearest = {.word = args->optimizer ? args->optimizer : ""};
+    clv__nearest nearest = {.word = args->optimizer ? args->optimizer : ""};
     if (!args->optimizer || custom_of(args->optimizer)) return EXIT_DONE;
     for (size_t i = 0; i < sizeof optimizers / sizeof *optimizers; i++) {
         if (!strcmp(optimizers[i].name, args->optimizer)) return EXIT_DONE;
-        clv_nearest_offer(&nearest, optimizers[i].name);
+        clv__nearest_offer(&nearest, optimizers[i].name);
     }
     return cli_fail(EXIT_USAGE, "--optimizer wants one of sgd|momentum|adam|adamw%s, not '%s'%s",
                     args->custom_ops ? ", or one that --ops registers" : "", args->optimizer,
-                    clv_nearest_text(&nearest));
+                    clv__nearest_text(&nearest));
 }
 
 /** Whose options are these? */

@@ -583,9 +583,9 @@ static int reopen(watch_reader *reader) {
         open(reader->path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY); // a pipe would wait for a writer
     if (reader->file < 0 || fstat(reader->file, &what)) {
         const int code = errno;
-        clv_nearest nearest;
+        clv__nearest nearest;
         return cli_fail(EXIT_FAILED, "the log '%s' cannot be opened: %s%s", reader->path, strerror(code),
-                        code == ENOENT ? clv_nearest_file(&nearest, reader->path) : "");
+                        code == ENOENT ? clv__nearest_file(&nearest, reader->path) : "");
     }
     if (!S_ISREG(what.st_mode)) return cli_fail(EXIT_FAILED, "the log '%s' is no file", reader->path);
     reader->device = (uint64_t)what.st_dev;
