@@ -76,7 +76,9 @@ typedef struct clv_device_info {
     bool unified_memory; /**< shares memory with the host */
     const char *type_name;      /**< `host`, `cpu`, `gpu`, `accelerator`, `other` */
     const char *execution_name; /**< `lanes` or `threads` */
-    CLV_RESERVED(6);
+    /** what is known of its driver beyond what that says of itself, in words with commas; "": nothing */
+    const char *quirks;
+    CLV_RESERVED(5);
 } clv_device_info;
 
 /** The i-th device of the runtime's list (clv_runtime_info.n_devices), NULL if there is none. */
@@ -95,11 +97,6 @@ CLV_API CLV_MUST_CHECK clv_status clv_device_find(clv_runtime *runtime, CLV_OR_N
                                                   CLV_BORROWED clv_device **out);
 
 CLV_API const clv_device_info *clv_device_info_get(const clv_device *device);
-#ifndef CLEAVE_STABLE_ONLY // experimental
-/** What is known of a device's driver beyond what it says of itself, in words with commas; "" if nothing is. Returns `text`. */
-CLV_API const char *clv_device_quirks(const clv_device *device, CLV_OUT CLV_COUNT(bytes) char *text,
-                                      size_t bytes);
-#endif // CLEAVE_STABLE_ONLY
 
 /** What bytes are for. */
 typedef enum clv_category {

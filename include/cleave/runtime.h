@@ -126,7 +126,9 @@ typedef struct clv_runtime_info {
      *  stays when the runtime is destroyed. Drivers may wait for them when the process exits: better end it with _exit */
     bool is_stuck;
     clv_program_report programs;
-    CLV_RESERVED(4);
+    /** of the program cache, "" if there is none (no setting, no home). It may not exist yet. Borrowed */
+    const char *cache_folder;
+    CLV_RESERVED(3);
 } clv_runtime_info;
 CLV_API clv_runtime_info clv_runtime_info_get(CLV_OR_NULL const clv_runtime *runtime);
 
@@ -143,15 +145,12 @@ CLV_API CLV_MUST_CHECK clv_status clv_compile_helper(int socket);
 
 /** One program in the cache on disk. Borrowed, during the call. */
 typedef struct clv_cache_entry {
-    const char *file;     /**< its name in clv_cache_folder */
+    const char *file;     /**< its name in clv_runtime_info.cache_folder */
     const char *made_for; /**< device, platform and driver; "" if not valid */
     uint64_t bytes;       /**< of the file */
     int64_t modified;     /**< seconds since 1970 */
     bool valid;           /**< whole and unchanged; one that is not is built again when it is needed */
 } clv_cache_entry;
-
-/** The folder of the program cache, "" if there is none (no setting, no home). It may not exist yet. Borrowed. */
-CLV_API const char *clv_cache_folder(const clv_runtime *runtime);
 
 /**
  * Call `each` for every program in the cache, in no order. A missing folder is an empty cache.

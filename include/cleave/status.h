@@ -91,11 +91,19 @@ typedef enum clv_status {
 #undef X
 } clv_status;
 
-/** The name of a status, `E_SHAPE` and the like. Never NULL; static. */
-CLV_API const char *clv_status_name(clv_status status);
+/** What is known of a status. Never NULL; static. */
+typedef struct clv_status_info {
+    const char *name; /**< `E_SHAPE` and the like */
+    const char *text; /**< what it means in general, one sentence */
+} clv_status_info;
+CLV_API clv_status_info clv_status_info_get(clv_status status);
 
-/** What a status means in general, one sentence. Never NULL; static. */
-CLV_API const char *clv_status_text(clv_status status);
+static inline const char *clv_status_name(clv_status status) {
+    return clv_status_info_get(status).name;
+}
+static inline const char *clv_status_text(clv_status status) {
+    return clv_status_info_get(status).text;
+}
 
 #ifdef __cplusplus
 }

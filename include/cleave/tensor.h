@@ -42,7 +42,11 @@ typedef struct clv_shape {
 } clv_shape;
 
 /** A shape from `rank` dimensions. With more than CLV_MAX_RANK of them, or dims NULL, it is one that every function refuses. */
-CLV_API clv_shape clv_shape_make(int rank, CLV_COUNT(rank) const int64_t *dims);
+static inline clv_shape clv_shape_make(int rank, CLV_COUNT(rank) const int64_t *dims) {
+    clv_shape shape = {rank > 0 && !dims ? -1 : rank, {0}};
+    for (int i = 0; dims && i < rank && i < CLV_MAX_RANK; i++) shape.dims[i] = dims[i];
+    return shape;
+}
 
 /** `CLV_SHAPE(64, 784)` is the shape [64,784], in C and in C++. A scalar's is clv_shape_make(0, NULL). */
 #ifdef __cplusplus
@@ -61,9 +65,30 @@ template <typename... Dims> inline clv_shape clv_shape_of(Dims... dims) {
 
 /** Product of the dimensions (1 for a scalar), or -1 if a dimension is negative, the rank outside 0 to CLV_MAX_RANK, or the
  *  dimensions but zeros have a product above 2^55: [0, 2^62, 2^62] is refused as [2^62, 2^62] is. */
-CLV_API int64_t clv_shape_numel(const clv_shape *shape);
+static inline int64_t clv_shape_numel(const clv_shape *shape) {
+    // A zero does not hide what stands beside it: an op may take the zero away, or look at the other dimensions alone. So the product
+    // of the dimensions but zeros is bounded, and with it each of them. Sums and bytes of such can be counted.
+    const int64_t most = (int64_t)1 << 55;
+    int64_t product = 1;
+    bool empty = false;
+    if (!shape || shape->rank < 0 || shape->rank > CLV_MAX_RANK) return -1;
+    for (int i = 0; i < shape->rank; i++) {
+        const int64_t dim = shape->dims[i];
+        if (dim < 0 || (dim && product > most / dim)) return -1;
+        if (dim)
+            product *= dim;
+        else
+            empty = true;
+    }
+    return empty ? 0 : product;
+}
 /** The same rank and dimensions; a rank outside 0 to CLV_MAX_RANK equals nothing. */
-CLV_API bool clv_shape_equal(const clv_shape *a, const clv_shape *b);
+static inline bool clv_shape_equal(const clv_shape *a, const clv_shape *b) {
+    if (!a || !b || a->rank != b->rank || a->rank < 0 || a->rank > CLV_MAX_RANK) return false;
+    for (int i = 0; i < a->rank; i++)
+        if (a->dims[i] != b->dims[i]) return false;
+    return true;
+}
 /** Writes `[64,784]` into text (at most `bytes` with the end). Returns text. */
 CLV_API char *clv_shape_text(const clv_shape *shape, CLV_OUT CLV_COUNT(bytes) char *text, size_t bytes);
 
@@ -85,7 +110,11 @@ typedef struct clv_port {
 enum { CLV_MAX_PORTS = 16 };
 
 /** The shape of it in a batch of n samples: [n, dims...]. */
-CLV_API clv_shape clv_port_shape(const clv_port *port, int64_t n);
+static inline clv_shape clv_port_shape(const clv_port *port, int64_t n) {
+    clv_shape shape = {1, {n}};
+    for (int i = 0; i < CLV_MAX_RANK - 1 && port->dims[i]; i++) shape.dims[shape.rank++] = port->dims[i];
+    return shape;
+}
 
 /** Bytes of one element; 0 for NONE. */
 CLV_API size_t clv_dtype_bytes(clv_dtype dtype);

@@ -11,24 +11,14 @@
 #include "base/shown.h"
 #include "cleave/runtime.h"
 
-static const struct {
-    const char *name, *text;
-} statuses[] = {
+clv_status_info clv_status_info_get(clv_status status) {
+    static const clv_status_info all[] = {
 #define X(name, number, text) [number] = {#name, text},
 #include "cleave/status.def"
 #undef X
-};
-
-static bool known(clv_status status) {
-    return (int)status >= 0 && (size_t)status < sizeof statuses / sizeof *statuses;
-}
-
-const char *clv_status_name(clv_status status) {
-    return known(status) ? statuses[status].name : "E_UNKNOWN";
-}
-
-const char *clv_status_text(clv_status status) {
-    return known(status) ? statuses[status].text : "not a Cleave status";
+    };
+    const bool known = (int)status >= 0 && (size_t)status < sizeof all / sizeof *all;
+    return known ? all[status] : (clv_status_info){"E_UNKNOWN", "not a Cleave status"};
 }
 
 /** What one thread knows of failures. */

@@ -211,10 +211,6 @@ void clv__cache_write(clv_device *device, clv__cache_key key, const void *binary
 
 // ---- Public: looking at the cache, and clearing it --------------------------------------------------------
 
-const char *clv_cache_folder(const clv_runtime *runtime) {
-    return runtime->config.cache_dir;
-}
-
 /** Is it one of our files? Nothing else in the folder is touched. */
 static bool is_ours(const char *name, bool *half_written) {
     size_t n = strlen(name);

@@ -123,7 +123,7 @@ void clv_runtime_destroy(clv_runtime *runtime) {
 clv_runtime_info clv_runtime_info_get(const clv_runtime *runtime) {
     if (!runtime) return (clv_runtime_info){0};
     clv_runtime *self = (clv_runtime *)(uintptr_t)runtime; // the lock is no part of what a reader sees
-    clv_runtime_info info = {.n_devices = (int)runtime->n_devices};
+    clv_runtime_info info = {.n_devices = (int)runtime->n_devices, .cache_folder = runtime->config.cache_dir};
     for (size_t i = 0; i < runtime->n_devices; i++)
         info.is_stuck |= atomic_load(&runtime->devices[i]->silent);
     pthread_mutex_lock(&self->report_lock);

@@ -82,6 +82,27 @@ clv_execution clv__execution_of(const clv_device_info *info, const clv__traits *
     return CLV_EXECUTION_THREADS;
 }
 
+/** In words with commas; NULL: no memory. */
+static const char *quirks_of(clv_runtime *runtime, const clv__traits *traits) {
+    char threads[48] = "", turns[64] = "", text[256] = "";
+    if (traits->build_threads)
+        snprintf(threads, sizeof threads, "builds %d program%s at a time", traits->build_threads,
+                 traits->build_threads == 1 ? "" : "s");
+    if (traits->loop_turns)
+        snprintf(turns, sizeof turns, "ends a work-item's loops after %u turns",
+                 (unsigned)traits->loop_turns);
+    const char *words[] = {traits->caches_programs ? "keeps programs itself" : "", threads,
+                           traits->compiles_at_launch ? "compiles kernels when they are launched" : "", turns,
+                           traits->host_memory ? "computes in the host's memory" : ""};
+    size_t used = 0;
+    for (size_t i = 0; i < sizeof words / sizeof *words; i++) {
+        if (!*words[i] || used >= sizeof text) continue;
+        int more = snprintf(text + used, sizeof text - used, "%s%s", used ? ", " : "", words[i]);
+        used += more > 0 ? (size_t)more : 0;
+    }
+    return clv__arena_strdup(&runtime->arena, text);
+}
+
 static clv_status tell(void *user, const clv__found *found) {
     const listing *to = user;
     clv_device *device = clv__alloc(1, sizeof *device);
@@ -100,8 +121,9 @@ static clv_status tell(void *user, const clv__found *found) {
     if (device->info.vector_width == 0) device->info.vector_width = 1;
     clv__ledger_init(&device->ledger);
     pthread_mutex_init(&device->open_lock, NULL);
+    device->info.quirks = quirks_of(to->runtime, &device->traits);
     clv_status status =
-        own_strings(to->runtime, &device->info)
+        device->info.quirks && own_strings(to->runtime, &device->info)
             ? list_add(to->runtime, to->list, device)
             : clv__error_set(&to->runtime->error, CLV_E_HOST_MEMORY, "no host memory for a device");
     if (status != CLV_OK) clv__device_destroy(device);
@@ -513,28 +535,6 @@ void clv__devices_forget(clv_runtime *runtime) {
 
 clv_device *clv_device_get(clv_runtime *runtime, int index) {
     return runtime && index >= 0 && (size_t)index < runtime->n_devices ? runtime->devices[index] : NULL;
-}
-
-const char *clv_device_quirks(const clv_device *device, char *text, size_t bytes) {
-    const clv__traits *traits = &device->traits;
-    char threads[48] = "", turns[64] = "";
-    if (traits->build_threads)
-        snprintf(threads, sizeof threads, "builds %d program%s at a time", traits->build_threads,
-                 traits->build_threads == 1 ? "" : "s");
-    if (traits->loop_turns)
-        snprintf(turns, sizeof turns, "ends a work-item's loops after %u turns",
-                 (unsigned)traits->loop_turns);
-    const char *words[] = {traits->caches_programs ? "keeps programs itself" : "", threads,
-                           traits->compiles_at_launch ? "compiles kernels when they are launched" : "", turns,
-                           traits->host_memory ? "computes in the host's memory" : ""};
-    size_t used = 0;
-    if (bytes) *text = 0;
-    for (size_t i = 0; i < sizeof words / sizeof *words; i++) {
-        if (!*words[i] || used >= bytes) continue;
-        int more = snprintf(text + used, bytes - used, "%s%s", used ? ", " : "", words[i]);
-        used += more > 0 ? (size_t)more : 0;
-    }
-    return text;
 }
 
 const clv_device_info *clv_device_info_get(const clv_device *device) {

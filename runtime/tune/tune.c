@@ -268,7 +268,8 @@ static clv_status choose_file(job *j) {
     if (!file && !clv__cache_make_folder(j->runtime))
         CLV_FAIL(j->error, CLV_E_IO,
                  "there is no folder for the tuning file: name the file, or a folder by CLEAVE_CACHE_DIR");
-    j->report->file = file ? clv__strdup(file) : clv__tuning_path(j->device, clv_cache_folder(j->runtime));
+    j->report->file =
+        file ? clv__strdup(file) : clv__tuning_path(j->device, clv_runtime_info_get(j->runtime).cache_folder);
     return j->report->file ? CLV_OK : no_memory(j);
 }
 

@@ -390,7 +390,7 @@ static void count_entry(void *user, const clv_cache_entry *entry) {
 static void assert_listed(const char *folder, int valid, int invalid) {
     clv_runtime_config config = {.cache_dir = folder, .no_opencl = true};
     clv_runtime *runtime = clv__test_runtime(&config);
-    assert_string_equal(clv_cache_folder(runtime), folder);
+    assert_string_equal(clv_runtime_info_get(runtime).cache_folder, folder);
     int counts[2] = {0};
     assert_status(clv_cache_list(runtime, count_entry, counts), CLV_OK, runtime);
     assert_int_equal(counts[0], valid);
@@ -650,7 +650,7 @@ static void the_folder_follows_the_environment(void **state) {
         setenv("HOME", cases[i][2], 1);
         clv_runtime_config config = {.no_opencl = true};
         clv_runtime *runtime = clv__test_runtime(&config);
-        assert_string_equal(clv_cache_folder(runtime), cases[i][3]);
+        assert_string_equal(clv_runtime_info_get(runtime).cache_folder, cases[i][3]);
         int counts[2] = {0};
         if (!*cases[i][3]) assert_status(clv_cache_list(runtime, count_entry, counts), CLV_OK, runtime);
         clv_runtime_destroy(runtime);

@@ -193,8 +193,7 @@ static json_t *devices_json(clv_runtime *runtime) {
     for (int i = 0; i < clv_runtime_info_get(runtime).n_devices; i++) {
         clv_device *device = clv_device_get(runtime, i);
         json_t *object = cli_device_json(clv_device_info_get(device));
-        char quirks[256];
-        json_object_set_new(object, "quirks", json_string(clv_device_quirks(device, quirks, sizeof quirks)));
+        json_object_set_new(object, "quirks", json_string(clv_device_info_get(device)->quirks));
         json_object_set_new(object, "gemm", json_boolean(clv_device_info_get(device)->gemm));
         json_object_set_new(object, "local_memory", json_boolean(clv_device_info_get(device)->local_memory));
         json_object_set_new(object, "quarantine", cli_quarantine_json(device));
@@ -217,10 +216,10 @@ static void on_program(void *user, const clv_cache_entry *entry) {
 static json_t *cache_json(clv_runtime *runtime) {
     cache_sum sum = {0};
     clv_status status = clv_cache_list(runtime, on_program, &sum);
-    return json_pack("{s:o, s:o, s:I, s:I, s:I}", "folder", text_json(clv_cache_folder(runtime)), "state",
-                     text_json(status == CLV_OK ? "can be read" : clv_runtime_error(runtime)), "programs",
-                     (json_int_t)sum.programs, "damaged", (json_int_t)sum.damaged, "bytes",
-                     (json_int_t)sum.bytes);
+    return json_pack(
+        "{s:o, s:o, s:I, s:I, s:I}", "folder", text_json(clv_runtime_info_get(runtime).cache_folder), "state",
+        text_json(status == CLV_OK ? "can be read" : clv_runtime_error(runtime)), "programs",
+        (json_int_t)sum.programs, "damaged", (json_int_t)sum.damaged, "bytes", (json_int_t)sum.bytes);
 }
 
 static json_t *environment_json(void) {

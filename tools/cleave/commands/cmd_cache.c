@@ -39,14 +39,15 @@ static int list(clv_runtime *runtime, bool json) {
         return cli_fail_status(runtime, status);
     }
     if (json)
-        return cli_print_json(json_pack("{s:s, s:o, s:I}", "folder", clv_cache_folder(runtime), "programs",
+        return cli_print_json(json_pack("{s:s, s:o, s:I}", "folder",
+                                        clv_runtime_info_get(runtime).cache_folder, "programs",
                                         listing.programs, "bytes", (json_int_t)listing.bytes));
     if (listing.n)
         table_print(listing.table, stdout);
     else
         table_destroy(listing.table);
     screen_say(stdout, "%d program%s, %s, in %s", listing.n, listing.n == 1 ? "" : "s",
-               cli_bytes(listing.bytes), clv_cache_folder(runtime));
+               cli_bytes(listing.bytes), clv_runtime_info_get(runtime).cache_folder);
     return cli_finish_output();
 }
 
@@ -56,10 +57,11 @@ static int clear(clv_runtime *runtime, bool json) {
     clv_status status = clv_cache_clear(runtime, &removed, &bytes);
     if (status != CLV_OK) return cli_fail_status(runtime, status);
     if (json)
-        return cli_print_json(json_pack("{s:s, s:i, s:I}", "folder", clv_cache_folder(runtime), "removed",
-                                        removed, "bytes", (json_int_t)bytes));
+        return cli_print_json(json_pack("{s:s, s:i, s:I}", "folder",
+                                        clv_runtime_info_get(runtime).cache_folder, "removed", removed,
+                                        "bytes", (json_int_t)bytes));
     printf("removed %d program%s, %s, from %s\n", removed, removed == 1 ? "" : "s", cli_bytes(bytes),
-           clv_cache_folder(runtime));
+           clv_runtime_info_get(runtime).cache_folder);
     return cli_finish_output();
 }
 

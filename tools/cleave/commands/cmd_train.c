@@ -209,8 +209,8 @@ static void print_startup(const train_job *job, clv_device *device) {
     const startup_parts parts = startup_of(job, &programs);
     const double all = in_hundredths(job->startup), start = in_hundredths(parts.start),
                  built = fmin(in_hundredths(parts.programs), all - start);
-    char quirks[256], cache[64] = "the driver keeps a cache of its own", text[128] = "";
-    if (!strstr(clv_device_quirks(device, quirks, sizeof quirks), "keeps programs itself"))
+    char cache[64] = "the driver keeps a cache of its own", text[128] = "";
+    if (!strstr(clv_device_info_get(device)->quirks, "keeps programs itself"))
         snprintf(cache, sizeof cache, "%d from the cache", programs.cache_hits);
     if (programs.programs)
         snprintf(text, sizeof text, ", %.2f s for %d program%s (%s)", built, programs.programs,

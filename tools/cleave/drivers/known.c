@@ -69,7 +69,7 @@ static void find_file(char *path, size_t bytes) {
     clv_runtime *runtime = NULL;
     clv_runtime_config config = {.no_opencl = true, .visible_devices = "", .partition = ""};
     clv_status status = clv_runtime_create(&config, &runtime);
-    const char *folder = status == CLV_OK ? clv_cache_folder(runtime) : "";
+    const char *folder = status == CLV_OK ? clv_runtime_info_get(runtime).cache_folder : "";
     int n = *folder ? snprintf(path, bytes, "%s/drivers", folder) : 0;
     if (n <= 0 || (size_t)n >= bytes) *path = 0;
     clv_runtime_destroy(runtime);

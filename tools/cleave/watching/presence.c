@@ -35,7 +35,7 @@ static uint32_t machine(void) {
 }
 
 static bool folder_of(const clv_runtime *runtime, char *path, size_t bytes) {
-    const char *cache = clv_cache_folder(runtime);
+    const char *cache = clv_runtime_info_get(runtime).cache_folder;
     const int n = *cache ? snprintf(path, bytes, "%s/running", cache) : 0;
     return n > 0 && (size_t)n < bytes;
 }
