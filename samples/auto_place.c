@@ -48,7 +48,7 @@ int main(void) {
                 CHECK(!budgeted || stage->device != first || stage->bytes <= 60 << 20);
             }
             clv_plan_destroy(plan);
-            clv_place_choice_destroy(choice);
+            clv_free(choice);
         }
     }
 

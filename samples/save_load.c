@@ -32,7 +32,7 @@ int main(int argc, char **argv) {
     // A file is read as what it is: names and shapes.
     clv_archive *archive = NULL;
     TRY(runtime, clv_safetensors_read(runtime, path, &archive));
-    for (size_t i = 0; i < clv_archive_count(archive); i++) {
+    for (size_t i = 0; clv_archive_get(archive, i); i++) {
         const clv_array *array = clv_archive_get(archive, i);
         char shape[64];
         printf("%-12s %s\n", array->name, clv_shape_text(&array->shape, shape, sizeof shape));

@@ -4,7 +4,7 @@
 //     clv_bench_report *report;
 //     clv_bench(runtime, device, &(clv_bench_config){.suite = "gemm"}, &report);
 //     for (int i = 0; i < report->n_results; i++) puts(report->results[i].name);
-//     clv_bench_report_destroy(report);
+//     clv_free(report);
 #ifndef CLEAVE_BENCH_H
 #define CLEAVE_BENCH_H
 
@@ -96,7 +96,7 @@ typedef struct clv_bench_report {
 /**
  * Measure cases on a device, one after another. The peak is measured first, unless the program cache's folder has it.
  *
- * out  the report, even when cases failed; destroy it with clv_bench_report_destroy. NULL after an error.
+ * out  the report, even when cases failed; give it up with clv_free. NULL after an error.
  *
  * Errors  CLV_E_UNSUPPORTED the device is not usable or computes nothing (null); CLV_E_NOT_FOUND no such suite, model or
  *         case; CLV_E_VALUE a negative size, batch or number of runs; CLV_E_INTERRUPTED by the callback; memory
@@ -104,8 +104,6 @@ typedef struct clv_bench_report {
 CLV_TRAIN_API CLV_MUST_CHECK clv_status clv_bench(clv_runtime *runtime, clv_device *device,
                                                   CLV_OR_NULL const clv_bench_config *config,
                                                   clv_bench_report **out);
-/** NULL is fine. */
-CLV_TRAIN_API void clv_bench_report_destroy(clv_bench_report *report);
 
 #endif // CLEAVE_STABLE_ONLY
 

@@ -4,7 +4,7 @@
 //     clv_check_report *report;
 //     clv_check(runtime, device, &(clv_check_config){.quick = true}, &report);
 //     for (int i = 0; i < report->n_failures; i++) puts(report->failures[i].sentence);
-//     clv_check_report_destroy(report);
+//     clv_free(report);
 #ifndef CLEAVE_CHECK_H
 #define CLEAVE_CHECK_H
 
@@ -138,7 +138,7 @@ typedef struct clv_check_report {
  *   - a sample with its backward pass, planned and run as users run it (`plan`), twice with the same bits;
  *   - a sample's backward pass in double against central differences (`differences`).
  *
- * out  the report, even when cases failed; destroy it with clv_check_report_destroy. NULL after an error.
+ * out  the report, even when cases failed; give it up with clv_free. NULL after an error.
  *
  * Errors  CLV_E_UNSUPPORTED the device is not usable or computes nothing (null); CLV_E_NOT_FOUND no op, or no case, of a name
  *         that was given; CLV_E_VALUE a dtype or a shard that there is not; CLV_E_INTERRUPTED by the callback; memory. A wrong
@@ -154,15 +154,13 @@ CLV_TRAIN_API CLV_MUST_CHECK clv_status clv_check(clv_runtime *runtime, clv_devi
  * the device is right, 1 if it is wrong, 3 if it could not run.
  *
  * name  of one case; config: its seed and whether it is `quick`, as they were given to clv_check; NULL: defaults
- * out   the text, to be freed; NULL after an error
+ * out   the text, to be given up with clv_free; NULL after an error
  *
  * Errors  CLV_E_NOT_FOUND no case of that name on this device; CLV_E_UNSUPPORTED it runs no kernels, or a library's; memory
  */
 CLV_TRAIN_API CLV_MUST_CHECK clv_status clv_check_reproduce(clv_runtime *runtime, clv_device *device,
                                                             CLV_OR_NULL const clv_check_config *config,
                                                             const char *name, char **out);
-/** NULL is fine. */
-CLV_TRAIN_API void clv_check_report_destroy(clv_check_report *report);
 
 // ---- two devices ------------------------------------------------------------------------------------------------------
 
@@ -217,7 +215,7 @@ typedef struct clv_compare_report {
  * was given there, so that a fault is told where it arises and not by its consequences. All values of the step are held: more
  * memory than a training needs.
  *
- * out  the report; destroy it with clv_compare_report_destroy. NULL after an error.
+ * out  the report; give it up with clv_free. NULL after an error.
  *
  * Errors  CLV_E_UNSUPPORTED a device is not usable or computes nothing (null); CLV_E_VALUE something is not given, or out of range;
  *         CLV_E_INTERRUPTED by the callback; as clv_plan_create, clv_run_create, clv_weights_load. Devices that differ are no
@@ -225,8 +223,6 @@ typedef struct clv_compare_report {
  */
 CLV_TRAIN_API CLV_MUST_CHECK clv_status clv_compare(clv_runtime *runtime, const clv_compare_config *config,
                                                     clv_compare_report **out);
-/** NULL is fine. */
-CLV_TRAIN_API void clv_compare_report_destroy(clv_compare_report *report);
 
 #endif // CLEAVE_STABLE_ONLY
 

@@ -19,7 +19,7 @@ typedef struct clv_array {
     clv_dtype type;
     clv_shape shape;
     CLV_COUNT(shape) void *data; /**< aligned for its type when the library allocated it */
-    bool borrowed; /**< data belongs to someone else and outlives the array */
+    bool borrowed;               /**< data belongs to someone else and outlives the array */
 } clv_array;
 
 /**
@@ -30,8 +30,8 @@ typedef struct clv_array {
  * Errors  CLV_E_VALUE  type is NONE, f16 or bf16;  CLV_E_SHAPE  a negative dimension, or too large to count;
  *         CLV_E_HOST_MEMORY
  */
-CLV_API CLV_MUST_CHECK clv_status clv_array_init(clv_runtime *runtime, clv_dtype type,
-                                                 const clv_shape *shape, CLV_OUT clv_array *array);
+CLV_API CLV_MUST_CHECK clv_status clv_array_init(clv_runtime *runtime, clv_dtype type, const clv_shape *shape,
+                                                 CLV_OUT clv_array *array);
 /** Free the storage unless it is borrowed, and the name. NULL and a zeroed array are fine. */
 CLV_API void clv_array_reset(clv_array *array);
 /** Elements times element size. */
@@ -70,22 +70,27 @@ CLV_API CLV_MUST_CHECK clv_status clv_archive_create(clv_runtime *runtime, clv_a
 CLV_API void clv_archive_destroy(clv_archive *archive);
 
 /**
- * Add an array of zeros, to be filled through (*out)->data.
+ * Add an array.
  *
  * name    UTF-8, not empty, not `__metadata__`, not there yet; copied
- * out     borrowed, until the archive goes
+ * data    stays the caller's, is not copied, and must outlive the archive. NULL: zeros of the archive's own, to be filled through
+ *         (*out)->data
+ * out     borrowed, until the archive goes. NULL: not wanted
  *
  * Errors  CLV_E_VALUE  the name;  as clv_array_init
  */
 CLV_API CLV_MUST_CHECK clv_status clv_archive_add(clv_archive *archive, const char *name, clv_dtype type,
-                                                  const clv_shape *shape, CLV_BORROWED clv_array **out);
-/** Add an array whose data stays the caller's and must outlive the archive; nothing is copied but the name. */
-CLV_API CLV_MUST_CHECK clv_status clv_archive_add_borrowed(clv_archive *archive, const char *name,
-                                                           clv_dtype type, const clv_shape *shape,
-                                                           CLV_KEPT CLV_COUNT(shape) const void *data);
-CLV_API size_t clv_archive_count(const clv_archive *archive);
+                                                  const clv_shape *shape,
+                                                  CLV_OR_NULL CLV_KEPT CLV_COUNT(shape) const void *data,
+                                                  CLV_OR_NULL CLV_BORROWED clv_array **out);
 /** The i-th array: in the order they were added, or stand in the file. NULL past the end. */
 CLV_API CLV_OR_NULL clv_array *clv_archive_get(const clv_archive *archive, size_t i);
+/** How many there are, by looking at each. */
+static inline size_t clv_archive_count(const clv_archive *archive) {
+    size_t n = 0;
+    while (clv_archive_get(archive, n)) n++;
+    return n;
+}
 /** The array of that name; NULL if there is none. */
 CLV_API CLV_OR_NULL clv_array *clv_archive_find(const clv_archive *archive, const char *name);
 
@@ -123,7 +128,6 @@ CLV_API CLV_MUST_CHECK clv_status clv_safetensors_read(clv_runtime *runtime, con
  */
 CLV_API CLV_MUST_CHECK clv_status clv_safetensors_write(const clv_archive *archive, const char *path);
 
-
 /**
  * Read an array in numpy's format: versions 1, 2, 3; little-endian f4, i4, i8, u1; f2 and f8 become f32
  * (rounded); C order; rank at most CLV_MAX_RANK.
@@ -155,7 +159,6 @@ CLV_API CLV_MUST_CHECK clv_status clv_npz_write(const clv_archive *archive, cons
 /** Write an array in numpy's format, version 1.0. Errors as clv_safetensors_write. */
 CLV_API CLV_MUST_CHECK clv_status clv_npy_write(clv_runtime *runtime, const clv_array *array,
                                                 const char *path);
-
 
 #ifdef __cplusplus
 }

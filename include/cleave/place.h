@@ -68,15 +68,13 @@ CLV_API CLV_MUST_CHECK clv_status clv_place_check(clv_graph *graph, const clv_pl
  * compute nothing (null), or whose budget leaves no room for that, are modelled.
  *
  * graph  whole, with gradients and updates if it has any
- * out    destroy it with clv_place_choice_destroy; NULL after an error
+ * out    give it up with clv_free; NULL after an error
  *
  * Errors  as clv_place_check, before any device memory is taken; CLV_E_BUDGET nothing fits: the sentence says what would;
  *         as clv_plan_create
  */
 CLV_API CLV_MUST_CHECK clv_status clv_place_choose(clv_graph *graph, const clv_place_config *config,
                                                    clv_place_choice **out);
-/** NULL is fine. */
-CLV_API void clv_place_choice_destroy(clv_place_choice *choice);
 
 #endif // CLEAVE_STABLE_ONLY
 

@@ -50,8 +50,8 @@ extern "C" {
  * What has no mark:
  *
  * T *, const T *  one T, not NULL, that nothing uses after the call; `const char *` is a text that ends with a zero
- * T **            the function writes a T * there; NULL after most errors. The caller owns it, and calls T_destroy later; a text (`char **`)
- *                 is freed with free(). What is written to a `const T **` is the library's, as with CLV_BORROWED
+ * T **            the function writes a T * there; NULL after most errors. The caller owns it, and calls T_destroy later; where T is a
+ *                 struct, or char (a text), clv_free. What is written to a `const T **` is the library's, as with CLV_BORROWED
  * result          a pointer to what is the library's, not NULL. A function never returns what the caller must destroy
  * clv_tensor *    NULL after a mistake; calls that build (they return a clv_tensor * or nothing) take it, and a NULL clv_graph * too
  * void *user      the library hands it to the function before it (as `..._user` to that member's) and does nothing else. It may be NULL
@@ -90,6 +90,10 @@ typedef enum clv_status {
 #include "status.def"
 #undef X
 } clv_status;
+
+/** Give up a struct or a text that a function gave the caller: a clv_check_report, a clv_place_choice and the like, with all that its
+ *  members point to. NULL is fine. */
+CLV_API void clv_free(void *what);
 
 /** What is known of a status. Never NULL; static. */
 typedef struct clv_status_info {

@@ -98,14 +98,12 @@ CLV_API CLV_MUST_CHECK clv_status clv_weights_describe(clv_session *session,
  *     clv_weights_info_read(runtime, "pets.safetensors", &info);
  *     clv_model model = clv_model_for(clv_model_find(info->model), 0, info->input[1], info->input[2], info->classes);
  *
- * out     destroy it; NULL on failure
+ * out     give it up with clv_free; NULL on failure
  *
  * Errors  CLV_E_IO;  CLV_E_FORMAT  no weights, or what they tell is damaged;  CLV_E_HOST_MEMORY
  */
 CLV_API CLV_MUST_CHECK clv_status clv_weights_info_read(clv_runtime *runtime, const char *path,
                                                         clv_weights_info **out);
-/** NULL is fine. */
-CLV_API void clv_weights_info_destroy(clv_weights_info *info);
 
 // ---- averages of parameters -----------------------------------------------------------------------------------------
 

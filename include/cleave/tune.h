@@ -4,7 +4,7 @@
 //     clv_tune_report *report;
 //     clv_tune(runtime, device, &(clv_tune_config){.model = "resnet18", .batch = 8}, &report);
 //     for (int i = 0; i < report->n_results; i++) puts(report->results[i].variant);
-//     clv_tune_report_destroy(report);
+//     clv_free(report);
 #ifndef CLEAVE_TUNE_H
 #define CLEAVE_TUNE_H
 
@@ -77,7 +77,7 @@ typedef struct clv_tune_report {
  * device, driver and kernels that are in the file stay there. Plans made afterwards with this runtime use the file if
  * its configuration leads there (clv_runtime_config.tuning).
  *
- * out  the report; destroy it with clv_tune_report_destroy. NULL after an error.
+ * out  the report; give it up with clv_free. NULL after an error.
  *
  * Errors  CLV_E_UNSUPPORTED the device is not usable, or runs no kernels; CLV_E_NOT_FOUND no such model or op, or no use of
  *         the op that leaves a choice; CLV_E_VALUE a negative number, or model and size together; CLV_E_IO the file cannot
@@ -86,8 +86,6 @@ typedef struct clv_tune_report {
 CLV_TRAIN_API CLV_MUST_CHECK clv_status clv_tune(clv_runtime *runtime, clv_device *device,
                                                  CLV_OR_NULL const clv_tune_config *config,
                                                  clv_tune_report **out);
-/** NULL is fine. */
-CLV_TRAIN_API void clv_tune_report_destroy(clv_tune_report *report);
 
 #endif // CLEAVE_STABLE_ONLY
 

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "base/memory.h"
+#include "cleave/status.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -37,6 +38,26 @@ bool clv__grow(void *items, size_t *room, size_t need, size_t size) {
     memcpy(items, &moved, sizeof moved);
     *room = next;
     return true;
+}
+
+typedef struct owned {
+    void (*end)(void *what);
+    _Alignas(max_align_t) char what[];
+} owned;
+
+void *clv__owned(size_t bytes, void (*end)(void *what)) {
+    size_t all;
+    owned *block = clv__size_add(sizeof(owned), bytes, &all) ? calloc(1, all) : NULL;
+    if (!block) return NULL;
+    block->end = end;
+    return block->what;
+}
+
+void clv_free(void *what) {
+    if (!what) return;
+    owned *block = (owned *)(void *)((char *)what - offsetof(owned, what));
+    if (block->end) block->end(what);
+    free(block);
 }
 
 char *clv__strdup(const char *text) {

@@ -32,6 +32,10 @@ void *clv__alloc(size_t count, size_t size);
  */
 bool clv__grow(void *items, size_t *room, size_t need, size_t size);
 
+/** Zeroed memory that a caller of the library will own: clv_free calls `end` with it, and gives it up.
+ *  `end` NULL: it points to nothing of its own. NULL if there is no memory. */
+void *clv__owned(size_t bytes, void (*end)(void *what));
+
 /** A copy of a string; NULL in, NULL out. */
 char *clv__strdup(const char *text);
 

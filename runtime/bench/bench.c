@@ -54,6 +54,11 @@ static clv_status run_all(clv_runtime *runtime, clv_device *device, const clv_be
     return CLV_OK;
 }
 
+static void report_end(void *what) {
+    clv_bench_report *report = what;
+    free(report->results);
+}
+
 clv_status clv_bench(clv_runtime *runtime, clv_device *device, const clv_bench_config *config,
                      clv_bench_report **out) {
     CLV_TRY(CLV__GIVEN(NULL, runtime));
@@ -69,19 +74,13 @@ clv_status clv_bench(clv_runtime *runtime, clv_device *device, const clv_bench_c
     if (!strcmp(device->info.backend, "null"))
         CLV_FAIL(error, CLV_E_UNSUPPORTED, "%s computes nothing", device->name);
     CLV_TRY(clv__bench_cases_init(runtime, config, &cases));
-    clv_bench_report *report = clv__alloc(1, sizeof *report);
+    clv_bench_report *report = clv__owned(sizeof *report, report_end);
     clv_status status = report ? run_all(runtime, device, config, &cases, report)
                                : clv__error_set(error, CLV_E_HOST_MEMORY, "no memory for a report");
     clv__bench_cases_reset(&cases);
     if (status == CLV_OK)
         *out = report;
     else
-        clv_bench_report_destroy(report);
+        clv_free(report);
     return status;
-}
-
-void clv_bench_report_destroy(clv_bench_report *report) {
-    if (!report) return;
-    free(report->results);
-    free(report);
 }

@@ -650,7 +650,7 @@ clv_status clv__check_ops(clv_runtime *runtime, clv_device *device, const clv__o
     *out = NULL;
     job j = {.runtime = runtime, .device = device, .config = config ? config : &defaults};
     j.sampler = sampler ? sampler : clv__op_sample;
-    j.tally.report = clv__alloc(1, sizeof *j.tally.report);
+    j.tally.report = clv__check_report_create();
     if (!j.tally.report) CLV_FAIL(error_of(&j), CLV_E_HOST_MEMORY, "no memory for the report");
     j.tally.report->seed = j.config->seed;
     j.tally.config = j.config;
@@ -660,7 +660,7 @@ clv_status clv__check_ops(clv_runtime *runtime, clv_device *device, const clv__o
     if (status == CLV_OK)
         *out = j.tally.report;
     else
-        clv_check_report_destroy(j.tally.report);
+        clv_free(j.tally.report);
     return status;
 }
 
@@ -742,17 +742,17 @@ clv_status clv_check_reproduce(clv_runtime *runtime, clv_device *device, const c
     job j = {.runtime = runtime, .device = device, .sampler = clv__op_sample, .config = &only};
     clv__text text = {0};
     *out = NULL;
-    j.tally = (clv__tally){.report = clv__alloc(1, sizeof *j.tally.report), .config = &only};
+    j.tally = (clv__tally){.report = clv__check_report_create(), .config = &only};
     if (!j.tally.report) CLV_FAIL(error_of(&j), CLV_E_HOST_MEMORY, "no memory for the case");
     clv_status status = clv__wanted_init(&j.wanted, &only, error_of(&j));
     if (status == CLV_OK) status = check_device(&j);
     if (status == CLV_OK) status = reproduce(&j, name, &text);
     job_reset(&j);
-    clv_check_report_destroy(j.tally.report);
-    if (status == CLV_OK)
-        *out = text.data;
-    else
-        clv__text_reset(&text);
+    clv_free(j.tally.report);
+    if (status == CLV_OK && !(*out = clv__owned(text.n + 1, NULL)))
+        status = clv__error_set(error_of(&j), CLV_E_HOST_MEMORY, "no memory for the case");
+    if (status == CLV_OK) memcpy(*out, text.data, text.n);
+    clv__text_reset(&text);
     return status;
 }
 

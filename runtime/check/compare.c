@@ -290,6 +290,11 @@ static clv_status compare(comparison *c, clv_runtime *runtime) {
     return CLV_OK;
 }
 
+static void report_end(void *what) {
+    clv_compare_report *report = what;
+    free(report->values);
+}
+
 clv_status clv_compare(clv_runtime *runtime, const clv_compare_config *config, clv_compare_report **out) {
     CLV_TRY(CLV__GIVEN(NULL, runtime));
     CLV_TRY(CLV__USABLE(clv__runtime_error_of(runtime), out));
@@ -299,7 +304,7 @@ clv_status clv_compare(clv_runtime *runtime, const clv_compare_config *config, c
                     .error = clv__runtime_error_of(runtime),
                     .tolerance = config->tolerance > 0 ? config->tolerance : USUAL_TOLERANCE};
     CLV_TRY(check_config(config, c.error));
-    c.report = clv__alloc(1, sizeof *c.report);
+    c.report = clv__owned(sizeof *c.report, report_end);
     if (!c.report) CLV_FAIL(c.error, CLV_E_HOST_MEMORY, "no memory to compare two devices");
     c.report->first = c.report->worst = -1;
     clv_status status = compare(&c, runtime);
@@ -310,12 +315,6 @@ clv_status clv_compare(clv_runtime *runtime, const clv_compare_config *config, c
     if (status == CLV_OK)
         *out = c.report;
     else
-        clv_compare_report_destroy(c.report);
+        clv_free(c.report);
     return status;
-}
-
-void clv_compare_report_destroy(clv_compare_report *report) {
-    if (!report) return;
-    free(report->values);
-    free(report);
 }

@@ -224,8 +224,8 @@ void clv__tally_skip(clv__tally *tally, clv__case where, const char *format, ...
     memcpy(skip->reason, reason, sizeof reason);
 }
 
-void clv_check_report_destroy(clv_check_report *report) {
-    if (!report) return;
+static void report_end(void *what) {
+    clv_check_report *report = what;
     for (int i = 0; i < report->n_list; i++) free(report->list[i].sentence);
     free(report->list);
     free(report->skipped);
@@ -235,5 +235,8 @@ void clv_check_report_destroy(clv_check_report *report) {
     free(report->restored);
     free(report->file);
     free(report->record_fault);
-    free(report);
+}
+
+clv_check_report *clv__check_report_create(void) {
+    return clv__owned(sizeof(clv_check_report), report_end);
 }

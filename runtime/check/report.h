@@ -17,6 +17,9 @@ enum { CLV__CASE_BYTES = sizeof((clv_check_case *)0)->name };
 /** `op/variant/sample`. */
 void clv__case_name(char name[CLV__CASE_BYTES], const char *op, const char *variant, const char *sample);
 
+/** An empty report, for clv_free; NULL: no memory. */
+clv_check_report *clv__check_report_create(void);
+
 /** A report with the room its lists have. */
 typedef struct clv__tally {
     clv_check_report *report;

@@ -34,7 +34,7 @@ static clv_status plan_it(const wanted *w, int64_t batch, clv__step *step) {
     if (status == CLV_OK) status = clv__placement_choose(placement, step->graph, &plan, &choice);
     plan.place = clv__placement_of_plan(placement);
     if (status == CLV_OK) status = clv_plan_create(step->graph, &plan, &step->plan);
-    clv_place_choice_destroy(choice);
+    clv_free(choice);
     return status;
 }
 

@@ -189,7 +189,7 @@ void clv_predictor_destroy(clv_predictor *predictor) {
     clv__predictor_rest(predictor);
     if (predictor->owns_session) clv_session_destroy(predictor->session);
     clv__step_destroy(&predictor->step);
-    clv_place_choice_destroy(predictor->place);
+    clv_free(predictor->place);
     free(predictor->shares);
     for (int i = 0; i < CLV_MAX_PORTS; i++) free(predictor->part[i]), free(predictor->out[i]);
     free(predictor);

@@ -21,7 +21,7 @@ clv_status clv__state_put(clv_session *session, clv_category category, const cha
         char name[640];
         snprintf(name, sizeof name, "%s%s", prefix, tensor.name);
         clv_array *array;
-        CLV_TRY(clv_archive_add(archive, name, tensor.dtype, &tensor.shape, &array));
+        CLV_TRY(clv_archive_add(archive, name, tensor.dtype, &tensor.shape, NULL, &array));
         CLV_TRY(clv_session_read(session, i, array->data, tensor.bytes));
     }
     return CLV_OK;
@@ -33,7 +33,7 @@ clv_status clv__weights_put(clv_session *session, clv_archive *archive) {
         if (tensor.category != CLV_PARAMETERS) continue;
         const int average = clv__average_find(session, &tensor);
         clv_array *array;
-        CLV_TRY(clv_archive_add(archive, tensor.name, tensor.dtype, &tensor.shape, &array));
+        CLV_TRY(clv_archive_add(archive, tensor.name, tensor.dtype, &tensor.shape, NULL, &array));
         CLV_TRY(clv_session_read(session, average < 0 ? i : average, array->data, tensor.bytes));
     }
     return clv__weights_tell(session, archive);
@@ -105,7 +105,7 @@ static void find_mismatches(const clv_session *session, const clv__section *sect
         else if (!clv_shape_equal(&array->shape, &tensor.shape))
             add_shape(out, &tensor, array);
     }
-    for (size_t i = 0; i < clv_archive_count(archive); i++) {
+    for (size_t i = 0; clv_archive_get(archive, i); i++) {
         const char *name = clv_archive_get(archive, i)->name;
         if (strncmp(name, section->prefix, prefix_bytes)) continue; // another section of a checkpoint
         name += prefix_bytes;
@@ -155,7 +155,7 @@ static clv_status check_except(const clv_session *session, const clv__section *s
             found |= clv__pattern_covers(pattern, tensor.name);
             clv__nearest_offer_modules(&nearest, tensor.name);
         }
-        for (size_t i = 0; i < clv_archive_count(archive); i++) {
+        for (size_t i = 0; clv_archive_get(archive, i); i++) {
             const char *name = clv_archive_get(archive, i)->name;
             if (strncmp(name, section->prefix, prefix_bytes) == 0)
                 found |= clv__pattern_covers(pattern, name + prefix_bytes);
@@ -228,7 +228,7 @@ clv_status clv_weights_save_texts(clv_session *session, const clv_weights_text *
 
 /** Do all names of the archive begin so? */
 static bool all_begin(const clv_archive *archive, const char *prefix) {
-    for (size_t i = 0; i < clv_archive_count(archive); i++)
+    for (size_t i = 0; clv_archive_get(archive, i); i++)
         if (strncmp(clv_archive_get(archive, i)->name, prefix, strlen(prefix))) return false;
     return clv_archive_count(archive) > 0;
 }

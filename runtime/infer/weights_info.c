@@ -155,6 +155,10 @@ typedef struct told {
     clv__arena arena;
 } told;
 
+static void told_end(void *what) {
+    clv__arena_reset(&((told *)what)->arena);
+}
+
 static bool read_text(told *own, const char *text, const char **out) {
     *out = text ? clv__arena_strdup(&own->arena, text) : NULL;
     return !text || *out;
@@ -274,20 +278,13 @@ clv_status clv_weights_info_read(clv_runtime *runtime, const char *path, clv_wei
     clv_archive *archive = NULL;
     *out = NULL;
     CLV_TRY(clv__safetensors_read_texts(runtime, path, &archive));
-    told *own = clv__alloc(1, sizeof *own);
+    told *own = clv__owned(sizeof *own, told_end);
     clv_status status = own ? read_texts(archive, path, error, own)
                             : clv__error_set(error, CLV_E_HOST_MEMORY, "'%s': no host memory", path);
     clv_archive_destroy(archive);
     if (status == CLV_OK)
         *out = &own->info;
-    else if (own)
-        clv_weights_info_destroy(&own->info);
+    else
+        clv_free(own);
     return status;
-}
-
-void clv_weights_info_destroy(clv_weights_info *info) {
-    told *own = (told *)info;
-    if (!own) return;
-    clv__arena_reset(&own->arena);
-    free(own);
 }

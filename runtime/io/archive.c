@@ -94,49 +94,37 @@ static clv_status name_and_take(clv_archive *archive, const char *name, clv_arra
     return status;
 }
 
+/** An array over the caller's data: is it one that can be? */
+static clv_status borrow(clv__error *error, clv_dtype type, const clv_shape *shape, const void *data,
+                         clv_array *out) {
+    char text[128];
+    size_t bytes;
+    if (clv__array_dtype_bytes(type) == 0)
+        CLV_FAIL(error, CLV_E_VALUE, "an array needs an element type; this one has '%s'",
+                 clv_dtype_name(type));
+    if (!clv__shape_bytes(shape, clv__array_dtype_bytes(type), &bytes))
+        CLV_FAIL(error, CLV_E_SHAPE,
+                 "an array cannot have the shape %s: a dimension is negative or it is too large",
+                 clv_shape_text(shape, text, sizeof text));
+    *out = (clv_array){.type = type, .shape = *shape, .data = (void *)data, .borrowed = true};
+    return CLV_OK;
+}
+
 clv_status clv_archive_add(clv_archive *archive, const char *name, clv_dtype type, const clv_shape *shape,
-                           clv_array **out) {
+                           const void *data, clv_array **out) {
     CLV_TRY(CLV__GIVEN(NULL, archive));
-    CLV_TRY(CLV__GIVEN(archive->error, out));
     CLV_TRY(CLV__GIVEN(archive->error, shape));
-    *out = NULL;
+    if (out) *out = NULL;
     CLV_TRY(CLV__GIVEN(archive->error, name));
     CLV_TRY(check_new_array(archive, name));
     clv__shown_text shown;
     clv_array array;
-    if (clv__array_init(archive->error, type, shape, &array) != CLV_OK) {
-        return clv__error_prefix(archive->error, "'%s': ", clv__shown(name, &shown));
-    }
+    const clv_status status = data ? borrow(archive->error, type, shape, data, &array)
+                                   : clv__array_init(archive->error, type, shape, &array);
+    if (status != CLV_OK) return clv__error_prefix(archive->error, "'%s': ", clv__shown(name, &shown));
     CLV_TRY(name_and_take(archive, name, &array));
-    *out = archive->arrays[archive->n_arrays - 1];
+    if (out) *out = archive->arrays[archive->n_arrays - 1];
     return CLV_OK;
-}
-
-clv_status clv_archive_add_borrowed(clv_archive *archive, const char *name, clv_dtype type,
-                                    const clv_shape *shape, const void *data) {
-    CLV_TRY(CLV__GIVEN(NULL, archive));
-    CLV_TRY(CLV__GIVEN(archive->error, name));
-    CLV_TRY(CLV__GIVEN(archive->error, shape));
-    CLV_TRY(check_new_array(archive, name));
-    clv__shown_text shown;
-    char text[128];
-    size_t bytes;
-    if (clv__array_dtype_bytes(type) == 0) {
-        CLV_FAIL(archive->error, CLV_E_VALUE, "'%s': an array's element type cannot be %s",
-                 clv__shown(name, &shown), clv_dtype_name(type));
-    }
-    if (!clv__shape_bytes(shape, clv__array_dtype_bytes(type), &bytes)) {
-        CLV_FAIL(archive->error, CLV_E_SHAPE,
-                 "'%s': an array cannot have the shape %s: a dimension is negative or it is too large",
-                 clv__shown(name, &shown), clv_shape_text(shape, text, sizeof text));
-    }
-    if (bytes) CLV_TRY(CLV__GIVEN(archive->error, data));
-    clv_array array = {.type = type, .shape = *shape, .data = (void *)data, .borrowed = true};
-    return name_and_take(archive, name, &array);
-}
-
-size_t clv_archive_count(const clv_archive *archive) {
-    return archive->n_arrays;
 }
 
 clv_array *clv_archive_get(const clv_archive *archive, size_t i) {

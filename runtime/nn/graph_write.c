@@ -205,8 +205,8 @@ static clv_status put_together(writing *w, const json_t *root, clv_archive *arch
     for (size_t i = 0; status == CLV_OK && i < w->graph->n_tensors; i++) {
         const clv_tensor *tensor = w->graph->tensors[i];
         if (tensor->values)
-            status = clv_archive_add_borrowed(archive, tensor->name, tensor->desc.dtype, &tensor->desc.shape,
-                                              tensor->values);
+            status = clv_archive_add(archive, tensor->name, tensor->desc.dtype, &tensor->desc.shape,
+                                     tensor->values, NULL);
     }
     if (status == CLV_OK) status = clv_archive_set_text(archive, CLV__GRAPH_KEY, text);
     free(text);

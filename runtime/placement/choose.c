@@ -300,20 +300,19 @@ static clv_status search(chooser *c, trial *best) {
 
 // ---- the result -------------------------------------------------------------------------------------------
 
-void clv_place_choice_destroy(clv_place_choice *choice) {
-    if (!choice) return;
+static void choice_end(void *what) {
+    clv_place_choice *choice = what;
     free(choice->place);
     free(choice->stages);
-    free(choice);
 }
 
 static clv_place_choice *choice_create(const char *place, int n_stages) {
-    clv_place_choice *choice = clv__alloc(1, sizeof *choice);
+    clv_place_choice *choice = clv__owned(sizeof *choice, choice_end);
     if (!choice) return NULL;
     choice->place = clv__strdup(place);
     choice->stages = clv__alloc((size_t)n_stages, sizeof *choice->stages);
     if (choice->place && choice->stages) return choice;
-    clv_place_choice_destroy(choice);
+    clv_free(choice);
     return NULL;
 }
 

@@ -115,7 +115,7 @@ static clv_status save_gradients(clv__training *loop) {
         if (!gradient) continue;
         clv_shape shape = clv_tensor_shape(gradient);
         clv_array *array;
-        status = clv_archive_add(archive, clv_tensor_name(parameter), CLV_DTYPE_F32, &shape, &array);
+        status = clv_archive_add(archive, clv_tensor_name(parameter), CLV_DTYPE_F32, &shape, NULL, &array);
         if (status == CLV_OK)
             status = clv_run_fetch(step->run, loop->last_ticket, gradient, array->data,
                                    clv_tensor_bytes(gradient));

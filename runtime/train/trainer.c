@@ -305,7 +305,7 @@ void clv_trainer_destroy(clv_trainer *trainer) {
     free(trainer->evaluated_place);
     free(trainer->devices);
     free(trainer->held);
-    clv_place_choice_destroy(trainer->place);
+    clv_free(trainer->place);
     free((clv_train_config *)(uintptr_t)trainer->config);
     free(trainer);
 }

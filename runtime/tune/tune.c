@@ -299,6 +299,14 @@ static clv_status run(job *j) {
     return CLV_OK;
 }
 
+static void report_end(void *what) {
+    clv_tune_report *report = what;
+    for (int i = 0; i < report->n_results; i++) free(report->results[i].key);
+    free(report->results);
+    free(report->failures);
+    free(report->file);
+}
+
 clv_status clv_tune(clv_runtime *runtime, clv_device *device, const clv_tune_config *config,
                     clv_tune_report **out) {
     CLV_TRY(CLV__GIVEN(NULL, runtime));
@@ -310,7 +318,7 @@ clv_status clv_tune(clv_runtime *runtime, clv_device *device, const clv_tune_con
              .error = clv__runtime_error_of(runtime),
              .config = config ? config : &defaults};
     *out = NULL;
-    j.report = clv__alloc(1, sizeof *j.report);
+    j.report = clv__owned(sizeof *j.report, report_end);
     if (!j.report) return no_memory(&j);
     clv_status status = run(&j);
     clv__uses_reset(&j.uses);
@@ -319,15 +327,6 @@ clv_status clv_tune(clv_runtime *runtime, clv_device *device, const clv_tune_con
     if (status == CLV_OK)
         *out = j.report;
     else
-        clv_tune_report_destroy(j.report);
+        clv_free(j.report);
     return status;
-}
-
-void clv_tune_report_destroy(clv_tune_report *report) {
-    if (!report) return;
-    for (int i = 0; i < report->n_results; i++) free(report->results[i].key);
-    free(report->results);
-    free(report->failures);
-    free(report->file);
-    free(report);
 }

@@ -324,6 +324,7 @@ class Meaning:
     def __init__(self, table):
         self.table = table
         self.of = None
+        self.freed = set()
 
     def mistake(self, text):
         raise Mistake("%s:%d: %s: %s" % (self.of["header"], self.line, self.name, text))
@@ -401,7 +402,7 @@ class Meaning:
                 self.mistake("'%s': before it stands no function" % name)
             return told
         elif depth == 1:
-            ends = self.name == base + "_destroy" or self.name == base + "_reset"
+            ends = self.name in (base + "_destroy", base + "_reset", "clv_free")
             told["null"] = told["null"] or ends
             opaque = base not in self.table["structs"] and base not in STANDARD
             if ends and not opaque:
@@ -413,7 +414,10 @@ class Meaning:
         elif depth == 2 and not pointers[0] and not told["array"]:
             told["out"] = told["out"] or "out"
             if not one["kind"]["const"] and "CLV_BORROWED" not in one["marks"]:
-                told["owned"] = "free" if base == "char" else self.ends(base)
+                told["owned"] = self.ends(base)
+                if not told["owned"] and (base == "char" or base in self.table["structs"]):
+                    told["owned"] = "clv_free"
+                    self.freed.add(base)
                 if not told["owned"]:
                     self.mistake("'%s' (%s): there is no %s_destroy, so whose is it? CLV_BORROWED" % (name, told["type"], base))
         elif depth == 2 and not told["array"]:
@@ -477,7 +481,7 @@ class Meaning:
                 table["handles"][name] = where
         for where in ("handles", "structs"):
             for name, what in table[where].items():
-                what["ends_with"] = self.ends(name)
+                what["ends_with"] = self.ends(name) or ("clv_free" if name in self.freed else None)
 
 
 def read(folder):

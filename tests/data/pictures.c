@@ -62,7 +62,7 @@ static void every_kind_is_as_pil_reads_it(void **state) {
     (void)state;
     clv__error error;
     clv__error_init(&error);
-    for (size_t i = 0; i < clv_archive_count(expected); i++) {
+    for (size_t i = 0; clv_archive_get(expected, i); i++) {
         const clv_array *want = clv_archive_get(expected, i);
         const bool turned = !strncmp(want->name, "turned ", 7);
         const char *name = turned ? want->name + 7 : want->name;
@@ -96,7 +96,7 @@ static void damage_is_told(void **state) {
     clv__error error;
     clv__error_init(&error);
     int cut = 0, refused = 0;
-    for (size_t i = 0; i < clv_archive_count(expected); i++) {
+    for (size_t i = 0; clv_archive_get(expected, i); i++) {
         const char *name = clv_archive_get(expected, i)->name;
         if (!strncmp(name, "turned ", 7)) continue;
         size_t size;

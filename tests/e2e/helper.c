@@ -268,16 +268,16 @@ static int fields(int64_t n, const char *path, const char *only) {
     clv_array *a, *b, *kind, *price;
     clv_shape pairs = CLV_SHAPE(n, 2), one = CLV_SHAPE(n);
     must(clv_archive_create(runtime, &archive));
-    must(clv_archive_add(archive, "a", CLV_DTYPE_F32, &pairs, &a));
-    must(clv_archive_add(archive, "b", CLV_DTYPE_F32, &one, &b));
-    must(clv_archive_add(archive, "kind", CLV_DTYPE_I64, &one, &kind));
-    must(clv_archive_add(archive, "price", CLV_DTYPE_F32, &one, &price));
+    must(clv_archive_add(archive, "a", CLV_DTYPE_F32, &pairs, NULL, &a));
+    must(clv_archive_add(archive, "b", CLV_DTYPE_F32, &one, NULL, &b));
+    must(clv_archive_add(archive, "kind", CLV_DTYPE_I64, &one, NULL, &kind));
+    must(clv_archive_add(archive, "price", CLV_DTYPE_F32, &one, NULL, &price));
     const bool dear = only && !strcmp(only, "dear");       // prices in hundreds of thousands
     const bool ignored = only && !strcmp(only, "ignored"); // every fourth kind is -100
     if (dear || ignored) only = NULL;
     if (only && !strcmp(only, "fish")) { // all of them, and an index
         clv_array *word;
-        must(clv_archive_add(archive, "word", CLV_DTYPE_I32, &one, &word));
+        must(clv_archive_add(archive, "word", CLV_DTYPE_I32, &one, NULL, &word));
         for (int64_t i = 0; i < n; i++) ((int32_t *)word->data)[i] = (int32_t)(i % 5);
         only = NULL;
     }
@@ -314,7 +314,7 @@ static int told(const char *results, const char *targets, const char *name) {
 
 static int shapes(const char *path) {
     clv_archive *archive = read_any(path);
-    for (size_t i = 0; i < clv_archive_count(archive); i++) {
+    for (size_t i = 0; clv_archive_get(archive, i); i++) {
         const clv_array *array = clv_archive_get(archive, i);
         char text[96];
         printf("%s %s\n", array->name, clv_shape_text(&array->shape, text, sizeof text));
@@ -328,7 +328,7 @@ static int tensors(const char *one, const char *other) {
     clv_archive *a, *b;
     must(clv_safetensors_read(runtime, one, &a));
     must(clv_safetensors_read(runtime, other, &b));
-    for (size_t i = 0; i < clv_archive_count(a); i++) { // stand in the file by name
+    for (size_t i = 0; clv_archive_get(a, i); i++) { // stand in the file by name
         const clv_array *array = clv_archive_get(a, i), *there = clv_archive_find(b, array->name);
         bool same = there && clv_shape_equal(&array->shape, &there->shape) &&
                     !memcmp(array->data, there->data, clv_array_bytes(array));
@@ -366,7 +366,7 @@ static int close_weights(const char *one, const char *other, double allowed) {
     must(clv_safetensors_read(runtime, other, &b));
     double worst = 0;
     if (clv_archive_count(a) != clv_archive_count(b)) die("one has more tensors");
-    for (size_t i = 0; i < clv_archive_count(a); i++) {
+    for (size_t i = 0; clv_archive_get(a, i); i++) {
         const clv_array *array = clv_archive_get(a, i), *twin = clv_archive_find(b, array->name);
         if (!twin) return die("a tensor is missing");
         double difference = largest_difference(array, twin);
@@ -398,10 +398,10 @@ static int bare(const char *from, const char *to, char *name) {
     if (value) *value++ = 0;
     must(clv_safetensors_read(runtime, from, &archive));
     must(clv_archive_create(runtime, &copy));
-    for (size_t i = 0; i < clv_archive_count(archive); i++) {
+    for (size_t i = 0; clv_archive_get(archive, i); i++) {
         clv_array *array = clv_archive_get(archive, i);
         if (name && !strcmp(array->name, name)) *(float *)array->data = value ? strtof(value, NULL) : NAN;
-        must(clv_archive_add_borrowed(copy, array->name, array->type, &array->shape, array->data));
+        must(clv_archive_add(copy, array->name, array->type, &array->shape, array->data, NULL));
     }
     must(clv_safetensors_write(name ? archive : copy, to));
     clv_archive_destroy(copy);

@@ -200,8 +200,8 @@ static void spoil_tensor(choices *c, clv_archive *archive) {
         clv_array *more;
         const clv_shape shape = CLV_SHAPE(what % 4);
         snprintf(name, sizeof name, "%s%u", what & 4 ? "model." : "optimizer.", next(c) % 3);
-        has_more |=
-            clv_archive_add(archive, name, CLV_DTYPE_F32, &shape, &more) == CLV_OK; // or it is there twice
+        has_more |= clv_archive_add(archive, name, CLV_DTYPE_F32, &shape, NULL, &more) ==
+                    CLV_OK; // or it is there twice
     }
 }
 
@@ -263,7 +263,7 @@ static void put_header(const clv_archive *archive, clv__text *text) {
     }
     put(text, "}");
     size_t at = 0;
-    for (size_t i = 0; i < clv_archive_count(archive); i++) {
+    for (size_t i = 0; clv_archive_get(archive, i); i++) {
         const clv_array *array = clv_archive_get(archive, i);
         put(text, ",");
         put_string(text, array->name);
@@ -298,7 +298,7 @@ static size_t write_to_memory(const clv_archive *archive, uint8_t *file) {
     memcpy(file, &header, 8);
     memcpy(file + 8, text.data, header);
     size_t at = 8 + header;
-    for (size_t i = 0; i < clv_archive_count(archive); i++) {
+    for (size_t i = 0; clv_archive_get(archive, i); i++) {
         const clv_array *array = clv_archive_get(archive, i);
         const size_t n = clv_array_bytes(array);
         REQUIRE(n <= MOST_BYTES - at);

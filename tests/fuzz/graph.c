@@ -22,7 +22,7 @@ static void begin(void) {
     REQUIRE(clv_graph_create(runtime, &graph) == CLV_OK);
     const clv_tensor *constant = clv_constant(graph, CLV_DTYPE_F32, CLV_SHAPE(4), numbers);
     const clv_shape shape = clv_tensor_shape(constant);
-    REQUIRE(clv_archive_add_borrowed(archive, clv_tensor_name(constant), CLV_DTYPE_F32, &shape, numbers) ==
+    REQUIRE(clv_archive_add(archive, clv_tensor_name(constant), CLV_DTYPE_F32, &shape, numbers, NULL) ==
             CLV_OK);
     clv_graph_destroy(graph);
 }

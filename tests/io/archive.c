@@ -53,28 +53,26 @@ static void names_are_checked(void **state) {
     clv_archive *archive = NULL;
     clv_array *array = NULL;
     expect_ok(clv_archive_create(support_runtime, &archive));
-    expect_ok(clv_archive_add(archive, "a", CLV_DTYPE_F32, SHAPE(2), &array));
-    expect_failure(clv_archive_add(archive, "a", CLV_DTYPE_F32, SHAPE(2), &array), CLV_E_VALUE,
+    expect_ok(clv_archive_add(archive, "a", CLV_DTYPE_F32, SHAPE(2), NULL, &array));
+    expect_failure(clv_archive_add(archive, "a", CLV_DTYPE_F32, SHAPE(2), NULL, &array), CLV_E_VALUE,
                    "'a' already");
     assert_null(array);
-    expect_failure(clv_archive_add(archive, "", CLV_DTYPE_F32, SHAPE(2), &array), CLV_E_VALUE,
+    expect_failure(clv_archive_add(archive, "", CLV_DTYPE_F32, SHAPE(2), NULL, &array), CLV_E_VALUE,
                    "needs a name");
-    expect_failure(clv_archive_add(archive, NULL, CLV_DTYPE_F32, SHAPE(2), &array), CLV_E_VALUE,
+    expect_failure(clv_archive_add(archive, NULL, CLV_DTYPE_F32, SHAPE(2), NULL, &array), CLV_E_VALUE,
                    "name is NULL");
-    expect_failure(clv_archive_add(archive, "__metadata__", CLV_DTYPE_F32, SHAPE(2), &array), CLV_E_VALUE,
-                   "__metadata__");
-    expect_failure(clv_archive_add(archive, "b\xc3(", CLV_DTYPE_F32, SHAPE(2), &array), CLV_E_VALUE, "'b?('",
-                   "UTF-8");
-    expect_failure(clv_archive_add(archive, "b", CLV_DTYPE_F32, SHAPE(-2), &array), CLV_E_SHAPE, "'b'",
+    expect_failure(clv_archive_add(archive, "__metadata__", CLV_DTYPE_F32, SHAPE(2), NULL, &array),
+                   CLV_E_VALUE, "__metadata__");
+    expect_failure(clv_archive_add(archive, "b\xc3(", CLV_DTYPE_F32, SHAPE(2), NULL, &array), CLV_E_VALUE,
+                   "'b?('", "UTF-8");
+    expect_failure(clv_archive_add(archive, "b", CLV_DTYPE_F32, SHAPE(-2), NULL, &array), CLV_E_SHAPE, "'b'",
                    "[-2]");
-    expect_failure(clv_archive_add(archive, "b", CLV_DTYPE_NONE, SHAPE(2), &array), CLV_E_VALUE, "'b'",
+    expect_failure(clv_archive_add(archive, "b", CLV_DTYPE_NONE, SHAPE(2), NULL, &array), CLV_E_VALUE, "'b'",
                    "none");
     float x[2] = {1, 2};
-    expect_failure(clv_archive_add_borrowed(archive, "b", CLV_DTYPE_NONE, SHAPE(2), x), CLV_E_VALUE, "'b'");
-    expect_failure(clv_archive_add_borrowed(archive, "b", CLV_DTYPE_F32, SHAPE(-2), x), CLV_E_SHAPE, "'b'");
-    expect_failure(clv_archive_add_borrowed(archive, "b", CLV_DTYPE_F32, SHAPE(2), NULL), CLV_E_VALUE,
-                   "data is NULL");
-    expect_ok(clv_archive_add_borrowed(archive, "b", CLV_DTYPE_F32, SHAPE(2), x));
+    expect_failure(clv_archive_add(archive, "b", CLV_DTYPE_NONE, SHAPE(2), x, NULL), CLV_E_VALUE, "'b'");
+    expect_failure(clv_archive_add(archive, "b", CLV_DTYPE_F32, SHAPE(-2), x, NULL), CLV_E_SHAPE, "'b'");
+    expect_ok(clv_archive_add(archive, "b", CLV_DTYPE_F32, SHAPE(2), x, NULL));
     assert_ptr_equal(clv_archive_find(archive, "b")->data, x);
     assert_int_equal(clv_archive_count(archive), 2);
     assert_string_equal(clv_archive_get(archive, 1)->name, "b");

@@ -7,7 +7,7 @@ static clv_archive *make(float value) {
     clv_archive *archive = NULL;
     clv_array *array = NULL;
     expect_ok(clv_archive_create(support_runtime, &archive));
-    expect_ok(clv_archive_add(archive, "model.weight", CLV_DTYPE_F32, SHAPE(3), &array));
+    expect_ok(clv_archive_add(archive, "model.weight", CLV_DTYPE_F32, SHAPE(3), NULL, &array));
     ((float *)array->data)[0] = value;
     expect_ok(clv__archive_set_int(archive, "step", (int64_t)value));
     return archive;

@@ -122,8 +122,8 @@ static clv_status fill_archive(void) {
     clv_archive *archive = NULL;
     clv_array *array = NULL;
     clv_status status = clv_archive_create(support_runtime, &archive);
-    if (status == CLV_OK) status = clv_archive_add(archive, "a", CLV_DTYPE_F32, SHAPE(2), &array);
-    if (status == CLV_OK) status = clv_archive_add_borrowed(archive, "b", CLV_DTYPE_F32, SHAPE(3), numbers);
+    if (status == CLV_OK) status = clv_archive_add(archive, "a", CLV_DTYPE_F32, SHAPE(2), NULL, &array);
+    if (status == CLV_OK) status = clv_archive_add(archive, "b", CLV_DTYPE_F32, SHAPE(3), numbers, NULL);
     if (status == CLV_OK) status = clv_archive_set_text(archive, "k", "v");
     if (status == CLV_OK) status = clv_archive_set_text(archive, "k", "w");
     clv_archive_destroy(archive);
@@ -243,7 +243,7 @@ static void writing_leaves_old_or_new(void **state) {
     (void)state;
     static const int codes[] = {ENOSPC, EIO, EPERM};
     expect_ok(clv_archive_create(support_runtime, &weights));
-    expect_ok(clv_archive_add_borrowed(weights, "w", CLV_DTYPE_F32, SHAPE(3), numbers));
+    expect_ok(clv_archive_add(weights, "w", CLV_DTYPE_F32, SHAPE(3), numbers, NULL));
     expect_ok(clv_archive_set_text(weights, "key",
                                    "a longer text, so that the file has more than a hundred bytes"));
     write_file("out", "old", 3);

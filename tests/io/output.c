@@ -224,7 +224,7 @@ static void a_kill_leaves_a_whole_checkpoint(void **state) {
     (void)state;
     clv_archive *archive = NULL;
     expect_ok(clv_archive_create(support_runtime, &archive));
-    expect_ok(clv_archive_add_borrowed(archive, "x", CLV_DTYPE_F32, SHAPE(1 << 16), values));
+    expect_ok(clv_archive_add(archive, "x", CLV_DTYPE_F32, SHAPE(1 << 16), values, NULL));
     expect_ok(clv__checkpoint_write(archive, "c"));
     for (int round = 0; round < 8; round++) {
         pid_t child = fork();

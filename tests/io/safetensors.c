@@ -92,8 +92,7 @@ static void writes_the_package_s_bytes(void **state) {
         expect_ok(clv_archive_create(support_runtime, &reversed));
         for (size_t i = clv_archive_count(archive); i-- > 0;) { // the order of adding must not matter
             const clv_array *array = clv_archive_get(archive, i);
-            expect_ok(
-                clv_archive_add_borrowed(reversed, array->name, array->type, &array->shape, array->data));
+            expect_ok(clv_archive_add(reversed, array->name, array->type, &array->shape, array->data, NULL));
         }
         expect_ok(clv_archive_set_text(reversed, "format", "pt"));
         expect_ok(clv_safetensors_write(reversed, "y.safetensors"));
@@ -300,7 +299,7 @@ static void writing_says_where_it_cannot(void **state) {
     clv_archive *archive = NULL;
     expect_ok(clv_archive_create(support_runtime, &archive));
     float x[4] = {0};
-    expect_ok(clv_archive_add_borrowed(archive, "x", CLV_DTYPE_F32, SHAPE(4), x));
+    expect_ok(clv_archive_add(archive, "x", CLV_DTYPE_F32, SHAPE(4), x, NULL));
     expect_failure(clv_safetensors_write(archive, "/dev/full"), CLV_E_IO, "'/dev/full'", "disk is full");
     expect_failure(clv_safetensors_write(archive, "no/folder/x"), CLV_E_IO, "'no/folder/x'", "No such file");
     expect_failure(clv_safetensors_write(archive, "."), CLV_E_IO, "a folder");

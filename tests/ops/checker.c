@@ -104,7 +104,7 @@ static void expect_red(void **state, const clv__op *op, const char *variant, con
     assert_string_equal(report->failures[0].variant, variant);
     assert_string_equal(report->failures[0].sample, "five by seven");
     assert_holds(report->failures[0].sentence, words);
-    clv_check_report_destroy(report);
+    clv_free(report);
 }
 
 static void a_right_op_passes(void **state) {
@@ -112,14 +112,14 @@ static void a_right_op_passes(void **state) {
     clv_check_report *report = check(w, w->host, &base);
     assert_int_equal(report->failed, 0);
     assert_int_equal(report->cases, 2); // plan, differences
-    clv_check_report_destroy(report);
+    clv_free(report);
     if (!w->kernels) skip();
     report = check(w, w->kernels, &base);
     assert_int_equal(report->failed, 0);
     assert_int_equal(report->cases, 3); // plain too
     assert_int_equal(report->skipped_cases, 0);
     assert_int_equal(report->n_worst, 3);
-    clv_check_report_destroy(report);
+    clv_free(report);
 }
 
 static void a_wrong_value(void **state) {
@@ -137,7 +137,7 @@ static void a_wrong_value(void **state) {
     }
     assert_true(report->worst[0].error > report->worst[0].tolerance);
     assert_int_equal(report->worst[0].failed, 1);
-    clv_check_report_destroy(report);
+    clv_free(report);
 }
 
 static void an_element_never_written(void **state) {
@@ -193,7 +193,7 @@ static void a_gradient_that_is_a_mistake(void **state) {
     assert_string_equal(report->failures[0].variant, "plan");
     assert_string_equal(report->failures[1].variant, "differences");
     for (int i = 0; i < 2; i++) assert_holds(report->failures[i].sentence, "matmul");
-    clv_check_report_destroy(report);
+    clv_free(report);
 }
 
 static clv_status infer_refuses(clv__op_io *io, clv__error *error) {
@@ -220,7 +220,7 @@ static void a_skipped_case_is_counted_and_has_not_passed(void **state) {
     assert_int_equal(report->n_skipped, 1);
     assert_string_equal(report->skipped[0].op, "copy");
     assert_holds(report->skipped[0].reason, "picky");
-    clv_check_report_destroy(report);
+    clv_free(report);
 }
 
 static bool no_sample(const clv__op *op, int i, clv__sample *s) {
@@ -236,7 +236,7 @@ static void an_op_without_samples_is_skipped(void **state) {
     clv_check_report *report = check(w, w->host, &op);
     assert_int_equal(report->cases, 0);
     assert_int_equal(report->n_skipped, 1);
-    clv_check_report_destroy(report);
+    clv_free(report);
 }
 
 static bool stop_at_once(void *user, int done, int total, const char *op) {
@@ -272,7 +272,7 @@ static int cases_of(world *w, clv_dtype dtype, bool quick) {
     assert_status(clv_check(w->runtime, w->host, &config, &report), CLV_OK, w->runtime);
     assert_int_equal(report->passed, report->cases);
     int cases = report->cases;
-    clv_check_report_destroy(report);
+    clv_free(report);
     return cases;
 }
 

@@ -133,7 +133,7 @@ static void test_devices_that_are_right_agree(void **state) {
         assert_string_equal(value->variant_b, "reference");
     }
     assert_int_equal(updates, 2 * 6); // six parameters with their momentum
-    clv_compare_report_destroy(report);
+    clv_free(report);
 }
 
 static void test_a_device_agrees_with_itself_to_the_bit(void **state) {
@@ -141,7 +141,7 @@ static void test_a_device_agrees_with_itself_to_the_bit(void **state) {
     clv_compare_report *report = compare((clv_compare_config){.a = host, .b = host, .model = &models[0]});
     assert_int_equal(report->n_equal, report->n_values);
     assert_int_equal(report->n_judged, 0);
-    clv_compare_report_destroy(report);
+    clv_free(report);
 }
 
 /** One value is wrong, and everything after it is right for what it was given. `a_is_host` changes who is named. */
@@ -166,7 +166,7 @@ static void name_the_wrong(const clv_model *model, bool a_is_host, const char *o
              "%s 'middle' (%s), output 0: %s is wrong for what it was given: element 17 is ", op, phase,
              clv_device_info_get(kernels)->name);
     assert_int_equal(strncmp(report->sentence, said, strlen(said)), 0);
-    clv_compare_report_destroy(report);
+    clv_free(report);
 }
 
 static void test_the_wrong_op_is_named_not_its_consequences(void **state) {
@@ -188,7 +188,7 @@ static void test_drift_is_told_as_drift(void **state) {
     assert_true(report->n_drifted > 0);
     assert_holds(report->sentence, "have drifted apart by ");
     assert_holds(report->sentence, "No op is wrong for what it was given: rounding grew");
-    clv_compare_report_destroy(report);
+    clv_free(report);
 }
 
 static void test_given_samples_are_used(void **state) {
@@ -200,7 +200,7 @@ static void test_given_samples_are_used(void **state) {
     for (int i = 0; i < report->n_values; i++)
         if (!strcmp(report->values[i].layer, "fc1") && !strcmp(report->values[i].phase, "forward"))
             assert_int_equal(report->values[i].elements, 48);
-    clv_compare_report_destroy(report);
+    clv_free(report);
 }
 
 static bool stop_at_once(void *user, int done, int total, const char *op) {
@@ -248,7 +248,7 @@ static void test_bad_wishes_are_refused(void **state) {
     clv_compare_report *report;
     assert_status(clv_compare(runtime, &stop, &report), CLV_E_INTERRUPTED, runtime);
     assert_int_equal(clv_device_memory(host).all.current, 0);
-    clv_compare_report_destroy(NULL);
+    clv_free(NULL);
 }
 
 int main(void) {

@@ -153,7 +153,7 @@ static int failures_of(clv_runtime *runtime, clv_device *device, const char *nam
     assert_true(report->cases > 0);
     const int failed = report->failed;
     snprintf(sentence, bytes, "%s", failed ? report->failures[0].sentence : "");
-    clv_check_report_destroy(report);
+    clv_free(report);
     return failed;
 }
 

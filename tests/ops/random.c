@@ -344,7 +344,7 @@ static void random_shapes(void **state) {
     n_cases = report->cases, n_failed = report->failed;
     print_message("%d ops, %d cases, %d failed, %d skipped\n", world.n_ops, n_cases, n_failed,
                   report->skipped_cases);
-    clv_check_report_destroy(report);
+    clv_free(report);
     for (int i = 0; i < world.n_ops; i++) free(world.ops[i].samples);
     clv_runtime_destroy(runtime);
     assert_true(n_cases > (config.ops[0] ? 0 : 100));

@@ -42,7 +42,7 @@ static void every_sample_on_every_device(void **state) {
         assert_int_equal(report->cases, report->passed + report->failed);
         assert_true(report->cases > 0);
         failed += report->failed;
-        clv_check_report_destroy(report);
+        clv_free(report);
         checked++;
     }
     clv_runtime_destroy(runtime);

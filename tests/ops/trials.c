@@ -150,7 +150,7 @@ static void an_interrupted_tuning_keeps_what_is_known(void **state) {
         for (*text = 0; fgets(line, sizeof line, in);) strcat(text, line);
         fclose(in);
         assert_holds(text, report->results[0].key);
-        clv_tune_report_destroy(report);
+        clv_free(report);
     }
     unlink(file);
     rmdir(folder);

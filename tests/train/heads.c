@@ -379,7 +379,7 @@ static void test_beside_the_trainer(void **state) {
     const clv_compare_config compared = {.model = &model, .a = host, .b = other};
     assert_status(clv_compare(runtime, &compared, &report), CLV_OK, runtime);
     assert_int_equal(report->first, -1);
-    clv_compare_report_destroy(report);
+    clv_free(report);
 }
 
 // ---- checkpoints ------------------------------------------------------------------------------------------------------

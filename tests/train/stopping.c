@@ -111,7 +111,7 @@ static void same_files(const char *a, const char *b) {
     assert_status(clv_safetensors_read(runtime, a, &one_file), CLV_OK, runtime);
     assert_status(clv_safetensors_read(runtime, b, &other), CLV_OK, runtime);
     assert_int_equal(clv_archive_count(one_file), clv_archive_count(other));
-    for (size_t i = 0; i < clv_archive_count(one_file); i++) {
+    for (size_t i = 0; clv_archive_get(one_file, i); i++) {
         const clv_array *array = clv_archive_get(one_file, i), *same = clv_archive_find(other, array->name);
         assert_non_null(same);
         assert_memory_equal(array->data, same->data, clv_array_bytes(array));

@@ -97,7 +97,7 @@ static clv_status check_an_op(clv_runtime *runtime) {
     }
     if (status == CLV_OK && report->not_run) status = CLV_E_HOST_MEMORY;
     if (status == CLV_OK && report->cases == 0) status = CLV_E_INTERNAL;
-    clv_check_report_destroy(report);
+    clv_free(report);
     return status;
 }
 
@@ -114,7 +114,7 @@ static clv_status choose_places(clv_runtime *runtime) {
     TRY(clv_place_choose(graph, &(clv_place_config){.devices = devices, .n_devices = 2}, &choice));
     if (choice->n_stages < 1 || !*choice->place) status = CLV_E_INTERNAL;
 done:
-    clv_place_choice_destroy(choice);
+    clv_free(choice);
     clv_graph_destroy(graph);
     return status;
 }

@@ -127,7 +127,7 @@ static void test_auto_balances_time(void **state) {
         double seconds = 0;
         for (int i = 0; i < choice->n_stages; i++) seconds += choice->stages[i].seconds;
         assert_true(seconds > chosen.total * 0.999 && seconds < chosen.total * 1.001);
-        clv_place_choice_destroy(choice);
+        clv_free(choice);
         clv_graph_destroy(graph);
     }
 }
@@ -141,7 +141,7 @@ static void test_a_slow_device_gets_nothing(void **state) {
     assert_int_equal(choice->n_stages, 1);
     assert_ptr_equal(choice->stages[0].device, devices[0]);
     assert_int_equal(choice->stages[0].layers, 4);
-    clv_place_choice_destroy(choice);
+    clv_free(choice);
     clv_graph_destroy(graph);
 }
 
@@ -160,7 +160,7 @@ static void test_balanced_evens_out_bytes(void **state) {
     assert_int_equal(chosen.most, most);
     assert_int_equal(choice->stages[0].bytes, chosen.bytes[0]);
     assert_int_equal(choice->stages[1].bytes, chosen.bytes[1]);
-    clv_place_choice_destroy(choice);
+    clv_free(choice);
     clv_graph_destroy(graph);
 }
 
@@ -176,13 +176,13 @@ static void test_sequential_fills_the_first(void **state) {
         while (most < 7 && try_way(graph, 7, 0, most + 1).bytes[0] <= w.bytes[0]) most++;
         assert_int_equal(choice->stages[0].layers, most);
         assert_ptr_equal(choice->stages[0].device, devices[0]);
-        clv_place_choice_destroy(choice);
+        clv_free(choice);
     }
     budgets(0, 0);
     clv_place_choice *choice;
     assert_status(choose(graph, "sequential", &choice), CLV_OK, runtime);
     assert_string_equal(choice->place, "*=null:0");
-    clv_place_choice_destroy(choice);
+    clv_free(choice);
     clv_graph_destroy(graph);
 }
 
@@ -225,7 +225,7 @@ static void test_a_residual_network_to_the_byte(void **state) {
         assert_true(got >= want);
         assert_true(choice->stages[0].bytes <= budget);
         assert_true(got == layers.n || bytes_of_first(graph, &layers, got + 1) > budget);
-        clv_place_choice_destroy(choice);
+        clv_free(choice);
     }
     budgets(0, 0);
     clv__layers_reset(&layers);
@@ -260,7 +260,7 @@ static void test_budgets_are_kept(void **state) {
                     assert_false(m == 0 ? possible : in_order);
                     refused++;
                 }
-                clv_place_choice_destroy(choice);
+                clv_free(choice);
             }
         }
     }
@@ -289,7 +289,7 @@ static void test_the_refusal_says_what_would_fit(void **state) {
     }
     budgets(bytes[0], bytes[1]); // it is true
     assert_status(choose(graph, "auto", &choice), CLV_OK, runtime);
-    clv_place_choice_destroy(choice);
+    clv_free(choice);
     budgets(0, 0);
     clv_graph_destroy(graph);
 }
@@ -325,7 +325,7 @@ static void test_texts_are_short_and_safe(void **state) {
     }
     assert_int_equal(clv_plan_info_get(plan).n_transfers, 1);
     clv_plan_destroy(plan);
-    clv_place_choice_destroy(choice);
+    clv_free(choice);
     clv_graph_destroy(graph);
 }
 
@@ -349,7 +349,7 @@ static void test_residuals_are_carried_once(void **state) {
     assert_true(clv_plan_info_get(plan).n_transfers <=
                 4); // the residual and a block's own value; their gradients
     clv_plan_destroy(plan);
-    clv_place_choice_destroy(choice);
+    clv_free(choice);
     clv_graph_destroy(graph);
 }
 
@@ -366,7 +366,7 @@ static void test_a_text_is_taken_as_it_is(void **state) {
     assert_int_equal(choice->stages[0].layers, 6);
     assert_int_equal(choice->stages[1].layers, 1);
     assert_int_equal(choice->stages[1].bytes, try_way(graph, 7, 0, 1).bytes[0]);
-    clv_place_choice_destroy(choice);
+    clv_free(choice);
     clv_graph_destroy(graph);
 }
 
@@ -452,7 +452,7 @@ static void test_measured_devices_are_left_as_they_were(void **state) {
     const clv_place_config config = {.devices = real, .n_devices = 2};
     clv_place_choice *choice;
     assert_status(clv_place_choose(graph, &config, &choice), CLV_OK, runtime);
-    clv_place_choice_destroy(choice);
+    clv_free(choice);
     assert_true(clv_device_memory(host).all.total_allocated > 0);
     assert_int_equal(clv_device_memory(host).all.current, 0);
     assert_int_equal(clv_device_memory(host).all.peak, 0);
@@ -466,7 +466,7 @@ static void test_measured_devices_are_left_as_they_were(void **state) {
     clv_device_set_budget(host, 1 << 20); // no room to measure in: the model will do
     assert_status(clv_place_choose(graph, &config, &choice), CLV_OK, runtime);
     assert_int_equal(clv_device_memory(host).all.total_allocated, allocated);
-    clv_place_choice_destroy(choice);
+    clv_free(choice);
     clv_graph_destroy(graph);
     clv_runtime_destroy(runtime);
     runtime = usual;

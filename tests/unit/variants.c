@@ -55,7 +55,7 @@ static void test_each_is_checked(void **state) {
     for (int i = 0; i < report->n_list; i++)
         for (int k = 0; k < MANY; k++) listed[k] |= !strcmp(report->list[i].variant, many[k].name);
     for (int k = 0; k < MANY; k++) assert_true(listed[k]);
-    clv_check_report_destroy(report);
+    clv_free(report);
     device->info.backend = backend;
 }
 

@@ -162,7 +162,7 @@ int cmd_bench(const cli_args *args) {
                             : print_table(&session, report);
         if (code == EXIT_DONE && report->n_failed) code = EXIT_FAILED;
     }
-    clv_bench_report_destroy(report);
+    clv_free(report);
     cli_stop(&session);
     return code;
 }

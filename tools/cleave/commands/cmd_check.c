@@ -312,7 +312,7 @@ static int reproduce(cli_session *session, const clv_check_config *config) {
         return status == CLV_E_NOT_FOUND ? EXIT_USAGE : EXIT_NOT_RUN;
     }
     fputs(text, stdout);
-    free(text);
+    clv_free(text);
     return cli_finish_output();
 }
 
@@ -375,7 +375,7 @@ static int run(check_job *job, clv_check_config *config) {
         else if (code == EXIT_FAILED)
             code = EXIT_NOT_RUN;
     }
-    clv_check_report_destroy(report);
+    clv_free(report);
     return code;
 }
 

@@ -141,7 +141,7 @@ static int compare(cli_session *session, clv_compare_config *config) {
     if (status != CLV_OK) return cli_fail_status(session->runtime, status);
     int code = session->args->json ? print_json(config, report) : print_table(config, report);
     if (code == EXIT_DONE && report->first >= 0) code = EXIT_FAILED;
-    clv_compare_report_destroy(report);
+    clv_free(report);
     return code;
 }
 

@@ -497,7 +497,7 @@ int cmd_plan(const cli_args *args) {
     plan_job job = {.session = &session, .model = model, .placement = placement.placement};
     cli_recipe(args, model, &job.recipe);
     code = plan_and_print(&job, args->batch ? args->batch : 64);
-    clv_place_choice_destroy(job.choice);
+    clv_free(job.choice);
     cli_stop(&session);
     return code;
 }

@@ -67,8 +67,8 @@ static int measure(report *r) {
 }
 
 static void drop(report *r) {
-    clv_check_report_destroy(r->check);
-    for (int i = 0; i < r->n_bench; i++) clv_bench_report_destroy(r->bench[i]);
+    clv_free(r->check);
+    for (int i = 0; i < r->n_bench; i++) clv_free(r->bench[i]);
     trainings_drop(&r->trainings);
 }
 

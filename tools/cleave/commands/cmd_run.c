@@ -282,8 +282,8 @@ static clv_status write_named(const run_job *job, const char *path) {
     clv_archive *archive = NULL;
     clv_status status = clv_archive_create(job->session->runtime, &archive);
     for (int i = 0; status == CLV_OK && i < job->sized.n_targets; i++)
-        status = clv_archive_add_borrowed(archive, job->sized.targets[i].name, CLV_DTYPE_F32,
-                                          &job->results[i].shape, job->results[i].data);
+        status = clv_archive_add(archive, job->sized.targets[i].name, CLV_DTYPE_F32, &job->results[i].shape,
+                                 job->results[i].data, NULL);
     if (status == CLV_OK) status = clv_npz_write(archive, path);
     clv_archive_destroy(archive);
     return status;

@@ -123,7 +123,7 @@ int cmd_tune(const cli_args *args) {
         code = (args->json ? print_json : print_table)(&session, report);
         if (code == EXIT_DONE && report->interrupted) code = EXIT_INTERRUPTED;
     }
-    clv_tune_report_destroy(report);
+    clv_free(report);
     cli_stop(&session);
     return code;
 }

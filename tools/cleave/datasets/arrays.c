@@ -123,7 +123,7 @@ static clv_status add_file(clv_runtime *runtime, const char *folder, const char 
         snprintf(key, sizeof key, UNREAD "%s", name);
         return clv_archive_set_text(archive, key, cli_sentence(runtime));
     }
-    if (status == CLV_OK) status = clv_archive_add(archive, name, read.type, &read.shape, &kept);
+    if (status == CLV_OK) status = clv_archive_add(archive, name, read.type, &read.shape, NULL, &kept);
     if (status == CLV_OK && clv_array_bytes(&read)) memcpy(kept->data, read.data, clv_array_bytes(&read));
     clv_array_reset(&read);
     return status;
@@ -163,7 +163,7 @@ static int no_array(const clv_archive *archive, const char *path, const char *na
     if (unread) return cli_fail(EXIT_FAILED, "%s", unread);
     char names[300] = "";
     clv__nearest nearest = {.word = name};
-    for (size_t i = 0; i < clv_archive_count(archive); i++) {
+    for (size_t i = 0; clv_archive_get(archive, i); i++) {
         const char *one = clv_archive_get(archive, i)->name;
         const size_t used = strlen(names);
         clv__nearest_offer(&nearest, one);
@@ -200,7 +200,7 @@ static int take_others(const clv_archive *archive, const char *path, cli_fields 
     cli_fields *with = calloc(1, sizeof *with);
     if (!with) return cli_fail(EXIT_FAILED, "no memory for the names of '%s'", path);
     int code = EXIT_DONE, n = 0;
-    for (size_t i = 0; code == EXIT_DONE && i < clv_archive_count(archive); i++) {
+    for (size_t i = 0; code == EXIT_DONE && clv_archive_get(archive, i); i++) {
         const char *name = clv_archive_get(archive, i)->name;
         if (is_target(fields, name)) continue;
         if (n++ == CLV_MAX_PORTS)

@@ -20,7 +20,7 @@ static bool ends_with(const char *text, const char *end) {
 /** Tensors of the file that are parameters: running statistics of batch norm are none. */
 static int count_parameters(const clv_archive *archive) {
     int n = 0;
-    for (size_t i = 0; i < clv_archive_count(archive); i++) {
+    for (size_t i = 0; clv_archive_get(archive, i); i++) {
         const char *name = clv_archive_get(archive, i)->name;
         n += !ends_with(name, ".running_mean") && !ends_with(name, ".running_var") &&
              !ends_with(name, ".num_batches_tracked");

@@ -179,14 +179,14 @@ int cli_check_resume(const char *path) {
                         "'%s' is no checkpoint but a file of weights: --weights %s begins with them, and "
                         "--checkpoint FILE writes what --resume goes on from",
                         path, path);
-    clv_weights_info_destroy(told);
+    clv_free(told);
     clv_runtime_destroy(runtime);
     return code;
 }
 #endif
 
 void cli_forget_weights(cli_args *args) {
-    clv_weights_info_destroy(args->told);
+    clv_free(args->told);
     args->told = NULL;
 }
 
@@ -226,7 +226,7 @@ bool cli_blame_weights(clv_runtime *runtime, const char *path, char *text, size_
     bool found = false;
     snprintf(text, bytes, "look at the inputs and the weights");
     if (clv_safetensors_read(runtime, path, &archive) != CLV_OK) return false;
-    for (size_t i = 0; !found && i < clv_archive_count(archive); i++) {
+    for (size_t i = 0; !found && clv_archive_get(archive, i); i++) {
         const clv_array *array = clv_archive_get(archive, i);
         const int64_t at = not_finite_at(array);
         if (at < 0) continue;
