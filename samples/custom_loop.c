@@ -21,7 +21,7 @@ int main(int argc, char **argv) {
     clv_dataset *dataset = made_up_dataset(runtime, N, images, classes);
     TRY(runtime, clv_loader_create(runtime, dataset, &batches, &loader));
     printf("%lld batches an epoch, made in %zu bytes\n", (long long)clv_loader_info_get(loader).batches,
-           clv_loader_memory_bytes(dataset, &batches));
+           clv_loader_info_get(loader).bytes);
 
     TRY(runtime, clv_graph_create(runtime, &graph));
     clv_graph_set_training(graph, true);

@@ -192,17 +192,6 @@ typedef struct clv_table_report {
  * "target_scales", "units":{"price":"$"}, "thousands":["price"], "decimal_comma":true.
  */
 
-/** What a record tells of a model: numbers in, and numbers out, or classes. */
-typedef struct clv_table_info {
-    int64_t columns, targets;
-    int classes; /**< 0: targets are numbers */
-    CLV_RESERVED(4);
-} clv_table_info;
-
-/** Errors: CLV_E_FORMAT  no record */
-CLV_API CLV_MUST_CHECK clv_status clv_table_info_get(clv_runtime *runtime, const char *record,
-                                                     CLV_OUT clv_table_info *out);
-
 /** Zero means the default. */
 typedef struct clv_table_rows_config {
     const char *ignore; /**< further columns that are not looked at, with commas; NULL: none */
@@ -466,8 +455,6 @@ typedef struct clv_image_folder_info {
     const char *first_passed_over; /**< its name, from the folder on; NULL: there is none */
     CLV_RESERVED(4);
 } clv_image_folder_info;
-/** All zero of a dataset that is no folder of pictures. */
-CLV_API clv_image_folder_info clv_image_folder_info_get(const clv_dataset *dataset);
 
 // ---- of every dataset -----------------------------------------------------------------------------------------
 
@@ -484,15 +471,21 @@ typedef struct clv_dataset_info {
     int n_inputs, n_targets; /**< of each sample (clv_dataset_port_get) */
     CLV_ARRAY const char *const *
         number_names; /**< of a target's numbers, as many as it has: the columns of a table. NULL: there are none */
+    /** of its classes, or its labels: of a folder of pictures, of the columns of its table, and of Fashion-MNIST. NULL: there are none */
+    CLV_COUNT(n_class_names) const char *const *class_names;
+    int n_class_names;
     const char *table;               /**< of a table: what its rows need to be, as above. NULL: it is none */
     clv_table_report table_report;   /**< of a table */
+    clv_image_folder_info folder;    /**< of a folder of pictures */
     CLV_RESERVED(4);
 } clv_dataset_info;
 /** All zero of NULL. */
 CLV_API clv_dataset_info clv_dataset_info_get(CLV_OR_NULL const clv_dataset *dataset);
-/** The name of class i, or of label i: of a folder of pictures, of the columns of its table, and of Fashion-MNIST. NULL where there is none.
- *  Borrowed. */
-CLV_API CLV_OR_NULL const char *clv_dataset_class_name(const clv_dataset *dataset, int i);
+/** The name of class i, or of label i; NULL where there is none. */
+static inline const char *clv_dataset_class_name(const clv_dataset *dataset, int i) {
+    const clv_dataset_info info = clv_dataset_info_get(dataset);
+    return i >= 0 && i < info.n_class_names ? info.class_names[i] : NULL;
+}
 /** What a dataset has of each sample; of one without fields that is one input, `x`, and one target, `labels`. All zero past the end. Names
  *  are the dataset's. */
 CLV_API clv_port clv_dataset_port_get(const clv_dataset *dataset, clv_port_role role, int index);
@@ -511,10 +504,9 @@ typedef struct clv_loader_config {
     uint64_t seed;
     bool drop_last; /**< leave out the smaller batch at the end of an epoch */
     int buffers; /**< batches in memory at once, being made, ready, or held by the user; 0: 3; at least 2 */
-    /** Where batches are assembled: clv_loader_memory_bytes, aligned to 64 bytes, which outlive the loader.
-     * NULL: its own memory. */
-    CLV_ARRAY void *memory;
-    int64_t epoch, index; /**< the first batch to give; as clv_loader_seek */
+    /** the first batch to give: what follows has the same bits as if all before it had been read. `index` is 0 to the number of batches of
+     *  an epoch; the end of an epoch is the start of the next */
+    int64_t epoch, index;
     /**
      * > 0: mix each sample with the one before it in the batch, the first with the last:
      *
@@ -529,7 +521,7 @@ typedef struct clv_loader_config {
     /** inputs that are bytes, of arrays of u8 and of pictures, stay so: [n, ...] u8, a quarter of the memory, and clv_nn_normalize in the
      *  graph makes numbers of them. With mixup they are normalised all the same */
     bool bytes;
-    CLV_RESERVED(8);
+    CLV_RESERVED(9);
 } clv_loader_config;
 
 /** One batch. The pointers are borrowed until clv_loader_release. */
@@ -559,9 +551,6 @@ CLV_API CLV_MUST_CHECK clv_status clv_loader_create(clv_runtime *runtime, CLV_KE
 /** Stop and join the threads. Batches not yet released are invalid. NULL is fine. */
 CLV_API void clv_loader_destroy(clv_loader *loader);
 
-/** Bytes that a loader of this config assembles batches in: all buffers. 0 if the config is not legal. */
-CLV_API size_t clv_loader_memory_bytes(const clv_dataset *dataset, const clv_loader_config *config);
-
 /**
  * Wait for the next batch. Epochs follow one another without end.
  *
@@ -575,17 +564,10 @@ CLV_API void clv_loader_release(clv_loader *loader, CLV_INOUT clv_batch *batch);
 typedef struct clv_loader_info {
     int64_t batches;      /**< in an epoch */
     int64_t epoch, index; /**< of the batch that clv_loader_next gives next: what a checkpoint keeps */
-    CLV_RESERVED(4);
+    size_t bytes;         /**< of memory that batches are made in */
+    CLV_RESERVED(3);
 } clv_loader_info;
 CLV_API clv_loader_info clv_loader_info_get(const clv_loader *loader);
-/**
- * Continue at a position. What follows has the same bits as if all before it had been read.
- *
- * index   0 to the number of batches of an epoch; the end of an epoch is the start of the next
- *
- * Errors  CLV_E_VALUE  there is no such position;  CLV_E_STATE  a batch is not released
- */
-CLV_API CLV_MUST_CHECK clv_status clv_loader_seek(clv_loader *loader, int64_t epoch, int64_t index);
 
 /**
  * The most probable classes of a sample, the most probable first, the first of equal ones before the others.

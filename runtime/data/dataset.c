@@ -348,8 +348,11 @@ clv_dataset_info clv_dataset_info_get(const clv_dataset *dataset) {
                              .n_inputs = dataset->ports ? dataset->n_inputs : 1,
                              .n_targets = dataset->ports ? dataset->n_targets : 1,
                              .number_names = dataset->number_names,
+                             .class_names = dataset->names,
+                             .n_class_names = (int)dataset->n_names,
                              .table = dataset->table};
     if (dataset->table_report) info.table_report = *dataset->table_report;
+    if (dataset->folder) info.folder = dataset->folder(dataset);
     return info;
 }
 
@@ -358,10 +361,6 @@ clv_port clv_dataset_port_get(const clv_dataset *dataset, clv_port_role role, in
     const bool input = role == CLV_PORT_INPUT,
                there = index >= 0 && index < (input ? info.n_inputs : info.n_targets);
     return there ? clv__dataset_field(dataset, input ? index : info.n_inputs + index) : (clv_port){0};
-}
-
-const char *clv_dataset_class_name(const clv_dataset *dataset, int i) {
-    return i >= 0 && (size_t)i < dataset->n_names ? dataset->names[i] : NULL;
 }
 
 int32_t clv__dataset_label(const clv_dataset *dataset, int64_t i) {

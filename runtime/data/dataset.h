@@ -55,6 +55,7 @@ struct clv_dataset {
     int64_t resize;      // of pictures: the shorter side's size before the middle is cut out; 0: no pictures
     bool exif_transpose; // they are turned as their Exif data say
     int workers; // threads of a loader, each of which reads a sample at a time; 0: one, a batch at a time
+    clv_image_folder_info (*folder)(const clv_dataset *dataset); // of pictures; NULL: none
     void (*destroy)(clv_dataset *dataset);
 };
 
@@ -74,6 +75,12 @@ clv__norm clv__dataset_bytes(const clv_dataset *dataset, int input);
 
 /** Do its batches hold bytes where samples are bytes? Not where they are mixed. */
 bool clv__loader_bytes(const clv_loader_config *config);
+/**
+ * Continue at a position, as if the loader had been made with it.
+ *
+ * Errors  CLV_E_VALUE  there is no such position;  CLV_E_STATE  a batch is not released
+ */
+clv_status clv__loader_seek(clv_loader *loader, int64_t epoch, int64_t index);
 
 /** How numbers and bytes are normalised. */
 typedef struct clv__scale {

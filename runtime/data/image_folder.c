@@ -25,10 +25,10 @@ typedef struct pictures {
     clv__transforms transforms;
     bool strict, draft, exif;
     bool alone;           // files without classes: a broken one keeps its place
-    pthread_mutex_t lock; // guards what follows
+    pthread_mutex_t lock; // guards what follows; the last two are read without it, in a fork too
     bool *broken;         // [count]: found when it was decoded
-    int64_t n_broken;     // those that were left out too
-    char *first;          // what is wrong with the first of them
+    _Atomic int64_t n_broken; // those that were left out too
+    _Atomic(char *) first;    // what is wrong with the first of them
 } pictures;
 
 static void read_pictures(const clv_dataset *dataset, int64_t i, void *sample, void *target);
@@ -335,6 +335,16 @@ static clv_status finish(pictures *own, clv__error *error, const clv_image_folde
     return CLV_OK;
 }
 
+/** What was wrong with it so far. */
+static clv_image_folder_info look_back(const clv_dataset *dataset) {
+    const pictures *own = (const pictures *)dataset;
+    clv_image_folder_info info = own->list.rest;
+    info.passed_over = clv__image_list_rest(&own->list);
+    info.broken = own->n_broken;
+    info.first_broken = own->first; // stays what it is
+    return info;
+}
+
 static const pictures *pictures_of(const clv_dataset *dataset) {
     return dataset && dataset->read == read_pictures ? (const pictures *)dataset : NULL;
 }
@@ -353,6 +363,7 @@ static pictures *make(const clv_image_folder_config *config) {
     own->common.digest = digest_pictures;
     own->common.workers = config->workers;
     own->common.destroy = destroy_pictures;
+    own->common.folder = look_back;
     clv__transforms_init(&own->transforms, config->size, config->resize, &config->augment, config->mean,
                          config->std);
     return own;
@@ -441,16 +452,4 @@ const char *clv_image_folder_file(const clv_dataset *dataset, int64_t i, bool *b
     if (broken) *broken = own->broken[i];
     pthread_mutex_unlock(&own->lock);
     return own->list.files[i];
-}
-
-clv_image_folder_info clv_image_folder_info_get(const clv_dataset *dataset) {
-    pictures *own = (pictures *)pictures_of(dataset);
-    if (!own) return (clv_image_folder_info){0};
-    clv_image_folder_info info = own->list.rest;
-    info.passed_over = clv__image_list_rest(&own->list);
-    pthread_mutex_lock(&own->lock);
-    info.broken = own->n_broken;
-    info.first_broken = own->first; // stays what it is
-    pthread_mutex_unlock(&own->lock);
-    return info;
 }

@@ -43,7 +43,8 @@ struct clv_loader {
     clv_loader_config config;
     int64_t n_batches; // of an epoch
     clv__mixed mixed;  // targets of batches
-    void *memory;      // own; NULL when the caller gave it
+    void *memory;      // of `bytes`
+    size_t bytes;
     uint32_t *indices; // of all buffers
     int n_fields;
     size_t each[CLV__MOST_FIELDS]; // bytes of a sample's
@@ -245,11 +246,6 @@ static bool buffer_bytes(const clv_dataset *dataset, const clv_loader_config *co
     return true;
 }
 
-size_t clv_loader_memory_bytes(const clv_dataset *dataset, const clv_loader_config *config) {
-    size_t all;
-    return buffer_bytes(dataset, config, &all) ? all * (size_t)buffers_of(config) : 0;
-}
-
 static clv_status check_position(clv__error *error, int64_t n_batches, int64_t epoch, int64_t index) {
     if (epoch < 0 || epoch == INT64_MAX || index < 0 || index > n_batches) {
         CLV_FAIL(error, CLV_E_VALUE,
@@ -278,9 +274,6 @@ static clv_status check_config(clv__error *error, const clv_dataset *dataset,
                  "a batch of %" PRId64 " from %" PRId64 " samples: with drop_last no batch is left",
                  config->batch, dataset->count);
     }
-    if ((uintptr_t)config->memory % ALIGNMENT) {
-        CLV_FAIL(error, CLV_E_VALUE, "a loader's memory must be aligned to %d bytes", ALIGNMENT);
-    }
     return clv__mixup_check(error, dataset, config);
 }
 
@@ -292,7 +285,7 @@ static size_t all_samples(const clv_loader *loader) {
 
 /** Each buffer's fields one after the other. */
 static void place_fields(clv_loader *loader) {
-    char *at = loader->config.memory ? loader->config.memory : loader->memory;
+    char *at = loader->memory;
     loader->n_fields = clv__dataset_fields(loader->dataset);
     for (int i = 0; i < loader->n_buffers; i++) {
         for (int k = 0; k < loader->n_fields; k++) {
@@ -312,14 +305,12 @@ static clv_status take_memory(clv_loader *loader) {
         CLV_FAIL(loader->error, CLV_E_VALUE, "a batch of %" PRId64 " samples is too large to count",
                  config->batch);
     }
-    if (!config->memory) {
-        loader->memory = aligned_alloc(ALIGNMENT, all * (size_t)loader->n_buffers);
-        if (!loader->memory) {
-            CLV_FAIL(loader->error, CLV_E_HOST_MEMORY,
-                     "no host memory for %d batches of %zu bytes; make the batch smaller", loader->n_buffers,
-                     all);
-        }
-    }
+    loader->bytes = all * (size_t)loader->n_buffers;
+    loader->memory = aligned_alloc(ALIGNMENT, loader->bytes);
+    if (!loader->memory)
+        CLV_FAIL(loader->error, CLV_E_HOST_MEMORY,
+                 "no host memory for %d batches of %zu bytes; make the batch smaller", loader->n_buffers,
+                 all);
     if (config->shuffle) {
         loader->order = clv__alloc((size_t)loader->dataset->count, sizeof *loader->order);
         if (!loader->order) CLV_FAIL(loader->error, CLV_E_HOST_MEMORY, "no host memory to shuffle a dataset");
@@ -461,7 +452,7 @@ void clv_loader_release(clv_loader *loader, clv_batch *batch) {
     batch->each_target = NULL;
 }
 
-clv_status clv_loader_seek(clv_loader *loader, int64_t epoch, int64_t index) {
+clv_status clv__loader_seek(clv_loader *loader, int64_t epoch, int64_t index) {
     CLV_TRY(CLV__GIVEN(NULL, loader));
     CLV_TRY(CLV__USABLE(loader->error, loader));
     CLV_TRY(check_position(loader->error, loader->n_batches, epoch, index));
@@ -490,5 +481,6 @@ clv_status clv_loader_seek(clv_loader *loader, int64_t epoch, int64_t index) {
 clv_loader_info clv_loader_info_get(const clv_loader *loader) {
     return (clv_loader_info){.batches = loader->n_batches,
                              .epoch = loader->to_give.epoch, // changed by this thread only
-                             .index = loader->to_give.index};
+                             .index = loader->to_give.index,
+                             .bytes = loader->bytes};
 }

@@ -267,18 +267,3 @@ void clv__table_record_free(clv__table_form *form, void *owner) {
     clv__table_form_free(form);
     json_decref(owner);
 }
-
-clv_status clv_table_info_get(clv_runtime *runtime, const char *record, clv_table_info *out) {
-    clv__error *error = clv__io_error(runtime);
-    clv__table_form form;
-    void *owner;
-    CLV_TRY(CLV__GIVEN(error, record));
-    CLV_TRY(CLV__GIVEN(error, out));
-    *out = (clv_table_info){0};
-    CLV_TRY(clv__table_record_read(error, record, &form, &owner));
-    *out = (clv_table_info){.columns = form.width,
-                            .targets = (int64_t)form.n_targets,
-                            .classes = form.targets->is_words ? (int)form.targets->words.n : 0};
-    clv__table_record_free(&form, owner);
-    return CLV_OK;
-}

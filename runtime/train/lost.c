@@ -11,6 +11,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "data/dataset.h"
 #include "exec/session.h"
 #include "train/loop.h"
 
@@ -171,7 +172,7 @@ static clv_status go_on(clv__training *loop, const clv_run_failure *failure, con
     loop->balance = (clv__balance){0};
     loop->watch.broken = true;
     free(shares);
-    if (status == CLV_OK) status = clv_loader_seek(loop->loader, position->epoch, position->index);
+    if (status == CLV_OK) status = clv__loader_seek(loop->loader, position->epoch, position->index);
     return status;
 }
 

@@ -407,7 +407,7 @@ static void a_seek_gives_the_same_again(void **state) {
         if (i == 0) memcpy(first, batch.samples, sizeof first);
         assert_memory_equal(batch.samples, first, sizeof first);
         clv_loader_release(loader, &batch);
-        expect_ok(clv_loader_seek(loader, 0, 0)); // while others are being made
+        expect_ok(clv__loader_seek(loader, 0, 0)); // while others are being made
     }
     clv_loader_destroy(loader);
     clv_dataset_destroy(dataset);
@@ -566,7 +566,7 @@ static void broken_files_alone(void **state) {
     assert_true(is_broken(files, 0));
     assert_false(is_broken(files, 1));
     assert_false(is_broken(files, 2));
-    assert_int_equal(clv_image_folder_info_get(files).broken, 1);
+    assert_int_equal(clv_dataset_info_get(files).folder.broken, 1);
     clv_dataset_destroy(files);
     copy_picture("png/color.png", "cut.png", 50);
     expect_failure(open_files(cut, 1, false, &files), CLV_E_FORMAT, "the one picture cannot be read: ");
@@ -733,9 +733,9 @@ static void broken_pictures_are_left_out(void **state) {
     clv_dataset *dataset = open_folder("b", plain);
     assert_int_equal(clv_dataset_info_get(dataset).count, 1);
     assert_string_equal(clv_image_folder_file(dataset, 0, NULL), "one/whole.png");
-    assert_int_equal(
-        (first = clv_image_folder_info_get(dataset).first_broken, clv_image_folder_info_get(dataset).broken),
-        CASES);
+    assert_int_equal((first = clv_dataset_info_get(dataset).folder.first_broken,
+                      clv_dataset_info_get(dataset).folder.broken),
+                     CASES);
     assert_string_equal(first, cases[0].sentence);
     clv_dataset_destroy(dataset);
     clv_image_folder_config strict = plain;
@@ -745,9 +745,9 @@ static void broken_pictures_are_left_out(void **state) {
         remove(cases[i].file);
     }
     dataset = open_folder("b", strict);
-    assert_int_equal(
-        (first = clv_image_folder_info_get(dataset).first_broken, clv_image_folder_info_get(dataset).broken),
-        0);
+    assert_int_equal((first = clv_dataset_info_get(dataset).folder.first_broken,
+                      clv_dataset_info_get(dataset).folder.broken),
+                     0);
     assert_null(first);
     clv_dataset_destroy(dataset);
     static const char *const names[] = {"b/one/whole.png", "b/one", "b"};
@@ -766,8 +766,8 @@ static void what_is_passed_over(void **state) {
     copy_picture("png/tiny.png", "p/one/whole.PNG", 0);
     clv_dataset *dataset = open_folder("p", plain);
     assert_int_equal(clv_dataset_info_get(dataset).count, 1);
-    assert_int_equal(clv_image_folder_info_get(dataset).broken, 0);
-    clv_image_folder_info rest = clv_image_folder_info_get(dataset);
+    assert_int_equal(clv_dataset_info_get(dataset).folder.broken, 0);
+    clv_image_folder_info rest = clv_dataset_info_get(dataset).folder;
     assert_int_equal(rest.passed_over, FILES + 3);
     assert_true(rest.endings == 3 && rest.folders == 2 && rest.hidden == 2 && rest.loose == 2);
     assert_string_equal(rest.first_passed_over, ".git");
@@ -782,7 +782,7 @@ static void what_is_passed_over(void **state) {
     remove_files(files, FILES);
     for (int i = FOLDERS; i-- > 2;) remove(folders[i]);
     dataset = open_folder("p", strict);
-    rest = clv_image_folder_info_get(dataset);
+    rest = clv_dataset_info_get(dataset).folder;
     assert_true(rest.passed_over == 0 && !rest.first_passed_over);
     clv_dataset_destroy(dataset);
     static const char *const names[] = {"p/one/whole.PNG", "p/one", "p"};
@@ -836,19 +836,19 @@ static void damage_within_is_replaced(void **state) {
     clv_status status;
     clv_dataset *dataset = open_folder("d", plain);
     assert_int_equal(clv_dataset_info_get(dataset).count, 2);
-    assert_int_equal(clv_image_folder_info_get(dataset).broken, 0);
+    assert_int_equal(clv_dataset_info_get(dataset).folder.broken, 0);
     clv__dataset_sample(dataset, 0, samples[0]);
     clv__dataset_sample(dataset, 1, samples[1]);
     assert_memory_equal(samples[0], samples[1], sizeof samples[0]);
-    assert_int_equal(
-        (first = clv_image_folder_info_get(dataset).first_broken, clv_image_folder_info_get(dataset).broken),
-        1);
+    assert_int_equal((first = clv_dataset_info_get(dataset).folder.first_broken,
+                      clv_dataset_info_get(dataset).folder.broken),
+                     1);
     assert_non_null(strstr(first, "'d/one/a.png' is a broken PNG: "));
     sum_of_batches(dataset, 1, 0, 4, &status);
     assert_int_equal(status, CLV_OK);
-    assert_int_equal(
-        (first = clv_image_folder_info_get(dataset).first_broken, clv_image_folder_info_get(dataset).broken),
-        1); // it counts once
+    assert_int_equal((first = clv_dataset_info_get(dataset).folder.first_broken,
+                      clv_dataset_info_get(dataset).folder.broken),
+                     1); // it counts once
     clv_dataset_destroy(dataset);
     clv_image_folder_config strict = plain;
     strict.strict = true;

@@ -386,16 +386,13 @@ static void rows_by_the_record(void **state) {
     static const char text[] = "id,a,b,side\n7,1,5,low\n8,2,7,\"up, high\"\n9,4,11,low\n";
     clv_dataset *dataset = NULL;
     clv_array rows;
-    clv_table_info info;
     float sample[2];
     expect_ok(
         table(text, (clv_table_config){.targets = "side", .ignore = "id", .standardize = true}, &dataset));
     const char *record = clv_dataset_info_get(dataset).table;
     assert_non_null(record);
-    expect_ok(clv_table_info_get(support_runtime, record, &info));
-    assert_int_equal(info.columns, 2);
-    assert_int_equal(info.targets, 1);
-    assert_int_equal(info.classes, 2);
+    assert_int_equal(clv_dataset_info_get(dataset).table_report.columns, 2);
+    assert_int_equal(clv_dataset_info_get(dataset).classes, 2);
     static const char *const files[] = {text, "b;a\n5;1\n7;2\n11;4\n",
                                         "side,b,note,a\n,5,x,1\n,7,y,2\n,11,z,4\n"};
     for (size_t f = 0; f < sizeof files / sizeof *files; f++) {
@@ -511,8 +508,6 @@ static void rows_that_are_refused(void **state) {
         assert_string_equal(clv_runtime_error(support_runtime), refused[i].said);
         assert_null(rows.data);
     }
-    clv_table_info info;
-    assert_status(clv_table_info_get(support_runtime, "x", &info), CLV_E_FORMAT, support_runtime);
 }
 
 int main(void) {

@@ -37,7 +37,6 @@ static int misbehave(void) {
         clv_plan_create(w.graph, NULL, &plan),
         clv_graph_create(w.runtime, &graph),
         clv_loader_next(w.loader, &batch),
-        clv_loader_seek(w.loader, 0, 0),
         clv_predictor_forward(w.predictor, data, 1, data),
         clv_trainer_run(w.trainer),
     };

@@ -176,7 +176,7 @@ static json_t *result_json(const images_job *job, clv_predictor *predictor) {
         "{s:s, s:s, s:o, s:o, s:I, s:o, s:o, s:o, s:o}", "model", job->sized.name, "device",
         clv_device_info_get(clv_plan_device_get(plan, 0))->name, "output",
         job->args->output ? json_string(job->args->output) : json_null(), "pictures", list, "broken_pictures",
-        (json_int_t)clv_image_folder_info_get(job->pictures).broken, "memory", cli_plan_memory_json(plan),
+        (json_int_t)clv_dataset_info_get(job->pictures).folder.broken, "memory", cli_plan_memory_json(plan),
         "shares", cli_shares_json(job->placement, clv_predictor_info_get(predictor).shares), "placement",
         cli_place_json(clv_predictor_info_get(predictor).place), "profile", cli_profile_json(&job->profile));
 }

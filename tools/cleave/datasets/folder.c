@@ -145,14 +145,14 @@ const clv_loss *cli_loss(const cli_args *args) {
 }
 
 int64_t cli_broken(const cli_source *source, const char **first) {
-    const clv_image_folder_info train = clv_image_folder_info_get(source->train),
-                                test = clv_image_folder_info_get(source->test);
+    const clv_image_folder_info train = clv_dataset_info_get(source->train).folder,
+                                test = clv_dataset_info_get(source->test).folder;
     *first = train.first_broken ? train.first_broken : test.first_broken;
     return train.broken + test.broken;
 }
 
 int64_t cli_tell_broken_of(const cli_args *args, const clv_dataset *dataset, int64_t told) {
-    const clv_image_folder_info info = clv_image_folder_info_get(dataset);
+    const clv_image_folder_info info = clv_dataset_info_get(dataset).folder;
     const int64_t n = info.broken;
     const char *first = info.first_broken;
     if (n > told && !args->quiet)
@@ -163,7 +163,7 @@ int64_t cli_tell_broken_of(const cli_args *args, const clv_dataset *dataset, int
 
 /** What one folder has beside its pictures. */
 static void tell_rest(const clv_dataset *dataset, const char *folder) {
-    const clv_image_folder_info rest = clv_image_folder_info_get(dataset);
+    const clv_image_folder_info rest = clv_dataset_info_get(dataset).folder;
     if (!rest.passed_over) return;
     const struct {
         int64_t n;
