@@ -35,7 +35,7 @@ int main(void) {
     CHECK(predict.category[CLV_GRADIENTS] == 0 && predict.category[CLV_OPTIMIZER] == 0);
     CHECK(predict.category[CLV_ACTIVATIONS] < train.category[CLV_ACTIVATIONS]);
 
-    CHECK(clv_predictor_result_shape(predictor, 0).dims[0] == 10);
+    CHECK(clv_predictor_info_get(predictor).results[0].dims[0] == 10);
 
     static float images[10 * 784], logits[10 * 10];
     int32_t classes[10];

@@ -304,6 +304,13 @@ CLV_API void clv_confusion_add(clv_confusion *confusion, CLV_ARRAY const float *
 typedef struct clv_confusion_info {
     int64_t classes; /**< or labels */
     bool of_labels;  /**< it is of labels, each by itself */
+    /**
+     * The sums of targets, told and right, and the plain means of the others over all classes of which there are targets, or which were
+     * told.
+     *
+     * Source  sklearn.metrics.precision_recall_fscore_support(average="macro", zero_division=0)
+     */
+    clv_class_metrics mean;
     CLV_RESERVED(4);
 } clv_confusion_info;
 CLV_API clv_confusion_info clv_confusion_info_get(const clv_confusion *confusion);
@@ -311,13 +318,6 @@ CLV_API clv_confusion_info clv_confusion_info_get(const clv_confusion *confusion
 CLV_API clv_class_metrics clv_confusion_get(const clv_confusion *confusion, int64_t i);
 /** How many targets of one class were told to be of another; -1 where that is not kept: of labels, of too many classes. */
 CLV_API int64_t clv_confusion_count(const clv_confusion *confusion, int64_t of, int64_t told);
-/**
- * The sums of targets, told and right, and the plain means of the others over all classes of which there are targets, or which were
- * told.
- *
- * Source  sklearn.metrics.precision_recall_fscore_support(average="macro", zero_division=0)
- */
-CLV_API clv_class_metrics clv_confusion_mean(const clv_confusion *confusion);
 
 // ---- prediction and evaluation ------------------------------------------------------------------------------------
 
@@ -361,6 +361,9 @@ typedef struct clv_predictor_info {
     clv_plan *plan;
     const clv_place_choice *place; /**< that was chosen; NULL: none was to be chosen */
     CLV_ARRAY const double *shares; /**< of the replicas, as given or measured; NULL without replicas */
+    /** of one sample's result for each of the model's targets: [classes], of classes */
+    CLV_COUNT(n_results) const clv_shape *results;
+    int n_results;
     CLV_RESERVED(4);
 } clv_predictor_info;
 CLV_API clv_predictor_info clv_predictor_info_get(const clv_predictor *predictor);
@@ -368,19 +371,20 @@ CLV_API clv_predictor_info clv_predictor_info_get(const clv_predictor *predictor
 /**
  * Compute a model's results, logits for example.
  *
- * samples  [n, input...] of the model's type, or bytes (clv_predictor_config.samples)
- * results  [n, ...], written; clv_predictor_result_shape tells the rest of the shape
+ * inputs   an array for each of the model's inputs, in their order: [n, input...] of its type, or bytes (clv_predictor_config.samples)
+ * results  one for the output of each target, written: [n, ...], of which clv_predictor_info.results tells the rest; NULL: that output is
+ *          not wanted
  *
- * Errors   CLV_E_VALUE  the model has several inputs or outputs
+ * Errors   CLV_E_VALUE  the model has other numbers of them, or an input is NULL
  */
-CLV_API CLV_MUST_CHECK clv_status clv_predictor_forward(clv_predictor *predictor,
-                                                        CLV_ARRAY const void *samples, int64_t n,
-                                                        CLV_OUT CLV_ARRAY float *results);
-/** The same of any model: an array for each of its inputs, and one for the output of each target, in their order; NULL: that output
- *  is not wanted. */
-CLV_API CLV_MUST_CHECK clv_status clv_predictor_forward_all(clv_predictor *predictor,
-                                                            CLV_ARRAY const void *const *inputs, int64_t n,
-                                                            CLV_OUT CLV_ARRAY float *const *results);
+CLV_API CLV_MUST_CHECK clv_status clv_predictor_forward_all(
+    clv_predictor *predictor, CLV_COUNT(n_inputs) const void *const *inputs, int n_inputs, int64_t n,
+    CLV_OUT CLV_COUNT(n_results) float *const *results, int n_results);
+/** The same of a model with one input and one output. */
+static inline CLV_MUST_CHECK clv_status clv_predictor_forward(clv_predictor *predictor, const void *samples,
+                                                              int64_t n, float *results) {
+    return clv_predictor_forward_all(predictor, &samples, 1, n, &results, 1);
+}
 /**
  * The same of arrays, which know their sizes: for what comes from a file or from elsewhere, as nothing is read that an array does
  * not have.
@@ -394,9 +398,6 @@ CLV_API CLV_MUST_CHECK clv_status clv_predictor_forward_all(clv_predictor *predi
 CLV_API CLV_MUST_CHECK clv_status clv_predictor_forward_arrays(clv_predictor *predictor,
                                                                CLV_ARRAY const clv_array *const *inputs,
                                                                CLV_OUT CLV_ARRAY clv_array *results);
-/** The shape of one sample's result, of the output of the i-th target: [classes], of a model for classes. Of rank -1 past the end, which
- *  no function takes. */
-CLV_API clv_shape clv_predictor_result_shape(const clv_predictor *predictor, int index);
 
 /** Of one of a model's targets. */
 typedef struct clv_target_metrics {
@@ -645,26 +646,28 @@ typedef struct clv_train_config {
 } clv_train_config;
 
 #ifndef CLEAVE_STABLE_ONLY // experimental
+/** What is done with a batch. */
+typedef enum clv_pass {
+    CLV_PASS_TRAIN,  /**< a step of a training: forward, backward, updates */
+    CLV_PASS_PREDICT /**< a forward pass alone, as a predictor's */
+} clv_pass;
+
 /**
- * The graph of one step of such a training: model, loss, gradients, updates. To plan it in other ways than a trainer does, or to
- * look at. Needs the model and what else decides about the graph (placement.replicas, micro_batches, precision, optimizer,
- * gradients); no data set. Takes no device memory.
+ * The graph of such a pass. To plan it in other ways than a trainer or a predictor does, or to look at. Needs the model and what else
+ * decides about the graph (placement.replicas, micro_batches, precision, optimizer, gradients); no data set. Takes no device memory.
  *
- * batch  samples of the step, instead of config->batch
+ *     TRAIN    model, loss, gradients, updates
+ *     PREDICT  the model, over the replicas if there are any: input `x`, output `logits`, in f32, also where they are other numbers. Of a
+ *              model with `build_all` inputs and outputs have the names of its inputs and targets
+ *
+ * batch  samples of it, instead of config->batch
  * out    the caller destroys it, after a failure too
  *
- * Errors  the graph's first mistake
+ * Errors  the graph's first mistake;  CLV_E_UNSUPPORTED  TRAIN, of a library built for inference alone
  */
-CLV_TRAIN_API CLV_MUST_CHECK clv_status clv_train_graph(clv_runtime *runtime,
-                                                        CLV_KEPT const clv_train_config *config,
-                                                        int64_t batch, clv_graph **out);
-
-/** The graph of a forward pass of such a model, over the replicas if there are any: input `x`, output `logits`, in f32, also where
- *  they are other numbers. Of a model with `build_all` inputs and outputs have the names of its inputs and targets. As clv_train_graph
- *  else. */
-CLV_API CLV_MUST_CHECK clv_status clv_predict_graph(clv_runtime *runtime,
-                                                    CLV_KEPT const clv_train_config *config, int64_t batch,
-                                                    clv_graph **out);
+CLV_API CLV_MUST_CHECK clv_status clv_pass_graph(clv_runtime *runtime,
+                                                 CLV_KEPT const clv_train_config *config, clv_pass pass,
+                                                 int64_t batch, clv_graph **out);
 #endif // CLEAVE_STABLE_ONLY
 
 /**
@@ -718,17 +721,13 @@ CLV_TRAIN_API clv_trainer_device_info clv_trainer_device_info_get(const clv_trai
                                                                   CLV_OR_NULL clv_device *device);
 
 #ifndef CLEAVE_STABLE_ONLY // experimental
-/** The shares that a training of these replicas begins with, as far as planning tells: those given, else equal ones; with
+/** The shares that such a pass of these replicas begins with, as far as planning tells: those given, else equal ones; with
  *  placement.measure_shares moved as far as budgets ask for. n_replicas of them. Takes no device memory. */
-CLV_TRAIN_API CLV_MUST_CHECK clv_status
-clv_train_shares(clv_runtime *runtime, const clv_train_config *config,
-                 CLV_OUT CLV_COUNT(config->placement.n_replicas) double *shares);
-/** The same of a predictor's forward pass (clv_predict_graph). */
 CLV_API CLV_MUST_CHECK clv_status
-clv_predict_shares(clv_runtime *runtime, const clv_train_config *config,
-                   CLV_OUT CLV_COUNT(config->placement.n_replicas) double *shares);
+clv_pass_shares(clv_runtime *runtime, const clv_train_config *config, clv_pass pass,
+                CLV_OUT CLV_COUNT(config->placement.n_replicas) double *shares);
 
-/** What makes a training fit that does not, each by itself: found by planning it so. */
+/** What makes a pass fit that does not, each by itself: found by planning it so. */
 typedef struct clv_train_advice {
     int64_t largest_batch;      /**< that fits with all else as it is, up to the batch asked for; 0: none */
     int64_t largest_recomputed; /**< the same with `recompute` auto; 0: none, or it is asked for already */
@@ -736,23 +735,20 @@ typedef struct clv_train_advice {
     char device[64]; /**< another device, on which it fits as it is; "": none found */
     /** of parameters; of parameters, gradients and optimizer state: no batch fits in less. 0 with several devices */
     uint64_t parameter_bytes, lasting_bytes;
+    /** all of it as a sentence with fields of the config, `.batch = 32, or .recompute = auto`; "": nothing was found */
+    char text[1024];
     CLV_RESERVED(4);
 } clv_train_advice;
 
-/** Plan the steps of a training in other ways. Needs the model, a batch and what else decides about memory; no data set.
- *  Takes no device memory, and some tens of plans' time. Overwrites the runtime's sentence.
- *  Errors  CLV_E_HOST_MEMORY nothing is known; CLV_E_NOT_FOUND there is no device */
-CLV_TRAIN_API CLV_MUST_CHECK clv_status clv_train_advise(clv_runtime *runtime, const clv_train_config *config,
-                                                         CLV_OUT clv_train_advice *out);
-/** The same of a forward pass alone (clv_predict_graph). */
-CLV_API CLV_MUST_CHECK clv_status clv_predict_advise(clv_runtime *runtime, const clv_train_config *config,
-                                                     CLV_OUT clv_train_advice *out);
-/** The same as a sentence with fields of the config, `.batch = 32, or .recompute = auto`, cut to `bytes`; "" if nothing was found. */
-CLV_API void clv_train_advice_text(const clv_train_config *config, const clv_train_advice *advice,
-                                   CLV_OUT CLV_COUNT(bytes) char *text, size_t bytes);
-/** Take out of a plan's refusal, in place, that it would fit with a smaller batch, where the advice knows that no batch fits: the plan
- *  itself cannot know. */
-CLV_API void clv_train_advice_reason(const clv_train_advice *advice, CLV_INOUT char *sentence);
+/**
+ * Plan a pass in other ways, after a plan of it was refused. Needs the model, a batch and what else decides about memory; no data set.
+ * Takes no device memory, and some tens of plans' time. The runtime's sentence stays the plan's refusal; where the advice knows that no
+ * batch fits, it does not speak of a smaller batch any more, which the plan itself cannot know.
+ *
+ * Errors  CLV_E_HOST_MEMORY nothing is known; CLV_E_NOT_FOUND there is no device;  CLV_E_UNSUPPORTED  as clv_pass_graph
+ */
+CLV_API CLV_MUST_CHECK clv_status clv_pass_advise(clv_runtime *runtime, const clv_train_config *config,
+                                                  clv_pass pass, CLV_OUT clv_train_advice *out);
 #endif // CLEAVE_STABLE_ONLY
 
 /**

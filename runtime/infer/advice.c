@@ -199,41 +199,7 @@ static clv_status find_lasting(const wanted *w, clv_train_advice *out) {
     return breaks(status) ? status : CLV_OK;
 }
 
-static clv_status advise(wanted *w, clv_train_advice *out) {
-    clv_train_config *config = &w->config;
-    *out = (clv_train_advice){0};
-    bool alone = !config->placement.place && !config->placement.n_devices && !config->placement.n_replicas;
-    if (!config->device) CLV_TRY(clv_device_find(w->runtime, NULL, &config->device));
-    if (alone) CLV_TRY(find_lasting(w, out));
-    uint64_t budget = clv_device_memory(config->device).budget;
-    if (!budget || out->lasting_bytes <= budget) {
-        wanted again = *w;
-        again.config.recompute = "auto";
-        CLV_TRY(find_batch(w, &out->largest_batch));
-        if (w->make != clv__forward_graph && !config->recompute)
-            CLV_TRY(find_batch(&again, &out->largest_recomputed));
-    }
-    return alone ? advise_elsewhere(w, out) : CLV_OK;
-}
-
-clv_status clv__advise(clv_runtime *runtime, const clv_train_config *config, clv__graph_maker *make,
-                       const char *call, clv_train_advice *out) {
-    CLV_TRY(clv__given(NULL, call, "runtime", runtime));
-    clv__error *error = clv__runtime_error_of(runtime);
-    CLV_TRY(clv__usable(error, call, "out", out));
-    CLV_TRY(clv__usable(error, call, "config", config));
-    if (!config->model || config->batch < 1)
-        CLV_FAIL(error, CLV_E_VALUE, "%s: %s", call,
-                 config->model ? "the batch must be at least 1" : "a model must be given");
-    return advise(&(wanted){runtime, *config, make}, out);
-}
-
-clv_status clv_predict_advise(clv_runtime *runtime, const clv_train_config *config, clv_train_advice *out) {
-    return clv__advise(runtime, config, clv__forward_graph, "clv_predict_advise", out);
-}
-
-void clv_train_advice_text(const clv_train_config *config, const clv_train_advice *advice, char *text,
-                           size_t bytes) {
+static void tell(const clv_train_config *config, clv_train_advice *advice) {
     clv__text all = {0};
     uint64_t budget = config->device ? clv_device_memory(config->device).budget : 0;
     if (budget && advice->lasting_bytes > budget) {
@@ -261,11 +227,12 @@ void clv_train_advice_text(const clv_train_config *config, const clv_train_advic
         before = ", or ";
     }
     if (*advice->place) clv__text_add(&all, "%s.place = '%s'", before, advice->place);
-    snprintf(text, bytes, "%s", clv__text_get(&all));
+    snprintf(advice->text, sizeof advice->text, "%s", clv__text_get(&all));
     clv__text_reset(&all);
 }
 
-void clv_train_advice_reason(const clv_train_advice *advice, char *sentence) {
+/** Where no batch fits, a plan's refusal does not speak of a smaller one: the plan itself cannot know. */
+static void correct(const clv_train_advice *advice, char *sentence) {
     if (advice->largest_batch || advice->largest_recomputed) return;
     static const char *const hopes[] = {"with a smaller batch, or ", "a smaller batch, "};
     for (size_t i = 0; i < sizeof hopes / sizeof *hopes; i++) {
@@ -276,16 +243,48 @@ void clv_train_advice_reason(const clv_train_advice *advice, char *sentence) {
     }
 }
 
+static clv_status advise(wanted *w, clv_train_advice *out) {
+    clv_train_config *config = &w->config;
+    *out = (clv_train_advice){0};
+    bool alone = !config->placement.place && !config->placement.n_devices && !config->placement.n_replicas;
+    if (!config->device) CLV_TRY(clv_device_find(w->runtime, NULL, &config->device));
+    if (alone) CLV_TRY(find_lasting(w, out));
+    uint64_t budget = clv_device_memory(config->device).budget;
+    if (!budget || out->lasting_bytes <= budget) {
+        wanted again = *w;
+        again.config.recompute = "auto";
+        CLV_TRY(find_batch(w, &out->largest_batch));
+        if (w->make != clv__forward_graph && !config->recompute)
+            CLV_TRY(find_batch(&again, &out->largest_recomputed));
+    }
+    if (alone) CLV_TRY(advise_elsewhere(w, out));
+    tell(config, out);
+    return CLV_OK;
+}
+
+clv_status clv__advise(clv_runtime *runtime, const clv_train_config *config, clv__graph_maker *make,
+                       clv_train_advice *out) {
+    clv__error *error = clv__runtime_error_of(runtime);
+    char sentence[CLV__ERROR_BYTES];
+    clv__error_read(error, sentence); // planning leaves sentences of its own
+    CLV_TRY(advise(&(wanted){runtime, *config, make}, out));
+    correct(out, sentence);
+    if (*sentence)
+        (void)clv__error_set(error, CLV_E_BUDGET, "%s", sentence);
+    else
+        clv__error_forget(error);
+    return CLV_OK;
+}
+
 clv_status clv__refused(clv_runtime *runtime, const clv_train_config *config, clv__graph_maker *make,
                         clv_status status) {
     clv__error *error = clv__runtime_error_of(runtime);
-    char sentence[CLV__ERROR_BYTES], text[1024];
+    char sentence[CLV__ERROR_BYTES];
     if (status != CLV_E_BUDGET && status != CLV_E_DEVICE_MEMORY) return status;
     clv__error_read(error, sentence); // planning leaves sentences of its own
     clv_train_advice advice;
     if (advise(&(wanted){runtime, *config, make}, &advice) != CLV_OK)
         return clv__error_set(error, status, "%s", sentence);
-    clv_train_advice_reason(&advice, sentence);
-    clv_train_advice_text(config, &advice, text, sizeof text);
-    return clv__error_set(error, status, "%s%s%s", sentence, *text ? "; " : "", text);
+    correct(&advice, sentence);
+    return clv__error_set(error, status, "%s%s%s", sentence, *advice.text ? "; " : "", advice.text);
 }

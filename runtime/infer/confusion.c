@@ -117,10 +117,6 @@ void clv_confusion_add(clv_confusion *confusion, const float *results, const voi
         count_label(own, i % own->classes, results[i], ((const float *)targets)[i]);
 }
 
-clv_confusion_info clv_confusion_info_get(const clv_confusion *confusion) {
-    return (clv_confusion_info){.classes = confusion->classes, .of_labels = confusion->labels};
-}
-
 int64_t clv_confusion_count(const clv_confusion *confusion, int64_t of, int64_t told) {
     const int64_t n = confusion->classes;
     if (!confusion->table || of < 0 || of >= n || told < 0 || told >= n) return -1;
@@ -142,7 +138,7 @@ clv_class_metrics clv_confusion_get(const clv_confusion *confusion, int64_t i) {
                                .f1 = part(2 * right, told + targets)};
 }
 
-clv_class_metrics clv_confusion_mean(const clv_confusion *confusion) {
+static clv_class_metrics mean_of(const clv_confusion *confusion) {
     clv_class_metrics mean = {0};
     int64_t n = 0;
     for (int64_t i = 0; i < confusion->classes; i++) {
@@ -160,4 +156,9 @@ clv_class_metrics clv_confusion_mean(const clv_confusion *confusion) {
     mean.recall /= (double)n;
     mean.f1 /= (double)n;
     return mean;
+}
+
+clv_confusion_info clv_confusion_info_get(const clv_confusion *confusion) {
+    return (clv_confusion_info){
+        .classes = confusion->classes, .of_labels = confusion->labels, .mean = mean_of(confusion)};
 }

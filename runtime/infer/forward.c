@@ -47,21 +47,6 @@ clv_status clv__forward_graph(clv_runtime *runtime, const clv_train_config *conf
     return clv_graph_status(step->graph);
 }
 
-clv_status clv_predict_graph(clv_runtime *runtime, const clv_train_config *config, int64_t batch,
-                             clv_graph **out) {
-    CLV_TRY(CLV__GIVEN(NULL, runtime));
-    CLV_TRY(CLV__USABLE(clv__runtime_error_of(runtime), out));
-    CLV_TRY(CLV__USABLE(clv__runtime_error_of(runtime), config));
-    *out = NULL;
-    if (!config->model || batch < 1)
-        CLV_FAIL(clv__runtime_error_of(runtime), CLV_E_VALUE, "clv_predict_graph: %s",
-                 config->model ? "the batch must be at least 1" : "a model must be given");
-    clv__step step = {0};
-    clv_status status = clv__forward_graph(runtime, config, config->placement.shares, batch, &step);
-    *out = step.graph;
-    return status;
-}
-
 clv_plan_config clv__step_plan_config(const clv_train_config *config, clv__graph_maker *make) {
     return (clv_plan_config){.device = config->device,
                              .place = clv__placement_of_plan(&config->placement),

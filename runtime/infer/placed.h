@@ -57,14 +57,13 @@ clv_status clv__placement_check(clv_runtime *runtime, const clv_placement *place
  *  found. */
 clv_status clv__shares_fit(clv_runtime *runtime, const clv_train_config *config, clv__graph_maker *make,
                            double *shares);
-/** The shares to begin with, as far as planning tells (clv_train_shares, clv_predict_shares). `call` is for
- *  sentences. */
+/** The shares to begin with, as far as planning tells (clv_pass_shares). */
 clv_status clv__shares_planned(clv_runtime *runtime, const clv_train_config *config, clv__graph_maker *make,
-                               const char *call, double *shares);
+                               double *shares);
 
-/** What would make it fit; `call` is for sentences. */
+/** What would make it fit (clv_pass_advise). */
 clv_status clv__advise(clv_runtime *runtime, const clv_train_config *config, clv__graph_maker *make,
-                       const char *call, clv_train_advice *out);
+                       clv_train_advice *out);
 /** Memory was refused: put what would make it fit behind the sentence. Returns `status`. */
 clv_status clv__refused(clv_runtime *runtime, const clv_train_config *config, clv__graph_maker *make,
                         clv_status status);

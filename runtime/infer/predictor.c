@@ -36,6 +36,7 @@ struct clv_predictor {
     double *shares;            // of the replicas; NULL without
     void *part[CLV_MAX_PORTS]; // of each input, a batch that is not full
     float *out[CLV_MAX_PORTS]; // of each output, the results of a batch
+    clv_shape results[CLV_MAX_PORTS]; // of each output, a sample's
 };
 
 /** What is asked for, as far as planning knows it. */
@@ -93,6 +94,10 @@ static clv_status build(clv_predictor *predictor, const clv_predictor_config *co
 static clv_status take_memory(clv_predictor *predictor) {
     const clv__step *step = &predictor->step;
     bool there = true;
+    for (int i = 0; i < predictor->n_outputs; i++) {
+        const clv_shape all = clv_tensor_shape(step->outputs[i]);
+        predictor->results[i] = clv_shape_make(all.rank - 1, all.dims + 1);
+    }
     for (int i = 0; i < step->n_inputs; i++)
         there &= (predictor->part[i] = clv__alloc(1, clv_tensor_bytes(step->fed[i]))) != NULL;
     for (int i = 0; i < predictor->n_outputs; i++)
@@ -244,12 +249,6 @@ size_t clv__predictor_fed_bytes(const clv_predictor *predictor) {
     return clv__step_fed_bytes(&predictor->step);
 }
 
-clv_shape clv_predictor_result_shape(const clv_predictor *predictor, int index) {
-    if (index < 0 || index >= predictor->n_outputs) return clv_shape_make(-1, NULL);
-    const clv_shape all = clv_tensor_shape(predictor->step.outputs[index]);
-    return clv_shape_make(all.rank - 1, all.dims + 1);
-}
-
 /** What was fetched of n samples, behind the first `at`. */
 static void give(const clv_predictor *predictor, int64_t at, int64_t n, float *const *results) {
     for (int i = 0; i < predictor->n_outputs; i++) {
@@ -276,29 +275,21 @@ static clv_status forward(clv_predictor *predictor, const void *const *inputs, i
     return CLV_OK;
 }
 
-clv_status clv_predictor_forward_all(clv_predictor *predictor, const void *const *inputs, int64_t n,
-                                     float *const *results) {
+clv_status clv_predictor_forward_all(clv_predictor *predictor, const void *const *inputs, int n_inputs,
+                                     int64_t n, float *const *results, int n_results) {
     CLV_TRY(CLV__GIVEN(NULL, predictor));
     clv__error *error = clv__runtime_error_of(predictor->runtime);
     CLV_TRY(CLV__USABLE(error, inputs));
     CLV_TRY(CLV__USABLE(error, results));
-    for (int i = 0; i < predictor->step.n_inputs; i++)
+    if (n_inputs != predictor->step.n_inputs || n_results != predictor->n_outputs)
+        CLV_FAIL(error, CLV_E_VALUE,
+                 "model '%s' has %d inputs and %d outputs, and arrays are given for %d and %d",
+                 predictor->model->name, predictor->step.n_inputs, predictor->n_outputs, n_inputs, n_results);
+    for (int i = 0; i < n_inputs; i++)
         if (!inputs[i])
             CLV_FAIL(error, CLV_E_VALUE, "clv_predictor_forward_all: no samples for input '%s' of model '%s'",
                      clv_model_port_get(predictor->model, CLV_PORT_INPUT, i).name, predictor->model->name);
     return forward(predictor, inputs, n, results);
-}
-
-clv_status clv_predictor_forward(clv_predictor *predictor, const void *samples, int64_t n, float *results) {
-    CLV_TRY(CLV__GIVEN(NULL, predictor));
-    clv__error *error = clv__runtime_error_of(predictor->runtime);
-    CLV_TRY(CLV__USABLE(error, samples));
-    CLV_TRY(CLV__USABLE(error, results));
-    if (predictor->step.n_inputs > 1 || predictor->n_outputs > 1)
-        CLV_FAIL(error, CLV_E_VALUE,
-                 "model '%s' has %d inputs and %d outputs; clv_predictor_forward_all computes such",
-                 predictor->model->name, predictor->step.n_inputs, predictor->n_outputs);
-    return forward(predictor, &samples, n, &results);
 }
 
 // ---- arrays that know their sizes -------------------------------------------------------------------------
@@ -341,7 +332,7 @@ static clv_status forward_arrays(clv_predictor *predictor, const clv_array *cons
         data[i] = inputs[i]->data;
     }
     for (int i = 0; i < predictor->n_outputs; i++) {
-        const clv_shape one = clv_predictor_result_shape(predictor, i);
+        const clv_shape one = predictor->results[i];
         clv_shape shape = {one.rank + 1, {n}};
         memcpy(shape.dims + 1, one.dims, (size_t)one.rank * sizeof *one.dims);
         CLV_TRY(clv_array_init(predictor->runtime, CLV_DTYPE_F32, &shape, &results[i]));
@@ -507,5 +498,7 @@ clv_predictor_info clv_predictor_info_get(const clv_predictor *predictor) {
     return (clv_predictor_info){.session = predictor->session,
                                 .plan = predictor->step.plan,
                                 .place = predictor->place,
-                                .shares = predictor->shares};
+                                .shares = predictor->shares,
+                                .results = predictor->results,
+                                .n_results = predictor->n_outputs};
 }

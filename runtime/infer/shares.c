@@ -72,22 +72,11 @@ clv_status clv__shares_fit(clv_runtime *runtime, const clv_train_config *config,
 }
 
 clv_status clv__shares_planned(clv_runtime *runtime, const clv_train_config *config, clv__graph_maker *make,
-                               const char *call, double *shares) {
-    CLV_TRY(clv__given(NULL, call, "runtime", runtime));
-    clv__error *error = clv__runtime_error_of(runtime);
-    CLV_TRY(clv__usable(error, call, "shares", shares));
-    CLV_TRY(clv__usable(error, call, "config", config));
-    if (!config->model || config->batch < 1)
-        CLV_FAIL(error, CLV_E_VALUE, "%s: %s", call,
-                 config->model ? "the batch must be at least 1" : "a model must be given");
+                               double *shares) {
     CLV_TRY(clv__placement_check(runtime, &config->placement, config->batch));
     const clv_placement *placement = &config->placement;
     for (int i = 0; i < placement->n_replicas; i++)
         shares[i] = placement->shares ? placement->shares[i] : 1.0 / placement->n_replicas;
     return placement->shares || !placement->measure_shares ? CLV_OK
                                                            : clv__shares_fit(runtime, config, make, shares);
-}
-
-clv_status clv_predict_shares(clv_runtime *runtime, const clv_train_config *config, double *shares) {
-    return clv__shares_planned(runtime, config, clv__forward_graph, "clv_predict_shares", shares);
 }

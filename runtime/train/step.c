@@ -188,30 +188,6 @@ clv_status clv__step_graph(clv_runtime *runtime, const clv_train_config *config,
     return clv_graph_status(step->graph);
 }
 
-clv_status clv_train_graph(clv_runtime *runtime, const clv_train_config *config, int64_t batch,
-                           clv_graph **out) {
-    CLV_TRY(CLV__GIVEN(NULL, runtime));
-    CLV_TRY(CLV__USABLE(clv__runtime_error_of(runtime), out));
-    CLV_TRY(CLV__USABLE(clv__runtime_error_of(runtime), config));
-    if (!config->model || batch < 1)
-        CLV_FAIL(clv__runtime_error_of(runtime), CLV_E_VALUE, "clv_train_graph: %s",
-                 config->model ? "the batch must be at least 1" : "a model must be given");
-    clv__step step = {0};
-    clv_train_config whole = *config;
-    whole.batch = batch; // not what is left of a larger one
-    clv_status status = clv__step_graph(runtime, &whole, config->placement.shares, batch, &step);
-    *out = step.graph;
-    return status;
-}
-
-clv_status clv_train_shares(clv_runtime *runtime, const clv_train_config *config, double *shares) {
-    return clv__shares_planned(runtime, config, clv__step_graph, "clv_train_shares", shares);
-}
-
-clv_status clv_train_advise(clv_runtime *runtime, const clv_train_config *config, clv_train_advice *out) {
-    return clv__advise(runtime, config, clv__step_graph, "clv_train_advise", out);
-}
-
 clv_status clv__trainer_refused(const clv_trainer *trainer, clv_status status) {
     return clv__refused(trainer->runtime, trainer->config, clv__step_graph, status);
 }

@@ -67,10 +67,10 @@ static void models_come_back(void **state) {
                                              .precision = (clv_precision)precision,
                                              .optimizer = {.kind = CLV_SGD, .momentum = 0.9f}};
             clv_graph *graph;
-            assert_status(clv_train_graph(runtime, &config, 2, &graph), CLV_OK, runtime);
+            assert_status(clv_pass_graph(runtime, &config, CLV_PASS_TRAIN, 2, &graph), CLV_OK, runtime);
             comes_back(graph);
             clv_graph_destroy(graph);
-            assert_status(clv_predict_graph(runtime, &config, 3, &graph), CLV_OK, runtime);
+            assert_status(clv_pass_graph(runtime, &config, CLV_PASS_PREDICT, 3, &graph), CLV_OK, runtime);
             comes_back(graph);
             clv_graph_destroy(graph);
         }
@@ -247,7 +247,7 @@ static void what_no_file_can_say(void **state) {
     (void)state;
     const clv_train_config config = {.model = clv_model_find("mlp"), .micro_batches = 2};
     clv_graph *graph;
-    assert_status(clv_train_graph(runtime, &config, 4, &graph), CLV_OK, runtime);
+    assert_status(clv_pass_graph(runtime, &config, CLV_PASS_TRAIN, 4, &graph), CLV_OK, runtime);
     assert_status(clv_graph_write(graph, path), CLV_E_UNSUPPORTED, runtime);
     assert_holds(clv_runtime_error(runtime), "it is computed for a part of the batch");
     clv_graph_destroy(graph);

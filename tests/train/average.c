@@ -391,7 +391,7 @@ static void few_launches(void **state) {
     clv_plan *plan;
     int launches = 0;
     assert_status(clv_device_find(others, "null", &config.device), CLV_OK, others);
-    assert_status(clv_train_graph(others, &config, 4, &graph), CLV_OK, others);
+    assert_status(clv_pass_graph(others, &config, CLV_PASS_TRAIN, 4, &graph), CLV_OK, others);
     assert_status(clv_plan_create(graph, &(clv_plan_config){.device = config.device}, &plan), CLV_OK, others);
     for (int i = 0; i < clv_plan_info_get(plan).n_nodes; i++)
         launches += !strcmp(clv_plan_node_get(plan, i).op, "assign_update");

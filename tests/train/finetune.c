@@ -248,7 +248,7 @@ static void test_memory(void **state) {
         clv_plan *plan;
         clv_device *host;
         assert_status(clv_device_find(runtime, "host", &host), CLV_OK, runtime);
-        assert_status(clv_train_graph(runtime, &config, 16, &graph), CLV_OK, runtime);
+        assert_status(clv_pass_graph(runtime, &config, CLV_PASS_TRAIN, 16, &graph), CLV_OK, runtime);
         assert_status(clv_plan_create(graph, &(clv_plan_config){.device = host}, &plan), CLV_OK, runtime);
         memory[i] = clv_plans_memory(&plan, 1, NULL);
         for (int n = 0; n < clv_plan_info_get(plan).n_kept; n++) {

@@ -168,7 +168,7 @@ static void test_launches_and_frozen(void **state) {
     config.optimizer.n_groups = 2;
     clv_graph *graph;
     clv_plan *plan;
-    assert_status(clv_train_graph(others, &config, 4, &graph), CLV_OK, others);
+    assert_status(clv_pass_graph(others, &config, CLV_PASS_TRAIN, 4, &graph), CLV_OK, others);
     assert_status(clv_plan_create(graph, &(clv_plan_config){.device = config.device}, &plan), CLV_OK, others);
     int updates = 0;
     for (int i = 0; i < clv_plan_info_get(plan).n_nodes; i++)

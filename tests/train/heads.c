@@ -264,25 +264,25 @@ static void forward_as_pytorch(const struct golden_case *c, clv_session *session
     assert_status(clv_weights_save(session, path), CLV_OK, runtime);
     assert_status(clv_predictor_create(runtime, &config, &predictor), CLV_OK, runtime);
     assert_status(clv_weights_load(clv_predictor_info_get(predictor).session, path), CLV_OK, runtime);
-    assert_status(clv_predictor_forward_all(predictor, samples, N, (float *[]){logits, where}), CLV_OK,
+    assert_status(clv_predictor_forward_all(predictor, samples, 2, N, (float *[]){logits, where}, 2), CLV_OK,
                   runtime);
     for (int i = 0; i < N * KINDS; i++) near("logit", (double)logits[i], (double)find(c, "logits")[i], 1e-4);
     for (int i = 0; i < N * PLACES; i++) near("place", (double)where[i], (double)find(c, "places")[i], 1e-4);
     memset(where, 0, sizeof where);
-    assert_status(clv_predictor_forward_all(predictor, samples, 3, (float *[]){NULL, where}), CLV_OK,
+    assert_status(clv_predictor_forward_all(predictor, samples, 2, 3, (float *[]){NULL, where}, 2), CLV_OK,
                   runtime);
     near("place", (double)where[5], (double)find(c, "places")[5], 1e-4);
     assert_true(where[6] == 0); // of no sample that was asked for
-    assert_int_equal(clv_predictor_result_shape(predictor, 0).dims[0], KINDS);
-    assert_int_equal(clv_predictor_result_shape(predictor, 1).dims[0], PLACES);
-    assert_int_equal(clv_predictor_result_shape(predictor, 2).rank, -1);
+    assert_int_equal(clv_predictor_info_get(predictor).results[0].dims[0], KINDS);
+    assert_int_equal(clv_predictor_info_get(predictor).results[1].dims[0], PLACES);
+    assert_int_equal(clv_predictor_info_get(predictor).n_results, 2);
     assert_status(clv_evaluate(predictor, dataset, NULL, NULL, &metrics), CLV_OK, runtime);
     metrics_as_pytorch(c, &metrics, 1e-4);
     assert_status(clv_predictor_forward(predictor, samples[0], N, logits), CLV_E_VALUE, runtime);
     assert_string_equal(clv_runtime_error(runtime),
-                        "model 'heads' has 2 inputs and 2 outputs; clv_predictor_forward_all computes such");
-    assert_status(clv_predictor_forward_all(predictor, (const void *[]){samples[0], NULL}, N,
-                                            (float *[]){logits, where}),
+                        "model 'heads' has 2 inputs and 2 outputs, and arrays are given for 1 and 1");
+    assert_status(clv_predictor_forward_all(predictor, (const void *[]){samples[0], NULL}, 2, N,
+                                            (float *[]){logits, where}, 2),
                   CLV_E_VALUE, runtime);
     assert_string_equal(clv_runtime_error(runtime),
                         "clv_predictor_forward_all: no samples for input 'word' of model 'heads'");
@@ -362,16 +362,16 @@ static void test_beside_the_trainer(void **state) {
     clv_train_advice advice;
     assert_status(clv_device_find(runtime, "host", &host), CLV_OK, runtime);
     const clv_train_config config = config_of(&cases[0], host);
-    assert_status(clv_train_graph(runtime, &config, 4, &graph), CLV_OK, runtime);
+    assert_status(clv_pass_graph(runtime, &config, CLV_PASS_TRAIN, 4, &graph), CLV_OK, runtime);
     assert_int_equal(clv_tensor_dtype(find_tensor(graph, "word")), CLV_DTYPE_I32);
     assert_int_equal(clv_tensor_dtype(find_tensor(graph, "kind")), CLV_DTYPE_I32);
     assert_int_equal(clv_tensor_numel(find_tensor(graph, "place")), 4 * PLACES);
     clv_graph_destroy(graph);
-    assert_status(clv_predict_graph(runtime, &config, 4, &graph), CLV_OK, runtime);
+    assert_status(clv_pass_graph(runtime, &config, CLV_PASS_PREDICT, 4, &graph), CLV_OK, runtime);
     assert_int_equal(clv_tensor_numel(find_tensor(graph, "kind")), 4 * KINDS); // its result
     assert_null(clv_graph_find(graph, "logits"));
     clv_graph_destroy(graph);
-    assert_status(clv_train_advise(runtime, &config, &advice), CLV_OK, runtime);
+    assert_status(clv_pass_advise(runtime, &config, CLV_PASS_TRAIN, &advice), CLV_OK, runtime);
     assert_int_equal(advice.largest_batch, 4);
     if (clv_device_find(runtime, "gpu|accelerator|cpu", &other) != CLV_OK)
         skip(); // nothing but the host here
@@ -844,7 +844,8 @@ static void test_monitor_of_a_target(void **state) {
     const void *in[] = {clv_archive_find(golden, "row")->data, clv_archive_find(golden, "word")->data};
     const float *wanted = clv_archive_find(golden, "place")->data;
     if (clv_archive_find(golden, "word")->type == CLV_DTYPE_I32) {
-        assert_status(clv_predictor_forward_all(predictor, in, N, (float *[]){NULL, out}), CLV_OK, runtime);
+        assert_status(clv_predictor_forward_all(predictor, in, 2, N, (float *[]){NULL, out}, 2), CLV_OK,
+                      runtime);
         for (int i = 0; i < PLACES * N; i++) sum += fabs((double)out[i] - (double)wanted[i]);
         near("mae by hand", told.values[1].value, sum / (PLACES * N), 1e-5);
     }

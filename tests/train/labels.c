@@ -502,7 +502,7 @@ static void classes_that_count(void **state) {
     clv_metrics again;
     assert_status(clv_evaluate(predictor, of_ignored, NULL, NULL, &again), CLV_OK, runtime);
     assert_true(again.correct == test.correct && fabs(again.loss - test.loss) < 1e-6);
-    assert_int_equal(clv_confusion_mean(confusion).targets, 8);
+    assert_int_equal(clv_confusion_info_get(confusion).mean.targets, 8);
     clv_predictor_destroy(predictor);
     clv_confusion_destroy(confusion);
 }
@@ -606,7 +606,7 @@ static void expect_refused(const clv_train_config *config, clv_status status, co
     assert_status(clv_trainer_create(runtime, config, &trainer), status, runtime);
     assert_holds(clv_runtime_error(runtime), sentence);
     assert_null(trainer);
-    assert_status(clv_train_graph(runtime, config, 4, &graph), status, runtime);
+    assert_status(clv_pass_graph(runtime, config, CLV_PASS_TRAIN, 4, &graph), status, runtime);
     assert_holds(clv_runtime_error(runtime), sentence);
     clv_graph_destroy(graph);
 }

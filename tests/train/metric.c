@@ -143,7 +143,7 @@ static void of_each_class(void **state) {
     close_class(clv_confusion_get(confusion, 2), 1, 1, 0, 0, 0, 0);
     close_class(clv_confusion_get(confusion, 3), 0, 0, 0, 0, 0, 0);
     close_class(clv_confusion_get(confusion, OF), 0, 0, 0, 0, 0, 0);
-    close_class(clv_confusion_mean(confusion), 7, 7, 4, 4.0 / 9, 4.0 / 9, 4.0 / 9);
+    close_class(clv_confusion_info_get(confusion).mean, 7, 7, 4, 4.0 / 9, 4.0 / 9, 4.0 / 9);
     assert_int_equal(clv_confusion_count(confusion, 0, 1), 1);
     assert_int_equal(clv_confusion_count(confusion, 1, 2), 1);
     assert_int_equal(clv_confusion_count(confusion, 2, 0), 1);
@@ -175,7 +175,7 @@ static void of_each_label(void **state) {
     assert_true(clv_confusion_info_get(confusion).of_labels);
     close_class(clv_confusion_get(confusion, 0), 1, 2, 1, 0.5, 1, 2.0 / 3);
     close_class(clv_confusion_get(confusion, 1), 2, 1, 1, 1, 0.5, 2.0 / 3);
-    close_class(clv_confusion_mean(confusion), 3, 3, 2, 0.75, 0.75, 2.0 / 3);
+    close_class(clv_confusion_info_get(confusion).mean, 3, 3, 2, 0.75, 0.75, 2.0 / 3);
     assert_int_equal(clv_confusion_count(confusion, 0, 0), -1);
     // numbers are no labels, and a model's confusions are no other's
     clv_predictor_config config = {.device = host, .model = &model, .confusion = confusion};

@@ -209,7 +209,7 @@ static int dropping(const char *model, const double *set, float p) {
     clv_graph *graph = NULL;
     int n = 0;
     const clv_train_config config = {.model = clv_model_find(model), .dropout = set};
-    assert_status(clv_train_graph(runtime, &config, 4, &graph), CLV_OK, runtime);
+    assert_status(clv_pass_graph(runtime, &config, CLV_PASS_TRAIN, 4, &graph), CLV_OK, runtime);
     for (size_t i = 0; i < graph->n_nodes; i++) {
         const clv__node *node = graph->nodes[i];
         float part;
@@ -233,11 +233,11 @@ static void test_dropout(void **state) {
     clv_graph *graph = NULL;
     const clv_train_config mlp = {.model = clv_model_find("mlp"), .dropout = &some},
                            cnn = {.model = clv_model_find("cnn"), .dropout = &all};
-    assert_status(clv_train_graph(runtime, &mlp, 4, &graph), CLV_E_VALUE, runtime);
+    assert_status(clv_pass_graph(runtime, &mlp, CLV_PASS_TRAIN, 4, &graph), CLV_E_VALUE, runtime);
     assert_string_equal(clv_runtime_error(runtime),
                         "dropout of 0.3 is asked for, and model 'mlp' has no layer that drops values");
     clv_graph_destroy(graph);
-    assert_status(clv_train_graph(runtime, &cnn, 4, &graph), CLV_E_VALUE, runtime);
+    assert_status(clv_pass_graph(runtime, &cnn, CLV_PASS_TRAIN, 4, &graph), CLV_E_VALUE, runtime);
     assert_string_equal(clv_runtime_error(runtime), "dropout of 1: it must be below 1");
     clv_graph_destroy(graph);
 }

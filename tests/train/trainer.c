@@ -398,7 +398,7 @@ static void test_an_overflow_is_no_divergence(void **state) {
     clv_runtime_destroy(other);
 }
 
-/** What clv_train_graph gives is what a trainer plans. */
+/** What clv_pass_graph gives is what a trainer plans. */
 static void test_graph_is_the_trainers(void **state) {
     (void)state;
     clv_train_config configs[] = {{.optimizer = {.kind = CLV_ADAM}},
@@ -415,7 +415,7 @@ static void test_graph_is_the_trainers(void **state) {
         config->steps = 1;
         config->lr = 0.1;
         assert_status(clv_trainer_create(runtime, config, &trainer), CLV_OK, runtime);
-        assert_status(clv_train_graph(runtime, config, 4, &graph), CLV_OK, runtime);
+        assert_status(clv_pass_graph(runtime, config, CLV_PASS_TRAIN, 4, &graph), CLV_OK, runtime);
         clv_device *device = clv_trainer_info_get(trainer).devices[0];
         assert_status(clv_plan_create(graph, &(clv_plan_config){.device = device}, &plan), CLV_OK, runtime);
         const clv_plan *own = clv_trainer_info_get(trainer).plan;
@@ -437,7 +437,7 @@ static void test_graph_is_the_trainers(void **state) {
     for (int i = 0; i < 20; i++) replicas[i] = "host";
     configs[0].placement = (clv_placement){.replicas = replicas, .n_replicas = 20};
     clv_graph *graph;
-    assert_status(clv_train_graph(runtime, &configs[0], 40, &graph), CLV_E_VALUE, runtime);
+    assert_status(clv_pass_graph(runtime, &configs[0], CLV_PASS_TRAIN, 40, &graph), CLV_E_VALUE, runtime);
     assert_holds(clv_runtime_error(runtime), "20 devices, from 1 to 16 are possible");
     clv_graph_destroy(graph);
 }

@@ -49,7 +49,8 @@ static clv_status make_plan(const clv_model *model, bool train, clv_device *devi
     const clv_train_config config = {
         .model = model, .device = device, .batch = BATCH, .optimizer = {.kind = CLV_SGD, .momentum = 0.9f}};
     *plan = NULL;
-    clv_status status = (train ? clv_train_graph : clv_predict_graph)(runtime, &config, BATCH, graph);
+    clv_status status =
+        clv_pass_graph(runtime, &config, train ? CLV_PASS_TRAIN : CLV_PASS_PREDICT, BATCH, graph);
     return status == CLV_OK
                ? clv_plan_create(*graph, &(clv_plan_config){.device = device, .own_session = !train}, plan)
                : status;

@@ -185,7 +185,7 @@ static clv_status advise(clv_runtime *runtime) {
     clv_status status;
     TRY(clv_device_find(runtime, "null:0", &config.device));
     clv_device_set_budget(config.device, 120000); // four samples
-    TRY(clv_train_advise(runtime, &config, &advice));
+    TRY(clv_pass_advise(runtime, &config, CLV_PASS_TRAIN, &advice));
     if (advice.largest_batch != 4 || strcmp(advice.device, "null:1") != 0 || *advice.place) {
         print_message("largest %d, device '%s', place '%s'\n", (int)advice.largest_batch, advice.device,
                       advice.place);

@@ -144,7 +144,7 @@ static clv_graph *graph_of(const char *model, const way *w) {
         .placement = {.replicas = w->replicas ? specs : NULL, .n_replicas = w->replicas},
     };
     assert_non_null(config.model);
-    assert_status(clv_train_graph(runtime, &config, BATCH, &graph), CLV_OK, runtime);
+    assert_status(clv_pass_graph(runtime, &config, CLV_PASS_TRAIN, BATCH, &graph), CLV_OK, runtime);
     for (int i = 0; i < clv_graph_info_get(graph).n_parameters;
          i += 3) { // gradients and parameters are read as well
         char name[32];
@@ -264,7 +264,7 @@ static void train(clv_device *device, bool drivers, float *losses) {
     device->traits.host_memory = !drivers;
     const clv_train_config config = {
         .model = clv_model_find("mlp"), .batch = BATCH, .optimizer = {.kind = CLV_SGD}};
-    assert_status(clv_train_graph(runtime, &config, BATCH, &graph), CLV_OK, runtime);
+    assert_status(clv_pass_graph(runtime, &config, CLV_PASS_TRAIN, BATCH, &graph), CLV_OK, runtime);
     assert_status(clv_plan_create(graph, &(clv_plan_config){.device = device}, &plan), CLV_OK, runtime);
     assert_status(clv_session_create(runtime, NULL, &session), CLV_OK, runtime);
     assert_status(clv_run_create(session, plan, &run), CLV_OK, runtime);

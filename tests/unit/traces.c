@@ -101,7 +101,7 @@ static clv_status model_graph(const clv_model *model, const mode *m, clv_graph *
         .precision = m->mixed ? CLV_PRECISION_MIXED : 0,
         .placement = {.replicas = m->replicas ? specs : NULL, .n_replicas = m->replicas},
     };
-    return (m->evaluates ? clv_predict_graph : clv_train_graph)(runtime, &config, BATCH, out);
+    return clv_pass_graph(runtime, &config, m->evaluates ? CLV_PASS_PREDICT : CLV_PASS_TRAIN, BATCH, out);
 }
 
 /** Of the layers with parameters, the first half on null:0, the others on null:1. */

@@ -53,24 +53,13 @@ static clv_train_config training_of(const plan_job *job, int64_t batch) {
     return config;
 }
 
-/** What the library says of a training step, or of a forward pass. */
-typedef struct plan_calls {
-    clv_status (*graph)(clv_runtime *runtime, const clv_train_config *config, int64_t batch, clv_graph **out);
-    clv_status (*shares)(clv_runtime *runtime, const clv_train_config *config, double *shares);
-    clv_status (*advise)(clv_runtime *runtime, const clv_train_config *config, clv_train_advice *out);
-} plan_calls;
-
-static plan_calls calls_of(const plan_job *job) {
-#ifndef CLEAVE_INFERENCE
-    if (job->session->args->train) return (plan_calls){clv_train_graph, clv_train_shares, clv_train_advise};
-#endif
-    (void)job;
-    return (plan_calls){clv_predict_graph, clv_predict_shares, clv_predict_advise};
+static clv_pass pass_of(const plan_job *job) {
+    return job->session->args->train ? CLV_PASS_TRAIN : CLV_PASS_PREDICT;
 }
 
 static clv_status make_graph(const plan_job *job, int64_t batch, clv_graph **out) {
     clv_train_config config = training_of(job, batch);
-    return calls_of(job).graph(job->session->runtime, &config, batch, out);
+    return clv_pass_graph(job->session->runtime, &config, pass_of(job), batch, out);
 }
 
 static clv_plan_config plan_config(const plan_job *job) {
@@ -103,26 +92,22 @@ static clv_status make_plain_plan(const plan_job *job, int64_t batch, plan_made 
     return make_plan(&other, batch, out);
 }
 
-/** What would make it fit. */
+/** What would make it fit; the runtime's sentence stays the refusal. */
 static clv_status advise_by(const plan_job *job, int64_t batch, clv_train_advice *found, char *text,
                             size_t bytes) {
     clv_train_config config = training_of(job, batch);
-    clv_status status = calls_of(job).advise(job->session->runtime, &config, found);
-    if (status != CLV_OK) return status;
-    clv_train_advice_text(&config, found, text, bytes);
-    snprintf(text, bytes, "%s", cli_option_words(text)); // which lie elsewhere
-    return CLV_OK;
+    clv_status status = clv_pass_advise(job->session->runtime, &config, pass_of(job), found);
+    if (status == CLV_OK) snprintf(text, bytes, "%s", cli_option_words(found->text)); // which lie elsewhere
+    return status;
 }
 
 /** No choice fits: print why, and what would. */
 static int nothing_fits(const plan_job *job, int64_t batch) {
-    char sentence[2048], text[1024] = "";
+    char text[1024] = "";
     clv_train_advice advice;
-    snprintf(sentence, sizeof sentence, "%s", cli_sentence(job->session->runtime));
     clv_status status = advise_by(job, batch, &advice, text, sizeof text);
     if (status != CLV_OK) return cli_fail_status(job->session->runtime, status);
-    clv_train_advice_reason(&advice, sentence);
-    return cli_fail(EXIT_FAILED, "%s%s%s", sentence, *text ? "; " : "", text);
+    return cli_fail(EXIT_FAILED, "%s%s%s", cli_sentence(job->session->runtime), *text ? "; " : "", text);
 }
 
 /** Layers on devices, and what is planned on a device alone without them. */
@@ -142,7 +127,7 @@ static int choose_devices(plan_job *job, int64_t batch) {
         clv_status status = clv_device_find(runtime, placement->replicas[0], &job->session->device);
         clv_train_config config = training_of(job, batch);
         if (status == CLV_OK && placement->measure_shares) {
-            status = calls_of(job).shares(runtime, &config, job->shares);
+            status = clv_pass_shares(runtime, &config, pass_of(job), job->shares);
             job->placement.shares = job->shares;
         }
         return status == CLV_OK ? EXIT_DONE : cli_fail_status(runtime, status);
@@ -184,11 +169,9 @@ typedef struct plan_advice {
 
 static clv_status advise(plan_job *job, clv_plan *plan, int64_t batch, plan_advice *out) {
     *out = (plan_advice){.fits = clv_plans_fit(&plan, 1) == CLV_OK};
+    clv_status status = out->fits ? CLV_OK : advise_by(job, batch, &out->found, out->text, sizeof out->text);
     if (!out->fits) snprintf(out->reason, sizeof out->reason, "%s", cli_sentence(job->session->runtime));
-    clv_status status = clv_batch_search(batch, INT64_C(1) << 31, fits_with, job, &out->largest);
-    if (status != CLV_OK || out->fits) return status;
-    status = advise_by(job, batch, &out->found, out->text, sizeof out->text);
-    if (status == CLV_OK && !out->largest) clv_train_advice_reason(&out->found, out->reason);
+    if (status == CLV_OK) status = clv_batch_search(batch, INT64_C(1) << 31, fits_with, job, &out->largest);
     return status;
 }
 

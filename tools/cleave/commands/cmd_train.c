@@ -339,7 +339,7 @@ static void tell_without(const train_job *job, clv_trainer *trainer) {
                            .recompute = config.recompute};
     clv_graph *graph = NULL;
     clv_plan *plain = NULL;
-    clv_status status = clv_train_graph(job->session->runtime, &config, config.batch, &graph);
+    clv_status status = clv_pass_graph(job->session->runtime, &config, CLV_PASS_TRAIN, config.batch, &graph);
     if (status == CLV_OK) status = clv_plan_create(graph, &how, &plain);
     if (status == CLV_OK)
         cli_without_print(stderr, job->session->args, clv_trainer_info_get(trainer).plan, plain, true);

@@ -246,7 +246,7 @@ static clv_status compute_all(images_job *job, clv_predictor *predictor, int64_t
 }
 
 static int take_room(images_job *job, clv_predictor *predictor) {
-    const clv_shape shape = clv_predictor_result_shape(predictor, 0);
+    const clv_shape shape = clv_predictor_info_get(predictor).results[0];
     job->each = clv_shape_numel(&shape);
     job->labels = job->sized.classes == 0;
     job->top = job->args->top ? job->args->top : 1;

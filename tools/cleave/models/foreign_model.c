@@ -48,7 +48,8 @@ static bool fits(clv_runtime *runtime, const clv_weights_info *told, const clv_a
     memcpy(sized.input, told->input, sizeof sized.input);
     memcpy(sized.target, told->target, sizeof sized.target);
     sized.classes = told->classes;
-    const bool same = clv_predict_graph(runtime, &(clv_train_config){.model = &sized}, 1, &graph) == CLV_OK &&
+    const bool same = clv_pass_graph(runtime, &(clv_train_config){.model = &sized}, CLV_PASS_PREDICT, 1,
+                                     &graph) == CLV_OK &&
                       has_parameters(archive, graph);
     clv_graph_destroy(graph);
     return same;

@@ -156,7 +156,7 @@ static int check_replicas(clv_runtime *runtime, const clv_placement *placement) 
 
 /** The model's forward pass, to hold names against. The caller destroys the graph, after a failure too. */
 static clv_status make_graph(clv_runtime *runtime, const clv_model *model, clv_graph **out) {
-    return clv_predict_graph(runtime, &(clv_train_config){.model = model}, 1, out);
+    return clv_pass_graph(runtime, &(clv_train_config){.model = model}, CLV_PASS_PREDICT, 1, out);
 }
 
 /** A name of what is not there is a wrong word on the command line. */
@@ -205,7 +205,7 @@ int cli_check_place(clv_runtime *runtime, const clv_model *model, const clv_plac
                                          .placement = {.place = placement->place,
                                                        .replicas = placement->replicas,
                                                        .n_replicas = placement->n_replicas}};
-        status = clv_predict_graph(runtime, &config, placement->n_replicas, &graph);
+        status = clv_pass_graph(runtime, &config, CLV_PASS_PREDICT, placement->n_replicas, &graph);
     } else {
         status = make_graph(runtime, model, &graph);
     }

@@ -45,8 +45,9 @@ static json_t *confusion_json(const clv_confusion *confusion) {
 
 json_t *cli_classes_json(const cli_source *source, const clv_confusion *confusion) {
     if (!confusion) return json_null();
+    const clv_confusion_info told = clv_confusion_info_get(confusion);
     json_t *list = json_array();
-    for (int64_t i = 0; i < clv_confusion_info_get(confusion).classes; i++) {
+    for (int64_t i = 0; i < told.classes; i++) {
         char text[24];
         const char *name = name_of(source, i, text);
         const clv_class_metrics one = clv_confusion_get(confusion, i);
@@ -54,8 +55,7 @@ json_t *cli_classes_json(const cli_source *source, const clv_confusion *confusio
         json_object_set_new(object, "name", word ? word : json_null());
         json_array_append_new(list, object);
     }
-    const clv_class_metrics mean = clv_confusion_mean(confusion);
-    return json_pack("{s:o, s:o, s:o}", "classes", list, "macro", metrics_json(&mean), "confusion",
+    return json_pack("{s:o, s:o, s:o}", "classes", list, "macro", metrics_json(&told.mean), "confusion",
                      confusion_json(confusion));
 }
 
@@ -72,22 +72,21 @@ static void add_row(table *t, const char *name, const clv_class_metrics *one) {
 }
 
 static void print_metrics(FILE *out, const cli_source *source, const clv_confusion *confusion) {
-    const table_column columns[] = {
-        {clv_confusion_info_get(confusion).of_labels ? "label" : "class", TABLE_TEXT, TABLE_KEEP, 8, NULL},
-        {"precision", TABLE_NUMBER, 95, 0, NULL},
-        {"recall", TABLE_NUMBER, 95, 0, NULL},
-        {"F1", TABLE_NUMBER, TABLE_KEEP, 0, NULL},
-        {"targets", TABLE_NUMBER, 80, 0, NULL},
-        {"told", TABLE_NUMBER, 60, 0, NULL},
-        {"right", TABLE_NUMBER, 70, 0, NULL}};
+    const clv_confusion_info told = clv_confusion_info_get(confusion);
+    const table_column columns[] = {{told.of_labels ? "label" : "class", TABLE_TEXT, TABLE_KEEP, 8, NULL},
+                                    {"precision", TABLE_NUMBER, 95, 0, NULL},
+                                    {"recall", TABLE_NUMBER, 95, 0, NULL},
+                                    {"F1", TABLE_NUMBER, TABLE_KEEP, 0, NULL},
+                                    {"targets", TABLE_NUMBER, 80, 0, NULL},
+                                    {"told", TABLE_NUMBER, 60, 0, NULL},
+                                    {"right", TABLE_NUMBER, 70, 0, NULL}};
     table *t = table_create(columns, sizeof columns / sizeof *columns);
-    for (int64_t i = 0; i < clv_confusion_info_get(confusion).classes; i++) {
+    for (int64_t i = 0; i < told.classes; i++) {
         char text[24];
         const clv_class_metrics one = clv_confusion_get(confusion, i);
         add_row(t, name_of(source, i, text), &one);
     }
-    const clv_class_metrics mean = clv_confusion_mean(confusion);
-    add_row(t, "mean (macro)", &mean);
+    add_row(t, "mean (macro)", &told.mean);
     table_print(t, out);
 }
 
