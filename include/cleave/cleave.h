@@ -74,6 +74,7 @@
 //    is fed while the device computes.
 //
 // 8. What is made later is destroyed earlier: run, session, plan, graph; trainer, dataset; runtime last. Every destroy takes NULL.
+//    A struct or a text that a call gave (a report, a placement) goes by clv_free.
 //    What else may be NULL, and what happens after a fork, stands in runtime.h.
 //
 // 9. The seams: plans node by node (plan.h), devices for layers (place.h), times (profile.h), ops by name and of your own (custom_op.h),

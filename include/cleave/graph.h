@@ -199,7 +199,9 @@ CLV_API CLV_MUST_CHECK clv_status clv_graph_read(clv_graph *graph, const char *p
 typedef struct clv_graph_info {
     int n_nodes;      /**< for clv_graph_node_get */
     int n_parameters; /**< for clv_parameter_get */
-    CLV_RESERVED(4);
+    /** its input of step values (`hyper`, f32[CLV_HYPER_VALUES], optim.h); NULL if it has no optimizer */
+    clv_tensor *hyper;
+    CLV_RESERVED(3);
 } clv_graph_info;
 CLV_API clv_graph_info clv_graph_info_get(const clv_graph *graph);
 

@@ -205,13 +205,24 @@ typedef struct clv_model {
 
 /** What any model takes, and what its results are compared with: a model with `build` has the input `x` and the target `labels`. The
  *  i-th, with its dtype; all zero past the end. Names are the model's. */
-CLV_API int clv_model_port_count(const clv_model *model, clv_port_role role);
 CLV_API clv_port clv_model_port_get(const clv_model *model, clv_port_role role, int index);
+/** How many there are: CLV_MAX_PORTS at most. */
+static inline int clv_model_port_count(const clv_model *model, clv_port_role role) {
+    const bool input = role == CLV_PORT_INPUT;
+    const int n = input ? model->n_inputs : model->n_targets;
+    if (!model->build_all) return 1;
+    return !(input ? model->inputs : model->targets) || n < 0 ? 0 : n < CLV_MAX_PORTS ? n : CLV_MAX_PORTS;
+}
 
 /** Inputs of a graph for all of a model's inputs, or all of its targets, under their names, for a batch of n samples: i32 for classes, f32
  *  for numbers. out has room for each (CLV_MAX_PORTS at most). */
-CLV_API void clv_model_tensors(clv_graph *graph, const clv_model *model, clv_port_role role, int64_t n,
-                               CLV_BORROWED CLV_ARRAY clv_tensor **out);
+static inline void clv_model_tensors(clv_graph *graph, const clv_model *model, clv_port_role role, int64_t n,
+                                     CLV_BORROWED CLV_ARRAY clv_tensor **out) {
+    for (int i = 0; i < clv_model_port_count(model, role); i++) {
+        const clv_port port = clv_model_port_get(model, role, i);
+        out[i] = clv_input(graph, port.name, port.dtype, clv_port_shape(&port, n));
+    }
+}
 /** The first of a model's inputs. */
 static inline clv_tensor *clv_model_input(clv_graph *graph, const clv_model *model, int64_t n) {
     clv_tensor *all[CLV_MAX_PORTS] = {NULL};
@@ -256,8 +267,15 @@ CLV_API CLV_OR_NULL const clv_model *clv_model_find(const char *name);
  */
 CLV_API CLV_MUST_CHECK clv_status clv_model_register(clv_runtime *runtime, CLV_KEPT const clv_model *model);
 /** A copy of a model of images for samples [channels, height, width] and so many classes; 0 of any keeps the model's. */
-CLV_API clv_model clv_model_for(const clv_model *model, int64_t channels, int64_t height, int64_t width,
-                                int64_t classes);
+static inline clv_model clv_model_for(const clv_model *model, int64_t channels, int64_t height, int64_t width,
+                                      int64_t classes) {
+    clv_model copy = *model;
+    if (channels) copy.input[0] = channels;
+    if (height) copy.input[1] = height;
+    if (width) copy.input[2] = width;
+    if (classes) copy.classes = classes;
+    return copy;
+}
 
 /**
  * A copy of a model of images, made for samples [channels, height, width] or, in grey, [height, width]; the model itself where
@@ -285,22 +303,28 @@ typedef struct clv_gpt_config {
 } clv_gpt_config;
 
 /**
- * A small GPT.
+ * A small GPT as a model, for a trainer: samples and targets are `context` tokens.
  *
- * tokens  [N, T]  i32     below the vocabulary, T up to the context
- * config  NULL means all defaults: 1.8 million parameters
- * result  [N, T, vocabulary]  logits of the token that follows each; train on clv_cross_entropy of them as
- *         [N*T, vocabulary] with the following tokens [N*T]
+ * config  must outlive it; NULL means all defaults: 1.8 million parameters
  *
  * Parameters are minGPT's: `transformer.wte`, `.wpe`, `.h.0.ln_1`, `.h.0.attn.c_attn`, ..., `.ln_f`, `lm_head`; weights
  * [out, in].
  *
- * Errors  CLV_E_SHAPE  tokens are not [N,T], or T is above the context;  CLV_E_VALUE  heads do not divide the width
+ * Errors  (of what it builds) CLV_E_SHAPE  tokens are not [N,T], or T is above the context;  CLV_E_VALUE  heads do not divide the width
  * Source  Radford et al. 2019, "Language Models are Unsupervised Multitask Learners"; karpathy/minGPT
  */
-CLV_API clv_tensor *clv_gpt(clv_tensor *tokens, CLV_OR_NULL const clv_gpt_config *config);
-/** The same as a model, for a trainer: samples and targets are `context` tokens. config must outlive it; NULL means all defaults. */
 CLV_API clv_model clv_gpt_model(CLV_OR_NULL CLV_KEPT const clv_gpt_config *config);
+/**
+ * Its layers alone.
+ *
+ * tokens  [N, T]  i32     below the vocabulary, T up to the context
+ * result  [N, T, vocabulary]  logits of the token that follows each; train on clv_cross_entropy of them as
+ *         [N*T, vocabulary] with the following tokens [N*T]
+ */
+static inline clv_tensor *clv_gpt(clv_tensor *tokens, const clv_gpt_config *config) {
+    const clv_model model = clv_gpt_model(config);
+    return clv_model_build(&model, tokens);
+}
 
 /** A model and its loss as a function: from tensors of a row for each sample (inputs, labels) to one f32 element, the mean over their
  *  rows. */

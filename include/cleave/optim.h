@@ -183,8 +183,10 @@ CLV_TRAIN_API void clv_optimizer_add(clv_graph *graph, CLV_KEPT const clv_optimi
 CLV_TRAIN_API void clv_averages_add(clv_graph *graph, double decay);
 
 enum { CLV_HYPER_VALUES = 5 };
-/** The graph's input of step values (`hyper`, f32[CLV_HYPER_VALUES]); NULL if it has no optimizer. */
-CLV_TRAIN_API clv_tensor *clv_optimizer_hyper(const clv_graph *graph);
+/** The graph's input of step values. */
+static inline clv_tensor *clv_optimizer_hyper(const clv_graph *graph) {
+    return clv_graph_info_get(graph).hyper;
+}
 /**
  * The values to feed for a step.
  *

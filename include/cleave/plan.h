@@ -206,7 +206,8 @@ CLV_API clv_plan_device_info clv_plan_device_info_get(const clv_plan *plan, cons
 
 typedef struct clv_session_config {
     uint64_t seed; /**< first values of parameters, and dropout */
-    CLV_RESERVED(8);
+    int64_t step;  /**< clv_session_info.step to begin with, of a loop of your own that goes on */
+    CLV_RESERVED(7);
 } clv_session_config;
 
 CLV_API CLV_MUST_CHECK clv_status clv_session_create(clv_runtime *runtime,
@@ -272,9 +273,6 @@ CLV_API CLV_MUST_CHECK clv_status clv_session_write(clv_session *session, int in
  */
 CLV_API CLV_MUST_CHECK clv_status clv_session_move(clv_session *session, CLV_OR_NULL const char *pattern,
                                                    clv_device *device);
-
-/** Set clv_session_info.step, as a loop of your own does when it goes on. */
-CLV_API void clv_session_set_step(clv_session *session, int64_t step);
 
 // ---- run ------------------------------------------------------------------------------------------------------------
 

@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "exec/session.h"
 #include "plan/plan.h"
 
 /** Host memory for one tensor at a time. */
@@ -59,7 +60,7 @@ static clv_status take(const clv__subject *subject, clv_session *session, clv_ru
 
 static clv_status step(const clv__subject *subject, clv_plan *plan, clv_session *session, clv_run *run,
                        bytes *scratch, int64_t *ticket) {
-    clv_session_set_step(session, CLV__SUBJECT_STEP);
+    session->step = CLV__SUBJECT_STEP;
     CLV_TRY(give_persistents(subject, session, scratch));
     CLV_TRY(give_inputs(subject, plan, run, scratch));
     CLV_TRY(clv_run_step(run, ticket));

@@ -13,6 +13,7 @@ clv_status clv_session_create(clv_runtime *runtime, const clv_session_config *co
     if (!*out) CLV_FAIL(clv__runtime_error_of(runtime), CLV_E_HOST_MEMORY, "no host memory for a session");
     (*out)->runtime = runtime;
     (*out)->seed = config ? config->seed : 0;
+    (*out)->step = config ? config->step : 0;
     return CLV_OK;
 }
 
@@ -128,8 +129,4 @@ clv__kept *clv__session_kept(const clv_session *session, const char *name, const
         if (kept->memory.device == device && strcmp(kept->name, name) == 0) return kept;
     }
     return NULL;
-}
-
-void clv_session_set_step(clv_session *session, int64_t step) {
-    session->step = step;
 }

@@ -389,7 +389,7 @@ void clv_requires_grad(clv_tensor *tensor, bool requires_grad) {
 }
 
 clv_graph_info clv_graph_info_get(const clv_graph *graph) {
-    clv_graph_info info = {.n_nodes = (int)graph->n_nodes};
+    clv_graph_info info = {.n_nodes = (int)graph->n_nodes, .hyper = graph->hyper};
     for (size_t i = 0; i < graph->n_tensors; i++) info.n_parameters += graph->tensors[i]->trainable;
     return info;
 }

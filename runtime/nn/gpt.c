@@ -89,11 +89,20 @@ static bool check(clv_graph *graph, const clv_gpt_config *c) {
     return false;
 }
 
-clv_tensor *clv_gpt(clv_tensor *tokens, const clv_gpt_config *config) {
-    static const clv_gpt_config defaults = {0};
-    clv_gpt_config c = config ? *config : defaults;
+clv_tensor *clv__gpt_next(clv_tensor *token, clv_tensor *position, const clv_gpt_config *config) {
+    clv_graph *graph = clv_tensor_graph(token);
+    if (!graph || !check(graph, config)) return NULL;
+    clv_scope_push(graph, "transformer");
+    clv_tensor *x = clv_nn_embedding(token, "wte", config->vocabulary, config->width, &small);
+    x = clv_add(x, clv_nn_embedding(position, "wpe", config->context, config->width, &small));
+    return blocks(graph, x, config, position);
+}
+
+clv_tensor *clv__build_gpt(clv_tensor *tokens, const clv_model *model) {
+    clv_gpt_config c = model->user ? *(const clv_gpt_config *)model->user : (clv_gpt_config){0};
     clv_graph *graph = clv_tensor_graph(tokens);
-    if (!graph) return NULL;
+    c.vocabulary = model->classes;
+    c.context = model->input[0];
     clv__gpt_defaults(&c);
     const clv_shape shape = clv_tensor_shape(tokens);
     if (shape.rank != 2 || shape.dims[1] > c.context)
@@ -107,22 +116,6 @@ clv_tensor *clv_gpt(clv_tensor *tokens, const clv_gpt_config *config) {
     clv_tensor *positions = clv_parameter(graph, "weight", CLV_SHAPE(c.context, c.width), small);
     clv_scope_pop(graph);
     return blocks(graph, clv_add(x, clv_slice(positions, 0, 0, shape.dims[1])), &c, NULL);
-}
-
-clv_tensor *clv__gpt_next(clv_tensor *token, clv_tensor *position, const clv_gpt_config *config) {
-    clv_graph *graph = clv_tensor_graph(token);
-    if (!graph || !check(graph, config)) return NULL;
-    clv_scope_push(graph, "transformer");
-    clv_tensor *x = clv_nn_embedding(token, "wte", config->vocabulary, config->width, &small);
-    x = clv_add(x, clv_nn_embedding(position, "wpe", config->context, config->width, &small));
-    return blocks(graph, x, config, position);
-}
-
-clv_tensor *clv__build_gpt(clv_tensor *x, const clv_model *model) {
-    clv_gpt_config config = model->user ? *(const clv_gpt_config *)model->user : (clv_gpt_config){0};
-    config.vocabulary = model->classes;
-    config.context = model->input[0];
-    return clv_gpt(x, &config);
 }
 
 clv_model clv_gpt_model(const clv_gpt_config *config) {

@@ -104,13 +104,3 @@ clv_status clv_model_register(clv_runtime *runtime, const clv_model *model) {
     for (int i = 0; model->name && clv_model_get(i); i++) brought |= !strcmp(models[i].name, model->name);
     return clv__registry_add(&registered, error, model->name, brought, model);
 }
-
-clv_model clv_model_for(const clv_model *model, int64_t channels, int64_t height, int64_t width,
-                        int64_t classes) {
-    clv_model copy = *model;
-    if (channels) copy.input[0] = channels;
-    if (height) copy.input[1] = height;
-    if (width) copy.input[2] = width;
-    if (classes) copy.classes = classes;
-    return copy;
-}

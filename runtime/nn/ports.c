@@ -24,17 +24,6 @@ static clv_port only_target(const clv_model *model) {
     return port;
 }
 
-/** Of those that a model names; one that names none, or too many, is refused where it is used (clv__model_check). */
-static int count_of(const clv_port *ports, int n) {
-    return !ports || n < 0 ? 0 : n < CLV_MAX_PORTS ? n : CLV_MAX_PORTS;
-}
-
-int clv_model_port_count(const clv_model *model, clv_port_role role) {
-    if (!model->build_all) return 1;
-    return role == CLV_PORT_INPUT ? count_of(model->inputs, model->n_inputs)
-                                  : count_of(model->targets, model->n_targets);
-}
-
 clv_port clv_model_port_get(const clv_model *model, clv_port_role role, int index) {
     const bool input = role == CLV_PORT_INPUT;
     if (index < 0 || index >= clv_model_port_count(model, role)) return (clv_port){0};
@@ -104,14 +93,6 @@ clv_status clv__model_check(clv__error *error, const clv_model *model) {
 }
 
 // ---- in a graph -------------------------------------------------------------------------------------------------------
-
-void clv_model_tensors(clv_graph *graph, const clv_model *model, clv_port_role role, int64_t n,
-                       clv_tensor **out) {
-    for (int i = 0; i < clv_model_port_count(model, role); i++) {
-        const clv_port port = clv_model_port_get(model, role, i);
-        out[i] = clv_input(graph, port.name, port.dtype, clv_port_shape(&port, n));
-    }
-}
 
 clv_shape clv__model_input_shape(const clv_model *model, int64_t n) {
     const clv_port port = clv_model_port_get(model, CLV_PORT_INPUT, 0);

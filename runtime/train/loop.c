@@ -12,6 +12,7 @@
 #include "device/device.h"
 #include "graph/graph.h"
 #include "io/file.h"
+#include "exec/session.h"
 #include "infer/averages.h"
 #include "infer/units.h"
 
@@ -293,7 +294,7 @@ static clv_status start(clv__training *loop) {
         loop->saved_step = trainer->position.step;
         loop->saved_path = config->resume;
     }
-    clv_session_set_step(trainer->session, trainer->position.step);
+    trainer->session->step = trainer->position.step;
     const clv__position *position = &trainer->position;
     const clv_loader_config loader = clv__labels_loader(config, position->epoch, position->index);
     return clv_loader_create(trainer->runtime, config->train, &loader, &loop->loader);

@@ -184,7 +184,7 @@ clv_status clv__training_lost(clv__training *loop, clv_status status) {
     snprintf(said, sizeof said, "%.*s", CLV__ERROR_BYTES / 3, failure.sentence);
     CLV_TRY(read_what_is_done(loop, &failure));
     clv__trainer_rest(trainer); // what is kept can be read again
-    clv_session_set_step(trainer->session, trainer->position.step);
+    trainer->session->step = trainer->position.step;
     char also[CLV__ERROR_BYTES / 3];
     if (!can_go_on(trainer, &failure, also, sizeof also)) return stop(loop, &failure, said, also);
     clv_status went_on = go_on(loop, &failure, said);

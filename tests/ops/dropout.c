@@ -48,10 +48,9 @@ static void draw(clv_runtime *runtime, clv_device *device, uint64_t seed, int64_
     clv_output(y, "y");
     clv_output(z, "z");
     assert_status(clv_plan_create(graph, &(clv_plan_config){.device = device}, &plan), CLV_OK, runtime);
-    assert_status(clv_session_create(runtime, &(clv_session_config){.seed = seed}, &session), CLV_OK,
-                  runtime);
+    assert_status(clv_session_create(runtime, &(clv_session_config){.seed = seed, .step = step}, &session),
+                  CLV_OK, runtime);
     assert_status(clv_run_create(session, plan, &run), CLV_OK, runtime);
-    clv_session_set_step(session, step);
     assert_status(clv_run_feed(run, x, ones, N * sizeof *ones), CLV_OK, runtime);
     assert_status(clv_run_step(run, &ticket), CLV_OK, runtime);
     assert_status(clv_run_fetch(run, ticket, y, first, N * sizeof *first), CLV_OK, runtime);

@@ -469,7 +469,3 @@ void clv_optimizer_add(clv_graph *graph, const clv_optimizer_config *config) {
     graph->layer_override = NULL;
     graph->phase = CLV__FORWARD;
 }
-
-clv_tensor *clv_optimizer_hyper(const clv_graph *graph) {
-    return graph ? graph->hyper : NULL;
-}
