@@ -73,7 +73,7 @@ static clv_graph *graph_of(const ways *w, const char *const *devices) {
         .optimizer = {.kind = CLV_SGD, .momentum = 0.9f, .clip_norm = w->clips ? 0.5f : 0},
         .micro_batches = w->micro_batches ? 2 : 0,
         .placement = {.replicas = w->replicas ? devices : NULL, .n_replicas = w->replicas ? 2 : 0}};
-    assert_status(clv_train_graph(runtime, &config, BATCH, &graph), CLV_OK, runtime);
+    assert_status(clv_pass_graph(runtime, &config, CLV_PASS_TRAIN, BATCH, &graph), CLV_OK, runtime);
     return graph;
 }
 
