@@ -99,6 +99,7 @@
 #include "data.h"
 #include "io.h"
 #include "nn.h"
+#include "onnx.h"
 #include "optim.h"
 // loops of one's own
 #include "tensor.h"

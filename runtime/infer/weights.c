@@ -3,6 +3,7 @@
 #include "device/device.h"
 #include "io/array.h"
 #include "io/formats.h"
+#include "onnx/weights.h"
 #include "infer/weights.h"
 
 #include <inttypes.h>
@@ -259,8 +260,10 @@ clv_status clv_weights_load_except(clv_session *session, const char *path, const
     clv_runtime *runtime = clv_session_info_get(session).runtime;
     clv_archive *archive = NULL;
     char prefix[64] = "";
-    clv_status status = clv_safetensors_read(runtime, path, &archive);
-    if (status == CLV_OK && clv__checkpoint_is(archive)) {
+    const bool is_onnx = clv__onnx_is_file(path);
+    clv_status status = is_onnx ? clv__onnx_weights_read(runtime, path, &archive) : clv_safetensors_read(runtime, path, &archive);
+    if (status == CLV_OK && is_onnx) {
+    } else if (status == CLV_OK && clv__checkpoint_is(archive)) {
         clv_archive_destroy(archive); // again, against its checksum
         status = clv__checkpoint_read_file(runtime, path, &archive);
         strcpy(prefix, CLV__MODEL_SECTION);

@@ -1,0 +1,66 @@
+// SPDX-License-Identifier: Apache-2.0
+// Models of ONNX files, as models of this library: to run, to evaluate, to plan, and to train. Experimental.
+//
+//     clv_onnx *onnx;
+//     clv_onnx_read(runtime, "net.onnx", NULL, &onnx);
+//     clv_model model = clv_onnx_info_get(onnx).model;     // as any other: clv_trainer_create, clv_predictor_create, clv_model_build
+//     ...
+//     clv_weights_load(session, "net.onnx");                // the file is one of weights, too
+#ifndef CLEAVE_ONNX_H
+#define CLEAVE_ONNX_H
+
+#include "nn.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+#ifndef CLEAVE_STABLE_ONLY // experimental
+/** A model that was read from a file. */
+typedef struct clv_onnx clv_onnx;
+
+typedef struct clv_onnx_config {
+    /** what stands for dimensions that the file leaves open, beside the batch, which is the first: `seq=128,height=224` */
+    CLV_OR_NULL const char *dims;
+    bool numbers; /**< its results are numbers, not classes */
+    CLV_RESERVED(4);
+} clv_onnx_config;
+
+typedef struct clv_onnx_info {
+    /** its inputs and results as ports; `x`, `labels` of a model of one input and one result. Borrowed, as all here */
+    clv_model model;
+    const char *producer; /**< the program that wrote the file; "": it does not say */
+    int64_t ir_version, opset;
+    int64_t n_nodes, n_parameters; /**< of the file's graph; numbers in its weights */
+    CLV_RESERVED(4);
+} clv_onnx_info;
+
+/**
+ * Read a model from an ONNX file: opsets 9 to 24, ONNX's own ops.
+ *
+ * The first dimension of every input and result is the batch. Weights are initializers of floats with a dimension: they are parameters of
+ * the same names, first zero; clv_weights_load of the same file gives them their values. Statistics of BatchNormalization are buffers. In
+ * a training graph BatchNormalization and Dropout do what they do in training. Integers are i32, f16, bf16 and f64 are f32. A result
+ * of two dimensions tells classes apart, if config does not say `numbers`; so does one of three of a model of tokens. Where a shape
+ * depends on numbers that are fed (NonZero, a Reshape by a computed shape) the model cannot be built; the sentence names the node.
+ *
+ * config   NULL means all zero
+ * out      the caller's, until clv_onnx_destroy; it must outlive its model's uses. The file stays mapped
+ *
+ * Errors   CLV_E_IO, CLV_E_FORMAT   the file cannot be read, or is no ONNX model;  CLV_E_UNSUPPORTED  ops or an opset that Cleave has not:
+ *          all of them, with counts;  CLV_E_VALUE  a dimension is open, and `dims` does not say it;  CLV_E_SHAPE  its nodes do not
+ *          fit each other;  CLV_E_HOST_MEMORY
+ * Source   the ONNX specification, operators of opset 24.
+ */
+CLV_API CLV_MUST_CHECK clv_status clv_onnx_read(clv_runtime *runtime, const char *path,
+                                                CLV_OR_NULL const clv_onnx_config *config,
+                                                CLV_OUT clv_onnx **out);
+/** NULL is fine. */
+CLV_API void clv_onnx_destroy(CLV_OR_NULL clv_onnx *onnx);
+CLV_API clv_onnx_info clv_onnx_info_get(const clv_onnx *onnx);
+#endif // CLEAVE_STABLE_ONLY
+
+#ifdef __cplusplus
+}
+#endif
+#endif

@@ -1,0 +1,464 @@
+// SPDX-License-Identifier: Apache-2.0
+// Nodes that compute element by element.
+#include <math.h>
+
+#include "onnx/import.h"
+
+/** x with a number, both of x's type. */
+static clv_tensor *with(clv__onnx_use *use, clv_tensor *(*of)(clv_tensor *, clv_tensor *), clv_tensor *x,
+                        double value) {
+    return x ? of(x, clv__onnx_scalar(use, value, clv__onnx_tensor_is_float(x))) : NULL;
+}
+
+#define UNARY(name, of)                                                                                      \
+    static void build_##name(clv__onnx_use *use) {                                                           \
+        clv__onnx_give(use, 0, of(clv__onnx_float(use, 0)));                                                 \
+    }
+UNARY(exp, clv_exp)
+UNARY(log, clv_log)
+UNARY(sqrt, clv_sqrt)
+UNARY(relu_of_float, clv_relu)
+UNARY(sigmoid, clv_sigmoid)
+UNARY(tanh, clv_tanh)
+
+static void build_identity(clv__onnx_use *use) {
+    clv__onnx_give(use, 0, clv__onnx_in(use, 0));
+}
+
+static void build_neg(clv__onnx_use *use) {
+    clv__onnx_give(use, 0, clv_neg(clv__onnx_in(use, 0)));
+}
+
+static clv_tensor *larger(clv_tensor *a, clv_tensor *b) {
+    return clv_where(clv_gt(a, b), a, b);
+}
+
+static clv_tensor *smaller(clv_tensor *a, clv_tensor *b) {
+    return clv_where(clv_lt(a, b), a, b);
+}
+
+static void build_abs(clv__onnx_use *use) {
+    clv_tensor *x = clv__onnx_in(use, 0);
+    clv__onnx_give(use, 0, x && !clv__onnx_tensor_is_float(x) ? larger(x, clv_neg(x)) : clv_abs(x));
+}
+
+static void build_relu(clv__onnx_use *use) {
+    clv_tensor *x = clv__onnx_in(use, 0);
+    if (x && !clv__onnx_tensor_is_float(x))
+        clv__onnx_give(use, 0, larger(x, clv__onnx_scalar(use, 0, false)));
+    else
+        build_relu_of_float(use);
+}
+
+// ---- two operands ---------------------------------------------------------------------------------------------------
+
+static void build_add(clv__onnx_use *use) {
+    clv__onnx_give(use, 0, clv_add(clv__onnx_in(use, 0), clv__onnx_in(use, 1)));
+}
+
+static void build_sub(clv__onnx_use *use) {
+    clv__onnx_give(use, 0, clv_sub(clv__onnx_in(use, 0), clv__onnx_in(use, 1)));
+}
+
+static void build_mul(clv__onnx_use *use) {
+    clv__onnx_give(use, 0, clv_mul(clv__onnx_in(use, 0), clv__onnx_in(use, 1)));
+}
+
+/** Toward zero; what is past 2^23 is whole already. */
+static clv_tensor *truncated(clv__onnx_use *use, clv_tensor *x) {
+    clv_tensor *small = with(use, clv_lt, clv_abs(x), 8388608.0);
+    return clv_where(small, clv__onnx_as_float(clv__onnx_as_i32(x)), x);
+}
+
+static clv_tensor *floor_of(clv__onnx_use *use, clv_tensor *x) {
+    clv_tensor *cut = truncated(use, x);
+    return clv_sub(cut, clv__onnx_as_float(clv_gt(cut, x)));
+}
+
+static clv_tensor *ceil_of(clv__onnx_use *use, clv_tensor *x) {
+    clv_tensor *cut = truncated(use, x);
+    return clv_add(cut, clv__onnx_as_float(clv_lt(cut, x)));
+}
+
+/** Half to even. */
+static clv_tensor *round_of(clv__onnx_use *use, clv_tensor *x) {
+    clv_tensor *low = floor_of(use, x), *rest = clv_sub(x, low);
+    clv_tensor *odd = clv_sub(low, clv_mul_scalar(floor_of(use, clv_mul_scalar(low, 0.5f)), 2));
+    clv_tensor *half = clv__onnx_as_float(with(use, clv_eq, rest, 0.5));
+    clv_tensor *up = clv_add(clv__onnx_as_float(with(use, clv_gt, rest, 0.5)), clv_mul(half, odd));
+    return clv_add(low, up);
+}
+
+static void build_floor(clv__onnx_use *use) {
+    clv__onnx_give(use, 0, floor_of(use, clv__onnx_float(use, 0)));
+}
+
+static void build_ceil(clv__onnx_use *use) {
+    clv__onnx_give(use, 0, ceil_of(use, clv__onnx_float(use, 0)));
+}
+
+static void build_round(clv__onnx_use *use) {
+    clv__onnx_give(use, 0, round_of(use, clv__onnx_float(use, 0)));
+}
+
+/** Of whole numbers toward zero. Quotients of i32 beyond 2^24 are not exact. */
+static void build_div(clv__onnx_use *use) {
+    clv_tensor *y = clv_div(clv__onnx_float(use, 0), clv__onnx_float(use, 1));
+    clv__onnx_give(use, 0, clv__onnx_as_given(use, y));
+}
+
+static void build_mod(clv__onnx_use *use) {
+    clv_tensor *a = clv__onnx_float(use, 0), *b = clv__onnx_float(use, 1), *q = clv_div(a, b);
+    q = clv__onnx_int(use, "fmod", 0) ? truncated(use, q) : floor_of(use, q);
+    clv__onnx_give(use, 0, clv__onnx_as_given(use, clv_sub(a, clv_mul(b, q))));
+}
+
+/** Of several operands, one after the other. */
+static void fold_all(clv__onnx_use *use, clv_tensor *(*of)(clv_tensor *, clv_tensor *)) {
+    clv_tensor *y = clv__onnx_in(use, 0);
+    for (int i = 1; i < use->n_in; i++) y = of(y, clv__onnx_in(use, i));
+    clv__onnx_give(use, 0, y);
+}
+
+static void build_max(clv__onnx_use *use) {
+    fold_all(use, larger);
+}
+
+static void build_min(clv__onnx_use *use) {
+    fold_all(use, smaller);
+}
+
+static void build_sum(clv__onnx_use *use) {
+    fold_all(use, clv_add);
+}
+
+static void build_mean(clv__onnx_use *use) {
+    clv_tensor *y = clv__onnx_in(use, 0);
+    for (int i = 1; i < use->n_in; i++) y = clv_add(y, clv__onnx_in(use, i));
+    clv__onnx_give(use, 0, use->n_in > 1 ? clv_mul_scalar(y, 1.0f / (float)use->n_in) : y);
+}
+
+/** |a|^b = exp(b log|a|), with the sign of odd whole powers. */
+static clv_tensor *power(clv__onnx_use *use, clv_tensor *a, clv_tensor *b) {
+    clv_tensor *size = clv_exp(clv_mul(b, clv_log(clv_abs(a)))), *low = floor_of(use, b);
+    clv_tensor *odd = clv_sub(low, clv_mul_scalar(floor_of(use, clv_mul_scalar(low, 0.5f)), 2));
+    clv_tensor *negative =
+        clv_where(clv_eq(b, low), clv_where(with(use, clv_ne, odd, 0), clv_neg(size), size),
+                  clv__onnx_scalar(use, NAN, true));
+    clv_tensor *y = clv_where(with(use, clv_lt, a, 0), negative, size);
+    return clv_where(with(use, clv_eq, clv_mul(b, clv__onnx_scalar(use, 1, true)), 0),
+                     clv__onnx_scalar(use, 1, true), y);
+}
+
+static void build_pow(clv__onnx_use *use) {
+    const clv__known *exponent = clv__onnx_if_known(use, 1);
+    clv_tensor *x = clv__onnx_float(use, 0), *y;
+    if (exponent && clv_shape_numel(&exponent->shape) == 1) {
+        const double e = exponent->v[0];
+        y = e == 2 ? clv_square(x) : e == 0.5 ? clv_sqrt(x) : e == 1 ? x : clv_pow_scalar(x, (float)e);
+        const clv_shape shape = clv_tensor_shape(x);
+        if (x && exponent->shape.rank > shape.rank)
+            y = clv__onnx_reshape(y, exponent->shape.dims, exponent->shape.rank);
+    } else {
+        y = power(use, x, clv__onnx_float(use, 1));
+    }
+    clv__onnx_give(use, 0, clv__onnx_of_floats(use) ? y : clv__onnx_as_i32(round_of(use, y)));
+}
+
+// ---- comparisons and truth ------------------------------------------------------------------------------------------
+
+#define COMPARE(name, of)                                                                                    \
+    static void build_##name(clv__onnx_use *use) {                                                           \
+        clv__onnx_give_type(use, 0, of(clv__onnx_in(use, 0), clv__onnx_in(use, 1)), CLV__ONNX_BOOL);         \
+    }
+COMPARE(equal, clv_eq)
+COMPARE(less, clv_lt)
+COMPARE(less_or_equal, clv_le)
+COMPARE(greater, clv_gt)
+COMPARE(greater_or_equal, clv_ge)
+COMPARE(and, clv_mul)
+COMPARE(xor, clv_ne)
+
+static void build_or(clv__onnx_use *use) {
+    clv_tensor *sum = clv_add(clv__onnx_in(use, 0), clv__onnx_in(use, 1));
+    clv__onnx_give_type(use, 0, with(use, clv_gt, sum, 0), CLV__ONNX_BOOL);
+}
+
+static void build_not(clv__onnx_use *use) {
+    clv__onnx_give_type(use, 0, with(use, clv_eq, clv__onnx_in(use, 0), 0), CLV__ONNX_BOOL);
+}
+
+static void build_is_nan(clv__onnx_use *use) {
+    clv_tensor *x = clv__onnx_float(use, 0);
+    clv__onnx_give_type(use, 0, clv_ne(x, x), CLV__ONNX_BOOL);
+}
+
+static void build_is_inf(clv__onnx_use *use) {
+    clv_tensor *x = clv__onnx_float(use, 0);
+    const bool up = clv__onnx_int(use, "detect_positive", 1), down = clv__onnx_int(use, "detect_negative", 1);
+    clv_tensor *y = up && down ? with(use, clv_eq, clv_abs(x), INFINITY)
+                    : up       ? with(use, clv_eq, x, INFINITY)
+                    : down     ? with(use, clv_eq, x, -INFINITY)
+                               : clv_ne(clv_eq(x, x), clv_eq(x, x));
+    clv__onnx_give_type(use, 0, y, CLV__ONNX_BOOL);
+}
+
+static void build_where(clv__onnx_use *use) {
+    clv_tensor *y = clv_where(clv__onnx_in(use, 0), clv__onnx_in(use, 1), clv__onnx_in(use, 2));
+    clv__onnx_give_type(use, 0, y, use->n_in > 1 && use->in[1] ? use->in[1]->type : CLV__ONNX_FLOAT);
+}
+
+static void build_sign(clv__onnx_use *use) {
+    clv_tensor *x = clv__onnx_in(use, 0), *y = clv_sub(with(use, clv_gt, x, 0), with(use, clv_lt, x, 0));
+    clv__onnx_give(use, 0, clv__onnx_of_floats(use) ? clv__onnx_as_float(y) : y);
+}
+
+// ---- types ----------------------------------------------------------------------------------------------------------
+
+/** The tensor of another type of the file. Two-byte floats are rounded to, and kept in f32. */
+static void cast_to(clv__onnx_use *use, int type) {
+    clv_tensor *x = clv__onnx_in(use, 0), *y = NULL;
+    const bool is_float = x && clv__onnx_tensor_is_float(x);
+    switch (type) {
+    case CLV__ONNX_BOOL: y = with(use, clv_ne, x, 0); break;
+    case CLV__ONNX_FLOAT:
+    case CLV__ONNX_DOUBLE: y = clv__onnx_as_float(x); break;
+    case CLV__ONNX_FLOAT16:
+        y = clv_cast(clv_cast(clv__onnx_as_float(x), CLV_DTYPE_F16), CLV_DTYPE_F32);
+        break;
+    case CLV__ONNX_BFLOAT16:
+        y = clv_cast(clv_cast(clv__onnx_as_float(x), CLV_DTYPE_BF16), CLV_DTYPE_F32);
+        break;
+    case CLV__ONNX_INT32:
+    case CLV__ONNX_INT64: y = is_float ? clv__onnx_as_i32(x) : x; break;
+    case CLV__ONNX_UINT8: y = clv_cast(clv_cast(x, CLV_DTYPE_U8), CLV_DTYPE_I32); break;
+    default:
+        clv__onnx_fail(use, CLV_E_UNSUPPORTED, "a cast to %s", clv__onnx_dtype_name((clv__onnx_dtype)type));
+        return;
+    }
+    clv__onnx_give_type(use, 0, y, type);
+}
+
+static void build_cast(clv__onnx_use *use) {
+    cast_to(use, (int)clv__onnx_int(use, "to", CLV__ONNX_FLOAT));
+}
+
+static void build_cast_like(clv__onnx_use *use) {
+    cast_to(use, clv__onnx_has(use, 1) ? use->in[1]->type : CLV__ONNX_FLOAT);
+}
+
+// ---- activations ----------------------------------------------------------------------------------------------------
+
+static void build_leaky_relu(clv__onnx_use *use) {
+    clv__onnx_give(use, 0,
+                   clv_leaky_relu(clv__onnx_float(use, 0), (float)clv__onnx_real(use, "alpha", 0.01)));
+}
+
+static void build_gelu(clv__onnx_use *use) {
+    clv_tensor *x = clv__onnx_float(use, 0);
+    clv__onnx_give(use, 0,
+                   clv__onnx_word(use, "approximate", "tanh", false) ? clv_gelu_tanh(x) : clv_gelu(x));
+}
+
+static void build_swish(clv__onnx_use *use) {
+    clv_tensor *x = clv__onnx_float(use, 0);
+    const float alpha = (float)clv__onnx_real(use, "alpha", 1);
+    clv__onnx_give(use, 0, alpha == 1 ? clv_silu(x) : clv_mul(x, clv_sigmoid(clv_mul_scalar(x, alpha))));
+}
+
+static clv_tensor *softplus(clv_tensor *x) {
+    return clv_neg(clv_logsigmoid(clv_neg(x)));
+}
+
+static void build_softplus(clv__onnx_use *use) {
+    clv__onnx_give(use, 0, softplus(clv__onnx_float(use, 0)));
+}
+
+static void build_softsign(clv__onnx_use *use) {
+    clv_tensor *x = clv__onnx_float(use, 0);
+    clv__onnx_give(use, 0, clv_div(x, clv_add_scalar(clv_abs(x), 1)));
+}
+
+static void build_mish(clv__onnx_use *use) {
+    clv_tensor *x = clv__onnx_float(use, 0);
+    clv__onnx_give(use, 0, clv_mul(x, clv_tanh(softplus(x))));
+}
+
+static clv_tensor *hard_sigmoid(clv_tensor *x, float alpha, float beta) {
+    return clv_clamp(clv_add_scalar(clv_mul_scalar(x, alpha), beta), 0, 1);
+}
+
+static void build_hard_sigmoid(clv__onnx_use *use) {
+    clv__onnx_give(use, 0,
+                   hard_sigmoid(clv__onnx_float(use, 0), (float)clv__onnx_real(use, "alpha", 0.2),
+                                (float)clv__onnx_real(use, "beta", 0.5)));
+}
+
+static void build_hard_swish(clv__onnx_use *use) {
+    clv_tensor *x = clv__onnx_float(use, 0);
+    clv__onnx_give(use, 0, clv_mul(x, hard_sigmoid(x, 1.0f / 6, 0.5f)));
+}
+
+/** `x where x > 0, else alpha (exp(x) - 1)`; the exponential sees nothing above 0. */
+static clv_tensor *elu(clv__onnx_use *use, clv_tensor *x, double alpha) {
+    clv_tensor *below = clv_add_scalar(clv_exp(clv_clamp(x, -INFINITY, 0)), -1);
+    return clv_where(with(use, clv_gt, x, 0), x, clv_mul_scalar(below, (float)alpha));
+}
+
+static void build_elu(clv__onnx_use *use) {
+    clv__onnx_give(use, 0, elu(use, clv__onnx_float(use, 0), clv__onnx_real(use, "alpha", 1)));
+}
+
+static void build_selu(clv__onnx_use *use) {
+    clv_tensor *y =
+        elu(use, clv__onnx_float(use, 0), clv__onnx_real(use, "alpha", 1.67326319217681884765625));
+    clv__onnx_give(use, 0, clv_mul_scalar(y, (float)clv__onnx_real(use, "gamma", 1.05070102214813232421875)));
+}
+
+static void build_celu(clv__onnx_use *use) {
+    clv_tensor *x = clv__onnx_float(use, 0);
+    const float alpha = (float)clv__onnx_real(use, "alpha", 1);
+    clv_tensor *below = clv_exp(clv_clamp(clv_mul_scalar(x, 1 / alpha), -INFINITY, 0));
+    below = clv_mul_scalar(clv_add_scalar(below, -1), alpha);
+    clv__onnx_give(use, 0, clv_where(with(use, clv_gt, x, 0), x, below));
+}
+
+static void build_thresholded_relu(clv__onnx_use *use) {
+    clv_tensor *x = clv__onnx_float(use, 0);
+    clv_tensor *above = with(use, clv_gt, x, clv__onnx_real(use, "alpha", 1));
+    clv__onnx_give(use, 0, clv_where(above, x, clv__onnx_scalar(use, 0, true)));
+}
+
+static void build_prelu(clv__onnx_use *use) {
+    clv_tensor *x = clv__onnx_float(use, 0), *slope = clv__onnx_float(use, 1);
+    clv__onnx_give(use, 0, clv__onnx_as_given(use, clv_where(with(use, clv_lt, x, 0), clv_mul(slope, x), x)));
+}
+
+static void build_shrink(clv__onnx_use *use) {
+    clv_tensor *x = clv__onnx_float(use, 0);
+    const double lambda = clv__onnx_real(use, "lambd", 0.5);
+    const float bias = (float)clv__onnx_real(use, "bias", 0);
+    clv_tensor *high =
+        clv_where(with(use, clv_gt, x, lambda), clv_add_scalar(x, -bias), clv__onnx_scalar(use, 0, true));
+    clv_tensor *y = clv_where(with(use, clv_lt, x, -lambda), clv_add_scalar(x, bias), high);
+    clv__onnx_give(use, 0, clv__onnx_as_given(use, y));
+}
+
+static void build_reciprocal(clv__onnx_use *use) {
+    clv__onnx_give(use, 0, clv_div(clv__onnx_scalar(use, 1, true), clv__onnx_float(use, 0)));
+}
+
+static void build_clip(clv__onnx_use *use) {
+    const double low = clv__onnx_number(use, 1, clv__onnx_real(use, "min", -INFINITY)),
+                 high = clv__onnx_number(use, 2, clv__onnx_real(use, "max", INFINITY));
+    clv_tensor *y = clv_clamp(clv__onnx_float(use, 0), (float)(low < high ? low : high), (float)high);
+    clv__onnx_give(use, 0, clv__onnx_as_given(use, y));
+}
+
+/** erf(x) = 2 Phi(x sqrt 2) - 1, and Phi from gelu, which is x Phi(x); near 0 its first term. */
+static void build_erf(clv__onnx_use *use) {
+    clv_tensor *z = clv_mul_scalar(clv__onnx_float(use, 0), 1.41421356f),
+               *near = with(use, clv_lt, clv_abs(z), 1e-3);
+    clv_tensor *safe = clv_where(near, clv__onnx_scalar(use, 1, true), z);
+    clv_tensor *far = clv_add_scalar(clv_mul_scalar(clv_div(clv_gelu(safe), safe), 2), -1);
+    clv_tensor *y = clv_where(near, clv_mul_scalar(z, 0.79788456f), far);
+    clv__onnx_give(use, 0, clv__onnx_as_given(use, y));
+}
+
+static void build_sinh(clv__onnx_use *use) {
+    clv_tensor *x = clv__onnx_float(use, 0);
+    clv__onnx_give(use, 0, clv_mul_scalar(clv_sub(clv_exp(x), clv_exp(clv_neg(x))), 0.5f));
+}
+
+static void build_cosh(clv__onnx_use *use) {
+    clv_tensor *x = clv__onnx_float(use, 0);
+    clv__onnx_give(use, 0, clv_mul_scalar(clv_add(clv_exp(x), clv_exp(clv_neg(x))), 0.5f));
+}
+
+static void build_asinh(clv__onnx_use *use) {
+    clv_tensor *x = clv__onnx_float(use, 0), *size = clv_abs(x);
+    clv_tensor *y = clv_log(clv_add(size, clv_sqrt(clv_add_scalar(clv_square(x), 1))));
+    clv__onnx_give(use, 0, clv_where(with(use, clv_lt, x, 0), clv_neg(y), y));
+}
+
+static void build_acosh(clv__onnx_use *use) {
+    clv_tensor *x = clv__onnx_float(use, 0);
+    clv__onnx_give(use, 0, clv_log(clv_add(x, clv_sqrt(clv_add_scalar(clv_square(x), -1)))));
+}
+
+static void build_atanh(clv__onnx_use *use) {
+    clv_tensor *x = clv__onnx_float(use, 0), *one = clv__onnx_scalar(use, 1, true);
+    clv__onnx_give(use, 0, clv_mul_scalar(clv_log(clv_div(clv_add(one, x), clv_sub(one, x))), 0.5f));
+}
+
+/** A training drops; elsewhere it is x, and its mask true. */
+static void build_dropout(clv__onnx_use *use) {
+    clv_tensor *x = clv__onnx_in(use, 0);
+    const double ratio = clv__onnx_number(use, 1, clv__onnx_real(use, "ratio", 0.5));
+    clv__onnx_give(use, 0, clv__onnx_of_floats(use) ? clv_dropout(x, (float)ratio) : x);
+    if (use->n_out > 1) clv__onnx_give_type(use, 1, clv_eq(x, x), CLV__ONNX_BOOL);
+}
+
+const clv__onnx_row clv__onnx_elementwise[] = {
+    {"Abs", build_abs},
+    {"Acosh", build_acosh},
+    {"Add", build_add},
+    {"And", build_and},
+    {"Asinh", build_asinh},
+    {"Atanh", build_atanh},
+    {"Cast", build_cast},
+    {"CastLike", build_cast_like},
+    {"Ceil", build_ceil},
+    {"Celu", build_celu},
+    {"Clip", build_clip},
+    {"Cosh", build_cosh},
+    {"Div", build_div},
+    {"Dropout", build_dropout},
+    {"Elu", build_elu},
+    {"Equal", build_equal},
+    {"Erf", build_erf},
+    {"Exp", build_exp},
+    {"Floor", build_floor},
+    {"Gelu", build_gelu},
+    {"Greater", build_greater},
+    {"GreaterOrEqual", build_greater_or_equal},
+    {"HardSigmoid", build_hard_sigmoid},
+    {"HardSwish", build_hard_swish},
+    {"Identity", build_identity},
+    {"IsInf", build_is_inf},
+    {"IsNaN", build_is_nan},
+    {"LeakyRelu", build_leaky_relu},
+    {"Less", build_less},
+    {"LessOrEqual", build_less_or_equal},
+    {"Log", build_log},
+    {"Max", build_max},
+    {"Mean", build_mean},
+    {"Min", build_min},
+    {"Mish", build_mish},
+    {"Mod", build_mod},
+    {"Mul", build_mul},
+    {"Neg", build_neg},
+    {"Not", build_not},
+    {"Or", build_or},
+    {"PRelu", build_prelu},
+    {"Pow", build_pow},
+    {"Reciprocal", build_reciprocal},
+    {"Relu", build_relu},
+    {"Round", build_round},
+    {"Selu", build_selu},
+    {"Shrink", build_shrink},
+    {"Sigmoid", build_sigmoid},
+    {"Sign", build_sign},
+    {"Sinh", build_sinh},
+    {"Softplus", build_softplus},
+    {"Softsign", build_softsign},
+    {"Sqrt", build_sqrt},
+    {"Sub", build_sub},
+    {"Sum", build_sum},
+    {"Swish", build_swish},
+    {"Tanh", build_tanh},
+    {"ThresholdedRelu", build_thresholded_relu},
+    {"Where", build_where},
+    {"Xor", build_xor},
+    {NULL, NULL},
+};

@@ -1,0 +1,140 @@
+// SPDX-License-Identifier: Apache-2.0
+// From a file's nodes to a graph. A row says how nodes of one op are built of ours, another how their result is computed on the host
+// where it is known while the graph is built: shapes, sizes, and all that is made of them.
+#ifndef CLV_ONNX_IMPORT_H
+#define CLV_ONNX_IMPORT_H
+
+#include "cleave/ops.h"
+#include "onnx/file.h"
+
+/** Numbers that are known while a graph is built. Doubles hold all types; integers beyond 2^53 stand for bounds alone. */
+typedef struct clv__known {
+    int type; // CLV__ONNX_FLOAT and so on
+    clv_shape shape;
+    double *v;
+} clv__known;
+
+enum { CLV__MOST_KNOWN = 1 << 20 }; // elements; more are computed on the device
+
+/** What is made of a value of the file. `known` and `tensor` are each made when first asked for, of what there is. */
+typedef struct clv__made {
+    clv__onnx_text name;
+    int type; // CLV__ONNX_FLOAT and so on; the tensor is f32, or i32 for integers and truth values
+    const clv__known *known;      // NULL: not known
+    const clv__onnx_tensor *data; // an initializer
+    clv_tensor *tensor;           // NULL: nobody asked yet
+} clv__made;
+
+/** A node while it is built. */
+typedef struct clv__onnx_use {
+    struct clv__import *import;
+    clv_graph *graph;
+    const clv__onnx_node *node;
+    int opset, n_in, n_out; // inputs and outputs behind the last that is there are not counted
+    clv__made **in;         // NULL: left out
+    clv__made **out;        // NULL: nobody reads it
+} clv__onnx_use;
+
+/** How nodes of an op are built, or computed. After a failure (clv__onnx_fail) nothing that it does counts. */
+typedef struct clv__onnx_row {
+    const char *op;
+    void (*build)(clv__onnx_use *use);
+} clv__onnx_row;
+/** False: it cannot be computed so. */
+typedef struct clv__onnx_fold {
+    const char *op;
+    bool (*fold)(clv__onnx_use *use);
+} clv__onnx_fold;
+
+/** The first mistake of the build: a sentence behind the node's name. */
+void clv__onnx_fail(clv__onnx_use *use, clv_status status, const char *format, ...)
+    __attribute__((format(printf, 3, 4)));
+bool clv__onnx_failed(const clv__onnx_use *use);
+
+// ---- inputs ---------------------------------------------------------------------------------------------------------
+
+/** Is there such an input? */
+static inline bool clv__onnx_has(const clv__onnx_use *use, int i) {
+    return i < use->n_in && use->in[i];
+}
+/** The input as a tensor: f32 or i32. NULL: left out, or the build has failed. */
+clv_tensor *clv__onnx_in(clv__onnx_use *use, int i);
+/** The same as f32. */
+clv_tensor *clv__onnx_float(clv__onnx_use *use, int i);
+/** The same as i32. */
+clv_tensor *clv__onnx_i32(clv__onnx_use *use, int i);
+/** An initializer that is not trained: running statistics. */
+clv_tensor *clv__onnx_buffer(clv__onnx_use *use, int i);
+/** Its numbers; NULL after a failure: they are not known. */
+const clv__known *clv__onnx_known(clv__onnx_use *use, int i);
+/** The same without a failure. */
+const clv__known *clv__onnx_if_known(clv__onnx_use *use, int i);
+/** The only number of an input; `fallback` where it is left out. */
+double clv__onnx_number(clv__onnx_use *use, int i, double fallback);
+/** Known whole numbers of rank 0 or 1, at most `most`; how many there are, -1 after a failure. */
+int clv__onnx_numbers(clv__onnx_use *use, int i, int64_t *out, int most);
+/** Its shape, of rank 0 after a failure. */
+clv_shape clv__onnx_shape(clv__onnx_use *use, int i);
+bool clv__onnx_is_float(int type);
+/** Is the result a float, by the type of the first input? */
+bool clv__onnx_of_floats(const clv__onnx_use *use);
+
+// ---- attributes -----------------------------------------------------------------------------------------------------
+
+int64_t clv__onnx_int(const clv__onnx_use *use, const char *name, int64_t fallback);
+double clv__onnx_real(const clv__onnx_use *use, const char *name, double fallback);
+/** Is the text attribute this one? `is_default`: it is where it is left out. */
+bool clv__onnx_word(const clv__onnx_use *use, const char *name, const char *word, bool is_default);
+/** A list of whole numbers, at most `most`; how many there are, 0 where it is left out. */
+int clv__onnx_ints(clv__onnx_use *use, const char *name, int64_t *out, int most);
+/** An axis from the end or the beginning; fails outside of the rank. */
+int clv__onnx_axis(clv__onnx_use *use, int64_t axis, int rank);
+
+// ---- outputs --------------------------------------------------------------------------------------------------------
+
+/** The result, of the first input's type unless clv__onnx_give_type says another. NULL fails with the graph's sentence. */
+void clv__onnx_give(clv__onnx_use *use, int i, clv_tensor *tensor);
+void clv__onnx_give_type(clv__onnx_use *use, int i, clv_tensor *tensor, int type);
+/** Numbers that are known, and room for them: zeros. */
+clv__known *clv__onnx_new_known(clv__onnx_use *use, int type, clv_shape shape);
+void clv__onnx_give_known(clv__onnx_use *use, int i, const clv__known *known);
+
+// ---- what rows are made of ------------------------------------------------------------------------------------------
+
+clv_tensor *clv__onnx_scalar(clv__onnx_use *use, double value, bool is_float);
+static inline bool clv__onnx_tensor_is_float(const clv_tensor *x) {
+    const clv_dtype dtype = clv_tensor_dtype(x);
+    return dtype == CLV_DTYPE_F32 || dtype == CLV_DTYPE_F16 || dtype == CLV_DTYPE_BF16;
+}
+/** A constant of the graph. */
+clv_tensor *clv__onnx_constant(clv__onnx_use *use, const clv__known *known);
+clv_tensor *clv__onnx_as_float(clv_tensor *x);
+clv_tensor *clv__onnx_as_i32(clv_tensor *x);
+/** Back to integers where the result is not of floats. */
+clv_tensor *clv__onnx_as_given(const clv__onnx_use *use, clv_tensor *x);
+clv_tensor *clv__onnx_reshape(clv_tensor *x, const int64_t *dims, int rank);
+clv_tensor *clv__onnx_permute(clv_tensor *x, const int *axes, int rank);
+/** Zeros, or `value`, before and behind along each dimension; negative cuts. */
+clv_tensor *clv__onnx_pad(clv__onnx_use *use, clv_tensor *x, const int64_t *before, const int64_t *after,
+                          double value);
+/** Part of an axis; all of it is x itself. */
+clv_tensor *clv__onnx_part(clv_tensor *x, int axis, int64_t start, int64_t length);
+/** What stands along an axis at the places of an i32 tensor, none negative: the axis becomes its shape. */
+clv_tensor *clv__onnx_rows(clv_tensor *x, int axis, clv_tensor *index);
+/** The same of places that are known. */
+clv_tensor *clv__onnx_take(clv__onnx_use *use, clv_tensor *x, int axis, const int64_t *index, int64_t n);
+
+/** The tables, one for each family; each ends with an op that is NULL. */
+extern const clv__onnx_row clv__onnx_elementwise[], clv__onnx_moves[], clv__onnx_products[],
+    clv__onnx_norms[], clv__onnx_reductions[];
+extern const clv__onnx_fold clv__onnx_folds[];
+
+/** The row of a node's op; NULL: there is none. */
+const clv__onnx_row *clv__onnx_row_of(const clv__onnx_node *node);
+/** Can it be computed, where all inputs are known? */
+bool clv__onnx_folds_it(const clv__onnx_node *node);
+
+/** Append a file's graph: its inputs are there, its outputs are to be. */
+void clv__onnx_build(const clv__onnx_model *model, clv_tensor *const *inputs, clv_tensor **outputs);
+
+#endif

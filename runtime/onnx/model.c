@@ -1,0 +1,242 @@
+// SPDX-License-Identifier: Apache-2.0
+// A file's graph as a model: its ports, what it wants that Cleave has not, its weights.
+#include "cleave/onnx.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/error.h"
+#include "base/memory.h"
+#include "base/text.h"
+#include "device/device.h"
+#include "graph/graph.h"
+#include "io/shown.h"
+#include "onnx/import.h"
+#include "onnx/known.h"
+#include "onnx/weights.h"
+
+struct clv_onnx {
+    clv_runtime *runtime;
+    clv__onnx_model *file;
+    clv_model model;
+    clv_port inputs[CLV_MAX_PORTS], targets[CLV_MAX_PORTS];
+    int n_inputs, n_targets;
+    clv__arena names;
+    const char *producer;
+    int64_t n_parameters;
+};
+
+// ---- what is missing ------------------------------------------------------------------------------------------------
+
+/** An op that there is no row for, how often, and where first. */
+typedef struct lack {
+    clv__onnx_text op, domain;
+    const clv__onnx_node *first;
+    size_t n;
+} lack;
+
+enum { MOST_LACKS = 64 };
+
+/** Is it built, or computed? */
+static bool is_known(const clv__onnx_node *node) {
+    return clv__onnx_row_of(node) || clv__onnx_folds_it(node);
+}
+
+static size_t find_lacks(const clv__onnx_graph *graph, lack list[MOST_LACKS]) {
+    size_t n = 0;
+    for (size_t i = 0; i < graph->n_nodes; i++) {
+        const clv__onnx_node *node = &graph->nodes[i];
+        size_t k = 0;
+        if (is_known(node)) continue;
+        while (k < n && !(clv__onnx_text_equal(list[k].op, node->op_type) &&
+                          clv__onnx_text_equal(list[k].domain, node->domain)))
+            k++;
+        if (k == MOST_LACKS) continue;
+        if (k == n) list[n++] = (lack){node->op_type, node->domain, node, 0};
+        list[k].n++;
+    }
+    return n;
+}
+
+static clv_status check_ops(clv__error *error, const char *path, const clv__onnx_graph *graph) {
+    lack list[MOST_LACKS];
+    char text[CLV__ERROR_BYTES / 2] = "";
+    const size_t n = find_lacks(graph, list);
+    for (size_t i = 0; i < n; i++) {
+        clv__shown_text op, domain;
+        clv__onnx_node_text node;
+        const size_t used = strlen(text);
+        snprintf(text + used, sizeof text - used, "%s%s%s%s: %zu node%s, the first %s", i ? "; " : "",
+                 list[i].domain.n ? clv__shown_bytes(list[i].domain.data, list[i].domain.n, &domain) : "",
+                 list[i].domain.n ? "." : "", clv__shown_bytes(list[i].op.data, list[i].op.n, &op), list[i].n,
+                 list[i].n == 1 ? "" : "s", clv__onnx_node_shown(list[i].first, &node));
+    }
+    if (n)
+        CLV_FAIL(error, CLV_E_UNSUPPORTED, "'%s' wants %zu op%s that Cleave does not have: %s", path, n,
+                 n == 1 ? "" : "s", text);
+    return CLV_OK;
+}
+
+// ---- ports ----------------------------------------------------------------------------------------------------------
+
+/** What `seq=128,height=224` says of a name; 0: nothing. */
+static int64_t said(const char *dims, clv__onnx_text name) {
+    for (const char *at = dims; at && *at; at = strchr(at, ',') ? strchr(at, ',') + 1 : NULL)
+        if (name.n && !strncmp(at, name.data, name.n) && at[name.n] == '=')
+            return strtoll(at + name.n + 1, NULL, 10);
+    return 0;
+}
+
+static clv_status read_input(clv_onnx *onnx, clv__error *error, const clv__onnx_info *info,
+                             const char *dims) {
+    clv__shown_text shown, dim;
+    const char *name = clv__shown_bytes(info->name.data, info->name.n, &shown), *path = onnx->file->path;
+    if (info->kind != CLV__ONNX_OF_TENSOR || !info->has_shape || info->rank < 1)
+        CLV_FAIL(error, CLV_E_UNSUPPORTED,
+                 "'%s': the input '%s' is no tensor of a known rank, and the first dimension of a tensor is "
+                 "the batch",
+                 path, name);
+    if (info->rank > CLV_MAX_RANK)
+        CLV_FAIL(error, CLV_E_UNSUPPORTED, "'%s': the input '%s' has %zu dimensions, and %d are the most",
+                 path, name, info->rank, CLV_MAX_RANK);
+    if (onnx->n_inputs == CLV_MAX_PORTS)
+        CLV_FAIL(error, CLV_E_UNSUPPORTED, "'%s': more than %d inputs", path, CLV_MAX_PORTS);
+    clv_port *port = &onnx->inputs[onnx->n_inputs++];
+    port->name = clv__arena_strdup(&onnx->names, name);
+    port->dtype = clv__onnx_is_float((int)info->dtype) ? CLV_DTYPE_F32 : CLV_DTYPE_I32;
+    for (size_t d = 1; d < info->rank; d++) {
+        const clv__onnx_dim *one = &info->dims[d];
+        port->dims[d - 1] = one->size > 0 ? one->size : said(dims, one->name);
+        if (port->dims[d - 1] < 1)
+            CLV_FAIL(error, CLV_E_VALUE,
+                     "'%s': dimension %zu of the input '%s' is open: say how large '%s' is, as in %s=128",
+                     path, d, name, clv__shown_bytes(one->name.data, one->name.n, &dim),
+                     one->name.n ? dim.text : "NAME");
+    }
+    return port->name ? CLV_OK : CLV_E_HOST_MEMORY;
+}
+
+static void build_all(clv_tensor *const *inputs, clv_tensor **outputs, const clv_model *model) {
+    const clv_onnx *onnx = model->user;
+    clv__onnx_build(onnx->file, inputs, outputs);
+}
+
+static clv_tensor *build_one(clv_tensor *x, const clv_model *model) {
+    clv_tensor *y = NULL;
+    build_all(&x, &y, model);
+    return y;
+}
+
+/** A result is what a target is compared with: classes, or numbers. */
+static void read_output(clv_onnx *onnx, clv_tensor *tensor, const char *name, bool numbers) {
+    clv_port *port = &onnx->targets[onnx->n_targets++];
+    const clv_shape shape = clv_tensor_shape(tensor);
+    bool tokens = true;
+    for (int i = 0; i < onnx->n_inputs; i++) tokens = tokens && onnx->inputs[i].dtype == CLV_DTYPE_I32;
+    const bool classes =
+        !numbers && (shape.rank == 2 || (shape.rank == 3 && tokens)) && shape.dims[shape.rank - 1] > 1;
+    port->name = name;
+    if (classes) port->classes = shape.dims[shape.rank - 1];
+    for (int d = 1; d < shape.rank - classes; d++) port->dims[d - 1] = shape.dims[d];
+    if (!classes && shape.rank == 2 && shape.dims[1] == 1) port->dims[0] = 0; // one number
+}
+
+/** Build it once, for a batch of one, to see what comes out. */
+static clv_status read_outputs(clv_onnx *onnx, clv__error *error, bool numbers) {
+    clv_graph *graph = NULL;
+    clv_tensor *inputs[CLV_MAX_PORTS], *outputs[CLV_MAX_PORTS] = {NULL};
+    const clv__onnx_graph *file = &onnx->file->graph;
+    if (file->n_outputs < 1 || file->n_outputs > CLV_MAX_PORTS)
+        CLV_FAIL(error, CLV_E_UNSUPPORTED, "'%s': %zu results, and 1 to %d are known", onnx->file->path,
+                 file->n_outputs, CLV_MAX_PORTS);
+    clv_status status = clv_graph_create(onnx->runtime, &graph);
+    for (int i = 0; status == CLV_OK && i < onnx->n_inputs; i++)
+        inputs[i] = clv_input(graph, onnx->inputs[i].name, onnx->inputs[i].dtype,
+                              clv_port_shape(&onnx->inputs[i], 1));
+    if (status == CLV_OK) {
+        clv__onnx_build(onnx->file, inputs, outputs);
+        status = clv_graph_status(graph);
+    }
+    for (size_t i = 0; status == CLV_OK && i < file->n_outputs; i++) {
+        clv__shown_text shown;
+        const char *name = clv__shown_bytes(file->outputs[i].name.data, file->outputs[i].name.n, &shown);
+        read_output(onnx, outputs[i], clv__arena_strdup(&onnx->names, name), numbers);
+    }
+    clv_graph_destroy(graph);
+    return status;
+}
+
+static void make_model(clv_onnx *onnx) {
+    clv_model *model = &onnx->model;
+    *model = (clv_model){.name = onnx->file->path, .text = "of an ONNX file", .user = onnx};
+    if (onnx->n_inputs == 1 && onnx->n_targets == 1) {
+        model->build = build_one;
+        model->dtype = onnx->inputs[0].dtype;
+        model->classes = onnx->targets[0].classes;
+        memcpy(model->input, onnx->inputs[0].dims, sizeof model->input);
+        memcpy(model->target, onnx->targets[0].dims, sizeof model->target);
+        return;
+    }
+    model->build_all = build_all;
+    model->inputs = onnx->inputs;
+    model->n_inputs = onnx->n_inputs;
+    model->targets = onnx->targets;
+    model->n_targets = onnx->n_targets;
+}
+
+static clv_status read_ports(clv_onnx *onnx, clv__error *error, const clv_onnx_config *config) {
+    const clv__onnx_graph *file = &onnx->file->graph;
+    CLV_TRY(check_ops(error, onnx->file->path, file));
+    for (size_t i = 0; i < file->n_inputs; i++)
+        if (!onnx->file->values[file->inputs[i].value].initializer)
+            CLV_TRY(read_input(onnx, error, &file->inputs[i], config->dims));
+    if (!onnx->n_inputs) CLV_FAIL(error, CLV_E_UNSUPPORTED, "'%s' has no input", onnx->file->path);
+    CLV_TRY(read_outputs(onnx, error, config->numbers));
+    for (size_t i = 0; i < file->n_initializers; i++)
+        if (clv__onnx_is_parameter(&file->initializers[i])) onnx->n_parameters += file->initializers[i].numel;
+    clv__shown_text shown;
+    const clv__onnx_text producer = onnx->file->producer_name;
+    onnx->producer = clv__arena_strdup(&onnx->names, clv__shown_bytes(producer.data, producer.n, &shown));
+    make_model(onnx);
+    return onnx->producer ? CLV_OK : CLV_E_HOST_MEMORY;
+}
+
+clv_status clv_onnx_read(clv_runtime *runtime, const char *path, const clv_onnx_config *config,
+                         clv_onnx **out) {
+    clv__error *error = clv__runtime_error_of(runtime);
+    static const clv_onnx_config defaults;
+    CLV_TRY(CLV__USABLE(error, out));
+    *out = NULL;
+    CLV_TRY(CLV__USABLE(error, path));
+    clv_onnx *onnx = clv__alloc(1, sizeof *onnx);
+    if (!onnx) CLV_FAIL(error, CLV_E_HOST_MEMORY, "no memory for '%s'", path);
+    onnx->runtime = runtime;
+    clv_status status = clv__onnx_open(runtime, path, &onnx->file);
+    if (status == CLV_OK) status = read_ports(onnx, error, config ? config : &defaults);
+    if (status == CLV_OK)
+        *out = onnx;
+    else
+        clv_onnx_destroy(onnx);
+    return status;
+}
+
+void clv_onnx_destroy(clv_onnx *onnx) {
+    if (!onnx) return;
+    clv__onnx_close(onnx->file);
+    clv__arena_reset(&onnx->names);
+    free(onnx);
+}
+
+clv_onnx_info clv_onnx_info_get(const clv_onnx *onnx) {
+    if (!onnx) return (clv_onnx_info){0};
+    const clv__onnx_model *file = onnx->file;
+    clv_onnx_info info = {.model = onnx->model,
+                          .producer = onnx->producer,
+                          .ir_version = file->ir_version,
+                          .n_nodes = (int64_t)file->graph.n_nodes,
+                          .n_parameters = onnx->n_parameters};
+    for (size_t i = 0; i < file->n_opsets; i++)
+        if (!file->opsets[i].domain.n) info.opset = file->opsets[i].version;
+    return info;
+}

@@ -1,0 +1,132 @@
+// SPDX-License-Identifier: Apache-2.0
+// Nodes that reduce axes.
+#include <math.h>
+
+#include "onnx/import.h"
+#include "onnx/shapes.h"
+
+typedef clv_tensor *reduction(clv_tensor *x, const int *axes, int n, bool keep);
+
+static clv_tensor *smallest(clv_tensor *x, const int *axes, int n, bool keep) {
+    return clv_neg(clv_max(clv_neg(x), axes, n, keep));
+}
+
+static clv_tensor *sum_of_squares(clv_tensor *x, const int *axes, int n, bool keep) {
+    return clv_sum(clv_square(x), axes, n, keep);
+}
+
+static clv_tensor *sum_of_sizes(clv_tensor *x, const int *axes, int n, bool keep) {
+    return clv_sum(clv_abs(x), axes, n, keep);
+}
+
+static clv_tensor *length(clv_tensor *x, const int *axes, int n, bool keep) {
+    return clv_sqrt(clv_sum(clv_square(x), axes, n, keep));
+}
+
+static clv_tensor *log_of_sum(clv_tensor *x, const int *axes, int n, bool keep) {
+    return clv_log(clv_sum(x, axes, n, keep));
+}
+
+/** The largest is taken away before the exponential. */
+static clv_tensor *log_sum_exp(clv_tensor *x, const int *axes, int n, bool keep) {
+    clv_tensor *most = clv_detach(clv_max(x, axes, n, true));
+    clv_tensor *y = clv_log(clv_sum(clv_exp(clv_sub(x, most)), axes, n, keep));
+    const clv_shape shape = clv_tensor_shape(y);
+    return clv_add(y, clv__onnx_reshape(most, shape.dims, shape.rank));
+}
+
+/** Halves of an axis multiplied, until one number is left. */
+static clv_tensor *product(clv_tensor *x, const int *axes, int n, bool keep) {
+    for (int i = 0; x && i < n; i++) {
+        int64_t left = clv_tensor_shape(x).dims[axes[i]];
+        if (!left) return NULL;
+        while (x && left > 1) {
+            const int64_t half = left / 2;
+            clv_tensor *y = clv_mul(clv_slice(x, axes[i], 0, half), clv_slice(x, axes[i], half, half));
+            x = left % 2 ? clv_concat((clv_tensor *[]){y, clv_slice(x, axes[i], left - 1, 1)}, 2, axes[i])
+                         : y;
+            left = half + left % 2;
+        }
+    }
+    return x && !keep ? clv_sum(x, axes, n, false) : x;
+}
+
+static void reduce(clv__onnx_use *use, reduction *of) {
+    const int rank = clv__onnx_shape(use, 0).rank;
+    bool reduced[CLV_MAX_RANK];
+    int axes[CLV_MAX_RANK], n = 0;
+    if (!clv__onnx_reduced(use, rank, reduced)) return;
+    for (int d = 0; d < rank; d++)
+        if (reduced[d]) axes[n++] = d;
+    clv_tensor *x = clv__onnx_float(use, 0);
+    const bool keep = clv__onnx_int(use, "keepdims", 1) != 0;
+    if (!n) { // of no axes an op of ours reduces all: one of a number alone instead
+        const clv_shape shape = clv_tensor_shape(x);
+        int64_t dims[CLV_MAX_RANK];
+        if (rank == CLV_MAX_RANK || !x) return;
+        for (int d = 0; d < rank; d++) dims[d] = shape.dims[d];
+        dims[rank] = 1;
+        clv_tensor *y = of(clv__onnx_reshape(x, dims, rank + 1), &rank, 1, false);
+        clv__onnx_give(use, 0, clv__onnx_as_given(use, y));
+        return;
+    }
+    clv__onnx_give(use, 0, clv__onnx_as_given(use, of(x, axes, n, keep)));
+}
+
+#define REDUCE(name, of)                                                                                     \
+    static void build_##name(clv__onnx_use *use) {                                                           \
+        reduce(use, of);                                                                                     \
+    }
+REDUCE(sum, clv_sum)
+REDUCE(mean, clv_mean)
+REDUCE(max, clv_max)
+REDUCE(min, smallest)
+REDUCE(prod, product)
+REDUCE(sum_square, sum_of_squares)
+REDUCE(l1, sum_of_sizes)
+REDUCE(l2, length)
+REDUCE(log_sum, log_of_sum)
+REDUCE(log_sum_exp, log_sum_exp)
+
+/** The place of the largest, the last of equals by turning the axis round. */
+static void argmax_of(clv__onnx_use *use, bool of_smallest) {
+    const clv_shape shape = clv__onnx_shape(use, 0);
+    const int axis = clv__onnx_axis(use, clv__onnx_int(use, "axis", 0), shape.rank);
+    const bool keep = clv__onnx_int(use, "keepdims", 1) != 0,
+               last = clv__onnx_int(use, "select_last_index", 0) != 0;
+    clv_tensor *x = clv__onnx_float(use, 0);
+    if (of_smallest) x = clv_neg(x);
+    if (last) {
+        const int64_t n = shape.dims[axis];
+        clv__known *back = clv__onnx_new_known(use, CLV__ONNX_INT64, CLV_SHAPE(n));
+        for (int64_t i = 0; back && i < n; i++) back->v[i] = (double)(n - 1 - i);
+        x = back ? clv__onnx_rows(x, axis, clv__onnx_constant(use, back)) : NULL;
+    }
+    clv_tensor *y = clv_argmax(x, axis, keep);
+    if (last) y = clv_sub(clv__onnx_scalar(use, (double)shape.dims[axis] - 1, false), y);
+    clv__onnx_give_type(use, 0, y, CLV__ONNX_INT64);
+}
+
+static void build_argmax(clv__onnx_use *use) {
+    argmax_of(use, false);
+}
+
+static void build_argmin(clv__onnx_use *use) {
+    argmax_of(use, true);
+}
+
+const clv__onnx_row clv__onnx_reductions[] = {
+    {"ArgMax", build_argmax},
+    {"ArgMin", build_argmin},
+    {"ReduceL1", build_l1},
+    {"ReduceL2", build_l2},
+    {"ReduceLogSum", build_log_sum},
+    {"ReduceLogSumExp", build_log_sum_exp},
+    {"ReduceMax", build_max},
+    {"ReduceMean", build_mean},
+    {"ReduceMin", build_min},
+    {"ReduceProd", build_prod},
+    {"ReduceSum", build_sum},
+    {"ReduceSumSquare", build_sum_square},
+    {NULL, NULL},
+};

@@ -1,0 +1,131 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "onnx/shapes.h"
+
+#include <string.h>
+
+int clv__onnx_list(clv__onnx_use *use, const char *attribute, int input, int64_t *out, int most) {
+    if (attribute && clv__onnx_attribute_find(use->node, attribute))
+        return clv__onnx_ints(use, attribute, out, most);
+    return clv__onnx_has(use, input) ? clv__onnx_numbers(use, input, out, most) : -1;
+}
+
+bool clv__onnx_reshaped(clv__onnx_use *use, const clv_shape *x, clv_shape *out) {
+    *out = (clv_shape){0};
+    int64_t dims[CLV_MAX_RANK];
+    out->rank = clv__onnx_list(use, "shape", 1, dims, CLV_MAX_RANK);
+    if (out->rank < 0) {
+        clv__onnx_fail(use, CLV_E_VALUE, "no shape is given");
+        return false;
+    }
+    int64_t known = 1;
+    int open = -1;
+    for (int i = 0; i < out->rank; i++) {
+        out->dims[i] = dims[i];
+        if (dims[i] == 0 && !clv__onnx_int(use, "allowzero", 0) && i < x->rank) out->dims[i] = x->dims[i];
+        if (dims[i] == -1 && open < 0)
+            open = i;
+        else
+            known *= out->dims[i];
+    }
+    const int64_t all = clv_shape_numel(x);
+    if (open >= 0) out->dims[open] = known ? all / known : 0;
+    if (clv_shape_numel(out) == all) return true;
+    // The file was exported for one batch, and this is another: the dimension that then was the batch is what is left.
+    if (out->rank && out->dims[0] > 0 && open < 0) {
+        const int64_t inner = known / out->dims[0];
+        if (inner && all % inner == 0) {
+            out->dims[0] = all / inner;
+            return true;
+        }
+    }
+    char from[128], to[128];
+    clv__onnx_fail(use, CLV_E_SHAPE, "%s does not become %s", clv_shape_text(x, from, sizeof from),
+                   clv_shape_text(out, to, sizeof to));
+    return false;
+}
+
+/** Axes of a list as marks; false: one is outside. */
+static bool mark(clv__onnx_use *use, const int64_t *axes, int n, int rank, bool out[CLV_MAX_RANK]) {
+    memset(out, 0, CLV_MAX_RANK * sizeof *out);
+    for (int i = 0; i < n; i++) out[clv__onnx_axis(use, axes[i], rank)] = true;
+    return !clv__onnx_failed(use);
+}
+
+bool clv__onnx_squeezed(clv__onnx_use *use, const clv_shape *x, clv_shape *out) {
+    int64_t axes[CLV_MAX_RANK];
+    bool gone[CLV_MAX_RANK];
+    const int n = clv__onnx_list(use, "axes", 1, axes, CLV_MAX_RANK);
+    if (!mark(use, axes, n, x->rank, gone)) return false;
+    out->rank = 0;
+    for (int d = 0; d < x->rank; d++)
+        if (n < 0 ? x->dims[d] != 1 : !gone[d]) out->dims[out->rank++] = x->dims[d];
+    return true;
+}
+
+bool clv__onnx_unsqueezed(clv__onnx_use *use, const clv_shape *x, clv_shape *out) {
+    int64_t axes[CLV_MAX_RANK];
+    bool made[CLV_MAX_RANK];
+    const int n = clv__onnx_list(use, "axes", 1, axes, CLV_MAX_RANK);
+    if (n < 0 || x->rank + n > CLV_MAX_RANK) {
+        clv__onnx_fail(use, CLV_E_UNSUPPORTED, "a result of more than %d dimensions", CLV_MAX_RANK);
+        return false;
+    }
+    out->rank = x->rank + n;
+    if (!mark(use, axes, n, out->rank, made)) return false;
+    for (int d = 0, from = 0; d < out->rank; d++)
+        out->dims[d] = made[d] ? 1 : from < x->rank ? x->dims[from++] : 1;
+    return true;
+}
+
+bool clv__onnx_transposed(clv__onnx_use *use, int rank, int axes[CLV_MAX_RANK]) {
+    int64_t perm[CLV_MAX_RANK];
+    const int n = clv__onnx_ints(use, "perm", perm, CLV_MAX_RANK);
+    if (n && n != rank) clv__onnx_fail(use, CLV_E_VALUE, "perm has %d axes, and the input %d", n, rank);
+    unsigned seen = 0;
+    for (int i = 0; i < rank && !clv__onnx_failed(use); i++) {
+        axes[i] = n ? clv__onnx_axis(use, perm[i], rank) : rank - 1 - i;
+        if (seen & 1u << axes[i]) clv__onnx_fail(use, CLV_E_VALUE, "perm names axis %d twice", axes[i]);
+        seen |= 1u << axes[i];
+    }
+    return !clv__onnx_failed(use);
+}
+
+bool clv__onnx_ranges(clv__onnx_use *use, const clv_shape *x, clv__onnx_range out[CLV_MAX_RANK]) {
+    int64_t starts[CLV_MAX_RANK], ends[CLV_MAX_RANK], axes[CLV_MAX_RANK], steps[CLV_MAX_RANK];
+    const int n = clv__onnx_list(use, "starts", 1, starts, CLV_MAX_RANK),
+              n_ends = clv__onnx_list(use, "ends", 2, ends, CLV_MAX_RANK),
+              n_axes = clv__onnx_list(use, "axes", 3, axes, CLV_MAX_RANK),
+              n_steps = clv__onnx_list(use, NULL, 4, steps, CLV_MAX_RANK);
+    for (int d = 0; d < x->rank; d++) out[d] = (clv__onnx_range){0, 1, x->dims[d]};
+    if (n < 0 || n_ends != n || (n_axes >= 0 && n_axes != n) || (n_steps >= 0 && n_steps != n))
+        clv__onnx_fail(use, CLV_E_VALUE, "starts, ends, axes and steps differ in number");
+    for (int i = 0; i < n && !clv__onnx_failed(use); i++) {
+        const int d = clv__onnx_axis(use, n_axes >= 0 ? axes[i] : i, x->rank);
+        const int64_t size = x->dims[d], step = n_steps >= 0 ? steps[i] : 1;
+        if (step == 0) {
+            clv__onnx_fail(use, CLV_E_VALUE, "a step of 0");
+            return false;
+        }
+        int64_t start = starts[i] < 0 ? starts[i] + size : starts[i],
+                end = ends[i] < 0 ? ends[i] + size : ends[i];
+        if (ends[i] == INT64_MIN) end = -1;
+        const int64_t low = step > 0 ? 0 : -1, high = step > 0 ? size : size - 1;
+        start = start < 0      ? 0
+                : start > high ? high
+                               : start; // as ONNX clamps them: start within, end to one past the last
+        end = end < low ? low : end > high ? high : end;
+        const int64_t span = step > 0 ? end - start : start - end, by = step > 0 ? step : -step;
+        out[d] = (clv__onnx_range){start, step, span > 0 && size ? (span + by - 1) / by : 0};
+        if (!out[d].n) out[d].start = 0;
+    }
+    return !clv__onnx_failed(use);
+}
+
+bool clv__onnx_reduced(clv__onnx_use *use, int rank, bool out[CLV_MAX_RANK]) {
+    int64_t axes[CLV_MAX_RANK];
+    const int n = clv__onnx_list(use, "axes", 1, axes, CLV_MAX_RANK);
+    if (!mark(use, axes, n, rank, out)) return false;
+    const bool none = n <= 0 && clv__onnx_int(use, "noop_with_empty_axes", 0);
+    for (int d = 0; d < rank && n <= 0; d++) out[d] = !none;
+    return true;
+}

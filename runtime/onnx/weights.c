@@ -1,0 +1,59 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "onnx/weights.h"
+
+#include <string.h>
+
+#include "device/device.h"
+#include "onnx/import.h"
+#include "onnx/known.h"
+
+bool clv__onnx_is_parameter(const clv__onnx_tensor *tensor) {
+    return clv__onnx_is_float((int)tensor->dtype) && tensor->rank > 0;
+}
+
+bool clv__onnx_is_file(const char *path) {
+    const size_t n = strlen(path);
+    return n > 5 && !strcmp(path + n - 5, ".onnx");
+}
+
+/** A copy, as f32. */
+static clv_status put(clv__error *error, clv_archive *archive, const clv__onnx_tensor *tensor) {
+    char name[512];
+    clv_array *array;
+    clv_shape shape = {.rank = (int)tensor->rank};
+    if (tensor->name.n >= sizeof name || tensor->rank > CLV_MAX_RANK)
+        CLV_FAIL(error, CLV_E_UNSUPPORTED, "an initializer of %zu dimensions whose name has %zu bytes",
+                 tensor->rank, tensor->name.n);
+    memcpy(name, tensor->name.data, tensor->name.n);
+    name[tensor->name.n] = 0;
+    for (int d = 0; d < shape.rank; d++) shape.dims[d] = tensor->dims[d];
+    CLV_TRY(clv_archive_add(archive, name, CLV_ARRAY_F32, &shape, &array));
+    if (tensor->dtype == CLV__ONNX_FLOAT) {
+        memcpy(array->data, tensor->bytes, (size_t)tensor->numel * sizeof(float));
+        return CLV_OK;
+    }
+    double some[256];
+    for (int64_t at = 0; at < tensor->numel; at += 256) {
+        const int64_t n = tensor->numel - at < 256 ? tensor->numel - at : 256;
+        clv__onnx_widen(tensor, at, n, some);
+        for (int64_t i = 0; i < n; i++) ((float *)array->data)[at + i] = (float)some[i];
+    }
+    return CLV_OK;
+}
+
+clv_status clv__onnx_weights_read(clv_runtime *runtime, const char *path, clv_archive **out) {
+    clv__error *error = clv__runtime_error_of(runtime);
+    clv__onnx_model *model = NULL;
+    *out = NULL;
+    clv_status status = clv__onnx_open(runtime, path, &model);
+    if (status == CLV_OK) status = clv_archive_create(runtime, out);
+    for (size_t i = 0; status == CLV_OK && i < model->graph.n_initializers; i++)
+        if (clv__onnx_is_parameter(&model->graph.initializers[i]))
+            status = put(error, *out, &model->graph.initializers[i]);
+    clv__onnx_close(model);
+    if (status != CLV_OK) {
+        clv_archive_destroy(*out);
+        *out = NULL;
+    }
+    return status;
+}
