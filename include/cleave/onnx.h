@@ -3,7 +3,7 @@
 //
 //     clv_onnx *onnx;
 //     clv_onnx_read(runtime, "net.onnx", NULL, &onnx);
-//     clv_model model = clv_onnx_info_get(onnx).model;     // as any other: clv_trainer_create, clv_predictor_create, clv_model_build
+//     clv_model model = *clv_onnx_info_get(onnx).model;    // as any other: clv_trainer_create, clv_predictor_create, clv_model_build
 //     ...
 //     clv_weights_load(session, "net.onnx");                // the file is one of weights, too
 #ifndef CLEAVE_ONNX_H
@@ -27,8 +27,9 @@ typedef struct clv_onnx_config {
 } clv_onnx_config;
 
 typedef struct clv_onnx_info {
-    /** its inputs and results as ports; `x`, `labels` of a model of one input and one result. Borrowed, as all here */
-    clv_model model;
+    /** its inputs and results as ports; of one input and one result `x` and `labels`. Borrowed, as all here. A copy with other `classes`
+     *  (clv_model_for) has another last layer */
+    const clv_model *model;
     const char *producer; /**< the program that wrote the file; "": it does not say */
     int64_t ir_version, opset;
     int64_t n_nodes, n_parameters; /**< of the file's graph; numbers in its weights */

@@ -17,6 +17,7 @@
 #include "io/shown.h"
 #include "nn/graph_file.h"
 #include "nn/ports.h"
+#include "onnx/weights.h"
 
 #define MODEL_KEY "cleave.model"
 #define TABLE_KEY "cleave.table"

@@ -2,6 +2,7 @@
 // A file's nodes, one after the other: what is known is computed, what is not is built.
 #include "onnx/import.h"
 
+#include <math.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
@@ -16,6 +17,11 @@ typedef struct clv__import {
     const clv__onnx_model *model;
     clv_graph *graph;
     clv__made *made; // by the model's numbers of values
+    struct {
+        const clv__onnx_tensor *data;
+        int axis;
+    } last[2];       // of the last layer: initializers whose axis is of classes
+    int64_t classes; // of those; 0: as they stand
     char layer[256]; // of the last node; "": of none yet
 } import;
 
@@ -303,7 +309,30 @@ static void build_node(import *im, const clv__onnx_node *node) {
         clv__onnx_fail(&use, CLV_E_UNSUPPORTED, "its result cannot be built");
 }
 
-void clv__onnx_build(const clv__onnx_model *model, clv_tensor *const *inputs, clv_tensor **outputs) {
+/** The last layer: the node that the only result is made by, behind what only moves numbers. */
+static void find_last(import *im) {
+    const clv__onnx_model *model = im->model;
+    const clv__onnx_node *node = model->values[model->graph.outputs[0].value].node;
+    int n = 0;
+    while (node && node->n_inputs) {
+        const bool gemm = clv__onnx_text_is(node->op_type, "Gemm"), sum = clv__onnx_text_is(node->op_type, "Add"),
+                   product = clv__onnx_text_is(node->op_type, "MatMul");
+        const clv__onnx_attribute *turned = clv__onnx_attribute_find(node, "transB");
+        for (size_t i = 0; i < node->n_inputs; i++) {
+            const clv__onnx_tensor *data =
+                node->input_values[i] == CLV__ONNX_NO_VALUE ? NULL : model->values[node->input_values[i]].initializer;
+            if (!data || !data->rank || n == 2) continue;
+            im->last[n].data = data;
+            im->last[n++].axis = gemm && i == 1 && turned && turned->i ? 0 : (int)data->rank - 1;
+        }
+        if (gemm || product || !(sum || clv__onnx_text_is(node->op_type, "Identity"))) return;
+        size_t from = 0; // a sum with a bias: the other one
+        if (sum && model->values[node->input_values[0]].initializer) from = 1;
+        node = model->values[node->input_values[from]].node;
+    }
+}
+
+void clv__onnx_build(const clv__onnx_model *model, int64_t classes, clv_tensor *const *inputs, clv_tensor **outputs) {
     clv_graph *graph = clv_tensor_graph(inputs[0]);
     const clv__onnx_graph *file = &model->graph;
 import im = {.model = model, .graph = graph };

@@ -134,7 +134,7 @@ const clv__onnx_row *clv__onnx_row_of(const clv__onnx_node *node);
 /** Can it be computed, where all inputs are known? */
 bool clv__onnx_folds_it(const clv__onnx_node *node);
 
-/** Append a file's graph: its inputs are there, its outputs are to be. */
-void clv__onnx_build(const clv__onnx_model *model, clv_tensor *const *inputs, clv_tensor **outputs);
+/** Append a file's graph: its inputs are there, its outputs are to be. classes: the last layer has so many results; 0: as the file has. */
+void clv__onnx_build(const clv__onnx_model *model, int64_t classes, clv_tensor *const *inputs, clv_tensor **outputs);
 
 #endif

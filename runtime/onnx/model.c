@@ -119,7 +119,7 @@ static clv_status read_input(clv_onnx *onnx, clv__error *error, const clv__onnx_
 
 static void build_all(clv_tensor *const *inputs, clv_tensor **outputs, const clv_model *model) {
     const clv_onnx *onnx = model->user;
-    clv__onnx_build(onnx->file, inputs, outputs);
+    clv__onnx_build(onnx->file, model->build ? model->classes : 0, inputs, outputs);
 }
 
 static clv_tensor *build_one(clv_tensor *x, const clv_model *model) {
@@ -155,7 +155,7 @@ static clv_status read_outputs(clv_onnx *onnx, clv__error *error, bool numbers) 
         inputs[i] = clv_input(graph, onnx->inputs[i].name, onnx->inputs[i].dtype,
                               clv_port_shape(&onnx->inputs[i], 1));
     if (status == CLV_OK) {
-        clv__onnx_build(onnx->file, inputs, outputs);
+        clv__onnx_build(onnx->file, 0, inputs, outputs);
         status = clv_graph_status(graph);
     }
     for (size_t i = 0; status == CLV_OK && i < file->n_outputs; i++) {
@@ -231,7 +231,7 @@ void clv_onnx_destroy(clv_onnx *onnx) {
 clv_onnx_info clv_onnx_info_get(const clv_onnx *onnx) {
     if (!onnx) return (clv_onnx_info){0};
     const clv__onnx_model *file = onnx->file;
-    clv_onnx_info info = {.model = onnx->model,
+    clv_onnx_info info = {.model = &onnx->model,
                           .producer = onnx->producer,
                           .ir_version = file->ir_version,
                           .n_nodes = (int64_t)file->graph.n_nodes,

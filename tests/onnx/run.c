@@ -47,7 +47,7 @@ static clv_status build(job *j) {
         none[0] = clv_input(j->graph, "none", CLV_DTYPE_F32, CLV_SHAPE(1));
         clv_output(none[0], "none");
     }
-    clv__onnx_build(j->file, j->n_in ? j->in : none, j->out);
+    clv__onnx_build(j->file, 0, j->n_in ? j->in : none, j->out);
     for (j->n_out = 0; (size_t)j->n_out < j->file->graph.n_outputs; j->n_out++) {
         snprintf(name, sizeof name, "out%d", j->n_out);
         clv_output(j->out[j->n_out], name);

@@ -242,6 +242,7 @@ static int compare_models(const cli_args *args) {
 int cmd_compare(const cli_args *given) {
     cli_args args = *given;
     int code = cli_load_own(&args);
+    if (code == EXIT_DONE) code = cli_load_onnx(&args);
     if (code == EXIT_DONE) code = cli_tell_weights(&args);
     if (code == EXIT_DONE) code = compare_models(&args);
     cli_forget_weights(&args);

@@ -197,6 +197,7 @@ int cmd_eval(const cli_args *given) {
     cli_args args = *given;
     int code = cli_check_source(&args);
     if (code == EXIT_DONE) code = cli_load_own(&args);
+    if (code == EXIT_DONE) code = cli_load_onnx(&args);
     if (code == EXIT_DONE && !args.weights)
         code = cli_fail(EXIT_USAGE, "which weights? --weights wants a .safetensors file");
     if (code == EXIT_DONE) code = cli_tell_weights(&args);

@@ -449,7 +449,9 @@ static int plan_and_print(plan_job *job, int64_t batch) {
 }
 
 int cmd_plan(const cli_args *args) {
+    cli_args named = *args;
     int code = cli_load_own(args);
+    if (code == EXIT_DONE) code = cli_load_onnx(&named);
     if (code != EXIT_DONE) return code;
     const clv_model *model = cli_model(args->n_words ? args->words[0] : NULL);
     if (!model) return EXIT_USAGE;

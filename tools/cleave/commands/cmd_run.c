@@ -450,6 +450,7 @@ int cmd_run(const cli_args *given) {
     cli_args args = *given;
     int code = check_kind(&args);
     if (code == EXIT_DONE) code = cli_load_own(&args);
+    if (code == EXIT_DONE) code = cli_load_onnx(&args);
     if (code == EXIT_DONE) code = check_words(&args);
     if (code == EXIT_DONE) code = cli_tell_weights(&args);
     if (code == EXIT_DONE) code = cli_data_is(&args, "images") ? cli_run_images(&args) : run_data(&args);

@@ -500,6 +500,7 @@ int cmd_train(const cli_args *given) {
     int code = cli_check_source(&args);
     if (code == EXIT_DONE) cli_find_parts(&args, parts);
     if (code == EXIT_DONE) code = cli_load_own(&args);
+    if (code == EXIT_DONE) code = cli_load_onnx(&args);
     if (code == EXIT_DONE && args.weights && args.resume)
         code = cli_fail(EXIT_USAGE, "--weights and --resume both say where to begin; give one of them");
     if (code == EXIT_DONE && args.except && !args.weights)

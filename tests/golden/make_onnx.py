@@ -1,0 +1,103 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""Models that PyTorch exports to ONNX, for tests/onnx/models.c: a convolutional classifier, a model of tokens with attention, and an
+encoder and decoder of pictures. Writes tests/onnx/models/NAME.onnx, and NAME.safetensors: what is fed, what comes out, the loss, its
+gradients, and the parameters after three steps of SGD, computed in f64. Needs PyTorch only."""
+import math
+import pathlib
+
+import torch
+
+from golden import rounded, save
+
+HERE = pathlib.Path(__file__).resolve().parent.parent / "onnx" / "models"
+
+
+class Cnn(torch.nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.features = torch.nn.Sequential(
+            torch.nn.Conv2d(1, 4, 3, padding=1, bias=False), torch.nn.BatchNorm2d(4), torch.nn.ReLU(), torch.nn.MaxPool2d(2),
+            torch.nn.Conv2d(4, 4, 3, padding=1, groups=4), torch.nn.ReLU6(), torch.nn.Conv2d(4, 8, 1), torch.nn.Hardswish(),
+            torch.nn.AdaptiveAvgPool2d(1))
+        self.classifier = torch.nn.Linear(8, 5)
+
+    def forward(self, x):
+        return self.classifier(torch.flatten(self.features(x), 1))
+
+
+class Tokens(torch.nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.embedding = torch.nn.Embedding(11, 8)
+        self.position = torch.nn.Parameter(torch.randn(6, 8) / 4)
+        self.norm1, self.norm2 = torch.nn.LayerNorm(8), torch.nn.LayerNorm(8)
+        self.qkv, self.out = torch.nn.Linear(8, 24), torch.nn.Linear(8, 8)
+        self.up, self.down, self.head = torch.nn.Linear(8, 16), torch.nn.Linear(16, 8), torch.nn.Linear(8, 11, bias=False)
+
+    def forward(self, tokens):
+        x = self.embedding(tokens) + self.position
+        n, t, c = x.shape
+        q, k, v = self.qkv(self.norm1(x)).view(n, t, 3, 2, c // 2).permute(2, 0, 3, 1, 4).unbind(0)
+        scores = (q @ k.transpose(-2, -1)) / math.sqrt(c // 2)
+        mask = torch.triu(torch.ones(t, t, dtype=torch.bool), 1)
+        scores = scores.masked_fill(mask, float("-inf")).softmax(-1)
+        x = x + self.out((scores @ v).transpose(1, 2).reshape(n, t, c))
+        x = x + self.down(torch.nn.functional.gelu(self.up(self.norm2(x))))
+        return self.head(x)
+
+
+class Pictures(torch.nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.down1, self.down2 = torch.nn.Conv2d(2, 4, 3, padding=1), torch.nn.Conv2d(4, 8, 3, stride=2, padding=1)
+        self.up1, self.out = torch.nn.ConvTranspose2d(8, 4, 2, stride=2), torch.nn.Conv2d(8, 1, 3, padding=1)
+
+    def forward(self, x):
+        a = torch.nn.functional.silu(self.down1(x))
+        b = torch.nn.functional.leaky_relu(self.down2(a), 0.1)
+        return torch.tanh(self.out(torch.cat([self.up1(b), a], 1)))
+
+
+def make(name, net, x, y, loss_of, opset):
+    for value in net.state_dict().values():
+        if value.is_floating_point():
+            value.copy_(rounded(value))
+    net.eval()
+    torch.onnx.export(net, x[:2], str(HERE / f"{name}.onnx"), input_names=["x"], output_names=["y"], opset_version=opset,
+                      dynamic_axes={"x": {0: "batch"}, "y": {0: "batch"}}, training=torch.onnx.TrainingMode.PRESERVE,
+                      do_constant_folding=False)
+    net.double().train()
+    x, out = x.double() if x.is_floating_point() else x, {}
+    net.eval()
+    out["x"], out["y"] = (x.float() if x.is_floating_point() else x.int()), net(x).float()
+    net.train()
+    out["target"] = y.float() if y.is_floating_point() else y.int()
+    optimizer, losses = torch.optim.SGD(net.parameters(), 0.1), []
+    for step in range(3):
+        optimizer.zero_grad()
+        loss = loss_of(net(x), y.double() if y.is_floating_point() else y)
+        loss.backward()
+        if step == 0:
+            for key, parameter in net.named_parameters():
+                out[f"gradient/{key}"] = parameter.grad.float().clone()
+        optimizer.step()
+        losses.append(loss.item())
+    out["losses"] = torch.tensor(losses)
+    for key, value in net.state_dict().items():
+        if not key.endswith("num_batches_tracked"):
+            out[f"after/{key}"] = value.float().clone()
+    save(HERE / f"{name}.safetensors", {key: value.contiguous() for key, value in out.items()})
+
+
+def main():
+    HERE.mkdir(exist_ok=True)
+    torch.manual_seed(3)
+    cross_entropy = lambda y, t: torch.nn.functional.cross_entropy(y.flatten(0, -2), t.flatten())
+    make("cnn", Cnn(), rounded(torch.randn(6, 1, 8, 8)).float(), torch.arange(6) % 5, cross_entropy, 13)
+    make("tokens", Tokens(), torch.randint(0, 11, (4, 6)), torch.randint(0, 11, (4, 6)), cross_entropy, 16)
+    make("pictures", Pictures(), rounded(torch.randn(3, 2, 8, 8)).float(), rounded(torch.randn(3, 1, 8, 8)).float(),
+         torch.nn.functional.mse_loss, 11)
+
+
+main()

@@ -1,0 +1,27 @@
+// SPDX-License-Identifier: Apache-2.0
+// Models of ONNX files: --model FILE.onnx, and `plan FILE.onnx`.
+#include "models/models.h"
+
+#include <string.h>
+#include <unistd.h>
+
+bool cli_is_onnx(const char *name) {
+    const size_t n = name ? strlen(name) : 0;
+    return n > 5 && !strcmp(name + n - 5, ".onnx");
+}
+
+int cli_load_onnx(cli_args *args) {
+    const char *path = args->command == CLI_PLAN ? args->n_words ? args->words[0] : NULL : args->model;
+    const clv_runtime_config config = {.no_opencl = true, .visible_devices = "", .partition = ""};
+    clv_runtime *runtime;
+    clv_onnx *onnx; // lasts as long as the process, as what --ops has registered
+    if (!cli_is_onnx(path)) return EXIT_DONE;
+    if (clv_runtime_create(&config, &runtime) != CLV_OK) return cli_fail(EXIT_FAILED, "no runtime to read '%s' with", path);
+    const clv_onnx_config of_file = {.dims = args->dims};
+    clv_status status = clv_onnx_read(runtime, path, &of_file, &onnx);
+    if (status == CLV_OK) status = clv_model_register(runtime, clv_onnx_info_get(onnx).model);
+    const int code = status == CLV_OK ? EXIT_DONE : cli_fail_status(runtime, status);
+    clv_runtime_destroy(runtime);
+    if (code == EXIT_DONE && !args->weights && args->command != CLI_PLAN) args->weights = path;
+    return code;
+}
