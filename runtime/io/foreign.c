@@ -190,7 +190,7 @@ enum {
 };
 
 #define EVERYWHERE(text)                                                                                     \
-    { text, text, text, text, text, text, text }
+    { text, text, text, text, text, text, text, text }
 static const kind kinds[] = {
     // First, for it begins with a length, which may look like another's mark: 640 like a pickle's.
     {.is = is_safetensors,
@@ -200,7 +200,9 @@ static const kind kinds[] = {
          {[CLV__WANT_ARRAY] = "save a tensor of it with numpy.save('x.npy', "
                               "safetensors.numpy.load_file('x.safetensors')['NAME'])",
           [CLV__WANT_ARRAYS] =
-              "save its tensors with numpy.savez('x.npz', **safetensors.numpy.load_file('x.safetensors'))"}},
+              "save its tensors with numpy.savez('x.npz', **safetensors.numpy.load_file('x.safetensors'))",
+          [CLV__WANT_MODEL] =
+              "it holds weights alone; an ONNX file holds the nodes too, and torch.onnx.export writes one"}},
     {.is = is_torch,
      .fits = FITS_TEXT,
      .what = "a PyTorch file: a pickle, which can run any code when it is read, so it is not read here",
@@ -210,7 +212,9 @@ static const kind kinds[] = {
                     "training goes on only from a checkpoint that a training wrote; its weights "
                     "can be loaded once they are a safetensors file",
                 [CLV__WANT_ARRAY] = "save a tensor of it with numpy.save('x.npy', tensor.numpy())",
-                [CLV__WANT_ARRAYS] = "save its tensors with numpy.savez('x.npz', name=tensor.numpy())"}},
+                [CLV__WANT_ARRAYS] = "save its tensors with numpy.savez('x.npz', name=tensor.numpy())",
+                [CLV__WANT_MODEL] =
+                    "torch.onnx.export(model, example_inputs, 'x.onnx') in Python writes one"}},
     {.is = is_pickle,
      .fits = FITS_TEXT,
      .what = "a pickle, which can run any code when it is read, so it is not read here",
@@ -249,7 +253,8 @@ static const kind kinds[] = {
                 [CLV__WANT_ARRAY] =
                     "save an array of it with numpy.save('x.npy', h5py.File('x.h5')['NAME'][()])",
                 [CLV__WANT_ARRAYS] =
-                    "save its arrays with numpy.savez('x.npz', x=h5py.File('x.h5')['NAME'][()])"}},
+                    "save its arrays with numpy.savez('x.npz', x=h5py.File('x.h5')['NAME'][()])",
+                [CLV__WANT_MODEL] = "model.export('x.onnx', format='onnx') of Keras writes one"}},
     {.is = is_pointer,
      .what = "a Git LFS pointer, which stands for a file that was not fetched",
      .remedy = EVERYWHERE("`git lfs pull` in its folder fetches it")},
@@ -317,7 +322,8 @@ static clv_status refuse(const clv__input *input, const kind *k, clv__wanted wan
                                                    "an .npz file or a folder of .npy files is wanted",
                                                    "a table of separated values is wanted",
                                                    "a text is wanted",
-                                                   "a tokenizer.json is wanted"};
+                                                   "a tokenizer.json is wanted",
+                                                   "an ONNX model is wanted"};
     clv__text advice = {0};
     if (wanted == CLV__WANT_WEIGHTS && k->program) {
         clv__text_add(&advice, "make a safetensors file of it: ");

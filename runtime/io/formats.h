@@ -25,6 +25,7 @@ typedef enum clv__wanted {
     CLV__WANT_TABLE,
     CLV__WANT_TEXT, // any bytes, but those that stand for others
     CLV__WANT_TOKENIZER,
+    CLV__WANT_MODEL, // as ONNX
     CLV__WANTED
 } clv__wanted;
 /** CLV_E_FORMAT for a file of a known kind that is not what is wanted: what it is, and what to do. */

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // A model of an ONNX file, decoded and checked, and nothing computed: graphs, nodes, attributes, tensors as
-// the file has them. Weights stay where they lie, in the mapping of the file or of one beside it; the rest is
-// memory of the model, bounded by the file's size.
+// the file has them. Weights stay where they lie, in the mapping of the file or of one beside it; the rest
+// is memory of the model, bounded by the file's size.
 //
 // Of a model that was opened this holds: no name is read that nothing makes; none is made twice in a graph;
 // nodes come after those that they read (they are put in order if they are not); calls of the model's own
@@ -69,8 +69,8 @@ typedef enum clv__onnx_dtype {
 /**
  * Values and where they lie. Of an initializer or an attribute.
  *
- * bytes   little-endian, row-major, AT ANY ADDRESS: copy them, or load by memcpy. Elements of less than a byte
- *         lie together, the first in the low bits. Never NULL; of STRING there are none
+ * bytes   little-endian, row-major, AT ANY ADDRESS: copy them, or load by memcpy. Elements of less than a
+ *         byte lie together, the first in the low bits. NULL of STRING alone
  */
 typedef struct clv__onnx_tensor {
     clv__onnx_text name; // "": it has none
@@ -153,7 +153,7 @@ typedef struct clv__onnx_attribute {
  * NodeProto.
  *
  * domain  "" is ONNX's own, also where the file has "ai.onnx"
- * opset   of its domain, where it stands: a function may have another than the model. 0: the file imports none
+ * opset   of its domain, where it stands: a function may have another than the model. 0: the file says none
  */
 typedef struct clv__onnx_node {
     clv__onnx_text name; // "": it has none; nodes of functions: `CALL/NAME`
@@ -239,7 +239,8 @@ typedef struct clv__onnx_model {
  * Errors  CLV_E_IO           it cannot be read or mapped
  *         CLV_E_FORMAT       no ONNX model, cut, or against a rule of ONNX: the sentence has file, node or
  *                            tensor, and what is wrong
- *         CLV_E_UNSUPPORTED  an opset before 9 or after 24, a sparse tensor, graphs or functions deeper than 64
+ *         CLV_E_UNSUPPORTED  an opset before 9 or after 24, a sparse tensor, a type that is not known, graphs
+ *                            or functions more than 64 deep
  *         CLV_E_HOST_MEMORY
  */
 CLV_MUST_CHECK clv_status clv__onnx_open(clv_runtime *runtime, const char *path, clv__onnx_model **out);
@@ -262,11 +263,10 @@ int clv__onnx_dtype_bits(clv__onnx_dtype dtype);
 /** `float`, `int64`, as ONNX writes them in types; "undefined" of what is unknown. */
 const char *clv__onnx_dtype_name(clv__onnx_dtype dtype);
 
-/** A node as it stands in a sentence: `node 'conv1' (Conv)`, `node 7 (Conv)` of one without a name. */
+/** A node as it stands in a sentence: `node 'conv1' (Conv)`; of one without a name `node (Conv) of 'y'`. */
 typedef struct clv__onnx_node_text {
     char text[288];
 } clv__onnx_node_text;
-const char *clv__onnx_node_shown(const clv__onnx_graph *graph, const clv__onnx_node *node,
-                                 clv__onnx_node_text *room);
+const char *clv__onnx_node_shown(const clv__onnx_node *node, clv__onnx_node_text *room);
 
 #endif

@@ -11,7 +11,7 @@ fuzz_all() { # of one driver: RUNS NAME
     case $name in
     csv | options | tensors) length=256 ;;
     graph) length=2048 ;;
-    log | results | safetensors) length=1024 ;;
+    log | onnx | results | safetensors) length=1024 ;;
     checkpoint) length=64 ;;
     resume) length=64 runs=$((runs / 100)) ;;
     esac
