@@ -23,7 +23,7 @@ typedef struct clv__import {
     } last[2];       // of the last layer: initializers whose axis is of classes
     int64_t classes; // of those; 0: as they stand
     char layer[256]; // of the last node; "": of none yet
-} import;
+} importer;
 
 // ---- failures -------------------------------------------------------------------------------------------------------
 
@@ -263,7 +263,7 @@ static bool fold(clv__onnx_use *use) {
 }
 
 /** The layer of a node: what the name of its first parameter has before the last dot; without one, that of the node before. */
-static const char *layer_of(import *im, const clv__onnx_use *use) {
+static const char *layer_of(importer *im, const clv__onnx_use *use) {
     for (int i = 0; i < use->n_in; i++) {
         const clv__made *value = use->in[i];
         if (!value || !value->data || !clv__onnx_is_float(value->type) || !value->data->rank) continue;
@@ -277,7 +277,7 @@ static const char *layer_of(import *im, const clv__onnx_use *use) {
     return im->layer;
 }
 
-static void build_node(import *im, const clv__onnx_node *node) {
+static void build_node(importer *im, const clv__onnx_node *node) {
     clv__onnx_use use = {.import = im, .graph = im->graph, .node = node, .opset = (int)node->opset};
     use.in = clv__arena_alloc(&im->graph->arena, node->n_inputs + 1, sizeof(void *));
     use.out = clv__arena_alloc(&im->graph->arena, node->n_outputs + 1, sizeof(void *));
@@ -310,17 +310,19 @@ static void build_node(import *im, const clv__onnx_node *node) {
 }
 
 /** The last layer: the node that the only result is made by, behind what only moves numbers. */
-static void find_last(import *im) {
+static void find_last(importer *im) {
     const clv__onnx_model *model = im->model;
     const clv__onnx_node *node = model->values[model->graph.outputs[0].value].node;
     int n = 0;
     while (node && node->n_inputs) {
-        const bool gemm = clv__onnx_text_is(node->op_type, "Gemm"), sum = clv__onnx_text_is(node->op_type, "Add"),
+        const bool gemm = clv__onnx_text_is(node->op_type, "Gemm"),
+                   sum = clv__onnx_text_is(node->op_type, "Add"),
                    product = clv__onnx_text_is(node->op_type, "MatMul");
         const clv__onnx_attribute *turned = clv__onnx_attribute_find(node, "transB");
         for (size_t i = 0; i < node->n_inputs; i++) {
-            const clv__onnx_tensor *data =
-                node->input_values[i] == CLV__ONNX_NO_VALUE ? NULL : model->values[node->input_values[i]].initializer;
+            const clv__onnx_tensor *data = node->input_values[i] == CLV__ONNX_NO_VALUE
+                                               ? NULL
+                                               : model->values[node->input_values[i]].initializer;
             if (!data || !data->rank || n == 2) continue;
             im->last[n].data = data;
             im->last[n++].axis = gemm && i == 1 && turned && turned->i ? 0 : (int)data->rank - 1;
@@ -332,10 +334,12 @@ static void find_last(import *im) {
     }
 }
 
-void clv__onnx_build(const clv__onnx_model *model, int64_t classes, clv_tensor *const *inputs, clv_tensor **outputs) {
+void clv__onnx_build(const clv__onnx_model *model, int64_t classes, clv_tensor *const *inputs,
+                     clv_tensor **outputs) {
     clv_graph *graph = clv_tensor_graph(inputs[0]);
     const clv__onnx_graph *file = &model->graph;
-import im = {.model = model, .graph = graph };
+    importer im = {.model = model, .graph = graph, .classes = classes};
+    if (classes && file->n_outputs == 1) find_last(&im);
     im.made = clv__arena_alloc(&graph->arena, (size_t)model->n_values + 1, sizeof *im.made);
     if (!im.made) {
         clv__graph_fail(graph, CLV_E_HOST_MEMORY, "no memory for %zu values", (size_t)model->n_values);

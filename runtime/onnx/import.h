@@ -122,7 +122,7 @@ clv_tensor *clv__onnx_part(clv_tensor *x, int axis, int64_t start, int64_t lengt
 /** What stands along an axis at the places of an i32 tensor, none negative: the axis becomes its shape. */
 clv_tensor *clv__onnx_rows(clv_tensor *x, int axis, clv_tensor *index);
 /** The same of places that are known. */
-clv_tensor *clv__onnx_take(clv__onnx_use *use, clv_tensor *x, int axis, const int64_t *index, int64_t n);
+clv_tensor *clv__onnx_pick(clv__onnx_use *use, clv_tensor *x, int axis, const int64_t *index, int64_t n);
 
 /** The tables, one for each family; each ends with an op that is NULL. */
 extern const clv__onnx_row clv__onnx_elementwise[], clv__onnx_moves[], clv__onnx_products[],

@@ -124,7 +124,7 @@ static void build_slice(clv__onnx_use *use) {
         }
         int64_t *index = malloc((size_t)range[d].n * sizeof *index);
         for (int64_t i = 0; index && i < range[d].n; i++) index[i] = range[d].start + i * range[d].step;
-        x = index ? clv__onnx_take(use, x, d, index, range[d].n) : NULL;
+        x = index ? clv__onnx_pick(use, x, d, index, range[d].n) : NULL;
         free(index);
     }
     clv__onnx_give(use, 0, x);
@@ -211,7 +211,7 @@ static void build_pad(clv__onnx_use *use) {
         if (length == size && !before[d]) continue;
         int64_t *index = length > 0 && size > 0 ? malloc((size_t)length * sizeof *index) : NULL;
         for (int64_t i = 0; index && i < length; i++) index[i] = mirrored(i - before[d], size, reflect, wrap);
-        x = index ? clv__onnx_take(use, x, d, index, length) : NULL;
+        x = index ? clv__onnx_pick(use, x, d, index, length) : NULL;
         free(index);
     }
     clv__onnx_give(use, 0, x);

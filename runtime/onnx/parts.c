@@ -108,7 +108,7 @@ clv_tensor *clv__onnx_rows(clv_tensor *x, int axis, clv_tensor *index) {
     return is_float ? y : clv__onnx_as_i32(y);
 }
 
-clv_tensor *clv__onnx_take(clv__onnx_use *use, clv_tensor *x, int axis, const int64_t *index, int64_t n) {
+clv_tensor *clv__onnx_pick(clv__onnx_use *use, clv_tensor *x, int axis, const int64_t *index, int64_t n) {
     clv__known *known = clv__onnx_new_known(use, CLV__ONNX_INT64, CLV_SHAPE(n));
     for (int64_t i = 0; known && i < n; i++) known->v[i] = (double)index[i];
     return known ? clv__onnx_rows(x, axis, clv__onnx_constant(use, known)) : NULL;

@@ -151,7 +151,7 @@ static clv_tensor *conv_3d(clv__onnx_use *use, clv_tensor *x, clv_tensor *weight
             int64_t index[4096];
             if (depth > 4096) return NULL;
             for (int64_t i = 0; i < depth; i++) index[i] = i * w.stride[0];
-            slice = clv__onnx_take(use, slice, 2, index, depth);
+            slice = clv__onnx_pick(use, slice, 2, index, depth);
         }
         slice = clv__onnx_permute(slice, (int[]){0, 2, 1, 3, 4}, 5);
         slice = clv__onnx_reshape(slice, (int64_t[]){s.dims[0] * depth, s.dims[1], s.dims[3], s.dims[4]}, 4);
@@ -204,7 +204,7 @@ static clv_tensor *flipped(clv__onnx_use *use, clv_tensor *x, int axis, int64_t 
     if (n == 1) return x;
     if (n > 1024) return NULL;
     for (int64_t i = 0; i < n; i++) index[i] = n - 1 - i;
-    return clv__onnx_take(use, x, axis, index, n);
+    return clv__onnx_pick(use, x, axis, index, n);
 }
 
 /** Zeros between the numbers, then a convolution with the kernel turned round and its channels exchanged. */

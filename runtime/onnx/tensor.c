@@ -244,7 +244,7 @@ static clv_status hold_against_shape(clv__onnx_reader *r, const clv__onnx_tensor
 clv_status clv__onnx_finish_tensor(clv__onnx_reader *r, const uint8_t *bytes, size_t n, void *structure) {
     clv__onnx_tensor *t = structure;
     const size_t n_strings = t->n_bytes; // of STRING, where the decoder counted them
-    size_t wanted;
+    size_t wanted = 0;
     source s;
     t->value = CLV__ONNX_NO_VALUE;
     t->n_bytes = 0;

@@ -25,7 +25,7 @@ typedef struct job {
 } job;
 
 static clv_status read_inputs(job *j, const char *prefix) {
-    char path[4096];
+    char path[4200];
     for (size_t i = 0; i < j->file->graph.n_inputs && j->n_in < MOST; i++) {
         if (j->file->values[j->file->graph.inputs[i].value].initializer) continue;
         clv_array *array = &j->fed[j->n_in];
@@ -57,7 +57,7 @@ static clv_status build(job *j) {
 
 static clv_status run(job *j, const char *model, const char *prefix) {
     int64_t ticket;
-    char path[4096];
+    char path[4200];
     clv_status status = clv_plan_create(j->graph, &(clv_plan_config){.device = j->device}, &j->plan);
     if (status == CLV_OK) status = clv_session_create(j->runtime, NULL, &j->session);
     if (status == CLV_OK) status = clv_run_create(j->session, j->plan, &j->run);
@@ -69,7 +69,7 @@ static clv_status run(job *j, const char *model, const char *prefix) {
         const clv_shape shape = clv_tensor_shape(j->out[i]);
         const bool is_float = clv_tensor_dtype(j->out[i]) == CLV_DTYPE_F32;
         clv_array array = {0};
-        status = clv_array_init(j->runtime, &array, is_float ? CLV_ARRAY_F32 : CLV_ARRAY_I32, &shape);
+        status = clv_array_init(j->runtime, is_float ? CLV_ARRAY_F32 : CLV_ARRAY_I32, &shape, &array);
         if (status == CLV_OK)
             status = clv_run_fetch(j->run, ticket, j->out[i], array.data, clv_array_bytes(&array));
         snprintf(path, sizeof path, "%s.out%d.npy", prefix, i);
