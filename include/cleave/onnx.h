@@ -37,7 +37,7 @@ typedef struct clv_onnx_info {
 } clv_onnx_info;
 
 /**
- * Read a model from an ONNX file: opsets 9 to 24, ONNX's own ops.
+ * Read a model from an ONNX file: opsets 9 to 28, ONNX's own ops.
  *
  * The first dimension of every input and result is the batch. Weights are initializers of floats with a dimension: they are parameters of
  * the same names, first zero; clv_weights_load of the same file gives them their values. Statistics of BatchNormalization are buffers. In
@@ -51,7 +51,7 @@ typedef struct clv_onnx_info {
  * Errors   CLV_E_IO, CLV_E_FORMAT   the file cannot be read, or is no ONNX model;  CLV_E_UNSUPPORTED  ops or an opset that Cleave has not:
  *          all of them, with counts;  CLV_E_VALUE  a dimension is open, and `dims` does not say it;  CLV_E_SHAPE  its nodes do not
  *          fit each other;  CLV_E_HOST_MEMORY
- * Source   the ONNX specification, operators of opset 24.
+ * Source   the ONNX specification, operators of opset 28.
  */
 CLV_API CLV_MUST_CHECK clv_status clv_onnx_read(clv_runtime *runtime, const char *path,
                                                 CLV_OR_NULL const clv_onnx_config *config,

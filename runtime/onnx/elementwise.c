@@ -2,6 +2,7 @@
 // Nodes that compute element by element.
 #include <math.h>
 
+#include "graph/graph.h"
 #include "onnx/import.h"
 
 /** x with a number, both of x's type. */
@@ -110,7 +111,12 @@ static void build_div(clv__onnx_use *use) {
 static void build_mod(clv__onnx_use *use) {
     clv_tensor *a = clv__onnx_float(use, 0), *b = clv__onnx_float(use, 1), *q = clv_div(a, b);
     q = clv__onnx_int(use, "fmod", 0) ? truncated(use, q) : floor_of(use, q);
-    clv__onnx_give(use, 0, clv__onnx_as_given(use, clv_sub(a, clv_mul(b, q))));
+    clv_tensor *y = clv_sub(a, clv_mul(b, q));
+    if (clv__onnx_of_floats(use)) { // by infinity: a itself, or infinity where the signs differ
+        clv_tensor *endless = with(use, clv_eq, clv_abs(b), INFINITY), *apart = with(use, clv_lt, clv_mul(a, b), 0);
+        y = clv_where(endless, clv__onnx_int(use, "fmod", 0) ? a : clv_where(apart, b, a), y);
+    }
+    clv__onnx_give(use, 0, clv__onnx_as_given(use, y));
 }
 
 /** Of several operands, one after the other. */
@@ -394,8 +400,14 @@ static void build_atanh(clv__onnx_use *use) {
 /** A training drops; elsewhere it is x, and its mask true. */
 static void build_dropout(clv__onnx_use *use) {
     clv_tensor *x = clv__onnx_in(use, 0);
-    const double ratio = clv__onnx_number(use, 1, clv__onnx_real(use, "ratio", 0.5));
-    clv__onnx_give(use, 0, clv__onnx_of_floats(use) ? clv_dropout(x, (float)ratio) : x);
+    const clv__known *training = clv__onnx_if_known(use, 2), *part = clv__onnx_if_known(use, 1);
+    if (training && training->v[0] != 0 && !(part && part->v[0] == 0) && !clv__graph_training(use->graph)) {
+        clv__onnx_fail(use, CLV_E_UNSUPPORTED, "training_mode in a forward pass: export the model for evaluation");
+        return;
+    }
+    const bool drops = clv__graph_training(use->graph) && clv__onnx_of_floats(use);
+    const double ratio = drops ? clv__onnx_number(use, 1, clv__onnx_real(use, "ratio", 0.5)) : 0;
+    clv__onnx_give(use, 0, drops ? clv_dropout(x, (float)ratio) : x);
     if (use->n_out > 1) clv__onnx_give_type(use, 1, clv_eq(x, x), CLV__ONNX_BOOL);
 }
 

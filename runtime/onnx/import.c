@@ -363,6 +363,7 @@ void clv__onnx_build(const clv__onnx_model *model, int64_t classes, clv_tensor *
         const clv__onnx_node none = {.name = file->outputs[i].name};
         clv__onnx_use use = {.import = &im, .graph = graph, .node = &none};
         outputs[i] = tensor_of(&use, &im.made[file->outputs[i].value]);
+        if (outputs[i] && !outputs[i]->node) outputs[i] = clv_detach(outputs[i]); // nothing computes it
         if (!outputs[i]) clv__onnx_fail(&use, CLV_E_VALUE, "nothing makes this output");
     }
 }

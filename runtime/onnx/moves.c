@@ -322,7 +322,8 @@ static void build_space_to_depth(clv__onnx_use *use) {
     }
     const int64_t n = s.dims[0], c = s.dims[1], h = s.dims[2] / k, w = s.dims[3] / k;
     clv_tensor *x = clv__onnx_reshape(clv__onnx_in(use, 0), (int64_t[]){n, c, h, k, w, k}, 6);
-    x = clv__onnx_permute(x, (int[]){0, 3, 5, 1, 2, 4}, 6);
+    const bool depth_first = clv__onnx_word(use, "mode", "DCR", true);
+    x = clv__onnx_permute(x, depth_first ? (int[]){0, 3, 5, 1, 2, 4} : (int[]){0, 1, 3, 5, 2, 4}, 6);
     clv__onnx_give(use, 0, clv__onnx_reshape(x, (int64_t[]){n, c * k * k, h, w}, 4));
 }
 

@@ -229,7 +229,8 @@ static void build_conv_transpose(clv__onnx_use *use) {
             const int64_t size = sizes ? wanted[sizes - w.n + d] : s.dims[2 + d] * w.stride[d];
             const int64_t all =
                 w.stride[d] * (s.dims[2 + d] - 1) + more[d] + (w.kernel[d] - 1) * w.dilation[d] + 1 - size;
-            w.before[d] = upper ? all / 2 : all - all / 2;
+            const int64_t half = all >= 0 ? all / 2 : -((1 - all) / 2); // rounded down
+            w.before[d] = upper ? half : all - half;
             w.after[d] = all - w.before[d];
         }
         const int64_t reach = w.dilation[d] * (w.kernel[d] - 1);

@@ -22,9 +22,9 @@ def as_fed(a):
     a = np.asarray(a)
     if a.dtype.kind == 'f' or a.dtype.name == 'bfloat16':
         return a.astype(np.float32)
-    if a.dtype.kind in 'iu':
-        return np.clip(a.astype(object), -2**31, 2**31 - 1).astype(np.int32) if a.size and a.dtype.itemsize > 4 or a.dtype == np.uint32 else a.astype(np.int32)
-    return a.astype(np.int32) if a.dtype.kind == 'b' else None
+    if a.dtype.kind == 'b' or a.dtype.itemsize < 4:
+        return a.astype(np.int32)
+    return np.clip(a.astype(np.float64), -2.0**31, 2.0**31 - 1).astype(np.int32)
 
 
 def eligible(case):
