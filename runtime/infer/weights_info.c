@@ -278,7 +278,11 @@ clv_status clv_weights_info_read(clv_runtime *runtime, const char *path, clv_wei
     CLV_TRY(CLV__USABLE(error, out));
     clv_archive *archive = NULL;
     *out = NULL;
-    CLV_TRY(clv__safetensors_read_texts(runtime, path, &archive));
+    if (clv__onnx_is_file(path)) // which is the model, too
+        CLV_TRY(clv_archive_create(runtime, &archive));
+    else
+        CLV_TRY(clv__safetensors_read_texts(runtime, path, &archive));
+    if (clv__onnx_is_file(path)) CLV_TRY(clv_archive_set_text(archive, MODEL_KEY, path));
     told *own = clv__owned(sizeof *own, told_end);
     clv_status status = own ? read_texts(archive, path, error, own)
                             : clv__error_set(error, CLV_E_HOST_MEMORY, "'%s': no host memory", path);

@@ -27,7 +27,7 @@ static clv_status put(clv__error *error, clv_archive *archive, const clv__onnx_t
     memcpy(name, tensor->name.data, tensor->name.n);
     name[tensor->name.n] = 0;
     for (int d = 0; d < shape.rank; d++) shape.dims[d] = tensor->dims[d];
-    CLV_TRY(clv_archive_add(archive, name, CLV_ARRAY_F32, &shape, &array));
+    CLV_TRY(clv_archive_add(archive, name, CLV_DTYPE_F32, &shape, NULL, &array));
     if (tensor->dtype == CLV__ONNX_FLOAT) {
         memcpy(array->data, tensor->bytes, (size_t)tensor->numel * sizeof(float));
         return CLV_OK;

@@ -34,7 +34,7 @@ static clv_status read_inputs(job *j, const char *prefix) {
         if (status != CLV_OK) return status;
         char name[16];
         snprintf(name, sizeof name, "in%d", j->n_in);
-        const clv_dtype dtype = array->type == CLV_ARRAY_F32 ? CLV_DTYPE_F32 : CLV_DTYPE_I32;
+        const clv_dtype dtype = array->type == CLV_DTYPE_F32 ? CLV_DTYPE_F32 : CLV_DTYPE_I32;
         j->in[j->n_in++] = clv_input(j->graph, name, dtype, array->shape);
     }
     return CLV_OK;
@@ -69,7 +69,7 @@ static clv_status run(job *j, const char *model, const char *prefix) {
         const clv_shape shape = clv_tensor_shape(j->out[i]);
         const bool is_float = clv_tensor_dtype(j->out[i]) == CLV_DTYPE_F32;
         clv_array array = {0};
-        status = clv_array_init(j->runtime, is_float ? CLV_ARRAY_F32 : CLV_ARRAY_I32, &shape, &array);
+        status = clv_array_init(j->runtime, is_float ? CLV_DTYPE_F32 : CLV_DTYPE_I32, &shape, &array);
         if (status == CLV_OK)
             status = clv_run_fetch(j->run, ticket, j->out[i], array.data, clv_array_bytes(&array));
         snprintf(path, sizeof path, "%s.out%d.npy", prefix, i);
