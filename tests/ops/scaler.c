@@ -7,6 +7,7 @@
 #include "cleave/optim.h"
 #include "cleave/plan.h"
 #include "cleave/ops.h"
+#include "graph/signature.h"
 #include "harness/harness.h"
 
 enum { ROWS = 6, IN = 10, OUT = 3, STEPS = 6, MOST = 16, FLOATS = 128 };
@@ -195,9 +196,52 @@ static void test_mistakes(void **state) {
     clv_runtime_destroy(runtime);
 }
 
+/** A sample of an op of groups, with one of its last group's inputs changed. */
+static void refuses(const clv__op *op, const clv__sample *sample, const clv__desc *wrong, int i,
+                    clv_status status) {
+    clv__sample changed = *sample;
+    clv__error error;
+    changed.in[i] = *wrong;
+    clv__op_io io = {.op = op, .attrs = changed.attrs, .n_in = changed.n_in, .in = changed.in};
+    clv__error_init(&error);
+    if (clv__op_infer(&io, &error) != status)
+        fail_msg("%s takes another input %d: %s", op->name, i, error.text);
+    clv__error_destroy(&error);
+}
+
+/** Of ops with groups of inputs, which the plan makes of several: a group is as the first one, and whole. */
+static void test_groups_are_held(void **state) {
+    (void)state;
+    int held = 0;
+    for (int k = 0; clv__ops[k]; k++) {
+        const clv__op *op = clv__ops[k];
+        clv__sample sample;
+        if (!op->groups.size) continue;
+        for (int i = 0; clv__op_sample(op, i, &sample); i++) {
+            const int last = sample.n_in - op->groups.size;
+            if (last <= op->groups.first) continue;
+            for (int j = last; j < sample.n_in; j++) {
+                const clv__desc none = {0}, was = sample.in[j];
+                const bool there = was.dtype != CLV_DTYPE_NONE, alone = op->groups.size == 1;
+                clv__desc other = sample.in[j];
+                other.dtype = CLV_DTYPE_I32;
+                if (there) refuses(op, &sample, &other, j, CLV_E_DTYPE);
+                if (there) refuses(op, &sample, &none, j, CLV_E_VALUE);
+                other = (clv__desc){CLV_DTYPE_F32, CLV_SHAPE(2, 3, 5)};
+                if (there && !alone) refuses(op, &sample, &other, j, CLV_E_SHAPE);
+                if (!there) refuses(op, &sample, &sample.in[last], j, CLV_E_VALUE);
+                held++;
+            }
+            sample.n_in--;
+            if (op->groups.size > 1) refuses(op, &sample, &sample.in[0], 0, CLV_E_VALUE);
+        }
+    }
+    assert_true(held > 20);
+}
+
 int main(void) {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(test_scaled_is_plain),
-                                       cmocka_unit_test(test_overflow_is_skipped),
-                                       cmocka_unit_test(test_mistakes)};
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_scaled_is_plain), cmocka_unit_test(test_overflow_is_skipped),
+        cmocka_unit_test(test_mistakes), cmocka_unit_test(test_groups_are_held)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
