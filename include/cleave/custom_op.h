@@ -136,7 +136,7 @@ typedef struct clv_op_sample {
  * kernel   OpenCL C 1.2. Every function and kernel is named KERNEL(name). The kernel's arguments are all outputs, all inputs (one that
  *          is not there is a null pointer), the number of work-items as an int, and the attributes: a number as a float, a whole number,
  *          a bool and a dtype as an int, a pair as two. Work-items beyond the number must do nothing.
- *          Macros say the rest. Of a tensor `x`: T_x, how it is stored (float, int, u8, i64; of one whose type lists f16: f16 and bf16
+ *          Macros say the rest. Of a tensor `x`: T_x, how it is stored (float, int, i8, u8, b8, i64; of one whose type lists f16: f16 and bf16
  *          too, to be read by LOAD(T_x, p) and written by STORE(T_x, v, p)). Of a list `axes`: N_axes, and L_axes, its numbers with
  *          commas between them. Of a text `mode` that is a name, as `reflect`: IS_mode_reflect. Other texts no kernel sees.
  */

@@ -411,6 +411,10 @@ static const char *wrong_shape(const char *shape, binding *letters) {
     return stars > 1 || items > CLV_MAX_RANK ? "which has too many dimensions" : NULL;
 }
 
+static bool is_word(const char *at, const char *word) {
+    return strcspn(at, "|[?.") == strlen(word) && !strncmp(at, word, strlen(word));
+}
+
 /** NULL, or what is wrong with a type of the i-th of `values`. */
 static const char *wrong_type(const clv_op_signature *s, const clv_op_value *values, int i,
                               binding *letters) {
@@ -425,7 +429,8 @@ static const char *wrong_type(const clv_op_signature *s, const clv_op_value *val
                    : NULL;
     }
     for (size_t at = 0; at < t.n_dtypes; at += strcspn(t.dtypes + at, "|[?.") + 1)
-        if (!dtype_at(t.dtypes + at) && strncmp(t.dtypes + at, "any", 3) != 0) return "with an unknown dtype";
+        if (!dtype_at(t.dtypes + at) && !is_word(t.dtypes + at, "any") && !is_word(t.dtypes + at, "int"))
+            return "with an unknown dtype";
     if (!t.n_dtypes) return "without a dtype";
     if (names(&t, "f16") && !has_dtype(&t, CLV_DTYPE_F32)) return "and what may be f16 may be f32";
     return t.shape ? wrong_shape(t.shape, letters) : NULL;

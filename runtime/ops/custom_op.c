@@ -148,14 +148,9 @@ static clv_tensor *build(const clv__call *call) {
 
 // ---- what the plan asks ---------------------------------------------------------------------------------------------
 
-/** Which of the op's variants a use is asked about. */
-static int number_of(const clv__op_io *io) {
-    return (int)(io->variant - io->op->variants);
-}
-
 static bool supports(const clv_device_info *device, const clv__op_io *io) {
     view room;
-    const clv_op_variant *variant = &given_of(io)->variants[number_of(io)];
+    const clv_op_variant *variant = &given_of(io)->variants[io->variant->number];
     if (variant->group > 0 && device->max_work_group && (size_t)variant->group > device->max_work_group)
         return false;
     return !variant->supports || variant->supports(device, use_of(io, &room));
@@ -201,11 +196,11 @@ static void add_attribute(clv__launches *list, clv__launch *launch, clv_attribut
 static void lower(clv__launches *list, const clv__op_io *io) {
     view room;
     const custom_op *custom = io->op->data;
-    const clv_op_variant *variant = &custom->given.variants[number_of(io)];
+    const clv_op_variant *variant = &custom->given.variants[io->variant->number];
     const clv_op_use *use = use_of(io, &room);
     const int64_t items = variant->items ? variant->items(use) : clv__numel(&io->out[0]);
     if (items <= 0) return;
-    clv__launch *launch = clv__launch_kernel(list, custom->stems[number_of(io)].text,
+    clv__launch *launch = clv__launch_kernel(list, custom->stems[io->variant->number].text,
                                              variant->entry ? variant->entry : custom->name);
     for (int i = 0; i < io->n_out; i++) add_tensor(list, launch, io->op->outputs[i].name, &io->out[i]);
     for (int i = 0; i < io->n_in; i++) add_tensor(list, launch, io->op->inputs[i].name, &io->in[i]);
@@ -386,8 +381,11 @@ static clv_status make_variants(custom_op *custom, clv__error *error) {
     custom->stems = clv__alloc(n, sizeof *custom->stems);
     if (!custom->variants || !custom->stems) return no_memory(error);
     for (size_t i = 0; i < n; i++) {
-        custom->variants[i] = (clv__variant){
-            .name = given[i].name, .supports = supports, .lower = lower, .relative = given[i].relative};
+        custom->variants[i] = (clv__variant){.name = given[i].name,
+                                             .supports = supports,
+                                             .lower = lower,
+                                             .relative = given[i].relative,
+                                             .number = (int)i};
         if (given[i].kernel)
             snprintf(custom->stems[i].text, sizeof custom->stems[i].text, "custom/%s/%s", custom->name,
                      given[i].name);

@@ -243,6 +243,7 @@ static void bad_signatures(void **state) {
         {{{"x", NULL}}, {{"y", "f32[1]"}}, "'x' has no type"},
         {{{"x", "f33"}}, {{"y", "f32[1]"}}, "'x' has the type 'f33', with an unknown dtype"},
         {{{"x", ""}}, {{"y", "f32[1]"}}, "without a dtype"},
+        {{{"x", "f32|integer"}}, {{"y", "f32[1]"}}, "with an unknown dtype"},
         {{{"x", "f16"}}, {{"y", "f32[1]"}}, "what may be f16 may be f32"},
         {{{"x", "f32[N"}}, {{"y", "f32[1]"}}, "whose bracket does not close"},
         {{{"x", "f32[N]!"}}, {{"y", "f32[1]"}}, "with more behind its bracket"},
