@@ -118,11 +118,11 @@ static clv_status parse_shape(parser *p) {
     return CLV_OK;
 }
 
-/** The types that can be read: ` <f8 <i8 ...`. */
+/** The types that can be read: ` f8 i8 ...`. */
 static const char *readable(char text[64]) {
     size_t used = 0;
     for (size_t i = 0; i < N_DESCRS && used < 64; i++)
-        if (descrs[i].descr) used += (size_t)snprintf(text + used, 64 - used, " %s", descrs[i].descr);
+        if (descrs[i].descr) used += (size_t)snprintf(text + used, 64 - used, " %s", descrs[i].descr + 1);
     return text;
 }
 
@@ -159,7 +159,7 @@ static clv_status parse_descr(parser *p) {
         const char *known = descrs[p->descr].descr;
         if (known && bytes == strlen(known) && memcmp(text, known, bytes) == 0) return CLV_OK;
     }
-    CLV_FAIL(p->input->error, CLV_E_UNSUPPORTED, "'%s': the array has type '%s'; these can be read:%s; %s",
+    CLV_FAIL(p->input->error, CLV_E_UNSUPPORTED, "'%s': the array has type '%s'; these can be read, little-endian:%s; %s",
              p->input->path, clv__shown_bytes(text, bytes, &shown), readable(descr),
              numpy_mends(text, bytes));
 }
