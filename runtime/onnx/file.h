@@ -20,7 +20,7 @@
 #include "cleave/runtime.h"
 
 enum {
-    CLV__ONNX_OLDEST_OPSET = 9, // of ONNX's own ops that are read
+    CLV__ONNX_OLDEST_OPSET = 7, // of ONNX's own ops that are read: node tests of ONNX 1.23 are of 7 to 28
     CLV__ONNX_NEWEST_OPSET = 28,
     CLV__ONNX_DEEPEST = 64 // graphs in graphs, and functions in functions
 };
@@ -239,7 +239,7 @@ typedef struct clv__onnx_model {
  * Errors  CLV_E_IO           it cannot be read or mapped
  *         CLV_E_FORMAT       no ONNX model, cut, or against a rule of ONNX: the sentence has file, node or
  *                            tensor, and what is wrong
- *         CLV_E_UNSUPPORTED  an opset before 9 or after 28, a sparse tensor, a type that is not known, graphs
+ *         CLV_E_UNSUPPORTED  an opset before 7 or after 28, a sparse tensor, a type that is not known, graphs
  *                            or functions more than 64 deep
  *         CLV_E_HOST_MEMORY
  */

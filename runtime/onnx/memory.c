@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // What a model holds: memory, bounded by the size of its file, and mappings of that file and of those
 // beside it. No path and no link leads out of the model's folder.
+#include <errno.h>
 #include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -61,9 +62,11 @@ static clv_status find_folder(clv__onnx_reader *r) {
     char *folder = slash ? strndup(path, (size_t)(slash - path) + 1) : strdup(".");
     if (!folder) return clv__onnx_no_memory(r);
     r->folder = realpath(folder, NULL);
+    const int code = errno;
     free(folder);
-    if (!r->folder) CLV_FAIL(r->error, CLV_E_IO, "the folder of the model cannot be read");
-    return CLV_OK;
+    if (r->folder) return CLV_OK;
+    clv__shown_text reason;
+    CLV_FAIL(r->error, CLV_E_IO, "cannot read the model's folder: %s", clv__system_reason(code, &reason));
 }
 
 /** Is the real path in the folder, or in one below? */
@@ -93,31 +96,32 @@ static clv_status find_file(clv__onnx_reader *r, const clv__onnx_tensor *t, clv_
     if (location.n == 0 || location.n >= PATH_MAX || memchr(location.data, 0, location.n))
         return clv__onnx_bad_tensor(r, t,
                                     "has its data in another file, which has no name that a file can have");
-    CLV_TRY(find_folder(r));
     char name[PATH_MAX];
     memcpy(name, location.data, location.n);
     name[location.n] = 0;
     if (leaves(name))
         return clv__onnx_bad_tensor(
             r, t, "has its data in a file outside the model's folder, and such a file is not read");
+    CLV_TRY(find_folder(r));
     char *joined = malloc(strlen(r->folder) + location.n + 2);
     if (!joined) return clv__onnx_no_memory(r);
     strcat(strcat(strcpy(joined, r->folder), "/"), name);
     *out = realpath(joined, NULL);
-    if (*out && !lies_in(*out, r->folder)) {
-        free(joined);
-        free(*out);
-        *out = NULL;
-        return clv__onnx_bad_tensor(
+    clv_status status = CLV_OK;
+    if (!*out) {
+        clv__shown_text reason;
+        status = clv__error_set(r->error, CLV_E_IO, "cannot read '%s': %s", joined,
+                                clv__system_reason(errno, &reason));
+    } else if (!lies_in(*out, r->folder)) {
+        status = clv__onnx_bad_tensor(
             r, t,
             "has its data in a file that is a link out of the model's folder, and such a file is not "
             "read; copy the file into the folder");
+        free(*out);
+        *out = NULL;
     }
-    if (*out)
-        free(joined);
-    else
-        *out = joined; // opening it says why there is none
-    return CLV_OK;
+    free(joined);
+    return status;
 }
 
 clv_status clv__onnx_map(clv__error *error, const char *path, clv__onnx_mapping *mapping) {
@@ -151,17 +155,17 @@ clv_status clv__onnx_map_beside(clv__onnx_reader *r, const clv__onnx_tensor *t, 
     clv__onnx_mapping *mapping = &memory->beside[memory->n_beside];
     *mapping = (clv__onnx_mapping){.location = location};
     char *path;
-    CLV_TRY(find_file(r, t, location, &path));
-    clv_status status = clv__onnx_map(r->error, path, mapping);
+    clv_status status = find_file(r, t, location, &path);
+    if (status == CLV_OK) status = clv__onnx_map(r->error, path, mapping);
     free(path);
-    if (status != CLV_OK) {
+    if (status == CLV_E_IO) {
         clv__shown_text shown;
-        return clv__error_prefix(r->error,
-                                 "data of tensor '%s': ", clv__shown_bytes(t->name.data, t->name.n, &shown));
+        clv__error_prefix(r->error,
+                          "data of tensor '%s': ", clv__shown_bytes(t->name.data, t->name.n, &shown));
     }
-    memory->n_beside++;
+    memory->n_beside += status == CLV_OK;
     *out = mapping;
-    return CLV_OK;
+    return status;
 }
 
 static void unmap(clv__onnx_mapping *mapping) {

@@ -9,10 +9,12 @@
 #include <fcntl.h>
 #include <jansson.h>
 #include <pthread.h>
+#include <sys/mman.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
 #include "cleave/data.h"
+#include "onnx/file.h"
 
 static struct {
     int armed, left; // the left-th call from now on fails
@@ -57,6 +59,8 @@ WRAP(void *, calloc, NULL, (size_t n, size_t size), (n, size))
 WRAP(void *, realloc, NULL, (void *old, size_t n), (old, n))
 WRAP(void *, aligned_alloc, NULL, (size_t alignment, size_t n), (alignment, n))
 WRAP(char *, strdup, NULL, (const char *text), (text))
+WRAP(void *, mmap, MAP_FAILED, (void *at, size_t n, int protection, int flags, int fd, off_t offset),
+     (at, n, protection, flags, fd, offset))
 WRAP(int, pthread_create, EAGAIN,
      (pthread_t * thread, const pthread_attr_t *attributes, void *(*work)(void *), void *argument),
      (thread, attributes, work, argument))
@@ -116,6 +120,26 @@ static clv_status read_idx(void) {
     clv_status status = clv__idx_read_file(support_runtime, "in.idx.gz", &array);
     clv_array_reset(&array);
     return status;
+}
+
+static clv_status read_onnx(const char *path) {
+    clv__onnx_model *model = NULL;
+    clv_status status = clv__onnx_open(support_runtime, path, &model);
+    assert_true((status == CLV_OK) == (model != NULL));
+    clv__onnx_close(model);
+    return status;
+}
+
+static clv_status read_onnx_with_functions(void) {
+    return read_onnx(CLV_TEST_SOURCE_DIR "/tests/onnx/files/functions.onnx");
+}
+
+static clv_status read_onnx_with_external_data(void) {
+    return read_onnx(CLV_TEST_SOURCE_DIR "/tests/onnx/files/external.onnx");
+}
+
+static clv_status read_onnx_out_of_order(void) {
+    return read_onnx(CLV_TEST_SOURCE_DIR "/tests/onnx/files/unordered.onnx");
 }
 
 static clv_status fill_archive(void) {
@@ -221,6 +245,9 @@ static void reading_survives(void **state) {
     assert_true(fail_each(read_checkpoint, EIO, NULL) > 30);
     assert_true(fail_each(read_npy, EIO, NULL) >= 5);
     assert_true(fail_each(read_idx, EIO, NULL) >= 4);
+    assert_true(fail_each(read_onnx_with_functions, ENOMEM, NULL) > 40);
+    assert_true(fail_each(read_onnx_with_external_data, EIO, NULL) > 12);
+    assert_true(fail_each(read_onnx_out_of_order, ENOMEM, NULL) > 12);
     assert_true(fail_each(fill_archive, ENOMEM, NULL) > 8);
     assert_true(fail_each(load_batches, ENOMEM, NULL) > 10);
     assert_true(fail_each(load_fields, EIO, NULL) > 40);
