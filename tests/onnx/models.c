@@ -100,7 +100,7 @@ static step make_step(const golden *g, clv_device *device, bool train, bool numb
             snprintf(name, sizeof name, "gradient/%s", clv_tensor_name(parameter));
             if (clv_gradient(parameter)) clv_output(clv_gradient(parameter), name);
         }
-        clv_optimizer_add(s.graph, &(clv_optimizer_config){.kind = CLV_SGD, .lr = 0.1f});
+        clv_optimizer_add(s.graph, &(clv_optimizer_config){.kind = CLV_SGD});
     } else {
         clv_output(s.result, "y");
     }
