@@ -124,10 +124,28 @@ clv_tensor *clv__onnx_rows(clv_tensor *x, int axis, clv_tensor *index);
 /** The same of places that are known. */
 clv_tensor *clv__onnx_pick(clv__onnx_use *use, clv_tensor *x, int axis, const int64_t *index, int64_t n);
 
+/** x compared, or computed, with a number of its type. */
+clv_tensor *clv__onnx_with(clv__onnx_use *use, clv_tensor *(*of)(clv_tensor *, clv_tensor *), clv_tensor *x,
+                           double value);
+/** Of f32; round takes halves to the even one. */
+clv_tensor *clv__onnx_floor(clv__onnx_use *use, clv_tensor *x);
+clv_tensor *clv__onnx_round(clv__onnx_use *use, clv_tensor *x);
+/** Along an axis times a table [its numbers, those of the result]. */
+clv_tensor *clv__onnx_along(clv__onnx_use *use, clv_tensor *x, int axis, const clv__known *table);
+/** 0 to n - 1 along an axis of so many, i32. */
+clv_tensor *clv__onnx_places(clv__onnx_use *use, int64_t n, int axis, int rank);
+/** Indices of which the negative count from the end. */
+clv_tensor *clv__onnx_wrapped(clv__onnx_use *use, clv_tensor *index, int64_t size);
+/** As one dimension. */
+clv_tensor *clv__onnx_flat(clv_tensor *x);
+/** What the row of an op of products makes of at most four f32 tensors under the attributes of this node. */
+clv_tensor *clv__onnx_by(clv__onnx_use *use, const char *op, clv_tensor *const *in, int n);
+
 /** The tables, one for each family; each ends with an op that is NULL. */
 extern const clv__onnx_row clv__onnx_elementwise[], clv__onnx_moves[], clv__onnx_products[],
-    clv__onnx_norms[], clv__onnx_reductions[];
-extern const clv__onnx_fold clv__onnx_folds[];
+    clv__onnx_norms[], clv__onnx_reductions[], clv__onnx_attention[], clv__onnx_einsum[], clv__onnx_losses[],
+    clv__onnx_quantized[], clv__onnx_recurrent[], clv__onnx_resize[], clv__onnx_scans[], clv__onnx_signal[];
+extern const clv__onnx_fold clv__onnx_folds[], clv__onnx_more_folds[];
 
 /** The row of a node's op; NULL: there is none. */
 const clv__onnx_row *clv__onnx_row_of(const clv__onnx_node *node);

@@ -45,7 +45,7 @@ clv_tensor *clv__onnx_constant(clv__onnx_use *use, const clv__known *known) {
 clv_tensor *clv__onnx_reshape(clv_tensor *x, const int64_t *dims, int rank) {
     if (!x) return NULL;
     clv_shape shape = {.rank = rank}, now = clv_tensor_shape(x);
-    memcpy(shape.dims, dims, (size_t)rank * sizeof *dims);
+    if (rank) memcpy(shape.dims, dims, (size_t)rank * sizeof *dims);
     return clv_shape_equal(&now, &shape) ? x : clv_reshape(x, shape);
 }
 
@@ -112,4 +112,71 @@ clv_tensor *clv__onnx_pick(clv__onnx_use *use, clv_tensor *x, int axis, const in
     clv__known *known = clv__onnx_new_known(use, CLV__ONNX_INT64, CLV_SHAPE(n));
     for (int64_t i = 0; known && i < n; i++) known->v[i] = (double)index[i];
     return known ? clv__onnx_rows(x, axis, clv__onnx_constant(use, known)) : NULL;
+}
+
+// ---- used by several families ---------------------------------------------------------------------------------------
+
+clv_tensor *clv__onnx_with(clv__onnx_use *use, clv_tensor *(*of)(clv_tensor *, clv_tensor *), clv_tensor *x,
+                           double value) {
+    return x ? of(x, clv__onnx_scalar(use, value, clv__onnx_tensor_is_float(x))) : NULL;
+}
+
+clv_tensor *clv__onnx_floor(clv__onnx_use *use, clv_tensor *x) {
+    clv_tensor *small = clv__onnx_with(use, clv_lt, clv_abs(x), 8388608.0); // above it is whole already
+    clv_tensor *cut = clv_where(small, clv__onnx_as_float(clv__onnx_as_i32(x)), x);
+    return clv_sub(cut, clv__onnx_as_float(clv_gt(cut, x)));
+}
+
+clv_tensor *clv__onnx_round(clv__onnx_use *use, clv_tensor *x) {
+    clv_tensor *low = clv__onnx_floor(use, x), *rest = clv_sub(x, low);
+    clv_tensor *odd = clv_sub(low, clv_mul_scalar(clv__onnx_floor(use, clv_mul_scalar(low, 0.5f)), 2));
+    clv_tensor *half = clv__onnx_as_float(clv__onnx_with(use, clv_eq, rest, 0.5));
+    clv_tensor *up = clv_add(clv__onnx_as_float(clv__onnx_with(use, clv_gt, rest, 0.5)), clv_mul(half, odd));
+    return clv_add(low, up);
+}
+
+clv_tensor *clv__onnx_along(clv__onnx_use *use, clv_tensor *x, int axis, const clv__known *table) {
+    const clv_shape shape = clv_tensor_shape(x);
+    int axes[CLV_MAX_RANK], back[CLV_MAX_RANK], n = 0;
+    if (!x || !table) return NULL;
+    for (int d = 0; d < shape.rank; d++)
+        if (d != axis) axes[n++] = d;
+    axes[n++] = axis;
+    for (int i = 0; i < n; i++) back[axes[i]] = i;
+    clv_tensor *y = clv__onnx_permute(clv__onnx_as_float(x), axes, n);
+    return clv__onnx_permute(clv_matmul(y, clv__onnx_constant(use, table)), back, n);
+}
+
+clv_tensor *clv__onnx_places(clv__onnx_use *use, int64_t n, int axis, int rank) {
+    clv_shape shape = {.rank = rank};
+    for (int d = 0; d < rank; d++) shape.dims[d] = d == axis ? n : 1;
+    clv__known *places = clv__onnx_new_known(use, CLV__ONNX_INT32, shape);
+    for (int64_t i = 0; places && i < n; i++) places->v[i] = (double)i;
+    return places ? clv__onnx_constant(use, places) : NULL;
+}
+
+clv_tensor *clv__onnx_wrapped(clv__onnx_use *use, clv_tensor *index, int64_t size) {
+    clv_tensor *end = clv__onnx_scalar(use, (double)size, false);
+    return index ? clv_where(clv__onnx_with(use, clv_lt, index, 0), clv_add(index, end), index) : NULL;
+}
+
+clv_tensor *clv__onnx_flat(clv_tensor *x) {
+    const clv_shape shape = clv_tensor_shape(x);
+    const int64_t n = clv_shape_numel(&shape);
+    return clv__onnx_reshape(x, &n, 1);
+}
+
+clv_tensor *clv__onnx_by(clv__onnx_use *use, const char *op, clv_tensor *const *in, int n) {
+    clv__made given[4], made = {0};
+    clv__made *inputs[4] = {NULL}, *output = &made;
+    clv__onnx_use inner = *use;
+    for (int i = 0; i < n; i++) {
+        given[i] = (clv__made){.type = CLV__ONNX_FLOAT, .tensor = in[i]};
+        inputs[i] = in[i] ? &given[i] : NULL;
+    }
+    inner.in = inputs, inner.n_in = n;
+    inner.out = &output, inner.n_out = 1;
+    for (const clv__onnx_row *row = clv__onnx_products; row->op && !clv__onnx_failed(use); row++)
+        if (!strcmp(row->op, op)) row->build(&inner);
+    return made.tensor;
 }
