@@ -1,0 +1,163 @@
+// SPDX-License-Identifier: Apache-2.0
+// Quantised numbers: integers of a few bits that stand for floats, q = round(x / scale) + zero point.
+// Computed in f32, in which sums of
+// products are exact up to 2^24. Source: the operators of ONNX 1.23.
+#include <math.h>
+
+#include "onnx/import.h"
+
+/** The ends of an integer type's range; false: it is none that is known. */
+static bool range_of(int type, double *low, double *high) {
+    static const struct {
+        int type;
+        double low, high;
+    } ranges[] = {{CLV__ONNX_UINT8, 0, 255},        {CLV__ONNX_INT8, -128, 127}, {CLV__ONNX_UINT16, 0, 65535},
+                  {CLV__ONNX_INT16, -32768, 32767}, {CLV__ONNX_UINT4, 0, 15},    {CLV__ONNX_INT4, -8, 7},
+                  {CLV__ONNX_UINT2, 0, 3},          {CLV__ONNX_INT2, -2, 1}};
+    for (size_t i = 0; i < sizeof ranges / sizeof *ranges; i++)
+        if (ranges[i].type == type) {
+            *low = ranges[i].low, *high = ranges[i].high;
+            return true;
+        }
+    return false;
+}
+
+/** round(x) + zero, held to the type's range; NULL zero: 0. */
+static clv_tensor *quantised(clv__onnx_use *use, clv_tensor *x, clv_tensor *zero, int type) {
+    double low, high;
+    if (!range_of(type, &low, &high)) {
+        clv__onnx_fail(use, CLV_E_UNSUPPORTED, "numbers quantised to %s",
+                       clv__onnx_dtype_name((clv__onnx_dtype)type));
+        return NULL;
+    }
+    x = clv__onnx_round(use, x);
+    if (zero) x = clv_add(x, zero);
+    return clv__onnx_as_i32(clv_clamp(x, (float)low, (float)high));
+}
+
+static int type_of(const clv__onnx_use *use, int i, int fallback) {
+    return i < use->n_in && use->in[i] ? use->in[i]->type : fallback;
+}
+
+/** A scale or zero point for x: one, one along an axis, or one for each block along it. NULL: it is left
+ *  out. */
+static clv_tensor *for_each(clv__onnx_use *use, int i, const clv_shape *x) {
+    const clv_shape own = clv__onnx_shape(use, i);
+    const int64_t block = clv__onnx_int(use, "block_size", 0), n = clv_shape_numel(&own);
+    clv_tensor *given = clv__onnx_float(use, i);
+    if (!given || n == 1) return clv__onnx_reshape(given, NULL, 0);
+    const int axis = clv__onnx_axis(use, clv__onnx_int(use, "axis", 1), x->rank);
+    if (own.rank == 1 && n == x->dims[axis]) {
+        clv_shape to = {.rank = x->rank - axis, .dims = {n, 1, 1, 1, 1, 1, 1, 1}};
+        return clv__onnx_reshape(given, to.dims, to.rank);
+    }
+    if (own.rank != x->rank || block < 1 || own.dims[axis] * block < x->dims[axis]) {
+        clv__onnx_fail(use, CLV_E_SHAPE, "scales that fit neither an axis nor its blocks");
+        return NULL;
+    }
+    clv_shape wide = own;
+    int64_t dims[CLV_MAX_RANK + 1];
+    for (int d = own.rank; d > axis + 1; d--) dims[d] = own.dims[d - 1];
+    for (int d = 0; d <= axis; d++) dims[d] = own.dims[d];
+    dims[axis + 1] = 1;
+    clv_tensor *y = own.rank < CLV_MAX_RANK ? clv__onnx_reshape(given, dims, own.rank + 1) : NULL;
+    clv_shape each = clv_tensor_shape(y);
+    each.dims[axis + 1] = block;
+    wide.dims[axis] *= block;
+    return clv__onnx_part(clv_reshape(clv_broadcast_to(y, each), wide), axis, 0, x->dims[axis]);
+}
+
+static void build_quantize(clv__onnx_use *use) {
+    const clv_shape shape = clv__onnx_shape(use, 0);
+    const int wanted = (int)clv__onnx_int(use, "output_dtype", 0),
+              type = type_of(use, 2, wanted ? wanted : CLV__ONNX_UINT8);
+    clv_tensor *x = clv_div(clv__onnx_float(use, 0), for_each(use, 1, &shape));
+    clv__onnx_give_type(use, 0, quantised(use, x, for_each(use, 2, &shape), type), type);
+}
+
+static void build_dequantize(clv__onnx_use *use) {
+    const clv_shape shape = clv__onnx_shape(use, 0);
+    clv_tensor *x = clv__onnx_float(use, 0), *zero = for_each(use, 2, &shape);
+    if (zero) x = clv_sub(x, zero);
+    clv__onnx_give_type(use, 0, clv_mul(x, for_each(use, 1, &shape)), type_of(use, 1, CLV__ONNX_FLOAT));
+}
+
+/** The range of x, and 0, by 255 steps. */
+static void build_dynamic_quantize(clv__onnx_use *use) {
+    clv_tensor *x = clv__onnx_float(use, 0);
+    clv_tensor *high = clv_relu(clv_max(x, NULL, 0, false)),
+               *low = clv_neg(clv_relu(clv_max(clv_neg(x), NULL, 0, false)));
+    clv_tensor *scale = clv_div(clv_sub(high, low), clv__onnx_scalar(use, 255, true));
+    clv_tensor *zero = quantised(use, clv_div(clv_neg(low), scale), NULL, CLV__ONNX_UINT8);
+    clv_tensor *y = quantised(use, clv_div(x, scale), clv__onnx_as_float(zero), CLV__ONNX_UINT8);
+    clv__onnx_give_type(use, 0, y, CLV__ONNX_UINT8);
+    clv__onnx_give_type(use, 1, scale, CLV__ONNX_FLOAT);
+    clv__onnx_give_type(use, 2, zero, CLV__ONNX_UINT8);
+}
+
+// ---- products ----------------------------------------------------------------------------------------
+
+/** An input less its zero point; those of rows or columns stand along axis `axis` of it. */
+static clv_tensor *centred(clv__onnx_use *use, int i, int zero, int axis) {
+    clv_tensor *x = clv__onnx_float(use, i), *z = clv__onnx_float(use, zero);
+    const clv_shape own = clv_tensor_shape(z), s = clv_tensor_shape(x);
+    if (!z || !x) return x;
+    if (clv_shape_numel(&own) == 1) return clv_sub(x, clv__onnx_reshape(z, NULL, 0));
+    if (own.rank != 1) return clv_sub(x, z);
+    axis = axis < 0 ? axis + s.rank : axis;
+    clv_shape to = {.rank = s.rank - axis, .dims = {own.dims[0], 1, 1, 1, 1, 1, 1, 1}};
+    return clv_sub(x, clv__onnx_reshape(z, to.dims, to.rank));
+}
+
+/** A scale as it multiplies a result: one, or one along axis `axis` of so many dimensions. */
+static clv_tensor *scale_of(clv__onnx_use *use, int i, int axis, int rank) {
+    const clv_shape own = clv__onnx_shape(use, i);
+    const int64_t n = clv_shape_numel(&own);
+    if (n == 1) return clv__onnx_reshape(clv__onnx_float(use, i), NULL, 0);
+    if (own.rank != 1) return clv__onnx_float(use, i);
+    clv_shape to = {.rank = rank - axis, .dims = {n, 1, 1, 1, 1, 1, 1, 1}};
+    return clv__onnx_reshape(clv__onnx_float(use, i), to.dims, to.rank);
+}
+
+static void build_matmul_integer(clv__onnx_use *use) {
+    clv_tensor *y = clv_matmul(centred(use, 0, 2, -2), centred(use, 1, 3, -1));
+    clv__onnx_give_type(use, 0, clv__onnx_as_i32(y), CLV__ONNX_INT32);
+}
+
+/** Sums of products as the result's integers: times both scales, by its own. */
+static void give_scaled(clv__onnx_use *use, clv_tensor *sums, clv_tensor *a, clv_tensor *b) {
+    const int type = type_of(use, 7, CLV__ONNX_UINT8);
+    clv_tensor *scale = clv_div(clv_mul(a, b), scale_of(use, 6, 0, 1));
+    clv_tensor *zero = clv__onnx_has(use, 7) ? scale_of(use, 7, 0, 1) : NULL;
+    clv__onnx_give_type(use, 0, quantised(use, clv_mul(sums, scale), zero, type), type);
+}
+
+static void build_qlinear_matmul(clv__onnx_use *use) {
+    const int a = clv__onnx_shape(use, 0).rank, b = clv__onnx_shape(use, 3).rank;
+    clv_tensor *sums = clv_matmul(centred(use, 0, 2, -2), centred(use, 3, 5, -1));
+    give_scaled(use, sums, scale_of(use, 1, a - 2, a), scale_of(use, 4, b - 1, b));
+}
+
+static void build_conv_integer(clv__onnx_use *use) {
+    clv_tensor *in[2] = {centred(use, 0, 2, 0), centred(use, 1, 3, 0)};
+    clv__onnx_give_type(use, 0, clv__onnx_as_i32(clv__onnx_by(use, "Conv", in, 2)), CLV__ONNX_INT32);
+}
+
+/** The bias is of the sums: i32 in both scales multiplied. */
+static void build_qlinear_conv(clv__onnx_use *use) {
+    const int rank = clv__onnx_shape(use, 0).rank;
+    clv_tensor *in[3] = {centred(use, 0, 2, 1), centred(use, 3, 5, 0), clv__onnx_float(use, 8)};
+    clv_tensor *sums = clv__onnx_by(use, "Conv", in, 3);
+    give_scaled(use, sums, scale_of(use, 1, 0, 1), scale_of(use, 4, 1, rank));
+}
+
+const clv__onnx_row clv__onnx_quantized[] = {
+    {"ConvInteger", build_conv_integer},
+    {"DequantizeLinear", build_dequantize},
+    {"DynamicQuantizeLinear", build_dynamic_quantize},
+    {"MatMulInteger", build_matmul_integer},
+    {"QLinearConv", build_qlinear_conv},
+    {"QLinearMatMul", build_qlinear_matmul},
+    {"QuantizeLinear", build_quantize},
+    {NULL, NULL},
+};
