@@ -227,8 +227,11 @@ void clv__onnx_give_known(clv__onnx_use *use, int i, const clv__known *known) {
 // ---- nodes ----------------------------------------------------------------------------------------------------------
 
 const clv__onnx_row *clv__onnx_row_of(const clv__onnx_node *node) {
-    static const clv__onnx_row *const tables[] = {clv__onnx_elementwise, clv__onnx_moves, clv__onnx_products,
-                                                  clv__onnx_norms, clv__onnx_reductions};
+    static const clv__onnx_row *const tables[] = {
+        clv__onnx_elementwise, clv__onnx_moves,     clv__onnx_products, clv__onnx_norms,
+        clv__onnx_reductions,  clv__onnx_attention, clv__onnx_einsum,   clv__onnx_losses,
+        clv__onnx_quantized,   clv__onnx_recurrent, clv__onnx_resize,   clv__onnx_scans,
+        clv__onnx_signal};
     if (node->domain.n) return NULL;
     for (size_t t = 0; t < sizeof tables / sizeof *tables; t++)
         for (const clv__onnx_row *row = tables[t]; row->op; row++)
@@ -248,8 +251,10 @@ static bool all_known(clv__onnx_use *use) {
 }
 
 static const clv__onnx_fold *fold_of(const clv__onnx_node *node) {
-    for (const clv__onnx_fold *row = clv__onnx_folds; row->op && !node->domain.n; row++)
-        if (clv__onnx_text_is(node->op_type, row->op)) return row;
+    static const clv__onnx_fold *const tables[] = {clv__onnx_folds, clv__onnx_more_folds};
+    for (int t = 0; t < 2 && !node->domain.n; t++)
+        for (const clv__onnx_fold *row = tables[t]; row->op; row++)
+            if (clv__onnx_text_is(node->op_type, row->op)) return row;
     return NULL;
 }
 
