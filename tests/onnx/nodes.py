@@ -17,9 +17,13 @@ HERE = os.path.dirname(os.path.abspath(__file__))
 RANDOM = {'Bernoulli', 'RandomNormal', 'RandomNormalLike', 'RandomUniform', 'RandomUniformLike', 'Multinomial'}
 
 
+def as_array(a):
+    return numpy_helper.to_array(a) if isinstance(a, onnx.TensorProto) else np.asarray(a)
+
+
 def as_fed(a):
     """f32 or i32, as the importer has them."""
-    a = np.asarray(a)
+    a = as_array(a)
     if a.dtype.kind == 'f' or a.dtype.name == 'bfloat16':
         return a.astype(np.float32)
     if a.dtype.kind == 'b' or a.dtype.itemsize < 4:
@@ -82,7 +86,7 @@ def attempt(runner, folder, model, inputs, outputs, case):
     if said != 'ok':
         return said
     for i, wanted in enumerate(outputs):
-        why = close_enough(np.load(f'{prefix}.out{i}.npy'), np.asarray(wanted), case)
+        why = close_enough(np.load(f'{prefix}.out{i}.npy'), as_array(wanted), case)
         if why:
             return 'WRONG ' + why
     return 'ok'
@@ -95,7 +99,7 @@ def known(model, inputs, which):
     left, arrays = [], []
     for value, array in zip(model.graph.input, inputs):
         if value.name in which:
-            fixed.graph.initializer.append(numpy_helper.from_array(np.asarray(array), value.name))
+            fixed.graph.initializer.append(numpy_helper.from_array(as_array(array), value.name))
         else:
             left.append(value)
             arrays.append(array)
@@ -109,8 +113,8 @@ def judge(runner, folder, case):
     names = [v.name for v in case.model.graph.input]
     said = attempt(runner, folder, case.model, inputs, outputs, case)
     if said.startswith('no') and 'must be known' in said:
-        small = [n for n, a in zip(names, inputs) if np.asarray(a).dtype.kind in 'iub' and np.asarray(a).size <= 4096]
-        numbers = [n for n, a in zip(names, inputs) if np.asarray(a).size <= 16]
+        small = [n for n, a in zip(names, inputs) if as_array(a).dtype.kind in 'iub' and as_array(a).size <= 4096]
+        numbers = [n for n, a in zip(names, inputs) if as_array(a).size <= 16]
         for which in (small, small + [n for n in numbers if n not in small and n != names[0]], names):
             model, left = known(case.model, inputs, set(which))
             again = attempt(runner, folder, model, left, outputs, case)

@@ -21,6 +21,7 @@ typedef struct job {
     clv_run *run;
     clv_array fed[MOST];
     clv_tensor *in[MOST], *out[MOST];
+    clv_tensor *none; // an input for a model without any; else NULL
     int n_in, n_out;
 } job;
 
@@ -40,16 +41,22 @@ static clv_status read_inputs(job *j, const char *prefix) {
     return CLV_OK;
 }
 
+/** As something that a step computes, which inputs and constants are not. */
+static clv_tensor *computed(job *j, clv_tensor *x) {
+    const clv_dtype dtype = clv_tensor_dtype(x);
+    return x ? clv_add(x, clv_full(j->graph, dtype, (clv_shape){0}, 0)) : NULL;
+}
+
 static clv_status build(job *j) {
     char name[16];
-    static clv_tensor *none[1];
     if (!j->n_in) { // something must say which graph it is
-        none[0] = clv_input(j->graph, "none", CLV_DTYPE_F32, CLV_SHAPE(1));
-        clv_output(none[0], "none");
+        j->none = clv_input(j->graph, "none", CLV_DTYPE_F32, CLV_SHAPE(1));
+        clv_output(clv_neg(j->none), "nothing");
     }
-    clv__onnx_build(j->file, 0, j->n_in ? j->in : none, j->out);
+    clv__onnx_build(j->file, 0, j->n_in ? j->in : &j->none, j->out);
     for (j->n_out = 0; (size_t)j->n_out < j->file->graph.n_outputs; j->n_out++) {
         snprintf(name, sizeof name, "out%d", j->n_out);
+        j->out[j->n_out] = computed(j, j->out[j->n_out]);
         clv_output(j->out[j->n_out], name);
     }
     return clv_graph_status(j->graph);
@@ -64,6 +71,7 @@ static clv_status run(job *j, const char *model, const char *prefix) {
     if (status == CLV_OK) status = clv_weights_load(j->session, model);
     for (int i = 0; status == CLV_OK && i < j->n_in; i++)
         status = clv_run_feed(j->run, j->in[i], j->fed[i].data, clv_array_bytes(&j->fed[i]));
+    if (status == CLV_OK && j->none) status = clv_run_feed(j->run, j->none, &(float){0}, sizeof(float));
     if (status == CLV_OK) status = clv_run_step(j->run, &ticket);
     for (int i = 0; status == CLV_OK && i < j->n_out; i++) {
         const clv_shape shape = clv_tensor_shape(j->out[i]);
