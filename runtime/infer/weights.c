@@ -261,7 +261,7 @@ clv_status clv_weights_load_except(clv_session *session, const char *path, const
     clv_archive *archive = NULL;
     char prefix[64] = "";
     const bool is_onnx = clv__onnx_is_file(path);
-    clv_status status = is_onnx ? clv__onnx_weights_read(runtime, path, &archive) : clv_safetensors_read(runtime, path, &archive);
+    clv_status status = is_onnx ? clv__onnx_weights_read(session, path, &archive) : clv_safetensors_read(runtime, path, &archive);
     if (status == CLV_OK && is_onnx) {
     } else if (status == CLV_OK && clv__checkpoint_is(archive)) {
         clv_archive_destroy(archive); // again, against its checksum

@@ -41,14 +41,23 @@ static clv_status put(clv__error *error, clv_archive *archive, const clv__onnx_t
     return CLV_OK;
 }
 
-clv_status clv__onnx_weights_read(clv_runtime *runtime, const char *path, clv_archive **out) {
+/** Has a session a tensor of that name? Floats that say scales or ranges are none of its parameters. */
+static bool holds(const clv_session *session, clv__onnx_text name) {
+    for (int i = 0; i < clv_session_info_get(session).n_tensors; i++)
+        if (clv__onnx_text_is(name, clv_session_get(session, i).name)) return true;
+    return false;
+}
+
+clv_status clv__onnx_weights_read(clv_session *session, const char *path, clv_archive **out) {
+    clv_runtime *runtime = clv_session_info_get(session).runtime;
     clv__error *error = clv__runtime_error_of(runtime);
     clv__onnx_model *model = NULL;
     *out = NULL;
     clv_status status = clv__onnx_open(runtime, path, &model);
     if (status == CLV_OK) status = clv_archive_create(runtime, out);
     for (size_t i = 0; status == CLV_OK && i < model->graph.n_initializers; i++)
-        if (clv__onnx_is_parameter(&model->graph.initializers[i]))
+        if (clv__onnx_is_parameter(&model->graph.initializers[i]) &&
+            holds(session, model->graph.initializers[i].name))
             status = put(error, *out, &model->graph.initializers[i]);
     clv__onnx_close(model);
     if (status != CLV_OK) {
