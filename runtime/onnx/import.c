@@ -231,7 +231,7 @@ const clv__onnx_row *clv__onnx_row_of(const clv__onnx_node *node) {
         clv__onnx_elementwise, clv__onnx_moves,     clv__onnx_products, clv__onnx_norms,
         clv__onnx_reductions,  clv__onnx_attention, clv__onnx_einsum,   clv__onnx_losses,
         clv__onnx_quantized,   clv__onnx_recurrent, clv__onnx_resize,   clv__onnx_scans,
-        clv__onnx_signal};
+        clv__onnx_signal,      clv__onnx_bits,      clv__onnx_newer};
     if (node->domain.n) return NULL;
     for (size_t t = 0; t < sizeof tables / sizeof *tables; t++)
         for (const clv__onnx_row *row = tables[t]; row->op; row++)

@@ -144,7 +144,8 @@ clv_tensor *clv__onnx_by(clv__onnx_use *use, const char *op, clv_tensor *const *
 /** The tables, one for each family; each ends with an op that is NULL. */
 extern const clv__onnx_row clv__onnx_elementwise[], clv__onnx_moves[], clv__onnx_products[],
     clv__onnx_norms[], clv__onnx_reductions[], clv__onnx_attention[], clv__onnx_einsum[], clv__onnx_losses[],
-    clv__onnx_quantized[], clv__onnx_recurrent[], clv__onnx_resize[], clv__onnx_scans[], clv__onnx_signal[];
+    clv__onnx_quantized[], clv__onnx_recurrent[], clv__onnx_resize[], clv__onnx_scans[], clv__onnx_signal[],
+    clv__onnx_bits[], clv__onnx_newer[];
 extern const clv__onnx_fold clv__onnx_folds[], clv__onnx_more_folds[];
 
 /** The row of a node's op; NULL: there is none. */
