@@ -114,7 +114,7 @@ clv_tensor *clv__onnx_pick(clv__onnx_use *use, clv_tensor *x, int axis, const in
     return known ? clv__onnx_rows(x, axis, clv__onnx_constant(use, known)) : NULL;
 }
 
-// ---- used by several families ---------------------------------------------------------------------------------------
+// ---- used by several families -----------------------------------------------------------------------------
 
 clv_tensor *clv__onnx_with(clv__onnx_use *use, clv_tensor *(*of)(clv_tensor *, clv_tensor *), clv_tensor *x,
                            double value) {

@@ -64,24 +64,19 @@ static clv_tensor *element_of(clv__onnx_use *use, const clv_shape *x, int axis) 
 
 /** For rows of indices: which part of x each points to, parts being what is behind the dimensions that a
  *  row names. */
-static clv_tensor *part_at(clv__onnx_use *use, const clv_shape *x, int batch) {
+static clv_tensor *part_at(clv__onnx_use *use, const clv_shape *x) {
     const clv_shape at = clv__onnx_shape(use, 1);
     const int last = at.rank - 1, n = at.rank ? (int)at.dims[last] : 0;
     clv_tensor *index = clv__onnx_i32(use, 1), *sum = NULL;
-    if (n < 1 || batch + n > x->rank || batch >= at.rank || clv_shape_numel(x) > INT32_MAX) {
+    if (n < 1 || n > x->rank || clv_shape_numel(x) > INT32_MAX) {
         clv__onnx_fail(use, CLV_E_SHAPE, "rows of %d indices for %d dimensions", n, x->rank);
         return NULL;
     }
     for (int k = 0; k < n; k++) {
         clv_tensor *one = clv__onnx_reshape(clv__onnx_part(index, last, k, 1), at.dims, last);
-        one = clv__onnx_wrapped(use, one, x->dims[batch + k]);
-        one = clv_mul(one, clv__onnx_scalar(use, (double)product(x, batch + k + 1, batch + n), false));
+        one = clv__onnx_wrapped(use, one, x->dims[k]);
+        one = clv_mul(one, clv__onnx_scalar(use, (double)product(x, k + 1, n), false));
         sum = sum ? clv_add(sum, one) : one;
-    }
-    for (int d = 0; d < batch; d++) { // each batch has its own parts
-        clv_tensor *own = clv__onnx_places(use, x->dims[d], d, last);
-        const int64_t parts = product(x, d + 1, batch) * product(x, batch, batch + n);
-        sum = clv_add(sum, clv_mul(own, clv__onnx_scalar(use, (double)parts, false)));
     }
     return sum;
 }
@@ -89,27 +84,14 @@ static clv_tensor *part_at(clv__onnx_use *use, const clv_shape *x, int batch) {
 static void build_gather_elements(clv__onnx_use *use) {
     const clv_shape shape = clv__onnx_shape(use, 0);
     const int axis = clv__onnx_axis(use, clv__onnx_int(use, "axis", 0), shape.rank);
-    clv_tensor *at = clv__onnx_failed(use) ? NULL : element_of(use, &shape, axis);
-    clv__onnx_give(use, 0, clv__onnx_rows(clv__onnx_flat(clv__onnx_in(use, 0)), 0, at));
+    clv_tensor *index =
+        clv__onnx_failed(use) ? NULL : clv__onnx_wrapped(use, clv__onnx_i32(use, 1), shape.dims[axis]);
+    clv__onnx_give(use, 0, clv_gather(clv__onnx_in(use, 0), axis, index));
 }
 
 static void build_gather_nd(clv__onnx_use *use) {
-    const clv_shape shape = clv__onnx_shape(use, 0), at = clv__onnx_shape(use, 1);
     const int batch = (int)clv__onnx_int(use, "batch_dims", 0);
-    clv_tensor *part = part_at(use, &shape, batch);
-    if (clv__onnx_failed(use)) return;
-    const int named = batch + (int)at.dims[at.rank - 1];
-    int64_t dims[2 * CLV_MAX_RANK];
-    int rank = 0;
-    for (int d = 0; d + 1 < at.rank; d++) dims[rank++] = at.dims[d];
-    for (int d = named; d < shape.rank; d++) dims[rank++] = shape.dims[d];
-    if (rank > CLV_MAX_RANK) {
-        clv__onnx_fail(use, CLV_E_UNSUPPORTED, "a result of %d dimensions", rank);
-        return;
-    }
-    clv_tensor *x = clv__onnx_reshape(
-        clv__onnx_in(use, 0), (int64_t[]){product(&shape, 0, named), product(&shape, named, shape.rank)}, 2);
-    clv__onnx_give(use, 0, clv__onnx_reshape(clv__onnx_rows(x, 0, clv__onnx_flat(part)), dims, rank));
+    clv__onnx_give(use, 0, clv_gather_nd(clv__onnx_in(use, 0), batch, clv__onnx_i32(use, 1)));
 }
 
 // ---- scatter -----------------------------------------------------------------------------------------
@@ -132,35 +114,24 @@ static clv_tensor *largest(clv__onnx_use *use, clv_tensor *hot, clv_tensor *upda
     return clv_max(clv_where(hot, updates, clv__onnx_scalar(use, -INFINITY, true)), &axis, 1, false);
 }
 
-/** x [N, D] with updates [M, D] put at, or joined with, the parts that `part` [M] names. f32. */
+/** x [N, D], updates [M, D] joined with the parts that `part` [M] names, by a table of all by all. f32. */
 static clv_tensor *scattered(clv__onnx_use *use, clv_tensor *x, clv_tensor *part, clv_tensor *updates) {
     const int64_t n = clv_tensor_shape(x).dims[0], d = clv_tensor_shape(x).dims[1],
                   m = clv_tensor_shape(updates).dims[0];
-    const bool sums = clv__onnx_word(use, "reduction", "add", false),
-               puts = clv__onnx_word(use, "reduction", "none", true),
-               most = clv__onnx_word(use, "reduction", "max", false),
-               least = clv__onnx_word(use, "reduction", "min", false);
     if (!m || !x || !updates) return x;
-    if ((double)n * (double)m * (sums || puts ? 1 : (double)d) > MOST_TABLE) {
+    if ((double)n * (double)m * (double)d > MOST_TABLE) {
         clv__onnx_fail(use, CLV_E_UNSUPPORTED, "%lld updates of %lld places; the table would be too large",
                        (long long)m, (long long)n);
         return NULL;
     }
-    clv_tensor *hot = clv_eq(clv__onnx_reshape(part, (int64_t[]){m, 1}, 2), clv__onnx_places(use, n, 1, 2));
-    if (sums || puts) {
-        const int axis = 0;
-        clv_tensor *table = clv__onnx_as_float(hot), *sum = clv_matmul_t(table, true, updates, false);
-        if (sums) return clv_add(x, sum);
-        clv_tensor *named = clv__onnx_reshape(clv_sum(table, &axis, 1, false), (int64_t[]){n, 1}, 2);
-        return clv_where(clv__onnx_with(use, clv_gt, named, 0), sum, x);
-    }
-    hot = clv__onnx_reshape(hot, (int64_t[]){m, n, 1}, 3);
+    clv_tensor *hot =
+        clv_eq(clv__onnx_reshape(part, (int64_t[]){m, 1, 1}, 3), clv__onnx_places(use, n, 1, 3));
     updates = clv__onnx_reshape(updates, (int64_t[]){m, 1, d}, 3);
-    if (most) {
+    if (clv__onnx_word(use, "reduction", "max", false)) {
         clv_tensor *y = largest(use, hot, updates);
         return clv_where(clv_gt(y, x), y, x);
     }
-    if (least) {
+    if (clv__onnx_word(use, "reduction", "min", false)) {
         clv_tensor *y = clv_neg(largest(use, hot, clv_neg(updates)));
         return clv_where(clv_lt(y, x), y, x);
     }
@@ -177,16 +148,37 @@ static void give_scattered(clv__onnx_use *use, clv_tensor *part, int64_t n, int6
     clv__onnx_give(use, 0, clv__onnx_as_given(use, clv__onnx_reshape(y, shape.dims, shape.rank)));
 }
 
+/** What an op of ours does: updates are put, or added. */
+static bool is_plain(const clv__onnx_use *use, bool *adds) {
+    *adds = clv__onnx_word(use, "reduction", "add", false);
+    return *adds || clv__onnx_word(use, "reduction", "none", true);
+}
+
 static void build_scatter_elements(clv__onnx_use *use) {
     const clv_shape shape = clv__onnx_shape(use, 0), at = clv__onnx_shape(use, 1);
     const int axis = clv__onnx_axis(use, clv__onnx_int(use, "axis", 0), shape.rank);
-    clv_tensor *place = clv__onnx_failed(use) ? NULL : element_of(use, &shape, axis);
-    give_scattered(use, place, clv_shape_numel(&shape), 1, clv_shape_numel(&at));
+    bool adds;
+    if (clv__onnx_failed(use)) return;
+    if (is_plain(use, &adds)) {
+        clv_tensor *index = clv__onnx_wrapped(use, clv__onnx_i32(use, 1), shape.dims[axis]);
+        clv__onnx_give(
+            use, 0,
+            (adds ? clv_scatter_add : clv_scatter)(clv__onnx_in(use, 0), axis, index, clv__onnx_in(use, 2)));
+        return;
+    }
+    give_scattered(use, element_of(use, &shape, axis), clv_shape_numel(&shape), 1, clv_shape_numel(&at));
 }
 
 static void build_scatter_nd(clv__onnx_use *use) {
     const clv_shape shape = clv__onnx_shape(use, 0), at = clv__onnx_shape(use, 1);
-    clv_tensor *part = part_at(use, &shape, 0);
+    bool adds;
+    if (is_plain(use, &adds)) {
+        clv__onnx_give(use, 0,
+                       (adds ? clv_scatter_nd_add : clv_scatter_nd)(
+                           clv__onnx_in(use, 0), 0, clv__onnx_i32(use, 1), clv__onnx_in(use, 2)));
+        return;
+    }
+    clv_tensor *part = part_at(use, &shape);
     if (clv__onnx_failed(use)) return;
     const int named = (int)at.dims[at.rank - 1];
     give_scattered(use, part, product(&shape, 0, named), product(&shape, named, shape.rank),
