@@ -400,7 +400,8 @@ static void build_atanh(clv__onnx_use *use) {
 /** A training drops; elsewhere it is x, and its mask true. */
 static void build_dropout(clv__onnx_use *use) {
     clv_tensor *x = clv__onnx_in(use, 0);
-    const clv__known *training = clv__onnx_if_known(use, 2), *part = clv__onnx_if_known(use, 1);
+    const clv__known *training = clv__onnx_has(use, 2) ? clv__onnx_known(use, 2) : NULL,
+                     *part = clv__onnx_if_known(use, 1);
     if (training && training->v[0] != 0 && !(part && part->v[0] == 0) && !clv__graph_training(use->graph)) {
         clv__onnx_fail(use, CLV_E_UNSUPPORTED, "training_mode in a forward pass: export the model for evaluation");
         return;
