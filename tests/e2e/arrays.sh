@@ -28,13 +28,24 @@ same "better than the mean" "$(at baseline.no_better)" false
 dear=$(at metrics.mae)
 works "$cleave" eval arrays dear.npz --weights dear.safetensors --validation 0.1 --device "$device" --json
 awk "BEGIN { d = $(at metrics.mae) / $dear; exit !(d > 0.999 && d < 1.001) }" || fail "mae of prices again: $(at metrics.mae), not $dear"
-works "$cleave" eval arrays dear.npz --weights dear.safetensors --inputs a,b --target price --model linear --device "$device" --json
+works "$cleave" eval arrays dear.npz --weights dear.safetensors --json --device "$device"
+awk "BEGIN { d = $(at metrics.mae) / $dear; exit !(d > 0.999 && d < 1.001) }" || fail "eval tests on other samples than train: $(at metrics.mae), not $dear"
+works "$cleave" eval arrays dear.npz --weights dear.safetensors --validation 1 --inputs a,b --target price --model linear --device "$device" --json
 dear=$(at metrics.mae)
 works "$cleave" run arrays dear.npz --weights dear.safetensors --output out.npz --device "$device"
 awk "BEGIN { d = $("$helper" told out.npz dear.npz price) / $dear; exit !(d > 0.999 && d < 1.001) }" || fail "prices that were written: $("$helper" told out.npz dear.npz price), not $dear"
 works "$cleave" train arrays dear.npz --inputs a,b --target price --no-standardize --validation 0 --epochs 1 --device "$device"
 grep -q 'no better than always the mean, whose loss is [0-9.]*e+10: nothing was learnt of the samples; targets so large want to be standardized' out ||
     fail "it is not said that prices were not learnt: $(cat out)"
+# Nothing to learn, and standardized: the mean's loss stands in the units of the loss, and no advice says to standardize.
+works "$cleave" train arrays dear.npz --inputs b --target 'price=mse*0.5' --model linear --device "$device" --lr 0.3 --schedule constant --epochs 1 \
+    --batch 90 --no-shuffle --save none.safetensors --json
+same "no better than the mean" "$(at baseline.no_better)" true
+none=$(at test_loss) mean=$(at baseline.loss)
+awk "BEGIN { exit !($mean > 0.2 && $mean < 1 && $none >= $mean && $none < 100) }" || fail "a loss of $none beside that of the mean, $mean"
+works "$cleave" eval arrays dear.npz --weights none.safetensors --device "$device"
+grep -qF "no better than always the mean, whose loss is $(printf %.4f $mean) (of standardized targets): nothing was learnt of the samples; more --epochs" out ||
+    fail "the mean in other units than the loss: $(cat out)"
 
 # An array that cannot be read is no input, and a line says so; asked for, it is an error.
 mkdir named && (cd named && "$helper" fields 40 a.npy a && "$helper" fields 40 price.npy price) || fail "no arrays by themselves"
@@ -50,9 +61,9 @@ near "mae again" "$(at metrics.price:mae)" "$mae"
 near "loss again" "$(at test_loss)" "$loss"
 works "$cleave" eval arrays d.npz --weights best.safetensors --validation 0.1 --metric price:mae --device "$device" --json
 near "the best mae again" "$(at metrics.price:mae)" "$best"
-works "$cleave" eval arrays d.npz --weights w.safetensors --metric price:mae,kind:accuracy --device "$device" --json
+works "$cleave" eval arrays d.npz --weights w.safetensors --validation 1 --metric price:mae,kind:accuracy --device "$device" --json
 mae=$(at metrics.price:mae) accuracy=$(at metrics.kind:accuracy)
-works "$cleave" eval arrays d.npz --weights w.safetensors --metric mae --device "$device" --json
+works "$cleave" eval arrays d.npz --weights w.safetensors --validation 1 --metric mae --device "$device" --json
 same "mae of the target that is numbers" "$(at metrics.price:mae)" "$mae"
 same "all samples" "$(at count)" 200
 works "$cleave" run arrays d.npz --weights w.safetensors --output out.npz --device "$device" --json
@@ -165,13 +176,40 @@ if [ -n "${CLV_TEST_CUSTOM:-}" ]; then
         --target 'kind,price=absolute*0.5' --inputs a,b,word --metric price:mae,accuracy --save fish.safetensors --log fish.jsonl --json
     awk "BEGIN { exit !($(at metrics.price:mae) < 0.1 && $(at metrics.accuracy) > 0.8) }" || fail "fish: $(at metrics.price:mae), $(at metrics.accuracy)"
     same "the optimizer in the log" "$(head -n 1 fish.jsonl | "$helper" json settings.optimizer)" lion
-    works "$cleave" eval arrays fish.npz $custom --weights fish.safetensors --metric price:mae,kind:accuracy --json
+    works "$cleave" eval arrays fish.npz $custom --weights fish.safetensors --validation 1 --metric price:mae,kind:accuracy --json
     mae=$(at metrics.price:mae) accuracy=$(at metrics.kind:accuracy)
     works "$cleave" run arrays fish.npz $custom --weights fish.safetensors --output fish.out.npz --json
     same "memory of fish" "$(at memory.0.peak_bytes)" "$(at memory.0.predicted_peak_bytes)"
     near "mae of fish" "$("$helper" told fish.out.npz fish.npz price)" "$mae"
     near "accuracy of fish" "$("$helper" told fish.out.npz fish.npz kind)" "$accuracy"
     works "$cleave" train arrays fish.npz $custom --model fish --epochs 1 --quiet # its ports, the usual losses
+    # Its models of rows take tables: one that is as long as the rows, and one of its own length. Numbers are standardized for them, too.
+    awk 'BEGIN { print "x,y,z,side,price"; for (i = 0; i < 200; i++) { x = i * 37 % 101; y = i * 53 % 97
+        print x "," y "," (7 * x + y) % 11 "," (x > y ? "above" : "below") "," 1000 * x + 300 * y } }' >own.csv
+    for model in row row3; do
+        works "$cleave" train csv own.csv $custom --model $model --target price --ignore side --epochs 30 --batch 20 --lr 0.01 --quiet --save $model.safetensors --json
+        mae=$(at metrics.mae)
+        awk "BEGIN { exit !($mae < 12000) }" || fail "$model learns no prices: mae $mae"
+        works "$cleave" eval csv own.csv $custom --weights $model.safetensors --json
+        awk "BEGIN { d = $(at metrics.mae) / $mae; exit !(d > 0.999 && d < 1.001) }" || fail "mae of $model again: $(at metrics.mae), not $mae"
+        works "$cleave" run csv own.csv $custom --weights $model.safetensors --output $model.csv
+        told=$(paste -d, own.csv $model.csv | tail -n 20 | awk -F, '{ d = $5 - $6; s += d < 0 ? -d : d } END { print s / NR }')
+        awk "BEGIN { d = $told / $mae; exit !(d > 0.999 && d < 1.001) }" || fail "$model tells other prices: mae $told, not $mae"
+    done
+    works "$cleave" train csv own.csv $custom --model row --target side --epochs 1 --quiet # classes
+    expect 1 "the rows of 'own.csv' are 2 numbers (one for each word of a column of words), and model 'row3' takes 3: --ignore leaves columns out, or leave \`input\` of the model out" \
+        "$cleave" train csv own.csv $custom --model row3 --target price --ignore side,z --quiet
+    expect 2 'fish names its inputs and targets itself (build_all)' "$cleave" train csv own.csv $custom --model fish --target price
+    expect 2 'cnn is no model of rows of numbers; mlp and linear are, and models of --ops whose input is a row, {columns}, or left out' \
+        "$cleave" train csv own.csv --model cnn --target price
+    for model in row row3; do # of named arrays: one input, or several side by side
+        works "$cleave" train arrays dear.npz $custom --model $model --inputs a,b --target price --epochs 2 --quiet --save own.safetensors --json
+        grep -aq '\"scale\\":[0-9]' own.safetensors || fail "$model learns prices as they stand"
+        works "$cleave" run arrays dear.npz $custom --weights own.safetensors --output own.npz
+    done
+    works "$cleave" train arrays d.npz $custom --model row --inputs a --target price --epochs 1 --quiet
+    expect 1 "the rows of 'd.npz' are 2 numbers, and model 'row3' takes 3: --inputs names the arrays that it takes" \
+        "$cleave" train arrays d.npz $custom --model row3 --inputs a --target price --quiet
     # A library that sets the locale of its maker changes no number of ours.
     if [ -d "${LOCPATH:-none}/de_DE.UTF-8" ]; then
         works env OWN_LOCALE=de_DE.UTF-8 "$cleave" train arrays fish.npz $custom --model fish --epochs 1 --lr 0.25 --target 'kind,price=mse*0.5' \

@@ -33,7 +33,7 @@ right=$(at correct)
 works "$cleave" eval --images u8.npy --labels u8-labels.npy --weights w.safetensors --device "$device" --json
 same "bytes in arrays" "$(at correct)" "$right"
 mkdir named && cp u8.npy named/images.npy && cp u8-labels.npy named/label.npy
-works "$cleave" eval arrays named --target label --weights w.safetensors --device "$device" --json
+works "$cleave" eval arrays named --target label --validation 1 --weights w.safetensors --device "$device" --json
 same "bytes in named arrays" "$(at correct)" "$right"
 works "$cleave" run --input u8.npy --weights w.safetensors --device "$device" --output u8-logits.npy
 grep -qF "'u8.npy': bytes are normalised as the weights tell, (x / 255 - 0.286) / 0.353; floats are taken as they are" err ||

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// A library for `cleave train --ops`: a model of three inputs and two outputs, an optimizer (Lion) and a loss, registered by name. It is
+// A library for `cleave train --ops`: a model of three inputs and two outputs, two of rows, an optimizer (Lion) and a loss, registered by name. It is
 // not linked with Cleave: the command that loads it has all that it calls.
 #include <cleave/cleave.h>
 #include <locale.h>
@@ -21,6 +21,15 @@ static const clv_port inputs[] = {
 static const clv_port targets[] = {{.name = "kind", .classes = KINDS}, {.name = "price"}};
 static const clv_model model = {
     .name = "fish", .build_all = fish, .inputs = inputs, .n_inputs = 3, .targets = targets, .n_targets = 2};
+
+static clv_tensor *rows(clv_tensor *x, const clv_model *of) {
+    x = clv_relu(clv_nn_linear(x, "body", 32, NULL));
+    return clv_nn_linear(x, "out", of->classes ? of->classes : of->target[0], NULL);
+}
+
+/** As long as the rows are that it is given; of three numbers each. */
+static const clv_model any_row = {.name = "row", .build = rows},
+                       three = {.name = "row3", .build = rows, .input = {3}, .target = {1}};
 
 static clv_tensor *mix(clv_tensor *a, clv_tensor *b, double part) {
     return clv_add(clv_mul_scalar(a, (float)part), clv_mul_scalar(b, (float)(1 - part)));
@@ -62,5 +71,7 @@ clv_status clv_ops_init(clv_runtime *runtime) {
     if (language && !setlocale(LC_ALL, language)) return CLV_E_UNSUPPORTED;
     clv_status status = clv_optimizer_register(runtime, &lion);
     if (status == CLV_OK) status = clv_loss_register(runtime, &loss);
+    if (status == CLV_OK) status = clv_model_register(runtime, &any_row);
+    if (status == CLV_OK) status = clv_model_register(runtime, &three);
     return status == CLV_OK ? clv_model_register(runtime, &model) : status;
 }

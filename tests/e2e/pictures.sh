@@ -63,7 +63,7 @@ works "$cleave" eval images b $use --json
 loss=$(at test_loss)
 works "$cleave" eval --images x.npy --labels y.npy $use --json
 same "loss of bytes in arrays" "$(at test_loss)" "$loss"
-works "$cleave" eval arrays named --target kind $use --json
+works "$cleave" eval arrays named --target kind $use --validation 1 --json
 same "loss of bytes in named arrays" "$(at test_loss)" "$loss"
 grep -qF "'named': bytes are normalised as the weights tell" err || fail "eval arrays does not tell the normalisation: $(cat err)"
 works "$cleave" run images b $use --output told.csv
@@ -79,7 +79,7 @@ mkdir turned && cp last.npy turned/x.npy && cp y.npy turned/kind.npy
 expect 1 "numpy mends it with x.transpose(0, 3, 1, 2)" "$cleave" eval arrays turned --target kind $use
 # Named arrays that go on from them: what they were normalised with is kept, for run arrays too.
 works "$cleave" train arrays named --target kind $use --batch 8 --steps 1 --quiet --save n.safetensors
-works "$cleave" eval arrays named --weights n.safetensors --device "$device" --json
+works "$cleave" eval arrays named --weights n.safetensors --validation 1 --device "$device" --json
 loss=$(at test_loss)
 works "$cleave" eval --images x.npy --labels y.npy --weights n.safetensors --classes 2 --device "$device" --json
 same "loss of named arrays, trained on" "$(at test_loss)" "$loss"

@@ -93,10 +93,10 @@ grep -q '^tested on [0-9]* tokens$' out || fail "eval does not tell its tokens: 
 "$helper" fields 40 d.npz || fail "no arrays"
 works "$cleave" train arrays d.npz --target kind,price --epochs 5 --batch 8 --device "$device" --save a.safetensors
 grep -q '^[0-9]* samples/s, ' out || fail "the speed of arrays is told as: $(cat out)"
-works "$cleave" eval arrays d.npz --weights a.safetensors --batch 10 --device "$device"
+works "$cleave" eval arrays d.npz --weights a.safetensors --validation 1 --batch 10 --device "$device"
 grep -q '^tested on 40 samples, [0-9]* samples/s$' out || fail "eval does not tell its samples: $(cat out)"
 grep -q '^always the commonest class: accuracy 0\.[0-9]*$' out && ! grep -q '^always the mean' out || fail "the commonest class: $(cat out)"
-works "$cleave" eval arrays d.npz --weights a.safetensors --metric price:mae --device "$device"
+works "$cleave" eval arrays d.npz --weights a.safetensors --validation 1 --metric price:mae --device "$device"
 grep -q '^always the commonest class: accuracy 0\.[0-9]*$' out && grep -q '^always the mean: price:mae [0-9.]*$' out || fail "the mean of an array: $(cat out)"
 
 # Two columns of numbers: each has its metrics by its name, in its own units, wherever they are told.

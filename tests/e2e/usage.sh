@@ -99,6 +99,7 @@ expect 2 "--json takes no value" "$cleave" devices --json=yes
 expect 2 "one word too many" "$cleave" devices now
 expect 2 "one word too many" "$cleave" train fashion-mnist mnist
 expect 2 "unknown dataset 'mnist'" "$cleave" train mnist
+expect 2 "unknown dataset 'cvs'; there are fashion-mnist, images DIR, text FILE, csv FILE and arrays FILE; did you mean 'csv'?" "$cleave" train cvs houses.csv --target price
 expect 2 "on what?" "$cleave" train
 expect 2 "unknown model 'vgg'; there are linear, mlp, cnn" "$cleave" train fashion-mnist --model vgg
 "$cleave" train --help all | grep -A 4 -e '--model' >help

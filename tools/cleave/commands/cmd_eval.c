@@ -40,21 +40,21 @@ static int report(const eval_job *job, const clv_model *model, clv_predictor *pr
                   const clv_metrics *metrics) {
     const cli_session *session = job->session;
     const cli_source *source = job->source;
-    const cli_least least =
-        cli_least_of(session->runtime, session->args, source->test, metrics, NULL, (double)NAN,
-                     source->fields.loss, source->fields.n_targets, cli_loss(session->args));
+    const cli_least least = cli_least_of(session->runtime, source, source->test, metrics, NULL, (double)NAN,
+                                         cli_loss(session->args));
     const clv_table_report table = clv_dataset_info_get(source->test).table_report;
     clv_plan *plan = clv_predictor_info_get(predictor).plan;
     const char *device = clv_device_info_get(clv_plan_device_get(plan, 0))->name;
     const double rate = rate_of(job);
     if (session->args->json)
         return cli_print_json(json_pack(
-            "{s:s, s:s, s:o, s:o, s:o, s:o, s:o, s:I, s:I, s:o, s:o, s:o, s:o, s:o, s:o, s:o}", "model",
+            "{s:s, s:s, s:o, s:o, s:o, s:o, s:o, s:I, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o}", "model",
             model->name, "device", device, "test_accuracy", cli_real(metrics->accuracy), "test_loss",
             cli_real(metrics->loss), "perplexity", cli_real(cli_perplexity(session->args, metrics)),
             "metrics", cli_metrics_json(metrics), "per_class", cli_classes_json(job->source, job->confusion),
-            "count", (json_int_t)metrics->count, "correct", (json_int_t)metrics->correct, "images_per_second",
-            cli_real(rate), "memory", cli_plan_memory_json(plan), "shares",
+            "count", (json_int_t)metrics->count, "correct",
+            isnan(metrics->accuracy) ? json_null() : json_integer((json_int_t)metrics->correct),
+            "images_per_second", cli_real(rate), "memory", cli_plan_memory_json(plan), "shares",
             cli_shares_json(job->placement, clv_predictor_info_get(predictor).shares), "placement",
             cli_place_json(clv_predictor_info_get(predictor).place), "profile",
             cli_profile_json(&job->profile), "baseline", cli_least_json(&least), "table",

@@ -86,6 +86,7 @@ static int report(const cli_session *session, writing *job, clv_plan *plan) {
     if (session->args->json) return report_json(session, job, plan);
     show_new(job, true);
     putchar('\n');
+    fflush(stdout); // before what goes to stderr, where both are one file
     if (job->status != CLV_OK) return cli_fail_status(session->runtime, job->status);
     if (rate > 0) snprintf(speed, sizeof speed, ", %.0f a second", rate);
     if (!session->args->quiet)
@@ -120,10 +121,10 @@ static int generate(cli_session *session, clv_generator *generator, const clv_vo
         .vocabulary = vocabulary, .out = args->json ? NULL : stdout, .interrupt = cli_catch_interrupts()};
     int code = read_prompt(session, length, &job);
     if (code == EXIT_DONE) {
-        const int64_t given = (int64_t)job.n;
-        show_new(&job, false);
+        const int64_t given =
+            (int64_t)job.n; // shown with the first token, when no progress is drawn any more
         clv_status status = clv_generate(generator, job.tokens, given, &sampling, length, on_token, &job);
-        if (status != CLV_OK && job.out) putchar('\n');
+        if (status != CLV_OK && job.shown) putchar('\n');
         code = status == CLV_OK ? report(session, &job, clv_generator_info_get(generator).plan)
                                 : cli_fail_status(session->runtime, status);
         if (code == EXIT_DONE && *job.interrupt) code = EXIT_INTERRUPTED;

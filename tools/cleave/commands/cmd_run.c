@@ -105,18 +105,16 @@ static int take_table(run_job *job) {
     const cli_args *args = job->session->args;
     clv_runtime *runtime = job->session->runtime;
     job->record = args->told->table;
-    if (strcmp(job->model->name, "mlp") && strcmp(job->model->name, "linear"))
-        return cli_fail(EXIT_USAGE, "%s is no model of rows of numbers; mlp and linear are",
-                        job->model->name);
+    int code = cli_check_rows(job->model);
+    if (code != EXIT_DONE) return code;
     const clv_status status = clv_table_rows_read(
         runtime, args->words[1], job->record,
         &(clv_table_rows_config){.ignore = args->ignore, .decimal_comma = args->decimal_comma}, &job->input,
         &job->table);
     if (status != CLV_OK) return cli_fail_status(runtime, status);
     cli_tell_table(args, &job->table, job->record);
-    job->sized = *job->model;
-    memset(job->sized.input, 0, sizeof job->sized.input);
-    job->sized.input[0] = job->table.columns;
+    code = cli_size_rows(args, job->model, job->table.columns, &job->sized);
+    if (code != EXIT_DONE) return code;
     memcpy(job->sized.target, args->told->target, sizeof job->sized.target);
     job->sized.classes = args->told->classes;
     job->inputs[0] = &job->input;

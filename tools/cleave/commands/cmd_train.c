@@ -111,9 +111,9 @@ static cli_least least_of(const train_job *job, const clv_train_result *result) 
     const clv_train_config *config = job->config;
     if (job->session->args->class_weights) return (cli_least){.known = false};
     const bool changed = config->mixup > 0 || config->label_smoothing > 0;
-    return cli_least_of(job->session->runtime, job->session->args, result->evaluated ? config->test : NULL,
+    return cli_least_of(job->session->runtime, job->source, result->evaluated ? config->test : NULL,
                         &result->test, config->train, changed ? (double)NAN : result->train_loss,
-                        config->losses, config->n_losses, config->loss);
+                        config->loss);
 }
 
 /** What the time to the first step's end was for; the parts are the whole. */

@@ -346,12 +346,12 @@ static clv_status look_through(const cli_source *source) {
     return status;
 }
 
-/** Samples to train on and to test on: the last part, of `eval` all unless --validation says how many. */
+/** Samples to train on, and the last part to test on, of `eval` as of `train`. */
 static int make_parts(cli_source *source) {
     const cli_args *args = source->args;
     const clv_array *first = clv_archive_find(source->archive, source->fields.name[0]);
     const int64_t n = first->shape.dims[0];
-    const double part = args->given.validation ? args->validation : source->with_train ? 0.1 : 1;
+    const double part = args->given.validation ? args->validation : 0.1;
     const int64_t kept = n - (int64_t)ceil((double)n * part - 1e-9 * (double)n); // 0.8 of 100 leaves 20
     for (int i = 1; i < source->fields.n_inputs + source->fields.n_targets; i++) {
         const clv_array *array = clv_archive_find(source->archive, source->fields.name[i]);
@@ -388,6 +388,10 @@ static void build_named(clv_tensor *const *inputs, clv_tensor **outputs, const c
         rows[i] = clv_reshape(inputs[i], CLV_SHAPE(n, each));
     }
     if (fields->n_inputs > 1) x = clv_concat(rows, fields->n_inputs, 1);
+    const clv_shape row = CLV_SHAPE(n, fields->inner.input[0]);
+    if (fields->n_inputs == 1 && fields->inner.input[0] && !fields->inner.input[1] &&
+        clv_tensor_shape(x).rank != 2)
+        x = clv_reshape(x, row);
     clv_tensor *y = fields->inner.build(x, &fields->inner);
     int64_t at = 0;
     for (int i = 0; i < fields->n_targets; i++) {
@@ -411,16 +415,21 @@ int cli_model_of_fields(clv_runtime *runtime, const cli_args *args, const clv_mo
         *out = *model;
         return EXIT_DONE;
     }
-    const bool rows = !strcmp(model->name, "mlp") || !strcmp(model->name, "linear");
+    const bool rows = cli_takes_rows(model);
     if (!rows && fields->n_inputs > 1)
         return cli_fail(EXIT_USAGE, "%s takes one input, and there are %d; mlp and linear take several",
                         model->name, fields->n_inputs);
     fields->inner = *model;
-    memset(fields->inner.input, 0, sizeof fields->inner.input);
     memset(fields->inner.target, 0, sizeof fields->inner.target);
     clv_port *first = &fields->port[0];
-    if (rows) {
-        for (int i = 0; i < fields->n_inputs; i++) fields->inner.input[0] += numbers_of(&fields->port[i]);
+    if (fields->n_inputs == 1 && !model->input[0]) { // as the samples are
+        memcpy(fields->inner.input, first->dims, sizeof first->dims);
+    } else if (rows) {
+        int64_t columns = 0;
+        for (int i = 0; i < fields->n_inputs; i++) columns += numbers_of(&fields->port[i]);
+        const int code = cli_size_rows(args, model, columns, &fields->inner);
+        if (code != EXIT_DONE) return code;
+        memset(fields->inner.target, 0, sizeof fields->inner.target);
     } else {
         clv_model sized;
         const clv_shape batch = clv_port_shape(first, 1),

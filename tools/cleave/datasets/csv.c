@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Tables: the data set `csv FILE`, and a model of the right size for its columns.
 #include "datasets/datasets.h"
+#include "models/models.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -35,9 +36,7 @@ int cli_check_csv(const cli_args *args, const clv_model *model) {
         return cli_fail(EXIT_USAGE,
                         "--target and --ignore both name the column '%.*s'; name it in one of them",
                         (int)length, both);
-    if (strcmp(model->name, "mlp") && strcmp(model->name, "linear"))
-        return cli_fail(EXIT_USAGE, "%s is no model of rows of numbers; mlp and linear are", model->name);
-    return EXIT_DONE;
+    return cli_check_rows(model);
 }
 
 clv_status cli_read_csv(cli_source *source) {
@@ -65,15 +64,16 @@ clv_status cli_read_csv(cli_source *source) {
     return status;
 }
 
-void cli_model_of_rows(const clv_model *model, const clv_dataset *dataset, clv_model *out) {
+int cli_model_of_rows(const cli_source *source, const clv_dataset *dataset, clv_model *out) {
     const clv_shape sample = clv_dataset_info_get(dataset).sample,
                     target = clv_dataset_info_get(dataset).target;
-    *out = *model;
-    memset(out->input, 0, sizeof out->input);
-    out->input[0] = sample.dims[0];
+    const int code = cli_size_rows(source->args, source->model, sample.dims[0], out);
+    if (code != EXIT_DONE) return code;
+    memset(out->target, 0, sizeof out->target);
     out->target[0] = target.rank ? target.dims[0] : 0;
     out->classes = clv_dataset_info_get(dataset).classes;
     out->number_names = clv_dataset_info_get(dataset).number_names;
+    return EXIT_DONE;
 }
 
 /** A number and what it is of, one or several, behind what stands there. */

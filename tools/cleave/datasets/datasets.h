@@ -109,8 +109,8 @@ void cli_tell_table(const cli_args *args, const clv_table_report *report, const 
 /** Are there classes of a table of which each has few rows? On stderr. Quiet: nothing. */
 void cli_tell_few_rows(const cli_args *args, const clv_dataset *dataset);
 json_t *cli_table_json(const clv_table_report *report);
-/** The model for a table's columns and targets. */
-void cli_model_of_rows(const clv_model *model, const clv_dataset *dataset, clv_model *out);
+/** The model for a table's columns and targets. Prints what does not fit. */
+int cli_model_of_rows(const cli_source *source, const clv_dataset *dataset, clv_model *out);
 
 // ---- folder.c: a folder of pictures as dataset ------------------------------------------------------------
 

@@ -93,6 +93,29 @@ int cli_check_data(const cli_args *args) {
     return EXIT_DONE;
 }
 
+/** Is the first word a dataset? Prints which there are, and returns EXIT_USAGE, if not. */
+static int check_name(const cli_args *args) {
+    static const char *const words[] = {"text", "csv", "images", "arrays"};
+    char names[128] = "";
+    if (!args->n_words) return EXIT_DONE;
+    clv__nearest nearest = {.word = args->words[0]};
+    for (size_t i = 0; i < sizeof words / sizeof *words; i++) {
+        if (cli_data_is(args, words[i])) return EXIT_DONE;
+        clv__nearest_offer(&nearest, words[i]);
+    }
+    if (find_dataset(args->words[0]) >= 0) return EXIT_DONE;
+    const int code = check_word(args);
+    if (code != EXIT_DONE) return code;
+    for (int i = 0; i < N_DATASETS; i++) {
+        snprintf(names + strlen(names), sizeof names - strlen(names), "%s%s", i ? ", " : "",
+                 datasets[i].name);
+        clv__nearest_offer(&nearest, datasets[i].name);
+    }
+    return cli_fail(EXIT_USAGE,
+                    "unknown dataset '%s'; there are %s, images DIR, text FILE, csv FILE and arrays FILE%s",
+                    args->words[0], names, clv__nearest_text(&nearest));
+}
+
 int cli_check_source(const cli_args *args) {
     bool arrays = args->images || (args->labels && !cli_data_is(args, "images"));
     const int labels = cli_check_labels(args);
@@ -114,28 +137,12 @@ int cli_check_source(const cli_args *args) {
     if (args->validation >= 1 && args->command != CLI_EVAL)
         return cli_fail(EXIT_USAGE, "--validation is the part that is not trained on, below 1, not %g",
                         args->validation);
-    const int code = cli_check_data(args);
+    int code = check_name(args); // before its options: of another word they are others
+    if (code == EXIT_DONE) code = cli_check_data(args);
     if (code != EXIT_DONE) return code;
     if (cli_data_is(args, "text") || cli_data_is(args, "csv") || cli_data_is(args, "arrays") ||
         cli_data_is(args, "images"))
         return EXIT_DONE;
-    if (args->n_words && find_dataset(args->words[0]) < 0) {
-        char names[128] = "";
-        clv__nearest nearest = {.word = args->words[0]};
-        for (int i = 0; i < N_DATASETS; i++) {
-            snprintf(names + strlen(names), sizeof names - strlen(names), "%s%s", i ? ", " : "",
-                     datasets[i].name);
-            clv__nearest_offer(&nearest, datasets[i].name);
-        }
-        clv__nearest_offer(&nearest, "text");
-        clv__nearest_offer(&nearest, "csv");
-        clv__nearest_offer(&nearest, "images");
-        clv__nearest_offer(&nearest, "arrays");
-        return cli_fail(
-            EXIT_USAGE,
-            "unknown dataset '%s'; there are %s, images DIR, text FILE, csv FILE and arrays FILE%s",
-            args->words[0], names, clv__nearest_text(&nearest));
-    }
     if (args->n_words > 1)
         return cli_fail(EXIT_USAGE, "'%s' is one word too many; see 'cleave %s --help'", args->words[1],
                         args->command == CLI_EVAL ? "eval" : "train");
@@ -165,7 +172,7 @@ int cli_model_of_source(clv_runtime *runtime, cli_source *source, clv_model *out
     if (source->vocabulary)
         *out = clv_gpt_model(&source->gpt);
     else if (cli_data_is(source->args, "csv"))
-        cli_model_of_rows(source->model, dataset, out);
+        return cli_model_of_rows(source, dataset, out);
     else if (cli_data_is(source->args, "arrays"))
         return cli_model_of_fields(runtime, source->args, source->model, &source->fields, out);
     else if (cli_data_is(source->args, "images"))

@@ -34,6 +34,41 @@ const clv_model *cli_model(const char *name) {
     return NULL;
 }
 
+bool cli_takes_rows(const clv_model *model) {
+    return !model->build_all && model->dtype != CLV_DTYPE_I32 &&
+           (!strcmp(model->name, "mlp") || !strcmp(model->name, "linear") || !model->input[0] ||
+            !model->input[1]);
+}
+
+int cli_check_rows(const clv_model *model) {
+    if (cli_takes_rows(model)) return EXIT_DONE;
+    if (model->build_all)
+        return cli_fail(EXIT_USAGE,
+                        "%s names its inputs and targets itself (build_all), and a table is rows of numbers: "
+                        "give it `arrays FILE`, or write the model with `build`",
+                        model->name);
+    return cli_fail(EXIT_USAGE,
+                    "%s is no model of rows of numbers; mlp and linear are, and models of --ops whose input "
+                    "is a row, {columns}, or left out",
+                    model->name);
+}
+
+int cli_size_rows(const cli_args *args, const clv_model *model, int64_t columns, clv_model *out) {
+    const bool fixed = model->input[0] && !model->input[1], table = cli_data_is(args, "csv");
+    if (fixed && model->input[0] != columns)
+        return cli_fail(
+            EXIT_FAILED,
+            "the rows of '%s' are %lld numbers%s, and model '%s' takes %lld: %s, or leave `input` "
+            "of the model out, and it takes rows of any length",
+            args->words[1], (long long)columns, table ? " (one for each word of a column of words)" : "",
+            model->name, (long long)model->input[0],
+            table ? "--ignore leaves columns out" : "--inputs names the arrays that it takes");
+    *out = *model;
+    memset(out->input, 0, sizeof out->input);
+    out->input[0] = columns;
+    return EXIT_DONE;
+}
+
 clv_model cli_model_for(const cli_args *args, const clv_model *model) {
     return clv_model_for(model, 0, 0, 0, args->classes);
 }

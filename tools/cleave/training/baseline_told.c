@@ -6,12 +6,16 @@
 #include <math.h>
 #include <string.h>
 
-/** The loss that a target of a model is told with. */
-static const clv_loss *loss_of(const clv_port *port, const clv_train_loss *losses, int n_losses,
-                               const clv_loss *loss) {
+/** What a target's loss is in that of the whole model: its kind, and a factor, which also makes deviations of
+ *  the units of numbers. */
+static clv_train_loss loss_of(const clv_port *port, const clv_train_loss *losses, int n_losses,
+                              const clv_loss *loss) {
+    clv_train_loss found = {.weight = 1};
     for (int i = 0; i < n_losses; i++)
-        if (port->name && !strcmp(losses[i].target, port->name) && losses[i].loss) return losses[i].loss;
-    return loss ? loss : clv_loss_find(port->classes ? "cross_entropy" : "mse");
+        if (port->name && !strcmp(losses[i].target, port->name)) found = losses[i];
+    if (!found.loss) found.loss = loss ? loss : clv_loss_find(port->classes ? "cross_entropy" : "mse");
+    if (!(found.weight > 0)) found.weight = 1;
+    return found;
 }
 
 /** Accuracy says it where there is one; else the loss, if the mean has the least there is. */
@@ -23,9 +27,10 @@ static void judge(cli_least *least, const clv_loss *loss) {
                              : least->known && least->loss >= least->baseline.loss;
 }
 
-cli_least cli_least_of(clv_runtime *runtime, const cli_args *args, const clv_dataset *tested,
+cli_least cli_least_of(clv_runtime *runtime, const cli_source *source, const clv_dataset *tested,
                        const clv_metrics *metrics, const clv_dataset *trained, double train_loss,
-                       const clv_train_loss *losses, int n_losses, const clv_loss *loss) {
+                       const clv_loss *loss) {
+    const cli_fields *fields = &source->fields;
     const clv_dataset *dataset = tested ? tested : trained;
     cli_least least = {.accuracy = NAN, .loss = NAN};
     const int n = clv_dataset_info_get(dataset).n_targets;
@@ -35,16 +40,18 @@ cli_least cli_least_of(clv_runtime *runtime, const cli_args *args, const clv_dat
         for (int k = 0; tested && k < metrics->n_each; k++)
             if (n == 1 || !strcmp(metrics->each[k].name, port.name)) told = &metrics->each[k];
         least.accuracy = told ? told->accuracy : (double)NAN;
-        const double weight = n_losses == 1 && losses->weight > 0 ? losses->weight : 1;
-        least.loss = told ? told->loss : tested ? (double)NAN : train_loss / weight;
+        const clv_train_loss of = loss_of(&port, fields->trained, fields->n_targets, loss);
+        least.loss = told ? told->loss : tested ? (double)NAN : train_loss / of.weight;
         if (n > 1) snprintf(least.target, sizeof least.target, "%s", port.name);
         if (clv_dataset_baseline(runtime, dataset, i, &least.baseline) != CLV_OK)
             return (cli_least){.known = false};
-        least.are_large =
-            !clv_dataset_info_get(dataset).table_report.rows && !port.classes && least.baseline.loss > 100;
-        judge(&least, loss_of(&port, losses, n_losses, loss));
+        const bool scaled = fields->scale[i] > 0 || clv_dataset_info_get(dataset).table_report.rows;
+        least.are_large = !scaled && !port.classes && least.baseline.loss > 100;
+        least.units = fields->scale[i] > 0 ? cli_loss_units(source) : "";
+        judge(&least, of.loss);
+        least.baseline.loss *= of.weight; // as the loss is told
         if (!*least.sorted && (port.classes || least.no_better))
-            cli_tell_sorted(args, tested, trained, i, least.sorted, sizeof least.sorted);
+            cli_tell_sorted(source->args, tested, trained, i, least.sorted, sizeof least.sorted);
     }
     return least;
 }
@@ -64,11 +71,11 @@ void cli_least_say(FILE *out, const cli_least *least) {
     else
         screen_say(
             out,
-            "%s%s%sno better than always %s, whose loss is %s: nothing was learnt of the samples; "
+            "%s%s%sno better than always %s, whose loss is %s%s: nothing was learnt of the samples; "
             "%smore --epochs (or fewer, where the train loss still fell), another --lr or other data may "
             "help",
             of, least->target, colon, least->baseline.targets ? "the commonest class" : "the mean",
-            cli_figure(least->baseline.loss),
+            cli_figure(least->baseline.loss), least->units,
             least->are_large ? "targets so large want to be standardized, as (y - y.mean()) / y.std(); "
                              : "");
 }

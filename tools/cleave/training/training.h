@@ -4,7 +4,6 @@
 #define CLEAVE_CLI_TRAINING_H
 
 #include "datasets/datasets.h"
-#include "datasets/datasets.h"
 
 // ---- summary.c: a training in words -----------------------------------------------------------------------
 
@@ -35,17 +34,18 @@ void cli_epochs_say_worse(FILE *out, const cli_epochs *epochs, const cli_source 
 
 /** What always the commonest class, or the mean, would get, beside what a model got. */
 typedef struct cli_least {
-    char target[64]; // the first that is no better, where there are several; else ""
-    clv_baseline baseline;
+    char target[64];       // the first that is no better, where there are several; else ""
+    clv_baseline baseline; // its loss in the units in which the model's is told
+    const char *units;     // behind that loss
     double accuracy, loss; // the model's; NaN: not told
     bool known, no_better; // by accuracy of classes, by loss of numbers
     bool are_large;        // numbers of arrays, far from what a model begins with
     char sorted[600];      // what is tested on differs from what was trained on; "": it does not
 } cli_least;
 /** Of an evaluation on `tested`; NULL: of `trained` and the loss of the training. */
-cli_least cli_least_of(clv_runtime *runtime, const cli_args *args, const clv_dataset *tested,
+cli_least cli_least_of(clv_runtime *runtime, const cli_source *source, const clv_dataset *tested,
                        const clv_metrics *metrics, const clv_dataset *trained, double train_loss,
-                       const clv_train_loss *losses, int n_losses, const clv_loss *loss);
+                       const clv_loss *loss);
 /** sorted.c: a sentence, if what is tested on differs in a target from what was trained on (NULL: not known)
  *  in a way that no training mends. */
 void cli_tell_sorted(const cli_args *args, const clv_dataset *tested, const clv_dataset *trained, int target,
