@@ -124,6 +124,61 @@ static clv_status refuse_rest(clv__error *error, const clv__image_list *list) {
         rest->loose, clv__shown(list->rest.first_passed_over, &shown));
 }
 
+// ---- where classes are instead ----------------------------------------------------------------------------
+
+/** Has the folder pictures of its own? */
+static bool has_pictures(const char *path) {
+    DIR *folder = opendir(path);
+    const struct dirent *entry;
+    bool found = false;
+    while (folder && !found && (entry = readdir(folder)))
+        found = *entry->d_name != '.' && is_picture(entry->d_name);
+    if (folder) closedir(folder);
+    return found;
+}
+
+/** A folder of classes in this one, which is none itself, or deeper; NULL: there is none. What fails is none, for
+ *  this is looked for where there is a sentence already. */
+static const char *find_classes(clv__error *error, clv__arena *arena, const char *path, int depth) {
+    const char **names = NULL, *found = NULL;
+    size_t n = 0;
+    if (list_folder(error, arena, path, &names, &n) != CLV_OK) n = 0;
+    for (size_t i = 0; !found && i < n; i++) {
+        const char *within = *names[i] == '.' ? NULL : joined(arena, path, names[i]);
+        if (within && is_folder(within) && has_pictures(within)) found = path;
+    }
+    for (size_t i = 0; !found && depth && i < n; i++) {
+        const char *within = *names[i] == '.' ? NULL : joined(arena, path, names[i]);
+        if (within && is_folder(within)) found = find_classes(error, arena, within, depth - 1);
+    }
+    free(names);
+    return found;
+}
+
+/** A folder of pictures that stands beside others is a class: the folder that holds them; NULL: it is none. */
+static const char *parent_of_classes(clv__error *error, clv__arena *arena, const char *folder) {
+    size_t end = strlen(folder), at;
+    while (end && folder[end - 1] == '/') end--;
+    for (at = end; at && folder[at - 1] != '/';) at--;
+    char *own = clv__arena_strdup(arena, folder), *parent = own ? clv__arena_strdup(arena, folder) : NULL;
+    if (!parent || at == end || !has_pictures(folder)) return NULL;
+    own[end] = 0;
+    while (at > 1 && parent[at - 1] == '/') at--;
+    parent[at] = 0;
+    if (!*parent) parent = clv__arena_strdup(arena, ".");
+    const char **names = NULL;
+    size_t n = 0;
+    bool others = false;
+    if (!parent || list_folder(error, arena, parent, &names, &n) != CLV_OK) n = 0;
+    for (size_t i = 0; !others && i < n; i++) {
+        const char *beside = *names[i] == '.' ? NULL : joined(arena, parent, names[i]);
+        const bool itself = !strcmp(names[i], strrchr(own, '/') ? strrchr(own, '/') + 1 : own);
+        others = beside && !itself && is_folder(beside) && has_pictures(beside);
+    }
+    free(names);
+    return others ? parent : NULL;
+}
+
 // ---- folders of classes -----------------------------------------------------------------------------------
 
 /** A name in the folder of a class: a picture, or passed over. */
@@ -143,6 +198,8 @@ static clv_status add_name(clv__error *error, clv__image_list *list, const char 
     return add_file(error, list, within);
 }
 
+enum { MOST_DEEPER = 3 }; // folders in which classes are looked for
+
 /** The pictures of one class. */
 static clv_status add_class(clv__error *error, clv__image_list *list, const char *name, int32_t label) {
     const char **names = NULL;
@@ -155,11 +212,15 @@ static clv_status add_class(clv__error *error, clv__image_list *list, const char
     clv_status status = list_folder(error, &list->arena, path, &names, &n);
     for (size_t i = 0; status == CLV_OK && i < n; i++) status = add_name(error, list, name, names[i], label);
     free(names);
-    if (status == CLV_OK && list->count == before)
-        status = clv__error_set(
-            error, CLV_E_FORMAT, "the class '%s' of '%s' has no pictures: a file of it ends in %s",
-            clv__shown(name, &shown), list->folder, endings_text(endings, sizeof endings));
-    return status;
+    if (status != CLV_OK || list->count > before) return status;
+    const char *deeper = find_classes(error, &list->arena, path, MOST_DEEPER);
+    if (deeper)
+        CLV_FAIL(error, CLV_E_FORMAT,
+                 "the class '%s' of '%s' has no pictures but folders: they lie deeper, and '%s' is a folder "
+                 "of classes",
+                 clv__shown(name, &shown), list->folder, deeper);
+    CLV_FAIL(error, CLV_E_FORMAT, "the class '%s' of '%s' has no pictures: a file of it ends in %s",
+             clv__shown(name, &shown), list->folder, endings_text(endings, sizeof endings));
 }
 
 /** Where a name stands among the known ones; -1: nowhere. */
@@ -255,6 +316,16 @@ static clv_status check_parts(clv__error *error, clv__image_list *list, const cl
              list->folder, first, list->folder, first);
 }
 
+static clv_status no_classes(clv__error *error, clv__image_list *list) {
+    const char *parent = parent_of_classes(error, &list->arena, list->folder);
+    if (parent)
+        CLV_FAIL(error, CLV_E_FORMAT,
+                 "'%s' has no folders of classes but pictures: it is a class, and '%s' is the folder of such",
+                 list->folder, parent);
+    CLV_FAIL(error, CLV_E_FORMAT, "'%s' has no folders of classes: a picture's place is %s/CLASS/PICTURE.jpg",
+             list->folder, list->folder);
+}
+
 clv_status clv__image_list_classes(clv__error *error, const char *folder, const clv__known_names *known,
                                    bool strict, clv__image_list *out) {
     *out = (clv__image_list){.folder = clv__strdup(folder)};
@@ -265,10 +336,7 @@ clv_status clv__image_list_classes(clv__error *error, const char *folder, const 
     if (status == CLV_OK) status = check_parts(error, out, known, names, n);
     if (status == CLV_OK) status = add_classes(error, out, known, names, n);
     free(names);
-    if (status == CLV_OK && !out->count)
-        status = clv__error_set(error, CLV_E_FORMAT,
-                                "'%s' has no folders of classes: a picture's place is %s/CLASS/PICTURE.jpg",
-                                folder, folder);
+    if (status == CLV_OK && !out->count) status = no_classes(error, out);
     if (status == CLV_OK && strict) status = refuse_rest(error, out);
     if (status != CLV_OK) clv__image_list_reset(out);
     return status;

@@ -68,8 +68,17 @@ static clv_status no_column(const making *m, const char *name, size_t length) {
     clv__nearest nearest = {.word = word};
     for (size_t i = 0; i < m->file.csv.columns; i++) clv__nearest_offer(&nearest, name_of(m, (int)i));
     clv__shown_text shown;
-    CLV_FAIL(m->error, CLV_E_NOT_FOUND, "'%s' has no column '%s'%s", m->file.path, clv__shown(word, &shown),
-             clv__nearest_text(&nearest));
+    const char *meant = clv__nearest_text(&nearest);
+    char has[400] = "";
+    for (size_t i = 0; !*meant && i < m->file.csv.columns; i++) {
+        clv__shown_text one;
+        const size_t used = strlen(has);
+        if (used + 60 < sizeof has)
+            snprintf(has + used, sizeof has - used, "%s'%.40s'", i ? ", " : ", it has ",
+                     clv__shown(name_of(m, (int)i), &one));
+    }
+    CLV_FAIL(m->error, CLV_E_NOT_FOUND, "'%s' has no column '%s'%s%s", m->file.path, clv__shown(word, &shown),
+             has, meant);
 }
 
 /** Names with commas between them, as columns, each once. Blanks around a name are nothing. */
@@ -254,7 +263,9 @@ static clv_status choose_rows(making *m) {
     m->last = part_of(m->n_kept, config->end > 0 ? config->end : 1);
     m->known = config->begin > 0 ? m->first : m->last;
     if (m->last <= m->first)
-        CLV_FAIL(m->error, CLV_E_VALUE, "'%s': of %zu rows none lies from %g to %g of the whole",
+        CLV_FAIL(m->error, CLV_E_VALUE,
+                 "'%s': of %zu rows none lies from %g to %g of the whole; give more rows, or another part "
+                 "(clv_table_config.begin)",
                  m->file.path, m->n_kept, config->begin, config->end);
     return CLV_OK;
 }

@@ -62,6 +62,7 @@ typedef struct lacking {
     char names[1024];
     const char *first;
     size_t n, at;
+    bool targets; // are among them
 } lacking;
 
 static void lacks(lacking *all, const char *name) {
@@ -83,8 +84,14 @@ static clv_status no_columns(const clv__table_file *file, const clv__table_form 
         const char *name = clv__csv_field(&file->csv, -1, c);
         if (!used[c] && !is_known(form, name)) clv__nearest_offer(&nearest, name);
     }
-    CLV_FAIL(file->error, CLV_E_NOT_FOUND, "'%s' has no column%s %s, which the model was trained on%s",
-             file->path, all->n > 1 ? "s" : "", all->names, all->n > 1 ? "" : clv__nearest_text(&nearest));
+    const char *meant = all->n > 1 ? "" : clv__nearest_text(&nearest);
+    const char *without = *meant || all->targets ? ""
+                          : all->n > 1           ? "; to do without them train again and leave them out "
+                                                   "(clv_table_config.ignore)"
+                                                 : "; to do without it train again and leave it out "
+                                                   "(clv_table_config.ignore)";
+    CLV_FAIL(file->error, CLV_E_NOT_FOUND, "'%s' has no column%s %s, which the model was trained on%s%s",
+             file->path, all->n > 1 ? "s" : "", all->names, meant, without);
 }
 
 static clv_status find(const clv__table_file *file, clv__table_form *form, bool *used, bool targets,
@@ -103,7 +110,7 @@ static clv_status find(const clv__table_file *file, clv__table_form *form, bool 
     for (size_t i = 0; targets && i < form->n_targets; i++) {
         clv__table_column *target = &form->targets[i];
         target->at = clv__csv_column(&file->csv, target->name, strlen(target->name));
-        if (target->at < 0) lacks(&all, target->name);
+        if (target->at < 0) lacks(&all, target->name), all.targets = true;
     }
     return all.n ? no_columns(file, form, used, &all) : check_others(file, form, used, ignore);
 }

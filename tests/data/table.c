@@ -470,7 +470,9 @@ static void rows_that_are_refused(void **state) {
         clv_status status;
         const char *said;
     } refused[] = {
-        {good, "a,t\n1,2\n", CLV_E_NOT_FOUND, "'r.csv' has no column 'b', which the model was trained on"},
+        {good, "a,t\n1,2\n", CLV_E_NOT_FOUND,
+         "'r.csv' has no column 'b', which the model was trained on; to do without it train again and leave "
+         "it out (clv_table_config.ignore)"},
         {good, "a,b,c\n1,2,3\n", CLV_E_VALUE,
          "'r.csv' has a column 'c', which the model was not trained on: leave it out, or ignore it "
          "(`ignore` of clv_table_rows_read)"},

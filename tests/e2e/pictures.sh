@@ -264,7 +264,10 @@ rm f/one/a.jpg
 expect 1 "cannot read 'f/two/pipe.png': it is a device or pipe" "$cleave" train images f $small --strict
 mkdir -p alone && cp -r f/one alone/
 expect 1 "'alone' has pictures of one class; to tell classes apart takes two or more" "$cleave" train images alone $small
-expect 1 'has no folders of classes' "$cleave" train images f/one $small
+expect 1 "'f/one' has no folders of classes but pictures: it is a class, and 'f' is the folder of such" "$cleave" train images f/one $small
+expect 1 "'f/one/' has no folders of classes but pictures: it is a class, and 'f' is the folder of such" "$cleave" train images f/one/ $small
+mkdir -p deep/data && cp -r f deep/data/train || fail "no pictures that lie deeper"
+expect 1 "the class 'data' of 'deep' has no pictures but folders: they lie deeper, and 'deep/data/train' is a folder of classes" "$cleave" train images deep $small
 mkdir f/three
 expect 1 "the class 'three' of 'f' has no pictures" "$cleave" train images f $small
 expect 1 "'f/three' has no folders of classes" "$cleave" train images "$pictures" --val f/three $small

@@ -101,4 +101,10 @@ for how in cut reflow; do
     same "lines of top ($how)" "$(wc -l <screen)" 2
     grep -q '^mlp .* done$' screen || fail "the last picture of top: $(cat screen)"
 done
+# A prompt is written after the bar of the kernels that are compiled for it, which would draw over it.
+i=0
+while [ $i -lt 20 ]; do echo "In the beginning were $i words."; i=$((i + 1)); done >text.txt
+works "$cleave" train text text.txt --context 8 --width 16 --heads 2 --layers 1 --batch 8 --steps 1 --quiet --save g.safetensors
+on 80 "$cleave" generate --weights g.safetensors --prompt 'In the' --length 4
+grep -q '^In the' screen || fail "the prompt is not on the screen: $(cat screen)"
 finish

@@ -58,6 +58,20 @@ expect 1 "'less.csv' has no column 'price', which the model was trained on" "$cl
 expect 1 "'houses.csv': the model learnt 'price', and the column 'rent' is another one; leave its name out (--target)" \
     "$cleave" eval csv houses.csv --target rent --weights w.safetensors --device "$device"
 expect 1 "the model learnt 'price', and the column 'rent' is another one" "$cleave" train csv houses.csv --target rent --weights w.safetensors --device "$device"
+# What to do without a column that rows lack; what a file is that has not the column meant; a part of no rows.
+printf 'rooms,town\n3,Ulm\n' >less.csv
+expect 1 "'less.csv' has no column 'area', which the model was trained on; to do without it train again and leave it out (--ignore)" \
+    "$cleave" run csv less.csv --weights w.safetensors --output o.csv --device "$device"
+expect 1 "'houses.csv' has no column 'cost', it has 'area', 'rooms', 'town', 'price', 'rent'" "$cleave" train csv houses.csv --target cost --device "$device"
+head -n 2 houses.csv >one.csv
+expect 1 "of 1 rows none lies from 0 to 0.9 of the whole; give more rows, or another part (--validation)" "$cleave" train csv one.csv --target price --device "$device"
+# A column that counts the rows, in their order or not, is told before the training; numbers that come twice are none.
+awk -F, 'NR == 1 { print "id," $0 } NR > 1 { print NR * 7 % 61 + 100 "," $0 }' houses.csv >ids.csv
+works "$cleave" train csv ids.csv --target price $how --steps 1
+same "ids" "$(grep -c 'another whole number in each row' err)" 1
+grep -qF "ids.csv: column 'id' has another whole number in each row, as ids do, and rows to predict will need it; --ignore id leaves it out" err || fail "ids: $(cat err)"
+works "$cleave" train csv ids.csv --target price $how --ignore id --steps 1
+! grep -q 'another whole number' err || fail "no ids: $(cat err)"
 works "$cleave" eval csv houses.csv --target price --weights w.safetensors --device "$device"
 
 # How many rows were tested, and what data are counted in.
@@ -78,7 +92,7 @@ same "rate" "$(at images_per_second)" null
 works "$cleave" eval csv houses.csv --validation 1 --weights w.safetensors --device "$device" --json
 same "rows tested" "$(at count table.rows | tr '\n' ' ')" '60 60 '
 works "$cleave" train csv houses.csv --target price --ignore rent $how --epochs 40 --log t.jsonl
-grep -q '^[0-9]* rows/s, ' out || fail "a table's speed is told as: $(cat out)"
+grep -q '^[0-9]* rows/s on average, ' out || fail "a table's speed is told as: $(cat out)"
 works "$cleave" top t.jsonl
 grep -q ' rows/s  done' out && ! grep -q 'images/s' out || fail "top counts rows as: $(cat out)"
 works "$cleave" report --log t.jsonl --output r.html
@@ -87,17 +101,17 @@ i=0
 while [ $i -lt 20 ]; do echo "In the beginning were $i words."; i=$((i + 1)); done >text.txt
 works "$cleave" train text text.txt --context 8 --width 16 --heads 2 --layers 1 --batch 8 --epochs 5 --device "$device" --save g.safetensors
 grep -q '^  samples  *[0-9]* to train on, [0-9]* to test on: text.txt, each of 8 tokens, 26 in the vocabulary, shuffled$' err || fail "the samples of a text: $(cat err)"
-grep -q '^[0-9]* tokens/s, ' out || fail "a text's speed is told as: $(cat out)"
+grep -q '^[0-9]* tokens/s on average, ' out || fail "a text's speed is told as: $(cat out)"
 works "$cleave" eval text text.txt --weights g.safetensors --device "$device"
 grep -q '^tested on [0-9]* tokens$' out || fail "eval does not tell its tokens: $(cat out)"
 "$helper" fields 40 d.npz || fail "no arrays"
 works "$cleave" train arrays d.npz --target kind,price --epochs 5 --batch 8 --device "$device" --save a.safetensors
-grep -q '^[0-9]* samples/s, ' out || fail "the speed of arrays is told as: $(cat out)"
+grep -q '^[0-9]* samples/s on average, ' out || fail "the speed of arrays is told as: $(cat out)"
 works "$cleave" eval arrays d.npz --weights a.safetensors --validation 1 --batch 10 --device "$device"
 grep -q '^tested on 40 samples, [0-9]* samples/s$' out || fail "eval does not tell its samples: $(cat out)"
-grep -q '^always the commonest class: accuracy 0\.[0-9]*$' out && ! grep -q '^always the mean' out || fail "the commonest class: $(cat out)"
+grep -q '^always the commonest class of kind: accuracy 0\.[0-9]*$' out && ! grep -q '^always the mean' out || fail "the commonest class: $(cat out)"
 works "$cleave" eval arrays d.npz --weights a.safetensors --validation 1 --metric price:mae --device "$device"
-grep -q '^always the commonest class: accuracy 0\.[0-9]*$' out && grep -q '^always the mean: price:mae [0-9.]*$' out || fail "the mean of an array: $(cat out)"
+grep -q '^always the commonest class of kind: accuracy 0\.[0-9]*$' out && grep -q '^always the mean: price:mae [0-9.]*$' out || fail "the mean of an array: $(cat out)"
 
 # Two columns of numbers: each has its metrics by its name, in its own units, wherever they are told.
 works "$cleave" train csv houses.csv --target price,rent $how --epochs 60 --save two.safetensors --log two.jsonl

@@ -38,6 +38,8 @@ around docs/custom-ops.md 1 'extern const clv_attribute attributes[];' 'extern c
     'void reference(const clv_op_use *use, const double *const *in, double *const *out);' \
     'void gradient(const clv_op_use *, clv_tensor *const *, clv_tensor *const *, clv_tensor *const *, clv_tensor **);' \
     'extern clv_runtime *runtime;' 'extern clv_graph *graph;' 'extern clv_tensor *h;'
+around docs/custom-ops.md 2
+around docs/getting-started.md 1 '#include <stdio.h>' 'extern clv_train_config config;'
 [ "$(cat README.md docs/*.md | grep -c '^```c$')" = "$blocks" ] ||
     finding "README.md or docs/ have a block of C that nobody compiles: sample.sh names what stands around each"
 

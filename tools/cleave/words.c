@@ -22,6 +22,7 @@ static const struct {
     {"`folder` of clv_dataset_fashion_mnist", "--data DIR"},
     {"(`ignore` of clv_table_rows_read)", "(--ignore)"},
     {"(clv_table_config.ignore)", "(--ignore)"},
+    {"(clv_table_config.begin)", "(--validation)"},
     {"(clv_table_config.targets)", "(--target)"},
     {"(clv_table_config.words)", "(--words)"},
     {"(clv_table_config.classes)", "(--classes N)"},

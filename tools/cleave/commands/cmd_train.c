@@ -227,8 +227,8 @@ static void print_result(const train_job *job, const clv_trainer *trainer, bool 
     cli_profile_print(stdout, &job->profile);
     if (job->profile.profile && job->session->args->profile) putchar('\n');
     if (result.step_ms > 0) // the first step of a process is not timed
-        screen_say(stdout, "%.0f %s/s, %.2f ms a step (median)", result.images_per_second * (double)unit.each,
-                   unit.name, result.step_ms);
+        screen_say(stdout, "%.0f %s/s on average, %.2f ms a step (median)",
+                   result.images_per_second * (double)unit.each, unit.name, result.step_ms);
     print_startup(job, clv_trainer_info_get(trainer).devices[0]);
     cli_shares_print(&job->config->placement, clv_trainer_info_get(trainer).shares);
     for (int i = 0; i < clv_trainer_info_get(trainer).n_lost; i++) {
@@ -383,6 +383,7 @@ static int train_weighted(cli_session *session, const clv_model *model, cli_sour
     cli_tell_table(args, &table, clv_dataset_info_get(source->train).table);
     cli_tell_text(source);
     cli_tell_few_rows(args, source->train);
+    cli_tell_ids(args, source->train);
     clv_model sized;
     code = cli_check_tested(args, source->test != NULL);
     if (code == EXIT_DONE) code = cli_model_of_source(session->runtime, source, &sized);

@@ -108,6 +108,8 @@ clv_status cli_read_csv(cli_source *source);
 void cli_tell_table(const cli_args *args, const clv_table_report *report, const char *record);
 /** Are there classes of a table of which each has few rows? On stderr. Quiet: nothing. */
 void cli_tell_few_rows(const cli_args *args, const clv_dataset *dataset);
+/** ids.c: does a column of a table have another whole number in each row? On stderr. Quiet: nothing. */
+void cli_tell_ids(const cli_args *args, const clv_dataset *dataset);
 json_t *cli_table_json(const clv_table_report *report);
 /** The model for a table's columns and targets. Prints what does not fit. */
 int cli_model_of_rows(const cli_source *source, const clv_dataset *dataset, clv_model *out);

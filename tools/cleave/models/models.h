@@ -47,8 +47,8 @@ clv_model cli_model_for(const cli_args *args, const clv_model *model);
  *  the model's own. Prints and returns EXIT_FAILED for others, channels last for example. */
 int cli_size_model(clv_runtime *runtime, const cli_args *args, const clv_model *model,
                    const clv_shape *sample, clv_model *out);
-/** Is it a model of rows of numbers: mlp, linear, or one with `build` whose input is a row, or which is as large
- *  as its samples? */
+/** Is it a model of rows of numbers: mlp, linear, or one with `build` whose input is a row, or which is as
+ *  large as its samples? */
 bool cli_takes_rows(const clv_model *model);
 /** Prints what it takes instead, and returns EXIT_USAGE, if not. */
 int cli_check_rows(const clv_model *model);

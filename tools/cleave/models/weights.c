@@ -287,10 +287,18 @@ static clv_shape sample_of(const clv_model *model) {
     return clv_shape_make(rank, model->input);
 }
 
+/** Of another number of classes: the samples' size is no reason, and only `train` begins layers anew. */
+static int fail_classes(const cli_args *args, const char *sentence) {
+    const char *anew = args->command == CLI_TRAIN ? NULL : strstr(sentence, ", or leave '");
+    return cli_fail(EXIT_FAILED, "%.*s", anew ? (int)(anew - sentence) : (int)strlen(sentence), sentence);
+}
+
 int cli_fail_sized(clv_runtime *runtime, const cli_args *args, clv_status status, const clv_model *sized) {
     const clv_model *model = clv_model_find(sized->name);
     const char *lost = args->command == CLI_TRAIN ? "" : cli_lost_record(args);
     char built[96];
+    if (status == CLV_E_SHAPE && strstr(cli_sentence(runtime), "; build the model for "))
+        return fail_classes(args, cli_sentence(runtime));
     if (status != CLV_E_SHAPE || !model || !memcmp(model->input, sized->input, sizeof model->input))
         return cli_fail_status(runtime, status);
     const clv_shape of_samples = sample_of(sized);

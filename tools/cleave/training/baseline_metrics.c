@@ -94,6 +94,7 @@ static void say_mean(FILE *out, const clv_dataset *tested, const clv_metrics *me
 static void say_commonest(FILE *out, clv_runtime *runtime, const clv_dataset *tested) {
     int64_t correct = 0, targets = 0;
     bool classes = false;
+    char of[CLV_MAX_PORTS * 72] = ""; // of several targets, those that are counted
     const int n = clv_dataset_info_get(tested).n_targets;
     for (int i = 0; i < n; i++) classes |= clv_dataset_port_get(tested, CLV_PORT_TARGET, i).classes > 0;
     for (int i = 0; i < n; i++) {
@@ -102,13 +103,17 @@ static void say_commonest(FILE *out, clv_runtime *runtime, const clv_dataset *te
         if (clv_dataset_baseline(runtime, tested, i, &one) != CLV_OK) return;
         correct += one.correct;
         targets += one.targets;
+        const size_t used = strlen(of);
+        if (n > 1)
+            snprintf(of + used, sizeof of - used, "%s%.64s", used ? ", " : " of ",
+                     clv_dataset_port_get(tested, CLV_PORT_TARGET, i).name);
     }
     if (targets)
-        screen_say(out, "always %s: accuracy %.4f",
+        screen_say(out, "always %s%s: accuracy %.4f",
                    !classes                                              ? "each label's commoner value"
                    : clv_dataset_info_get(tested).dtype == CLV_DTYPE_I32 ? "the commonest token"
                                                                          : "the commonest class",
-                   (double)correct / (double)targets);
+                   of, (double)correct / (double)targets);
 }
 
 void cli_baseline_say(FILE *out, clv_runtime *runtime, const clv_dataset *tested,
