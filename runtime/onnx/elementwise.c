@@ -22,8 +22,16 @@ UNARY(relu_of_float, clv_relu)
 UNARY(sigmoid, clv_sigmoid)
 UNARY(tanh, clv_tanh)
 
+/** Of an initializer. Exporters write those of the same values once: a vector (ones of a normalisation) becomes one of its own under the
+ *  result's name, as it was in the model; a matrix is shared, as the weights of an embedding are with the last layer. */
 static void build_identity(clv__onnx_use *use) {
-    clv__onnx_give(use, 0, clv__onnx_in(use, 0));
+    if (!clv__onnx_has(use, 0) || !use->in[0]->data || !clv__onnx_of_floats(use) || !use->n_out) {
+        clv__onnx_give(use, 0, clv__onnx_in(use, 0));
+        return;
+    }
+    if (use->in[0]->data->rank > 1) use->out[0]->same_as = use->in[0];
+    use->out[0]->data = use->in[0]->data;
+    use->out[0]->type = use->in[0]->type;
 }
 
 static void build_neg(clv__onnx_use *use) {
@@ -113,7 +121,8 @@ static void build_mod(clv__onnx_use *use) {
     q = clv__onnx_int(use, "fmod", 0) ? truncated(use, q) : floor_of(use, q);
     clv_tensor *y = clv_sub(a, clv_mul(b, q));
     if (clv__onnx_of_floats(use)) { // by infinity: a itself, or infinity where the signs differ
-        clv_tensor *endless = with(use, clv_eq, clv_abs(b), INFINITY), *apart = with(use, clv_lt, clv_mul(a, b), 0);
+        clv_tensor *endless = with(use, clv_eq, clv_abs(b), INFINITY),
+                   *apart = with(use, clv_lt, clv_mul(a, b), 0);
         y = clv_where(endless, clv__onnx_int(use, "fmod", 0) ? a : clv_where(apart, b, a), y);
     }
     clv__onnx_give(use, 0, clv__onnx_as_given(use, y));
@@ -403,7 +412,8 @@ static void build_dropout(clv__onnx_use *use) {
     const clv__known *training = clv__onnx_has(use, 2) ? clv__onnx_known(use, 2) : NULL,
                      *part = clv__onnx_if_known(use, 1);
     if (training && training->v[0] != 0 && !(part && part->v[0] == 0) && !clv__graph_training(use->graph)) {
-        clv__onnx_fail(use, CLV_E_UNSUPPORTED, "training_mode in a forward pass: export the model for evaluation");
+        clv__onnx_fail(use, CLV_E_UNSUPPORTED,
+                       "training_mode in a forward pass: export the model for evaluation");
         return;
     }
     const bool drops = clv__graph_training(use->graph) && clv__onnx_of_floats(use);

@@ -434,7 +434,8 @@ static bool reduce(clv__onnx_use *use, double (*of)(double, double), double from
     const clv__known *x = clv__onnx_known(use, 0);
     bool reduced[CLV_MAX_RANK];
     if (!x || !clv__onnx_reduced(use, x->shape.rank, reduced)) return false;
-    if (isinf(from) && !clv__onnx_is_float(x->type) && !clv_shape_numel(&x->shape)) return false; // of nothing
+    if (isinf(from) && !clv__onnx_is_float(x->type) && !clv_shape_numel(&x->shape))
+        return false; // of nothing
     clv_shape kept = x->shape, shape = {0};
     const bool keep = clv__onnx_int(use, "keepdims", 1) != 0;
     for (int d = 0; d < kept.rank; d++) {

@@ -23,6 +23,9 @@ typedef struct clv__made {
     const clv__known *known;      // NULL: not known
     const clv__onnx_tensor *data; // an initializer
     clv_tensor *tensor;           // NULL: nobody asked yet
+    struct clv__made *same_as;    // of an Identity of an initializer: that one
+    int64_t classes; // of the last layer, where another number is wanted: the length of class_axis
+    int class_axis;
 } clv__made;
 
 /** A node while it is built. */
@@ -57,6 +60,7 @@ bool clv__onnx_failed(const clv__onnx_use *use);
 static inline bool clv__onnx_has(const clv__onnx_use *use, int i) {
     return i < use->n_in && use->in[i];
 }
+clv_tensor *clv__onnx_tensor_of(clv__onnx_use *use, clv__made *value);
 /** The input as a tensor: f32 or i32. NULL: left out, or the build has failed. */
 clv_tensor *clv__onnx_in(clv__onnx_use *use, int i);
 /** The same as f32. */
@@ -154,6 +158,7 @@ const clv__onnx_row *clv__onnx_row_of(const clv__onnx_node *node);
 bool clv__onnx_folds_it(const clv__onnx_node *node);
 
 /** Append a file's graph: its inputs are there, its outputs are to be. classes: the last layer has so many results; 0: as the file has. */
-void clv__onnx_build(const clv__onnx_model *model, int64_t classes, clv_tensor *const *inputs, clv_tensor **outputs);
+void clv__onnx_build(const clv__onnx_model *model, int64_t classes, clv_tensor *const *inputs,
+                     clv_tensor **outputs);
 
 #endif

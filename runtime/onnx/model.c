@@ -204,8 +204,9 @@ static clv_status read_ports(clv_onnx *onnx, clv__error *error, const clv_onnx_c
 
 clv_status clv_onnx_read(clv_runtime *runtime, const char *path, const clv_onnx_config *config,
                          clv_onnx **out) {
-    clv__error *error = clv__runtime_error_of(runtime);
     static const clv_onnx_config defaults;
+    CLV_TRY(CLV__GIVEN(NULL, runtime));
+    clv__error *error = clv__runtime_error_of(runtime);
     CLV_TRY(CLV__USABLE(error, out));
     *out = NULL;
     CLV_TRY(CLV__USABLE(error, path));

@@ -6,40 +6,12 @@
 #include "graph/graph.h"
 #include "onnx/import.h"
 
-clv_tensor *clv__onnx_as_float(clv_tensor *x) {
-    return x && !clv__onnx_tensor_is_float(x) ? clv_cast(x, CLV_DTYPE_F32) : x;
-}
-
-clv_tensor *clv__onnx_as_i32(clv_tensor *x) {
-    return x && clv__onnx_tensor_is_float(x) ? clv_cast(x, CLV_DTYPE_I32) : x;
-}
-
 clv_tensor *clv__onnx_as_given(const clv__onnx_use *use, clv_tensor *x) {
     return clv__onnx_of_floats(use) ? x : clv__onnx_as_i32(x);
 }
 
 clv_tensor *clv__onnx_scalar(clv__onnx_use *use, double value, bool is_float) {
     return clv_full(use->graph, is_float ? CLV_DTYPE_F32 : CLV_DTYPE_I32, (clv_shape){0}, (float)value);
-}
-
-clv_tensor *clv__onnx_constant(clv__onnx_use *use, const clv__known *known) {
-    const int64_t n = clv_shape_numel(&known->shape);
-    const bool is_float = clv__onnx_is_float(known->type);
-    void *data = clv__arena_alloc(&use->graph->arena, (size_t)n + 1, 4);
-    if (!data) {
-        clv__onnx_fail(use, CLV_E_HOST_MEMORY, "no memory for %lld numbers", (long long)n);
-        return NULL;
-    }
-    for (int64_t i = 0; i < n; i++) {
-        const double value = known->v[i];
-        if (is_float)
-            ((float *)data)[i] = (float)value;
-        else // what is past the ends of i32 stands for an end
-            ((int32_t *)data)[i] = value >= 2147483647.0    ? INT32_MAX
-                                   : value <= -2147483648.0 ? INT32_MIN
-                                                            : (int32_t)value;
-    }
-    return clv_constant(use->graph, is_float ? CLV_DTYPE_F32 : CLV_DTYPE_I32, known->shape, data);
 }
 
 clv_tensor *clv__onnx_reshape(clv_tensor *x, const int64_t *dims, int rank) {
@@ -164,19 +136,4 @@ clv_tensor *clv__onnx_flat(clv_tensor *x) {
     const clv_shape shape = clv_tensor_shape(x);
     const int64_t n = clv_shape_numel(&shape);
     return clv__onnx_reshape(x, &n, 1);
-}
-
-clv_tensor *clv__onnx_by(clv__onnx_use *use, const char *op, clv_tensor *const *in, int n) {
-    clv__made given[4], made = {0};
-    clv__made *inputs[4] = {NULL}, *output = &made;
-    clv__onnx_use inner = *use;
-    for (int i = 0; i < n; i++) {
-        given[i] = (clv__made){.type = CLV__ONNX_FLOAT, .tensor = in[i]};
-        inputs[i] = in[i] ? &given[i] : NULL;
-    }
-    inner.in = inputs, inner.n_in = n;
-    inner.out = &output, inner.n_out = 1;
-    for (const clv__onnx_row *row = clv__onnx_products; row->op && !clv__onnx_failed(use); row++)
-        if (!strcmp(row->op, op)) row->build(&inner);
-    return made.tensor;
 }

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Nodes of products and windows: MatMul, Gemm, convolutions, pools.
 #include <math.h>
+#include <string.h>
 
 #include "onnx/import.h"
 
@@ -423,3 +424,18 @@ const clv__onnx_row clv__onnx_products[] = {
     {"MaxPool", build_max_pool},
     {NULL, NULL},
 };
+
+clv_tensor *clv__onnx_by(clv__onnx_use *use, const char *op, clv_tensor *const *in, int n) {
+    clv__made given[4], made = {0};
+    clv__made *inputs[4] = {NULL}, *output = &made;
+    clv__onnx_use inner = *use;
+    for (int i = 0; i < n; i++) {
+        given[i] = (clv__made){.type = CLV__ONNX_FLOAT, .tensor = in[i]};
+        inputs[i] = in[i] ? &given[i] : NULL;
+    }
+    inner.in = inputs, inner.n_in = n;
+    inner.out = &output, inner.n_out = 1;
+    for (const clv__onnx_row *row = clv__onnx_products; row->op && !clv__onnx_failed(use); row++)
+        if (!strcmp(row->op, op)) row->build(&inner);
+    return made.tensor;
+}

@@ -17,15 +17,16 @@ bool clv__onnx_is_file(const char *path) {
 }
 
 /** A copy, as f32. */
-static clv_status put(clv__error *error, clv_archive *archive, const clv__onnx_tensor *tensor) {
+static clv_status put(clv__error *error, clv_archive *archive, clv__onnx_text as,
+                      const clv__onnx_tensor *tensor) {
     char name[512];
     clv_array *array;
     clv_shape shape = {.rank = (int)tensor->rank};
-    if (tensor->name.n >= sizeof name || tensor->rank > CLV_MAX_RANK)
+    if (as.n >= sizeof name || tensor->rank > CLV_MAX_RANK)
         CLV_FAIL(error, CLV_E_UNSUPPORTED, "an initializer of %zu dimensions whose name has %zu bytes",
-                 tensor->rank, tensor->name.n);
-    memcpy(name, tensor->name.data, tensor->name.n);
-    name[tensor->name.n] = 0;
+                 tensor->rank, as.n);
+    memcpy(name, as.data, as.n);
+    name[as.n] = 0;
     for (int d = 0; d < shape.rank; d++) shape.dims[d] = tensor->dims[d];
     CLV_TRY(clv_archive_add(archive, name, CLV_DTYPE_F32, &shape, NULL, &array));
     if (tensor->dtype == CLV__ONNX_FLOAT) {
@@ -48,6 +49,17 @@ static bool holds(const clv_session *session, clv__onnx_text name) {
     return false;
 }
 
+/** A value's initializer; of an Identity of one, that one. */
+static const clv__onnx_tensor *initializer_of(const clv__onnx_model *model, uint32_t value) {
+    const clv__onnx_node *node = model->values[value].node;
+    while (node && node->n_inputs == 1 && clv__onnx_text_is(node->op_type, "Identity") &&
+           node->input_values[0] != CLV__ONNX_NO_VALUE) {
+        value = node->input_values[0];
+        node = model->values[value].node;
+    }
+    return node ? NULL : model->values[value].initializer;
+}
+
 clv_status clv__onnx_weights_read(clv_session *session, const char *path, clv_archive **out) {
     clv_runtime *runtime = clv_session_info_get(session).runtime;
     clv__error *error = clv__runtime_error_of(runtime);
@@ -55,10 +67,11 @@ clv_status clv__onnx_weights_read(clv_session *session, const char *path, clv_ar
     *out = NULL;
     clv_status status = clv__onnx_open(runtime, path, &model);
     if (status == CLV_OK) status = clv_archive_create(runtime, out);
-    for (size_t i = 0; status == CLV_OK && i < model->graph.n_initializers; i++)
-        if (clv__onnx_is_parameter(&model->graph.initializers[i]) &&
-            holds(session, model->graph.initializers[i].name))
-            status = put(error, *out, &model->graph.initializers[i]);
+    for (uint32_t i = 0; status == CLV_OK && i < model->n_values; i++) {
+        const clv__onnx_tensor *tensor = initializer_of(model, i);
+        if (tensor && clv__onnx_is_parameter(tensor) && holds(session, model->values[i].name))
+            status = put(error, *out, model->values[i].name, tensor);
+    }
     clv__onnx_close(model);
     if (status != CLV_OK) {
         clv_archive_destroy(*out);

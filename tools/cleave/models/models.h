@@ -60,11 +60,11 @@ enum { CLI_NAMES_BYTES = 256 };
 /** The names of all, with commas. */
 const char *cli_model_names(char names[CLI_NAMES_BYTES]);
 
-// ---- onnx.c: models of ONNX files ---------------------------------------------------------------------------
+// ---- onnx.c: models of ONNX files -------------------------------------------------------------------------
 
 bool cli_is_onnx(const char *name);
-/** If --model, or the model of `plan`, is such a file: read it, and it is a model of that name from then on. Without --weights its own
- *  are used. Prints what fails. */
+/** If --model, or the model of `plan`, is such a file: read it, and it is a model of that name from then on.
+ *  Without --weights its own are used. Prints what fails. */
 int cli_load_onnx(cli_args *args);
 
 #endif

@@ -16,7 +16,8 @@ int cli_load_onnx(cli_args *args) {
     clv_runtime *runtime;
     clv_onnx *onnx; // lasts as long as the process, as what --ops has registered
     if (!cli_is_onnx(path)) return EXIT_DONE;
-    if (clv_runtime_create(&config, &runtime) != CLV_OK) return cli_fail(EXIT_FAILED, "no runtime to read '%s' with", path);
+    if (clv_runtime_create(&config, &runtime) != CLV_OK)
+        return cli_fail(EXIT_FAILED, "no runtime to read '%s' with", path);
     const clv_onnx_config of_file = {.dims = args->dims};
     clv_status status = clv_onnx_read(runtime, path, &of_file, &onnx);
     if (status == CLV_OK) status = clv_model_register(runtime, clv_onnx_info_get(onnx).model);
