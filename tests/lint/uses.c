@@ -9,6 +9,7 @@
 #include <cleave/graph.h>
 #include <cleave/io.h>
 #include <cleave/nn.h>
+#include <cleave/onnx.h>
 #include <cleave/ops.h>
 #include <cleave/optim.h>
 #include <cleave/custom_op.h>

@@ -57,7 +57,7 @@ static int size_model(run_job *job) {
     const clv_shape *shape = &job->input.shape;
     const clv_shape sample = clv_shape_make(shape->rank - 1, shape->dims + 1);
     clv_vocabulary *vocabulary = NULL;
-    if (job->model->dtype != CLV_DTYPE_I32)
+    if (job->model->dtype != CLV_DTYPE_I32 || cli_is_onnx(job->model->name))
         return cli_size_model(session->runtime, session->args, job->model, &sample, &job->sized);
     clv_status status =
         clv_gpt_weights_read(session->runtime, session->args->weights, &job->gpt, &vocabulary);

@@ -66,5 +66,7 @@ bool cli_is_onnx(const char *name);
 /** If --model, or the model of `plan`, is such a file: read it, and it is a model of that name from then on.
  *  Without --weights its own are used. Prints what fails. */
 int cli_load_onnx(cli_args *args);
+/** The same of the file that weights were trained with, where --model names no other. */
+int cli_load_told_onnx(const cli_args *args);
 
 #endif

@@ -10,19 +10,37 @@ bool cli_is_onnx(const char *name) {
     return n > 5 && !strcmp(name + n - 5, ".onnx");
 }
 
-int cli_load_onnx(cli_args *args) {
-    const char *path = args->command == CLI_PLAN ? args->n_words ? args->words[0] : NULL : args->model;
+/** Read it, and register it: it lasts as long as the process, as what --ops has registered. */
+static int load(const char *path, const char *dims) {
     const clv_runtime_config config = {.no_opencl = true, .visible_devices = "", .partition = ""};
     clv_runtime *runtime;
-    clv_onnx *onnx; // lasts as long as the process, as what --ops has registered
-    if (!cli_is_onnx(path)) return EXIT_DONE;
+    clv_onnx *onnx;
+    if (clv_model_find(path)) return EXIT_DONE;
     if (clv_runtime_create(&config, &runtime) != CLV_OK)
         return cli_fail(EXIT_FAILED, "no runtime to read '%s' with", path);
-    const clv_onnx_config of_file = {.dims = args->dims};
+    const clv_onnx_config of_file = {.dims = dims};
     clv_status status = clv_onnx_read(runtime, path, &of_file, &onnx);
     if (status == CLV_OK) status = clv_model_register(runtime, clv_onnx_info_get(onnx).model);
     const int code = status == CLV_OK ? EXIT_DONE : cli_fail_status(runtime, status);
     clv_runtime_destroy(runtime);
-    if (code == EXIT_DONE && !args->weights && args->command != CLI_PLAN) args->weights = path;
     return code;
+}
+
+int cli_load_onnx(cli_args *args) {
+    const char *path = args->command == CLI_PLAN ? args->n_words ? args->words[0] : NULL : args->model;
+    if (!cli_is_onnx(path)) return EXIT_DONE;
+    const int code = load(path, args->dims);
+    if (code != EXIT_DONE || args->weights || args->resume || args->command == CLI_PLAN) return code;
+    args->weights = path;
+    args->given.weights = true;
+    return EXIT_DONE;
+}
+
+int cli_load_told_onnx(const cli_args *args) {
+    const char *told = args->told ? args->told->model : NULL;
+    if (args->model || !cli_is_onnx(told)) return EXIT_DONE;
+    if (access(told, R_OK) == 0) return load(told, args->dims);
+    return cli_fail(EXIT_USAGE,
+                    "'%s' holds weights of '%s', which is not there: --model FILE.onnx says where it is",
+                    args->weights, told);
 }

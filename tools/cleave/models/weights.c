@@ -195,7 +195,8 @@ int cli_tell_weights(cli_args *args) {
     if (!args->weights) return EXIT_DONE;
     int code = read_info(args, text);
     if (code != EXIT_DONE || !args->told) return code;
-    code = text ? EXIT_DONE : cli_check_foreign(args);
+    code = cli_load_told_onnx(args);
+    if (code == EXIT_DONE && !text) code = cli_check_foreign(args);
     if (code == EXIT_DONE) code = cli_check_kind(args);
     if (text) { // sizes and tokens are read with the weights
         cli_forget_weights(args);
