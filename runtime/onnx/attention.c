@@ -38,7 +38,7 @@ static clv_tensor *repeated(clv_tensor *x, int64_t times) {
     if (times == 1 || !x) return x;
     x = clv__onnx_reshape(x, (int64_t[]){s.dims[0], s.dims[1], 1, s.dims[2], s.dims[3]}, 5);
     x = clv_broadcast_to(x, CLV_SHAPE(s.dims[0], s.dims[1], times, s.dims[2], s.dims[3]));
-    s.dims[1] *= times;
+    s.dims[1] = clv__onnx_times(s.dims[1], times);
     return clv_reshape(x, s);
 }
 

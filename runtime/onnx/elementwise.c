@@ -29,7 +29,8 @@ static void build_identity(clv__onnx_use *use) {
         clv__onnx_give(use, 0, clv__onnx_in(use, 0));
         return;
     }
-    if (use->in[0]->data->rank > 1) use->out[0]->same_as = use->in[0];
+    if (use->in[0]->data->rank > 1)
+        use->out[0]->same_as = use->in[0]->same_as ? use->in[0]->same_as : use->in[0];
     use->out[0]->data = use->in[0]->data;
     use->out[0]->type = use->in[0]->type;
 }

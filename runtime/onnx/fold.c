@@ -2,7 +2,6 @@
 // Nodes whose inputs are known while the graph is built, computed on the host: shapes, and what is made of shapes. What is written for
 // shapes and masks need not be quick. Source: the operators of ONNX 1.23.
 #include <math.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "onnx/import.h"
@@ -327,10 +326,9 @@ static bool fold_slice(clv__onnx_use *use) {
     if (!x || !clv__onnx_ranges(use, &x->shape, range)) return false;
     for (int d = 0; x && d < x->shape.rank; d++) {
         if (range[d].start == 0 && range[d].step == 1 && range[d].n == x->shape.dims[d]) continue;
-        int64_t *index = malloc((size_t)(range[d].n + 1) * sizeof *index);
+        int64_t *index = clv__onnx_indices(use, range[d].n);
         for (int64_t i = 0; index && i < range[d].n; i++) index[i] = range[d].start + i * range[d].step;
         x = index ? take(use, x, d, index, range[d].n) : NULL;
-        free(index);
     }
     clv__onnx_give_known(use, 0, x);
     return x != NULL;
@@ -341,14 +339,13 @@ static bool fold_gather(clv__onnx_use *use) {
     if (!x || !index || !x->shape.rank) return false;
     const int axis = clv__onnx_axis(use, clv__onnx_int(use, "axis", 0), x->shape.rank);
     const int64_t n = clv_shape_numel(&index->shape), size = x->shape.dims[axis];
-    int64_t *at = malloc((size_t)(n + 1) * sizeof *at);
+    int64_t *at = clv__onnx_indices(use, n);
     bool right = at && x->shape.rank + index->shape.rank - 1 <= CLV_MAX_RANK;
     for (int64_t i = 0; right && i < n; i++) {
-        at[i] = (int64_t)index->v[i] + (index->v[i] < 0 ? size : 0);
+        at[i] = clv__onnx_whole(index->v[i]) + (index->v[i] < 0 ? size : 0);
         right = at[i] >= 0 && at[i] < size;
     }
     const clv__known *taken = right ? take(use, x, axis, at, n) : NULL;
-    free(at);
     if (!taken) return false;
     clv_shape shape = {0};
     for (int d = 0; d < axis; d++) shape.dims[shape.rank++] = x->shape.dims[d];

@@ -108,7 +108,7 @@ static bool fold_tile(clv__onnx_use *use) {
     const int n = clv__onnx_numbers(use, 1, times, CLV_MAX_RANK);
     if (!x || n != x->shape.rank) return false;
     clv_shape shape = x->shape;
-    for (int d = 0; d < n; d++) shape.dims[d] *= times[d];
+    for (int d = 0; d < n; d++) shape.dims[d] = clv__onnx_times(shape.dims[d], times[d]);
     clv__known *y = room(use, x->type, shape);
     for (int64_t i = 0, all = y ? clv_shape_numel(&shape) : 0; i < all; i++) {
         int64_t from = 0;
@@ -170,7 +170,7 @@ static bool fold_split(clv__onnx_use *use) {
 
 static bool fold_one_hot(clv__onnx_use *use) {
     const clv__known *index = clv__onnx_known(use, 0), *values = clv__onnx_known(use, 2);
-    const int64_t depth = (int64_t)clv__onnx_number(use, 1, 0);
+    const int64_t depth = clv__onnx_whole(clv__onnx_number(use, 1, 0));
     if (!index || !values || clv_shape_numel(&values->shape) != 2 || index->shape.rank == CLV_MAX_RANK)
         return false;
     const int axis = clv__onnx_axis(use, clv__onnx_int(use, "axis", -1), index->shape.rank + 1);
@@ -263,7 +263,7 @@ static bool fold_cumsum(clv__onnx_use *use) {
     const bool back = clv__onnx_int(use, "reverse", 0) != 0,
                exclusive = clv__onnx_int(use, "exclusive", 0) != 0;
     if (!x || !x->shape.rank) return false;
-    const int axis = clv__onnx_axis(use, (int64_t)clv__onnx_number(use, 1, 0), x->shape.rank);
+    const int axis = clv__onnx_axis(use, clv__onnx_whole(clv__onnx_number(use, 1, 0)), x->shape.rank);
     clv__known *y = clv__onnx_failed(use) ? NULL : room(use, x->type, x->shape);
     const int64_t n = x->shape.dims[axis], inner = product(&x->shape, axis + 1, x->shape.rank);
     for (int64_t row = 0, rows = y ? product(&x->shape, 0, axis) * inner : 0; row < rows; row++) {
@@ -285,7 +285,7 @@ static bool before(const double *row, int64_t inner, int64_t a, int64_t b, bool 
 
 static bool fold_top_k(clv__onnx_use *use) {
     const clv__known *x = clv__onnx_known(use, 0);
-    const int64_t k = (int64_t)clv__onnx_number(use, 1, 1);
+    const int64_t k = clv__onnx_whole(clv__onnx_number(use, 1, 1));
     const bool largest = clv__onnx_int(use, "largest", 1) != 0;
     if (!x || !x->shape.rank) return false;
     const int axis = clv__onnx_axis(use, clv__onnx_int(use, "axis", -1), x->shape.rank);

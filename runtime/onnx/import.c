@@ -10,6 +10,7 @@ typedef struct clv__import {
     const clv__onnx_model *model;
     clv_graph *graph;
     clv__made *made; // by the model's numbers of values
+    int64_t known_left;
     char layer[256]; // of the last node; "": of none yet
 } importer;
 
@@ -72,7 +73,11 @@ static const char *layer_of(importer *im, const clv__onnx_use *use) {
 }
 
 static void build_node(importer *im, const clv__onnx_node *node) {
-    clv__onnx_use use = {.import = im, .graph = im->graph, .node = node, .opset = (int)node->opset};
+    clv__onnx_use use = {.import = im,
+                         .known_left = &im->known_left,
+                         .graph = im->graph,
+                         .node = node,
+                         .opset = (int)node->opset};
     use.in = clv__arena_alloc(&im->graph->arena, node->n_inputs + 1, sizeof(void *));
     use.out = clv__arena_alloc(&im->graph->arena, node->n_outputs + 1, sizeof(void *));
     if (!use.in || !use.out) {
@@ -133,7 +138,7 @@ void clv__onnx_build(const clv__onnx_model *model, int64_t classes, clv_tensor *
                      clv_tensor **outputs) {
     clv_graph *graph = clv_tensor_graph(inputs[0]);
     const clv__onnx_graph *file = &model->graph;
-    importer im = {.model = model, .graph = graph};
+    importer im = {.model = model, .graph = graph, .known_left = CLV__KNOWN_IN_ALL};
     im.made = clv__arena_alloc(&graph->arena, (size_t)model->n_values + 1, sizeof *im.made);
     if (!im.made) {
         clv__graph_fail(graph, CLV_E_HOST_MEMORY, "no memory for %zu values", (size_t)model->n_values);
@@ -156,7 +161,7 @@ void clv__onnx_build(const clv__onnx_model *model, int64_t classes, clv_tensor *
         build_node(&im, &file->nodes[i]);
     for (size_t i = 0; i < file->n_outputs && graph->error.status == CLV_OK; i++) {
         const clv__onnx_node none = {.name = file->outputs[i].name};
-        clv__onnx_use use = {.import = &im, .graph = graph, .node = &none};
+        clv__onnx_use use = {.import = &im, .known_left = &im.known_left, .graph = graph, .node = &none};
         outputs[i] = clv__onnx_tensor_of(&use, &im.made[file->outputs[i].value]);
         if (outputs[i] && !outputs[i]->node) outputs[i] = clv_detach(outputs[i]); // nothing computes it
         if (!outputs[i]) clv__onnx_fail(&use, CLV_E_VALUE, "nothing makes this output");

@@ -14,7 +14,10 @@ typedef struct clv__known {
     double *v;
 } clv__known;
 
-enum { CLV__MOST_KNOWN = 1 << 20 }; // elements; more are computed on the device
+enum {
+    CLV__MOST_KNOWN = 1 << 20,  // elements of a result; more are computed on the device
+    CLV__KNOWN_IN_ALL = 1 << 26 // of all nodes: what a small file can ask for is bounded
+};
 
 /** What is made of a value of the file. `known` and `tensor` are each made when first asked for, of what there is. */
 typedef struct clv__made {
@@ -31,6 +34,7 @@ typedef struct clv__made {
 /** A node while it is built. */
 typedef struct clv__onnx_use {
     struct clv__import *import;
+    int64_t *known_left; // of CLV__KNOWN_IN_ALL
     clv_graph *graph;
     const clv__onnx_node *node;
     int opset, n_in, n_out; // inputs and outputs behind the last that is there are not counted
@@ -77,6 +81,23 @@ const clv__known *clv__onnx_if_known(clv__onnx_use *use, int i);
 double clv__onnx_number(clv__onnx_use *use, int i, double fallback);
 /** Known whole numbers of rank 0 or 1, at most `most`; how many there are, -1 after a failure. */
 int clv__onnx_numbers(clv__onnx_use *use, int i, int64_t *out, int most);
+/** Sizes, places and bounds are no larger than this, so that a few of them can be added and multiplied. */
+#define CLV__ONNX_FAR ((int64_t)1 << 40)
+/** A number cut to a whole one, on either side at most so far; what is none is 0. */
+static inline int64_t clv__onnx_whole(double value) {
+    const double most = (double)CLV__ONNX_FAR;
+    return value != value   ? 0
+           : value >= most  ? CLV__ONNX_FAR
+           : value <= -most ? -CLV__ONNX_FAR
+                            : (int64_t)value;
+}
+/** A product that does not overflow: on either side at most 2^61. */
+static inline int64_t clv__onnx_times(int64_t a, int64_t b) {
+    const int64_t most = (int64_t)1 << 61;
+    int64_t y;
+    if (__builtin_mul_overflow(a, b, &y)) return (a < 0) == (b < 0) ? most : -most;
+    return y > most ? most : y < -most ? -most : y;
+}
 /** Its shape, of rank 0 after a failure. */
 clv_shape clv__onnx_shape(clv__onnx_use *use, int i);
 bool clv__onnx_is_float(int type);
@@ -99,8 +120,12 @@ int clv__onnx_axis(clv__onnx_use *use, int64_t axis, int rank);
 /** The result, of the first input's type unless clv__onnx_give_type says another. NULL fails with the graph's sentence. */
 void clv__onnx_give(clv__onnx_use *use, int i, clv_tensor *tensor);
 void clv__onnx_give_type(clv__onnx_use *use, int i, clv_tensor *tensor, int type);
-/** Numbers that are known, and room for them: zeros. */
+/** Numbers of a tensor of the file, and room for them: zeros. */
+clv__known *clv__onnx_room_for(clv__onnx_use *use, int type, clv_shape shape);
+/** Numbers that are made while the graph is built, of which there is a bound, and room for them: zeros. */
 clv__known *clv__onnx_new_known(clv__onnx_use *use, int type, clv_shape shape);
+/** The same for places, which go with the graph. */
+int64_t *clv__onnx_indices(clv__onnx_use *use, int64_t n);
 void clv__onnx_give_known(clv__onnx_use *use, int i, const clv__known *known);
 
 // ---- what rows are made of ------------------------------------------------------------------------------------------

@@ -94,11 +94,6 @@ double clv__onnx_number(clv__onnx_use *use, int i, double fallback) {
     return known->v[0];
 }
 
-/** A double as a whole number: what is past the ends of i64 is that end. */
-static int64_t whole(double value) {
-    return value >= 9.2e18 ? INT64_MAX : value <= -9.2e18 ? INT64_MIN : (int64_t)value;
-}
-
 int clv__onnx_numbers(clv__onnx_use *use, int i, int64_t *out, int most) {
     const clv__known *known = clv__onnx_known(use, i);
     if (!known) return -1;
@@ -107,7 +102,7 @@ int clv__onnx_numbers(clv__onnx_use *use, int i, int64_t *out, int most) {
         clv__onnx_fail(use, CLV_E_SHAPE, "input %d must be a list of at most %d numbers", i, most);
         return -1;
     }
-    for (int64_t k = 0; k < n; k++) out[k] = whole(known->v[k]);
+    for (int64_t k = 0; k < n; k++) out[k] = clv__onnx_whole(known->v[k]);
     return (int)n;
 }
 

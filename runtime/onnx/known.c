@@ -59,6 +59,6 @@ const clv__known *clv__known_of(clv__onnx_use *use, const clv__onnx_tensor *data
     clv_shape shape = {.rank = (int)data->rank};
     if (data->rank > CLV_MAX_RANK || data->numel > most) return NULL;
     for (int i = 0; i < shape.rank; i++) shape.dims[i] = data->dims[i];
-    clv__known *known = clv__onnx_new_known(use, (int)data->dtype, shape);
+    clv__known *known = clv__onnx_room_for(use, (int)data->dtype, shape);
     return known && clv__onnx_widen(data, 0, data->numel, known->v) ? known : NULL;
 }

@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
 // Nodes that move numbers, and those that tell of shapes.
-#include <stdlib.h>
 
 #include "onnx/import.h"
 #include "onnx/shapes.h"
@@ -122,10 +121,9 @@ static void build_slice(clv__onnx_use *use) {
             x = clv__onnx_part(x, d, range[d].start, range[d].n);
             continue;
         }
-        int64_t *index = malloc((size_t)range[d].n * sizeof *index);
+        int64_t *index = clv__onnx_indices(use, range[d].n);
         for (int64_t i = 0; index && i < range[d].n; i++) index[i] = range[d].start + i * range[d].step;
         x = index ? clv__onnx_pick(use, x, d, index, range[d].n) : NULL;
-        free(index);
     }
     clv__onnx_give(use, 0, x);
 }
@@ -168,7 +166,7 @@ static void build_tile(clv__onnx_use *use) {
         wide.dims[d] = 1;
         x = clv_reshape(x, wide);
         wide.dims[d] = times[d];
-        shape.dims[d] *= times[d];
+        shape.dims[d] = clv__onnx_times(shape.dims[d], times[d]);
         x = clv_reshape(clv_broadcast_to(x, wide), shape);
     }
     clv__onnx_give(use, 0, x);
@@ -209,10 +207,9 @@ static void build_pad(clv__onnx_use *use) {
     for (int d = 0; x && d < shape.rank; d++) {
         const int64_t size = shape.dims[d], length = size + before[d] + after[d];
         if (length == size && !before[d]) continue;
-        int64_t *index = length > 0 && size > 0 ? malloc((size_t)length * sizeof *index) : NULL;
+        int64_t *index = length > 0 && size > 0 ? clv__onnx_indices(use, length) : NULL;
         for (int64_t i = 0; index && i < length; i++) index[i] = mirrored(i - before[d], size, reflect, wrap);
         x = index ? clv__onnx_pick(use, x, d, index, length) : NULL;
-        free(index);
     }
     clv__onnx_give(use, 0, x);
 }
@@ -240,7 +237,7 @@ static void build_gather(clv__onnx_use *use) {
     const int axis = clv__onnx_axis(use, clv__onnx_int(use, "axis", 0), shape.rank);
     const clv__known *index = clv__onnx_if_known(use, 1);
     if (index && clv_shape_numel(&index->shape) == 1) { // one of them is a part
-        const int64_t at = (int64_t)index->v[0] + (index->v[0] < 0 ? shape.dims[axis] : 0);
+        const int64_t at = clv__onnx_whole(index->v[0]) + (index->v[0] < 0 ? shape.dims[axis] : 0);
         clv_shape to = {0};
         for (int d = 0; d < shape.rank; d++) {
             if (d != axis)
@@ -256,7 +253,7 @@ static void build_gather(clv__onnx_use *use) {
 }
 
 static void build_one_hot(clv__onnx_use *use) {
-    const int64_t depth = (int64_t)clv__onnx_number(use, 1, 0);
+    const int64_t depth = clv__onnx_whole(clv__onnx_number(use, 1, 0));
     clv_shape shape = clv__onnx_shape(use, 0);
     const int axis = clv__onnx_axis(use, clv__onnx_int(use, "axis", -1), shape.rank + 1);
     clv__known *count =
@@ -279,7 +276,7 @@ static void build_one_hot(clv__onnx_use *use) {
 
 static void build_trilu(clv__onnx_use *use) {
     const clv_shape shape = clv__onnx_shape(use, 0);
-    const int64_t k = (int64_t)clv__onnx_number(use, 1, 0);
+    const int64_t k = clv__onnx_whole(clv__onnx_number(use, 1, 0));
     const bool upper = clv__onnx_int(use, "upper", 1) != 0;
     if (shape.rank < 2) return;
     const int64_t rows = shape.dims[shape.rank - 2], columns = shape.dims[shape.rank - 1];

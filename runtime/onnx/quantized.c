@@ -63,7 +63,7 @@ static clv_tensor *for_each(clv__onnx_use *use, int i, const clv_shape *x) {
     clv_tensor *y = own.rank < CLV_MAX_RANK ? clv__onnx_reshape(given, dims, own.rank + 1) : NULL;
     clv_shape each = clv_tensor_shape(y);
     each.dims[axis + 1] = block;
-    wide.dims[axis] *= block;
+    wide.dims[axis] = clv__onnx_times(wide.dims[axis], block);
     return clv__onnx_part(clv_reshape(clv_broadcast_to(y, each), wide), axis, 0, x->dims[axis]);
 }
 

@@ -2,7 +2,6 @@
 // Pictures of another size: axis by axis, by a table of weights that is made here, or by taking the nearest.
 // Source: Resize and Upsample of ONNX 1.23; Keys 1981, "Cubic convolution interpolation" (of its a).
 #include <math.h>
-#include <stdlib.h>
 
 #include "onnx/import.h"
 
@@ -50,7 +49,8 @@ static int64_t within(int64_t at, int64_t size) {
 static void weigh(const resize *r, double x, double *column) {
     const double narrow = r->antialias && r->scale < 1 ? r->scale : 1, reach = (r->cubic ? 2 : 1) / narrow;
     double sum = 0;
-    for (int64_t j = (int64_t)floor(x - reach), last = (int64_t)ceil(x + reach); j <= last; j++) {
+    for (int64_t j = clv__onnx_whole(floor(x - reach)), last = clv__onnx_whole(ceil(x + reach)); j <= last;
+         j++) {
         const double w = weight_of(r, narrow * ((double)j - x));
         if (r->exclude_outside && (j < 0 || j >= r->in)) continue;
         column[within(j, r->in) * r->out] += w;
@@ -60,14 +60,16 @@ static void weigh(const resize *r, double x, double *column) {
 }
 
 static int64_t nearest_of(const clv__onnx_use *use, double x) {
-    if (clv__onnx_word(use, "nearest_mode", "floor", use->opset < 11)) return (int64_t)floor(x);
-    if (clv__onnx_word(use, "nearest_mode", "ceil", false)) return (int64_t)ceil(x);
-    if (clv__onnx_word(use, "nearest_mode", "round_prefer_ceil", false)) return (int64_t)floor(x + 0.5);
-    return (int64_t)ceil(x - 0.5);
+    if (clv__onnx_word(use, "nearest_mode", "floor", use->opset < 11)) return clv__onnx_whole(floor(x));
+    if (clv__onnx_word(use, "nearest_mode", "ceil", false)) return clv__onnx_whole(ceil(x));
+    if (clv__onnx_word(use, "nearest_mode", "round_prefer_ceil", false))
+        return clv__onnx_whole(floor(x + 0.5));
+    return clv__onnx_whole(ceil(x - 0.5));
 }
 
 /** What lies outside of the input is one value. */
 static clv_tensor *filled(clv__onnx_use *use, const resize *r, clv_tensor *y, int axis) {
+    if (!y) return NULL;
     const int rank = clv_tensor_shape(y).rank;
     clv_shape shape = {.rank = rank};
     bool any = false, outside;
@@ -78,7 +80,7 @@ static clv_tensor *filled(clv__onnx_use *use, const resize *r, clv_tensor *y, in
         mask->v[i] = outside;
         any = any || outside;
     }
-    if (!any || !mask || !y) return y;
+    if (!any || !mask) return y;
     return clv_where(clv__onnx_constant(use, mask),
                      clv__onnx_scalar(use, r->fill, clv__onnx_tensor_is_float(y)), y);
 }
@@ -86,11 +88,10 @@ static clv_tensor *filled(clv__onnx_use *use, const resize *r, clv_tensor *y, in
 static clv_tensor *along_axis(clv__onnx_use *use, const resize *r, clv_tensor *x, int axis) {
     bool outside;
     if (r->nearest) {
-        int64_t *index = malloc((size_t)(r->out + 1) * sizeof *index);
+        int64_t *index = clv__onnx_indices(use, r->out);
         for (int64_t i = 0; index && i < r->out; i++)
             index[i] = within(nearest_of(use, origin(use, r, i, &outside)), r->in);
         x = index ? clv__onnx_pick(use, x, axis, index, r->out) : NULL;
-        free(index);
     } else {
         clv__known *table = clv__onnx_new_known(use, CLV__ONNX_FLOAT, CLV_SHAPE(r->in, r->out));
         for (int64_t i = 0; table && i < r->out; i++) weigh(r, origin(use, r, i, &outside), table->v + i);
@@ -141,7 +142,7 @@ static bool read_sizes(clv__onnx_use *use, const clv_shape *x, const clv__known 
     }
     for (int i = 0; i < s->n; i++) {
         const double in = (double)x->dims[s->axes[i]];
-        s->out[i] = (int64_t)(wanted ? of->v[i] : floor(of->v[i] * in));
+        s->out[i] = clv__onnx_whole(wanted ? of->v[i] : floor(of->v[i] * in));
         s->scale[i] = wanted ? of->v[i] / in : of->v[i];
         if (!(in > 0) || s->out[i] < 1 || s->out[i] > CLV__MOST_KNOWN || !(s->scale[i] > 0))
             clv__onnx_fail(use, CLV_E_UNSUPPORTED, "axis %d of %lld places with %lld", s->axes[i],

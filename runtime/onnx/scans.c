@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Sums along an axis, and moves whose places are numbers of the graph. Source: the operators of ONNX 1.23.
 #include <math.h>
-#include <stdlib.h>
 
 #include "onnx/import.h"
 
@@ -18,7 +17,7 @@ static clv_tensor *moved(clv__onnx_use *use, clv_tensor *x, int axis, int64_t n,
 /** Of 1, 2, 4, ... numbers before each, until all are in it. */
 static void scan(clv__onnx_use *use, clv_tensor *(*of)(clv_tensor *, clv_tensor *), double neutral) {
     const clv_shape shape = clv__onnx_shape(use, 0);
-    const int axis = clv__onnx_axis(use, (int64_t)clv__onnx_number(use, 1, 0), shape.rank);
+    const int axis = clv__onnx_axis(use, clv__onnx_whole(clv__onnx_number(use, 1, 0)), shape.rank);
     const bool back = clv__onnx_int(use, "reverse", 0) != 0;
     clv_tensor *x = clv__onnx_in(use, 0);
     if (clv__onnx_failed(use)) return;
@@ -240,13 +239,12 @@ static void build_compress(clv__onnx_use *use) {
     const int axis = has_axis ? clv__onnx_axis(use, clv__onnx_int(use, "axis", 0), shape.rank) : 0;
     if (!wanted || clv__onnx_failed(use)) return;
     const int64_t all = clv_shape_numel(&wanted->shape);
-    int64_t *index = malloc((size_t)(all + 1) * sizeof *index), n = 0;
+    int64_t *index = clv__onnx_indices(use, all), n = 0;
     for (int64_t i = 0; index && i < all; i++)
         if (wanted->v[i] != 0) index[n++] = i;
     clv_tensor *x = clv__onnx_in(use, 0);
     clv__onnx_give(use, 0,
                    index ? clv__onnx_pick(use, has_axis ? x : clv__onnx_flat(x), axis, index, n) : NULL);
-    free(index);
 }
 
 static void build_center_crop_pad(clv__onnx_use *use) {
@@ -282,7 +280,7 @@ static clv_tensor *ranks_of(clv__onnx_use *use, clv_tensor *x, int64_t rows, int
 static void build_top_k(clv__onnx_use *use) {
     const clv_shape s = clv__onnx_shape(use, 0);
     const int axis = clv__onnx_axis(use, clv__onnx_int(use, "axis", -1), s.rank);
-    const int64_t k = (int64_t)clv__onnx_number(use, 1, (double)clv__onnx_int(use, "k", 1));
+    const int64_t k = clv__onnx_whole(clv__onnx_number(use, 1, (double)clv__onnx_int(use, "k", 1)));
     int axes[CLV_MAX_RANK], back[CLV_MAX_RANK], n = 0;
     int64_t dims[CLV_MAX_RANK];
     if (clv__onnx_failed(use) || !s.rank) return;

@@ -25,7 +25,7 @@ bool clv__onnx_reshaped(clv__onnx_use *use, const clv_shape *x, clv_shape *out) 
         if (dims[i] == -1 && open < 0)
             open = i;
         else
-            known *= out->dims[i];
+            known = clv__onnx_times(known, out->dims[i]);
     }
     const int64_t all = clv_shape_numel(x);
     if (open >= 0) out->dims[open] = known ? all / known : 0;

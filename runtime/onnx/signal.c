@@ -2,7 +2,6 @@
 // Signals and sampled pictures: Fourier transforms by tables, windows, grids, pools of powers. Source: the
 // operators of ONNX 1.23.
 #include <math.h>
-#include <stdlib.h>
 
 #include "onnx/import.h"
 
@@ -73,30 +72,30 @@ static void build_dft(clv__onnx_use *use) {
     const bool inverse = clv__onnx_int(use, "inverse", 0) != 0,
                onesided = clv__onnx_int(use, "onesided", 0) != 0;
     const int64_t wanted =
-        use->opset < 20 ? clv__onnx_int(use, "axis", 1) : (int64_t)clv__onnx_number(use, 2, -2);
+        use->opset < 20 ? clv__onnx_int(use, "axis", 1) : clv__onnx_whole(clv__onnx_number(use, 2, -2));
     const int axis = clv__onnx_axis(use, wanted, s.rank);
     if (clv__onnx_failed(use) || s.rank < 2) return;
     const double all = inverse && onesided ? 2 * ((double)s.dims[axis] - 1) : (double)s.dims[axis];
-    const int64_t n = (int64_t)clv__onnx_number(use, 1, all);
+    const int64_t n = clv__onnx_whole(clv__onnx_number(use, 1, all));
     clv__onnx_give(use, 0, transformed(use, clv__onnx_float(use, 0), axis, n, inverse, onesided));
 }
 
 /** Frames of a signal [N, T, 1 or 2], each times the window, transformed. */
 static void build_stft(clv__onnx_use *use) {
     const clv_shape s = clv__onnx_shape(use, 0), window = clv__onnx_shape(use, 2);
-    const int64_t step = (int64_t)clv__onnx_number(use, 1, 1),
-                  n = (int64_t)clv__onnx_number(use, 3, (double)(window.rank ? window.dims[0] : s.dims[1]));
+    const int64_t step = clv__onnx_whole(clv__onnx_number(use, 1, 1)),
+                  n = clv__onnx_whole(
+                      clv__onnx_number(use, 3, (double)(window.rank ? window.dims[0] : s.dims[1])));
     if (clv__onnx_failed(use)) return;
     if (s.rank < 2 || s.rank > 3 || step < 1 || n < 1 || n > s.dims[1]) {
         clv__onnx_fail(use, CLV_E_UNSUPPORTED, "frames of %lld every %lld", (long long)n, (long long)step);
         return;
     }
     const int64_t frames = (s.dims[1] - n) / step + 1, halves = s.rank == 3 ? s.dims[2] : 1;
-    int64_t *index = malloc((size_t)(frames * n) * sizeof *index);
+    int64_t *index = clv__onnx_indices(use, frames * n);
     for (int64_t i = 0; index && i < frames * n; i++) index[i] = i / n * step + i % n;
     clv_tensor *x = clv__onnx_float(use, 0);
     x = index ? clv__onnx_pick(use, x, 1, index, frames * n) : NULL;
-    free(index);
     x = clv__onnx_reshape(x, (int64_t[]){s.dims[0], frames, n, halves}, 4);
     if (window.rank) x = clv_mul(x, clv__onnx_reshape(clv__onnx_float(use, 2), (int64_t[]){n, 1}, 2));
     clv__onnx_give(use, 0, transformed(use, x, 2, n, false, clv__onnx_int(use, "onesided", 1) != 0));
@@ -106,7 +105,7 @@ static void build_stft(clv__onnx_use *use) {
 
 /** a - b cos(x) + c cos(2x) over a period. */
 static void window_of(clv__onnx_use *use, double a, double b, double c) {
-    const int64_t n = (int64_t)clv__onnx_number(use, 0, 0);
+    const int64_t n = clv__onnx_whole(clv__onnx_number(use, 0, 0));
     const double period = (double)(clv__onnx_int(use, "periodic", 1) ? n : n - 1);
     if (clv__onnx_failed(use) || n < 0 || n > CLV__MOST_KNOWN) return;
     clv__known *y =
@@ -136,8 +135,8 @@ static double mel_of(double hertz) {
 
 /** Triangles of the mel scale: [places of the spectrum, triangles]. */
 static void build_mel(clv__onnx_use *use) {
-    const int64_t n = (int64_t)clv__onnx_number(use, 0, 0), length = (int64_t)clv__onnx_number(use, 1, 0),
-                  rows = length / 2 + 1;
+    const int64_t n = clv__onnx_whole(clv__onnx_number(use, 0, 0)),
+                  length = clv__onnx_whole(clv__onnx_number(use, 1, 0)), rows = length / 2 + 1;
     const double rate = clv__onnx_number(use, 2, 1), low = mel_of(clv__onnx_number(use, 3, 0)),
                  step = (mel_of(clv__onnx_number(use, 4, 0)) - low) / (double)(n + 2);
     if (clv__onnx_failed(use) || n < 1 || length < 1 || n > CLV__MOST_KNOWN / rows) return;
@@ -169,7 +168,7 @@ static void build_affine_grid(clv__onnx_use *use) {
         clv__onnx_fail(use, CLV_E_SHAPE, "a grid of %d dimensions", n);
         return;
     }
-    for (int d = 0; d < n; d++) points *= size[2 + d];
+    for (int d = 0; d < n; d++) points = clv__onnx_times(points, size[2 + d]);
     clv__known *at = points > 0 && points <= CLV__MOST_KNOWN
                          ? clv__onnx_new_known(use, CLV__ONNX_FLOAT, CLV_SHAPE(n + 1, points))
                          : NULL;
@@ -263,7 +262,7 @@ static clv_tensor *sampled(clv__onnx_use *use, clv_tensor *rows, const taps *t, 
     const int n = x->rank - 2;
     int combinations = 1;
     clv_tensor *sum = NULL;
-    for (int d = 0; d < n; d++) combinations *= t[d].n;
+    for (int d = 0; d < n; d++) combinations = clv__onnx_times(combinations, t[d].n);
     for (int i = 0; i < combinations && !clv__onnx_failed(use); i++) {
         clv_tensor *at = clv__onnx_places(use, x->dims[0], 0, 2), *weight = NULL;
         for (int d = 0, rest = i; d < n; rest /= t[d].n, d++) {
@@ -356,7 +355,7 @@ static void build_col2im(clv__onnx_use *use) {
     clv__onnx_ints(use, "pads", pads, 6), clv__onnx_ints(use, "strides", step, 3);
     clv__onnx_ints(use, "dilations", apart, 3);
     if (clv__onnx_failed(use)) return;
-    for (int d = 0; d < n; d++) all *= block[d];
+    for (int d = 0; d < n; d++) all = clv__onnx_times(all, block[d]);
     if (n < 1 || n != m || s.rank != 3 || all < 1 || all > 1024 || s.dims[1] % all) {
         clv__onnx_fail(use, CLV_E_SHAPE, "blocks of %d dimensions that do not fit the input", m);
         return;

@@ -39,7 +39,8 @@ bool clv__onnx_of_floats(const clv__onnx_use *use) {
 
 int64_t clv__onnx_int(const clv__onnx_use *use, const char *name, int64_t fallback) {
     const clv__onnx_attribute *one = clv__onnx_attribute_find(use->node, name);
-    return one ? one->i : fallback;
+    const int64_t is = one ? one->i : fallback;
+    return is > CLV__ONNX_FAR ? CLV__ONNX_FAR : is < -CLV__ONNX_FAR ? -CLV__ONNX_FAR : is;
 }
 
 double clv__onnx_real(const clv__onnx_use *use, const char *name, double fallback) {
@@ -59,7 +60,10 @@ int clv__onnx_ints(clv__onnx_use *use, const char *name, int64_t *out, int most)
         clv__onnx_fail(use, CLV_E_VALUE, "%s has %zu numbers, and %d are the most", name, one->n, most);
         return 0;
     }
-    for (size_t i = 0; i < one->n; i++) out[i] = one->ints[i];
+    for (size_t i = 0; i < one->n; i++)
+        out[i] = one->ints[i] > CLV__ONNX_FAR    ? CLV__ONNX_FAR
+                 : one->ints[i] < -CLV__ONNX_FAR ? -CLV__ONNX_FAR
+                                                 : one->ints[i];
     return (int)one->n;
 }
 
@@ -83,7 +87,7 @@ void clv__onnx_give(clv__onnx_use *use, int i, clv_tensor *tensor) {
     clv__onnx_give_type(use, i, tensor, use->n_in && use->in[0] ? use->in[0]->type : CLV__ONNX_FLOAT);
 }
 
-clv__known *clv__onnx_new_known(clv__onnx_use *use, int type, clv_shape shape) {
+clv__known *clv__onnx_room_for(clv__onnx_use *use, int type, clv_shape shape) {
     const int64_t n = clv_shape_numel(&shape);
     clv__known *known = n >= 0 ? clv__arena_alloc(&use->graph->arena, 1, sizeof *known) : NULL;
     if (known)
@@ -94,6 +98,29 @@ clv__known *clv__onnx_new_known(clv__onnx_use *use, int type, clv_shape shape) {
         return NULL;
     }
     return known;
+}
+
+/** May so many more numbers be made? */
+static bool take(clv__onnx_use *use, int64_t n) {
+    if (n >= 0 && n <= *use->known_left) {
+        *use->known_left -= n;
+        return true;
+    }
+    clv__onnx_fail(use, CLV_E_UNSUPPORTED,
+                   "it makes %lld numbers while the graph is built, and all nodes together make %lld at most",
+                   (long long)n, (long long)CLV__KNOWN_IN_ALL);
+    return false;
+}
+
+clv__known *clv__onnx_new_known(clv__onnx_use *use, int type, clv_shape shape) {
+    return take(use, clv_shape_numel(&shape)) ? clv__onnx_room_for(use, type, shape) : NULL;
+}
+
+int64_t *clv__onnx_indices(clv__onnx_use *use, int64_t n) {
+    if (!take(use, n)) return NULL;
+    int64_t *index = clv__arena_alloc(&use->graph->arena, (size_t)n + 1, sizeof *index);
+    if (!index) clv__onnx_fail(use, CLV_E_HOST_MEMORY, "no memory for %lld numbers", (long long)n);
+    return index;
 }
 
 void clv__onnx_give_known(clv__onnx_use *use, int i, const clv__known *known) {

@@ -3,6 +3,8 @@
 // read, each node stands after those that it reads, and which is no larger than the file is worth.
 #include "fuzz/fuzz.h"
 
+#include "cleave/cleave.h"
+#include "onnx/import.h"
 #include "onnx/reader.h"
 
 static unsigned sum; // of all bytes that a model leads to
@@ -97,6 +99,33 @@ static void walk(const clv__onnx_model *m, const clv__onnx_graph *g, int depth) 
     for (size_t i = 0; i < g->n_sparse; i++) touch_text(g->sparse[i]);
 }
 
+/** A graph of it, with inputs of few numbers: built, or refused with a sentence. */
+static void build(const clv__onnx_model *model) {
+    static clv_runtime *runtime;
+    const clv_runtime_config config = {.no_opencl = true, .visible_devices = "", .partition = ""};
+    clv_tensor *inputs[8], *outputs[8] = {NULL};
+    clv_graph *graph;
+    int n = 0;
+    if (!runtime) REQUIRE(clv_runtime_create(&config, &runtime) == CLV_OK);
+    REQUIRE(clv_graph_create(runtime, &graph) == CLV_OK);
+    for (size_t i = 0; i < model->graph.n_inputs && n < 8; i++) {
+        const clv__onnx_info *info = &model->graph.inputs[i];
+        clv_shape shape = {.rank = info->rank <= 4 ? (int)info->rank : 4};
+        char name[16];
+        if (model->values[info->value].initializer) continue;
+        for (int d = 0; d < shape.rank; d++)
+            shape.dims[d] = info->dims[d].size > 0 && info->dims[d].size < 6 ? info->dims[d].size : 2;
+        snprintf(name, sizeof name, "%d", n);
+        const bool is_float = clv__onnx_is_float((int)info->dtype);
+        inputs[n++] = clv_input(graph, name, is_float ? CLV_DTYPE_F32 : CLV_DTYPE_I32, shape);
+    }
+    if (n && n < 8 && model->graph.n_outputs <= 8) {
+        clv__onnx_build(model, model->graph.n_nodes % 3 == 0 ? 3 : 0, inputs, outputs);
+        if (clv_graph_status(graph) != CLV_OK) REQUIRE(*clv_runtime_error(runtime));
+    }
+    clv_graph_destroy(graph);
+}
+
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
     clv__error error;
     clv__onnx_model *model = NULL;
@@ -105,6 +134,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
     REQUIRE((status == CLV_OK) == (model != NULL));
     if (status == CLV_OK) {
         walk(model, &model->graph, 1);
+        build(model);
         const size_t fair = CLV__ONNX_FACTOR * size + 4096; // of a file without calls
         REQUIRE(model->held_bytes <= fair + (model->n_functions ? CLV__ONNX_MORE_BYTES : 0));
     } else {
