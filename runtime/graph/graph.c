@@ -511,10 +511,9 @@ clv_tensor *clv__node_add_to(clv_graph *graph, const clv__op *op, const void *at
     node->cut = graph->cut.rows != 0;
     node->micro_batch = node->of ? node->of->micro_batch : graph->cut.micro_batch;
     node->place_hint = graph->phase == CLV__FORWARD ? graph->place_hint : NULL;
-    if (op->attrs_bytes) {
-        memcpy(node->attrs, attrs, op->attrs_bytes);
-        node->io.attrs = node->attrs;
-    }
+    node->attrs = clv__attrs_copy(&graph->arena, op, attrs);
+    if (!node->attrs) return out_of_memory(graph);
+    if (op->attrs_bytes) node->io.attrs = node->attrs;
     node->io.op = op;
     node->io.n_in = n_in;
     bool wants_grad = false;
@@ -575,6 +574,13 @@ clv_tensor *clv__node_in(const clv__node *node, int i) {
 
 clv_tensor *clv__node_out(const clv__node *node, int i) {
     return i < node->io.n_out ? node->out[i] : NULL;
+}
+
+const void *clv__attrs_copy(clv__arena *arena, const clv__op *op, const void *attrs) {
+    static const _Alignas(16) char none[CLV__ATTRS_BYTES];
+    if (!op->attrs_bytes) return none;
+    void *copy = clv__arena_alloc(arena, 1, op->attrs_bytes);
+    return copy ? memcpy(copy, attrs, op->attrs_bytes) : NULL;
 }
 
 const void *clv__node_attrs(const clv__node *node) {

@@ -48,7 +48,7 @@ struct clv__node {
     clv_graph *graph;
     int id; // position in graph->nodes
     clv__op_io io;
-    _Alignas(16) char attrs[CLV__ATTRS_BYTES];
+    const void *attrs; // op->attrs_bytes of them; zeros where there are none
     clv_tensor **in;    // io.n_in of them; NULL: not there
     clv__desc *in_desc; // of each: what io.in points to
     clv_tensor *out[CLV__MAX_OUT];
@@ -138,6 +138,8 @@ void clv__freeze_if(clv_graph *graph, bool (*covers)(const void *user, const clv
 clv_tensor *clv__persistent(clv_graph *graph, const char *full_name, clv__desc desc, clv_init init,
                             clv_category category, bool trainable);
 
+/** A copy of an op's attributes, aligned for any type; zeros that nobody owns where it has none. NULL: no memory. */
+const void *clv__attrs_copy(clv__arena *arena, const clv__op *op, const void *attrs);
 /** Give a node room for n inputs, of which it keeps those that it has. False: no memory. */
 bool clv__node_room(clv__arena *arena, clv__node *node, int n);
 /** Put f32 copies in the place of half inputs that the node's op does not take. False: the build has failed. */

@@ -107,10 +107,9 @@ clv_status clv__plan_append_node(clv_plan *plan, const clv__node *of, const clv_
     if (!clv__node_room(arena_of(plan), node, n_in)) return clv__plan_no_memory(plan);
     node->io.n_in = n_in;
     memset(node->out, 0, sizeof node->out);
-    if (op->attrs_bytes) {
-        memcpy(node->attrs, attrs, op->attrs_bytes);
-        node->io.attrs = node->attrs;
-    }
+    node->attrs = clv__attrs_copy(arena_of(plan), op, attrs);
+    if (!node->attrs) return clv__plan_no_memory(plan);
+    if (op->attrs_bytes) node->io.attrs = node->attrs;
     clv__plan_node at = clv__plan_node_of(CLV__COMPUTE, node, place);
     for (int i = 0; i < n_in; i++) {
         at.in[i] = in[i];

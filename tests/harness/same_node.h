@@ -22,7 +22,7 @@ static inline void clv__test_same_node(const clv__node *a, const clv__node *b) {
     assert_true(!a->place_hint == !b->place_hint &&
                 (!a->place_hint || !strcmp(a->place_hint, b->place_hint)));
     for (size_t i = 0; i < a->io.op->attrs_bytes; i++)
-        if (!clv__test_is_padding(a->io.op, i) && a->attrs[i] != b->attrs[i])
+        if (!clv__test_is_padding(a->io.op, i) && ((const char *)a->attrs)[i] != ((const char *)b->attrs)[i])
             fail_msg("attributes of %s differ at byte %zu", a->io.op->name, i);
     for (int i = 0; i < a->io.n_in; i++) {
         assert_true(!a->in[i] == !b->in[i]);
