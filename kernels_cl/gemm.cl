@@ -41,6 +41,12 @@
 //   HALF_SUMS       1: f16 arithmetic, for inference. Both tiles lie in local memory as f16, floats rounded to it; TK terms are summed
 //                   in f16, two columns at a time, and that is added to a sum in f32. TK terms that come to more than 65,504 are
 //                   infinite. Where F16_NATIVE is 0 the tiles are such, and sums f32; default 0
+//   MATRIX_TYPE     what a matrix unit multiplies (common/matrix.cl); floats are rounded to it. Default none: items multiply floats.
+//                   With it a group has SUB_ROWS rows of sub-groups, a sub-group's part of the tile is whole fragments, and TK is
+//                   MATRIX_WIDTH words. ITEMS is a multiple of BM / 2, BN / 2 and MATRIX_WIDTH / 2
+//   PARTS           of bf16: 1, or each float is the sum of 2 or 3 parts, and 3 or 6 products of them are added: nearly, or as
+//                   exactly as products of floats. Sums of parts are added to those of floats TK terms at a time; default 1
+//   STAGES          tiles in local memory: 2, or 1 with a barrier more; default 2
 // Local memory: 8*TK*(WY*TM + WX*TN + 8) bytes, 4*WY*TM and 12*WX*TN (without TAPS 4*WX*TN); with TAPS 32*TK more, with PHASES 48 more.
 
 #define T_A float
@@ -57,6 +63,11 @@
 #define STORED 0
 #define PHASES 0
 #define HALF_SUMS 0
+#define MATRIX_TYPE none
+#define MATRIX_WIDTH 16
+#define SUB_ROWS 2
+#define PARTS 1
+#define STAGES 2
 
 EPILOGUE_FUNCTION(KERNEL(epilogue), float)
 
@@ -66,7 +77,13 @@ EPILOGUE_FUNCTION(KERNEL(epilogue), float)
 #define A_LOADS (BM * TK / ITEMS)
 #define B_LOADS (BN * TK / ITEMS)
 #define UNROLLED _Pragma("unroll")
-#define STEP 4 // terms in a turn of the innermost loop; if it held a whole tile, compilers would take twice the registers
+#define MATRIX_UNITS_none 0
+#define MATRIX_UNITS_tf32 1
+#define MATRIX_UNITS_f16 1
+#define MATRIX_UNITS_bf16 1
+#define MATRIX PASTE(MATRIX_UNITS_, MATRIX_TYPE)
+#define STEP                                                                                                 \
+    4 // terms in a turn of the innermost loop; if it held a whole tile, compilers would take twice the registers
 
 // How tiles are kept: an element, four of them, an element as it comes from global memory, four as floats. FETCHED: what it is on
 // the way, a register of its own: of two in one each would have to wait for the other.
@@ -112,7 +129,14 @@ EPILOGUE_FUNCTION(KERNEL(epilogue), float)
 // x + 3*WX lie together, so that an item reads four at once, and neighbours store neighbours.
 #define PLACE(n) ((n) / (4 * WX) * (4 * WX) + (n) % WX * 4 + (n) / WX % 4)
 #define COLUMN(place) ((place) / (4 * WX) * (4 * WX) + (place) % 4 * WX + (place) % (4 * WX) / 4)
-#if A_ROWS && ITEMS == 1
+#if MATRIX // so many neighbouring terms of a row, as many of the next row, and then those of the next pair of rows or terms
+#define RUN_TERMS (2 * MATRIX_TERMS)
+#define A_PAIR(i) (id + (i) / (2 * RUN_TERMS) * ITEMS)
+#define A_FIRST(i)                                                                                           \
+    (A_ROWS ? id % (TK / RUN_TERMS) : id / (BM / 2) + (i) / (2 * RUN_TERMS) * (ITEMS / (BM / 2)))
+#define A_TERM(i) (A_FIRST(i) * RUN_TERMS + (i) % RUN_TERMS)
+#define A_ROW(i) ((A_ROWS ? A_PAIR(i) / (TK / RUN_TERMS) : id % (BM / 2)) * 2 + (i) / RUN_TERMS % 2)
+#elif A_ROWS && ITEMS == 1
 #define A_TERM(i) ((i) % TK)
 #define A_ROW(i) ((i) / TK)
 #elif A_ROWS
@@ -125,7 +149,12 @@ EPILOGUE_FUNCTION(KERNEL(epilogue), float)
 #define A_TERM(i) (id / BM + (i) * (ITEMS / BM))
 #define A_ROW(i) (id % BM)
 #endif
-#if B_ROWS && ITEMS == 1
+#if MATRIX
+#define B_FIRST(i)                                                                                           \
+    (B_ROWS ? id % (TK / RUN_TERMS) : id / (BN / 2) + (i) / (2 * RUN_TERMS) * (ITEMS / (BN / 2)))
+#define B_TERM(i) (B_FIRST(i) * RUN_TERMS + (i) % RUN_TERMS)
+#define B_COLUMN(i) ((B_ROWS ? A_PAIR(i) / (TK / RUN_TERMS) : id % (BN / 2)) * 2 + (i) / RUN_TERMS % 2)
+#elif B_ROWS && ITEMS == 1
 #define B_TERM(i) ((i) % TK)
 #define B_PLACE(i) ((i) / TK)
 #define B_COLUMN(i) COLUMN(B_PLACE(i))
@@ -145,7 +174,8 @@ EPILOGUE_FUNCTION(KERNEL(epilogue), float)
 
 // A column's part of (B's index, h, w), without TAPS of the index alone. Beyond the last column it is the last
 // one's: its sums are not stored.
-int4 KERNEL(gemm_column)(int n, int n_1, int n_0, int b_n2, int h_0, int h_n1, int w_0, int w_n0, int w_size) {
+int4 KERNEL(gemm_column)(int n, int n_1, int n_0, int b_n2, int h_0, int h_n1, int w_0, int w_n0,
+                         int w_size) {
     int h = h_0 + n / n_0 % n_1 * h_n1, w = w_0 + n % n_0 * w_n0;
     return (int4)(n / n_0 / n_1 * b_n2 + h * w_size + w, h, w, 0);
 }
@@ -169,7 +199,8 @@ int4 KERNEL(gemm_phase)(int at, int stride, int padding, int dilation, int kerne
     while (step * dilation % stride != 0) step++;
     while (first < step && (at + padding - first * dilation) % stride != 0) first++;
     const bool meets = first < step && first < kernel_;
-    return meets ? (int4)(first, (kernel_ - first + step - 1) / step, step, (at + padding - first * dilation) / stride)
+    return meets ? (int4)(first, (kernel_ - first + step - 1) / step, step,
+                          (at + padding - first * dilation) / stride)
                  : (int4)(0, 0, step, 0);
 }
 #endif
@@ -241,6 +272,42 @@ int4 KERNEL(gemm_term)(int k2, int k1, int k0, int a_k2, int a_k1, int a_k0, int
             ra[i] = FETCH_A(A_TERM(i));                                                                      \
         }                                                                                                    \
     }
+#if MATRIX
+#define HAS_A(i) HAS_TERM(A_TERM, i)
+// What an item fetched, as words, four at a time. Of several parts each has a plane; all but the last are cut off, the last is rounded.
+#define KEEP_WORDS(T, loads, tile, PUT, row, term, rows, HAS, r)                                             \
+    UNROLLED for (int i = 0; i < (loads); i += 2 * RUN_TERMS) {                                              \
+        uint word[PARTS][4];                                                                                 \
+        UNROLLED for (int e = 0; e < 4; e++) {                                                               \
+            const int at = i + e * MATRIX_TERMS, next = at + MATRIX_TERMS - 1;                               \
+            const T x = HAS(at) ? (T)r[at] : (T)0, y = HAS(next) ? (T)r[next] : (T)0;                        \
+            KEEP_PARTS(T, x, y)                                                                              \
+        }                                                                                                    \
+        UNROLLED for (int p = 0; p < PARTS; p++)                                                             \
+            PUT((tile) + (turn % STAGES * PARTS + p) * ((rows)*MATRIX_WIDTH), row(i),                        \
+                term(i) / MATRIX_TERMS, (uint4)(word[p][0], word[p][1], word[p][2], word[p][3]))             \
+    }
+#if PARTS == 1
+#define KEEP_PARTS(T, x, y) MATRIX_WORD(T, word[0][e], x, y)
+#else
+#define KEEP_PARTS(T, x, y)                                                                                  \
+    float v = LOAD(T, &x), w = LOAD(T, &y);                                                                  \
+    UNROLLED for (int p = 0; p < PARTS - 1; p++) {                                                           \
+        const uint high_v = as_uint(v) & 0xffff0000u, high_w = as_uint(w) & 0xffff0000u;                     \
+        word[p][e] = high_v >> 16 | high_w;                                                                  \
+        v = fabs(v) < INFINITY ? v - as_float(high_v) : 0.0f;                                                \
+        w = fabs(w) < INFINITY ? w - as_float(high_w) : 0.0f;                                                \
+    }                                                                                                        \
+    MATRIX_WORD(float, word[PARTS - 1][e], v, w)
+#endif
+#define KEEP                                                                                                 \
+    KEEP_WORDS(T_A, A_LOADS, la, MATRIX_PUT_A, A_ROW, A_TERM, BM, HAS_A, ra)                                 \
+    KEEP_WORDS(T_B, B_LOADS, lb, MATRIX_PUT_B, B_COLUMN, B_TERM, BN, HAS_B, rb)
+
+// A sub-group's part of the tile, in fragments.
+#define FM (BM / SUB_ROWS / MATRIX_M)
+#define FN (BN * SUB_ROWS / (ITEMS / MATRIX_LANES) / MATRIX_N)
+#else
 #define KEEP                                                                                                 \
     {                                                                                                        \
         UNROLLED for (int i = 0; i < A_LOADS; i++) {                                                         \
@@ -254,18 +321,41 @@ int4 KERNEL(gemm_term)(int k2, int k1, int k0, int a_k2, int a_k1, int a_k0, int
                 HAS_B(i) ? READ(T_B, v) : (KEPT(T_B))0;                                                      \
         }                                                                                                    \
     }
+#endif
 
-__kernel __attribute__((reqd_work_group_size(WX * WY, 1, 1))) void KERNEL(gemm)(
-    __global T_C *restrict c, __global const T_A *restrict a, __global const T_B *restrict b,
-    __global const float *restrict bias, int batches, int M, int N, int K, int depth, int k_1, int k_0, int n_1,
-    int n_0, int a_0, int a_z, int a_m, int a_k2, int a_k1, int a_k0, int b_z, int b_k2, int b_n2, int c_0, int c_z,
-    int c_m, int c_n2, int c_n1, int c_n0, int c_split, int h_0, int h_n1, int h_k1, int h_size, int w_0, int w_n0,
-    int w_k0, int w_size, int channels, int by_row, int has_bias EPILOGUE_PARAMS) {
+// The result in row m and column n0 + column.
+#define STORE_SUM                                                                                            \
+    const int n = n0 + column, channel = z * channels + (by_row ? m : n);                                    \
+    if (m < M && n < N) {                                                                                    \
+        const int at = m * c_m + columns[column];                                                            \
+        float v = sum;                                                                                       \
+        if (has_bias) v += bias[channel];                                                                    \
+        EPILOGUE_CHANNEL(channel);                                                                           \
+        STORE(T_C, KERNEL(epilogue)(v EPILOGUE_AT(c_0 + z * c_z + at)), c + at);                             \
+    }
+
+__kernel __attribute__((reqd_work_group_size(WX * WY, 1, 1))) void
+KERNEL(gemm)(__global T_C *restrict c, __global const T_A *restrict a, __global const T_B *restrict b,
+             __global const float *restrict bias, int batches, int M, int N, int K, int depth, int k_1,
+             int k_0, int n_1, int n_0, int a_0, int a_z, int a_m, int a_k2, int a_k1, int a_k0, int b_z,
+             int b_k2, int b_n2, int c_0, int c_z, int c_m, int c_n2, int c_n1, int c_n0, int c_split,
+             int h_0, int h_n1, int h_k1, int h_size, int w_0, int w_n0, int w_k0, int w_size, int channels,
+             int by_row, int has_bias EPILOGUE_PARAMS) {
+#if MATRIX
+    __local uint la[STAGES * PARTS * BM * MATRIX_WIDTH] __attribute__((aligned(16)));
+    __local uint lb[STAGES * PARTS * BN * MATRIX_WIDTH] __attribute__((aligned(16)));
+    MATRIX_SCRATCH(ITEMS)
+#else
     __local KEPT4(T_A) la[2][TK][BM / 4 + 1];
     __local KEPT4(T_B) lb[8 / sizeof(KEPT(T_B))][TK][BN / 4 + 1]; // two tiles, and at last as many floats
+#endif
     __local int rows[BM];
     __local int columns[COLUMN_WORDS * BN];
     const int id = (int)get_local_id(0), x = id % WX, y = id / WX;
+#if MATRIX
+    const int sub = id / MATRIX_LANES, lane = id % MATRIX_LANES;
+    const int sub_m = sub % SUB_ROWS * (FM * MATRIX_M), sub_n = sub / SUB_ROWS * (FN * MATRIX_N);
+#endif
     const int m0 = (int)get_group_id(1) * BM, n0 = (int)get_group_id(0) * BN;
     const int z = (int)get_group_id(2) % batches;
     int split = (int)get_group_id(2) / batches;
@@ -296,7 +386,11 @@ __kernel __attribute__((reqd_work_group_size(WX * WY, 1, 1))) void KERNEL(gemm)(
     const int first = split * depth, last = min(K, first + depth) - 1, turns = max(last - first + TK, 0) / TK;
     FETCHED(T_A) ra[A_LOADS];
     FETCHED(T_B) rb[B_LOADS];
+#if MATRIX
+    float sums[FM * FN][MATRIX_SUMS];
+#else
     float sums[TM][TN];
+#endif
     int turn = 0;
     a += a_0 + z * a_z;
     b += z * b_z;
@@ -311,14 +405,20 @@ __kernel __attribute__((reqd_work_group_size(WX * WY, 1, 1))) void KERNEL(gemm)(
     while (s1 >= k_1) s1 -= k_1, s2++;
 #if PHASES // made by divisions
     __local int4 moves[3];
-    if (id == 0) moves[0] = TERM_OF(s2, s1, s0), moves[1] = TERM_OF(0, 1, -k_0), moves[2] = TERM_OF(1, -k_1, 0);
+    if (id == 0)
+        moves[0] = TERM_OF(s2, s1, s0), moves[1] = TERM_OF(0, 1, -k_0), moves[2] = TERM_OF(1, -k_1, 0);
 #else
     const int4 moves[3] = {TERM_OF(s2, s1, s0), TERM_OF(0, 1, -k_0), TERM_OF(1, -k_1, 0)};
 #endif
     PUT_FIRST_TERMS
 #endif
     barrier(CLK_LOCAL_MEM_FENCE);
+#if MATRIX
+    UNROLLED for (int i = 0; i < FM * FN; i++) UNROLLED for (int e = 0; e < MATRIX_SUMS; e++) sums[i][e] =
+        0.0f;
+#else
     UNROLLED for (int i = 0; i < TM; i++) UNROLLED for (int j = 0; j < TN; j++) sums[i][j] = 0.0f;
+#endif
     if (turns) {
         PUT_NEXT_TERMS
         FETCH
@@ -330,11 +430,37 @@ __kernel __attribute__((reqd_work_group_size(WX * WY, 1, 1))) void KERNEL(gemm)(
             FETCH
             PUT_NEXT_TERMS
         }
+#if MATRIX
+        __local const uint *pa = la + (turn - 1) % STAGES * PARTS * BM * MATRIX_WIDTH;
+        __local const uint *pb = lb + (turn - 1) % STAGES * PARTS * BN * MATRIX_WIDTH;
+        MATRIX_UNROLLED for (int s = 0; s < MATRIX_WIDTH / 8; s++) {
+            uint va[PARTS][FM][MATRIX_A_WORDS], vb[PARTS][MATRIX_B_WORDS];
+            MATRIX_UNROLLED for (int p = 0; p < PARTS; p++) MATRIX_UNROLLED for (int i = 0; i < FM; i++){
+                MATRIX_LOAD_A(va[p][i], pa + p * BM * MATRIX_WIDTH, sub_m + i * MATRIX_M,
+                              s)} MATRIX_UNROLLED for (int j = 0; j < FN; j++) {
+                MATRIX_UNROLLED for (int p = 0; p < PARTS; p++){
+                    MATRIX_LOAD_B(vb[p], pb + p * BN * MATRIX_WIDTH, sub_n + j * MATRIX_N,
+                                  s)} MATRIX_UNROLLED for (int i = 0; i < FM; i++) {
+#if PARTS == 1
+                    MATRIX_MULTIPLY(sums[i * FN + j], va[0][i], vb[0])
+#else // the smallest products first; and the unit's own sums, which may be cut off, are short ones
+                    float part[MATRIX_SUMS];
+                    UNROLLED for (int e = 0; e < MATRIX_SUMS; e++) part[e] = 0.0f;
+                    MATRIX_UNROLLED for (int q = PARTS - 1; q >= 0; q--)
+                        MATRIX_UNROLLED for (int p = q; p >= 0; p--){MATRIX_MULTIPLY(
+                            part, va[p][i], vb[q - p])} UNROLLED for (int e = 0; e < MATRIX_SUMS; e++)
+                            sums[i * FN + j][e] += part[e];
+#endif
+                }
+            }
+        }
+#else
         __local const KEPT4(T_A) *pa = la[(turn - 1) & 1][0] + y;
         __local const KEPT4(T_B) *pb = lb[(turn - 1) & 1][0] + x;
 #if HALF_SUMS && F16_NATIVE
         half2 run[TM][TN / 2];
-        UNROLLED for (int i = 0; i < TM; i++) UNROLLED for (int j = 0; j < TN / 2; j++) run[i][j] = (half2)((half)0);
+        UNROLLED for (int i = 0; i < TM; i++) UNROLLED for (int j = 0; j < TN / 2; j++) run[i][j] =
+            (half2)((half)0);
 #endif
         _Pragma("nounroll") for (int k = 0; k < TK; k += STEP) {
             UNROLLED for (int s = 0; s < STEP; s++) {
@@ -342,50 +468,74 @@ __kernel __attribute__((reqd_work_group_size(WX * WY, 1, 1))) void KERNEL(gemm)(
                 half4 va[TM / 4], vb[TN / 4];
                 UNROLLED for (int i = 0; i < TM / 4; i++) va[i] = as_half4(pa[s * (BM / 4 + 1) + i * WY]);
                 UNROLLED for (int j = 0; j < TN / 4; j++) vb[j] = as_half4(pb[s * (BN / 4 + 1) + j * WX]);
-                UNROLLED for (int i = 0; i < TM / 4; i++)
-                    UNROLLED for (int j = 0; j < TN / 4; j++) {
-                        RUN(4 * i, va[i].x, j, vb[j])
-                        RUN(4 * i + 1, va[i].y, j, vb[j])
-                        RUN(4 * i + 2, va[i].z, j, vb[j])
-                        RUN(4 * i + 3, va[i].w, j, vb[j])
-                    }
+                UNROLLED for (int i = 0; i < TM / 4; i++) UNROLLED for (int j = 0; j < TN / 4; j++) {
+                    RUN(4 * i, va[i].x, j, vb[j])
+                    RUN(4 * i + 1, va[i].y, j, vb[j])
+                    RUN(4 * i + 2, va[i].z, j, vb[j])
+                    RUN(4 * i + 3, va[i].w, j, vb[j])
+                }
 #else
                 float va[TM], vb[TN];
-                UNROLLED for (int i = 0; i < TM / 4; i++) vstore4(FLOATS(T_A, pa[s * (BM / 4 + 1) + i * WY]), i, va);
-                UNROLLED for (int j = 0; j < TN / 4; j++) vstore4(FLOATS(T_B, pb[s * (BN / 4 + 1) + j * WX]), j, vb);
-                UNROLLED for (int i = 0; i < TM; i++)
-                    UNROLLED for (int j = 0; j < TN; j++) sums[i][j] = fma(va[i], vb[j], sums[i][j]);
+                UNROLLED for (int i = 0; i < TM / 4; i++)
+                    vstore4(FLOATS(T_A, pa[s * (BM / 4 + 1) + i * WY]), i, va);
+                UNROLLED for (int j = 0; j < TN / 4; j++)
+                    vstore4(FLOATS(T_B, pb[s * (BN / 4 + 1) + j * WX]), j, vb);
+                UNROLLED for (int i = 0; i < TM; i++) UNROLLED for (int j = 0; j < TN; j++) sums[i][j] =
+                    fma(va[i], vb[j], sums[i][j]);
 #endif
             }
             pa += STEP * (BM / 4 + 1);
             pb += STEP * (BN / 4 + 1);
         }
 #if HALF_SUMS && F16_NATIVE
-        UNROLLED for (int i = 0; i < TM; i++)
-            UNROLLED for (int j = 0; j < TN / 2; j++) {
-                sums[i][2 * j] += (float)run[i][j].x;
-                sums[i][2 * j + 1] += (float)run[i][j].y;
-            }
+        UNROLLED for (int i = 0; i < TM; i++) UNROLLED for (int j = 0; j < TN / 2; j++) {
+            sums[i][2 * j] += (float)run[i][j].x;
+            sums[i][2 * j + 1] += (float)run[i][j].y;
+        }
 #endif
-        if (turn < turns) KEEP
+#endif
+#if MATRIX && STAGES == 1
+        barrier(CLK_LOCAL_MEM_FENCE);
+#endif
+        if (turn < turns) {
+            KEEP
+        }
         barrier(CLK_LOCAL_MEM_FENCE);
     }
     c += c_0 + z * c_z + split * c_split;
-    // A row's sums by way of local memory, where the loop over them can stay one: unrolled, the epilogue would stand there for each.
+    // Where a column's elements lie, once for all rows.
+    for (int i = id; i < BN; i += ITEMS) {
+        const int n = n0 + i;
+        columns[i] = n / n_0 / n_1 * c_n2 + n / n_0 % n_1 * c_n1 + n % n_0 * c_n0;
+    }
+    barrier(CLK_LOCAL_MEM_FENCE);
+    // Some sums at a time by way of local memory, where the loop over them can stay one: unrolled, the epilogue would stand there for each.
+#if MATRIX // a fragment, so that neighbours store neighbours
+    __local float *own = (__local float *)lb + sub * (MATRIX_M * MATRIX_N);
+    UNROLLED for (int f = 0; f < FM * FN; f++) {
+        UNROLLED for (int e = 0; e < MATRIX_SUMS; e++)
+            own[MATRIX_ROW(lane, e) * MATRIX_N + MATRIX_COLUMN(lane, e)] = sums[f][e];
+        barrier(CLK_LOCAL_MEM_FENCE);
+        _Pragma("nounroll") for (int i = lane; i < MATRIX_M * MATRIX_N; i += MATRIX_LANES) {
+            const int m = m0 + sub_m + f / FN * MATRIX_M + i / MATRIX_N;
+            const int column = sub_n + f % FN * MATRIX_N + i % MATRIX_N;
+            const float sum = own[i];
+            STORE_SUM
+        }
+        barrier(CLK_LOCAL_MEM_FENCE);
+    }
+#else
     __local float *own = (__local float *)lb + id;
     UNROLLED for (int i = 0; i < TM; i++) {
         const int m = m0 + i / 4 * (4 * WY) + y * 4 + i % 4;
         UNROLLED for (int j = 0; j < TN; j++) own[j * ITEMS] = sums[i][j];
         _Pragma("nounroll") for (int j = 0; j < TN; j++) {
-            const int n = n0 + j * WX + x, channel = z * channels + (by_row ? m : n);
-            if (m >= M || n >= N) break;
-            const int at = m * c_m + n / n_0 / n_1 * c_n2 + n / n_0 % n_1 * c_n1 + n % n_0 * c_n0;
-            float v = own[j * ITEMS];
-            if (has_bias) v += bias[channel];
-            EPILOGUE_CHANNEL(channel);
-            STORE(T_C, KERNEL(epilogue)(v EPILOGUE_AT(c_0 + z * c_z + at)), c + at);
+            const int column = j * WX + x;
+            const float sum = own[j * ITEMS];
+            STORE_SUM
         }
     }
+#endif
 }
 
 __kernel void KERNEL(gemm_sum)(__global T_C *restrict c, __global const float *restrict part,

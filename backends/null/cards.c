@@ -43,7 +43,7 @@ enum {
     .type = CLV_DEVICE_GPU, .opencl_c = "1.2", .local_bytes = 48 * KIB, .vector_width = 1, .floats = USUAL,  \
     .address_bits = 64, .local_memory = true, .memory_bytes = (gib)*GIB, .max_alloc_bytes = (gib)*GIB / 4,   \
     .max_work_group = 1024, .alignment_bytes = 512, .preferred_multiple = 32, .sub_group_sizes = {32},       \
-    .argument_bytes = 4352, .fp64 = true
+    .argument_bytes = 4352, .fp64 = true, .matrix_units = CLV_MATRIX_TF32 | CLV_MATRIX_F16 | CLV_MATRIX_BF16
 #define OF_RDNA(gib)                                                                                         \
     GPU, .opencl_c = "2.0", .memory_bytes = (gib)*GIB, .max_alloc_bytes = (gib)*GIB / 100 * 85,              \
          .max_work_group = 256, .alignment_bytes = 128, .preferred_multiple = 32, .sub_group_sizes = {32},   \

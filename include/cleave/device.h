@@ -34,6 +34,8 @@ enum {
     CLV_FLOATS_ROUND_ZERO = 8,
     CLV_FLOATS_FMA = 16 /**< a multiply-add rounded once, in hardware */
 };
+/** What a device's matrix units multiply (sums are f32); bits of clv_device_info.matrix_units. */
+enum { CLV_MATRIX_TF32 = 1, CLV_MATRIX_F16 = 2, CLV_MATRIX_BF16 = 4 };
 enum { CLV_SUB_GROUP_SIZES = 8 };
 
 /** What is known of a device. Strings are borrowed from the device. Bytes are bytes. */
@@ -78,7 +80,9 @@ typedef struct clv_device_info {
     const char *execution_name; /**< `lanes` or `threads` */
     /** what is known of its driver beyond what that says of itself, in words with commas; "": nothing */
     const char *quirks;
-    CLV_RESERVED(5);
+    /** CLV_MATRIX_* bits of units that kernels can use; 0: none, or the device was not opened yet, which is when it is asked */
+    uint32_t matrix_units;
+    CLV_RESERVED(4);
 } clv_device_info;
 
 /** The i-th device of the runtime's list (clv_runtime_info.n_devices), NULL if there is none. */

@@ -33,6 +33,16 @@ typedef struct clv_runtime clv_runtime;
 typedef enum clv_log_level { CLV_LOG_WARNING, CLV_LOG_INFO, CLV_LOG_DEBUG } clv_log_level;
 
 /** How the runtime is set up. All zero is the default. Strings are copied. */
+/**
+ * How products and convolutions whose operands are f32 may round these. Sums are f32. It matters on devices with matrix units
+ * (clv_device_info.matrix_units), and for tensors and results nowhere: they stay f32.
+ */
+typedef enum clv_float32_products {
+    CLV_FLOAT32_PRODUCTS_HIGHEST, /**< not at all */
+    CLV_FLOAT32_PRODUCTS_HIGH,    /**< to tf32 (10 bits behind the point), or to two bf16, which have 16 */
+    CLV_FLOAT32_PRODUCTS_MEDIUM   /**< to bf16 (7 bits) where that is faster */
+} clv_float32_products;
+
 typedef struct clv_runtime_config {
     /** Which OpenCL devices to list, and in which order: indices or specs (clv_device_find), comma-separated:
      * `0,4` become 0 and 1. NULL: the variable CLEAVE_VISIBLE_DEVICES; "" shows all. `host` is always there.
@@ -81,7 +91,9 @@ typedef struct clv_runtime_config {
      *  first step is handed over. From any thread, from several at once. NULL: nobody listens. */
     void (*build_progress)(void *user, int done, int total);
     void *build_progress_user;
-    CLV_RESERVED(8);
+    /** how products and convolutions of f32 are computed, as torch.set_float32_matmul_precision: see clv_float32_products */
+    clv_float32_products float32_products;
+    CLV_RESERVED(7);
 } clv_runtime_config;
 
 /**

@@ -423,7 +423,7 @@ static clv_status run_variant(job *j, trial *t, int k, const clv__expected *expe
         t->variants[k].ran = true;
     } else {
         clv__expected own = *expected; // borrows
-        own.roundoff = t->op->variants[k].roundoff;
+        own.roundoff = clv__variant_roundoff(&t->op->variants[k]);
         t->variants[k].failed = !compare(j, t, where, &own, e, target);
         t->variants[k].ran = true;
     }
@@ -716,7 +716,7 @@ static clv_status reproduce(job *j, const char *name, clv__text *text) {
     clv__expected expected = {0};
     CLV_TRY(clv__expected_init(&expected, &t->subject.start, t->subject.targets, t->subject.n_targets,
                                j->device, error_of(j)));
-    if (variant >= 0) expected.roundoff = t->op->variants[variant].roundoff;
+    if (variant >= 0) expected.roundoff = clv__variant_roundoff(&t->op->variants[variant]);
     clv__reproduction of = {.name = name,
                             .seed = j->config->seed,
                             .device = j->device,

@@ -3,6 +3,7 @@
 // device.
 #include "device/device.h"
 #include "device/f16.h"
+#include "device/matrix.h"
 #include "device/sub_groups.h"
 #include "device/select.h"
 
@@ -30,9 +31,12 @@ clv_status clv__device_open(clv_device *device) {
             } else {
                 device->f16_native = clv__f16_native(device);
                 device->sub_groups = clv__sub_groups_work(device);
+                if (device->backend != &clv__backend_null)
+                    device->info.matrix_units = clv__matrix_units(device);
                 if (runtime->debug >= 1)
-                    clv__log(runtime, CLV_LOG_DEBUG, "device %s opened (%s)%s%s", device->name,
+                    clv__log(runtime, CLV_LOG_DEBUG, "device %s opened (%s)%s%s%s", device->name,
                              device->info.label, device->sub_groups ? "; its sub-groups are used" : "",
+                             device->info.matrix_units ? "; its matrix units are used" : "",
                              device->f16_native  ? "; it converts f16 itself"
                              : device->info.fp16 ? "; its fp16 does not convert as it should"
                                                  : "");

@@ -76,6 +76,7 @@ size_t clv__source_bytes(const clv__instance *instance);
 typedef struct clv__source_device {
     bool f16_native; // it converts f16 itself: f16.h
     bool sub_groups; // trees use its sub-groups: sub_groups.h
+    bool matrix;     // its matrix units multiply rightly: matrix.h
     bool no_int64;   // it has no 64-bit integers
 } clv__source_device;
 /** The start of a program: what is common to all instances; NULL: as any device compiles it. */

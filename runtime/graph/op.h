@@ -73,6 +73,9 @@ typedef struct clv__variant {
     /** Its sums are rounded so, relative to each, where others round to f32: 2^-11 for f16. Such a variant is taken for inference alone, and
      *  only where it is pinned, as what is summed may be past the type's largest. The check allows for it. 0: as f32. */
     double roundoff;
+    /** Its operands are rounded so, relative to each, before they are multiplied, as 2^-11 for tf32; sums are f32. Such a variant is taken where
+     *  the runtime's float32_products or the use's own halves allow it. The check allows for it. 0: as they are stored. */
+    double operands;
     double work; // the part of the op's FMAs that it needs at least, as 1/4 of Winograd's F(4x4, 3x3); 0: all
     int number; // which of several rows that share functions, by an enum of the file that has these; 0: the usual one
 } clv__variant;
@@ -83,6 +86,23 @@ static inline bool clv__variant_supports(const clv__variant *variant, const clv_
     clv__op_io io = *use;
     io.variant = variant;
     return !variant->supports || variant->supports(device, &io);
+}
+/** How its sums' terms may be rounded, by either: of a product both operands are. */
+static inline double clv__variant_roundoff(const clv__variant *variant) {
+    return variant->roundoff > 2 * variant->operands ? variant->roundoff : 2 * variant->operands;
+}
+/** May its operands be rounded as the variant does? `products`: of f32 (clv_float32_products). Halves are multiplied as such at any. */
+static inline bool clv__variant_rounds(const clv__variant *variant, clv_float32_products products,
+                                       const clv__op_io *use) {
+    static const double of_products[] = {0, 0x1p-11, 0x1p-8};
+    double allowed = of_products[products];
+    for (int i = 0; i < use->n_in; i++) {
+        const double half = use->in[i].dtype == CLV_DTYPE_F16    ? 0x1p-11
+                            : use->in[i].dtype == CLV_DTYPE_BF16 ? 0x1p-8
+                                                                 : 0;
+        allowed = half > allowed ? half : allowed;
+    }
+    return variant->operands <= allowed;
 }
 static inline double clv__variant_rank(const clv__variant *variant, const clv_device_info *device,
                                        const clv__op_io *use) {

@@ -102,6 +102,7 @@ clv_status clv__variant_choose(const clv_plan *plan, clv__plan_node *at, uint64_
     clv_device *device = plan->places[at->place].device;
     const clv_device_info *info = &device->info;
     const clv__node *node = at->node;
+    if (info->execution == CLV_EXECUTION_LANES) CLV_TRY(clv__device_open(device)); // and asked for its matrix units
     const clv__op *op = node->io.op;
     // with an epilogue the op is as fast, or slow, as without: what is known of it without holds
     const clv__op_io *known = node->io.epilogue ? &at->fused->base->io : &node->io;
@@ -133,6 +134,7 @@ clv_status clv__variant_choose(const clv_plan *plan, clv__plan_node *at, uint64_
                          clv__title_of(node, &title), v->name, info->name);
             }
         }
+        if (!clv__variant_rounds(v, device->runtime->config.float32_products, &node->io)) continue;
         if (!fits || v->roundoff > 0 || at->chosen == CLV__TUNED || clv__quarantined(device, op, v)) continue;
         if (passed_over >> (v - op->variants) & 1) continue;
         double rank = clv__variant_rank(v, info, known);

@@ -67,7 +67,8 @@ static clv_status create(clv_device *device, const clv__op_io *use, const clv__s
     t->io.attrs = t->sample.attrs;
     for (int i = 0; i < use->n_in; i++) t->sample.fill[i] = sample ? sample->fill[i] : fill_of(use, i);
     for (const clv__variant *v = use->op->variants; v && v->name; v++)
-        if (!v->roundoff && clv__variant_supports(v, &device->info, &t->io) &&
+        if (!v->roundoff && clv__variant_rounds(v, device->runtime->config.float32_products, &t->io) &&
+            clv__variant_supports(v, &device->info, &t->io) &&
             !clv__quarantined(device, use->op, v))
             add_candidate(t, v);
     for (int i = 0; i < t->n_candidates; i++)

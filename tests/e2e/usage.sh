@@ -90,6 +90,8 @@ expect 2 "one of sgd|momentum|adam|adamw, not 'sgd|momentum'" "$cleave" train fa
 expect 2 "one of constant|step|cosine|one-cycle|plateau" "$cleave" train fashion-mnist --schedule ''
 expect 2 "--epochs is given twice, with '8' and with '16'; leave one of them out" "$cleave" train fashion-mnist --epochs 8 --epochs=16
 expect 2 "--seed is given twice" "$cleave" train fashion-mnist --seed 1 --seed 2
+expect 2 "--float32-products wants one of highest|high|medium, not 'tf32'" "$cleave" plan mlp --float32-products tf32 --device host
+works "$cleave" plan mlp --float32-products high --device host
 works "$cleave" plan mlp --precision f32 --precision f32 --device host --device host
 [ ! -s err ] || fail "the same value twice: $(cat err)"
 works "$cleave" plan mlp --batch 8 --device host --batch=16 # remedies are pasted behind a command

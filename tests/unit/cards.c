@@ -255,6 +255,67 @@ static void next_to_nothing_is_plain(void **state) {
                 look_for_plain(all_cards[i], clv_model_find(dense[m]), train);
 }
 
+/** Of resnet50's products and convolutions on a card: how many there are, and of how many operands are rounded so far and no further. */
+static void count_rounded(const char *name, clv_float32_products products, clv_precision precision,
+                          double least, double most, int *all, int *rounded) {
+    clv_runtime *other = clv__test_runtime(&(clv_runtime_config){.no_opencl = true,
+                                                                 .null_devices = true,
+                                                                 .null_cards = true,
+                                                                 .tuning = "none",
+                                                                 .float32_products = products});
+    clv_device *device;
+    clv_graph *graph = NULL;
+    clv_plan *plan;
+    assert_status(clv_device_find(other, name, &device), CLV_OK, other);
+    const clv_train_config config = {.model = clv_model_find("resnet50"),
+                                     .device = device,
+                                     .batch = BATCH,
+                                     .precision = precision,
+                                     .optimizer = {.kind = CLV_SGD}};
+    assert_status(clv_pass_graph(other, &config, CLV_PASS_TRAIN, BATCH, &graph), CLV_OK, other);
+    assert_status(clv_plan_create(graph, &(clv_plan_config){.device = device}, &plan), CLV_OK, other);
+    *all = *rounded = 0;
+    for (size_t i = 0; i < plan->n_nodes; i++) {
+        const clv__variant *v = plan->nodes[i].variant;
+        if (!v || !strstr("conv2d_backward_input conv2d_backward_weight matmul linear",
+                          plan->nodes[i].node->io.op->name))
+            continue;
+        ++*all;
+        *rounded += v->operands >= least && v->operands <= most && v->operands > 0;
+        if (v->operands > most) fail_msg("%s: '%s' rounds further than it may", name, v->name);
+    }
+    clv_plan_destroy(plan);
+    clv_graph_destroy(graph);
+    clv_runtime_destroy(other);
+}
+
+/** Matrix units are used as far as float32_products, or halves, allow; an emulation never is. */
+static void products_round_as_they_may(void **state) {
+    (void)state;
+    static const struct {
+        const char *card;
+        clv_float32_products products;
+        clv_precision precision;
+        double least, most;
+        bool used;
+    } cases[] = {
+        {"null:h200", CLV_FLOAT32_PRODUCTS_HIGHEST, CLV_PRECISION_F32, 0, 0, false},
+        {"null:h200", CLV_FLOAT32_PRODUCTS_HIGH, CLV_PRECISION_F32, 0, 0x1p-11, true},
+        {"null:rtx-3060", CLV_FLOAT32_PRODUCTS_MEDIUM, CLV_PRECISION_F32, 0x1p-8, 0x1p-8, true},
+        {"null:h200", CLV_FLOAT32_PRODUCTS_HIGHEST, CLV_PRECISION_MIXED, 0x1p-11, 0x1p-11, true},
+        {"null:h200", CLV_FLOAT32_PRODUCTS_HIGHEST, CLV_PRECISION_MIXED_BF16, 0x1p-8, 0x1p-8, true},
+        {"null:rx-6700-xt", CLV_FLOAT32_PRODUCTS_MEDIUM, CLV_PRECISION_MIXED, 0, 1, false}, // has none
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        int all, rounded;
+        count_rounded(cases[i].card, cases[i].products, cases[i].precision, cases[i].least, cases[i].most,
+                      &all, &rounded);
+        assert_true(all > 100);
+        if (cases[i].used ? rounded < all * 9 / 10 : rounded > 0)
+            fail_msg("case %zu: of %d products and convolutions %d use matrix units", i, all, rounded);
+    }
+}
+
 /** The i-th device if it is a card; else NULL. */
 static clv_device *card_at(int i) {
     clv_device *device = clv_device_get(runtime, i);
@@ -327,6 +388,7 @@ static void classes_are_of_their_traits(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(products_round_as_they_may),
         cmocka_unit_test(cards_get_what_the_tables_say),
         cmocka_unit_test(every_card_plans_every_small_model),
         cmocka_unit_test(a_training_step_has_few_launches),

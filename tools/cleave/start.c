@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // The start of a command: the runtime and its device, budgets, and interruption by a signal.
 #include "cli.h"
+#include "options/options.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -153,6 +154,9 @@ int cli_start(cli_session *session) {
     if (read != EXIT_DONE) return read;
     clv_runtime_config config = {
         .device_timeout = timeout,
+        .float32_products = args->float32_products ? (clv_float32_products)option_choice(
+                                                         "highest|high|medium", args->float32_products)
+                                                   : 0,
         .no_cache = args->no_cache,
         .no_opencl = session->no_opencl,
         // What is tuned begins anew: nothing is chosen, and no variant avoided, because of an earlier file.

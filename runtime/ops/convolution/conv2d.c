@@ -386,6 +386,7 @@ static const clv__variant variants[] = {
     VARIANT(winograd_lanes, _supports, _lower, RANK(winograd_lanes_rank), .work = 0.25),
     CLV__GEMM_VARIANTS(clv__conv2d_gemm_supports, clv__conv2d_gemm_rank, clv__conv2d_gemm_lower),
     CLV__GEMM_HALVES(clv__conv2d_gemm_supports, clv__conv2d_gemm_rank, clv__conv2d_gemm_lower),
+    CLV__GEMM_MATRIX(clv__conv2d_gemm_supports, clv__conv2d_gemm_rank, clv__conv2d_gemm_lower),
     CLV__GEMM_HALF_SUMS(clv__conv2d_gemm_supports, clv__conv2d_gemm_rank, clv__conv2d_gemm_lower),
     {0},
 };
@@ -398,6 +399,7 @@ static const clv__variant weight_variants[] = {
     VARIANT(channels, _supports_weight, _weight, CHANNELS),
     CLV__GEMM_VARIANTS(clv__conv2d_gemm_supports, clv__conv2d_gemm_rank, clv__conv2d_gemm_lower),
     CLV__GEMM_HALVES(clv__conv2d_gemm_supports, clv__conv2d_gemm_rank, clv__conv2d_gemm_lower),
+    CLV__GEMM_MATRIX(clv__conv2d_gemm_supports, clv__conv2d_gemm_rank, clv__conv2d_gemm_lower),
     {0},
 };
 

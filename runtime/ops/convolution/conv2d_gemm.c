@@ -71,7 +71,7 @@ bool clv__conv2d_gemm_supports(const clv_device_info *device, const clv__op_io *
     // Tiles that take 128 registers without taps spill with them where an item has no more (dg2), and with phases leave room for one
     // group on a unit (145 registers on sm_80, when terms were divided for).
     const bool phases = clv__conv2d_back(io) && (c.stride[H] > 1 || c.stride[W] > 1);
-    const bool full = clv__gemm_registers(io) >= 128 && (phases || device->sub_group_sizes[0] == 8);
+    const bool full = clv__gemm_registers(io) == 128 && (phases || device->sub_group_sizes[0] == 8);
     return clv__conv2d_sums(&c) && !full && clv__gemm_supports(device, io);
 }
 

@@ -12,10 +12,12 @@
  *  terms of a tile. */
 typedef struct gemm_tile {
     int wx, wy, tm, tn, tk;
-    double share;  // FMAs among the instructions of the innermost loop (tests/drivers/offline/kernels.tsv)
+    double share; // FMAs among the instructions of the innermost loop (tests/drivers/offline/kernels.tsv)
     int registers; // of an item, about: gfx906's, what taps add left out; sm_70 to sm_90 take up to half as many more
-    bool stored;   // halves stay halves in local memory
-    bool sums;     // and are summed as such: clv__variant.roundoff
+    bool stored;                        // halves stay halves in local memory
+    bool sums;                          // and are summed as such: clv__variant.roundoff
+    uint32_t unit;                      // what a matrix unit multiplies: a CLV_MATRIX_* bit, or 0
+    int parts, stages, width, sub_rows; // then as the kernel file says
 } gemm_tile;
 
 /** The first has as many registers as leave room for four groups beside each other on gfx906. The second
@@ -23,16 +25,29 @@ typedef struct gemm_tile {
  *  runs of them fill sectors better where terms lie side by side. The others are for small groups, results of few
  *  rows or columns, and halves. "gemm:8x8" is an item by itself, for threads, of which neither
  *  share nor registers are looked at: those that have room have better variants. */
-static const gemm_tile tiles[CLV__TILES] = {[CLV__TILE_USUAL] = {16, 16, 4, 8, 8, 0.84, 64, false, false},
-                                            [CLV__TILE_128X128] = {16, 16, 8, 8, 8, 0.89, 128, false, false},
-                                            [CLV__TILE_64X64] = {16, 16, 4, 4, 16, 0.79, 48, false, false},
-                                            [CLV__TILE_32X64] = {8, 8, 4, 8, 8, 0.84, 88, false, false},
-                                            [CLV__TILE_16X64] = {16, 4, 4, 4, 8, 0.79, 59, false, false},
-                                            [CLV__TILE_64X16] = {4, 16, 4, 4, 8, 0.79, 50, false, false},
-                                            [CLV__TILE_8X8] = {1, 1, 8, 8, 8, 0.5, 64, false, false},
-                                            [CLV__TILE_HALF] = {16, 16, 4, 8, 8, 0.83, 64, true, false},
-                                            [CLV__TILE_HALF_32X64] = {8, 8, 4, 8, 8, 0.83, 88, true, false},
-                                            [CLV__TILE_HALF_SUMS] = {16, 16, 4, 8, 8, 1.2, 80, true, true}};
+static const gemm_tile tiles[CLV__TILES] = {
+    [CLV__TILE_USUAL] = {16, 16, 4, 8, 8, 0.84, 64, false, false},
+    [CLV__TILE_128X128] = {16, 16, 8, 8, 8, 0.89, 128, false, false},
+    [CLV__TILE_64X64] = {16, 16, 4, 4, 16, 0.79, 48, false, false},
+    [CLV__TILE_32X64] = {8, 8, 4, 8, 8, 0.84, 88, false, false},
+    [CLV__TILE_16X64] = {16, 4, 4, 4, 8, 0.79, 59, false, false},
+    [CLV__TILE_64X16] = {4, 16, 4, 4, 8, 0.79, 50, false, false},
+    [CLV__TILE_8X8] = {1, 1, 8, 8, 8, 0.5, 64, false, false},
+    [CLV__TILE_HALF] = {16, 16, 4, 8, 8, 0.83, 64, true, false},
+    [CLV__TILE_HALF_32X64] = {8, 8, 4, 8, 8, 0.83, 88, true, false},
+    [CLV__TILE_HALF_SUMS] = {16, 16, 4, 8, 8, 1.2, 80, true, true},
+#define MATRIX_TILES(name, type, tk, share, parts, stages, width)                                            \
+    [CLV__TILE_##                                                                                            \
+        name] = {16, 16, 8, 8, tk, share, 160, false, false, CLV_MATRIX_##type, parts, stages, width, 2},    \
+      [CLV__TILE_##name##_64X64] = {                                                                         \
+          16, 8, 8, 4, tk, share / 1.5, 100, false, false, CLV_MATRIX_##type, parts, stages, width, 2}
+    MATRIX_TILES(TF32, TF32, 16, 3.0, 1, 2, 16),
+    MATRIX_TILES(F16, F16, 32, 5.0, 1, 2, 16),
+    MATRIX_TILES(BF16, BF16, 32, 5.0, 1, 2, 16),
+    MATRIX_TILES(BF16X2, BF16, 16, 2.0, 2, 2, 8),
+    MATRIX_TILES(BF16X3, BF16, 16, 1.2, 3, 1, 8),
+    [CLV__TILE_TF32_WIDE] = {16, 8, 16, 8, 16, 3.0, 255, false, false, CLV_MATRIX_TF32, 1, 2, 16, 2},
+    [CLV__TILE_F16_WIDE] = {16, 8, 16, 8, 16, 5.0, 255, false, false, CLV_MATRIX_F16, 1, 2, 8, 2}};
 enum { FIRST_TILE = CLV__NO_TILE + 1 };
 
 static int items_of(const gemm_tile *tile) {
@@ -49,6 +64,11 @@ static int64_t columns_of(const gemm_tile *tile) {
 
 /** Bytes of local memory, as the kernel file says. */
 static uint64_t local_bytes(const gemm_tile *tile) {
+    enum { SCRATCH = 6 }; // words of an item, where the unit is emulated
+    if (tile->unit)
+        return (uint64_t)(4 * tile->stages * tile->parts * tile->width * (rows_of(tile) + columns_of(tile)) +
+                          4 * rows_of(tile) + 12 * columns_of(tile) + 32 * tile->tk + 48 +
+                          4 * SCRATCH * items_of(tile));
     return (uint64_t)(8 * tile->tk * (rows_of(tile) + columns_of(tile) + 8) + 4 * rows_of(tile) +
                       12 * columns_of(tile) + 32 * tile->tk + 48);
 }
@@ -61,7 +81,7 @@ static bool is_meant(const clv_device_info *device, const gemm_tile *tile) {
 
 /** May an op that names no tile have it? */
 static bool is_usual(const gemm_tile *tile) {
-    return !tile->stored && items_of(tile) > 1;
+    return !tile->stored && !tile->unit && items_of(tile) > 1;
 }
 
 static bool fits(const clv_device_info *device, const gemm_tile *tile) {
@@ -75,12 +95,24 @@ static const gemm_tile *named(const clv__op_io *io) {
     return io->variant->number ? &tiles[io->variant->number] : NULL;
 }
 
+/** Does a matrix unit multiply such operands, or is there none, and it is emulated? Floats are rounded to what the other operand is stored as. */
+static bool multiplies(const clv_device_info *device, const gemm_tile *tile, clv_dtype a, clv_dtype b) {
+    const bool floats = a == CLV_DTYPE_F32 && b == CLV_DTYPE_F32;
+    const bool f16 = a == CLV_DTYPE_F16 || b == CLV_DTYPE_F16,
+               bf16 = a == CLV_DTYPE_BF16 || b == CLV_DTYPE_BF16;
+    if (device->matrix_units && !(device->matrix_units & tile->unit)) return false;
+    if (device->execution != CLV_EXECUTION_LANES) return false;
+    if (tile->unit == CLV_MATRIX_TF32 || tile->parts > 1) return floats;
+    return tile->unit == CLV_MATRIX_F16 ? f16 && !bf16 : !f16;
+}
+
 bool clv__gemm_supports(const clv_device_info *device, const clv__op_io *io) {
     const gemm_tile *tile = named(io);
     for (int i = FIRST_TILE; i < CLV__TILES && !tile; i++)
         if (fits(device, &tiles[i]) && is_usual(&tiles[i])) tile = &tiles[i];
     if (!tile || !fits(device, tile)) return false;
     const clv_dtype a = io->in[0].dtype, b = io->in[1].dtype, c = io->out[0].dtype;
+    if (tile->unit) return multiplies(device, tile, a, b);
     if (tile->sums) { // floats beside halves, as weights are, are rounded to them
         const bool halves = a == CLV_DTYPE_F16 || b == CLV_DTYPE_F16 || c == CLV_DTYPE_F16;
         return device->fp16 && halves && a != CLV_DTYPE_BF16 && b != CLV_DTYPE_BF16;
@@ -176,10 +208,12 @@ static double cost_in_splits(const clv_device_info *device, const gemm_tile *til
     const double bytes = 4 * PRICE *
                          ((double)(rows * (run_a + SECTOR - 1)) / (double)run_a +
                           (double)(columns * (run_b + SECTOR - 1)) / (double)run_b);
+    // A matrix unit works while items find and fetch: a guess, by the instructions of both; no card has been asked.
+    const double apart = tile->unit ? 0.4 : 1;
     const double beside = rounds * items_of(tile), room = (double)REGISTERS / tile->registers;
     double cost =
         rounds * (double)(depth_of(tile, g, splits) + BEGIN) *
-        ((double)(rows * columns) / tile->share + bytes + (g->taps ? PLACE * (double)columns : 0)) *
+        ((double)(rows * columns) / tile->share + apart * (bytes + (g->taps ? PLACE * (double)columns : 0))) *
         clv__lanes_waits((beside < room ? beside : room) * sqrt((double)(tile->tm * tile->tn) / RESULTS));
     // With 128 registers an item a unit of four SIMDs has two waves of 64 on each: one waits, and one is left.
     if (device->preferred_multiple >= USUAL && !is_narrow(device) && tile->registers >= 128) cost *= 2;
@@ -244,11 +278,14 @@ static double rank_of_threads(const gemm_tile *tile, const clv__gemm *g) {
     return share * rows * columns * (1 + begin / (double)g->k);
 }
 
+static const double EMULATED = 1000; // for the check alone
+
 double clv__gemm_rank(const clv_device_info *device, const clv__op_io *io, const clv__gemms *gemms) {
     const clv__gemm *g = gemms->product;
     const double results = (double)(g->batches * clv__max64(g->phases, 1)) * (double)g->m * (double)g->n;
     const gemm_tile *tile = named(io);
     if (tile && items_of(tile) == 1 && results > 0 && g->k > 0) return rank_of_threads(tile, g);
+    if (tile && tile->unit && !device->matrix_units) return EMULATED;
     return clv__lanes_rank(device, clv__gemm_cost(device, io, g), results, (double)g->k);
 }
 
@@ -265,6 +302,15 @@ static void tile_defines(clv__launches *list, clv__launch *launch, const gemm_ti
                   {"TAPS", g->taps, 0},         {"B_ROWS", g->b_rows, 0},
                   {"PHASES", g->phases > 0, 0}, {"STORED", tile->stored && !tile->sums, 0},
                   {"HALF_SUMS", tile->sums, 0}};
+    if (tile->unit) {
+        clv__launch_define(list, launch, "MATRIX_TYPE", "%s",
+                           tile->unit == CLV_MATRIX_TF32  ? "tf32"
+                           : tile->unit == CLV_MATRIX_F16 ? "f16"
+                                                          : "bf16");
+        clv__launch_define(list, launch, "MATRIX_WIDTH", "%d", tile->width);
+        clv__launch_define(list, launch, "PARTS", "%d", tile->parts);
+        clv__launch_define(list, launch, "STAGES", "%d", tile->stages);
+    }
     for (size_t i = 0; i < sizeof macros / sizeof *macros; i++)
         if (macros[i].value != macros[i].usual)
             clv__launch_define(list, launch, macros[i].name, "%d", macros[i].value);

@@ -44,6 +44,18 @@ enum {
     CLV__TILE_HALF,
     CLV__TILE_HALF_32X64,
     CLV__TILE_HALF_SUMS,
+    CLV__TILE_TF32,
+    CLV__TILE_TF32_WIDE,
+    CLV__TILE_TF32_64X64,
+    CLV__TILE_F16,
+    CLV__TILE_F16_WIDE,
+    CLV__TILE_F16_64X64,
+    CLV__TILE_BF16,
+    CLV__TILE_BF16_64X64,
+    CLV__TILE_BF16X2,
+    CLV__TILE_BF16X2_64X64,
+    CLV__TILE_BF16X3,
+    CLV__TILE_BF16X3_64X64,
     CLV__TILES
 };
 #define CLV__GEMM_VARIANT(name_, tile, supports_, rank_, ...)                                                \
@@ -63,6 +75,22 @@ enum {
 /** The one with sums of f16, for inference. */
 #define CLV__GEMM_HALF_SUMS(supports_, rank_, lower_)                                                        \
     CLV__GEMM_VARIANT("half_sums", HALF_SUMS, supports_, rank_, lower_, .roundoff = 0x1p-11)
+
+/** Those of matrix units: what they multiply, and how floats are rounded for it. Two parts of bf16 have 16 bits. Three have all 24, and
+ *  products that are left out are as small as f32's roundings; no card has shown yet that they are faster than FMAs. */
+#define CLV__GEMM_MATRIX(supports_, rank_, lower_)                                                           \
+    CLV__GEMM_VARIANT("tf32", TF32, supports_, rank_, lower_, .operands = 0x1p-11),                          \
+        CLV__GEMM_VARIANT("tf32:wide", TF32_WIDE, supports_, rank_, lower_, .operands = 0x1p-11),            \
+        CLV__GEMM_VARIANT("tf32:64x64", TF32_64X64, supports_, rank_, lower_, .operands = 0x1p-11),          \
+        CLV__GEMM_VARIANT("f16", F16, supports_, rank_, lower_, .operands = 0x1p-11),                        \
+        CLV__GEMM_VARIANT("f16:wide", F16_WIDE, supports_, rank_, lower_, .operands = 0x1p-11),              \
+        CLV__GEMM_VARIANT("f16:64x64", F16_64X64, supports_, rank_, lower_, .operands = 0x1p-11),            \
+        CLV__GEMM_VARIANT("bf16", BF16, supports_, rank_, lower_, .operands = 0x1p-8),                       \
+        CLV__GEMM_VARIANT("bf16:64x64", BF16_64X64, supports_, rank_, lower_, .operands = 0x1p-8),           \
+        CLV__GEMM_VARIANT("bf16x2", BF16X2, supports_, rank_, lower_, .operands = 0x1p-15),                  \
+        CLV__GEMM_VARIANT("bf16x2:64x64", BF16X2_64X64, supports_, rank_, lower_, .operands = 0x1p-15),      \
+        CLV__GEMM_VARIANT("bf16x3", BF16X3, supports_, rank_, lower_, .operands = 0x1p-23),                  \
+        CLV__GEMM_VARIANT("bf16x3:64x64", BF16X3_64X64, supports_, rank_, lower_, .operands = 0x1p-23)
 
 /** Has the device groups and local memory for the tile of io's variant, or, where that names none, for any? */
 bool clv__gemm_supports(const clv_device_info *device, const clv__op_io *io);

@@ -216,6 +216,7 @@ static const clv__variant product_variants[] = {
     CLV__GEMM_VARIANTS(clv__gemm_supports, gemm_rank, gemm_lower),
     CLV__GEMM_VARIANT("gemm:64x16", 64X16, clv__gemm_supports, gemm_rank, gemm_lower),
     CLV__GEMM_HALVES(clv__gemm_supports, gemm_rank, gemm_lower),
+    CLV__GEMM_MATRIX(clv__gemm_supports, gemm_rank, gemm_lower),
     CLV__GEMM_HALF_SUMS(clv__gemm_supports, gemm_rank, gemm_lower),
     {"small", clv__product_small_supports, clv__product_small_rank, .lower = clv__product_small},
     {"library", library_supports, library_rank, .lower = library_lower},

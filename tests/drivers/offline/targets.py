@@ -8,7 +8,7 @@ Figures, as far as a compiler tells them:
   local       bytes of local memory that the program itself declares
   waves       waves, warps or threads that fit on a unit beside each other, by registers (and local memory on AMD)
   simd        work-items of an instruction
-  fma         part of FMAs among the instructions of the innermost loop with the most FMAs; - if no loop has any
+  fma         part of FMAs, or of a matrix unit's instructions, among the instructions of the innermost loop with the most FMAs; - if no loop has any
   lds, glds   floats loaded from local and from global memory in that loop, for one FMA
   around      instructions of the loop around it, without it, for an FMA in a turn of it. (A tile's loop runs two to four turns of it)
   ahead       part of the loads from global memory before it, in the loop around it, that nothing waits for before it begins: they
@@ -182,11 +182,16 @@ def ptx_weigh(line):
     return fmas, width if word.startswith("ld.shared") else 0, width if word.startswith("ld.global") else 0, 1
 
 
-def ptx_of(source):
-    """The program for the oldest of the targets, which ptxas takes for all of them, and the figures of its loops."""
+# The oldest target of a kind, whose program ptxas takes for the others: sm_70 has no matrix units that kernels can use.
+PTX = {"sm_70": ["sm_70", "+ptx63", "-DMATRIX_UNIT=0"], "sm_80": ["sm_80", "+ptx75"]}
+
+
+def ptx_of(source, oldest):
+    """The program for that target, and the figures of its loops."""
+    cpu, version, *defines = PTX[oldest]
     with tempfile.NamedTemporaryFile(suffix=".ptx") as out:
-        run([CLANG, *CL, "-O3", "-target", "nvptx64-nvidia-cuda", "-Xclang", "-target-cpu", "-Xclang", "sm_70", "-Xclang",
-             "-target-feature", "-Xclang", "+ptx63", "-Xclang", "-mlink-builtin-bitcode", "-Xclang",
+        run([CLANG, *CL, *defines, "-O3", "-target", "nvptx64-nvidia-cuda", "-Xclang", "-target-cpu", "-Xclang", cpu, "-Xclang",
+             "-target-feature", "-Xclang", version, "-Xclang", "-mlink-builtin-bitcode", "-Xclang",
              f"{CLC}/nvptx64--nvidiacl.bc", "-S", source, "-o", out.name])
         with open(out.name) as file:
             text = file.read()
@@ -198,12 +203,20 @@ def ptx_of(source):
     return text, loops
 
 
+def ptx_of_70(source):
+    return ptx_of(source, "sm_70")
+
+
+def ptx_of_80(source):
+    return ptx_of(source, "sm_80")
+
+
 def sass_weigh(line):
     found = re.match(r"(?:@!?U?P\d+ )?([A-Z]\w*)(\S*)(.*)", line)
     if not found:
         return 0, 0, 0, 0
     word, kind, rest = found.groups()
-    fmas = 1 if word == "FFMA" else 2 if word == "HFMA2" and "RZ" not in rest else 0  # with zeros it is how a constant is loaded
+    fmas = 1 if word in ("FFMA", "HMMA") else 2 if word == "HFMA2" and "RZ" not in rest else 0  # with zeros it is how a constant is loaded
     width = 4 if ".128" in kind else 2 if ".64" in kind else 1
     return fmas, width if word == "LDS" else 0, width if word == "LDG" else 0, 1
 
@@ -239,7 +252,7 @@ def sass_loops(code, tools):
 
 
 def nvidia(target, source, folder, tools):
-    text, loops = once(ptx_of, source)
+    text, loops = once(ptx_of_70 if target == "sm_70" else ptx_of_80, source)
     ptx, code = os.path.join(folder, f"{target}.ptx"), os.path.join(folder, f"{target}.cubin")
     with open(ptx, "w") as file:
         file.write(text)

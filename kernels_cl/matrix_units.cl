@@ -1,0 +1,73 @@
+// SPDX-License-Identifier: Apache-2.0
+// Does the unit that common/matrix.cl uses multiply rightly? runtime/device/matrix.c asks, no op uses this.
+//
+//   matrix_faults   a group is a sub-group, and makes a fragment, first of whole numbers, whose sums have to be exact, then of others.
+//                   out[i]: 0 if item i's sums are as they should be. Where there is only the emulation, 1
+//
+// MATRIX_TYPE     what the unit multiplies: tf32, f16 or bf16; default tf32
+#ifndef MATRIX_TYPE
+#define MATRIX_TYPE tf32
+#endif
+#define MATRIX_WIDTH 16
+
+#define TERMS (MATRIX_WIDTH * MATRIX_TERMS)
+
+// The element of `row` and term k, of A (0) or B (1): whole numbers up to 8 that no shift or exchange leaves as they are, and others.
+float KERNEL(matrix_element)(int matrix, int row, int k, int whole) {
+    const int v = (row * 37 + k * (matrix ? 29 : 11) + row * k * 5 + matrix * 3) % 17 - 8;
+    return whole ? (float)v : (float)v * 0.0625f + (float)((row * 13 + k * 7) % 23) * 0.0009765625f;
+}
+#define FLOAT_tf32(word) as_float(word)
+#define FLOAT_f16(word) float_of_f16((ushort)(word))
+#define FLOAT_bf16(word) float_of_bf16((ushort)(word))
+float KERNEL(matrix_rounded)(float v) {
+    uint word;
+    MATRIX_WORD(float, word, v, v)
+    return PASTE(FLOAT_, MATRIX_TYPE)(word);
+}
+
+#define MATRIX_FILL(PUT, tile, matrix, rows)                                                                 \
+    for (int i = lane; i < rows * MATRIX_WIDTH / 4; i += MATRIX_LANES) {                                     \
+        const int row = i / (MATRIX_WIDTH / 2) * 2, word = i % (MATRIX_WIDTH / 2) * 2;                       \
+        uint x[4];                                                                                           \
+        for (int e = 0; e < 4; e++) {                                                                        \
+            const int k = (word + e % 2) * MATRIX_TERMS;                                                     \
+            const float v = KERNEL(matrix_element)(matrix, row + e / 2, k, whole);                           \
+            const float w = KERNEL(matrix_element)(matrix, row + e / 2, k + 1, whole);                       \
+            MATRIX_WORD(float, x[e], v, w)                                                                   \
+        }                                                                                                    \
+        PUT(tile, row, word, (uint4)(x[0], x[1], x[2], x[3]))                                                \
+    }
+
+__kernel __attribute__((reqd_work_group_size(MATRIX_LANES, 1, 1))) void
+KERNEL(matrix_faults)(__global int *restrict out) {
+    __local uint ta[MATRIX_M * MATRIX_WIDTH] __attribute__((aligned(16)));
+    __local uint tb[MATRIX_N * MATRIX_WIDTH] __attribute__((aligned(16)));
+    MATRIX_SCRATCH(MATRIX_LANES)
+    const int lane = (int)get_local_id(0);
+    int faults = MATRIX_UNIT == 0;
+    for (int whole = 1; whole >= 0; whole--) {
+        float sums[MATRIX_SUMS];
+        for (int e = 0; e < MATRIX_SUMS; e++) sums[e] = 1.0f;
+        barrier(CLK_LOCAL_MEM_FENCE);
+        MATRIX_FILL(MATRIX_PUT_A, ta, 0, MATRIX_M)
+        MATRIX_FILL(MATRIX_PUT_B, tb, 1, MATRIX_N)
+        barrier(CLK_LOCAL_MEM_FENCE);
+        MATRIX_UNROLLED for (int s = 0; s < MATRIX_WIDTH / 8; s++) {
+            uint a[MATRIX_A_WORDS], b[MATRIX_B_WORDS];
+            MATRIX_LOAD_A(a, ta, 0, s)
+            MATRIX_LOAD_B(b, tb, 0, s)
+            MATRIX_MULTIPLY(sums, a, b)
+        }
+        for (int e = 0; e < MATRIX_SUMS; e++) {
+            float want = 1.0f;
+            for (int k = 0; k < TERMS; k++)
+                want =
+                    fma(KERNEL(matrix_rounded)(KERNEL(matrix_element)(0, MATRIX_ROW(lane, e), k, whole)),
+                        KERNEL(matrix_rounded)(KERNEL(matrix_element)(1, MATRIX_COLUMN(lane, e), k, whole)),
+                        want);
+            if (!(fabs(sums[e] - want) <= (whole ? 0.0f : 0x1p-18f))) faults++;
+        }
+    }
+    out[get_global_id(0)] = faults;
+}
