@@ -9,6 +9,7 @@
 #define CLEAVE_BENCH_H
 
 #include "device.h"
+#include "graph.h"
 
 #ifdef __cplusplus
 extern "C" {
@@ -34,7 +35,8 @@ typedef struct clv_bench_config {
     /** Called before each case: `done` of `total`. Return false to stop with CLV_E_INTERRUPTED. NULL: nobody listens. */
     bool (*progress)(void *user, int done, int total, const char *name);
     void *user;
-    CLV_RESERVED(8);
+    clv_precision precision; /**< of models, as in clv_graph_set_precision; of what others compute, which is stored so */
+    CLV_RESERVED(7);
 } clv_bench_config;
 
 /** What the device can do at most, as measured: by a loop of fused multiply-adds, and by a copy (read and written bytes

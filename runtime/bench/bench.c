@@ -24,7 +24,7 @@ static void run_case(clv_runtime *runtime, clv_device *device, const clv_bench_c
     memcpy(result->name, c->name, sizeof result->name);
     if (config->list) return;
     clv__bench_graph graph;
-    clv_status status = clv__bench_build(runtime, c, &graph);
+    clv_status status = clv__bench_build(runtime, c, config->precision, &graph);
     if (status == CLV_OK) status = clv__bench_measure(device, config, &graph, result);
     if (status == CLV_OK) {
         rate(&graph, &report->peak, result);

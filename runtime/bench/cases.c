@@ -195,9 +195,11 @@ static void build_model(const clv__bench_case *c, clv__bench_graph *g) {
     finish_model(g, model, clv_model_build(model, x), c->numbers[0]);
 }
 
-clv_status clv__bench_build(clv_runtime *runtime, const clv__bench_case *c, clv__bench_graph *out) {
+clv_status clv__bench_build(clv_runtime *runtime, const clv__bench_case *c, clv_precision precision,
+                            clv__bench_graph *out) {
     *out = (clv__bench_graph){0};
     CLV_TRY(clv_graph_create(runtime, &out->graph));
+    clv_graph_set_precision(out->graph, precision);
     c->build(c, out);
     return clv_graph_status(out->graph);
 }

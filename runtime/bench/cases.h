@@ -36,6 +36,7 @@ clv_status clv__bench_cases_init(clv_runtime *runtime, const clv_bench_config *c
 void clv__bench_cases_reset(clv__bench_cases *cases);
 
 /** Build a case's graph; destroy graph->graph also after a failure. */
-clv_status clv__bench_build(clv_runtime *runtime, const clv__bench_case *c, clv__bench_graph *out);
+clv_status clv__bench_build(clv_runtime *runtime, const clv__bench_case *c, clv_precision precision,
+                            clv__bench_graph *out);
 
 #endif

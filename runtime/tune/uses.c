@@ -68,7 +68,7 @@ static clv_status add_cases(gathering *g, const clv__bench_cases *cases) {
         const clv__bench_case *c = &cases->items[i];
         if (!g->config->model && !strcmp(c->suite, models)) continue;
         clv__bench_graph graph;
-        clv_status status = clv__bench_build(g->device->runtime, c, &graph);
+        clv_status status = clv__bench_build(g->device->runtime, c, CLV_PRECISION_F32, &graph);
         if (status == CLV_OK) status = add_plan(g, &graph);
         clv_graph_destroy(graph.graph);
         CLV_TRY(status);

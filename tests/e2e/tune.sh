@@ -19,10 +19,10 @@ expect 2 "there is no op 'matmall'" "$cleave" tune --op matmall --device "$devic
 expect 2 "no use of argmax leaves a choice of variants on" "$cleave" tune --op argmax --device "$device"
 expect 1 "" "$cleave" tune --size 5x7x3 --device "$device" -o nowhere/t.tuning
 
-choice() { # choice ARGUMENTS... : variant and reason of the plan's first layer, fc of linear
+choice() { # choice ARGUMENTS... : variant and reason of the plan's layer, behind what makes floats of pixels
     "$cleave" plan linear --batch 3 --device "$device" --json "$@" >out 2>err || fail "plan $*: $(cat err)"
     same "warnings of plan $*" "$(grep -c '^cleave: ' err)" "${warnings:-0}"
-    "$helper" json choices.0.op choices.0.variant choices.0.chosen <out | tr '\n' ' '
+    "$helper" json choices.1.op choices.1.variant choices.1.chosen <out | tr '\n' ' '
 }
 ranked=$(choice)
 case $ranked in "linear "*" ranked ") ;; *) fail "without a file: $ranked" ;; esac
@@ -44,7 +44,7 @@ works "$cleave" plan linear --batch 3 --device "$device"
 grep -q 'linear .* tuned' out && grep -q '^variants: 0 pinned, 1 tuned' out || fail "the table does not tell: $(cat out)"
 same "--tuning none" "$(choice --tuning none)" "$ranked"
 same "CLEAVE_TUNING=none" "$(CLEAVE_TUNING=none choice)" "$ranked"
-same "another batch" "$("$cleave" plan linear --batch 4 --device "$device" --json | "$helper" json choices.0.chosen)" ranked
+same "another batch" "$("$cleave" plan linear --batch 4 --device "$device" --json | "$helper" json choices.1.chosen)" ranked
 same "a pin" "$(choice --variants linear=plain)" "linear plain pinned "
 
 # by hand: another variant, in a file of one's own, in a folder of them; what is planned is what is taken
@@ -53,7 +53,10 @@ same "a file of one's own" "$(choice --tuning own.tuning)" "linear plain tuned "
 same "by the variable" "$(CLEAVE_TUNING=own.tuning choice)" "linear plain tuned "
 mkdir folder && cp own.tuning "folder/$(basename "$file")"
 same "a folder" "$(choice --tuning folder)" "linear plain tuned "
-"$helper" images 6 x.npy && "$helper" labels 6 y.npy || fail "no data"
+# pictures as bytes, as a plan takes them for; all are black
+header="{'descr': '|u1', 'fortran_order': False, 'shape': (6, 1, 28, 28), }"
+{ printf '\223NUMPY\001\000\166\000%-117s\n' "$header" && head -c 4704 /dev/zero; } >x.npy
+"$helper" labels 6 y.npy || fail "no data"
 works "$cleave" plan linear --batch 3 --train --device "$device" --tuning own.tuning --json
 predicted=$(at devices.0.predicted_peak_bytes)
 train="--images x.npy --labels y.npy --model linear --batch 3 --steps 2 --device $device --tuning own.tuning"

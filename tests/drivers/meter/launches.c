@@ -36,7 +36,7 @@ static void look_at_model(const char *name, bool others) {
     const clv_bench_config config = {.suite = "models", .mode = "train", .model = name, .batch = METER_BATCH};
     must_be(clv__bench_cases_init(runtime, &config, &cases));
     if (cases.n != 1) nodes_fail("there is no such model");
-    must_be(clv__bench_build(runtime, &cases.items[0], &g));
+    must_be(clv__bench_build(runtime, &cases.items[0], CLV_PRECISION_F32, &g));
     must_be(clv_plan_create(g.graph, &(clv_plan_config){.device = card}, &plan));
     for (size_t i = 0; i < plan->n_nodes; i++) {
         const clv__plan_node *at = &plan->nodes[i];

@@ -180,7 +180,7 @@ static void look_at_models(clv_runtime *runtime, clv_device *card) {
         clv__bench_graph g;
         clv_plan *plan;
         snprintf(note, sizeof note, "%s, %s, %s", cases.items[c].name, cases.items[c].mode, device->name);
-        if (clv__bench_build(runtime, &cases.items[c], &g)) fail(clv_runtime_error(runtime));
+        if (clv__bench_build(runtime, &cases.items[c], CLV_PRECISION_F32, &g)) fail(clv_runtime_error(runtime));
         if (clv_plan_create(g.graph, &(clv_plan_config){.device = card}, &plan))
             fail(clv_runtime_error(runtime));
         for (size_t i = 0; i < plan->n_nodes; i++) {

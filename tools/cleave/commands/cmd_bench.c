@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // cleave bench: how fast is this device, beside its own measured peak?
 #include "cli.h"
+#include "plans/plans.h"
 #include "table.h"
 
 #include <stdlib.h>
@@ -32,7 +33,8 @@ static int configure(const cli_args *args, clv_bench_config *config) {
                                  .list = args->list,
                                  .measure_peak = args->peak,
                                  .variants = args->variants,
-                                 .no_fuse = cli_no_fuse(args)};
+                                 .no_fuse = cli_no_fuse(args),
+                                 .precision = cli_precision(args)};
     if (args->size && !cli_parse_size(args->size, config->size))
         return cli_fail(EXIT_USAGE, "--size wants MxNxK, as in 1024x1024x1024, not '%s'", args->size);
     const char *of_models = args->model ? "model" : args->batch ? "batch" : NULL;
