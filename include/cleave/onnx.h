@@ -49,8 +49,8 @@ typedef struct clv_onnx_info {
  * out      the caller's, until clv_onnx_destroy; it must outlive its model's uses. The file stays mapped
  *
  * Errors   CLV_E_IO, CLV_E_FORMAT   the file cannot be read, or is no ONNX model;  CLV_E_UNSUPPORTED  ops or an opset that Cleave has not:
- *          all of them, with counts;  CLV_E_VALUE  a dimension is open, and `dims` does not say it;  CLV_E_SHAPE  its nodes do not
- *          fit each other;  CLV_E_HOST_MEMORY
+ *          all of them, with counts;  CLV_E_VALUE  a dimension is open, and `dims` does not say it, or says one that is not open;
+ *          CLV_E_SHAPE  its nodes do not fit each other;  CLV_E_HOST_MEMORY
  * Source   the ONNX specification, operators of opset 28.
  */
 CLV_API CLV_MUST_CHECK clv_status clv_onnx_read(clv_runtime *runtime, const char *path,

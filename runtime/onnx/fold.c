@@ -385,10 +385,15 @@ static bool fold_constant_of_shape(clv__onnx_use *use) {
     const clv__onnx_attribute *value = clv__onnx_attribute_find(use->node, "value");
     double fill = 0;
     int type = CLV__ONNX_FLOAT;
-    if (shape.rank < 0 || !small(&shape)) return false;
+    if (shape.rank < 0) return false;
     if (value && value->t) {
         type = (int)value->t->dtype;
         if (value->t->numel < 1 || !clv__onnx_widen(value->t, 0, 1, &fill)) return false;
+    }
+    if (!small(&shape)) { // the device makes it
+        const clv_dtype dtype = clv__onnx_is_float(type) ? CLV_DTYPE_F32 : CLV_DTYPE_I32;
+        clv__onnx_give_type(use, 0, clv_full(use->graph, dtype, shape, fill), type);
+        return true;
     }
     clv__known *out = clv__onnx_new_known(use, type, shape);
     for (int64_t i = 0, n = clv_shape_numel(&shape); out && i < n; i++) out->v[i] = fill;
@@ -399,9 +404,16 @@ static bool fold_constant_of_shape(clv__onnx_use *use) {
 static bool fold_range(clv__onnx_use *use) {
     const double start = clv__onnx_number(use, 0, 0), end = clv__onnx_number(use, 1, 0),
                  step = clv__onnx_number(use, 2, 1);
-    if (clv__onnx_failed(use) || step == 0) return false;
     const double n = fmax(ceil((end - start) / step), 0);
-    if (!(n <= CLV__MOST_KNOWN)) return false;
+    if (clv__onnx_failed(use)) return false;
+    if (step == 0)
+        clv__onnx_fail(use, CLV_E_VALUE, "steps of 0 never come from %g to %g", start, end);
+    else if (!(n <= CLV__MOST_KNOWN))
+        clv__onnx_fail(
+            use, CLV_E_UNSUPPORTED,
+            "from %g to %g in steps of %g are %g numbers, and %d are the most that a graph is built with",
+            start, end, step, n, CLV__MOST_KNOWN);
+    if (clv__onnx_failed(use)) return false;
     clv__known *out = clv__onnx_new_known(use, use->in[0]->type, CLV_SHAPE((int64_t)n));
     for (int64_t i = 0; out && i < (int64_t)n; i++) out->v[i] = start + (double)i * step;
     clv__onnx_give_known(use, 0, out);

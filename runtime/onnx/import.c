@@ -29,20 +29,21 @@ const clv__onnx_row *clv__onnx_row_of(const clv__onnx_node *node) {
     return NULL;
 }
 
-/** Are all inputs known? Then the result may be, too. Initializers of floats are not looked at: they are parameters. */
-static bool all_known(clv__onnx_use *use) {
+/** Are all inputs known? Then the result may be, too. Initializers of floats are parameters, which are not looked at if a row can have them. */
+static bool all_known(clv__onnx_use *use, bool parameters_too) {
     for (int i = 0; i < use->n_in; i++) {
         const clv__made *value = use->in[i];
         if (!value) continue;
         const bool parameter = value->data && clv__onnx_is_float(value->type) && value->data->rank > 0;
-        if (parameter || !clv__onnx_if_known(use, i)) return false;
+        if ((parameter && !parameters_too) || !clv__onnx_if_known(use, i)) return false;
     }
     return true;
 }
 
 static const clv__onnx_fold *fold_of(const clv__onnx_node *node) {
-    static const clv__onnx_fold *const tables[] = {clv__onnx_folds, clv__onnx_more_folds};
-    for (int t = 0; t < 2 && !node->domain.n; t++)
+    static const clv__onnx_fold *const tables[] = {clv__onnx_folds, clv__onnx_more_folds,
+                                                   clv__onnx_signal_folds};
+    for (int t = 0; t < 3 && !node->domain.n; t++)
         for (const clv__onnx_fold *row = tables[t]; row->op; row++)
             if (clv__onnx_text_is(node->op_type, row->op)) return row;
     return NULL;
@@ -72,6 +73,14 @@ static const char *layer_of(importer *im, const clv__onnx_use *use) {
     return im->layer;
 }
 
+/** There is no such op, or it is computed on the host alone, and could not be. clv__onnx_check_ops found most before. */
+static void refuse(clv__onnx_use *use) {
+    if (!clv__onnx_folds_it(use->node)) clv__onnx_fail(use, CLV_E_UNSUPPORTED, "Cleave has no such op");
+    for (int i = 0; i < use->n_in; i++)
+        if (use->in[i]) clv__onnx_known(use, i);
+    clv__onnx_fail(use, CLV_E_UNSUPPORTED, "its result cannot be computed while the graph is built");
+}
+
 static void build_node(importer *im, const clv__onnx_node *node) {
     clv__onnx_use use = {.import = im,
                          .known_left = &im->known_left,
@@ -94,10 +103,10 @@ static void build_node(importer *im, const clv__onnx_node *node) {
         use.out[i] = &im->made[node->output_values[i]];
         use.n_out = (int)i + 1;
     }
-    if (all_known(&use) && fold(&use)) return;
     const clv__onnx_row *row = clv__onnx_row_of(node);
-    if (!row) { // a model is asked for such before anything is built (clv__onnx_missing)
-        clv__onnx_fail(&use, CLV_E_UNSUPPORTED, "Cleave has no such op");
+    if (all_known(&use, !row) && fold(&use)) return;
+    if (!row) {
+        refuse(&use);
         return;
     }
     const bool has_layer = *layer_of(im, &use);

@@ -175,12 +175,15 @@ extern const clv__onnx_row clv__onnx_elementwise[], clv__onnx_moves[], clv__onnx
     clv__onnx_norms[], clv__onnx_reductions[], clv__onnx_attention[], clv__onnx_einsum[], clv__onnx_losses[],
     clv__onnx_quantized[], clv__onnx_recurrent[], clv__onnx_resize[], clv__onnx_scans[], clv__onnx_signal[],
     clv__onnx_bits[], clv__onnx_newer[];
-extern const clv__onnx_fold clv__onnx_folds[], clv__onnx_more_folds[];
+extern const clv__onnx_fold clv__onnx_folds[], clv__onnx_more_folds[], clv__onnx_signal_folds[];
 
 /** The row of a node's op; NULL: there is none. */
 const clv__onnx_row *clv__onnx_row_of(const clv__onnx_node *node);
 /** Can it be computed, where all inputs are known? */
 bool clv__onnx_folds_it(const clv__onnx_node *node);
+
+/** Ops that there are not: one sentence with all of them, and CLV_E_UNSUPPORTED. */
+clv_status clv__onnx_check_ops(clv__error *error, const clv__onnx_model *model);
 
 /** Append a file's graph: its inputs are there, its outputs are to be. classes: the last layer has so many results; 0: as the file has. */
 void clv__onnx_build(const clv__onnx_model *model, int64_t classes, clv_tensor *const *inputs,

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// A file's graph as a model: its ports, what it wants that Cleave has not, its weights.
+// A file's graph as a model: its ports, and how many numbers its weights have.
 #include "cleave/onnx.h"
 
 #include <stdio.h>
@@ -27,70 +27,84 @@ struct clv_onnx {
     int64_t n_parameters;
 };
 
-// ---- what is missing ------------------------------------------------------------------------------------------------
+// ---- ports ----------------------------------------------------------------------------------------------------------
 
-/** An op that there is no row for, how often, and where first. */
-typedef struct lack {
-    clv__onnx_text op, domain;
-    const clv__onnx_node *first;
+/** One entry of `seq=128,height=224`. */
+typedef struct said {
+    const char *name;
     size_t n;
-} lack;
+    int64_t size; // 0: no number of 1 or more
+} said;
 
-enum { MOST_LACKS = 64 };
-
-/** Is it built, or computed? */
-static bool is_known(const clv__onnx_node *node) {
-    return clv__onnx_row_of(node) || clv__onnx_folds_it(node);
+/** The next entry; false: there is none. */
+static bool next_said(const char **at, said *out) {
+    if (!*at || !**at) return false;
+    const size_t n = strcspn(*at, ","), name = strcspn(*at, "=,");
+    char *end = NULL;
+    *out = (said){.name = *at, .n = name};
+    if (name < n) out->size = strtoll(*at + name + 1, &end, 10);
+    if (end != *at + n || out->size < 1) out->size = 0;
+    *at += n + ((*at)[n] == ',');
+    return true;
 }
 
-static size_t find_lacks(const clv__onnx_graph *graph, lack list[MOST_LACKS]) {
-    size_t n = 0;
-    for (size_t i = 0; i < graph->n_nodes; i++) {
-        const clv__onnx_node *node = &graph->nodes[i];
-        size_t k = 0;
-        if (is_known(node)) continue;
-        while (k < n && !(clv__onnx_text_equal(list[k].op, node->op_type) &&
-                          clv__onnx_text_equal(list[k].domain, node->domain)))
-            k++;
-        if (k == MOST_LACKS) continue;
-        if (k == n) list[n++] = (lack){node->op_type, node->domain, node, 0};
-        list[k].n++;
-    }
-    return n;
+/** What is said of a name; 0: nothing. */
+static int64_t said_of(const char *dims, clv__onnx_text name) {
+    said one;
+    while (next_said(&dims, &one))
+        if (one.n == name.n && !memcmp(one.name, name.data, name.n)) return one.size;
+    return 0;
 }
 
-static clv_status check_ops(clv__error *error, const char *path, const clv__onnx_graph *graph) {
-    lack list[MOST_LACKS];
-    char text[CLV__ERROR_BYTES / 2] = "";
-    const size_t n = find_lacks(graph, list);
-    for (size_t i = 0; i < n; i++) {
-        clv__shown_text op, domain;
-        clv__onnx_node_text node;
-        const size_t used = strlen(text);
-        snprintf(text + used, sizeof text - used, "%s%s%s%s: %zu node%s, the first %s", i ? "; " : "",
-                 list[i].domain.n ? clv__shown_bytes(list[i].domain.data, list[i].domain.n, &domain) : "",
-                 list[i].domain.n ? "." : "", clv__shown_bytes(list[i].op.data, list[i].op.n, &op), list[i].n,
-                 list[i].n == 1 ? "" : "s", clv__onnx_node_shown(list[i].first, &node));
+/** Has an input an open dimension of that name, behind the batch? */
+static bool is_open(const clv__onnx_graph *file, const said *one) {
+    for (size_t i = 0; i < file->n_inputs; i++)
+        for (size_t d = 1; d < file->inputs[i].rank; d++) {
+            const clv__onnx_text name = file->inputs[i].dims[d].name;
+            if (one->n && name.n == one->n && !memcmp(one->name, name.data, name.n)) return true;
+        }
+    return false;
+}
+
+/** Each entry must be of a dimension that the file leaves open. */
+static clv_status check_dims(clv__error *error, const clv__onnx_model *file, const char *dims) {
+    clv__shown_text shown;
+    said one;
+    while (next_said(&dims, &one)) {
+        const char *name = clv__shown_bytes(one.name, one.n, &shown);
+        if (!is_open(&file->graph, &one))
+            CLV_FAIL(error, CLV_E_VALUE,
+                     "'%s' has no open dimension '%s' behind the batch (clv_onnx_config.dims)", file->path,
+                     name);
+        if (!one.size)
+            CLV_FAIL(error, CLV_E_VALUE,
+                     "'%s': the dimension '%s' must be a whole number from 1, as in %s=128 "
+                     "(clv_onnx_config.dims)",
+                     file->path, name, name);
     }
-    if (n)
-        CLV_FAIL(error, CLV_E_UNSUPPORTED, "'%s' wants %zu op%s that Cleave does not have: %s", path, n,
-                 n == 1 ? "" : "s", text);
     return CLV_OK;
 }
 
-// ---- ports ----------------------------------------------------------------------------------------------------------
-
-/** What `seq=128,height=224` says of a name; 0: nothing. */
-static int64_t said(const char *dims, clv__onnx_text name) {
-    for (const char *at = dims; at && *at; at = strchr(at, ',') ? strchr(at, ',') + 1 : NULL)
-        if (name.n && !strncmp(at, name.data, name.n) && at[name.n] == '=')
-            return strtoll(at + name.n + 1, NULL, 10);
-    return 0;
+/** A dimension that neither the file nor anybody says. */
+static clv_status refuse_open(clv__error *error, const char *path, const char *input, size_t d,
+                              clv__onnx_text name) {
+    clv__shown_text dim;
+    const char *shown = clv__shown_bytes(name.data, name.n, &dim);
+    if (!name.n)
+        CLV_FAIL(
+            error, CLV_E_VALUE,
+            "'%s': dimension %zu of the input '%s' is open and has no name: write the file again with one, "
+            "or with a number",
+            path, d, input);
+    CLV_FAIL(error, CLV_E_VALUE,
+             "'%s': dimension %zu of the input '%s' is open: say how large '%s' is "
+             "(clv_onnx_config.dims = %s=128)",
+             path, d, input, shown, shown);
 }
 
 static clv_status read_input(clv_onnx *onnx, clv__error *error, const clv__onnx_info *info,
                              const char *dims) {
-    clv__shown_text shown, dim;
+    clv__shown_text shown;
     const char *name = clv__shown_bytes(info->name.data, info->name.n, &shown), *path = onnx->file->path;
     if (info->kind != CLV__ONNX_OF_TENSOR || !info->has_shape || info->rank < 1)
         CLV_FAIL(error, CLV_E_UNSUPPORTED,
@@ -107,12 +121,8 @@ static clv_status read_input(clv_onnx *onnx, clv__error *error, const clv__onnx_
     port->dtype = clv__onnx_is_float((int)info->dtype) ? CLV_DTYPE_F32 : CLV_DTYPE_I32;
     for (size_t d = 1; d < info->rank; d++) {
         const clv__onnx_dim *one = &info->dims[d];
-        port->dims[d - 1] = one->size > 0 ? one->size : said(dims, one->name);
-        if (port->dims[d - 1] < 1)
-            CLV_FAIL(error, CLV_E_VALUE,
-                     "'%s': dimension %zu of the input '%s' is open: say how large '%s' is, as in %s=128",
-                     path, d, name, clv__shown_bytes(one->name.data, one->name.n, &dim),
-                     one->name.n ? dim.text : "NAME");
+        port->dims[d - 1] = one->size > 0 ? one->size : said_of(dims, one->name);
+        if (port->dims[d - 1] < 1) return refuse_open(error, path, name, d, one->name);
     }
     return port->name ? CLV_OK : CLV_E_HOST_MEMORY;
 }
@@ -187,7 +197,8 @@ static void make_model(clv_onnx *onnx) {
 
 static clv_status read_ports(clv_onnx *onnx, clv__error *error, const clv_onnx_config *config) {
     const clv__onnx_graph *file = &onnx->file->graph;
-    CLV_TRY(check_ops(error, onnx->file->path, file));
+    CLV_TRY(clv__onnx_check_ops(error, onnx->file));
+    CLV_TRY(check_dims(error, onnx->file, config->dims));
     for (size_t i = 0; i < file->n_inputs; i++)
         if (!onnx->file->values[file->inputs[i].value].initializer)
             CLV_TRY(read_input(onnx, error, &file->inputs[i], config->dims));

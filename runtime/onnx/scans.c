@@ -312,21 +312,13 @@ static void build_top_k(clv__onnx_use *use) {
     clv__onnx_give_type(use, 1, places, CLV__ONNX_INT64);
 }
 
-/** The shape of its result is made of values, so that it is computed where they are known, or not at all. */
-static void build_of_known(clv__onnx_use *use) {
-    for (int i = 0; i < use->n_in; i++) clv__onnx_known(use, i);
-}
-
 const clv__onnx_row clv__onnx_scans[] = {
     {"CenterCropPad", build_center_crop_pad},
     {"Compress", build_compress},
-    {"ConstantOfShape", build_of_known},
     {"CumProd", build_cumprod},
     {"CumSum", build_cumsum},
     {"GatherElements", build_gather_elements},
     {"GatherND", build_gather_nd},
-    {"NonZero", build_of_known},
-    {"Range", build_of_known},
     {"ReverseSequence", build_reverse_sequence},
     {"Scatter", build_scatter_elements},
     {"ScatterElements", build_scatter_elements},

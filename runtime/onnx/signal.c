@@ -104,10 +104,10 @@ static void build_stft(clv__onnx_use *use) {
 // ---- tables that are known ---------------------------------------------------------------------------
 
 /** a - b cos(x) + c cos(2x) over a period. */
-static void window_of(clv__onnx_use *use, double a, double b, double c) {
+static bool window_of(clv__onnx_use *use, double a, double b, double c) {
     const int64_t n = clv__onnx_whole(clv__onnx_number(use, 0, 0));
     const double period = (double)(clv__onnx_int(use, "periodic", 1) ? n : n - 1);
-    if (clv__onnx_failed(use) || n < 0 || n > CLV__MOST_KNOWN) return;
+    if (clv__onnx_failed(use) || n < 0 || n > CLV__MOST_KNOWN) return false;
     clv__known *y =
         clv__onnx_new_known(use, (int)clv__onnx_int(use, "output_datatype", CLV__ONNX_FLOAT), CLV_SHAPE(n));
     for (int64_t i = 0; y && i < n; i++) {
@@ -115,18 +115,19 @@ static void window_of(clv__onnx_use *use, double a, double b, double c) {
         y->v[i] = a - b * cos(x) + c * cos(2 * x);
     }
     clv__onnx_give_known(use, 0, y);
+    return y != NULL;
 }
 
-static void build_hann(clv__onnx_use *use) {
-    window_of(use, 0.5, 0.5, 0);
+static bool fold_hann(clv__onnx_use *use) {
+    return window_of(use, 0.5, 0.5, 0);
 }
 
-static void build_hamming(clv__onnx_use *use) {
-    window_of(use, 25.0 / 46, 21.0 / 46, 0);
+static bool fold_hamming(clv__onnx_use *use) {
+    return window_of(use, 25.0 / 46, 21.0 / 46, 0);
 }
 
-static void build_blackman(clv__onnx_use *use) {
-    window_of(use, 0.42, 0.5, 0.08);
+static bool fold_blackman(clv__onnx_use *use) {
+    return window_of(use, 0.42, 0.5, 0.08);
 }
 
 static double mel_of(double hertz) {
@@ -134,12 +135,12 @@ static double mel_of(double hertz) {
 }
 
 /** Triangles of the mel scale: [places of the spectrum, triangles]. */
-static void build_mel(clv__onnx_use *use) {
+static bool fold_mel(clv__onnx_use *use) {
     const int64_t n = clv__onnx_whole(clv__onnx_number(use, 0, 0)),
                   length = clv__onnx_whole(clv__onnx_number(use, 1, 0)), rows = length / 2 + 1;
     const double rate = clv__onnx_number(use, 2, 1), low = mel_of(clv__onnx_number(use, 3, 0)),
                  step = (mel_of(clv__onnx_number(use, 4, 0)) - low) / (double)(n + 2);
-    if (clv__onnx_failed(use) || n < 1 || length < 1 || n > CLV__MOST_KNOWN / rows) return;
+    if (clv__onnx_failed(use) || n < 1 || length < 1 || n > CLV__MOST_KNOWN / rows) return false;
     clv__known *y = clv__onnx_new_known(use, (int)clv__onnx_int(use, "output_datatype", CLV__ONNX_FLOAT),
                                         CLV_SHAPE(rows, n));
     for (int64_t i = 0; y && i < n; i++) {
@@ -154,6 +155,7 @@ static void build_mel(clv__onnx_use *use) {
         }
     }
     clv__onnx_give_known(use, 0, y);
+    return y != NULL;
 }
 
 // ---- grids -------------------------------------------------------------------------------------------
@@ -412,16 +414,20 @@ static void build_det(clv__onnx_use *use) {
 
 const clv__onnx_row clv__onnx_signal[] = {
     {"AffineGrid", build_affine_grid},
-    {"BlackmanWindow", build_blackman},
     {"Col2Im", build_col2im},
     {"DFT", build_dft},
     {"Det", build_det},
     {"GlobalLpPool", build_global_lp_pool},
     {"GridSample", build_grid_sample},
-    {"HammingWindow", build_hamming},
-    {"HannWindow", build_hann},
     {"LpPool", build_lp_pool},
-    {"MelWeightMatrix", build_mel},
     {"STFT", build_stft},
+    {NULL, NULL},
+};
+
+const clv__onnx_fold clv__onnx_signal_folds[] = {
+    {"BlackmanWindow", fold_blackman},
+    {"HammingWindow", fold_hamming},
+    {"HannWindow", fold_hann},
+    {"MelWeightMatrix", fold_mel},
     {NULL, NULL},
 };

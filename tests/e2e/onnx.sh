@@ -20,6 +20,21 @@ works "$cleave" run --weights w.safetensors --input wide.npy --device "$device" 
 works "$cleave" train --model cnn.onnx --classes 7 --except 'classifier.*' --images wide.npy --labels y5.npy --device "$device" \
     --epochs 1 --json
 
+# dimensions that the file leaves open: field TAG TEXT is a field of the wire format
+field() { printf "\\$(printf %03o "$1")\\$(printf %03o ${#2})%s" "$2"; }
+dim() { field 10 "$(field 18 "$1")"; }
+shape=$(field 10 "$(printf '\010\001'; field 18 "$(dim N; dim height; dim width)")")
+relu=$(field 10 x; field 18 y; field 34 Relu)
+graph=$(field 10 "$relu"; field 90 "$(field 10 x; field 18 "$shape")"; field 98 "$(field 10 y)")
+{ printf '\010\010'; field 58 "$graph"; field 66 "$(printf '\020\021')"; } >open.onnx
+expect 1 "dimension 1 of the input 'x' is open: say how large 'height' is (--dims height=128)" "$cleave" plan open.onnx
+expect 1 "'open.onnx' has no open dimension 'heigth' behind the batch (--dims)" "$cleave" plan open.onnx --dims width=4,heigth=4
+"$helper" images 5 open.npy 6 28
+works "$cleave" run --model open.onnx --dims width=28,height=6 --input open.npy --device "$device" --output d.npy
+works "$cleave" run --model open.onnx --dims width=28,height=6 --input d.npy --device "$device" --output e.npy
+"$helper" near d.npy e.npy 1e-9 >/dev/null || fail "Relu of a Relu is another"
+"$helper" near d.npy open.npy 1e-2 >/dev/null && fail "Relu changed nothing"
+
 # refused
 head -c 900 cnn.onnx >cut.onnx
 expect 1 "it is cut or damaged" "$cleave" run --model cut.onnx --input wide.npy --output c.npy

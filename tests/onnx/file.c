@@ -7,6 +7,7 @@
 
 #include "base/text.h"
 #include "onnx/reader.h"
+#include "message.h"
 
 // ---- what the package writes ------------------------------------------------------------------------------------------
 
@@ -275,85 +276,6 @@ static void reads_external_data(void **state) {
 
 // ---- files that are made here -------------------------------------------------------------------------------------------
 
-/** A message that grows. */
-typedef struct message {
-    uint8_t *bytes;
-    size_t n, room;
-} message;
-
-static message *put_bytes(message *m, const void *bytes, size_t n) {
-    assert_true(clv__grow(&m->bytes, &m->room, m->n + n, 1));
-    if (n) memcpy(m->bytes + m->n, bytes, n);
-    m->n += n;
-    return m;
-}
-
-static message *put_varint(message *m, uint64_t value) {
-    uint8_t bytes[10];
-    size_t n = 0;
-    for (; value >= 0x80; value >>= 7) bytes[n++] = (uint8_t)(value | 0x80);
-    bytes[n++] = (uint8_t)value;
-    return put_bytes(m, bytes, n);
-}
-
-static message *put_int(message *m, unsigned field, int64_t value) {
-    return put_varint(put_varint(m, field << 3), (uint64_t)value);
-}
-
-static message *put_data(message *m, unsigned field, const void *bytes, size_t n) {
-    return put_bytes(put_varint(put_varint(m, field << 3 | 2), n), bytes, n);
-}
-
-static message *put_text(message *m, unsigned field, const char *text) {
-    return put_data(m, field, text, strlen(text));
-}
-
-/** A message in a message, which is done then. */
-static message *put(message *m, unsigned field, message *inner) {
-    put_data(m, field, inner->bytes, inner->n);
-    free(inner->bytes);
-    *inner = (message){0};
-    return m;
-}
-
-/** Fields: of a model 1 IR version, 7 graph, 8 opset, 25 function; of a graph 1 node, 5 initializer, 11 input, 12 output. */
-static message node(const char *name, const char *op, const char *input, const char *output) {
-    message m = {0};
-    if (input) put_text(&m, 1, input);
-    if (output) put_text(&m, 2, output);
-    put_text(put_text(&m, 3, name), 4, op);
-    return m;
-}
-
-static message *put_node(message *graph, const char *name, const char *op, const char *input,
-                         const char *output) {
-    message m = node(name, op, input, output);
-    return put(graph, 1, &m);
-}
-
-static message *put_info(message *graph, unsigned field, const char *name) {
-    message m = {0};
-    put_text(&m, 1, name);
-    return put(graph, field, &m);
-}
-
-/** x, which a Relu makes y. */
-static message small_graph(void) {
-    message g = {0};
-    put_node(&g, "relu", "Relu", "x", "y");
-    put_info(put_info(&g, 11, "x"), 12, "y");
-    return g;
-}
-
-static message model_of(message *graph, int64_t opset) {
-    message m = {0}, o = {0};
-    put_int(&m, 1, 8);
-    put(&m, 7, graph);
-    put_int(&o, 2, opset);
-    put(&m, 8, &o);
-    return m;
-}
-
 /** The model is refused, with this sentence. */
 static void refuse(message *model, clv_status status, const char *sentence) {
     clv__onnx_model *out = NULL;
@@ -569,13 +491,6 @@ static void refuses_attributes(void **state) {
         snprintf(sentence, sizeof sentence, "'m.onnx': %s", cases[i].sentence);
         refuse_graph(&g, CLV_E_FORMAT, sentence);
     }
-}
-
-static message tensor(int64_t dtype, size_t rank, const int64_t *dims) {
-    message t = {0};
-    for (size_t i = 0; i < rank; i++) put_int(&t, 1, dims[i]);
-    put_text(put_int(&t, 2, dtype), 8, "w");
-    return t;
 }
 
 static void refuse_tensor(message *t, clv_status status, const char *sentence) {

@@ -1,0 +1,219 @@
+// SPDX-License-Identifier: Apache-2.0
+// Models that clv_onnx_read makes, or refuses, of files that are made here: ops that are missing are told together, open dimensions by
+// their names; weights go from the file to the device without a copy of all of them.
+#include "message.h"
+
+#include "cleave/cleave.h"
+
+/** x: floats [N, 8]; a name where a dimension is open. */
+static message *put_tensor_info(message *graph, unsigned field, const char *name, int type,
+                                const char *dims) {
+    message shape = {0}, tensor_type = {0}, of_type = {0}, info = {0};
+    for (const char *at = dims; *at; at += strcspn(at, ","), at += *at == ',') {
+        message dim = {0};
+        char text[32];
+        snprintf(text, sizeof text, "%.*s", (int)strcspn(at, ","), at);
+        if (text[0] >= '0' && text[0] <= '9')
+            put_int(&dim, 1, strtoll(text, NULL, 10));
+        else if (text[0] != '?')
+            put_text(&dim, 2, text);
+        put(&shape, 1, &dim);
+    }
+    put_int(&tensor_type, 1, type);
+    put(&tensor_type, 2, &shape);
+    put(&of_type, 1, &tensor_type);
+    put_text(&info, 1, name);
+    put(&info, 2, &of_type);
+    return put(graph, field, &info);
+}
+
+/** A node of several inputs, `a b c`. */
+static message *put_call(message *graph, const char *name, const char *op, const char *inputs,
+                         const char *output) {
+    message m = {0};
+    for (const char *at = inputs; *at; at += strcspn(at, " "), at += *at == ' ')
+        put_data(&m, 1, at, strcspn(at, " "));
+    put_text(put_text(put_text(&m, 2, output), 3, name), 4, op);
+    return put(graph, 1, &m);
+}
+
+static message *put_i64(message *graph, const char *name, int64_t value) {
+    message t = {0};
+    put_text(put_int(&t, 2, 7), 8, name);
+    put_data(&t, 9, &value, sizeof value);
+    return put(graph, 5, &t);
+}
+
+static message *put_floats(message *graph, const char *name, int64_t n, const float *values) {
+    message t = {0};
+    put_text(put_int(put_int(&t, 1, n), 2, 1), 8, name);
+    put_data(&t, 9, values, (size_t)n * sizeof *values);
+    return put(graph, 5, &t);
+}
+
+/** From x [N,3], y. */
+static clv_status read_graph(message *graph, const char *x, const char *dims, clv_onnx **out) {
+    put_tensor_info(graph, 11, "x", 1, x);
+    put_info(graph, 12, "y");
+    message m = model_of(graph, 17);
+    write_file("m.onnx", m.bytes, m.n);
+    free(m.bytes);
+    return clv_onnx_read(support_runtime, "m.onnx", &(clv_onnx_config){.dims = dims}, out);
+}
+
+static void refuse(message *graph, const char *x, const char *dims, clv_status status, const char *sentence) {
+    clv_onnx *onnx = NULL;
+    const clv_status got = read_graph(graph, x, dims, &onnx);
+    assert_null(onnx);
+    assert_string_equal(clv_runtime_error(support_runtime), sentence);
+    assert_int_equal(got, status);
+}
+
+static void accept(message *graph, const char *x, const char *dims) {
+    clv_onnx *onnx = NULL;
+    expect_ok(read_graph(graph, x, dims, &onnx));
+    clv_onnx_destroy(onnx);
+}
+
+static void tells_of_all_ops_that_are_missing(void **state) {
+    (void)state;
+    message g = {0};
+    put_i64(put_i64(put_i64(&g, "zero", 0), "one", 1), "three", 3);
+    put_call(&g, "first", "Nowhere", "x", "a");
+    put_call(&g, "places", "NonZero", "x", "b");
+    put_call(&g, "more places", "NonZero", "a", "c");
+    put_call(&g, "steps", "Range", "zero three one", "d"); // known, so fine
+    put_call(&g, "known places", "NonZero", "d", "e");     // so is this
+    put_call(&g, "fed steps", "Range", "zero c one", "f");
+    put_call(&g, "", "Nowhere", "f", "y");
+    refuse(
+        &g, "N,3", NULL, CLV_E_UNSUPPORTED,
+        "'m.onnx' wants 3 ops that Cleave does not have: Nowhere: 2 nodes, the first node 'first' (Nowhere); "
+        "NonZero of what is fed: 2 nodes, the first node 'places' (NonZero); Range of what is fed: 1 node, "
+        "the "
+        "first node 'fed steps' (Range)");
+}
+
+/** What a branch wants is told with its If. */
+static void looks_into_branches(void **state) {
+    (void)state;
+    message g = {0}, branch = {0}, attribute = {0}, m = node("if", "If", "x", "y");
+    put_node(&branch, "inner", "Nowhere", "x", "z");
+    put_node(&branch, "inner places", "NonZero", "x", "w");
+    put_info(&branch, 12, "z");
+    put_text(put_int(&attribute, 20, 5), 1, "then_branch");
+    put(&attribute, 6, &branch);
+    put(&m, 5, &attribute);
+    put(&g, 1, &m);
+    refuse(&g, "N,3", NULL, CLV_E_UNSUPPORTED,
+           "'m.onnx' wants 3 ops that Cleave does not have: Nowhere: 1 node, the first node 'inner' "
+           "(Nowhere); NonZero "
+           "of what is fed: 1 node, the first node 'inner places' (NonZero); If: 1 node, the first node 'if' "
+           "(If)");
+}
+
+/** The sentence ends where its room does, and says so. */
+static void tells_of_many(void **state) {
+    (void)state;
+    message g = {0};
+    for (int i = 0; i < 40; i++) {
+        char op[48];
+        snprintf(op, sizeof op, "AnOpThatNobodyEverHeardOf%d", i);
+        put_call(&g, "n", op, "x", op);
+    }
+    put_call(&g, "relu", "Relu", "x", "y");
+    clv_onnx *onnx = NULL;
+    expect_failure(read_graph(&g, "N,3", NULL, &onnx), CLV_E_UNSUPPORTED, "'m.onnx' wants 40 ops that Cleave",
+                   "AnOpThatNobodyEverHeardOf9: 1 node, the first", "; and ", " more");
+}
+
+/** Shapes, and initializers of floats too, are known to what the host alone computes. */
+static void computes_what_is_known(void **state) {
+    (void)state;
+    message g = {0};
+    put_call(&g, "shape", "Shape", "x", "s");
+    put_call(&g, "places", "NonZero", "s", "p");
+    put_floats(&g, "mask", 3, (float[]){0, 2, 1});
+    put_call(&g, "of mask", "NonZero", "mask", "q");
+    put_call(&g, "", "Cast", "q", "unused");
+    put_call(&g, "", "Gather", "x p", "y");
+    accept(&g, "N,3", NULL);
+}
+
+static void says_what_a_range_is(void **state) {
+    (void)state;
+    message g = {0};
+    put_i64(put_i64(put_i64(&g, "zero", 0), "one", 1), "far", 5000000);
+    put_call(&g, "steps", "Range", "zero far one", "d");
+    put_call(&g, "", "Add", "x d", "y");
+    refuse(&g, "N,3", NULL, CLV_E_UNSUPPORTED,
+           "node 'steps' (Range): from 0 to 5e+06 in steps of 1 are 5e+06 numbers, and 1048576 are the most "
+           "that a "
+           "graph is built with");
+    put_i64(put_i64(&g, "zero", 0), "far", 5);
+    put_call(&g, "steps", "Range", "zero far zero", "d");
+    put_call(&g, "", "Add", "x d", "y");
+    refuse(&g, "N,3", NULL, CLV_E_VALUE, "node 'steps' (Range): steps of 0 never come from 0 to 5");
+}
+
+/** One that is too large for the host is made on the device. */
+static void makes_a_large_constant(void **state) {
+    (void)state;
+    message g = {0}, t = {0};
+    put_text(put_int(put_int(&t, 1, 2), 2, 7), 8, "shape");
+    put_data(&t, 9, (int64_t[]){1, 3000000}, 16);
+    put(&g, 5, &t);
+    put_call(&g, "fill", "ConstantOfShape", "shape", "d");
+    put_call(&g, "", "Add", "x d", "y");
+    accept(&g, "N,3000000", NULL);
+}
+
+static void wants_open_dimensions_by_name(void **state) {
+    (void)state;
+    message g = {0};
+    put_call(&g, "", "Relu", "x", "y");
+    refuse(&g, "N,seq,4", NULL, CLV_E_VALUE,
+           "'m.onnx': dimension 1 of the input 'x' is open: say how large 'seq' is (clv_onnx_config.dims = "
+           "seq=128)");
+    put_call(&g, "", "Relu", "x", "y");
+    refuse(&g, "N,?,4", NULL, CLV_E_VALUE,
+           "'m.onnx': dimension 1 of the input 'x' is open and has no name: write the file again with one, "
+           "or with "
+           "a number");
+    static const char *const wrong[] = {"seq=0", "seq=", "seq", "seq=1x", "seq=-4"};
+    for (int i = 0; i < 5; i++) {
+        put_call(&g, "", "Relu", "x", "y");
+        refuse(&g, "N,seq,4", wrong[i], CLV_E_VALUE,
+               "'m.onnx': the dimension 'seq' must be a whole number from 1, as in seq=128 "
+               "(clv_onnx_config.dims)");
+    }
+    static const char *const unknown[] = {"sequence=4", "se=4", "N=4"};
+    for (int i = 0; i < 3; i++) {
+        char sentence[160];
+        snprintf(sentence, sizeof sentence,
+                 "'m.onnx' has no open dimension '%.*s' behind the batch (clv_onnx_config.dims)",
+                 (int)strcspn(unknown[i], "="), unknown[i]);
+        put_call(&g, "", "Relu", "x", "y");
+        refuse(&g, "N,seq,4", unknown[i], CLV_E_VALUE, sentence);
+    }
+    clv_onnx *onnx = NULL;
+    put_call(&g, "", "Relu", "x", "y");
+    expect_ok(read_graph(&g, "N,seq,height", "height=5,seq=7", &onnx));
+    const clv_model *model = clv_onnx_info_get(onnx).model;
+    assert_int_equal(model->input[0], 7);
+    assert_int_equal(model->input[1], 5);
+    clv_onnx_destroy(onnx);
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(tells_of_all_ops_that_are_missing),
+        cmocka_unit_test(looks_into_branches),
+        cmocka_unit_test(tells_of_many),
+        cmocka_unit_test(computes_what_is_known),
+        cmocka_unit_test(says_what_a_range_is),
+        cmocka_unit_test(makes_a_large_constant),
+        cmocka_unit_test(wants_open_dimensions_by_name),
+    };
+    return cmocka_run_group_tests(tests, support_begin, support_end);
+}
