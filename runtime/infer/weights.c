@@ -201,7 +201,9 @@ clv_status clv__state_take(clv_session *session, const clv__section *section, co
         clv_session_tensor tensor = clv_session_get(session, i);
         if (!is_read(section, &tensor)) continue;
         const clv_array *array = clv_archive_find(archive, name_in(section, tensor.name, &full));
-        CLV_TRY(clv_session_write(session, i, array->data, tensor.bytes));
+        const void *data = array->data;
+        if (section->data_of) CLV_TRY(section->data_of(section->of, array, &data));
+        CLV_TRY(clv_session_write(session, i, data, tensor.bytes));
     }
     return CLV_OK;
 }
@@ -254,16 +256,29 @@ static void find_wrappers(const clv_session *session, const clv_archive *archive
     }
 }
 
+/** From the file's mapping to the device, without a copy of all. */
+static clv_status load_onnx(clv_session *session, const char *path, const char *patterns) {
+    clv__onnx_weights weights;
+    CLV_TRY(clv__onnx_weights_open(session, path, &weights));
+    const clv__section section = {.category = CLV_PARAMETERS,
+                                  .prefix = "",
+                                  .except = patterns,
+                                  .data_of = clv__onnx_weights_data,
+                                  .of = &weights};
+    const clv_status status = clv__state_take(session, &section, weights.archive, path, weights.error);
+    clv__onnx_weights_close(&weights);
+    return status;
+}
+
 clv_status clv_weights_load_except(clv_session *session, const char *path, const char *patterns) {
     CLV_TRY(CLV__GIVEN(NULL, session));
     CLV_TRY(CLV__USABLE(clv__runtime_error_of(clv_session_info_get(session).runtime), path));
+    if (clv__onnx_is_file(path)) return load_onnx(session, path, patterns);
     clv_runtime *runtime = clv_session_info_get(session).runtime;
     clv_archive *archive = NULL;
     char prefix[64] = "";
-    const bool is_onnx = clv__onnx_is_file(path);
-    clv_status status = is_onnx ? clv__onnx_weights_read(session, path, &archive) : clv_safetensors_read(runtime, path, &archive);
-    if (status == CLV_OK && is_onnx) {
-    } else if (status == CLV_OK && clv__checkpoint_is(archive)) {
+    clv_status status = clv_safetensors_read(runtime, path, &archive);
+    if (status == CLV_OK && clv__checkpoint_is(archive)) {
         clv_archive_destroy(archive); // again, against its checksum
         status = clv__checkpoint_read_file(runtime, path, &archive);
         strcpy(prefix, CLV__MODEL_SECTION);

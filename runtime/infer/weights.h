@@ -20,6 +20,8 @@ typedef struct clv__section {
     const char *prefix; // before their names there
     const char *except; // patterns of those that are not read; NULL: none
     bool whole;         // it makes no sense to leave some out
+    clv_status (*data_of)(void *of, const clv_array *array, const void **out); // NULL: the array's data are
+    void *of;
 } clv__section;
 
 /** The way back. Names, dtypes and shapes must agree; nothing is changed before they do. `path` is for

@@ -1,8 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "onnx/weights.h"
 
+#include <stdlib.h>
 #include <string.h>
 
+#include "base/memory.h"
 #include "device/device.h"
 #include "onnx/import.h"
 #include "onnx/known.h"
@@ -16,29 +18,57 @@ bool clv__onnx_is_file(const char *path) {
     return n > 5 && !strcmp(path + n - 5, ".onnx");
 }
 
-/** A copy, as f32. */
-static clv_status put(clv__error *error, clv_archive *archive, clv__onnx_text as,
-                      const clv__onnx_tensor *tensor) {
-    char name[512];
-    clv_array *array;
-    clv_shape shape = {.rank = (int)tensor->rank};
-    if (as.n >= sizeof name || tensor->rank > CLV_MAX_RANK)
+/** The shape of a tensor that an archive can have; its name as a text. */
+static clv_status describe(clv__error *error, clv__onnx_text as, const clv__onnx_tensor *tensor, char *name,
+                           size_t bytes, clv_shape *shape) {
+    *shape = (clv_shape){.rank = (int)tensor->rank};
+    if (as.n >= bytes || tensor->rank > CLV_MAX_RANK)
         CLV_FAIL(error, CLV_E_UNSUPPORTED, "an initializer of %zu dimensions whose name has %zu bytes",
                  tensor->rank, as.n);
     memcpy(name, as.data, as.n);
     name[as.n] = 0;
-    for (int d = 0; d < shape.rank; d++) shape.dims[d] = tensor->dims[d];
-    CLV_TRY(clv_archive_add(archive, name, CLV_DTYPE_F32, &shape, NULL, &array));
-    if (tensor->dtype == CLV__ONNX_FLOAT) {
-        memcpy(array->data, tensor->bytes, (size_t)tensor->numel * sizeof(float));
-        return CLV_OK;
-    }
+    for (int d = 0; d < shape->rank; d++) shape->dims[d] = tensor->dims[d];
+    return CLV_OK;
+}
+
+/** Its place in the file, under the name of the session's tensor. */
+static clv_status add(clv__onnx_weights *weights, clv__error *error, clv__onnx_text as,
+                      const clv__onnx_tensor *tensor) {
+    char name[512];
+    clv_shape shape;
+    const size_t n = clv_archive_count(weights->archive);
+    CLV_TRY(describe(error, as, tensor, name, sizeof name, &shape));
+    if (!clv__grow(&weights->tensors, &weights->room, n + 1, sizeof *weights->tensors))
+        CLV_FAIL(error, CLV_E_HOST_MEMORY, "no memory for the names of weights");
+    CLV_TRY(clv_archive_add(weights->archive, name, CLV_DTYPE_F32, &shape, tensor->bytes, NULL));
+    weights->tensors[n] = tensor;
+    return CLV_OK;
+}
+
+static clv_status as_f32(clv__onnx_weights *weights, const clv__onnx_tensor *tensor) {
     double some[256];
+    free(weights->numbers);
+    weights->numbers = clv__alloc((size_t)tensor->numel, sizeof(float));
+    if (!weights->numbers) return CLV_E_HOST_MEMORY;
     for (int64_t at = 0; at < tensor->numel; at += 256) {
         const int64_t n = tensor->numel - at < 256 ? tensor->numel - at : 256;
         clv__onnx_widen(tensor, at, n, some);
-        for (int64_t i = 0; i < n; i++) ((float *)array->data)[at + i] = (float)some[i];
+        for (int64_t i = 0; i < n; i++) weights->numbers[at + i] = (float)some[i];
     }
+    return CLV_OK;
+}
+
+clv_status clv__onnx_weights_data(void *of, const clv_array *array, const void **out) {
+    clv__onnx_weights *weights = of;
+    size_t i = 0;
+    while (clv_archive_get(weights->archive, i) != array) i++;
+    const clv__onnx_tensor *tensor = weights->tensors[i];
+    *out = tensor->bytes;
+    if (tensor->dtype == CLV__ONNX_FLOAT || !tensor->numel) return CLV_OK;
+    if (as_f32(weights, tensor) != CLV_OK)
+        CLV_FAIL(weights->error, CLV_E_HOST_MEMORY, "no memory for the %lld numbers of '%s'",
+                 (long long)tensor->numel, array->name);
+    *out = weights->numbers;
     return CLV_OK;
 }
 
@@ -60,22 +90,25 @@ static const clv__onnx_tensor *initializer_of(const clv__onnx_model *model, uint
     return node ? NULL : model->values[value].initializer;
 }
 
-clv_status clv__onnx_weights_read(clv_session *session, const char *path, clv_archive **out) {
+clv_status clv__onnx_weights_open(clv_session *session, const char *path, clv__onnx_weights *out) {
     clv_runtime *runtime = clv_session_info_get(session).runtime;
     clv__error *error = clv__runtime_error_of(runtime);
-    clv__onnx_model *model = NULL;
-    *out = NULL;
-    clv_status status = clv__onnx_open(runtime, path, &model);
-    if (status == CLV_OK) status = clv_archive_create(runtime, out);
-    for (uint32_t i = 0; status == CLV_OK && i < model->n_values; i++) {
-        const clv__onnx_tensor *tensor = initializer_of(model, i);
-        if (tensor && clv__onnx_is_parameter(tensor) && holds(session, model->values[i].name))
-            status = put(error, *out, model->values[i].name, tensor);
+    *out = (clv__onnx_weights){.error = error};
+    clv_status status = clv__onnx_open(runtime, path, &out->model);
+    if (status == CLV_OK) status = clv_archive_create(runtime, &out->archive);
+    for (uint32_t i = 0; status == CLV_OK && i < out->model->n_values; i++) {
+        const clv__onnx_tensor *tensor = initializer_of(out->model, i);
+        if (tensor && clv__onnx_is_parameter(tensor) && holds(session, out->model->values[i].name))
+            status = add(out, error, out->model->values[i].name, tensor);
     }
-    clv__onnx_close(model);
-    if (status != CLV_OK) {
-        clv_archive_destroy(*out);
-        *out = NULL;
-    }
+    if (status != CLV_OK) clv__onnx_weights_close(out);
     return status;
+}
+
+void clv__onnx_weights_close(clv__onnx_weights *weights) {
+    clv_archive_destroy(weights->archive);
+    clv__onnx_close(weights->model);
+    free(weights->tensors);
+    free(weights->numbers);
+    *weights = (clv__onnx_weights){0};
 }

@@ -11,7 +11,22 @@
 bool clv__onnx_is_parameter(const clv__onnx_tensor *tensor);
 /** Does the file look like one of ONNX: by its name's end? */
 bool clv__onnx_is_file(const char *path);
-/** All such initializers that the session has tensors of, as f32. As clv__onnx_open. */
-CLV_MUST_CHECK clv_status clv__onnx_weights_read(clv_session *session, const char *path, clv_archive **out);
+/** A file as one of weights: an archive whose arrays lie in the mapping, under the names of a session's tensors. Arrays are said to be
+ *  f32, and are what the file has: clv__onnx_weights_data makes f32 of one. */
+typedef struct clv__onnx_weights {
+    clv__onnx_model *model;
+    clv_archive *archive;
+    const struct clv__onnx_tensor **tensors; // by the archive's numbers
+    size_t room;
+    float *numbers; // of the last that was not f32
+    clv__error *error;
+} clv__onnx_weights;
+
+/** On failure there is nothing to be closed. */
+clv_status clv__onnx_weights_open(clv_session *session, const char *path, clv__onnx_weights *out);
+/** Zeros are fine. */
+void clv__onnx_weights_close(clv__onnx_weights *weights);
+/** The f32 numbers of one of its arrays, until the next call. `of` is the clv__onnx_weights. */
+clv_status clv__onnx_weights_data(void *of, const clv_array *array, const void **out);
 
 #endif

@@ -3,6 +3,9 @@
 // their names; weights go from the file to the device without a copy of all of them.
 #include "message.h"
 
+#include <malloc.h>
+#include <stdatomic.h>
+
 #include "cleave/cleave.h"
 
 /** x: floats [N, 8]; a name where a dimension is open. */
@@ -205,6 +208,135 @@ static void wants_open_dimensions_by_name(void **state) {
     clv_onnx_destroy(onnx);
 }
 
+// ---- weights ------------------------------------------------------------------------------------------------------------
+
+// The most bytes of heap that there are at once while `counting`, beyond those before. Several threads take them.
+static atomic_bool counting;
+static atomic_long held, most;
+
+static void *count(void *pointer) {
+    if (!counting || !pointer) return pointer;
+    const long now =
+        atomic_fetch_add(&held, (long)malloc_usable_size(pointer)) + (long)malloc_usable_size(pointer);
+    for (long is = most; now > is && !atomic_compare_exchange_weak(&most, &is, now);) {
+    }
+    return pointer;
+}
+
+static void discount(void *pointer) {
+    if (counting && pointer) atomic_fetch_sub(&held, (long)malloc_usable_size(pointer));
+}
+
+void *__real_malloc(size_t bytes);
+void *__wrap_malloc(size_t bytes);
+void *__real_calloc(size_t n, size_t bytes);
+void *__wrap_calloc(size_t n, size_t bytes);
+void *__real_realloc(void *pointer, size_t bytes);
+void *__wrap_realloc(void *pointer, size_t bytes);
+void *__real_aligned_alloc(size_t alignment, size_t bytes);
+void *__wrap_aligned_alloc(size_t alignment, size_t bytes);
+void __real_free(void *pointer);
+void __wrap_free(void *pointer);
+
+void *__wrap_malloc(size_t bytes) {
+    return count(__real_malloc(bytes));
+}
+void *__wrap_calloc(size_t n, size_t bytes) {
+    return count(__real_calloc(n, bytes));
+}
+void *__wrap_realloc(void *pointer, size_t bytes) {
+    discount(pointer);
+    return count(__real_realloc(pointer, bytes));
+}
+void *__wrap_aligned_alloc(size_t alignment, size_t bytes) {
+    return count(__real_aligned_alloc(alignment, bytes));
+}
+void __wrap_free(void *pointer) {
+    discount(pointer);
+    __real_free(pointer);
+}
+
+enum { ROWS = 4, COLUMNS = 1 << 19, LAYERS = 4 }; // 8 MiB each of floats
+
+/** Sums of x with as many weights, each of ROWS * COLUMNS numbers of 1 and 2. `type` 1: f32; 10: f16. */
+static message large_graph(int type) {
+    const size_t each = type == 1 ? 4 : 2, n = (size_t)ROWS * COLUMNS;
+    uint8_t *values = malloc(n * each);
+    message g = {0};
+    assert_non_null(values);
+    for (size_t i = 0; i < n; i++) {
+        const uint32_t of_float = i % 3 ? 0x3f800000 : 0x40000000, of_half = i % 3 ? 0x3c00 : 0x4000;
+        memcpy(values + i * each, type == 1 ? &of_float : &of_half, each);
+    }
+    char to[16];
+    put_call(&g, "", "Relu", "x", "a0");
+    for (int l = 0; l < LAYERS; l++) {
+        char w[16], from[32], name[24];
+        message t = {0};
+        snprintf(w, sizeof w, "w%d", l);
+        snprintf(name, sizeof name, "sum%d", l);
+        snprintf(from, sizeof from, "a%d w%d", l, l);
+        snprintf(to, sizeof to, "a%d", l + 1);
+        put_text(put_int(put_int(put_int(&t, 1, ROWS), 1, COLUMNS), 2, type), 8, w);
+        put_data(&t, 9, values, n * each);
+        put(&g, 5, &t);
+        put_call(&g, name, "Add", from, to);
+    }
+    put_call(&g, "", "Relu", to, "y");
+    free(values);
+    return g;
+}
+
+/** The most bytes of heap that loading takes at once. */
+static size_t load(int type) {
+    char dims[32];
+    message g = large_graph(type);
+    clv_onnx *onnx = NULL;
+    clv_graph *graph;
+    clv_plan *plan;
+    clv_session *session;
+    clv_run *run;
+    clv_device *device;
+    snprintf(dims, sizeof dims, "N,%d,%d", ROWS, COLUMNS);
+    expect_ok(read_graph(&g, dims, NULL, &onnx));
+    const clv_model *model = clv_onnx_info_get(onnx).model;
+    expect_ok(clv_device_find(support_runtime, "host", &device));
+    expect_ok(clv_graph_create(support_runtime, &graph));
+    clv_output(clv_model_build(model, clv_model_input(graph, model, 1)), "y");
+    expect_ok(clv_plan_create(graph, &(clv_plan_config){.device = device}, &plan));
+    expect_ok(clv_session_create(support_runtime, NULL, &session));
+    expect_ok(clv_run_create(session, plan, &run));
+    held = most = 0;
+    counting = true;
+    const clv_status status = clv_weights_load(session, "m.onnx");
+    counting = false;
+    expect_ok(status);
+    const int at = clv_session_find(session, "w3");
+    const size_t bytes = sizeof(float) * ROWS * COLUMNS;
+    float *values = malloc(bytes);
+    assert_non_null(values);
+    expect_ok(clv_session_read(session, at, values, bytes));
+    for (int i = 0; i < ROWS * COLUMNS; i++)
+        if (values[i] != (i % 3 ? 1.0f : 2.0f)) fail_msg("number %d is %g", i, (double)values[i]);
+    free(values);
+    clv_run_destroy(run);
+    clv_session_destroy(session);
+    clv_plan_destroy(plan);
+    clv_graph_destroy(graph);
+    clv_onnx_destroy(onnx);
+    return (size_t)most;
+}
+
+/** Floats go from the mapping to the device, by way of a buffer of at most 16 MiB. Others become floats one tensor at a time. */
+static void copies_no_weights(void **state) {
+    (void)state;
+    const size_t limit = 1 << 20, each = sizeof(float) * ROWS * COLUMNS;
+    size_t is = load(1);
+    if (is > limit + each) fail_msg("%zu bytes for %d times %zu", is, LAYERS, each);
+    is = load(10);
+    if (is > limit + 2 * each) fail_msg("%zu bytes for %d times %zu", is, LAYERS, each);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(tells_of_all_ops_that_are_missing),
@@ -214,6 +346,7 @@ int main(void) {
         cmocka_unit_test(says_what_a_range_is),
         cmocka_unit_test(makes_a_large_constant),
         cmocka_unit_test(wants_open_dimensions_by_name),
+        cmocka_unit_test(copies_no_weights),
     };
     return cmocka_run_group_tests(tests, support_begin, support_end);
 }
