@@ -17,7 +17,8 @@ extern "C" {
 // the common shape. The gradient of an input that was repeated is summed over the repetitions.
 // Errors of all of them: CLV_E_SHAPE shapes do not broadcast; CLV_E_DTYPE; CLV_E_VALUE a parameter is not a
 // number. Numerics: one rounding of each operation; functions as accurate as the device's (OpenCL: exp and
-// log 3 ULP, tanh 5, erf and pow 16). NaN passes through, where PyTorch lets it pass.
+// log 3 ULP; sin, cos, asin, acos, sinh, cosh, asinh, acosh 4; tan, atan, tanh, atanh 5; erf and pow 16). NaN passes through, where
+// PyTorch lets it pass.
 
 /**
  * Sum, element by element.
@@ -94,6 +95,18 @@ CLV_API clv_tensor *clv_gelu(clv_tensor *x);
 CLV_API clv_tensor *clv_gelu_tanh(clv_tensor *x);
 /** `x / (1 + e^-x)`. Gradient x; keeps x. Source: torch.nn.functional.silu. */
 CLV_API clv_tensor *clv_silu(clv_tensor *x);
+/** `x if x > 0, else alpha * (e^x - 1)`. Gradient x; keeps x. Source: torch.nn.functional.elu. */
+CLV_API clv_tensor *clv_elu(clv_tensor *x, float alpha);
+/** elu with alpha 1.6732632, times 1.0507010. Gradient x; keeps x. Source: Klambauer et al. 2017, arXiv:1706.02515; torch.nn.functional.selu. */
+CLV_API clv_tensor *clv_selu(clv_tensor *x);
+/** `log(1 + e^x)`, for large x too. Gradient x; keeps x. Source: torch.nn.functional.softplus. */
+CLV_API clv_tensor *clv_softplus(clv_tensor *x);
+/** `x / 6 + 1/2`, kept from 0 to 1. Gradient x: dy / 6 between -3 and 3, else 0; keeps x. Source: torch.nn.functional.hardsigmoid. */
+CLV_API clv_tensor *clv_hardsigmoid(clv_tensor *x);
+/** `x * hardsigmoid(x)`. Gradient x; keeps x. Source: torch.nn.functional.hardswish. */
+CLV_API clv_tensor *clv_hardswish(clv_tensor *x);
+/** `x * tanh(softplus(x))`. Gradient x; keeps x. Source: Misra 2019, arXiv:1908.08681; torch.nn.functional.mish. */
+CLV_API clv_tensor *clv_mish(clv_tensor *x);
 
 /**
  * Keep values within limits.
@@ -112,6 +125,41 @@ CLV_API clv_tensor *clv_clamp(clv_tensor *x, float min, float max);
 /** x to a power; NaN for x < 0 unless the exponent is whole. Gradient x (0 for exponent 0); keeps x.
  *  Exponents 2 and 0.5 are clv_square and clv_sqrt. Source: torch.pow. */
 CLV_API clv_tensor *clv_pow_scalar(clv_tensor *x, float exponent);
+/** a to the power b; NaN for a < 0 unless b is whole. Gradient a (0 where b is 0) and b (0 where a is 0); keeps a, b and the result.
+ *  f32 only; everything else as clv_add. Source: torch.pow. */
+CLV_API clv_tensor *clv_pow(clv_tensor *a, clv_tensor *b);
+/** `1 / x`. Gradient x; keeps the result. */
+CLV_API clv_tensor *clv_reciprocal(clv_tensor *x);
+/** The error function. Gradient x; keeps x. */
+CLV_API clv_tensor *clv_erf(clv_tensor *x);
+/** The largest whole number that is no larger than x. Gradient x: 0 everywhere. */
+CLV_API clv_tensor *clv_floor(clv_tensor *x);
+/** The smallest whole number that is no smaller than x. Gradient x: 0 everywhere. */
+CLV_API clv_tensor *clv_ceil(clv_tensor *x);
+/** The nearest whole number, of two the even one. Gradient x: 0 everywhere. Source: torch.round. */
+CLV_API clv_tensor *clv_round(clv_tensor *x);
+/** 1 above 0, -1 below, else 0, of NaN too. Gradient x: 0 everywhere. Source: torch.sign. */
+CLV_API clv_tensor *clv_sign(clv_tensor *x);
+
+/** Sine of an angle in radians, of any size. Gradient x; keeps x. */
+CLV_API clv_tensor *clv_sin(clv_tensor *x);
+/** Cosine; everything else as clv_sin. */
+CLV_API clv_tensor *clv_cos(clv_tensor *x);
+/** Tangent. Gradient x; keeps the result. */
+CLV_API clv_tensor *clv_tan(clv_tensor *x);
+/** The angle from -pi/2 to pi/2 whose sine is x; NaN outside of -1 to 1. Gradient x (infinite at the ends); keeps x. */
+CLV_API clv_tensor *clv_asin(clv_tensor *x);
+/** The angle from 0 to pi whose cosine is x; everything else as clv_asin. */
+CLV_API clv_tensor *clv_acos(clv_tensor *x);
+/** The angle from -pi/2 to pi/2 whose tangent is x. Gradient x; keeps x. */
+CLV_API clv_tensor *clv_atan(clv_tensor *x);
+/** Hyperbolic sine, cosine, and the inverses of both and of clv_tanh: NaN where there is none, below 1 of acosh, and outside of -1 to 1
+ *  of atanh. Gradient x; each keeps x. */
+CLV_API clv_tensor *clv_sinh(clv_tensor *x);
+CLV_API clv_tensor *clv_cosh(clv_tensor *x);
+CLV_API clv_tensor *clv_asinh(clv_tensor *x);
+CLV_API clv_tensor *clv_acosh(clv_tensor *x);
+CLV_API clv_tensor *clv_atanh(clv_tensor *x);
 /** `x + value`. Gradient x. */
 CLV_API clv_tensor *clv_add_scalar(clv_tensor *x, float value);
 /** `x * value`. Gradient x. */

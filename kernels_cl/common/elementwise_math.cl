@@ -5,6 +5,19 @@
 // 1 / (1 + e^-v); for v far below zero e^-v is infinite and the result 0.
 #define SIGMOID(v) (K(1.0) / (K(1.0) + exp(-(v))))
 
+// log(1 + e^v), which neither overflows nor loses the digits of a small e^v.
+#define SOFTPLUS(v) (SELECT((v) < K(0.0), K(0.0), (v)) + log1p(exp(-fabs(v))))
+
+// mish is v tanh(log(1 + e^v)). With u = e^-|v|, which does not overflow, the tanh is the fraction MISH_TANH, and 1 - tanh^2 is MISH_SLOPE,
+// without the digits that a difference from 1 loses.
+#define MISH_U(v) exp(-fabs(v))
+#define MISH_BELOW(v) (MISH_U(v) * (MISH_U(v) + K(2.0)) + K(2.0))
+#define MISH_ABOVE(v) (K(2.0) * MISH_U(v) * (MISH_U(v) + K(1.0)) + K(1.0))
+#define MISH_TANH(v)                                                                                         \
+    SELECT((v) < K(0.0), MISH_U(v) * (MISH_U(v) + K(2.0)) / MISH_BELOW(v), (K(1.0) + K(2.0) * MISH_U(v)) / MISH_ABOVE(v))
+#define MISH_ROOT(v) (K(2.0) * (K(1.0) + MISH_U(v)) * SELECT((v) < K(0.0), K(1.0) / MISH_BELOW(v), MISH_U(v) / MISH_ABOVE(v)))
+#define MISH_SLOPE(v) (MISH_ROOT(v) * MISH_ROOT(v))
+
 // The normal distribution: probability below v, and density at v (1/sqrt 2, 1/sqrt(2 pi)).
 #define NORMAL_CDF(v) (K(0.5) * (K(1.0) + erf((v) * K(0.70710678118654752440))))
 #define NORMAL_PDF(v) (K(0.39894228040143267794) * exp(K(-0.5) * (v) * (v)))

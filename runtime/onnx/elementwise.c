@@ -15,11 +15,29 @@ static clv_tensor *with(clv__onnx_use *use, clv_tensor *(*of)(clv_tensor *, clv_
     static void build_##name(clv__onnx_use *use) {                                                           \
         clv__onnx_give(use, 0, of(clv__onnx_float(use, 0)));                                                 \
     }
+UNARY(acos, clv_acos)
+UNARY(acosh, clv_acosh)
+UNARY(asin, clv_asin)
+UNARY(asinh, clv_asinh)
+UNARY(atan, clv_atan)
+UNARY(atanh, clv_atanh)
+UNARY(ceil, clv_ceil)
+UNARY(cos, clv_cos)
+UNARY(cosh, clv_cosh)
 UNARY(exp, clv_exp)
+UNARY(floor, clv_floor)
+UNARY(hard_swish, clv_hardswish)
 UNARY(log, clv_log)
-UNARY(sqrt, clv_sqrt)
+UNARY(mish, clv_mish)
+UNARY(reciprocal, clv_reciprocal)
 UNARY(relu_of_float, clv_relu)
+UNARY(round, clv_round)
 UNARY(sigmoid, clv_sigmoid)
+UNARY(sin, clv_sin)
+UNARY(sinh, clv_sinh)
+UNARY(softplus, clv_softplus)
+UNARY(sqrt, clv_sqrt)
+UNARY(tan, clv_tan)
 UNARY(tanh, clv_tanh)
 
 /** Of an initializer. Exporters write those of the same values once: a vector (ones of a normalisation) becomes one of its own under the
@@ -80,37 +98,6 @@ static clv_tensor *truncated(clv__onnx_use *use, clv_tensor *x) {
     return clv_where(small, clv__onnx_as_float(clv__onnx_as_i32(x)), x);
 }
 
-static clv_tensor *floor_of(clv__onnx_use *use, clv_tensor *x) {
-    clv_tensor *cut = truncated(use, x);
-    return clv_sub(cut, clv__onnx_as_float(clv_gt(cut, x)));
-}
-
-static clv_tensor *ceil_of(clv__onnx_use *use, clv_tensor *x) {
-    clv_tensor *cut = truncated(use, x);
-    return clv_add(cut, clv__onnx_as_float(clv_lt(cut, x)));
-}
-
-/** Half to even. */
-static clv_tensor *round_of(clv__onnx_use *use, clv_tensor *x) {
-    clv_tensor *low = floor_of(use, x), *rest = clv_sub(x, low);
-    clv_tensor *odd = clv_sub(low, clv_mul_scalar(floor_of(use, clv_mul_scalar(low, 0.5f)), 2));
-    clv_tensor *half = clv__onnx_as_float(with(use, clv_eq, rest, 0.5));
-    clv_tensor *up = clv_add(clv__onnx_as_float(with(use, clv_gt, rest, 0.5)), clv_mul(half, odd));
-    return clv_add(low, up);
-}
-
-static void build_floor(clv__onnx_use *use) {
-    clv__onnx_give(use, 0, floor_of(use, clv__onnx_float(use, 0)));
-}
-
-static void build_ceil(clv__onnx_use *use) {
-    clv__onnx_give(use, 0, ceil_of(use, clv__onnx_float(use, 0)));
-}
-
-static void build_round(clv__onnx_use *use) {
-    clv__onnx_give(use, 0, round_of(use, clv__onnx_float(use, 0)));
-}
-
 /** Of whole numbers toward zero. Quotients of i32 beyond 2^24 are not exact. */
 static void build_div(clv__onnx_use *use) {
     clv_tensor *y = clv_div(clv__onnx_float(use, 0), clv__onnx_float(use, 1));
@@ -119,7 +106,7 @@ static void build_div(clv__onnx_use *use) {
 
 static void build_mod(clv__onnx_use *use) {
     clv_tensor *a = clv__onnx_float(use, 0), *b = clv__onnx_float(use, 1), *q = clv_div(a, b);
-    q = clv__onnx_int(use, "fmod", 0) ? truncated(use, q) : floor_of(use, q);
+    q = clv__onnx_int(use, "fmod", 0) ? truncated(use, q) : clv_floor(q);
     clv_tensor *y = clv_sub(a, clv_mul(b, q));
     if (clv__onnx_of_floats(use)) { // by infinity: a itself, or infinity where the signs differ
         clv_tensor *endless = with(use, clv_eq, clv_abs(b), INFINITY),
@@ -154,18 +141,6 @@ static void build_mean(clv__onnx_use *use) {
     clv__onnx_give(use, 0, use->n_in > 1 ? clv_mul_scalar(y, 1.0f / (float)use->n_in) : y);
 }
 
-/** |a|^b = exp(b log|a|), with the sign of odd whole powers. */
-static clv_tensor *power(clv__onnx_use *use, clv_tensor *a, clv_tensor *b) {
-    clv_tensor *size = clv_exp(clv_mul(b, clv_log(clv_abs(a)))), *low = floor_of(use, b);
-    clv_tensor *odd = clv_sub(low, clv_mul_scalar(floor_of(use, clv_mul_scalar(low, 0.5f)), 2));
-    clv_tensor *negative =
-        clv_where(clv_eq(b, low), clv_where(with(use, clv_ne, odd, 0), clv_neg(size), size),
-                  clv__onnx_scalar(use, NAN, true));
-    clv_tensor *y = clv_where(with(use, clv_lt, a, 0), negative, size);
-    return clv_where(with(use, clv_eq, clv_mul(b, clv__onnx_scalar(use, 1, true)), 0),
-                     clv__onnx_scalar(use, 1, true), y);
-}
-
 static void build_pow(clv__onnx_use *use) {
     const clv__known *exponent = clv__onnx_if_known(use, 1);
     clv_tensor *x = clv__onnx_float(use, 0), *y;
@@ -176,9 +151,9 @@ static void build_pow(clv__onnx_use *use) {
         if (x && exponent->shape.rank > shape.rank)
             y = clv__onnx_reshape(y, exponent->shape.dims, exponent->shape.rank);
     } else {
-        y = power(use, x, clv__onnx_float(use, 1));
+        y = clv_pow(x, clv__onnx_float(use, 1));
     }
-    clv__onnx_give(use, 0, clv__onnx_of_floats(use) ? y : clv__onnx_as_i32(round_of(use, y)));
+    clv__onnx_give(use, 0, clv__onnx_of_floats(use) ? y : clv__onnx_as_i32(clv_round(y)));
 }
 
 // ---- comparisons and truth ------------------------------------------------------------------------------------------
@@ -225,8 +200,11 @@ static void build_where(clv__onnx_use *use) {
 }
 
 static void build_sign(clv__onnx_use *use) {
-    clv_tensor *x = clv__onnx_in(use, 0), *y = clv_sub(with(use, clv_gt, x, 0), with(use, clv_lt, x, 0));
-    clv__onnx_give(use, 0, clv__onnx_of_floats(use) ? clv__onnx_as_float(y) : y);
+    clv_tensor *x = clv__onnx_in(use, 0);
+    if (clv__onnx_of_floats(use))
+        clv__onnx_give(use, 0, clv_sign(clv__onnx_as_float(x)));
+    else
+        clv__onnx_give(use, 0, clv_sub(with(use, clv_gt, x, 0), with(use, clv_lt, x, 0)));
 }
 
 // ---- types ----------------------------------------------------------------------------------------------------------
@@ -282,61 +260,30 @@ static void build_swish(clv__onnx_use *use) {
     clv__onnx_give(use, 0, alpha == 1 ? clv_silu(x) : clv_mul(x, clv_sigmoid(clv_mul_scalar(x, alpha))));
 }
 
-static clv_tensor *softplus(clv_tensor *x) {
-    return clv_neg(clv_logsigmoid(clv_neg(x)));
-}
-
-static void build_softplus(clv__onnx_use *use) {
-    clv__onnx_give(use, 0, softplus(clv__onnx_float(use, 0)));
-}
-
 static void build_softsign(clv__onnx_use *use) {
     clv_tensor *x = clv__onnx_float(use, 0);
     clv__onnx_give(use, 0, clv_div(x, clv_add_scalar(clv_abs(x), 1)));
 }
 
-static void build_mish(clv__onnx_use *use) {
-    clv_tensor *x = clv__onnx_float(use, 0);
-    clv__onnx_give(use, 0, clv_mul(x, clv_tanh(softplus(x))));
-}
-
-static clv_tensor *hard_sigmoid(clv_tensor *x, float alpha, float beta) {
-    return clv_clamp(clv_add_scalar(clv_mul_scalar(x, alpha), beta), 0, 1);
-}
-
 static void build_hard_sigmoid(clv__onnx_use *use) {
-    clv__onnx_give(use, 0,
-                   hard_sigmoid(clv__onnx_float(use, 0), (float)clv__onnx_real(use, "alpha", 0.2),
-                                (float)clv__onnx_real(use, "beta", 0.5)));
-}
-
-static void build_hard_swish(clv__onnx_use *use) {
-    clv_tensor *x = clv__onnx_float(use, 0);
-    clv__onnx_give(use, 0, clv_mul(x, hard_sigmoid(x, 1.0f / 6, 0.5f)));
-}
-
-/** `x where x > 0, else alpha (exp(x) - 1)`; the exponential sees nothing above 0. */
-static clv_tensor *elu(clv__onnx_use *use, clv_tensor *x, double alpha) {
-    clv_tensor *below = clv_add_scalar(clv_exp(clv_clamp(x, -INFINITY, 0)), -1);
-    return clv_where(with(use, clv_gt, x, 0), x, clv_mul_scalar(below, (float)alpha));
+    clv_tensor *x = clv_mul_scalar(clv__onnx_float(use, 0), (float)clv__onnx_real(use, "alpha", 0.2));
+    clv__onnx_give(use, 0, clv_clamp(clv_add_scalar(x, (float)clv__onnx_real(use, "beta", 0.5)), 0, 1));
 }
 
 static void build_elu(clv__onnx_use *use) {
-    clv__onnx_give(use, 0, elu(use, clv__onnx_float(use, 0), clv__onnx_real(use, "alpha", 1)));
+    clv__onnx_give(use, 0, clv_elu(clv__onnx_float(use, 0), (float)clv__onnx_real(use, "alpha", 1)));
 }
 
 static void build_selu(clv__onnx_use *use) {
-    clv_tensor *y =
-        elu(use, clv__onnx_float(use, 0), clv__onnx_real(use, "alpha", 1.67326319217681884765625));
-    clv__onnx_give(use, 0, clv_mul_scalar(y, (float)clv__onnx_real(use, "gamma", 1.05070102214813232421875)));
+    const double alpha = clv__onnx_real(use, "alpha", 1.67326319217681884765625),
+                 gamma = clv__onnx_real(use, "gamma", 1.05070102214813232421875);
+    clv__onnx_give(use, 0, clv_mul_scalar(clv_elu(clv__onnx_float(use, 0), (float)alpha), (float)gamma));
 }
 
 static void build_celu(clv__onnx_use *use) {
-    clv_tensor *x = clv__onnx_float(use, 0);
     const float alpha = (float)clv__onnx_real(use, "alpha", 1);
-    clv_tensor *below = clv_exp(clv_clamp(clv_mul_scalar(x, 1 / alpha), -INFINITY, 0));
-    below = clv_mul_scalar(clv_add_scalar(below, -1), alpha);
-    clv__onnx_give(use, 0, clv_where(with(use, clv_gt, x, 0), x, below));
+    clv_tensor *x = clv_mul_scalar(clv__onnx_float(use, 0), 1 / alpha);
+    clv__onnx_give(use, 0, clv_mul_scalar(clv_elu(x, 1), alpha));
 }
 
 static void build_thresholded_relu(clv__onnx_use *use) {
@@ -360,10 +307,6 @@ static void build_shrink(clv__onnx_use *use) {
     clv__onnx_give(use, 0, clv__onnx_as_given(use, y));
 }
 
-static void build_reciprocal(clv__onnx_use *use) {
-    clv__onnx_give(use, 0, clv_div(clv__onnx_scalar(use, 1, true), clv__onnx_float(use, 0)));
-}
-
 static void build_clip(clv__onnx_use *use) {
     const double low = clv__onnx_number(use, 1, clv__onnx_real(use, "min", -INFINITY)),
                  high = clv__onnx_number(use, 2, clv__onnx_real(use, "max", INFINITY));
@@ -371,40 +314,8 @@ static void build_clip(clv__onnx_use *use) {
     clv__onnx_give(use, 0, clv__onnx_as_given(use, y));
 }
 
-/** erf(x) = 2 Phi(x sqrt 2) - 1, and Phi from gelu, which is x Phi(x); near 0 its first term. */
 static void build_erf(clv__onnx_use *use) {
-    clv_tensor *z = clv_mul_scalar(clv__onnx_float(use, 0), 1.41421356f),
-               *near = with(use, clv_lt, clv_abs(z), 1e-3);
-    clv_tensor *safe = clv_where(near, clv__onnx_scalar(use, 1, true), z);
-    clv_tensor *far = clv_add_scalar(clv_mul_scalar(clv_div(clv_gelu(safe), safe), 2), -1);
-    clv_tensor *y = clv_where(near, clv_mul_scalar(z, 0.79788456f), far);
-    clv__onnx_give(use, 0, clv__onnx_as_given(use, y));
-}
-
-static void build_sinh(clv__onnx_use *use) {
-    clv_tensor *x = clv__onnx_float(use, 0);
-    clv__onnx_give(use, 0, clv_mul_scalar(clv_sub(clv_exp(x), clv_exp(clv_neg(x))), 0.5f));
-}
-
-static void build_cosh(clv__onnx_use *use) {
-    clv_tensor *x = clv__onnx_float(use, 0);
-    clv__onnx_give(use, 0, clv_mul_scalar(clv_add(clv_exp(x), clv_exp(clv_neg(x))), 0.5f));
-}
-
-static void build_asinh(clv__onnx_use *use) {
-    clv_tensor *x = clv__onnx_float(use, 0), *size = clv_abs(x);
-    clv_tensor *y = clv_log(clv_add(size, clv_sqrt(clv_add_scalar(clv_square(x), 1))));
-    clv__onnx_give(use, 0, clv_where(with(use, clv_lt, x, 0), clv_neg(y), y));
-}
-
-static void build_acosh(clv__onnx_use *use) {
-    clv_tensor *x = clv__onnx_float(use, 0);
-    clv__onnx_give(use, 0, clv_log(clv_add(x, clv_sqrt(clv_add_scalar(clv_square(x), -1)))));
-}
-
-static void build_atanh(clv__onnx_use *use) {
-    clv_tensor *x = clv__onnx_float(use, 0), *one = clv__onnx_scalar(use, 1, true);
-    clv__onnx_give(use, 0, clv_mul_scalar(clv_log(clv_div(clv_add(one, x), clv_sub(one, x))), 0.5f));
+    clv__onnx_give(use, 0, clv__onnx_as_given(use, clv_erf(clv__onnx_float(use, 0))));
 }
 
 /** A training drops; elsewhere it is x, and its mask true. */
@@ -425,16 +336,20 @@ static void build_dropout(clv__onnx_use *use) {
 
 const clv__onnx_row clv__onnx_elementwise[] = {
     {"Abs", build_abs},
+    {"Acos", build_acos},
     {"Acosh", build_acosh},
     {"Add", build_add},
     {"And", build_and},
+    {"Asin", build_asin},
     {"Asinh", build_asinh},
+    {"Atan", build_atan},
     {"Atanh", build_atanh},
     {"Cast", build_cast},
     {"CastLike", build_cast_like},
     {"Ceil", build_ceil},
     {"Celu", build_celu},
     {"Clip", build_clip},
+    {"Cos", build_cos},
     {"Cosh", build_cosh},
     {"Div", build_div},
     {"Dropout", build_dropout},
@@ -473,6 +388,7 @@ const clv__onnx_row clv__onnx_elementwise[] = {
     {"Shrink", build_shrink},
     {"Sigmoid", build_sigmoid},
     {"Sign", build_sign},
+    {"Sin", build_sin},
     {"Sinh", build_sinh},
     {"Softplus", build_softplus},
     {"Softsign", build_softsign},
@@ -480,6 +396,7 @@ const clv__onnx_row clv__onnx_elementwise[] = {
     {"Sub", build_sub},
     {"Sum", build_sum},
     {"Swish", build_swish},
+    {"Tan", build_tan},
     {"Tanh", build_tanh},
     {"ThresholdedRelu", build_thresholded_relu},
     {"Where", build_where},

@@ -156,9 +156,6 @@ clv_tensor *clv__onnx_pick(clv__onnx_use *use, clv_tensor *x, int axis, const in
 /** x compared, or computed, with a number of its type. */
 clv_tensor *clv__onnx_with(clv__onnx_use *use, clv_tensor *(*of)(clv_tensor *, clv_tensor *), clv_tensor *x,
                            double value);
-/** Of f32; round takes halves to the even one. */
-clv_tensor *clv__onnx_floor(clv__onnx_use *use, clv_tensor *x);
-clv_tensor *clv__onnx_round(clv__onnx_use *use, clv_tensor *x);
 /** Along an axis times a table [its numbers, those of the result]. */
 clv_tensor *clv__onnx_along(clv__onnx_use *use, clv_tensor *x, int axis, const clv__known *table);
 /** 0 to n - 1 along an axis of so many, i32. */

@@ -93,20 +93,6 @@ clv_tensor *clv__onnx_with(clv__onnx_use *use, clv_tensor *(*of)(clv_tensor *, c
     return x ? of(x, clv__onnx_scalar(use, value, clv__onnx_tensor_is_float(x))) : NULL;
 }
 
-clv_tensor *clv__onnx_floor(clv__onnx_use *use, clv_tensor *x) {
-    clv_tensor *small = clv__onnx_with(use, clv_lt, clv_abs(x), 8388608.0); // above it is whole already
-    clv_tensor *cut = clv_where(small, clv__onnx_as_float(clv__onnx_as_i32(x)), x);
-    return clv_sub(cut, clv__onnx_as_float(clv_gt(cut, x)));
-}
-
-clv_tensor *clv__onnx_round(clv__onnx_use *use, clv_tensor *x) {
-    clv_tensor *low = clv__onnx_floor(use, x), *rest = clv_sub(x, low);
-    clv_tensor *odd = clv_sub(low, clv_mul_scalar(clv__onnx_floor(use, clv_mul_scalar(low, 0.5f)), 2));
-    clv_tensor *half = clv__onnx_as_float(clv__onnx_with(use, clv_eq, rest, 0.5));
-    clv_tensor *up = clv_add(clv__onnx_as_float(clv__onnx_with(use, clv_gt, rest, 0.5)), clv_mul(half, odd));
-    return clv_add(low, up);
-}
-
 clv_tensor *clv__onnx_along(clv__onnx_use *use, clv_tensor *x, int axis, const clv__known *table) {
     const clv_shape shape = clv_tensor_shape(x);
     int axes[CLV_MAX_RANK], back[CLV_MAX_RANK], n = 0;

@@ -30,7 +30,7 @@ static clv_tensor *quantised(clv__onnx_use *use, clv_tensor *x, clv_tensor *zero
                        clv__onnx_dtype_name((clv__onnx_dtype)type));
         return NULL;
     }
-    x = clv__onnx_round(use, x);
+    x = clv_round(x);
     if (zero) x = clv_add(x, zero);
     return clv__onnx_as_i32(clv_clamp(x, (float)low, (float)high));
 }

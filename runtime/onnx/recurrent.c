@@ -38,11 +38,6 @@ static bool same_word(clv__onnx_text text, const char *word) {
     return true;
 }
 
-static clv_tensor *elu(clv__onnx_use *use, clv_tensor *x, float alpha) {
-    clv_tensor *below = clv_mul_scalar(clv_add_scalar(clv_exp(clv_clamp(x, -INFINITY, 0)), -1), alpha);
-    return clv_where(clv__onnx_with(use, clv_gt, x, 0), x, below);
-}
-
 static clv_tensor *activated(clv__onnx_use *use, clv__onnx_text name, int at, clv_tensor *x) {
 #define ALPHA(fallback) listed(use, "activation_alpha", at, fallback)
 #define BETA(fallback) listed(use, "activation_beta", at, fallback)
@@ -54,9 +49,9 @@ static clv_tensor *activated(clv__onnx_use *use, clv__onnx_text name, int at, cl
     if (same_word(name, "scaledtanh")) return clv_mul_scalar(clv_tanh(clv_mul_scalar(x, BETA(1))), ALPHA(1));
     if (same_word(name, "hardsigmoid"))
         return clv_clamp(clv_add_scalar(clv_mul_scalar(x, ALPHA(0.2f)), BETA(0.5f)), 0, 1);
-    if (same_word(name, "elu")) return elu(use, x, ALPHA(1));
+    if (same_word(name, "elu")) return clv_elu(x, ALPHA(1));
     if (same_word(name, "softsign")) return clv_div(x, clv_add_scalar(clv_abs(x), 1));
-    if (same_word(name, "softplus")) return clv_neg(clv_logsigmoid(clv_neg(x)));
+    if (same_word(name, "softplus")) return clv_softplus(x);
     if (same_word(name, "thresholdedrelu"))
         return clv_where(clv__onnx_with(use, clv_gt, x, (double)ALPHA(1)), x, clv__onnx_scalar(use, 0, true));
 #undef ALPHA

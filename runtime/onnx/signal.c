@@ -206,19 +206,19 @@ typedef struct sampler {
 } sampler;
 
 /** A place turned back at both ends until it is within. */
-static clv_tensor *reflected(clv__onnx_use *use, clv_tensor *x, double low, double high) {
+static clv_tensor *reflected(clv_tensor *x, double low, double high) {
     const float span = (float)(high - low);
     if (!(span > 0)) return clv_mul_scalar(x, 0);
     clv_tensor *t = clv_abs(clv_add_scalar(x, (float)-low));
-    clv_tensor *turns = clv__onnx_floor(use, clv_mul_scalar(t, 0.5f / span));
+    clv_tensor *turns = clv_floor(clv_mul_scalar(t, 0.5f / span));
     t = clv_sub(t, clv_mul_scalar(turns, 2 * span));
     return clv_add_scalar(clv_neg(clv_abs(clv_add_scalar(t, -span))), (float)(low + (double)span));
 }
 
-static clv_tensor *at_edges(clv__onnx_use *use, const sampler *s, clv_tensor *x, int64_t size) {
+static clv_tensor *at_edges(const sampler *s, clv_tensor *x, int64_t size) {
     const double low = s->corners ? 0 : -0.5, high = (double)size - (s->corners ? 1 : 0.5);
     if (s->zeros) return x;
-    return s->reflects ? reflected(use, x, low, high) : clv_clamp(x, 0, (float)(size - 1));
+    return s->reflects ? reflected(x, low, high) : clv_clamp(x, 0, (float)(size - 1));
 }
 
 /** Keys's weights of a = -0.75 of the numbers at -1, 0, 1 and 2 for a place between 0 and 1. */
@@ -238,9 +238,9 @@ static void cubic_weights(clv__onnx_use *use, clv_tensor *x, clv_tensor *out[4])
 /** Of places x, [N, P], in a dimension of so many. */
 static taps taps_of(clv__onnx_use *use, const sampler *s, clv_tensor *x, int64_t size) {
     taps t = {.n = s->nearest ? 1 : s->cubic ? 4 : 2};
-    if (s->nearest) x = clv__onnx_round(use, x);
-    x = at_edges(use, s, x, size);
-    clv_tensor *low = s->nearest ? x : clv__onnx_floor(use, x), *rest = clv_sub(x, low);
+    if (s->nearest) x = clv_round(x);
+    x = at_edges(s, x, size);
+    clv_tensor *low = s->nearest ? x : clv_floor(x), *rest = clv_sub(x, low);
     if (s->cubic) cubic_weights(use, rest, t.weight);
     if (t.n == 2) t.weight[0] = clv_sub(clv__onnx_scalar(use, 1, true), rest), t.weight[1] = rest;
     for (int k = 0; k < t.n; k++) {
@@ -251,7 +251,7 @@ static taps taps_of(clv__onnx_use *use, const sampler *s, clv_tensor *x, int64_t
             inside = clv__onnx_as_float(inside);
             t.weight[k] = t.weight[k] ? clv_mul(t.weight[k], inside) : inside;
         }
-        if (s->reflects) at = at_edges(use, s, at, size);
+        if (s->reflects) at = at_edges(s, at, size);
         t.at[k] = clv__onnx_as_i32(clv_clamp(at, 0, (float)(size - 1)));
     }
     return t;

@@ -309,6 +309,8 @@ static clv__fill sample_fill(const clv__ew_row *row, clv_dtype type, clv_dtype t
                        is_float ? hi : fmin(hi, dtype->most)};
 }
 
+static void zero_grad(const clv__node *node, clv_tensor *const *dy, clv_tensor **dx);
+
 /** The cases of a row's op: all shapes in one type, then the first few in each other. */
 static bool row_sample(const clv__op *op, int i, clv__sample *sample) {
     const clv__ew_row *row = op->data;
@@ -328,7 +330,7 @@ static bool row_sample(const clv__op *op, int i, clv__sample *sample) {
     memcpy(sample->attrs, &attrs, sizeof attrs);
     sample->n_in = row->n_in;
     sample->quick = shapes->quick && k == 0;
-    sample->no_gradient = integer;
+    sample->no_gradient = integer || op->grad == zero_grad; // differences over a step are none
     for (int in = 0; in < row->n_in; in++) {
         const bool condition = row->types == CLV__EW_CHOOSE && in == 0;
         sample->in[in] = (clv__desc){!condition ? type
@@ -407,6 +409,25 @@ static void div_grad(const clv__node *node, clv_tensor *const *dy, clv_tensor **
         dx[1] = sum_like(clv__elementwise(&clv__op_div_backward, (clv_tensor *[]){dy[0], y, b}, 0, 0), b);
 }
 
+/** Of b only where something wants it; where a is 0, y does not depend on b, nor y on a where b is 0. */
+static void pow_grad(const clv__node *node, clv_tensor *const *dy, clv_tensor **dx) {
+    clv_tensor *a = clv__node_in(node, 0), *b = clv__node_in(node, 1), *y = clv__node_out(node, 0);
+    clv_tensor *zero = clv_full(clv__tensor_graph(a), CLV_DTYPE_F32, (clv_shape){0}, 0);
+    if (clv__wants_grad(node, 0)) {
+        clv_tensor *slope = clv_mul(b, clv_pow(a, clv_add_scalar(b, -1)));
+        dx[0] = sum_like(clv_mul(dy[0], clv_where(clv_eq(b, zero), zero, slope)), a);
+    }
+    if (clv__wants_grad(node, 1))
+        dx[1] = sum_like(clv_mul(dy[0], clv_where(clv_eq(a, zero), zero, clv_mul(y, clv_log(a)))), b);
+}
+
+/** Of steps: 0 wherever there is a slope, and at the steps too, as PyTorch has it. */
+static void zero_grad(const clv__node *node, clv_tensor *const *dy, clv_tensor **dx) {
+    (void)dy;
+    const clv_tensor *x = clv__node_in(node, 0);
+    dx[0] = clv_full(clv__tensor_graph(x), CLV_DTYPE_F32, clv_tensor_shape(x), 0);
+}
+
 static void neg_grad(const clv__node *node, clv_tensor *const *dy, clv_tensor **dx) {
     (void)node;
     dx[0] = clv_neg(dy[0]);
@@ -464,6 +485,7 @@ static void where_grad(const clv__node *node, clv_tensor *const *dy, clv_tensor 
     }
 #define PARAMETERS_NONE
 #define PARAMETERS_SLOPE .attributes = CLV__ATTRIBUTES(PARAMETER("negative_slope", p0, "0.01")),
+#define PARAMETERS_ALPHA .attributes = CLV__ATTRIBUTES(PARAMETER("alpha", p0, "1")),
 #define PARAMETERS_MIN_MAX                                                                                   \
     .attributes = CLV__ATTRIBUTES(PARAMETER("min", p0, "-inf"), PARAMETER("max", p1, "inf")),
 #define PARAMETERS_VALUE .attributes = CLV__ATTRIBUTES(PARAMETER("value", p0, NULL)),
@@ -514,7 +536,7 @@ static clv_tensor *build_pow_scalar(const clv__call *call) {
                                   .split = elementwise_split,                                                \
                                   .variants = elementwise_variants,                                          \
                                   .reference = elementwise_reference,                                        \
-                                  .sample = CLV__TRAINS(row_sample),                                        \
+                                  .sample = CLV__TRAINS(row_sample),                                         \
                                   __VA_ARGS__};
 #define ROW(id, inputs, kind, s0, s1, from, to, text)                                                        \
     extern const clv__op clv__op_##id;                                                                       \
@@ -535,6 +557,7 @@ static clv_tensor *build_pow_scalar(const clv__call *call) {
         return clv__elementwise(&clv__op_##id, &x, p0, 0);                                                   \
     }
 #define BUILDER_SLOPE BUILDER_VALUE
+#define BUILDER_ALPHA BUILDER_VALUE
 #define BUILDER_MIN_MAX(id)                                                                                  \
     clv_tensor *clv_##id(clv_tensor *x, float p0, float p1) {                                                \
         return clv__elementwise(&clv__op_##id, &x, p0, p1);                                                  \
@@ -576,6 +599,7 @@ BINARY_BUILDER(add)
 BINARY_BUILDER(sub)
 BINARY_BUILDER(mul)
 BINARY_BUILDER(div)
+BINARY_BUILDER(pow)
 BINARY_BUILDER(eq)
 BINARY_BUILDER(ne)
 BINARY_BUILDER(lt)
@@ -583,6 +607,10 @@ BINARY_BUILDER(le)
 BINARY_BUILDER(gt)
 BINARY_BUILDER(ge)
 BUILDER_NONE(neg)
+BUILDER_NONE(floor)
+BUILDER_NONE(ceil)
+BUILDER_NONE(round)
+BUILDER_NONE(sign)
 BUILDER_VALUE(add_scalar)
 BUILDER_VALUE(mul_scalar)
 

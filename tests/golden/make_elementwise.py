@@ -113,6 +113,26 @@ with cases.case("full", "full", dtype="f32", shape=[2, 3], value=-1.25) as c:
 for name, values in {"logsigmoid": ordinary, "logsigmoid_edges": edges}.items():
     with cases.case(name, "logsigmoid") as c:
         c.expect("y", F.logsigmoid(c.input("x", values)))
+for name, function in {"floor": torch.floor, "ceil": torch.ceil, "round": torch.round, "sign": torch.sign}.items():
+    with cases.case(name, name) as c:
+        c.expect("y", function(c.input("x", torch.cat([ordinary, torch.tensor([0.5, 1.5, 2.5, -0.5, -1.5, 16777215.0, -1e30])]))))
+    with cases.case(f"{name}_edges", name) as c:
+        c.expect("y", function(c.input("x", edges)))
+with cases.case("elu", "elu", alpha=0.75) as c:
+    c.expect("y", F.elu(c.input("x", ordinary), 0.75))
+for name, function in {"elu": F.elu, "selu": F.selu, "softplus": F.softplus, "hardsigmoid": F.hardsigmoid, "hardswish": F.hardswish,
+                       "mish": F.mish}.items():
+    with cases.case(f"{name}_edges", name) as c:  # of infinities PyTorch has no slopes of mish, and no hardswish
+        c.expect("y", function(c.input("x", edges[[4, 5, 6, 7, 8] if name in ("mish", "hardswish") else [1, 2, 4, 5, 6, 7, 8]])))
+with cases.case("pow_ab", "pow") as c:
+    c.expect("y", torch.pow(c.input("a", torch.linspace(0.25, 3, 12).view(4, 3)), c.input("b", torch.linspace(-2, 2, 3))))
+with cases.case("pow_zero", "pow") as c:
+    c.expect("y", torch.pow(c.input("a", torch.tensor([0.0, 0.0, 2.0, 0.0])), c.input("b", torch.tensor([2.0, 0.0, 0.0, 1.0]))))
+with cases.case("pow_below", "pow") as c:
+    c.expect("y", torch.pow(c.input("a", torch.tensor([-2.0, -2.0, -1.5]), grad=False), c.input("b", torch.tensor([3.0, 2.0, -1.0]), grad=False)))
+for name in ("sin", "cos"):  # far from 0, where the angle has to be reduced with care
+    with cases.case(f"{name}_far", name) as c:
+        c.expect("y", getattr(torch, name)(c.input("x", torch.tensor([100.0, -1000.0, 65536.0, 1e6, -3e8]))))
 # Every other row of one input and no attributes that PyTorch has under the same name.
 rows = (pathlib.Path(__file__).parents[2] / "runtime/ops/elementwise.def").read_text()
 told = {json.loads(text)["op"] for text in cases.texts.values()}
