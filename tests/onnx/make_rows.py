@@ -1,0 +1,389 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""Files of one node each, for tests/onnx/rows.c: what PyTorch computes of the same, in f64, and its gradients. Writes rows.safetensors
+beside itself: `CASE/model` is the file, `CASE/inI` and `CASE/outI` what is fed and what comes out, `CASE/dy` and `CASE/gradI` the gradient of
+the first result and of each input of floats. Needs PyTorch only, 1.13 or later: the fields of the wire format are written here."""
+import math
+import pathlib
+import struct
+import sys
+
+import torch
+import torch.nn.functional as F
+
+HERE = pathlib.Path(__file__).resolve().parent
+sys.path.insert(0, str(HERE.parent / "golden"))
+from golden import rounded, save  # noqa: E402
+
+torch.manual_seed(0)
+FLOAT, UINT8, INT8, INT32, INT64, BOOL = 1, 2, 3, 6, 7, 9
+TYPES = {torch.float64: FLOAT, torch.uint8: UINT8, torch.int8: INT8, torch.int32: INT32, torch.int64: INT64, torch.bool: BOOL}
+tensors = {}
+
+
+# ---- the wire format ------------------------------------------------------------------------------------------------
+def varint(n):
+    n &= 2**64 - 1
+    out = b""
+    while n > 127:
+        out, n = out + bytes([n & 127 | 128]), n >> 7
+    return out + bytes([n])
+
+
+def number(field, n):
+    return varint(field << 3) + varint(n)
+
+
+def data(field, content):
+    content = content.encode() if isinstance(content, str) else content
+    return varint(field << 3 | 2) + varint(len(content)) + content
+
+
+def real(field, x):
+    return varint(field << 3 | 5) + struct.pack("<f", x)
+
+
+def initializer(name, t):
+    raw = (t.float() if t.is_floating_point() else t).contiguous().numpy().tobytes()
+    return b"".join(number(1, d) for d in t.shape) + number(2, TYPES[t.dtype]) + data(8, name) + data(9, raw)
+
+
+def info(name, t):
+    shape = b"".join(data(1, number(1, d)) for d in t.shape)
+    return data(1, name) + data(2, data(1, number(1, TYPES[t.dtype]) + data(2, shape)))
+
+
+def attribute(name, value):
+    if isinstance(value, float):
+        return data(1, name) + real(2, value) + number(20, 1)
+    if isinstance(value, int):
+        return data(1, name) + number(3, value) + number(20, 2)
+    if isinstance(value, str):
+        return data(1, name) + data(4, value) + number(20, 3)
+    if isinstance(value[0], float):
+        return data(1, name) + b"".join(real(7, x) for x in value) + number(20, 6)
+    if isinstance(value[0], str):
+        return data(1, name) + b"".join(data(9, x) for x in value) + number(20, 8)
+    return data(1, name) + b"".join(number(8, x) for x in value) + number(20, 7)
+
+
+def model(op, inputs, known, n_out, opset, attributes):
+    names = ["" if t is None else f"in{i}" for i, t in enumerate(inputs)]
+    node = b"".join(data(1, n) for n in names) + b"".join(data(2, f"out{i}") for i in range(n_out))
+    node += data(3, "n") + data(4, op) + b"".join(data(5, attribute(n.rstrip("_"), v)) for n, v in attributes.items())
+    graph = data(1, node)
+    for i, t in enumerate(inputs):
+        if t is not None:
+            graph += data(5, initializer(names[i], t)) if i in known else data(11, info(names[i], t))
+    graph += b"".join(data(12, data(1, f"out{i}")) for i in range(n_out))
+    return number(1, 8) + data(7, graph) + data(8, number(2, opset))
+
+
+# ---- cases ----------------------------------------------------------------------------------------------------------
+def as_fed(t):
+    return t.float() if t.is_floating_point() else t.int()
+
+
+def case(op, of, inputs, known=(), name="", opset=17, grad=True, **attributes):
+    """`of` computes it: of the inputs, those left out being None. `known`: initializers. `grad`: which inputs' gradients are held."""
+    key = f"{op}{name and ' '}{name}"
+    assert f"{key}/model" not in tensors, key
+    inputs = [t if t is None else rounded(t) for t in inputs]
+    fed = [i for i, t in enumerate(inputs) if t is not None and i not in known]
+    wanted = [i for i in fed if inputs[i].is_floating_point() and (grad is True or grad and i in grad)]
+    args = [t.clone().requires_grad_() if i in wanted else t for i, t in enumerate(inputs)]
+    out = of(*args)
+    out = out if isinstance(out, (list, tuple)) else [out]
+    content = model(op, inputs, known, len(out), opset, attributes)
+    tensors[f"{key}/model"] = torch.frombuffer(bytearray(content), dtype=torch.uint8)
+    for n, i in enumerate(fed):
+        tensors[f"{key}/in{n}"] = as_fed(inputs[i])
+    for i, y in enumerate(out):
+        tensors[f"{key}/out{i}"] = as_fed(y.detach())
+    if wanted and out[0].requires_grad:
+        dy = rounded(torch.randn_like(out[0]))
+        tensors[f"{key}/dy"] = as_fed(dy)
+        gradients = torch.autograd.grad((out[0] * dy).sum(), [args[i] for i in wanted], allow_unused=True)
+        for i, g in zip(wanted, gradients):
+            if g is not None:
+                tensors[f"{key}/grad{fed.index(i)}"] = as_fed(g)
+
+
+def x(*shape):
+    return torch.randn(shape, dtype=torch.float64)
+
+
+def positive(*shape):
+    return torch.rand(shape, dtype=torch.float64) * 2 + 0.25
+
+
+def inside(*shape):
+    return torch.rand(shape, dtype=torch.float64) * 1.8 - 0.9
+
+
+def whole(low, high, *shape, dtype=torch.int64):
+    return torch.randint(low, high, shape, dtype=dtype)
+
+
+def truth(*shape):
+    return torch.rand(shape) > 0.5
+
+
+def L(*numbers):
+    return torch.tensor(numbers, dtype=torch.int64)
+
+
+def R(*numbers):
+    return torch.tensor(numbers, dtype=torch.float64)
+
+
+# element by element
+for op, of in {"Abs": torch.abs, "Asinh": torch.asinh, "Atan": torch.atan, "Ceil": torch.ceil, "Cos": torch.cos, "Cosh": torch.cosh,
+               "Erf": torch.erf, "Exp": torch.exp, "Floor": torch.floor, "HardSwish": F.hardswish, "Mish": F.mish, "Neg": torch.neg,
+               "Relu": F.relu, "Round": torch.round, "Sigmoid": torch.sigmoid, "Sign": torch.sign, "Sin": torch.sin, "Sinh": torch.sinh,
+               "Softplus": F.softplus, "Softsign": F.softsign, "Tan": torch.tan, "Tanh": torch.tanh, "Selu": F.selu}.items():
+    case(op, of, [x(3, 7)], opset=18)
+for op, of in {"Log": torch.log, "Sqrt": torch.sqrt, "Reciprocal": torch.reciprocal}.items():
+    case(op, of, [positive(3, 7)])
+case("Acosh", torch.acosh, [positive(3, 5) + 1])
+for op, of in {"Acos": torch.acos, "Asin": torch.asin, "Atanh": torch.atanh}.items():
+    case(op, of, [inside(3, 7)])
+case("Abs", torch.abs, [whole(-9, 9, 7, dtype=torch.int32)], name="i32")
+case("Neg", torch.neg, [whole(-9, 9, 7, dtype=torch.int32)], name="i32")
+case("Relu", F.relu, [whole(-9, 9, 7, dtype=torch.int32)], name="i32")
+case("Sign", torch.sign, [whole(-3, 3, 7)], name="i64")
+case("Celu", lambda a: F.celu(a, 1.5), [x(3, 7)], alpha=1.5)
+case("Elu", lambda a: F.elu(a, 0.75), [x(3, 7)], alpha=0.75)
+case("Selu", lambda a: torch.where(a > 0, 2 * a, 3 * (a.exp() - 1)), [x(3, 7)], name="attributes", alpha=1.5, gamma=2.0)
+case("Gelu", F.gelu, [x(3, 7)], opset=20)
+case("Gelu", lambda a: F.gelu(a, approximate="tanh"), [x(3, 7)], name="tanh", opset=20, approximate="tanh")
+case("HardSigmoid", lambda a: torch.clamp(a * 0.25 + 0.5, 0, 1), [x(3, 7)], alpha=0.25, beta=0.5)
+case("LeakyRelu", lambda a: F.leaky_relu(a, 0.125), [x(3, 7)], alpha=0.125)
+case("Shrink", lambda a: torch.where(a > 0.5, a - 0.25, torch.where(a < -0.5, a + 0.25, a * 0)), [x(3, 7)], lambd=0.5, bias=0.25)
+case("Swish", lambda a: a * torch.sigmoid(a * 1.5), [x(3, 7)], opset=24, alpha=1.5)
+case("ThresholdedRelu", lambda a: F.threshold(a, 0.5, 0.0), [x(3, 7)], alpha=0.5)
+case("PRelu", lambda a, s: torch.where(a < 0, a * s, a), [x(2, 3, 4), x(3, 1)])
+case("Clip", lambda a, lo, hi: torch.clamp(a, -0.75, 0.5), [x(3, 7), R(-0.75)[0], R(0.5)[0]], known=(1, 2))
+case("Clip", lambda a: torch.clamp(a, -0.5, 0.75), [x(3, 7)], name="opset 9", opset=9, min=-0.5, max=0.75)
+case("IsInf", torch.isinf, [R(1, math.inf, -math.inf, math.nan)])
+case("IsNaN", torch.isnan, [R(1, math.inf, -math.inf, math.nan)])
+case("Cast", lambda a: a.int(), [R(2.5, -2.5, 7)], to=INT32)
+case("Cast", lambda a: a.double(), [L(2, -2, 7)], name="f32", to=FLOAT)
+case("CastLike", lambda a, b: a.int(), [R(2.5, -2.5, 7), L(1)])
+case("Dropout", lambda a: a, [x(3, 7)], grad=False)
+case("Identity", lambda a: a, [x(3, 7)], grad=False)
+for op, of in {"Add": torch.add, "Sub": torch.sub, "Mul": torch.mul}.items():
+    case(op, of, [x(2, 3, 4), x(3, 1)])
+    case(op, of, [whole(-9, 9, 5), whole(-9, 9, 5)], name="i64")
+case("Div", torch.div, [x(2, 3, 4), positive(3, 1)])
+case("Div", lambda a, b: torch.div(a, b, rounding_mode="trunc"), [whole(-9, 9, 7), whole(1, 4, 7)], name="i64")
+case("Pow", torch.pow, [positive(2, 3), x(2, 3)])
+case("Pow", lambda a, b: a**3, [x(2, 3), R(3)[0]], known=(1,), name="whole")
+case("Mod", lambda a, b: torch.remainder(a, b), [whole(-9, 9, 7), whole(1, 4, 7)])
+case("Mod", torch.fmod, [x(7) * 4, positive(7)], name="fmod", grad=False, fmod=1)
+for op, of in {"Max": torch.maximum, "Min": torch.minimum, "Sum": torch.add}.items():
+    case(op, lambda a, b, c, of=of: of(of(a, b), c), [x(2, 3), x(2, 3), x(3)])
+case("Mean", lambda a, b, c: (a + b + c) / 3, [x(2, 3), x(2, 3), x(3)])
+for op, of in {"Equal": torch.eq, "Greater": torch.gt, "GreaterOrEqual": torch.ge, "Less": torch.lt, "LessOrEqual": torch.le}.items():
+    case(op, of, [whole(0, 3, 4, 5).double(), whole(0, 3, 5).double()])
+for op, of in {"And": torch.logical_and, "Or": torch.logical_or, "Xor": torch.logical_xor}.items():
+    case(op, of, [truth(4, 5), truth(5)])
+case("Not", torch.logical_not, [truth(7)])
+case("Where", torch.where, [truth(2, 3), x(2, 3), x(3)])
+for op, of in {"BitwiseAnd": torch.bitwise_and, "BitwiseOr": torch.bitwise_or, "BitwiseXor": torch.bitwise_xor}.items():
+    case(op, of, [whole(0, 99, 7, dtype=torch.int32), whole(0, 99, 7, dtype=torch.int32)], opset=18)
+case("BitwiseNot", torch.bitwise_not, [whole(-9, 9, 7, dtype=torch.int32)], opset=18)
+case("BitShift", torch.bitwise_left_shift, [whole(0, 9, 7, dtype=torch.uint8), whole(0, 4, 7, dtype=torch.uint8)], direction="LEFT")
+
+# reductions
+for op, of in {"ReduceL1": lambda a: a.abs().sum((0, 2), True), "ReduceL2": lambda a: a.square().sum((0, 2), True).sqrt(),
+               "ReduceLogSum": lambda a: a.sum((0, 2), True).log(), "ReduceLogSumExp": lambda a: a.logsumexp((0, 2), True),
+               "ReduceMax": lambda a: a.amax((0, 2), True), "ReduceMean": lambda a: a.mean((0, 2), True),
+               "ReduceMin": lambda a: a.amin((0, 2), True), "ReduceProd": lambda a: a.prod(2, True).prod(0, True),
+               "ReduceSumSquare": lambda a: a.square().sum((0, 2), True)}.items():
+    case(op, of, [positive(2, 3, 4)], axes=[0, 2])
+case("ReduceSum", lambda a, axes: a.sum(1), [x(2, 3, 4), L(1)], known=(1,), keepdims=0)
+case("ReduceMean", lambda a, axes: a.mean(-1, True), [x(2, 3, 4), L(-1)], known=(1,), name="opset 18", opset=18)
+case("ArgMax", lambda a: a.argmax(1), [x(4, 5)], axis=1, keepdims=0)
+case("ArgMin", lambda a: a.argmin(0, True), [x(4, 5)], axis=0)
+case("CumSum", lambda a, axis: a.cumsum(1), [x(3, 5), L(1)[0]], known=(1,))
+case("CumSum", lambda a, axis: a.flip(0).cumsum(0).flip(0), [x(3, 5), L(0)[0]], known=(1,), name="reverse", reverse=1)
+case("CumProd", lambda a, axis: a.cumprod(1), [positive(3, 5), L(1)[0]], known=(1,), opset=26)
+case("TopK", lambda a, k: torch.topk(a, 3, 1), [x(4, 6), L(3)], known=(1,), axis=1)
+case("Softmax", lambda a: F.softmax(a, 1), [x(3, 5, 2)], axis=1)
+case("LogSoftmax", lambda a: F.log_softmax(a, 1), [x(3, 5, 2)], axis=1)
+case("Hardmax", lambda a: F.one_hot(a.argmax(1), 5).double(), [x(3, 5)], axis=1, grad=False)
+
+# moves
+case("Concat", lambda a, b: torch.cat([a, b], 1), [x(2, 3), x(2, 4)], axis=1)
+case("Split", lambda a, s: torch.split(a, [2, 3], 1), [x(4, 5), L(2, 3)], known=(1,), axis=1)
+case("Slice", lambda a, *_: a[1:4].flip(1)[:, ::2], [x(5, 6), L(1, -1), L(4, -99), L(0, 1), L(1, -2)], known=(1, 2, 3, 4))
+case("Gather", lambda a, i: a[:, i], [x(3, 5), whole(0, 5, 2, 2)], axis=1)
+case("GatherElements", lambda a, i: torch.gather(a, 1, i), [x(3, 5), whole(0, 5, 3, 2)], axis=1)
+case("GatherND", lambda a, i: a[i[:, 0], i[:, 1]], [x(3, 4, 2), whole(0, 3, 5, 2)])
+spread = torch.stack([torch.randperm(5)[:2] for _ in range(3)])
+case("Scatter", lambda a, i, u: a.scatter(1, i, u), [x(3, 5), spread, x(3, 2)], opset=10, axis=1)
+case("ScatterElements", lambda a, i, u: a.scatter(1, i, u), [x(3, 5), spread, x(3, 2)], axis=1)
+case("ScatterElements", lambda a, i, u: a.scatter_add(0, i, u), [x(3, 5), whole(0, 3, 4, 5), x(4, 5)], name="add", axis=0,
+     reduction="add")
+case("ScatterND", lambda a, i, u: a.index_put((i[:, 0],), u), [x(6, 3), torch.randperm(6)[:2, None], x(2, 3)])
+case("TensorScatter", lambda a, u, i: torch.cat([a[:, :, :1], u, a[:, :, 3:]], 2), [x(1, 2, 4, 3), x(1, 2, 2, 3), L(1)], opset=24)
+case("Expand", lambda a, s: a.expand(2, 3, 4), [x(3, 1), L(2, 3, 4)], known=(1,))
+case("Flatten", lambda a: a.flatten(2).reshape(6, 20), [x(2, 3, 4, 5)], axis=2)
+case("Reshape", lambda a, s: a.reshape(2, 12), [x(2, 3, 4), L(0, -1)], known=(1,))
+case("Squeeze", lambda a, s: a.squeeze(1), [x(3, 1, 4), L(1)], known=(1,))
+case("Unsqueeze", lambda a, s: a[None, :, :, None], [x(3, 4), L(0, 3)], known=(1,))
+case("Transpose", lambda a: a.permute(2, 0, 1), [x(2, 3, 4)], perm=[2, 0, 1])
+case("Tile", lambda a, s: a.repeat(2, 3), [x(2, 3), L(2, 3)], known=(1,))
+case("Pad", lambda a, p: F.pad(a, (1, 2, 0, 1)), [x(2, 3, 4), L(0, 0, 1, 0, 1, 2)], known=(1,))
+for mode in ("reflect", "edge"):
+    of = "replicate" if mode == "edge" else mode
+    case("Pad", lambda a, p, of=of: F.pad(a, (1, 2), mode=of), [x(2, 3, 4), L(0, 0, 1, 0, 0, 2)], known=(1,), name=mode, mode=mode)
+case("DepthToSpace", lambda a: F.pixel_shuffle(a, 2), [x(1, 8, 2, 3)], blocksize=2, mode="CRD")
+case("SpaceToDepth", lambda a: a.reshape(1, 2, 2, 2, 3, 2).permute(0, 3, 5, 1, 2, 4).reshape(1, 8, 2, 3), [x(1, 2, 4, 6)], blocksize=2)
+case("Trilu", lambda a, k: torch.triu(a, 1), [x(4, 5), L(1)[0]], known=(1,))
+case("OneHot", lambda i, d, v: F.one_hot(i, 4) * 3.0 - 1, [whole(0, 4, 5), L(4)[0], R(-1, 2)], known=(1,), grad=False)
+case("EyeLike", lambda a: torch.eye(3, 4, dtype=torch.float64), [x(3, 4)], grad=False)
+case("Shape", lambda a: L(2, 3), [x(2, 3)], grad=False)
+case("Size", lambda a: L(6)[0], [x(2, 3)], grad=False)
+case("CenterCropPad", lambda a, s: F.pad(a[1:3], (1, 1)), [x(4, 3), L(2, 5)], known=(1,), opset=18)
+case("Compress", lambda a, c: a[[0, 2]], [x(3, 4), torch.tensor([True, False, True])], known=(1,), axis=0)
+case("ReverseSequence", lambda a, n: torch.stack([torch.cat([r[: int(m)].flip(0), r[int(m):]]) for r, m in zip(a, n)]),
+     [x(3, 4), L(2, 4, 1)], batch_axis=0, time_axis=1)
+
+# products
+case("MatMul", torch.matmul, [x(2, 3, 4), x(4, 5)])
+case("Gemm", lambda a, b, c: 0.5 * a.T @ b.T + 2 * c, [x(4, 3), x(5, 4), x(5)], transA=1, transB=1, alpha=0.5, beta=2.0)
+case("Einsum", lambda a, b: torch.einsum("bij,bjk->bki", a, b), [x(2, 3, 4), x(2, 4, 5)], equation="bij,bjk->bki")
+case("Conv", lambda a, w, b: F.conv2d(a, w, b, 2, 1, 1), [x(2, 4, 7, 6), x(6, 4, 3, 3), x(6)], strides=[2, 2], pads=[1, 1, 1, 1])
+case("Conv", lambda a, w: F.conv2d(a, w, None, 1, 0, 2, 2), [x(2, 4, 7, 8), x(6, 2, 2, 3)], name="groups", group=2, dilations=[2, 2])
+case("Conv", lambda a, w: F.conv1d(a, w, None, 1, 1), [x(2, 3, 9), x(4, 3, 3)], name="1d", pads=[1, 1])
+case("Conv", lambda a, w: F.conv3d(a, w), [x(1, 2, 3, 4, 4), x(3, 2, 2, 3, 2)], name="3d")
+case("ConvTranspose", lambda a, w, b: F.conv_transpose2d(a, w, b, 2, 1, 1), [x(1, 3, 4, 5), x(3, 2, 3, 3), x(2)], strides=[2, 2],
+     pads=[1, 1, 1, 1], output_padding=[1, 1])
+u8, i8 = torch.uint8, torch.int8
+scale = lambda s: R(s)[0]  # noqa: E731
+zero = torch.tensor(3, dtype=u8)
+case("MatMulInteger", lambda a, b, z: (a.int() - 3) @ b.int(), [whole(0, 200, 3, 4, dtype=u8), whole(-90, 90, 4, 2, dtype=i8), zero])
+case("ConvInteger", lambda a, w, z: F.conv2d((a.int() - 3).double(), w.double()).int(),
+     [whole(0, 200, 1, 2, 4, 4, dtype=u8), whole(-90, 90, 3, 2, 2, 2, dtype=i8), zero])
+case("QuantizeLinear", lambda a, s, z: torch.clamp(torch.round(a / 0.0625) + 3, 0, 255).to(u8), [x(3, 5) * 4, scale(0.0625), zero], grad=False)
+case("DequantizeLinear", lambda a, s, z: (a.double() - 3) * 0.0625, [whole(0, 200, 3, 5, dtype=u8), scale(0.0625), zero], grad=False)
+case("QLinearMatMul", lambda a, sa, za, b, sb, zb, sy, zy: torch.clamp(torch.round((a.double() - 3) * 0.125 @ ((b.double() - 3) * 0.25) / 64) + 3, 0, 255).to(u8),
+     [whole(0, 200, 3, 4, dtype=u8), scale(0.125), zero, whole(0, 200, 4, 2, dtype=u8), scale(0.25), zero, scale(64), zero], grad=False)
+case("QLinearConv", lambda a, sa, za, w, sw, zw, sy, zy: torch.clamp(torch.round(F.conv2d((a.double() - 3) * 0.125, (w.double() - 3) * 0.25) / 128) + 3, 0, 255).to(u8),
+     [whole(0, 200, 1, 2, 4, 4, dtype=u8), scale(0.125), zero, whole(0, 200, 3, 2, 2, 2, dtype=u8), scale(0.25), zero, scale(128), zero], grad=False)
+
+
+def dynamic(a):
+    low, high = min(a.min(), 0), max(a.max(), 0)
+    s = (high - low) / 255
+    z = torch.clamp(torch.round(-low / s), 0, 255)
+    return torch.clamp(torch.round(a / s) + z, 0, 255).to(u8), s, z.to(u8)
+
+
+case("DynamicQuantizeLinear", dynamic, [R(-1.5, 0.2, 3, 2.2, -0.7)], grad=False)
+
+# windows
+case("MaxPool", lambda a: F.max_pool2d(a, 3, 2, 1), [x(1, 2, 7, 6)], kernel_shape=[3, 3], strides=[2, 2], pads=[1, 1, 1, 1])
+case("MaxPool", lambda a: F.max_pool2d(a, 3, 2, ceil_mode=True), [x(1, 2, 8, 6)], name="ceil", kernel_shape=[3, 3], strides=[2, 2],
+     ceil_mode=1)
+case("AveragePool", lambda a: F.avg_pool2d(a, 3, 2, 1, count_include_pad=False), [x(1, 2, 7, 6)], kernel_shape=[3, 3], strides=[2, 2],
+     pads=[1, 1, 1, 1])
+case("GlobalAveragePool", lambda a: a.mean((2, 3), True), [x(2, 3, 4, 5)])
+case("GlobalMaxPool", lambda a: a.amax((2, 3), True), [x(2, 3, 4, 5)])
+case("LpPool", lambda a: F.avg_pool2d(a**2, 2, 1).mul(4).sqrt(), [x(1, 2, 4, 5)], kernel_shape=[2, 2], p=2)
+case("GlobalLpPool", lambda a: a.square().sum((2, 3), True).sqrt(), [x(2, 3, 4, 5)], p=2)
+case("Col2Im", lambda a, s, k: F.fold(a, (4, 5), (2, 3)), [x(1, 12, 9), L(4, 5), L(2, 3)], known=(1, 2), opset=18)
+case("Resize", lambda a, r, s: F.interpolate(a, scale_factor=2, mode="nearest"), [x(1, 2, 3, 4), None, R(1, 1, 2, 2)], known=(2,),
+     coordinate_transformation_mode="asymmetric", nearest_mode="floor")
+for align, how in ((True, "align_corners"), (False, "half_pixel")):
+    case("Resize", lambda a, r, s, n, align=align: F.interpolate(a, (5, 7), mode="bilinear", align_corners=align),
+         [x(1, 2, 3, 4), None, None, L(1, 2, 5, 7)], known=(3,), name=f"linear {how}", mode="linear", coordinate_transformation_mode=how)
+case("Resize", lambda a, r, s, n: F.interpolate(a, (5, 7), mode="bicubic", align_corners=False),
+     [x(1, 2, 4, 5), None, None, L(1, 2, 5, 7)], known=(3,), name="cubic", mode="cubic", cubic_coeff_a=-0.75)
+case("Upsample", lambda a, s: F.interpolate(a, scale_factor=2, mode="nearest"), [x(1, 2, 3, 4), R(1, 1, 2, 2)], known=(1,), opset=9)
+grid = inside(1, 4, 3, 2)
+case("GridSample", lambda a, g: F.grid_sample(a, g, align_corners=False), [x(1, 2, 5, 6), grid])
+case("AffineGrid", lambda t, n: F.affine_grid(t, (2, 3, 4, 5), align_corners=False), [x(2, 2, 3), L(2, 3, 4, 5)], known=(1,), opset=20)
+
+# norms
+case("BatchNormalization", lambda a, w, b, m, v: F.batch_norm(a, m, v, w, b, False, 0.1, 1e-5),
+     [x(2, 3, 4, 5), x(3), x(3), x(3), positive(3)], grad=False)
+case("InstanceNormalization", lambda a, w, b: F.instance_norm(a, None, None, w, b, True, 0.1, 1e-5), [x(2, 3, 4, 5), x(3), x(3)])
+case("LayerNormalization", lambda a, w, b: F.layer_norm(a, (5,), w, b), [x(2, 3, 5), x(5), x(5)])
+case("GroupNormalization", lambda a, w, b: F.group_norm(a, 2, w, b), [x(2, 4, 3, 5), x(4), x(4)], opset=21, num_groups=2)
+case("RMSNormalization", lambda a, w: a / (a.square().mean(-1, True) + 1e-5).sqrt() * w, [x(2, 3, 5), x(5)], opset=23)
+case("LRN", lambda a: F.local_response_norm(a, 3, 0.01, 0.75, 1.0), [x(2, 5, 3, 3)], size=3, alpha=0.01)
+case("LpNormalization", lambda a: F.normalize(a, 2, 1), [x(3, 5)], axis=1, p=2)
+case("MeanVarianceNormalization", lambda a: (a - a.mean((0, 2, 3), True)) / (a.var((0, 2, 3), False, True).sqrt() + 1e-9), [x(2, 3, 4, 5)])
+
+# losses
+case("NegativeLogLikelihoodLoss", lambda a, t, w: F.nll_loss(a, t, w, ignore_index=1), [x(6, 4), whole(0, 4, 6), positive(4)], grad=(0,),
+     ignore_index=1)
+case("SoftmaxCrossEntropyLoss", lambda a, t: F.cross_entropy(a, t, reduction="sum"), [x(6, 4), whole(0, 4, 6)], reduction="sum")
+
+# over time: ONNX has the gates of an LSTM as input, output, forget, cell; of a GRU as update, reset, hidden
+T, N, I, H = 3, 2, 4, 3
+
+
+def gates(w, order):
+    return torch.cat([w.chunk(len(order))[i] for i in order])
+
+
+def recurrent(net, order):
+    def of(a, w, r, b, lengths=None, h0=None, c0=None):
+        h0, bias = torch.zeros(1, N, H, dtype=torch.float64) if h0 is None else h0, b[0].chunk(2)
+        weights = [gates(w[0], order), gates(r[0], order), gates(bias[0], order), gates(bias[1], order)]
+        y, *last = net(a, h0 if c0 is None else (h0, c0), weights, True, 1, 0.0, False, False, False)
+        return (y[:, None], *last)
+    return of
+
+
+case("RNN", recurrent(torch.rnn_tanh, [0]), [x(T, N, I), x(1, H, I), x(1, H, H), x(1, 2 * H)], hidden_size=H)
+case("LSTM", recurrent(torch.lstm, [0, 2, 3, 1]), [x(T, N, I), x(1, 4 * H, I), x(1, 4 * H, H), x(1, 8 * H), None, x(1, N, H), x(1, N, H)],
+     hidden_size=H)
+case("GRU", recurrent(torch.gru, [1, 0, 2]), [x(T, N, I), x(1, 3 * H, I), x(1, 3 * H, H), x(1, 6 * H)], hidden_size=H, linear_before_reset=1)
+
+# attention and what stands beside it
+
+
+def attention(q, k, v, causal=False):
+    s = q @ k.transpose(-1, -2) / math.sqrt(q.shape[-1])
+    if causal:
+        s = s.masked_fill(torch.ones(s.shape[-2:], dtype=torch.bool).triu(1), -math.inf)
+    return s.softmax(-1) @ v
+
+
+case("Attention", attention, [x(2, 2, 3, 4), x(2, 2, 5, 4), x(2, 2, 5, 4)], opset=23)
+case("Attention", lambda q, k, v: attention(q, k, v, True), [x(2, 2, 4, 4), x(2, 2, 4, 4), x(2, 2, 4, 4)], name="causal", opset=23, is_causal=1)
+
+
+def rotary(a, cos, sin):
+    left, right = a.chunk(2, -1)
+    cos, sin = cos[:, None], sin[:, None]
+    return torch.cat([left * cos - right * sin, right * cos + left * sin], -1)
+
+
+case("RotaryEmbedding", rotary, [x(1, 2, 3, 8), x(1, 3, 4), x(1, 3, 4)], opset=23)
+case("SwiGLU", lambda a, b: F.silu(a) * b, [x(3, 4), x(3, 4)], opset=27)
+case("CausalConvWithState", lambda a, w: (F.conv1d(F.pad(a, (2, 0)), w, groups=3), F.pad(a, (2, 0))[:, :, 5:]), [x(2, 3, 5), x(3, 1, 3)], opset=27)
+
+
+def linear_attention(q, k, v):  # one head
+    state, out = torch.zeros(q.shape[0], 4, 3, dtype=torch.float64), []
+    for t in range(q.shape[1]):
+        state = state + k[:, t, :, None] * v[:, t, None, :]
+        out.append((q[:, t, None] @ state)[:, 0] / 2)
+    return torch.stack(out, 1), state[:, None]
+
+
+case("LinearAttention", linear_attention, [x(2, 3, 4), x(2, 3, 4), x(2, 3, 3)], opset=27, update_rule="linear", q_num_heads=1, kv_num_heads=1)
+
+# signals
+case("DFT", lambda a: torch.view_as_real(torch.fft.fft(a[..., 0], dim=1)), [x(2, 5, 1)], axis=1)
+case("STFT", lambda a, step, w, n: torch.view_as_real(torch.stft(a[..., 0], 8, 4, 8, w, center=False, return_complex=True).transpose(1, 2)),
+     [x(2, 16, 1), L(4)[0], positive(8), L(8)[0]], known=(1, 3))
+case("Det", torch.det, [x(2, 3, 3)])
+
+save(HERE / "rows.safetensors", tensors)
