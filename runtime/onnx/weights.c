@@ -8,6 +8,7 @@
 #include "device/device.h"
 #include "onnx/import.h"
 #include "onnx/known.h"
+#include "tensor/half.h"
 
 bool clv__onnx_is_parameter(const clv__onnx_tensor *tensor) {
     return clv__onnx_is_float((int)tensor->dtype) && tensor->rank > 0;
@@ -45,17 +46,39 @@ static clv_status add(clv__onnx_weights *weights, clv__error *error, clv__onnx_t
     return CLV_OK;
 }
 
-static clv_status as_f32(clv__onnx_weights *weights, const clv__onnx_tensor *tensor) {
+/** Halves by a table of all 65536 of their type: several times faster than one by one. */
+static bool halves_as_f32(clv__onnx_weights *weights, const clv__onnx_tensor *tensor) {
+    enum { HALVES = 1 << 16 };
+    if (!weights->halves) weights->halves = clv__alloc(HALVES, sizeof(float));
+    if (!weights->halves) return false;
+    if (weights->halves_are != tensor->dtype)
+        for (int i = 0; i < HALVES; i++)
+            weights->halves[i] = tensor->dtype == CLV__ONNX_FLOAT16 ? clv__f16_to_float((uint16_t)i)
+                                                                    : clv__bf16_to_float((uint16_t)i);
+    weights->halves_are = tensor->dtype;
+    for (int64_t i = 0; i < tensor->numel; i++) {
+        uint16_t half;
+        memcpy(&half, tensor->bytes + 2 * i, sizeof half);
+        weights->numbers[i] = weights->halves[half];
+    }
+    return true;
+}
+
+static bool as_f32(clv__onnx_weights *weights, const clv__onnx_tensor *tensor) {
     double some[256];
-    free(weights->numbers);
-    weights->numbers = clv__alloc((size_t)tensor->numel, sizeof(float));
-    if (!weights->numbers) return CLV_E_HOST_MEMORY;
+    if (tensor->numel > weights->n_numbers) { // no more than the largest takes
+        free(weights->numbers);
+        weights->numbers = clv__alloc((size_t)tensor->numel, sizeof(float));
+        weights->n_numbers = weights->numbers ? tensor->numel : 0;
+        if (!weights->numbers) return false;
+    }
+    if (tensor->dtype != CLV__ONNX_DOUBLE) return halves_as_f32(weights, tensor);
     for (int64_t at = 0; at < tensor->numel; at += 256) {
         const int64_t n = tensor->numel - at < 256 ? tensor->numel - at : 256;
         clv__onnx_widen(tensor, at, n, some);
         for (int64_t i = 0; i < n; i++) weights->numbers[at + i] = (float)some[i];
     }
-    return CLV_OK;
+    return true;
 }
 
 clv_status clv__onnx_weights_data(void *of, const clv_array *array, const void **out) {
@@ -65,7 +88,7 @@ clv_status clv__onnx_weights_data(void *of, const clv_array *array, const void *
     const clv__onnx_tensor *tensor = weights->tensors[i];
     *out = tensor->bytes;
     if (tensor->dtype == CLV__ONNX_FLOAT || !tensor->numel) return CLV_OK;
-    if (as_f32(weights, tensor) != CLV_OK)
+    if (!as_f32(weights, tensor))
         CLV_FAIL(weights->error, CLV_E_HOST_MEMORY, "no memory for the %lld numbers of '%s'",
                  (long long)tensor->numel, array->name);
     *out = weights->numbers;
@@ -110,5 +133,6 @@ void clv__onnx_weights_close(clv__onnx_weights *weights) {
     clv__onnx_close(weights->model);
     free(weights->tensors);
     free(weights->numbers);
+    free(weights->halves);
     *weights = (clv__onnx_weights){0};
 }

@@ -19,6 +19,9 @@ typedef struct clv__onnx_weights {
     const struct clv__onnx_tensor **tensors; // by the archive's numbers
     size_t room;
     float *numbers; // of the last that was not f32
+    int64_t n_numbers;
+    float *halves; // what each two bytes are
+    clv__onnx_dtype halves_are;
     clv__error *error;
 } clv__onnx_weights;
 

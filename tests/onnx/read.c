@@ -258,15 +258,16 @@ void __wrap_free(void *pointer) {
 
 enum { ROWS = 4, COLUMNS = 1 << 19, LAYERS = 4 }; // 8 MiB each of floats
 
-/** Sums of x with as many weights, each of ROWS * COLUMNS numbers of 1 and 2. `type` 1: f32; 10: f16. */
+/** Sums of x with as many weights, each of ROWS * COLUMNS numbers of 1 and 2. `type` 1: f32; 10: f16; 16: bf16. */
 static message large_graph(int type) {
     const size_t each = type == 1 ? 4 : 2, n = (size_t)ROWS * COLUMNS;
     uint8_t *values = malloc(n * each);
     message g = {0};
     assert_non_null(values);
     for (size_t i = 0; i < n; i++) {
-        const uint32_t of_float = i % 3 ? 0x3f800000 : 0x40000000, of_half = i % 3 ? 0x3c00 : 0x4000;
-        memcpy(values + i * each, type == 1 ? &of_float : &of_half, each);
+        const uint32_t of_float = i % 3 ? 0x3f800000 : 0x40000000, of_bf16 = of_float >> 16,
+                       of_half = i % 3 ? 0x3c00 : 0x4000;
+        memcpy(values + i * each, type == 1 ? &of_float : type == 16 ? &of_bf16 : &of_half, each);
     }
     char to[16];
     put_call(&g, "", "Relu", "x", "a0");
@@ -333,8 +334,10 @@ static void copies_no_weights(void **state) {
     const size_t limit = 1 << 20, each = sizeof(float) * ROWS * COLUMNS;
     size_t is = load(1);
     if (is > limit + each) fail_msg("%zu bytes for %d times %zu", is, LAYERS, each);
-    is = load(10);
-    if (is > limit + 2 * each) fail_msg("%zu bytes for %d times %zu", is, LAYERS, each);
+    for (int type = 10; type <= 16; type += 6) {
+        is = load(type);
+        if (is > limit + 2 * each) fail_msg("type %d: %zu bytes for %d times %zu", type, is, LAYERS, each);
+    }
 }
 
 int main(void) {
