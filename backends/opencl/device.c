@@ -297,6 +297,8 @@ static void describe(clv__ocl_state *state, cl_device_id id, clv__found *found, 
     // a platform may serve other kinds of devices too: rusticl's are llvmpipe, and cards
     found->traits.host_memory &= info->type == CLV_DEVICE_CPU && info->unified_memory;
     if (info->type != CLV_DEVICE_CPU) found->traits.loop_turns = 0;
+    found->traits.ptx = has_extension(extensions, "cl_nv_compiler_options") ||
+                        has_extension(extensions, "cl_nv_pragma_unroll");
     found->traits.compiles_at_launch &= found->traits.host_memory; // helpers launch over memory of their own
 #ifdef CLEAVE_CLBLAST
     info->gemm = !*pointers; // the library wants buffers

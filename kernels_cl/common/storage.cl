@@ -15,11 +15,14 @@
 // device. vload_half and its kin are not used: PoCL 3.1 compiles those of vectors as if pointers were aligned to the vector,
 // and dies.
 //
-// F16_NATIVE   1: the device has cl_khr_fp16, and converts to the same bits as the integers (runtime/device/f16.c has asked it):
-//              then its conversions are used. Arithmetic is in float all the same. Default 0
-#ifndef F16_NATIVE
-#define F16_NATIVE 0
+// F16_WAY      by what a device converts f16 to the same bits as the integers do (runtime/device/f16.c has asked it; arithmetic is in
+//              float all the same): 0 integers (default); 1 cl_khr_fp16; 2 NVIDIA's instructions in PTX, bf16's too (sm_80 up);
+//              3 NVIDIA's for f16 alone
+// F16_NATIVE   whether there is arithmetic in half, too
+#ifndef F16_WAY
+#define F16_WAY 0
 #endif
+#define F16_NATIVE (F16_WAY == 1)
 // How far apart elements are. An embedded device may have no 64-bit integers (CLV_NO_INT64, which the library defines then); a
 // tensor has fewer than 2^31 elements.
 #ifdef CLV_NO_INT64
@@ -74,7 +77,23 @@ STORAGE_CONVERSIONS(4, 4)
 STORAGE_CONVERSIONS(8, 8)
 STORAGE_CONVERSIONS(16, 16)
 
-#if F16_NATIVE
+// The device's own, of f16 (`half`) and bf16 (`bfloat`).
+#if F16_WAY == 0
+#define STORAGE_OF_F16 float_of_f16
+#define STORAGE_TO_F16 f16_of_float
+#else
+#define STORAGE_OF_F16 float_of_half
+#define STORAGE_TO_F16 half_of_float
+#endif
+#if F16_WAY != 2
+#define STORAGE_OF_BF16 float_of_bf16
+#define STORAGE_TO_BF16 bf16_of_float
+#else
+#define STORAGE_OF_BF16 float_of_bfloat
+#define STORAGE_TO_BF16 bfloat_of_float
+#endif
+
+#if F16_WAY == 1
 #pragma OPENCL EXTENSION cl_khr_fp16 : enable
 #define STORAGE_NATIVE(suffix, n)                                                                            \
     PASTE(float, n) float_of_half##suffix(PASTE(ushort, n) stored) {                                         \
@@ -89,11 +108,65 @@ STORAGE_NATIVE(4, 4)
 STORAGE_NATIVE(8, 8)
 STORAGE_NATIVE(16, 16)
 #undef STORAGE_NATIVE
-#define STORAGE_OF_F16 float_of_half
-#define STORAGE_TO_F16 half_of_float
-#else
-#define STORAGE_OF_F16 float_of_f16
-#define STORAGE_TO_F16 f16_of_float
+#elif F16_WAY >= 2
+// A statement for 1, 2, 4 or 8 values, as compilers move no load across one and an access of several is to stay one. `what` names the
+// conversion by integers, which tests/device/probe.c has in its place. ptxas makes one instruction of two to f16 or bf16.
+#ifndef CVT1
+#define CVT1(what, to, v) __asm(PTX_##what(%0, %1) : PTX_TO_##what(to) : PTX_FROM_##what(v))
+#define CVT2(what, to, v)                                                                                    \
+    __asm(PTX_##what(%0, %2) PTX_##what(%1, %3)                                                              \
+          : PTX_TO_##what(to.x), PTX_TO_##what(to.y)                                                         \
+          : PTX_FROM_##what(v.x), PTX_FROM_##what(v.y))
+#define CVT4(what, to, v)                                                                                    \
+    __asm(PTX_##what(%0, %4) PTX_##what(%1, %5) PTX_##what(%2, %6) PTX_##what(%3, %7)                        \
+          : PTX_TO_##what(to.x), PTX_TO_##what(to.y), PTX_TO_##what(to.z), PTX_TO_##what(to.w)               \
+          : PTX_FROM_##what(v.x), PTX_FROM_##what(v.y), PTX_FROM_##what(v.z), PTX_FROM_##what(v.w))
+#define CVT8(what, to, v)                                                                                    \
+    __asm(PTX_##what(%0, %8) PTX_##what(%1, %9) PTX_##what(%2, %10) PTX_##what(%3, %11)                      \
+          PTX_##what(%4, %12) PTX_##what(%5, %13) PTX_##what(%6, %14) PTX_##what(%7, %15)                    \
+          : PTX_TO_##what(to.s0), PTX_TO_##what(to.s1), PTX_TO_##what(to.s2), PTX_TO_##what(to.s3),          \
+            PTX_TO_##what(to.s4), PTX_TO_##what(to.s5), PTX_TO_##what(to.s6), PTX_TO_##what(to.s7)           \
+          : PTX_FROM_##what(v.s0), PTX_FROM_##what(v.s1), PTX_FROM_##what(v.s2), PTX_FROM_##what(v.s3),      \
+            PTX_FROM_##what(v.s4), PTX_FROM_##what(v.s5), PTX_FROM_##what(v.s6), PTX_FROM_##what(v.s7))
+#endif
+#define PTX_float_of_f16(to, h) "cvt.f32.f16 " #to ", " #h "; "
+#define PTX_f16_of_float(to, v) "cvt.rn.f16.f32 " #to ", " #v "; "
+#define PTX_float_of_bf16(to, h) "{ .reg .b16 z; mov.b16 z, 0; mov.b32 " #to ", {z, " #h "}; } "
+#define PTX_bf16_of_float(to, v) "cvt.rn.bf16.f32 " #to ", " #v "; "
+#define PTX_TO_float_of_f16 "=f"
+#define PTX_TO_f16_of_float "=h"
+#define PTX_TO_float_of_bf16 "=f"
+#define PTX_TO_bf16_of_float "=h"
+#define PTX_FROM_float_of_f16 "h"
+#define PTX_FROM_f16_of_float "f"
+#define PTX_FROM_float_of_bf16 "h"
+#define PTX_FROM_bf16_of_float "f"
+#define STORAGE_BY_PTX(name, what, from, to_type, n)                                                         \
+    PASTE(to_type, n) name##n(PASTE(from, n) v) {                                                            \
+        PASTE(to_type, n) to;                                                                                \
+        CVT##n(what, to, v);                                                                                 \
+        return to;                                                                                           \
+    }
+#define STORAGE_PTX(name, what, from, to_type)                                                               \
+    to_type name(from v) {                                                                                   \
+        to_type to;                                                                                          \
+        CVT1(what, to, v);                                                                                   \
+        return to;                                                                                           \
+    }                                                                                                        \
+    STORAGE_BY_PTX(name, what, from, to_type, 2)                                                             \
+    STORAGE_BY_PTX(name, what, from, to_type, 4)                                                             \
+    STORAGE_BY_PTX(name, what, from, to_type, 8)                                                             \
+    to_type##16 name##16(from##16 v) {                                                                       \
+        return (to_type##16)(name##8(v.lo), name##8(v.hi));                                                  \
+    }
+STORAGE_PTX(float_of_half, float_of_f16, ushort, float)
+STORAGE_PTX(half_of_float, f16_of_float, float, ushort)
+#if F16_WAY == 2
+STORAGE_PTX(float_of_bfloat, float_of_bf16, ushort, float)
+STORAGE_PTX(bfloat_of_float, bf16_of_float, float, ushort)
+#endif
+#undef STORAGE_PTX
+#undef STORAGE_BY_PTX
 #endif
 
 // A row for each: what lies in memory, what it is computed as, and the two made of each other; n is the number of them, nothing
@@ -130,8 +203,8 @@ STORAGE_NATIVE(16, 16)
 
 #define word_bf16 ushort
 #define value_bf16 float
-#define load_bf16(n, v) PASTE(float_of_bf16, n)(v)
-#define store_bf16(n, v) PASTE(bf16_of_float, n)(v)
+#define load_bf16(n, v) PASTE(STORAGE_OF_BF16, n)(v)
+#define store_bf16(n, v) PASTE(STORAGE_TO_BF16, n)(v)
 
 #define word_i64 long
 #define value_i64 long

@@ -69,6 +69,7 @@ typedef struct clv__traits {
     // it computes in the host's memory: kernels see at once what the host, or another device, wrote there,
     // and the host what they wrote. Then it has the verbs buffer_pointer and buffer_over
     bool host_memory;
+    bool ptx; // its compiler may take PTX in inline assembly, as NVIDIA's does
 } clv__traits;
 
 /** What enumerate tells of one device. Strings are copied by the runtime. */

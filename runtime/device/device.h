@@ -23,6 +23,14 @@ typedef struct clv__ledger {
     size_t n_entries, room;
 } clv__ledger;
 
+/** By what programs convert f16: F16_WAY of kernels_cl/common/storage.cl, in the order in which they are tried after integers. */
+typedef enum clv__f16_way {
+    CLV__F16_INTEGERS,
+    CLV__F16_NATIVE,   // cl_khr_fp16
+    CLV__F16_PTX_BOTH, // NVIDIA's instructions, bf16's too
+    CLV__F16_PTX
+} clv__f16_way;
+
 /** A variant that failed on a device: plans pass it over. */
 typedef struct clv__quarantine {
     const void *op, *variant; // the descriptors, opaque down here
@@ -39,9 +47,9 @@ struct clv_device {
     char name[24];
     clv__ledger ledger;
     pthread_mutex_t open_lock;
-    clv__bdevice *open; // NULL until clv__device_open
-    bool f16_native;    // it converts f16 to the same bits as our kernels; set when it is opened, see f16.h
-    bool sub_groups;    // and it has sub-groups that trees may use: sub_groups.h
+    clv__bdevice *open;   // NULL until clv__device_open
+    clv__f16_way f16_way; // set when it is opened, see f16.h
+    bool sub_groups;      // and it has sub-groups that trees may use: sub_groups.h
     struct clv__program_store *programs;
     struct {
         struct clv__ahead *ahead;       // NULL: no kernels are compiled ahead; under open_lock

@@ -1,17 +1,48 @@
 // SPDX-License-Identifier: Apache-2.0
 // Finds out how a device converts f16 (kernels_cl/f16.cl). What the driver says is not enough: some have a
 // half type that is wrong, and what they say of denormals and rounding is not always what they do. Any fault
-// means no, and integers are used, which are right everywhere.
+// means no, as does a program that does not compile; integers are right everywhere.
 #include "device/f16.h"
 
 #include "device/probe.h"
 
-bool clv__f16_native(clv_device *device) {
-    static const clv__probe probe = {.begin = CLV__F16_NATIVE_TEXT,
-                                     .stem = "f16",
-                                     .entry = "f16_differences",
-                                     .items = 64,
-                                     .group = 1,
-                                     .note = "f16 converted to the same bits, 1"};
-    return device->info.fp16 && clv__probe_passes(device, &probe);
+/** Of each way: what a program begins with, the question's name among what is kept, and how it is told. */
+static const struct {
+    const char *text, *note, *words;
+} ways[] = {
+    [CLV__F16_INTEGERS] = {"", NULL, "; it converts f16 by integers"},
+    [CLV__F16_NATIVE] = {"#define F16_WAY 1\n", "f16 converted to the same bits, 2",
+                         "; it converts f16 itself"},
+    [CLV__F16_PTX_BOTH] = {"#define F16_WAY 2\n", "f16 and bf16 converted by PTX, 1",
+                           "; it converts f16 and bf16 by PTX"},
+    [CLV__F16_PTX] = {"#define F16_WAY 3\n", "f16 converted by PTX, 1", "; it converts f16 by PTX"},
+};
+
+/** May it be asked? A compiler that knows no PTX need not see any. */
+static bool may_be(const clv_device *device, clv__f16_way way) {
+    return way == CLV__F16_NATIVE ? device->info.fp16 : device->traits.ptx;
+}
+
+clv__f16_way clv__f16_way_of(clv_device *device) {
+    for (clv__f16_way way = CLV__F16_NATIVE; way <= CLV__F16_PTX; way++) {
+        const clv__probe probe = {.begin = ways[way].text,
+                                  .stem = "f16",
+                                  .entry = "f16_differences",
+                                  .items = 64,
+                                  .group = 1,
+                                  .note = ways[way].note};
+        if (may_be(device, way) && clv__probe_passes(device, &probe)) return way;
+    }
+    return CLV__F16_INTEGERS;
+}
+
+const char *clv__f16_text(clv__f16_way way) {
+    return ways[way].text;
+}
+
+const char *clv__f16_words(const clv_device *device) {
+    if (device->f16_way) return ways[device->f16_way].words;
+    return device->info.fp16    ? "; its fp16 does not convert as it should"
+           : device->traits.ptx ? ways[CLV__F16_INTEGERS].words
+                                : "";
 }

@@ -6,13 +6,16 @@
 #include "device/device.h"
 
 /**
- * True if the device has cl_khr_fp16 and its conversions give the bits of those in
+ * How its programs convert f16: the first way of clv__f16_way that gives the bits of the integers in
  * kernels_cl/common/storage.cl, for every f16 and around every rounding. A kernel of its own asks
  * (probe.h): the device is open, and nothing else uses it yet.
  */
-bool clv__f16_native(clv_device *device);
+clv__f16_way clv__f16_way_of(clv_device *device);
 
 /** The text that a program begins with on such a device. */
-#define CLV__F16_NATIVE_TEXT "#define F16_NATIVE 1\n"
+const char *clv__f16_text(clv__f16_way way);
+
+/** "; it converts f16 by ..." for the log; "" where there is no other way than by integers. */
+const char *clv__f16_words(const clv_device *device);
 
 #endif

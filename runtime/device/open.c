@@ -29,7 +29,7 @@ clv_status clv__device_open(clv_device *device) {
                 device->open = NULL;
                 clv__error_prefix(&runtime->error, "device %s cannot be opened: ", device->name);
             } else {
-                device->f16_native = clv__f16_native(device);
+                device->f16_way = clv__f16_way_of(device);
                 device->sub_groups = clv__sub_groups_work(device);
                 if (device->backend != &clv__backend_null)
                     device->info.matrix_units = clv__matrix_units(device);
@@ -37,9 +37,7 @@ clv_status clv__device_open(clv_device *device) {
                     clv__log(runtime, CLV_LOG_DEBUG, "device %s opened (%s)%s%s%s", device->name,
                              device->info.label, device->sub_groups ? "; its sub-groups are used" : "",
                              device->info.matrix_units ? "; its matrix units are used" : "",
-                             device->f16_native  ? "; it converts f16 itself"
-                             : device->info.fp16 ? "; its fp16 does not convert as it should"
-                                                 : "");
+                             clv__f16_words(device));
             }
         }
     }

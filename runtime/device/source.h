@@ -74,7 +74,7 @@ size_t clv__source_bytes(const clv__instance *instance);
 
 /** What a device adds to what programs are made of. */
 typedef struct clv__source_device {
-    bool f16_native; // it converts f16 itself: f16.h
+    int f16_way;     // by what it converts f16, a clv__f16_way: f16.h
     bool sub_groups; // trees use its sub-groups: sub_groups.h
     bool matrix;     // its matrix units multiply rightly: matrix.h
     bool no_int64;   // it has no 64-bit integers

@@ -32,8 +32,49 @@ static void test_trees(void **state) {
         other.entry = "no_such_kernel";
         other.note = "another note";
         assert_false(clv__probe_passes(device, &other));
-        printf("%s: fp16 %d, native %d; sub-groups %d, used %d\n", device->name, device->info.fp16,
-               device->f16_native, device->info.sub_groups, device->sub_groups);
+        printf("%s: fp16 %d, its way %d; sub-groups %d, used %d\n", device->name, device->info.fp16,
+               (int)device->f16_way, device->info.sub_groups, device->sub_groups);
+    }
+}
+
+// The conversions by integers in place of PTX; behind each, what is done to its result.
+#define INSTEAD(way, lanes, of_f16, to_f16, of_bf16, to_bf16)                                                \
+    "#define F16_WAY " way "\n#define CVT1(what, to, v) to = what(v); THEN_##what\n"                         \
+    "#define CVT2(what, to, v) to = what##2(v); THEN_##what\n"                                               \
+    "#define CVT4(what, to, v) to = what##4(v); THEN_##what\n"                                               \
+    "#define CVT8(what, to, v) to = what##8(v" lanes "); THEN_##what\n"                                      \
+    "#define THEN_float_of_f16 " of_f16 "\n#define THEN_f16_of_float " to_f16 "\n"                           \
+    "#define THEN_float_of_bf16 " of_bf16 "\n#define THEN_bf16_of_float " to_bf16 "\n"
+#define NO_INFINITY "to = min(to, 1e38f)"
+#define NO_ZERO "to = max(to, (ushort)1)"
+
+/** The ways of converting halves by PTX: what is made around the instructions is right, and one that is wrong is seen. */
+static void test_f16_by_ptx(void **state) {
+    (void)state;
+    static const struct {
+        const char *begin;
+        bool right;
+    } cases[] = {{INSTEAD("2", "", "", "", "", ""), true},
+                 {INSTEAD("2", ".s10234567", "", "", "", ""), false},
+                 {INSTEAD("3", "", NO_INFINITY, "", "", ""), false},
+                 {INSTEAD("3", "", "", NO_ZERO, "", ""), false},
+                 {INSTEAD("2", "", "", "", NO_INFINITY, ""), false},
+                 {INSTEAD("2", "", "", "", "", NO_ZERO), false},
+                 {INSTEAD("3", "", "", "", NO_INFINITY, NO_ZERO), true}}; // bf16 stay with the integers
+    clv_device *device;
+    for (int d = -1; (device = clv__test_next_device(runtime, &d));) {
+        if (strcmp(clv_device_info_get(device)->backend, "opencl")) continue;
+        assert_status(clv__device_open(device), CLV_OK, runtime);
+        for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+            const clv__probe probe = {.begin = cases[i].begin,
+                                      .stem = "f16",
+                                      .entry = "f16_differences",
+                                      .items = 64,
+                                      .group = 1,
+                                      .note = "f16 by PTX, tests"};
+            if (clv__probe_passes(device, &probe) != cases[i].right)
+                fail_msg("%s: case %zu is %s", device->name, i, cases[i].right ? "refused" : "taken");
+        }
     }
 }
 
@@ -44,18 +85,19 @@ static void test_what_a_driver_says_is_asked(void **state) {
     for (int d = -1; (device = clv__test_next_device(runtime, &d));) {
         if (strcmp(clv_device_info_get(device)->backend, "opencl")) continue;
         assert_status(clv__device_open(device), CLV_OK, runtime);
-        if (device->info.fp16 && strstr(device->info.platform_name, "Intel")) assert_true(device->f16_native);
+        if (device->info.fp16 && strstr(device->info.platform_name, "Intel"))
+            assert_int_equal(device->f16_way, CLV__F16_NATIVE);
         if (device->info.sub_groups && device->info.execution == CLV_EXECUTION_LANES &&
             strstr(device->info.platform_name, "Intel"))
             assert_true(device->sub_groups);
     }
     clv_device *null;
     assert_status(clv_device_find(runtime, "null:0", &null), CLV_OK, runtime);
-    assert_false(null->f16_native || null->sub_groups);
+    assert_true(null->f16_way == CLV__F16_INTEGERS && !null->sub_groups);
 }
 
 int main(void) {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(test_trees),
+    const struct CMUnitTest tests[] = {cmocka_unit_test(test_trees), cmocka_unit_test(test_f16_by_ptx),
                                        cmocka_unit_test(test_what_a_driver_says_is_asked)};
     return cmocka_run_group_tests(tests, setup, teardown);
 }

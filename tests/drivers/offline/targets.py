@@ -136,7 +136,7 @@ def amd_on_their_way(lines):
 
 
 # They have f16. The driver's library inlines conversions, libclc has none: here the language's own stand for them.
-HALVES = ["-DF16_NATIVE=1", "-Dconvert_float(v)=((float)(v))", "-Dconvert_half_rte(v)=((half)(v))",
+HALVES = ["-DF16_WAY=1", "-Dconvert_float(v)=((float)(v))", "-Dconvert_half_rte(v)=((half)(v))",
           *(f"-Dconvert_float{n}(v)=__builtin_convertvector(v, float{n})" for n in (2, 4, 8, 16)),
           *(f"-Dconvert_half{n}_rte(v)=__builtin_convertvector(v, half{n})" for n in (2, 4, 8, 16))]
 
@@ -182,16 +182,16 @@ def ptx_weigh(line):
     return fmas, width if word.startswith("ld.shared") else 0, width if word.startswith("ld.global") else 0, 1
 
 
-# The oldest target of a kind, whose program ptxas takes for the others: sm_70 has no matrix units that kernels can use.
-PTX = {"sm_70": ["sm_70", "+ptx63", "-DMATRIX_UNIT=0"], "sm_80": ["sm_80", "+ptx75"]}
+# machine -> the language of its PTX, and by what programs for it convert halves (device/f16.h) and multiply matrices. ptxas takes it for later machines, too.
+PTX = {"sm_70": ("+ptx63", "-DF16_WAY=3", "-DMATRIX_UNIT=0"), "sm_80": ("+ptx75", "-DF16_WAY=2")}
 
 
-def ptx_of(source, oldest):
-    """The program for that target, and the figures of its loops."""
-    cpu, version, *defines = PTX[oldest]
+def ptx_of(source, machine):
+    """The program, and the figures of its loops."""
+    language, *defines = PTX[machine]
     with tempfile.NamedTemporaryFile(suffix=".ptx") as out:
-        run([CLANG, *CL, *defines, "-O3", "-target", "nvptx64-nvidia-cuda", "-Xclang", "-target-cpu", "-Xclang", cpu, "-Xclang",
-             "-target-feature", "-Xclang", version, "-Xclang", "-mlink-builtin-bitcode", "-Xclang",
+        run([CLANG, *CL, *defines, "-O3", "-target", "nvptx64-nvidia-cuda", "-Xclang", "-target-cpu", "-Xclang", machine, "-Xclang",
+             "-target-feature", "-Xclang", language, "-Xclang", "-mlink-builtin-bitcode", "-Xclang",
              f"{CLC}/nvptx64--nvidiacl.bc", "-S", source, "-o", out.name])
         with open(out.name) as file:
             text = file.read()
@@ -203,12 +203,7 @@ def ptx_of(source, oldest):
     return text, loops
 
 
-def ptx_of_70(source):
-    return ptx_of(source, "sm_70")
-
-
-def ptx_of_80(source):
-    return ptx_of(source, "sm_80")
+PTX_OF = {machine: functools.partial(ptx_of, machine=machine) for machine in PTX}  # each made once
 
 
 def sass_weigh(line):
@@ -252,7 +247,8 @@ def sass_loops(code, tools):
 
 
 def nvidia(target, source, folder, tools):
-    text, loops = once(ptx_of_70 if target == "sm_70" else ptx_of_80, source)
+    machine = max(m for m in PTX if m <= target)
+    text, loops = once(PTX_OF[machine], source)
     ptx, code = os.path.join(folder, f"{target}.ptx"), os.path.join(folder, f"{target}.cubin")
     with open(ptx, "w") as file:
         file.write(text)
@@ -318,7 +314,7 @@ def ocloc(tools, *arguments):
 
 
 # Intel's devices have sub-groups in OpenCL C 1.2, and f16: programs begin as device/sub_groups.h and device/f16.h say.
-INTEL_OPTIONS = ["-options", "-cl-std=CL1.2 -DSUB_GROUPS=1 -DF16_NATIVE=1"]
+INTEL_OPTIONS = ["-options", "-cl-std=CL1.2 -DSUB_GROUPS=1 -DF16_WAY=1"]
 
 
 def intel_source(source, tools, target, folder):
