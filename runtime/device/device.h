@@ -23,7 +23,7 @@ typedef struct clv__ledger {
     size_t n_entries, room;
 } clv__ledger;
 
-/** By what programs convert f16: F16_WAY of kernels_cl/common/storage.cl, in the order in which they are tried after integers. */
+/** By what programs convert f16 (F16_WAY of kernels_cl/common/storage.cl). Integers are the last resort. */
 typedef enum clv__f16_way {
     CLV__F16_INTEGERS,
     CLV__F16_NATIVE,   // cl_khr_fp16

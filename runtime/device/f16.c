@@ -4,18 +4,18 @@
 // means no, as does a program that does not compile; integers are right everywhere.
 #include "device/f16.h"
 
+#include <stdio.h>
+
 #include "device/probe.h"
 
-/** Of each way: what a program begins with, the question's name among what is kept, and how it is told. */
+/** Of each way: the question's name among what is kept, and how it is told. */
 static const struct {
-    const char *text, *note, *words;
+    const char *note, *words;
 } ways[] = {
-    [CLV__F16_INTEGERS] = {"", NULL, "; it converts f16 by integers"},
-    [CLV__F16_NATIVE] = {"#define F16_WAY 1\n", "f16 converted to the same bits, 2",
-                         "; it converts f16 itself"},
-    [CLV__F16_PTX_BOTH] = {"#define F16_WAY 2\n", "f16 and bf16 converted by PTX, 1",
-                           "; it converts f16 and bf16 by PTX"},
-    [CLV__F16_PTX] = {"#define F16_WAY 3\n", "f16 converted by PTX, 1", "; it converts f16 by PTX"},
+    [CLV__F16_INTEGERS] = {NULL, "; it converts f16 by integers"},
+    [CLV__F16_NATIVE] = {"f16 converted to the same bits, 2", "; it converts f16 itself"},
+    [CLV__F16_PTX_BOTH] = {"f16 and bf16 converted by PTX, 1", "; it converts f16 and bf16 by PTX"},
+    [CLV__F16_PTX] = {"f16 converted by PTX, 1", "; it converts f16 by PTX"},
 };
 
 /** May it be asked? A compiler that knows no PTX need not see any. */
@@ -25,7 +25,9 @@ static bool may_be(const clv_device *device, clv__f16_way way) {
 
 clv__f16_way clv__f16_way_of(clv_device *device) {
     for (clv__f16_way way = CLV__F16_NATIVE; way <= CLV__F16_PTX; way++) {
-        const clv__probe probe = {.begin = ways[way].text,
+        char begin[32];
+        snprintf(begin, sizeof begin, CLV__F16_TEXT, (int)way);
+        const clv__probe probe = {.begin = begin,
                                   .stem = "f16",
                                   .entry = "f16_differences",
                                   .items = 64,
@@ -34,10 +36,6 @@ clv__f16_way clv__f16_way_of(clv_device *device) {
         if (may_be(device, way) && clv__probe_passes(device, &probe)) return way;
     }
     return CLV__F16_INTEGERS;
-}
-
-const char *clv__f16_text(clv__f16_way way) {
-    return ways[way].text;
 }
 
 const char *clv__f16_words(const clv_device *device) {

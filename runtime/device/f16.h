@@ -12,8 +12,8 @@
  */
 clv__f16_way clv__f16_way_of(clv_device *device);
 
-/** The text that a program begins with on such a device. */
-const char *clv__f16_text(clv__f16_way way);
+/** The text that a program begins with on such a device, with its way. */
+#define CLV__F16_TEXT "#define F16_WAY %d\n"
 
 /** "; it converts f16 by ..." for the log; "" where there is no other way than by integers. */
 const char *clv__f16_words(const clv_device *device);

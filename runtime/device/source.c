@@ -188,7 +188,7 @@ size_t clv__source_bytes(const clv__instance *instance) {
 
 void clv__source_begin(clv__text *out, const clv__source_device *device) {
     if (device && device->no_int64) clv__text_add(out, "#define CLV_NO_INT64 1\n");
-    if (device) clv__text_add(out, "%s", clv__f16_text((clv__f16_way)device->f16_way));
+    if (device && device->f16_way) clv__text_add(out, CLV__F16_TEXT, device->f16_way);
     if (device && device->sub_groups) clv__text_add(out, "%s", CLV__SUB_GROUPS_TEXT);
     if (device && !device->matrix) clv__text_add(out, "%s", CLV__MATRIX_NONE_TEXT);
     for (const clv__kernel_source *source = clv__kernel_sources; source->stem; source++) {
