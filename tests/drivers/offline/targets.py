@@ -182,19 +182,23 @@ def ptx_weigh(line):
     return fmas, width if word.startswith("ld.shared") else 0, width if word.startswith("ld.global") else 0, 1
 
 
-# machine -> the language of its PTX, and by what programs for it convert halves (device/f16.h) and multiply matrices. ptxas takes it for later machines, too.
+# machine -> the language of its PTX, and by what programs for it convert halves (device/f16.h) and multiply matrices. ptxas takes it
+# for later machines, too.
 PTX = {"sm_70": ("+ptx63", "-DF16_WAY=3", "-DMATRIX_UNIT=0"), "sm_80": ("+ptx75", "-DF16_WAY=2")}
+
+
+def ptx_text(source, machine, options):
+    with tempfile.NamedTemporaryFile(suffix=".ptx") as out:
+        run([CLANG, *CL, *options, "-O3", "-target", "nvptx64-nvidia-cuda", "-Xclang", "-target-cpu", "-Xclang", machine, "-Xclang",
+             "-target-feature", "-Xclang", PTX[machine][0], "-Xclang", "-mlink-builtin-bitcode", "-Xclang",
+             f"{CLC}/nvptx64--nvidiacl.bc", "-S", source, "-o", out.name])
+        with open(out.name) as file:
+            return file.read()
 
 
 def ptx_of(source, machine):
     """The program, and the figures of its loops."""
-    language, *defines = PTX[machine]
-    with tempfile.NamedTemporaryFile(suffix=".ptx") as out:
-        run([CLANG, *CL, *defines, "-O3", "-target", "nvptx64-nvidia-cuda", "-Xclang", "-target-cpu", "-Xclang", machine, "-Xclang",
-             "-target-feature", "-Xclang", language, "-Xclang", "-mlink-builtin-bitcode", "-Xclang",
-             f"{CLC}/nvptx64--nvidiacl.bc", "-S", source, "-o", out.name])
-        with open(out.name) as file:
-            text = file.read()
+    text = ptx_text(source, machine, PTX[machine][1:])
     loops = {}
     for found in re.finditer(r"\.entry (\w+)\((.*?)^\}", text, re.S | re.M):
         loops[found.group(1)] = innermost(
