@@ -12,9 +12,9 @@
 //                     over the taps where both divisions leave no rest. Outside of an image everything is 0.
 //   channels_weight   a group of ITEMS sums some images of a channel, group = split*C + c, images [split*images, (split+1)*images):
 //                       part[split][c][i*KW + j] = sum_{n,oy,ox} dy[n][c][oy][ox] * x[n][c][oy*SH - PH + i*DH][ox*SW - PW + j*DW]
-//                     In turns, `planes` images at a time, or one and `rows` rows of dy, a multiple of ROWS: the pixels of x and dy
-//                     come to local memory, with zeros where there are none, and an item sums columns of ROWS pixels. Last a tree
-//                     adds the items' sums. Of x there are `height` rows and `width` columns. Pixels that
+//                     In turns, `planes` images at a time, or one and `rows` rows of dy, a multiple of ROWS, by `wide` columns: the
+//                     pixels of x and dy come to local memory, with zeros where there are none, and an item sums columns of ROWS
+//                     pixels. Last a tree adds the items' sums. Of x there are `height` rows and `width` columns. Pixels that
 //                     neighbouring items want lie side by side: in each of ROWS runs those of every ROWS-th row of dy, from block to
 //                     block and plane to plane; in each of ROWS*SH*SW those of every ROWS*SH-th row and SW-th column of x. Runs are
 //                     dy_pitch and x_pitch apart. ROWS*(SH*SW*x_pitch + dy_pitch) <= FLOATS
@@ -124,7 +124,7 @@ __kernel void KERNEL(channels_input)(__global T_OUT *restrict out, __global cons
 __kernel __attribute__((reqd_work_group_size(ITEMS, 1, 1))) void
 KERNEL(channels_weight)(__global float *restrict part, __global const T_OUT *restrict dy,
                         __global const T_IN *restrict x, int N, int C, int H, int W, int OH, int OW, int images,
-                        int planes, int rows, int height, int width, int x_pitch, int dy_pitch) {
+                        int planes, int rows, int wide, int height, int width, int x_pitch, int dy_pitch) {
     __local float tree[ITEMS], tile[FLOATS];
     const int id = (int)get_local_id(0), group = (int)get_group_id(0), c = group % C;
     const int end = min(N, group / C * images + images);
@@ -132,13 +132,15 @@ KERNEL(channels_weight)(__global float *restrict part, __global const T_OUT *res
     float sums[KH * KW];
     UNROLLED for (int i = 0; i < KH * KW; i++) sums[i] = 0.0f;
     for (int n = group / C * images; n < end; n += planes) {
-        const int now = min(planes, end - n), columns = now * rows / ROWS * OW;
+        const int now = min(planes, end - n), columns = now * rows / ROWS * wide;
         __local float *to = tile + ROWS * SH * SW * x_pitch;
-        for (int first = 0; first < OH; first += rows) {
-            GATHER(T_IN, tile, x + (clv_offset)(n * C + c) * H * W, C * H * W, ROWS * SH, SW, x_pitch, height, width, first * SH - PH, -PW, H, W)
-            GATHER(T_OUT, to, dy + (clv_offset)(n * C + c) * OH * OW, C * OH * OW, ROWS, 1, dy_pitch, rows, OW, first, 0, OH, OW)
+        for (int first = 0, left = 0; first < OH;) {
+            GATHER(T_IN, tile, x + (clv_offset)(n * C + c) * H * W, C * H * W, ROWS * SH, SW, x_pitch, height, width, first * SH - PH,
+                   left * SW - PW, H, W)
+            GATHER(T_OUT, to, dy + (clv_offset)(n * C + c) * OH * OW, C * OH * OW, ROWS, 1, dy_pitch, rows, wide, first,
+                   left, OH, OW)
             barrier(CLK_LOCAL_MEM_FENCE);
-            for (int at = id, ox = id % OW, block = id / OW; at < columns; at += ITEMS) {
+            for (int at = id, ox = id % wide, block = id / wide; at < columns; at += ITEMS) {
                 const int of_x = block + block / (rows / ROWS) * (x_blocks - rows / ROWS);
                 __local const float *from = tile + of_x * x_wide + ox;
                 float v[ROWS];
@@ -153,14 +155,16 @@ KERNEL(channels_weight)(__global float *restrict part, __global const T_OUT *res
                                 if (r * SH + i * DH == u) sums[i * KW + j] = fma(v[r], value, sums[i * KW + j]);
                     }
                 }
-                ox += ITEMS % OW;
-                block += ITEMS / OW;
-                if (ox >= OW) {
-                    ox -= OW;
+                ox += ITEMS % wide;
+                block += ITEMS / wide;
+                if (ox >= wide) {
+                    ox -= wide;
                     block++;
                 }
             }
             barrier(CLK_LOCAL_MEM_FENCE);
+            left += wide;
+            if (left >= OW) left = 0, first += rows;
         }
     }
     UNROLLED for (int i = 0; i < KH * KW; i++) {

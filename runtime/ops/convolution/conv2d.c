@@ -305,6 +305,8 @@ static const clv__sample_row samples[] = {
     CASE("depthwise, rows in blocks", 1, 1, 1, 75, 70, 1, 5, 5, 1, 1, 2, 2, 1, 1, true, false),
     CASE("depthwise, unlike in height and width", 2, 3, 1, 13, 40, 1, 4, 3, 3, 1, 0, 2, 1, 2, true, false),
     CASE("depthwise, dilation 2, stride 3", 1, 2, 1, 17, 23, 1, 3, 2, 3, 3, 4, 1, 2, 2, true, false),
+    CASE("depthwise, 5x5, stride 2, columns in parts", 1, 2, 1, 11, 239, 1, 5, 5, 2, 2, 2, 2, 1, 1, false, false),
+    CASE("depthwise, images in turns and parts", 131, 2, 1, 7, 5, 1, 3, 3, 1, 1, 1, 1, 1, 1, false, false),
     CASE("dilation 2", 1, 1, 2, 9, 8, 3, 3, 3, 1, 1, 2, 2, 2, 2, true, true),
     CASE("dilation 2, stride 2: phases without taps", 1, 1, 2, 9, 9, 3, 2, 3, 2, 2, 0, 1, 2, 2, true, false),
     CASE("dilation 3, stride 2", 1, 1, 2, 11, 13, 3, 3, 2, 2, 2, 3, 1, 3, 3, true, false),

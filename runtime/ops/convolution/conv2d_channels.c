@@ -21,9 +21,14 @@ bool clv__conv2d_channels_supports(const clv_device_info *device, const clv__op_
 static int64_t height_of(const clv__conv2d *c, int64_t rows) {
     return (rows - 1) * c->stride[0] + (c->kernel[0] - 1) * c->dilation[0] + 1;
 }
-static int64_t width_of(const clv__conv2d *c) {
-    return (c->out[1] - 1) * c->stride[1] + (c->kernel[1] - 1) * c->dilation[1] + 1;
+static int64_t width_of(const clv__conv2d *c, int64_t columns) {
+    return (columns - 1) * c->stride[1] + (c->kernel[1] - 1) * c->dilation[1] + 1;
 }
+
+/** Of images of dy what a group of the gradient by the weights takes at a time: of several whole ones, or of one so many rows and columns. */
+typedef struct block {
+    int64_t planes, rows, columns;
+} block;
 
 /** How far runs are apart in local memory. What items bring there is of two or more of them at once: with this rest few meet in a
  *  bank, of images of 7 to 112 columns at most two. */
@@ -31,22 +36,32 @@ static int64_t pitch_of(int64_t floats) {
     enum { BANKS = 32, ON = 20 };
     return clv__round_up(clv__max64(floats - ON, 0), BANKS) + ON;
 }
-static int64_t x_pitch_of(const clv__conv2d *c, int64_t planes, int64_t rows) {
-    return pitch_of(planes * clv__div_up(height_of(c, rows), ROWS * c->stride[0]) *
-                    clv__div_up(width_of(c), c->stride[1]));
+static int64_t x_pitch_of(const clv__conv2d *c, block b) {
+    return pitch_of(b.planes * clv__div_up(height_of(c, b.rows), ROWS * c->stride[0]) *
+                    clv__div_up(width_of(c, b.columns), c->stride[1]));
 }
-static int64_t dy_pitch_of(const clv__conv2d *c, int64_t planes, int64_t rows) {
-    return pitch_of(planes * rows / ROWS * c->out[1]);
+static int64_t dy_pitch_of(block b) {
+    return pitch_of(b.planes * b.rows / ROWS * b.columns);
 }
 
-/** Floats in local memory for `rows` rows of dy of so many images. */
-static int64_t floats_of(const clv__conv2d *c, int64_t planes, int64_t rows) {
-    return ROWS * (c->stride[0] * c->stride[1] * x_pitch_of(c, planes, rows) + dy_pitch_of(c, planes, rows));
+/** Do its floats fit in local memory? */
+static bool fits(const clv__conv2d *c, block b) {
+    return ROWS * (c->stride[0] * c->stride[1] * x_pitch_of(c, b) + dy_pitch_of(b)) <= FLOATS;
+}
+
+/** As much of up to `images` images as fits. */
+static block block_of(const clv__conv2d *c, int64_t images) {
+    block b = {1, clv__round_up(c->out[0], ROWS), c->out[1]};
+    while (b.rows > ROWS && !fits(c, b)) b.rows = clv__round_up(clv__div_up(b.rows, 2), ROWS);
+    while (b.columns > 1 && !fits(c, b)) b.columns = clv__div_up(b.columns, 2);
+    if (b.rows < c->out[0] || b.columns < c->out[1]) return b;
+    while (b.planes < images && fits(c, (block){b.planes + 1, b.rows, b.columns})) b.planes++;
+    return b;
 }
 
 bool clv__conv2d_channels_supports_weight(const clv_device_info *device, const clv__op_io *io) {
     clv__conv2d c = clv__conv2d_of(io);
-    return possible(device, &c) && device->max_work_group >= ITEMS && floats_of(&c, 1, ROWS) <= FLOATS &&
+    return possible(device, &c) && device->max_work_group >= ITEMS && fits(&c, (block){1, ROWS, 1}) &&
            clv__tile_local_bytes(device) >= (ITEMS + FLOATS) * sizeof(float);
 }
 
@@ -82,25 +97,23 @@ void clv__conv2d_channels_lower(clv__launches *list, const clv__op_io *io) {
     clv__launch_over(list, launch, CLV__ELEMENTS, c.n * c.groups * clv__div_up(made[0], rows) * made[1]);
 }
 
-/** A group for each channel, and for parts of the images where channels are few. How many there are follows from the sizes alone. */
+/** A group for each channel, and for parts of the images: so many groups hide that each waits for what it brings to local memory. A part
+ *  has pixels enough for the tree at its end. How many there are follows from the sizes alone. */
 void clv__conv2d_channels_weight(clv__launches *list, const clv__op_io *io) {
-    enum { GROUPS = 256 };
+    enum { GROUPS = 2048, PIXELS = 2048 };
     const int64_t size = clv__numel(&io->out[0]);
     if (size == 0) return;
     clv__conv2d c = clv__conv2d_of(io);
-    const int64_t images = clv__div_up(c.n, clv__min64(c.n, clv__div_up(GROUPS, c.groups)));
+    const int64_t least = clv__div_up(PIXELS, c.out[0] * c.out[1]);
+    const int64_t images = clv__min64(clv__max64(c.n * c.groups / GROUPS, least), c.n);
     const int64_t splits = clv__div_up(c.n, images);
     const clv__part parts = clv__floats(list, splits > 1 ? splits * size : 0);
     clv__launch *launch = launch_of(list, &c, "channels_weight");
     clv__conv2d_weight_tensors(list, launch, io, parts);
-    int64_t rows = clv__round_up(c.out[0], ROWS); // at a time: whole images, or as many rows as fit
-    while (floats_of(&c, 1, rows) > FLOATS) rows = clv__round_up(clv__div_up(rows, 2), ROWS);
-    int64_t planes = rows >= c.out[0] ? images : 1;
-    while (planes > 1 && floats_of(&c, planes, rows) > FLOATS)
-        planes = clv__min64(planes - 1, planes * FLOATS / floats_of(&c, planes, rows) + 1);
-    CLV__ARGS_I32(list, launch, c.n, c.groups, CLV__HW(c.in), CLV__HW(c.out), images, planes, rows,
-                  height_of(&c, rows), width_of(&c), x_pitch_of(&c, planes, rows),
-                  dy_pitch_of(&c, planes, rows));
+    const block b = block_of(&c, images);
+    CLV__ARGS_I32(list, launch, c.n, c.groups, CLV__HW(c.in), CLV__HW(c.out), images, b.planes, b.rows,
+                  b.columns, height_of(&c, b.rows), width_of(&c, b.columns), x_pitch_of(&c, b),
+                  dy_pitch_of(b));
     clv__launch_grid(launch, (size_t)(splits * c.groups * ITEMS), ITEMS);
     if (parts.bytes) clv__conv2d_add_parts(list, parts, size, splits);
 }
