@@ -8,6 +8,7 @@
 #include "cleave/nn.h"
 #include "cleave/train.h"
 #include "harness/harness.h"
+#include "ops/convolution/conv2d.h"
 #include "plan/plan.h"
 
 static clv_runtime *runtime;
@@ -316,6 +317,55 @@ static void products_round_as_they_may(void **state) {
     }
 }
 
+static void look_for_tiles_of_one_row(const clv_plan *plan, int least) {
+    int found = 0;
+    for (size_t i = 0; i < plan->n_nodes; i++) {
+        const clv_plan_node node = clv_plan_node_get(plan, (int)i);
+        if (strncmp(node.op, "conv2d", 6) != 0) continue;
+        const clv__conv2d c = clv__conv2d_of(&plan->nodes[i].node->io);
+        if (c.groups == 1 || c.in_channels > 1 || c.out_channels > 1) continue;
+        found++;
+        if (!strncmp(node.variant, "gemm", 4))
+            fail_msg("%s of %lld channels of %lld x %lld goes through %s", node.op, (long long)c.groups,
+                     (long long)c.in[0], (long long)c.in[1], node.variant);
+    }
+    assert_true(found >= least);
+}
+
+/** Where each channel is by itself a tile has one row in use. */
+static void depthwise_convolutions_have_no_tiles(void **state) {
+    (void)state;
+    static const struct {
+        int64_t n, c, side, k;
+        int stride;
+    } cases[] = {
+        {64, 96, 112, 5, 2}, {64, 240, 28, 5, 1}, {2, 32, 640, 3, 1}, {1, 24, 1024, 5, 2}, {64, 32, 7, 7, 1}};
+    clv_graph *graph;
+    clv_plan *plan;
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        assert_status(clv_graph_create(runtime, &graph), CLV_OK, runtime);
+        const int64_t n = cases[i].n, c = cases[i].c, side = cases[i].side, k = cases[i].k;
+        clv_tensor *x = clv_parameter(graph, "x", CLV_SHAPE(n, c, side, side), (clv_init){0});
+        clv_tensor *w = clv_parameter(graph, "w", CLV_SHAPE(c, 1, k, k), (clv_init){0});
+        clv_tensor *y = clv_conv2d(x, w, NULL,
+                                   &(clv_conv2d_config){.stride = {cases[i].stride, cases[i].stride},
+                                                        .padding = {(int)k / 2, (int)k / 2},
+                                                        .groups = (int)c});
+        clv_backward(clv_mean(clv_square(y), NULL, 0, false));
+        for (int p = 0; p < 2; p++) clv_output(clv_gradient(clv_parameter_get(graph, p)), p ? "dw" : "dx");
+        assert_status(clv_plan_create(graph, &(clv_plan_config){.device = card("h200")}, &plan), CLV_OK,
+                      runtime);
+        look_for_tiles_of_one_row(plan, 3);
+        clv_plan_destroy(plan);
+        clv_graph_destroy(graph);
+    }
+    assert_status(make_plan(clv_model_find("mobilenet_v2"), true, card("h200"), &graph, &plan), CLV_OK,
+                  runtime);
+    look_for_tiles_of_one_row(plan, 3 * 17);
+    clv_plan_destroy(plan);
+    clv_graph_destroy(graph);
+}
+
 /** The i-th device if it is a card; else NULL. */
 static clv_device *card_at(int i) {
     clv_device *device = clv_device_get(runtime, i);
@@ -393,6 +443,7 @@ int main(void) {
         cmocka_unit_test(every_card_plans_every_small_model),
         cmocka_unit_test(a_training_step_has_few_launches),
         cmocka_unit_test(next_to_nothing_is_plain),
+        cmocka_unit_test(depthwise_convolutions_have_no_tiles),
         cmocka_unit_test(least_times_follow_the_figures),
         cmocka_unit_test(classes_are_of_their_traits),
     };
