@@ -10,7 +10,6 @@
 //   max_pool2d_winner            one per output: position h*W + w of the window's first maximum, -1 if it looks at nothing
 //   max_pool2d_gather            one per input: as _backward, with the winners known
 //   max_pool2d_backward_apart    one per window and remainder, stride == kernel, no padding, no dilation
-//   max_pool2d_backward_pairs    one per window 2x2 of an even H and W, neighbours of a row at once
 //   max_pool2d_2x2               kernel 2, stride 2, no padding: each work-item does `rows` rows of outputs, eight at a time
 //   max_pool2d_2x2_backward      the same, rows of pairs of input rows; an odd last row and column get zero
 //   max_pool2d_rows              any window: each work-item does `rows` rows of outputs, eight at a time
@@ -20,19 +19,31 @@
 //   avg_pool2d_backward          one per input
 //   avg_pool2d_rows              as that of max_pool2d
 //   avg_pool2d_planes_backward   any window: each work-item does `rows` planes, handing dy out window by window
-//   pool2d_tile                  any window, maxima or (MEAN 1) averages: each group makes a tile of outputs, rows x columns of one
-//                                plane, or `planes` whole planes. What it reads is in local memory, once: see pool_fetch
-//   pool2d_tile_backward         the same of inputs
+//   pool2d_direct                few taps, maxima or (MEAN 1) averages: each item does ROWS outputs below each other
+//   pool2d_direct_backward       the same: each item does inputs [b*SH, (b + ROWS)*SH) x [c*SW, (c + 1)*SW). It looks at the windows that
+//                                they are in, from b + FIRST(H) to b + ROWS - 1 + LAST(H), and finds their winners itself
 //
 // A NaN in a window wins, as in PyTorch; of several, the last.
 // ROOM: elements of 4 bytes in each local array of max_pool2d_planes_backward, a multiple of 16, default 4096; see
-// there. Of a tile's one array too.
-// MEAN: 1: the kernels of tiles average; default 0, they take the largest
+// there.
+// Of the direct kernels: MEAN: 1: they average; default 0, they take the largest. KH, KW, SH, SW, PH, PW, DH, DW: kernel, stride, padding,
+// dilation; default 2, 2, 2, 2, 0, 0, 1, 1. ROWS: see there, default 2. ACCESS: elements of x and dx in an access along W, 1, or 2 where W
+// and SW are even; default 1
 #define T_X float
 #define T_Y float
 #define T_DX float
 #define ROOM 4096
 #define MEAN 0
+#define KH 2
+#define KW 2
+#define SH 2
+#define SW 2
+#define PH 0
+#define PW 0
+#define DH 1
+#define DW 1
+#define ROWS 2
+#define ACCESS 1
 
 // Arguments of all kernels.
 #define WINDOWS                                                                                              \
@@ -154,18 +165,6 @@ int KERNEL(pool_winner_of_four)(float2 up, float2 down) {
     if (down.x > best || down.x != down.x) best = down.x, at = 2;
     if (down.y > best || down.y != down.y) at = 3;
     return at;
-}
-
-__kernel void KERNEL(max_pool2d_backward_pairs)(__global T_DX *restrict dx, __global const T_Y *restrict dy,
-                                                __global const T_X *restrict x, int n, int OW) {
-    int o = (int)get_global_id(0);
-    if (o >= n) return;
-    int top = 4 * o - 2 * (o % OW), bottom = top + 2 * OW;
-    float2 up = ALOAD(T_X, 2, x + top), down = ALOAD(T_X, 2, x + bottom);
-    float g = LOAD(T_Y, dy + o);
-    int at = KERNEL(pool_winner_of_four)(up, down);
-    ASTORE(T_DX, 2, (float2)(at == 0 ? g : 0.0f, at == 1 ? g : 0.0f), dx + top);
-    ASTORE(T_DX, 2, (float2)(at == 2 ? g : 0.0f, at == 3 ? g : 0.0f), dx + bottom);
 }
 
 // ---- 2x2, stride 2, for devices with wide vectors ----
@@ -529,149 +528,118 @@ __kernel void KERNEL(avg_pool2d_planes_backward)(__global float *restrict dx, __
     }
 }
 
-// ---- tiles, for devices with lanes ----
-// A group's items stand side by side along rows, `lanes` of them, a power of two.
+// ---- few taps, for devices with lanes ----
+// Loops over taps unroll, and most tests are done by the compiler. What an item looks at comes to registers first, all of it on its way at
+// once; what neighbours look at too is in the cache.
+#define UNROLLED _Pragma("unroll")
+#define CEIL(a, b) ((a) > 0 ? ((a) + (b)-1) / (b) : (a) / (b))
+#define INSIDE(h, w, height, width) ((uint)(h) < (uint)(height) && (uint)(w) < (uint)(width))
 
-// Rows h0 .. h0 + high - 1 and columns w0 .. w0 + wide - 1 of some planes, to local memory; `beyond` where the plane ends. Loads begin at
-// multiples of eight elements. Of a row's `length` elements those come first that are multiples of the stride from w0, `pitch` places for
-// them, then their neighbours: so windows beside each other read neighbouring banks.
-void KERNEL(pool_fetch)(__local float *to, __global const T_X *x, int planes, int H, int W, int h0, int w0,
-                        int high, int wide, int stride_w, int lanes, int length, int pitch, float beyond) {
-    int id = (int)get_local_id(0), at_once = (int)get_local_size(0) / lanes;
-    int begin = (w0 & ~7) + (id & (lanes - 1)), ahead = w0 - begin; // up to 7, or less than 0
-    int place = ahead > 0 ? -((ahead + stride_w - 1) / stride_w) : -ahead / stride_w;
-    int phase = -ahead - place * stride_w;
-    for (int r = id / lanes; r < planes * high; r += at_once) {
-        int h = h0 + r % high, p = phase, q = place;
-        __global const T_X *from = x + (r / high * H + h) * W;
-        for (int w = begin; w < w0 + wide; w += lanes) {
-            if (w >= w0)
-                to[r * length + p * pitch + q] =
-                    h >= 0 && h < H && w >= 0 && w < W ? LOAD(T_X, from + w) : beyond;
-            p += lanes % stride_w;
-            q += lanes / stride_w + (p >= stride_w);
-            if (p >= stride_w) p -= stride_w;
-        }
+// `line`: rows h .. h + high - 1 and columns w .. w + wide - 1 of a plane, `beyond` where it ends; w is a multiple of ACCESS.
+#define LINES(high, wide, h, w, beyond)                                                                      \
+    float line[high][(wide) + 1];                                                                            \
+    UNROLLED for (int i = 0; i < (high); i++) {                                                              \
+        UNROLLED for (int j = 0; j < (wide); j += ACCESS) {                                                  \
+            const bool valid = INSIDE((h) + i, (w) + j, H, W);                                               \
+            const int at = valid ? ((h) + i) * W + (w) + j : 0;                                              \
+            PAIR(const float2 v = ALOAD(T_X, 2, plane + at); line[i][j] = valid ? v.x : (beyond);            \
+                 line[i][j + 1] = valid ? v.y : (beyond),                                                    \
+                 const float v = LOAD(T_X, plane + at); line[i][j] = valid ? v : (beyond))                   \
+        }                                                                                                    \
     }
-}
+#if ACCESS == 2
+#define PAIR(two, one) two;
+#else
+#define PAIR(two, one) one;
+#endif
 
-// A window's taps along a row of the tile: `from` goes to the next.
-#define TAPS(row, ow)                                                                                        \
-    __local const float *from = tile + (row) * length + (ow);                                                \
-    int phase = 0;                                                                                           \
-    for (int j = 0; j < kernel_w; j++)
-#define NEXT_TAP                                                                                             \
-    phase += dilation_w % stride_w;                                                                          \
-    from += dilation_w % stride_w * pitch + dilation_w / stride_w;                                           \
-    if (phase >= stride_w) {                                                                                 \
-        phase -= stride_w;                                                                                   \
-        from += 1 - stride_w * pitch;                                                                        \
-    }
-
-__kernel void KERNEL(pool2d_tile)(__global T_Y *restrict y, __global const T_X *restrict x, int n_planes,
-                                  WINDOWS, DILATION, int exclude, int planes, int rows, int columns,
-                                  int lanes, int length, int pitch) {
-    __local float tile[ROOM];
-    int across = (OW + columns - 1) / columns, down = (OH + rows - 1) / rows, g = (int)get_group_id(0);
-    int ow0 = g % across * columns, oh0 = g / across % down * rows, p0 = g / across / down * planes;
-    int OH_here = min(rows, OH - oh0), OW_here = min(columns, OW - ow0), n = min(planes, n_planes - p0);
-    int h0 = oh0 * stride_h - pad_h, w0 = ow0 * stride_w - pad_w;
-    int high = (OH_here - 1) * stride_h + (kernel_h - 1) * dilation_h + 1;
-    int wide = (OW_here - 1) * stride_w + (kernel_w - 1) * dilation_w + 1;
-    KERNEL(pool_fetch)
-    (tile, x + p0 * H * W, n, H, W, h0, w0, high, wide, stride_w, lanes, length, pitch, MEAN ? 0.0f : -INFINITY);
-    barrier(CLK_LOCAL_MEM_FENCE);
-    for (int o = (int)get_local_id(0); o < n * OH_here * OW_here; o += (int)get_local_size(0)) {
-        int ow = o % OW_here, oh = o / OW_here % OH_here, p = o / OW_here / OH_here;
+__kernel void KERNEL(pool2d_direct)(__global T_Y *restrict y, __global const T_X *restrict x, int n, int H, int W,
+                                    int OH, int OW, int exclude) {
+    const int id = (int)get_global_id(0), down = (OH + ROWS - 1) / ROWS;
+    if (id >= n) return; // n: planes * down * OW
+    const int ow = id % OW, oh = id / OW % down * ROWS, p = id / OW / down;
+    __global const T_X *plane = x + (clv_offset)p * H * W;
+    const int before = (PW + ACCESS - 1) / ACCESS * ACCESS; // columns; the window begins at or after them
+    LINES((ROWS - 1) * SH + (KH - 1) * DH + 1, (KW - 1) * DW + 1 + before - PW, oh * SH - PH, ow * SW - before,
+          MEAN ? 0.0f : -INFINITY)
+    UNROLLED for (int r = 0; r < ROWS; r++) {
         float result = MEAN ? 0.0f : -INFINITY;
-        for (int i = 0; i < kernel_h; i++) {
+        UNROLLED for (int i = 0; i < KH; i++) {
             float row = 0.0f; // sums of sums lose less
-            TAPS(p * high + oh * stride_h + i * dilation_h, ow) {
-                float v = *from;
-                if (MEAN)
-                    row += v;
-                else if (v > result || v != v)
-                    result = v;
-                NEXT_TAP
+            UNROLLED for (int j = 0; j < KW; j++) {
+                const float v = line[r * SH + i * DH][j * DW + before - PW];
+                row += v;
+                if (!MEAN && (v > result || v != v)) result = v;
             }
             if (MEAN) result += row;
         }
-        if (MEAN) result *= SHARE_OF(h0 + oh * stride_h, w0 + ow * stride_w);
-        STORE(T_Y, result, y + ((p0 + p) * OH + oh0 + oh) * OW + ow0 + ow);
+        if (MEAN) result *= KERNEL(pool_share)((oh + r) * SH - PH, ow * SW - PW, H, W, KH, KW, PH, PW, exclude);
+        if (oh + r < OH) STORE(T_Y, result, y + (p * OH + oh + r) * OW + ow);
     }
 }
 
-// Of the tile in local memory: what each window that looks at it hands out, and of maxima to which element (h * W + w).
-__kernel void KERNEL(pool2d_tile_backward)(__global T_DX *restrict dx, __global const T_Y *restrict dy,
+#define FIRST(P, K, S, D) CEIL((P) - ((K)-1) * (D), S)
+#define LAST(P, S) (((S)-1 + (P)) / (S))
+#define FIRST_H FIRST(PH, KH, SH, DH)
+#define FIRST_W FIRST(PW, KW, SW, DW)
+#define WINDOWS_H (ROWS + LAST(PH, SH) - FIRST_H)
+#define WINDOWS_W (1 + LAST(PW, SW) - FIRST_W)
+
+__kernel void KERNEL(pool2d_direct_backward)(__global T_DX *restrict dx, __global const T_Y *restrict dy,
 #if !MEAN
-                                           __global const T_X *restrict x,
+                                             __global const T_X *restrict x,
 #endif
-                                           int n_planes, WINDOWS, DILATION, int exclude, int planes, int rows,
-                                           int columns, int lanes, int length, int pitch) {
-    __local int memory[ROOM];
-    int across = (W + columns - 1) / columns, down = (H + rows - 1) / rows, g = (int)get_group_id(0);
-    int left = g % across * columns, top = g / across % down * rows, p0 = g / across / down * planes;
-    int H_here = min(rows, H - top), W_here = min(columns, W - left), n = min(planes, n_planes - p0);
-    int id = (int)get_local_id(0), items = (int)get_local_size(0), oh0, ow0, OH_here, OW_here, none;
-    KERNEL(pool_windows)(top, OH, kernel_h, stride_h, pad_h, dilation_h, &oh0, &none);
-    KERNEL(pool_windows)(top + H_here - 1, OH, kernel_h, stride_h, pad_h, dilation_h, &none, &OH_here);
-    KERNEL(pool_windows)(left, OW, kernel_w, stride_w, pad_w, dilation_w, &ow0, &none);
-    KERNEL(pool_windows)(left + W_here - 1, OW, kernel_w, stride_w, pad_w, dilation_w, &none, &OW_here);
-    OH_here = max(OH_here - oh0 + 1, 0), OW_here = max(OW_here - ow0 + 1, 0);
-    int h0 = oh0 * stride_h - pad_h, w0 = ow0 * stride_w - pad_w, windows = n * OH_here * OW_here;
-    __local float *share = (__local float *)memory;
-    __local int *winner = memory + windows;
+                                             int n, int H, int W, int OH, int OW, int exclude) {
+    const int id = (int)get_global_id(0), across = (W + SW - 1) / SW, down = (H + ROWS * SH - 1) / (ROWS * SH);
+    if (id >= n) return; // n: planes * down * across
+    const int c = id % across, b = id / across % down * ROWS, p = id / across / down;
+    float sums[ROWS * SH][SW + 1];
+    UNROLLED for (int i = 0; i < ROWS * SH; i++) UNROLLED for (int j = 0; j < SW; j++) sums[i][j] = 0.0f;
 #if !MEAN
-    __local float *tile = (__local float *)(winner + windows);
-    int high = (OH_here - 1) * stride_h + (kernel_h - 1) * dilation_h + 1;
-    int wide = (OW_here - 1) * stride_w + (kernel_w - 1) * dilation_w + 1;
-    if (OH_here > 0 && OW_here > 0)
-        KERNEL(pool_fetch)
-        (tile, x + p0 * H * W, n, H, W, h0, w0, high, wide, stride_w, lanes, length, pitch, -INFINITY);
-    barrier(CLK_LOCAL_MEM_FENCE);
+    __global const T_X *plane = x + (clv_offset)p * H * W;
+    const int left = FIRST_W * SW - PW, shift = left & (ACCESS - 1); // the leftmost window, from c*SW
+    LINES((WINDOWS_H - 1) * SH + (KH - 1) * DH + 1, (WINDOWS_W - 1) * SW + (KW - 1) * DW + 1 + shift,
+          (b + FIRST_H) * SH - PH, c * SW + left - shift, -INFINITY)
 #endif
-    for (int o = id; o < windows; o += items) {
-        int ow = o % OW_here, oh = o / OW_here % OH_here, p = o / OW_here / OH_here;
-        float part = LOAD(T_Y, dy + ((p0 + p) * OH + oh0 + oh) * OW + ow0 + ow);
-        int h = h0 + oh * stride_h, w = w0 + ow * stride_w;
+    UNROLLED for (int u = 0; u < WINDOWS_H; u++) {
+        UNROLLED for (int v = 0; v < WINDOWS_W; v++) {
+            const int oh = b + FIRST_H + u, ow = c + FIRST_W + v, h = oh * SH - PH, w = ow * SW - PW;
+            const bool valid = INSIDE(oh, ow, OH, OW);
+            const float from = LOAD(T_Y, dy + (valid ? (p * OH + oh) * OW + ow : 0));
+            float part = valid ? from : 0.0f;
 #if MEAN
-        part *= SHARE_OF(h, w);
+            if (valid) part *= KERNEL(pool_share)(h, w, H, W, KH, KW, PH, PW, exclude);
 #else
-        // The first tap inside wins where nothing is larger than -INFINITY; where there is none, nobody is asked for it.
-        int i0 = (max(-h, 0) + dilation_h - 1) / dilation_h, j0 = (max(-w, 0) + dilation_w - 1) / dilation_w;
-        int at = (h + i0 * dilation_h) * W + w + j0 * dilation_w;
-        float best = -INFINITY;
-        if (i0 >= kernel_h || j0 >= kernel_w || h + i0 * dilation_h >= H || w + j0 * dilation_w >= W) at = -1;
-        for (int i = 0; i < kernel_h; i++) { // taps outside are no larger
-            TAPS(p * high + oh * stride_h + i * dilation_h, ow) {
-                float v = *from;
-                if (v > best || v != v) {
-                    best = v;
-                    at = (h + i * dilation_h) * W + w + j * dilation_w;
+            // The first tap inside wins where nothing is larger than -INFINITY; where there is none, nobody is asked for it.
+            const int first = max(-w + DW - 1, 0) / DW;
+            int won = first < KW ? max(-h + DH - 1, 0) / DH * KW + first : -1;
+            float best = -INFINITY;
+            UNROLLED for (int i = 0; i < KH; i++) {
+                UNROLLED for (int j = 0; j < KW; j++) {
+                    const float tap = line[u * SH + i * DH][v * SW + j * DW + shift];
+                    if (tap > best || tap != tap) best = tap, won = i * KW + j;
                 }
-                NEXT_TAP
             }
-        }
-        winner[o] = at;
 #endif
-        share[o] = part;
-    }
-    barrier(CLK_LOCAL_MEM_FENCE);
-    int tall = min((kernel_h - 1) * dilation_h / stride_h + 1, OH_here);
-    int broad = min((kernel_w - 1) * dilation_w / stride_w + 1, OW_here);
-    for (int e = id; e < n * H_here * W_here; e += items) {
-        int w = left + e % W_here, h = top + e / W_here % H_here, p = e / W_here / H_here;
-        LOOKING_AT(h, w, dilation_h, dilation_w)
-        float sum = 0.0f;
-        for (int i = 0; i < tall; i++) {
-            for (int j = 0; j < broad; j++) { // all items go the same way, and look again where they have fewer windows
-                int oh = h_first + i, ow = w_first + j, r = clamp(oh - oh0, 0, OH_here - 1);
-                int o = (p * OH_here + r) * OW_here + clamp(ow - ow0, 0, OW_here - 1);
-                float part = share[o];
-                int mine = (oh <= h_last) & (ow <= w_last) & (MEAN ? 1 : winner[o] == h * W + w);
-                sum += mine ? part : 0.0f;
+            UNROLLED for (int i = 0; i < KH; i++) {
+                UNROLLED for (int j = 0; j < KW; j++) {
+                    const int row = (FIRST_H + u) * SH - PH + i * DH, column = (FIRST_W + v) * SW - PW + j * DW;
+                    if (row < 0 || row >= ROWS * SH || column < 0 || column >= SW) continue;
+#if MEAN
+                    sums[row][column] += part;
+#else
+                    sums[row][column] += won == i * KW + j ? part : 0.0f;
+#endif
+                }
             }
         }
-        STORE(T_DX, sum, dx + ((p0 + p) * H + h) * W + w);
+    }
+    UNROLLED for (int i = 0; i < ROWS * SH; i++) {
+        UNROLLED for (int j = 0; j < SW; j += ACCESS) {
+            const int row = b * SH + i, column = c * SW + j;
+            __global T_DX *to = dx + ((clv_offset)p * H + row) * W + column;
+            if (row < H && column < W)
+                PAIR(ASTORE(T_DX, 2, (float2)(sums[i][j], sums[i][j + 1]), to), STORE(T_DX, sums[i][j], to))
+        }
     }
 }

@@ -19,12 +19,12 @@ static void avg_backward_planes(clv__launches *list, const clv__op_io *io) {
 static const clv__variant avg_variants[] = {
     {"plain", .lower = avg_plain},
     {"rows", clv__pool_rows_support, .lower = clv__pool_rows, .relative = 0.08},
-    CLV__POOL_TILE,
+    CLV__POOL_DIRECT,
     {0}};
 static const clv__variant avg_backward_variants[] = {
     {"plain", .lower = avg_plain},
     {"planes", clv__pool_planes_support, .lower = avg_backward_planes, .relative = 0.08},
-    CLV__POOL_TILE,
+    CLV__POOL_DIRECT,
     {0}};
 
 // ---- references -----------------------------------------------------------------------------------------------------

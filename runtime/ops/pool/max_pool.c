@@ -54,12 +54,6 @@ static bool apart_supports(const clv_device_info *device, const clv__op_io *io) 
 static void max_backward_apart(clv__launches *list, const clv__op_io *io) {
     const clv__pool_sizes s = clv__pool_sizes_of(io);
     const int64_t n = s.planes * clv__div_up(s.in[0], s.kernel[0]) * clv__div_up(s.in[1], s.kernel[1]);
-    if (s.kernel[0] == 2 && s.kernel[1] == 2 && s.in[0] % 2 == 0 && s.in[1] % 2 == 0) {
-        clv__launch *launch = clv__launch_items(list, "pool", "max_pool2d_backward_pairs", CLV__ELEMENTS, n);
-        clv__arg_tensors(list, launch, io, "o0=T_DX i0=T_Y i1=T_X");
-        CLV__ARGS_I32(list, launch, n, s.out[1]);
-        return;
-    }
     clv__launch *launch = clv__launch_items(list, "pool", "max_pool2d_backward_apart", CLV__ELEMENTS, n);
     clv__arg_tensors(list, launch, io, "o0=T_DX i0=T_Y i1=T_X");
     CLV__ARGS_I32(list, launch, n, s.in[0], s.in[1], s.out[0], s.out[1], s.kernel[0], s.kernel[1]);
@@ -125,7 +119,7 @@ static const clv__variant max_variants[] = {
     {"plain", .lower = max_plain},
     {"rows", clv__pool_rows_support, .lower = clv__pool_rows, .relative = 0.08},
     {"vector_2x2", two_supports, .lower = two_lower, .relative = 0.05},
-    CLV__POOL_TILE,
+    CLV__POOL_DIRECT,
     {0}};
 static const clv__variant max_backward_variants[] = {
     {"plain", .lower = max_backward_plain},
@@ -133,7 +127,7 @@ static const clv__variant max_backward_variants[] = {
     {"apart", apart_supports, apart_rank, .lower = max_backward_apart},
     {"planes", max_planes_backward_supports, .lower = max_backward_planes, .relative = 0.08},
     {"vector_2x2", two_supports, .lower = two_lower, .relative = 0.05},
-    CLV__POOL_TILE,
+    CLV__POOL_DIRECT,
     {0}};
 
 // ---- references -----------------------------------------------------------------------------------------------------

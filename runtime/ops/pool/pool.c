@@ -143,107 +143,48 @@ void clv__pool_rows(clv__launches *list, const clv__op_io *io) {
     clv__pool_wide(list, io, clv__pool_is_mean(io) ? "avg_pool2d_rows" : "max_pool2d_rows");
 }
 
-// ---- tiles, on devices with lanes -----------------------------------------------------------------------------------
+// ---- few taps, on devices with lanes --------------------------------------------------------------------------------
 
-/** What a group makes, outputs or in a gradient inputs, and how: `lanes` items stand along a row. In floats of local memory: what it
- *  reads of x, in rows of `length`, `pitch` for each remainder of the stride, and what its windows hand out. */
-typedef struct pool_tile {
-    int64_t planes, rows, columns, lanes, length, pitch, groups, items, window, shares;
-} pool_tile;
-
-/** Elements of x that `made` elements of a tile read along an axis, and how many windows they are in. */
-static int64_t reach(bool backward, int64_t made, int64_t stride, int64_t span, int64_t *windows) {
-    *windows = backward ? (made + span - 2) / stride + 1 : made;
-    return (*windows - 1) * stride + span;
+/** Rows that an item makes, of outputs or of blocks as large as a stride; and so many windows are there, of H or W, that it looks at in a
+ *  gradient. */
+enum { DIRECT_ROWS = 2 };
+static int64_t windows_of(const clv__pool_sizes *s, int d, int64_t rows) {
+    const int64_t after = s->padding[d] - (s->kernel[d] - 1) * s->dilation[d];
+    const int64_t first = after > 0 ? clv__div_up(after, s->stride[d]) : after / s->stride[d];
+    return rows + (s->stride[d] - 1 + s->padding[d]) / s->stride[d] - first;
 }
 
-/** Where rows of windows are short, several are read at once: as well as a few more places make it, one begins in the bank after the
- *  other's last. */
-static int64_t pitch_of(const clv__pool_sizes *s, int64_t least, int64_t phases, int64_t windows) {
-    enum { BANKS = 32, MORE = 8 };
-    int64_t best = least, gap = BANKS;
-    for (int64_t pitch = least; windows < BANKS && phases <= MORE && pitch < least + MORE; pitch++) {
-        const int64_t now = (s->stride[0] * phases * pitch + BANKS - windows) % BANKS;
-        if (now >= gap) continue;
-        best = pitch;
-        gap = now;
+/** Taps that an item looks at one after the other. Beyond MOST there are too few registers; MANY is some five floats in each. */
+bool clv__pool_direct_supports(const clv_device_info *device, const clv__op_io *io) {
+    enum { MOST = 64, MANY = 300, BLOCK = 32 };
+    const clv__pool_sizes s = clv__pool_sizes_of(io);
+    int64_t taps = s.kernel[0] * s.kernel[1], high = DIRECT_ROWS, wide = 1;
+    if (clv__is_gradient(io)) {
+        high = windows_of(&s, 0, DIRECT_ROWS), wide = windows_of(&s, 1, 1);
+        if (s.stride[0] * s.stride[1] > BLOCK) return false;
     }
-    return best;
+    const int64_t floats = ((high - 1) * s.stride[0] + (s.kernel[0] - 1) * s.dilation[0] + 1) *
+                           ((wide - 1) * s.stride[1] + (s.kernel[1] - 1) * s.dilation[1] + 1);
+    return s.planes > 0 && taps <= MOST && floats <= 3 * MOST && taps * high * wide <= MANY &&
+           clv__loops_fit(device, taps * high * wide * 3);
 }
 
-/** Local memory of a tile of one plane; all of it is returned. */
-static int64_t measure(const clv__op_io *io, const clv__pool_sizes *s, int64_t rows, int64_t columns,
-                       pool_tile *t) {
-    const bool backward = clv__is_gradient(io), mean = clv__pool_is_mean(io);
-    int64_t oh, ow;
-    const int64_t high = reach(backward, rows, s->stride[0], (s->kernel[0] - 1) * s->dilation[0] + 1, &oh);
-    const int64_t wide = reach(backward, columns, s->stride[1], (s->kernel[1] - 1) * s->dilation[1] + 1, &ow);
-    t->rows = rows, t->columns = columns;
-    const int64_t phases = clv__min64(s->stride[1], wide);
-    t->pitch = pitch_of(s, clv__div_up(wide, s->stride[1]), phases, ow);
-    t->length = phases * t->pitch;
-    t->window = mean && backward ? 0 : high * t->length;
-    t->shares = backward ? oh * ow : 0;
-    t->lanes = wide <= 8 ? 8 : wide <= 16 ? 16 : 32;
-    return t->window + t->shares * (mean ? 1 : 2);
-}
-
-static int64_t room_of(const clv_device_info *device) {
-    return clv__min64(CLV__POOL_ROOM, (int64_t)(clv__tile_local_bytes(device) / sizeof(float) / 16 * 16));
-}
-
-/** The largest tile that finds room; false if none does. */
-static bool cut(const clv_device_info *device, const clv__op_io *io, pool_tile *t) {
-    enum { LANES = 32, SMALL = 64, LARGE = 256, ENOUGH = 2 };
+void clv__pool_direct_lower(clv__launches *list, const clv__op_io *io) {
+    static const char *const names[] = {"KH", "KW", "SH", "SW", "PH", "PW", "DH", "DW"};
     const clv__pool_sizes s = clv__pool_sizes_of(io);
     const bool backward = clv__is_gradient(io);
-    const int64_t H = backward ? s.in[0] : s.out[0], W = backward ? s.in[1] : s.out[1];
-    const int64_t room = room_of(device);
-    int64_t columns = W, rows = 1;
-    t->items = device->max_work_group >= LARGE ? LARGE : SMALL;
-    while (measure(io, &s, 1, columns, t) > room && columns > LANES)
-        columns = clv__round_up(clv__div_up(columns, 2), LANES);
-    if (measure(io, &s, 1, columns, t) > room) return false;
-    while (rows < H && measure(io, &s, rows + 1, columns, t) <= room) rows++;
-    const int64_t down = clv__div_up(H, rows);
-    const int64_t floats = measure(io, &s, clv__div_up(H, down), columns, t);
-    const int64_t enough = clv__div_up(ENOUGH * t->items, H * W);
-    t->planes = down > 1 || columns < W ? 1 : clv__min64(enough, room / (floats > 0 ? floats : 1));
-    t->groups = clv__div_up(s.planes, t->planes) * clv__div_up(H, t->rows) * clv__div_up(W, columns);
-    return device->max_work_group >= SMALL;
-}
-
-bool clv__pool_tile_supports(const clv_device_info *device, const clv__op_io *io) {
-    const clv__pool_sizes s = clv__pool_sizes_of(io);
-    const clv__pool *a = io->attrs;
-    pool_tile t;
-    if (s.planes == 0 || !cut(device, io, &t)) return false;
-    const int64_t across = ((a->kernel[0] - 1) * a->dilation[0] / a->stride[0] + 2) *
-                           ((a->kernel[1] - 1) * a->dilation[1] / a->stride[1] + 3);
-    const int64_t each = clv__div_up(t.planes * clv__max64(t.rows * t.columns, t.shares), t.items);
-    return clv__loops_fit(device, t.planes * t.window / 8 + each * (clv__pool_window_turns(&s) + across) + 1);
-}
-
-double clv__pool_tile_rank(const clv_device_info *device, const clv__op_io *io) {
-    const clv__pool *a = io->attrs;
-    const double elements = (double)a->kernel[0] * a->kernel[1];
-    return clv__threads(device) ? 2 : clv__is_gradient(io) ? 0.05 : 1 / elements + 0.2;
-}
-
-void clv__pool_tile_lower(clv__launches *list, const clv__op_io *io) {
-    const clv__pool_sizes s = clv__pool_sizes_of(io);
-    pool_tile t;
-    if (!cut(list->device, io, &t)) return;
-    clv__launch *launch =
-        clv__launch_kernel(list, "pool", clv__is_gradient(io) ? "pool2d_tile_backward" : "pool2d_tile");
-    if (clv__pool_is_mean(io)) clv__launch_define(list, launch, "MEAN", "1");
-    if (room_of(list->device) < CLV__POOL_ROOM)
-        clv__launch_define(list, launch, "ROOM", "%d", (int)room_of(list->device));
+    const int64_t values[] = {CLV__HW(s.kernel), CLV__HW(s.stride), CLV__HW(s.padding), CLV__HW(s.dilation)};
+    const int64_t high =
+        backward ? clv__div_up(s.in[0], DIRECT_ROWS * s.stride[0]) : clv__div_up(s.out[0], DIRECT_ROWS);
+    const int64_t n = s.planes * high * (backward ? clv__div_up(s.in[1], s.stride[1]) : s.out[1]);
+    clv__launch *launch = clv__launch_items(
+        list, "pool", backward ? "pool2d_direct_backward" : "pool2d_direct", CLV__ELEMENTS, n);
+    clv__define_number(list, launch, "MEAN", clv__pool_is_mean(io), 0);
+    for (size_t i = 0; i < sizeof names / sizeof *names; i++)
+        clv__define_number(list, launch, names[i], values[i], i < 4 ? 2 : i < 6 ? 0 : 1);
+    clv__define_number(list, launch, "ACCESS", s.stride[1] % 2 == 0 && s.in[1] % 2 == 0 ? 2 : 1, 1);
     tensors(list, launch, io);
-    CLV__ARGS_I32(list, launch, s.planes, s.in[0], s.in[1], s.out[0], s.out[1], s.kernel[0], s.kernel[1],
-                  s.stride[0], s.stride[1], s.padding[0], s.padding[1], s.dilation[0], s.dilation[1],
-                  clv__pool_excludes(io), t.planes, t.rows, t.columns, t.lanes, t.length, t.pitch);
-    clv__launch_grid(launch, (size_t)(t.groups * t.items), (size_t)t.items);
+    CLV__ARGS_I32(list, launch, n, CLV__HW(s.in), CLV__HW(s.out), clv__pool_excludes(io));
 }
 
 // ---- cost -----------------------------------------------------------------------------------------------------------

@@ -27,7 +27,7 @@ typedef struct clv__pool_sizes {
 
 /** A work-item's loops may turn so often (kernels_cl/README.md), with some room. */
 enum { CLV__POOL_TURNS = 65000 };
-/** ROOM of the kernel file. Its 16 KiB let several groups share a GPU's unit. */
+/** ROOM of the kernel file. */
 enum { CLV__POOL_ROOM = 4096 };
 
 /** Is it an average? Else a maximum, whose descriptors have no `data`. */
@@ -63,12 +63,11 @@ bool clv__pool_planes_support(const clv_device_info *device, const clv__op_io *i
 clv__launch *clv__pool_wide(clv__launches *list, const clv__op_io *io, const char *entry);
 void clv__pool_rows(clv__launches *list, const clv__op_io *io);
 
-/** Any window on devices with lanes: what a group reads lies in local memory. A row of the four tables of variants. */
-bool clv__pool_tile_supports(const clv_device_info *device, const clv__op_io *io);
-double clv__pool_tile_rank(const clv_device_info *device, const clv__op_io *io);
-void clv__pool_tile_lower(clv__launches *list, const clv__op_io *io);
-#define CLV__POOL_TILE                                                                                       \
-    { "tile", clv__pool_tile_supports, clv__pool_tile_rank, .lower = clv__pool_tile_lower }
+/** Windows of few taps, on devices with lanes: an item looks at all that it needs. A row of the four tables of variants. */
+bool clv__pool_direct_supports(const clv_device_info *device, const clv__op_io *io);
+void clv__pool_direct_lower(clv__launches *list, const clv__op_io *io);
+#define CLV__POOL_DIRECT                                                                                     \
+    { "direct", clv__pool_direct_supports, .lower = clv__pool_direct_lower, .relative = 0.04, .lanes = true }
 
 /** For references: the mean of a window of a plane, in each dimension from span[d][0] to before span[d][1], of `count` elements; or its
  *  gradient, the other way. `in` are the plane's lengths. */
