@@ -35,7 +35,7 @@ typedef struct clv_bench_config {
     /** Called before each case: `done` of `total`. Return false to stop with CLV_E_INTERRUPTED. NULL: nobody listens. */
     bool (*progress)(void *user, int done, int total, const char *name);
     void *user;
-    clv_precision precision; /**< of models, as in clv_graph_set_precision; of what others compute, which is stored so */
+    clv_precision precision; /**< of models; of others what ops read, but weights, and write is stored so */
     CLV_RESERVED(7);
 } clv_bench_config;
 

@@ -20,8 +20,17 @@
 
 typedef clv_tensor *(*op_builder)(clv_tensor *x);
 
+static clv_tensor *operand_as(clv_graph *graph, const char *name, clv_shape shape, clv_dtype dtype) {
+    return clv__persistent(graph, name, (clv__desc){dtype, shape}, (clv_init){CLV_INIT_UNIFORM, -1, 1},
+                           CLV_PARAMETERS, true);
+}
+
+/** As the graph's precision stores what ops make of it. */
 static clv_tensor *operand(clv_graph *graph, const char *name, clv_shape shape) {
-    return clv_parameter(graph, name, shape, (clv_init){CLV_INIT_UNIFORM, -1, 1});
+    static const clv_dtype stored[] = {[CLV_PRECISION_F32] = CLV_DTYPE_F32,
+                                       [CLV_PRECISION_MIXED] = CLV_DTYPE_F16,
+                                       [CLV_PRECISION_MIXED_BF16] = CLV_DTYPE_BF16};
+    return operand_as(graph, name, shape, stored[clv_graph_modes_get(graph).precision]);
 }
 
 /** The work of nodes from..to of the graph. */
@@ -67,7 +76,7 @@ static clv_tensor *convolve(const clv__bench_case *c, clv_graph *graph, clv_tens
     clv_conv2d_config config = {
         .stride = {(int)p[6], (int)p[6]}, .padding = {(int)p[7], (int)p[7]}, .groups = (int)p[8]};
     *x = operand(graph, "x", CLV_SHAPE(p[0], p[1], p[2], p[3]));
-    *weight = operand(graph, "weight", CLV_SHAPE(p[4], p[8] ? p[1] / p[8] : 0, p[5], p[5]));
+    *weight = operand_as(graph, "weight", CLV_SHAPE(p[4], p[8] ? p[1] / p[8] : 0, p[5], p[5]), CLV_DTYPE_F32);
     return clv_conv2d(*x, *weight, NULL, &config);
 }
 
@@ -85,6 +94,7 @@ static void build_conv_back(const clv__bench_case *c, clv__bench_graph *g) {
         clv__graph_fail(g->graph, CLV_E_HOST_MEMORY, "no memory for a graph");
         return;
     }
+    clv_graph_set_precision(whole, clv_graph_modes_get(g->graph).precision);
     clv_tensor *y = convolve(c, whole, &x, &weight);
     clv_backward(clv_sum(clv_square(y), NULL, 0, false));
     clv_tensor *gradient = clv_gradient(strcmp(c->mode, "backward_data") ? weight : x);
@@ -92,7 +102,8 @@ static void build_conv_back(const clv__bench_case *c, clv__bench_graph *g) {
     for (int i = 0; node && i < node->io.n_in; i++) {
         char name[16];
         snprintf(name, sizeof name, "in%d", i);
-        if (clv__has_in(&node->io, i)) in[i] = operand(g->graph, name, node->io.in[i].shape);
+        if (clv__has_in(&node->io, i))
+            in[i] = operand_as(g->graph, name, node->io.in[i].shape, node->io.in[i].dtype);
     }
     clv_tensor *result = NULL;
     if (node)

@@ -4,6 +4,7 @@
 
 #include <stdlib.h>
 
+#include "device/f16.h"
 #include "unit/world.h"
 
 /** The trees of common/tree.cl, on devices with sub-groups and without. */
@@ -75,6 +76,10 @@ static void test_f16_by_ptx(void **state) {
             if (clv__probe_passes(device, &probe) != cases[i].right)
                 fail_msg("%s: case %zu is %s", device->name, i, cases[i].right ? "refused" : "taken");
         }
+        if (device->info.fp16 || device->traits.ptx) continue;
+        device->traits.ptx = true; // as if its driver said so: instructions that no compiler takes are no way
+        assert_int_equal(clv__f16_way_of(device), CLV__F16_INTEGERS);
+        device->traits.ptx = false;
     }
 }
 

@@ -46,6 +46,17 @@ for mode in train infer; do
     same "a model" "$(at results results.0.suite results.0.case results.0.mode | tr '\n' ' ')" "array of 1 models mlp b3 $mode "
     positive "its gflops" "$(at results.0.gflops)"
 done
+# in halves: a product moves half the bytes
+for precision in mixed mixed-bf16; do
+    # shellcheck disable=SC2086
+    works "$cleave" bench --size 5x7x3 $short --precision $precision --json
+    same "precision" "$(at precision results)" "$(printf '%s\narray of 1' $precision)"
+    awk -v ms="$(at results.0.median_ms)" -v gbps="$(at results.0.gbps)" -v bytes=$((2 * (5 * 3 + 3 * 7 + 5 * 7))) \
+        'BEGIN { got = ms * gbps * 1e6; exit !(got > bytes * 0.99 && got < bytes * 1.01) }' || fail "not the bytes of halves: $(at results.0.gbps)"
+    # shellcheck disable=SC2086
+    works "$cleave" bench ops --case 'avg_pool2d 8x64x56x56' $short --precision $precision --json
+    same "failures" "$(at failures)" "array of 0"
+done
 for mode in forward backward_data backward_weight; do
     # shellcheck disable=SC2086
     [ "$device" = host ] || works "$cleave" bench conv --case 'n8 c512 7x7 o512 k3 s1 p1 g1' --mode $mode $short --json

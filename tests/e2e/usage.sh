@@ -93,6 +93,7 @@ expect 2 "--seed is given twice" "$cleave" train fashion-mnist --seed 1 --seed 2
 expect 2 "--float32-products wants one of highest|high|medium, not 'tf32'" "$cleave" plan mlp --float32-products tf32 --device host
 works "$cleave" plan mlp --float32-products high --device host
 works "$cleave" plan mlp --precision f32 --precision f32 --device host --device host
+works "$cleave" bench --list --precision mixed --device host
 [ ! -s err ] || fail "the same value twice: $(cat err)"
 works "$cleave" plan mlp --batch 8 --device host --batch=16 # remedies are pasted behind a command
 grep -qF -- "--batch is given more than once: '16', the last, counts" err || fail "not told: $(cat err)"

@@ -1,7 +1,8 @@
 #!/bin/sh
 # SPDX-License-Identifier: Apache-2.0
-# Brings the compilers, holds what they make of every kernel against kernels.tsv and of halves against bounds, and then shows that a spill, a lost occupancy and a
-# further load would be seen, and more. Under four minutes on two cores; with a number in CLEAVE_TURN a fifth of what did not change.
+# Brings the compilers, holds what they make of every kernel against kernels.tsv and of halves against bounds, and then shows that a
+# spill, a lost occupancy and a further load would be seen, and more. Under four minutes on two cores; with a number in CLEAVE_TURN a
+# fifth of what did not change.
 #
 # usage: run.sh LIST [OPTION...]      LIST: build/dev/tests/drivers/offline_kernels; options of run.py, such as --update
 set -u

@@ -82,9 +82,10 @@ static int print_json(const cli_session *session, const clv_bench_report *report
     json_t *peak = report->peak.gflops > 0 ? json_pack("{s:o, s:o}", "gflops", cli_real(report->peak.gflops),
                                                        "gbps", cli_real(report->peak.gbps))
                                            : json_null();
-    return cli_print_json(json_pack("{s:s, s:s, s:s, s:s, s:o, s:o, s:o}", "version", clv_version(), "device",
-                                    info->name, "label", info->label, "driver", info->driver, "device_peak",
-                                    peak, "results", results, "failures", failures));
+    return cli_print_json(json_pack("{s:s, s:s, s:s, s:s, s:s, s:o, s:o, s:o}", "version", clv_version(),
+                                    "device", info->name, "label", info->label, "driver", info->driver,
+                                    "precision", session->args->precision ? session->args->precision : "f32",
+                                    "device_peak", peak, "results", results, "failures", failures));
 }
 
 static int print_list(const clv_bench_report *report) {
