@@ -17,7 +17,8 @@
 //                     pixels. Last a tree adds the items' sums. Of x there are `height` rows and `width` columns. Pixels that
 //                     neighbouring items want lie side by side: in each of ROWS runs those of every ROWS-th row of dy, from block to
 //                     block and plane to plane; in each of ROWS*SH*SW those of every ROWS*SH-th row and SW-th column of x. Runs are
-//                     dy_pitch and x_pitch apart. ROWS*(SH*SW*x_pitch + dy_pitch) <= FLOATS
+//                     dy_pitch and x_pitch apart. ROWS*(SH*SW*x_pitch + dy_pitch) <= FLOATS.
+//                     x_lanes and dy_lanes, powers of two up to ITEMS: items along a row of what they bring
 //
 // Macros
 //   T_IN, T_OUT        how tensors are stored, float, f16 or bf16; default float. IN: x, or dy of the gradient by the input; OUT: y, or
@@ -109,22 +110,25 @@ __kernel void KERNEL(channels_input)(__global T_OUT *restrict out, __global cons
 }
 
 // The rows from row0 on and the columns from column0 on of some planes, `apart` elements from each other, to local memory, as
-// runs of every high-th row and step-th column.
-#define GATHER(T, to, from, apart, high, step, pitch, height, width, row0, column0, H, W)                          \
-    for (int i = id; i < now * (height) * (width); i += ITEMS) {                                             \
-        const int v = i / (width), w = i % (width) + (column0), row = v % (height), h = row + (row0);        \
-        const float value = LOAD(T, from + (clv_offset)(v / (height)) * (apart) + clamp(h, 0, H - 1) * (W) + \
-                                        clamp(w, 0, W - 1));                                                 \
-        const int block = v / (height) * (((height) + (high)-1) / (high)) + row / (high);                    \
-        const int column = i % (width), run = row % (high) * (step) + column % (step);                       \
-        to[run * (pitch) + block * (((width) + (step)-1) / (step)) + column / (step)] =                      \
-            INSIDE(h, w, H, W) ? value : 0.0f;                                                               \
+// runs of every high-th row and step-th column. `lanes` items stand along a row.
+#define GATHER(T, to, from, apart, high, step, pitch, height, width, lanes, row0, column0, H, W)             \
+    for (int q = id / (lanes), row = q % (height), plane = q / (height); q < now * (height);                 \
+         q += ITEMS / (lanes)) {                                                                             \
+        const int h = row + (row0), block = plane * (((height) + (high)-1) / (high)) + row / (high);         \
+        __global const T *line = from + (clv_offset)plane * (apart) + clamp(h, 0, H - 1) * (W);              \
+        __local float *run = to + row % (high) * (step) * (pitch) + block * (((width) + (step)-1) / (step)); \
+        for (int at = id & ((lanes)-1); at < (width); at += (lanes)) {                       \
+            const int w = at + (column0);                                                                    \
+            const float value = LOAD(T, line + clamp(w, 0, W - 1));                                          \
+            run[at % (step) * (pitch) + at / (step)] = INSIDE(h, w, H, W) ? value : 0.0f;                    \
+        }                                                                                                    \
+        for (row += ITEMS / (lanes); row >= (height); row -= (height)) plane++;                              \
     }
 
 __kernel __attribute__((reqd_work_group_size(ITEMS, 1, 1))) void
 KERNEL(channels_weight)(__global float *restrict part, __global const T_OUT *restrict dy,
                         __global const T_IN *restrict x, int N, int C, int H, int W, int OH, int OW, int images,
-                        int planes, int rows, int wide, int height, int width, int x_pitch, int dy_pitch) {
+                        int planes, int rows, int wide, int height, int width, int x_pitch, int dy_pitch, int x_lanes, int dy_lanes) {
     __local float tree[ITEMS], tile[FLOATS];
     const int id = (int)get_local_id(0), group = (int)get_group_id(0), c = group % C;
     const int end = min(N, group / C * images + images);
@@ -135,10 +139,10 @@ KERNEL(channels_weight)(__global float *restrict part, __global const T_OUT *res
         const int now = min(planes, end - n), columns = now * rows / ROWS * wide;
         __local float *to = tile + ROWS * SH * SW * x_pitch;
         for (int first = 0, left = 0; first < OH;) {
-            GATHER(T_IN, tile, x + (clv_offset)(n * C + c) * H * W, C * H * W, ROWS * SH, SW, x_pitch, height, width, first * SH - PH,
-                   left * SW - PW, H, W)
-            GATHER(T_OUT, to, dy + (clv_offset)(n * C + c) * OH * OW, C * OH * OW, ROWS, 1, dy_pitch, rows, wide, first,
-                   left, OH, OW)
+            GATHER(T_IN, tile, x + (clv_offset)(n * C + c) * H * W, C * H * W, ROWS * SH, SW, x_pitch, height,
+                   width, x_lanes, first * SH - PH, left * SW - PW, H, W)
+            GATHER(T_OUT, to, dy + (clv_offset)(n * C + c) * OH * OW, C * OH * OW, ROWS, 1, dy_pitch, rows,
+                   wide, dy_lanes, first, left, OH, OW)
             barrier(CLK_LOCAL_MEM_FENCE);
             for (int at = id, ox = id % wide, block = id / wide; at < columns; at += ITEMS) {
                 const int of_x = block + block / (rows / ROWS) * (x_blocks - rows / ROWS);

@@ -49,6 +49,13 @@ static bool fits(const clv__conv2d *c, block b) {
     return ROWS * (c->stride[0] * c->stride[1] * x_pitch_of(c, b) + dy_pitch_of(b)) <= FLOATS;
 }
 
+/** Items along a row, as many as it has or more. */
+static int64_t lanes_of(int64_t width) {
+    int64_t lanes = 8;
+    while (lanes < ITEMS && lanes < width) lanes *= 2;
+    return lanes;
+}
+
 /** As much of up to `images` images as fits. */
 static block block_of(const clv__conv2d *c, int64_t images) {
     block b = {1, clv__round_up(c->out[0], ROWS), c->out[1]};
@@ -113,7 +120,7 @@ void clv__conv2d_channels_weight(clv__launches *list, const clv__op_io *io) {
     const block b = block_of(&c, images);
     CLV__ARGS_I32(list, launch, c.n, c.groups, CLV__HW(c.in), CLV__HW(c.out), images, b.planes, b.rows,
                   b.columns, height_of(&c, b.rows), width_of(&c, b.columns), x_pitch_of(&c, b),
-                  dy_pitch_of(b));
+                  dy_pitch_of(b), lanes_of(width_of(&c, b.columns)), lanes_of(b.columns));
     clv__launch_grid(launch, (size_t)(splits * c.groups * ITEMS), ITEMS);
     if (parts.bytes) clv__conv2d_add_parts(list, parts, size, splits);
 }

@@ -154,9 +154,10 @@ static int64_t windows_of(const clv__pool_sizes *s, int d, int64_t rows) {
     return rows + (s->stride[d] - 1 + s->padding[d]) / s->stride[d] - first;
 }
 
-/** Taps that an item looks at one after the other. Beyond MOST there are too few registers; MANY is some five floats in each. */
+/** Taps of a window, inputs of a block, and floats that an item looks at have to find room in registers: of 5x5 windows with stride 2 a
+ *  gradient would take 139 on sm_90. MANY: taps of all windows of an item. */
 bool clv__pool_direct_supports(const clv_device_info *device, const clv__op_io *io) {
-    enum { MOST = 64, MANY = 300, BLOCK = 32 };
+    enum { MOST = 64, MANY = 200, BLOCK = 32 };
     const clv__pool_sizes s = clv__pool_sizes_of(io);
     int64_t taps = s.kernel[0] * s.kernel[1], high = DIRECT_ROWS, wide = 1;
     if (clv__is_gradient(io)) {
