@@ -201,10 +201,10 @@ static void cards_get_what_the_tables_say(void **state) {
 
 // ---- plans ----------------------------------------------------------------------------------------------------------
 
-/** A launch takes a device's time whatever it does: some microseconds. */
+/** A launch takes a device's time whatever it does: some microseconds. A batch norm in slabs has two. */
 static void a_training_step_has_few_launches(void **state) {
     (void)state;
-    enum { FULL_SIZE = 8, MOST = 420 };
+    enum { FULL_SIZE = 8, MOST = 450 };
     for (int i = 0; i < FULL_SIZE; i++) {
         clv_graph *graph = NULL;
         clv_plan *plan;
