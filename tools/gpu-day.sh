@@ -10,7 +10,7 @@
 #
 #     --device SPEC    as for cleave; default: gpu, or the best there is where there is none
 #     --small          small sizes, in a minute or two: is everything in its place?
-#     --parts LIST     only these: machine,kernels,check,gemm,conv,ops,models,profile,curve,train,pytorch,report (kernels is of a packed folder)
+#     --parts LIST     only these: machine,kernels,check,gemm,units,conv,ops,models,profile,curve,train,pytorch,report (kernels is of a packed folder)
 #     --minutes N      each part at most so long; default 20; 0: as long as it takes
 #     --jobs N         processes that check, each a part of the cases, as most of that time is the compiler's; default: one a core
 #     --cleave FILE    the command line; default: the one beside this script, of build/release, build/dev, or on PATH
@@ -58,7 +58,7 @@ while [ $# -gt 0 ]; do
     esac
     shift
 done
-all_parts=machine,kernels,check,gemm,conv,ops,models,profile,curve,train,pytorch,report
+all_parts=machine,kernels,check,gemm,units,conv,ops,models,profile,curve,train,pytorch,report
 set -f # a part is a word, not names of files
 for part in $(echo "$only" | tr ',' ' '); do
     case ",$all_parts," in *",$part,"*) ;; *) fail "--parts: there is no part '$part', but $all_parts" ;; esac
@@ -270,8 +270,31 @@ ops() { bench ops $(short) ${small:+--case 'softmax 4096x1024'}; }
 # shellcheck disable=SC2046
 models() { bench models $(short) ${small:+--model mlp}; }
 
-# Where a training step's time goes, layer by layer, of images that are noise.
+# One large product by each variant of matrix units, and by the tiles without; in mixed precision with operands in halves.
+units() {
+    product=4096x4096x4096 ran=0
+    [ -z "$small" ] || product=128x128x128
+    for variant in gemm:128x128 tf32 tf32:wide tf32:64x64 bf16x2 bf16x3 bf16x3:64x64 bf16 mixed=f16 mixed=f16:wide mixed=f16:64x64; do
+        precision=f32
+        [ "$variant" = "${variant#mixed=}" ] || precision=mixed
+        # shellcheck disable=SC2046  # options, split on purpose
+        limited "$cleave" bench gemm --size $product --device "$device" --precision $precision --variants "matmul=${variant#mixed=}" $(short) \
+            --quiet >"$out/unit.txt" 2>&1 && ran=$((ran + 1))
+        printf '%-16s %s\n' "$variant" "$(tail -n 1 "$out/unit.txt")"
+    done
+    rm -f "$out/unit.txt"
+    say "$ran variants ran"
+    [ $ran != 0 ] || return 77
+}
+# Where a training step's time goes, layer by layer, of images that are noise: products as they are, in tf32, in halves.
 profile() {
+    for way in 'f32 --float32-products highest' 'high --float32-products high' 'mixed --precision mixed'; do
+        # shellcheck disable=SC2086  # words, split on purpose
+        profile_in $way || return
+    done
+}
+profile_in() { # NAME OPTION...
+    way=$1 options="$2 $3"
     set -- resnet18 resnet50 mobilenet_v2 vgg16 alexnet
     size=224 images=32 steps=12
     [ -z "$small" ] || { set -- mlp; size=28 images=8 steps=3; }
@@ -281,9 +304,10 @@ profile() {
         [ "$model" != mlp ] || channels=1
         npy "$out/images.npy" "($images, $channels, $size, $size)" '|u1' $((images * channels * size * size)) /dev/urandom
         npy "$out/labels.npy" "($images,)" '|u1' "$images" /dev/zero
-        limited "$cleave" train --images "$out/images.npy" --labels "$out/labels.npy" --model "$model" --batch "$images" --epochs $steps \
-            --device "$device" --optimizer momentum --lr 0.001 --profile --json --quiet >"$out/profile-$model.json" || status=$?
-        sed -n "s/^ *\"step_ms\": *\([0-9.]*\).*/$model: \1 ms a step of $images images/p" "$out/profile-$model.json" | head -n 1
+        # shellcheck disable=SC2086  # two words, split on purpose
+        limited "$cleave" train $options --images "$out/images.npy" --labels "$out/labels.npy" --model "$model" --batch "$images" --epochs $steps \
+            --device "$device" --optimizer momentum --lr 0.001 --profile --json --quiet >"$out/profile-$model-$way.json" || status=$?
+        sed -n "s/^ *\"step_ms\": *\([0-9.]*\).*/$model, $way: \1 ms a step of $images images/p" "$out/profile-$model-$way.json" | head -n 1
     done
     rm -f "$out/images.npy" "$out/labels.npy"
     return $status
@@ -353,6 +377,7 @@ part machine machine
 part kernels kernels
 part check check
 part gemm gemm
+part units units
 part conv conv
 part ops ops
 part models models

@@ -33,7 +33,7 @@ else
     for part in machine check gemm conv ops models profile curve train; do row $part passed; done
     row pytorch 'left out'
     row report 'left out'
-    ls day/check-1.xml day/profile-mlp.json day/gemm.json day/conv.json day/ops.json day/models.json day/train.jsonl >/dev/null || fail "files are missing"
+    ls day/check-1.xml day/profile-mlp-f32.json day/gemm.json day/conv.json day/ops.json day/models.json day/train.jsonl >/dev/null || fail "files are missing"
     grep -q '^# cleave .* on .*'"$device" day/summary.md || fail "the summary names no device: $(head -n 1 day/summary.md)"
 fi
 # A part that fails: the others are still there, and the exit says it.
