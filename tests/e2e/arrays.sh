@@ -20,6 +20,17 @@ same "settings in the log" "$(head -n 1 run.jsonl | "$helper" json settings.targ
 best=$(at best_value) n=$(at best_epoch)
 same "the best epoch in the log" "$(grep "\"event\":\"epoch\",\"epoch\":$n," run.jsonl | "$helper" json metrics.price:mae)" "$best"
 
+# Numbers tell their error in their units unasked, whichever of the targets they are; what is asked for is told alone.
+works "$cleave" train arrays d.npz --target 'kind,price' $how --epochs 1 --log both.jsonl --save both.safetensors --json
+unasked=$(at metrics.price:mae metrics.price:rmse | tr '\n' ' ')
+same "the error of a second target in the log" "$(grep '"event":"epoch"' both.jsonl | "$helper" json metrics.price:mae metrics.price:rmse | tr '\n' ' ')" "$unasked"
+works "$cleave" train arrays d.npz --target 'kind,price' $how --epochs 1
+same "the error of a second target in the summary" "$(grep -c '^test price:\(mae\|rmse\) [0-9.]*$' out)" 2
+works "$cleave" eval arrays d.npz --weights both.safetensors --metric price:mae,price:rmse --device "$device" --json
+same "what is told unasked" "$(at metrics.price:mae metrics.price:rmse | tr '\n' ' ')" "$unasked"
+works "$cleave" eval arrays d.npz --weights both.safetensors --metric accuracy --device "$device"
+grep -q 'price:' out && fail "metrics that nobody asked for: $(cat out)"
+
 # Prices in hundreds of thousands are learnt as any numbers, by the mean and deviation of those that are trained on, and told in their units.
 "$helper" fields 200 dear.npz dear
 works "$cleave" train arrays dear.npz --inputs a,b --target price $how --epochs 40 --save dear.safetensors --json

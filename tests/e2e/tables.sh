@@ -109,7 +109,9 @@ works "$cleave" train arrays d.npz --target kind,price --epochs 5 --batch 8 --de
 grep -q '^[0-9]* samples/s on average, ' out || fail "the speed of arrays is told as: $(cat out)"
 works "$cleave" eval arrays d.npz --weights a.safetensors --validation 1 --batch 10 --device "$device"
 grep -q '^tested on 40 samples, [0-9]* samples/s$' out || fail "eval does not tell its samples: $(cat out)"
-grep -q '^always the commonest class of kind: accuracy 0\.[0-9]*$' out && ! grep -q '^always the mean' out || fail "the commonest class: $(cat out)"
+grep -q '^always the commonest class of kind: accuracy 0\.[0-9]*$' out && grep -q '^always the mean: price:mae [0-9.]*, price:rmse [0-9.]*$' out ||
+    fail "the commonest class and the mean: $(cat out)"
+grep -q '^test price:mae [0-9.]*$' out || fail "a second target's error in its units is told unasked: $(cat out)"
 works "$cleave" eval arrays d.npz --weights a.safetensors --validation 1 --metric price:mae --device "$device"
 grep -q '^always the commonest class of kind: accuracy 0\.[0-9]*$' out && grep -q '^always the mean: price:mae [0-9.]*$' out || fail "the mean of an array: $(cat out)"
 

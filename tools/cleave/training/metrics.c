@@ -134,10 +134,8 @@ int cli_model_metrics(const cli_args *args, const clv_model *model, cli_metrics 
     const bool several = units > 1 || (units == 1 && clv_model_port_count(model, CLV_PORT_TARGET) > 1);
     int code = several ? check_monitor(args, model) : EXIT_DONE;
     if (code == EXIT_DONE && several) code = spread_all(model, out);
-    if (args->metric || (!cli_data_is(args, "csv") && !cli_data_is(args, "arrays")) ||
-        clv_model_port_count(model, CLV_PORT_TARGET) != 1 ||
-        clv_model_port_get(model, CLV_PORT_TARGET, 0).classes)
-        return code;
+    const bool numbers = units > 0 || !clv_model_port_get(model, CLV_PORT_TARGET, 0).classes;
+    if (args->metric || !numbers || (!cli_data_is(args, "csv") && !cli_data_is(args, "arrays"))) return code;
     for (size_t i = 0; i < sizeof usual / sizeof *usual && code == EXIT_DONE; i++) {
         const clv_metric *metric = clv_metric_find(usual[i]);
         if (several)

@@ -116,7 +116,7 @@ enum { CLI_METRIC_BYTES = 96 }; // of `target:metric`
 const char *cli_metric_name(const clv_metric_value *value, char name[CLI_METRIC_BYTES]);
 /** Those of --metric, and the one of --monitor. Prints what is wrong and returns EXIT_USAGE. */
 int cli_read_metrics(const cli_args *args, cli_metrics *out);
-/** For a model: mae and rmse of one target of a table or of arrays that is numbers, unless --metric says it.
+/** For a model: mae and rmse of each target of a table or of arrays that is numbers, unless --metric says it.
  *  A metric of several numbers or targets that names none becomes one of each: their units differ. Prints
  *  what is wrong and returns EXIT_USAGE. */
 int cli_model_metrics(const cli_args *args, const clv_model *model, cli_metrics *out);
