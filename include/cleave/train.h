@@ -774,9 +774,9 @@ typedef struct clv_train_result {
     double train_loss;     /**< of the last epoch */
     bool evaluated;
     clv_metrics test;
-    /** of training, without its first step and without evaluation; 0: nothing was timed */
+    /** of training, without the first step of each size of batch, which compiles kernels, and without evaluation; 0: nothing was timed */
     double images_per_second;
-    double step_ms;        /**< median */
+    double step_ms;        /**< median of the same steps */
     double loss_scale;     /**< of mixed precision in f16, now; 0 without */
     int64_t skipped_steps; /**< whose gradients overflowed: they are among `steps` and updated nothing */
     clv_train_end end;

@@ -35,7 +35,7 @@ static clv_status do_step(clv__training *loop, const clv_batch *batch) {
     clv_trainer *trainer = loop->trainer;
     const clv_train_config *config = trainer->config;
     clv__step *step = &trainer->step[batch->n == config->batch ? CLV__FULL : CLV__LAST];
-    clv__handed next = {.step = step, .n = batch->n, .since = clv__seconds()};
+    clv__handed next = {.step = step, .n = batch->n, .since = clv__seconds(), .first = !step->run};
     const int64_t before =
         clv_session_info_get(trainer->session).step; // handed over, also those not read yet
     next.lr = clv__trainer_lr(trainer, trainer->position.epoch, before);

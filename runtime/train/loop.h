@@ -14,6 +14,7 @@ typedef struct clv__handed {
     clv__step *step;
     int64_t ticket, n;
     double lr, since; // since: when it was handed over
+    bool first;       // of its run, which compiles kernels
 } clv__handed;
 
 /** Where counters stood when an epoch's steps began. */

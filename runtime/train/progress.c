@@ -9,7 +9,8 @@
 #include "train/loop.h"
 #include "infer/units.h"
 
-/** Keep how long a step took. The first one builds caches and is not counted; pauses are no steps. */
+/** Keep how long a step took. Pauses are no steps, and the first step of a run is not counted: kernels are
+ *  compiled and caches are filled in it. */
 static clv_status keep_time(clv__training *loop, double seconds, int64_t images) {
     clv_trainer *trainer = loop->trainer;
     if (trainer->n_times == trainer->times_room &&
@@ -49,7 +50,7 @@ clv_status clv__training_read(clv__training *loop) {
     loop->last_ticket = waiting.ticket;
 
     double now = clv__seconds(), seconds = now - (loop->last_time != 0 ? loop->last_time : waiting.since);
-    if (loop->first_read) CLV_TRY(keep_time(loop, seconds, waiting.n));
+    if (loop->first_read && !waiting.first) CLV_TRY(keep_time(loop, seconds, waiting.n));
     CLV_TRY(clv__trainer_see_busy(trainer, loop->first_read && loop->last_time != 0 ? seconds : 0));
     loop->first_read = true;
     loop->last_time = now;

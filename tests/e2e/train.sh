@@ -73,6 +73,14 @@ works "$cleave" train --images x.npy --labels y.npy --model cnn --device "$devic
     --dump-gradients g.safetensors --save one.safetensors --json
 same "test accuracy without a test set" "$(at test_accuracy)" null
 same "speed where nothing was timed" "$(at images_per_second) $(at step_ms)" "null null"
+# The first step of each size of batch compiles kernels: 4 samples and 3 leave nothing to be timed, whatever is compiled when.
+"$helper" images 7 seven.npy && "$helper" labels 7 seven-labels.npy || fail "no seven samples"
+works "$cleave" train --images seven.npy --labels seven-labels.npy --model mlp --device "$device" --batch 4 --epochs 1 --log seven.jsonl --json
+same "speed of a first whole and a first short batch" "$(at images_per_second) $(at step_ms)" "null null"
+same "speed in the log before a step is timed" "$(grep '"step":1,' seven.jsonl | "$helper" json images_per_second)" null
+works "$cleave" train --images seven.npy --labels seven-labels.npy --model mlp --device "$device" --batch 4 --epochs 2 --json
+[ "$(at step_ms)" != null ] || fail "the second steps of both sizes are timed"
+works "$cleave" train --images x.npy --labels y.npy --model cnn --device "$device" --batch 4 --steps 1 --no-shuffle --dump-gradients g.safetensors --json
 same "prediction with gradients" "$(at memory.0.predicted_peak_bytes)" "$(at memory.0.peak_bytes)"
 same "gradients" "$("$helper" shapes g.safetensors | sort)" "$("$helper" shapes one.safetensors | sort)"
 same "names" "$("$helper" shapes one.safetensors | sort | tr '\n' ' ')" "conv1.bias [32] conv1.weight [32,1,3,3] conv2.bias [64] \

@@ -45,7 +45,7 @@ clv_status watch_begin(watch_eye *watch, cli_session *session, const clv_train_c
     watch_moment *now = &watch->now;
     now->process = getpid();
     now->batch_size = config->batch;
-    now->test_loss = now->test_accuracy = NAN;
+    now->test_loss = now->test_accuracy = now->images_per_second = NAN;
     snprintf(now->version, sizeof now->version, "%s", clv_version());
     snprintf(now->model, sizeof now->model, "%s", config->model->name);
     const cli_unit unit = cli_unit_of(session->args, config->model);
@@ -161,10 +161,9 @@ static void take_step(watch_eye *watch, const clv_train_step *step, double time)
     now->loss = step->loss;
     now->lr = step->lr;
     now->seconds = time;
-    if (watch->since == 0) { // the first step: what was before it was starting up
-        now->images_per_second = step->images_per_second;
-        begin_window(watch, time);
-    }
+    // The first step of each size of batch compiles kernels, and the first of all starts up: no rate counts it.
+    if (watch->since == 0 || (short_batch && !watch->short_seen)) begin_window(watch, time);
+    watch->short_seen |= short_batch;
     take_rates(watch, time);
     now->left_seconds = (double)((step->steps - step->step) * batch) / now->images_per_second;
 }

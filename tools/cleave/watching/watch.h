@@ -175,6 +175,7 @@ typedef struct watch_eye {
     events_file events;
     watch_moment now;
     double since;              // when the window began that rates are taken over
+    bool short_seen;           // the first batch that is not full is done: kernels for it are compiled
     double told;               // when the last window ended; 0: none has
     double printed;            // when lines were printed last
     int64_t images, images_at; // trained on so far; and when the window began
