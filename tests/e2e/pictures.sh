@@ -100,6 +100,18 @@ same "results of bytes" "$("$helper" shapes q.npz)" "kind [8,2]"
 expect 2 "which model?" "$cleave" eval images f --weights bare.safetensors --device "$device"
 works "$cleave" eval images f --weights bare.safetensors --model mlp --image-size 12 --classes 2 --device "$device" --json
 same "of another program" "$(at correct)" 13
+bare="--weights bare.safetensors --model mlp --image-size 12 --device $device"
+works "$cleave" eval images f $bare --per-class --json # as many classes as folders, which name them
+same "classes by the folders" "$(at correct per_class.classes.0.name per_class.classes.1.name per_class.confusion.1.1 | tr '\n' ' ')" '13 one two 8 '
+grep -qF "'bare.safetensors' does not tell what it was trained on: pictures are normalized as ImageNet's, and classes are numbered in the order of their names" err ||
+    fail "it is not told what stands in for what weights tell: $(cat err)"
+# a folder that is missing would give the others its number
+expect 1 "'short' has folders of 1 class, and the model tells 2 apart, which 'bare.safetensors' does not name" "$cleave" eval images short $bare --classes 2
+cp -r f f3 && cp -r f/two f3/zebra
+expect 1 "is of a model with 2 classes, this one has 3" "$cleave" eval images f3 $bare
+expect 1 "labels of 3 classes do not fit model 'mlp', which has 2" "$cleave" eval images f3 $bare --classes 2
+expect 1 "[128,432] and must be [128,588]; the model was built for the samples, [3,14,14]" "$cleave" eval images f --weights bare.safetensors \
+    --model mlp --image-size 14 --device "$device"
 
 cp -r f latin && mv latin/two "latin/tw$(printf '\364')"
 expect 1 "class 'tw?': its name is not UTF-8, and weights keep the names of classes; rename its folder" \

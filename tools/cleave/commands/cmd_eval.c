@@ -112,6 +112,20 @@ static int measure(eval_job *job, const clv_model *model, clv_predictor *predict
     return code == EXIT_DONE ? check_results(session, &metrics) : code;
 }
 
+/** Weights that do not name their classes leave the folders to be numbered: that takes a folder for each. */
+static int check_folders(const cli_source *source, const clv_model *model) {
+    const cli_args *args = source->args;
+    const int64_t have = clv_dataset_info_get(source->test).classes;
+    if (!cli_data_is(args, "images") || args->labels || cli_told_classes(args) || have >= model->classes)
+        return EXIT_DONE;
+    return cli_fail(EXIT_FAILED,
+                    "'%s' has folders of %lld class%s, and the model tells %lld apart, which '%s' does not "
+                    "name: which of them are missing is not known; give it a folder for each class, with a "
+                    "picture at least",
+                    args->words[1], (long long)have, have == 1 ? "" : "es", (long long)model->classes,
+                    args->weights);
+}
+
 static int evaluate(cli_session *session, cli_source *source, const clv_placement *placement) {
     const cli_args *args = session->args;
     int code = cli_source_wait(source);
@@ -121,6 +135,7 @@ static int evaluate(cli_session *session, cli_source *source, const clv_placemen
     cli_tell_table(args, &table, clv_dataset_info_get(source->test).table);
     clv_model sized;
     code = cli_model_of_source(session->runtime, source, &sized);
+    if (code == EXIT_DONE) code = check_folders(source, &sized);
     if (code == EXIT_DONE) code = cli_check_place(session->runtime, &sized, placement);
     if (code != EXIT_DONE) return code;
     cli_metrics metrics;
