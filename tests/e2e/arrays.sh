@@ -81,6 +81,8 @@ works "$cleave" run arrays d.npz --weights w.safetensors --output out.npz --devi
 same "memory of run" "$(at memory.0.peak_bytes)" "$(at memory.0.predicted_peak_bytes)"
 same "shapes told" "$(at outputs.kind.0 outputs.kind.1 outputs.price.0 | tr '\n' ' ')" "200 3 200 "
 same "shapes written" "$("$helper" shapes out.npz | tr '\n' ' ')" "kind [200,3] price [200] "
+works "$cleave" run arrays d.npz --weights w.safetensors --device "$device" --json
+same "named results" "$(at results.kind.shape.0 results.price.shape.0 results.price.dtype outputs.kind.0 | tr '\n' ' ')" '200 200 f32 200 '
 near "mae of what was written" "$("$helper" told out.npz d.npz price)" "$mae"
 near "accuracy of what was written" "$("$helper" told out.npz d.npz kind)" "$accuracy"
 works "$cleave" run arrays d.npz --weights w.safetensors --output out.npz --device "$device" --batch 7

@@ -260,10 +260,26 @@ expect 1 "the targets of 'one.csv' are of one class" "$cleave" train csv one.csv
 "$helper" images 6 x.npy && "$helper" labels 6 y.npy || fail "no arrays"
 linear="--model linear --device $device --quiet"
 works "$cleave" train --images x.npy --labels y.npy $linear --steps 1 --save linear.safetensors
+# Without a file the JSON has the results: the values that a file has, or a line that says how to have so many.
+works "$cleave" run --input x.npy --weights linear.safetensors $linear --output logits.npy --json
+same "results that a file has" "$(at results)" null
+works "$cleave" run --input x.npy --weights linear.safetensors $linear --json
+same "the results" "$(at output results.logits.dtype results.logits.shape.0 results.logits.shape.1 results.logits.hint | tr '\n' ' ')" 'null f32 6 10 null '
+told=$(for r in 0 1 2 3 4 5; do
+    for c in 0 1 2 3 4 5 6 7 8 9; do echo "$c $(at results.logits.values.$r.$c)"; done | sort -k2 -g | tail -n 1 | cut -d' ' -f1
+done | tr '\n' ' ')
+same "the likeliest of each" "$told" "$("$helper" likeliest logits.npy | cut -d, -f1 | tr '\n' ' ')"
+"$helper" images 1001 many.npy 1 2 2 && "$helper" labels 1001 many-y.npy || fail "no arrays"
+works "$cleave" train --images many.npy --labels many-y.npy $linear --steps 1 --save many.safetensors
+works "$cleave" run --input many.npy --weights many.safetensors $linear --json
+same "10010 results" "$(at results.logits.shape.0 results.logits.values results.logits.hint | tr '\n' ' ')" \
+    '1001 null values are told up to 10000; --output FILE writes them all '
 printf '\000\000\300\177' | dd of=x.npy bs=1 seek=$(($(wc -c <x.npy) - 4)) conv=notrunc 2>/dev/null
 expect 1 "images 'x.npy': element [5,0,27,27] is nan in f32, and data must be finite" \
     "$cleave" train --images x.npy --labels y.npy $linear --steps 1
 expect 1 "rows of 'logits.npy' that are not finite (NaN or infinity): 1 of 6, the first is row 5; of the input: 1, the first is row 5" \
     "$cleave" run --input x.npy --weights linear.safetensors $linear --output logits.npy
 [ -s logits.npy ] || fail "results that are not finite were not written"
+"$cleave" run --input x.npy --weights linear.safetensors $linear --json >out 2>err && fail "results that are not finite are a success"
+grep -qF "rows of 'x.npy' that are not finite" err || fail "whose rows are not finite: $(cat err)"
 finish

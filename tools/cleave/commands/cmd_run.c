@@ -198,6 +198,39 @@ static json_t *outputs_json(const run_job *job) {
     return object;
 }
 
+enum { MOST_TOLD = 10000 }; // values of a result that the JSON has
+
+/** Lists within lists, as numpy's tolist() has them. */
+static json_t *values_json(const clv_shape *shape, int d, const float **at) {
+    if (d == shape->rank) return cli_real((double)*(*at)++);
+    json_t *list = json_array();
+    for (int64_t i = 0; i < shape->dims[d]; i++) json_array_append_new(list, values_json(shape, d + 1, at));
+    return list;
+}
+
+static json_t *result_json(const clv_array *result) {
+    const bool told = result->type == CLV_DTYPE_F32 && clv_shape_numel(&result->shape) <= MOST_TOLD;
+    const float *at = result->data;
+    char hint[96] = "";
+    if (!told)
+        snprintf(hint, sizeof hint, "values are told up to %d; --output FILE writes them all", MOST_TOLD);
+    return json_pack("{s:o, s:s, s:o, s:s?}", "shape", shape_json(&result->shape), "dtype",
+                     clv_dtype_name(result->type), "values",
+                     told ? values_json(&result->shape, 0, &at) : json_null(), "hint", told ? NULL : hint);
+}
+
+/** The results themselves, where no file has them; else null. A table's are its predictions. */
+static json_t *results_json(const run_job *job) {
+    if (job->session->args->output || job->record) return json_null();
+    json_t *object = json_object();
+    for (int i = 0; i < clv_model_port_count(&job->sized, CLV_PORT_TARGET); i++) {
+        const char *name = job->archive ? job->sized.targets[i].name : NULL;
+        json_object_set_new(object, name ? name : "logits", result_json(&job->results[i]));
+        if (!name) break; // of --input there is one
+    }
+    return object;
+}
+
 static int report(const run_job *job, clv_predictor *predictor) {
     const cli_args *args = job->session->args;
     const double *shares = clv_predictor_info_get(predictor).shares;
@@ -208,10 +241,11 @@ static int report(const run_job *job, clv_predictor *predictor) {
     }
     if (args->json)
         return cli_print_json(json_pack(
-            "{s:s, s:s, s:s?, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o}", "model", job->sized.name, "device",
-            clv_device_info_get(clv_plan_device_get(plan, 0))->name, "output", args->output, "shape",
-            shape_json(&job->results[0].shape), "outputs", outputs_json(job), "memory",
-            cli_plan_memory_json(plan), "shares", cli_shares_json(job->placement, shares), "placement",
+            "{s:s, s:s, s:s?, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o}", "model", job->sized.name,
+            "device", clv_device_info_get(clv_plan_device_get(plan, 0))->name, "output", args->output,
+            "shape", shape_json(&job->results[0].shape), "outputs", outputs_json(job), "results",
+            results_json(job), "memory", cli_plan_memory_json(plan), "shares",
+            cli_shares_json(job->placement, shares), "placement",
             cli_place_json(clv_predictor_info_get(predictor).place), "profile",
             cli_profile_json(&job->profile), "table", job->record ? cli_table_json(&job->table) : json_null(),
             "predictions",
@@ -264,8 +298,10 @@ static int check_results(const run_job *job) {
     return cli_fail(
         EXIT_FAILED,
         "rows of '%s' that are not finite (NaN or infinity): %lld of %lld, the first is row %lld; %s",
-        args->output ? args->output : args->words[1], (long long)bad, (long long)job->n, (long long)first,
-        why);
+        args->output  ? args->output
+        : args->input ? args->input
+                      : args->words[1],
+        (long long)bad, (long long)job->n, (long long)first, why);
 }
 
 static clv_device *device_of(const void *predictor, int index) {
@@ -310,7 +346,7 @@ static int compute_all(run_job *job, clv_predictor *predictor) {
     cli_outlet outlet;
     clv_status status = clv_predictor_forward_arrays(predictor, job->inputs, job->results);
     if (status != CLV_OK) return cli_fail_status(runtime, status);
-    if (!path) return keep_results(job);
+    if (!path) return job->record ? keep_results(job) : EXIT_DONE;
     const int code = cli_outlet_begin(&path, &outlet);
     if (code != EXIT_DONE) return code;
     status = write_results(job, path);
@@ -405,12 +441,13 @@ static int check_words(const cli_args *args) {
     if (!named && !args->input)
         return cli_fail(EXIT_USAGE,
                         "on what? images FILE..., csv FILE or arrays FILE; or --input wants an .npy file");
-    const bool on_json = args->json && cli_data_is(args, "csv"); // which has the predictions then
-    if (!args->output && !on_json && !cli_data_is(args, "images"))
-        return cli_fail(EXIT_USAGE, "where to? --output wants the name of %s file; -o - is stdout",
-                        cli_data_is(args, "csv")      ? "a .csv"
-                        : cli_data_is(args, "arrays") ? "an .npz"
-                                                      : "an .npy");
+    if (!args->output && !args->json && !cli_data_is(args, "images")) // the JSON has the results
+        return cli_fail(
+            EXIT_USAGE,
+            "where to? --output wants the name of %s file; -o - is stdout, and --json tells values",
+            cli_data_is(args, "csv")      ? "a .csv"
+            : cli_data_is(args, "arrays") ? "an .npz"
+                                          : "an .npy");
     return EXIT_DONE;
 }
 
