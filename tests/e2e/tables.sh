@@ -104,6 +104,10 @@ grep -q '^  samples  *[0-9]* to train on, [0-9]* to test on: text.txt, each of 8
 grep -q '^[0-9]* tokens/s on average, ' out || fail "a text's speed is told as: $(cat out)"
 works "$cleave" eval text text.txt --weights g.safetensors --device "$device"
 grep -q '^tested on [0-9]* tokens$' out || fail "eval does not tell its tokens: $(cat out)"
+works "$cleave" eval text text.txt --weights g.safetensors --device "$device" --per-class
+grep -q '^token  *told as  *times$\|^token  *precision' out && ! grep -q class out || fail "the tokens of a text are told as: $(cat out)"
+works "$cleave" train text text.txt --context 8 --width 16 --heads 2 --layers 1 --batch 8 --steps 1 --lr 1e-9 --device "$device"
+grep -q '^no better than always the commonest token, .* tells tokens apart; ' out && ! grep -q class out err || fail "a text that was not learnt: $(cat out)"
 "$helper" fields 40 d.npz || fail "no arrays"
 works "$cleave" train arrays d.npz --target kind,price --epochs 5 --batch 8 --device "$device" --save a.safetensors
 grep -q '^[0-9]* samples/s on average, ' out || fail "the speed of arrays is told as: $(cat out)"

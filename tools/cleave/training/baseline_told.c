@@ -32,7 +32,7 @@ cli_least cli_least_of(clv_runtime *runtime, const cli_source *source, const clv
                        const clv_loss *loss) {
     const cli_fields *fields = &source->fields;
     const clv_dataset *dataset = tested ? tested : trained;
-    cli_least least = {.accuracy = NAN, .loss = NAN};
+    cli_least least = {.accuracy = NAN, .loss = NAN, .are_tokens = cli_data_is(source->args, "text")};
     const int n = clv_dataset_info_get(dataset).n_targets;
     for (int i = 0; i < n && !least.no_better && (tested || n == 1); i++) {
         const clv_port port = clv_dataset_port_get(dataset, CLV_PORT_TARGET, i);
@@ -62,19 +62,22 @@ void cli_least_say(FILE *out, const cli_least *least) {
     if (*least->sorted) screen_say(out, "%s%s%s%s", of, least->target, colon, least->sorted);
     if (!least->no_better || *least->sorted) return;
     if (!isnan(least->accuracy) && !isnan(least->baseline.accuracy))
-        screen_say(
-            out,
-            "%s%s%sno better than always the commonest class, which is right in %.4f: nothing was "
-            "learnt that tells classes apart; more --epochs (or fewer, where the train loss still fell), "
-            "another --lr or other data may help",
-            of, least->target, colon, least->baseline.accuracy);
+        screen_say(out,
+                   "%s%s%sno better than always the commonest %s, which is right in %.4f: nothing was "
+                   "learnt that tells %s apart; more --epochs (or fewer, where the train loss still fell), "
+                   "another --lr or other data may help",
+                   of, least->target, colon, least->are_tokens ? "token" : "class", least->baseline.accuracy,
+                   least->are_tokens ? "tokens" : "classes");
     else
         screen_say(
             out,
             "%s%s%sno better than always %s, whose loss is %s%s: nothing was learnt of the samples; "
             "%smore --epochs (or fewer, where the train loss still fell), another --lr or other data may "
             "help",
-            of, least->target, colon, least->baseline.targets ? "the commonest class" : "the mean",
+            of, least->target, colon,
+            !least->baseline.targets ? "the mean"
+            : least->are_tokens      ? "the commonest token"
+                                     : "the commonest class",
             cli_figure(least->baseline.loss), least->units,
             least->are_large ? "targets so large want to be standardized, as (y - y.mean()) / y.std(); "
                              : "");

@@ -61,6 +61,11 @@ json_t *cli_classes_json(const cli_source *source, const clv_confusion *confusio
 
 // ---- tables ---------------------------------------------------------------------------------------------
 
+/** What the model tells apart. */
+static const char *kind_of(const cli_source *source) {
+    return cli_data_is(source->args, "text") ? "token" : "class";
+}
+
 static void add_row(table *t, const char *name, const clv_class_metrics *one) {
     table_add(t, "%s", name);
     table_add(t, "%.4f", one->precision);
@@ -73,13 +78,14 @@ static void add_row(table *t, const char *name, const clv_class_metrics *one) {
 
 static void print_metrics(FILE *out, const cli_source *source, const clv_confusion *confusion) {
     const clv_confusion_info told = clv_confusion_info_get(confusion);
-    const table_column columns[] = {{told.of_labels ? "label" : "class", TABLE_TEXT, TABLE_KEEP, 8, NULL},
-                                    {"precision", TABLE_NUMBER, 95, 0, NULL},
-                                    {"recall", TABLE_NUMBER, 95, 0, NULL},
-                                    {"F1", TABLE_NUMBER, TABLE_KEEP, 0, NULL},
-                                    {"targets", TABLE_NUMBER, 80, 0, NULL},
-                                    {"told", TABLE_NUMBER, 60, 0, NULL},
-                                    {"right", TABLE_NUMBER, 70, 0, NULL}};
+    const table_column columns[] = {
+        {told.of_labels ? "label" : kind_of(source), TABLE_TEXT, TABLE_KEEP, 8, NULL},
+        {"precision", TABLE_NUMBER, 95, 0, NULL},
+        {"recall", TABLE_NUMBER, 95, 0, NULL},
+        {"F1", TABLE_NUMBER, TABLE_KEEP, 0, NULL},
+        {"targets", TABLE_NUMBER, 80, 0, NULL},
+        {"told", TABLE_NUMBER, 60, 0, NULL},
+        {"right", TABLE_NUMBER, 70, 0, NULL}};
     table *t = table_create(columns, sizeof columns / sizeof *columns);
     for (int64_t i = 0; i < told.classes; i++) {
         char text[24];
@@ -94,7 +100,7 @@ static void print_metrics(FILE *out, const cli_source *source, const clv_confusi
 static void print_square(FILE *out, const cli_source *source, const clv_confusion *confusion) {
     const int64_t n = clv_confusion_info_get(confusion).classes;
     char text[MOST_SQUARE][24];
-    table_column columns[MOST_SQUARE + 1] = {{"class", TABLE_TEXT, TABLE_KEEP, 8, NULL}};
+    table_column columns[MOST_SQUARE + 1] = {{kind_of(source), TABLE_TEXT, TABLE_KEEP, 8, NULL}};
     for (int64_t i = 0; i < n; i++)
         columns[i + 1] =
             (table_column){name_of(source, i, text[i]), TABLE_NUMBER, (int)(90 - i), 0, "told as"};
@@ -130,7 +136,7 @@ static int find_pairs(const clv_confusion *confusion, pair pairs[MOST_PAIRS]) {
 }
 
 static void print_pairs(FILE *out, const cli_source *source, const clv_confusion *confusion) {
-    const table_column columns[] = {{"class", TABLE_TEXT, TABLE_KEEP, 8, NULL},
+    const table_column columns[] = {{kind_of(source), TABLE_TEXT, TABLE_KEEP, 8, NULL},
                                     {"told as", TABLE_TEXT, TABLE_KEEP, 8, NULL},
                                     {"times", TABLE_NUMBER, TABLE_KEEP, 0, NULL}};
     pair pairs[MOST_PAIRS];

@@ -40,6 +40,7 @@ typedef struct cli_least {
     double accuracy, loss; // the model's; NaN: not told
     bool known, no_better; // by accuracy of classes, by loss of numbers
     bool are_large;        // numbers of arrays, far from what a model begins with
+    bool are_tokens;       // classes are the tokens of a text
     char sorted[600];      // what is tested on differs from what was trained on; "": it does not
 } cli_least;
 /** Of an evaluation on `tested`; NULL: of `trained` and the loss of the training. */
