@@ -8,6 +8,8 @@
 #include "device/launch.h"
 #include "device/source.h"
 
+#define PROGRAMS_OF_UNITS "gemm_units" // kernels with matrix units
+
 typedef struct program_kernel {
     clv__source_entry at;
     char defines[CLV__DEFINES_BYTES];

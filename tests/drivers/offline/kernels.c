@@ -55,6 +55,7 @@ static const struct {
     bool thin;   // a kernel is left out again if others have all of its pairs
 } texts[] = {{"elementwise", "EW_EXPR ", false, true, true},
              {"gemm", "EPI_", false, true, false},
+             {"pool", "EPI_", false, true, true},
              {"rows", "ROW_", true, true, true},
              {NULL, "EPI_", false, false, false}};
 
@@ -121,6 +122,7 @@ static void thin_out(void) {
 static void meet(const clv__launch *launch, const char *op, const char *variant) {
     bool known;
     if (launch->kind != CLV__LAUNCH_KERNEL) return;
+    if (!device->matrix_units && strstr(launch->defines, "MATRIX_TYPE ")) return; // an emulation
     program_kernel found = programs_look(&all, launch, &known);
     if (known || nothing_new(&found)) return;
     found.op = op, found.variant = variant;

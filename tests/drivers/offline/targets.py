@@ -378,6 +378,7 @@ TARGETS = {
     "sm_70": nvidia, "sm_80": nvidia, "sm_90": nvidia,
     "spir": spirv,
 }
+WITH_UNITS = ["sm_80", "sm_90"]  # those for whose matrix units there are kernels
 
 
 @functools.cache
