@@ -83,6 +83,37 @@ static void test_f16_by_ptx(void **state) {
     }
 }
 
+/** Matrix units: the question is asked of the emulation, which passes, and of one whose items do not wait for each other, which does not. */
+static void test_matrix_units(void **state) {
+    (void)state;
+#define EMULATED(type, more)                                                                                 \
+    "#define MATRIX_UNIT 0\n#define MATRIX_ANY 1\n#define MATRIX_TYPE " type "\n" more
+    static const struct {
+        const char *begin;
+        bool right;
+    } cases[] = {{EMULATED("tf32", ""), true},
+                 {EMULATED("f16", ""), true},
+                 {EMULATED("bf16", ""), true},
+                 {EMULATED("tf32", "#define barrier(flags)\n"), false},
+                 {"#define MATRIX_UNIT 0\n", false}}; // none
+    clv_device *device;
+    for (int d = -1; (device = clv__test_next_device(runtime, &d));) {
+        if (strcmp(clv_device_info_get(device)->backend, "opencl")) continue;
+        if (clv_device_info_get(device)->max_work_group < 32) continue;
+        assert_status(clv__device_open(device), CLV_OK, runtime);
+        for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+            const clv__probe probe = {.begin = cases[i].begin,
+                                      .stem = "matrix_units",
+                                      .entry = "matrix_faults",
+                                      .items = 128,
+                                      .group = 32,
+                                      .note = "matrix units, tests"};
+            if (clv__probe_passes(device, &probe) != cases[i].right)
+                fail_msg("%s: case %zu is %s", device->name, i, cases[i].right ? "refused" : "taken");
+        }
+    }
+}
+
 /** Questions about what a device says it has, on Intel's driver both. A question that no compiler takes would be a no for ever. */
 static void test_what_a_driver_says_is_asked(void **state) {
     (void)state;
@@ -103,6 +134,7 @@ static void test_what_a_driver_says_is_asked(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {cmocka_unit_test(test_trees), cmocka_unit_test(test_f16_by_ptx),
+                                       cmocka_unit_test(test_matrix_units),
                                        cmocka_unit_test(test_what_a_driver_says_is_asked)};
     return cmocka_run_group_tests(tests, setup, teardown);
 }

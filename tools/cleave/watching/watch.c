@@ -161,7 +161,7 @@ static void take_step(watch_eye *watch, const clv_train_step *step, double time)
     now->loss = step->loss;
     now->lr = step->lr;
     now->seconds = time;
-    // The first step of each size of batch compiles kernels, and the first of all starts up: no rate counts it.
+    // The first step of each size of batch compiles kernels, and the first of all starts up: no rate has it.
     if (watch->since == 0 || (short_batch && !watch->short_seen)) begin_window(watch, time);
     watch->short_seen |= short_batch;
     take_rates(watch, time);
