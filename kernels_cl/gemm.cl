@@ -323,11 +323,16 @@ int4 KERNEL(gemm_term)(int k2, int k1, int k0, int a_k2, int a_k1, int a_k0, int
     }
 #endif
 
+#if MATRIX
+#define COLUMN_AT(column) columns[column]
+#else
+#define COLUMN_AT(column) (n / n_0 / n_1 * c_n2 + n / n_0 % n_1 * c_n1 + n % n_0 * c_n0)
+#endif
 // The result in row m and column n0 + column.
 #define STORE_SUM                                                                                            \
     const int n = n0 + column, channel = z * channels + (by_row ? m : n);                                    \
     if (m < M && n < N) {                                                                                    \
-        const int at = m * c_m + columns[column];                                                            \
+        const int at = m * c_m + COLUMN_AT(column);                                                          \
         float v = sum;                                                                                       \
         if (has_bias) v += bias[channel];                                                                    \
         EPILOGUE_CHANNEL(channel);                                                                           \
@@ -503,12 +508,13 @@ KERNEL(gemm)(__global T_C *restrict c, __global const T_A *restrict a, __global 
         barrier(CLK_LOCAL_MEM_FENCE);
     }
     c += c_0 + z * c_z + split * c_split;
-    // Where a column's elements lie, once for all rows.
+#if MATRIX // where a column's elements lie, once for all rows
     for (int i = id; i < BN; i += ITEMS) {
         const int n = n0 + i;
         columns[i] = n / n_0 / n_1 * c_n2 + n / n_0 % n_1 * c_n1 + n % n_0 * c_n0;
     }
     barrier(CLK_LOCAL_MEM_FENCE);
+#endif
     // Some sums at a time by way of local memory, where the loop over them can stay one: unrolled, the epilogue would stand there for each.
 #if MATRIX // a fragment, so that neighbours store neighbours
     __local float *own = (__local float *)lb + sub * (MATRIX_M * MATRIX_N);

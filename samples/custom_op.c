@@ -6,7 +6,7 @@
 #include "common.h"
 
 static const char kernel[] =
-    "__kernel void KERNEL(softplus)(global T_y *y, global const T_x *x, int n, float beta) {\n"
+    "__kernel void KERNEL(softplus_beta)(global T_y *y, global const T_x *x, int n, float beta) {\n"
     "    const int i = get_global_id(0);\n"
     "    if (i >= n) return;\n"
     "    const float v = LOAD(T_x, x + i);\n"
@@ -43,19 +43,19 @@ static const clv_op_sample cases[] = {
     {.label = "beta 3", .in = matrix, .n_in = 1, .attributes = beta_3, .n_attributes = 1, .quick = true},
     {.label = NULL}};
 
-static const clv_custom_op softplus = {.bytes = sizeof softplus,
-                                       .name = "softplus",
-                                       .inputs = inputs,
-                                       .attributes = attributes,
-                                       .outputs = outputs,
-                                       .variants = variants,
-                                       .reference = reference,
-                                       .gradient = gradient,
-                                       .samples = cases};
+static const clv_custom_op softplus_beta = {.bytes = sizeof softplus_beta,
+                                            .name = "softplus_beta",
+                                            .inputs = inputs,
+                                            .attributes = attributes,
+                                            .outputs = outputs,
+                                            .variants = variants,
+                                            .reference = reference,
+                                            .gradient = gradient,
+                                            .samples = cases};
 
 CLV_API clv_status clv_ops_init(clv_runtime *runtime);
 clv_status clv_ops_init(clv_runtime *runtime) {
-    return clv_op_register(runtime, &softplus);
+    return clv_op_register(runtime, &softplus_beta);
 }
 
 int main(int argc, char **argv) {
@@ -76,7 +76,7 @@ int main(int argc, char **argv) {
     clv_tensor *x = clv_input(graph, "x", CLV_DTYPE_F32, CLV_SHAPE(BATCH, 784));
     clv_tensor *labels = clv_input(graph, "labels", CLV_DTYPE_I32, CLV_SHAPE(BATCH));
     clv_tensor *h = clv_nn_linear(x, "fc1", 64, NULL);
-    h = clv_op_call(graph, "softplus", &h, 1, &(clv_op_argument){.name = "beta", .number = 2}, 1);
+    h = clv_op_call(graph, "softplus_beta", &h, 1, &(clv_op_argument){.name = "beta", .number = 2}, 1);
     clv_tensor *mean = clv_cross_entropy(clv_nn_linear(h, "fc2", 10, NULL), labels);
     clv_output(mean, "loss");
     clv_backward(mean);

@@ -136,15 +136,23 @@ static void add_launch(clv__text *calls, clv__text *rows, const clv__launch *lau
 
 // ---- nodes ---------------------------------------------------------------------------------------------------------------
 
+/** How far a result may be off, as a part of the largest: by f32's roundings, or by those of operands. */
+static double within_of(const clv__op *op, const char *variant) {
+    const double usual = 1e-4;
+    const clv__variant *v = op->variants;
+    while (v && v->name && strcmp(v->name, variant) != 0) v++;
+    return v && v->name && clv__variant_roundoff(v) > usual ? clv__variant_roundoff(v) : usual;
+}
+
 /** desc NULL: the tensor is not there. */
-static void add_buffer(clv__text *head, const clv__desc *desc, long given, long wanted) {
+static void add_buffer(clv__text *head, const clv__desc *desc, long given, long wanted, double within) {
     if (!desc) {
         clv__text_add(head, "    {0, -1, -1, 0, 0, 0, 0},\n");
         return;
     }
     const bool whole = desc->dtype == CLV_DTYPE_I32;
-    clv__text_add(head, "    {%zu, %ld, %ld, %lld, %d, %s, %d},\n", clv__desc_bytes(desc), given, wanted,
-                  (long long)clv__numel(desc), whole, whole ? "0" : "1e-4", whole);
+    clv__text_add(head, "    {%zu, %ld, %ld, %lld, %d, %g, %d},\n", clv__desc_bytes(desc), given, wanted,
+                  (long long)clv__numel(desc), whole, whole ? 0 : within, whole);
 }
 
 bool nodes_add(const node_label *label, const clv__op_io *io, const char *variant,
@@ -160,12 +168,12 @@ bool nodes_add(const node_label *label, const clv__op_io *io, const char *varian
     }
     for (int i = 0; i < CLV__MAX_IN; i++) {
         const clv__desc *in = clv__has_in(io, i) ? &io->in[i] : NULL;
-        add_buffer(&head, in, in && known ? known->given[i] : -1, -1);
+        add_buffer(&head, in, in && known ? known->given[i] : -1, -1, 0);
         if (in) new.must += clv__desc_bytes(in) * (io->op->mutates >> i & 1 ? 2 : 1); // read and written
     }
     for (int i = 0; i < CLV__MAX_OUT; i++) {
         const clv__desc *out = i < io->n_out ? &io->out[i] : NULL;
-        add_buffer(&head, out, -1, out && known ? known->wanted[i] : -1);
+        add_buffer(&head, out, -1, out && known ? known->wanted[i] : -1, within_of(io->op, variant));
         if (out) new.must += clv__desc_bytes(out);
     }
     clv__text_add(&head, "    {%zu, -1, -1, 0, 0, 0, 0},\n", launches->workspace_bytes);

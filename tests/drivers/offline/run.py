@@ -277,6 +277,8 @@ def main():
         looked_at = chosen.get(stem, wanted)
         cells = {target: cell(found.get(name, {}).get(target)) for target in looked_at}
         for target in looked_at:
+            if stem == UNITS and target not in targets.WITH_UNITS:
+                continue
             if target not in found.get(name, {}) and not any(m.startswith(f"{target}: {stem}.cl") for m in mistakes):
                 mistakes.append(f"{target}: {entry} {key} ({op}:{variant}) is not in what the compiler made")
         rows[f"{entry} {key} {op}:{variant}"] = cells
