@@ -25,29 +25,30 @@ typedef struct gemm_tile {
  *  runs of them fill sectors better where terms lie side by side. The others are for small groups, results of few
  *  rows or columns, and halves. "gemm:8x8" is an item by itself, for threads, of which neither
  *  share nor registers are looked at: those that have room have better variants. */
+#define FLOAT_TILE(name, ...) [CLV__TILE_##name] = {__VA_ARGS__, 0, 0, 0, 0, 0}
+#define UNIT_TILE(name, wx, wy, tm, tn, tk, share, registers, ...)                                           \
+    [CLV__TILE_##name] = {wx, wy, tm, tn, tk, share, registers, false, false, __VA_ARGS__, 2}
+#define UNIT_TILES(name, tk, share, ...)                                                                     \
+    UNIT_TILE(name, 16, 16, 8, 8, tk, share, 160, __VA_ARGS__),                                              \
+        UNIT_TILE(name##_64X64, 16, 8, 8, 4, tk, share / 1.5, 100, __VA_ARGS__)
 static const gemm_tile tiles[CLV__TILES] = {
-    [CLV__TILE_USUAL] = {16, 16, 4, 8, 8, 0.84, 64, false, false},
-    [CLV__TILE_128X128] = {16, 16, 8, 8, 8, 0.89, 128, false, false},
-    [CLV__TILE_64X64] = {16, 16, 4, 4, 16, 0.79, 48, false, false},
-    [CLV__TILE_32X64] = {8, 8, 4, 8, 8, 0.84, 88, false, false},
-    [CLV__TILE_16X64] = {16, 4, 4, 4, 8, 0.79, 59, false, false},
-    [CLV__TILE_64X16] = {4, 16, 4, 4, 8, 0.79, 50, false, false},
-    [CLV__TILE_8X8] = {1, 1, 8, 8, 8, 0.5, 64, false, false},
-    [CLV__TILE_HALF] = {16, 16, 4, 8, 8, 0.83, 64, true, false},
-    [CLV__TILE_HALF_32X64] = {8, 8, 4, 8, 8, 0.83, 88, true, false},
-    [CLV__TILE_HALF_SUMS] = {16, 16, 4, 8, 8, 1.2, 80, true, true},
-#define MATRIX_TILES(name, type, tk, share, parts, stages, width)                                            \
-    [CLV__TILE_##                                                                                            \
-        name] = {16, 16, 8, 8, tk, share, 160, false, false, CLV_MATRIX_##type, parts, stages, width, 2},    \
-      [CLV__TILE_##name##_64X64] = {                                                                         \
-          16, 8, 8, 4, tk, share / 1.5, 100, false, false, CLV_MATRIX_##type, parts, stages, width, 2}
-    MATRIX_TILES(TF32, TF32, 16, 3.0, 1, 2, 16),
-    MATRIX_TILES(F16, F16, 32, 5.0, 1, 2, 16),
-    MATRIX_TILES(BF16, BF16, 32, 5.0, 1, 2, 16),
-    MATRIX_TILES(BF16X2, BF16, 16, 2.0, 2, 2, 8),
-    MATRIX_TILES(BF16X3, BF16, 16, 1.2, 3, 1, 8),
-    [CLV__TILE_TF32_WIDE] = {16, 8, 16, 8, 16, 3.0, 255, false, false, CLV_MATRIX_TF32, 1, 2, 16, 2},
-    [CLV__TILE_F16_WIDE] = {16, 8, 16, 8, 16, 5.0, 255, false, false, CLV_MATRIX_F16, 1, 2, 8, 2}};
+    FLOAT_TILE(USUAL, 16, 16, 4, 8, 8, 0.84, 64, false, false),
+    FLOAT_TILE(128X128, 16, 16, 8, 8, 8, 0.89, 128, false, false),
+    FLOAT_TILE(64X64, 16, 16, 4, 4, 16, 0.79, 48, false, false),
+    FLOAT_TILE(32X64, 8, 8, 4, 8, 8, 0.84, 88, false, false),
+    FLOAT_TILE(16X64, 16, 4, 4, 4, 8, 0.79, 59, false, false),
+    FLOAT_TILE(64X16, 4, 16, 4, 4, 8, 0.79, 50, false, false),
+    FLOAT_TILE(8X8, 1, 1, 8, 8, 8, 0.5, 64, false, false),
+    FLOAT_TILE(HALF, 16, 16, 4, 8, 8, 0.83, 64, true, false),
+    FLOAT_TILE(HALF_32X64, 8, 8, 4, 8, 8, 0.83, 88, true, false),
+    FLOAT_TILE(HALF_SUMS, 16, 16, 4, 8, 8, 1.2, 80, true, true),
+    // Shares and registers of matrix units are by counts of instructions; no card has been asked. The wide ones have half the items.
+    UNIT_TILES(TF32, 16, 3.0, CLV_MATRIX_TF32, 1, 2, 16), UNIT_TILES(F16, 32, 5.0, CLV_MATRIX_F16, 1, 2, 16),
+    UNIT_TILES(BF16, 32, 5.0, CLV_MATRIX_BF16, 1, 2, 16),
+    UNIT_TILES(BF16X2, 16, 2.0, CLV_MATRIX_BF16, 2, 2, 8),
+    UNIT_TILES(BF16X3, 16, 1.2, CLV_MATRIX_BF16, 3, 1, 8),
+    UNIT_TILE(TF32_WIDE, 16, 8, 16, 8, 16, 3.0, 255, CLV_MATRIX_TF32, 1, 2, 16),
+    UNIT_TILE(F16_WIDE, 16, 8, 16, 8, 16, 5.0, 255, CLV_MATRIX_F16, 1, 2, 8)};
 enum { FIRST_TILE = CLV__NO_TILE + 1 };
 
 static int items_of(const gemm_tile *tile) {
