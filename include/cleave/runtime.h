@@ -107,7 +107,7 @@ typedef struct clv_runtime_config {
  * config  NULL means all defaults
  * out     the runtime; destroy it with clv_runtime_destroy
  *
- * Errors  CLV_E_HOST_MEMORY: *out is NULL. CLV_E_VALUE a malformed visible_devices, partition, execution or left_out;
+ * Errors  CLV_E_HOST_MEMORY: *out is NULL. CLV_E_VALUE a malformed visible_devices, partition, execution or left_out, or no such float32_products;
  *         CLV_E_NOT_FOUND it names no device; CLV_E_DEVICE the same, where a driver failed that may have it;
  *         CLV_E_UNSUPPORTED a device cannot be split so. On these four *out is still a runtime, without devices, so that its sentence can be read; destroy it.
  */

@@ -75,6 +75,11 @@ static clv_status start_backend(clv_runtime *runtime, const clv__backend *backen
 }
 
 static clv_status start_backends(clv_runtime *runtime) {
+    const int products = (int)runtime->config.float32_products;
+    if (products < CLV_FLOAT32_PRODUCTS_HIGHEST || products > CLV_FLOAT32_PRODUCTS_MEDIUM)
+        CLV_FAIL(&runtime->error, CLV_E_VALUE,
+                 "float32_products is %d; it is one of clv_float32_products, 0 to %d", products,
+                 CLV_FLOAT32_PRODUCTS_MEDIUM);
 #ifdef CLEAVE_OPENCL
     if (!runtime->config.no_opencl) CLV_TRY(start_backend(runtime, &clv__backend_opencl));
 #endif

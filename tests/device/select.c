@@ -485,6 +485,12 @@ static void platforms_can_be_left_out(void **state) {
         assert_holds(clv_runtime_error(runtime), "PLATFORM=reason");
         clv_runtime_destroy(runtime);
     }
+    for (int products = -1; products <= 3; products += 4) {
+        config = (clv_runtime_config){.float32_products = (clv_float32_products)products};
+        assert_status(clv_runtime_create(&config, &runtime), CLV_E_VALUE, runtime);
+        assert_holds(clv_runtime_error(runtime), "clv_float32_products");
+        clv_runtime_destroy(runtime);
+    }
 }
 
 int main(void) {

@@ -32,7 +32,7 @@ printf '#include "plan/own.h"\nstatic clv_status run(clv_plan *p) {\n    return 
 printf '#include "plan/own.h"\nstatic clv_status run(clv_plan *p) {\n    return clv__noted(p, CLV__PASS_one, 0) != 0;\n}\nconst clv__pass clv__pass_two = {.run = run};\n' >runtime/plan/two.c
 printf '#include "plan/plan.h"\nconst char *v = "NVIDIA";\n' >backends/opencl/device.c
 printf 'const char *v = "NVIDIA";\n' >backends/opencl/quirks.c
-printf 'kernel void k(global float *y) { y[0] = native_exp(y[0]); }\nkernel void l(void) { __asm("nop;"); }\n' >kernels_cl/k.cl
+printf 'kernel void k(global float *y) { y[0] = native_exp(y[0]); }\nkernel void l(void) { __asm("nop;"); }\nkernel void v(void) { __asm volatile("nop;"); }\n' >kernels_cl/k.cl
 mkdir kernels_cl/common
 printf 'kernel void m(void) { __asm("nop;"); }\n' >kernels_cl/common/matrix.cl
 printf 'void clv_own_op(void);\n' >include/cleave/old.h
@@ -96,7 +96,7 @@ expect width.sh 'runtime/base/wide.c:1: 123 columns'
 expect words.sh 'base/words.c:1:.*exits' 'base/words.c:2:.*exits' 'base/words.c:3:.*seam' 'base/words.c:4:.*options' 'plan/ops.c:1:.*descriptor' \
     'base/locale.c:1:.*numbers' 'base/locale.c:3:.*numbers' 'base/locale.c:8:.*numbers' 'tools/t.c:1:.*numbers' \
     'plan/ops.c:2:.*descriptor' 'plan/vendor.c:1:.*vendors' 'opencl/device.c:2:.*vendors' 'kernels_cl/k.cl:1:.*same bits' \
-    'kernels_cl/k.cl:2:.*maker' 'cleave/old.h:1:.*spelling'
+    'kernels_cl/k.cl:2:.*maker' 'kernels_cl/k.cl:3:.*maker' 'cleave/old.h:1:.*spelling'
 expect readmes.sh 'runtime/base:' 'kernels_cl:' 'runtime/ops/forgotten.c:'
 tool=$tree/cleave
 expect docs.sh 'docs/none.md' 'tools/none.sh' 'preset none' 'no option --none$'

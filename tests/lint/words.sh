@@ -95,7 +95,7 @@ tell_all "numbers go through base/number.h and letters through base/text.h, in a
 search "$kernels" '(^|[^A-Za-z0-9_])(native_[a-z0-9]+|atomic_[a-z_]+|atom_[a-z_]+)[[:space:]]*\(' >"$scratch"
 tell_all "no native_ functions, no atomics: same bits twice" <"$scratch"
 
-search "$(echo "$kernels" | grep -v -E '^kernels_cl/common/(matrix|storage)\.cl$' || true)" '(^|[^A-Za-z0-9_])(__asm|asm|__builtin_[a-z]+_[a-z0-9_]+|intel_[a-z0-9_]+)[[:space:]]*\(' >"$scratch"
+search "$(echo "$kernels" | grep -v -E '^kernels_cl/common/(matrix|storage)\.cl$' || true)" '(^|[^A-Za-z0-9_])(__asm|asm|__builtin_[a-z]+_[a-z0-9_]+|intel_[a-z0-9_]+)([[:space:]]+volatile)?[[:space:]]*\(' >"$scratch"
 tell_all "one maker's instructions stand in common/matrix.cl and common/storage.cl" <"$scratch"
 
 # Names that went: ops, optimizers and losses of a program are custom ones; arrays have a clv_dtype.
