@@ -440,21 +440,31 @@ KERNEL(gemm)(__global T_C *restrict c, __global const T_A *restrict a, __global 
         __local const uint *pb = lb + (turn - 1) % STAGES * PARTS * BN * MATRIX_WIDTH;
         MATRIX_UNROLLED for (int s = 0; s < MATRIX_WIDTH / 8; s++) {
             uint va[PARTS][FM][MATRIX_A_WORDS], vb[PARTS][MATRIX_B_WORDS];
-            MATRIX_UNROLLED for (int p = 0; p < PARTS; p++) MATRIX_UNROLLED for (int i = 0; i < FM; i++){
-                MATRIX_LOAD_A(va[p][i], pa + p * BM * MATRIX_WIDTH, sub_m + i * MATRIX_M,
-                              s)} MATRIX_UNROLLED for (int j = 0; j < FN; j++) {
-                MATRIX_UNROLLED for (int p = 0; p < PARTS; p++){
-                    MATRIX_LOAD_B(vb[p], pb + p * BN * MATRIX_WIDTH, sub_n + j * MATRIX_N,
-                                  s)} MATRIX_UNROLLED for (int i = 0; i < FM; i++) {
+            MATRIX_UNROLLED for (int p = 0; p < PARTS; p++) {
+                MATRIX_UNROLLED for (int i = 0; i < FM; i++) {
+                    MATRIX_LOAD_A(va[p][i], pa + p * BM * MATRIX_WIDTH, sub_m + i * MATRIX_M, s);
+                }
+            }
+            MATRIX_UNROLLED for (int j = 0; j < FN; j++) {
+                MATRIX_UNROLLED for (int p = 0; p < PARTS; p++) {
+                    MATRIX_LOAD_B(vb[p], pb + p * BN * MATRIX_WIDTH, sub_n + j * MATRIX_N, s);
+                }
+                MATRIX_UNROLLED for (int i = 0; i < FM; i++) {
 #if PARTS == 1
-                    MATRIX_MULTIPLY(sums[i * FN + j], va[0][i], vb[0])
+                    MATRIX_MULTIPLY(sums[i * FN + j], va[0][i], vb[0]);
 #else // the smallest products first; and the unit's own sums, which may be cut off, are short ones
-                    float part[MATRIX_SUMS];
-                    UNROLLED for (int e = 0; e < MATRIX_SUMS; e++) part[e] = 0.0f;
-                    MATRIX_UNROLLED for (int q = PARTS - 1; q >= 0; q--)
-                        MATRIX_UNROLLED for (int p = q; p >= 0; p--){MATRIX_MULTIPLY(
-                            part, va[p][i], vb[q - p])} UNROLLED for (int e = 0; e < MATRIX_SUMS; e++)
-                            sums[i * FN + j][e] += part[e];
+                    float low[MATRIX_SUMS], high[MATRIX_SUMS];
+                    UNROLLED for (int e = 0; e < MATRIX_SUMS; e++) low[e] = high[e] = 0.0f;
+                    MATRIX_UNROLLED for (int q = PARTS - 1; q > 0; q--) {
+                        MATRIX_UNROLLED for (int p = q; p >= 0; p--) {
+                            MATRIX_MULTIPLY(low, va[p][i], vb[q - p]);
+                        }
+                    }
+                    MATRIX_MULTIPLY(high, va[0][i], vb[0]);
+                    // An infinite factor is infinite in its first part; with a second part that is 0 it would be NaN.
+                    UNROLLED for (int e = 0; e < MATRIX_SUMS; e++) {
+                        sums[i * FN + j][e] += fabs(high[e]) < INFINITY ? high[e] + low[e] : high[e];
+                    }
 #endif
                 }
             }
