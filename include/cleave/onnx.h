@@ -6,10 +6,12 @@
 //     clv_model model = *clv_onnx_info_get(onnx).model;    // as any other: clv_trainer_create, clv_predictor_create, clv_model_build
 //     ...
 //     clv_weights_load(session, "net.onnx");                // the file is one of weights, too
+//     clv_onnx_write(session, &model, NULL, "trained.onnx"); // any model and its weights, for ONNX Runtime and others
 #ifndef CLEAVE_ONNX_H
 #define CLEAVE_ONNX_H
 
 #include "nn.h"
+#include "plan.h"
 
 #ifdef __cplusplus
 extern "C" {
@@ -59,6 +61,31 @@ CLV_API CLV_MUST_CHECK clv_status clv_onnx_read(clv_runtime *runtime, const char
 /** NULL is fine. */
 CLV_API void clv_onnx_destroy(CLV_OR_NULL clv_onnx *onnx);
 CLV_API clv_onnx_info clv_onnx_info_get(const clv_onnx *onnx);
+
+typedef struct clv_onnx_write_config {
+    int64_t batch; /**< samples of a batch; 0: any number, as the first dimension `batch` of inputs and results */
+    CLV_RESERVED(4);
+} clv_onnx_write_config;
+
+/**
+ * Write a model with a session's weights to an ONNX file, as it predicts: opset 18, f32, one graph, in ONNX's own ops.
+ *
+ * Parameters and running statistics are initializers under their names. Inputs and results have the names of the model's ports; the
+ * result of a model with one is `logits`. Inputs of i32 are int64 there, as PyTorch has them. What the session knows of its weights
+ * (clv_weights_describe: classes, normalization, columns) stands in the metadata under the keys that safetensors have it under. Above
+ * 2 GB weights go to a file beside it, `PATH.data`. Running averages are written where the session has them, as by clv_weights_save.
+ *
+ * session  with the model's parameters: a trainer's, a predictor's
+ * config   NULL means all zero
+ *
+ * Errors   CLV_E_UNSUPPORTED  ops that ONNX has no node for, all of them, with counts; or the model is another one for each batch, and
+ *          `batch` is 0;  CLV_E_NOT_FOUND, CLV_E_SHAPE  the session lacks a parameter of the model;  CLV_E_VALUE  a batch below 0;
+ *          CLV_E_IO;  CLV_E_HOST_MEMORY  a copy of all weights is made
+ * Source   the ONNX specification, IR version 8, operators of opset 18.
+ */
+CLV_API CLV_MUST_CHECK clv_status clv_onnx_write(clv_session *session, const clv_model *model,
+                                                 CLV_OR_NULL const clv_onnx_write_config *config,
+                                                 const char *path);
 #endif // CLEAVE_STABLE_ONLY
 
 #ifdef __cplusplus

@@ -288,6 +288,7 @@ clv_status clv_weights_load_except(clv_session *session, const char *path, const
     const clv__section section = {.category = CLV_PARAMETERS, .prefix = prefix, .except = patterns};
     if (status == CLV_OK)
         status = clv__state_take(session, &section, archive, path, clv__runtime_error_of(runtime));
+    if (status == CLV_OK && !patterns) status = clv__weights_keep(session, archive);
     clv_archive_destroy(archive);
     return status;
 }

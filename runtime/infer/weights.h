@@ -14,6 +14,8 @@ clv_status clv__state_put(clv_session *session, clv_category category, const cha
 clv_status clv__weights_put(clv_session *session, clv_archive *archive);
 /** Add what the weights are of, if the session knows it (weights_info.c). */
 clv_status clv__weights_tell(const clv_session *session, clv_archive *archive);
+/** Keep what an archive tells of its weights, unless the session knows it of its own. */
+clv_status clv__weights_keep(clv_session *session, const clv_archive *archive);
 /** Which tensors of a session stand in an archive, and under which names. */
 typedef struct clv__section {
     clv_category category;

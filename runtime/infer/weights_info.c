@@ -148,6 +148,21 @@ clv_status clv__weights_tell(const clv_session *session, clv_archive *archive) {
     return about->record ? clv_archive_set_text(archive, RECORD_KEY, about->record) : CLV_OK;
 }
 
+clv_status clv__weights_keep(clv_session *session, const clv_archive *archive) {
+    const char *model = clv_archive_text(archive, MODEL_KEY), *table = clv_archive_text(archive, TABLE_KEY),
+               *record = clv_archive_text(archive, RECORD_KEY);
+    if (session->about.model || !model) return CLV_OK;
+    clv__session_about about = {clv__strdup(model), clv__strdup(table), clv__strdup(record)};
+    const bool whole = about.model && !about.table == !table && !about.record == !record;
+    if (whole) {
+        session->about = about;
+        return CLV_OK;
+    }
+    clv__session_about_reset(&about);
+    CLV_FAIL(clv__runtime_error_of(clv_session_info_get(session).runtime), CLV_E_HOST_MEMORY,
+             "no host memory for what weights tell of themselves");
+}
+
 // ---- read -------------------------------------------------------------------------------------------------
 
 /** What is handed out, and its memory. */

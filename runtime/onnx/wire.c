@@ -79,3 +79,47 @@ bool clv__wire_count(clv__wire *wire, const clv__wire_field *field, clv__wire_ty
     return field->n == 0 || field->bytes[field->n - 1] < 0x80 ||
            fail(wire, field->bytes, "a list of numbers has no end");
 }
+
+// ---- writing --------------------------------------------------------------------------------------------------------
+
+static void put_varint(clv__text *to, uint64_t value) {
+    char bytes[10];
+    size_t n = 0;
+    for (; value > 127; value >>= 7) bytes[n++] = (char)(value | 128);
+    bytes[n++] = (char)value;
+    clv__text_add_bytes(to, bytes, n);
+}
+
+static void put_tag(clv__text *to, uint32_t number, clv__wire_type type) {
+    put_varint(to, (uint64_t)number << 3 | type);
+}
+
+void clv__wire_put_int(clv__text *to, uint32_t number, int64_t value) {
+    put_tag(to, number, CLV__WIRE_VARINT);
+    put_varint(to, (uint64_t)value);
+}
+
+void clv__wire_put_float(clv__text *to, uint32_t number, float value) {
+    put_tag(to, number, CLV__WIRE_FIXED32);
+    clv__text_add_bytes(to, (const char *)&value, sizeof value);
+}
+
+void clv__wire_put_length(clv__text *to, uint32_t number, uint64_t n) {
+    put_tag(to, number, CLV__WIRE_BYTES);
+    put_varint(to, n);
+}
+
+void clv__wire_put_bytes(clv__text *to, uint32_t number, const void *bytes, size_t n) {
+    clv__wire_put_length(to, number, n);
+    clv__text_add_bytes(to, bytes, n);
+}
+
+void clv__wire_put_text(clv__text *to, uint32_t number, const char *text) {
+    clv__wire_put_bytes(to, number, text, strlen(text));
+}
+
+void clv__wire_put_message(clv__text *to, uint32_t number, clv__text *message) {
+    clv__wire_put_bytes(to, number, clv__text_get(message), message->n);
+    to->failed |= message->failed;
+    clv__text_reset(message);
+}

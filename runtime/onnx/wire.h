@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// The wire format of Protocol Buffers: a cursor that goes over a message's fields, each length held against
-// what is left. It knows no message, allocates nothing and calls itself nowhere.
+// The wire format of Protocol Buffers. Reading: a cursor that goes over a message's fields, each length held
+// against what is left; it knows no message, allocates nothing and calls itself nowhere. Writing: fields
+// appended to a text.
 // Source: the Protocol Buffers documentation, "Encoding".
 #ifndef CLV_ONNX_WIRE_H
 #define CLV_ONNX_WIRE_H
@@ -8,6 +9,8 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+
+#include "base/text.h"
 
 /** How a field lies on the wire, by the format's numbers. 3 and 4, groups, are refused. */
 typedef enum clv__wire_type {
@@ -42,5 +45,15 @@ bool clv__wire_number(clv__wire *wire, clv__wire_type type, uint64_t *out);
  * false: it is neither, or its bytes are not whole numbers; `fault` says it.
  */
 bool clv__wire_count(clv__wire *wire, const clv__wire_field *field, clv__wire_type type, size_t *out);
+
+/** Append a field. Without memory the text has `failed`. */
+void clv__wire_put_int(clv__text *to, uint32_t number, int64_t value);
+void clv__wire_put_float(clv__text *to, uint32_t number, float value);
+void clv__wire_put_bytes(clv__text *to, uint32_t number, const void *bytes, size_t n);
+void clv__wire_put_text(clv__text *to, uint32_t number, const char *text);
+/** What a field of n bytes begins with, whose bytes follow in another way. */
+void clv__wire_put_length(clv__text *to, uint32_t number, uint64_t n);
+/** A message within one. It is emptied. */
+void clv__wire_put_message(clv__text *to, uint32_t number, clv__text *message);
 
 #endif

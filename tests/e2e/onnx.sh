@@ -20,6 +20,19 @@ works "$cleave" run --weights w.safetensors --input wide.npy --device "$device" 
 works "$cleave" train --model cnn.onnx --classes 7 --except 'classifier.*' --images wide.npy --labels y5.npy --device "$device" \
     --epochs 1 --json
 
+# and out again: what was trained, any model of ours, what its weights tell
+works "$cleave" export --weights w.safetensors -o trained.onnx --json
+works "$cleave" run --model trained.onnx --input wide.npy --device "$device" --output f.npy
+"$helper" near b.npy f.npy 1e-5 >/dev/null || fail "an exported model gives other results"
+printf 'size,colour,price\n1,red,3\n2,blue,5\n3,red,7\n4,blue,9\n5,red,11\n' >rows.csv
+works "$cleave" train csv rows.csv --target price --steps 3 --device "$device" --save rows.safetensors
+works "$cleave" export --weights rows.safetensors -o rows.onnx
+grep -aq '"colour"' rows.onnx || fail "the file does not tell the columns"
+expect 2 "--output wants a file" "$cleave" export --weights w.safetensors
+expect 2 "its name must end in .onnx" "$cleave" export --weights w.safetensors -o w.pb
+expect 2 "--weights wants a file" "$cleave" export -o w.onnx
+expect 2 "which model?" "$cleave" export --weights "$models/cnn.safetensors" -o w.onnx
+
 # dimensions that the file leaves open: field TAG TEXT is a field of the wire format
 field() { printf "\\$(printf %03o "$1")\\$(printf %03o ${#2})%s" "$2"; }
 dim() { field 10 "$(field 18 "$1")"; }

@@ -13,6 +13,7 @@ static const struct {
     {"(clv_train_config.model)", "(--model)"},
     {"(clv_onnx_config.dims)", "(--dims)"},
     {"(clv_onnx_config.dims = ", "(--dims "},
+    {"(clv_onnx_write_config.batch)", "(--batch N)"},
     {"(clv_model.classes ", "(--classes "},
     {" .batch = ", " --batch "},
     {" .recompute = ", " --recompute "},

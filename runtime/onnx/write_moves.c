@@ -1,0 +1,201 @@
+// SPDX-License-Identifier: Apache-2.0
+// Rows: ops of ours as nodes of ONNX, those that move elements. Shapes among their attributes may follow the batch.
+#include "onnx/writer.h"
+
+#include <stdlib.h>
+
+#define NODE clv__writer_node_of
+
+static const char *y_of(clv__onnx_writer *w) {
+    return clv__writer_result(w);
+}
+
+/** A value as another type; NULL: it is not there. */
+static const char *i64_of(clv__onnx_writer *w, int input) {
+    return clv__writer_cast(w, clv__writer_in(w, input), CLV__ONNX_INT64, NULL);
+}
+
+static void write_full(clv__onnx_writer *w) {
+    clv__onnx_size sizes[CLV_MAX_RANK];
+    const int n = clv__writer_sizes_of(w, "shape", sizes);
+    const float value = (float)clv__writer_number(w, "value");
+    const char *one = clv__writer_scalar(w, value);
+    const clv_dtype dtype = w->node.outputs[0]->desc.dtype;
+    if (dtype != CLV_DTYPE_F32) one = clv__writer_cast(w, one, clv__writer_dtype_of(dtype), NULL);
+    NODE(w, "Expand", y_of(w), one, clv__writer_sizes(w, sizes, n, false));
+}
+
+/** To a shape that may follow the batch. */
+static void to_shape(clv__onnx_writer *w, const char *op, bool reshape) {
+    clv__onnx_size sizes[CLV_MAX_RANK];
+    const int n = clv__writer_sizes_of(w, "shape", sizes);
+    NODE(w, op, y_of(w), clv__writer_in(w, 0), clv__writer_sizes(w, sizes, n, reshape));
+}
+
+static void write_reshape(clv__onnx_writer *w) {
+    to_shape(w, "Reshape", true);
+}
+
+static void write_broadcast_to(clv__onnx_writer *w) {
+    to_shape(w, "Expand", false);
+}
+
+static void write_permute(clv__onnx_writer *w) {
+    int64_t axes[CLV_MAX_RANK];
+    const int n = clv__writer_numbers(w, "axes", axes);
+    clv__writer_begin(w, "Transpose", (const char *const[]){clv__writer_in(w, 0), NULL});
+    clv__writer_put_ints(w, "perm", axes, n);
+    clv__writer_end(w, y_of(w));
+}
+
+/** The end of a slice. */
+static int64_t end_of(const clv_node_info *node) {
+    return (int64_t)(clv__writer_argument(node, "start")->number +
+                     clv__writer_argument(node, "length")->number);
+}
+
+static void write_slice(clv__onnx_writer *w) {
+    const clv__onnx_size from =
+        clv__writer_size_of(w, (int64_t)clv__writer_argument(&w->node, "start")->number,
+                            (int64_t)clv__writer_argument(&w->other, "start")->number);
+    const clv__onnx_size to = clv__writer_size_of(w, end_of(&w->node), end_of(&w->other));
+    const int64_t axis = (int64_t)clv__writer_number(w, "axis");
+    NODE(w, "Slice", y_of(w), clv__writer_in(w, 0), clv__writer_sizes(w, &from, 1, false),
+         clv__writer_sizes(w, &to, 1, false), clv__writer_list(w, &axis, 1));
+}
+
+static void write_concat(clv__onnx_writer *w) {
+    clv__writer_begin(w, "Concat", (const char *const[]){NULL});
+    for (int i = 0; i < w->node.n_inputs; i++) clv__writer_put_input(w, clv__writer_in(w, i));
+    clv__writer_put_int(w, "axis", (int64_t)clv__writer_number(w, "axis"));
+    clv__writer_end(w, y_of(w));
+}
+
+/** Along an axis, of inputs in an order. */
+static void along(clv__onnx_writer *w, const char *op, const char *const *inputs, bool add) {
+    clv__writer_begin(w, op, inputs);
+    clv__writer_put_int(w, "axis", (int64_t)clv__writer_number(w, "axis"));
+    if (add) clv__writer_put_text(w, "reduction", "add");
+    clv__writer_end(w, y_of(w));
+}
+
+static void write_embedding(clv__onnx_writer *w) {
+    clv__writer_begin(w, "Gather", (const char *const[]){clv__writer_in(w, 0), clv__writer_in(w, 1), NULL});
+    clv__writer_put_int(w, "axis", 0);
+    clv__writer_end(w, y_of(w));
+}
+
+static void write_gather(clv__onnx_writer *w) {
+    along(w, "GatherElements", (const char *const[]){clv__writer_in(w, 0), clv__writer_in(w, 1), NULL},
+          false);
+}
+
+static void write_index_select(clv__onnx_writer *w) {
+    along(w, "Gather", (const char *const[]){clv__writer_in(w, 0), clv__writer_in(w, 1), NULL}, false);
+}
+
+static void scatter(clv__onnx_writer *w, bool add) {
+    const char *inputs[] = {clv__writer_in(w, 0), clv__writer_in(w, 1), clv__writer_in(w, 2), NULL};
+    along(w, "ScatterElements", inputs, add);
+}
+
+static void write_scatter(clv__onnx_writer *w) {
+    scatter(w, false);
+}
+
+static void write_scatter_add(clv__onnx_writer *w) {
+    scatter(w, true);
+}
+
+/** Slices along an axis: the index goes to all elements of the slice that it is of. */
+static void put_slices(clv__onnx_writer *w, bool add) {
+    const clv_shape *x = clv__writer_in_shape(w, 0);
+    int64_t apart[CLV_MAX_RANK], axis = (int64_t)clv__writer_number(w, "axis");
+    if (axis < 0) axis += x->rank;
+    for (int i = 0; i < x->rank; i++) apart[i] = i == axis ? -1 : 1;
+    if (clv__writer_in_shape(w, 1)->rank != 1) {
+        clv__writer_cannot(w, "its index has several dimensions");
+        return;
+    }
+    const char *index = NODE(w, "Reshape", NULL, clv__writer_in(w, 1), clv__writer_list(w, apart, x->rank));
+    const char *all = NODE(w, "Expand", NULL, index, NODE(w, "Shape", NULL, clv__writer_in(w, 2)));
+    along(w, "ScatterElements", (const char *const[]){clv__writer_in(w, 0), all, clv__writer_in(w, 2), NULL},
+          add);
+}
+
+static void write_index_copy(clv__onnx_writer *w) {
+    put_slices(w, false);
+}
+
+static void write_index_add(clv__onnx_writer *w) {
+    put_slices(w, true);
+}
+
+static void write_gather_nd(clv__onnx_writer *w) {
+    const int64_t dims = (int64_t)clv__writer_number(w, "batch_dims");
+    clv__writer_begin(w, "GatherND", (const char *const[]){clv__writer_in(w, 0), i64_of(w, 1), NULL});
+    clv__writer_put_int(w, "batch_dims", dims);
+    clv__writer_end(w, y_of(w));
+}
+
+static void scatter_nd(clv__onnx_writer *w, bool add) {
+    if (clv__writer_number(w, "batch_dims") != 0) {
+        clv__writer_cannot(w, "ScatterND has no batch_dims");
+        return;
+    }
+    const char *inputs[] = {clv__writer_in(w, 0), i64_of(w, 1), clv__writer_in(w, 2), NULL};
+    clv__writer_begin(w, "ScatterND", inputs);
+    if (add) clv__writer_put_text(w, "reduction", "add");
+    clv__writer_end(w, y_of(w));
+}
+
+static void write_scatter_nd(clv__onnx_writer *w) {
+    scatter_nd(w, false);
+}
+
+static void write_scatter_nd_add(clv__onnx_writer *w) {
+    scatter_nd(w, true);
+}
+
+/** The table has a row for each channel, or one for all. */
+static void write_lookup(clv__onnx_writer *w) {
+    const clv_shape *x = clv__writer_in_shape(w, 0), *table = clv__writer_in_shape(w, 1);
+    const int64_t channels = table->dims[0];
+    const char *index = i64_of(w, 0);
+    if (channels > 1) {
+        int64_t dims[CLV_MAX_RANK], *starts = clv__alloc((size_t)channels, sizeof *starts);
+        for (int i = 0; i < x->rank; i++) dims[i] = i == 1 ? channels : 1;
+        for (int64_t i = 0; starts && i < channels; i++) starts[i] = 256 * i;
+        const clv_shape shape = clv_shape_make(x->rank, dims);
+        if (!starts) clv__writer_out_of_memory(w);
+        if (starts)
+            index = NODE(w, "Add", NULL, index, clv__writer_constant(w, CLV_DTYPE_I64, &shape, starts));
+        free(starts);
+    }
+    const char *flat =
+        NODE(w, "Reshape", NULL, clv__writer_in(w, 1), clv__writer_list(w, (const int64_t[]){-1}, 1));
+    clv__writer_begin(w, "Gather", (const char *const[]){flat, index, NULL});
+    clv__writer_put_int(w, "axis", 0);
+    clv__writer_end(w, y_of(w));
+}
+
+const clv__onnx_write_row clv__onnx_write_moves[] = {
+    {"full", NULL, write_full},
+    {"reshape", NULL, write_reshape},
+    {"permute", NULL, write_permute},
+    {"broadcast_to", NULL, write_broadcast_to},
+    {"slice", NULL, write_slice},
+    {"concat", NULL, write_concat},
+    {"embedding", NULL, write_embedding},
+    {"gather", NULL, write_gather},
+    {"index_select", NULL, write_index_select},
+    {"scatter", NULL, write_scatter},
+    {"scatter_add", NULL, write_scatter_add},
+    {"index_copy", NULL, write_index_copy},
+    {"index_add", NULL, write_index_add},
+    {"gather_nd", NULL, write_gather_nd},
+    {"scatter_nd", NULL, write_scatter_nd},
+    {"scatter_nd_add", NULL, write_scatter_nd_add},
+    {"lookup", NULL, write_lookup},
+    {NULL, NULL, NULL},
+};

@@ -1,0 +1,509 @@
+// SPDX-License-Identifier: Apache-2.0
+// Rows: ops of ours as nodes of ONNX, those that compute. Those that move are in write_moves.c.
+#include "onnx/writer.h"
+
+#include <math.h>
+#include <stdlib.h>
+
+#define NODE clv__writer_node_of
+
+static const char *x_of(clv__onnx_writer *w) {
+    return clv__writer_in(w, 0);
+}
+
+static const char *y_of(clv__onnx_writer *w) {
+    return clv__writer_result(w);
+}
+
+/** `of` times a number. */
+static const char *times(clv__onnx_writer *w, const char *of, double by, const char *as) {
+    return NODE(w, "Mul", as, of, clv__writer_scalar(w, (float)by));
+}
+
+// ---- elementwise ----------------------------------------------------------------------------------------------------
+
+static void write_add_scalar(clv__onnx_writer *w) {
+    NODE(w, "Add", y_of(w), x_of(w), clv__writer_scalar(w, (float)clv__writer_number(w, "value")));
+}
+
+static void write_mul_scalar(clv__onnx_writer *w) {
+    times(w, x_of(w), clv__writer_number(w, "value"), y_of(w));
+}
+
+static void write_pow_scalar(clv__onnx_writer *w) {
+    NODE(w, "Pow", y_of(w), x_of(w), clv__writer_scalar(w, (float)clv__writer_number(w, "exponent")));
+}
+
+static void write_square(clv__onnx_writer *w) {
+    NODE(w, "Mul", y_of(w), x_of(w), x_of(w));
+}
+
+/** Clip; what is infinite bounds nothing. */
+static void clip(clv__onnx_writer *w, double low, double high) {
+    const char *inputs[4] = {x_of(w), isinf(low) ? "" : clv__writer_scalar(w, (float)low), NULL};
+    if (!isinf(high)) inputs[2] = clv__writer_scalar(w, (float)high);
+    clv__writer_begin(w, "Clip", inputs);
+    clv__writer_end(w, y_of(w));
+}
+
+static void write_clamp(clv__onnx_writer *w) {
+    clip(w, clv__writer_number(w, "min"), clv__writer_number(w, "max"));
+}
+
+static void write_relu6(clv__onnx_writer *w) {
+    clip(w, 0, 6);
+}
+
+/** A node with one attribute that is a number of ours. */
+static void with_number(clv__onnx_writer *w, const char *op, const char *attribute, double value) {
+    clv__writer_begin(w, op, (const char *const[]){x_of(w), NULL});
+    clv__writer_put_float(w, attribute, (float)value);
+}
+
+static void write_leaky_relu(clv__onnx_writer *w) {
+    with_number(w, "LeakyRelu", "alpha", clv__writer_number(w, "negative_slope"));
+    clv__writer_end(w, y_of(w));
+}
+
+static void write_elu(clv__onnx_writer *w) {
+    with_number(w, "Elu", "alpha", clv__writer_number(w, "alpha"));
+    clv__writer_end(w, y_of(w));
+}
+
+static void write_hardsigmoid(clv__onnx_writer *w) {
+    with_number(w, "HardSigmoid", "alpha", 1.0 / 6);
+    clv__writer_put_float(w, "beta", 0.5F);
+    clv__writer_end(w, y_of(w));
+}
+
+static void write_logsigmoid(clv__onnx_writer *w) {
+    const char *minus = NODE(w, "Neg", NULL, x_of(w));
+    NODE(w, "Neg", y_of(w), NODE(w, "Softplus", NULL, minus));
+}
+
+static void write_silu(clv__onnx_writer *w) {
+    NODE(w, "Mul", y_of(w), x_of(w), NODE(w, "Sigmoid", NULL, x_of(w)));
+}
+
+/** x * (1 + f(u)) / 2 */
+static void half_of(clv__onnx_writer *w, const char *f, const char *u) {
+    const char *bounded = NODE(w, "Add", NULL, NODE(w, f, NULL, u), clv__writer_scalar(w, 1));
+    times(w, NODE(w, "Mul", NULL, x_of(w), bounded), 0.5, y_of(w));
+}
+
+static void write_gelu(clv__onnx_writer *w) {
+    half_of(w, "Erf", times(w, x_of(w), sqrt(0.5), NULL));
+}
+
+static void write_gelu_tanh(clv__onnx_writer *w) {
+    const char *square = NODE(w, "Mul", NULL, x_of(w), x_of(w));
+    const char *cube = NODE(w, "Mul", NULL, square, x_of(w));
+    const char *sum = NODE(w, "Add", NULL, x_of(w), times(w, cube, 0.044715, NULL));
+    half_of(w, "Tanh", times(w, sum, sqrt(2 / acos(-1.0)), NULL));
+}
+
+/** Truth is an i32 here, and a bool there. */
+static void compare(clv__onnx_writer *w, const char *op, bool turned) {
+    const char *truth = NODE(w, op, NULL, x_of(w), clv__writer_in(w, 1));
+    if (turned) truth = NODE(w, "Not", NULL, truth);
+    clv__writer_cast(w, truth, CLV__ONNX_INT32, y_of(w));
+}
+
+static void write_eq(clv__onnx_writer *w) {
+    compare(w, "Equal", false);
+}
+
+static void write_ne(clv__onnx_writer *w) {
+    compare(w, "Equal", true);
+}
+
+static void write_lt(clv__onnx_writer *w) {
+    compare(w, "Less", false);
+}
+
+static void write_le(clv__onnx_writer *w) {
+    compare(w, "LessOrEqual", false);
+}
+
+static void write_gt(clv__onnx_writer *w) {
+    compare(w, "Greater", false);
+}
+
+static void write_ge(clv__onnx_writer *w) {
+    compare(w, "GreaterOrEqual", false);
+}
+
+static void write_where(clv__onnx_writer *w) {
+    const char *condition = clv__writer_cast(w, x_of(w), CLV__ONNX_BOOL, NULL);
+    NODE(w, "Where", y_of(w), condition, clv__writer_in(w, 1), clv__writer_in(w, 2));
+}
+
+static void write_cast(clv__onnx_writer *w) {
+    clv__writer_cast(w, x_of(w), clv__writer_dtype_of(w->node.outputs[0]->desc.dtype), y_of(w));
+}
+
+// ---- sums, rows -----------------------------------------------------------------------------------------------------
+
+static void reduce(clv__onnx_writer *w, const char *op) {
+    int64_t axes[CLV_MAX_RANK];
+    const int n = clv__writer_numbers(w, "axes", axes);
+    const char *inputs[3] = {x_of(w), n ? clv__writer_list(w, axes, n) : NULL, NULL};
+    clv__writer_begin(w, op, inputs);
+    clv__writer_put_int(w, "keepdims", clv__writer_number(w, "keepdim") != 0);
+    clv__writer_end(w, y_of(w));
+}
+
+static void write_sum(clv__onnx_writer *w) {
+    reduce(w, "ReduceSum");
+}
+
+static void write_mean(clv__onnx_writer *w) {
+    reduce(w, "ReduceMean");
+}
+
+static void write_max(clv__onnx_writer *w) {
+    reduce(w, "ReduceMax");
+}
+
+static void write_argmax(clv__onnx_writer *w) {
+    const int64_t axis = (int64_t)clv__writer_number(w, "axis");
+    const bool keeps = clv__writer_number(w, "keepdim") != 0;
+    clv__writer_begin(w, "ArgMax", (const char *const[]){x_of(w), NULL});
+    clv__writer_put_int(w, "axis", axis);
+    clv__writer_put_int(w, "keepdims", keeps);
+    clv__writer_cast(w, clv__writer_end(w, NULL), CLV__ONNX_INT32, y_of(w));
+}
+
+static void over_axis(clv__onnx_writer *w, const char *op) {
+    clv__writer_begin(w, op, (const char *const[]){x_of(w), NULL});
+    clv__writer_put_int(w, "axis", (int64_t)clv__writer_number(w, "axis"));
+    clv__writer_end(w, y_of(w));
+}
+
+static void write_softmax(clv__onnx_writer *w) {
+    over_axis(w, "Softmax");
+}
+
+static void write_log_softmax(clv__onnx_writer *w) {
+    over_axis(w, "LogSoftmax");
+}
+
+// ---- norms ----------------------------------------------------------------------------------------------------------
+
+/** An input that is not there: n times a value. */
+static const char *or_filled(clv__onnx_writer *w, int input, int64_t n, float value) {
+    if (clv__writer_in(w, input)) return clv__writer_in(w, input);
+    float *filled = clv__alloc((size_t)n + 1, sizeof *filled);
+    for (int64_t i = 0; filled && i < n; i++) filled[i] = value;
+    if (!filled) clv__writer_out_of_memory(w);
+    const clv_shape shape = {1, {n}};
+    const char *name = filled ? clv__writer_constant(w, CLV_DTYPE_F32, &shape, filled) : "";
+    free(filled);
+    return name;
+}
+
+static void write_batch_norm(clv__onnx_writer *w) {
+    const int64_t channels = clv__writer_in_shape(w, 0)->dims[1];
+    if (clv__writer_number(w, "training") != 0 || !clv__writer_in(w, 3) || !clv__writer_in(w, 4)) {
+        clv__writer_cannot(w, "it has no running statistics, and would normalise by each batch");
+        return;
+    }
+    const char *const inputs[] = {x_of(w),
+                                  or_filled(w, 1, channels, 1),
+                                  or_filled(w, 2, channels, 0),
+                                  clv__writer_in(w, 3),
+                                  clv__writer_in(w, 4),
+                                  NULL};
+    clv__writer_begin(w, "BatchNormalization", inputs);
+    clv__writer_put_float(w, "epsilon", (float)clv__writer_number(w, "eps"));
+    clv__writer_end(w, y_of(w));
+}
+
+static int64_t last_of(const clv_shape *shape) {
+    return shape->dims[shape->rank - 1];
+}
+
+static void write_layer_norm(clv__onnx_writer *w) {
+    const char *const inputs[] = {x_of(w), or_filled(w, 1, last_of(clv__writer_in_shape(w, 0)), 1),
+                                  clv__writer_in(w, 2), NULL};
+    clv__writer_begin(w, "LayerNormalization", inputs);
+    clv__writer_put_int(w, "axis", -1);
+    clv__writer_put_float(w, "epsilon", (float)clv__writer_number(w, "eps"));
+    clv__writer_end(w, y_of(w));
+}
+
+static void write_rms_norm(clv__onnx_writer *w) {
+    const char *square = NODE(w, "Mul", NULL, x_of(w), x_of(w));
+    clv__writer_begin(w, "ReduceMean",
+                      (const char *const[]){square, clv__writer_list(w, (const int64_t[]){-1}, 1), NULL});
+    const char *mean = clv__writer_end(w, NULL);
+    const char *above =
+        NODE(w, "Add", NULL, mean, clv__writer_scalar(w, (float)clv__writer_number(w, "eps")));
+    const char *root = NODE(w, "Sqrt", NULL, above);
+    const char *weight = clv__writer_in(w, 1);
+    const char *y = NODE(w, "Div", weight ? NULL : y_of(w), x_of(w), root);
+    if (weight) NODE(w, "Mul", y_of(w), y, weight);
+}
+
+// ---- products -------------------------------------------------------------------------------------------------------
+
+/** Its last two dimensions turned. */
+static const char *turned(clv__onnx_writer *w, const char *matrix, int rank) {
+    int64_t order[CLV_MAX_RANK];
+    for (int i = 0; i < rank; i++) order[i] = i;
+    order[rank - 2] = rank - 1;
+    order[rank - 1] = rank - 2;
+    clv__writer_begin(w, "Transpose", (const char *const[]){matrix, NULL});
+    clv__writer_put_ints(w, "perm", order, rank);
+    return clv__writer_end(w, NULL);
+}
+
+static void write_matmul(clv__onnx_writer *w) {
+    const char *a = x_of(w), *b = clv__writer_in(w, 1);
+    if (clv__writer_number(w, "transpose_a") != 0) a = turned(w, a, clv__writer_in_shape(w, 0)->rank);
+    if (clv__writer_number(w, "transpose_b") != 0) b = turned(w, b, clv__writer_in_shape(w, 1)->rank);
+    NODE(w, "MatMul", y_of(w), a, b);
+}
+
+static void write_linear(clv__onnx_writer *w) {
+    const char *weight = clv__writer_in(w, 1), *bias = clv__writer_in(w, 2);
+    if (clv__writer_in_shape(w, 0)->rank == 2) {
+        clv__writer_begin(w, "Gemm", (const char *const[]){x_of(w), weight, bias, NULL});
+        clv__writer_put_int(w, "transB", 1);
+        clv__writer_end(w, y_of(w));
+        return;
+    }
+    const char *y = NODE(w, "MatMul", bias ? NULL : y_of(w), x_of(w), turned(w, weight, 2));
+    if (bias) NODE(w, "Add", y_of(w), y, bias);
+}
+
+// ---- windows --------------------------------------------------------------------------------------------------------
+
+/** A pair of ours under ONNX's name. */
+static void pair(clv__onnx_writer *w, const char *name, const char *onnx) {
+    int64_t values[CLV_MAX_RANK] = {0};
+    clv__writer_numbers(w, name, values);
+    clv__writer_put_ints(w, onnx, values, 2);
+}
+
+static void pads(clv__onnx_writer *w) {
+    int64_t values[CLV_MAX_RANK] = {0};
+    clv__writer_numbers(w, "padding", values);
+    clv__writer_put_ints(w, "pads", (const int64_t[]){values[0], values[1], values[0], values[1]}, 4);
+}
+
+static void write_conv2d(clv__onnx_writer *w) {
+    const clv_shape *window = clv__writer_in_shape(w, 1);
+    clv__writer_begin(w, "Conv",
+                      (const char *const[]){x_of(w), clv__writer_in(w, 1), clv__writer_in(w, 2), NULL});
+    clv__writer_put_ints(w, "kernel_shape", window->dims + 2, 2);
+    pair(w, "stride", "strides");
+    pads(w);
+    pair(w, "dilation", "dilations");
+    clv__writer_put_int(w, "group", (int64_t)clv__writer_number(w, "groups"));
+    clv__writer_end(w, y_of(w));
+}
+
+static void pool(clv__onnx_writer *w, const char *op) {
+    clv__writer_begin(w, op, (const char *const[]){x_of(w), NULL});
+    pair(w, "kernel", "kernel_shape");
+    pair(w, "stride", "strides");
+    pads(w);
+    clv__writer_put_int(w, "ceil_mode", clv__writer_number(w, "ceil_mode") != 0);
+}
+
+static void write_max_pool2d(clv__onnx_writer *w) {
+    pool(w, "MaxPool");
+    pair(w, "dilation", "dilations");
+    clv__writer_end(w, y_of(w));
+}
+
+static void write_avg_pool2d(clv__onnx_writer *w) {
+    pool(w, "AveragePool");
+    clv__writer_put_int(w, "count_include_pad", clv__writer_number(w, "exclude_padding") == 0);
+    clv__writer_end(w, y_of(w));
+}
+
+static void write_global_avg_pool2d(clv__onnx_writer *w) {
+    NODE(w, "GlobalAveragePool", y_of(w), x_of(w));
+}
+
+/** [out, in], or turned: the parts of a row that each mean takes. */
+static const char *means(clv__onnx_writer *w, int64_t in, int64_t out, bool turned_round) {
+    float *parts = clv__alloc((size_t)(in * out) + 1, sizeof *parts);
+    for (int64_t o = 0; parts && o < out; o++) {
+        const int64_t from = o * in / out, to = ((o + 1) * in + out - 1) / out;
+        for (int64_t i = from; i < to; i++)
+            parts[turned_round ? i * out + o : o * in + i] = 1.0F / (float)(to - from);
+    }
+    if (!parts) clv__writer_out_of_memory(w);
+    const clv_shape shape = {2, {turned_round ? in : out, turned_round ? out : in}};
+    const char *name = parts ? clv__writer_constant(w, CLV_DTYPE_F32, &shape, parts) : "";
+    free(parts);
+    return name;
+}
+
+/** One window: the mean of all; windows that divide the picture: a pool; else a product with a matrix on each side. */
+static void write_adaptive_avg_pool2d(clv__onnx_writer *w) {
+    const clv_shape *x = clv__writer_in_shape(w, 0), *y = &w->node.outputs[0]->desc.shape;
+    const int64_t h = x->dims[2], width = x->dims[3], oh = y->dims[2], ow = y->dims[3];
+    if (oh == 1 && ow == 1) {
+        write_global_avg_pool2d(w);
+    } else if (oh && ow && h % oh == 0 && width % ow == 0) {
+        const int64_t window[2] = {h / oh, width / ow};
+        clv__writer_begin(w, "AveragePool", (const char *const[]){x_of(w), NULL});
+        clv__writer_put_ints(w, "kernel_shape", window, 2);
+        clv__writer_put_ints(w, "strides", window, 2);
+        clv__writer_end(w, y_of(w));
+    } else {
+        const char *rows = NODE(w, "MatMul", NULL, x_of(w), means(w, width, ow, true));
+        NODE(w, "MatMul", y_of(w), means(w, h, oh, false), rows);
+    }
+}
+
+// ---- attention ------------------------------------------------------------------------------------------------------
+
+/** Scores whose future is `fill`. */
+static const char *hide_future(clv__onnx_writer *w, const char *scores, int64_t queries, int64_t keys,
+                               float fill, const char *as) {
+    uint8_t *seen = clv__alloc((size_t)(queries * keys) + 1, 1);
+    for (int64_t t = 0; seen && t < queries; t++)
+        for (int64_t s = 0; s < keys; s++) seen[t * keys + s] = s <= t + keys - queries;
+    if (!seen) clv__writer_out_of_memory(w);
+    const clv_shape shape = {2, {queries, keys}};
+    const char *mask = seen ? clv__writer_constant(w, CLV_DTYPE_BOOL, &shape, seen) : "";
+    free(seen);
+    return NODE(w, "Where", as, mask, scores, clv__writer_scalar(w, fill));
+}
+
+static const char *softmax_last(clv__onnx_writer *w, const char *of, const char *as) {
+    clv__writer_begin(w, "Softmax", (const char *const[]){of, NULL});
+    clv__writer_put_int(w, "axis", -1);
+    return clv__writer_end(w, as);
+}
+
+static void write_causal_mask(clv__onnx_writer *w) {
+    const clv_shape *x = clv__writer_in_shape(w, 0);
+    hide_future(w, x_of(w), x->dims[x->rank - 2], last_of(x), (float)clv__writer_number(w, "fill"), y_of(w));
+}
+
+static void write_causal_softmax(clv__onnx_writer *w) {
+    const clv_shape *x = clv__writer_in_shape(w, 0);
+    if (x->dims[x->rank - 2] > last_of(x)) {
+        clv__writer_cannot(w, "it has more queries than keys");
+        return;
+    }
+    const char *scores = times(w, x_of(w), clv__writer_number(w, "scale"), NULL);
+    const char *seen = hide_future(w, scores, x->dims[x->rank - 2], last_of(x), -INFINITY, NULL);
+    softmax_last(w, seen, y_of(w));
+}
+
+static const char *ordered(clv__onnx_writer *w, const char *of, const int64_t *order, int rank) {
+    clv__writer_begin(w, "Transpose", (const char *const[]){of, NULL});
+    clv__writer_put_ints(w, "perm", order, rank);
+    return clv__writer_end(w, NULL);
+}
+
+/** [N, T, 3D] to [3, N, heads, T, d], of which each of the three is taken; scores, weights, and [N, T, D] again. */
+static void write_self_attention(clv__onnx_writer *w) {
+    const clv_shape *x = clv__writer_in_shape(w, 0);
+    const int64_t heads = (int64_t)clv__writer_number(w, "heads"), t = x->dims[1], d = x->dims[2] / 3 / heads;
+    const char *sides[3];
+    double scale = clv__writer_number(w, "scale");
+    if (scale == 0) scale = 1 / sqrt((double)d);
+    const char *apart =
+        NODE(w, "Reshape", NULL, x_of(w), clv__writer_list(w, (const int64_t[]){-1, t, 3, heads, d}, 5));
+    apart = ordered(w, apart, (const int64_t[]){2, 0, 3, 1, 4}, 5);
+    for (int i = 0; i < 3; i++) {
+        clv__writer_begin(w, "Gather",
+                          (const char *const[]){apart, clv__writer_list(w, (const int64_t[]){i}, 1), NULL});
+        clv__writer_put_int(w, "axis", 0);
+        const char *one = clv__writer_end(w, NULL);
+        sides[i] = NODE(w, "Squeeze", NULL, one, clv__writer_list(w, (const int64_t[]){0}, 1));
+    }
+    const char *scores = NODE(w, "MatMul", NULL, times(w, sides[0], scale, NULL), turned(w, sides[1], 4));
+    if (clv__writer_number(w, "causal") != 0) scores = hide_future(w, scores, t, t, -INFINITY, NULL);
+    const char *y = NODE(w, "MatMul", NULL, softmax_last(w, scores, NULL), sides[2]);
+    y = ordered(w, y, (const int64_t[]){0, 2, 1, 3}, 4);
+    NODE(w, "Reshape", y_of(w), y, clv__writer_list(w, (const int64_t[]){-1, t, heads * d}, 3));
+}
+
+// ---- the table ------------------------------------------------------------------------------------------------------
+
+const clv__onnx_write_row clv__onnx_write_rows[] = {
+    {"add", "Add", NULL},
+    {"sub", "Sub", NULL},
+    {"mul", "Mul", NULL},
+    {"div", "Div", NULL},
+    {"neg", "Neg", NULL},
+    {"exp", "Exp", NULL},
+    {"log", "Log", NULL},
+    {"sqrt", "Sqrt", NULL},
+    {"abs", "Abs", NULL},
+    {"pow", "Pow", NULL},
+    {"reciprocal", "Reciprocal", NULL},
+    {"erf", "Erf", NULL},
+    {"floor", "Floor", NULL},
+    {"ceil", "Ceil", NULL},
+    {"round", "Round", NULL},
+    {"sign", "Sign", NULL},
+    {"sin", "Sin", NULL},
+    {"cos", "Cos", NULL},
+    {"tan", "Tan", NULL},
+    {"asin", "Asin", NULL},
+    {"acos", "Acos", NULL},
+    {"atan", "Atan", NULL},
+    {"sinh", "Sinh", NULL},
+    {"cosh", "Cosh", NULL},
+    {"asinh", "Asinh", NULL},
+    {"acosh", "Acosh", NULL},
+    {"atanh", "Atanh", NULL},
+    {"relu", "Relu", NULL},
+    {"sigmoid", "Sigmoid", NULL},
+    {"tanh", "Tanh", NULL},
+    {"selu", "Selu", NULL},
+    {"softplus", "Softplus", NULL},
+    {"hardswish", "HardSwish", NULL},
+    {"mish", "Mish", NULL},
+    {"add_scalar", NULL, write_add_scalar},
+    {"mul_scalar", NULL, write_mul_scalar},
+    {"pow_scalar", NULL, write_pow_scalar},
+    {"square", NULL, write_square},
+    {"clamp", NULL, write_clamp},
+    {"relu6", NULL, write_relu6},
+    {"leaky_relu", NULL, write_leaky_relu},
+    {"elu", NULL, write_elu},
+    {"hardsigmoid", NULL, write_hardsigmoid},
+    {"logsigmoid", NULL, write_logsigmoid},
+    {"silu", NULL, write_silu},
+    {"gelu", NULL, write_gelu},
+    {"gelu_tanh", NULL, write_gelu_tanh},
+    {"eq", NULL, write_eq},
+    {"ne", NULL, write_ne},
+    {"lt", NULL, write_lt},
+    {"le", NULL, write_le},
+    {"gt", NULL, write_gt},
+    {"ge", NULL, write_ge},
+    {"where", NULL, write_where},
+    {"cast", NULL, write_cast},
+    {"sum", NULL, write_sum},
+    {"mean", NULL, write_mean},
+    {"max", NULL, write_max},
+    {"argmax", NULL, write_argmax},
+    {"softmax", NULL, write_softmax},
+    {"log_softmax", NULL, write_log_softmax},
+    {"batch_norm", NULL, write_batch_norm},
+    {"layer_norm", NULL, write_layer_norm},
+    {"rms_norm", NULL, write_rms_norm},
+    {"matmul", NULL, write_matmul},
+    {"linear", NULL, write_linear},
+    {"conv2d", NULL, write_conv2d},
+    {"max_pool2d", NULL, write_max_pool2d},
+    {"avg_pool2d", NULL, write_avg_pool2d},
+    {"global_avg_pool2d", NULL, write_global_avg_pool2d},
+    {"adaptive_avg_pool2d", NULL, write_adaptive_avg_pool2d},
+    {"causal_mask", NULL, write_causal_mask},
+    {"causal_softmax", NULL, write_causal_softmax},
+    {"self_attention", NULL, write_self_attention},
+    {NULL, NULL, NULL},
+};

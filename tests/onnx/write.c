@@ -1,0 +1,227 @@
+// SPDX-License-Identifier: Apache-2.0
+// clv_onnx_write: models of this library as files for any batch, which give the same results when they are read; what the file says;
+// weights in a file beside it; what cannot be written, and with which sentence.
+#include <math.h>
+#include <stdlib.h>
+#include <unistd.h>
+
+#include "cleave/cleave.h"
+#include "cleave/onnx.h"
+#include "device/device.h"
+#include "harness/harness.h"
+#include "infer/weights.h"
+#include "onnx/write.h"
+
+static clv_runtime *runtime;
+static clv_device *host;
+static char folder[] = "/tmp/cleave_onnx_write_XXXXXX", path[96];
+
+static clv_predictor *predictor_of(const clv_model *model) {
+    clv_predictor *predictor;
+    assert_status(clv_predictor_create(runtime,
+                                       &(clv_predictor_config){.device = host, .model = model, .batch = 2},
+                                       &predictor),
+                  CLV_OK, runtime);
+    return predictor;
+}
+
+static clv_session *session_of(const clv_predictor *predictor) {
+    return clv_predictor_info_get(predictor).session;
+}
+
+/** Results of n samples, the same for the same model. */
+static clv_array results_of(clv_predictor *predictor, const clv_model *model, int64_t n) {
+    const clv_port port = clv_model_port_get(model, CLV_PORT_INPUT, 0);
+    const clv_shape shape = clv_port_shape(&port, n);
+    clv_array fed, out;
+    const bool whole = port.dtype == CLV_DTYPE_I32;
+    assert_status(clv_array_init(runtime, whole ? CLV_DTYPE_I32 : CLV_DTYPE_F32, &shape, &fed), CLV_OK,
+                  runtime);
+    for (int64_t i = 0; i < clv_shape_numel(&shape); i++)
+        if (whole)
+            ((int32_t *)fed.data)[i] = (int32_t)(i * 7 % 5);
+        else
+            ((float *)fed.data)[i] = sinf((float)i);
+    assert_status(clv_predictor_forward_arrays(predictor, (const clv_array *[]){&fed}, &out), CLV_OK,
+                  runtime);
+    clv_array_reset(&fed);
+    return out;
+}
+
+/** Read the file, load its weights, and compare for a batch of n. */
+static void compare(const clv_model *model, clv_predictor *predictor, int64_t n) {
+    clv_onnx *onnx;
+    assert_status(clv_onnx_read(runtime, path, NULL, &onnx), CLV_OK, runtime);
+    const clv_model read = *clv_onnx_info_get(onnx).model;
+    clv_predictor *other = predictor_of(&read);
+    assert_status(clv_weights_load(session_of(other), path), CLV_OK, runtime);
+    clv_array a = results_of(predictor, model, n), b = results_of(other, &read, n);
+    double most = 0, off = 0;
+    assert_true(clv_shape_equal(&a.shape, &b.shape));
+    for (int64_t i = 0; i < clv_shape_numel(&a.shape); i++) {
+        const double x = (double)((float *)a.data)[i], y = (double)((float *)b.data)[i];
+        most = fmax(most, fabs(x));
+        off = fmax(off, fabs(x - y));
+    }
+    assert_true(most > 0);
+    assert_true(off <= 2e-6 * most);
+    clv_array_reset(&a);
+    clv_array_reset(&b);
+    clv_predictor_destroy(other);
+    clv_onnx_destroy(onnx);
+}
+
+static void comes_back(const clv_model *model) {
+    clv_predictor *predictor = predictor_of(model);
+    assert_status(clv_onnx_write(session_of(predictor), model, NULL, path), CLV_OK, runtime);
+    compare(model, predictor, 3);
+    compare(model, predictor, 1);
+    clv_predictor_destroy(predictor);
+}
+
+static clv_model pictures(const char *name) {
+    return clv_model_for(clv_model_find(name), 3, 32, 32, 4);
+}
+
+static void models_come_back(void **state) {
+    (void)state;
+    const clv_gpt_config gpt = {.vocabulary = 5, .context = 8, .layers = 2, .heads = 2, .width = 16};
+    const clv_model all[] = {*clv_model_find("mlp"), *clv_model_find("cnn"), pictures("resnet18"),
+                             pictures("mobilenet_v2"), clv_gpt_model(&gpt)};
+    for (size_t i = 0; i < sizeof all / sizeof *all; i++) comes_back(&all[i]);
+}
+
+/** Every way in which the batch may stand in a shape. */
+static clv_tensor *shapes(clv_tensor *x, const clv_model *model) {
+    (void)model;
+    clv_graph *graph = clv_tensor_graph(x);
+    const int64_t n = clv_tensor_shape(x).dims[0];
+    clv_tensor *twice = clv_concat((clv_tensor *[]){x, clv_neg(x)}, 2, 0); // [2n, 6]
+    clv_tensor *first = clv_slice(twice, 0, n, n);                         // [n, 6], the second half
+    clv_tensor *grown = clv_broadcast_to(clv_reshape(first, CLV_SHAPE(n * 6, 1)), CLV_SHAPE(n * 6, 2));
+    clv_tensor *halves = clv_reshape(grown, CLV_SHAPE(2, n, 3, 2));
+    clv_tensor *ones = clv_full(graph, CLV_DTYPE_F32, CLV_SHAPE(2, n, 3, 1), 1);
+    return clv_sum(clv_add(halves, ones), (int[]){0, 3}, 2, false); // [n, 3]
+}
+
+static const clv_model of_shapes = {.name = "shapes", .build = shapes, .input = {6}};
+
+static void sizes_follow_the_batch(void **state) {
+    (void)state;
+    comes_back(&of_shapes);
+}
+
+static clv_tensor *of_mean(clv_tensor *x, const clv_model *model) {
+    (void)model;
+    return clv_mul_scalar(x, 1.0F / (float)clv_tensor_shape(x).dims[0]);
+}
+
+static clv_tensor *of_loss(clv_tensor *x, const clv_model *model) {
+    (void)model;
+    clv_tensor *loss = clv_mse_loss(x, clv_relu(x));
+    return clv_broadcast_to(loss, clv_tensor_shape(x));
+}
+
+static void what_cannot_be_written(void **state) {
+    (void)state;
+    const clv_model by_batch = {.name = "by_batch", .build = of_mean, .input = {4}},
+                    losses = {.name = "losses", .build = of_loss, .input = {4}};
+    clv_predictor *predictor = predictor_of(&by_batch);
+    clv_session *session = session_of(predictor);
+    assert_status(clv_onnx_write(session, &by_batch, NULL, path), CLV_E_UNSUPPORTED, runtime);
+    assert_string_equal(
+        clv_runtime_error(runtime),
+        "mul_scalar cannot be written as ONNX: a number of its depends on the batch; a fixed batch helps "
+        "(clv_onnx_write_config.batch)");
+    assert_status(clv_onnx_write(session, &by_batch, &(clv_onnx_write_config){.batch = 2}, path), CLV_OK,
+                  runtime);
+    compare(&by_batch, predictor, 2);
+    assert_status(clv_onnx_write(session, &losses, NULL, path), CLV_E_UNSUPPORTED, runtime);
+    assert_string_equal(clv_runtime_error(runtime), "ONNX has no node for mse_loss: 1 node");
+    assert_status(clv_onnx_write(session, &by_batch, &(clv_onnx_write_config){.batch = -1}, path),
+                  CLV_E_VALUE, runtime);
+    assert_string_equal(clv_runtime_error(runtime), "a batch of -1: 0 leaves it open");
+    assert_int_equal(clv_onnx_write(session, clv_model_find("mlp"), NULL, path), CLV_E_NOT_FOUND);
+    assert_int_equal(
+        clv_onnx_write(session, &by_batch, &(clv_onnx_write_config){.batch = 1}, "/nowhere/x.onnx"),
+        CLV_E_IO);
+    clv_predictor_destroy(predictor);
+}
+
+static void weights_beside(void **state) {
+    (void)state;
+    const clv_model *model = clv_model_find("mlp");
+    clv_predictor *predictor = predictor_of(model);
+    char beside[128];
+    clv__onnx_writing what = {.n_inputs = 1, .n_outputs = 1, .graph_name = "mlp", .most = 1000};
+    clv_archive *archive;
+    what.input_names[0] = "x";
+    what.output_names[0] = "logits";
+    what.one.batch = 2;
+    what.other.batch = 3;
+    for (int i = 0; i < 2; i++) {
+        clv__onnx_built *one = i ? &what.other : &what.one;
+        assert_status(clv_graph_create(runtime, &one->graph), CLV_OK, runtime);
+        one->inputs[0] = clv_model_input(one->graph, model, one->batch);
+        one->outputs[0] = clv_model_build(model, one->inputs[0]);
+    }
+    assert_status(clv_archive_create(runtime, &archive), CLV_OK, runtime);
+    assert_status(clv__weights_put(session_of(predictor), archive), CLV_OK, runtime);
+    what.weights = archive;
+    assert_status(clv__onnx_write(&what, path, clv__runtime_error_of(runtime)), CLV_OK, runtime);
+    snprintf(beside, sizeof beside, "%s.data", path);
+    assert_int_equal(access(beside, R_OK), 0);
+    compare(model, predictor, 2);
+    unlink(beside);
+    clv_archive_destroy(archive);
+    clv_graph_destroy(what.one.graph);
+    clv_graph_destroy(what.other.graph);
+    clv_predictor_destroy(predictor);
+}
+
+/** An op of ops.h has a row, or is none of a model that predicts, or is made of other ops. */
+static void every_op_has_a_row(void **state) {
+    (void)state;
+    static const char *const without[] = {"cross_entropy",
+                                          "mse_loss", // losses
+                                          "sum_to",
+                                          "flatten",
+                                          "transpose",
+                                          "matmul_t",
+                                          "cross_entropy_weighted",
+                                          "scaled_dot_product_attention"};
+    int missing = 0;
+    for (int i = 0; clv_op_get(i); i++) {
+        bool known = clv__onnx_writes(clv_op_get(i)->name);
+        for (size_t k = 0; k < sizeof without / sizeof *without; k++)
+            known |= !strcmp(without[k], clv_op_get(i)->name);
+        if (!known)
+            print_error("%s has no row in onnx/write_rows.c or onnx/write_moves.c\n", clv_op_get(i)->name);
+        missing += !known;
+    }
+    assert_int_equal(missing, 0);
+}
+
+static int begin(void **state) {
+    (void)state;
+    runtime = clv__test_runtime(NULL);
+    assert_non_null(mkdtemp(folder));
+    snprintf(path, sizeof path, "%s/model.onnx", folder);
+    return clv_device_find(runtime, "host", &host) == CLV_OK ? 0 : 1;
+}
+
+static int end(void **state) {
+    (void)state;
+    unlink(path);
+    rmdir(folder);
+    clv_runtime_destroy(runtime);
+    return 0;
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(models_come_back), cmocka_unit_test(sizes_follow_the_batch),
+        cmocka_unit_test(what_cannot_be_written), cmocka_unit_test(weights_beside),
+        cmocka_unit_test(every_op_has_a_row)};
+    return cmocka_run_group_tests(tests, begin, end);
+}
