@@ -22,6 +22,16 @@ clv_tensor *clv__conv_fan_out(clv_tensor *x, const char *name, int64_t out_chann
 /** A linear layer that begins with small normal weights (standard deviation 0.01) and bias 0. */
 clv_tensor *clv__linear_small(clv_tensor *x, const char *name, int64_t out_features);
 
+/** Each channel times what a convolution of the means of all says: excite(fc2(squeeze(fc1(mean)))), with `squeezed` channels between.
+ *  Source: Hu et al. 2017, arXiv:1709.01507. */
+clv_tensor *clv__squeeze_excitation(clv_tensor *x, const char *name, int64_t squeezed,
+                                    clv_tensor *(*squeeze)(clv_tensor *x),
+                                    clv_tensor *(*excite)(clv_tensor *x));
+
+/** In a training graph: samples of x, [N, ...], are zeros with probability p, and the others scaled by 1 / (1 - p).
+ *  Source: Huang et al. 2016, arXiv:1603.09382; torchvision.ops.stochastic_depth, mode row. */
+clv_tensor *clv__stochastic_depth(clv_tensor *x, float p);
+
 /** Numbers that a model gives for each sample: scores of its classes, or what its targets are. */
 int64_t clv__model_outputs(const clv_model *model);
 

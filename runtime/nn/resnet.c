@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Residual networks: blocks whose input is added to their result. In the bottleneck the 3x3 convolution has the stride,
 // not the first 1x1 ("v1.5"), as in torchvision.
-// Source: He, Zhang, Ren, Sun 2015, arXiv:1512.03385, table 1; torchvision.models.resnet18, resnet50.
+// Source: He, Zhang, Ren, Sun 2015, arXiv:1512.03385, table 1; torchvision.models.resnet18, resnet34, resnet50, resnet101.
 #include <stdio.h>
 
 #include "nn/models.h"
@@ -56,13 +56,22 @@ static clv_tensor *build(clv_tensor *x, const clv_model *model, branch layers, i
         }
         clv_scope_pop(graph);
     }
-    return clv_nn_linear(clv_flatten(clv_adaptive_avg_pool2d(x, 1, 1), 1), "fc", clv__model_outputs(model), NULL);
+    return clv_nn_linear(clv_flatten(clv_adaptive_avg_pool2d(x, 1, 1), 1), "fc", clv__model_outputs(model),
+                         NULL);
 }
 
 clv_tensor *clv__build_resnet18(clv_tensor *x, const clv_model *model) {
     return build(x, model, basic, 1, (const int[4]){2, 2, 2, 2});
 }
 
+clv_tensor *clv__build_resnet34(clv_tensor *x, const clv_model *model) {
+    return build(x, model, basic, 1, (const int[4]){3, 4, 6, 3});
+}
+
 clv_tensor *clv__build_resnet50(clv_tensor *x, const clv_model *model) {
     return build(x, model, bottleneck, 4, (const int[4]){3, 4, 6, 3});
+}
+
+clv_tensor *clv__build_resnet101(clv_tensor *x, const clv_model *model) {
+    return build(x, model, bottleneck, 4, (const int[4]){3, 4, 23, 3});
 }

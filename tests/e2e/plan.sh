@@ -132,4 +132,8 @@ grep -q "this one does not fit: .* it would fit with a larger budget" out || fai
 ! grep -q "smaller batch" out || fail "a smaller batch is advised where none fits: $(tail -n 1 out)"
 works "$cleave" plan cnn --train --batch 8 --device host --budget host=55MiB
 grep -q "it would fit with a smaller batch, or" out || fail "a smaller batch that fits is not advised: $(tail -n 1 out)"
+works "$cleave" models --json --batch 2
+same "models" "$(at models.0.name) $(at models.0.parameters)" "linear 7850"
+works "$cleave" models
+grep -q '^vit_b_16 *3x224x224 *86.57 M' out || fail "models: $(cat out)"
 finish

@@ -12,7 +12,7 @@ for word in version --version -v -V; do
 done
 works "$cleave" help
 cmp -s out overview || fail "help is not --help"
-for command in devices train eval run generate plan check compare bench tune top env report cache; do
+for command in devices train eval run generate models export plan check compare bench tune top env report cache; do
     works "$cleave" "$command" --help all
     cp out all
     works "$cleave" help "$command"
@@ -105,9 +105,9 @@ expect 2 "unknown dataset 'mnist'" "$cleave" train mnist
 expect 2 "unknown dataset 'cvs'; there are fashion-mnist, images DIR, text FILE, csv FILE and arrays FILE; did you mean 'csv'?" "$cleave" train cvs houses.csv --target price
 expect 2 "on what?" "$cleave" train
 expect 2 "unknown model 'vgg'; there are linear, mlp, cnn" "$cleave" train fashion-mnist --model vgg
-"$cleave" train --help all | grep -A 4 -e '--model' >help
+"$cleave" models >help
 for model in $(sed -n "s/.*there are //;s/;.*//;s/,//gp" err); do
-    grep -qw -e "$model" help || fail "train --help does not tell of the model $model: $(cat help)"
+    grep -qw -e "$model" help || fail "models does not tell of the model $model: $(cat help)"
 done
 expect 2 "unknown model 'vgg'" "$cleave" plan vgg
 : >weights.safetensors
@@ -216,8 +216,8 @@ for shell in bash zsh fish; do
 done
 if command -v bash >/dev/null; then # as a person presses the key
     "$cleave" --completion bash >script
-    reply=$(PATH=$(dirname "$cleave"):$PATH bash -c 'compopt() { :; }; . ./script; COMP_WORDS=(cleave plan mobile) COMP_CWORD=2; _cleave; echo "${COMPREPLY[*]}"')
-    same "bash completes" "$reply" mobilenet_v2
+    reply=$(PATH=$(dirname "$cleave"):$PATH bash -c 'compopt() { :; }; . ./script; COMP_WORDS=(cleave plan vit) COMP_CWORD=2; _cleave; echo "${COMPREPLY[*]}"')
+    same "bash completes" "$reply" vit_b_16
 fi
 for command in '' train check; do
     "$cleave" --manual $command >page || fail "no manual of $command"

@@ -13,7 +13,9 @@ from torchvision import models
 
 from golden import Golden
 
-MODELS = ["alexnet", "vgg11", "vgg16", "resnet18", "resnet50", "mobilenet_v2"]
+MODELS = ["alexnet", "vgg11", "vgg16", "resnet18", "resnet34", "resnet50", "resnet101", "mobilenet_v2", "mobilenet_v3_large",
+          "mobilenet_v3_small", "efficientnet_b0", "squeezenet1_1", "shufflenet_v2_x1_0", "densenet121", "regnet_y_400mf", "convnext_tiny",
+          "vit_b_16"]
 
 
 def entries(model):
@@ -33,8 +35,7 @@ def values_of(k, name, tensor):
 
 with open(pathlib.Path(__file__).parent / "zoo.txt", "w") as file:
     for name in MODELS:
-        with torch.device("meta"):
-            model = getattr(models, name)()
+        model = getattr(models, name)()
         for key, tensor in entries(model):
             print(name, key, *tensor.shape, file=file)
 
@@ -44,7 +45,8 @@ cases = Golden("zoo")
 def case(name, batch, size, gradients):
     with cases.case(name) as c:
         x = c.input("x", torch.rand(batch, 3, size, size), grad=False)
-        model = getattr(models, name)(num_classes=10).eval()
+        sized = {"image_size": size} if name.startswith("vit") else {}
+        model = getattr(models, name)(num_classes=10, **sized).eval()
         with torch.no_grad():
             for k, (key, tensor) in enumerate(entries(model)):
                 tensor.copy_(values_of(k, key, tensor))
@@ -64,4 +66,12 @@ case("resnet18", 1, 32, ["conv1.weight", "layer1.0.bn2.weight", "layer2.0.downsa
 case("mobilenet_v2", 2, 32, ["features.0.0.weight", "features.1.conv.0.0.weight", "features.2.conv.1.0.weight",
                              "features.5.conv.3.weight", "features.14.conv.1.1.bias", "classifier.1.bias"])
 case("vgg11", 1, 32, [])
+case("mobilenet_v3_small", 2, 32, ["features.0.0.weight", "features.1.block.1.fc2.bias", "features.4.block.2.fc1.weight", "classifier.3.bias"])
+case("efficientnet_b0", 2, 32, ["features.0.0.weight", "features.2.0.block.2.fc1.bias", "features.7.0.block.3.1.bias", "classifier.1.bias"])
+case("squeezenet1_1", 2, 33, ["features.0.bias", "features.3.squeeze.bias", "features.12.expand3x3.bias", "classifier.1.bias"])
+case("shufflenet_v2_x1_0", 2, 32, ["conv1.0.weight", "stage2.0.branch1.0.weight", "stage4.3.branch2.6.bias", "fc.bias"])
+case("densenet121", 2, 32, ["features.conv0.weight", "features.denseblock1.denselayer2.norm1.weight", "features.norm5.bias", "classifier.bias"])
+case("regnet_y_400mf", 2, 32, ["stem.0.weight", "trunk_output.block2.block2-0.f.se.fc1.bias", "trunk_output.block4.block4-5.f.c.1.bias", "fc.bias"])
+case("convnext_tiny", 2, 32, ["features.0.0.bias", "features.1.0.layer_scale", "features.6.0.weight", "classifier.2.bias"])
+case("vit_b_16", 1, 32, ["class_token", "conv_proj.bias", "encoder.layers.encoder_layer_3.ln_1.weight", "encoder.ln.bias", "heads.head.bias"])
 cases.write()

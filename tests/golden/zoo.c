@@ -57,6 +57,44 @@ static void vgg11(void **state) {
     like_torchvision(state, "vgg11", false, false);
 }
 
+/** Programs of a model take a driver many seconds: with a number in CLEAVE_TURN one of eight runs on devices, and all on the host. */
+static bool in_turn(long i) {
+    const char *turn = getenv("CLEAVE_TURN");
+    return !turn || !*turn || strtol(turn, NULL, 10) % 8 == i;
+}
+
+static void mobilenet_v3_small(void **state) {
+    like_torchvision(state, "mobilenet_v3_small", true, in_turn(0));
+}
+
+static void efficientnet_b0(void **state) {
+    like_torchvision(state, "efficientnet_b0", true, in_turn(1));
+}
+
+static void squeezenet1_1(void **state) {
+    like_torchvision(state, "squeezenet1_1", true, in_turn(2));
+}
+
+static void shufflenet_v2_x1_0(void **state) {
+    like_torchvision(state, "shufflenet_v2_x1_0", true, in_turn(3));
+}
+
+static void densenet121(void **state) {
+    like_torchvision(state, "densenet121", true, in_turn(4));
+}
+
+static void regnet_y_400mf(void **state) {
+    like_torchvision(state, "regnet_y_400mf", true, in_turn(5));
+}
+
+static void convnext_tiny(void **state) {
+    like_torchvision(state, "convnext_tiny", true, in_turn(6));
+}
+
+static void vit_b_16(void **state) {
+    like_torchvision(state, "vit_b_16", true, in_turn(7));
+}
+
 /** The next parameter or buffer from *at on, in the order they were made. */
 static const clv_tensor *next_saved(const clv_graph *graph, size_t *at) {
     while (*at < graph->n_tensors) {
@@ -102,13 +140,18 @@ static void names_and_shapes(void **state) {
         if (!clv_shape_equal(&want, &tensor->desc.shape)) fail_msg("%s: %s has another shape", of, name);
     }
     assert_null(next_saved(graph, &at));
-    assert_int_equal(n_models, 6);
+    assert_int_equal(n_models, 17);
     clv_graph_destroy(graph);
     fclose(file);
 }
 
 int main(void) {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(names_and_shapes), cmocka_unit_test(resnet18),
-                                       cmocka_unit_test(mobilenet_v2), cmocka_unit_test(vgg11)};
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(names_and_shapes),   cmocka_unit_test(resnet18),
+        cmocka_unit_test(mobilenet_v2),       cmocka_unit_test(vgg11),
+        cmocka_unit_test(mobilenet_v3_small), cmocka_unit_test(efficientnet_b0),
+        cmocka_unit_test(squeezenet1_1),      cmocka_unit_test(shufflenet_v2_x1_0),
+        cmocka_unit_test(densenet121),        cmocka_unit_test(regnet_y_400mf),
+        cmocka_unit_test(convnext_tiny),      cmocka_unit_test(vit_b_16)};
     return cmocka_run_group_tests(tests, golden_open_zoo, golden_close);
 }

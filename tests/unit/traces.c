@@ -114,7 +114,8 @@ static void place_halves(const clv_graph *graph, clv__text *out) {
             const clv__node *node = graph->nodes[i];
             bool has = false;
             for (int j = 0; j < node->io.n_in; j++) has |= node->in[j] && node->in[j]->trainable;
-            if (!has || node->phase != CLV__FORWARD || strcmp(node->layer, last) == 0) continue;
+            if (!has || node->phase != CLV__FORWARD || !*node->layer || strcmp(node->layer, last) == 0)
+                continue;
             last = node->layer;
             if (pass == 0)
                 n++;

@@ -56,7 +56,7 @@ int cli_check_rows(const clv_model *model);
 int cli_size_rows(const cli_args *args, const clv_model *model, int64_t columns, clv_model *out);
 /** The model of that name; prints and returns NULL if there is none. */
 const clv_model *cli_model(const char *name);
-enum { CLI_NAMES_BYTES = 256 };
+enum { CLI_NAMES_BYTES = 512 };
 /** The names of all, with commas. */
 const char *cli_model_names(char names[CLI_NAMES_BYTES]);
 
