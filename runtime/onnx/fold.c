@@ -149,8 +149,30 @@ BINARY(add, add, 0)
 BINARY(sub, sub, 0)
 BINARY(mul, mul, 0)
 BINARY(pow, pow, 0)
-BINARY(min, lesser, 0)
-BINARY(max, greater, 0)
+/** Of any number of inputs, one alone too. */
+static bool all_of(clv__onnx_use *use, double (*of)(double, double)) {
+    const clv__known *y = clv__onnx_known(use, 0);
+    for (int i = 1; y && i < use->n_in; i++) {
+        const clv__known *b = clv__onnx_known(use, i);
+        clv_shape shape;
+        if (!b || !broadcast(&y->shape, &b->shape, &shape)) return false;
+        clv__known *out = clv__onnx_new_known(use, y->type, shape);
+        for (int64_t k = 0, n = clv_shape_numel(&shape); out && k < n; k++)
+            out->v[k] = of(y->v[in_operand(&shape, k, &y->shape)], b->v[in_operand(&shape, k, &b->shape)]);
+        y = out;
+    }
+    clv__onnx_give_known(use, 0, y);
+    return y != NULL;
+}
+
+static bool fold_min(clv__onnx_use *use) {
+    return all_of(use, lesser);
+}
+
+static bool fold_max(clv__onnx_use *use) {
+    return all_of(use, greater);
+}
+
 BINARY(equal, is_equal, CLV__ONNX_BOOL)
 BINARY(less, is_less, CLV__ONNX_BOOL)
 BINARY(less_or_equal, is_less_or_equal, CLV__ONNX_BOOL)
@@ -268,6 +290,8 @@ static bool fold_expand(clv__onnx_use *use) {
     const clv__known *x = clv__onnx_known(use, 0);
     clv_shape wanted = {0}, shape;
     wanted.rank = x ? clv__onnx_numbers(use, 1, wanted.dims, CLV_MAX_RANK) : -1;
+    if (wanted.rank > 1 && !use->in[1]->fed && (x->shape.rank < wanted.rank || x->shape.dims[0] == 1))
+        wanted.dims[0] = clv__onnx_of_batch(use, wanted.dims[0], true); // places, the same for each sample
     if (wanted.rank < 0 || !broadcast(&x->shape, &wanted, &shape)) return false;
     clv__known *out = clv__onnx_new_known(use, x->type, shape);
     for (int64_t i = 0, n = clv_shape_numel(&shape); out && i < n; i++)

@@ -11,6 +11,7 @@ typedef struct clv__import {
     clv_graph *graph;
     clv__made *made; // by the model's numbers of values
     int64_t known_left;
+    clv__batches batches;
     char layer[256]; // of the last node; "": of none yet
 } importer;
 
@@ -21,7 +22,7 @@ const clv__onnx_row *clv__onnx_row_of(const clv__onnx_node *node) {
         clv__onnx_elementwise, clv__onnx_moves,     clv__onnx_products, clv__onnx_norms,
         clv__onnx_reductions,  clv__onnx_attention, clv__onnx_einsum,   clv__onnx_losses,
         clv__onnx_quantized,   clv__onnx_recurrent, clv__onnx_resize,   clv__onnx_scans,
-        clv__onnx_signal,      clv__onnx_bits,      clv__onnx_newer};
+        clv__onnx_signal,      clv__onnx_bits,      clv__onnx_newer,    clv__onnx_sequences};
     if (node->domain.n) return NULL;
     for (size_t t = 0; t < sizeof tables / sizeof *tables; t++)
         for (const clv__onnx_row *row = tables[t]; row->op; row++)
@@ -84,6 +85,7 @@ static void refuse(clv__onnx_use *use) {
 static void build_node(importer *im, const clv__onnx_node *node) {
     clv__onnx_use use = {.import = im,
                          .known_left = &im->known_left,
+                         .batches = im->batches,
                          .graph = im->graph,
                          .node = node,
                          .opset = (int)node->opset};
@@ -93,14 +95,17 @@ static void build_node(importer *im, const clv__onnx_node *node) {
         clv__graph_fail(im->graph, CLV_E_HOST_MEMORY, "no memory for a node");
         return;
     }
+    bool fed = false;
     for (size_t i = 0; i < node->n_inputs; i++) {
         if (node->input_values[i] == CLV__ONNX_NO_VALUE) continue;
         use.in[i] = &im->made[node->input_values[i]];
         use.n_in = (int)i + 1;
+        fed = fed || use.in[i]->fed;
     }
     for (size_t i = 0; i < node->n_outputs; i++) {
         if (node->output_values[i] == CLV__ONNX_NO_VALUE) continue;
         use.out[i] = &im->made[node->output_values[i]];
+        use.out[i]->fed = fed;
         use.n_out = (int)i + 1;
     }
     const clv__onnx_row *row = clv__onnx_row_of(node);
@@ -113,7 +118,8 @@ static void build_node(importer *im, const clv__onnx_node *node) {
     if (has_layer) clv_scope_push(im->graph, im->layer);
     row->build(&use);
     if (has_layer) clv_scope_pop(im->graph);
-    if (use.n_out && use.out[0] && !use.out[0]->tensor && !use.out[0]->known && !use.out[0]->data)
+    const clv__made *made = use.n_out ? use.out[0] : NULL;
+    if (made && !made->tensor && !made->known && !made->data && !made->parts)
         clv__onnx_fail(&use, CLV_E_UNSUPPORTED, "its result cannot be built");
 }
 
@@ -143,6 +149,31 @@ static void set_classes(importer *im, int64_t classes) {
     }
 }
 
+int64_t clv__onnx_batch_of(const clv__onnx_model *model) {
+    const clv__onnx_graph *file = &model->graph;
+    int64_t batch = 0;
+    for (size_t i = 0; i < file->n_inputs; i++) {
+        const clv__onnx_info *input = &file->inputs[i];
+        if (model->values[input->value].initializer) continue;
+        const int64_t size = input->rank ? input->dims[0].size : 0;
+        if (size < 1 || (batch && size != batch)) return 0;
+        batch = size;
+    }
+    return batch;
+}
+
+/** What a file says for its own batch was carried over to another where that can be seen; a result that was not is refused. */
+static void check_batch(clv__onnx_use *use, clv_tensor *output) {
+    const clv__batches b = use->batches;
+    const clv_shape shape = output ? clv_tensor_shape(output) : (clv_shape){0};
+    if (output && b.of_file && b.of_file != b.now && (!shape.rank || shape.dims[0] != b.now))
+        clv__onnx_fail(
+            use, CLV_E_UNSUPPORTED,
+            "the file was written for a batch of %lld, and this result does not follow one of %lld: export "
+            "the model with a batch that varies (dynamic_shapes or dynamic_axes), or use batches of %lld",
+            (long long)b.of_file, (long long)b.now, (long long)b.of_file);
+}
+
 void clv__onnx_build(const clv__onnx_model *model, int64_t classes, clv_tensor *const *inputs,
                      clv_tensor **outputs) {
     clv_graph *graph = clv_tensor_graph(inputs[0]);
@@ -165,14 +196,22 @@ void clv__onnx_build(const clv__onnx_model *model, int64_t classes, clv_tensor *
         if (value->data) continue; // an initializer that may be fed, and is not
         value->tensor = inputs[fed++];
         value->type = (int)file->inputs[i].dtype;
+        value->fed = true;
     }
+    const clv_shape first = fed ? clv_tensor_shape(inputs[0]) : (clv_shape){0};
+    im.batches = (clv__batches){clv__onnx_batch_of(model), first.rank ? first.dims[0] : 0};
     for (size_t i = 0; i < file->n_nodes && graph->error.status == CLV_OK; i++)
         build_node(&im, &file->nodes[i]);
     for (size_t i = 0; i < file->n_outputs && graph->error.status == CLV_OK; i++) {
         const clv__onnx_node none = {.name = file->outputs[i].name};
-        clv__onnx_use use = {.import = &im, .known_left = &im.known_left, .graph = graph, .node = &none};
+        clv__onnx_use use = {.import = &im,
+                             .known_left = &im.known_left,
+                             .batches = im.batches,
+                             .graph = graph,
+                             .node = &none};
         outputs[i] = clv__onnx_tensor_of(&use, &im.made[file->outputs[i].value]);
         if (outputs[i] && !outputs[i]->node) outputs[i] = clv_detach(outputs[i]); // nothing computes it
         if (!outputs[i]) clv__onnx_fail(&use, CLV_E_VALUE, "nothing makes this output");
+        check_batch(&use, outputs[i]);
     }
 }

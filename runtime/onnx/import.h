@@ -27,14 +27,23 @@ typedef struct clv__made {
     const clv__onnx_tensor *data; // an initializer
     clv_tensor *tensor;           // NULL: nobody asked yet
     struct clv__made *same_as;    // of an Identity of an initializer: that one
+    struct clv__made **parts;     // of a sequence: its n_parts tensors; else NULL
+    int n_parts;
+    bool fed;        // it depends on what is fed, if only on its shape
     int64_t classes; // of the last layer, where another number is wanted: the length of class_axis
     int class_axis;
 } clv__made;
+
+/** A file may be written for one batch, the first dimension of all its inputs, and constants in it say so. 0: it leaves it open. */
+typedef struct clv__batches {
+    int64_t of_file, now;
+} clv__batches;
 
 /** A node while it is built. */
 typedef struct clv__onnx_use {
     struct clv__import *import;
     int64_t *known_left; // of CLV__KNOWN_IN_ALL
+    clv__batches batches;
     clv_graph *graph;
     const clv__onnx_node *node;
     int opset, n_in, n_out; // inputs and outputs behind the last that is there are not counted
@@ -167,11 +176,20 @@ clv_tensor *clv__onnx_flat(clv_tensor *x);
 /** What the row of an op of products makes of at most four f32 tensors under the attributes of this node. */
 clv_tensor *clv__onnx_by(clv__onnx_use *use, const char *op, clv_tensor *const *in, int n);
 
+/** What a constant says of a dimension that was the file's batch, for the one that there is now; `exactly`: not a multiple of it. */
+static inline int64_t clv__onnx_of_batch(const clv__onnx_use *use, int64_t said, bool exactly) {
+    const clv__batches b = use->batches;
+    if (!b.of_file || b.of_file == b.now || said < 1 || said % b.of_file) return said;
+    return exactly && said != b.of_file ? said : clv__onnx_times(said / b.of_file, b.now);
+}
+/** The batch that a file was written for; 0: any. */
+int64_t clv__onnx_batch_of(const clv__onnx_model *model);
+
 /** The tables, one for each family; each ends with an op that is NULL. */
 extern const clv__onnx_row clv__onnx_elementwise[], clv__onnx_moves[], clv__onnx_products[],
     clv__onnx_norms[], clv__onnx_reductions[], clv__onnx_attention[], clv__onnx_einsum[], clv__onnx_losses[],
     clv__onnx_quantized[], clv__onnx_recurrent[], clv__onnx_resize[], clv__onnx_scans[], clv__onnx_signal[],
-    clv__onnx_bits[], clv__onnx_newer[];
+    clv__onnx_bits[], clv__onnx_newer[], clv__onnx_sequences[];
 extern const clv__onnx_fold clv__onnx_folds[], clv__onnx_more_folds[], clv__onnx_signal_folds[];
 
 /** The row of a node's op; NULL: there is none. */

@@ -152,7 +152,7 @@ static void read_output(clv_onnx *onnx, clv_tensor *tensor, const char *name, bo
     if (!classes && shape.rank == 2 && shape.dims[1] == 1) port->dims[0] = 0; // one number
 }
 
-/** Build it once, for a batch of one, to see what comes out. */
+/** Build it once, for the file's batch, or one of one, to see what comes out. */
 static clv_status read_outputs(clv_onnx *onnx, clv__error *error, bool numbers) {
     clv_graph *graph = NULL;
     clv_tensor *inputs[CLV_MAX_PORTS], *outputs[CLV_MAX_PORTS] = {NULL};
@@ -160,10 +160,11 @@ static clv_status read_outputs(clv_onnx *onnx, clv__error *error, bool numbers) 
     if (file->n_outputs < 1 || file->n_outputs > CLV_MAX_PORTS)
         CLV_FAIL(error, CLV_E_UNSUPPORTED, "'%s': %zu results, and 1 to %d are known", onnx->file->path,
                  file->n_outputs, CLV_MAX_PORTS);
+    const int64_t own = clv__onnx_batch_of(onnx->file), batch = own ? own : 1;
     clv_status status = clv_graph_create(onnx->runtime, &graph);
     for (int i = 0; status == CLV_OK && i < onnx->n_inputs; i++)
         inputs[i] = clv_input(graph, onnx->inputs[i].name, onnx->inputs[i].dtype,
-                              clv_port_shape(&onnx->inputs[i], 1));
+                              clv_port_shape(&onnx->inputs[i], batch));
     if (status == CLV_OK) {
         clv__onnx_build(onnx->file, 0, inputs, outputs);
         status = clv_graph_status(graph);

@@ -83,6 +83,12 @@ static void build_expand(clv__onnx_use *use) {
     clv_shape to = {0};
     to.rank = clv__onnx_numbers(use, 1, to.dims, CLV_MAX_RANK);
     if (to.rank < 0) return;
+    const bool constant = !use->in[1]->fed,
+               single = from.rank < to.rank || (from.rank == to.rank && from.dims[0] == 1);
+    if (to.rank && constant && single) to.dims[0] = clv__onnx_of_batch(use, to.dims[0], true);
+    const clv__batches b = use->batches;
+    if (to.rank == from.rank && to.rank && constant && !single && b.of_file && b.of_file != b.now)
+        to.dims[0] = from.dims[0]; // it had as many in the file
     for (int i = 1; i <= from.rank && i <= to.rank;
          i++) // a 1 of the shape is repeated to the input's dimension
         if (to.dims[to.rank - i] == 1) to.dims[to.rank - i] = from.dims[from.rank - i];
@@ -96,13 +102,25 @@ static void build_expand(clv__onnx_use *use) {
 
 // ---- parts and wholes -----------------------------------------------------------------------------------------------
 
+/** A part of a file that was written for a batch of one, in which it was not repeated for each sample. */
+static clv_tensor *for_batch(const clv__onnx_use *use, clv_tensor *x, int axis) {
+    clv_shape shape = clv_tensor_shape(x);
+    if (!x || !axis || use->batches.of_file != 1 || shape.dims[0] != 1 || use->batches.now == 1) return x;
+    bool batch = false;
+    for (int i = 0; i < use->n_in; i++)
+        batch =
+            batch || (use->in[i]->tensor && clv_tensor_shape(use->in[i]->tensor).dims[0] == use->batches.now);
+    shape.dims[0] = use->batches.now;
+    return batch ? clv_broadcast_to(x, shape) : x;
+}
+
 static void build_concat(clv__onnx_use *use) {
     clv_tensor *parts[256];
     int n = 0, rank = clv__onnx_shape(use, 0).rank;
     const int axis = clv__onnx_axis(use, clv__onnx_int(use, "axis", 1), rank);
     clv_tensor *y = NULL;
     for (int i = 0; i < use->n_in; i++) { // any number, some hundred at a time
-        parts[n++] = clv__onnx_in(use, i);
+        parts[n++] = for_batch(use, clv__onnx_in(use, i), axis);
         if (n < 256 && i + 1 < use->n_in) continue;
         y = n == 1 ? parts[0] : clv_concat(parts, n, axis);
         parts[0] = y;
@@ -228,6 +246,30 @@ static clv_tensor *wrapped(clv__onnx_use *use, int i, int64_t size) {
     return clv_where(clv_lt(index, zero), clv_add(index, end), index);
 }
 
+/** Known places of a list of all of a batch's numbers, which begin with the sample: of a batch that is not the file's the same places of
+ *  each sample that there is now. Exporters write them for views with strides. NULL: it is none such. */
+static clv_tensor *of_all_samples(clv__onnx_use *use, const clv_shape *x, const clv__known *index) {
+    const clv__batches b = use->batches;
+    if (x->rank != 1 || !b.of_file || b.of_file == b.now || !use->in[0]->fed || use->in[1]->fed) return NULL;
+    const int64_t n = clv_shape_numel(&index->shape), inner = b.now ? x->dims[0] / b.now : 0,
+                  each = n / b.of_file;
+    if (!index->shape.rank || index->shape.dims[0] != b.of_file || !n || inner * b.now != x->dims[0])
+        return NULL;
+    bool all = each == inner;
+    for (int64_t i = 0; i < n; i++) {
+        if (index->v[i] < 0 || index->v[i] != index->v[i % each] + (double)(i / each * inner)) return NULL;
+        if (index->v[i % each] >= (double)inner) return NULL;
+        all = all && index->v[i] == (double)i;
+    }
+    clv_shape shape = index->shape;
+    shape.dims[0] = b.now;
+    if (all) return clv__onnx_reshape(clv__onnx_in(use, 0), shape.dims, shape.rank);
+    clv__known *places = clv__onnx_new_known(use, CLV__ONNX_INT64, shape);
+    for (int64_t i = 0; places && i < each * b.now; i++)
+        places->v[i] = index->v[i % each] + (double)(i / each * inner);
+    return places ? clv__onnx_rows(clv__onnx_in(use, 0), 0, clv__onnx_constant(use, places)) : NULL;
+}
+
 static void build_gather(clv__onnx_use *use) {
     const clv_shape shape = clv__onnx_shape(use, 0);
     if (!shape.rank) {
@@ -236,6 +278,11 @@ static void build_gather(clv__onnx_use *use) {
     }
     const int axis = clv__onnx_axis(use, clv__onnx_int(use, "axis", 0), shape.rank);
     const clv__known *index = clv__onnx_if_known(use, 1);
+    clv_tensor *samples = index ? of_all_samples(use, &shape, index) : NULL;
+    if (samples) {
+        clv__onnx_give(use, 0, samples);
+        return;
+    }
     if (index && clv_shape_numel(&index->shape) == 1) { // one of them is a part
         const int64_t at = clv__onnx_whole(index->v[0]) + (index->v[0] < 0 ? shape.dims[axis] : 0);
         clv_shape to = {0};

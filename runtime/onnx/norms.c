@@ -153,10 +153,11 @@ static void build_lp_norm(clv__onnx_use *use) {
     const int axis = clv__onnx_axis(use, clv__onnx_int(use, "axis", -1), clv__onnx_shape(use, 0).rank);
     clv_tensor *x = clv__onnx_float(use, 0), *zero = clv__onnx_scalar(use, 0, true),
                *one = clv__onnx_scalar(use, 1, true);
-    clv_tensor *size = clv__onnx_int(use, "p", 2) == 1 ? clv_sum(clv_abs(x), &axis, 1, true)
-                                                       : clv_sqrt(clv_sum(clv_square(x), &axis, 1, true));
-    clv_tensor *none = clv_eq(size, zero);
-    clv__onnx_give(use, 0, clv_where(none, zero, clv_div(x, clv_where(none, one, size))));
+    const bool sizes = clv__onnx_int(use, "p", 2) == 1;
+    clv_tensor *size = clv_sum(sizes ? clv_abs(x) : clv_square(x), &axis, 1, true),
+               *none = clv_eq(size, zero);
+    size = clv_where(none, one, size); // before the root, which has no gradient at 0
+    clv__onnx_give(use, 0, clv_where(none, zero, clv_div(x, sizes ? size : clv_sqrt(size))));
 }
 
 /** Squares of neighbouring channels by a mean along them. */

@@ -88,9 +88,47 @@ static void build_gather_elements(clv__onnx_use *use) {
     clv__onnx_give(use, 0, clv_gather(clv__onnx_in(use, 0), axis, index));
 }
 
+/** Does each row of known indices begin with its own number, as those do that take the same places of every sample of the file's batch? Of a
+ *  batch of one they may stand there for each sample that there is now. */
+static bool by_sample(const clv__known *index, clv__batches b) {
+    const int rank = index->shape.rank;
+    const int64_t k = rank ? index->shape.dims[rank - 1] : 0, n = clv_shape_numel(&index->shape);
+    if (rank < 2 || k < 2 || n < 1) return false;
+    const bool spread = b.of_file == 1 && index->shape.dims[0] == b.now;
+    if (!spread && index->shape.dims[0] != b.of_file) return false;
+    const int64_t each = n / index->shape.dims[0];
+    for (int64_t i = 0; i < n; i++)
+        if (index->v[i] != (i % k ? index->v[i % each] : spread ? 0 : (double)(i / each))) return false;
+    return true;
+}
+
+/** The same places of every sample of the batch that there is now. */
+static clv_tensor *of_samples(clv__onnx_use *use, const clv__known *index, clv_tensor *x) {
+    clv_shape shape = index->shape;
+    const int64_t k = shape.dims[shape.rank - 1], each = clv_shape_numel(&shape) / shape.dims[0];
+    shape.dims[0] = use->batches.now, shape.dims[shape.rank - 1] = k - 1;
+    clv__known *places = clv__onnx_new_known(use, CLV__ONNX_INT64, shape);
+    for (int64_t i = 0, n = places ? clv_shape_numel(&shape) : 0; i < n; i++)
+        places->v[i] = index->v[i / (k - 1) * k % each + i % (k - 1) + 1];
+    return places ? clv_gather_nd(x, 1, clv__onnx_constant(use, places)) : NULL;
+}
+
 static void build_gather_nd(clv__onnx_use *use) {
     const int batch = (int)clv__onnx_int(use, "batch_dims", 0);
-    clv__onnx_give(use, 0, clv_gather_nd(clv__onnx_in(use, 0), batch, clv__onnx_i32(use, 1)));
+    const clv__known *index = clv__onnx_has(use, 1) && !use->in[1]->fed ? clv__onnx_if_known(use, 1) : NULL;
+    const clv__batches b = use->batches;
+    const bool other = index && !batch && b.of_file && b.of_file != b.now && use->in[0]->fed &&
+                       clv__onnx_shape(use, 0).dims[0] == b.now;
+    clv_tensor *x = clv__onnx_in(use, 0);
+    if (other && !by_sample(index, b))
+        clv__onnx_fail(
+            use, CLV_E_UNSUPPORTED,
+            "it takes samples of a batch of %lld by their numbers, and the batch is %lld: export the model "
+            "with a batch that varies",
+            (long long)b.of_file, (long long)b.now);
+    else
+        clv__onnx_give(use, 0,
+                       other ? of_samples(use, index, x) : clv_gather_nd(x, batch, clv__onnx_i32(use, 1)));
 }
 
 // ---- scatter -----------------------------------------------------------------------------------------

@@ -9,6 +9,35 @@ int clv__onnx_list(clv__onnx_use *use, const char *attribute, int input, int64_t
     return clv__onnx_has(use, input) ? clv__onnx_numbers(use, input, out, most) : -1;
 }
 
+/** Of a shape that the file says for its own batch, which dimension follows the batch that there is now: the first if it does in what is
+ *  reshaped, or is a multiple of a batch of several; else one that is the batch. -1: the shape says nothing of the batch. */
+static int batch_axis(const clv__onnx_use *use, const clv_shape *x, const int64_t *dims, int rank) {
+    const clv__batches b = use->batches;
+    const bool constant = use->n_in < 2 || !use->in[1] || !use->in[1]->fed;
+    if (!b.of_file || b.of_file == b.now || !constant || !use->in[0]->fed || use->in[0]->known) return -1;
+    if (!rank || !x->rank) return -1;
+    const bool follows = clv__onnx_times(x->dims[0], b.of_file) == clv__onnx_times(dims[0], b.now),
+               several = b.of_file > 1 && dims[0] > 0 && dims[0] % b.of_file == 0;
+    if (follows || (several && b.now && x->dims[0] % b.now == 0)) return 0;
+    for (int i = 0; i < rank; i++)
+        if (dims[i] == b.of_file) return i;
+    return several ? 0 : -1;
+}
+
+/** All numbers of x in these dimensions, one of which may be -1. */
+static bool filled(const clv_shape *x, clv_shape *out) {
+    int64_t known = 1;
+    int open = -1;
+    for (int i = 0; i < out->rank; i++)
+        if (out->dims[i] == -1 && open < 0)
+            open = i;
+        else
+            known = clv__onnx_times(known, out->dims[i]);
+    const int64_t all = clv_shape_numel(x);
+    if (open >= 0) out->dims[open] = known ? all / known : 0;
+    return clv_shape_numel(out) == all;
+}
+
 bool clv__onnx_reshaped(clv__onnx_use *use, const clv_shape *x, clv_shape *out) {
     *out = (clv_shape){0};
     int64_t dims[CLV_MAX_RANK];
@@ -17,30 +46,26 @@ bool clv__onnx_reshaped(clv__onnx_use *use, const clv_shape *x, clv_shape *out) 
         clv__onnx_fail(use, CLV_E_VALUE, "no shape is given");
         return false;
     }
-    int64_t known = 1;
-    int open = -1;
     for (int i = 0; i < out->rank; i++) {
         out->dims[i] = dims[i];
         if (dims[i] == 0 && !clv__onnx_int(use, "allowzero", 0) && i < x->rank) out->dims[i] = x->dims[i];
-        if (dims[i] == -1 && open < 0)
-            open = i;
-        else
-            known = clv__onnx_times(known, out->dims[i]);
     }
-    const int64_t all = clv_shape_numel(x);
-    if (open >= 0) out->dims[open] = known ? all / known : 0;
-    if (clv_shape_numel(out) == all) return true;
-    // The file was exported for one batch, and this is another: the dimension that then was the batch is what is left.
-    if (out->rank && out->dims[0] > 0 && open < 0) {
-        const int64_t inner = known / out->dims[0];
-        if (inner && all % inner == 0) {
-            out->dims[0] = all / inner;
-            return true;
-        }
+    const clv_shape said = *out;
+    const int axis = batch_axis(use, x, dims, out->rank);
+    if (axis >= 0) out->dims[axis] = clv__onnx_of_batch(use, dims[axis], false);
+    if (filled(x, out)) return true;
+    *out = said;
+    if (filled(x, out)) return true;
+    // The dimension that was the batch, or was made of it, is what is left.
+    const int64_t all = clv_shape_numel(x),
+                  inner = said.rank ? clv_shape_numel(out) / (out->dims[0] ? out->dims[0] : 1) : 0;
+    if (said.rank && said.dims[0] > 0 && inner > 0 && all % inner == 0) {
+        out->dims[0] = all / inner;
+        return true;
     }
     char from[128], to[128];
     clv__onnx_fail(use, CLV_E_SHAPE, "%s does not become %s", clv_shape_text(x, from, sizeof from),
-                   clv_shape_text(out, to, sizeof to));
+                   clv_shape_text(&said, to, sizeof to));
     return false;
 }
 

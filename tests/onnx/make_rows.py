@@ -67,14 +67,18 @@ def attribute(name, value):
     return data(1, name) + b"".join(number(8, x) for x in value) + number(20, 7)
 
 
-def model(op, inputs, known, n_out, opset, attributes):
-    names = ["" if t is None else f"in{i}" for i, t in enumerate(inputs)]
-    node = b"".join(data(1, n) for n in names) + b"".join(data(2, f"out{i}") for i in range(n_out))
-    node += data(3, "n") + data(4, op) + b"".join(data(5, attribute(n.rstrip("_"), v)) for n, v in attributes.items())
-    graph = data(1, node)
+def node(op, inputs, outputs, attributes):
+    content = b"".join(data(1, n) for n in inputs) + b"".join(data(2, n) for n in outputs) + data(3, "n") + data(4, op)
+    return data(1, content + b"".join(data(5, attribute(n.rstrip("_"), v)) for n, v in attributes.items()))
+
+
+def file(nodes, inputs, known, n_out, opset, batch=None):
+    """batch: what the file says of the first dimension of its inputs, where it is another than that of what is fed."""
+    graph = b"".join(node(*one) for one in nodes)
     for i, t in enumerate(inputs):
         if t is not None:
-            graph += data(5, initializer(names[i], t)) if i in known else data(11, info(names[i], t))
+            said = t if batch is None else t[:1].expand(batch, *t.shape[1:])
+            graph += data(5, initializer(f"in{i}", t)) if i in known else data(11, info(f"in{i}", said))
     graph += b"".join(data(12, data(1, f"out{i}")) for i in range(n_out))
     return number(1, 8) + data(7, graph) + data(8, number(2, opset))
 
@@ -84,8 +88,9 @@ def as_fed(t):
     return t.float() if t.is_floating_point() else t.int()
 
 
-def case(op, of, inputs, known=(), name="", opset=17, grad=True, **attributes):
-    """`of` computes it: of the inputs, those left out being None. `known`: initializers. `grad`: which inputs' gradients are held."""
+def case(op, of, inputs, known=(), name="", opset=17, grad=True, nodes=None, batch=None, **attributes):
+    """`of` computes it: of the inputs, those left out being None. `known`: initializers. `grad`: which inputs' gradients are held.
+    `nodes`: of a file of several, each (op, inputs, outputs, attributes)."""
     key = f"{op}{name and ' '}{name}"
     assert f"{key}/model" not in tensors, key
     inputs = [t if t is None else rounded(t) for t in inputs]
@@ -94,7 +99,9 @@ def case(op, of, inputs, known=(), name="", opset=17, grad=True, **attributes):
     args = [t.clone().requires_grad_() if i in wanted else t for i, t in enumerate(inputs)]
     out = of(*args)
     out = out if isinstance(out, (list, tuple)) else [out]
-    content = model(op, inputs, known, len(out), opset, attributes)
+    names = ["" if t is None else f"in{i}" for i, t in enumerate(inputs)]
+    one = [(op, names, [f"out{i}" for i in range(len(out))], attributes)]
+    content = file(nodes or one, inputs, known, len(out), opset, batch)
     tensors[f"{key}/model"] = torch.frombuffer(bytearray(content), dtype=torch.uint8)
     for n, i in enumerate(fed):
         tensors[f"{key}/in{n}"] = as_fed(inputs[i])
@@ -385,5 +392,62 @@ case("DFT", lambda a: torch.view_as_real(torch.fft.fft(a[..., 0], dim=1)), [x(2,
 case("STFT", lambda a, step, w, n: torch.view_as_real(torch.stft(a[..., 0], 8, 4, 8, w, center=False, return_complex=True).transpose(1, 2)),
      [x(2, 16, 1), L(4)[0], positive(8), L(8)[0]], known=(1, 3))
 case("Det", torch.det, [x(2, 3, 3)])
+
+# sequences, which end in a tensor
+case("SplitToSequence", lambda a, n: a[:, 2:4], [x(3, 5), L(2)[0]], known=(1,),
+     nodes=[("SplitToSequence", ["in0", "in1"], ["s"], {"axis": 1}), ("Constant", [], ["i"], {"value_int": -2}),
+            ("SequenceAt", ["s", "i"], ["out0"], {})])
+case("SplitToSequence", lambda a, n: a[1:], [x(3, 5), L(1, 2)], known=(1,), name="lengths",
+     nodes=[("SplitToSequence", ["in0", "in1"], ["s"], {}), ("Constant", [], ["i"], {"value_int": 1}), ("SequenceAt", ["s", "i"], ["out0"], {})])
+case("SplitToSequence", lambda a: a[:, 3], [x(3, 5)], name="single",
+     nodes=[("SplitToSequence", ["in0"], ["s"], {"axis": -1, "keepdims": 0}), ("Constant", [], ["i"], {"value_int": 3}),
+            ("SequenceAt", ["s", "i"], ["out0"], {})])
+case("SequenceAt", lambda a, b, i: -b, [x(2, 3), x(2, 4), L(1)[0]], known=(2,), grad=(1,),
+     nodes=[("SequenceConstruct", ["in0", "in1"], ["s"], {}), ("SequenceAt", ["s", "in2"], ["t"], {}), ("Neg", ["t"], ["out0"], {})])
+case("SequenceConstruct", lambda a, b: torch.stack([a, b, a], 1), [x(2, 3), x(2, 3)],
+     nodes=[("SequenceConstruct", ["in0", "in1", "in0"], ["s"], {}), ("ConcatFromSequence", ["s"], ["out0"], {"axis": 1, "new_axis": 1})])
+case("ConcatFromSequence", lambda a, b: torch.cat([a, b], 1), [x(2, 3), x(2, 4)],
+     nodes=[("SequenceConstruct", ["in0", "in1"], ["s"], {}), ("ConcatFromSequence", ["s"], ["out0"], {"axis": -1})])
+case("SequenceLength", lambda a: a + 3, [x(5, 2)],
+     nodes=[("Constant", [], ["n"], {"value_int": 2}), ("SplitToSequence", ["in0", "n"], ["s"], {}), ("SequenceLength", ["s"], ["k"], {}),
+            ("Cast", ["k"], ["f"], {"to": FLOAT}), ("Add", ["in0", "f"], ["out0"], {})])
+
+# of what is known, several and alone
+case("Max", lambda a, n: a + 4, [x(2, 3), L(1, 4, 2)], known=(1,), name="known",
+     nodes=[("Max", ["in1"], ["m"], {}), ("ReduceMax", ["m"], ["k"], {"keepdims": 0}), ("Cast", ["k"], ["f"], {"to": FLOAT}),
+            ("Add", ["in0", "f"], ["out0"], {})])
+case("Min", lambda a, n, m: a + torch.tensor([1.0, 2, 0]).double(), [x(2, 3), L(1, 4, 2), L(3, 2, 0)], known=(1, 2), name="known",
+     nodes=[("Min", ["in1", "in2", "in1"], ["m"], {}), ("Cast", ["m"], ["f"], {"to": FLOAT}), ("Add", ["in0", "f"], ["out0"], {})])
+
+# roots of 0, of which the gradient is 0
+with_zeros = x(3, 5) * L(1, 0, 1)[:, None]
+case("ReduceL2", lambda a: torch.linalg.vector_norm(a, dim=1, keepdim=True), [with_zeros], name="zeros", axes=[1])
+case("LpNormalization", lambda a: torch.stack([F.normalize(a[0], 2, 0), a[1] * 0, F.normalize(a[2], 2, 0)]), [with_zeros], name="zeros", axis=1, p=2)
+
+# files that say one batch, given another
+case("Reshape", lambda a, s: a.reshape(3, 4, -1, 2).transpose(1, 2), [x(3, 4, 10), L(1, 4, -1, 2)], known=(1,), name="batch of 1", batch=1,
+     nodes=[("Reshape", ["in0", "in1"], ["r"], {}), ("Transpose", ["r"], ["out0"], {"perm": [0, 2, 1, 3]})])
+case("Reshape", lambda a, s: a.reshape(6, 4, -1), [x(6, 4, 2, 3), L(2, 4, -1)], known=(1,), name="batch of 2", batch=2)
+case("Reshape", lambda a, s, t: a.reshape(6, 12), [x(6, 4, 3), L(4, -1), L(2, -1)], known=(1, 2), name="twice the batch of 2", batch=2,
+     nodes=[("Reshape", ["in0", "in1"], ["r"], {}), ("Relu", ["r"], ["p"], {}), ("Neg", ["r"], ["n"], {}), ("Relu", ["n"], ["q"], {}),
+            ("Sub", ["p", "q"], ["d"], {}), ("Reshape", ["d", "in2"], ["out0"], {})])
+case("Reshape", lambda a, s, b: a * b.reshape(1, -1, 1), [x(3, 6, 2), L(1, -1, 1), L(1, 2, 3, 4, 5, 6)], known=(1, 2), name="none of the batch",
+     batch=1, nodes=[("Reshape", ["in2", "in1"], ["r"], {}), ("Cast", ["r"], ["f"], {"to": FLOAT}), ("Mul", ["in0", "f"], ["out0"], {})])
+case("Expand", lambda a, s: a - a.mean(0, True), [x(6, 4, 3), L(2, 4, 3)], known=(1,), name="batch of 2", batch=2,
+     nodes=[("ReduceMean", ["in0"], ["m"], {"axes": [0]}), ("Expand", ["m", "in1"], ["e"], {}), ("Sub", ["in0", "e"], ["out0"], {})])
+case("Expand", lambda a, b, s: a + b.double(), [x(6, 3), L(5, 7, 9), L(2, 3)], known=(1, 2), name="known, batch of 2", batch=2,
+     nodes=[("Expand", ["in1", "in2"], ["e"], {}), ("Cast", ["e"], ["f"], {"to": FLOAT}), ("Add", ["in0", "f"], ["out0"], {})])
+case("Concat", lambda a, b: torch.cat([b.double().expand(3, 1, 5), a], 1), [x(3, 4, 5), whole(-9, 9, 1, 1, 5)], known=(1,), name="batch of 1",
+     batch=1, nodes=[("Cast", ["in1"], ["f"], {"to": FLOAT}), ("Concat", ["f", "in0"], ["out0"], {"axis": 1})])
+case("Expand", lambda a, *_: a.reshape(12, 2, 1).expand(12, 2, 3).reshape(6, 12), [x(6, 4), L(4, 2, 1), L(4, 2, 3), L(2, 12)], known=(1, 2, 3),
+     name="twice the batch of 2", batch=2, nodes=[("Reshape", ["in0", "in1"], ["r"], {}), ("Expand", ["r", "in2"], ["e"], {}),
+                                                  ("Reshape", ["e", "in3"], ["out0"], {})])
+for name, strided in (("all", L(*range(6)).reshape(1, 3, 2)), ("some", L(5, 1, 1, 2).reshape(1, 4))):
+    case("Gather", lambda a, s, i, strided=strided: a.reshape(4, 6)[:, strided[0]], [x(4, 2, 3), L(-1), strided], known=(1, 2),
+         name=f"{name} of a batch of 1", batch=1, nodes=[("Reshape", ["in0", "in1"], ["r"], {}), ("Gather", ["r", "in2"], ["out0"], {})])
+places = L(4, 0, 3)
+for batch in (1, 2):
+    index = torch.stack([torch.arange(batch)[:, None].expand(batch, 3), places.expand(batch, 3)], -1)
+    case("GatherND", lambda a, i: a[:, places], [x(6, 5, 2), index], known=(1,), name=f"batch of {batch}", batch=batch)
 
 save(HERE / "rows.safetensors", tensors)
