@@ -48,6 +48,21 @@ works "$cleave" run --model open.onnx --dims width=28,height=6 --input d.npy --d
 "$helper" near d.npy e.npy 1e-9 >/dev/null || fail "Relu of a Relu is another"
 "$helper" near d.npy open.npy 1e-2 >/dev/null && fail "Relu changed nothing"
 
+# named arrays: a model of several inputs takes them by its names, one of tokens is learnt of them
+port() { field 90 "$(field 10 "$1"; field 18 "$(field 10 "$(printf '\010\001'; field 18 "$(dim N; dim 6)")")")"; }
+graph=$(field 10 "$(field 10 a; field 10 b; field 18 y; field 34 Sub)"; port a; port b; field 98 "$(field 10 y)")
+{ printf '\010\010'; field 58 "$graph"; field 66 "$(printf '\020\021')"; } >sub.onnx
+mkdir pair texts && "$helper" images 5 pair/a.npy 6 && cp pair/a.npy pair/b.npy || fail "no arrays"
+works "$cleave" run arrays pair --model sub.onnx --dims 6=6 --device "$device" --json
+same "a - a" "$(at results.y.shape.0 results.y.shape.1 results.y.values.4.5 | tr '\n' ' ')" "5 6 0 "
+"$helper" tokens 9 6 texts/x.npy && "$helper" tokens 9 6 texts/next.npy || fail "no tokens"
+works "$cleave" train arrays texts --target next --model tokens.onnx --device "$device" --epochs 2 --batch 3 --save t.safetensors --json
+works "$cleave" eval arrays texts --weights t.safetensors --validation 1 --device "$device" --json
+works "$cleave" run arrays texts --weights t.safetensors --device "$device" --output t.npz
+works "$cleave" run --model tokens.onnx --input texts/x.npy --device "$device" --output t.npy
+expect 2 "is a model of one input and one result, which takes --input FILE, an .npy file" \
+    "$cleave" run arrays texts --model tokens.onnx --output c.npz
+
 # refused
 head -c 900 cnn.onnx >cut.onnx
 expect 1 "it is cut or damaged" "$cleave" run --model cut.onnx --input wide.npy --output c.npy

@@ -96,7 +96,7 @@ int cli_check_arrays(const cli_args *args, const clv_model *model) {
     if (args->n_words < 2)
         return cli_fail(EXIT_USAGE,
                         "which arrays? `arrays FILE` wants an .npz file, or a folder of .npy files");
-    if (!model->build_all && model->dtype == CLV_DTYPE_I32)
+    if (!model->build_all && model->dtype == CLV_DTYPE_I32 && !cli_is_onnx(model->name))
         return cli_fail(EXIT_USAGE, "%s is a model of texts: give it one, `text FILE`", model->name);
     if (args->command == CLI_TRAIN && !model->build_all && !args->target && !args->weights)
         return cli_fail(EXIT_USAGE, "which arrays are to be learnt? --target wants their names, as in "
@@ -252,8 +252,10 @@ static int64_t largest(const cli_args *args, const clv_array *array) {
     return most;
 }
 
-/** What an array is as an input or a target; own: the model says what it takes. */
-static int describe(const clv_archive *archive, const cli_args *args, bool own, int i, cli_fields *fields) {
+/** What an array is as an input or a target. A model with ports of its own, or of a file, says what it takes. */
+static int describe(const clv_archive *archive, const cli_args *args, const clv_model *model, int i,
+                    cli_fields *fields) {
+    const bool of_file = cli_is_onnx(model->name), own = model->build_all || of_file;
     const char *path = args->words[1], *name = fields->name[i];
     const clv_array *array = clv_archive_find(archive, name);
     const bool target = i >= fields->n_inputs;
@@ -276,6 +278,7 @@ static int describe(const clv_archive *archive, const cli_args *args, bool own, 
                         "%s.astype('float32')%s",
                         path, name, clv_dtype_name(array->type), name,
                         args->inputs ? "" : ", or name the inputs with --inputs");
+    if (!target && of_file && !model->build_all) port->dtype = model->dtype;
     if (!target || !whole || port->classes) return EXIT_DONE;
     const int64_t most = largest(args, array);
     if (most < 0)
@@ -286,7 +289,8 @@ static int describe(const clv_archive *archive, const cli_args *args, bool own, 
     if (most >= MOST_CLASSES)
         return cli_fail(EXIT_FAILED, "'%s': target '%s' has class %lld; there can be %d", path, name,
                         (long long)most, MOST_CLASSES);
-    port->classes = args->classes && fields->n_targets == 1 ? args->classes : most + 1;
+    const int64_t theirs = of_file && model->classes > most ? model->classes : most + 1;
+    port->classes = args->classes && fields->n_targets == 1 ? args->classes : theirs;
     return EXIT_DONE;
 }
 
@@ -529,7 +533,7 @@ int cli_make_arrays(cli_source *source) {
         if (code == EXIT_DONE) tell_unread(args, source->archive);
     }
     for (int i = 0; code == EXIT_DONE && i < fields->n_inputs + fields->n_targets; i++)
-        code = describe(source->archive, args, source->model->build_all != NULL, i, fields);
+        code = describe(source->archive, args, source->model, i, fields);
     return code == EXIT_DONE ? make_parts(source) : code;
 }
 
@@ -600,10 +604,12 @@ static bool read_port(const json_t *one, bool target, cli_fields *out) {
     return true;
 }
 
-/** there: they tell it. */
+/** there: they tell it, which an ONNX file does not. */
 static int read_told(clv_runtime *runtime, const char *path, cli_fields *out, const clv_model **model,
                      bool *there) {
     clv_archive *archive = NULL;
+    *out = (cli_fields){.n_inputs = 0};
+    if (cli_is_onnx(path)) return EXIT_DONE;
     clv_status status = clv_safetensors_read(runtime, path, &archive);
     if (status != CLV_OK) return cli_fail_status(runtime, status);
     const char *text = clv_archive_text(archive, "cleave.fields"),
@@ -611,7 +617,6 @@ static int read_told(clv_runtime *runtime, const char *path, cli_fields *out, co
     json_t *root = text ? cli_json_read(text, strlen(text)) : NULL;
     const json_t *inputs = json_object_get(root, "inputs"), *targets = json_object_get(root, "targets");
     bool good = json_array_size(inputs) && json_array_size(targets);
-    *out = (cli_fields){.n_inputs = 0};
     *there = text != NULL;
     for (size_t i = 0; good && i < json_array_size(inputs); i++)
         good = read_port(json_array_get(inputs, i), false, out);
@@ -631,7 +636,13 @@ static int read_told(clv_runtime *runtime, const char *path, cli_fields *out, co
 int cli_fields_of_weights(clv_runtime *runtime, const char *path, cli_fields *out, const clv_model **model) {
     bool there = false;
     const int code = read_told(runtime, path, out, model, &there);
-    if (code != EXIT_DONE || there) return code;
+    const bool onnx = *model && cli_is_onnx((*model)->name);
+    if (onnx && there && !(*model)->build_all) out->port[0].dtype = (*model)->dtype;
+    if (code != EXIT_DONE || there || (onnx && (*model)->build_all)) return code;
+    if (onnx)
+        return cli_fail(EXIT_USAGE,
+                        "'%s' is a model of one input and one result, which takes --input FILE, an .npy file",
+                        (*model)->name);
     return cli_fail(EXIT_FAILED,
                     "'%s' does not tell its inputs and targets; `cleave train arrays FILE --save` writes "
                     "weights that do",

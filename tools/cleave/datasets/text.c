@@ -1,11 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 // Texts: the data set `text FILE`, its vocabulary, and the model of the right size for it.
 #include "datasets/datasets.h"
+#include "models/models.h"
 
 #include <string.h>
 
 int cli_check_text(const cli_args *args, const clv_model *model) {
-    const bool text = cli_data_is(args, "text"), of_texts = model->dtype == CLV_DTYPE_I32;
+    const bool of_arrays = cli_data_is(args, "arrays") && cli_is_onnx(model->name),
+               text = cli_data_is(args, "text"), of_texts = model->dtype == CLV_DTYPE_I32 && !of_arrays;
     if (text && !of_texts)
         return cli_fail(EXIT_USAGE, "%s is a model of images; of texts there is gpt (--model gpt)",
                         model->name);
