@@ -139,6 +139,32 @@ CLV_API clv_tensor *clv_nn_embedding(clv_tensor *indices, const char *name, int6
 CLV_API clv_tensor *clv_nn_normalize(clv_tensor *x, CLV_OR_NULL CLV_COUNT(channels) const float *mean,
                                      CLV_OR_NULL CLV_COUNT(channels) const float *std, int channels);
 
+/**
+ * LSTM, or GRU, or RNN, of one or more layers.
+ *
+ * x        [T, N, F], or with batch_first [N, T, F]
+ * lengths  [N]  int: steps of each row; NULL: all
+ * name     makes for each layer k `name.weight_ih_lk` [4*hidden, F], `.weight_hh_lk` [4*hidden, hidden], `.bias_ih_lk`, `.bias_hh_lk`
+ *          [4*hidden], of the other direction `.weight_ih_lk_reverse` and so on; 3 of a GRU and 1 of an RNN in place of 4
+ * hidden   >= 1
+ * config   NULL means all defaults
+ * state    as clv_lstm's; NULL: from zeros, and the last one is not asked for
+ * result   [T, N, hidden], or of both directions [T, N, 2*hidden]; with batch_first [N, T, ...]
+ *
+ * Numerics   first values: uniform within 1/sqrt(hidden)
+ * Errors     CLV_E_VALUE  hidden or layers below 1, or too many layers;  as clv_lstm
+ * Source     torch.nn.LSTM, GRU, RNN
+ */
+CLV_API clv_tensor *clv_nn_lstm(clv_tensor *x, CLV_OR_NULL clv_tensor *lengths, const char *name, int64_t hidden,
+                                CLV_OR_NULL const clv_recurrent_config *config,
+                                CLV_OR_NULL clv_recurrent_state *state);
+CLV_API clv_tensor *clv_nn_gru(clv_tensor *x, CLV_OR_NULL clv_tensor *lengths, const char *name, int64_t hidden,
+                               CLV_OR_NULL const clv_recurrent_config *config,
+                               CLV_OR_NULL clv_recurrent_state *state);
+CLV_API clv_tensor *clv_nn_rnn(clv_tensor *x, CLV_OR_NULL clv_tensor *lengths, const char *name, int64_t hidden,
+                               CLV_OR_NULL const clv_recurrent_config *config,
+                               CLV_OR_NULL clv_recurrent_state *state);
+
 /** In training, zero elements with probability p and scale the others by 1/(1-p); otherwise x itself. */
 CLV_API clv_tensor *clv_nn_dropout(clv_tensor *x, float p);
 

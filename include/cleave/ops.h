@@ -898,6 +898,85 @@ CLV_API clv_tensor *clv_scaled_dot_product_attention(clv_tensor *query, clv_tens
 CLV_API clv_tensor *clv_self_attention(clv_tensor *x, int64_t heads,
                                        CLV_OR_NULL const clv_attention_config *config);
 
+/** The state of an LSTM, GRU or RNN: its h, and of an LSTM its c. NULL: zeros. A call reads the first state here and writes the last one. */
+typedef struct clv_recurrent_state {
+    clv_tensor *h, *c;
+} clv_recurrent_state;
+
+/** What a step makes of its gates. */
+typedef enum clv_cell { CLV_CELL_LSTM, CLV_CELL_GRU, CLV_CELL_TANH, CLV_CELL_RELU } clv_cell;
+
+/**
+ * All steps of one layer of an LSTM, a GRU or an RNN in one direction, after the product with the input weights. One op, whatever T is.
+ *
+ *     p[t] = h weight_hh^T + bias_hh                                      h is that of the step before
+ *     LSTM  i, f, o = sigmoid(z[t] + p[t])  g = tanh(z[t] + p[t])         c = f * c + i * g    h = o * tanh(c)
+ *     GRU   r, u = sigmoid(z[t] + p[t])     n = tanh(z[t] + r * p[t])     h = (1 - u) * n + u * h
+ *     RNN   h = tanh(z[t] + p[t]), or relu
+ *
+ * z          [T, N, G*H]  f32 | f16   gates in this order: LSTM i, f, g, o; GRU r, u, n; T at least 1
+ * weight_hh  [G*H, H]     f32
+ * bias_hh    [G*H]        f32         NULL: none
+ * lengths    [N]          int         steps of each row; the others leave its state alone and give 0. NULL: all steps
+ * reverse                             the last step first; of a row with a length its own last one
+ * state                               h [N, H] and c [N, H]; NULL: zeros, and the last state is not asked for
+ * result     [T, N, H]    dtype of z
+ *
+ * Gradient   z, weight_hh, bias_hh, both states. In a training graph keeps activated gates and states: (G + 1) * T*N*H * 4 bytes, of a GRU
+ *            as many as of an LSTM; one that was built for no training computes them again.
+ * Errors     CLV_E_SHAPE  no steps, or weight_hh is not [G*H,H];  CLV_E_VALUE  a state c that only an LSTM has;  CLV_E_DTYPE
+ * Numerics   the state is f32 between steps; sums in f32, in a fixed order.
+ * Source     torch.nn.LSTM, GRU, RNN: Hochreiter, Schmidhuber 1997; Cho et al. 2014, arXiv:1406.1078.
+ */
+CLV_API clv_tensor *clv_recurrence(clv_tensor *z, clv_tensor *weight_hh, CLV_OR_NULL clv_tensor *bias_hh,
+                                   CLV_OR_NULL clv_tensor *lengths, clv_cell cell, bool reverse,
+                                   CLV_OR_NULL clv_recurrent_state *state);
+
+/** Zero means the default. */
+typedef struct clv_recurrent_config {
+    int64_t layers;     /**< 1; each takes what the one before gives */
+    bool bidirectional; /**< each layer goes both ways; results lie side by side */
+    bool reverse;       /**< the last step first, as ONNX has it */
+    bool batch_first;   /**< x and the result are [N, T, ...] */
+    bool relu;          /**< of an RNN: relu instead of tanh */
+    bool no_bias;       /**< of the layers in nn.h: no biases */
+    float dropout;      /**< of what a layer takes from another, in a training graph: see clv_dropout */
+    CLV_RESERVED(8);
+} clv_recurrent_config;
+
+/**
+ * LSTM of one or more layers.
+ *
+ * x        [T, N, F]  f32 | f16
+ * lengths  [N]  int   steps of each row, as pack_padded_sequence's; NULL: T of each
+ * weights  of each layer, and within it of each direction: weight_ih [4*H, F], weight_hh [4*H, H], and, of all or of none, bias_ih [4*H],
+ *          bias_hh [4*H]; later layers take the H or 2*H of the one before. Gates are i, f, g, o
+ * config   NULL: its zero
+ * state    h, c [layers * directions, N, H]; NULL: zeros, and the last state is not asked for
+ * result   [T, N, H], or of both directions [T, N, 2*H]: 0 past a row's length
+ *
+ * For each layer and direction two nodes, a product over all steps and clv_recurrence, and one that adds the biases.
+ *
+ * Gradient   x, weights, both states.
+ * Errors     CLV_E_SHAPE  x is not [T,N,F], or weights or states are too few, too many or of other shapes;  as clv_recurrence
+ * Source     torch.nn.LSTM
+ */
+CLV_API clv_tensor *clv_lstm(clv_tensor *x, CLV_OR_NULL clv_tensor *lengths,
+                             CLV_COUNT(n_weights) clv_tensor *const *weights, int n_weights,
+                             CLV_OR_NULL const clv_recurrent_config *config,
+                             CLV_OR_NULL clv_recurrent_state *state);
+/** GRU: three gates, r, u (PyTorch's z) and n, and no c; everything else as clv_lstm. Source: torch.nn.GRU, whose reset gate stands behind
+ *  the product, as ONNX's with linear_before_reset. */
+CLV_API clv_tensor *clv_gru(clv_tensor *x, CLV_OR_NULL clv_tensor *lengths,
+                            CLV_COUNT(n_weights) clv_tensor *const *weights, int n_weights,
+                            CLV_OR_NULL const clv_recurrent_config *config,
+                            CLV_OR_NULL clv_recurrent_state *state);
+/** RNN: tanh, or relu, of one gate, and no c; everything else as clv_lstm. Source: torch.nn.RNN. */
+CLV_API clv_tensor *clv_rnn(clv_tensor *x, CLV_OR_NULL clv_tensor *lengths,
+                            CLV_COUNT(n_weights) clv_tensor *const *weights, int n_weights,
+                            CLV_OR_NULL const clv_recurrent_config *config,
+                            CLV_OR_NULL clv_recurrent_state *state);
+
 /**
  * In a training graph: set each element to zero with probability p, and scale the others.
  *

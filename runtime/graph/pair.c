@@ -14,6 +14,7 @@ enum { MOST = 8 }; // inputs of a gradient, and of what it is the gradient of
 typedef struct terms {
     struct {
         char kind; // d, i or o
+        bool optional;
         int number;
     } in[MOST];
     int n_in, gives[CLV__MAX_OUT], n_out;
@@ -31,8 +32,11 @@ static terms terms_of(const clv__op *op) {
             t.less = number;
         else if (kind == 'g')
             t.gives[t.n_out++] = number;
-        else
-            t.in[t.n_in].kind = kind, t.in[t.n_in++].number = number;
+        else {
+            t.in[t.n_in].optional = kind == 'e';
+            t.in[t.n_in].kind = kind == 'e' ? 'd' : kind;
+            t.in[t.n_in++].number = number;
+        }
     }
     return t;
 }
@@ -72,7 +76,7 @@ void clv__pair_grad(const clv__node *node, clv_tensor *const *dy, clv_tensor **d
     const bool less = t.less >= 0 && clv__wants_grad(node, t.less);
     bool wanted = less;
     for (int m = 0; m < t.n_out; m++) wanted |= clv__wants_grad(node, t.gives[m]);
-    for (int k = 0; k < t.n_in; k++) wanted &= t.in[k].kind != 'd' || dy[t.in[k].number];
+    for (int k = 0; k < t.n_in; k++) wanted &= t.in[k].kind != 'd' || t.in[k].optional || dy[t.in[k].number];
     if (!wanted) return; // or what has a gradient is what the op keeps for its own
     for (int i = 0; i < io->n_in; i++) in[i] = clv__node_in(node, i);
     for (int i = 0; i < io->n_out; i++) out[i] = clv__node_out(node, i);
@@ -116,11 +120,12 @@ static clv_status other_of(const clv__op_io *io, const terms *t, other *o, clv__
     o->io.n_in = clv__inputs_count(op->inputs, &least, &list);
     for (int m = 0; m < t->n_out; m++) o->in[t->gives[m]] = like_output(io, t, t->gives[m]);
     if (t->shape_of >= 0)
-        o->in[t->shape_of] = (clv__desc){as_float(io->in[0]).dtype, *shape_in(io->op, (void *)io->attrs)};
+        o->in[t->shape_of] = (clv__desc){clv__has_in(io, 0) ? as_float(io->in[0]).dtype : CLV_DTYPE_F32,
+                                         *shape_in(io->op, (void *)io->attrs)};
     for (int k = 0; k < t->n_in; k++) {
         if (t->in[k].kind == 'i')
             o->in[t->in[k].number] = clv__has_in(io, k) ? as_float(io->in[k]) : (clv__desc){0};
-        else if (!clv__has_in(io, k))
+        else if (!clv__has_in(io, k) && !t->in[k].optional)
             CLV_FAIL(error, CLV_E_VALUE, "%s%s is missing", t->in[k].kind == 'd' ? "d" : "",
                      op->outputs[t->in[k].number].name);
     }
@@ -134,7 +139,7 @@ clv_status clv__pair_infer(clv__op_io *io, clv__error *error) {
     for (int k = 0; k < t.n_in; k++) {
         const clv__desc *wanted = &o.io.out[t.in[k].number];
         char is[128], must[128];
-        if (t.in[k].kind == 'i' ||
+        if (t.in[k].kind == 'i' || !clv__has_in(io, k) ||
             (clv_shape_equal(&io->in[k].shape, &wanted->shape) && io->in[k].dtype == wanted->dtype))
             continue;
         CLV_FAIL(error, io->in[k].dtype == wanted->dtype ? CLV_E_SHAPE : CLV_E_DTYPE,

@@ -6,6 +6,7 @@
 
 #include <float.h>
 #include <math.h>
+#include <stdio.h>
 #include <stdlib.h>
 
 #include "base/memory.h"
@@ -148,6 +149,72 @@ clv_tensor *clv_nn_embedding(clv_tensor *indices, const char *name, int64_t rows
     clv_tensor *y = clv_embedding(weight, indices);
     clv_scope_pop(graph);
     return y;
+}
+
+typedef clv_tensor *recurrent_op(clv_tensor *x, clv_tensor *lengths, clv_tensor *const *weights,
+                                 int n_weights, const clv_recurrent_config *config,
+                                 clv_recurrent_state *state);
+
+/** The weights of all layers and directions, each with so many gates; how many there are. */
+static int recurrent_weights(clv_graph *graph, int64_t features, int64_t rows, int64_t hidden,
+                             const clv_recurrent_config *config, clv_tensor **weights) {
+    static const char *const parts[] = {"weight_ih", "weight_hh", "bias_ih", "bias_hh"};
+    const int directions = config->bidirectional ? 2 : 1, each = config->no_bias ? 2 : 4;
+    const clv_init init = bounded_by_fan_in(hidden);
+    int n = 0;
+    for (int64_t layer = 0; layer < config->layers; layer++) {
+        for (int d = 0; d < directions; d++) {
+            for (int k = 0; k < each; k++) {
+                char name[64];
+                snprintf(name, sizeof name, "%s_l%lld%s", parts[k], (long long)layer, d ? "_reverse" : "");
+                const int64_t columns = k == 1 ? hidden : layer ? directions * hidden : features;
+                weights[n++] =
+                    clv_parameter(graph, name, k < 2 ? CLV_SHAPE(rows, columns) : CLV_SHAPE(rows), init);
+            }
+        }
+    }
+    return n;
+}
+
+static clv_tensor *recurrent(const char *layer, recurrent_op *op, int gates, clv_tensor *x,
+                             clv_tensor *lengths, const char *name, int64_t hidden,
+                             const clv_recurrent_config *config, clv_recurrent_state *state) {
+    enum { MOST_LAYERS = 64 };
+    clv_tensor *weights[MOST_LAYERS * 2 * 4];
+    clv_graph *graph = clv_tensor_graph(x);
+    clv_recurrent_config own = config ? *config : (clv_recurrent_config){0};
+    if (!graph) {
+        if (state) *state = (clv_recurrent_state){0};
+        return NULL;
+    }
+    const clv_shape shape = clv_tensor_shape(x);
+    own.layers = own.layers ? own.layers : 1;
+    own.dropout = clv__graph_dropout(graph, own.dropout);
+    if (!enough(graph, layer, name, "hidden", hidden) || !clv__layer_push(graph, name, "weight_ih_l0")) {
+        if (state) *state = (clv_recurrent_state){0};
+        return NULL;
+    }
+    const bool fits =
+        shape.rank == 3 && own.layers > 0 && own.layers <= MOST_LAYERS; // else the op says what is wrong
+    const int n = fits ? recurrent_weights(graph, shape.dims[2], gates * hidden, hidden, &own, weights) : 0;
+    clv_tensor *y = op(x, lengths, weights, n, &own, state);
+    clv_scope_pop(graph);
+    return y;
+}
+
+clv_tensor *clv_nn_lstm(clv_tensor *x, clv_tensor *lengths, const char *name, int64_t hidden,
+                        const clv_recurrent_config *config, clv_recurrent_state *state) {
+    return recurrent("lstm", clv_lstm, 4, x, lengths, name, hidden, config, state);
+}
+
+clv_tensor *clv_nn_gru(clv_tensor *x, clv_tensor *lengths, const char *name, int64_t hidden,
+                       const clv_recurrent_config *config, clv_recurrent_state *state) {
+    return recurrent("gru", clv_gru, 3, x, lengths, name, hidden, config, state);
+}
+
+clv_tensor *clv_nn_rnn(clv_tensor *x, clv_tensor *lengths, const char *name, int64_t hidden,
+                       const clv_recurrent_config *config, clv_recurrent_state *state) {
+    return recurrent("rnn", clv_rnn, 1, x, lengths, name, hidden, config, state);
 }
 
 clv_tensor *clv_nn_normalize(clv_tensor *x, const float *mean, const float *std, int channels) {

@@ -41,6 +41,42 @@ MISTAKE(self_attention_heads, clv_self_attention(clv_reshape(in->m, CLV_SHAPE(1,
 MISTAKE(self_attention_no_heads, clv_self_attention(clv_reshape(in->m, CLV_SHAPE(1, 2, 12)), 0, NULL))
 MISTAKE(self_attention_dropout, clv_self_attention(clv_reshape(in->m, CLV_SHAPE(1, 2, 12)), 2,
                                                    &(clv_attention_config){.dropout = 1.5f}))
+static clv_tensor *named(const inputs *in, const char *name, clv_shape shape) {
+    return clv_input(in->graph, name, CLV_DTYPE_F32, shape);
+}
+/** Steps [T,2,12] and weights [rows,4]. */
+static clv_tensor *recurrence(const inputs *in, int64_t T, int64_t rows, clv_cell cell, bool c) {
+    clv_recurrent_state state = {.c = c ? named(in, "c", CLV_SHAPE(2, 4)) : NULL};
+    return clv_recurrence(named(in, "z", CLV_SHAPE(T, 2, 12)), named(in, "w", CLV_SHAPE(rows, 4)), NULL, NULL,
+                          cell, false, &state);
+}
+MISTAKE(recurrence_steps, recurrence(in, 0, 12, CLV_CELL_GRU, false))
+MISTAKE(recurrence_rows, recurrence(in, 3, 12, CLV_CELL_LSTM, false))
+MISTAKE(recurrence_gates, recurrence(in, 3, 16, CLV_CELL_GRU, false))
+MISTAKE(recurrence_c, recurrence(in, 3, 12, CLV_CELL_GRU, true))
+MISTAKE(recurrence_cell, recurrence(in, 3, 12, (clv_cell)4, false))
+MISTAKE(recurrence_empty, clv_recurrence(named(in, "z", CLV_SHAPE(1, 2, 0)), named(in, "w", CLV_SHAPE(0, 0)),
+                                         NULL, NULL, CLV_CELL_GRU, false, NULL))
+/** x [3,2,5], and of weights the first n of weight_ih [16,5], weight_hh [16,4], and two biases. */
+static clv_tensor *lstm(const inputs *in, int n, const clv_recurrent_config *config, clv_tensor *h) {
+    clv_tensor *weights[] = {named(in, "ih", CLV_SHAPE(16, 5)), named(in, "hh", CLV_SHAPE(16, 4)),
+                             named(in, "b", CLV_SHAPE(16)), named(in, "d", CLV_SHAPE(16))};
+    clv_recurrent_state state = {h, NULL};
+    clv_tensor *y = clv_lstm(named(in, "z", CLV_SHAPE(3, 2, 5)), NULL, weights, n, config, &state);
+    return y || state.h || state.c ? in->x : NULL;
+}
+MISTAKE(lstm_rank, clv_lstm(in->m, NULL, &in->m, 2, NULL, NULL))
+MISTAKE(lstm_three, lstm(in, 3, NULL, NULL))
+MISTAKE(lstm_none, clv_lstm(named(in, "z", CLV_SHAPE(3, 2, 5)), NULL, NULL, 2, NULL, NULL))
+MISTAKE(lstm_directions, lstm(in, 2, &(clv_recurrent_config){.bidirectional = true}, NULL))
+MISTAKE(lstm_layers, lstm(in, 4, &(clv_recurrent_config){.layers = -1}, NULL))
+MISTAKE(lstm_many_layers, lstm(in, 4, &(clv_recurrent_config){.layers = 33, .bidirectional = true}, NULL))
+MISTAKE(lstm_state, lstm(in, 4, NULL, named(in, "h", CLV_SHAPE(2, 4))))
+MISTAKE(lstm_first_axis,
+        lstm(in, 4, &(clv_recurrent_config){.batch_first = true}, named(in, "h", CLV_SHAPE(1, 2, 4))))
+MISTAKE(rnn_hidden, clv_nn_rnn(in->x, NULL, "r", 0, NULL, NULL))
+MISTAKE(gru_layers, clv_nn_gru(named(in, "z", CLV_SHAPE(3, 2, 5)), NULL, "g", 3, &(clv_recurrent_config){.layers = 65}, NULL))
+MISTAKE(lstm_image, clv_nn_lstm(in->x, NULL, "l", 3, NULL, NULL))
 /** rows: of values, where they are not those of keys; position NULL: the first label. */
 static clv_tensor *step(const inputs *in, clv_tensor *x, clv_shape keys, int64_t rows, clv_tensor *position,
                         int64_t heads) {
@@ -102,6 +138,24 @@ static const struct {
     {self_attention_heads, CLV_E_VALUE, "12 columns do not part into queries, keys and values of 3 heads"},
     {self_attention_no_heads, CLV_E_VALUE, "12 columns do not part into queries, keys and values of 0 heads"},
     {self_attention_dropout, CLV_E_VALUE, "p must be from 0 to 1, it is 1.5"},
+    {recurrence_steps, CLV_E_SHAPE, "z has no steps"},
+    {recurrence_rows, CLV_E_SHAPE, "weight_hh has 12 rows, 4 gates of 4 need 16"},
+    {recurrence_gates, CLV_E_SHAPE, "weight_hh is [16,4], it must be [12,H] as z is [3,2,12]"},
+    {recurrence_c, CLV_E_VALUE, "c0 is given, and only an LSTM has such a state"},
+    {recurrence_cell, CLV_E_VALUE, "cell is 4, it must be at most 3"},
+    {recurrence_empty, CLV_E_SHAPE, "weight_hh has no columns"},
+    {lstm_rank, CLV_E_SHAPE, "lstm: x must be [T,N,F], or with batch_first [N,T,F]"},
+    {lstm_three, CLV_E_SHAPE,
+     "3 weights are given, there must be 2, weight_ih and weight_hh of each layer and direction, or 4"},
+    {lstm_none, CLV_E_SHAPE, "0 weights are given"},
+    {lstm_directions, CLV_E_SHAPE, "2 weights are given, there must be 4"},
+    {lstm_layers, CLV_E_VALUE, "layers is -1, it must be from 1 to 64"},
+    {lstm_many_layers, CLV_E_VALUE, "layers is 33, it must be from 1 to 32"},
+    {lstm_state, CLV_E_SHAPE, "h0 must be [1,N,H]: a state for each layer and direction"},
+    {lstm_first_axis, CLV_E_SHAPE, "h0 is [2,4], it must be [3,4] as z is [2,3,16]"},
+    {rnn_hidden, CLV_E_VALUE, "rnn 'r': hidden is 0, it must be at least 1"},
+    {gru_layers, CLV_E_VALUE, "layers is 65, it must be from 1 to 64"},
+    {lstm_image, CLV_E_SHAPE, "x must be [T,N,F]"},
     {step_dtype, CLV_E_DTYPE, "x is i32, it must be f32"},
     {step_rank, CLV_E_SHAPE, "x has 1 dimension, it must have 2"},
     {step_keys, CLV_E_SHAPE, "keys has 2 dimensions, it must have 3"},

@@ -256,6 +256,19 @@ static clv_tensor *attention(void) {
     return clv_self_attention(floats(CLV_SHAPE(from_to(1, 2), T, 3 * heads * E)), heads, &config);
 }
 
+static clv_tensor *recurrent(void) {
+    const int64_t T = from_to(1, 6), N = length(40), H = length(one_in(3) ? 140 : 40), F = length(20);
+    clv_tensor *x = floats(CLV_SHAPE(T, N, F)), *lengths = maybe(tensor(CLV_DTYPE_I32, CLV_SHAPE(N)));
+    const clv_recurrent_config config = {.reverse = one_in(2), .relu = one_in(2)};
+    clv_recurrent_state state = {maybe(floats(CLV_SHAPE(1, N, H))), NULL};
+    const int kind = (int)from_to(0, 2), gates[] = {4, 3, 1}, n = one_in(2) ? 2 : 4;
+    if (kind == 0) state.c = maybe(floats(CLV_SHAPE(1, N, H)));
+    const clv_shape rows = CLV_SHAPE(gates[kind] * H);
+    clv_tensor *weights[] = {floats(CLV_SHAPE(rows.dims[0], F)), floats(CLV_SHAPE(rows.dims[0], H)),
+                             floats(rows), floats(rows)};
+    return (kind == 0 ? clv_lstm : kind == 1 ? clv_gru : clv_rnn)(x, lengths, weights, n, &config, &state);
+}
+
 // ---- their nodes as samples -------------------------------------------------------------------------------------------
 
 static of_op *of(const clv__op *op) {
@@ -321,8 +334,8 @@ static bool sample(const clv__op *op, int i, clv__sample *out) {
 
 static void random_shapes(void **state) {
     (void)state;
-    static clv_tensor *(*const kinds[])(void) = {product,   convolution, pool,      rows,     batch_norm,
-                                                 reduction, moved,       looked_up, attention};
+    static clv_tensor *(*const kinds[])(void) = {product,   convolution, pool,      rows,      batch_norm,
+                                                 reduction, moved,       looked_up, attention, recurrent};
     static const char *const differences[] = {"*/differences/*", NULL};
     const char *many = getenv("CLV_RANDOM"), *given = getenv("CLV_TEST_SEED");
     const uint64_t seed = given ? strtoull(given, NULL, 10) : 0;
