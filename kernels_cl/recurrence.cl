@@ -368,6 +368,13 @@ KERNEL(recur_tile)(__global T_Y *restrict y, __global float *restrict h_n, LSTM_
     for (int step = 0; step < T; step++) {
         const int t = reverse ? T - 1 - step : step;
         for (int u0 = 0; u0 < H; u0 += NR) {
+            for (int r = 0; r < n_rows; r++) { // runs of two vectors, far apart: they come while the products are made
+                const int row = t * N + n0 + r;
+                for (int g = 0; g < GATES; g++) PREFETCH(z + (row * GATES + g) * H + u0);
+                PREFETCH_STORE(y + row * H + u0);
+                KEPT(PREFETCH_STORE(prev + row * H + u0);)
+                KEPT(for (int k = 0; k < SAVED; k++) PREFETCH_STORE(saved + (row * SAVED + k) * H + u0);)
+            }
             for (int g = 0; g < GATES; g++)
                 for (int r = 0; r < n_rows; r += MR)
                     KERNEL(recur_micro)(sums + (r * GATES + g) * NR, GATES * NR, now + r * HP, HP,
@@ -426,6 +433,10 @@ KERNEL(recur_tile_backward)(__global T_Z *restrict dz, __global float *restrict 
             const int n = n0 + r, row = t * N + n, live = !(given & 8) || t < lengths[n];
             for (int u = 0; u < H; u += VW) {
                 const int lanes = H - u;
+                const int below = row + (r + 1 < n_rows); // the row that is next
+                if (given & 1) PREFETCH(dy + below * H + u);
+                for (int k = 0; k < SAVED; k++) PREFETCH(saved + (below * SAVED + k) * H + u);
+                for (int g = 0; g < GATES; g++) PREFETCH_STORE(dz + (below * GATES + g) * H + u);
                 FV dh = GLOAD(carried + r * HP + u), d[GATES], e[GATES], s[SAVED];
                 OF_LSTM(FV dc = GLOAD(cells + r * HP + u);)
                 for (int g = 0; g < GATES; g++) d[g] = e[g] = (FV)(0.0f);

@@ -196,9 +196,24 @@ def make_conv(name, mode, device):
     return lambda: torch.ops.aten.convolution_backward(dy, x, weight, None, [s, s], [p, p], [1, 1], False, [0, 0], g, wanted)
 
 
+def training_step(model, loss_of):
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.001, momentum=0.9)
+
+    def step():
+        with torch.enable_grad():
+            optimizer.zero_grad()
+            loss_of().backward()
+            optimizer.step()
+
+    return step
+
+
 def make_op(name, mode, device):
     op, dims = name.split(" ")
     x = torch.rand([int(d) for d in dims.split("x")], device=device) * 2 - 1
+    if op == "lstm":
+        layers = nn.LSTM(x.shape[2], x.shape[2], 2).to(device)
+        return training_step(layers, lambda: layers(x)[0].square().mean())
     other = torch.rand_like(x)
     channels = x.shape[1] if x.dim() > 1 else 1
     ones, zeros = torch.ones(channels, device=device), torch.zeros(channels, device=device)
@@ -236,16 +251,7 @@ def make_model(name, mode, device):
         model.eval()
         return lambda: model(x)
     model.train()
-    optimizer = torch.optim.SGD(model.parameters(), lr=0.001, momentum=0.9)
-
-    def step():
-        with torch.enable_grad():
-            optimizer.zero_grad()
-            loss = F.cross_entropy(model(x), labels)
-            loss.backward()
-            optimizer.step()
-
-    return step
+    return training_step(model, lambda: F.cross_entropy(model(x), labels))
 
 
 MAKERS = {"gemm": make_gemm, "conv": make_conv, "ops": make_op, "models": make_model}

@@ -163,6 +163,11 @@ static clv_tensor *build_avg_pool(clv_tensor *x) {
     return clv_avg_pool2d(x, &(clv_pool2d_config){.kernel = {2, 2}, .stride = {2, 2}});
 }
 
+static clv_tensor *build_lstm(clv_tensor *x) {
+    return clv_nn_lstm(x, NULL, "lstm", clv_tensor_shape(x).dims[2], &(clv_recurrent_config){.layers = 2},
+                       NULL);
+}
+
 typedef struct op_row {
     const char *name;
     op_builder build;
@@ -175,12 +180,30 @@ static const op_row op_rows[] = {
 #undef OP
 };
 
+static const op_row layer_rows[] = {
+#define LAYER(name, build, ...) {#name, build, CLV__DIMS(__VA_ARGS__)},
+#include "bench/cases.def"
+#undef LAYER
+};
+
 static void build_op(const clv__bench_case *c, clv__bench_graph *g) {
     const op_row *row = c->what;
     clv_graph_set_training(g->graph, true);
     clv_tensor *y = row->build(operand(g->graph, "x", row->shape));
     count(g, 0, g->graph->n_nodes);
     probe(y);
+}
+
+/** Forward, the mean of squares, all gradients of parameters, and their updates with momentum. */
+static void build_layer(const clv__bench_case *c, clv__bench_graph *g) {
+    const op_row *row = c->what;
+    clv_graph_set_training(g->graph, true);
+    clv_tensor *y = row->build(clv_detach(operand(g->graph, "x", row->shape)));
+    clv_tensor *loss = clv_mean(clv_square(y), NULL, 0, false);
+    clv_output(loss, "loss");
+    clv_backward(loss);
+    clv_optimizer_add(g->graph, &(clv_optimizer_config){.kind = CLV_SGD, .momentum = 0.9f});
+    count(g, 0, g->graph->n_nodes);
 }
 
 // ---- models -------------------------------------------------------------------------------------------------------------
@@ -262,13 +285,14 @@ static void add_conv(listing *l, const int64_t p[CLV__BENCH_NUMBERS]) {
     add(l, &c, "conv", "backward_weight", build_conv_back);
 }
 
-static void add_op(listing *l, const op_row *row) {
+static void add_op(listing *l, const op_row *row, const char *mode,
+                   void (*build)(const clv__bench_case *, clv__bench_graph *)) {
     clv__bench_case c = {.what = row};
     int at = snprintf(c.name, sizeof c.name, "%s", row->name);
     for (int i = 0; i < row->shape.rank; i++)
         at += snprintf(c.name + at, sizeof c.name - (size_t)at, "%c%" PRId64, i ? 'x' : ' ',
                        row->shape.dims[i]);
-    add(l, &c, "ops", "forward", build_op);
+    add(l, &c, "ops", mode, build);
 }
 
 static void add_model(listing *l, const clv_model *model, int64_t batch) {
@@ -341,7 +365,10 @@ clv_status clv__bench_cases_init(clv_runtime *runtime, const clv_bench_config *c
     if (size[0]) add_gemm(&l, (int64_t[]){1, size[0], size[1], size[2], 0, 0});
     for (size_t i = 0; !size[0] && i < sizeof gemms / sizeof *gemms; i++) add_gemm(&l, gemms[i]);
     for (size_t i = 0; i < sizeof convs / sizeof *convs; i++) add_conv(&l, convs[i]);
-    for (size_t i = 0; i < sizeof op_rows / sizeof *op_rows; i++) add_op(&l, &op_rows[i]);
+    for (size_t i = 0; i < sizeof op_rows / sizeof *op_rows; i++)
+        add_op(&l, &op_rows[i], "forward", build_op);
+    for (size_t i = 0; i < sizeof layer_rows / sizeof *layer_rows; i++)
+        add_op(&l, &layer_rows[i], "train", build_layer);
     add_models(&l);
     if (l.out_of_memory) {
         clv__bench_cases_reset(out);
