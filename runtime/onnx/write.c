@@ -18,7 +18,8 @@ enum { MOST_BYTES = 2000000000 };
 static const clv__onnx_write_row *row_of(const char *op) {
     static const clv__onnx_write_row same[] = {
         {"dropout", NULL, NULL}, {"to", NULL, NULL}, {"detach", NULL, NULL}};
-    const clv__onnx_write_row *const tables[] = {clv__onnx_write_rows, clv__onnx_write_moves};
+    const clv__onnx_write_row *const tables[] = {clv__onnx_write_rows, clv__onnx_write_moves,
+                                                 clv__onnx_write_recurrent};
     for (size_t t = 0; t < sizeof tables / sizeof *tables; t++)
         for (const clv__onnx_write_row *row = tables[t]; row->op; row++)
             if (!strcmp(row->op, op)) return row;
@@ -61,6 +62,7 @@ static void write_node(clv__onnx_writer *w) {
              w->node.outputs[0]->id);
     w->base = base;
     w->n_made = 0;
+    if (clv__writer_feeds_recurrence(w->node.outputs[0])) return;
     if (row->write) {
         row->write(w);
     } else if (row->onnx) {

@@ -49,13 +49,21 @@ const char *clv__writer_own_name(clv__onnx_writer *w, bool last) {
     return name ? name : "";
 }
 
-const char *clv__writer_result(clv__onnx_writer *w) {
-    const clv_tensor *tensor = w->node.outputs[0];
+const char *clv__writer_result_of(clv__onnx_writer *w, int which) {
+    const clv_tensor *tensor = w->node.outputs[which];
     const char *name = NULL;
     for (int i = 0; i < w->what->n_outputs && !name; i++)
         if (w->what->one.outputs[i] == tensor) name = w->what->output_names[i];
-    if (!name) name = clv__writer_own_name(w, true);
+    if (!name) name = clv__writer_own_name(w, which == 0);
     return w->names[tensor->id] = name;
+}
+
+const char *clv__writer_result(clv__onnx_writer *w) {
+    return clv__writer_result_of(w, 0);
+}
+
+const char *clv__writer_name_of(const clv__onnx_writer *w, const clv_tensor *tensor) {
+    return !tensor ? NULL : w->names[tensor->id] ? w->names[tensor->id] : tensor->name;
 }
 
 const clv_shape *clv__writer_in_shape(const clv__onnx_writer *w, int i) {
@@ -119,6 +127,13 @@ void clv__writer_put_ints(clv__onnx_writer *w, const char *name, const int64_t *
     end_attribute(w, &attribute, CLV__ONNX_ATTRIBUTE_INTS);
 }
 
+void clv__writer_put_texts(clv__onnx_writer *w, const char *name, const char *text) {
+    clv__text attribute = {0};
+    clv__wire_put_text(&attribute, ATTRIBUTE_NAME, name);
+    clv__wire_put_text(&attribute, ATTRIBUTE_STRINGS, text);
+    end_attribute(w, &attribute, CLV__ONNX_ATTRIBUTE_STRINGS);
+}
+
 void clv__writer_put_text(clv__onnx_writer *w, const char *name, const char *text) {
     clv__text attribute = {0};
     clv__wire_put_text(&attribute, ATTRIBUTE_NAME, name);
@@ -126,11 +141,19 @@ void clv__writer_put_text(clv__onnx_writer *w, const char *name, const char *tex
     end_attribute(w, &attribute, CLV__ONNX_ATTRIBUTE_STRING);
 }
 
+void clv__writer_end_with(clv__onnx_writer *w, const char *const *results) {
+    clv__wire_put_text(&w->now, NODE_NAME, *results);
+    for (; *results; results++) clv__wire_put_text(&w->now, NODE_OUTPUT, *results);
+    clv__wire_put_message(&w->nodes, GRAPH_NODE, &w->now);
+}
+
+const char *clv__writer_also(clv__onnx_writer *w) {
+    return clv__writer_own_name(w, false);
+}
+
 const char *clv__writer_end(clv__onnx_writer *w, const char *as) {
     if (!as) as = clv__writer_own_name(w, false);
-    clv__wire_put_text(&w->now, NODE_OUTPUT, as);
-    clv__wire_put_text(&w->now, NODE_NAME, as);
-    clv__wire_put_message(&w->nodes, GRAPH_NODE, &w->now);
+    clv__writer_end_with(w, (const char *const[]){as, NULL});
     return as;
 }
 

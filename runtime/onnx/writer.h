@@ -23,6 +23,7 @@ enum {
     ATTRIBUTE_S,
     ATTRIBUTE_T,
     ATTRIBUTE_INTS = 8,
+    ATTRIBUTE_STRINGS,
     ATTRIBUTE_TYPE = 20,
     TENSOR_DIMS = 1,
     TENSOR_DTYPE,
@@ -56,7 +57,7 @@ typedef struct clv__onnx_write_row {
 } clv__onnx_write_row;
 
 /** Rows end with one whose op is NULL. */
-extern const clv__onnx_write_row clv__onnx_write_rows[], clv__onnx_write_moves[];
+extern const clv__onnx_write_row clv__onnx_write_rows[], clv__onnx_write_moves[], clv__onnx_write_recurrent[];
 
 struct clv__onnx_writer {
     const clv__onnx_writing *what;
@@ -83,6 +84,12 @@ const char *clv__writer_in(clv__onnx_writer *w, int i);
 const clv_shape *clv__writer_in_shape(const clv__onnx_writer *w, int i);
 /** The name that the node's result has. */
 const char *clv__writer_result(clv__onnx_writer *w);
+/** Of its i-th. */
+const char *clv__writer_result_of(clv__onnx_writer *w, int i);
+/** The name of a tensor that another node reads, but no array that is part of the graph. */
+const char *clv__writer_name_of(const clv__onnx_writer *w, const clv_tensor *tensor);
+/** write_recurrent.c: a product that a node of a recurrence makes itself, so that no node is written for it. */
+bool clv__writer_feeds_recurrence(const clv_tensor *z);
 
 /** Begin a node; inputs and attributes follow, and clv__writer_end. Names of inputs end with NULL. */
 void clv__writer_begin(clv__onnx_writer *w, const char *op, const char *const *inputs);
@@ -91,8 +98,13 @@ void clv__writer_put_int(clv__onnx_writer *w, const char *name, int64_t value);
 void clv__writer_put_float(clv__onnx_writer *w, const char *name, float value);
 void clv__writer_put_ints(clv__onnx_writer *w, const char *name, const int64_t *values, int n);
 void clv__writer_put_text(clv__onnx_writer *w, const char *name, const char *text);
+/** A list of one text. */
+void clv__writer_put_texts(clv__onnx_writer *w, const char *name, const char *text);
 /** `as` NULL: a name of its own, which it returns. */
 const char *clv__writer_end(clv__onnx_writer *w, const char *as);
+/** Of several results, whose names end with NULL: clv__writer_also gives some. */
+void clv__writer_end_with(clv__onnx_writer *w, const char *const *results);
+const char *clv__writer_also(clv__onnx_writer *w);
 /** A node without attributes. */
 #define clv__writer_node_of(w, op, as, ...)                                                                  \
     (clv__writer_begin(w, op, (const char *const[]){__VA_ARGS__, NULL}), clv__writer_end(w, as))

@@ -111,6 +111,26 @@ static void sizes_follow_the_batch(void **state) {
     comes_back(&of_shapes);
 }
 
+/** Each kind of recurrence, behind a layer of its own and behind anything else. */
+static clv_tensor *recurrences(clv_tensor *x, const clv_model *model) {
+    (void)model;
+    const clv_recurrent_config both = {.layers = 2, .bidirectional = true, .batch_first = true},
+                               relu = {.batch_first = true, .relu = true};
+    clv_graph *graph = clv_tensor_graph(x);
+    const clv_init init = {CLV_INIT_UNIFORM, -0.5F, 0.5F};
+    clv_tensor *y = clv_nn_lstm(x, NULL, "lstm", 4, &both, NULL);
+    y = clv_nn_rnn(clv_nn_gru(y, NULL, "gru", 4, &both, NULL), NULL, "rnn", 4, &relu, NULL);
+    clv_tensor *z = clv_permute(clv_concat((clv_tensor *[]){y, y, y, y}, 4, 2), (int[]){1, 0, 2}, 3);
+    y = clv_recurrence(z, clv_parameter(graph, "hh", CLV_SHAPE(16, 4), init), NULL, NULL, CLV_CELL_LSTM, true,
+                       NULL);
+    return clv_sum(y, (int[]){0}, 1, false);
+}
+
+static void recurrences_come_back(void **state) {
+    (void)state;
+    comes_back(&(clv_model){.name = "recurrences", .build = recurrences, .input = {5, 3}});
+}
+
 static clv_tensor *of_mean(clv_tensor *x, const clv_model *model) {
     (void)model;
     return clv_mul_scalar(x, 1.0F / (float)clv_tensor_shape(x).dims[0]);
@@ -189,7 +209,10 @@ static void every_op_has_a_row(void **state) {
                                           "transpose",
                                           "matmul_t",
                                           "cross_entropy_weighted",
-                                          "scaled_dot_product_attention"};
+                                          "scaled_dot_product_attention",
+                                          "lstm",
+                                          "gru",
+                                          "rnn"};
     int missing = 0;
     for (int i = 0; clv_op_get(i); i++) {
         bool known = clv__onnx_writes(clv_op_get(i)->name);
@@ -220,8 +243,8 @@ static int end(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(models_come_back), cmocka_unit_test(sizes_follow_the_batch),
-        cmocka_unit_test(what_cannot_be_written), cmocka_unit_test(weights_beside),
-        cmocka_unit_test(every_op_has_a_row)};
+        cmocka_unit_test(models_come_back),      cmocka_unit_test(sizes_follow_the_batch),
+        cmocka_unit_test(recurrences_come_back), cmocka_unit_test(what_cannot_be_written),
+        cmocka_unit_test(weights_beside),        cmocka_unit_test(every_op_has_a_row)};
     return cmocka_run_group_tests(tests, begin, end);
 }
