@@ -20,18 +20,17 @@ static const struct kind {
              [CLV_CELL_TANH] = {"RNN", 1, {0}},
              [CLV_CELL_RELU] = {"RNN", 1, {0}}};
 
-static bool is_op(const clv__node *node, const char *name) {
-    return node && !strcmp(node->io.op->name, name);
-}
-
 bool clv__writer_feeds_recurrence(const clv_tensor *z) {
     const clv_graph *graph = z->graph;
+    clv_node_info node;
     int readers = 0, recurrences = 0;
-    if (!is_op(z->node, "linear") || z->is_output) return false;
-    for (size_t i = (size_t)z->node->id + 1; i < graph->n_nodes; i++)
-        for (int k = 0; k < graph->nodes[i]->io.n_in; k++) {
-            readers += graph->nodes[i]->in[k] == z;
-            recurrences += k == Z && graph->nodes[i]->in[k] == z && is_op(graph->nodes[i], "recurrence");
+    if (!z->node || z->is_output || !clv_graph_node_get(graph, z->node->id, &node) ||
+        strcmp(node.op, "linear") != 0)
+        return false;
+    for (int i = z->node->id + 1; clv_graph_node_get(graph, i, &node); i++)
+        for (int k = 0; k < node.n_inputs; k++) {
+            readers += node.inputs[k] == z;
+            recurrences += k == Z && node.inputs[k] == z && !strcmp(node.op, "recurrence");
         }
     return readers == 1 && recurrences == 1;
 }

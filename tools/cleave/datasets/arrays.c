@@ -252,7 +252,8 @@ static int64_t largest(const cli_args *args, const clv_array *array) {
     return most;
 }
 
-/** What an array is as an input or a target. A model with ports of its own, or of a file, says what it takes. */
+/** What an array is as an input or a target. A model with ports of its own, or of a file, says what it takes.
+ */
 static int describe(const clv_archive *archive, const cli_args *args, const clv_model *model, int i,
                     cli_fields *fields) {
     const bool of_file = cli_is_onnx(model->name), own = model->build_all || of_file;
