@@ -155,15 +155,15 @@ CLV_API clv_tensor *clv_nn_normalize(clv_tensor *x, CLV_OR_NULL CLV_COUNT(channe
  * Errors     CLV_E_VALUE  hidden or layers below 1, or too many layers;  as clv_lstm
  * Source     torch.nn.LSTM, GRU, RNN
  */
-CLV_API clv_tensor *clv_nn_lstm(clv_tensor *x, CLV_OR_NULL clv_tensor *lengths, const char *name, int64_t hidden,
-                                CLV_OR_NULL const clv_recurrent_config *config,
-                                CLV_OR_NULL clv_recurrent_state *state);
-CLV_API clv_tensor *clv_nn_gru(clv_tensor *x, CLV_OR_NULL clv_tensor *lengths, const char *name, int64_t hidden,
-                               CLV_OR_NULL const clv_recurrent_config *config,
-                               CLV_OR_NULL clv_recurrent_state *state);
-CLV_API clv_tensor *clv_nn_rnn(clv_tensor *x, CLV_OR_NULL clv_tensor *lengths, const char *name, int64_t hidden,
-                               CLV_OR_NULL const clv_recurrent_config *config,
-                               CLV_OR_NULL clv_recurrent_state *state);
+CLV_API clv_tensor *clv_nn_lstm(clv_tensor *x, CLV_OR_NULL clv_tensor *lengths, const char *name,
+                                int64_t hidden, CLV_OR_NULL const clv_recurrent_config *config,
+                                CLV_OR_NULL CLV_INOUT clv_recurrent_state *state);
+CLV_API clv_tensor *clv_nn_gru(clv_tensor *x, CLV_OR_NULL clv_tensor *lengths, const char *name,
+                               int64_t hidden, CLV_OR_NULL const clv_recurrent_config *config,
+                               CLV_OR_NULL CLV_INOUT clv_recurrent_state *state);
+CLV_API clv_tensor *clv_nn_rnn(clv_tensor *x, CLV_OR_NULL clv_tensor *lengths, const char *name,
+                               int64_t hidden, CLV_OR_NULL const clv_recurrent_config *config,
+                               CLV_OR_NULL CLV_INOUT clv_recurrent_state *state);
 
 /** In training, zero elements with probability p and scale the others by 1/(1-p); otherwise x itself. */
 CLV_API clv_tensor *clv_nn_dropout(clv_tensor *x, float p);

@@ -930,7 +930,7 @@ typedef enum clv_cell { CLV_CELL_LSTM, CLV_CELL_GRU, CLV_CELL_TANH, CLV_CELL_REL
  */
 CLV_API clv_tensor *clv_recurrence(clv_tensor *z, clv_tensor *weight_hh, CLV_OR_NULL clv_tensor *bias_hh,
                                    CLV_OR_NULL clv_tensor *lengths, clv_cell cell, bool reverse,
-                                   CLV_OR_NULL clv_recurrent_state *state);
+                                   CLV_OR_NULL CLV_INOUT clv_recurrent_state *state);
 
 /** Zero means the default. */
 typedef struct clv_recurrent_config {
@@ -964,18 +964,18 @@ typedef struct clv_recurrent_config {
 CLV_API clv_tensor *clv_lstm(clv_tensor *x, CLV_OR_NULL clv_tensor *lengths,
                              CLV_COUNT(n_weights) clv_tensor *const *weights, int n_weights,
                              CLV_OR_NULL const clv_recurrent_config *config,
-                             CLV_OR_NULL clv_recurrent_state *state);
+                             CLV_OR_NULL CLV_INOUT clv_recurrent_state *state);
 /** GRU: three gates, r, u (PyTorch's z) and n, and no c; everything else as clv_lstm. Source: torch.nn.GRU, whose reset gate stands behind
  *  the product, as ONNX's with linear_before_reset. */
 CLV_API clv_tensor *clv_gru(clv_tensor *x, CLV_OR_NULL clv_tensor *lengths,
                             CLV_COUNT(n_weights) clv_tensor *const *weights, int n_weights,
                             CLV_OR_NULL const clv_recurrent_config *config,
-                            CLV_OR_NULL clv_recurrent_state *state);
+                            CLV_OR_NULL CLV_INOUT clv_recurrent_state *state);
 /** RNN: tanh, or relu, of one gate, and no c; everything else as clv_lstm. Source: torch.nn.RNN. */
 CLV_API clv_tensor *clv_rnn(clv_tensor *x, CLV_OR_NULL clv_tensor *lengths,
                             CLV_COUNT(n_weights) clv_tensor *const *weights, int n_weights,
                             CLV_OR_NULL const clv_recurrent_config *config,
-                            CLV_OR_NULL clv_recurrent_state *state);
+                            CLV_OR_NULL CLV_INOUT clv_recurrent_state *state);
 
 /**
  * In a training graph: set each element to zero with probability p, and scale the others.
