@@ -7,7 +7,8 @@
 //       sum_{c,r,s} x[n][g,c][oy*sh - ph + r*dh][ox*sw - pw + s*dw] * weight[g,o][c][r][s] )
 //
 // where x outside the image is 0. has_bias = 0 leaves the bias out (any valid buffer may stand for it). Sums
-// run in f32; their order depends on the sizes only.
+// run in f32; their order depends on the sizes only. What is backward by the input is the transposed convolution, too, which
+// has a bias for each channel of dx.
 //
 // Entries: plain, any work-group, no local memory, one work-item an element
 //   conv2d_plain                  of y:  ((n*G*O + go)*OH + oy)*OW + ox = get_global_id(0)
@@ -119,7 +120,8 @@ __kernel void KERNEL(conv2d_plain)(__global T_OUT *restrict y, __global const T_
 __kernel void KERNEL(conv2d_backward_input_plain)(__global T_OUT *restrict dx,
                                                   __global const T_IN *restrict dy,
                                                   __global const float *restrict weight,
-                                                  SIZES EPILOGUE_PARAMS) {
+                                                  __global const float *restrict bias, SIZES,
+                                                  int has_bias EPILOGUE_PARAMS) {
     int i = (int)get_global_id(0);
     if (i >= N * G * C * H * W) return;
     int ix = i % W, iy = i / W % H, gc = i / (W * H) % (G * C), n = i / (W * H) / (G * C), g = gc / C,
@@ -138,6 +140,7 @@ __kernel void KERNEL(conv2d_backward_input_plain)(__global T_OUT *restrict dx,
                 sum = fma(LOAD(T_IN, dy + o * OH * OW + at), weight[(o * C * KH + r) * KW + s], sum);
         }
     }
+    if (has_bias) sum += bias[gc];
     EPILOGUE_CHANNEL(gc);
     STORE(T_OUT, KERNEL(epilogue)(sum EPILOGUE_AT(i)), dx + i);
 }

@@ -90,9 +90,11 @@ __kernel void KERNEL(channels_forward)(__global T_OUT *restrict out, __global co
 }
 
 __kernel void KERNEL(channels_input)(__global T_OUT *restrict out, __global const T_IN *restrict in,
-                                     __global const float *restrict w, int P, int C, int H, int W, int OH,
-                                     int OW EPILOGUE_PARAMS) {
+                                     __global const float *restrict w, __global const float *restrict bias,
+                                     int P, int C, int H, int W, int OH, int OW,
+                                     int has_bias EPILOGUE_PARAMS) {
     WHERE(H, W)
+    if (has_bias) UNROLLED for (int i = 0; i < ROWS; i++) sums[i] = bias[c];
     in += (clv_offset)p * OH * OW;
     UNROLLED for (int r = 0; r < ROWS; r++) {
         UNROLLED for (int i = 0; i < KH; i++) {

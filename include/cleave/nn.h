@@ -64,6 +64,33 @@ typedef struct clv_nn_conv2d_config {
 CLV_API clv_tensor *clv_nn_conv2d(clv_tensor *x, const char *name, int64_t out_channels,
                                   const clv_nn_conv2d_config *config);
 
+/** Pairs as in ops.h. */
+typedef struct clv_nn_conv_transpose2d_config {
+    int kernel[2];              /**< must be given */
+    int stride[2], dilation[2]; /**< both zero: 1 */
+    int padding[2];             /**< {p, -1}: along H alone */
+    int output_padding[2];      /**< likewise */
+    int groups;                 /**< 0 means 1 */
+    bool no_bias;
+    const clv_init *weight_init, *bias_init; /**< first values; NULL: PyTorch's */
+    CLV_RESERVED(8);
+} clv_nn_conv_transpose2d_config;
+
+/**
+ * Convolve images, transposed.
+ *
+ * x             [N, C, H, W]
+ * name          of the layer; makes `name.weight` [C, out_channels/groups, kernel] and `name.bias` [out_channels]
+ * out_channels  >= 1, a multiple of groups
+ * result        [N, out_channels, H', W']
+ *
+ * Errors     CLV_E_VALUE  no kernel size, or groups does not divide out_channels;  as clv_conv_transpose2d
+ * Numerics   first values: uniform within 1/sqrt(out_channels/groups * kernel height * kernel width), weight and bias
+ * Source     torch.nn.ConvTranspose2d
+ */
+CLV_API clv_tensor *clv_nn_conv_transpose2d(clv_tensor *x, const char *name, int64_t out_channels,
+                                            const clv_nn_conv_transpose2d_config *config);
+
 /** Zero means the default: momentum 0.1, eps 1e-5. */
 typedef struct clv_nn_batch_norm_config {
     float momentum, eps;

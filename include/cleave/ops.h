@@ -429,6 +429,26 @@ typedef struct clv_conv2d_config {
     CLV_RESERVED(4);
 } clv_conv2d_config;
 
+/** The same along one dimension. */
+typedef struct clv_conv1d_config {
+    int stride, padding, dilation, groups;
+    CLV_RESERVED(4);
+} clv_conv1d_config;
+
+/** Zero means the default: stride 1, padding 0, output_padding 0, dilation 1, groups 1. */
+typedef struct clv_conv_transpose2d_config {
+    int stride[2], padding[2];
+    int output_padding[2]; /**< further rows and columns behind; a pair as padding is */
+    int dilation[2], groups;
+    CLV_RESERVED(4);
+} clv_conv_transpose2d_config;
+
+/** The same along one dimension. */
+typedef struct clv_conv_transpose1d_config {
+    int stride, padding, output_padding, dilation, groups;
+    CLV_RESERVED(4);
+} clv_conv_transpose1d_config;
+
 /** Zero means the default: stride = kernel, padding 0, dilation 1. */
 typedef struct clv_pool2d_config {
     int kernel[2], stride[2], padding[2], dilation[2];
@@ -459,6 +479,54 @@ typedef struct clv_pool2d_config {
  */
 CLV_API clv_tensor *clv_conv2d(clv_tensor *x, clv_tensor *weight, CLV_OR_NULL clv_tensor *bias,
                                CLV_OR_NULL const clv_conv2d_config *config);
+/**
+ * Convolution along one dimension: conv2d of images of one row.
+ *
+ * x       [N, C, L]         f32
+ * weight  [O, C/groups, K]  f32
+ * bias    [O]               f32     NULL means none
+ * result  [N, O, OL]        f32     OL = (L + 2*padding - dilation*(K - 1) - 1) / stride + 1
+ *
+ * Gradient   x, weight, bias.
+ * Errors     CLV_E_SHAPE  x or weight has not three dimensions;  as conv2d
+ * Source     torch.nn.functional.conv1d.
+ */
+CLV_API clv_tensor *clv_conv1d(clv_tensor *x, clv_tensor *weight, CLV_OR_NULL clv_tensor *bias,
+                               CLV_OR_NULL const clv_conv1d_config *config);
+/**
+ * Transposed convolution: what conv2d's gradient makes of its result's, so its sizes turned round.
+ *
+ *     y[n][o][i*stride - padding + r*dilation][...] = bias[o] + sum of x[n][c][i][...] * weight[c][o][r][s] over c, and over all
+ *                                                     i and r (likewise of columns) that meet there
+ *
+ * x       [N, C, H, W]           f32
+ * weight  [C, O/groups, KH, KW]  f32     output channels of group g see the input channels of group g
+ * bias    [O]                    f32     NULL means none
+ * result  [N, O, OH, OW]         f32     OH = (H - 1)*stride - 2*padding + dilation*(KH - 1) + output_padding + 1, OW likewise
+ *
+ * Gradient   x, weight, bias.
+ * Errors     CLV_E_SHAPE  channels differ, groups does not divide them, x or the kernel has no rows, or padding leaves none;
+ *            CLV_E_VALUE  a negative padding [0], stride, dilation or groups, or an output_padding that is below neither stride nor
+ *            dilation;  CLV_E_DTYPE
+ * Numerics   sums in f32, their order depends on the shapes and the device only.
+ * Source     torch.nn.functional.conv_transpose2d.
+ */
+CLV_API clv_tensor *clv_conv_transpose2d(clv_tensor *x, clv_tensor *weight, CLV_OR_NULL clv_tensor *bias,
+                                         CLV_OR_NULL const clv_conv_transpose2d_config *config);
+/**
+ * The same along one dimension.
+ *
+ * x       [N, C, L]         f32
+ * weight  [C, O/groups, K]  f32
+ * bias    [O]               f32     NULL means none
+ * result  [N, O, OL]        f32     OL = (L - 1)*stride - 2*padding + dilation*(K - 1) + output_padding + 1
+ *
+ * Gradient   x, weight, bias.
+ * Errors     CLV_E_SHAPE  x or weight has not three dimensions;  as conv_transpose2d
+ * Source     torch.nn.functional.conv_transpose1d.
+ */
+CLV_API clv_tensor *clv_conv_transpose1d(clv_tensor *x, clv_tensor *weight, CLV_OR_NULL clv_tensor *bias,
+                                         CLV_OR_NULL const clv_conv_transpose1d_config *config);
 /**
  * Largest element of each window.
  *

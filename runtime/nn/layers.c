@@ -92,6 +92,45 @@ clv_tensor *clv_nn_conv2d(clv_tensor *x, const char *name, int64_t out_channels,
     return y;
 }
 
+clv_tensor *clv_nn_conv_transpose2d(clv_tensor *x, const char *name, int64_t out_channels,
+                                    const clv_nn_conv_transpose2d_config *config) {
+    clv_graph *graph = clv_tensor_graph(x);
+    if (!graph) return NULL;
+    static const clv_nn_conv_transpose2d_config defaults;
+    if (!config) config = &defaults;
+    const clv_shape shape = clv_tensor_shape(x);
+    const int groups = config->groups ? config->groups : 1;
+    if (!enough(graph, "conv_transpose2d", name, "out_channels", out_channels) ||
+        !enough(graph, "conv_transpose2d", name, "groups", groups) ||
+        !enough(graph, "conv_transpose2d", name, "kernel", config->kernel[0]))
+        return NULL;
+    if (out_channels % groups != 0)
+        return clv__graph_fail(graph, CLV_E_VALUE,
+                               "conv_transpose2d '%s': groups %d does not divide %lld output channels",
+                               name ? name : "", groups, (long long)out_channels);
+    clv_conv_transpose2d_config conv = {.groups = groups};
+    int kernel[2];
+    pair(kernel, config->kernel);
+    pair(conv.stride, config->stride);
+    pair(conv.dilation, config->dilation);
+    for (int d = 0; d < 2; d++) {
+        conv.padding[d] = config->padding[d];
+        conv.output_padding[d] = config->output_padding[d];
+    }
+    const int64_t each = out_channels / groups;
+    const clv_init init = bounded_by_fan_in(each * kernel[0] * kernel[1]);
+    if (!clv__layer_push(graph, name, "weight")) return NULL;
+    clv_tensor *weight =
+        clv_parameter(graph, "weight", CLV_SHAPE(dim_or_1(&shape, 1), each, kernel[0], kernel[1]),
+                      config->weight_init ? *config->weight_init : init);
+    clv_tensor *bias = config->no_bias ? NULL
+                                       : clv_parameter(graph, "bias", CLV_SHAPE(out_channels),
+                                                       config->bias_init ? *config->bias_init : init);
+    clv_tensor *y = clv_conv_transpose2d(x, weight, bias, &conv);
+    clv_scope_pop(graph);
+    return y;
+}
+
 clv_tensor *clv_nn_batch_norm(clv_tensor *x, const char *name, const clv_nn_batch_norm_config *config) {
     clv_graph *graph = clv_tensor_graph(x);
     if (!graph) return NULL;

@@ -33,6 +33,11 @@ MISTAKE(linear_negative, clv_nn_linear(in->m, "fc", -3, NULL))
 MISTAKE(conv_none, clv_nn_conv2d(in->x, "c", 0, &(clv_nn_conv2d_config){.kernel = {3}}))
 MISTAKE(conv_groups, clv_nn_conv2d(in->x, "c", 2, &(clv_nn_conv2d_config){.kernel = {3}, .groups = -1}))
 MISTAKE(conv_kernel, clv_nn_conv2d(in->x, "c", 2, NULL))
+MISTAKE(transpose_none,
+        clv_nn_conv_transpose2d(in->x, "c", 0, &(clv_nn_conv_transpose2d_config){.kernel = {3}}))
+MISTAKE(transpose_groups,
+        clv_nn_conv_transpose2d(in->x, "c", 3, &(clv_nn_conv_transpose2d_config){.kernel = {3}, .groups = 2}))
+MISTAKE(transpose_kernel, clv_nn_conv_transpose2d(in->x, "c", 2, NULL))
 MISTAKE(table_rows, clv_nn_embedding(in->i, "e", 0, 4, NULL))
 MISTAKE(table_features, clv_nn_embedding(in->i, "e", 5, 0, NULL))
 MISTAKE(adaptive_empty, clv_adaptive_avg_pool2d(clv_slice(in->x, 2, 0, 0), 3, 3))
@@ -131,6 +136,9 @@ static const struct {
     {conv_none, CLV_E_VALUE, "conv2d 'c': out_channels is 0"},
     {conv_groups, CLV_E_VALUE, "conv2d 'c': groups is -1"},
     {conv_kernel, CLV_E_VALUE, "conv2d 'c': kernel is 0"},
+    {transpose_none, CLV_E_VALUE, "conv_transpose2d 'c': out_channels is 0"},
+    {transpose_groups, CLV_E_VALUE, "conv_transpose2d 'c': groups 2 does not divide 3 output channels"},
+    {transpose_kernel, CLV_E_VALUE, "conv_transpose2d 'c': kernel is 0"},
     {table_rows, CLV_E_VALUE, "embedding 'e': rows is 0"},
     {table_features, CLV_E_VALUE, "embedding 'e': features is 0"},
     {adaptive_empty, CLV_E_SHAPE, "x must have at least one row and column"},

@@ -32,6 +32,18 @@ MISTAKE(conv2d_null, clv_conv2d(in->x, NULL, in->bias, NULL))
 #define CONFIG(...) (&(clv_conv2d_config){__VA_ARGS__})
 MISTAKE(conv2d_groups_divide, clv_conv2d(in->x, in->weight, in->bias, CONFIG(.groups = 2)))
 MISTAKE(conv2d_rows, clv_conv2d(in->x, in->weight, in->bias, CONFIG(.dilation = {3, 1})))
+#define TURNED(...) (&(clv_conv_transpose2d_config){__VA_ARGS__})
+#define TURNED_WEIGHT clv_reshape(in->weight, CLV_SHAPE(4, 3, 3, 3))
+MISTAKE(transpose_channels,
+        clv_conv_transpose2d(in->x, clv_reshape(in->weight, CLV_SHAPE(3, 4, 3, 3)), NULL, NULL))
+MISTAKE(transpose_groups, clv_conv_transpose2d(in->x, TURNED_WEIGHT, NULL, TURNED(.groups = 3)))
+MISTAKE(transpose_bias, clv_conv_transpose2d(in->x, TURNED_WEIGHT, in->bias, TURNED(.groups = 2)))
+MISTAKE(transpose_more, clv_conv_transpose2d(in->x, TURNED_WEIGHT, NULL, TURNED(.output_padding = {1})))
+MISTAKE(transpose_padding, clv_conv_transpose2d(in->x, TURNED_WEIGHT, NULL, TURNED(.padding = {1, 4})))
+MISTAKE(transpose_rank, clv_conv_transpose2d(in->b234, in->weight, NULL, NULL))
+MISTAKE(conv1d_rank, clv_conv1d(in->x, in->b234, NULL, NULL))
+MISTAKE(conv1d_padding, clv_conv1d(in->b234, in->b234, NULL, &(clv_conv1d_config){.padding = -1}))
+MISTAKE(transpose1d_rank, clv_conv_transpose1d(in->b234, in->x, NULL, NULL))
 MISTAKE(conv2d_columns, clv_conv2d(in->x, in->weight, in->bias, CONFIG(.dilation = {1, 3})))
 
 static const struct {
@@ -56,6 +68,15 @@ static const struct {
     {conv2d_groups_divide, CLV_E_SHAPE, "groups 2 does not divide 4 input and 3 output channels"},
     {conv2d_rows, CLV_E_SHAPE, "the kernel reaches over 7 rows, x has only 5"},
     {conv2d_columns, CLV_E_SHAPE, "the kernel reaches over 7 columns, x has only 6"},
+    {transpose_channels, CLV_E_SHAPE, "weight is [3,4,3,3], it must be [4,_,KH,KW] as x is"},
+    {transpose_groups, CLV_E_SHAPE, "groups 3 does not divide 4 input channels"},
+    {transpose_bias, CLV_E_SHAPE, "bias has 3 elements, y has 6 channels"},
+    {transpose_more, CLV_E_VALUE, "output_padding is 1, it must be below the stride 1"},
+    {transpose_padding, CLV_E_SHAPE, "padding 4 leaves none of the 8 columns"},
+    {transpose_rank, CLV_E_SHAPE, "x has 3 dimensions"},
+    {conv1d_rank, CLV_E_SHAPE, "conv1d: x has 4 dimensions, it must have 3"},
+    {conv1d_padding, CLV_E_VALUE, "conv1d: padding is -1"},
+    {transpose1d_rank, CLV_E_SHAPE, "conv_transpose1d: weight has 4 dimensions"},
 };
 
 static void every_mistake_is_told(void **state) {

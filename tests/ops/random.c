@@ -141,6 +141,26 @@ static clv_tensor *convolution(void) {
                       &config);
 }
 
+static clv_tensor *transposed_convolution(void) {
+    clv_conv_transpose2d_config config = {.groups = one_in(3) ? (int)length(20) : 1};
+    const bool depthwise = config.groups > 1 && one_in(2);
+    const int64_t ic = depthwise ? 1 : length(one_in(3) ? 70 : 20),
+                  oc = depthwise ? 1 : length(one_in(3) ? 70 : 20), g = config.groups;
+    int kernel[2];
+    int64_t size[2];
+    for (int d = 0; d < 2; d++) {
+        window(1, one_in(6) ? 7 : 3, &kernel[d], &config.stride[d], &config.padding[d], &config.dilation[d]);
+        config.output_padding[d] = one_in(2) ? (int)from_to(0, config.stride[d] - 1) : 0;
+        size[d] = length(17) + 2; // padding takes 6 at most
+        if (config.padding[d] > 2) config.padding[d] = 2;
+    }
+    if (!config.padding[1]) config.padding[1] = -1; // 0 is as of H
+    if (!config.output_padding[1]) config.output_padding[1] = -1;
+    return clv_conv_transpose2d(
+        floats(CLV_SHAPE(one_in(3) ? length(40) : from_to(1, 4), g * ic, size[0] + 2, size[1] + 2)),
+        floats(CLV_SHAPE(g * ic, oc, kernel[0], kernel[1])), maybe(floats(CLV_SHAPE(g * oc))), &config);
+}
+
 static clv_tensor *pool(void) {
     clv_pool2d_config config = {.ceil_mode = one_in(2)};
     int64_t size[2];
@@ -334,8 +354,8 @@ static bool sample(const clv__op *op, int i, clv__sample *out) {
 
 static void random_shapes(void **state) {
     (void)state;
-    static clv_tensor *(*const kinds[])(void) = {product,   convolution, pool,      rows,      batch_norm,
-                                                 reduction, moved,       looked_up, attention, recurrent};
+    static clv_tensor *(*const kinds[])(void) = {
+        product, convolution, transposed_convolution, pool, rows, batch_norm, reduction, moved, looked_up, attention, recurrent};
     static const char *const differences[] = {"*/differences/*", NULL};
     const char *many = getenv("CLV_RANDOM"), *given = getenv("CLV_TEST_SEED");
     const uint64_t seed = given ? strtoull(given, NULL, 10) : 0;

@@ -7,6 +7,8 @@
 //     conv2d_backward_input   dy, weight         -> dx
 //     conv2d_backward_weight  dy, x              -> dweight
 //
+// conv_transpose2d is the second with a bias (conv_transpose.c).
+//
 // Kernels: kernels_cl/conv2d.cl. How the CPU-class kernels cut the work is decided in runtime/ops/convolution/conv2d_tile.c; where
 // every channel is by itself in conv2d_depthwise.c, for 3x3 kernels of stride 1 in conv2d_winograd.c, and for many small images
 // in conv2d_images.c and conv2d_images_weight.c, each with a kernel file of its name. For devices with lanes:
@@ -17,24 +19,18 @@
 #include "ops/product/gemm.h"
 #include "ops/lower.h"
 
-#include <math.h>
-#include <string.h>
-
-/** Of all three ops; [0] is the outermost dimension of a window, H of an image. */
-typedef struct conv2d_attrs {
-    int32_t stride[CLV__WINDOW_DIMS], padding[CLV__WINDOW_DIMS], dilation[CLV__WINDOW_DIMS], groups;
-} conv2d_attrs;
+typedef clv__conv2d_attrs conv2d_attrs;
 
 // ---- shapes -----------------------------------------------------------------------------------------------
 
 clv__conv2d clv__conv2d_of(const clv__op_io *io) {
     const conv2d_attrs *attrs = io->attrs;
-    const bool back = clv__is_gradient(io), weight = back && !!strstr(io->op->takes, "g1"),
-               input = back && !weight;
+    const bool weight = io->op == &clv__op_conv2d_backward_weight, input = clv__conv2d_back(io);
     const clv_shape *x = input ? &io->out[0].shape : weight ? &io->in[1].shape : &io->in[0].shape;
     const clv_shape *w = weight ? &io->out[0].shape : &io->in[1].shape;
     const clv_shape *y = input || weight ? &io->in[0].shape : &io->out[0].shape;
-    clv__conv2d c = {.n = x->dims[0], .groups = attrs->groups, .bias = !back && clv__has_in(io, 2)};
+    clv__conv2d c = {
+        .n = x->dims[0], .groups = attrs->groups, .bias = !clv__is_gradient(io) && clv__has_in(io, 2)};
     c.in_channels = x->dims[1] / c.groups;
     c.out_channels = w->dims[0] / c.groups;
     c.windows = clv__windows_of(x, y, w->dims + 2, attrs->stride, attrs->padding, attrs->dilation);
@@ -106,105 +102,33 @@ static void backward_grad(const clv__node *node, clv_tensor *const *dy, clv_tens
                          weight);
 }
 
-// ---- references -------------------------------------------------------------------------------------------
-
-/** Which of the three tensors is the sum; the other two are multiplied. */
-typedef enum sum_of { SUM_Y, SUM_X, SUM_WEIGHT } sum_of;
-
-/** The tensors, and the dimensions that say which elements of them meet. */
-typedef struct terms {
-    sum_of sum;
-    clv__conv2d c;
-    double *y, *x, *weight;
-    bool endless; // a weight is not finite: then it matters that padding is a 0 that is multiplied
-} terms;
-
-/** Positions of the kernel that lie inside of the image, from a pixel whose first is at `start`. */
-static void inside(int64_t start, int64_t dilation, int64_t in, int64_t kernel, int64_t *from, int64_t *to) {
-    *from = start < 0 ? clv__div_up(-start, dilation) : 0;
-    *to = start < in ? clv__min64(kernel, clv__div_up(in - start, dilation)) : 0;
-}
-
-/** Of a pixel of y, the sum of what lies in the padding: 0, or NaN. */
-static double padding_of_pixel(const clv__conv2d *c, const int64_t from[2], const int64_t to[2],
-                               const double *weight) {
-    double sum = 0;
-    for (int64_t ci = 0; ci < c->in_channels; ci++)
-        for (int64_t r = 0; r < c->kernel[0]; r++)
-            for (int64_t s = 0; s < c->kernel[1]; s++, weight++)
-                if (r < from[0] || r >= to[0] || s < from[1] || s >= to[1]) sum += 0 * *weight;
-    return sum;
-}
-
-/** All terms of one pixel of y: x begins at its image and group, weight at its output channel. */
-static void terms_of_pixel(const terms *t, int64_t oy, int64_t ox, double *y, double *x, double *weight) {
-    const clv__conv2d *c = &t->c;
-    const int64_t top = oy * c->stride[0] - c->padding[0], left = ox * c->stride[1] - c->padding[1];
-    const int64_t step = c->dilation[1];
-    int64_t r_from, r_to, s_from, s_to;
-    inside(top, c->dilation[0], c->in[0], c->kernel[0], &r_from, &r_to);
-    inside(left, step, c->in[1], c->kernel[1], &s_from, &s_to);
-    double pixel = *y;
-    if (t->endless)
-        pixel += padding_of_pixel(c, (int64_t[]){r_from, s_from}, (int64_t[]){r_to, s_to}, weight);
-    for (int64_t ci = 0; ci < c->in_channels; ci++) {
-        for (int64_t r = r_from; r < r_to; r++) {
-            double *w = weight + (ci * c->kernel[0] + r) * c->kernel[1];
-            double *row = x + (ci * c->in[0] + top + r * c->dilation[0]) * c->in[1];
-            if (t->sum == SUM_Y)
-                for (int64_t s = s_from; s < s_to; s++) pixel += row[left + s * step] * w[s];
-            else if (t->sum == SUM_X)
-                for (int64_t s = s_from; s < s_to; s++) row[left + s * step] += pixel * w[s];
-            else
-                for (int64_t s = s_from; s < s_to; s++) w[s] += pixel * row[left + s * step];
-        }
-    }
-    if (t->sum == SUM_Y) *y = pixel;
-}
-
-static void each_term(const terms *t) {
-    const clv__conv2d *c = &t->c;
-    const int64_t image = c->in_channels * c->in[0] * c->in[1],
-                  channel = c->in_channels * c->kernel[0] * c->kernel[1];
-    double *y = t->y;
-    for (int64_t n = 0; n < c->n; n++)
-        for (int64_t g = 0; g < c->groups; g++)
-            for (int64_t co = 0; co < c->out_channels; co++)
-                for (int64_t oy = 0; oy < c->out[0]; oy++)
-                    for (int64_t ox = 0; ox < c->out[1]; ox++)
-                        terms_of_pixel(t, oy, ox, y++, t->x + (n * c->groups + g) * image,
-                                       t->weight + (g * c->out_channels + co) * channel);
-}
+// ---- references: reference.c ------------------------------------------------------------------------------
 
 static void conv2d_reference(const clv__ref *ref) {
-    terms t = {SUM_Y, clv__conv2d_of(ref->io), ref->out[0], ref->in[0], ref->in[1], false};
-    for (int64_t i = 0; i < clv__numel(&ref->io->in[1]); i++) t.endless |= !isfinite(ref->in[1][i]);
-    const int64_t channels = t.c.groups * t.c.out_channels, pixels = t.c.out[0] * t.c.out[1];
-    for (int64_t i = 0; i < t.c.n * channels * pixels; i++)
-        ref->out[0][i] = t.c.bias ? ref->in[2][i / pixels % channels] : 0;
-    each_term(&t);
+    const clv__conv2d c = clv__conv2d_of(ref->io);
+    clv__conv_forward(ref, &c);
 }
 
-static void backward_input_reference(const clv__ref *ref) {
-    clv__ref_zero(ref);
-    each_term(&(terms){SUM_X, clv__conv2d_of(ref->io), ref->in[0], ref->out[0], ref->in[1], false});
+void clv__conv2d_reference_back(const clv__ref *ref) {
+    const clv__conv2d c = clv__conv2d_of(ref->io);
+    clv__conv_back(ref, &c);
 }
 
 static void backward_weight_reference(const clv__ref *ref) {
-    clv__ref_zero(ref);
-    each_term(&(terms){SUM_WEIGHT, clv__conv2d_of(ref->io), ref->in[0], ref->in[1], ref->out[0], false});
+    const clv__conv2d c = clv__conv2d_of(ref->io);
+    clv__conv_weight(ref, &c);
 }
 
 // ---- cost -------------------------------------------------------------------------------------------------
 
-static void conv2d_cost(const clv__op_io *io, clv__cost *cost) {
+void clv__conv2d_cost(const clv__op_io *io, clv__cost *cost) {
     clv__conv2d c = clv__conv2d_of(io);
     cost->flops = 2.0 * (double)c.n * (double)c.groups * (double)c.out_channels * (double)c.in_channels;
     for (int d = 0; d < c.dims; d++) cost->flops *= (double)c.out[d] * (double)c.kernel[d];
     cost->bytes = clv__float_bytes(io);
 }
 
-static int64_t reduction(const clv__op_io *io) {
+int64_t clv__conv2d_reduction(const clv__op_io *io) {
     const clv__conv2d c = clv__conv2d_of(io);
     if (io->op == &clv__op_conv2d_backward_weight) return c.n * clv__window_product(&c.windows, c.out);
     return (io->op == &clv__op_conv2d ? c.in_channels : c.out_channels) *
@@ -233,14 +157,12 @@ void clv__conv2d_sizes(clv__launches *list, clv__launch *launch, const clv__conv
 static void plain_lower(clv__launches *list, const clv__op_io *io) {
     if (clv__numel(&io->out[0]) == 0) return;
     clv__conv2d c = clv__conv2d_of(io);
-    bool forward = io->op == &clv__op_conv2d;
-    clv__launch *launch =
-        clv__launch_kernel(list, "conv2d", forward ? "conv2d_plain" : "conv2d_backward_input_plain");
+    clv__launch *launch = clv__launch_kernel(
+        list, "conv2d", clv__conv2d_back(io) ? "conv2d_backward_input_plain" : "conv2d_plain");
     clv__tile_define(list, launch);
-    clv__arg_tensors(list, launch, io, "o0=T_OUT i0=T_IN i1");
-    if (forward) clv__arg_in(list, launch, c.bias ? 2 : 0); // without a bias, anything
+    CLV__ARGS(list, launch, io, "o0=T_OUT i0=T_IN i1 b", .bias = c.bias ? 2 : 1);
     clv__conv2d_sizes(list, launch, &c);
-    if (forward) clv__arg_i32(list, launch, c.bias);
+    clv__arg_i32(list, launch, c.bias);
     clv__arg_epilogue(list, launch, io);
     clv__launch_over(list, launch, CLV__ELEMENTS, clv__numel(&io->out[0]));
 }
@@ -305,7 +227,8 @@ static const clv__sample_row samples[] = {
     CASE("depthwise, rows in blocks", 1, 1, 1, 75, 70, 1, 5, 5, 1, 1, 2, 2, 1, 1, true, false),
     CASE("depthwise, unlike in height and width", 2, 3, 1, 13, 40, 1, 4, 3, 3, 1, 0, 2, 1, 2, true, false),
     CASE("depthwise, dilation 2, stride 3", 1, 2, 1, 17, 23, 1, 3, 2, 3, 3, 4, 1, 2, 2, true, false),
-    CASE("depthwise, 5x5, stride 2, columns in parts", 1, 2, 1, 11, 239, 1, 5, 5, 2, 2, 2, 2, 1, 1, false, false),
+    CASE("depthwise, 5x5, stride 2, columns in parts", 1, 2, 1, 11, 239, 1, 5, 5, 2, 2, 2, 2, 1, 1, false,
+         false),
     CASE("depthwise, images in turns and parts", 131, 2, 1, 7, 5, 1, 3, 3, 1, 1, 1, 1, 1, 1, false, false),
     CASE("dilation 2", 1, 1, 2, 9, 8, 3, 3, 3, 1, 1, 2, 2, 2, 2, true, true),
     CASE("dilation 2, stride 2: phases without taps", 1, 1, 2, 9, 9, 3, 2, 3, 2, 2, 0, 1, 2, 2, true, false),
@@ -378,7 +301,7 @@ static const clv__sample_row samples[] = {
 #define DEPTHWISE .relative = 0.01
 #define CHANNELS .relative = 0.2, .lanes = true
 #define RANK(function) .rank = clv__conv2d_##function
-static const clv__variant variants[] = {
+const clv__variant clv__conv2d_variants[] = {
     {.name = "plain", .lower = plain_lower},
     VARIANT(tile, _supports, _lower, TILE),
     VARIANT(depthwise, _supports, _lower, DEPTHWISE),
@@ -421,8 +344,6 @@ static bool conv2d_split(const clv__op_io *io, int i, clv__split *out) {
     return i < 2;
 }
 
-#define COMMON .cost = conv2d_cost, .reduction = reduction
-#define OF_IMAGES .epilogue = true, .channels = 1, .half_in = 1, .half_out = 1, .variants = variants, COMMON
 const clv__op clv__op_conv2d = {
     .name = "conv2d", // weight and bias are parameters: f32
     .inputs = CLV__INPUTS({"x", "f32[N,C,H,W]"}, {"weight", "f32[O,_,KH,KW]"}, {"bias", "f32[O]?"}),
@@ -439,18 +360,18 @@ const clv__op clv__op_conv2d = {
     .samples = CLV__TRAINS(samples),
     .split = conv2d_split,
     .reference = conv2d_reference,
-    OF_IMAGES};
+    CLV__CONV2D_OF_IMAGES};
 
 #define GRADIENT(what, takes_)                                                                               \
     .name = "conv2d_backward_" what, .gradient_of = &clv__op_conv2d, CLV__PAIR(takes_),                      \
     .attrs_bytes = CLV__ATTRS_AND_SHAPE(conv2d_attrs), .grad = CLV__TRAINS(backward_grad)
-const clv__op clv__op_conv2d_backward_input = {GRADIENT("input", "d0 i1 s0 g0"),
-                                               .reference = backward_input_reference, OF_IMAGES};
+const clv__op clv__op_conv2d_backward_input = {
+    GRADIENT("input", "d0 i1 s0 g0"), .reference = clv__conv2d_reference_back, CLV__CONV2D_OF_IMAGES};
 
 const clv__op clv__op_conv2d_backward_weight = {GRADIENT("weight", "d0 i0 s1 g1"),
                                                 .half_in = 3, // the gradient is a parameter's: f32
                                                 .variants = weight_variants,
-                                                .reference = backward_weight_reference, COMMON};
+                                                .reference = backward_weight_reference, CLV__CONV2D_SUMS};
 
 clv_tensor *clv_conv2d(clv_tensor *x, clv_tensor *weight, clv_tensor *bias, const clv_conv2d_config *config) {
     static const clv_conv2d_config defaults;

@@ -7,9 +7,18 @@
 #include "ops/tiles.h"
 #include "ops/window.h"
 
-extern const clv__op clv__op_conv2d, clv__op_conv2d_backward_input, clv__op_conv2d_backward_weight;
+extern const clv__op clv__op_conv2d, clv__op_conv2d_backward_input, clv__op_conv2d_backward_weight,
+    clv__op_conv_transpose2d;
 
-/** The convolution behind any of the three ops. Channels are of one group; [0] is H, [1] is W. */
+/** Attributes of conv2d and its gradients, and the first ones of what shares their kernels; [0] is the outermost dimension of a window, H of
+ *  an image. */
+#define CLV__CONV2D_ATTRS                                                                                    \
+    int32_t stride[CLV__WINDOW_DIMS], padding[CLV__WINDOW_DIMS], dilation[CLV__WINDOW_DIMS], groups
+typedef struct clv__conv2d_attrs {
+    CLV__CONV2D_ATTRS;
+} clv__conv2d_attrs;
+
+/** The convolution behind any of the ops. Channels are of one group; [0] is H, [1] is W. */
 typedef struct clv__conv2d {
     int64_t n, groups, in_channels, out_channels;
     union {
@@ -37,11 +46,28 @@ void clv__conv2d_add_parts(clv__launches *list, clv__part parts, int64_t size, i
 void clv__conv2d_weight_tensors(clv__launches *list, clv__launch *launch, const clv__op_io *io,
                                 clv__part parts);
 
-// Of each file the variants: `supports`, `rank` and `lower` are of conv2d and of its gradient by the input, the same correlation with x
-// and y exchanged. What ends in `weight` is of the gradient by the weights.
+// runtime/ops/convolution/reference.c: y of x and weight; x, or what is as long, of y and weight; weight of y and x. Inputs and output 0
+// are these, and input 2 the bias.
+void clv__conv_forward(const clv__ref *ref, const clv__conv2d *c);
+void clv__conv_back(const clv__ref *ref, const clv__conv2d *c);
+void clv__conv_weight(const clv__ref *ref, const clv__conv2d *c);
+
+// Of each file the variants: `supports`, `rank` and `lower` are of conv2d, and of its gradient by the input and conv_transpose2d, the same
+// correlation with x and y exchanged. What ends in `weight` is of the gradient by the weights.
 static inline bool clv__conv2d_back(const clv__op_io *io) {
-    return io->op == &clv__op_conv2d_backward_input;
+    return io->op == &clv__op_conv2d_backward_input || io->op == &clv__op_conv_transpose2d;
 }
+
+// runtime/ops/convolution/conv2d.c, of conv2d and of clv__conv2d_back
+extern const clv__variant clv__conv2d_variants[];
+void clv__conv2d_cost(const clv__op_io *io, clv__cost *cost);
+int64_t clv__conv2d_reduction(const clv__op_io *io);
+void clv__conv2d_reference_back(const clv__ref *ref);
+/** What descriptors of such ops have in common. */
+#define CLV__CONV2D_SUMS .cost = clv__conv2d_cost, .reduction = clv__conv2d_reduction
+#define CLV__CONV2D_OF_IMAGES                                                                                \
+    .epilogue = true, .channels = 1, .half_in = 1, .half_out = 1, .variants = clv__conv2d_variants,          \
+    CLV__CONV2D_SUMS
 
 // runtime/ops/convolution/conv2d_tile.c
 bool clv__conv2d_tile_supports(const clv_device_info *device, const clv__op_io *io);

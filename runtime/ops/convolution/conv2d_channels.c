@@ -96,10 +96,8 @@ void clv__conv2d_channels_lower(clv__launches *list, const clv__op_io *io) {
     if (back) rows = rows / c.stride[0] * c.stride[0];
     clv__launch *launch = launch_of(list, &c, back ? "channels_input" : "channels_forward");
     clv__define_number(list, launch, "ROWS", rows, ROWS);
-    clv__arg_tensors(list, launch, io, "o0=T_OUT i0=T_IN i1");
-    if (!back) clv__arg_in(list, launch, c.bias ? 2 : 1); // without a bias, anything
-    CLV__ARGS_I32(list, launch, c.n * c.groups, c.groups, CLV__HW(c.in), CLV__HW(c.out));
-    if (!back) clv__arg_i32(list, launch, c.bias);
+    CLV__ARGS(list, launch, io, "o0=T_OUT i0=T_IN i1 b", .bias = c.bias ? 2 : 1,
+              CLV__INTS(c.n * c.groups, c.groups, CLV__HW(c.in), CLV__HW(c.out), c.bias));
     clv__arg_epilogue(list, launch, io);
     clv__launch_over(list, launch, CLV__ELEMENTS, c.n * c.groups * clv__div_up(made[0], rows) * made[1]);
 }

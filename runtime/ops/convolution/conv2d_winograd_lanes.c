@@ -18,7 +18,7 @@ typedef struct work {
 } work;
 
 static work work_of(const clv__op_io *io, const clv__conv2d *c) {
-    const bool flip = io->op == &clv__op_conv2d_backward_input;
+    const bool flip = clv__conv2d_back(io);
     work w = {.n = c->n, .in_channels = c->in_channels, .out_channels = c->out_channels, .flip = flip};
     if (flip) w.in_channels = c->out_channels, w.out_channels = c->in_channels;
     for (int d = 0; d < 2; d++) {
