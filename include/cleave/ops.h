@@ -421,7 +421,7 @@ CLV_API clv_tensor *clv_linear(clv_tensor *x, clv_tensor *weight, CLV_OR_NULL cl
 // ---- convolution and pooling, NCHW ------------------------------------------------------------------------
 
 // Pairs of numbers, here and in nn.h: [0] is H, [1] is W; one number is for both: [1] zero means the same as [0]. Padding
-// along H alone is {p, -1}: a negative [1] means none.
+// along H alone is {p, -1}: a negative [1] means none. Three numbers are of D, H and W, and those behind [0] likewise.
 
 /** Zero means the default: stride 1, padding 0, dilation 1, groups 1. */
 typedef struct clv_conv2d_config {
@@ -434,6 +434,12 @@ typedef struct clv_conv1d_config {
     int stride, padding, dilation, groups;
     CLV_RESERVED(4);
 } clv_conv1d_config;
+
+/** The same along three. */
+typedef struct clv_conv3d_config {
+    int stride[3], padding[3], dilation[3], groups;
+    CLV_RESERVED(4);
+} clv_conv3d_config;
 
 /** Zero means the default: stride 1, padding 0, output_padding 0, dilation 1, groups 1. */
 typedef struct clv_conv_transpose2d_config {
@@ -449,6 +455,12 @@ typedef struct clv_conv_transpose1d_config {
     CLV_RESERVED(4);
 } clv_conv_transpose1d_config;
 
+/** The same along three. */
+typedef struct clv_conv_transpose3d_config {
+    int stride[3], padding[3], output_padding[3], dilation[3], groups;
+    CLV_RESERVED(4);
+} clv_conv_transpose3d_config;
+
 /** Zero means the default: stride = kernel, padding 0, dilation 1. */
 typedef struct clv_pool2d_config {
     int kernel[2], stride[2], padding[2], dilation[2];
@@ -457,6 +469,22 @@ typedef struct clv_pool2d_config {
     bool exclude_padding;
     CLV_RESERVED(4);
 } clv_pool2d_config;
+
+/** The same along one dimension. */
+typedef struct clv_pool1d_config {
+    int kernel, stride, padding, dilation;
+    bool ceil_mode;
+    bool exclude_padding; /**< as in clv_pool2d_config */
+    CLV_RESERVED(4);
+} clv_pool1d_config;
+
+/** The same along three. */
+typedef struct clv_pool3d_config {
+    int kernel[3], stride[3], padding[3], dilation[3];
+    bool ceil_mode;
+    bool exclude_padding; /**< as in clv_pool2d_config */
+    CLV_RESERVED(4);
+} clv_pool3d_config;
 
 /**
  * Two-dimensional convolution (a cross-correlation: the kernel is not flipped).
@@ -528,6 +556,35 @@ CLV_API clv_tensor *clv_conv_transpose2d(clv_tensor *x, clv_tensor *weight, CLV_
 CLV_API clv_tensor *clv_conv_transpose1d(clv_tensor *x, clv_tensor *weight, CLV_OR_NULL clv_tensor *bias,
                                          CLV_OR_NULL const clv_conv_transpose1d_config *config);
 /**
+ * Three-dimensional convolution (a cross-correlation).
+ *
+ * x       [N, C, D, H, W]            f32     0 outside
+ * weight  [O, C/groups, KD, KH, KW]  f32     output channels of group g see the input channels of group g
+ * bias    [O]                        f32     NULL means none
+ * result  [N, O, OD, OH, OW]         f32     OD = (D + 2*padding - dilation*(KD - 1) - 1) / stride + 1, OH and OW likewise
+ *
+ * Gradient   x, weight, bias.
+ * Errors     as conv2d
+ * Numerics   as conv2d
+ * Source     torch.nn.functional.conv3d.
+ */
+CLV_API clv_tensor *clv_conv3d(clv_tensor *x, clv_tensor *weight, CLV_OR_NULL clv_tensor *bias,
+                               CLV_OR_NULL const clv_conv3d_config *config);
+/**
+ * Transposed convolution along three dimensions.
+ *
+ * x       [N, C, D, H, W]            f32
+ * weight  [C, O/groups, KD, KH, KW]  f32     output channels of group g see the input channels of group g
+ * bias    [O]                        f32     NULL means none
+ * result  [N, O, OD, OH, OW]         f32     sizes as conv_transpose2d
+ *
+ * Gradient   x, weight, bias.
+ * Errors     as conv_transpose2d
+ * Source     torch.nn.functional.conv_transpose3d.
+ */
+CLV_API clv_tensor *clv_conv_transpose3d(clv_tensor *x, clv_tensor *weight, CLV_OR_NULL clv_tensor *bias,
+                                         CLV_OR_NULL const clv_conv_transpose3d_config *config);
+/**
  * Largest element of each window.
  *
  *     y[n][c][i][j] = max_{r,s} x[n][c][i*stride - padding + r*dilation][j*stride - padding + s*dilation]
@@ -564,6 +621,26 @@ CLV_API clv_tensor *clv_max_pool2d(clv_tensor *x, const clv_pool2d_config *confi
  * Source     torch.nn.AvgPool2d.
  */
 CLV_API clv_tensor *clv_avg_pool2d(clv_tensor *x, const clv_pool2d_config *config);
+/**
+ * Largest element, and mean, of each window along one dimension or three: by max_pool2d and avg_pool2d, of three dimensions along H and W and
+ * then along D.
+ *
+ * x       [N, C, L], [N, C, D, H, W]  f32
+ * config  as max_pool2d, and avg_pool2d
+ * result  as many dimensions, sizes as there
+ *
+ * Gradient   x: as there. Of several equal largest elements the first one has it all.
+ * Errors     CLV_E_SHAPE  x has not as many dimensions;  as there
+ * Numerics   a mean in three dimensions is the mean of rounded means.
+ * Source     torch.nn.MaxPool1d, AvgPool1d, MaxPool3d, AvgPool3d.
+ */
+CLV_API clv_tensor *clv_max_pool1d(clv_tensor *x, const clv_pool1d_config *config);
+/** The mean along one. */
+CLV_API clv_tensor *clv_avg_pool1d(clv_tensor *x, const clv_pool1d_config *config);
+/** The largest along three. */
+CLV_API clv_tensor *clv_max_pool3d(clv_tensor *x, const clv_pool3d_config *config);
+/** The mean along three. */
+CLV_API clv_tensor *clv_avg_pool3d(clv_tensor *x, const clv_pool3d_config *config);
 /**
  * Mean over H and W: clv_mean(x, {2, 3}, 2, true).
  *

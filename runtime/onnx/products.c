@@ -101,25 +101,6 @@ static clv_tensor *padded(clv__onnx_use *use, clv_tensor *x, window *w, double v
     return clv__onnx_pad(use, x, before, after, value);
 }
 
-/** A dimension of 1 before the only one, and away again. */
-static clv_tensor *to_2d(clv_tensor *x) {
-    const clv_shape s = clv_tensor_shape(x);
-    return x ? clv__onnx_reshape(x, (int64_t[]){s.dims[0], s.dims[1], 1, s.dims[2]}, 4) : NULL;
-}
-
-static clv_tensor *to_1d(clv_tensor *x) {
-    const clv_shape s = clv_tensor_shape(x);
-    return x ? clv__onnx_reshape(x, (int64_t[]){s.dims[0], s.dims[1], s.dims[3]}, 3) : NULL;
-}
-
-static void widen(window *w) {
-    w->n = 2;
-    w->kernel[1] = w->kernel[0], w->stride[1] = w->stride[0], w->dilation[1] = w->dilation[0];
-    w->before[1] = w->before[0], w->after[1] = w->after[0], w->in[1] = w->in[0];
-    w->kernel[0] = w->stride[0] = w->dilation[0] = w->in[0] = 1;
-    w->before[0] = w->after[0] = 0;
-}
-
 static int none_is_negative(int64_t padding) { // (ops.h: a second number of 0 is as the first)
     return padding ? (int)padding : -1;
 }
@@ -134,44 +115,28 @@ static clv_tensor *conv_2d(clv__onnx_use *use, clv_tensor *x, clv_tensor *weight
     return clv_conv2d(x, weight, bias, &config);
 }
 
-/** Along three dimensions: the sum over the kernel's depth of convolutions of pictures, whose depth is in the batch. */
 static clv_tensor *conv_3d(clv__onnx_use *use, clv_tensor *x, clv_tensor *weight, clv_tensor *bias, window w,
                            int groups) {
-    x = padded(use, x, &w, 0);
-    const clv_shape s = clv_tensor_shape(x), k = clv_tensor_shape(weight);
-    const int64_t depth = places(&w, 0, false);
-    const window flat = {.n = 2,
-                         .kernel = {w.kernel[1], w.kernel[2]},
-                         .stride = {w.stride[1], w.stride[2]},
-                         .dilation = {w.dilation[1], w.dilation[2]},
-                         .in = {w.in[1], w.in[2]}};
-    clv_tensor *y = NULL;
-    for (int64_t r = 0; x && weight && r < w.kernel[0]; r++) {
-        clv_tensor *slice = clv__onnx_part(x, 2, r * w.dilation[0], (depth - 1) * w.stride[0] + 1);
-        if (w.stride[0] > 1) {
-            int64_t index[4096];
-            if (depth > 4096) return NULL;
-            for (int64_t i = 0; i < depth; i++) index[i] = i * w.stride[0];
-            slice = clv__onnx_pick(use, slice, 2, index, depth);
-        }
-        slice = clv__onnx_permute(slice, (int[]){0, 2, 1, 3, 4}, 5);
-        slice = clv__onnx_reshape(slice, (int64_t[]){s.dims[0] * depth, s.dims[1], s.dims[3], s.dims[4]}, 4);
-        clv_tensor *part = clv__onnx_part(weight, 2, r, 1);
-        part = clv__onnx_reshape(part, (int64_t[]){k.dims[0], k.dims[1], k.dims[3], k.dims[4]}, 4);
-        clv_tensor *one = conv_2d(use, slice, part, r ? NULL : bias, flat, groups);
-        y = y ? clv_add(y, one) : one;
+    if (!even(&w)) x = padded(use, x, &w, 0);
+    clv_conv3d_config config = {.groups = groups};
+    for (int d = 0; d < 3; d++) {
+        config.stride[d] = (int)w.stride[d];
+        config.dilation[d] = (int)w.dilation[d];
+        config.padding[d] = d ? none_is_negative(w.before[d]) : (int)w.before[d];
     }
-    const clv_shape o = clv_tensor_shape(y);
-    y = y ? clv__onnx_reshape(y, (int64_t[]){s.dims[0], depth, o.dims[1], o.dims[2], o.dims[3]}, 5) : NULL;
-    return clv__onnx_permute(y, (int[]){0, 2, 1, 3, 4}, 5);
+    return clv_conv3d(x, weight, bias, &config);
 }
 
 static clv_tensor *conv(clv__onnx_use *use, clv_tensor *x, clv_tensor *weight, clv_tensor *bias, window w,
                         int groups) {
     if (w.n == 3) return conv_3d(use, x, weight, bias, w, groups);
     if (w.n == 2) return conv_2d(use, x, weight, bias, w, groups);
-    widen(&w);
-    return to_1d(conv_2d(use, to_2d(x), to_2d(weight), bias, w, groups));
+    if (!even(&w)) x = padded(use, x, &w, 0);
+    const clv_conv1d_config config = {.stride = (int)w.stride[0],
+                                      .padding = (int)w.before[0],
+                                      .dilation = (int)w.dilation[0],
+                                      .groups = groups};
+    return clv_conv1d(x, weight, bias, &config);
 }
 
 static void build_conv(clv__onnx_use *use) {
@@ -185,84 +150,110 @@ static void build_conv(clv__onnx_use *use) {
                         (int)clv__onnx_int(use, "group", 1)));
 }
 
-/** n - 1 zeros between two numbers along a dimension. */
-static clv_tensor *spread(clv__onnx_use *use, clv_tensor *x, int axis, int64_t n) {
-    clv_shape s = clv_tensor_shape(x), wide = s;
-    if (n == 1 || !x) return x;
-    wide.rank++;
-    for (int d = s.rank; d > axis + 1; d--) wide.dims[d] = s.dims[d - 1];
-    wide.dims[axis + 1] = 1;
-    clv_tensor *parts[2] = {clv_reshape(x, wide), NULL};
-    wide.dims[axis + 1] = n - 1;
-    parts[1] = clv_full(use->graph, CLV_DTYPE_F32, wide, 0);
-    const int64_t size = s.dims[axis];
-    s.dims[axis] = size * n;
-    return clv__onnx_part(clv_reshape(clv_concat(parts, 2, axis + 1), s), axis, 0, (size - 1) * n + 1);
-}
-
-static clv_tensor *flipped(clv__onnx_use *use, clv_tensor *x, int axis, int64_t n) {
-    int64_t index[1024];
-    if (n == 1) return x;
-    if (n > 1024) return NULL;
-    for (int64_t i = 0; i < n; i++) index[i] = n - 1 - i;
-    return clv__onnx_pick(use, x, axis, index, n);
-}
-
-/** Zeros between the numbers, then a convolution with the kernel turned round and its channels exchanged. */
-static void build_conv_transpose(clv__onnx_use *use) {
-    const clv_shape kernel = clv__onnx_shape(use, 1), s = clv__onnx_shape(use, 0);
-    const int64_t groups = clv__onnx_int(use, "group", 1);
-    int64_t more[3] = {0}, wanted[5] = {0};
-    window w;
-    if (kernel.rank != s.rank) clv__onnx_fail(use, CLV_E_SHAPE, "x and weight have other ranks");
-    if (clv__onnx_failed(use) || !read_window(use, kernel.dims + 2, &w)) return;
+/** Padding of a node's own, for a result of the size that it wants. */
+static void read_transposed(clv__onnx_use *use, window *w, int64_t more[3]) {
+    const clv_shape s = clv__onnx_shape(use, 0);
+    int64_t wanted[5] = {0};
     clv__onnx_ints(use, "output_padding", more, 3);
     const int sizes = clv__onnx_ints(use, "output_shape", wanted, 5);
     const bool upper = clv__onnx_word(use, "auto_pad", "SAME_UPPER", false),
                lower = clv__onnx_word(use, "auto_pad", "SAME_LOWER", false);
-    clv_tensor *x = clv__onnx_float(use, 0), *weight = clv__onnx_float(use, 1);
-    window inner = {.n = w.n};
-    int64_t before[5] = {0}, after[5] = {0},
-            dims[6] = {groups, kernel.dims[0] / (groups > 0 ? groups : 1), kernel.dims[1]};
-    int axes[6] = {0, 2, 1, 3, 4, 5};
-    for (int d = 0; d < w.n; d++) {
-        if (sizes || upper || lower) {
-            const int64_t size = sizes ? wanted[sizes - w.n + d] : s.dims[2 + d] * w.stride[d];
-            const int64_t all =
-                w.stride[d] * (s.dims[2 + d] - 1) + more[d] + (w.kernel[d] - 1) * w.dilation[d] + 1 - size;
-            const int64_t half = all >= 0 ? all / 2 : -((1 - all) / 2); // rounded down
-            w.before[d] = upper ? half : all - half;
-            w.after[d] = all - w.before[d];
-        }
-        const int64_t reach = w.dilation[d] * (w.kernel[d] - 1);
-        x = spread(use, x, 2 + d, w.stride[d]);
-        weight = flipped(use, weight, 2 + d, w.kernel[d]);
-        before[2 + d] = reach - w.before[d];
-        after[2 + d] = reach - w.after[d] + more[d];
-        dims[3 + d] = w.kernel[d];
-        inner.kernel[d] = w.kernel[d], inner.stride[d] = 1, inner.dilation[d] = w.dilation[d];
+    for (int d = 0; d < w->n && (sizes || upper || lower); d++) {
+        const int64_t size = sizes ? wanted[sizes - w->n + d] : s.dims[2 + d] * w->stride[d];
+        const int64_t all =
+            w->stride[d] * (s.dims[2 + d] - 1) + more[d] + (w->kernel[d] - 1) * w->dilation[d] + 1 - size;
+        const int64_t half = all >= 0 ? all / 2 : -((1 - all) / 2); // rounded down
+        w->before[d] = upper ? half : all - half;
+        w->after[d] = all - w->before[d];
     }
-    if (groups < 1 || kernel.dims[0] % groups || !weight) {
-        clv__onnx_fail(use, CLV_E_UNSUPPORTED, "a kernel of this size or these groups");
+}
+
+/** Does our op take this padding? Else the whole is made, then cut or filled up. */
+static bool is_usual(const window *w, const int64_t more[3]) {
+    for (int d = 0; d < w->n; d++)
+        if (more[d] < 0 || (more[d] >= w->stride[d] && more[d] >= w->dilation[d])) return false;
+    return even(w);
+}
+
+static clv_tensor *transposed(clv_tensor *x, clv_tensor *weight, clv_tensor *bias, const window *w,
+                              const int64_t more[3], int groups) {
+    int stride[3], dilation[3], padding[3], behind[3];
+    for (int d = 0; d < w->n; d++) {
+        stride[d] = (int)w->stride[d], dilation[d] = (int)w->dilation[d];
+        padding[d] = d ? none_is_negative(w->before[d]) : (int)w->before[d];
+        behind[d] = d ? none_is_negative(more[d]) : (int)more[d];
+    }
+    const clv_conv_transpose1d_config row = {.stride = stride[0],
+                                             .padding = padding[0],
+                                             .output_padding = behind[0],
+                                             .dilation = dilation[0],
+                                             .groups = groups};
+    if (w->n == 1) return clv_conv_transpose1d(x, weight, bias, &row);
+    clv_conv_transpose2d_config flat = {.groups = groups};
+    clv_conv_transpose3d_config solid = {.groups = groups};
+    const bool is_flat = w->n == 2;
+    const size_t bytes = (size_t)w->n * sizeof(int);
+    memcpy(is_flat ? flat.stride : solid.stride, stride, bytes);
+    memcpy(is_flat ? flat.dilation : solid.dilation, dilation, bytes);
+    memcpy(is_flat ? flat.padding : solid.padding, padding, bytes);
+    memcpy(is_flat ? flat.output_padding : solid.output_padding, behind, bytes);
+    return is_flat ? clv_conv_transpose2d(x, weight, bias, &flat)
+                   : clv_conv_transpose3d(x, weight, bias, &solid);
+}
+
+static void build_conv_transpose(clv__onnx_use *use) {
+    const clv_shape kernel = clv__onnx_shape(use, 1);
+    const int64_t groups = clv__onnx_int(use, "group", 1), none[3] = {0};
+    int64_t more[3] = {0}, before[5] = {0}, after[5] = {0};
+    window w;
+    if (kernel.rank != clv__onnx_shape(use, 0).rank)
+        clv__onnx_fail(use, CLV_E_SHAPE, "x and weight have other ranks");
+    if (groups < 1 || groups > INT32_MAX)
+        clv__onnx_fail(use, CLV_E_VALUE, "group is %lld", (long long)groups);
+    if (clv__onnx_failed(use) || !read_window(use, kernel.dims + 2, &w)) return;
+    read_transposed(use, &w, more);
+    clv_tensor *x = clv__onnx_float(use, 0), *weight = clv__onnx_float(use, 1),
+               *bias = clv__onnx_float(use, 2);
+    if (is_usual(&w, more)) {
+        clv__onnx_give(use, 0, transposed(x, weight, bias, &w, more, (int)groups));
         return;
     }
-    weight = clv__onnx_permute(clv__onnx_reshape(weight, dims, 3 + w.n), axes, 3 + w.n);
-    int64_t turned[5] = {groups * kernel.dims[1], kernel.dims[0] / groups, w.kernel[0], w.kernel[1],
-                         w.kernel[2]};
-    weight = clv__onnx_reshape(weight, turned, 2 + w.n);
-    x = clv__onnx_pad(use, x, before, after, 0);
-    const clv_shape grown = clv_tensor_shape(x);
-    for (int d = 0; d < w.n; d++) inner.in[d] = grown.dims[2 + d];
-    clv__onnx_give(use, 0, conv(use, x, weight, clv__onnx_float(use, 2), inner, (int)groups));
+    window whole = w;
+    for (int d = 0; d < w.n; d++) {
+        whole.before[d] = whole.after[d] = 0;
+        before[2 + d] = -w.before[d];
+        after[2 + d] = more[d] - w.after[d];
+    }
+    clv_tensor *y =
+        clv__onnx_pad(use, transposed(x, weight, NULL, &whole, none, (int)groups), before, after, 0);
+    int64_t channels[5] = {clv_tensor_shape(bias).dims[0], 1, 1, 1};
+    clv__onnx_give(use, 0, bias ? clv_add(y, clv__onnx_reshape(bias, channels, 1 + w.n)) : y);
 }
 
 // ---- pools ----------------------------------------------------------------------------------------------------------
 
-static clv_pool2d_config pool_config(const window *w) {
-    return (clv_pool2d_config){.kernel = {(int)w->kernel[0], (int)w->kernel[1]},
-                               .stride = {(int)w->stride[0], (int)w->stride[1]},
-                               .padding = {(int)w->before[0], none_is_negative(w->before[1])},
-                               .dilation = {(int)w->dilation[0], (int)w->dilation[1]}};
+/** How pools of ours are called, of each number of dimensions. */
+typedef struct pools {
+    clv_tensor *(*row)(clv_tensor *, const clv_pool1d_config *);
+    clv_tensor *(*flat)(clv_tensor *, const clv_pool2d_config *);
+    clv_tensor *(*solid)(clv_tensor *, const clv_pool3d_config *);
+} pools;
+
+static clv_tensor *pooled(const pools *of, clv_tensor *x, const window *w, bool ceil_mode, bool exclude) {
+    clv_pool1d_config row = {.ceil_mode = ceil_mode, .exclude_padding = exclude};
+    clv_pool2d_config flat = {.ceil_mode = ceil_mode, .exclude_padding = exclude};
+    clv_pool3d_config solid = {.ceil_mode = ceil_mode, .exclude_padding = exclude};
+    int *const to[3][4] = {{&row.kernel, &row.stride, &row.padding, &row.dilation},
+                           {flat.kernel, flat.stride, flat.padding, flat.dilation},
+                           {solid.kernel, solid.stride, solid.padding, solid.dilation}};
+    int *const *sizes = to[w->n - 1];
+    for (int d = 0; d < w->n; d++) {
+        sizes[0][d] = (int)w->kernel[d];
+        sizes[1][d] = (int)w->stride[d];
+        sizes[2][d] = d ? none_is_negative(w->before[d]) : (int)w->before[d];
+        sizes[3][d] = (int)w->dilation[d];
+    }
+    return w->n == 1 ? of->row(x, &row) : w->n == 2 ? of->flat(x, &flat) : of->solid(x, &solid);
 }
 
 /** Padding that ops of ours do not take: another one on each side, or of more than half the kernel. */
@@ -270,13 +261,6 @@ static bool unusual(const window *w) {
     for (int d = 0; d < w->n; d++)
         if (2 * w->before[d] > w->kernel[d]) return true;
     return !even(w);
-}
-
-static clv_tensor *max_2d(clv__onnx_use *use, clv_tensor *x, window w, bool ceil_mode) {
-    if (unusual(&w)) x = padded(use, x, &w, -INFINITY);
-    clv_pool2d_config config = pool_config(&w);
-    config.ceil_mode = ceil_mode;
-    return clv_max_pool2d(x, &config);
 }
 
 /** Means of windows of any kind: sums by a convolution with ones, times a table of how many count. */
@@ -321,15 +305,12 @@ static clv_tensor *mean_by_counts(clv__onnx_use *use, clv_tensor *x, window w, b
     return clv_mul(clv__onnx_reshape(y, back, 2 + w.n), clv__onnx_constant(use, weight));
 }
 
-static clv_tensor *mean_2d(clv__onnx_use *use, clv_tensor *x, window w, bool ceil_mode,
-                           bool include_padding) {
+static clv_tensor *mean(clv__onnx_use *use, clv_tensor *x, window w, bool ceil_mode, bool include_padding) {
+    static const pools means = {clv_avg_pool1d, clv_avg_pool2d, clv_avg_pool3d};
     bool dilated = false;
     for (int d = 0; d < w.n; d++) dilated = dilated || w.dilation[d] != 1;
     if (dilated || unusual(&w)) return mean_by_counts(use, x, w, ceil_mode, include_padding);
-    clv_pool2d_config config = pool_config(&w);
-    config.ceil_mode = ceil_mode;
-    config.exclude_padding = !include_padding;
-    return clv_avg_pool2d(x, &config);
+    return pooled(&means, x, &w, ceil_mode, !include_padding);
 }
 
 static void build_max_pool(clv__onnx_use *use) {
@@ -339,40 +320,10 @@ static void build_max_pool(clv__onnx_use *use) {
         clv__onnx_fail(use, CLV_E_UNSUPPORTED, "the places of the largest are not told");
     if (!clv__onnx_ints(use, "kernel_shape", kernel, 3)) clv__onnx_fail(use, CLV_E_VALUE, "no kernel_shape");
     if (clv__onnx_failed(use) || !read_window(use, kernel, &w)) return;
-    const bool ceil_mode = clv__onnx_int(use, "ceil_mode", 0);
-    const clv_shape s = clv__onnx_shape(use, 0);
+    static const pools largest = {clv_max_pool1d, clv_max_pool2d, clv_max_pool3d};
     clv_tensor *x = clv__onnx_float(use, 0);
-    if (w.n == 1) {
-        widen(&w);
-        x = to_1d(max_2d(use, to_2d(x), w, ceil_mode));
-    } else if (w.n == 2) {
-        x = max_2d(use, x, w, ceil_mode);
-    } else { // pictures, then their depth
-        const window flat = {2,
-                             {w.kernel[1], w.kernel[2]},
-                             {w.stride[1], w.stride[2]},
-                             {w.dilation[1], w.dilation[2]},
-                             {w.before[1], w.before[2]},
-                             {w.after[1], w.after[2]},
-                             {w.in[1], w.in[2]}};
-        x = max_2d(
-            use, clv__onnx_reshape(x, (int64_t[]){s.dims[0], s.dims[1] * s.dims[2], s.dims[3], s.dims[4]}, 4),
-            flat, ceil_mode);
-        const clv_shape o = clv_tensor_shape(x);
-        const window deep = {2,
-                             {w.kernel[0], 1},
-                             {w.stride[0], 1},
-                             {w.dilation[0], 1},
-                             {w.before[0], 0},
-                             {w.after[0], 0},
-                             {w.in[0], o.dims[2] * o.dims[3]}};
-        x = x ? clv__onnx_reshape(x, (int64_t[]){s.dims[0], s.dims[1], s.dims[2], o.dims[2] * o.dims[3]}, 4)
-              : NULL;
-        x = max_2d(use, x, deep, ceil_mode);
-        const clv_shape p = clv_tensor_shape(x);
-        x = x ? clv__onnx_reshape(x, (int64_t[]){s.dims[0], s.dims[1], p.dims[2], o.dims[2], o.dims[3]}, 5)
-              : NULL;
-    }
+    if (unusual(&w)) x = padded(use, x, &w, -INFINITY);
+    x = pooled(&largest, x, &w, clv__onnx_int(use, "ceil_mode", 0), false);
     clv__onnx_give(use, 0, clv__onnx_as_given(use, x));
 }
 
@@ -383,14 +334,7 @@ static void build_average_pool(clv__onnx_use *use) {
     if (clv__onnx_failed(use) || !read_window(use, kernel, &w)) return;
     const bool ceil_mode = clv__onnx_int(use, "ceil_mode", 0),
                include = clv__onnx_int(use, "count_include_pad", 0);
-    clv_tensor *x = clv__onnx_float(use, 0);
-    if (w.n == 1) {
-        widen(&w);
-        x = to_1d(mean_2d(use, to_2d(x), w, ceil_mode, include));
-    } else {
-        x = w.n == 2 ? mean_2d(use, x, w, ceil_mode, include) : mean_by_counts(use, x, w, ceil_mode, include);
-    }
-    clv__onnx_give(use, 0, x);
+    clv__onnx_give(use, 0, mean(use, clv__onnx_float(use, 0), w, ceil_mode, include));
 }
 
 static int spatial_axes(const clv__onnx_use *use, int axes[CLV_MAX_RANK]) {

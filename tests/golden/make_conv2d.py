@@ -48,4 +48,21 @@ for name, (op, x, weight, bias, arguments) in OTHERS.items():
         if bias:
             tensors.append(c.input("bias", torch.randn(bias)))
         c.expect("y", getattr(F, op)(*tensors, **arguments))
+OTHERS = {
+    "solid": ("conv3d", (2, 3, 4, 3, 5), (2, 3, 2, 3, 2), 2, {}),
+    "solid_all": ("conv3d", (1, 4, 5, 6, 7), (6, 2, 3, 2, 3), 6,
+                  dict(stride=(1, 2, 3), padding=(2, 0, 1), dilation=(2, 1, 1), groups=2)),
+    "solid_no_bias": ("conv3d", (1, 2, 3, 3, 3), (2, 2, 2, 2, 2), 0, dict(stride=[2], padding=[1])),
+    "solid_transposed": ("conv_transpose3d", (2, 2, 2, 3, 2), (2, 3, 2, 2, 3), 3, dict(stride=[2])),
+    "solid_transposed_all": ("conv_transpose3d", (1, 4, 3, 2, 3), (4, 2, 3, 2, 2), 4,
+                             dict(stride=(3, 1, 2), padding=(1, 0, 1), output_padding=(2, 0, 1), dilation=(1, 2, 1), groups=2)),
+    "solid_transposed_past_stride": ("conv_transpose3d", (1, 2, 2, 2, 2), (2, 2, 2, 2, 2), 2,
+                                     dict(padding=(1, 0, 2), dilation=(2, 3, 4), output_padding=(1, 2, 3))),
+}
+for name, (op, x, weight, bias, arguments) in OTHERS.items():
+    with cases.case(name, op, **arguments) as c:
+        tensors = [c.input("x", torch.randn(x)), c.input("weight", torch.randn(weight))]
+        if bias:
+            tensors.append(c.input("bias", torch.randn(bias)))
+        c.expect("y", getattr(F, op)(*tensors, **arguments))
 cases.write()

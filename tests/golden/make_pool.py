@@ -52,4 +52,24 @@ holes[0, 0, 0:2, 0:2] = holes[0, 0, 5:7, 34:37] = holes[0, 1, 2:5, 8:14] = -floa
 holes[0, 0, 2, 5] = holes[0, 0, 3, 4] = holes[0, 1, 4, 20] = holes[0, 1, 4, 21] = holes[0, 1, 6, 36] = float("nan")
 with cases.case("max_nan_overlap", "max_pool2d", kernel=3, stride=2, padding=1) as c:
     c.expect("y", F.max_pool2d(c.input("x", holes), kernel_size=3, stride=2, padding=1))
+OTHERS = {  # name: op, shape, PyTorch's arguments
+    "max_row": ("max_pool1d", (2, 3, 9), dict(kernel_size=3, stride=2, padding=1)),
+    "max_row_dilated": ("max_pool1d", (1, 2, 11), dict(kernel_size=2, stride=1, dilation=3, ceil_mode=True)),
+    "avg_row": ("avg_pool1d", (2, 3, 10), dict(kernel_size=3, padding=1, ceil_mode=True)),
+    "avg_row_excludes": ("avg_pool1d", (1, 2, 8), dict(kernel_size=3, stride=2, padding=1, count_include_pad=False)),
+    "max_solid": ("max_pool3d", (2, 2, 5, 6, 7), dict(kernel_size=(2, 3, 2), stride=(1, 2, 2), padding=(1, 1, 0))),
+    "max_solid_ceil": ("max_pool3d", (1, 2, 5, 7, 6), dict(kernel_size=[2], dilation=(2, 1, 2), ceil_mode=True)),
+    "avg_solid": ("avg_pool3d", (1, 2, 5, 6, 7), dict(kernel_size=[3], stride=[2], padding=[1], ceil_mode=True)),
+    "avg_solid_excludes": ("avg_pool3d", (1, 2, 4, 5, 5), dict(kernel_size=(2, 3, 3), padding=(1, 1, 0), count_include_pad=False)),
+}
+NAMES = {"kernel_size": "kernel", "count_include_pad": "exclude_padding"}
+for name, (op, shape, arguments) in OTHERS.items():
+    ours = {NAMES.get(k, k): v for k, v in arguments.items()}
+    for flag in ("ceil_mode", "exclude_padding"):
+        if flag in ours:
+            ours[flag] = 1
+    with cases.case(name, op, **ours) as c:
+        c.expect("y", getattr(F, op)(c.input("x", torch.randn(shape)), **arguments))
+with cases.case("max_solid_ties", "max_pool3d", kernel=[2]) as c:  # the first in memory has it all
+    c.expect("y", F.max_pool3d(c.input("x", torch.randint(0, 3, (1, 2, 4, 4, 6)).double()), 2))
 cases.write()

@@ -450,4 +450,19 @@ for batch in (1, 2):
     index = torch.stack([torch.arange(batch)[:, None].expand(batch, 3), places.expand(batch, 3)], -1)
     case("GatherND", lambda a, i: a[:, places], [x(6, 5, 2), index], known=(1,), name=f"batch of {batch}", batch=batch)
 
+# windows of other dimensions, and uneven padding
+case("ConvTranspose", lambda a, w, b: F.conv_transpose1d(a, w, b, 3, 1), [x(2, 3, 4), x(3, 2, 4), x(2)], name="1d", strides=[3], pads=[1, 1])
+case("ConvTranspose", lambda a, w, b: F.conv_transpose3d(a, w, b, 2, (1, 0, 1), (0, 1, 1)), [x(1, 2, 3, 2, 3), x(2, 3, 3, 2, 2), x(3)],
+     name="3d", strides=[2, 2, 2], pads=[1, 0, 1, 1, 0, 1], output_padding=[0, 1, 1])
+case("ConvTranspose", lambda a, w, b: F.conv_transpose2d(a, w, None, 2)[:, :, 1:-2, :-1] + b[:, None, None],
+     [x(1, 2, 4, 3), x(2, 2, 3, 3), x(2)], name="uneven", strides=[2, 2], pads=[1, 0, 2, 1])
+case("Conv", lambda a, w, b: F.conv3d(a, w, b, (1, 2, 1), (1, 0, 2), (2, 1, 1), 2), [x(2, 4, 5, 5, 4), x(4, 2, 3, 2, 3), x(4)],
+     name="3d all", strides=[1, 2, 1], pads=[1, 0, 2, 1, 0, 2], dilations=[2, 1, 1], group=2)
+case("MaxPool", lambda a: F.max_pool3d(a, (2, 3, 2), (1, 2, 2), (1, 1, 0)), [x(1, 2, 4, 5, 6)], name="3d", kernel_shape=[2, 3, 2], strides=[1, 2, 2],
+     pads=[1, 1, 0, 1, 1, 0])
+case("AveragePool", lambda a: F.avg_pool3d(a, 2, 1, 1, count_include_pad=False), [x(1, 2, 3, 4, 3)], name="3d", kernel_shape=[2, 2, 2],
+     pads=[1, 1, 1, 1, 1, 1])
+case("AveragePool", lambda a: F.avg_pool1d(a, 3, 2, 1), [x(1, 2, 8)], name="1d", kernel_shape=[3], strides=[2], pads=[1, 1], count_include_pad=1)
+case("TopK", lambda a, k: torch.topk(a, 2, 0, False), [x(5, 3), L(2)], known=(1,), name="smallest", axis=0, largest=0)
+
 save(HERE / "rows.safetensors", tensors)

@@ -166,6 +166,16 @@ static void configs_say_the_same(void **state) {
              graph, "conv2d", two, 2,
              (clv_op_argument[]){NUM(stride, 2), LIST(padding, 1, 0), LIST(dilation, 1, 2), NUM(groups, 2)},
              4)},
+        {clv_conv_transpose2d(x, clv_reshape(w, CLV_SHAPE(4, 2, 3, 3)), NULL,
+                              &(clv_conv_transpose2d_config){.stride = {2}, .output_padding = {1, -1}}),
+         clv_op_call(graph, "conv_transpose2d", two, 2,
+                     (clv_op_argument[]){NUM(stride, 2), LIST(output_padding, 1, 0)}, 2)},
+        {clv_conv3d(clv_reshape(x, CLV_SHAPE(1, 4, 9, 4, 2)), clv_reshape(w, CLV_SHAPE(4, 2, 3, 3, 1)), NULL,
+                    &(clv_conv3d_config){.stride = {2}, .padding = {1, -1, 2}, .groups = 2}),
+         clv_op_call(graph, "conv3d",
+                     (clv_tensor *[]){clv_reshape(x, CLV_SHAPE(1, 4, 9, 4, 2)),
+                                      clv_reshape(w, CLV_SHAPE(4, 2, 3, 3, 1))},
+                     2, (clv_op_argument[]){LIST(stride, 2), LIST(padding, 1, 0, 2), NUM(groups, 2)}, 3)},
         {clv_max_pool2d(
              x,
              &(clv_pool2d_config){.kernel = {3, 2}, .padding = {1}, .dilation = {2, 1}, .ceil_mode = true}),
@@ -378,6 +388,12 @@ static void gradients_hold_what_they_take(void **state) {
     assert_true(held > 12);
 }
 
+/** A value of an attribute: a list has it once. */
+static clv__attribute_value value_of(const clv_op_attribute *a, double number) {
+    return (clv__attribute_value){
+        .number = number, .list = {(int64_t)number}, .n = a->kind == CLV_ATTRIBUTE_LIST};
+}
+
 /** Each bound of each attribute: what lies just outside is refused, what lies on it is not for that reason. */
 static void bounds_are_held(void **state) {
     (void)state;
@@ -395,11 +411,13 @@ static void bounds_are_held(void **state) {
                 clv__error error;
                 clv__error_init(&error);
                 clv__attributes_default(list, attrs);
-                for (int j = 0; list[j].name; j++) // what must be given is as this one
-                    if (!list[j].fallback)
-                        clv__attribute_set(&list[j], attrs, &(clv__attribute_value){.number = 1});
+                for (int j = 0; list[j].name; j++) { // what must be given is as this one
+                    const clv__attribute_value one = value_of(&list[j], 1);
+                    if (!list[j].fallback) clv__attribute_set(&list[j], attrs, &one);
+                }
                 clv__attributes_default(list, attrs); // one's may be another's
-                clv__attribute_set(a, attrs, &(clv__attribute_value){.number = bound + (high ? out : -out)});
+                const clv__attribute_value outside = value_of(a, bound + (high ? out : -out));
+                clv__attribute_set(a, attrs, &outside);
                 assert_int_equal(clv__attributes_check(list, attrs, &error), CLV_E_VALUE);
                 assert_memory_equal(error.text, a->name, strlen(a->name));
                 clv__error_destroy(&error);

@@ -40,6 +40,10 @@ MISTAKE(transpose_groups,
 MISTAKE(transpose_kernel, clv_nn_conv_transpose2d(in->x, "c", 2, NULL))
 MISTAKE(table_rows, clv_nn_embedding(in->i, "e", 0, 4, NULL))
 MISTAKE(table_features, clv_nn_embedding(in->i, "e", 5, 0, NULL))
+MISTAKE(row_pool_rank, clv_max_pool1d(in->x, &(clv_pool1d_config){.kernel = 2}))
+MISTAKE(row_pool_kernel, clv_avg_pool1d(clv_reshape(in->x, CLV_SHAPE(-1, 2, 6)), &(clv_pool1d_config){0}))
+MISTAKE(solid_pool_rank, clv_max_pool3d(in->x, &(clv_pool3d_config){.kernel = {2}}))
+MISTAKE(solid_pool_config, clv_avg_pool3d(in->x, NULL))
 MISTAKE(adaptive_empty, clv_adaptive_avg_pool2d(clv_slice(in->x, 2, 0, 0), 3, 3))
 MISTAKE(attention_rank, clv_scaled_dot_product_attention(in->s, in->m, in->m, NULL))
 MISTAKE(self_attention_heads, clv_self_attention(clv_reshape(in->m, CLV_SHAPE(1, 2, 12)), 3, NULL))
@@ -141,6 +145,10 @@ static const struct {
     {transpose_kernel, CLV_E_VALUE, "conv_transpose2d 'c': kernel is 0"},
     {table_rows, CLV_E_VALUE, "embedding 'e': rows is 0"},
     {table_features, CLV_E_VALUE, "embedding 'e': features is 0"},
+    {row_pool_rank, CLV_E_SHAPE, "max_pool1d: x has 4 dimensions, it must have 3"},
+    {row_pool_kernel, CLV_E_VALUE, "avg_pool1d: kernel is 0 and padding 0, they must be at least 1 and 0"},
+    {solid_pool_rank, CLV_E_SHAPE, "max_pool3d: x has 4 dimensions, it must have 5"},
+    {solid_pool_config, CLV_E_VALUE, "avg_pool3d: config is NULL"},
     {adaptive_empty, CLV_E_SHAPE, "x must have at least one row and column"},
     {attention_rank, CLV_E_SHAPE, "query must be [...,T,E], E at least 1"},
     {self_attention_heads, CLV_E_VALUE, "12 columns do not part into queries, keys and values of 3 heads"},

@@ -44,6 +44,19 @@ MISTAKE(transpose_rank, clv_conv_transpose2d(in->b234, in->weight, NULL, NULL))
 MISTAKE(conv1d_rank, clv_conv1d(in->x, in->b234, NULL, NULL))
 MISTAKE(conv1d_padding, clv_conv1d(in->b234, in->b234, NULL, &(clv_conv1d_config){.padding = -1}))
 MISTAKE(transpose1d_rank, clv_conv_transpose1d(in->b234, in->x, NULL, NULL))
+#define SOLID(...) clv_reshape(in->x, CLV_SHAPE(__VA_ARGS__))             // of 240 elements
+#define SOLID_WEIGHT(...) clv_reshape(in->weight, CLV_SHAPE(__VA_ARGS__)) // of 108
+MISTAKE(solid_rank, clv_conv3d(in->x, SOLID_WEIGHT(1, 4, 3, 3, 3), NULL, NULL))
+MISTAKE(solid_channels, clv_conv3d(SOLID(2, 4, 5, 3, 2), SOLID_WEIGHT(4, 3, 1, 3, 3), NULL, NULL))
+MISTAKE(solid_groups, clv_conv3d(SOLID(2, 4, 5, 3, 2), SOLID_WEIGHT(3, 4, 1, 3, 3), NULL,
+                                 &(clv_conv3d_config){.groups = 3}))
+MISTAKE(solid_reach, clv_conv3d(SOLID(2, 4, 5, 3, 2), SOLID_WEIGHT(3, 4, 1, 3, 3), NULL, NULL))
+MISTAKE(solid_stride, clv_conv3d(SOLID(2, 4, 5, 3, 2), SOLID_WEIGHT(3, 4, 1, 3, 3), NULL,
+                                 &(clv_conv3d_config){.stride = {1, -1}}))
+MISTAKE(solid_turned, clv_conv_transpose3d(SOLID(2, 4, 5, 3, 2), SOLID_WEIGHT(4, 3, 1, 3, 3), NULL,
+                                           &(clv_conv_transpose3d_config){.output_padding = {1}}))
+MISTAKE(solid_nothing, clv_conv_transpose3d(SOLID(2, 4, 5, 3, 2), SOLID_WEIGHT(4, 3, 1, 3, 3), NULL,
+                                            &(clv_conv_transpose3d_config){.padding = {0, 3, -1}}))
 MISTAKE(conv2d_columns, clv_conv2d(in->x, in->weight, in->bias, CONFIG(.dilation = {1, 3})))
 
 static const struct {
@@ -76,6 +89,13 @@ static const struct {
     {transpose_rank, CLV_E_SHAPE, "x has 3 dimensions"},
     {conv1d_rank, CLV_E_SHAPE, "conv1d: x has 4 dimensions, it must have 3"},
     {conv1d_padding, CLV_E_VALUE, "conv1d: padding is -1"},
+    {solid_rank, CLV_E_SHAPE, "x has 4 dimensions"},
+    {solid_channels, CLV_E_SHAPE, "weight wants 3 input channels, x has 4"},
+    {solid_groups, CLV_E_SHAPE, "groups 3 does not divide 4 input channels"},
+    {solid_reach, CLV_E_SHAPE, "the kernel reaches over 3 along W, x has only 2"},
+    {solid_stride, CLV_E_VALUE, "stride is -1"},
+    {solid_turned, CLV_E_VALUE, "output_padding is 1, it must be below the stride 1"},
+    {solid_nothing, CLV_E_SHAPE, "padding 3 leaves nothing of 5 along H"},
     {transpose1d_rank, CLV_E_SHAPE, "conv_transpose1d: weight has 4 dimensions"},
 };
 

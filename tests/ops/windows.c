@@ -36,6 +36,26 @@ static void one_number_is_for_both_axes(void **state) {
     expect(clv_nn_conv2d(x, "a", 1, &(clv_nn_conv2d_config){.kernel = {3}, .stride = {2}, .padding = {1}}), 6,
            6);
     expect(clv_nn_conv2d(x, "b", 1, &(clv_nn_conv2d_config){.kernel = {3}, .padding = {1, -1}}), 11, 10);
+    clv_tensor *turned =
+        clv_parameter(graph, "turned", CLV_SHAPE(1, 1, 3, 3), (clv_init){.kind = CLV_INIT_ONES});
+    expect(clv_conv_transpose2d(x, turned, NULL, NULL), 13, 14);
+    expect(clv_conv_transpose2d(
+               x, turned, NULL,
+               &(clv_conv_transpose2d_config){.stride = {2}, .padding = {1}, .output_padding = {1}}),
+           22, 24);
+    expect(clv_conv_transpose2d(x, turned, NULL,
+                                &(clv_conv_transpose2d_config){
+                                    .stride = {2, 3}, .padding = {1, -1}, .output_padding = {1, -1}}),
+           22, 36);
+    expect(
+        clv_nn_conv_transpose2d(x, "d", 4, &(clv_nn_conv_transpose2d_config){.kernel = {2}, .stride = {2}}),
+        22, 24);
+    const clv_shape solid = clv_tensor_shape(
+        clv_max_pool3d(clv_reshape(x, CLV_SHAPE(1, 1, 3, 11, 4)),
+                       &(clv_pool3d_config){.kernel = {3, 4}, .stride = {1, 2}, .padding = {1, -1, 1}}));
+    assert_int_equal(solid.dims[2], 3); // kernel 3x4x3, stride 1x2x1
+    assert_int_equal(solid.dims[3], 4);
+    assert_int_equal(solid.dims[4], 4);
     clv_tensor *(*const pools[])(clv_tensor *, const clv_pool2d_config *) = {clv_max_pool2d, clv_avg_pool2d};
     for (int i = 0; i < 2; i++) {
         expect(pools[i](x, &(clv_pool2d_config){.kernel = {2}}), 5, 6);

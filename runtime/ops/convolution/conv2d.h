@@ -46,6 +46,10 @@ void clv__conv2d_add_parts(clv__launches *list, clv__part parts, int64_t size, i
 void clv__conv2d_weight_tensors(clv__launches *list, clv__launch *launch, const clv__op_io *io,
                                 clv__part parts);
 
+/** A transposed convolution's output padding is below the stride or, by PyTorch's rule, the dilation: the input with as many rows of zeros
+ *  behind it as leave one below the stride (runtime/ops/convolution/conv_transpose.c). */
+clv_tensor *clv__conv_extended(clv_tensor *x, int axis, int stride, int dilation, int *output_padding);
+
 // runtime/ops/convolution/reference.c: y of x and weight; x, or what is as long, of y and weight; weight of y and x. Inputs and output 0
 // are these, and input 2 the bias.
 void clv__conv_forward(const clv__ref *ref, const clv__conv2d *c);

@@ -152,11 +152,11 @@ const clv__op clv__op_conv_transpose2d = {
     .reference = clv__conv2d_reference_back,
     CLV__CONV2D_OF_IMAGES};
 
-/** More rows of zeros behind x, which make as many strides of further rows. */
-static clv_tensor *extended(clv_tensor *x, int axis, int64_t n) {
-    if (!n) return x;
+clv_tensor *clv__conv_extended(clv_tensor *x, int axis, int stride, int dilation, int *output_padding) {
+    if (stride < 1 || *output_padding < stride || *output_padding >= dilation) return x;
     clv_shape zeros = clv_tensor_shape(x);
-    zeros.dims[axis] = n;
+    zeros.dims[axis] = *output_padding / stride;
+    *output_padding %= stride;
     clv_tensor *more = clv_full(clv__tensor_graph(x), CLV_DTYPE_F32, zeros, 0);
     return clv_concat((clv_tensor *[]){x, more}, 2, axis);
 }
@@ -173,13 +173,8 @@ clv_tensor *clv_conv_transpose2d(clv_tensor *x, clv_tensor *weight, clv_tensor *
     for (int d = 0; d < 2; d++) {
         if (!attrs.stride[d]) attrs.stride[d] = 1;
         if (!attrs.dilation[d]) attrs.dilation[d] = 1;
-        // PyTorch's rule: below the stride or the dilation.
-        const int32_t more = attrs.output_padding[d];
-        if (clv_tensor_shape(x).rank != 4 || attrs.stride[d] < 1 || more < attrs.stride[d] ||
-            more >= attrs.dilation[d])
-            continue;
-        x = extended(x, 2 + d, more / attrs.stride[d]);
-        attrs.output_padding[d] = more % attrs.stride[d];
+        if (clv_tensor_shape(x).rank == 4)
+            x = clv__conv_extended(x, 2 + d, attrs.stride[d], attrs.dilation[d], &attrs.output_padding[d]);
     }
     return clv__node_add(&clv__op_conv_transpose2d, &attrs, (clv_tensor *[]){x, weight, bias}, 3, 1u << 2);
 }
