@@ -275,6 +275,65 @@ CLV_API clv_tensor *clv_max(clv_tensor *x, CLV_COUNT(n_axes) const int *axes, in
  * Source     torch.argmax.
  */
 CLV_API clv_tensor *clv_argmax(clv_tensor *x, int axis, bool keepdim);
+/**
+ * Sums along an axis of all elements up to each.
+ *
+ *     y[i] = x[0] + ... + x[i]        exclusive: without x[i];  reverse: from the end on, x[i] + ... + x[last]
+ *
+ * x       any    f32 | i32
+ * axis    from -rank to rank - 1
+ * result  as x
+ *
+ * Gradient   x: the same sum of dy from the other end; keeps nothing.
+ * Errors     CLV_E_VALUE  axis;  CLV_E_DTYPE
+ * Numerics   sums in f32, in an order that depends on the shape and the device only.
+ * Source     torch.cumsum; exclusive and reverse as in ONNX's CumSum.
+ */
+CLV_API clv_tensor *clv_cumsum(clv_tensor *x, int axis, bool exclusive, bool reverse);
+/**
+ * The k largest elements along an axis, or the smallest, in order, and where they are.
+ *
+ * x        any                     f32 | i32     A NaN is larger than all else; of equal elements the first comes first
+ * k        0 to the axis's length
+ * axis     from -rank to rank - 1
+ * largest  the largest first, else the smallest first
+ * indices  not NULL: *indices gets their positions, i32, NULL if x is NULL or the op fails
+ * result   as x, with k for the axis's length
+ *
+ * Gradient   x: each element's goes where it was.
+ * Errors     CLV_E_VALUE  axis, or k outside its range;  CLV_E_DTYPE
+ * Numerics   exact.
+ * Source     torch.topk with sorted=True, which leaves the order of equal elements open.
+ */
+CLV_API clv_tensor *clv_topk(clv_tensor *x, int64_t k, int axis, bool largest,
+                             CLV_OR_NULL CLV_BORROWED clv_tensor **indices);
+/**
+ * All elements along an axis in order: topk of the whole axis.
+ *
+ * x           any     f32 | i32
+ * axis        from -rank to rank - 1
+ * descending  the largest first, else the smallest first
+ * indices     as topk's
+ * result      as x
+ *
+ * Gradient   x.
+ * Errors     CLV_E_VALUE  axis;  CLV_E_DTYPE
+ * Numerics   exact, and stable: equal elements stay in their order.
+ * Source     torch.sort with stable=True.
+ */
+CLV_API clv_tensor *clv_sort(clv_tensor *x, int axis, bool descending,
+                             CLV_OR_NULL CLV_BORROWED clv_tensor **indices);
+/**
+ * The indices of clv_sort.
+ *
+ * x       any     f32 | i32
+ * result  as x    i32
+ *
+ * Gradient   none.
+ * Errors     as sort
+ * Source     torch.argsort with stable=True.
+ */
+CLV_API clv_tensor *clv_argsort(clv_tensor *x, int axis, bool descending);
 
 /**
  * Undo a broadcast: sum x over what clv_broadcast_to(y, x's shape) would repeat. The same shape gives x

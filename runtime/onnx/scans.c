@@ -14,24 +14,25 @@ static clv_tensor *moved(clv__onnx_use *use, clv_tensor *x, int axis, int64_t n,
     return clv__onnx_pad(use, x, before, after, fill);
 }
 
-/** Of 1, 2, 4, ... numbers before each, until all are in it. */
-static void scan(clv__onnx_use *use, clv_tensor *(*of)(clv_tensor *, clv_tensor *), double neutral) {
+/** Products of 1, 2, 4, ... numbers before each, until all are in it. */
+static void build_cumprod(clv__onnx_use *use) {
     const clv_shape shape = clv__onnx_shape(use, 0);
     const int axis = clv__onnx_axis(use, clv__onnx_whole(clv__onnx_number(use, 1, 0)), shape.rank);
     const bool back = clv__onnx_int(use, "reverse", 0) != 0;
     clv_tensor *x = clv__onnx_in(use, 0);
     if (clv__onnx_failed(use)) return;
-    if (clv__onnx_int(use, "exclusive", 0) && shape.dims[axis]) x = moved(use, x, axis, 1, back, neutral);
-    for (int64_t n = 1; n < shape.dims[axis]; n *= 2) x = of(x, moved(use, x, axis, n, back, neutral));
+    if (clv__onnx_int(use, "exclusive", 0) && shape.dims[axis]) x = moved(use, x, axis, 1, back, 1);
+    for (int64_t n = 1; n < shape.dims[axis]; n *= 2) x = clv_mul(x, moved(use, x, axis, n, back, 1));
     clv__onnx_give(use, 0, x);
 }
 
 static void build_cumsum(clv__onnx_use *use) {
-    scan(use, clv_add, 0);
-}
-
-static void build_cumprod(clv__onnx_use *use) {
-    scan(use, clv_mul, 1);
+    const int axis =
+        clv__onnx_axis(use, clv__onnx_whole(clv__onnx_number(use, 1, 0)), clv__onnx_shape(use, 0).rank);
+    if (clv__onnx_failed(use)) return;
+    clv__onnx_give(use, 0,
+                   clv_cumsum(clv__onnx_in(use, 0), axis, clv__onnx_int(use, "exclusive", 0) != 0,
+                              clv__onnx_int(use, "reverse", 0) != 0));
 }
 
 // ---- where indices point -----------------------------------------------------------------------------
@@ -303,50 +304,15 @@ static void build_center_crop_pad(clv__onnx_use *use) {
     clv__onnx_give(use, 0, clv__onnx_pad(use, clv__onnx_in(use, 0), before, after, 0));
 }
 
-/** Each number's rank, by comparing it with all others of its row: how many come before it. Equals come in
- *  their order. */
-static clv_tensor *ranks_of(clv__onnx_use *use, clv_tensor *x, int64_t rows, int64_t n, bool largest_first) {
-    clv_tensor *self = clv__onnx_reshape(x, (int64_t[]){rows, n, 1}, 3),
-               *other = clv__onnx_reshape(x, (int64_t[]){rows, 1, n}, 3);
-    clv_tensor *before = largest_first ? clv_gt(other, self) : clv_lt(other, self);
-    clv_tensor *earlier = clv_lt(clv__onnx_places(use, n, 2, 3), clv__onnx_places(use, n, 1, 3));
-    const int last = 2;
-    before = clv_add(before, clv_mul(clv_eq(other, self), earlier));
-    return clv_sum(clv__onnx_as_float(before), &last, 1, false);
-}
-
 static void build_top_k(clv__onnx_use *use) {
     const clv_shape s = clv__onnx_shape(use, 0);
     const int axis = clv__onnx_axis(use, clv__onnx_int(use, "axis", -1), s.rank);
     const int64_t k = clv__onnx_whole(clv__onnx_number(use, 1, (double)clv__onnx_int(use, "k", 1)));
-    int axes[CLV_MAX_RANK], back[CLV_MAX_RANK], n = 0;
-    int64_t dims[CLV_MAX_RANK];
-    if (clv__onnx_failed(use) || !s.rank) return;
-    for (int d = 0; d < s.rank; d++)
-        if (d != axis) axes[n++] = d;
-    axes[n++] = axis;
-    for (int i = 0; i < n; i++) back[axes[i]] = i, dims[i] = s.dims[axes[i]];
-    dims[n - 1] = k;
-    const int64_t size = s.dims[axis], rows = size ? clv_shape_numel(&s) / size : 0;
-    if (k < 1 || k > size || (double)rows * (double)size * (double)size > MOST_TABLE) {
-        clv__onnx_fail(use, CLV_E_UNSUPPORTED, "the first %lld of %lld numbers in %lld rows", (long long)k,
-                       (long long)size, (long long)rows);
-        return;
-    }
-    clv_tensor *x = clv__onnx_permute(clv__onnx_in(use, 0), axes, n);
-    clv_tensor *rank = ranks_of(use, x, rows, size, clv__onnx_int(use, "largest", 1) != 0);
-    // [rows, k, size]: is it the k-th?
-    clv_tensor *hot = clv_eq(clv__onnx_as_i32(clv__onnx_reshape(rank, (int64_t[]){rows, 1, size}, 3)),
-                             clv__onnx_places(use, k, 1, 3));
-    clv_tensor *zero = clv__onnx_scalar(use, 0, true);
-    const int last = 2;
-    x = clv__onnx_as_float(clv__onnx_reshape(x, (int64_t[]){rows, 1, size}, 3));
-    clv_tensor *values = clv_sum(clv_where(hot, x, zero), &last, 1, false),
-               *places = clv__onnx_as_float(clv__onnx_places(use, size, 2, 3));
-    places = clv__onnx_as_i32(clv_sum(clv_where(hot, places, zero), &last, 1, false));
-    values = clv__onnx_permute(clv__onnx_reshape(values, dims, n), back, n);
-    clv__onnx_give(use, 0, clv__onnx_as_given(use, values));
-    places = clv__onnx_permute(clv__onnx_reshape(places, dims, n), back, n);
+    clv_tensor *places;
+    if (clv__onnx_failed(use)) return;
+    clv_tensor *values =
+        clv_topk(clv__onnx_in(use, 0), k, axis, clv__onnx_int(use, "largest", 1) != 0, &places);
+    clv__onnx_give(use, 0, values);
     clv__onnx_give_type(use, 1, places, CLV__ONNX_INT64);
 }
 

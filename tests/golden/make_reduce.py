@@ -45,4 +45,14 @@ with cases.case("argmax_nan", "argmax", axis=1) as c:
     c.expect("y", torch.argmax(c.input("x", x, grad=False), 1).int())
 with cases.case("sum_to", "sum_to", shape=[3, 1, 5]) as c:
     c.expect("y", c.input("x", torch.randn(2, 3, 4, 5)).sum_to_size(3, 1, 5))
+for name, axis, flip, exclusive in (("cumsum", 1, False, False), ("cumsum_reverse", -1, True, False),
+                                    ("cumsum_exclusive", 0, False, True), ("cumsum_both", 1, True, True)):
+    with cases.case(name, "cumsum", axis=axis, reverse=int(flip), exclusive=int(exclusive)) as c:
+        x = c.input("x", torch.randn(4, 5, 3))
+        y = x.flip(axis).cumsum(axis).flip(axis) if flip else x.cumsum(axis)
+        c.expect("y", y - x if exclusive else y)
+with cases.case("cumsum_i32", "cumsum", axis=0) as c:
+    c.expect("y", c.input("x", torch.randint(-9, 9, (7, 2))).cumsum(0))
+with cases.case("cumsum_nan", "cumsum", axis=0) as c:
+    c.expect("y", c.input("x", torch.tensor([1, -float("inf"), 2, float("inf"), 3]), grad=False).cumsum(0))
 cases.write()

@@ -127,4 +127,18 @@ with cases.case("scatter_nd", "scatter_nd") as c:
 with cases.case("scatter_nd_add", "scatter_nd_add") as c:
     x, at = table(c, 4, 5, 3), c.input("indices", torch.tensor([[3, 1], [0, -1], [3, 1], [-4, 2]]))
     c.expect("y", x.index_put((at[:, 0], at[:, 1]), c.input("updates", torch.randn(4, 3)), accumulate=True))
+for largest in (True, False):
+    with cases.case(f"topk_{'largest' if largest else 'smallest'}", "topk", k=3, axis=1, largest=int(largest)) as c:
+        c.expect("y", torch.topk(c.input("x", torch.randn(2, 7, 3)), 3, 1, largest)[0])
+    how = dict(axis=-1, descending=int(largest))
+    word = "down" if largest else "up"
+    nan = torch.tensor([[float("nan"), 1, -float("inf"), 0, float("inf"), -1, float("nan"), -0.0, 2, 1]])
+    ties = torch.randint(-2, 3, (3, 12)).double()
+    for kind, x in (("ties", ties), ("nan", nan), ("i32", ties.int())):
+        with cases.case(f"sort_{kind}_{word}", "sort", **how) as c:
+            c.expect("y", torch.sort(c.input("x", x, grad=kind == "ties"), dim=-1, descending=largest, stable=True)[0])
+        with cases.case(f"argsort_{kind}_{word}", "argsort", **how) as c:
+            c.expect("y", torch.sort(c.input("x", x, grad=False), dim=-1, descending=largest, stable=True)[1])
+with cases.case("sort_columns", "sort", axis=0) as c:
+    c.expect("y", torch.sort(c.input("x", torch.randn(40, 3)), 0)[0])
 cases.write()

@@ -161,6 +161,38 @@ static clv_tensor *transposed_convolution(void) {
         floats(CLV_SHAPE(g * ic, oc, kernel[0], kernel[1])), maybe(floats(CLV_SHAPE(g * oc))), &config);
 }
 
+static clv_tensor *solid_convolution(void) {
+    const bool turned = one_in(3);
+    const int g = one_in(3) ? (int)from_to(1, 6) : 1;
+    clv_conv3d_config config = {.groups = g};
+    clv_conv_transpose3d_config more = {.groups = g};
+    const int64_t ic = length(12), oc = length(12), n = from_to(1, 3);
+    int kernel[3];
+    int64_t size[3];
+    for (int d = 0; d < 3; d++) {
+        size[d] =
+            window(length(9), 3, &kernel[d], &config.stride[d], &config.padding[d], &config.dilation[d]);
+        more.stride[d] = config.stride[d], more.dilation[d] = config.dilation[d];
+        more.output_padding[d] = (int)from_to(0, config.stride[d] - 1);
+        if (d && !more.output_padding[d]) more.output_padding[d] = -1; // 0 is as of D
+        if (d && !config.padding[d]) config.padding[d] = -1;
+    }
+    clv_tensor *x = floats(CLV_SHAPE(n, g * ic, size[0], size[1], size[2])),
+               *bias = maybe(floats(CLV_SHAPE(g * oc)));
+    if (turned)
+        return clv_conv_transpose3d(x, floats(CLV_SHAPE(g * ic, oc, kernel[0], kernel[1], kernel[2])), bias,
+                                    &more);
+    return clv_conv3d(x, floats(CLV_SHAPE(g * oc, ic, kernel[0], kernel[1], kernel[2])), bias, &config);
+}
+
+static clv_tensor *scanned(void) {
+    const clv_shape shape = rows_of(length(one_in(4) ? 9000 : 300), 40);
+    const int axis = (int)from_to(0, shape.rank - 1);
+    clv_tensor *x = floats(shape);
+    if (one_in(2)) return clv_cumsum(x, axis, one_in(2), one_in(2));
+    return clv_topk(x, from_to(0, shape.dims[axis]), axis, one_in(2), NULL);
+}
+
 static clv_tensor *pool(void) {
     clv_pool2d_config config = {.ceil_mode = one_in(2)};
     int64_t size[2];
@@ -355,7 +387,8 @@ static bool sample(const clv__op *op, int i, clv__sample *out) {
 static void random_shapes(void **state) {
     (void)state;
     static clv_tensor *(*const kinds[])(void) = {
-        product, convolution, transposed_convolution, pool, rows, batch_norm, reduction, moved, looked_up, attention, recurrent};
+        product, convolution, transposed_convolution, solid_convolution, scanned, pool, rows, batch_norm,
+        reduction, moved, looked_up, attention, recurrent};
     static const char *const differences[] = {"*/differences/*", NULL};
     const char *many = getenv("CLV_RANDOM"), *given = getenv("CLV_TEST_SEED");
     const uint64_t seed = given ? strtoull(given, NULL, 10) : 0;
