@@ -107,6 +107,29 @@ CLV_API clv_tensor *clv_hardsigmoid(clv_tensor *x);
 CLV_API clv_tensor *clv_hardswish(clv_tensor *x);
 /** `x * tanh(softplus(x))`. Gradient x; keeps x. Source: Misra 2019, arXiv:1908.08681; torch.nn.functional.mish. */
 CLV_API clv_tensor *clv_mish(clv_tensor *x);
+/**
+ * x where it is positive, else weight times x.
+ *
+ * x       [N, C, *]     f32
+ * weight  [C] or [1]    f32    the slope of each channel, or of all; or any shape that broadcasts with x
+ * result  as x          f32
+ *
+ * Gradient   x, weight. At 0 it is that of the negative side.
+ * Errors     CLV_E_SHAPE;  CLV_E_DTYPE
+ * Source     torch.nn.functional.prelu.
+ */
+CLV_API clv_tensor *clv_prelu(clv_tensor *x, clv_tensor *weight);
+/**
+ * The first half of an axis, times the sigmoid of the second.
+ *
+ * x       any         f32    an even length along the axis
+ * result  half of it  f32
+ *
+ * Gradient   x.
+ * Errors     CLV_E_SHAPE  an odd length;  CLV_E_VALUE  axis;  CLV_E_DTYPE
+ * Source     Dauphin et al. 2017, arXiv:1612.08083; torch.nn.functional.glu.
+ */
+CLV_API clv_tensor *clv_glu(clv_tensor *x, int axis);
 
 /**
  * Keep values within limits.
@@ -186,6 +209,40 @@ CLV_API clv_tensor *clv_le(clv_tensor *a, clv_tensor *b);
 CLV_API clv_tensor *clv_gt(clv_tensor *a, clv_tensor *b);
 /** `a >= b`; everything else as clv_eq. */
 CLV_API clv_tensor *clv_ge(clv_tensor *a, clv_tensor *b);
+/**
+ * Truths: a number is true where it is not 0, as NaN is.
+ *
+ * a, b    any     one dtype; shapes broadcast
+ * result  i32     1 or 0
+ *
+ * Gradient   none.
+ * Errors     CLV_E_SHAPE;  CLV_E_DTYPE  the dtypes differ
+ * Source     torch.logical_and, logical_or, logical_xor, logical_not.
+ */
+CLV_API clv_tensor *clv_logical_and(clv_tensor *a, clv_tensor *b);
+/** a or b. */
+CLV_API clv_tensor *clv_logical_or(clv_tensor *a, clv_tensor *b);
+/** One of a and b. */
+CLV_API clv_tensor *clv_logical_xor(clv_tensor *a, clv_tensor *b);
+/** x is 0. */
+CLV_API clv_tensor *clv_logical_not(clv_tensor *x);
+/**
+ * Bits of whole numbers, in two's complement.
+ *
+ * a, b    i32 | i8 | u8 | bool     one dtype; shapes broadcast
+ * result  the same
+ *
+ * Gradient   none.
+ * Errors     CLV_E_SHAPE;  CLV_E_DTYPE  the dtypes differ, or are of other numbers
+ * Source     torch.bitwise_and, bitwise_or, bitwise_xor, bitwise_not; of bool they are those of logic.
+ */
+CLV_API clv_tensor *clv_bitwise_and(clv_tensor *a, clv_tensor *b);
+/** Bits of a or b. */
+CLV_API clv_tensor *clv_bitwise_or(clv_tensor *a, clv_tensor *b);
+/** Bits of one of a and b. */
+CLV_API clv_tensor *clv_bitwise_xor(clv_tensor *a, clv_tensor *b);
+/** Bits that x has not. */
+CLV_API clv_tensor *clv_bitwise_not(clv_tensor *x);
 
 /**
  * Choose element by element.

@@ -26,3 +26,14 @@
 // (1 + tanh(u)) / 2 = SIGMOID(2u), and 2u has the slope GELU_TANH_SLOPE.
 #define GELU_TANH(v) SIGMOID(K(1.59576912160573071176) * ((v) + K(0.044715) * (v) * (v) * (v)))
 #define GELU_TANH_SLOPE(v) (K(1.59576912160573071176) * (K(1.0) + K(3.0) * K(0.044715) * (v) * (v)))
+
+// Bits of whole numbers, which the reference has as doubles.
+#ifdef __OPENCL_VERSION__
+#define BIT_AND(a, b) ((a) & (b))
+#define BIT_OR(a, b) ((a) | (b))
+#define BIT_XOR(a, b) ((a) ^ (b))
+#else
+#define BIT_AND(a, b) ((double)((int64_t)(a) & (int64_t)(b)))
+#define BIT_OR(a, b) ((double)((int64_t)(a) | (int64_t)(b)))
+#define BIT_XOR(a, b) ((double)((int64_t)(a) ^ (int64_t)(b)))
+#endif

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Bits of whole numbers, by sums and comparisons alone, so that nothing overflows. Integers are i32 here;
-// those of
-// 64 bits have the lower 32. Source: BitShift and the Bitwise operators of ONNX 1.23.
+// Bits of whole numbers; shifts by sums and comparisons alone, so that nothing overflows. Integers are i32 here; those of 64 bits have the
+// lower 32. Source: BitShift and the Bitwise operators of ONNX 1.23.
 #include "onnx/import.h"
 
 /** A number's bits of an integer type, and whether the last is a sign. */
@@ -38,40 +37,21 @@ static void bits_of(clv__onnx_use *use, width w, clv_tensor *x, clv_tensor *out[
     }
 }
 
-static clv_tensor *number_of(clv__onnx_use *use, width w, clv_tensor *const bits[32]) {
-    clv_tensor *sum = NULL;
-    for (int i = 0; i < w.bits; i++) {
-        const bool sign = w.is_signed && i == w.bits - 1;
-        clv_tensor *one = times(use, bits[i], (double)(1ll << i) * (sign ? -1 : 1));
-        sum = sum ? clv_add(sum, one) : one;
-    }
-    return sum;
-}
-
 static void bitwise(clv__onnx_use *use, clv_tensor *(*of)(clv_tensor *, clv_tensor *)) {
-    const width w = width_of(use);
-    clv_tensor *a[32], *b[32];
-    if (clv__onnx_failed(use)) return;
-    bits_of(use, w, clv__onnx_in(use, 0), a);
-    bits_of(use, w, clv__onnx_in(use, 1), b);
-    for (int i = 0; i < w.bits; i++) a[i] = of(a[i], b[i]);
-    clv__onnx_give(use, 0, number_of(use, w, a));
-}
-
-static clv_tensor *either(clv_tensor *a, clv_tensor *b) {
-    return clv_sub(clv_add(a, b), clv_mul(a, b));
+    width_of(use);
+    if (!clv__onnx_failed(use)) clv__onnx_give(use, 0, of(clv__onnx_in(use, 0), clv__onnx_in(use, 1)));
 }
 
 static void build_and(clv__onnx_use *use) {
-    bitwise(use, clv_mul);
+    bitwise(use, clv_bitwise_and);
 }
 
 static void build_or(clv__onnx_use *use) {
-    bitwise(use, either);
+    bitwise(use, clv_bitwise_or);
 }
 
 static void build_xor(clv__onnx_use *use) {
-    bitwise(use, clv_ne);
+    bitwise(use, clv_bitwise_xor);
 }
 
 static void build_not(clv__onnx_use *use) {
@@ -93,7 +73,7 @@ static clv_tensor *doubled(clv__onnx_use *use, width w, clv_tensor *x) {
 /** Each amount that may be is tried; one that is outside of the bits leaves the sign, or nothing. */
 static void build_shift(clv__onnx_use *use) {
     const width w = width_of(use);
-    clv_tensor *x = clv__onnx_in(use, 0), *by = clv__onnx_in(use, 1), *bits[32];
+    clv_tensor *x = clv__onnx_in(use, 0), *by = clv__onnx_in(use, 1), *bits[32] = {NULL};
     if (clv__onnx_failed(use)) return;
     if (clv__onnx_word(use, "direction", "LEFT", false)) {
         clv_tensor *y = clv_mul(clv_add(x, by), clv__onnx_scalar(use, 0, false));

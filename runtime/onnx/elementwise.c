@@ -167,16 +167,12 @@ COMPARE(less, clv_lt)
 COMPARE(less_or_equal, clv_le)
 COMPARE(greater, clv_gt)
 COMPARE(greater_or_equal, clv_ge)
-COMPARE(and, clv_mul)
-COMPARE(xor, clv_ne)
-
-static void build_or(clv__onnx_use *use) {
-    clv_tensor *sum = clv_add(clv__onnx_in(use, 0), clv__onnx_in(use, 1));
-    clv__onnx_give_type(use, 0, with(use, clv_gt, sum, 0), CLV__ONNX_BOOL);
-}
+COMPARE(and, clv_logical_and)
+COMPARE(or, clv_logical_or)
+COMPARE(xor, clv_logical_xor)
 
 static void build_not(clv__onnx_use *use) {
-    clv__onnx_give_type(use, 0, with(use, clv_eq, clv__onnx_in(use, 0), 0), CLV__ONNX_BOOL);
+    clv__onnx_give_type(use, 0, clv_logical_not(clv__onnx_in(use, 0)), CLV__ONNX_BOOL);
 }
 
 static void build_is_nan(clv__onnx_use *use) {
@@ -293,8 +289,11 @@ static void build_thresholded_relu(clv__onnx_use *use) {
 }
 
 static void build_prelu(clv__onnx_use *use) {
+    const clv_shape s = clv__onnx_shape(use, 1);
     clv_tensor *x = clv__onnx_float(use, 0), *slope = clv__onnx_float(use, 1);
-    clv__onnx_give(use, 0, clv__onnx_as_given(use, clv_where(with(use, clv_lt, x, 0), clv_mul(slope, x), x)));
+    if (s.rank == 1)
+        slope = clv__onnx_reshape(slope, (int64_t[]){1, s.dims[0]}, 2); // along the last dimension
+    clv__onnx_give(use, 0, clv__onnx_as_given(use, clv_prelu(x, slope)));
 }
 
 static void build_shrink(clv__onnx_use *use) {

@@ -31,6 +31,7 @@
 #define VARS_DY_X const double dy = in[0], x = in[1];
 #define VARS_DY_Y const double dy = in[0], y = in[1];
 #define VARS_AB const double a = in[0], b = in[1];
+#define VARS_XW const double x = in[0], w = in[1];
 #define VARS_DY_Y_B const double dy = in[0], y = in[1], b = in[2];
 #define VARS_CAB const double c = in[0], a = in[1], b = in[2];
 #define VARS_XYG const double x = in[0], y = in[1], g = in[2];
@@ -282,6 +283,11 @@ static clv_dtype nth_dtype(int k) {
 /** The k-th types that a row's samples are in: of its inputs, and of a conversion's result. */
 static bool sample_types(const clv__ew_row *row, int k, clv_dtype *from, clv_dtype *to) {
     *to = CLV_DTYPE_NONE;
+    if (row->types == CLV__EW_INTEGER) {
+        static const clv_dtype integers[] = {CLV_DTYPE_I32, CLV_DTYPE_I8, CLV_DTYPE_U8, CLV_DTYPE_BOOL};
+        *from = k < (int)COUNT(integers) ? integers[k] : CLV_DTYPE_NONE;
+        return *from != CLV_DTYPE_NONE;
+    }
     if (row->types != CLV__EW_CONVERT) {
         *from = nth_dtype(k);
         return *from && (k < 1 || row->types != CLV__EW_FLOAT) && (k < 2 || row->types == CLV__EW_COMPARE);
@@ -421,6 +427,16 @@ static void pow_grad(const clv__node *node, clv_tensor *const *dy, clv_tensor **
         dx[1] = sum_like(clv_mul(dy[0], clv_where(clv_eq(a, zero), zero, clv_mul(y, clv_log(a)))), b);
 }
 
+/** What is not positive has the weight for its slope, and is the weight's. */
+static void prelu_grad(const clv__node *node, clv_tensor *const *dy, clv_tensor **dx) {
+    clv_tensor *x = clv__node_in(node, 0), *weight = clv__node_in(node, 1);
+    clv_tensor *zero = clv_full(clv__tensor_graph(x), CLV_DTYPE_F32, (clv_shape){0}, 0);
+    if (clv__wants_grad(node, 0))
+        dx[0] = sum_like(clv_where(clv_gt(x, zero), dy[0], clv_mul(dy[0], weight)), x);
+    if (clv__wants_grad(node, 1))
+        dx[1] = sum_like(clv_mul(dy[0], clv_where(clv_gt(x, zero), zero, x)), weight);
+}
+
 /** Of steps: 0 wherever there is a slope, and at the steps too, as PyTorch has it. */
 static void zero_grad(const clv__node *node, clv_tensor *const *dy, clv_tensor **dx) {
     (void)dy;
@@ -455,6 +471,7 @@ static void where_grad(const clv__node *node, clv_tensor *const *dy, clv_tensor 
 #define NAMES_DY_X {"dy", "x"}, 2
 #define NAMES_DY_Y {"dy", "y"}, 2
 #define NAMES_AB {"a", "b"}, 2
+#define NAMES_XW {"x", "w"}, 2
 #define NAMES_DY_Y_B {"dy", "y", "b"}, 3
 #define NAMES_CAB {"c", "a", "b"}, 3
 #define NAMES_XYG {"x", "y", "g"}, 3
@@ -462,6 +479,7 @@ static void where_grad(const clv__node *node, clv_tensor *const *dy, clv_tensor 
 // Signatures: the inputs by their letters and type; attributes by the row's word.
 #define TYPE_FLOAT "f32"
 #define TYPE_SAME "f32|i32"
+#define TYPE_INTEGER "i32|i8|u8|bool"
 #define TYPE_COMPARE "any"
 #define TYPE_CHOOSE TYPE_SAME
 #define TYPE_CONVERT "any"
@@ -469,11 +487,13 @@ static void where_grad(const clv__node *node, clv_tensor *const *dy, clv_tensor 
 #define INPUTS_DY_X(type) CLV__INPUTS({"dy", type}, {"x", type})
 #define INPUTS_DY_Y(type) CLV__INPUTS({"dy", type}, {"y", type})
 #define INPUTS_AB(type) CLV__INPUTS({"a", type}, {"b", type})
+#define INPUTS_XW(type) CLV__INPUTS({"x", type}, {"weight", type})
 #define INPUTS_DY_Y_B(type) CLV__INPUTS({"dy", type}, {"y", type}, {"b", type})
 #define INPUTS_CAB(type) CLV__INPUTS({"condition", "int|bool"}, {"a", type}, {"b", type})
 #define INPUTS_XYG(type) CLV__INPUTS({"x", type}, {"y", type}, {"g", type})
 #define OUTPUT_FLOAT "f32"
 #define OUTPUT_SAME "any"
+#define OUTPUT_INTEGER "any"
 #define OUTPUT_COMPARE "i32"
 #define OUTPUT_CHOOSE "any"
 #define OUTPUT_CONVERT "any"
@@ -491,6 +511,7 @@ static void where_grad(const clv__node *node, clv_tensor *const *dy, clv_tensor 
 #define PARAMETERS_VALUE .attributes = CLV__ATTRIBUTES(PARAMETER("value", p0, NULL)),
 #define PARAMETERS_EXPONENT                                                                                  \
     .attributes = CLV__ATTRIBUTES(PARAMETER("exponent", p0, NULL)), .build = build_pow_scalar,
+#define PARAMETERS_WEIGHT .build = build_prelu,
 #define PARAMETERS_OF_CAST .call_of = call_of_cast,
 #define PARAMETERS_DTYPE                                                                                     \
     .attributes = CLV__ATTRIBUTES({CLV__ATTRIBUTE(DTYPE, cast_attrs, dtype, NULL)}),                         \
@@ -508,6 +529,10 @@ extern const clv__op clv__op_cast;
 static const clv__op *call_of_cast(const clv__node *node, void *attrs) {
     *(cast_attrs *)attrs = (cast_attrs){clv__node_io(node)->out[0].dtype};
     return &clv__op_cast;
+}
+
+static clv_tensor *build_prelu(const clv__call *call) {
+    return clv_prelu(call->in[0], call->in[1]);
 }
 
 static clv_tensor *build_pow_scalar(const clv__call *call) {
@@ -606,6 +631,13 @@ BINARY_BUILDER(lt)
 BINARY_BUILDER(le)
 BINARY_BUILDER(gt)
 BINARY_BUILDER(ge)
+BINARY_BUILDER(logical_and)
+BINARY_BUILDER(logical_or)
+BINARY_BUILDER(logical_xor)
+BINARY_BUILDER(bitwise_and)
+BINARY_BUILDER(bitwise_or)
+BINARY_BUILDER(bitwise_xor)
+BUILDER_NONE(logical_not)
 BUILDER_NONE(neg)
 BUILDER_NONE(floor)
 BUILDER_NONE(ceil)
@@ -613,6 +645,16 @@ BUILDER_NONE(round)
 BUILDER_NONE(sign)
 BUILDER_VALUE(add_scalar)
 BUILDER_VALUE(mul_scalar)
+
+clv_tensor *clv_prelu(clv_tensor *x, clv_tensor *weight) {
+    const int rank = clv_tensor_shape(x).rank;
+    clv_shape shape = clv_tensor_shape(weight);
+    if (shape.rank == 1 && rank > 2) { // of each channel
+        for (; shape.rank < rank - 1; shape.rank++) shape.dims[shape.rank] = 1;
+        weight = clv_reshape(weight, shape);
+    }
+    return clv__elementwise(&clv__op_prelu, (clv_tensor *[]){x, weight}, 0, 0);
+}
 
 clv_tensor *clv_where(clv_tensor *condition, clv_tensor *a, clv_tensor *b) {
     return clv__elementwise(&clv__op_where, (clv_tensor *[]){condition, a, b}, 0, 0);

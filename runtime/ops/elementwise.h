@@ -12,6 +12,7 @@ typedef enum clv__ew_types {
     CLV__EW_FLOAT,   // all f32
     CLV__EW_SAME,    // all f32 or all i32
     CLV__EW_COMPARE, // inputs alike, of any dtype, result i32
+    CLV__EW_INTEGER, // all i32, i8, u8 or bool
     CLV__EW_CHOOSE,  // the first i32, the others alike, and the result as they are
     CLV__EW_CONVERT, // any dtype, the result of clv__ew_attrs.dtype: one of the two is an integer
 } clv__ew_types;

@@ -188,4 +188,31 @@ with cases.case("full_i8", "full", dtype="i8", shape=[3], value=-128) as c:
 with cases.case("ge_i8", "ge") as c:
     left, right = torch.tensor([-1, 0, 127], dtype=torch.int8), torch.tensor([0, -128, 127], dtype=torch.int8)
     c.expect("y", c.input("a", left) >= c.input("b", right))
+for name, shape, n in (("prelu", (2, 3, 4), 3), ("prelu_one", (2, 3, 4), 1), ("prelu_rows", (5, 6), 6)):
+    with cases.case(name, "prelu") as c:
+        x = torch.randn(shape)
+        x.view(-1)[0] = 0
+        c.expect("y", F.prelu(c.input("x", x), c.input("weight", torch.randn(n))))
+with cases.case("glu", "glu", axis=1) as c:
+    c.expect("y", F.glu(c.input("x", torch.randn(2, 6, 3)), 1))
+truths = torch.tensor([0, -0.0, 1, -2, float("nan"), 0.25]), torch.tensor([0, 1, 0, 3, -1, float("inf")])
+integers = torch.randint(-2**31, 2**31 - 1, (9,)), torch.randint(-2**31, 2**31 - 1, (9,))
+bytes_ = torch.randint(0, 256, (9,), dtype=torch.uint8), torch.randint(0, 256, (9,), dtype=torch.uint8)
+signed = bytes_[0].view(torch.int8), bytes_[1].view(torch.int8)
+both = torch.tensor([False, True, False, True]), torch.tensor([False, False, True, True])
+for word in ("and", "or", "xor"):
+    op = f"logical_{word}"
+    with cases.case(op, op) as c:
+        c.expect("y", getattr(torch, op)(c.input("a", truths[0], grad=False), c.input("b", truths[1], grad=False)))
+    op = f"bitwise_{word}"
+    kinds = {"i32": integers, "u8": bytes_, "i8": signed, "bool": both}
+    for kind, (a, b) in list(kinds.items())[:4 if word == "xor" else 1]:
+        with cases.case(f"{op}_{kind}", op) as c:
+            y = getattr(torch, op)(c.input("a", a, as_is=kind == "bool"), c.input("b", b, as_is=kind == "bool"))
+            c.expect("y", y, as_is=kind == "bool")
+with cases.case("logical_not", "logical_not") as c:
+    c.expect("y", torch.logical_not(c.input("x", truths[0], grad=False)))
+for kind, x in (("i32", integers[0]), ("u8", bytes_[0]), ("i8", signed[0]), ("bool", both[0])):
+    with cases.case(f"bitwise_not_{kind}", "bitwise_not") as c:
+        c.expect("y", torch.bitwise_not(c.input("x", x, as_is=kind == "bool")), as_is=kind == "bool")
 cases.write()

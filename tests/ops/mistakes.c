@@ -31,6 +31,19 @@ MISTAKE(max_nothing, clv_max(in->e, (int[]){1}, 1, false))
 MISTAKE(argmax_axis, clv_argmax(in->a, 2, false))
 MISTAKE(argmax_scalar, clv_argmax(in->s, 0, false))
 MISTAKE(argmax_nothing, clv_argmax(in->e, -1, false))
+MISTAKE(cumsum_axis, clv_cumsum(in->a, 2, false, false))
+MISTAKE(cumsum_scalar, clv_cumsum(in->s, 0, false, false))
+MISTAKE(topk_many, clv_topk(in->a, 4, 1, true, NULL))
+MISTAKE(topk_negative, clv_topk(in->a, -1, 1, true, NULL))
+MISTAKE(topk_axis, clv_topk(in->a, 1, -3, true, NULL))
+MISTAKE(sort_axis, clv_sort(in->a, 2, true, NULL))
+MISTAKE(argsort_scalar, clv_argsort(in->s, 0, true))
+MISTAKE(glu_odd, clv_glu(in->a, 1))
+MISTAKE(glu_axis, clv_glu(in->a, 2))
+MISTAKE(prelu_weights, clv_prelu(in->x, in->b))
+MISTAKE(bitwise_floats, clv_bitwise_and(in->a, in->a))
+MISTAKE(bitwise_not_floats, clv_bitwise_not(in->a))
+MISTAKE(logical_types, clv_logical_or(in->a, in->i))
 MISTAKE(sum_to_shape, clv_sum_to(in->a, CLV_SHAPE(2)))
 MISTAKE(sum_to_longer, clv_sum_to(in->a, CLV_SHAPE(1, 2, 3)))
 MISTAKE(reshape_numel, clv_reshape(in->a, CLV_SHAPE(4)))
@@ -87,6 +100,19 @@ static const struct {
     {argmax_axis, CLV_E_VALUE, "axis 2"},
     {argmax_scalar, CLV_E_VALUE, "axis 0"},
     {argmax_nothing, CLV_E_SHAPE, "the largest of no elements"},
+    {cumsum_axis, CLV_E_VALUE, "axis 2"},
+    {cumsum_scalar, CLV_E_VALUE, "axis 0"},
+    {topk_many, CLV_E_VALUE, "k is 4, the axis has 3 elements"},
+    {topk_negative, CLV_E_VALUE, "k is -1, it must be at least 0"},
+    {topk_axis, CLV_E_VALUE, "axis -3"},
+    {sort_axis, CLV_E_VALUE, "axis 2"},
+    {argsort_scalar, CLV_E_VALUE, "axis 0"},
+    {glu_odd, CLV_E_SHAPE, "glu: the axis has 3 elements, which is odd"},
+    {glu_axis, CLV_E_VALUE, "glu: axis 2 is outside of rank 2"},
+    {prelu_weights, CLV_E_SHAPE, "do not broadcast: 3 and 4 meet"},
+    {bitwise_floats, CLV_E_DTYPE, "a is f32"},
+    {bitwise_not_floats, CLV_E_DTYPE, "bitwise_not: x is f32, it must be i32, i8, u8 or bool"},
+    {logical_types, CLV_E_DTYPE, "b is i32"},
     {sum_to_shape, CLV_E_SHAPE, "[2] does not broadcast to [2,3]"},
     {sum_to_longer, CLV_E_SHAPE, "[1,2,3] does not broadcast to [2,3]"},
     {reshape_numel, CLV_E_SHAPE, "shape [4] has 4 elements, x has 6"},
