@@ -131,6 +131,27 @@ static void recurrences_come_back(void **state) {
     comes_back(&(clv_model){.name = "recurrences", .build = recurrences, .input = {5, 3}});
 }
 
+/** The same with lengths, first states and last ones. */
+static clv_tensor *states(clv_tensor *x, const clv_model *model) {
+    (void)model;
+    const clv_recurrent_config two = {.layers = 2, .bidirectional = true, .batch_first = true},
+                               back = {.reverse = true, .batch_first = true},
+                               none = {.no_bias = true, .batch_first = true};
+    clv_recurrent_state first = {NULL, NULL}, last = {NULL, NULL};
+    clv_tensor *lengths =
+        clv_cast(clv_mul_scalar(clv_abs(clv_max(x, (int[]){1, 2}, 2, false)), 4), CLV_DTYPE_I32);
+    clv_tensor *y = clv_nn_lstm(x, NULL, "lstm", 4, &two, &first);
+    y = clv_nn_gru(y, lengths, "gru", 4, &back, &last);
+    y = clv_nn_rnn(y, lengths, "rnn", 4, &none, &last);
+    clv_tensor *h = clv_sum(clv_add(clv_mul(first.h, first.c), last.h), (int[]){0}, 1, false);
+    return clv_add(clv_sum(y, (int[]){1}, 1, false), h);
+}
+
+static void states_come_back(void **state) {
+    (void)state;
+    comes_back(&(clv_model){.name = "states", .build = states, .input = {5, 3}});
+}
+
 static clv_tensor *of_mean(clv_tensor *x, const clv_model *model) {
     (void)model;
     return clv_mul_scalar(x, 1.0F / (float)clv_tensor_shape(x).dims[0]);
@@ -254,8 +275,9 @@ static int end(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(models_come_back),      cmocka_unit_test(sizes_follow_the_batch),
-        cmocka_unit_test(recurrences_come_back), cmocka_unit_test(what_cannot_be_written),
-        cmocka_unit_test(weights_beside),        cmocka_unit_test(every_op_has_a_row)};
+        cmocka_unit_test(models_come_back),       cmocka_unit_test(sizes_follow_the_batch),
+        cmocka_unit_test(recurrences_come_back),  cmocka_unit_test(states_come_back),
+        cmocka_unit_test(what_cannot_be_written), cmocka_unit_test(weights_beside),
+        cmocka_unit_test(every_op_has_a_row)};
     return cmocka_run_group_tests(tests, begin, end);
 }
