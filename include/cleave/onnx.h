@@ -35,7 +35,11 @@ typedef struct clv_onnx_info {
     const char *producer; /**< the program that wrote the file; "": it does not say */
     int64_t ir_version, opset;
     int64_t n_nodes, n_parameters; /**< of the file's graph; numbers in its weights */
-    CLV_RESERVED(4);
+    /** n_inputs inputs, then n_targets results, under the file's own names; of one of each, too */
+    const clv_port *ports;
+    int n_inputs, n_targets;
+    int64_t batch; /**< the first dimension of all inputs, where the file fixes it; 0: open. Any other is taken, too */
+    CLV_RESERVED(1);
 } clv_onnx_info;
 
 /**

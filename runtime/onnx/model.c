@@ -20,8 +20,9 @@ struct clv_onnx {
     clv_runtime *runtime;
     clv__onnx_model *file;
     clv_model model;
-    clv_port inputs[CLV_MAX_PORTS], targets[CLV_MAX_PORTS];
+    clv_port ports[2 * CLV_MAX_PORTS]; // inputs, then targets
     int n_inputs, n_targets;
+    int64_t batch; // the first dimension of all inputs; 0: open, or they differ
     clv__arena names;
     const char *producer;
     int64_t n_parameters;
@@ -116,7 +117,9 @@ static clv_status read_input(clv_onnx *onnx, clv__error *error, const clv__onnx_
                  path, name, info->rank, CLV_MAX_RANK);
     if (onnx->n_inputs == CLV_MAX_PORTS)
         CLV_FAIL(error, CLV_E_UNSUPPORTED, "'%s': more than %d inputs", path, CLV_MAX_PORTS);
-    clv_port *port = &onnx->inputs[onnx->n_inputs++];
+    const int64_t batch = info->dims[0].size > 0 ? info->dims[0].size : 0;
+    onnx->batch = !onnx->n_inputs || batch == onnx->batch ? batch : 0;
+    clv_port *port = &onnx->ports[onnx->n_inputs++];
     port->name = clv__arena_strdup(&onnx->names, name);
     port->dtype = clv__onnx_is_float((int)info->dtype) ? CLV_DTYPE_F32 : CLV_DTYPE_I32;
     for (size_t d = 1; d < info->rank; d++) {
@@ -140,10 +143,10 @@ static clv_tensor *build_one(clv_tensor *x, const clv_model *model) {
 
 /** A result is what a target is compared with: classes, or numbers. */
 static void read_output(clv_onnx *onnx, clv_tensor *tensor, const char *name, bool numbers) {
-    clv_port *port = &onnx->targets[onnx->n_targets++];
+    clv_port *port = &onnx->ports[onnx->n_inputs + onnx->n_targets++];
     const clv_shape shape = clv_tensor_shape(tensor);
     bool tokens = true;
-    for (int i = 0; i < onnx->n_inputs; i++) tokens = tokens && onnx->inputs[i].dtype == CLV_DTYPE_I32;
+    for (int i = 0; i < onnx->n_inputs; i++) tokens = tokens && onnx->ports[i].dtype == CLV_DTYPE_I32;
     const bool classes =
         !numbers && (shape.rank == 2 || (shape.rank == 3 && tokens)) && shape.dims[shape.rank - 1] > 1;
     port->name = name;
@@ -163,8 +166,8 @@ static clv_status read_outputs(clv_onnx *onnx, clv__error *error, bool numbers) 
     const int64_t own = clv__onnx_batch_of(onnx->file), batch = own ? own : 1;
     clv_status status = clv_graph_create(onnx->runtime, &graph);
     for (int i = 0; status == CLV_OK && i < onnx->n_inputs; i++)
-        inputs[i] = clv_input(graph, onnx->inputs[i].name, onnx->inputs[i].dtype,
-                              clv_port_shape(&onnx->inputs[i], batch));
+        inputs[i] = clv_input(graph, onnx->ports[i].name, onnx->ports[i].dtype,
+                              clv_port_shape(&onnx->ports[i], batch));
     if (status == CLV_OK) {
         clv__onnx_build(onnx->file, 0, inputs, outputs);
         status = clv_graph_status(graph);
@@ -179,20 +182,21 @@ static clv_status read_outputs(clv_onnx *onnx, clv__error *error, bool numbers) 
 }
 
 static void make_model(clv_onnx *onnx) {
+    const clv_port *inputs = onnx->ports, *targets = inputs + onnx->n_inputs;
     clv_model *model = &onnx->model;
     *model = (clv_model){.name = onnx->file->path, .text = "of an ONNX file", .user = onnx};
     if (onnx->n_inputs == 1 && onnx->n_targets == 1) {
         model->build = build_one;
-        model->dtype = onnx->inputs[0].dtype;
-        model->classes = onnx->targets[0].classes;
-        memcpy(model->input, onnx->inputs[0].dims, sizeof model->input);
-        memcpy(model->target, onnx->targets[0].dims, sizeof model->target);
+        model->dtype = inputs[0].dtype;
+        model->classes = targets[0].classes;
+        memcpy(model->input, inputs[0].dims, sizeof model->input);
+        memcpy(model->target, targets[0].dims, sizeof model->target);
         return;
     }
     model->build_all = build_all;
-    model->inputs = onnx->inputs;
+    model->inputs = inputs;
     model->n_inputs = onnx->n_inputs;
-    model->targets = onnx->targets;
+    model->targets = targets;
     model->n_targets = onnx->n_targets;
 }
 
@@ -248,7 +252,11 @@ clv_onnx_info clv_onnx_info_get(const clv_onnx *onnx) {
                           .producer = onnx->producer,
                           .ir_version = file->ir_version,
                           .n_nodes = (int64_t)file->graph.n_nodes,
-                          .n_parameters = onnx->n_parameters};
+                          .n_parameters = onnx->n_parameters,
+                          .ports = onnx->ports,
+                          .n_inputs = onnx->n_inputs,
+                          .n_targets = onnx->n_targets,
+                          .batch = onnx->batch};
     for (size_t i = 0; i < file->n_opsets; i++)
         if (!file->opsets[i].domain.n) info.opset = file->opsets[i].version;
     return info;

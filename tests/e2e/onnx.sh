@@ -33,6 +33,32 @@ expect 2 "its name must end in .onnx" "$cleave" export --weights w.safetensors -
 expect 2 "--weights wants a file" "$cleave" export -o w.onnx
 expect 2 "which model?" "$cleave" export --weights "$models/cnn.safetensors" -o w.onnx
 
+# named arrays: the file says its inputs and results, of one of each, too; its own weights, and others
+"$helper" fields 200 d.npz
+works "$cleave" train arrays d.npz --target 'kind,price=mse*0.5' --model linear --device "$device" --epochs 5 --save of.safetensors
+works "$cleave" export --weights of.safetensors -o two.onnx
+works "$cleave" train arrays d.npz --inputs a --target price --model linear --device "$device" --epochs 1 --save of1.safetensors
+works "$cleave" export --weights of1.safetensors -o one.onnx
+close() { awk "BEGIN { d = $2 - $3; exit !(d < 1e-4 && d > -1e-4) }" || fail "$1: $2 is not $3"; }
+for of in of.safetensors:two.onnx of1.safetensors:one.onnx; do
+    file=${of#*:}
+    works "$cleave" eval arrays d.npz --weights "${of%:*}" --device "$device" --metric price:mae --json
+    mae=$(at metrics.price:mae 2>/dev/null)
+    works "$cleave" eval arrays d.npz --model $file --device "$device" --metric price:mae --json
+    close "mae of $file" "$(at metrics.price:mae)" "$mae"
+    works "$cleave" run arrays d.npz --weights "${of%:*}" --device "$device" --output before.npz
+    works "$cleave" run arrays d.npz --model $file --device "$device" --output after.npz
+    same "results of $file" "$("$helper" shapes after.npz)" "$("$helper" shapes before.npz)"
+    close "prices of $file" "$("$helper" told after.npz d.npz price)" "$("$helper" told before.npz d.npz price)"
+    works "$cleave" train arrays d.npz --model $file --device "$device" --epochs 1 --save more.safetensors
+    works "$cleave" run arrays d.npz --weights more.safetensors --device "$device" --output after.npz
+    works "$cleave" compare --model $file --device "$device" --device "$device"
+done
+mkdir other less # arrays of other names
+"$helper" fields 200 other/q.npy a && "$helper" fields 200 other/r.npy price && "$helper" fields 200 less/a.npy a || fail "no arrays"
+works "$cleave" train arrays other --model one.onnx --target r --device "$device" --steps 1 --quiet
+expect 1 "'less' has no array 'b', it has a" "$cleave" run arrays less --model two.onnx --device "$device" --output x.npz
+
 # dimensions that the file leaves open: field TAG TEXT is a field of the wire format
 field() { printf "\\$(printf %03o "$1")\\$(printf %03o ${#2})%s" "$2"; }
 dim() { field 10 "$(field 18 "$1")"; }

@@ -158,6 +158,7 @@ static int size_by_weights(const cli_session *session, const clv_model *model, s
     const clv_weights_info *told = args->told;
     out->model = cli_model_for(args, model);
     if (!told || !told->model || strcmp(told->model, model->name)) return EXIT_DONE;
+    if (cli_is_onnx(args->weights)) return EXIT_DONE; // the file's own sizes
     if (model->dtype == CLV_DTYPE_I32) {
         clv_vocabulary *vocabulary = NULL;
         clv_status status = clv_gpt_weights_read(session->runtime, args->weights, &out->gpt, &vocabulary);
@@ -169,8 +170,7 @@ static int size_by_weights(const cli_session *session, const clv_model *model, s
         memcpy(out->model.target, told->target, sizeof out->model.target);
         out->model.classes = told->classes;
     } else {
-        int code = cli_fields_of_weights(session->runtime, args->weights, &out->fields, &model);
-        if (code == EXIT_DONE && model->build_all) code = cli_ports_of_model(model, &out->fields);
+        const int code = cli_fields_of_weights(session->runtime, args, &out->fields, &model);
         if (code != EXIT_DONE) return code;
         return cli_model_of_fields(session->runtime, args, model, &out->fields, &out->model);
     }

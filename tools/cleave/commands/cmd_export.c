@@ -37,7 +37,7 @@ static int size_model(export_job *job) {
     if (!model && !is_of_arrays(told)) return EXIT_USAGE;
     if (model && !strcmp(model->name, "gpt")) return size_gpt(job);
     if (is_of_arrays(told)) {
-        const int code = cli_fields_of_weights(job->runtime, args->weights, &job->fields, &model);
+        const int code = cli_fields_of_weights(job->runtime, args, &job->fields, &model);
         return code == EXIT_DONE ? cli_model_of_fields(job->runtime, args, model, &job->fields, &job->sized)
                                  : code;
     }

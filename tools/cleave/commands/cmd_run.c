@@ -136,9 +136,7 @@ static int take_input(run_job *job, int i) {
     const char *path = job->session->args->words[1], *name = job->fields.name[i];
     const clv_array *array = clv_archive_find(job->archive, name);
     char have[96], want[96];
-    const char *unread = array ? NULL : cli_unread(job->archive, name);
-    if (unread) return cli_fail(EXIT_FAILED, "%s", unread);
-    if (!array) return cli_fail(EXIT_FAILED, "'%s' has no array '%s', which the model takes", path, name);
+    if (!array) return cli_no_array(job->archive, path, name);
     const bool whole = job->fields.port[i].dtype == CLV_DTYPE_I32;
     snprintf(have, sizeof have, "'%.90s'", name);
     const clv_weights_info *told =
@@ -170,8 +168,7 @@ static int take_input(run_job *job, int i) {
 static int take_arrays(run_job *job) {
     const cli_args *args = job->session->args;
     clv_runtime *runtime = job->session->runtime;
-    int code = cli_fields_of_weights(runtime, args->weights, &job->fields, &job->model);
-    if (code == EXIT_DONE && job->model->build_all) code = cli_ports_of_model(job->model, &job->fields);
+    int code = cli_fields_of_weights(runtime, args, &job->fields, &job->model);
     if (code != EXIT_DONE) return code;
     clv_status status = cli_read_arrays(runtime, args->words[1], &job->archive);
     if (status != CLV_OK) return cli_fail_status(runtime, status);

@@ -84,10 +84,14 @@ static int read_targets(const char *list, cli_fields *out) {
     return EXIT_DONE;
 }
 
-int cli_read_fields(const cli_args *args, cli_fields *out) {
+static int read_fields(const char *inputs, const char *targets, cli_fields *out) {
     *out = (cli_fields){.n_inputs = 0};
-    const int code = read_inputs(args->inputs, out);
-    return code == EXIT_DONE ? read_targets(args->target, out) : code;
+    const int code = read_inputs(inputs, out);
+    return code == EXIT_DONE ? read_targets(targets, out) : code;
+}
+
+int cli_read_fields(const cli_args *args, cli_fields *out) {
+    return read_fields(args->inputs, args->target, out);
 }
 
 int cli_check_arrays(const cli_args *args, const clv_model *model) {
@@ -152,15 +156,15 @@ clv_status cli_read_arrays(clv_runtime *runtime, const char *path, clv_archive *
     return status;
 }
 
-const char *cli_unread(const clv_archive *archive, const char *name) {
+static const char *unread(const clv_archive *archive, const char *name) {
     char key[512];
     snprintf(key, sizeof key, UNREAD "%s", name);
     return clv_archive_text(archive, key);
 }
 
-static int no_array(const clv_archive *archive, const char *path, const char *name) {
-    const char *unread = cli_unread(archive, name);
-    if (unread) return cli_fail(EXIT_FAILED, "%s", unread);
+int cli_no_array(const clv_archive *archive, const char *path, const char *name) {
+    const char *why = unread(archive, name);
+    if (why) return cli_fail(EXIT_FAILED, "%s", why);
     char names[300] = "";
     clv__nearest nearest = {.word = name};
     for (size_t i = 0; clv_archive_get(archive, i); i++) {
@@ -261,7 +265,7 @@ static int describe(const clv_archive *archive, const cli_args *args, const clv_
     const clv_array *array = clv_archive_find(archive, name);
     const bool target = i >= fields->n_inputs;
     clv_port *port = &fields->port[i];
-    if (!array) return no_array(archive, path, name);
+    if (!array) return cli_no_array(archive, path, name);
     if (array->shape.rank < 1 || clv_array_bytes(array) == 0)
         return cli_fail(EXIT_FAILED, "'%s': array '%s' holds no samples", path, name);
     memset(port->dims, 0, sizeof port->dims);
@@ -460,11 +464,12 @@ int cli_model_of_fields(clv_runtime *runtime, const cli_args *args, const clv_mo
     return EXIT_DONE;
 }
 
-int cli_ports_of_model(const clv_model *model, cli_fields *fields) {
+static int keep_ports(const clv_port *inputs, int n_inputs, const clv_port *targets, int n_targets,
+                      cli_fields *fields) {
     *fields = (cli_fields){.n_inputs = 0};
-    for (int i = 0; i < model->n_inputs + model->n_targets; i++) {
-        const bool input = i < model->n_inputs;
-        const clv_port *port = input ? &model->inputs[i] : &model->targets[i - model->n_inputs];
+    for (int i = 0; i < n_inputs + n_targets; i++) {
+        const bool input = i < n_inputs;
+        const clv_port *port = input ? &inputs[i] : &targets[i - n_inputs];
         const int code = keep_name(input ? "inputs" : "target", port->name, strlen(port->name), fields);
         if (code != EXIT_DONE) return code;
         fields->port[i] = *port;
@@ -473,6 +478,16 @@ int cli_ports_of_model(const clv_model *model, cli_fields *fields) {
         *(input ? &fields->n_inputs : &fields->n_targets) += 1;
     }
     return EXIT_DONE;
+}
+
+int cli_ports_of_model(const clv_model *model, cli_fields *fields) {
+    return keep_ports(model->inputs, model->n_inputs, model->targets, model->n_targets, fields);
+}
+
+/** An ONNX file names its input and its result, where it has one of each, too. */
+static int ports_of_onnx(const clv_onnx *onnx, cli_fields *fields) {
+    const clv_onnx_info info = clv_onnx_info_get(onnx);
+    return keep_ports(info.ports, info.n_inputs, info.ports + info.n_inputs, info.n_targets, fields);
 }
 
 static int read_told(clv_runtime *runtime, const char *path, cli_fields *out, const clv_model **model,
@@ -514,11 +529,20 @@ static int keep_to_weights(const cli_source *source, cli_fields *fields, const c
     return code;
 }
 
+/** What is not named is what an ONNX file of one input and one result calls it, if there is such an array. */
+static const char *name_in_file(const cli_source *source, clv_port_role role) {
+    const clv_onnx_info info = clv_onnx_info_get(source->args->onnx);
+    if (!source->args->onnx || source->model->build_all) return NULL;
+    const char *name = info.ports[role == CLV_PORT_INPUT ? 0 : info.n_inputs].name;
+    return !strpbrk(name, ",=") && clv_archive_find(source->archive, name) ? name : NULL;
+}
+
 int cli_make_arrays(cli_source *source) {
     cli_fields *fields = &source->fields;
     const cli_args *args = source->args;
     const clv_model *told = args->model ? source->model : NULL;
-    int code = cli_read_fields(args, fields);
+    int code = read_fields(args->inputs ? args->inputs : name_in_file(source, CLV_PORT_INPUT),
+                           args->target ? args->target : name_in_file(source, CLV_PORT_TARGET), fields);
     if (code == EXIT_DONE && source->model->build_all && !fields->n_inputs && !fields->n_targets)
         code = cli_ports_of_model(source->model, fields);
     if (code == EXIT_DONE && args->weights && !args->except) code = keep_to_weights(source, fields, &told);
@@ -527,7 +551,8 @@ int cli_make_arrays(cli_source *source) {
         code = cli_fail(EXIT_USAGE, "which arrays are to be learnt? --target wants their names");
     for (int i = 0; code == EXIT_DONE && i < fields->n_targets; i++) {
         const char *name = fields->name[fields->n_inputs + i];
-        if (!clv_archive_find(source->archive, name)) code = no_array(source->archive, args->words[1], name);
+        if (!clv_archive_find(source->archive, name))
+            code = cli_no_array(source->archive, args->words[1], name);
     }
     if (code == EXIT_DONE && !fields->n_inputs) {
         code = take_others(source->archive, args->words[1], fields);
@@ -610,7 +635,7 @@ static int read_told(clv_runtime *runtime, const char *path, cli_fields *out, co
                      bool *there) {
     clv_archive *archive = NULL;
     *out = (cli_fields){.n_inputs = 0};
-    if (cli_is_onnx(path)) return EXIT_DONE;
+    if (cli_is_onnx(path)) return EXIT_DONE; // which tells them itself
     clv_status status = clv_safetensors_read(runtime, path, &archive);
     if (status != CLV_OK) return cli_fail_status(runtime, status);
     const char *text = clv_archive_text(archive, "cleave.fields"),
@@ -634,18 +659,17 @@ static int read_told(clv_runtime *runtime, const char *path, cli_fields *out, co
     return code;
 }
 
-int cli_fields_of_weights(clv_runtime *runtime, const char *path, cli_fields *out, const clv_model **model) {
+int cli_fields_of_weights(clv_runtime *runtime, const cli_args *args, cli_fields *out,
+                          const clv_model **model) {
     bool there = false;
-    const int code = read_told(runtime, path, out, model, &there);
-    const bool onnx = *model && cli_is_onnx((*model)->name);
-    if (onnx && there && !(*model)->build_all) out->port[0].dtype = (*model)->dtype;
-    if (code != EXIT_DONE || there || (onnx && (*model)->build_all)) return code;
-    if (onnx)
-        return cli_fail(EXIT_USAGE,
-                        "'%s' is a model of one input and one result, which takes --input FILE, an .npy file",
-                        (*model)->name);
+    const bool named = *model && (*model)->build_all;
+    const int code = named ? EXIT_DONE : read_told(runtime, args->weights, out, model, &there);
+    if (args->onnx && there && *model) out->port[0].dtype = (*model)->dtype;
+    if (code != EXIT_DONE || there) return code;
+    if (named) return cli_ports_of_model(*model, out);
+    if (args->onnx && *model) return ports_of_onnx(args->onnx, out);
     return cli_fail(EXIT_FAILED,
                     "'%s' does not tell its inputs and targets; `cleave train arrays FILE --save` writes "
                     "weights that do",
-                    path);
+                    args->weights);
 }

@@ -22,8 +22,8 @@ typedef struct cli_fields {
 int cli_check_arrays(const cli_args *args, const clv_model *model);
 /** --inputs and --target read. Prints what is wrong. */
 int cli_read_fields(const cli_args *args, cli_fields *out);
-/** Why an array of that name was not read from an archive; NULL: it was, or there is none. Borrowed. */
-const char *cli_unread(const clv_archive *archive, const char *name);
+/** Say that there is no array of that name, and which there are; EXIT_FAILED. */
+int cli_no_array(const clv_archive *archive, const char *path, const char *name);
 /** An .npz, or a folder of .npy. */
 clv_status cli_read_arrays(clv_runtime *runtime, const char *path, clv_archive **out);
 /** The model for such fields: one that names ports itself as it is. Prints what does not fit. */
@@ -35,8 +35,10 @@ int cli_ports_of_model(const clv_model *model, cli_fields *fields);
 bool cli_field_scale(const json_t *target, double *mean, double *scale);
 /** What weights keep of them, to be freed; NULL: no memory. */
 char *cli_fields_record(const cli_fields *fields);
-/** The way back, and *model, unless it is NULL or set already. Prints what is wrong. */
-int cli_fields_of_weights(clv_runtime *runtime, const char *path, cli_fields *out, const clv_model **model);
+/** The way back, and *model, unless it is set already. A model that names its ports, and an ONNX file, tell
+ *  them themselves. Prints what is wrong. */
+int cli_fields_of_weights(clv_runtime *runtime, const cli_args *args, cli_fields *out,
+                          const clv_model **model);
 
 // ---- source.c: samples and targets from a dataset, arrays, a text, a folder -----------------------------
 

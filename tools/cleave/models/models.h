@@ -67,6 +67,6 @@ bool cli_is_onnx(const char *name);
  *  Without --weights its own are used. Prints what fails. */
 int cli_load_onnx(cli_args *args);
 /** The same of the file that weights were trained with, where --model names no other. */
-int cli_load_told_onnx(const cli_args *args);
+int cli_load_told_onnx(cli_args *args);
 
 #endif

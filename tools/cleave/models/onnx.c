@@ -11,7 +11,7 @@ bool cli_is_onnx(const char *name) {
 }
 
 /** Read it, and register it: it lasts as long as the process, as what --ops has registered. */
-static int load(const char *path, const char *dims) {
+static int load(const char *path, const char *dims, const clv_onnx **out) {
     const clv_runtime_config config = {.no_opencl = true, .visible_devices = "", .partition = ""};
     clv_runtime *runtime;
     clv_onnx *onnx;
@@ -23,23 +23,24 @@ static int load(const char *path, const char *dims) {
     if (status == CLV_OK) status = clv_model_register(runtime, clv_onnx_info_get(onnx).model);
     const int code = status == CLV_OK ? EXIT_DONE : cli_fail_status(runtime, status);
     clv_runtime_destroy(runtime);
+    if (code == EXIT_DONE) *out = onnx;
     return code;
 }
 
 int cli_load_onnx(cli_args *args) {
     const char *path = args->command == CLI_PLAN ? args->n_words ? args->words[0] : NULL : args->model;
     if (!cli_is_onnx(path)) return EXIT_DONE;
-    const int code = load(path, args->dims);
+    const int code = load(path, args->dims, &args->onnx);
     if (code != EXIT_DONE || args->weights || args->resume || args->command == CLI_PLAN) return code;
     args->weights = path;
     args->given.weights = true;
     return EXIT_DONE;
 }
 
-int cli_load_told_onnx(const cli_args *args) {
+int cli_load_told_onnx(cli_args *args) {
     const char *told = args->told ? args->told->model : NULL;
     if (args->model || !cli_is_onnx(told)) return EXIT_DONE;
-    if (access(told, R_OK) == 0) return load(told, args->dims);
+    if (access(told, R_OK) == 0) return load(told, args->dims, &args->onnx);
     return cli_fail(EXIT_USAGE,
                     "'%s' holds weights of '%s', which is not there: --model FILE.onnx says where it is",
                     args->weights, told);

@@ -56,6 +56,12 @@ static void tell_lost(const cli_args *args) {
     if (what) fprintf(stderr, "'%s' does not tell what it was trained on: %s\n", args->weights, what);
 }
 
+/** Does the model that is named say itself what its inputs and targets are? */
+static bool names_ports(const cli_args *args) {
+    const clv_model *model = args->model ? clv_model_find(args->model) : NULL;
+    return args->onnx || (model && model->build_all);
+}
+
 /** What a command cannot do without. */
 static int check_record(const cli_args *args) {
     const clv_weights_info *told = args->told;
@@ -65,7 +71,7 @@ static int check_record(const cli_args *args) {
     if (cli_data_is(args, "csv") && !told->table && !named)
         return cli_fail(EXIT_FAILED, "'%s' does not tell the columns of its table; %s", args->weights,
                         *lost ? lost : "`cleave train csv FILE --save` writes weights that do");
-    if (cli_data_is(args, "arrays") && *lost && !named)
+    if (cli_data_is(args, "arrays") && *lost && !named && !names_ports(args))
         return cli_fail(EXIT_FAILED, "'%s' does not tell its inputs and targets; %s", args->weights, lost);
     char names[CLI_NAMES_BYTES];
     if (*lost && !args->model)
