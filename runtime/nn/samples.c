@@ -75,11 +75,12 @@ clv_status clv__model_check_samples(clv_runtime *runtime, const clv_model *model
     return clv__port_check_samples(error, model, &port, what, sample);
 }
 
-/** Are the samples images of another size? What the model's builder then says of the size, it says. */
+/** Are the samples images of another size, of a model of images or of any size? What the model's builder then says of the size, it
+ *  says. */
 static bool is_image(const clv_model *model, const clv_port *port, const clv_shape *sample) {
     const clv_shape want = clv_port_shape(port, 1);
-    return !model->build_all && port->dtype == CLV_DTYPE_F32 && want.rank <= 4 && sample->rank >= 2 &&
-           sample->rank <= 3 && clv_shape_numel(sample) > 0;
+    return !model->build_all && port->dtype == CLV_DTYPE_F32 && (want.rank == 4 || want.rank == 1) &&
+           sample->rank >= 2 && sample->rank <= 3 && clv_shape_numel(sample) > 0;
 }
 
 clv_status clv_model_for_samples(clv_runtime *runtime, const clv_model *model, const char *what,

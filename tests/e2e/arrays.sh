@@ -181,6 +181,20 @@ works "$cleave" train --images images/picture.npy --labels images/label.npy --mo
 ! grep -q 'cleave\.table\|cleave\.fields' plain.safetensors || fail "weights of plain arrays tell of columns"
 expect 1 "'plain.safetensors' holds weights of samples [1,28,28]: \`cleave run --input FILE --weights plain.safetensors\` takes them" "$cleave" run csv rows.csv --weights plain.safetensors --output x.csv --device "$device"
 
+# of what weights are, and the shape that they know, is said where arrays are given that are neither
+"$helper" images 4 seven.npy 7 7 && "$helper" labels 40 shown.npy || fail "no data"
+for ask in "run --input seven.npy -o x.npy" "eval --images seven.npy --labels shown.npy"; do
+    expect 1 "holds weights of a table with the columns x, y, rows of 2 numbers: \`cleave ${ask%% *} csv FILE --weights side.safetensors\`" \
+        "$cleave" $ask --weights side.safetensors --device "$device"
+    expect 1 "named arrays with the inputs a [2], b: \`cleave ${ask%% *} arrays FILE --weights w.safetensors\`" "$cleave" $ask --weights w.safetensors --device "$device"
+done
+"$helper" images 40 square.npy 7 7 && "$helper" fields 40 flat.npy a || fail "no data"
+works "$cleave" train --images square.npy --labels images/label.npy --model mlp --device "$device" --quiet --steps 1 --save square.safetensors
+expect 1 "'w.safetensors' holds weights of named arrays" "$cleave" run --input square.npy --weights w.safetensors --device "$device" -o x.npy
+expect 1 "the samples here are [1,28,28], and 'square.safetensors' was trained on samples of [1,7,7]" \
+    "$cleave" run --input images/picture.npy --weights square.safetensors --device "$device" -o x.npy
+expect 1 "which wants [1,7,7]" "$cleave" eval --images flat.npy --labels images/label.npy --weights square.safetensors --device "$device"
+
 # Models, losses and optimizers of a library's own: two heads with an index among the inputs.
 if [ -n "${CLV_TEST_CUSTOM:-}" ]; then
     custom="--ops $CLV_TEST_CUSTOM --device $device"
@@ -276,7 +290,7 @@ expect 1 "mixup is of " "$cleave" train arrays $weighted --mixup 0.2
 
 # One sentence each.
 expect 2 "--optimizer wants one of sgd|momentum|adam|adamw, not 'adan'; did you mean 'adam'?" "$cleave" train fashion-mnist --optimizer adan
-expect 1 "'side.safetensors' holds weights of a table with the columns x, y: \`cleave run csv FILE" "$cleave" run arrays d.npz --weights side.safetensors --output x.npz --device "$device"
+expect 1 "'side.safetensors' holds weights of a table with the columns x, y, rows of 2 numbers: \`cleave run csv FILE" "$cleave" run arrays d.npz --weights side.safetensors --output x.npz --device "$device"
 expect 2 'which arrays are to be learnt' "$cleave" train arrays d.npz
 expect 2 '`arrays FILE` wants an .npz file' "$cleave" train arrays
 expect 2 "there is no loss 'mes', there are cross_entropy, mse, bce_with_logits; did you mean 'mse'?" "$cleave" train arrays d.npz --target price=mes

@@ -244,7 +244,7 @@ many="--context 8 --width 8 --heads 1 --layers 1 --device $device"
 works "$cleave" train text many.txt $many --stride 1 --validation 0.4 --batch 2 --steps 2 --save many.safetensors
 grep -q '^9000 different tokens, and 10799 to learn from: too few of each' err || fail "few of each: $(cat err)"
 grep -q '^tested after each epoch on 3596 of 719[0-9] samples' err || fail "all samples are tested on: $(cat err)"
-expect 1 "'line.safetensors' holds weights of a table with the columns a, b: \`cleave train csv FILE" "$cleave" train text text.txt --weights line.safetensors --device "$device"
+expect 1 "'line.safetensors' holds weights of a table with the columns a, b, rows of 2 numbers: \`cleave train csv FILE" "$cleave" train text text.txt --weights line.safetensors --device "$device"
 printf 'abc\377def' >bad.txt
 expect 1 'not UTF-8 (byte 3)' "$cleave" train text bad.txt --context 2 --device "$device"
 printf 'a,y\n1,2\n3,\n' >hole.csv

@@ -44,7 +44,7 @@ expect 1 "do not fit model 'linear', which wants [1,28,28]; rows of numbers are 
 works train --images wide.npy # a model for images of that size
 for command in "eval --images wide.npy --labels y.npy" "run --input wide.npy --output o.npy"; do
     # shellcheck disable=SC2086
-    expect 1 "built for the samples, [1,28,30]" "$cleave" $command --model linear --device host --weights good
+    expect 1 "the samples here are [1,28,30], and 'good' was trained on samples of [1,28,28]" "$cleave" $command --model linear --device host --weights good
     grep -qF "'fc.weight' is [10,784] and must be [10,840]" err || fail "no shape is told: $(cat err)"
     grep -q "own are" err && fail "shapes that are off the point: $(cat err)"
 done

@@ -100,7 +100,7 @@ csv="csv houses.csv" text="text text.txt" images="images f" arrays="arrays d.npz
 }
 have="csv text arrays named"
 if learn images f --model mlp --image-size 12 --save images.st >out 2>&1; then have="$have images"; else in_part "$(tail -n 1 out)"; fi
-of_csv="a table with the columns area, city" of_text="a text" of_arrays="named arrays" of_named="samples [1,28,28]"
+of_csv="a table with the columns area, city, rows of 3 numbers" of_text="a text" of_arrays="named arrays with the inputs a [2], b" of_named="samples [1,28,28]"
 of_images="pictures with the classes one, two"
 train_csv="train csv FILE" eval_csv="eval csv FILE" run_csv="run csv FILE" generate_csv=$run_csv
 train_text="train text FILE" eval_text="eval text FILE" run_text="generate --prompt TEXT"

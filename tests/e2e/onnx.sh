@@ -72,6 +72,8 @@ expect 1 "'open.onnx' has no open dimension 'heigth' behind the batch (--dims)" 
 works "$cleave" run --model open.onnx --dims width=28,height=6 --input open.npy --device "$device" --output d.npy
 works "$cleave" run --model open.onnx --dims width=28,height=6 --input d.npy --device "$device" --output e.npy
 "$helper" near d.npy e.npy 1e-9 >/dev/null || fail "Relu of a Relu is another"
+expect 1 "images 'wide.npy' of shape [1,28,28] do not fit model 'open.onnx', which wants [6,28]" \
+    "$cleave" run --model open.onnx --dims width=28,height=6 --input wide.npy --device "$device" --output x.npy
 "$helper" near d.npy open.npy 1e-2 >/dev/null && fail "Relu changed nothing"
 
 # named arrays: a model of several inputs takes them by its names, one of tokens is learnt of them

@@ -630,7 +630,28 @@ static bool read_port(const json_t *one, bool target, cli_fields *out) {
     return true;
 }
 
-/** there: they tell it, which an ONNX file does not. */
+static bool parse_told(const char *text, cli_fields *out) {
+    json_t *root = text ? cli_json_read(text, strlen(text)) : NULL;
+    const json_t *inputs = json_object_get(root, "inputs"), *targets = json_object_get(root, "targets");
+    bool good = json_array_size(inputs) && json_array_size(targets);
+    *out = (cli_fields){.n_inputs = 0};
+    for (size_t i = 0; good && i < json_array_size(inputs); i++)
+        good = read_port(json_array_get(inputs, i), false, out);
+    for (size_t i = 0; good && i < json_array_size(targets); i++)
+        good = read_port(json_array_get(targets, i), true, out);
+    json_decref(root);
+    return good;
+}
+
+bool cli_told_fields(clv_runtime *runtime, const char *path, cli_fields *out) {
+    clv_archive *archive = NULL;
+    const bool good = clv_safetensors_read(runtime, path, &archive) == CLV_OK &&
+                      parse_told(clv_archive_text(archive, "cleave.fields"), out);
+    clv_archive_destroy(archive);
+    return good;
+}
+
+/** there: they tell it. */
 static int read_told(clv_runtime *runtime, const char *path, cli_fields *out, const clv_model **model,
                      bool *there) {
     clv_archive *archive = NULL;
@@ -640,21 +661,14 @@ static int read_told(clv_runtime *runtime, const char *path, cli_fields *out, co
     if (status != CLV_OK) return cli_fail_status(runtime, status);
     const char *text = clv_archive_text(archive, "cleave.fields"),
                *name = clv_archive_text(archive, "cleave.model");
-    json_t *root = text ? cli_json_read(text, strlen(text)) : NULL;
-    const json_t *inputs = json_object_get(root, "inputs"), *targets = json_object_get(root, "targets");
-    bool good = json_array_size(inputs) && json_array_size(targets);
-    *there = text != NULL;
-    for (size_t i = 0; good && i < json_array_size(inputs); i++)
-        good = read_port(json_array_get(inputs, i), false, out);
-    for (size_t i = 0; good && i < json_array_size(targets); i++)
-        good = read_port(json_array_get(targets, i), true, out);
+    const bool good = parse_told(text, out);
     int code = EXIT_DONE;
+    *there = text != NULL;
     if (text && !good)
         code = cli_fail(EXIT_FAILED,
                         "'%s' is damaged: what it tells of inputs and targets is no list of them", path);
     else if (text && model && !*model && !(*model = cli_model(name)))
         code = EXIT_USAGE;
-    json_decref(root);
     clv_archive_destroy(archive);
     return code;
 }
@@ -664,7 +678,7 @@ int cli_fields_of_weights(clv_runtime *runtime, const cli_args *args, cli_fields
     bool there = false;
     const bool named = *model && (*model)->build_all;
     const int code = named ? EXIT_DONE : read_told(runtime, args->weights, out, model, &there);
-    if (args->onnx && there && *model) out->port[0].dtype = (*model)->dtype;
+    if (args->onnx && there && *model && !(*model)->build_all) out->port[0].dtype = (*model)->dtype;
     if (code != EXIT_DONE || there) return code;
     if (named) return cli_ports_of_model(*model, out);
     if (args->onnx && *model) return ports_of_onnx(args->onnx, out);

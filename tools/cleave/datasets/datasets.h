@@ -35,6 +35,8 @@ int cli_ports_of_model(const clv_model *model, cli_fields *fields);
 bool cli_field_scale(const json_t *target, double *mean, double *scale);
 /** What weights keep of them, to be freed; NULL: no memory. */
 char *cli_fields_record(const cli_fields *fields);
+/** What weights tell of them; false: nothing, or nothing that can be read. */
+bool cli_told_fields(clv_runtime *runtime, const char *path, cli_fields *out);
 /** The way back, and *model, unless it is set already. A model that names its ports, and an ONNX file, tell
  *  them themselves. Prints what is wrong. */
 int cli_fields_of_weights(clv_runtime *runtime, const cli_args *args, cli_fields *out,

@@ -57,12 +57,12 @@ int cli_size_rows(const cli_args *args, const clv_model *model, int64_t columns,
     const bool fixed = model->input[0] && !model->input[1], table = cli_data_is(args, "csv");
     if (fixed && model->input[0] != columns)
         return cli_fail(
-            EXIT_FAILED,
-            "the rows of '%s' are %lld numbers%s, and model '%s' takes %lld: %s, or leave `input` "
-            "of the model out, and it takes rows of any length",
-            args->words[1], (long long)columns, table ? " (one for each word of a column of words)" : "",
-            model->name, (long long)model->input[0],
-            table ? "--ignore leaves columns out" : "--inputs names the arrays that it takes");
+            EXIT_FAILED, "the rows of '%s' are %lld number%s%s, and model '%s' takes %lld: %s, or %s",
+            args->words[1], (long long)columns, columns == 1 ? "" : "s",
+            table ? " (one for each word of a column of words)" : "", model->name, (long long)model->input[0],
+            table ? "--ignore leaves columns out" : "--inputs names the arrays that it takes",
+            cli_is_onnx(model->name) ? "export the model again for rows of that length"
+                                     : "leave `input` of the model out, and it takes rows of any length");
     *out = *model;
     memset(out->input, 0, sizeof out->input);
     out->input[0] = columns;
@@ -73,14 +73,23 @@ clv_model cli_model_for(const cli_args *args, const clv_model *model) {
     return clv_model_for(model, 0, 0, 0, args->classes);
 }
 
+clv_shape cli_sample_of(const clv_model *model) {
+    int rank = 0;
+    while (rank < CLV_MAX_RANK - 1 && model->input[rank]) rank++;
+    return clv_shape_make(rank, model->input);
+}
+
 int cli_size_model(clv_runtime *runtime, const cli_args *args, const clv_model *model,
                    const clv_shape *sample, clv_model *out) {
     const char *file = args->images ? args->images : args->input;
     char what[512] = "samples";
     if (file) snprintf(what, sizeof what, "images '%.400s'", file);
-    const clv_model wanted = cli_model_for(args, model);
+    clv_model wanted = cli_model_for(args, model);
+    const int64_t *told = cli_told_input(args, model);
+    if (told) memcpy(wanted.input, told, sizeof wanted.input);
     clv_status status = clv_model_for_samples(runtime, &wanted, what, sample, out);
     if (status == CLV_OK) return EXIT_DONE;
+    if (told) return cli_fail(EXIT_FAILED, "%s, as '%s' was trained", cli_sentence(runtime), args->weights);
     if (args->images && args->labels && sample->rank == 1 && !strstr(cli_sentence(runtime), "numpy mends"))
         return cli_fail(EXIT_FAILED,
                         "%s; rows of numbers are named arrays: numpy.savez('data.npz', x=x, y=y), and then "

@@ -288,10 +288,10 @@ int cli_fail_made(clv_runtime *runtime, const cli_args *args, clv_status status)
     return cli_fail_status(runtime, status);
 }
 
-static clv_shape sample_of(const clv_model *model) {
-    int rank = 0;
-    while (rank < CLV_MAX_RANK - 1 && model->input[rank]) rank++;
-    return clv_shape_make(rank, model->input);
+const int64_t *cli_told_input(const cli_args *args, const clv_model *model) {
+    const clv_weights_info *told = args->told;
+    const bool known = told && told->model && told->input[0] && model->build && model->dtype != CLV_DTYPE_I32;
+    return known && !strcmp(told->model, model->name) && !cli_begins_anew(args) ? told->input : NULL;
 }
 
 /** Of another number of classes: the samples' size is no reason, and only `train` begins layers anew. */
@@ -306,13 +306,24 @@ int cli_fail_sized(clv_runtime *runtime, const cli_args *args, clv_status status
     char built[96];
     if (status == CLV_E_SHAPE && strstr(cli_sentence(runtime), "; build the model for "))
         return fail_classes(args, cli_sentence(runtime));
-    if (status != CLV_E_SHAPE || !model || !memcmp(model->input, sized->input, sizeof model->input))
+    const int64_t *learnt = model ? cli_told_input(args, model) : NULL;
+    if (status != CLV_E_SHAPE || !model ||
+        !memcmp(learnt ? learnt : model->input, sized->input, sizeof model->input))
         return cli_fail_status(runtime, status);
-    const clv_shape of_samples = sample_of(sized);
+    const clv_shape of_samples = cli_sample_of(sized);
     if (*lost && cli_data_is(args, "csv"))
         return cli_fail(
             EXIT_FAILED, "%s; rows are %s here, and '%s' does not tell the columns of its table: %s",
             cli_sentence(runtime), clv_shape_text(&of_samples, built, sizeof built), args->weights, lost);
+    if (learnt) {
+        char own[96];
+        clv_model as_learnt = {0};
+        memcpy(as_learnt.input, learnt, sizeof as_learnt.input);
+        const clv_shape of_weights = cli_sample_of(&as_learnt);
+        return cli_fail(EXIT_FAILED, "%s; the samples here are %s, and '%s' was trained on samples of %s",
+                        cli_sentence(runtime), clv_shape_text(&of_samples, built, sizeof built),
+                        args->weights, clv_shape_text(&of_weights, own, sizeof own));
+    }
     return cli_fail(EXIT_FAILED,
                     "%s; the model was built for the samples, %s: were the weights made for others?",
                     cli_sentence(runtime), clv_shape_text(&of_samples, built, sizeof built));

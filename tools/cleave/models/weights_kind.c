@@ -37,7 +37,34 @@ static int kind_given(const cli_args *args) {
     return args->n_words ? SAMPLES : KINDS;
 }
 
+/** What weights tell of named arrays, to be freed; NULL: nothing. */
+static cli_fields *fields_of(const cli_args *args) {
+    const clv_runtime_config config = {.no_opencl = true, .visible_devices = "", .partition = ""};
+    clv_runtime *runtime = NULL;
+    cli_fields *fields = calloc(1, sizeof *fields);
+    const bool there = fields && clv_runtime_create(&config, &runtime) == CLV_OK &&
+                       cli_told_fields(runtime, args->weights, fields);
+    clv_runtime_destroy(runtime);
+    if (there) return fields;
+    free(fields);
+    return NULL;
+}
+
+/** An array in a file stands for the input of one that was trained with, if its results need no scale; their
+ *  shape is then told. */
+static bool takes_array(const cli_args *args) {
+    cli_fields *fields = fields_of(args);
+    const bool takes =
+        !fields || (fields->n_inputs == 1 && fields->n_targets == 1 && !(fields->scale[0] > 0));
+    if (fields && takes) memcpy(args->told->input, fields->port[0].dims, sizeof args->told->input);
+    free(fields);
+    return takes;
+}
+
 static bool fits(const cli_args *args, int is, int given) {
+    const bool measures = args->command == CLI_RUN || args->command == CLI_EVAL;
+    if (given == KINDS && measures && is == TABLE) return false; // which it knows the columns and scales of
+    if (given == KINDS && measures && is == ARRAYS) return takes_array(args);
     if (is == KINDS || given == KINDS || is == given) return true;
     if (given == ARRAYS && (is == SAMPLES || is == PICTURES))
         return args->command != CLI_RUN; // whose names the weights must tell
@@ -55,8 +82,9 @@ static void add_names(const char *word, const char *const *names, size_t n, char
     if (n > MOST && at < bytes) snprintf(text + at, bytes - at, ", ...");
 }
 
-static void add_columns(const char *record, char *text, size_t bytes) {
-    json_t *table = cli_json_read(record, strlen(record)), *columns = json_object_get(table, "columns");
+static void add_columns(const clv_weights_info *told, char *text, size_t bytes) {
+    json_t *table = cli_json_read(told->table, strlen(told->table)),
+           *columns = json_object_get(table, "columns");
     const size_t n = json_array_size(columns);
     const char **names = calloc(n ? n : 1, sizeof *names);
     size_t at = 0;
@@ -66,6 +94,10 @@ static void add_columns(const char *record, char *text, size_t bytes) {
     }
     add_names(at == 1 ? "column" : "columns", names, at, text, bytes);
     free(names);
+    const size_t used = strlen(text);
+    if (told->input[0])
+        snprintf(text + used, bytes - used, ", rows of %lld number%s", (long long)told->input[0],
+                 told->input[0] == 1 ? "" : "s");
     json_decref(table);
 }
 
@@ -75,6 +107,23 @@ static void add_shape(const clv_weights_info *told, char *text, size_t bytes) {
     while (rank < CLV_MAX_RANK - 1 && told->input[rank]) rank++;
     const clv_shape sample = clv_shape_make(rank, told->input);
     snprintf(text, bytes, " %s", clv_shape_text(&sample, shape, sizeof shape));
+}
+
+/** The inputs by name, and the shape of a sample of each. */
+static void add_inputs(const cli_args *args, char *text, size_t bytes) {
+    cli_fields *fields = fields_of(args);
+    char names[CLV_MAX_PORTS][200], shape[96];
+    const char *list[CLV_MAX_PORTS];
+    int n = 0;
+    for (; fields && n < fields->n_inputs; n++) {
+        const clv_shape batch = clv_port_shape(&fields->port[n], 1),
+                        sample = clv_shape_make(batch.rank - 1, batch.dims + 1);
+        snprintf(names[n], sizeof names[n], "%s%s%s", fields->name[n], sample.rank ? " " : "",
+                 sample.rank ? clv_shape_text(&sample, shape, sizeof shape) : "");
+        list[n] = names[n];
+    }
+    add_names(n == 1 ? "input" : "inputs", list, (size_t)n, text, bytes);
+    free(fields);
 }
 
 /** The command that takes weights of a kind, for what this one does. */
@@ -99,7 +148,8 @@ int cli_check_kind(const cli_args *args) {
     const int is = kind_of(args->told);
     char of[400] = "", command[64], more[96];
     if (fits(args, is, kind_given(args)) || cli_begins_anew(args)) return EXIT_DONE;
-    if (is == TABLE) add_columns(args->told->table, of, sizeof of);
+    if (is == TABLE) add_columns(args->told, of, sizeof of);
+    if (is == ARRAYS) add_inputs(args, of, sizeof of);
     if (is == PICTURES) {
         const char *word = args->told->classes ? "classes" : "labels";
         add_names(word, args->told->names, (size_t)args->told->n_names, of, sizeof of);
