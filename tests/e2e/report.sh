@@ -18,6 +18,19 @@ grep -qF ', shuffled, mixed by Beta(0.25, 0.25), labels smoothed by 0.125' told 
 setting() { head -n 1 many.jsonl | "$helper" json "$@" | tr '\n' ' '; }
 same "settings in the log" "$(setting settings.clip_norm settings.ema_decay settings.schedule settings.mixup \
     settings.label_smoothing settings.fuse settings.precision settings.seed)" '0.5 0.75 one-cycle 0.25 0.125 off f32 1 '
+# Many epochs at the usual period of few end with almost no rate: that is said.
+works "$cleave" train --images x.npy --labels y.npy --model linear --device "$device" --batch 16 --epochs 30
+tr -s ' \n' ' ' <err >told
+grep -qF 'of 30 epochs the last 21 have a thousandth of the rate or less: --step-size 18, or --schedule cosine' told || fail "the schedule: $(cat err)"
+# A training that goes on: the seconds of all its parts; and at the end rate and loss as the summary has them.
+works train --epochs 3 --checkpoint c.ckpt --log on.jsonl
+sed 's/"seconds":[0-9.e-]*/"seconds":100/' on.jsonl >on && mv on on.jsonl
+works train --epochs 6 --resume c.ckpt --log on.jsonl --json
+ended="$(at train_loss images_per_second)"
+works "$cleave" top on.jsonl --json
+same "the end" "$(at loss images_per_second)" "$ended"
+works "$cleave" report -o page.html --log on.jsonl --quiet
+grep -qF 'data-head="seconds">10' page.html || fail "the seconds of the first part are missing: $(grep -o 'data-head="seconds">[^<]*' page.html)"
 printf '{"step":7,"steps":9,"epoch":2,"loss":null,"devices":{"<b>x":{}}}\n{"half' >>a.jsonl
 
 works "$cleave" report --device "$device" --check --bench -o page.html --log a.jsonl --log 'b<script>"&.jsonl' --json --quiet

@@ -40,14 +40,14 @@ static bool on_step(void *user, const clv_train_step *step) {
     job->epoch = step->epoch;
     if (!watch_step(&job->watch, step)) return false;
     if (job->watch.shown) return true;
-    char label[48], text[128];
+    char label[48], text[160], left[32];
     snprintf(label, sizeof label, "epoch %lld/%lld", (long long)step->epoch,
              (long long)((step->steps + step->batches - 1) / step->batches));
-    double left =
-        (double)(step->batches - step->batch) * (double)job->config->batch / step->images_per_second;
+    const double images_left = (double)(step->steps - step->step) * (double)job->config->batch;
     const cli_unit unit = cli_unit_of(job->session->args, job->config->model);
-    snprintf(text, sizeof text, "%lld/%lld  loss %s  %.0f s left  %.0f %s/s", (long long)step->batch,
-             (long long)step->batches, cli_figure(step->loss), left,
+    snprintf(text, sizeof text, "%lld/%lld  loss %s  %s left  %.0f %s/s", (long long)step->batch,
+             (long long)step->batches, cli_figure(step->loss),
+             watch_time_text(images_left / step->images_per_second, left),
              step->images_per_second * (double)unit.each, unit.name);
     cli_progress_draw(&job->session->progress, label, (double)step->batch, (double)step->batches, text);
     return true;

@@ -191,7 +191,7 @@ static void put_ends(cli_page *page, const trainings *all) {
                                       {.text = "model"},
                                       {.text = "state"},
                                       {.text = "steps", .number = true},
-                                      {.text = "loss", .number = true},
+                                      {.text = "train loss", .number = true},
                                       {.text = "test loss", .number = true},
                                       {.text = "test accuracy", .number = true}};
     char rate[24];
@@ -228,7 +228,7 @@ static void put_ends(cli_page *page, const trainings *all) {
         page_cell_number(page, last->test_accuracy);
         put_metric_cells(page, last, names, n);
         page_cell_number(page, last->images_per_second * (double)last->unit_each);
-        page_cell_number(page, last->seconds);
+        page_cell_number(page, last->seconds_before + last->seconds);
         page_cell(page, "", devices);
         page_add(page, "</tr>\n");
     }

@@ -172,13 +172,29 @@ static void optimizer_text(const cli_args *args, const clv_train_config *config,
     add_settings(out, LINE_OPTIMIZER, args, config);
 }
 
-static void schedule_text(const clv_train_config *config, note *out) {
+/** Of the usual period, which is that of a short training: what to ask for where a long one ends with almost no
+ *  rate. */
+static void spread_text(const cli_args *args, const clv_train_config *config, note *out) {
+    enum { USUAL = 5, DROPS = 3 };
+    const int64_t batches = (clv_dataset_info_get(config->train).count + config->batch - 1) / config->batch,
+                  epochs = config->steps ? (config->steps + batches - 1) / batches : config->epochs,
+                  period = config->schedule.period;
+    if (args->step_size || epochs <= DROPS * period) return;
+    add(out,
+        "; of %s epochs the last %s have a thousandth of the rate or less: --step-size %s, or --schedule "
+        "cosine",
+        plan_count(epochs), plan_count(epochs - DROPS * period),
+        plan_count((epochs * period + USUAL - 1) / USUAL));
+}
+
+static void schedule_text(const cli_args *args, const clv_train_config *config, note *out) {
     const clv_schedule *schedule = &config->schedule;
     const char *unit = schedule->per_step ? "step" : "epoch";
-    if (schedule->kind == CLV_SCHEDULE_STEP)
+    if (schedule->kind == CLV_SCHEDULE_STEP) {
         add(out, "step: times %g every %s %s%s", schedule->gamma > 0 ? schedule->gamma : 0.1,
             plan_count(schedule->period), unit, schedule->period == 1 ? "" : "s");
-    else if (schedule->kind == CLV_SCHEDULE_COSINE)
+        spread_text(args, config, out);
+    } else if (schedule->kind == CLV_SCHEDULE_COSINE)
         add(out, "cosine: down to %g at the end", schedule->min_lr);
     else if (schedule->kind == CLV_SCHEDULE_ONE_CYCLE)
         add(out, "one-cycle: up to %g, and down again", config->lr);
@@ -217,7 +233,7 @@ void cli_tell_training(const cli_args *args, const clv_train_config *config, con
     batch_text(config, &batch);
     optimizer_text(args, config, &optimizer);
     add(&rate, "%g", config->lr);
-    schedule_text(config, &schedule);
+    schedule_text(args, config, &schedule);
     add(&precision, "%s", precisions[config->precision]);
     add(&seed, "%" PRIu64, config->seed);
     memory_text(trainer, &memory);

@@ -352,9 +352,10 @@ bool watch_log_epoch(watch_log *log, const clv_train_epoch *epoch) {
 
 bool watch_log_end(watch_log *log, const watch_moment *now) {
     if (!log->file) return true;
-    return write_line(log,
-                      json_pack("{s:s, s:s, s:s, s:f}", "event", "end", "state", watch_state_name(now->state),
-                                "sentence", now->sentence, "seconds", now->seconds));
+    return write_line(log, json_pack("{s:s, s:s, s:s, s:f, s:o, s:o}", "event", "end", "state",
+                                     watch_state_name(now->state), "sentence", now->sentence, "seconds",
+                                     now->seconds, "train_loss", cli_real(now->loss), "images_per_second",
+                                     cli_real(now->images_per_second)));
 }
 
 int watch_log_close(watch_log *log) {
@@ -477,6 +478,7 @@ static void read_metrics(watch_moment *now, json_t *metrics) {
 
 static void read_step(watch_moment *now, const json_t *line) {
     now->state = WATCH_RUNS;
+    now->mean_loss = false;
     now->step = whole_at(line, "step", 0);
     now->steps = whole_at(line, "steps", now->steps);
     now->epoch = whole_at(line, "epoch", 0);
@@ -496,6 +498,21 @@ static void read_end(watch_moment *now, const json_t *line) {
                  : !strcmp(state, "interrupted") ? WATCH_INTERRUPTED
                                                  : WATCH_FAILED;
     text_at(line, "sentence", now->sentence, sizeof now->sentence);
+    const double seconds = real_at(line, "seconds"), loss = real_at(line, "train_loss"),
+                 rate = real_at(line, "images_per_second");
+    if (isfinite(seconds)) now->seconds = seconds;
+    if (isfinite(rate)) now->images_per_second = rate;
+    for (int i = 0; isfinite(rate) && i < now->n_devices; i++)
+        now->devices[i].images_per_second = rate * (isnan(now->devices[i].share) ? 1 : now->devices[i].share);
+    now->mean_loss = isfinite(loss);
+    if (now->mean_loss) now->loss = loss;
+}
+
+/** A training that goes on: what earlier processes took is not forgotten. */
+static void read_begin_again(watch_moment *now, const json_t *line) {
+    const double before = now->seconds_before + (isfinite(now->seconds) ? now->seconds : 0);
+    read_begin(now, line);
+    now->seconds_before = before;
 }
 
 /** One whole line. */
@@ -506,7 +523,7 @@ static void read_line(watch_reader *reader, const char *text, size_t bytes) {
     watch_moment *now = &reader->now;
     reader->lines++;
     if (event && !strcmp(event, "begin")) {
-        read_begin(now, line);
+        read_begin_again(now, line);
         json_t *settings = json_object_get(line, "settings");
         json_decref(reader->settings);
         reader->settings = json_is_object(settings) ? json_incref(settings) : NULL;

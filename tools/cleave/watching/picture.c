@@ -58,7 +58,7 @@ void watch_training(screen_line *line, const watch_moment *now, bool bars, bool 
         screen_line_bar(line, 20, "\033[32m", LEAST_BAR, BAR, done_of(now));
     }
     screen_line_add(line, 30, NULL, "  %.0f %%", 100 * done_of(now));
-    screen_line_add(line, 90, NULL, "  loss %s", cli_figure(now->loss));
+    screen_line_add(line, 90, NULL, "  %sloss %s", now->mean_loss ? "train " : "", cli_figure(now->loss));
     if (isfinite(now->test_accuracy)) screen_line_add(line, 60, NULL, "  accuracy %.4f", now->test_accuracy);
     for (int i = 0; i < now->n_metrics; i++)
         if (isfinite(now->metrics[i].value) && strcmp(now->metrics[i].name, "accuracy"))

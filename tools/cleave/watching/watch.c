@@ -216,6 +216,9 @@ void watch_end(watch_eye *watch, watch_state state, const char *sentence) {
     cli_progress_clear(&watch->session->progress);
     watch->now.state = state;
     watch->now.seconds = cli_seconds();
+    const clv_train_result result = clv_trainer_result(watch->trainer); // as the summary tells it
+    watch->now.loss = result.train_loss;
+    if (result.step_ms > 0) watch->now.images_per_second = result.images_per_second;
     snprintf(watch->now.sentence, sizeof watch->now.sentence, "%s", sentence ? sentence : "");
     watch_log_end(&watch->log, &watch->now); // a failure of it is told, and an exit code
 }

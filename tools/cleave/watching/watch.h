@@ -49,8 +49,10 @@ typedef struct watch_moment {
     bool asked;        // it was told to somebody who looks, so devices were asked how busy they are
     int64_t step, steps, epoch, epochs, batch, batches;
     double loss, lr;
-    double images_per_second; // of the last second
+    bool mean_loss;           // of an ended training the loss is the mean of its last epoch
+    double images_per_second; // of the last second; of an ended training on average
     double seconds, left_seconds;
+    double seconds_before; // what earlier processes took, where it goes on
     double test_loss, test_accuracy; // of the newest epoch that was tested; NAN
     int n_metrics;                   // of it too
     watch_metric metrics[CLV_MOST_METRICS];
