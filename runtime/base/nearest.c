@@ -78,7 +78,7 @@ void clv__nearest_offer(clv__nearest *nearest, const char *name) {
     if (!n || !m || n > MOST_LETTERS || m > MOST_LETTERS) return;
     const letters word = letters_of(nearest->word, n), other = letters_of(name, m);
     int far = wild ? stem_distance(&word, &other) : distance(&word, &other);
-    if (far > most_edits(word.n) || (*nearest->name && far >= nearest->edits)) return;
+    if (far > most_edits(word.n) || far >= word.n || (*nearest->name && far >= nearest->edits)) return;
     nearest->edits = far;
     snprintf(nearest->name, sizeof nearest->name, "%s", name);
 }
@@ -112,6 +112,11 @@ const char *clv__nearest_file(clv__nearest *nearest, const char *path) {
     for (int i = 0; i < n; i++) {
         clv__nearest_offer(nearest, names[i]->d_name);
         free(names[i]);
+    }
+    const size_t before = slash ? (size_t)(slash + 1 - path) : 0, n_name = strlen(nearest->name);
+    if (n_name && before && before + n_name < sizeof nearest->name) {
+        memmove(nearest->name + before, nearest->name, n_name + 1);
+        memcpy(nearest->name, path, before);
     }
     free(names);
     free(folder);

@@ -11,22 +11,24 @@
 /** Begin with the word and zeros. */
 typedef struct clv__nearest {
     const char *word; /**< as it was typed; a pattern's `*` or `.*` at its end stands for any letters */
-    char name[64];    /**< the nearest that was offered, the first of equals; "" if none is near */
+    char name[256];   /**< the nearest that was offered, the first of equals; "" if none is near */
     int edits;        /**< between the two */
-    char text[96];    /**< of clv__nearest_text */
+    char text[300];   /**< of clv__nearest_text */
 } clv__nearest;
 
 /**
  * Offer a name. It is near if at most a third of the word's letters (rounded up) have to be inserted,
  * removed, replaced, or swapped with their neighbour, or if the word is its beginning. Letters match in
- * any case; names above 63 letters are never near.
+ * any case; names above 63 letters, and ones without a letter in common, are never
+ * near.
  */
 void clv__nearest_offer(clv__nearest *nearest, const char *name);
 
 /** `; did you mean 'NAME'?` to put behind a sentence, or "". Borrowed, until the structure goes. */
 const char *clv__nearest_text(clv__nearest *nearest);
 
-/** The same for a file that is not there: the nearest name in its folder. Everything in *nearest is set. */
+/** The same for a file that is not there: the nearest name in its folder, with the folder. Everything in
+ *  *nearest is set. */
 const char *clv__nearest_file(clv__nearest *nearest, const char *path);
 
 #endif

@@ -18,6 +18,11 @@
         clv__shown(clv__csv_field(&(file)->csv, (int64_t)(row), (size_t)(column)), &(clv__shown_text){{0}}), \
         clv__shown(clv__csv_field(&(file)->csv, -1, (size_t)(column)), &(clv__shown_text){{0}})
 
+/** A price in a currency that writes 1,234.50: a comma and three digits are thousands, for it has no thousandths. */
+static bool is_price(const clv__cell *cell) {
+    return !strcmp(cell->unit, "$") || !strcmp(cell->unit, "£");
+}
+
 static void count(clv__table_survey *s, size_t row, const clv__cell *cell) {
     if (!s->n[cell->kind]++) s->first[cell->kind] = row;
     if (cell->kind == CLV__CELL_ODD && s->n[CLV__CELL_ODD] == 1) s->odd = cell->odd;
@@ -29,8 +34,9 @@ static void count(clv__table_survey *s, size_t row, const clv__cell *cell) {
     } else if (*cell->unit && strcmp(cell->unit, s->unit) != 0 && s->first_other == SIZE_MAX) {
         s->first_other = row;
     }
-    if (cell->is_grouped && !cell->is_surely && s->first_grouped == SIZE_MAX) s->first_grouped = row;
-    s->is_surely_grouped |= (cell->is_grouped && cell->is_surely) || cell->is_pointed;
+    const bool surely = cell->is_surely || is_price(cell);
+    if (cell->is_grouped && !surely && s->first_grouped == SIZE_MAX) s->first_grouped = row;
+    s->is_surely_grouped |= (cell->is_grouped && surely) || cell->is_pointed;
 }
 
 clv_status clv__table_survey_make(const clv__table_file *file, int column, clv__table_survey *out) {

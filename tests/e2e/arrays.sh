@@ -89,6 +89,11 @@ works "$cleave" run arrays d.npz --weights w.safetensors --output out.npz --devi
 grep -qF 'kind [200,3] is in out.npz' out || fail "run tells: $(cat out)"
 near "mae in other batches" "$("$helper" told out.npz d.npz price)" "$mae"
 
+expect 2 "--output is 'told.npy', and what is written is a file of the kind .npz: name it told.npz" \
+    "$cleave" run arrays d.npz --weights w.safetensors --output told.npy --device "$device"
+expect 1 "'d.npz' has no array 'z', it has a, b, kind, price" "$cleave" train arrays d.npz --target z
+grep -q "did you mean" err && fail "a name without a letter of it is offered: $(cat err)"
+
 # Interrupted and resumed: the same bits. Other losses are another training.
 works "$cleave" train arrays d.npz --target 'kind,price=mse*0.5' $how --epochs 20 --checkpoint half.ckpt
 works "$cleave" train arrays d.npz --target 'kind,price=mse*0.5' $how --epochs 40 --resume half.ckpt --save again.safetensors
@@ -132,7 +137,7 @@ same "logits of images" "$("$helper" shapes label.npz)" "label [40,10]"
 # a value that is no number is told when it is read, by its place in the file
 mkdir nan && "$helper" images 8 nan/x.npy && "$helper" labels 8 nan/y.npy || fail "no data"
 printf '\000\000\300\177' | dd of=nan/x.npy bs=1 seek=$((128 + 4 * (3 * 784 + 28 + 2))) conv=notrunc 2>/dev/null
-expect 1 "'x': element [3,0,1,2] is nan" "$cleave" train arrays nan --target y --model mlp --device "$device" --quiet
+expect 1 "'nan', array 'x': element [3,0,1,2] is nan" "$cleave" train arrays nan --target y --model mlp --device "$device" --quiet
 
 # Rows of a table: predictions by what the weights tell of columns, classes and standardization.
 awk 'BEGIN { print "x;y;id;side"; for (i = 0; i < 200; i++) { x = i * 37 % 101; y = i * 53 % 97; print x ";" y ";n" i ";" (x > y ? "above" : "below, or so") } }' >side.csv

@@ -36,10 +36,15 @@ mkdir named && cp u8.npy named/images.npy && cp u8-labels.npy named/label.npy
 works "$cleave" eval arrays named --target label --validation 1 --weights w.safetensors --device "$device" --json
 same "bytes in named arrays" "$(at correct)" "$right"
 works "$cleave" run --input u8.npy --weights w.safetensors --device "$device" --output u8-logits.npy
-grep -qF "'u8.npy': bytes are normalised as the weights tell, (x / 255 - 0.286) / 0.353; floats are taken as they are" err ||
+grep -qF "'u8.npy': bytes are normalised as the weights tell, (x / 255 - 0.286) / 0.353" err ||
     fail "no word of the normalisation: $(cat err)"
 "$helper" images 200 floats.npy
 works "$cleave" run --input floats.npy --weights w.safetensors --device "$device" --output f-logits.npy
+grep -qF "'floats.npy': floats are taken as they are; the weights expect (x - 0.286) / 0.353, of x 0 to 1" err || fail "floats: $(cat err)"
+head -c 128 floats.npy >zeros.npy && head -c $((200 * 784 * 4)) /dev/zero >>zeros.npy
+works "$cleave" run --input zeros.npy --weights w.safetensors --device "$device" --output f-logits.npy
+grep -qF "and these lie between 0 and 1, where the weights expect (x - 0.286) / 0.353 of such: normalise them, or give bytes" err ||
+    fail "floats that look as they were not normalised: $(cat err)"
 
 works "$cleave" eval fashion-mnist --data idx --model mlp --weights w.safetensors --device "$device" --metric top5
 grep -q '^test top5 [01]\.[0-9]*$' out || fail "eval does not tell top5"

@@ -127,10 +127,14 @@ for kind in $have; do
         esac
         case $given in named | text) continue ;; esac
         # shellcheck disable=SC2086
-        wrong $kind run $words -o out.npz
+        wrong $kind run $words -o out
     done
     [ $kind = text ] || wrong $kind generate --prompt In
 done
 case $have in *images) same "pairs" $pairs 52 ;; esac
+expect 1 "'houses.csv' is no picture, nor a folder of them: \`cleave train csv houses.csv\` takes it" "$cleave" train images houses.csv
+expect 1 "'houses.csv' is no picture: \`cleave run csv houses.csv\` takes it" "$cleave" run images houses.csv --weights named.st
+mkdir -p shapes/val && expect 1 "cannot read the folder 'shapes/vla': No such file or directory; did you mean 'shapes/val'?" \
+    "$cleave" train images f --val shapes/vla --device host
 expect 2 "which arrays are to be learnt?" "$cleave" eval arrays d.npz --weights named.st --device host
 finish

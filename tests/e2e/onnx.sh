@@ -33,6 +33,22 @@ expect 2 "its name must end in .onnx" "$cleave" export --weights w.safetensors -
 expect 2 "--weights wants a file" "$cleave" export -o w.onnx
 expect 2 "which model?" "$cleave" export --weights "$models/cnn.safetensors" -o w.onnx
 
+# a batch that the file fixes is told; the row of batch norm is batch norm, whatever comes behind it
+works "$cleave" plan cnn.onnx --device "$device" --json
+[ "$(at batch)" = 64 ] || fail "the batch is $(at batch)"
+works "$cleave" export --weights w.safetensors -o fixed.onnx --batch 3
+works "$cleave" plan fixed.onnx --device "$device"
+grep -qF "'fixed.onnx' has 3 as the first dimension of its inputs, which is the batch and may be any: 64 is planned, --batch 3 plans" err ||
+    fail "the file's batch is not told: $(cat err)"
+works "$cleave" plan fixed.onnx --batch 3 --device "$device"
+grep -q "first dimension" err && fail "a batch that was asked for is told: $(cat err)"
+
+# where the layer before computes batch norm, its row says what comes then
+if [ "$device" = cpu:0 ]; then
+    works "$cleave" plan cnn.onnx --device "$device"
+    grep -q '^  1  *then max_pool2d ' out || fail "a row of batch norm: $(cat out)"
+fi
+
 # named arrays: the file says its inputs and results, of one of each, too; its own weights, and others
 "$helper" fields 200 d.npz
 works "$cleave" train arrays d.npz --target 'kind,price=mse*0.5' --model linear --device "$device" --epochs 5 --save of.safetensors

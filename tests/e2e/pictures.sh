@@ -46,6 +46,11 @@ for words in "--model linear" "--classes 3" "--image-size 14"; do
     # shellcheck disable=SC2086
     expect 2 "leave ${words% *} out" "$cleave" run images f --weights w.safetensors --device "$device" $words
 done
+# a large model that begins from nothing on few pictures, because none was named
+"$cleave" train images f --image-size 32 --freeze no.such --device "$device" >out 2>err && fail "a layer that is not there is frozen"
+grep -qF "resnet18 begins from nothing, and 13 pictures are few for it" err || fail "few pictures: $(cat err)"
+"$cleave" train images f --model cnn --image-size 32 --freeze no.such --device "$device" >out 2>err
+grep -q "begins from nothing" err && fail "a model that was named is called too large: $(cat err)"
 expect 2 "'w.safetensors' tells 2 classes apart, one for each picture: leave --labels out" "$cleave" eval images f --labels t.csv \
     --weights w.safetensors --device "$device"
 works "$cleave" train images f --val f $small --augment none --steps 1 --exif-transpose --save-best best.safetensors --checkpoint e.ckpt

@@ -297,10 +297,10 @@ done <synonyms
 
 # names of files that are not there: the nearest in their folder
 mkdir -p near/folder && printf 'a,b\n1,2\n' >near/houses.csv && printf '1\n' >"near/$(printf 'hous\033[2J')" || fail "no files"
-expect 1 "cannot read 'near/hosues.csv': No such file or directory; did you mean 'houses.csv'?" "$cleave" train csv near/hosues.csv --target a --device host
-expect 1 "did you mean 'houses.csv'?" "$cleave" eval fashion-mnist --weights near/houses --device host
-expect 1 "cannot read the folder 'near/foldr': No such file or directory; did you mean 'folder'?" "$cleave" train images near/foldr --device host
-expect 1 "did you mean 'houses.csv'?" "$cleave" top near/house.csv
-expect 3 "did you mean 'houses.csv'?" "$cleave" check --device host --known-failures near/house.csv
-expect 1 "did you mean 'houses.csv'?" "$cleave" train text near/house.csv --device host
+expect 1 "cannot read 'near/hosues.csv': No such file or directory; did you mean 'near/houses.csv'?" "$cleave" train csv near/hosues.csv --target a --device host
+expect 1 "did you mean 'near/houses.csv'?" "$cleave" eval fashion-mnist --weights near/houses --device host
+expect 1 "cannot read the folder 'near/foldr': No such file or directory; did you mean 'near/folder'?" "$cleave" train images near/foldr --device host
+expect 1 "did you mean 'near/houses.csv'?" "$cleave" top near/house.csv
+expect 3 "did you mean 'near/houses.csv'?" "$cleave" check --device host --known-failures near/house.csv
+expect 1 "did you mean 'near/houses.csv'?" "$cleave" train text near/house.csv --device host
 finish

@@ -34,6 +34,7 @@ static void words(void **state) {
         {"banana", ""},
         {"", ""},
         {"x", ""},
+        {"qz", ""},
         {"linaer", "linear"},
         {"transformer", ""},
     };
@@ -43,7 +44,12 @@ static void words(void **state) {
 
 static void sentence(void **state) {
     (void)state;
-    clv__nearest nearest = {.word = "hots"};
+    clv__nearest nearest = {.word = "z"}; // which has no letter of it
+    clv__nearest_offer(&nearest, "x");
+    assert_string_equal(clv__nearest_text(&nearest), "");
+    clv__nearest_offer(&nearest, "Z");
+    assert_string_equal(clv__nearest_text(&nearest), "; did you mean 'Z'?");
+    nearest = (clv__nearest){.word = "hots"};
     assert_string_equal(clv__nearest_text(&nearest), "");
     clv__nearest_offer(&nearest, "host");
     assert_string_equal(clv__nearest_text(&nearest), "; did you mean 'host'?");

@@ -417,6 +417,17 @@ static bool read_size(const char *text, clv_shape *out) {
     return true;
 }
 
+/** A file may fix its first dimension, as exporters do; it is a batch all the same. */
+static void tell_batch(const cli_args *args, const clv_onnx *onnx, int64_t batch) {
+    const int64_t own = clv_onnx_info_get(onnx).batch;
+    if (args->quiet || args->batch || !own || own == batch) return;
+    fprintf(stderr,
+            "'%s' has %" PRId64
+            " as the first dimension of its inputs, which is the batch and may be any: %" PRId64
+            " is planned, --batch %" PRId64 " plans the file's own\n",
+            args->words[0], own, batch, own);
+}
+
 static int plan_and_print(plan_job *job, int64_t batch) {
     plan_rows rows = {0};
     plan_tree tree = {0};
@@ -480,8 +491,10 @@ int cmd_plan(const cli_args *args) {
     code = cli_start(&session);
     if (code != EXIT_DONE) return code;
     plan_job job = {.session = &session, .model = model, .placement = placement.placement};
+    const int64_t batch = args->batch ? args->batch : 64;
     cli_recipe(args, model, &job.recipe);
-    code = plan_and_print(&job, args->batch ? args->batch : 64);
+    tell_batch(args, named.onnx, batch);
+    code = plan_and_print(&job, batch);
     clv_free(job.choice);
     cli_stop(&session);
     return code;

@@ -89,9 +89,9 @@ static int take_array(run_job *job) {
     const cli_args *args = job->session->args;
     const clv_status status = clv_npy_read(job->session->runtime, args->input, &job->input);
     if (status != CLV_OK) return cli_fail_status(job->session->runtime, status);
+    cli_tell_scale(args, args->input, &job->input);
     int code = normalise(job);
     if (code != EXIT_DONE) return code;
-    cli_tell_scale(args, args->input);
     code = check_images(args, job->model, &job->input);
     if (code != EXIT_DONE) return code;
     job->inputs[0] = &job->input;
@@ -423,6 +423,21 @@ static int check_patterns(const cli_args *args) {
     return EXIT_DONE;
 }
 
+/** Would a file have the ending of another kind than what is written? */
+static int check_ending(const cli_args *args) {
+    static const char *const endings[] = {".npy", ".npz", ".csv"};
+    const char *own = cli_data_is(args, "csv") || cli_data_is(args, "images") ? ".csv"
+                      : cli_data_is(args, "arrays")                           ? ".npz"
+                                                                              : ".npy";
+    const char *dot = args->output ? strrchr(args->output, '.') : NULL;
+    for (size_t i = 0; dot && i < sizeof endings / sizeof *endings; i++)
+        if (!strcmp(dot, endings[i]) && strcmp(own, endings[i]) != 0)
+            return cli_fail(EXIT_USAGE,
+                            "--output is '%s', and what is written is a file of the kind %s: name it %.*s%s",
+                            args->output, own, (int)(dot - args->output), args->output, own);
+    return EXIT_DONE;
+}
+
 /** Is it said on what, and where to? */
 static int check_words(const cli_args *args) {
     const bool named = cli_data_is(args, "csv") || cli_data_is(args, "arrays") || cli_data_is(args, "images");
@@ -433,7 +448,9 @@ static int check_words(const cli_args *args) {
                         args->words[0]);
     if (named && args->classes && !cli_data_is(args, "images"))
         return cli_fail(EXIT_USAGE, "--classes: how many there are, the weights tell");
-    if (cli_data_is(args, "images") && check_patterns(args) != EXIT_DONE) return EXIT_FAILED;
+    if (cli_data_is(args, "images") &&
+        (check_patterns(args) != EXIT_DONE || cli_check_pictures(args) != EXIT_DONE))
+        return EXIT_FAILED;
     if (!args->weights) return cli_fail(EXIT_USAGE, "which weights? --weights wants a .safetensors file");
     if (!named && !args->input)
         return cli_fail(EXIT_USAGE,
@@ -445,7 +462,7 @@ static int check_words(const cli_args *args) {
             cli_data_is(args, "csv")      ? "a .csv"
             : cli_data_is(args, "arrays") ? "an .npz"
                                           : "an .npy");
-    return EXIT_DONE;
+    return check_ending(args);
 }
 
 static void reset(run_job *job) {

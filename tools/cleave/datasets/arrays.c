@@ -355,6 +355,15 @@ static clv_status look_through(const cli_source *source) {
     return status;
 }
 
+/** An archive of a folder's files has no name of its own in the library's sentences: it is the folder's. */
+static int fail_named(const cli_source *source, clv_status status) {
+    static const char unnamed[] = "'the archive'";
+    const char *sentence = cli_sentence(source->runtime), *at = strstr(sentence, unnamed);
+    if (!at) return cli_fail_status(source->runtime, status);
+    return cli_fail(EXIT_FAILED, "%.*s'%s'%s", (int)(at - sentence), sentence, source->args->words[1],
+                    at + sizeof unnamed - 1);
+}
+
 /** Samples to train on, and the last part to test on, of `eval` as of `train`. */
 static int make_parts(cli_source *source) {
     const cli_args *args = source->args;
@@ -373,11 +382,11 @@ static int make_parts(cli_source *source) {
         return cli_fail(EXIT_FAILED, "'%s': of %lld samples none is left to train on", args->words[1],
                         (long long)n);
     clv_status status = look_through(source);
-    if (first->type == CLV_DTYPE_U8) cli_tell_scale(args, args->words[1]);
+    cli_tell_scale(args, args->words[1], first);
     if (status == CLV_OK) cli_scale_targets(source, kept);
     if (status == CLV_OK && source->with_train) status = make_part(source, 0, kept, &source->train);
     if (status == CLV_OK && kept < n) status = make_part(source, kept, n - kept, &source->test);
-    return status == CLV_OK ? EXIT_DONE : cli_fail_status(source->runtime, status);
+    return status == CLV_OK ? EXIT_DONE : fail_named(source, status);
 }
 
 // ---- the model --------------------------------------------------------------------------------------------
@@ -565,92 +574,6 @@ int cli_make_arrays(cli_source *source) {
 
 // ---- what weights tell ------------------------------------------------------------------------------------
 
-static json_t *ports_json(const cli_fields *fields, int first, int n) {
-    json_t *list = json_array();
-    for (int i = first; i < first + n; i++) {
-        const clv_port *port = &fields->port[i];
-        json_t *dims = json_array();
-        for (int d = 0; d < CLV_MAX_RANK - 1 && port->dims[d]; d++)
-            json_array_append_new(dims, json_integer((json_int_t)port->dims[d]));
-        json_t *one = json_pack("{s:s, s:o}", "name", fields->name[i], "dims", dims);
-        if (port->classes) json_object_set_new(one, "classes", json_integer((json_int_t)port->classes));
-        const clv_train_loss *loss = first ? &fields->loss[i - first] : NULL;
-        if (loss && loss->loss) json_object_set_new(one, "loss", json_string(loss->loss->name));
-        if (loss && loss->weight > 0) json_object_set_new(one, "weight", json_real(loss->weight));
-        if (loss && fields->scale[i - first] > 0) {
-            json_object_set_new(one, "mean", json_real(fields->mean[i - first]));
-            json_object_set_new(one, "scale", json_real(fields->scale[i - first]));
-        }
-        json_array_append_new(list, one);
-    }
-    return list;
-}
-
-char *cli_fields_record(const cli_fields *fields) {
-    json_t *root = json_pack("{s:o, s:o}", "inputs", ports_json(fields, 0, fields->n_inputs), "targets",
-                             ports_json(fields, fields->n_inputs, fields->n_targets));
-    char *text = NULL;
-    size_t n;
-    FILE *memory = root ? open_memstream(&text, &n) : NULL;
-    bool good = memory && json_dumpf(root, memory, JSON_COMPACT | JSON_PRESERVE_ORDER) == 0;
-    if (memory && fclose(memory) != 0) good = false;
-    json_decref(root);
-    if (good) return text;
-    free(text);
-    return NULL;
-}
-
-static bool read_port(const json_t *one, bool target, cli_fields *out) {
-    const int i = out->n_inputs + out->n_targets;
-    const char *name = json_string_value(json_object_get(one, "name")),
-               *loss = json_string_value(json_object_get(one, "loss"));
-    const json_t *dims = json_object_get(one, "dims");
-    clv_port *port = &out->port[i];
-    if (!name || !*name || strlen(name) >= sizeof out->name[i] || json_array_size(dims) >= CLV_MAX_RANK - 1)
-        return false;
-    if ((target ? out->n_targets : out->n_inputs) == CLV_MAX_PORTS) return false;
-    snprintf(out->name[i], sizeof out->name[i], "%s", name);
-    *port = (clv_port){.name = out->name[i],
-                       .classes = target ? json_integer_value(json_object_get(one, "classes")) : 0};
-    for (size_t d = 0; d < json_array_size(dims); d++) {
-        port->dims[d] = json_integer_value(json_array_get(dims, d));
-        if (port->dims[d] < 1 || port->dims[d] > INT32_MAX) return false;
-    }
-    if (port->classes < 0 || port->classes > MOST_CLASSES) return false;
-    int64_t numbers = port->classes ? port->classes : 1; // of a sample: a tensor has 2^31 at most
-    for (int d = 0; d < CLV_MAX_RANK - 1 && port->dims[d]; d++)
-        if ((numbers *= port->dims[d]) > INT32_MAX) return false;
-    if (!target) return out->n_inputs++, true;
-    const json_t *weight = json_object_get(one, "weight");
-    if (!cli_field_scale(one, &out->mean[out->n_targets], &out->scale[out->n_targets])) return false;
-    out->loss[out->n_targets++] =
-        (clv_train_loss){.target = out->name[i],
-                         .loss = loss ? clv_loss_find(loss) : NULL,
-                         .weight = json_is_number(weight) ? json_number_value(weight) : 0};
-    return true;
-}
-
-static bool parse_told(const char *text, cli_fields *out) {
-    json_t *root = text ? cli_json_read(text, strlen(text)) : NULL;
-    const json_t *inputs = json_object_get(root, "inputs"), *targets = json_object_get(root, "targets");
-    bool good = json_array_size(inputs) && json_array_size(targets);
-    *out = (cli_fields){.n_inputs = 0};
-    for (size_t i = 0; good && i < json_array_size(inputs); i++)
-        good = read_port(json_array_get(inputs, i), false, out);
-    for (size_t i = 0; good && i < json_array_size(targets); i++)
-        good = read_port(json_array_get(targets, i), true, out);
-    json_decref(root);
-    return good;
-}
-
-bool cli_told_fields(clv_runtime *runtime, const char *path, cli_fields *out) {
-    clv_archive *archive = NULL;
-    const bool good = clv_safetensors_read(runtime, path, &archive) == CLV_OK &&
-                      parse_told(clv_archive_text(archive, "cleave.fields"), out);
-    clv_archive_destroy(archive);
-    return good;
-}
-
 /** there: they tell it. */
 static int read_told(clv_runtime *runtime, const char *path, cli_fields *out, const clv_model **model,
                      bool *there) {
@@ -661,7 +584,7 @@ static int read_told(clv_runtime *runtime, const char *path, cli_fields *out, co
     if (status != CLV_OK) return cli_fail_status(runtime, status);
     const char *text = clv_archive_text(archive, "cleave.fields"),
                *name = clv_archive_text(archive, "cleave.model");
-    const bool good = parse_told(text, out);
+    const bool good = cli_parse_fields(text, out);
     int code = EXIT_DONE;
     *there = text != NULL;
     if (text && !good)

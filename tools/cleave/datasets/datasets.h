@@ -35,6 +35,8 @@ int cli_ports_of_model(const clv_model *model, cli_fields *fields);
 bool cli_field_scale(const json_t *target, double *mean, double *scale);
 /** What weights keep of them, to be freed; NULL: no memory. */
 char *cli_fields_record(const cli_fields *fields);
+/** fields_told.c: what is kept, read; false: it is no such text. */
+bool cli_parse_fields(const char *text, cli_fields *out);
 /** What weights tell of them; false: nothing, or nothing that can be read. */
 bool cli_told_fields(clv_runtime *runtime, const char *path, cli_fields *out);
 /** The way back, and *model, unless it is set already. A model that names its ports, and an ONNX file, tell
@@ -78,6 +80,9 @@ int cli_source_wait(cli_source *source);
 void cli_source_end(cli_source *source);
 /** Are dataset and arrays given as they can be? Prints and returns EXIT_USAGE if not. Reads no file. */
 int cli_check_source(const cli_args *args);
+/** Is what `images` is given a table, a text or arrays? Prints which command takes it, and returns
+ *  EXIT_FAILED, if so. */
+int cli_check_pictures(const cli_args *args);
 /** Are options that are of some data alone given with these? Prints and returns EXIT_USAGE if not. */
 int cli_check_data(const cli_args *args);
 /** The model for what was read: of a text of its vocabulary and context, else as cli_size_model. */
@@ -114,6 +119,9 @@ void cli_tell_table(const cli_args *args, const clv_table_report *report, const 
 void cli_tell_few_rows(const cli_args *args, const clv_dataset *dataset);
 /** ids.c: does a column of a table have another whole number in each row? On stderr. Quiet: nothing. */
 void cli_tell_ids(const cli_args *args, const clv_dataset *dataset);
+/** folder.c: does a large model begin from nothing on few pictures, because none was named? On stderr.
+ *  Quiet: nothing. */
+void cli_tell_few_pictures(const cli_args *args, const clv_dataset *dataset);
 json_t *cli_table_json(const clv_table_report *report);
 /** The model for a table's columns and targets. Prints what does not fit. */
 int cli_model_of_rows(const cli_source *source, const clv_dataset *dataset, clv_model *out);
@@ -135,8 +143,8 @@ const clv_weights_info *cli_told_classes(const cli_args *args);
 /** The weights, if they tell how samples were normalised: (x - mean) / std of each channel, bytes as 0..1.
  *  NULL: they were not, or it is not known. */
 const clv_weights_info *cli_told_scale(const cli_args *args);
-/** Say so of a file of samples, if it is known. */
-void cli_tell_scale(const cli_args *args, const char *path);
+/** Say so of a file of samples, if it is known, and what becomes of these. */
+void cli_tell_scale(const cli_args *args, const char *path, const clv_array *array);
 /** Bytes as such floats, the caller's; told: cli_told_scale, and where it is NULL they become 0 to 1.
  *  `floats` stays empty of what is no bytes. Channels last, or others, are refused. */
 int cli_normalise(clv_runtime *runtime, const clv_weights_info *told, const char *what,

@@ -182,6 +182,19 @@ static void tell_rest(const clv_dataset *dataset, const char *folder) {
             rest.first_passed_over);
 }
 
+void cli_tell_few_pictures(const cli_args *args, const clv_dataset *dataset) {
+    enum { FEW = 3000 };
+    const int64_t n = clv_dataset_info_get(dataset).count;
+    if (args->quiet || !cli_data_is(args, "images") || args->model || args->weights || args->resume ||
+        n >= FEW)
+        return;
+    fprintf(stderr,
+            "resnet18 begins from nothing, and %lld picture%s few for it: --weights of a trained one with "
+            "--except "
+            "'fc.*', or a smaller model, --model cnn --image-size 64, does better\n",
+            (long long)n, n == 1 ? " is" : "s are");
+}
+
 void cli_tell_broken(cli_source *source) {
     const char *first = NULL;
     if (source->args->quiet || !cli_data_is(source->args, "images")) return;

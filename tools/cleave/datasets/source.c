@@ -61,6 +61,15 @@ static int check_word(const cli_args *args) {
                     word, args->words[0]);
 }
 
+int cli_check_pictures(const cli_args *args) {
+    struct stat what;
+    const char *path = args->words[1], *word = args->n_words > 1 ? word_for(path) : NULL;
+    if (!word || stat(path, &what) != 0 || S_ISDIR(what.st_mode)) return EXIT_DONE;
+    const char *command = args->command == CLI_EVAL ? "eval" : args->command == CLI_RUN ? "run" : "train";
+    return cli_fail(EXIT_FAILED, "'%s' is no picture%s: `cleave %s %s %s` takes it", path,
+                    args->command == CLI_RUN ? "" : ", nor a folder of them", command, word, path);
+}
+
 int cli_check_data(const cli_args *args) {
     static const struct {
         unsigned data;
@@ -139,6 +148,7 @@ int cli_check_source(const cli_args *args) {
                         args->validation);
     int code = check_name(args); // before its options: of another word they are others
     if (code == EXIT_DONE) code = cli_check_data(args);
+    if (code == EXIT_DONE && cli_data_is(args, "images")) code = cli_check_pictures(args);
     if (code != EXIT_DONE) return code;
     if (cli_data_is(args, "text") || cli_data_is(args, "csv") || cli_data_is(args, "arrays") ||
         cli_data_is(args, "images"))
@@ -198,7 +208,10 @@ static void *read_source(void *user) {
             config.means = told->mean;
             config.stds = told->std;
         }
-        cli_tell_scale(args, args->images);
+        clv_array images = {0};
+        if (told && !args->quiet && clv_npy_read(source->runtime, args->images, &images) == CLV_OK)
+            cli_tell_scale(args, args->images, &images);
+        clv_array_reset(&images);
         source->status = clv_dataset_npy(source->runtime, args->images, args->labels, &config,
                                          source->with_train ? train : test);
         return NULL;

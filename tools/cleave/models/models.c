@@ -73,10 +73,10 @@ clv_model cli_model_for(const cli_args *args, const clv_model *model) {
     return clv_model_for(model, 0, 0, 0, args->classes);
 }
 
-clv_shape cli_sample_of(const clv_model *model) {
-    int rank = 0;
-    while (rank < CLV_MAX_RANK - 1 && model->input[rank]) rank++;
-    return clv_shape_make(rank, model->input);
+const int64_t *cli_told_input(const cli_args *args, const clv_model *model) {
+    const clv_weights_info *told = args->told;
+    const bool known = told && told->model && told->input[0] && model->build && model->dtype != CLV_DTYPE_I32;
+    return known && !strcmp(told->model, model->name) && !cli_begins_anew(args) ? told->input : NULL;
 }
 
 int cli_size_model(clv_runtime *runtime, const cli_args *args, const clv_model *model,

@@ -47,9 +47,7 @@ clv_model cli_model_for(const cli_args *args, const clv_model *model);
  *  the model's own. Prints and returns EXIT_FAILED for others, channels last for example. */
 int cli_size_model(clv_runtime *runtime, const cli_args *args, const clv_model *model,
                    const clv_shape *sample, clv_model *out);
-/** The shape of a sample that a model takes. */
-clv_shape cli_sample_of(const clv_model *model);
-/** weights.c: what the weights learnt, as clv_model.input; NULL: they do not tell, are of another model, or
+/** What the weights learnt, as clv_model.input; NULL: they do not tell, are of another model, or
  *  its first layer begins anew. */
 const int64_t *cli_told_input(const cli_args *args, const clv_model *model);
 /** Is it a model of rows of numbers: mlp, linear, or one with `build` whose input is a row, or which is as

@@ -123,16 +123,34 @@ static void list_of(const float *each, int n, char text[64]) {
     if (n > 1) snprintf(text + used, 64 - used, ")");
 }
 
-void cli_tell_scale(const cli_args *args, const char *path) {
+/** Floats that were not normalised, most likely. */
+static bool is_0_to_1(const clv_array *array) {
+    const int64_t n = clv_shape_numel(&array->shape);
+    const float *values = array->data;
+    for (int64_t i = 0; i < n; i++)
+        if (!(values[i] >= 0 && values[i] <= 1)) return false;
+    return n > 0;
+}
+
+void cli_tell_scale(const cli_args *args, const char *path, const clv_array *array) {
     const clv_weights_info *told = cli_told_scale(args);
     char mean[64], std[64];
     if (args->quiet || !told) return;
+    const char *each = told->channels > 1 ? " of each channel" : "";
     list_of(told->mean, told->channels, mean);
     list_of(told->std, told->channels, std);
-    fprintf(stderr,
-            "'%s': bytes are normalised as the weights tell, (x / 255 - %s) / %s%s; floats are taken as they "
-            "are\n",
-            path, mean, std, told->channels > 1 ? " of each channel" : "");
+    if (array->type == CLV_DTYPE_U8)
+        fprintf(stderr, "'%s': bytes are normalised as the weights tell, (x / 255 - %s) / %s%s\n", path, mean,
+                std, each);
+    else if (array->type == CLV_DTYPE_F32 && is_0_to_1(array))
+        fprintf(stderr,
+                "'%s': floats are taken as they are, and these lie between 0 and 1, where the weights expect "
+                "(x - %s) / %s of such%s: normalise them, or give bytes\n",
+                path, mean, std, each);
+    else if (array->type == CLV_DTYPE_F32)
+        fprintf(stderr,
+                "'%s': floats are taken as they are; the weights expect (x - %s) / %s%s, of x 0 to 1\n", path,
+                mean, std, each);
 }
 
 int cli_normalise(clv_runtime *runtime, const clv_weights_info *told, const char *what,
@@ -288,10 +306,10 @@ int cli_fail_made(clv_runtime *runtime, const cli_args *args, clv_status status)
     return cli_fail_status(runtime, status);
 }
 
-const int64_t *cli_told_input(const cli_args *args, const clv_model *model) {
-    const clv_weights_info *told = args->told;
-    const bool known = told && told->model && told->input[0] && model->build && model->dtype != CLV_DTYPE_I32;
-    return known && !strcmp(told->model, model->name) && !cli_begins_anew(args) ? told->input : NULL;
+static clv_shape sample_of(const clv_model *model) {
+    int rank = 0;
+    while (rank < CLV_MAX_RANK - 1 && model->input[rank]) rank++;
+    return clv_shape_make(rank, model->input);
 }
 
 /** Of another number of classes: the samples' size is no reason, and only `train` begins layers anew. */
@@ -310,7 +328,7 @@ int cli_fail_sized(clv_runtime *runtime, const cli_args *args, clv_status status
     if (status != CLV_E_SHAPE || !model ||
         !memcmp(learnt ? learnt : model->input, sized->input, sizeof model->input))
         return cli_fail_status(runtime, status);
-    const clv_shape of_samples = cli_sample_of(sized);
+    const clv_shape of_samples = sample_of(sized);
     if (*lost && cli_data_is(args, "csv"))
         return cli_fail(
             EXIT_FAILED, "%s; rows are %s here, and '%s' does not tell the columns of its table: %s",
@@ -319,7 +337,7 @@ int cli_fail_sized(clv_runtime *runtime, const cli_args *args, clv_status status
         char own[96];
         clv_model as_learnt = {0};
         memcpy(as_learnt.input, learnt, sizeof as_learnt.input);
-        const clv_shape of_weights = cli_sample_of(&as_learnt);
+        const clv_shape of_weights = sample_of(&as_learnt);
         return cli_fail(EXIT_FAILED, "%s; the samples here are %s, and '%s' was trained on samples of %s",
                         cli_sentence(runtime), clv_shape_text(&of_samples, built, sizeof built),
                         args->weights, clv_shape_text(&of_weights, own, sizeof own));

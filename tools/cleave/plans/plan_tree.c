@@ -172,7 +172,8 @@ static void add_what(table *t, const plan_module *module) {
     if (module->row && !module->has_children) {
         const plan_row *row = module->row;
         op_text(row, text);
-        table_add(t, "%s", text);
+        // What has the layer's parameters may be computed in the row of the layer before: this comes then.
+        table_add(t, "%s%s", module->all.parameters && !row->parameters ? "then " : "", text);
         table_add(t, "%s", row->variant ? row->variant : "");
         table_add(t, "%s", row->chosen ? row->chosen : "");
         table_add(t, "%s", row->elsewhere ? "several" : row->device);

@@ -172,8 +172,8 @@ static void optimizer_text(const cli_args *args, const clv_train_config *config,
     add_settings(out, LINE_OPTIMIZER, args, config);
 }
 
-/** Of the usual period, which is that of a short training: what to ask for where a long one ends with almost no
- *  rate. */
+/** Of the usual period, which is that of a short training: what to ask for where a long one ends with almost
+ *  no rate. */
 static void spread_text(const cli_args *args, const clv_train_config *config, note *out) {
     enum { USUAL = 5, DROPS = 3 };
     const int64_t batches = (clv_dataset_info_get(config->train).count + config->batch - 1) / config->batch,
