@@ -234,6 +234,7 @@ static void build_cast(clv__onnx_use *use) {
 }
 
 static void build_cast_like(clv__onnx_use *use) {
+    if (use->n_in && use->in[0] && use->in[0]->known && clv__onnx_fold_cast_like(use)) return;
     cast_to(use, clv__onnx_has(use, 1) ? use->in[1]->type : CLV__ONNX_FLOAT);
 }
 

@@ -89,9 +89,9 @@ static bool fold_clip(clv__onnx_use *use) {
     return give(use, y);
 }
 
-static bool fold_cast_like(clv__onnx_use *use) {
-    const clv__known *x = clv__onnx_known(use, 0), *like = clv__onnx_known(use, 1);
-    clv__known *y = x && like ? room(use, like->type, x->shape) : NULL;
+bool clv__onnx_fold_cast_like(clv__onnx_use *use) {
+    const clv__known *x = clv__onnx_known(use, 0);
+    clv__known *y = x && clv__onnx_has(use, 1) ? room(use, use->in[1]->type, x->shape) : NULL;
     const bool is_float = y && clv__onnx_is_float(y->type), is_bool = y && y->type == CLV__ONNX_BOOL;
     for (int64_t i = 0, n = y ? clv_shape_numel(&y->shape) : 0; i < n; i++) {
         if (!is_float && !is_bool && !isfinite(x->v[i])) return false;
@@ -316,7 +316,7 @@ const clv__onnx_fold clv__onnx_more_folds[] = {
     {"Asinh", fold_asinh},
     {"Atan", fold_atan},
     {"Atanh", fold_atanh},
-    {"CastLike", fold_cast_like},
+    {"CastLike", clv__onnx_fold_cast_like},
     {"Clip", fold_clip},
     {"Cos", fold_cos},
     {"Cosh", fold_cosh},

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "graph/graph.h"
+#include "onnx/shapes.h"
 
 typedef struct clv__import {
     const clv__onnx_model *model;
@@ -118,6 +119,7 @@ static void build_node(importer *im, const clv__onnx_node *node) {
     if (has_layer) clv_scope_push(im->graph, im->layer);
     row->build(&use);
     if (has_layer) clv_scope_pop(im->graph);
+    clv__onnx_follow_batch(&use);
     const clv__made *made = use.n_out ? use.out[0] : NULL;
     if (made && !made->tensor && !made->known && !made->data && !made->parts)
         clv__onnx_fail(&use, CLV_E_UNSUPPORTED, "its result cannot be built");

@@ -29,7 +29,10 @@ typedef struct clv__made {
     struct clv__made *same_as;    // of an Identity of an initializer: that one
     struct clv__made **parts;     // of a sequence: its n_parts tensors; else NULL
     int n_parts;
-    bool fed;        // it depends on what is fed, if only on its shape
+    bool fed;       // it depends on what is fed, if only on its shape
+    int batch_axis; // of what is fed: the dimension in which the samples are
+    int64_t
+        outside; // in that dimension, how many there are for each of which the samples follow one another; 0: one
     int64_t classes; // of the last layer, where another number is wanted: the length of class_axis
     int class_axis;
 } clv__made;
@@ -196,6 +199,9 @@ extern const clv__onnx_fold clv__onnx_folds[], clv__onnx_more_folds[], clv__onnx
 const clv__onnx_row *clv__onnx_row_of(const clv__onnx_node *node);
 /** Can it be computed, where all inputs are known? */
 bool clv__onnx_folds_it(const clv__onnx_node *node);
+
+/** A known number as of the type of what need not be known. */
+bool clv__onnx_fold_cast_like(clv__onnx_use *use);
 
 /** Ops that there are not: one sentence with all of them, and CLV_E_UNSUPPORTED. */
 clv_status clv__onnx_check_ops(clv__error *error, const clv__onnx_model *model);

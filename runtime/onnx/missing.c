@@ -57,6 +57,10 @@ static kind look_at(search *s, const clv__onnx_node *node) {
         return FED;
     }
     if (!row || tells_of_shapes(node)) return KNOWN;
+    const uint32_t first = node->n_inputs ? node->input_values[0] : CLV__ONNX_NO_VALUE;
+    if (clv__onnx_text_is(node->op_type, "CastLike") && first != CLV__ONNX_NO_VALUE &&
+        s->kinds[first] == KNOWN)
+        return KNOWN; // only the type of the other counts
     if (most == PARAMETER && clv__onnx_text_is(node->op_type, "Identity")) return PARAMETER;
     return folds && most == KNOWN ? KNOWN : FED;
 }

@@ -9,19 +9,75 @@ int clv__onnx_list(clv__onnx_use *use, const char *attribute, int input, int64_t
     return clv__onnx_has(use, input) ? clv__onnx_numbers(use, input, out, most) : -1;
 }
 
-/** Of a shape that the file says for its own batch, which dimension follows the batch that there is now: the first if it does in what is
- *  reshaped, or is a multiple of a batch of several; else one that is the batch. -1: the shape says nothing of the batch. */
+// ---- where the samples are ----------------------------------------------------------------------------
+
+/** How many stretches of a tensor's numbers there are in which all samples follow one another: 1 where they come first. */
+static int64_t stretches(const clv__made *value, const clv_shape *x) {
+    int64_t n = value->outside ? value->outside : 1;
+    for (int d = 0; d < value->batch_axis && d < x->rank; d++) n = clv__onnx_times(n, x->dims[d]);
+    return n;
+}
+
+/** The same numbers in another shape: the dimension that so many stretches lead to. */
+static void in_shape(clv__made *value, const clv_shape *y, int64_t n) {
+    int64_t before = 1;
+    int d = 0;
+    while (d + 1 < y->rank && before * y->dims[d] <= n) before *= y->dims[d++];
+    value->batch_axis = d;
+    value->outside = before > 0 ? n / before : 1;
+}
+
+/** A row of a table is looked up for each place: the places' own dimensions; a part of what is fed: those that are left. */
+static void in_gather(const clv__onnx_use *use, clv__made *value, int rank, int rank_of_y) {
+    const int axis = (int)clv__onnx_int(use, "axis", 0), at = axis < 0 ? axis + rank : axis;
+    if (use->n_in > 1 && use->in[1] && use->in[1]->fed && !use->in[0]->fed)
+        value->batch_axis += at;
+    else if (at < value->batch_axis)
+        value->batch_axis += rank_of_y - rank;
+}
+
+void clv__onnx_follow_batch(clv__onnx_use *use) {
+    const clv__made *x = NULL;
+    for (int i = 0; i < use->n_in; i++)
+        if (use->in[i] && use->in[i]->fed && use->in[i]->tensor &&
+            (!x || clv_tensor_shape(use->in[i]->tensor).rank > clv_tensor_shape(x->tensor).rank))
+            x = use->in[i];
+    const clv_shape from = x ? clv_tensor_shape(x->tensor) : (clv_shape){0};
+    int axes[CLV_MAX_RANK];
+    for (int i = 0; x && i < use->n_out && !clv__onnx_failed(use); i++) {
+        clv__made *y = use->out[i];
+        if (!y || !y->tensor) continue;
+        const clv_shape to = clv_tensor_shape(y->tensor);
+        y->batch_axis = x->batch_axis, y->outside = x->outside;
+        if (clv__onnx_text_is(use->node->op_type, "Transpose") &&
+            clv__onnx_transposed(use, from.rank, axes)) {
+            for (int d = 0; d < from.rank; d++)
+                if (axes[d] == x->batch_axis) y->batch_axis = d;
+        } else if (clv__onnx_text_is(use->node->op_type, "Gather")) {
+            in_gather(use, y, clv__onnx_shape(use, 0).rank, to.rank);
+        } else if (clv_shape_numel(&from) == clv_shape_numel(&to) && !clv_shape_equal(&from, &to)) {
+            in_shape(y, &to, stretches(x, &from));
+        } else if (to.rank > from.rank) { // repeated over dimensions before
+            y->batch_axis += to.rank - from.rank;
+        }
+        if (y->batch_axis >= to.rank) y->batch_axis = 0, y->outside = 1;
+    }
+}
+
+/** Of a shape that the file says for its own batch, which dimension follows the batch that there is now: where so many stretches lead to; if
+ *  that is no batch, the one before it, of which the samples are the inner part. -1: none that is said, or what is reshaped has no batch. */
 static int batch_axis(const clv__onnx_use *use, const clv_shape *x, const int64_t *dims, int rank) {
     const clv__batches b = use->batches;
     const bool constant = use->n_in < 2 || !use->in[1] || !use->in[1]->fed;
     if (!b.of_file || b.of_file == b.now || !constant || !use->in[0]->fed || use->in[0]->known) return -1;
-    if (!rank || !x->rank) return -1;
-    const bool follows = clv__onnx_times(x->dims[0], b.of_file) == clv__onnx_times(dims[0], b.now),
-               several = b.of_file > 1 && dims[0] > 0 && dims[0] % b.of_file == 0;
-    if (follows || (several && b.now && x->dims[0] % b.now == 0)) return 0;
-    for (int i = 0; i < rank; i++)
-        if (dims[i] == b.of_file) return i;
-    return several ? 0 : -1;
+    const int64_t n = stretches(use->in[0], x);
+    int64_t before = 1;
+    int d = 0;
+    while (d < rank && dims[d] > 0 && before < n) before = clv__onnx_times(before, dims[d++]);
+    while (d < rank && dims[d] != b.of_file && dims[d] == 1) d++;
+    if (d < rank && dims[d] == b.of_file) return d;
+    if (n > 1 && d > 0 && dims[d - 1] > 0) return dims[d - 1] % b.of_file == 0 ? d - 1 : -1;
+    return d < rank && dims[d] > 0 && dims[d] % b.of_file == 0 ? d : -1;
 }
 
 /** All numbers of x in these dimensions, one of which may be -1. */

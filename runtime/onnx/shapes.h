@@ -24,4 +24,7 @@ bool clv__onnx_reduced(clv__onnx_use *use, int rank, bool out[CLV_MAX_RANK]);
 /** Numbers of an attribute, or of an input where that is how newer opsets have it; -1: neither is there. */
 int clv__onnx_list(clv__onnx_use *use, const char *attribute, int input, int64_t *out, int most);
 
+/** In which dimension of its results the samples are, by where they are in its inputs and what the node does. */
+void clv__onnx_follow_batch(clv__onnx_use *use);
+
 #endif

@@ -445,6 +445,11 @@ case("Expand", lambda a, *_: a.reshape(12, 2, 1).expand(12, 2, 3).reshape(6, 12)
 for name, strided in (("all", L(*range(6)).reshape(1, 3, 2)), ("some", L(5, 1, 1, 2).reshape(1, 4))):
     case("Gather", lambda a, s, i, strided=strided: a.reshape(4, 6)[:, strided[0]], [x(4, 2, 3), L(-1), strided], known=(1, 2),
          name=f"{name} of a batch of 1", batch=1, nodes=[("Reshape", ["in0", "in1"], ["r"], {}), ("Gather", ["r", "in2"], ["out0"], {})])
+case("Reshape", lambda a, *_: a * 2, [x(4, 5, 6), L(5, 6), L(5, 1, 6)], known=(1, 2), name="places first, batch of 1", batch=1,
+     nodes=[("Transpose", ["in0"], ["t"], {"perm": [1, 0, 2]}), ("Reshape", ["t", "in1"], ["r"], {}), ("Add", ["r", "r"], ["s"], {}),
+            ("Reshape", ["s", "in2"], ["u"], {}), ("Transpose", ["u"], ["out0"], {"perm": [1, 0, 2]})])
+case("Clip", lambda a, n: torch.clamp(a, min=2.0), [x(3, 4) * 3, L(2)[0]], known=(1,), name="as a cast",
+     nodes=[("CastLike", ["in1", "in0"], ["m"], {}), ("Clip", ["in0", "m"], ["out0"], {})])
 places = L(4, 0, 3)
 for batch in (1, 2):
     index = torch.stack([torch.arange(batch)[:, None].expand(batch, 3), places.expand(batch, 3)], -1)
