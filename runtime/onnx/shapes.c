@@ -76,7 +76,10 @@ static int batch_axis(const clv__onnx_use *use, const clv_shape *x, const int64_
     while (d < rank && dims[d] > 0 && before < n) before = clv__onnx_times(before, dims[d++]);
     while (d < rank && dims[d] != b.of_file && dims[d] == 1) d++;
     if (d < rank && dims[d] == b.of_file) return d;
-    if (n > 1 && d > 0 && dims[d - 1] > 0) return dims[d - 1] % b.of_file == 0 ? d - 1 : -1;
+    // Joined with the places before, unless what stands behind the samples is cut up, as heads of attention are.
+    const int at = use->in[0]->batch_axis + 1;
+    const bool cut = d < rank && at < x->rank && dims[d] < x->dims[at];
+    if (n > 1 && d > 0 && !cut && dims[d - 1] > 0) return dims[d - 1] % b.of_file == 0 ? d - 1 : -1;
     return d < rank && dims[d] > 0 && dims[d] % b.of_file == 0 ? d : -1;
 }
 

@@ -448,6 +448,9 @@ for name, strided in (("all", L(*range(6)).reshape(1, 3, 2)), ("some", L(5, 1, 1
 case("Reshape", lambda a, *_: a * 2, [x(4, 5, 6), L(5, 6), L(5, 1, 6)], known=(1, 2), name="places first, batch of 1", batch=1,
      nodes=[("Transpose", ["in0"], ["t"], {"perm": [1, 0, 2]}), ("Reshape", ["t", "in1"], ["r"], {}), ("Add", ["r", "r"], ["s"], {}),
             ("Reshape", ["s", "in2"], ["u"], {}), ("Transpose", ["u"], ["out0"], {"perm": [1, 0, 2]})])
+case("Reshape", lambda a, *_: a.reshape(4, 5, 2, 3).transpose(1, 2), [x(4, 5, 6), L(5, 2, 3), L(1, 2, 5, 3)], known=(1, 2), name="heads, batch of 1",
+     batch=1, nodes=[("Transpose", ["in0"], ["t"], {"perm": [1, 0, 2]}), ("Reshape", ["t", "in1"], ["r"], {}),
+                     ("Transpose", ["r"], ["u"], {"perm": [1, 0, 2]}), ("Reshape", ["u", "in2"], ["out0"], {})])
 case("Clip", lambda a, n: torch.clamp(a, min=2.0), [x(3, 4) * 3, L(2)[0]], known=(1,), name="as a cast",
      nodes=[("CastLike", ["in1", "in0"], ["m"], {}), ("Clip", ["in0", "m"], ["out0"], {})])
 places = L(4, 0, 3)
