@@ -28,7 +28,7 @@
 #define GELU_TANH_SLOPE(v) (K(1.59576912160573071176) * (K(1.0) + K(3.0) * K(0.044715) * (v) * (v)))
 
 // Bits of whole numbers, which the reference has as doubles.
-#ifdef __OPENCL_VERSION__
+#if defined(__OPENCL_VERSION__) || defined(__OPENCL_C_VERSION__)
 #define BIT_AND(a, b) ((a) & (b))
 #define BIT_OR(a, b) ((a) | (b))
 #define BIT_XOR(a, b) ((a) ^ (b))
