@@ -26,7 +26,7 @@ at() { "$helper" json "$@" <out || fail "the JSON has no $*"; }
 check() { "$cleave" check --device "$device" "$@"; }
 works check --list --op relu --op 'max_pool*' --op abs
 cut -d/ -f1 out | sort -u | tr '\n' ' ' >ops
-same "ops" "$(cat ops)" "abs max_pool2d max_pool2d_backward relu "
+same "ops" "$(cat ops)" "abs max_pool1d max_pool2d max_pool2d_backward max_pool3d relu "
 works check --list
 sort out >all
 # shellcheck disable=SC2046  # words on purpose
