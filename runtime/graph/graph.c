@@ -493,18 +493,8 @@ static clv_status infer(clv__node *node, clv__error *mistake) {
     return status;
 }
 
-/** Inputs that may be left out have their places all the same, where an epilogue's inputs come behind them: a bias is not the sum's addend. */
-static int places_of(const clv__op *op, int n_in) {
-    int n = 0;
-    while (op->epilogue && op->inputs && op->inputs[n].name) {
-        if (strstr(op->inputs[n++].type, "...")) return n_in;
-    }
-    return n > n_in ? n : n_in;
-}
-
 clv_tensor *clv__node_add_to(clv_graph *graph, const clv__op *op, const void *attrs,
-                             clv_tensor *const *inputs, int n_given, uint64_t optional) {
-    const int n_in = places_of(op, n_given);
+                             clv_tensor *const *inputs, int n_in, uint64_t optional) {
     if (!graph || graph->error.status != CLV_OK) return NULL; // an earlier mistake, kept in the graph
     if (n_in > CLV__MAX_IN) {
         return clv__graph_fail(graph, CLV_E_VALUE, "%s has %d inputs, the most is %d", op->name, n_in,
@@ -528,7 +518,7 @@ clv_tensor *clv__node_add_to(clv_graph *graph, const clv__op *op, const void *at
     node->io.n_in = n_in;
     bool wants_grad = false;
     clv__node_title title;
-    for (int i = 0; i < n_given; i++) {
+    for (int i = 0; i < n_in; i++) {
         clv_tensor *in = inputs[i];
         if (!in) {
             if (optional & (UINT64_C(1) << i)) continue;

@@ -96,7 +96,8 @@ static void backward_grad(const clv__node *node, clv_tensor *const *dy, clv_tens
     clv_tensor *y = clv__node_in(node, 0), *other = clv__node_in(node, 1);
     clv_tensor *x = of_x ? dy[0] : other, *weight = of_x ? other : dy[0];
     if (clv__wants_grad(node, 0))
-        dx[0] = clv__node_add(&clv__op_conv2d, clv__node_attrs(node), (clv_tensor *[]){x, weight}, 2, 0);
+        dx[0] = clv__node_add(&clv__op_conv2d, clv__node_attrs(node), (clv_tensor *[]){x, weight, NULL}, 3,
+                              1u << 2);
     if (clv__wants_grad(node, 1))
         dx[1] = gradient(of_x ? &clv__op_conv2d_backward_weight : &clv__op_conv2d_backward_input, node, y, x,
                          weight);

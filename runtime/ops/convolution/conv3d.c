@@ -117,9 +117,9 @@ static void conv3d_grad(const clv__node *node, clv_tensor *const *dy, clv_tensor
 static void backward_grad(const clv__node *node, clv_tensor *const *dy, clv_tensor **dx) {
     const bool of_x = clv__conv3d_back(clv__node_io(node));
     clv_tensor *y = clv__node_in(node, 0), *other = clv__node_in(node, 1);
-    clv_tensor *in[] = {of_x ? dy[0] : other, of_x ? other : dy[0]};
+    clv_tensor *in[] = {of_x ? dy[0] : other, of_x ? other : dy[0], NULL};
     const void *attrs = clv__node_attrs(node);
-    if (clv__wants_grad(node, 0)) dx[0] = clv__node_add(&clv__op_conv3d, attrs, in, 2, 0);
+    if (clv__wants_grad(node, 0)) dx[0] = clv__node_add(&clv__op_conv3d, attrs, in, 3, 1u << 2);
     if (clv__wants_grad(node, 1))
         dx[1] = clv__pair_node(of_x ? &clv__op_conv3d_backward_weight : &clv__op_conv3d_backward_input, attrs,
                                &y, in, NULL);

@@ -50,7 +50,7 @@ static void grad(const clv__node *node, clv_tensor *const *dy, clv_tensor **dx) 
     clv_tensor *x = clv__node_in(node, 0), *weight = clv__node_in(node, 1);
     const void *attrs = clv__node_attrs(node);
     if (clv__wants_grad(node, 0))
-        dx[0] = clv__node_add(&clv__op_conv2d, attrs, (clv_tensor *[]){dy[0], weight}, 2, 0);
+        dx[0] = clv__node_add(&clv__op_conv2d, attrs, (clv_tensor *[]){dy[0], weight, NULL}, 3, 1u << 2);
     if (clv__wants_grad(node, 1))
         dx[1] =
             clv__pair_node(&clv__op_conv2d_backward_weight, attrs, &x, (clv_tensor *[]){dy[0], weight}, NULL);
