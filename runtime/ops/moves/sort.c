@@ -192,7 +192,7 @@ static void chunks(clv__launches *list, const clv__op_io *io) {
 }
 
 static int64_t chunk_of(const lines *l) {
-    int64_t chunk = 64;
+    int64_t chunk = 128; // whole groups of 64
     while (chunk < l->V && chunk < CHUNK) chunk *= 2;
     return chunk;
 }
