@@ -288,7 +288,8 @@ struct clv__op {
     const clv__op *gradient;
     /** And of such an op, whose gradient it is, and what it takes: "d0 i1 o2" is the gradient of output 0, input 1, output 2; "e0" is "d0"
      *  that may be left out; s0, the shape of input 0, stands behind the attributes, which begin with the other op's; "g0 g1", its outputs
-     *  are the gradients of inputs 0 and 1; "n1", less the first of them is that of input 1. CLV__GRADIENT_OF has the rest: shape rule, samples, ways to be done in parts. */
+     *  are the gradients of inputs 0 and 1; "n1", less the first of them is that of input 1. CLV__GRADIENT_OF has the rest: shape rule,
+     *  samples, ways to be done in parts. */
     const clv__op *gradient_of;
     const char *takes;
 

@@ -19,7 +19,7 @@ static const clv__onnx_write_row *row_of(const char *op) {
     static const clv__onnx_write_row same[] = {
         {"dropout", NULL, NULL}, {"to", NULL, NULL}, {"detach", NULL, NULL}};
     const clv__onnx_write_row *const tables[] = {clv__onnx_write_rows, clv__onnx_write_moves,
-                                                 clv__onnx_write_recurrent, clv__onnx_write_more};
+                                                 clv__onnx_write_recurrent, clv__onnx_write_windows};
     for (size_t t = 0; t < sizeof tables / sizeof *tables; t++)
         for (const clv__onnx_write_row *row = tables[t]; row->op; row++)
             if (!strcmp(row->op, op)) return row;

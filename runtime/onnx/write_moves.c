@@ -157,6 +157,28 @@ static void write_scatter_nd_add(clv__onnx_writer *w) {
     scatter_nd(w, true);
 }
 
+static void write_cumsum(clv__onnx_writer *w) {
+    const int64_t axis = (int64_t)clv__writer_number(w, "axis");
+    const clv_shape one = {0};
+    const char *at = clv__writer_constant(w, CLV_DTYPE_I64, &one, &axis);
+    clv__writer_begin(w, "CumSum", (const char *const[]){clv__writer_in(w, 0), at, NULL});
+    clv__writer_put_int(w, "exclusive", clv__writer_number(w, "exclusive") != 0);
+    clv__writer_put_int(w, "reverse", clv__writer_number(w, "reverse") != 0);
+    clv__writer_end(w, y_of(w));
+}
+
+/** Places are i64 there. */
+static void write_topk(clv__onnx_writer *w) {
+    const int64_t k = (int64_t)clv__writer_number(w, "k");
+    const char *many = clv__writer_list(w, &k, 1);
+    clv__writer_begin(w, "TopK", (const char *const[]){clv__writer_in(w, 0), many, NULL});
+    clv__writer_put_int(w, "axis", (int64_t)clv__writer_number(w, "axis"));
+    clv__writer_put_int(w, "largest", clv__writer_number(w, "largest") != 0);
+    const char *const results[] = {y_of(w), clv__writer_also(w), NULL};
+    clv__writer_end_with(w, results);
+    clv__writer_cast(w, results[1], CLV__ONNX_INT32, clv__writer_result_of(w, 1));
+}
+
 /** The table has a row for each channel, or one for all. */
 static void write_lookup(clv__onnx_writer *w) {
     const clv_shape *x = clv__writer_in_shape(w, 0), *table = clv__writer_in_shape(w, 1);
@@ -196,6 +218,8 @@ const clv__onnx_write_row clv__onnx_write_moves[] = {
     {"gather_nd", NULL, write_gather_nd},
     {"scatter_nd", NULL, write_scatter_nd},
     {"scatter_nd_add", NULL, write_scatter_nd_add},
+    {"cumsum", NULL, write_cumsum},
+    {"topk", NULL, write_topk},
     {"lookup", NULL, write_lookup},
     {NULL, NULL, NULL},
 };

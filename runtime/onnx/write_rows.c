@@ -142,6 +142,49 @@ static void write_cast(clv__onnx_writer *w) {
     clv__writer_cast(w, x_of(w), clv__writer_dtype_of(w->node.outputs[0]->desc.dtype), y_of(w));
 }
 
+static const char *truth_of(clv__onnx_writer *w, int input) {
+    return clv__writer_cast(w, clv__writer_in(w, input), CLV__ONNX_BOOL, NULL);
+}
+
+static void logical(clv__onnx_writer *w, const char *op) {
+    const char *a = truth_of(w, 0), *b = truth_of(w, 1);
+    clv__writer_cast(w, NODE(w, op, NULL, a, b), CLV__ONNX_INT32, y_of(w));
+}
+
+static void write_and(clv__onnx_writer *w) {
+    logical(w, "And");
+}
+
+static void write_or(clv__onnx_writer *w) {
+    logical(w, "Or");
+}
+
+static void write_xor(clv__onnx_writer *w) {
+    logical(w, "Xor");
+}
+
+static void write_not(clv__onnx_writer *w) {
+    clv__writer_cast(w, NODE(w, "Not", NULL, truth_of(w, 0)), CLV__ONNX_INT32, y_of(w));
+}
+
+/** Of bool the bits are truths. */
+static void bitwise(clv__onnx_writer *w, const char *op, const char *of_bool) {
+    const bool truths = w->node.outputs[0]->desc.dtype == CLV_DTYPE_BOOL;
+    NODE(w, truths ? of_bool : op, y_of(w), x_of(w), clv__writer_in(w, 1));
+}
+
+static void write_bitwise_and(clv__onnx_writer *w) {
+    bitwise(w, "BitwiseAnd", "And");
+}
+
+static void write_bitwise_or(clv__onnx_writer *w) {
+    bitwise(w, "BitwiseOr", "Or");
+}
+
+static void write_bitwise_xor(clv__onnx_writer *w) {
+    bitwise(w, "BitwiseXor", "Xor");
+}
+
 // ---- sums, rows -----------------------------------------------------------------------------------------------------
 
 static void reduce(clv__onnx_writer *w, const char *op) {
@@ -277,90 +320,6 @@ static void write_linear(clv__onnx_writer *w) {
     if (bias) NODE(w, "Add", y_of(w), y, bias);
 }
 
-// ---- windows --------------------------------------------------------------------------------------------------------
-
-/** A pair of ours under ONNX's name. */
-static void pair(clv__onnx_writer *w, const char *name, const char *onnx) {
-    int64_t values[CLV_MAX_RANK] = {0};
-    clv__writer_numbers(w, name, values);
-    clv__writer_put_ints(w, onnx, values, 2);
-}
-
-static void pads(clv__onnx_writer *w) {
-    int64_t values[CLV_MAX_RANK] = {0};
-    clv__writer_numbers(w, "padding", values);
-    clv__writer_put_ints(w, "pads", (const int64_t[]){values[0], values[1], values[0], values[1]}, 4);
-}
-
-static void write_conv2d(clv__onnx_writer *w) {
-    const clv_shape *window = clv__writer_in_shape(w, 1);
-    clv__writer_begin(w, "Conv",
-                      (const char *const[]){x_of(w), clv__writer_in(w, 1), clv__writer_in(w, 2), NULL});
-    clv__writer_put_ints(w, "kernel_shape", window->dims + 2, 2);
-    pair(w, "stride", "strides");
-    pads(w);
-    pair(w, "dilation", "dilations");
-    clv__writer_put_int(w, "group", (int64_t)clv__writer_number(w, "groups"));
-    clv__writer_end(w, y_of(w));
-}
-
-static void pool(clv__onnx_writer *w, const char *op) {
-    clv__writer_begin(w, op, (const char *const[]){x_of(w), NULL});
-    pair(w, "kernel", "kernel_shape");
-    pair(w, "stride", "strides");
-    pads(w);
-    clv__writer_put_int(w, "ceil_mode", clv__writer_number(w, "ceil_mode") != 0);
-}
-
-static void write_max_pool2d(clv__onnx_writer *w) {
-    pool(w, "MaxPool");
-    pair(w, "dilation", "dilations");
-    clv__writer_end(w, y_of(w));
-}
-
-static void write_avg_pool2d(clv__onnx_writer *w) {
-    pool(w, "AveragePool");
-    clv__writer_put_int(w, "count_include_pad", clv__writer_number(w, "exclude_padding") == 0);
-    clv__writer_end(w, y_of(w));
-}
-
-static void write_global_avg_pool2d(clv__onnx_writer *w) {
-    NODE(w, "GlobalAveragePool", y_of(w), x_of(w));
-}
-
-/** [out, in], or turned: the parts of a row that each mean takes. */
-static const char *means(clv__onnx_writer *w, int64_t in, int64_t out, bool turned_round) {
-    float *parts = clv__alloc((size_t)(in * out) + 1, sizeof *parts);
-    for (int64_t o = 0; parts && o < out; o++) {
-        const int64_t from = o * in / out, to = ((o + 1) * in + out - 1) / out;
-        for (int64_t i = from; i < to; i++)
-            parts[turned_round ? i * out + o : o * in + i] = 1.0F / (float)(to - from);
-    }
-    if (!parts) clv__writer_out_of_memory(w);
-    const clv_shape shape = {2, {turned_round ? in : out, turned_round ? out : in}};
-    const char *name = parts ? clv__writer_constant(w, CLV_DTYPE_F32, &shape, parts) : "";
-    free(parts);
-    return name;
-}
-
-/** One window: the mean of all; windows that divide the picture: a pool; else a product with a matrix on each side. */
-static void write_adaptive_avg_pool2d(clv__onnx_writer *w) {
-    const clv_shape *x = clv__writer_in_shape(w, 0), *y = &w->node.outputs[0]->desc.shape;
-    const int64_t h = x->dims[2], width = x->dims[3], oh = y->dims[2], ow = y->dims[3];
-    if (oh == 1 && ow == 1) {
-        write_global_avg_pool2d(w);
-    } else if (oh && ow && h % oh == 0 && width % ow == 0) {
-        const int64_t window[2] = {h / oh, width / ow};
-        clv__writer_begin(w, "AveragePool", (const char *const[]){x_of(w), NULL});
-        clv__writer_put_ints(w, "kernel_shape", window, 2);
-        clv__writer_put_ints(w, "strides", window, 2);
-        clv__writer_end(w, y_of(w));
-    } else {
-        const char *rows = NODE(w, "MatMul", NULL, x_of(w), means(w, width, ow, true));
-        NODE(w, "MatMul", y_of(w), means(w, h, oh, false), rows);
-    }
-}
-
 // ---- attention ------------------------------------------------------------------------------------------------------
 
 /** Scores whose future is `fill`. */
@@ -486,6 +445,14 @@ const clv__onnx_write_row clv__onnx_write_rows[] = {
     {"ge", NULL, write_ge},
     {"where", NULL, write_where},
     {"cast", NULL, write_cast},
+    {"prelu", "PRelu", NULL},
+    {"logical_and", NULL, write_and},
+    {"logical_or", NULL, write_or},
+    {"logical_xor", NULL, write_xor},
+    {"logical_not", NULL, write_not},
+    {"bitwise_and", NULL, write_bitwise_and},
+    {"bitwise_or", NULL, write_bitwise_or},
+    {"bitwise_xor", NULL, write_bitwise_xor},
     {"sum", NULL, write_sum},
     {"mean", NULL, write_mean},
     {"max", NULL, write_max},
@@ -497,11 +464,6 @@ const clv__onnx_write_row clv__onnx_write_rows[] = {
     {"rms_norm", NULL, write_rms_norm},
     {"matmul", NULL, write_matmul},
     {"linear", NULL, write_linear},
-    {"conv2d", NULL, write_conv2d},
-    {"max_pool2d", NULL, write_max_pool2d},
-    {"avg_pool2d", NULL, write_avg_pool2d},
-    {"global_avg_pool2d", NULL, write_global_avg_pool2d},
-    {"adaptive_avg_pool2d", NULL, write_adaptive_avg_pool2d},
     {"causal_mask", NULL, write_causal_mask},
     {"causal_softmax", NULL, write_causal_softmax},
     {"self_attention", NULL, write_self_attention},

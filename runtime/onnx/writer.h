@@ -58,7 +58,7 @@ typedef struct clv__onnx_write_row {
 
 /** Rows end with one whose op is NULL. */
 extern const clv__onnx_write_row clv__onnx_write_rows[], clv__onnx_write_moves[], clv__onnx_write_recurrent[],
-    clv__onnx_write_more[];
+    clv__onnx_write_windows[];
 
 struct clv__onnx_writer {
     const clv__onnx_writing *what;

@@ -28,6 +28,7 @@ printf 'size,colour,price\n1,red,3\n2,blue,5\n3,red,7\n4,blue,9\n5,red,11\n' >ro
 works "$cleave" train csv rows.csv --target price --steps 3 --device "$device" --save rows.safetensors
 works "$cleave" export --weights rows.safetensors -o rows.onnx
 grep -aq '"colour"' rows.onnx || fail "the file does not tell the columns"
+expect 2 "--model and --output are both 'cnn.onnx': one would overwrite the other" "$cleave" export --model cnn.onnx -o cnn.onnx
 expect 2 "--output wants a file" "$cleave" export --weights w.safetensors
 expect 2 "its name must end in .onnx" "$cleave" export --weights w.safetensors -o w.pb
 expect 2 "--weights wants a file" "$cleave" export -o w.onnx

@@ -250,7 +250,7 @@ static void every_op_has_a_row(void **state) {
         for (size_t k = 0; k < sizeof without / sizeof *without; k++)
             known |= !strcmp(without[k], clv_op_get(i)->name);
         if (!known)
-            print_error("%s has no row in onnx/write_rows.c, write_moves.c or write_more.c\n",
+            print_error("%s has no row in onnx/write_rows.c, write_moves.c, write_windows.c or write_recurrent.c\n",
                         clv_op_get(i)->name);
         missing += !known;
     }

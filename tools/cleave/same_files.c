@@ -1,8 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 // No file that a command writes may be another one that it writes, or one that it reads. Which options name
 // files stands in options.def (READS, WRITES); the words of a command name its data.
+#include "models/models.h"
 #include "options/options.h"
 
+#include <stddef.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -68,6 +70,7 @@ static int paths_of(const option_row *option, const cli_args *args, const char *
     const void *field = (const char *)args + option->field;
     const cli_texts *several = field;
     if (!option_is_of(option, args->command) || !(option->is_read || option->is_written)) return 0;
+    if (option->field == offsetof(cli_args, model) && !cli_is_onnx(args->model)) return 0; // a name
     *paths = option->kind == TEXTS ? several->item : field;
     return option->kind == TEXTS ? several->n : **paths != NULL;
 }
