@@ -96,7 +96,8 @@ static clv_status take_memory(clv_predictor *predictor) {
     bool there = true;
     for (int i = 0; i < predictor->n_outputs; i++) {
         const clv_shape all = clv_tensor_shape(step->outputs[i]);
-        predictor->results[i] = clv_shape_make(all.rank - 1, all.dims + 1);
+        predictor->results[i] = (clv_shape){.rank = all.rank - 1};
+        memcpy(predictor->results[i].dims, all.dims + 1, sizeof all.dims - sizeof *all.dims);
     }
     for (int i = 0; i < step->n_inputs; i++)
         there &= (predictor->part[i] = clv__alloc(1, clv_tensor_bytes(step->fed[i]))) != NULL;

@@ -29,7 +29,7 @@ static clv_status find_maker(clv_runtime *runtime, const char *call, const clv_t
 
 clv_status clv_pass_graph(clv_runtime *runtime, const clv_train_config *config, clv_pass pass, int64_t batch,
                           clv_graph **out) {
-    clv__graph_maker *make;
+    clv__graph_maker *make = NULL;
     CLV_TRY(CLV__GIVEN(NULL, runtime));
     CLV_TRY(CLV__USABLE(clv__runtime_error_of(runtime), out));
     CLV_TRY(CLV__USABLE(clv__runtime_error_of(runtime), config));
@@ -45,7 +45,7 @@ clv_status clv_pass_graph(clv_runtime *runtime, const clv_train_config *config, 
 
 clv_status clv_pass_shares(clv_runtime *runtime, const clv_train_config *config, clv_pass pass,
                            double *shares) {
-    clv__graph_maker *make;
+    clv__graph_maker *make = NULL;
     CLV_TRY(CLV__GIVEN(NULL, runtime));
     CLV_TRY(CLV__USABLE(clv__runtime_error_of(runtime), shares));
     CLV_TRY(CLV__USABLE(clv__runtime_error_of(runtime), config));
@@ -55,7 +55,7 @@ clv_status clv_pass_shares(clv_runtime *runtime, const clv_train_config *config,
 
 clv_status clv_pass_advise(clv_runtime *runtime, const clv_train_config *config, clv_pass pass,
                            clv_train_advice *out) {
-    clv__graph_maker *make;
+    clv__graph_maker *make = NULL;
     CLV_TRY(CLV__GIVEN(NULL, runtime));
     CLV_TRY(CLV__USABLE(clv__runtime_error_of(runtime), out));
     CLV_TRY(CLV__USABLE(clv__runtime_error_of(runtime), config));

@@ -19,6 +19,8 @@ export CLEAVE_CACHE_DIR="$scratch/cache"
 mkdir -p "$kept" build/cross
 ran=0 left_out=0 failed=0
 left_out() { echo "$target: left out: $*" && left_out=$((left_out + 1)); }
+# unbuilt : what the compiler said, else the end of the log.
+unbuilt() { grep -m 3 -E "error: " "$scratch/log" || tail -n 5 "$scratch/log"; }
 fault() { echo "$target: FAILED: $*" && failed=$((failed + 1)); }
 launcher=
 command -v ccache >/dev/null && launcher=-DCMAKE_C_COMPILER_LAUNCHER=ccache
@@ -88,7 +90,7 @@ checked32() {
     fetched "$root" tests/cross/debian.sh root i386 "$root" libc6-dev libjansson-dev zlib1g-dev libxxhash-dev librandom123-dev \
         ocl-icd-opencl-dev opencl-headers pocl-opencl-icd binutils || { left_out "no packages: $(tail -n 1 "$scratch/log")"; return; }
     build -DCLEAVE_OPENCL=ON -DCLEAVE_CLBLAST=OFF -DCMAKE_TOOLCHAIN_FILE="$tree/tests/cross/toolchain.cmake" \
-        -DCLEAVE_TRIPLET=i686-linux-gnu -DCLEAVE_ROOT="$root" || { fault "it does not build: $(tail -n 5 "$scratch/log")"; return; }
+        -DCLEAVE_TRIPLET=i686-linux-gnu -DCLEAVE_ROOT="$root" || { fault "it does not build: $(unbuilt)"; return; }
     ran=$((ran + 1))
     shard=1/1
     [ -z "${CLEAVE_TURN:-}" ] || shard=$((CLEAVE_TURN % 8 + 1))/8
@@ -107,7 +109,7 @@ crossed() {
     fetched "$root" tests/cross/debian.sh root "$2" "$root" libc6-dev libjansson-dev zlib1g-dev libxxhash-dev librandom123-dev ||
         { left_out "no packages: $(tail -n 1 "$scratch/log")"; return; }
     build -DCMAKE_TOOLCHAIN_FILE="$tree/tests/cross/toolchain.cmake" -DCLEAVE_TRIPLET="$1" -DCLEAVE_ROOT="$root" ||
-        { fault "it does not build: $(tail -n 5 "$scratch/log")"; return; }
+        { fault "it does not build: $(unbuilt)"; return; }
     if [ -n "$3" ]; then
         runs "$3" -L "$root" "build/cross/$target/cleave"
     else
@@ -127,7 +129,7 @@ for target; do
             ldd build/cross/static/cleave >/dev/null 2>&1 && fault "it needs shared libraries"
             runs build/cross/static/cleave
         else
-            fault "it does not build: $(tail -n 5 "$scratch/log")"
+            fault "it does not build: $(unbuilt)"
         fi
         ;;
     musl)
@@ -137,7 +139,7 @@ for target; do
             -DCMAKE_C_FLAGS="-isystem $kept/musl/include"; then
             runs build/cross/musl/cleave
         else
-            fault "it does not build: $(tail -n 5 "$scratch/log")"
+            fault "it does not build: $(unbuilt)"
         fi
         ;;
     *) fault "nobody knows this target" ;;

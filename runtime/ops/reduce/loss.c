@@ -263,6 +263,7 @@ const clv__op clv__op_cross_entropy_weighted = {
                                    {.label = "weights",
                                     .in = {CLV__DIMS(4, 5), CLV__DIMS(4), CLV__DIMS(4)},
                                     .n_in = 3,
+                                    .no_gradient = true, // weights have none; logits' is cross_entropy's
                                     .i32 = 2,
                                     .fill = {{0}, {CLV__FILL_INTEGER, 0, 4}, {CLV__FILL_UNIFORM, 0.5, 1}}},
                                    {0}})),
