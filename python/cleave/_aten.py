@@ -1,0 +1,1211 @@
+# SPDX-License-Identifier: Apache-2.0
+"""PyTorch's ops over Cleave's: a function for each op of `torch.export`'s graphs. What depends on no tensor of the graph is computed by
+PyTorch itself, and becomes a constant where it meets one that does."""
+import math
+import operator
+
+import torch
+
+from . import graph as g
+from .graph import Tensor, ops
+
+F32, I32 = "float32", "int32"
+TABLE = {}
+VIEWS = {"view", "reshape", "_unsafe_view", "permute", "transpose", "t", "numpy_T", "unsqueeze", "squeeze", "expand", "expand_as", "slice",
+         "select", "split", "split_with_sizes", "chunk", "unbind", "narrow", "flatten", "unflatten", "alias", "detach", "movedim", "unfold"}
+
+
+def op(*names):
+    """The function stands for these ops of ATen, every overload of each, or one where the name has a dot."""
+    def keep(function):
+        for name in names:
+            TABLE[name] = function
+        return function
+    return keep
+
+
+class Context:
+    """What the functions need besides their arguments."""
+
+    def __init__(self, graph, training):
+        self.graph, self.training = graph, training
+
+    def tensor(self, x, like=None):
+        """A tensor of the graph. Numbers and tensors of PyTorch become constants, of the dtype of `like` if that is given."""
+        if isinstance(x, Tensor):
+            return x
+        if not isinstance(x, torch.Tensor):
+            x = torch.tensor(x, dtype=torch.float32 if like is None or like.dtype == F32 else torch.int32)
+        if x.is_floating_point():
+            x = x.to(torch.float32)
+        elif like is not None and like.dtype == F32:
+            x = x.to(torch.float32)
+        elif x.dtype == torch.int64:
+            x = x.clamp(-2**31, 2**31 - 1).to(torch.int32)
+        if x.numel() > 1 and x.dtype in (torch.float32, torch.int32) and bool((x == x.flatten()[0]).all()):
+            return ops.full(graph=self.graph, dtype=str(x.dtype)[6:], shape=list(x.shape), value=x.flatten()[0].item())
+        return self.graph.constant(x.detach().contiguous().numpy())
+
+
+def cast(x, dtype):
+    return x if str(x.dtype) == dtype else ops.cast(x, dtype=dtype)
+
+
+def floats(c, x):
+    return cast(c.tensor(x), F32)
+
+
+def number(x):
+    """f32 and i32 as they are, other integers as i32: what arithmetic is done in."""
+    return x if str(x.dtype) in (F32, I32) else cast(x, I32)
+
+
+def axis(x, dim):
+    return dim + x.ndim if dim < 0 else dim
+
+
+def axes(x, dims):
+    if dims is None or dims == []:
+        return list(range(x.ndim))
+    return [axis(x, d) for d in ([dims] if isinstance(dims, int) else dims)]
+
+
+def reshape(x, shape):
+    return x if list(x.shape) == list(shape) else ops.reshape(x, shape=list(shape))
+
+
+def scalar(c, x, wants):
+    return c.tensor(torch.tensor(x, dtype=torch.float32 if wants == F32 else torch.int32))
+
+
+def pair(c, a, b):
+    """Two operands as tensors of one dtype, f32 if one of them is a float, as PyTorch promotes them."""
+    def is_float(x):
+        return isinstance(x, float) or (isinstance(x, Tensor) and str(x.dtype) == F32) or \
+            (isinstance(x, torch.Tensor) and x.is_floating_point())
+    wants = F32 if is_float(a) or is_float(b) else I32
+    return tuple(scalar(c, x, wants) if isinstance(x, (int, float)) else cast(number(c.tensor(x)), wants) for x in (a, b))
+
+
+def binary(name):
+    return lambda c, a, b: getattr(ops, name)(*pair(c, a, b))
+
+
+# ---- elementwise ------------------------------------------------------------------------------------------------------
+
+@op("add")
+def add(c, a, b, *, alpha=1):
+    if alpha != 1:
+        b = mul(c, b, alpha)
+    if isinstance(b, (int, float)) and str(a.dtype) == F32:
+        return ops.add_scalar(a, value=b) if b else a
+    if isinstance(a, (int, float)) and str(b.dtype) == F32:
+        return add(c, b, a)
+    return binary("add")(c, a, b)
+
+
+@op("sub")
+def sub(c, a, b, *, alpha=1):
+    if isinstance(b, (int, float)):
+        return add(c, a, -b * alpha)
+    return binary("sub")(c, a, b if alpha == 1 else mul(c, b, alpha))
+
+
+@op("rsub")
+def rsub(c, a, b, *, alpha=1):
+    return sub(c, b, a, alpha=alpha)
+
+
+@op("mul", "multiply")
+def mul(c, a, b):
+    if isinstance(a, (int, float)):
+        a, b = b, a
+    if isinstance(b, (int, float)) and str(number(a).dtype) == F32:
+        return ops.mul_scalar(a, value=b) if b != 1 else a
+    return binary("mul")(c, a, b)
+
+
+@op("div", "divide", "true_divide")
+def div(c, a, b, *, rounding_mode=None):
+    whole = all(isinstance(x, int) or isinstance(x, Tensor) and str(x.dtype) != F32 or
+                isinstance(x, torch.Tensor) and not x.is_floating_point() for x in (a, b))
+    a = a if isinstance(a, (int, float)) else floats(c, a)
+    if isinstance(b, (int, float)):
+        y = ops.div(a, scalar(c, float(b), F32))
+    else:
+        b = floats(c, b)
+        y = ops.reciprocal(b) if a == 1 else ops.div(a if isinstance(a, Tensor) else scalar(c, float(a), F32), b)
+    if rounding_mode == "floor":
+        y = ops.floor(y)
+    elif rounding_mode == "trunc":
+        y = ops.mul(ops.sign(y), ops.floor(ops.abs(y)))
+    return cast(y, I32) if whole and rounding_mode else y
+
+
+@op("floor_divide")
+def floor_divide(c, a, b):
+    return div(c, a, b, rounding_mode="floor")
+
+
+@op("remainder")
+def remainder(c, a, b):
+    return sub(c, a, mul(c, div(c, a, b, rounding_mode="floor"), b))
+
+
+@op("pow")
+def power(c, a, b):
+    if isinstance(b, (int, float)):
+        a = floats(c, a)
+        return ops.square(a) if b == 2 else ops.sqrt(a) if b == 0.5 else ops.pow_scalar(a, exponent=b)
+    return ops.pow(scalar(c, float(a), F32) if isinstance(a, (int, float)) else floats(c, a), floats(c, b))
+
+
+def unary(name, **fixed):
+    def build(c, x):
+        return getattr(ops, name)(floats(c, x), **fixed)
+    return build
+
+
+for _name in ("exp", "log", "sqrt", "square", "erf", "floor", "ceil", "round", "sign", "sin", "cos", "tan", "asin", "acos", "atan", "sinh",
+              "cosh", "asinh", "acosh", "atanh", "relu", "relu6", "sigmoid", "tanh", "silu", "selu", "hardsigmoid", "hardswish", "mish",
+              "reciprocal"):
+    TABLE[_name] = unary(_name)
+TABLE["log_sigmoid"] = unary("logsigmoid")
+
+
+@op("neg")
+def neg(c, x):
+    return ops.neg(number(x))
+
+
+@op("abs")
+def absolute(c, x):
+    return ops.abs(x) if str(x.dtype) == F32 else cast(ops.abs(floats(c, x)), I32)
+
+
+@op("rsqrt")
+def rsqrt(c, x):
+    return ops.pow_scalar(floats(c, x), exponent=-0.5)
+
+
+@op("log1p")
+def log1p(c, x):
+    return ops.log(ops.add_scalar(floats(c, x), value=1))
+
+
+@op("log2")
+def log2(c, x):
+    return ops.mul_scalar(ops.log(floats(c, x)), value=1 / math.log(2))
+
+
+@op("exp2")
+def exp2(c, x):
+    return ops.exp(ops.mul_scalar(floats(c, x), value=math.log(2)))
+
+
+@op("gelu")
+def gelu(c, x, *, approximate="none"):
+    return ops.gelu_tanh(x) if approximate == "tanh" else ops.gelu(x)
+
+
+@op("leaky_relu")
+def leaky_relu(c, x, negative_slope=0.01):
+    return ops.leaky_relu(x, negative_slope=negative_slope)
+
+
+@op("elu")
+def elu(c, x, alpha=1.0, scale=1.0, input_scale=1.0):
+    return mul(c, ops.elu(mul(c, x, input_scale), alpha=alpha), scale)
+
+
+@op("celu")
+def celu(c, x, alpha=1.0):
+    return mul(c, ops.elu(mul(c, x, 1 / alpha), alpha=1.0), alpha)
+
+
+@op("softplus")
+def softplus(c, x, beta=1.0, threshold=20.0):
+    return mul(c, ops.softplus(mul(c, x, float(beta))), 1 / beta)
+
+
+@op("prelu")
+def prelu(c, x, weight):
+    return ops.prelu(x, weight)
+
+
+@op("glu")
+def glu(c, x, dim=-1):
+    return ops.glu(x, axis=dim)
+
+
+@op("hardtanh")
+def hardtanh(c, x, min_val=-1.0, max_val=1.0):
+    return ops.clamp(x, min=min_val, max=max_val)
+
+
+@op("clamp", "clip")
+def clamp(c, x, min=None, max=None):
+    if isinstance(min, (Tensor, torch.Tensor)) or isinstance(max, (Tensor, torch.Tensor)):
+        x = x if min is None else maximum(c, x, min)
+        return x if max is None else minimum(c, x, max)
+    y = ops.clamp(floats(c, x), min=min, max=max)
+    return y if str(x.dtype) == F32 else cast(y, I32)
+
+
+@op("clamp_min")
+def clamp_min(c, x, min):
+    return clamp(c, x, min=min)
+
+
+@op("clamp_max")
+def clamp_max(c, x, max):
+    return clamp(c, x, max=max)
+
+
+@op("threshold")
+def threshold(c, x, threshold, value):
+    return where(c, compare("gt")(c, x, threshold), x, float(value))
+
+
+def compare(name):
+    return lambda c, a, b: getattr(ops, name)(*pair(c, a, b))
+
+
+for _name in ("eq", "ne", "lt", "le", "gt", "ge"):
+    TABLE[_name] = compare(_name)
+
+
+def logical(name):
+    def build(c, a, b):
+        return getattr(ops, "logical_" + name)(*(cast(truth(c, x), I32) for x in (a, b)))
+    return build
+
+
+def truth(c, x):
+    x = number(c.tensor(x))
+    return x if str(x.dtype) == I32 else compare("ne")(c, x, 0.0)
+
+
+for _name in ("and", "or", "xor"):
+    TABLE["logical_" + _name] = TABLE["bitwise_" + _name] = TABLE["__%s__" % _name] = logical(_name)
+
+
+@op("logical_not", "bitwise_not")
+def logical_not(c, x):
+    return ops.logical_not(truth(c, x))
+
+
+@op("isnan")
+def isnan(c, x):
+    return ops.ne(x, x)
+
+
+@op("where")
+def where(c, condition, a, b):
+    return ops.where(truth(c, condition), *pair(c, a, b))
+
+
+@op("masked_fill")
+def masked_fill(c, x, mask, value):
+    return where(c, mask, value if not isinstance(value, torch.Tensor) or value.dim() else value.item(), x)
+
+
+@op("maximum")
+def maximum(c, a, b):
+    return where(c, compare("ge")(c, a, b), a, b)
+
+
+@op("minimum")
+def minimum(c, a, b):
+    return where(c, compare("le")(c, a, b), a, b)
+
+
+@op("addcmul")
+def addcmul(c, x, a, b, *, value=1):
+    return add(c, x, mul(c, mul(c, a, b), value))
+
+
+@op("lerp")
+def lerp(c, a, b, weight):
+    return add(c, a, mul(c, sub(c, b, a), weight))
+
+
+@op("dropout", "feature_dropout", "alpha_dropout")
+def dropout(c, x, p, train):
+    return ops.dropout(x, p=p) if train and p else x
+
+
+# ---- dtypes and copies ------------------------------------------------------------------------------------------------
+
+_TYPES = {torch.float32: F32, torch.float64: F32, torch.float16: F32, torch.bfloat16: F32, torch.int64: I32, torch.int32: I32,
+          torch.int16: I32, torch.int8: I32, torch.uint8: I32}
+
+
+def to_type(c, x, dtype):
+    if dtype is None:
+        return x
+    if dtype == torch.bool:
+        return compare("ne")(c, x, 0)
+    return cast(x, _TYPES[dtype]) if str(x.dtype) != "int64" or _TYPES[dtype] == F32 else x
+
+
+@op("to.dtype", "to.dtype_layout", "_to_copy", "to.device", "to.other")
+def to(c, x, *rest, dtype=None, **_):
+    for r in rest:
+        dtype = r if isinstance(r, torch.dtype) else dtype
+    return to_type(c, x, dtype)
+
+
+@op("type_as")
+def type_as(c, x, other):
+    return cast(x, str(other.dtype))
+
+
+@op("clone", "contiguous", "alias", "lift_fresh_copy", "lift_fresh", "_assert_tensor_metadata")
+def same(c, x, *_, **__):
+    return x
+
+
+@op("detach", "detach_copy")
+def detach(c, x):
+    return ops.detach(x)
+
+
+@op("copy")
+def copy(c, x, source, *_):
+    return expand(c, cast(c.tensor(source), str(x.dtype)), x.shape)
+
+
+def filled(value):
+    def build(c, x, *_, dtype=None, **__):
+        return c.graph and ops.full(graph=c.graph, dtype=_TYPES.get(dtype, str(number(x).dtype)), shape=list(x.shape), value=value)
+    return build
+
+
+TABLE["zeros_like"] = TABLE["empty_like"] = filled(0)
+TABLE["ones_like"] = filled(1)
+
+
+@op("full_like")
+def full_like(c, x, value, *, dtype=None, **_):
+    return filled(value)(c, x, dtype=dtype)
+
+
+# ---- shapes -----------------------------------------------------------------------------------------------------------
+
+@op("view", "reshape", "_unsafe_view")
+def view(c, x, shape):
+    return reshape(x, shape)
+
+
+@op("flatten")
+def flatten(c, x, start_dim=0, end_dim=-1):
+    s, e = axis(x, start_dim), axis(x, end_dim)
+    return reshape(x, x.shape[:s] + (math.prod(x.shape[s:e + 1]),) + x.shape[e + 1:])
+
+
+@op("unflatten")
+def unflatten(c, x, dim, sizes):
+    d = axis(x, dim)
+    sizes = [x.shape[d] // -math.prod(sizes) if n == -1 else n for n in sizes]
+    return reshape(x, x.shape[:d] + tuple(sizes) + x.shape[d + 1:])
+
+
+@op("permute")
+def permute(c, x, dims):
+    return ops.permute(x, axes=[axis(x, d) for d in dims])
+
+
+@op("movedim")
+def movedim(c, x, source, destination):
+    source, destination = axes(x, source), axes(x, destination)
+    order = [d for d in range(x.ndim) if d not in source]
+    for d, s in sorted(zip(destination, source)):
+        order.insert(d, s)
+    return ops.permute(x, axes=order)
+
+
+@op("transpose", "swapaxes")
+def transpose(c, x, a, b):
+    return ops.transpose(x, axis0=axis(x, a), axis1=axis(x, b))
+
+
+@op("t", "numpy_T")
+def t(c, x):
+    return x if x.ndim < 2 else ops.transpose(x, axis0=0, axis1=1)
+
+
+@op("unsqueeze")
+def unsqueeze(c, x, dim):
+    d = dim + x.ndim + 1 if dim < 0 else dim
+    return reshape(x, x.shape[:d] + (1,) + x.shape[d:])
+
+
+@op("squeeze")
+def squeeze(c, x, dims=None):
+    gone = axes(x, dims)
+    return reshape(x, [n for i, n in enumerate(x.shape) if n != 1 or i not in gone])
+
+
+@op("expand")
+def expand(c, x, shape, *, implicit=False):
+    shape = list(shape)
+    lead = len(shape) - x.ndim
+    shape = [x.shape[i - lead] if n == -1 else n for i, n in enumerate(shape)]
+    return x if list(x.shape) == shape else ops.broadcast_to(x, shape=shape)
+
+
+@op("expand_as")
+def expand_as(c, x, other):
+    return expand(c, x, other.shape)
+
+
+@op("slice")
+def slice_(c, x, dim=0, start=None, end=None, step=1):
+    d = axis(x, dim)
+    start, end, step = slice(start, end, step).indices(x.shape[d])
+    n = max(0, (end - start + step - 1) // step)
+    if step == 1:
+        return x if n == x.shape[d] else ops.slice(x, axis=d, start=start, length=n)
+    return ops.index_select(x, c.tensor(torch.arange(start, end, step)), axis=d)
+
+
+@op("narrow")
+def narrow(c, x, dim, start, length):
+    return ops.slice(x, axis=axis(x, dim), start=start, length=length)
+
+
+@op("select")
+def select(c, x, dim, index):
+    d = axis(x, dim)
+    index = index + x.shape[d] if index < 0 else index
+    return reshape(ops.slice(x, axis=d, start=index, length=1), x.shape[:d] + x.shape[d + 1:])
+
+
+@op("split", "split_with_sizes")
+def split(c, x, sizes, dim=0):
+    d, parts, at = axis(x, dim), [], 0
+    if isinstance(sizes, int):
+        n = x.shape[d]
+        sizes = [min(sizes, n - i) for i in range(0, n, sizes)]
+    for n in sizes:
+        parts.append(ops.slice(x, axis=d, start=at, length=n))
+        at += n
+    return parts
+
+
+@op("chunk")
+def chunk(c, x, chunks, dim=0):
+    n = x.shape[axis(x, dim)]
+    return split(c, x, -(-n // chunks), dim)
+
+
+@op("unbind")
+def unbind(c, x, dim=0):
+    return [select(c, x, dim, i) for i in range(x.shape[axis(x, dim)])]
+
+
+@op("cat", "concat", "concatenate")
+def cat(c, tensors, dim=0):
+    some = next(x for x in tensors if isinstance(x, Tensor))
+    tensors = [c.tensor(x, like=number(some)) for x in tensors]
+    tensors = [x for x in tensors if x.ndim > 1 or x.shape[0]] or tensors
+    if any(str(x.dtype) == F32 for x in tensors):
+        tensors = [cast(x, F32) for x in tensors]
+    elif len({str(x.dtype) for x in tensors}) > 1:
+        tensors = [number(x) for x in tensors]
+    return tensors[0] if len(tensors) == 1 else ops.concat(*tensors, axis=axis(tensors[0], dim))
+
+
+@op("stack")
+def stack(c, tensors, dim=0):
+    some = next(x for x in tensors if isinstance(x, Tensor))
+    d = dim + some.ndim + 1 if dim < 0 else dim
+    return cat(c, [unsqueeze(c, c.tensor(x, like=number(some)), d) for x in tensors], d)
+
+
+@op("repeat", "tile")
+def repeat(c, x, repeats):
+    repeats = [1] * (x.ndim - len(repeats)) + list(repeats)
+    x = reshape(x, (1,) * (len(repeats) - x.ndim) + x.shape)
+    for d, n in enumerate(repeats):
+        if n != 1:
+            x = cat(c, [x] * n, d)
+    return x
+
+
+@op("repeat_interleave.self_int")
+def repeat_interleave(c, x, repeats, dim=None, **_):
+    x = flatten(c, x) if dim is None else x
+    d = axis(x, dim or 0)
+    wide = x.shape[:d + 1] + (repeats,) + x.shape[d + 1:]
+    y = expand(c, reshape(x, x.shape[:d + 1] + (1,) + x.shape[d + 1:]), wide)
+    return reshape(y, x.shape[:d] + (x.shape[d] * repeats,) + x.shape[d + 1:])
+
+
+@op("flip")
+def flip(c, x, dims):
+    for d in axes(x, dims):
+        x = ops.index_select(x, c.tensor(torch.arange(x.shape[d] - 1, -1, -1)), axis=d)
+    return x
+
+
+@op("roll")
+def roll(c, x, shifts, dims=()):
+    if not dims:
+        return reshape(roll(c, flatten(c, x), [shifts] if isinstance(shifts, int) else shifts, [0]), x.shape)
+    for n, d in zip([shifts] if isinstance(shifts, int) else shifts, axes(x, dims)):
+        n %= x.shape[d]
+        if n:
+            x = cat(c, [slice_(c, x, d, x.shape[d] - n), slice_(c, x, d, 0, x.shape[d] - n)], d)
+    return x
+
+
+@op("constant_pad_nd")
+def constant_pad(c, x, pad, value=0):
+    for i in range(0, len(pad), 2):
+        d = x.ndim - 1 - i // 2
+        for n, before in ((pad[i], True), (pad[i + 1], False)):
+            if n < 0:
+                x = slice_(c, x, d, -n) if before else slice_(c, x, d, 0, x.shape[d] + n)
+            elif n > 0:
+                more = ops.full(graph=c.graph, dtype=str(number(x).dtype), shape=list(x.shape[:d] + (n,) + x.shape[d + 1:]), value=value)
+                x = cat(c, [more, x] if before else [x, more], d)
+    return x
+
+
+@op("pad")
+def pad(c, x, pad, mode="constant", value=None):
+    if mode == "constant":
+        return constant_pad(c, x, pad, value or 0)
+    for i in range(0, len(pad), 2):
+        d = x.ndim - 1 - i // 2
+        n = x.shape[d]
+        at = torch.arange(-pad[i], n + pad[i + 1])
+        at = {"replicate": at.clamp(0, n - 1), "circular": at % n,
+              "reflect": (n - 1) - (at % (2 * n - 2 or 1) - (n - 1)).abs()}[mode]
+        x = ops.index_select(x, c.tensor(at), axis=d)
+    return x
+
+
+@op("reflection_pad1d", "reflection_pad2d", "reflection_pad3d")
+def reflection_pad(c, x, sides):
+    return pad(c, x, sides, "reflect")
+
+
+@op("replication_pad1d", "replication_pad2d", "replication_pad3d")
+def replication_pad(c, x, sides):
+    return pad(c, x, sides, "replicate")
+
+
+@op("pixel_shuffle")
+def pixel_shuffle(c, x, r):
+    *lead, channels, h, w = x.shape
+    y = reshape(x, (math.prod(lead), channels // (r * r), r, r, h, w))
+    return reshape(ops.permute(y, axes=[0, 1, 4, 2, 5, 3]), (*lead, channels // (r * r), h * r, w * r))
+
+
+@op("channel_shuffle")
+def channel_shuffle(c, x, groups):
+    n, channels, *rest = x.shape
+    y = reshape(x, (n, groups, channels // groups, math.prod(rest)))
+    return reshape(ops.permute(y, axes=[0, 2, 1, 3]), x.shape)
+
+
+@op("sym_size.int")
+def sym_size(c, x, dim):
+    return x.shape[dim]
+
+
+@op("sym_numel")
+def sym_numel(c, x):
+    return math.prod(x.shape)
+
+
+# ---- indices ------------------------------------------------------------------------------------------------------------
+
+@op("embedding")
+def embedding(c, weight, indices, padding_idx=-1, *_, **__):
+    return ops.embedding(weight, c.tensor(indices))
+
+
+@op("index_select")
+def index_select(c, x, dim, index):
+    return ops.index_select(x, c.tensor(index), axis=axis(x, dim))
+
+
+@op("gather")
+def gather(c, x, dim, index, **_):
+    return ops.gather(x, c.tensor(index), axis=axis(x, dim))
+
+
+@op("scatter.src")
+def scatter(c, x, dim, index, src):
+    return ops.scatter(x, c.tensor(index), c.tensor(src), axis=axis(x, dim))
+
+
+@op("scatter_add")
+def scatter_add(c, x, dim, index, src):
+    return ops.scatter_add(c.tensor(x), c.tensor(index), c.tensor(src), axis=axis(x, dim))
+
+
+@op("index_add")
+def index_add(c, x, dim, index, source, *, alpha=1):
+    return ops.index_add(c.tensor(x), c.tensor(index), mul(c, source, alpha), axis=axis(x, dim))
+
+
+@op("index.Tensor")
+def index(c, x, indices):
+    """x[..., i, ...]: index tensors at neighbouring dimensions."""
+    x = c.tensor(x)
+    at = [d for d, i in enumerate(indices) if i is not None]
+    there = [c.tensor(indices[d]) for d in at]
+    if at != list(range(at[0], at[0] + len(at))):
+        raise NotImplementedError("index tensors at dimensions %s, which are no neighbours" % at)
+    whole = torch.broadcast_shapes(*(i.shape for i in there))
+    flat = None  # the dimensions that are indexed, as one
+    for d, i in zip(at, there):
+        i = number(i)
+        if isinstance(indices[d], torch.Tensor):
+            i = c.tensor(indices[d] % x.shape[d])
+        flat = i if flat is None else ops.add(ops.mul(flat, scalar(c, x.shape[d], I32)), i)
+    flat = expand(c, flat, whole)
+    first, last = at[0], at[-1] + 1
+    y = reshape(x, x.shape[:first] + (math.prod(x.shape[first:last]),) + x.shape[last:])
+    n = math.prod(whole)
+    y = ops.index_select(y, reshape(flat, (n,)), axis=first)
+    return reshape(y, x.shape[:first] + tuple(whole) + x.shape[last:])
+
+
+@op("argmax")
+def argmax(c, x, dim=None, keepdim=False):
+    return ops.argmax(x if dim is not None else flatten(c, x), axis=0 if dim is None else axis(x, dim), keepdim=keepdim)
+
+
+@op("argmin")
+def argmin(c, x, dim=None, keepdim=False):
+    return argmax(c, ops.neg(x), dim, keepdim)
+
+
+@op("topk")
+def topk(c, x, k, dim=-1, largest=True, sorted=True):
+    y = ops.topk(x, k=k, axis=axis(x, dim), largest=largest)
+    return [y, y.outputs(1)]
+
+
+@op("sort")
+def sort(c, x, dim=-1, descending=False, **_):
+    return [ops.sort(x, axis=axis(x, dim), descending=descending), ops.argsort(x, axis=axis(x, dim), descending=descending)]
+
+
+@op("tril")
+def tril(c, x, diagonal=0):
+    keep = torch.ones(x.shape[-2:]).tril(diagonal).to(torch.int32)
+    return where(c, keep, x, 0.0 if str(x.dtype) == F32 else 0)
+
+
+@op("triu")
+def triu(c, x, diagonal=0):
+    keep = torch.ones(x.shape[-2:]).triu(diagonal).to(torch.int32)
+    return where(c, keep, x, 0.0 if str(x.dtype) == F32 else 0)
+
+
+@op("one_hot")
+def one_hot(c, x, num_classes=-1):
+    return compare("eq")(c, unsqueeze(c, x, -1), torch.arange(num_classes))
+
+
+# ---- reductions ---------------------------------------------------------------------------------------------------------
+
+@op("sum")
+def sum_(c, x, dim=None, keepdim=False, *, dtype=None):
+    y = ops.sum(floats(c, x), axes=axes(x, dim), keepdim=keepdim)
+    return y if str(x.dtype) == F32 else cast(y, I32)
+
+
+@op("mean")
+def mean(c, x, dim=None, keepdim=False, *, dtype=None):
+    return ops.mean(floats(c, x), axes=axes(x, dim), keepdim=keepdim)
+
+
+@op("amax")
+def amax(c, x, dim=None, keepdim=False):
+    return ops.max(floats(c, x), axes=axes(x, dim), keepdim=keepdim)
+
+
+@op("amin")
+def amin(c, x, dim=None, keepdim=False):
+    return ops.neg(amax(c, ops.neg(floats(c, x)), dim, keepdim))
+
+
+@op("max.dim")
+def max_dim(c, x, dim, keepdim=False):
+    return [amax(c, x, [dim], keepdim), argmax(c, x, dim, keepdim)]
+
+
+@op("max")
+def max_(c, x, *rest):
+    return maximum(c, x, *rest) if rest else amax(c, x)
+
+
+@op("min.dim")
+def min_dim(c, x, dim, keepdim=False):
+    return [amin(c, x, [dim], keepdim), argmin(c, x, dim, keepdim)]
+
+
+@op("min")
+def min_(c, x, *rest):
+    return minimum(c, x, *rest) if rest else amin(c, x)
+
+
+@op("any")
+def any_(c, x, dim=None, keepdim=False):
+    return compare("ne")(c, amax(c, cast(truth(c, x), F32), None if dim is None else [dim], keepdim), 0.0)
+
+
+@op("all")
+def all_(c, x, dim=None, keepdim=False):
+    return logical_not(c, any_(c, logical_not(c, x), dim, keepdim))
+
+
+@op("var")
+def var(c, x, dim=None, unbiased=True, keepdim=False, *, correction=None):
+    if isinstance(dim, bool):
+        dim, unbiased = None, dim
+    over = axes(x, dim)
+    n = math.prod(x.shape[d] for d in over)
+    less = (1 if unbiased else 0) if correction is None else correction
+    away = ops.square(ops.sub(x, ops.mean(x, axes=over, keepdim=True)))
+    return ops.mul_scalar(ops.sum(away, axes=over, keepdim=keepdim), value=1 / (n - less) if n > less else float("nan"))
+
+
+@op("std")
+def std(c, *args, **more):
+    return ops.sqrt(var(c, *args, **more))
+
+
+@op("var_mean")
+def var_mean(c, x, dim=None, unbiased=True, keepdim=False, *, correction=None):
+    return [var(c, x, dim, unbiased, keepdim, correction=correction), mean(c, x, dim, keepdim)]
+
+
+@op("linalg_vector_norm", "norm.ScalarOpt_dim", "norm.Scalar")
+def vector_norm(c, x, ord=2, dim=None, keepdim=False, *, dtype=None):
+    over = axes(x, dim)
+    if ord == 2:
+        return ops.sqrt(ops.sum(ops.square(x), axes=over, keepdim=keepdim))
+    if ord == float("inf"):
+        return ops.max(ops.abs(x), axes=over, keepdim=keepdim)
+    y = ops.sum(ops.pow_scalar(ops.abs(x), exponent=ord), axes=over, keepdim=keepdim)
+    return y if ord == 1 else ops.pow_scalar(y, exponent=1 / ord)
+
+
+@op("cumsum")
+def cumsum(c, x, dim, *, dtype=None):
+    return ops.cumsum(number(x), axis=axis(x, dim))
+
+
+@op("softmax", "_softmax", "special_softmax")
+def softmax(c, x, dim, *_, **__):
+    return ops.softmax(floats(c, x), axis=axis(x, dim))
+
+
+@op("log_softmax", "_log_softmax", "special_log_softmax")
+def log_softmax(c, x, dim, *_, **__):
+    return ops.log_softmax(floats(c, x), axis=axis(x, dim))
+
+
+@op("logsumexp")
+def logsumexp(c, x, dim, keepdim=False):
+    top = ops.detach(amax(c, x, dim, True))
+    y = ops.add(ops.log(ops.sum(ops.exp(ops.sub(x, top)), axes=axes(x, dim), keepdim=True)), top)
+    return y if keepdim else squeeze(c, y, dim)
+
+
+# ---- products and windows -------------------------------------------------------------------------------------------------
+
+@op("linear")
+def linear(c, x, weight, bias=None):
+    return ops.linear(floats(c, x), c.tensor(weight), None if bias is None else c.tensor(bias))
+
+
+@op("matmul", "mm", "bmm", "mv", "dot")
+def matmul(c, a, b):
+    return ops.matmul(floats(c, a), floats(c, b))
+
+
+@op("addmm", "addmv", "baddbmm")
+def addmm(c, x, a, b, *, beta=1, alpha=1):
+    return add(c, mul(c, x, beta), mul(c, matmul(c, a, b), alpha))
+
+
+@op("outer")
+def outer(c, a, b):
+    return ops.mul(unsqueeze(c, a, 1), unsqueeze(c, b, 0))
+
+
+def _conv(n):
+    def build(c, x, weight, bias=None, stride=1, padding=0, dilation=1, groups=1):
+        every = lambda v: [v] * n if isinstance(v, int) else list(v) * (n if len(v) == 1 else 1)
+        stride, dilation = every(stride), every(dilation)
+        batched = x.ndim == n + 2
+        x = x if batched else unsqueeze(c, x, 0)
+        if isinstance(padding, str):
+            whole = [0 if padding == "valid" else d * (k - 1) for d, k in zip(dilation, weight.shape[2:])]
+            if any(p % 2 for p in whole):
+                x = constant_pad(c, x, [q for p in reversed(whole) for q in (p // 2, p - p // 2)])
+                whole = [0] * n
+            padding = [p // 2 for p in whole]
+        given = dict(stride=stride, padding=every(padding), dilation=dilation, groups=groups)
+        if n == 1:
+            given = {k: v if isinstance(v, int) else v[0] for k, v in given.items()}
+        y = getattr(ops, "conv%dd" % n)(x, c.tensor(weight), None if bias is None else c.tensor(bias), **given)
+        return y if batched else squeeze(c, y, [0])
+    return build
+
+
+def _conv_transpose(n):
+    def build(c, x, weight, bias=None, stride=1, padding=0, output_padding=0, groups=1, dilation=1):
+        every = lambda v: [v] * n if isinstance(v, int) else list(v) * (n if len(v) == 1 else 1)
+        given = dict(stride=every(stride), padding=every(padding), output_padding=every(output_padding), dilation=every(dilation), groups=groups)
+        if n == 1:
+            given = {k: v if isinstance(v, int) else v[0] for k, v in given.items()}
+        return getattr(ops, "conv_transpose%dd" % n)(x, c.tensor(weight), None if bias is None else c.tensor(bias), **given)
+    return build
+
+
+for _n in (1, 2, 3):
+    TABLE["conv%dd" % _n] = _conv(_n)
+    TABLE["conv_transpose%dd" % _n] = _conv_transpose(_n)
+
+
+@op("convolution")
+def convolution(c, x, weight, bias, stride, padding, dilation, transposed, output_padding, groups):
+    n = weight.ndim - 2
+    if transposed:
+        return TABLE["conv_transpose%dd" % n](c, x, weight, bias, stride, padding, output_padding, groups, dilation)
+    return TABLE["conv%dd" % n](c, x, weight, bias, stride, padding, dilation, groups)
+
+
+def _max_pool(n):
+    def build(c, x, kernel, stride=None, padding=0, dilation=1, ceil_mode=False):
+        every = lambda v: [v] * n if isinstance(v, int) else list(v) * (n if len(v) == 1 else 1)
+        given = dict(kernel=every(kernel), stride=every(stride or kernel), padding=every(padding), dilation=every(dilation))
+        if n == 1:
+            given = {k: v[0] for k, v in given.items()}
+        batched = x.ndim == n + 2
+        y = getattr(ops, "max_pool%dd" % n)(x if batched else unsqueeze(c, x, 0), ceil_mode=ceil_mode, **given)
+        return y if batched else squeeze(c, y, [0])
+    return build
+
+
+def _avg_pool(n):
+    def build(c, x, kernel, stride=None, padding=0, ceil_mode=False, count_include_pad=True, divisor_override=None):
+        if divisor_override:
+            raise NotImplementedError("divisor_override")
+        every = lambda v: [v] * n if isinstance(v, int) else list(v) * (n if len(v) == 1 else 1)
+        given = dict(kernel=every(kernel), stride=every(stride or kernel), padding=every(padding))
+        if n == 1:
+            given = {k: v[0] for k, v in given.items()}
+        return getattr(ops, "avg_pool%dd" % n)(x, ceil_mode=ceil_mode, exclude_padding=not count_include_pad, **given)
+    return build
+
+
+for _n in (1, 2, 3):
+    TABLE["max_pool%dd" % _n] = _max_pool(_n)
+    TABLE["avg_pool%dd" % _n] = _avg_pool(_n)
+
+
+def _even(n, out):
+    if n % out:
+        raise NotImplementedError("an adaptive pool of %d to %d, of windows of unlike sizes" % (n, out))
+    return n // out
+
+
+@op("adaptive_avg_pool2d", "_adaptive_avg_pool2d")
+def adaptive_avg_pool2d(c, x, size):
+    batched = x.ndim == 4
+    x = x if batched else unsqueeze(c, x, 0)
+    h, w = (x.shape[2] if size[0] is None else size[0], x.shape[3] if size[1] is None else size[1])
+    y = ops.global_avg_pool2d(x) if (h, w) == (1, 1) else ops.adaptive_avg_pool2d(x, OH=h, OW=w)
+    return y if batched else squeeze(c, y, [0])
+
+
+@op("adaptive_avg_pool1d")
+def adaptive_avg_pool1d(c, x, size):
+    return squeeze(c, adaptive_avg_pool2d(c, unsqueeze(c, x, -2), [1, size[0] if not isinstance(size, int) else size]), [-2])
+
+
+@op("adaptive_avg_pool3d")
+def adaptive_avg_pool3d(c, x, size):
+    kernel = [_even(n, out) for n, out in zip(x.shape[2:], size)]
+    return ops.avg_pool3d(x, kernel=kernel)
+
+
+@op("adaptive_max_pool2d")
+def adaptive_max_pool2d(c, x, size):
+    kernel = [_even(n, out) for n, out in zip(x.shape[2:], [size] * 2 if isinstance(size, int) else size)]
+    return [ops.max_pool2d(x, kernel=kernel), None]
+
+
+def _resized(c, x, sizes, scales, source):
+    """Along each dimension of a picture: two rows and how much of the second, from the places in the source."""
+    for d, n in enumerate(sizes, 2):
+        lower, upper, part = source(x.shape[d], n, scales[d - 2] if scales else None)
+        below = ops.index_select(x, c.tensor(lower), axis=d)
+        if part is None:
+            x = below
+            continue
+        part = c.tensor(part.reshape([-1] + [1] * (x.ndim - 1 - d)))
+        x = ops.add(below, ops.mul(ops.sub(ops.index_select(x, c.tensor(upper), axis=d), below), part))
+    return x
+
+
+def _sizes(x, size, factors):
+    return list(size) if size is not None else [int(n * f) for n, f in zip(x.shape[2:], factors)]
+
+
+@op("upsample_nearest1d", "upsample_nearest2d", "upsample_nearest3d")
+def nearest(c, x, size, factors=None, *rest):
+    scales = list(factors) if isinstance(factors, (list, tuple)) else [r for r in (factors,) + rest] if factors else None
+    def source(n, to, scale):
+        at = (torch.arange(to) * (1 / scale if scale else n / to)).floor().long().clamp(max=n - 1)
+        return at, None, None
+    return _resized(c, x, _sizes(x, size, factors), scales, source)
+
+
+@op("upsample_linear1d", "upsample_bilinear2d", "upsample_trilinear3d")
+def bilinear(c, x, size, align_corners, factors=None, *rest):
+    scales = list(factors) if isinstance(factors, (list, tuple)) else None
+    def source(n, to, scale):
+        if align_corners:
+            at = torch.arange(to, dtype=torch.float64) * ((n - 1) / (to - 1) if to > 1 else 0)
+        else:
+            at = ((torch.arange(to, dtype=torch.float64) + 0.5) * (1 / scale if scale else n / to) - 0.5).clamp(min=0)
+        lower = at.floor().long().clamp(max=n - 1)
+        return lower, (lower + 1).clamp(max=n - 1), (at - lower).float()
+    return _resized(c, x, _sizes(x, size, factors), scales, source)
+
+
+# ---- norms ------------------------------------------------------------------------------------------------------------------
+
+@op("batch_norm")
+def batch_norm(c, x, weight, bias, running_mean, running_var, training, momentum, eps, *_):
+    if running_mean is None and not training:
+        training = True
+    return ops.batch_norm(x, weight, bias, running_mean, running_var, training=training, momentum=momentum, eps=eps)
+
+
+@op("_native_batch_norm_legit_functional", "_native_batch_norm_legit", "_native_batch_norm_legit_no_training")
+def native_batch_norm(c, x, weight, bias, running_mean, running_var, *rest):
+    training, momentum, eps = rest if len(rest) == 3 else (False,) + rest
+    return [batch_norm(c, x, weight, bias, running_mean, running_var, training, momentum, eps), None, None, None, None]
+
+
+@op("layer_norm")
+def layer_norm(c, x, shape, weight=None, bias=None, eps=1e-5, *_):
+    wide = math.prod(shape)
+    flat = x if len(shape) == 1 else reshape(x, x.shape[:x.ndim - len(shape)] + (wide,))
+    one = lambda w: None if w is None else reshape(c.tensor(w), (wide,))
+    return reshape(ops.layer_norm(flat, one(weight), one(bias), eps=eps), x.shape)
+
+
+@op("native_layer_norm")
+def native_layer_norm(c, x, shape, weight, bias, eps):
+    return [layer_norm(c, x, shape, weight, bias, eps), None, None]
+
+
+@op("rms_norm")
+def rms_norm(c, x, shape, weight=None, eps=None):
+    wide = math.prod(shape)
+    flat = x if len(shape) == 1 else reshape(x, x.shape[:x.ndim - len(shape)] + (wide,))
+    return reshape(ops.rms_norm(flat, None if weight is None else reshape(weight, (wide,)), eps=eps), x.shape)
+
+
+@op("group_norm")
+def group_norm(c, x, groups, weight=None, bias=None, eps=1e-5, *_):
+    n, channels = x.shape[:2]
+    y = reshape(ops.layer_norm(reshape(x, (n, groups, math.prod(x.shape[1:]) // groups)), None, None, eps=eps), x.shape)
+    each = lambda w: reshape(c.tensor(w), (channels,) + (1,) * (x.ndim - 2))
+    y = y if weight is None else ops.mul(y, each(weight))
+    return y if bias is None else ops.add(y, each(bias))
+
+
+@op("instance_norm")
+def instance_norm(c, x, weight, bias, running_mean, running_var, use_input_stats, momentum, eps, *_):
+    if not use_input_stats:
+        return batch_norm(c, x, weight, bias, running_mean, running_var, False, momentum, eps)
+    return group_norm(c, x, x.shape[1], weight, bias, eps)
+
+
+# ---- attention, recurrent layers --------------------------------------------------------------------------------------------
+
+@op("scaled_dot_product_attention")
+def attention(c, q, k, v, attn_mask=None, dropout_p=0.0, is_causal=False, *, scale=None, enable_gqa=False):
+    if enable_gqa and k.shape[-3] != q.shape[-3]:
+        k, v = (repeat_interleave(c, x, q.shape[-3] // x.shape[-3], x.ndim - 3) for x in (k, v))
+    if attn_mask is None and (not is_causal or q.shape[-2] == k.shape[-2]):
+        return ops.scaled_dot_product_attention(q, k, v, causal=is_causal, scale=scale or 0.0, dropout=dropout_p)
+    scores = mul(c, ops.matmul_t(q, k, transpose_b=True), scale or 1 / math.sqrt(q.shape[-1]))
+    if is_causal:
+        attn_mask = torch.ones(q.shape[-2], k.shape[-2], dtype=torch.bool).tril()
+    truths = attn_mask.dtype == torch.bool if isinstance(attn_mask, torch.Tensor) else str(attn_mask.dtype) != F32
+    scores = where(c, attn_mask, scores, float("-inf")) if truths else add(c, scores, c.tensor(attn_mask))
+    return ops.matmul(dropout(c, ops.softmax(scores, axis=-1), dropout_p, True), v)
+
+
+def _recurrent(cell, n_states):
+    """torch.lstm and the like: for each layer and direction a product over all steps, then one node for all of them."""
+    def build(c, x, *rest):
+        hx = rest[0] if n_states > 1 else [rest[0]]
+        weights, biases, layers, p, train, bidirectional, batch_first = rest[1:]
+        if not isinstance(weights, (list, tuple)):
+            raise NotImplementedError("packed sequences")
+        states = [None if isinstance(h, torch.Tensor) and not h.any() else c.tensor(h) for h in hx]
+        x = ops.transpose(x, axis0=0, axis1=1) if batch_first else x
+        directions, last, weights = 2 if bidirectional else 1, [[] for _ in hx], [c.tensor(w) for w in weights]
+        per = 4 if biases else 2
+        for layer in range(layers):
+            ways = []
+            for way in range(directions):
+                k = layer * directions + way
+                w_ih, w_hh, *b = weights[k * per:(k + 1) * per]
+                first = [None if h is None else select(c, h, 0, k) for h in states] + [None] * (2 - n_states)
+                z = ops.linear(x, w_ih, b[0] if b else None)
+                y = ops.recurrence(z, w_hh, b[1] if b else None, *first, None, cell=cell, reverse=bool(way), keep=c.training)
+                ways.append(y)
+                for i in range(n_states):
+                    last[i].append(y.outputs(1 + i))
+            x = ways[0] if directions == 1 else ops.concat(*ways, axis=2)
+            if p and train and layer + 1 < layers:
+                x = ops.dropout(x, p=p)
+        y = ops.transpose(x, axis0=0, axis1=1) if batch_first else x
+        return [y] + [stack(c, h, 0) for h in last]
+    return build
+
+
+TABLE["lstm.input"] = _recurrent(0, 2)
+TABLE["gru.input"] = _recurrent(1, 1)
+TABLE["rnn_tanh.input"] = _recurrent(2, 1)
+TABLE["rnn_relu.input"] = _recurrent(3, 1)
+
+
+# ---- losses -------------------------------------------------------------------------------------------------------------------
+
+def reduced(c, each, reduction):
+    return each if reduction == 0 else ops.mean(each, axes=axes(each, None)) if reduction == 1 else ops.sum(each, axes=axes(each, None))
+
+
+def classes_last(c, x):
+    """[N, C, ...] with the classes last; of [C] too."""
+    return x if x.ndim <= 2 else ops.permute(x, axes=[0] + list(range(2, x.ndim)) + [1])
+
+
+@op("nll_loss", "nll_loss_nd", "nll_loss2d")
+def nll_loss(c, logs, target, weight=None, reduction=1, ignore_index=-100):
+    x, target = classes_last(c, logs), number(c.tensor(target))
+    valid = cast(compare("ne")(c, target, ignore_index), F32)
+    safe = where(c, compare("ne")(c, target, ignore_index), target, 0)
+    picked = squeeze(c, ops.gather(x, unsqueeze(c, safe, -1), axis=x.ndim - 1), [-1])
+    counts = valid if weight is None else ops.mul(valid, ops.index_select(c.tensor(weight), reshape(safe, (math.prod(safe.shape),)), axis=0)
+                                                  if safe.ndim == 1 else reshape(ops.index_select(
+                                                      c.tensor(weight), reshape(safe, (math.prod(safe.shape),)), axis=0), safe.shape))
+    each = ops.neg(ops.mul(picked, counts))
+    if reduction != 1:
+        return reduced(c, each, reduction)
+    return ops.div(ops.sum(each, axes=axes(each, None)), ops.sum(counts, axes=axes(counts, None)))
+
+
+@op("cross_entropy_loss")
+def cross_entropy(c, x, target, weight=None, reduction=1, ignore_index=-100, label_smoothing=0.0):
+    if isinstance(target, Tensor) and str(target.dtype) == F32:  # probabilities
+        y = classes_last(c, target)
+        if label_smoothing:
+            y = add(c, mul(c, y, 1 - label_smoothing), label_smoothing / y.shape[-1])
+        logs = ops.log_softmax(classes_last(c, x), axis=-1)
+        logs = logs if weight is None else ops.mul(logs, c.tensor(weight))
+        each = ops.neg(ops.sum(ops.mul(y, logs), axes=[logs.ndim - 1]))
+        return reduced(c, each, reduction)
+    logs = ops.log_softmax(x, axis=min(1, x.ndim - 1))
+    hard = nll_loss(c, logs, target, weight, reduction, ignore_index)
+    if not label_smoothing:
+        return hard
+    rows, n = classes_last(c, logs), x.shape[min(1, x.ndim - 1)]
+    valid = cast(compare("ne")(c, number(target), ignore_index), F32)
+    counted = rows if weight is None else ops.mul(rows, c.tensor(weight))
+    each = ops.neg(ops.mul(ops.sum(counted, axes=[rows.ndim - 1]), valid))
+    if reduction == 1:
+        if weight is None:
+            below = ops.sum(valid, axes=axes(valid, None))
+        else:
+            raise NotImplementedError("label_smoothing with class weights and a mean")
+        soft = ops.div(ops.sum(each, axes=axes(each, None)), below)
+    else:
+        soft = reduced(c, each, reduction)
+    return add(c, mul(c, hard, 1 - label_smoothing), mul(c, soft, label_smoothing / n))
+
+
+@op("mse_loss")
+def mse_loss(c, x, target, reduction=1):
+    if reduction == 1 and isinstance(target, Tensor) and target.shape == x.shape:
+        return ops.mse_loss(x, target)
+    return reduced(c, ops.square(sub(c, x, target)), reduction)
+
+
+@op("l1_loss")
+def l1_loss(c, x, target, reduction=1):
+    return reduced(c, ops.abs(sub(c, x, target)), reduction)
+
+
+@op("huber_loss")
+def huber_loss(c, x, target, reduction=1, delta=1.0):
+    away = ops.abs(sub(c, x, target))
+    each = where(c, compare("le")(c, away, delta), mul(c, ops.square(away), 0.5), mul(c, add(c, away, -0.5 * delta), delta))
+    return reduced(c, each, reduction)
+
+
+@op("smooth_l1_loss")
+def smooth_l1_loss(c, x, target, reduction=1, beta=1.0):
+    return l1_loss(c, x, target, reduction) if beta == 0 else mul(c, huber_loss(c, x, target, reduction, beta), 1 / beta)
+
+
+@op("binary_cross_entropy_with_logits")
+def bce_with_logits(c, x, target, weight=None, pos_weight=None, reduction=1):
+    log_p, log_q = ops.logsigmoid(x), ops.logsigmoid(ops.neg(x))
+    yes = ops.mul(target, log_p)
+    yes = yes if pos_weight is None else ops.mul(yes, c.tensor(pos_weight))
+    each = ops.neg(ops.add(yes, ops.mul(rsub(c, target, 1), log_q)))
+    return reduced(c, each if weight is None else ops.mul(each, c.tensor(weight)), reduction)
+
+
+@op("binary_cross_entropy")
+def bce(c, p, target, weight=None, reduction=1):
+    logs = lambda q: ops.clamp(ops.log(q), min=-100.0)
+    each = ops.neg(ops.add(ops.mul(target, logs(p)), ops.mul(rsub(c, target, 1), logs(rsub(c, p, 1)))))
+    return reduced(c, each if weight is None else ops.mul(each, c.tensor(weight)), reduction)
+
+
+@op("kl_div")
+def kl_div(c, x, target, reduction=1, *, log_target=False):
+    if log_target:
+        each = ops.mul(ops.exp(target), ops.sub(target, x))
+    else:
+        logs = ops.log(ops.clamp(target, min=1e-38))
+        each = ops.mul(target, ops.sub(logs, x))
+    return reduced(c, each, reduction)
+
+
+# ---- what export leaves in a graph --------------------------------------------------------------------------------------------
+
+IGNORED = {"_assert_scalar", "_assert_async", "sym_constrain_range", "sym_constrain_range_for_size", "_assert_tensor_metadata"}
+PLAIN = {operator.getitem, operator.add, operator.sub, operator.mul, operator.floordiv, operator.truediv, operator.mod, operator.neg,
+         operator.eq, operator.ne, operator.lt, operator.le, operator.gt, operator.ge, operator.pow, operator.and_, operator.or_, math.ceil,
+         math.floor, min, max, int, float, bool, round}
+
+
+def find(target):
+    """The function for a node's op, and whether it works in place. None: there is none."""
+    name, _, overload = str(target).replace("aten.", "", 1).partition(".")
+    in_place = name.endswith("_") and not name.endswith("__")
+    name = name[:-1] if in_place else name
+    return TABLE.get("%s.%s" % (name, overload)) or TABLE.get(name), in_place

@@ -1,0 +1,149 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The C library: finding it, its errors as exceptions, and the lifetime of what it makes."""
+import os
+import threading
+import warnings
+import weakref
+
+from ._c import ffi
+
+HERE = os.path.dirname(os.path.abspath(__file__))
+
+
+class Error(Exception):
+    """What the library refused, in its own sentence. Each subclass is one of Python's exceptions too."""
+
+
+def _kind(name, base, text):
+    return type(name, (Error, base), {"__doc__": text, "__module__": "cleave"})
+
+
+InvalidValueError = _kind("InvalidValueError", ValueError, "A value, a text or a file that is not as it must be.")
+ShapeError = _kind("ShapeError", ValueError, "Shapes that do not fit.")
+DtypeError = _kind("DtypeError", TypeError, "A type of elements that is not taken here.")
+StateError = _kind("StateError", RuntimeError, "A call at the wrong time.")
+NotFoundError = _kind("NotFoundError", LookupError, "A device, name or file that there is not.")
+UnsupportedError = _kind("UnsupportedError", NotImplementedError, "What Cleave, or the device, cannot do.")
+OutOfMemoryError = _kind("OutOfMemoryError", MemoryError, "It does not fit on the device, or the host; nothing was taken.")
+DeviceError = _kind("DeviceError", RuntimeError, "A driver failed, or a device is lost.")
+FileError = _kind("FileError", OSError, "A file cannot be read or written.")
+NotFiniteError = _kind("NotFiniteError", ArithmeticError, "A loss or parameters that are not finite any more.")
+
+_KINDS = {
+    "E_VALUE": InvalidValueError, "E_FORMAT": InvalidValueError, "E_SHAPE": ShapeError, "E_DTYPE": DtypeError,
+    "E_STATE": StateError, "E_NOT_FOUND": NotFoundError, "E_UNSUPPORTED": UnsupportedError,
+    "E_HOST_MEMORY": OutOfMemoryError, "E_DEVICE_MEMORY": OutOfMemoryError, "E_BUDGET": OutOfMemoryError,
+    "E_DEVICE": DeviceError, "E_DEVICE_LOST": DeviceError, "E_BUILD": DeviceError, "E_IO": FileError,
+    "E_NOT_FINITE": NotFiniteError,
+}
+
+
+def _open():
+    path = os.environ.get("CLEAVE_LIBRARY") or os.path.join(HERE, "lib", "libcleave.so")
+    try:
+        library = ffi.dlopen(path)
+    except OSError as error:
+        raise ImportError("Cleave's library cannot be loaded: %s. Install the wheel anew, or name the library in CLEAVE_LIBRARY."
+                          % error) from None
+    version = ffi.string(library.clv_version()).decode()
+    wanted = "%d.%d." % (library.CLV_VERSION_MAJOR, library.CLV_VERSION_MINOR)
+    if not version.startswith(wanted):
+        raise ImportError("%s is version %s of Cleave, and this package wants %sx" % (path, version, wanted))
+    return library
+
+
+lib = _open()
+NULL = ffi.NULL
+__version__ = ffi.string(lib.clv_version()).decode()
+
+
+def text(pointer):
+    return ffi.string(pointer).decode("utf-8", "replace") if pointer != NULL else ""
+
+
+def fault(status, runtime, where=""):
+    """The exception of a status, with the library's sentence."""
+    name = text(lib.clv_status_info_get(status).name)
+    sentence = text(lib.clv_runtime_error(runtime)) or text(lib.clv_status_info_get(status).text)
+    return _KINDS.get(name, Error)(sentence + where)
+
+
+class Handle:
+    """What the library made, until nobody has it any more. It keeps what it was made of, so that no order of `del` and no end of the
+    interpreter can destroy the one before the other: what is destroyed is done so before `parents` are let go."""
+
+    __slots__ = ("pointer", "parents", "pid", "_end", "__weakref__")
+
+    def __init__(self, pointer, destroy, *parents):
+        self.pointer, self.parents, self.pid = pointer, parents, os.getpid()
+        self._end = weakref.finalize(self, _destroy, destroy, pointer, self.pid, parents)
+
+    def close(self):
+        self._end()
+        self.pointer = NULL
+
+
+def _destroy(destroy, pointer, pid, parents):
+    if os.getpid() == pid:  # a child of fork has not the threads that this would wait for
+        destroy(pointer)
+
+
+class Runtime:
+    """The one of this process. A child of fork makes its own."""
+
+    def __init__(self, **settings):
+        self.messages = []
+
+        @ffi.callback("void(void *, clv_log_level, const char *)")
+        def log(_, level, sentence):
+            if level == lib.CLV_LOG_WARNING:
+                warnings.warn(text(sentence), stacklevel=2)
+
+        config = ffi.new("clv_runtime_config *")
+        config.log = log
+        config.null_devices = config.null_cards = True
+        kept = [log, config]
+        helper = os.path.join(HERE, "lib", "cleave-compile-helper")
+        if "CLEAVE_COMPILE_HELPER" not in os.environ and os.path.exists(helper):
+            settings.setdefault("compile_helper", helper)
+        for name, value in settings.items():
+            if isinstance(value, str):
+                value = ffi.new("char[]", os.fsencode(value))
+                kept.append(value)
+            setattr(config, name, value)
+        out = ffi.new("clv_runtime **")
+        status = lib.clv_runtime_create(config, out)
+        if status != lib.CLV_OK:
+            error = fault(status, out[0])
+            lib.clv_runtime_destroy(out[0])
+            raise error
+        self.kept = kept
+        self.handle = Handle(out[0], lib.clv_runtime_destroy, log)
+
+    @property
+    def pointer(self):
+        return self.handle.pointer
+
+    def check(self, status, where=""):
+        if status != lib.CLV_OK:
+            raise fault(status, self.pointer, where)
+
+
+_lock = threading.Lock()
+_runtimes = {}
+
+
+def runtime():
+    """This process's runtime; it is made when it is first wanted, and so are devices looked for."""
+    with _lock:
+        here = os.getpid()
+        if here not in _runtimes:
+            _runtimes[here] = Runtime()
+        return _runtimes[here]
+
+
+def make(kind, create, destroy, *parents):
+    """`create(out)` gives a status and writes a `kind *`."""
+    out = ffi.new(kind + " **")
+    runtime().check(create(out))
+    return Handle(out[0], destroy, *parents)

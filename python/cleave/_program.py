@@ -1,0 +1,210 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A PyTorch module as a function that builds Cleave's graph: `torch.export`'s graph, node by node."""
+import collections
+import contextlib
+import warnings
+
+import torch
+from torch.utils import _pytree as pytree
+
+from . import _aten
+from ._library import Error, UnsupportedError
+from .graph import Tensor
+
+
+def _last_frame(node):
+    """The line of the module that a node comes from."""
+    lines = [line.strip() for line in (node.meta.get("stack_trace") or "").splitlines() if line.strip()]
+    for where, code in zip(lines[-2::-2], lines[-1::-2]):
+        if where.startswith("File "):
+            return "%s: %s" % (where[5:].replace('"', ""), code)
+    return ""
+
+
+def _layer(node):
+    stack = node.meta.get("nn_module_stack")
+    return list(stack.values())[-1][0] if stack else ""
+
+
+class Program:
+    """An exported module.
+
+    module    as it is now: in training or not. Its parameters are not read
+    example   tensors, a batch of them
+    """
+
+    def __init__(self, module, example):
+        self.shapes = [tuple(x.shape) for x in example]
+        self.exported = self._export(module, example)
+        self.open = self._open_batch()
+        self._take()
+
+    def _export(self, module, example):
+        batch = {x.shape[0] for x in example if x.ndim}
+        dynamic = tuple({0: torch.export.Dim.AUTO} if x.ndim else None for x in example)
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            if len(batch) == 1 and batch != {1}:
+                try:
+                    return torch.export.export(module, tuple(example), dynamic_shapes=(dynamic,) if _takes_list(module) else dynamic,
+                                               strict=False)
+                except Exception:  # a batch that the module fixes: one program for each size
+                    pass
+            return torch.export.export(module, tuple(example), strict=False)
+
+    def _placeholders(self):
+        return [n for n in self.exported.graph.nodes if n.op == "placeholder"]
+
+    def _open_batch(self):
+        users = [s.arg.name for s in self.exported.graph_signature.input_specs if s.kind.name == "USER_INPUT"]
+        values = [n.meta.get("val") for n in self._placeholders() if n.name in users]
+        return bool(values) and all(isinstance(v.shape[0], torch.SymInt) for v in values if isinstance(v, torch.Tensor) and v.ndim)
+
+    def fits(self, shapes):
+        """Is it the program of these inputs?"""
+        shapes = [tuple(s) for s in shapes]
+        return shapes == self.shapes or (self.open and [s[1:] for s in shapes] == [s[1:] for s in self.shapes])
+
+    def _take(self):
+        """What there is to build, or what is missing, all of it."""
+        missing = self._missing()
+        if missing:
+            known = torch.export.default_decompositions()
+            table = {t: known[t] for t in {n.target for n in missing} if t in known}
+            if table or any(self._view_in_place()):
+                self.exported = self.exported.run_decompositions(table)
+        elif any(self._view_in_place()):
+            self.exported = self.exported.run_decompositions({})
+        missing = self._missing()
+        if missing:
+            raise UnsupportedError(_told(missing))
+
+    def _graphs(self):
+        yield self.exported.graph
+        for module in self.exported.graph_module.modules():
+            if isinstance(module, torch.fx.GraphModule) and module is not self.exported.graph_module:
+                yield module.graph
+
+    def _missing(self):
+        """Nodes whose op there is not, and that depend on an input."""
+        found = []
+        for graph in self._graphs():
+            on = set()
+            for node in graph.nodes:
+                if node.op == "placeholder" or (node.op == "call_function" and any(a in on for a in node.all_input_nodes)):
+                    on.add(node)
+                if node.op != "call_function" or node not in on or node.target in _aten.PLAIN or _ignored(node) or _wraps(node):
+                    continue
+                if not _aten.find(node.target)[0]:
+                    found.append(node)
+        return found
+
+    def _view_in_place(self):
+        """Ops that write into a view of a value that is read again, itself or by another view: that changes too."""
+        def is_view(node):
+            return node.op == "call_function" and str(node.target).replace("aten.", "").split(".")[0] in _aten.VIEWS
+
+        for graph in self._graphs():
+            place = {node: i for i, node in enumerate(graph.nodes)}
+            for node in graph.nodes:
+                if node.op != "call_function" or "aten" not in str(node.target) or not _aten.find(node.target)[1] or not is_view(node.args[0]):
+                    continue
+                same = node.args[0]
+                while is_view(same):
+                    same = same.args[0]
+                views = [same]
+                for view in views:
+                    views += [u for u in view.users if is_view(u)]
+                if any(place[user] > place[node] for view in views if view is not node.args[0] for user in view.users):
+                    yield node
+
+    def build(self, graph, inputs, parameter, buffer, training):
+        """Append it to a graph. inputs: tensors in order; parameter(name), buffer(name) give those. training: will gradients be asked
+        for? Result: a list of tensors."""
+        c = _aten.Context(graph, training)
+        values = {}
+        inputs = iter(inputs)
+        for spec, node in zip(self.exported.graph_signature.input_specs, self._placeholders()):
+            kind = spec.kind.name
+            if kind == "PARAMETER":
+                values[node] = parameter(spec.target)
+            elif kind == "BUFFER":
+                values[node] = buffer(spec.target)
+            elif kind == "CONSTANT_TENSOR":
+                values[node] = self.exported.constants[spec.target].detach()
+            elif kind == "USER_INPUT":
+                values[node] = next(inputs)
+        results = self._interpret(c, self.exported.graph_module, values)
+        kinds = [s.kind.name for s in self.exported.graph_signature.output_specs]
+        return [r if isinstance(r, Tensor) else c.tensor(r) for r, k in zip(pytree.tree_leaves(results), kinds) if k == "USER_OUTPUT"]
+
+    def _interpret(self, c, module, values):
+        for node in module.graph.nodes:
+            if node.op == "call_function" and _ignored(node):
+                values[node] = None
+            if node.op == "placeholder" or node in values:
+                continue
+            if node.op == "get_attr":
+                value = module
+                for part in node.target.split("."):
+                    value = getattr(value, part)
+                values[node] = value
+                continue
+            args = pytree.tree_map(lambda n: values[n] if isinstance(n, torch.fx.Node) else n, node.args)
+            if node.op == "output":
+                return args[0]
+            kwargs = pytree.tree_map(lambda n: values[n] if isinstance(n, torch.fx.Node) else n, node.kwargs)
+            with graph_scope(c, node):
+                values[node] = self._node(c, node, args, kwargs, values)
+        return []
+
+    def _node(self, c, node, args, kwargs, values):
+        if _wraps(node):  # torch.no_grad() within a module: (enabled, graph, *inputs)
+            inner = dict(zip([n for n in args[1].graph.nodes if n.op == "placeholder"], args[2:]))
+            results = self._interpret(c, args[1], inner)
+            return results if args[0] else pytree.tree_map(lambda r: _aten.ops.detach(r) if isinstance(r, Tensor) else r, results)
+        leaves = pytree.tree_leaves((args, kwargs))
+        if node.target in _aten.PLAIN:
+            return node.target(*args, **kwargs)
+        function, in_place = _aten.find(node.target)
+        if not any(isinstance(x, Tensor) for x in leaves):  # nothing of the graph: PyTorch computes it
+            return node.target(*args, **kwargs)
+        try:
+            if in_place and len(args) and args[0] is None:  # a counter of batches, which is kept on the host
+                return None
+            result = function(c, *args, **kwargs)
+        except (Error, NotImplementedError, TypeError) as error:
+            where = "%s, in %s%s" % (node.target, _layer(node) or "the module", _last_frame(node) and " (%s)" % _last_frame(node))
+            kind = type(error) if isinstance(error, Error) else UnsupportedError
+            raise kind("%s: %s" % (where, error)) from error
+        if in_place:
+            values[node.args[0]] = result
+        return result
+
+
+@contextlib.contextmanager
+def graph_scope(c, node):
+    with c.graph.scope(_layer(node)):
+        yield
+
+
+def _ignored(node):
+    return str(node.target).replace("aten.", "", 1).split(".")[0] in _aten.IGNORED or \
+        (str(node.target).startswith(("aten.add_.", "aten.add.")) and isinstance(node.args[0], torch.fx.Node) and node.args[0].op == "placeholder" and "num_batches_tracked" in node.args[0].name)
+
+
+def _wraps(node):
+    return "wrap_with_set_grad_enabled" in str(node.target)
+
+
+def _takes_list(module):
+    return False
+
+
+def _told(missing):
+    counts = collections.Counter(str(n.target) for n in missing)
+    first = {}
+    for node in missing:
+        first.setdefault(str(node.target), _last_frame(node) or _layer(node))
+    each = ["%s (%d%s)" % (name, n, ", first at " + first[name] if first[name] else "") for name, n in counts.most_common()]
+    return "Cleave has no way to compute %d of PyTorch's ops that this module uses: %s" % (len(each), "; ".join(each))

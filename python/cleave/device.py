@@ -1,0 +1,98 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Devices: which there are, what is known of them, and how many bytes they hold."""
+from ._library import ffi, lib, runtime, text
+
+CATEGORIES = ("parameters", "gradients", "optimizer", "activations", "workspace", "io", "staging")
+
+
+class Device:
+    """A device that kernels run on.
+
+    spec    `gpu:0`, `cpu`, `host`, a part of its driver's name, `gpu|cpu` for the first there is, or `null:rtx-4090` for a card that is
+            not here, which plans and computes nothing. None: the best there is.
+
+    Errors  NotFoundError, UnsupportedError
+    """
+
+    def __init__(self, spec=None):
+        if isinstance(spec, Device):
+            self._pointer, self._runtime = spec._pointer, spec._runtime
+            return
+        self._runtime = runtime()
+        out = ffi.new("clv_device **")
+        self._runtime.check(lib.clv_device_find(self._runtime.pointer, ffi.NULL if spec is None else str(spec).encode(), out))
+        self._pointer = out[0]
+
+    @property
+    def _info(self):
+        return lib.clv_device_info_get(self._pointer)
+
+    @property
+    def name(self):
+        """`gpu:0`, `cpu:0`, `host`."""
+        return text(self._info.name)
+
+    @property
+    def label(self):
+        """The driver's name for it."""
+        return text(self._info.label)
+
+    @property
+    def type(self):
+        """`gpu`, `cpu`, `accelerator`, `host`, `other`."""
+        return text(self._info.type_name)
+
+    @property
+    def platform(self):
+        return text(self._info.platform_name)
+
+    @property
+    def driver(self):
+        return text(self._info.driver)
+
+    @property
+    def usable(self):
+        return bool(self._info.usable)
+
+    @property
+    def reason(self):
+        """Why it is not usable; '' if it is."""
+        return text(self._info.reason)
+
+    @property
+    def memory_bytes(self):
+        return self._info.memory_bytes
+
+    def memory(self):
+        """Bytes that Cleave holds there now, and at most so far: {'current': n, 'peak': n, 'budget': n, 'categories': {...}}. Exact."""
+        info = lib.clv_device_memory(self._pointer)
+        return {"current": info.all.current, "peak": info.all.peak, "budget": info.budget,
+                "categories": {name: info.category[i].current for i, name in enumerate(CATEGORIES)}}
+
+    def reset_peak(self):
+        lib.clv_device_memory_reset_peak(self._pointer)
+
+    def set_budget(self, n_bytes):
+        """Cleave may hold at most so many bytes there; 0 or None: the device's memory is the limit."""
+        lib.clv_device_set_budget(self._pointer, int(n_bytes or 0))
+
+    def __eq__(self, other):
+        return isinstance(other, Device) and other._pointer == self._pointer
+
+    def __hash__(self):
+        return hash(self._pointer)
+
+    def __repr__(self):
+        return "Device(%r, %r)" % (self.name, self.label)
+
+
+def devices(cards=False):
+    """All usable devices, the host last. cards: those that are not here (`null:...`) too."""
+    here = runtime()
+    found = []
+    for i in range(lib.clv_runtime_info_get(here.pointer).n_devices):
+        device = Device.__new__(Device)
+        device._pointer, device._runtime = lib.clv_device_get(here.pointer, i), here
+        if device.usable and (cards or not device.name.startswith("null")):
+            found.append(device)
+    return found

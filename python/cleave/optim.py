@@ -1,0 +1,66 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Optimizers, with PyTorch's names, defaults and formulas (include/cleave/optim.h). A rate that is None is that of PyTorch."""
+from ._library import UnsupportedError, ffi, lib
+
+
+class Optimizer:
+    def __init__(self, lr, kind, clip_norm=0.0, **fields):
+        self.lr, self.kind, self.fields = lr, kind, dict(fields, clip_norm=clip_norm or 0.0)
+
+    def config(self):
+        config = ffi.new("clv_optimizer_config *")
+        config.kind = self.kind
+        for name, value in self.fields.items():
+            setattr(config, name, value)
+        return config
+
+    def __repr__(self):
+        return "%s(lr=%g, %s)" % (type(self).__name__, self.lr, ", ".join("%s=%g" % f for f in self.fields.items()))
+
+
+class SGD(Optimizer):
+    """torch.optim.SGD. clip_norm: all gradients' norm is at most this; 0: whatever it is."""
+
+    def __init__(self, lr=1e-3, momentum=0.0, dampening=0.0, weight_decay=0.0, nesterov=False, clip_norm=0.0):
+        super().__init__(lr, lib.CLV_SGD, clip_norm, momentum=momentum, dampening=dampening, weight_decay=weight_decay, nesterov=nesterov)
+
+
+class Adam(Optimizer):
+    """torch.optim.Adam."""
+
+    def __init__(self, lr=1e-3, betas=(0.9, 0.999), eps=1e-8, weight_decay=0.0, clip_norm=0.0):
+        super().__init__(lr, lib.CLV_ADAM, clip_norm, beta1=betas[0], beta2=betas[1], eps=eps, weight_decay=weight_decay)
+
+
+class AdamW(Optimizer):
+    """torch.optim.AdamW."""
+
+    def __init__(self, lr=1e-3, betas=(0.9, 0.999), eps=1e-8, weight_decay=0.01, clip_norm=0.0):
+        super().__init__(lr, lib.CLV_ADAMW, clip_norm, beta1=betas[0], beta2=betas[1], eps=eps, weight_decay=weight_decay or -1.0)
+
+
+def of(optimizer, lr=None):
+    """An optimizer from its name, one of these classes' objects, or one of torch.optim's, whose settings are taken."""
+    if isinstance(optimizer, Optimizer):
+        found = optimizer
+    elif isinstance(optimizer, str):
+        classes = {"sgd": SGD, "adam": Adam, "adamw": AdamW, "momentum": lambda: SGD(momentum=0.9)}
+        if optimizer.lower() not in classes:
+            raise ValueError("there is no optimizer '%s'; there are %s" % (optimizer, ", ".join(classes)))
+        found = classes[optimizer.lower()]()
+    else:
+        found = _of_torch(optimizer)
+    if lr is not None:
+        found.lr = float(lr)
+    return found
+
+
+def _of_torch(optimizer):
+    name, groups = type(optimizer).__name__, optimizer.param_groups
+    wanted = {"SGD": (SGD, ("momentum", "dampening", "weight_decay", "nesterov")), "Adam": (Adam, ("betas", "eps", "weight_decay")),
+              "AdamW": (AdamW, ("betas", "eps", "weight_decay"))}.get(name)
+    if not wanted:
+        raise UnsupportedError("Cleave has no optimizer like torch.optim's %s; there are SGD, Adam, AdamW" % name)
+    if len(groups) > 1 or groups[0].get("amsgrad") or groups[0].get("maximize"):
+        raise UnsupportedError("several groups of parameters, amsgrad and maximize are not taken from torch.optim's %s" % name)
+    return wanted[0](lr=float(groups[0]["lr"]), **{k: groups[0][k] for k in wanted[1]})

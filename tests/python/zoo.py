@@ -1,0 +1,85 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""torchvision's classifiers through cleave.compile, beside PyTorch: logits, loss and all gradients of one step, of random weights.
+
+    zoo.py [--device host] [--out FILE.tsv] [NAME...]      without names: all that FILE has not yet
+
+A row for each: name, the largest difference of logits over the largest logit, the loss's, and the norm of the gradients' difference over
+their norm; or what was refused. Dropout and stochastic depth are taken out. By hand: all take an hour.
+"""
+import argparse
+import os
+import sys
+import time
+import warnings
+
+import torch
+import torchvision
+
+import cleave
+
+SIZES = {"inception_v3": 96, "alexnet": 64, "maxvit_t": 224, "swin_v2": 64, "googlenet": 64, "squeezenet": 64, "vit_h_14": 224, "vit": 224,
+         "densenet": 64}
+
+
+def size_of(name):
+    return next((n for k, n in SIZES.items() if name.startswith(k)), 64)
+
+
+def quiet(module):
+    for m in module.modules():
+        if isinstance(m, torch.nn.Dropout):
+            m.p = 0.0
+        if type(m).__name__ == "StochasticDepth":
+            m.p = 0.0
+        if isinstance(m, torch.nn.MultiheadAttention):
+            m.dropout = 0.0
+    return module
+
+
+def logits(result):
+    return result if isinstance(result, torch.Tensor) else result[0]
+
+
+def one(name, device):
+    torch.manual_seed(1)
+    kw = {"aux_logits": False, "init_weights": True} if name in ("googlenet", "inception_v3") else {}
+    module = quiet(torchvision.models.get_model(name, weights=None, num_classes=10, **kw))
+    n = size_of(name)
+    x, y = torch.randn(4, 3, n, n), torch.tensor([1, 7, 0, 9])
+    model = cleave.compile(module, device=device, loss="cross_entropy")
+    rows = model.check(x, y, tolerance=float("inf"))
+    with torch.no_grad():
+        module.eval()
+        want, got = module(x), model.predict(x)
+    off = float((got - want).abs().max() / want.abs().max())
+    model.close()
+    return off, rows[0][1], rows[-1][1], max(r[1] for r in rows[1:-1])
+
+
+def main():
+    parser = argparse.ArgumentParser()
+    parser.add_argument("--device", default="host")
+    parser.add_argument("--out")
+    parser.add_argument("names", nargs="*")
+    option = parser.parse_args()
+    warnings.simplefilter("ignore")
+    done = set()
+    if option.out and os.path.exists(option.out):
+        done = {line.split("\t")[0] for line in open(option.out)}
+    numbers = lambda n: torchvision.models.get_model_weights(n).DEFAULT.meta["num_params"]
+    names = option.names or sorted((n for n in torchvision.models.list_models(module=torchvision.models) if n not in done), key=numbers)
+    for name in names:
+        began = time.monotonic()
+        try:
+            row = "%s\t%.1e\t%.1e\t%.1e\t%.1e" % ((name,) + one(name, option.device))
+        except Exception as error:
+            row = "%s\trefused\t%s" % (name, str(error).replace("\n", " ")[:400])
+        print(row, "%.0f s" % (time.monotonic() - began), sep="\t", flush=True)
+        if option.out:
+            with open(option.out, "a") as f:
+                f.write(row + "\n")
+
+
+if __name__ == "__main__":
+    sys.exit(main())
