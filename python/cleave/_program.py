@@ -2,6 +2,7 @@
 """A PyTorch module as a function that builds Cleave's graph: `torch.export`'s graph, node by node."""
 import collections
 import contextlib
+import threading
 import warnings
 
 import torch
@@ -10,6 +11,9 @@ from torch.utils import _pytree as pytree
 from . import _aten
 from ._library import Error, UnsupportedError
 from .graph import Tensor
+
+
+_exporting = threading.Lock()  # torch.export keeps what it does in variables of its module
 
 
 def _last_frame(node):
@@ -35,7 +39,8 @@ class Program:
 
     def __init__(self, module, example):
         self.shapes = [tuple(x.shape) for x in example]
-        self.exported = self._export(module, example)
+        with _exporting:
+            self.exported = self._export(module, example)
         self.open = self._open_batch()
         self._take()
 
@@ -75,9 +80,8 @@ class Program:
                 self.exported = self.exported.run_decompositions(table)
         elif any(self._view_in_place()):
             self.exported = self.exported.run_decompositions({})
-        missing = self._missing()
-        if missing:
-            raise UnsupportedError(_told(missing))
+        if self._missing():
+            raise UnsupportedError(_told(missing or self._missing()))
 
     def _graphs(self):
         yield self.exported.graph

@@ -66,8 +66,18 @@ class _Step:
         names = model._names
         kept = {}
 
+        def of_loss(name):  # what the loss holds, as weights of classes, is constant
+            at = model.loss
+            for part in name[len("loss."):].split("."):
+                at = getattr(at, part)
+            return at.detach()
+
         def parameter(name):
-            name = names[name[len("module."):] if kind != "predict" else name]
+            if kind != "predict":
+                if name.startswith("loss."):
+                    return of_loss(name)
+                name = name[len("module."):]
+            name = names[name]
             if name not in kept:
                 kept[name] = graph.parameter(name, trained[name].shape)
                 if not trained[name].requires_grad:
@@ -75,7 +85,10 @@ class _Step:
             return kept[name]
 
         def buffer(name):
-            name = name[len("module."):] if kind != "predict" else name
+            if kind != "predict":
+                if name.startswith("loss."):
+                    return of_loss(name)
+                name = name[len("module."):]
             value = model.buffers[name]
             if name.endswith("num_batches_tracked"):
                 return None
@@ -174,8 +187,12 @@ class Model:
         self._programs[kind].append(program)
         return program
 
+    @staticmethod
+    def _key(kind, inputs):
+        return (kind,) + tuple((tuple(x.shape), x.dtype) for x in inputs)
+
     def _step(self, kind, inputs):
-        key = (kind,) + tuple((tuple(x.shape), x.dtype) for x in inputs)
+        key = self._key(kind, inputs)
         if key not in self._steps:
             step = _Step(self, kind, inputs)
             for other in self._steps.values():  # a larger arena can be had only while nothing uses the smaller one
@@ -272,13 +289,16 @@ class Model:
             for batch in loader:
                 batch = list(batch.values()) if isinstance(batch, dict) else list(batch)
                 lr = self.optimizer.lr * (schedule(done) if schedule else 1.0)
+                batch = self._batch(batch)
+                if waiting and self._steps.get(self._key("train", batch)) is not waiting[0]:  # only the run used last keeps its steps
+                    total, waiting = total + self._loss(waiting), None
                 begun = self._begin(batch, lr) + (len(batch[0]),)
                 done += 1
-                if waiting:
+                if waiting:  # the step before: the device has this one to do meanwhile
                     total += self._loss(waiting)
                 waiting = begun
                 n += begun[2]
-            if waiting is None:
+            if not n:
                 raise ValueError("the loader gave no batch in epoch %d" % epoch)
             total += self._loss(waiting)
             told = {"epoch": epoch, "loss": total / n, "seconds": time.monotonic() - began,
@@ -366,9 +386,11 @@ class Model:
         self.to_torch()
         loss, gradients = self.gradients(*batch)
         batch = [x.double() if x.is_floating_point() else x for x in self._batch(batch)]
-        module = copy.deepcopy(self.module).double().train()
+        module, loss_of = copy.deepcopy(self.module).double().train(), copy.deepcopy(self.loss)
+        if isinstance(loss_of, torch.nn.Module):
+            loss_of = loss_of.double()
         with torch.enable_grad():
-            wanted = self.loss(module(*batch[:self.n_inputs]), *batch[self.n_inputs:])
+            wanted = loss_of(module(*batch[:self.n_inputs]), *batch[self.n_inputs:])
             wanted.backward()
         rows = [("loss", abs(loss - float(wanted.detach())) / max(1e-12, abs(float(wanted.detach()))))]
         given = {n: p.grad for n, p in module.named_parameters() if p.grad is not None and n in gradients}

@@ -1,0 +1,333 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""PyTorch modules through cleave.compile, held against PyTorch itself. By unittest; wants PyTorch."""
+import copy
+import gc
+import os
+import threading
+import unittest
+import warnings
+
+import numpy
+import torch
+from torch import nn
+from torch.nn import functional as F
+from torch.utils.data import DataLoader, TensorDataset
+
+import cleave
+
+DEVICE = os.environ.get("CLEAVE_TEST_DEVICE", "host")
+warnings.filterwarnings("ignore", module="torch")
+
+
+def cnn(bias=True):
+    return nn.Sequential(nn.Conv2d(1, 6, 3, padding=1, bias=bias), nn.BatchNorm2d(6), nn.ReLU(), nn.MaxPool2d(2), nn.Flatten(), nn.Linear(6 * 16, 5))
+
+
+def digits(n=8, seed=3):
+    generator = torch.Generator().manual_seed(seed)
+    return torch.randn(n, 1, 8, 8, generator=generator), torch.randint(0, 5, (n,), generator=generator)
+
+
+class Recurrent(nn.Module):
+    def __init__(self, kind, **more):
+        super().__init__()
+        self.embedding, self.rnn = nn.Embedding(20, 6), kind(6, 7, batch_first=True, **more)
+        self.out = nn.Linear(7 * (2 if more.get("bidirectional") else 1), 20)
+
+    def forward(self, x):
+        y, last = self.rnn(self.embedding(x))
+        h = last[0] if isinstance(last, tuple) else last
+        return (self.out(y) + h.mean()).transpose(1, 2)
+
+
+class Mixed(nn.Module):
+    """Norms, transposed convolution, resizing, shuffles, indices, padding, masks."""
+
+    def __init__(self):
+        super().__init__()
+        self.a, self.up = nn.Conv2d(3, 8, 3, padding="same"), nn.ConvTranspose2d(8, 4, 2, stride=2)
+        self.group, self.instance, self.rms = nn.GroupNorm(2, 8), nn.InstanceNorm2d(8, affine=True), nn.RMSNorm(6)
+        self.scale = nn.Parameter(torch.rand(6))
+        self.register_buffer("mask", torch.rand(6, 6) > 0.5)
+
+    def forward(self, x):
+        x = F.pad(self.instance(F.silu(self.group(self.a(x)))), (1, 1, 1, 1), mode="reflect")
+        x = F.pixel_shuffle(F.interpolate(self.up(x), scale_factor=1.5, mode="bilinear"), 2)
+        x = F.interpolate(x, size=(6, 6), mode="nearest").squeeze(1)
+        x = self.rms(x) * self.scale
+        x = torch.where(self.mask, x, x.flip(1).roll(2, 2)) + torch.arange(6)
+        x = x[:, [0, 2, 4]] - x[:, 1::2].amin(2, keepdim=True) + x.std(dim=(1, 2), keepdim=True)
+        return torch.cat([x.cumsum(1), x.tril().exp() / (1 + x.abs())], 1).logsumexp(2)
+
+
+class Check(unittest.TestCase):
+    """Loss and every gradient against PyTorch in f64."""
+
+    def held(self, module, *batch, tolerance=2e-4, **settings):
+        torch.manual_seed(5)
+        return cleave.compile(module, device=DEVICE, **settings).check(*batch, tolerance=tolerance)
+
+    def test_cnn(self):
+        rows = dict(self.held(cnn(), *digits()))
+        self.assertEqual(len(rows), 8)
+
+    def test_a_check_can_fail(self):
+        model = cleave.compile(cnn(), device=DEVICE)
+        x, y = digits()
+        model.step(x, y)
+        with self.assertRaisesRegex(AssertionError, r"of 8 differ from PyTorch by more than 1e-12: "):
+            model.check(x, y, tolerance=1e-12)
+
+    def test_recurrent(self):
+        x, y = torch.randint(0, 20, (3, 5)), torch.randint(0, 20, (3, 5))
+        for kind in (nn.LSTM, nn.GRU, nn.RNN):
+            self.held(Recurrent(kind, num_layers=2, bidirectional=True), x, y)
+
+    def test_transformer(self):
+        layer = nn.TransformerEncoderLayer(16, 2, 32, dropout=0.0, batch_first=True, activation="gelu")
+        self.held(nn.Sequential(nn.TransformerEncoder(layer, 2, enable_nested_tensor=False), nn.Flatten(), nn.Linear(80, 4)),
+                  torch.randn(3, 5, 16), torch.randint(0, 4, (3,)))
+
+    def test_masked_attention(self):
+        class Attention(nn.Module):
+            def __init__(self):
+                super().__init__()
+                self.qkv = nn.Linear(8, 24)
+
+            def forward(self, x):
+                q, k, v = self.qkv(x).view(2, 6, 3, 2, 4).permute(2, 0, 3, 1, 4)
+                mask = torch.ones(6, 6, dtype=torch.bool).tril(1)
+                return (F.scaled_dot_product_attention(q, k, v, attn_mask=mask)
+                        + F.scaled_dot_product_attention(q, k, v, is_causal=True)).sum((1, 3))
+        self.held(Attention(), torch.randn(2, 6, 8), torch.rand(2, 6), loss="mse")
+
+    def test_mixed(self):
+        self.held(Mixed(), torch.randn(2, 3, 8, 8), torch.randn(2, 6), loss="mse")
+
+    def test_losses(self):
+        x, k = torch.randn(6, 4), torch.randint(0, 4, (6,))
+        k_ignored = k.clone()
+        k_ignored[2] = -100
+        numbers, bits = torch.randn(6, 4), torch.randint(0, 2, (6, 4)).float()
+        w = torch.tensor([1.0, 0.5, 2.0, 3.0])
+        for loss, y in ((nn.CrossEntropyLoss(), k_ignored), (nn.CrossEntropyLoss(weight=w), k), (nn.CrossEntropyLoss(label_smoothing=0.1), k),
+                        (nn.CrossEntropyLoss(), numbers.softmax(1)), (nn.MSELoss(reduction="sum"), numbers), (nn.L1Loss(), numbers),
+                        (nn.SmoothL1Loss(beta=0.5), numbers), (nn.HuberLoss(delta=0.7), numbers), (nn.BCEWithLogitsLoss(pos_weight=w), bits),
+                        (lambda o, t: F.nll_loss(F.log_softmax(o, 1), t), k), (lambda o, t: F.binary_cross_entropy(torch.sigmoid(o), t), bits),
+                        (lambda o, t: F.kl_div(F.log_softmax(o, 1), t, reduction="batchmean"), numbers.softmax(1))):
+            with self.subTest(str(loss)):
+                self.held(nn.Linear(4, 4), x, y, loss=loss)
+
+
+class Training(unittest.TestCase):
+    def test_steps_are_pytorchs(self):
+        x, y = digits()
+        for ours, theirs in ((cleave.optim.SGD(0.1), lambda p: torch.optim.SGD(p, 0.1)),
+                             (cleave.optim.SGD(0.05, momentum=0.9, nesterov=True, weight_decay=1e-3),
+                              lambda p: torch.optim.SGD(p, 0.05, momentum=0.9, nesterov=True, weight_decay=1e-3)),
+                             (cleave.optim.Adam(1e-2), lambda p: torch.optim.Adam(p, 1e-2)),
+                             (cleave.optim.AdamW(1e-2, weight_decay=0.1), lambda p: torch.optim.AdamW(p, 1e-2, weight_decay=0.1))):
+            torch.manual_seed(1)
+            module = cnn(bias=False)  # before a batch norm its gradient is rounding alone, which Adam makes steps of
+            twin = copy.deepcopy(module)
+            optimizer = theirs(twin.parameters())
+            model = cleave.compile(module, device=DEVICE, optimizer=ours)
+            for i in range(10):
+                optimizer.zero_grad()
+                loss = F.cross_entropy(twin(x), y)
+                loss.backward()
+                optimizer.step()
+                self.assertAlmostEqual(model.step(x, y), float(loss.detach()), delta=2e-4 * max(1, float(loss.detach())))
+            wanted = twin.state_dict()
+            for name, value in model.state_dict().items():
+                torch.testing.assert_close(value, wanted[name], rtol=2e-3, atol=2e-3, msg=lambda m: "%s %s: %s" % (ours, name, m))
+            self.assertEqual(int(model.state_dict()["1.num_batches_tracked"]), 10)
+
+    def test_fit_and_evaluate(self):
+        torch.manual_seed(0)
+        x = torch.randn(200, 6)
+        y = (x[:, :3].sum(1) > x[:, 3:].sum(1)).long()
+        module = nn.Sequential(nn.Linear(6, 16), nn.ReLU(), nn.Dropout(0.1), nn.Linear(16, 2))
+        model = cleave.compile(module, device=DEVICE, optimizer=torch.optim.Adam(module.parameters(), lr=1e-2))
+        loader = DataLoader(TensorDataset(x, y), batch_size=32, shuffle=True)
+        told = model.fit(loader, epochs=8, validation=loader, progress=False, callbacks=[lambda t: t["epoch"] == 7])
+        self.assertEqual(len(told), 7)
+        self.assertLess(told[-1]["loss"], told[0]["loss"])
+        self.assertGreater(told[-1]["validation"]["accuracy"], 0.9)
+        model.to_torch().eval()
+        torch.testing.assert_close(module(x), model.predict(x), rtol=1e-4, atol=1e-5)
+        self.assertEqual(len(model._programs["train"]), 1)  # 32 and the last 8 are one
+
+    def test_batches_of_any_size(self):
+        model = cleave.compile(cnn(), device=DEVICE, loss=nn.CrossEntropyLoss(reduction="sum"), lr=0.0)
+        x, y = digits(7)
+        model.module.eval()
+        for n in (1, 2, 7):
+            torch.testing.assert_close(model.predict(x[:n]), model.module(x[:n]), rtol=1e-4, atol=1e-5)
+        self.assertIsInstance(model.predict(x.numpy()), numpy.ndarray)
+        model.step(x, y)
+        model.step(x[:4], y[:4])
+
+    def test_frozen_and_tied(self):
+        class Tied(nn.Module):
+            def __init__(self):
+                super().__init__()
+                self.first, self.embedding, self.out = nn.Linear(5, 5), nn.Embedding(9, 5), nn.Linear(5, 9, bias=False)
+                self.out.weight = self.embedding.weight
+                self.first.weight.requires_grad_(False)
+
+            def forward(self, x):
+                return self.out(self.first(self.embedding(x)))
+        module = Tied()
+        frozen = module.first.weight.detach().clone()
+        model = cleave.compile(module, device=DEVICE, optimizer="sgd", lr=0.5)
+        x, y = torch.randint(0, 9, (6,)), torch.randint(0, 9, (6,))
+        names = dict(model.check(x, y))
+        self.assertNotIn("first.weight", names)
+        before = model.state_dict()["out.weight"].clone()
+        model.step(x, y)
+        state = model.state_dict()
+        torch.testing.assert_close(state["first.weight"], frozen, rtol=0, atol=0)
+        torch.testing.assert_close(state["out.weight"], state["embedding.weight"], rtol=0, atol=0)
+        self.assertFalse(torch.equal(state["out.weight"], before))
+        module.load_state_dict(state)
+
+    def test_weights_go_both_ways(self):
+        x, y = digits()
+        one, other = (cleave.compile(cnn(), device=DEVICE) for _ in range(2))
+        one.step(x, y)
+        other.load_state_dict(one.state_dict())
+        torch.testing.assert_close(other.predict(x), one.predict(x), rtol=0, atol=0)
+        with self.assertRaises(RuntimeError):
+            other.load_state_dict({"0.weight": torch.zeros(1)})
+
+    def test_memory_is_as_planned(self):
+        x, y = digits()
+        device = cleave.Device(DEVICE)
+        gc.collect()
+        before = device.memory()["current"]
+        model = cleave.compile(cnn(), device=device)
+        planned = model.plan(x, y)
+        self.assertEqual(device.memory()["current"], before)
+        model.step(x, y)
+        self.assertEqual(device.memory()["current"] - before, planned.bytes)
+        self.assertIn("parameters", repr(planned))
+        model.close()
+        self.assertEqual(device.memory()["current"], before)
+        self.assertGreater(model.plan(x, y, device="null:rtx-4090").devices[0]["least_seconds"], 0)
+
+    def test_ten_thousand_steps_hold_no_more(self):
+        module = nn.Linear(3, 2)
+        model = cleave.compile(module, device="host", optimizer="sgd", lr=1e-3)
+        x, y = torch.randn(4, 3), torch.tensor([0, 1, 1, 0])
+        model.step(x, y)
+        before = _resident()
+        for _ in range(10000):
+            model.step(x, y)
+        self.assertLess(_resident() - before, 4 << 20)
+
+    def test_models_come_and_go(self):
+        x, y = torch.randn(4, 3), torch.tensor([0, 1, 1, 0])
+        cleave.compile(nn.Linear(3, 2), device="host").step(x, y)
+        gc.collect()
+        held = cleave.Device("host").memory()["current"]
+        for _ in range(10):
+            cleave.compile(nn.Linear(3, 2), device="host").step(x, y)
+        gc.collect()
+        self.assertEqual(cleave.Device("host").memory()["current"], held)
+
+
+def _resident():
+    with open("/proc/self/statm") as f:
+        return int(f.read().split()[1]) * os.sysconf("SC_PAGE_SIZE")
+
+
+class BadInput(unittest.TestCase):
+    def test_missing_ops_in_one_sentence(self):
+        class Odd(nn.Module):
+            def forward(self, x):
+                return torch.linalg.inv(x) + torch.linalg.inv(x.exp()) + torch.special.bessel_j0(x)
+        with self.assertRaises(cleave.UnsupportedError) as caught:
+            cleave.compile(Odd(), torch.rand(3, 3), device=DEVICE)
+        self.assertRegex(str(caught.exception), r"no way to compute 2 of PyTorch's ops that this module uses: aten\.linalg_inv")
+        self.assertRegex(str(caught.exception), r"\(2, first at .*test_torch\.py, line \d+.*: return torch.linalg.inv")
+
+    def test_shapes(self):
+        model = cleave.compile(cnn(), device=DEVICE)
+        with self.assertRaises(Exception) as caught:
+            model.predict(torch.rand(4, 3, 8, 8))
+        self.assertIn("channels", str(caught.exception))
+        x, y = digits()
+        with self.assertRaises(Exception):
+            model.step(x, y[:3])
+        model.step(x, y)  # and it goes on
+
+    def test_layouts_and_dtypes(self):
+        model = cleave.compile(cnn(), device=DEVICE)
+        x, y = digits()
+        wanted = model.predict(x)
+        torch.testing.assert_close(model.predict(x.to(memory_format=torch.channels_last)), wanted, rtol=0, atol=0)
+        torch.testing.assert_close(model.predict(x.double()), wanted, rtol=0, atol=0)
+        torch.testing.assert_close(model.predict(x.transpose(2, 3).contiguous().transpose(2, 3)), wanted, rtol=0, atol=0)
+        numpy.testing.assert_array_equal(model.predict(x.numpy()), wanted.numpy())
+        numpy.testing.assert_array_equal(model.predict(numpy.asfortranarray(x.numpy())), wanted.numpy())
+        model.step(x, y.int())
+        model.step(x.numpy(), y.numpy())
+
+    def test_a_loader_that_breaks(self):
+        x, y = digits()
+
+        def loader():
+            yield x, y
+            raise OSError("the disk is gone")
+        model = cleave.compile(cnn(), device=DEVICE)
+        with self.assertRaisesRegex(OSError, "the disk is gone"):
+            model.fit(loader(), progress=False)
+        model.fit([(x, y)], progress=False)
+        with self.assertRaisesRegex(ValueError, "the loader gave no batch in epoch 1"):
+            model.fit([], progress=False)
+
+    def test_settings(self):
+        for settings, sentence in (({"loss": "hinge"}, "there is no loss 'hinge'; there are cross_entropy"),
+                                   ({"optimizer": "adamant"}, "there is no optimizer 'adamant'"),
+                                   ({"optimizer": torch.optim.Adadelta(nn.Linear(1, 1).parameters())}, "no optimizer like torch.optim's Adadelta"),
+                                   ({"device": "tpu"}, "there is no device 'tpu'")):
+            with self.assertRaisesRegex(Exception, sentence):
+                cleave.compile(cnn(), **settings)
+
+    def test_not_finite(self):
+        model = cleave.compile(cnn(), device=DEVICE, optimizer="sgd", lr=1e30)
+        with self.assertRaisesRegex(cleave.NotFiniteError, "a lower rate than"):
+            model.fit([digits()] * 4, epochs=2, progress=False)
+
+    def test_out_of_memory(self):
+        device = cleave.Device(DEVICE)
+        model = cleave.compile(nn.Sequential(nn.Linear(4, 1000), nn.Linear(1000, 1000), nn.Linear(1000, 3)), device=device)
+        device.set_budget(device.memory()["current"] + 100000)
+        try:
+            with self.assertRaises(MemoryError) as caught:
+                model.step(torch.rand(2, 4), torch.tensor([0, 1]))
+            self.assertIsInstance(caught.exception, cleave.OutOfMemoryError)
+        finally:
+            device.set_budget(0)
+        model.step(torch.rand(2, 4), torch.tensor([0, 1]))
+
+    def test_two_threads_with_a_model_each(self):
+        faults = []
+
+        def work():
+            try:
+                for _ in range(5):
+                    model = cleave.compile(nn.Linear(3, 2), device="host")
+                    model.step(torch.rand(4, 3), torch.tensor([0, 1, 1, 0]))
+            except Exception as error:
+                faults.append(error)
+        threads = [threading.Thread(target=work) for _ in range(2)]
+        [t.start() for t in threads]
+        [t.join() for t in threads]
+        self.assertEqual(faults, [])
+
+
+if __name__ == "__main__":
+    unittest.main()
