@@ -2,6 +2,7 @@
 """A PyTorch module as a function that builds Cleave's graph: `torch.export`'s graph, node by node."""
 import collections
 import contextlib
+import inspect
 import threading
 import warnings
 
@@ -51,8 +52,7 @@ class Program:
             warnings.simplefilter("ignore")
             if len(batch) == 1 and batch != {1}:
                 try:
-                    return torch.export.export(module, tuple(example), dynamic_shapes=(dynamic,) if _takes_list(module) else dynamic,
-                                               strict=False)
+                    return torch.export.export(module, tuple(example), dynamic_shapes=_as_arguments(module, dynamic), strict=False)
                 except Exception:  # a batch that the module fixes: one program for each size
                     pass
             return torch.export.export(module, tuple(example), strict=False)
@@ -96,8 +96,10 @@ class Program:
             on = set()
             for node in graph.nodes:
                 if node.op == "placeholder" or (node.op == "call_function" and any(a in on for a in node.all_input_nodes)):
-                    on.add(node)
-                if node.op != "call_function" or node not in on or node.target in _aten.PLAIN or _ignored(node) or _wraps(node):
+                    if not isinstance(node.meta.get("val"), (int, float, bool, torch.SymInt, torch.SymFloat, torch.SymBool)):
+                        on.add(node)
+                if node.op != "call_function" or not any(a in on for a in node.all_input_nodes) or node.target in _aten.PLAIN or \
+                        _ignored(node) or _wraps(node):
                     continue
                 if not _aten.find(node.target)[0]:
                     found.append(node)
@@ -201,8 +203,13 @@ def _wraps(node):
     return "wrap_with_set_grad_enabled" in str(node.target)
 
 
-def _takes_list(module):
-    return False
+def _as_arguments(module, each):
+    """One for each input, as export wants them: those that `*args` takes are one argument."""
+    kinds = [p.kind for p in inspect.signature(module.forward).parameters.values()]
+    if inspect.Parameter.VAR_POSITIONAL not in kinds:
+        return each
+    n = kinds.index(inspect.Parameter.VAR_POSITIONAL)
+    return each[:n] + (each[n:],)
 
 
 def _told(missing):
