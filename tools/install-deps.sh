@@ -18,7 +18,7 @@ packages="gcc libc6-dev binutils cmake ninja-build pkg-config
     ocl-icd-opencl-dev opencl-headers pocl-opencl-icd libclblast-dev clinfo
     libjpeg-dev libpng-dev libwebp-dev libtiff-dev libgif-dev libjansson-dev zlib1g-dev libxxhash-dev libpcre2-dev libutf8proc-dev librandom123-dev dataset-fashion-mnist"
 # Tests: the runner, a C++ compiler for the headers and the consumer project, a reader of XML, what locales are made of.
-test_packages="libcmocka-dev g++ libxml2-utils locales"
+test_packages="libcmocka-dev g++ libxml2-utils locales python3-cffi python3-numpy"
 # CI: a compiler's cache, another compiler and its sanitizers, two more drivers, compilers for GPUs that are not here, what makes packages, compilers and an emulator for
 # other processors.
 ci_packages="ccache dpkg-dev fakeroot python3-venv clang libclang-rt-14-dev mesa-opencl-icd oclgrind
