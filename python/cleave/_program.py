@@ -27,8 +27,10 @@ def _last_frame(node):
 
 
 def _layer(node):
+    """The module that a node lies in, as named_modules() names it."""
     stack = node.meta.get("nn_module_stack")
-    return list(stack.values())[-1][0] if stack else ""
+    name = list(stack.values())[-1][0] if stack else ""
+    return name[len("module."):] if name.startswith("module.") else "" if name == "module" else name  # model.py wraps it with its loss
 
 
 class Program:
@@ -55,7 +57,13 @@ class Program:
                     return torch.export.export(module, tuple(example), dynamic_shapes=_as_arguments(module, dynamic), strict=False)
                 except Exception:  # a batch that the module fixes: one program for each size
                     pass
-            return torch.export.export(module, tuple(example), strict=False)
+            try:
+                return torch.export.export(module, tuple(example), strict=False)
+            except Exception as error:  # whatever the module does that no graph has
+                told = next((line for line in str(error).splitlines() if line.strip()), type(error).__name__)
+                frame = [line.strip() for line in str(error).splitlines() if line.strip().startswith("File ")]
+                raise UnsupportedError("torch.export cannot make a graph of this module: %s%s" % (told, " (%s)" % frame[-1] if frame else "")) \
+                    from error
 
     def _placeholders(self):
         return [n for n in self.exported.graph.nodes if n.op == "placeholder"]

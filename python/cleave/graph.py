@@ -72,7 +72,7 @@ class Graph:
     """A graph that is being built."""
 
     def __init__(self, training=False, precision="f32"):
-        self._runtime = runtime()
+        self._runtime, self.training = runtime(), training
         self.handle = make("clv_graph", lambda out: lib.clv_graph_create(self._runtime.pointer, out), lib.clv_graph_destroy,
                            self._runtime.handle)
         modes = ffi.new("clv_graph_modes *", lib.clv_graph_modes_get(self.pointer))
@@ -98,12 +98,24 @@ class Graph:
     def input(self, name, dtype, shape):
         return self.tensor(lib.clv_input(self.pointer, name.encode(), dtype_value(dtype), shape_value(shape)))
 
-    def parameter(self, name, shape):
-        return self.tensor(lib.clv_parameter(self.pointer, name.encode(), shape_value(shape), ffi.new("clv_init *")[0]))
+    @staticmethod
+    def _init(value, uniform, normal):
+        """First values: all `value`, or uniform from -uniform to uniform, or normal with that deviation."""
+        init = ffi.new("clv_init *")
+        if uniform is not None or normal is not None:
+            init.kind = lib.CLV_INIT_UNIFORM if normal is None else lib.CLV_INIT_NORMAL
+            init.a, init.b = (-uniform, uniform) if normal is None else (0, normal)
+        else:
+            init.kind = lib.CLV_INIT_UNIFORM if value not in (0, 1) else lib.CLV_INIT_ONES if value else lib.CLV_INIT_ZEROS
+            init.a = init.b = value
+        return init[0]
 
-    def buffer(self, name, dtype, shape):
+    def parameter(self, name, shape, value=0, uniform=None, normal=None):
+        return self.tensor(lib.clv_parameter(self.pointer, name.encode(), shape_value(shape), self._init(value, uniform, normal)))
+
+    def buffer(self, name, dtype, shape, value=0):
         return self.tensor(lib.clv_buffer(self.pointer, name.encode(), dtype_value(dtype), shape_value(shape),
-                                          ffi.new("clv_init *")[0]))
+                                          self._init(value, None, None)))
 
     def constant(self, array):
         array = numpy.ascontiguousarray(array)

@@ -1,0 +1,335 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What every model of this package does: plans for each kind of pass and shape, a session with the weights, steps, epochs."""
+import os
+import time
+
+import numpy
+
+from . import optim
+from ._library import NULL, NotFiniteError, ffi, lib, make, runtime, text
+from .device import CATEGORIES, Device
+from .graph import Graph, Tensor
+
+
+def array(x):
+    """What may come as a part of a batch, as an array in C order: NumPy's, PyTorch's, anything with __dlpack__, lists. Floats are f32."""
+    if hasattr(x, "detach") and hasattr(x, "cpu"):  # a tensor of PyTorch
+        x = x.detach().cpu()
+        x = (x.float() if x.is_floating_point() else x).contiguous().numpy()
+    elif not isinstance(x, numpy.ndarray) and hasattr(x, "__dlpack__"):
+        x = numpy.from_dlpack(x)
+    x = numpy.asarray(x)
+    if x.dtype.kind == "f" and x.dtype != numpy.float32:
+        x = x.astype(numpy.float32)
+    elif x.dtype.kind in "iu" and x.dtype.name not in ("int64", "int32", "uint8", "int8"):
+        x = x.astype(numpy.int64)
+    return numpy.ascontiguousarray(x)
+
+
+def pointer(x):
+    return ffi.from_buffer(x) if x.size else NULL, x.nbytes
+
+
+class Step:
+    """One plan: the graph of a kind of pass (`train`, `gradients`, `predict`) for inputs of these shapes."""
+
+    def __init__(self, model, kind, inputs, device=None, place=None):
+        self.graph, self.outputs, self.run = Graph(training=kind != "predict", precision=model.precision), {}, None
+        graph = self.graph
+        self.inputs = [graph.input("input%d" % i, x.dtype, x.shape) for i, x in enumerate(inputs)]
+        results = model.build(kind, graph, self.inputs)
+        if kind == "predict":
+            for i, y in enumerate(results):
+                self.outputs["output%d" % i] = graph.output(y, "output%d" % i)
+        else:
+            if len(results) != 1 or results[0].n_bytes != 4:
+                raise ValueError("the loss must be one number, and it is %s" % results)
+            self.outputs["loss"] = graph.output(results[0], "loss")
+            lib.clv_backward(results[0].pointer)
+            graph.check()
+            if kind == "gradients":
+                self._ask_for_gradients()
+            else:
+                self.config = model.optimizer.config()
+                lib.clv_optimizer_add(graph.pointer, self.config)
+        graph.check()
+        config = ffi.new("clv_plan_config *")
+        config.device = (device or model.device)._pointer
+        texts = [ffi.new("char[]", t.encode()) if t else NULL for t in (place or model.place, model.recompute)]
+        config.place, config.recompute = texts
+        self.plan = make("clv_plan", lambda out: lib.clv_plan_create(graph.pointer, config, out), lib.clv_plan_destroy, graph.handle, texts,
+                         config)
+
+    def _ask_for_gradients(self):
+        i = 0
+        while True:
+            parameter = lib.clv_parameter_get(self.graph.pointer, i)
+            if parameter == NULL:
+                return
+            gradient = lib.clv_gradient(parameter)
+            if gradient != NULL:
+                name = text(lib.clv_tensor_info_get(parameter).name)
+                self.outputs[name] = self.graph.output(Tensor(self.graph, gradient), name + ".gradient")
+            i += 1
+
+    def feed(self, inputs, lr=None, step=0):
+        """Hand a step over; the ticket to fetch its results with."""
+        here, run = runtime(), self.run.pointer
+        for tensor, x in zip(self.inputs, inputs):
+            here.check(lib.clv_run_feed(run, tensor.pointer, *pointer(x)))
+        if lr is not None:
+            values = ffi.new("float[]", lib.CLV_HYPER_VALUES)
+            lib.clv_optimizer_hyper_values(self.graph.pointer, step, lr, values)
+            here.check(lib.clv_run_feed(run, lib.clv_graph_info_get(self.graph.pointer).hyper, values, ffi.sizeof(values)))
+        ticket = ffi.new("int64_t *")
+        here.check(lib.clv_run_step(run, ticket))
+        return ticket[0]
+
+    def fetch(self, ticket, name):
+        tensor = self.outputs[name]
+        y = numpy.empty(tensor.shape, tensor.dtype)
+        runtime().check(lib.clv_run_fetch(self.run.pointer, ticket, tensor.pointer, *pointer(y)))
+        return y
+
+
+class Steps:
+    """A model: `build(kind, graph, inputs)` of a subclass appends it, and the loss for all kinds but `predict`."""
+
+    def __init__(self, device=None, optimizer="adam", lr=None, precision="f32", place=None, recompute=None, seed=0):
+        self.device, self.precision, self.place, self.recompute = Device(device), precision, place, recompute
+        self.optimizer = optim.of(optimizer, lr)
+        self.n_inputs, self._steps, self._runtime = None, {}, runtime()
+        config = ffi.new("clv_session_config *")
+        config.seed = seed
+        self._session = make("clv_session", lambda out: lib.clv_session_create(self._runtime.pointer, config, out),
+                             lib.clv_session_destroy, self._runtime.handle)
+
+    def build(self, kind, graph, inputs):
+        raise NotImplementedError
+
+    def _reserved(self):
+        """Called when the session may hold more than before."""
+
+    # ---- plans ------------------------------------------------------------------------------------------------------
+
+    @staticmethod
+    def _key(kind, inputs):
+        return (kind,) + tuple((x.shape, x.dtype.name) for x in inputs)
+
+    def _step(self, kind, inputs):
+        key = self._key(kind, inputs)
+        if key not in self._steps:
+            step = Step(self, kind, inputs)
+            for other in self._steps.values():  # a larger arena can be had only while nothing uses the smaller one
+                if other.run is not None:
+                    other.run.close()
+                    other.run = None
+            steps = list(self._steps.values()) + [step]
+            plans = ffi.new("clv_plan *[]", [s.plan.pointer for s in steps])
+            self._runtime.check(lib.clv_session_reserve(self._session.pointer, plans, len(steps)))
+            self._reserved()
+            self._steps[key] = step
+        step = self._steps[key]
+        if step.run is None:
+            step.run = make("clv_run", lambda out: lib.clv_run_create(self._session.pointer, step.plan.pointer, out), lib.clv_run_destroy,
+                            self._session, step.plan)
+        return step
+
+    def plan(self, *batch, device=None, place=None):
+        """What a training step of this batch takes, on this device or on any other, before it is taken. Arrays of the shapes will do."""
+        return Plan(Step(self, "train", self._batch(batch), None if device is None else Device(device), place))
+
+    # ---- steps ------------------------------------------------------------------------------------------------------
+
+    def _batch(self, batch):
+        batch = [array(x) for x in batch]
+        self.n_inputs = self.n_inputs or max(1, len(batch) - 1)
+        return batch
+
+    def _predict(self, inputs):
+        step = self._step("predict", inputs)
+        ticket = step.feed(inputs)
+        return [step.fetch(ticket, name) for name in step.outputs]
+
+    def predict(self, *inputs):
+        """The model's results for a batch, as in evaluation: an array, or a list of them."""
+        self.n_inputs = len(inputs)
+        results = self._predict([array(x) for x in inputs])
+        return results[0] if len(results) == 1 else results
+
+    def __call__(self, *inputs):
+        return self.predict(*inputs)
+
+    def _begin(self, batch, lr=None):
+        step = self._step("train", batch)
+        done = lib.clv_session_info_get(self._session.pointer).step
+        return step, step.feed(batch, self.optimizer.lr if lr is None else lr, done + 1)
+
+    def step(self, *batch, lr=None):
+        """Train on a batch, inputs and then targets. Result: its loss, before the update. lr: of this step; None: the optimizer's."""
+        step, ticket = self._begin(self._batch(batch), lr)
+        return step.fetch(ticket, "loss").item()
+
+    @property
+    def n_steps(self):
+        """Training steps done."""
+        return lib.clv_session_info_get(self._session.pointer).step
+
+    def gradients(self, *batch):
+        """(loss, {name: gradient}) of a batch; nothing is updated but running statistics."""
+        batch = self._batch(batch)
+        step = self._step("gradients", batch)
+        ticket = step.feed(batch)
+        found = {name: step.fetch(ticket, name) for name in step.outputs}
+        return found.pop("loss").item(), found
+
+    def fit(self, loader, epochs=1, validation=None, schedule=None, callbacks=(), progress=True):
+        """Train.
+
+        loader      batches (inputs..., targets...): a DataLoader, or anything that can be gone through several times
+        validation  the same, for `evaluate` after each epoch
+        schedule    from the step, counted from 0, to a factor of the rate; None: 1
+        callbacks   each is called with {'epoch', 'loss', 'seconds', 'validation'} after an epoch; True of one ends the training
+        result      those dicts
+        Ctrl-C ends it after a step, with KeyboardInterrupt; what was learnt stays.
+        """
+        history, done = [], 0
+        for epoch in range(1, epochs + 1):
+            began, total, n, waiting = time.monotonic(), 0.0, 0, None
+            for batch in loader:
+                batch = self._batch(batch.values() if isinstance(batch, dict) else batch)
+                lr = self.optimizer.lr * (schedule(done) if schedule else 1.0)
+                if waiting and self._steps.get(self._key("train", batch)) is not waiting[0]:  # only the run used last keeps its steps
+                    total, waiting = total + self._loss(waiting), None
+                begun = self._begin(batch, lr) + (len(batch[0]),)
+                done += 1
+                if waiting:  # the step before: the device has this one to do meanwhile
+                    total += self._loss(waiting)
+                waiting = begun
+                n += begun[2]
+            if not n:
+                raise ValueError("the loader gave no batch in epoch %d" % epoch)
+            total += self._loss(waiting)
+            told = {"epoch": epoch, "loss": total / n, "seconds": time.monotonic() - began,
+                    "validation": None if validation is None else self.evaluate(validation)}
+            if not numpy.isfinite(told["loss"]):
+                raise NotFiniteError("the loss of epoch %d is %s: a lower rate than %g may help" % (epoch, told["loss"], self.optimizer.lr))
+            history.append(told)
+            if progress:
+                print("epoch %d/%d  loss %.4f%s  %.1f s" % (epoch, epochs, told["loss"], "".join(
+                    "  %s %.4f" % v for v in (told["validation"] or {}).items()), told["seconds"]), flush=True)
+            if any([callback(told) for callback in callbacks]):
+                break
+        return history
+
+    @staticmethod
+    def _loss(waiting):
+        step, ticket, n = waiting
+        return step.fetch(ticket, "loss").item() * n
+
+    def _measure(self, results, targets):
+        """The loss of results on the host."""
+        raise NotImplementedError
+
+    def evaluate(self, loader):
+        """{'loss': ...} over all batches, and of classes {'accuracy': ...}."""
+        total, right, n, labels = 0.0, 0, 0, 0
+        for batch in loader:
+            batch = self._batch(batch.values() if isinstance(batch, dict) else batch)
+            results, targets = self._predict(batch[:self.n_inputs]), batch[self.n_inputs:]
+            total += self._measure(results, targets) * len(batch[0])
+            n += len(batch[0])
+            if len(results) == 1 and len(targets) == 1 and targets[0].dtype.kind in "iu" and results[0].ndim == targets[0].ndim + 1:
+                known = targets[0] >= 0
+                right += int(((results[0].argmax(1) == targets[0]) & known).sum())
+                labels += int(known.sum())
+        return dict({"loss": total / max(n, 1)}, **({"accuracy": right / labels} if labels else {}))
+
+    # ---- weights ------------------------------------------------------------------------------------------------------
+
+    def _held(self):
+        """(index, name, shape) of parameters and buffers in the session."""
+        for i in range(lib.clv_session_info_get(self._session.pointer).n_tensors):
+            tensor = lib.clv_session_get(self._session.pointer, i)
+            if tensor.category == lib.CLV_PARAMETERS:
+                yield i, text(tensor.name), tuple(tensor.shape.dims[0:tensor.shape.rank])
+
+    def _read(self):
+        found = {}
+        for i, name, shape in self._held():
+            found[name] = numpy.empty(shape, numpy.float32)
+            self._runtime.check(lib.clv_session_read(self._session.pointer, i, *pointer(found[name])))
+        return found
+
+    def _write(self, values):
+        written = set()
+        for i, name, shape in self._held():
+            if name in values:
+                x = array(values[name])
+                if x.shape != shape:
+                    raise ValueError("'%s' has the shape %s, and here it has %s" % (name, list(x.shape), list(shape)))
+                self._runtime.check(lib.clv_session_write(self._session.pointer, i, *pointer(x)))
+                written.add(name)
+        return written
+
+    def save(self, path):
+        """Write parameters and buffers as a safetensors file, under their names. Atomic."""
+        self._runtime.check(lib.clv_weights_save_texts(self._session.pointer, NULL, 0, os.fsencode(path)))
+
+    def load(self, path, without=None):
+        """Read a safetensors file, or a checkpoint. without: patterns of what keeps its values, `fc.*`. The model must have been used or
+        planned once."""
+        self._runtime.check(lib.clv_weights_load_except(self._session.pointer, os.fsencode(path), without.encode() if without else NULL))
+
+    def close(self):
+        """Give up what is held on the device, now."""
+        for step in self._steps.values():
+            if step.run is not None:
+                step.run.close()
+            step.plan.close()
+        self._steps.clear()
+        self._session.close()
+
+
+class Plan:
+    """How a step is computed: bytes by device and category, nodes by layer. Exact, and nothing of it is taken."""
+
+    def __init__(self, step):
+        self._step = step
+        plan = step.plan.pointer
+        info = lib.clv_plan_info_get(plan)
+        self.devices = []
+        plans = ffi.new("clv_plan *[]", [plan])
+        for i in range(info.n_devices):
+            device = lib.clv_plan_device_get(plan, i)
+            memory = lib.clv_plans_memory(plans, 1, device)
+            self.devices.append({"device": text(lib.clv_device_info_get(device).name), "bytes": memory.predicted_peak_bytes,
+                                 "least_seconds": lib.clv_plan_device_info_get(plan, device).least_seconds,
+                                 "categories": {n: memory.category[k] for k, n in enumerate(CATEGORIES)}})
+        self.nodes = []
+        for i in range(info.n_nodes):
+            node = lib.clv_plan_node_get(plan, i)
+            self.nodes.append({"layer": text(node.layer), "op": text(node.op), "variant": text(node.variant), "phase": text(node.phase),
+                               "flops": node.flops, "bytes": node.bytes, "traffic": node.traffic, "launches": node.launches,
+                               "shape": tuple(node.output_shape.dims[0:node.output_shape.rank])})
+
+    @property
+    def bytes(self):
+        return sum(d["bytes"] for d in self.devices)
+
+    @property
+    def flops(self):
+        return sum(n["flops"] for n in self.nodes)
+
+    def fits(self):
+        """Would it fit on the devices now?"""
+        plans = ffi.new("clv_plan *[]", [self._step.plan.pointer])
+        return lib.clv_plans_fit(plans, 1) == lib.CLV_OK
+
+    def __repr__(self):
+        rows = ["%-14s %14s  %s" % ("device", "bytes", "of which")]
+        for d in self.devices:
+            rows.append("%-14s %14s  %s" % (d["device"], format(d["bytes"], ","), ", ".join(
+                "%s %s" % (k, format(v, ",")) for k, v in d["categories"].items() if v)))
+        rows.append("%d nodes, %.3g FLOPs a step" % (len(self.nodes), self.flops))
+        return "\n".join(rows)

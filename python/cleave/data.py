@@ -1,0 +1,62 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Batches, without PyTorch. Whatever gives batches can be trained on; a DataLoader, too."""
+import gzip
+import os
+import struct
+
+import numpy
+
+
+class Batches:
+    """Arrays of as many samples each, in batches: shuffled anew each time it is gone through.
+
+    transform   of a batch's arrays, each time: pictures turned round, for example. None: none
+    """
+
+    def __init__(self, *arrays, batch_size=64, shuffle=True, seed=0, transform=None, drop_last=False):
+        n = len(arrays[0])
+        if any(len(a) != n for a in arrays):
+            raise ValueError("the arrays have %s samples" % ", ".join(str(len(a)) for a in arrays))
+        self.arrays, self.batch_size, self.shuffle, self.transform = [numpy.asarray(a) for a in arrays], batch_size, shuffle, transform
+        self.drop_last, self._random = drop_last, numpy.random.default_rng(seed)
+
+    def __len__(self):
+        n = len(self.arrays[0])
+        return n // self.batch_size if self.drop_last else -(-n // self.batch_size)
+
+    def __iter__(self):
+        n = len(self.arrays[0])
+        order = self._random.permutation(n) if self.shuffle else numpy.arange(n)
+        for i in range(len(self)):
+            at = order[i * self.batch_size:(i + 1) * self.batch_size]
+            batch = [a[at] for a in self.arrays]
+            yield self.transform(*batch) if self.transform else batch
+
+
+def idx(path):
+    """An array of an IDX file, as MNIST has them; `.gz` too."""
+    with (gzip.open if str(path).endswith(".gz") else open)(path, "rb") as f:
+        data = f.read()
+    zero, kind, rank = struct.unpack(">HBB", data[:4])
+    if zero or kind != 8:
+        raise ValueError("%s is no IDX file of bytes" % path)
+    shape = struct.unpack(">%dI" % rank, data[4:4 + 4 * rank])
+    values = numpy.frombuffer(data, numpy.uint8, offset=4 + 4 * rank)
+    if values.size != numpy.prod(shape):
+        raise ValueError("%s says %s and holds %d bytes" % (path, list(shape), values.size))
+    return values.reshape(shape)
+
+
+def fashion_mnist(folder=None, train=True):
+    """(pictures [N, 1, 28, 28] from 0 to 1, classes [N]). The folder with the four files; None: CLEAVE_DATA_DIR, else that of Debian's
+    package dataset-fashion-mnist."""
+    folder = folder or os.environ.get("CLEAVE_DATA_DIR") or "/usr/share/datasets/fashion-mnist"
+    name = "train" if train else "t10k"
+    found = []
+    for kind in ("images-idx3-ubyte", "labels-idx1-ubyte"):
+        paths = [os.path.join(folder, "%s-%s%s" % (name, kind, end)) for end in ("", ".gz")]
+        path = next((p for p in paths if os.path.exists(p)), None)
+        if not path:
+            raise FileNotFoundError("there is no %s; get Fashion-MNIST's four files, or Debian's package dataset-fashion-mnist" % paths[1])
+        found.append(idx(path))
+    return found[0][:, None].astype(numpy.float32) / 255, found[1].astype(numpy.int32)
