@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // The OpenCL loader, opened when it is first called: for a library that must load where there is none
-// (-DCLEAVE_OPENCL_DLOPEN=ON). Each function that the backend calls stands here under its own name, seen by this
-// library alone, and passes its call on. Without a loader there is no platform.
+// (-DCLEAVE_OPENCL_DLOPEN=ON). Each function that the backend calls stands here under its own name, seen by
+// this library alone, and passes its call on. Without a loader there is no platform.
 #include <CL/cl.h>
 #include <CL/cl_ext.h>
 #include <dlfcn.h>
