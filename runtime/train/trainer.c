@@ -53,6 +53,10 @@ static clv_status check_config(const clv_trainer *trainer, clv__error *error) {
     if (kind < 0 || kind > CLV_SCHEDULE_PLATEAU)
         CLV_FAIL(error, CLV_E_VALUE, "schedule.kind is %d; it is one of clv_schedule_kind, 0 to %d", kind,
                  CLV_SCHEDULE_PLATEAU);
+    if (config->lora.weights && (!config->lora.layers || !config->weights))
+        CLV_FAIL(error, CLV_E_VALUE, "lora.weights '%s': %s", config->lora.weights,
+                 config->weights ? "which layers? (clv_train_config.lora.layers)"
+                                 : "which weights do they belong to? (clv_train_config.weights)");
     CLV_TRY(check_schedule(&config->schedule, error));
     CLV_TRY(clv__model_check(error, config->model));
     if (!trainer->replay) CLV_TRY(clv__stopping_check(config, error));

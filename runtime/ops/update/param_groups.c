@@ -108,7 +108,7 @@ void clv_optimizer_freeze(clv_graph *graph, const clv_optimizer_config *config) 
     }
     if (!clv__param_groups_check(graph, config, "clv_optimizer_freeze")) return;
     for (int i = 0; i < config->n_groups; i++) any |= config->groups[i].frozen;
-    if (any) clv__freeze_if(graph, is_frozen, config);
+    if (any) clv__freeze_if(graph, is_frozen, config, "parameter groups");
 }
 
 void clv__param_groups_text(const clv_optimizer_config *config, clv__text *out) {
