@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // A session's adapters: merged into its weights, and written as PEFT writes them, adapter_model.safetensors, whose names are
 // `base_model.model.` and the session's, and adapter_config.json beside it. Read they are in lora_read.c.
-// Source: peft.LoraConfig, peft.PeftModel.save_pretrained, release 0.18.
+// Source: peft.LoraConfig, peft.PeftModel.save_pretrained, release 0.21.
 #include "infer/lora.h"
 
 #include <errno.h>

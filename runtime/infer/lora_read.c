@@ -3,7 +3,7 @@
 // all are looked at before anything is changed.
 // A weight that a matmul reads as [in, out] is merged turned round. Shapes tell which are; of square ones `cleave.in_out` in the
 // metadata, or PEFT's fan_in_fan_out.
-// Source: peft.LoraConfig, release 0.18.
+// Source: peft.LoraConfig, release 0.21.
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -234,17 +234,20 @@ static clv_status merge_pair(clv_session *session, const clv__lora *lora, const 
     return status;
 }
 
+/** One tensor of the file: a whole one or, where that is asked for, A of a pair that is merged. */
+static clv_status take_one(clv_session *session, const clv__lora *lora, const clv_array *array, bool pairs) {
+    const char *name = name_of(array);
+    const bool merges = clv__lora_is(name) && !clv__lora_of(session).layers;
+    if (passed_over(name) || merges != pairs) return CLV_OK;
+    if (!merges)
+        return clv_session_write(session, clv_session_find(session, name), array->data,
+                                 clv_array_bytes(array));
+    return name[strlen(name) - strlen("A.weight")] == 'A' ? merge_pair(session, lora, name) : CLV_OK;
+}
+
 clv_status clv__lora_take(clv_session *session, const clv__lora *lora) {
-    for (size_t i = 0; clv_archive_get(lora->archive, i); i++) {
-        const clv_array *array = clv_archive_get(lora->archive, i);
-        const char *name = name_of(array);
-        const bool merges = clv__lora_is(name) && !clv__lora_of(session).layers;
-        if (passed_over(name)) continue;
-        if (merges && name[strlen(name) - strlen("A.weight")] == 'A')
-            CLV_TRY(merge_pair(session, lora, name));
-        if (merges) continue;
-        const int at = clv_session_find(session, name);
-        CLV_TRY(clv_session_write(session, at, array->data, clv_array_bytes(array)));
-    }
+    for (int pairs = 0; pairs < 2; pairs++) // whole tensors first: a pair may be beside one
+        for (size_t i = 0; clv_archive_get(lora->archive, i); i++)
+            CLV_TRY(take_one(session, lora, clv_archive_get(lora->archive, i), pairs));
     return CLV_OK;
 }
