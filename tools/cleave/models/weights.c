@@ -233,10 +233,6 @@ void cli_forget_weights(cli_args *args) {
     args->told_by = NULL;
 }
 
-const char *cli_telling(const cli_args *args) {
-    return args->told_by ? args->told_by : args->weights;
-}
-
 int cli_tell_weights(cli_args *args) {
     const bool text = cli_data_is(args, "text") || args->command == CLI_GENERATE;
     if (!args->weights) return EXIT_DONE;
