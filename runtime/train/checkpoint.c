@@ -46,6 +46,8 @@
     REAL("optimizer.beta2", config->optimizer.beta2)                                                         \
     REAL("optimizer.eps", config->optimizer.eps)                                                             \
     REAL("optimizer.clip_norm", config->optimizer.clip_norm)                                                 \
+    LATER("optimizer.alpha", (double)config->optimizer.alpha)                                                \
+    LATER("optimizer.centered", config->optimizer.centered)                                                  \
     LATER("label_smoothing", config->label_smoothing)                                                        \
     LATER("mixup", config->mixup)                                                                            \
     TEXT("dropout", clv__text_get(&texts->dropout))                                                          \
@@ -67,7 +69,8 @@ static const char *loss_name(const clv_train_config *config) {
 }
 
 static const char *const precisions[] = {"f32", "mixed", "mixed-bf16", NULL};
-static const char *const optimizers[] = {"sgd", "adam", "adamw", NULL};
+static const char *const optimizers[] = {"sgd",  "adam", "adamw", "rmsprop", "adagrad",
+                                         "lion", "lamb", "muon",  NULL};
 static const char *const schedules[] = {"constant", "step", "cosine", "one-cycle", "plateau", NULL};
 static const char *const switches[] = {"off", "on", NULL};
 

@@ -23,7 +23,8 @@ clv_optimizer_config clv__param_group_config(const clv_optimizer_config *config,
     clv_optimizer_config own = *config;
     const float decay = group < 0 ? 0 : config->groups[group].weight_decay;
     if (decay > 0) own.weight_decay = decay;
-    if (decay < 0) own.weight_decay = own.kind == CLV_ADAMW ? -1.0f : 0.0f; // 0 is AdamW's default
+    if (decay < 0)
+        own.weight_decay = own.kind == CLV_ADAMW || own.kind == CLV_MUON ? -1.0f : 0.0f; // 0 is their default
     return own;
 }
 
