@@ -479,7 +479,9 @@ typedef enum clv_schedule_kind {
     CLV_SCHEDULE_STEP,
     CLV_SCHEDULE_COSINE,
     CLV_SCHEDULE_ONE_CYCLE,
-    CLV_SCHEDULE_PLATEAU
+    CLV_SCHEDULE_PLATEAU,
+    CLV_SCHEDULE_EXPONENTIAL,
+    CLV_SCHEDULE_POLYNOMIAL
 } clv_schedule_kind;
 
 /** How the learning rate goes. t counts epochs that are over, or steps if per_step. */
@@ -487,11 +489,12 @@ typedef struct clv_schedule {
     clv_schedule_kind kind;
     bool per_step;
     bool warmup_epochs; /**< `warmup` counts epochs, not steps */
-    /** STEP: between two drops; COSINE: until min_lr, ONE_CYCLE: the whole cycle; 0: the rest of the training behind the warm-up.
+    /** STEP: between two drops; COSINE, POLYNOMIAL: until min_lr, ONE_CYCLE: the whole cycle; 0: the rest of the training behind the warm-up.
      *  PLATEAU: epochs in a row that were no better before the rate drops, which is PyTorch's patience and one more; 0: 11 */
     int64_t period;
-    double gamma;  /**< STEP, PLATEAU: factor of a drop; 0: 0.1 */
-    double min_lr; /**< COSINE, PLATEAU: never below it */
+    double
+        gamma; /**< STEP, PLATEAU: factor of a drop; 0: 0.1. EXPONENTIAL: of each t; 0: 0.95. POLYNOMIAL: the power; 0: 1 */
+    double min_lr; /**< COSINE, PLATEAU, POLYNOMIAL: never below it */
     int64_t
         warmup; /**< the rate rises to `lr` over so many steps first; not of ONE_CYCLE, which rises itself */
     double div_factor;   /**< ONE_CYCLE: it begins with lr / div_factor; 0: 25 */
@@ -514,6 +517,8 @@ typedef struct clv_plateau {
  *
  *     STEP       lr * gamma ^ floor(t / period)
  *     COSINE     min_lr + (lr - min_lr) * (1 + cos(pi * t / period)) / 2
+ *     EXPONENTIAL  lr * gamma ^ t
+ *     POLYNOMIAL   min_lr + (lr - min_lr) * (1 - t / period) ^ gamma, a straight line with 1;  min_lr behind the period
  *     ONE_CYCLE  along half a cosine from lr / div_factor up to lr, which is reached at turn * period - 1, and along another down to
  *                lr / div_factor / final_factor at period - 1. Momentum stays as it is (PyTorch: cycle_momentum=False)
  *     PLATEAU    lr: what clv_plateau_see makes of it
@@ -524,7 +529,7 @@ typedef struct clv_plateau {
  * lr           the rate at the beginning
  * epoch, step  those that are over, from 0
  *
- * Source  torch.optim.lr_scheduler: StepLR, CosineAnnealingLR, OneCycleLR; LinearLR(start_factor=1/W, total_iters=W-1) before them by
+ * Source  torch.optim.lr_scheduler: StepLR, CosineAnnealingLR, ExponentialLR, PolynomialLR, OneCycleLR; LinearLR(start_factor=1/W, total_iters=W-1) before them by
  *         SequentialLR
  */
 CLV_TRAIN_API double clv_schedule_lr(const clv_schedule *schedule, double lr, int64_t epoch, int64_t step);

@@ -71,7 +71,8 @@ static const char *loss_name(const clv_train_config *config) {
 static const char *const precisions[] = {"f32", "mixed", "mixed-bf16", NULL};
 static const char *const optimizers[] = {"sgd",  "adam", "adamw", "rmsprop", "adagrad",
                                          "lion", "lamb", "muon",  NULL};
-static const char *const schedules[] = {"constant", "step", "cosine", "one-cycle", "plateau", NULL};
+static const char *const schedules[] = {"constant", "step",        "cosine",     "one-cycle",
+                                        "plateau",  "exponential", "polynomial", NULL};
 static const char *const switches[] = {"off", "on", NULL};
 
 /** Settings that are put together as texts. */

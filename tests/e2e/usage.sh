@@ -85,8 +85,8 @@ expect 2 "--lr wants a number greater than 0, not '0'" "$cleave" train fashion-m
 expect 2 "not 'nan'" "$cleave" train fashion-mnist --lr nan
 expect 2 "--momentum wants a number of at least 0" "$cleave" train fashion-mnist --momentum=-1
 expect 2 "--seed wants a whole number of at least 0" "$cleave" train fashion-mnist --seed -1
-expect 2 "one of sgd|momentum|adam|adamw, not 'ada'" "$cleave" train fashion-mnist --optimizer ada
-expect 2 "one of sgd|momentum|adam|adamw, not 'sgd|momentum'" "$cleave" train fashion-mnist --optimizer 'sgd|momentum'
+expect 2 "one of sgd|momentum|adam|adamw|rmsprop|adagrad|lion|lamb|muon, not 'ada'" "$cleave" train fashion-mnist --optimizer ada
+expect 2 "one of sgd|momentum|adam|adamw|rmsprop|adagrad|lion|lamb|muon, not 'sgd|momentum'" "$cleave" train fashion-mnist --optimizer 'sgd|momentum'
 expect 2 "one of constant|step|cosine|one-cycle|plateau" "$cleave" train fashion-mnist --schedule ''
 expect 2 "--epochs is given twice, with '8' and with '16'; leave one of them out" "$cleave" train fashion-mnist --epochs 8 --epochs=16
 expect 2 "--seed is given twice" "$cleave" train fashion-mnist --seed 1 --seed 2
