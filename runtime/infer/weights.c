@@ -300,13 +300,10 @@ static clv_status load(clv_session *session, const char *path, const char *patte
     return status;
 }
 
-clv_status clv_weights_load_lora(clv_session *session, const char *path, const char *patterns,
-                                 const char *lora) {
-    CLV_TRY(CLV__GIVEN(NULL, session));
+static clv_status load_lora(clv_session *session, const char *path, const char *patterns, const char *lora) {
     clv_runtime *runtime = clv_session_info_get(session).runtime;
-    CLV_TRY(CLV__USABLE(clv__runtime_error_of(runtime), path));
-    if (!lora) return load(session, path, patterns, NULL);
     clv__lora file;
+    if (!lora) return load(session, path, patterns, NULL);
     clv_status status = clv__lora_open(runtime, lora, &file);
     if (status == CLV_OK) status = clv__lora_fits(session, &file);
     if (status == CLV_OK) status = load(session, path, patterns, &file);
@@ -315,6 +312,15 @@ clv_status clv_weights_load_lora(clv_session *session, const char *path, const c
     return status;
 }
 
+clv_status clv_weights_load_lora(clv_session *session, const char *path, const char *patterns,
+                                 const char *lora) {
+    CLV_TRY(CLV__GIVEN(NULL, session));
+    CLV_TRY(CLV__USABLE(clv__runtime_error_of(clv_session_info_get(session).runtime), path));
+    return load_lora(session, path, patterns, lora);
+}
+
 clv_status clv_weights_load_except(clv_session *session, const char *path, const char *patterns) {
-    return clv_weights_load_lora(session, path, patterns, NULL);
+    CLV_TRY(CLV__GIVEN(NULL, session));
+    CLV_TRY(CLV__USABLE(clv__runtime_error_of(clv_session_info_get(session).runtime), path));
+    return load(session, path, patterns, NULL);
 }

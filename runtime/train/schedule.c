@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Learning rate schedules: pure functions of the position, and for PLATEAU of what was seen so far.
-// Source: torch.optim.lr_scheduler (StepLR, CosineAnnealingLR in its closed form, ExponentialLR, PolynomialLR,
-// OneCycleLR, LinearLR, SequentialLR, ReduceLROnPlateau), release 2.0.
+// Source: torch.optim.lr_scheduler (StepLR, CosineAnnealingLR in its closed form, ExponentialLR,
+// PolynomialLR, OneCycleLR, LinearLR, SequentialLR, ReduceLROnPlateau), release 2.0.
 #include "train/trainer.h"
 
 #include <math.h>

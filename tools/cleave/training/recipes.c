@@ -86,7 +86,7 @@ static void set_optimizer(const cli_args *args, const recipe_row *recipe, clv_tr
         optimizer->kind = optimizers[i].kind;
         if (!args->given.momentum) optimizer->momentum = optimizers[i].momentum;
         if (usual && !args->given.weight_decay) optimizer->weight_decay = (float)recipe->weight_decay;
-        // The library takes 0 for AdamW's and Muon's default; a zero that was asked for is told as a negative.
+        // The library takes 0 for AdamW's and Muon's default; a zero that was asked for is a negative.
         const bool decays = optimizer->kind == CLV_ADAMW || optimizer->kind == CLV_MUON;
         if (decays && args->given.weight_decay && args->weight_decay == 0) optimizer->weight_decay = -1;
     }
