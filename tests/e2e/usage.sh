@@ -131,8 +131,8 @@ expect 2 "--checkpoint-every needs --checkpoint" "$cleave" train fashion-mnist -
 expect 2 "--momentum is of the optimizers sgd" "$cleave" train fashion-mnist --optimizer adam --momentum 0.9
 expect 2 "--nesterov is of the optimizers sgd" "$cleave" train fashion-mnist --optimizer adamw --nesterov
 expect 2 "--nesterov needs a momentum" "$cleave" train fashion-mnist --optimizer sgd --nesterov
-expect 2 "--gamma is of the schedule step or plateau" "$cleave" train fashion-mnist --schedule cosine --gamma 0.5
-expect 2 "--min-lr is of the schedule cosine or plateau" "$cleave" train fashion-mnist --schedule constant --min-lr 0.5
+expect 2 "--gamma is of the schedule step, plateau or exponential" "$cleave" train fashion-mnist --schedule cosine --gamma 0.5
+expect 2 "--min-lr is of the schedule cosine, plateau or polynomial" "$cleave" train fashion-mnist --schedule constant --min-lr 0.5
 expect 2 "--pct-start is of the schedule one-cycle" "$cleave" train fashion-mnist --schedule cosine --pct-start 0.5
 expect 2 "--plateau-patience is of the schedule plateau" "$cleave" train fashion-mnist --plateau-patience 3
 expect 2 "--warmup is not of the schedule one-cycle" "$cleave" train fashion-mnist --schedule one-cycle --warmup 3
