@@ -1,9 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 // Updates of parameters p from their gradients, in place: of SLICES parameters, each a slice of the launch.
 //
-//   sgd_update, adam_update    COUNT elements of one slice to a group of ITEMS work-items, neighbours to neighbours, WIDE at a time;
+//   sgd_update, adam_update, rmsprop_update, adagrad_update, lion_update
+//                              COUNT elements of one slice to a group of ITEMS work-items, neighbours to neighbours, WIDE at a time;
 //                              what is left at the slice's end one by one. Slice j has n<j> elements, and its groups follow those
 //                              of the slices before it
+//
+//   lamb_moments, lamb_trust, lamb_update
+//                              LAMB in three launches: averages, and of each group the squares of p and of its step, as two parts of
+//                              norms; of each slice, by a group or an item, the ratio of the norms; the step times that
 //
 //   assign_update              the same for values v that targets t take: t = v, or with keep above 0 and not in the first step
 //                              t = keep * t + rest * v
@@ -22,7 +27,8 @@
 #define COUNT 1
 #define WIDE 1
 
-// The formulas, for a float and vectors alike. Source: torch.optim.SGD, torch.optim.Adam, torch.optim.AdamW.
+// The formulas, for a float and vectors alike. Source: torch.optim.SGD, Adam, AdamW, RMSprop, Adagrad; arXiv:2302.06675 (Lion);
+// arXiv:1904.00962 (LAMB).
 #define SGD(p, b, g)                                                                                         \
     {                                                                                                        \
         g = g * factor + weight_decay * p;                                                                   \
@@ -40,6 +46,33 @@
         v = beta2 * v + rest2 * (g * g);                                                                     \
         p -= step_size * (m / (sqrt(v) / correction + eps));                                                 \
     }
+
+#define RMSPROP(T, p, s, m, b, g)                                                                            \
+    {                                                                                                        \
+        g = g * factor + weight_decay * p;                                                                   \
+        s = alpha * s + rest * (g * g);                                                                      \
+        m += rest * (g - m);                                                                                 \
+        g = g / (sqrt(has_means ? fmax(s - m * m, (T)(0.0f)) : s) + eps);                                    \
+        b = momentum * b + g;                                                                                \
+        p -= lr * (has_buffer ? b : g);                                                                      \
+    }
+#define ADAGRAD(T, p, s, g)                                                                                  \
+    {                                                                                                        \
+        g = g * factor + weight_decay * p;                                                                   \
+        s += g * g;                                                                                          \
+        p -= lr * (g / (sqrt(s) + eps));                                                                     \
+    }
+// The sign of what is no number is no number, so that it shows.
+#define SIGN(T, x) ((x) > (T)(0.0f) ? (T)(1.0f) : (x) < (T)(0.0f) ? (T)(-1.0f) : (x))
+#define LION(T, p, m, g)                                                                                     \
+    {                                                                                                        \
+        g = g * factor;                                                                                      \
+        T u = beta1 * m + rest1 * g;                                                                         \
+        u = SIGN(T, u);                                                                                      \
+        p -= lr * (u + weight_decay * p);                                                                    \
+        m = beta2 * m + rest2 * g;                                                                           \
+    }
+#define LAMB(p, m, v) (m / bias / (sqrt(v) / correction + eps) + weight_decay * p)
 
 #define GET_1(p) *(p)
 #define PUT_1(v, p) *(p) = v
@@ -134,6 +167,183 @@ __kernel GROUP void KERNEL(adam_update)(EACH_SLICE(ADAM_SLICE) __global const fl
     const float factor = has_clip ? clip[0] : 1.0f;
     if (factor < 0.0f) return;
     WALK(ADAM_STEP)
+}
+
+#define RMSPROP_SLICE(j)                                                                                     \
+    __global float *restrict param##j, __global float *restrict square_avg##j,                               \
+        __global float *restrict grad_avg##j, __global float *restrict buffer##j,                            \
+        __global const float *restrict grad##j, __global const float *restrict term##j,
+#define RMSPROP_FIND(j)                                                                                      \
+    FIND(j, param = param##j; square_avg = square_avg##j; grad_avg = grad_avg##j; buffer = buffer##j;        \
+         grad = grad##j; term = term##j;)
+#define RMSPROP_STEP(width) RMSPROP_OF(PASTE(FLOATS_, width), PASTE(GET_, width), PASTE(PUT_, width))
+#define RMSPROP_OF(T, GET, PUT)                                                                              \
+    {                                                                                                        \
+        T p = GET(param + i), g = GET(grad + i), s = GET(square_avg + i), m = (T)(0.0f), b = (T)(0.0f);      \
+        if (has_means) m = GET(grad_avg + i);                                                                \
+        if (has_buffer) b = GET(buffer + i);                                                                 \
+        if (has_terms) g += GET(term + i);                                                                   \
+        RMSPROP(T, p, s, m, b, g)                                                                            \
+        PUT(p, param + i);                                                                                   \
+        PUT(s, square_avg + i);                                                                              \
+        if (has_means) PUT(m, grad_avg + i);                                                                 \
+        if (has_buffer) PUT(b, buffer + i);                                                                  \
+    }
+__kernel GROUP void KERNEL(rmsprop_update)(EACH_SLICE(RMSPROP_SLICE) __global const float *restrict hyper,
+                                           __global const float *restrict clip, EACH_SLICE(SIZE) int has_clip,
+                                           int has_terms, int has_means, int has_buffer, float alpha, float rest,
+                                           float momentum, float eps, float weight_decay, float lr_factor) {
+    BEGIN;
+    __global float *param = 0, *square_avg = 0, *grad_avg = 0, *buffer = 0;
+    __global const float *grad = 0, *term = 0;
+    EACH_SLICE(RMSPROP_FIND)
+    const float lr = hyper[0] * lr_factor, factor = has_clip ? clip[0] : 1.0f;
+    if (factor < 0.0f) return;
+    WALK(RMSPROP_STEP)
+}
+
+// Updates with one state.
+#define ONE_OF(T, GET, PUT, FORMULA)                                                                         \
+    {                                                                                                        \
+        T p = GET(param + i), g = GET(grad + i), b = GET(buffer + i);                                        \
+        if (has_terms) g += GET(term + i);                                                                   \
+        FORMULA(T, p, b, g)                                                                                  \
+        PUT(p, param + i);                                                                                   \
+        PUT(b, buffer + i);                                                                                  \
+    }
+#define ADAGRAD_STEP(width) ONE_OF(PASTE(FLOATS_, width), PASTE(GET_, width), PASTE(PUT_, width), ADAGRAD)
+__kernel GROUP void KERNEL(adagrad_update)(EACH_SLICE(SGD_SLICE) __global const float *restrict hyper,
+                                           __global const float *restrict clip, EACH_SLICE(SIZE) int has_clip,
+                                           int has_terms, float eps, float weight_decay, float lr_factor) {
+    BEGIN;
+    __global float *param = 0, *buffer = 0;
+    __global const float *grad = 0, *term = 0;
+    EACH_SLICE(SGD_FIND)
+    const float lr = hyper[0] * lr_factor, factor = has_clip ? clip[0] : 1.0f;
+    if (factor < 0.0f) return;
+    WALK(ADAGRAD_STEP)
+}
+
+#define LION_STEP(width) ONE_OF(PASTE(FLOATS_, width), PASTE(GET_, width), PASTE(PUT_, width), LION)
+__kernel GROUP void KERNEL(lion_update)(EACH_SLICE(SGD_SLICE) __global const float *restrict hyper,
+                                        __global const float *restrict clip, EACH_SLICE(SIZE) int has_clip,
+                                        int has_terms, float beta1, float rest1, float beta2, float rest2,
+                                        float weight_decay, float lr_factor) {
+    BEGIN;
+    __global float *param = 0, *buffer = 0;
+    __global const float *grad = 0, *term = 0;
+    EACH_SLICE(SGD_FIND)
+    const float lr = hyper[0] * lr_factor, factor = has_clip ? clip[0] : 1.0f;
+    if (factor < 0.0f) return;
+    WALK(LION_STEP)
+}
+
+// The sum of a vector's floats, and of all items of a group.
+#define SUM_1(v) (v)
+#define SUM_4(v) (((v).x + (v).y) + ((v).z + (v).w))
+#define SUM_16(v) (SUM_4((v).lo.lo) + SUM_4((v).lo.hi)) + (SUM_4((v).hi.lo) + SUM_4((v).hi.hi))
+#if ITEMS == 1
+#define TREES
+#define TREE(sum)
+#else
+#define TREES __local float tree[ITEMS]
+#define TREE(sum)                                                                                            \
+    tree[id] = sum;                                                                                          \
+    for (int apart = ITEMS / 2; apart > 0; apart /= 2) {                                                     \
+        TREE_MEET(2 * apart)                                                                                 \
+        if (id < apart) tree[id] += tree[id + apart];                                                        \
+    }                                                                                                        \
+    sum = tree[0];                                                                                           \
+    barrier(CLK_LOCAL_MEM_FENCE);
+#endif
+#define LAMB_SCALARS                                                                                         \
+    const float bias = hyper[2] != 0.0f ? hyper[0] / hyper[2] : 1.0f, correction = hyper[3],                 \
+                factor = has_clip ? clip[0] : 1.0f
+#define MOMENTS_STEP(width)                                                                                  \
+    MOMENTS_OF(PASTE(FLOATS_, width), PASTE(GET_, width), PASTE(PUT_, width), PASTE(SUM_, width))
+#define MOMENTS_OF(T, GET, PUT, SUM)                                                                         \
+    {                                                                                                        \
+        T p = GET(param + i), g = GET(grad + i), m = GET(exp_avg + i), v = GET(exp_avg_sq + i);              \
+        if (has_terms) g += GET(term + i);                                                                   \
+        g = g * factor;                                                                                      \
+        m = beta1 * m + rest1 * g;                                                                           \
+        v = beta2 * v + rest2 * (g * g);                                                                     \
+        PUT(m, exp_avg + i);                                                                                 \
+        PUT(v, exp_avg_sq + i);                                                                              \
+        g = LAMB(p, m, v);                                                                                   \
+        p = p * p;                                                                                           \
+        g = g * g;                                                                                           \
+        norm += SUM(p);                                                                                      \
+        length += SUM(g);                                                                                    \
+    }
+__kernel GROUP void KERNEL(lamb_moments)(EACH_SLICE(ADAM_SLICE) __global const float *restrict hyper,
+                                         __global const float *restrict clip, EACH_SLICE(SIZE) int has_clip,
+                                         int has_terms, __global float *restrict norms, float beta1, float rest1,
+                                         float beta2, float rest2, float eps, float weight_decay) {
+    BEGIN;
+    TREES;
+    const int part = slice;
+    float norm = 0.0f, length = 0.0f;
+    __global float *param = 0, *exp_avg = 0, *exp_avg_sq = 0;
+    __global const float *grad = 0, *term = 0;
+    EACH_SLICE(ADAM_FIND)
+    LAMB_SCALARS;
+    if (factor < 0.0f || slice >= 0) return;
+    WALK(MOMENTS_STEP)
+    TREE(norm)
+    TREE(length)
+    if (id == 0) {
+        norms[2 * part] = norm;
+        norms[2 * part + 1] = length;
+    }
+}
+
+#define TRUST_SLICE(j)                                                                                       \
+    {                                                                                                        \
+        const int groups = n##j / COUNT + (n##j % COUNT != 0);                                               \
+        if (j < slice) i += groups;                                                                          \
+        if (j == slice) n = groups;                                                                          \
+    }
+__kernel GROUP void KERNEL(lamb_trust)(__global const float *restrict norms, __global float *restrict trust,
+                                       EACH_SLICE(SIZE) int slices) {
+    BEGIN;
+    TREES;
+    float norm = 0.0f, length = 0.0f;
+    if (slice >= slices) return;
+    EACH_SLICE(TRUST_SLICE)
+    for (int k = i + id; k < i + n; k += ITEMS) {
+        norm += norms[2 * k];
+        length += norms[2 * k + 1];
+    }
+    TREE(norm)
+    TREE(length)
+    if (id == 0) trust[slice] = norm > 0.0f && length > 0.0f ? sqrt(norm) / sqrt(length) : 1.0f;
+}
+
+#define LAMB_SLICE(j)                                                                                        \
+    __global float *restrict param##j, __global const float *restrict exp_avg##j,                            \
+        __global const float *restrict exp_avg_sq##j,
+#define LAMB_FIND(j) FIND(j, param = param##j; exp_avg = exp_avg##j; exp_avg_sq = exp_avg_sq##j; which = j;)
+#define LAMB_STEP(width) LAMB_OF(PASTE(FLOATS_, width), PASTE(GET_, width), PASTE(PUT_, width))
+#define LAMB_OF(T, GET, PUT)                                                                                 \
+    {                                                                                                        \
+        T p = GET(param + i), m = GET(exp_avg + i), v = GET(exp_avg_sq + i);                                 \
+        p -= rate * LAMB(p, m, v);                                                                           \
+        PUT(p, param + i);                                                                                   \
+    }
+__kernel GROUP void KERNEL(lamb_update)(EACH_SLICE(LAMB_SLICE) __global const float *restrict hyper,
+                                        __global const float *restrict clip, EACH_SLICE(SIZE) int has_clip,
+                                        __global const float *restrict trust, float eps, float weight_decay,
+                                        float lr_factor) {
+    BEGIN;
+    int which = 0;
+    __global float *param = 0;
+    __global const float *exp_avg = 0, *exp_avg_sq = 0;
+    EACH_SLICE(LAMB_FIND)
+    LAMB_SCALARS;
+    if (factor < 0.0f) return;
+    const float rate = hyper[0] * lr_factor * trust[which];
+    WALK(LAMB_STEP)
 }
 
 #define ASSIGN_SLICE(j) __global float *restrict target##j, __global const float *restrict value##j,

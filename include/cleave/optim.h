@@ -9,7 +9,16 @@
 extern "C" {
 #endif
 
-typedef enum clv_optimizer_kind { CLV_SGD, CLV_ADAM, CLV_ADAMW } clv_optimizer_kind;
+typedef enum clv_optimizer_kind {
+    CLV_SGD,
+    CLV_ADAM,
+    CLV_ADAMW,
+    CLV_RMSPROP,
+    CLV_ADAGRAD,
+    CLV_LION,
+    CLV_LAMB,
+    CLV_MUON
+} clv_optimizer_kind;
 
 /**
  * Parameters that are updated in another way than the others. A parameter belongs to the first group that covers it.
@@ -66,8 +75,8 @@ struct clv_custom_optimizer {
  * Register an optimizer for the whole process, under its name: for `cleave train --ops FILE --optimizer NAME` and whoever asks
  * clv_custom_optimizer_find. The same one again is fine. It must outlive the process's trainings.
  *
- * Errors  CLV_E_VALUE  the descriptor; the sentence says what;  CLV_E_STATE  the name is taken, `sgd`, `momentum`, `adam` and `adamw`
- *         too, or 64 are registered
+ * Errors  CLV_E_VALUE  the descriptor; the sentence says what;  CLV_E_STATE  the name is taken, those of the command line's
+ *         --optimizer too, or 64 are registered
  */
 CLV_TRAIN_API CLV_MUST_CHECK clv_status
 clv_optimizer_register(clv_runtime *runtime, CLV_KEPT const clv_custom_optimizer *optimizer);
@@ -78,12 +87,12 @@ CLV_TRAIN_API CLV_OR_NULL const clv_custom_optimizer *clv_custom_optimizer_find(
 /** Zero means PyTorch's default where one is named. Learning rate is not here: it is fed each step (clv_optimizer_hyper). */
 typedef struct clv_optimizer_config {
     clv_optimizer_kind kind;
-    float momentum;     /**< SGD; default 0 */
+    float momentum;     /**< SGD, RMSPROP; default 0. MUON: default 0.95 */
     float dampening;    /**< SGD; default 0 */
     bool nesterov;      /**< SGD */
-    float weight_decay; /**< default 0; ADAMW: default 0.01, negative means 0 */
-    float beta1, beta2; /**< ADAM, ADAMW; default 0.9, 0.999 */
-    float eps;          /**< ADAM, ADAMW; default 1e-8 */
+    float weight_decay; /**< default 0; ADAMW: default 0.01, MUON: 0.1, negative means 0 */
+    float beta1, beta2; /**< all but SGD, RMSPROP, ADAGRAD; default 0.9, 0.999; LION: 0.9, 0.99 */
+    float eps;          /**< default 1e-8; ADAGRAD: 1e-10, LAMB: 1e-6 */
     /** > 0: scale all gradients so that their global L2 norm is at most this (PyTorch: clip_grad_norm_) */
     float clip_norm;
     CLV_COUNT(n_groups)
@@ -94,7 +103,9 @@ typedef struct clv_optimizer_config {
     CLV_COUNT(n_attributes)
     const clv_attribute *attributes; /**< of it: those that are not to have their defaults */
     int n_attributes;
-    CLV_RESERVED(8);
+    float alpha;   /**< RMSPROP; default 0.99 */
+    bool centered; /**< RMSPROP */
+    CLV_RESERVED(7);
 } clv_optimizer_config;
 
 /**
@@ -145,12 +156,25 @@ CLV_TRAIN_API void clv_scaler_add(clv_graph *graph, CLV_OR_NULL const clv_scaler
  *              p -= lr / (1 - beta1^t) * m / (sqrt(v) / sqrt(1 - beta2^t) + eps)
  *     ADAMW    p *= 1 - lr * weight_decay, then as ADAM without the weight_decay
  *
+ *     RMSPROP  g += weight_decay * p;   v = alpha * v + (1 - alpha) * g^2;   d = v
+ *              centered:  a += (1 - alpha) * (g - a);   d = v - a^2
+ *              u = g / (sqrt(d) + eps);   momentum > 0:  b = momentum * b + u;  u = b
+ *              p -= lr * u
+ *     ADAGRAD  g += weight_decay * p;   s += g^2;   p -= lr * g / (sqrt(s) + eps)
+ *     LION     p -= lr * (sign(beta1 * m + (1 - beta1) * g) + weight_decay * p);   m = beta2 * m + (1 - beta2) * g
+ *     LAMB     m and v as ADAM;   u = m / (1 - beta1^t) / (sqrt(v) / sqrt(1 - beta2^t) + eps) + weight_decay * p
+ *              p -= lr * |p| / |u| * u,  the norms of the whole parameter; where one is 0:  p -= lr * u
+ *     MUON     of two dimensions [M, N]:  b += (1 - momentum) * (g - b);   u = g + momentum * (b - g)
+ *              p -= lr * (sqrt(max(1, M / N)) * O(u) + weight_decay * p),  O(u): nearly the orthogonal matrix nearest to u
+ *              all others as ADAMW, with this weight_decay
+ *
  *     custom   what its function builds
  *
  * The state is kept in the session, zero at first, under PyTorch's names: b as `<parameter>.momentum_buffer`, m as
- * `<parameter>.exp_avg`, v as `<parameter>.exp_avg_sq`.
+ * `<parameter>.exp_avg`, v as `<parameter>.exp_avg_sq`; of RMSPROP v as `<parameter>.square_avg` and a as `<parameter>.grad_avg`, of
+ * ADAGRAD s as `<parameter>.sum`.
  *
- * config  momentum, dampening, weight_decay, eps, clip_norm at least 0 and finite; 0 <= beta1, beta2 < 1; nesterov
+ * config  momentum, dampening, weight_decay, eps, clip_norm at least 0 and finite; 0 <= beta1, beta2, alpha < 1; nesterov
  *         needs a momentum and no dampening. A float means the decimal number that was written: 1 - 0.999f is 0.001
  *         here
  *
@@ -161,7 +185,9 @@ CLV_TRAIN_API void clv_scaler_add(clv_graph *graph, CLV_OR_NULL const clv_scaler
  *           what has not the shape of the parameter
  * Numerics  f32; the norm is a tree of fixed shape. A gradient that is NaN makes its elements NaN, and with
  *           clip_norm all parameters: nothing hides it.
- * Source    torch.optim.SGD, Adam, AdamW; torch.nn.utils.clip_grad_norm_.
+ *           MUON iterates in f32, PyTorch in bf16.
+ * Source    torch.optim.SGD, Adam, AdamW, RMSprop, Adagrad, Muon; Chen et al. 2023, arXiv:2302.06675 (Lion); You et al. 2019,
+ *           arXiv:1904.00962 (LAMB); torch.nn.utils.clip_grad_norm_.
  */
 CLV_TRAIN_API void clv_optimizer_add(clv_graph *graph, CLV_KEPT const clv_optimizer_config *config);
 

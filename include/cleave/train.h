@@ -61,6 +61,34 @@ static inline CLV_MUST_CHECK clv_status clv_weights_load(clv_session *session, c
     return clv_weights_load_except(session, path, NULL);
 }
 
+/**
+ * The same, and what a LoRA changed of these weights: as clv_lora_save or PEFT's save_pretrained writes it. What it has as whole
+ * tensors (PEFT's modules_to_save) is read from it, and not from `path`. Where the session has adapters (clv_train_config.lora), A and B
+ * are read into them; else they are merged into the weights.
+ *
+ * lora  the folder, or its adapter_model.safetensors, whose adapter_config.json lies beside it. NULL: none
+ *
+ * Errors  as clv_weights_load_except; CLV_E_FORMAT  adapter_config.json;  CLV_E_NOT_FOUND, CLV_E_SHAPE  a LoRA of another model, or of
+ *         another rank than the session's: the sentence lists what differs;  CLV_E_UNSUPPORTED  another kind of adapter (DoRA)
+ */
+CLV_API CLV_MUST_CHECK clv_status clv_weights_load_lora(clv_session *session, const char *path,
+                                                        CLV_OR_NULL const char *patterns,
+                                                        CLV_OR_NULL const char *lora);
+/**
+ * Write the adapters of a trainer's session (clv_train_config.lora) into a folder, for clv_weights_load_lora and for
+ * peft.PeftModel.from_pretrained: adapter_model.safetensors and adapter_config.json. Whole tensors of what was trained beside them, and
+ * of buffers (running statistics), are among them; what the weights tell of themselves, too.
+ *
+ * texts   n of them, as clv_weights_save_texts. NULL: none
+ * folder  made if it is not there
+ * base    where the weights that it belongs to are, for adapter_config.json. NULL: it does not say
+ *
+ * Errors  CLV_E_STATE  the session has no adapters;  CLV_E_IO;  CLV_E_DEVICE
+ */
+CLV_API CLV_MUST_CHECK clv_status clv_lora_save(clv_session *session,
+                                                CLV_COUNT(n) const clv_weights_text *texts, int n,
+                                                const char *folder, CLV_OR_NULL const char *base);
+
 // ---- what weights know of themselves --------------------------------------------------------------------------------
 
 /** What it takes to use weights: as they tell it. NULL and zero: they do not. */
@@ -451,7 +479,9 @@ typedef enum clv_schedule_kind {
     CLV_SCHEDULE_STEP,
     CLV_SCHEDULE_COSINE,
     CLV_SCHEDULE_ONE_CYCLE,
-    CLV_SCHEDULE_PLATEAU
+    CLV_SCHEDULE_PLATEAU,
+    CLV_SCHEDULE_EXPONENTIAL,
+    CLV_SCHEDULE_POLYNOMIAL
 } clv_schedule_kind;
 
 /** How the learning rate goes. t counts epochs that are over, or steps if per_step. */
@@ -459,11 +489,12 @@ typedef struct clv_schedule {
     clv_schedule_kind kind;
     bool per_step;
     bool warmup_epochs; /**< `warmup` counts epochs, not steps */
-    /** STEP: between two drops; COSINE: until min_lr, ONE_CYCLE: the whole cycle; 0: the rest of the training behind the warm-up.
+    /** STEP: between two drops; COSINE, POLYNOMIAL: until min_lr, ONE_CYCLE: the whole cycle; 0: the rest of the training behind the warm-up.
      *  PLATEAU: epochs in a row that were no better before the rate drops, which is PyTorch's patience and one more; 0: 11 */
     int64_t period;
-    double gamma;  /**< STEP, PLATEAU: factor of a drop; 0: 0.1 */
-    double min_lr; /**< COSINE, PLATEAU: never below it */
+    double
+        gamma; /**< STEP, PLATEAU: factor of a drop; 0: 0.1. EXPONENTIAL: of each t; 0: 0.95. POLYNOMIAL: the power; 0: 1 */
+    double min_lr; /**< COSINE, PLATEAU, POLYNOMIAL: never below it */
     int64_t
         warmup; /**< the rate rises to `lr` over so many steps first; not of ONE_CYCLE, which rises itself */
     double div_factor;   /**< ONE_CYCLE: it begins with lr / div_factor; 0: 25 */
@@ -486,6 +517,8 @@ typedef struct clv_plateau {
  *
  *     STEP       lr * gamma ^ floor(t / period)
  *     COSINE     min_lr + (lr - min_lr) * (1 + cos(pi * t / period)) / 2
+ *     EXPONENTIAL  lr * gamma ^ t
+ *     POLYNOMIAL   min_lr + (lr - min_lr) * (1 - t / period) ^ gamma, a straight line with 1;  min_lr behind the period
  *     ONE_CYCLE  along half a cosine from lr / div_factor up to lr, which is reached at turn * period - 1, and along another down to
  *                lr / div_factor / final_factor at period - 1. Momentum stays as it is (PyTorch: cycle_momentum=False)
  *     PLATEAU    lr: what clv_plateau_see makes of it
@@ -496,7 +529,7 @@ typedef struct clv_plateau {
  * lr           the rate at the beginning
  * epoch, step  those that are over, from 0
  *
- * Source  torch.optim.lr_scheduler: StepLR, CosineAnnealingLR, OneCycleLR; LinearLR(start_factor=1/W, total_iters=W-1) before them by
+ * Source  torch.optim.lr_scheduler: StepLR, CosineAnnealingLR, ExponentialLR, PolynomialLR, OneCycleLR; LinearLR(start_factor=1/W, total_iters=W-1) before them by
  *         SequentialLR
  */
 CLV_TRAIN_API double clv_schedule_lr(const clv_schedule *schedule, double lr, int64_t epoch, int64_t step);
@@ -557,6 +590,32 @@ typedef enum clv_on_nan {
     CLV_NAN_STOP,
     CLV_NAN_CONTINUE /**< say it once, and go on */
 } clv_on_nan;
+
+/**
+ * LoRA: linear layers keep their weights W, and learn what small matrices A [rank, in] and B [out, rank] add to them:
+ *
+ *     y = W x + bias + alpha / rank * B A x        A uniform within 1 / sqrt(in) at first, B zero
+ *
+ * Beside them only those parameters are trained that `weights_except` begins anew, a head of other classes for example; all others
+ * have neither gradients nor optimizer state. Of any model, of an ONNX file, too: a linear layer is a linear or matmul by a parameter
+ * of two dimensions.
+ *
+ * In the session A and B are `fc1.lora_A.weight` and `fc1.lora_B.weight` for `fc1.weight`; checkpoints hold them. Weights that are
+ * saved (clv_weights_save, clv_onnx_write) are merged, W + alpha / rank * B A, for whoever knows nothing of it. clv_lora_save
+ * writes A and B alone.
+ *
+ * Notes   a weight that another op reads too (an embedding that is tied to it) changes for that when it is merged.
+ * Source  Hu et al. 2021, arXiv:2106.09685; peft.LoraConfig
+ */
+typedef struct clv_lora {
+    /** patterns of the layers, as clv_freeze; the last names of a layer will do: `q_proj,v_proj`. NULL: no LoRA */
+    const char *layers;
+    int64_t rank; /**< 0: 8 */
+    double alpha; /**< 0: as rank */
+    const char
+        *weights; /**< begin with these A and B, as of clv_weights_load_lora. NULL: with first values */
+    CLV_RESERVED(4);
+} clv_lora;
 
 /** Zero means the default. Everything that is pointed to must outlive the trainer. */
 typedef struct clv_train_config {
@@ -642,7 +701,8 @@ typedef struct clv_train_config {
     /** of a step that is planned without `train`, which would tell it: the model's inputs of three dimensions are pictures, fed as bytes
      *  and normalised by the graph */
     bool bytes;
-    CLV_RESERVED(14);
+    clv_lora lora;
+    CLV_RESERVED(6);
 } clv_train_config;
 
 #ifndef CLEAVE_STABLE_ONLY // experimental

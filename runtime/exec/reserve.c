@@ -22,8 +22,11 @@ static clv_status keep(clv_session *session, const clv__value *value, clv_device
                  clv_shape_text(&value->desc.shape, is, sizeof is));
     }
     char *name = clv__strdup(tensor->name);
-    clv__kept kept = {
-        .name = name, .desc = value->desc, .category = tensor->category, .trainable = tensor->trainable};
+    clv__kept kept = {.name = name,
+                      .desc = value->desc,
+                      .category = tensor->category,
+                      .trainable = tensor->trainable,
+                      .in_out = tensor->in_out};
     clv_status status = CLV_E_HOST_MEMORY;
     if (!name ||
         !clv__grow(&session->kept, &session->kept_room, session->n_kept + 1, sizeof *session->kept)) {

@@ -21,6 +21,8 @@ void clv__session_about_reset(clv__session_about *about) {
     free(about->model);
     free(about->table);
     free(about->record);
+    free(about->lora);
+    free(about->whole);
     *about = (clv__session_about){0};
 }
 

@@ -14,13 +14,17 @@ typedef struct clv__kept {
     char *name;
     clv__desc desc;
     clv_category category;
-    bool trainable;
-    clv__holding memory; // its device too
+    bool trainable, in_out; // as of clv_tensor
+    clv__holding memory;    // its device too
 } clv__kept;
 
 /** What is told of a session's weights in files of them (infer/weights_info.c). All NULL: nothing. */
 typedef struct clv__session_about {
     char *model, *table, *record;
+    char *lora,
+        *whole; // patterns: of layers that have adapters, and of what is trained beside these. NULL: none
+    int64_t lora_rank;
+    double lora_alpha;
 } clv__session_about;
 void clv__session_about_reset(clv__session_about *about);
 

@@ -77,8 +77,7 @@ void clv_freeze(clv_graph *graph, const char *patterns) {
 }
 
 void clv__freeze_if(clv_graph *graph, bool (*covers)(const void *user, const clv_tensor *parameter),
-                    const void *user) {
-    static const char what[] = "parameter groups";
+                    const void *user, const char *what) {
     bool *frozen = begin(graph, what);
     if (!frozen) return;
     for (size_t i = 0; i < graph->n_tensors; i++) {

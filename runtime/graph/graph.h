@@ -33,6 +33,7 @@ struct clv_tensor {
     clv_init init;        // PERSISTENT
     const void *values;   // PERSISTENT: the first values themselves, of clv_constant; NULL: `init` says
     bool trainable;       // PERSISTENT: a parameter
+    bool adapted, in_out; // PERSISTENT: it has an adapter, and is [in, out] (ops/product/lora.h)
     clv_tensor *as_float; // an f32 copy, for ops that take no half; NULL if none was needed
     size_t read_by;       // one more than the number of the last node that reads it; 0: none does
 };
@@ -68,6 +69,9 @@ struct clv_graph {
     clv_precision precision;
     float dropout; // of all layers; below 0: each its own
     bool asked_dropout; // did one ask?
+    const char *lora;   // patterns of weights that have adapters (ops/product/lora.h); NULL: none
+    int64_t lora_rank;
+    float lora_scale;
     clv_tensor **tensors;
     size_t n_tensors, tensors_room;
     clv__names names; // of inputs, persistents and outputs: ids of tensors
@@ -129,9 +133,9 @@ static inline const char *clv__title_of(const clv__node *node, clv__node_title *
 /** clv_graph_status of a graph that is built: no scope may be open. */
 clv_status clv__graph_built(const clv_graph *graph);
 
-/** Freeze the parameters that `covers` says, as clv_freeze. */
+/** Freeze the parameters that `covers` says, as clv_freeze. `what` says in sentences who wants it. */
 void clv__freeze_if(clv_graph *graph, bool (*covers)(const void *user, const clv_tensor *parameter),
-                    const void *user);
+                    const void *user, const char *what);
 
 /** A session tensor of that full name (scope is not put before it), made when new. `category` PARAMETERS, OPTIMIZER, or
  *  ACTIVATIONS (clv__cache). */

@@ -20,12 +20,12 @@ struct clv_confusion {
 };
 
 static clv_status find_target(clv_runtime *runtime, const clv_model *model, const char *name, int *out) {
-    clv__names names = {0};
+    clv__told_names names = {0};
     const int n = clv_model_port_count(model, CLV_PORT_TARGET);
     for (*out = 0; name && *out < n; ++*out) {
         const char *one = clv_model_port_get(model, CLV_PORT_TARGET, *out).name;
         if (!strcmp(one, name)) break;
-        clv__names_add(&names, one);
+        clv__told_add(&names, one);
     }
     if (*out == n)
         CLV_FAIL(clv__runtime_error_of(runtime), CLV_E_NOT_FOUND,

@@ -119,10 +119,9 @@ static int find(const clv_dataset *dataset, clv_port_role role, const char *name
 /** Each of the model's in the dataset, and none of the dataset's left. */
 static clv_status match_side(clv__error *error, const clv_model *model, const clv_dataset *dataset,
                              const side *s, int *match) {
-    clv__names names = {0};
+    clv__told_names names = {0};
     bool used[CLV_MAX_PORTS] = {false};
-    for (int i = 0; i < s->n_data; i++)
-        clv__names_add(&names, clv_dataset_port_get(dataset, s->role, i).name);
+    for (int i = 0; i < s->n_data; i++) clv__told_add(&names, clv_dataset_port_get(dataset, s->role, i).name);
     for (int i = 0; i < s->n_model; i++) {
         const clv_port port = clv_model_port_get(model, s->role, i);
         match[i] = find(dataset, s->role, port.name);
@@ -134,8 +133,8 @@ static clv_status match_side(clv__error *error, const clv_model *model, const cl
                      s->what, port.name, names.text);
         used[match[i]] = true;
     }
-    names = (clv__names){0};
-    for (int i = 0; i < s->n_model; i++) clv__names_add(&names, clv_model_port_get(model, s->role, i).name);
+    names = (clv__told_names){0};
+    for (int i = 0; i < s->n_model; i++) clv__told_add(&names, clv_model_port_get(model, s->role, i).name);
     for (int i = 0; i < s->n_data; i++)
         if (!used[i])
             CLV_FAIL(error, CLV_E_VALUE, "the dataset has %s '%s', and model '%s' takes %s", s->what,

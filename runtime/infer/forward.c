@@ -7,6 +7,7 @@
 #include "nn/ports.h"
 #include "infer/placed.h"
 #include "infer/samples.h"
+#include "ops/product/lora.h"
 
 static void model_outputs(clv_tensor *const *fed, clv_tensor **outputs, void *user) {
     const clv__bytes *bytes = user;
@@ -30,6 +31,7 @@ clv_status clv__forward_graph(clv_runtime *runtime, const clv_train_config *conf
     CLV_TRY(clv__bytes_find(runtime, config, &bytes));
     CLV_TRY(clv_graph_create(runtime, &step->graph));
     clv_graph_set_precision(step->graph, config->precision);
+    clv__lora_begin(step->graph, config->lora.layers, config->lora.rank, config->lora.alpha);
     clv__bytes_inputs(step->graph, &bytes, batch, step->fed);
     const clv__parallel parallel = {placement->place, placement->replicas, shares, placement->n_replicas};
     if (placement->n_replicas && placement->place)
@@ -40,6 +42,7 @@ clv_status clv__forward_graph(clv_runtime *runtime, const clv_train_config *conf
                           model_outputs, &bytes, step->outputs, n_outputs);
     else
         model_outputs(step->fed, step->outputs, &bytes);
+    clv__lora_end(step->graph);
     for (int i = 0; i < n_outputs; i++)
         clv_output(step->outputs[i], config->model->build_all
                                          ? clv_model_port_get(config->model, CLV_PORT_TARGET, i).name

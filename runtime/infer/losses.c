@@ -206,12 +206,12 @@ const clv_loss *clv__loss_for(const clv_model *model) {
 
 /** Which of the model's targets it is of. */
 static clv_status find_target(clv__error *error, const clv_model *model, const char *name, int *found) {
-    clv__names names = {0};
+    clv__told_names names = {0};
     if (!name || !*name) CLV_FAIL(error, CLV_E_VALUE, "losses: one of them names no target");
     for (*found = 0; *found < clv_model_port_count(model, CLV_PORT_TARGET); ++*found) {
         const char *there = clv_model_port_get(model, CLV_PORT_TARGET, *found).name;
         if (!strcmp(there, name)) return CLV_OK;
-        clv__names_add(&names, there);
+        clv__told_add(&names, there);
     }
     CLV_FAIL(error, CLV_E_NOT_FOUND, "losses: model '%s' has no target '%s'; it has %s", model->name, name,
              names.text);

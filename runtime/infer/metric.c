@@ -124,11 +124,11 @@ bool clv__metric_is(const clv_metric *metric, const char *name) {
 }
 
 static clv_status no_target(const clv_model *model, const clv_metric *metric, clv__error *error) {
-    clv__names names = {0};
+    clv__told_names names = {0};
     const int64_t numbers = named_numbers(model);
-    for (int64_t k = 0; k < numbers; k++) clv__names_add(&names, model->number_names[k]);
+    for (int64_t k = 0; k < numbers; k++) clv__told_add(&names, model->number_names[k]);
     for (int i = 0; !numbers && i < clv_model_port_count(model, CLV_PORT_TARGET); i++)
-        clv__names_add(&names, clv_model_port_get(model, CLV_PORT_TARGET, i).name);
+        clv__told_add(&names, clv_model_port_get(model, CLV_PORT_TARGET, i).name);
     CLV_FAIL(error, CLV_E_NOT_FOUND, "metric '%.100s': model '%.100s' has no target '%.100s'; it has %s",
              metric->name, model->name, metric->target, names.text);
 }

@@ -6,12 +6,12 @@
 #include <stdio.h>
 #include <string.h>
 
-typedef struct clv__names {
+typedef struct clv__told_names {
     int n;
     char text[400]; // `'a', 'b'`, with `...` where it was cut
-} clv__names;
+} clv__told_names;
 
-static inline void clv__names_add_text(clv__names *names, const char *text) {
+static inline void clv__told_add_text(clv__told_names *names, const char *text) {
     size_t used = strlen(names->text), length = strlen(text);
     names->n++;
     if (used + length + 12 < sizeof names->text)
@@ -20,10 +20,10 @@ static inline void clv__names_add_text(clv__names *names, const char *text) {
         snprintf(names->text + used, sizeof names->text - used, "%s...", used ? ", " : "");
 }
 
-static inline void clv__names_add(clv__names *names, const char *name) {
+static inline void clv__told_add(clv__told_names *names, const char *name) {
     char quoted[sizeof names->text];
     snprintf(quoted, sizeof quoted, "'%s'", name);
-    clv__names_add_text(names, quoted);
+    clv__told_add_text(names, quoted);
 }
 
 #endif

@@ -7,6 +7,7 @@
 #include "io/array.h"
 #include "infer/averages.h"
 #include "infer/confusion.h"
+#include "infer/lora.h"
 #include "infer/metric.h"
 #include "nn/ports.h"
 #include "infer/losses.h"
@@ -51,7 +52,8 @@ static clv_train_config config_of(const clv_predictor *predictor, const clv_pred
                                .batch = predictor->batch,
                                .precision = config->precision,
                                .variants = config->variants,
-                               .no_fuse = config->no_fuse};
+                               .no_fuse = config->no_fuse,
+                               .lora = clv__lora_of(config->session)};
     if (predictor->shares) wanted.placement.shares = predictor->shares;
     return wanted;
 }

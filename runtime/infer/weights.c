@@ -12,7 +12,9 @@
 #include "base/modules.h"
 #include "base/text.h"
 #include "infer/averages.h"
+#include "infer/lora.h"
 #include "infer/names.h"
+#include "ops/product/lora.h"
 
 clv_status clv__state_put(clv_session *session, clv_category category, const char *prefix,
                           clv_archive *archive) {
@@ -29,13 +31,15 @@ clv_status clv__state_put(clv_session *session, clv_category category, const cha
 }
 
 clv_status clv__weights_put(clv_session *session, clv_archive *archive) {
+    const bool adapted = clv__lora_of(session).layers != NULL;
     for (int i = 0; i < clv_session_info_get(session).n_tensors; i++) {
         clv_session_tensor tensor = clv_session_get(session, i);
-        if (tensor.category != CLV_PARAMETERS) continue;
+        if (tensor.category != CLV_PARAMETERS || (adapted && clv__lora_is(tensor.name))) continue;
         const int average = clv__average_find(session, &tensor);
         clv_array *array;
         CLV_TRY(clv_archive_add(archive, tensor.name, tensor.dtype, &tensor.shape, NULL, &array));
         CLV_TRY(clv_session_read(session, average < 0 ? i : average, array->data, tensor.bytes));
+        if (adapted) CLV_TRY(clv__lora_merge(session, i, array->data));
     }
     return clv__weights_tell(session, archive);
 }
@@ -59,12 +63,13 @@ static const char *name_in(const clv__section *section, const char *name, full_n
 
 /** Is it one of those that are read? */
 static bool is_read(const clv__section *section, const clv_session_tensor *tensor) {
-    return tensor->category == section->category && !clv__patterns_cover(section->except, tensor->name);
+    return tensor->category == section->category && !clv__patterns_cover(section->except, tensor->name) &&
+           (section->whole || !clv__lora_is(tensor->name)) && !clv__lora_has(section->lora, tensor->name);
 }
 
 /** What does not agree between a session and an archive. */
 typedef struct mismatch {
-    clv__names missing, unexpected, shapes;
+    clv__told_names missing, unexpected, shapes;
     char layer[256];      // of all tensors whose shapes differ; "" if they are of several
     int64_t theirs, ours; // their first dimensions, if all differ in these alone and alike; 0: they do not
 } mismatch;
@@ -90,7 +95,7 @@ static void add_shape(mismatch *all, const clv_session_tensor *tensor, const clv
         a.dims[0] = b.dims[0];
         if (!clv_shape_equal(&a, &b)) all->theirs = all->ours = 0;
     }
-    clv__names_add_text(&all->shapes, text);
+    clv__told_add_text(&all->shapes, text);
 }
 
 static void find_mismatches(const clv_session *session, const clv__section *section,
@@ -102,7 +107,7 @@ static void find_mismatches(const clv_session *session, const clv__section *sect
         if (!is_read(section, &tensor)) continue;
         const clv_array *array = clv_archive_find(archive, name_in(section, tensor.name, &full));
         if (!array)
-            clv__names_add(&out->missing, tensor.name);
+            clv__told_add(&out->missing, tensor.name);
         else if (!clv_shape_equal(&array->shape, &tensor.shape))
             add_shape(out, &tensor, array);
     }
@@ -113,7 +118,7 @@ static void find_mismatches(const clv_session *session, const clv__section *sect
         int at = clv_session_find(session, name);
         bool known = at >= 0 && clv_session_get(session, at).category == section->category;
         if (!known && !passed_over(name) && !clv__patterns_cover(section->except, name))
-            clv__names_add(&out->unexpected, name);
+            clv__told_add(&out->unexpected, name);
     }
 }
 
@@ -257,12 +262,14 @@ static void find_wrappers(const clv_session *session, const clv_archive *archive
 }
 
 /** From the file's mapping to the device, without a copy of all. */
-static clv_status load_onnx(clv_session *session, const char *path, const char *patterns) {
+static clv_status load_onnx(clv_session *session, const char *path, const char *patterns,
+                            const clv__lora *lora) {
     clv__onnx_weights weights;
     CLV_TRY(clv__onnx_weights_open(session, path, &weights));
     const clv__section section = {.category = CLV_PARAMETERS,
                                   .prefix = "",
                                   .except = patterns,
+                                  .lora = lora,
                                   .data_of = clv__onnx_weights_data,
                                   .of = &weights};
     const clv_status status = clv__state_take(session, &section, weights.archive, path, weights.error);
@@ -270,10 +277,9 @@ static clv_status load_onnx(clv_session *session, const char *path, const char *
     return status;
 }
 
-clv_status clv_weights_load_except(clv_session *session, const char *path, const char *patterns) {
-    CLV_TRY(CLV__GIVEN(NULL, session));
-    CLV_TRY(CLV__USABLE(clv__runtime_error_of(clv_session_info_get(session).runtime), path));
-    if (clv__onnx_is_file(path)) return load_onnx(session, path, patterns);
+/** lora: whose whole tensors are not read; NULL: none. */
+static clv_status load(clv_session *session, const char *path, const char *patterns, const clv__lora *lora) {
+    if (clv__onnx_is_file(path)) return load_onnx(session, path, patterns, lora);
     clv_runtime *runtime = clv_session_info_get(session).runtime;
     clv_archive *archive = NULL;
     char prefix[64] = "";
@@ -285,10 +291,36 @@ clv_status clv_weights_load_except(clv_session *session, const char *path, const
     } else if (status == CLV_OK) {
         find_wrappers(session, archive, prefix, sizeof prefix);
     }
-    const clv__section section = {.category = CLV_PARAMETERS, .prefix = prefix, .except = patterns};
+    const clv__section section = {
+        .category = CLV_PARAMETERS, .prefix = prefix, .except = patterns, .lora = lora};
     if (status == CLV_OK)
         status = clv__state_take(session, &section, archive, path, clv__runtime_error_of(runtime));
     if (status == CLV_OK && !patterns) status = clv__weights_keep(session, archive);
     clv_archive_destroy(archive);
     return status;
+}
+
+static clv_status load_lora(clv_session *session, const char *path, const char *patterns, const char *lora) {
+    clv_runtime *runtime = clv_session_info_get(session).runtime;
+    clv__lora file;
+    if (!lora) return load(session, path, patterns, NULL);
+    clv_status status = clv__lora_open(runtime, lora, &file);
+    if (status == CLV_OK) status = clv__lora_fits(session, &file);
+    if (status == CLV_OK) status = load(session, path, patterns, &file);
+    if (status == CLV_OK) status = clv__lora_take(session, &file);
+    clv__lora_close(&file);
+    return status;
+}
+
+clv_status clv_weights_load_lora(clv_session *session, const char *path, const char *patterns,
+                                 const char *lora) {
+    CLV_TRY(CLV__GIVEN(NULL, session));
+    CLV_TRY(CLV__USABLE(clv__runtime_error_of(clv_session_info_get(session).runtime), path));
+    return load_lora(session, path, patterns, lora);
+}
+
+clv_status clv_weights_load_except(clv_session *session, const char *path, const char *patterns) {
+    CLV_TRY(CLV__GIVEN(NULL, session));
+    CLV_TRY(CLV__USABLE(clv__runtime_error_of(clv_session_info_get(session).runtime), path));
+    return load(session, path, patterns, NULL);
 }

@@ -19,9 +19,10 @@ clv_status clv__weights_keep(clv_session *session, const clv_archive *archive);
 /** Which tensors of a session stand in an archive, and under which names. */
 typedef struct clv__section {
     clv_category category;
-    const char *prefix; // before their names there
-    const char *except; // patterns of those that are not read; NULL: none
-    bool whole;         // it makes no sense to leave some out
+    const char *prefix;           // before their names there
+    const char *except;           // patterns of those that are not read; NULL: none
+    const struct clv__lora *lora; // whose whole tensors are not read; NULL: none
+    bool whole;                   // it makes no sense to leave some out
     clv_status (*data_of)(void *of, const clv_array *array, const void **out); // NULL: the array's data are
     void *of;
 } clv__section;

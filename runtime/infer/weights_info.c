@@ -18,6 +18,7 @@
 #include "nn/graph_file.h"
 #include "nn/ports.h"
 #include "onnx/weights.h"
+#include "ops/product/lora.h"
 
 #define MODEL_KEY "cleave.model"
 #define TABLE_KEY "cleave.table"
@@ -130,8 +131,13 @@ clv_status clv_weights_describe(clv_session *session, const clv_train_config *co
     const char *table = config->train ? clv_dataset_info_get(config->train).table : NULL;
     clv__session_about about = {.model = clv__strdup(config->model->name),
                                 .table = clv__strdup(table),
-                                .record = record_of(config, losses)};
-    const bool whole = about.record && !about.table == !table && !about.model == !config->model->name;
+                                .record = record_of(config, losses),
+                                .lora = clv__strdup(config->lora.layers),
+                                .whole = clv__strdup(config->weights_except),
+                                .lora_rank = clv__lora_rank(config->lora.rank),
+                                .lora_alpha = config->lora.alpha};
+    const bool whole = about.record && !about.table == !table && !about.model == !config->model->name &&
+                       !about.lora == !config->lora.layers && !about.whole == !config->weights_except;
     if (whole) {
         clv__session_about_reset(&session->about);
         session->about = about;
@@ -152,7 +158,8 @@ clv_status clv__weights_keep(clv_session *session, const clv_archive *archive) {
     const char *model = clv_archive_text(archive, MODEL_KEY), *table = clv_archive_text(archive, TABLE_KEY),
                *record = clv_archive_text(archive, RECORD_KEY);
     if (session->about.model || !model) return CLV_OK;
-    clv__session_about about = {clv__strdup(model), clv__strdup(table), clv__strdup(record)};
+    clv__session_about about = {
+        .model = clv__strdup(model), .table = clv__strdup(table), .record = clv__strdup(record)};
     const bool whole = about.model && !about.table == !table && !about.record == !record;
     if (whole) {
         session->about = about;

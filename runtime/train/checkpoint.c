@@ -11,6 +11,7 @@
 #include <string.h>
 
 #include "data/rows.h"
+#include "ops/product/lora.h"
 #include "ops/update/custom_optimizer.h"
 #include "ops/update/param_groups.h"
 #include "train/stopping.h"
@@ -45,10 +46,13 @@
     REAL("optimizer.beta2", config->optimizer.beta2)                                                         \
     REAL("optimizer.eps", config->optimizer.eps)                                                             \
     REAL("optimizer.clip_norm", config->optimizer.clip_norm)                                                 \
+    LATER("optimizer.alpha", (double)config->optimizer.alpha)                                                \
+    LATER("optimizer.centered", config->optimizer.centered)                                                  \
     LATER("label_smoothing", config->label_smoothing)                                                        \
     LATER("mixup", config->mixup)                                                                            \
     TEXT("dropout", clv__text_get(&texts->dropout))                                                          \
     TEXT("freeze", config->freeze)                                                                           \
+    TEXT("lora", clv__text_get(&texts->lora))                                                                \
     TEXT("loss", loss_name(config))                                                                          \
     TEXT("losses", clv__text_get(&texts->losses))                                                            \
     TEXT("class_weights", clv__text_get(&texts->class_weights))                                              \
@@ -65,13 +69,15 @@ static const char *loss_name(const clv_train_config *config) {
 }
 
 static const char *const precisions[] = {"f32", "mixed", "mixed-bf16", NULL};
-static const char *const optimizers[] = {"sgd", "adam", "adamw", NULL};
-static const char *const schedules[] = {"constant", "step", "cosine", "one-cycle", "plateau", NULL};
+static const char *const optimizers[] = {"sgd",  "adam", "adamw", "rmsprop", "adagrad",
+                                         "lion", "lamb", "muon",  NULL};
+static const char *const schedules[] = {"constant", "step",        "cosine",     "one-cycle",
+                                        "plateau",  "exponential", "polynomial", NULL};
 static const char *const switches[] = {"off", "on", NULL};
 
 /** Settings that are put together as texts. */
 typedef struct setting_texts {
-    clv__text groups, custom, losses, class_weights, dropout;
+    clv__text groups, custom, losses, class_weights, dropout, lora;
 } setting_texts;
 
 /** `kind: cross_entropy, price: mse * 0.5`; nothing where all of it is as usual, and of a single `loss`. */
@@ -107,6 +113,11 @@ static setting_texts make_texts(const clv_train_config *config, clv_runtime *run
     losses_text(config, runtime, &texts.losses);
     class_weights_text(config, runtime, &texts.class_weights);
     if (config->dropout) clv__text_add(&texts.dropout, "%.17g", *config->dropout);
+    const clv_lora *lora = &config->lora;
+    if (lora->layers)
+        clv__text_add(&texts.lora, "%s rank %" PRId64 " scale %.17g, whole %s", lora->layers,
+                      clv__lora_rank(lora->rank), clv__lora_scale(lora->rank, lora->alpha),
+                      config->weights_except ? config->weights_except : "nothing");
     clv__param_groups_text(&config->optimizer, &texts.groups);
     clv__custom_optimizer_text(&config->optimizer, &texts.custom);
     return texts;
@@ -116,6 +127,7 @@ static void reset_texts(setting_texts *texts) {
     clv__text_reset(&texts->groups);
     clv__text_reset(&texts->custom);
     clv__text_reset(&texts->dropout);
+    clv__text_reset(&texts->lora);
     clv__text_reset(&texts->losses);
     clv__text_reset(&texts->class_weights);
 }

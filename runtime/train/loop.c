@@ -285,7 +285,8 @@ static clv_status start(clv__training *loop) {
     clv_status status = clv__trainer_reserve(trainer);
     if (status != CLV_OK) return clv__trainer_refused(trainer, status);
     if (config->weights)
-        CLV_TRY(clv_weights_load_except(trainer->session, config->weights, config->weights_except));
+        CLV_TRY(clv_weights_load_lora(trainer->session, config->weights, config->weights_except,
+                                      config->lora.weights));
     if (config->ema_decay != 0 && trainer->position.step == 0) // when it is run again they are there already
         CLV_TRY(clv__averages_begin(trainer->session));
     if (config->resume) {

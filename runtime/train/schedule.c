@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Learning rate schedules: pure functions of the position, and for PLATEAU of what was seen so far.
-// Source: torch.optim.lr_scheduler (StepLR, CosineAnnealingLR in its closed form, OneCycleLR, LinearLR,
-// SequentialLR, ReduceLROnPlateau), release 2.0.
+// Source: torch.optim.lr_scheduler (StepLR, CosineAnnealingLR in its closed form, ExponentialLR,
+// PolynomialLR, OneCycleLR, LinearLR, SequentialLR, ReduceLROnPlateau), release 2.0.
 #include "train/trainer.h"
 
 #include <math.h>
@@ -23,12 +23,20 @@ static double one_cycle(const clv_schedule *schedule, double lr, int64_t t) {
     return along_cosine(lr, last, end > top ? (at - top) / (end - top) : 1);
 }
 
+static double polynomial(const clv_schedule *schedule, double lr, int64_t t) {
+    const double left = t < schedule->period ? 1 - (double)t / (double)schedule->period : 0;
+    return schedule->min_lr + (lr - schedule->min_lr) * pow(left, schedule->gamma != 0 ? schedule->gamma : 1);
+}
+
 static double rate(const clv_schedule *schedule, double lr, int64_t t) {
+    if (schedule->kind == CLV_SCHEDULE_EXPONENTIAL)
+        return lr * pow(schedule->gamma != 0 ? schedule->gamma : 0.95, (double)t);
     if (schedule->period < 1) return lr;
     switch (schedule->kind) {
     case CLV_SCHEDULE_STEP:
         return lr * pow(schedule->gamma != 0 ? schedule->gamma : 0.1, (double)(t / schedule->period));
     case CLV_SCHEDULE_COSINE: return along_cosine(lr, schedule->min_lr, (double)t / (double)schedule->period);
+    case CLV_SCHEDULE_POLYNOMIAL: return polynomial(schedule, lr, t);
     case CLV_SCHEDULE_ONE_CYCLE: return one_cycle(schedule, lr, t);
     default: return lr;
     }

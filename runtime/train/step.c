@@ -3,6 +3,7 @@
 // planning it.
 #include <stdio.h>
 
+#include "base/modules.h"
 #include "cleave/ops.h"
 #include "device/device.h"
 #include "graph/graph.h"
@@ -10,6 +11,7 @@
 #include "nn/parallel_layers.h"
 #include "nn/ports.h"
 #include "nn/replicas.h"
+#include "ops/product/lora.h"
 #include "ops/update/averages.h"
 #include "infer/losses.h"
 #include "infer/samples.h"
@@ -143,6 +145,11 @@ clv_tensor *clv__step_gradient(const clv__step *step, const clv_tensor *paramete
     return clv_graph_find(step->graph, name);
 }
 
+/** Does a LoRA leave the parameter as it is? `whole`: patterns of those that are trained, too. */
+static bool is_left(const void *whole, const clv_tensor *parameter) {
+    return !clv__lora_is(parameter->name) && !clv__patterns_cover(whole, parameter->name);
+}
+
 /** A gradient as without a scaler. */
 static clv_tensor *unscaled(clv_graph *graph, clv_tensor *gradient) {
     return graph->scale ? clv_div(gradient, graph->scale) : gradient;
@@ -162,6 +169,7 @@ clv_status clv__step_graph(clv_runtime *runtime, const clv_train_config *config,
     CLV_TRY(clv_graph_create(runtime, &step->graph));
     clv_graph_set_training(step->graph, true);
     clv_graph_set_precision(step->graph, config->precision);
+    clv__lora_begin(step->graph, config->lora.layers, config->lora.rank, config->lora.alpha);
     if (config->dropout) clv_graph_set_dropout(step->graph, (float)*config->dropout);
     clv__bytes_inputs(step->graph, &of.bytes, batch, step->fed);
     clv__labels_inputs(step->graph, config, batch, step->fed + step->n_inputs);
@@ -171,6 +179,8 @@ clv_status clv__step_graph(clv_runtime *runtime, const clv_train_config *config,
         clv__graph_fail(step->graph, CLV_E_VALUE,
                         "dropout of %g is asked for, and model '%s' has no layer that drops values",
                         *config->dropout, config->model->name);
+    clv__lora_end(step->graph);
+    if (config->lora.layers) clv__freeze_if(step->graph, is_left, config->weights_except, "lora");
     clv_freeze(step->graph, config->freeze);
     clv_optimizer_freeze(step->graph, &config->optimizer);
     clv_output(step->loss, "loss");

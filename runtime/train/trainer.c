@@ -50,9 +50,13 @@ static clv_status check_config(const clv_trainer *trainer, clv__error *error) {
     if (config->steps < 0 || config->checkpoint_every < 0 || config->schedule.period < 0)
         CLV_FAIL(error, CLV_E_VALUE, "steps, checkpoint_every and the schedule's period cannot be negative");
     const int kind = (int)config->schedule.kind;
-    if (kind < 0 || kind > CLV_SCHEDULE_PLATEAU)
+    if (kind < 0 || kind > CLV_SCHEDULE_POLYNOMIAL)
         CLV_FAIL(error, CLV_E_VALUE, "schedule.kind is %d; it is one of clv_schedule_kind, 0 to %d", kind,
-                 CLV_SCHEDULE_PLATEAU);
+                 CLV_SCHEDULE_POLYNOMIAL);
+    if (config->lora.weights && (!config->lora.layers || !config->weights))
+        CLV_FAIL(error, CLV_E_VALUE, "lora.weights '%s': %s", config->lora.weights,
+                 config->weights ? "which layers? (clv_train_config.lora.layers)"
+                                 : "which weights do they belong to? (clv_train_config.weights)");
     CLV_TRY(check_schedule(&config->schedule, error));
     CLV_TRY(clv__model_check(error, config->model));
     if (!trainer->replay) CLV_TRY(clv__stopping_check(config, error));
@@ -212,7 +216,8 @@ static void complete_config(clv_trainer *trainer, clv_train_config *config) {
         schedule->warmup *= trainer->batches;
         schedule->warmup_epochs = false;
     }
-    if (schedule->period || schedule->kind == CLV_SCHEDULE_CONSTANT || schedule->kind == CLV_SCHEDULE_PLATEAU)
+    if (schedule->period || schedule->kind == CLV_SCHEDULE_CONSTANT ||
+        schedule->kind == CLV_SCHEDULE_PLATEAU || schedule->kind == CLV_SCHEDULE_EXPONENTIAL)
         return;
     trainer->period_follows = true;
     schedule->period = schedule->per_step ? trainer->steps : config->epochs;

@@ -204,10 +204,10 @@ expect 1 "which wants [1,7,7]" "$cleave" eval --images flat.npy --labels images/
 if [ -n "${CLV_TEST_CUSTOM:-}" ]; then
     custom="--ops $CLV_TEST_CUSTOM --device $device"
     "$helper" fields 200 fish.npz fish
-    works "$cleave" train arrays fish.npz $custom --model fish --optimizer lion --lr 0.01 --schedule cosine --epochs 40 --batch 20 --quiet \
+    works "$cleave" train arrays fish.npz $custom --model fish --optimizer leo --lr 0.01 --schedule cosine --epochs 40 --batch 20 --quiet \
         --target 'kind,price=absolute*0.5' --inputs a,b,word --metric price:mae,accuracy --save fish.safetensors --log fish.jsonl --json
     awk "BEGIN { exit !($(at metrics.price:mae) < 0.1 && $(at metrics.accuracy) > 0.8) }" || fail "fish: $(at metrics.price:mae), $(at metrics.accuracy)"
-    same "the optimizer in the log" "$(head -n 1 fish.jsonl | "$helper" json settings.optimizer)" lion
+    same "the optimizer in the log" "$(head -n 1 fish.jsonl | "$helper" json settings.optimizer)" leo
     works "$cleave" eval arrays fish.npz $custom --weights fish.safetensors --validation 1 --metric price:mae,kind:accuracy --json
     mae=$(at metrics.price:mae) accuracy=$(at metrics.kind:accuracy)
     works "$cleave" run arrays fish.npz $custom --weights fish.safetensors --output fish.out.npz --json
@@ -250,15 +250,15 @@ if [ -n "${CLV_TEST_CUSTOM:-}" ]; then
         same "the rate in a German log" "$(head -n 1 german.jsonl | "$helper" json settings.lr)" 0.25
         "$helper" json traceEvents.0.pid <german.trace >/dev/null || fail "a German trace is no JSON"
     fi
-    works "$cleave" plan fish $custom --train --batch 16 --optimizer lion --json
+    works "$cleave" plan fish $custom --train --batch 16 --optimizer leo --json
     at layers.10.flops devices.0.device >/dev/null
     expect 2 "unknown model 'fish'" "$cleave" train arrays fish.npz --model fish --target kind
     expect 2 "'fish.safetensors' holds weights of 'fish', which is no built-in model: --ops FILE" "$cleave" run arrays fish.npz --weights fish.safetensors --output x.npz --device "$device"
-    expect 2 "--optimizer wants one of sgd|momentum|adam|adamw, or one that --ops registers, not 'tiger'" \
+    expect 2 "--optimizer wants one of sgd|momentum|adam|adamw|rmsprop|adagrad|lion|lamb|muon, or one that --ops registers, not 'tiger'" \
         "$cleave" train fashion-mnist $custom --optimizer tiger
-    expect 2 '--momentum is of the optimizers sgd and momentum, and this is lion' "$cleave" train fashion-mnist $custom --optimizer lion --momentum 0.5
+    expect 2 '--momentum is of the optimizers sgd, momentum, rmsprop and muon, and this is leo' "$cleave" train fashion-mnist $custom --optimizer leo --momentum 0.5
     expect 2 'cannot load the ops' "$cleave" train fashion-mnist --ops ./none.so
-    works "$cleave" train csv side.csv $custom --target side --ignore id --standardize --optimizer lion --schedule constant --epochs 2 --quiet --checkpoint lion.ckpt
+    works "$cleave" train csv side.csv $custom --target side --ignore id --standardize --optimizer leo --schedule constant --epochs 2 --quiet --checkpoint lion.ckpt
     expect 1 'was written with --optimizer' "$cleave" train csv side.csv --target side --ignore id --standardize --optimizer sgd --schedule constant --lr 0.001 --epochs 3 --resume lion.ckpt --device "$device"
 fi
 
@@ -294,7 +294,7 @@ expect 1 "target 'kind' has classes below 0; --ignore-index=N" "$cleave" train a
 expect 1 "mixup is of " "$cleave" train arrays $weighted --mixup 0.2
 
 # One sentence each.
-expect 2 "--optimizer wants one of sgd|momentum|adam|adamw, not 'adan'; did you mean 'adam'?" "$cleave" train fashion-mnist --optimizer adan
+expect 2 "--optimizer wants one of sgd|momentum|adam|adamw|rmsprop|adagrad|lion|lamb|muon, not 'adan'; did you mean 'adam'?" "$cleave" train fashion-mnist --optimizer adan
 expect 1 "'side.safetensors' holds weights of a table with the columns x, y, rows of 2 numbers: \`cleave run csv FILE" "$cleave" run arrays d.npz --weights side.safetensors --output x.npz --device "$device"
 expect 2 'which arrays are to be learnt' "$cleave" train arrays d.npz
 expect 2 '`arrays FILE` wants an .npz file' "$cleave" train arrays

@@ -45,7 +45,7 @@ static void lion_update(const clv_update_use *use, clv_tensor **parameter, clv_t
 
 static const clv_optimizer_state states[] = {{"exp_avg", 0}, {NULL, 0}};
 static const clv_custom_optimizer lion = {
-    .bytes = sizeof lion, .name = "lion", .states = states, .update = lion_update};
+    .bytes = sizeof lion, .name = "leo", .states = states, .update = lion_update};
 
 static clv_tensor *absolute(clv_tensor *output, clv_tensor *target, const clv_loss *loss) {
     (void)loss;

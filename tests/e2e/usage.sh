@@ -85,8 +85,8 @@ expect 2 "--lr wants a number greater than 0, not '0'" "$cleave" train fashion-m
 expect 2 "not 'nan'" "$cleave" train fashion-mnist --lr nan
 expect 2 "--momentum wants a number of at least 0" "$cleave" train fashion-mnist --momentum=-1
 expect 2 "--seed wants a whole number of at least 0" "$cleave" train fashion-mnist --seed -1
-expect 2 "one of sgd|momentum|adam|adamw, not 'ada'" "$cleave" train fashion-mnist --optimizer ada
-expect 2 "one of sgd|momentum|adam|adamw, not 'sgd|momentum'" "$cleave" train fashion-mnist --optimizer 'sgd|momentum'
+expect 2 "one of sgd|momentum|adam|adamw|rmsprop|adagrad|lion|lamb|muon, not 'ada'" "$cleave" train fashion-mnist --optimizer ada
+expect 2 "one of sgd|momentum|adam|adamw|rmsprop|adagrad|lion|lamb|muon, not 'sgd|momentum'" "$cleave" train fashion-mnist --optimizer 'sgd|momentum'
 expect 2 "one of constant|step|cosine|one-cycle|plateau" "$cleave" train fashion-mnist --schedule ''
 expect 2 "--epochs is given twice, with '8' and with '16'; leave one of them out" "$cleave" train fashion-mnist --epochs 8 --epochs=16
 expect 2 "--seed is given twice" "$cleave" train fashion-mnist --seed 1 --seed 2
@@ -131,8 +131,8 @@ expect 2 "--checkpoint-every needs --checkpoint" "$cleave" train fashion-mnist -
 expect 2 "--momentum is of the optimizers sgd" "$cleave" train fashion-mnist --optimizer adam --momentum 0.9
 expect 2 "--nesterov is of the optimizers sgd" "$cleave" train fashion-mnist --optimizer adamw --nesterov
 expect 2 "--nesterov needs a momentum" "$cleave" train fashion-mnist --optimizer sgd --nesterov
-expect 2 "--gamma is of the schedule step or plateau" "$cleave" train fashion-mnist --schedule cosine --gamma 0.5
-expect 2 "--min-lr is of the schedule cosine or plateau" "$cleave" train fashion-mnist --schedule constant --min-lr 0.5
+expect 2 "--gamma is of the schedule step, plateau or exponential" "$cleave" train fashion-mnist --schedule cosine --gamma 0.5
+expect 2 "--min-lr is of the schedule cosine, plateau or polynomial" "$cleave" train fashion-mnist --schedule constant --min-lr 0.5
 expect 2 "--pct-start is of the schedule one-cycle" "$cleave" train fashion-mnist --schedule cosine --pct-start 0.5
 expect 2 "--plateau-patience is of the schedule plateau" "$cleave" train fashion-mnist --plateau-patience 3
 expect 2 "--warmup is not of the schedule one-cycle" "$cleave" train fashion-mnist --schedule one-cycle --warmup 3

@@ -14,8 +14,6 @@ static const struct {
              "device's rounding"},
     {"dropout",
      "PyTorch's random numbers are others; tests/ops/dropout.c holds them to the published Philox values"},
-    {"assign_update", "stores what other ops made; tests/train/custom_optimizer.c holds trainings by it to a "
-                      "reference in double"},
     {"to",
      "a copy to another device, no arithmetic; tests/unit/place.c compares models over two devices with one"},
 };

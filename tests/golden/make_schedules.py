@@ -42,6 +42,10 @@ def main():
     out["one-cycle"] = rates(lambda o: lr.OneCycleLR(o, LR, STEPS + 1, cycle_momentum=False))
     out["one-cycle, set"] = rates(lambda o: lr.OneCycleLR(o, LR, STEPS + 1, pct_start=0.45, div_factor=10,
                                                           final_div_factor=50, cycle_momentum=False))
+    out["exponential"] = rates(lambda o: lr.ExponentialLR(o, 0.9))
+    out["exponential, warm"] = rates(warm(6, lambda o: lr.ExponentialLR(o, 0.95)))
+    out["polynomial"] = rates(lambda o: lr.PolynomialLR(o, 30))
+    out["polynomial, squares"] = rates(warm(4, lambda o: lr.PolynomialLR(o, STEPS, 2)))
     # falls, rises, falls a little less than the threshold, stands
     values = [3, 2, 1, 1.5, 1.2, 0.99995, 0.9999, 0.99992, 0.8, 0.8, 0.81, 0.79999, 0.8, 0.8, 0.5] + [0.5] * 25
     out["values"] = torch.tensor(values)

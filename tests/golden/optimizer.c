@@ -48,6 +48,31 @@ static const struct trajectory {
     {"adam_clip", {.kind = CLV_ADAM, .clip_norm = 1.5f}, 100, NO_SCALER},
     {"sgd_scaler", {.kind = CLV_SGD, .momentum = 0.9f}, 0, SCALER},
     {"adam_scaler", {.kind = CLV_ADAM}, 0, SCALER},
+    {"rmsprop", {.kind = CLV_RMSPROP}, 0, NO_SCALER},
+    {"rmsprop_momentum",
+     {.kind = CLV_RMSPROP, .alpha = 0.9f, .momentum = 0.8f, .weight_decay = 0.05f},
+     0,
+     NO_SCALER},
+    {"rmsprop_centered",
+     {.kind = CLV_RMSPROP, .alpha = 0.95f, .eps = 1e-3f, .centered = true, .momentum = 0.5f},
+     0,
+     NO_SCALER},
+    {"adagrad", {.kind = CLV_ADAGRAD}, 0, NO_SCALER},
+    {"adagrad_decay", {.kind = CLV_ADAGRAD, .weight_decay = 0.1f, .eps = 1e-3f}, 0, NO_SCALER},
+    {"lion", {.kind = CLV_LION}, 0, NO_SCALER},
+    {"lion_decay",
+     {.kind = CLV_LION, .beta1 = 0.8f, .beta2 = 0.95f, .weight_decay = 0.1f},
+     0,
+     NO_SCALER},
+    {"lamb", {.kind = CLV_LAMB}, 0, NO_SCALER},
+    {"lamb_decay",
+     {.kind = CLV_LAMB, .beta1 = 0.8f, .beta2 = 0.95f, .eps = 1e-3f, .weight_decay = 0.1f},
+     0,
+     NO_SCALER},
+    {"muon", {.kind = CLV_MUON}, 0, NO_SCALER},
+    {"muon_decay", {.kind = CLV_MUON, .momentum = 0.9f, .weight_decay = 0.3f}, 0, NO_SCALER},
+    {"rmsprop_scaler", {.kind = CLV_RMSPROP, .momentum = 0.5f}, 0, SCALER},
+    {"lamb_scaler", {.kind = CLV_LAMB}, 0, SCALER},
 };
 
 static const clv_array *array_of(const golden *g, const char *name, const char *parameter,
@@ -212,7 +237,7 @@ static void refusals(void **state) {
         clv_optimizer_config config;
         const char *part;
     } cases[] = {
-        {{.kind = (clv_optimizer_kind)7}, "kind"},
+        {{.kind = (clv_optimizer_kind)8}, "kind"},
         {{.kind = CLV_SGD, .momentum = -0.1f}, "momentum"},
         {{.kind = CLV_SGD, .dampening = NAN}, "dampening"},
         {{.kind = CLV_SGD, .nesterov = true}, "nesterov"},
@@ -222,6 +247,8 @@ static void refusals(void **state) {
         {{.kind = CLV_ADAM, .beta2 = -0.5f}, "beta2"},
         {{.kind = CLV_ADAM, .eps = -1e-8f}, "eps"},
         {{.kind = CLV_ADAM, .clip_norm = INFINITY}, "clip_norm"},
+        {{.kind = CLV_RMSPROP, .alpha = 1}, "alpha"},
+        {{.kind = CLV_LION, .weight_decay = -1}, "weight_decay"},
     };
     golden *g = *state;
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {

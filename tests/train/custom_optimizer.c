@@ -101,7 +101,7 @@ static void lion_update(const clv_update_use *use, clv_tensor **parameter, clv_t
 
 static const clv_attribute betas[] = {{"beta1", 0.9}, {"beta2", 0.99}, {NULL, 0}};
 static const clv_custom_optimizer lion = {.bytes = sizeof lion,
-                                          .name = "lion",
+                                          .name = "leo",
                                           .states = (const clv_optimizer_state[]){{"exp_avg", 0}, {NULL, 0}},
                                           .attributes = betas,
                                           .update = lion_update};
@@ -349,17 +349,17 @@ static void refusals(void **state) {
          "clv_optimizer_add: optimizer '' of your own: bytes is not sizeof(clv_custom_optimizer)"},
         {{.custom = &twice},
          CLV_E_VALUE,
-         "clv_optimizer_add: optimizer 'lion' of your own: two states have the same name"},
+         "clv_optimizer_add: optimizer 'leo' of your own: two states have the same name"},
         {{.custom = &lion, .attributes = &unknown, .n_attributes = 1},
          CLV_E_NOT_FOUND,
-         "clv_optimizer_add: optimizer 'lion' has no attribute 'beta3'"},
+         "clv_optimizer_add: optimizer 'leo' has no attribute 'beta3'"},
         {{.custom = &lion, .attributes = &endless, .n_attributes = 1},
          CLV_E_VALUE,
-         "clv_optimizer_add: optimizer 'lion': 'beta1' is not finite"},
+         "clv_optimizer_add: optimizer 'leo': 'beta1' is not finite"},
         {{.custom = &lion, .momentum = 0.9f},
          CLV_E_VALUE,
          "clv_optimizer_add: kind, momentum, dampening, nesterov, beta1, beta2 and eps are not of optimizer "
-         "'lion': "
+         "'leo': "
          "give it attributes"},
     };
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {

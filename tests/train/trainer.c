@@ -224,7 +224,7 @@ static void test_refusals(void **state) {
     REFUSED(CLV_E_VALUE, schedule.period = -1);
     REFUSED(CLV_E_VALUE, schedule.kind = (clv_schedule_kind)7);
     assert_string_equal(clv_runtime_error(runtime),
-                        "schedule.kind is 7; it is one of clv_schedule_kind, 0 to 4");
+                        "schedule.kind is 7; it is one of clv_schedule_kind, 0 to 6");
     REFUSED(CLV_E_VALUE, optimizer.momentum = -1);
     REFUSED(CLV_E_SHAPE, model = clv_model_find("mlp"));
     REFUSED(CLV_E_VALUE, variants = "nothing=plain");

@@ -86,6 +86,7 @@ typedef struct cli_args {
     const char **more;   // n_more words behind those, of a command that takes any number; to be freed
     int n_more;
     clv_weights_info *told; // what --weights tells (weights.c); NULL: nothing was read
+    char *told_by;          // by the file of --lora-weights; NULL: by --weights
     const clv_onnx *onnx;   // the file of --model, if it is one of ONNX; NULL: none was read
 } cli_args;
 

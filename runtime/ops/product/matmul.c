@@ -7,6 +7,7 @@
 #include "graph/signature.h"
 #include "ops/epilogue.h"
 #include "ops/product/gemm.h"
+#include "ops/product/lora.h"
 #include "ops/lower.h"
 #include "ops/product/matmul.h"
 
@@ -440,8 +441,10 @@ clv_tensor *clv_matmul_t(clv_tensor *a, bool transpose_a, clv_tensor *b, bool tr
         b = clv_reshape(b, CLV_SHAPE(sb.dims[0], 1));
         transpose_b = false;
     }
+    clv_tensor *x = transpose_a || vector_b ? NULL : a, *weight = b;
     broadcast_batches(&a, &b);
     clv_tensor *c = matmul_node(a, transpose_a, b, transpose_b);
+    if (x) c = clv__lora_add(c, x, weight, !transpose_b);
     if (!c || (!vector_a && !vector_b)) return c;
     clv_shape with = clv_tensor_shape(c), without = {0};
     for (int i = 0; i < with.rank; i++) {
@@ -521,6 +524,10 @@ const clv__op clv__op_linear = {
     .split = linear_split,
     COMMON};
 
-clv_tensor *clv_linear(clv_tensor *x, clv_tensor *weight, clv_tensor *bias) {
+clv_tensor *clv__linear_node(clv_tensor *x, clv_tensor *weight, clv_tensor *bias) {
     return clv__node_add(&clv__op_linear, NULL, (clv_tensor *[]){x, weight, bias}, 3, 1u << 2);
+}
+
+clv_tensor *clv_linear(clv_tensor *x, clv_tensor *weight, clv_tensor *bias) {
+    return clv__lora_add(clv__linear_node(x, weight, bias), x, weight, false);
 }

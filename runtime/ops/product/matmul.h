@@ -19,6 +19,9 @@ bool clv__product_is_empty(const clv__product *p);
 void clv__product_arguments(clv__launches *list, clv__launch *launch, const clv__op_io *io,
                             const clv__product *p);
 
+/** clv_linear without an adapter. */
+clv_tensor *clv__linear_node(clv_tensor *x, clv_tensor *weight, clv_tensor *bias);
+
 // runtime/ops/product/matmul_tile.c
 bool clv__product_tile_supports(const clv_device_info *device, const clv__op_io *io);
 double clv__product_tile_rank(const clv_device_info *device, const clv__op_io *io);

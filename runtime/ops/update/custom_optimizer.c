@@ -63,7 +63,8 @@ static const char *mistake_of(const clv_custom_optimizer *custom) {
 static clv__registry registered = CLV__REGISTRY("optimizer");
 
 clv_status clv_optimizer_register(clv_runtime *runtime, const clv_custom_optimizer *optimizer) {
-    static const char *const brought[] = {"sgd", "momentum", "adam", "adamw"};
+    static const char *const brought[] = {"sgd",     "momentum", "adam", "adamw", "rmsprop",
+                                          "adagrad", "lion",     "lamb", "muon"};
     CLV_TRY(CLV__GIVEN(NULL, runtime));
     clv__error *error = clv__runtime_error_of(runtime);
     CLV_TRY(CLV__GIVEN(error, optimizer));

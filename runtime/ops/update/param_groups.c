@@ -23,7 +23,8 @@ clv_optimizer_config clv__param_group_config(const clv_optimizer_config *config,
     clv_optimizer_config own = *config;
     const float decay = group < 0 ? 0 : config->groups[group].weight_decay;
     if (decay > 0) own.weight_decay = decay;
-    if (decay < 0) own.weight_decay = own.kind == CLV_ADAMW ? -1.0f : 0.0f; // 0 is AdamW's default
+    if (decay < 0)
+        own.weight_decay = own.kind == CLV_ADAMW || own.kind == CLV_MUON ? -1.0f : 0.0f; // 0 is their default
     return own;
 }
 
@@ -108,7 +109,7 @@ void clv_optimizer_freeze(clv_graph *graph, const clv_optimizer_config *config) 
     }
     if (!clv__param_groups_check(graph, config, "clv_optimizer_freeze")) return;
     for (int i = 0; i < config->n_groups; i++) any |= config->groups[i].frozen;
-    if (any) clv__freeze_if(graph, is_frozen, config);
+    if (any) clv__freeze_if(graph, is_frozen, config, "parameter groups");
 }
 
 void clv__param_groups_text(const clv_optimizer_config *config, clv__text *out) {

@@ -101,7 +101,8 @@ static int measure(eval_job *job, const clv_model *model, clv_predictor *predict
     if (code != EXIT_DONE) return code;
     cli_print_place(session->args, clv_predictor_info_get(predictor).place);
     cli_tell_idle(session, clv_predictor_info_get(predictor).plan);
-    clv_status status = clv_weights_load(weights, session->args->weights);
+    clv_status status =
+        clv_weights_load_lora(weights, session->args->weights, NULL, session->args->lora_weights);
     if (status != CLV_OK) return cli_fail_sized(session->runtime, session->args, status, model);
     if (status == CLV_OK) status = clv_evaluate(predictor, test, on_progress, job, &metrics);
     cli_progress_clear(&session->progress);

@@ -72,7 +72,7 @@ static int write_out(export_job *job) {
         &predictor);
     clv_session *session = status == CLV_OK ? clv_predictor_info_get(predictor).session : NULL;
     if (status != CLV_OK) return cli_fail_status(job->runtime, status);
-    status = clv_weights_load(session, args->weights);
+    status = clv_weights_load_lora(session, args->weights, NULL, args->lora_weights);
     if (status != CLV_OK) {
         code = cli_fail_sized(job->runtime, args, status, &job->sized);
     } else {

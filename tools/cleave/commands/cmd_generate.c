@@ -142,7 +142,9 @@ static int run(cli_session *session) {
     const clv_generator_config config = {
         .device = session->device, .gpt = &sizes, .variants = args->variants, .no_cache = args->no_kv_cache};
     if (status == CLV_OK) status = clv_generator_create(session->runtime, &config, &generator);
-    if (status == CLV_OK) status = clv_weights_load(clv_generator_info_get(generator).session, args->weights);
+    if (status == CLV_OK)
+        status = clv_weights_load_lora(clv_generator_info_get(generator).session, args->weights, NULL,
+                                       args->lora_weights);
     int code = status == CLV_OK ? generate(session, generator, vocabulary)
                                 : cli_fail_status(session->runtime, status);
     clv_generator_destroy(generator);

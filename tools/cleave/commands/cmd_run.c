@@ -359,7 +359,8 @@ static int compute(run_job *job, clv_predictor *predictor) {
     if (code != EXIT_DONE) return code;
     cli_print_place(session->args, clv_predictor_info_get(predictor).place);
     cli_tell_idle(session, clv_predictor_info_get(predictor).plan);
-    clv_status status = clv_weights_load(weights, session->args->weights);
+    clv_status status =
+        clv_weights_load_lora(weights, session->args->weights, NULL, session->args->lora_weights);
     if (status != CLV_OK) return cli_fail_sized(session->runtime, session->args, status, &job->sized);
     code = compute_all(job, predictor);
     if (code == EXIT_DONE) code = report(job, predictor);

@@ -302,6 +302,15 @@ static int finish(train_job *job, clv_trainer *trainer, clv_status status) {
         if (status != CLV_OK) return untold ? untold : cli_fail_status(job->session->runtime, status);
         if (!args->quiet && (args->json || untold)) fprintf(stderr, "weights are in %s\n", args->save);
     }
+    if (args->lora_save) {
+        char *fields = job->source->archive ? cli_fields_record(&job->source->fields) : NULL;
+        const clv_weights_text text = {"cleave.fields", fields};
+        status = clv_lora_save(clv_trainer_info_get(trainer).session, &text, fields ? 1 : 0, args->lora_save,
+                               args->weights);
+        free(fields);
+        if (status != CLV_OK) return untold ? untold : cli_fail_status(job->session->runtime, status);
+        if (!args->quiet) fprintf(stderr, "the LoRA is in %s\n", args->lora_save);
+    }
     cli_release_interrupts(); // what is left can be had again
     int printed = EXIT_DONE;
     if (args->json) {
@@ -474,6 +483,8 @@ static int with_weights(const cli_args *args) {
         return cli_fail(EXIT_USAGE, "--checkpoint-every needs --checkpoint FILE");
     if (args->histograms && !args->tensorboard)
         return cli_fail(EXIT_USAGE, "--histograms needs --tensorboard DIR");
+    if ((args->rank || args->lora_alpha > 0 || args->lora_weights || args->lora_save) && !args->lora)
+        return cli_fail(EXIT_USAGE, "which layers? --lora wants those that have the LoRA");
     code = cli_check_stopping(args);
     cli_metrics metrics; // read again when samples are there; a mistake is told before they are
     if (code == EXIT_DONE) code = cli_read_metrics(args, &metrics);
@@ -505,7 +516,7 @@ int cmd_train(const cli_args *given) {
     if (code == EXIT_DONE) code = cli_load_onnx(&args);
     if (code == EXIT_DONE && args.weights && args.resume)
         code = cli_fail(EXIT_USAGE, "--weights and --resume both say where to begin; give one of them");
-    if (code == EXIT_DONE && args.except && !args.weights)
+    if (code == EXIT_DONE && args.except && !args.weights && !(args.resume && args.lora))
         code = cli_fail(EXIT_USAGE, "--except is of --weights: which file should the others come from?");
     if (code == EXIT_DONE) code = cli_tell_weights(&args);
     if (code == EXIT_DONE) code = cli_check_resume(args.resume);

@@ -272,7 +272,7 @@ static int with_predictor(images_job *job, clv_predictor *predictor, int64_t bat
     if (code != EXIT_DONE) return code;
     cli_print_place(job->args, clv_predictor_info_get(predictor).place);
     cli_tell_idle(session, clv_predictor_info_get(predictor).plan);
-    clv_status status = clv_weights_load(weights, job->args->weights);
+    clv_status status = clv_weights_load_lora(weights, job->args->weights, NULL, job->args->lora_weights);
     if (status != CLV_OK) return cli_fail_sized(session->runtime, job->args, status, &job->sized);
     status = compute_all(job, predictor, batch);
     if (status != CLV_OK) return cli_fail_status(session->runtime, status);

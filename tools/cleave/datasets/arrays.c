@@ -518,7 +518,7 @@ static int keep_to_weights(const cli_source *source, cli_fields *fields, const c
     cli_fields *theirs = calloc(1, sizeof *theirs);
     bool there = false;
     if (!theirs) return cli_fail(EXIT_FAILED, "no memory for the names of '%s'", args->weights);
-    int code = read_told(source->runtime, args->weights, theirs, model, &there);
+    int code = read_told(source->runtime, cli_telling(args), theirs, model, &there);
     const bool inputs = are_theirs(fields, 0, fields->n_inputs, theirs, 0, theirs->n_inputs),
                targets = are_theirs(fields, fields->n_inputs, fields->n_targets, theirs, theirs->n_inputs,
                                     theirs->n_targets);
@@ -600,7 +600,7 @@ int cli_fields_of_weights(clv_runtime *runtime, const cli_args *args, cli_fields
                           const clv_model **model) {
     bool there = false;
     const bool named = *model && (*model)->build_all;
-    const int code = named ? EXIT_DONE : read_told(runtime, args->weights, out, model, &there);
+    const int code = named ? EXIT_DONE : read_told(runtime, cli_telling(args), out, model, &there);
     if (args->onnx && there && *model && !(*model)->build_all) out->port[0].dtype = (*model)->dtype;
     if (code != EXIT_DONE || there) return code;
     if (named) return cli_ports_of_model(*model, out);

@@ -37,7 +37,7 @@ static void measure(const clv_array *array, int64_t rows, double *mean, double *
 static void take(cli_source *source) {
     clv_archive *archive = NULL;
     cli_fields *fields = &source->fields;
-    if (clv_safetensors_read(source->runtime, source->args->weights, &archive) != CLV_OK) return;
+    if (clv_safetensors_read(source->runtime, cli_telling(source->args), &archive) != CLV_OK) return;
     const char *text = clv_archive_text(archive, "cleave.fields");
     json_t *root = text ? cli_json_read(text, strlen(text)) : NULL, *one;
     size_t k;

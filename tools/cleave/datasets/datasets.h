@@ -137,6 +137,10 @@ void cli_find_parts(cli_args *args, char *parts[2]);
 clv_status cli_read_folder(cli_source *source);
 /** Does a training begin with only some of the weights? Then what it learns may differ. */
 bool cli_begins_anew(const cli_args *args);
+/** The file whose texts are of what is used: --weights, or a LoRA's that has such. */
+static inline const char *cli_telling(const cli_args *args) {
+    return args->told_by ? args->told_by : args->weights;
+}
 /** The weights whose names of classes or labels must be kept to; NULL: they tell none, or a new last layer is
  *  to learn others. */
 const clv_weights_info *cli_told_classes(const cli_args *args);

@@ -9,6 +9,21 @@
 #include <stdlib.h>
 #include <string.h>
 
+/** A LoRA may have other classes than its weights, and tells so, if it is not of another program. */
+static void read_lora_info(clv_runtime *runtime, cli_args *args) {
+    static const char *const ends[] = {"/adapter_model.safetensors", ""}; // a folder, or the file in it
+    for (int i = 0; i < 2; i++) {
+        char path[4096];
+        snprintf(path, sizeof path, "%s%s", args->lora_weights, ends[i]);
+        if (clv_weights_info_read(runtime, path, &args->told) == CLV_OK && args->told->model) {
+            args->told_by = strdup(path);
+            return;
+        }
+        clv_free(args->told);
+        args->told = NULL;
+    }
+}
+
 /** `quietly`: who reads the weights later tells what is wrong with the file. */
 static int read_info(cli_args *args, bool quietly) {
     clv_runtime *runtime = NULL;
@@ -18,7 +33,9 @@ static int read_info(cli_args *args, bool quietly) {
         clv_runtime_destroy(runtime);
         return EXIT_DONE;
     }
-    const clv_status status = clv_weights_info_read(runtime, args->weights, &args->told);
+    if (args->lora_weights && args->command != CLI_TRAIN) read_lora_info(runtime, args);
+    const clv_status status =
+        args->told ? CLV_OK : clv_weights_info_read(runtime, args->weights, &args->told);
     if (status != CLV_OK && !quietly) code = cli_fail_status(runtime, status);
     clv_runtime_destroy(runtime);
     return code;
@@ -211,7 +228,9 @@ int cli_check_resume(const char *path) {
 
 void cli_forget_weights(cli_args *args) {
     clv_free(args->told);
+    free(args->told_by);
     args->told = NULL;
+    args->told_by = NULL;
 }
 
 int cli_tell_weights(cli_args *args) {

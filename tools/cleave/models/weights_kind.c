@@ -43,7 +43,7 @@ static cli_fields *fields_of(const cli_args *args) {
     clv_runtime *runtime = NULL;
     cli_fields *fields = calloc(1, sizeof *fields);
     const bool there = fields && clv_runtime_create(&config, &runtime) == CLV_OK &&
-                       cli_told_fields(runtime, args->weights, fields);
+                       cli_told_fields(runtime, cli_telling(args), fields);
     clv_runtime_destroy(runtime);
     if (there) return fields;
     free(fields);

@@ -36,7 +36,7 @@ const char *const group_titles[GROUPS] = {
 #define WRITES .is_written = true
 #define ONLY(data) .only = data
 #define BELOW_1(why) .below_1 = why
-#define OF(schedule, other) .schedules = {schedule, other}
+#define OF(...) .schedules = {__VA_ARGS__}
 #define SETS(member)                                                                                         \
     .config = offsetof(clv_train_config, member), .path = #member,                                           \
     .sets = _Generic(((clv_train_config *)0)->member,                                                        \

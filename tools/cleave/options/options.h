@@ -47,7 +47,7 @@ typedef struct option_row {
     bool is_read, is_written; // it names a file or folder
     unsigned only;            // of these OF_*; 0: of any
     const char *below_1;
-    const char *schedules[2];
+    const char *schedules[3];
     setting_type sets;
     size_t config; // the field in clv_train_config, and its name
     const char *path;

@@ -28,10 +28,17 @@ static const struct {
     clv_optimizer_kind kind;
     float momentum;
     double lr;
-} optimizers[] = {{"sgd", CLV_SGD, 0, 0.05},
-                  {"momentum", CLV_SGD, 0.9f, 0.01},
-                  {"adam", CLV_ADAM, 0, 0.001},
-                  {"adamw", CLV_ADAMW, 0, 0.001}};
+} optimizers[] = {
+    {"sgd", CLV_SGD, 0, 0.05},      {"momentum", CLV_SGD, 0.9f, 0.01},  {"adam", CLV_ADAM, 0, 0.001},
+    {"adamw", CLV_ADAMW, 0, 0.001}, {"rmsprop", CLV_RMSPROP, 0, 0.001}, {"adagrad", CLV_ADAGRAD, 0, 0.01},
+    {"lion", CLV_LION, 0, 0.0001},  {"lamb", CLV_LAMB, 0, 0.001},       {"muon", CLV_MUON, 0, 0.01}};
+
+const char *cli_optimizer_name(const clv_optimizer_config *config) {
+    size_t i = config->kind == CLV_SGD ? 0 : 2; // which has two names
+    if (config->custom) return config->custom->name;
+    while (optimizers[i].kind != config->kind) i++;
+    return optimizers[i].name;
+}
 
 /** One that a library of --ops registered; NULL: none. */
 static const clv_custom_optimizer *custom_of(const char *name) {
@@ -79,9 +86,9 @@ static void set_optimizer(const cli_args *args, const recipe_row *recipe, clv_tr
         optimizer->kind = optimizers[i].kind;
         if (!args->given.momentum) optimizer->momentum = optimizers[i].momentum;
         if (usual && !args->given.weight_decay) optimizer->weight_decay = (float)recipe->weight_decay;
-        // The library takes 0 for AdamW's default; a zero that was asked for is told as a negative.
-        if (optimizer->kind == CLV_ADAMW && args->given.weight_decay && args->weight_decay == 0)
-            optimizer->weight_decay = -1;
+        // The library takes 0 for AdamW's and Muon's default; a zero that was asked for is a negative.
+        const bool decays = optimizer->kind == CLV_ADAMW || optimizer->kind == CLV_MUON;
+        if (decays && args->given.weight_decay && args->weight_decay == 0) optimizer->weight_decay = -1;
     }
     if (!args->given.lr) config->lr = lr;
 }
@@ -117,7 +124,8 @@ int cli_check_optimizer(const cli_args *args) {
         if (!strcmp(optimizers[i].name, args->optimizer)) return EXIT_DONE;
         clv__nearest_offer(&nearest, optimizers[i].name);
     }
-    return cli_fail(EXIT_USAGE, "--optimizer wants one of sgd|momentum|adam|adamw%s, not '%s'%s",
+    return cli_fail(EXIT_USAGE, "--optimizer wants one of %s%s, not '%s'%s",
+                    option_find("optimizer", strlen("optimizer"), args->command)->choices,
                     args->custom_ops ? ", or one that --ops registers" : "", args->optimizer,
                     clv__nearest_text(&nearest));
 }
@@ -126,12 +134,16 @@ int cli_check_optimizer(const cli_args *args) {
 static int check_schedule(const cli_args *args, const char *schedule) {
     for (int i = 0; i < OPTIONS; i++) {
         const option_row *option = &option_rows[i];
-        const char *first = option->schedules[0], *second = option->schedules[1];
-        if (!first || !option_is_given(option, args) || !strcmp(schedule, first) ||
-            (second && !strcmp(schedule, second)))
-            continue;
-        return cli_fail(EXIT_USAGE, "--%s is of the schedule %s%s%s, and this is %s; add --schedule %s",
-                        option->name, first, second ? " or " : "", second ? second : "", schedule, first);
+        const char *const *of = option->schedules;
+        bool is = !of[0] || !option_is_given(option, args);
+        for (int k = 0; k < 3 && of[k]; k++) is = is || !strcmp(schedule, of[k]);
+        if (is) continue;
+        return cli_fail(EXIT_USAGE, "--%s is of the schedule %s%s%s%s%s, and this is %s; add --schedule %s",
+                        option->name, of[0],
+                        of[2]   ? ", "
+                        : of[1] ? " or "
+                                : "",
+                        of[1] ? of[1] : "", of[2] ? " or " : "", of[2] ? of[2] : "", schedule, of[0]);
     }
     if (!strcmp(schedule, "plateau") && args->gamma >= 1)
         return cli_fail(EXIT_USAGE, "--gamma of the schedule plateau is below 1, not %g", args->gamma);
@@ -152,11 +164,15 @@ int cli_check_recipe(const cli_args *args, const clv_model *model) {
     const char *optimizer = args->optimizer ? args->optimizer : recipe.optimizer;
     const char *schedule = args->schedule ? args->schedule : recipe.schedule;
     bool momentum = !strcmp(optimizer, "momentum"), sgd = momentum || !strcmp(optimizer, "sgd");
-    if (!sgd && (args->given.momentum || args->nesterov))
-        return cli_fail(
-            EXIT_USAGE,
-            "--%s is of the optimizers sgd and momentum, and this is %s; add --optimizer momentum",
-            args->given.momentum ? "momentum" : "nesterov", optimizer);
+    const bool rmsprop = !strcmp(optimizer, "rmsprop"), muon = !strcmp(optimizer, "muon");
+    if (!sgd && ((args->given.momentum && !rmsprop && !muon) || args->nesterov))
+        return cli_fail(EXIT_USAGE,
+                        "--%s is of the optimizers sgd%s, and this is %s; add --optimizer momentum",
+                        args->given.momentum ? "momentum" : "nesterov",
+                        args->given.momentum ? ", momentum, rmsprop and muon" : " and momentum", optimizer);
+    if (!rmsprop && (args->given.alpha || args->centered))
+        return cli_fail(EXIT_USAGE, "--%s is of the optimizer rmsprop, and this is %s",
+                        args->given.alpha ? "alpha" : "centered", optimizer);
     if (args->nesterov && (args->given.momentum ? args->momentum == 0 : !momentum))
         return cli_fail(EXIT_USAGE, "--nesterov needs a momentum; add --momentum X");
     return check_schedule(args, schedule);
@@ -174,7 +190,9 @@ static void set_schedule(const cli_args *args, const recipe_row *recipe, clv_sch
     const char *name = args->schedule ? args->schedule : recipe->schedule;
     const option_row *option = option_find("schedule", strlen("schedule"), CLI_TRAIN);
     schedule->kind = (clv_schedule_kind)option_choice(option->choices, name);
-    schedule->per_step = schedule->kind == CLV_SCHEDULE_COSINE || schedule->kind == CLV_SCHEDULE_ONE_CYCLE;
+    schedule->per_step = schedule->kind == CLV_SCHEDULE_COSINE || schedule->kind == CLV_SCHEDULE_ONE_CYCLE ||
+                         schedule->kind == CLV_SCHEDULE_POLYNOMIAL;
+    if (schedule->kind == CLV_SCHEDULE_POLYNOMIAL) schedule->gamma = args->power;
     if (schedule->kind == CLV_SCHEDULE_STEP && !args->step_size)
         schedule->period = recipe->step_size ? recipe->step_size : 2;
     if (args->plateau_patience) schedule->period = args->plateau_patience + 1;

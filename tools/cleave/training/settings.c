@@ -2,6 +2,7 @@
 // What a training was asked to do, as the log's first line keeps it: for pages that put runs side by side.
 #include "options/options.h"
 #include "plans/plan_tree.h"
+#include "training/training.h"
 #include "watching/watch.h"
 
 #include <stdlib.h>
@@ -72,7 +73,6 @@ static void set_text(json_t *object, const char *key, const char *text) {
 json_t *watch_settings(const cli_args *args, const clv_train_config *config) {
     json_t *object = json_object();
     const clv_optimizer_config *optimizer = &config->optimizer;
-    static const char *const kinds[] = {[CLV_SGD] = "sgd", [CLV_ADAM] = "adam", [CLV_ADAMW] = "adamw"};
     json_object_set_new(object, "model", json_string(config->model->name));
     set_text(object, "data",
              args->images    ? args->images
@@ -84,8 +84,7 @@ json_t *watch_settings(const cli_args *args, const clv_train_config *config) {
         json_object_set_new(object, "test_samples",
                             json_integer((json_int_t)clv_dataset_info_get(config->test).count));
     json_object_set_new(object, "classes", json_integer((json_int_t)config->model->classes));
-    json_object_set_new(object, "optimizer",
-                        json_string(optimizer->custom ? optimizer->custom->name : kinds[optimizer->kind]));
+    json_object_set_new(object, "optimizer", json_string(cli_optimizer_name(optimizer)));
     json_object_set_new(object, "shuffle", json_boolean(!config->no_shuffle));
     if (config->schedule.warmup)
         json_object_set_new(object, config->schedule.warmup_epochs ? "warmup_epochs" : "warmup",

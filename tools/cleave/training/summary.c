@@ -153,11 +153,11 @@ static void batch_text(const clv_train_config *config, note *out) {
 }
 
 static void optimizer_text(const cli_args *args, const clv_train_config *config, note *out) {
-    static const char *const names[] = {[CLV_SGD] = "sgd", [CLV_ADAM] = "adam", [CLV_ADAMW] = "adamw"};
     const clv_optimizer_config *optimizer = &config->optimizer;
     float decay = optimizer->weight_decay;
-    if (optimizer->kind == CLV_ADAMW) decay = decay < 0 ? 0 : decay > 0 ? decay : 0.01f; // cleave/optim.h
-    add(out, "%s", optimizer->custom ? optimizer->custom->name : names[optimizer->kind]);
+    if (optimizer->kind == CLV_ADAMW || optimizer->kind == CLV_MUON) // cleave/optim.h
+        decay = decay < 0 ? 0 : decay > 0 ? decay : optimizer->kind == CLV_MUON ? 0.1f : 0.01f;
+    add(out, "%s", cli_optimizer_name(optimizer));
     if (optimizer->momentum > 0)
         add(out, ", %smomentum %g", optimizer->nesterov ? "Nesterov " : "", (double)optimizer->momentum);
     if (decay > 0) add(out, ", weight decay %g", (double)decay);
@@ -198,6 +198,11 @@ static void schedule_text(const cli_args *args, const clv_train_config *config, 
         add(out, "cosine: down to %g at the end", schedule->min_lr);
     else if (schedule->kind == CLV_SCHEDULE_ONE_CYCLE)
         add(out, "one-cycle: up to %g, and down again", config->lr);
+    else if (schedule->kind == CLV_SCHEDULE_EXPONENTIAL)
+        add(out, "exponential: times %g each %s", schedule->gamma > 0 ? schedule->gamma : 0.95, unit);
+    else if (schedule->kind == CLV_SCHEDULE_POLYNOMIAL)
+        add(out, "polynomial: down to %g at the end, by the power %g", schedule->min_lr,
+            schedule->gamma > 0 ? schedule->gamma : 1);
     else if (schedule->kind == CLV_SCHEDULE_PLATEAU)
         add(out, "plateau: times %g after %s epochs that were no better",
             schedule->gamma > 0 ? schedule->gamma : 0.1,

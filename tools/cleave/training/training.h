@@ -71,6 +71,8 @@ int cli_check_recipe(const cli_args *args, const clv_model *model);
 /** What options set; and optimizer, rate, schedule, batch and, where samples are known, epochs, of options
  *  and recipe. */
 void cli_recipe(const cli_args *args, const clv_model *model, clv_train_config *config);
+/** The optimizer, as --optimizer names it. */
+const char *cli_optimizer_name(const clv_optimizer_config *config);
 
 // ---- param_groups.c: --param-group and --weight-decay-skip ------------------------------------------------
 

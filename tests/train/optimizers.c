@@ -1,0 +1,124 @@
+// SPDX-License-Identifier: Apache-2.0
+// A training with each optimizer: it learns, holds what was planned, and gone on with it has the same bits. Their numbers are held against
+// PyTorch's by tests/golden/optimizer.c.
+#include <unistd.h>
+
+#include "train/small.h"
+
+enum { MOST = 4096 };
+
+static clv_runtime *runtime;
+
+static const struct {
+    const char *name;
+    clv_optimizer_config config;
+    double lr;
+} cases[] = {
+    {"sgd", {.kind = CLV_SGD, .momentum = 0.9f}, 0.05},
+    {"adam", {.kind = CLV_ADAM}, 0.01},
+    {"adamw", {.kind = CLV_ADAMW}, 0.01},
+    {"rmsprop", {.kind = CLV_RMSPROP}, 0.01},
+    {"rmsprop, all states", {.kind = CLV_RMSPROP, .centered = true, .momentum = 0.5f}, 0.005},
+    {"adagrad", {.kind = CLV_ADAGRAD, .weight_decay = 0.01f}, 0.05},
+    {"lion", {.kind = CLV_LION, .weight_decay = 0.01f, .clip_norm = 1}, 0.003},
+    {"lamb", {.kind = CLV_LAMB, .weight_decay = 0.01f}, 0.02},
+    {"muon", {.kind = CLV_MUON}, 0.02},
+};
+
+static void train(clv_device *device, size_t i, const char *checkpoint, const char *resume, int64_t epochs,
+                  float *values, int *n, double *loss) {
+    clv_dataset *dataset = small_dataset(runtime, 50);
+    clv_train_config config = small_config(&small_model, dataset, 16, epochs);
+    clv_trainer *trainer;
+    config.device = device;
+    config.optimizer = cases[i].config;
+    config.lr = cases[i].lr;
+    config.checkpoint = checkpoint;
+    config.resume = resume;
+    assert_status(clv_trainer_create(runtime, &config, &trainer), CLV_OK, runtime);
+    small_run(runtime, trainer);
+    *loss = clv_trainer_result(trainer).train_loss;
+    assert_status(small_read(clv_trainer_info_get(trainer).session, values, MOST, n), CLV_OK, runtime);
+    clv_trainer_destroy(trainer);
+    clv_dataset_destroy(dataset);
+}
+
+static void on_device(const char *spec) {
+    static float whole[MOST], resumed[MOST];
+    const char *path = CLV_TEST_BINARY_DIR "/train_optimizers.ckpt";
+    clv_device *device;
+    if (clv_device_find(runtime, spec, &device) != CLV_OK) skip();
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        int n, m;
+        double first, last;
+        train(device, i, NULL, NULL, 6, whole, &n, &last);
+        train(device, i, path, NULL, 2, resumed, &m, &first);
+        if (!(last < first)) fail_msg("%s: the loss went from %g to %g", cases[i].name, first, last);
+        train(device, i, NULL, path, 6, resumed, &m, &last);
+        assert_int_equal(n, m);
+        if (memcmp(whole, resumed, (size_t)n * sizeof *whole)) fail_msg("%s: other bits", cases[i].name);
+    }
+    unlink(path);
+}
+
+static void test_host(void **state) {
+    (void)state;
+    on_device("host");
+}
+
+static void test_opencl(void **state) {
+    (void)state;
+    on_device("gpu|accelerator|cpu");
+}
+
+/** Another one, or with other settings, is refused. */
+static void test_refused(void **state) {
+    (void)state;
+    const char *path = CLV_TEST_BINARY_DIR "/train_optimizers_refused.ckpt";
+    static const struct {
+        clv_optimizer_config config;
+        const char *sentence;
+    } others[] = {
+        {{.kind = CLV_LION}, "was written with optimizer.kind rmsprop, now it is lion"},
+        {{.kind = CLV_RMSPROP, .alpha = 0.9f}, "was written with optimizer.alpha 0, now it is 0.9"},
+        {{.kind = CLV_RMSPROP, .centered = true}, "was written with optimizer.centered 0, now it is 1"}};
+    static float values[MOST];
+    clv_device *host;
+    double loss;
+    int n;
+    assert_status(clv_device_find(runtime, "host", &host), CLV_OK, runtime);
+    train(host, 3, path, NULL, 1, values, &n, &loss);
+    for (size_t i = 0; i < sizeof others / sizeof *others; i++) {
+        clv_dataset *dataset = small_dataset(runtime, 50);
+        clv_train_config config = small_config(&small_model, dataset, 16, 2);
+        clv_trainer *trainer;
+        config.device = host;
+        config.optimizer = others[i].config;
+        config.lr = cases[3].lr;
+        config.resume = path;
+        assert_status(clv_trainer_create(runtime, &config, &trainer), CLV_OK, runtime);
+        assert_status(clv_trainer_run(trainer), CLV_E_VALUE, runtime);
+        assert_holds(clv_runtime_error(runtime), others[i].sentence);
+        clv_trainer_destroy(trainer);
+        clv_dataset_destroy(dataset);
+    }
+    unlink(path);
+}
+
+static int setup(void **state) {
+    (void)state;
+    runtime = clv__test_runtime(NULL);
+    return 0;
+}
+
+static int teardown(void **state) {
+    (void)state;
+    clv_runtime_destroy(runtime);
+    return 0;
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {cmocka_unit_test(test_host), cmocka_unit_test(test_opencl),
+                                       cmocka_unit_test(test_refused)};
+    return cmocka_run_group_tests(tests, setup, teardown);
+}
