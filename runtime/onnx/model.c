@@ -209,8 +209,10 @@ static clv_status read_ports(clv_onnx *onnx, clv__error *error, const clv_onnx_c
             CLV_TRY(read_input(onnx, error, &file->inputs[i], config->dims));
     if (!onnx->n_inputs) CLV_FAIL(error, CLV_E_UNSUPPORTED, "'%s' has no input", onnx->file->path);
     CLV_TRY(read_outputs(onnx, error, config->numbers));
-    for (size_t i = 0; i < file->n_initializers; i++)
-        if (clv__onnx_is_parameter(&file->initializers[i])) onnx->n_parameters += file->initializers[i].numel;
+    for (uint32_t i = 0; i < onnx->file->n_values; i++) { // of graphs in nodes, too
+        const clv__onnx_tensor *one = onnx->file->values[i].initializer;
+        if (one && clv__onnx_is_parameter(one)) onnx->n_parameters += one->numel;
+    }
     clv__shown_text shown;
     const clv__onnx_text producer = onnx->file->producer_name;
     onnx->producer = clv__arena_strdup(&onnx->names, clv__shown_bytes(producer.data, producer.n, &shown));

@@ -251,7 +251,8 @@ static void every_row_has_a_case(void **state) {
         clv__onnx_elementwise, clv__onnx_moves,     clv__onnx_products, clv__onnx_norms,
         clv__onnx_reductions,  clv__onnx_attention, clv__onnx_einsum,   clv__onnx_losses,
         clv__onnx_quantized,   clv__onnx_recurrent, clv__onnx_resize,   clv__onnx_scans,
-        clv__onnx_signal,      clv__onnx_bits,      clv__onnx_newer,    clv__onnx_sequences};
+        clv__onnx_signal,      clv__onnx_bits,      clv__onnx_newer,    clv__onnx_sequences,
+        clv__onnx_control};
     clv_archive *archive = read_rows();
     int rows = 0, without = 0;
     for (size_t t = 0; t < sizeof tables / sizeof *tables; t++)
