@@ -26,6 +26,9 @@ static const clv__onnx_graph *graph_of(clv__onnx_use *use, const char *name) {
 
 /** The same under another name. A parameter becomes a tensor first, so that there is one. */
 static void give(clv__onnx_use *use, clv__made *to, clv__made *from) {
+    const clv__onnx_node *later = from->later;
+    from->later = NULL;
+    if (later) use->flow->build(use->import, later, true);
     const bool parameter = from->data && clv__onnx_is_float(from->type) && from->data->rank > 0;
     if (parameter)
         (void)clv__onnx_tensor_of(use, from);
@@ -93,7 +96,7 @@ static bool take_looped(clv__onnx_use *use) {
 static void build_body(clv__onnx_use *use, const clv__onnx_graph *body) {
     use->flow->graphs++;
     for (size_t i = 0; i < body->n_nodes && take_looped(use); i++)
-        use->flow->build(use->import, &body->nodes[i]);
+        use->flow->build(use->import, &body->nodes[i], false);
     use->flow->graphs--;
 }
 

@@ -26,6 +26,9 @@ const clv__onnx_row *clv__onnx_row_of(const clv__onnx_node *node) {
         clv__onnx_quantized,   clv__onnx_recurrent, clv__onnx_resize,   clv__onnx_scans,
         clv__onnx_signal,      clv__onnx_bits,      clv__onnx_newer,    clv__onnx_sequences,
         clv__onnx_control};
+    const bool microsoft = clv__onnx_text_is(node->domain, "com.microsoft");
+    for (const clv__onnx_row *row = clv__onnx_microsoft; microsoft && row->op; row++)
+        if (clv__onnx_text_is(node->op_type, row->op)) return row;
     if (node->domain.n) return NULL;
     for (size_t t = 0; t < sizeof tables / sizeof *tables; t++)
         for (const clv__onnx_row *row = tables[t]; row->op; row++)
@@ -38,7 +41,8 @@ static bool all_known(clv__onnx_use *use, bool parameters_too) {
     for (int i = 0; i < use->n_in; i++) {
         const clv__made *value = use->in[i];
         if (!value) continue;
-        const bool parameter = value->data && clv__onnx_is_float(value->type) && value->data->rank > 0;
+        const bool parameter = (value->data && clv__onnx_is_float(value->type) && value->data->rank > 0) ||
+                               clv__onnx_stays_small(value);
         if ((parameter && !parameters_too) || !clv__onnx_if_known(use, i)) return false;
     }
     return true;
@@ -61,11 +65,6 @@ bool clv__onnx_is_control(const clv__onnx_row *row) {
 
 bool clv__onnx_folds_it(const clv__onnx_node *node) {
     return fold_of(node) != NULL;
-}
-
-static bool fold(clv__onnx_use *use) {
-    const clv__onnx_fold *row = fold_of(use->node);
-    return row && row->fold(use);
 }
 
 /** The layer of a node: what the name of its first parameter has before the last dot; without one, that of the node before. */
@@ -98,8 +97,31 @@ static bool is_there(const importer *im, const clv__onnx_node *node) {
            im->made[node->output_values[0]].known;
 }
 
-static void build_node(importer *im, const clv__onnx_node *node) {
-    if (is_there(im, node)) return;
+/**
+ * Quantised weights become floats just before the first node that reads them, not where the file has that: so those of one layer are there
+ * at a time. `now`: this is the time.
+ */
+static bool waits(importer *im, const clv__onnx_node *node, bool now) {
+    if (now || !clv__onnx_text_is(node->op_type, "DequantizeLinear") || node->n_outputs != 1 ||
+        !node->n_inputs || node->input_values[0] == CLV__ONNX_NO_VALUE ||
+        node->output_values[0] == CLV__ONNX_NO_VALUE ||
+        !clv__onnx_stays_small(&im->made[node->input_values[0]]))
+        return false;
+    clv__made *value = &im->made[node->output_values[0]];
+    *value = (clv__made){.name = value->name, .later = node};
+    return true;
+}
+
+static void build_node(importer *im, const clv__onnx_node *node, bool now);
+
+static void build_waiting(importer *im, clv__made *value) {
+    const clv__onnx_node *node = value->later;
+    value->later = NULL;
+    if (node) build_node(im, node, true);
+}
+
+static void build_node(importer *im, const clv__onnx_node *node, bool now) {
+    if (is_there(im, node) || waits(im, node, now)) return;
     clv__onnx_use use = {.import = im,
                          .known_left = &im->known_left,
                          .batches = im->batches,
@@ -117,6 +139,7 @@ static void build_node(importer *im, const clv__onnx_node *node) {
     for (size_t i = 0; i < node->n_inputs; i++) {
         if (node->input_values[i] == CLV__ONNX_NO_VALUE) continue;
         use.in[i] = &im->made[node->input_values[i]];
+        build_waiting(im, use.in[i]);
         use.n_in = (int)i + 1;
         fed = fed || use.in[i]->fed;
     }
@@ -127,7 +150,8 @@ static void build_node(importer *im, const clv__onnx_node *node) {
         use.n_out = (int)i + 1;
     }
     const clv__onnx_row *row = clv__onnx_row_of(node);
-    if (all_known(&use, !row) && fold(&use)) return;
+    const clv__onnx_fold *folds = fold_of(node);
+    if (folds && all_known(&use, !row) && folds->fold(&use)) return;
     if (!row) {
         refuse(&use);
         return;
@@ -232,7 +256,7 @@ void clv__onnx_build(const clv__onnx_model *model, int64_t classes, clv_tensor *
     const clv_shape first = fed ? clv_tensor_shape(inputs[0]) : (clv_shape){0};
     im.batches = (clv__batches){clv__onnx_batch_of(model), first.rank ? first.dims[0] : 0};
     for (size_t i = 0; i < file->n_nodes && graph->error.status == CLV_OK; i++)
-        build_node(&im, &file->nodes[i]);
+        build_node(&im, &file->nodes[i], false);
     for (size_t i = 0; i < file->n_outputs && graph->error.status == CLV_OK; i++) {
         const clv__onnx_node none = {.name = file->outputs[i].name};
         clv__onnx_use use = {.import = &im,
@@ -240,6 +264,7 @@ void clv__onnx_build(const clv__onnx_model *model, int64_t classes, clv_tensor *
                              .batches = im.batches,
                              .graph = graph,
                              .node = &none};
+        build_waiting(&im, &im.made[file->outputs[i].value]);
         outputs[i] = clv__onnx_tensor_of(&use, &im.made[file->outputs[i].value]);
         if (outputs[i] && !outputs[i]->node) outputs[i] = clv_detach(outputs[i]); // nothing computes it
         if (!outputs[i]) clv__onnx_fail(&use, CLV_E_VALUE, "nothing makes this output");

@@ -27,6 +27,7 @@ typedef struct clv__made {
     const clv__known *known;      // NULL: not known
     const clv__onnx_tensor *data; // an initializer
     clv_tensor *tensor;           // NULL: nobody asked yet
+    const clv__onnx_node *later;  // makes it when it is first read; NULL: it was made
     struct clv__made *same_as;    // of an Identity of an initializer: that one
     struct clv__made **parts;     // of a sequence: its n_parts tensors; else NULL
     int n_parts;
@@ -47,7 +48,7 @@ typedef struct clv__batches {
 struct clv__import;
 /** What nodes with graphs of their own build those with. */
 typedef struct clv__flow {
-    void (*build)(struct clv__import *import, const clv__onnx_node *node);
+    void (*build)(struct clv__import *import, const clv__onnx_node *node, bool now);
     clv__made *made;   // by the model's numbers of values
     int graphs, loops; // that are around the node
     int64_t left;      // of CLV__MOST_LOOPED
@@ -89,6 +90,8 @@ static inline bool clv__onnx_has(const clv__onnx_use *use, int i) {
     return i < use->n_in && use->in[i];
 }
 clv_tensor *clv__onnx_tensor_of(clv__onnx_use *use, clv__made *value);
+/** Is it an initializer of bytes (weights of a quantised model) that stays so on the device, and is made wider where it is read? */
+bool clv__onnx_stays_small(const clv__made *value);
 /** The input as a tensor: f32 or i32. NULL: left out, or the build has failed. */
 clv_tensor *clv__onnx_in(clv__onnx_use *use, int i);
 /** The same as f32. */
@@ -204,7 +207,7 @@ int64_t clv__onnx_batch_of(const clv__onnx_model *model);
 extern const clv__onnx_row clv__onnx_elementwise[], clv__onnx_moves[], clv__onnx_products[],
     clv__onnx_norms[], clv__onnx_reductions[], clv__onnx_attention[], clv__onnx_einsum[], clv__onnx_losses[],
     clv__onnx_quantized[], clv__onnx_recurrent[], clv__onnx_resize[], clv__onnx_scans[], clv__onnx_signal[],
-    clv__onnx_bits[], clv__onnx_newer[], clv__onnx_sequences[], clv__onnx_control[];
+    clv__onnx_bits[], clv__onnx_newer[], clv__onnx_sequences[], clv__onnx_control[], clv__onnx_microsoft[];
 extern const clv__onnx_fold clv__onnx_folds[], clv__onnx_more_folds[], clv__onnx_signal_folds[];
 
 /** The row of a node's op; NULL: there is none. */

@@ -76,7 +76,9 @@ def attribute(name, value):
 
 
 def node(op, inputs, outputs, attributes):
-    content = b"".join(data(1, n) for n in inputs) + b"".join(data(2, n) for n in outputs) + data(3, "n") + data(4, op)
+    """op: ONNX's own, or `DOMAIN:OP`."""
+    domain, op = op.split(":") if ":" in op else ("", op)
+    content = b"".join(data(1, n) for n in inputs) + b"".join(data(2, n) for n in outputs) + data(3, "n") + data(4, op) + data(7, domain)
     return data(1, content + b"".join(data(5, attribute(n.rstrip("_"), v)) for n, v in attributes.items()))
 
 
@@ -108,7 +110,7 @@ def case(op, of, inputs, known=(), name="", opset=17, grad=True, nodes=None, bat
     out = of(*args)
     out = out if isinstance(out, (list, tuple)) else [out]
     names = ["" if t is None else f"in{i}" for i, t in enumerate(inputs)]
-    one = [(op, names, [f"out{i}" for i in range(len(out))], attributes)]
+    one = [(attributes.pop("domain", "") + op, names, [f"out{i}" for i in range(len(out))], attributes)]
     content = file(nodes or one, inputs, known, len(out), opset, batch)
     tensors[f"{key}/model"] = torch.frombuffer(bytearray(content), dtype=torch.uint8)
     for n, i in enumerate(fed):
@@ -565,5 +567,45 @@ case("OptionalHasElement", lambda a: 2 * a, [x(2, 3)], nodes=[
 case("OptionalGetElement", lambda a: -a, [x(3)], nodes=[
     ("SequenceConstruct", ["in0", "in0"], ["s"], {}), ("Optional", ["s"], ["o"], {}), ("OptionalGetElement", ["o"], ["t"], {}),
     ("SequenceErase", ["t"], ["u"], {}), ("ConcatFromSequence", ["u"], ["v"], {"axis": 0}), ("Neg", ["v"], ["out0"], {})])
+
+# weights that stay bytes: 4096 of them and more
+small = dict(w=whole(-90, 90, 64, 64, dtype=i8), s=torch.tensor([0.5, 0.25] * 32))
+case("DequantizeLinear", lambda a, w, k: a @ (w.double() * 0.25 - 0.5) @ (w.double() * 0.25 - 0.5), [x(2, 64), small["w"], L(2)[0]], known=(1, 2),
+     name="of many weights", nodes=[
+         ("Constant", [], ["s"], {"value_float": 0.25}), ("Cast", ["in2"], ["z"], {"to": INT8}), ("DequantizeLinear", ["in1", "s", "z"], ["v"], {}),
+         ("MatMul", ["in0", "v"], ["y"], {}), ("MatMul", ["y", "v"], ["out0"], {})])
+case("DequantizeLinear", lambda a, w: (w.double() * 0.5, -a), [x(3), whole(0, 200, 70, 60, dtype=u8)], known=(1,), name="as a result", nodes=[
+    ("Constant", [], ["s"], {"value_float": 0.5}), ("DequantizeLinear", ["in1", "s"], ["out0"], {}), ("Neg", ["in0"], ["out1"], {})])
+case("If", lambda a, c, w: a + w.double() * 0.5, [x(65, 64), torch.tensor(True), whole(0, 200, 65, 64, dtype=u8)], known=(1, 2), name="of many weights", nodes=[
+    ("Constant", [], ["s"], {"value_float": 0.5}), ("DequantizeLinear", ["in2", "s"], ["v"], {}), ("Neg", ["v"], ["n"], {}),
+    ("If", ["in1"], ["b"], {"then_branch": graph([], [], ["v"]), "else_branch": graph([], [], ["n"])}), ("Add", ["in0", "b"], ["out0"], {})])
+case("Gather", lambda w, i: w[i], [whole(-90, 90, 70, 60, dtype=i8), whole(0, 70, 5)], known=(0,), name="of many bytes", grad=False, nodes=[
+    ("Gather", ["in0", "in1"], ["out0"], {})])
+case("MatMulInteger", lambda a, w, z: a.int() @ (w.int() - 3), [whole(0, 200, 3, 64, dtype=u8), whole(0, 200, 64, 65, dtype=u8), zero], known=(1, 2),
+     name="of many weights", nodes=[("MatMulInteger", ["in0", "in1", "", "in2"], ["out0"], {})])
+
+# ONNX Runtime's own quantised ops
+by = dict(domain="com.microsoft:", grad=False)
+bytes_of = lambda y, s: torch.clamp(torch.round(y / s) + 3, 0, 255).to(u8)  # noqa: E731
+real_of = lambda a, s: (a.double() - 3) * s  # noqa: E731
+a8, b8 = whole(0, 200, 2, 3, 4, dtype=u8), whole(0, 200, 3, 1, dtype=u8)
+two = [a8, scale(0.125), zero, b8, scale(0.25), zero]
+case("QLinearAdd", lambda a, sa, za, b, sb, zb, sy, zy: bytes_of(real_of(a, 0.125) + real_of(b, 0.25), 0.5), two + [scale(0.5), zero], **by)
+case("QLinearMul", lambda a, sa, za, b, sb, zb, sy, zy: bytes_of(real_of(a, 0.125) * real_of(b, 0.25), 8), two + [scale(8), zero], **by)
+case("QLinearConcat", lambda sy, zy, a, sa, za, b, sb, zb: bytes_of(torch.cat([real_of(a, 0.125), real_of(b, 0.25)]), 0.5),
+     [scale(0.5), zero, a8[0], scale(0.125), zero, whole(0, 200, 2, 4, dtype=u8), scale(0.25), zero], axis=0, **by)
+case("QLinearGlobalAveragePool", lambda a, sa, za, sy, zy: bytes_of(real_of(a, 0.125).mean((2, 3), True), 0.25),
+     [whole(0, 200, 2, 3, 4, 4, dtype=u8), scale(0.125), zero, scale(0.25), zero], **by)
+case("QLinearGlobalAveragePool", lambda a, sa, za, sy, zy: bytes_of(real_of(a, 0.125).mean((1, 2), True), 0.25),
+     [whole(0, 200, 2, 4, 4, 3, dtype=u8), scale(0.125), zero, scale(0.25), zero], name="channels last", channels_last=1, **by)
+case("QLinearSigmoid", lambda a, sa, za, sy, zy: bytes_of(torch.sigmoid(real_of(a, 0.125)), 2**-7), [a8, scale(0.125), zero, scale(2**-7), zero], **by)
+case("QLinearLeakyRelu", lambda a, sa, za, sy, zy: bytes_of(F.leaky_relu(real_of(a, 0.125), 0.25), 0.25), [a8, scale(0.125), zero, scale(0.25), zero],
+     alpha=0.25, **by)
+sums = lambda a, b, c: ((a.double().T - 3) @ (b.double() - 3).T + c) * 0.125 * 0.25 * 0.5  # noqa: E731
+gemm = [whole(0, 200, 4, 3, dtype=u8), scale(0.125), zero, whole(0, 200, 5, 4, dtype=u8), scale(0.25), zero, whole(-999, 999, 5, dtype=torch.int32)]
+case("QGemm", lambda a, sa, za, b, sb, zb, c, sy, zy: bytes_of(sums(a, b, c), 8), gemm + [scale(8), zero], transA=1, transB=1, alpha=0.5, **by)
+case("QGemm", lambda a, sa, za, b, sb, zb, c: sums(a, b, c), gemm, name="of floats", transA=1, transB=1, alpha=0.5, **by)
+case("MatMulIntegerToFloat", lambda a, b, sa, sb, za, zb, c: (a.double() - 3) @ (b.double() - 3) * 0.125 * torch.tensor([0.25, 0.5]) + c,
+     [whole(0, 200, 3, 4, dtype=u8), whole(0, 200, 4, 2, dtype=u8), scale(0.125), R(0.25, 0.5), zero, zero, x(2)], **by)
 
 save(HERE / "rows.safetensors", tensors)

@@ -453,6 +453,45 @@ static void copies_no_weights(void **state) {
     }
 }
 
+/** Weights of bytes stay bytes: they and the floats of one layer at a time are what a plan needs, though the file makes all of them first. */
+static void keeps_bytes(void **state) {
+    (void)state;
+    enum { WIDTH = 512, N = 6 };
+    const size_t bytes = (size_t)WIDTH * WIDTH;
+    uint8_t *values = calloc(bytes, 1);
+    message g = {0};
+    char name[16], from[32], to[16];
+    assert_non_null(values);
+    put_floats(&g, "scale", 1, (float[]){0.5f});
+    for (int l = 0; l < N; l++) {
+        message t = {0};
+        values[0] = (uint8_t)l; // else all are one constant
+        snprintf(name, sizeof name, "w%d", l);
+        put_text(put_int(put_int(put_int(&t, 1, WIDTH), 1, WIDTH), 2, 2), 8, name);
+        put_data(&t, 9, values, bytes);
+        put(&g, 5, &t);
+        snprintf(from, sizeof from, "w%d scale", l);
+        snprintf(to, sizeof to, "v%d", l);
+        put_call(&g, to, "DequantizeLinear", from, to);
+    }
+    for (int l = 0; l < N; l++) {
+        if (l)
+            snprintf(from, sizeof from, "y%d v%d", l, l);
+        else
+            snprintf(from, sizeof from, "x v0");
+        snprintf(to, sizeof to, l + 1 < N ? "y%d" : "y", l + 1);
+        put_call(&g, to, "MatMul", from, to);
+    }
+    free(values);
+    loaded l = begin_loading(&g, "N,512");
+    const uint64_t held_bytes = clv_plans_memory(&l.plan, 1, NULL).category[CLV_ACTIVATIONS],
+                   most_bytes = N * bytes + 3 * sizeof(float) * bytes;
+    if (held_bytes > most_bytes)
+        fail_msg("%llu bytes, more than %llu", (unsigned long long)held_bytes,
+                 (unsigned long long)most_bytes);
+    end_loading(&l);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(tells_of_all_ops_that_are_missing),
@@ -466,6 +505,7 @@ int main(void) {
         cmocka_unit_test(makes_a_large_constant),
         cmocka_unit_test(wants_open_dimensions_by_name),
         cmocka_unit_test(copies_no_weights),
+        cmocka_unit_test(keeps_bytes),
     };
     return cmocka_run_group_tests(tests, support_begin, support_end);
 }
