@@ -242,6 +242,7 @@ void clv__onnx_build(const clv__onnx_model *model, int64_t classes, clv_tensor *
         const clv__onnx_tensor *data = model->values[i].initializer;
         im.made[i] =
             (clv__made){.name = model->values[i].name, .data = data, .type = data ? (int)data->dtype : 0};
+        im.made[i].buffer = model->values[i].info && model->values[i].info->buffer;
     }
     im.flow.made = im.made;
     if (classes && file->n_outputs == 1) set_classes(&im, classes);

@@ -31,6 +31,7 @@ typedef struct clv__made {
     struct clv__made *same_as;    // of an Identity of an initializer: that one
     struct clv__made **parts;     // of a sequence: its n_parts tensors; else NULL
     int n_parts;
+    bool buffer;    // an initializer that is not trained
     bool none;      // an optional value that is not there
     bool fed;       // it depends on what is fed, if only on its shape
     int batch_axis; // of what is fed: the dimension in which the samples are

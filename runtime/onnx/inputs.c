@@ -52,7 +52,7 @@ static clv_tensor *tensor_of(clv__onnx_use *use, clv__made *value) {
     if (clv__onnx_stays_small(value)) return small_as(use, value, CLV_DTYPE_I32);
     if (value->same_as) return value->tensor = tensor_of(use, value->same_as);
     const bool parameter = value->data && clv__onnx_is_float(value->type) && value->data->rank > 0;
-    if (parameter) return value->tensor = persistent_of(use, value, true);
+    if (parameter) return value->tensor = persistent_of(use, value, !value->buffer);
     if (!value->known && value->data) value->known = clv__known_of(use, value->data, INT64_MAX);
     if (value->known) value->tensor = clv__onnx_constant(use, value->known);
     return value->tensor;

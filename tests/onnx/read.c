@@ -453,6 +453,30 @@ static void copies_no_weights(void **state) {
     }
 }
 
+/** PyTorch's newer exporter says which initializers are buffers: those are not trained. */
+static void trains_no_buffers(void **state) {
+    (void)state;
+    for (int buffer = 0; buffer < 2; buffer++) {
+        message g = {0}, info = {0}, other = {0}, property = {0};
+        put_floats(put_floats(&g, "w", 3, (float[]){1, 2, 3}), "b", 3, (float[]){4, 5, 6});
+        put_call(put_call(&g, "", "Mul", "x w", "p"), "", "Add", "p b", "y");
+        put_text(put_text(&other, 1, "a"), 2, "BUFFER");
+        put_text(put_text(&property, 1, "pkg.torch.export.graph_signature.InputSpec.kind"), 2,
+                 buffer ? "BUFFER" : "PARAMETER");
+        put(put(put_text(&info, 1, "b"), 9, &other), 9, &property);
+        put(&g, 13, &info);
+        loaded l = begin_loading(&g, "N,3");
+        assert_int_equal(clv_onnx_info_get(l.onnx).n_parameters, buffer ? 3 : 6);
+        expect_ok(clv_weights_load(l.session, "m.onnx"));
+        const int at = clv_session_find(l.session, "b");
+        float values[3];
+        expect_ok(clv_session_read(l.session, at, values, sizeof values));
+        assert_float_equal(values[2], 6, 0);
+        assert_int_equal(clv_session_get(l.session, at).trainable, !buffer);
+        end_loading(&l);
+    }
+}
+
 /** Weights of bytes stay bytes: they and the floats of one layer at a time are what a plan needs, though the file makes all of them first. */
 static void keeps_bytes(void **state) {
     (void)state;
@@ -505,6 +529,7 @@ int main(void) {
         cmocka_unit_test(makes_a_large_constant),
         cmocka_unit_test(wants_open_dimensions_by_name),
         cmocka_unit_test(copies_no_weights),
+        cmocka_unit_test(trains_no_buffers),
         cmocka_unit_test(keeps_bytes),
     };
     return cmocka_run_group_tests(tests, support_begin, support_end);
