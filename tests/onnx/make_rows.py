@@ -608,4 +608,25 @@ case("QGemm", lambda a, sa, za, b, sb, zb, c: sums(a, b, c), gemm, name="of floa
 case("MatMulIntegerToFloat", lambda a, b, sa, sb, za, zb, c: (a.double() - 3) @ (b.double() - 3) * 0.125 * torch.tensor([0.25, 0.5]) + c,
      [whole(0, 200, 3, 4, dtype=u8), whole(0, 200, 4, 2, dtype=u8), scale(0.125), R(0.25, 0.5), zero, zero, x(2)], **by)
 
+# where the largest are
+def places(a, *how, columns=False, **more):
+    y, i = getattr(F, f"max_pool{a.ndim - 2}d")(a, *how, return_indices=True, **more)
+    if columns:
+        i = i // a.shape[3] + i % a.shape[3] * a.shape[2]
+    first = torch.arange(a.shape[0] * a.shape[1]).reshape(a.shape[:2] + (1,) * (a.ndim - 2))
+    return y, i + first * a.shape[2:].numel()
+
+
+case("MaxPool", lambda a: places(a, 3, 2, 1), [x(2, 3, 5, 6)], name="places", kernel_shape=[3, 3], strides=[2, 2], pads=[1, 1, 1, 1])
+case("MaxPool", lambda a: places(a, 2, 2, ceil_mode=True, columns=True), [x(2, 2, 5, 6)], name="places by columns", kernel_shape=[2, 2], strides=[2, 2],
+     ceil_mode=1, storage_order=1)
+case("MaxPool", lambda a: places(a, 2, 1, dilation=2), [x(1, 3, 7)], name="places of a row", kernel_shape=[2], dilations=[2])
+case("MaxPool", lambda a: places(a, (2, 1, 2)), [x(1, 2, 4, 3, 2)], name="places of three dimensions", kernel_shape=[2, 1, 2], strides=[2, 1, 2])
+case("MaxUnpool", lambda a: F.max_unpool2d(*F.max_pool2d(a, 2, 2, return_indices=True), 2, 2), [x(2, 3, 4, 6)], nodes=[
+    ("MaxPool", ["in0"], ["m", "i"], {"kernel_shape": [2, 2], "strides": [2, 2]}),
+    ("MaxUnpool", ["m", "i"], ["out0"], {"kernel_shape": [2, 2], "strides": [2, 2]})])
+case("MaxUnpool", lambda a, s: F.pad(F.max_unpool2d(*F.max_pool2d(a, 2, 2, return_indices=True), 2, 2), (0, 2, 0, 1)), [x(1, 1, 4, 6), L(1, 1, 5, 8)],
+     known=(1,), name="of a shape", nodes=[("MaxPool", ["in0"], ["m", "i"], {"kernel_shape": [2, 2], "strides": [2, 2]}),
+                                           ("MaxUnpool", ["m", "i", "in1"], ["out0"], {"kernel_shape": [2, 2], "strides": [2, 2]})])
+
 save(HERE / "rows.safetensors", tensors)
