@@ -110,6 +110,10 @@ static clv_tensor *centred(clv__onnx_use *use, int i, int zero, int axis) {
     if (clv_shape_numel(&own) == 1) return clv_sub(x, clv__onnx_reshape(z, NULL, 0));
     if (own.rank != 1) return clv_sub(x, z);
     axis = axis < 0 ? axis + s.rank : axis;
+    if (axis < 0 || axis >= s.rank) {
+        clv__onnx_fail(use, CLV_E_SHAPE, "zero points along an axis that the numbers do not have");
+        return NULL;
+    }
     clv_shape to = {.rank = s.rank - axis, .dims = {own.dims[0], 1, 1, 1, 1, 1, 1, 1}};
     return clv_sub(x, clv__onnx_reshape(z, to.dims, to.rank));
 }
@@ -120,6 +124,10 @@ static clv_tensor *scale_of(clv__onnx_use *use, int i, int axis, int rank) {
     const int64_t n = clv_shape_numel(&own);
     if (n == 1) return clv__onnx_reshape(setting(use, i), NULL, 0);
     if (own.rank != 1) return setting(use, i);
+    if (rank < axis) {
+        clv__onnx_fail(use, CLV_E_SHAPE, "scales along an axis that the numbers do not have");
+        return NULL;
+    }
     clv_shape to = {.rank = rank - axis, .dims = {n, 1, 1, 1, 1, 1, 1, 1}};
     return clv__onnx_reshape(setting(use, i), to.dims, to.rank);
 }
