@@ -195,6 +195,29 @@ static void build_q_leaky_relu(clv__onnx_use *use) {
     give_by(use, clv_leaky_relu(real(use, 0), (float)clv__onnx_real(use, "alpha", 0.01)), 3);
 }
 
+static void build_q_average_pool(clv__onnx_use *use) {
+    clv_tensor *x = real(use, 0);
+    if (clv__onnx_int(use, "channels_last", 0))
+        clv__onnx_fail(use, CLV_E_UNSUPPORTED, "windows where the channels are the last dimension");
+    give_by(use, clv__onnx_by(use, "AveragePool", &x, 1), 3);
+}
+
+/** Along an axis, or before version 13 of all dimensions from it on. */
+static void build_q_softmax(clv__onnx_use *use) {
+    clv_tensor *x = real(use, 0);
+    const clv_shape s = clv_tensor_shape(x);
+    const int axis = clv__onnx_axis(use, clv__onnx_int(use, "axis", -1), s.rank);
+    if (clv__onnx_failed(use)) return;
+    if (clv__onnx_int(use, "opset", 13) >= 13) {
+        give_by(use, clv_softmax(x, axis), 3);
+        return;
+    }
+    int64_t rows = 1;
+    for (int d = 0; d < axis; d++) rows *= s.dims[d];
+    const int64_t n = clv_shape_numel(&s), width = rows ? n / rows : 0;
+    give_by(use, clv_reshape(clv_softmax(clv_reshape(x, CLV_SHAPE(rows, width)), 1), s), 3);
+}
+
 /** All dimensions behind the channels, or between samples and channels. */
 static void build_q_global_pool(clv__onnx_use *use) {
     const int rank = clv__onnx_shape(use, 0).rank, last = clv__onnx_int(use, "channels_last", 0) != 0;
@@ -248,11 +271,13 @@ const clv__onnx_row clv__onnx_microsoft[] = {
     {"MatMulIntegerToFloat", build_matmul_to_float},
     {"QGemm", build_q_gemm},
     {"QLinearAdd", build_q_add},
+    {"QLinearAveragePool", build_q_average_pool},
     {"QLinearConcat", build_q_concat},
     {"QLinearGlobalAveragePool", build_q_global_pool},
     {"QLinearLeakyRelu", build_q_leaky_relu},
     {"QLinearMul", build_q_mul},
     {"QLinearSigmoid", build_q_sigmoid},
+    {"QLinearSoftmax", build_q_softmax},
     {"QuantizeLinear", build_quantize},
     {NULL, NULL},
 };

@@ -629,4 +629,11 @@ case("MaxUnpool", lambda a, s: F.pad(F.max_unpool2d(*F.max_pool2d(a, 2, 2, retur
      known=(1,), name="of a shape", nodes=[("MaxPool", ["in0"], ["m", "i"], {"kernel_shape": [2, 2], "strides": [2, 2]}),
                                            ("MaxUnpool", ["m", "i", "in1"], ["out0"], {"kernel_shape": [2, 2], "strides": [2, 2]})])
 
+one = [scale(0.125), zero, scale(2**-8), zero]
+case("QLinearSoftmax", lambda a, sa, za, sy, zy: bytes_of(torch.softmax(real_of(a, 0.125), 1), 2**-8), [a8, *one], axis=1, **by)
+case("QLinearSoftmax", lambda a, sa, za, sy, zy: bytes_of(torch.softmax(real_of(a, 0.125).flatten(1), 1).reshape(2, 3, 4), 2**-8), [a8, *one],
+     name="of the rest", axis=1, **(by | {"opset_": 11}))
+case("QLinearAveragePool", lambda a, sa, za, sy, zy: bytes_of(F.avg_pool2d(real_of(a, 0.125), 2, 1), 0.25),
+     [whole(0, 200, 2, 3, 4, 4, dtype=u8), scale(0.125), zero, scale(0.25), zero], kernel_shape=[2, 2], **by)
+
 save(HERE / "rows.safetensors", tensors)
