@@ -9,7 +9,7 @@ CLEAVE is the tool. MODEL is a name of torchvision (resnet18, deeplabv3_mobilene
 small (bert, gpt2, llama, vit, whisper, t5), with random weights. FILE.onnx has its own; onnx_torch.py makes a module of it, and --dims
 says how large its open dimensions are. Prints a table: results beside ONNX Runtime's (`run`: the largest difference over the largest value), ours and
 its own beside PyTorch's in f64 (`exact`, `peer`), then beside PyTorch in f64 the loss, all gradients together and the parameter whose gradient is furthest off (norm of the difference over the
-norm), and the parameters after some steps of each optimizer (norm of the difference over the norm of what the steps changed).
+norm), the same of PyTorch's own gradients in f32 (`theirs`), and the parameters after some steps of each optimizer (norm of the difference over the norm of what the steps changed).
 
 --exporter old is torch.onnx.export(dynamo=False), new is dynamo=True. --no-winograd pins direct convolutions. A ReLU at its
 kink, below zero here and above it there, changes gradients far more than rounding: --smooth puts SiLU in its place, so what is left then is
@@ -262,10 +262,10 @@ def targets_of(results, inputs):
     return out
 
 
-def torch_steps(net, inputs, targets, optimizer, steps):
-    """In f64: loss and gradients of the first step, and the parameters after the last."""
-    net = copy.deepcopy(net).double().train()
-    inputs = [x.double() if x.is_floating_point() else x for x in inputs]
+def torch_steps(net, inputs, targets, optimizer, steps, dtype=torch.float64):
+    """Loss and gradients of the first step, and the parameters after the last."""
+    net = copy.deepcopy(net).to(dtype).train()
+    inputs = [x.to(dtype) if x.is_floating_point() else x for x in inputs]
     optimizer, gradients = optimizer(net.parameters()), {}
     for step in range(steps):
         optimizer.zero_grad()
@@ -386,6 +386,9 @@ def train_both(cleave, net, inputs, path, optimizers, steps, table):
     table["loss"] = abs(loss - first) / abs(first)
     # of a module and an initializer that several parameters share, the file has the sum
     table["gradients"], table["worst"], missing = compare(found, told, wanted)
+    _, single, _ = torch_steps(net, inputs, targets, lambda p: torch.optim.SGD(p, 0.0), 1, torch.float32)
+    table["theirs"] = (sum(float(((single[key] - value) ** 2).sum()) for key, value in wanted.items())
+                       / sum(float((value ** 2).sum()) for value in wanted.values())) ** 0.5
     table["kept"] = f"{len(wanted) - len(missing)}/{len(wanted)}"
     before = {key: value.detach().double().numpy() for key, value in net.state_dict().items()}
     parameters = dict(net.named_parameters())

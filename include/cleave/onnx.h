@@ -34,7 +34,7 @@ typedef struct clv_onnx_info {
     const clv_model *model;
     const char *producer; /**< the program that wrote the file; "": it does not say */
     int64_t ir_version, opset;
-    int64_t n_nodes, n_parameters; /**< of the file's graph; numbers in its weights */
+    int64_t n_nodes, n_parameters; /**< of the file's graph; numbers that are trained */
     /** n_inputs inputs, then n_targets results, under the file's own names; of one of each, too */
     const clv_port *ports;
     int n_inputs, n_targets;

@@ -116,7 +116,7 @@ static clv_status fill_field(clv__onnx_reader *r, const clv__onnx_message *m, co
     }
     if (field->list) {
         memcpy(&to, structure + field->at, sizeof to);
-        to += *used * element_bytes(field);
+        if (to) to += *used * element_bytes(field); // NULL: packed, and empty
     }
     if (is_message(field)) {
         ++*used;

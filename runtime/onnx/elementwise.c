@@ -43,11 +43,16 @@ UNARY(tanh, clv_tanh)
 /** Of an initializer. Exporters write those of the same values once: a vector (ones of a normalisation) becomes one of its own under the
  *  result's name, as it was in the model; a matrix is shared, as the weights of an embedding are with the last layer. */
 static void build_identity(clv__onnx_use *use) {
+    if (clv__onnx_has(use, 0) && use->n_out &&
+        (use->in[0]->parts || use->in[0]->none)) { // a sequence, or nothing
+        *use->out[0] = *use->in[0];
+        return;
+    }
     if (!clv__onnx_has(use, 0) || !use->in[0]->data || !clv__onnx_of_floats(use) || !use->n_out) {
         clv__onnx_give(use, 0, clv__onnx_in(use, 0));
         return;
     }
-    if (use->in[0]->data->rank > 1)
+    if (use->in[0]->data->rank > 1 || use->flow->graphs)
         use->out[0]->same_as = use->in[0]->same_as ? use->in[0]->same_as : use->in[0];
     use->out[0]->data = use->in[0]->data;
     use->out[0]->type = use->in[0]->type;

@@ -106,6 +106,7 @@ typedef struct clv__onnx_info {
     clv__onnx_kind kind;
     clv__onnx_dtype dtype; // of a tensor; UNDEFINED: not said
     bool has_shape;        // false: not even the rank is known
+    bool buffer;           // of a module: a file of PyTorch says that it is no parameter
     size_t rank;
     const clv__onnx_dim *dims;
     uint32_t value; // whose; NO_VALUE: of a name that nothing makes (a value_info alone)

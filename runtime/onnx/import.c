@@ -11,6 +11,7 @@ typedef struct clv__import {
     const clv__onnx_model *model;
     clv_graph *graph;
     clv__made *made; // by the model's numbers of values
+    clv__flow flow;
     int64_t known_left;
     clv__batches batches;
     char layer[256]; // of the last node; "": of none yet
@@ -23,7 +24,11 @@ const clv__onnx_row *clv__onnx_row_of(const clv__onnx_node *node) {
         clv__onnx_elementwise, clv__onnx_moves,     clv__onnx_products, clv__onnx_norms,
         clv__onnx_reductions,  clv__onnx_attention, clv__onnx_einsum,   clv__onnx_losses,
         clv__onnx_quantized,   clv__onnx_recurrent, clv__onnx_resize,   clv__onnx_scans,
-        clv__onnx_signal,      clv__onnx_bits,      clv__onnx_newer,    clv__onnx_sequences};
+        clv__onnx_signal,      clv__onnx_bits,      clv__onnx_newer,    clv__onnx_sequences,
+        clv__onnx_control};
+    const bool microsoft = clv__onnx_text_is(node->domain, "com.microsoft");
+    for (const clv__onnx_row *row = clv__onnx_microsoft; microsoft && row->op; row++)
+        if (clv__onnx_text_is(node->op_type, row->op)) return row;
     if (node->domain.n) return NULL;
     for (size_t t = 0; t < sizeof tables / sizeof *tables; t++)
         for (const clv__onnx_row *row = tables[t]; row->op; row++)
@@ -36,7 +41,8 @@ static bool all_known(clv__onnx_use *use, bool parameters_too) {
     for (int i = 0; i < use->n_in; i++) {
         const clv__made *value = use->in[i];
         if (!value) continue;
-        const bool parameter = value->data && clv__onnx_is_float(value->type) && value->data->rank > 0;
+        const bool parameter = (value->data && clv__onnx_is_float(value->type) && value->data->rank > 0) ||
+                               clv__onnx_stays_small(value);
         if ((parameter && !parameters_too) || !clv__onnx_if_known(use, i)) return false;
     }
     return true;
@@ -51,13 +57,14 @@ static const clv__onnx_fold *fold_of(const clv__onnx_node *node) {
     return NULL;
 }
 
-bool clv__onnx_folds_it(const clv__onnx_node *node) {
-    return fold_of(node) != NULL;
+bool clv__onnx_is_control(const clv__onnx_row *row) {
+    for (const clv__onnx_row *one = clv__onnx_control; one->op; one++)
+        if (one == row) return true;
+    return false;
 }
 
-static bool fold(clv__onnx_use *use) {
-    const clv__onnx_fold *row = fold_of(use->node);
-    return row && row->fold(use);
+bool clv__onnx_folds_it(const clv__onnx_node *node) {
+    return fold_of(node) != NULL;
 }
 
 /** The layer of a node: what the name of its first parameter has before the last dot; without one, that of the node before. */
@@ -83,12 +90,44 @@ static void refuse(clv__onnx_use *use) {
     clv__onnx_fail(use, CLV_E_UNSUPPORTED, "its result cannot be computed while the graph is built");
 }
 
-static void build_node(importer *im, const clv__onnx_node *node) {
+/** Is it a constant that a turn before has made? Its numbers count once. */
+static bool is_there(const importer *im, const clv__onnx_node *node) {
+    return im->flow.loops && !node->n_inputs && node->n_outputs == 1 &&
+           clv__onnx_text_is(node->op_type, "Constant") && node->output_values[0] != CLV__ONNX_NO_VALUE &&
+           im->made[node->output_values[0]].known;
+}
+
+/**
+ * Quantised weights become floats just before the first node that reads them, not where the file has that: so those of one layer are there
+ * at a time. `now`: this is the time.
+ */
+static bool waits(importer *im, const clv__onnx_node *node, bool now) {
+    if (now || !clv__onnx_text_is(node->op_type, "DequantizeLinear") || node->n_outputs != 1 ||
+        !node->n_inputs || node->input_values[0] == CLV__ONNX_NO_VALUE ||
+        node->output_values[0] == CLV__ONNX_NO_VALUE ||
+        !clv__onnx_stays_small(&im->made[node->input_values[0]]))
+        return false;
+    clv__made *value = &im->made[node->output_values[0]];
+    *value = (clv__made){.name = value->name, .later = node};
+    return true;
+}
+
+static void build_node(importer *im, const clv__onnx_node *node, bool now);
+
+static void build_waiting(importer *im, clv__made *value) {
+    const clv__onnx_node *node = value->later;
+    value->later = NULL;
+    if (node) build_node(im, node, true);
+}
+
+static void build_node(importer *im, const clv__onnx_node *node, bool now) {
+    if (is_there(im, node) || waits(im, node, now)) return;
     clv__onnx_use use = {.import = im,
                          .known_left = &im->known_left,
                          .batches = im->batches,
                          .graph = im->graph,
                          .node = node,
+                         .flow = &im->flow,
                          .opset = (int)node->opset};
     use.in = clv__arena_alloc(&im->graph->arena, node->n_inputs + 1, sizeof(void *));
     use.out = clv__arena_alloc(&im->graph->arena, node->n_outputs + 1, sizeof(void *));
@@ -100,30 +139,40 @@ static void build_node(importer *im, const clv__onnx_node *node) {
     for (size_t i = 0; i < node->n_inputs; i++) {
         if (node->input_values[i] == CLV__ONNX_NO_VALUE) continue;
         use.in[i] = &im->made[node->input_values[i]];
+        build_waiting(im, use.in[i]);
         use.n_in = (int)i + 1;
         fed = fed || use.in[i]->fed;
     }
     for (size_t i = 0; i < node->n_outputs; i++) {
         if (node->output_values[i] == CLV__ONNX_NO_VALUE) continue;
         use.out[i] = &im->made[node->output_values[i]];
-        use.out[i]->fed = fed;
+        *use.out[i] = (clv__made){.name = use.out[i]->name, .fed = fed}; // of the turn before, too
         use.n_out = (int)i + 1;
     }
     const clv__onnx_row *row = clv__onnx_row_of(node);
-    if (all_known(&use, !row) && fold(&use)) return;
+    const clv__onnx_fold *folds = fold_of(node);
+    if (folds && all_known(&use, !row) && folds->fold(&use)) return;
     if (!row) {
         refuse(&use);
         return;
     }
-    const bool has_layer = *layer_of(im, &use);
-    if (has_layer) clv_scope_push(im->graph, im->layer);
-    row->build(&use);
-    if (has_layer) clv_scope_pop(im->graph);
-    clv__onnx_follow_batch(&use);
+    if (clv__onnx_is_control(row)) {
+        row->build(&use);
+    } else {
+        const size_t before = im->graph->n_nodes;
+        const bool has_layer = *layer_of(im, &use);
+        if (has_layer) clv_scope_push(im->graph, im->layer);
+        row->build(&use);
+        if (has_layer) clv_scope_pop(im->graph);
+        clv__onnx_follow_batch(&use);
+        if (im->flow.loops) im->flow.left -= (int64_t)(im->graph->n_nodes - before);
+    }
     const clv__made *made = use.n_out ? use.out[0] : NULL;
-    if (made && !made->tensor && !made->known && !made->data && !made->parts)
+    if (made && !made->tensor && !made->known && !made->data && !made->parts && !made->none)
         clv__onnx_fail(&use, CLV_E_UNSUPPORTED, "its result cannot be built");
 }
+
+// ---- the whole file -------------------------------------------------------------------------------------------------
 
 /** Give the last layer other classes: the node that the only result is made by, behind sums and names. */
 static void set_classes(importer *im, int64_t classes) {
@@ -180,7 +229,10 @@ void clv__onnx_build(const clv__onnx_model *model, int64_t classes, clv_tensor *
                      clv_tensor **outputs) {
     clv_graph *graph = clv_tensor_graph(inputs[0]);
     const clv__onnx_graph *file = &model->graph;
-    importer im = {.model = model, .graph = graph, .known_left = CLV__KNOWN_IN_ALL};
+    importer im = {.model = model,
+                   .graph = graph,
+                   .known_left = CLV__KNOWN_IN_ALL,
+                   .flow = {.build = build_node, .left = CLV__MOST_LOOPED}};
     im.made = clv__arena_alloc(&graph->arena, (size_t)model->n_values + 1, sizeof *im.made);
     if (!im.made) {
         clv__graph_fail(graph, CLV_E_HOST_MEMORY, "no memory for %zu values", (size_t)model->n_values);
@@ -190,7 +242,9 @@ void clv__onnx_build(const clv__onnx_model *model, int64_t classes, clv_tensor *
         const clv__onnx_tensor *data = model->values[i].initializer;
         im.made[i] =
             (clv__made){.name = model->values[i].name, .data = data, .type = data ? (int)data->dtype : 0};
+        im.made[i].buffer = model->values[i].info && model->values[i].info->buffer;
     }
+    im.flow.made = im.made;
     if (classes && file->n_outputs == 1) set_classes(&im, classes);
     size_t fed = 0;
     for (size_t i = 0; i < file->n_inputs; i++) {
@@ -203,7 +257,7 @@ void clv__onnx_build(const clv__onnx_model *model, int64_t classes, clv_tensor *
     const clv_shape first = fed ? clv_tensor_shape(inputs[0]) : (clv_shape){0};
     im.batches = (clv__batches){clv__onnx_batch_of(model), first.rank ? first.dims[0] : 0};
     for (size_t i = 0; i < file->n_nodes && graph->error.status == CLV_OK; i++)
-        build_node(&im, &file->nodes[i]);
+        build_node(&im, &file->nodes[i], false);
     for (size_t i = 0; i < file->n_outputs && graph->error.status == CLV_OK; i++) {
         const clv__onnx_node none = {.name = file->outputs[i].name};
         clv__onnx_use use = {.import = &im,
@@ -211,6 +265,7 @@ void clv__onnx_build(const clv__onnx_model *model, int64_t classes, clv_tensor *
                              .batches = im.batches,
                              .graph = graph,
                              .node = &none};
+        build_waiting(&im, &im.made[file->outputs[i].value]);
         outputs[i] = clv__onnx_tensor_of(&use, &im.made[file->outputs[i].value]);
         if (outputs[i] && !outputs[i]->node) outputs[i] = clv_detach(outputs[i]); // nothing computes it
         if (!outputs[i]) clv__onnx_fail(&use, CLV_E_VALUE, "nothing makes this output");

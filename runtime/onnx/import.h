@@ -15,8 +15,9 @@ typedef struct clv__known {
 } clv__known;
 
 enum {
-    CLV__MOST_KNOWN = 1 << 20,  // elements of a result; more are computed on the device
-    CLV__KNOWN_IN_ALL = 1 << 26 // of all nodes: what a small file can ask for is bounded
+    CLV__MOST_KNOWN = 1 << 20,   // elements of a result; more are computed on the device
+    CLV__KNOWN_IN_ALL = 1 << 26, // of all nodes: what a small file can ask for is bounded
+    CLV__MOST_LOOPED = 1 << 16   // nodes that the turns of all loops are and make, with the turns themselves
 };
 
 /** What is made of a value of the file. `known` and `tensor` are each made when first asked for, of what there is. */
@@ -26,9 +27,12 @@ typedef struct clv__made {
     const clv__known *known;      // NULL: not known
     const clv__onnx_tensor *data; // an initializer
     clv_tensor *tensor;           // NULL: nobody asked yet
+    const clv__onnx_node *later;  // makes it when it is first read; NULL: it was made
     struct clv__made *same_as;    // of an Identity of an initializer: that one
     struct clv__made **parts;     // of a sequence: its n_parts tensors; else NULL
     int n_parts;
+    bool buffer;    // an initializer that is not trained
+    bool none;      // an optional value that is not there
     bool fed;       // it depends on what is fed, if only on its shape
     int batch_axis; // of what is fed: the dimension in which the samples are
     int64_t
@@ -42,6 +46,15 @@ typedef struct clv__batches {
     int64_t of_file, now;
 } clv__batches;
 
+struct clv__import;
+/** What nodes with graphs of their own build those with. */
+typedef struct clv__flow {
+    void (*build)(struct clv__import *import, const clv__onnx_node *node, bool now);
+    clv__made *made;   // by the model's numbers of values
+    int graphs, loops; // that are around the node
+    int64_t left;      // of CLV__MOST_LOOPED
+} clv__flow;
+
 /** A node while it is built. */
 typedef struct clv__onnx_use {
     struct clv__import *import;
@@ -49,6 +62,7 @@ typedef struct clv__onnx_use {
     clv__batches batches;
     clv_graph *graph;
     const clv__onnx_node *node;
+    clv__flow *flow;
     int opset, n_in, n_out; // inputs and outputs behind the last that is there are not counted
     clv__made **in;         // NULL: left out
     clv__made **out;        // NULL: nobody reads it
@@ -77,6 +91,8 @@ static inline bool clv__onnx_has(const clv__onnx_use *use, int i) {
     return i < use->n_in && use->in[i];
 }
 clv_tensor *clv__onnx_tensor_of(clv__onnx_use *use, clv__made *value);
+/** Is it an initializer of bytes (weights of a quantised model) that stays so on the device, and is made wider where it is read? */
+bool clv__onnx_stays_small(const clv__made *value);
 /** The input as a tensor: f32 or i32. NULL: left out, or the build has failed. */
 clv_tensor *clv__onnx_in(clv__onnx_use *use, int i);
 /** The same as f32. */
@@ -192,13 +208,18 @@ int64_t clv__onnx_batch_of(const clv__onnx_model *model);
 extern const clv__onnx_row clv__onnx_elementwise[], clv__onnx_moves[], clv__onnx_products[],
     clv__onnx_norms[], clv__onnx_reductions[], clv__onnx_attention[], clv__onnx_einsum[], clv__onnx_losses[],
     clv__onnx_quantized[], clv__onnx_recurrent[], clv__onnx_resize[], clv__onnx_scans[], clv__onnx_signal[],
-    clv__onnx_bits[], clv__onnx_newer[], clv__onnx_sequences[];
+    clv__onnx_bits[], clv__onnx_newer[], clv__onnx_sequences[], clv__onnx_control[], clv__onnx_microsoft[];
 extern const clv__onnx_fold clv__onnx_folds[], clv__onnx_more_folds[], clv__onnx_signal_folds[];
 
 /** The row of a node's op; NULL: there is none. */
 const clv__onnx_row *clv__onnx_row_of(const clv__onnx_node *node);
+/** Is it of those whose nodes have graphs? */
+bool clv__onnx_is_control(const clv__onnx_row *row);
 /** Can it be computed, where all inputs are known? */
 bool clv__onnx_folds_it(const clv__onnx_node *node);
+
+/** Room for a sequence of n tensors, the result i; NULL: nobody reads it, or after a failure. */
+clv__made *clv__onnx_sequence(clv__onnx_use *use, int i, int n);
 
 /** A known number as of the type of what need not be known. */
 bool clv__onnx_fold_cast_like(clv__onnx_use *use);

@@ -34,11 +34,25 @@ static clv_tensor *persistent_of(clv__onnx_use *use, const clv__made *value, boo
     return clv__persistent(use->graph, name, desc, init, CLV_PARAMETERS, trained);
 }
 
+bool clv__onnx_stays_small(const clv__made *value) {
+    enum { FEW = 4096 };
+    const clv__onnx_tensor *data = value ? value->data : NULL;
+    return data && (data->dtype == CLV__ONNX_UINT8 || data->dtype == CLV__ONNX_INT8) && data->rank > 0 &&
+           data->rank <= CLV_MAX_RANK && data->numel >= FEW;
+}
+
+/** Made wider where it is read. */
+static clv_tensor *small_as(clv__onnx_use *use, const clv__made *value, clv_dtype dtype) {
+    const clv_dtype own = value->data->dtype == CLV__ONNX_UINT8 ? CLV_DTYPE_U8 : CLV_DTYPE_I8;
+    return clv_cast(clv_constant(use->graph, own, shape_of_data(value), value->data->bytes), dtype);
+}
+
 static clv_tensor *tensor_of(clv__onnx_use *use, clv__made *value) {
     if (value->tensor || clv__onnx_failed(use)) return value->tensor;
+    if (clv__onnx_stays_small(value)) return small_as(use, value, CLV_DTYPE_I32);
     if (value->same_as) return value->tensor = tensor_of(use, value->same_as);
     const bool parameter = value->data && clv__onnx_is_float(value->type) && value->data->rank > 0;
-    if (parameter) return value->tensor = persistent_of(use, value, true);
+    if (parameter) return value->tensor = persistent_of(use, value, !value->buffer);
     if (!value->known && value->data) value->known = clv__known_of(use, value->data, INT64_MAX);
     if (value->known) value->tensor = clv__onnx_constant(use, value->known);
     return value->tensor;
@@ -50,12 +64,14 @@ clv_tensor *clv__onnx_in(clv__onnx_use *use, int i) {
 
 clv_tensor *clv__onnx_buffer(clv__onnx_use *use, int i) {
     clv__made *value = clv__onnx_has(use, i) ? use->in[i] : NULL;
-    if (value && value->data && clv__onnx_is_float(value->type) && !value->tensor)
+    if (value && value->data && value->data->rank && clv__onnx_is_float(value->type) && !value->tensor)
         value->tensor = persistent_of(use, value, false);
     return value ? tensor_of(use, value) : NULL;
 }
 
 clv_tensor *clv__onnx_float(clv__onnx_use *use, int i) {
+    if (clv__onnx_has(use, i) && clv__onnx_stays_small(use->in[i]) && !clv__onnx_failed(use))
+        return small_as(use, use->in[i], CLV_DTYPE_F32);
     return clv__onnx_as_float(clv__onnx_in(use, i));
 }
 

@@ -107,10 +107,32 @@ static const clv__onnx_field type_fields[] = {INLINE(1, tensor_type_message),
                                               MARK(9, clv__onnx_info, kind, CLV__ONNX_OF_OPTIONAL)};
 static const clv__onnx_message type_message = {.what = "a type", FIELDS(type_fields)};
 
+/** Has a property this key and this value? */
+static bool property_is(const clv__wire_field *property, const char *key, const char *value) {
+    clv__wire wire = {.at = property->bytes, .end = property->bytes + property->n};
+    clv__onnx_text texts[2] = {{"", 0}, {"", 0}};
+    for (clv__wire_field f; clv__wire_next(&wire, &f);)
+        if (f.type == CLV__WIRE_BYTES && (f.number == 1 || f.number == 2))
+            texts[f.number - 1] = (clv__onnx_text){(const char *)f.bytes, f.n};
+    return clv__onnx_text_is(texts[0], key) && clv__onnx_text_is(texts[1], value);
+}
+
+/** PyTorch's newer exporter says which initializers are buffers of the module (torch.onnx, _core.py of 2.15). */
+static bool is_buffer(const uint8_t *bytes, size_t n) {
+    enum { METADATA = 9 };
+    clv__wire wire = {.at = bytes, .end = bytes + n};
+    for (clv__wire_field f; clv__wire_next(&wire, &f);)
+        if (f.number == METADATA && f.type == CLV__WIRE_BYTES &&
+            property_is(&f, "pkg.torch.export.graph_signature.InputSpec.kind", "BUFFER"))
+            return true;
+    return false;
+}
+
 static clv_status finish_info(clv__onnx_reader *r, const uint8_t *bytes, size_t n, void *structure) {
-    (void)r, (void)bytes, (void)n;
+    (void)r;
     clv__onnx_info *info = structure;
     info->value = CLV__ONNX_NO_VALUE;
+    info->buffer = is_buffer(bytes, n);
     return CLV_OK;
 }
 

@@ -40,8 +40,20 @@ static void note(search *s, const clv__onnx_node *node, bool of_fed) {
 
 /** Ops whose results follow from shapes, which are fixed when a graph is built. */
 static bool tells_of_shapes(const clv__onnx_node *node) {
-    return clv__onnx_text_is(node->op_type, "Shape") || clv__onnx_text_is(node->op_type, "Size") ||
-           clv__onnx_text_is(node->op_type, "EyeLike");
+    static const char *const ops[] = {"EyeLike", "OptionalHasElement", "SequenceLength", "Shape", "Size"};
+    for (size_t i = 0; i < sizeof ops / sizeof *ops; i++)
+        if (clv__onnx_text_is(node->op_type, ops[i])) return true;
+    return false;
+}
+
+/** Ops that hand on what they are given, or a part of it. */
+static bool hands_on(const clv__onnx_node *node) {
+    static const char *const ops[] = {"Optional",          "OptionalGetElement", "SequenceAt",
+                                      "SequenceConstruct", "SequenceEmpty",      "SequenceErase",
+                                      "SequenceInsert"};
+    for (size_t i = 0; i < sizeof ops / sizeof *ops; i++)
+        if (clv__onnx_text_is(node->op_type, ops[i])) return true;
+    return false;
 }
 
 /** What a node's results are; what there is not of it is noted. As build_node of import.c decides. */
@@ -57,6 +69,7 @@ static kind look_at(search *s, const clv__onnx_node *node) {
         return FED;
     }
     if (!row || tells_of_shapes(node)) return KNOWN;
+    if (hands_on(node)) return most;
     const uint32_t first = node->n_inputs ? node->input_values[0] : CLV__ONNX_NO_VALUE;
     if (clv__onnx_text_is(node->op_type, "CastLike") && first != CLV__ONNX_NO_VALUE &&
         s->kinds[first] == KNOWN)
@@ -67,20 +80,59 @@ static kind look_at(search *s, const clv__onnx_node *node) {
 
 static void look_through(search *s, const clv__onnx_graph *graph);
 
-static void look_into(search *s, const clv__onnx_attribute *attribute) {
-    if (attribute->g) look_through(s, attribute->g);
-    for (size_t i = 0; attribute->graphs && i < attribute->n; i++) look_through(s, &attribute->graphs[i]);
+static void look_into(search *s, const clv__onnx_node *node) {
+    for (size_t k = 0; k < node->n_attributes; k++) {
+        const clv__onnx_attribute *attribute = &node->attributes[k];
+        if (attribute->g) look_through(s, attribute->g);
+        for (size_t i = 0; attribute->graphs && i < attribute->n; i++) look_through(s, &attribute->graphs[i]);
+    }
+}
+
+static kind kind_of(const search *s, const clv__onnx_node *node, size_t i) {
+    const bool there = i < node->n_inputs && node->input_values[i] != CLV__ONNX_NO_VALUE;
+    return there ? (kind)s->kinds[node->input_values[i]] : KNOWN;
+}
+
+/**
+ * Nodes with graphs, as control.c builds them: their course must be known. Then one branch of an If is never built, so neither is looked
+ * at; a loop's graph is looked at as its first turn has it. What that leaves out is refused, node by node, when it is built.
+ */
+static void look_at_flow(search *s, const clv__onnx_node *node) {
+    const bool branches = clv__onnx_text_is(node->op_type, "If"),
+               loop = clv__onnx_text_is(node->op_type, "Loop");
+    const clv__onnx_attribute *body = clv__onnx_attribute_find(node, "body");
+    const bool before_9 = clv__onnx_text_is(node->op_type, "Scan") && node->opset < 9;
+    const size_t out_first = loop ? 1 : 0;
+    const bool of_fed =
+        (branches || loop) && (kind_of(s, node, 0) == FED || (loop && kind_of(s, node, 1) == FED));
+    if (branches && of_fed) look_into(s, node);
+    if (of_fed) note(s, node, true);
+    if (!branches && body && body->g) {
+        for (size_t i = 0; i < body->g->n_inputs; i++)
+            s->kinds[body->g->inputs[i].value] =
+                (uint8_t)(loop && i < 2 ? KNOWN : kind_of(s, node, i + before_9));
+        look_through(s, body->g);
+    }
+    for (size_t k = 0; k < node->n_outputs; k++) {
+        const bool told = !branches && body && body->g && k + out_first < body->g->n_outputs;
+        if (node->output_values[k] != CLV__ONNX_NO_VALUE)
+            s->kinds[node->output_values[k]] = told ? s->kinds[body->g->outputs[k + out_first].value] : KNOWN;
+    }
 }
 
 /** Graphs in it too, which are at most CLV__ONNX_DEEPEST deep. */
 static void look_through(search *s, const clv__onnx_graph *graph) {
-    for (size_t i = 0; i < graph->n_inputs; i++) s->kinds[graph->inputs[i].value] = FED;
     for (size_t i = 0; i < graph->n_initializers; i++)
         s->kinds[graph->initializers[i].value] =
             clv__onnx_is_parameter(&graph->initializers[i]) ? PARAMETER : KNOWN;
     for (size_t i = 0; i < graph->n_nodes; i++) {
         const clv__onnx_node *node = &graph->nodes[i];
-        for (size_t k = 0; k < node->n_attributes; k++) look_into(s, &node->attributes[k]);
+        const clv__onnx_row *row = clv__onnx_row_of(node);
+        if (row && clv__onnx_is_control(row)) {
+            look_at_flow(s, node);
+            continue;
+        }
+        look_into(s, node);
         const kind made = look_at(s, node);
         for (size_t k = 0; k < node->n_outputs; k++)
             if (node->output_values[k] != CLV__ONNX_NO_VALUE) s->kinds[node->output_values[k]] = made;
@@ -114,6 +166,7 @@ static clv_status tell_all(const search *s, const char *path, clv__error *error)
 clv_status clv__onnx_check_ops(clv__error *error, const clv__onnx_model *model) {
     search s = {.kinds = calloc((size_t)model->n_values + 1, 1)};
     if (!s.kinds) CLV_FAIL(error, CLV_E_HOST_MEMORY, "no memory for '%s'", model->path);
+    for (size_t i = 0; i < model->graph.n_inputs; i++) s.kinds[model->graph.inputs[i].value] = FED;
     look_through(&s, &model->graph);
     free(s.kinds);
     return s.n ? tell_all(&s, model->path, error) : CLV_OK;

@@ -155,7 +155,7 @@ static void read_output(clv_onnx *onnx, clv_tensor *tensor, const char *name, bo
     if (!classes && shape.rank == 2 && shape.dims[1] == 1) port->dims[0] = 0; // one number
 }
 
-/** Build it once, for the file's batch, or one of one, to see what comes out. */
+/** Build it once, for the file's batch, or one of one, to see what comes out, and how many numbers are trained. */
 static clv_status read_outputs(clv_onnx *onnx, clv__error *error, bool numbers) {
     clv_graph *graph = NULL;
     clv_tensor *inputs[CLV_MAX_PORTS], *outputs[CLV_MAX_PORTS] = {NULL};
@@ -172,6 +172,8 @@ static clv_status read_outputs(clv_onnx *onnx, clv__error *error, bool numbers) 
         clv__onnx_build(onnx->file, 0, inputs, outputs);
         status = clv_graph_status(graph);
     }
+    for (size_t i = 0; status == CLV_OK && i < graph->n_tensors; i++)
+        if (graph->tensors[i]->trainable) onnx->n_parameters += clv__numel(&graph->tensors[i]->desc);
     for (size_t i = 0; status == CLV_OK && i < file->n_outputs; i++) {
         clv__shown_text shown;
         const char *name = clv__shown_bytes(file->outputs[i].name.data, file->outputs[i].name.n, &shown);
@@ -209,8 +211,6 @@ static clv_status read_ports(clv_onnx *onnx, clv__error *error, const clv_onnx_c
             CLV_TRY(read_input(onnx, error, &file->inputs[i], config->dims));
     if (!onnx->n_inputs) CLV_FAIL(error, CLV_E_UNSUPPORTED, "'%s' has no input", onnx->file->path);
     CLV_TRY(read_outputs(onnx, error, config->numbers));
-    for (size_t i = 0; i < file->n_initializers; i++)
-        if (clv__onnx_is_parameter(&file->initializers[i])) onnx->n_parameters += file->initializers[i].numel;
     clv__shown_text shown;
     const clv__onnx_text producer = onnx->file->producer_name;
     onnx->producer = clv__arena_strdup(&onnx->names, clv__shown_bytes(producer.data, producer.n, &shown));

@@ -313,18 +313,91 @@ static clv_tensor *mean(clv__onnx_use *use, clv_tensor *x, window w, bool ceil_m
     return pooled(&means, x, &w, ceil_mode, !include_padding);
 }
 
+/** Of each place of the result and each of its window, [K,O], which of a channel's numbers it is, or how many there are where that is padding;
+ *  columns first, if the node says so. `from`: the same with rows first, [O,K]. */
+static bool window_places(clv__onnx_use *use, const window *w, const int64_t *out, clv__known **to,
+                          clv__known **from) {
+    const bool by_columns = clv__onnx_int(use, "storage_order", 0) != 0;
+    int64_t n_out = 1, n_kernel = 1, all = 1;
+    for (int d = 0; d < w->n; d++)
+        n_out *= out[d], n_kernel = clv__onnx_times(n_kernel, w->kernel[d]), all *= w->in[d];
+    *to = clv__onnx_new_known(use, CLV__ONNX_INT32, CLV_SHAPE(n_kernel, n_out));
+    *from = clv__onnx_new_known(use, CLV__ONNX_INT32, CLV_SHAPE(clv__onnx_times(n_out, n_kernel)));
+    for (int64_t i = 0; *to && *from && i < n_out * n_kernel; i++) {
+        int64_t o = i / n_kernel, k = i % n_kernel, row = 0, column = 0, rows = 1, columns = all;
+        bool inside = true;
+        for (int d = w->n - 1; d >= 0; d--) {
+            const int64_t at = o % out[d] * w->stride[d] - w->before[d] + k % w->kernel[d] * w->dilation[d];
+            o /= out[d], k /= w->kernel[d], columns /= w->in[d];
+            inside = inside && at >= 0 && at < w->in[d];
+            row += at * rows, rows *= w->in[d];
+            column += at * columns;
+        }
+        (*from)->v[i] = (double)(inside ? row : all);
+        (*to)->v[i % n_kernel * n_out + i / n_kernel] = (double)(inside ? (by_columns ? column : row) : all);
+    }
+    return *to && *from;
+}
+
+/** Where in all of x the largest of each window is: the windows are taken out and asked. */
+static clv_tensor *places_of_largest(clv__onnx_use *use, clv_tensor *x, const window *w) {
+    const clv_shape s = clv_tensor_shape(x);
+    int64_t out[3], back[5] = {s.dims[0], s.dims[1]}, n_out = 1, n_in = 1;
+    for (int d = 0; d < w->n; d++) {
+        out[d] = back[2 + d] = places(w, d, clv__onnx_int(use, "ceil_mode", 0));
+        n_out = out[d] > 0 ? clv__onnx_times(n_out, out[d]) : 0;
+        n_in *= w->in[d];
+    }
+    const int64_t rows = s.dims[0] * s.dims[1];
+    clv__known *to, *from;
+    if (n_out < 1 || n_in < 1 || clv__onnx_failed(use) || !window_places(use, w, out, &to, &from))
+        return NULL;
+    clv_tensor *none = clv_full(use->graph, CLV_DTYPE_F32, CLV_SHAPE(rows, 1), -INFINITY);
+    x = clv_concat((clv_tensor *[]){clv_reshape(x, CLV_SHAPE(rows, n_in)), none}, 2, 1);
+    x = clv_index_select(x, 1, clv__onnx_constant(use, from));
+    x = clv_argmax(clv_reshape(x, CLV_SHAPE(rows, n_out, from->shape.dims[0] / n_out)), 2, false);
+    x = clv_gather(clv__onnx_constant(use, to), 0, x);
+    clv_tensor *before = clv__onnx_with(use, clv_mul, clv__onnx_places(use, rows, 0, 2), (double)n_in);
+    return clv__onnx_reshape(clv_add(x, before), back, s.rank);
+}
+
 static void build_max_pool(clv__onnx_use *use) {
     int64_t kernel[3];
     window w;
-    if (use->n_out > 1 && use->out[1])
-        clv__onnx_fail(use, CLV_E_UNSUPPORTED, "the places of the largest are not told");
     if (!clv__onnx_ints(use, "kernel_shape", kernel, 3)) clv__onnx_fail(use, CLV_E_VALUE, "no kernel_shape");
     if (clv__onnx_failed(use) || !read_window(use, kernel, &w)) return;
     static const pools largest = {clv_max_pool1d, clv_max_pool2d, clv_max_pool3d};
     clv_tensor *x = clv__onnx_float(use, 0);
+    if (use->n_out > 1 && use->out[1])
+        clv__onnx_give_type(use, 1, places_of_largest(use, x, &w), CLV__ONNX_INT64);
     if (unusual(&w)) x = padded(use, x, &w, -INFINITY);
     x = pooled(&largest, x, &w, clv__onnx_int(use, "ceil_mode", 0), false);
     clv__onnx_give(use, 0, clv__onnx_as_given(use, x));
+}
+
+/** Each number at the place that MaxPool told, among zeros; a shape that is wanted may be larger. */
+static void build_max_unpool(clv__onnx_use *use) {
+    const clv_shape s = clv__onnx_shape(use, 0), index = clv__onnx_shape(use, 1);
+    int64_t kernel[3], wanted[CLV_MAX_RANK], before[CLV_MAX_RANK] = {0}, after[CLV_MAX_RANK] = {0};
+    clv_shape shape = s;
+    window w;
+    if (!clv__onnx_ints(use, "kernel_shape", kernel, 3)) clv__onnx_fail(use, CLV_E_VALUE, "no kernel_shape");
+    if (!clv_shape_equal(&s, &index)) clv__onnx_fail(use, CLV_E_SHAPE, "it has not a place for each number");
+    if (clv__onnx_failed(use) || !read_window(use, kernel, &w)) return;
+    for (int d = 0; d < w.n; d++)
+        shape.dims[2 + d] = (s.dims[2 + d] - 1) * w.stride[d] + w.kernel[d] - w.before[d] - w.after[d];
+    const int n = clv__onnx_has(use, 2) ? clv__onnx_numbers(use, 2, wanted, CLV_MAX_RANK) : 0;
+    for (int d = 0; d < n && n == shape.rank; d++) after[d] = wanted[d] - shape.dims[d];
+    const int64_t all = clv_shape_numel(&shape);
+    if (clv__onnx_failed(use)) return;
+    if (all < 0 || (n && n != shape.rank)) {
+        clv__onnx_fail(use, CLV_E_SHAPE, "a result of another rank, or without a size");
+        return;
+    }
+    clv_tensor *y = clv_full(use->graph, CLV_DTYPE_F32, CLV_SHAPE(all), 0);
+    y = clv_scatter(y, 0, clv__onnx_flat(clv__onnx_i32(use, 1)), clv__onnx_flat(clv__onnx_float(use, 0)));
+    clv__onnx_give(use, 0,
+                   clv__onnx_pad(use, clv__onnx_reshape(y, shape.dims, shape.rank), before, after, 0));
 }
 
 static void build_average_pool(clv__onnx_use *use) {
@@ -366,6 +439,7 @@ const clv__onnx_row clv__onnx_products[] = {
     {"GlobalMaxPool", build_global_max_pool},
     {"MatMul", build_matmul},
     {"MaxPool", build_max_pool},
+    {"MaxUnpool", build_max_unpool},
     {NULL, NULL},
 };
 

@@ -2,6 +2,7 @@
 // Who makes each name that is read: values get numbers, nodes the numbers of what they read and make, and
 // their order. A graph in a node sees the names of the graphs around it, and its own before those.
 // Source: docs/IR.md of ONNX 1.23, "Graphs", "Names Within a Graph".
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -84,6 +85,18 @@ static clv_status declare(resolver *z, const clv__onnx_value *made, uint32_t *ou
     return CLV_OK;
 }
 
+/** An initializer of a graph in a node whose name another value has, of another graph: a name of its own, as sessions know tensors by them. */
+static clv_status rename_initializer(resolver *z, clv__onnx_value *value, uint32_t number) {
+    char end[16];
+    const size_t n = (size_t)snprintf(end, sizeof end, "#%u", number);
+    char *text = clv__onnx_take(z->r, value->name.n + n, 1);
+    if (!text) return z->r->status;
+    memcpy(text, value->name.data, value->name.n);
+    memcpy(text + value->name.n, end, n);
+    value->name = (clv__onnx_text){text, value->name.n + n};
+    return CLV_OK;
+}
+
 static clv_status declare_inputs(resolver *z, clv__onnx_graph *g) {
     for (size_t i = 0; i < g->n_inputs; i++) {
         clv__onnx_info *info = &g->inputs[i];
@@ -101,7 +114,10 @@ static clv_status declare_inputs(resolver *z, clv__onnx_graph *g) {
             t->value = at;
             continue;
         }
+        uint32_t number;
+        const bool taken = g != &z->r->model->graph && clv__onnx_names_find(&z->names, t->name, &number);
         CLV_TRY(declare(z, &(clv__onnx_value){.name = t->name, .graph = g, .initializer = t}, &t->value));
+        if (taken) CLV_TRY(rename_initializer(z, &z->values[t->value], t->value));
     }
     for (size_t i = 0; i < g->n_sparse; i++) {
         uint32_t number;

@@ -105,8 +105,8 @@ static bool holds(const clv_session *session, clv__onnx_text name) {
 /** A value's initializer; of an Identity of one, that one. */
 static const clv__onnx_tensor *initializer_of(const clv__onnx_model *model, uint32_t value) {
     const clv__onnx_node *node = model->values[value].node;
-    while (node && node->n_inputs == 1 && clv__onnx_text_is(node->op_type, "Identity") &&
-           node->input_values[0] != CLV__ONNX_NO_VALUE) {
+    while (node && model->values[value].graph == &model->graph && node->n_inputs == 1 &&
+           clv__onnx_text_is(node->op_type, "Identity") && node->input_values[0] != CLV__ONNX_NO_VALUE) {
         value = node->input_values[0];
         node = model->values[value].node;
     }

@@ -108,6 +108,12 @@ works "$cleave" run --model tokens.onnx --input texts/x.npy --device "$device" -
 # of one input and one result by the file's names, too
 works "$cleave" run arrays texts --model tokens.onnx --device "$device" --output c.npz
 
+# weights that are no numbers are told by name
+"$helper" bare w.safetensors nan.safetensors classifier.bias
+works "$cleave" export --model cnn.onnx --weights nan.safetensors -o nan.onnx
+expect 1 "'classifier.bias' of the weights 'nan.onnx' has such a value (element 0 is nan)" \
+    "$cleave" run --model nan.onnx --input wide.npy --device "$device" --output n.npy
+
 # refused
 head -c 900 cnn.onnx >cut.onnx
 expect 1 "it is cut or damaged" "$cleave" run --model cut.onnx --input wide.npy --output c.npy

@@ -1,10 +1,15 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
 """Models that PyTorch exports to ONNX, for tests/onnx/models.c: a convolutional classifier, a model of tokens with attention, and an
-encoder and decoder of pictures. Writes tests/onnx/models/NAME.onnx, and NAME.safetensors: what is fed, what comes out, the loss, its
-gradients, and the parameters after three steps of SGD, computed in f64. Needs PyTorch only."""
+encoder and decoder of pictures, a loop over steps with a branch and a list in it. Writes tests/onnx/models/NAME.onnx, and NAME.safetensors: what is fed, what comes out, the loss, its
+gradients, and the parameters after three steps of SGD, computed in f64. Needs PyTorch only.
+
+    make_onnx.py [NAME...]     default: all"""
+import inspect
 import math
 import pathlib
+import sys
+from typing import List
 
 import torch
 
@@ -59,14 +64,34 @@ class Pictures(torch.nn.Module):
         return torch.tanh(self.out(torch.cat([self.up1(b), a], 1)))
 
 
+class Steps(torch.nn.Module):
+    """Scripted, so that the file has Loop, If, and a sequence that the loop fills."""
+
+    def __init__(self):
+        super().__init__()
+        self.cell, self.out = torch.nn.Linear(10, 6), torch.nn.Linear(6, 5)
+
+    def forward(self, x):
+        h = x.new_zeros([x.shape[0], 6])
+        told: List[torch.Tensor] = []
+        for t in range(x.shape[1]):
+            h = torch.tanh(self.cell(torch.cat([x[:, t], h], 1)))
+            if t % 2 == 0:
+                told.append(self.out(h))
+        return torch.stack(told, 1).mean(1)
+
+
 def make(name, net, x, y, loss_of, opset):
+    if sys.argv[1:] and name not in sys.argv[1:]:
+        return
+    old = {"dynamo": False} if "dynamo" in inspect.signature(torch.onnx.export).parameters else {}
     for value in net.state_dict().values():
         if value.is_floating_point():
             value.copy_(rounded(value))
     net.eval()
     torch.onnx.export(net, x[:2], str(HERE / f"{name}.onnx"), input_names=["x"], output_names=["y"], opset_version=opset,
                       dynamic_axes={"x": {0: "batch"}, "y": {0: "batch"}}, training=torch.onnx.TrainingMode.PRESERVE,
-                      do_constant_folding=False)
+                      do_constant_folding=False, **old)
     net.double().train()
     x, out = x.double() if x.is_floating_point() else x, {}
     net.eval()
@@ -98,6 +123,7 @@ def main():
     make("tokens", Tokens(), torch.randint(0, 11, (4, 6)), torch.randint(0, 11, (4, 6)), cross_entropy, 16)
     make("pictures", Pictures(), rounded(torch.randn(3, 2, 8, 8)).float(), rounded(torch.randn(3, 1, 8, 8)).float(),
          torch.nn.functional.mse_loss, 11)
+    make("steps", torch.jit.script(Steps()), rounded(torch.randn(6, 5, 4)).float(), torch.arange(6) % 5, cross_entropy, 17)
 
 
 main()

@@ -171,6 +171,19 @@ sparse.indices.CopyFrom(h.make_tensor("", T.INT64, [1], [1]))
 with open(os.path.join(corpus, "sparse"), "wb") as file:
     file.write(model(h.make_graph([h.make_node("Neg", ["w"], ["y"])], "sparse", [], [value("y", [3])],
                                   sparse_initializer=[sparse])).SerializeToString())
+turn = h.make_graph([
+    h.make_node("If", ["go"], ["b"], then_branch=h.make_graph([h.make_node("Add", ["a", "w"], ["t"])], "then", [], [value("t")],
+                                                              [h.make_tensor("w", T.FLOAT, [1], [3.0])]),
+                else_branch=h.make_graph([h.make_node("Neg", ["a"], ["t"])], "else", [], [value("t")], [h.make_tensor("w", T.FLOAT, [2], [1, 2])])),
+    h.make_node("Less", ["i", "n"], ["on"]), h.make_node("SequenceInsert", ["list", "b"], ["longer"]),
+], "turn", [value("i", [], T.INT64), value("go", [], T.BOOL), value("a"), value("list")], [value("on"), value("b"), value("longer"), value("b")])
+step = h.make_graph([h.make_node("Add", ["s", "r"], ["t"]), h.make_node("Neg", ["t"], ["u"])], "step", [value("s"), value("r")], [value("t"), value("u")])
+with open(os.path.join(corpus, "loops"), "wb") as file:
+    file.write(model(h.make_graph([
+        h.make_node("SequenceEmpty", [], ["none"]), h.make_node("Loop", ["n", "", "x", "none"], ["y", "list", "rows"], body=turn),
+        h.make_node("Scan", ["zero", "rows"], ["last", "sums"], body=step, num_scan_inputs=1, scan_input_directions=[1]),
+        h.make_node("ConcatFromSequence", ["list"], ["joined"], axis=0)], "loops", [value("x", [2])], [value("sums"), value("joined")],
+        [h.make_tensor("n", T.INT64, [], [3]), h.make_tensor("zero", T.FLOAT, [2], [0, 0])])).SerializeToString())
 twice = [h.make_function("mine", f"F{i}", ["a"], ["r"],
                          [h.make_node(f"F{i + 1}", ["a"], ["m"], domain="mine"),
                           h.make_node(f"F{i + 1}", ["m"], ["r"], domain="mine")], [opset(17)]) for i in range(12)]

@@ -53,7 +53,15 @@ def info(name, t):
     return data(1, name) + data(2, data(1, number(1, TYPES[t.dtype]) + data(2, shape)))
 
 
+def graph(nodes, inputs, outputs, known={}):
+    """A graph in a node, as an attribute: names of what it takes and gives, initializers by their names."""
+    return (b"".join(node(*one) for one in nodes) + b"".join(data(5, initializer(name, t)) for name, t in known.items())
+            + b"".join(data(11, data(1, name)) for name in inputs) + b"".join(data(12, data(1, name)) for name in outputs))
+
+
 def attribute(name, value):
+    if isinstance(value, bytes):
+        return data(1, name) + data(6, value) + number(20, 5)
     if isinstance(value, float):
         return data(1, name) + real(2, value) + number(20, 1)
     if isinstance(value, int):
@@ -68,7 +76,9 @@ def attribute(name, value):
 
 
 def node(op, inputs, outputs, attributes):
-    content = b"".join(data(1, n) for n in inputs) + b"".join(data(2, n) for n in outputs) + data(3, "n") + data(4, op)
+    """op: ONNX's own, or `DOMAIN:OP`."""
+    domain, op = op.split(":") if ":" in op else ("", op)
+    content = b"".join(data(1, n) for n in inputs) + b"".join(data(2, n) for n in outputs) + data(3, "n") + data(4, op) + data(7, domain)
     return data(1, content + b"".join(data(5, attribute(n.rstrip("_"), v)) for n, v in attributes.items()))
 
 
@@ -100,7 +110,7 @@ def case(op, of, inputs, known=(), name="", opset=17, grad=True, nodes=None, bat
     out = of(*args)
     out = out if isinstance(out, (list, tuple)) else [out]
     names = ["" if t is None else f"in{i}" for i, t in enumerate(inputs)]
-    one = [(op, names, [f"out{i}" for i in range(len(out))], attributes)]
+    one = [(attributes.pop("domain", "") + op, names, [f"out{i}" for i in range(len(out))], attributes)]
     content = file(nodes or one, inputs, known, len(out), opset, batch)
     tensors[f"{key}/model"] = torch.frombuffer(bytearray(content), dtype=torch.uint8)
     for n, i in enumerate(fed):
@@ -472,5 +482,158 @@ case("AveragePool", lambda a: F.avg_pool3d(a, 2, 1, 1, count_include_pad=False),
      pads=[1, 1, 1, 1, 1, 1])
 case("AveragePool", lambda a: F.avg_pool1d(a, 3, 2, 1), [x(1, 2, 8)], name="1d", kernel_shape=[3], strides=[2], pads=[1, 1], count_include_pad=1)
 case("TopK", lambda a, k: torch.topk(a, 2, 0, False), [x(5, 3), L(2)], known=(1,), name="smallest", axis=0, largest=0)
+
+# graphs in nodes
+double = graph([("Add", ["in0", "in0"], ["d"], {})], [], ["d"])
+negative = graph([("Neg", ["in0"], ["m"], {})], [], ["m"])
+nested = graph([("Shape", ["in0"], ["s"], {}), ("Constant", [], ["k"], {"value_ints": [2, 3]}), ("Equal", ["s", "k"], ["e"], {}),
+                ("ReduceMin", ["f"], ["g"], {"keepdims": 0}), ("Cast", ["g"], ["b"], {"to": BOOL}),
+                ("If", ["b"], ["r"], {"then_branch": double, "else_branch": negative})], [], ["r"])
+case("If", lambda a, c: -a, [x(2, 3), torch.tensor(False)], known=(1,), nodes=[
+    ("If", ["in1"], ["out0"], {"then_branch": graph([("Nowhere", ["in0"], ["n"], {})], [], ["n"]), "else_branch": negative})])
+case("If", lambda a, c: 2 * a, [x(2, 3), torch.tensor(True)], known=(1,), name="in another", nodes=[
+    ("Shape", ["in0"], ["s"], {}), ("Constant", [], ["k"], {"value_ints": [2, 3]}), ("Equal", ["s", "k"], ["e"], {}),
+    ("Cast", ["e"], ["f"], {"to": INT32}), ("If", ["in1"], ["out0"], {"then_branch": nested, "else_branch": negative})])
+case("Identity", lambda a: a + 1, [x(3)], name="of a list", nodes=[
+    ("Constant", [], ["zero"], {"value_int": 0}), ("Constant", [], ["one"], {"value_float": 1.0}), ("SequenceConstruct", ["in0"], ["s"], {}),
+    ("Identity", ["s"], ["t"], {}), ("SequenceAt", ["t", "zero"], ["u"], {}), ("Add", ["u", "one"], ["out0"], {})])
+
+
+def looped(a, b, n):
+    rows = []
+    for i in range(n):
+        a, b = b, a * b + i
+        rows.append(b * 2)
+    return a, b, torch.stack(rows)
+
+
+turns = graph([("Cast", ["i"], ["f"], {"to": FLOAT}), ("Mul", ["a", "b"], ["p"], {}), ("Add", ["p", "f"], ["c"], {}), ("Add", ["c", "c"], ["row"], {}),
+               ("Identity", ["go"], ["on"], {})], ["i", "go", "a", "b"], ["on", "b", "c", "row"])
+case("Loop", lambda a, b, n: looped(a, b, 4), [x(2, 3), x(2, 3), L(4)[0]], known=(2,), grad=(0, 1), nodes=[
+    ("Loop", ["in2", "", "in0", "in1"], ["out0", "out1", "out2"], {"body": turns})])
+until = graph([("Add", ["i", "n"], ["m"], {}), ("Less", ["m", "in1"], ["on"], {}), ("Mul", ["a", "in0"], ["c"], {})], ["i", "go", "a", "n"], ["on", "c", "m"])
+case("Loop", lambda a, m: (a ** 5, L(6)[0]), [inside(4), L(6)[0]], known=(1,), name="until", nodes=[  # 0, 1, 3, 6
+    ("Constant", [], ["zero"], {"value_int": 0}), ("Loop", ["", "", "in0", "zero"], ["out0", "out1"], {"body": until})])
+inner = graph([("Mul", ["d", "in0"], ["e"], {}), ("Identity", ["go2"], ["on2"], {})], ["j", "go2", "d"], ["on2", "e"])
+outer = graph([("Loop", ["i", "go", "a"], ["b"], {"body": inner}), ("Identity", ["go"], ["on"], {})], ["i", "go", "a"], ["on", "b", "b"])
+case("Loop", lambda a, n: (a ** 4, torch.stack([a, a ** 2, a ** 4])), [inside(2, 2), L(3)[0]], known=(1,), name="in a loop", nodes=[
+    ("Loop", ["in1", "", "in0"], ["out0", "out1"], {"body": outer})])
+filled = graph([("Add", ["i", "one"], ["next"], {}), ("Unsqueeze", ["next", "zeros"], ["ends"], {}), ("Slice", ["in0", "zeros", "ends"], ["part"], {}),
+                ("SequenceInsert", ["list", "part"], ["longer"], {}), ("Identity", ["go"], ["on"], {})], ["i", "go", "list"], ["on", "longer"],
+               {"one": L(1)[0], "zeros": L(0)})
+case("SequenceEmpty", lambda a, n: torch.cat([a[:1], a[:2], a[:3]]), [x(3, 2), L(3)[0]], known=(1,), name="filled by a loop", nodes=[
+    ("SequenceEmpty", [], ["none"], {}), ("Loop", ["in1", "", "none"], ["list"], {"body": filled}),
+    ("ConcatFromSequence", ["list"], ["out0"], {"axis": 0})])
+
+
+def scanned(s, a, b):
+    rows, turned = [], []
+    for t in range(3):
+        s = torch.tanh(s + a[:, t] * b[2 - t])
+        rows.append(s)
+        turned.insert(0, s * s)
+    return s, torch.stack(rows, 1), torch.stack(turned)
+
+
+step = graph([("Mul", ["u", "v"], ["w"], {}), ("Add", ["s", "w"], ["z"], {}), ("Tanh", ["z"], ["t"], {}), ("Mul", ["t", "t"], ["q"], {})],
+             ["s", "u", "v"], ["t", "t", "q"])
+case("Scan", scanned, [x(2, 4), x(2, 3, 4), x(3, 4)], body=step, num_scan_inputs=2, scan_input_axes=[-2, 0], scan_input_directions=[0, 1],
+     scan_output_axes=[1, 0], scan_output_directions=[0, 1])
+case("Scan", lambda a, k: torch.cumsum(a * k.double()[:, None], 0) + 3, [x(4, 2), L(1, 2, 3, 4)], known=(1,), name="of known numbers too", nodes=[
+    ("Constant", [], ["c"], {"value_floats": [3.0, 3.0]}), ("Scan", ["c", "in0", "in1"], ["last", "out0"], {"num_scan_inputs": 2, "body": graph(
+        [("Cast", ["k"], ["f"], {"to": FLOAT}), ("Mul", ["r", "f"], ["p"], {}), ("Add", ["s", "p"], ["t"], {})], ["s", "r", "k"], ["t", "t"])})])
+case("Scan", lambda s, a: (s + a.sum(1), torch.cumsum(a, 1) + s[:, None]), [x(2, 3), x(2, 4, 3)], name="of samples", opset=8, nodes=[
+    ("Scan", ["", "in0", "in1"], ["out0", "out1"], {"num_scan_inputs": 1, "body": graph([("Add", ["s", "r"], ["t"], {})], ["s", "r"], ["t", "t"])})])
+case("SequenceMap", lambda a, b: torch.cat([a[:2] * b, a[2:] * b]), [x(3, 4), x(4)], nodes=[
+    ("Constant", [], ["n"], {"value_int": 2}), ("SplitToSequence", ["in0", "n"], ["list"], {}),
+    ("SequenceMap", ["list", "in1"], ["made"], {"body": graph([("Mul", ["p", "q"], ["r"], {})], ["p", "q"], ["r"])}),
+    ("ConcatFromSequence", ["made"], ["out0"], {"axis": 0})])
+
+# lists that are changed, and values that may not be there
+case("SequenceEmpty", lambda a: a + 0, [x(3)], nodes=[
+    ("SequenceEmpty", [], ["s"], {}), ("SequenceLength", ["s"], ["n"], {}), ("Cast", ["n"], ["f"], {"to": FLOAT}), ("Add", ["in0", "f"], ["out0"], {})])
+case("SequenceInsert", lambda a, b, c, i: torch.cat([c, a, b]), [x(3), x(2), x(1), L(-2)[0]], known=(3,), nodes=[
+    ("SequenceConstruct", ["in0", "in1"], ["s"], {}), ("SequenceInsert", ["s", "in2", "in3"], ["t"], {}),
+    ("ConcatFromSequence", ["t"], ["out0"], {"axis": 0})])
+case("SequenceErase", lambda a, b, i: torch.cat([b, a]), [x(3), x(2), L(1)[0]], known=(2,), nodes=[
+    ("SequenceConstruct", ["in1", "in1", "in0", "in0"], ["s"], {}), ("SequenceErase", ["s", "in2"], ["t"], {}), ("SequenceErase", ["t"], ["u"], {}),
+    ("ConcatFromSequence", ["u"], ["out0"], {"axis": 0})])
+case("Optional", lambda a: a + 1, [x(3)], nodes=[
+    ("Optional", ["in0"], ["o"], {}), ("OptionalHasElement", ["o"], ["h"], {}), ("OptionalGetElement", ["o"], ["e"], {}),
+    ("Cast", ["h"], ["f"], {"to": FLOAT}), ("Add", ["e", "f"], ["out0"], {})])
+case("OptionalHasElement", lambda a: 2 * a, [x(2, 3)], nodes=[
+    ("Optional", [], ["o"], {}), ("Identity", ["o"], ["p"], {}), ("OptionalHasElement", ["p"], ["h"], {}),
+    ("If", ["h"], ["out0"], {"then_branch": negative, "else_branch": double})])
+case("OptionalGetElement", lambda a: -a, [x(3)], nodes=[
+    ("SequenceConstruct", ["in0", "in0"], ["s"], {}), ("Optional", ["s"], ["o"], {}), ("OptionalGetElement", ["o"], ["t"], {}),
+    ("SequenceErase", ["t"], ["u"], {}), ("ConcatFromSequence", ["u"], ["v"], {"axis": 0}), ("Neg", ["v"], ["out0"], {})])
+
+# weights that stay bytes: 4096 of them and more
+small = dict(w=whole(-90, 90, 64, 64, dtype=i8), s=torch.tensor([0.5, 0.25] * 32))
+case("DequantizeLinear", lambda a, w, k: a @ (w.double() * 0.25 - 0.5) @ (w.double() * 0.25 - 0.5), [x(2, 64), small["w"], L(2)[0]], known=(1, 2),
+     name="of many weights", nodes=[
+         ("Constant", [], ["s"], {"value_float": 0.25}), ("Cast", ["in2"], ["z"], {"to": INT8}), ("DequantizeLinear", ["in1", "s", "z"], ["v"], {}),
+         ("MatMul", ["in0", "v"], ["y"], {}), ("MatMul", ["y", "v"], ["out0"], {})])
+case("DequantizeLinear", lambda a, w: (w.double() * 0.5, -a), [x(3), whole(0, 200, 70, 60, dtype=u8)], known=(1,), name="as a result", nodes=[
+    ("Constant", [], ["s"], {"value_float": 0.5}), ("DequantizeLinear", ["in1", "s"], ["out0"], {}), ("Neg", ["in0"], ["out1"], {})])
+case("If", lambda a, c, w: a + w.double() * 0.5, [x(65, 64), torch.tensor(True), whole(0, 200, 65, 64, dtype=u8)], known=(1, 2), name="of many weights", nodes=[
+    ("Constant", [], ["s"], {"value_float": 0.5}), ("DequantizeLinear", ["in2", "s"], ["v"], {}), ("Neg", ["v"], ["n"], {}),
+    ("If", ["in1"], ["b"], {"then_branch": graph([], [], ["v"]), "else_branch": graph([], [], ["n"])}), ("Add", ["in0", "b"], ["out0"], {})])
+case("Gather", lambda w, i: w[i], [whole(-90, 90, 70, 60, dtype=i8), whole(0, 70, 5)], known=(0,), name="of many bytes", grad=False, nodes=[
+    ("Gather", ["in0", "in1"], ["out0"], {})])
+case("MatMulInteger", lambda a, w, z: a.int() @ (w.int() - 3), [whole(0, 200, 3, 64, dtype=u8), whole(0, 200, 64, 65, dtype=u8), zero], known=(1, 2),
+     name="of many weights", nodes=[("MatMulInteger", ["in0", "in1", "", "in2"], ["out0"], {})])
+
+# ONNX Runtime's own quantised ops
+by = dict(domain="com.microsoft:", grad=False)
+bytes_of = lambda y, s: torch.clamp(torch.round(y / s) + 3, 0, 255).to(u8)  # noqa: E731
+real_of = lambda a, s: (a.double() - 3) * s  # noqa: E731
+a8, b8 = whole(0, 200, 2, 3, 4, dtype=u8), whole(0, 200, 3, 1, dtype=u8)
+two = [a8, scale(0.125), zero, b8, scale(0.25), zero]
+case("QLinearAdd", lambda a, sa, za, b, sb, zb, sy, zy: bytes_of(real_of(a, 0.125) + real_of(b, 0.25), 0.5), two + [scale(0.5), zero], **by)
+case("QLinearMul", lambda a, sa, za, b, sb, zb, sy, zy: bytes_of(real_of(a, 0.125) * real_of(b, 0.25), 8), two + [scale(8), zero], **by)
+case("QLinearConcat", lambda sy, zy, a, sa, za, b, sb, zb: bytes_of(torch.cat([real_of(a, 0.125), real_of(b, 0.25)]), 0.5),
+     [scale(0.5), zero, a8[0], scale(0.125), zero, whole(0, 200, 2, 4, dtype=u8), scale(0.25), zero], axis=0, **by)
+case("QLinearGlobalAveragePool", lambda a, sa, za, sy, zy: bytes_of(real_of(a, 0.125).mean((2, 3), True), 0.25),
+     [whole(0, 200, 2, 3, 4, 4, dtype=u8), scale(0.125), zero, scale(0.25), zero], **by)
+case("QLinearGlobalAveragePool", lambda a, sa, za, sy, zy: bytes_of(real_of(a, 0.125).mean((1, 2), True), 0.25),
+     [whole(0, 200, 2, 4, 4, 3, dtype=u8), scale(0.125), zero, scale(0.25), zero], name="channels last", channels_last=1, **by)
+case("QLinearSigmoid", lambda a, sa, za, sy, zy: bytes_of(torch.sigmoid(real_of(a, 0.125)), 2**-7), [a8, scale(0.125), zero, scale(2**-7), zero], **by)
+case("QLinearLeakyRelu", lambda a, sa, za, sy, zy: bytes_of(F.leaky_relu(real_of(a, 0.125), 0.25), 0.25), [a8, scale(0.125), zero, scale(0.25), zero],
+     alpha=0.25, **by)
+sums = lambda a, b, c: ((a.double().T - 3) @ (b.double() - 3).T + c) * 0.125 * 0.25 * 0.5  # noqa: E731
+gemm = [whole(0, 200, 4, 3, dtype=u8), scale(0.125), zero, whole(0, 200, 5, 4, dtype=u8), scale(0.25), zero, whole(-999, 999, 5, dtype=torch.int32)]
+case("QGemm", lambda a, sa, za, b, sb, zb, c, sy, zy: bytes_of(sums(a, b, c), 8), gemm + [scale(8), zero], transA=1, transB=1, alpha=0.5, **by)
+case("QGemm", lambda a, sa, za, b, sb, zb, c: sums(a, b, c), gemm, name="of floats", transA=1, transB=1, alpha=0.5, **by)
+case("MatMulIntegerToFloat", lambda a, b, sa, sb, za, zb, c: (a.double() - 3) @ (b.double() - 3) * 0.125 * torch.tensor([0.25, 0.5]) + c,
+     [whole(0, 200, 3, 4, dtype=u8), whole(0, 200, 4, 2, dtype=u8), scale(0.125), R(0.25, 0.5), zero, zero, x(2)], **by)
+
+# where the largest are
+def places(a, *how, columns=False, **more):
+    y, i = getattr(F, f"max_pool{a.ndim - 2}d")(a, *how, return_indices=True, **more)
+    if columns:
+        i = i // a.shape[3] + i % a.shape[3] * a.shape[2]
+    first = torch.arange(a.shape[0] * a.shape[1]).reshape(a.shape[:2] + (1,) * (a.ndim - 2))
+    return y, i + first * a.shape[2:].numel()
+
+
+case("MaxPool", lambda a: places(a, 3, 2, 1), [x(2, 3, 5, 6)], name="places", kernel_shape=[3, 3], strides=[2, 2], pads=[1, 1, 1, 1])
+case("MaxPool", lambda a: places(a, 2, 2, ceil_mode=True, columns=True), [x(2, 2, 5, 6)], name="places by columns", kernel_shape=[2, 2], strides=[2, 2],
+     ceil_mode=1, storage_order=1)
+case("MaxPool", lambda a: places(a, 2, 1, dilation=2), [x(1, 3, 7)], name="places of a row", kernel_shape=[2], dilations=[2])
+case("MaxPool", lambda a: places(a, (2, 1, 2)), [x(1, 2, 4, 3, 2)], name="places of three dimensions", kernel_shape=[2, 1, 2], strides=[2, 1, 2])
+case("MaxUnpool", lambda a: F.max_unpool2d(*F.max_pool2d(a, 2, 2, return_indices=True), 2, 2), [x(2, 3, 4, 6)], nodes=[
+    ("MaxPool", ["in0"], ["m", "i"], {"kernel_shape": [2, 2], "strides": [2, 2]}),
+    ("MaxUnpool", ["m", "i"], ["out0"], {"kernel_shape": [2, 2], "strides": [2, 2]})])
+case("MaxUnpool", lambda a, s: F.pad(F.max_unpool2d(*F.max_pool2d(a, 2, 2, return_indices=True), 2, 2), (0, 2, 0, 1)), [x(1, 1, 4, 6), L(1, 1, 5, 8)],
+     known=(1,), name="of a shape", nodes=[("MaxPool", ["in0"], ["m", "i"], {"kernel_shape": [2, 2], "strides": [2, 2]}),
+                                           ("MaxUnpool", ["m", "i", "in1"], ["out0"], {"kernel_shape": [2, 2], "strides": [2, 2]})])
+
+one = [scale(0.125), zero, scale(2**-8), zero]
+case("QLinearSoftmax", lambda a, sa, za, sy, zy: bytes_of(torch.softmax(real_of(a, 0.125), 1), 2**-8), [a8, *one], axis=1, **by)
+case("QLinearSoftmax", lambda a, sa, za, sy, zy: bytes_of(torch.softmax(real_of(a, 0.125).flatten(1), 1).reshape(2, 3, 4), 2**-8), [a8, *one],
+     name="of the rest", axis=1, **(by | {"opset_": 11}))
+case("QLinearAveragePool", lambda a, sa, za, sy, zy: bytes_of(F.avg_pool2d(real_of(a, 0.125), 2, 1), 0.25),
+     [whole(0, 200, 2, 3, 4, 4, dtype=u8), scale(0.125), zero, scale(0.25), zero], kernel_shape=[2, 2], **by)
 
 save(HERE / "rows.safetensors", tensors)

@@ -184,7 +184,7 @@ static void models(void **state) {
     static const struct {
         const char *name;
         bool numbers;
-    } all[] = {{"cnn", false}, {"tokens", false}, {"pictures", true}};
+    } all[] = {{"cnn", false}, {"tokens", false}, {"pictures", true}, {"steps", false}};
     static const char *const devices[] = {"host", "cpu:0"};
     for (int d = 0; d < 2; d++) {
         clv_device *device;

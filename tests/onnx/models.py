@@ -7,7 +7,8 @@
 A row for each model and exporter, by tools/parity-pytorch.py, which says what its numbers are: nodes of the file, the results beside ONNX
 Runtime's, and both beside PyTorch's in f64, the loss, all gradients, and the worst one beside PyTorch's in f64; `smooth` has the
 gradients with SiLU for ReLU where they are further off than 1e-5, which leaves ReLUs at their kinks out; `kept`
-of the parameters how many the file has, as exporters may fold some; `refused` the sentence that ended it.
+of the parameters how many the file has, as exporters may fold some; `refused` the sentence that ended it; `theirs` how far PyTorch's own
+gradients in f32 are off, with SiLU where there is a `smooth`, which tells what of it the model makes of any rounding (not in older rows).
 Rows that are there stay, but for --again. By hand: it takes hours, and wants torch, torchvision, transformers, onnx and onnxruntime."""
 import argparse
 import fnmatch
@@ -18,7 +19,7 @@ import shutil
 import tempfile
 
 HERE = pathlib.Path(__file__).resolve().parent
-COLUMNS = ["model", "exporter", "nodes", "run", "exact", "peer", "loss", "gradients", "worst", "smooth", "kept", "refused"]
+COLUMNS = ["model", "exporter", "nodes", "run", "exact", "peer", "loss", "gradients", "worst", "smooth", "kept", "refused", "theirs"]
 DETECTORS = ["backbone:resnet50", "backbone:mobilenet_v3_large"]
 TEXTS_AND_SOUNDS = ["bert", "gpt2", "llama", "vit", "whisper", "t5"]
 
@@ -60,6 +61,7 @@ def attempt(cleave, name, exporter, device):
             other = parity.parity(cleave, name, exporter, device, folder=folder, smooth=True, winograd=device == "host")
             parity.F.relu = relu
             table["smooth"] = other.get("gradients", 1.0)
+            table["theirs"] = other.get("theirs", 1.0)
     except Exception as fault:  # of an exporter
         lines = str(fault).strip().splitlines() or [""]
         table = {"refused": f"{type(fault).__name__}: {lines[0]}"}
@@ -69,7 +71,7 @@ def attempt(cleave, name, exporter, device):
     worst = "{:.1e} {}".format(*table["worst"]) if "worst" in table else ""
     return [name, exporter, str(table.get("nodes", "")), number(table, "run"), number(table, "exact"),
             number(table, "peer"), number(table, "loss"), number(table, "gradients"), worst,
-            number(table, "smooth"), table.get("kept", ""), table.get("refused", "").replace("\t", " ")[:300]]
+            number(table, "smooth"), table.get("kept", ""), table.get("refused", "").replace("\t", " ")[:300], number(table, "theirs")]
 
 
 def main():

@@ -111,8 +111,86 @@ static void looks_into_branches(void **state) {
     refuse(&g, "N,3", NULL, CLV_E_UNSUPPORTED,
            "'m.onnx' wants 3 ops that Cleave does not have: Nowhere: 1 node, the first node 'inner' "
            "(Nowhere); NonZero "
-           "of what is fed: 1 node, the first node 'inner places' (NonZero); If: 1 node, the first node 'if' "
-           "(If)");
+           "of what is fed: 1 node, the first node 'inner places' (NonZero); If of what is fed: 1 node, the "
+           "first node 'if' (If)");
+}
+
+/** A node with a graph as its attribute. */
+static message *put_flow(message *graph, const char *op, const char *inputs, const char *output,
+                         const char *first, message *body, const char *second, message *other) {
+    message m = {0};
+    for (const char *at = inputs; *at; at += strcspn(at, " "), at += *at == ' ')
+        put_data(&m, 1, at, strcspn(at, " "));
+    put_text(put_text(put_text(&m, 2, output), 3, op), 4, op);
+    for (int i = 0; i < (other ? 2 : 1); i++) {
+        message attribute = {0};
+        put_text(put_int(&attribute, 20, 5), 1, i ? second : first);
+        put(&attribute, 6, i ? other : body);
+        put(&m, 5, &attribute);
+    }
+    return put(graph, 1, &m);
+}
+
+/** A turn: on, and b = op of what a loop hands on as a. */
+static message turn_of(const char *op) {
+    message g = {0};
+    put_info(put_info(put_info(&g, 11, "i"), 11, "go"), 11, "a");
+    put_call(&g, "", op, "a", "b");
+    return *put_info(put_info(&g, 12, "go"), 12, "b");
+}
+
+/** However often a loop says it turns, and however deep loops are in loops. */
+static void loops_have_a_bound(void **state) {
+    (void)state;
+    message g = {0}, body = turn_of("Relu");
+    put_i64(&g, "often", 1000000000);
+    put_flow(&g, "Loop", "often  x", "y", "body", &body, NULL, NULL);
+    refuse(&g, "N,3", NULL, CLV_E_UNSUPPORTED,
+           "node 'Loop' (Loop): loops are written out, all of a file as 65536 nodes at most, and these are "
+           "more");
+    body = turn_of("Identity"); // a turn makes nothing
+    put_flow(&g, "Loop", "  x", "y", "body", &body, NULL, NULL);
+    refuse(&g, "N,3", NULL, CLV_E_UNSUPPORTED,
+           "node 'Loop' (Loop): loops are written out, all of a file as 65536 nodes at most, and these are "
+           "more");
+    body = turn_of("Relu");
+    for (int i = 0; i < 50; i++) {
+        message around = {0};
+        put_info(put_info(put_info(&around, 11, "i"), 11, "go"), 11, "a");
+        put_flow(&around, "Loop", "twice  a", "b", "body", &body, NULL, NULL);
+        body = *put_info(put_info(&around, 12, "go"), 12, "b");
+    }
+    put_i64(&g, "twice", 2);
+    put_flow(&g, "Loop", "twice  x", "y", "body", &body, NULL, NULL);
+    refuse(&g, "N,3", NULL, CLV_E_UNSUPPORTED,
+           "node 'Loop' (Loop): loops are written out, all of a file as 65536 nodes at most, and these are "
+           "more");
+}
+
+static void flow_must_be_known(void **state) {
+    (void)state;
+    message g = {0}, body = turn_of("Relu");
+    put_call(&g, "", "ReduceMax", "x", "n");
+    put_flow(&g, "Loop", "n  x", "y", "body", &body, NULL, NULL);
+    refuse(&g, "N,3", NULL, CLV_E_UNSUPPORTED,
+           "'m.onnx' wants 1 op that Cleave does not have: Loop of what is fed: 1 node, the first node "
+           "'Loop' (Loop)");
+    body = turn_of("Relu"), body.n = 0; // the condition is made of what is fed
+    put_info(put_info(put_info(&body, 11, "i"), 11, "go"), 11, "a");
+    put_call(put_call(&body, "", "Relu", "a", "b"), "", "ReduceMax", "a", "on");
+    put_info(put_info(&body, 12, "on"), 12, "b");
+    put_i64(&g, "twice", 2);
+    put_flow(&g, "Loop", "twice  x", "y", "body", &body, NULL, NULL);
+    refuse(&g, "N,3", NULL, CLV_E_UNSUPPORTED,
+           "node 'Loop' (Loop): whether there is another turn ('on') depends on the values that are fed, and "
+           "must be known");
+    body = turn_of("Relu");
+    put_flow(&g, "Loop", "twice  x x", "y", "body", &body, NULL, NULL);
+    put_i64(&g, "twice", 2);
+    refuse(&g, "N,3", NULL, CLV_E_FORMAT,
+           "node 'Loop' (Loop): its graph takes 3 values and gives 2, where 4 are given and 3 are wanted");
+    put_call(&g, "Scan", "Scan", "x", "y");
+    refuse(&g, "N,3", NULL, CLV_E_FORMAT, "node 'Scan' (Scan): it has no graph 'body'");
 }
 
 /** The sentence ends where its room does, and says so. */
@@ -288,44 +366,79 @@ static message large_graph(int type) {
     return g;
 }
 
-/** The most bytes of heap that loading takes at once. */
-static size_t load(int type) {
-    char dims[32];
-    message g = large_graph(type);
-    clv_onnx *onnx = NULL;
+/** A model of a graph, to be run on the host, without its weights. */
+typedef struct loaded {
+    clv_onnx *onnx;
     clv_graph *graph;
     clv_plan *plan;
     clv_session *session;
     clv_run *run;
+} loaded;
+
+static loaded begin_loading(message *g, const char *dims) {
+    loaded l = {0};
     clv_device *device;
-    snprintf(dims, sizeof dims, "N,%d,%d", ROWS, COLUMNS);
-    expect_ok(read_graph(&g, dims, NULL, &onnx));
-    const clv_model *model = clv_onnx_info_get(onnx).model;
+    expect_ok(read_graph(g, dims, NULL, &l.onnx));
+    const clv_model *model = clv_onnx_info_get(l.onnx).model;
     expect_ok(clv_device_find(support_runtime, "host", &device));
-    expect_ok(clv_graph_create(support_runtime, &graph));
-    clv_output(clv_model_build(model, clv_model_input(graph, model, 1)), "y");
-    expect_ok(clv_plan_create(graph, &(clv_plan_config){.device = device}, &plan));
-    expect_ok(clv_session_create(support_runtime, NULL, &session));
-    expect_ok(clv_run_create(session, plan, &run));
+    expect_ok(clv_graph_create(support_runtime, &l.graph));
+    clv_output(clv_model_build(model, clv_model_input(l.graph, model, 1)), "y");
+    expect_ok(clv_plan_create(l.graph, &(clv_plan_config){.device = device}, &l.plan));
+    expect_ok(clv_session_create(support_runtime, NULL, &l.session));
+    expect_ok(clv_run_create(l.session, l.plan, &l.run));
+    return l;
+}
+
+static void end_loading(loaded *l) {
+    clv_run_destroy(l->run);
+    clv_session_destroy(l->session);
+    clv_plan_destroy(l->plan);
+    clv_graph_destroy(l->graph);
+    clv_onnx_destroy(l->onnx);
+}
+
+/** The most bytes of heap that loading takes at once. */
+static size_t load(int type) {
+    char dims[32];
+    message g = large_graph(type);
+    snprintf(dims, sizeof dims, "N,%d,%d", ROWS, COLUMNS);
+    loaded l = begin_loading(&g, dims);
     held = most = 0;
     counting = true;
-    const clv_status status = clv_weights_load(session, "m.onnx");
+    const clv_status status = clv_weights_load(l.session, "m.onnx");
     counting = false;
     expect_ok(status);
-    const int at = clv_session_find(session, "w3");
+    const int at = clv_session_find(l.session, "w3");
     const size_t bytes = sizeof(float) * ROWS * COLUMNS;
     float *values = malloc(bytes);
     assert_non_null(values);
-    expect_ok(clv_session_read(session, at, values, bytes));
+    expect_ok(clv_session_read(l.session, at, values, bytes));
     for (int i = 0; i < ROWS * COLUMNS; i++)
         if (values[i] != (i % 3 ? 1.0f : 2.0f)) fail_msg("number %d is %g", i, (double)values[i]);
     free(values);
-    clv_run_destroy(run);
-    clv_session_destroy(session);
-    clv_plan_destroy(plan);
-    clv_graph_destroy(graph);
-    clv_onnx_destroy(onnx);
+    end_loading(&l);
     return (size_t)most;
+}
+
+/** Both branches may call their weights the same. */
+static void branches_have_weights_of_their_own(void **state) {
+    (void)state;
+    for (int64_t yes = 0; yes < 2; yes++) {
+        message g = {0}, branches[2] = {{0}, {0}};
+        for (int i = 0; i < 2; i++) {
+            put_floats(&branches[i], "w", 3, (float[]){10 + (float)i, 2, 3});
+            put_info(put_call(&branches[i], "", "Add", "x w", "z"), 12, "z");
+        }
+        put_i64(&g, "yes", yes);
+        put_flow(&g, "If", "yes", "y", "then_branch", &branches[1], "else_branch", &branches[0]);
+        loaded l = begin_loading(&g, "N,3");
+        float values[3];
+        expect_ok(clv_weights_load(l.session, "m.onnx"));
+        assert_int_equal(clv_session_info_get(l.session).n_tensors, 1);
+        expect_ok(clv_session_read(l.session, 0, values, sizeof values));
+        assert_float_equal(values[0], 10 + (float)yes, 0);
+        end_loading(&l);
+    }
 }
 
 /** Floats go from the mapping to the device, by way of a buffer of at most 16 MiB. Others become floats one tensor at a time. */
@@ -340,16 +453,84 @@ static void copies_no_weights(void **state) {
     }
 }
 
+/** PyTorch's newer exporter says which initializers are buffers: those are not trained. */
+static void trains_no_buffers(void **state) {
+    (void)state;
+    for (int buffer = 0; buffer < 2; buffer++) {
+        message g = {0}, info = {0}, other = {0}, property = {0};
+        put_floats(put_floats(&g, "w", 3, (float[]){1, 2, 3}), "b", 3, (float[]){4, 5, 6});
+        put_call(put_call(&g, "", "Mul", "x w", "p"), "", "Add", "p b", "y");
+        put_text(put_text(&other, 1, "a"), 2, "BUFFER");
+        put_text(put_text(&property, 1, "pkg.torch.export.graph_signature.InputSpec.kind"), 2,
+                 buffer ? "BUFFER" : "PARAMETER");
+        put(put(put_text(&info, 1, "b"), 9, &other), 9, &property);
+        put(&g, 13, &info);
+        loaded l = begin_loading(&g, "N,3");
+        assert_int_equal(clv_onnx_info_get(l.onnx).n_parameters, buffer ? 3 : 6);
+        expect_ok(clv_weights_load(l.session, "m.onnx"));
+        const int at = clv_session_find(l.session, "b");
+        float values[3];
+        expect_ok(clv_session_read(l.session, at, values, sizeof values));
+        assert_float_equal(values[2], 6, 0);
+        assert_int_equal(clv_session_get(l.session, at).trainable, !buffer);
+        end_loading(&l);
+    }
+}
+
+/** Weights of bytes stay bytes: they and the floats of one layer at a time are what a plan needs, though the file makes all of them first. */
+static void keeps_bytes(void **state) {
+    (void)state;
+    enum { WIDTH = 512, N = 6 };
+    const size_t bytes = (size_t)WIDTH * WIDTH;
+    uint8_t *values = calloc(bytes, 1);
+    message g = {0};
+    char name[16], from[32], to[16];
+    assert_non_null(values);
+    put_floats(&g, "scale", 1, (float[]){0.5f});
+    for (int l = 0; l < N; l++) {
+        message t = {0};
+        values[0] = (uint8_t)l; // else all are one constant
+        snprintf(name, sizeof name, "w%d", l);
+        put_text(put_int(put_int(put_int(&t, 1, WIDTH), 1, WIDTH), 2, 2), 8, name);
+        put_data(&t, 9, values, bytes);
+        put(&g, 5, &t);
+        snprintf(from, sizeof from, "w%d scale", l);
+        snprintf(to, sizeof to, "v%d", l);
+        put_call(&g, to, "DequantizeLinear", from, to);
+    }
+    for (int l = 0; l < N; l++) {
+        if (l)
+            snprintf(from, sizeof from, "y%d v%d", l, l);
+        else
+            snprintf(from, sizeof from, "x v0");
+        snprintf(to, sizeof to, l + 1 < N ? "y%d" : "y", l + 1);
+        put_call(&g, to, "MatMul", from, to);
+    }
+    free(values);
+    loaded l = begin_loading(&g, "N,512");
+    const uint64_t held_bytes = clv_plans_memory(&l.plan, 1, NULL).category[CLV_ACTIVATIONS],
+                   most_bytes = N * bytes + 3 * sizeof(float) * bytes;
+    if (held_bytes > most_bytes)
+        fail_msg("%llu bytes, more than %llu", (unsigned long long)held_bytes,
+                 (unsigned long long)most_bytes);
+    end_loading(&l);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(tells_of_all_ops_that_are_missing),
         cmocka_unit_test(looks_into_branches),
+        cmocka_unit_test(loops_have_a_bound),
+        cmocka_unit_test(flow_must_be_known),
+        cmocka_unit_test(branches_have_weights_of_their_own),
         cmocka_unit_test(tells_of_many),
         cmocka_unit_test(computes_what_is_known),
         cmocka_unit_test(says_what_a_range_is),
         cmocka_unit_test(makes_a_large_constant),
         cmocka_unit_test(wants_open_dimensions_by_name),
         cmocka_unit_test(copies_no_weights),
+        cmocka_unit_test(trains_no_buffers),
+        cmocka_unit_test(keeps_bytes),
     };
     return cmocka_run_group_tests(tests, support_begin, support_end);
 }

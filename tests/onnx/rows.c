@@ -12,7 +12,7 @@
 #include "onnx/import.h"
 #include "onnx/write.h"
 
-enum { MOST = 8 };
+enum { MOST = 9 };
 
 static clv_runtime *runtime;
 
@@ -137,9 +137,9 @@ static void run(job *j) {
 
 /** The file that is written of the graph in place of the one that was read. */
 static void write_again(job *j) {
-    static const char *const in[MOST] = {"in0", "in1", "in2", "in3", "in4", "in5", "in6", "in7"},
-                             *const out[MOST] = {"out0", "out1", "out2", "out3",
-                                                 "out4", "out5", "out6", "out7"};
+    static const char *const in[MOST] = {"in0", "in1", "in2", "in3", "in4", "in5", "in6", "in7", "in8"},
+                             *const out[MOST] = {"out0", "out1", "out2", "out3", "out4",
+                                                 "out5", "out6", "out7", "out8"};
     char path[] = "/tmp/cleave_rows_XXXXXX";
     clv__onnx_writing what = {.one = {.batch = 1}, .graph_name = "case"};
     clv_archive *weights = NULL;
@@ -251,7 +251,8 @@ static void every_row_has_a_case(void **state) {
         clv__onnx_elementwise, clv__onnx_moves,     clv__onnx_products, clv__onnx_norms,
         clv__onnx_reductions,  clv__onnx_attention, clv__onnx_einsum,   clv__onnx_losses,
         clv__onnx_quantized,   clv__onnx_recurrent, clv__onnx_resize,   clv__onnx_scans,
-        clv__onnx_signal,      clv__onnx_bits,      clv__onnx_newer,    clv__onnx_sequences};
+        clv__onnx_signal,      clv__onnx_bits,      clv__onnx_newer,    clv__onnx_sequences,
+        clv__onnx_control,     clv__onnx_microsoft};
     clv_archive *archive = read_rows();
     int rows = 0, without = 0;
     for (size_t t = 0; t < sizeof tables / sizeof *tables; t++)

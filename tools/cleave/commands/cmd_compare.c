@@ -192,7 +192,7 @@ static int with_devices(cli_session *session, cli_source *source, const clv_mode
     }
     cli_tell_unused_budgets(session, (clv_device *[]){config.a, config.b}, 2);
     char why[400];
-    if (args->weights && cli_blame_weights(session->runtime, args->weights, why, sizeof why))
+    if (args->weights && cli_blame_file(session->runtime, args->weights, why, sizeof why))
         return cli_fail(EXIT_FAILED, "there is nothing to compare: %s", why);
     if (clv_variants_check(session->runtime, args->variants) != CLV_OK)
         return cli_fail_status(session->runtime, CLV_E_VALUE), EXIT_USAGE;

@@ -84,10 +84,10 @@ static clv_device *device_of(const void *predictor, int index) {
 }
 
 /** Results that are not finite are counted, and told. */
-static int check_results(const cli_session *session, const clv_metrics *metrics) {
+static int check_results(const cli_session *session, clv_session *weights, const clv_metrics *metrics) {
     char why[400];
     if (!metrics->not_finite) return EXIT_DONE;
-    cli_blame_weights(session->runtime, session->args->weights, why, sizeof why);
+    cli_blame_weights(weights, session->args->weights, why, sizeof why);
     return cli_fail(EXIT_FAILED, "results that are not finite (NaN or infinity): of %lld of %lld samples; %s",
                     (long long)metrics->not_finite, (long long)metrics->count, why);
 }
@@ -110,7 +110,7 @@ static int measure(eval_job *job, const clv_model *model, clv_predictor *predict
     code = report(job, model, predictor, &metrics);
     int traced = cli_profile_trace(&job->profile);
     if (code == EXIT_DONE) code = traced;
-    return code == EXIT_DONE ? check_results(session, &metrics) : code;
+    return code == EXIT_DONE ? check_results(session, weights, &metrics) : code;
 }
 
 /** Weights that do not name their classes leave the folders to be numbered: that takes a folder for each. */

@@ -280,7 +280,7 @@ static int64_t count_not_finite(const clv_array *array, int64_t *first) {
 }
 
 /** Results that are not finite are written, and told. */
-static int check_results(const run_job *job) {
+static int check_results(const run_job *job, clv_session *weights) {
     const cli_args *args = job->session->args;
     const int n = clv_model_port_count(&job->sized, CLV_PORT_TARGET);
     int64_t first = 0, first_in = 0, bad = 0;
@@ -288,7 +288,7 @@ static int check_results(const run_job *job) {
     if (!bad) return EXIT_DONE;
     const int64_t bad_in = job->input.data ? count_not_finite(&job->input, &first_in) : 0;
     char why[400];
-    cli_blame_weights(job->session->runtime, args->weights, why, sizeof why);
+    cli_blame_weights(weights, args->weights, why, sizeof why);
     if (bad_in)
         snprintf(why, sizeof why, "of the input: %lld, the first is row %lld", (long long)bad_in,
                  (long long)first_in);
@@ -366,7 +366,7 @@ static int compute(run_job *job, clv_predictor *predictor) {
     if (code == EXIT_DONE) code = report(job, predictor);
     int traced = cli_profile_trace(&job->profile);
     if (code == EXIT_DONE) code = traced;
-    return code == EXIT_DONE ? check_results(job) : code;
+    return code == EXIT_DONE ? check_results(job, weights) : code;
 }
 
 static int run(run_job *job) {

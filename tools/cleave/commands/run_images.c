@@ -197,7 +197,7 @@ static int report(images_job *job, clv_predictor *predictor) {
 }
 
 /** Results that are not finite are told as they are, and that they are none. */
-static int check_results(const images_job *job) {
+static int check_results(const images_job *job, clv_session *weights) {
     char why[400];
     int64_t bad = 0, first = -1;
     for (int64_t i = 0; i < job->n; i++) {
@@ -207,7 +207,7 @@ static int check_results(const images_job *job) {
         if (!bad++) first = i;
     }
     if (!bad) return EXIT_DONE;
-    cli_blame_weights(job->session->runtime, job->args->weights, why, sizeof why);
+    cli_blame_weights(weights, job->args->weights, why, sizeof why);
     return cli_fail(EXIT_FAILED,
                     "results that are not finite (NaN or infinity): of %lld of %lld pictures, the first is "
                     "'%s'; %s",
@@ -281,7 +281,7 @@ static int with_predictor(images_job *job, clv_predictor *predictor, int64_t bat
     code = report(job, predictor);
     const int traced = cli_profile_trace(&job->profile);
     if (code == EXIT_DONE) code = traced;
-    return code == EXIT_DONE ? check_results(job) : code;
+    return code == EXIT_DONE ? check_results(job, weights) : code;
 }
 
 /** The model for pictures of this size, and for what its weights tell apart. */

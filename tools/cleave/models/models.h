@@ -35,9 +35,11 @@ int cli_fail_csv(const cli_source *source);
 int cli_fail_sized(clv_runtime *runtime, const cli_args *args, clv_status status, const clv_model *sized);
 /** The same where a model was made: if pictures are too small for it, the option that makes them larger. */
 int cli_fail_made(clv_runtime *runtime, const cli_args *args, clv_status status);
-/** Which of a file's weights is not finite, or where else to look where none is (false): words for a sentence
- *  about results that are not. */
-bool cli_blame_weights(clv_runtime *runtime, const char *path, char *text, size_t bytes);
+/** Which of the weights that a session has of a file is not finite, or where else to look where none is: for
+ *  a sentence about results that are not. */
+void cli_blame_weights(clv_session *weights, const char *path, char *text, size_t bytes);
+/** The same of a safetensors file; false: none is. */
+bool cli_blame_file(clv_runtime *runtime, const char *path, char *text, size_t bytes);
 
 // ---- models.c: models by name ----------------------------------------------------------------------------
 

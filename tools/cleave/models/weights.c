@@ -257,29 +257,42 @@ int cli_tell_weights(cli_args *args) {
 
 // ---- weights that are no numbers --------------------------------------------------------------------------
 
-/** The first element that is not finite; -1: there is none. */
-static int64_t not_finite_at(const clv_array *array) {
-    const int64_t n = array->type == CLV_DTYPE_F32 ? clv_shape_numel(&array->shape) : 0;
-    for (int64_t i = 0; i < n; i++)
-        if (!isfinite(((const float *)array->data)[i])) return i;
-    return -1;
+/** Has it an element that is not finite? The sentence. */
+static bool blame(const char *name, const float *values, int64_t n, const char *path, char *text,
+                  size_t bytes) {
+    int64_t at = 0;
+    while (at < n && isfinite(values[at])) at++;
+    if (at == n) return false;
+    snprintf(text, bytes, "'%.100s' of the weights '%.200s' has such a value (element %lld is %g)", name,
+             path, (long long)at, (double)values[at]);
+    return true;
 }
 
-bool cli_blame_weights(clv_runtime *runtime, const char *path, char *text, size_t bytes) {
+bool cli_blame_file(clv_runtime *runtime, const char *path, char *text, size_t bytes) {
     clv_archive *archive = NULL;
     bool found = false;
-    snprintf(text, bytes, "look at the inputs and the weights");
     if (clv_safetensors_read(runtime, path, &archive) != CLV_OK) return false;
     for (size_t i = 0; !found && clv_archive_get(archive, i); i++) {
         const clv_array *array = clv_archive_get(archive, i);
-        const int64_t at = not_finite_at(array);
-        if (at < 0) continue;
-        snprintf(text, bytes, "'%.100s' of the weights '%.200s' has such a value (element %lld is %g)",
-                 array->name, path, (long long)at, (double)((const float *)array->data)[at]);
-        found = true;
+        if (array->type == CLV_DTYPE_F32)
+            found = blame(array->name, array->data, clv_shape_numel(&array->shape), path, text, bytes);
     }
     clv_archive_destroy(archive);
     return found;
+}
+
+void cli_blame_weights(clv_session *weights, const char *path, char *text, size_t bytes) {
+    const int n = clv_session_info_get(weights).n_tensors;
+    bool found = false;
+    snprintf(text, bytes, "look at the inputs and the weights");
+    for (int i = 0; !found && i < n; i++) {
+        const clv_session_tensor one = clv_session_get(weights, i);
+        const size_t size = one.category == CLV_PARAMETERS && one.dtype == CLV_DTYPE_F32 ? one.bytes : 0;
+        float *values = size ? malloc(size) : NULL;
+        if (values && clv_session_read(weights, i, values, size) == CLV_OK)
+            found = blame(one.name, values, (int64_t)(size / sizeof *values), path, text, bytes);
+        free(values);
+    }
 }
 
 // ---- weights that do not fit ------------------------------------------------------------------------------
