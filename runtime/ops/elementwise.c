@@ -148,18 +148,39 @@ static bool plain_supports(const clv_device_info *device, const clv__op_io *io) 
     return !device->no_int64 || (io->in[0].dtype != CLV_DTYPE_I64 && io->out[0].dtype != CLV_DTYPE_I64);
 }
 
-static void plain_lower(clv__launches *list, const clv__op_io *io) {
+/** Any walk: an element a work-item, or four of them. */
+static void lower_walk(clv__launches *list, const clv__op_io *io, const char *entry, bool fours) {
     const int64_t n = clv__numel(&io->out[0]);
     const clv__walk walk = walk_of(io);
     clv__launch *launch =
-        begin(list, io, clv__launch_items(list, "elementwise", "elementwise_plain", CLV__ELEMENTS, n));
+        begin(list, io,
+              clv__launch_items(list, "elementwise", entry, CLV__ELEMENTS, fours ? clv__div_up(n, 4) : n));
     clv__launch_define(list, launch, "EW_RANK", "%d", walk.rank);
+    if (fours) clv__launch_define(list, launch, "EW_VW", "%d", 4);
+    for (int i = 0; fours && i < inputs_of(io); i++) {
+        const char name[] = {'E', 'W', '_', 'F', (char)('0' + i), 0};
+        if (clv_shape_equal(&io->in[i].shape, &io->out[0].shape))
+            clv__launch_define(list, launch, name, "%d", 1);
+    }
     clv__arg_i32(list, launch, n);
     for (int d = walk.rank - 1; d >= 1; d--) clv__arg_i32(list, launch, walk.dims[d]);
     for (int i = 0; i < inputs_of(io); i++) {
         for (int d = walk.rank - 1; d >= 0; d--) clv__arg_i32(list, launch, walk.strides[i + 1][d]);
     }
     end(list, io, launch);
+}
+
+static void plain_lower(clv__launches *list, const clv__op_io *io) {
+    lower_walk(list, io, "elementwise_plain", false);
+}
+
+/** Where rows are no multiple of four elements. */
+static bool fours_supports(const clv_device_info *device, const clv__op_io *io) {
+    return plain_supports(device, io) && !clv__threads(device);
+}
+
+static void fours_lower(clv__launches *list, const clv__op_io *io) {
+    lower_walk(list, io, "elementwise_fours", true);
 }
 
 /**
@@ -213,6 +234,7 @@ static void rows_lower(clv__launches *list, const clv__op_io *io) {
 static const clv__variant elementwise_variants[] = {
     {.name = "plain", .supports = plain_supports, .lower = plain_lower},
     {.name = "rows", .supports = rows_supports, .rank = rows_rank, .lower = rows_lower},
+    {.name = "fours", .supports = fours_supports, .lower = fours_lower, .relative = 0.7},
     {0},
 };
 
