@@ -332,6 +332,31 @@ CLV_API clv_tensor *clv_max(clv_tensor *x, CLV_COUNT(n_axes) const int *axes, in
  * Source     torch.argmax.
  */
 CLV_API clv_tensor *clv_argmax(clv_tensor *x, int axis, bool keepdim);
+/** The smallest element, as clv_max of -x. Gradient x. Source: torch.amin. */
+CLV_API clv_tensor *clv_min(clv_tensor *x, CLV_COUNT(n_axes) const int *axes, int n_axes, bool keepdim);
+/** Where it is, the first of several; as clv_argmax. No gradient. Source: torch.argmin. */
+CLV_API clv_tensor *clv_argmin(clv_tensor *x, int axis, bool keepdim);
+/**
+ * Variance over axes, as clv_mean has them.
+ *
+ *     y = sum((x - mean)^2) / (count - correction)
+ *
+ * correction  1: unbiased, as PyTorch's default; 0: the mean of the squares
+ *
+ * Gradient   x.
+ * Errors     as clv_mean
+ * Numerics   in two passes, about the mean. Of no more elements than `correction` NaN or infinite.
+ * Source     torch.var.
+ */
+CLV_API clv_tensor *clv_var(clv_tensor *x, CLV_COUNT(n_axes) const int *axes, int n_axes, int correction,
+                            bool keepdim);
+/** The square root of that; its gradient where all elements are equal is no number. Source: torch.std. */
+CLV_API clv_tensor *clv_std(clv_tensor *x, CLV_COUNT(n_axes) const int *axes, int n_axes, int correction,
+                            bool keepdim);
+/** (sum |x|^p)^(1/p) over axes; p INFINITY or -INFINITY: the largest or smallest |x|; 0: how many are not 0. Gradient x, of 2 and others not
+ *  a number where the norm is 0. Source: torch.linalg.vector_norm. */
+CLV_API clv_tensor *clv_vector_norm(clv_tensor *x, float p, CLV_COUNT(n_axes) const int *axes, int n_axes,
+                                    bool keepdim);
 /**
  * Sums along an axis of all elements up to each.
  *
@@ -484,6 +509,19 @@ CLV_API clv_tensor *clv_slice(clv_tensor *x, int axis, int64_t start, int64_t le
  * Source     torch.cat.
  */
 CLV_API clv_tensor *clv_concat(CLV_COUNT(n) clv_tensor *const *inputs, int n, int axis);
+/** Join tensors of one shape along a new axis, -1: behind the others. Gradient all. Errors: as clv_concat, or another shape. Source:
+ *  torch.stack. */
+CLV_API clv_tensor *clv_stack(CLV_COUNT(n) clv_tensor *const *inputs, int n, int axis);
+/** The elements along an axis from the last to the first. Gradient x. Errors: CLV_E_VALUE outside the rank. Source: torch.flip. */
+CLV_API clv_tensor *clv_flip(clv_tensor *x, int axis);
+/** The elements along an axis `shift` places further; what is moved past the end comes first. Gradient x. Errors: CLV_E_VALUE outside the
+ *  rank. Source: torch.roll. */
+CLV_API clv_tensor *clv_roll(clv_tensor *x, int64_t shift, int axis);
+/** [N, C r r, H, W] as [N, C, H r, W r], r being `factor`. Gradient x. Errors: CLV_E_SHAPE no such x; CLV_E_VALUE factor. Source:
+ *  torch.nn.functional.pixel_shuffle; Shi et al. 2016, arXiv:1609.05158. */
+CLV_API clv_tensor *clv_pixel_shuffle(clv_tensor *x, int64_t factor);
+/** [N, C, H r, W r] as [N, C r r, H, W]: the other way round. Source: torch.nn.functional.pixel_unshuffle. */
+CLV_API clv_tensor *clv_pixel_unshuffle(clv_tensor *x, int64_t factor);
 
 /**
  * The same values on a device, as PyTorch's tensor.to(device): a copy between devices if x is elsewhere, nothing if not.
@@ -1056,6 +1094,27 @@ CLV_API clv_tensor *clv_layer_norm(clv_tensor *x, CLV_OR_NULL clv_tensor *weight
  * Source     Zhang, Sennrich 2019, arXiv:1910.07467; torch.nn.functional.rms_norm.
  */
 CLV_API clv_tensor *clv_rms_norm(clv_tensor *x, CLV_OR_NULL clv_tensor *weight, float eps);
+/**
+ * Normalise over groups of channels of each sample, then scale and shift each channel.
+ *
+ * x             [N, C, ...]  f32
+ * groups        C is a multiple of it
+ * weight, bias  [C]          f32     NULL: ones, zeros
+ * eps           1e-5 in PyTorch
+ *
+ * Gradient   x, weight, bias.
+ * Errors     CLV_E_SHAPE;  CLV_E_VALUE  groups or eps;  CLV_E_DTYPE
+ * Numerics   as clv_layer_norm, of which it is made.
+ * Source     Wu, He 2018, arXiv:1803.08494; torch.nn.GroupNorm.
+ */
+CLV_API clv_tensor *clv_group_norm(clv_tensor *x, int64_t groups, CLV_OR_NULL clv_tensor *weight,
+                                   CLV_OR_NULL clv_tensor *bias, float eps);
+/** The same over each channel of each sample alone, without running statistics. Source: torch.nn.InstanceNorm2d. */
+CLV_API clv_tensor *clv_instance_norm(clv_tensor *x, CLV_OR_NULL clv_tensor *weight,
+                                      CLV_OR_NULL clv_tensor *bias, float eps);
+/** x / (k + alpha * m)^beta, m the mean of the squares of `size` neighbouring channels, those outside being 0. x [N, C, ...]. Gradient x.
+ *  Errors: CLV_E_SHAPE, CLV_E_VALUE a parameter. Source: torch.nn.LocalResponseNorm; Krizhevsky, Sutskever, Hinton 2012. */
+CLV_API clv_tensor *clv_local_response_norm(clv_tensor *x, int size, float alpha, float beta, float k);
 
 /**
  * Rows of a table by index.

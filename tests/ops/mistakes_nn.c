@@ -116,6 +116,14 @@ MISTAKE(entropy_classes,
         clv_cross_entropy(in->none, clv_input(in->graph, "two", CLV_DTYPE_I32, CLV_SHAPE(2))))
 MISTAKE(entropy_weight, clv_cross_entropy_weighted(in->m, in->labels, in->m))
 MISTAKE(entropy_weight_infinite, clv_nn_label_weights(in->labels, (const float[]){1, -1}, 2, -100))
+MISTAKE(group_norm_groups, clv_group_norm(in->m, 4, NULL, NULL, 1e-5F))
+MISTAKE(group_norm_none, clv_group_norm(in->m, 0, NULL, NULL, 1e-5F))
+MISTAKE(group_norm_weight, clv_group_norm(in->m, 2, in->v, NULL, 1e-5F))
+MISTAKE(instance_norm_single, clv_instance_norm(in->m, NULL, NULL, 1e-5F))
+MISTAKE(response_size, clv_local_response_norm(in->x, 0, 1, 1, 1))
+MISTAKE(shuffle_channels, clv_pixel_shuffle(in->x, 2))
+MISTAKE(unshuffle_sides, clv_pixel_unshuffle(in->x, 2))
+MISTAKE(shuffle_rank, clv_pixel_shuffle(in->m, 1))
 MISTAKE(l1_shapes, clv_l1_loss(in->m, in->v, CLV_REDUCTION_MEAN))
 MISTAKE(l1_reduction, clv_l1_loss(in->m, in->m, (clv_reduction)7))
 MISTAKE(l1_no_batch, clv_l1_loss(in->s, in->s, CLV_REDUCTION_BATCHMEAN))
@@ -214,6 +222,14 @@ static const struct {
     {entropy_classes, CLV_E_SHAPE, "logits have no classes"},
     {entropy_weight, CLV_E_SHAPE, "weight is [4,6], it must be [4] as logits is [4,6]"},
     {entropy_weight_infinite, CLV_E_VALUE, "the weight of class 1 is -1: it must be finite, and at least 0"},
+    {group_norm_groups, CLV_E_VALUE, "6 channels do not part into 4 groups"},
+    {group_norm_none, CLV_E_VALUE, "groups is 0"},
+    {group_norm_weight, CLV_E_SHAPE, "weight is [3], it must be [6]"},
+    {instance_norm_single, CLV_E_SHAPE, "needs more than one value"},
+    {response_size, CLV_E_VALUE, "size is 0"},
+    {shuffle_channels, CLV_E_SHAPE, "3 channels are no multiple of 2 x 2"},
+    {unshuffle_sides, CLV_E_SHAPE, "4 x 5 is no multiple of 2"},
+    {shuffle_rank, CLV_E_SHAPE, "x has 2 dimensions"},
     {l1_shapes, CLV_E_SHAPE, "target is [3], it must be [4,6] as x is [4,6]"},
     {l1_reduction, CLV_E_VALUE, "reduction is 7"},
     {l1_no_batch, CLV_E_SHAPE, "a loss without dimensions is of no batch"},
