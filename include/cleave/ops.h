@@ -509,6 +509,32 @@ CLV_API clv_tensor *clv_slice(clv_tensor *x, int axis, int64_t start, int64_t le
  * Source     torch.cat.
  */
 CLV_API clv_tensor *clv_concat(CLV_COUNT(n) clv_tensor *const *inputs, int n, int axis);
+/** What stands where clv_pad puts elements. */
+typedef enum clv_pad_mode {
+    CLV_PAD_CONSTANT, /**< a value */
+    CLV_PAD_REFLECT, /**< x from the second on, as in a mirror that stands on the first; less than x is long */
+    CLV_PAD_REPLICATE, /**< the first, the last */
+    CLV_PAD_CIRCULAR   /**< x again; at most as long as x */
+} clv_pad_mode;
+
+/**
+ * Elements around x.
+ *
+ * x        any shape, any type
+ * padding  how many before and behind the last dimension, then those of the one before it, as PyTorch has it; below 0 elements of x
+ *          are taken away
+ * n        numbers of padding: two for each of the last dimensions
+ * value    of CLV_PAD_CONSTANT
+ *
+ * Gradient   x.
+ * Errors     CLV_E_VALUE  n is odd or for too many dimensions, or the mode has no room;  CLV_E_DTYPE
+ * Source     torch.nn.functional.pad.
+ */
+CLV_API clv_tensor *clv_pad(clv_tensor *x, CLV_COUNT(n) const int *padding, int n, clv_pad_mode mode,
+                            float value);
+/** x again and again along its last n dimensions, repeats[i] times; with more numbers than it has, dimensions of 1 come before. Gradient x.
+ *  Errors: CLV_E_VALUE below 0, or too many. Source: torch.tile. */
+CLV_API clv_tensor *clv_tile(clv_tensor *x, CLV_COUNT(n) const int *repeats, int n);
 /** Join tensors of one shape along a new axis, -1: behind the others. Gradient all. Errors: as clv_concat, or another shape. Source:
  *  torch.stack. */
 CLV_API clv_tensor *clv_stack(CLV_COUNT(n) clv_tensor *const *inputs, int n, int axis);

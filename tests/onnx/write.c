@@ -230,6 +230,8 @@ static void every_op_has_a_row(void **state) {
                                           "var",
                                           "std",
                                           "vector_norm",
+                                          "pad",
+                                          "tile",
                                           "flip",
                                           "roll",
                                           "stack",

@@ -42,6 +42,13 @@ MISTAKE(min_nothing, clv_min(in->e, (int[]){1}, 1, false))
 MISTAKE(argmin_axis, clv_argmin(in->a, 2, false))
 MISTAKE(var_axis, clv_var(in->a, (int[]){2}, 1, 1, false))
 MISTAKE(vector_norm_nan, clv_vector_norm(in->a, NAN, NULL, 0, false))
+MISTAKE(pad_odd, clv_pad(in->a, (int[]){1, 1, 1}, 3, CLV_PAD_CONSTANT, 0))
+MISTAKE(pad_many, clv_pad(in->b, (int[]){1, 1, 1, 1}, 4, CLV_PAD_CONSTANT, 0))
+MISTAKE(pad_reflect, clv_pad(in->a, (int[]){3, 0}, 2, CLV_PAD_REFLECT, 0))
+MISTAKE(pad_nothing, clv_pad(in->e, (int[]){1, 0}, 2, CLV_PAD_REPLICATE, 0))
+MISTAKE(pad_less, clv_pad(in->a, (int[]){-2, -2}, 2, CLV_PAD_CONSTANT, 0))
+MISTAKE(pad_mode, clv_pad(in->a, (int[]){1, 1}, 2, (clv_pad_mode)4, 0))
+MISTAKE(tile_negative, clv_tile(in->a, (int[]){-1}, 1))
 MISTAKE(flip_axis, clv_flip(in->a, 2))
 MISTAKE(roll_axis, clv_roll(in->a, 1, -3))
 MISTAKE(stack_axis, clv_stack((clv_tensor *[]){in->a, in->a}, 2, 3))
@@ -121,6 +128,13 @@ static const struct {
     {argmin_axis, CLV_E_VALUE, "axis 2"},
     {var_axis, CLV_E_VALUE, "axis 2"},
     {vector_norm_nan, CLV_E_VALUE, "p is not a number"},
+    {pad_odd, CLV_E_VALUE, "3 numbers"},
+    {pad_many, CLV_E_VALUE, "4 numbers, two are wanted for each of at most 1 dimensions"},
+    {pad_reflect, CLV_E_VALUE, "3 and 0 elements around 3 are not possible"},
+    {pad_nothing, CLV_E_VALUE, "1 and 0 elements around 0 are not possible"},
+    {pad_less, CLV_E_VALUE, "not possible"},
+    {pad_mode, CLV_E_VALUE, "mode is 4"},
+    {tile_negative, CLV_E_VALUE, "-1 times"},
     {flip_axis, CLV_E_VALUE, "flip: axis 2 is outside of rank 2"},
     {roll_axis, CLV_E_VALUE, "roll: axis -3 is outside of rank 2"},
     {stack_axis, CLV_E_VALUE, "stack: axis 3 is outside of rank 3"},

@@ -6,8 +6,8 @@
 #include "cleave/ops.h"
 #include "graph/signature.h"
 
-extern const clv__op clv__op_flip, clv__op_roll, clv__op_stack, clv__op_pixel_shuffle,
-    clv__op_pixel_unshuffle;
+extern const clv__op clv__op_pad, clv__op_tile, clv__op_flip, clv__op_roll, clv__op_stack,
+    clv__op_pixel_shuffle, clv__op_pixel_unshuffle;
 
 typedef struct turn_call {
     int axis;
@@ -173,3 +173,148 @@ const clv__op clv__op_pixel_unshuffle = {
     .outputs = CLV__OUTPUTS({"y", "f32[N,_,_,_]"}),
     SAMPLES({.label = "by 2", .quick = true, .in = {CLV__DIMS(2, 2, 4, 6)}, .attrs = &(turn_call){.by = 2}}),
     CALLED(pixel_unshuffle)};
+
+// ---- around and again -----------------------------------------------------------------------------------------------
+
+typedef struct pad_call {
+    clv__ints padding;
+    int mode;
+    float value;
+} pad_call;
+
+/** Which of n elements stands at `place`, from -n to 2n. */
+static int64_t mirrored(int64_t place, int64_t n, clv_pad_mode mode) {
+    if (place >= 0 && place < n) return place;
+    if (mode == CLV_PAD_REFLECT) return place < 0 ? -place : 2 * (n - 1) - place;
+    if (mode == CLV_PAD_CIRCULAR) return (place + n) % n;
+    return place < 0 ? 0 : n - 1;
+}
+
+/** Along one axis by elements of x itself; there is room for what the mode wants. */
+static clv_tensor *pad_by_itself(clv_tensor *x, int axis, int64_t before, int64_t after, clv_pad_mode mode) {
+    const int64_t n = clv_tensor_shape(x).dims[axis], length = before + n + after;
+    int32_t *from = clv__alloc((size_t)length, sizeof *from);
+    if (!from) return clv__graph_fail(clv__tensor_graph(x), CLV_E_HOST_MEMORY, "pad: no host memory");
+    for (int64_t i = 0; i < length; i++) from[i] = (int32_t)mirrored(i - before, n, mode);
+    clv_tensor *index = clv_constant(clv__tensor_graph(x), CLV_DTYPE_I32, CLV_SHAPE(length), from);
+    free(from);
+    return clv_index_select(x, axis, index);
+}
+
+static clv_tensor *pad_by_value(clv_tensor *x, int axis, int64_t before, int64_t after, float value) {
+    clv_tensor *parts[3];
+    clv_shape shape = clv_tensor_shape(x);
+    int n = 0;
+    for (int i = 0; i < 3; i++) {
+        shape.dims[axis] = i == 0 ? before : after;
+        if (i == 1)
+            parts[n++] = x;
+        else if (shape.dims[axis] > 0)
+            parts[n++] = clv_full(clv__tensor_graph(x), clv_tensor_dtype(x), shape, value);
+    }
+    return clv_concat(parts, n, axis);
+}
+
+/** Along one axis; below 0 elements are taken away. */
+static clv_tensor *pad_axis(clv_tensor *x, int axis, int64_t before, int64_t after, clv_pad_mode mode,
+                            float value) {
+    const int64_t n = clv_tensor_shape(x).dims[axis], most = before > after ? before : after;
+    const int64_t room = mode == CLV_PAD_REFLECT    ? n - 1
+                         : mode == CLV_PAD_CIRCULAR ? n
+                         : n > 0                    ? INT32_MAX
+                                                    : 0;
+    if (before + n + after < 0 || most > INT32_MAX || (mode != CLV_PAD_CONSTANT && most > room))
+        return clv__graph_fail(clv__tensor_graph(x), CLV_E_VALUE,
+                               "pad: %lld and %lld elements around %lld are not possible in this mode",
+                               (long long)before, (long long)after, (long long)n);
+    if (before < 0 || after < 0) {
+        const int64_t first = before < 0 ? -before : 0, left = n - first - (after < 0 ? -after : 0);
+        if (left < 0)
+            return clv__graph_fail(clv__tensor_graph(x), CLV_E_VALUE,
+                                   "pad: less than nothing of %lld is left", (long long)n);
+        x = clv_slice(x, axis, first, left);
+        before = before < 0 ? 0 : before, after = after < 0 ? 0 : after;
+    }
+    if (!x || (!before && !after)) return x;
+    return mode == CLV_PAD_CONSTANT ? pad_by_value(x, axis, before, after, value)
+                                    : pad_by_itself(x, axis, before, after, mode);
+}
+
+clv_tensor *clv_pad(clv_tensor *x, const int *padding, int n, clv_pad_mode mode, float value) {
+    const pad_call attrs = {.mode = (int)mode, .value = value};
+    if (!clv__composite_takes(&clv__op_pad, &attrs, &x, 1)) return NULL;
+    const int rank = clv_tensor_shape(x).rank;
+    if (n < 0 || n % 2 || n / 2 > rank || (n && !padding))
+        return clv__graph_fail(clv__tensor_graph(x), CLV_E_VALUE,
+                               "pad: %d numbers, two are wanted for each of at most %d dimensions", n, rank);
+    for (int i = 0; i < n / 2 && x; i++)
+        x = pad_axis(x, rank - 1 - i, padding[2 * i], padding[2 * i + 1], mode, value);
+    return x;
+}
+
+static clv_tensor *build_pad(const clv__call *call) {
+    const pad_call *a = call->attrs;
+    return clv_pad(call->in[0], a->padding.at, a->padding.n, (clv_pad_mode)a->mode, a->value);
+}
+
+const clv__op clv__op_pad = {.name = "pad",
+                             .inputs = CLV__INPUTS({"x", "any"}),
+                             .attributes = CLV__ATTRIBUTES({CLV__ATTRIBUTE(LIST, pad_call, padding, NULL)},
+                                                           {CLV__ATTRIBUTE(INT, pad_call, mode, "0"),
+                                                            CLV__AT_LEAST(0), CLV__AT_MOST(3)},
+                                                           {CLV__ATTRIBUTE(NUMBER, pad_call, value, "0")}),
+                             .outputs = CLV__OUTPUTS({"y", "any"}),
+                             .attributes_of_call = true,
+                             .attrs_bytes = sizeof(pad_call),
+                             SAMPLES({.label = "zeros",
+                                      .quick = true,
+                                      .in = {CLV__DIMS(2, 3, 5)},
+                                      .attrs = &(pad_call){{4, {1, 2, 0, 3}}, 0, 0}},
+                                     {.label = "reflect, less before",
+                                      .in = {CLV__DIMS(2, 3, 5)},
+                                      .attrs = &(pad_call){{4, {-1, 2, 2, 1}}, 1, 0}}),
+                             .build = build_pad};
+
+typedef struct tile_call {
+    clv__ints repeats;
+} tile_call;
+
+clv_tensor *clv_tile(clv_tensor *x, const int *repeats, int n) {
+    clv_shape shape = clv_tensor_shape(x);
+    if (!x) return NULL;
+    if (n < 0 || n > CLV_MAX_RANK || (n && !repeats))
+        return clv__graph_fail(clv__tensor_graph(x), CLV_E_VALUE, "tile: %d repeats", n);
+    const int more = n > shape.rank ? n - shape.rank : 0; // dimensions of 1 before the others
+    for (int d = shape.rank - 1; d >= 0; d--) shape.dims[d + more] = shape.dims[d];
+    for (int d = 0; d < more; d++) shape.dims[d] = 1;
+    shape.rank += more;
+    x = clv_reshape(x, shape);
+    for (int i = 0; i < n && x; i++) {
+        const int d = shape.rank - n + i;
+        if (repeats[i] < 0)
+            return clv__graph_fail(clv__tensor_graph(x), CLV_E_VALUE, "tile: %d times", repeats[i]);
+        if (repeats[i] == 1) continue;
+        int64_t outer = 1, inner = 1;
+        for (int k = 0; k < shape.rank; k++) *(k < d ? &outer : &inner) *= shape.dims[k];
+        clv_tensor *again = clv_reshape(x, CLV_SHAPE(outer, 1, inner));
+        shape.dims[d] *= repeats[i];
+        x = clv_reshape(clv_broadcast_to(again, CLV_SHAPE(outer, repeats[i], inner)), shape);
+    }
+    return x;
+}
+
+static clv_tensor *build_tile(const clv__call *call) {
+    const tile_call *a = call->attrs;
+    return clv_tile(call->in[0], a->repeats.at, a->repeats.n);
+}
+
+const clv__op clv__op_tile = {
+    .name = "tile",
+    .inputs = CLV__INPUTS({"x", "f32|i32"}),
+    .attributes = CLV__ATTRIBUTES({CLV__ATTRIBUTE(LIST, tile_call, repeats, NULL)}),
+    .outputs = CLV__OUTPUTS({"y", "any"}),
+    .attributes_of_call = true,
+    .attrs_bytes = sizeof(tile_call),
+    SAMPLES({.label = "both", .quick = true, .in = {CLV__DIMS(3, 5)}, .attrs = &(tile_call){{2, {2, 3}}}},
+            {.label = "one more dimension", .in = {CLV__DIMS(3, 5)}, .attrs = &(tile_call){{3, {2, 1, 2}}}}),
+    .build = build_tile};
