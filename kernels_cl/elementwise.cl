@@ -5,6 +5,8 @@
 //   elementwise_plain   item i makes output i; its place in each input by EW_RANK dimensions and strides
 //   elementwise_rows    output as rows of `inner` elements, in two levels (rows / d1, d1); an item does some
 //                       rows, or a chunk of one, by vectors of EW_VW; an input steps by 1 along a row, or not
+//   elementwise_fours   item i makes four outputs from 4i on, of any row: inputs that lie as the output are read as vectors, the
+//                       others' places are found as in plain. EW_VW is 4
 //
 // EW_N       number of inputs, 0..3 (default 1)
 // EW_TO      how the output is stored, common/storage.cl (default float); EW_T0..EW_T2 the inputs
@@ -13,6 +15,7 @@
 // EW_RANK    plain: dimensions, 1..8 (default 1)
 // EW_VW      rows: vector width, 2, 4, 8 or 16 (default 16)
 // EW_U0..2   rows: 1 if that input does not step along a row (default 0)
+// EW_F0..2   fours: 1 if that input lies as the output (default 0)
 // EW_ACCESS  rows: A where every vector lies at a multiple of EW_VW elements, else V (default; common/storage.cl)
 // EPI_*      what is done to the result besides: common/epilogue.cl
 //
@@ -33,6 +36,9 @@
 #define EW_U0 0
 #define EW_U1 0
 #define EW_U2 0
+#define EW_F0 0
+#define EW_F1 0
+#define EW_F2 0
 
 EPILOGUE_FUNCTION(KERNEL(epilogue), VALUE(EW_TO))
 EPILOGUE_FUNCTION(KERNEL(epilogue_vector), PASTE(VALUE(EW_TO), EW_VW))
@@ -109,6 +115,41 @@ kernel void KERNEL(elementwise_plain)(global EW_TO *out, EW_INPUTS(EW_POINTER) i
     EW_DIMS(EW_SPLIT)
     const VALUE(EW_TO) v = KERNEL(elementwise_one)(EW_INPUTS(EW_LOAD) p0, p1);
     STORE(EW_TO, KERNEL(epilogue)(v EPILOGUE_AT(i)), out + i);
+}
+
+// ---- fours
+#define EW_PLACE(k, e)                                                                                       \
+    {                                                                                                        \
+        int rest = first + e;                                                                                \
+        EW_DIMS(EW_SPLIT)                                                                                    \
+        each##k[e] = LOAD(EW_T##k, in##k + (rest * s##k##_0 EW_DIMS(EW_STEP##k)));                           \
+    }
+#define EW_FOUR_1(k) const PASTE(VALUE(EW_T##k), 4) four##k = ALOAD(EW_T##k, 4, in##k + first);
+#define EW_FOUR_0(k)                                                                                         \
+    VALUE(EW_T##k) each##k[4];                                                                               \
+    EW_PLACE(k, 0) EW_PLACE(k, 1) EW_PLACE(k, 2) EW_PLACE(k, 3)                                              \
+    const PASTE(VALUE(EW_T##k), 4) four##k = vload4(0, each##k);
+#define EW_FOUR(k) PASTE(EW_FOUR_, EW_F##k)(k)
+#define EW_GIVE_FOUR(k) four##k,
+
+kernel void KERNEL(elementwise_fours)(global EW_TO *out, EW_INPUTS(EW_POINTER) int n,
+                                      EW_DIMS(EW_DIM_PARAM) EW_INPUTS(EW_STRIDE_PARAMS) float p0,
+                                      float p1 EPILOGUE_PARAMS) {
+    const int first = (int)get_global_id(0) * 4;
+#if EW_VW == 4
+    if (first + 4 <= n) {
+        EW_INPUTS(EW_FOUR)
+        const PASTE(VALUE(EW_TO), 4) v = KERNEL(elementwise_vector)(EW_INPUTS(EW_GIVE_FOUR) p0, p1);
+        ASTORE(EW_TO, 4, KERNEL(epilogue_vector)(v EPILOGUE_VECTOR_AT(4, first)), out + first);
+        return;
+    }
+#endif
+    for (int i = first; i < n; i++) {
+        int rest = i;
+        EW_DIMS(EW_SPLIT)
+        const VALUE(EW_TO) v = KERNEL(elementwise_one)(EW_INPUTS(EW_LOAD) p0, p1);
+        STORE(EW_TO, KERNEL(epilogue)(v EPILOGUE_AT(i)), out + i);
+    }
 }
 
 // ---- rows

@@ -29,6 +29,8 @@
 //   batch_norm_slabs_apply      does a slab, after it joined the channel's: _stats and _apply
 //   batch_norm_slabs_backward   parts alike: sum(dy), sum(dy * (x - mean))
 //   batch_norm_slabs_backward_apply   _backward_sums and _backward_apply
+// For devices with lanes, S at least 4: four elements to a work-item, of one channel or two
+//   batch_norm_fours_apply
 // ITEMS     of a group, a power of two; default 256. Local memory: 8*ITEMS*(1 + KEPT_LOCAL) bytes
 // KEPT      elements of a channel that an item keeps; default 16
 // KEPT_LOCAL   pairs of elements that an item keeps in local memory; default 0
@@ -49,6 +51,7 @@
 #define SLICES 1
 
 EPILOGUE_FUNCTION(KERNEL(epilogue), float)
+EPILOGUE_FUNCTION(KERNEL(epilogue4), float4)
 EPILOGUE_FUNCTION(KERNEL(epilogue16), float16)
 
 float KERNEL(batch_norm_rstd)(float spread, int is_var, float eps) {
@@ -124,6 +127,32 @@ __kernel void KERNEL(batch_norm_apply)(__global T_Y *restrict y, __global const 
     if (has_weight) scale *= weight[c];
     float v = (LOAD(T_X, x + i) - mean[c]) * scale + (has_bias ? bias[c] : 0.0f);
     STORE(T_Y, KERNEL(epilogue)(v EPILOGUE_AT(i)), y + i);
+}
+
+__kernel void KERNEL(batch_norm_fours_apply)(__global T_Y *restrict y, __global const T_X *restrict x, AFFINE,
+                                             int n, int C, int S, int has_weight, int has_bias, int is_var,
+                                             float eps EPILOGUE_PARAMS) {
+    const int i = (int)get_global_id(0) * 4;
+    if (i >= n) return;
+    const int plane = i / S, c = plane % C, next = c + 1 == C ? 0 : c + 1, left = (plane + 1) * S - i;
+    float2 scales = (float2)(KERNEL(batch_norm_rstd)(spread[c], is_var, eps),
+                             KERNEL(batch_norm_rstd)(spread[next], is_var, eps));
+    float2 shifts = (float2)(0.0f);
+    if (has_weight) scales *= (float2)(weight[c], weight[next]);
+    if (has_bias) shifts = (float2)(bias[c], bias[next]);
+    const int4 in_next = (int4)(0, 1, 2, 3) >= left;
+    const float4 m = select((float4)(mean[c]), (float4)(mean[next]), in_next);
+    const float4 scale = select((float4)(scales.x), (float4)(scales.y), in_next);
+    const float4 shift = select((float4)(shifts.x), (float4)(shifts.y), in_next);
+    if (i + 4 <= n) {
+        const float4 v = (ALOAD(T_X, 4, x + i) - m) * scale + shift;
+        ASTORE(T_Y, 4, KERNEL(epilogue4)(v EPILOGUE_VECTOR_AT(4, i)), y + i);
+        return;
+    }
+    for (int k = i; k < n; k++) {
+        const float v = (LOAD(T_X, x + k) - m.x) * scale.x + shift.x; // the last elements are of one plane
+        STORE(T_Y, KERNEL(epilogue)(v EPILOGUE_AT(k)), y + k);
+    }
 }
 
 __kernel void

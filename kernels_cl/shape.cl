@@ -5,6 +5,7 @@
 //   copy_plain   item i copies the walk's element i, of COPY_RANK dimensions
 //   copy_rows    the innermost dimension is contiguous in the output, and in the input (or repeated there):
 //                rows in three levels; an item copies some rows or a chunk of one, by vectors of COPY_VW
+//   copy_fours   item i copies four elements of the walk from 4i on, as vectors on the side where the walk lies one after the other
 //   copy_tile    the innermost dimension is contiguous in the output, another in the input: an item
 //                transposes blocks of COPY_VW x COPY_VW along a chunk of one strip
 //   copy_local   the same with groups, whose items are rows of 32: each takes a block of 32 x 32 through local memory
@@ -12,6 +13,7 @@
 // T_IN, T_OUT elements: int for any of four bytes, ushort of two, uchar of one, i64 of eight (int2 alone: plain; default int); where input and output
 //             differ, float, f16 or bf16
 // COPY_RANK   plain: dimensions, 1..8 (default 1)
+// COPY_TO, COPY_FROM  fours: 1 where that side's elements lie one after the other, from a multiple of four on (default 0)
 // COPY_VW     vector width and side of a tile: 2, 4, 8 or 16 (default 16)
 // COPY_U      rows: 1 if the input repeats one element along a row (default 0)
 // COPY_ACCESS rows: A where every vector lies at a multiple of COPY_VW elements, else V (default; common/storage.cl)
@@ -21,6 +23,8 @@
 #define COPY_VW 16
 #define COPY_ACCESS V
 #define COPY_U 0
+#define COPY_TO 0
+#define COPY_FROM 0
 
 #define COPY_V PASTE(VALUE(T_IN), COPY_VW)
 #define COPY_LOAD(p) PASTE(COPY_ACCESS, LOAD)(T_IN, COPY_VW, p)
@@ -58,6 +62,48 @@ kernel void KERNEL(copy_plain)(global T_OUT *restrict out, const global T_IN *re
     COPY_DIMS(COPY_SPLIT)
     STORE(T_OUT, LOAD(T_IN, in + (from_offset + rest * from0 COPY_DIMS(COPY_STEP_FROM))),
           out + (to_offset + rest * to0 COPY_DIMS(COPY_STEP_TO)));
+}
+
+#define COPY_PLACES(e, to, from)                                                                             \
+    int to, from;                                                                                            \
+    {                                                                                                        \
+        int rest = first + e;                                                                                \
+        COPY_DIMS(COPY_SPLIT)                                                                                \
+        to = to_offset + rest * to0 COPY_DIMS(COPY_STEP_TO);                                                 \
+        from = from_offset + rest * from0 COPY_DIMS(COPY_STEP_FROM);                                         \
+    }
+kernel void KERNEL(copy_fours)(global T_OUT *restrict out, const global T_IN *restrict in, int n,
+                               int to_offset, int from_offset,
+                               COPY_DIMS(COPY_PARAM_DIM) COPY_DIMS(COPY_PARAM_TO)
+                                   COPY_DIMS(COPY_PARAM_FROM) int to0,
+                               int from0) {
+    const int first = (int)get_global_id(0) * 4;
+    if (first + 4 <= n) {
+        COPY_PLACES(0, to_a, from_a)
+        COPY_PLACES(1, to_b, from_b)
+        COPY_PLACES(2, to_c, from_c)
+        COPY_PLACES(3, to_d, from_d)
+#if COPY_FROM
+        const PASTE(VALUE(T_IN), 4) v = ALOAD(T_IN, 4, in + from_a);
+#else
+        const PASTE(VALUE(T_IN), 4)
+        v = (PASTE(VALUE(T_IN), 4))(LOAD(T_IN, in + from_a), LOAD(T_IN, in + from_b), LOAD(T_IN, in + from_c),
+                                    LOAD(T_IN, in + from_d));
+#endif
+#if COPY_TO
+        ASTORE(T_OUT, 4, v, out + to_a);
+#else
+        STORE(T_OUT, v.x, out + to_a);
+        STORE(T_OUT, v.y, out + to_b);
+        STORE(T_OUT, v.z, out + to_c);
+        STORE(T_OUT, v.w, out + to_d);
+#endif
+        return;
+    }
+    for (int e = 0; e < n - first; e++) {
+        COPY_PLACES(e, to, from)
+        STORE(T_OUT, LOAD(T_IN, in + from), out + to);
+    }
 }
 
 kernel void KERNEL(copy_rows)(global T_OUT *restrict out, const global T_IN *restrict in, int to_offset,

@@ -332,6 +332,31 @@ CLV_API clv_tensor *clv_max(clv_tensor *x, CLV_COUNT(n_axes) const int *axes, in
  * Source     torch.argmax.
  */
 CLV_API clv_tensor *clv_argmax(clv_tensor *x, int axis, bool keepdim);
+/** The smallest element, as clv_max of -x. Gradient x. Source: torch.amin. */
+CLV_API clv_tensor *clv_min(clv_tensor *x, CLV_COUNT(n_axes) const int *axes, int n_axes, bool keepdim);
+/** Where it is, the first of several; as clv_argmax. No gradient. Source: torch.argmin. */
+CLV_API clv_tensor *clv_argmin(clv_tensor *x, int axis, bool keepdim);
+/**
+ * Variance over axes, as clv_mean has them.
+ *
+ *     y = sum((x - mean)^2) / (count - correction)
+ *
+ * correction  1: unbiased, as PyTorch's default; 0: the mean of the squares
+ *
+ * Gradient   x.
+ * Errors     as clv_mean
+ * Numerics   in two passes, about the mean. Of no more elements than `correction` NaN or infinite.
+ * Source     torch.var.
+ */
+CLV_API clv_tensor *clv_var(clv_tensor *x, CLV_COUNT(n_axes) const int *axes, int n_axes, int correction,
+                            bool keepdim);
+/** The square root of that; its gradient where all elements are equal is no number. Source: torch.std. */
+CLV_API clv_tensor *clv_std(clv_tensor *x, CLV_COUNT(n_axes) const int *axes, int n_axes, int correction,
+                            bool keepdim);
+/** (sum |x|^p)^(1/p) over axes; p INFINITY or -INFINITY: the largest or smallest |x|; 0: how many are not 0. Gradient x, of 2 and others not
+ *  a number where the norm is 0. Source: torch.linalg.vector_norm. */
+CLV_API clv_tensor *clv_vector_norm(clv_tensor *x, float p, CLV_COUNT(n_axes) const int *axes, int n_axes,
+                                    bool keepdim);
 /**
  * Sums along an axis of all elements up to each.
  *
@@ -484,6 +509,45 @@ CLV_API clv_tensor *clv_slice(clv_tensor *x, int axis, int64_t start, int64_t le
  * Source     torch.cat.
  */
 CLV_API clv_tensor *clv_concat(CLV_COUNT(n) clv_tensor *const *inputs, int n, int axis);
+/** What stands where clv_pad puts elements. */
+typedef enum clv_pad_mode {
+    CLV_PAD_CONSTANT, /**< a value */
+    CLV_PAD_REFLECT, /**< x from the second on, as in a mirror that stands on the first; less than x is long */
+    CLV_PAD_REPLICATE, /**< the first, the last */
+    CLV_PAD_CIRCULAR   /**< x again; at most as long as x */
+} clv_pad_mode;
+
+/**
+ * Elements around x.
+ *
+ * x        any shape, any type
+ * padding  how many before and behind the last dimension, then those of the one before it, as PyTorch has it; below 0 elements of x
+ *          are taken away
+ * n        numbers of padding: two for each of the last dimensions
+ * value    of CLV_PAD_CONSTANT
+ *
+ * Gradient   x.
+ * Errors     CLV_E_VALUE  n is odd or for too many dimensions, or the mode has no room;  CLV_E_DTYPE
+ * Source     torch.nn.functional.pad.
+ */
+CLV_API clv_tensor *clv_pad(clv_tensor *x, CLV_COUNT(n) const int *padding, int n, clv_pad_mode mode,
+                            float value);
+/** x again and again along its last n dimensions, repeats[i] times; with more numbers than it has, dimensions of 1 come before. Gradient x.
+ *  Errors: CLV_E_VALUE below 0, or too many. Source: torch.tile. */
+CLV_API clv_tensor *clv_tile(clv_tensor *x, CLV_COUNT(n) const int *repeats, int n);
+/** Join tensors of one shape along a new axis, -1: behind the others. Gradient all. Errors: as clv_concat, or another shape. Source:
+ *  torch.stack. */
+CLV_API clv_tensor *clv_stack(CLV_COUNT(n) clv_tensor *const *inputs, int n, int axis);
+/** The elements along an axis from the last to the first. Gradient x. Errors: CLV_E_VALUE outside the rank. Source: torch.flip. */
+CLV_API clv_tensor *clv_flip(clv_tensor *x, int axis);
+/** The elements along an axis `shift` places further; what is moved past the end comes first. Gradient x. Errors: CLV_E_VALUE outside the
+ *  rank. Source: torch.roll. */
+CLV_API clv_tensor *clv_roll(clv_tensor *x, int64_t shift, int axis);
+/** [N, C r r, H, W] as [N, C, H r, W r], r being `factor`. Gradient x. Errors: CLV_E_SHAPE no such x; CLV_E_VALUE factor. Source:
+ *  torch.nn.functional.pixel_shuffle; Shi et al. 2016, arXiv:1609.05158. */
+CLV_API clv_tensor *clv_pixel_shuffle(clv_tensor *x, int64_t factor);
+/** [N, C, H r, W r] as [N, C r r, H, W]: the other way round. Source: torch.nn.functional.pixel_unshuffle. */
+CLV_API clv_tensor *clv_pixel_unshuffle(clv_tensor *x, int64_t factor);
 
 /**
  * The same values on a device, as PyTorch's tensor.to(device): a copy between devices if x is elsewhere, nothing if not.
@@ -857,6 +921,142 @@ CLV_API clv_tensor *clv_cross_entropy_weighted(clv_tensor *logits, clv_tensor *l
  * Source     torch.nn.MSELoss.
  */
 CLV_API clv_tensor *clv_mse_loss(clv_tensor *x, clv_tensor *target);
+
+/** What becomes of a loss's elements. */
+typedef enum clv_reduction {
+    CLV_REDUCTION_MEAN,
+    CLV_REDUCTION_SUM,
+    CLV_REDUCTION_NONE,     /**< the result is all of them */
+    CLV_REDUCTION_BATCHMEAN /**< the sum, over the length of the first dimension */
+} clv_reduction;
+
+// ---- losses of pairs (runtime/ops/reduce/losses.c) --------------------------------------------------------
+// x and target have one shape, nothing is broadcast. Computed in f32. The result is [], or with
+// CLV_REDUCTION_NONE the shape of the elements. Errors of all of them: CLV_E_SHAPE the shapes differ;
+// CLV_E_VALUE a parameter, or a reduction that is none; CLV_E_DTYPE. They are made of other ops.
+
+/** |x - target|. Gradient x, target: 0 where they are equal. Source: torch.nn.functional.l1_loss. */
+CLV_API clv_tensor *clv_l1_loss(clv_tensor *x, clv_tensor *target, clv_reduction reduction);
+/**
+ * Squares of small differences, and of large ones a line.
+ *
+ *     d = |x - target|;  d <= delta ? d^2 / 2 : delta * (d - delta / 2)
+ *
+ * delta  above 0; 1 is PyTorch's
+ *
+ * Gradient   x, target.
+ * Source     Huber 1964; torch.nn.functional.huber_loss.
+ */
+CLV_API clv_tensor *clv_huber_loss(clv_tensor *x, clv_tensor *target, float delta, clv_reduction reduction);
+/** The same over beta, at least 0; of 0 it is clv_l1_loss. Source: torch.nn.functional.smooth_l1_loss; Girshick 2015, arXiv:1504.08083. */
+CLV_API clv_tensor *clv_smooth_l1_loss(clv_tensor *x, clv_tensor *target, float beta,
+                                       clv_reduction reduction);
+/**
+ * Cross entropy of sigmoid(x): -pos_weight * target * log(p) - (1 - target) * log(1 - p), times weight.
+ *
+ * target      0 or 1, or between
+ * weight      broadcasts to x; NULL: 1
+ * pos_weight  the same; 1 counts positive targets as negative ones. NULL: 1
+ *
+ * Gradient   x, target, weight, pos_weight.
+ * Numerics   no large x makes it infinite.
+ * Source     torch.nn.functional.binary_cross_entropy_with_logits.
+ */
+CLV_API clv_tensor *clv_binary_cross_entropy_with_logits(clv_tensor *x, clv_tensor *target,
+                                                         CLV_OR_NULL clv_tensor *weight,
+                                                         CLV_OR_NULL clv_tensor *pos_weight,
+                                                         clv_reduction reduction);
+/**
+ * Divergence of Kullback and Leibler: how far probabilities are from those of the target.
+ *
+ *     target * (log(target) - x), 0 where target is 0;  with log_target  exp(target) * (target - x)
+ *
+ * x           logarithms of probabilities
+ * log_target  target is such, too
+ * reduction   CLV_REDUCTION_BATCHMEAN is what the name means
+ *
+ * Gradient   x, target.
+ * Source     torch.nn.functional.kl_div.
+ */
+CLV_API clv_tensor *clv_kl_div(clv_tensor *x, clv_tensor *target, bool log_target, clv_reduction reduction);
+/**
+ * -x[r][labels[r]] * weight[r]: clv_cross_entropy of what is a logarithm of probabilities already.
+ *
+ * x       [N, C] or [N, C, ...]  f32
+ * labels  [N] or [N, ...]        int    as clv_gather's index
+ * weight  shape of labels        f32    as clv_cross_entropy_weighted's; NULL: 1
+ *
+ * Gradient   x; none to the weight.
+ * Source     torch.nn.functional.nll_loss; its `weight` and `ignore_index` by clv_nn_label_weights.
+ */
+CLV_API clv_tensor *clv_nll_loss(clv_tensor *x, clv_tensor *labels, CLV_OR_NULL clv_tensor *weight,
+                                 clv_reduction reduction);
+/**
+ * Cross entropy of sigmoid(x) in which what is right already counts little.
+ *
+ *     p = sigmoid(x), q = p * (1 - target) + (1 - p) * target;  a * q^gamma * cross entropy
+ *     a = alpha * target + (1 - alpha) * (1 - target), or 1 where alpha is below 0
+ *
+ * target  0 or 1
+ * alpha   0.25 in torchvision
+ * gamma   at least 0; 2 in torchvision
+ *
+ * Gradient   x.
+ * Source     Lin et al. 2017, arXiv:1708.02002; torchvision.ops.sigmoid_focal_loss.
+ */
+CLV_API clv_tensor *clv_sigmoid_focal_loss(clv_tensor *x, clv_tensor *target, float alpha, float gamma,
+                                           clv_reduction reduction);
+/** x where target is 1, else max(0, margin - x); PyTorch's other target is -1. Gradient x. Source: torch.nn.functional.hinge_embedding_loss */
+CLV_API clv_tensor *clv_hinge_embedding_loss(clv_tensor *x, clv_tensor *target, float margin,
+                                             clv_reduction reduction);
+/** max(0, -target * (a - b) + margin). Gradient a, b, target. Source: torch.nn.functional.margin_ranking_loss. */
+CLV_API clv_tensor *clv_margin_ranking_loss(clv_tensor *a, clv_tensor *b, clv_tensor *target, float margin,
+                                            clv_reduction reduction);
+/** Of rows a and b [N, D], target [N]: 1 - cos where target is 1, else max(0, cos - margin). Gradient a, b. Source:
+ *  torch.nn.functional.cosine_embedding_loss. */
+CLV_API clv_tensor *clv_cosine_embedding_loss(clv_tensor *a, clv_tensor *b, clv_tensor *target, float margin,
+                                              clv_reduction reduction);
+
+/** Zero means the default. */
+typedef struct clv_triplet_config {
+    float margin; /**< 1 */
+    float p;      /**< 2; of the distance (sum |a - b + 1e-6|^p)^(1/p) */
+    bool swap;    /**< the negative's distance from the positive counts where it is the smaller one */
+    CLV_RESERVED(8);
+} clv_triplet_config;
+
+/** max(0, |anchor - positive| - |anchor - negative| + margin), of rows [N, D]. Gradient all three. Source:
+ *  torch.nn.functional.triplet_margin_loss. */
+CLV_API clv_tensor *clv_triplet_margin_loss(clv_tensor *anchor, clv_tensor *positive, clv_tensor *negative,
+                                            CLV_OR_NULL const clv_triplet_config *config,
+                                            clv_reduction reduction);
+
+/**
+ * Connectionist temporal classification: how unlikely a sequence of labels is, over all ways to place it in the steps, with blanks
+ * between.
+ *
+ *     loss[n] = -log sum over all ways w that read as the labels: prod_t exp(x[t][n][w[t]])
+ *     mean: of loss[n] / max(1, target_lengths[n])
+ *
+ * x               [T, N, C]  f32 | f16  logarithms of probabilities, as of clv_log_softmax; T at least 1
+ * targets         [N, S]     int        labels, past a sample's own whatever is there; or one sample's after the other's, [sum of lengths],
+ *                                       which takes N times the memory
+ * input_lengths   [N]        int        steps of each sample, at most T
+ * target_lengths  [N]        int        labels of each, at most S
+ * blank                                 the class that is no label
+ * zero_infinity                         labels that do not fit into the steps have a loss and a gradient of 0, not an infinite loss
+ * reduction                             mean, sum or none
+ * result          [], or [N] f32        a length or a label from outside: NaN for that sample
+ *
+ * Gradient   x: -P(class c at step t, given the labels), of x as it is. PyTorch's is larger by exp(x), which the gradient of log_softmax
+ *            takes away again. Keeps x and a lattice: 4*N*T*(2S+1) bytes.
+ * Errors     CLV_E_SHAPE  x is not [T,N,C], or targets or lengths do not fit;  CLV_E_VALUE  blank is no class;  CLV_E_DTYPE
+ * Numerics   in logarithms, in a fixed order.
+ * Source     Graves, Fernandez, Gomez, Schmidhuber 2006; torch.nn.functional.ctc_loss.
+ */
+CLV_API clv_tensor *clv_ctc_loss(clv_tensor *x, clv_tensor *targets, clv_tensor *input_lengths,
+                                 clv_tensor *target_lengths, int blank, bool zero_infinity,
+                                 clv_reduction reduction);
 /**
  * Normalise each channel, then scale and shift.
  *
@@ -920,6 +1120,27 @@ CLV_API clv_tensor *clv_layer_norm(clv_tensor *x, CLV_OR_NULL clv_tensor *weight
  * Source     Zhang, Sennrich 2019, arXiv:1910.07467; torch.nn.functional.rms_norm.
  */
 CLV_API clv_tensor *clv_rms_norm(clv_tensor *x, CLV_OR_NULL clv_tensor *weight, float eps);
+/**
+ * Normalise over groups of channels of each sample, then scale and shift each channel.
+ *
+ * x             [N, C, ...]  f32
+ * groups        C is a multiple of it
+ * weight, bias  [C]          f32     NULL: ones, zeros
+ * eps           1e-5 in PyTorch
+ *
+ * Gradient   x, weight, bias.
+ * Errors     CLV_E_SHAPE;  CLV_E_VALUE  groups or eps;  CLV_E_DTYPE
+ * Numerics   as clv_layer_norm, of which it is made.
+ * Source     Wu, He 2018, arXiv:1803.08494; torch.nn.GroupNorm.
+ */
+CLV_API clv_tensor *clv_group_norm(clv_tensor *x, int64_t groups, CLV_OR_NULL clv_tensor *weight,
+                                   CLV_OR_NULL clv_tensor *bias, float eps);
+/** The same over each channel of each sample alone, without running statistics. Source: torch.nn.InstanceNorm2d. */
+CLV_API clv_tensor *clv_instance_norm(clv_tensor *x, CLV_OR_NULL clv_tensor *weight,
+                                      CLV_OR_NULL clv_tensor *bias, float eps);
+/** x / (k + alpha * m)^beta, m the mean of the squares of `size` neighbouring channels, those outside being 0. x [N, C, ...]. Gradient x.
+ *  Errors: CLV_E_SHAPE, CLV_E_VALUE a parameter. Source: torch.nn.LocalResponseNorm; Krizhevsky, Sutskever, Hinton 2012. */
+CLV_API clv_tensor *clv_local_response_norm(clv_tensor *x, int size, float alpha, float beta, float k);
 
 /**
  * Rows of a table by index.

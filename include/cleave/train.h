@@ -94,18 +94,20 @@ CLV_API CLV_MUST_CHECK clv_status clv_lora_save(clv_session *session,
 /** What it takes to use weights: as they tell it. NULL and zero: they do not. */
 typedef struct clv_weights_info {
     const char *model; /**< its name, for clv_model_find */
-    int64_t input[CLV_MAX_RANK - 1], target[CLV_MAX_RANK - 1], classes; /**< as of clv_model, where it has `build` */
+    int64_t input[CLV_MAX_RANK - 1], target[CLV_MAX_RANK - 1],
+        classes; /**< as of clv_model, where it has `build` */
     CLV_COUNT(n_names)
     const char *const *names; /**< n_names: of its classes, or of its labels, in the order of its results */
     int n_names;
-    int channels;   /**< so many of these are known, 1 or 3: samples are (x - mean) / std, where bytes count as 0..1 */
+    int channels; /**< so many of these are known, 1 or 3: samples are (x - mean) / std, where bytes count as 0..1 */
     float mean[3], std[3];
-    int64_t resize; /**< of pictures: the shorter side's size before the middle is cut out */
+    int64_t resize;      /**< of pictures: the shorter side's size before the middle is cut out */
     bool exif_transpose; /**< they were turned as their Exif data say */
     bool checkpoint;     /**< the file is a checkpoint, which a training can go on from */
-    const char *loss, *precision; /**< they were trained with: the first target's, and `f32`, `mixed` or `mixed-bf16` */
-    const char *table;            /**< clv_dataset_info.table of what was learnt */
-    const char *version;          /**< of the library that wrote them */
+    const char *loss,
+        *precision;    /**< they were trained with: the first target's, and `f32`, `mixed` or `mixed-bf16` */
+    const char *table; /**< clv_dataset_info.table of what was learnt */
+    const char *version; /**< of the library that wrote them */
     CLV_RESERVED(8);
 } clv_weights_info;
 
@@ -217,6 +219,8 @@ typedef struct clv_loss {
  *                      probabilities of the classes, [N, C] in f32: the mean of -sum(y * log_softmax(x)). Smoothing: torch's
  *                      CrossEntropyLoss(label_smoothing=s), which takes s of each label and gives all classes an equal part of it
  *     mse              of results and numbers of as many elements: clv_mse_loss
+ *     l1, huber        the same: clv_l1_loss, and clv_huber_loss with a delta of 1, which is smooth L1 with a beta of 1
+ *     focal            as bce_with_logits: clv_sigmoid_focal_loss with an alpha of 0.25 and a gamma of 2
  *     bce_with_logits  of logits and as many labels in f32, 0 or 1, several for each sample: the mean of -y log(p) - (1-y) log(1-p),
  *                      p = sigmoid(x), as torch's BCEWithLogitsLoss; finite for all logits. Smoothing: y becomes (1-s) y + s/2.
  *                      Evaluation counts a label as right where the logit is above 0 and it is 1, or not and it is 0
@@ -308,7 +312,8 @@ typedef struct clv_class_metrics {
     int64_t targets; /**< that are of it */
     int64_t told;    /**< that were told to be of it */
     int64_t right;   /**< both */
-    double precision, recall, f1; /**< right / told, right / targets, 2 right / (told + targets); 0 where that is 0 / 0 */
+    double precision, recall,
+        f1; /**< right / told, right / targets, 2 right / (told + targets); 0 where that is 0 / 0 */
     CLV_RESERVED(4);
 } clv_class_metrics;
 
@@ -353,17 +358,17 @@ CLV_API int64_t clv_confusion_count(const clv_confusion *confusion, int64_t of, 
 typedef struct clv_predictor clv_predictor;
 
 typedef struct clv_predictor_config {
-    clv_device *device;           /**< NULL: the best device */
-    const clv_model *model;       /**< must be given */
-    const clv_loss *loss;         /**< that evaluation tells; NULL: as clv_train_config */
+    clv_device *device;                               /**< NULL: the best device */
+    const clv_model *model;                           /**< must be given */
+    const clv_loss *loss;                             /**< that evaluation tells; NULL: as clv_train_config */
     CLV_COUNT(n_losses) const clv_train_loss *losses; /**< n_losses of them, as clv_train_config */
     int n_losses;
     CLV_COUNT(n_metrics) const clv_metric *const *metrics; /**< that it tells besides, n_metrics of them */
-    int n_metrics;                    /**< at most CLV_MOST_METRICS */
-    int64_t batch;                    /**< samples at a time; 0: 256, or fewer whose results are 256 MiB */
-    clv_precision precision;          /**< as clv_graph_set_precision; results are f32 */
-    const char *variants;             /**< as clv_plan_config */
-    bool no_fuse;                     /**< as clv_plan_config */
+    int n_metrics;                                         /**< at most CLV_MOST_METRICS */
+    int64_t batch;           /**< samples at a time; 0: 256, or fewer whose results are 256 MiB */
+    clv_precision precision; /**< as clv_graph_set_precision; results are f32 */
+    const char *variants;    /**< as clv_plan_config */
+    bool no_fuse;            /**< as clv_plan_config */
     /** layers on devices, or replicas that share each batch: logits are joined on the first. Shares that are measured are so once, by
      *  the forward pass of each replica alone */
     clv_placement placement;
@@ -387,7 +392,7 @@ CLV_API void clv_predictor_destroy(clv_predictor *predictor);
 typedef struct clv_predictor_info {
     clv_session *session;
     clv_plan *plan;
-    const clv_place_choice *place; /**< that was chosen; NULL: none was to be chosen */
+    const clv_place_choice *place;  /**< that was chosen; NULL: none was to be chosen */
     CLV_ARRAY const double *shares; /**< of the replicas, as given or measured; NULL without replicas */
     /** of one sample's result for each of the model's targets: [classes], of classes */
     CLV_COUNT(n_results) const clv_shape *results;
@@ -444,11 +449,13 @@ typedef struct clv_metric_value {
 } clv_metric_value;
 
 typedef struct clv_metrics {
-    int64_t count;   /**< samples */
-    int64_t targets; /**< of these samples: as many, or more where a sample has several; without ignored labels */
+    int64_t count; /**< samples */
+    int64_t
+        targets; /**< of these samples: as many, or more where a sample has several; without ignored labels */
     int64_t correct; /**< targets that were told right; 0 where that cannot be said: */
-    double accuracy; /**< correct / targets; NaN of numbers, unless the loss is bce_with_logits */
-    double loss;     /**< mean of the loss over the samples, in double; without ignored labels, by the weights of classes */
+    double accuracy; /**< correct / targets; NaN of numbers, unless the loss is bce_with_logits or focal */
+    double
+        loss; /**< mean of the loss over the samples, in double; without ignored labels, by the weights of classes */
     double seconds;
     /** Of each target, in the model's order. What is said above of targets is their sum: of those with classes, if there are any;
      *  the loss is their weighted sum. */
@@ -622,7 +629,8 @@ typedef struct clv_train_config {
     clv_device *device; /**< NULL: the best device, or the first of the placement */
     clv_placement placement;
     const clv_model *model; /**< must be given */
-    const clv_loss *loss;   /**< of a model of one target; NULL: the usual one, `cross_entropy` of classes, `mse` of numbers */
+    const clv_loss *
+        loss; /**< of a model of one target; NULL: the usual one, `cross_entropy` of classes, `mse` of numbers */
     /** n_losses of them, in any order: the loss is their weighted sum. NULL, and for a target that none names: the loss that
      *  is usual for it, weight 1 */
     CLV_COUNT(n_losses) const clv_train_loss *losses;
@@ -696,8 +704,8 @@ typedef struct clv_train_config {
      *  for the loss. Evaluation mixes nothing */
     double mixup;
     CLV_COUNT(1)
-    const double
-        *dropout; /**< of all layers that drop values, 0 for none (clv_graph_set_dropout); NULL: the model's own */
+    const double *
+        dropout; /**< of all layers that drop values, 0 for none (clv_graph_set_dropout); NULL: the model's own */
     /** of a step that is planned without `train`, which would tell it: the model's inputs of three dimensions are pictures, fed as bytes
      *  and normalised by the graph */
     bool bytes;
@@ -842,7 +850,8 @@ typedef struct clv_train_result {
     clv_train_end end;
     int64_t best_epoch; /**< from 1, with `patience` or `best`; 0: none is known */
     double best_value;  /**< of what is monitored, in that epoch; NaN: none is known */
-    int64_t tested_step; /**< `test` is of the parameters after so many steps; where it ended, unless it was interrupted */
+    int64_t
+        tested_step; /**< `test` is of the parameters after so many steps; where it ended, unless it was interrupted */
     CLV_RESERVED(7);
 } clv_train_result;
 

@@ -27,6 +27,12 @@
 #define GELU_TANH(v) SIGMOID(K(1.59576912160573071176) * ((v) + K(0.044715) * (v) * (v) * (v)))
 #define GELU_TANH_SLOPE(v) (K(1.59576912160573071176) * (K(1.0) + K(3.0) * K(0.044715) * (v) * (v)))
 
+// Focal loss (Lin et al. 2017, arXiv:1708.02002): cross entropy of a sigmoid, how wrong it is, 1 - p of what is right, and the weight of a
+// target; `a` below 0: none. Not 0, as a power below 0 of it would be infinite.
+#define FOCAL_BCE(x, t) ((K(1.0) - t) * x + SOFTPLUS(-(x)))
+#define FOCAL_WRONG(x, t) (SIGMOID(x) * (K(1.0) - t) + SIGMOID(-(x)) * t + K(1e-30))
+#define FOCAL_ALPHA(t, a) SELECT(a < K(0.0), K(1.0), a * t + (K(1.0) - a) * (K(1.0) - t))
+
 // Bits of whole numbers, which the reference has as doubles.
 #if defined(__OPENCL_VERSION__) || defined(__OPENCL_C_VERSION__)
 #define BIT_AND(a, b) ((a) & (b))

@@ -493,6 +493,27 @@ static clv_status infer(clv__node *node, clv__error *mistake) {
     return status;
 }
 
+bool clv__composite_takes(const clv__op *op, const void *attrs, clv_tensor *const *inputs, int n_in) {
+    clv__desc in[CLV__MAX_IN] = {{0}};
+    const uint64_t optional = clv__inputs_optional(op->inputs);
+    clv_graph *graph = clv__tensor_graph(inputs[0]);
+    for (int i = 0; i < n_in; i++) {
+        if (!inputs[i] && !(optional >> i & 1)) return false; // an earlier mistake
+        if (!inputs[i]) continue;
+        in[i] = inputs[i]->desc;
+        if (clv__is_half(in[i].dtype)) in[i].dtype = CLV_DTYPE_F32;
+        if (clv__type_casts(op->inputs[i].type, in[i].dtype)) in[i].dtype = CLV_DTYPE_I32;
+    }
+    const clv__op_io io = {.op = op, .attrs = attrs, .n_in = n_in, .in = in};
+    clv__error mistake;
+    clv__error_init(&mistake);
+    clv_status status = clv__inputs_check(&io, &mistake);
+    if (status == CLV_OK) status = clv__attributes_check(op->attributes, attrs, &mistake);
+    if (status != CLV_OK) node_fail(graph, &io, current_layer(graph), status, mistake.text);
+    clv__error_destroy(&mistake);
+    return status == CLV_OK;
+}
+
 clv_tensor *clv__node_add_to(clv_graph *graph, const clv__op *op, const void *attrs,
                              clv_tensor *const *inputs, int n_in, uint64_t optional) {
     if (!graph || graph->error.status != CLV_OK) return NULL; // an earlier mistake, kept in the graph

@@ -397,6 +397,8 @@ clv_tensor *clv__node_add(const clv__op *op, const void *attrs, clv_tensor *cons
 /** The same for an op that may have no inputs; graph NULL: nothing is done. */
 clv_tensor *clv__node_add_to(clv_graph *graph, const clv__op *op, const void *attrs,
                              clv_tensor *const *inputs, int n_in, uint64_t optional);
+/** Are these what a composite's signature says, all inputs and the structure of its attributes? If not, the graph has the sentence. */
+bool clv__composite_takes(const clv__op *op, const void *attrs, clv_tensor *const *inputs, int n_in);
 /** The i-th output of the node that made `tensor`; NULL for NULL. */
 clv_tensor *clv__sibling(clv_tensor *tensor, int i);
 

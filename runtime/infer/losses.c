@@ -102,11 +102,14 @@ static double cross_entropy_sum(const float *output, const void *target, const c
 // ---- mean squared error -----------------------------------------------------------------------------------
 
 /** Of results [N, ...] as they are, or [N, 1] of targets [N]. */
+static clv_tensor *as_target(clv_tensor *output, clv_tensor *target) {
+    const bool alike = clv_tensor_numel(output) == clv_tensor_numel(target);
+    return alike ? clv_reshape(output, clv_tensor_shape(target)) : output;
+}
+
 static clv_tensor *mse(clv_tensor *output, clv_tensor *target, const clv_loss *loss) {
     (void)loss;
-    if (clv_tensor_numel(output) == clv_tensor_numel(target))
-        output = clv_reshape(output, clv_tensor_shape(target));
-    return clv_mse_loss(output, target);
+    return clv_mse_loss(as_target(output, target), target);
 }
 
 static double mse_sum(const float *output, const void *target, const clv_loss_sizes *sizes,
@@ -117,6 +120,64 @@ static double mse_sum(const float *output, const void *target, const clv_loss_si
     for (int64_t i = 0; i < sizes->n * sizes->target; i++) {
         const double off = (double)output[i] - (double)wanted[i];
         sum += off * off;
+    }
+    return sum / (double)sizes->target;
+}
+
+// ---- other losses of numbers --------------------------------------------------------------------------------
+
+static clv_tensor *l1(clv_tensor *output, clv_tensor *target, const clv_loss *loss) {
+    (void)loss;
+    return clv_l1_loss(as_target(output, target), target, CLV_REDUCTION_MEAN);
+}
+
+static double l1_sum(const float *output, const void *target, const clv_loss_sizes *sizes,
+                     const clv_loss *loss) {
+    (void)loss;
+    const float *wanted = target;
+    double sum = 0;
+    for (int64_t i = 0; i < sizes->n * sizes->target; i++) sum += fabs((double)output[i] - (double)wanted[i]);
+    return sum / (double)sizes->target;
+}
+
+/** With PyTorch's delta of 1, which makes it smooth_l1 with PyTorch's beta, too. */
+static clv_tensor *huber(clv_tensor *output, clv_tensor *target, const clv_loss *loss) {
+    (void)loss;
+    return clv_huber_loss(as_target(output, target), target, 1, CLV_REDUCTION_MEAN);
+}
+
+static double huber_sum(const float *output, const void *target, const clv_loss_sizes *sizes,
+                        const clv_loss *loss) {
+    (void)loss;
+    const float *wanted = target;
+    double sum = 0;
+    for (int64_t i = 0; i < sizes->n * sizes->target; i++) {
+        const double off = fabs((double)output[i] - (double)wanted[i]);
+        sum += off <= 1 ? off * off / 2 : off - 0.5;
+    }
+    return sum / (double)sizes->target;
+}
+
+/** Several labels for each sample, 0 or 1, with torchvision's alpha and gamma. */
+static const float FOCAL_ALPHA = 0.25F, FOCAL_GAMMA = 2;
+
+static clv_tensor *focal(clv_tensor *output, clv_tensor *target, const clv_loss *loss) {
+    (void)loss;
+    return clv_sigmoid_focal_loss(as_target(output, target), target, FOCAL_ALPHA, FOCAL_GAMMA,
+                                  CLV_REDUCTION_MEAN);
+}
+
+static double focal_sum(const float *output, const void *target, const clv_loss_sizes *sizes,
+                        const clv_loss *loss) {
+    (void)loss;
+    const float *labels = target;
+    const double alpha = (double)FOCAL_ALPHA;
+    double sum = 0;
+    for (int64_t i = 0; i < sizes->n * sizes->target; i++) {
+        const double x = (double)output[i], t = (double)labels[i], p = 1 / (1 + exp(-x)),
+                     q = 1 / (1 + exp(x));
+        const double entropy = (1 - t) * x + (x < 0 ? -x : 0) + log1p(exp(-fabs(x)));
+        sum += (alpha * t + (1 - alpha) * (1 - t)) * pow(p * (1 - t) + q * t, (double)FOCAL_GAMMA) * entropy;
     }
     return sum / (double)sizes->target;
 }
@@ -166,6 +227,9 @@ static int64_t count_labels(const float *output, const float *labels, int64_t n)
 static const clv_loss losses[] = {
     {.name = "cross_entropy", .build = CLV__TRAINS(cross_entropy), .sum = cross_entropy_sum},
     {.name = "mse", .build = CLV__TRAINS(mse), .sum = mse_sum},
+    {.name = "l1", .build = CLV__TRAINS(l1), .sum = l1_sum},
+    {.name = "huber", .build = CLV__TRAINS(huber), .sum = huber_sum},
+    {.name = "focal", .build = CLV__TRAINS(focal), .sum = focal_sum},
     {.name = "bce_with_logits", .build = CLV__TRAINS(bce_with_logits), .sum = bce_with_logits_sum},
 };
 
@@ -323,7 +387,7 @@ bool clv__loss_smooths(const clv_loss *loss) {
 }
 
 bool clv__loss_tells_right(const clv_loss *loss, clv_port target) {
-    return target.classes || loss->sum == bce_with_logits_sum;
+    return target.classes || loss->sum == bce_with_logits_sum || loss->sum == focal_sum;
 }
 
 int64_t clv__loss_count_right(const clv_loss *loss, clv_port target, const float *output, const void *targets,

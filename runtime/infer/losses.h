@@ -17,7 +17,7 @@ double clv__loss_sum(const clv__target_loss *of, const float *output, const void
                      const clv_loss_sizes *sizes, double *counted);
 /** How many of the targets count. */
 int64_t clv__loss_counted(clv_port target, const void *targets, const clv_loss_sizes *sizes);
-/** Are targets told right or wrong: classes, or labels of bce_with_logits? */
+/** Are targets told right or wrong: classes, or labels of bce_with_logits or focal? */
 bool clv__loss_tells_right(const clv_loss *loss, clv_port target);
 /** How many of the targets are told right; 0 where that is not told. */
 int64_t clv__loss_count_right(const clv_loss *loss, clv_port target, const float *output, const void *targets,

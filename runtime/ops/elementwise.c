@@ -32,6 +32,8 @@
 #define VARS_DY_Y const double dy = in[0], y = in[1];
 #define VARS_AB const double a = in[0], b = in[1];
 #define VARS_XW const double x = in[0], w = in[1];
+#define VARS_XT const double x = in[0], t = in[1];
+#define VARS_DY_X_T const double dy = in[0], x = in[1], t = in[2];
 #define VARS_DY_Y_B const double dy = in[0], y = in[1], b = in[2];
 #define VARS_CAB const double c = in[0], a = in[1], b = in[2];
 #define VARS_XYG const double x = in[0], y = in[1], g = in[2];
@@ -148,18 +150,39 @@ static bool plain_supports(const clv_device_info *device, const clv__op_io *io) 
     return !device->no_int64 || (io->in[0].dtype != CLV_DTYPE_I64 && io->out[0].dtype != CLV_DTYPE_I64);
 }
 
-static void plain_lower(clv__launches *list, const clv__op_io *io) {
+/** Any walk: an element a work-item, or four of them. */
+static void lower_walk(clv__launches *list, const clv__op_io *io, const char *entry, bool fours) {
     const int64_t n = clv__numel(&io->out[0]);
     const clv__walk walk = walk_of(io);
     clv__launch *launch =
-        begin(list, io, clv__launch_items(list, "elementwise", "elementwise_plain", CLV__ELEMENTS, n));
+        begin(list, io,
+              clv__launch_items(list, "elementwise", entry, CLV__ELEMENTS, fours ? clv__div_up(n, 4) : n));
     clv__launch_define(list, launch, "EW_RANK", "%d", walk.rank);
+    if (fours) clv__launch_define(list, launch, "EW_VW", "%d", 4);
+    for (int i = 0; fours && i < inputs_of(io); i++) {
+        const char name[] = {'E', 'W', '_', 'F', (char)('0' + i), 0};
+        if (clv_shape_equal(&io->in[i].shape, &io->out[0].shape))
+            clv__launch_define(list, launch, name, "%d", 1);
+    }
     clv__arg_i32(list, launch, n);
     for (int d = walk.rank - 1; d >= 1; d--) clv__arg_i32(list, launch, walk.dims[d]);
     for (int i = 0; i < inputs_of(io); i++) {
         for (int d = walk.rank - 1; d >= 0; d--) clv__arg_i32(list, launch, walk.strides[i + 1][d]);
     }
     end(list, io, launch);
+}
+
+static void plain_lower(clv__launches *list, const clv__op_io *io) {
+    lower_walk(list, io, "elementwise_plain", false);
+}
+
+/** Where rows are no multiple of four elements. */
+static bool fours_supports(const clv_device_info *device, const clv__op_io *io) {
+    return plain_supports(device, io) && !clv__threads(device);
+}
+
+static void fours_lower(clv__launches *list, const clv__op_io *io) {
+    lower_walk(list, io, "elementwise_fours", true);
 }
 
 /**
@@ -213,6 +236,7 @@ static void rows_lower(clv__launches *list, const clv__op_io *io) {
 static const clv__variant elementwise_variants[] = {
     {.name = "plain", .supports = plain_supports, .lower = plain_lower},
     {.name = "rows", .supports = rows_supports, .rank = rows_rank, .lower = rows_lower},
+    {.name = "fours", .supports = fours_supports, .lower = fours_lower, .relative = 0.7},
     {0},
 };
 
@@ -316,6 +340,7 @@ static clv__fill sample_fill(const clv__ew_row *row, clv_dtype type, clv_dtype t
 }
 
 static void zero_grad(const clv__node *node, clv_tensor *const *dy, clv_tensor **dx);
+static void focal_grad(const clv__node *node, clv_tensor *const *dy, clv_tensor **dx);
 
 /** The cases of a row's op: all shapes in one type, then the first few in each other. */
 static bool row_sample(const clv__op *op, int i, clv__sample *sample) {
@@ -336,7 +361,8 @@ static bool row_sample(const clv__op *op, int i, clv__sample *sample) {
     memcpy(sample->attrs, &attrs, sizeof attrs);
     sample->n_in = row->n_in;
     sample->quick = shapes->quick && k == 0;
-    sample->no_gradient = integer || op->grad == zero_grad; // differences over a step are none
+    // Differences over a step are none, and targets have no gradient.
+    sample->no_gradient = integer || op->grad == zero_grad || op->grad == focal_grad;
     for (int in = 0; in < row->n_in; in++) {
         const bool condition = row->types == CLV__EW_CHOOSE && in == 0;
         sample->in[in] = (clv__desc){!condition ? type
@@ -467,11 +493,38 @@ static void where_grad(const clv__node *node, clv_tensor *const *dy, clv_tensor 
     if (clv__wants_grad(node, 2)) dx[2] = sum_like(clv_where(c, zero, dy[0]), clv__node_in(node, 2));
 }
 
+extern const clv__op clv__op_huber_backward, clv__op_focal_backward;
+
+static void huber_grad(const clv__node *node, clv_tensor *const *dy, clv_tensor **dx) {
+    const clv__ew_attrs *attrs = clv__node_attrs(node);
+    clv_tensor *in[] = {dy[0], clv__node_in(node, 0), clv__node_in(node, 1)};
+    clv_tensor *both = clv__elementwise(&clv__op_huber_backward, in, attrs->p0, 0);
+    if (clv__wants_grad(node, 0)) dx[0] = sum_like(both, in[1]);
+    if (clv__wants_grad(node, 1)) dx[1] = clv_neg(sum_like(both, in[2]));
+}
+
+static void kl_term_grad(const clv__node *node, clv_tensor *const *dy, clv_tensor **dx) {
+    clv_tensor *x = clv__node_in(node, 0), *t = clv__node_in(node, 1);
+    if (clv__wants_grad(node, 0)) dx[0] = sum_like(clv_neg(clv_mul(dy[0], t)), x);
+    if (clv__wants_grad(node, 1))
+        dx[1] = sum_like(clv_mul(dy[0], clv_sub(clv_add_scalar(clv_log(t), 1), x)), t);
+}
+
+/** Of x alone: targets are what is so. */
+static void focal_grad(const clv__node *node, clv_tensor *const *dy, clv_tensor **dx) {
+    const clv__ew_attrs *attrs = clv__node_attrs(node);
+    clv_tensor *in[] = {dy[0], clv__node_in(node, 0), clv__node_in(node, 1)};
+    if (clv__wants_grad(node, 0))
+        dx[0] = sum_like(clv__elementwise(&clv__op_focal_backward, in, attrs->p0, attrs->p1), in[1]);
+}
+
 #define NAMES_X {"x"}, 1
 #define NAMES_DY_X {"dy", "x"}, 2
 #define NAMES_DY_Y {"dy", "y"}, 2
 #define NAMES_AB {"a", "b"}, 2
 #define NAMES_XW {"x", "w"}, 2
+#define NAMES_XT {"x", "t"}, 2
+#define NAMES_DY_X_T {"dy", "x", "t"}, 3
 #define NAMES_DY_Y_B {"dy", "y", "b"}, 3
 #define NAMES_CAB {"c", "a", "b"}, 3
 #define NAMES_XYG {"x", "y", "g"}, 3
@@ -488,6 +541,8 @@ static void where_grad(const clv__node *node, clv_tensor *const *dy, clv_tensor 
 #define INPUTS_DY_Y(type) CLV__INPUTS({"dy", type}, {"y", type})
 #define INPUTS_AB(type) CLV__INPUTS({"a", type}, {"b", type})
 #define INPUTS_XW(type) CLV__INPUTS({"x", type}, {"weight", type})
+#define INPUTS_XT(type) CLV__INPUTS({"x", type}, {"target", type})
+#define INPUTS_DY_X_T(type) CLV__INPUTS({"dy", type}, {"x", type}, {"target", type})
 #define INPUTS_DY_Y_B(type) CLV__INPUTS({"dy", type}, {"y", type}, {"b", type})
 #define INPUTS_CAB(type) CLV__INPUTS({"condition", "int|bool"}, {"a", type}, {"b", type})
 #define INPUTS_XYG(type) CLV__INPUTS({"x", type}, {"y", type}, {"g", type})
@@ -508,6 +563,12 @@ static void where_grad(const clv__node *node, clv_tensor *const *dy, clv_tensor 
 #define PARAMETERS_ALPHA .attributes = CLV__ATTRIBUTES(PARAMETER("alpha", p0, "1")),
 #define PARAMETERS_MIN_MAX                                                                                   \
     .attributes = CLV__ATTRIBUTES(PARAMETER("min", p0, "-inf"), PARAMETER("max", p1, "inf")),
+#define PARAMETERS_DELTA .attributes = CLV__ATTRIBUTES(PARAMETER("delta", p0, "1")),
+#define PARAMETERS_FOCUS                                                                                     \
+    .attributes = CLV__ATTRIBUTES(PARAMETER("alpha", p0, "0.25"), PARAMETER("gamma", p1, "2")),
+#define PARAMETERS_OF_HUBER PARAMETERS_DELTA.call_of = clv__loss_call_of,
+#define PARAMETERS_OF_KL .call_of = clv__loss_call_of,
+#define PARAMETERS_OF_FOCAL PARAMETERS_FOCUS.call_of = clv__loss_call_of,
 #define PARAMETERS_VALUE .attributes = CLV__ATTRIBUTES(PARAMETER("value", p0, NULL)),
 #define PARAMETERS_EXPONENT                                                                                  \
     .attributes = CLV__ATTRIBUTES(PARAMETER("exponent", p0, NULL)), .build = build_pow_scalar,

@@ -36,6 +36,9 @@ typedef struct clv__ew_attrs {
 /** Is this use the sum of two f32 tensors of the result's shape? */
 bool clv__elementwise_adds(const clv__op_io *io);
 
+/** How a graph's file calls an op of a loss's elements: as the loss without a reduction (reduce/losses.c). */
+const clv__op *clv__loss_call_of(const clv__node *node, void *attrs);
+
 /** Append an elementwise node. */
 clv_tensor *clv__elementwise(const clv__op *op, clv_tensor *const *inputs, float p0, float p1);
 

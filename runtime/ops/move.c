@@ -53,21 +53,38 @@ static clv__launch *launch_move(clv__launches *list, const clv__op_io *io, const
     return launch;
 }
 
-static void plain_lower(clv__launches *list, const clv__op_io *io) {
+/** Do the walk's elements lie one after the other in that tensor, from a multiple of four on? */
+static bool is_flat(const clv__move *m, int tensor, int64_t offset) {
+    int64_t step = 1;
+    for (int d = m->walk.rank - 1; d >= 0; d--) {
+        if (m->walk.strides[tensor][d] != step) return false;
+        step *= m->walk.dims[d];
+    }
+    return offset % 4 == 0;
+}
+
+/** Any walk: an element a work-item, or four of them. */
+static void lower_walks(clv__launches *list, const clv__op_io *io, const char *entry, bool fours) {
     begin(list, io);
     for (int i = 0; i < move_count(io); i++) {
         const clv__move m = move_at(io, i);
         int64_t n = move_numel(&m);
         if (n == 0) continue;
-        clv__launch *launch = launch_move(list, io, &m, "copy_plain");
+        clv__launch *launch = launch_move(list, io, &m, entry);
         clv__launch_define(list, launch, "COPY_RANK", "%d", m.walk.rank);
+        if (fours && is_flat(&m, 0, m.to_offset)) clv__launch_define(list, launch, "COPY_TO", "%d", 1);
+        if (fours && is_flat(&m, 1, m.from_offset)) clv__launch_define(list, launch, "COPY_FROM", "%d", 1);
         CLV__ARGS_I32(list, launch, n, m.to_offset, m.from_offset);
         for (int d = m.walk.rank - 1; d >= 1; d--) clv__arg_i32(list, launch, m.walk.dims[d]);
         for (int d = m.walk.rank - 1; d >= 1; d--) clv__arg_i32(list, launch, m.walk.strides[0][d]);
         for (int d = m.walk.rank - 1; d >= 1; d--) clv__arg_i32(list, launch, m.walk.strides[1][d]);
         CLV__ARGS_I32(list, launch, m.walk.strides[0][0], m.walk.strides[1][0]);
-        clv__launch_over(list, launch, CLV__ELEMENTS, n);
+        clv__launch_over(list, launch, CLV__ELEMENTS, fours ? clv__div_up(n, 4) : n);
     }
+}
+
+static void plain_lower(clv__launches *list, const clv__op_io *io) {
+    lower_walks(list, io, "copy_plain", false);
 }
 
 /** Has the device numbers, and vectors of them, as large as the elements? */
@@ -83,6 +100,20 @@ static bool rows_supports(const clv_device_info *device, const clv__op_io *io) {
         if (m.walk.rank > 4 || m.walk.strides[0][inner] > 1 || m.walk.strides[1][inner] > 1) return false;
     }
     return true;
+}
+
+/** One side of each move is read or written by vectors, whatever the rows are. */
+static bool fours_supports(const clv_device_info *device, const clv__op_io *io) {
+    if (clv__threads(device) || !has_words(device, io)) return false;
+    for (int i = 0; i < move_count(io); i++) {
+        const clv__move m = move_at(io, i);
+        if (!is_flat(&m, 0, m.to_offset) && !is_flat(&m, 1, m.from_offset)) return false;
+    }
+    return true;
+}
+
+static void fours_lower(clv__launches *list, const clv__op_io *io) {
+    lower_walks(list, io, "copy_fours", true);
 }
 
 /** Every vector of every row lies at a multiple of its width, on both sides. */
@@ -219,6 +250,7 @@ static void local_lower(clv__launches *list, const clv__op_io *io) {
 const clv__variant clv__move_variants[] = {
     {.name = "plain", .lower = plain_lower},
     {.name = "rows", .supports = rows_supports, .rank = rows_rank, .lower = rows_lower},
+    {.name = "fours", .supports = fours_supports, .lower = fours_lower, .relative = 0.7},
     {.name = "tile", .supports = tile_supports, .rank = tile_rank, .lower = tile_lower},
     {.name = "local", .supports = local_supports, .rank = local_rank, .lower = local_lower},
     {0},

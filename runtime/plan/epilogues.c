@@ -9,6 +9,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "graph/signature.h"
 #include "ops/epilogue.h"
 #include "plan/index.h"
 #include "plan/passes.h"
@@ -123,6 +124,15 @@ static void put_epilogue(clv__node *node, const clv_plan *plan, const clv__epilo
     node->out[0] = (clv_tensor *)plan->values[out].tensor;
 }
 
+/** Where further inputs begin: behind every place of the op's signature, one that the node was added without too, as what stands there
+ *  is that input to the op. */
+static int first_of(const clv__op_io *io) {
+    int least;
+    bool list = true;
+    const int places = io->op->inputs ? clv__inputs_count(io->op->inputs, &least, &list) : 0;
+    return list || places < io->n_in ? io->n_in : places;
+}
+
 /** Do a step with the node before it, if that can be. */
 static clv_status try_step(const threading *t, int position) {
     clv_plan *plan = t->plan;
@@ -130,19 +140,20 @@ static clv_status try_step(const threading *t, int position) {
     int value = newest_input(t, step);
     if (value < 0 || !can_follow(t, step, value)) return CLV_OK;
     clv__plan_node *base = &plan->nodes[made_at(t, value)];
-    clv__epilogue epilogue = {.first = base->node->io.n_in};
+    clv__epilogue epilogue = {.first = first_of(&base->node->io)};
     int further[CLV__EPILOGUE_INPUTS];
     if (base->fused) epilogue = base->fused->epilogue;
     for (int k = 0; k < epilogue.n_in; k++) further[k] = base->in[epilogue.first + k];
     if (!add_step(base->node->io.op, &epilogue, further, step, value)) return CLV_OK;
 
     bool does;
-    clv_tensor *in[CLV__MAX_IN];
-    clv__desc in_desc[CLV__MAX_IN];
+    clv_tensor *in[CLV__MAX_IN] = {NULL};
+    clv__desc in_desc[CLV__MAX_IN] = {{0}};
     clv__node with = *base->node;
-    memcpy(with.in = in, base->node->in, (size_t)epilogue.first * sizeof *in);
-    memcpy(with.in_desc = in_desc, base->node->in_desc, (size_t)epilogue.first * sizeof *in_desc);
-    with.io.in = in_desc;
+    memcpy(in, base->node->in, (size_t)with.io.n_in * sizeof *in);
+    memcpy(in_desc, base->node->in_desc, (size_t)with.io.n_in * sizeof *in_desc);
+    with.in = in;
+    with.io.in = with.in_desc = in_desc;
     put_epilogue(&with, plan, &epilogue, further, step->out[0]);
     CLV_TRY(ask_variant(plan, base, &with.io, &does));
     if (!does) return CLV_OK;

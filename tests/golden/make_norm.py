@@ -26,4 +26,21 @@ with cases.case("rms_norm", "rms_norm", eps=1e-5) as c:
 with cases.case("rms_norm_alone", "rms_norm", eps=0.25) as c:
     x = c.input("x", torch.randn(4, 7))
     c.expect("y", x * torch.rsqrt((x * x).mean(-1, keepdim=True) + 0.25))
+# behind the others, whose numbers stay
+def affine(case, C):
+    return case.input("weight", torch.rand(C) + 0.5), case.input("bias", torch.randn(C))
+
+
+for name, (shape, groups) in {"images": ((2, 6, 3, 2), 3), "rows": ((3, 8), 2), "one": ((2, 4, 5), 1)}.items():
+    with cases.case("group_norm_" + name, "group_norm", groups=groups, eps=1e-4) as c:
+        x, (w, b) = c.input("x", torch.randn(shape)), affine(c, shape[1])
+        c.expect("y", torch.nn.functional.group_norm(x, groups, w, b, 1e-4))
+with cases.case("group_norm_plain", "group_norm", groups=2) as c:
+    c.expect("y", torch.nn.functional.group_norm(c.input("x", torch.randn(2, 4, 3)), 2))
+with cases.case("instance_norm", "instance_norm") as c:
+    x, (w, b) = c.input("x", torch.randn(2, 3, 4, 2)), affine(c, 3)
+    c.expect("y", torch.nn.functional.instance_norm(x, weight=w, bias=b))
+for size, (alpha, beta, k) in {5: (0.5, 0.75, 1.0), 2: (0.25, 0.5, 2.0), 1: (1.0, 1.0, 1.0)}.items():
+    with cases.case(f"local_response_norm_{size}", "local_response_norm", size=size, alpha=alpha, beta=beta, k=k) as c:
+        c.expect("y", torch.nn.functional.local_response_norm(c.input("x", torch.randn(2, 7, 3, 2)), size, alpha, beta, k))
 cases.write()

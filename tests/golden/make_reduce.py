@@ -55,4 +55,16 @@ with cases.case("cumsum_i32", "cumsum", axis=0) as c:
     c.expect("y", c.input("x", torch.randint(-9, 9, (7, 2))).cumsum(0))
 with cases.case("cumsum_nan", "cumsum", axis=0) as c:
     c.expect("y", c.input("x", torch.tensor([1, -float("inf"), 2, float("inf"), 3]), grad=False).cumsum(0))
+# made of others; behind them, whose numbers stay
+with cases.case("min_rows", "min", axes=[1]) as c:
+    c.expect("y", torch.amin(c.input("x", torch.randn(5, 7)), 1))
+with cases.case("argmin_columns", "argmin", axis=0, keepdim=1) as c:
+    c.expect("y", torch.argmin(c.input("x", torch.randn(5, 7), grad=False), 0, True))
+for name, (axes, correction, keepdim) in {"rows": ([1], 1, 0), "two": ([0, 2], 0, 1), "all": ([0, 1, 2], 2, 0)}.items():
+    for op, function in {"var": torch.var, "std": torch.std}.items():
+        with cases.case(f"{op}_{name}", op, axes=axes, correction=correction, keepdim=keepdim) as c:
+            c.expect("y", function(c.input("x", torch.randn(3, 4, 5)), axes, correction=correction, keepdim=bool(keepdim)))
+for p in (0, 1, 2, 3, 0.5):
+    with cases.case(f"vector_norm_{p}", "vector_norm", p=p, axes=[-1]) as c:
+        c.expect("y", torch.linalg.vector_norm(c.input("x", torch.randn(3, 6), grad=p != 0), p, -1))
 cases.write()

@@ -141,4 +141,26 @@ for largest in (True, False):
             c.expect("y", torch.sort(c.input("x", x, grad=False), dim=-1, descending=largest, stable=True)[1])
 with cases.case("sort_columns", "sort", axis=0) as c:
     c.expect("y", torch.sort(c.input("x", torch.randn(40, 3)), 0)[0])
+# made of others; behind them, whose numbers stay
+with cases.case("flip", "flip", axis=1) as c:
+    c.expect("y", torch.flip(c.input("x", torch.randn(2, 5, 3)), [1]))
+for shift in (2, -9):
+    with cases.case(f"roll_{shift}", "roll", shift=shift, axis=-2) as c:
+        c.expect("y", torch.roll(c.input("x", torch.randn(2, 5, 3)), shift, -2))
+for axis in (0, 1, -1):
+    with cases.case(f"stack_{axis}", "stack", axis=axis) as c:
+        c.expect("y", torch.stack([c.input(n, torch.randn(2, 3)) for n in "abc"], axis))
+with cases.case("pixel_shuffle", "pixel_shuffle", factor=2) as c:
+    c.expect("y", torch.nn.functional.pixel_shuffle(c.input("x", torch.randn(2, 8, 3, 2)), 2))
+with cases.case("pixel_unshuffle", "pixel_unshuffle", factor=3) as c:
+    c.expect("y", torch.nn.functional.pixel_unshuffle(c.input("x", torch.randn(2, 2, 3, 6)), 3))
+for mode, word in enumerate(("constant", "reflect", "replicate", "circular")):
+    with cases.case("pad_" + word, "pad", padding=[2, 1, 1, 2], mode=mode, value=0.75) as c:
+        value = 0.75 if word == "constant" else None
+        c.expect("y", torch.nn.functional.pad(c.input("x", torch.randn(1, 2, 3, 4)), (2, 1, 1, 2), mode=word, value=value))
+with cases.case("pad_less", "pad", padding=[-1, 2, 0, -2]) as c:
+    c.expect("y", torch.nn.functional.pad(c.input("x", torch.randn(2, 3, 4)), (-1, 2, 0, -2)))
+for name, repeats in {"both": (2, 3), "last": (2,), "more": (2, 1, 2)}.items():
+    with cases.case("tile_" + name, "tile", repeats=list(repeats)) as c:
+        c.expect("y", torch.tile(c.input("x", torch.randn(2, 3)), repeats))
 cases.write()

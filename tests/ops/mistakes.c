@@ -38,6 +38,21 @@ MISTAKE(topk_negative, clv_topk(in->a, -1, 1, true, NULL))
 MISTAKE(topk_axis, clv_topk(in->a, 1, -3, true, NULL))
 MISTAKE(sort_axis, clv_sort(in->a, 2, true, NULL))
 MISTAKE(argsort_scalar, clv_argsort(in->s, 0, true))
+MISTAKE(min_nothing, clv_min(in->e, (int[]){1}, 1, false))
+MISTAKE(argmin_axis, clv_argmin(in->a, 2, false))
+MISTAKE(var_axis, clv_var(in->a, (int[]){2}, 1, 1, false))
+MISTAKE(vector_norm_nan, clv_vector_norm(in->a, NAN, NULL, 0, false))
+MISTAKE(pad_odd, clv_pad(in->a, (int[]){1, 1, 1}, 3, CLV_PAD_CONSTANT, 0))
+MISTAKE(pad_many, clv_pad(in->b, (int[]){1, 1, 1, 1}, 4, CLV_PAD_CONSTANT, 0))
+MISTAKE(pad_reflect, clv_pad(in->a, (int[]){3, 0}, 2, CLV_PAD_REFLECT, 0))
+MISTAKE(pad_nothing, clv_pad(in->e, (int[]){1, 0}, 2, CLV_PAD_REPLICATE, 0))
+MISTAKE(pad_less, clv_pad(in->a, (int[]){-2, -2}, 2, CLV_PAD_CONSTANT, 0))
+MISTAKE(pad_mode, clv_pad(in->a, (int[]){1, 1}, 2, (clv_pad_mode)4, 0))
+MISTAKE(tile_negative, clv_tile(in->a, (int[]){-1}, 1))
+MISTAKE(flip_axis, clv_flip(in->a, 2))
+MISTAKE(roll_axis, clv_roll(in->a, 1, -3))
+MISTAKE(stack_axis, clv_stack((clv_tensor *[]){in->a, in->a}, 2, 3))
+MISTAKE(stack_shapes, clv_stack((clv_tensor *[]){in->a, in->b}, 2, 0))
 MISTAKE(glu_odd, clv_glu(in->a, 1))
 MISTAKE(glu_axis, clv_glu(in->a, 2))
 MISTAKE(prelu_weights, clv_prelu(in->x, in->b))
@@ -70,7 +85,9 @@ MISTAKE(gather_axis, clv_gather(in->a, 2, in->i))
 MISTAKE(gather_scalar, clv_gather(in->s, 0, in->i))
 MISTAKE(gather_rank, clv_gather(in->x, 0, in->i))
 MISTAKE(gather_beside, clv_gather(clv_slice(in->a, 1, 0, 2), 0, in->i))
-MISTAKE(select_rank, clv_index_select(in->x, 0, clv_input(in->graph, "long", CLV_DTYPE_I32, CLV_SHAPE(1, 1, 1, 1, 1, 1, 1))))
+MISTAKE(select_rank,
+        clv_index_select(in->x, 0,
+                         clv_input(in->graph, "long", CLV_DTYPE_I32, CLV_SHAPE(1, 1, 1, 1, 1, 1, 1))))
 MISTAKE(scatter_shape, clv_scatter(in->a, 1, in->i, in->x))
 MISTAKE(scatter_type, clv_scatter(in->a, 1, in->i, in->i))
 MISTAKE(index_add_shape, clv_index_add(in->x, 1, in->i, in->a))
@@ -107,6 +124,21 @@ static const struct {
     {topk_axis, CLV_E_VALUE, "axis -3"},
     {sort_axis, CLV_E_VALUE, "axis 2"},
     {argsort_scalar, CLV_E_VALUE, "axis 0"},
+    {min_nothing, CLV_E_SHAPE, "max"},
+    {argmin_axis, CLV_E_VALUE, "axis 2"},
+    {var_axis, CLV_E_VALUE, "axis 2"},
+    {vector_norm_nan, CLV_E_VALUE, "p is not a number"},
+    {pad_odd, CLV_E_VALUE, "3 numbers"},
+    {pad_many, CLV_E_VALUE, "4 numbers, two are wanted for each of at most 1 dimensions"},
+    {pad_reflect, CLV_E_VALUE, "3 and 0 elements around 3 are not possible"},
+    {pad_nothing, CLV_E_VALUE, "1 and 0 elements around 0 are not possible"},
+    {pad_less, CLV_E_VALUE, "not possible"},
+    {pad_mode, CLV_E_VALUE, "mode is 4"},
+    {tile_negative, CLV_E_VALUE, "-1 times"},
+    {flip_axis, CLV_E_VALUE, "flip: axis 2 is outside of rank 2"},
+    {roll_axis, CLV_E_VALUE, "roll: axis -3 is outside of rank 2"},
+    {stack_axis, CLV_E_VALUE, "stack: axis 3 is outside of rank 3"},
+    {stack_shapes, CLV_E_SHAPE, "stack: input 1 has another shape than the first"},
     {glu_odd, CLV_E_SHAPE, "glu: the axis has 3 elements, which is odd"},
     {glu_axis, CLV_E_VALUE, "glu: axis 2 is outside of rank 2"},
     {prelu_weights, CLV_E_SHAPE, "do not broadcast: 3 and 4 meet"},
@@ -117,9 +149,11 @@ static const struct {
     {sum_to_longer, CLV_E_SHAPE, "[1,2,3] does not broadcast to [2,3]"},
     {reshape_numel, CLV_E_SHAPE, "shape [4] has 4 elements, x has 6"},
     {reshape_negative, CLV_E_SHAPE, "shape [-2,-3] is not possible"},
-    {reshape_two, CLV_E_SHAPE, "shape [-1,-1] is not possible: a dimension is negative; one dimension may be -1"},
-    {reshape_uneven, CLV_E_SHAPE, "shape [4,-1] is not possible: a dimension is negative; one dimension may be -1, if the "
-                                  "others divide 6"},
+    {reshape_two, CLV_E_SHAPE,
+     "shape [-1,-1] is not possible: a dimension is negative; one dimension may be -1"},
+    {reshape_uneven, CLV_E_SHAPE,
+     "shape [4,-1] is not possible: a dimension is negative; one dimension may be -1, if the "
+     "others divide 6"},
     {reshape_any, CLV_E_SHAPE, "shape [0,-1] is not possible"},
     {flatten_axis, CLV_E_VALUE, "axis 2 is outside rank 2"},
     {transpose_axis, CLV_E_VALUE, "axes 0 and 2, the rank is 2"},
@@ -138,15 +172,19 @@ static const struct {
     {concat_axis, CLV_E_VALUE, "axis 2"},
     {gather_axis, CLV_E_VALUE, "axis 2 is outside a tensor of 2 dimensions"},
     {gather_scalar, CLV_E_VALUE, "axis 0 is outside a tensor of 0 dimensions"},
-    {gather_rank, CLV_E_SHAPE, "index is [2,3], it must have x's rank, and be no longer than x, [2,3,4], outside of axis 0"},
-    {gather_beside, CLV_E_SHAPE, "index is [2,3], it must have x's rank, and be no longer than x, [2,2], outside of axis 0"},
+    {gather_rank, CLV_E_SHAPE,
+     "index is [2,3], it must have x's rank, and be no longer than x, [2,3,4], outside of axis 0"},
+    {gather_beside, CLV_E_SHAPE,
+     "index is [2,3], it must have x's rank, and be no longer than x, [2,2], outside of axis 0"},
     {select_rank, CLV_E_SHAPE, "there would be 9 dimensions, the most is 8"},
     {scatter_shape, CLV_E_SHAPE, "src is [2,3,4], it must be [2,3]"},
     {scatter_type, CLV_E_DTYPE, "src is i32, it must be f32 as x is"},
     {index_add_shape, CLV_E_SHAPE, "source is [2,3], it must be [2,2,3,4]"},
     {index_add_axis, CLV_E_VALUE, "axis -3 is outside a tensor of 2 dimensions"},
-    {nd_batch, CLV_E_VALUE, "batch_dims is 2, it must be at least 0, and below the ranks 2 of x and 2 of indices"},
-    {nd_beside, CLV_E_VALUE, "batch_dims is 1, it must be at least 0, and below the ranks 1 of x and 2 of indices"},
+    {nd_batch, CLV_E_VALUE,
+     "batch_dims is 2, it must be at least 0, and below the ranks 2 of x and 2 of indices"},
+    {nd_beside, CLV_E_VALUE,
+     "batch_dims is 1, it must be at least 0, and below the ranks 1 of x and 2 of indices"},
     {nd_shared, CLV_E_SHAPE, "indices is [2,3], with batch_dims 1 it must begin as x does, [3,2]"},
     {nd_tuple, CLV_E_SHAPE, "the last dimension of indices is 3, it must be 1 to 2"},
     {nd_updates, CLV_E_SHAPE, "updates is [2,3], it must be [2]"},
@@ -193,9 +231,12 @@ static void a_length_is_filled_in(void **state) {
         clv_tensor *of;
         clv_shape asked, made;
     } cases[] = {
-        {x, CLV_SHAPE(-1), CLV_SHAPE(24)},          {x, CLV_SHAPE(6, -1), CLV_SHAPE(6, 4)},
-        {x, CLV_SHAPE(2, -1, 4), CLV_SHAPE(2, 3, 4)}, {x, CLV_SHAPE(-1, 24), CLV_SHAPE(1, 24)},
-        {e, CLV_SHAPE(-1), CLV_SHAPE(0)},           {s, CLV_SHAPE(1, -1), CLV_SHAPE(1, 1)},
+        {x, CLV_SHAPE(-1), CLV_SHAPE(24)},
+        {x, CLV_SHAPE(6, -1), CLV_SHAPE(6, 4)},
+        {x, CLV_SHAPE(2, -1, 4), CLV_SHAPE(2, 3, 4)},
+        {x, CLV_SHAPE(-1, 24), CLV_SHAPE(1, 24)},
+        {e, CLV_SHAPE(-1), CLV_SHAPE(0)},
+        {s, CLV_SHAPE(1, -1), CLV_SHAPE(1, 1)},
     };
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         clv_shape made = clv_tensor_shape(clv_reshape(cases[i].of, cases[i].asked));
@@ -208,6 +249,7 @@ static void a_length_is_filled_in(void **state) {
 }
 
 int main(void) {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(every_mistake_is_told), cmocka_unit_test(a_length_is_filled_in)};
+    const struct CMUnitTest tests[] = {cmocka_unit_test(every_mistake_is_told),
+                                       cmocka_unit_test(a_length_is_filled_in)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -84,7 +84,8 @@ MISTAKE(lstm_state, lstm(in, 4, NULL, named(in, "h", CLV_SHAPE(2, 4))))
 MISTAKE(lstm_first_axis,
         lstm(in, 4, &(clv_recurrent_config){.batch_first = true}, named(in, "h", CLV_SHAPE(1, 2, 4))))
 MISTAKE(rnn_hidden, clv_nn_rnn(in->x, NULL, "r", 0, NULL, NULL))
-MISTAKE(gru_layers, clv_nn_gru(named(in, "z", CLV_SHAPE(3, 2, 5)), NULL, "g", 3, &(clv_recurrent_config){.layers = 65}, NULL))
+MISTAKE(gru_layers, clv_nn_gru(named(in, "z", CLV_SHAPE(3, 2, 5)), NULL, "g", 3,
+                               &(clv_recurrent_config){.layers = 65}, NULL))
 MISTAKE(lstm_image, clv_nn_lstm(in->x, NULL, "l", 3, NULL, NULL))
 /** rows: of values, where they are not those of keys; position NULL: the first label. */
 static clv_tensor *step(const inputs *in, clv_tensor *x, clv_shape keys, int64_t rows, clv_tensor *position,
@@ -115,6 +116,35 @@ MISTAKE(entropy_classes,
         clv_cross_entropy(in->none, clv_input(in->graph, "two", CLV_DTYPE_I32, CLV_SHAPE(2))))
 MISTAKE(entropy_weight, clv_cross_entropy_weighted(in->m, in->labels, in->m))
 MISTAKE(entropy_weight_infinite, clv_nn_label_weights(in->labels, (const float[]){1, -1}, 2, -100))
+MISTAKE(group_norm_groups, clv_group_norm(in->m, 4, NULL, NULL, 1e-5F))
+MISTAKE(group_norm_none, clv_group_norm(in->m, 0, NULL, NULL, 1e-5F))
+MISTAKE(group_norm_weight, clv_group_norm(in->m, 2, in->v, NULL, 1e-5F))
+MISTAKE(instance_norm_single, clv_instance_norm(in->m, NULL, NULL, 1e-5F))
+MISTAKE(response_size, clv_local_response_norm(in->x, 0, 1, 1, 1))
+MISTAKE(shuffle_channels, clv_pixel_shuffle(in->x, 2))
+MISTAKE(unshuffle_sides, clv_pixel_unshuffle(in->x, 2))
+MISTAKE(shuffle_rank, clv_pixel_shuffle(in->m, 1))
+MISTAKE(l1_shapes, clv_l1_loss(in->m, in->v, CLV_REDUCTION_MEAN))
+MISTAKE(l1_reduction, clv_l1_loss(in->m, in->m, (clv_reduction)7))
+MISTAKE(l1_no_batch, clv_l1_loss(in->s, in->s, CLV_REDUCTION_BATCHMEAN))
+MISTAKE(huber_delta, clv_huber_loss(in->m, in->m, 0, CLV_REDUCTION_SUM))
+MISTAKE(focal_gamma, clv_sigmoid_focal_loss(in->m, in->m, 0.25F, -1, CLV_REDUCTION_SUM))
+MISTAKE(nll_rows, clv_nll_loss(in->m, in->i, NULL, CLV_REDUCTION_SUM))
+MISTAKE(triplet_margin,
+        clv_triplet_margin_loss(in->m, in->m, in->m, &(clv_triplet_config){.margin = -1}, CLV_REDUCTION_SUM))
+static clv_tensor *ctc(const inputs *in, clv_shape targets, clv_shape lengths, int64_t steps, int blank) {
+    clv_graph *g = in->graph;
+    return clv_ctc_loss(clv_input(g, "steps", CLV_DTYPE_F32, CLV_SHAPE(steps, 2, 3)),
+                        clv_input(g, "t", CLV_DTYPE_I32, targets), clv_input(g, "n", CLV_DTYPE_I32, lengths),
+                        clv_input(g, "l", CLV_DTYPE_I32, CLV_SHAPE(2)), blank, false, CLV_REDUCTION_MEAN);
+}
+MISTAKE(ctc_blank, ctc(in, CLV_SHAPE(2, 4), CLV_SHAPE(2), 5, 3))
+MISTAKE(ctc_negative, ctc(in, CLV_SHAPE(2, 4), CLV_SHAPE(2), 5, -1))
+MISTAKE(ctc_targets, ctc(in, CLV_SHAPE(3, 4), CLV_SHAPE(2), 5, 0))
+MISTAKE(ctc_targets_rank, ctc(in, CLV_SHAPE(2, 4, 1), CLV_SHAPE(2), 5, 0))
+MISTAKE(ctc_lengths, ctc(in, CLV_SHAPE(2, 4), CLV_SHAPE(3), 5, 0))
+MISTAKE(ctc_no_steps, ctc(in, CLV_SHAPE(2, 4), CLV_SHAPE(2), 0, 0))
+MISTAKE(ctc_large, ctc(in, CLV_SHAPE(2, 1 << 20), CLV_SHAPE(2), 2000, 0))
 MISTAKE(mse_shapes, clv_mse_loss(in->m, in->v))
 MISTAKE(norm_single,
         clv_batch_norm(clv_reshape(in->v, CLV_SHAPE(1, 3)), NULL, NULL, NULL, NULL, true, 0.1f, 1e-5f))
@@ -192,6 +222,28 @@ static const struct {
     {entropy_classes, CLV_E_SHAPE, "logits have no classes"},
     {entropy_weight, CLV_E_SHAPE, "weight is [4,6], it must be [4] as logits is [4,6]"},
     {entropy_weight_infinite, CLV_E_VALUE, "the weight of class 1 is -1: it must be finite, and at least 0"},
+    {group_norm_groups, CLV_E_VALUE, "6 channels do not part into 4 groups"},
+    {group_norm_none, CLV_E_VALUE, "groups is 0"},
+    {group_norm_weight, CLV_E_SHAPE, "weight is [3], it must be [6]"},
+    {instance_norm_single, CLV_E_SHAPE, "needs more than one value"},
+    {response_size, CLV_E_VALUE, "size is 0"},
+    {shuffle_channels, CLV_E_SHAPE, "3 channels are no multiple of 2 x 2"},
+    {unshuffle_sides, CLV_E_SHAPE, "4 x 5 is no multiple of 2"},
+    {shuffle_rank, CLV_E_SHAPE, "x has 2 dimensions"},
+    {l1_shapes, CLV_E_SHAPE, "target is [3], it must be [4,6] as x is [4,6]"},
+    {l1_reduction, CLV_E_VALUE, "reduction is 7"},
+    {l1_no_batch, CLV_E_SHAPE, "a loss without dimensions is of no batch"},
+    {huber_delta, CLV_E_VALUE, "delta is 0"},
+    {focal_gamma, CLV_E_VALUE, "gamma is -1"},
+    {nll_rows, CLV_E_SHAPE, "labels is [4,6], it must be [4]"},
+    {triplet_margin, CLV_E_VALUE, "margin is -1"},
+    {ctc_blank, CLV_E_VALUE, "blank is 3, x has 3 classes"},
+    {ctc_negative, CLV_E_VALUE, "blank is -1"},
+    {ctc_targets, CLV_E_SHAPE, "targets have 3 rows, x has 2 samples"},
+    {ctc_targets_rank, CLV_E_SHAPE, "targets have 3 dimensions, they must have 1 or 2"},
+    {ctc_lengths, CLV_E_SHAPE, "input_lengths is [3], it must be [2] as x is [5,2,3]"},
+    {ctc_no_steps, CLV_E_SHAPE, "x has no steps"},
+    {ctc_large, CLV_E_SHAPE, "2000 steps of 2 samples with 1048576 labels are too many"},
     {mse_shapes, CLV_E_SHAPE, "target is [3], it must be [4,6] as x is [4,6]"},
     {norm_single, CLV_E_VALUE, "training needs more than one value for each channel, x has 1"},
     {dropout_p, CLV_E_VALUE, "p must be from 0 to 1, it is 1.5"},

@@ -98,6 +98,25 @@ static void numbers_are_learnt(void **state) {
     clv_dataset_destroy(dataset);
 }
 
+/** What the graph says of a loss, in steps too small to change anything, is what the host says. */
+static void graph_and_host_agree(void **state) {
+    (void)state;
+    static const char *const names[] = {"mse", "l1", "huber", "focal", "bce_with_logits"};
+    clv_dataset *dataset = numbers();
+    double told[5];
+    for (int i = 0; i < 5; i++) {
+        clv_train_config config = config_of(&regression, dataset);
+        config.loss = clv_loss_find(names[i]);
+        config.lr = 1e-12;
+        config.batch = ROWS;
+        const clv_train_result result = train(&config, NULL, 0, NULL);
+        told[i] = result.test.loss;
+        assert_true(fabs(result.train_loss - told[i]) < 1e-5 * fabs(told[i]));
+        for (int k = 0; k < i; k++) assert_true(told[k] != told[i]);
+    }
+    clv_dataset_destroy(dataset);
+}
+
 /** The mean of what evaluation tells is the mean of the squares, by the weights that are there. */
 static void evaluation_tells_the_loss(void **state) {
     (void)state;
@@ -354,7 +373,8 @@ int main(void) {
         cmocka_unit_test(numbers_are_learnt),    cmocka_unit_test(evaluation_tells_the_loss),
         cmocka_unit_test(a_loss_of_ones_own),    cmocka_unit_test(what_functions_return),
         cmocka_unit_test(the_loss_is_a_setting), cmocka_unit_test(losses_by_name),
-        cmocka_unit_test(texts_are_learnt),      cmocka_unit_test(what_does_not_fit),
+        cmocka_unit_test(graph_and_host_agree),  cmocka_unit_test(texts_are_learnt),
+        cmocka_unit_test(what_does_not_fit),
     };
     return cmocka_run_group_tests(tests, setup, teardown);
 }

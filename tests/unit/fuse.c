@@ -174,6 +174,23 @@ static void test_elementwise_ops_with_an_input_for_each_channel(void **state) {
     expect(g, y, (clv_plan_config){0}, "matmul mul");
 }
 
+/** What follows an op that was added without its last, optional input is not taken for that. */
+static void test_inputs_that_are_left_out_have_their_places(void **state) {
+    (void)state;
+    clv_graph *g = new_graph();
+    clv_tensor *x = input(g, "x"), *weight = clv_parameter(g, "w", CLV_SHAPE(8, 8), (clv_init){0});
+    clv_tensor *y = clv__node_add(clv__op_find("linear"), NULL, (clv_tensor *[]){x, weight}, 2, 0);
+    clv_output(clv_add(y, x), NULL);
+    clv_plan *plan = planned(g, (clv_plan_config){0});
+    assert_string_equal(text_of(plan), "linear+add");
+    const clv__op_io *io = &plan->nodes[0].node->io;
+    assert_int_equal(io->epilogue->first, 3);
+    assert_int_equal(io->n_in, 4);
+    assert_false(clv__has_in(io, 2));
+    clv_plan_destroy(plan);
+    clv_graph_destroy(g);
+}
+
 static void test_pins_and_places(void **state) {
     (void)state;
     clv_graph *g = new_graph(); // a pinned variant is never replaced
@@ -454,6 +471,7 @@ int main(void) {
         cmocka_unit_test(test_what_is_seen_stays),
         cmocka_unit_test(test_batch_norm_follows_what_has_its_channels),
         cmocka_unit_test(test_elementwise_ops_with_an_input_for_each_channel),
+        cmocka_unit_test(test_inputs_that_are_left_out_have_their_places),
         cmocka_unit_test(test_pins_and_places),
         cmocka_unit_test(test_updates_in_groups),
         cmocka_unit_test(test_updates_that_cannot_be_counted_together),

@@ -66,9 +66,9 @@ static clv_status train_infer(clv__op_io *io, clv__error *error) {
 
 // ---- kernels ----------------------------------------------------------------------------------------------
 
-enum { PLANES = CLV__BY_GROUPS + 1 }; // a number of variants
+enum { PLANES = CLV__BY_GROUPS + 1, FOURS }; // numbers of variants
 
-/** Over the elements, or the planes: tensors, what an item does, C, S. Input 0 of each of the ops has the shape of x. */
+/** Over the elements, fours of them, or the planes: tensors, what an item does, C, S. Input 0 of each of the ops has the shape of x. */
 static clv__launch *elements_launch(clv__launches *list, const clv__op_io *io, const char *by_element,
                                     const char *by_plane, const char *tensors) {
     const norm_sizes s = sizes_of(&io->in[0].shape);
@@ -76,15 +76,16 @@ static clv__launch *elements_launch(clv__launches *list, const clv__op_io *io, c
     if (io->variant->number == PLANES)
         return CLV__LAUNCH(list, io, "norm", by_plane, CLV__TASKS, clv__div_up(planes, rows), tensors,
                            CLV__INTS(planes, rows, s.C, s.S));
-    return CLV__LAUNCH(list, io, "norm", by_element, CLV__ELEMENTS, n, tensors, CLV__INTS(n, s.C, s.S));
+    return CLV__LAUNCH(list, io, "norm", by_element, CLV__ELEMENTS,
+                       io->variant->number == FOURS ? clv__div_up(n, 4) : n, tensors, CLV__INTS(n, s.C, s.S));
 }
 
 /** Normalise. */
 static void apply(clv__launches *list, const clv__op_io *io) {
-    const bool training = io->n_out > 1;
-    clv__launch *launch =
-        elements_launch(list, io, "batch_norm_apply", "batch_norm_planes_apply",
-                        training ? "o0=T_Y i0=T_X i1 i2 o1 o2" : "o0=T_Y i0=T_X i1 i2 i3 i4");
+    const bool training = io->n_out > 1, fours = io->variant->number == FOURS;
+    clv__launch *launch = elements_launch(
+        list, io, fours ? "batch_norm_fours_apply" : "batch_norm_apply", "batch_norm_planes_apply",
+        training ? "o0=T_Y i0=T_X i1 i2 o1 o2" : "o0=T_Y i0=T_X i1 i2 i3 i4");
     CLV__ARGS(list, launch, io, NULL, CLV__INTS(clv__has_in(io, WEIGHT), clv__has_in(io, BIAS), !training),
               CLV__FLOATS(attrs_of(io)->eps));
     clv__arg_epilogue(list, launch, io);
@@ -308,7 +309,8 @@ static double groups_rank(const clv_device_info *device, const clv__op_io *io) {
     const double C = (double)sizes_of(&io->in[0].shape).C, units = clv__lanes_units(device);
     const double known = device->peak_bytes_per_second / units;
     const double share = known > 0 && known < fast ? known / fast : 1;
-    return clv__threads(device) ? 2 : 0.06 * fmax(1 + share * waits * units / C, units / C);
+    const double rank = 0.06 * fmax(1 + share * waits * units / C, units / C);
+    return clv__threads(device) ? 2 : fmin(rank, 0.9); // an item a channel is slower than a group
 }
 
 /** Of several slabs. */
@@ -330,6 +332,12 @@ static bool planes_support(const clv_device_info *device, const clv__op_io *io) 
            clv__loops_fit(device, s.S / 16 * 2 + 64);
 }
 
+/** Four neighbours are of two channels at most. */
+static bool fours_support(const clv_device_info *device, const clv__op_io *io) {
+    (void)device;
+    return sizes_of(&io->in[X].shape).S >= 4;
+}
+
 static bool columns_support(const clv_device_info *device, const clv__op_io *io) {
     norm_sizes s = sizes_of(&io->in[0].shape);
     // Ragged vectors may take sixteen turns to load.
@@ -347,6 +355,7 @@ static const clv__variant train_variants[] = {
 static const clv__variant update_variants[] = {{"plain", .lower = update_plain}, {0}};
 static const clv__variant eval_variants[] = {
     {"plain", .lower = apply},
+    {"fours", fours_support, .lower = apply, .relative = 0.5, .lanes = true, .number = FOURS},
     {"planes", planes_support, .lower = apply, .relative = 0.1, .number = PLANES},
     {0}};
 static const clv__variant backward_variants[] = {

@@ -1,0 +1,152 @@
+// SPDX-License-Identifier: Apache-2.0
+// Reductions made of sum, mean, max and argmax.
+#include <math.h>
+
+#include "cleave/ops.h"
+#include "graph/signature.h"
+
+extern const clv__op clv__op_min, clv__op_argmin, clv__op_var, clv__op_std, clv__op_vector_norm;
+
+typedef struct moments_call {
+    clv__ints axes;
+    int keepdim, correction;
+    float p;
+} moments_call;
+
+static const moments_call *call_of(const clv__call *call) {
+    return call->attrs;
+}
+
+#define AXES                                                                                                 \
+    { CLV__ATTRIBUTE(LIST, moments_call, axes, "") }
+#define KEEPDIM                                                                                              \
+    { CLV__ATTRIBUTE(BOOL, moments_call, keepdim, "0") }
+#define COMPOSITE(id) .attributes_of_call = true, .attrs_bytes = sizeof(moments_call), .build = build_##id
+#define CALL(...)                                                                                            \
+    .attrs = &(moments_call) {                                                                               \
+        __VA_ARGS__                                                                                          \
+    }
+#define SAMPLES(...) .samples = CLV__TRAINS(((const clv__sample_row[]){__VA_ARGS__, {0}}))
+#define DISTINCT .fill = {{CLV__FILL_DISTINCT, -2, 2}}
+
+clv_tensor *clv_min(clv_tensor *x, const int *axes, int n_axes, bool keepdim) {
+    return clv_neg(clv_max(clv_neg(x), axes, n_axes, keepdim));
+}
+
+static clv_tensor *build_min(const clv__call *call) {
+    const moments_call *a = call_of(call);
+    return clv_min(call->in[0], a->axes.at, a->axes.n, a->keepdim);
+}
+
+const clv__op clv__op_min = {
+    .name = "min",
+    .inputs = CLV__INPUTS({"x", "f32"}),
+    .attributes = CLV__ATTRIBUTES(AXES, KEEPDIM),
+    .outputs = CLV__OUTPUTS({"y", "f32"}),
+    SAMPLES({.label = "rows", .quick = true, .in = {CLV__DIMS(5, 7)}, CALL(.axes = {1, {-1}}), DISTINCT},
+            {.label = "all", .in = {CLV__DIMS(5, 7)}, DISTINCT}),
+    COMPOSITE(min)};
+
+clv_tensor *clv_argmin(clv_tensor *x, int axis, bool keepdim) {
+    return clv_argmax(clv_neg(x), axis, keepdim);
+}
+
+typedef struct argmin_call {
+    int axis, keepdim;
+} argmin_call;
+
+static clv_tensor *build_argmin(const clv__call *call) {
+    const argmin_call *a = call->attrs;
+    return clv_argmin(call->in[0], a->axis, a->keepdim);
+}
+
+const clv__op clv__op_argmin = {.name = "argmin",
+                                .inputs = CLV__INPUTS({"x", "f32"}),
+                                .attributes =
+                                    CLV__ATTRIBUTES({CLV__ATTRIBUTE(INT, argmin_call, axis, NULL)},
+                                                    {CLV__ATTRIBUTE(BOOL, argmin_call, keepdim, "0")}),
+                                .outputs = CLV__OUTPUTS({"y", "i32"}),
+                                .attributes_of_call = true,
+                                .attrs_bytes = sizeof(argmin_call),
+                                SAMPLES({.label = "rows",
+                                         .quick = true,
+                                         .in = {CLV__DIMS(5, 7)},
+                                         .attrs = &(argmin_call){1, 0},
+                                         DISTINCT,
+                                         .no_gradient = true}),
+                                .build = build_argmin};
+
+clv_tensor *clv_var(clv_tensor *x, const int *axes, int n_axes, int correction, bool keepdim) {
+    clv_tensor *mean = clv_mean(x, axes, n_axes, true);
+    if (!mean) return NULL;
+    const int64_t all = clv_tensor_numel(x), results = clv_tensor_numel(mean);
+    const int64_t count = results ? all / results : 0;
+    clv_tensor *sum = clv_sum(clv_square(clv_sub(x, mean)), axes, n_axes, keepdim);
+    const int64_t over = count - correction; // of none PyTorch has NaN or infinity, as a division by 0
+    return clv_mul_scalar(sum, over > 0 ? (float)(1.0 / (double)over) : INFINITY);
+}
+
+static clv_tensor *build_var(const clv__call *call) {
+    const moments_call *a = call_of(call);
+    return clv_var(call->in[0], a->axes.at, a->axes.n, a->correction, a->keepdim);
+}
+
+#define CORRECTION                                                                                           \
+    { CLV__ATTRIBUTE(INT, moments_call, correction, "1") }
+const clv__op clv__op_var = {
+    .name = "var",
+    .inputs = CLV__INPUTS({"x", "f32"}),
+    .attributes = CLV__ATTRIBUTES(AXES, CORRECTION, KEEPDIM),
+    .outputs = CLV__OUTPUTS({"y", "f32"}),
+    SAMPLES(
+        {.label = "rows", .quick = true, .in = {CLV__DIMS(5, 7)}, CALL(.axes = {1, {-1}}, .correction = 1)},
+        {.label = "of all, biased", .in = {CLV__DIMS(2, 3, 4)}, CALL(.keepdim = true)}),
+    COMPOSITE(var)};
+
+clv_tensor *clv_std(clv_tensor *x, const int *axes, int n_axes, int correction, bool keepdim) {
+    return clv_sqrt(clv_var(x, axes, n_axes, correction, keepdim));
+}
+
+static clv_tensor *build_std(const clv__call *call) {
+    const moments_call *a = call_of(call);
+    return clv_std(call->in[0], a->axes.at, a->axes.n, a->correction, a->keepdim);
+}
+
+const clv__op clv__op_std = {
+    .name = "std",
+    .inputs = CLV__INPUTS({"x", "f32"}),
+    .attributes = CLV__ATTRIBUTES(AXES, CORRECTION, KEEPDIM),
+    .outputs = CLV__OUTPUTS({"y", "f32"}),
+    SAMPLES(
+        {.label = "rows", .quick = true, .in = {CLV__DIMS(5, 7)}, CALL(.axes = {1, {-1}}, .correction = 1)}),
+    COMPOSITE(std)};
+
+clv_tensor *clv_vector_norm(clv_tensor *x, float p, const int *axes, int n_axes, bool keepdim) {
+    if (isnan(p)) return clv__graph_fail(clv__tensor_graph(x), CLV_E_VALUE, "vector_norm: p is not a number");
+    if (p == 2) return clv_sqrt(clv_sum(clv_square(x), axes, n_axes, keepdim));
+    clv_tensor *size = clv_abs(x);
+    if (isinf(p)) return (p > 0 ? clv_max : clv_min)(size, axes, n_axes, keepdim);
+    if (p == 1) return clv_sum(size, axes, n_axes, keepdim);
+    if (p == 0) {
+        clv_tensor *zero = clv_full(clv__tensor_graph(x), CLV_DTYPE_F32, (clv_shape){0}, 0);
+        return clv_sum(clv_cast(clv_ne(size, zero), CLV_DTYPE_F32), axes, n_axes, keepdim);
+    }
+    return clv_pow_scalar(clv_sum(clv_pow_scalar(size, p), axes, n_axes, keepdim), 1 / p);
+}
+
+static clv_tensor *build_vector_norm(const clv__call *call) {
+    const moments_call *a = call_of(call);
+    return clv_vector_norm(call->in[0], a->p, a->axes.at, a->axes.n, a->keepdim);
+}
+
+const clv__op clv__op_vector_norm = {
+    .name = "vector_norm",
+    .inputs = CLV__INPUTS({"x", "f32"}),
+    .attributes =
+        CLV__ATTRIBUTES({CLV__ATTRIBUTE(NUMBER, moments_call, p, "2"), CLV__NOT_NAN}, AXES, KEEPDIM),
+    .outputs = CLV__OUTPUTS({"y", "f32"}),
+    SAMPLES(
+        {.label = "rows", .quick = true, .in = {CLV__DIMS(5, 7)}, CALL(.p = 2, .axes = {1, {-1}})},
+        {.label = "p 3", .in = {CLV__DIMS(5, 7)}, CALL(.p = 3), DISTINCT},
+        {.label = "the largest", .in = {CLV__DIMS(5, 7)}, CALL(.p = INFINITY, .axes = {1, {0}}), DISTINCT}),
+    COMPOSITE(vector_norm)};
