@@ -6,10 +6,12 @@
 #include "cleave/nn.h"
 
 #define X(name, build, ...) clv_tensor *clv__##build(clv_tensor *x, const clv_model *model);
-#define T X
+#define T(...)
 #include "nn/models.def"
 #undef T
 #undef X
+
+clv_tensor *clv__build_decoder(clv_tensor *tokens, const clv_model *model);
 
 /**
  * A convolution as torchvision begins it: weights normal with variance 2 / (out_channels * kernel height * kernel width)

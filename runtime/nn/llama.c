@@ -1,0 +1,124 @@
+// SPDX-License-Identifier: Apache-2.0
+// A decoder as Llama is one: blocks of causal self-attention and a gated perceptron, each behind an RMS norm and added to its
+// input; queries and keys are turned by their positions, and several heads of queries share one of keys and values.
+// Sources: Touvron et al. 2023, arXiv:2302.13971, section 2.2; Su et al. 2021, arXiv:2104.09864, section 3.4 (rotary positions);
+// Shazeer 2020, arXiv:2002.05202 (SwiGLU); Ainslie et al. 2023, arXiv:2305.13245 (grouped queries); names, layouts and first values of
+// transformers.LlamaForCausalLM.
+#include <math.h>
+#include <stdlib.h>
+
+#include "graph/graph.h"
+#include "graph/op.h"
+#include "nn/decoders.h"
+#include "nn/models.h"
+#include "ops/attention/attention_step.h"
+
+/** What all layers share. */
+typedef struct decoder {
+    const clv_gpt_config *config;
+    clv_tensor *position;   // NULL: a whole sequence
+    clv_tensor *cos, *sin;  // of each place and pair of features: [T,1,pairs]
+    int64_t n, t, features; // sequences, tokens of one, features of a head
+} decoder;
+
+static clv_tensor *linear(clv_tensor *x, const char *name, int64_t out_features) {
+    static const clv_init init = {CLV_INIT_NORMAL, 0, 0.02f};
+    return clv_nn_linear(x, name, out_features,
+                         &(clv_nn_linear_config){.no_bias = true, .weight_init = &init});
+}
+
+/** cos (or sin) of position * theta^(-2i / features), for `places` positions: [places, pairs]. In f32 as PyTorch has them. */
+static clv_tensor *turns(clv_graph *graph, float (*of)(float), int64_t places, const decoder *d) {
+    const int64_t pairs = d->features / 2;
+    float *table = clv__alloc((size_t)(places * pairs), sizeof *table);
+    if (!table) return clv__graph_fail(graph, CLV_E_HOST_MEMORY, "no host memory for rotary positions");
+    for (int64_t i = 0; i < pairs; i++) {
+        const float frequency = 1 / powf((float)d->config->rope_theta, (float)(2 * i) / (float)d->features);
+        for (int64_t p = 0; p < places; p++) table[p * pairs + i] = of((float)p * frequency);
+    }
+    clv_tensor *all = clv_constant(graph, CLV_DTYPE_F32, CLV_SHAPE(places, pairs), table);
+    free(table);
+    if (d->position) all = clv_embedding(all, d->position);
+    return clv_reshape(all, CLV_SHAPE(d->t, 1, pairs));
+}
+
+/** x, [N*T, heads * features] as [N,T,heads,features], turned: the first half of a head's features with the second. */
+static clv_tensor *rotate(clv_tensor *x, int64_t heads, const decoder *d) {
+    const int64_t pairs = d->features / 2;
+    x = clv_reshape(x, CLV_SHAPE(d->n, d->t, heads, d->features));
+    clv_tensor *a = clv_slice(x, 3, 0, pairs), *b = clv_slice(x, 3, pairs, pairs);
+    clv_tensor *halves[] = {clv_sub(clv_mul(a, d->cos), clv_mul(b, d->sin)),
+                            clv_add(clv_mul(b, d->cos), clv_mul(a, d->sin))};
+    return clv_concat(halves, 2, 3);
+}
+
+/** Each head of keys or values as often as there are heads of queries for it: [N,T,width]. */
+static clv_tensor *repeat(clv_tensor *x, const decoder *d) {
+    const int64_t kv = d->config->kv_heads, times = d->config->heads / kv;
+    x = clv_reshape(x, CLV_SHAPE(d->n, d->t, kv, 1, d->features));
+    if (times > 1) x = clv_broadcast_to(x, CLV_SHAPE(d->n, d->t, kv, times, d->features));
+    return clv_reshape(x, CLV_SHAPE(d->n, d->t, d->config->width));
+}
+
+static clv_tensor *attention(clv_tensor *x, const decoder *d) {
+    const clv_gpt_config *c = d->config;
+    clv_graph *graph = clv_tensor_graph(x);
+    const int64_t shared = c->kv_heads * d->features;
+    clv_tensor *q = rotate(linear(x, "q_proj", c->width), c->heads, d);
+    clv_tensor *k = rotate(linear(x, "k_proj", shared), c->kv_heads, d), *v = linear(x, "v_proj", shared);
+    if (!graph) return NULL;
+    if (d->position) {
+        const clv_shape kept = CLV_SHAPE(1, c->context, shared);
+        clv_tensor *parts[] = {clv_reshape(q, CLV_SHAPE(1, c->width)), clv_reshape(k, CLV_SHAPE(1, shared)),
+                               v};
+        x = clv__attention_step(clv_concat(parts, 3, 1), clv__cache(graph, "keys", kept),
+                                clv__cache(graph, "values", kept), d->position, c->heads, c->kv_heads);
+    } else {
+        clv_tensor *parts[] = {clv_reshape(q, CLV_SHAPE(d->n, d->t, c->width)), repeat(k, d), repeat(v, d)};
+        x = clv_self_attention(
+            clv_concat(parts, 3, 2), c->heads,
+            &(clv_attention_config){.causal = true, .dropout = clv__graph_dropout(graph, c->dropout)});
+    }
+    return linear(x, "o_proj", c->width);
+}
+
+static clv_tensor *block(clv_graph *graph, clv_tensor *x, const decoder *d) {
+    clv_tensor *y = clv_nn_rms_norm(x, "input_layernorm", d->config->eps);
+    clv_scope_push(graph, "self_attn");
+    x = clv_add(x, attention(y, d));
+    clv_scope_pop(graph);
+    y = clv_nn_rms_norm(x, "post_attention_layernorm", d->config->eps);
+    clv_scope_push(graph, "mlp");
+    clv_tensor *gate = clv_silu(linear(y, "gate_proj", d->config->hidden));
+    y = linear(clv_mul(gate, linear(y, "up_proj", d->config->hidden)), "down_proj", d->config->width);
+    clv_scope_pop(graph);
+    return clv_add(x, y);
+}
+
+clv_tensor *clv__llama_layers(clv_tensor *tokens, clv_tensor *position, const clv_gpt_config *config) {
+    static const clv_init small = {CLV_INIT_NORMAL, 0, 0.02f};
+    clv_graph *graph = clv_tensor_graph(tokens);
+    const clv_shape shape = clv_tensor_shape(tokens);
+    decoder d = {.config = config,
+                 .position = position,
+                 .n = position ? 1 : shape.dims[0],
+                 .t = position ? 1 : shape.dims[1],
+                 .features = config->width / config->heads};
+    const int64_t places = position ? config->context : d.t;
+    d.cos = turns(graph, cosf, places, &d);
+    d.sin = turns(graph, sinf, places, &d);
+    clv_scope_push(graph, "model");
+    clv_tensor *embedding;
+    clv_tensor *x = clv__decoder_embedding(graph, tokens, "embed_tokens", config->vocabulary, config->width,
+                                           small, &embedding);
+    clv_scope_push(graph, "layers");
+    for (int i = 0; i < (int)config->layers; i++) {
+        clv__scope_push_index(graph, i);
+        x = block(graph, x, &d);
+        clv_scope_pop(graph);
+    }
+    clv_scope_pop(graph);
+    x = clv_nn_rms_norm(x, "norm", config->eps);
+    clv_scope_pop(graph);
+    return clv__decoder_logits(x, embedding, config);
+}
