@@ -306,7 +306,7 @@ static inline clv_tensor *clv_model_build(const clv_model *model, clv_tensor *x)
 }
 
 /** The models that Cleave brings (runtime/nn/models.def): `linear`, `mlp`, `cnn`, and with torchvision's names, shapes
- *  and first values `alexnet`, `vgg11`, `vgg16`, `resnet18`, `resnet50`, `mobilenet_v2`; of texts `gpt` (clv_gpt). */
+ *  and first values `alexnet`, `vgg16`, `resnet18`, `mobilenet_v2` and others; of texts `gpt` and those of clv_gpt_config, `bert_base`. */
 /** The i-th model, NULL past the end. Static. */
 CLV_API CLV_OR_NULL const clv_model *clv_model_get(int index);
 /** The model of that name, one that was registered too; NULL if there is none. Static. */
@@ -324,8 +324,10 @@ static inline clv_model clv_model_for(const clv_model *model, int64_t channels, 
                                       int64_t classes) {
     clv_model copy = *model;
     if (channels) copy.input[0] = channels;
+    const bool pixels = copy.target[1] && copy.target[0] == copy.input[1] && copy.target[1] == copy.input[2];
     if (height) copy.input[1] = height;
     if (width) copy.input[2] = width;
+    if (pixels) copy.target[0] = copy.input[1], copy.target[1] = copy.input[2];
     if (classes) copy.classes = classes;
     return copy;
 }
@@ -354,12 +356,13 @@ typedef struct clv_gpt_config {
     float dropout;      /**< 0 */
     float eps;          /**< of the norms: 1e-5, of llama 1e-6 */
     const char *model;  /**< NULL: `gpt`; or another of models.def for texts: `gpt2`, `llama`, `lstm_lm` */
-    int64_t
-        hidden; /**< features between the two layers of a perceptron: 4 * width; of llama 8/3 of it; of an LSTM its own, width */
-    int64_t
-        kv_heads; /**< of llama, heads of keys and values, a divisor of heads: half of them, or all if they are odd */
+    /** features between the two layers of a perceptron: 4 * width; of llama 8/3 of it; of lstm_lm, of the LSTM: width */
+    int64_t hidden;
+    /** of llama, heads of keys and values, a divisor of heads; half of them, or all if they are odd */
+    int64_t kv_heads;
     double rope_theta; /**< of llama: 10000 */
-    int tied; /**< 1: the last layer's weight is that of the embedding, -1: its own, 0: as usual: tied in gpt2 alone */
+    /** 1: the last layer's weight is that of the embedding; -1: its own; 0: as usual, tied in gpt2 alone */
+    int tied;
     CLV_RESERVED(3);
 } clv_gpt_config;
 

@@ -44,8 +44,9 @@ clv_status clv__weights_put(clv_session *session, clv_archive *archive) {
 /** Is it a name that PyTorch writes and nothing here needs? */
 static bool passed_over(const char *name) {
     // counters of batch norm, masks and tables of Hugging Face, and a last layer that is the embedding
-    static const char *const tails[] = {".num_batches_tracked", ".attn.bias",    ".attn.masked_bias",
-                                        ".rotary_emb.inv_freq", ".position_ids", "lm_head.weight"};
+    static const char *const tails[] = {
+        ".num_batches_tracked",     ".attn.bias",    ".attn.masked_bias", ".rotary_emb.inv_freq",
+        ".relative_position_index", ".position_ids", "lm_head.weight"};
     for (size_t i = 0; i < sizeof tails / sizeof *tails; i++) {
         const size_t length = strlen(name), tail = strlen(tails[i]);
         if (length >= tail && !strcmp(name + length - tail, tails[i])) return true;

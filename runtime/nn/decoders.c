@@ -3,7 +3,6 @@
 // and logits behind. Their layers are in gpt.c, llama.c and lstm_lm.c.
 #include "nn/decoders.h"
 
-#include <stdio.h>
 #include <string.h>
 
 #include "graph/graph.h"
@@ -41,7 +40,7 @@ static const clv__decoder decoders[] = {
      .tokens = "model.embed_tokens.weight",
      .last = {"model.layers.", ".input_layernorm.weight"}},
     {.name = "lstm_lm",
-     .sizes = {.vocabulary = 33278, .context = 35, .width = 200, .heads = 1, .layers = 2, .hidden = 200},
+     .sizes = {.vocabulary = 33278, .context = 35, .width = 200, .heads = 1, .layers = 2},
      .layers = clv__lstm_lm_layers,
      .tokens = "encoder.weight",
      .last = {"rnn.weight_ih_l", ""}},
@@ -57,7 +56,7 @@ void clv__gpt_defaults(clv_gpt_config *c) {
     const clv__decoder *decoder = clv__decoder_find(c->model);
     if (!decoder) return; // is told when it is built
     const clv_gpt_config *own = &decoder->sizes;
-    const bool llama = own->rope_theta > 0, widens = !c->width;
+    const bool llama = own->rope_theta > 0;
     if (!c->vocabulary) c->vocabulary = own->vocabulary;
     if (!c->context) c->context = own->context;
     if (!c->width) c->width = own->width;
@@ -68,7 +67,7 @@ void clv__gpt_defaults(clv_gpt_config *c) {
     if (!c->tied) c->tied = own->tied ? own->tied : -1;
     if (!c->hidden && llama) // a multiple of 32, for products
         c->hidden = (8 * c->width / 3 + 31) / 32 * 32;
-    if (!c->hidden) c->hidden = own->hidden ? widens ? own->hidden : c->width : 4 * c->width;
+    if (!c->hidden) c->hidden = decoder->layers == clv__lstm_lm_layers ? c->width : 4 * c->width;
     if (llama && !c->kv_heads) c->kv_heads = c->heads % 2 ? c->heads : c->heads / 2;
     if (llama && c->rope_theta <= 0) c->rope_theta = own->rope_theta;
 }

@@ -13,11 +13,16 @@
 #include "nn/models.h"
 #include "ops/attention/attention_step.h"
 
+/** How far the pairs of features are turned at each place, [T,heads,pairs]; at one place alike for all heads, [1,1,pairs]. */
+typedef struct turn {
+    clv_tensor *cos, *sin;
+} turn;
+
 /** What all layers share. */
 typedef struct decoder {
     const clv_gpt_config *config;
-    clv_tensor *position;   // NULL: a whole sequence
-    clv_tensor *cos, *sin;  // of each place and pair of features: [T,1,pairs]
+    clv_tensor *position; // NULL: a whole sequence
+    turn queries, keys;
     int64_t n, t, features; // sequences, tokens of one, features of a head
 } decoder;
 
@@ -27,28 +32,33 @@ static clv_tensor *linear(clv_tensor *x, const char *name, int64_t out_features)
                          &(clv_nn_linear_config){.no_bias = true, .weight_init = &init});
 }
 
-/** cos (or sin) of position * theta^(-2i / features), for `places` positions: [places, pairs]. In f32 as PyTorch has them. */
-static clv_tensor *turns(clv_graph *graph, float (*of)(float), int64_t places, const decoder *d) {
-    const int64_t pairs = d->features / 2;
-    float *table = clv__alloc((size_t)(places * pairs), sizeof *table);
+/**
+ * cos (or sin) of position * theta^(-2i / features). In f32 as PyTorch has them. Of a whole sequence once for each head, since kernels
+ * repeat an input along its first axes faster than along one between.
+ */
+static clv_tensor *turns(clv_graph *graph, float (*of)(float), const decoder *d) {
+    const int64_t pairs = d->features / 2, places = d->position ? d->config->context : d->t,
+                  heads = d->position ? 1 : d->config->heads, n = places * heads * pairs;
+    float *table = clv__alloc((size_t)n, sizeof *table);
     if (!table) return clv__graph_fail(graph, CLV_E_HOST_MEMORY, "no host memory for rotary positions");
-    for (int64_t i = 0; i < pairs; i++) {
-        const float frequency = 1 / powf((float)d->config->rope_theta, (float)(2 * i) / (float)d->features);
-        for (int64_t p = 0; p < places; p++) table[p * pairs + i] = of((float)p * frequency);
+    for (int64_t i = 0; i < n; i++) {
+        const float power = (float)(i % pairs * 2) / (float)d->features;
+        table[i] = of((float)(i / pairs / heads) * (1 / powf((float)d->config->rope_theta, power)));
     }
-    clv_tensor *all = clv_constant(graph, CLV_DTYPE_F32, CLV_SHAPE(places, pairs), table);
+    clv_tensor *all =
+        clv_constant(graph, CLV_DTYPE_F32,
+                     d->position ? CLV_SHAPE(places, pairs) : CLV_SHAPE(places, heads, pairs), table);
     free(table);
-    if (d->position) all = clv_embedding(all, d->position);
-    return clv_reshape(all, CLV_SHAPE(d->t, 1, pairs));
+    return d->position ? clv_reshape(clv_embedding(all, d->position), CLV_SHAPE(1, 1, pairs)) : all;
 }
 
-/** x, [N*T, heads * features] as [N,T,heads,features], turned: the first half of a head's features with the second. */
-static clv_tensor *rotate(clv_tensor *x, int64_t heads, const decoder *d) {
+/** x, [..., heads * features], as [N,T,heads,features], turned: the first half of a head's features with the second. */
+static clv_tensor *rotate(clv_tensor *x, int64_t heads, const turn *by, const decoder *d) {
     const int64_t pairs = d->features / 2;
     x = clv_reshape(x, CLV_SHAPE(d->n, d->t, heads, d->features));
     clv_tensor *a = clv_slice(x, 3, 0, pairs), *b = clv_slice(x, 3, pairs, pairs);
-    clv_tensor *halves[] = {clv_sub(clv_mul(a, d->cos), clv_mul(b, d->sin)),
-                            clv_add(clv_mul(b, d->cos), clv_mul(a, d->sin))};
+    clv_tensor *halves[] = {clv_sub(clv_mul(a, by->cos), clv_mul(b, by->sin)),
+                            clv_add(clv_mul(b, by->cos), clv_mul(a, by->sin))};
     return clv_concat(halves, 2, 3);
 }
 
@@ -64,8 +74,9 @@ static clv_tensor *attention(clv_tensor *x, const decoder *d) {
     const clv_gpt_config *c = d->config;
     clv_graph *graph = clv_tensor_graph(x);
     const int64_t shared = c->kv_heads * d->features;
-    clv_tensor *q = rotate(linear(x, "q_proj", c->width), c->heads, d);
-    clv_tensor *k = rotate(linear(x, "k_proj", shared), c->kv_heads, d), *v = linear(x, "v_proj", shared);
+    clv_tensor *q = rotate(linear(x, "q_proj", c->width), c->heads, &d->queries, d);
+    clv_tensor *k = rotate(linear(x, "k_proj", shared), c->kv_heads, &d->keys, d),
+               *v = linear(x, "v_proj", shared);
     if (!graph) return NULL;
     if (d->position) {
         const clv_shape kept = CLV_SHAPE(1, c->context, shared);
@@ -104,9 +115,10 @@ clv_tensor *clv__llama_layers(clv_tensor *tokens, clv_tensor *position, const cl
                  .n = position ? 1 : shape.dims[0],
                  .t = position ? 1 : shape.dims[1],
                  .features = config->width / config->heads};
-    const int64_t places = position ? config->context : d.t;
-    d.cos = turns(graph, cosf, places, &d);
-    d.sin = turns(graph, sinf, places, &d);
+    d.queries = d.keys = (turn){turns(graph, cosf, &d), turns(graph, sinf, &d)};
+    if (!position && config->kv_heads < config->heads)
+        d.keys = (turn){clv_slice(d.queries.cos, 1, 0, config->kv_heads),
+                        clv_slice(d.queries.sin, 1, 0, config->kv_heads)};
     clv_scope_push(graph, "model");
     clv_tensor *embedding;
     clv_tensor *x = clv__decoder_embedding(graph, tokens, "embed_tokens", config->vocabulary, config->width,
