@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Causal attention of one more token of N sequences, with a cache of the keys and values of those before it. x is [N, 3*H*E]: the
-// token's query, key and value, H heads of E columns each. keys and values are [N, T, H*E]; their row position[0] is written first.
-// Then, of each head,
+// Causal attention of one more token of N sequences, with a cache of the keys and values of those before it. x is [N, (H+2*K)*E]: the
+// token's query, H heads of E columns each, and its key and value, K heads of them. keys and values are [N, T, K*E]; their row position[0]
+// is written first, by each of the H/K heads of queries that share it: the same bits. Then, of each head,
 //
 //     y = softmax(scale * q . keys[t]) values[t]     over t <= position[0]
 //
@@ -28,15 +28,17 @@
 #define VREAD(from) PASTE(vload, W)(0, from)
 #define VWRITE(v, to) PASTE(vstore, W)(v, 0, to)
 
-// Where head i begins in x, and in both caches.
-#define HEAD_OF_X(i) ((i) / H * 3 * H * E + (i) % H * E)
-#define HEAD_OF_CACHE(i) ((i) / H * T * H * E + (i) % H * E)
+// Where head i of queries begins in x, how far behind are its key and its value, and where its head of keys begins in both caches.
+#define HEAD_OF_X(i) ((i) / H * (H + 2 * K) * E + (i) % H * E)
+#define TO_KEY(i) ((H - (i) % H + (i) % H / (H / K)) * E)
+#define TO_VALUE(i) (TO_KEY(i) + K * E)
+#define HEAD_OF_CACHE(i) ((i) / H * T * K * E + (i) % H / (H / K) * E)
 
 __kernel void KERNEL(attention_step)(__global float *restrict y, __global const T_X *restrict x,
                                      __global float *restrict keys, __global float *restrict values,
-                                     __global const int *restrict position, int n, int H, int T, int E,
-                                     float scale) {
-    const int i = (int)get_global_id(0), D = H * E, last = position[0];
+                                     __global const int *restrict position, int n, int H, int K, int T,
+                                     int E, float scale) {
+    const int i = (int)get_global_id(0), D = K * E, last = position[0];
     if (i >= n) return;
     __global const T_X *q = x + HEAD_OF_X(i);
     __global float *k = keys + HEAD_OF_CACHE(i), *v = values + HEAD_OF_CACHE(i), *to = y + i * E;
@@ -46,8 +48,8 @@ __kernel void KERNEL(attention_step)(__global float *restrict y, __global const 
         return;
     }
     for (int e = 0; e < E; e++) {
-        k[last * D + e] = LOAD(T_X, q + D + e);
-        v[last * D + e] = LOAD(T_X, q + 2 * D + e);
+        k[last * D + e] = LOAD(T_X, q + TO_KEY(i) + e);
+        v[last * D + e] = LOAD(T_X, q + TO_VALUE(i) + e);
         to[e] = 0.0f;
     }
     for (int t = 0; t <= last; t++) {
@@ -76,9 +78,9 @@ float KERNEL(attention_step_sum)(FLOATS v) {
 
 __kernel void KERNEL(attention_step_vectors)(__global float *restrict y, __global const T_X *restrict x,
                                              __global float *restrict keys, __global float *restrict values,
-                                             __global const int *restrict position, int n, int H, int T,
-                                             int E, float scale) {
-    const int i = (int)get_global_id(0), D = H * E, last = position[0];
+                                             __global const int *restrict position, int n, int H, int K,
+                                             int T, int E, float scale) {
+    const int i = (int)get_global_id(0), D = K * E, last = position[0];
     if (i >= n) return;
     __global const T_X *from = x + HEAD_OF_X(i);
     __global float *k = keys + HEAD_OF_CACHE(i), *v = values + HEAD_OF_CACHE(i), *to = y + i * E;
@@ -91,8 +93,8 @@ __kernel void KERNEL(attention_step_vectors)(__global float *restrict y, __globa
     for (int j = 0; j < VECTORS; j++) {
         q[j] = VLOAD(T_X, W, from + j * W) * scale;
         sums[j] = (FLOATS)(0.0f);
-        VWRITE(VLOAD(T_X, W, from + D + j * W), k + last * D + j * W);
-        VWRITE(VLOAD(T_X, W, from + 2 * D + j * W), v + last * D + j * W);
+        VWRITE(VLOAD(T_X, W, from + TO_KEY(i) + j * W), k + last * D + j * W);
+        VWRITE(VLOAD(T_X, W, from + TO_VALUE(i) + j * W), v + last * D + j * W);
     }
     for (int t = 0; t <= last; t++) {
         FLOATS products = (FLOATS)(0.0f);
@@ -109,9 +111,10 @@ __kernel void KERNEL(attention_step_vectors)(__global float *restrict y, __globa
 __kernel __attribute__((reqd_work_group_size(GROUP, 1, 1))) void
 KERNEL(attention_step_group)(__global float *restrict y, __global const T_X *restrict x,
                              __global float *restrict keys, __global float *restrict values,
-                             __global const int *restrict position, int H, int T, int E, float scale) {
+                             __global const int *restrict position, int H, int K, int T, int E,
+                             float scale) {
     __local float q[GROUP * EACH], weights[GROUP], tree[GROUP];
-    const int id = (int)get_local_id(0), i = (int)get_group_id(0), D = H * E, last = position[0];
+    const int id = (int)get_local_id(0), i = (int)get_group_id(0), D = K * E, last = position[0];
     __global const T_X *from = x + HEAD_OF_X(i);
     __global float *k = keys + HEAD_OF_CACHE(i), *v = values + HEAD_OF_CACHE(i), *to = y + i * E;
     const bool inside = last >= 0 && last < T;
@@ -120,8 +123,8 @@ KERNEL(attention_step_group)(__global float *restrict y, __global const T_X *res
         sums[j] = inside ? 0.0f : NAN;
         if (e < E && inside) {
             q[e] = LOAD(T_X, from + e) * scale;
-            k[last * D + e] = LOAD(T_X, from + D + e);
-            v[last * D + e] = LOAD(T_X, from + 2 * D + e);
+            k[last * D + e] = LOAD(T_X, from + TO_KEY(i) + e);
+            v[last * D + e] = LOAD(T_X, from + TO_VALUE(i) + e);
         }
     }
     for (int first = 0; inside && first <= last; first += GROUP) {

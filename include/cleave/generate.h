@@ -53,7 +53,8 @@ typedef struct clv_generator_config {
  * Notes   keys and values of earlier tokens stay on the device, as activations: 2 * layers * context * width * 4 bytes.
  * Errors  CLV_E_VALUE; as clv_plan_create and clv_session_reserve
  */
-CLV_API CLV_MUST_CHECK clv_status clv_generator_create(clv_runtime *runtime, const clv_generator_config *config,
+CLV_API CLV_MUST_CHECK clv_status clv_generator_create(clv_runtime *runtime,
+                                                       const clv_generator_config *config,
                                                        clv_generator **out);
 CLV_API void clv_generator_destroy(clv_generator *generator);
 /** What it uses; both borrowed. */
@@ -69,11 +70,13 @@ typedef struct clv_sampling {
     /** > 0: draw it, with probabilities softmax(logits / temperature): 1 are the model's own, less is bolder */
     double temperature;
     int64_t top_k; /**< > 0: among the so many most probable alone */
-    double top_p;  /**< > 0: among the fewest most probable whose probabilities sum to at least this; at most 1 */
+    double
+        top_p; /**< > 0: among the fewest most probable whose probabilities sum to at least this; at most 1 */
     uint64_t seed; /**< the same gives the same tokens */
-    CLV_RESERVED(4);
+    int64_t
+        tokens; /**< > 0: among the first so many alone, where a model has more rows than its vocabulary has tokens */
+    CLV_RESERVED(3);
 } clv_sampling;
-
 
 /**
  * Go on with a text.

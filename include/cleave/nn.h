@@ -306,7 +306,7 @@ static inline clv_tensor *clv_model_build(const clv_model *model, clv_tensor *x)
 }
 
 /** The models that Cleave brings (runtime/nn/models.def): `linear`, `mlp`, `cnn`, and with torchvision's names, shapes
- *  and first values `alexnet`, `vgg11`, `vgg16`, `resnet18`, `resnet50`, `mobilenet_v2`; of texts `gpt` (clv_gpt). */
+ *  and first values `alexnet`, `vgg16`, `resnet18`, `mobilenet_v2` and others; of texts `gpt` and those of clv_gpt_config, `bert_base`. */
 /** The i-th model, NULL past the end. Static. */
 CLV_API CLV_OR_NULL const clv_model *clv_model_get(int index);
 /** The model of that name, one that was registered too; NULL if there is none. Static. */
@@ -324,8 +324,10 @@ static inline clv_model clv_model_for(const clv_model *model, int64_t channels, 
                                       int64_t classes) {
     clv_model copy = *model;
     if (channels) copy.input[0] = channels;
+    const bool pixels = copy.target[1] && copy.target[0] == copy.input[1] && copy.target[1] == copy.input[2];
     if (height) copy.input[1] = height;
     if (width) copy.input[2] = width;
+    if (pixels) copy.target[0] = copy.input[1], copy.target[1] = copy.input[2];
     if (classes) copy.classes = classes;
     return copy;
 }
@@ -344,7 +346,7 @@ CLV_API CLV_MUST_CHECK clv_status clv_model_for_samples(clv_runtime *runtime, co
                                                         CLV_OR_NULL const char *what, const clv_shape *sample,
                                                         CLV_OUT clv_model *out);
 
-/** Zero means the default. */
+/** Zero means the default, of `gpt` what stands here, of others that of their sources. */
 typedef struct clv_gpt_config {
     int64_t vocabulary; /**< 65 */
     int64_t context;    /**< most tokens of a text: 128 */
@@ -352,23 +354,36 @@ typedef struct clv_gpt_config {
     int64_t heads;      /**< 6 */
     int64_t layers;     /**< 4 */
     float dropout;      /**< 0 */
-    CLV_RESERVED(8);
+    float eps;          /**< of the norms: 1e-5, of llama 1e-6 */
+    const char *model;  /**< NULL: `gpt`; or another of models.def for texts: `gpt2`, `llama`, `lstm_lm` */
+    /** features between the two layers of a perceptron: 4 * width; of llama 8/3 of it; of lstm_lm, of the LSTM: width */
+    int64_t hidden;
+    /** of llama, heads of keys and values, a divisor of heads; half of them, or all if they are odd */
+    int64_t kv_heads;
+    double rope_theta; /**< of llama: 10000 */
+    /** 1: the last layer's weight is that of the embedding; -1: its own; 0: as usual, tied in gpt2 alone */
+    int tied;
+    CLV_RESERVED(3);
 } clv_gpt_config;
 
 /**
- * A small GPT as a model, for a trainer: samples and targets are `context` tokens.
+ * A model that tells the next token, for a trainer: samples and targets are `context` tokens.
  *
- * config  must outlive it; NULL means all defaults: 1.8 million parameters
+ * config  must outlive it; NULL means all defaults: a small GPT of 1.8 million parameters
  *
- * Parameters are minGPT's: `transformer.wte`, `.wpe`, `.h.0.ln_1`, `.h.0.attn.c_attn`, ..., `.ln_f`, `lm_head`; weights
- * [out, in].
+ *     gpt      minGPT's parameters: `transformer.wte`, `.wpe`, `.h.0.ln_1`, `.h.0.attn.c_attn`, ..., `.ln_f`, `lm_head`; weights [out, in]
+ *     gpt2     the same by the names of Hugging Face's GPT2LMHeadModel: weights of attention and perceptrons [in, out], no `lm_head`
+ *     llama    LlamaForCausalLM's: `model.embed_tokens`, `.layers.0.self_attn.q_proj`, ..., `.norm`, `lm_head`
+ *     lstm_lm  those of PyTorch's example word_language_model: `encoder`, `rnn`, `decoder`
  *
- * Errors  (of what it builds) CLV_E_SHAPE  tokens are not [N,T], or T is above the context;  CLV_E_VALUE  heads do not divide the width
- * Source  Radford et al. 2019, "Language Models are Unsupervised Multitask Learners"; karpathy/minGPT
+ * Errors  (of what it builds) CLV_E_SHAPE  tokens are not [N,T], or T is above the context;  CLV_E_VALUE  heads do not divide the width,
+ *         or there is no such model
+ * Source  Radford et al. 2019, "Language Models are Unsupervised Multitask Learners"; karpathy/minGPT; Touvron et al. 2023,
+ *         arXiv:2302.13971; Zaremba et al. 2014, arXiv:1409.2329
  */
 CLV_API clv_model clv_gpt_model(CLV_OR_NULL CLV_KEPT const clv_gpt_config *config);
 /**
- * Its layers alone.
+ * Its layers alone: of a config that names no other model, a GPT's.
  *
  * tokens  [N, T]  i32     below the vocabulary, T up to the context
  * result  [N, T, vocabulary]  logits of the token that follows each; train on clv_cross_entropy of them as

@@ -225,8 +225,10 @@ static void finish_model(clv__bench_graph *g, const clv_model *model, clv_tensor
 static void build_model(const clv__bench_case *c, clv__bench_graph *g) {
     const clv_model *model = c->what;
     clv_graph_set_training(g->graph, !strcmp(c->mode, "train"));
-    clv_tensor *x = clv_model_input(g->graph, model, c->numbers[0]);
-    finish_model(g, model, clv_model_build(model, x), c->numbers[0]);
+    clv_tensor *in[CLV_MAX_PORTS], *out[CLV_MAX_PORTS];
+    clv_model_tensors(g->graph, model, CLV_PORT_INPUT, c->numbers[0], in);
+    clv_model_build_all(model, in, clv_model_port_count(model, CLV_PORT_INPUT), out, 1);
+    finish_model(g, model, out[0], c->numbers[0]);
 }
 
 clv_status clv__bench_build(clv_runtime *runtime, const clv__bench_case *c, clv_precision precision,
@@ -304,12 +306,21 @@ static void add_model(listing *l, const clv_model *model, int64_t batch) {
     add(l, &c, "models", "infer", build_model);
 }
 
+/** Texts of a batch: fewer where their logits would be more than 128 MiB, or of classes alone. */
+static int64_t texts(const clv_model *model) {
+    enum { MOST = 16, LOGITS = 1 << 25 };
+    const clv_shape one = clv__model_input_shape(model, 1);
+    const int64_t fit = model->build_all ? 2 : LOGITS / (clv_shape_numel(&one) * model->classes);
+    return fit < 1 ? 1 : fit < MOST ? fit : MOST;
+}
+
 static void add_models(listing *l) {
     for (int i = 0; clv_model_get(i); i++) {
         const clv_model *model = clv_model_get(i);
         const clv_shape one = clv__model_input_shape(model, 1);
         const int64_t images = clv_shape_numel(&one) > 10000 ? 8 : 64;
-        add_model(l, model, model->dtype == CLV_DTYPE_I32 ? 16 : images);
+        const bool is_text = clv_model_port_get(model, CLV_PORT_INPUT, 0).dtype == CLV_DTYPE_I32;
+        add_model(l, model, is_text ? texts(model) : images);
     }
 }
 

@@ -16,7 +16,7 @@ typedef struct clv__subject {
     clv_tensor *loss;            // sum(output 0 * random weights); NULL if the sample has no gradient
     clv__values start; // inputs and persistents, by clv__subject_fill; all that a float can hold exactly
     clv_tensor *targets[CLV__MAX_TARGETS]; // what is compared: outputs, mutated inputs, gradients
-    char what[CLV__MAX_TARGETS][64];
+    char what[CLV__MAX_TARGETS][96];
     int n_targets;
 } clv__subject;
 

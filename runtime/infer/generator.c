@@ -9,6 +9,7 @@
 #include "cleave/generate.h"
 #include "cleave/ops.h"
 #include "device/device.h"
+#include "nn/decoders.h"
 #include "nn/models.h"
 #include "infer/sampling.h"
 
@@ -75,6 +76,8 @@ clv_status clv_generator_create(clv_runtime *runtime, const clv_generator_config
     *g = (clv_generator){.runtime = runtime, .sizes = *config->gpt, .no_cache = config->no_cache};
     g->sizes.dropout = 0;
     clv__gpt_defaults(&g->sizes);
+    const clv__decoder *decoder = clv__decoder_find(g->sizes.model);
+    g->no_cache |= decoder && !decoder->steps;
     clv_status status = CLV_OK;
     if (g->sizes.context < 1 || g->sizes.width < 1 || g->sizes.layers < 1 || g->sizes.vocabulary < 1)
         status = clv__error_set(error, CLV_E_VALUE, "a generator's sizes must be at least 1");
@@ -156,9 +159,12 @@ clv_status clv_generate(clv_generator *g, const int32_t *prompt, int64_t n, cons
     g->n = 0;
     for (int64_t i = 0; i < n; i++) CLV_TRY(push(g, prompt[i], i == n - 1));
     for (int64_t i = 0; i < most; i++) {
+        const int64_t tokens = sampling && sampling->tokens > 0 && sampling->tokens < g->sizes.vocabulary
+                                   ? sampling->tokens
+                                   : g->sizes.vocabulary;
         const float *row = g->out + (g->no_cache ? (g->n - 1) * g->sizes.vocabulary : 0);
         int32_t token;
-        CLV_TRY(clv__sample_token(g->runtime, row, g->sizes.vocabulary, sampling, (uint64_t)i, &token));
+        CLV_TRY(clv__sample_token(g->runtime, row, tokens, sampling, (uint64_t)i, &token));
         if (tell && !tell(user, token)) break;
         if (i < most - 1) CLV_TRY(push(g, token, true));
     }

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// A GPT's weights with what is needed to use them: sizes and vocabulary, as texts of the safetensors file.
+// A GPT's weights with what is needed to use them: sizes and vocabulary, as texts of the safetensors file. Where a file has no such
+// texts, config.json and tokenizer.json beside it tell them.
 #include "cleave/generate.h"
 
 #include <inttypes.h>
@@ -11,7 +12,9 @@
 #include "data/vocabulary.h"
 #include "device/device.h"
 #include "io/formats.h"
+#include "nn/decoders.h"
 #include "nn/models.h"
+#include "infer/hugging_face.h"
 #include "infer/weights.h"
 
 enum { MOST = 1 << 24 }; // of any size
@@ -24,8 +27,12 @@ typedef struct size_row {
 static const size_row sizes[] = {{"cleave.context", offsetof(clv_gpt_config, context)},
                                  {"cleave.width", offsetof(clv_gpt_config, width)},
                                  {"cleave.heads", offsetof(clv_gpt_config, heads)},
-                                 {"cleave.layers", offsetof(clv_gpt_config, layers)}};
-enum { N_SIZES = sizeof sizes / sizeof *sizes };
+                                 {"cleave.layers", offsetof(clv_gpt_config, layers)},
+                                 // of models other than `gpt`, and of some of these
+                                 {"cleave.hidden", offsetof(clv_gpt_config, hidden)},
+                                 {"cleave.kv_heads", offsetof(clv_gpt_config, kv_heads)},
+                                 {"cleave.vocabulary", offsetof(clv_gpt_config, vocabulary)}};
+enum { N_SIZES = sizeof sizes / sizeof *sizes, N_NEEDED = 4, N_WRITTEN = N_SIZES - 1 };
 
 static int64_t *size_of(clv_gpt_config *config, int i) {
     return (int64_t *)((char *)config + sizes[i].field);
@@ -33,9 +40,16 @@ static int64_t *size_of(clv_gpt_config *config, int i) {
 
 static clv_status describe(clv_archive *archive, clv_gpt_config config, const clv_vocabulary *vocabulary) {
     clv__gpt_defaults(&config);
-    CLV_TRY(clv_archive_set_text(archive, "cleave.model", "gpt"));
-    for (int i = 0; i < N_SIZES; i++)
-        CLV_TRY(clv__archive_set_int(archive, sizes[i].key, *size_of(&config, i)));
+    CLV_TRY(clv_archive_set_text(archive, "cleave.model", config.model ? config.model : "gpt"));
+    for (int i = 0; i < N_WRITTEN; i++)
+        if (i < N_NEEDED || *size_of(&config, i))
+            CLV_TRY(clv__archive_set_int(archive, sizes[i].key, *size_of(&config, i)));
+    if (config.eps > 0) CLV_TRY(clv__archive_set_real(archive, "cleave.eps", (double)config.eps));
+    if (config.rope_theta > 0)
+        CLV_TRY(clv__archive_set_real(archive, "cleave.rope_theta", config.rope_theta));
+    if (config.tied) CLV_TRY(clv__archive_set_int(archive, "cleave.tied", config.tied));
+    if (config.vocabulary > clv_vocabulary_count(vocabulary) && config.model) // rows that no token has
+        CLV_TRY(clv__archive_set_int(archive, "cleave.vocabulary", config.vocabulary));
     const char *kind = clv__vocabulary_kind(vocabulary), *text = clv__vocabulary_text(vocabulary);
     char key[64];
     snprintf(key, sizeof key, "cleave.%s", kind);
@@ -64,6 +78,19 @@ clv_status clv_gpt_weights_save(clv_session *session, const clv_gpt_config *conf
     return status;
 }
 
+/** tokenizer.json, which lies beside weights of Hugging Face. */
+static clv_status read_tokenizer(clv_runtime *runtime, const char *weights, clv_vocabulary **out) {
+    char path[4096];
+    clv_array json = {0};
+    if (!clv__beside(weights, "tokenizer.json", path, sizeof path))
+        CLV_FAIL(clv__runtime_error_of(runtime), CLV_E_NOT_FOUND,
+                 "'%s' does not tell its vocabulary, and there is no tokenizer.json beside it", weights);
+    clv_status status = clv_text_read(runtime, path, &json);
+    if (status == CLV_OK) status = clv__vocabulary_tokenizer(runtime, json.data, clv_array_bytes(&json), out);
+    clv_array_reset(&json);
+    return status;
+}
+
 static clv_status read_vocabulary(clv_runtime *runtime, const clv_archive *archive, const char *path,
                                   clv_vocabulary **out) {
     const char *tokens = clv_archive_text(archive, "cleave.tokens");
@@ -77,16 +104,38 @@ static clv_status read_vocabulary(clv_runtime *runtime, const clv_archive *archi
     CLV_FAIL(clv__runtime_error_of(runtime), CLV_E_FORMAT, "'%s' does not tell its vocabulary", path);
 }
 
+/** What is no size, where it is told. */
+static clv_status read_numbers(clv_runtime *runtime, const clv_archive *archive, const char *path,
+                               clv_gpt_config *config) {
+    double eps = 0, theta = 0;
+    int64_t tied = 0;
+    if (clv_archive_text(archive, "cleave.eps")) CLV_TRY(clv__archive_get_real(archive, "cleave.eps", &eps));
+    if (clv_archive_text(archive, "cleave.rope_theta"))
+        CLV_TRY(clv__archive_get_real(archive, "cleave.rope_theta", &theta));
+    if (clv_archive_text(archive, "cleave.tied"))
+        CLV_TRY(clv__archive_get_int(archive, "cleave.tied", &tied));
+    if (!(eps >= 0 && eps < 1) || !(theta >= 0 && theta < 1e12) || tied < -1 || tied > 1)
+        CLV_FAIL(clv__runtime_error_of(runtime), CLV_E_FORMAT,
+                 "'%s': cleave.eps, cleave.rope_theta or cleave.tied is no number that can be", path);
+    config->eps = (float)eps;
+    config->rope_theta = theta;
+    config->tied = (int)tied;
+    return CLV_OK;
+}
+
 static clv_status read_sizes(clv_runtime *runtime, const clv_archive *archive, const char *path,
                              clv_gpt_config *config) {
     const char *model = clv_archive_text(archive, "cleave.model");
-    if (!model || strcmp(model, "gpt"))
+    const clv__decoder *decoder = model ? clv__decoder_find(model) : NULL;
+    if (!decoder)
         CLV_FAIL(clv__runtime_error_of(runtime), CLV_E_NOT_FOUND,
                  "'%s' holds weights that do not say which GPT they are of; clv_gpt_weights_save writes such"
                  ", and a program that writes them anew must keep their metadata",
                  path);
+    config->model = strcmp(model, "gpt") ? decoder->name : NULL;
     for (int i = 0; i < N_SIZES; i++) {
         int64_t *size = size_of(config, i);
+        if (i >= N_NEEDED && !clv_archive_text(archive, sizes[i].key)) continue;
         if (!clv_archive_text(archive, sizes[i].key))
             CLV_FAIL(clv__runtime_error_of(runtime), CLV_E_NOT_FOUND,
                      "'%s' does not tell the model's sizes and tokens, as a checkpoint does not: go on from "
@@ -98,26 +147,57 @@ static clv_status read_sizes(clv_runtime *runtime, const clv_archive *archive, c
             CLV_FAIL(clv__runtime_error_of(runtime), CLV_E_FORMAT,
                      "'%s': %s is %" PRId64 ", and must be 1 to %d", path, sizes[i].key, *size, MOST);
     }
-    return CLV_OK;
+    return read_numbers(runtime, archive, path, config);
+}
+
+/** A tensor's name in the file, which may lack what stands before all names of the model. */
+static const char *name_in(const clv_archive *archive, const clv__decoder *decoder, const char *name) {
+    const size_t n = decoder->base ? strlen(decoder->base) : 0;
+    return n && !clv_archive_find(archive, name) && clv_archive_find(archive, name + n) ? name + n : name;
 }
 
 /** Do the tensors agree? After that no size is larger than what the file holds. */
 static clv_status check_tensors(clv_runtime *runtime, const clv_archive *archive, const char *path,
                                 const clv_gpt_config *config) {
     const clv_array *array;
+    const clv__decoder *decoder = clv__decoder_find(config->model);
     const clv_shape tokens = CLV_SHAPE(config->vocabulary, config->width);
-    const clv_shape positions = CLV_SHAPE(config->context, config->width);
+    const clv_shape places = CLV_SHAPE(config->context, config->width);
     char last[96];
-    CLV_TRY(clv__archive_require(archive, "transformer.wte.weight", CLV_DTYPE_F32, &tokens, &array));
-    CLV_TRY(clv__archive_require(archive, "transformer.wpe.weight", CLV_DTYPE_F32, &positions, &array));
-    snprintf(last, sizeof last, "transformer.h.%" PRId64 ".ln_1.weight", config->layers - 1);
-    if (!clv_archive_find(archive, last))
+    CLV_TRY(clv__archive_require(archive, name_in(archive, decoder, decoder->tokens), CLV_DTYPE_F32, &tokens,
+                                 &array));
+    if (decoder->places)
+        CLV_TRY(clv__archive_require(archive, name_in(archive, decoder, decoder->places), CLV_DTYPE_F32,
+                                     &places, &array));
+    snprintf(last, sizeof last, "%s%" PRId64 "%s", decoder->last[0], config->layers - 1, decoder->last[1]);
+    if (!clv_archive_find(archive, name_in(archive, decoder, last)))
         CLV_FAIL(clv__runtime_error_of(runtime), CLV_E_FORMAT,
                  "'%s': cleave.layers is %" PRId64 ", and there is no '%s'", path, config->layers, last);
     if (config->width % config->heads)
         CLV_FAIL(clv__runtime_error_of(runtime), CLV_E_FORMAT,
                  "'%s': a width of %" PRId64 " does not part into %" PRId64 " heads", path, config->width,
                  config->heads);
+    return CLV_OK;
+}
+
+/** By what the file says itself, or what lies beside it. */
+static clv_status read_all(clv_runtime *runtime, const clv_archive *archive, const char *path,
+                           clv_gpt_config *config, clv_vocabulary **vocabulary) {
+    clv_gpt_config beside = {0};
+    if (!clv_archive_text(archive, "cleave.model")) CLV_TRY(clv__hugging_face_read(runtime, path, &beside));
+    if (!beside.model) {
+        CLV_TRY(read_sizes(runtime, archive, path, config));
+        CLV_TRY(read_vocabulary(runtime, archive, path, vocabulary));
+        if (config->vocabulary < clv_vocabulary_count(*vocabulary))
+            config->vocabulary = clv_vocabulary_count(*vocabulary);
+        return CLV_OK;
+    }
+    *config = beside;
+    CLV_TRY(read_tokenizer(runtime, path, vocabulary));
+    if (clv_vocabulary_count(*vocabulary) > config->vocabulary)
+        CLV_FAIL(clv__runtime_error_of(runtime), CLV_E_FORMAT,
+                 "'%s': tokenizer.json beside it has %" PRId64 " tokens, and config.json %" PRId64, path,
+                 (int64_t)clv_vocabulary_count(*vocabulary), config->vocabulary);
     return CLV_OK;
 }
 
@@ -132,12 +212,8 @@ clv_status clv_gpt_weights_read(clv_runtime *runtime, const char *path, clv_gpt_
     clv_gpt_config found = {0};
     *vocabulary = NULL;
     clv_status status = clv_safetensors_read(runtime, path, &archive);
-    if (status == CLV_OK) status = read_sizes(runtime, archive, path, &found);
-    if (status == CLV_OK) status = read_vocabulary(runtime, archive, path, vocabulary);
-    if (status == CLV_OK) {
-        found.vocabulary = clv_vocabulary_count(*vocabulary);
-        status = check_tensors(runtime, archive, path, &found);
-    }
+    if (status == CLV_OK) status = read_all(runtime, archive, path, &found, vocabulary);
+    if (status == CLV_OK) status = check_tensors(runtime, archive, path, &found);
     clv_archive_destroy(archive);
     if (status == CLV_OK) {
         *config = found;

@@ -4,6 +4,7 @@
 #include "io/array.h"
 #include "io/formats.h"
 #include "onnx/weights.h"
+#include "infer/hugging_face.h"
 #include "infer/weights.h"
 
 #include <inttypes.h>
@@ -46,9 +47,15 @@ clv_status clv__weights_put(clv_session *session, clv_archive *archive) {
 
 /** Is it a name that PyTorch writes and nothing here needs? */
 static bool passed_over(const char *name) {
-    static const char counter[] = ".num_batches_tracked";
-    size_t length = strlen(name), tail = sizeof counter - 1;
-    return length >= tail && !strcmp(name + length - tail, counter);
+    // counters of batch norm, masks and tables of Hugging Face, and a last layer that is the embedding
+    static const char *const tails[] = {
+        ".num_batches_tracked",     ".attn.bias",    ".attn.masked_bias", ".rotary_emb.inv_freq",
+        ".relative_position_index", ".position_ids", "lm_head.weight"};
+    for (size_t i = 0; i < sizeof tails / sizeof *tails; i++) {
+        const size_t length = strlen(name), tail = strlen(tails[i]);
+        if (length >= tail && !strcmp(name + length - tail, tails[i])) return true;
+    }
+    return false;
 }
 
 /** The name of a session's tensor in an archive. */
@@ -277,6 +284,10 @@ static clv_status load_onnx(clv_session *session, const char *path, const char *
     return status;
 }
 
+static bool has_tensor(const void *session, const char *name) {
+    return clv_session_find(session, name) >= 0;
+}
+
 /** lora: whose whole tensors are not read; NULL: none. */
 static clv_status load(clv_session *session, const char *path, const char *patterns, const clv__lora *lora) {
     if (clv__onnx_is_file(path)) return load_onnx(session, path, patterns, lora);
@@ -290,6 +301,7 @@ static clv_status load(clv_session *session, const char *path, const char *patte
         strcpy(prefix, CLV__MODEL_SECTION);
     } else if (status == CLV_OK) {
         find_wrappers(session, archive, prefix, sizeof prefix);
+        if (!*prefix) status = clv__hugging_face_names(archive, has_tensor, session);
     }
     const clv__section section = {
         .category = CLV_PARAMETERS, .prefix = prefix, .except = patterns, .lora = lora};

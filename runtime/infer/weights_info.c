@@ -10,6 +10,7 @@
 #include "base/text.h"
 #include "data/dataset.h"
 #include "exec/session.h"
+#include "infer/hugging_face.h"
 #include "infer/losses.h"
 #include "infer/weights.h"
 #include "io/formats.h"
@@ -304,7 +305,14 @@ clv_status clv_weights_info_read(clv_runtime *runtime, const char *path, clv_wei
         CLV_TRY(clv_archive_create(runtime, &archive));
     else
         CLV_TRY(clv__safetensors_read_texts(runtime, path, &archive));
+    clv_gpt_config hugging_face = {0};
     if (clv__onnx_is_file(path)) CLV_TRY(clv_archive_set_text(archive, MODEL_KEY, path));
+    if (!clv_archive_text(archive, MODEL_KEY) && !clv__checkpoint_is(archive)) {
+        // what is wrong with it is told by who reads sizes of it
+        if (clv__hugging_face_read(runtime, path, &hugging_face) == CLV_OK && hugging_face.model &&
+            clv_archive_set_text(archive, MODEL_KEY, hugging_face.model) != CLV_OK)
+            return clv_archive_destroy(archive), CLV_E_HOST_MEMORY;
+    }
     told *own = clv__owned(sizeof *own, told_end);
     clv_status status = own ? read_texts(archive, path, error, own)
                             : clv__error_set(error, CLV_E_HOST_MEMORY, "'%s': no host memory", path);

@@ -16,6 +16,10 @@ enum { CLV__SAFETENSORS_HEADER_BYTES = 100000000 };
 clv_status clv__safetensors_read(clv__input *input, clv_archive **out);
 /** clv_safetensors_read of the texts alone: the header is checked, and no data are read. */
 clv_status clv__safetensors_read_texts(clv_runtime *runtime, const char *path, clv_archive **out);
+/** Is it an index of weights in several files, by its name? */
+bool clv__shards_is(const char *path);
+/** What such an index names as one archive; `texts_alone`: without arrays, and no file but the index is read. As clv_safetensors_read. */
+clv_status clv__shards_read(clv_runtime *runtime, const char *path, bool texts_alone, clv_archive **out);
 /** What somebody asked for who gave a file. */
 typedef enum clv__wanted {
     CLV__WANT_WEIGHTS,
@@ -63,9 +67,8 @@ clv_status clv__idx_read(clv__input *input, clv_array *out);
  * Errors  CLV_E_NOT_FOUND  no such array;  CLV_E_DTYPE, CLV_E_SHAPE  it differs; the sentence has both, and
  *         the file
  */
-CLV_MUST_CHECK clv_status clv__archive_require(const clv_archive *archive, const char *name,
-                                               clv_dtype type, const clv_shape *shape,
-                                               const clv_array **out);
+CLV_MUST_CHECK clv_status clv__archive_require(const clv_archive *archive, const char *name, clv_dtype type,
+                                               const clv_shape *shape, const clv_array **out);
 CLV_MUST_CHECK clv_status clv__archive_set_int(clv_archive *archive, const char *key, int64_t value);
 /** Written so that the same bits come back. */
 CLV_MUST_CHECK clv_status clv__archive_set_real(clv_archive *archive, const char *key, double value);

@@ -541,6 +541,7 @@ clv_status clv__safetensors_read(clv__input *input, clv_archive **out) {
 static clv_status read_file(clv_runtime *runtime, const char *path, bool texts_alone, clv_archive **out) {
     *out = NULL;
     clv__input input;
+    if (clv__shards_is(path)) return clv__shards_read(runtime, path, texts_alone, out);
     CLV_TRY(clv__input_open(clv__io_error(runtime), path, &input));
     clv_status status = read_archive(&input, texts_alone, out);
     clv__input_close(&input);

@@ -12,14 +12,17 @@ typedef clv_tensor *(*activation)(clv_tensor *x);
 typedef struct style {
     float eps, momentum; // of batch norms
     activation squeeze, excite;
+    int dilation; // of kernels larger than 1x1; 0: 1
 } style;
 
 /** A convolution, a batch norm and, unless it is NULL, an activation, in the Sequential `index`. */
 static clv_tensor *conv_norm(clv_tensor *x, const style *s, int index, int64_t out_channels, int kernel,
                              int stride, int groups, activation act) {
     clv_graph *graph = clv_tensor_graph(x);
+    const int dilation = kernel > 1 && s->dilation ? s->dilation : 1;
     clv__scope_push_index(graph, index);
-    x = clv__conv_fan_out(x, "0", out_channels, kernel, stride, (kernel - 1) / 2, groups, false);
+    x = clv__conv_dilated(x, "0", out_channels, kernel, stride, (kernel - 1) / 2 * dilation, dilation, groups,
+                          false);
     x = clv_nn_batch_norm(x, "1", &(clv_nn_batch_norm_config){.eps = s->eps, .momentum = s->momentum});
     clv_scope_pop(graph);
     return act ? act(x) : x;
@@ -79,20 +82,29 @@ static int64_t quarter(int hidden) {
     return 10 * least < 9 * (hidden / 4) ? least + 8 : least;
 }
 
-static clv_tensor *build_v3(clv_tensor *x, const clv_model *model, const v3_row *rows, int n, int64_t last) {
-    static const style s = {0.001f, 0.01f, clv_relu, clv_hardsigmoid};
+/** `dilated`: so many of the last rows keep the size, and look twice as far. */
+static clv_tensor *v3_features(clv_tensor *x, const char *name, const v3_row *rows, int n, int dilated) {
+    static const style s = {0.001f, 0.01f, clv_relu, clv_hardsigmoid, 1},
+                       far = {0.001f, 0.01f, clv_relu, clv_hardsigmoid, 2};
     clv_graph *graph = clv_tensor_graph(x);
-    clv_scope_push(graph, "features");
+    clv_scope_push(graph, name);
     x = conv_norm(x, &s, 0, 16, 3, 2, 1, clv_hardswish);
     for (int i = 0; i < n; i++) {
         const v3_row *row = &rows[i];
+        const bool looks_far = i >= n - dilated;
         clv__scope_push_index(graph, i + 1);
-        x = residual(x, &s, row->hidden, row->channels, row->kernel, row->stride,
-                     row->squeezes ? quarter(row->hidden) : 0, row->hard ? clv_hardswish : clv_relu, 0);
+        x = residual(x, looks_far ? &far : &s, row->hidden, row->channels, row->kernel,
+                     looks_far ? 1 : row->stride, row->squeezes ? quarter(row->hidden) : 0,
+                     row->hard ? clv_hardswish : clv_relu, 0);
         clv_scope_pop(graph);
     }
     x = conv_norm(x, &s, n + 1, 6 * rows[n - 1].channels, 1, 1, 1, clv_hardswish);
     clv_scope_pop(graph);
+    return x;
+}
+
+static clv_tensor *build_v3(clv_tensor *x, const clv_model *model, int64_t last) {
+    clv_graph *graph = clv_tensor_graph(x);
     x = clv_flatten(clv_adaptive_avg_pool2d(x, 1, 1), 1);
     clv_scope_push(graph, "classifier");
     x = clv_nn_dropout(clv_hardswish(clv__linear_small(x, "0", last)), 0.2f);
@@ -101,14 +113,18 @@ static clv_tensor *build_v3(clv_tensor *x, const clv_model *model, const v3_row 
     return x;
 }
 
-clv_tensor *clv__build_mobilenet_v3_large(clv_tensor *x, const clv_model *model) {
+clv_tensor *clv__mobilenet_v3_large_features(clv_tensor *x, const char *name, bool dilated) {
     static const v3_row rows[] = {
         {3, 16, 16, false, false, 1}, {3, 64, 24, false, false, 2}, {3, 72, 24, false, false, 1},
         {5, 72, 40, true, false, 2},  {5, 120, 40, true, false, 1}, {5, 120, 40, true, false, 1},
         {3, 240, 80, false, true, 2}, {3, 200, 80, false, true, 1}, {3, 184, 80, false, true, 1},
         {3, 184, 80, false, true, 1}, {3, 480, 112, true, true, 1}, {3, 672, 112, true, true, 1},
         {5, 672, 160, true, true, 2}, {5, 960, 160, true, true, 1}, {5, 960, 160, true, true, 1}};
-    return build_v3(x, model, rows, sizeof rows / sizeof *rows, 1280);
+    return v3_features(x, name, rows, sizeof rows / sizeof *rows, dilated ? 3 : 0);
+}
+
+clv_tensor *clv__build_mobilenet_v3_large(clv_tensor *x, const clv_model *model) {
+    return build_v3(clv__mobilenet_v3_large_features(x, "features", false), model, 1280);
 }
 
 clv_tensor *clv__build_mobilenet_v3_small(clv_tensor *x, const clv_model *model) {
@@ -117,7 +133,7 @@ clv_tensor *clv__build_mobilenet_v3_small(clv_tensor *x, const clv_model *model)
         {5, 96, 40, true, true, 2},  {5, 240, 40, true, true, 1},  {5, 240, 40, true, true, 1},
         {5, 120, 48, true, true, 1}, {5, 144, 48, true, true, 1},  {5, 288, 96, true, true, 2},
         {5, 576, 96, true, true, 1}, {5, 576, 96, true, true, 1}};
-    return build_v3(x, model, rows, sizeof rows / sizeof *rows, 1024);
+    return build_v3(v3_features(x, "features", rows, sizeof rows / sizeof *rows, 0), model, 1024);
 }
 
 // ---- EfficientNet ---------------------------------------------------------------------------------------------------
@@ -127,7 +143,7 @@ clv_tensor *clv__build_efficientnet_b0(clv_tensor *x, const clv_model *model) {
         int expand, kernel, stride, channels, layers;
     } stages[] = {{1, 3, 1, 16, 1},  {6, 3, 2, 24, 2},  {6, 5, 2, 40, 2}, {6, 3, 2, 80, 3},
                   {6, 5, 1, 112, 3}, {6, 5, 2, 192, 4}, {6, 3, 1, 320, 1}};
-    static const style s = {1e-5f, 0.1f, clv_silu, clv_sigmoid};
+    static const style s = {1e-5f, 0.1f, clv_silu, clv_sigmoid, 1};
     enum { BLOCKS = 16 };
     clv_graph *graph = clv_tensor_graph(x);
     int n = 0, channels = 32;

@@ -12,18 +12,38 @@
 #include <stdio.h>
 #include <string.h>
 
-clv_tensor *clv__conv_fan_out(clv_tensor *x, const char *name, int64_t out_channels, int kernel, int stride,
-                              int padding, int groups, bool bias) {
+clv_tensor *clv__conv_dilated(clv_tensor *x, const char *name, int64_t out_channels, int kernel, int stride,
+                              int padding, int dilation, int groups, bool bias) {
     float std = (float)sqrt(2.0 / ((double)out_channels * kernel * kernel));
     const clv_init weight_init = {CLV_INIT_NORMAL, 0, std}, bias_init = {.kind = CLV_INIT_ZEROS};
     const clv_nn_conv2d_config config = {.kernel = {kernel},
                                          .stride = {stride},
                                          .padding = {padding, padding},
+                                         .dilation = {dilation},
                                          .groups = groups,
                                          .no_bias = !bias,
                                          .weight_init = &weight_init,
                                          .bias_init = &bias_init};
     return clv_nn_conv2d(x, name, out_channels, &config);
+}
+
+clv_tensor *clv__conv_fan_out(clv_tensor *x, const char *name, int64_t out_channels, int kernel, int stride,
+                              int padding, int groups, bool bias) {
+    return clv__conv_dilated(x, name, out_channels, kernel, stride, padding, 1, groups, bias);
+}
+
+clv_tensor *clv__pad_zeros(clv_tensor *x, int axis, int64_t before, int64_t after) {
+    clv_graph *graph = clv_tensor_graph(x);
+    clv_shape shape = clv_tensor_shape(x);
+    clv_tensor *parts[3];
+    int n = 0;
+    if (!graph || (before == 0 && after == 0)) return x;
+    shape.dims[axis] = before;
+    if (before) parts[n++] = clv_full(graph, clv_tensor_dtype(x), shape, 0);
+    parts[n++] = x;
+    shape.dims[axis] = after;
+    if (after) parts[n++] = clv_full(graph, clv_tensor_dtype(x), shape, 0);
+    return clv_concat(parts, n, axis);
 }
 
 clv_tensor *clv__linear_small(clv_tensor *x, const char *name, int64_t out_features) {
@@ -63,6 +83,11 @@ clv_tensor *clv__build_cnn(clv_tensor *x, const clv_model *model) {
     return clv_nn_linear(clv_nn_dropout(x, 0.5f), "fc2", clv__model_outputs(model), NULL);
 }
 
+static const clv_port bert_inputs[] = {{.name = "input_ids", .dtype = CLV_DTYPE_I32, .dims = {128}},
+                                       {.name = "attention_mask", .dtype = CLV_DTYPE_I32, .dims = {128}},
+                                       {.name = "token_type_ids", .dtype = CLV_DTYPE_I32, .dims = {128}}};
+static const clv_port bert_targets[] = {{.name = "labels", .classes = 2}};
+
 static const clv_model models[] = {
 #define X(id, function, channels, height, width, n_classes, about)                                           \
     {.name = #id,                                                                                            \
@@ -70,6 +95,13 @@ static const clv_model models[] = {
      .build = clv__##function,                                                                               \
      .input = {channels, height, width},                                                                     \
      .classes = n_classes},
+#define P(id, function, channels, height, width, n_classes, about)                                           \
+    {.name = #id,                                                                                            \
+     .text = about,                                                                                          \
+     .build = clv__##function,                                                                               \
+     .input = {channels, height, width},                                                                     \
+     .classes = n_classes,                                                                                   \
+     .target = {height, width}},
 #define T(id, function, tokens, vocabulary, about)                                                           \
     {.name = #id,                                                                                            \
      .text = about,                                                                                          \
@@ -78,8 +110,18 @@ static const clv_model models[] = {
      .classes = vocabulary,                                                                                  \
      .dtype = CLV_DTYPE_I32,                                                                                 \
      .target = {tokens}},
+#define M(id, function, ports, about)                                                                        \
+    {.name = #id,                                                                                            \
+     .text = about,                                                                                          \
+     .build_all = clv__##function,                                                                           \
+     .inputs = ports##_inputs,                                                                               \
+     .n_inputs = sizeof ports##_inputs / sizeof *ports##_inputs,                                             \
+     .targets = ports##_targets,                                                                             \
+     .n_targets = sizeof ports##_targets / sizeof *ports##_targets},
 #include "models.def"
+#undef M
 #undef T
+#undef P
 #undef X
 };
 

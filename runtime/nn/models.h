@@ -6,10 +6,17 @@
 #include "cleave/nn.h"
 
 #define X(name, build, ...) clv_tensor *clv__##build(clv_tensor *x, const clv_model *model);
-#define T X
+#define P X
+#define T(...)
+#define M(id, build, ...)                                                                                    \
+    void clv__##build(clv_tensor *const *inputs, clv_tensor **outputs, const clv_model *model);
 #include "nn/models.def"
+#undef M
 #undef T
+#undef P
 #undef X
+
+clv_tensor *clv__build_decoder(clv_tensor *tokens, const clv_model *model);
 
 /**
  * A convolution as torchvision begins it: weights normal with variance 2 / (out_channels * kernel height * kernel width)
@@ -18,6 +25,16 @@
  */
 clv_tensor *clv__conv_fan_out(clv_tensor *x, const char *name, int64_t out_channels, int kernel, int stride,
                               int padding, int groups, bool bias);
+
+/** The same with a dilation, alike in both directions. */
+clv_tensor *clv__conv_dilated(clv_tensor *x, const char *name, int64_t out_channels, int kernel, int stride,
+                              int padding, int dilation, int groups, bool bias);
+
+/** Zeros before and behind an axis; x itself where both are 0. */
+clv_tensor *clv__pad_zeros(clv_tensor *x, int axis, int64_t before, int64_t after);
+
+/** MobileNetV3-large without its classifier, [N, 960, h, w], under a name; `dilated`: its last blocks keep the size. */
+clv_tensor *clv__mobilenet_v3_large_features(clv_tensor *x, const char *name, bool dilated);
 
 /** A linear layer that begins with small normal weights (standard deviation 0.01) and bias 0. */
 clv_tensor *clv__linear_small(clv_tensor *x, const char *name, int64_t out_features);
@@ -34,6 +51,12 @@ clv_tensor *clv__stochastic_depth(clv_tensor *x, float p);
 
 /** Numbers that a model gives for each sample: scores of its classes, or what its targets are. */
 int64_t clv__model_outputs(const clv_model *model);
+
+/** Sizes of a BERT: clv_model.user; NULL: those of BERT-base. */
+typedef struct clv__bert_config {
+    int64_t vocabulary, places, width, heads, layers, hidden;
+    float dropout;
+} clv__bert_config;
 
 /** Sizes instead of zeros. */
 void clv__gpt_defaults(clv_gpt_config *config);

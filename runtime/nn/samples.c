@@ -97,7 +97,8 @@ clv_status clv_model_for_samples(clv_runtime *runtime, const clv_model *model, c
     if (status != CLV_OK && is_image(model, &port, sample) && !channels_last(&port, sample) &&
         clv_shape_numel(sample) != clv_shape_numel(&batch)) {
         const int64_t *dims = sample->dims, grey[] = {1, dims[0], dims[1]};
-        memcpy(made.input, sample->rank == 2 ? grey : dims, sizeof grey);
+        if (sample->rank == 2) dims = grey;
+        made = clv_model_for(model, dims[0], dims[1], dims[2], 0);
         status = clv__model_check_samples(runtime, &made, what, sample);
     }
     if (status == CLV_OK) *out = made;

@@ -142,7 +142,7 @@ void golden_prepare(golden *g) {
         if (tensor->kind == CLV__VALUE || !find(g, tensor->name, ".grad")) continue;
         if (!clv_gradient(tensor)) fail_msg("%s%s has no gradient", g->prefix, tensor->name);
         assert_true(subject->n_targets < CLV__MAX_TARGETS);
-        snprintf(subject->what[subject->n_targets], sizeof subject->what[0], "%.50s.grad", tensor->name);
+        snprintf(subject->what[subject->n_targets], sizeof subject->what[0], "%.80s.grad", tensor->name);
         subject->targets[subject->n_targets++] = clv_gradient(tensor);
     }
     for (int i = 0; i < subject->n_targets; i++)

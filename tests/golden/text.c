@@ -27,7 +27,7 @@ static void attention_step(void **state) {
     golden *g = golden_begin(state, "attention_step");
     clv_tensor *x = golden_input(g, "x"), *position = golden_input(g, "position");
     clv_tensor *keys = golden_buffer(g, "keys"), *values = golden_buffer(g, "values");
-    golden_expect(g, clv__attention_step(x, keys, values, position, 3), "y");
+    golden_expect(g, clv__attention_step(x, keys, values, position, 3, 3), "y");
     finish(g);
 }
 

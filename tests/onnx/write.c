@@ -10,6 +10,7 @@
 #include "device/device.h"
 #include "harness/harness.h"
 #include "infer/weights.h"
+#include "nn/models.h"
 #include "onnx/write.h"
 
 static clv_runtime *runtime;
@@ -31,20 +32,24 @@ static clv_session *session_of(const clv_predictor *predictor) {
 
 /** Results of n samples, the same for the same model. */
 static clv_array results_of(clv_predictor *predictor, const clv_model *model, int64_t n) {
-    const clv_port port = clv_model_port_get(model, CLV_PORT_INPUT, 0);
-    const clv_shape shape = clv_port_shape(&port, n);
-    clv_array fed, out;
-    const bool whole = port.dtype == CLV_DTYPE_I32;
-    assert_status(clv_array_init(runtime, whole ? CLV_DTYPE_I32 : CLV_DTYPE_F32, &shape, &fed), CLV_OK,
-                  runtime);
-    for (int64_t i = 0; i < clv_shape_numel(&shape); i++)
-        if (whole)
-            ((int32_t *)fed.data)[i] = (int32_t)(i * 7 % 5);
-        else
-            ((float *)fed.data)[i] = sinf((float)i);
-    assert_status(clv_predictor_forward_arrays(predictor, (const clv_array *[]){&fed}, &out), CLV_OK,
-                  runtime);
-    clv_array_reset(&fed);
+    const int n_inputs = clv_model_port_count(model, CLV_PORT_INPUT);
+    clv_array fed[CLV_MAX_PORTS], out;
+    const clv_array *all[CLV_MAX_PORTS] = {NULL};
+    for (int k = 0; k < n_inputs; k++) {
+        const clv_port port = clv_model_port_get(model, CLV_PORT_INPUT, k);
+        const clv_shape shape = clv_port_shape(&port, n);
+        const bool whole = port.dtype == CLV_DTYPE_I32;
+        assert_status(clv_array_init(runtime, whole ? CLV_DTYPE_I32 : CLV_DTYPE_F32, &shape, &fed[k]), CLV_OK,
+                      runtime);
+        for (int64_t i = 0; i < clv_shape_numel(&shape); i++)
+            if (whole)
+                ((int32_t *)fed[k].data)[i] = (int32_t)(k ? i * i % 2 : i * 7 % 5);
+            else
+                ((float *)fed[k].data)[i] = sinf((float)i);
+        all[k] = &fed[k];
+    }
+    assert_status(clv_predictor_forward_arrays(predictor, all, &out), CLV_OK, runtime);
+    for (int k = 0; k < n_inputs; k++) clv_array_reset(&fed[k]);
     return out;
 }
 
@@ -86,8 +91,30 @@ static clv_model pictures(const char *name) {
 static void models_come_back(void **state) {
     (void)state;
     const clv_gpt_config gpt = {.vocabulary = 5, .context = 8, .layers = 2, .heads = 2, .width = 16};
-    const clv_model all[] = {*clv_model_find("mlp"), *clv_model_find("cnn"), pictures("resnet18"),
-                             pictures("mobilenet_v2"), clv_gpt_model(&gpt)};
+    const clv_gpt_config gpt2 = {
+        .model = "gpt2", .vocabulary = 5, .context = 8, .layers = 2, .heads = 2, .width = 16};
+    const clv_gpt_config llama = {
+        .model = "llama", .vocabulary = 5, .context = 8, .layers = 2, .heads = 4, .kv_heads = 2, .width = 16};
+    const clv_gpt_config lstm = {.model = "lstm_lm", .vocabulary = 5, .context = 8, .layers = 2, .width = 16};
+    static const clv__bert_config bert_sizes = {
+        .vocabulary = 9, .places = 8, .width = 16, .heads = 2, .layers = 2, .hidden = 20};
+    static const clv_port bert_inputs[] = {{.name = "input_ids", .dtype = CLV_DTYPE_I32, .dims = {6}},
+                                           {.name = "attention_mask", .dtype = CLV_DTYPE_I32, .dims = {6}},
+                                           {.name = "token_type_ids", .dtype = CLV_DTYPE_I32, .dims = {6}}};
+    clv_model bert = *clv_model_find("bert_base");
+    bert.user = &bert_sizes;
+    bert.inputs = bert_inputs;
+    const clv_model all[] = {bert,
+                             pictures("swin_t"),
+                             pictures("deeplabv3_mobilenet_v3_large"),
+                             clv_gpt_model(&gpt2),
+                             clv_gpt_model(&llama),
+                             clv_gpt_model(&lstm),
+                             *clv_model_find("mlp"),
+                             *clv_model_find("cnn"),
+                             pictures("resnet18"),
+                             pictures("mobilenet_v2"),
+                             clv_gpt_model(&gpt)};
     for (size_t i = 0; i < sizeof all / sizeof *all; i++) comes_back(&all[i]);
 }
 

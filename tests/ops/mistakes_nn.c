@@ -93,7 +93,7 @@ static clv_tensor *step(const inputs *in, clv_tensor *x, clv_shape keys, int64_t
     clv_tensor *k = clv_buffer(in->graph, "keys", CLV_DTYPE_F32, keys, (clv_init){0});
     if (rows) keys.dims[1] = rows;
     clv_tensor *v = clv_buffer(in->graph, "values", CLV_DTYPE_F32, keys, (clv_init){0});
-    return clv__attention_step(x, k, v, position ? position : clv_slice(in->labels, 0, 0, 1), heads);
+    return clv__attention_step(x, k, v, position ? position : clv_slice(in->labels, 0, 0, 1), heads, heads);
 }
 MISTAKE(step_dtype, step(in, in->i, CLV_SHAPE(4, 5, 2), 0, NULL, 2))
 MISTAKE(step_rank, step(in, in->v, CLV_SHAPE(4, 5, 2), 0, NULL, 2))
@@ -206,13 +206,13 @@ static const struct {
     {step_rank, CLV_E_SHAPE, "x has 1 dimension, it must have 2"},
     {step_keys, CLV_E_SHAPE, "keys has 2 dimensions, it must have 3"},
     {step_values, CLV_E_SHAPE, "values is [4,6,2], it must be [4,5,2] as keys is [4,5,2]"},
-    {step_columns, CLV_E_SHAPE, "x must be [N,3D] for keys of [N,T,D]"},
+    {step_columns, CLV_E_SHAPE, "x must be [N,Q+2D], Q 3 for 3 heads, for keys of [N,T,D]"},
     {step_sequences, CLV_E_SHAPE, "keys is [3,5,2], it must be [4,T,D] as x is [4,6]"},
     {step_no_row, CLV_E_SHAPE, "keys have no row to write to"},
     {step_positions, CLV_E_SHAPE, "position is [4], it must be [1]"},
     {step_position_dtype, CLV_E_DTYPE, "position is f32, it must be int"},
-    {step_heads, CLV_E_VALUE, "2 columns do not part into 3 heads"},
-    {step_no_heads, CLV_E_VALUE, "2 columns do not part into 0 heads"},
+    {step_heads, CLV_E_VALUE, "2 columns do not part into 3 heads, or 3 of queries share none"},
+    {step_no_heads, CLV_E_VALUE, "2 columns do not part into 0 heads, or 0 of queries share none"},
     {softmax_axis, CLV_E_VALUE, "axis 2"},
     {softmax_scalar, CLV_E_VALUE, "axis 0"},
     {log_softmax_axis, CLV_E_VALUE, "axis -3"},

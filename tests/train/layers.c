@@ -152,6 +152,14 @@ static void test_models(void **state) {
         for (int training = 0; training < 2; training++) {
             clv_graph *graph = new_graph();
             clv_graph_set_training(graph, training);
+            if (model->build_all) {
+                clv_tensor *in[CLV_MAX_PORTS], *outputs[CLV_MAX_PORTS];
+                clv_model_tensors(graph, model, CLV_PORT_INPUT, 3, in);
+                clv_model_build_all(model, in, model->n_inputs, outputs, model->n_targets);
+                expect_shape(outputs[0], CLV_SHAPE(3, model->targets[0].classes));
+                clv_graph_destroy(graph);
+                continue;
+            }
             clv_tensor *x = clv_model_input(graph, model, 3);
             const clv_model eleven = clv_model_for(model, 0, 0, 0, 11);
             clv_shape logits = clv__model_target_shape(model, 3);
@@ -178,9 +186,12 @@ static void test_models_plan(void **state) {
         clv_plan *plan;
         assert_status(clv_graph_create(other, &graph), CLV_OK, other);
         clv_graph_set_training(graph, true);
-        clv_tensor *x = clv_model_input(graph, model, 8);
+        clv_tensor *in[CLV_MAX_PORTS], *outputs[CLV_MAX_PORTS];
+        const int n_inputs = clv_model_port_count(model, CLV_PORT_INPUT);
+        clv_model_tensors(graph, model, CLV_PORT_INPUT, 8, in);
+        clv_model_build_all(model, in, n_inputs, outputs, 1);
         const clv_loss *given = clv_loss_find("cross_entropy");
-        clv_tensor *loss = given->build(clv_model_build(model, x), clv_model_target(graph, model, 8), given);
+        clv_tensor *loss = given->build(outputs[0], clv_model_target(graph, model, 8), given);
         clv_output(loss, "loss");
         clv_backward(loss);
         clv_optimizer_add(graph, &(clv_optimizer_config){.kind = CLV_SGD});

@@ -8,33 +8,40 @@
 #include "ops/lower.h"
 
 typedef struct step_attrs {
-    int64_t heads;
+    int64_t heads, kv_heads;
     float scale;
 } step_attrs;
 
 enum { X, KEYS, VALUES, POSITION, INPUTS };
 
-/** N sequences of H heads with E columns, T tokens at most. */
+/** N sequences of H heads of queries and K of keys and values with E columns, T tokens at most. */
 typedef struct sizes {
-    int64_t N, H, T, E;
+    int64_t N, H, K, T, E;
     float scale;
 } sizes;
 
 static sizes sizes_of(const clv__op_io *io) {
     const step_attrs *attrs = io->attrs;
     const clv_shape *keys = &io->in[KEYS].shape;
-    return (sizes){keys->dims[0], attrs->heads, keys->dims[1], keys->dims[2] / attrs->heads, attrs->scale};
+    return (sizes){
+        keys->dims[0], attrs->heads, attrs->kv_heads, keys->dims[1], keys->dims[2] / attrs->kv_heads,
+        attrs->scale};
 }
 
 static clv_status infer(clv__op_io *io, clv__error *error) {
-    const int64_t heads = ((const step_attrs *)io->attrs)->heads;
+    const step_attrs *attrs = io->attrs;
+    const int64_t heads = attrs->heads, kv_heads = attrs->kv_heads;
     const clv_shape *x = &io->in[X].shape, *keys = &io->in[KEYS].shape;
-    if (x->dims[1] != 3 * keys->dims[2]) CLV_FAIL(error, CLV_E_SHAPE, "x must be [N,3D] for keys of [N,T,D]");
+    if (heads < 1 || kv_heads < 1 || heads % kv_heads || keys->dims[2] < 1 || keys->dims[2] % kv_heads)
+        CLV_FAIL(error, CLV_E_VALUE,
+                 "%lld columns do not part into %lld heads, or %lld of queries share none",
+                 (long long)keys->dims[2], (long long)kv_heads, (long long)heads);
+    const int64_t queries = keys->dims[2] / kv_heads * heads;
+    if (x->dims[1] != queries + 2 * keys->dims[2])
+        CLV_FAIL(error, CLV_E_SHAPE, "x must be [N,Q+2D], Q %lld for %lld heads, for keys of [N,T,D]",
+                 (long long)queries, (long long)heads);
     if (keys->dims[1] < 1) CLV_FAIL(error, CLV_E_SHAPE, "keys have no row to write to");
-    if (heads < 1 || keys->dims[2] < 1 || keys->dims[2] % heads)
-        CLV_FAIL(error, CLV_E_VALUE, "%lld columns do not part into %lld heads", (long long)keys->dims[2],
-                 (long long)heads);
-    return clv__one_out(io, clv__f32(CLV_SHAPE(keys->dims[0], keys->dims[2])));
+    return clv__one_out(io, clv__f32(CLV_SHAPE(keys->dims[0], queries)));
 }
 
 // ---- kernels --------------------------------------------------------------------------------------------------------
@@ -42,7 +49,7 @@ static clv_status infer(clv__op_io *io, clv__error *error) {
 static void plain(clv__launches *list, const clv__op_io *io) {
     const sizes s = sizes_of(io);
     CLV__LAUNCH(list, io, "attention_step", "attention_step", CLV__TASKS, s.N * s.H, "o0 i0=T_X i1 i2 i3",
-                CLV__INTS(s.N * s.H, s.H, s.T, s.E), CLV__FLOATS(s.scale));
+                CLV__INTS(s.N * s.H, s.H, s.K, s.T, s.E), CLV__FLOATS(s.scale));
 }
 
 static bool plain_supports(const clv_device_info *device, const clv__op_io *io) {
@@ -67,7 +74,7 @@ static void vectors(clv__launches *list, const clv__op_io *io) {
         clv__launch_items(list, "attention_step", "attention_step_vectors", CLV__TASKS, s.N * s.H);
     clv__launch_define(list, launch, "W", "%d", width);
     clv__launch_define(list, launch, "VECTORS", "%d", (int)s.E / width);
-    CLV__ARGS(list, launch, io, "o0 i0=T_X i1 i2 i3", CLV__INTS(s.N * s.H, s.H, s.T, s.E),
+    CLV__ARGS(list, launch, io, "o0 i0=T_X i1 i2 i3", CLV__INTS(s.N * s.H, s.H, s.K, s.T, s.E),
               CLV__FLOATS(s.scale));
 }
 
@@ -88,7 +95,7 @@ static void group(clv__launches *list, const clv__op_io *io) {
     if (s.N == 0) return;
     clv__launch *launch = clv__launch_kernel(list, "attention_step", "attention_step_group");
     if (each > 1) clv__launch_define(list, launch, "EACH", "%d", (int)each);
-    CLV__ARGS(list, launch, io, "o0 i0=T_X i1 i2 i3", CLV__INTS(s.H, s.T, s.E), CLV__FLOATS(s.scale));
+    CLV__ARGS(list, launch, io, "o0 i0=T_X i1 i2 i3", CLV__INTS(s.H, s.K, s.T, s.E), CLV__FLOATS(s.scale));
     clv__launch_grid(launch, (size_t)(s.N * s.H) * GROUP, GROUP);
 }
 
@@ -109,13 +116,13 @@ static const clv__variant variants[] = {
 // ---- reference ------------------------------------------------------------------------------------------------------
 
 /** One head: q, k and v are its columns of x, those of the caches and y begin at its first. */
-static void reference_head(const sizes *s, int64_t last, const double *q, double *keys, double *values,
-                           double *y) {
-    const int64_t D = s->H * s->E;
+static void reference_head(const sizes *s, int64_t last, const double *q, const double *k, const double *v,
+                           double *keys, double *values, double *y) {
+    const int64_t D = s->K * s->E;
     double largest = -INFINITY, sum = 0;
     for (int64_t e = 0; e < s->E; e++) {
-        keys[last * D + e] = q[D + e];
-        values[last * D + e] = q[2 * D + e];
+        keys[last * D + e] = k[e];
+        values[last * D + e] = v[e];
         y[e] = 0;
     }
     for (int pass = 0; pass < 2; pass++)
@@ -133,18 +140,20 @@ static void reference_head(const sizes *s, int64_t last, const double *q, double
 
 static void reference(const clv__ref *ref) {
     const sizes s = sizes_of(ref->io);
-    const int64_t D = s.H * s.E, last = (int64_t)ref->in[POSITION][0];
-    for (int64_t i = 0; i < s.N * D; i++) ref->out[0][i] = NAN;
+    const int64_t queries = s.H * s.E, D = s.K * s.E, last = (int64_t)ref->in[POSITION][0];
+    for (int64_t i = 0; i < s.N * queries; i++) ref->out[0][i] = NAN;
     for (int64_t i = 0; i < s.N * s.H && last >= 0 && last < s.T; i++) {
-        const int64_t n = i / s.H, column = i % s.H * s.E, cache = n * s.T * D + column;
-        reference_head(&s, last, ref->in[X] + n * 3 * D + column, ref->in[KEYS] + cache,
-                       ref->in[VALUES] + cache, ref->out[0] + n * D + column);
+        const int64_t n = i / s.H, column = i % s.H / (s.H / s.K) * s.E, cache = n * s.T * D + column;
+        const double *x = ref->in[X] + n * (queries + 2 * D), *k = x + queries + column;
+        reference_head(&s, last, x + i % s.H * s.E, k, k + D, ref->in[KEYS] + cache, ref->in[VALUES] + cache,
+                       ref->out[0] + i * s.E);
     }
 }
 
 static void cost(const clv__op_io *io, clv__cost *cost) {
+    const sizes s = sizes_of(io);
     const double n = (double)clv__numel(&io->in[KEYS]), x = (double)clv__numel(&io->in[X]);
-    *cost = (clv__cost){4 * n, 4 * (2 * n + 2 * x)};
+    *cost = (clv__cost){4 * n * (double)s.H / (double)s.K, 4 * (2 * n + 2 * x)};
 }
 
 static int64_t reduction(const clv__op_io *io) {
@@ -161,18 +170,19 @@ static bool split(const clv__op_io *io, int i, clv__split *out) {
 
 // ---- samples --------------------------------------------------------------------------------------------------------
 
-#define ROW(what, N, T, H, E, at, reach, quick_)                                                             \
+#define GROUPED(what, N, T, H, K, E, at, reach, quick_)                                                      \
     {                                                                                                        \
         .label = what, .n_in = INPUTS, .i32 = 1u << POSITION, .quick = quick_,                               \
-        .in = {CLV__DIMS(N, 3 * (H) * (E)), CLV__DIMS(N, T, (H) * (E)), CLV__DIMS(N, T, (H) * (E)),          \
+        .in = {CLV__DIMS(N, ((H) + 2 * (K)) * (E)), CLV__DIMS(N, T, (K) * (E)), CLV__DIMS(N, T, (K) * (E)),  \
                CLV__DIMS(1)},                                                                                \
-        .attrs = &(step_attrs){H, 0.25f}, .fill = {                                                          \
+        .attrs = &(step_attrs){H, K, 0.25f}, .fill = {                                                       \
             {CLV__FILL_UNIFORM, -(reach), reach},                                                            \
             {0},                                                                                             \
             {0},                                                                                             \
             {CLV__FILL_INTEGER, at, (at) + 0.5}                                                              \
         }                                                                                                    \
     }
+#define ROW(what, N, T, H, ...) GROUPED(what, N, T, H, H, __VA_ARGS__)
 static const clv__sample_row samples[] = {
     ROW("the last of three", 2, 3, 2, 4, 2, 3, true),
     ROW("the first", 2, 5, 3, 8, 0, 3, true),
@@ -186,18 +196,21 @@ static const clv__sample_row samples[] = {
     ROW("large scores", 1, 40, 2, 32, 39, 90, false),
     ROW("heads of 65 columns", 1, 70, 2, 65, 66, 3, false),
     ROW("heads of 128", 2, 300, 2, 128, 257, 3, false),
+    GROUPED("six heads share two of keys", 2, 9, 6, 2, 8, 5, 3, true),
+    GROUPED("four heads of 64 share one", 1, 70, 4, 1, 64, 66, 3, false),
     ROW("no sequence", 0, 4, 2, 4, 1, 3, false),
     ROW("a position behind the last", 2, 5, 2, 8, 5, 3, true),
     ROW("a position before the first", 2, 5, 2, 8, -1, 3, false),
     {0},
 };
 #undef ROW
+#undef GROUPED
 
 const clv__op clv__op_attention_step = {
     .name = "attention_step",
     .inputs = CLV__INPUTS({"x", "f32[N,_]"}, {"keys", "f32[N,T,D]"}, {"values", "like keys"},
                           {"position", "int[1]"}),
-    .outputs = CLV__OUTPUTS({"y", "f32[N,D]"}),
+    .outputs = CLV__OUTPUTS({"y", "f32[N,_]"}),
     .attrs_bytes = sizeof(step_attrs),
     .mutates = 1u << KEYS | 1u << VALUES,
     .half_in = 1u << X,
@@ -212,10 +225,10 @@ const clv__op clv__op_attention_step = {
 };
 
 clv_tensor *clv__attention_step(clv_tensor *x, clv_tensor *keys, clv_tensor *values, clv_tensor *position,
-                                int64_t heads) {
+                                int64_t heads, int64_t kv_heads) {
     const clv_shape shape = clv_tensor_shape(keys);
-    const int64_t E = heads > 0 && shape.rank == 3 ? shape.dims[2] / heads : 0;
-    const step_attrs attrs = {heads, E > 0 ? (float)(1 / sqrt((double)E)) : 1};
+    const int64_t E = kv_heads > 0 && shape.rank == 3 ? shape.dims[2] / kv_heads : 0;
+    const step_attrs attrs = {heads, kv_heads, E > 0 ? (float)(1 / sqrt((double)E)) : 1};
     return clv__node_add(&clv__op_attention_step, &attrs, (clv_tensor *[]){x, keys, values, position}, INPUTS,
                          0);
 }

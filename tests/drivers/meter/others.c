@@ -179,7 +179,10 @@ static const way other_ways[] = {{"inference", false, false, CLV_PRECISION_F32},
 static void build(clv_graph *graph, const clv_model *model, const way *as) {
     clv_graph_set_training(graph, as->training);
     clv_graph_set_precision(graph, as->precision);
-    clv_tensor *y = clv_model_build(model, clv_model_input(graph, model, METER_BATCH));
+    clv_tensor *in[CLV_MAX_PORTS], *out[CLV_MAX_PORTS];
+    clv_model_tensors(graph, model, CLV_PORT_INPUT, METER_BATCH, in);
+    clv_model_build_all(model, in, clv_model_port_count(model, CLV_PORT_INPUT), out, 1);
+    clv_tensor *y = out[0];
     if (!as->training) {
         clv_output(y, "logits");
         return;

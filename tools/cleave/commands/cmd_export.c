@@ -35,7 +35,7 @@ static int size_model(export_job *job) {
     const clv_weights_info *told = args->told;
     const clv_model *model = args->model || !is_of_arrays(told) ? cli_model(args->model) : NULL;
     if (!model && !is_of_arrays(told)) return EXIT_USAGE;
-    if (model && !strcmp(model->name, "gpt")) return size_gpt(job);
+    if (cli_is_decoder(model)) return size_gpt(job);
     if (is_of_arrays(told)) {
         const int code = cli_fields_of_weights(job->runtime, args, &job->fields, &model);
         return code == EXIT_DONE ? cli_model_of_fields(job->runtime, args, model, &job->fields, &job->sized)

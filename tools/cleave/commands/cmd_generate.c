@@ -116,7 +116,8 @@ static int generate(cli_session *session, clv_generator *generator, const clv_vo
     const clv_sampling sampling = {.temperature = args->given.temperature ? args->temperature : 1,
                                    .top_k = args->top_k,
                                    .top_p = args->top_p,
-                                   .seed = args->given.seed ? args->seed : 1};
+                                   .seed = args->given.seed ? args->seed : 1,
+                                   .tokens = clv_vocabulary_count(vocabulary)};
     writing job = {
         .vocabulary = vocabulary, .out = args->json ? NULL : stdout, .interrupt = cli_catch_interrupts()};
     int code = read_prompt(session, length, &job);

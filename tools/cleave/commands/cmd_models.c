@@ -40,23 +40,25 @@ static clv_status look_at(const cli_session *session, const clv_model *model, in
     *needs = (model_needs){0};
     clv_status status = plan_pass(session, model, batch, CLV_PASS_PREDICT, needs);
 #ifndef CLEAVE_INFERENCE
-    if (status == CLV_OK) status = plan_pass(session, model, batch, CLV_PASS_TRAIN, needs);
+    if (status == CLV_OK && plan_pass(session, model, batch, CLV_PASS_TRAIN, needs) != CLV_OK)
+        needs->bytes[1] = 0; // a batch norm of one value for each channel trains on batches of two and more
 #endif
     return status;
 }
 
 static void name_input(const clv_model *model, char *text, size_t bytes) {
+    const clv_port port = clv_model_port_get(model, CLV_PORT_INPUT, 0);
     size_t used = 0;
-    for (int i = 0; i < CLV_MAX_RANK - 1 && model->input[i]; i++)
-        used +=
-            (size_t)snprintf(text + used, bytes - used, "%s%lld", i ? "x" : "", (long long)model->input[i]);
+    for (int i = 0; i < CLV_MAX_RANK - 1 && port.dims[i]; i++)
+        used += (size_t)snprintf(text + used, bytes - used, "%s%lld", i ? "x" : "", (long long)port.dims[i]);
 }
 
 static json_t *model_json(const clv_model *model, const model_needs *needs) {
     char input[96] = "";
     name_input(model, input, sizeof input);
     return json_pack("{s:s, s:s, s:s, s:I, s:I, s:o, s:I, s:o}", "name", model->name, "text", model->text,
-                     "input", input, "classes", (json_int_t)model->classes, "parameters",
+                     "input", input, "classes",
+                     (json_int_t)clv_model_port_get(model, CLV_PORT_TARGET, 0).classes, "parameters",
                      (json_int_t)needs->parameters, "flops", cli_real(needs->flops), "predicting_bytes",
                      (json_int_t)needs->bytes[0], "training_bytes",
                      needs->bytes[1] ? json_integer((json_int_t)needs->bytes[1]) : json_null());

@@ -427,6 +427,21 @@ static void build_named(clv_tensor *const *inputs, clv_tensor **outputs, const c
     }
 }
 
+/** A model that tells the class of each pixel has one target, of classes, as large as its input. */
+static int take_pixels(const clv_model *model, cli_fields *fields) {
+    const clv_port *only = &fields->port[fields->n_inputs];
+    const int64_t *input = fields->inner.input;
+    if (fields->n_targets != 1 || !only->classes || only->dims[0] != input[1] || only->dims[1] != input[2] ||
+        only->dims[2])
+        return cli_fail(
+            EXIT_USAGE,
+            "%s tells the class of each pixel: one target of whole numbers is wanted, [N,%lld,%lld]",
+            model->name, (long long)input[1], (long long)input[2]);
+    memcpy(fields->inner.target, only->dims, sizeof only->dims);
+    fields->inner.classes = only->classes;
+    return EXIT_DONE;
+}
+
 int cli_model_of_fields(clv_runtime *runtime, const cli_args *args, const clv_model *model,
                         cli_fields *fields, clv_model *out) {
     if (model->build_all) {
@@ -462,6 +477,8 @@ int cli_model_of_fields(clv_runtime *runtime, const cli_args *args, const clv_mo
     const clv_port *only = fields->n_targets == 1 ? &fields->port[fields->n_inputs] : NULL;
     fields->inner.classes = only && !only->dims[0] ? only->classes : 0;
     if (fields->inner.classes) fields->inner.target[0] = 0; // one class: as the model has it
+    const int code = model->target[1] ? take_pixels(model, fields) : EXIT_DONE;
+    if (code != EXIT_DONE) return code;
     *out = (clv_model){.name = model->name,
                        .text = model->text,
                        .build_all = build_named,

@@ -9,7 +9,8 @@ int cli_check_text(const cli_args *args, const clv_model *model) {
     const bool of_arrays = cli_data_is(args, "arrays") && cli_is_onnx(model->name),
                text = cli_data_is(args, "text"), of_texts = model->dtype == CLV_DTYPE_I32 && !of_arrays;
     if (text && !of_texts)
-        return cli_fail(EXIT_USAGE, "%s is a model of images; of texts there is gpt (--model gpt)",
+        return cli_fail(EXIT_USAGE,
+                        "%s is a model of images; of texts there are gpt, gpt2, llama and lstm_lm",
                         model->name);
     if (!text && of_texts)
         return cli_fail(EXIT_USAGE, "%s is a model of texts: give it one, `text FILE`", model->name);
@@ -40,7 +41,8 @@ static clv_status make_vocabulary(cli_source *source) {
     const clv_array *text = &source->text;
     if (args->weights)
         return clv_gpt_weights_read(source->runtime, args->weights, &source->gpt, &source->vocabulary);
-    source->gpt = (clv_gpt_config){.context = args->context,
+    source->gpt = (clv_gpt_config){.model = source->model->name,
+                                   .context = args->context ? args->context : source->model->input[0],
                                    .width = args->width,
                                    .heads = args->heads,
                                    .layers = args->layers,
@@ -109,7 +111,7 @@ clv_status cli_read_text(cli_source *source) {
     clv_status status = clv_text_read(source->runtime, args->words[1], &source->text);
     if (status == CLV_OK) status = make_vocabulary(source);
     if (status != CLV_OK) return status;
-    source->gpt.vocabulary = clv_vocabulary_count(source->vocabulary);
+    if (!args->weights) source->gpt.vocabulary = clv_vocabulary_count(source->vocabulary);
     const double kept = 1 - (args->given.validation ? args->validation : 0.1);
     clv_text_config config = {.vocabulary = source->vocabulary,
                               .context = source->gpt.context,

@@ -34,6 +34,10 @@ const clv_model *cli_model(const char *name) {
     return NULL;
 }
 
+bool cli_is_decoder(const clv_model *model) {
+    return model && model->build && model->build == clv_model_find("gpt")->build;
+}
+
 bool cli_takes_rows(const clv_model *model) {
     return !model->build_all && model->dtype != CLV_DTYPE_I32 &&
            (!strcmp(model->name, "mlp") || !strcmp(model->name, "linear") || !model->input[0] ||

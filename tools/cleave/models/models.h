@@ -52,6 +52,8 @@ int cli_size_model(clv_runtime *runtime, const cli_args *args, const clv_model *
 /** What the weights learnt, as clv_model.input; NULL: they do not tell, are of another model, or
  *  its first layer begins anew. */
 const int64_t *cli_told_input(const cli_args *args, const clv_model *model);
+/** Is it a model of clv_gpt_model, whose weights tell its sizes? false of NULL. */
+bool cli_is_decoder(const clv_model *model);
 /** Is it a model of rows of numbers: mlp, linear, or one with `build` whose input is a row, or which is as
  *  large as its samples? */
 bool cli_takes_rows(const clv_model *model);

@@ -22,7 +22,7 @@ static const struct {
 static int kind_of(const clv_weights_info *told) {
     if (!told->model) return KINDS;
     if (told->table) return TABLE;
-    if (!strcmp(told->model, "gpt")) return TEXT;
+    if (cli_is_decoder(clv_model_find(told->model))) return TEXT;
     if (told->resize) return PICTURES;
     if (told->input[0]) return SAMPLES;
     return told->version ? ARRAYS : KINDS; // without a record nothing but the model's name is told
