@@ -43,6 +43,10 @@ MISTAKE(glu_axis, clv_glu(in->a, 2))
 MISTAKE(prelu_weights, clv_prelu(in->x, in->b))
 MISTAKE(bitwise_floats, clv_bitwise_and(in->a, in->a))
 MISTAKE(bitwise_not_floats, clv_bitwise_not(in->a))
+MISTAKE(tril_scalar, clv_tril(in->s, 0))
+MISTAKE(triu_scalar, clv_triu(in->s, 0))
+MISTAKE(one_hot_floats, clv_one_hot(in->a, 3))
+MISTAKE(one_hot_none, clv_one_hot(in->i, 0))
 MISTAKE(logical_types, clv_logical_or(in->a, in->i))
 MISTAKE(sum_to_shape, clv_sum_to(in->a, CLV_SHAPE(2)))
 MISTAKE(sum_to_longer, clv_sum_to(in->a, CLV_SHAPE(1, 2, 3)))
@@ -111,15 +115,21 @@ static const struct {
     {glu_axis, CLV_E_VALUE, "glu: axis 2 is outside of rank 2"},
     {prelu_weights, CLV_E_SHAPE, "do not broadcast: 3 and 4 meet"},
     {bitwise_floats, CLV_E_DTYPE, "a is f32"},
+    {tril_scalar, CLV_E_SHAPE, "tril: x has 0 dimensions, a matrix has two"},
+    {triu_scalar, CLV_E_SHAPE, "triu: x has 0 dimensions, a matrix has two"},
+    {one_hot_floats, CLV_E_DTYPE, "one_hot: x is f32, it must be integers"},
+    {one_hot_none, CLV_E_VALUE, "one_hot: 0 classes of a tensor of rank"},
     {bitwise_not_floats, CLV_E_DTYPE, "bitwise_not: x is f32, it must be i32, i8, u8 or bool"},
     {logical_types, CLV_E_DTYPE, "b is i32"},
     {sum_to_shape, CLV_E_SHAPE, "[2] does not broadcast to [2,3]"},
     {sum_to_longer, CLV_E_SHAPE, "[1,2,3] does not broadcast to [2,3]"},
     {reshape_numel, CLV_E_SHAPE, "shape [4] has 4 elements, x has 6"},
     {reshape_negative, CLV_E_SHAPE, "shape [-2,-3] is not possible"},
-    {reshape_two, CLV_E_SHAPE, "shape [-1,-1] is not possible: a dimension is negative; one dimension may be -1"},
-    {reshape_uneven, CLV_E_SHAPE, "shape [4,-1] is not possible: a dimension is negative; one dimension may be -1, if the "
-                                  "others divide 6"},
+    {reshape_two, CLV_E_SHAPE,
+     "shape [-1,-1] is not possible: a dimension is negative; one dimension may be -1"},
+    {reshape_uneven, CLV_E_SHAPE,
+     "shape [4,-1] is not possible: a dimension is negative; one dimension may be -1, if the "
+     "others divide 6"},
     {reshape_any, CLV_E_SHAPE, "shape [0,-1] is not possible"},
     {flatten_axis, CLV_E_VALUE, "axis 2 is outside rank 2"},
     {transpose_axis, CLV_E_VALUE, "axes 0 and 2, the rank is 2"},
@@ -138,15 +148,19 @@ static const struct {
     {concat_axis, CLV_E_VALUE, "axis 2"},
     {gather_axis, CLV_E_VALUE, "axis 2 is outside a tensor of 2 dimensions"},
     {gather_scalar, CLV_E_VALUE, "axis 0 is outside a tensor of 0 dimensions"},
-    {gather_rank, CLV_E_SHAPE, "index is [2,3], it must have x's rank, and be no longer than x, [2,3,4], outside of axis 0"},
-    {gather_beside, CLV_E_SHAPE, "index is [2,3], it must have x's rank, and be no longer than x, [2,2], outside of axis 0"},
+    {gather_rank, CLV_E_SHAPE,
+     "index is [2,3], it must have x's rank, and be no longer than x, [2,3,4], outside of axis 0"},
+    {gather_beside, CLV_E_SHAPE,
+     "index is [2,3], it must have x's rank, and be no longer than x, [2,2], outside of axis 0"},
     {select_rank, CLV_E_SHAPE, "there would be 9 dimensions, the most is 8"},
     {scatter_shape, CLV_E_SHAPE, "src is [2,3,4], it must be [2,3]"},
     {scatter_type, CLV_E_DTYPE, "src is i32, it must be f32 as x is"},
     {index_add_shape, CLV_E_SHAPE, "source is [2,3], it must be [2,2,3,4]"},
     {index_add_axis, CLV_E_VALUE, "axis -3 is outside a tensor of 2 dimensions"},
-    {nd_batch, CLV_E_VALUE, "batch_dims is 2, it must be at least 0, and below the ranks 2 of x and 2 of indices"},
-    {nd_beside, CLV_E_VALUE, "batch_dims is 1, it must be at least 0, and below the ranks 1 of x and 2 of indices"},
+    {nd_batch, CLV_E_VALUE,
+     "batch_dims is 2, it must be at least 0, and below the ranks 2 of x and 2 of indices"},
+    {nd_beside, CLV_E_VALUE,
+     "batch_dims is 1, it must be at least 0, and below the ranks 1 of x and 2 of indices"},
     {nd_shared, CLV_E_SHAPE, "indices is [2,3], with batch_dims 1 it must begin as x does, [3,2]"},
     {nd_tuple, CLV_E_SHAPE, "the last dimension of indices is 3, it must be 1 to 2"},
     {nd_updates, CLV_E_SHAPE, "updates is [2,3], it must be [2]"},
