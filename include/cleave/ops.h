@@ -245,6 +245,36 @@ CLV_API clv_tensor *clv_bitwise_xor(clv_tensor *a, clv_tensor *b);
 CLV_API clv_tensor *clv_bitwise_not(clv_tensor *x);
 
 /**
+ * The lower or the upper triangle of each matrix, zeros beside it.
+ *
+ *     tril: y[.., i, j] = x[.., i, j] where j - i <= diagonal, else 0         triu: where j - i >= diagonal
+ *
+ * x         [.., M, N]  f32 | i32
+ * diagonal  0: the main one; above 0 above it
+ * result    as x
+ *
+ * Gradient   x. Keeps M * N bytes in the session, a mask for all matrices of this size.
+ * Errors     CLV_E_SHAPE  x has less than two dimensions;  CLV_E_DTYPE
+ * Source     torch.tril, torch.triu
+ */
+CLV_API clv_tensor *clv_tril(clv_tensor *x, int diagonal);
+CLV_API clv_tensor *clv_triu(clv_tensor *x, int diagonal);
+/**
+ * 1 at each index, 0 beside it.
+ *
+ *     y[.., c] = 1 where x[..] = c, else 0
+ *
+ * x        [..]           int
+ * classes  at least 1
+ * result   [.., classes]  f32       of an index that is no class: zeros
+ *
+ * Gradient   none
+ * Errors     CLV_E_DTYPE  x is no integer;  CLV_E_VALUE  classes
+ * Source     torch.nn.functional.one_hot, in f32
+ */
+CLV_API clv_tensor *clv_one_hot(clv_tensor *x, int64_t classes);
+
+/**
  * Choose element by element.
  *
  *     y = a if condition != 0, else b

@@ -179,7 +179,7 @@ typedef struct clv__cost {
 
 /** Inputs that come in groups, one group after the other, as parameter, gradient and momentum of an update. A use with
  *  several groups does what as many uses of one group do, so that the plan can make one node of them (plan/groups.c). What it does to
- *  an element depends on that element of each of its group's inputs alone. */
+ *  a group depends on that group's inputs alone, and but for LAMB's norms on the same element of each. */
 typedef struct clv__groups {
     int first; // the input that the first group begins with; those before it belong to all groups
     int size;  // inputs in a group; 0: there are no groups

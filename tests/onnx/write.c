@@ -297,7 +297,10 @@ static void every_op_has_a_row(void **state) {
                                           "sort",
                                           "argsort",
                                           "bitwise_not",
-                                          "glu"};
+                                          "glu",
+                                          "tril",
+                                          "triu",
+                                          "one_hot"};
     int missing = 0;
     for (int i = 0; clv_op_get(i); i++) {
         bool known = clv__onnx_writes(clv_op_get(i)->name);

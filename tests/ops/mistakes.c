@@ -58,6 +58,10 @@ MISTAKE(glu_axis, clv_glu(in->a, 2))
 MISTAKE(prelu_weights, clv_prelu(in->x, in->b))
 MISTAKE(bitwise_floats, clv_bitwise_and(in->a, in->a))
 MISTAKE(bitwise_not_floats, clv_bitwise_not(in->a))
+MISTAKE(tril_scalar, clv_tril(in->s, 0))
+MISTAKE(triu_scalar, clv_triu(in->s, 0))
+MISTAKE(one_hot_floats, clv_one_hot(in->a, 3))
+MISTAKE(one_hot_none, clv_one_hot(in->i, 0))
 MISTAKE(logical_types, clv_logical_or(in->a, in->i))
 MISTAKE(sum_to_shape, clv_sum_to(in->a, CLV_SHAPE(2)))
 MISTAKE(sum_to_longer, clv_sum_to(in->a, CLV_SHAPE(1, 2, 3)))
@@ -143,6 +147,10 @@ static const struct {
     {glu_axis, CLV_E_VALUE, "glu: axis 2 is outside of rank 2"},
     {prelu_weights, CLV_E_SHAPE, "do not broadcast: 3 and 4 meet"},
     {bitwise_floats, CLV_E_DTYPE, "a is f32"},
+    {tril_scalar, CLV_E_SHAPE, "tril: x has 0 dimensions, a matrix has two"},
+    {triu_scalar, CLV_E_SHAPE, "triu: x has 0 dimensions, a matrix has two"},
+    {one_hot_floats, CLV_E_DTYPE, "one_hot: x is f32, it must be integers"},
+    {one_hot_none, CLV_E_VALUE, "one_hot: 0 classes of a tensor of rank"},
     {bitwise_not_floats, CLV_E_DTYPE, "bitwise_not: x is f32, it must be i32, i8, u8 or bool"},
     {logical_types, CLV_E_DTYPE, "b is i32"},
     {sum_to_shape, CLV_E_SHAPE, "[2] does not broadcast to [2,3]"},
