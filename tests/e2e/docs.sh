@@ -56,8 +56,8 @@ data() {
     while [ $i -lt 40 ]; do echo "In the beginning were $i words, and the words were many."; i=$((i + 1)); done >book.txt
 }
 
-# lines PAGE : the commands of its blocks that are to be run, as NUMBER:command.
-lines() { awk '/^```/ { inside = $0 == "```sh run"; next } inside && NF { print FNR ":" $0 }' "$1"; }
+# lines PAGE : the commands of its blocks that are to be run, as NUMBER:command. Those that want what the examples in Python make have a word more.
+lines() { awk -v python="$python" '/^```/ { inside = $0 == "```sh run" || (python && $0 == "```sh run python"); next } inside && NF { print FNR ":" $0 }' "$1"; }
 
 for page in "$pages"/*.md; do
     name=$(basename "$page" .md)
