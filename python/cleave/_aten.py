@@ -27,8 +27,8 @@ def op(*names):
 class Context:
     """What the functions need besides their arguments."""
 
-    def __init__(self, graph, training):
-        self.graph, self.training = graph, training
+    def __init__(self, graph, training, masks=None):
+        self.graph, self.training, self.masks, self.node = graph, training, masks, None
 
     def tensor(self, x, like=None):
         """A tensor of the graph. Numbers and tensors of PyTorch become constants, of the dtype of `like` if that is given."""
@@ -330,9 +330,26 @@ def lerp(c, a, b, weight):
     return add(c, a, mul(c, sub(c, b, a), weight))
 
 
-@op("dropout", "feature_dropout", "alpha_dropout")
+@op("feature_dropout")
+def feature_dropout(c, x, p, train):
+    """Whole channels."""
+    if not train or not p:
+        return x
+    ones = ops.full(graph=c.graph, dtype=F32, shape=list(x.shape[:2]) + [1] * (x.ndim - 2), value=1)
+    return ops.mul(x, dropped(c, ones, p))
+
+
+@op("dropout")
 def dropout(c, x, p, train):
-    return ops.dropout(x, p=p) if train and p else x
+    return dropped(c, x, p, tuple(int(n) for n in c.node.args[0].meta["val"].stride())) if train and p else x
+
+
+def dropped(c, x, p, stride=None):
+    """stride: of PyTorch's tensor: in this order it would draw."""
+    if c.masks is None:
+        return ops.dropout(x, p=p)
+    c.masks.append((c.graph.input("mask%d" % len(c.masks), F32, x.shape), p, stride))
+    return ops.mul(x, c.masks[-1][0])
 
 
 # ---- dtypes and copies ------------------------------------------------------------------------------------------------
@@ -382,7 +399,7 @@ def filled(value):
     return build
 
 
-TABLE["zeros_like"] = TABLE["empty_like"] = filled(0)
+TABLE["zeros_like"] = TABLE["empty_like"] = TABLE["zero"] = filled(0)
 TABLE["ones_like"] = filled(1)
 
 
@@ -468,6 +485,26 @@ def slice_(c, x, dim=0, start=None, end=None, step=1):
     if step == 1:
         return x if n == x.shape[d] else ops.slice(x, axis=d, start=start, length=n)
     return ops.index_select(x, c.tensor(torch.arange(start, end, step)), axis=d)
+
+
+@op("slice_scatter")
+def slice_scatter(c, x, source, dim=0, start=None, end=None, step=1):
+    d = axis(x, dim)
+    start, end, step = slice(start, end, step).indices(x.shape[d])
+    if step != 1:
+        return ops.index_copy(x, c.tensor(torch.arange(start, end, step)), c.tensor(source), axis=d)
+    return cat(c, [part for part in (slice_(c, x, d, 0, start), cast(c.tensor(source), str(x.dtype)), slice_(c, x, d, end)) if part.shape[d]], d)
+
+
+@op("select_scatter")
+def select_scatter(c, x, source, dim, index):
+    index = index + x.shape[axis(x, dim)] if index < 0 else index
+    return slice_scatter(c, x, unsqueeze(c, c.tensor(source), dim), dim, index, index + 1)
+
+
+@op("fill")
+def fill(c, x, value):
+    return filled(value)(c, x)
 
 
 @op("narrow")
@@ -1044,14 +1081,17 @@ def instance_norm(c, x, weight, bias, running_mean, running_var, use_input_stats
 def attention(c, q, k, v, attn_mask=None, dropout_p=0.0, is_causal=False, *, scale=None, enable_gqa=False):
     if enable_gqa and k.shape[-3] != q.shape[-3]:
         k, v = (repeat_interleave(c, x, q.shape[-3] // x.shape[-3], x.ndim - 3) for x in (k, v))
-    if attn_mask is None and (not is_causal or q.shape[-2] == k.shape[-2]):
+    drawn = dropout_p and c.masks is not None
+    if attn_mask is None and not drawn and (not is_causal or q.shape[-2] == k.shape[-2]):
         return ops.scaled_dot_product_attention(q, k, v, causal=is_causal, scale=scale or 0.0, dropout=dropout_p)
     scores = mul(c, ops.matmul_t(q, k, transpose_b=True), scale or 1 / math.sqrt(q.shape[-1]))
     if is_causal:
         attn_mask = torch.ones(q.shape[-2], k.shape[-2], dtype=torch.bool).tril()
-    truths = attn_mask.dtype == torch.bool if isinstance(attn_mask, torch.Tensor) else str(attn_mask.dtype) != F32
-    scores = where(c, attn_mask, scores, float("-inf")) if truths else add(c, scores, c.tensor(attn_mask))
-    return ops.matmul(dropout(c, ops.softmax(scores, axis=-1), dropout_p, True), v)
+    if attn_mask is not None:
+        truths = attn_mask.dtype == torch.bool if isinstance(attn_mask, torch.Tensor) else str(attn_mask.dtype) != F32
+        scores = where(c, attn_mask, scores, float("-inf")) if truths else add(c, scores, c.tensor(attn_mask))
+    weights = ops.softmax(scores, axis=-1)
+    return ops.matmul(dropped(c, weights, dropout_p) if dropout_p else weights, v)
 
 
 def _recurrent(cell, n_states):

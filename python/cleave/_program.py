@@ -38,18 +38,19 @@ class Program:
 
     module    as it is now: in training or not. Its parameters are not read
     example   tensors, a batch of them
+    open_batch  may it be a program of any batch?
     """
 
-    def __init__(self, module, example):
-        self.shapes = [tuple(x.shape) for x in example]
+    def __init__(self, module, example, open_batch=True):
+        self.shapes = [tuple(x.shape) for x in example if isinstance(x, torch.Tensor)]
         with _exporting:
-            self.exported = self._export(module, example)
+            self.exported = self._export(module, example, open_batch)
         self.open = self._open_batch()
         self._take()
 
-    def _export(self, module, example):
-        batch = {x.shape[0] for x in example if x.ndim}
-        dynamic = tuple({0: torch.export.Dim.AUTO} if x.ndim else None for x in example)
+    def _export(self, module, example, open_batch):
+        batch = {x.shape[0] for x in example if isinstance(x, torch.Tensor) and x.ndim} if open_batch else {1}
+        dynamic = tuple({0: torch.export.Dim.AUTO} if isinstance(x, torch.Tensor) and x.ndim else None for x in example)
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
             if len(batch) == 1 and batch != {1}:
@@ -132,10 +133,33 @@ class Program:
                 if any(place[user] > place[node] for view in views if view is not node.args[0] for user in view.users):
                     yield node
 
-    def build(self, graph, inputs, parameter, buffer, training):
+    def written(self):
+        """Indices of the inputs that are running statistics: batch_norm writes them."""
+        users = {s.arg.name: i for i, s in enumerate(s for s in self.exported.graph_signature.input_specs if s.kind.name == "USER_INPUT")}
+        found = set()
+        for node in self.exported.graph.nodes:
+            if "batch_norm" in str(node.target) and node.op == "call_function":
+                found |= {users[a.name] for a in node.args[3:5] if isinstance(a, torch.fx.Node) and a.name in users}
+        return found
+
+    def counters(self):
+        """Indices of the inputs that count batches; the graph passes over them."""
+        users = {s.arg.name: i for i, s in enumerate(s for s in self.exported.graph_signature.input_specs if s.kind.name == "USER_INPUT")}
+        return [users[n.args[0].name] for n in self.exported.graph.nodes
+                if n.op == "call_function" and "add" in str(n.target) and _ignored(n) and n.args[0].name in users]
+
+    def result_dtypes(self):
+        """As the module gives its results."""
+        results = next(n for n in self.exported.graph.nodes if n.op == "output").args[0]
+        kinds = [s.kind.name for s in self.exported.graph_signature.output_specs]
+        return [r.meta["val"].dtype if isinstance(r, torch.fx.Node) else torch.float32
+                for r, k in zip(pytree.tree_leaves(results), kinds) if k == "USER_OUTPUT"]
+
+    def build(self, graph, inputs, parameter, buffer, training, masks=None):
         """Append it to a graph. inputs: tensors in order; parameter(name), buffer(name) give those. training: will gradients be asked
-        for? Result: a list of tensors."""
-        c = _aten.Context(graph, training)
+        for? masks: a list that gets an input and a part dropped for each dropout, that the caller feeds; None: the graph drops. Result: a
+        list of tensors."""
+        c = _aten.Context(graph, training, masks)
         values = {}
         inputs = iter(inputs)
         for spec, node in zip(self.exported.graph_signature.input_specs, self._placeholders()):
@@ -186,6 +210,7 @@ class Program:
         try:
             if in_place and len(args) and args[0] is None:  # a counter of batches, which is kept on the host
                 return None
+            c.node = node
             result = function(c, *args, **kwargs)
         except (Error, NotImplementedError, TypeError) as error:
             where = "%s, in %s%s" % (node.target, _layer(node) or "the module", _last_frame(node) and " (%s)" % _last_frame(node))
@@ -203,8 +228,15 @@ def graph_scope(c, node):
 
 
 def _ignored(node):
-    return str(node.target).replace("aten.", "", 1).split(".")[0] in _aten.IGNORED or \
-        (str(node.target).startswith(("aten.add_.", "aten.add.")) and isinstance(node.args[0], torch.fx.Node) and node.args[0].op == "placeholder" and "num_batches_tracked" in node.args[0].name)
+    """What changes no value here: assertions, and the counters of batches, which are kept outside of the graph."""
+    if str(node.target).replace("aten.", "", 1).split(".")[0] in _aten.IGNORED:
+        return True
+    if not str(node.target).startswith(("aten.add_.", "aten.add.")) or not isinstance(node.args[0], torch.fx.Node):
+        return False
+    counter, value = node.args[0], node.args[0].meta.get("val")
+    if counter.op != "placeholder" or not isinstance(value, torch.Tensor) or value.ndim or value.is_floating_point():
+        return False
+    return str(node.target).startswith("aten.add_.") or "num_batches_tracked" in counter.name
 
 
 def _wraps(node):

@@ -15,6 +15,7 @@ from torch.nn import functional as F
 from torch.utils.data import DataLoader, TensorDataset
 
 import cleave
+from cleave._dynamo import backend  # the wheel tells PyTorch of it: backend="cleave"
 
 DEVICE = os.environ.get("CLEAVE_TEST_DEVICE", "host")
 warnings.filterwarnings("ignore", module="torch")
@@ -236,6 +237,70 @@ class Training(unittest.TestCase):
             cleave.compile(nn.Linear(3, 2), device="host").step(x, y)
         gc.collect()
         self.assertEqual(cleave.Device("host").memory()["current"], held)
+
+
+class Compiled(unittest.TestCase):
+    """torch.compile(backend=...): an unchanged loop beside eager PyTorch."""
+
+    def looped(self, module, x, y, steps=20, lr=0.02):
+        twin = copy.deepcopy(module)
+        compiled = torch.compile(module, backend=backend, options={"device": DEVICE, "fallback": False})
+        told = []
+        for each in (twin, compiled):
+            torch.manual_seed(11)
+            optimizer, losses = torch.optim.SGD(each.parameters(), lr, momentum=0.9), []
+            for _ in range(steps):
+                optimizer.zero_grad()
+                loss = F.cross_entropy(each(x), y)
+                loss.backward()
+                optimizer.step()
+                losses.append(float(loss.detach()))
+            told.append(losses)
+        numpy.testing.assert_allclose(told[1], told[0], rtol=1e-4, atol=1e-5)
+        for name, value in twin.state_dict().items():
+            torch.testing.assert_close(module.state_dict()[name], value, rtol=1e-3, atol=1e-4)
+        return compiled, twin
+
+    def test_dropout_is_drawn_as_in_eager_mode(self):
+        self.looped(nn.Sequential(nn.Linear(8, 16), nn.ReLU(), nn.Dropout(0.4), nn.Linear(16, 4)), torch.randn(6, 8), torch.arange(6) % 4)
+        self.looped(nn.Sequential(nn.Conv2d(1, 8, 3), nn.Dropout2d(0.4), nn.Flatten(), nn.Linear(8 * 36, 5)), *digits())
+
+    def test_running_statistics(self):
+        module = cnn(bias=False)
+        x, y = digits()
+        compiled, twin = self.looped(module, x, y)
+        self.assertEqual(int(module.state_dict()["1.num_batches_tracked"]), 20)
+        module.eval(), twin.eval()
+        with torch.no_grad():
+            for n in (8, 3, 1):
+                torch.testing.assert_close(compiled(x[:n]), twin(x[:n]), rtol=1e-3, atol=1e-3)
+
+    def test_attention_with_dropout(self):
+        layer = nn.TransformerEncoderLayer(16, 2, 32, dropout=0.2, batch_first=True)
+        self.looped(nn.Sequential(nn.Embedding(11, 16), nn.TransformerEncoder(layer, 1, enable_nested_tensor=False), nn.Flatten(),
+                                  nn.Linear(96, 3)), torch.randint(0, 11, (4, 6)), torch.arange(4) % 3)
+
+    def test_recurrent(self):
+        self.looped(Recurrent(nn.LSTM), torch.randint(0, 20, (3, 5)), torch.randint(0, 20, (3, 5)))
+
+    def test_what_is_missing_is_pytorchs(self):
+        class Odd(nn.Module):
+            def __init__(self):
+                super().__init__()
+                self.linear = nn.Linear(3, 3)
+
+            def forward(self, x):
+                return torch.linalg.inv(self.linear(x) + 3 * torch.eye(3))
+        module, x = Odd(), torch.rand(3, 3)
+        compiled = torch.compile(module, backend=backend, options={"device": DEVICE})
+        with self.assertWarnsRegex(UserWarning, r"cleave: a graph of \d+ ops is computed by PyTorch: Cleave has no way to compute 1 of"):
+            y = compiled(x)
+        torch.testing.assert_close(y, module(x))
+        torch._dynamo.reset()
+        with self.assertRaisesRegex(Exception, "no way to compute 1 of PyTorch's ops"):
+            torch.compile(module, backend=backend, options={"device": DEVICE, "fallback": False})(x)
+        with self.assertRaisesRegex(Exception, "has no option speed; it has device, precision, fallback"):
+            torch.compile(cnn(), backend=backend, options={"speed": 9})(digits()[0])
 
 
 def _resident():

@@ -1,0 +1,166 @@
+# SPDX-License-Identifier: Apache-2.0
+"""`torch.compile(model, backend="cleave")`: an unchanged training loop, whose graphs are computed by Cleave.
+
+Values come from PyTorch's memory and go back there, parameters and gradients too, as the loop and its optimizer want them. A graph that is
+asked for gradients is computed once for its results, and in the backward pass once more with its gradients: nothing is kept between. What
+dropout drops PyTorch draws, so a seed gives the same as in eager mode.
+"""
+import warnings
+
+import torch
+
+from ._aten import ops
+from ._library import Error, NULL, ffi, lib, make, runtime
+from ._program import Program
+from ._steps import array, pointer
+from .device import Device
+from .graph import Graph, Tensor
+
+
+class _Pass:
+    """A plan of its own session, from tensors of PyTorch to tensors."""
+
+    def __init__(self, program, example, device, precision, gradients):
+        """gradients: indices of the inputs whose gradients are wanted; None: the results."""
+        self.graph = graph = Graph(training=True, precision=precision)
+        self.masks, self.inputs, self.fed, self.written = [], [], [], {}
+        names, counters = program.written(), program.counters()
+        for i, x in enumerate(example):
+            if not isinstance(x, torch.Tensor) or i in counters:
+                self.inputs.append(x)
+                continue
+            if i in names:  # running statistics
+                t = graph.buffer("buffer%d" % i, "float32", x.shape)
+                self.written[i] = "buffer%d" % i
+            else:
+                t = graph.input("input%d" % i, array(x).dtype, x.shape)
+                if gradients is not None and i in gradients:
+                    lib.clv_requires_grad(t.pointer, True)
+                self.fed.append((i, t))
+            self.inputs.append(t)
+        results = program.build(graph, self.inputs, None, None, gradients is not None, self.masks)
+        if gradients is None:
+            self.outputs = [graph.output(y, "output%d" % i) for i, y in enumerate(results)]
+        else:
+            self.given = [graph.input("given%d" % i, "float32", y.shape) for i, y in enumerate(results) if str(y.dtype) == "float32"]
+            parts = [ops.sum(ops.mul(y, dy)) for y, dy in zip((y for y in results if str(y.dtype) == "float32"), self.given)]
+            loss = parts[0]
+            for part in parts[1:]:
+                loss = ops.add(loss, part)
+            graph.output(loss, "loss")
+            lib.clv_backward(loss.pointer)
+            graph.check()
+            self.outputs = []
+            for i in gradients:
+                gradient = lib.clv_gradient(self.inputs[i].pointer)
+                self.outputs.append(None if gradient == NULL else graph.output(Tensor(graph, gradient), "gradient%d" % i))
+        graph.check()
+        config, here = ffi.new("clv_plan_config *"), runtime()
+        config.device, config.own_session = device._pointer, True
+        self.plan = make("clv_plan", lambda out: lib.clv_plan_create(graph.pointer, config, out), lib.clv_plan_destroy, graph.handle)
+        self.session = make("clv_session", lambda out: lib.clv_session_create(here.pointer, NULL, out), lib.clv_session_destroy, here.handle)
+        self.run = make("clv_run", lambda out: lib.clv_run_create(self.session.pointer, self.plan.pointer, out), lib.clv_run_destroy,
+                        self.session, self.plan)
+
+    def __call__(self, args, masks, given=()):
+        here, kept = runtime(), []
+
+        def feed(tensor, x):
+            kept.append(array(x))
+            here.check(lib.clv_run_feed(self.run.pointer, tensor.pointer, *pointer(kept[-1])))
+
+        for i, t in self.fed:
+            feed(t, args[i])
+        for (t, *_), mask in zip(self.masks, masks):
+            feed(t, mask)
+        for t, dy in zip(getattr(self, "given", ()), given):
+            feed(t, torch.zeros(t.shape) if dy is None else dy)
+        at = {i: lib.clv_session_find(self.session.pointer, name.encode()) for i, name in self.written.items()}
+        for i, k in at.items():
+            here.check(lib.clv_session_write(self.session.pointer, k, *pointer(array(args[i]))))
+        ticket = ffi.new("int64_t *")
+        here.check(lib.clv_run_step(self.run.pointer, ticket))
+        results = []
+        for t in self.outputs:
+            y = None if t is None else torch.empty(t.shape, dtype=getattr(torch, str(t.dtype)))
+            if t is not None:
+                here.check(lib.clv_run_fetch(self.run.pointer, ticket[0], t.pointer, ffi.cast("void *", y.data_ptr()), t.n_bytes))
+            results.append(y)
+        found = {}
+        for i, k in at.items():
+            found[i] = torch.empty(args[i].shape)
+            here.check(lib.clv_session_read(self.session.pointer, k, ffi.cast("void *", found[i].data_ptr()), found[i].numel() * 4))
+        return results, found
+
+
+class _Compiled:
+    """A graph for inputs of fixed shapes."""
+
+    def __init__(self, module, args, device, precision):
+        self.program = Program(module, [x.detach() if isinstance(x, torch.Tensor) else x for x in args], open_batch=False)
+        self.settings = (device, precision)
+        self.wanted = [i for i, x in enumerate(args) if isinstance(x, torch.Tensor) and x.requires_grad]
+        self.forward = _Pass(self.program, args, device, precision, None)
+        self.dtypes = self.program.result_dtypes()
+        self.backward = None
+
+    def draw(self):
+        places = ((torch.empty_strided(t.shape, stride) if stride else torch.empty(t.shape), p) for t, p, stride in self.forward.masks)
+        return [torch.empty_like(place).bernoulli_(1 - p).div_(1 - p) for place, p in places]
+
+    def __call__(self, *args):
+        results = _Call.apply(self, *args)
+        return results if isinstance(results, tuple) else (results,)
+
+
+class _Call(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx, compiled, *args):
+        masks = compiled.draw()
+        ctx.compiled, ctx.masks = compiled, masks
+        ctx.others = [None if isinstance(x, torch.Tensor) else x for x in args]
+        ctx.save_for_backward(*[x for x in args if isinstance(x, torch.Tensor)])
+        results, written = compiled.forward(args, masks)
+        for i, value in written.items():
+            args[i].copy_(value)
+        for i in compiled.program.counters():
+            args[i].add_(1)
+        ctx.mark_non_differentiable(*[r for r in results if not r.is_floating_point()])
+        return tuple(r.to(d) for r, d in zip(results, compiled.dtypes))
+
+    @staticmethod
+    def backward(ctx, *given):
+        compiled, saved = ctx.compiled, iter(ctx.saved_tensors)
+        args = [next(saved) if x is None else x for x in ctx.others]
+        if compiled.backward is None:
+            compiled.backward = _Pass(compiled.program, args, *compiled.settings, compiled.wanted)
+        gradients, _ = compiled.backward(args, ctx.masks, [dy for dy, d in zip(given, compiled.dtypes) if d.is_floating_point])
+        found = [None] * len(args)
+        for i, g in zip(compiled.wanted, gradients):
+            found[i] = None if g is None else g.to(args[i].dtype)
+        return (None, *found)
+
+
+def backend(module, example, options=None):
+    """Called by torch.compile. options: `device`, `precision`, and `fallback` (True): whether a graph that Cleave cannot compute is PyTorch's."""
+    options = dict(options or {})
+    fallback, precision = options.pop("fallback", True), options.pop("precision", "f32")
+    device = Device(options.pop("device", None))
+    if options:
+        raise ValueError("torch.compile(backend='cleave') has no option %s; it has device, precision, fallback" % ", ".join(options))
+    kept = {}
+
+    def call(*args):
+        key = tuple((tuple(x.shape), x.dtype, x.requires_grad) if isinstance(x, torch.Tensor) else x for x in args)
+        if key not in kept:
+            try:
+                kept[key] = _Compiled(module, args, device, precision)
+            except Error as error:
+                if not fallback:
+                    raise
+                n = sum(node.op in ("call_function", "call_method", "call_module") for node in module.graph.nodes)
+                warnings.warn("cleave: a graph of %d ops is computed by PyTorch: %s" % (n, error), stacklevel=2)
+                kept[key] = module
+        return kept[key](*args)
+
+    return call
