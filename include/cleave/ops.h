@@ -383,8 +383,8 @@ CLV_API clv_tensor *clv_var(clv_tensor *x, CLV_COUNT(n_axes) const int *axes, in
 /** The square root of that; its gradient where all elements are equal is no number. Source: torch.std. */
 CLV_API clv_tensor *clv_std(clv_tensor *x, CLV_COUNT(n_axes) const int *axes, int n_axes, int correction,
                             bool keepdim);
-/** (sum |x|^p)^(1/p) over axes; p INFINITY or -INFINITY: the largest or smallest |x|; 0: how many are not 0. Gradient x, of 2 and others not
- *  a number where the norm is 0. Source: torch.linalg.vector_norm. */
+/** (sum |x|^p)^(1/p) over axes; p INFINITY or -INFINITY: the largest or smallest |x|; 0: how many are not 0. Gradient x; 0
+ *  where the norm is 0, if p is above 1. Source: torch.linalg.vector_norm. */
 CLV_API clv_tensor *clv_vector_norm(clv_tensor *x, float p, CLV_COUNT(n_axes) const int *axes, int n_axes,
                                     bool keepdim);
 /**

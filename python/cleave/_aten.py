@@ -828,13 +828,7 @@ def var_mean(c, x, dim=None, unbiased=True, keepdim=False, *, correction=None):
 
 @op("linalg_vector_norm", "norm.ScalarOpt_dim", "norm.Scalar")
 def vector_norm(c, x, ord=2, dim=None, keepdim=False, *, dtype=None):
-    over = axes(x, dim)
-    if ord == 2:
-        return ops.sqrt(ops.sum(ops.square(x), axes=over, keepdim=keepdim))
-    if ord == float("inf"):
-        return ops.max(ops.abs(x), axes=over, keepdim=keepdim)
-    y = ops.sum(ops.pow_scalar(ops.abs(x), exponent=ord), axes=over, keepdim=keepdim)
-    return y if ord == 1 else ops.pow_scalar(y, exponent=1 / ord)
+    return ops.vector_norm(x, p=ord, axes=axes(x, dim), keepdim=keepdim)
 
 
 @op("cumsum")

@@ -19,15 +19,8 @@ static clv_tensor *sum_of_sizes(clv_tensor *x, const int *axes, int n, bool keep
     return clv_sum(clv_abs(x), axes, n, keep);
 }
 
-/** Of zeros alone the gradient is 0, as PyTorch has it: the root has none there. */
 static clv_tensor *length(clv_tensor *x, const int *axes, int n, bool keep) {
-    clv_tensor *squares = clv_sum(clv_square(x), axes, n, keep);
-    if (!squares) return NULL;
-    clv_graph *graph = clv_tensor_graph(squares);
-    clv_tensor *zero = clv_full(graph, CLV_DTYPE_F32, (clv_shape){0}, 0),
-               *one = clv_full(graph, CLV_DTYPE_F32, (clv_shape){0}, 1);
-    clv_tensor *none = clv_eq(squares, zero);
-    return clv_where(none, zero, clv_sqrt(clv_where(none, one, squares)));
+    return clv_vector_norm(x, 2, axes, n, keep);
 }
 
 static clv_tensor *log_of_sum(clv_tensor *x, const int *axes, int n, bool keep) {

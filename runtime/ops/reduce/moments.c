@@ -121,9 +121,18 @@ const clv__op clv__op_std = {
         {.label = "rows", .quick = true, .in = {CLV__DIMS(5, 7)}, CALL(.axes = {1, {-1}}, .correction = 1)}),
     COMPOSITE(std)};
 
+/** sums^(1/p); of none 0, with a gradient of 0. */
+static clv_tensor *root(clv_tensor *sums, float p) {
+    clv_graph *graph = clv__tensor_graph(sums);
+    clv_tensor *zero = clv_full(graph, CLV_DTYPE_F32, (clv_shape){0}, 0),
+               *one = clv_full(graph, CLV_DTYPE_F32, (clv_shape){0}, 1), *none = clv_eq(sums, zero);
+    sums = clv_where(none, one, sums); // before the root, which has no gradient at 0
+    return clv_where(none, zero, p == 2 ? clv_sqrt(sums) : clv_pow_scalar(sums, 1 / p));
+}
+
 clv_tensor *clv_vector_norm(clv_tensor *x, float p, const int *axes, int n_axes, bool keepdim) {
     if (isnan(p)) return clv__graph_fail(clv__tensor_graph(x), CLV_E_VALUE, "vector_norm: p is not a number");
-    if (p == 2) return clv_sqrt(clv_sum(clv_square(x), axes, n_axes, keepdim));
+    if (p == 2) return root(clv_sum(clv_square(x), axes, n_axes, keepdim), p);
     clv_tensor *size = clv_abs(x);
     if (isinf(p)) return (p > 0 ? clv_max : clv_min)(size, axes, n_axes, keepdim);
     if (p == 1) return clv_sum(size, axes, n_axes, keepdim);
@@ -131,7 +140,8 @@ clv_tensor *clv_vector_norm(clv_tensor *x, float p, const int *axes, int n_axes,
         clv_tensor *zero = clv_full(clv__tensor_graph(x), CLV_DTYPE_F32, (clv_shape){0}, 0);
         return clv_sum(clv_cast(clv_ne(size, zero), CLV_DTYPE_F32), axes, n_axes, keepdim);
     }
-    return clv_pow_scalar(clv_sum(clv_pow_scalar(size, p), axes, n_axes, keepdim), 1 / p);
+    clv_tensor *sums = clv_sum(clv_pow_scalar(size, p), axes, n_axes, keepdim);
+    return p > 0 ? root(sums, p) : clv_pow_scalar(sums, 1 / p);
 }
 
 static clv_tensor *build_vector_norm(const clv__call *call) {

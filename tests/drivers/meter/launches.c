@@ -71,7 +71,7 @@ is_whole(const clv_tensor
 }
 
 /** So many samples of each variant of each op are enough, and small ones. */
-enum { SAMPLES = 3, MOST_ELEMENTS = 1 << 14, MOST_VARIANTS = 512 };
+enum { SAMPLES = 3, MOST_ELEMENTS = 1 << 14, MOST_VARIANTS = 2048 };
 static struct {
     const clv__variant *variant;
     const clv__op *op;
