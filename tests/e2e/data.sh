@@ -203,7 +203,7 @@ expect 1 "those of model 'gpt' are tokens" "$cleave" train text text.txt $gpt --
 
 # One sentence each.
 expect 2 'gpt is a model of texts' "$cleave" train fashion-mnist --model gpt
-expect 2 'cnn is a model of images; of texts there is gpt' "$cleave" train text text.txt --model cnn
+expect 2 'cnn is a model of images; of texts there are gpt, gpt2, llama and lstm_lm' "$cleave" train text text.txt --model cnn
 expect 2 '`text FILE` wants the name of a file' "$cleave" train text
 expect 2 '--context is of texts' "$cleave" train fashion-mnist --context 5
 expect 2 '--validation is of texts and tables' "$cleave" train fashion-mnist --validation 0.5
