@@ -3,7 +3,7 @@
 // first label, blank, second label, ... blank. Sample n has input_lengths[n] steps and target_lengths[n] labels; its targets are row n of
 // [N, S], or, `padded` 0, come one sample after the other in [S].
 //
-//   ctc_alpha   a group of ITEMS does a sample's steps from `begin` to before `end`: alpha[n][t][s] = log of the probability of all ways
+//   ctc_alpha   an item, or a group of ITEMS, does a sample's steps from `begin` to before `end`: alpha[n][t][s] = log of the probability of all ways
 //               to place s by step t; after the last step nll[n]
 //   ctc_beta    the same from the last step back: share[n][t][s] = probability that the way goes through there, given the targets. `row` has
 //               the newest 2 rows of beta of each sample
@@ -13,7 +13,7 @@
 //               the shares, times -dy[n]. All of dx is 0 before
 //
 // T_X, T_DX  how x and dx are stored: float (default), f16 or bf16
-// ITEMS      of a group; default 1. With more, places of a step are done side by side
+// ITEMS      of a sample; default 1, in groups of any size. With more it is a group's: places of a step are done side by side
 //
 // What lies outside, lengths or labels, or a label that is the blank, makes nll[n] NaN, and reads nothing that it should not.
 #define T_X float
@@ -22,8 +22,14 @@
 
 #if ITEMS == 1
 #define CTC_WAIT
+#define CTC_GROUP
+#define CTC_PLACE                                                                                            \
+    const int n = (int)get_global_id(0), id = 0;                                                             \
+    if (n >= N) return;
 #else
 #define CTC_WAIT barrier(CLK_GLOBAL_MEM_FENCE);
+#define CTC_GROUP __attribute__((reqd_work_group_size(ITEMS, 1, 1)))
+#define CTC_PLACE const int n = (int)get_group_id(0), id = (int)get_local_id(0);
 #endif
 
 #define CTC_SUM(suffix)                                                                                      \
@@ -52,7 +58,8 @@ static int4 KERNEL(ctc_sample)(__global const int *targets, __global const int *
 }
 
 #define SAMPLE                                                                                               \
-    const int n = (int)get_group_id(0), id = (int)get_local_id(0), L = 2 * S + 1;                            \
+    CTC_PLACE                                                                                                \
+    const int L = 2 * S + 1;                                                                                 \
     const int4 sample =                                                                                      \
         KERNEL(ctc_sample)(targets, input_lengths, target_lengths, n, T, C, S, padded, blank);                      \
     const int steps = sample.y, places = 2 * sample.z + 1;                                                   \
@@ -65,8 +72,7 @@ static int4 KERNEL(ctc_sample)(__global const int *targets, __global const int *
     __global const T_X *restrict x, __global const int *restrict targets,                                    \
         __global const int *restrict input_lengths, __global const int *restrict target_lengths
 
-__kernel __attribute__((reqd_work_group_size(ITEMS, 1, 1))) void
-KERNEL(ctc_alpha)(__global float *nll, __global float *alpha, INPUTS, int T, int N, int C, int S, int padded,
+__kernel CTC_GROUP void KERNEL(ctc_alpha)(__global float *nll, __global float *alpha, INPUTS, int T, int N, int C, int S, int padded,
                   int blank, int zero_infinity, int begin, int end) {
     SAMPLE
     __global float *rows = alpha + (clv_offset)n * T * L;
@@ -120,8 +126,7 @@ KERNEL(ctc_alpha)(__global float *nll, __global float *alpha, INPUTS, int T, int
     nll[n] = sample.w ? loss : NAN;
 }
 
-__kernel __attribute__((reqd_work_group_size(ITEMS, 1, 1))) void
-KERNEL(ctc_beta)(__global float *share, __global float *row, INPUTS, __global const float *restrict nll,
+__kernel CTC_GROUP void KERNEL(ctc_beta)(__global float *share, __global float *row, INPUTS, __global const float *restrict nll,
                  __global const float *restrict alpha, int T, int N, int C, int S, int padded, int blank,
                  int begin, int end) {
     SAMPLE

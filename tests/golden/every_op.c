@@ -18,7 +18,7 @@ static const struct {
      "a copy to another device, no arithmetic; tests/unit/place.c compares models over two devices with one"},
 };
 
-enum { MOST = 256 };
+enum { MOST = 512 };
 
 typedef struct pinned {
     char names[MOST][64];

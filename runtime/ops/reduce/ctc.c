@@ -63,8 +63,12 @@ static clv__launch *over_samples(clv__launches *list, const clv__op_io *io, cons
                                  const char *entry) {
     clv__launch *launch = clv__launch_kernel(list, "ctc", entry);
     const bool groups = io->variant->number == GROUPS;
-    if (groups) clv__launch_define(list, launch, "ITEMS", "%d", ITEMS);
-    clv__launch_grid(launch, (size_t)z->N * (groups ? ITEMS : 1), groups ? ITEMS : 1);
+    if (groups) {
+        clv__launch_define(list, launch, "ITEMS", "%d", ITEMS);
+        clv__launch_grid(launch, (size_t)z->N * ITEMS, ITEMS);
+    } else {
+        clv__launch_over(list, launch, CLV__TASKS, z->N);
+    }
     return launch;
 }
 
