@@ -30,6 +30,11 @@ class Context:
     def __init__(self, graph, training, masks=None):
         self.graph, self.training, self.masks, self.node = graph, training, masks, None
 
+    def gives(self, dtype):
+        """Is that the dtype of the node's result in PyTorch?"""
+        value = self.node.meta.get("val")
+        return isinstance(value, torch.Tensor) and value.dtype == dtype
+
     def tensor(self, x, like=None):
         """A tensor of the graph. Numbers and tensors of PyTorch become constants, of the dtype of `like` if that is given."""
         if isinstance(x, Tensor):
@@ -127,8 +132,10 @@ def mul(c, a, b):
 
 @op("div", "divide", "true_divide")
 def div(c, a, b, *, rounding_mode=None):
-    whole = all(isinstance(x, int) or isinstance(x, Tensor) and str(x.dtype) != F32 or
+    whole = rounding_mode and all(isinstance(x, int) or isinstance(x, Tensor) and str(x.dtype) != F32 or
                 isinstance(x, torch.Tensor) and not x.is_floating_point() for x in (a, b))
+    if whole:
+        raise NotImplementedError("division of integers, which would be one of f32 here")
     a = a if isinstance(a, (int, float)) else floats(c, a)
     if isinstance(b, (int, float)):
         y = ops.div(a, scalar(c, float(b), F32))
@@ -139,7 +146,7 @@ def div(c, a, b, *, rounding_mode=None):
         y = ops.floor(y)
     elif rounding_mode == "trunc":
         y = ops.mul(ops.sign(y), ops.floor(ops.abs(y)))
-    return cast(y, I32) if whole and rounding_mode else y
+    return y
 
 
 @op("floor_divide")
@@ -180,7 +187,7 @@ def neg(c, x):
 
 @op("abs")
 def absolute(c, x):
-    return ops.abs(x) if str(x.dtype) == F32 else cast(ops.abs(floats(c, x)), I32)
+    return ops.abs(x) if str(x.dtype) == F32 else maximum(c, number(x), ops.neg(number(x)))
 
 
 @op("rsqrt")
@@ -245,11 +252,10 @@ def hardtanh(c, x, min_val=-1.0, max_val=1.0):
 
 @op("clamp", "clip")
 def clamp(c, x, min=None, max=None):
-    if isinstance(min, (Tensor, torch.Tensor)) or isinstance(max, (Tensor, torch.Tensor)):
+    if isinstance(min, (Tensor, torch.Tensor)) or isinstance(max, (Tensor, torch.Tensor)) or str(x.dtype) != F32:
         x = x if min is None else maximum(c, x, min)
         return x if max is None else minimum(c, x, max)
-    y = ops.clamp(floats(c, x), min=min, max=max)
-    return y if str(x.dtype) == F32 else cast(y, I32)
+    return ops.clamp(x, min=min, max=max)
 
 
 @op("clamp_min")
@@ -286,13 +292,26 @@ def truth(c, x):
     return x if str(x.dtype) == I32 else compare("ne")(c, x, 0.0)
 
 
+def bitwise(name):
+    """Of truths as logic, else of bits."""
+    def build(c, a, b):
+        return logical(name)(c, a, b) if c.gives(torch.bool) else getattr(ops, "bitwise_" + name)(*pair(c, a, b))
+    return build
+
+
 for _name in ("and", "or", "xor"):
-    TABLE["logical_" + _name] = TABLE["bitwise_" + _name] = TABLE["__%s__" % _name] = logical(_name)
+    TABLE["logical_" + _name] = logical(_name)
+    TABLE["bitwise_" + _name] = TABLE["__%s__" % _name] = bitwise(_name)
 
 
-@op("logical_not", "bitwise_not")
+@op("logical_not")
 def logical_not(c, x):
     return ops.logical_not(truth(c, x))
+
+
+@op("bitwise_not")
+def bitwise_not(c, x):
+    return logical_not(c, x) if c.gives(torch.bool) else ops.bitwise_not(number(x))
 
 
 @op("isnan")
@@ -312,12 +331,16 @@ def masked_fill(c, x, mask, value):
 
 @op("maximum")
 def maximum(c, a, b):
-    return where(c, compare("ge")(c, a, b), a, b)
+    a, b = pair(c, a, b)
+    y = ops.where(ops.ge(a, b), a, b)
+    return y if str(a.dtype) == I32 else ops.where(ops.ne(a, a), a, y)  # NaN is kept
 
 
 @op("minimum")
 def minimum(c, a, b):
-    return where(c, compare("le")(c, a, b), a, b)
+    a, b = pair(c, a, b)
+    y = ops.where(ops.le(a, b), a, b)
+    return y if str(a.dtype) == I32 else ops.where(ops.ne(a, a), a, y)
 
 
 @op("addcmul")
@@ -470,6 +493,12 @@ def expand(c, x, shape, *, implicit=False):
     lead = len(shape) - x.ndim
     shape = [x.shape[i - lead] if n == -1 else n for i, n in enumerate(shape)]
     return x if list(x.shape) == shape else ops.broadcast_to(x, shape=shape)
+
+
+@op("broadcast_tensors")
+def broadcast_tensors(c, tensors):
+    shape = torch.broadcast_shapes(*(x.shape for x in tensors))
+    return [expand(c, c.tensor(x), shape) for x in tensors]
 
 
 @op("expand_as")
@@ -756,8 +785,12 @@ def one_hot(c, x, num_classes=-1):
 
 @op("sum")
 def sum_(c, x, dim=None, keepdim=False, *, dtype=None):
-    y = ops.sum(floats(c, x), axes=axes(x, dim), keepdim=keepdim)
-    return y if str(x.dtype) == F32 else cast(y, I32)
+    if str(x.dtype) == F32:
+        return ops.sum(x, axes=axes(x, dim), keepdim=keepdim)
+    x = number(x)
+    for d in axes(x, dim):  # exactly, as integers
+        x = slice_(c, ops.cumsum(x, axis=d), d, x.shape[d] - 1)
+    return x if keepdim else reshape(x, [n for d, n in enumerate(x.shape) if d not in axes(x, dim)])
 
 
 @op("mean")
@@ -767,6 +800,8 @@ def mean(c, x, dim=None, keepdim=False, *, dtype=None):
 
 @op("amax")
 def amax(c, x, dim=None, keepdim=False):
+    if str(x.dtype) != F32:
+        raise NotImplementedError("the largest of integers, which would be one of f32 here")
     return ops.max(floats(c, x), axes=axes(x, dim), keepdim=keepdim)
 
 
@@ -797,7 +832,8 @@ def min_(c, x, *rest):
 
 @op("any")
 def any_(c, x, dim=None, keepdim=False):
-    return compare("ne")(c, amax(c, cast(truth(c, x), F32), None if dim is None else [dim], keepdim), 0.0)
+    y = ops.max(cast(truth(c, x), F32), axes=axes(x, dim), keepdim=keepdim)
+    return compare("ne")(c, y, 0.0)
 
 
 @op("all")

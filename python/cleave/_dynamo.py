@@ -118,8 +118,10 @@ class _Call(torch.autograd.Function):
     def forward(ctx, compiled, *args):
         masks = compiled.draw()
         ctx.compiled, ctx.masks = compiled, masks
-        ctx.others = [None if isinstance(x, torch.Tensor) else x for x in args]
-        ctx.save_for_backward(*[x for x in args if isinstance(x, torch.Tensor)])
+        changed = compiled.program.written() | set(compiled.program.counters())  # by other calls, too, before the backward pass
+        ctx.others = [None if isinstance(x, torch.Tensor) and i not in changed else x.clone() if i in changed else x
+                      for i, x in enumerate(args)]
+        ctx.save_for_backward(*[x for i, x in enumerate(args) if ctx.others[i] is None])
         results, written = compiled.forward(args, masks)
         for i, value in written.items():
             args[i].copy_(value)

@@ -138,7 +138,10 @@ def runtime():
     with _lock:
         here = os.getpid()
         if here not in _runtimes:
-            _runtimes[here] = Runtime()
+            if _runtimes:
+                warnings.warn("cleave: OpenCL drivers do not live through a fork; this child has the device `host` alone. Start processes by "
+                              "`spawn` to use others", stacklevel=3)
+            _runtimes[here] = Runtime(no_opencl=bool(_runtimes))
         return _runtimes[here]
 
 

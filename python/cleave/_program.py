@@ -14,7 +14,7 @@ from ._library import Error, UnsupportedError
 from .graph import Tensor
 
 
-_exporting = threading.Lock()  # torch.export keeps what it does in variables of its module
+_exporting = threading.RLock()  # torch.export keeps what it does in variables of its module
 
 
 def _last_frame(node):
@@ -45,8 +45,9 @@ class Program:
         self.shapes = [tuple(x.shape) for x in example if isinstance(x, torch.Tensor)]
         with _exporting:
             self.exported = self._export(module, example, open_batch)
-        self.open = self._open_batch()
-        self._take()
+            self.open = self._open_batch()
+            self._take()
+        self._held = {}
 
     def _export(self, module, example, open_batch):
         batch = {x.shape[0] for x in example if isinstance(x, torch.Tensor) and x.ndim} if open_batch else {1}
@@ -74,13 +75,57 @@ class Program:
         values = [n.meta.get("val") for n in self._placeholders() if n.name in users]
         return bool(values) and all(isinstance(v.shape[0], torch.SymInt) for v in values if isinstance(v, torch.Tensor) and v.ndim)
 
-    def fits(self, shapes):
-        """Is it the program of these inputs?"""
-        shapes = [tuple(s) for s in shapes]
-        return shapes == self.shapes or (self.open and [s[1:] for s in shapes] == [s[1:] for s in self.shapes])
+    def fits(self, module, inputs):
+        """Is it the program of inputs like these? Of another batch it is run once beside the module, by PyTorch: `len(x)` and `float(n)` of a
+        batch are numbers in an exported program, and nothing tells so."""
+        shapes = tuple(tuple(x.shape) for x in inputs)
+        if list(shapes) == self.shapes:
+            return True
+        if not self.open or [s[1:] for s in shapes] != [s[1:] for s in self.shapes]:
+            return False
+        if shapes not in self._held:
+            self._held[shapes] = self._same(module, inputs)
+        return self._held[shapes]
+
+    def _same(self, module, inputs):
+        example = [torch.rand(x.shape) if "float" in str(x.dtype) else torch.zeros(x.shape, dtype=getattr(torch, str(x.dtype))) for x in inputs]
+        before, told = {k: v.detach().clone() for k, v in module.state_dict().items()}, []
+        with _exporting, torch.no_grad(), warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            for each in (module, self.exported.module()):
+                with torch.random.fork_rng(devices=[]):
+                    torch.manual_seed(0)
+                    try:
+                        told.append(pytree.tree_leaves(each(*(x.clone() for x in example))))
+                    except Exception:  # a size that one of them does not take: exported anew, that tells it
+                        return False
+                for name, value in module.state_dict().items():
+                    value.copy_(before[name])
+        return all(not isinstance(a, torch.Tensor) or torch.allclose(a.double(), b.double(), rtol=1e-4, atol=1e-6, equal_nan=True)
+                   for a, b in zip(*told))
+
+    def _refuse(self):
+        """What a graph cannot do as the module does."""
+        for graph in self._graphs():
+            for node in graph.nodes:
+                if node.op != "call_function":
+                    continue
+                tags = getattr(node.target, "tags", ())
+                name = str(node.target).replace("aten.", "", 1).split(".")[0].rstrip("_")
+                if torch.Tag.nondeterministic_seeded in tags and name not in _DROPS:
+                    raise UnsupportedError("%s draws random numbers within the module, which would be the same in every step here%s" % (
+                        node.target, _at(node)))
+                if "aten" in str(node.target) and _aten.find(node.target)[1] and not _ignored(node):
+                    written = node.args[0]
+                    while _is_view(written):
+                        written = written.args[0]
+                    if written.op == "placeholder":
+                        raise UnsupportedError("%s writes into an input or a buffer of the module, which would be lost here%s" % (
+                            node.target, _at(node)))
 
     def _take(self):
         """What there is to build, or what is missing, all of it."""
+        self._refuse()
         missing = self._missing()
         if missing:
             known = torch.export.default_decompositions()
@@ -116,20 +161,17 @@ class Program:
 
     def _view_in_place(self):
         """Ops that write into a view of a value that is read again, itself or by another view: that changes too."""
-        def is_view(node):
-            return node.op == "call_function" and str(node.target).replace("aten.", "").split(".")[0] in _aten.VIEWS
-
         for graph in self._graphs():
             place = {node: i for i, node in enumerate(graph.nodes)}
             for node in graph.nodes:
-                if node.op != "call_function" or "aten" not in str(node.target) or not _aten.find(node.target)[1] or not is_view(node.args[0]):
+                if node.op != "call_function" or "aten" not in str(node.target) or not _aten.find(node.target)[1] or not _is_view(node.args[0]):
                     continue
                 same = node.args[0]
-                while is_view(same):
+                while _is_view(same):
                     same = same.args[0]
                 views = [same]
                 for view in views:
-                    views += [u for u in view.users if is_view(u)]
+                    views += [u for u in view.users if _is_view(u)]
                 if any(place[user] > place[node] for view in views if view is not node.args[0] for user in view.users):
                     yield node
 
@@ -154,6 +196,11 @@ class Program:
         kinds = [s.kind.name for s in self.exported.graph_signature.output_specs]
         return [r.meta["val"].dtype if isinstance(r, torch.fx.Node) else torch.float32
                 for r, k in zip(pytree.tree_leaves(results), kinds) if k == "USER_OUTPUT"]
+
+    def unflatten(self, results):
+        """Results as the module gives them: a tensor, a tuple, a dict, in its dtypes."""
+        results = [r.to(d) for r, d in zip(results, self.result_dtypes())]
+        return pytree.tree_unflatten(results, self.exported.call_spec.out_spec)
 
     def build(self, graph, inputs, parameter, buffer, training, masks=None):
         """Append it to a graph. inputs: tensors in order; parameter(name), buffer(name) give those. training: will gradients be asked
@@ -237,6 +284,18 @@ def _ignored(node):
     if counter.op != "placeholder" or not isinstance(value, torch.Tensor) or value.ndim or value.is_floating_point():
         return False
     return str(node.target).startswith("aten.add_.") or "num_batches_tracked" in counter.name
+
+
+# What these draw is drawn here.
+_DROPS = {"dropout", "feature_dropout", "scaled_dot_product_attention", "lstm", "gru", "rnn_tanh", "rnn_relu"}
+
+
+def _is_view(node):
+    return node.op == "call_function" and str(node.target).replace("aten.", "").split(".")[0] in _aten.VIEWS
+
+
+def _at(node):
+    return " (%s)" % _last_frame(node) if _last_frame(node) else ""
 
 
 def _wraps(node):

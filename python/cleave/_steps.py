@@ -6,7 +6,7 @@ import time
 import numpy
 
 from . import optim
-from ._library import NULL, NotFiniteError, ffi, lib, make, runtime, text
+from ._library import NULL, NotFiniteError, ShapeError, StateError, ffi, lib, make, runtime, text
 from .device import CATEGORIES, Device
 from .graph import Graph, Tensor
 
@@ -96,6 +96,8 @@ class Steps:
     """A model: `build(kind, graph, inputs)` of a subclass appends it, and the loss for all kinds but `predict`."""
 
     def __init__(self, device=None, optimizer="adam", lr=None, precision="f32", place=None, recompute=None, seed=0):
+        if precision not in ("f32", "mixed", "mixed-bf16"):
+            raise ValueError("precision is f32, mixed or mixed-bf16, and this is %r" % (precision,))
         self.device, self.precision, self.place, self.recompute = Device(device), precision, place, recompute
         self.optimizer = optim.of(optimizer, lr)
         self.n_inputs, self._steps, self._runtime = None, {}, runtime()
@@ -116,10 +118,19 @@ class Steps:
     def _key(kind, inputs):
         return (kind,) + tuple((x.shape, x.dtype.name) for x in inputs)
 
+    def _arrays(self, batch):
+        """A batch as a sequence."""
+        if isinstance(batch, dict):
+            raise TypeError("a dict has no order of inputs and targets: give (inputs..., targets...)")
+        return batch
+
     def _step(self, kind, inputs):
+        if self._session.pointer == NULL:
+            raise StateError("this model is closed")
         key = self._key(kind, inputs)
         if key not in self._steps:
             step = Step(self, kind, inputs)
+            self._same_shapes(step)
             for other in self._steps.values():  # a larger arena can be had only while nothing uses the smaller one
                 if other.run is not None:
                     other.run.close()
@@ -134,6 +145,14 @@ class Steps:
             step.run = make("clv_run", lambda out: lib.clv_run_create(self._session.pointer, step.plan.pointer, out), lib.clv_run_destroy,
                             self._session, step.plan)
         return step
+
+    def _same_shapes(self, step):
+        """Parameters of a graph are those that the session holds."""
+        held, i = {name: shape for _, name, shape in self._held()}, 0
+        while lib.clv_parameter_get(step.graph.pointer, i) != NULL:
+            tensor, i = Tensor(step.graph, lib.clv_parameter_get(step.graph.pointer, i)), i + 1
+            if held.get(tensor.name, tensor.shape) != tensor.shape:
+                raise ShapeError("'%s' has the shape %s, and these inputs want %s" % (tensor.name, list(held[tensor.name]), list(tensor.shape)))
 
     def plan(self, *batch, device=None, place=None):
         """What a training step of this batch takes, on this device or on any other, before it is taken. Arrays of the shapes will do."""
@@ -193,11 +212,13 @@ class Steps:
         result      those dicts
         Ctrl-C ends it after a step, with KeyboardInterrupt; what was learnt stays.
         """
+        if epochs < 1:
+            raise ValueError("epochs must be at least 1, and it is %s" % epochs)
         history, done = [], 0
         for epoch in range(1, epochs + 1):
             began, total, n, waiting = time.monotonic(), 0.0, 0, None
             for batch in loader:
-                batch = self._batch(batch.values() if isinstance(batch, dict) else batch)
+                batch = self._batch(self._arrays(batch))
                 lr = self.optimizer.lr * (schedule(done) if schedule else 1.0)
                 if waiting and self._steps.get(self._key("train", batch)) is not waiting[0]:  # only the run used last keeps its steps
                     total, waiting = total + self._loss(waiting), None
@@ -235,7 +256,7 @@ class Steps:
         """{'loss': ...} over all batches, and of classes {'accuracy': ...}."""
         total, right, n, labels = 0.0, 0, 0, 0
         for batch in loader:
-            batch = self._batch(batch.values() if isinstance(batch, dict) else batch)
+            batch = self._batch(self._arrays(batch))
             results, targets = self._predict(batch[:self.n_inputs]), batch[self.n_inputs:]
             total += self._measure(results, targets) * len(batch[0])
             n += len(batch[0])
@@ -243,7 +264,9 @@ class Steps:
                 known = targets[0] >= 0
                 right += int(((results[0].argmax(1) == targets[0]) & known).sum())
                 labels += int(known.sum())
-        return dict({"loss": total / max(n, 1)}, **({"accuracy": right / labels} if labels else {}))
+        if not n:
+            raise ValueError("there is no batch to evaluate")
+        return dict({"loss": total / n}, **({"accuracy": right / labels} if labels else {}))
 
     # ---- weights ------------------------------------------------------------------------------------------------------
 
@@ -272,13 +295,22 @@ class Steps:
                 written.add(name)
         return written
 
+    def _needs_weights(self, what):
+        if self._session.pointer == NULL:
+            raise StateError("this model is closed")
+        if not self._steps:
+            raise StateError("no weights can be %s yet: a model holds them when it has seen a batch; call predict, or compile it with `example`"
+                             % what)
+
     def save(self, path):
         """Write parameters and buffers as a safetensors file, under their names. Atomic."""
+        self._needs_weights("saved")
         self._runtime.check(lib.clv_weights_save_texts(self._session.pointer, NULL, 0, os.fsencode(path)))
 
     def load(self, path, without=None):
-        """Read a safetensors file, or a checkpoint. without: patterns of what keeps its values, `fc.*`. The model must have been used or
-        planned once."""
+        """Read a safetensors file, or a checkpoint. without: patterns of what keeps its values, `fc.*`. The model must have been used
+        once, or compiled with `example`."""
+        self._needs_weights("loaded")
         self._runtime.check(lib.clv_weights_load_except(self._session.pointer, os.fsencode(path), without.encode() if without else NULL))
 
     def close(self):

@@ -2,11 +2,12 @@
 """A PyTorch module, computed and trained by Cleave."""
 import contextlib
 import copy
+import inspect
 
 import numpy
 import torch
 
-from ._library import lib
+from ._library import UnsupportedError, lib
 from ._program import Program
 from ._steps import Plan, Steps, array
 
@@ -34,8 +35,17 @@ class Model(Steps):
     """What `cleave.compile` gives. Parameters live on the device; `state_dict()` reads them, and so does `to_torch()` into the module."""
 
     def __init__(self, module, example=None, loss="cross_entropy", **settings):
+        if not isinstance(module, torch.nn.Module):
+            raise TypeError("cleave.compile wants a torch.nn.Module, and this is %r" % (module,))
         if isinstance(loss, str) and loss not in _LOSSES:
             raise ValueError("there is no loss '%s'; there are %s, and any function or module of PyTorch's" % (loss, ", ".join(_LOSSES)))
+        if not isinstance(loss, str) and not callable(loss):
+            raise TypeError("a loss is a name or a function of results and targets, and this is %r" % (loss,))
+        if isinstance(loss, torch.nn.Module) and any(p.requires_grad for p in loss.parameters()):
+            raise UnsupportedError("the loss has parameters of its own, which would not be trained: make them the module's")
+        groups = getattr(settings.get("optimizer"), "param_groups", None)
+        if groups and {id(p) for g in groups for p in g["params"]} != {id(p) for p in module.parameters() if p.requires_grad}:
+            raise UnsupportedError("the optimizer has other parameters than the module trains: freeze the others by requires_grad_(False)")
         super().__init__(**settings)
         self.module, self.loss = module, _LOSSES[loss] if isinstance(loss, str) else loss
         self._programs, self._loaded = {"train": [], "predict": []}, set()
@@ -54,12 +64,12 @@ class Model(Steps):
 
     def _program(self, kind, inputs):
         """inputs: anything with shape and dtype."""
-        for program in self._programs["predict" if kind == "predict" else "train"]:
-            if program.fits([x.shape for x in inputs]):
-                return program
         example = [torch.zeros(x.shape, dtype=getattr(torch, str(x.dtype))) for x in inputs]
         with _mode(self.module, kind != "predict"):
-            module = self.module if kind == "predict" else _WithLoss(self.module, self.loss, self.n_inputs).train()
+            module = self.module if kind == "predict" else _WithLoss(self.module, self.loss, self.n_inputs)
+            for program in self._programs["predict" if kind == "predict" else "train"]:
+                if program.fits(module, inputs):
+                    return program
             program = Program(module, example)
         self._programs["predict" if kind == "predict" else "train"].append(program)
         return program
@@ -115,10 +125,24 @@ class Model(Steps):
 
     def predict(self, *inputs):
         """The module's results for a batch, as in evaluation: tensors of PyTorch for tensors, else arrays."""
-        results = super().predict(*inputs)
         if not isinstance(inputs[0], torch.Tensor):
-            return results
-        return [torch.from_numpy(r) for r in results] if isinstance(results, list) else torch.from_numpy(results)
+            return super().predict(*inputs)
+        self.n_inputs, arrays = len(inputs), [array(x) for x in inputs]
+        results = [torch.from_numpy(r) for r in self._predict(arrays)]
+        with _mode(self.module, False):
+            program = next(p for p in self._programs["predict"] if p.fits(self.module, arrays))
+        return program.unflatten(results)
+
+    def _arrays(self, batch):
+        """A dict's inputs are those that forward() names, in its order; the others are targets."""
+        if not isinstance(batch, dict):
+            return batch
+        named = [n for n in inspect.signature(self.module.forward).parameters if n in batch]
+        if not named or len(named) == len(batch):
+            raise TypeError("of a dict the inputs must have the names of the arguments of forward(), and targets others; there are %s"
+                            % ", ".join(map(str, batch)))
+        self.n_inputs = len(named)
+        return [batch[n] for n in named] + [v for k, v in batch.items() if k not in named]
 
     def _begin(self, batch, lr=None):
         begun = super()._begin(batch, lr)
@@ -164,7 +188,9 @@ class Model(Steps):
         loss, gradients = self.gradients(*batch)
         batch = [torch.from_numpy(x) for x in self._batch(batch)]
         batch = [x.double() if x.is_floating_point() else x for x in batch]
-        module, loss_of = copy.deepcopy(self.module).double().train(), copy.deepcopy(self.loss)
+        module, loss_of = copy.deepcopy(self.module).double(), copy.deepcopy(self.loss)
+        if not module.training:
+            module.train()
         if isinstance(loss_of, torch.nn.Module):
             loss_of = loss_of.double()
         with torch.enable_grad():
@@ -188,8 +214,10 @@ class Model(Steps):
 
 @contextlib.contextmanager
 def _mode(module, training):
+    """In evaluation, or as it is in training: a part that was set to eval() stays so, but not the whole."""
     before = {m: m.training for m in module.modules()}
-    module.train(training)
+    if not (training and module.training):
+        module.train(training)
     try:
         yield
     finally:

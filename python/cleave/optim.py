@@ -1,10 +1,14 @@
 # SPDX-License-Identifier: Apache-2.0
 """Optimizers, with PyTorch's names, defaults and formulas (include/cleave/optim.h). A rate that is None is that of PyTorch."""
+import warnings
+
 from ._library import UnsupportedError, ffi, lib
 
 
 class Optimizer:
     def __init__(self, lr, kind, clip_norm=0.0, **fields):
+        if not 0 <= lr < float("inf"):
+            raise ValueError("the rate must be a number of at least 0, and it is %s" % lr)
         self.lr, self.kind, self.fields = lr, kind, dict(fields, clip_norm=clip_norm or 0.0)
 
     def config(self):
@@ -48,9 +52,13 @@ def of(optimizer, lr=None):
         if optimizer.lower() not in classes:
             raise ValueError("there is no optimizer '%s'; there are %s" % (optimizer, ", ".join(classes)))
         found = classes[optimizer.lower()]()
-    else:
+    elif hasattr(optimizer, "param_groups"):
         found = _of_torch(optimizer)
+    else:
+        raise TypeError("an optimizer is a name, one of cleave.optim or one of torch.optim, and this is %r" % (optimizer,))
     if lr is not None:
+        if not 0 <= float(lr) < float("inf"):
+            raise ValueError("the rate must be a number of at least 0, and it is %s" % lr)
         found.lr = float(lr)
     return found
 
@@ -61,6 +69,9 @@ def _of_torch(optimizer):
               "AdamW": (AdamW, ("betas", "eps", "weight_decay"))}.get(name)
     if not wanted:
         raise UnsupportedError("Cleave has no optimizer like torch.optim's %s; there are SGD, Adam, AdamW" % name)
-    if len(groups) > 1 or groups[0].get("amsgrad") or groups[0].get("maximize"):
-        raise UnsupportedError("several groups of parameters, amsgrad and maximize are not taken from torch.optim's %s" % name)
+    odd = [k for k in ("amsgrad", "maximize", "decoupled_weight_decay") if groups[0].get(k) and not (k[0] == "d" and name == "AdamW")]
+    if len(groups) > 1 or odd:
+        raise UnsupportedError("torch.optim's %s has %s, which is not taken here" % (name, ", ".join(odd) or "several groups of parameters"))
+    if optimizer.state:
+        warnings.warn("cleave: the optimizer's settings are taken, and its state is not: it begins anew", stacklevel=4)
     return wanted[0](lr=float(groups[0]["lr"]), **{k: groups[0][k] for k in wanted[1]})

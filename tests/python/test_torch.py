@@ -15,6 +15,7 @@ from torch.nn import functional as F
 from torch.utils.data import DataLoader, TensorDataset
 
 import cleave
+import cleave.nn
 from cleave._dynamo import backend  # the wheel tells PyTorch of it: backend="cleave"
 
 DEVICE = os.environ.get("CLEAVE_TEST_DEVICE", "host")
@@ -239,6 +240,89 @@ class Training(unittest.TestCase):
         self.assertEqual(cleave.Device("host").memory()["current"], held)
 
 
+class Told(unittest.TestCase):
+    """What would be silently wrong is refused, or is right."""
+
+    def refused(self, forward, *inputs, sentence):
+        class Module(nn.Module):
+            def __init__(self):
+                super().__init__()
+                self.linear = nn.Linear(3, 2)
+                self.register_buffer("seen", torch.zeros(2))
+
+        Module.forward = forward
+        with self.assertRaisesRegex(cleave.UnsupportedError, sentence):
+            cleave.compile(Module(), device=DEVICE).predict(*inputs)
+
+    def test_what_a_graph_cannot_do(self):
+        x = torch.rand(4, 3)
+        self.refused(lambda self, x: self.linear(x) + torch.randn(4, 2), x, sentence="draws random numbers within the module")
+
+        def keeps(self, x):
+            self.seen += self.linear(x).mean(0)
+            return self.linear(x) + self.seen
+        self.refused(keeps, x, sentence="writes into an input or a buffer")
+        self.refused(lambda self, x: self.linear(x.add_(1)), x, sentence="writes into an input or a buffer")
+        self.refused(lambda self, i: self.linear((i // 10).float()), torch.ones(4, 3, dtype=torch.int64), sentence="division of integers")
+
+    def test_integers(self):
+        class Module(nn.Module):
+            def forward(self, i):
+                return i & 3, i | 8, i ^ 5, ~i, i.abs(), i.clamp(-5, 99999998), (i > 0) & (i < 7), i.sum(), i.sum(1)
+        i = torch.tensor([[6, -7, 123456789], [99999999, 3, 2]])
+        for got, wanted in zip(cleave.compile(Module(), device=DEVICE).predict(i), Module()(i)):
+            torch.testing.assert_close(got, wanted, rtol=0, atol=0)
+
+    def test_a_batch_as_a_number_of_python(self):
+        model = cleave.compile(nn.Linear(3, 2), device=DEVICE, loss=lambda a, y: ((a - y) ** 2).sum() / len(a), optimizer="sgd", lr=0.0)
+        for n in (4, 2, 3):
+            x, y = torch.rand(n, 3), torch.rand(n, 2)
+            self.assertAlmostEqual(model.step(x, y), float((((model.module(x) - y) ** 2).sum() / n).detach()), places=5)
+
+    def test_dicts(self):
+        class Two(nn.Module):
+            def __init__(self):
+                super().__init__()
+                self.linear = nn.Linear(3, 2)
+
+            def forward(self, ids, mask):
+                return {"logits": self.linear(ids) * mask, "of": (ids.sum(),)}
+        module = Two()
+        model = cleave.compile(module, device=DEVICE, loss=lambda o, y: F.mse_loss(o["logits"], y), optimizer="sgd", lr=0.0)
+        batch = {"mask": torch.rand(4, 1), "y": torch.rand(4, 2), "ids": torch.rand(4, 3)}
+        told = model.fit([batch], progress=False)[0]["loss"]
+        self.assertAlmostEqual(told, float(F.mse_loss(module(batch["ids"], batch["mask"])["logits"], batch["y"]).detach()), places=5)
+        torch.testing.assert_close(model.predict(batch["ids"], batch["mask"])["logits"], module(batch["ids"], batch["mask"])["logits"])
+        with self.assertRaisesRegex(TypeError, "of a dict the inputs must have the names"):
+            model.fit([{"a": batch["ids"], "b": batch["y"]}], progress=False)
+
+    def test_parts_in_evaluation_stay_so(self):
+        module = cnn()
+        module[1].eval()
+        x, y = digits()
+        self.assertAlmostEqual(cleave.compile(module, device=DEVICE).step(x, y), float(F.cross_entropy(module(x), y).detach()), places=5)
+
+    def test_weights_before_the_first_batch(self):
+        model = cleave.compile(nn.Linear(3, 2), device=DEVICE)
+        for call in (model.save, model.load):
+            with self.assertRaisesRegex(cleave.StateError, "a model holds them when it has seen a batch"):
+                call("nothing.safetensors")
+        model.predict(torch.rand(4, 3))
+        model.close()
+        with self.assertRaisesRegex(cleave.StateError, "this model is closed"):
+            model.predict(torch.rand(4, 3))
+
+    def test_another_width(self):
+        model = cleave.nn.Model(cleave.nn.Sequential(cleave.nn.Linear(2)), device=DEVICE)
+        model.predict(numpy.ones((8, 6)))
+        with self.assertRaisesRegex(cleave.ShapeError, r"'0.weight' has the shape \[2, 6\], and these inputs want \[2, 3\]"):
+            model.predict(numpy.ones((8, 3)))
+
+    def test_regression_with_dropout(self):
+        module = nn.Sequential(nn.Linear(3, 4), nn.Dropout(0.5), nn.Linear(4, 2))
+        self.assertGreater(cleave.compile(module, device=DEVICE, loss="mse").step(torch.rand(4, 3), torch.rand(4, 2)), 0)
+
+
 class Compiled(unittest.TestCase):
     """torch.compile(backend=...): an unchanged loop beside eager PyTorch."""
 
@@ -279,6 +363,16 @@ class Compiled(unittest.TestCase):
         layer = nn.TransformerEncoderLayer(16, 2, 32, dropout=0.2, batch_first=True)
         self.looped(nn.Sequential(nn.Embedding(11, 16), nn.TransformerEncoder(layer, 1, enable_nested_tensor=False), nn.Flatten(),
                                   nn.Linear(96, 3)), torch.randint(0, 11, (4, 6)), torch.arange(4) % 3)
+
+    def test_two_passes_before_the_backward_pass(self):
+        module = nn.Sequential(nn.Linear(3, 4), nn.BatchNorm1d(4))
+        twin, x = copy.deepcopy(module), torch.rand(5, 3)
+        compiled = torch.compile(module, backend=backend, options={"device": DEVICE, "fallback": False})
+        for each in (compiled, twin):
+            (each(x) ** 2 + each(2 * x) ** 3).sum().backward()
+        for p, q in zip(module.parameters(), twin.parameters()):
+            torch.testing.assert_close(p.grad, q.grad, rtol=1e-3, atol=1e-4)
+        torch.testing.assert_close(module[1].running_var, twin[1].running_var)
 
     def test_recurrent(self):
         self.looped(Recurrent(nn.LSTM), torch.randint(0, 20, (3, 5)), torch.randint(0, 20, (3, 5)))
@@ -354,12 +448,17 @@ class BadInput(unittest.TestCase):
             model.fit([], progress=False)
 
     def test_settings(self):
-        for settings, sentence in (({"loss": "hinge"}, "there is no loss 'hinge'; there are cross_entropy"),
+        module = cnn()
+        for settings, sentence in (({"precision": "f8"}, "precision is f32, mixed or mixed-bf16"), ({"lr": -1}, "at least 0"), ({"loss": None}, "a loss is"),
+                                   ({"optimizer": torch.optim.SGD([module[0].weight], 0.1)}, "the optimizer has other parameters"),
+                                   ({"optimizer": None}, "an optimizer is a name"), ({"loss": "hinge"}, "there is no loss 'hinge'; there are cross_entropy"),
                                    ({"optimizer": "adamant"}, "there is no optimizer 'adamant'"),
-                                   ({"optimizer": torch.optim.Adadelta(nn.Linear(1, 1).parameters())}, "no optimizer like torch.optim's Adadelta"),
+                                   ({"optimizer": torch.optim.Adadelta(module.parameters())}, "no optimizer like torch.optim's Adadelta"),
                                    ({"device": "tpu"}, "there is no device 'tpu'")):
             with self.assertRaisesRegex(Exception, sentence):
-                cleave.compile(cnn(), **settings)
+                cleave.compile(module, **settings)
+        with self.assertRaisesRegex(TypeError, "wants a torch.nn.Module"):
+            cleave.compile(lambda x: x)
 
     def test_not_finite(self):
         model = cleave.compile(cnn(), device=DEVICE, optimizer="sgd", lr=1e30)
