@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Causal attention of one more token of N sequences, with a cache of the keys and values of those before it. x is [N, (H+2*K)*E]: the
 // token's query, H heads of E columns each, and its key and value, K heads of them. keys and values are [N, T, K*E]; their row position[0]
-// is written first, by each of the H/K heads of queries that share it: the same bits. Then, of each head,
+// is written by the first of the H/K heads of queries that share it; all read that row where it is in x. Of each head,
 //
 //     y = softmax(scale * q . keys[t]) values[t]     over t <= position[0]
 //
@@ -33,6 +33,7 @@
 #define TO_KEY(i) ((H - (i) % H + (i) % H / (H / K)) * E)
 #define TO_VALUE(i) (TO_KEY(i) + K * E)
 #define HEAD_OF_CACHE(i) ((i) / H * T * K * E + (i) % H / (H / K) * E)
+#define WRITES(i) ((i) % H % (H / K) == 0)
 
 __kernel void KERNEL(attention_step)(__global float *restrict y, __global const T_X *restrict x,
                                      __global float *restrict keys, __global float *restrict values,
@@ -48,17 +49,21 @@ __kernel void KERNEL(attention_step)(__global float *restrict y, __global const 
         return;
     }
     for (int e = 0; e < E; e++) {
-        k[last * D + e] = LOAD(T_X, q + TO_KEY(i) + e);
-        v[last * D + e] = LOAD(T_X, q + TO_VALUE(i) + e);
+        if (WRITES(i)) {
+            k[last * D + e] = LOAD(T_X, q + TO_KEY(i) + e);
+            v[last * D + e] = LOAD(T_X, q + TO_VALUE(i) + e);
+        }
         to[e] = 0.0f;
     }
     for (int t = 0; t <= last; t++) {
         float score = 0.0f;
-        for (int e = 0; e < E; e++) score = fma(LOAD(T_X, q + e), k[t * D + e], score);
+        for (int e = 0; e < E; e++)
+            score = fma(LOAD(T_X, q + e), t < last ? k[t * D + e] : LOAD(T_X, q + TO_KEY(i) + e), score);
         score *= scale;
         const float next = fmax(largest, score), keep = exp(largest - next), weight = exp(score - next);
         sum = fma(sum, keep, weight);
-        for (int e = 0; e < E; e++) to[e] = fma(to[e], keep, weight * v[t * D + e]);
+        for (int e = 0; e < E; e++)
+            to[e] = fma(to[e], keep, weight * (t < last ? v[t * D + e] : LOAD(T_X, q + TO_VALUE(i) + e)));
         largest = next;
     }
     for (int e = 0; e < E; e++) to[e] /= sum;
@@ -93,16 +98,24 @@ __kernel void KERNEL(attention_step_vectors)(__global float *restrict y, __globa
     for (int j = 0; j < VECTORS; j++) {
         q[j] = VLOAD(T_X, W, from + j * W) * scale;
         sums[j] = (FLOATS)(0.0f);
-        VWRITE(VLOAD(T_X, W, from + TO_KEY(i) + j * W), k + last * D + j * W);
-        VWRITE(VLOAD(T_X, W, from + TO_VALUE(i) + j * W), v + last * D + j * W);
+        if (WRITES(i)) {
+            VWRITE(VLOAD(T_X, W, from + TO_KEY(i) + j * W), k + last * D + j * W);
+            VWRITE(VLOAD(T_X, W, from + TO_VALUE(i) + j * W), v + last * D + j * W);
+        }
     }
     for (int t = 0; t <= last; t++) {
         FLOATS products = (FLOATS)(0.0f);
-        for (int j = 0; j < VECTORS; j++) products = fma(q[j], VREAD(k + t * D + j * W), products);
+        for (int j = 0; j < VECTORS; j++)
+            products = fma(q[j],
+                           t < last ? VREAD(k + t * D + j * W) : VLOAD(T_X, W, from + TO_KEY(i) + j * W),
+                           products);
         const float score = KERNEL(attention_step_sum)(products);
         const float next = fmax(largest, score), keep = exp(largest - next), weight = exp(score - next);
         sum = fma(sum, keep, weight);
-        for (int j = 0; j < VECTORS; j++) sums[j] = fma(sums[j], keep, weight * VREAD(v + t * D + j * W));
+        for (int j = 0; j < VECTORS; j++)
+            sums[j] = fma(sums[j], keep,
+                          weight * (t < last ? VREAD(v + t * D + j * W)
+                                             : VLOAD(T_X, W, from + TO_VALUE(i) + j * W)));
         largest = next;
     }
     for (int j = 0; j < VECTORS; j++) VWRITE(sums[j] / sum, to + j * W);
@@ -123,15 +136,18 @@ KERNEL(attention_step_group)(__global float *restrict y, __global const T_X *res
         sums[j] = inside ? 0.0f : NAN;
         if (e < E && inside) {
             q[e] = LOAD(T_X, from + e) * scale;
-            k[last * D + e] = LOAD(T_X, from + TO_KEY(i) + e);
-            v[last * D + e] = LOAD(T_X, from + TO_VALUE(i) + e);
+            if (WRITES(i)) {
+                k[last * D + e] = LOAD(T_X, from + TO_KEY(i) + e);
+                v[last * D + e] = LOAD(T_X, from + TO_VALUE(i) + e);
+            }
         }
     }
     for (int first = 0; inside && first <= last; first += GROUP) {
         const int t = first + id, rows = min(GROUP, last + 1 - first);
         float score = t <= last ? 0.0f : -INFINITY;
         barrier(CLK_LOCAL_MEM_FENCE | CLK_GLOBAL_MEM_FENCE); // what the group wrote, and read, before
-        for (int e = 0; e < E && t <= last; e++) score = fma(q[e], k[t * D + e], score);
+        for (int e = 0; e < E && t <= last; e++)
+            score = fma(q[e], t < last ? k[t * D + e] : LOAD(T_X, from + TO_KEY(i) + e), score);
         GROUP_TREE(id, GROUP, tree[id] = score, tree[id] = fmax(tree[id], tree[id + apart]))
         const float next = fmax(largest, tree[0]), keep = exp(largest - next);
         weights[id] = t <= last ? exp(score - next) : 0.0f;
@@ -142,7 +158,9 @@ KERNEL(attention_step_group)(__global float *restrict y, __global const T_X *res
         for (int j = 0, e = id; j < EACH; j++, e += GROUP) {
             float total = 0.0f;
             for (int s = 0; s < rows && e < E; s++)
-                total = fma(weights[s], v[(first + s) * D + e], total);
+                total = fma(weights[s],
+                            first + s < last ? v[(first + s) * D + e] : LOAD(T_X, from + TO_VALUE(i) + e),
+                            total);
             sums[j] = fma(sums[j], keep, total);
         }
     }
