@@ -11,6 +11,7 @@
 #include "cleave/ops.h"
 #include "device/device.h"
 #include "graph/signature.h"
+#include "ops/epilogue.h"
 #include "tensor/dtype.h"
 
 void clv__fill_values(const clv__fill *fill, const clv__desc *desc, uint64_t seed, uint64_t id,
@@ -60,7 +61,7 @@ bool clv__sample_follow(const clv__op *op, clv__sample *sample) {
     size_t used = strlen(sample->label);
     clv__error error = {0};
     clv__op_io io = {.op = op, .attrs = sample->attrs, .n_in = sample->n_in, .in = sample->in};
-    if (!op->epilogue || sample->n_in + CLV__EPILOGUE_INPUTS > CLV__MAX_IN ||
+    if (!op->epilogue || clv__epilogue_first(&io) + CLV__EPILOGUE_INPUTS > CLV__MAX_IN ||
         clv__op_infer(&io, &error) != CLV_OK || !clv__is_float(io.out[0].dtype) ||
         clv__numel(&io.out[0]) == 0)
         return false;
@@ -94,6 +95,7 @@ static clv_tensor *follow(clv__subject *subject, clv_tensor *y) {
     const clv_shape shape = y->desc.shape;
     int channels = subject->op->channels < 0 ? shape.rank + subject->op->channels : subject->op->channels;
     bool normalise = channels == 1 && shape.rank > 1;
+    subject->sample.n_in = clv__epilogue_first(&subject->node->io);
     if (normalise) y = normalised(subject, y);
     y = clv_relu(clv_add(y, further(subject, dtype, shape)));
     if (!normalise && subject->op->channels < 0 && shape.rank > 1)

@@ -20,6 +20,7 @@
 #include <string.h>
 
 #include "base/number.h"
+#include "graph/signature.h"
 #include "ops/elementwise.h"
 #include "ops/lower.h"
 
@@ -134,6 +135,13 @@ static bool write_texts(texts *t, const clv__epilogue *epilogue) {
     }
     return t->body.used < t->body.room && t->channel.used < t->channel.room &&
            t->n_values <= CLV__EPILOGUE_CHANNELS;
+}
+
+int clv__epilogue_first(const clv__op_io *io) {
+    int least;
+    bool list = true;
+    const int places = io->op->inputs ? clv__inputs_count(io->op->inputs, &least, &list) : 0;
+    return list || places < io->n_in ? io->n_in : places;
 }
 
 bool clv__epilogue_fits(const clv__epilogue *epilogue) {

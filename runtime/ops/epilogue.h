@@ -27,6 +27,9 @@ typedef enum clv__step_input {
 } clv__step_input;
 clv__step_input clv__epilogue_input(const clv__op *base, const clv__op_io *step, int i);
 
+/** Where further inputs begin: behind every place of the op's signature, one that the node was added without too, as what stands there
+ *  is that input to the op. */
+int clv__epilogue_first(const clv__op_io *io);
 /** Is there room for the epilogue in a launch? */
 bool clv__epilogue_fits(const clv__epilogue *epilogue);
 /** Tell a kernel what is done to its results besides, if anything is: the last of its arguments. */

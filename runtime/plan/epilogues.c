@@ -124,15 +124,6 @@ static void put_epilogue(clv__node *node, const clv_plan *plan, const clv__epilo
     node->out[0] = (clv_tensor *)plan->values[out].tensor;
 }
 
-/** Where further inputs begin: behind every place of the op's signature, one that the node was added without too, as what stands there
- *  is that input to the op. */
-static int first_of(const clv__op_io *io) {
-    int least;
-    bool list = true;
-    const int places = io->op->inputs ? clv__inputs_count(io->op->inputs, &least, &list) : 0;
-    return list || places < io->n_in ? io->n_in : places;
-}
-
 /** Do a step with the node before it, if that can be. */
 static clv_status try_step(const threading *t, int position) {
     clv_plan *plan = t->plan;
@@ -140,7 +131,7 @@ static clv_status try_step(const threading *t, int position) {
     int value = newest_input(t, step);
     if (value < 0 || !can_follow(t, step, value)) return CLV_OK;
     clv__plan_node *base = &plan->nodes[made_at(t, value)];
-    clv__epilogue epilogue = {.first = first_of(&base->node->io)};
+    clv__epilogue epilogue = {.first = clv__epilogue_first(&base->node->io)};
     int further[CLV__EPILOGUE_INPUTS];
     if (base->fused) epilogue = base->fused->epilogue;
     for (int k = 0; k < epilogue.n_in; k++) further[k] = base->in[epilogue.first + k];
