@@ -37,7 +37,11 @@ typedef struct clv_dataset_config {
     bool only_bytes; /**< mean and std are for bytes (u8); floats stay as they are */
     int channels; /**< of samples [channels, ...], 1 or 3: so many means and stds, instead of mean and std */
     CLV_COUNT(channels) const float *means, *stds;
-    CLV_RESERVED(4);
+    /** Of images [..., height, width], anew in each epoch, by torchvision's names: RandomCrop((height, width), padding=crop_padding), with
+     *  0 around, before they are normalised; then RandomHorizontalFlip(p=flip), 0 to 1. Both 0: neither */
+    int64_t crop_padding;
+    double flip;
+    CLV_RESERVED(2);
 } clv_dataset_config;
 
 /** A label that counts nothing: in the loss of a training, in accuracy, in the counts of classes. As PyTorch's ignore_index has it. In a

@@ -9,6 +9,7 @@
 #include <string.h>
 
 #include "base/memory.h"
+#include "base/random.h"
 #include "data/finite.h"
 #include "io/array.h"
 #include "tensor/dtype.h"
@@ -20,6 +21,8 @@ typedef struct arrays {
     int32_t *labels;  // [count]; NULL: targets are numbers:
     float *targets;   // [count, ...]
     clv__scale scale;
+    int64_t crop_padding;
+    double flip;
 } arrays;
 
 clv_status clv__norm_init(clv__error *error, float mean, float std, int channels, const float *means,
@@ -93,6 +96,11 @@ static clv_status check_config(clv__error *error, const clv_dataset_config *conf
         CLV_FAIL(error, CLV_E_VALUE, "a limit of %" PRId64 " samples: it must be >= 0", config->limit);
     if (config->classes < 0)
         CLV_FAIL(error, CLV_E_VALUE, "%d classes: there must be at least one", config->classes);
+    if (!(config->flip >= 0 && config->flip <= 1))
+        CLV_FAIL(error, CLV_E_VALUE, "flip of %g: it is how often, 0 to 1", config->flip);
+    if (config->crop_padding < 0 || config->crop_padding > INT32_MAX / 4)
+        CLV_FAIL(error, CLV_E_VALUE, "a crop_padding of %" PRId64 " pixels: 0 to %d are possible",
+                 config->crop_padding, INT32_MAX / 4);
     return CLV_OK;
 }
 
@@ -223,6 +231,56 @@ static void read_array_bytes(const clv_dataset *dataset, int64_t i, void *const 
     read_arrays(dataset, i, NULL, to[1]);
 }
 
+/** Where in an image the upper left pixel of what is drawn lies, outside of it too; and whether it is flipped. */
+typedef struct shift {
+    int64_t top, left;
+    bool flip;
+} shift;
+
+static shift draw_shift(const arrays *own, int64_t i, const clv__draw *draw) {
+    const int64_t p = own->crop_padding;
+    clv__random random;
+    clv__random_init(&random, draw->seed, CLV__STREAM_AUGMENT, (uint64_t)draw->epoch << 32 | (uint64_t)i);
+    shift s;
+    s.top = (int64_t)clv__random_below(&random, (uint32_t)(2 * p + 1)) - p;
+    s.left = (int64_t)clv__random_below(&random, (uint32_t)(2 * p + 1)) - p;
+    s.flip = (double)clv__random_uniform(&random) < own->flip;
+    return s;
+}
+
+/** A sample as it was drawn; what is outside of the image is 0 before it is normalised. */
+static clv_status draw_arrays(const clv_dataset *dataset, int64_t i, const clv__draw *draw, clv__error *error,
+                              void *sample, void *target) {
+    (void)error;
+    const arrays *own = (const arrays *)dataset;
+    read_arrays(dataset, i, NULL, target);
+    if (!sample) return CLV_OK;
+    const int64_t height = dataset->sample.dims[dataset->sample.rank - 2],
+                  width = dataset->sample.dims[dataset->sample.rank - 1],
+                  planes = dataset->numel / (height * width);
+    const shift s = draw_shift(own, i, draw);
+    const clv__norm *norm = &own->scale.norm;
+    const bool from_bytes = own->images.type == CLV_DTYPE_U8, to_bytes = from_bytes && draw->bytes;
+    for (int64_t plane = 0, at = 0; plane < planes; plane++) {
+        const int64_t first = (i * planes + plane) * height * width, c = plane / (planes / norm->channels);
+        for (int64_t y = s.top; y < s.top + height; y++) {
+            for (int64_t column = 0; column < width; column++, at++) {
+                const int64_t x = (s.flip ? width - 1 - column : column) + s.left;
+                const bool inside = y >= 0 && y < height && x >= 0 && x < width;
+                const int64_t from = first + (inside ? y * width + x : 0);
+                const uint8_t byte = from_bytes && inside ? ((const uint8_t *)own->images.data)[from] : 0;
+                const float number = !from_bytes && inside ? ((const float *)own->images.data)[from] : 0;
+                if (to_bytes)
+                    ((uint8_t *)sample)[at] = byte;
+                else
+                    ((float *)sample)[at] =
+                        from_bytes ? own->scale.byte[c][byte] : (number - norm->mean[c]) / norm->std[c];
+            }
+        }
+    }
+    return CLV_OK;
+}
+
 static clv__norm bytes_of_arrays(const clv_dataset *dataset, int k) {
     (void)k;
     return ((const arrays *)dataset)->scale.norm;
@@ -250,6 +308,13 @@ clv_status clv__dataset_create(clv__error *error, clv_array *images, const clv_a
     if (!norm.channels || (config->only_bytes && images->type != CLV_DTYPE_U8))
         norm = (clv__norm){.channels = 1, .mean = {defaults->mean}, .std = {defaults->std}};
     CLV_TRY(clv__norm_fits(error, &norm, defaults->images, &images->shape));
+    const bool drawn = config->crop_padding > 0 || config->flip > 0;
+    if (drawn && images->shape.rank < 3) {
+        char text[128];
+        CLV_FAIL(error, CLV_E_SHAPE,
+                 "%s of shape %s: crop_padding and flip are of images, [N,...,height,width]",
+                 defaults->images, clv_shape_text(&images->shape, text, sizeof text));
+    }
     const int64_t n = images->shape.dims[0], count = config->limit && config->limit < n ? config->limit : n;
     if (defaults->finite) {
         CLV_TRY(clv__array_finite(error, defaults->images, images, count));
@@ -259,6 +324,9 @@ clv_status clv__dataset_create(clv__error *error, clv_array *images, const clv_a
     if (!own) CLV_FAIL(error, CLV_E_HOST_MEMORY, "no host memory for a dataset");
     clv_dataset *dataset = &own->common;
     dataset->read = read_arrays;
+    if (drawn) dataset->draw = draw_arrays;
+    own->crop_padding = config->crop_padding;
+    own->flip = config->flip;
     dataset->destroy = destroy_arrays;
     dataset->dtype = CLV_DTYPE_F32;
     dataset->count = count;

@@ -143,6 +143,71 @@ static void channels_have_their_own_scales(void **state) {
 }
 
 /** Numbers instead of classes, several for each sample. */
+/** What RandomCrop and RandomHorizontalFlip of an image of 2 channels of 2 x 3 give for one shift; what is outside is `zero`. */
+static void moved(const float *from, int top, int left, bool flip, const float *zero, float *to) {
+    for (int c = 0; c < 2; c++)
+        for (int y = 0; y < 2; y++)
+            for (int k = 0; k < 3; k++, to++) {
+                const int row = y + top, column = (flip ? 2 - k : k) + left;
+                const bool inside = row >= 0 && row < 2 && column >= 0 && column < 3;
+                *to = inside ? from[(c * 2 + row) * 3 + column] : zero[c];
+            }
+}
+
+static void images_are_moved_and_flipped_anew_in_each_epoch(void **state) {
+    (void)state;
+    uint8_t bytes[12] = {10, 20, 30, 40, 50, 60, 70, 80, 90, 100, 110, 120};
+    int64_t label = 0;
+    clv_array images = {.type = CLV_DTYPE_U8,
+                        .shape = CLV_SHAPE(1, 2, 2, 3),
+                        .data = bytes,
+                        .borrowed = true},
+              labels = {.type = CLV_DTYPE_I64, .shape = CLV_SHAPE(1), .data = &label, .borrowed = true};
+    const clv_dataset_config config = {.mean = 0.25f, .std = 0.5f, .crop_padding = 1, .flip = 0.5};
+    clv_dataset *dataset = NULL;
+    expect_ok(clv_dataset_from_arrays(support_runtime, &images, &labels, &config, &dataset));
+    float plain[12], as_bytes[12], zero[2] = {(0 - 0.25f) / 0.5f, (0 - 0.25f) / 0.5f}, none[2] = {0, 0};
+    clv__dataset_sample(dataset, 0, plain); // as it stands
+    for (int i = 0; i < 12; i++) {
+        as_bytes[i] = bytes[i];
+        assert_true(plain[i] == ((float)bytes[i] / 255.0f - 0.25f) / 0.5f);
+    }
+    int seen[3][3][2] = {{{0}}};
+    for (int64_t epoch = 0; epoch < 400; epoch++) {
+        float x[12], want[12];
+        uint8_t drawn[12];
+        int32_t target = -1;
+        clv__error error = {0};
+        expect_ok(dataset->draw(dataset, 0, &(clv__draw){7, epoch, false}, &error, x, &target));
+        expect_ok(dataset->draw(dataset, 0, &(clv__draw){7, epoch, true}, &error, drawn, NULL));
+        assert_int_equal(target, 0);
+        int found = 0;
+        for (int at = 0; at < 18; at++) {
+            const int top = at / 6 - 1, left = at / 2 % 3 - 1, flip = at % 2;
+            moved(plain, top, left, flip, zero, want);
+            if (memcmp(x, want, sizeof x) != 0) continue;
+            moved(as_bytes, top, left, flip, none, want);
+            for (int i = 0; i < 12; i++) assert_true(want[i] == drawn[i]);
+            seen[top + 1][left + 1][flip]++;
+            found++;
+        }
+        assert_int_equal(found, 1);
+    }
+    for (int at = 0; at < 18; at++) assert_in_range(seen[at / 6][at / 2 % 3][at % 2], 7, 50);
+    clv_dataset_destroy(dataset);
+    expect_failure(clv_dataset_from_arrays(support_runtime, &images, &labels,
+                                           &(clv_dataset_config){.flip = 2}, &dataset),
+                   CLV_E_VALUE, "flip of 2: it is how often, 0 to 1");
+    expect_failure(clv_dataset_from_arrays(support_runtime, &images, &labels,
+                                           &(clv_dataset_config){.crop_padding = -1}, &dataset),
+                   CLV_E_VALUE, "a crop_padding of -1 pixels: 0 to 536870911 are possible");
+    images.shape = CLV_SHAPE(1, 12);
+    expect_failure(clv_dataset_from_arrays(support_runtime, &images, &labels,
+                                           &(clv_dataset_config){.flip = 1}, &dataset),
+                   CLV_E_SHAPE,
+                   "images of shape [1,12]: crop_padding and flip are of images, [N,...,height,width]");
+}
+
 static void targets_that_are_numbers(void **state) {
     (void)state;
     float values[8] = {0, -1, 2.5f, 3, 4, 5, 6, 1e30f}, read[2];
@@ -367,6 +432,7 @@ int main(void) {
         cmocka_unit_test(ownership_is_as_told),
         cmocka_unit_test(bytes_become_what_torchvision_makes),
         cmocka_unit_test(channels_have_their_own_scales),
+        cmocka_unit_test(images_are_moved_and_flipped_anew_in_each_epoch),
         cmocka_unit_test(targets_that_are_numbers),
         cmocka_unit_test(refuses_what_is_no_dataset),
         cmocka_unit_test(labels_out_of_range_are_named),

@@ -18,6 +18,8 @@ static const struct {
                        clv_dataset **);
 } datasets[] = {{"fashion-mnist", clv_dataset_fashion_mnist}};
 
+enum { CROP_PADDING = 4 }; // as it is usual for images of 28 and 32 pixels
+
 enum { N_DATASETS = sizeof datasets / sizeof *datasets };
 
 static int find_dataset(const char *name) {
@@ -78,6 +80,7 @@ int cli_check_data(const cli_args *args) {
         {OF_PICTURES, "folders of pictures: `images DIR`"},
         {OF_TEXTS, "texts: `text FILE`"},
         {OF_TABLES, "tables: `csv FILE`"},
+        {OF_PICTURES | OF_IMAGES, "pictures: `images DIR`, Fashion-MNIST, or --images and --labels"},
         {OF_ARRAYS, "named arrays: `arrays FILE`"},
         {OF_TABLES | OF_ARRAYS, "tables: `csv FILE`, and of named arrays: `arrays FILE`"},
         {OF_TEXTS | OF_TABLES | OF_ARRAYS,
@@ -87,8 +90,8 @@ int cli_check_data(const cli_args *args) {
                           : cli_data_is(args, "text")   ? OF_TEXTS
                           : cli_data_is(args, "csv")    ? OF_TABLES
                           : cli_data_is(args, "arrays") ? OF_ARRAYS
-                                                        : 0;
-    const int code = data ? EXIT_DONE : check_word(args);
+                                                        : OF_IMAGES;
+    const int code = data != OF_IMAGES ? EXIT_DONE : check_word(args);
     if (code != EXIT_DONE) return code;
     for (int i = 0; i < OPTIONS; i++) {
         const option_row *option = &option_rows[i];
@@ -200,7 +203,12 @@ static void *read_source(void *user) {
     int32_t ignored;
     if (cli_ignored_label(args, &ignored)) config.ignore_index = &ignored;
     clv_dataset **train = &source->train, **test = &source->test;
+    const char *augment = source->with_train && args->augment ? args->augment : "none";
+    const int64_t padding = strcmp(augment, "crop") ? 0 : CROP_PADDING;
+    const double flip = strcmp(augment, "none") ? 0.5 : 0;
     if (args->images) {
+        config.crop_padding = padding;
+        config.flip = flip;
         const clv_weights_info *told = cli_told_scale(args);
         if (told) {
             config.only_bytes = true;
@@ -229,8 +237,11 @@ static void *read_source(void *user) {
         return NULL;
     }
     int i = find_dataset(args->words[0]);
+    clv_dataset_config drawn = config;
+    drawn.crop_padding = padding;
+    drawn.flip = flip;
     if (source->with_train)
-        source->status = datasets[i].make(source->runtime, args->data, CLV_SPLIT_TRAIN, &config, train);
+        source->status = datasets[i].make(source->runtime, args->data, CLV_SPLIT_TRAIN, &drawn, train);
     if (source->status == CLV_OK)
         source->status = datasets[i].make(source->runtime, args->data, CLV_SPLIT_TEST, &config, test);
     return NULL;

@@ -16,7 +16,7 @@ typedef enum option_group {
 } option_group;
 
 /** Data that options are of. */
-enum { OF_PICTURES = 1, OF_TEXTS = 2, OF_TABLES = 4, OF_ARRAYS = 8 };
+enum { OF_PICTURES = 1, OF_TEXTS = 2, OF_TABLES = 4, OF_ARRAYS = 8, OF_IMAGES = 16 };
 
 /** The type of the field that a setting has in clv_train_config. */
 typedef enum setting_type {
