@@ -1,0 +1,151 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""A training step of a module of PyTorch: by cleave.compile, by PyTorch as it is, and by PyTorch compiled, in turn.
+
+    python_step.py [--device cpu] [--rounds 7] [--steps 3] [--no-compile] [NAME...]      without names: all
+
+Adam in all three (PyTorch's fused one where that is faster), no dropout, two threads. The least of the rounds' means counts for each, and the
+last number is Cleave's over the best of PyTorch's.
+"""
+import argparse
+import time
+import warnings
+
+import torch
+from torch import nn
+from torch.nn import functional as F
+
+import cleave
+
+
+class Recurrent(nn.Module):
+    """Two layers of 256 over 128 steps of a batch of 32."""
+
+    def __init__(self):
+        super().__init__()
+        self.lstm = nn.LSTM(256, 256, 2, batch_first=True)
+        self.head = nn.Linear(256, 10)
+
+    def forward(self, x):
+        return self.head(self.lstm(x)[0][:, -1])
+
+
+class UNet(nn.Module):
+    """Ronneberger's, with padding and batch norm; the width is that of the paper."""
+
+    def __init__(self, width=64, depth=4):
+        super().__init__()
+        both = lambda a, b: nn.Sequential(nn.Conv2d(a, b, 3, padding=1, bias=False), nn.BatchNorm2d(b), nn.ReLU(),
+                                          nn.Conv2d(b, b, 3, padding=1, bias=False), nn.BatchNorm2d(b), nn.ReLU())
+        widths = [width << i for i in range(depth + 1)]
+        self.down = nn.ModuleList(both(a, b) for a, b in zip([3] + widths, widths))
+        self.up = nn.ModuleList(nn.ConvTranspose2d(2 * w, w, 2, 2) for w in reversed(widths[:-1]))
+        self.join = nn.ModuleList(both(2 * w, w) for w in reversed(widths[:-1]))
+        self.head = nn.Conv2d(width, 2, 1)
+
+    def forward(self, x):
+        kept = []
+        for block in self.down:
+            x = block(F.max_pool2d(x, 2) if kept else x)
+            kept.append(x)
+        for i, (up, join) in enumerate(zip(self.up, self.join)):
+            x = join(torch.cat([kept[-2 - i], up(x)], 1))
+        return self.head(x)
+
+
+class OfTransformers(nn.Module):
+    def __init__(self, module, many):
+        super().__init__()
+        self.module, self.many = module, many
+
+    def forward(self, ids):
+        logits = self.module(ids).logits
+        return logits.flatten(0, 1) if self.many else logits
+
+
+def lstm():
+    return Recurrent(), torch.randn(32, 128, 256), torch.randint(10, (32,))
+
+
+def unet():
+    return UNet(), torch.randn(8, 3, 64, 64), torch.randint(2, (8, 64, 64))
+
+
+def vit_tiny():
+    from torchvision.models import VisionTransformer
+    return VisionTransformer(224, 16, 12, 3, 192, 768, num_classes=10), torch.randn(8, 3, 224, 224), torch.randint(10, (8,))
+
+
+def bert_mini():
+    from transformers import BertConfig, BertForSequenceClassification
+    config = BertConfig(hidden_size=256, num_hidden_layers=4, num_attention_heads=4, intermediate_size=1024, num_labels=2,
+                        hidden_dropout_prob=0, attention_probs_dropout_prob=0)
+    return OfTransformers(BertForSequenceClassification(config), False), torch.randint(30000, (16, 128)), torch.randint(2, (16,))
+
+
+def llama_10m():
+    from transformers import LlamaConfig, LlamaForCausalLM
+    config = LlamaConfig(vocab_size=4096, hidden_size=256, intermediate_size=688, num_hidden_layers=11, num_attention_heads=8,
+                         num_key_value_heads=4, max_position_embeddings=256, use_cache=False)
+    return OfTransformers(LlamaForCausalLM(config), True), torch.randint(4096, (8, 128)), torch.randint(4096, (8 * 128,))
+
+
+MODELS = {f.__name__: f for f in (lstm, unet, vit_tiny, bert_mini, llama_10m)}
+
+
+def of_pytorch(module, x, y, run):
+    module.train()
+    optimizer = torch.optim.Adam(module.parameters(), lr=1e-4, fused=True)
+
+    def step():
+        optimizer.zero_grad(set_to_none=True)
+        loss = F.cross_entropy(run(x), y)
+        loss.backward()
+        optimizer.step()
+        return float(loss)
+
+    return step
+
+
+def sides(name, option):
+    torch.manual_seed(1)
+    module, x, y = MODELS[name]()
+    weights = {k: v.clone() for k, v in module.state_dict().items()}
+    model = cleave.compile(module, device=option.device, loss="cross_entropy", optimizer="adam", lr=1e-4)
+    found = {"cleave": lambda: float(model.step(x, y))}
+    for kind in ["eager"] if option.no_compile else ["eager", "compiled"]:
+        other = MODELS[name]()[0]
+        other.load_state_dict(weights)
+        found[kind] = of_pytorch(other, x, y, torch.compile(other) if kind == "compiled" else other)
+    return found
+
+
+def main():
+    parser = argparse.ArgumentParser()
+    parser.add_argument("--device", default="cpu")
+    parser.add_argument("--rounds", type=int, default=7)
+    parser.add_argument("--steps", type=int, default=3)
+    parser.add_argument("--no-compile", action="store_true")
+    parser.add_argument("names", nargs="*", metavar="NAME")
+    option = parser.parse_args()
+    warnings.simplefilter("ignore")
+    torch.set_num_threads(2)
+    for name in option.names or MODELS:
+        found = sides(name, option)
+        first = {k: step() for k, step in found.items()}  # the first step plans and compiles
+        took = {k: [] for k in found}
+        for _ in range(option.rounds):
+            for kind, step in found.items():
+                step()
+                began = time.perf_counter()
+                for _ in range(option.steps):
+                    step()
+                took[kind].append((time.perf_counter() - began) / option.steps)
+        least = {k: min(v) for k, v in took.items()}
+        best = min(v for k, v in least.items() if k != "cleave")
+        print(name, *(f"{k} {v * 1e3:.1f} ms" for k, v in least.items()), f"ratio {least['cleave'] / best:.2f}",
+              "first losses", *(f"{v:.5f}" for v in first.values()), sep="  ", flush=True)
+
+
+if __name__ == "__main__":
+    main()
