@@ -53,7 +53,7 @@ expect 2 "unknown command 'trian'" "$cleave" trian
 "$cleave" >out 2>err && fail "no command at all is no success"
 expect 2 "unknown option '--epoch'" "$cleave" train fashion-mnist --epoch 3
 expect 2 "--exif-transpose is of folders of pictures" "$cleave" train fashion-mnist --exif-transpose
-expect 2 "--augment is of pictures: .images DIR., Fashion-MNIST, or --images and --labels" "$cleave" train csv t.csv --target y --augment crop
+expect 2 '--augment is of pictures: `images DIR`, Fashion-MNIST, or --images and --labels' "$cleave" train csv t.csv --target y --augment crop
 expect 2 "unknown option '-x'" "$cleave" devices -x
 expect 2 "unknown option '--image-size'; it is one of 'cleave train'" "$cleave" devices --image-size 64
 grep -q "it is one of 'cleave train'.* and 'cleave " err || fail "an option of two commands: $(cat err)"
