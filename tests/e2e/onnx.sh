@@ -108,6 +108,15 @@ works "$cleave" run --model tokens.onnx --input texts/x.npy --device "$device" -
 # of one input and one result by the file's names, too
 works "$cleave" run arrays texts --model tokens.onnx --device "$device" --output c.npz
 
+# a result [N,C,height,width] is logits of C classes where the target has classes, numbers where it has numbers; the losses are PyTorch's
+cp "$models/places.npz" . || fail "no places"
+places() { works "$cleave" train arrays places.npz --inputs x --target $1 --model places.onnx --device "$device" --epochs 1 --batch 8 \
+    --validation 0 --no-standardize --optimizer sgd --lr 1e-9 --json; }
+places y
+close "the loss of classes" "$(at train_loss)" 1.42584348
+places z
+close "the loss of numbers" "$(at train_loss)" 1.08093333
+
 # weights that are no numbers are told by name
 "$helper" bare w.safetensors nan.safetensors classifier.bias
 works "$cleave" export --model cnn.onnx --weights nan.safetensors -o nan.onnx

@@ -11,6 +11,7 @@ import pathlib
 import sys
 from typing import List
 
+import numpy
 import torch
 
 from golden import rounded, save
@@ -115,8 +116,20 @@ def make(name, net, x, y, loss_of, opset):
     save(HERE / f"{name}.safetensors", {key: value.contiguous() for key, value in out.items()})
 
 
+def places():
+    """A class for each place: classes are dimension 1 of the result. places.npz has classes y, and numbers z; prints the losses."""
+    torch.manual_seed(4)
+    net = torch.nn.Sequential(torch.nn.Conv2d(3, 4, 3, padding=1), torch.nn.ReLU(), torch.nn.Conv2d(4, 4, 1))
+    x, y, z = torch.randn(8, 3, 4, 4), torch.randint(4, (8, 4, 4)), torch.randn(8, 4, 4, 4)
+    dynamic = {"x": {0: "N"}, "y": {0: "N"}}
+    torch.onnx.export(net, (x,), str(HERE / "places.onnx"), dynamo=False, input_names=["x"], output_names=["y"], dynamic_axes=dynamic)
+    numpy.savez(HERE / "places.npz", x=x, y=y, z=z)
+    print(torch.nn.functional.cross_entropy(net(x), y).item(), torch.nn.functional.mse_loss(net(x), z).item())
+
+
 def main():
     HERE.mkdir(exist_ok=True)
+    places()
     torch.manual_seed(3)
     cross_entropy = lambda y, t: torch.nn.functional.cross_entropy(y.flatten(0, -2), t.flatten())
     make("cnn", Cnn(), rounded(torch.randn(6, 1, 8, 8)).float(), torch.arange(6) % 5, cross_entropy, 13)

@@ -411,6 +411,12 @@ static void build_named(clv_tensor *const *inputs, clv_tensor **outputs, const c
         clv_tensor_shape(x).rank != 2)
         x = clv_reshape(x, row);
     clv_tensor *y = fields->inner.build(x, &fields->inner);
+    const int rank = clv_tensor_shape(y).rank;
+    if (fields->places && rank > 2) { // classes last
+        int order[CLV_MAX_RANK] = {0};
+        for (int d = 1; d < rank; d++) order[d] = d + 1 < rank ? d + 1 : 1;
+        y = clv_permute(y, order, rank);
+    }
     int64_t at = 0;
     for (int i = 0; i < fields->n_targets; i++) {
         const clv_port *port = &fields->port[fields->n_inputs + i];
@@ -427,10 +433,25 @@ static void build_named(clv_tensor *const *inputs, clv_tensor **outputs, const c
     }
 }
 
+/** A file's result [N,C,...] is numbers, or logits of C classes for each place, as PyTorch's losses have them. */
+static int take_places(const clv_model *model, cli_fields *fields) {
+    clv_port *only = &fields->port[fields->n_inputs];
+    const int64_t *result = model->target;
+    if (fields->n_targets != 1 || !only->classes || memcmp(only->dims, result + 1, 3 * sizeof *result) != 0)
+        return EXIT_DONE;
+    if (only->classes > result[0])
+        return cli_fail(EXIT_USAGE, "'%s' tells %lld classes apart, and the array '%s' has labels up to %lld",
+                        model->name, (long long)result[0], only->name, (long long)only->classes - 1);
+    only->classes = result[0];
+    fields->places = true;
+    return EXIT_DONE;
+}
+
 /** A model that tells the class of each pixel has one target, of classes, as large as its input. */
 static int take_pixels(const clv_model *model, cli_fields *fields) {
     const clv_port *only = &fields->port[fields->n_inputs];
     const int64_t *input = fields->inner.input;
+    if (cli_is_onnx(model->name)) return take_places(model, fields);
     if (fields->n_targets != 1 || !only->classes || only->dims[0] != input[1] || only->dims[1] != input[2] ||
         only->dims[2])
         return cli_fail(
