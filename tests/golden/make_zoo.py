@@ -15,7 +15,7 @@ from torchvision import models
 
 from golden import Golden
 
-MODELS = ["alexnet", "vgg11", "vgg16", "resnet18", "resnet34", "resnet50", "resnet101", "mobilenet_v2", "mobilenet_v3_large",
+MODELS = ["alexnet", "vgg11", "vgg16", "resnet20", "resnet18", "resnet34", "resnet50", "resnet101", "mobilenet_v2", "mobilenet_v3_large",
           "mobilenet_v3_small", "efficientnet_b0", "squeezenet1_1", "shufflenet_v2_x1_0", "densenet121", "regnet_y_400mf", "convnext_tiny",
           "vit_b_16", "swin_t", "deeplabv3_mobilenet_v3_large", "unet"]
 LEFT_OUT = ("num_batches_tracked", "relative_position_index")  # counters and tables that Cleave has not
@@ -77,7 +77,20 @@ class UNet(nn.Module):
         return self.outc(x)
 
 
+class Small(models.ResNet):
+    """He et al. 2015, arXiv:1512.03385, section 4.2, with torchvision's blocks and names."""
+
+    def __init__(self, num_classes):
+        super().__init__(models.resnet.BasicBlock, [1, 1, 1, 1], num_classes)
+        self.inplanes = 16
+        self.conv1, self.bn1, self.maxpool = nn.Conv2d(3, 16, 3, padding=1, bias=False), nn.BatchNorm2d(16), nn.Identity()
+        self.layer1, self.layer2, self.layer3 = (self._make_layer(models.resnet.BasicBlock, 16 << i, 3, stride=2 if i else 1) for i in range(3))
+        self.layer4, self.fc = nn.Identity(), nn.Linear(64, num_classes)
+
+
 def make(name, num_classes=1000, **sizes):
+    if name == "resnet20":
+        return Small(10)
     if name == "unet":
         return UNet(2 if num_classes == 1000 else num_classes)
     if name.startswith("deeplab"):
@@ -137,6 +150,7 @@ def case(name, batch, size, gradients):
                 c.expect("logits", model(x))
 
 
+case("resnet20", 2, 28, ["conv1.weight", "layer1.0.bn2.weight", "layer2.0.downsample.1.bias", "layer3.2.bn2.bias", "fc.bias"])
 case("resnet18", 1, 32, ["conv1.weight", "layer1.0.bn2.weight", "layer2.0.downsample.1.bias", "layer4.1.bn2.bias", "fc.bias"])
 case("mobilenet_v2", 2, 32, ["features.0.0.weight", "features.1.conv.0.0.weight", "features.2.conv.1.0.weight",
                              "features.5.conv.3.weight", "features.14.conv.1.1.bias", "classifier.1.bias"])
