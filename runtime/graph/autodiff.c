@@ -27,12 +27,27 @@ static void mark_needed(const clv__node *node, bool *needed) {
     }
 }
 
-/** Of a parameter that replicas use in micro-batches: what the replica at hand has summed up so far, which stays with it until it is
+/** Of a parameter that replicas use in micro-batches, or more than once: what the replica at hand has summed up so far, which stays with it until it is
  *  done, so that a replica hands on one gradient and not one of each micro-batch. */
 typedef struct part_sum {
     clv_tensor *sum;       // NULL: nothing
     const clv__node *node; // that the newest term is of
+    const char *place;     // of the newest node that reads it, while uses are counted
+    bool twice;            // a replica reads it more than once
 } part_sum;
+
+/** Which parameters does a replica read more than once? Replicas are built one after the other. */
+static void find_twice(const clv_graph *graph, size_t n_nodes, const bool *needed, part_sum *parts) {
+    for (size_t id = 0; id < n_nodes; id++) {
+        const clv__node *node = graph->nodes[id];
+        for (int i = 0; i < node->io.n_in && needed[id] && node->place_hint; i++) {
+            if (!node->in[i] || !node->in[i]->trainable) continue;
+            part_sum *part = &parts[node->in[i]->id];
+            part->twice |= part->place && strcmp(part->place, node->place_hint) == 0;
+            part->place = node->place_hint;
+        }
+    }
+}
 
 /** A replica has summed up its micro-batches: add that to the sum over replicas. */
 static void fold(part_sum *part, clv_tensor **sum) {
@@ -66,7 +81,7 @@ static void add_gradients(const clv__node *node, clv_tensor *const *dx, size_t s
         // of micro-batches: the sum so far stays in the gradient's memory and is added to in place
         if (sums[in] && node->micro_batch >= 0 && node->in[i]->trainable) sums[in]->category = CLV_GRADIENTS;
         clv_tensor **sum = &sums[in];
-        if (node->in[i]->trainable && node->place_hint && node->micro_batch >= 0) {
+        if (node->in[i]->trainable && node->place_hint && (node->micro_batch >= 0 || parts[in].twice)) {
             part_sum *part = &parts[in];
             if (part->sum && strcmp(part->node->place_hint, node->place_hint) != 0) fold(part, sum);
             if (part->sum) part->sum->category = CLV_GRADIENTS;
@@ -145,6 +160,7 @@ void clv_backward(clv_tensor *loss) {
         return;
     }
     mark_needed(loss->node, needed);
+    find_twice(graph, n_forward, needed, parts);
 
     graph->phase = CLV__BACKWARD;
     graph->layer_override = loss->layer;
