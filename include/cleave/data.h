@@ -525,7 +525,8 @@ typedef struct clv_loader_config {
     /** inputs that are bytes, of arrays of u8 and of pictures, stay so: [n, ...] u8, a quarter of the memory, and clv_nn_normalize in the
      *  graph makes numbers of them. With mixup they are normalised all the same */
     bool bytes;
-    CLV_RESERVED(9);
+    int rank, ranks; /**< of a training over ranks: give only this one's equal part of each batch; 0: all of it */
+    CLV_RESERVED(8);
 } clv_loader_config;
 
 /** One batch. The pointers are borrowed until clv_loader_release. */
@@ -539,7 +540,8 @@ typedef struct clv_batch {
     CLV_ARRAY const void *const
         *each_input; /**< [n, ...] of each input, in the dataset's order: the first is `samples` */
     CLV_ARRAY const void *const *each_target; /**< and of each target: the first is `targets` */
-    CLV_RESERVED(4);
+    int64_t whole; /**< samples of the batch on all ranks; n, if there are none */
+    CLV_RESERVED(3);
 } clv_batch;
 
 /**

@@ -14,6 +14,7 @@
 #include "base/random.h"
 #include "data/dataset.h"
 #include "data/mixup.h"
+#include "data/rows.h"
 #include "io/array.h"
 #include "io/shown.h"
 
@@ -26,6 +27,7 @@ typedef struct buffer {
     clv_batch batch;                      // of all but FREE ones
     const void *fields[CLV__MOST_FIELDS]; // in its memory: inputs, then targets
     uint32_t *indices;   // [batch]: which samples; NULL without shuffling: those that follow each other
+    int64_t first;       // of the batch's samples, the first that is made here
     int64_t taken, done; // of FILLING ones: samples that threads have begun, and made
     bool stale;          // of FILLING and MIXING ones: a seek came between
     clv_status status;   // of the first sample that could not be read, and its sentence
@@ -102,15 +104,18 @@ static buffer *find_buffer(clv_loader *loader, buffer_state state) {
 static void begin_batch(clv_loader *loader, buffer *b) {
     const position at = loader->to_make;
     const int64_t first = at.index * loader->config.batch, left = loader->dataset->count - first;
-    const int64_t n = left < loader->config.batch ? left : loader->config.batch;
+    const int64_t whole = left < loader->config.batch ? left : loader->config.batch;
+    const clv__rank_rows own = clv__rows_of_rank(whole, loader->config.rank, loader->config.ranks);
     make_order(loader, at.epoch);
-    if (loader->order) memcpy(b->indices, loader->order + first, (size_t)n * sizeof *b->indices);
+    b->first = first + own.first;
+    if (loader->order) memcpy(b->indices, loader->order + b->first, (size_t)own.rows * sizeof *b->indices);
     const int n_inputs = clv_dataset_info_get(loader->dataset).n_inputs;
     b->batch = (clv_batch){.samples = b->fields[0],
                            .targets = b->fields[n_inputs],
                            .each_input = b->fields,
                            .each_target = b->fields + n_inputs,
-                           .n = n,
+                           .n = own.rows,
+                           .whole = whole,
                            .epoch = at.epoch,
                            .index = at.index,
                            .last = at.index == loader->n_batches - 1,
@@ -128,7 +133,7 @@ static clv_status fill(const clv_loader *loader, const buffer *b, int64_t first,
     const clv_dataset *dataset = loader->dataset;
     const clv__draw draw = {loader->config.seed, b->batch.epoch, clv__loader_bytes(&loader->config)};
     for (int64_t i = first; i < first + n; i++) {
-        const int64_t sample = loader->order ? b->indices[i] : b->batch.index * loader->config.batch + i;
+        const int64_t sample = loader->order ? b->indices[i] : b->first + i;
         void *to[CLV__MOST_FIELDS];
         for (int k = 0; k < loader->n_fields; k++)
             to[k] = (char *)(uintptr_t)b->fields[k] + (size_t)i * loader->each[k];
@@ -232,11 +237,16 @@ static bool field_bytes(const clv_dataset *dataset, const clv_loader_config *con
     return true;
 }
 
+/** Samples of a batch at most: never more than the dataset has; of ranks the first one's. */
+static size_t most_samples(const clv_dataset *dataset, const clv_loader_config *config) {
+    const int64_t batch = config->batch < dataset->count ? config->batch : dataset->count;
+    return (size_t)clv__rows_of_rank(batch, 0, config->ranks).rows;
+}
+
 /** Bytes of one buffer; false: not legal. */
 static bool buffer_bytes(const clv_dataset *dataset, const clv_loader_config *config, size_t *all) {
     if (config->batch < 1 || buffers_of(config) < 2 || buffers_of(config) > MAX_BUFFERS) return false;
-    // A batch is never larger than the dataset.
-    size_t n = (size_t)(config->batch < dataset->count ? config->batch : dataset->count), each, bytes;
+    size_t n = most_samples(dataset, config), each, bytes;
     *all = 0;
     for (int k = 0; k < clv__dataset_fields(dataset); k++) {
         if (!field_bytes(dataset, config, k, n, &each, &bytes)) return false;
@@ -274,13 +284,15 @@ static clv_status check_config(clv__error *error, const clv_dataset *dataset,
                  "a batch of %" PRId64 " from %" PRId64 " samples: with drop_last no batch is left",
                  config->batch, dataset->count);
     }
+    if (config->ranks < 0 || config->rank < 0 || (config->rank && config->rank >= config->ranks))
+        CLV_FAIL(error, CLV_E_VALUE, "a loader for rank %d of %d", config->rank, config->ranks);
+    if (config->ranks > 1 && config->mixup > 0)
+        CLV_FAIL(error, CLV_E_VALUE, "mixup mixes the samples of a whole batch: no rank has them all");
     return clv__mixup_check(error, dataset, config);
 }
 
-/** Samples of a batch: never more than the dataset has. */
 static size_t all_samples(const clv_loader *loader) {
-    const int64_t batch = loader->config.batch, count = loader->dataset->count;
-    return (size_t)(batch < count ? batch : count);
+    return most_samples(loader->dataset, &loader->config);
 }
 
 /** Each buffer's fields one after the other. */
