@@ -9,6 +9,7 @@
 #include "optim.h"
 #include "place.h"
 #include "plan.h"
+#include "ranks.h"
 
 #ifdef __cplusplus
 extern "C" {
@@ -710,7 +711,11 @@ typedef struct clv_train_config {
      *  and normalised by the graph */
     bool bytes;
     clv_lora lora;
-    CLV_RESERVED(6);
+    /** several processes train, each of them so: each computes its part of every batch, to the bits of as many replicas in one process
+     *  (clv_ranks_create). All other settings, and the data, are the same on all; `device` and what callbacks do may differ. Rank 0 tests,
+     *  and writes `checkpoint`, `best` and `gradients`; every rank reads `weights` and `resume`. NULL: this process alone */
+    struct clv_ranks *ranks;
+    CLV_RESERVED(5);
 } clv_train_config;
 
 #ifndef CLEAVE_STABLE_ONLY // experimental
@@ -824,6 +829,7 @@ CLV_API CLV_MUST_CHECK clv_status clv_pass_advise(clv_runtime *runtime, const cl
  *
  * Errors  CLV_E_INTERRUPTED after the step was finished and the checkpoint, if one was asked for, written;
  *         CLV_E_NOT_FINITE the loss, or a parameter, is not finite any more (clv_on_nan);
+ *         CLV_E_RANK_LOST another rank ended, or does not answer: which, and after which step;
  *         CLV_E_DEVICE_LOST a device failed in a step: which, and where the parameters are. Those of the session are as they
  *         were after the last step that is done, unless the device kept some of them;
  *         memory, files, devices: as the calls behind it

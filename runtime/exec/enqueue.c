@@ -5,6 +5,7 @@
 // when both devices share a buffer (plan/shared/). Its receiver waits until it is there. All devices go
 // through the plan's nodes in one order, so the sender of the oldest transfer that is still missing never
 // waits for a later one.
+#include "exec/exchange.h"
 #include "exec/reference.h"
 #include "exec/run.h"
 
@@ -169,7 +170,10 @@ static clv_status send(clv__executor *executor, int slot, const clv__command *co
             return status;
         }
     }
-    tell_sent(executor, slot, command, 1, event);
+    if (transfer->exchanged)
+        clv__exchange_post(executor->run->exchange, executor, slot, command->transfer, event);
+    else
+        tell_sent(executor, slot, command, 1, event);
     return CLV_OK;
 }
 
@@ -220,7 +224,26 @@ static void end_transfer(clv__executor *executor, int slot, int number, const cl
     sender->device->backend->event_destroy(over);
 }
 
+/** What the ranks made of a value comes back to where it was staged. */
+static clv_status receive_exchanged(clv__executor *executor, int slot, const clv__command *command) {
+    clv_run *run = executor->run;
+    const clv__transfer *transfer = transfer_of(executor, command);
+    const clv__backend *backend = executor->device->backend;
+    CLV_TRY(clv__activity_pause(&executor->activity[slot], executor->device, error_of(executor)));
+    CLV_TRY(backend->flush(executor->device->open, error_of(executor)));
+    atomic_store(&executor->waits, true);
+    clv_status status = clv__exchange_await(run->exchange, executor, slot, command->transfer);
+    atomic_store(&executor->waits, false);
+    if (status != CLV_OK || !transfer->bytes) return status;
+    clv__bevent **arrived;
+    CLV_TRY(event_for(executor, slot, command->at, &arrived));
+    return backend->write(executor->device->open, CLV__QUEUE_COMPUTE, run->parts[slot][transfer->to].buffer,
+                          0, transfer->bytes, clv__staged_outputs(executor, slot) + transfer->staged_at, NULL,
+                          arrived, error_of(executor));
+}
+
 static clv_status receive(clv__executor *executor, int slot, const clv__command *command) {
+    if (transfer_of(executor, command)->exchanged) return receive_exchanged(executor, slot, command);
     clv_run *run = executor->run;
     const int number = command->transfer;
     const clv__transfer *transfer = transfer_of(executor, command);

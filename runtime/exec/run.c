@@ -2,7 +2,7 @@
 // The caller's side of a run: feed, step, fetch. It copies to and from staging memory and posts steps to the
 // devices' workers. Within a step nothing is allocated, and no device is waited for: a slot is waited for
 // when it is needed again, two steps later.
-#include "exec/run.h"
+#include "exec/exchange.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -311,6 +311,7 @@ static clv_status run_start(clv_run *run) {
         CLV_TRY(executor_start(run, i));
     }
     CLV_TRY(bind_or_replan(run));
+    CLV_TRY(clv__exchange_create(run, &run->exchange));
     return clv__profile_begin(run);
 }
 
@@ -360,6 +361,7 @@ void clv_run_destroy(clv_run *run) {
         clv__leave(run);
         return;
     }
+    clv__exchange_destroy(run->exchange);
     drop_events(run);
     clv__run_unbind(run);
     clv__profile_end(run);

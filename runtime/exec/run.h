@@ -119,6 +119,7 @@ struct clv_run {
     clv__failure failure;    // sticky
     bool counted;            // in the session's n_runs
     bool stuck;              // a worker that does not come back has a step at hand: all of it stays
+    struct clv__exchange *exchange; // with other ranks (exchange.h); NULL: there are none
     clv__profiled *profiled; // NULL: nobody wants to know; kept by the session's profile
 };
 

@@ -41,6 +41,7 @@ struct clv_session {
     size_t n_kept, kept_room;
     clv__names names; // of what is kept: its numbers
     int n_runs;
+    struct clv_ranks *ranks; // that runs exchange values with; NULL: none
     clv_profile *profile; // of runs that are made from now on; NULL: they are not profiled
     clv_run *active;      // whose steps may be under way; runs of a session take turns
 };

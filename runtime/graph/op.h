@@ -225,6 +225,12 @@ typedef struct clv__chained {
     int chunks; // of gradients, at most: so many arguments
 } clv__chained;
 
+/** How ranks make one tensor of one that each has: a sum, in an order that does not depend on who is first. */
+typedef struct clv__exchanged {
+    int32_t terms;     // of ranks 0 to terms - 1; the others have nothing to add
+    int32_t from_last; // the last rank's is the first term
+} clv__exchanged;
+
 /** A call of an op's builder by name: its inputs, as many as the signature has (NULL: not given) or so many of a list, and its attributes. */
 typedef struct clv__call {
     clv_graph *graph;
@@ -260,6 +266,7 @@ struct clv__op {
     bool
         joins; // a view too: output 0 is the inputs' bytes one after the other. Of the plan's own (plan/pieces.c)
     bool moves;       // exists to carry its input to the device it is computed on: crossing is asked for
+    bool exchanges;   // output 0 is what ranks make of their inputs 0, in the same memory; attrs: clv__exchanged
     uint64_t inplace; // bit i: output 0 may be written over input i, if that has the same bytes and dies here
     uint64_t half_in,
         half_out; // bit i: input i, output i may be f16 or bf16; else it is f32 where it is a float

@@ -51,8 +51,10 @@ clv_status clv__split_send(clv__splitting *s, const clv__plan_node *at) {
         CLV_TRY(clv__region_whole(&s->to, &piece, -1, &value));
         if (!clv__grow(&plan->transfers, &plan->transfers_room, plan->n_transfers + 1, sizeof *plan->transfers))
             return clv__plan_no_memory(s->to.plan);
-        plan->transfers[plan->n_transfers] =
-            (clv__transfer){.from = value, .to = -1, .bytes = clv__desc_bytes(&piece.desc)};
+        plan->transfers[plan->n_transfers] = (clv__transfer){.from = value,
+                                                             .to = -1,
+                                                             .bytes = clv__desc_bytes(&piece.desc),
+                                                             .exchanged = whole.exchanged};
         CLV_TRY(carry_piece(s, at, (int)plan->n_transfers++, value));
     }
     return CLV_OK;

@@ -102,6 +102,8 @@ typedef struct clv__transfer {
     size_t bytes, staged_at;
     bool shared;    // no byte moves: the receiver reads, or updates, the sender's memory
     bool until_end; // shared until the receiver has finished the step
+    const clv__exchanged *exchanged; // not to another place, but with the other ranks; NULL: to another place
+    bool in_place;                   // EXCHANGED: what arrives lies where what was sent did
 } clv__transfer;
 
 /** A layout of many tensors in one arena that may be cut into chunks no larger than the device's largest allocation. */

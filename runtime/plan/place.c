@@ -28,6 +28,8 @@ typedef struct placing {
     bool *wanted;    // by tensor id * n_places + place: used there
     int *on_its_way; // the same: transfer that was sent there, plus one
     int *value_at;   // the same: the tensor's value there, plus one
+    // by tensor id: the node that exchanges it with other ranks; NULL: none
+    const clv__node **exchanged_by;
 } placing;
 
 /** The value of a tensor at a place, -1 if it is not there yet. While nodes are placed there is one at most. */
@@ -217,16 +219,27 @@ static clv_status check_crossing(const placing *p, const clv_tensor *tensor, con
              node->io.op->name, node->layer, there, tensor->name, here, there);
 }
 
+static clv_status send_where_wanted(placing *p, const clv_tensor *tensor);
+
+static bool is_exchanged(const clv_tensor *tensor) {
+    return tensor->node && tensor->node->io.op->exchanges;
+}
+
 static clv_status receive_at(placing *p, const clv_tensor *tensor, int place, const clv__node *needed_by) {
     clv_plan *plan = p->plan;
+    const int home = p->made_at[tensor->id];
+    if (is_exchanged(tensor) && place != home && value_at(p, tensor, home) < 0)
+        CLV_TRY(receive_at(p, tensor, home, needed_by));
     int number = p->on_its_way[tensor->id * plan->n_places + place] - 1, to = -1;
-    CLV_TRY(check_crossing(p, tensor, needed_by, place));
-    CLV_TRY(add_value(p, tensor, place, true, &to));
+    const bool exchanged = plan->transfers[number].exchanged != NULL;
+    if (!exchanged) CLV_TRY(check_crossing(p, tensor, needed_by, place));
+    CLV_TRY(add_value(p, tensor, place, !exchanged, &to));
     plan->transfers[number].to = to;
     clv__plan_node end = clv__plan_node_of(CLV__RECEIVE, tensor->node, place);
     end.out[0] = to;
     end.transfer = number;
-    return clv__plan_append(plan, &end);
+    CLV_TRY(clv__plan_append(plan, &end));
+    return exchanged ? send_where_wanted(p, tensor) : CLV_OK;
 }
 
 /** A constant is made wherever it is read. */
@@ -277,21 +290,64 @@ static clv_status ensure_inputs(placing *p, const clv__node *node, int place) {
     return CLV_OK;
 }
 
+/** Hand what the node exchanges to the other ranks, as soon as it is made. What comes of it is received when it is needed. */
+static clv_status exchange(placing *p, const clv__node *node) {
+    clv_plan *plan = p->plan;
+    const int place = p->node_place[node->id];
+    int *sent = &p->on_its_way[node->out[0]->id * plan->n_places + place];
+    if (*sent) return CLV_OK;
+    CLV_TRY(ensure_inputs(p, node, place));
+    if (!clv__grow(&plan->transfers, &plan->transfers_room, plan->n_transfers + 1, sizeof *plan->transfers))
+        return clv__plan_no_memory(plan);
+    const int number = (int)plan->n_transfers++, from = value_at(p, node->in[0], place);
+    plan->transfers[number] = (clv__transfer){.from = from,
+                                              .to = -1,
+                                              .bytes = plan->values[from].bytes,
+                                              .exchanged = node->attrs,
+                                              .in_place = true};
+    *sent = number + 1;
+    clv__plan_node end = clv__plan_node_of(CLV__SEND, node, place);
+    end.in[0] = from;
+    end.transfer = number;
+    return clv__plan_append(plan, &end);
+}
+
+static clv_status exchange_made(placing *p, const clv__node *node, int place) {
+    for (int i = 0; i < node->io.n_out; i++) {
+        const clv__node *by = p->exchanged_by[node->out[i]->id];
+        if (by && p->node_place[by->id] == place) CLV_TRY(exchange(p, by));
+    }
+    return CLV_OK;
+}
+
+/** In the order in which they were handed over: who waits for the last one has all. */
+static clv_status receive_exchanged(placing *p) {
+    for (size_t i = 0; i < p->plan->n_transfers; i++) { // a received one may be sent on
+        const clv__transfer *transfer = &p->plan->transfers[i];
+        if (!transfer->exchanged || transfer->to >= 0) continue;
+        const clv__node *by = p->exchanged_by[p->plan->values[transfer->from].tensor->id];
+        CLV_TRY(receive_at(p, by->out[0], p->node_place[by->id], by));
+    }
+    return CLV_OK;
+}
+
 static clv_status write_node(placing *p, const clv__node *node) {
     const int place = p->node_place[node->id];
+    if (node->io.op->exchanges) return exchange(p, node);
     clv__plan_node at = clv__plan_node_of(CLV__COMPUTE, node, place);
     CLV_TRY(ensure_inputs(p, node, place));
     for (int i = 0; i < node->io.n_in; i++) at.in[i] = value_at(p, node->in[i], place);
     for (int i = 0; i < node->io.n_out; i++) CLV_TRY(add_value(p, node->out[i], place, false, &at.out[i]));
     CLV_TRY(clv__plan_append(p->plan, &at));
     for (int i = 0; i < node->io.n_out; i++) CLV_TRY(send_where_wanted(p, node->out[i]));
-    return CLV_OK;
+    return exchange_made(p, node, place);
 }
 
 /** What updates read and no update made is there before the first of them writes: a transfer that fails leaves everything
  *  that lasts as it was. */
 static clv_status receive_for_updates(placing *p) {
     const clv_graph *graph = p->plan->graph;
+    CLV_TRY(receive_exchanged(p));
     for (size_t id = 0; id < graph->n_nodes; id++) {
         const clv__node *node = graph->nodes[id];
         if (!p->needed[id] || node->phase != CLV__UPDATE) continue;
@@ -338,6 +394,7 @@ static clv_status write_down(placing *p) {
         status = has_groups(&schedule, graph, i) ? write_groups(p, &schedule, i, &next)
                                                  : write_node(p, graph->nodes[schedule.nodes[i]]);
     }
+    if (status == CLV_OK) status = receive_exchanged(p);
     clv__schedule_reset(&schedule);
     return status;
 }
@@ -403,11 +460,15 @@ static clv_status place(placing *p, const clv__patterns *patterns, clv__arena *s
     const size_t nodes = graph->n_nodes, tensors = graph->n_tensors;
     if (!CLV__NEW(scratch, p->needed, nodes) || !CLV__NEW(scratch, p->node_place, nodes) ||
         !CLV__NEW(scratch, p->made_at, tensors) || !CLV__NEW(scratch, p->wanted, tensors * n) ||
-        !CLV__NEW(scratch, p->on_its_way, tensors * n) || !CLV__NEW(scratch, p->value_at, tensors * n))
+        !CLV__NEW(scratch, p->on_its_way, tensors * n) || !CLV__NEW(scratch, p->value_at, tensors * n) ||
+        !CLV__NEW(scratch, p->exchanged_by, tensors))
         return clv__plan_no_memory(plan);
     for (size_t i = 0; i < graph->n_tensors; i++) p->made_at[i] = -1;
     find_needed(p);
     CLV_TRY(clv__patterns_check(patterns, plan, p->needed));
+    for (size_t id = 0; id < nodes; id++)
+        if (p->needed[id] && graph->nodes[id]->io.op->exchanges)
+            p->exchanged_by[graph->nodes[id]->in[0]->id] = graph->nodes[id];
     assign(p);
     CLV_TRY(write_down(p));
     CLV_TRY(describe_places(plan));

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Which values are the same memory because one is seen through another: a view's result lies where its input does, and what is
-// joined lies, one after the other, where the result does. (in_place.c adds results that are written over inputs.)
+// joined lies, one after the other, where the result does; what is exchanged stays where it is. (in_place.c adds results that are written over inputs.)
 #include "plan/passes.h"
 
 static void share_view(clv_plan *plan, const clv__plan_node *node) {
@@ -19,6 +19,13 @@ static void share_view(clv_plan *plan, const clv__plan_node *node) {
     }
 }
 
+/** What ranks make of a tensor lies where it did. */
+static void arrive(clv_plan *plan, const clv__plan_node *node) {
+    const int from = plan->transfers[node->transfer].from;
+    plan->values[node->out[0]].root = clv__value_root(plan, from);
+    plan->values[node->out[0]].within = plan->values[from].within;
+}
+
 static clv_status run(clv_plan *plan) {
     for (size_t i = 0; i < plan->n_values; i++) {
         plan->values[i].root = (int)i;
@@ -27,6 +34,7 @@ static clv_status run(clv_plan *plan) {
     for (size_t at = 0; at < plan->n_nodes; at++) {
         const clv__plan_node *node = &plan->nodes[at];
         if (node->work == CLV__COMPUTE && node->node->io.op->view) share_view(plan, node);
+        if (node->work == CLV__RECEIVE && plan->transfers[node->transfer].in_place) arrive(plan, node);
     }
     for (size_t i = 0; i < plan->n_values; i++) clv__value_root(plan, (int)i); // of what was joined, its views' too
     return CLV_OK;

@@ -4,6 +4,7 @@
 #include <math.h>
 
 #include "data/dataset.h"
+#include "exec/ranks.h"
 #include "device/device.h"
 #include "nn/ports.h"
 #include "infer/losses.h"
@@ -89,5 +90,7 @@ clv_loader_config clv__labels_loader(const clv_train_config *config, int64_t epo
                                .bytes = true,
                                .classes = (int)clv_model_port_get(config->model, CLV_PORT_TARGET, 0).classes,
                                .epoch = epoch,
-                               .index = index};
+                               .index = index,
+                               .rank = config->ranks ? config->ranks->place.rank : 0,
+                               .ranks = config->ranks ? config->ranks->place.size : 0};
 }

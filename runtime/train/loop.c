@@ -12,13 +12,19 @@
 #include "device/device.h"
 #include "graph/graph.h"
 #include "io/file.h"
+#include "exec/ranks.h"
 #include "exec/session.h"
 #include "infer/averages.h"
 #include "infer/units.h"
 
+/** Ranks stop after the same step: who is asked to says so in a step, and all stop when that was done. */
 static bool interrupted(const clv__training *loop) {
     const volatile int *flag = loop->trainer->config->interrupt;
-    return loop->stop || (flag && *flag);
+    struct clv_ranks *ranks = loop->trainer->config->ranks;
+    const bool here = loop->stop || (flag && *flag);
+    if (!ranks) return here;
+    if (here) atomic_store(&ranks->wants_stop, true);
+    return atomic_load(&ranks->agreed_stop);
 }
 
 // ---- one step ---------------------------------------------------------------------------------------------
@@ -34,8 +40,8 @@ static clv_status read_down_to(clv__training *loop, int n) {
 static clv_status do_step(clv__training *loop, const clv_batch *batch) {
     clv_trainer *trainer = loop->trainer;
     const clv_train_config *config = trainer->config;
-    clv__step *step = &trainer->step[batch->n == config->batch ? CLV__FULL : CLV__LAST];
-    clv__handed next = {.step = step, .n = batch->n, .since = clv__seconds(), .first = !step->run};
+    clv__step *step = &trainer->step[batch->whole == config->batch ? CLV__FULL : CLV__LAST];
+    clv__handed next = {.step = step, .n = batch->whole, .since = clv__seconds(), .first = !step->run};
     const int64_t before =
         clv_session_info_get(trainer->session).step; // handed over, also those not read yet
     next.lr = clv__trainer_lr(trainer, trainer->position.epoch, before);
@@ -146,6 +152,25 @@ static clv_status read_scaler(clv_trainer *trainer) {
     return CLV_OK;
 }
 
+/** Of ranks the first evaluates, and the others hear what came of it. */
+static clv_status evaluate(clv__training *loop) {
+    clv_trainer *trainer = loop->trainer;
+    const clv_train_config *config = trainer->config;
+    clv_status status = CLV_OK;
+    if (trainer->predictor)
+        status = clv_evaluate(trainer->predictor, config->test, on_evaluate, loop, &trainer->result.test);
+    if (!config->ranks) return status;
+    struct {
+        clv_metrics test;
+        bool interrupted;
+    } heard = {.test = trainer->result.test, .interrupted = status == CLV_E_INTERRUPTED};
+    if (status != CLV_OK && !heard.interrupted) return status;
+    CLV_TRY(clv__ranks_agree(config->ranks, &heard, sizeof heard));
+    trainer->result.test = heard.test;
+    if (heard.interrupted) atomic_store(&config->ranks->agreed_stop, true);
+    return heard.interrupted ? CLV_E_INTERRUPTED : CLV_OK;
+}
+
 /** Evaluate, see whether it is the best so far, and call on_epoch. */
 static clv_status end_epoch(clv__training *loop) {
     clv_trainer *trainer = loop->trainer;
@@ -155,8 +180,8 @@ static clv_status end_epoch(clv__training *loop) {
     const double lr = clv__trainer_lr(trainer, last / trainer->batches, last);
     bool best = false;
     CLV_TRY(read_scaler(trainer));
-    if (trainer->predictor) {
-        CLV_TRY(clv_evaluate(trainer->predictor, config->test, on_evaluate, loop, &trainer->result.test));
+    if (clv__trainer_tests(trainer)) {
+        CLV_TRY(evaluate(loop));
         trainer->result.evaluated = true;
         trainer->result.tested_step = trainer->position.step;
         CLV_TRY(clv__training_judge(loop, &trainer->result.test, epoch, &best));
@@ -175,6 +200,16 @@ static clv_status end_epoch(clv__training *loop) {
         .shares = trainer->shares,
     };
     if (!config->on_epoch(config->user, &told)) loop->stop = true;
+    return CLV_OK;
+}
+
+/** Was a callback, or a signal, on any rank the end of it? Between steps rank 0 says. */
+static clv_status agree_on_stop(clv__training *loop) {
+    struct clv_ranks *ranks = loop->trainer->config->ranks;
+    if (!ranks) return CLV_OK;
+    bool stop = interrupted(loop) || atomic_load(&ranks->wants_stop);
+    CLV_TRY(clv__ranks_agree(ranks, &stop, sizeof stop));
+    if (stop) atomic_store(&ranks->agreed_stop, true);
     return CLV_OK;
 }
 
@@ -197,6 +232,7 @@ static bool is_done(const clv__training *loop) {
 /** The end of an epoch, which may be the end of the training. */
 static clv_status end_or_stop(clv__training *loop) {
     clv_status status = end_epoch(loop);
+    if (status == CLV_OK) status = agree_on_stop(loop);
     if (status == CLV_E_INTERRUPTED || (status == CLV_OK && interrupted(loop) && !is_done(loop)))
         return stop_here(loop);
     return status;
@@ -227,7 +263,7 @@ static clv_status train(clv__training *loop) {
             position->index = position->loss_count = 0;
             position->loss_sum = 0;
         }
-        if (done && config->gradients) CLV_TRY(save_gradients(loop));
+        if (done && config->gradients && clv__trainer_writes(trainer)) CLV_TRY(save_gradients(loop));
         if (!over && !done) return stop_here(loop);
         if (done) CLV_TRY(clv__training_check(loop));
         if (done) CLV_TRY(clv__training_check_loss(loop));
@@ -236,7 +272,7 @@ static clv_status train(clv__training *loop) {
         if (!is_done(loop)) CLV_TRY(clv__training_adapt(loop));
     }
     // Resumed at the very end: nothing is left to train, but the result is wanted.
-    if (trainer->predictor && !trainer->result.evaluated) CLV_TRY(end_epoch(loop));
+    if (clv__trainer_tests(trainer) && !trainer->result.evaluated) CLV_TRY(end_epoch(loop));
     trainer->result.end = position->step < trainer->steps ? CLV_END_PATIENCE : CLV_END_STEPS;
     return CLV_OK;
 }
@@ -272,6 +308,7 @@ static clv_status check_position(const clv__training *loop) {
 /** What is written at the end, or when something fails: better told before the first step. */
 static clv_status try_files(const clv__training *loop) {
     const clv_train_config *config = loop->trainer->config;
+    if (!clv__trainer_writes(loop->trainer)) return CLV_OK;
     if (config->checkpoint) CLV_TRY(clv__output_try(loop->error, config->checkpoint, true));
     if (config->best) CLV_TRY(clv__output_try(loop->error, config->best, false));
     return config->gradients ? clv__output_try(loop->error, config->gradients, false) : CLV_OK;
@@ -296,9 +333,24 @@ static clv_status start(clv__training *loop) {
         loop->saved_path = config->resume;
     }
     trainer->session->step = trainer->position.step;
+    if (config->ranks) CLV_TRY(clv__ranks_compare(config, trainer));
     const clv__position *position = &trainer->position;
     const clv_loader_config loader = clv__labels_loader(config, position->epoch, position->index);
     return clv_loader_create(trainer->runtime, config->train, &loader, &loop->loader);
+}
+
+/** This rank cannot go on, and so none can: the others are told why, and how to go on is said here. */
+static clv_status end_ranks(clv_trainer *trainer, clv_status status) {
+    const clv_train_config *config = trainer->config;
+    char said[CLV__ERROR_BYTES];
+    clv__error *error = clv__runtime_error_of(trainer->runtime);
+    clv__error_read(error, said);
+    clv__ranks_fail(config->ranks, said);
+    if (status != CLV_E_RANK_LOST) return status;
+    CLV_FAIL(error, status, "%s; %s%s", said,
+             config->checkpoint ? "go on, with any number of ranks, with clv_train_config.resume "
+                                : "no checkpoint was asked for (clv_train_config.checkpoint)",
+             config->checkpoint ? config->checkpoint : "");
 }
 
 clv_status clv_trainer_run(clv_trainer *trainer) {
@@ -309,6 +361,10 @@ clv_status clv_trainer_run(clv_trainer *trainer) {
     clv_status status = start(&loop);
     if (status == CLV_OK) status = train(&loop);
     if (status != CLV_OK) status = clv__training_failed(&loop, status);
+    // what all ranks find at once they need not be told
+    if (trainer->config->ranks && status != CLV_OK && status != CLV_E_INTERRUPTED &&
+        status != CLV_E_NOT_FINITE)
+        status = end_ranks(trainer, status);
     clv_loader_destroy(loop.loader);
     return status;
 }

@@ -179,7 +179,8 @@ static clv_status go_on(clv__training *loop, const clv_run_failure *failure, con
 clv_status clv__training_lost(clv__training *loop, clv_status status) {
     clv_trainer *trainer = loop->trainer;
     clv_run_failure failure = of_a_device(status) ? find_failure(trainer) : (clv_run_failure){0};
-    if (!of_a_device(failure.status)) return status; // files, memory of the host, an interruption
+    if (!of_a_device(failure.status)) return status;   // files, memory of the host, an interruption
+    if (trainer->config->ranks) return failure.status; // the others cannot go on without this one
     char said[CLV__ERROR_BYTES];
     snprintf(said, sizeof said, "%.*s", CLV__ERROR_BYTES / 3, failure.sentence);
     CLV_TRY(read_what_is_done(loop, &failure));

@@ -245,7 +245,8 @@ static void find_first(const clv__training *loop, int64_t bad, char *text, size_
     const clv_trainer *trainer = loop->trainer;
     int64_t from = loop->saved_path ? loop->saved_step : 0, target = bad - 2 > from ? bad - 2 : from;
     *text = 0;
-    if (trainer->n_lost || target >= bad || target - from > MOST_REPLAYED || rate_dropped(trainer, from, bad))
+    if (trainer->n_lost || trainer->config->ranks || target >= bad || target - from > MOST_REPLAYED ||
+        rate_dropped(trainer, from, bad))
         return;
     if (target > from)
         clv__log(trainer->runtime, CLV_LOG_WARNING,

@@ -6,6 +6,7 @@
 
 #include "base/clock.h"
 #include "device/device.h"
+#include "exec/ranks.h"
 #include "train/loop.h"
 #include "infer/units.h"
 
@@ -66,6 +67,7 @@ clv_status clv__training_read(clv__training *loop) {
     }
     position->step++;
     position->index++;
+    if (config->ranks) atomic_store(&config->ranks->step, position->step);
     position->train_loss =
         position->loss_count ? position->loss_sum / (double)position->loss_count : (double)loss;
     if (!config->on_step) return clv__training_see_loss(loop, (double)loss);
@@ -92,7 +94,8 @@ clv_status clv__training_save(clv__training *loop) {
     bool there = loop->saved_step == trainer->position.step;
     if (!path || (there && !strcmp(path, loop->saved_path))) return CLV_OK;
     CLV_TRY(clv__training_check(loop));
-    CLV_TRY(clv__checkpoint_save(trainer->config, trainer->session, &trainer->position));
+    if (clv__trainer_writes(trainer))
+        CLV_TRY(clv__checkpoint_save(trainer->config, trainer->session, &trainer->position));
     loop->saved_step = trainer->position.step;
     loop->saved_path = path;
     return CLV_OK;

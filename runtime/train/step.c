@@ -5,7 +5,9 @@
 
 #include "base/modules.h"
 #include "cleave/ops.h"
+#include "data/rows.h"
 #include "device/device.h"
+#include "exec/ranks.h"
 #include "graph/graph.h"
 #include "nn/batch_rows.h"
 #include "nn/parallel_layers.h"
@@ -13,6 +15,7 @@
 #include "nn/replicas.h"
 #include "ops/product/lora.h"
 #include "ops/update/averages.h"
+#include "ops/update/over_ranks.h"
 #include "infer/losses.h"
 #include "infer/samples.h"
 #include "train/trainer.h"
@@ -135,6 +138,28 @@ static clv_tensor *loss_of(const clv_train_config *config, const double *shares,
     return clv_micro_batches(of->cut, of->n_cut, of->micro_batches, parallel_loss, of);
 }
 
+/** The rows of a batch that are computed here; of one process all. */
+static clv__rank_rows rows_of(const clv_train_config *config, int64_t batch) {
+    const struct clv_ranks *ranks = config->ranks;
+    return clv__rows_of_rank(batch, ranks ? ranks->place.rank : 0, ranks ? ranks->place.size : 1);
+}
+
+/** What this rank adds to the loss: as a replica's part of it. */
+static clv_tensor *rank_loss(const clv_train_config *config, const double *shares, int64_t batch,
+                             building *of) {
+    clv_graph *graph = clv_tensor_graph(of->cut[0]);
+    const clv__rank_rows own = rows_of(config, batch);
+    if (!graph || config->ranks->place.size == 1) return loss_of(config, shares, of);
+    clv__parts parts = clv__parts_begin(graph);
+    clv__parts_next(graph, &parts,
+                    (clv__cut){own.first, own.rows, config->ranks->place.rank, graph->cut.micro_batch});
+    if (!config->placement.n_replicas && of->micro_batches > own.rows) of->micro_batches = own.rows;
+    clv_tensor *loss = loss_of(config, shares, of);
+    if (own.rows < batch) loss = clv_mul_scalar(loss, (float)((double)own.rows / (double)batch));
+    clv__parts_end(graph, &parts);
+    return loss;
+}
+
 static void gradient_name(const clv_tensor *parameter, char *name, size_t bytes) {
     snprintf(name, bytes, "gradient.%s", clv_tensor_name(parameter));
 }
@@ -171,10 +196,11 @@ clv_status clv__step_graph(clv_runtime *runtime, const clv_train_config *config,
     clv_graph_set_precision(step->graph, config->precision);
     clv__lora_begin(step->graph, config->lora.layers, config->lora.rank, config->lora.alpha);
     if (config->dropout) clv_graph_set_dropout(step->graph, (float)*config->dropout);
-    clv__bytes_inputs(step->graph, &of.bytes, batch, step->fed);
-    clv__labels_inputs(step->graph, config, batch, step->fed + step->n_inputs);
+    const clv__rank_rows own = rows_of(config, batch);
+    clv__bytes_inputs(step->graph, &of.bytes, own.rows, step->fed);
+    clv__labels_inputs(step->graph, config, own.rows, step->fed + step->n_inputs);
     take_cut(step, &of);
-    step->loss = loss_of(config, shares, &of);
+    step->loss = config->ranks ? rank_loss(config, shares, batch, &of) : loss_of(config, shares, &of);
     if (config->dropout && *config->dropout > 0 && !step->graph->asked_dropout)
         clv__graph_fail(step->graph, CLV_E_VALUE,
                         "dropout of %g is asked for, and model '%s' has no layer that drops values",
@@ -183,9 +209,14 @@ clv_status clv__step_graph(clv_runtime *runtime, const clv_train_config *config,
     if (config->lora.layers) clv__freeze_if(step->graph, is_left, config->weights_except, "lora");
     clv_freeze(step->graph, config->freeze);
     clv_optimizer_freeze(step->graph, &config->optimizer);
-    clv_output(step->loss, "loss");
+    if (!config->ranks) clv_output(step->loss, "loss");
     if (config->precision == CLV_PRECISION_MIXED) clv_scaler_add(step->graph, NULL);
     clv_backward(step->loss);
+    if (config->ranks) { // the sums over all ranks, in the order of replicas
+        clv__gradients_over_ranks(step->graph, own.terms);
+        step->loss = clv__over_ranks(step->loss, own.terms, false);
+        clv_output(step->loss, "loss");
+    }
     for (int i = 0; config->gradients && i < clv_graph_info_get(step->graph).n_parameters; i++) {
         clv_tensor *parameter = clv_parameter_get(step->graph, i), *gradient = clv_gradient(parameter);
         char name[640];

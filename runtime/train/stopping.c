@@ -12,8 +12,8 @@
 bool clv__training_untested(const clv__training *loop) {
     const clv_trainer *trainer = loop->trainer;
     const clv__position *position = &trainer->position;
-    const bool judged =
-        !trainer->predictor || !clv__wants_best(trainer->config) || position->best.step == position->step;
+    const bool judged = !clv__trainer_tests(trainer) || !clv__wants_best(trainer->config) ||
+                        position->best.step == position->step;
     const bool seen =
         trainer->config->schedule.kind != CLV_SCHEDULE_PLATEAU || position->plateau.step == position->step;
     return position->step > 0 && position->index == 0 && !(judged && seen);
@@ -27,7 +27,7 @@ bool clv__training_exhausted(const clv__training *loop, int64_t more) {
 static clv_status write_best(clv__training *loop) {
     const clv_trainer *trainer = loop->trainer;
     const clv_train_config *config = trainer->config;
-    if (!config->best) return CLV_OK;
+    if (!config->best || !clv__trainer_writes(trainer)) return CLV_OK;
     CLV_TRY(clv__training_check(loop));
     return config->save_best ? config->save_best(config->user, trainer->session, config->best)
                              : clv_weights_save(trainer->session, config->best);
@@ -47,8 +47,8 @@ void clv__training_see_plateau(clv_trainer *trainer) {
         position->plateau.step == position->step)
         return; // a part of an epoch is none
     bool larger = false;
-    const double value =
-        trainer->predictor ? monitored(config, &trainer->result.test, &larger) : position->train_loss;
+    const double value = clv__trainer_tests(trainer) ? monitored(config, &trainer->result.test, &larger)
+                                                     : position->train_loss;
     clv_plateau_see(&config->schedule, &position->plateau.state, config->lr, value, larger);
     position->plateau.step = position->step;
 }

@@ -59,6 +59,7 @@ static clv_status check_config(const clv_trainer *trainer, clv__error *error) {
                                  : "which weights do they belong to? (clv_train_config.weights)");
     CLV_TRY(check_schedule(&config->schedule, error));
     CLV_TRY(clv__model_check(error, config->model));
+    CLV_TRY(clv__ranks_check(trainer->runtime, config));
     if (!trainer->replay) CLV_TRY(clv__stopping_check(config, error));
     return clv__labels_check(trainer->runtime, config);
 }
@@ -241,6 +242,7 @@ static clv_status build(clv_trainer *trainer, clv_train_config *config) {
     CLV_TRY(choose_place(trainer, config));
     CLV_TRY(
         clv_session_create(trainer->runtime, &(clv_session_config){.seed = config->seed}, &trainer->session));
+    trainer->session->ranks = config->ranks;
     trainer->session->averages = config->ema_decay != 0;
     CLV_TRY(clv_weights_describe(trainer->session, config));
     if (count >= config->batch) {
@@ -255,7 +257,7 @@ static clv_status build(clv_trainer *trainer, clv_train_config *config) {
     for (int i = 0; trainer->n_devices > 1 && i < trainer->n_devices; i++)
         CLV_TRY(clv_device_activity_start(trainer->devices[i])); // replicas' shares, and who waits for whom
     config->device = trainer->devices[0];                        // a placement's first
-    return config->test ? build_predictor(trainer) : CLV_OK;
+    return config->test && clv__trainer_writes(trainer) ? build_predictor(trainer) : CLV_OK;
 }
 
 static clv_status create(clv_runtime *runtime, const clv_train_config *config, bool replay,

@@ -47,6 +47,16 @@ struct clv_trainer {
     clv__busy busy;
 };
 
+/** Is there a test set, on this rank or on the first? And does this rank write files? */
+static inline bool clv__trainer_tests(const clv_trainer *trainer) {
+    return trainer->config->test && !trainer->replay;
+}
+bool clv__trainer_writes(const clv_trainer *trainer);
+/** Do all ranks train the same? Else CLV_E_VALUE, with what differs. */
+clv_status clv__ranks_compare(const clv_train_config *config, const clv_trainer *trainer);
+/** Can these settings be those of several ranks? CLV_E_VALUE, CLV_E_UNSUPPORTED. */
+clv_status clv__ranks_check(clv_runtime *runtime, const clv_train_config *config);
+
 /** Of a training step: model, loss, gradients, updates. */
 clv__graph_maker clv__step_graph;
 /** Do label smoothing and mixup make sense for the model and its losses? CLV_E_VALUE. */

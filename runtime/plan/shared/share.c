@@ -40,7 +40,7 @@ static bool is_possible(const sharing *s, const clv__transfer *transfer) {
     const clv_plan *plan = s->plan;
     const clv__value *from = &plan->values[plan->values[transfer->from].root],
                      *to = &plan->values[transfer->to];
-    return clv__may_share(plan, from->place, to->place) && transfer->bytes > 0 &&
+    return !transfer->exchanged && clv__may_share(plan, from->place, to->place) && transfer->bytes > 0 &&
            from->segment != CLV__IN_INPUTS &&  // of which there are two
            !from->copy &&                      // not a copy of a copy
            to->segment == CLV__IN_ACTIVATIONS; // used by the receiver alone

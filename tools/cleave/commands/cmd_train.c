@@ -20,6 +20,7 @@ typedef struct train_job {
     double startup; // seconds from the process's start to the first step's end; 0 before
     double began;   // and to where the training is planned
     const volatile int *interrupt;
+    const cli_ranks *ranks;
     int64_t epoch;
     cli_epochs seen;
     json_t *epochs; // shares of the replicas in each, for the result
@@ -367,13 +368,15 @@ static int run(train_job *job, clv_trainer *trainer) {
     tell_without(job, trainer);
     clv_status status = watch_begin(&job->watch, job->session, job->config, trainer);
     if (status == CLV_OK) status = clv_trainer_run(trainer);
+    cli_ranks_speak(job->ranks, status);
     cli_nothing_done(false);
     end_watch(job, status);
     return finish(job, trainer, status);
 }
 
 static int train_weighted(cli_session *session, const clv_model *model, cli_source *source,
-                          const clv_placement *placement, cli_class_weights_of *weights) {
+                          const clv_placement *placement, cli_class_weights_of *weights,
+                          const cli_ranks *ranks) {
     const cli_args *args = session->args;
     int code = cli_source_wait(source);
     if (code != EXIT_DONE) return code;
@@ -406,7 +409,7 @@ static int train_weighted(cli_session *session, const clv_model *model, cli_sour
     if (code == EXIT_DONE) code = cli_read_groups(args, &groups);
     if (code == EXIT_DONE) code = cli_check_groups(session->runtime, &sized, &groups);
     if (code != EXIT_DONE) return code;
-    train_job job = {.session = session, .source = source, .epochs = json_array()};
+    train_job job = {.session = session, .source = source, .ranks = ranks, .epochs = json_array()};
     clv_train_config config = {
         .device = placement->place ? NULL : session->device,
         .placement = *placement,
@@ -424,6 +427,8 @@ static int train_weighted(cli_session *session, const clv_model *model, cli_sour
         .on_epoch = on_epoch,
         .on_evaluate = on_evaluate,
     };
+    config.ranks = ranks->ranks;
+    if (config.ranks && !args->shares) config.placement.measure_shares = false;
     cli_recipe(args, model, &config);
     code = cli_class_weights(session->runtime, args, &config, weights);
     if (code != EXIT_DONE) {
@@ -437,8 +442,10 @@ static int train_weighted(cli_session *session, const clv_model *model, cli_sour
     if (!args->quiet)
         cli_answer_interrupts(args->checkpoint ? "\ninterrupted: the step is finished and the checkpoint "
                                                  "written first; again to end at once\n"
-                                               : "\ninterrupted: the step is finished first; again to end at "
-                                                 "once, without waiting for the device\n");
+                              : config.ranks ? "\ninterrupted: the step is finished first, if all ranks are "
+                                               "there\n"
+                                             : "\ninterrupted: the step is finished first; again to end at "
+                                               "once, without waiting for the device\n");
     job.config = &config;
     code = watch_log_open(&job.watch.log, args->log, args->resume != NULL, args->quiet);
     if (code == EXIT_DONE) code = events_open(&job.watch.events, args->tensorboard, args->histograms);
@@ -447,6 +454,7 @@ static int train_weighted(cli_session *session, const clv_model *model, cli_sour
     job.began = cli_seconds();
     cli_nothing_done(true);
     clv_status status = clv_trainer_create(session->runtime, &config, &trainer);
+    cli_ranks_speak(ranks, status);
     code = status == CLV_OK ? run(&job, trainer) : cli_fail_made(session->runtime, args, status);
     clv_trainer_destroy(trainer);
     cli_profile_end(&job.profile);
@@ -461,8 +469,12 @@ static int train_weighted(cli_session *session, const clv_model *model, cli_sour
 static int train(cli_session *session, const clv_model *model, cli_source *source,
                  const clv_placement *placement) {
     cli_class_weights_of weights = {.n = 0};
-    const int code = train_weighted(session, model, source, placement, &weights);
+    cli_ranks ranks;
+    int code = cli_ranks_join(session, &ranks);
+    if (code != EXIT_DONE) return code;
+    code = train_weighted(session, model, source, placement, &weights, &ranks);
     cli_class_weights_end(&weights);
+    cli_ranks_end(&ranks);
     return code;
 }
 

@@ -12,6 +12,19 @@ void cli_tell_training(const cli_args *args, const clv_train_config *config, con
 /** What came of it: accuracy, time, where the weights are. */
 void cli_tell_result(FILE *out, const cli_source *source, const clv_train_result *result, bool interrupted);
 
+// ---- ranks.c: several processes that train together -------------------------------------------------------
+
+typedef struct cli_ranks {
+    struct clv_ranks *ranks; // NULL: this process alone
+    cli_args args;           // of a rank that writes nothing
+    int errors;              // where its stderr was; -1: it is there
+} cli_ranks;
+/** Join them, if --ranks asks for it: all but the first are silent from then on, and write no files. Prints what fails. */
+int cli_ranks_join(cli_session *session, cli_ranks *out);
+/** A training failed: one of the ranks that are left says why. */
+void cli_ranks_speak(const cli_ranks *ranks, clv_status status);
+void cli_ranks_end(cli_ranks *ranks);
+
 // ---- epochs.c: a training's epochs as lines ---------------------------------------------------------------
 
 /** What is kept of them; zero: none was seen. */

@@ -1,0 +1,64 @@
+// SPDX-License-Identifier: Apache-2.0
+// Trainings over several processes, on one machine or on many, by MPI.
+#ifndef CLEAVE_RANKS_H
+#define CLEAVE_RANKS_H
+
+#include "runtime.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+struct clv_ranks;
+
+#ifndef CLEAVE_STABLE_ONLY // experimental
+/**
+ * The processes of a training. Each runs the same program, and gives the ranks to its trainer (clv_train_config.ranks):
+ *
+ *     mpirun -n 4 ./program
+ *
+ *     clv_ranks_create(runtime, NULL, &ranks);
+ *     clv_train_config config = {..., .ranks = ranks};
+ *     ... a trainer ...
+ *     clv_ranks_destroy(ranks);
+ *
+ * Each computes a part of every batch on devices of its own; gradients are added up in the order of ranks, so the bits are those of as
+ * many replicas in one process. Rank 0 tests, and writes checkpoints.
+ */
+typedef struct clv_ranks clv_ranks;
+
+typedef struct clv_ranks_config {
+    const char *engine; /**< what carries messages: `mpi`; NULL: that one */
+    double patience;    /**< seconds; a rank that is not heard of for so long is lost; 0: 8 */
+    CLV_RESERVED(6);
+} clv_ranks_config;
+
+typedef struct clv_ranks_info {
+    int rank, size; /**< which of how many */
+    int local;      /**< which of those on this machine, from 0: to choose a device by */
+    int64_t sent_bytes; /**< to others so far, of values that were exchanged */
+    /** why the training ended; NULL: it did not, or not for a rank's sake. Borrowed until clv_ranks_destroy */
+    const char *lost;
+    bool tells; /**< of those that are left, this one is to tell it */
+    CLV_RESERVED(6);
+} clv_ranks_info;
+
+/**
+ * Join the ranks that this process was started with, once in a process. Waits for all of them.
+ *
+ * config  NULL: defaults
+ *
+ * Errors  CLV_E_NOT_FOUND  there is no such engine, or its library cannot be opened: the sentence says what is missing
+ *         CLV_E_RANK_LOST  a rank does not answer, or is of another version of Cleave
+ */
+CLV_TRAIN_API CLV_MUST_CHECK clv_status clv_ranks_create(clv_runtime *runtime, CLV_OR_NULL const clv_ranks_config *config,
+                                                       clv_ranks **out);
+/** NULL is fine. Waits for the other ranks, unless one is lost. */
+CLV_TRAIN_API void clv_ranks_destroy(clv_ranks *ranks);
+CLV_TRAIN_API clv_ranks_info clv_ranks_info_get(const clv_ranks *ranks);
+#endif // CLEAVE_STABLE_ONLY
+
+#ifdef __cplusplus
+}
+#endif
+#endif

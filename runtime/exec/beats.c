@@ -1,0 +1,228 @@
+// SPDX-License-Identifier: Apache-2.0
+// Which ranks are there: each tells rank 0 every second that it is, and rank 0 tells each. Who is not heard of for
+// long enough is lost, and with it the training: rank 0 says so to the others, with the reason. No engine has to
+// know of a death, and a rank that computes, reads or writes for minutes is not taken for dead.
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+#include "base/clock.h"
+#include "base/patience.h"
+#include "device/device.h"
+#include "exec/ranks.h"
+
+enum { MAGIC = 0x43425431 };                 // "CBT1"
+typedef enum news { HERE, ENDS, DONE } news; // ENDS: with a sentence; DONE: the training is over
+
+typedef struct beat {
+    uint32_t magic;
+    int32_t said, rank;
+    char sentence[512];
+} beat;
+
+typedef struct peer {
+    int rank;
+    beat heard, told;
+    clv__message in, out;
+    double silence; // seconds; counted in slices, so that a process that was stopped does not use it up
+    bool done;
+} peer;
+
+typedef struct clv__beats {
+    clv_ranks *ranks;
+    peer *peers;
+    int n;
+    pthread_t thread;
+    pthread_mutex_t lock;
+    pthread_cond_t changed;
+    bool stop, orderly; // orderly: not before all are done
+    bool over, telling; // over: somebody has failed; telling: here it is said to the others
+} clv__beats;
+
+static void tell(clv__beats *beats, peer *to, news said) {
+    clv_ranks *ranks = beats->ranks;
+    char why[CLV__TRANSPORT_WHY];
+    bool over;
+    if (to->out.active && ranks->engine->test(ranks->self, &to->out, &over, why) != 0) to->out.active = false;
+    if (to->out.active) return; // the last one is under way still
+    to->told = (beat){.magic = MAGIC, .said = (int32_t)said, .rank = ranks->place.rank};
+    pthread_mutex_lock(&ranks->lock);
+    if (said == ENDS) snprintf(to->told.sentence, sizeof to->told.sentence, "%s", ranks->sentence);
+    pthread_mutex_unlock(&ranks->lock);
+    if (ranks->engine->send(ranks->self, to->rank, CLV__TAG_BEAT, &to->told, sizeof to->told, &to->out,
+                            why) != 0)
+        to->out.active = false;
+}
+
+static void await_next(clv__beats *beats, peer *from) {
+    clv_ranks *ranks = beats->ranks;
+    char why[CLV__TRANSPORT_WHY];
+    if (ranks->engine->receive(ranks->self, from->rank, CLV__TAG_BEAT, &from->heard, sizeof from->heard,
+                               &from->in, why) != 0)
+        from->in.active = false;
+}
+
+/** A rank does not answer, or says nonsense. */
+static void lose(clv__beats *beats, const peer *lost, const char *why) {
+    char sentence[400];
+    clv_ranks *ranks = beats->ranks;
+    snprintf(sentence, sizeof sentence, "rank %d of %d %s, after step %lld", lost->rank, ranks->place.size,
+             why, (long long)atomic_load(&ranks->step));
+    // of those that are left rank 0 tells it, and without that the next one
+    clv__ranks_end(ranks, ranks->place.rank == (lost->rank == 0), sentence);
+}
+
+static void hear(clv__beats *beats, peer *from) {
+    const beat *heard = &from->heard;
+    if (from->in.bytes != sizeof *heard || heard->magic != MAGIC || heard->rank != from->rank) {
+        lose(beats, from, "says what is no beat of a rank");
+        return;
+    }
+    from->silence = 0;
+    if (heard->said == DONE) from->done = true;
+    if (heard->said == ENDS) {
+        char sentence[sizeof heard->sentence];
+        memcpy(sentence, heard->sentence, sizeof sentence);
+        sentence[sizeof sentence - 1] = 0;
+        clv__ranks_end(beats->ranks, false, sentence);
+    }
+}
+
+static void listen(clv__beats *beats, peer *to, double slice) {
+    clv_ranks *ranks = beats->ranks;
+    char why[CLV__TRANSPORT_WHY];
+    bool over = true;
+    while (to->in.active && !to->done && over) {
+        if (ranks->engine->test(ranks->self, &to->in, &over, why) != 0) {
+            lose(beats, to, "is gone");
+            return;
+        }
+        if (!over) break;
+        hear(beats, to);
+        if (!to->done) await_next(beats, to);
+    }
+    if (to->done) return;
+    to->silence += slice;
+    if (to->silence > ranks->patience) lose(beats, to, "does not answer any more");
+}
+
+static bool all_done(const clv__beats *beats) {
+    for (int i = 0; i < beats->n; i++)
+        if (!beats->peers[i].done || beats->peers[i].out.active) return false;
+    return true;
+}
+
+/** Wait for a tenth of a second, or a call. The lock is held. */
+static void rest(clv__beats *beats) {
+    struct timespec until;
+    clock_gettime(CLOCK_MONOTONIC, &until);
+    until.tv_nsec += 100 * 1000 * 1000;
+    if (until.tv_nsec >= 1000 * 1000 * 1000) until.tv_sec++, until.tv_nsec -= 1000 * 1000 * 1000;
+    pthread_cond_timedwait(&beats->changed, &beats->lock, &until);
+}
+
+static void *run(void *user) {
+    clv__beats *beats = user;
+    clv_ranks *ranks = beats->ranks;
+    double last = clv__seconds(), told = 0;
+    bool said_done = false, said_over = false;
+    pthread_mutex_lock(&beats->lock);
+    for (;;) {
+        const bool done = beats->stop && beats->orderly, over = atomic_load(&ranks->is_over);
+        if (beats->stop && (!beats->orderly || over || (said_done && all_done(beats)))) break;
+        pthread_mutex_unlock(&beats->lock);
+        const double now = clv__seconds(), slice = now - last > 0.5 ? 0.5 : now - last;
+        last = now;
+        for (int i = 0; i < beats->n; i++) listen(beats, &beats->peers[i], slice);
+        if (now - told >= 1 || (over && !said_over) || (done && !said_done)) {
+            told = now;
+            said_over |= over;
+            said_done |= done && !over;
+            for (int i = 0; i < beats->n; i++)
+                if (!said_done || !done || beats->peers[i].told.said != DONE)
+                    tell(beats, &beats->peers[i], over ? ENDS : done ? DONE : HERE);
+        } else if (said_done) {
+            for (int i = 0; i < beats->n; i++) { // until the last word is out
+                peer *to = &beats->peers[i];
+                if (to->told.said != DONE || to->out.active) {
+                    char why[CLV__TRANSPORT_WHY];
+                    bool sent;
+                    if (to->told.said != DONE)
+                        tell(beats, to, DONE);
+                    else if (ranks->engine->test(ranks->self, &to->out, &sent, why) != 0)
+                        to->out.active = false;
+                }
+            }
+        }
+        pthread_mutex_lock(&beats->lock);
+        beats->over = said_over;
+        pthread_cond_broadcast(&beats->changed);
+        if (!beats->stop || beats->orderly) rest(beats);
+    }
+    pthread_mutex_unlock(&beats->lock);
+    return NULL;
+}
+
+clv_status clv__beats_begin(clv_ranks *ranks) {
+    const int size = ranks->place.size, rank = ranks->place.rank;
+    if (size == 1) return CLV_OK;
+    clv__error *error = clv__runtime_error_of(ranks->runtime);
+    clv__beats *beats = clv__alloc(1, sizeof *beats);
+    peer *peers = clv__alloc((size_t)size, sizeof *peers);
+    if (!beats || !peers) {
+        free(beats);
+        free(peers);
+        CLV_FAIL(error, CLV_E_HOST_MEMORY, "no host memory for ranks");
+    }
+    *beats = (clv__beats){.ranks = ranks, .peers = peers, .n = rank == 0 ? size - 1 : 1};
+    for (int i = 0; i < beats->n; i++) {
+        peers[i].rank = rank == 0 ? i + 1 : 0;
+        await_next(beats, &peers[i]);
+    }
+    pthread_mutex_init(&beats->lock, NULL);
+    clv__cond_init(&beats->changed);
+    if (pthread_create(&beats->thread, NULL, run, beats) != 0) {
+        pthread_mutex_destroy(&beats->lock);
+        pthread_cond_destroy(&beats->changed);
+        free(peers);
+        free(beats);
+        CLV_FAIL(error, CLV_E_HOST_MEMORY, "no thread could be started for ranks");
+    }
+    ranks->beats = beats;
+    return CLV_OK;
+}
+
+void clv__beats_tell(clv_ranks *ranks) {
+    clv__beats *beats = ranks->beats;
+    if (!beats) return;
+    pthread_mutex_lock(&beats->lock);
+    for (int i = 0; i < 20 && !beats->over; i++) { // two seconds at most
+        pthread_cond_broadcast(&beats->changed);
+        rest(beats);
+    }
+    pthread_mutex_unlock(&beats->lock);
+}
+
+bool clv__beats_end(clv_ranks *ranks, bool orderly) {
+    clv__beats *beats = ranks->beats;
+    if (!beats) return true;
+    pthread_mutex_lock(&beats->lock);
+    beats->stop = true;
+    beats->orderly = orderly;
+    pthread_cond_broadcast(&beats->changed);
+    pthread_mutex_unlock(&beats->lock);
+    pthread_join(beats->thread, NULL);
+    const bool ended = orderly && !atomic_load(&ranks->is_over);
+    ranks->beats = NULL;
+    if (!ended) {
+        clv__leave(beats->peers); // an engine may write there still
+        clv__leave(beats);
+        return false;
+    }
+    pthread_mutex_destroy(&beats->lock);
+    pthread_cond_destroy(&beats->changed);
+    free(beats->peers);
+    free(beats);
+    return true;
+}

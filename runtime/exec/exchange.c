@@ -1,0 +1,450 @@
+// SPDX-License-Identifier: Apache-2.0
+// Sums over ranks. Values lie in the order in which the plan sends them, several to a bucket. Of each value rank r
+// owns an r-th part: it receives that part from all others, adds in the order of ranks, and sends the sum to all. So
+// 2 (N-1)/N of the bytes leave a rank, and the additions are the same ones, in the same order, on every engine.
+// A thread does this, bucket by bucket, as soon as a bucket's values are in staging memory.
+#include "exec/exchange.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <xxhash.h>
+
+#include "exec/ranks.h"
+#include "exec/session.h"
+
+enum { BUCKET_BYTES = 25 << 20, MAGIC = 0x43584731 }; // "CXG1"
+enum { PARTS, SUMS };                                 // what a message holds
+
+/** Before each message. A rank that is elsewhere, or trains something else, is found out by it. */
+typedef struct head {
+    uint32_t magic, phase;
+    int32_t rank, bucket;
+    int64_t ticket;
+    uint64_t digest; // of the plan's values
+    uint64_t bytes;  // behind the head
+    uint64_t stop;   // this rank was asked to stop
+} head;
+
+/** A value that is exchanged. */
+typedef struct item {
+    int transfer, place, bucket;
+    int64_t n; // elements
+    const clv__exchanged *how;
+    // by slot; under the lock:
+    int64_t posted[CLV__SLOTS], arrived[CLV__SLOTS]; // tickets, -1: none
+    clv__bevent *event[CLV__SLOTS];
+    char *staged[CLV__SLOTS];
+} item;
+
+struct clv__exchange {
+    clv_run *run;
+    struct clv_ranks *ranks;
+    item *items; // in the order of their SENDs
+    int n, n_buckets;
+    int *item_of; // by transfer; -1: it is not exchanged
+    uint64_t digest;
+    size_t room;       // of a message, with its head
+    char *sent, *came; // a message for, and from, each rank
+    clv__message *messages;
+    pthread_t thread;
+    bool started;
+    pthread_mutex_t lock;
+    pthread_cond_t changed;
+    atomic_bool stop;
+    clv_status status; // of the first exchange that failed, and its sentence
+    char sentence[CLV__ERROR_BYTES];
+};
+
+static clv__error *error_of(const clv__exchange *exchange) {
+    return clv__plan_error(exchange->run->plan);
+}
+
+/** A rank's part of n elements: from the r-th N-th on. */
+static int64_t part_begin(int64_t n, int rank, int size) {
+    return (int64_t)((__int128)n * rank / size);
+}
+
+static int64_t part_length(int64_t n, int rank, int size) {
+    return part_begin(n, rank + 1, size) - part_begin(n, rank, size);
+}
+
+// ---- a bucket ---------------------------------------------------------------------------------------------
+
+typedef struct bucket {
+    clv__exchange *exchange;
+    int number, slot;
+    int64_t ticket;
+    item *items;
+    int n;
+} bucket;
+
+static head *head_of(char *message) {
+    return (head *)(void *)message;
+}
+
+static char *message_of(const clv__exchange *exchange, char *all, int rank) {
+    return all + (size_t)rank * exchange->room;
+}
+
+static float *part_of(const bucket *b, const item *at, int rank) {
+    return (float *)(void *)at->staged[b->slot] + part_begin(at->n, rank, b->exchange->ranks->place.size);
+}
+
+/** Bytes of a rank's parts of all values. */
+static size_t part_bytes(const bucket *b, int rank) {
+    size_t bytes = 0;
+    for (int i = 0; i < b->n; i++)
+        bytes += (size_t)part_length(b->items[i].n, rank, b->exchange->ranks->place.size) * sizeof(float);
+    return bytes;
+}
+
+static head head_for(const bucket *b, uint32_t phase, uint64_t bytes, bool stop) {
+    return (head){.magic = MAGIC,
+                  .phase = phase,
+                  .rank = b->exchange->ranks->place.rank,
+                  .bucket = b->number,
+                  .ticket = b->ticket,
+                  .digest = b->exchange->digest,
+                  .bytes = bytes,
+                  .stop = stop};
+}
+
+/** Copy parts of a rank from the values into a message, or back. */
+static void carry(const bucket *b, int rank, char *message, bool back) {
+    char *at = message + sizeof(head);
+    for (int i = 0; i < b->n; i++) {
+        const size_t bytes =
+            (size_t)part_length(b->items[i].n, rank, b->exchange->ranks->place.size) * sizeof(float);
+        if (!bytes) continue;
+        float *values = part_of(b, &b->items[i], rank);
+        if (back)
+            memcpy(values, at, bytes);
+        else
+            memcpy(at, values, bytes);
+        at += bytes;
+    }
+}
+
+static clv_status check_message(const bucket *b, int from, uint32_t phase, size_t came) {
+    clv__exchange *exchange = b->exchange;
+    const int owner = phase == PARTS ? exchange->ranks->place.rank : from;
+    head wanted = head_for(b, phase, part_bytes(b, owner), false),
+         *is = head_of(message_of(exchange, exchange->came, from));
+    wanted.rank = from;
+    char sentence[400];
+    const char *other = NULL;
+    if (came < sizeof *is || is->magic != MAGIC || is->phase != phase || is->rank != from)
+        other = "is none of an exchange";
+    else if (is->digest != wanted.digest)
+        other = "is of another model, or of other settings";
+    else if (is->ticket != wanted.ticket || is->bucket != wanted.bucket)
+        other = "is of another step";
+    else if (is->bytes != wanted.bytes || came != sizeof *is + wanted.bytes)
+        other = "is cut";
+    if (!other) return CLV_OK;
+    snprintf(sentence, sizeof sentence, "a message of rank %d in step %lld %s", from,
+             (long long)atomic_load(&exchange->ranks->step) + 1, other);
+    clv__ranks_end(exchange->ranks, true, sentence);
+    return clv__ranks_status(exchange->ranks);
+}
+
+/** Receive from every other rank, where `expects` says so, and send to it what lies in its message; wait. */
+static clv_status swap(const bucket *b, uint32_t phase, bool send_one) {
+    clv__exchange *exchange = b->exchange;
+    struct clv_ranks *ranks = exchange->ranks;
+    const int size = ranks->place.size, rank = ranks->place.rank;
+    clv__message *in = exchange->messages, *out = exchange->messages + size;
+    for (int other = 0; other < size; other++) {
+        in[other] = out[other] = (clv__message){0};
+        if (other == rank) continue;
+        const size_t most = sizeof(head) + part_bytes(b, phase == PARTS ? rank : other);
+        CLV_TRY(clv__ranks_receive(ranks, other, CLV__TAG_EXCHANGE,
+                                   message_of(exchange, exchange->came, other), most, &in[other]));
+    }
+    for (int i = 1; i < size; i++) { // each begins with the next one, so that not all send to one
+        const int other = (rank + i) % size;
+        const char *message = message_of(exchange, exchange->sent, send_one ? rank : other);
+        CLV_TRY(clv__ranks_send(ranks, other, CLV__TAG_EXCHANGE, message,
+                                sizeof(head) + part_bytes(b, send_one ? rank : other), &out[other]));
+    }
+    CLV_TRY(clv__ranks_await(ranks, exchange->messages, 2 * size, &exchange->stop));
+    for (int other = 0; other < size; other++)
+        if (other != rank) CLV_TRY(check_message(b, other, phase, in[other].bytes));
+    return CLV_OK;
+}
+
+/** The sum of this rank's parts, in the order that each value asks for, into the values. */
+static void add_up(const bucket *b) {
+    clv__exchange *exchange = b->exchange;
+    const int size = exchange->ranks->place.size, rank = exchange->ranks->place.rank;
+    size_t at = sizeof(head);
+    for (int i = 0; i < b->n; i++) {
+        const item *value = &b->items[i];
+        const int64_t n = part_length(value->n, rank, size);
+        const int terms = value->how->terms;
+        float *sum = part_of(b, value, rank), *own = NULL;
+        if (!n) continue;
+        // this rank's own term lies where the sum will: put it aside
+        own = (float *)(void *)(message_of(exchange, exchange->came, rank) + at);
+        memcpy(own, sum, (size_t)n * sizeof *own);
+        for (int k = 0; k < terms; k++) {
+            const int of = value->how->from_last ? terms - 1 - k : k;
+            const float *term = (const float *)(const void *)(message_of(exchange, exchange->came, of) + at);
+            if (k == 0)
+                memcpy(sum, term, (size_t)n * sizeof *sum);
+            else
+                for (int64_t e = 0; e < n; e++) sum[e] += term[e];
+        }
+        at += (size_t)n * sizeof(float);
+    }
+}
+
+static clv_status exchange_bucket(const bucket *b, bool *stop) {
+    clv__exchange *exchange = b->exchange;
+    struct clv_ranks *ranks = exchange->ranks;
+    const int size = ranks->place.size, rank = ranks->place.rank;
+    const bool stops = atomic_load(&ranks->wants_stop);
+    if (size == 1) {
+        *stop |= stops;
+        return CLV_OK;
+    }
+    for (int other = 0; other < size; other++) {
+        char *message = message_of(exchange, exchange->sent, other);
+        if (other == rank) continue;
+        *head_of(message) = head_for(b, PARTS, part_bytes(b, other), stops);
+        carry(b, other, message, false);
+    }
+    CLV_TRY(swap(b, PARTS, false));
+    for (int other = 0; other < size; other++) // every rank hears every other, so all know the same
+        *stop |= other == rank ? stops : head_of(message_of(exchange, exchange->came, other))->stop != 0;
+    add_up(b);
+    char *own = message_of(exchange, exchange->sent, rank);
+    *head_of(own) = head_for(b, SUMS, part_bytes(b, rank), stops);
+    carry(b, rank, own, false);
+    CLV_TRY(swap(b, SUMS, true));
+    for (int other = 0; other < size; other++)
+        if (other != rank) carry(b, other, message_of(exchange, exchange->came, other), true);
+    return CLV_OK;
+}
+
+// ---- the thread -------------------------------------------------------------------------------------------
+
+/** Wait until all values of a bucket were posted, and lie in staging memory. */
+static clv_status gather(const bucket *b) {
+    clv__exchange *exchange = b->exchange;
+    for (int i = 0; i < b->n; i++) {
+        item *at = &b->items[i];
+        pthread_mutex_lock(&exchange->lock);
+        while (at->posted[b->slot] != b->ticket && !atomic_load(&exchange->stop))
+            pthread_cond_wait(&exchange->changed, &exchange->lock);
+        const bool there = at->posted[b->slot] == b->ticket;
+        clv__bevent *event = at->event[b->slot];
+        at->event[b->slot] = NULL;
+        pthread_mutex_unlock(&exchange->lock);
+        if (!there) return CLV_E_INTERRUPTED;
+        if (!event) continue;
+        clv_device *device = exchange->run->executors[at->place].device;
+        clv_status status = clv__device_wait(device, event, error_of(exchange));
+        device->backend->event_destroy(event);
+        if (status == CLV_OK) continue;
+        clv__run_fail(exchange->run, b->ticket, device, status);
+        return status;
+    }
+    return CLV_OK;
+}
+
+static void tell_arrived(const bucket *b) {
+    clv__exchange *exchange = b->exchange;
+    pthread_mutex_lock(&exchange->lock);
+    for (int i = 0; i < b->n; i++) b->items[i].arrived[b->slot] = b->ticket;
+    pthread_cond_broadcast(&exchange->changed);
+    pthread_mutex_unlock(&exchange->lock);
+}
+
+static clv_status exchange_step(clv__exchange *exchange, int64_t ticket) {
+    bool stop = false;
+    bucket b = {
+        .exchange = exchange, .slot = (int)(ticket % CLV__SLOTS), .ticket = ticket, .items = exchange->items};
+    for (b.number = 0; b.number < exchange->n_buckets; b.number++, b.items += b.n) {
+        for (b.n = 0; b.items + b.n < exchange->items + exchange->n && b.items[b.n].bucket == b.number;)
+            b.n++;
+        CLV_TRY(gather(&b));
+        CLV_TRY(exchange_bucket(&b, &stop));
+        if (b.number == exchange->n_buckets - 1 && stop) atomic_store(&exchange->ranks->agreed_stop, true);
+        tell_arrived(&b);
+    }
+    return CLV_OK;
+}
+
+static void *run_thread(void *user) {
+    clv__exchange *exchange = user;
+    clv_status status = CLV_OK;
+    for (int64_t ticket = 0; status == CLV_OK; ticket++) status = exchange_step(exchange, ticket);
+    pthread_mutex_lock(&exchange->lock);
+    exchange->status = status;
+    clv__error_read(error_of(exchange), exchange->sentence);
+    pthread_cond_broadcast(&exchange->changed);
+    pthread_mutex_unlock(&exchange->lock);
+    return NULL;
+}
+
+void clv__exchange_post(clv__exchange *exchange, const clv__executor *executor, int slot, int transfer,
+                        clv__bevent *event) {
+    item *at = &exchange->items[exchange->item_of[transfer]];
+    pthread_mutex_lock(&exchange->lock);
+    at->posted[slot] = executor->steps[slot].ticket;
+    at->event[slot] = event;
+    at->staged[slot] =
+        clv__staged_outputs(executor, slot) + exchange->run->plan->transfers[transfer].staged_at;
+    pthread_cond_broadcast(&exchange->changed);
+    pthread_mutex_unlock(&exchange->lock);
+}
+
+clv_status clv__exchange_await(clv__exchange *exchange, const clv__executor *executor, int slot,
+                               int transfer) {
+    const item *at = &exchange->items[exchange->item_of[transfer]];
+    const int64_t ticket = executor->steps[slot].ticket;
+    pthread_mutex_lock(&exchange->lock);
+    while (at->arrived[slot] != ticket && exchange->status == CLV_OK)
+        pthread_cond_wait(&exchange->changed, &exchange->lock);
+    clv_status status = at->arrived[slot] == ticket ? CLV_OK : exchange->status;
+    if (status != CLV_OK) clv__error_set(error_of(exchange), status, "%s", exchange->sentence);
+    pthread_mutex_unlock(&exchange->lock);
+    return status;
+}
+
+// ---- making and unmaking ----------------------------------------------------------------------------------
+
+/** Values in the order of their SENDs, and their buckets. Returns how many buckets. */
+static int list_items(const clv_plan *plan, size_t bucket_bytes, item *items, int *n) {
+    size_t bytes = 0;
+    int buckets = 0;
+    *n = 0;
+    for (size_t at = 0; at < plan->n_nodes; at++) {
+        const clv__plan_node *node = &plan->nodes[at];
+        if (node->work != CLV__SEND || !plan->transfers[node->transfer].exchanged) continue;
+        const clv__transfer *transfer = &plan->transfers[node->transfer];
+        if (*n && bytes + transfer->bytes > bucket_bytes) {
+            buckets++;
+            bytes = 0;
+        }
+        bytes += transfer->bytes;
+        items[(*n)++] = (item){.transfer = node->transfer,
+                               .place = node->place,
+                               .bucket = buckets,
+                               .n = (int64_t)(transfer->bytes / sizeof(float)),
+                               .how = transfer->exchanged,
+                               .posted = {-1, -1},
+                               .arrived = {-1, -1}};
+    }
+    return *n ? buckets + 1 : 0;
+}
+
+static clv_status out_of_memory(const clv__exchange *exchange) {
+    CLV_FAIL(error_of(exchange), CLV_E_HOST_MEMORY, "no host memory to exchange values with other ranks");
+}
+
+/** Bytes of a bucket's largest part, with a head. */
+static size_t largest_message(const clv__exchange *exchange) {
+    const int size = exchange->ranks->place.size;
+    size_t most = 0;
+    for (int rank = 0; rank < size; rank++) {
+        size_t bytes = 0;
+        for (int i = 0; i < exchange->n; i++) {
+            if (i && exchange->items[i].bucket != exchange->items[i - 1].bucket) bytes = 0;
+            bytes += (size_t)part_length(exchange->items[i].n, rank, size) * sizeof(float);
+            if (bytes > most) most = bytes;
+        }
+    }
+    return clv__size_align(most + sizeof(head), 64);
+}
+
+static clv_status start(clv__exchange *exchange) {
+    const clv_plan *plan = exchange->run->plan;
+    const size_t size = (size_t)exchange->ranks->place.size;
+    exchange->items = clv__alloc(plan->n_transfers, sizeof *exchange->items);
+    exchange->item_of = clv__alloc(plan->n_transfers, sizeof *exchange->item_of);
+    if (!exchange->items || !exchange->item_of) return out_of_memory(exchange);
+    exchange->n_buckets = list_items(plan, BUCKET_BYTES, exchange->items, &exchange->n);
+    for (int i = 0; i < exchange->n; i++) {
+        const item *at = &exchange->items[i];
+        const int64_t told[] = {at->n, at->bucket, at->how->terms, at->how->from_last};
+        exchange->item_of[at->transfer] = i;
+        exchange->digest = XXH3_64bits_withSeed(told, sizeof told, exchange->digest);
+    }
+    exchange->room = largest_message(exchange);
+    exchange->sent = clv__alloc(size, exchange->room);
+    exchange->came = clv__alloc(size, exchange->room);
+    exchange->messages = clv__alloc(2 * size, sizeof *exchange->messages);
+    if (!exchange->sent || !exchange->came || !exchange->messages) return out_of_memory(exchange);
+    exchange->started = pthread_create(&exchange->thread, NULL, run_thread, exchange) == 0;
+    return exchange->started ? CLV_OK : out_of_memory(exchange);
+}
+
+clv_status clv__exchange_create(clv_run *run, clv__exchange **out) {
+    *out = NULL;
+    bool any = false;
+    for (size_t i = 0; i < run->plan->n_transfers; i++) any |= run->plan->transfers[i].exchanged != NULL;
+    if (!any) return CLV_OK;
+    if (!run->session->ranks)
+        CLV_FAIL(clv__plan_error(run->plan), CLV_E_STATE,
+                 "the graph sums over ranks, and the session has none (clv_train_config.ranks)");
+    clv__exchange *exchange = clv__alloc(1, sizeof *exchange);
+    if (!exchange) CLV_FAIL(clv__plan_error(run->plan), CLV_E_HOST_MEMORY, "no host memory for a run");
+    exchange->run = run;
+    exchange->ranks = run->session->ranks;
+    pthread_mutex_init(&exchange->lock, NULL);
+    pthread_cond_init(&exchange->changed, NULL);
+    clv_status status = start(exchange);
+    if (status != CLV_OK) {
+        clv__exchange_destroy(exchange);
+        return status;
+    }
+    *out = exchange;
+    return CLV_OK;
+}
+
+void clv__exchange_destroy(clv__exchange *exchange) {
+    if (!exchange) return;
+    if (exchange->started) {
+        pthread_mutex_lock(&exchange->lock);
+        atomic_store(&exchange->stop, true);
+        pthread_cond_broadcast(&exchange->changed);
+        pthread_mutex_unlock(&exchange->lock);
+        pthread_join(exchange->thread, NULL);
+    }
+    for (int i = 0; i < exchange->n; i++)
+        for (int slot = 0; slot < CLV__SLOTS; slot++)
+            exchange->run->executors[exchange->items[i].place].device->backend->event_destroy(
+                exchange->items[i].event[slot]);
+    pthread_cond_destroy(&exchange->changed);
+    pthread_mutex_destroy(&exchange->lock);
+    if (atomic_load(&exchange->ranks->is_over)) { // messages that were begun may come still
+        clv__leave(exchange->sent);
+        clv__leave(exchange->came);
+        clv__leave(exchange->messages);
+    } else {
+        free(exchange->sent);
+        free(exchange->came);
+        free(exchange->messages);
+    }
+    free(exchange->items);
+    free(exchange->item_of);
+    free(exchange);
+}
+
+int64_t clv__exchange_bytes(const clv_plan *plan, int rank, int size, size_t bucket_bytes) {
+    item *items = clv__alloc(plan->n_transfers + 1, sizeof *items);
+    int n = 0;
+    if (!items) return -1;
+    const int buckets = list_items(plan, bucket_bytes ? bucket_bytes : BUCKET_BYTES, items, &n);
+    int64_t bytes = (int64_t)buckets * 2 * (size - 1) * (int64_t)sizeof(head);
+    for (int i = 0; i < n; i++) {
+        const int64_t own = part_length(items[i].n, rank, size);
+        bytes += (items[i].n - own + own * (size - 1)) * (int64_t)sizeof(float);
+    }
+    free(items);
+    return size > 1 ? bytes : 0;
+}

@@ -1,0 +1,262 @@
+// SPDX-License-Identifier: Apache-2.0
+// Joining the ranks, and messages between them. An engine's library is looked for beside Cleave's own, so that one
+// build serves machines with MPI and without.
+#define _GNU_SOURCE // dladdr
+#include "exec/ranks.h"
+
+#include <sched.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+#ifndef CLEAVE_NO_ENGINES
+#include <dlfcn.h>
+#endif
+
+#include "device/device.h"
+
+/** What ranks tell each other first. */
+typedef struct hello {
+    uint32_t magic, rank;
+    char version[24];
+} hello;
+enum { HELLO = 0x43524b31 }; // "CRK1"
+
+static clv__error *error_of(const clv_ranks *ranks) {
+    return clv__runtime_error_of(ranks->runtime);
+}
+
+// ---- the end ----------------------------------------------------------------------------------------------
+
+void clv__ranks_end(clv_ranks *ranks, bool first, const char *sentence) {
+    pthread_mutex_lock(&ranks->lock);
+    if (!ranks->over) {
+        ranks->over = true;
+        ranks->first_to_tell = first;
+        snprintf(ranks->sentence, sizeof ranks->sentence, "%s", sentence);
+    }
+    pthread_mutex_unlock(&ranks->lock);
+    atomic_store(&ranks->is_over, true);
+}
+
+void clv__ranks_fail(clv_ranks *ranks, const char *sentence) {
+    char told[sizeof ranks->sentence];
+    snprintf(told, sizeof told, "rank %d of %d ended after step %lld: %.380s", ranks->place.rank,
+             ranks->place.size, (long long)atomic_load(&ranks->step), sentence);
+    clv__ranks_end(ranks, true, told);
+    clv__beats_tell(ranks);
+}
+
+clv_status clv__ranks_status(clv_ranks *ranks) {
+    pthread_mutex_lock(&ranks->lock);
+    clv_status status =
+        ranks->over ? clv__error_set(error_of(ranks), CLV_E_RANK_LOST, "%s", ranks->sentence) : CLV_OK;
+    pthread_mutex_unlock(&ranks->lock);
+    return status;
+}
+
+/** The engine says that a message cannot be: so that the others need not wait, all ends. */
+static clv_status broken(clv_ranks *ranks, int other, const char *why) {
+    char sentence[400];
+    if (other < 0)
+        snprintf(sentence, sizeof sentence, "a message to or from rank %d failed: %s", ranks->place.rank,
+                 why);
+    else
+        snprintf(sentence, sizeof sentence, "a message between ranks %d and %d failed: %s", ranks->place.rank,
+                 other, why);
+    clv__ranks_end(ranks, true, sentence);
+    return clv__ranks_status(ranks);
+}
+
+// ---- messages ---------------------------------------------------------------------------------------------
+
+clv_status clv__ranks_send(clv_ranks *ranks, int to, clv__tag tag, const void *data, size_t bytes,
+                           clv__message *out) {
+    char why[CLV__TRANSPORT_WHY];
+    if (ranks->engine->send(ranks->self, to, (int)tag, data, bytes, out, why) != 0)
+        return broken(ranks, to, why);
+    if (tag == CLV__TAG_EXCHANGE) atomic_fetch_add(&ranks->sent_bytes, (long long)bytes);
+    return CLV_OK;
+}
+
+clv_status clv__ranks_receive(clv_ranks *ranks, int from, clv__tag tag, void *data, size_t bytes,
+                              clv__message *out) {
+    char why[CLV__TRANSPORT_WHY];
+    if (ranks->engine->receive(ranks->self, from, (int)tag, data, bytes, out, why) != 0)
+        return broken(ranks, from, why);
+    return CLV_OK;
+}
+
+/** Wait longer and longer, a millisecond at most: who computes on the same cores has them meanwhile. */
+static void pause_after(int looks) {
+    if (looks < 8) {
+        sched_yield();
+        return;
+    }
+    const long ns = looks < 40 ? 20000 : looks < 200 ? 100000 : 1000000;
+    nanosleep(&(struct timespec){.tv_nsec = ns}, NULL);
+}
+
+clv_status clv__ranks_await(clv_ranks *ranks, clv__message *messages, int n, const atomic_bool *stop) {
+    char why[CLV__TRANSPORT_WHY];
+    for (int looks = 0;; looks++) {
+        bool all = true;
+        for (int i = 0; i < n; i++) {
+            bool over = true;
+            if (messages[i].active && ranks->engine->test(ranks->self, &messages[i], &over, why) != 0) {
+                if (!atomic_load(&ranks->is_over)) return broken(ranks, -1, why);
+                return clv__ranks_status(ranks);
+            }
+            all &= over;
+        }
+        if (all) return CLV_OK;
+        if (atomic_load(&ranks->is_over)) return clv__ranks_status(ranks);
+        if (stop && atomic_load(stop))
+            CLV_FAIL(error_of(ranks), CLV_E_RANK_LOST, "what another rank sends is not wanted any more");
+        pause_after(looks);
+    }
+}
+
+clv_status clv__ranks_agree(clv_ranks *ranks, void *data, size_t bytes) {
+    clv__message message;
+    if (ranks->place.rank != 0) {
+        CLV_TRY(clv__ranks_receive(ranks, 0, CLV__TAG_CONTROL, data, bytes, &message));
+        CLV_TRY(clv__ranks_await(ranks, &message, 1, NULL));
+        return message.bytes == bytes ? CLV_OK : broken(ranks, 0, "it is of another length than was agreed");
+    }
+    for (int to = 1; to < ranks->place.size; to++) {
+        CLV_TRY(clv__ranks_send(ranks, to, CLV__TAG_CONTROL, data, bytes, &message));
+        CLV_TRY(clv__ranks_await(ranks, &message, 1, NULL));
+    }
+    return CLV_OK;
+}
+
+// ---- joining ----------------------------------------------------------------------------------------------
+
+static clv_status greet(clv_ranks *ranks, int other) {
+    hello mine = {.magic = HELLO, .rank = (uint32_t)ranks->place.rank}, theirs = {0};
+    clv__message messages[2];
+    snprintf(mine.version, sizeof mine.version, "%s", CLEAVE_VERSION);
+    CLV_TRY(clv__ranks_send(ranks, other, CLV__TAG_CONTROL, &mine, sizeof mine, &messages[0]));
+    CLV_TRY(clv__ranks_receive(ranks, other, CLV__TAG_CONTROL, &theirs, sizeof theirs, &messages[1]));
+    CLV_TRY(clv__ranks_await(ranks, messages, 2, NULL));
+    theirs.version[sizeof theirs.version - 1] = 0;
+    if (messages[1].bytes != sizeof theirs || theirs.magic != HELLO || theirs.rank != (uint32_t)other)
+        return broken(ranks, other, "it is not what a rank of Cleave says first");
+    if (strcmp(mine.version, theirs.version) != 0) {
+        char why[CLV__TRANSPORT_WHY];
+        snprintf(why, sizeof why, "there is Cleave %s, here %s; install one version on all machines",
+                 theirs.version, mine.version);
+        return broken(ranks, other, why);
+    }
+    return CLV_OK;
+}
+
+static clv_status greet_all(clv_ranks *ranks) {
+    if (ranks->place.rank != 0) return greet(ranks, 0);
+    for (int other = 1; other < ranks->place.size; other++) CLV_TRY(greet(ranks, other));
+    return CLV_OK;
+}
+
+clv_status clv__ranks_open(clv_runtime *runtime, const clv__transport *engine, void *what, double patience,
+                           clv_ranks **out) {
+    char why[CLV__TRANSPORT_WHY];
+    clv_ranks *ranks = clv__alloc(1, sizeof *ranks);
+    *out = NULL;
+    if (!ranks) CLV_FAIL(clv__runtime_error_of(runtime), CLV_E_HOST_MEMORY, "no host memory for ranks");
+    ranks->runtime = runtime;
+    ranks->engine = engine;
+    ranks->patience = patience > 0 ? patience : 8;
+    pthread_mutex_init(&ranks->lock, NULL);
+    if (engine->open(what, &ranks->place, &ranks->self, why) != 0) {
+        clv__error_set(error_of(ranks), CLV_E_STATE, "no ranks: %s", why);
+        pthread_mutex_destroy(&ranks->lock);
+        free(ranks);
+        return CLV_E_STATE;
+    }
+    clv_status status = clv__beats_begin(ranks);
+    if (status == CLV_OK) status = greet_all(ranks);
+    if (status != CLV_OK) {
+        clv__beats_tell(ranks);
+        clv_ranks_destroy(ranks);
+        return status;
+    }
+    *out = ranks;
+    return CLV_OK;
+}
+
+#ifndef CLEAVE_NO_ENGINES
+/** A library of that name in the folder of this one, in those beside it, or where the system looks. */
+static void *open_beside(const char *name) {
+    static const char *const folders[] = {"", "../lib/", "backends/", NULL};
+    char path[4352];
+    Dl_info own;
+    void *found = NULL;
+    const char *end = dladdr((const void *)&clv__transport_loopback, &own) && own.dli_fname
+                          ? strrchr(own.dli_fname, '/')
+                          : NULL;
+    for (int i = 0; end && folders[i] && !found; i++) {
+        snprintf(path, sizeof path, "%.*s/%s%s", (int)(end - own.dli_fname), own.dli_fname, folders[i], name);
+        found = dlopen(path, RTLD_NOW | RTLD_GLOBAL); // MPI's own parts look for its symbols
+    }
+    return found ? found : dlopen(name, RTLD_NOW | RTLD_GLOBAL);
+}
+#endif
+
+static clv_status find_engine(clv__error *error, const char *name, const clv__transport **out) {
+    if (strcmp(name, "mpi") != 0) {
+        CLV_FAIL(error, CLV_E_NOT_FOUND, "there is no engine '%s' for ranks: it is mpi", name);
+    }
+#ifdef CLEAVE_NO_ENGINES
+    (void)out;
+    CLV_FAIL(error, CLV_E_NOT_FOUND, "a static program cannot open MPI: build Cleave without CLEAVE_STATIC");
+#else
+    const char *given = getenv("CLEAVE_MPI_LIBRARY");
+    void *library = given && *given ? dlopen(given, RTLD_NOW | RTLD_GLOBAL) : open_beside("libcleave_mpi.so");
+    if (!library)
+        CLV_FAIL(
+            error, CLV_E_NOT_FOUND,
+            "ranks need libcleave_mpi.so, which is built where MPI is installed (Debian: libopenmpi-dev or "
+            "libmpich-dev; -DCLEAVE_MPI=ON): %s",
+            dlerror());
+    *out = dlsym(library, CLV__TRANSPORT_SYMBOL);
+    if (!*out || (*out)->version != CLV__TRANSPORT_VERSION)
+        CLV_FAIL(error, CLV_E_NOT_FOUND, "libcleave_mpi.so is of another version of Cleave: install it anew");
+    return CLV_OK;
+#endif
+}
+
+clv_status clv_ranks_create(clv_runtime *runtime, const clv_ranks_config *config, clv_ranks **out) {
+    CLV_TRY(CLV__GIVEN(NULL, runtime));
+    CLV_TRY(CLV__USABLE(clv__runtime_error_of(runtime), out));
+    const clv_ranks_config own = config ? *config : (clv_ranks_config){0};
+    const clv__transport *engine = NULL;
+    *out = NULL;
+    CLV_TRY(find_engine(clv__runtime_error_of(runtime), own.engine ? own.engine : "mpi", &engine));
+    return clv__ranks_open(runtime, engine, NULL, own.patience, out);
+}
+
+void clv_ranks_destroy(clv_ranks *ranks) {
+    if (!ranks) return;
+    const bool orderly = clv__beats_end(ranks, !atomic_load(&ranks->is_over));
+    ranks->engine->close(ranks->self, orderly);
+    if (!orderly) { // messages may be under way that point into it
+        clv__leave(ranks);
+        return;
+    }
+    pthread_mutex_destroy(&ranks->lock);
+    free(ranks);
+}
+
+clv_ranks_info clv_ranks_info_get(const clv_ranks *ranks) {
+    clv_ranks *own = (clv_ranks *)(uintptr_t)ranks; // its lock
+    pthread_mutex_lock(&own->lock);
+    const clv_ranks_info info = {.rank = ranks->place.rank,
+                                 .size = ranks->place.size,
+                                 .local = ranks->place.local,
+                                 .sent_bytes = atomic_load(&ranks->sent_bytes),
+                                 .lost = ranks->over ? ranks->sentence : NULL,
+                                 .tells = ranks->over && ranks->first_to_tell};
+    pthread_mutex_unlock(&own->lock);
+    return info;
+}

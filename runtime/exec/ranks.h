@@ -1,0 +1,79 @@
+// SPDX-License-Identifier: Apache-2.0
+// Inside of the ranks of a training: who takes part, messages to them, and who of them does not answer any more.
+#ifndef CLV_EXEC_RANKS_H
+#define CLV_EXEC_RANKS_H
+
+#include <pthread.h>
+#include <stdatomic.h>
+
+#include "base/error.h"
+#include "cleave/ranks.h"
+#include "device/transport.h"
+
+/** What a message is of: each kind has an order of its own. */
+typedef enum clv__tag {
+    CLV__TAG_EXCHANGE, // values of a step: exchange.c
+    CLV__TAG_CONTROL,  // what rank 0 decided: clv__ranks_agree
+    CLV__TAG_BEAT      // that a rank is there, or why not: beats.c
+} clv__tag;
+
+struct clv_ranks {
+    clv_runtime *runtime;
+    const clv__transport *engine;
+    void *self;
+    clv__transport_place place;
+    double patience;                     // seconds without a beat
+    struct clv__beats *beats;            // NULL: one rank
+    atomic_bool wants_stop, agreed_stop; // asked for here; as all of them know after a step
+    atomic_llong step, sent_bytes;       // of the training; of exchanges so far
+    pthread_mutex_t lock;                // guards what follows
+    bool over;                           // a rank is lost, or failed, and so nothing goes on
+    atomic_bool is_over;
+    char sentence[512];
+    bool first_to_tell; // of those that are left, this one says it
+};
+
+/** Ranks of an engine. what: the engine's (transport.h). */
+clv_status clv__ranks_open(clv_runtime *runtime, const clv__transport *engine, void *what, double patience,
+                           clv_ranks **out);
+
+/** Begin a message; it is awaited with clv__ranks_await. A failure ends all ranks. */
+clv_status clv__ranks_send(clv_ranks *ranks, int to, clv__tag tag, const void *data, size_t bytes,
+                           clv__message *out);
+clv_status clv__ranks_receive(clv_ranks *ranks, int from, clv__tag tag, void *data, size_t bytes,
+                              clv__message *out);
+/** Wait for n messages. stop: becomes true when nobody wants them any more; NULL: never. CLV_E_RANK_LOST, with the sentence. */
+clv_status clv__ranks_await(clv_ranks *ranks, clv__message *messages, int n, const atomic_bool *stop);
+
+/** What rank 0 says is what all have: `bytes` of it. On every rank, in one order, by one thread. */
+clv_status clv__ranks_agree(clv_ranks *ranks, void *data, size_t bytes);
+
+/** This rank ends with a sentence, which the others are told. */
+void clv__ranks_fail(clv_ranks *ranks, const char *sentence);
+/** Keep why nothing goes on, unless it is known already; first: this rank is the one to tell it. */
+void clv__ranks_end(clv_ranks *ranks, bool first, const char *sentence);
+/** CLV_E_RANK_LOST and its sentence. */
+clv_status clv__ranks_status(clv_ranks *ranks);
+
+/** Begin to tell the others that this rank is there, and to hear it of them. */
+clv_status clv__beats_begin(clv_ranks *ranks);
+/** orderly: every rank has come to its end. False: one has not. */
+bool clv__beats_end(clv_ranks *ranks, bool orderly);
+/** Tell the others what was kept by clv__ranks_end. */
+void clv__beats_tell(clv_ranks *ranks);
+
+/** Ranks of one process, each a thread of it (loopback.c). */
+typedef struct clv__loopback clv__loopback;
+clv__loopback *clv__loopback_create(int size);
+void clv__loopback_destroy(clv__loopback *loopback);
+/** What a rank opens. */
+typedef struct clv__loopback_end {
+    clv__loopback *loopback;
+    int rank;
+    bool closed;
+} clv__loopback_end;
+extern const clv__transport clv__transport_loopback;
+/** A message from a rank, as it stands. False: no memory. */
+bool clv__loopback_put(clv__loopback *loopback, int from, int to, int tag, const void *data, size_t bytes);
+
+#endif

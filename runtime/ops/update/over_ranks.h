@@ -1,0 +1,20 @@
+// SPDX-License-Identifier: Apache-2.0
+// One tensor of what each rank of a training has of it.
+#ifndef CLV_OPS_UPDATE_OVER_RANKS_H
+#define CLV_OPS_UPDATE_OVER_RANKS_H
+
+#include "graph/graph.h"
+
+/**
+ * The sum of x over ranks, f32, the same bits on each. Its memory is that of x, which nothing may read after it but what reads it before
+ * the result is first used: gradients and losses, at the end of the backward pass.
+ *
+ * terms      ranks that have something to add: 0 to terms - 1; the others' x counts nothing
+ * from_last  x[terms-1] + x[terms-2] + ... + x[0], as clv_backward adds the gradients of replicas; else x[0] + x[1] + ..., as their losses
+ */
+clv_tensor *clv__over_ranks(clv_tensor *x, int terms, bool from_last);
+
+/** The gradients of all parameters are the sums of those of each rank. */
+void clv__gradients_over_ranks(clv_graph *graph, int terms);
+
+#endif

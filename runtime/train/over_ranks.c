@@ -1,0 +1,77 @@
+// SPDX-License-Identifier: Apache-2.0
+// A training over ranks: which settings it can have, and whether all ranks have the same. What a step does is in
+// step.c, what is exchanged in exec/exchange.c.
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "data/rows.h"
+#include "device/device.h"
+#include "exec/ranks.h"
+#include "exec/session.h"
+#include "infer/losses.h"
+#include "train/trainer.h"
+
+bool clv__trainer_writes(const clv_trainer *trainer) {
+    return !trainer->config->ranks || trainer->config->ranks->place.rank == 0;
+}
+
+clv_status clv__ranks_check(clv_runtime *runtime, const clv_train_config *config) {
+    clv__error *error = clv__runtime_error_of(runtime);
+    if (!config->ranks) return CLV_OK;
+    const int size = config->ranks->place.size;
+    clv__target_loss losses[CLV_MAX_PORTS];
+    if (config->batch < size)
+        CLV_FAIL(error, CLV_E_VALUE, "a batch of %" PRId64 " samples for %d ranks, each needs at least one",
+                 config->batch, size);
+    if (config->mixup > 0)
+        CLV_FAIL(error, CLV_E_UNSUPPORTED, "mixup mixes the samples of a whole batch: no rank has them all");
+    if (config->on_device_failure != CLV_DEVICE_FAILURE_STOP)
+        CLV_FAIL(error, CLV_E_UNSUPPORTED,
+                 "ranks cannot go on without a device of one of them: start again "
+                 "with the ranks that are left, from the checkpoint");
+    if (config->placement.measure_shares && config->placement.n_replicas && !config->placement.shares)
+        CLV_FAIL(error, CLV_E_UNSUPPORTED,
+                 "shares of replicas that are measured differ from rank to rank: give them, or equal ones");
+    CLV_TRY(clv__losses_find(runtime, config, losses));
+    for (int i = 0; i < clv_model_port_count(config->model, CLV_PORT_TARGET); i++)
+        if (losses[i].class_weights || losses[i].ignores)
+            CLV_FAIL(error, CLV_E_UNSUPPORTED,
+                     "%s: what a label counts depends on the whole batch, which no rank has",
+                     losses[i].class_weights ? "weights of classes" : "labels that count nothing");
+    return CLV_OK;
+}
+
+/** What must be the same on all ranks, as a text that a sentence can show. */
+static void describe(const clv_train_config *config, const clv_trainer *trainer, char *text, size_t bytes) {
+    uint64_t data = 0;
+    if (!clv__dataset_digest(config->train, &data)) data = 0;
+    const clv_graph *graph =
+        (trainer->step[CLV__FULL].graph ? &trainer->step[CLV__FULL] : &trainer->step[CLV__LAST])->graph;
+    uint64_t shapes = 0;
+    for (size_t i = 0; i < graph->n_tensors; i++) {
+        const clv_tensor *tensor = graph->tensors[i];
+        if (!tensor->trainable) continue;
+        shapes = clv__digest_text(shapes, tensor->name);
+        shapes = clv__digest_number(shapes, clv_tensor_numel(tensor));
+    }
+    snprintf(text, bytes,
+             "model %.100s (%016" PRIx64 "), data %016" PRIx64 ", batch %" PRId64 ", steps %" PRId64
+             ", seed %" PRIu64 ", lr %.9g, optimizer %d, precision %d, micro-batches %" PRId64
+             ", epoch %" PRId64 ", step %" PRId64,
+             config->model->name, shapes, data, config->batch, trainer->steps, config->seed, config->lr,
+             (int)config->optimizer.kind, (int)config->precision, config->micro_batches,
+             trainer->position.epoch, trainer->position.step);
+}
+
+clv_status clv__ranks_compare(const clv_train_config *config, const clv_trainer *trainer) {
+    char own[512] = "", first[512];
+    describe(config, trainer, own, sizeof own);
+    memcpy(first, own, sizeof first);
+    CLV_TRY(clv__ranks_agree(config->ranks, first, sizeof first));
+    first[sizeof first - 1] = 0;
+    if (strcmp(own, first) == 0) return CLV_OK;
+    CLV_FAIL(clv__runtime_error_of(trainer->runtime), CLV_E_VALUE,
+             "rank %d trains something else than rank 0: %s; there %s", config->ranks->place.rank, own,
+             first);
+}

@@ -1,0 +1,69 @@
+// SPDX-License-Identifier: Apache-2.0
+// --ranks: this process is one of several that train together. The first one speaks for all.
+#include "training/training.h"
+
+#include <fcntl.h>
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+static int send_to_nowhere(int file) {
+    const int kept = dup(file), nowhere = open("/dev/null", O_WRONLY);
+    if (nowhere >= 0) {
+        dup2(nowhere, file);
+        close(nowhere);
+    }
+    return kept;
+}
+
+/** The how manieth device of the best one's type is this rank's: one each, as long as there are some. */
+static clv_device *own_device(const cli_session *session, int local) {
+    const char *name = clv_device_info_get(session->device)->name, *colon = strchr(name, ':');
+    clv_device *found = session->device, *other;
+    char spec[64];
+    int n = 0;
+    if (!colon) return found;
+    while (snprintf(spec, sizeof spec, "%.*s:%d", (int)(colon - name), name, n) < (int)sizeof spec &&
+           clv_device_find(session->runtime, spec, &other) == CLV_OK)
+        n++;
+    snprintf(spec, sizeof spec, "%.*s:%d", (int)(colon - name), name, n ? local % n : 0);
+    return n && clv_device_find(session->runtime, spec, &other) == CLV_OK ? other : found;
+}
+
+int cli_ranks_join(cli_session *session, cli_ranks *out) {
+    *out = (cli_ranks){.errors = -1};
+    if (!session->args->ranks) return EXIT_DONE;
+    const clv_status status = clv_ranks_create(session->runtime, NULL, &out->ranks);
+    if (status != CLV_OK) return cli_fail_status(session->runtime, status);
+    const clv_ranks_info info = clv_ranks_info_get(out->ranks);
+    out->args = *session->args;
+    cli_args *args = &out->args;
+    if (!args->device && !args->place && !args->replicas) session->device = own_device(session, info.local);
+    if (info.size == 1 && !args->quiet)
+        fprintf(stderr,
+                "cleave: there is one rank only: start several with mpirun -n 4 cleave train ... --ranks\n");
+    if (info.rank == 0) return EXIT_DONE;
+    fflush(stdout);
+    close(send_to_nowhere(STDOUT_FILENO));
+    out->errors = send_to_nowhere(STDERR_FILENO);
+    args->quiet = true;
+    args->json = args->watch = false;
+    args->save = args->lora_save = args->log = args->tensorboard = NULL;
+    session->args = args;
+    return EXIT_DONE;
+}
+
+void cli_ranks_speak(const cli_ranks *ranks, clv_status status) {
+    if (!ranks->ranks || status == CLV_OK || status == CLV_E_INTERRUPTED || status == CLV_E_NOT_FINITE)
+        return;
+    const clv_ranks_info info = clv_ranks_info_get(ranks->ranks);
+    if (info.lost && !info.tells)
+        close(send_to_nowhere(STDERR_FILENO));
+    else if (ranks->errors >= 0)
+        dup2(ranks->errors, STDERR_FILENO);
+}
+
+void cli_ranks_end(cli_ranks *ranks) {
+    clv_ranks_destroy(ranks->ranks);
+    if (ranks->errors >= 0) close(ranks->errors);
+}
