@@ -55,9 +55,12 @@ clv_status clv__ranks_status(clv_ranks *ranks) {
     return status;
 }
 
-/** The engine says that a message cannot be: so that the others need not wait, all ends. */
+/** The engine says that a message cannot be: so that the others need not wait, all ends. If another rank has ended, why it did is on its
+ *  way, and is the better sentence. */
 static clv_status broken(clv_ranks *ranks, int other, const char *why) {
     char sentence[400];
+    for (int i = 0; i < 200 && ranks->beats && !atomic_load(&ranks->is_over); i++)
+        nanosleep(&(struct timespec){.tv_nsec = 10000000}, NULL);
     if (other < 0)
         snprintf(sentence, sizeof sentence, "a message to or from rank %d failed: %s", ranks->place.rank,
                  why);
@@ -104,8 +107,7 @@ clv_status clv__ranks_await(clv_ranks *ranks, clv__message *messages, int n, con
         for (int i = 0; i < n; i++) {
             bool over = true;
             if (messages[i].active && ranks->engine->test(ranks->self, &messages[i], &over, why) != 0) {
-                if (!atomic_load(&ranks->is_over)) return broken(ranks, -1, why);
-                return clv__ranks_status(ranks);
+                return broken(ranks, -1, why);
             }
             all &= over;
         }

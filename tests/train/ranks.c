@@ -1,0 +1,383 @@
+// SPDX-License-Identifier: Apache-2.0
+// Trainings over ranks that are threads of this process: the bits of as many replicas in one, stops and resumes, ranks
+// that end, messages that are not what they should be. (mpi.sh does the same over MPI.)
+#include <math.h>
+#include <pthread.h>
+#include <unistd.h>
+
+#include "exec/exchange.h"
+#include "exec/ranks.h"
+#include "train/small.h"
+#include "train/trainer.h"
+
+enum { MOST_RANKS = 4, MOST_NUMBERS = 4096, MOST_STEPS = 64 };
+
+/** A training, as one rank or as the only process sees it. */
+typedef struct party {
+    clv_runtime *runtime;
+    clv_dataset *dataset;
+    clv_train_config config;
+    clv__loopback_end end;
+    clv__loopback *loopback;
+    double patience;
+    int64_t stops_at, quits_at; // steps: a callback says stop; the rank is gone without a word. 0: none
+    // what came of it:
+    clv_status status;
+    char sentence[1024];
+    float numbers[MOST_NUMBERS];
+    int n_numbers, n_losses;
+    double losses[MOST_STEPS];
+    clv_train_result result;
+    int64_t sent, told_bytes; // by the exchange; as the plan tells, of a whole batch
+    size_t exchange_steps;
+    bool tells;
+} party;
+
+static party parties[MOST_RANKS + 1]; // the last one: in one process
+static char folder[] = CLV_TEST_BINARY_DIR;
+
+static bool on_step(void *user, const clv_train_step *step) {
+    party *p = user;
+    if (p->n_losses < MOST_STEPS) p->losses[p->n_losses++] = step->loss;
+    if (p->quits_at && step->step == p->quits_at) {
+        clv__ranks_end(p->config.ranks, false, "gone"); // its beats are: those of a process that was killed
+        clv__beats_end(p->config.ranks, false);
+        return false;
+    }
+    return !p->stops_at || step->step < p->stops_at;
+}
+
+static void train(party *p) {
+    clv_trainer *trainer = NULL;
+    p->config.user = p;
+    p->config.on_step = on_step;
+    p->n_losses = p->n_numbers = 0;
+    p->sentence[0] = 0;
+    p->status = clv_trainer_create(p->runtime, &p->config, &trainer);
+    if (p->status == CLV_OK) {
+        p->status = clv_trainer_run(trainer);
+        p->result = clv_trainer_result(trainer);
+    }
+    if (p->status != CLV_OK) snprintf(p->sentence, sizeof p->sentence, "%s", clv_runtime_error(p->runtime));
+    if (trainer && (p->status == CLV_OK || p->status == CLV_E_INTERRUPTED) &&
+        small_read(clv_trainer_info_get(trainer).session, p->numbers, MOST_NUMBERS, &p->n_numbers) != CLV_OK)
+        p->n_numbers = -1;
+    if (trainer && p->config.ranks)
+        p->told_bytes = clv__exchange_bytes(clv_trainer_info_get(trainer).plan, p->config.ranks->place.rank,
+                                            p->config.ranks->place.size, 0);
+    clv_trainer_destroy(trainer);
+}
+
+static void *be_rank(void *user) {
+    party *p = user;
+    p->status = clv__ranks_open(p->runtime, &clv__transport_loopback, &p->end, p->patience, &p->config.ranks);
+    if (p->status == CLV_OK) train(p);
+    if (p->config.ranks) {
+        const clv_ranks_info info = clv_ranks_info_get(p->config.ranks);
+        p->sent = info.sent_bytes;
+        p->tells = info.tells;
+    }
+    if (!p->quits_at) clv_ranks_destroy(p->config.ranks);
+    p->config.ranks = NULL;
+    return NULL;
+}
+
+/** A device for each rank: parts of one, or the same. */
+static clv_device *device_of(clv_runtime *runtime, int rank) {
+    char name[16];
+    clv_device *device;
+    snprintf(name, sizeof name, "cpu:%d", rank);
+    if (clv_device_find(runtime, name, &device) != CLV_OK)
+        assert_status(clv_device_find(runtime, "host", &device), CLV_OK, runtime);
+    return device;
+}
+
+static bool has_devices(int n) {
+    char name[16];
+    clv_device *device;
+    snprintf(name, sizeof name, "cpu:%d", n - 1);
+    return clv_device_find(parties[0].runtime, name, &device) == CLV_OK;
+}
+
+static int setup(void **state) {
+    (void)state;
+    for (int i = 0; i <= MOST_RANKS; i++) {
+        parties[i].runtime = clv__test_runtime(NULL);
+        parties[i].dataset = small_dataset(parties[i].runtime, 65);
+    }
+    return 0;
+}
+
+static int teardown(void **state) {
+    (void)state;
+    for (int i = 0; i <= MOST_RANKS; i++) {
+        clv_dataset_destroy(parties[i].dataset);
+        clv_runtime_destroy(parties[i].runtime);
+    }
+    return 0;
+}
+
+/** The same settings for all; each its own data and device. */
+static void prepare(int n, const clv_train_config *config) {
+    for (int i = 0; i < n; i++) {
+        party *p = &parties[i];
+        *p = (party){.runtime = p->runtime, .dataset = p->dataset, .config = *config, .end = {.rank = i}};
+        p->config.train = p->dataset;
+        if (config->test) p->config.test = p->dataset;
+        p->config.device = device_of(p->runtime, 0); // of its own runtime, as of its own machine
+    }
+}
+
+static void run_ranks(int n) {
+    pthread_t threads[MOST_RANKS];
+    clv__loopback *loopback = clv__loopback_create(n);
+    assert_non_null(loopback);
+    for (int i = 0; i < n; i++) {
+        parties[i].end.loopback = loopback;
+        assert_int_equal(pthread_create(&threads[i], NULL, be_rank, &parties[i]), 0);
+    }
+    for (int i = 0; i < n; i++) pthread_join(threads[i], NULL);
+    bool orderly = true;
+    for (int i = 0; i < n; i++)
+        orderly &= parties[i].status == CLV_OK || parties[i].status == CLV_E_INTERRUPTED;
+    if (orderly) clv__loopback_destroy(loopback); // else threads may look at it still
+}
+
+/** The same training by replicas in this process. */
+static party *run_one(int n, const clv_train_config *config) {
+    static const char *const names[] = {"cpu:0", "cpu:1", "cpu:2", "cpu:3"};
+    party *p = &parties[MOST_RANKS];
+    *p = (party){.runtime = p->runtime, .dataset = p->dataset, .config = *config};
+    p->config.train = p->dataset;
+    if (config->test) p->config.test = p->dataset;
+    p->config.device = device_of(p->runtime, 0);
+    if (n > 1) p->config.placement = (clv_placement){.replicas = names, .n_replicas = n};
+    train(p);
+    assert_status(p->status, CLV_OK, p->runtime);
+    return p;
+}
+
+static void assert_same(const party *a, const party *b) {
+    assert_int_equal(a->n_losses, b->n_losses);
+    assert_memory_equal(a->losses, b->losses, (size_t)a->n_losses * sizeof *a->losses);
+    assert_true(a->n_numbers > 0);
+    assert_int_equal(a->n_numbers, b->n_numbers);
+    assert_memory_equal(a->numbers, b->numbers, (size_t)a->n_numbers * sizeof *a->numbers);
+}
+
+/** 65 samples in batches of 16: the last batch has one, so three of four ranks have none of it. */
+static clv_train_config config_of(const clv_model *model, clv_optimizer_config optimizer,
+                                  clv_precision precision) {
+    clv_train_config config = small_config(model, parties[0].dataset, 16, 2);
+    config.optimizer = optimizer;
+    config.precision = precision;
+    config.lr = 0.01;
+    return config;
+}
+
+static void test_ranks_have_the_bits_of_replicas(void **state) {
+    (void)state;
+    const clv_optimizer_config sgd = {.momentum = 0.9f}, adam = {.kind = CLV_ADAM},
+                               clipped = {.kind = CLV_ADAMW, .weight_decay = 0.1f, .clip_norm = 0.5f};
+    if (!has_devices(4)) skip();
+    for (int n = 2; n <= 4; n += 2) {
+        for (int c = 0; c < 6; c++) {
+            clv_train_config config = config_of(c < 4 ? &small_plain : &small_model,
+                                                c % 3 == 0   ? sgd
+                                                : c % 3 == 1 ? adam
+                                                             : clipped,
+                                                c % 2 ? CLV_PRECISION_MIXED : CLV_PRECISION_F32);
+            if (c == 3) config.micro_batches = 2;
+            if (c == 2) config.ema_decay = 0.9;
+            prepare(n, &config);
+            run_ranks(n);
+            for (int i = 0; i < n; i++) assert_status(parties[i].status, CLV_OK, parties[i].runtime);
+            const party *one = run_one(n, &config);
+            assert_same(&parties[0], one);
+            // tested in other batches
+            assert_true(fabs(parties[0].result.test.loss - one->result.test.loss) < 1e-5);
+            if (c >= 4) continue; // running statistics are each rank's own: rank 0's are kept
+            for (int i = 1; i < n; i++) assert_same(&parties[i], one);
+        }
+    }
+}
+
+/** What a rank sends is what the plan tells, and no more than twice its (N-1)/N part of the parameters and a little for heads. */
+static void test_bytes_are_as_planned(void **state) {
+    (void)state;
+    clv_train_config config = config_of(&small_plain, (clv_optimizer_config){0}, CLV_PRECISION_F32);
+    config.steps = 3;
+    config.test = NULL;
+    prepare(3, &config);
+    run_ranks(3);
+    for (int i = 0; i < 3; i++) {
+        assert_status(parties[i].status, CLV_OK, parties[i].runtime);
+        assert_true(parties[i].told_bytes > 0);
+        assert_int_equal(parties[i].sent, 3 * parties[i].told_bytes);
+        assert_same(&parties[i], &parties[0]);
+    }
+}
+
+/** A checkpoint of four ranks goes on with four to the same bits, with two and with one to the same losses but for rounding. */
+static void test_a_checkpoint_goes_on_with_others(void **state) {
+    (void)state;
+    char checkpoint[512];
+    snprintf(checkpoint, sizeof checkpoint, "%s/train_ranks.checkpoint", folder);
+    clv_train_config config =
+        config_of(&small_plain, (clv_optimizer_config){.kind = CLV_ADAM}, CLV_PRECISION_F32);
+    prepare(4, &config);
+    run_ranks(4);
+    const party whole = parties[0];
+    config.checkpoint = checkpoint;
+    prepare(4, &config);
+    parties[2].stops_at = 6; // asked of one rank, done by all
+    run_ranks(4);
+    const int64_t stopped = parties[0].result.steps;
+    assert_in_range(stopped, 6, 8);
+    for (int i = 0; i < 4; i++) {
+        assert_status(parties[i].status, CLV_E_INTERRUPTED, parties[i].runtime);
+        assert_int_equal(parties[i].result.steps, stopped);
+    }
+    config.checkpoint = NULL;
+    config.resume = checkpoint;
+    for (int n = 4; n >= 1; n /= 2) {
+        prepare(n, &config);
+        run_ranks(n);
+        for (int i = 0; i < n; i++) {
+            const party *p = &parties[i];
+            assert_status(p->status, CLV_OK, p->runtime);
+            assert_int_equal(p->n_losses, whole.n_losses - stopped);
+            for (int k = 0; k < p->n_losses; k++)
+                assert_true(fabs(p->losses[k] - whole.losses[stopped + k]) <= (n == 4 ? 0 : 1e-5));
+        }
+        if (n == 4) assert_memory_equal(parties[3].numbers, whole.numbers, sizeof whole.numbers);
+    }
+    unlink(checkpoint);
+}
+
+/** Patience ends all of them after the same epoch, though the first alone tests. */
+static void test_patience_is_the_first_ranks(void **state) {
+    (void)state;
+    clv_train_config config = config_of(&small_plain, (clv_optimizer_config){0}, CLV_PRECISION_F32);
+    config.epochs = 12;
+    config.patience = 1;
+    config.min_delta = 1e6;
+    prepare(2, &config);
+    run_ranks(2);
+    for (int i = 0; i < 2; i++) {
+        assert_status(parties[i].status, CLV_OK, parties[i].runtime);
+        assert_int_equal(parties[i].result.end, CLV_END_PATIENCE);
+        assert_int_equal(parties[i].result.epochs, 2);
+        assert_true(parties[i].result.test.loss == parties[0].result.test.loss);
+    }
+}
+
+/** A rank that says nothing any more ends the others, with a sentence. */
+static void test_a_lost_rank_ends_all(void **state) {
+    (void)state;
+    for (int lost = 0; lost < 3; lost++) {
+        char part[64];
+        clv_train_config config = config_of(&small_plain, (clv_optimizer_config){0}, CLV_PRECISION_F32);
+        config.epochs = 100;
+        config.test = NULL;
+        config.checkpoint = "/nowhere/at/all";
+        if (lost == 0) config.checkpoint = NULL;
+        prepare(3, &config);
+        for (int i = 0; i < 3; i++) {
+            parties[i].patience = 2;
+            parties[i].config.checkpoint = NULL;
+        }
+        parties[lost].quits_at = 4;
+        run_ranks(3);
+        int told = 0;
+        snprintf(part, sizeof part, "rank %d of 3 ", lost);
+        for (int i = 0; i < 3; i++) {
+            if (i == lost) continue;
+            assert_status(parties[i].status, CLV_E_RANK_LOST, parties[i].runtime);
+            assert_holds(parties[i].sentence, part);
+            assert_holds(parties[i].sentence, "after step ");
+            told += parties[i].tells;
+        }
+        assert_int_equal(told, 1);
+    }
+}
+
+/** A rank with other settings, and one whose data end: the others hear of it. */
+static void test_ranks_that_differ_are_refused(void **state) {
+    (void)state;
+    clv_train_config config = config_of(&small_plain, (clv_optimizer_config){0}, CLV_PRECISION_F32);
+    prepare(3, &config);
+    parties[1].config.lr = 0.5;
+    run_ranks(3);
+    assert_status(parties[1].status, CLV_E_VALUE, parties[1].runtime);
+    assert_holds(parties[1].sentence, "rank 1 trains something else than rank 0");
+    assert_status(parties[0].status, CLV_E_RANK_LOST, parties[0].runtime);
+    assert_holds(parties[2].sentence, "rank 1 of 3 ended after step 0: rank 1 trains something else");
+
+    config.batch = 2;
+    prepare(3, &config);
+    run_ranks(3);
+    assert_status(parties[0].status, CLV_E_VALUE, parties[0].runtime);
+    assert_holds(parties[0].sentence, "a batch of 2 samples for 3 ranks");
+    config.batch = 16;
+    config.mixup = 0.2;
+    prepare(2, &config);
+    run_ranks(2);
+    assert_status(parties[0].status, CLV_E_UNSUPPORTED, parties[0].runtime);
+}
+
+/** A message of no rank, where the first of an exchange should be. */
+static void test_foreign_messages_are_refused(void **state) {
+    (void)state;
+    static const char *const said[] = {"is none of an exchange", "is none of an exchange",
+                                       "came where at most"};
+    for (int c = 0; c < 3; c++) {
+        clv_train_config config = config_of(&small_plain, (clv_optimizer_config){0}, CLV_PRECISION_F32);
+        char junk[1 << 16];
+        prepare(2, &config);
+        memset(junk, 0x5a, sizeof junk);
+        clv__loopback *loopback = clv__loopback_create(2);
+        assert_true(clv__loopback_put(loopback, 1, 0, CLV__TAG_EXCHANGE, junk,
+                                      c == 0   ? 3
+                                      : c == 1 ? 64
+                                               : sizeof junk));
+        pthread_t threads[2];
+        for (int i = 0; i < 2; i++) {
+            parties[i].end.loopback = loopback;
+            assert_int_equal(pthread_create(&threads[i], NULL, be_rank, &parties[i]), 0);
+        }
+        for (int i = 0; i < 2; i++) pthread_join(threads[i], NULL);
+        for (int i = 0; i < 2; i++) {
+            assert_status(parties[i].status, CLV_E_RANK_LOST, parties[i].runtime);
+            assert_holds(parties[i].sentence, said[c]);
+        }
+    }
+}
+
+/** Without MPI's library the sentence says what is missing. */
+static void test_what_is_missing_is_told(void **state) {
+    (void)state;
+    clv_ranks *ranks = NULL;
+    setenv("CLEAVE_MPI_LIBRARY", "/nowhere/libcleave_mpi.so", 1);
+    assert_status(clv_ranks_create(parties[0].runtime, NULL, &ranks), CLV_E_NOT_FOUND, parties[0].runtime);
+    assert_null(ranks);
+    assert_holds(clv_runtime_error(parties[0].runtime), "libopenmpi-dev");
+    unsetenv("CLEAVE_MPI_LIBRARY");
+    const clv_ranks_config config = {.engine = "pigeons"};
+    assert_status(clv_ranks_create(parties[0].runtime, &config, &ranks), CLV_E_NOT_FOUND, parties[0].runtime);
+    clv_ranks_destroy(NULL);
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_ranks_have_the_bits_of_replicas),
+        cmocka_unit_test(test_bytes_are_as_planned),
+        cmocka_unit_test(test_a_checkpoint_goes_on_with_others),
+        cmocka_unit_test(test_patience_is_the_first_ranks),
+        cmocka_unit_test(test_a_lost_rank_ends_all),
+        cmocka_unit_test(test_ranks_that_differ_are_refused),
+        cmocka_unit_test(test_foreign_messages_are_refused),
+        cmocka_unit_test(test_what_is_missing_is_told),
+    };
+    return cmocka_run_group_tests_name("ranks", tests, setup, teardown);
+}
