@@ -1,5 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Reading and writing what a session keeps, after the steps that are under way.
+#include <stdlib.h>
+
+#include "exec/ranks.h"
 #include "exec/session.h"
 
 clv_status clv__session_quiet(clv_session *session) {
@@ -33,4 +36,39 @@ clv_status clv_session_write(clv_session *session, int index, const void *data, 
     if (bytes) CLV_TRY(CLV__USABLE(clv__runtime_error_of(session->runtime), data));
     CLV_TRY(check_access(session, index, bytes, "write"));
     return clv__holding_copy(&session->kept[index].memory, data, NULL);
+}
+
+clv_status clv__session_read_whole(clv_session *session, int index, void *data) {
+    const clv__kept *kept = &session->kept[index];
+    clv_ranks *ranks = session->ranks;
+    const int size = ranks->place.size, rank = ranks->place.rank;
+    clv__message message;
+    char *own = data;
+    if (rank != 0) own = clv__alloc(1, kept->memory.bytes + 1);
+    if (!own)
+        CLV_FAIL(clv__runtime_error_of(session->runtime), CLV_E_HOST_MEMORY, "no host memory for '%s'",
+                 kept->name);
+    clv_status status =
+        clv_session_read(session, index, own, kept->memory.bytes); // rank 0's part is the first
+    if (status == CLV_OK && rank != 0) {
+        status = clv__ranks_send(ranks, 0, CLV__TAG_CONTROL, own, kept->memory.bytes, &message);
+        if (status == CLV_OK) status = clv__ranks_await(ranks, &message, 1, NULL);
+    }
+    for (int other = 1; rank == 0 && other < size && status == CLV_OK; other++) {
+        const int64_t begin = clv__part_begin(kept->part_of, other, size),
+                      end = clv__part_begin(kept->part_of, other + 1, size);
+        status = clv__ranks_receive(ranks, other, CLV__TAG_CONTROL, own + (size_t)begin * sizeof(float),
+                                    (size_t)(end - begin) * sizeof(float), &message);
+        if (status == CLV_OK) status = clv__ranks_await(ranks, &message, 1, NULL);
+    }
+    if (rank != 0) free(own);
+    return status;
+}
+
+clv_status clv__session_write_part(clv_session *session, int index, const void *whole) {
+    const clv__kept *kept = &session->kept[index];
+    const int64_t begin =
+        clv__part_begin(kept->part_of, session->ranks->place.rank, session->ranks->place.size);
+    return clv_session_write(session, index, (const char *)whole + (size_t)begin * sizeof(float),
+                             kept->memory.bytes);
 }

@@ -31,6 +31,7 @@ static clv_status part_of_kept(const clv_run *run, size_t id, clv__part *part) {
     const clv__value *value = &run->plan->values[id];
     const clv__value *root = &run->plan->values[value->root];
     const clv__memory *piece = &run->holdings[id]->pieces[clv__value_piece(run->plan, value->root)];
+    if (value->bytes == 0) return CLV_OK;
     if (value->bytes < root->bytes) return part_of(piece, value->within, value->bytes, part);
     part->buffer = piece->buffer;
     return CLV_OK;

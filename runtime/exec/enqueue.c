@@ -156,12 +156,14 @@ static clv_status send(clv__executor *executor, int slot, const clv__command *co
     const clv__backend *backend = executor->device->backend;
     clv__bdevice *open = executor->device->open;
     clv__bevent *event = NULL;
-    if (transfer->bytes) {
+    const size_t bytes = transfer->exchanged ? transfer->sent_bytes : transfer->bytes;
+    if (bytes) {
         CLV_TRY(wait_for_queue(executor, CLV__QUEUE_DOWNLOAD, CLV__QUEUE_COMPUTE));
         CLV_TRY(open_mark(executor, slot, CLV__QUEUE_DOWNLOAD, command->at));
         executor->unawaited_reads = true;
         CLV_TRY(backend->read(open, CLV__QUEUE_DOWNLOAD, executor->run->parts[slot][transfer->from].buffer, 0,
-                              transfer->bytes, clv__staged_outputs(executor, slot) + transfer->staged_at,
+                              bytes,
+                              clv__staged_outputs(executor, slot) + transfer->staged_at + transfer->sent_at,
                               NULL, &event, error_of(executor)));
         clv_status status = close_mark(executor, slot, CLV__QUEUE_DOWNLOAD);
         if (status == CLV_OK) status = backend->flush(open, error_of(executor));
@@ -234,11 +236,12 @@ static clv_status receive_exchanged(clv__executor *executor, int slot, const clv
     atomic_store(&executor->waits, true);
     clv_status status = clv__exchange_await(run->exchange, executor, slot, command->transfer);
     atomic_store(&executor->waits, false);
-    if (status != CLV_OK || !transfer->bytes) return status;
+    if (status != CLV_OK || !transfer->came_bytes) return status;
     clv__bevent **arrived;
     CLV_TRY(event_for(executor, slot, command->at, &arrived));
     return backend->write(executor->device->open, CLV__QUEUE_COMPUTE, run->parts[slot][transfer->to].buffer,
-                          0, transfer->bytes, clv__staged_outputs(executor, slot) + transfer->staged_at, NULL,
+                          0, transfer->came_bytes,
+                          clv__staged_outputs(executor, slot) + transfer->staged_at + transfer->came_at, NULL,
                           arrived, error_of(executor));
 }
 

@@ -61,13 +61,19 @@ static clv__error *error_of(const clv__exchange *exchange) {
     return clv__plan_error(exchange->run->plan);
 }
 
-/** A rank's part of n elements: from the r-th N-th on. */
-static int64_t part_begin(int64_t n, int rank, int size) {
-    return (int64_t)((__int128)n * rank / size);
+/** Does the value take part when parts are handed out to be added, and when sums, or parts, are handed to all? */
+static bool takes_part(const item *at, uint32_t phase) {
+    return at->how->kind != (phase == PARTS ? CLV__EXCHANGE_GATHER : CLV__EXCHANGE_SCATTER);
 }
 
-static int64_t part_length(int64_t n, int rank, int size) {
-    return part_begin(n, rank + 1, size) - part_begin(n, rank, size);
+/** Where a rank's part of a value begins, in elements. What is summed up whole may be cut anywhere. */
+static int64_t part_begin(const item *at, int rank, int size) {
+    return at->how->kind == CLV__EXCHANGE_SUM ? (int64_t)((__int128)at->n * rank / size)
+                                              : clv__part_begin(at->n, rank, size);
+}
+
+static int64_t part_length(const item *at, int rank, int size) {
+    return part_begin(at, rank + 1, size) - part_begin(at, rank, size);
 }
 
 // ---- a bucket ---------------------------------------------------------------------------------------------
@@ -89,14 +95,15 @@ static char *message_of(const clv__exchange *exchange, char *all, int rank) {
 }
 
 static float *part_of(const bucket *b, const item *at, int rank) {
-    return (float *)(void *)at->staged[b->slot] + part_begin(at->n, rank, b->exchange->ranks->place.size);
+    return (float *)(void *)at->staged[b->slot] + part_begin(at, rank, b->exchange->ranks->place.size);
 }
 
-/** Bytes of a rank's parts of all values. */
-static size_t part_bytes(const bucket *b, int rank) {
+/** Bytes of a rank's parts of the values that take part. */
+static size_t part_bytes(const bucket *b, int rank, uint32_t phase) {
     size_t bytes = 0;
     for (int i = 0; i < b->n; i++)
-        bytes += (size_t)part_length(b->items[i].n, rank, b->exchange->ranks->place.size) * sizeof(float);
+        if (takes_part(&b->items[i], phase))
+            bytes += (size_t)part_length(&b->items[i], rank, b->exchange->ranks->place.size) * sizeof(float);
     return bytes;
 }
 
@@ -112,12 +119,12 @@ static head head_for(const bucket *b, uint32_t phase, uint64_t bytes, bool stop)
 }
 
 /** Copy parts of a rank from the values into a message, or back. */
-static void carry(const bucket *b, int rank, char *message, bool back) {
+static void carry(const bucket *b, int rank, uint32_t phase, char *message, bool back) {
     char *at = message + sizeof(head);
     for (int i = 0; i < b->n; i++) {
         const size_t bytes =
-            (size_t)part_length(b->items[i].n, rank, b->exchange->ranks->place.size) * sizeof(float);
-        if (!bytes) continue;
+            (size_t)part_length(&b->items[i], rank, b->exchange->ranks->place.size) * sizeof(float);
+        if (!bytes || !takes_part(&b->items[i], phase)) continue;
         float *values = part_of(b, &b->items[i], rank);
         if (back)
             memcpy(values, at, bytes);
@@ -130,7 +137,7 @@ static void carry(const bucket *b, int rank, char *message, bool back) {
 static clv_status check_message(const bucket *b, int from, uint32_t phase, size_t came) {
     clv__exchange *exchange = b->exchange;
     const int owner = phase == PARTS ? exchange->ranks->place.rank : from;
-    head wanted = head_for(b, phase, part_bytes(b, owner), false),
+    head wanted = head_for(b, phase, part_bytes(b, owner, phase), false),
          *is = head_of(message_of(exchange, exchange->came, from));
     wanted.rank = from;
     char sentence[400];
@@ -159,7 +166,7 @@ static clv_status swap(const bucket *b, uint32_t phase, bool send_one) {
     for (int other = 0; other < size; other++) {
         in[other] = out[other] = (clv__message){0};
         if (other == rank) continue;
-        const size_t most = sizeof(head) + part_bytes(b, phase == PARTS ? rank : other);
+        const size_t most = sizeof(head) + part_bytes(b, phase == PARTS ? rank : other, phase);
         CLV_TRY(clv__ranks_receive(ranks, other, CLV__TAG_EXCHANGE,
                                    message_of(exchange, exchange->came, other), most, &in[other]));
     }
@@ -167,7 +174,7 @@ static clv_status swap(const bucket *b, uint32_t phase, bool send_one) {
         const int other = (rank + i) % size;
         const char *message = message_of(exchange, exchange->sent, send_one ? rank : other);
         CLV_TRY(clv__ranks_send(ranks, other, CLV__TAG_EXCHANGE, message,
-                                sizeof(head) + part_bytes(b, send_one ? rank : other), &out[other]));
+                                sizeof(head) + part_bytes(b, send_one ? rank : other, phase), &out[other]));
     }
     CLV_TRY(clv__ranks_await(ranks, exchange->messages, 2 * size, &exchange->stop));
     for (int other = 0; other < size; other++)
@@ -182,10 +189,10 @@ static void add_up(const bucket *b) {
     size_t at = sizeof(head);
     for (int i = 0; i < b->n; i++) {
         const item *value = &b->items[i];
-        const int64_t n = part_length(value->n, rank, size);
+        const int64_t n = part_length(value, rank, size);
         const int terms = value->how->terms;
         float *sum = part_of(b, value, rank), *own = NULL;
-        if (!n) continue;
+        if (!n || !takes_part(value, PARTS)) continue;
         // this rank's own term lies where the sum will: put it aside
         own = (float *)(void *)(message_of(exchange, exchange->came, rank) + at);
         memcpy(own, sum, (size_t)n * sizeof *own);
@@ -201,32 +208,36 @@ static void add_up(const bucket *b) {
     }
 }
 
-static clv_status exchange_bucket(const bucket *b, bool *stop) {
+/** One of the two phases: every rank hears every other, so all know the same of who wants to stop. */
+static clv_status do_phase(const bucket *b, uint32_t phase, bool stops, bool *stop) {
     clv__exchange *exchange = b->exchange;
-    struct clv_ranks *ranks = exchange->ranks;
-    const int size = ranks->place.size, rank = ranks->place.rank;
-    const bool stops = atomic_load(&ranks->wants_stop);
-    if (size == 1) {
-        *stop |= stops;
-        return CLV_OK;
-    }
-    for (int other = 0; other < size; other++) {
+    const int size = exchange->ranks->place.size, rank = exchange->ranks->place.rank;
+    for (int other = 0; other < size; other++) { // parts are for their owners, sums for all
+        if ((other == rank) != (phase == SUMS)) continue;
         char *message = message_of(exchange, exchange->sent, other);
-        if (other == rank) continue;
-        *head_of(message) = head_for(b, PARTS, part_bytes(b, other), stops);
-        carry(b, other, message, false);
+        *head_of(message) = head_for(b, phase, part_bytes(b, other, phase), stops);
+        carry(b, other, phase, message, false);
     }
-    CLV_TRY(swap(b, PARTS, false));
-    for (int other = 0; other < size; other++) // every rank hears every other, so all know the same
-        *stop |= other == rank ? stops : head_of(message_of(exchange, exchange->came, other))->stop != 0;
-    add_up(b);
-    char *own = message_of(exchange, exchange->sent, rank);
-    *head_of(own) = head_for(b, SUMS, part_bytes(b, rank), stops);
-    carry(b, rank, own, false);
-    CLV_TRY(swap(b, SUMS, true));
+    CLV_TRY(swap(b, phase, phase == SUMS));
     for (int other = 0; other < size; other++)
-        if (other != rank) carry(b, other, message_of(exchange, exchange->came, other), true);
+        *stop |= other == rank ? stops : head_of(message_of(exchange, exchange->came, other))->stop != 0;
+    if (phase == PARTS) add_up(b);
+    for (int other = 0; phase == SUMS && other < size; other++)
+        if (other != rank) carry(b, other, phase, message_of(exchange, exchange->came, other), true);
     return CLV_OK;
+}
+
+static clv_status exchange_bucket(const bucket *b, bool *stop) {
+    struct clv_ranks *ranks = b->exchange->ranks;
+    const bool stops = atomic_load(&ranks->wants_stop);
+    bool any[2] = {false, false};
+    if (ranks->place.size == 1) *stop |= stops;
+    for (int i = 0; i < b->n && ranks->place.size > 1; i++) {
+        any[PARTS] |= takes_part(&b->items[i], PARTS);
+        any[SUMS] |= takes_part(&b->items[i], SUMS);
+    }
+    if (any[PARTS]) CLV_TRY(do_phase(b, PARTS, stops, stop));
+    return any[SUMS] ? do_phase(b, SUMS, stops, stop) : CLV_OK;
 }
 
 // ---- the thread -------------------------------------------------------------------------------------------
@@ -317,25 +328,32 @@ clv_status clv__exchange_await(clv__exchange *exchange, const clv__executor *exe
 
 // ---- making and unmaking ----------------------------------------------------------------------------------
 
-/** Values in the order of their SENDs, and their buckets. Returns how many buckets. */
+/** Values in the order of their SENDs, and their buckets. Returns how many buckets. What is sent after a value of the bucket was received
+ *  may depend on it, and is in the next one. */
 static int list_items(const clv_plan *plan, size_t bucket_bytes, item *items, int *n) {
     size_t bytes = 0;
-    int buckets = 0;
+    int buckets = 0, first = 0;
+    bool closed = false;
     *n = 0;
     for (size_t at = 0; at < plan->n_nodes; at++) {
         const clv__plan_node *node = &plan->nodes[at];
-        if (node->work != CLV__SEND || !plan->transfers[node->transfer].exchanged) continue;
+        if (node->work == CLV__COMPUTE || !plan->transfers[node->transfer].exchanged) continue;
         const clv__transfer *transfer = &plan->transfers[node->transfer];
-        if (*n && bytes + transfer->bytes > bucket_bytes) {
+        for (int i = first; node->work == CLV__RECEIVE && i < *n; i++)
+            closed |= items[i].transfer == node->transfer;
+        if (node->work == CLV__RECEIVE) continue;
+        if (*n && (closed || bytes + transfer->bytes > bucket_bytes)) {
             buckets++;
             bytes = 0;
+            first = *n;
+            closed = false;
         }
         bytes += transfer->bytes;
         items[(*n)++] = (item){.transfer = node->transfer,
                                .place = node->place,
                                .bucket = buckets,
                                .n = (int64_t)(transfer->bytes / sizeof(float)),
-                               .how = transfer->exchanged,
+                               .how = clv__exchanged_of(transfer),
                                .posted = {-1, -1},
                                .arrived = {-1, -1}};
     }
@@ -354,7 +372,7 @@ static size_t largest_message(const clv__exchange *exchange) {
         size_t bytes = 0;
         for (int i = 0; i < exchange->n; i++) {
             if (i && exchange->items[i].bucket != exchange->items[i - 1].bucket) bytes = 0;
-            bytes += (size_t)part_length(exchange->items[i].n, rank, size) * sizeof(float);
+            bytes += (size_t)part_length(&exchange->items[i], rank, size) * sizeof(float);
             if (bytes > most) most = bytes;
         }
     }
@@ -370,7 +388,7 @@ static clv_status start(clv__exchange *exchange) {
     exchange->n_buckets = list_items(plan, BUCKET_BYTES, exchange->items, &exchange->n);
     for (int i = 0; i < exchange->n; i++) {
         const item *at = &exchange->items[i];
-        const int64_t told[] = {at->n, at->bucket, at->how->terms, at->how->from_last};
+        const int64_t told[] = {at->n, at->bucket, at->how->kind, at->how->terms, at->how->from_last};
         exchange->item_of[at->transfer] = i;
         exchange->digest = XXH3_64bits_withSeed(told, sizeof told, exchange->digest);
     }
@@ -440,10 +458,18 @@ int64_t clv__exchange_bytes(const clv_plan *plan, int rank, int size, size_t buc
     int n = 0;
     if (!items) return -1;
     const int buckets = list_items(plan, bucket_bytes ? bucket_bytes : BUCKET_BYTES, items, &n);
-    int64_t bytes = (int64_t)buckets * 2 * (size - 1) * (int64_t)sizeof(head);
-    for (int i = 0; i < n; i++) {
-        const int64_t own = part_length(items[i].n, rank, size);
-        bytes += (items[i].n - own + own * (size - 1)) * (int64_t)sizeof(float);
+    int64_t bytes = 0;
+    for (int at = 0, i = 0; at < buckets; at++) {
+        bool any[2] = {false, false};
+        for (; i < n && items[i].bucket == at; i++) {
+            const int64_t own = part_length(&items[i], rank, size);
+            for (uint32_t phase = PARTS; phase <= SUMS; phase++) {
+                if (!takes_part(&items[i], phase)) continue;
+                any[phase] = true;
+                bytes += (phase == PARTS ? items[i].n - own : own * (size - 1)) * (int64_t)sizeof(float);
+            }
+        }
+        bytes += (any[PARTS] + any[SUMS]) * (size - 1) * (int64_t)sizeof(head);
     }
     free(items);
     return size > 1 ? bytes : 0;

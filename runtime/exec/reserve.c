@@ -26,7 +26,9 @@ static clv_status keep(clv_session *session, const clv__value *value, clv_device
                       .desc = value->desc,
                       .category = tensor->category,
                       .trainable = tensor->trainable,
-                      .in_out = tensor->in_out};
+                      .in_out = tensor->in_out,
+                      .part_of = tensor->part_of ? clv_tensor_numel(tensor->part_of) : 0};
+    if (tensor->part_of) kept.whole = tensor->part_of->desc.shape;
     clv_status status = CLV_E_HOST_MEMORY;
     if (!name ||
         !clv__grow(&session->kept, &session->kept_room, session->n_kept + 1, sizeof *session->kept)) {

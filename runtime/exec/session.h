@@ -15,6 +15,8 @@ typedef struct clv__kept {
     clv__desc desc;
     clv_category category;
     bool trainable, in_out; // as of clv_tensor
+    int64_t part_of;        // a rank's part of so many elements; 0: all
+    clv_shape whole;        // of these
     clv__holding memory;    // its device too
 } clv__kept;
 
@@ -54,6 +56,12 @@ clv_status clv__plans_prepare(clv_plan *const *plans, int n);
 clv__arenas *clv__session_arenas(const clv_session *session, const clv_device *device);
 /** The kept tensor of that name on a device; NULL if it is not there. */
 clv__kept *clv__session_kept(const clv_session *session, const char *name, const clv_device *device);
+
+/** Read a tensor whole, of which each rank has a part: rank 0 into `data`, the others (data NULL) hand theirs over. All ranks do so
+ *  in one order. */
+clv_status clv__session_read_whole(clv_session *session, int index, void *data);
+/** Write this rank's part of a whole. */
+clv_status clv__session_write_part(clv_session *session, int index, const void *whole);
 
 /** Take back the arenas, on every device; and what is kept from number `first` on. */
 void clv__session_empty(clv_session *session);

@@ -30,6 +30,8 @@ struct clv_tensor {
     clv_tensor *gradient; // made by clv_backward
     // VALUE: ACTIVATIONS, GRADIENTS (of a parameter) or IO (an output); PERSISTENT: PARAMETERS or OPTIMIZER
     clv_category category;
+    clv_tensor *part, *part_gradient; // PERSISTENT, a parameter: what this rank updates of it; NULL: all
+    const clv_tensor *part_of; // PERSISTENT, optimizer state: as a rank's part of this; NULL: all
     clv_init init;        // PERSISTENT
     const void *values;   // PERSISTENT: the first values themselves, of clv_constant; NULL: `init` says
     bool trainable;       // PERSISTENT: a parameter
@@ -89,6 +91,7 @@ struct clv_graph {
     clv_tensor *random;
     int32_t next_random_id;
     clv_tensor *hyper;                        // the optimizer's step values (optim.h), NULL before
+    int over_ranks; // so many update a part of each parameter; 0: one updates all
     clv_optimizer_config optimizer;           // as it was added; with `hyper`
     clv_tensor *update_hyper, *update_factor; // as updates read them: clv__gradients (ops/gradients.h)
     clv_scaler_config scaler;

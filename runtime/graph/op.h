@@ -225,11 +225,29 @@ typedef struct clv__chained {
     int chunks; // of gradients, at most: so many arguments
 } clv__chained;
 
-/** How ranks make one tensor of one that each has: a sum, in an order that does not depend on who is first. */
+/** What ranks make of a tensor that each has, or has a part of. */
+typedef enum clv__exchange_kind {
+    CLV__EXCHANGE_SUM,     // the sum, on every rank
+    CLV__EXCHANGE_SCATTER, // of the sum each rank its part
+    CLV__EXCHANGE_GATHER   // of each rank's part the whole, on every rank
+} clv__exchange_kind;
+
+/** A sum is in an order that does not depend on who is first. */
 typedef struct clv__exchanged {
-    int32_t terms;     // of ranks 0 to terms - 1; the others have nothing to add
-    int32_t from_last; // the last rank's is the first term
+    int32_t kind;
+    int32_t terms;         // of ranks 0 to terms - 1; the others have nothing to add
+    int32_t from_last;     // the last rank's is the first term
+    int32_t reserved;      // 0: attributes are compared by their bytes
+    int64_t begin, length; // SCATTER, GATHER, and a view of it: this rank's part, in elements
 } clv__exchanged;
+
+/** Parts of a tensor begin at multiples of so many elements: 512 bytes, where devices let a tensor begin. */
+enum { CLV__PART_ELEMENTS = 128 };
+/** A rank's part of n elements begins there; rank `size`: where the last one ends. */
+static inline int64_t clv__part_begin(int64_t n, int rank, int size) {
+    const int64_t at = (int64_t)((__int128)n * rank / size);
+    return rank == size ? n : at / CLV__PART_ELEMENTS * CLV__PART_ELEMENTS;
+}
 
 /** A call of an op's builder by name: its inputs, as many as the signature has (NULL: not given) or so many of a list, and its attributes. */
 typedef struct clv__call {
@@ -266,7 +284,8 @@ struct clv__op {
     bool
         joins; // a view too: output 0 is the inputs' bytes one after the other. Of the plan's own (plan/pieces.c)
     bool moves;       // exists to carry its input to the device it is computed on: crossing is asked for
-    bool exchanges;   // output 0 is what ranks make of their inputs 0, in the same memory; attrs: clv__exchanged
+    bool exchanges;   // output 0 is what ranks make of their inputs 0, in that memory, or in input 1's; attrs: clv__exchanged
+    bool part; // a view of some elements of input 0; attrs: clv__exchanged
     uint64_t inplace; // bit i: output 0 may be written over input i, if that has the same bytes and dies here
     uint64_t half_in,
         half_out; // bit i: input i, output i may be f16 or bf16; else it is f32 where it is a float

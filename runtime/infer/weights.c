@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // A session's tensors in archives and back: weights as safetensors, and the same for checkpoints.
 #include "device/device.h"
+#include "exec/session.h"
 #include "io/array.h"
 #include "io/formats.h"
 #include "onnx/weights.h"
@@ -17,16 +18,33 @@
 #include "infer/names.h"
 #include "ops/product/lora.h"
 
+/** A session's tensor as files have it: whole, where this rank keeps a part of it. */
+static clv_session_tensor whole_of(const clv_session *session, int i) {
+    clv_session_tensor tensor = clv_session_get(session, i);
+    const clv__kept *kept = &session->kept[i];
+    if (!kept->part_of) return tensor;
+    tensor.shape = kept->whole;
+    tensor.bytes = (size_t)kept->part_of * clv_dtype_bytes(tensor.dtype);
+    return tensor;
+}
+
+clv_status clv__state_hand_over(clv_session *session) {
+    for (int i = 0; i < clv_session_info_get(session).n_tensors; i++)
+        if (session->kept[i].part_of) CLV_TRY(clv__session_read_whole(session, i, NULL));
+    return CLV_OK;
+}
+
 clv_status clv__state_put(clv_session *session, clv_category category, const char *prefix,
                           clv_archive *archive) {
     for (int i = 0; i < clv_session_info_get(session).n_tensors; i++) {
-        clv_session_tensor tensor = clv_session_get(session, i);
+        clv_session_tensor tensor = whole_of(session, i);
         if (tensor.category != category) continue;
         char name[640];
         snprintf(name, sizeof name, "%s%s", prefix, tensor.name);
         clv_array *array;
         CLV_TRY(clv_archive_add(archive, name, tensor.dtype, &tensor.shape, NULL, &array));
-        CLV_TRY(clv_session_read(session, i, array->data, tensor.bytes));
+        CLV_TRY(session->kept[i].part_of ? clv__session_read_whole(session, i, array->data)
+                                         : clv_session_read(session, i, array->data, tensor.bytes));
     }
     return CLV_OK;
 }
@@ -110,7 +128,7 @@ static void find_mismatches(const clv_session *session, const clv__section *sect
     size_t prefix_bytes = strlen(section->prefix);
     full_name full;
     for (int i = 0; i < clv_session_info_get(session).n_tensors; i++) {
-        clv_session_tensor tensor = clv_session_get(session, i);
+        clv_session_tensor tensor = whole_of(session, i);
         if (!is_read(section, &tensor)) continue;
         const clv_array *array = clv_archive_find(archive, name_in(section, tensor.name, &full));
         if (!array)
@@ -192,7 +210,7 @@ static clv_status compare(const clv_session *session, const clv__section *sectio
         return tell_mismatch(&found, section, path, error);
     bool any = false;
     for (int i = 0; i < clv_session_info_get(session).n_tensors; i++) {
-        clv_session_tensor tensor = clv_session_get(session, i);
+        clv_session_tensor tensor = whole_of(session, i);
         const clv_array *array;
         if (!is_read(section, &tensor)) continue;
         any = true;
@@ -215,7 +233,8 @@ clv_status clv__state_take(clv_session *session, const clv__section *section, co
         const clv_array *array = clv_archive_find(archive, name_in(section, tensor.name, &full));
         const void *data = array->data;
         if (section->data_of) CLV_TRY(section->data_of(section->of, array, &data));
-        CLV_TRY(clv_session_write(session, i, data, tensor.bytes));
+        CLV_TRY(session->kept[i].part_of ? clv__session_write_part(session, i, data)
+                                         : clv_session_write(session, i, data, tensor.bytes));
     }
     return CLV_OK;
 }

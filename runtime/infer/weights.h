@@ -6,6 +6,8 @@
 #include "base/error.h"
 #include "cleave/train.h"
 
+/** The parts that this rank keeps of what rank 0 puts into a checkpoint (clv__state_put) go there. */
+clv_status clv__state_hand_over(clv_session *session);
 /** Add the session's tensors of a category to an archive, their names after the prefix. */
 clv_status clv__state_put(clv_session *session, clv_category category, const char *prefix,
                           clv_archive *archive);

@@ -41,6 +41,11 @@ clv_status clv__split_send(clv__splitting *s, const clv__plan_node *at) {
     const clv__desc *desc = &plan->values[whole.from].desc;
     const int64_t all = clv__split_length(&desc->shape, 0);
     if (rows == all && !clv__split_is_cut(s, whole.from)) return clv__plan_append(s->to.plan, at);
+    if (whole.exchanged && clv__exchanged_of(&whole)->kind != CLV__EXCHANGE_SUM)
+        CLV_FAIL(clv__plan_error(plan), CLV_E_UNSUPPORTED,
+                 "'%s' is larger than the largest allocation of %s, and no rank can update a part of it",
+                 plan->values[whole.from].tensor->name,
+                 plan->places[plan->values[whole.from].place].device->info.name);
     CLV_TRY(stand_in(s, plan->values[whole.from].tensor));
     clv__region from, piece;
     CLV_TRY(clv__split_region_of(s, whole.from, &from));
@@ -49,12 +54,16 @@ clv_status clv__split_send(clv__splitting *s, const clv__plan_node *at) {
         int value;
         CLV_TRY(clv__region_narrow(&s->to, &from, 0, row, row + rows < all ? row + rows : all, &piece));
         CLV_TRY(clv__region_whole(&s->to, &piece, -1, &value));
-        if (!clv__grow(&plan->transfers, &plan->transfers_room, plan->n_transfers + 1, sizeof *plan->transfers))
+        if (!clv__grow(&plan->transfers, &plan->transfers_room, plan->n_transfers + 1,
+                       sizeof *plan->transfers))
             return clv__plan_no_memory(s->to.plan);
         plan->transfers[plan->n_transfers] = (clv__transfer){.from = value,
                                                              .to = -1,
                                                              .bytes = clv__desc_bytes(&piece.desc),
-                                                             .exchanged = whole.exchanged};
+                                                             .exchanged = whole.exchanged,
+                                                             .sent_bytes = clv__desc_bytes(&piece.desc),
+                                                             .came_bytes = clv__desc_bytes(&piece.desc),
+                                                             .into = -1};
         CLV_TRY(carry_piece(s, at, (int)plan->n_transfers++, value));
     }
     return CLV_OK;

@@ -102,9 +102,15 @@ typedef struct clv__transfer {
     size_t bytes, staged_at;
     bool shared;    // no byte moves: the receiver reads, or updates, the sender's memory
     bool until_end; // shared until the receiver has finished the step
-    const clv__exchanged *exchanged; // not to another place, but with the other ranks; NULL: to another place
-    bool in_place;                   // EXCHANGED: what arrives lies where what was sent did
+    // EXCHANGED: not to another place but with the other ranks, as this node says; NULL: to another place. Then `bytes` are those of the
+    // whole, and of them are sent and received:
+    const clv__node *exchanged;
+    size_t sent_at, sent_bytes, came_at, came_bytes;
+    int into; // the value in whose memory, from came_at on, the result lies; -1: in its own
 } clv__transfer;
+static inline const clv__exchanged *clv__exchanged_of(const clv__transfer *transfer) {
+    return transfer->exchanged->attrs;
+}
 
 /** A layout of many tensors in one arena that may be cut into chunks no larger than the device's largest allocation. */
 typedef struct clv__layout {

@@ -28,7 +28,7 @@ typedef struct placing {
     bool *wanted;    // by tensor id * n_places + place: used there
     int *on_its_way; // the same: transfer that was sent there, plus one
     int *value_at;   // the same: the tensor's value there, plus one
-    // by tensor id: the node that exchanges it with other ranks; NULL: none
+    // by tensor id: the node that exchanges it with other ranks as soon as it is made; NULL: none
     const clv__node **exchanged_by;
 } placing;
 
@@ -300,11 +300,20 @@ static clv_status exchange(placing *p, const clv__node *node) {
     if (!clv__grow(&plan->transfers, &plan->transfers_room, plan->n_transfers + 1, sizeof *plan->transfers))
         return clv__plan_no_memory(plan);
     const int number = (int)plan->n_transfers++, from = value_at(p, node->in[0], place);
-    plan->transfers[number] = (clv__transfer){.from = from,
-                                              .to = -1,
-                                              .bytes = plan->values[from].bytes,
-                                              .exchanged = node->attrs,
-                                              .in_place = true};
+    const int into = node->io.n_in > 1 ? value_at(p, node->in[1], place) : from;
+    const clv__exchanged *how = node->attrs;
+    const size_t whole = plan->values[into].bytes, part = (size_t)how->length * sizeof(float),
+                 at = (size_t)how->begin * sizeof(float);
+    clv__transfer *transfer = &plan->transfers[number];
+    *transfer = (clv__transfer){.from = from,
+                                .to = -1,
+                                .bytes = whole,
+                                .exchanged = node,
+                                .sent_bytes = whole,
+                                .came_bytes = whole,
+                                .into = into};
+    if (how->kind == CLV__EXCHANGE_GATHER) transfer->sent_at = at, transfer->sent_bytes = part;
+    if (how->kind == CLV__EXCHANGE_SCATTER) transfer->came_at = at, transfer->came_bytes = part;
     *sent = number + 1;
     clv__plan_node end = clv__plan_node_of(CLV__SEND, node, place);
     end.in[0] = from;
@@ -325,7 +334,7 @@ static clv_status receive_exchanged(placing *p) {
     for (size_t i = 0; i < p->plan->n_transfers; i++) { // a received one may be sent on
         const clv__transfer *transfer = &p->plan->transfers[i];
         if (!transfer->exchanged || transfer->to >= 0) continue;
-        const clv__node *by = p->exchanged_by[p->plan->values[transfer->from].tensor->id];
+        const clv__node *by = transfer->exchanged;
         CLV_TRY(receive_at(p, by->out[0], p->node_place[by->id], by));
     }
     return CLV_OK;
@@ -335,6 +344,7 @@ static clv_status write_node(placing *p, const clv__node *node) {
     const int place = p->node_place[node->id];
     if (node->io.op->exchanges) return exchange(p, node);
     clv__plan_node at = clv__plan_node_of(CLV__COMPUTE, node, place);
+    if (node->io.op->part) at.within = (size_t)((const clv__exchanged *)node->attrs)->begin * sizeof(float);
     CLV_TRY(ensure_inputs(p, node, place));
     for (int i = 0; i < node->io.n_in; i++) at.in[i] = value_at(p, node->in[i], place);
     for (int i = 0; i < node->io.n_out; i++) CLV_TRY(add_value(p, node->out[i], place, false, &at.out[i]));
@@ -467,7 +477,7 @@ static clv_status place(placing *p, const clv__patterns *patterns, clv__arena *s
     find_needed(p);
     CLV_TRY(clv__patterns_check(patterns, plan, p->needed));
     for (size_t id = 0; id < nodes; id++)
-        if (p->needed[id] && graph->nodes[id]->io.op->exchanges)
+        if (p->needed[id] && graph->nodes[id]->io.op->exchanges && graph->nodes[id]->io.n_in == 1)
             p->exchanged_by[graph->nodes[id]->in[0]->id] = graph->nodes[id];
     assign(p);
     CLV_TRY(write_down(p));

@@ -21,9 +21,10 @@ static void share_view(clv_plan *plan, const clv__plan_node *node) {
 
 /** What ranks make of a tensor lies where it did. */
 static void arrive(clv_plan *plan, const clv__plan_node *node) {
-    const int from = plan->transfers[node->transfer].from;
-    plan->values[node->out[0]].root = clv__value_root(plan, from);
-    plan->values[node->out[0]].within = plan->values[from].within;
+    const clv__transfer *transfer = &plan->transfers[node->transfer];
+    if (transfer->into < 0) return;
+    plan->values[node->out[0]].root = clv__value_root(plan, transfer->into);
+    plan->values[node->out[0]].within = plan->values[transfer->into].within + transfer->came_at;
 }
 
 static clv_status run(clv_plan *plan) {
@@ -34,9 +35,10 @@ static clv_status run(clv_plan *plan) {
     for (size_t at = 0; at < plan->n_nodes; at++) {
         const clv__plan_node *node = &plan->nodes[at];
         if (node->work == CLV__COMPUTE && node->node->io.op->view) share_view(plan, node);
-        if (node->work == CLV__RECEIVE && plan->transfers[node->transfer].in_place) arrive(plan, node);
+        if (node->work == CLV__RECEIVE && plan->transfers[node->transfer].exchanged) arrive(plan, node);
     }
-    for (size_t i = 0; i < plan->n_values; i++) clv__value_root(plan, (int)i); // of what was joined, its views' too
+    for (size_t i = 0; i < plan->n_values; i++)
+        clv__value_root(plan, (int)i); // of what was joined, its views' too
     return CLV_OK;
 }
 

@@ -94,7 +94,9 @@ clv_status clv__training_save(clv__training *loop) {
     bool there = loop->saved_step == trainer->position.step;
     if (!path || (there && !strcmp(path, loop->saved_path))) return CLV_OK;
     CLV_TRY(clv__training_check(loop));
-    if (clv__trainer_writes(trainer))
+    if (!clv__trainer_writes(trainer))
+        CLV_TRY(clv__state_hand_over(trainer->session));
+    else
         CLV_TRY(clv__checkpoint_save(trainer->config, trainer->session, &trainer->position));
     loop->saved_step = trainer->position.step;
     loop->saved_path = path;

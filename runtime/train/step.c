@@ -144,6 +144,12 @@ static clv__rank_rows rows_of(const clv_train_config *config, int64_t batch) {
     return clv__rows_of_rank(batch, ranks ? ranks->place.rank : 0, ranks ? ranks->place.size : 1);
 }
 
+/** Does each rank update a part of each parameter? Averages and files of gradients want all of it. */
+static bool updates_are_shared(const clv_train_config *config) {
+    return config->ranks->place.size > 1 && config->ema_decay == 0 && !config->gradients &&
+           clv__updates_can_be_parts(&config->optimizer);
+}
+
 /** What this rank adds to the loss: as a replica's part of it. */
 static clv_tensor *rank_loss(const clv_train_config *config, const double *shares, int64_t batch,
                              building *of) {
@@ -213,7 +219,11 @@ clv_status clv__step_graph(clv_runtime *runtime, const clv_train_config *config,
     if (config->precision == CLV_PRECISION_MIXED) clv_scaler_add(step->graph, NULL);
     clv_backward(step->loss);
     if (config->ranks) { // the sums over all ranks, in the order of replicas
-        clv__gradients_over_ranks(step->graph, own.terms);
+        if (updates_are_shared(config))
+            clv__parts_over_ranks(step->graph, config->ranks->place.rank, config->ranks->place.size,
+                                  own.terms);
+        else
+            clv__gradients_over_ranks(step->graph, own.terms);
         step->loss = clv__over_ranks(step->loss, own.terms, false);
         clv_output(step->loss, "loss");
     }
@@ -224,6 +234,7 @@ clv_status clv__step_graph(clv_runtime *runtime, const clv_train_config *config,
         if (gradient) clv_output(unscaled(step->graph, gradient), name);
     }
     clv_optimizer_add(step->graph, &config->optimizer);
+    if (step->graph->over_ranks) clv__parameters_over_ranks(step->graph);
     if (config->ema_decay != 0) clv_averages_add(step->graph, config->ema_decay);
     step->hyper = clv_optimizer_hyper(step->graph);
     return clv_graph_status(step->graph);

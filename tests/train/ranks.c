@@ -28,6 +28,7 @@ typedef struct party {
     int n_numbers, n_losses;
     double losses[MOST_STEPS];
     clv_train_result result;
+    size_t state_bytes;
     int64_t sent, told_bytes; // by the exchange; as the plan tells, of a whole batch
     size_t exchange_steps;
     bool tells;
@@ -47,6 +48,18 @@ static bool on_step(void *user, const clv_train_step *step) {
     return !p->stops_at || step->step < p->stops_at;
 }
 
+/** Parameters; and how much is kept of the optimizer. */
+static void read_parameters(clv_session *session, party *p) {
+    p->state_bytes = 0;
+    for (int i = 0; i < clv_session_info_get(session).n_tensors; i++) {
+        const clv_session_tensor tensor = clv_session_get(session, i);
+        const int n = (int)(tensor.bytes / sizeof(float));
+        if (tensor.category == CLV_OPTIMIZER) p->state_bytes += tensor.bytes;
+        if (tensor.category != CLV_PARAMETERS || p->n_numbers + n > MOST_NUMBERS) continue;
+        if (clv_session_read(session, i, p->numbers + p->n_numbers, tensor.bytes) == CLV_OK) p->n_numbers += n;
+    }
+}
+
 static void train(party *p) {
     clv_trainer *trainer = NULL;
     p->config.user = p;
@@ -59,9 +72,8 @@ static void train(party *p) {
         p->result = clv_trainer_result(trainer);
     }
     if (p->status != CLV_OK) snprintf(p->sentence, sizeof p->sentence, "%s", clv_runtime_error(p->runtime));
-    if (trainer && (p->status == CLV_OK || p->status == CLV_E_INTERRUPTED) &&
-        small_read(clv_trainer_info_get(trainer).session, p->numbers, MOST_NUMBERS, &p->n_numbers) != CLV_OK)
-        p->n_numbers = -1;
+    if (trainer && (p->status == CLV_OK || p->status == CLV_E_INTERRUPTED))
+        read_parameters(clv_trainer_info_get(trainer).session, p);
     if (trainer && p->config.ranks)
         p->told_bytes = clv__exchange_bytes(clv_trainer_info_get(trainer).plan, p->config.ranks->place.rank,
                                             p->config.ranks->place.size, 0);

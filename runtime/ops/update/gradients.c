@@ -7,6 +7,7 @@
 // gradients of it.
 // Sources: torch.nn.utils.clip_grad_norm_; torch.amp.GradScaler (unscale_, step, update); Micikevicius et al. 2017,
 // arXiv:1710.03740, section 3.2.
+#include "ops/update/over_ranks.h"
 #include "ops/update/gradients.h"
 
 #include <math.h>
@@ -333,7 +334,8 @@ static clv_tensor *over_all(const clv__op *op, clv_graph *graph, clv_tensor *con
     clv_tensor *total = NULL;
     for (size_t i = 0; i < n; i++) {
         graph->layer_override = parameters[i]->layer;
-        total = clv__node_add(op, NULL, (clv_tensor *[]){total, parameters[i]->gradient}, 2, i == 0 ? 1u : 0);
+        clv_tensor *gradient = parameters[i]->part ? parameters[i]->part_gradient : parameters[i]->gradient;
+        total = clv__node_add(op, NULL, (clv_tensor *[]){total, gradient}, 2, i == 0 ? 1u : 0);
     }
     graph->layer_override = "";
     return total;
@@ -349,9 +351,10 @@ clv__gradients clv__gradients_add(clv_graph *graph, clv_tensor *const *parameter
     if (!graph->scale) return out;
     const clv_scaler_config *c = &graph->scaler;
     scaler_attrs attrs = {c->growth, c->backoff, (int)c->growth_interval, (float)log_beta1, (float)log_beta2};
-    clv_tensor *inputs[] = {graph->scale,   graph->growth_tracker,
-                            graph->skipped, over_all(&clv__op_count_nonfinite, graph, parameters, n),
-                            graph->hyper,   out.factor};
+    clv_tensor *count = over_all(&clv__op_count_nonfinite, graph, parameters, n);
+    if (graph->over_ranks) count = clv__over_ranks(count, graph->over_ranks, false); // each counts its parts
+    clv_tensor *inputs[] = {graph->scale, graph->growth_tracker, graph->skipped,
+                            count,        graph->hyper,          out.factor};
     out.factor = clv__node_add(&clv__op_scaler_step, &attrs, inputs, 6, 1u << CLIP);
     out.hyper = clv__sibling(out.factor, 1);
     return out;

@@ -1,46 +1,136 @@
 // SPDX-License-Identifier: Apache-2.0
-// over_ranks: the sum over the ranks of a training. The plan sends and receives it, as it carries values between
-// devices, and exec adds on the host (exec/exchange.c), so there is no kernel. Of the inside: no builder by name.
+// Sums over the ranks of a training, and parts of parameters. The plan sends and receives them, as it carries values
+// between devices, and exec adds on the host (exec/exchange.c), so there is no kernel. Of the inside: no builders by name.
+// Source of the parts: Rajbhandari, Rasley, Ruwase, He 2020, arXiv:1910.02054, section 5.1.
 #include "ops/update/over_ranks.h"
 
+/** What this rank has of x. */
+static clv__desc part_of(const clv__op_io *io) {
+    const clv__exchanged *how = io->attrs;
+    return (clv__desc){io->in[0].dtype, CLV_SHAPE(how->length)};
+}
+
 static clv_status over_ranks_infer(clv__op_io *io, clv__error *error) {
+    const clv__exchanged *how = io->attrs;
     if (!clv__has_in(io, 0)) CLV_FAIL(error, CLV_E_VALUE, "x is missing");
     if (io->in[0].dtype != CLV_DTYPE_F32) CLV_FAIL(error, CLV_E_DTYPE, "x is not f32");
-    return clv__one_out(io, io->in[0]);
+    return clv__one_out(io, how->kind == CLV__EXCHANGE_SUM ? io->in[0] : part_of(io));
+}
+
+static clv_status part_infer(clv__op_io *io, clv__error *error) {
+    if (!clv__has_in(io, 0)) CLV_FAIL(error, CLV_E_VALUE, "x is missing");
+    return clv__one_out(io, part_of(io));
+}
+
+/** Inputs: this rank's part, and the whole, in whose memory all parts are then. */
+static clv_status whole_infer(clv__op_io *io, clv__error *error) {
+    if (!clv__has_in(io, 1)) CLV_FAIL(error, CLV_E_VALUE, "the whole is missing");
+    return clv__one_out(io, io->in[1]);
 }
 
 static const clv__op over_ranks = {.name = "over_ranks",
                                    .attrs_bytes = sizeof(clv__exchanged),
                                    .view = true,
                                    .exchanges = true,
-                                   .infer = over_ranks_infer,
-                                   .split = clv__split_first};
+                                   .infer = over_ranks_infer};
+static const clv__op own_part = {.name = "own_part",
+                                 .attrs_bytes = sizeof(clv__exchanged),
+                                 .view = true,
+                                 .part = true,
+                                 .infer = part_infer};
+static const clv__op all_parts = {.name = "all_parts",
+                                  .attrs_bytes = sizeof(clv__exchanged),
+                                  .view = true,
+                                  .exchanges = true,
+                                  .mutates = 1u << 1,
+                                  .infer = whole_infer};
+
+static clv_tensor *add(const clv__op *op, const clv__exchanged *how, clv_tensor *const *in, int n,
+                       const clv_tensor *like, clv__phase phase) {
+    clv_graph *graph = clv_tensor_graph(in[0]);
+    if (!graph) return NULL;
+    const clv__phase before = graph->phase;
+    const char *layer = graph->layer_override;
+    graph->phase = phase;
+    graph->layer_override = like->layer;
+    clv_tensor *out = clv__node_add(op, how, in, n, 0);
+    graph->phase = before;
+    graph->layer_override = layer;
+    return out;
+}
 
 clv_tensor *clv__over_ranks(clv_tensor *x, int terms, bool from_last) {
-    clv_graph *graph = clv_tensor_graph(x);
-    if (!graph) return NULL;
-    const clv__exchanged attrs = {.terms = terms, .from_last = from_last};
-    const clv__phase phase = graph->phase;
-    const char *layer = graph->layer_override;
-    graph->phase = CLV__BACKWARD; // where what it reads is
-    graph->layer_override = x->layer;
-    clv_tensor *sum = clv__node_add(&over_ranks, &attrs, &x, 1, 0);
-    graph->phase = phase;
-    graph->layer_override = layer;
-    return sum;
+    const clv__exchanged how = {.kind = CLV__EXCHANGE_SUM, .terms = terms, .from_last = from_last};
+    return x ? add(&over_ranks, &how, &x, 1, x,
+                   clv_tensor_graph(x)->phase == CLV__UPDATE ? CLV__UPDATE : CLV__BACKWARD)
+             : NULL;
+}
+
+/** Does an earlier parameter have the same gradient, since the two are added? Then its sum is this one's too. */
+static clv_tensor *earlier(const clv_graph *graph, size_t i, const clv_tensor *gradient,
+                           clv_tensor *const *before) {
+    for (size_t k = 0; k < i; k++)
+        if (before[k] == gradient) return graph->tensors[k];
+    return NULL;
 }
 
 void clv__gradients_over_ranks(clv_graph *graph, int terms) {
     const size_t n = graph->n_tensors;
+    clv_tensor **before = clv__arena_alloc(&graph->arena, n + 1, sizeof(clv_tensor *));
+    if (!before) {
+        clv__graph_fail(graph, CLV_E_HOST_MEMORY, "no host memory for sums over ranks");
+        return;
+    }
     for (size_t i = 0; i < n && graph->error.status == CLV_OK; i++) {
         clv_tensor *parameter = graph->tensors[i], *gradient = parameter->gradient;
         if (!parameter->trainable || !gradient || gradient->kind != CLV__VALUE) continue;
-        clv_tensor *sum = clv__over_ranks(gradient, terms, true);
-        if (!sum) return;
-        sum->category = CLV_GRADIENTS;
-        // parameters that are added have one gradient
-        for (size_t k = i; k < n; k++)
-            if (graph->tensors[k]->trainable && graph->tensors[k]->gradient == gradient)
-                graph->tensors[k]->gradient = sum;
+        const clv_tensor *same = earlier(graph, i, gradient, before);
+        before[i] = gradient;
+        parameter->gradient = same ? same->gradient : clv__over_ranks(gradient, terms, true);
+        if (parameter->gradient) parameter->gradient->category = CLV_GRADIENTS;
+    }
+}
+
+bool clv__updates_can_be_parts(const clv_optimizer_config *config) {
+    // LAMB and Muon work on whole tensors, clipping on all of them
+    return !config->custom && config->clip_norm == 0 && config->kind != CLV_LAMB && config->kind != CLV_MUON;
+}
+
+void clv__parts_over_ranks(clv_graph *graph, int rank, int size, int terms) {
+    const size_t n = graph->n_tensors;
+    graph->over_ranks = size;
+    clv_tensor **before = clv__arena_alloc(&graph->arena, n + 1, sizeof(clv_tensor *));
+    if (!before) {
+        clv__graph_fail(graph, CLV_E_HOST_MEMORY, "no host memory for sums over ranks");
+        return;
+    }
+    for (size_t i = 0; i < n && graph->error.status == CLV_OK; i++) {
+        clv_tensor *parameter = graph->tensors[i], *gradient = parameter->gradient;
+        if (!parameter->trainable || !gradient || gradient->kind != CLV__VALUE) continue;
+        const int64_t all = clv_tensor_numel(parameter), begin = clv__part_begin(all, rank, size);
+        const clv__exchanged how = {.kind = CLV__EXCHANGE_SCATTER,
+                                    .terms = terms,
+                                    .from_last = true,
+                                    .begin = begin,
+                                    .length = clv__part_begin(all, rank + 1, size) - begin};
+        const clv_tensor *same = earlier(graph, i, gradient, before);
+        before[i] = gradient;
+        parameter->part_gradient =
+            same ? same->part_gradient : add(&over_ranks, &how, &gradient, 1, parameter, CLV__BACKWARD);
+        parameter->part = add(&own_part, &how, &parameter, 1, parameter, CLV__BACKWARD);
+        if (!parameter->part || !parameter->part_gradient) return;
+        parameter->part_gradient->category = CLV_GRADIENTS;
+        parameter->part->category = CLV_PARAMETERS; // an update of it is one of what is kept
+    }
+}
+
+void clv__parameters_over_ranks(clv_graph *graph) {
+    const size_t n = graph->n_tensors;
+    for (size_t i = n; i-- > 0 && graph->error.status == CLV_OK;) { // as their gradients were made
+        clv_tensor *parameter = graph->tensors[i];
+        if (!parameter->part) continue;
+        clv__exchanged how = *(const clv__exchanged *)parameter->part->node->attrs;
+        how.kind = CLV__EXCHANGE_GATHER;
+        add(&all_parts, &how, (clv_tensor *[]){parameter->part, parameter}, 2, parameter, CLV__UPDATE);
     }
 }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// One tensor of what each rank of a training has of it.
+// One tensor of what each rank of a training has of it, and updates that are shared out among ranks.
 #ifndef CLV_OPS_UPDATE_OVER_RANKS_H
 #define CLV_OPS_UPDATE_OVER_RANKS_H
 
@@ -16,5 +16,13 @@ clv_tensor *clv__over_ranks(clv_tensor *x, int terms, bool from_last);
 
 /** The gradients of all parameters are the sums of those of each rank. */
 void clv__gradients_over_ranks(clv_graph *graph, int terms);
+
+/** Can the updates be shared out: do they work on each element by itself? */
+bool clv__updates_can_be_parts(const clv_optimizer_config *config);
+/** Instead of that: each rank has the sums of its part of the gradients, updates that part of each parameter, and so keeps optimizer state
+ *  of that alone. Before clv_optimizer_add ... */
+void clv__parts_over_ranks(clv_graph *graph, int rank, int size, int terms);
+/** ... and behind it: all ranks have all parts. */
+void clv__parameters_over_ranks(clv_graph *graph);
 
 #endif

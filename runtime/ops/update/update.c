@@ -145,13 +145,18 @@ clv_tensor *clv__update_state(const clv_tensor *parameter, const char *state) {
     if (n < 0 || (size_t)n >= sizeof name) {
         return clv__graph_fail(graph, CLV_E_VALUE, "the name '%s.%s' is too long", parameter->name, state);
     }
-    return clv__persistent(graph, name, parameter->desc, (clv_init){.kind = CLV_INIT_ZEROS}, CLV_OPTIMIZER,
-                           false);
+    const clv_tensor *like = parameter->part ? parameter->part : parameter;
+    clv_tensor *kept =
+        clv__persistent(graph, name, like->desc, (clv_init){.kind = CLV_INIT_ZEROS}, CLV_OPTIMIZER, false);
+    if (kept && parameter->part) kept->part_of = parameter;
+    return kept;
 }
 
 void clv__update_add(const clv__op *op, const void *attrs, clv_tensor *parameter, const clv__gradients *all,
                      clv_tensor *const *states, int n) {
-    clv_tensor *inputs[FIRST + STATE + 3] = {all->hyper, all->factor, parameter, parameter->gradient};
+    clv_tensor *inputs[FIRST + STATE + 3] = {
+        all->hyper, all->factor, parameter->part ? parameter->part : parameter,
+        parameter->part ? parameter->part_gradient : parameter->gradient};
     uint64_t optional = 1u << CLIP | 1u << (FIRST + TERM);
     for (int i = 0; i < n; i++) {
         inputs[FIRST + STATE + i] = states[i];
