@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Messages between ranks by MPI: Open MPI, MPICH and the like. A library of its own (libcleave_mpi.so), which links
-// MPI and nothing of Cleave. MPI is asked for one caller at a time, so a lock is held around each call, and none waits.
+// Messages between ranks by MPI: Open MPI, MPICH and the like. A library of its own (libcleave_mpi.so), which
+// links MPI and nothing of Cleave. MPI is asked for one caller at a time, so a lock is held around each call,
+// and none waits.
 #include <mpi.h>
 #include <pthread.h>
 #include <stdio.h>

@@ -108,6 +108,7 @@
 #include "plan.h"
 // the seams
 #include "place.h"
+#include "ranks.h"
 #include "profile.h"
 #include "custom_op.h"
 #include "check.h"

@@ -3,7 +3,7 @@
 #ifndef CLEAVE_RANKS_H
 #define CLEAVE_RANKS_H
 
-#include "runtime.h"
+#include "plan.h"
 
 #ifdef __cplusplus
 extern "C" {
@@ -30,12 +30,14 @@ typedef struct clv_ranks clv_ranks;
 typedef struct clv_ranks_config {
     const char *engine; /**< what carries messages: `mpi`; NULL: that one */
     double patience;    /**< seconds; a rank that is not heard of for so long is lost; 0: 8 */
-    CLV_RESERVED(6);
+    /** > 0: none of so many processes, but what one of them, the one of this number, would be to clv_pass_graph: to plan with */
+    int planned, rank;
+    CLV_RESERVED(5);
 } clv_ranks_config;
 
 typedef struct clv_ranks_info {
-    int rank, size; /**< which of how many */
-    int local;      /**< which of those on this machine, from 0: to choose a device by */
+    int rank, size;     /**< which of how many */
+    int local;          /**< which of those on this machine, from 0: to choose a device by */
     int64_t sent_bytes; /**< to others so far, of values that were exchanged */
     /** why the training ended; NULL: it did not, or not for a rank's sake. Borrowed until clv_ranks_destroy */
     const char *lost;
@@ -51,11 +53,14 @@ typedef struct clv_ranks_info {
  * Errors  CLV_E_NOT_FOUND  there is no such engine, or its library cannot be opened: the sentence says what is missing
  *         CLV_E_RANK_LOST  a rank does not answer, or is of another version of Cleave
  */
-CLV_TRAIN_API CLV_MUST_CHECK clv_status clv_ranks_create(clv_runtime *runtime, CLV_OR_NULL const clv_ranks_config *config,
-                                                       clv_ranks **out);
+CLV_API CLV_MUST_CHECK clv_status clv_ranks_create(clv_runtime *runtime,
+                                                   CLV_OR_NULL const clv_ranks_config *config,
+                                                   clv_ranks **out);
 /** NULL is fine. Waits for the other ranks, unless one is lost. */
-CLV_TRAIN_API void clv_ranks_destroy(clv_ranks *ranks);
-CLV_TRAIN_API clv_ranks_info clv_ranks_info_get(const clv_ranks *ranks);
+CLV_API void clv_ranks_destroy(clv_ranks *ranks);
+CLV_API clv_ranks_info clv_ranks_info_get(const clv_ranks *ranks);
+/** Bytes that this rank sends to others in each step of a plan of clv_pass_graph, heads of messages included; it receives about as many. */
+CLV_API int64_t clv_ranks_step_bytes(const clv_ranks *ranks, const clv_plan *plan);
 #endif // CLEAVE_STABLE_ONLY
 
 #ifdef __cplusplus

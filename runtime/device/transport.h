@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-// The seam to what carries messages between the ranks of a training: another process, on this machine or another.
-// As backend.h, a table of verbs. An engine is a library of its own that is opened at run time (exec/ranks.c), so
-// nothing of Cleave is called from below; it returns 0, or says in a sentence why not.
+// The seam to what carries messages between the ranks of a training: another process, on this machine or
+// another. As backend.h, a table of verbs. An engine is a library of its own that is opened at run time
+// (exec/ranks.c), so nothing of Cleave is called from below; it returns 0, or says in a sentence why not.
 //
-// Messages of one sender, one receiver and one tag arrive in the order in which they were sent. Verbs may be called
-// by several threads; none of them blocks, but open and close.
+// Messages of one sender, one receiver and one tag arrive in the order in which they were sent. Verbs may be
+// called by several threads; none of them blocks, but open and close.
 #ifndef CLV_DEVICE_TRANSPORT_H
 #define CLV_DEVICE_TRANSPORT_H
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Which ranks are there: each tells rank 0 every second that it is, and rank 0 tells each. Who is not heard of for
-// long enough is lost, and with it the training: rank 0 says so to the others, with the reason. No engine has to
-// know of a death, and a rank that computes, reads or writes for minutes is not taken for dead.
+// Which ranks are there: each tells rank 0 every second that it is, and rank 0 tells each. Who is not heard
+// of for long enough is lost, and with it the training: rank 0 says so to the others, with the reason. No
+// engine has to know of a death, and a rank that computes, reads or writes for minutes is not taken for dead.
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>

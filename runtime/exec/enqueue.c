@@ -173,7 +173,8 @@ static clv_status send(clv__executor *executor, int slot, const clv__command *co
         }
     }
     if (transfer->exchanged)
-        clv__exchange_post(executor->run->exchange, executor, slot, command->transfer, event);
+        clv__exchange_post(executor->run->exchange, executor, slot, command->transfer,
+                           clv__staged_outputs(executor, slot) + transfer->staged_at, event);
     else
         tell_sent(executor, slot, command, 1, event);
     return CLV_OK;

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// Sums over ranks. Values lie in the order in which the plan sends them, several to a bucket. Of each value rank r
-// owns an r-th part: it receives that part from all others, adds in the order of ranks, and sends the sum to all. So
-// 2 (N-1)/N of the bytes leave a rank, and the additions are the same ones, in the same order, on every engine.
-// A thread does this, bucket by bucket, as soon as a bucket's values are in staging memory.
+// Sums over ranks. Values lie in the order in which the plan sends them, several to a bucket. Of each value
+// rank r owns an r-th part: it receives that part from all others, adds in the order of ranks, and sends the
+// sum to all. So 2 (N-1)/N of the bytes leave a rank, and the additions are the same ones, in the same order,
+// on every engine. A thread does this, bucket by bucket, as soon as a bucket's values are in staging memory.
 #include "exec/exchange.h"
 
 #include <inttypes.h>
@@ -61,7 +61,8 @@ static clv__error *error_of(const clv__exchange *exchange) {
     return clv__plan_error(exchange->run->plan);
 }
 
-/** Does the value take part when parts are handed out to be added, and when sums, or parts, are handed to all? */
+/** Does the value take part when parts are handed out to be added, and when sums, or parts, are handed to
+ *  all? */
 static bool takes_part(const item *at, uint32_t phase) {
     return at->how->kind != (phase == PARTS ? CLV__EXCHANGE_GATHER : CLV__EXCHANGE_SCATTER);
 }
@@ -302,13 +303,12 @@ static void *run_thread(void *user) {
 }
 
 void clv__exchange_post(clv__exchange *exchange, const clv__executor *executor, int slot, int transfer,
-                        clv__bevent *event) {
+                        char *staged, clv__bevent *event) {
     item *at = &exchange->items[exchange->item_of[transfer]];
     pthread_mutex_lock(&exchange->lock);
     at->posted[slot] = executor->steps[slot].ticket;
     at->event[slot] = event;
-    at->staged[slot] =
-        clv__staged_outputs(executor, slot) + exchange->run->plan->transfers[transfer].staged_at;
+    at->staged[slot] = staged;
     pthread_cond_broadcast(&exchange->changed);
     pthread_mutex_unlock(&exchange->lock);
 }
@@ -328,8 +328,8 @@ clv_status clv__exchange_await(clv__exchange *exchange, const clv__executor *exe
 
 // ---- making and unmaking ----------------------------------------------------------------------------------
 
-/** Values in the order of their SENDs, and their buckets. Returns how many buckets. What is sent after a value of the bucket was received
- *  may depend on it, and is in the next one. */
+/** Values in the order of their SENDs, and their buckets. Returns how many buckets. What is sent after a
+ *  value of the bucket was received may depend on it, and is in the next one. */
 static int list_items(const clv_plan *plan, size_t bucket_bytes, item *items, int *n) {
     size_t bytes = 0;
     int buckets = 0, first = 0;
@@ -473,4 +473,8 @@ int64_t clv__exchange_bytes(const clv_plan *plan, int rank, int size, size_t buc
     }
     free(items);
     return size > 1 ? bytes : 0;
+}
+
+int64_t clv_ranks_step_bytes(const clv_ranks *ranks, const clv_plan *plan) {
+    return clv__exchange_bytes(plan, ranks->place.rank, ranks->place.size, 0);
 }

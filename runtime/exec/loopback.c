@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Ranks that are threads of one process: a message is a copy in a list, taken by whoever receives it. For tests, of
-// what MPI's ranks do as well.
+// Ranks that are threads of one process: a message is a copy in a list, taken by whoever receives it. For
+// tests, of what MPI's ranks do as well.
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>

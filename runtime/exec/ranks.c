@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Joining the ranks, and messages between them. An engine's library is looked for beside Cleave's own, so that one
-// build serves machines with MPI and without.
+// Joining the ranks, and messages between them. An engine's library is looked for beside Cleave's own, so
+// that one build serves machines with MPI and without.
 #define _GNU_SOURCE // dladdr
 #include "exec/ranks.h"
 
@@ -28,17 +28,6 @@ static clv__error *error_of(const clv_ranks *ranks) {
 
 // ---- the end ----------------------------------------------------------------------------------------------
 
-void clv__ranks_end(clv_ranks *ranks, bool first, const char *sentence) {
-    pthread_mutex_lock(&ranks->lock);
-    if (!ranks->over) {
-        ranks->over = true;
-        ranks->first_to_tell = first;
-        snprintf(ranks->sentence, sizeof ranks->sentence, "%s", sentence);
-    }
-    pthread_mutex_unlock(&ranks->lock);
-    atomic_store(&ranks->is_over, true);
-}
-
 void clv__ranks_fail(clv_ranks *ranks, const char *sentence) {
     char told[sizeof ranks->sentence];
     snprintf(told, sizeof told, "rank %d of %d ended after step %lld: %.380s", ranks->place.rank,
@@ -47,16 +36,8 @@ void clv__ranks_fail(clv_ranks *ranks, const char *sentence) {
     clv__beats_tell(ranks);
 }
 
-clv_status clv__ranks_status(clv_ranks *ranks) {
-    pthread_mutex_lock(&ranks->lock);
-    clv_status status =
-        ranks->over ? clv__error_set(error_of(ranks), CLV_E_RANK_LOST, "%s", ranks->sentence) : CLV_OK;
-    pthread_mutex_unlock(&ranks->lock);
-    return status;
-}
-
-/** The engine says that a message cannot be: so that the others need not wait, all ends. If another rank has ended, why it did is on its
- *  way, and is the better sentence. */
+/** The engine says that a message cannot be: so that the others need not wait, all ends. If another rank has
+ *  ended, why it did is on its way, and is the better sentence. */
 static clv_status broken(clv_ranks *ranks, int other, const char *why) {
     char sentence[400];
     for (int i = 0; i < 200 && ranks->beats && !atomic_load(&ranks->is_over); i++)
@@ -228,12 +209,27 @@ static clv_status find_engine(clv__error *error, const char *name, const clv__tr
 #endif
 }
 
+/** Without an engine: nobody is there. */
+static clv_status plan_ranks(clv_runtime *runtime, const clv_ranks_config *config, clv_ranks **out) {
+    clv__error *error = clv__runtime_error_of(runtime);
+    if (config->planned < 1 || config->rank < 0 || config->rank >= config->planned)
+        CLV_FAIL(error, CLV_E_VALUE, "rank %d of %d cannot be planned", config->rank, config->planned);
+    clv_ranks *ranks = clv__alloc(1, sizeof *ranks);
+    if (!ranks) CLV_FAIL(error, CLV_E_HOST_MEMORY, "no host memory for ranks");
+    ranks->runtime = runtime;
+    ranks->place = (clv__transport_place){.rank = config->rank, .size = config->planned};
+    pthread_mutex_init(&ranks->lock, NULL);
+    *out = ranks;
+    return CLV_OK;
+}
+
 clv_status clv_ranks_create(clv_runtime *runtime, const clv_ranks_config *config, clv_ranks **out) {
     CLV_TRY(CLV__GIVEN(NULL, runtime));
     CLV_TRY(CLV__USABLE(clv__runtime_error_of(runtime), out));
     const clv_ranks_config own = config ? *config : (clv_ranks_config){0};
     const clv__transport *engine = NULL;
     *out = NULL;
+    if (own.planned) return plan_ranks(runtime, &own, out);
     CLV_TRY(find_engine(clv__runtime_error_of(runtime), own.engine ? own.engine : "mpi", &engine));
     return clv__ranks_open(runtime, engine, NULL, own.patience, out);
 }
@@ -241,7 +237,7 @@ clv_status clv_ranks_create(clv_runtime *runtime, const clv_ranks_config *config
 void clv_ranks_destroy(clv_ranks *ranks) {
     if (!ranks) return;
     const bool orderly = clv__beats_end(ranks, !atomic_load(&ranks->is_over));
-    ranks->engine->close(ranks->self, orderly);
+    if (ranks->engine) ranks->engine->close(ranks->self, orderly);
     if (!orderly) { // messages may be under way that point into it
         clv__leave(ranks);
         return;

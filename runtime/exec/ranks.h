@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Inside of the ranks of a training: who takes part, messages to them, and who of them does not answer any more.
+// Inside of the ranks of a training: who takes part, messages to them, and who of them does not answer any
+// more.
 #ifndef CLV_EXEC_RANKS_H
 #define CLV_EXEC_RANKS_H
 
@@ -42,7 +43,8 @@ clv_status clv__ranks_send(clv_ranks *ranks, int to, clv__tag tag, const void *d
                            clv__message *out);
 clv_status clv__ranks_receive(clv_ranks *ranks, int from, clv__tag tag, void *data, size_t bytes,
                               clv__message *out);
-/** Wait for n messages. stop: becomes true when nobody wants them any more; NULL: never. CLV_E_RANK_LOST, with the sentence. */
+/** Wait for n messages. stop: becomes true when nobody wants them any more; NULL: never. CLV_E_RANK_LOST,
+ *  with the sentence. */
 clv_status clv__ranks_await(clv_ranks *ranks, clv__message *messages, int n, const atomic_bool *stop);
 
 /** What rank 0 says is what all have: `bytes` of it. On every rank, in one order, by one thread. */

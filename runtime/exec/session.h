@@ -57,8 +57,8 @@ clv__arenas *clv__session_arenas(const clv_session *session, const clv_device *d
 /** The kept tensor of that name on a device; NULL if it is not there. */
 clv__kept *clv__session_kept(const clv_session *session, const char *name, const clv_device *device);
 
-/** Read a tensor whole, of which each rank has a part: rank 0 into `data`, the others (data NULL) hand theirs over. All ranks do so
- *  in one order. */
+/** Read a tensor whole, of which each rank has a part: rank 0 into `data`, the others (data NULL) hand theirs
+ *  over. All ranks do so in one order. */
 clv_status clv__session_read_whole(clv_session *session, int index, void *data);
 /** Write this rank's part of a whole. */
 clv_status clv__session_write_part(clv_session *session, int index, const void *whole);

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-// A training over ranks: which settings it can have, and whether all ranks have the same. What a step does is in
-// step.c, what is exchanged in exec/exchange.c.
+// A training over ranks: which settings it can have, and whether all ranks have the same. What a step does is
+// in step.c, what is exchanged in exec/exchange.c.
 #include <inttypes.h>
-#include <stdio.h>
 #include <string.h>
 
+#include "base/number.h"
 #include "data/rows.h"
 #include "device/device.h"
 #include "exec/ranks.h"
@@ -21,6 +21,9 @@ clv_status clv__ranks_check(clv_runtime *runtime, const clv_train_config *config
     if (!config->ranks) return CLV_OK;
     const int size = config->ranks->place.size;
     clv__target_loss losses[CLV_MAX_PORTS];
+    if (!config->ranks->engine)
+        CLV_FAIL(error, CLV_E_STATE,
+                 "these ranks are there to plan with (clv_ranks_config.planned): nobody trains");
     if (config->batch < size)
         CLV_FAIL(error, CLV_E_VALUE, "a batch of %" PRId64 " samples for %d ranks, each needs at least one",
                  config->batch, size);
@@ -55,13 +58,13 @@ static void describe(const clv_train_config *config, const clv_trainer *trainer,
         shapes = clv__digest_text(shapes, tensor->name);
         shapes = clv__digest_number(shapes, clv_tensor_numel(tensor));
     }
-    snprintf(text, bytes,
-             "model %.100s (%016" PRIx64 "), data %016" PRIx64 ", batch %" PRId64 ", steps %" PRId64
-             ", seed %" PRIu64 ", lr %.9g, optimizer %d, precision %d, micro-batches %" PRId64
-             ", epoch %" PRId64 ", step %" PRId64,
-             config->model->name, shapes, data, config->batch, trainer->steps, config->seed, config->lr,
-             (int)config->optimizer.kind, (int)config->precision, config->micro_batches,
-             trainer->position.epoch, trainer->position.step);
+    clv__format(text, bytes,
+                "model %.100s (%016" PRIx64 "), data %016" PRIx64 ", batch %" PRId64 ", steps %" PRId64
+                ", seed %" PRIu64 ", lr %.9g, optimizer %d, precision %d, micro-batches %" PRId64
+                ", epoch %" PRId64 ", step %" PRId64,
+                config->model->name, shapes, data, config->batch, trainer->steps, config->seed, config->lr,
+                (int)config->optimizer.kind, (int)config->precision, config->micro_batches,
+                trainer->position.epoch, trainer->position.step);
 }
 
 clv_status clv__ranks_compare(const clv_train_config *config, const clv_trainer *trainer) {

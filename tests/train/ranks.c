@@ -34,6 +34,14 @@ typedef struct party {
     bool tells;
 } party;
 
+static clv_tensor *build_wide(clv_tensor *x, const clv_model *model) {
+    x = clv_relu(clv_nn_linear(clv_flatten(x, 1), "hidden", 45, NULL));
+    return clv_nn_linear(x, "fc", model->classes, NULL);
+}
+/** Of whose parameters each rank has a part, one that is not a fourth, or none. */
+static const clv_model wide = {
+    .name = "wide", .build = build_wide, .input = {1, 4, 6}, .classes = SMALL_CLASSES};
+
 static party parties[MOST_RANKS + 1]; // the last one: in one process
 static char folder[] = CLV_TEST_BINARY_DIR;
 
@@ -56,7 +64,8 @@ static void read_parameters(clv_session *session, party *p) {
         const int n = (int)(tensor.bytes / sizeof(float));
         if (tensor.category == CLV_OPTIMIZER) p->state_bytes += tensor.bytes;
         if (tensor.category != CLV_PARAMETERS || p->n_numbers + n > MOST_NUMBERS) continue;
-        if (clv_session_read(session, i, p->numbers + p->n_numbers, tensor.bytes) == CLV_OK) p->n_numbers += n;
+        if (clv_session_read(session, i, p->numbers + p->n_numbers, tensor.bytes) == CLV_OK)
+            p->n_numbers += n;
     }
 }
 
@@ -194,7 +203,9 @@ static void test_ranks_have_the_bits_of_replicas(void **state) {
     if (!has_devices(4)) skip();
     for (int n = 2; n <= 4; n += 2) {
         for (int c = 0; c < 6; c++) {
-            clv_train_config config = config_of(c < 4 ? &small_plain : &small_model,
+            clv_train_config config = config_of(c == 0 || c == 4 ? &small_plain
+                                                : c == 5         ? &small_model
+                                                                 : &wide,
                                                 c % 3 == 0   ? sgd
                                                 : c % 3 == 1 ? adam
                                                              : clipped,
@@ -208,7 +219,16 @@ static void test_ranks_have_the_bits_of_replicas(void **state) {
             assert_same(&parties[0], one);
             // tested in other batches
             assert_true(fabs(parties[0].result.test.loss - one->result.test.loss) < 1e-5);
-            if (c >= 4) continue; // running statistics are each rank's own: rank 0's are kept
+            size_t kept = 0;
+            for (int i = 0; i < n; i++) kept += parties[i].state_bytes;
+            // clipping, averages: each updates all; a scaler's three numbers are everybody's
+            const bool parts = c % 3 != 2;
+            const size_t everybody = c % 2 ? 3 * sizeof(float) : 0;
+            assert_int_equal(parts ? kept - (size_t)(n - 1) * everybody : kept / (size_t)n, one->state_bytes);
+            if (c == 1 && n == 4) // of 1080 elements of the largest, from 256 to 384
+                for (int i = 0; i < n; i++)
+                    assert_in_range(parties[i].state_bytes, 2 * 4 * 128, 2 * 4 * (384 + 135 + 48));
+            if (c == 5) continue; // running statistics are each rank's own: rank 0's are kept
             for (int i = 1; i < n; i++) assert_same(&parties[i], one);
         }
     }
@@ -235,8 +255,7 @@ static void test_a_checkpoint_goes_on_with_others(void **state) {
     (void)state;
     char checkpoint[512];
     snprintf(checkpoint, sizeof checkpoint, "%s/train_ranks.checkpoint", folder);
-    clv_train_config config =
-        config_of(&small_plain, (clv_optimizer_config){.kind = CLV_ADAM}, CLV_PRECISION_F32);
+    clv_train_config config = config_of(&wide, (clv_optimizer_config){.kind = CLV_ADAM}, CLV_PRECISION_F32);
     prepare(4, &config);
     run_ranks(4);
     const party whole = parties[0];
@@ -351,7 +370,7 @@ static void test_foreign_messages_are_refused(void **state) {
         clv__loopback *loopback = clv__loopback_create(2);
         assert_true(clv__loopback_put(loopback, 1, 0, CLV__TAG_EXCHANGE, junk,
                                       c == 0   ? 3
-                                      : c == 1 ? 64
+                                      : c == 1 ? 48
                                                : sizeof junk));
         pthread_t threads[2];
         for (int i = 0; i < 2; i++) {

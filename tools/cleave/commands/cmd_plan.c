@@ -21,6 +21,7 @@ typedef struct plan_job {
     clv_placement placement;
     clv_place_choice *choice;        // NULL: none was to be made
     double shares[CLI_MAX_REPLICAS]; // of replicas, within budgets
+    cli_ranks_planned ranks;         // none without --ranks
 } plan_job;
 
 /** A plan and its graph. */
@@ -313,14 +314,16 @@ static int print_json(const plan_job *job, clv_plan *plan, clv_plan *plain, cons
                       (json_int_t)row->parameters, "bytes", (json_int_t)row->bytes, "flops", row->flops));
     }
     return cli_print_json(json_pack(
-        "{s:s, s:I, s:b, s:o, s:o, s:o, s:o, s:i, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:I, s:b, s:o, s:o}",
+        "{s:s, s:I, s:b, s:o, s:o, s:o, s:o, s:i, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:I, s:b, s:o, s:o, "
+        "s:o}",
         "model", job->model->name, "batch", (json_int_t)batch, "train", job->session->args->train, "layers",
         layers, "modules", plan_tree_json(tree, depth_of(job->session->args)), "choices", choices_json(plan),
         "fused", fused_json(plan), "launches", launches_of(plan), "placement", cli_place_json(job->choice),
         "devices", devices_json(plan), "transfers", transfers_json(plan), "parts", cli_parts_json(plan),
         "recomputed", cli_recomputed_json(plan), "mixed", cli_precision_json(job->session->args, plan, plain),
         "without", cli_without_json(plan, plain), "largest_batch", (json_int_t)advice->largest, "fits",
-        advice->fits, "advice", advice_json(advice), "least", cli_profile_plan_json(profile, plan)));
+        advice->fits, "advice", advice_json(advice), "least", cli_profile_plan_json(profile, plan), "ranks",
+        cli_ranks_json(&job->ranks)));
 }
 
 /** What the devices hold at most, by what it is for. */
@@ -393,6 +396,7 @@ static int print_table(const plan_job *job, clv_plan *plan, clv_plan *plain, con
     }
     print_choices(plan);
     print_fused(plan);
+    if (job->ranks.n) cli_ranks_print(&job->ranks);
     cli_parts_print(stdout, plan);
     cli_without_print(stdout, args, plan, plain, false);
     cli_recomputed_print(stdout, args, plan);
@@ -434,6 +438,9 @@ static int plan_and_print(plan_job *job, int64_t batch) {
     plan_made planned = {0}, plain = {0};
     cli_profile profile;
     int code = choose_devices(job, batch);
+    if (code != EXIT_DONE) return code;
+    if (job->session->args->n_ranks)
+        code = cli_ranks_plan(job->session, training_of(job, batch), plan_config(job), batch, &job->ranks);
     if (code != EXIT_DONE) return code;
     clv_status status = make_plan(job, batch, &planned);
     if (status == CLV_OK) status = make_plain_plan(job, batch, &plain);
@@ -483,7 +490,9 @@ int cmd_plan(const cli_args *args) {
     if (args->input_size) sized = clv_model_for(&sized, size.dims[0], size.dims[1], size.dims[2], 0);
     model = &sized;
     cli_placement placement;
-    code = cli_check_optimizer(args);
+    double link;
+    code = cli_read_link(args, &link);
+    if (code == EXIT_DONE) code = cli_check_optimizer(args);
     if (code == EXIT_DONE) code = cli_read_placement(args, &placement);
     if (code != EXIT_DONE) return code;
     cli_session session;
@@ -496,6 +505,7 @@ int cmd_plan(const cli_args *args) {
     tell_batch(args, named.onnx, batch);
     code = plan_and_print(&job, batch);
     clv_free(job.choice);
+    cli_ranks_planned_end(&job.ranks);
     cli_stop(&session);
     return code;
 }

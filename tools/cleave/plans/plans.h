@@ -49,6 +49,30 @@ json_t *cli_without_json(const clv_plan *plan, clv_plan *plain);
 void cli_without_print(FILE *out, const cli_args *args, const clv_plan *plan, clv_plan *plain,
                        bool only_more);
 
+// ---- over_ranks.c: a training of several processes --------------------------------------------------------
+
+/** What a rank sends in a step and holds; least: seconds that it computes by its maker's figures, 0: not
+ *  known. */
+typedef struct cli_rank_planned {
+    int64_t sent;
+    uint64_t optimizer, peak;
+    double least;
+} cli_rank_planned;
+typedef struct cli_ranks_planned {
+    int n;
+    cli_rank_planned *rank, alone; // alone: one process
+    int64_t most;                  // bytes that one of them sends
+    double link;                   // bytes a second; 0: not given
+} cli_ranks_planned;
+/** --link in bytes a second, 0 without. Prints what is wrong. */
+int cli_read_link(const cli_args *args, double *bytes);
+/** Plan a training for each of --ranks; end it in any case. Prints what fails. */
+int cli_ranks_plan(cli_session *session, clv_train_config config, clv_plan_config how, int64_t batch,
+                   cli_ranks_planned *out);
+json_t *cli_ranks_json(const cli_ranks_planned *planned);
+void cli_ranks_print(const cli_ranks_planned *planned);
+void cli_ranks_planned_end(cli_ranks_planned *planned);
+
 // ---- parts.c: what is larger than a device's largest allocation -------------------------------------------
 
 json_t *cli_parts_json(const clv_plan *plan);

@@ -19,7 +19,8 @@ typedef struct cli_ranks {
     cli_args args;           // of a rank that writes nothing
     int errors;              // where its stderr was; -1: it is there
 } cli_ranks;
-/** Join them, if --ranks asks for it: all but the first are silent from then on, and write no files. Prints what fails. */
+/** Join them, if --ranks asks for it: all but the first are silent from then on, and write no files. Prints
+ *  what fails. */
 int cli_ranks_join(cli_session *session, cli_ranks *out);
 /** A training failed: one of the ranks that are left says why. */
 void cli_ranks_speak(const cli_ranks *ranks, clv_status status);

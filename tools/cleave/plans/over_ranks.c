@@ -1,0 +1,129 @@
+// SPDX-License-Identifier: Apache-2.0
+// cleave plan --ranks N --link SPEED: what each of so many processes holds and sends, and whether more of
+// them help.
+#include "plans/plans.h"
+#include "table.h"
+
+#include <inttypes.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+#include <strings.h>
+
+int cli_read_link(const cli_args *args, double *bytes) {
+    static const struct {
+        const char *name;
+        double bytes;
+    } units[] = {{"kbit", 1e3 / 8}, {"Mbit", 1e6 / 8}, {"Gbit", 1e9 / 8},
+                 {"KB", 1e3},       {"MB", 1e6},       {"GB", 1e9}};
+    char *end;
+    *bytes = 0;
+    if (!args->link) return EXIT_DONE;
+    if (!args->n_ranks) return cli_fail(EXIT_USAGE, "--link is of --ranks: how many are there?");
+    const double number = strtod(args->link, &end);
+    for (size_t i = 0; i < sizeof units / sizeof *units; i++)
+        if (end != args->link && !strcasecmp(end, units[i].name)) *bytes = number * units[i].bytes;
+    if (!(*bytes > 0 && isfinite(*bytes)))
+        return cli_fail(EXIT_USAGE, "--link wants a speed, 1Gbit or 12GB a second, not '%s'", args->link);
+    return EXIT_DONE;
+}
+
+/** Of a plan that has a device for itself: bytes of a category. */
+static uint64_t held(clv_plan *plan, clv_category category, uint64_t *peak) {
+    uint64_t bytes = 0;
+    *peak = 0;
+    for (int d = 0; d < clv_plan_info_get(plan).n_devices; d++) {
+        const clv_plan_memory memory = clv_plans_memory(&plan, 1, clv_plan_device_get(plan, d));
+        bytes += memory.category[category];
+        *peak += memory.predicted_peak_bytes;
+    }
+    return bytes;
+}
+
+int cli_ranks_plan(cli_session *session, clv_train_config config, clv_plan_config how, int64_t batch,
+                   cli_ranks_planned *out) {
+    const int n = (int)session->args->n_ranks;
+    *out = (cli_ranks_planned){.n = n, .rank = calloc((size_t)n, sizeof *out->rank)};
+    if (!out->rank) return cli_fail(EXIT_FAILED, "out of host memory for ranks");
+    if (batch < n)
+        return cli_fail(EXIT_USAGE, "a batch of %" PRId64 " samples for %d ranks: each needs at least one",
+                        batch, n);
+    for (int r = -1; r < n; r++) { // -1: one process with the whole batch
+        const clv_ranks_config planned = {.planned = r < 0 ? 1 : n, .rank = r < 0 ? 0 : r};
+        clv_ranks *ranks = NULL;
+        clv_graph *graph = NULL;
+        clv_plan *plan = NULL;
+        clv_status status = clv_ranks_create(session->runtime, &planned, &ranks);
+        config.ranks = ranks;
+        if (status == CLV_OK)
+            status = clv_pass_graph(session->runtime, &config, CLV_PASS_TRAIN, batch, &graph);
+        if (status == CLV_OK) status = clv_plan_create(graph, &how, &plan);
+        if (status == CLV_OK) {
+            cli_rank_planned *of = r < 0 ? &out->alone : &out->rank[r];
+            of->sent = clv_ranks_step_bytes(ranks, plan);
+            of->optimizer = held(plan, CLV_OPTIMIZER, &of->peak);
+            of->least = clv_plan_device_info_get(plan, clv_plan_device_get(plan, 0)).least_seconds;
+            if (of->sent > out->most) out->most = of->sent;
+        }
+        clv_plan_destroy(plan);
+        clv_graph_destroy(graph);
+        clv_ranks_destroy(ranks);
+        if (status != CLV_OK) return cli_fail_status(session->runtime, status);
+    }
+    return cli_read_link(session->args, &out->link);
+}
+
+/** Seconds of a step: exchanging goes on beside the backward pass, two thirds of computing, but parameters
+ *  come back after the updates. */
+static double step_of(const cli_ranks_planned *planned, double computing, double exchange) {
+    const double beside = 2 * computing / 3, gradients = exchange / 2;
+    (void)planned;
+    return computing + exchange / 2 + (gradients > beside ? gradients - beside : 0);
+}
+
+json_t *cli_ranks_json(const cli_ranks_planned *planned) {
+    json_t *ranks = json_array();
+    for (int r = 0; r < planned->n; r++)
+        json_array_append_new(ranks, json_pack("{s:i, s:I, s:I, s:I}", "rank", r, "sent_bytes",
+                                               (json_int_t)planned->rank[r].sent, "predicted_peak_bytes",
+                                               (json_int_t)planned->rank[r].peak, "optimizer_bytes",
+                                               (json_int_t)planned->rank[r].optimizer));
+    return ranks;
+}
+
+void cli_ranks_print(const cli_ranks_planned *planned) {
+    const table_column columns[] = {{"rank", TABLE_NUMBER, TABLE_KEEP, 0, NULL},
+                                    {"sends a step", TABLE_NUMBER, TABLE_KEEP, 0, NULL},
+                                    {"optimizer", TABLE_NUMBER, TABLE_KEEP, 0, NULL},
+                                    {"peak", TABLE_NUMBER, TABLE_KEEP, 0, NULL}};
+    table *t = table_create(columns, sizeof columns / sizeof *columns);
+    for (int r = 0; r < planned->n; r++) {
+        table_add(t, "%d", r);
+        table_add(t, "%s", cli_bytes((uint64_t)planned->rank[r].sent));
+        table_add(t, "%s", cli_bytes(planned->rank[r].optimizer));
+        table_add(t, "%s", cli_bytes(planned->rank[r].peak));
+    }
+    table_print(t, stdout);
+    if (!(planned->link > 0)) return;
+    const double exchange = (double)planned->most / planned->link, computing = planned->rank[0].least,
+                 alone = planned->alone.least;
+    screen_say(stdout, "an exchange takes %.3g ms a step at least, half of it beside the backward pass",
+               1e3 * exchange);
+    if (!(computing > 0 && alone > 0)) {
+        screen_say(stdout, "how long a step computes is not known of this device: --device null:CARD, or "
+                           "what cleave train measures");
+        return;
+    }
+    const double step = step_of(planned, computing, exchange);
+    screen_say(stdout,
+               "a step of %d ranks: %.3g ms at least, of which they compute %.3g ms; one alone with the "
+               "whole batch: %.3g ms%s",
+               planned->n, 1e3 * step, 1e3 * computing, 1e3 * alone,
+               step < alone ? ""
+                            : ". More ranks make it slower: a larger batch or a faster link would help, as "
+                              "the bytes do not depend on the batch");
+}
+
+void cli_ranks_planned_end(cli_ranks_planned *planned) {
+    free(planned->rank);
+}
