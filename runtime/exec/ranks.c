@@ -119,7 +119,7 @@ clv_status clv__ranks_agree(clv_ranks *ranks, void *data, size_t bytes) {
 static clv_status greet(clv_ranks *ranks, int other) {
     hello mine = {.magic = HELLO, .rank = (uint32_t)ranks->place.rank}, theirs = {0};
     clv__message messages[2];
-    snprintf(mine.version, sizeof mine.version, "%s", CLEAVE_VERSION);
+    snprintf(mine.version, sizeof mine.version, "%s", clv_version());
     CLV_TRY(clv__ranks_send(ranks, other, CLV__TAG_CONTROL, &mine, sizeof mine, &messages[0]));
     CLV_TRY(clv__ranks_receive(ranks, other, CLV__TAG_CONTROL, &theirs, sizeof theirs, &messages[1]));
     CLV_TRY(clv__ranks_await(ranks, messages, 2, NULL));

@@ -27,8 +27,8 @@ static clv_status keep(clv_session *session, const clv__value *value, clv_device
                       .category = tensor->category,
                       .trainable = tensor->trainable,
                       .in_out = tensor->in_out,
-                      .part_of = tensor->part_of ? clv_tensor_numel(tensor->part_of) : 0};
-    if (tensor->part_of) kept.whole = tensor->part_of->desc.shape;
+                      .part_of = tensor->is_part ? clv_shape_numel(&tensor->whole) : 0,
+                      .whole = tensor->whole};
     clv_status status = CLV_E_HOST_MEMORY;
     if (!name ||
         !clv__grow(&session->kept, &session->kept_room, session->n_kept + 1, sizeof *session->kept)) {

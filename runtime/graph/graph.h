@@ -31,7 +31,8 @@ struct clv_tensor {
     // VALUE: ACTIVATIONS, GRADIENTS (of a parameter) or IO (an output); PERSISTENT: PARAMETERS or OPTIMIZER
     clv_category category;
     clv_tensor *part, *part_gradient; // PERSISTENT, a parameter: what this rank updates of it; NULL: all
-    const clv_tensor *part_of; // PERSISTENT, optimizer state: as a rank's part of this; NULL: all
+    bool is_part;    // PERSISTENT, optimizer state: a rank's part of what is, all of it, so:
+    clv_shape whole; // for files
     clv_init init;        // PERSISTENT
     const void *values;   // PERSISTENT: the first values themselves, of clv_constant; NULL: `init` says
     bool trainable;       // PERSISTENT: a parameter

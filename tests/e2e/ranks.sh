@@ -8,15 +8,22 @@ data="--images x.npy --labels y.npy --batch 32 --quiet"
 # shellcheck disable=SC2086  # words on purpose
 if [ -z "${CLV_TEST_MPIRUN:-}" ]; then
     CLEAVE_MPI_LIBRARY=/nowhere.so expect 1 "ranks need libcleave_mpi.so" "$cleave" train $data --model mlp --steps 1 --device host --ranks
-    exit 0
+    finish
 fi
+recovery=
+case $($CLV_TEST_MPIRUN --version) in
+*"Open MPI"* | *OpenRTE*) # more ranks than cores, by root too
+    CLV_TEST_MPIRUN="$CLV_TEST_MPIRUN --oversubscribe"
+    recovery=--enable-recovery
+    ;;
+esac
 export OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1
 # shellcheck disable=SC2086
 ranks() { n=$1 && shift && $CLV_TEST_MPIRUN -n "$n" ${launch:-} "$cleave" train $data --ranks "$@"; }
 
 # the bits of replicas, where there are as many devices
 if [ "$device" != host ]; then
-    for how in "--model cnn --optimizer adam" "--model mlp --optimizer sgd --momentum 0.9 --precision mixed --optimizer sgd"; do
+    for how in "--model mlp --optimizer adam --precision mixed"; do
         # shellcheck disable=SC2086
         works "$cleave" train $data $how --steps 7 --replicas cpu:0,cpu:1,cpu:2,cpu:3 --shares equal --save one
         # shellcheck disable=SC2086
@@ -27,14 +34,13 @@ fi
 
 # bytes: as planned, and at most twice (N-1)/N of the parameters and a hundredth
 rm -f count
-works env LD_PRELOAD="$CLV_TEST_COUNTER" CLV_TEST_COUNT="$PWD/count" true
-launch="-x LD_PRELOAD=$CLV_TEST_COUNTER -x CLV_TEST_COUNT=$PWD/count"
+launch="env LD_PRELOAD=$CLV_TEST_COUNTER CLV_TEST_COUNT=$PWD/count"
 works ranks 4 --model cnn --steps 3 --device "$device" --checkpoint c --save four
 launch=
-"$cleave" plan cnn --train --batch 32 --ranks 4 --device "$device" --optimizer adam --json >plan.json || fail "no plan"
+works "$cleave" plan cnn --train --batch 32 --ranks 4 --device "$device" --optimizer adam --json
 [ "$(wc -l <count)" = 4 ] || fail "not all four ranks came to their end"
 while read -r rank _ exchanged _; do
-    planned=$("$helper" get "ranks.$rank.sent_bytes" <plan.json) || fail "no bytes of rank $rank in the plan"
+    planned=$(at "ranks.$rank.sent_bytes")
     same "bytes of rank $rank" "$exchanged" "$((3 * planned))"
     [ "$planned" -le "$((2 * 3 * 4 * 1199882 / 4 * 101 / 100))" ] || fail "rank $rank sends $planned bytes a step"
 done <count
@@ -44,9 +50,9 @@ works ranks 2 --model cnn --steps 5 --device "$device" --resume c --save two
 works "$cleave" train $data --model cnn --steps 5 --device "$device" --resume c --save none
 
 # a rank is killed: the others end within ten seconds, and one says which it was
-"$helper" images 96 x.npy
+[ -n "$recovery" ] || { in_part "this MPI ends all ranks when one dies"; finish; }
 # shellcheck disable=SC2086
-$CLV_TEST_MPIRUN --enable-recovery -n 3 "$cleave" train $data --model mlp --epochs 100000 --device host --checkpoint k \
+$CLV_TEST_MPIRUN $recovery -n 3 "$cleave" train $data --model mlp --epochs 100000 --device host --checkpoint k \
     --checkpoint-every 500 --ranks >out 2>err &
 launcher=$!
 i=0
@@ -57,7 +63,7 @@ kill -9 "$victim" || fail "no rank to kill"
 began=$(date +%s)
 wait "$launcher"
 [ "$(($(date +%s) - began))" -le 11 ] || fail "the others took $(($(date +%s) - began)) s to end"
-grep -q "rank [0-2] of 3 .*after step [0-9]*; go on, with any number of ranks, with --resume k" err || fail "no sentence: $(cat err)"
-# shellcheck disable=SC2086
-works "$cleave" train $data --model mlp --epochs 100000 --steps 1000000000 --device host --resume k --dry 2>/dev/null ||
-    works ranks 2 --model mlp --steps "$(("$("$helper" get position.step <k 2>/dev/null || echo 0)" + 5000))" --device host --resume k
+grep -q "rank [0-2] of 3 .*after step [0-9]*; go on, with any number of ranks, with --resume k" err ||
+    fail "no sentence: $(cat err)"
+works "$cleave" train $data --model mlp --epochs 1 --device host --weights k
+finish

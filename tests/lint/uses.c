@@ -16,6 +16,7 @@
 #include <cleave/place.h>
 #include <cleave/plan.h>
 #include <cleave/profile.h>
+#include <cleave/ranks.h>
 #include <cleave/runtime.h>
 #include <cleave/status.h>
 #include <cleave/tensor.h>

@@ -148,7 +148,7 @@ clv_tensor *clv__update_state(const clv_tensor *parameter, const char *state) {
     const clv_tensor *like = parameter->part ? parameter->part : parameter;
     clv_tensor *kept =
         clv__persistent(graph, name, like->desc, (clv_init){.kind = CLV_INIT_ZEROS}, CLV_OPTIMIZER, false);
-    if (kept && parameter->part) kept->part_of = parameter;
+    if (kept && parameter->part) kept->is_part = true, kept->whole = parameter->desc.shape;
     return kept;
 }
 
