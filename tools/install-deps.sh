@@ -19,9 +19,9 @@ packages="gcc libc6-dev binutils cmake ninja-build pkg-config
     libjpeg-dev libpng-dev libwebp-dev libtiff-dev libgif-dev libjansson-dev zlib1g-dev libxxhash-dev libpcre2-dev libutf8proc-dev librandom123-dev dataset-fashion-mnist"
 # Tests: the runner, a C++ compiler for the headers and the consumer project, a reader of XML, what locales are made of.
 test_packages="libcmocka-dev g++ libxml2-utils locales python3-cffi python3-numpy"
-# CI: a compiler's cache, another compiler and its sanitizers, two more drivers, compilers for GPUs that are not here, what makes packages, compilers and an emulator for
+# CI: MPI, a compiler's cache, another compiler and its sanitizers, two more drivers, compilers for GPUs that are not here, what makes packages, compilers and an emulator for
 # other processors.
-ci_packages="ccache dpkg-dev fakeroot python3-venv clang libclang-rt-14-dev mesa-opencl-icd oclgrind
+ci_packages="openmpi-bin libopenmpi-dev ccache dpkg-dev fakeroot python3-venv clang libclang-rt-14-dev mesa-opencl-icd oclgrind
     abigail-tools clang-15 libclc-15 libclc-15-dev llvm-spirv-15 spirv-tools
     gcc-aarch64-linux-gnu gcc-arm-linux-gnueabihf gcc-i686-linux-gnu qemu-user musl-tools"
 

@@ -14,18 +14,10 @@
 #include "exec/ranks.h"
 #include "exec/session.h"
 
-enum { BUCKET_BYTES = 25 << 20, MAGIC = 0x43584731 }; // "CXG1"
-enum { PARTS, SUMS };                                 // what a message holds
+enum { BUCKET_BYTES = 25 << 20, MAGIC = CLV__EXCHANGE_MAGIC };
+enum { PARTS, SUMS }; // what a message holds
 
-/** Before each message. A rank that is elsewhere, or trains something else, is found out by it. */
-typedef struct head {
-    uint32_t magic, phase;
-    int32_t rank, bucket;
-    int64_t ticket;
-    uint64_t digest; // of the plan's values
-    uint64_t bytes;  // behind the head
-    uint64_t stop;   // this rank was asked to stop
-} head;
+typedef clv__exchange_head head;
 
 /** A value that is exchanged. */
 typedef struct item {
@@ -135,25 +127,28 @@ static void carry(const bucket *b, int rank, uint32_t phase, char *message, bool
     }
 }
 
+const char *clv__exchange_fault(const clv__exchange_head *wanted, const void *message, size_t came) {
+    head is;
+    if (came < sizeof is) return "is none of an exchange";
+    memcpy(&is, message, sizeof is);
+    if (is.magic != wanted->magic || is.phase != wanted->phase || is.rank != wanted->rank)
+        return "is none of an exchange";
+    if (is.digest != wanted->digest) return "is of another model, or of other settings";
+    if (is.ticket != wanted->ticket || is.bucket != wanted->bucket) return "is of another step";
+    if (is.bytes != wanted->bytes || came != sizeof is + wanted->bytes) return "is cut";
+    return NULL;
+}
+
 static clv_status check_message(const bucket *b, int from, uint32_t phase, size_t came) {
     clv__exchange *exchange = b->exchange;
     const int owner = phase == PARTS ? exchange->ranks->place.rank : from;
-    head wanted = head_for(b, phase, part_bytes(b, owner, phase), false),
-         *is = head_of(message_of(exchange, exchange->came, from));
-    wanted.rank = from;
+    head wanted = head_for(b, phase, part_bytes(b, owner, phase), false);
     char sentence[400];
-    const char *other = NULL;
-    if (came < sizeof *is || is->magic != MAGIC || is->phase != phase || is->rank != from)
-        other = "is none of an exchange";
-    else if (is->digest != wanted.digest)
-        other = "is of another model, or of other settings";
-    else if (is->ticket != wanted.ticket || is->bucket != wanted.bucket)
-        other = "is of another step";
-    else if (is->bytes != wanted.bytes || came != sizeof *is + wanted.bytes)
-        other = "is cut";
-    if (!other) return CLV_OK;
+    wanted.rank = from;
+    const char *fault = clv__exchange_fault(&wanted, message_of(exchange, exchange->came, from), came);
+    if (!fault) return CLV_OK;
     snprintf(sentence, sizeof sentence, "a message of rank %d in step %lld %s", from,
-             (long long)atomic_load(&exchange->ranks->step) + 1, other);
+             (long long)atomic_load(&exchange->ranks->step) + 1, fault);
     clv__ranks_end(exchange->ranks, true, sentence);
     return clv__ranks_status(exchange->ranks);
 }

@@ -8,6 +8,20 @@
 struct clv_ranks;
 typedef struct clv__exchange clv__exchange;
 
+/** Before each message. A rank that is elsewhere, or trains something else, is found out by it. */
+enum { CLV__EXCHANGE_MAGIC = 0x43584731 }; // "CXG1"
+typedef struct clv__exchange_head {
+    uint32_t magic, phase;
+    int32_t rank, bucket;
+    int64_t ticket;
+    uint64_t digest; // of the plan's values
+    uint64_t bytes;  // behind the head
+    uint64_t stop;   // this rank was asked to stop
+} clv__exchange_head;
+/** What is wrong with a message of `came` bytes that should begin so; NULL: nothing. `stop` may be anything.
+ *  */
+const char *clv__exchange_fault(const clv__exchange_head *wanted, const void *message, size_t came);
+
 /** For the exchanged transfers of a bound run; *out is NULL where its plan has none. */
 clv_status clv__exchange_create(clv_run *run, clv__exchange **out);
 /** Nothing of the run is under way. NULL is fine. */
