@@ -149,7 +149,7 @@ clv_status clv__ranks_open(clv_runtime *runtime, const clv__transport *engine, v
     if (!ranks) CLV_FAIL(clv__runtime_error_of(runtime), CLV_E_HOST_MEMORY, "no host memory for ranks");
     ranks->runtime = runtime;
     ranks->engine = engine;
-    ranks->patience = patience > 0 ? patience : 8;
+    ranks->patience = patience > 0 ? patience : 5;
     pthread_mutex_init(&ranks->lock, NULL);
     if (engine->open(what, &ranks->place, &ranks->self, why) != 0) {
         clv__error_set(error_of(ranks), CLV_E_STATE, "no ranks: %s", why);

@@ -440,12 +440,15 @@ static int train_weighted(cli_session *session, const clv_model *model, cli_sour
     config.optimizer.groups = groups.group;
     config.optimizer.n_groups = groups.n;
     if (!args->quiet)
-        cli_answer_interrupts(args->checkpoint ? "\ninterrupted: the step is finished and the checkpoint "
-                                                 "written first; again to end at once\n"
-                              : config.ranks ? "\ninterrupted: the step is finished first, if all ranks are "
-                                               "there\n"
-                                             : "\ninterrupted: the step is finished first; again to end at "
-                                               "once, without waiting for the device\n");
+        cli_answer_interrupts(
+            config.ranks
+                ? "\ninterrupted, or a rank died: if all are there the step is finished first, and the "
+                  "checkpoint written if one is wanted, to go on with --resume\n"
+            : args->checkpoint
+                ? "\ninterrupted: the step is finished and the checkpoint written first; again to end at "
+                  "once\n"
+                : "\ninterrupted: the step is finished first; again to end at once, without waiting for the "
+                  "device\n");
     job.config = &config;
     code = watch_log_open(&job.watch.log, args->log, args->resume != NULL, args->quiet);
     if (code == EXIT_DONE) code = events_open(&job.watch.events, args->tensorboard, args->histograms);
