@@ -37,7 +37,7 @@ typedef struct clv__beats {
     pthread_mutex_t lock;
     pthread_cond_t changed;
     bool stop, orderly; // orderly: not before all are done
-    bool over, telling; // over: somebody has failed; telling: here it is said to the others
+    bool over; // somebody has failed, and all that can hear it have been told
 } clv__beats;
 
 static void tell(clv__beats *beats, peer *to, news said) {
@@ -122,38 +122,42 @@ static void rest(clv__beats *beats) {
     pthread_cond_timedwait(&beats->changed, &beats->lock, &until);
 }
 
+/** Send the last word to who has not had it, as soon as what was sent before is on its way. Is it out to all? */
+static bool last_word(clv__beats *beats, news word) {
+    clv_ranks *ranks = beats->ranks;
+    char why[CLV__TRANSPORT_WHY];
+    bool out = true, over;
+    for (int i = 0; i < beats->n; i++) {
+        peer *to = &beats->peers[i];
+        if (to->told.said != (int32_t)word) tell(beats, to, word);
+        if (to->out.active && ranks->engine->test(ranks->self, &to->out, &over, why) != 0)
+            to->out.active = false;
+        out &= to->told.said == (int32_t)word && !to->out.active;
+    }
+    return out;
+}
+
 static void *run(void *user) {
     clv__beats *beats = user;
     clv_ranks *ranks = beats->ranks;
     double last = clv__seconds(), told = 0;
-    bool said_done = false, said_over = false;
+    bool said_done = false;
     pthread_mutex_lock(&beats->lock);
     for (;;) {
         const bool done = beats->stop && beats->orderly, over = atomic_load(&ranks->is_over);
         if (beats->stop && (!beats->orderly || over || (said_done && all_done(beats)))) break;
         pthread_mutex_unlock(&beats->lock);
         const double now = clv__seconds(), slice = now - last > 0.5 ? 0.5 : now - last;
+        bool said_over = false;
         last = now;
         for (int i = 0; i < beats->n; i++) listen(beats, &beats->peers[i], slice);
-        if (now - told >= 1 || (over && !said_over) || (done && !said_done)) {
+        if (over) {
+            said_over = last_word(beats, ENDS);
+        } else if (done) {
+            said_done = last_word(beats, DONE);
+        } else if (now - told >= 1) {
             told = now;
-            said_over |= over;
-            said_done |= done && !over;
-            for (int i = 0; i < beats->n; i++)
-                if (!said_done || !done || beats->peers[i].told.said != DONE)
-                    tell(beats, &beats->peers[i], over ? ENDS : done ? DONE : HERE);
-        } else if (said_done) {
-            for (int i = 0; i < beats->n; i++) { // until the last word is out
-                peer *to = &beats->peers[i];
-                if (to->told.said != DONE || to->out.active) {
-                    char why[CLV__TRANSPORT_WHY];
-                    bool sent;
-                    if (to->told.said != DONE)
-                        tell(beats, to, DONE);
-                    else if (ranks->engine->test(ranks->self, &to->out, &sent, why) != 0)
-                        to->out.active = false;
-                }
-            }
+            for (int i = 0; i < beats->n; i++) tell(beats, &beats->peers[i], HERE);
         }
         pthread_mutex_lock(&beats->lock);
         beats->over = said_over;
