@@ -122,7 +122,8 @@ static void rest(clv__beats *beats) {
     pthread_cond_timedwait(&beats->changed, &beats->lock, &until);
 }
 
-/** Send the last word to who has not had it, as soon as what was sent before is on its way. Is it out to all? */
+/** Send the last word to who has not had it, as soon as what was sent before is on its way. Is it out to all?
+ *  */
 static bool last_word(clv__beats *beats, news word) {
     clv_ranks *ranks = beats->ranks;
     char why[CLV__TRANSPORT_WHY];
