@@ -246,7 +246,10 @@ static OrtStatus *answer(partition *p, OrtEpGraphSupportInfo *info) {
 
 OrtStatus *get_capability(OrtEp *self, const OrtGraph *graph, OrtEpGraphSupportInfo *info) {
     const provider *me = (const provider *)self;
+    const OrtNode *around = NULL;
     view v;
+    ORT_TRY(me->factory->ort.Graph_GetParentNode(graph, &around));
+    if (around) return NULL; // ONNX Runtime refuses nodes of ours in the graph of a node of a function
     ORT_TRY(view_read(me->factory, graph, &v));
     const size_t n = (size_t)v.n_nodes + 1;
     partition p = {.provider = me,
