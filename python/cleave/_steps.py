@@ -23,7 +23,7 @@ def array(x):
         x = x.astype(numpy.float32)
     elif x.dtype.kind in "iu" and x.dtype.name not in ("int64", "int32", "uint8", "int8"):
         x = x.astype(numpy.int64)
-    return numpy.ascontiguousarray(x)
+    return numpy.ascontiguousarray(x).reshape(x.shape)  # a number stays one
 
 
 def pointer(x):
@@ -312,6 +312,11 @@ class Steps:
         once, or compiled with `example`."""
         self._needs_weights("loaded")
         self._runtime.check(lib.clv_weights_load_except(self._session.pointer, os.fsencode(path), without.encode() if without else NULL))
+
+    def to_onnx(self, path, **settings):
+        """Write the model with its weights as an ONNX file: cleave.onnx.save."""
+        from .onnx import save
+        save(self, path, **settings)
 
     def close(self):
         """Give up what is held on the device, now."""
