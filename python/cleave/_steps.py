@@ -23,7 +23,7 @@ def array(x):
         x = x.astype(numpy.float32)
     elif x.dtype.kind in "iu" and x.dtype.name not in ("int64", "int32", "uint8", "int8"):
         x = x.astype(numpy.int64)
-    return numpy.ascontiguousarray(x).reshape(x.shape)  # a number stays one
+    return numpy.ascontiguousarray(x)
 
 
 def pointer(x):

@@ -39,20 +39,29 @@ class _Value:
         return "%s %s %s" % (self.name, numpy.dtype(_TYPES.get(self.type, object)).name, shape)
 
 
+def _fed(x):
+    """An array; one number stays without a dimension."""
+    if str(getattr(x, "dtype", "")) == "bfloat16":
+        x = x.astype(numpy.float32)
+    return array(x).reshape(numpy.shape(x))
+
+
 class Model(nn.Model):
     """A model of an ONNX file. Floats that are weights are its parameters, under the file's names; first values are the file's."""
 
     def __init__(self, source, loss="cross_entropy", **settings):
         super().__init__(self._layers, loss, **settings)
+        self._given, self._weights = dict(settings, loss=loss), {}
         config = ffi.new("clv_onnx_config *")
         config.any_shape = True
-        here, self._bytes = self._runtime.pointer, None
+        here = self._runtime.pointer
         if isinstance(source, (str, os.PathLike)):
+            self._source = os.fspath(source)
             self._file = make("clv_onnx", lambda out: lib.clv_onnx_read(here, os.fsencode(source), config, out), lib.clv_onnx_destroy,
                               self._runtime.handle)
         else:
-            data = source if isinstance(source, (bytes, bytearray, memoryview)) else source.SerializeToString()
-            self._bytes = ffi.from_buffer(bytes(data))
+            self._source = bytes(source if isinstance(source, (bytes, bytearray, memoryview)) else source.SerializeToString())
+            self._bytes = ffi.from_buffer(self._source)
             self._file = make("clv_onnx", lambda out: lib.clv_onnx_read_bytes(here, b"the model", self._bytes, len(self._bytes), config, out),
                               lib.clv_onnx_destroy, self._runtime.handle, self._bytes)
         info = lib.clv_onnx_info_get(self._file.pointer)
@@ -80,10 +89,15 @@ class Model(nn.Model):
         names = {name for _, name, _ in self._held()}
         if not names - self._loaded:
             return
-        kept = {n: x for n, x in self._read().items() if n in self._loaded} if self._loaded else {}
+        kept = dict(self._weights, **{n: x for n, x in self._read().items() if n in self._loaded} if self._loaded else {})
         self._runtime.check(lib.clv_onnx_weights_load(self._session.pointer, self._file.pointer))
         self._write(kept)
         self._loaded = names
+
+    def __reduce__(self):
+        """For pickle: the file or its bytes, settings, and the weights. The optimizer's state begins anew."""
+        given = dict(self._given, device=self.device.name)
+        return _restored, (self._source, given, self._read() if self._loaded else self._weights)
 
     def _arrays(self, batch):
         """A dict has inputs under the file's names; the others are targets, in order."""
@@ -101,9 +115,15 @@ class Model(nn.Model):
             inputs = self._arrays(inputs[0])
         if len(inputs) != len(self.inputs):
             raise TypeError("the model has %d inputs (%s), and was given %d" % (len(self.inputs), ", ".join(map(str, self.inputs)), len(inputs)))
-        fed = [array(x.astype(numpy.float32) if str(getattr(x, "dtype", "")) == "bfloat16" else x) for x in inputs]
-        results = [y.astype(_TYPES.get(v.type, y.dtype), copy=False) for y, v in zip(self._predict(fed), self.results)]
+        results = [y.astype(_TYPES.get(v.type, y.dtype), copy=False)
+                   for y, v in zip(self._predict([_fed(x) for x in inputs]), self.results)]
         return results[0] if len(results) == 1 else results
+
+
+def _restored(source, given, weights):
+    model = Model(source, **given)
+    model._weights = weights
+    return model
 
 
 def load(source, **settings):

@@ -194,11 +194,11 @@ class Provider(unittest.TestCase):
         self.assertLess(held() - before, 16 << 20)
 
     def test_nodes(self):
-        """The official node tests, those that ONNX Runtime passes: by turns a sixteenth."""
+        """The official node tests, those that ONNX Runtime passes: by turns an eighth, on other devices than the host a 32nd."""
         from onnx.backend.test.case.node import collect_testcases
         n, wrong = 0, []
         for case in collect_testcases(None):
-            if TURN and (zlib.crc32(case.name.encode()) ^ int(TURN)) % 16 or not case.data_sets:
+            if TURN and (zlib.crc32(case.name.encode()) ^ int(TURN)) % (8 if DEVICE == "host" else 32) or not case.data_sets:
                 continue
             given, right = case.data_sets[0]
             feeds = {v.name: numpy_helper.to_array(a) if isinstance(a, TensorProto) else a
@@ -219,7 +219,7 @@ class Provider(unittest.TestCase):
             if not all(close(a, b) for a, b in zip(got, wanted)) and not all(close(a, b) for a, b in zip(got, right)):
                 wrong.append(case.name)
         print("%d node tests" % n)
-        self.assertGreater(n, 50)
+        self.assertGreater(n, 20)
         self.assertEqual(wrong, [])
 
 
