@@ -183,8 +183,11 @@ class Provider(unittest.TestCase):
             with open("/proc/self/statm") as file:
                 return int(file.read().split()[1]) * 4096
 
+        proto = model([helper.make_node("MatMul", ["x", "w"], ["y"])], [("x", FLOAT, ["n", 512])], [("y", FLOAT, ["n", 1024])],
+                      [("w", random(512, 1024))])
+
         def use():
-            onnxruntime.InferenceSession(mlp(), options()).run(None, {"x": random(9, 20)})
+            onnxruntime.InferenceSession(proto, options()).run(None, {"x": random(9, 512)})
 
         for _ in range(20):
             use()
