@@ -325,6 +325,8 @@ clv_status clv_onnx_append(const clv_onnx *onnx, clv_graph *graph, clv_tensor *c
     CLV_TRY(CLV__GIVEN(NULL, onnx));
     clv__error *error = clv__runtime_error_of(onnx->runtime);
     CLV_TRY(CLV__USABLE(error, graph));
+    if (n_inputs > 0) CLV_TRY(CLV__USABLE(error, inputs));
+    if (n_outputs > 0) CLV_TRY(CLV__USABLE(error, outputs));
     if (failed) *failed = -1;
     if (n_inputs != onnx->n_inputs || n_outputs != onnx->n_targets)
         CLV_FAIL(error, CLV_E_VALUE, "'%s' has %d inputs and %d results, and was given %d and %d",

@@ -620,7 +620,7 @@ static void tells_where_it_fails(void **state) {
     expect_ok(clv_graph_create(support_runtime, &graph));
     assert_int_equal(append(onnx, graph, CLV_SHAPE(1, 1), &y, &failed), CLV_E_UNSUPPORTED);
     assert_int_equal(failed, 1);
-    assert_int_equal(clv_onnx_append(onnx, graph, NULL, 1, &y, 1, NULL), CLV_E_VALUE);
+    assert_int_equal(clv_onnx_append(onnx, graph, &y, 1, &y, 1, NULL), CLV_E_VALUE);
     assert_string_equal(clv_runtime_error(support_runtime),
                         "'bytes' has 2 inputs and 1 results, and was given 1 and 1");
     clv_graph_destroy(graph);
