@@ -25,12 +25,15 @@ typedef struct clv_onnx_config {
     /** what stands for dimensions that the file leaves open, beside the batch, which is the first: `seq=128,height=224` */
     CLV_OR_NULL const char *dims;
     bool numbers; /**< its results are numbers, not classes */
+    /** inputs of any shape and number, for clv_onnx_append: nothing is said of a batch, nothing is built yet, and ops that are missing
+     *  stand in clv_onnx_info.missing */
+    bool any_shape;
     CLV_RESERVED(4);
 } clv_onnx_config;
 
 typedef struct clv_onnx_info {
     /** its inputs and results as ports; of one input and one result `x` and `labels`. Borrowed, as all here. A copy with other `classes`
-     *  (clv_model_for) has another last layer */
+     *  (clv_model_for) has another last layer. NULL with any_shape, as ports */
     const clv_model *model;
     const char *producer; /**< the program that wrote the file; "": it does not say */
     int64_t ir_version, opset;
@@ -38,8 +41,10 @@ typedef struct clv_onnx_info {
     /** n_inputs inputs, then n_targets results, under the file's own names; of one of each, too */
     const clv_port *ports;
     int n_inputs, n_targets;
-    int64_t batch; /**< the first dimension of all inputs, where the file fixes it; 0: open. Any other is taken, too */
-    CLV_RESERVED(1);
+    int64_t
+        batch; /**< the first dimension of all inputs, where the file fixes it; 0: open. Any other is taken, too */
+    const char
+        *missing; /**< with any_shape: a sentence of all ops that Cleave has not, with counts; "": none */
 } clv_onnx_info;
 
 /**
@@ -62,12 +67,52 @@ typedef struct clv_onnx_info {
 CLV_API CLV_MUST_CHECK clv_status clv_onnx_read(clv_runtime *runtime, const char *path,
                                                 CLV_OR_NULL const clv_onnx_config *config,
                                                 CLV_OUT clv_onnx **out);
+/**
+ * The same of bytes: a ModelProto, as files have it.
+ *
+ * name     for sentences
+ * Errors   as clv_onnx_read;  CLV_E_FORMAT  external data: there is no folder for them
+ */
+CLV_API CLV_MUST_CHECK clv_status clv_onnx_read_bytes(clv_runtime *runtime, const char *name,
+                                                      CLV_COUNT(bytes) CLV_KEPT const void *data,
+                                                      size_t bytes, CLV_OR_NULL const clv_onnx_config *config,
+                                                      CLV_OUT clv_onnx **out);
 /** NULL is fine. */
 CLV_API void clv_onnx_destroy(CLV_OR_NULL clv_onnx *onnx);
 CLV_API clv_onnx_info clv_onnx_info_get(const clv_onnx *onnx);
 
+/** What a file says of an input or a result. */
+typedef struct clv_onnx_value {
+    const char *name;           /**< NULL: there is no such value */
+    int type;                   /**< TensorProto.DataType: 1 float, 7 int64, 9 bool; 0: not said */
+    int rank;                   /**< -1: not said */
+    int64_t dims[CLV_MAX_RANK]; /**< -1: open */
+    CLV_RESERVED(2);
+} clv_onnx_value;
+/** The i-th of its inputs that are no initializers, and behind these n_inputs the results. */
+CLV_API clv_onnx_value clv_onnx_value_get(const clv_onnx *onnx, int index);
+
+/**
+ * Append a file's nodes to a graph, for inputs of any shapes.
+ *
+ * graph     of the inputs
+ * inputs    n_inputs of them (clv_onnx_info), in the file's order. Floats are cast to f32, all others to i32
+ * outputs   the n_targets results: f32 or i32
+ * failed    the file's node that could not be built, from 0; -1: none, or not for one node. NULL: not wanted
+ *
+ * Errors    the graph's first mistake, as clv_graph_status;  CLV_E_VALUE  another number of inputs or outputs
+ */
+CLV_API CLV_MUST_CHECK clv_status clv_onnx_append(const clv_onnx *onnx, clv_graph *graph,
+                                                  CLV_COUNT(n_inputs) clv_tensor *const *inputs, int n_inputs,
+                                                  CLV_OUT CLV_COUNT(n_outputs) clv_tensor **outputs,
+                                                  int n_outputs, CLV_OUT CLV_OR_NULL int64_t *failed);
+
+/** Write the file's weights to a session that plans of its graphs were reserved in. Errors as clv_weights_load. */
+CLV_API CLV_MUST_CHECK clv_status clv_onnx_weights_load(clv_session *session, const clv_onnx *onnx);
+
 typedef struct clv_onnx_write_config {
-    int64_t batch; /**< samples of a batch; 0: any number, as the first dimension `batch` of inputs and results */
+    int64_t
+        batch; /**< samples of a batch; 0: any number, as the first dimension `batch` of inputs and results */
     CLV_RESERVED(4);
 } clv_onnx_write_config;
 

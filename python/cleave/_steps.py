@@ -313,6 +313,11 @@ class Steps:
         self._needs_weights("loaded")
         self._runtime.check(lib.clv_weights_load_except(self._session.pointer, os.fsencode(path), without.encode() if without else NULL))
 
+    def to_onnx(self, path, **settings):
+        """Write the model with its weights as an ONNX file: cleave.onnx.save."""
+        from .onnx import save
+        save(self, path, **settings)
+
     def close(self):
         """Give up what is held on the device, now."""
         for step in self._steps.values():

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // A session's tensors in archives and back: weights as safetensors, and the same for checkpoints.
+#include "cleave/onnx.h"
 #include "device/device.h"
 #include "exec/session.h"
 #include "io/array.h"
@@ -288,19 +289,33 @@ static void find_wrappers(const clv_session *session, const clv_archive *archive
 }
 
 /** From the file's mapping to the device, without a copy of all. */
-static clv_status load_onnx(clv_session *session, const char *path, const char *patterns,
-                            const clv__lora *lora) {
-    clv__onnx_weights weights;
-    CLV_TRY(clv__onnx_weights_open(session, path, &weights));
+static clv_status take_onnx(clv_session *session, clv__onnx_weights *weights, const char *path,
+                            const char *patterns, const clv__lora *lora) {
     const clv__section section = {.category = CLV_PARAMETERS,
                                   .prefix = "",
                                   .except = patterns,
                                   .lora = lora,
                                   .data_of = clv__onnx_weights_data,
-                                  .of = &weights};
-    const clv_status status = clv__state_take(session, &section, weights.archive, path, weights.error);
-    clv__onnx_weights_close(&weights);
+                                  .of = weights};
+    const clv_status status = clv__state_take(session, &section, weights->archive, path, weights->error);
+    clv__onnx_weights_close(weights);
     return status;
+}
+
+static clv_status load_onnx(clv_session *session, const char *path, const char *patterns,
+                            const clv__lora *lora) {
+    clv__onnx_weights weights;
+    CLV_TRY(clv__onnx_weights_open(session, path, &weights));
+    return take_onnx(session, &weights, path, patterns, lora);
+}
+
+clv_status clv_onnx_weights_load(clv_session *session, const clv_onnx *onnx) {
+    clv__onnx_weights weights;
+    CLV_TRY(CLV__GIVEN(NULL, session));
+    CLV_TRY(CLV__USABLE(clv__runtime_error_of(clv_session_info_get(session).runtime), onnx));
+    const clv__onnx_model *model = clv__onnx_model_of(onnx);
+    CLV_TRY(clv__onnx_weights_of(session, model, &weights));
+    return take_onnx(session, &weights, model->path, NULL, NULL);
 }
 
 static bool has_tensor(const void *session, const char *name) {

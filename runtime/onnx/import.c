@@ -225,9 +225,13 @@ static void check_batch(clv__onnx_use *use, clv_tensor *output) {
             (long long)b.of_file, (long long)b.now, (long long)b.of_file);
 }
 
-void clv__onnx_build(const clv__onnx_model *model, int64_t classes, clv_tensor *const *inputs,
-                     clv_tensor **outputs) {
-    clv_graph *graph = clv_tensor_graph(inputs[0]);
+/** Which of a graph's nodes; -1: of another graph, or none. */
+static int64_t number_of(const clv__onnx_graph *file, const clv__onnx_node *node) {
+    return node >= file->nodes && node < file->nodes + file->n_nodes ? node - file->nodes : -1;
+}
+
+int64_t clv__onnx_build_in(const clv__onnx_model *model, clv_graph *graph, int64_t classes,
+                           clv_tensor *const *inputs, clv_tensor **outputs) {
     const clv__onnx_graph *file = &model->graph;
     importer im = {.model = model,
                    .graph = graph,
@@ -236,7 +240,7 @@ void clv__onnx_build(const clv__onnx_model *model, int64_t classes, clv_tensor *
     im.made = clv__arena_alloc(&graph->arena, (size_t)model->n_values + 1, sizeof *im.made);
     if (!im.made) {
         clv__graph_fail(graph, CLV_E_HOST_MEMORY, "no memory for %zu values", (size_t)model->n_values);
-        return;
+        return -1;
     }
     for (uint32_t i = 0; i < model->n_values; i++) {
         const clv__onnx_tensor *data = model->values[i].initializer;
@@ -256,8 +260,11 @@ void clv__onnx_build(const clv__onnx_model *model, int64_t classes, clv_tensor *
     }
     const clv_shape first = fed ? clv_tensor_shape(inputs[0]) : (clv_shape){0};
     im.batches = (clv__batches){clv__onnx_batch_of(model), first.rank ? first.dims[0] : 0};
-    for (size_t i = 0; i < file->n_nodes && graph->error.status == CLV_OK; i++)
+    for (size_t i = 0; i < file->n_nodes; i++) {
         build_node(&im, &file->nodes[i], false);
+        if (graph->error.status != CLV_OK) return (int64_t)i;
+    }
+    int64_t failed = -1;
     for (size_t i = 0; i < file->n_outputs && graph->error.status == CLV_OK; i++) {
         const clv__onnx_node none = {.name = file->outputs[i].name};
         clv__onnx_use use = {.import = &im,
@@ -270,5 +277,8 @@ void clv__onnx_build(const clv__onnx_model *model, int64_t classes, clv_tensor *
         if (outputs[i] && !outputs[i]->node) outputs[i] = clv_detach(outputs[i]); // nothing computes it
         if (!outputs[i]) clv__onnx_fail(&use, CLV_E_VALUE, "nothing makes this output");
         check_batch(&use, outputs[i]);
+        if (graph->error.status != CLV_OK)
+            failed = number_of(file, model->values[file->outputs[i].value].node);
     }
+    return failed;
 }

@@ -227,8 +227,13 @@ bool clv__onnx_fold_cast_like(clv__onnx_use *use);
 /** Ops that there are not: one sentence with all of them, and CLV_E_UNSUPPORTED. */
 clv_status clv__onnx_check_ops(clv__error *error, const clv__onnx_model *model);
 
-/** Append a file's graph: its inputs are there, its outputs are to be. classes: the last layer has so many results; 0: as the file has. */
-void clv__onnx_build(const clv__onnx_model *model, int64_t classes, clv_tensor *const *inputs,
-                     clv_tensor **outputs);
+/** Append a file's graph: its inputs are there, its outputs are to be. classes: the last layer has so many results; 0: as the file has.
+ *  Result: the node that could not be built; -1: none, or not for one node. */
+int64_t clv__onnx_build_in(const clv__onnx_model *model, clv_graph *graph, int64_t classes,
+                           clv_tensor *const *inputs, clv_tensor **outputs);
+static inline void clv__onnx_build(const clv__onnx_model *model, int64_t classes, clv_tensor *const *inputs,
+                                   clv_tensor **outputs) {
+    clv__onnx_build_in(model, clv_tensor_graph(inputs[0]), classes, inputs, outputs);
+}
 
 #endif

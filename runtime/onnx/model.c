@@ -2,6 +2,7 @@
 // A file's graph as a model: its ports, and how many numbers its weights have.
 #include "cleave/onnx.h"
 
+#include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -26,6 +27,9 @@ struct clv_onnx {
     clv__arena names;
     const char *producer;
     int64_t n_parameters;
+    bool any_shape; // no model: clv_onnx_append alone
+    const char *missing;
+    const char **value_names; // of inputs, then results
 };
 
 // ---- ports ----------------------------------------------------------------------------------------------------------
@@ -218,24 +222,123 @@ static clv_status read_ports(clv_onnx *onnx, clv__error *error, const clv_onnx_c
     return onnx->producer ? CLV_OK : CLV_E_HOST_MEMORY;
 }
 
-clv_status clv_onnx_read(clv_runtime *runtime, const char *path, const clv_onnx_config *config,
-                         clv_onnx **out) {
+/** The i-th of the inputs that are fed, behind them the results; NULL: there is none. */
+static const clv__onnx_info *info_at(const clv_onnx *onnx, int index) {
+    const clv__onnx_graph *file = &onnx->file->graph;
+    for (size_t i = 0; index >= 0 && i < file->n_inputs; i++)
+        if (!onnx->file->values[file->inputs[i].value].initializer && index-- == 0) return &file->inputs[i];
+    return index >= 0 && (size_t)index < file->n_outputs ? &file->outputs[index] : NULL;
+}
+
+/** Nothing of a batch: names, and which ops are missing. */
+static clv_status read_values(clv_onnx *onnx, clv__error *error) {
+    const clv__onnx_graph *file = &onnx->file->graph;
+    if (file->n_inputs > INT_MAX / 2 || file->n_outputs > INT_MAX / 2)
+        CLV_FAIL(error, CLV_E_UNSUPPORTED, "'%s': too many inputs or results", onnx->file->path);
+    onnx->any_shape = true;
+    for (size_t i = 0; i < file->n_inputs; i++)
+        onnx->n_inputs += !onnx->file->values[file->inputs[i].value].initializer;
+    onnx->n_targets = (int)file->n_outputs;
+    const clv_status status = clv__onnx_check_ops(error, onnx->file);
+    if (status != CLV_OK && status != CLV_E_UNSUPPORTED) return status;
+    onnx->missing = clv__arena_strdup(&onnx->names, status == CLV_OK ? "" : clv_runtime_error(onnx->runtime));
+    return onnx->missing ? CLV_OK : CLV_E_HOST_MEMORY;
+}
+
+static clv_status name_values(clv_onnx *onnx, clv__error *error) {
+    const int n = onnx->n_inputs + onnx->n_targets;
+    onnx->value_names = clv__arena_alloc(&onnx->names, (size_t)n + 1, sizeof *onnx->value_names);
+    for (int i = 0; onnx->value_names && i < n; i++) {
+        clv__shown_text shown;
+        const clv__onnx_text name = info_at(onnx, i)->name;
+        onnx->value_names[i] = clv__arena_strdup(&onnx->names, clv__shown_bytes(name.data, name.n, &shown));
+        if (!onnx->value_names[i]) onnx->value_names = NULL;
+    }
+    if (!onnx->value_names) CLV_FAIL(error, CLV_E_HOST_MEMORY, "no memory for '%s'", onnx->file->path);
+    return CLV_OK;
+}
+
+/** bytes NULL: of the file at `path`. */
+static clv_status read_model(clv_runtime *runtime, const char *path, const void *bytes, size_t n,
+                             const clv_onnx_config *config, clv_onnx **out) {
     static const clv_onnx_config defaults;
-    CLV_TRY(CLV__GIVEN(NULL, runtime));
     clv__error *error = clv__runtime_error_of(runtime);
-    CLV_TRY(CLV__USABLE(error, out));
-    *out = NULL;
-    CLV_TRY(CLV__USABLE(error, path));
+    if (!config) config = &defaults;
     clv_onnx *onnx = clv__alloc(1, sizeof *onnx);
     if (!onnx) CLV_FAIL(error, CLV_E_HOST_MEMORY, "no memory for '%s'", path);
     onnx->runtime = runtime;
-    clv_status status = clv__onnx_open(runtime, path, &onnx->file);
-    if (status == CLV_OK) status = read_ports(onnx, error, config ? config : &defaults);
+    onnx->missing = "";
+    clv_status status = bytes ? clv__onnx_open_bytes(error, path, bytes, n, &onnx->file)
+                              : clv__onnx_open(runtime, path, &onnx->file);
+    if (status == CLV_OK)
+        status = config->any_shape ? read_values(onnx, error) : read_ports(onnx, error, config);
+    if (status == CLV_OK) status = name_values(onnx, error);
     if (status == CLV_OK)
         *out = onnx;
     else
         clv_onnx_destroy(onnx);
     return status;
+}
+
+clv_status clv_onnx_read(clv_runtime *runtime, const char *path, const clv_onnx_config *config,
+                         clv_onnx **out) {
+    CLV_TRY(CLV__GIVEN(NULL, runtime));
+    clv__error *error = clv__runtime_error_of(runtime);
+    CLV_TRY(CLV__USABLE(error, out));
+    *out = NULL;
+    CLV_TRY(CLV__USABLE(error, path));
+    return read_model(runtime, path, NULL, 0, config, out);
+}
+
+clv_status clv_onnx_read_bytes(clv_runtime *runtime, const char *name, const void *data, size_t bytes,
+                               const clv_onnx_config *config, clv_onnx **out) {
+    CLV_TRY(CLV__GIVEN(NULL, runtime));
+    clv__error *error = clv__runtime_error_of(runtime);
+    CLV_TRY(CLV__USABLE(error, out));
+    *out = NULL;
+    CLV_TRY(CLV__USABLE(error, name));
+    CLV_TRY(CLV__USABLE(error, data));
+    return read_model(runtime, name, data, bytes, config, out);
+}
+
+clv_onnx_value clv_onnx_value_get(const clv_onnx *onnx, int index) {
+    const clv__onnx_info *info = onnx ? info_at(onnx, index) : NULL;
+    clv_onnx_value value = {.rank = -1};
+    if (!info) return value;
+    value.name = onnx->value_names[index];
+    if (info->kind != CLV__ONNX_OF_TENSOR) return value;
+    value.type = (int)info->dtype;
+    if (!info->has_shape || info->rank > CLV_MAX_RANK) return value;
+    value.rank = (int)info->rank;
+    for (size_t d = 0; d < info->rank; d++) value.dims[d] = info->dims[d].size >= 0 ? info->dims[d].size : -1;
+    return value;
+}
+
+/** As importers have it: f32, or i32. */
+static clv_tensor *as_fed(clv_tensor *x) {
+    const clv_dtype dtype = clv__onnx_tensor_is_float(x) ? CLV_DTYPE_F32 : CLV_DTYPE_I32;
+    return clv_tensor_dtype(x) == dtype ? x : clv_cast(x, dtype);
+}
+
+clv_status clv_onnx_append(const clv_onnx *onnx, clv_graph *graph, clv_tensor *const *inputs, int n_inputs,
+                           clv_tensor **outputs, int n_outputs, int64_t *failed) {
+    CLV_TRY(CLV__GIVEN(NULL, onnx));
+    clv__error *error = clv__runtime_error_of(onnx->runtime);
+    CLV_TRY(CLV__USABLE(error, graph));
+    if (n_inputs > 0) CLV_TRY(CLV__USABLE(error, inputs));
+    if (n_outputs > 0) CLV_TRY(CLV__USABLE(error, outputs));
+    if (failed) *failed = -1;
+    if (n_inputs != onnx->n_inputs || n_outputs != onnx->n_targets)
+        CLV_FAIL(error, CLV_E_VALUE, "'%s' has %d inputs and %d results, and was given %d and %d",
+                 onnx->file->path, onnx->n_inputs, onnx->n_targets, n_inputs, n_outputs);
+    clv_tensor **fed = clv__arena_alloc(&graph->arena, (size_t)n_inputs + 1, sizeof *fed);
+    if (!fed) CLV_FAIL(error, CLV_E_HOST_MEMORY, "no memory for '%s'", onnx->file->path);
+    for (int i = 0; i < n_inputs; i++) fed[i] = inputs[i] ? as_fed(inputs[i]) : NULL;
+    for (int i = 0; i < n_outputs; i++) outputs[i] = NULL;
+    if (graph->error.status != CLV_OK) return clv_graph_status(graph);
+    const int64_t node = clv__onnx_build_in(onnx->file, graph, 0, fed, outputs);
+    if (failed) *failed = node;
+    return clv_graph_status(graph);
 }
 
 void clv_onnx_destroy(clv_onnx *onnx) {
@@ -245,18 +348,23 @@ void clv_onnx_destroy(clv_onnx *onnx) {
     free(onnx);
 }
 
+const clv__onnx_model *clv__onnx_model_of(const clv_onnx *onnx) {
+    return onnx->file;
+}
+
 clv_onnx_info clv_onnx_info_get(const clv_onnx *onnx) {
     if (!onnx) return (clv_onnx_info){0};
     const clv__onnx_model *file = onnx->file;
-    clv_onnx_info info = {.model = &onnx->model,
+    clv_onnx_info info = {.model = onnx->any_shape ? NULL : &onnx->model,
                           .producer = onnx->producer,
                           .ir_version = file->ir_version,
                           .n_nodes = (int64_t)file->graph.n_nodes,
                           .n_parameters = onnx->n_parameters,
-                          .ports = onnx->ports,
+                          .ports = onnx->any_shape ? NULL : onnx->ports,
                           .n_inputs = onnx->n_inputs,
                           .n_targets = onnx->n_targets,
-                          .batch = onnx->batch};
+                          .batch = onnx->batch,
+                          .missing = onnx->missing};
     for (size_t i = 0; i < file->n_opsets; i++)
         if (!file->opsets[i].domain.n) info.opset = file->opsets[i].version;
     return info;

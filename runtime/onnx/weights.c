@@ -113,24 +113,35 @@ static const clv__onnx_tensor *initializer_of(const clv__onnx_model *model, uint
     return node ? NULL : model->values[value].initializer;
 }
 
-clv_status clv__onnx_weights_open(clv_session *session, const char *path, clv__onnx_weights *out) {
+clv_status clv__onnx_weights_of(clv_session *session, const clv__onnx_model *model, clv__onnx_weights *out) {
     clv_runtime *runtime = clv_session_info_get(session).runtime;
     clv__error *error = clv__runtime_error_of(runtime);
-    *out = (clv__onnx_weights){.error = error};
-    clv_status status = clv__onnx_open(runtime, path, &out->model);
-    if (status == CLV_OK) status = clv_archive_create(runtime, &out->archive);
-    for (uint32_t i = 0; status == CLV_OK && i < out->model->n_values; i++) {
-        const clv__onnx_tensor *tensor = initializer_of(out->model, i);
-        if (tensor && clv__onnx_is_parameter(tensor) && holds(session, out->model->values[i].name))
-            status = add(out, error, out->model->values[i].name, tensor);
+    *out = (clv__onnx_weights){.error = error, .model = model};
+    clv_status status = clv_archive_create(runtime, &out->archive);
+    for (uint32_t i = 0; status == CLV_OK && i < model->n_values; i++) {
+        const clv__onnx_tensor *tensor = initializer_of(model, i);
+        if (tensor && clv__onnx_is_parameter(tensor) && holds(session, model->values[i].name))
+            status = add(out, error, model->values[i].name, tensor);
     }
     if (status != CLV_OK) clv__onnx_weights_close(out);
     return status;
 }
 
+clv_status clv__onnx_weights_open(clv_session *session, const char *path, clv__onnx_weights *out) {
+    clv__onnx_model *model;
+    *out = (clv__onnx_weights){0};
+    CLV_TRY(clv__onnx_open(clv_session_info_get(session).runtime, path, &model));
+    const clv_status status = clv__onnx_weights_of(session, model, out);
+    if (status == CLV_OK)
+        out->opened = model;
+    else
+        clv__onnx_close(model);
+    return status;
+}
+
 void clv__onnx_weights_close(clv__onnx_weights *weights) {
     clv_archive_destroy(weights->archive);
-    clv__onnx_close(weights->model);
+    clv__onnx_close(weights->opened);
     free(weights->tensors);
     free(weights->numbers);
     free(weights->halves);

@@ -14,7 +14,8 @@ bool clv__onnx_is_file(const char *path);
 /** A file as one of weights: an archive whose arrays lie in the mapping, under the names of a session's tensors. Arrays are said to be
  *  f32, and are what the file has: clv__onnx_weights_data makes f32 of one. */
 typedef struct clv__onnx_weights {
-    clv__onnx_model *model;
+    const clv__onnx_model *model;
+    clv__onnx_model *opened; // to be closed with it; NULL: another's
     clv_archive *archive;
     const struct clv__onnx_tensor **tensors; // by the archive's numbers
     size_t room;
@@ -27,6 +28,10 @@ typedef struct clv__onnx_weights {
 
 /** On failure there is nothing to be closed. */
 clv_status clv__onnx_weights_open(clv_session *session, const char *path, clv__onnx_weights *out);
+/** The same of a model that is open, and stays so. */
+clv_status clv__onnx_weights_of(clv_session *session, const clv__onnx_model *model, clv__onnx_weights *out);
+struct clv_onnx;
+const clv__onnx_model *clv__onnx_model_of(const struct clv_onnx *onnx);
 /** Zeros are fine. */
 void clv__onnx_weights_close(clv__onnx_weights *weights);
 /** The f32 numbers of one of its arrays, until the next call. `of` is the clv__onnx_weights. */

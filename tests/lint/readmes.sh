@@ -38,7 +38,7 @@ check_sources() {
 }
 
 for folder in include/cleave runtime runtime/*/ runtime/*/*/ backends backends/*/ kernels_cl kernels_cl/common tests tests/*/ samples tools \
-    tools/*/ docs; do
+    tools/*/ docs ort; do
     folder=${folder%/}
     [ -d "$folder" ] || continue
     find "$folder" -maxdepth 1 -type f | grep -q . || continue

@@ -26,6 +26,7 @@ static clv_profile *a_clv_profile;
 static clv_vocabulary *a_clv_vocabulary;
 static clv_generator *a_clv_generator;
 static clv_confusion *a_clv_confusion;
+static clv_onnx *a_clv_onnx;
 static clv_tensor *no_tensor;
 static const char *a_text = "no such folder/x"; // a name that is none of a file
 
@@ -52,6 +53,12 @@ static inline void begin(void) {
     a_clv_trainer = w.trainer, a_clv_profile = w.profile;
     assert_status(clv_vocabulary_create(w.runtime, CLV_VOCABULARY_BYTES, NULL, 0, &a_clv_vocabulary), CLV_OK,
                   w.runtime);
+    static const char relu[] =
+        "\010\010\022\000:'\012\014\012\001x\022\001y\042\004Relu\022\001gZ\011\012\001x\022\004"
+        "\012\002\010\001b\011\012\001y\022\004\012\002\010\001B\004\012\000\020\021"; // y = Relu(x)
+    const clv_onnx_config any_shape = {.any_shape = true};
+    assert_status(clv_onnx_read_bytes(w.runtime, "relu", relu, sizeof relu - 1, &any_shape, &a_clv_onnx),
+                  CLV_OK, w.runtime);
     assert_status(clv_confusion_create(w.runtime, &model, NULL, &a_clv_confusion), CLV_OK, w.runtime);
     const clv_gpt_config gpt = {.vocabulary = 4, .context = 4, .width = 4, .heads = 1, .layers = 1};
     const clv_generator_config writes = {.device = w.host, .gpt = &gpt};

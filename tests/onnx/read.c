@@ -516,6 +516,118 @@ static void keeps_bytes(void **state) {
     end_loading(&l);
 }
 
+/** The graph of a MatMul, and a Mul if asked, of bytes, for inputs of any shapes. */
+static clv_status read_any(message *graph, uint8_t **bytes, clv_onnx **out) {
+    put_tensor_info(graph, 11, "x", 1, "?,?");
+    put_tensor_info(graph, 11, "k", 7, "");
+    put_info(graph, 12, "y");
+    message m = model_of(graph, 17);
+    *bytes = m.bytes;
+    return clv_onnx_read_bytes(support_runtime, "bytes", m.bytes, m.n, &(clv_onnx_config){.any_shape = true},
+                               out);
+}
+
+static clv_status append(const clv_onnx *onnx, clv_graph *graph, clv_shape x, clv_tensor **y,
+                         int64_t *failed) {
+    clv_tensor *inputs[] = {clv_input(graph, "x", CLV_DTYPE_F32, x),
+                            clv_input(graph, "k", CLV_DTYPE_I64, clv_shape_make(0, NULL))};
+    return clv_onnx_append(onnx, graph, inputs, 2, y, 1, failed);
+}
+
+static void takes_any_shape(void **state) {
+    (void)state;
+    message g = {0}, w = {0};
+    const float values[] = {1, 2, 3, 4, 5, 6}, x[] = {1, 1, 0, 2};
+    uint8_t *bytes;
+    clv_onnx *onnx;
+    put_int(put_int(put_int(&w, 1, 2), 1, 3), 2, 1);
+    put_data(put_text(&w, 8, "w"), 9, values, sizeof values);
+    put(&g, 5, &w);
+    put_call(&g, "product", "MatMul", "x w", "a");
+    message attribute = {0}, cast = {0};
+    put_int(put_int(put_text(&attribute, 1, "to"), 20, 2), 3, 1);
+    put_text(put_text(&cast, 1, "k"), 2, "factor");
+    put_text(&cast, 4, "Cast");
+    put(&cast, 5, &attribute);
+    put(&g, 1, &cast);
+    put_call(&g, "scaled", "Mul", "a factor", "y");
+    expect_ok(read_any(&g, &bytes, &onnx));
+    const clv_onnx_info info = clv_onnx_info_get(onnx);
+    assert_null(info.model);
+    assert_string_equal(info.missing, "");
+    assert_int_equal(info.n_inputs, 2);
+    assert_int_equal(info.n_targets, 1);
+    assert_string_equal(clv_onnx_value_get(onnx, 1).name, "k");
+    assert_int_equal(clv_onnx_value_get(onnx, 1).type, 7);
+    assert_int_equal(clv_onnx_value_get(onnx, 0).rank, 2);
+    assert_int_equal(clv_onnx_value_get(onnx, 0).dims[0], -1);
+    assert_string_equal(clv_onnx_value_get(onnx, 2).name, "y");
+    assert_null(clv_onnx_value_get(onnx, 3).name);
+
+    clv_graph *graph = NULL;
+    clv_tensor *y = NULL;
+    int64_t failed = 7;
+    expect_ok(clv_graph_create(support_runtime, &graph));
+    assert_int_equal(append(onnx, graph, CLV_SHAPE(2, 3), &y, &failed), CLV_E_SHAPE); // its product
+    assert_int_equal(failed, 0);
+    clv_graph_destroy(graph);
+
+    clv_plan *plan = NULL;
+    clv_session *session = NULL;
+    clv_run *run = NULL;
+    expect_ok(clv_graph_create(support_runtime, &graph));
+    expect_ok(append(onnx, graph, CLV_SHAPE(2, 2), &y, &failed));
+    assert_int_equal(failed, -1);
+    clv_output(y, NULL);
+    clv_device *host;
+    expect_ok(clv_device_find(support_runtime, "host", &host));
+    expect_ok(clv_plan_create(graph, &(clv_plan_config){.device = host}, &plan));
+    expect_ok(clv_session_create(support_runtime, NULL, &session));
+    expect_ok(clv_session_reserve(session, &plan, 1));
+    expect_ok(clv_onnx_weights_load(session, onnx));
+    expect_ok(clv_run_create(session, plan, &run));
+    float got[6];
+    const int64_t k = 10;
+    const clv_feed feeds[] = {{clv_graph_find(graph, "x"), x, sizeof x},
+                              {clv_graph_find(graph, "k"), &k, sizeof k}};
+    const clv_fetch fetch = {y, got, sizeof got};
+    expect_ok(clv_run_do(run, &(clv_step){.feeds = feeds, .n_feeds = 2, .fetches = &fetch, .n_fetches = 1}));
+    const float wanted[] = {50, 70, 90, 80, 100, 120};
+    assert_memory_equal(got, wanted, sizeof got);
+    clv_run_destroy(run);
+    clv_session_destroy(session);
+    clv_plan_destroy(plan);
+    clv_graph_destroy(graph);
+    clv_onnx_destroy(onnx);
+    free(bytes);
+}
+
+/** Missing ops are told, and refused when they are built, with the place of the first. */
+static void tells_where_it_fails(void **state) {
+    (void)state;
+    message g = {0};
+    uint8_t *bytes;
+    clv_onnx *onnx;
+    clv_graph *graph = NULL;
+    clv_tensor *y = NULL;
+    int64_t failed = -1;
+    put_call(&g, "fine", "Relu", "x", "a");
+    put_call(&g, "odd", "Nowhere", "a k", "y");
+    expect_ok(read_any(&g, &bytes, &onnx));
+    assert_string_equal(clv_onnx_info_get(onnx).missing,
+                        "'bytes' wants 1 op that Cleave does not have: Nowhere: 1 node, the first node 'odd' "
+                        "(Nowhere)");
+    expect_ok(clv_graph_create(support_runtime, &graph));
+    assert_int_equal(append(onnx, graph, CLV_SHAPE(1, 1), &y, &failed), CLV_E_UNSUPPORTED);
+    assert_int_equal(failed, 1);
+    assert_int_equal(clv_onnx_append(onnx, graph, &y, 1, &y, 1, NULL), CLV_E_VALUE);
+    assert_string_equal(clv_runtime_error(support_runtime),
+                        "'bytes' has 2 inputs and 1 results, and was given 1 and 1");
+    clv_graph_destroy(graph);
+    clv_onnx_destroy(onnx);
+    free(bytes);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(tells_of_all_ops_that_are_missing),
@@ -531,6 +643,8 @@ int main(void) {
         cmocka_unit_test(copies_no_weights),
         cmocka_unit_test(trains_no_buffers),
         cmocka_unit_test(keeps_bytes),
+        cmocka_unit_test(takes_any_shape),
+        cmocka_unit_test(tells_where_it_fails),
     };
     return cmocka_run_group_tests(tests, support_begin, support_end);
 }

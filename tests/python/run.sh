@@ -15,10 +15,10 @@ bytes=$(wc -c <"$wheel")
 venv=$kept/python-torch
 [ -e "$venv/whole" ] || { rm -rf "$venv" && python3 -m venv "$venv" && "$venv/bin/pip" install --quiet torch torchvision >"$work/log" 2>&1 &&
     touch "$venv/whole"; } || left_out "$(tail -n 1 "$work/log")"
-"$venv/bin/pip" install --quiet --force-reinstall --no-deps "$wheel" && "$venv/bin/pip" install --quiet cffi numpy || exit 1
+"$venv/bin/pip" install --quiet --force-reinstall --no-deps "$wheel" && "$venv/bin/pip" install --quiet cffi numpy onnx onnxruntime || exit 1
 status=0
 for device in host cpu; do
-    for test in plain torch; do
+    for test in plain torch onnx; do
         (cd "$work" && env -u PYTHONPATH -u CLEAVE_LIBRARY CLEAVE_CACHE_DIR="$work/cache" CLEAVE_TEST_DEVICE=$device "$venv/bin/python" -W ignore \
             "$OLDPWD/tests/python/test_$test.py" >"$work/log" 2>&1) || { status=1 && cat "$work/log"; }
         echo "python: $test on $device: $(grep '^Ran' "$work/log"), $(tail -n 1 "$work/log")"
