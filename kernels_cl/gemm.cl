@@ -42,7 +42,7 @@
 //                   in f16, two columns at a time, and that is added to a sum in f32. TK terms that come to more than 65,504 are
 //                   infinite. Where F16_NATIVE is 0 the tiles are such, and sums f32; default 0
 //   MATRIX_TYPE     what a matrix unit multiplies (common/matrix.cl); floats are rounded to it. Default none: items multiply floats.
-//                   With it a group has SUB_ROWS rows of sub-groups, a sub-group's part of the tile is whole fragments, and TK is
+//                   With it a sub-group's part of the tile is whole fragments, its rows and columns multiples of 16, and TK is
 //                   MATRIX_WIDTH words. ITEMS is a multiple of BM, BN and MATRIX_WIDTH / 4, and an item fills chunks of four words.
 //                   Of a split's terms the first tile has what is not a multiple of TK, behind zeros
 //   A_WIDE, B_WIDE  1, with a matrix unit: A, B is fetched by 8 or 16 bytes that are aligned: with A_ROWS all terms of a chunk lie
@@ -69,7 +69,6 @@
 #define HALF_SUMS 0
 #define MATRIX_TYPE none
 #define MATRIX_WIDTH 16
-#define SUB_ROWS MATRIX_SUB_ROWS
 #define PARTS 1
 #define STAGES 2
 #define A_WIDE 0
@@ -413,7 +412,8 @@ int4 KERNEL(gemm_term)(int k2, int k1, int k0, int a_k2, int a_k1, int a_k0, int
     KEEP_CHUNKS(B_CHUNKS, lb, BN, B_CHUNK_ROW, B_CHUNK, B_WORD, there)
 #define KEEP KEEP_TILE(THERE)
 
-// A sub-group's part of the tile, in fragments.
+// A sub-group's part of the tile, in fragments. It begins at a multiple of 16 rows and columns, as places are counted from there.
+#define SUB_ROWS (MATRIX_SUB_ROWS * 16 > BM ? BM / 16 : MATRIX_SUB_ROWS)
 #define FM (BM / SUB_ROWS / MATRIX_M)
 #define FN (BN * SUB_ROWS / (ITEMS / MATRIX_LANES) / MATRIX_N)
 #else

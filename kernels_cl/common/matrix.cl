@@ -70,7 +70,7 @@
 #define MATRIX_PUT(tile, row, chunk, x) ((__local uint4 *)(tile))[MATRIX_PLACE(row, chunk)] = x;
 
 // Of each layout: MATRIX_A_ROW(lane, i), MATRIX_A_WORD(lane, i), the row of A and the word, of eight, that an item has as its i-th; B alike;
-// MATRIX_SUB_ROWS: sub-groups of a group above each other.
+// MATRIX_SUB_ROWS: sub-groups of a group above each other, at most.
 #if MATRIX_LAYOUT <= 2
 // mma.sync: two instructions, of eight columns each. Item 4*g + t has words t and t + 4 of rows g and g + 8 of A, and of columns g and g + 8
 // of B.
