@@ -42,8 +42,12 @@
 //                   in f16, two columns at a time, and that is added to a sum in f32. TK terms that come to more than 65,504 are
 //                   infinite. Where F16_NATIVE is 0 the tiles are such, and sums f32; default 0
 //   MATRIX_TYPE     what a matrix unit multiplies (common/matrix.cl); floats are rounded to it. Default none: items multiply floats.
-//                   With it a group has SUB_ROWS rows of sub-groups, a sub-group's part of the tile is whole fragments, and TK is
-//                   MATRIX_WIDTH words. ITEMS is a multiple of BM / 2, BN / 2 and MATRIX_WIDTH / 2
+//                   With it a sub-group's part of the tile is whole fragments, its rows and columns multiples of 16, and TK is
+//                   MATRIX_WIDTH words. ITEMS is a multiple of BM, BN and MATRIX_WIDTH / 4, and an item fills chunks of four words.
+//                   Of a split's terms the first tile has what is not a multiple of TK, behind zeros
+//   A_WIDE, B_WIDE  1, with a matrix unit: A, B is fetched by 8 or 16 bytes that are aligned: with A_ROWS all terms of a chunk lie
+//                   side by side, K being a multiple of them; else, without TAPS, the rows (columns) of an item's chunks, of
+//                   which there are two or four, M (N) being a multiple of them; default 0
 //   PARTS           of bf16: 1, or each float is the sum of 2 or 3 parts, and 3 or 6 products of them are added: nearly, or as
 //                   exactly as products of floats. Sums of parts are added to those of floats TK terms at a time; default 1
 //   STAGES          tiles in local memory: 2, or 1 with a barrier more; default 2
@@ -65,16 +69,17 @@
 #define HALF_SUMS 0
 #define MATRIX_TYPE none
 #define MATRIX_WIDTH 16
-#define SUB_ROWS 2
 #define PARTS 1
 #define STAGES 2
+#define A_WIDE 0
+#define B_WIDE 0
 
 EPILOGUE_FUNCTION(KERNEL(epilogue), float)
 
 #define ITEMS (WX * WY)
 #define BM (WY * TM)
 #define BN (WX * TN)
-#define A_LOADS (BM * TK / ITEMS)
+#define A_LOADS (BM * TK / ITEMS) // elements that an item fetches for a tile
 #define B_LOADS (BN * TK / ITEMS)
 #define UNROLLED _Pragma("unroll")
 #define MATRIX_UNITS_none 0
@@ -129,13 +134,25 @@ EPILOGUE_FUNCTION(KERNEL(epilogue), float)
 // x + 3*WX lie together, so that an item reads four at once, and neighbours store neighbours.
 #define PLACE(n) ((n) / (4 * WX) * (4 * WX) + (n) % WX * 4 + (n) / WX % 4)
 #define COLUMN(place) ((place) / (4 * WX) * (4 * WX) + (place) % 4 * WX + (place) % (4 * WX) / 4)
-#if MATRIX // so many neighbouring terms of a row, as many of the next row, and then those of the next pair of rows or terms
-#define RUN_TERMS (2 * MATRIX_TERMS)
-#define A_PAIR(i) (id + (i) / (2 * RUN_TERMS) * ITEMS)
-#define A_FIRST(i)                                                                                           \
-    (A_ROWS ? id % (TK / RUN_TERMS) : id / (BM / 2) + (i) / (2 * RUN_TERMS) * (ITEMS / (BM / 2)))
-#define A_TERM(i) (A_FIRST(i) * RUN_TERMS + (i) % RUN_TERMS)
-#define A_ROW(i) ((A_ROWS ? A_PAIR(i) / (TK / RUN_TERMS) : id % (BM / 2)) * 2 + (i) / RUN_TERMS % 2)
+#if MATRIX // by chunks, of one row each
+#define CHUNK_TERMS (4 * MATRIX_TERMS)
+#define A_CHUNKS (A_LOADS / CHUNK_TERMS)
+#define B_CHUNKS (B_LOADS / CHUNK_TERMS)
+// An item's chunk j of a tile of so many rows: its row, and which of the row's chunks it is.
+#define CHUNK_ROW(ROWS, WIDE, rows, chunks, j)                                                               \
+    (ROWS   ? id / MATRIX_CHUNKS + (j) * (ITEMS / MATRIX_CHUNKS)                                             \
+     : WIDE ? id % ((rows) / (chunks)) * (chunks) + (j)                                                      \
+            : id % (rows))
+#define CHUNK_OF_ROW(ROWS, WIDE, rows, chunks, j)                                                            \
+    (ROWS ? id % MATRIX_CHUNKS : WIDE ? id / ((rows) / (chunks)) : id / (rows) + (j) * (ITEMS / (rows)))
+#define A_CHUNK_ROW(j) CHUNK_ROW(A_ROWS, A_WIDE, BM, A_CHUNKS, j)
+#define B_CHUNK_ROW(j) CHUNK_ROW(B_ROWS, B_WIDE, BN, B_CHUNKS, j)
+#define A_CHUNK(j) CHUNK_OF_ROW(A_ROWS, A_WIDE, BM, A_CHUNKS, j)
+#define B_CHUNK(j) CHUNK_OF_ROW(B_ROWS, B_WIDE, BN, B_CHUNKS, j)
+#define A_TERM(i) (A_CHUNK((i) / CHUNK_TERMS) * CHUNK_TERMS + (i) % CHUNK_TERMS)
+#define B_TERM(i) (B_CHUNK((i) / CHUNK_TERMS) * CHUNK_TERMS + (i) % CHUNK_TERMS)
+#define A_ROW(i) A_CHUNK_ROW((i) / CHUNK_TERMS)
+#define B_COLUMN(i) B_CHUNK_ROW((i) / CHUNK_TERMS)
 #elif A_ROWS && ITEMS == 1
 #define A_TERM(i) ((i) % TK)
 #define A_ROW(i) ((i) / TK)
@@ -150,10 +167,6 @@ EPILOGUE_FUNCTION(KERNEL(epilogue), float)
 #define A_ROW(i) (id % BM)
 #endif
 #if MATRIX
-#define B_FIRST(i)                                                                                           \
-    (B_ROWS ? id % (TK / RUN_TERMS) : id / (BN / 2) + (i) / (2 * RUN_TERMS) * (ITEMS / (BN / 2)))
-#define B_TERM(i) (B_FIRST(i) * RUN_TERMS + (i) % RUN_TERMS)
-#define B_COLUMN(i) ((B_ROWS ? A_PAIR(i) / (TK / RUN_TERMS) : id % (BN / 2)) * 2 + (i) / RUN_TERMS % 2)
 #elif B_ROWS && ITEMS == 1
 #define B_TERM(i) ((i) % TK)
 #define B_PLACE(i) ((i) / TK)
@@ -221,19 +234,29 @@ int4 KERNEL(gemm_term)(int k2, int k1, int k0, int a_k2, int a_k1, int a_k0, int
 #define EACH_TERM if (id < TK)
 #define OWN_TERM id
 #endif
+#if MATRIX // of the first two tiles: a term before the first cannot be carried on
+#define PUT_FIRST_TERMS                                                                                      \
+    if (id < 2 * TK) {                                                                                       \
+        const int k = max(first - skip + id, first);                                                         \
+        terms[id / TK][id % TK] = id < skip ? BEYOND : TERM_OF(k / k_0 / k_1, k / k_0 % k_1, k % k_0);       \
+    }
+#define IS_TERM(k) 1
+#else
 #define PUT_FIRST_TERMS                                                                                      \
     EACH_TERM {                                                                                              \
         const int k = min(first + OWN_TERM, last);                                                           \
         terms[0][OWN_TERM] =                                                                                 \
             first + OWN_TERM > last ? BEYOND : TERM_OF(k / k_0 / k_1, k / k_0 % k_1, k % k_0);               \
     }
+#define IS_TERM(k) (first + (k) <= last)
+#endif
 // The terms of the next tile from those of this one, TK before them, by carrying: a division takes longer than all else.
 #define PUT_NEXT_TERMS                                                                                       \
     EACH_TERM {                                                                                              \
         int4 term = terms[turn & 1][OWN_TERM] + moves[0];                                                    \
         if (abs(term.s2) >= abs(k_0 * w_k0)) term += moves[1];                                               \
         if (abs(term.s1) >= abs(k_1 * h_k1)) term += moves[2];                                               \
-        terms[(turn + 1) & 1][OWN_TERM] = first + (turn + 1) * TK + OWN_TERM > last ? BEYOND : term;         \
+        terms[(turn + 1) & 1][OWN_TERM] = IS_TERM((turn + 1) * TK + OWN_TERM) ? term : BEYOND;               \
     }
 #define FETCH_A(k) a[row + terms[turn & 1][k].s3]
 #define FETCH_B(i)                                                                                           \
@@ -260,6 +283,140 @@ int4 KERNEL(gemm_term)(int k2, int k1, int k0, int a_k2, int a_k1, int a_k0, int
 // Tile `turn` of both matrices into the registers ra and rb; from there into local memory. They are to be on their way while the tile
 // before them is multiplied, so nothing may look at them sooner: what is beyond the last term becomes 0 on the second way. (Beyond an
 // image's edge nothing is fetched, so it costs no sector. Done so for all, AMD's compiler would wait for one load before the next.)
+#if MATRIX
+// Registers on the way: elements, or words as they lie in memory.
+#define REGISTERS(T, WIDE, loads, name)                                                                      \
+    PASTE(REGISTERS_, WIDE)(T, (loads) * (int)sizeof(T) / (int)sizeof(uint), loads, name)
+#define REGISTERS_0(T, words, loads, name) FETCHED(T) name[loads];
+#define REGISTERS_1(T, words, loads, name) uint name[words];
+// As many words as `bytes` are, or zeros.
+#define FETCH_BYTES(bytes, r, p, there)                                                                      \
+    {                                                                                                        \
+        UNROLLED for (int w = 0; w < (bytes) / 4; w++) (r)[w] = 0;                                           \
+        if (there) {                                                                                         \
+            if ((bytes) == 4) (r)[0] = *(__global const uint *)(p);                                          \
+            if ((bytes) == 8) vstore2(*(__global const uint2 *)(p), 0, r);                                   \
+            UNROLLED for (int w = 0; w < (bytes) / 16; w++)                                                  \
+                vstore4(((__global const uint4 *)(p))[w], w, r);                                             \
+        }                                                                                                    \
+    }
+// The chunks of an item. x + at: where each begins, or, where rows lie side by side, each term. (Both of an item: a sum of a pointer
+// that all have and an index takes NVIDIA's machines an instruction more.) there(k): is the tile's term k one of
+// the sum?
+#define FETCH_CHUNKS_1(T, n, r, x, at, first_term, there)                                                    \
+    UNROLLED for (int j = 0; j < (n); j++) {                                                                 \
+        MATRIX_INDEX(at[j])                                                                                  \
+        FETCH_BYTES(CHUNK_TERMS * (int)sizeof(T), r + j * (CHUNK_TERMS * (int)sizeof(T) / 4), (x) + at[j],   \
+                    there(first_term))                                                                       \
+    }
+#define FETCH_CHUNKS_0(T, n, r, x, at, first_term, there)                                                    \
+    UNROLLED for (int e = 0; e < CHUNK_TERMS; e++) {                                                         \
+        MATRIX_INDEX(at[e])                                                                                  \
+        FETCH_BYTES((n) * (int)sizeof(T), r + e * ((n) * (int)sizeof(T) / 4), (x) + at[e],                   \
+                    there((first_term) + e))                                                                 \
+    }
+#define FETCH_WIDE(ROWS, T, n, r, x, at, first_term, there)                                                  \
+    PASTE(FETCH_CHUNKS_, ROWS)(T, n, r, x, at, first_term, there)
+#define THERE(k) 1
+#define THERE_FIRST(k) ((k) >= skip)
+#if TAPS
+#define A_FROM (a + terms[turn & 1][A_TERM(0)].s3)
+#define A_ELEMENT(k, there) FETCH_A(k)
+#define B_FROM b
+#define B_ELEMENT(i, there) FETCH_B(i)
+#else
+#define A_FROM a
+#define A_ELEMENT(k, there) a[row + (there(k) ? (k) : skip) * a_k2]
+#define B_FROM b
+#define B_ELEMENT(i, there) rb[i] = b[column + (there(B_TERM(i)) ? B_TERM(i) : skip) * b_k2];
+#endif
+#if A_WIDE
+#define FETCH_TILE_A(there) FETCH_WIDE(A_ROWS, T_A, A_CHUNKS, ra, A_FROM, at_a, A_TERM(0), there)
+#define A_WORD(word, j, e, there) WIDE_WORD(T_A, word, ra, A_ROWS, A_CHUNKS, j, (e)*MATRIX_TERMS)
+#else
+#define FETCH_TILE_A(there)                                                                                  \
+    UNROLLED for (int i = 0; i < A_LOADS; i++) {                                                             \
+        const int row = rows[A_ROW(i)];                                                                      \
+        ra[i] = A_ELEMENT(A_TERM(i), there);                                                                 \
+    }
+#define A_WORD(word, j, e, there) KEEP_WORD(T_A, word, ra, A_TERM, (j)*CHUNK_TERMS + (e)*MATRIX_TERMS, there)
+#endif
+#if B_WIDE
+#define FETCH_TILE_B(there) FETCH_WIDE(B_ROWS, T_B, B_CHUNKS, rb, B_FROM, at_b, B_TERM(0), there)
+#define B_WORD(word, j, e, there) WIDE_WORD(T_B, word, rb, B_ROWS, B_CHUNKS, j, (e)*MATRIX_TERMS)
+#else
+#define FETCH_TILE_B(there)                                                                                  \
+    UNROLLED for (int i = 0; i < B_LOADS; i++) {                                                             \
+        const int column = columns[B_COLUMN(i)];                                                             \
+        B_ELEMENT(i, there)                                                                                  \
+    }
+#define B_WORD(word, j, e, there) KEEP_WORD(T_B, word, rb, B_TERM, (j)*CHUNK_TERMS + (e)*MATRIX_TERMS, there)
+#endif
+#define FETCH_TILE(there)                                                                                    \
+    {                                                                                                        \
+        FETCH_TILE_B(there)                                                                                  \
+    }                                                                                                        \
+    {                                                                                                        \
+        FETCH_TILE_A(there)                                                                                  \
+    }
+#define FETCH                                                                                                \
+    {                                                                                                        \
+        NEXT_TILE                                                                                            \
+        FETCH_TILE(THERE)                                                                                    \
+    }
+#if TAPS
+#define NEXT_TILE
+#else
+#define NEXT_TILE                                                                                            \
+    a += TK * a_k2;                                                                                          \
+    b += TK * b_k2;
+#endif
+// What an item fetched, as words. Of several parts each has a plane; all but the last are cut off, the last is rounded.
+#define KEEP_CHUNKS(chunks, tile, rows, ROW, CHUNK, WORD, there)                                             \
+    UNROLLED for (int j = 0; j < (chunks); j++) {                                                            \
+        uint word[PARTS][4];                                                                                 \
+        UNROLLED for (int e = 0; e < 4; e++) {                                                               \
+            WORD(word, j, e, there)                                                                          \
+        }                                                                                                    \
+        UNROLLED for (int p = 0; p < PARTS; p++)                                                             \
+            MATRIX_PUT((tile) + (turn % STAGES * PARTS + p) * ((rows)*MATRIX_WIDTH), ROW(j), CHUNK(j),       \
+                       (uint4)(word[p][0], word[p][1], word[p][2], word[p][3]))                              \
+    }
+// The word of element i and the next one, and that of element k of a chunk and the next one.
+#define KEEP_WORD(T, word, r, TERM, i, there)                                                                \
+    const T x = there(TERM(i)) ? (T)r[i] : (T)0;                                                             \
+    const T y = there(TERM((i) + MATRIX_TERMS - 1)) ? (T)r[(i) + MATRIX_TERMS - 1] : (T)0;                   \
+    KEEP_PARTS(T, x, y)
+#define WIDE_WORD(T, word, r, ROWS, chunks, j, k)                                                            \
+    WIDE_PARTS(T, word, r, (ROWS) ? (j)*CHUNK_TERMS + (k) : (k) * (chunks) + (j),                            \
+               MATRIX_TERMS == 1 ? 0 : (ROWS) ? (j)*CHUNK_TERMS + (k) + 1 : ((k) + 1) * (chunks) + (j))
+#if PARTS == 1
+#define KEEP_PARTS(T, x, y) MATRIX_WORD(T, word[0][e], x, y)
+#define WIDE_PARTS(T, word, r, i, k) MATRIX_PACKED(T, word[0][e], r, i, k)
+#else
+#define WIDE_PARTS(T, word, r, i, k)                                                                         \
+    const float x = as_float(r[i]), y = as_float(r[k]);                                                      \
+    KEEP_PARTS(T, x, y)
+#define KEEP_PARTS(T, x, y)                                                                                  \
+    float v = LOAD(T, &x), w = LOAD(T, &y);                                                                  \
+    UNROLLED for (int p = 0; p < PARTS - 1; p++) {                                                           \
+        const uint high_v = as_uint(v) & 0xffff0000u, high_w = as_uint(w) & 0xffff0000u;                     \
+        word[p][e] = high_v >> 16 | high_w;                                                                  \
+        v = fabs(v) < INFINITY ? v - as_float(high_v) : 0.0f;                                                \
+        w = fabs(w) < INFINITY ? w - as_float(high_w) : 0.0f;                                                \
+    }                                                                                                        \
+    MATRIX_WORD(float, word[PARTS - 1][e], v, w)
+#endif
+#define KEEP_TILE(there)                                                                                     \
+    KEEP_CHUNKS(A_CHUNKS, la, BM, A_CHUNK_ROW, A_CHUNK, A_WORD, there)                                       \
+    KEEP_CHUNKS(B_CHUNKS, lb, BN, B_CHUNK_ROW, B_CHUNK, B_WORD, there)
+#define KEEP KEEP_TILE(THERE)
+
+// A sub-group's part of the tile, in fragments. It begins at a multiple of 16 rows and columns, as places are counted from there.
+#define SUB_ROWS (MATRIX_SUB_ROWS * 16 > BM ? BM / 16 : MATRIX_SUB_ROWS)
+#define FM (BM / SUB_ROWS / MATRIX_M)
+#define FN (BN * SUB_ROWS / (ITEMS / MATRIX_LANES) / MATRIX_N)
+#else
 #define FETCH                                                                                                \
     {                                                                                                        \
         const int from = first + turn * TK;                                                                  \
@@ -272,42 +429,6 @@ int4 KERNEL(gemm_term)(int k2, int k1, int k0, int a_k2, int a_k1, int a_k0, int
             ra[i] = FETCH_A(A_TERM(i));                                                                      \
         }                                                                                                    \
     }
-#if MATRIX
-#define HAS_A(i) HAS_TERM(A_TERM, i)
-// What an item fetched, as words, four at a time. Of several parts each has a plane; all but the last are cut off, the last is rounded.
-#define KEEP_WORDS(T, loads, tile, PUT, row, term, rows, HAS, r)                                             \
-    UNROLLED for (int i = 0; i < (loads); i += 2 * RUN_TERMS) {                                              \
-        uint word[PARTS][4];                                                                                 \
-        UNROLLED for (int e = 0; e < 4; e++) {                                                               \
-            const int at = i + e * MATRIX_TERMS, next = at + MATRIX_TERMS - 1;                               \
-            const T x = HAS(at) ? (T)r[at] : (T)0, y = HAS(next) ? (T)r[next] : (T)0;                        \
-            KEEP_PARTS(T, x, y)                                                                              \
-        }                                                                                                    \
-        UNROLLED for (int p = 0; p < PARTS; p++)                                                             \
-            PUT((tile) + (turn % STAGES * PARTS + p) * ((rows)*MATRIX_WIDTH), row(i),                        \
-                term(i) / MATRIX_TERMS, (uint4)(word[p][0], word[p][1], word[p][2], word[p][3]))             \
-    }
-#if PARTS == 1
-#define KEEP_PARTS(T, x, y) MATRIX_WORD(T, word[0][e], x, y)
-#else
-#define KEEP_PARTS(T, x, y)                                                                                  \
-    float v = LOAD(T, &x), w = LOAD(T, &y);                                                                  \
-    UNROLLED for (int p = 0; p < PARTS - 1; p++) {                                                           \
-        const uint high_v = as_uint(v) & 0xffff0000u, high_w = as_uint(w) & 0xffff0000u;                     \
-        word[p][e] = high_v >> 16 | high_w;                                                                  \
-        v = fabs(v) < INFINITY ? v - as_float(high_v) : 0.0f;                                                \
-        w = fabs(w) < INFINITY ? w - as_float(high_w) : 0.0f;                                                \
-    }                                                                                                        \
-    MATRIX_WORD(float, word[PARTS - 1][e], v, w)
-#endif
-#define KEEP                                                                                                 \
-    KEEP_WORDS(T_A, A_LOADS, la, MATRIX_PUT_A, A_ROW, A_TERM, BM, HAS_A, ra)                                 \
-    KEEP_WORDS(T_B, B_LOADS, lb, MATRIX_PUT_B, B_COLUMN, B_TERM, BN, HAS_B, rb)
-
-// A sub-group's part of the tile, in fragments.
-#define FM (BM / SUB_ROWS / MATRIX_M)
-#define FN (BN * SUB_ROWS / (ITEMS / MATRIX_LANES) / MATRIX_N)
-#else
 #define KEEP                                                                                                 \
     {                                                                                                        \
         UNROLLED for (int i = 0; i < A_LOADS; i++) {                                                         \
@@ -324,8 +445,10 @@ int4 KERNEL(gemm_term)(int k2, int k1, int k0, int a_k2, int a_k1, int a_k0, int
 #endif
 
 #if MATRIX
+#define GROUP_ATTRIBUTES MATRIX_ATTRIBUTES
 #define COLUMN_AT(column) columns[column]
 #else
+#define GROUP_ATTRIBUTES
 #define COLUMN_AT(column) (n / n_0 / n_1 * c_n2 + n / n_0 % n_1 * c_n1 + n % n_0 * c_n0)
 #endif
 // The result in row m and column n0 + column.
@@ -339,7 +462,7 @@ int4 KERNEL(gemm_term)(int k2, int k1, int k0, int a_k2, int a_k1, int a_k0, int
         STORE(T_C, KERNEL(epilogue)(v EPILOGUE_AT(c_0 + z * c_z + at)), c + at);                             \
     }
 
-__kernel __attribute__((reqd_work_group_size(WX * WY, 1, 1))) void
+__kernel GROUP_ATTRIBUTES __attribute__((reqd_work_group_size(WX * WY, 1, 1))) void
 KERNEL(gemm)(__global T_C *restrict c, __global const T_A *restrict a, __global const T_B *restrict b,
              __global const float *restrict bias, int batches, int M, int N, int K, int depth, int k_1,
              int k_0, int n_1, int n_0, int a_0, int a_z, int a_m, int a_k2, int a_k1, int a_k0, int b_z,
@@ -389,11 +512,14 @@ KERNEL(gemm)(__global T_C *restrict c, __global const T_A *restrict a, __global 
     if (n0 >= N) return; // all of the group: phases differ in size
 #endif
     const int first = split * depth, last = min(K, first + depth) - 1, turns = max(last - first + TK, 0) / TK;
-    FETCHED(T_A) ra[A_LOADS];
-    FETCHED(T_B) rb[B_LOADS];
 #if MATRIX
+    const int skip = turns * TK - (last + 1 - first);
+    REGISTERS(T_A, A_WIDE, A_LOADS, ra)
+    REGISTERS(T_B, B_WIDE, B_LOADS, rb)
     float sums[FM * FN][MATRIX_SUMS];
 #else
+    FETCHED(T_A) ra[A_LOADS];
+    FETCHED(T_B) rb[B_LOADS];
     float sums[TM][TN];
 #endif
     int turn = 0;
@@ -424,11 +550,42 @@ KERNEL(gemm)(__global T_C *restrict c, __global const T_A *restrict a, __global 
 #else
     UNROLLED for (int i = 0; i < TM; i++) UNROLLED for (int j = 0; j < TN; j++) sums[i][j] = 0.0f;
 #endif
+#if MATRIX
+#if A_WIDE
+    int at_a[A_ROWS ? A_CHUNKS : CHUNK_TERMS];
+#if A_ROWS
+    UNROLLED for (int j = 0; j < A_CHUNKS; j++) at_a[j] = rows[A_CHUNK_ROW(j)];
+    a += TAPS ? 0 : A_TERM(0);
+#else
+    UNROLLED for (int e = 0; e < CHUNK_TERMS; e++) at_a[e] = A_TERM(e) * a_k2;
+    a += min(m0 + A_CHUNK_ROW(0), M - A_CHUNKS);
+#endif
+#endif
+#if B_WIDE
+    int at_b[B_ROWS ? B_CHUNKS : CHUNK_TERMS];
+#if B_ROWS
+    UNROLLED for (int j = 0; j < B_CHUNKS; j++) at_b[j] = columns[B_CHUNK_ROW(j)];
+    b += B_TERM(0);
+#else
+    UNROLLED for (int e = 0; e < CHUNK_TERMS; e++) at_b[e] = B_TERM(e) * b_k2;
+    b += columns[min(B_CHUNK_ROW(0), N - B_CHUNKS - n0)];
+#endif
+#endif
+#if !TAPS
+    a += (first - skip) * a_k2;
+    b += (first - skip) * b_k2;
+#endif
+    if (turns) {
+        FETCH_TILE(THERE_FIRST)
+        KEEP_TILE(THERE_FIRST)
+    }
+#else
     if (turns) {
         PUT_NEXT_TERMS
         FETCH
         KEEP
     }
+#endif
     barrier(CLK_LOCAL_MEM_FENCE);
     for (turn = 1; turn <= turns; turn++) {
         if (turn < turns) {
@@ -436,18 +593,18 @@ KERNEL(gemm)(__global T_C *restrict c, __global const T_A *restrict a, __global 
             PUT_NEXT_TERMS
         }
 #if MATRIX
-        __local const uint *pa = la + (turn - 1) % STAGES * PARTS * BM * MATRIX_WIDTH;
-        __local const uint *pb = lb + (turn - 1) % STAGES * PARTS * BN * MATRIX_WIDTH;
+        __local const uint *pa = la + (turn - 1) % STAGES * PARTS * BM * MATRIX_WIDTH + sub_m * MATRIX_WIDTH;
+        __local const uint *pb = lb + (turn - 1) % STAGES * PARTS * BN * MATRIX_WIDTH + sub_n * MATRIX_WIDTH;
         MATRIX_UNROLLED for (int s = 0; s < MATRIX_WIDTH / 8; s++) {
             uint va[PARTS][FM][MATRIX_A_WORDS], vb[PARTS][MATRIX_B_WORDS];
             MATRIX_UNROLLED for (int p = 0; p < PARTS; p++) {
                 MATRIX_UNROLLED for (int i = 0; i < FM; i++) {
-                    MATRIX_LOAD_A(va[p][i], pa + p * BM * MATRIX_WIDTH, sub_m + i * MATRIX_M, s);
+                    MATRIX_LOAD_A(va[p][i], pa + p * BM * MATRIX_WIDTH, i * MATRIX_M, s);
                 }
             }
             MATRIX_UNROLLED for (int j = 0; j < FN; j++) {
                 MATRIX_UNROLLED for (int p = 0; p < PARTS; p++) {
-                    MATRIX_LOAD_B(vb[p], pb + p * BN * MATRIX_WIDTH, sub_n + j * MATRIX_N, s);
+                    MATRIX_LOAD_B(vb[p], pb + p * BN * MATRIX_WIDTH, j * MATRIX_N, s);
                 }
                 MATRIX_UNROLLED for (int i = 0; i < FM; i++) {
 #if PARTS == 1

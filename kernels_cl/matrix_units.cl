@@ -17,12 +17,13 @@
 
 #define TERMS (MATRIX_WIDTH * MATRIX_TERMS)
 
-// The element of `row` and term k, of A (0) or B (1): whole numbers up to 8 that no shift or exchange leaves as they are, and others.
+// The element of `row` and term k, of A (0) or B (1): whole numbers up to 8 that no shift or exchange leaves as they are, and others,
+// which lie half-way between two that a unit has only where they are small.
 float KERNEL(matrix_element)(int matrix, int row, int k, int whole) {
     const int v = (row * 37 + k * (matrix ? 29 : 11) + row * k * 5 + matrix * 3) % 17 - 8;
     return whole ? (float)v
                  : (float)v * 0.0625f + (float)((row * 13 + k * 7) % 23) * 0x1p-10f +
-                       (float)((row * 7 + k * 3) % 29) * 0x1p-17f;
+                       (float)((row * 7 + k * 3) % 29 * 2 + 1) * 0x1p-18f;
 }
 // What a word's term is, by integers.
 #define ROUNDED_tf32(v) as_float((as_uint(v) + 0x1000u) & 0xffffe000u)
@@ -32,20 +33,20 @@ float KERNEL(matrix_rounded)(float v) {
     return PASTE(ROUNDED_, MATRIX_TYPE)(v);
 }
 
-#define MATRIX_FILL(PUT, tile, matrix, rows)                                                                 \
-    for (int i = lane; i < rows * MATRIX_WIDTH / 4; i += MATRIX_LANES) {                                     \
-        const int row = i / (MATRIX_WIDTH / 2) * 2, word = i % (MATRIX_WIDTH / 2) * 2;                       \
+#define MATRIX_FILL(tile, matrix, rows)                                                                      \
+    for (int i = lane; i < rows * MATRIX_CHUNKS; i += MATRIX_LANES) {                                        \
+        const int row = i / MATRIX_CHUNKS, chunk = i % MATRIX_CHUNKS;                                        \
         uint x[4];                                                                                           \
         for (int e = 0; e < 4; e++) {                                                                        \
-            const int k = (word + e % 2) * MATRIX_TERMS;                                                     \
-            const float v = KERNEL(matrix_element)(matrix, row + e / 2, k, whole);                           \
-            const float w = KERNEL(matrix_element)(matrix, row + e / 2, k + 1, whole);                       \
+            const int k = (4 * chunk + e) * MATRIX_TERMS;                                                    \
+            const float v = KERNEL(matrix_element)(matrix, row, k, whole);                                   \
+            const float w = KERNEL(matrix_element)(matrix, row, k + 1, whole);                               \
             MATRIX_WORD(float, x[e], v, w)                                                                   \
         }                                                                                                    \
-        PUT(tile, row, word, (uint4)(x[0], x[1], x[2], x[3]))                                                \
+        MATRIX_PUT(tile, row, chunk, (uint4)(x[0], x[1], x[2], x[3]))                                        \
     }
 
-__kernel __attribute__((reqd_work_group_size(MATRIX_LANES, 1, 1))) void
+__kernel MATRIX_ATTRIBUTES __attribute__((reqd_work_group_size(MATRIX_LANES, 1, 1))) void
 KERNEL(matrix_faults)(__global int *restrict out) {
 #if MATRIX_UNIT + MATRIX_ANY == 0
     out[get_global_id(0)] = 1;
@@ -59,8 +60,8 @@ KERNEL(matrix_faults)(__global int *restrict out) {
         float sums[MATRIX_SUMS];
         for (int e = 0; e < MATRIX_SUMS; e++) sums[e] = 1.0f;
         barrier(CLK_LOCAL_MEM_FENCE);
-        MATRIX_FILL(MATRIX_PUT_A, ta, 0, MATRIX_M)
-        MATRIX_FILL(MATRIX_PUT_B, tb, 1, MATRIX_N)
+        MATRIX_FILL(ta, 0, MATRIX_M)
+        MATRIX_FILL(tb, 1, MATRIX_N)
         barrier(CLK_LOCAL_MEM_FENCE);
         MATRIX_UNROLLED for (int s = 0; s < MATRIX_WIDTH / 8; s++) {
             uint a[MATRIX_A_WORDS], b[MATRIX_B_WORDS];

@@ -274,13 +274,14 @@ models() { bench models $(short) ${small:+--model mlp}; }
 units() {
     product=4096x4096x4096 ran=0
     [ -z "$small" ] || product=128x128x128
-    for variant in gemm:128x128 tf32 tf32:wide tf32:64x64 bf16x2 bf16x3 bf16x3:64x64 bf16 mixed=f16 mixed=f16:wide mixed=f16:64x64; do
+    for variant in gemm:128x128 tf32 tf32:wide tf32:64x64 bf16x2 bf16x3 bf16x3:64x64 bf16 \
+        mixed=f16 mixed=f16:wide mixed=f16:64x64 mixed-bf16=bf16 mixed-bf16=bf16:wide; do
         precision=f32
-        [ "$variant" = "${variant#mixed=}" ] || precision=mixed
+        [ "$variant" = "${variant#*=}" ] || precision=${variant%%=*}
         # shellcheck disable=SC2046  # options, split on purpose
-        limited "$cleave" bench gemm --size $product --device "$device" --precision $precision --variants "matmul=${variant#mixed=}" $(short) \
+        limited "$cleave" bench gemm --size $product --device "$device" --precision $precision --variants "matmul=${variant#*=}" $(short) \
             --quiet >"$out/unit.txt" 2>&1 && ran=$((ran + 1))
-        printf '%-16s %s\n' "$variant" "$(tail -n 1 "$out/unit.txt")"
+        printf '%-21s %s\n' "$variant" "$(tail -n 1 "$out/unit.txt")"
     done
     rm -f "$out/unit.txt"
     say "$ran variants ran"

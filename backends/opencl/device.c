@@ -299,6 +299,8 @@ static void describe(clv__ocl_state *state, cl_device_id id, clv__found *found, 
     if (info->type != CLV_DEVICE_CPU) found->traits.loop_turns = 0;
     found->traits.ptx = has_extension(extensions, "cl_nv_compiler_options") ||
                         has_extension(extensions, "cl_nv_pragma_unroll");
+    found->traits.amdgcn = has_extension(extensions, "cl_amd_device_attribute_query");
+    found->traits.dpas = has_extension(extensions, "cl_intel_subgroup_matrix_multiply_accumulate");
     found->traits.compiles_at_launch &= found->traits.host_memory; // helpers launch over memory of their own
 #ifdef CLEAVE_CLBLAST
     info->gemm = !*pointers; // the library wants buffers

@@ -6,26 +6,34 @@
 // MATRIX_WIDTH words, one of B columns of as many; where they lie is the unit's affair. A fragment of the result has MATRIX_M rows and
 // MATRIX_N columns; the MATRIX_LANES items of a sub-group make it together, each MATRIX_SUMS of its elements, eight words at a time.
 //
-//     MATRIX_PUT_A(tile, row, word, x)   x: a uint4, words `word` and `word` + 1 of `row`, and those of `row` + 1; both are even
-//     MATRIX_PUT_B(tile, column, word, x)
-//     MATRIX_LOAD_A(a, tile, row, s)     an item's words a[MATRIX_A_WORDS] of the fragment that begins at `row`: words 8*s to 8*s + 7
+//     MATRIX_PUT(tile, row, chunk, x)    x: a uint4, words 4*chunk to 4*chunk + 3 of a row of A, or a column of B
+//     MATRIX_LOAD_A(a, tile, row, s)     an item's words a[MATRIX_A_WORDS] of the fragment that begins at `row`, a multiple of 16:
+//                                        of words 8*s to 8*s + 7
 //     MATRIX_LOAD_B(b, tile, column, s)
 //     MATRIX_MULTIPLY(c, a, b)           c[MATRIX_SUMS] += A * B. All items of the group come here
 //     MATRIX_ROW(lane, e), MATRIX_COLUMN(lane, e)      where c[e] lies in the fragment
 //     MATRIX_SCRATCH(items)              declares local memory that an emulation wants
+//     MATRIX_PACKED(T, word, r, i, k)    the same of elements i and k of the words r, in which they lie as they are stored
+//     MATRIX_INDEX(i)                    an int that is to stay one: compilers keep sums of indices and pointers, of twice the registers
 //     MATRIX_WORD(T, word, x, y)         word = that of the elements x and y (tf32: of x), which are stored as T, rounded to nearest
 //
-// MATRIX_UNIT   which unit: 0 none, emulated with the fragments of 1; 1 NVIDIA's mma.sync (sm_80 up). Default: what the compiler has.
+// MATRIX_UNIT   which unit: 0 none, emulated; 1 NVIDIA's mma.sync (sm_80 up); 2 the same with one instruction that rounds to tf32 (sm_90
+//               up); 3 AMD's WMMA (gfx11); 4 AMD's MFMA (gfx90a up), for tf32 that of f32; 5 Intel's DPAS with eight lanes (DG2). 3 and 5
+//               have no tf32. Default: what the compiler has, of 1 and 2 the first.
 //               runtime/device/matrix.c asks the device whether it computes rightly, and sets 0 where it does not
+// MATRIX_LAYOUT whose fragments: a unit's number; default MATRIX_UNIT, where that is 0 those of 1
 // An instance that uses it defines
 // MATRIX_TYPE   tf32, f16 or bf16: what the unit multiplies. Sums are f32
-// MATRIX_WIDTH  words of a row: 16 or 8
+// MATRIX_WIDTH  words of a row: 32, 16 or 8
 #ifndef MATRIX_UNIT
 #if defined(__NVPTX__) || defined(__NV_CL_C_VERSION) || defined(cl_nv_pragma_unroll)
 #define MATRIX_UNIT 1
 #else
 #define MATRIX_UNIT 0
 #endif
+#endif
+#ifndef MATRIX_LAYOUT
+#define MATRIX_LAYOUT (MATRIX_UNIT ? MATRIX_UNIT : 1)
 #endif
 
 #define MATRIX_TERMS_tf32 1 // in a word
@@ -40,65 +48,209 @@
 #define MATRIX_WORD_bf16_of_float(T, word, x, y) MATRIX_WORD_bf16(word, x, y)
 #define MATRIX_WORD_bf16_of_f16(T, word, x, y) MATRIX_WORD_bf16(word, LOAD(T, &(x)), LOAD(T, &(y)))
 #define MATRIX_WORD_bf16_of_bf16(T, word, x, y) word = (uint)(x) | (uint)(y) << 16;
+#define MATRIX_PACKED(T, word, r, i, k) PASTE(PASTE(MATRIX_PACKED_, MATRIX_TYPE), PASTE(_of_, T))(word, r, i, k)
+#define MATRIX_PACKED_tf32_of_float(word, r, i, k) MATRIX_WORD_tf32(word, as_float((r)[i]), 0)
+#define MATRIX_PACKED_f16_of_float(word, r, i, k) MATRIX_WORD_f16(word, as_float((r)[i]), as_float((r)[k]))
+#define MATRIX_PACKED_bf16_of_float(word, r, i, k) MATRIX_WORD_bf16(word, as_float((r)[i]), as_float((r)[k]))
+#define MATRIX_PACKED_f16_of_f16(word, r, i, k)                                                              \
+    if ((i) / 2 == (k) / 2)                                                                                  \
+        word = (r)[(i) / 2];                                                                                 \
+    else                                                                                                     \
+        MATRIX_HALVES(word, (r)[(i) / 2], (i) % 2, (r)[(k) / 2], (k) % 2)
+#define MATRIX_PACKED_bf16_of_bf16(word, r, i, k) MATRIX_PACKED_f16_of_f16(word, r, i, k)
 
-// ---- mma.sync, and its emulation: fragments of 16 x 16, by two instructions ---------------------------------------------
+// ---- fragments ------------------------------------------------------------------------------------------
 //
-// For eight words of rows the instruction wants from item 4*g + t, in registers side by side, words t and t + 4 of rows g and g + 8 of A, and
-// of column g of B. Which of a tile's rows, columns and words these are is free, as long as A and B agree on the words. So an item has
-// words 2*t and 2*t + 1 of rows 2*g and 2*g + 1, and of columns 2*g (of the first instruction) and 2*g + 1 (of the second): sixteen bytes of
-// local memory, in one access. It is also what an item that fills the tile has at once. These four words lie at
-//     ((block*S + s)*8 + (g ^ s))*4 + (t ^ g/2)        block: sixteen rows; s: eight words of the S of a row
-// so eight items meet all banks, whether they are neighbours in t, as those that fill the tile along rows, in g, as those that do so across,
-// or in both, as those that multiply.
+// A tile's row is MATRIX_WIDTH words, chunks of four words, sixteen bytes, in which it is filled. Row r has its chunk c at
+//     (r*CHUNKS + c) ^ f        f: the number of the 128 bytes that it lies in, of those of 16 rows
+// so eight items meet all banks, whether they have neighbouring chunks of a row, the same of eight neighbouring rows, or of every second row.
+#define MATRIX_CHUNKS (MATRIX_WIDTH / 4)
+#define MATRIX_PLACE(row, chunk)                                                                             \
+    (((row)*MATRIX_CHUNKS + (chunk)) ^ ((row) % 16 / (8 / MATRIX_CHUNKS) % 8))
+#define MATRIX_PUT(tile, row, chunk, x) ((__local uint4 *)(tile))[MATRIX_PLACE(row, chunk)] = x;
+
+// Of each layout: MATRIX_A_ROW(lane, i), MATRIX_A_WORD(lane, i), the row of A and the word, of eight, that an item has as its i-th; B alike;
+// MATRIX_SUB_ROWS: sub-groups of a group above each other, at most.
+#if MATRIX_LAYOUT <= 2
+// mma.sync: two instructions, of eight columns each. Item 4*g + t has words t and t + 4 of rows g and g + 8 of A, and of columns g and g + 8
+// of B.
 #define MATRIX_LANES 32
+#define MATRIX_SUB_ROWS 2
 #define MATRIX_M 16
 #define MATRIX_N 16
 #define MATRIX_SUMS 8
 #define MATRIX_A_WORDS 4
 #define MATRIX_B_WORDS 4
-#define MATRIX_PLACE(block, s, g, t)                                                                         \
-    ((((block) * (MATRIX_WIDTH / 8) + (s)) * 8 + ((g) ^ (s))) * 4 + ((t) ^ ((g) / 2)))
-#define MATRIX_PUT(tile, row, word, x)                                                                       \
-    ((__local uint4 *)(tile))[MATRIX_PLACE((row) / 16, (word) / 8, (row) / 2 % 8, (word) / 2 % 4)] = x;
-#define MATRIX_PUT_A(tile, row, word, x) MATRIX_PUT(tile, row, word, (x).xzyw)
-#define MATRIX_PUT_B(tile, column, word, x) MATRIX_PUT(tile, column, word, x)
-#define MATRIX_ROW(lane, e) ((lane) / 4 * 2 + (e) / 2 % 2)
-#define MATRIX_COLUMN(lane, e) ((lane) % 4 * 4 + (e) % 2 * 2 + (e) / 4)
-#define MATRIX_LOAD(to, tile, row, s)                                                                        \
-    {                                                                                                        \
-        const int lane_ = (int)get_local_id(0) % 32;                                                         \
-        const uint4 x_ = ((__local const uint4 *)(tile))[(row) / 16 * (MATRIX_WIDTH * 4) +                   \
-                                                         MATRIX_PLACE(0, s, lane_ / 4, lane_ % 4)];          \
-        (to)[0] = x_.x, (to)[1] = x_.y, (to)[2] = x_.z, (to)[3] = x_.w;                                      \
-    }
-#define MATRIX_LOAD_A(a, tile, row, s) MATRIX_LOAD(a, tile, row, s)
-#define MATRIX_LOAD_B(b, tile, column, s) MATRIX_LOAD(b, tile, column, s)
-#define MATRIX_MULTIPLY(c, a, b)                                                                             \
-    MATRIX_STEP(c, 0, a, (b)[0], (b)[1])                                                                     \
-    MATRIX_STEP(c, 4, a, (b)[2], (b)[3])
+#define MATRIX_A_ROW(lane, i) ((lane) / 4 + (i) % 2 * 8)
+#define MATRIX_A_WORD(lane, i) ((lane) % 4 + (i) / 2 * 4)
+#define MATRIX_B_COLUMN(lane, i) ((lane) / 4 + (i) / 2 * 8)
+#define MATRIX_B_WORD(lane, i) ((lane) % 4 + (i) % 2 * 4)
+#define MATRIX_ROW(lane, e) ((lane) / 4 + (e) / 2 % 2 * 8)
+#define MATRIX_COLUMN(lane, e) ((lane) % 4 * 2 + (e) % 2 + (e) / 4 * 8)
+#elif MATRIX_LAYOUT == 3
+// WMMA: an item has all words of a row of A and of a column of B; two items have the same. Sums are of every second row.
+#define MATRIX_LANES 32
+#define MATRIX_SUB_ROWS 2
+#define MATRIX_M 16
+#define MATRIX_N 16
+#define MATRIX_SUMS 8
+#define MATRIX_A_WORDS 8
+#define MATRIX_B_WORDS 8
+#define MATRIX_A_ROW(lane, i) ((lane) % 16)
+#define MATRIX_A_WORD(lane, i) (i)
+#define MATRIX_B_COLUMN(lane, i) ((lane) % 16)
+#define MATRIX_B_WORD(lane, i) (i)
+#define MATRIX_ROW(lane, e) ((e)*2 + (lane) / 16)
+#define MATRIX_COLUMN(lane, e) ((lane) % 16)
+#elif MATRIX_LAYOUT == 4
+// MFMA: an item has two words of a row of A and of a column of B, and sums of four rows. (Those of f32 are two instructions, of a word each.)
+#define MATRIX_LANES 64
+#define MATRIX_SUB_ROWS 2
+#define MATRIX_M 16
+#define MATRIX_N 16
+#define MATRIX_SUMS 4
+#define MATRIX_A_WORDS 2
+#define MATRIX_B_WORDS 2
+#define MATRIX_A_ROW(lane, i) ((lane) % 16)
+#define MATRIX_A_WORD(lane, i) ((lane) / 16 * 2 + (i))
+#define MATRIX_B_COLUMN(lane, i) ((lane) % 16)
+#define MATRIX_B_WORD(lane, i) ((lane) / 16 * 2 + (i))
+#define MATRIX_ROW(lane, e) ((lane) / 16 * 4 + (e))
+#define MATRIX_COLUMN(lane, e) ((lane) % 16)
+#elif MATRIX_LAYOUT == 5
+// DPAS: an item has a word of each row of A, all words of a column of B, and that column's sums.
+#define MATRIX_LANES 8
+#define MATRIX_SUB_ROWS 8
+#define MATRIX_M 8
+#define MATRIX_N 8
+#define MATRIX_SUMS 8
+#define MATRIX_A_WORDS 8
+#define MATRIX_B_WORDS 8
+#define MATRIX_A_ROW(lane, i) (i)
+#define MATRIX_A_WORD(lane, i) (lane)
+#define MATRIX_B_COLUMN(lane, i) (lane)
+#define MATRIX_B_WORD(lane, i) (i)
+#define MATRIX_ROW(lane, e) (e)
+#define MATRIX_COLUMN(lane, e) (lane)
+#endif
 
-#if MATRIX_UNIT == 1
+#define MATRIX_LANE ((int)get_local_id(0) % MATRIX_LANES)
+#define MATRIX_ATTRIBUTES
+#if MATRIX_UNIT == 1 || MATRIX_UNIT == 2
 #define MATRIX_UNROLLED _Pragma("unroll")
+#define MATRIX_INDEX(i) __asm volatile("" : "+r"(i));
 #define MATRIX_SCRATCH(items)
-#define MATRIX_WORD_tf32(word, v, w) __asm("cvt.rna.tf32.f32 %0, %1;" : "=r"(word) : "f"(v));
+#if MATRIX_UNIT == 2
+#define MATRIX_WORD_tf32(word, v, w) __asm("cvt.rn.tf32.f32 %0, %1;" : "=r"(word) : "f"(v));
+#else // the unit does not look at the last 13 bits
+#define MATRIX_WORD_tf32(word, v, w)                                                                         \
+    __asm("{.reg .pred p; .reg .f32 t; abs.f32 t, %1; setp.lt.f32 p, t, 0f7F800000; mov.b32 %0, %1; "        \
+          "@p add.u32 %0, %0, 4096;}"                                                                        \
+          : "=r"(word)                                                                                       \
+          : "f"(v));
+#endif
+#define MATRIX_HALVES(word, x, x_high, y, y_high)                                                            \
+    __asm("prmt.b32 %0, %1, %2, %3;"                                                                         \
+          : "=r"(word)                                                                                       \
+          : "r"(x), "r"(y), "r"(((x_high) ? 0x32 : 0x10) | ((y_high) ? 0x7600 : 0x5400)));
 #define MATRIX_WORD_f16(word, v, w) __asm("cvt.rn.f16x2.f32 %0, %1, %2;" : "=r"(word) : "f"(w), "f"(v));
 #define MATRIX_WORD_bf16(word, v, w) __asm("cvt.rn.bf16x2.f32 %0, %1, %2;" : "=r"(word) : "f"(w), "f"(v));
 #define MATRIX_MMA_tf32 "mma.sync.aligned.m16n8k8.row.col.f32.tf32.tf32.f32 "
 #define MATRIX_MMA_f16 "mma.sync.aligned.m16n8k16.row.col.f32.f16.f16.f32 "
 #define MATRIX_MMA_bf16 "mma.sync.aligned.m16n8k16.row.col.f32.bf16.bf16.f32 "
+#define MATRIX_LOAD(to, tile, row, place)                                                                    \
+    __asm volatile("ldmatrix.sync.aligned.m8n8.x4.shared.b16 {%0, %1, %2, %3}, [%4];"                        \
+                   : "=r"((to)[0]), "=r"((to)[1]), "=r"((to)[2]), "=r"((to)[3])                              \
+                   : "r"((uint)(size_t)(tile) + (uint)((row) * (MATRIX_WIDTH * 4) + (place)*16))             \
+                   : "memory");
+#define MATRIX_LOAD_A(a, tile, row, s)                                                                       \
+    MATRIX_LOAD(a, tile, row, MATRIX_PLACE(MATRIX_LANE % 16, MATRIX_LANE / 16) ^ (2 * (s)))
+#define MATRIX_LOAD_B(b, tile, column, s)                                                                    \
+    MATRIX_LOAD(b, tile, column,                                                                             \
+                MATRIX_PLACE(MATRIX_LANE % 8 + MATRIX_LANE / 16 * 8, MATRIX_LANE / 8 % 2) ^ (2 * (s)))
+#define MATRIX_MULTIPLY(c, a, b)                                                                             \
+    MATRIX_STEP(c, 0, a, (b)[0], (b)[1])                                                                     \
+    MATRIX_STEP(c, 4, a, (b)[2], (b)[3])
 #define MATRIX_STEP(c, n, a, b0, b1)                                                                         \
     __asm volatile(PASTE(MATRIX_MMA_, MATRIX_TYPE) "{%0, %1, %2, %3}, {%4, %5, %6, %7}, {%8, %9}, "          \
                                                    "{%0, %1, %2, %3};"                                       \
                    : "+f"((c)[n]), "+f"((c)[n + 1]), "+f"((c)[n + 2]), "+f"((c)[n + 3])                      \
                    : "r"((a)[0]), "r"((a)[1]), "r"((a)[2]), "r"((a)[3]), "r"(b0), "r"(b1));
 #else
-// Each item leaves its words in local memory, and takes those of its sums from there. Nothing is unrolled, for the compilers' sake.
-#define MATRIX_UNROLLED
-#define MATRIX_SCRATCH(items) __local uint matrix_scratch[(items)*6];
 #define MATRIX_WORD_tf32(word, v, w)                                                                         \
     word = (as_uint(v) & 0x7f800000u) == 0x7f800000u ? as_uint(v) : (as_uint(v) + 0x1000u) & 0xffffe000u;
+#define MATRIX_HALVES(word, x, x_high, y, y_high)                                                            \
+    word = ((x_high) ? (x) >> 16 : (x)&0xffffu) | ((y_high) ? (y)&0xffff0000u : (y) << 16);
 #define MATRIX_WORD_f16(word, v, w) word = (uint)STORAGE_TO_F16(v) | (uint)STORAGE_TO_F16(w) << 16;
 #define MATRIX_WORD_bf16(word, v, w) word = (uint)bf16_of_float(v) | (uint)bf16_of_float(w) << 16;
+#if MATRIX_UNIT >= 3
+#define MATRIX_UNROLLED _Pragma("unroll")
+#define MATRIX_INDEX(i)
+#define MATRIX_SCRATCH(items)
+#define MATRIX_FOUR(tile, row, chunk) ((__local const uint4 *)(tile))[MATRIX_PLACE(row, chunk)]
+#define MATRIX_EIGHT(to, tile, row, s)                                                                       \
+    vstore4(MATRIX_FOUR(tile, row, 2 * (s)), 0, to);                                                         \
+    vstore4(MATRIX_FOUR(tile, row, 2 * (s) + 1), 1, to);
+#define MATRIX_MULTIPLY(c, a, b) PASTE(MATRIX_MULTIPLY_, MATRIX_TYPE)(c, a, b)
+#endif
+#if MATRIX_UNIT == 3
+#pragma OPENCL EXTENSION cl_khr_fp16 : enable
+#define MATRIX_LOAD_A(a, tile, row, s) MATRIX_EIGHT(a, tile, (row) + MATRIX_LANE % 16, s)
+#define MATRIX_LOAD_B(b, tile, column, s) MATRIX_EIGHT(b, tile, (column) + MATRIX_LANE % 16, s)
+#define MATRIX_MULTIPLY_f16(c, a, b)                                                                         \
+    vstore8(__builtin_amdgcn_wmma_f32_16x16x16_f16_w32(__builtin_astype(vload8(0, a), half16),               \
+                                                       __builtin_astype(vload8(0, b), half16),               \
+                                                       vload8(0, c)),                                        \
+            0, c);
+#define MATRIX_MULTIPLY_bf16(c, a, b)                                                                        \
+    vstore8(__builtin_amdgcn_wmma_f32_16x16x16_bf16_w32(as_short16(vload8(0, a)), as_short16(vload8(0, b)),  \
+                                                        vload8(0, c)),                                       \
+            0, c);
+#elif MATRIX_UNIT == 4
+#pragma OPENCL EXTENSION cl_khr_fp16 : enable
+#define MATRIX_TWO(to, tile, row, s)                                                                         \
+    vstore2(((__local const uint2 *)(tile))[MATRIX_PLACE(row, 2 * (s) + MATRIX_LANE / 32) * 2 +              \
+                                            MATRIX_LANE / 16 % 2],                                           \
+            0, to);
+#define MATRIX_LOAD_A(a, tile, row, s) MATRIX_TWO(a, tile, (row) + MATRIX_LANE % 16, s)
+#define MATRIX_LOAD_B(b, tile, column, s) MATRIX_TWO(b, tile, (column) + MATRIX_LANE % 16, s)
+#define MATRIX_MULTIPLY_f16(c, a, b)                                                                         \
+    vstore4(__builtin_amdgcn_mfma_f32_16x16x16f16(__builtin_astype(vload2(0, a), half4),                     \
+                                                  __builtin_astype(vload2(0, b), half4), vload4(0, c), 0, 0, \
+                                                  0),                                                        \
+            0, c);
+#define MATRIX_MULTIPLY_bf16(c, a, b)                                                                        \
+    vstore4(__builtin_amdgcn_mfma_f32_16x16x16bf16_1k(as_short4(vload2(0, a)), as_short4(vload2(0, b)),      \
+                                                      vload4(0, c), 0, 0, 0),                                \
+            0, c);
+#define MATRIX_MULTIPLY_tf32(c, a, b)                                                                        \
+    MATRIX_UNROLLED for (int i_ = 0; i_ < 2; i_++)                                                           \
+        vstore4(__builtin_amdgcn_mfma_f32_16x16x4f32(as_float((a)[i_]), as_float((b)[i_]), vload4(0, c), 0,  \
+                                                     0, 0),                                                  \
+                0, c);
+#elif MATRIX_UNIT == 5
+float8 __attribute__((overloadable)) intel_sub_group_f16_f16_matrix_mad_k16(int8 a, int8 b, float8 c);
+float8 __attribute__((overloadable)) intel_sub_group_bf16_bf16_matrix_mad_k16(int8 a, int8 b, float8 c);
+#undef MATRIX_ATTRIBUTES
+#define MATRIX_ATTRIBUTES __attribute__((intel_reqd_sub_group_size(8)))
+#define MATRIX_LOAD_A(a, tile, row, s)                                                                       \
+    MATRIX_UNROLLED for (int i_ = 0; i_ < 8; i_++)(a)[i_] =                                                  \
+        (tile)[MATRIX_PLACE((row) + i_, 2 * (s) + MATRIX_LANE / 4) * 4 + MATRIX_LANE % 4];
+#define MATRIX_LOAD_B(b, tile, column, s) MATRIX_EIGHT(b, tile, (column) + MATRIX_LANE, s)
+#define MATRIX_MULTIPLY_f16(c, a, b)                                                                         \
+    vstore8(intel_sub_group_f16_f16_matrix_mad_k16(as_int8(vload8(0, a)), as_int8(vload8(0, b)),             \
+                                                   vload8(0, c)),                                            \
+            0, c);
+#define MATRIX_MULTIPLY_bf16(c, a, b)                                                                        \
+    vstore8(intel_sub_group_bf16_bf16_matrix_mad_k16(as_int8(vload8(0, a)), as_int8(vload8(0, b)),           \
+                                                     vload8(0, c)),                                          \
+            0, c);
+#else
+// Each item leaves its words in local memory, and takes those of its sums from there. Nothing is unrolled, for the compilers' sake.
+#define MATRIX_UNROLLED
+#define MATRIX_INDEX(i)
+#define MATRIX_SCRATCH(items)                                                                                \
+    __local uint matrix_scratch[(items) / MATRIX_LANES * 8 * (MATRIX_M + MATRIX_N)];
 #define MATRIX_DOT_tf32(a, b, sum) fma(as_float(a), as_float(b), sum)
 #define MATRIX_DOT_f16(a, b, sum)                                                                            \
     fma(STORAGE_OF_F16((ushort)((a) >> 16)), STORAGE_OF_F16((ushort)((b) >> 16)),                            \
@@ -106,18 +258,31 @@
 #define MATRIX_DOT_bf16(a, b, sum)                                                                           \
     fma(as_float((a)&0xffff0000u), as_float((b)&0xffff0000u),                                                \
         fma(as_float((a) << 16), as_float((b) << 16), sum))
-#define MATRIX_STEP(c, n, a, b0, b1)                                                                         \
+#define MATRIX_LOAD(to, words, tile, row, s, ROW, WORD)                                                       \
+    for (int i_ = 0; i_ < (words); i_++) {                                                                   \
+        const int lane_ = (int)get_local_id(0) % MATRIX_LANES, word_ = WORD(lane_, i_);                      \
+        (to)[i_] = (tile)[MATRIX_PLACE((row) + ROW(lane_, i_), 2 * (s) + word_ / 4) * 4 + word_ % 4];        \
+    }
+#define MATRIX_LOAD_A(a, tile, row, s)                                                                       \
+    MATRIX_LOAD(a, MATRIX_A_WORDS, tile, row, s, MATRIX_A_ROW, MATRIX_A_WORD)
+#define MATRIX_LOAD_B(b, tile, column, s)                                                                    \
+    MATRIX_LOAD(b, MATRIX_B_WORDS, tile, column, s, MATRIX_B_COLUMN, MATRIX_B_WORD)
+#define MATRIX_MULTIPLY(c, a, b)                                                                             \
     {                                                                                                        \
-        const int lane_ = (int)get_local_id(0) % 32, at_ = lane_ / 4 * 8 + lane_ % 4;                        \
-        __local uint *own_ = matrix_scratch + get_local_id(0) / 32 * 192;                                    \
-        own_[at_] = (a)[0], own_[at_ + 64] = (a)[1], own_[at_ + 4] = (a)[2], own_[at_ + 68] = (a)[3];        \
-        own_[at_ + 128] = b0, own_[at_ + 132] = b1;                                                          \
+        const int lane_ = (int)get_local_id(0) % MATRIX_LANES;                                               \
+        __local uint *a_ = matrix_scratch + get_local_id(0) / MATRIX_LANES * (8 * (MATRIX_M + MATRIX_N));    \
+        __local uint *b_ = a_ + 8 * MATRIX_M;                                                                \
+        for (int i_ = 0; i_ < MATRIX_A_WORDS; i_++)                                                          \
+            a_[MATRIX_A_ROW(lane_, i_) * 8 + MATRIX_A_WORD(lane_, i_)] = (a)[i_];                            \
+        for (int i_ = 0; i_ < MATRIX_B_WORDS; i_++)                                                          \
+            b_[MATRIX_B_COLUMN(lane_, i_) * 8 + MATRIX_B_WORD(lane_, i_)] = (b)[i_];                         \
         barrier(CLK_LOCAL_MEM_FENCE);                                                                        \
-        for (int e_ = 0; e_ < 4; e_++)                                                                       \
+        for (int e_ = 0; e_ < MATRIX_SUMS; e_++)                                                             \
             for (int k_ = 0; k_ < 8; k_++)                                                                   \
-                (c)[n + e_] = PASTE(MATRIX_DOT_, MATRIX_TYPE)(own_[(lane_ / 4 + e_ / 2 * 8) * 8 + k_],       \
-                                                              own_[128 + (lane_ % 4 * 2 + e_ % 2) * 8 + k_], \
-                                                              (c)[n + e_]);                                  \
+                (c)[e_] =                                                                                    \
+                    PASTE(MATRIX_DOT_, MATRIX_TYPE)(a_[MATRIX_ROW(lane_, e_) * 8 + k_],                      \
+                                                    b_[MATRIX_COLUMN(lane_, e_) * 8 + k_], (c)[e_]);         \
         barrier(CLK_LOCAL_MEM_FENCE);                                                                        \
     }
+#endif
 #endif

@@ -69,7 +69,9 @@ typedef struct clv__traits {
     // it computes in the host's memory: kernels see at once what the host, or another device, wrote there,
     // and the host what they wrote. Then it has the verbs buffer_pointer and buffer_over
     bool host_memory;
-    bool ptx; // its compiler may take PTX in inline assembly, as NVIDIA's does
+    bool ptx;    // its compiler may take PTX in inline assembly, as NVIDIA's does
+    bool amdgcn; // it may take builtin functions of AMD's machines
+    bool dpas;   // it says that its sub-groups multiply matrices, as Intel's do
 } clv__traits;
 
 /** What enumerate tells of one device. Strings are copied by the runtime. */

@@ -50,6 +50,7 @@ struct clv_device {
     clv__bdevice *open;   // NULL until clv__device_open
     clv__f16_way f16_way; // set when it is opened, see f16.h
     bool sub_groups;      // and it has sub-groups that trees may use: sub_groups.h
+    int matrix_unit;      // and what multiplies info.matrix_units: matrix.h
     struct clv__program_store *programs;
     struct {
         struct clv__ahead *ahead;       // NULL: no kernels are compiled ahead; under open_lock

@@ -1,28 +1,56 @@
 // SPDX-License-Identifier: Apache-2.0
-// Finds out what a device's matrix units multiply (kernels_cl/matrix_units.cl). The compiler says whether it
-// has their instructions; what these compute is asked. Any fault means no.
+// Finds out what a device's matrix units multiply (kernels_cl/matrix_units.cl). Which may be there the driver
+// says; what they compute is asked. Any fault means no, and so does a program that does not compile.
 #include "device/matrix.h"
+
+#include <stdio.h>
 
 #include "device/probe.h"
 
-uint32_t clv__matrix_units(clv_device *device) {
-    enum { LANES = 32, GROUPS = 4 };
+/** What is asked of unit number `unit`. */
+static uint32_t asked(clv_device *device, int unit, int lanes) {
+    enum { GROUPS = 4 };
     static const struct {
         uint32_t bit;
-        const char *begin, *note;
-    } types[] = {{CLV_MATRIX_TF32, "#define MATRIX_TYPE tf32\n", "matrix units, tf32, 1"},
-                 {CLV_MATRIX_F16, "#define MATRIX_TYPE f16\n", "matrix units, f16, 1"},
-                 {CLV_MATRIX_BF16, "#define MATRIX_TYPE bf16\n", "matrix units, bf16, 1"}};
+        const char *name;
+    } types[] = {{CLV_MATRIX_TF32, "tf32"}, {CLV_MATRIX_F16, "f16"}, {CLV_MATRIX_BF16, "bf16"}};
     uint32_t found = 0;
-    if (device->info.execution != CLV_EXECUTION_LANES || device->info.max_work_group < LANES) return 0;
     for (size_t i = 0; i < sizeof types / sizeof *types; i++) {
-        const clv__probe probe = {.begin = types[i].begin,
+        char begin[80], note[40];
+        snprintf(begin, sizeof begin, CLV__MATRIX_TEXT "#define MATRIX_TYPE %s\n", unit, types[i].name);
+        snprintf(note, sizeof note, "matrix unit %d, %s, 2", unit, types[i].name);
+        const clv__probe probe = {.begin = begin,
                                   .stem = "matrix_units",
                                   .entry = "matrix_faults",
-                                  .items = LANES * GROUPS,
-                                  .group = LANES,
-                                  .note = types[i].note};
+                                  .items = lanes * GROUPS,
+                                  .group = lanes,
+                                  .note = note};
         if (clv__probe_passes(device, &probe)) found |= types[i].bit;
     }
     return found;
+}
+
+uint32_t clv__matrix_units(clv_device *device) {
+    const clv__traits *traits = &device->traits;
+    const struct {
+        bool may_be; // a compiler need not see what it does not know
+        int unit, lanes;
+    } units[] = {// as common/matrix.cl numbers them; of NVIDIA's the better one first
+                 {traits->ptx, 2, 32},
+                 {traits->ptx, 1, 32},
+                 {traits->amdgcn, 3, 32},
+                 {traits->amdgcn, 4, 64},
+                 {traits->dpas, 5, 8}};
+    const uint32_t all = CLV_MATRIX_TF32 | CLV_MATRIX_F16 | CLV_MATRIX_BF16;
+    uint32_t best = 0;
+    device->matrix_unit = 0;
+    if (device->info.execution != CLV_EXECUTION_LANES) return 0;
+    for (size_t i = 0; i < sizeof units / sizeof *units && best != all; i++) {
+        if (!units[i].may_be || device->info.max_work_group < (uint32_t)units[i].lanes) continue;
+        const uint32_t found = asked(device, units[i].unit, units[i].lanes);
+        if ((found & ~best) == 0) continue;
+        best = found;
+        device->matrix_unit = units[i].unit;
+    }
+    return best;
 }

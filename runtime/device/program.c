@@ -100,7 +100,7 @@ static clv_status gather(struct clv__program_store *store, const clv__launch *co
 static void assemble(clv__text *out, const clv_device *device, const clv__gathering *all) {
     clv__source_begin(out, device ? &(clv__source_device){.f16_way = (int)device->f16_way,
                                                           .sub_groups = device->sub_groups,
-                                                          .matrix = device->info.matrix_units != 0,
+                                                          .matrix_unit = device->matrix_unit,
                                                           .no_int64 = device->info.no_int64}
                                   : NULL);
     for (size_t i = 0; i < all->n; i++) clv__source_add(out, &all->items[i]);

@@ -190,7 +190,7 @@ void clv__source_begin(clv__text *out, const clv__source_device *device) {
     if (device && device->no_int64) clv__text_add(out, "#define CLV_NO_INT64 1\n");
     if (device && device->f16_way) clv__text_add(out, CLV__F16_TEXT, device->f16_way);
     if (device && device->sub_groups) clv__text_add(out, "%s", CLV__SUB_GROUPS_TEXT);
-    if (device && !device->matrix) clv__text_add(out, "%s", CLV__MATRIX_NONE_TEXT);
+    if (device) clv__text_add(out, CLV__MATRIX_TEXT, device->matrix_unit);
     for (const clv__kernel_source *source = clv__kernel_sources; source->stem; source++) {
         if (!source->common) continue;
         clv__text_add(out, "#line 1 \"common/%s.cl\"\n", source->stem);

@@ -76,7 +76,7 @@ size_t clv__source_bytes(const clv__instance *instance);
 typedef struct clv__source_device {
     int f16_way;     // by what it converts f16, a clv__f16_way: f16.h
     bool sub_groups; // trees use its sub-groups: sub_groups.h
-    bool matrix;     // its matrix units multiply rightly: matrix.h
+    int matrix_unit; // which matrix unit of kernels_cl/common/matrix.cl it has, 0: none: matrix.h
     bool no_int64;   // it has no 64-bit integers
 } clv__source_device;
 /** The start of a program: what is common to all instances; NULL: as any device compiles it. */

@@ -86,27 +86,34 @@ static void test_f16_by_ptx(void **state) {
 /** Matrix units: the question is asked of the emulation, which passes, and of one whose items do not wait for each other, which does not. */
 static void test_matrix_units(void **state) {
     (void)state;
-#define EMULATED(type, more)                                                                                 \
-    "#define MATRIX_UNIT 0\n#define MATRIX_ANY 1\n#define MATRIX_TYPE " type "\n" more
+#define EMULATED(type, layout, more)                                                                         \
+    "#define MATRIX_UNIT 0\n#define MATRIX_ANY 1\n#define MATRIX_TYPE " type                                 \
+    "\n#define MATRIX_LAYOUT " #layout "\n" more
+#define EMULATED_ALL(layout, lanes)                                                                          \
+    {EMULATED("tf32", layout, ""), lanes, true}, {EMULATED("f16", layout, ""), lanes, true}, {               \
+        EMULATED("bf16", layout, ""), lanes, true                                                            \
+    }
     static const struct {
         const char *begin;
+        int lanes;
         bool right;
-    } cases[] = {{EMULATED("tf32", ""), true},
-                 {EMULATED("f16", ""), true},
-                 {EMULATED("bf16", ""), true},
-                 {EMULATED("tf32", "#define barrier(flags)\n"), false},
-                 {"#define MATRIX_UNIT 0\n", false}}; // none
+    } cases[] = {EMULATED_ALL(1, 32),
+                 EMULATED_ALL(3, 32),
+                 EMULATED_ALL(4, 64),
+                 EMULATED_ALL(5, 8),
+                 {EMULATED("tf32", 1, "#define barrier(flags)\n"), 32, false},
+                 {"#define MATRIX_UNIT 0\n", 32, false}}; // none
     clv_device *device;
     for (int d = -1; (device = clv__test_next_device(runtime, &d));) {
         if (strcmp(clv_device_info_get(device)->backend, "opencl")) continue;
-        if (clv_device_info_get(device)->max_work_group < 32) continue;
+        if (clv_device_info_get(device)->max_work_group < 64) continue;
         assert_status(clv__device_open(device), CLV_OK, runtime);
         for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
             const clv__probe probe = {.begin = cases[i].begin,
                                       .stem = "matrix_units",
                                       .entry = "matrix_faults",
                                       .items = 128,
-                                      .group = 32,
+                                      .group = cases[i].lanes,
                                       .note = "matrix units, tests"};
             if (clv__probe_passes(device, &probe) != cases[i].right)
                 fail_msg("%s: case %zu is %s", device->name, i, cases[i].right ? "refused" : "taken");

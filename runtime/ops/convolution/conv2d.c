@@ -220,6 +220,8 @@ static const clv__sample_row samples[] = {
     CASE("3x3, padding 1, no bias", 2, 1, 2, 5, 7, 3, 3, 3, 1, 1, 1, 1, 1, 1, false, true),
     CASE("3x3, padding 1, stride 2", 1, 1, 3, 9, 8, 5, 3, 3, 2, 2, 1, 1, 1, 1, true, true),
     CASE("1x1", 2, 1, 5, 4, 3, 7, 1, 1, 1, 1, 0, 0, 1, 1, true, true),
+    CASE("1x1, whole vectors", 2, 1, 16, 4, 6, 24, 1, 1, 1, 1, 0, 0, 1, 1, true, true),
+    CASE("3x3, padding 1, images of whole vectors", 2, 1, 8, 4, 10, 8, 3, 3, 1, 1, 1, 1, 1, 1, false, true),
     CASE("1x1, stride 2: pixels nobody reads", 1, 1, 3, 5, 6, 2, 1, 1, 2, 2, 0, 0, 1, 1, true, false),
     CASE("groups", 1, 3, 2, 6, 5, 4, 3, 3, 1, 1, 1, 1, 1, 1, true, true),
     CASE("depthwise, stride 2", 2, 5, 1, 7, 7, 1, 3, 3, 2, 2, 1, 1, 1, 1, true, false),

@@ -9,6 +9,11 @@
 enum { H, W };
 
 /** Rows are output channels, columns pixels of the results, terms the taps of all input channels. */
+/** Has a pixel several taps, or an edge? Else a term is a channel. */
+static bool taps_of(const clv__conv2d *c) {
+    return c->kernel[H] * c->kernel[W] > 1 || c->padding[H] || c->padding[W];
+}
+
 static clv__gemm forward_of(const clv__conv2d *c) {
     const int64_t taps = c->kernel[H] * c->kernel[W], in = c->in[H] * c->in[W], out = c->out[H] * c->out[W];
     const int64_t ic = c->in_channels, oc = c->out_channels;
@@ -19,7 +24,7 @@ static clv__gemm forward_of(const clv__conv2d *c) {
     g.c_z = oc * out, g.c_m = out, g.c_n2 = c->groups * oc * out, g.c_n1 = c->out[W], g.c_n0 = 1;
     g.h_0 = -c->padding[H], g.h_n1 = c->stride[H], g.h_k1 = c->dilation[H], g.h_size = c->in[H];
     g.w_0 = -c->padding[W], g.w_n0 = c->stride[W], g.w_k0 = c->dilation[W], g.w_size = c->in[W];
-    g.taps = taps > 1 || c->padding[H] || c->padding[W]; // else a term is a channel
+    g.taps = taps_of(c);
     g.a_rows = g.by_row = true;
     return g;
 }
@@ -74,7 +79,10 @@ bool clv__conv2d_gemm_supports(const clv_device_info *device, const clv__op_io *
     // group on a unit (145 registers on sm_80, when terms were divided for).
     const bool phases = clv__conv2d_back(io) && (c.stride[H] > 1 || c.stride[W] > 1);
     const bool full = clv__gemm_registers(io) == 128 && (phases || device->sub_group_sizes[0] == 8);
-    return clv__conv2d_sums(&c) && !full && clv__gemm_supports(device, io);
+    // Halves of a wide tile of a matrix unit spill on sm_80 and sm_90 where each has a register by itself on its way.
+    const bool spills = clv__gemm_registers(io) > 200 && taps_of(&c) &&
+                        (clv__is_half(io->in[0].dtype) || clv__is_half(io->in[1].dtype));
+    return clv__conv2d_sums(&c) && !full && !spills && clv__gemm_supports(device, io);
 }
 
 static clv__gemms gemms_of(const clv__op_io *io, clv__gemm *g) {

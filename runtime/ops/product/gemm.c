@@ -12,12 +12,14 @@
  *  terms of a tile. */
 typedef struct gemm_tile {
     int wx, wy, tm, tn, tk;
-    double share; // FMAs among the instructions of the innermost loop (tests/drivers/offline/kernels.tsv)
+    double
+        share; // FMAs, or a unit's, among the innermost loop's instructions (tests/drivers/offline/kernels.tsv)
     int registers; // of an item, about: gfx906's, what taps add left out; sm_70 to sm_90 take up to half as many more
-    bool stored;                        // halves stay halves in local memory
-    bool sums;                          // and are summed as such: clv__variant.roundoff
-    uint32_t unit;                      // what a matrix unit multiplies: a CLV_MATRIX_* bit, or 0
-    int parts, stages, width, sub_rows; // then as the kernel file says
+    bool stored;              // halves stay halves in local memory
+    bool sums;                // and are summed as such: clv__variant.roundoff
+    uint32_t unit;            // what a matrix unit multiplies: a CLV_MATRIX_* bit, or 0
+    double one_by_one;        // then: the share where nothing is fetched by many bytes at once
+    int parts, stages, width; // and as the kernel file says
 } gemm_tile;
 
 /** The first has as many registers as leave room for four groups beside each other on gfx906. The second
@@ -27,10 +29,7 @@ typedef struct gemm_tile {
  *  share nor registers are looked at: those that have room have better variants. */
 #define FLOAT_TILE(name, ...) [CLV__TILE_##name] = {__VA_ARGS__, 0, 0, 0, 0, 0}
 #define UNIT_TILE(name, wx, wy, tm, tn, tk, share, registers, ...)                                           \
-    [CLV__TILE_##name] = {wx, wy, tm, tn, tk, share, registers, false, false, __VA_ARGS__, 2}
-#define UNIT_TILES(name, tk, share, ...)                                                                     \
-    UNIT_TILE(name, 16, 16, 8, 8, tk, share, 160, __VA_ARGS__),                                              \
-        UNIT_TILE(name##_64X64, 16, 8, 8, 4, tk, share / 1.5, 100, __VA_ARGS__)
+    [CLV__TILE_##name] = {wx, wy, tm, tn, tk, share, registers, false, false, __VA_ARGS__}
 static const gemm_tile tiles[CLV__TILES] = {
     FLOAT_TILE(USUAL, 16, 16, 4, 8, 8, 0.84, 64, false, false),
     FLOAT_TILE(128X128, 16, 16, 8, 8, 8, 0.89, 128, false, false),
@@ -42,13 +41,20 @@ static const gemm_tile tiles[CLV__TILES] = {
     FLOAT_TILE(HALF, 16, 16, 4, 8, 8, 0.83, 64, true, false),
     FLOAT_TILE(HALF_32X64, 8, 8, 4, 8, 8, 0.83, 88, true, false),
     FLOAT_TILE(HALF_SUMS, 16, 16, 4, 8, 8, 1.2, 80, true, true),
-    // Shares and registers of matrix units are by counts of instructions; no card has been asked. The wide ones have half the items.
-    UNIT_TILES(TF32, 16, 3.0, CLV_MATRIX_TF32, 1, 2, 16), UNIT_TILES(F16, 32, 5.0, CLV_MATRIX_F16, 1, 2, 16),
-    UNIT_TILES(BF16, 32, 5.0, CLV_MATRIX_BF16, 1, 2, 16),
-    UNIT_TILES(BF16X2, 16, 2.0, CLV_MATRIX_BF16, 2, 2, 8),
-    UNIT_TILES(BF16X3, 16, 1.2, CLV_MATRIX_BF16, 3, 1, 8),
-    UNIT_TILE(TF32_WIDE, 16, 8, 16, 8, 16, 3.0, 255, CLV_MATRIX_TF32, 1, 2, 16),
-    UNIT_TILE(F16_WIDE, 16, 8, 16, 8, 16, 5.0, 255, CLV_MATRIX_F16, 1, 2, 8)};
+    // By counts of sm_90's instructions (tests/drivers/offline/units.py); no card has been asked. The wide ones have half the items.
+    UNIT_TILE(TF32, 16, 16, 8, 8, 16, 0.31, 160, CLV_MATRIX_TF32, 0.17, 1, 2, 16),
+    UNIT_TILE(TF32_WIDE, 16, 8, 16, 8, 16, 0.40, 255, CLV_MATRIX_TF32, 0.26, 1, 2, 16),
+    UNIT_TILE(TF32_64X64, 16, 8, 8, 4, 16, 0.18, 100, CLV_MATRIX_TF32, 0.12, 1, 2, 16),
+    UNIT_TILE(F16, 16, 16, 8, 8, 32, 0.32, 160, CLV_MATRIX_F16, 0.16, 1, 2, 16),
+    UNIT_TILE(F16_WIDE, 16, 8, 16, 8, 32, 0.42, 255, CLV_MATRIX_F16, 0.16, 1, 2, 16),
+    UNIT_TILE(F16_64X64, 16, 8, 8, 4, 32, 0.19, 120, CLV_MATRIX_F16, 0.09, 1, 2, 16),
+    UNIT_TILE(BF16, 16, 16, 8, 8, 32, 0.28, 160, CLV_MATRIX_BF16, 0.16, 1, 2, 16),
+    UNIT_TILE(BF16_WIDE, 16, 8, 16, 8, 32, 0.42, 255, CLV_MATRIX_BF16, 0.16, 1, 2, 16),
+    UNIT_TILE(BF16_64X64, 16, 8, 8, 4, 32, 0.17, 120, CLV_MATRIX_BF16, 0.09, 1, 2, 16),
+    UNIT_TILE(BF16X2, 16, 16, 8, 8, 16, 0.09, 160, CLV_MATRIX_BF16, 0.08, 2, 2, 8),
+    UNIT_TILE(BF16X2_64X64, 16, 8, 8, 4, 16, 0.09, 150, CLV_MATRIX_BF16, 0.07, 2, 2, 8),
+    UNIT_TILE(BF16X3, 16, 16, 8, 8, 16, 0.13, 160, CLV_MATRIX_BF16, 0.12, 3, 1, 8),
+    UNIT_TILE(BF16X3_64X64, 16, 8, 8, 4, 16, 0.13, 160, CLV_MATRIX_BF16, 0.12, 3, 1, 8)};
 enum { FIRST_TILE = CLV__NO_TILE + 1 };
 
 static int items_of(const gemm_tile *tile) {
@@ -65,7 +71,7 @@ static int64_t columns_of(const gemm_tile *tile) {
 
 /** Bytes of local memory, as the kernel file says. */
 static uint64_t local_bytes(const gemm_tile *tile) {
-    enum { SCRATCH = 6 }; // words of an item, where the unit is emulated
+    enum { SCRATCH = 8 }; // words of an item, where the unit is emulated
     if (tile->unit)
         return (uint64_t)(4 * tile->stages * tile->parts * tile->width * (rows_of(tile) + columns_of(tile)) +
                           4 * rows_of(tile) + 12 * columns_of(tile) + 32 * tile->tk + 48 +
@@ -102,8 +108,12 @@ static bool multiplies(const clv_device_info *device, const gemm_tile *tile, clv
     const bool f16 = a == CLV_DTYPE_F16 || b == CLV_DTYPE_F16,
                bf16 = a == CLV_DTYPE_BF16 || b == CLV_DTYPE_BF16;
     if (device->matrix_units && !(device->matrix_units & tile->unit)) return false;
+    enum {
+        MOST_BESIDE = 200
+    }; // registers that leave room for those of a tile of floats on its way to halves
     if (device->execution != CLV_EXECUTION_LANES) return false;
     if (tile->unit == CLV_MATRIX_TF32 || tile->parts > 1) return floats;
+    if (floats && tile->registers > MOST_BESIDE) return false;
     return tile->unit == CLV_MATRIX_F16 ? f16 && !bf16 : !f16;
 }
 
@@ -133,6 +143,50 @@ static int64_t groups_of(const gemm_tile *tile, const clv__gemm *g) {
 /** Terms of a split. */
 static int64_t depth_of(const gemm_tile *tile, const clv__gemm *g, int64_t splits) {
     return clv__round_up(clv__max64(clv__div_up(g->k, splits), 1), tile->tk);
+}
+
+// ---- how operands are fetched for matrix units ------------------------------------------------------------
+
+/** Elements of a group's chunk, four words, along terms; the chunks of an item along `rows` of the tile. */
+static int64_t chunk_terms(const gemm_tile *tile) {
+    return tile->unit == CLV_MATRIX_TF32 ? 4 : 8;
+}
+
+static int64_t chunks_of(const gemm_tile *tile, int64_t rows) {
+    return rows * tile->width / 4 / items_of(tile);
+}
+
+/** Is each a multiple of n? What one row or digit has no neighbours by is not looked at: pass 0. */
+static bool multiples(int64_t n, int64_t x, int64_t y, int64_t z, int64_t w) {
+    return x % n == 0 && y % n == 0 && z % n == 0 && w % n == 0;
+}
+
+enum { WIDE_BYTES = 16, LEAST_BYTES = 4 };
+
+/** May A be fetched by many bytes at once (A_WIDE of the kernel)? */
+static bool is_wide_a(const gemm_tile *tile, const clv__gemm *g, int64_t bytes) {
+    const int64_t terms = chunk_terms(tile), chunks = chunks_of(tile, rows_of(tile));
+    const int64_t pixels = g->k_1 * g->k_0, a_z = g->batches > 1 ? g->a_z : 0;
+    if (g->phases) return false;
+    if (!g->a_rows)
+        return !g->taps && g->a_m == 1 && chunks > 1 && chunks * bytes >= LEAST_BYTES && g->m % chunks == 0 &&
+               multiples(chunks, g->a_0, a_z, g->a_k2, 0);
+    const bool linear = g->a_k2 == pixels || (pixels % terms == 0 && g->a_k2 % terms == 0);
+    const bool runs = (g->k_0 == 1 || g->a_k0 == 1) && (g->k_1 == 1 || g->a_k1 == g->k_0) && linear;
+    return runs && g->k % terms == 0 && multiples(WIDE_BYTES / bytes, g->a_0, a_z, g->a_m, 0);
+}
+
+static bool is_wide_b(const gemm_tile *tile, const clv__gemm *g, int64_t bytes) {
+    const int64_t terms = chunk_terms(tile), chunks = chunks_of(tile, columns_of(tile));
+    const int64_t pixels = g->n_1 * g->n_0, b_z = g->batches > 1 ? g->b_z : 0;
+    const int64_t n_1 = g->n_1 > 1 ? g->h_n1 * g->w_size : 0, n_0 = g->n_0 > 1 ? g->w_n0 : 0;
+    if (g->taps || g->phases) return false;
+    if (g->b_rows)
+        return g->b_k2 == 1 && g->k % terms == 0 && multiples(WIDE_BYTES / bytes, b_z, g->b_n2, n_1, n_0);
+    if (chunks < 2 || chunks * bytes < LEAST_BYTES || g->n % chunks != 0) return false;
+    const bool row = g->n_0 == 1 || n_0 == 1, image = row && (g->n_1 == 1 || n_1 == g->n_0);
+    const int64_t run = pixels == 1 ? (g->b_n2 == 1 ? chunks : 1) : image ? pixels : row ? g->n_0 : 1;
+    return run % chunks == 0 && multiples(chunks, b_z, g->b_k2, pixels > 1 ? g->b_n2 : 0, image ? 0 : n_1);
 }
 
 // ---- what lanes cost --------------------------------------------------------------------------------------
@@ -188,6 +242,22 @@ double clv__lanes_rank(const clv_device_info *device, double cost, double result
 }
 
 /**
+ * FMAs of a lane in the time of an instruction, with a unit: its instructions are so many FMAs each, of 32 lanes, and it can do so many
+ * times what lanes do (on an H200 319 and 637 of 64.8 TFLOP/s); what begins the next instructions does not work beside it wholly. Which
+ * way operands are fetched is taken as if both were stored as the unit takes them.
+ */
+static double unit_fmas_of(const gemm_tile *tile, const clv__gemm *g) {
+    enum { TF32 = 32, HALVES = 64 };
+    const bool tf32 = tile->unit == CLV_MATRIX_TF32;
+    const double most = tf32 ? 4.9 : 9.8, each = tf32 ? TF32 : HALVES;
+    const double products = tile->parts == 1 ? 1 : tile->parts == 2 ? 3 : 6;
+    const int64_t bytes = tf32 || tile->parts > 1 ? 4 : 2;
+    const double wide = (is_wide_a(tile, g, bytes) + is_wide_b(tile, g, bytes)) / 2.0;
+    const double share = wide * tile->share + (1 - wide) * tile->one_by_one;
+    return 1 / (1 / most + 1 / (each * share)) / products;
+}
+
+/**
  * Groups are dealt to units in rounds. A group's turn is its FMAs, with the instructions around them, and the sectors that it
  * fetches: a run of r floats at any place touches r + 7 of them. Where each float of b has a place of its own, finding that
  * costs, too. An item with more results has more FMAs that do not wait for each other: its root counts. Both are by times of
@@ -210,11 +280,11 @@ static double cost_in_splits(const clv_device_info *device, const gemm_tile *til
                          ((double)(rows * (run_a + SECTOR - 1)) / (double)run_a +
                           (double)(columns * (run_b + SECTOR - 1)) / (double)run_b);
     // A matrix unit works while items find and fetch: a guess, by the instructions of both; no card has been asked.
-    const double apart = tile->unit ? 0.4 : 1;
+    const double apart = tile->unit ? 0.4 : 1, fmas = tile->unit ? unit_fmas_of(tile, g) : tile->share;
     const double beside = rounds * items_of(tile), room = (double)REGISTERS / tile->registers;
     double cost =
         rounds * (double)(depth_of(tile, g, splits) + BEGIN) *
-        ((double)(rows * columns) / tile->share + apart * (bytes + (g->taps ? PLACE * (double)columns : 0))) *
+        ((double)(rows * columns) / fmas + apart * (bytes + (g->taps ? PLACE * (double)columns : 0))) *
         clv__lanes_waits((beside < room ? beside : room) * sqrt((double)(tile->tm * tile->tn) / RESULTS));
     // With 128 registers an item a unit of four SIMDs has two waves of 64 on each: one waits, and one is left.
     if (device->preferred_multiple >= USUAL && !is_narrow(device) && tile->registers >= 128) cost *= 2;
@@ -292,8 +362,8 @@ double clv__gemm_rank(const clv_device_info *device, const clv__op_io *io, const
 
 // ---- launches ---------------------------------------------------------------------------------------------
 
-static void tile_defines(clv__launches *list, clv__launch *launch, const gemm_tile *tile,
-                         const clv__gemm *g) {
+static void tile_defines(clv__launches *list, clv__launch *launch, const gemm_tile *tile, const clv__gemm *g,
+                         size_t a_bytes, size_t b_bytes) {
     const struct {
         const char *name;
         int value, usual;
@@ -311,6 +381,8 @@ static void tile_defines(clv__launches *list, clv__launch *launch, const gemm_ti
         clv__launch_define(list, launch, "MATRIX_WIDTH", "%d", tile->width);
         clv__launch_define(list, launch, "PARTS", "%d", tile->parts);
         clv__launch_define(list, launch, "STAGES", "%d", tile->stages);
+        if (is_wide_a(tile, g, (int64_t)a_bytes)) clv__launch_define(list, launch, "A_WIDE", "1");
+        if (is_wide_b(tile, g, (int64_t)b_bytes)) clv__launch_define(list, launch, "B_WIDE", "1");
     }
     for (size_t i = 0; i < sizeof macros / sizeof *macros; i++)
         if (macros[i].value != macros[i].usual)
@@ -331,7 +403,9 @@ static void lower_product(clv__launches *list, const clv__op_io *io, const clv__
     const clv__gemm *g = gemms->product;
     const bool whole = part.bytes == 0;
     clv__launch *launch = clv__launch_kernel(list, "gemm", "gemm");
-    tile_defines(list, launch, tile, g);
+    tile_defines(list, launch, tile, g,
+                 gemms->parts ? sizeof(float) : clv_dtype_bytes(io->in[gemms->a].dtype),
+                 gemms->parts ? sizeof(float) : clv_dtype_bytes(io->in[gemms->b].dtype));
     if (gemms->parts) {
         for (int i = 0; i < 3; i++) arg_part(list, launch, i || whole ? &gemms->parts[i] : &part);
     } else {

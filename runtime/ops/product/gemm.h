@@ -51,6 +51,7 @@ enum {
     CLV__TILE_F16_WIDE,
     CLV__TILE_F16_64X64,
     CLV__TILE_BF16,
+    CLV__TILE_BF16_WIDE,
     CLV__TILE_BF16_64X64,
     CLV__TILE_BF16X2,
     CLV__TILE_BF16X2_64X64,
@@ -86,6 +87,7 @@ enum {
         CLV__GEMM_VARIANT("f16:wide", F16_WIDE, supports_, rank_, lower_, .operands = 0x1p-11),              \
         CLV__GEMM_VARIANT("f16:64x64", F16_64X64, supports_, rank_, lower_, .operands = 0x1p-11),            \
         CLV__GEMM_VARIANT("bf16", BF16, supports_, rank_, lower_, .operands = 0x1p-8),                       \
+        CLV__GEMM_VARIANT("bf16:wide", BF16_WIDE, supports_, rank_, lower_, .operands = 0x1p-8),             \
         CLV__GEMM_VARIANT("bf16:64x64", BF16_64X64, supports_, rank_, lower_, .operands = 0x1p-8),           \
         CLV__GEMM_VARIANT("bf16x2", BF16X2, supports_, rank_, lower_, .operands = 0x1p-15),                  \
         CLV__GEMM_VARIANT("bf16x2:64x64", BF16X2_64X64, supports_, rank_, lower_, .operands = 0x1p-15),      \

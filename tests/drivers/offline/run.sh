@@ -1,6 +1,6 @@
 #!/bin/sh
 # SPDX-License-Identifier: Apache-2.0
-# Brings the compilers, holds what they make of every kernel against kernels.tsv and of halves against bounds, and then shows that a
+# Brings the compilers, holds what they make of every kernel against kernels.tsv and of halves and matrix units against bounds, and then shows that a
 # spill, a lost occupancy and a further load would be seen, and more. Under four minutes on two cores; with a number in CLEAVE_TURN a
 # fifth of what did not change.
 #
@@ -21,5 +21,6 @@ if [ $status = 77 ]; then
 fi
 [ $status != 2 ] || exit 2 # wrong usage
 python3 "$here/halves.py" || status=1
+python3 "$here/units.py" || status=1
 python3 "$here/selftest.py" || status=1
 exit $status

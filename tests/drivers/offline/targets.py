@@ -113,7 +113,7 @@ def amd_weigh_words(word, words):
     if not re.match(r"[a-z]", word) or word.endswith(":"):
         return 0, 0, 0, 0
     fmas = len(re.findall(r"\bv_(?:dual_)?(?:fma|fma_mix|mad_mix|fmac|mac|mad|fmaak|fmamk|madak|madmk)(?:_legacy)?(?:_f32|ak_f32|mk_f32)", words))
-    fmas += 2 * len(re.findall(r"\bv_pk_fma_f(?:32|16)", words))
+    fmas += 2 * len(re.findall(r"\bv_pk_fma_f(?:32|16)", words)) + len(re.findall(r"\bv_(?:wmma|mfma)_f32", words))
     local = far = 0
     found = re.match(r"(ds_(?:read|load)(2?)(?:st64)?|ds_load_2addr(?:_stride64)?)_(b\d+|u\w+|i\w+)", word)
     if found:
@@ -184,16 +184,23 @@ def ptx_weigh(line):
 
 # machine -> the language of its PTX, and by what programs for it convert halves (device/f16.h) and multiply matrices. ptxas takes it
 # for later machines, too.
-PTX = {"sm_70": ("+ptx63", "-DF16_WAY=3", "-DMATRIX_UNIT=0"), "sm_80": ("+ptx75", "-DF16_WAY=2")}
+PTX = {"sm_70": ("+ptx63", "-DF16_WAY=3", "-DMATRIX_UNIT=0"), "sm_80": ("+ptx75", "-DF16_WAY=2", "-DMATRIX_UNIT=1"),
+       "sm_90": ("+ptx75", "-DF16_WAY=2", "-DMATRIX_UNIT=2")}
+NEWER = {"sm_90": "7.8"}  # PTX that clang writes for sm_80, as it knows no later machine
 
 
 def ptx_text(source, machine, options):
+    known = "sm_80" if machine in NEWER else machine
     with tempfile.NamedTemporaryFile(suffix=".ptx") as out:
-        run([CLANG, *CL, *options, "-O3", "-target", "nvptx64-nvidia-cuda", "-Xclang", "-target-cpu", "-Xclang", machine, "-Xclang",
+        run([CLANG, *CL, *options, "-O3", "-target", "nvptx64-nvidia-cuda", "-Xclang", "-target-cpu", "-Xclang", known, "-Xclang",
              "-target-feature", "-Xclang", PTX[machine][0], "-Xclang", "-mlink-builtin-bitcode", "-Xclang",
              f"{CLC}/nvptx64--nvidiacl.bc", "-S", source, "-o", out.name])
         with open(out.name) as file:
-            return file.read()
+            text = file.read()
+    if machine in NEWER:
+        text = re.sub(r"^\.version .*", f".version {NEWER[machine]}", text, flags=re.M)
+        text = re.sub(r"^\.target .*", f".target {machine}", text, flags=re.M)
+    return text
 
 
 def ptx_of(source, machine):
@@ -279,7 +286,7 @@ def gen_weigh(line):
     if not found:
         return 0, 0, 0, 0
     word = found.group(1)
-    fmas = 1 if word in ("mad", "mac", "madm") and re.search(r":h?f\b", line) else 0
+    fmas = 1 if word.startswith("dpas") or word in ("mad", "mac", "madm") and re.search(r":h?f\b", line) else 0
     told = re.search(r"// wr:[^,]*, rd:(\d+);", line)  # registers of 32 bytes that come back
     if not told or not int(told.group(1)) or "fence" in line:
         return fmas, 0, 0, 1

@@ -1,0 +1,93 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""The part of a matrix unit's instructions among those of the innermost loop, of products whose operands are fetched by many bytes at once:
+kernels_cl/gemm.cl with the tiles of 128 x 128 that runtime/ops/product/gemm.c has, in all transposes. Each has to reach LEAST, with no
+spills; a loop that fetches one by one is printed beside them and has to be below it: else nothing is measured.
+
+usage: units.py [--all]     --all: of every tile, without a bound"""
+import os
+import re
+import sys
+import tempfile
+
+sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
+import targets  # noqa: E402
+import tools    # noqa: E402
+
+KERNELS = os.path.join(os.path.dirname(os.path.abspath(__file__)), "../../../kernels_cl")
+COMMON = ["storage", "epilogue", "matrix"]
+LEAST = 0.35
+UNITS = {"sm_80": 1, "sm_90": 2, "gfx1100": 3, "gfx90a": 4, "dg2": 5}  # MATRIX_UNIT of kernels_cl/common/matrix.cl
+# Items along columns and rows, columns and rows of an item, words of a tile's row.
+WIDE, USUAL, SMALL = (16, 8, 8, 16, 16), (16, 16, 8, 8, 16), (16, 8, 4, 8, 16)
+# What is held: how the unit's operands and A and B are stored, the tile, and the machines.
+HELD = [("tf32", "float", "float", WIDE, ["sm_90"]),
+        ("f16", "f16", "f16", WIDE, ["sm_80", "sm_90"]),
+        ("bf16", "bf16", "bf16", WIDE, ["sm_80", "sm_90"])]
+SHOWN = [("tf32", "float", "float", WIDE, ["sm_80", "gfx90a"]), ("f16", "float", "f16", WIDE, ["sm_90"]),
+         ("f16", "f16", "float", WIDE, ["sm_90"]), ("f16", "f16", "f16", WIDE, ["gfx90a"]),
+         *((unit, a, b, tile, on) for tile in (USUAL, SMALL) for unit, a, b, on in
+           (("tf32", "float", "float", ["sm_80", "sm_90", "gfx90a"]), ("f16", "f16", "f16", list(UNITS)),
+            ("bf16", "bf16", "bf16", ["gfx1100", "gfx90a", "dg2"]), ("bf16", "float", "float", list(UNITS))))]
+
+
+def source(number, unit, a, b, tile, a_rows, b_rows, wide):
+    wx, wy, tn, tm, width = tile
+    macros = {"T_A": a, "T_B": b, "WX": wx, "WY": wy, "TM": tm, "TN": tn, "TK": width * (1 if unit == "tf32" else 2), "MATRIX_TYPE": unit,
+              "MATRIX_WIDTH": width, "A_ROWS": a_rows, "B_ROWS": b_rows, "A_WIDE": wide, "B_WIDE": wide}
+    with open(os.path.join(KERNELS, "gemm.cl")) as file:
+        text = file.read()
+    for name in macros:
+        text = re.sub(rf"^#define {name} .*\n", "", text, flags=re.M)
+    own = re.findall(r"^#define (\w+)", text, flags=re.M)
+    begin = f"#undef KERNEL\n#define KERNEL(name) name##_{number}\n"
+    return (begin + "".join(f"#define {name} {value}\n" for name, value in macros.items()) + text
+            + "".join(f"#undef {name}\n" for name in [*own, *macros, "MATRIX_WIDTH"]))
+
+
+def measured(uses, target, have, folder):
+    """Of each use (unit, a, b, tile, a_rows, b_rows, wide): its figures."""
+    path = os.path.join(folder, "units.cl")
+    with open(path, "w") as out:
+        out.write(f"#define KERNEL(name) name\n#define MATRIX_UNIT {UNITS[target]}\n")
+        for stem in COMMON:
+            with open(os.path.join(KERNELS, "common", stem + ".cl")) as file:
+                out.write(file.read())
+        for number, use in enumerate(uses):
+            out.write(source(number, *use))
+    maker = targets.TARGETS.get(target, targets.amd)
+    found = maker(target, path, folder, have)
+    return [found[f"gemm_{number}"] for number in range(len(uses))]
+
+
+def main():
+    have, missing = tools.find()
+    rows = HELD + SHOWN if "--all" in sys.argv[1:] else HELD
+    wrong = 0
+    for target in UNITS:
+        if target in missing:
+            print(f"left out: {target}: {missing[target]}")
+            continue
+        uses = [(*row[:4], a_rows, b_rows, 1) for row in rows if target in row[4] for a_rows in (1, 0) for b_rows in (0, 1)]
+        held = sum(4 for row in HELD if target in row[4])
+        uses += [(*row[:4], 1, 0, 0) for row in HELD if target in row[4]]  # fetched one by one
+        if not uses:
+            continue
+        with tempfile.TemporaryDirectory() as folder:
+            all_figures = measured(uses, target, have, folder)
+        for i, (use, figures) in enumerate(zip(uses, all_figures)):
+            unit, a, b, tile, a_rows, b_rows, wide = use
+            share, good = figures["fma"], True
+            if i < held:
+                good = share >= LEAST and not figures["spills"]
+            elif not wide:
+                good = share < LEAST
+            wrong += not good
+            print(f"{target} {unit} {a}*{b} {tile[1] * tile[3]}x{tile[0] * tile[2]}, {tile[0] * tile[1]} items, {'NT'[not a_rows]}{'NT'[b_rows]}, "
+                  f"{'wide' if wide else 'one by one'}: {share:.3f}, {figures['registers']} registers, {figures['spills']} bytes of spills"
+                  + ("" if good else f": must be {'below' if not wide else 'at least'} {LEAST}, without spills"))
+    return 1 if wrong else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
