@@ -23,7 +23,7 @@ def array(x):
         x = x.astype(numpy.float32)
     elif x.dtype.kind in "iu" and x.dtype.name not in ("int64", "int32", "uint8", "int8"):
         x = x.astype(numpy.int64)
-    return numpy.ascontiguousarray(x)
+    return numpy.asarray(x, order="C")
 
 
 def pointer(x):

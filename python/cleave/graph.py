@@ -118,7 +118,7 @@ class Graph:
                                           self._init(value, None, None)))
 
     def constant(self, array):
-        array = numpy.ascontiguousarray(array)
+        array = numpy.asarray(array, order="C")
         if array.dtype == numpy.float64 or array.dtype == numpy.float16:
             array = array.astype(numpy.float32)
         data = ffi.from_buffer(array) if array.size else NULL

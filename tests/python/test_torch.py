@@ -63,6 +63,42 @@ class Mixed(nn.Module):
         return torch.cat([x.cumsum(1), x.tril().exp() / (1 + x.abs())], 1).logsumexp(2)
 
 
+ODD = torch.randn(4, 6, generator=torch.Generator().manual_seed(9))
+PLACES = torch.tensor([[0, 2], [5, 1], [3, 3], [4, 0]])
+FORMS = {  # of x [4, 6]
+    "flip": lambda x: x.flip(0, 1), "roll": lambda x: x.roll((1, -2), (0, 1)) + x.roll(3), "tile": lambda x: x.tile(3, 1, 2), "repeat": lambda x: x.repeat(2, 2),
+    "pad": lambda x: F.pad(x, (1, -2, 0, 3), value=2.0), "reflect": lambda x: F.pad(x.view(1, 4, 6), (2, 1), mode="reflect"),
+    "circular": lambda x: F.pad(x.view(1, 4, 6), (2, 1), mode="circular"), "replicate": lambda x: F.pad(x.view(1, 4, 6), (2, 1), mode="replicate"),
+    "shuffle": lambda x: F.pixel_shuffle(x.view(1, 4, 2, 3), 2), "unshuffle": lambda x: F.pixel_unshuffle(x.view(4, 2, 3).repeat(1, 1, 2), 2),
+    "diagonal": lambda x: x.diagonal(1) + x[:, :4].trace() + x.view(2, 2, 6).diagonal(-1, 2, 1).sum(), "unfold": lambda x: x.unfold(1, 3, 2),
+    "fold": lambda x: F.fold(F.unfold(x.view(1, 1, 4, 6), (2, 3), padding=1, stride=2), (4, 6), (2, 3), padding=1, stride=2),
+    "swapdims": lambda x: x.swapdims(0, 1), "tensor_split": lambda x: x.tensor_split(4, 1)[1] + x.tensor_split((2, 4), 1)[2],
+    "stacks": lambda x: torch.hstack([x, x]) + torch.stack([x, 2 * x], 1).flatten(1) + torch.dstack([x, x]).flatten(1),
+    "trunc": lambda x: (3 * x).trunc() + x.frac(), "logs": lambda x: x.abs().log10() + x.erfc() + torch.hypot(x, x + 1) + torch.logaddexp(x, 2 * x),
+    "var": lambda x: x.var(1) + x.var() + x.std(1, unbiased=False) + torch.var_mean(x, 1)[1] + torch.std_mean(x)[0],
+    "min": lambda x: x.amin(1) + x.min(1)[0] + x.min() + x.max(1)[0], "argmin": lambda x: (x * ODD.argmin(1)[:, None].float())[:, :1],
+    "median": lambda x: x.median() + x.median(1)[0] + x.kthvalue(2, 1)[0], "triangles": lambda x: x.tril(1) + x.triu(-1),
+    "one_hot": lambda x: x * F.one_hot(PLACES[:, 0], 6), "index": lambda x: x.view(2, 2, 6)[[0, 1], :, [-1, 2]] + x[[3, 1], 2:4],
+    "index_put": lambda x: x.index_put((torch.tensor([0, 1]), torch.tensor([2, -1])), x[2, :2]).index_put((torch.tensor([3]),), x[0], accumulate=True),
+    "masks": lambda x: x.index_put((ODD > 0,), torch.tensor(2.0, dtype=x.dtype)).index_fill(1, torch.tensor([0, 2]), 7.0),
+    "scatter": lambda x: x.scatter(1, PLACES, 2.0) + x.scatter_reduce(1, PLACES, x[:, :2], "sum"), "edges": lambda x: x * torch.bucketize(ODD, torch.arange(-1.0, 2)),
+    "cdist": lambda x: torch.cdist(x, x.flip(0) + 1) + torch.cdist(x, x.flip(0) + 1, p=1), "group": lambda x: F.group_norm(x.view(2, 4, 3), 2, x[0, :4], x[1, :4]),
+    "instance": lambda x: F.instance_norm(x.view(1, 4, 6), weight=x[0, :4]), "triplet": lambda x: F.triplet_margin_loss(x, x.flip(0), x.roll(1)),
+    "broadcast": lambda x: F.mse_loss(x[:, :1], ODD.to(x)) + F.l1_loss(ODD[:1].to(x), x, reduction="sum") + F.huber_loss(x, ODD.to(x), reduction="none", delta=0.3),
+}
+
+
+class Forms(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.scale = nn.Parameter(torch.tensor(1.5))  # of no dimension
+        self.linear = nn.utils.parametrizations.weight_norm(nn.Linear(6, 6))
+
+    def forward(self, x):
+        x = self.linear(x) * self.scale
+        return [form(x) for form in FORMS.values()]
+
+
 class Check(unittest.TestCase):
     """Loss and every gradient against PyTorch in f64."""
 
@@ -107,6 +143,22 @@ class Check(unittest.TestCase):
     def test_mixed(self):
         self.held(Mixed(), torch.randn(2, 3, 8, 8), torch.randn(2, 6), loss="mse")
 
+    def test_forms(self):
+        torch.manual_seed(2)
+        module, x = Forms(), torch.randn(4, 6)
+        for name, got, wanted in zip(FORMS, cleave.compile(module, device="host").predict(x), module(x)):
+            torch.testing.assert_close(got, wanted.detach(), rtol=1e-4, atol=1e-5, msg=lambda m: "%s: %s" % (name, m))
+        cleave.compile(module, device="host", loss=lambda ys, _: sum((y ** 2).mean() / (1 + i % 5) for i, y in enumerate(ys))).check(x, x)
+
+    def test_a_median_of_nothing(self):
+        class Middle(nn.Module):
+            def forward(self, x):
+                return x.median(), x.median(1)[0], x
+        x = torch.randn(3, 5)
+        x[1, 2] = float("nan")
+        for got, wanted in zip(cleave.compile(Middle(), device=DEVICE).predict(x), Middle()(x)):
+            torch.testing.assert_close(got, wanted, equal_nan=True)
+
     def test_losses(self):
         x, k = torch.randn(6, 4), torch.randint(0, 4, (6,))
         k_ignored = k.clone()
@@ -114,6 +166,11 @@ class Check(unittest.TestCase):
         numbers, bits = torch.randn(6, 4), torch.randint(0, 2, (6, 4)).float()
         w = torch.tensor([1.0, 0.5, 2.0, 3.0])
         for loss, y in ((nn.CrossEntropyLoss(), k_ignored), (nn.CrossEntropyLoss(weight=w), k), (nn.CrossEntropyLoss(label_smoothing=0.1), k),
+                        (nn.CrossEntropyLoss(label_smoothing=0.1, weight=w), k_ignored), (nn.NLLLoss(weight=w, reduction="sum"), k_ignored),
+                        (lambda o, t: nn.CrossEntropyLoss(weight=w.to(o.dtype), reduction="none", label_smoothing=0.1)(o, t).mean(), k_ignored),
+                        (lambda o, t: F.cross_entropy(o.view(2, 3, 4).transpose(1, 2), t.view(2, 3)), k_ignored),
+                        (lambda o, t: F.cross_entropy(o[0], t[0]) + F.cross_entropy(o, t, reduction="sum"), k_ignored),
+                        (lambda o, t: F.kl_div(F.log_softmax(o, 1), F.log_softmax(t, 1), log_target=True), numbers), (nn.SoftMarginLoss(), bits * 2 - 1),
                         (nn.CrossEntropyLoss(), numbers.softmax(1)), (nn.MSELoss(reduction="sum"), numbers), (nn.L1Loss(), numbers),
                         (nn.SmoothL1Loss(beta=0.5), numbers), (nn.HuberLoss(delta=0.7), numbers), (nn.BCEWithLogitsLoss(pos_weight=w), bits),
                         (lambda o, t: F.nll_loss(F.log_softmax(o, 1), t), k), (lambda o, t: F.binary_cross_entropy(torch.sigmoid(o), t), bits),
