@@ -10,16 +10,16 @@
 import importlib
 
 from . import optim
-from ._library import (DeviceError, DtypeError, Error, FileError, InvalidValueError, NotFiniteError, NotFoundError, OutOfMemoryError,
-                       ShapeError, StateError, UnsupportedError, __version__)
+from ._library import (ArgumentError, DeviceError, DtypeError, Error, FileError, InvalidValueError, NotFiniteError, NotFoundError,
+                       OutOfMemoryError, ShapeError, StateError, UnsupportedError, __version__)
 from .device import Device, devices
 
-__all__ = ["Device", "devices", "compile", "optim", "Error", "DeviceError", "DtypeError", "FileError", "InvalidValueError",
+__all__ = ["Device", "devices", "compile", "optim", "Error", "ArgumentError", "DeviceError", "DtypeError", "FileError", "InvalidValueError",
            "NotFiniteError", "NotFoundError", "OutOfMemoryError", "ShapeError", "StateError", "UnsupportedError", "__version__"]
 
 
 def __getattr__(name):  # what wants PyTorch is imported when it is asked for
-    home = {"compile": "model", "Model": "model", "Plan": "model", "ops": "graph", "Graph": "graph", "Tensor": "graph"}.get(name)
+    home = {"compile": "model", "Model": "model", "Plan": "model", "from_dlpack": "_steps", "ops": "graph", "Graph": "graph", "Tensor": "graph"}.get(name)
     if home:
         return getattr(importlib.import_module("." + home, __name__), name)
     if name in ("nn", "data", "graph", "model"):

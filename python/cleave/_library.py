@@ -19,6 +19,7 @@ def _kind(name, base, text):
 
 
 InvalidValueError = _kind("InvalidValueError", ValueError, "A value, a text or a file that is not as it must be.")
+ArgumentError = _kind("ArgumentError", TypeError, "An argument of another kind than is taken.")
 ShapeError = _kind("ShapeError", ValueError, "Shapes that do not fit.")
 DtypeError = _kind("DtypeError", TypeError, "A type of elements that is not taken here.")
 StateError = _kind("StateError", RuntimeError, "A call at the wrong time.")

@@ -1,29 +1,68 @@
 # SPDX-License-Identifier: Apache-2.0
 """What every model of this package does: plans for each kind of pass and shape, a session with the weights, steps, epochs."""
+import functools
 import os
+import threading
 import time
 
 import numpy
 
 from . import optim
-from ._library import NULL, NotFiniteError, ShapeError, StateError, ffi, lib, make, runtime, text
+from ._library import (ArgumentError, DtypeError, Error, InvalidValueError, NULL, NotFiniteError, ShapeError, StateError, ffi, lib, make, runtime,
+                       text)
 from .device import CATEGORIES, Device
 from .graph import Graph, Tensor
 
 
+def from_dlpack(x):
+    """An array over the memory of anything with `__dlpack__` that lies on the CPU. Nothing is copied."""
+    if not hasattr(x, "__dlpack__"):
+        raise ArgumentError("from_dlpack wants something with __dlpack__, and this is a %s" % type(x).__name__)
+    kind = x.__dlpack_device__()[0] if hasattr(x, "__dlpack_device__") else 1
+    if kind not in (1, 3, 11):  # the CPU's memory, or pinned there for a GPU
+        raise InvalidValueError("these numbers lie on another device (DLPack's number %d): copy them to the CPU first" % kind)
+    try:
+        return numpy.from_dlpack(x)
+    except (BufferError, RuntimeError, TypeError) as error:
+        raise InvalidValueError("a %s has no memory to be read by DLPack: %s" % (type(x).__name__, error)) from error
+
+
 def array(x):
-    """What may come as a part of a batch, as an array in C order: NumPy's, PyTorch's, anything with __dlpack__, lists. Floats are f32."""
+    """What may come as a part of a batch, as an array in C order: NumPy's, PyTorch's, anything with __dlpack__, lists. Floats are f32. An array
+    that is so already is itself."""
     if hasattr(x, "detach") and hasattr(x, "cpu"):  # a tensor of PyTorch
         x = x.detach().cpu()
         x = (x.float() if x.is_floating_point() else x).contiguous().numpy()
     elif not isinstance(x, numpy.ndarray) and hasattr(x, "__dlpack__"):
-        x = numpy.from_dlpack(x)
-    x = numpy.asarray(x)
+        x = from_dlpack(x)
+    try:
+        x = numpy.asarray(x)
+    except ValueError as error:
+        raise InvalidValueError("a part of a batch is no array: %s" % error) from error
+    if x.dtype.kind not in "fiub":
+        raise DtypeError("a batch is of numbers, and this is an array of %s" % x.dtype)
     if x.dtype.kind == "f" and x.dtype != numpy.float32:
         x = x.astype(numpy.float32)
     elif x.dtype.kind in "iu" and x.dtype.name not in ("int64", "int32", "uint8", "int8"):
         x = x.astype(numpy.int64)
+    if not x.dtype.isnative:
+        x = x.astype(x.dtype.newbyteorder("="))
     return numpy.asarray(x, order="C")
+
+
+def alone(method):
+    """A model is used by one thread of the process that made it."""
+    @functools.wraps(method)
+    def call(self, *args, **kwargs):
+        if self._session.pid != os.getpid():
+            raise StateError("this model was made before the fork: a child makes its own, with the weights of a file")
+        if not self._busy.acquire(blocking=False):
+            raise StateError("another thread uses this model: each wants a model of its own")
+        try:
+            return method(self, *args, **kwargs)
+        finally:
+            self._busy.release()
+    return call
 
 
 def pointer(x):
@@ -43,7 +82,7 @@ class Step:
                 self.outputs["output%d" % i] = graph.output(y, "output%d" % i)
         else:
             if len(results) != 1 or results[0].n_bytes != 4:
-                raise ValueError("the loss must be one number, and it is %s" % results)
+                raise InvalidValueError("the loss must be one number, and it is %s" % results)
             self.outputs["loss"] = graph.output(results[0], "loss")
             lib.clv_backward(results[0].pointer)
             graph.check()
@@ -97,10 +136,15 @@ class Steps:
 
     def __init__(self, device=None, optimizer="adam", lr=None, precision="f32", place=None, recompute=None, seed=0):
         if precision not in ("f32", "mixed", "mixed-bf16"):
-            raise ValueError("precision is f32, mixed or mixed-bf16, and this is %r" % (precision,))
+            raise InvalidValueError("precision is f32, mixed or mixed-bf16, and this is %r" % (precision,))
+        for name, value in (("place", place), ("recompute", recompute)):
+            if value is not None and not isinstance(value, str):
+                raise ArgumentError("%s is a text, and this is %r" % (name, value))
+        if not isinstance(seed, int) or not 0 <= seed < 2**64:
+            raise InvalidValueError("the seed is a whole number from 0 to 2**64 - 1, and it is %r" % (seed,))
         self.device, self.precision, self.place, self.recompute = Device(device), precision, place, recompute
         self.optimizer = optim.of(optimizer, lr)
-        self.n_inputs, self._steps, self._runtime = None, {}, runtime()
+        self.n_inputs, self._steps, self._runtime, self._busy = None, {}, runtime(), threading.RLock()
         config = ffi.new("clv_session_config *")
         config.seed = seed
         self._session = make("clv_session", lambda out: lib.clv_session_create(self._runtime.pointer, config, out),
@@ -121,7 +165,10 @@ class Steps:
     def _arrays(self, batch):
         """A batch as a sequence."""
         if isinstance(batch, dict):
-            raise TypeError("a dict has no order of inputs and targets: give (inputs..., targets...)")
+            raise ArgumentError("a dict has no order of inputs and targets: give (inputs..., targets...)")
+        if hasattr(batch, "shape") or not hasattr(batch, "__len__"):
+            raise ArgumentError("a batch is (inputs..., targets...), and the loader gave a %s%s" % (
+                type(batch).__name__, " of the shape %s" % list(batch.shape) if hasattr(batch, "shape") else ""))
         return batch
 
     def _step(self, kind, inputs):
@@ -154,6 +201,7 @@ class Steps:
             if held.get(tensor.name, tensor.shape) != tensor.shape:
                 raise ShapeError("'%s' has the shape %s, and these inputs want %s" % (tensor.name, list(held[tensor.name]), list(tensor.shape)))
 
+    @alone
     def plan(self, *batch, device=None, place=None):
         """What a training step of this batch takes, on this device or on any other, before it is taken. Arrays of the shapes will do."""
         return Plan(Step(self, "train", self._batch(batch), None if device is None else Device(device), place))
@@ -170,6 +218,7 @@ class Steps:
         ticket = step.feed(inputs)
         return [step.fetch(ticket, name) for name in step.outputs]
 
+    @alone
     def predict(self, *inputs):
         """The model's results for a batch, as in evaluation: an array, or a list of them."""
         self.n_inputs = len(inputs)
@@ -184,6 +233,7 @@ class Steps:
         done = lib.clv_session_info_get(self._session.pointer).step
         return step, step.feed(batch, self.optimizer.lr if lr is None else lr, done + 1)
 
+    @alone
     def step(self, *batch, lr=None):
         """Train on a batch, inputs and then targets. Result: its loss, before the update. lr: of this step; None: the optimizer's."""
         step, ticket = self._begin(self._batch(batch), lr)
@@ -194,6 +244,7 @@ class Steps:
         """Training steps done."""
         return lib.clv_session_info_get(self._session.pointer).step
 
+    @alone
     def gradients(self, *batch):
         """(loss, {name: gradient}) of a batch; nothing is updated but running statistics."""
         batch = self._batch(batch)
@@ -202,6 +253,7 @@ class Steps:
         found = {name: step.fetch(ticket, name) for name in step.outputs}
         return found.pop("loss").item(), found
 
+    @alone
     def fit(self, loader, epochs=1, validation=None, schedule=None, callbacks=(), progress=True):
         """Train.
 
@@ -212,14 +264,19 @@ class Steps:
         result      those dicts
         Ctrl-C ends it after a step, with KeyboardInterrupt; what was learnt stays.
         """
-        if epochs < 1:
-            raise ValueError("epochs must be at least 1, and it is %s" % epochs)
+        if not isinstance(epochs, int) or epochs < 1:
+            raise InvalidValueError("epochs is a whole number of at least 1, and it is %r" % (epochs,))
+        if not hasattr(loader, "__iter__"):
+            raise ArgumentError("a loader gives batches when it is gone through, and this is a %s" % type(loader).__name__)
+        for each in tuple(callbacks) + ((schedule,) if schedule is not None else ()):
+            if not callable(each):
+                raise ArgumentError("schedule and callbacks are functions, and this is %r" % (each,))
         history, done = [], 0
         for epoch in range(1, epochs + 1):
             began, total, n, waiting = time.monotonic(), 0.0, 0, None
             for batch in loader:
                 batch = self._batch(self._arrays(batch))
-                lr = self.optimizer.lr * (schedule(done) if schedule else 1.0)
+                lr = self.optimizer.lr * (self._factor(schedule, done) if schedule else 1.0)
                 if waiting and self._steps.get(self._key("train", batch)) is not waiting[0]:  # only the run used last keeps its steps
                     total, waiting = total + self._loss(waiting), None
                 begun = self._begin(batch, lr) + (len(batch[0]),)
@@ -229,7 +286,8 @@ class Steps:
                 waiting = begun
                 n += begun[2]
             if not n:
-                raise ValueError("the loader gave no batch in epoch %d" % epoch)
+                raise InvalidValueError("the loader gave no batch in epoch %d%s" % (
+                    epoch, ": it can be gone through once" if epoch > 1 and hasattr(loader, "__next__") else ""))
             total += self._loss(waiting)
             told = {"epoch": epoch, "loss": total / n, "seconds": time.monotonic() - began,
                     "validation": None if validation is None else self.evaluate(validation)}
@@ -244,6 +302,13 @@ class Steps:
         return history
 
     @staticmethod
+    def _factor(schedule, step):
+        factor = schedule(step)
+        if not isinstance(factor, (int, float)) or not 0 <= factor < float("inf"):
+            raise InvalidValueError("a schedule gives a factor of the rate, at least 0, and of step %d it is %r" % (step, factor))
+        return factor
+
+    @staticmethod
     def _loss(waiting):
         step, ticket, n = waiting
         return step.fetch(ticket, "loss").item() * n
@@ -252,6 +317,7 @@ class Steps:
         """The loss of results on the host."""
         raise NotImplementedError
 
+    @alone
     def evaluate(self, loader):
         """{'loss': ...} over all batches, and of classes {'accuracy': ...}."""
         total, right, n, labels = 0.0, 0, 0, 0
@@ -265,7 +331,7 @@ class Steps:
                 right += int(((results[0].argmax(1) == targets[0]) & known).sum())
                 labels += int(known.sum())
         if not n:
-            raise ValueError("there is no batch to evaluate")
+            raise InvalidValueError("there is no batch to evaluate")
         return dict({"loss": total / n}, **({"accuracy": right / labels} if labels else {}))
 
     # ---- weights ------------------------------------------------------------------------------------------------------
@@ -277,6 +343,7 @@ class Steps:
             if tensor.category == lib.CLV_PARAMETERS:
                 yield i, text(tensor.name), tuple(tensor.shape.dims[0:tensor.shape.rank])
 
+    @alone
     def _read(self):
         found = {}
         for i, name, shape in self._held():
@@ -284,13 +351,14 @@ class Steps:
             self._runtime.check(lib.clv_session_read(self._session.pointer, i, *pointer(found[name])))
         return found
 
+    @alone
     def _write(self, values):
         written = set()
         for i, name, shape in self._held():
             if name in values:
                 x = array(values[name])
                 if x.shape != shape:
-                    raise ValueError("'%s' has the shape %s, and here it has %s" % (name, list(x.shape), list(shape)))
+                    raise InvalidValueError("'%s' has the shape %s, and here it has %s" % (name, list(x.shape), list(shape)))
                 self._runtime.check(lib.clv_session_write(self._session.pointer, i, *pointer(x)))
                 written.add(name)
         return written
@@ -313,6 +381,7 @@ class Steps:
         self._needs_weights("loaded")
         self._runtime.check(lib.clv_weights_load_except(self._session.pointer, os.fsencode(path), without.encode() if without else NULL))
 
+    @alone
     def close(self):
         """Give up what is held on the device, now."""
         for step in self._steps.values():

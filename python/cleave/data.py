@@ -6,6 +6,8 @@ import struct
 
 import numpy
 
+from ._library import InvalidValueError
+
 
 class Batches:
     """Arrays of as many samples each, in batches: shuffled anew each time it is gone through.
@@ -16,7 +18,7 @@ class Batches:
     def __init__(self, *arrays, batch_size=64, shuffle=True, seed=0, transform=None, drop_last=False):
         n = len(arrays[0])
         if any(len(a) != n for a in arrays):
-            raise ValueError("the arrays have %s samples" % ", ".join(str(len(a)) for a in arrays))
+            raise InvalidValueError("the arrays have %s samples" % ", ".join(str(len(a)) for a in arrays))
         self.arrays, self.batch_size, self.shuffle, self.transform = [numpy.asarray(a) for a in arrays], batch_size, shuffle, transform
         self.drop_last, self._random = drop_last, numpy.random.default_rng(seed)
 
@@ -39,11 +41,11 @@ def idx(path):
         data = f.read()
     zero, kind, rank = struct.unpack(">HBB", data[:4])
     if zero or kind != 8:
-        raise ValueError("%s is no IDX file of bytes" % path)
+        raise InvalidValueError("%s is no IDX file of bytes" % path)
     shape = struct.unpack(">%dI" % rank, data[4:4 + 4 * rank])
     values = numpy.frombuffer(data, numpy.uint8, offset=4 + 4 * rank)
     if values.size != numpy.prod(shape):
-        raise ValueError("%s says %s and holds %d bytes" % (path, list(shape), values.size))
+        raise InvalidValueError("%s says %s and holds %d bytes" % (path, list(shape), values.size))
     return values.reshape(shape)
 
 

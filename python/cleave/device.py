@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Devices: which there are, what is known of them, and how many bytes they hold."""
-from ._library import ffi, lib, runtime, text
+from ._library import ArgumentError, ffi, lib, runtime, text
 
 CATEGORIES = ("parameters", "gradients", "optimizer", "activations", "workspace", "io", "staging")
 
@@ -18,9 +18,11 @@ class Device:
         if isinstance(spec, Device):
             self._pointer, self._runtime = spec._pointer, spec._runtime
             return
+        if spec is not None and not isinstance(spec, str):
+            raise ArgumentError("a device is a name, `gpu:0`, or a Device, and this is %r" % (spec,))
         self._runtime = runtime()
         out = ffi.new("clv_device **")
-        self._runtime.check(lib.clv_device_find(self._runtime.pointer, ffi.NULL if spec is None else str(spec).encode(), out))
+        self._runtime.check(lib.clv_device_find(self._runtime.pointer, ffi.NULL if spec is None else spec.encode(), out))
         self._pointer = out[0]
 
     @property

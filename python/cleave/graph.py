@@ -4,7 +4,7 @@ import contextlib
 
 import numpy
 
-from ._library import Handle, NULL, UnsupportedError, ffi, fault, lib, make, runtime, text
+from ._library import ArgumentError, Handle, NULL, UnsupportedError, fault, ffi, lib, make, runtime, text
 
 _DTYPES = {"float32": "F32", "int32": "I32", "float16": "F16", "uint8": "U8", "int64": "I64", "bool": "BOOL", "int8": "I8",
            "bfloat16": "BF16"}
@@ -170,7 +170,7 @@ def call(graph, name, inputs, **attributes):
     given = {k: v for k, v in attributes.items() if v is not None}
     for key in given:
         if key not in known:
-            raise TypeError("%s has no attribute '%s'; it has %s" % (name, key, ", ".join(known) or "none"))
+            raise ArgumentError("%s has no attribute '%s'; it has %s" % (name, key, ", ".join(known) or "none"))
     kept = []
     arguments = ffi.new("clv_op_argument[]", max(1, len(given)))
     for i, (key, value) in enumerate(given.items()):
@@ -202,7 +202,7 @@ class _Ops:
         def op(*tensors, graph=None, **given):
             there = [t for t in tensors if t is not None]
             if graph is None and not there:
-                raise TypeError("%s: at least one tensor, or graph=, must be given" % name)
+                raise ArgumentError("%s: at least one tensor, or graph=, must be given" % name)
             return call(graph or there[0].graph, name, tensors, **given)
 
         op.__name__ = op.__qualname__ = name

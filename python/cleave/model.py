@@ -7,9 +7,9 @@ import inspect
 import numpy
 import torch
 
-from ._library import UnsupportedError, lib
+from ._library import ArgumentError, DtypeError, InvalidValueError, ShapeError, UnsupportedError, lib
 from ._program import Program
-from ._steps import Plan, Steps, array
+from ._steps import Plan, Steps, alone, array
 
 __all__ = ["compile", "Model", "Plan"]
 
@@ -36,11 +36,11 @@ class Model(Steps):
 
     def __init__(self, module, example=None, loss="cross_entropy", **settings):
         if not isinstance(module, torch.nn.Module):
-            raise TypeError("cleave.compile wants a torch.nn.Module, and this is %r" % (module,))
+            raise ArgumentError("cleave.compile wants a torch.nn.Module, and this is %r" % (module,))
         if isinstance(loss, str) and loss not in _LOSSES:
-            raise ValueError("there is no loss '%s'; there are %s, and any function or module of PyTorch's" % (loss, ", ".join(_LOSSES)))
+            raise InvalidValueError("there is no loss '%s'; there are %s, and any function or module of PyTorch's" % (loss, ", ".join(_LOSSES)))
         if not isinstance(loss, str) and not callable(loss):
-            raise TypeError("a loss is a name or a function of results and targets, and this is %r" % (loss,))
+            raise ArgumentError("a loss is a name or a function of results and targets, and this is %r" % (loss,))
         if isinstance(loss, torch.nn.Module) and any(p.requires_grad for p in loss.parameters()):
             raise UnsupportedError("the loss has parameters of its own, which would not be trained: make them the module's")
         groups = getattr(settings.get("optimizer"), "param_groups", None)
@@ -70,9 +70,39 @@ class Model(Steps):
             for program in self._programs["predict" if kind == "predict" else "train"]:
                 if program.fits(module, inputs):
                     return program
-            program = Program(module, example)
+            try:
+                program = Program(module, example)
+            except UnsupportedError as error:
+                if error.__cause__ is not None:  # PyTorch's own
+                    self._explain(kind, inputs, error)
+                raise
         self._programs["predict" if kind == "predict" else "train"].append(program)
         return program
+
+    def _explain(self, kind, inputs, error):
+        """PyTorch refused a batch: was it of a wrong shape or type? Raises that."""
+        names = [n for n in inspect.signature(self.module.forward).parameters][:self.n_inputs]
+        names += ["input%d" % i for i in range(len(names), self.n_inputs)]
+        targets = len(inputs) - self.n_inputs
+        names += ["target" if targets == 1 else "target%d" % i for i in range(targets)]
+        told = ["'%s' has the shape %s" % (n, list(x.shape)) for n, x in zip(names, inputs)]
+        for program in self._programs["predict" if kind == "predict" else "train"]:
+            for name, x, before in zip(names, inputs, program.shapes):
+                if tuple(x.shape)[1:] != before[1:]:
+                    raise ShapeError("'%s' has the shape %s, and it had %s before: %s" % (
+                        name, list(x.shape), str(["N", *before[1:]] if program.open else list(before)).replace("'", ""), error)) from error
+        for name, layer in self.module.named_modules():
+            wanted = _wants(layer, inputs[0])
+            if wanted:
+                last = len(inputs[0].shape) > 3 and inputs[0].shape[-1] == getattr(layer, "in_channels", 0)
+                raise wanted[0]("%s, and '%s' (%s) wants %s%s: %s" % (
+                    told[0] if wanted[0] is ShapeError else "'%s' is of %s" % (names[0], inputs[0].dtype), name, type(layer).__name__, wanted[1],
+                    "; its channels seem to be last: x.permute(0, %d, %s)" % (len(inputs[0].shape) - 1, ", ".join(
+                        str(d) for d in range(1, len(inputs[0].shape) - 1))) if last else "", error)) from error
+            if wanted is not None:
+                break
+        if len({x.shape[0] for x in inputs if len(x.shape)}) > 1:
+            raise ShapeError("%s: are they of as many samples? %s" % ("; ".join(told), error)) from error
 
     def build(self, kind, graph, inputs):
         trained, kept = dict(self.module.named_parameters()), {}
@@ -123,8 +153,11 @@ class Model(Steps):
 
     # ---- use ------------------------------------------------------------------------------------------------------------
 
+    @alone
     def predict(self, *inputs):
         """The module's results for a batch, as in evaluation: tensors of PyTorch for tensors, else arrays."""
+        if not inputs:
+            raise ArgumentError("predict wants the inputs of a batch")
         if not isinstance(inputs[0], torch.Tensor):
             return super().predict(*inputs)
         self.n_inputs, arrays = len(inputs), [array(x) for x in inputs]
@@ -136,10 +169,10 @@ class Model(Steps):
     def _arrays(self, batch):
         """A dict's inputs are those that forward() names, in its order; the others are targets."""
         if not isinstance(batch, dict):
-            return batch
+            return super()._arrays(batch)
         named = [n for n in inspect.signature(self.module.forward).parameters if n in batch]
         if not named or len(named) == len(batch):
-            raise TypeError("of a dict the inputs must have the names of the arguments of forward(), and targets others; there are %s"
+            raise ArgumentError("of a dict the inputs must have the names of the arguments of forward(), and targets others; there are %s"
                             % ", ".join(map(str, batch)))
         self.n_inputs = len(named)
         return [batch[n] for n in named] + [v for k, v in batch.items() if k not in named]
@@ -210,6 +243,24 @@ class Model(Steps):
             raise AssertionError("%d of %d differ from PyTorch by more than %g: %s" % (
                 len(worse), len(rows), tolerance, ", ".join("%s %.2g" % r for r in worse[:5])))
         return rows
+
+
+def _wants(layer, x):
+    """Of a layer that sees the inputs first: (error, what it wants) if x is not so, () if it is; None: it tells nothing."""
+    kind, shape = type(layer).__name__, x.shape
+    floats = str(x.dtype) == "float32"
+    if kind in ("Conv1d", "Conv2d", "Conv3d"):
+        n = int(kind[4])
+        right = len(shape) == n + 2 and shape[1] == layer.in_channels
+        wanted = "[N, %d, %s]" % (layer.in_channels, ", ".join(("L",) if n == 1 else ("D", "H", "W")[3 - n:]))
+    elif kind in ("Linear", "LSTM", "GRU", "RNN"):
+        width = layer.in_features if kind == "Linear" else layer.input_size
+        right, wanted = len(shape) and shape[-1] == width, "[..., %d]" % width
+    elif kind == "Embedding":
+        right, wanted, floats = True, "integers", not floats
+    else:
+        return None
+    return (DtypeError, wanted if kind == "Embedding" else "floats") if not floats else () if right else (ShapeError, wanted)
 
 
 @contextlib.contextmanager

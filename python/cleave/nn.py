@@ -10,7 +10,7 @@ with `cleave.ops` can stand wherever a layer can.
 """
 import numpy
 
-from ._library import NULL, ffi, lib
+from ._library import InvalidValueError, NULL, ffi, lib
 from ._steps import Steps
 from .graph import ops
 
@@ -211,7 +211,7 @@ class Model(Steps):
 
     def __init__(self, layers, loss="cross_entropy", **settings):
         if isinstance(loss, str) and loss not in LOSSES:
-            raise ValueError("there is no loss '%s'; there are %s, or two functions of results and targets" % (loss, ", ".join(LOSSES)))
+            raise InvalidValueError("there is no loss '%s'; there are %s, or two functions of results and targets" % (loss, ", ".join(LOSSES)))
         super().__init__(**settings)
         self.layers, self.loss = layers, LOSSES[loss] if isinstance(loss, str) else loss
 
