@@ -22,6 +22,6 @@ def __getattr__(name):  # what wants PyTorch is imported when it is asked for
     home = {"compile": "model", "Model": "model", "Plan": "model", "from_dlpack": "_steps", "ops": "graph", "Graph": "graph", "Tensor": "graph"}.get(name)
     if home:
         return getattr(importlib.import_module("." + home, __name__), name)
-    if name in ("nn", "data", "graph", "model"):
+    if name in ("nn", "data", "graph", "model", "callbacks"):
         return importlib.import_module("." + name, __name__)
     raise AttributeError("module 'cleave' has no attribute '%s'" % name)

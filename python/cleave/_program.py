@@ -3,6 +3,7 @@
 import collections
 import contextlib
 import inspect
+import logging
 import threading
 import warnings
 
@@ -15,6 +16,17 @@ from .graph import Tensor
 
 
 _exporting = threading.RLock()  # torch.export keeps what it does in variables of its module
+
+
+@contextlib.contextmanager
+def _unheard(name):
+    """PyTorch logs what it raises, which is told here."""
+    log = logging.getLogger(name)
+    before, log.disabled = log.disabled, True
+    try:
+        yield
+    finally:
+        log.disabled = before
 
 
 def _last_frame(node):
@@ -52,7 +64,7 @@ class Program:
     def _export(self, module, example, open_batch):
         batch = {x.shape[0] for x in example if isinstance(x, torch.Tensor) and x.ndim} if open_batch else {1}
         dynamic = tuple({0: torch.export.Dim.AUTO} if isinstance(x, torch.Tensor) and x.ndim else None for x in example)
-        with warnings.catch_warnings():
+        with warnings.catch_warnings(), _unheard("torch._subclasses.fake_tensor"):
             warnings.simplefilter("ignore")
             if len(batch) == 1 and batch != {1}:
                 try:

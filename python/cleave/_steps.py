@@ -7,7 +7,7 @@ import time
 
 import numpy
 
-from . import optim
+from . import _watch, optim
 from ._library import (ArgumentError, DtypeError, Error, InvalidValueError, NULL, NotFiniteError, ShapeError, StateError, ffi, lib, make, runtime,
                        text)
 from .device import CATEGORIES, Device
@@ -144,7 +144,8 @@ class Steps:
             raise InvalidValueError("the seed is a whole number from 0 to 2**64 - 1, and it is %r" % (seed,))
         self.device, self.precision, self.place, self.recompute = Device(device), precision, place, recompute
         self.optimizer = optim.of(optimizer, lr)
-        self.n_inputs, self._steps, self._runtime, self._busy = None, {}, runtime(), threading.RLock()
+        self._settings = dict(device=self.device.name, optimizer=self.optimizer, precision=precision, place=place, recompute=recompute, seed=seed)
+        self.n_inputs, self._steps, self._runtime, self._busy, self.history = None, {}, runtime(), threading.RLock(), []
         config = ffi.new("clv_session_config *")
         config.seed = seed
         self._session = make("clv_session", lambda out: lib.clv_session_create(self._runtime.pointer, config, out),
@@ -178,10 +179,7 @@ class Steps:
         if key not in self._steps:
             step = Step(self, kind, inputs)
             self._same_shapes(step)
-            for other in self._steps.values():  # a larger arena can be had only while nothing uses the smaller one
-                if other.run is not None:
-                    other.run.close()
-                    other.run = None
+            self._end_runs()  # a larger arena can be had only while nothing uses the smaller one
             steps = list(self._steps.values()) + [step]
             plans = ffi.new("clv_plan *[]", [s.plan.pointer for s in steps])
             self._runtime.check(lib.clv_session_reserve(self._session.pointer, plans, len(steps)))
@@ -192,6 +190,12 @@ class Steps:
             step.run = make("clv_run", lambda out: lib.clv_run_create(self._session.pointer, step.plan.pointer, out), lib.clv_run_destroy,
                             self._session, step.plan)
         return step
+
+    def _end_runs(self):
+        for step in self._steps.values():
+            if step.run is not None:
+                step.run.close()
+                step.run = None
 
     def _same_shapes(self, step):
         """Parameters of a graph are those that the session holds."""
@@ -259,9 +263,11 @@ class Steps:
 
         loader      batches (inputs..., targets...): a DataLoader, or anything that can be gone through several times
         validation  the same, for `evaluate` after each epoch
-        schedule    from the step, counted from 0, to a factor of the rate; None: 1
-        callbacks   each is called with {'epoch', 'loss', 'seconds', 'validation'} after an epoch; True of one ends the training
-        result      those dicts
+        schedule    from the model's step, counted from 0 over all trainings, to a factor of the rate; None: 1
+        callbacks   each is called with {'epoch', 'step', 'loss', 'rate', 'seconds', 'validation'} after an epoch; True of one ends the
+                    training. `cleave.callbacks` has some
+        progress    tell of each epoch, and in a terminal or a notebook of the batches, too
+        result      those dicts; `model.history` has those of all trainings
         Ctrl-C ends it after a step, with KeyboardInterrupt; what was learnt stays.
         """
         if not isinstance(epochs, int) or epochs < 1:
@@ -271,10 +277,14 @@ class Steps:
         for each in tuple(callbacks) + ((schedule,) if schedule is not None else ()):
             if not callable(each):
                 raise ArgumentError("schedule and callbacks are functions, and this is %r" % (each,))
-        history, done = [], 0
+        history, done = [], self.n_steps
+        for callback in callbacks:
+            if hasattr(callback, "begin"):
+                callback.begin(self)
         for epoch in range(1, epochs + 1):
             began, total, n, waiting = time.monotonic(), 0.0, 0, None
-            for batch in loader:
+            line, batches = _watch.Progress(progress, epoch, epochs, loader), 0
+            for batch in self._told(loader, line):
                 batch = self._batch(self._arrays(batch))
                 lr = self.optimizer.lr * (self._factor(schedule, done) if schedule else 1.0)
                 if waiting and self._steps.get(self._key("train", batch)) is not waiting[0]:  # only the run used last keeps its steps
@@ -284,22 +294,32 @@ class Steps:
                 if waiting:  # the step before: the device has this one to do meanwhile
                     total += self._loss(waiting)
                 waiting = begun
+                batches += 1
+                line.batch(batches, lambda: total / n if n else float("nan"))
                 n += begun[2]
             if not n:
                 raise InvalidValueError("the loader gave no batch in epoch %d%s" % (
                     epoch, ": it can be gone through once" if epoch > 1 and hasattr(loader, "__next__") else ""))
             total += self._loss(waiting)
-            told = {"epoch": epoch, "loss": total / n, "seconds": time.monotonic() - began,
+            told = {"epoch": epoch, "step": done, "loss": total / n, "rate": lr, "seconds": time.monotonic() - began,
                     "validation": None if validation is None else self.evaluate(validation)}
             if not numpy.isfinite(told["loss"]):
                 raise NotFiniteError("the loss of epoch %d is %s: a lower rate than %g may help" % (epoch, told["loss"], self.optimizer.lr))
             history.append(told)
-            if progress:
-                print("epoch %d/%d  loss %.4f%s  %.1f s" % (epoch, epochs, told["loss"], "".join(
-                    "  %s %.4f" % v for v in (told["validation"] or {}).items()), told["seconds"]), flush=True)
+            self.history.append(told)
+            line.end(told)
             if any([callback(told) for callback in callbacks]):
                 break
         return history
+
+    @staticmethod
+    def _told(loader, line):
+        """Its batches; the line is ended if that is by an exception."""
+        try:
+            yield from loader
+        except BaseException:
+            line.stopped()
+            raise
 
     @staticmethod
     def _factor(schedule, step):
@@ -333,6 +353,37 @@ class Steps:
         if not n:
             raise InvalidValueError("there is no batch to evaluate")
         return dict({"loss": total / n}, **({"accuracy": right / labels} if labels else {}))
+
+    # ---- watching -----------------------------------------------------------------------------------------------------
+
+    @alone
+    def profile(self, *batch, steps=10, train=True, trace=None):
+        """Where a step's time goes, by layer and by op: a Profile, that prints as a table. Does so many steps.
+
+        batch  inputs and targets; with train=False inputs alone
+        train  training steps, which train; False: predictions
+        trace  a file, for ui.perfetto.dev; None: none
+        """
+        if train and len(batch) < 2:
+            raise ArgumentError("profile of a training wants inputs and targets; of a prediction give train=False")
+        work = (lambda: self.step(*batch)) if train else lambda: self.predict(*batch)
+        work()  # what is made at the first time is not measured
+        return _watch.profile(self, work, steps, trace)
+
+    def plot(self, *batch, path=None):
+        """A figure of matplotlib: the losses of all trainings by step, and, if a batch is given, the bytes of its training step by layer.
+
+        path  where to write it, `curves.png`; None: nowhere
+        """
+        if not self.history and not batch:
+            raise StateError("there is nothing to plot yet: call fit, or give a batch")
+        return _watch.plot(self.history, self.plan(*batch) if batch else None, path)
+
+    # ---- copies -------------------------------------------------------------------------------------------------------
+
+    def __getstate__(self):
+        """For pickle: settings, what is computed and the weights. The optimizer's state stays: it begins anew."""
+        return dict(self._settings, n_inputs=self.n_inputs, history=self.history)
 
     # ---- weights ------------------------------------------------------------------------------------------------------
 

@@ -6,7 +6,7 @@ import struct
 
 import numpy
 
-from ._library import InvalidValueError
+from ._library import InvalidValueError, NotFoundError, UnsupportedError
 
 
 class Batches:
@@ -33,6 +33,62 @@ class Batches:
             at = order[i * self.batch_size:(i + 1) * self.batch_size]
             batch = [a[at] for a in self.arrays]
             yield self.transform(*batch) if self.transform else batch
+
+
+class ImageFolder:
+    """Pictures of a folder for each class, `pets/cat/1.jpg`, in batches ([N, 3, H, W] from 0 to 1, classes): the shorter side becomes `size`,
+    and the middle is taken. Wants Pillow. `classes` has the folders' names, in order.
+
+    transform   as Batches'
+    """
+
+    def __init__(self, folder, size=224, batch_size=64, shuffle=True, seed=0, transform=None):
+        self._pillow()
+        if not os.path.isdir(folder):
+            raise NotFoundError("there is no folder '%s'" % folder)
+        self.classes = sorted(e.name for e in os.scandir(folder) if e.is_dir() and not e.name.startswith("."))
+        self.files = [(os.path.join(folder, name, f), i) for i, name in enumerate(self.classes)
+                      for f in sorted(os.listdir(os.path.join(folder, name))) if f.lower().endswith(self.ENDINGS)]
+        if not self.files:
+            raise NotFoundError("'%s' has no pictures in a folder for each class; their names end with %s" % (folder, ", ".join(self.ENDINGS)))
+        self.size, self.batch_size, self.shuffle, self.transform = size, batch_size, shuffle, transform
+        self._random = numpy.random.default_rng(seed)
+
+    ENDINGS = (".jpg", ".jpeg", ".png", ".bmp", ".gif", ".webp", ".ppm", ".pgm", ".tif", ".tiff")
+
+    @staticmethod
+    def _pillow():
+        try:
+            from PIL import Image
+        except ImportError:
+            raise UnsupportedError("ImageFolder wants Pillow, which reads pictures: pip install pillow") from None
+        return Image
+
+    def __len__(self):
+        return -(-len(self.files) // self.batch_size)
+
+    def __iter__(self):
+        n = len(self.files)
+        order = self._random.permutation(n) if self.shuffle else numpy.arange(n)
+        for i in range(0, n, self.batch_size):
+            chosen = [self.files[k] for k in order[i:i + self.batch_size]]
+            batch = [numpy.stack([self.read(path) for path, _ in chosen]), numpy.array([k for _, k in chosen], numpy.int32)]
+            yield self.transform(*batch) if self.transform else batch
+
+    def read(self, path):
+        """One of them as [3, H, W]."""
+        image_module = self._pillow()
+        try:
+            with image_module.open(path) as image:
+                w, h = image.size
+                scale = self.size / min(w, h)
+                w, h = max(self.size, round(w * scale)), max(self.size, round(h * scale))
+                image = image.convert("RGB").resize((w, h), image_module.BILINEAR)
+        except (OSError, ValueError, SyntaxError) as error:
+            raise InvalidValueError("'%s' is no picture that can be read: %s" % (path, error)) from error
+        left, top = (w - self.size) // 2, (h - self.size) // 2
+        image = image.crop((left, top, left + self.size, top + self.size))
+        return numpy.asarray(image, numpy.float32).transpose(2, 0, 1) / 255
 
 
 def idx(path):

@@ -60,6 +60,15 @@ class Model(Steps):
             self.n_inputs = len(example)
             self._step("predict", example)
 
+    def __getstate__(self):
+        loss = next((n for n, f in _LOSSES.items() if f is self.loss), self.loss)
+        return dict(super().__getstate__(), module=self.to_torch(), loss=loss)
+
+    def __setstate__(self, state):
+        n_inputs, history = state.pop("n_inputs"), state.pop("history")
+        self.__init__(**state)
+        self.n_inputs, self.history = n_inputs, history
+
     # ---- graphs -------------------------------------------------------------------------------------------------------
 
     def _program(self, kind, inputs):

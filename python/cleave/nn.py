@@ -213,7 +213,21 @@ class Model(Steps):
         if isinstance(loss, str) and loss not in LOSSES:
             raise InvalidValueError("there is no loss '%s'; there are %s, or two functions of results and targets" % (loss, ", ".join(LOSSES)))
         super().__init__(**settings)
+        self._weights = {}  # that a session of no parameters yet has not taken
         self.layers, self.loss = layers, LOSSES[loss] if isinstance(loss, str) else loss
+
+    def __getstate__(self):
+        loss = next((n for n, f in LOSSES.items() if f is self.loss), self.loss)
+        return dict(super().__getstate__(), layers=self.layers, loss=loss, weights=self._read() or self._weights)
+
+    def __setstate__(self, state):
+        n_inputs, history, weights = (state.pop(k) for k in ("n_inputs", "history", "weights"))
+        self.__init__(**state)
+        self.n_inputs, self.history, self._weights = n_inputs, history, weights
+
+    def _reserved(self):
+        for name in self._write(self._weights):
+            del self._weights[name]
 
     def build(self, kind, graph, inputs):
         results = self.layers(*inputs[:self.n_inputs])

@@ -3,15 +3,19 @@
 """The package without PyTorch: devices, graphs, ops, errors, lifetimes. By unittest; wants cffi and NumPy."""
 import gc
 import os
+import pickle
 import random
+import struct
 import subprocess
 import sys
+import tempfile
 import threading
 import unittest
 
 import numpy
 
 import cleave
+from cleave import callbacks, data, nn
 from cleave import graph as g
 from cleave._library import ffi, lib, runtime
 
@@ -96,6 +100,161 @@ class Ops(unittest.TestCase):
             cleave.Graph().input("x", "float64", [1])
         with self.assertRaisesRegex(cleave.UnsupportedError, "at most 8 dimensions"):
             cleave.Graph().input("x", "float32", [1] * 9)
+
+
+def lines(n=64):
+    x = numpy.random.default_rng(1).normal(size=(n, 4)).astype("f")
+    return x, (x.sum(1) > 0).astype("i4")
+
+
+def mlp(**settings):
+    return nn.Model(nn.Sequential(nn.Linear(8), nn.ReLU(), nn.Linear(2)), device=DEVICE, **dict({"optimizer": "sgd", "lr": 0.1}, **settings))
+
+
+class Watching(unittest.TestCase):
+    def test_profile(self):
+        model, (x, y) = mlp(), lines()
+        found = model.profile(x, y, steps=6)
+        self.assertGreaterEqual(found.steps, 4)
+        self.assertLessEqual({"0", "2"}, {row["name"] for row in found.layers})
+        self.assertTrue(any(row["name"].startswith("linear") and row["seconds"] > 0 for row in found.ops), found.ops)
+        self.assertGreaterEqual(found.step_seconds * 1.01, sum(d["busy"] for d in found.devices))
+        self.assertIn("ms a step, of", repr(found))
+        self.assertEqual(model.n_steps, 7)
+        with tempfile.TemporaryDirectory() as folder:
+            path = os.path.join(folder, "trace.json")
+            self.assertTrue(all(row["backward"] == 0 for row in model.profile(x, train=False, trace=path).ops))
+            self.assertIn('"traceEvents"', open(path).read())
+        with self.assertRaisesRegex(cleave.ArgumentError, "give train=False"):
+            model.profile(x)
+        model.step(x, y)  # and it goes on
+
+    def test_plot(self):
+        model, (x, y) = mlp(), lines()
+        with self.assertRaisesRegex(cleave.StateError, "nothing to plot yet"):
+            model.plot()
+        batches = data.Batches(x, y)
+        model.fit(batches, epochs=2, validation=batches, progress=False)
+        try:
+            import matplotlib  # noqa: F401
+        except ImportError:
+            with self.assertRaisesRegex(cleave.UnsupportedError, "plot wants matplotlib: pip install matplotlib"):
+                model.plot(x, y)
+            return
+        with tempfile.TemporaryDirectory() as folder:
+            figure = model.plot(x, y, path=os.path.join(folder, "curves.png"))
+            self.assertGreater(os.path.getsize(os.path.join(folder, "curves.png")), 1000)
+        curves, bars = figure.axes
+        self.assertEqual([line.get_label() for line in curves.lines], ["training", "validation"])
+        self.assertLessEqual({"0", "2"}, {label.get_text() for label in bars.get_yticklabels()})
+
+    def test_early_stopping(self):
+        model, (x, y) = mlp(lr=0.0), lines()
+        self.assertEqual(len(model.fit(data.Batches(x, y, shuffle=False), epochs=9, progress=False, callbacks=[callbacks.EarlyStopping(2)])), 3)
+        stop = callbacks.EarlyStopping(1, "validation.accuracy")
+        told = [stop({"loss": 1, "validation": {"loss": 3, "accuracy": a}}) for a in (0.5, 0.6, 0.6)]
+        self.assertEqual(told, [False, False, True])
+        with self.assertRaisesRegex(cleave.InvalidValueError, "no 'validation.f1' to go by; there are loss, validation.loss"):
+            callbacks.EarlyStopping(monitor="validation.f1")({"loss": 1, "validation": {"loss": 2}})
+
+    def test_best_checkpoint(self):
+        model, (x, y) = mlp(), lines()
+        with tempfile.TemporaryDirectory() as folder:
+            path = os.path.join(folder, "best.safetensors")
+            best = callbacks.BestCheckpoint(path, "loss")
+            model.fit(data.Batches(x, y, shuffle=False), progress=False, callbacks=[best])
+            kept = model.state_dict()
+            for loss in (best.best + 1, best.best - 1):  # a worse one leaves the file
+                model.step(x, y)
+                best({"loss": loss, "validation": None})
+                other = mlp()
+                other.predict(x)
+                other.load(path)
+                same = all((other.state_dict()[n] == kept[n]).all() for n in kept)
+                self.assertEqual(same, loss > best.best)
+
+    def test_tensorboard(self):
+        self.assertEqual(callbacks.crc32c(b"123456789"), 0xE3069283)
+        model, (x, y) = mlp(), lines()
+        batches = data.Batches(x, y, batch_size=16)
+        with tempfile.TemporaryDirectory() as folder:
+            board = callbacks.TensorBoard(folder)
+            told = model.fit(batches, epochs=2, validation=batches, progress=False, callbacks=[board])
+            with open(board.path, "rb") as f:
+                text = f.read()
+            if os.environ.get("CLEAVE_TENSORBOARD_DIR"):  # for TensorBoard itself, by hand
+                with open(os.path.join(os.environ["CLEAVE_TENSORBOARD_DIR"], os.path.basename(board.path)), "wb") as f:
+                    f.write(text)
+        events = []
+        while text:
+            n, = struct.unpack("<Q", text[:8])
+            self.assertEqual(text[8:12], callbacks._masked(text[:8]))
+            events.append(text[12:12 + n])
+            self.assertEqual(text[12 + n:16 + n], callbacks._masked(events[-1]))
+            text = text[16 + n:]
+        self.assertEqual(len(events), 3)
+        self.assertTrue(events[0].endswith(b"brain.Event:2"))
+        at = events[2].index(b"train/loss") + len("train/loss")
+        self.assertEqual(struct.unpack("<f", events[2][at + 1:at + 5])[0], numpy.float32(told[1]["loss"]))
+        self.assertEqual(events[2][9:11], bytes([2 << 3, 8]))  # step 8
+
+    def test_schedules_go_on(self):
+        model, (x, y) = mlp(), lines()
+        seen = []
+        for _ in range(2):
+            model.fit(data.Batches(x, y, batch_size=16), epochs=2, progress=False, schedule=lambda i: seen.append(i) or 0.5 ** i)
+        self.assertEqual(seen, list(range(16)))
+        self.assertEqual([t["step"] for t in model.history], [4, 8, 12, 16])
+        self.assertAlmostEqual(model.history[-1]["rate"], 0.1 * 0.5 ** 15)
+
+    def test_progress(self):
+        code = ("import sys, numpy, cleave\nfrom cleave import nn, data\nsys.stdout.isatty = lambda: %s\n"
+                "m = nn.Model(nn.Sequential(nn.Linear(2)), device='host')\n"
+                "m.fit(data.Batches(numpy.ones((64, 4), 'f'), numpy.zeros(64, 'i4'), batch_size=1), epochs=2)\n")
+        for terminal in (True, False):
+            said = subprocess.run([sys.executable, "-c", code % terminal], stdout=subprocess.PIPE, check=True).stdout.decode()
+            self.assertRegex(said, r"epoch 2/2  loss 0\.\d{4}  \d+\.\d s")
+            self.assertEqual("\r" in said, terminal)
+            self.assertEqual(said.count("\n"), 2)
+
+    def test_copies(self):
+        model, (x, y) = mlp(optimizer=cleave.optim.SGD(0.1, momentum=0.9)), lines()
+        model.fit(data.Batches(x, y), epochs=2, progress=False)
+        other = pickle.loads(pickle.dumps(model))
+        numpy.testing.assert_array_equal(other.predict(x), model.predict(x))
+        self.assertEqual((other.history, repr(other.optimizer)), (model.history, repr(model.optimizer)))
+        other.step(x, y)
+        unused = pickle.loads(pickle.dumps(mlp()))
+        unused.step(x, y)
+        again = pickle.loads(pickle.dumps(pickle.loads(pickle.dumps(model))))  # before it has seen a batch
+        numpy.testing.assert_array_equal(again.predict(x), model.predict(x))
+
+
+class Pictures(unittest.TestCase):
+    def test_folders(self):
+        try:
+            from PIL import Image
+        except ImportError:
+            with self.assertRaisesRegex(cleave.UnsupportedError, "ImageFolder wants Pillow, which reads pictures: pip install pillow"):
+                data.ImageFolder(".")
+            return
+        with tempfile.TemporaryDirectory() as folder:
+            with self.assertRaisesRegex(cleave.NotFoundError, "has no pictures in a folder for each class"):
+                data.ImageFolder(folder)
+            for k, (name, colour) in enumerate((("red", (255, 0, 0)), ("blue", (0, 0, 255)))):
+                os.mkdir(os.path.join(folder, name))
+                for i in range(3):
+                    Image.new("RGB", (20 + 10 * i, 16), colour).save(os.path.join(folder, name, "%d.png" % i))
+            pictures = data.ImageFolder(folder, size=8, batch_size=4)
+            self.assertEqual((pictures.classes, len(pictures)), (["blue", "red"], 2))
+            seen = list(pictures)
+            self.assertEqual([x.shape for x, _ in seen], [(4, 3, 8, 8), (2, 3, 8, 8)])
+            for x, y in seen:
+                numpy.testing.assert_array_equal(x[:, 0].mean((1, 2)), y)  # red
+            with open(os.path.join(folder, "red", "odd.jpg"), "w") as f:
+                f.write("no picture")
+            with self.assertRaisesRegex(cleave.InvalidValueError, "odd.jpg' is no picture that can be read"):
+                list(data.ImageFolder(folder, size=8))
 
 
 class Lifetimes(unittest.TestCase):

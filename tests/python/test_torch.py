@@ -261,6 +261,17 @@ class Training(unittest.TestCase):
         with self.assertRaises(RuntimeError):
             other.load_state_dict({"0.weight": torch.zeros(1)})
 
+    def test_copies(self):
+        import pickle
+        x, y = digits()
+        for loss in ("cross_entropy", nn.CrossEntropyLoss(label_smoothing=0.1)):
+            model = cleave.compile(cnn(), device=DEVICE, loss=loss, optimizer=cleave.optim.SGD(0.1))
+            model.step(x, y)
+            other = pickle.loads(pickle.dumps(model))
+            torch.testing.assert_close(other.predict(x), model.predict(x), rtol=0, atol=0)
+            self.assertEqual(other.step(x, y), model.step(x, y))
+            self.assertEqual(copy.deepcopy(model).step(x, y), model.step(x, y))
+
     def test_memory_is_as_planned(self):
         x, y = digits()
         device = cleave.Device(DEVICE)
