@@ -19,7 +19,8 @@ __all__ = ["Device", "devices", "compile", "optim", "Error", "ArgumentError", "D
 
 
 def __getattr__(name):  # what wants PyTorch is imported when it is asked for
-    home = {"compile": "model", "Model": "model", "Plan": "model", "from_dlpack": "_steps", "ops": "graph", "Graph": "graph", "Tensor": "graph"}.get(name)
+    home = {"compile": "model", "Model": "model", "Plan": "model", "from_dlpack": "_steps",
+            "custom_op": "_custom", "check": "_custom", "for_torch": "_aten", "ops": "graph", "Graph": "graph", "Tensor": "graph"}.get(name)
     if home:
         return getattr(importlib.import_module("." + home, __name__), name)
     if name in ("nn", "data", "graph", "model", "callbacks"):

@@ -25,6 +25,12 @@ def op(*names):
     return keep
 
 
+def for_torch(name, function):
+    """PyTorch's custom op `library::name` is this function of tensors of the graph, in modules that are compiled."""
+    TABLE[name.replace("::", ".") + ".default"] = lambda c, *args, **more: function(
+        *(c.tensor(x) if isinstance(x, torch.Tensor) else x for x in args), **more)
+
+
 class Context:
     """What the functions need besides their arguments."""
 

@@ -53,6 +53,7 @@ def _open():
     return library
 
 
+faults = []  # what functions of Python raised that the library called
 lib = _open()
 NULL = ffi.NULL
 __version__ = ffi.string(lib.clv_version()).decode()
@@ -126,6 +127,10 @@ class Runtime:
         return self.handle.pointer
 
     def check(self, status, where=""):
+        if faults:
+            first = faults[0]
+            faults.clear()
+            raise first
         if status != lib.CLV_OK:
             raise fault(status, self.pointer, where)
 

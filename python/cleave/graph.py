@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Graphs and ops: what is computed. `ops` has a function for each op of the library, made from its signature."""
 import contextlib
+import types
 
 import numpy
 
@@ -80,6 +81,14 @@ class Graph:
         modes.precision = {"f32": lib.CLV_PRECISION_F32, "mixed": lib.CLV_PRECISION_MIXED,
                            "mixed-bf16": lib.CLV_PRECISION_MIXED_BF16}[precision]
         lib.clv_graph_modes_set(self.pointer, modes)
+
+    @classmethod
+    def of(cls, tensor):
+        """The graph of a tensor of the library's."""
+        graph = cls.__new__(cls)
+        graph._runtime, graph.handle = runtime(), types.SimpleNamespace(pointer=lib.clv_tensor_info_get(tensor).graph)
+        graph.training = bool(lib.clv_graph_modes_get(graph.pointer).training)
+        return graph
 
     @property
     def pointer(self):

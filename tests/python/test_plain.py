@@ -257,6 +257,88 @@ class Pictures(unittest.TestCase):
                 list(data.ImageFolder(folder, size=8))
 
 
+class CustomOps(unittest.TestCase):
+    """y[n, d] = (x[n] + x[n + 1])[d] * scale[d] * factor: rows that are neighbours."""
+
+    KERNEL = """
+__kernel void KERNEL(%s)(global float *y, global const float *x, global const float *scale, int n, float factor, int D) {
+    const int i = get_global_id(0);
+    if (i < n) y[i] = (x[i] + x[i + D]) * scale[i %% D] * factor;
+}
+"""
+
+    @staticmethod
+    def gradient(x, scale, y, dy, factor, D):
+        o = cleave.ops
+        dz = o.mul_scalar(o.mul(dy, scale), value=factor)
+        zero = o.full(graph=x.graph, dtype="float32", shape=[1, D], value=0)
+        pairs = o.add(o.slice(x, axis=0, start=0, length=dy.shape[0]), o.slice(x, axis=0, start=1, length=dy.shape[0]))
+        return (o.add(o.concat(dz, zero, axis=0), o.concat(zero, dz, axis=0)),
+                o.mul_scalar(o.sum(o.mul(dy, pairs), axes=[0]), value=factor))
+
+    def shape(self, x, scale, factor, D):
+        if x[0] < 2:
+            raise ValueError("x wants two rows")
+        return x[0] - 1, x[1]
+
+    def made(self, name, **more):
+        return cleave.custom_op(name, {"x": "f32[N,D]", "scale": "f32[D]"}, {"y": "f32"}, self.KERNEL % name, **dict(dict(
+            attributes={"factor": 1.0, "D": int}, shape=self.shape, gradient=self.gradient,
+            reference=lambda x, scale, factor, D: (x[:-1] + x[1:]) * scale * factor,
+            samples=[{"x": (5, 7), "scale": (7,), "D": 7}, {"x": ((33, 3), 0, 2), "scale": (3,), "D": 3, "factor": 0.5}]), **more))
+
+    def test_right(self):
+        op = self.made("neighbours")
+        self.assertIs(cleave.ops.neighbours, op)
+        self.assertEqual(op.__doc__, "neighbours(x: f32[N,D], scale: f32[D], factor=1.0, D=needed)")
+        self.assertGreaterEqual(cleave.check("neighbours", device=DEVICE), 4)
+        x, scale = numpy.random.rand(4, 3).astype("f"), numpy.random.rand(3).astype("f")
+        numpy.testing.assert_allclose(compute(lambda x, s: op(x, s, D=3, factor=2), x, scale), (x[:-1] + x[1:]) * scale * 2, rtol=1e-6)
+        model = nn.Model(lambda x: op(nn.Linear(2)(x), x.graph.parameter("scale", [2], value=1), D=2), device=DEVICE, loss="mse", optimizer="sgd",
+                         lr=0.1)
+        told = [model.step(numpy.eye(5, 4, dtype="f"), numpy.ones((4, 2), "f")) for _ in range(50)]
+        self.assertLess(told[-1], 0.1 * told[0])
+
+    def test_wrong_ones_are_told(self):
+        def half(*args, **more):
+            dx, ds = self.gradient(*args, **more)
+            return cleave.ops.mul_scalar(dx, value=0.5), ds
+        self.made("half_gradient", gradient=half)
+        with self.assertRaisesRegex(AssertionError, "2 of . cases failed: half_gradient, differences, .*should be"):
+            cleave.check("half_gradient", device=DEVICE)
+        self.made("wrong_reference", reference=lambda x, scale, factor, D: (x[:-1] - x[1:]) * scale * factor)
+        if DEVICE != "host":
+            with self.assertRaisesRegex(AssertionError, "cases failed: .*wrong_reference"):
+                cleave.check("wrong_reference", device=DEVICE)
+
+    def test_what_functions_raise_is_raised(self):
+        def odd(*_, **__):
+            raise ZeroDivisionError("odd")
+        self.made("odd_reference", reference=odd)
+        with self.assertRaisesRegex(ZeroDivisionError, "odd"):
+            cleave.check("odd_reference", device=DEVICE)
+        self.made("odd_gradient", gradient=odd)
+        model = nn.Model(lambda x: cleave.ops.odd_gradient(nn.Linear(2)(x), x.graph.parameter("scale", [2]), D=2), device=DEVICE, loss="mse")
+        with self.assertRaisesRegex(ZeroDivisionError, "odd"):
+            model.step(numpy.eye(5, 4, dtype="f"), numpy.ones((4, 2), "f"))
+        self.made("one_gradient", gradient=lambda *_, **__: None)
+        model = nn.Model(lambda x: cleave.ops.one_gradient(nn.Linear(2)(x), x.graph.parameter("scale", [2]), D=2), device=DEVICE, loss="mse")
+        with self.assertRaisesRegex(cleave.InvalidValueError, "the gradient of 'one_gradient' gave 1 results, and there are 2"):
+            model.step(numpy.eye(5, 4, dtype="f"), numpy.ones((4, 2), "f"))
+
+    def test_mistakes(self):
+        op = self.made("few_rows")
+        graph = cleave.Graph()
+        with self.assertRaisesRegex(cleave.ShapeError, "few_rows#0: x wants two rows"):
+            op(graph.input("x", "float32", [1, 3]), graph.input("s", "float32", [3]), D=3)
+        for more, kind, sentence in (({"samples": []}, ValueError, "at least one sample"), ({"attributes": {"D": {}}}, TypeError, "attribute 'D' is a bool"),
+                                     ({"samples": [{"z": (1,)}]}, ValueError, "has 'z', which is neither")):
+            with self.assertRaisesRegex(kind, sentence):
+                self.made("mistaken", **more)
+        with self.assertRaises(cleave.StateError):
+            self.made("few_rows")
+
+
 class Lifetimes(unittest.TestCase):
     def test_any_order_of_del(self):
         order = random.Random(7)
