@@ -8,18 +8,28 @@
 `import cleave` wants neither PyTorch nor an OpenCL driver; `compile` wants PyTorch, and without a driver there is the device `host`.
 """
 import importlib
+from typing import TYPE_CHECKING, Any
 
 from . import optim
 from ._library import (ArgumentError, DeviceError, DtypeError, Error, FileError, InvalidValueError, NotFiniteError, NotFoundError,
                        OutOfMemoryError, ShapeError, StateError, UnsupportedError, __version__)
 from .device import Device, devices
 
-__all__ = ["Device", "devices", "compile", "optim", "Error", "ArgumentError", "DeviceError", "DtypeError", "FileError", "InvalidValueError",
+if TYPE_CHECKING:
+    from . import callbacks, data, graph, model, nn
+    from ._aten import for_torch
+    from ._custom import check, custom_op
+    from ._steps import Plan, from_dlpack
+    from .graph import Graph, Tensor, ops
+    from .model import Model, compile
+
+__all__ = ["Device", "devices", "compile", "Model", "Plan", "ops", "Graph", "Tensor", "optim", "nn", "data", "callbacks", "graph", "model",
+           "custom_op", "check", "for_torch", "from_dlpack", "Error", "ArgumentError", "DeviceError", "DtypeError", "FileError", "InvalidValueError",
            "NotFiniteError", "NotFoundError", "OutOfMemoryError", "ShapeError", "StateError", "UnsupportedError", "__version__"]
 
 
-def __getattr__(name):  # what wants PyTorch is imported when it is asked for
-    home = {"compile": "model", "Model": "model", "Plan": "model", "from_dlpack": "_steps",
+def __getattr__(name: str) -> Any:  # what wants PyTorch is imported when it is asked for
+    home = {"compile": "model", "Model": "model", "Plan": "_steps", "from_dlpack": "_steps",
             "custom_op": "_custom", "check": "_custom", "for_torch": "_aten", "ops": "graph", "Graph": "graph", "Tensor": "graph"}.get(name)
     if home:
         return getattr(importlib.import_module("." + home, __name__), name)

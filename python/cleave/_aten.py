@@ -3,6 +3,7 @@
 PyTorch itself, and becomes a constant where it meets one that does."""
 import math
 import operator
+from typing import Any, Callable
 
 import torch
 
@@ -25,7 +26,7 @@ def op(*names):
     return keep
 
 
-def for_torch(name, function):
+def for_torch(name: str, function: Callable[..., Any]) -> None:
     """PyTorch's custom op `library::name` is this function of tensors of the graph, in modules that are compiled."""
     TABLE[name.replace("::", ".") + ".default"] = lambda c, *args, **more: function(
         *(c.tensor(x) if isinstance(x, torch.Tensor) else x for x in args), **more)

@@ -1,7 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
 """Ops of a program's own: OpenCL C, with shape rule, reference and gradient in Python; and the check of ops on a device. Nothing of Python runs
 in a step, except on the device `host`, which computes by references."""
+from __future__ import annotations
+
 import math
+from typing import Any, Callable, Sequence
 
 import numpy
 
@@ -9,7 +12,7 @@ from ._library import ArgumentError, InvalidValueError, NULL, faults, ffi, lib, 
 from .device import Device
 from .graph import Graph, Tensor, dtype_value, ops
 
-_kept = []  # what the library points to until the process ends
+_kept: list[Any] = []  # what the library points to until the process ends
 _FIELDS = {kind: dict(ffi.typeof(kind).fields) for kind in ("clv_custom_op", "clv_op_variant")}
 
 
@@ -93,7 +96,9 @@ def _arguments(given, known):
     return rows
 
 
-def custom_op(name, inputs, outputs, kernel, reference, gradient=None, attributes=None, shape=None, items=None, samples=()):
+def custom_op(name: str, inputs: dict[str, str], outputs: dict[str, str], kernel: str, reference: Callable[..., Any],
+              gradient: Callable[..., Any] | None = None, attributes: dict[str, Any] | None = None, shape: Callable[..., Any] | None = None,
+              items: Callable[..., int] | None = None, samples: Sequence[dict[str, Any]] = ()) -> Callable[..., Tensor]:
     """An op of your own, for `cleave.ops`, graphs and checks. Registered for the process.
 
         softplus = cleave.custom_op("softplus_beta", {"x": "f32|f16"}, {"y": "like x"}, attributes={"beta": 1.0}, kernel=TEXT,
@@ -190,7 +195,7 @@ def custom_op(name, inputs, outputs, kernel, reference, gradient=None, attribute
     return getattr(ops, name)
 
 
-def check(*names, device=None, quick=False):
+def check(*names: str, device: str | Device | None = None, quick: bool = False) -> int:
     """Check ops on a device: each sample by each variant against the reference, in a planned run with its gradient, and the gradient's formula
     against differences. Without names all ops, which takes minutes.
 

@@ -1,5 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """The C library: finding it, its errors as exceptions, and the lifetime of what it makes."""
+from __future__ import annotations
+
 import os
 import threading
 import warnings
@@ -14,7 +16,7 @@ class Error(Exception):
     """What the library refused, in its own sentence. Each subclass is one of Python's exceptions too."""
 
 
-def _kind(name, base, text):
+def _kind(name: str, base: type, text: str) -> type[Error]:
     return type(name, (Error, base), {"__doc__": text, "__module__": "cleave"})
 
 
@@ -53,7 +55,7 @@ def _open():
     return library
 
 
-faults = []  # what functions of Python raised that the library called
+faults: list[Exception] = []  # what functions of Python raised that the library called
 lib = _open()
 NULL = ffi.NULL
 __version__ = ffi.string(lib.clv_version()).decode()
@@ -136,7 +138,7 @@ class Runtime:
 
 
 _lock = threading.Lock()
-_runtimes = {}
+_runtimes: dict[int, Runtime] = {}
 
 
 def runtime():

@@ -1,9 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
 """What every model of this package does: plans for each kind of pass and shape, a session with the weights, steps, epochs."""
+from __future__ import annotations
+
 import functools
 import os
 import threading
 import time
+from typing import Any, Callable, Iterable, Sequence
 
 import numpy
 
@@ -14,7 +17,7 @@ from .device import CATEGORIES, Device
 from .graph import Graph, Tensor
 
 
-def from_dlpack(x):
+def from_dlpack(x: Any) -> numpy.ndarray[Any, Any]:
     """An array over the memory of anything with `__dlpack__` that lies on the CPU. Nothing is copied."""
     if not hasattr(x, "__dlpack__"):
         raise ArgumentError("from_dlpack wants something with __dlpack__, and this is a %s" % type(x).__name__)
@@ -134,7 +137,8 @@ class Step:
 class Steps:
     """A model: `build(kind, graph, inputs)` of a subclass appends it, and the loss for all kinds but `predict`."""
 
-    def __init__(self, device=None, optimizer="adam", lr=None, precision="f32", place=None, recompute=None, seed=0):
+    def __init__(self, device: str | Device | None = None, optimizer: Any = "adam", lr: float | None = None, precision: str = "f32",
+                 place: str | None = None, recompute: str | None = None, seed: int = 0) -> None:
         if precision not in ("f32", "mixed", "mixed-bf16"):
             raise InvalidValueError("precision is f32, mixed or mixed-bf16, and this is %r" % (precision,))
         for name, value in (("place", place), ("recompute", recompute)):
@@ -145,13 +149,17 @@ class Steps:
         self.device, self.precision, self.place, self.recompute = Device(device), precision, place, recompute
         self.optimizer = optim.of(optimizer, lr)
         self._settings = dict(device=self.device.name, optimizer=self.optimizer, precision=precision, place=place, recompute=recompute, seed=seed)
-        self.n_inputs, self._steps, self._runtime, self._busy, self.history = None, {}, runtime(), threading.RLock(), []
+        self.n_inputs: int | None = None
+        self.history: list[dict[str, Any]] = []
+        self._steps: dict[Any, Step] = {}
+        self._runtime, self._busy = runtime(), threading.RLock()
         config = ffi.new("clv_session_config *")
         config.seed = seed
         self._session = make("clv_session", lambda out: lib.clv_session_create(self._runtime.pointer, config, out),
                              lib.clv_session_destroy, self._runtime.handle)
 
-    def build(self, kind, graph, inputs):
+    def build(self, kind: str, graph: Graph, inputs: list[Tensor]) -> list[Tensor]:
+        """Results of `predict`, or the loss of `train` and `gradients`."""
         raise NotImplementedError
 
     def _reserved(self):
@@ -206,7 +214,7 @@ class Steps:
                 raise ShapeError("'%s' has the shape %s, and these inputs want %s" % (tensor.name, list(held[tensor.name]), list(tensor.shape)))
 
     @alone
-    def plan(self, *batch, device=None, place=None):
+    def plan(self, *batch: Any, device: str | Device | None = None, place: str | None = None) -> Plan:
         """What a training step of this batch takes, on this device or on any other, before it is taken. Arrays of the shapes will do."""
         return Plan(Step(self, "train", self._batch(batch), None if device is None else Device(device), place))
 
@@ -223,13 +231,14 @@ class Steps:
         return [step.fetch(ticket, name) for name in step.outputs]
 
     @alone
-    def predict(self, *inputs):
+    def predict(self, *inputs: Any) -> Any:
         """The model's results for a batch, as in evaluation: an array, or a list of them."""
         self.n_inputs = len(inputs)
         results = self._predict([array(x) for x in inputs])
         return results[0] if len(results) == 1 else results
 
-    def __call__(self, *inputs):
+    def __call__(self, *inputs: Any) -> Any:
+        """predict."""
         return self.predict(*inputs)
 
     def _begin(self, batch, lr=None):
@@ -238,18 +247,18 @@ class Steps:
         return step, step.feed(batch, self.optimizer.lr if lr is None else lr, done + 1)
 
     @alone
-    def step(self, *batch, lr=None):
+    def step(self, *batch: Any, lr: float | None = None) -> float:
         """Train on a batch, inputs and then targets. Result: its loss, before the update. lr: of this step; None: the optimizer's."""
         step, ticket = self._begin(self._batch(batch), lr)
         return step.fetch(ticket, "loss").item()
 
     @property
-    def n_steps(self):
+    def n_steps(self) -> int:
         """Training steps done."""
         return lib.clv_session_info_get(self._session.pointer).step
 
     @alone
-    def gradients(self, *batch):
+    def gradients(self, *batch: Any) -> tuple[float, dict[str, numpy.ndarray[Any, Any]]]:
         """(loss, {name: gradient}) of a batch; nothing is updated but running statistics."""
         batch = self._batch(batch)
         step = self._step("gradients", batch)
@@ -258,7 +267,9 @@ class Steps:
         return found.pop("loss").item(), found
 
     @alone
-    def fit(self, loader, epochs=1, validation=None, schedule=None, callbacks=(), progress=True):
+    def fit(self, loader: Iterable[Any], epochs: int = 1, validation: Iterable[Any] | None = None,
+            schedule: Callable[[int], float] | None = None, callbacks: Sequence[Callable[[dict[str, Any]], Any]] = (),
+            progress: bool = True) -> list[dict[str, Any]]:
         """Train.
 
         loader      batches (inputs..., targets...): a DataLoader, or anything that can be gone through several times
@@ -338,7 +349,7 @@ class Steps:
         raise NotImplementedError
 
     @alone
-    def evaluate(self, loader):
+    def evaluate(self, loader: Iterable[Any]) -> dict[str, float]:
         """{'loss': ...} over all batches, and of classes {'accuracy': ...}."""
         total, right, n, labels = 0.0, 0, 0, 0
         for batch in loader:
@@ -357,7 +368,7 @@ class Steps:
     # ---- watching -----------------------------------------------------------------------------------------------------
 
     @alone
-    def profile(self, *batch, steps=10, train=True, trace=None):
+    def profile(self, *batch: Any, steps: int = 10, train: bool = True, trace: str | os.PathLike[str] | None = None) -> _watch.Profile:
         """Where a step's time goes, by layer and by op: a Profile, that prints as a table. Does so many steps.
 
         batch  inputs and targets; with train=False inputs alone
@@ -370,7 +381,7 @@ class Steps:
         work()  # what is made at the first time is not measured
         return _watch.profile(self, work, steps, trace)
 
-    def plot(self, *batch, path=None):
+    def plot(self, *batch: Any, path: str | os.PathLike[str] | None = None) -> Any:
         """A figure of matplotlib: the losses of all trainings by step, and, if a batch is given, the bytes of its training step by layer.
 
         path  where to write it, `curves.png`; None: nowhere
@@ -421,19 +432,19 @@ class Steps:
             raise StateError("no weights can be %s yet: a model holds them when it has seen a batch; call predict, or compile it with `example`"
                              % what)
 
-    def save(self, path):
+    def save(self, path: str | os.PathLike[str]) -> None:
         """Write parameters and buffers as a safetensors file, under their names. Atomic."""
         self._needs_weights("saved")
         self._runtime.check(lib.clv_weights_save_texts(self._session.pointer, NULL, 0, os.fsencode(path)))
 
-    def load(self, path, without=None):
+    def load(self, path: str | os.PathLike[str], without: str | None = None) -> None:
         """Read a safetensors file, or a checkpoint. without: patterns of what keeps its values, `fc.*`. The model must have been used
         once, or compiled with `example`."""
         self._needs_weights("loaded")
         self._runtime.check(lib.clv_weights_load_except(self._session.pointer, os.fsencode(path), without.encode() if without else NULL))
 
     @alone
-    def close(self):
+    def close(self) -> None:
         """Give up what is held on the device, now."""
         for step in self._steps.values():
             if step.run is not None:
@@ -446,7 +457,7 @@ class Steps:
 class Plan:
     """How a step is computed: bytes by device and category, nodes by layer. Exact, and nothing of it is taken."""
 
-    def __init__(self, step):
+    def __init__(self, step: Any) -> None:
         self._step = step
         plan = step.plan.pointer
         info = lib.clv_plan_info_get(plan)
@@ -466,19 +477,21 @@ class Plan:
                                "shape": tuple(node.output_shape.dims[0:node.output_shape.rank])})
 
     @property
-    def bytes(self):
+    def bytes(self) -> int:
+        """Held on all devices at most."""
         return sum(d["bytes"] for d in self.devices)
 
     @property
-    def flops(self):
+    def flops(self) -> float:
+        """Of one step."""
         return sum(n["flops"] for n in self.nodes)
 
-    def fits(self):
+    def fits(self) -> bool:
         """Would it fit on the devices now?"""
         plans = ffi.new("clv_plan *[]", [self._step.plan.pointer])
         return lib.clv_plans_fit(plans, 1) == lib.CLV_OK
 
-    def __repr__(self):
+    def __repr__(self) -> str:
         rows = ["%-14s %14s  %s" % ("device", "bytes", "of which")]
         for d in self.devices:
             rows.append("%-14s %14s  %s" % (d["device"], format(d["bytes"], ","), ", ".join(

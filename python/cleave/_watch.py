@@ -1,7 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
 """Where a step's time and memory go, and how a training went: `model.profile` and `model.plot`."""
+from __future__ import annotations
+
 import sys
 import time
+from typing import Any
 
 from ._library import NULL, UnsupportedError, ffi, lib, make, runtime, text
 
@@ -15,7 +18,7 @@ class Profile:
     layers, ops   [{'name', 'device', 'seconds', 'forward', 'backward', 'update', 'flops', 'bytes'}], the longest first
     """
 
-    def __init__(self, profile):
+    def __init__(self, profile: Any) -> None:
         index = lib.clv_profile_info_get(profile).main_run
         run = lib.clv_profile_run_get(profile, index)
         self.steps, self.step_seconds, self.host_seconds = run.steps, run.step_ns / 1e9, run.host_ns / 1e9
@@ -41,7 +44,7 @@ class Profile:
                           "update": row.update.ns / 1e9, "flops": row.all.flops, "bytes": row.all.bytes})
         return sorted(found, key=lambda r: -r["seconds"])
 
-    def __repr__(self):
+    def __repr__(self) -> str:
         lines = ["%.3f ms a step, of %d steps; besides %.3f ms of the host" % (1e3 * self.step_seconds, self.steps, 1e3 * self.host_seconds)]
         for what, rows in (("layer", self.layers), ("op", self.ops)):
             lines.append("%-40s %10s %10s %10s %10s" % (what, "ms", "forward", "backward", "update"))

@@ -1,10 +1,13 @@
 # SPDX-License-Identifier: Apache-2.0
 """What `fit` calls after each epoch. A callback is any function of what it tells, {'epoch', 'step', 'loss', 'seconds', 'rate',
 'validation'}; if it gives True the training ends. One with `begin(model)` is told of the model first."""
+from __future__ import annotations
+
 import os
 import socket
 import struct
 import time
+from typing import Any
 
 from ._library import InvalidValueError
 
@@ -24,11 +27,11 @@ def _monitored(told, name):
 class EarlyStopping:
     """Ends a training when `monitor` has not become better by more than `min_delta` for `patience` epochs."""
 
-    def __init__(self, patience=3, monitor=None, min_delta=0.0):
+    def __init__(self, patience: int = 3, monitor: str | None = None, min_delta: float = 0.0) -> None:
         self.patience, self.monitor, self.min_delta = patience, monitor, min_delta
         self.best, self.waited = float("inf"), 0
 
-    def __call__(self, told):
+    def __call__(self, told: dict[str, Any]) -> bool:
         value = _monitored(told, self.monitor)
         if value < self.best - self.min_delta:
             self.best, self.waited = value, 0
@@ -40,13 +43,14 @@ class EarlyStopping:
 class BestCheckpoint:
     """Writes the weights to a safetensors file after each epoch whose `monitor` is the best so far."""
 
-    def __init__(self, path, monitor=None):
+    def __init__(self, path: str | os.PathLike[str], monitor: str | None = None) -> None:
         self.path, self.monitor, self.best, self.model = path, monitor, float("inf"), None
 
-    def begin(self, model):
+    def begin(self, model: Any) -> None:
+        """The model whose weights are written."""
         self.model = model
 
-    def __call__(self, told):
+    def __call__(self, told: dict[str, Any]) -> None:
         value = _monitored(told, self.monitor)
         if value < self.best:
             self.best = value
@@ -57,12 +61,12 @@ class TensorBoard:
     """Writes an event file into a folder, for `tensorboard --logdir`: losses, rate and seconds by step. TensorBoard's format is TensorFlow's
     record format (length, its checksum, data, its checksum) of protocol buffers of event.proto."""
 
-    def __init__(self, folder):
+    def __init__(self, folder: str | os.PathLike[str]) -> None:
         os.makedirs(folder, exist_ok=True)
         self.path = os.path.join(folder, "events.out.tfevents.%010d.%s.%d" % (time.time(), socket.gethostname(), os.getpid()))
         self._write(_field(3, b"brain.Event:2"), 0)
 
-    def __call__(self, told):
+    def __call__(self, told: dict[str, Any]) -> None:
         values = {"train/loss": told["loss"], "train/rate": told["rate"], "train/seconds": told["seconds"]}
         values.update({"validation/" + k: v for k, v in (told["validation"] or {}).items()})
         each = (_field(1, _field(1, k.encode()) + struct.pack("<Bf", 2 << 3 | 5, v)) for k, v in values.items())
@@ -87,7 +91,7 @@ def _field(number, data):
     return bytes([number << 3 | 2]) + _varint(len(data)) + data
 
 
-def crc32c(data):
+def crc32c(data: bytes) -> int:
     """Castagnoli's checksum, bit by bit."""
     crc = 0xFFFFFFFF
     for byte in data:

@@ -1,8 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
 """Batches, without PyTorch. Whatever gives batches can be trained on; a DataLoader, too."""
+from __future__ import annotations
+
 import gzip
 import os
 import struct
+from typing import Any, Callable, Iterator
 
 import numpy
 
@@ -15,18 +18,19 @@ class Batches:
     transform   of a batch's arrays, each time: pictures turned round, for example. None: none
     """
 
-    def __init__(self, *arrays, batch_size=64, shuffle=True, seed=0, transform=None, drop_last=False):
+    def __init__(self, *arrays: Any, batch_size: int = 64, shuffle: bool = True, seed: int = 0,
+                 transform: Callable[..., Any] | None = None, drop_last: bool = False) -> None:
         n = len(arrays[0])
         if any(len(a) != n for a in arrays):
             raise InvalidValueError("the arrays have %s samples" % ", ".join(str(len(a)) for a in arrays))
         self.arrays, self.batch_size, self.shuffle, self.transform = [numpy.asarray(a) for a in arrays], batch_size, shuffle, transform
         self.drop_last, self._random = drop_last, numpy.random.default_rng(seed)
 
-    def __len__(self):
+    def __len__(self) -> int:
         n = len(self.arrays[0])
         return n // self.batch_size if self.drop_last else -(-n // self.batch_size)
 
-    def __iter__(self):
+    def __iter__(self) -> Iterator[Any]:
         n = len(self.arrays[0])
         order = self._random.permutation(n) if self.shuffle else numpy.arange(n)
         for i in range(len(self)):
@@ -42,7 +46,8 @@ class ImageFolder:
     transform   as Batches'
     """
 
-    def __init__(self, folder, size=224, batch_size=64, shuffle=True, seed=0, transform=None):
+    def __init__(self, folder: str | os.PathLike[str], size: int = 224, batch_size: int = 64, shuffle: bool = True, seed: int = 0,
+                 transform: Callable[..., Any] | None = None) -> None:
         self._pillow()
         if not os.path.isdir(folder):
             raise NotFoundError("there is no folder '%s'" % folder)
@@ -64,10 +69,10 @@ class ImageFolder:
             raise UnsupportedError("ImageFolder wants Pillow, which reads pictures: pip install pillow") from None
         return Image
 
-    def __len__(self):
+    def __len__(self) -> int:
         return -(-len(self.files) // self.batch_size)
 
-    def __iter__(self):
+    def __iter__(self) -> Iterator[Any]:
         n = len(self.files)
         order = self._random.permutation(n) if self.shuffle else numpy.arange(n)
         for i in range(0, n, self.batch_size):
@@ -75,7 +80,7 @@ class ImageFolder:
             batch = [numpy.stack([self.read(path) for path, _ in chosen]), numpy.array([k for _, k in chosen], numpy.int32)]
             yield self.transform(*batch) if self.transform else batch
 
-    def read(self, path):
+    def read(self, path: str | os.PathLike[str]) -> numpy.ndarray[Any, Any]:
         """One of them as [3, H, W]."""
         image_module = self._pillow()
         try:
@@ -91,7 +96,7 @@ class ImageFolder:
         return numpy.asarray(image, numpy.float32).transpose(2, 0, 1) / 255
 
 
-def idx(path):
+def idx(path: str | os.PathLike[str]) -> numpy.ndarray[Any, Any]:
     """An array of an IDX file, as MNIST has them; `.gz` too."""
     with (gzip.open if str(path).endswith(".gz") else open)(path, "rb") as f:
         data = f.read()
@@ -105,7 +110,7 @@ def idx(path):
     return values.reshape(shape)
 
 
-def fashion_mnist(folder=None, train=True):
+def fashion_mnist(folder: str | None = None, train: bool = True) -> tuple[numpy.ndarray[Any, Any], numpy.ndarray[Any, Any]]:
     """(pictures [N, 1, 28, 28] from 0 to 1, classes [N]). The folder with the four files; None: CLEAVE_DATA_DIR, else that of Debian's
     package dataset-fashion-mnist."""
     folder = folder or os.environ.get("CLEAVE_DATA_DIR") or "/usr/share/datasets/fashion-mnist"

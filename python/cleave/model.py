@@ -1,8 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
 """A PyTorch module, computed and trained by Cleave."""
+from __future__ import annotations
+
 import contextlib
 import copy
 import inspect
+from typing import Any
 
 import numpy
 import torch
@@ -10,6 +13,7 @@ import torch
 from ._library import ArgumentError, DtypeError, InvalidValueError, ShapeError, UnsupportedError, lib
 from ._program import Program
 from ._steps import Plan, Steps, alone, array
+from .device import Device
 
 __all__ = ["compile", "Model", "Plan"]
 
@@ -34,7 +38,7 @@ class _WithLoss(torch.nn.Module):
 class Model(Steps):
     """What `cleave.compile` gives. Parameters live on the device; `state_dict()` reads them, and so does `to_torch()` into the module."""
 
-    def __init__(self, module, example=None, loss="cross_entropy", **settings):
+    def __init__(self, module: torch.nn.Module, example: Any = None, loss: Any = "cross_entropy", **settings: Any) -> None:
         if not isinstance(module, torch.nn.Module):
             raise ArgumentError("cleave.compile wants a torch.nn.Module, and this is %r" % (module,))
         if isinstance(loss, str) and loss not in _LOSSES:
@@ -113,7 +117,7 @@ class Model(Steps):
         if len({x.shape[0] for x in inputs if len(x.shape)}) > 1:
             raise ShapeError("%s: are they of as many samples? %s" % ("; ".join(told), error)) from error
 
-    def build(self, kind, graph, inputs):
+    def build(self, kind: str, graph: Any, inputs: list[Any]) -> list[Any]:
         trained, kept = dict(self.module.named_parameters()), {}
 
         def own(name):
@@ -163,7 +167,7 @@ class Model(Steps):
     # ---- use ------------------------------------------------------------------------------------------------------------
 
     @alone
-    def predict(self, *inputs):
+    def predict(self, *inputs: Any) -> Any:
         """The module's results for a batch, as in evaluation: tensors of PyTorch for tensors, else arrays."""
         if not inputs:
             raise ArgumentError("predict wants the inputs of a batch")
@@ -196,7 +200,7 @@ class Model(Steps):
             results = [torch.from_numpy(r) for r in results]
             return float(self.loss(results[0] if len(results) == 1 else results, *(torch.from_numpy(t) for t in targets)))
 
-    def state_dict(self):
+    def state_dict(self) -> dict[str, torch.Tensor]:
         """As the module's: parameters and buffers as they are on the device now."""
         found, held = self.module.state_dict(), self._read()  # it has the versions of its modules, that loading asks for
         for name in found:
@@ -209,20 +213,20 @@ class Model(Steps):
                     found[name] += self._tracked
         return found
 
-    def load_state_dict(self, state, strict=True):
+    def load_state_dict(self, state: Any, strict: bool = True) -> Any:
         """Take parameters and buffers, as torch.nn.Module.load_state_dict."""
         result = self.module.load_state_dict(state, strict=strict)
         self._tracked = 0
         self._write({n: v for n, v in self._values().items() if n in self._loaded})
         return result
 
-    def to_torch(self):
+    def to_torch(self) -> torch.nn.Module:
         """The module, with the parameters and buffers as they are on the device now."""
         self.module.load_state_dict(self.state_dict())
         self._tracked = 0
         return self.module
 
-    def check(self, *batch, tolerance=1e-3):
+    def check(self, *batch: Any, tolerance: float = 1e-3) -> list[tuple[str, float]]:
         """Compare with PyTorch in f64 on the CPU: the loss and every gradient of a batch. Result: rows (name, norm of the difference over the
         norm), of the loss, of each gradient, and of all gradients as one. Raises AssertionError, with the worst rows, where one is above
         `tolerance`."""
@@ -285,7 +289,9 @@ def _mode(module, training):
             m.training = was
 
 
-def compile(module, example=None, **settings):
+def compile(module: torch.nn.Module, example: Any = None, loss: Any = "cross_entropy", optimizer: Any = "adam", lr: float | None = None,
+            device: str | Device | None = None, precision: str = "f32", place: str | None = None, recompute: str | None = None,
+            seed: int = 0) -> Model:
     """A PyTorch module, to be computed and trained on an OpenCL device.
 
         model = cleave.compile(module, loss="cross_entropy", optimizer="adam", lr=1e-3)
@@ -301,7 +307,8 @@ def compile(module, example=None, **settings):
     precision   `f32`, `mixed`, `mixed-bf16`
     place       layers on devices, `layer1.*=gpu:0,*=cpu:0`; None: all on `device`
     recompute   layers whose results are computed again to save memory, or `auto`
+    seed        of dropout
 
     Errors      UnsupportedError names every op of PyTorch that Cleave has not, with the lines of the module
     """
-    return Model(module, example, **settings)
+    return Model(module, example, loss, optimizer=optimizer, lr=lr, device=device, precision=precision, place=place, recompute=recompute, seed=seed)

@@ -1,6 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """Optimizers, with PyTorch's names, defaults and formulas (include/cleave/optim.h). A rate that is None is that of PyTorch."""
+from __future__ import annotations
+
 import warnings
+from typing import Any
 
 from ._library import ArgumentError, InvalidValueError, UnsupportedError, ffi, lib
 
@@ -24,45 +27,49 @@ def _betas(betas):
 class Optimizer:
     """What `SGD`, `Adam` and `AdamW` are."""
 
-    def __init__(self, lr, kind, clip_norm=0.0, **fields):
+    def __init__(self, lr: float, kind: int, clip_norm: float = 0.0, **fields: float) -> None:
         self.lr, self.kind, self.fields = _rate(lr), kind, dict(fields, clip_norm=clip_norm or 0.0)
         for name, value in self.fields.items():
             if not isinstance(value, (int, float)):
                 raise ArgumentError("%s of %s is a number, and this is %r" % (name, type(self).__name__, value))
 
-    def config(self):
+    def config(self) -> Any:
+        """As the library takes it."""
         config = ffi.new("clv_optimizer_config *")
         config.kind = self.kind
         for name, value in self.fields.items():
             setattr(config, name, value)
         return config
 
-    def __repr__(self):
+    def __repr__(self) -> str:
         return "%s(lr=%g, %s)" % (type(self).__name__, self.lr, ", ".join("%s=%g" % f for f in self.fields.items()))
 
 
 class SGD(Optimizer):
     """torch.optim.SGD. clip_norm: all gradients' norm is at most this; 0: whatever it is."""
 
-    def __init__(self, lr=1e-3, momentum=0.0, dampening=0.0, weight_decay=0.0, nesterov=False, clip_norm=0.0):
+    def __init__(self, lr: float = 1e-3, momentum: float = 0.0, dampening: float = 0.0, weight_decay: float = 0.0, nesterov: bool = False,
+                 clip_norm: float = 0.0) -> None:
         super().__init__(lr, lib.CLV_SGD, clip_norm, momentum=momentum, dampening=dampening, weight_decay=weight_decay, nesterov=nesterov)
 
 
 class Adam(Optimizer):
     """torch.optim.Adam."""
 
-    def __init__(self, lr=1e-3, betas=(0.9, 0.999), eps=1e-8, weight_decay=0.0, clip_norm=0.0):
+    def __init__(self, lr: float = 1e-3, betas: tuple[float, float] = (0.9, 0.999), eps: float = 1e-8, weight_decay: float = 0.0,
+                 clip_norm: float = 0.0) -> None:
         super().__init__(lr, lib.CLV_ADAM, clip_norm, **_betas(betas), eps=eps, weight_decay=weight_decay)
 
 
 class AdamW(Optimizer):
     """torch.optim.AdamW."""
 
-    def __init__(self, lr=1e-3, betas=(0.9, 0.999), eps=1e-8, weight_decay=0.01, clip_norm=0.0):
+    def __init__(self, lr: float = 1e-3, betas: tuple[float, float] = (0.9, 0.999), eps: float = 1e-8, weight_decay: float = 0.01,
+                 clip_norm: float = 0.0) -> None:
         super().__init__(lr, lib.CLV_ADAMW, clip_norm, **_betas(betas), eps=eps, weight_decay=weight_decay or -1.0)
 
 
-def of(optimizer, lr=None):
+def of(optimizer: Any, lr: float | None = None) -> Optimizer:
     """An optimizer from its name, one of these classes' objects, or one of torch.optim's, whose settings are taken."""
     if isinstance(optimizer, Optimizer):
         found = optimizer

@@ -2,6 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """The package without PyTorch: devices, graphs, ops, errors, lifetimes. By unittest; wants cffi and NumPy."""
 import gc
+import inspect
 import os
 import pickle
 import random
@@ -10,6 +11,7 @@ import subprocess
 import sys
 import tempfile
 import threading
+import types
 import unittest
 
 import numpy
@@ -255,6 +257,41 @@ class Pictures(unittest.TestCase):
                 f.write("no picture")
             with self.assertRaisesRegex(cleave.InvalidValueError, "odd.jpg' is no picture that can be read"):
                 list(data.ImageFolder(folder, size=8))
+
+
+def untold(module):
+    """Public names of a module without a sentence, and functions whose arguments or results have no types."""
+    for name, what in vars(module).items():
+        if name.startswith("_") or getattr(what, "__module__", None) != module.__name__:
+            continue
+        if inspect.isclass(what) or inspect.isfunction(what):
+            if not what.__doc__:
+                yield name
+            members = vars(what).items() if inspect.isclass(what) else [(name, what)]
+            for member, f in members:
+                f = f.fget if isinstance(f, property) else f
+                f = inspect.unwrap(f.__func__ if isinstance(f, (classmethod, staticmethod)) else f) if not inspect.isclass(f) else f
+                if not inspect.isfunction(f) or f.__name__ == "<lambda>" or member.startswith("_") and member != "__init__":
+                    continue
+                open_ones = [p for p in inspect.signature(f).parameters if p != "self" and p != "cls" and p not in f.__annotations__]
+                if open_ones or "return" not in f.__annotations__:
+                    yield "%s.%s: %s" % (name, member, open_ones)
+                inherited = any(member in vars(c) and vars(c)[member].__doc__ for c in (inspect.getmro(what) if inspect.isclass(what) else ())[1:])
+                if not f.__doc__ and member != "__init__" and not inherited:
+                    yield "%s.%s says nothing" % (name, member)
+
+
+class Told(unittest.TestCase):
+    def test_every_public_name_has_types_and_a_sentence(self):
+        from cleave import _custom, _watch, device, optim
+        for module in (device, optim, nn, data, callbacks, _custom):
+            self.assertEqual(list(untold(module)), [], module.__name__)
+        from cleave._steps import Plan, Steps
+        for what in (g.Tensor, g.Graph, Steps, Plan, _watch.Profile):
+            home = types.ModuleType(what.__module__)
+            setattr(home, what.__name__, what)
+            self.assertEqual(list(untold(home)), [], what.__name__)
+        self.assertTrue(os.path.exists(os.path.join(os.path.dirname(cleave.__file__), "py.typed")))
 
 
 class CustomOps(unittest.TestCase):

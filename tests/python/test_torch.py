@@ -309,6 +309,10 @@ class Training(unittest.TestCase):
 
 
 class Told(unittest.TestCase):
+    def test_every_public_name_has_types_and_a_sentence(self):
+        from test_plain import untold
+        self.assertEqual(list(untold(cleave.model)), [])
+
     """What would be silently wrong is refused, or is right."""
 
     def refused(self, forward, *inputs, sentence):
