@@ -306,7 +306,8 @@ class Steps:
                     total += self._loss(waiting)
                 waiting = begun
                 batches += 1
-                line.batch(batches, lambda: total / n if n else float("nan"))
+                if n:
+                    line.batch(batches, total / n)
                 n += begun[2]
             if not n:
                 raise InvalidValueError("the loader gave no batch in epoch %d%s" % (

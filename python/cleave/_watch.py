@@ -112,16 +112,16 @@ class Progress:
         self.wanted, self.began, self.last, self.wide = wanted, time.monotonic(), 0.0, 0
 
     def batch(self, i, loss):
-        """After the i-th batch; loss(): the mean so far."""
+        """After the i-th batch was begun; loss: the mean of those before."""
         now = time.monotonic()
         if self.live and now - self.last >= 0.2:
             self.last = now
-            self._say("%s  %d%s  loss %.4f  %.0f s" % (self.head, i, "/%d" % self.n if self.n else "", loss(), now - self.began), "")
+            self._say("%s  %d%s  loss %.4f  %.0f s" % (self.head, i, "/%d" % self.n if self.n else "", loss, now - self.began), "")
 
     def end(self, told):
         if self.wanted:
             self._say("%s  loss %.4f%s  %.1f s" % (self.head, told["loss"], "".join(
-                "  %s %.4f" % v for v in (told["validation"] or {}).items()), told["seconds"]), "\n")
+                "  validation %s %.4f" % v for v in (told["validation"] or {}).items()), told["seconds"]), "\n")
 
     def stopped(self):
         if self.live and self.last:

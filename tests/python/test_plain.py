@@ -281,6 +281,30 @@ def untold(module):
                     yield "%s.%s says nothing" % (name, member)
 
 
+NOTEBOOK = """
+import json, sys
+with open(sys.argv[1]) as f:
+    cells = json.load(f)["cells"]
+names = {"__name__": "__main__"}
+for i, cell in enumerate(cells):
+    if cell["cell_type"] == "code":
+        assert not cell["outputs"], "cell %d holds outputs" % i
+        exec(compile("".join(cell["source"]), "cell %d" % i, "exec"), names)
+"""
+
+
+class Notebooks(unittest.TestCase):
+    EXAMPLES = os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "..", "python", "examples")
+
+    def test_first_steps(self):
+        path = os.path.join(self.EXAMPLES, "first_steps.ipynb")
+        with tempfile.TemporaryDirectory() as folder:
+            ran = subprocess.run([sys.executable, "-W", "ignore", "-c", NOTEBOOK, path], cwd=folder, stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
+            self.assertEqual(ran.returncode, 0, ran.stdout.decode())
+            self.assertRegex(ran.stdout.decode(), r"epoch \d/8  loss")
+            self.assertTrue(os.path.exists(os.path.join(folder, "best.safetensors")))
+
+
 class Told(unittest.TestCase):
     def test_every_public_name_has_types_and_a_sentence(self):
         from cleave import _custom, _watch, device, optim
