@@ -7,15 +7,19 @@
 
 `import cleave` wants neither PyTorch nor an OpenCL driver; `compile` wants PyTorch, and without a driver there is the device `host`.
 """
+from __future__ import annotations
+
 import importlib
-from typing import TYPE_CHECKING, Any
 
 from . import optim
 from ._library import (ArgumentError, DeviceError, DtypeError, Error, FileError, InvalidValueError, NotFiniteError, NotFoundError,
                        OutOfMemoryError, ShapeError, StateError, UnsupportedError, __version__)
 from .device import Device, devices
 
+TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from typing import Any
+
     from . import callbacks, data, graph, model, nn
     from ._aten import for_torch
     from ._custom import check, custom_op

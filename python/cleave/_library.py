@@ -55,7 +55,7 @@ def _open():
     return library
 
 
-faults: list[Exception] = []  # what functions of Python raised that the library called
+faults: list[BaseException] = []  # what Python raised where it could not go on, for the next call
 lib = _open()
 NULL = ffi.NULL
 __version__ = ffi.string(lib.clv_version()).decode()
@@ -88,8 +88,12 @@ class Handle:
 
 
 def _destroy(destroy, pointer, pid, parents):
-    if os.getpid() == pid:  # a child of fork has not the threads that this would wait for
+    if os.getpid() != pid:  # a child of fork has not the threads that this would wait for
+        return
+    try:
         destroy(pointer)
+    except KeyboardInterrupt as error:  # Ctrl-C meanwhile: Python forgets what is raised here, so the next call raises it
+        faults.append(error)
 
 
 class Runtime:

@@ -2,9 +2,11 @@
 """Devices: which there are, what is known of them, and how many bytes they hold."""
 from __future__ import annotations
 
-from typing import Any
-
 from ._library import ArgumentError, ffi, lib, runtime, text
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:  # an import of it costs milliseconds
+    from typing import Any
 
 CATEGORIES = ("parameters", "gradients", "optimizer", "activations", "workspace", "io", "staging")
 

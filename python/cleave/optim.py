@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import warnings
-from typing import Any
 
 from ._library import ArgumentError, InvalidValueError, UnsupportedError, ffi, lib
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:  # an import of it costs milliseconds
+    from typing import Any
 
 
 def _rate(lr):
