@@ -18,8 +18,8 @@ HERE = os.path.dirname(os.path.abspath(__file__))
 
 
 def table():
-    """tests/abi/declarations.py reads the headers."""
-    command = [sys.executable, os.path.join(HERE, "..", "tests", "abi", "declarations.py")]
+    """tools/declarations.py reads the headers."""
+    command = [sys.executable, os.path.join(HERE, "..", "tools", "declarations.py")]
     return json.loads(subprocess.run(command, stdout=subprocess.PIPE, check=True).stdout)
 
 

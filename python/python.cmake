@@ -10,7 +10,7 @@ add_custom_command(OUTPUT ${room}/_c.py
     COMMAND ${CMAKE_COMMAND} -E make_directory ${room}
     COMMAND ${CMAKE_COMMAND} -E copy ${modules} ${room}
     COMMAND ${CLEAVE_PYTHON} ${here}/generate.py ${room} >${room}/../log
-    DEPENDS ${headers} ${modules} ${here}/generate.py ${PROJECT_SOURCE_DIR}/tests/abi/declarations.py VERBATIM)
+    DEPENDS ${headers} ${modules} ${here}/generate.py ${PROJECT_SOURCE_DIR}/tools/declarations.py VERBATIM)
 if(NOT SKBUILD)
     add_custom_target(cleave_python ALL DEPENDS ${room}/_c.py)
     return()

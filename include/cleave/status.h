@@ -34,7 +34,7 @@ extern "C" {
 
 /**
  * What a type does not tell of a pointer. Such a mark stands before the type of a parameter, a result or a member, and means nothing to a
- * compiler. A generator of bindings reads it: tests/abi/declarations.py makes a table of all declarations.
+ * compiler. A generator of bindings reads it: tools/declarations.py makes a table of all declarations.
  *
  * CLV_OUT         the function writes there; what was there before does not matter
  * CLV_INOUT       the function reads what is there, and changes it

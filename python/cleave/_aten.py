@@ -3,16 +3,18 @@
 PyTorch itself, and becomes a constant where it meets one that does."""
 import math
 import operator
+from typing import Any, Callable
 
 import torch
 
-from . import graph as g
+from ._library import lib
 from .graph import Tensor, ops
 
 F32, I32 = "float32", "int32"
 TABLE = {}
 VIEWS = {"view", "reshape", "_unsafe_view", "permute", "transpose", "t", "numpy_T", "unsqueeze", "squeeze", "expand", "expand_as", "slice",
-         "select", "split", "split_with_sizes", "chunk", "unbind", "narrow", "flatten", "unflatten", "alias", "detach", "movedim", "unfold"}
+         "select", "split", "split_with_sizes", "chunk", "unbind", "narrow", "flatten", "unflatten", "alias", "detach", "movedim", "unfold", "diagonal", "swapaxes",
+         "swapdims", "tensor_split", "positive"}
 
 
 def op(*names):
@@ -22,6 +24,12 @@ def op(*names):
             TABLE[name] = function
         return function
     return keep
+
+
+def for_torch(name: str, function: Callable[..., Any]) -> None:
+    """PyTorch's custom op `library::name` is this function of tensors of the graph, in modules that are compiled."""
+    TABLE[name.replace("::", ".") + ".default"] = lambda c, *args, **more: function(
+        *(c.tensor(x) if isinstance(x, torch.Tensor) else x for x in args), **more)
 
 
 class Context:
@@ -144,9 +152,17 @@ def div(c, a, b, *, rounding_mode=None):
         y = ops.reciprocal(b) if a == 1 else ops.div(a if isinstance(a, Tensor) else scalar(c, float(a), F32), b)
     if rounding_mode == "floor":
         y = ops.floor(y)
-    elif rounding_mode == "trunc":
-        y = ops.mul(ops.sign(y), ops.floor(ops.abs(y)))
-    return y
+    return trunc(c, y) if rounding_mode == "trunc" else y
+
+
+@op("trunc", "fix")
+def trunc(c, x):
+    return ops.mul(ops.sign(x), ops.floor(ops.abs(x))) if str(x.dtype) == F32 else x
+
+
+@op("frac")
+def frac(c, x):
+    return ops.sub(x, trunc(c, x))
 
 
 @op("floor_divide")
@@ -178,6 +194,7 @@ for _name in ("exp", "log", "sqrt", "square", "erf", "floor", "ceil", "round", "
               "reciprocal"):
     TABLE[_name] = unary(_name)
 TABLE["log_sigmoid"] = unary("logsigmoid")
+REDUCTIONS = ("NONE", "MEAN", "SUM")  # PyTorch's 0, 1, 2
 
 
 @op("neg")
@@ -203,6 +220,21 @@ def log1p(c, x):
 @op("log2")
 def log2(c, x):
     return ops.mul_scalar(ops.log(floats(c, x)), value=1 / math.log(2))
+
+
+@op("log10")
+def log10(c, x):
+    return ops.mul_scalar(ops.log(floats(c, x)), value=1 / math.log(10))
+
+
+@op("erfc")
+def erfc(c, x):
+    return ops.add_scalar(ops.neg(ops.erf(floats(c, x))), value=1)
+
+
+@op("hypot")
+def hypot(c, a, b):
+    return ops.sqrt(ops.add(ops.square(floats(c, a)), ops.square(floats(c, b))))
 
 
 @op("exp2")
@@ -401,7 +433,7 @@ def type_as(c, x, other):
     return cast(x, str(other.dtype))
 
 
-@op("clone", "contiguous", "alias", "lift_fresh_copy", "lift_fresh", "_assert_tensor_metadata")
+@op("clone", "contiguous", "alias", "positive", "lift_fresh_copy", "lift_fresh", "_assert_tensor_metadata")
 def same(c, x, *_, **__):
     return x
 
@@ -417,8 +449,9 @@ def copy(c, x, source, *_):
 
 
 def filled(value):
-    def build(c, x, *_, dtype=None, **__):
-        return c.graph and ops.full(graph=c.graph, dtype=_TYPES.get(dtype, str(number(x).dtype)), shape=list(x.shape), value=value)
+    def build(c, x, shape=None, *_, dtype=None, **__):
+        shape = list(shape) if isinstance(shape, (tuple, list)) else list(x.shape)
+        return ops.full(graph=c.graph, dtype=_TYPES.get(dtype, str(number(x).dtype)), shape=shape, value=value)
     return build
 
 
@@ -465,7 +498,7 @@ def movedim(c, x, source, destination):
     return ops.permute(x, axes=order)
 
 
-@op("transpose", "swapaxes")
+@op("transpose", "swapaxes", "swapdims")
 def transpose(c, x, a, b):
     return ops.transpose(x, axis0=axis(x, a), axis1=axis(x, b))
 
@@ -592,12 +625,7 @@ def stack(c, tensors, dim=0):
 
 @op("repeat", "tile")
 def repeat(c, x, repeats):
-    repeats = [1] * (x.ndim - len(repeats)) + list(repeats)
-    x = reshape(x, (1,) * (len(repeats) - x.ndim) + x.shape)
-    for d, n in enumerate(repeats):
-        if n != 1:
-            x = cat(c, [x] * n, d)
-    return x
+    return ops.tile(number(x), repeats=list(repeats))
 
 
 @op("repeat_interleave.self_int")
@@ -612,46 +640,87 @@ def repeat_interleave(c, x, repeats, dim=None, **_):
 @op("flip")
 def flip(c, x, dims):
     for d in axes(x, dims):
-        x = ops.index_select(x, c.tensor(torch.arange(x.shape[d] - 1, -1, -1)), axis=d)
+        x = ops.flip(x, axis=d)
     return x
 
 
 @op("roll")
 def roll(c, x, shifts, dims=()):
     if not dims:
-        return reshape(roll(c, flatten(c, x), [shifts] if isinstance(shifts, int) else shifts, [0]), x.shape)
+        return reshape(roll(c, flatten(c, x), shifts, [0]), x.shape)
     for n, d in zip([shifts] if isinstance(shifts, int) else shifts, axes(x, dims)):
-        n %= x.shape[d]
-        if n:
-            x = cat(c, [slice_(c, x, d, x.shape[d] - n), slice_(c, x, d, 0, x.shape[d] - n)], d)
+        x = ops.roll(x, shift=n, axis=d)
     return x
+
+
+@op("diagonal")
+def diagonal(c, x, offset=0, dim1=0, dim2=1):
+    a, b = axis(x, dim1), axis(x, dim2)
+    n = max(0, min(x.shape[a] + min(offset, 0), x.shape[b] - max(offset, 0)))
+    rest = [d for d in range(x.ndim) if d not in (a, b)]
+    y = ops.permute(x, axes=rest + [a, b])
+    y = reshape(y, y.shape[:-2] + (x.shape[a] * x.shape[b],))
+    first = offset if offset >= 0 else -offset * x.shape[b]
+    return ops.index_select(y, c.tensor(first + torch.arange(n) * (x.shape[b] + 1)), axis=y.ndim - 1)
+
+
+@op("diag")
+def diag(c, x, offset=0):
+    if x.ndim != 2:
+        raise NotImplementedError("a matrix of a diagonal")
+    return diagonal(c, x, offset)
+
+
+@op("trace")
+def trace(c, x):
+    return sum_(c, diagonal(c, x))
+
+
+@op("unfold")
+def unfold(c, x, dim, size, step):
+    """Windows along a dimension; their elements are the last one."""
+    if not x.ndim:
+        return reshape(x, (size,))
+    d = axis(x, dim)
+    n = (x.shape[d] - size) // step + 1
+    at = (torch.arange(n)[:, None] * step + torch.arange(size)).flatten()
+    y = reshape(ops.index_select(x, c.tensor(at), axis=d), x.shape[:d] + (n, size) + x.shape[d + 1:])
+    return movedim(c, y, d + 1, y.ndim - 1)
+
+
+@op("col2im")
+def col2im(c, x, size, kernel, dilation, padding, stride):
+    """torch.nn.Fold: windows added up where they overlap."""
+    batch, channels = math.prod(x.shape[:-2]), x.shape[-2] // math.prod(kernel)
+    wide = [n + 2 * p for n, p in zip(size, padding)]
+    rows, columns = ((torch.arange(k) * d)[:, None] + torch.arange(0, w - d * (k - 1), s) for k, d, w, s in
+                     zip(kernel, dilation, wide, stride))  # [KH, OH], [KW, OW]
+    at = (rows[:, None, :, None] * wide[1] + columns[None, :, None, :]).flatten()
+    zeros = ops.full(graph=c.graph, dtype=F32, shape=[batch * channels, math.prod(wide)], value=0)
+    y = ops.index_add(zeros, c.tensor(at), reshape(x, (batch * channels, at.numel())), axis=1)
+    y = reshape(y, x.shape[:-2] + (channels, *wide))
+    return constant_pad(c, y, [-padding[1], -padding[1], -padding[0], -padding[0]])
+
+
+@op("tensor_split.sections")
+def tensor_split(c, x, sections, dim=0):
+    n, more = divmod(x.shape[axis(x, dim)], sections)
+    return split(c, x, [n + (i < more) for i in range(sections)], dim)
+
+
+@op("tensor_split.indices")
+def tensor_split_at(c, x, indices, dim=0):
+    return [slice_(c, x, dim, a, b) for a, b in zip([0] + list(indices), list(indices) + [None])]
 
 
 @op("constant_pad_nd")
 def constant_pad(c, x, pad, value=0):
-    for i in range(0, len(pad), 2):
-        d = x.ndim - 1 - i // 2
-        for n, before in ((pad[i], True), (pad[i + 1], False)):
-            if n < 0:
-                x = slice_(c, x, d, -n) if before else slice_(c, x, d, 0, x.shape[d] + n)
-            elif n > 0:
-                more = ops.full(graph=c.graph, dtype=str(number(x).dtype), shape=list(x.shape[:d] + (n,) + x.shape[d + 1:]), value=value)
-                x = cat(c, [more, x] if before else [x, more], d)
-    return x
+    return ops.pad(number(x), padding=list(pad), value=value)
 
 
 @op("pad")
 def pad(c, x, pad, mode="constant", value=None):
-    if mode == "constant":
-        return constant_pad(c, x, pad, value or 0)
-    for i in range(0, len(pad), 2):
-        d = x.ndim - 1 - i // 2
-        n = x.shape[d]
-        at = torch.arange(-pad[i], n + pad[i + 1])
-        at = {"replicate": at.clamp(0, n - 1), "circular": at % n,
-              "reflect": (n - 1) - (at % (2 * n - 2 or 1) - (n - 1)).abs()}[mode]
-        x = ops.index_select(x, c.tensor(at), axis=d)
-    return x
+    return ops.pad(number(x), padding=list(pad), mode=("constant", "reflect", "replicate", "circular").index(mode), value=value or 0)
 
 
 @op("reflection_pad1d", "reflection_pad2d", "reflection_pad3d")
@@ -664,11 +733,14 @@ def replication_pad(c, x, sides):
     return pad(c, x, sides, "replicate")
 
 
-@op("pixel_shuffle")
-def pixel_shuffle(c, x, r):
-    *lead, channels, h, w = x.shape
-    y = reshape(x, (math.prod(lead), channels // (r * r), r, r, h, w))
-    return reshape(ops.permute(y, axes=[0, 1, 4, 2, 5, 3]), (*lead, channels // (r * r), h * r, w * r))
+def _of_pixels(name):
+    def build(c, x, factor):
+        y = getattr(ops, name)(reshape(x, (math.prod(x.shape[:-3]),) + x.shape[-3:]), factor=factor)
+        return reshape(y, x.shape[:-3] + y.shape[1:])
+    return build
+
+
+TABLE["pixel_shuffle"], TABLE["pixel_unshuffle"] = _of_pixels("pixel_shuffle"), _of_pixels("pixel_unshuffle")
 
 
 @op("channel_shuffle")
@@ -710,6 +782,19 @@ def scatter(c, x, dim, index, src):
     return ops.scatter(x, c.tensor(index), c.tensor(src), axis=axis(x, dim))
 
 
+@op("scatter.value")
+def scatter_value(c, x, dim, index, value):
+    index = c.tensor(index)
+    return ops.scatter(x, index, filled(value)(c, x, index.shape), axis=axis(x, dim))
+
+
+@op("scatter_reduce")
+def scatter_reduce(c, x, dim, index, src, reduce, *, include_self=True):
+    if reduce != "sum" or not include_self:
+        raise NotImplementedError("scatter_reduce of '%s'%s" % (reduce, "" if include_self else " without what was there"))
+    return scatter_add(c, x, dim, index, src)
+
+
 @op("scatter_add")
 def scatter_add(c, x, dim, index, src):
     return ops.scatter_add(c.tensor(x), c.tensor(index), c.tensor(src), axis=axis(x, dim))
@@ -720,27 +805,70 @@ def index_add(c, x, dim, index, source, *, alpha=1):
     return ops.index_add(c.tensor(x), c.tensor(index), mul(c, source, alpha), axis=axis(x, dim))
 
 
-@op("index.Tensor")
-def index(c, x, indices):
-    """x[..., i, ...]: index tensors at neighbouring dimensions."""
-    x = c.tensor(x)
+def _places(c, x, indices):
+    """x with the dimensions that index tensors stand at as one, where that is, the places in it as one list, and their shape."""
     at = [d for d, i in enumerate(indices) if i is not None]
     there = [c.tensor(indices[d]) for d in at]
-    if at != list(range(at[0], at[0] + len(at))):
-        raise NotImplementedError("index tensors at dimensions %s, which are no neighbours" % at)
+    if any(str(i.dtype) == "bool" for i in there):
+        raise NotImplementedError("a mask as an index: how many elements it gives is not known")
+    if at != list(range(at[0], at[0] + len(at))):  # PyTorch puts what they give before the others
+        rest = [d for d in range(x.ndim) if d not in at]
+        x, first = ops.permute(x, axes=at + rest), 0
+    else:
+        first = at[0]
     whole = torch.broadcast_shapes(*(i.shape for i in there))
-    flat = None  # the dimensions that are indexed, as one
-    for d, i in zip(at, there):
-        i = number(i)
-        if isinstance(indices[d], torch.Tensor):
-            i = c.tensor(indices[d] % x.shape[d])
-        flat = i if flat is None else ops.add(ops.mul(flat, scalar(c, x.shape[d], I32)), i)
-    flat = expand(c, flat, whole)
-    first, last = at[0], at[-1] + 1
-    y = reshape(x, x.shape[:first] + (math.prod(x.shape[first:last]),) + x.shape[last:])
-    n = math.prod(whole)
-    y = ops.index_select(y, reshape(flat, (n,)), axis=first)
-    return reshape(y, x.shape[:first] + tuple(whole) + x.shape[last:])
+    flat = None
+    for k, (d, i) in enumerate(zip(at, there)):
+        n = x.shape[first + k]
+        i = c.tensor(indices[d] % n) if isinstance(indices[d], torch.Tensor) else number(i)
+        if isinstance(indices[d], Tensor):  # from the end, too
+            i = ops.where(ops.lt(i, scalar(c, 0, I32)), ops.add(i, scalar(c, n, I32)), i)
+        flat = i if flat is None else ops.add(ops.mul(flat, scalar(c, n, I32)), i)
+    flat = reshape(expand(c, flat, whole), (math.prod(whole),))
+    return reshape(x, x.shape[:first] + (-1,) + x.shape[first + len(at):]) if len(at) > 1 else x, first, flat, tuple(whole), at
+
+
+@op("index.Tensor")
+def index(c, x, indices):
+    """x[..., i, ..., j, ...]."""
+    y, first, flat, whole, _ = _places(c, c.tensor(x), indices)
+    y = ops.index_select(y, flat, axis=first)
+    return reshape(y, y.shape[:first] + whole + y.shape[first + 1:])
+
+
+@op("index_put")
+def index_put(c, x, indices, values, accumulate=False):
+    x, values = c.tensor(x), c.tensor(values)
+    if len(indices) == 1 and c.tensor(indices[0]).dtype == bool and not accumulate and math.prod(values.shape) == 1:
+        mask = c.tensor(indices[0])
+        return where(c, reshape(mask, mask.shape + (1,) * (x.ndim - mask.ndim)), reshape(values, ()), x)
+    y, first, flat, whole, at = _places(c, x, indices)
+    if first != at[0] or at[-1] - at[0] + 1 != len(at):
+        raise NotImplementedError("index tensors at dimensions %s, which are no neighbours" % at)
+    values = cast(expand(c, values, y.shape[:first] + whole + y.shape[first + 1:]), str(number(x).dtype))
+    values = reshape(values, y.shape[:first] + (math.prod(whole),) + y.shape[first + 1:])
+    return reshape((ops.index_add if accumulate else ops.index_copy)(number(y), flat, values, axis=first), x.shape)
+
+
+@op("index_fill")
+def index_fill(c, x, dim, index, value):
+    d, index = axis(x, dim), c.tensor(index)
+    shape = x.shape[:d] + (math.prod(index.shape),) + x.shape[d + 1:]
+    values = filled(value)(c, x, shape) if isinstance(value, (int, float)) else expand(c, c.tensor(value, like=x), shape)
+    return ops.index_copy(x, index, values, axis=d)
+
+
+@op("searchsorted.Tensor", "searchsorted.Scalar")
+def searchsorted(c, edges, x, *, out_int32=False, right=False, side=None, sorter=None):
+    if len(edges.shape) != 1 or sorter is not None:
+        raise NotImplementedError("searchsorted in several rows, or with a sorter")
+    less = compare("le" if right or side == "right" else "lt")
+    return sum_(c, cast(less(c, edges, unsqueeze(c, x, -1)), I32), [-1])
+
+
+@op("bucketize.Tensor", "bucketize.Scalar")
+def bucketize(c, x, edges, *, out_int32=False, right=False):
+    return searchsorted(c, edges, x, right=right)
 
 
 @op("argmax")
@@ -750,7 +878,7 @@ def argmax(c, x, dim=None, keepdim=False):
 
 @op("argmin")
 def argmin(c, x, dim=None, keepdim=False):
-    return argmax(c, ops.neg(x), dim, keepdim)
+    return ops.argmin(x if dim is not None else flatten(c, x), axis=0 if dim is None else axis(x, dim), keepdim=keepdim)
 
 
 @op("topk")
@@ -764,21 +892,40 @@ def sort(c, x, dim=-1, descending=False, **_):
     return [ops.sort(x, axis=axis(x, dim), descending=descending), ops.argsort(x, axis=axis(x, dim), descending=descending)]
 
 
+@op("median", "median.dim")
+def median(c, x, dim=None, keepdim=False):
+    """The lower one of two; NaN where there is one."""
+    y = x if dim is not None else flatten(c, x)
+    d = axis(y, dim or 0)
+    rows, places = ops.sort(y, axis=d), ops.argsort(y, axis=d)
+    some = any_(c, ops.ne(y, y), [d], True)
+    at = (y.shape[d] - 1) // 2
+    value = ops.where(some, scalar(c, float("nan"), F32), narrow(c, rows, d, at, 1))
+    place = narrow(c, places, d, at, 1)
+    value, place = (v if keepdim and dim is not None else squeeze(c, v, d) for v in (value, place))
+    return value if dim is None else [value, place]
+
+
+@op("kthvalue")
+def kthvalue(c, x, k, dim=-1, keepdim=False):
+    d = axis(x, dim)
+    both = (narrow(c, y, d, k - 1, 1) for y in (ops.sort(x, axis=d), ops.argsort(x, axis=d)))
+    return [y if keepdim else squeeze(c, y, d) for y in both]
+
+
 @op("tril")
 def tril(c, x, diagonal=0):
-    keep = torch.ones(x.shape[-2:]).tril(diagonal).to(torch.int32)
-    return where(c, keep, x, 0.0 if str(x.dtype) == F32 else 0)
+    return ops.tril(number(x), diagonal=diagonal)
 
 
 @op("triu")
 def triu(c, x, diagonal=0):
-    keep = torch.ones(x.shape[-2:]).triu(diagonal).to(torch.int32)
-    return where(c, keep, x, 0.0 if str(x.dtype) == F32 else 0)
+    return ops.triu(number(x), diagonal=diagonal)
 
 
 @op("one_hot")
 def one_hot(c, x, num_classes=-1):
-    return compare("eq")(c, unsqueeze(c, x, -1), torch.arange(num_classes))
+    return cast(ops.one_hot(x, classes=num_classes), I32)
 
 
 # ---- reductions ---------------------------------------------------------------------------------------------------------
@@ -807,7 +954,9 @@ def amax(c, x, dim=None, keepdim=False):
 
 @op("amin")
 def amin(c, x, dim=None, keepdim=False):
-    return ops.neg(amax(c, ops.neg(floats(c, x)), dim, keepdim))
+    if str(x.dtype) != F32:
+        raise NotImplementedError("the smallest of integers, which would be one of f32 here")
+    return ops.min(x, axes=axes(x, dim), keepdim=keepdim)
 
 
 @op("max.dim")
@@ -841,30 +990,44 @@ def all_(c, x, dim=None, keepdim=False):
     return logical_not(c, any_(c, logical_not(c, x), dim, keepdim))
 
 
-@op("var")
-def var(c, x, dim=None, unbiased=True, keepdim=False, *, correction=None):
-    if isinstance(dim, bool):
-        dim, unbiased = None, dim
-    over = axes(x, dim)
-    n = math.prod(x.shape[d] for d in over)
-    less = (1 if unbiased else 0) if correction is None else correction
-    away = ops.square(ops.sub(x, ops.mean(x, axes=over, keepdim=True)))
-    return ops.mul_scalar(ops.sum(away, axes=over, keepdim=keepdim), value=1 / (n - less) if n > less else float("nan"))
+def _spread(name):
+    def build(c, x, dim=None, unbiased=True, keepdim=False, *, correction=None):
+        if isinstance(dim, bool):
+            dim, unbiased = None, dim
+        less = int(unbiased) if correction is None else correction
+        return getattr(ops, name)(x, axes=axes(x, dim), correction=less, keepdim=keepdim)
+    return build
 
 
-@op("std")
-def std(c, *args, **more):
-    return ops.sqrt(var(c, *args, **more))
+var = TABLE["var"] = _spread("var")
+std = TABLE["std"] = _spread("std")
 
 
 @op("var_mean")
 def var_mean(c, x, dim=None, unbiased=True, keepdim=False, *, correction=None):
-    return [var(c, x, dim, unbiased, keepdim, correction=correction), mean(c, x, dim, keepdim)]
+    return [var(c, x, dim, unbiased, keepdim, correction=correction), mean(c, x, None if isinstance(dim, bool) else dim, keepdim)]
+
+
+@op("std_mean")
+def std_mean(c, x, dim=None, unbiased=True, keepdim=False, *, correction=None):
+    return [std(c, x, dim, unbiased, keepdim, correction=correction), mean(c, x, None if isinstance(dim, bool) else dim, keepdim)]
 
 
 @op("linalg_vector_norm", "norm.ScalarOpt_dim", "norm.Scalar")
 def vector_norm(c, x, ord=2, dim=None, keepdim=False, *, dtype=None):
     return ops.vector_norm(x, p=ord, axes=axes(x, dim), keepdim=keepdim)
+
+
+@op("_weight_norm", "_weight_norm_interface")
+def weight_norm(c, v, g, dim=0):
+    over = [d for d in range(v.ndim) if d != dim or dim == -1]
+    y = ops.mul(v, ops.div(g, ops.vector_norm(v, axes=over, keepdim=True)))
+    return [y, None] if "interface" in str(c.node.target) else y
+
+
+@op("cdist", "_euclidean_dist")
+def cdist(c, a, b, p=2.0, compute_mode=None):
+    return ops.vector_norm(ops.sub(unsqueeze(c, a, -2), unsqueeze(c, b, -3)), p=p, axes=[-1])
 
 
 @op("cumsum")
@@ -1091,18 +1254,14 @@ def rms_norm(c, x, shape, weight=None, eps=None):
 
 @op("group_norm")
 def group_norm(c, x, groups, weight=None, bias=None, eps=1e-5, *_):
-    n, channels = x.shape[:2]
-    y = reshape(ops.layer_norm(reshape(x, (n, groups, math.prod(x.shape[1:]) // groups)), None, None, eps=eps), x.shape)
-    each = lambda w: reshape(c.tensor(w), (channels,) + (1,) * (x.ndim - 2))
-    y = y if weight is None else ops.mul(y, each(weight))
-    return y if bias is None else ops.add(y, each(bias))
+    return ops.group_norm(x, *(None if w is None else c.tensor(w) for w in (weight, bias)), groups=groups, eps=eps)
 
 
 @op("instance_norm")
 def instance_norm(c, x, weight, bias, running_mean, running_var, use_input_stats, momentum, eps, *_):
     if not use_input_stats:
         return batch_norm(c, x, weight, bias, running_mean, running_var, False, momentum, eps)
-    return group_norm(c, x, x.shape[1], weight, bias, eps)
+    return ops.instance_norm(x, *(None if w is None else c.tensor(w) for w in (weight, bias)), eps=eps)
 
 
 # ---- attention, recurrent layers --------------------------------------------------------------------------------------------
@@ -1166,24 +1325,43 @@ def reduced(c, each, reduction):
     return each if reduction == 0 else ops.mean(each, axes=axes(each, None)) if reduction == 1 else ops.sum(each, axes=axes(each, None))
 
 
+def loss_of_pairs(name, c, x, target, reduction, *weights, **attributes):
+    """One of the library's losses, of what PyTorch broadcasts."""
+    x, target = broadcast_tensors(c, [floats(c, x), floats(c, target)])
+    weights = [None if w is None else c.tensor(w) for w in weights]
+    return getattr(ops, name)(x, target, *weights, reduction=getattr(lib, "CLV_REDUCTION_" + REDUCTIONS[reduction]), **attributes)
+
+
 def classes_last(c, x):
     """[N, C, ...] with the classes last; of [C] too."""
     return x if x.ndim <= 2 else ops.permute(x, axes=[0] + list(range(2, x.ndim)) + [1])
 
 
+def counts(c, target, weight, ignore_index):
+    """What each label counts."""
+    valid = compare("ne")(c, target, ignore_index)
+    if weight is None:
+        return cast(valid, F32)
+    known = where(c, valid, target, 0)
+    each = reshape(ops.index_select(c.tensor(weight), reshape(known, (math.prod(known.shape),)), axis=0), known.shape)
+    return where(c, valid, each, 0.0)
+
+
+def of_labels(c, x, target, reduction, weight, ignore_index, logs):
+    """Cross entropy of labels; logs: x is of logarithms already."""
+    target = number(c.tensor(target))
+    if x.ndim == 1:
+        x, target = unsqueeze(c, x, 0), reshape(target, (1,))
+    each = counts(c, target, weight, ignore_index)
+    if reduction == 0:
+        return ops.nll_loss(x if logs else ops.log_softmax(x, axis=1), target, each, reduction=lib.CLV_REDUCTION_NONE)
+    total = mul(c, (ops.nll_loss if logs else ops.cross_entropy)(x, target, each), math.prod(target.shape))
+    return total if reduction == 2 else ops.div(total, ops.sum(each, axes=axes(each, None)))
+
+
 @op("nll_loss", "nll_loss_nd", "nll_loss2d")
 def nll_loss(c, logs, target, weight=None, reduction=1, ignore_index=-100):
-    x, target = classes_last(c, logs), number(c.tensor(target))
-    valid = cast(compare("ne")(c, target, ignore_index), F32)
-    safe = where(c, compare("ne")(c, target, ignore_index), target, 0)
-    picked = squeeze(c, ops.gather(x, unsqueeze(c, safe, -1), axis=x.ndim - 1), [-1])
-    counts = valid if weight is None else ops.mul(valid, ops.index_select(c.tensor(weight), reshape(safe, (math.prod(safe.shape),)), axis=0)
-                                                  if safe.ndim == 1 else reshape(ops.index_select(
-                                                      c.tensor(weight), reshape(safe, (math.prod(safe.shape),)), axis=0), safe.shape))
-    each = ops.neg(ops.mul(picked, counts))
-    if reduction != 1:
-        return reduced(c, each, reduction)
-    return ops.div(ops.sum(each, axes=axes(each, None)), ops.sum(counts, axes=axes(counts, None)))
+    return of_labels(c, logs, target, reduction, weight, ignore_index, True)
 
 
 @op("cross_entropy_loss")
@@ -1196,56 +1374,43 @@ def cross_entropy(c, x, target, weight=None, reduction=1, ignore_index=-100, lab
         logs = logs if weight is None else ops.mul(logs, c.tensor(weight))
         each = ops.neg(ops.sum(ops.mul(y, logs), axes=[logs.ndim - 1]))
         return reduced(c, each, reduction)
-    logs = ops.log_softmax(x, axis=min(1, x.ndim - 1))
-    hard = nll_loss(c, logs, target, weight, reduction, ignore_index)
+    hard = of_labels(c, x, target, reduction, weight, ignore_index, False)
     if not label_smoothing:
         return hard
-    rows, n = classes_last(c, logs), x.shape[min(1, x.ndim - 1)]
-    valid = cast(compare("ne")(c, number(target), ignore_index), F32)
+    rows, n = ops.log_softmax(classes_last(c, x), axis=-1), x.shape[min(1, x.ndim - 1)]
+    target = number(c.tensor(target))
+    valid = counts(c, target, None, ignore_index)
     counted = rows if weight is None else ops.mul(rows, c.tensor(weight))
-    each = ops.neg(ops.mul(ops.sum(counted, axes=[rows.ndim - 1]), valid))
+    soft = reduced(c, ops.neg(ops.mul(ops.sum(counted, axes=[rows.ndim - 1]), valid)), 2 if reduction else 0)
     if reduction == 1:
-        if weight is None:
-            below = ops.sum(valid, axes=axes(valid, None))
-        else:
-            raise NotImplementedError("label_smoothing with class weights and a mean")
-        soft = ops.div(ops.sum(each, axes=axes(each, None)), below)
-    else:
-        soft = reduced(c, each, reduction)
+        soft = ops.div(soft, ops.sum(counts(c, target, weight, ignore_index), axes=axes(target, None)))
     return add(c, mul(c, hard, 1 - label_smoothing), mul(c, soft, label_smoothing / n))
 
 
 @op("mse_loss")
 def mse_loss(c, x, target, reduction=1):
-    if reduction == 1 and isinstance(target, Tensor) and target.shape == x.shape:
-        return ops.mse_loss(x, target)
-    return reduced(c, ops.square(sub(c, x, target)), reduction)
+    x, target = broadcast_tensors(c, [floats(c, x), floats(c, target)])
+    return ops.mse_loss(x, target) if reduction == 1 else reduced(c, ops.square(ops.sub(x, target)), reduction)
 
 
 @op("l1_loss")
 def l1_loss(c, x, target, reduction=1):
-    return reduced(c, ops.abs(sub(c, x, target)), reduction)
+    return loss_of_pairs("l1_loss", c, x, target, reduction)
 
 
 @op("huber_loss")
 def huber_loss(c, x, target, reduction=1, delta=1.0):
-    away = ops.abs(sub(c, x, target))
-    each = where(c, compare("le")(c, away, delta), mul(c, ops.square(away), 0.5), mul(c, add(c, away, -0.5 * delta), delta))
-    return reduced(c, each, reduction)
+    return loss_of_pairs("huber_loss", c, x, target, reduction, delta=delta)
 
 
 @op("smooth_l1_loss")
 def smooth_l1_loss(c, x, target, reduction=1, beta=1.0):
-    return l1_loss(c, x, target, reduction) if beta == 0 else mul(c, huber_loss(c, x, target, reduction, beta), 1 / beta)
+    return loss_of_pairs("smooth_l1_loss", c, x, target, reduction, beta=beta)
 
 
 @op("binary_cross_entropy_with_logits")
 def bce_with_logits(c, x, target, weight=None, pos_weight=None, reduction=1):
-    log_p, log_q = ops.logsigmoid(x), ops.logsigmoid(ops.neg(x))
-    yes = ops.mul(target, log_p)
-    yes = yes if pos_weight is None else ops.mul(yes, c.tensor(pos_weight))
-    each = ops.neg(ops.add(yes, ops.mul(rsub(c, target, 1), log_q)))
-    return reduced(c, each if weight is None else ops.mul(each, c.tensor(weight)), reduction)
+    return loss_of_pairs("binary_cross_entropy_with_logits", c, x, target, reduction, weight, pos_weight)
 
 
 @op("binary_cross_entropy")
@@ -1257,12 +1422,7 @@ def bce(c, p, target, weight=None, reduction=1):
 
 @op("kl_div")
 def kl_div(c, x, target, reduction=1, *, log_target=False):
-    if log_target:
-        each = ops.mul(ops.exp(target), ops.sub(target, x))
-    else:
-        logs = ops.log(ops.clamp(target, min=1e-38))
-        each = ops.mul(target, ops.sub(logs, x))
-    return reduced(c, each, reduction)
+    return loss_of_pairs("kl_div", c, x, target, reduction, log_target=log_target)
 
 
 # ---- what export leaves in a graph --------------------------------------------------------------------------------------------

@@ -1,5 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """The C library: finding it, its errors as exceptions, and the lifetime of what it makes."""
+from __future__ import annotations
+
 import os
 import threading
 import warnings
@@ -14,11 +16,12 @@ class Error(Exception):
     """What the library refused, in its own sentence. Each subclass is one of Python's exceptions too."""
 
 
-def _kind(name, base, text):
+def _kind(name: str, base: type, text: str) -> type[Error]:
     return type(name, (Error, base), {"__doc__": text, "__module__": "cleave"})
 
 
 InvalidValueError = _kind("InvalidValueError", ValueError, "A value, a text or a file that is not as it must be.")
+ArgumentError = _kind("ArgumentError", TypeError, "An argument of another kind than is taken.")
 ShapeError = _kind("ShapeError", ValueError, "Shapes that do not fit.")
 DtypeError = _kind("DtypeError", TypeError, "A type of elements that is not taken here.")
 StateError = _kind("StateError", RuntimeError, "A call at the wrong time.")
@@ -52,6 +55,7 @@ def _open():
     return library
 
 
+faults: list[BaseException] = []  # what Python raised where it could not go on, for the next call
 lib = _open()
 NULL = ffi.NULL
 __version__ = ffi.string(lib.clv_version()).decode()
@@ -84,8 +88,12 @@ class Handle:
 
 
 def _destroy(destroy, pointer, pid, parents):
-    if os.getpid() == pid:  # a child of fork has not the threads that this would wait for
+    if os.getpid() != pid:  # a child of fork has not the threads that this would wait for
+        return
+    try:
         destroy(pointer)
+    except KeyboardInterrupt as error:  # Ctrl-C meanwhile: Python forgets what is raised here, so the next call raises it
+        faults.append(error)
 
 
 class Runtime:
@@ -125,12 +133,16 @@ class Runtime:
         return self.handle.pointer
 
     def check(self, status, where=""):
+        if faults:
+            first = faults[0]
+            faults.clear()
+            raise first
         if status != lib.CLV_OK:
             raise fault(status, self.pointer, where)
 
 
 _lock = threading.Lock()
-_runtimes = {}
+_runtimes: dict[int, Runtime] = {}
 
 
 def runtime():

@@ -3,6 +3,7 @@
 import collections
 import contextlib
 import inspect
+import logging
 import threading
 import warnings
 
@@ -15,6 +16,17 @@ from .graph import Tensor
 
 
 _exporting = threading.RLock()  # torch.export keeps what it does in variables of its module
+
+
+@contextlib.contextmanager
+def _unheard(name):
+    """PyTorch logs what it raises, which is told here."""
+    log = logging.getLogger(name)
+    before, log.disabled = log.disabled, True
+    try:
+        yield
+    finally:
+        log.disabled = before
 
 
 def _last_frame(node):
@@ -52,7 +64,7 @@ class Program:
     def _export(self, module, example, open_batch):
         batch = {x.shape[0] for x in example if isinstance(x, torch.Tensor) and x.ndim} if open_batch else {1}
         dynamic = tuple({0: torch.export.Dim.AUTO} if isinstance(x, torch.Tensor) and x.ndim else None for x in example)
-        with warnings.catch_warnings():
+        with warnings.catch_warnings(), _unheard("torch._subclasses.fake_tensor"):
             warnings.simplefilter("ignore")
             if len(batch) == 1 and batch != {1}:
                 try:
@@ -126,16 +138,17 @@ class Program:
     def _take(self):
         """What there is to build, or what is missing, all of it."""
         self._refuse()
-        missing = self._missing()
-        if missing:
-            known = torch.export.default_decompositions()
-            table = {t: known[t] for t in {n.target for n in missing} if t in known}
-            if table or any(self._view_in_place()):
-                self.exported = self.exported.run_decompositions(table)
-        elif any(self._view_in_place()):
-            self.exported = self.exported.run_decompositions({})
-        if self._missing():
-            raise UnsupportedError(_told(missing or self._missing()))
+        missing, tried = self._missing(), set()
+        told = missing
+        while missing or any(self._view_in_place()):  # what PyTorch makes of other ops, and those of others
+            known = [torch.export.default_decompositions(), torch._decomp.decomposition_table]
+            wanted = {n.target for n in missing} - tried
+            table = {t: next(k[t] for k in known if t in k) for t in wanted if any(t in k for k in known)}
+            tried |= wanted
+            if missing and not table:
+                raise UnsupportedError(_told(told))
+            self.exported = self.exported.run_decompositions(table)
+            missing = self._missing()
 
     def _graphs(self):
         yield self.exported.graph
@@ -221,7 +234,9 @@ class Program:
                 values[node] = next(inputs)
         results = self._interpret(c, self.exported.graph_module, values)
         kinds = [s.kind.name for s in self.exported.graph_signature.output_specs]
-        return [r if isinstance(r, Tensor) else c.tensor(r) for r, k in zip(pytree.tree_leaves(results), kinds) if k == "USER_OUTPUT"]
+        results = [r if isinstance(r, Tensor) else c.tensor(r) for r, k in zip(pytree.tree_leaves(results), kinds) if k == "USER_OUTPUT"]
+        given = {t.pointer for n, t in values.items() if n.op == "placeholder" and isinstance(t, Tensor)}
+        return [_aten.ops.detach(r) if not training and r.pointer in given else r for r in results]  # an input is no output
 
     def _interpret(self, c, module, values):
         for node in module.graph.nodes:

@@ -1,29 +1,71 @@
 # SPDX-License-Identifier: Apache-2.0
 """What every model of this package does: plans for each kind of pass and shape, a session with the weights, steps, epochs."""
+from __future__ import annotations
+
+import functools
 import os
+import threading
 import time
+from typing import Any, Callable, Iterable, Sequence
 
 import numpy
 
-from . import optim
-from ._library import NULL, NotFiniteError, ShapeError, StateError, ffi, lib, make, runtime, text
+from . import _watch, optim
+from ._library import (ArgumentError, DtypeError, Error, InvalidValueError, NULL, NotFiniteError, ShapeError, StateError, ffi, lib, make, runtime,
+                       text)
 from .device import CATEGORIES, Device
 from .graph import Graph, Tensor
 
 
+def from_dlpack(x: Any) -> numpy.ndarray[Any, Any]:
+    """An array over the memory of anything with `__dlpack__` that lies on the CPU. Nothing is copied."""
+    if not hasattr(x, "__dlpack__"):
+        raise ArgumentError("from_dlpack wants something with __dlpack__, and this is a %s" % type(x).__name__)
+    kind = x.__dlpack_device__()[0] if hasattr(x, "__dlpack_device__") else 1
+    if kind not in (1, 3, 11):  # the CPU's memory, or pinned there for a GPU
+        raise InvalidValueError("these numbers lie on another device (DLPack's number %d): copy them to the CPU first" % kind)
+    try:
+        return numpy.from_dlpack(x)
+    except (BufferError, RuntimeError, TypeError) as error:
+        raise InvalidValueError("a %s has no memory to be read by DLPack: %s" % (type(x).__name__, error)) from error
+
+
 def array(x):
-    """What may come as a part of a batch, as an array in C order: NumPy's, PyTorch's, anything with __dlpack__, lists. Floats are f32."""
+    """What may come as a part of a batch, as an array in C order: NumPy's, PyTorch's, anything with __dlpack__, lists. Floats are f32. An array
+    that is so already is itself."""
     if hasattr(x, "detach") and hasattr(x, "cpu"):  # a tensor of PyTorch
         x = x.detach().cpu()
         x = (x.float() if x.is_floating_point() else x).contiguous().numpy()
     elif not isinstance(x, numpy.ndarray) and hasattr(x, "__dlpack__"):
-        x = numpy.from_dlpack(x)
-    x = numpy.asarray(x)
+        x = from_dlpack(x)
+    try:
+        x = numpy.asarray(x)
+    except ValueError as error:
+        raise InvalidValueError("a part of a batch is no array: %s" % error) from error
+    if x.dtype.kind not in "fiub":
+        raise DtypeError("a batch is of numbers, and this is an array of %s" % x.dtype)
     if x.dtype.kind == "f" and x.dtype != numpy.float32:
         x = x.astype(numpy.float32)
     elif x.dtype.kind in "iu" and x.dtype.name not in ("int64", "int32", "uint8", "int8"):
         x = x.astype(numpy.int64)
-    return numpy.ascontiguousarray(x)
+    if not x.dtype.isnative:
+        x = x.astype(x.dtype.newbyteorder("="))
+    return numpy.asarray(x, order="C")
+
+
+def alone(method):
+    """A model is used by one thread of the process that made it."""
+    @functools.wraps(method)
+    def call(self, *args, **kwargs):
+        if self._session.pid != os.getpid():
+            raise StateError("this model was made before the fork: a child makes its own, with the weights of a file")
+        if not self._busy.acquire(blocking=False):
+            raise StateError("another thread uses this model: each wants a model of its own")
+        try:
+            return method(self, *args, **kwargs)
+        finally:
+            self._busy.release()
+    return call
 
 
 def pointer(x):
@@ -43,7 +85,7 @@ class Step:
                 self.outputs["output%d" % i] = graph.output(y, "output%d" % i)
         else:
             if len(results) != 1 or results[0].n_bytes != 4:
-                raise ValueError("the loss must be one number, and it is %s" % results)
+                raise InvalidValueError("the loss must be one number, and it is %s" % results)
             self.outputs["loss"] = graph.output(results[0], "loss")
             lib.clv_backward(results[0].pointer)
             graph.check()
@@ -95,18 +137,29 @@ class Step:
 class Steps:
     """A model: `build(kind, graph, inputs)` of a subclass appends it, and the loss for all kinds but `predict`."""
 
-    def __init__(self, device=None, optimizer="adam", lr=None, precision="f32", place=None, recompute=None, seed=0):
+    def __init__(self, device: str | Device | None = None, optimizer: Any = "adam", lr: float | None = None, precision: str = "f32",
+                 place: str | None = None, recompute: str | None = None, seed: int = 0) -> None:
         if precision not in ("f32", "mixed", "mixed-bf16"):
-            raise ValueError("precision is f32, mixed or mixed-bf16, and this is %r" % (precision,))
+            raise InvalidValueError("precision is f32, mixed or mixed-bf16, and this is %r" % (precision,))
+        for name, value in (("place", place), ("recompute", recompute)):
+            if value is not None and not isinstance(value, str):
+                raise ArgumentError("%s is a text, and this is %r" % (name, value))
+        if not isinstance(seed, int) or not 0 <= seed < 2**64:
+            raise InvalidValueError("the seed is a whole number from 0 to 2**64 - 1, and it is %r" % (seed,))
         self.device, self.precision, self.place, self.recompute = Device(device), precision, place, recompute
         self.optimizer = optim.of(optimizer, lr)
-        self.n_inputs, self._steps, self._runtime = None, {}, runtime()
+        self._settings = dict(device=self.device.name, optimizer=self.optimizer, precision=precision, place=place, recompute=recompute, seed=seed)
+        self.n_inputs: int | None = None
+        self.history: list[dict[str, Any]] = []
+        self._steps: dict[Any, Step] = {}
+        self._runtime, self._busy = runtime(), threading.RLock()
         config = ffi.new("clv_session_config *")
         config.seed = seed
         self._session = make("clv_session", lambda out: lib.clv_session_create(self._runtime.pointer, config, out),
                              lib.clv_session_destroy, self._runtime.handle)
 
-    def build(self, kind, graph, inputs):
+    def build(self, kind: str, graph: Graph, inputs: list[Tensor]) -> list[Tensor]:
+        """Results of `predict`, or the loss of `train` and `gradients`."""
         raise NotImplementedError
 
     def _reserved(self):
@@ -121,7 +174,10 @@ class Steps:
     def _arrays(self, batch):
         """A batch as a sequence."""
         if isinstance(batch, dict):
-            raise TypeError("a dict has no order of inputs and targets: give (inputs..., targets...)")
+            raise ArgumentError("a dict has no order of inputs and targets: give (inputs..., targets...)")
+        if hasattr(batch, "shape") or not hasattr(batch, "__len__"):
+            raise ArgumentError("a batch is (inputs..., targets...), and the loader gave a %s%s" % (
+                type(batch).__name__, " of the shape %s" % list(batch.shape) if hasattr(batch, "shape") else ""))
         return batch
 
     def _step(self, kind, inputs):
@@ -131,10 +187,7 @@ class Steps:
         if key not in self._steps:
             step = Step(self, kind, inputs)
             self._same_shapes(step)
-            for other in self._steps.values():  # a larger arena can be had only while nothing uses the smaller one
-                if other.run is not None:
-                    other.run.close()
-                    other.run = None
+            self._end_runs()  # a larger arena can be had only while nothing uses the smaller one
             steps = list(self._steps.values()) + [step]
             plans = ffi.new("clv_plan *[]", [s.plan.pointer for s in steps])
             self._runtime.check(lib.clv_session_reserve(self._session.pointer, plans, len(steps)))
@@ -146,6 +199,12 @@ class Steps:
                             self._session, step.plan)
         return step
 
+    def _end_runs(self):
+        for step in self._steps.values():
+            if step.run is not None:
+                step.run.close()
+                step.run = None
+
     def _same_shapes(self, step):
         """Parameters of a graph are those that the session holds."""
         held, i = {name: shape for _, name, shape in self._held()}, 0
@@ -154,7 +213,8 @@ class Steps:
             if held.get(tensor.name, tensor.shape) != tensor.shape:
                 raise ShapeError("'%s' has the shape %s, and these inputs want %s" % (tensor.name, list(held[tensor.name]), list(tensor.shape)))
 
-    def plan(self, *batch, device=None, place=None):
+    @alone
+    def plan(self, *batch: Any, device: str | Device | None = None, place: str | None = None) -> Plan:
         """What a training step of this batch takes, on this device or on any other, before it is taken. Arrays of the shapes will do."""
         return Plan(Step(self, "train", self._batch(batch), None if device is None else Device(device), place))
 
@@ -170,13 +230,15 @@ class Steps:
         ticket = step.feed(inputs)
         return [step.fetch(ticket, name) for name in step.outputs]
 
-    def predict(self, *inputs):
+    @alone
+    def predict(self, *inputs: Any) -> Any:
         """The model's results for a batch, as in evaluation: an array, or a list of them."""
         self.n_inputs = len(inputs)
         results = self._predict([array(x) for x in inputs])
         return results[0] if len(results) == 1 else results
 
-    def __call__(self, *inputs):
+    def __call__(self, *inputs: Any) -> Any:
+        """predict."""
         return self.predict(*inputs)
 
     def _begin(self, batch, lr=None):
@@ -184,17 +246,19 @@ class Steps:
         done = lib.clv_session_info_get(self._session.pointer).step
         return step, step.feed(batch, self.optimizer.lr if lr is None else lr, done + 1)
 
-    def step(self, *batch, lr=None):
+    @alone
+    def step(self, *batch: Any, lr: float | None = None) -> float:
         """Train on a batch, inputs and then targets. Result: its loss, before the update. lr: of this step; None: the optimizer's."""
         step, ticket = self._begin(self._batch(batch), lr)
         return step.fetch(ticket, "loss").item()
 
     @property
-    def n_steps(self):
+    def n_steps(self) -> int:
         """Training steps done."""
         return lib.clv_session_info_get(self._session.pointer).step
 
-    def gradients(self, *batch):
+    @alone
+    def gradients(self, *batch: Any) -> tuple[float, dict[str, numpy.ndarray[Any, Any]]]:
         """(loss, {name: gradient}) of a batch; nothing is updated but running statistics."""
         batch = self._batch(batch)
         step = self._step("gradients", batch)
@@ -202,24 +266,38 @@ class Steps:
         found = {name: step.fetch(ticket, name) for name in step.outputs}
         return found.pop("loss").item(), found
 
-    def fit(self, loader, epochs=1, validation=None, schedule=None, callbacks=(), progress=True):
+    @alone
+    def fit(self, loader: Iterable[Any], epochs: int = 1, validation: Iterable[Any] | None = None,
+            schedule: Callable[[int], float] | None = None, callbacks: Sequence[Callable[[dict[str, Any]], Any]] = (),
+            progress: bool = True) -> list[dict[str, Any]]:
         """Train.
 
         loader      batches (inputs..., targets...): a DataLoader, or anything that can be gone through several times
         validation  the same, for `evaluate` after each epoch
-        schedule    from the step, counted from 0, to a factor of the rate; None: 1
-        callbacks   each is called with {'epoch', 'loss', 'seconds', 'validation'} after an epoch; True of one ends the training
-        result      those dicts
+        schedule    from the model's step, counted from 0 over all trainings, to a factor of the rate; None: 1
+        callbacks   each is called with {'epoch', 'step', 'loss', 'rate', 'seconds', 'validation'} after an epoch; True of one ends the
+                    training. `cleave.callbacks` has some
+        progress    tell of each epoch, and in a terminal or a notebook of the batches, too
+        result      those dicts; `model.history` has those of all trainings
         Ctrl-C ends it after a step, with KeyboardInterrupt; what was learnt stays.
         """
-        if epochs < 1:
-            raise ValueError("epochs must be at least 1, and it is %s" % epochs)
-        history, done = [], 0
+        if not isinstance(epochs, int) or epochs < 1:
+            raise InvalidValueError("epochs is a whole number of at least 1, and it is %r" % (epochs,))
+        if not hasattr(loader, "__iter__"):
+            raise ArgumentError("a loader gives batches when it is gone through, and this is a %s" % type(loader).__name__)
+        for each in tuple(callbacks) + ((schedule,) if schedule is not None else ()):
+            if not callable(each):
+                raise ArgumentError("schedule and callbacks are functions, and this is %r" % (each,))
+        history, done = [], self.n_steps
+        for callback in callbacks:
+            if hasattr(callback, "begin"):
+                callback.begin(self)
         for epoch in range(1, epochs + 1):
             began, total, n, waiting = time.monotonic(), 0.0, 0, None
-            for batch in loader:
+            line, batches = _watch.Progress(progress, epoch, epochs, loader), 0
+            for batch in self._told(loader, line):
                 batch = self._batch(self._arrays(batch))
-                lr = self.optimizer.lr * (schedule(done) if schedule else 1.0)
+                lr = self.optimizer.lr * (self._factor(schedule, done) if schedule else 1.0)
                 if waiting and self._steps.get(self._key("train", batch)) is not waiting[0]:  # only the run used last keeps its steps
                     total, waiting = total + self._loss(waiting), None
                 begun = self._begin(batch, lr) + (len(batch[0]),)
@@ -227,21 +305,40 @@ class Steps:
                 if waiting:  # the step before: the device has this one to do meanwhile
                     total += self._loss(waiting)
                 waiting = begun
+                batches += 1
+                if n:
+                    line.batch(batches, total / n)
                 n += begun[2]
             if not n:
-                raise ValueError("the loader gave no batch in epoch %d" % epoch)
+                raise InvalidValueError("the loader gave no batch in epoch %d%s" % (
+                    epoch, ": it can be gone through once" if epoch > 1 and hasattr(loader, "__next__") else ""))
             total += self._loss(waiting)
-            told = {"epoch": epoch, "loss": total / n, "seconds": time.monotonic() - began,
+            told = {"epoch": epoch, "step": done, "loss": total / n, "rate": lr, "seconds": time.monotonic() - began,
                     "validation": None if validation is None else self.evaluate(validation)}
             if not numpy.isfinite(told["loss"]):
                 raise NotFiniteError("the loss of epoch %d is %s: a lower rate than %g may help" % (epoch, told["loss"], self.optimizer.lr))
             history.append(told)
-            if progress:
-                print("epoch %d/%d  loss %.4f%s  %.1f s" % (epoch, epochs, told["loss"], "".join(
-                    "  %s %.4f" % v for v in (told["validation"] or {}).items()), told["seconds"]), flush=True)
+            self.history.append(told)
+            line.end(told)
             if any([callback(told) for callback in callbacks]):
                 break
         return history
+
+    @staticmethod
+    def _told(loader, line):
+        """Its batches; the line is ended if that is by an exception."""
+        try:
+            yield from loader
+        except BaseException:
+            line.stopped()
+            raise
+
+    @staticmethod
+    def _factor(schedule, step):
+        factor = schedule(step)
+        if not isinstance(factor, (int, float)) or not 0 <= factor < float("inf"):
+            raise InvalidValueError("a schedule gives a factor of the rate, at least 0, and of step %d it is %r" % (step, factor))
+        return factor
 
     @staticmethod
     def _loss(waiting):
@@ -252,7 +349,8 @@ class Steps:
         """The loss of results on the host."""
         raise NotImplementedError
 
-    def evaluate(self, loader):
+    @alone
+    def evaluate(self, loader: Iterable[Any]) -> dict[str, float]:
         """{'loss': ...} over all batches, and of classes {'accuracy': ...}."""
         total, right, n, labels = 0.0, 0, 0, 0
         for batch in loader:
@@ -265,8 +363,39 @@ class Steps:
                 right += int(((results[0].argmax(1) == targets[0]) & known).sum())
                 labels += int(known.sum())
         if not n:
-            raise ValueError("there is no batch to evaluate")
+            raise InvalidValueError("there is no batch to evaluate")
         return dict({"loss": total / n}, **({"accuracy": right / labels} if labels else {}))
+
+    # ---- watching -----------------------------------------------------------------------------------------------------
+
+    @alone
+    def profile(self, *batch: Any, steps: int = 10, train: bool = True, trace: str | os.PathLike[str] | None = None) -> _watch.Profile:
+        """Where a step's time goes, by layer and by op: a Profile, that prints as a table. Does so many steps.
+
+        batch  inputs and targets; with train=False inputs alone
+        train  training steps, which train; False: predictions
+        trace  a file, for ui.perfetto.dev; None: none
+        """
+        if train and len(batch) < 2:
+            raise ArgumentError("profile of a training wants inputs and targets; of a prediction give train=False")
+        work = (lambda: self.step(*batch)) if train else lambda: self.predict(*batch)
+        work()  # what is made at the first time is not measured
+        return _watch.profile(self, work, steps, trace)
+
+    def plot(self, *batch: Any, path: str | os.PathLike[str] | None = None) -> Any:
+        """A figure of matplotlib: the losses of all trainings by step, and, if a batch is given, the bytes of its training step by layer.
+
+        path  where to write it, `curves.png`; None: nowhere
+        """
+        if not self.history and not batch:
+            raise StateError("there is nothing to plot yet: call fit, or give a batch")
+        return _watch.plot(self.history, self.plan(*batch) if batch else None, path)
+
+    # ---- copies -------------------------------------------------------------------------------------------------------
+
+    def __getstate__(self):
+        """For pickle: settings, what is computed and the weights. The optimizer's state stays: it begins anew."""
+        return dict(self._settings, n_inputs=self.n_inputs, history=self.history)
 
     # ---- weights ------------------------------------------------------------------------------------------------------
 
@@ -277,6 +406,7 @@ class Steps:
             if tensor.category == lib.CLV_PARAMETERS:
                 yield i, text(tensor.name), tuple(tensor.shape.dims[0:tensor.shape.rank])
 
+    @alone
     def _read(self):
         found = {}
         for i, name, shape in self._held():
@@ -284,13 +414,14 @@ class Steps:
             self._runtime.check(lib.clv_session_read(self._session.pointer, i, *pointer(found[name])))
         return found
 
+    @alone
     def _write(self, values):
         written = set()
         for i, name, shape in self._held():
             if name in values:
                 x = array(values[name])
                 if x.shape != shape:
-                    raise ValueError("'%s' has the shape %s, and here it has %s" % (name, list(x.shape), list(shape)))
+                    raise InvalidValueError("'%s' has the shape %s, and here it has %s" % (name, list(x.shape), list(shape)))
                 self._runtime.check(lib.clv_session_write(self._session.pointer, i, *pointer(x)))
                 written.add(name)
         return written
@@ -302,23 +433,25 @@ class Steps:
             raise StateError("no weights can be %s yet: a model holds them when it has seen a batch; call predict, or compile it with `example`"
                              % what)
 
-    def save(self, path):
+    def save(self, path: str | os.PathLike[str]) -> None:
         """Write parameters and buffers as a safetensors file, under their names. Atomic."""
         self._needs_weights("saved")
         self._runtime.check(lib.clv_weights_save_texts(self._session.pointer, NULL, 0, os.fsencode(path)))
 
-    def load(self, path, without=None):
+    def load(self, path: str | os.PathLike[str], without: str | None = None) -> None:
         """Read a safetensors file, or a checkpoint. without: patterns of what keeps its values, `fc.*`. The model must have been used
         once, or compiled with `example`."""
         self._needs_weights("loaded")
         self._runtime.check(lib.clv_weights_load_except(self._session.pointer, os.fsencode(path), without.encode() if without else NULL))
 
-    def to_onnx(self, path, **settings):
+    @alone
+    def to_onnx(self, path: str | os.PathLike[str], **settings: Any) -> None:
         """Write the model with its weights as an ONNX file: cleave.onnx.save."""
         from .onnx import save
         save(self, path, **settings)
 
-    def close(self):
+    @alone
+    def close(self) -> None:
         """Give up what is held on the device, now."""
         for step in self._steps.values():
             if step.run is not None:
@@ -331,7 +464,7 @@ class Steps:
 class Plan:
     """How a step is computed: bytes by device and category, nodes by layer. Exact, and nothing of it is taken."""
 
-    def __init__(self, step):
+    def __init__(self, step: Any) -> None:
         self._step = step
         plan = step.plan.pointer
         info = lib.clv_plan_info_get(plan)
@@ -351,19 +484,21 @@ class Plan:
                                "shape": tuple(node.output_shape.dims[0:node.output_shape.rank])})
 
     @property
-    def bytes(self):
+    def bytes(self) -> int:
+        """Held on all devices at most."""
         return sum(d["bytes"] for d in self.devices)
 
     @property
-    def flops(self):
+    def flops(self) -> float:
+        """Of one step."""
         return sum(n["flops"] for n in self.nodes)
 
-    def fits(self):
+    def fits(self) -> bool:
         """Would it fit on the devices now?"""
         plans = ffi.new("clv_plan *[]", [self._step.plan.pointer])
         return lib.clv_plans_fit(plans, 1) == lib.CLV_OK
 
-    def __repr__(self):
+    def __repr__(self) -> str:
         rows = ["%-14s %14s  %s" % ("device", "bytes", "of which")]
         for d in self.devices:
             rows.append("%-14s %14s  %s" % (d["device"], format(d["bytes"], ","), ", ".join(

@@ -1,10 +1,14 @@
 # SPDX-License-Identifier: Apache-2.0
 """Graphs and ops: what is computed. `ops` has a function for each op of the library, made from its signature."""
+from __future__ import annotations
+
 import contextlib
+import types
+from typing import TYPE_CHECKING, Any, Callable, Iterator, Sequence
 
 import numpy
 
-from ._library import Handle, NULL, UnsupportedError, ffi, fault, lib, make, runtime, text
+from ._library import ArgumentError, Handle, NULL, UnsupportedError, fault, ffi, lib, make, runtime, text
 
 _DTYPES = {"float32": "F32", "int32": "I32", "float16": "F16", "uint8": "U8", "int64": "I64", "bool": "BOOL", "int8": "I8",
            "bfloat16": "BF16"}
@@ -36,42 +40,47 @@ class Tensor:
 
     __slots__ = ("graph", "pointer", "_info")
 
-    def __init__(self, graph, pointer):
+    def __init__(self, graph: Graph, pointer: Any) -> None:
         self.graph, self.pointer = graph, pointer
         self._info = lib.clv_tensor_info_get(pointer)
 
     @property
-    def shape(self):
+    def shape(self) -> tuple[int, ...]:
+        """Its lengths."""
         return tuple(self._info.shape.dims[0:self._info.shape.rank])
 
     @property
-    def dtype(self):
+    def dtype(self) -> numpy.dtype[Any]:
+        """As NumPy's; of bf16 that of its bits."""
         return numpy.dtype(_NUMPY[_BY_VALUE[self._info.dtype]])
 
     @property
-    def ndim(self):
+    def ndim(self) -> int:
+        """How many dimensions."""
         return self._info.shape.rank
 
     @property
-    def name(self):
+    def name(self) -> str:
+        """As it was given, with its layer."""
         return text(self._info.name)
 
     @property
-    def n_bytes(self):
+    def n_bytes(self) -> int:
+        """Its size as it is stored."""
         return self._info.bytes
 
-    def outputs(self, i):
+    def outputs(self, i: int) -> Tensor:
         """The i-th output of the op that this is output 0 of."""
         return Tensor(self.graph, lib.clv_op_output(self.pointer, i))
 
-    def __repr__(self):
+    def __repr__(self) -> str:
         return "Tensor(%s, %s, %s)" % (self.name or "?", list(self.shape), self.dtype)
 
 
 class Graph:
     """A graph that is being built."""
 
-    def __init__(self, training=False, precision="f32"):
+    def __init__(self, training: bool = False, precision: str = "f32") -> None:
         self._runtime, self.training = runtime(), training
         self.handle = make("clv_graph", lambda out: lib.clv_graph_create(self._runtime.pointer, out), lib.clv_graph_destroy,
                            self._runtime.handle)
@@ -81,21 +90,32 @@ class Graph:
                            "mixed-bf16": lib.CLV_PRECISION_MIXED_BF16}[precision]
         lib.clv_graph_modes_set(self.pointer, modes)
 
+    @classmethod
+    def of(cls, tensor: Any) -> Graph:
+        """The graph of a tensor of the library's."""
+        graph = cls.__new__(cls)
+        graph._runtime, graph.handle = runtime(), types.SimpleNamespace(pointer=lib.clv_tensor_info_get(tensor).graph)
+        graph.training = bool(lib.clv_graph_modes_get(graph.pointer).training)
+        return graph
+
     @property
-    def pointer(self):
+    def pointer(self) -> Any:
+        """The library's."""
         return self.handle.pointer
 
-    def tensor(self, pointer):
+    def tensor(self, pointer: Any) -> Tensor:
         """A tensor that the library made; its mistake as an exception."""
         if pointer == NULL:
             self.check()
             raise RuntimeError("the library made no tensor, and tells no mistake")
         return Tensor(self, pointer)
 
-    def check(self):
+    def check(self) -> None:
+        """Raises the first mistake of what was built."""
         self._runtime.check(lib.clv_graph_status(self.pointer))
 
-    def input(self, name, dtype, shape):
+    def input(self, name: str, dtype: Any, shape: Sequence[int]) -> Tensor:
+        """What is fed in each step."""
         return self.tensor(lib.clv_input(self.pointer, name.encode(), dtype_value(dtype), shape_value(shape)))
 
     @staticmethod
@@ -110,27 +130,32 @@ class Graph:
             init.a = init.b = value
         return init[0]
 
-    def parameter(self, name, shape, value=0, uniform=None, normal=None):
+    def parameter(self, name: str, shape: Sequence[int], value: float = 0, uniform: float | None = None,
+                  normal: float | None = None) -> Tensor:
+        """What is trained; first all `value`, or uniform from -uniform to uniform, or normal with that deviation."""
         return self.tensor(lib.clv_parameter(self.pointer, name.encode(), shape_value(shape), self._init(value, uniform, normal)))
 
-    def buffer(self, name, dtype, shape, value=0):
+    def buffer(self, name: str, dtype: Any, shape: Sequence[int], value: float = 0) -> Tensor:
+        """What is kept and not trained, as running statistics."""
         return self.tensor(lib.clv_buffer(self.pointer, name.encode(), dtype_value(dtype), shape_value(shape),
                                           self._init(value, None, None)))
 
-    def constant(self, array):
-        array = numpy.ascontiguousarray(array)
+    def constant(self, array: Any) -> Tensor:
+        """Numbers that are part of the graph."""
+        array = numpy.asarray(array, order="C")
         if array.dtype == numpy.float64 or array.dtype == numpy.float16:
             array = array.astype(numpy.float32)
         data = ffi.from_buffer(array) if array.size else NULL
         return self.tensor(lib.clv_constant(self.pointer, dtype_value(array.dtype), shape_value(array.shape), data))
 
-    def output(self, tensor, name):
+    def output(self, tensor: Tensor, name: str) -> Tensor:
+        """Make it one that can be fetched."""
         lib.clv_output(tensor.pointer, name.encode())
         self.check()
         return tensor
 
     @contextlib.contextmanager
-    def scope(self, name):
+    def scope(self, name: str) -> Iterator[None]:
         """Ops that are built within are of the layer `name`."""
         if name:
             lib.clv_scope_push(self.pointer, name.encode())
@@ -158,7 +183,7 @@ def _argument(argument, attribute, value, kept):
         argument.number = float(value)
 
 
-def call(graph, name, inputs, **attributes):
+def call(graph: Graph, name: str, inputs: Sequence[Tensor | None], **attributes: Any) -> Tensor:
     """Build the op of that name. inputs: tensors, or None for one that is not there."""
     signature = lib.clv_op_find(name.encode())
     if signature == NULL:
@@ -170,7 +195,7 @@ def call(graph, name, inputs, **attributes):
     given = {k: v for k, v in attributes.items() if v is not None}
     for key in given:
         if key not in known:
-            raise TypeError("%s has no attribute '%s'; it has %s" % (name, key, ", ".join(known) or "none"))
+            raise ArgumentError("%s has no attribute '%s'; it has %s" % (name, key, ", ".join(known) or "none"))
     kept = []
     arguments = ffi.new("clv_op_argument[]", max(1, len(given)))
     for i, (key, value) in enumerate(given.items()):
@@ -182,7 +207,11 @@ def call(graph, name, inputs, **attributes):
 class _Ops:
     """`ops.relu(x)`, `ops.conv2d(x, weight, bias, stride=[2, 2])`: inputs in the signature's order, attributes by name."""
 
-    def __init__(self):
+    if TYPE_CHECKING:  # made at run time
+
+        def __getattr__(self, name: str) -> Callable[..., Tensor]: ...
+
+    def __init__(self) -> None:
         i = 0
         while lib.clv_op_get(i) != NULL:
             self._add(lib.clv_op_get(i))
@@ -202,7 +231,7 @@ class _Ops:
         def op(*tensors, graph=None, **given):
             there = [t for t in tensors if t is not None]
             if graph is None and not there:
-                raise TypeError("%s: at least one tensor, or graph=, must be given" % name)
+                raise ArgumentError("%s: at least one tensor, or graph=, must be given" % name)
             return call(graph or there[0].graph, name, tensors, **given)
 
         op.__name__ = op.__qualname__ = name

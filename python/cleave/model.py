@@ -1,15 +1,19 @@
 # SPDX-License-Identifier: Apache-2.0
 """A PyTorch module, computed and trained by Cleave."""
+from __future__ import annotations
+
 import contextlib
 import copy
 import inspect
+from typing import Any
 
 import numpy
 import torch
 
-from ._library import UnsupportedError, lib
+from ._library import ArgumentError, DtypeError, InvalidValueError, ShapeError, UnsupportedError, lib
 from ._program import Program
-from ._steps import Plan, Steps, array
+from ._steps import Plan, Steps, alone, array
+from .device import Device
 
 __all__ = ["compile", "Model", "Plan"]
 
@@ -34,13 +38,13 @@ class _WithLoss(torch.nn.Module):
 class Model(Steps):
     """What `cleave.compile` gives. Parameters live on the device; `state_dict()` reads them, and so does `to_torch()` into the module."""
 
-    def __init__(self, module, example=None, loss="cross_entropy", **settings):
+    def __init__(self, module: torch.nn.Module, example: Any = None, loss: Any = "cross_entropy", **settings: Any) -> None:
         if not isinstance(module, torch.nn.Module):
-            raise TypeError("cleave.compile wants a torch.nn.Module, and this is %r" % (module,))
+            raise ArgumentError("cleave.compile wants a torch.nn.Module, and this is %r" % (module,))
         if isinstance(loss, str) and loss not in _LOSSES:
-            raise ValueError("there is no loss '%s'; there are %s, and any function or module of PyTorch's" % (loss, ", ".join(_LOSSES)))
+            raise InvalidValueError("there is no loss '%s'; there are %s, and any function or module of PyTorch's" % (loss, ", ".join(_LOSSES)))
         if not isinstance(loss, str) and not callable(loss):
-            raise TypeError("a loss is a name or a function of results and targets, and this is %r" % (loss,))
+            raise ArgumentError("a loss is a name or a function of results and targets, and this is %r" % (loss,))
         if isinstance(loss, torch.nn.Module) and any(p.requires_grad for p in loss.parameters()):
             raise UnsupportedError("the loss has parameters of its own, which would not be trained: make them the module's")
         groups = getattr(settings.get("optimizer"), "param_groups", None)
@@ -60,6 +64,15 @@ class Model(Steps):
             self.n_inputs = len(example)
             self._step("predict", example)
 
+    def __getstate__(self):
+        loss = next((n for n, f in _LOSSES.items() if f is self.loss), self.loss)
+        return dict(super().__getstate__(), module=self.to_torch(), loss=loss)
+
+    def __setstate__(self, state):
+        n_inputs, history = state.pop("n_inputs"), state.pop("history")
+        self.__init__(**state)
+        self.n_inputs, self.history = n_inputs, history
+
     # ---- graphs -------------------------------------------------------------------------------------------------------
 
     def _program(self, kind, inputs):
@@ -70,11 +83,41 @@ class Model(Steps):
             for program in self._programs["predict" if kind == "predict" else "train"]:
                 if program.fits(module, inputs):
                     return program
-            program = Program(module, example)
+            try:
+                program = Program(module, example)
+            except UnsupportedError as error:
+                if error.__cause__ is not None:  # PyTorch's own
+                    self._explain(kind, inputs, error)
+                raise
         self._programs["predict" if kind == "predict" else "train"].append(program)
         return program
 
-    def build(self, kind, graph, inputs):
+    def _explain(self, kind, inputs, error):
+        """PyTorch refused a batch: was it of a wrong shape or type? Raises that."""
+        names = [n for n in inspect.signature(self.module.forward).parameters][:self.n_inputs]
+        names += ["input%d" % i for i in range(len(names), self.n_inputs)]
+        targets = len(inputs) - self.n_inputs
+        names += ["target" if targets == 1 else "target%d" % i for i in range(targets)]
+        told = ["'%s' has the shape %s" % (n, list(x.shape)) for n, x in zip(names, inputs)]
+        for program in self._programs["predict" if kind == "predict" else "train"]:
+            for name, x, before in zip(names, inputs, program.shapes):
+                if tuple(x.shape)[1:] != before[1:]:
+                    raise ShapeError("'%s' has the shape %s, and it had %s before: %s" % (
+                        name, list(x.shape), str(["N", *before[1:]] if program.open else list(before)).replace("'", ""), error)) from error
+        for name, layer in self.module.named_modules():
+            wanted = _wants(layer, inputs[0])
+            if wanted:
+                last = len(inputs[0].shape) > 3 and inputs[0].shape[-1] == getattr(layer, "in_channels", 0)
+                raise wanted[0]("%s, and '%s' (%s) wants %s%s: %s" % (
+                    told[0] if wanted[0] is ShapeError else "'%s' is of %s" % (names[0], inputs[0].dtype), name, type(layer).__name__, wanted[1],
+                    "; its channels seem to be last: x.permute(0, %d, %s)" % (len(inputs[0].shape) - 1, ", ".join(
+                        str(d) for d in range(1, len(inputs[0].shape) - 1))) if last else "", error)) from error
+            if wanted is not None:
+                break
+        if len({x.shape[0] for x in inputs if len(x.shape)}) > 1:
+            raise ShapeError("%s: are they of as many samples? %s" % ("; ".join(told), error)) from error
+
+    def build(self, kind: str, graph: Any, inputs: list[Any]) -> list[Any]:
         trained, kept = dict(self.module.named_parameters()), {}
 
         def own(name):
@@ -123,8 +166,11 @@ class Model(Steps):
 
     # ---- use ------------------------------------------------------------------------------------------------------------
 
-    def predict(self, *inputs):
+    @alone
+    def predict(self, *inputs: Any) -> Any:
         """The module's results for a batch, as in evaluation: tensors of PyTorch for tensors, else arrays."""
+        if not inputs:
+            raise ArgumentError("predict wants the inputs of a batch")
         if not isinstance(inputs[0], torch.Tensor):
             return super().predict(*inputs)
         self.n_inputs, arrays = len(inputs), [array(x) for x in inputs]
@@ -136,10 +182,10 @@ class Model(Steps):
     def _arrays(self, batch):
         """A dict's inputs are those that forward() names, in its order; the others are targets."""
         if not isinstance(batch, dict):
-            return batch
+            return super()._arrays(batch)
         named = [n for n in inspect.signature(self.module.forward).parameters if n in batch]
         if not named or len(named) == len(batch):
-            raise TypeError("of a dict the inputs must have the names of the arguments of forward(), and targets others; there are %s"
+            raise ArgumentError("of a dict the inputs must have the names of the arguments of forward(), and targets others; there are %s"
                             % ", ".join(map(str, batch)))
         self.n_inputs = len(named)
         return [batch[n] for n in named] + [v for k, v in batch.items() if k not in named]
@@ -154,7 +200,7 @@ class Model(Steps):
             results = [torch.from_numpy(r) for r in results]
             return float(self.loss(results[0] if len(results) == 1 else results, *(torch.from_numpy(t) for t in targets)))
 
-    def state_dict(self):
+    def state_dict(self) -> dict[str, torch.Tensor]:
         """As the module's: parameters and buffers as they are on the device now."""
         found, held = self.module.state_dict(), self._read()  # it has the versions of its modules, that loading asks for
         for name in found:
@@ -167,20 +213,20 @@ class Model(Steps):
                     found[name] += self._tracked
         return found
 
-    def load_state_dict(self, state, strict=True):
+    def load_state_dict(self, state: Any, strict: bool = True) -> Any:
         """Take parameters and buffers, as torch.nn.Module.load_state_dict."""
         result = self.module.load_state_dict(state, strict=strict)
         self._tracked = 0
         self._write({n: v for n, v in self._values().items() if n in self._loaded})
         return result
 
-    def to_torch(self):
+    def to_torch(self) -> torch.nn.Module:
         """The module, with the parameters and buffers as they are on the device now."""
         self.module.load_state_dict(self.state_dict())
         self._tracked = 0
         return self.module
 
-    def check(self, *batch, tolerance=1e-3):
+    def check(self, *batch: Any, tolerance: float = 1e-3) -> list[tuple[str, float]]:
         """Compare with PyTorch in f64 on the CPU: the loss and every gradient of a batch. Result: rows (name, norm of the difference over the
         norm), of the loss, of each gradient, and of all gradients as one. Raises AssertionError, with the worst rows, where one is above
         `tolerance`."""
@@ -212,6 +258,24 @@ class Model(Steps):
         return rows
 
 
+def _wants(layer, x):
+    """Of a layer that sees the inputs first: (error, what it wants) if x is not so, () if it is; None: it tells nothing."""
+    kind, shape = type(layer).__name__, x.shape
+    floats = str(x.dtype) == "float32"
+    if kind in ("Conv1d", "Conv2d", "Conv3d"):
+        n = int(kind[4])
+        right = len(shape) == n + 2 and shape[1] == layer.in_channels
+        wanted = "[N, %d, %s]" % (layer.in_channels, ", ".join(("L",) if n == 1 else ("D", "H", "W")[3 - n:]))
+    elif kind in ("Linear", "LSTM", "GRU", "RNN"):
+        width = layer.in_features if kind == "Linear" else layer.input_size
+        right, wanted = len(shape) and shape[-1] == width, "[..., %d]" % width
+    elif kind == "Embedding":
+        right, wanted, floats = True, "integers", not floats
+    else:
+        return None
+    return (DtypeError, wanted if kind == "Embedding" else "floats") if not floats else () if right else (ShapeError, wanted)
+
+
 @contextlib.contextmanager
 def _mode(module, training):
     """In evaluation, or as it is in training: a part that was set to eval() stays so, but not the whole."""
@@ -225,7 +289,9 @@ def _mode(module, training):
             m.training = was
 
 
-def compile(module, example=None, **settings):
+def compile(module: torch.nn.Module, example: Any = None, loss: Any = "cross_entropy", optimizer: Any = "adam", lr: float | None = None,
+            device: str | Device | None = None, precision: str = "f32", place: str | None = None, recompute: str | None = None,
+            seed: int = 0) -> Model:
     """A PyTorch module, to be computed and trained on an OpenCL device.
 
         model = cleave.compile(module, loss="cross_entropy", optimizer="adam", lr=1e-3)
@@ -241,7 +307,8 @@ def compile(module, example=None, **settings):
     precision   `f32`, `mixed`, `mixed-bf16`
     place       layers on devices, `layer1.*=gpu:0,*=cpu:0`; None: all on `device`
     recompute   layers whose results are computed again to save memory, or `auto`
+    seed        of dropout
 
     Errors      UnsupportedError names every op of PyTorch that Cleave has not, with the lines of the module
     """
-    return Model(module, example, **settings)
+    return Model(module, example, loss, optimizer=optimizer, lr=lr, device=device, precision=precision, place=place, recompute=recompute, seed=seed)

@@ -8,24 +8,34 @@
 A layer is a function of a tensor of the graph. How wide its input is it sees then, so only what comes out is said. A function of your own
 with `cleave.ops` can stand wherever a layer can.
 """
+from __future__ import annotations
+
+from typing import Any, Callable, Sequence, Union
+
 import numpy
 
-from ._library import NULL, ffi, lib
+from ._library import InvalidValueError, NULL, ffi, lib
 from ._steps import Steps
-from .graph import ops
+from .graph import Tensor, ops
+
+
+Ints = Union[int, Sequence[int]]
+Function = Callable[[Tensor], Tensor]
 
 
 class Layer:
     """forward(x): the layer's tensor. `self.child(name, layer, x)` calls a layer within."""
 
-    def __call__(self, x):
+    def __call__(self, x: Tensor) -> Tensor:
         return self.forward(x)
 
-    def forward(self, x):
+    def forward(self, x: Tensor) -> Tensor:
+        """What it computes."""
         raise NotImplementedError
 
     @staticmethod
-    def child(name, layer, x):
+    def child(name: str, layer: Function, x: Tensor) -> Tensor:
+        """A layer within, whose parameters are `name.weight` and so on."""
         with x.graph.scope(name):
             return layer(x)
 
@@ -33,10 +43,10 @@ class Layer:
 class Sequential(Layer):
     """One after the other; parameters are `0.weight`, `1.bias` and so on."""
 
-    def __init__(self, *layers):
+    def __init__(self, *layers: Function) -> None:
         self.layers = layers
 
-    def forward(self, x):
+    def forward(self, x: Tensor) -> Tensor:
         for i, layer in enumerate(self.layers):
             x = self.child(str(i), layer, x)
         return x
@@ -45,10 +55,10 @@ class Sequential(Layer):
 class Residual(Layer):
     """x + layer(x)."""
 
-    def __init__(self, layer):
+    def __init__(self, layer: Function) -> None:
         self.layer = layer
 
-    def forward(self, x):
+    def forward(self, x: Tensor) -> Tensor:
         return ops.add(x, self.child("layer", self.layer, x))
 
 
@@ -62,21 +72,26 @@ def _make(x, function, *arguments):
 
 
 class Linear(Layer):
-    def __init__(self, out_features, bias=True):
+    """torch.nn.Linear, of what is last."""
+
+    def __init__(self, out_features: int, bias: bool = True) -> None:
         self.out_features, self.bias = out_features, bias
 
-    def forward(self, x):
+    def forward(self, x: Tensor) -> Tensor:
         bound = x.shape[-1] ** -0.5
         weight = x.graph.parameter("weight", [self.out_features, x.shape[-1]], uniform=bound)
         return ops.linear(x, weight, x.graph.parameter("bias", [self.out_features], uniform=bound) if self.bias else None)
 
 
 class Conv2d(Layer):
-    def __init__(self, out_channels, kernel_size, stride=1, padding=0, dilation=1, groups=1, bias=True):
+    """torch.nn.Conv2d."""
+
+    def __init__(self, out_channels: int, kernel_size: Ints, stride: Ints = 1, padding: Ints = 0, dilation: Ints = 1, groups: int = 1,
+                 bias: bool = True) -> None:
         self.out_channels, self.kernel, self.bias = out_channels, _pair(kernel_size), bias
         self.given = dict(stride=_pair(stride), padding=_pair(padding), dilation=_pair(dilation), groups=groups)
 
-    def forward(self, x):
+    def forward(self, x: Tensor) -> Tensor:
         shape = [self.out_channels, x.shape[1] // self.given["groups"]] + self.kernel
         bound = float(numpy.prod(shape[1:])) ** -0.5
         weight = x.graph.parameter("weight", shape, uniform=bound)
@@ -86,10 +101,10 @@ class Conv2d(Layer):
 class BatchNorm(Layer):
     """BatchNorm1d, 2d and 3d: of [N, C, ...]."""
 
-    def __init__(self, momentum=0.1, eps=1e-5):
+    def __init__(self, momentum: float = 0.1, eps: float = 1e-5) -> None:
         self.momentum, self.eps = momentum, eps
 
-    def forward(self, x):
+    def forward(self, x: Tensor) -> Tensor:
         n = [x.shape[1]]
         graph = x.graph
         return ops.batch_norm(x, graph.parameter("weight", n, value=1), graph.parameter("bias", n), graph.buffer("running_mean", "float32", n),
@@ -98,26 +113,30 @@ class BatchNorm(Layer):
 
 
 class LayerNorm(Layer):
-    def __init__(self, eps=1e-5):
+    """torch.nn.LayerNorm over the last dimension."""
+
+    def __init__(self, eps: float = 1e-5) -> None:
         self.eps = eps
 
-    def forward(self, x):
+    def forward(self, x: Tensor) -> Tensor:
         return ops.layer_norm(x, x.graph.parameter("weight", [x.shape[-1]], value=1), x.graph.parameter("bias", [x.shape[-1]]), eps=self.eps)
 
 
 class Embedding(Layer):
-    def __init__(self, num_embeddings, embedding_dim):
+    """torch.nn.Embedding: a row for each index."""
+
+    def __init__(self, num_embeddings: int, embedding_dim: int) -> None:
         self.shape = [num_embeddings, embedding_dim]
 
-    def forward(self, x):
+    def forward(self, x: Tensor) -> Tensor:
         return ops.embedding(x.graph.parameter("weight", self.shape, normal=1), x)
 
 
 class _Recurrent(Layer):
-    def __init__(self, hidden_size, num_layers=1, bidirectional=False, dropout=0.0):
+    def __init__(self, hidden_size: int, num_layers: int = 1, bidirectional: bool = False, dropout: float = 0.0) -> None:
         self.hidden, self.given = hidden_size, dict(layers=num_layers, bidirectional=bidirectional, dropout=dropout)
 
-    def forward(self, x):
+    def forward(self, x: Tensor) -> Tensor:
         config = ffi.new("clv_recurrent_config *", dict(self.given, batch_first=True))
         return _make(x, getattr(lib, "clv_nn_" + self.kind), NULL, b"rnn", self.hidden, config, NULL)
 
@@ -128,42 +147,57 @@ class LSTM(_Recurrent):
 
 
 class GRU(_Recurrent):
+    """Of [N, T, F]: [N, T, hidden_size], or twice as wide. Parameters are under `rnn.`."""
     kind = "gru"
 
 
 class Dropout(Layer):
-    def __init__(self, p=0.5):
+    """torch.nn.Dropout; nothing in evaluation."""
+
+    def __init__(self, p: float = 0.5) -> None:
         self.p = p
 
-    def forward(self, x):
+    def forward(self, x: Tensor) -> Tensor:
         return ops.dropout(x, p=self.p) if x.graph.training else x
 
 
 class MaxPool2d(Layer):
-    def __init__(self, kernel_size, stride=None, padding=0):
+    """torch.nn.MaxPool2d."""
+
+    def __init__(self, kernel_size: Ints, stride: Ints | None = None, padding: Ints = 0) -> None:
         self.given = dict(kernel=_pair(kernel_size), stride=_pair(stride or kernel_size), padding=_pair(padding))
 
-    def forward(self, x):
+    def forward(self, x: Tensor) -> Tensor:
         return ops.max_pool2d(x, **self.given)
 
 
 class AvgPool2d(MaxPool2d):
-    def forward(self, x):
+    """torch.nn.AvgPool2d."""
+
+    def forward(self, x: Tensor) -> Tensor:
         return ops.avg_pool2d(x, **self.given)
 
 
 class GlobalAvgPool2d(Layer):
-    def forward(self, x):
+    """[N, C, H, W] to the means [N, C]."""
+
+    def forward(self, x: Tensor) -> Tensor:
         return ops.flatten(ops.global_avg_pool2d(x), start_axis=1)
 
 
 class Flatten(Layer):
-    def forward(self, x):
+    """[N, ...] to [N, numbers]."""
+
+    def forward(self, x: Tensor) -> Tensor:
         return ops.flatten(x, start_axis=1)
 
 
-def _function(name, op, **fixed):
-    return type(name, (Layer,), {"forward": lambda self, x: getattr(ops, op)(x, **fixed), "__module__": __name__,
+class _Plain(Layer):
+    """An op without settings."""
+
+
+def _function(name: str, op: str, **fixed: Any) -> type[_Plain]:
+    return type(name, (_Plain,), {"forward": lambda self, x: getattr(ops, op)(x, **fixed), "__module__": __name__,
                                  "__doc__": "ops.%s." % op})
 
 
@@ -206,16 +240,31 @@ class Model(Steps):
 
     layers    a Layer, or any function of tensors of the graph, of several for several inputs
     loss      a name of LOSSES, or two functions: of results and targets in the graph, and of arrays
-    settings  device, optimizer, lr, precision, place, recompute, seed, as cleave.compile's
+    The others are cleave.compile's.
     """
 
-    def __init__(self, layers, loss="cross_entropy", **settings):
+    def __init__(self, layers: Callable[..., Any], loss: Any = "cross_entropy", optimizer: Any = "adam", lr: float | None = None,
+                 device: Any = None, precision: str = "f32", place: str | None = None, recompute: str | None = None, seed: int = 0) -> None:
         if isinstance(loss, str) and loss not in LOSSES:
-            raise ValueError("there is no loss '%s'; there are %s, or two functions of results and targets" % (loss, ", ".join(LOSSES)))
-        super().__init__(**settings)
+            raise InvalidValueError("there is no loss '%s'; there are %s, or two functions of results and targets" % (loss, ", ".join(LOSSES)))
+        super().__init__(device, optimizer, lr, precision, place, recompute, seed)
+        self._weights: dict[str, Any] = {}  # that a session of no parameters yet has not taken
         self.layers, self.loss = layers, LOSSES[loss] if isinstance(loss, str) else loss
 
-    def build(self, kind, graph, inputs):
+    def __getstate__(self):
+        loss = next((n for n, f in LOSSES.items() if f is self.loss), self.loss)
+        return dict(super().__getstate__(), layers=self.layers, loss=loss, weights=self._read() or self._weights)
+
+    def __setstate__(self, state):
+        n_inputs, history, weights = (state.pop(k) for k in ("n_inputs", "history", "weights"))
+        self.__init__(**state)
+        self.n_inputs, self.history, self._weights = n_inputs, history, weights
+
+    def _reserved(self):
+        for name in self._write(self._weights):
+            del self._weights[name]
+
+    def build(self, kind: str, graph: Any, inputs: list[Tensor]) -> list[Tensor]:
         results = self.layers(*inputs[:self.n_inputs])
         results = list(results) if isinstance(results, (list, tuple)) else [results]
         return results if kind == "predict" else [self.loss[0](*results, *inputs[self.n_inputs:])]
@@ -223,11 +272,11 @@ class Model(Steps):
     def _measure(self, results, targets):
         return self.loss[1](*results, *targets)
 
-    def state_dict(self):
+    def state_dict(self) -> dict[str, numpy.ndarray[Any, Any]]:
         """{name: array} of parameters and buffers as they are on the device now."""
         return self._read()
 
-    def load_state_dict(self, state):
+    def load_state_dict(self, state: dict[str, Any]) -> None:
         """Take these; all that the model has must be there. The model must have been used or planned once."""
         names = {name for _, name, _ in self._held()}
         missing, odd = sorted(names - set(state)), sorted(set(state) - names)
@@ -235,7 +284,7 @@ class Model(Steps):
             raise KeyError("missing: %s; not of this model: %s" % (", ".join(missing) or "none", ", ".join(odd) or "none"))
         self._write(state)
 
-    def summary(self, *batch):
+    def summary(self, *batch: Any) -> str:
         """A text: each parameter, and what a training step of this batch takes."""
         self._step("predict", self._batch(batch)[:self.n_inputs])
         rows = ["%-32s %-20s %12s" % ("parameter", "shape", "numbers")]
@@ -245,6 +294,6 @@ class Model(Steps):
             total += n
             rows.append("%-32s %-20s %12s" % (name, list(shape), format(n, ",")))
         rows.append("%-53s %12s" % ("", format(total, ",")))
-        if len(batch) > self.n_inputs:
+        if len(batch) > (self.n_inputs or 1):
             rows.append(repr(self.plan(*batch)))
         return "\n".join(rows)

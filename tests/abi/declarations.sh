@@ -8,7 +8,7 @@ set -u
 here=$(cd "$(dirname "$0")" && pwd)
 library=$1
 sources=$2
-python3 "$here/declarations.py" --library "$library" --sources "$sources/runtime" "$sources/include" || exit 1
+python3 "$sources/tools/declarations.py" --library "$library" --sources "$sources/runtime" "$sources/include" || exit 1
 
 scratch=$(mktemp -d)
 trap 'rm -rf "$scratch"' EXIT
@@ -21,7 +21,7 @@ expect() {
     cp -r "$sources/include/cleave" "$scratch/cleave"
     sed "s/$from/$to/" "$sources/include/cleave/$header" >"$scratch/cleave/$header"
     cmp -s "$sources/include/cleave/$header" "$scratch/cleave/$header" && echo "FAILED: $header has no '$from'" && failures=1
-    said=$(python3 "$here/declarations.py" "$@" "$scratch" 2>&1 >/dev/null) && echo "FAILED: '$from' became '$to', and nobody said it" && failures=1
+    said=$(python3 "$sources/tools/declarations.py" "$@" "$scratch" 2>&1 >/dev/null) && echo "FAILED: '$from' became '$to', and nobody said it" && failures=1
     echo "$said" | grep -q "^$header:[0-9]*: $sentence" || {
         echo "FAILED: '$from' became '$to', and that is told as: $said"
         failures=1

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What every_null.c, which tests/abi/declarations.py makes of the headers, calls functions with: an object of each kind, room for structs,
+// What every_null.c, which tools/declarations.py makes of the headers, calls functions with: an object of each kind, room for structs,
 // and what looks at the answer. The functions of each header are called in a process of their own, so that a crash or a call without end
 // is told and the others go on.
 #ifndef CLV_TESTS_MISUSE_EVERY_NULL_H

@@ -433,7 +433,8 @@ static void build_named(clv_tensor *const *inputs, clv_tensor **outputs, const c
     }
 }
 
-/** A file's result [N,C,...] is numbers, or logits of C classes for each place, as PyTorch's losses have them. */
+/** A file's result [N,C,...] is numbers, or logits of C classes for each place, as PyTorch's losses have
+ *  them. */
 static int take_places(const clv_model *model, cli_fields *fields) {
     clv_port *only = &fields->port[fields->n_inputs];
     const int64_t *result = model->target;

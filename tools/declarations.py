@@ -604,7 +604,7 @@ def let_through(name, function, table):
 
 
 def write_nulls(table, path):
-    out = ["// SPDX-License-Identifier: Apache-2.0", "// Made by tests/abi/declarations.py: a NULL in each place that a header tells of.",
+    out = ["// SPDX-License-Identifier: Apache-2.0", "// Made by tools/declarations.py: a NULL in each place that a header tells of.",
            '#include "misuse/every_null.h"', ""]
     headers = []
     for header in sorted({f["header"] for f in table["functions"].values()}):
@@ -628,7 +628,7 @@ def write_nulls(table, path):
 def main():
     here = os.path.dirname(os.path.abspath(__file__))
     parser = argparse.ArgumentParser(description="The public headers as a table.")
-    parser.add_argument("include", nargs="?", default=os.path.join(here, "..", "..", "include"))
+    parser.add_argument("include", nargs="?", default=os.path.join(here, "..", "include"))
     parser.add_argument("--library")
     parser.add_argument("--sources")
     parser.add_argument("--nulls")
