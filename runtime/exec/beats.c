@@ -37,7 +37,7 @@ typedef struct clv__beats {
     pthread_mutex_t lock;
     pthread_cond_t changed;
     bool stop, orderly; // orderly: not before all are done
-    bool over; // somebody has failed, and all that can hear it have been told
+    bool over;          // somebody has failed, and all that can hear it have been told
 } clv__beats;
 
 static void tell(clv__beats *beats, peer *to, news said) {
