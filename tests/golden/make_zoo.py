@@ -150,7 +150,6 @@ def case(name, batch, size, gradients):
                 c.expect("logits", model(x))
 
 
-case("resnet20", 2, 28, ["conv1.weight", "layer1.0.bn2.weight", "layer2.0.downsample.1.bias", "layer3.2.bn2.bias", "fc.bias"])
 case("resnet18", 1, 32, ["conv1.weight", "layer1.0.bn2.weight", "layer2.0.downsample.1.bias", "layer4.1.bn2.bias", "fc.bias"])
 case("mobilenet_v2", 2, 32, ["features.0.0.weight", "features.1.conv.0.0.weight", "features.2.conv.1.0.weight",
                              "features.5.conv.3.weight", "features.14.conv.1.1.bias", "classifier.1.bias"])
@@ -169,4 +168,5 @@ case("deeplabv3_mobilenet_v3_large", 2, 40, ["backbone.0.0.weight", "backbone.13
                                              "classifier.0.convs.4.2.weight", "classifier.0.project.1.bias", "classifier.4.bias"])
 case("unet", 1, 20, ["inc.double_conv.0.weight", "down3.maxpool_conv.1.double_conv.4.bias", "up1.up.bias", "up4.conv.double_conv.1.weight",
                      "outc.conv.bias"])
+case("resnet20", 2, 28, ["conv1.weight", "layer1.0.bn2.weight", "layer2.0.downsample.1.bias", "layer3.2.bn2.bias", "fc.bias"])
 cases.write()

@@ -46,6 +46,10 @@ static void like_torchvision(void **state, const char *name, bool gradients, boo
     golden_end(g);
 }
 
+static void resnet20(void **state) {
+    like_torchvision(state, "resnet20", true, true);
+}
+
 static void resnet18(void **state) {
     like_torchvision(state, "resnet18", true, true);
 }
@@ -154,13 +158,14 @@ static void names_and_shapes(void **state) {
         if (!clv_shape_equal(&want, &tensor->desc.shape)) fail_msg("%s: %s has another shape", of, name);
     }
     assert_null(next_saved(graph, &at));
-    assert_int_equal(n_models, 20);
+    assert_int_equal(n_models, 21);
     clv_graph_destroy(graph);
     fclose(file);
 }
 
 int main(void) {
     const struct CMUnitTest tests[] = {cmocka_unit_test(names_and_shapes),
+                                       cmocka_unit_test(resnet20),
                                        cmocka_unit_test(resnet18),
                                        cmocka_unit_test(mobilenet_v2),
                                        cmocka_unit_test(vgg11),
