@@ -1514,11 +1514,32 @@ CLV_API clv_tensor *clv_causal_mask(clv_tensor *x, float fill);
  */
 CLV_API clv_tensor *clv_causal_softmax(clv_tensor *x, float scale);
 
+/**
+ * Pairs of features turned by the angle of their place.
+ *
+ *     y[t][i] = x[t][i] * cos[t][i] - x[t][i + R] * sin[t][i];  y[t][i + R] = x[t][i + R] * cos[t][i] + x[t][i] * sin[t][i]     i < R
+ *
+ * x            [..., T, E]  f32 | f16   E at least 2R: features from 2R on stay
+ * cos, sin     [..., T, R]  f32         broadcast to x's other dimensions: [T, R] serves all heads; of x [N, T, heads, E] they are [T, 1, R]
+ * interleaved  pairs are neighbours, 2i and 2i + 1, not i and i + R
+ * result       shape of x               dtype of x
+ *
+ * Gradient   x, cos, sin.
+ * Errors     CLV_E_SHAPE  2R is more than E, or cos and sin do not fit;  CLV_E_DTYPE
+ * Source     Su et al. 2021, arXiv:2104.09864; ONNX's RotaryEmbedding.
+ */
+CLV_API clv_tensor *clv_rotary_embedding(clv_tensor *x, clv_tensor *cos, clv_tensor *sin, bool interleaved);
+
 /** Zero: every query sees every key. */
 typedef struct clv_attention_config {
     bool causal;   /**< query t sees the first t + 1 + S - T keys */
     float scale;   /**< of the scores; 0: 1 / sqrt(E) */
     float dropout; /**< of the weights, in a training graph: see clv_dropout */
+    bool
+        enable_gqa; /**< key and value have fewer heads, [..., heads / n, S, E]: each serves n neighbouring heads of query */
+    /** Of clv_scaled_dot_product_attention: broadcasts to [..., T, S]. bool, and other integers: false hides; f32: added to the scores. A
+     *  query that sees nothing has zeros. NULL: none. */
+    CLV_OR_NULL clv_tensor *attn_mask;
     CLV_RESERVED(8);
 } clv_attention_config;
 
@@ -1534,8 +1555,8 @@ typedef struct clv_attention_config {
  * result  [..., T, V]  f32
  *
  * Gradient   query, key, value; keeps them and the weights.
- * Errors     CLV_E_SHAPE  query is not [...,T,E], or the products' shapes do not fit;  CLV_E_VALUE  dropout outside
- *            0 to 1;  CLV_E_DTYPE
+ * Errors     CLV_E_SHAPE  query is not [...,T,E], heads of keys do not divide those of queries, or the products' shapes or the mask do
+ *            not fit;  CLV_E_VALUE  dropout outside 0 to 1;  CLV_E_DTYPE
  * Source     Vaswani et al. 2017, arXiv:1706.03762; torch.nn.functional.scaled_dot_product_attention, whose `is_causal`
  *            hides the same only where T = S: there the first query sees one key, here the last one sees all.
  */

@@ -1137,11 +1137,15 @@ def instance_norm(c, x, weight, bias, running_mean, running_var, use_input_stats
 
 @op("scaled_dot_product_attention")
 def attention(c, q, k, v, attn_mask=None, dropout_p=0.0, is_causal=False, *, scale=None, enable_gqa=False):
+    drawn = dropout_p and c.masks is not None
+    if not drawn:
+        if is_causal and q.shape[-2] != k.shape[-2]:  # the first query sees one key here, in Cleave the last one sees all
+            attn_mask, is_causal = torch.ones(q.shape[-2], k.shape[-2], dtype=torch.bool).tril(), False
+        masks = [] if attn_mask is None else [c.tensor(attn_mask)]
+        return ops.scaled_dot_product_attention(q, k, v, *masks, causal=is_causal, scale=scale or 0.0, dropout=dropout_p,
+                                                enable_gqa=enable_gqa)
     if enable_gqa and k.shape[-3] != q.shape[-3]:
         k, v = (repeat_interleave(c, x, q.shape[-3] // x.shape[-3], x.ndim - 3) for x in (k, v))
-    drawn = dropout_p and c.masks is not None
-    if attn_mask is None and not drawn and (not is_causal or q.shape[-2] == k.shape[-2]):
-        return ops.scaled_dot_product_attention(q, k, v, causal=is_causal, scale=scale or 0.0, dropout=dropout_p)
     scores = mul(c, ops.matmul_t(q, k, transpose_b=True), scale or 1 / math.sqrt(q.shape[-1]))
     if is_causal:
         attn_mask = torch.ones(q.shape[-2], k.shape[-2], dtype=torch.bool).tril()

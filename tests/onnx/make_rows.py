@@ -647,5 +647,10 @@ case("Bernoulli", lambda a: a, [whole(0, 2, 3, 4).double()], grad=False, opset=1
 case("Multinomial", lambda a: torch.tensor([[1, 1, 1], [2, 2, 2]]).int(), [R(-500, 3, -500, -800, -700, 0).reshape(2, 3)], grad=False, sample_size=3)
 case("GridSample", lambda a, g: F.grid_sample(a, g, "bicubic", "border", align_corners=True), [x(1, 2, 5, 6), grid], name="bicubic",
      mode="bicubic", padding_mode="border", align_corners=1)
+case("Attention", lambda q, k, v, m: F.scaled_dot_product_attention(q, k, v, m, enable_gqa=True),
+     [x(2, 4, 3, 4), x(2, 2, 5, 4), x(2, 2, 5, 4), x(3, 5)], name="groups, mask", opset=23)
+case("RotaryEmbedding", lambda a, cos, sin: torch.stack([a[..., ::2] * cos[:, None] - a[..., 1::2] * sin[:, None],
+                                                         a[..., 1::2] * cos[:, None] + a[..., ::2] * sin[:, None]], -1).flatten(-2),
+     [x(1, 2, 3, 8), x(1, 3, 4), x(1, 3, 4)], name="neighbours", opset=23, interleaved=1)
 
 save(HERE / "rows.safetensors", tensors)
