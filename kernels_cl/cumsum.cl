@@ -8,6 +8,7 @@
 //   cumsum_lines     item (line*chunks + chunk): y along the chunk, from part[item] on; chunks = 1: from 0, and part is any buffer
 //   cumsum_columns   an item does VW neighbouring lines of one outer, whole: columns = inner / VW rounded up; inner >= VW. The last ones
 //                    begin earlier, and do again what the item before does
+//   cumprod_backward an item does a line: dx[i] = (product of those before i) * r[i], r[i] = dy[i] + x[i+1] * r[i+1]; exclusive: without dy[i]
 //   cumsum_group_sums, cumsum_group   inner = 1: the first and the third with a group of ITEMS items for each chunk, RUN elements each at a
 //                    time by way of local memory
 //
@@ -15,6 +16,7 @@
 //   T_X, T_Y   how x and y are stored: float, f16, bf16 or int; default float
 //   SUM        what is added up: float or int; default float
 //   VW         lines of an item of cumsum_columns: 4, 8 or 16; default 16
+//   PRODUCT    1: products, of floats, not sums; default 0
 //   ITEMS      items of a group, a power of two; default 256
 
 #define T_X float
@@ -23,6 +25,15 @@
 #define VW 16
 #define ITEMS 256
 #define RUN 4
+#define PRODUCT 0
+
+#if PRODUCT
+#define START 1
+#define ADD *=
+#else
+#define START 0
+#define ADD +=
+#endif
 
 #define PLACE(t) (((clv_offset)(line / inner) * V + (reverse ? V - 1 - (t) : (t))) * inner + line % inner)
 
@@ -30,19 +41,19 @@ __kernel void KERNEL(cumsum_sums)(__global SUM *restrict part, __global const T_
                                   int V, int inner, int length, int chunks, int reverse) {
     const int id = (int)get_global_id(0), line = id / chunks, begin = id % chunks * length;
     if (line >= lines) return;
-    SUM sum = 0;
-    for (int t = begin; t < min(begin + length, V); t++) sum += LOAD(T_X, x + PLACE(t));
+    SUM sum = START;
+    for (int t = begin; t < min(begin + length, V); t++) sum ADD LOAD(T_X, x + PLACE(t));
     part[id] = sum;
 }
 
 __kernel void KERNEL(cumsum_parts)(__global SUM *restrict part, int lines, int chunks) {
     const int line = (int)get_global_id(0);
     if (line >= lines) return;
-    SUM sum = 0;
+    SUM sum = START;
     for (int chunk = 0; chunk < chunks; chunk++) {
         const SUM own = part[line * chunks + chunk];
         part[line * chunks + chunk] = sum;
-        sum += own;
+        sum ADD own;
     }
 }
 
@@ -51,12 +62,12 @@ __kernel void KERNEL(cumsum_lines)(__global T_Y *restrict y, __global const T_X 
                                    int chunks, int reverse, int exclusive) {
     const int id = (int)get_global_id(0), line = id / chunks, begin = id % chunks * length;
     if (line >= lines) return;
-    SUM sum = 0;
+    SUM sum = START;
     if (chunks > 1) sum = part[id];
     for (int t = begin; t < min(begin + length, V); t++) {
         const clv_offset at = PLACE(t);
         const SUM before = sum;
-        sum += LOAD(T_X, x + at);
+        sum ADD LOAD(T_X, x + at);
         STORE(T_Y, exclusive ? before : sum, y + at);
     }
 }
@@ -66,12 +77,31 @@ __kernel void KERNEL(cumsum_columns)(__global T_Y *restrict y, __global const T_
     const int id = (int)get_global_id(0), column = min(id % columns * VW, inner - VW);
     if (id >= n) return;
     const clv_offset first = (clv_offset)(id / columns) * V * inner + column;
-    PASTE(SUM, VW) sum = (PASTE(SUM, VW))(0);
+    PASTE(SUM, VW) sum = (PASTE(SUM, VW))(START);
     for (int t = 0; t < V; t++) {
         const clv_offset at = first + (clv_offset)(reverse ? V - 1 - t : t) * inner;
         const PASTE(SUM, VW) before = sum;
-        sum += VLOAD(T_X, VW, x + at);
+        sum ADD VLOAD(T_X, VW, x + at);
         VSTORE(T_Y, VW, exclusive ? before : sum, y + at);
+    }
+}
+
+__kernel void KERNEL(cumprod_backward)(__global float *restrict dx, __global const T_Y *restrict dy,
+                                       __global const T_X *restrict x, int lines, int V, int inner, int reverse,
+                                       int exclusive) {
+    const int line = (int)get_global_id(0);
+    if (line >= lines) return;
+    float later = 0.0f, before = 1.0f;
+    for (int t = V - 1; t >= 0; t--) {
+        const clv_offset at = PLACE(t);
+        const float with = LOAD(T_Y, dy + at) + (exclusive ? LOAD(T_X, x + at) * later : later);
+        dx[at] = exclusive ? later : with;
+        later = exclusive ? with : LOAD(T_X, x + at) * with;
+    }
+    for (int t = 0; t < V; t++) {
+        const clv_offset at = PLACE(t);
+        dx[at] *= before;
+        before *= LOAD(T_X, x + at);
     }
 }
 
@@ -83,12 +113,12 @@ KERNEL(cumsum_group_sums)(__global SUM *restrict part, __global const T_X *restr
     __local SUM own[ITEMS];
     const int group = (int)get_group_id(0), id = (int)get_local_id(0), line = group / chunks;
     const int begin = group % chunks * length, end = min(begin + length, V);
-    SUM sum = 0;
-    for (int t = begin + id; t < end; t += ITEMS) sum += LOAD(T_X, x + GROUP_PLACE(t));
+    SUM sum = START;
+    for (int t = begin + id; t < end; t += ITEMS) sum ADD LOAD(T_X, x + GROUP_PLACE(t));
     own[id] = sum;
     barrier(CLK_LOCAL_MEM_FENCE);
     for (int apart = ITEMS / 2; apart > 0; apart /= 2) {
-        if (id < apart) own[id] += own[id + apart];
+        if (id < apart) own[id] ADD own[id + apart];
         barrier(CLK_LOCAL_MEM_FENCE);
     }
     if (id == 0) part[group] = own[0];
@@ -102,32 +132,32 @@ KERNEL(cumsum_group)(__global T_Y *restrict y, __global const T_X *restrict x,
     __local SUM own[2][ITEMS];
     const int group = (int)get_group_id(0), id = (int)get_local_id(0), line = group / chunks;
     const int begin = group % chunks * length, end = min(begin + length, V);
-    SUM carried = 0;
+    SUM carried = START;
     if (chunks > 1) carried = part[group];
     for (int first = begin; first < end; first += ITEMS * RUN) {
         for (int j = id; j < ITEMS * RUN; j += ITEMS) {
-            SUM v = 0;
+            SUM v = START;
             if (first + j < end) v = LOAD(T_X, x + GROUP_PLACE(first + j));
             tile[j / RUN * (RUN + 1) + j % RUN] = v;
         }
         barrier(CLK_LOCAL_MEM_FENCE);
-        SUM sum = 0;
-        for (int r = 0; r < RUN; r++) sum += tile[id * (RUN + 1) + r];
+        SUM sum = START;
+        for (int r = 0; r < RUN; r++) sum ADD tile[id * (RUN + 1) + r];
         own[0][id] = sum;
         barrier(CLK_LOCAL_MEM_FENCE);
         int now = 0;
         for (int apart = 1; apart < ITEMS; apart *= 2, now ^= 1) {
             SUM v = own[now][id];
-            if (id >= apart) v += own[now][id - apart];
+            if (id >= apart) v ADD own[now][id - apart];
             own[now ^ 1][id] = v;
             barrier(CLK_LOCAL_MEM_FENCE);
         }
         sum = carried;
-        if (id > 0) sum += own[now][id - 1];
-        carried += own[now][ITEMS - 1];
+        if (id > 0) sum ADD own[now][id - 1];
+        carried ADD own[now][ITEMS - 1];
         for (int r = 0; r < RUN; r++) {
             const SUM before = sum;
-            sum += tile[id * (RUN + 1) + r];
+            sum ADD tile[id * (RUN + 1) + r];
             tile[id * (RUN + 1) + r] = exclusive ? before : sum;
         }
         barrier(CLK_LOCAL_MEM_FENCE);

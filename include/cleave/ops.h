@@ -39,6 +39,11 @@ CLV_API clv_tensor *clv_mul(clv_tensor *a, clv_tensor *b);
 /** Quotient `a / b`, f32 only; everything else as clv_add. The gradient keeps b, and the result if b wants
  *  one. */
 CLV_API clv_tensor *clv_div(clv_tensor *a, clv_tensor *b);
+/** What a leaves of whole times b, with the sign of a; NaN of b 0. f32 only; everything else as clv_add. Gradient a, and b: -dy times
+ *  how often it went. Keeps a, b and the result. Source: torch.fmod. */
+CLV_API clv_tensor *clv_fmod(clv_tensor *a, clv_tensor *b);
+/** The same with the sign of b: `a - b * floor(a / b)`. Source: torch.remainder. */
+CLV_API clv_tensor *clv_remainder(clv_tensor *a, clv_tensor *b);
 
 /** `-x`, f32 or i32. Gradient x. */
 CLV_API clv_tensor *clv_neg(clv_tensor *x);
@@ -46,6 +51,10 @@ CLV_API clv_tensor *clv_neg(clv_tensor *x);
 CLV_API clv_tensor *clv_exp(clv_tensor *x);
 /** Natural logarithm: -infinity at 0, NaN below. Gradient x; keeps x. */
 CLV_API clv_tensor *clv_log(clv_tensor *x);
+/** e^x - 1, with the digits of a small x. Gradient x; keeps the result. */
+CLV_API clv_tensor *clv_expm1(clv_tensor *x);
+/** log(1 + x), with the digits of a small x: -infinity at -1, NaN below. Gradient x; keeps x. */
+CLV_API clv_tensor *clv_log1p(clv_tensor *x);
 /** Square root: NaN below 0. Gradient x (infinite at 0); keeps the result. */
 CLV_API clv_tensor *clv_sqrt(clv_tensor *x);
 /** `x * x`. Gradient x; keeps x. */
@@ -145,6 +154,9 @@ CLV_API clv_tensor *clv_glu(clv_tensor *x, int axis);
  * Source     torch.clamp.
  */
 CLV_API clv_tensor *clv_clamp(clv_tensor *x, float min, float max);
+/** nan, posinf and neginf where x is NaN or infinite; infinite themselves, posinf and neginf stand for the largest f32 and the smallest.
+ *  Gradient x: 0 there. Errors: CLV_E_VALUE one of the last two is not a number. Source: torch.nan_to_num. */
+CLV_API clv_tensor *clv_nan_to_num(clv_tensor *x, float nan, float posinf, float neginf);
 /** x to a power; NaN for x < 0 unless the exponent is whole. Gradient x (0 for exponent 0); keeps x.
  *  Exponents 2 and 0.5 are clv_square and clv_sqrt. Source: torch.pow. */
 CLV_API clv_tensor *clv_pow_scalar(clv_tensor *x, float exponent);
@@ -176,6 +188,9 @@ CLV_API clv_tensor *clv_asin(clv_tensor *x);
 CLV_API clv_tensor *clv_acos(clv_tensor *x);
 /** The angle from -pi/2 to pi/2 whose tangent is x. Gradient x; keeps x. */
 CLV_API clv_tensor *clv_atan(clv_tensor *x);
+/** The angle from -pi to pi of the point (b, a): that whose tangent is a / b. f32 only; everything else as clv_add. Gradient a, b; keeps
+ *  both. Source: torch.atan2. */
+CLV_API clv_tensor *clv_atan2(clv_tensor *a, clv_tensor *b);
 /** Hyperbolic sine, cosine, and the inverses of both and of clv_tanh: NaN where there is none, below 1 of acosh, and outside of -1 to 1
  *  of atanh. Gradient x; each keeps x. */
 CLV_API clv_tensor *clv_sinh(clv_tensor *x);
@@ -314,6 +329,54 @@ CLV_API clv_tensor *clv_cast(clv_tensor *x, clv_dtype dtype);
  */
 CLV_API clv_tensor *clv_full(clv_graph *graph, clv_dtype dtype, clv_shape shape, float value);
 
+/**
+ * Numbers with equal steps: start, start + step, and so on, before end.
+ *
+ * dtype   f32 | i32; of i32 start and step are whole
+ * result  [n]  dtype     n = ceil((end - start) / step)
+ *
+ * Errors  CLV_E_VALUE  step is 0 or leads away from end, or there are more than 2^24 numbers;  CLV_E_DTYPE
+ * Source  torch.arange
+ */
+CLV_API clv_tensor *clv_arange(clv_graph *graph, double start, double end, double step, clv_dtype dtype);
+
+// ---- random numbers (runtime/ops/random.c) ------------------------------------------------------------------
+// Drawn anew in each step, of the session's seed and the step, as clv_dropout's: the same numbers on every device, after a resume, and for
+// a part of a batch those of its rows, if the first dimension is the batch's. Neither has a gradient.
+
+/**
+ * Numbers from `low` to below `high`, each as likely as any other.
+ *
+ *     y[i] = low + (high - low) * u[i]
+ *
+ * u[i] is word i % 4 of Philox4x32-10 with key (seed low, seed high ^ 8) and counter (i / 4, step, number of this op in the graph, 0), its
+ * upper 24 bits times 2^-24.
+ *
+ * shape   any
+ * result  shape  f32
+ *
+ * Errors     CLV_E_VALUE  a limit is infinite or no number;  CLV_E_SHAPE
+ * Source     torch.rand, torch.Tensor.uniform_; Salmon et al. 2011 (Philox).
+ */
+CLV_API clv_tensor *clv_random_uniform(clv_graph *graph, clv_shape shape, float low, float high);
+/** Normal numbers of that mean and standard deviation, at least 0: from two words each two, by Box and Muller. Good to some 1e-6, by the
+ *  device's log, sin and cos. Everything else as clv_random_uniform. Source: torch.randn, torch.normal. */
+CLV_API clv_tensor *clv_random_normal(clv_graph *graph, clv_shape shape, float mean, float std);
+/** 1 with probability p, else 0: p any shape, f32, and so is the result. Errors: CLV_E_DTYPE. Source: torch.bernoulli. */
+CLV_API clv_tensor *clv_bernoulli(clv_tensor *p);
+/**
+ * Classes, each as likely as its weight says.
+ *
+ * weights      [C] or [N, C]  f32   at least 0, of a row not all 0; their sum is free
+ * n            draws of each row
+ * replacement  a class may come again; else n <= C, and of classes without weight one comes only when no other is left
+ * result       [n] or [N, n]  i32
+ *
+ * Errors     CLV_E_SHAPE  weights has another number of dimensions, or no classes;  CLV_E_VALUE  n;  CLV_E_DTYPE
+ * Source     torch.multinomial.
+ */
+CLV_API clv_tensor *clv_multinomial(clv_tensor *weights, int64_t n, bool replacement);
+
 // ---- reductions: over `axes` (n_axes of them, negative counts from the end; n_axes 0: all) ----------------
 
 /**
@@ -335,6 +398,15 @@ CLV_API clv_tensor *clv_full(clv_graph *graph, clv_dtype dtype, clv_shape shape,
 CLV_API clv_tensor *clv_sum(clv_tensor *x, CLV_COUNT(n_axes) const int *axes, int n_axes, bool keepdim);
 /** Mean over axes: the sum divided by the number of elements, NaN for none; everything else as clv_sum. */
 CLV_API clv_tensor *clv_mean(clv_tensor *x, CLV_COUNT(n_axes) const int *axes, int n_axes, bool keepdim);
+
+/**
+ * Product over axes: of no elements 1; everything else as clv_sum.
+ *
+ * Gradient   x: dy times the product of the others, of zeros too. Keeps x.
+ * Numerics   one rounding of each product, in a fixed order.
+ * Source     torch.prod.
+ */
+CLV_API clv_tensor *clv_prod(clv_tensor *x, CLV_COUNT(n_axes) const int *axes, int n_axes, bool keepdim);
 
 /**
  * Largest element over axes.
@@ -402,6 +474,9 @@ CLV_API clv_tensor *clv_vector_norm(clv_tensor *x, float p, CLV_COUNT(n_axes) co
  * Source     torch.cumsum; exclusive and reverse as in ONNX's CumSum.
  */
 CLV_API clv_tensor *clv_cumsum(clv_tensor *x, int axis, bool exclusive, bool reverse);
+/** Products along an axis of all elements up to each, everything else as clv_cumsum. Gradient x, right for zeros too; keeps x. Source:
+ *  torch.cumprod; exclusive and reverse as in ONNX's CumProd. */
+CLV_API clv_tensor *clv_cumprod(clv_tensor *x, int axis, bool exclusive, bool reverse);
 /**
  * The k largest elements along an axis, or the smallest, in order, and where they are.
  *
@@ -878,6 +953,11 @@ CLV_API clv_tensor *clv_global_avg_pool2d(clv_tensor *x);
  * Source     torch.nn.AdaptiveAvgPool2d.
  */
 CLV_API clv_tensor *clv_adaptive_avg_pool2d(clv_tensor *x, int64_t OH, int64_t OW);
+/** The largest element of such windows, [N, C, H, W] to [N, C, OH, OW]: max_pool2d of elements that stand in each window they belong to.
+ *  Gradient x: to the first largest one. Errors: as clv_adaptive_avg_pool2d. Source: torch.nn.AdaptiveMaxPool2d. */
+CLV_API clv_tensor *clv_adaptive_max_pool2d(clv_tensor *x, int64_t OH, int64_t OW);
+/** The same along one dimension, [N, C, L] to [N, C, OL]. Source: torch.nn.AdaptiveMaxPool1d. */
+CLV_API clv_tensor *clv_adaptive_max_pool1d(clv_tensor *x, int64_t OL);
 
 // ---- normalisation, probability, loss ---------------------------------------------------------------------
 
@@ -1325,6 +1405,83 @@ CLV_API clv_tensor *clv_scatter_nd_add(clv_tensor *x, int batch_dims, clv_tensor
 CLV_API clv_tensor *clv_lookup(clv_tensor *x, clv_tensor *table);
 
 /**
+ * An axis of another length, each of whose places takes a few neighbours of x by weights.
+ *
+ *     y[...][e][...] = sum_k weight[e][k] * x[...][start[e] + k][...]        places that x has not count nothing
+ *
+ * x       rank >= 1  f32
+ * axis    negative counts from the end
+ * start   [E]        int
+ * weight  [E, K]     f32
+ * result  x's shape with E along the axis  f32
+ *
+ * Gradient   x; none to weight. Of a start and a weight that are constants (clv_constant) it is the same op by the table of the other
+ *            direction, of others it is made of K clv_index_add.
+ * Errors     CLV_E_VALUE  axis outside the rank;  CLV_E_DTYPE
+ * Numerics   sums in f32, in the order of k.
+ */
+CLV_API clv_tensor *clv_resample(clv_tensor *x, int axis, clv_tensor *start, clv_tensor *weight);
+
+/** Which elements a place between elements takes. */
+typedef enum clv_interpolate_mode {
+    CLV_INTERPOLATE_NEAREST,       /**< the one at floor(i / scale), as PyTorch's `nearest` */
+    CLV_INTERPOLATE_NEAREST_EXACT, /**< the one at floor((i + 1/2) / scale) */
+    CLV_INTERPOLATE_LINEAR,        /**< two along each dimension: linear, bilinear, trilinear */
+    CLV_INTERPOLATE_CUBIC          /**< four, of a = -0.75; with antialias of a = -0.5 */
+} clv_interpolate_mode;
+
+/** Zero means the default. */
+typedef struct clv_interpolate_config {
+    clv_interpolate_mode mode;
+    bool align_corners; /**< the first and the last element stay where they are */
+    bool antialias;     /**< a smaller picture's elements take all that they stand for */
+    double scale[3];    /**< of each dimension, [1] and [2] zero: as [0]; of none: as the sizes say */
+    CLV_RESERVED(8);
+} clv_interpolate_config;
+
+/**
+ * Pictures, lines and solids of another size.
+ *
+ *     y[n][c][i][j] = x[n][c] at ((i + 1/2) * H/OH - 1/2, (j + 1/2) * W/OW - 1/2); align_corners: at (i * (H-1)/(OH-1), ...)
+ *
+ * x       [N, C, L], [N, C, H, W] or [N, C, D, H, W]  f32; by the nearest any integers too
+ * size    [OL], [OH, OW] or [OD, OH, OW]; no dimensions: floor(length * scale)
+ * config  NULL: its zero
+ * result  x's shape of that size, dtype of x; x itself if it has that
+ *
+ * A node for each dimension that changes: clv_resample by a table that the host makes.
+ *
+ * Gradient   x; keeps nothing.
+ * Errors     CLV_E_SHAPE  another number of dimensions;  CLV_E_VALUE  a size or scale below 1 element;  CLV_E_DTYPE
+ * Source     torch.nn.functional.interpolate, whose `area` is clv_adaptive_avg_pool2d.
+ */
+CLV_API clv_tensor *clv_interpolate(clv_tensor *x, clv_shape size,
+                                    CLV_OR_NULL const clv_interpolate_config *config);
+
+/** Which elements a place of grid_sample takes: four, the nearest, or sixteen. */
+typedef enum clv_grid_mode { CLV_GRID_BILINEAR, CLV_GRID_NEAREST, CLV_GRID_BICUBIC } clv_grid_mode;
+/** What lies outside: zeros, the nearest element within, or x as in mirrors. */
+typedef enum clv_grid_padding { CLV_GRID_ZEROS, CLV_GRID_BORDER, CLV_GRID_REFLECTION } clv_grid_padding;
+
+/**
+ * x at places that are computed.
+ *
+ *     y[n][c][i][j] = x[n][c] at grid[n][i][j], whose numbers are (column, row), from -1 to 1
+ *
+ * x              [N, C, H, W]    f32     or [N, C, L], [N, C, D, H, W]: grids of one and of three numbers, column first
+ * grid           [N, OH, OW, 2]  f32
+ * align_corners  -1 and 1 are the middles of the first and last element, not their outer ends
+ * result         [N, C, OH, OW]  f32
+ *
+ * Gradient   x, grid: 0 to what is nearest, and to places that an edge holds. Adds to x in the order of the places, without atomics.
+ * Errors     CLV_E_SHAPE  grid does not fit x, or x has an empty dimension;  CLV_E_VALUE  a mode that is none;  CLV_E_DTYPE
+ * Numerics   places in f32: of W columns they are good to about W * 1e-7.
+ * Source     Jaderberg et al. 2015, arXiv:1506.02025; torch.nn.functional.grid_sample.
+ */
+CLV_API clv_tensor *clv_grid_sample(clv_tensor *x, clv_tensor *grid, clv_grid_mode mode,
+                                    clv_grid_padding padding_mode, bool align_corners);
+
+/**
  * Hide the future from attention: what comes after a row's own position becomes `fill`.
  *
  *     y[...][t][s] = x[...][t][s] if s <= t + S - T, else fill
@@ -1357,11 +1514,32 @@ CLV_API clv_tensor *clv_causal_mask(clv_tensor *x, float fill);
  */
 CLV_API clv_tensor *clv_causal_softmax(clv_tensor *x, float scale);
 
+/**
+ * Pairs of features turned by the angle of their place.
+ *
+ *     y[t][i] = x[t][i] * cos[t][i] - x[t][i + R] * sin[t][i];  y[t][i + R] = x[t][i + R] * cos[t][i] + x[t][i] * sin[t][i]     i < R
+ *
+ * x            [..., T, E]  f32 | f16   E at least 2R: features from 2R on stay
+ * cos, sin     [..., T, R]  f32         broadcast to x's other dimensions: [T, R] serves all heads; of x [N, T, heads, E] they are [T, 1, R]
+ * interleaved  pairs are neighbours, 2i and 2i + 1, not i and i + R
+ * result       shape of x               dtype of x
+ *
+ * Gradient   x, cos, sin.
+ * Errors     CLV_E_SHAPE  2R is more than E, or cos and sin do not fit;  CLV_E_DTYPE
+ * Source     Su et al. 2021, arXiv:2104.09864; ONNX's RotaryEmbedding.
+ */
+CLV_API clv_tensor *clv_rotary_embedding(clv_tensor *x, clv_tensor *cos, clv_tensor *sin, bool interleaved);
+
 /** Zero: every query sees every key. */
 typedef struct clv_attention_config {
     bool causal;   /**< query t sees the first t + 1 + S - T keys */
     float scale;   /**< of the scores; 0: 1 / sqrt(E) */
     float dropout; /**< of the weights, in a training graph: see clv_dropout */
+    bool
+        enable_gqa; /**< key and value have fewer heads, [..., heads / n, S, E]: each serves n neighbouring heads of query */
+    /** Of clv_scaled_dot_product_attention: broadcasts to [..., T, S]. bool, and other integers: false hides; f32: added to the scores. A
+     *  query that sees nothing has zeros. NULL: none. */
+    CLV_OR_NULL clv_tensor *attn_mask;
     CLV_RESERVED(8);
 } clv_attention_config;
 
@@ -1377,8 +1555,8 @@ typedef struct clv_attention_config {
  * result  [..., T, V]  f32
  *
  * Gradient   query, key, value; keeps them and the weights.
- * Errors     CLV_E_SHAPE  query is not [...,T,E], or the products' shapes do not fit;  CLV_E_VALUE  dropout outside
- *            0 to 1;  CLV_E_DTYPE
+ * Errors     CLV_E_SHAPE  query is not [...,T,E], heads of keys do not divide those of queries, or the products' shapes or the mask do
+ *            not fit;  CLV_E_VALUE  dropout outside 0 to 1;  CLV_E_DTYPE
  * Source     Vaswani et al. 2017, arXiv:1706.03762; torch.nn.functional.scaled_dot_product_attention, whose `is_causal`
  *            hides the same only where T = S: there the first query sees one key, here the last one sees all.
  */

@@ -225,6 +225,9 @@ typedef struct clv_loss {
  *     bce_with_logits  of logits and as many labels in f32, 0 or 1, several for each sample: the mean of -y log(p) - (1-y) log(1-p),
  *                      p = sigmoid(x), as torch's BCEWithLogitsLoss; finite for all logits. Smoothing: y becomes (1-s) y + s/2.
  *                      Evaluation counts a label as right where the logit is above 0 and it is 1, or not and it is 0
+ *     nll              of results that are logarithms of probabilities, [N, C] or [N, ..., C], and classes [N, ...]: clv_nll_loss over all rows
+ *     kl_div           of the same and probabilities of as many elements: clv_kl_div over the number of samples. (CTC has lengths besides,
+ *                      which are no target: clv_ctc_loss in a loss of one's own)
  *
  * Smoothing is of trainings: what evaluation tells is without.
  *

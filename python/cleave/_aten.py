@@ -170,9 +170,34 @@ def floor_divide(c, a, b):
     return div(c, a, b, rounding_mode="floor")
 
 
-@op("remainder")
-def remainder(c, a, b):
-    return sub(c, a, mul(c, div(c, a, b, rounding_mode="floor"), b))
+def _two(name):
+    """Of floats; of whole numbers by floats."""
+    def build(c, a, b):
+        a, b = pair(c, a, b)
+        whole = str(a.dtype) == I32
+        y = getattr(ops, name)(*((cast(a, F32), cast(b, F32)) if whole else (a, b)))
+        return cast(y, I32) if whole and name != "atan2" else y
+    return build
+
+
+for _name in ("remainder", "fmod", "atan2"):
+    TABLE[_name] = _two(_name)
+
+
+@op("nan_to_num")
+def nan_to_num(c, x, nan=None, posinf=None, neginf=None):
+    given = {"nan": nan, "posinf": posinf, "neginf": neginf}
+    return ops.nan_to_num(x, **{k: v for k, v in given.items() if v is not None}) if str(x.dtype) == F32 else x
+
+
+@op("prod")
+def prod(c, x, dim=None, keepdim=False, *, dtype=None):
+    return ops.prod(floats(c, x), axes=axes(x, dim), keepdim=keepdim)
+
+
+@op("cumprod")
+def cumprod(c, x, dim, *, dtype=None):
+    return ops.cumprod(floats(c, x), axis=axis(x, dim))
 
 
 @op("pow")
@@ -189,7 +214,7 @@ def unary(name, **fixed):
     return build
 
 
-for _name in ("exp", "log", "sqrt", "square", "erf", "floor", "ceil", "round", "sign", "sin", "cos", "tan", "asin", "acos", "atan", "sinh",
+for _name in ("exp", "log", "expm1", "log1p", "sqrt", "square", "erf", "floor", "ceil", "round", "sign", "sin", "cos", "tan", "asin", "acos", "atan", "sinh",
               "cosh", "asinh", "acosh", "atanh", "relu", "relu6", "sigmoid", "tanh", "silu", "selu", "hardsigmoid", "hardswish", "mish",
               "reciprocal"):
     TABLE[_name] = unary(_name)
@@ -210,11 +235,6 @@ def absolute(c, x):
 @op("rsqrt")
 def rsqrt(c, x):
     return ops.pow_scalar(floats(c, x), exponent=-0.5)
-
-
-@op("log1p")
-def log1p(c, x):
-    return ops.log(ops.add_scalar(floats(c, x), value=1))
 
 
 @op("log2")
@@ -1174,47 +1194,55 @@ def adaptive_avg_pool3d(c, x, size):
 
 @op("adaptive_max_pool2d")
 def adaptive_max_pool2d(c, x, size):
-    kernel = [_even(n, out) for n, out in zip(x.shape[2:], [size] * 2 if isinstance(size, int) else size)]
-    return [ops.max_pool2d(x, kernel=kernel), None]
+    oh, ow = [size] * 2 if isinstance(size, int) else size
+    return [ops.adaptive_max_pool2d(x, OH=oh, OW=ow), None]
 
 
-def _resized(c, x, sizes, scales, source):
-    """Along each dimension of a picture: two rows and how much of the second, from the places in the source."""
-    for d, n in enumerate(sizes, 2):
-        lower, upper, part = source(x.shape[d], n, scales[d - 2] if scales else None)
-        below = ops.index_select(x, c.tensor(lower), axis=d)
-        if part is None:
-            x = below
-            continue
-        part = c.tensor(part.reshape([-1] + [1] * (x.ndim - 1 - d)))
-        x = ops.add(below, ops.mul(ops.sub(ops.index_select(x, c.tensor(upper), axis=d), below), part))
-    return x
+@op("adaptive_max_pool1d")
+def adaptive_max_pool1d(c, x, size):
+    return [ops.adaptive_max_pool1d(x, OL=size if isinstance(size, int) else size[0]), None]
 
 
-def _sizes(x, size, factors):
-    return list(size) if size is not None else [int(n * f) for n, f in zip(x.shape[2:], factors)]
+def _interpolate(x, size, factors, mode, **how):
+    """Of ATen's two forms: a size and None, or a list of factors and None, or a size and a factor for each dimension."""
+    factors = list(factors[0]) if factors and isinstance(factors[0], (list, tuple)) else list(factors)
+    scales = {f"scale{i}": f for i, f in enumerate(factors) if f}
+    return ops.interpolate(x, size=list(size) if size is not None else [], mode=mode, **scales, **how)
 
 
 @op("upsample_nearest1d", "upsample_nearest2d", "upsample_nearest3d")
-def nearest(c, x, size, factors=None, *rest):
-    scales = list(factors) if isinstance(factors, (list, tuple)) else [r for r in (factors,) + rest] if factors else None
-    def source(n, to, scale):
-        at = (torch.arange(to) * (1 / scale if scale else n / to)).floor().long().clamp(max=n - 1)
-        return at, None, None
-    return _resized(c, x, _sizes(x, size, factors), scales, source)
+def nearest(c, x, size, *factors):
+    return _interpolate(x, size, factors, 0)
+
+
+@op("_upsample_nearest_exact1d", "_upsample_nearest_exact2d", "_upsample_nearest_exact3d")
+def nearest_exact(c, x, size, *factors):
+    return _interpolate(x, size, factors, 1)
 
 
 @op("upsample_linear1d", "upsample_bilinear2d", "upsample_trilinear3d")
-def bilinear(c, x, size, align_corners, factors=None, *rest):
-    scales = list(factors) if isinstance(factors, (list, tuple)) else None
-    def source(n, to, scale):
-        if align_corners:
-            at = torch.arange(to, dtype=torch.float64) * ((n - 1) / (to - 1) if to > 1 else 0)
-        else:
-            at = ((torch.arange(to, dtype=torch.float64) + 0.5) * (1 / scale if scale else n / to) - 0.5).clamp(min=0)
-        lower = at.floor().long().clamp(max=n - 1)
-        return lower, (lower + 1).clamp(max=n - 1), (at - lower).float()
-    return _resized(c, x, _sizes(x, size, factors), scales, source)
+def bilinear(c, x, size, align_corners, *factors):
+    return _interpolate(x, size, factors, 2, align_corners=align_corners)
+
+
+@op("upsample_bicubic2d")
+def bicubic(c, x, size, align_corners, *factors):
+    return _interpolate(x, size, factors, 3, align_corners=align_corners)
+
+
+@op("_upsample_bilinear2d_aa")
+def bilinear_aa(c, x, size, align_corners, *factors):
+    return _interpolate(x, size, factors, 2, align_corners=align_corners, antialias=True)
+
+
+@op("_upsample_bicubic2d_aa")
+def bicubic_aa(c, x, size, align_corners, *factors):
+    return _interpolate(x, size, factors, 3, align_corners=align_corners, antialias=True)
+
+
+@op("grid_sampler", "grid_sampler_2d", "grid_sampler_3d")
+def grid_sampler(c, x, grid, mode=0, padding=0, align_corners=False):
+    return ops.grid_sample(x, c.tensor(grid), mode=mode, padding_mode=padding, align_corners=align_corners)
 
 
 # ---- norms ------------------------------------------------------------------------------------------------------------------
@@ -1268,11 +1296,15 @@ def instance_norm(c, x, weight, bias, running_mean, running_var, use_input_stats
 
 @op("scaled_dot_product_attention")
 def attention(c, q, k, v, attn_mask=None, dropout_p=0.0, is_causal=False, *, scale=None, enable_gqa=False):
+    drawn = dropout_p and c.masks is not None
+    if not drawn:
+        if is_causal and q.shape[-2] != k.shape[-2]:  # the first query sees one key here, in Cleave the last one sees all
+            attn_mask, is_causal = torch.ones(q.shape[-2], k.shape[-2], dtype=torch.bool).tril(), False
+        masks = [] if attn_mask is None else [c.tensor(attn_mask)]
+        return ops.scaled_dot_product_attention(q, k, v, *masks, causal=is_causal, scale=scale or 0.0, dropout=dropout_p,
+                                                enable_gqa=enable_gqa)
     if enable_gqa and k.shape[-3] != q.shape[-3]:
         k, v = (repeat_interleave(c, x, q.shape[-3] // x.shape[-3], x.ndim - 3) for x in (k, v))
-    drawn = dropout_p and c.masks is not None
-    if attn_mask is None and not drawn and (not is_causal or q.shape[-2] == k.shape[-2]):
-        return ops.scaled_dot_product_attention(q, k, v, causal=is_causal, scale=scale or 0.0, dropout=dropout_p)
     scores = mul(c, ops.matmul_t(q, k, transpose_b=True), scale or 1 / math.sqrt(q.shape[-1]))
     if is_causal:
         attn_mask = torch.ones(q.shape[-2], k.shape[-2], dtype=torch.bool).tril()

@@ -16,7 +16,8 @@ typedef enum clv__stream {
     CLV__STREAM_TEST,
     CLV__STREAM_GENERATE,
     CLV__STREAM_AUGMENT,
-    CLV__STREAM_MIXUP
+    CLV__STREAM_MIXUP,
+    CLV__STREAM_RANDOM
 } clv__stream;
 
 typedef struct clv__philox {

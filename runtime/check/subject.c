@@ -181,6 +181,10 @@ clv_status clv__subject_fill(clv__subject *subject, uint64_t seed) {
     CLV_TRY(
         clv__values_init(&subject->start, subject->graph, clv__runtime_error_of(subject->graph->runtime)));
     clv_tensor *weights = subject->loss ? clv_graph_find(subject->graph, "loss_weights") : NULL;
+    for (size_t i = 0; i < subject->graph->n_tensors; i++) { // of a composite: its constants
+        const clv_tensor *tensor = subject->graph->tensors[i];
+        if (tensor->values) clv__values_set(&subject->start, tensor, tensor->values);
+    }
     for (int i = 0; i < subject->sample.n_in; i++)
         if (subject->in[i])
             clv__fill_values(&subject->sample.fill[i], &subject->in[i]->desc, seed, (uint64_t)i,

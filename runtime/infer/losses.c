@@ -99,6 +99,48 @@ static double cross_entropy_sum(const float *output, const void *target, const c
     return label_sum(output, target, sizes, NULL, &counted);
 }
 
+// ---- of logarithms of probabilities -----------------------------------------------------------------------
+
+/** As cross_entropy with classes, of results [N, ..., C] that are logarithms already. */
+static clv_tensor *nll(clv_tensor *output, clv_tensor *target, const clv_loss *loss) {
+    (void)loss;
+    if (!output || !target) return NULL;
+    const clv_shape shape = clv_tensor_shape(output);
+    const int64_t rows = clv_tensor_numel(target);
+    if (clv__is_float(clv_tensor_dtype(target)) || shape.rank < 2)
+        return clv__graph_fail(clv_tensor_graph(output), CLV_E_DTYPE,
+                               "nll: targets must be classes, and results [N, ..., C]");
+    return clv_nll_loss(clv_reshape(output, CLV_SHAPE(rows, shape.dims[shape.rank - 1])),
+                        clv_reshape(target, CLV_SHAPE(rows)), NULL, CLV_REDUCTION_MEAN);
+}
+
+static double nll_sum(const float *output, const void *target, const clv_loss_sizes *sizes,
+                      const clv_loss *loss) {
+    (void)loss;
+    const int32_t *labels = target;
+    const int64_t rows = sizes->n * sizes->target, classes = sizes->output / sizes->target;
+    double sum = 0;
+    for (int64_t i = 0; i < rows; i++)
+        sum -= labels[i] >= 0 && labels[i] < classes ? (double)output[i * classes + labels[i]] : NAN;
+    return sum / (double)sizes->target;
+}
+
+/** Of targets that are probabilities, over the samples: PyTorch's batchmean. */
+static clv_tensor *kl_div(clv_tensor *output, clv_tensor *target, const clv_loss *loss) {
+    (void)loss;
+    return clv_kl_div(output, target, false, CLV_REDUCTION_BATCHMEAN);
+}
+
+static double kl_div_sum(const float *output, const void *target, const clv_loss_sizes *sizes,
+                         const clv_loss *loss) {
+    (void)loss;
+    const float *p = target;
+    double sum = 0;
+    for (int64_t i = 0; i < sizes->n * sizes->target; i++)
+        if (p[i] > 0) sum += (double)p[i] * (log((double)p[i]) - (double)output[i]);
+    return sum;
+}
+
 // ---- mean squared error -----------------------------------------------------------------------------------
 
 /** Of results [N, ...] as they are, or [N, 1] of targets [N]. */
@@ -231,6 +273,8 @@ static const clv_loss losses[] = {
     {.name = "huber", .build = CLV__TRAINS(huber), .sum = huber_sum},
     {.name = "focal", .build = CLV__TRAINS(focal), .sum = focal_sum},
     {.name = "bce_with_logits", .build = CLV__TRAINS(bce_with_logits), .sum = bce_with_logits_sum},
+    {.name = "nll", .build = CLV__TRAINS(nll), .sum = nll_sum},
+    {.name = "kl_div", .build = CLV__TRAINS(kl_div), .sum = kl_div_sum},
 };
 
 enum { N_LOSSES = sizeof losses / sizeof *losses };

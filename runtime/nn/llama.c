@@ -54,12 +54,8 @@ static clv_tensor *turns(clv_graph *graph, float (*of)(float), const decoder *d)
 
 /** x, [..., heads * features], as [N,T,heads,features], turned: the first half of a head's features with the second. */
 static clv_tensor *rotate(clv_tensor *x, int64_t heads, const turn *by, const decoder *d) {
-    const int64_t pairs = d->features / 2;
     x = clv_reshape(x, CLV_SHAPE(d->n, d->t, heads, d->features));
-    clv_tensor *a = clv_slice(x, 3, 0, pairs), *b = clv_slice(x, 3, pairs, pairs);
-    clv_tensor *halves[] = {clv_sub(clv_mul(a, by->cos), clv_mul(b, by->sin)),
-                            clv_add(clv_mul(b, by->cos), clv_mul(a, by->sin))};
-    return clv_concat(halves, 2, 3);
+    return clv_rotary_embedding(x, by->cos, by->sin, false);
 }
 
 /** Each head of keys or values as often as there are heads of queries for it: [N,T,width]. */

@@ -122,14 +122,15 @@ static void read_bias(clv__onnx_use *use, attention *a) {
 
 // ---- scores ------------------------------------------------------------------------------------------
 
-/** No mask, or only that of a future that the op hides itself. */
+/** Nothing but scores, a mask and a softmax. */
 static bool plain(clv__onnx_use *use, const attention *a) {
-    const bool more = (use->n_out > 3 && use->out[3]) || clv__onnx_real(use, "softcap", 0) != 0;
-    const bool windows =
-        clv__onnx_int(use, "left_window_size", -1) >= 0 || clv__onnx_int(use, "right_window_size", -1) >= 0;
-    const bool causal = clv__onnx_int(use, "is_causal", 0);
-    return !more && !windows && !clv__onnx_has(use, 3) && !clv__onnx_has(use, 6) && a->scale != 0 &&
-           (!causal || a->t + a->past == a->s);
+    return !(use->n_out > 3 && use->out[3]) && clv__onnx_real(use, "softcap", 0) == 0 && a->scale != 0;
+}
+
+/** No mask but that of a future that the op hides itself. */
+static bool causal_alone(clv__onnx_use *use, const attention *a) {
+    return clv__onnx_int(use, "is_causal", 0) && a->t + a->past == a->s && !clv__onnx_has(use, 3) &&
+           !clv__onnx_has(use, 6) && clv__onnx_int(use, "left_window_size", -1) < 0;
 }
 
 /** Rows that see no key are zeros, not NaN. */
@@ -158,13 +159,15 @@ static clv_tensor *scored(clv__onnx_use *use, attention *a, clv_tensor *k, clv_t
 static void build_attention(clv__onnx_use *use) {
     attention a = {0};
     if (!read_attention(use, &a)) return;
-    clv_tensor *k = repeated(a.k, a.heads / a.kv_heads), *v = repeated(a.v, a.heads / a.kv_heads), *y;
-    if (plain(use, &a))
-        y = clv_scaled_dot_product_attention(
-            a.q, k, v,
-            &(clv_attention_config){.causal = clv__onnx_int(use, "is_causal", 0) != 0, .scale = a.scale});
-    else
-        y = scored(use, &a, k, v);
+    clv_tensor *y;
+    if (plain(use, &a)) {
+        clv_attention_config config = {.causal = causal_alone(use, &a), .scale = a.scale, .enable_gqa = true};
+        if (!config.causal) read_bias(use, &a);
+        config.attn_mask = a.bias;
+        y = clv_scaled_dot_product_attention(a.q, a.k, a.v, &config);
+    } else {
+        y = scored(use, &a, repeated(a.k, a.heads / a.kv_heads), repeated(a.v, a.heads / a.kv_heads));
+    }
     clv__onnx_give(use, 0, a.joined ? heads_joined(y) : y);
     clv__onnx_give(use, 1, a.k);
     clv__onnx_give(use, 2, a.v);
@@ -182,25 +185,6 @@ static clv_tensor *turns(clv__onnx_use *use, int i, const clv_shape *x, int64_t 
         return NULL;
     }
     return clv__onnx_reshape(table, (int64_t[]){x->dims[0], x->dims[1], 1, pairs}, 4);
-}
-
-/** x, [N, T, heads, 2 pairs], turned in the planes that its halves span, or its neighbours. */
-static clv_tensor *turned(clv__onnx_use *use, clv_tensor *x, const clv_shape *s, int64_t pairs) {
-    const bool neighbours = clv__onnx_int(use, "interleaved", 0) != 0;
-    const int64_t split[5] = {s->dims[0], s->dims[1], s->dims[2], neighbours ? pairs : 2,
-                              neighbours ? 2 : pairs};
-    const int axis = neighbours ? 4 : 3;
-    int64_t one[5] = {split[0], split[1], split[2], pairs, 1};
-    if (!neighbours) one[3] = 1, one[4] = pairs;
-    clv_tensor *halves = clv__onnx_reshape(x, split, 5);
-    const int64_t flat[4] = {split[0], split[1], split[2], pairs};
-    const int64_t whole[4] = {split[0], split[1], split[2], 2 * pairs};
-    clv_tensor *a = clv__onnx_reshape(clv__onnx_part(halves, axis, 0, 1), flat, 4);
-    clv_tensor *b = clv__onnx_reshape(clv__onnx_part(halves, axis, 1, 1), flat, 4);
-    clv_tensor *c = turns(use, 1, s, pairs), *d = turns(use, 2, s, pairs);
-    clv_tensor *parts[2] = {clv_sub(clv_mul(a, c), clv_mul(b, d)), clv_add(clv_mul(a, d), clv_mul(b, c))};
-    for (int i = 0; i < 2; i++) parts[i] = clv__onnx_reshape(parts[i], one, 5);
-    return clv__onnx_reshape(clv_concat(parts, 2, axis), whole, 4);
 }
 
 static void build_rotary(clv__onnx_use *use) {
@@ -221,8 +205,8 @@ static void build_rotary(clv__onnx_use *use) {
                        (long long)s.dims[3]);
         return;
     }
-    clv_tensor *y = turned(use, clv__onnx_part(x, 3, 0, dim), &s, dim / 2);
-    if (dim < s.dims[3]) y = clv_concat((clv_tensor *[]){y, clv_slice(x, 3, dim, s.dims[3] - dim)}, 2, 3);
+    clv_tensor *y = clv_rotary_embedding(x, turns(use, 1, &s, dim / 2), turns(use, 2, &s, dim / 2),
+                                         clv__onnx_int(use, "interleaved", 0) != 0);
     if (given.rank == 4) y = clv__onnx_permute(y, (int[]){0, 2, 1, 3}, 4);
     clv__onnx_give(use, 0, clv__onnx_reshape(y, given.dims, given.rank));
 }

@@ -97,12 +97,6 @@ static void build_mul(clv__onnx_use *use) {
     clv__onnx_give(use, 0, clv_mul(clv__onnx_in(use, 0), clv__onnx_in(use, 1)));
 }
 
-/** Toward zero; what is past 2^23 is whole already. */
-static clv_tensor *truncated(clv__onnx_use *use, clv_tensor *x) {
-    clv_tensor *small = with(use, clv_lt, clv_abs(x), 8388608.0);
-    return clv_where(small, clv__onnx_as_float(clv__onnx_as_i32(x)), x);
-}
-
 /** Of whole numbers toward zero. Quotients of i32 beyond 2^24 are not exact. */
 static void build_div(clv__onnx_use *use) {
     clv_tensor *y = clv_div(clv__onnx_float(use, 0), clv__onnx_float(use, 1));
@@ -110,14 +104,8 @@ static void build_div(clv__onnx_use *use) {
 }
 
 static void build_mod(clv__onnx_use *use) {
-    clv_tensor *a = clv__onnx_float(use, 0), *b = clv__onnx_float(use, 1), *q = clv_div(a, b);
-    q = clv__onnx_int(use, "fmod", 0) ? truncated(use, q) : clv_floor(q);
-    clv_tensor *y = clv_sub(a, clv_mul(b, q));
-    if (clv__onnx_of_floats(use)) { // by infinity: a itself, or infinity where the signs differ
-        clv_tensor *endless = with(use, clv_eq, clv_abs(b), INFINITY),
-                   *apart = with(use, clv_lt, clv_mul(a, b), 0);
-        y = clv_where(endless, clv__onnx_int(use, "fmod", 0) ? a : clv_where(apart, b, a), y);
-    }
+    clv_tensor *a = clv__onnx_float(use, 0), *b = clv__onnx_float(use, 1);
+    clv_tensor *y = clv__onnx_int(use, "fmod", 0) ? clv_fmod(a, b) : clv_remainder(a, b);
     clv__onnx_give(use, 0, clv__onnx_as_given(use, y));
 }
 

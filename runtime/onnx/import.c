@@ -25,7 +25,7 @@ const clv__onnx_row *clv__onnx_row_of(const clv__onnx_node *node) {
         clv__onnx_reductions,  clv__onnx_attention, clv__onnx_einsum,   clv__onnx_losses,
         clv__onnx_quantized,   clv__onnx_recurrent, clv__onnx_resize,   clv__onnx_scans,
         clv__onnx_signal,      clv__onnx_bits,      clv__onnx_newer,    clv__onnx_sequences,
-        clv__onnx_control};
+        clv__onnx_control,     clv__onnx_random};
     const bool microsoft = clv__onnx_text_is(node->domain, "com.microsoft");
     for (const clv__onnx_row *row = clv__onnx_microsoft; microsoft && row->op; row++)
         if (clv__onnx_text_is(node->op_type, row->op)) return row;

@@ -208,7 +208,8 @@ int64_t clv__onnx_batch_of(const clv__onnx_model *model);
 extern const clv__onnx_row clv__onnx_elementwise[], clv__onnx_moves[], clv__onnx_products[],
     clv__onnx_norms[], clv__onnx_reductions[], clv__onnx_attention[], clv__onnx_einsum[], clv__onnx_losses[],
     clv__onnx_quantized[], clv__onnx_recurrent[], clv__onnx_resize[], clv__onnx_scans[], clv__onnx_signal[],
-    clv__onnx_bits[], clv__onnx_newer[], clv__onnx_sequences[], clv__onnx_control[], clv__onnx_microsoft[];
+    clv__onnx_bits[], clv__onnx_newer[], clv__onnx_random[], clv__onnx_sequences[], clv__onnx_control[],
+    clv__onnx_microsoft[];
 extern const clv__onnx_fold clv__onnx_folds[], clv__onnx_more_folds[], clv__onnx_signal_folds[];
 
 /** The row of a node's op; NULL: there is none. */

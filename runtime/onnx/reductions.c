@@ -35,22 +35,6 @@ static clv_tensor *log_sum_exp(clv_tensor *x, const int *axes, int n, bool keep)
     return clv_add(y, clv__onnx_reshape(most, shape.dims, shape.rank));
 }
 
-/** Halves of an axis multiplied, until one number is left. */
-static clv_tensor *product(clv_tensor *x, const int *axes, int n, bool keep) {
-    for (int i = 0; x && i < n; i++) {
-        int64_t left = clv_tensor_shape(x).dims[axes[i]];
-        if (!left) return NULL;
-        while (x && left > 1) {
-            const int64_t half = left / 2;
-            clv_tensor *y = clv_mul(clv_slice(x, axes[i], 0, half), clv_slice(x, axes[i], half, half));
-            x = left % 2 ? clv_concat((clv_tensor *[]){y, clv_slice(x, axes[i], left - 1, 1)}, 2, axes[i])
-                         : y;
-            left = half + left % 2;
-        }
-    }
-    return x && !keep ? clv_sum(x, axes, n, false) : x;
-}
-
 static void reduce(clv__onnx_use *use, reduction *of) {
     const int rank = clv__onnx_shape(use, 0).rank;
     bool reduced[CLV_MAX_RANK];
@@ -81,7 +65,7 @@ REDUCE(sum, clv_sum)
 REDUCE(mean, clv_mean)
 REDUCE(max, clv_max)
 REDUCE(min, smallest)
-REDUCE(prod, product)
+REDUCE(prod, clv_prod)
 REDUCE(sum_square, sum_of_squares)
 REDUCE(l1, sum_of_sizes)
 REDUCE(l2, length)

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-// Pictures of another size: axis by axis, by a table of weights that is made here, or by taking the nearest.
-// Source: Resize and Upsample of ONNX 1.23; Keys 1981, "Cubic convolution interpolation" (of its a).
+// Pictures of another size, axis by axis: where each place of the result lies. Source: Resize and Upsample of ONNX 1.23.
 #include <math.h>
 
 #include "onnx/import.h"
+#include "ops/moves/resample.h"
 
 /** What a node says, and of one axis what it makes of it. */
 typedef struct resize {
@@ -33,38 +33,11 @@ static double origin(const clv__onnx_use *use, const resize *r, int64_t to, bool
     return at;
 }
 
-/** The weight of a number so far away. */
-static double weight_of(const resize *r, double distance) {
-    const double d = fabs(distance), a = r->a;
-    if (!r->cubic) return d < 1 ? 1 - d : 0;
-    if (d <= 1) return ((a + 2) * d - (a + 3)) * d * d + 1;
-    return d < 2 ? ((a * d - 5 * a) * d + 8 * a) * d - 4 * a : 0;
-}
-
-static int64_t within(int64_t at, int64_t size) {
-    return at < 0 ? 0 : at >= size ? size - 1 : at;
-}
-
-/** A column of the table: the weights of one place of the result, those past an end given to that end. */
-static void weigh(const resize *r, double x, double *column) {
-    const double narrow = r->antialias && r->scale < 1 ? r->scale : 1, reach = (r->cubic ? 2 : 1) / narrow;
-    double sum = 0;
-    for (int64_t j = clv__onnx_whole(floor(x - reach)), last = clv__onnx_whole(ceil(x + reach)); j <= last;
-         j++) {
-        const double w = weight_of(r, narrow * ((double)j - x));
-        if (r->exclude_outside && (j < 0 || j >= r->in)) continue;
-        column[within(j, r->in) * r->out] += w;
-        sum += w;
-    }
-    for (int64_t j = 0; j < r->in && sum != 0; j++) column[j * r->out] /= sum;
-}
-
-static int64_t nearest_of(const clv__onnx_use *use, double x) {
-    if (clv__onnx_word(use, "nearest_mode", "floor", use->opset < 11)) return clv__onnx_whole(floor(x));
-    if (clv__onnx_word(use, "nearest_mode", "ceil", false)) return clv__onnx_whole(ceil(x));
-    if (clv__onnx_word(use, "nearest_mode", "round_prefer_ceil", false))
-        return clv__onnx_whole(floor(x + 0.5));
-    return clv__onnx_whole(ceil(x - 0.5));
+static double nearest_of(const clv__onnx_use *use, double x) {
+    if (clv__onnx_word(use, "nearest_mode", "floor", use->opset < 11)) return floor(x);
+    if (clv__onnx_word(use, "nearest_mode", "ceil", false)) return ceil(x);
+    if (clv__onnx_word(use, "nearest_mode", "round_prefer_ceil", false)) return floor(x + 0.5);
+    return ceil(x - 0.5);
 }
 
 /** What lies outside of the input is one value. */
@@ -87,17 +60,18 @@ static clv_tensor *filled(clv__onnx_use *use, const resize *r, clv_tensor *y, in
 
 static clv_tensor *along_axis(clv__onnx_use *use, const resize *r, clv_tensor *x, int axis) {
     bool outside;
-    if (r->nearest) {
-        int64_t *index = clv__onnx_indices(use, r->out);
-        for (int64_t i = 0; index && i < r->out; i++)
-            index[i] = within(nearest_of(use, origin(use, r, i, &outside)), r->in);
-        x = index ? clv__onnx_pick(use, x, axis, index, r->out) : NULL;
-    } else {
-        clv__known *table = clv__onnx_new_known(use, CLV__ONNX_FLOAT, CLV_SHAPE(r->in, r->out));
-        for (int64_t i = 0; table && i < r->out; i++) weigh(r, origin(use, r, i, &outside), table->v + i);
-        x = clv__onnx_along(use, x, axis, table);
+    const clv__resampling how = {.nearest = r->nearest,
+                                 .cubic = r->cubic,
+                                 .exclude_outside = r->exclude_outside,
+                                 .a = r->a,
+                                 .narrow = r->antialias && r->scale < 1 ? r->scale : 1};
+    clv__known *places = clv__onnx_new_known(use, CLV__ONNX_DOUBLE, CLV_SHAPE(r->out));
+    for (int64_t i = 0; places && i < r->out; i++) {
+        places->v[i] = origin(use, r, i, &outside);
+        if (r->nearest) places->v[i] = nearest_of(use, places->v[i]);
     }
-    return filled(use, r, x, axis);
+    if (!r->nearest) x = clv__onnx_as_float(x);
+    return places ? filled(use, r, clv__resampled(x, axis, &how, places->v, r->out), axis) : NULL;
 }
 
 // ---- sizes -------------------------------------------------------------------------------------------

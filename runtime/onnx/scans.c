@@ -6,33 +6,22 @@
 
 // ---- running sums and products -----------------------------------------------------------------------
 
-/** Each number moved by n places along an axis, `fill` where none comes. */
-static clv_tensor *moved(clv__onnx_use *use, clv_tensor *x, int axis, int64_t n, bool back, double fill) {
-    int64_t before[CLV_MAX_RANK] = {0}, after[CLV_MAX_RANK] = {0};
-    before[axis] = back ? -n : n;
-    after[axis] = back ? n : -n;
-    return clv__onnx_pad(use, x, before, after, fill);
-}
+typedef clv_tensor *scan(clv_tensor *x, int axis, bool exclusive, bool reverse);
 
-/** Products of 1, 2, 4, ... numbers before each, until all are in it. */
-static void build_cumprod(clv__onnx_use *use) {
-    const clv_shape shape = clv__onnx_shape(use, 0);
-    const int axis = clv__onnx_axis(use, clv__onnx_whole(clv__onnx_number(use, 1, 0)), shape.rank);
-    const bool back = clv__onnx_int(use, "reverse", 0) != 0;
-    clv_tensor *x = clv__onnx_in(use, 0);
-    if (clv__onnx_failed(use)) return;
-    if (clv__onnx_int(use, "exclusive", 0) && shape.dims[axis]) x = moved(use, x, axis, 1, back, 1);
-    for (int64_t n = 1; n < shape.dims[axis]; n *= 2) x = clv_mul(x, moved(use, x, axis, n, back, 1));
-    clv__onnx_give(use, 0, x);
-}
-
-static void build_cumsum(clv__onnx_use *use) {
+static void along_axis(clv__onnx_use *use, scan *of, clv_tensor *x) {
     const int axis =
         clv__onnx_axis(use, clv__onnx_whole(clv__onnx_number(use, 1, 0)), clv__onnx_shape(use, 0).rank);
     if (clv__onnx_failed(use)) return;
-    clv__onnx_give(use, 0,
-                   clv_cumsum(clv__onnx_in(use, 0), axis, clv__onnx_int(use, "exclusive", 0) != 0,
-                              clv__onnx_int(use, "reverse", 0) != 0));
+    x = of(x, axis, clv__onnx_int(use, "exclusive", 0) != 0, clv__onnx_int(use, "reverse", 0) != 0);
+    clv__onnx_give(use, 0, clv__onnx_as_given(use, x));
+}
+
+static void build_cumprod(clv__onnx_use *use) {
+    along_axis(use, clv_cumprod, clv__onnx_float(use, 0));
+}
+
+static void build_cumsum(clv__onnx_use *use) {
+    along_axis(use, clv_cumsum, clv__onnx_in(use, 0));
 }
 
 // ---- where indices point -----------------------------------------------------------------------------

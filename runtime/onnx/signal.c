@@ -193,124 +193,19 @@ static void build_affine_grid(clv__onnx_use *use) {
     clv__onnx_give(use, 0, clv__onnx_reshape(y, dims, n + 2));
 }
 
-enum { MOST_TAPS = 4 };
-
-/** Along one dimension of the picture: the places that a point takes from, [N, P], and how much of each. */
-typedef struct taps {
-    int n;
-    clv_tensor *at[MOST_TAPS], *weight[MOST_TAPS]; // i32, within the picture; f32 or NULL: 1
-} taps;
-
-typedef struct sampler {
-    bool nearest, cubic, corners, zeros, reflects;
-} sampler;
-
-/** A place turned back at both ends until it is within. */
-static clv_tensor *reflected(clv_tensor *x, double low, double high) {
-    const float span = (float)(high - low);
-    if (!(span > 0)) return clv_mul_scalar(x, 0);
-    clv_tensor *t = clv_abs(clv_add_scalar(x, (float)-low));
-    clv_tensor *turns = clv_floor(clv_mul_scalar(t, 0.5f / span));
-    t = clv_sub(t, clv_mul_scalar(turns, 2 * span));
-    return clv_add_scalar(clv_neg(clv_abs(clv_add_scalar(t, -span))), (float)(low + (double)span));
-}
-
-static clv_tensor *at_edges(const sampler *s, clv_tensor *x, int64_t size) {
-    const double low = s->corners ? 0 : -0.5, high = (double)size - (s->corners ? 1 : 0.5);
-    if (s->zeros) return x;
-    return s->reflects ? reflected(x, low, high) : clv_clamp(x, 0, (float)(size - 1));
-}
-
-/** Keys's weights of a = -0.75 of the numbers at -1, 0, 1 and 2 for a place between 0 and 1. */
-static void cubic_weights(clv__onnx_use *use, clv_tensor *x, clv_tensor *out[4]) {
-    const float a = -0.75f;
-    clv_tensor *one = clv__onnx_scalar(use, 1, true), *y = clv_sub(one, x);
-    for (int side = 0; side < 2; side++) {
-        clv_tensor *near = side ? y : x, *far = clv_add_scalar(near, 1);
-        clv_tensor *p = clv_add_scalar(clv_mul_scalar(near, a + 2), -(a + 3));
-        out[1 + side] = clv_add_scalar(clv_mul(clv_mul(p, near), near), 1);
-        p = clv_add_scalar(clv_mul_scalar(far, a), -5 * a);
-        p = clv_add_scalar(clv_mul(p, far), 8 * a);
-        out[side ? 3 : 0] = clv_add_scalar(clv_mul(p, far), -4 * a);
-    }
-}
-
-/** Of places x, [N, P], in a dimension of so many. */
-static taps taps_of(clv__onnx_use *use, const sampler *s, clv_tensor *x, int64_t size) {
-    taps t = {.n = s->nearest ? 1 : s->cubic ? 4 : 2};
-    if (s->nearest) x = clv_round(x);
-    x = at_edges(s, x, size);
-    clv_tensor *low = s->nearest ? x : clv_floor(x), *rest = clv_sub(x, low);
-    if (s->cubic) cubic_weights(use, rest, t.weight);
-    if (t.n == 2) t.weight[0] = clv_sub(clv__onnx_scalar(use, 1, true), rest), t.weight[1] = rest;
-    for (int k = 0; k < t.n; k++) {
-        clv_tensor *at = clv_add_scalar(low, (float)(s->cubic ? k - 1 : k));
-        if (s->zeros) {
-            clv_tensor *inside = clv_mul(clv__onnx_with(use, clv_ge, at, 0),
-                                         clv__onnx_with(use, clv_le, at, (double)(size - 1)));
-            inside = clv__onnx_as_float(inside);
-            t.weight[k] = t.weight[k] ? clv_mul(t.weight[k], inside) : inside;
-        }
-        if (s->reflects) at = at_edges(s, at, size);
-        t.at[k] = clv__onnx_as_i32(clv_clamp(at, 0, (float)(size - 1)));
-    }
-    return t;
-}
-
-/** All combinations of taps along each dimension: rows of the picture [N * places, C] with their weights,
- *  summed. */
-static clv_tensor *sampled(clv__onnx_use *use, clv_tensor *rows, const taps *t, const clv_shape *x,
-                           int64_t points) {
-    const int n = x->rank - 2;
-    int combinations = 1;
-    clv_tensor *sum = NULL;
-    for (int d = 0; d < n; d++) combinations = clv__onnx_times(combinations, t[d].n);
-    for (int i = 0; i < combinations && !clv__onnx_failed(use); i++) {
-        clv_tensor *at = clv__onnx_places(use, x->dims[0], 0, 2), *weight = NULL;
-        for (int d = 0, rest = i; d < n; rest /= t[d].n, d++) {
-            clv_tensor *own = t[d].weight[rest % t[d].n];
-            at = clv_mul(at, clv__onnx_scalar(use, (double)x->dims[2 + d], false));
-            at = clv_add(at, t[d].at[rest % t[d].n]);
-            if (own) weight = weight ? clv_mul(weight, own) : own;
-        }
-        clv_tensor *one = clv__onnx_rows(rows, 0, at); // [N, P, C]
-        if (weight) one = clv_mul(one, clv__onnx_reshape(weight, (int64_t[]){x->dims[0], points, 1}, 3));
-        sum = sum ? clv_add(sum, one) : one;
-    }
-    return sum;
-}
-
 static void build_grid_sample(clv__onnx_use *use) {
-    const clv_shape x = clv__onnx_shape(use, 0), grid = clv__onnx_shape(use, 1);
-    const int n = x.rank - 2;
-    const sampler s = {.nearest = clv__onnx_word(use, "mode", "nearest", false),
-                       .cubic = clv__onnx_word(use, "mode", "cubic", false) ||
-                                clv__onnx_word(use, "mode", "bicubic", false),
-                       .corners = clv__onnx_int(use, "align_corners", 0) != 0,
-                       .zeros = clv__onnx_word(use, "padding_mode", "zeros", true),
-                       .reflects = clv__onnx_word(use, "padding_mode", "reflection", false)};
-    if (n < 1 || n > 3 || grid.rank != x.rank || grid.dims[grid.rank - 1] != n || !clv_shape_numel(&x)) {
-        clv__onnx_fail(use, CLV_E_SHAPE, "a picture of %d dimensions and a grid of rank %d", n, grid.rank);
-        return;
-    }
-    const int64_t points = grid.dims[0] ? clv_shape_numel(&grid) / (grid.dims[0] * n) : 0;
-    clv_tensor *where = clv__onnx_reshape(clv__onnx_float(use, 1), (int64_t[]){grid.dims[0], points, n}, 3);
-    taps t[3];
-    int axes[5] = {0}, back[5] = {0, n + 1};
-    int64_t dims[5] = {x.dims[0]};
-    for (int d = 0; d < n; d++) { // the last dimension stands first in the grid
-        const int64_t size = x.dims[2 + d];
-        clv_tensor *at =
-            clv__onnx_reshape(clv__onnx_part(where, 2, n - 1 - d, 1), (int64_t[]){x.dims[0], points}, 2);
-        at = clv_mul_scalar(clv_add_scalar(at, 1), 0.5f * (float)(size - s.corners));
-        t[d] = taps_of(use, &s, s.corners ? at : clv_add_scalar(at, -0.5f), size);
-        axes[1 + d] = 2 + d, back[2 + d] = 1 + d, dims[1 + d] = grid.dims[1 + d];
-    }
-    axes[n + 1] = 1, dims[n + 1] = x.dims[1];
-    clv_tensor *rows = clv__onnx_permute(clv__onnx_float(use, 0), axes, x.rank);
-    rows = clv__onnx_reshape(rows, (int64_t[]){clv_shape_numel(&x) / x.dims[1], x.dims[1]}, 2);
-    clv_tensor *y = clv__onnx_reshape(sampled(use, rows, t, &x, points), dims, x.rank);
-    clv__onnx_give(use, 0, clv__onnx_as_given(use, clv__onnx_permute(y, back, x.rank)));
+    const bool cubic =
+        clv__onnx_word(use, "mode", "cubic", false) || clv__onnx_word(use, "mode", "bicubic", false);
+    clv_tensor *y =
+        clv_grid_sample(clv__onnx_float(use, 0), clv__onnx_float(use, 1),
+                        cubic                                           ? CLV_GRID_BICUBIC
+                        : clv__onnx_word(use, "mode", "nearest", false) ? CLV_GRID_NEAREST
+                                                                        : CLV_GRID_BILINEAR,
+                        clv__onnx_word(use, "padding_mode", "border", false)       ? CLV_GRID_BORDER
+                        : clv__onnx_word(use, "padding_mode", "reflection", false) ? CLV_GRID_REFLECTION
+                                                                                   : CLV_GRID_ZEROS,
+                        clv__onnx_int(use, "align_corners", 0) != 0);
+    clv__onnx_give(use, 0, clv__onnx_as_given(use, y));
 }
 
 // ---- pools of powers, and columns --------------------------------------------------------------------

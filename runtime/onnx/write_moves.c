@@ -1,8 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 // Rows: ops of ours as nodes of ONNX, those that move elements. Shapes among their attributes may follow the batch.
+#include "graph/graph.h"
 #include "onnx/writer.h"
 
 #include <stdlib.h>
+#include <string.h>
 
 #define NODE clv__writer_node_of
 
@@ -23,6 +25,26 @@ static void write_full(clv__onnx_writer *w) {
     const clv_dtype dtype = w->node.outputs[0]->desc.dtype;
     if (dtype != CLV_DTYPE_F32) one = clv__writer_cast(w, one, clv__writer_dtype_of(dtype), NULL);
     NODE(w, "Expand", y_of(w), one, clv__writer_sizes(w, sizes, n, false));
+}
+
+/** As many random numbers as a shape has, which may follow the batch. */
+static void drawn(clv__onnx_writer *w, const char *op, const char *a, const char *b) {
+    clv__onnx_size sizes[CLV_MAX_RANK];
+    const int n = clv__writer_sizes_of(w, "shape", sizes);
+    const char *zeros =
+        NODE(w, "Expand", NULL, clv__writer_scalar(w, 0), clv__writer_sizes(w, sizes, n, false));
+    clv__writer_begin(w, op, (const char *const[]){zeros, NULL});
+    clv__writer_put_float(w, a, (float)clv__writer_number(w, a));
+    clv__writer_put_float(w, b, (float)clv__writer_number(w, strcmp(b, "scale") ? b : "std"));
+    clv__writer_end(w, y_of(w));
+}
+
+static void write_random_uniform(clv__onnx_writer *w) {
+    drawn(w, "RandomUniformLike", "low", "high");
+}
+
+static void write_random_normal(clv__onnx_writer *w) {
+    drawn(w, "RandomNormalLike", "mean", "scale");
 }
 
 /** To a shape that may follow the batch. */
@@ -167,6 +189,36 @@ static void write_cumsum(clv__onnx_writer *w) {
     clv__writer_end(w, y_of(w));
 }
 
+/** Rows of what is up to each element, ones beside it, and their products: CumProd is of opset 26. */
+static void write_cumprod(clv__onnx_writer *w) {
+    const clv_shape *x = clv__writer_in_shape(w, 0);
+    const int64_t axis = (int64_t)clv__writer_number(w, "axis"), at = axis < 0 ? axis + x->rank : axis,
+                  V = x->dims[at];
+    const bool exclusive = clv__writer_number(w, "exclusive") != 0,
+               reverse = clv__writer_number(w, "reverse") != 0;
+    clv_shape mask = {.rank = x->rank + 1 - (int)at};
+    uint8_t *factors = clv__alloc((size_t)(V * V) + 1, 1);
+    if (!factors || mask.rank > CLV_MAX_RANK) {
+        free(factors);
+        clv__writer_out_of_memory(w);
+        return;
+    }
+    for (int d = 0; d < mask.rank; d++) mask.dims[d] = d < 2 ? V : 1;
+    for (int64_t i = 0; i < V * V; i++) {
+        const int64_t of = reverse ? V - 1 - i / V : i / V, k = reverse ? V - 1 - i % V : i % V;
+        factors[i] = exclusive ? k < of : k <= of;
+    }
+    const int64_t behind = at + 1;
+    const char *rows = NODE(w, "Unsqueeze", NULL, clv__writer_in(w, 0), clv__writer_list(w, &at, 1));
+    rows = NODE(w, "Where", NULL, clv__writer_constant(w, CLV_DTYPE_BOOL, &mask, factors), rows,
+                clv__writer_scalar(w, 1));
+    free(factors);
+    clv__writer_begin(w, "ReduceProd", (const char *const[]){rows, NULL});
+    clv__writer_put_ints(w, "axes", &behind, 1);
+    clv__writer_put_int(w, "keepdims", 0);
+    clv__writer_end(w, y_of(w));
+}
+
 /** Places are i64 there. */
 static void write_topk(clv__onnx_writer *w) {
     const int64_t k = (int64_t)clv__writer_number(w, "k");
@@ -201,8 +253,71 @@ static void write_lookup(clv__onnx_writer *w) {
     clv__writer_end(w, y_of(w));
 }
 
+/** Element by element, or a product with the table as a matrix [D, E]. */
+static void write_resample(clv__onnx_writer *w) {
+    const clv_shape *x = clv__writer_in_shape(w, 0), *table = clv__writer_in_shape(w, 2);
+    const int64_t axis = (int64_t)clv__writer_number(w, "axis"), at = axis < 0 ? axis + x->rank : axis,
+                  D = x->dims[at], E = table->dims[0], K = table->dims[1];
+    const int32_t *start = w->node.inputs[1]->values;
+    const float *weight = w->node.inputs[2]->values;
+    bool ones = K == 1;
+    if (!start || !weight) {
+        clv__writer_cannot(w, "its table is computed");
+        return;
+    }
+    for (int64_t e = 0; ones && e < E; e++) ones = weight[e] == 1 && start[e] >= 0 && start[e] < D;
+    if (ones) {
+        along(w, "Gather", (const char *const[]){clv__writer_in(w, 0), clv__writer_in(w, 1), NULL}, false);
+        return;
+    }
+    const clv_shape shape = CLV_SHAPE(D, E);
+    int64_t order[CLV_MAX_RANK];
+    float *matrix = clv__alloc((size_t)(D * E) + 1, sizeof *matrix);
+    if (!matrix) {
+        clv__writer_out_of_memory(w);
+        return;
+    }
+    for (int64_t i = 0; i < D * E; i++) matrix[i] = 0;
+    for (int64_t i = 0; i < E * K; i++) {
+        const int64_t d = start[i / K] + i % K;
+        if (d >= 0 && d < D) matrix[d * E + i / K] = weight[i];
+    }
+    for (int d = 0; d < x->rank; d++) order[d] = d;
+    order[at] = x->rank - 1, order[x->rank - 1] = at; // its own inverse
+    const char *by = clv__writer_constant(w, CLV_DTYPE_F32, &shape, matrix), *in = clv__writer_in(w, 0);
+    free(matrix);
+    if (at == x->rank - 1) {
+        NODE(w, "MatMul", y_of(w), in, by);
+        return;
+    }
+    clv__writer_begin(w, "Transpose", (const char *const[]){in, NULL});
+    clv__writer_put_ints(w, "perm", order, x->rank);
+    const char *product = NODE(w, "MatMul", NULL, clv__writer_end(w, NULL), by);
+    clv__writer_begin(w, "Transpose", (const char *const[]){product, NULL});
+    clv__writer_put_ints(w, "perm", order, x->rank);
+    clv__writer_end(w, y_of(w));
+}
+
+static void write_grid_sample(clv__onnx_writer *w) {
+    static const char *const modes[] = {"bilinear", "nearest", "bicubic"}, *const edges[] = {"zeros",
+                                                                                             "border",
+                                                                                             "reflection"};
+    if (clv__writer_in_shape(w, 0)->rank != 4) {
+        clv__writer_cannot(w, "before opset 20 GridSample has two dimensions");
+        return;
+    }
+    clv__writer_begin(w, "GridSample",
+                      (const char *const[]){clv__writer_in(w, 0), clv__writer_in(w, 1), NULL});
+    clv__writer_put_text(w, "mode", modes[(int)clv__writer_number(w, "mode")]);
+    clv__writer_put_text(w, "padding_mode", edges[(int)clv__writer_number(w, "padding_mode")]);
+    clv__writer_put_int(w, "align_corners", clv__writer_number(w, "align_corners") != 0);
+    clv__writer_end(w, y_of(w));
+}
+
 const clv__onnx_write_row clv__onnx_write_moves[] = {
     {"full", NULL, write_full},
+    {"random_uniform", NULL, write_random_uniform},
+    {"random_normal", NULL, write_random_normal},
     {"reshape", NULL, write_reshape},
     {"permute", NULL, write_permute},
     {"broadcast_to", NULL, write_broadcast_to},
@@ -219,7 +334,10 @@ const clv__onnx_write_row clv__onnx_write_moves[] = {
     {"scatter_nd", NULL, write_scatter_nd},
     {"scatter_nd_add", NULL, write_scatter_nd_add},
     {"cumsum", NULL, write_cumsum},
+    {"cumprod", NULL, write_cumprod},
     {"topk", NULL, write_topk},
     {"lookup", NULL, write_lookup},
+    {"resample", NULL, write_resample},
+    {"grid_sample", NULL, write_grid_sample},
     {NULL, NULL, NULL},
 };

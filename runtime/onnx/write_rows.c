@@ -109,6 +109,35 @@ static void compare(clv__onnx_writer *w, const char *op, bool turned) {
     clv__writer_cast(w, truth, CLV__ONNX_INT32, y_of(w));
 }
 
+static void write_expm1(clv__onnx_writer *w) {
+    NODE(w, "Sub", y_of(w), NODE(w, "Exp", NULL, x_of(w)), clv__writer_scalar(w, 1));
+}
+
+static void write_log1p(clv__onnx_writer *w) {
+    NODE(w, "Log", y_of(w), NODE(w, "Add", NULL, x_of(w), clv__writer_scalar(w, 1)));
+}
+
+static void write_fmod(clv__onnx_writer *w) {
+    clv__writer_begin(w, "Mod", (const char *const[]){x_of(w), clv__writer_in(w, 1), NULL});
+    clv__writer_put_int(w, "fmod", 1);
+    clv__writer_end(w, y_of(w));
+}
+
+static void write_remainder(clv__onnx_writer *w) {
+    const char *b = clv__writer_in(w, 1), *often = NODE(w, "Floor", NULL, NODE(w, "Div", NULL, x_of(w), b));
+    NODE(w, "Sub", y_of(w), x_of(w), NODE(w, "Mul", NULL, often, b));
+}
+
+/** Half a turn further where b is below 0, on the side of a. */
+static void write_atan2(clv__onnx_writer *w) {
+    const double half = acos(-1.0);
+    const char *b = clv__writer_in(w, 1), *zero = clv__writer_scalar(w, 0);
+    const char *turn = NODE(w, "Where", NULL, NODE(w, "Less", NULL, x_of(w), zero),
+                            clv__writer_scalar(w, (float)-half), clv__writer_scalar(w, (float)half));
+    turn = NODE(w, "Where", NULL, NODE(w, "Less", NULL, b, zero), turn, zero);
+    NODE(w, "Add", y_of(w), NODE(w, "Atan", NULL, NODE(w, "Div", NULL, x_of(w), b)), turn);
+}
+
 static void write_eq(clv__onnx_writer *w) {
     compare(w, "Equal", false);
 }
@@ -412,6 +441,11 @@ const clv__onnx_write_row clv__onnx_write_rows[] = {
     {"asin", "Asin", NULL},
     {"acos", "Acos", NULL},
     {"atan", "Atan", NULL},
+    {"atan2", NULL, write_atan2},
+    {"expm1", NULL, write_expm1},
+    {"log1p", NULL, write_log1p},
+    {"fmod", NULL, write_fmod},
+    {"remainder", NULL, write_remainder},
     {"sinh", "Sinh", NULL},
     {"cosh", "Cosh", NULL},
     {"asinh", "Asinh", NULL},

@@ -1,11 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
 // Ops made of a few elementwise ones.
+#include <float.h>
+#include <math.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "base/memory.h"
+#include "base/number.h"
 #include "cleave/ops.h"
 #include "graph/signature.h"
 #include "tensor/dtype.h"
+
+extern const clv__op clv__op_nan_to_num;
 
 clv_tensor *clv_bitwise_not(clv_tensor *x) {
     const clv_dtype dtype = clv_tensor_dtype(x);
@@ -171,3 +177,110 @@ const clv__op clv__op_one_hot = {
                                                       {CLASSES("none", 0)},
                                                       {0}})),
     .build = build_one_hot};
+
+typedef struct nan_call {
+    float nan, posinf, neginf;
+} nan_call;
+
+/** Of what is x too, where it is `infinite`. */
+static clv_tensor *without(clv_tensor *y, clv_tensor *x, float infinite, float instead) {
+    clv_graph *graph = clv__tensor_graph(x);
+    return clv_where(clv_eq(x, clv_full(graph, CLV_DTYPE_F32, (clv_shape){0}, infinite)),
+                     clv_full(graph, CLV_DTYPE_F32, (clv_shape){0}, instead), y);
+}
+
+clv_tensor *clv_nan_to_num(clv_tensor *x, float nan, float posinf, float neginf) {
+    if (!clv__composite_takes(&clv__op_nan_to_num, &(nan_call){nan, posinf, neginf}, &x, 1)) return NULL;
+    clv_tensor *y = clv_clamp(x, -FLT_MAX, FLT_MAX);
+    if (!isinf(posinf)) y = without(y, x, INFINITY, posinf);
+    if (!isinf(neginf)) y = without(y, x, -INFINITY, neginf);
+    return clv_where(clv_eq(x, x), y, clv_full(clv__tensor_graph(x), CLV_DTYPE_F32, (clv_shape){0}, nan));
+}
+
+static clv_tensor *build_nan_to_num(const clv__call *call) {
+    const nan_call *a = call->attrs;
+    return clv_nan_to_num(call->in[0], a->nan, a->posinf, a->neginf);
+}
+
+const clv__op clv__op_nan_to_num = {
+    .name = "nan_to_num",
+    .inputs = CLV__INPUTS({"x", "f32"}),
+    .attributes = CLV__ATTRIBUTES({CLV__ATTRIBUTE(NUMBER, nan_call, nan, "0")},
+                                  {CLV__ATTRIBUTE(NUMBER, nan_call, posinf, "inf"), CLV__NOT_NAN},
+                                  {CLV__ATTRIBUTE(NUMBER, nan_call, neginf, "-inf"), CLV__NOT_NAN}),
+    .outputs = CLV__OUTPUTS({"y", "f32"}),
+    .attributes_of_call = true,
+    .attrs_bytes = sizeof(nan_call),
+    .samples = CLV__TRAINS(((const clv__sample_row[]){{.label = "rows",
+                                                       .quick = true,
+                                                       .in = {CLV__DIMS(3, 8)},
+                                                       .attrs = &(nan_call){0, INFINITY, -INFINITY}},
+                                                      {.label = "an infinity",
+                                                       .in = {CLV__DIMS(7)},
+                                                       .fill = {{CLV__FILL_LAST_INFINITE}},
+                                                       .no_gradient = true,
+                                                       .attrs = &(nan_call){0, 5, -5}},
+                                                      {0}})),
+    .build = build_nan_to_num};
+
+typedef struct arange_call {
+    double start, end, step;
+    clv_dtype dtype;
+} arange_call;
+
+static clv_tensor *build_arange(const clv__call *call) {
+    enum { MOST = 1 << 24 };
+    const arange_call *a = call->attrs;
+    const double n = ceil((a->end - a->start) / a->step);
+    const bool whole = a->dtype == CLV_DTYPE_I32;
+    if (!call->graph) return NULL;
+    if (a->dtype != CLV_DTYPE_F32 && !whole)
+        return clv__graph_fail(call->graph, CLV_E_DTYPE, "arange: %s is not possible, f32 and i32 are",
+                               clv_dtype_name(a->dtype));
+    if (!(n >= 0 && n <= MOST) || (whole && (a->start != rint(a->start) || a->step != rint(a->step))))
+        return clv__graph_fail(call->graph, CLV_E_VALUE, "arange: from %g to %g by %g is not possible",
+                               a->start, a->end, a->step);
+    union {
+        float as_float;
+        int32_t as_int;
+    } *numbers = clv__alloc((size_t)n + 1, sizeof *numbers);
+    if (!numbers) return clv__graph_fail(call->graph, CLV_E_HOST_MEMORY, "arange: no host memory");
+    for (int64_t i = 0; i < (int64_t)n; i++) {
+        const double value = a->start + (double)i * a->step;
+        if (whole)
+            numbers[i].as_int = (int32_t)fmin(fmax(value, INT32_MIN), INT32_MAX);
+        else
+            numbers[i].as_float = (float)value;
+    }
+    clv_tensor *y = clv_constant(call->graph, a->dtype, CLV_SHAPE((int64_t)n), numbers);
+    free(numbers);
+    return clv_detach(y); // what a constant is not: a result
+}
+
+clv_tensor *clv_arange(clv_graph *graph, double start, double end, double step, clv_dtype dtype) {
+    return build_arange(&(clv__call){.graph = graph, .attrs = &(arange_call){start, end, step, dtype}});
+}
+
+static bool arange_sample(const clv__op *op, int i, clv__sample *sample) {
+    static const arange_call cases[] = {
+        {0, 7, 1, CLV_DTYPE_F32}, {5, -4, -2, CLV_DTYPE_I32}, {1, 1, 3, CLV_DTYPE_F32}};
+    (void)op;
+    if (i < 0 || (size_t)i >= sizeof cases / sizeof *cases) return false;
+    clv__format(sample->label, sizeof sample->label, "%g to %g by %g", cases[i].start, cases[i].end,
+                cases[i].step);
+    memcpy(sample->attrs, &cases[i], sizeof cases[i]);
+    sample->quick = sample->no_gradient = true;
+    return true;
+}
+
+const clv__op clv__op_arange = {
+    .name = "arange",
+    .inputs = CLV__NO_INPUTS,
+    .attributes = CLV__ATTRIBUTES(
+        {CLV__ATTRIBUTE(NUMBER, arange_call, start, "0")}, {CLV__ATTRIBUTE(NUMBER, arange_call, end, NULL)},
+        {CLV__ATTRIBUTE(NUMBER, arange_call, step, "1")}, {CLV__ATTRIBUTE(DTYPE, arange_call, dtype, "1")}),
+    .outputs = CLV__OUTPUTS({"y", "f32|i32"}),
+    .attributes_of_call = true,
+    .attrs_bytes = sizeof(arange_call),
+    .sample = CLV__TRAINS(arange_sample),
+    .build = build_arange};

@@ -341,6 +341,7 @@ static clv__fill sample_fill(const clv__ew_row *row, clv_dtype type, clv_dtype t
 
 static void zero_grad(const clv__node *node, clv_tensor *const *dy, clv_tensor **dx);
 static void focal_grad(const clv__node *node, clv_tensor *const *dy, clv_tensor **dx);
+static void remainder_grad(const clv__node *node, clv_tensor *const *dy, clv_tensor **dx);
 
 /** The cases of a row's op: all shapes in one type, then the first few in each other. */
 static bool row_sample(const clv__op *op, int i, clv__sample *sample) {
@@ -362,7 +363,8 @@ static bool row_sample(const clv__op *op, int i, clv__sample *sample) {
     sample->n_in = row->n_in;
     sample->quick = shapes->quick && k == 0;
     // Differences over a step are none, and targets have no gradient.
-    sample->no_gradient = integer || op->grad == zero_grad || op->grad == focal_grad;
+    sample->no_gradient =
+        integer || op->grad == zero_grad || op->grad == focal_grad || op->grad == remainder_grad;
     for (int in = 0; in < row->n_in; in++) {
         const bool condition = row->types == CLV__EW_CHOOSE && in == 0;
         sample->in[in] = (clv__desc){!condition ? type
@@ -451,6 +453,21 @@ static void pow_grad(const clv__node *node, clv_tensor *const *dy, clv_tensor **
     }
     if (clv__wants_grad(node, 1))
         dx[1] = sum_like(clv_mul(dy[0], clv_where(clv_eq(a, zero), zero, clv_mul(y, clv_log(a)))), b);
+}
+
+/** Of b: how often it went into a, which rounding makes whole again. */
+static void remainder_grad(const clv__node *node, clv_tensor *const *dy, clv_tensor **dx) {
+    clv_tensor *a = clv__node_in(node, 0), *b = clv__node_in(node, 1), *y = clv__node_out(node, 0);
+    if (clv__wants_grad(node, 0)) dx[0] = sum_like(dy[0], a);
+    if (clv__wants_grad(node, 1))
+        dx[1] = clv_neg(sum_like(clv_mul(dy[0], clv_round(clv_div(clv_sub(a, y), b))), b));
+}
+
+static void atan2_grad(const clv__node *node, clv_tensor *const *dy, clv_tensor **dx) {
+    clv_tensor *a = clv__node_in(node, 0), *b = clv__node_in(node, 1);
+    clv_tensor *share = clv_div(dy[0], clv_add(clv_square(a), clv_square(b)));
+    if (clv__wants_grad(node, 0)) dx[0] = sum_like(clv_mul(share, b), a);
+    if (clv__wants_grad(node, 1)) dx[1] = clv_neg(sum_like(clv_mul(share, a), b));
 }
 
 /** What is not positive has the weight for its slope, and is the weight's. */
@@ -686,6 +703,9 @@ BINARY_BUILDER(sub)
 BINARY_BUILDER(mul)
 BINARY_BUILDER(div)
 BINARY_BUILDER(pow)
+BINARY_BUILDER(fmod)
+BINARY_BUILDER(remainder)
+BINARY_BUILDER(atan2)
 BINARY_BUILDER(eq)
 BINARY_BUILDER(ne)
 BINARY_BUILDER(lt)

@@ -14,6 +14,9 @@ static const struct {
              "device's rounding"},
     {"dropout",
      "PyTorch's random numbers are others; tests/ops/dropout.c holds them to the published Philox values"},
+    {"random_uniform",
+     "PyTorch's random numbers are others; tests/ops/dropout.c holds them to the published Philox values"},
+    {"random_normal", "as random_uniform; tests/ops/dropout.c holds moments and the share within a deviation"},
     {"to",
      "a copy to another device, no arithmetic; tests/unit/place.c compares models over two devices with one"},
 };

@@ -89,4 +89,30 @@ with cases.case("attention_step") as c:
                for part in (query.unsqueeze(1), keys[:, : at + 1], values[:, : at + 1]))
     c.expect("y", (q @ k.transpose(2, 3) / (d // heads) ** 0.5).softmax(-1).matmul(v).transpose(1, 2).reshape(n, d))
 
+for name, mask in {"truths": torch.tensor([[1, 0, 1, 1], [0, 1, 1, 0], [1, 1, 1, 1]]).bool(), "added": torch.randn(2, 1, 3, 4)}.items():
+    with cases.case(f"attention_{name}", "scaled_dot_product_attention") as c:
+        q, k, v = c.input("q", torch.randn(2, 2, 3, 4)), c.input("k", torch.randn(2, 2, 4, 4)), c.input("v", torch.randn(2, 2, 4, 5))
+        c.expect("y", F.scaled_dot_product_attention(q, k, v, c.input("mask", mask, as_is=True)))
+with cases.case("attention_hidden", "scaled_dot_product_attention") as c:  # a query that sees nothing
+    q, k, v = (c.input(name, torch.randn(1, 3, 4)) for name in "qkv")
+    c.expect("y", F.scaled_dot_product_attention(q, k, v, c.input("mask", torch.tensor([[1, 0, 1], [0, 0, 0], [0, 1, 0]]).bool(), as_is=True)))
+with cases.case("attention_hidden_added", "scaled_dot_product_attention") as c:
+    q, k, v = (c.input(name, torch.randn(1, 3, 4)) for name in "qkv")
+    mask = torch.zeros(3, 3)
+    mask[1], mask[2, 0] = -float("inf"), -float("inf")
+    c.expect("y", F.scaled_dot_product_attention(q, k, v, c.input("mask", mask, grad=False)))
+for name, causal in (("groups", False), ("groups_causal", True)):
+    with cases.case(f"attention_{name}", "scaled_dot_product_attention", enable_gqa=1, causal=int(causal)) as c:
+        q, k, v = c.input("q", torch.randn(2, 4, 3, 4)), c.input("k", torch.randn(2, 2, 3, 4)), c.input("v", torch.randn(2, 2, 3, 5))
+        c.expect("y", F.scaled_dot_product_attention(q, k, v, is_causal=causal, enable_gqa=True))
+with cases.case("attention_groups_mask", "scaled_dot_product_attention", enable_gqa=1) as c:
+    q, k, v = c.input("q", torch.randn(2, 4, 3, 4)), c.input("k", torch.randn(2, 2, 5, 4)), c.input("v", torch.randn(2, 2, 5, 5))
+    c.expect("y", F.scaled_dot_product_attention(q, k, v, c.input("mask", torch.randn(2, 4, 3, 5)), enable_gqa=True))
+for name, interleaved in (("rotary", False), ("rotary_neighbours", True)):  # transformers' rotate_half, and that of GPT-J
+    with cases.case(name, "rotary_embedding", interleaved=int(interleaved)) as c:
+        x, angle = c.input("x", torch.randn(2, 2, 3, 8)), torch.randn(3, 3)
+        cos, sin = c.input("cos", angle.cos()), c.input("sin", angle.sin())
+        a, b = (x[..., 0:6:2], x[..., 1:6:2]) if interleaved else (x[..., :3], x[..., 3:6])
+        left, right = a * cos - b * sin, b * cos + a * sin
+        c.expect("y", torch.cat([torch.stack([left, right], -1).flatten(-2) if interleaved else torch.cat([left, right], -1), x[..., 6:]], -1))
 cases.write()

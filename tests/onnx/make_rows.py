@@ -636,4 +636,21 @@ case("QLinearSoftmax", lambda a, sa, za, sy, zy: bytes_of(torch.softmax(real_of(
 case("QLinearAveragePool", lambda a, sa, za, sy, zy: bytes_of(F.avg_pool2d(real_of(a, 0.125), 2, 1), 0.25),
      [whole(0, 200, 2, 3, 4, 4, dtype=u8), scale(0.125), zero, scale(0.25), zero], kernel_shape=[2, 2], **by)
 
+# random numbers, of which nothing is left to chance
+case("RandomUniform", lambda a: a + 1.5, [x(2, 3)], nodes=[("RandomUniform", [], ["r"], dict(shape=[2, 3], low=1.5, high=1.5)),
+                                                           ("Add", ["in0", "r"], ["out0"], {})])
+case("RandomNormal", lambda a: a - 2, [x(2, 3)], nodes=[("RandomNormal", [], ["r"], dict(shape=[3], mean=-2.0, scale=0.0)),
+                                                        ("Add", ["in0", "r"], ["out0"], {})])
+case("RandomUniformLike", lambda a: torch.full((2, 3), 0.25).double(), [x(2, 3)], grad=False, low=0.25, high=0.25)
+case("RandomNormalLike", lambda a: torch.full((2, 3), 4).int(), [x(2, 3)], grad=False, mean=4.0, scale=0.0, dtype=INT32)
+case("Bernoulli", lambda a: a, [whole(0, 2, 3, 4).double()], grad=False, opset=15)
+case("Multinomial", lambda a: torch.tensor([[1, 1, 1], [2, 2, 2]]).int(), [R(-500, 3, -500, -800, -700, 0).reshape(2, 3)], grad=False, sample_size=3)
+case("GridSample", lambda a, g: F.grid_sample(a, g, "bicubic", "border", align_corners=True), [x(1, 2, 5, 6), grid], name="bicubic",
+     mode="bicubic", padding_mode="border", align_corners=1)
+case("Attention", lambda q, k, v, m: F.scaled_dot_product_attention(q, k, v, m, enable_gqa=True),
+     [x(2, 4, 3, 4), x(2, 2, 5, 4), x(2, 2, 5, 4), x(3, 5)], name="groups, mask", opset=23)
+case("RotaryEmbedding", lambda a, cos, sin: torch.stack([a[..., ::2] * cos[:, None] - a[..., 1::2] * sin[:, None],
+                                                         a[..., 1::2] * cos[:, None] + a[..., ::2] * sin[:, None]], -1).flatten(-2),
+     [x(1, 2, 3, 8), x(1, 3, 4), x(1, 3, 4)], name="neighbours", opset=23, interleaved=1)
+
 save(HERE / "rows.safetensors", tensors)

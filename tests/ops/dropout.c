@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-// What samples cannot say of dropout: that its random numbers are Philox's, on the host and in kernels, that masks of
-// different steps, seeds and nodes differ, how many elements it drops, and when it does nothing.
+// What samples cannot say of dropout and of the ops of random.c: that its random numbers are Philox's, on the host and in kernels, that masks of
+// different steps, seeds and nodes differ, how many elements it drops, when it does nothing, and how what is drawn is distributed.
 #include <math.h>
 
 #include "base/random.h"
 #include "check/interpret.h"
 #include "cleave/cleave.h"
+#include "graph/graph.h"
 #include "harness/harness.h"
 
 /** Random123's known answers: examples/kat_vectors, philox4x32 10. */
@@ -103,6 +104,93 @@ static void masks(void **state) {
     clv_runtime_destroy(runtime);
 }
 
+enum { UNIFORM, NORMAL, CHANCE, CLASSES, KINDS };
+
+/** A tensor of each kind, of rows `first` to before first + rows of N. */
+static void draw_kinds(clv_runtime *runtime, clv_device *device, int64_t step, int64_t first, int64_t rows,
+                       float *out) {
+    static const float weights[] = {1, 0, 2, 1};
+    clv_graph *graph;
+    clv_plan *plan;
+    clv_session *session;
+    clv_run *run;
+    int64_t ticket;
+    float *p = malloc(N * sizeof *p);
+    int32_t *classes = malloc(N * sizeof *classes);
+    for (int i = 0; i < N; i++) p[i] = 0.3f;
+    assert_status(clv_graph_create(runtime, &graph), CLV_OK, runtime);
+    clv_tensor *in = clv_input(graph, "p", CLV_DTYPE_F32, CLV_SHAPE(rows));
+    clv__parts parts = clv__parts_begin(graph);
+    clv__parts_next(graph, &parts, (clv__cut){.first = first, .rows = rows});
+    clv_tensor *y[KINDS] = {
+        clv_random_uniform(graph, CLV_SHAPE(rows), -1, 3), clv_random_normal(graph, CLV_SHAPE(rows), 5, 2),
+        clv_bernoulli(in),
+        clv_reshape(
+            clv_multinomial(clv_broadcast_to(clv_constant(graph, CLV_DTYPE_F32, CLV_SHAPE(1, 4), weights),
+                                             CLV_SHAPE(rows, 4)),
+                            1, true),
+            CLV_SHAPE(rows))};
+    clv__parts_end(graph, &parts);
+    for (int k = 0; k < KINDS; k++) clv_output(y[k], (const char *[]){"u", "n", "b", "m"}[k]);
+    assert_status(clv_plan_create(graph, &(clv_plan_config){.device = device}, &plan), CLV_OK, runtime);
+    assert_status(clv_session_create(runtime, &(clv_session_config){.seed = 7, .step = step}, &session),
+                  CLV_OK, runtime);
+    assert_status(clv_run_create(session, plan, &run), CLV_OK, runtime);
+    assert_status(clv_run_feed(run, in, p, (size_t)rows * sizeof *p), CLV_OK, runtime);
+    assert_status(clv_run_step(run, &ticket), CLV_OK, runtime);
+    for (int k = 0; k < KINDS; k++)
+        assert_status(clv_run_fetch(run, ticket, y[k], k == CLASSES ? (void *)classes : out + k * N,
+                                    (size_t)rows * sizeof *out),
+                      CLV_OK, runtime);
+    for (int64_t i = 0; i < rows; i++) out[CLASSES * N + i] = (float)classes[i];
+    clv_run_destroy(run);
+    clv_session_destroy(session);
+    clv_plan_destroy(plan);
+    clv_graph_destroy(graph);
+    free(p);
+    free(classes);
+}
+
+/** Moments of what is drawn, within five of their own deviations. */
+static void distributions(void **state) {
+    (void)state;
+    clv_runtime *runtime = clv__test_runtime(NULL);
+    float *a = malloc(KINDS * N * sizeof *a), *b = malloc(KINDS * N * sizeof *b);
+    clv_device *device;
+    for (int k = -1; (device = clv__test_next_device(runtime, &k)) != NULL;) {
+        draw_kinds(runtime, device, 5, 0, N, a);
+        double mean[KINDS] = {0}, square[KINDS] = {0}, within = 0, of[4] = {0};
+        for (int kind = 0; kind < KINDS; kind++)
+            for (int i = 0; i < N; i++) {
+                const double v = (double)a[kind * N + i];
+                mean[kind] += v / N, square[kind] += v * v / N;
+                within += kind == NORMAL && fabs(v - 5) < 2;
+                if (kind == CLASSES) of[(int)v] += 1;
+            }
+        for (int i = 0; i < N; i++) {
+            clv__philox words = clv__philox_at(7, CLV__STREAM_RANDOM, (uint32_t)i / 4, 5, 0, 0);
+            assert_true(a[i] == -1 + 4 * clv__uniform(words.word[i % 4]));
+        }
+        assert_true(fabs(mean[UNIFORM] - 1) < 5 * sqrt(16.0 / 12 / N));
+        assert_true(fabs(mean[NORMAL] - 5) < 5 * 2 / sqrt(N));
+        assert_true(fabs(square[NORMAL] - 25 - 4) < 5 * sqrt((2 * 16 + 4 * 25 * 4.0) / N));
+        assert_true(fabs(within / N - 0.6827) < 5 * sqrt(0.6827 * 0.3173 / N));
+        assert_true(fabs(mean[CHANCE] - 0.3) < 5 * sqrt(0.3 * 0.7 / N));
+        assert_true(of[1] == 0 && fabs(of[2] / N - 0.5) < 5 * 0.5 / sqrt(N));
+        assert_true(fabs(of[0] / N - 0.25) < 5 * sqrt(0.25 * 0.75 / N));
+        draw_kinds(runtime, device, 6, 0, N,
+                   b); // another step: one class of four and one of two agree by chance
+        for (int kind = 0; kind < CHANCE; kind++)
+            assert_true(memcmp(a + kind * N, b + kind * N, N * sizeof *a) != 0);
+        draw_kinds(runtime, device, 5, 4001, 101, b); // a part of the batch draws its rows of the whole
+        for (int kind = 0; kind < KINDS; kind++)
+            assert_memory_equal(a + kind * N + 4001, b + kind * N, 101 * sizeof *a);
+    }
+    free(a);
+    free(b);
+    clv_runtime_destroy(runtime);
+}
+
 static void identity(void **state) {
     (void)state;
     clv_runtime *runtime = clv__test_runtime(&(clv_runtime_config){.no_opencl = true});
@@ -122,6 +210,7 @@ int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(philox_known_answers),
         cmocka_unit_test(masks),
+        cmocka_unit_test(distributions),
         cmocka_unit_test(identity),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -62,6 +62,29 @@ MISTAKE(tril_scalar, clv_tril(in->s, 0))
 MISTAKE(triu_scalar, clv_triu(in->s, 0))
 MISTAKE(one_hot_floats, clv_one_hot(in->a, 3))
 MISTAKE(one_hot_none, clv_one_hot(in->i, 0))
+MISTAKE(cumprod_axis, clv_cumprod(in->a, 2, false, false))
+MISTAKE(prod_axis, clv_prod(in->a, (int[]){1, -1}, 2, false))
+MISTAKE(nan_to_num_nan, clv_nan_to_num(in->a, 0, NAN, 0))
+MISTAKE(arange_away, clv_arange(in->graph, 0, 5, -1, CLV_DTYPE_F32))
+MISTAKE(arange_half, clv_arange(in->graph, 0.5, 5, 1, CLV_DTYPE_I32))
+MISTAKE(arange_dtype, clv_arange(in->graph, 0, 5, 1, CLV_DTYPE_U8))
+MISTAKE(uniform_endless, clv_random_uniform(in->graph, CLV_SHAPE(3), 0, INFINITY))
+MISTAKE(normal_negative, clv_random_normal(in->graph, CLV_SHAPE(3), 0, -1))
+MISTAKE(bernoulli_whole, clv_bernoulli(in->i))
+MISTAKE(multinomial_rank, clv_multinomial(in->x, 1, true))
+MISTAKE(multinomial_many, clv_multinomial(in->a, 4, false))
+MISTAKE(multinomial_none, clv_multinomial(in->a, 0, true))
+MISTAKE(interpolate_rank, clv_interpolate(in->a, (clv_shape){0}, NULL))
+MISTAKE(interpolate_sizes, clv_interpolate(in->x, CLV_SHAPE(4, 4), NULL))
+MISTAKE(interpolate_none, clv_interpolate(in->x, CLV_SHAPE(0), NULL))
+MISTAKE(interpolate_scale, clv_interpolate(in->x, (clv_shape){0}, &(clv_interpolate_config){.scale = {0.1}}))
+MISTAKE(resample_axis, clv_resample(in->a, 2, in->i, in->a))
+MISTAKE(resample_table, clv_resample(in->a, 1, clv_reshape(in->i, CLV_SHAPE(6)), in->a))
+MISTAKE(grid_rank, clv_grid_sample(in->a, in->a, CLV_GRID_BILINEAR, CLV_GRID_ZEROS, false))
+MISTAKE(grid_numbers, clv_grid_sample(in->x, in->x, CLV_GRID_BILINEAR, CLV_GRID_ZEROS, false))
+MISTAKE(grid_mode, clv_grid_sample(in->x, in->x, (clv_grid_mode)3, CLV_GRID_ZEROS, false))
+MISTAKE(adaptive_max_rank, clv_adaptive_max_pool2d(in->x, 1, 1))
+MISTAKE(adaptive_max_none, clv_adaptive_max_pool1d(in->x, 0))
 MISTAKE(logical_types, clv_logical_or(in->a, in->i))
 MISTAKE(sum_to_shape, clv_sum_to(in->a, CLV_SHAPE(2)))
 MISTAKE(sum_to_longer, clv_sum_to(in->a, CLV_SHAPE(1, 2, 3)))
@@ -151,6 +174,29 @@ static const struct {
     {triu_scalar, CLV_E_SHAPE, "triu: x has 0 dimensions, a matrix has two"},
     {one_hot_floats, CLV_E_DTYPE, "one_hot: x is f32, it must be integers"},
     {one_hot_none, CLV_E_VALUE, "one_hot: 0 classes of a tensor of rank"},
+    {cumprod_axis, CLV_E_VALUE, "axis 2"},
+    {prod_axis, CLV_E_VALUE, "prod: axis -1 is outside of rank 2, or named twice"},
+    {nan_to_num_nan, CLV_E_VALUE, "posinf"},
+    {arange_away, CLV_E_VALUE, "arange: from 0 to 5 by -1 is not possible"},
+    {arange_half, CLV_E_VALUE, "arange: from 0.5 to 5 by 1"},
+    {arange_dtype, CLV_E_DTYPE, "arange: u8 is not possible"},
+    {uniform_endless, CLV_E_VALUE, "0 and inf are no limits"},
+    {normal_negative, CLV_E_VALUE, "0 and -1 are no mean and standard deviation"},
+    {bernoulli_whole, CLV_E_DTYPE, "p is i32"},
+    {multinomial_rank, CLV_E_SHAPE, "multinomial: weights must be"},
+    {multinomial_many, CLV_E_VALUE, "multinomial: 4 of 3 classes without replacement"},
+    {multinomial_none, CLV_E_VALUE, "n is 0"},
+    {interpolate_rank, CLV_E_SHAPE, "interpolate: 0 sizes for x of 2 dimensions"},
+    {interpolate_sizes, CLV_E_SHAPE, "interpolate: 2 sizes for x of 3 dimensions"},
+    {interpolate_none, CLV_E_VALUE, "interpolate: 4 places cannot become 0"},
+    {interpolate_scale, CLV_E_VALUE, "interpolate: 4 places cannot become 0"},
+    {resample_axis, CLV_E_SHAPE, "start"},
+    {resample_table, CLV_E_SHAPE, "weight"},
+    {grid_rank, CLV_E_SHAPE, "x has 2 dimensions, it must have 3, 4 or 5"},
+    {grid_numbers, CLV_E_SHAPE, "grid must have 3 dimensions, the last one of 1 numbers"},
+    {grid_mode, CLV_E_VALUE, "mode"},
+    {adaptive_max_rank, CLV_E_SHAPE, "adaptive_max_pool2d: x must have 4 dimensions"},
+    {adaptive_max_none, CLV_E_VALUE, "adaptive_max_pool1d: 1 x 0 is no size"},
     {bitwise_not_floats, CLV_E_DTYPE, "bitwise_not: x is f32, it must be i32, i8, u8 or bool"},
     {logical_types, CLV_E_DTYPE, "b is i32"},
     {sum_to_shape, CLV_E_SHAPE, "[2] does not broadcast to [2,3]"},

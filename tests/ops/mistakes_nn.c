@@ -46,6 +46,13 @@ MISTAKE(solid_pool_rank, clv_max_pool3d(in->x, &(clv_pool3d_config){.kernel = {2
 MISTAKE(solid_pool_config, clv_avg_pool3d(in->x, NULL))
 MISTAKE(adaptive_empty, clv_adaptive_avg_pool2d(clv_slice(in->x, 2, 0, 0), 3, 3))
 MISTAKE(attention_rank, clv_scaled_dot_product_attention(in->s, in->m, in->m, NULL))
+MISTAKE(attention_groups, clv_scaled_dot_product_attention(clv_reshape(in->m, CLV_SHAPE(3, 2, 4)),
+                                                           clv_reshape(in->m, CLV_SHAPE(2, 3, 4)),
+                                                           clv_reshape(in->m, CLV_SHAPE(2, 3, 4)),
+                                                           &(clv_attention_config){.enable_gqa = true}))
+MISTAKE(rotary_pairs, clv_rotary_embedding(in->m, in->m, in->m, false))
+MISTAKE(self_attention_mask, clv_self_attention(clv_reshape(in->m, CLV_SHAPE(1, 2, 12)), 2,
+                                                &(clv_attention_config){.attn_mask = in->m}))
 MISTAKE(self_attention_heads, clv_self_attention(clv_reshape(in->m, CLV_SHAPE(1, 2, 12)), 3, NULL))
 MISTAKE(self_attention_no_heads, clv_self_attention(clv_reshape(in->m, CLV_SHAPE(1, 2, 12)), 0, NULL))
 MISTAKE(self_attention_dropout, clv_self_attention(clv_reshape(in->m, CLV_SHAPE(1, 2, 12)), 2,
@@ -181,6 +188,9 @@ static const struct {
     {solid_pool_config, CLV_E_VALUE, "avg_pool3d: config is NULL"},
     {adaptive_empty, CLV_E_SHAPE, "x must have at least one row and column"},
     {attention_rank, CLV_E_SHAPE, "query must be [...,T,E], E at least 1"},
+    {attention_groups, CLV_E_SHAPE, "3 heads for 2 of keys"},
+    {rotary_pairs, CLV_E_SHAPE, "rotary_embedding: "},
+    {self_attention_mask, CLV_E_UNSUPPORTED, "masks and grouped queries"},
     {self_attention_heads, CLV_E_VALUE, "12 columns do not part into queries, keys and values of 3 heads"},
     {self_attention_no_heads, CLV_E_VALUE, "12 columns do not part into queries, keys and values of 0 heads"},
     {self_attention_dropout, CLV_E_VALUE, "p must be from 0 to 1, it is 1.5"},

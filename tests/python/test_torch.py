@@ -159,6 +159,25 @@ class Check(unittest.TestCase):
         for got, wanted in zip(cleave.compile(Middle(), device=DEVICE).predict(x), Middle()(x)):
             torch.testing.assert_close(got, wanted, equal_nan=True)
 
+    def test_sampling(self):
+        class Sampled(nn.Module):
+            def __init__(self):
+                super().__init__()
+                self.theta = nn.Parameter(torch.tensor([[0.91, 0.23, 0.12], [-0.13, 0.83, 0.05]]))
+                ys, xs = torch.meshgrid(torch.linspace(-1, 1, 6), torch.linspace(-1, 1, 5), indexing="ij")
+                self.register_buffer("base", torch.stack([xs, ys, torch.ones(6, 5)], -1))
+
+            def forward(self, x):
+                grid = torch.einsum("ij,hwj->hwi", self.theta, self.base)[None].expand(2, -1, -1, -1)
+                y = F.grid_sample(x, grid, padding_mode="border", align_corners=False)
+                for how in (dict(size=(7, 9), mode="bilinear"), dict(size=(5, 6), mode="nearest"), dict(scale_factor=1.5, mode="bicubic"),
+                            dict(size=(4, 5), mode="bilinear", antialias=True), dict(scale_factor=(2, 1.4), mode="nearest-exact")):
+                    y = F.interpolate(y, **how)
+                y = F.adaptive_max_pool2d(y, (5, 4)).sum(1)
+                y = torch.atan2(y, x[:, 0, :5, :4]) + torch.expm1(y * 0.1) + torch.log1p(y * y) + torch.remainder(y.floor(), 3) + torch.fmod(y.floor(), 3)
+                return torch.nan_to_num(y.prod(2) + y.cumprod(2).sum(2))
+        self.held(Sampled(), torch.randn(2, 3, 6, 5), torch.randn(2, 5), loss="mse", tolerance=1e-3)
+
     def test_losses(self):
         x, k = torch.randn(6, 4), torch.randint(0, 4, (6,))
         k_ignored = k.clone()

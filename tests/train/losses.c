@@ -101,10 +101,10 @@ static void numbers_are_learnt(void **state) {
 /** What the graph says of a loss, in steps too small to change anything, is what the host says. */
 static void graph_and_host_agree(void **state) {
     (void)state;
-    static const char *const names[] = {"mse", "l1", "huber", "focal", "bce_with_logits"};
+    static const char *const names[] = {"mse", "l1", "huber", "focal", "bce_with_logits", "kl_div"};
     clv_dataset *dataset = numbers();
-    double told[5];
-    for (int i = 0; i < 5; i++) {
+    double told[6];
+    for (int i = 0; i < 6; i++) {
         clv_train_config config = config_of(&regression, dataset);
         config.loss = clv_loss_find(names[i]);
         config.lr = 1e-12;
@@ -114,6 +114,34 @@ static void graph_and_host_agree(void **state) {
         assert_true(fabs(result.train_loss - told[i]) < 1e-5 * fabs(told[i]));
         for (int k = 0; k < i; k++) assert_true(told[k] != told[i]);
     }
+    clv_dataset_destroy(dataset);
+}
+
+static clv_tensor *log_probabilities(clv_tensor *x, const clv_model *model) {
+    return clv_log_softmax(clv_nn_linear(x, "fc", model->classes, NULL), -1);
+}
+
+/** Of logarithms of probabilities nll and cross_entropy are one, in training and evaluation. */
+static void nll_is_cross_entropy(void **state) {
+    (void)state;
+    static float x[ROWS * IN];
+    static int32_t y[ROWS];
+    const clv_model model = {.name = "classes", .build = log_probabilities, .input = {IN}, .classes = 4};
+    clv_dataset *dataset = NULL;
+    for (int i = 0; i < ROWS * IN; i++) x[i] = (float)(i * 5 % 11) / 5 - 1;
+    for (int i = 0; i < ROWS; i++) y[i] = i * i % 4;
+    clv_array inputs = {.type = CLV_DTYPE_F32, .shape = CLV_SHAPE(ROWS, IN), .data = x, .borrowed = true};
+    clv_array targets = {.type = CLV_DTYPE_I32, .shape = CLV_SHAPE(ROWS), .data = y, .borrowed = true};
+    assert_status(clv_dataset_from_arrays(runtime, &inputs, &targets, NULL, &dataset), CLV_OK, runtime);
+    clv_train_result results[2];
+    for (int i = 0; i < 2; i++) {
+        clv_train_config config = config_of(&model, dataset);
+        config.loss = clv_loss_find(i ? "nll" : "cross_entropy");
+        results[i] = train(&config, NULL, 0, NULL);
+    }
+    assert_true(results[0].test.loss > 0.1);
+    assert_true(fabs(results[0].test.loss - results[1].test.loss) < 1e-6);
+    assert_true(fabs(results[0].train_loss - results[1].train_loss) < 1e-6);
     clv_dataset_destroy(dataset);
 }
 
@@ -373,8 +401,8 @@ int main(void) {
         cmocka_unit_test(numbers_are_learnt),    cmocka_unit_test(evaluation_tells_the_loss),
         cmocka_unit_test(a_loss_of_ones_own),    cmocka_unit_test(what_functions_return),
         cmocka_unit_test(the_loss_is_a_setting), cmocka_unit_test(losses_by_name),
-        cmocka_unit_test(graph_and_host_agree),  cmocka_unit_test(texts_are_learnt),
-        cmocka_unit_test(what_does_not_fit),
+        cmocka_unit_test(graph_and_host_agree),  cmocka_unit_test(nll_is_cross_entropy),
+        cmocka_unit_test(texts_are_learnt),      cmocka_unit_test(what_does_not_fit),
     };
     return cmocka_run_group_tests(tests, setup, teardown);
 }

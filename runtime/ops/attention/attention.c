@@ -166,8 +166,55 @@ const clv__op clv__op_causal_softmax = {
     CLV__GRADIENT(causal_softmax),
     COMMON};
 
+extern const clv__op clv__op_rotary_embedding;
+
 clv_tensor *clv_causal_softmax(clv_tensor *x, float scale) {
     return clv__node_add(&clv__op_causal_softmax, &(attention_attrs){scale}, &x, 1, 0);
+}
+
+// ---- any mask, grouped queries -------------------------------------------------------------------------------
+
+/** x [..., heads, rows, columns] as [..., groups, heads / groups, rows, columns]; of one head, and of none, it stays as broad as it is. */
+static clv_tensor *grouped(clv_tensor *x, int64_t groups) {
+    clv_shape s = clv_tensor_shape(x);
+    if (!x || s.rank < 3) return x;
+    const int at = s.rank - 3;
+    const int64_t heads = s.dims[at], each = heads == 1 ? 1 : heads / groups;
+    if (s.rank == CLV_MAX_RANK || (heads != 1 && heads % groups))
+        return clv__graph_fail(clv__tensor_graph(x), CLV_E_SHAPE,
+                               "scaled_dot_product_attention: %lld heads for %lld of keys", (long long)heads,
+                               (long long)groups);
+    for (int d = s.rank; d > at + 1; d--) s.dims[d] = s.dims[d - 1];
+    s.rank++;
+    s.dims[at] = heads / each, s.dims[at + 1] = each;
+    return clv_reshape(x, s);
+}
+
+/** 1, or 0, where a query sees a key, the others 0, or -infinity. */
+static clv_tensor *seen_before(clv_graph *graph, int64_t T, int64_t S, bool added) {
+    clv_tensor *ones = clv_full(graph, CLV_DTYPE_F32, CLV_SHAPE(T, S), !added);
+    clv_tensor *seen = clv_causal_mask(ones, added ? -INFINITY : 0);
+    return added ? seen : clv_cast(seen, CLV_DTYPE_BOOL);
+}
+
+/** The softmax of what is seen; zeros where nothing is. */
+static clv_tensor *masked_softmax(clv_tensor *x, clv_tensor *mask, bool causal) {
+    clv_graph *graph = clv__tensor_graph(x);
+    const clv_shape s = clv_tensor_shape(x);
+    if (!x) return NULL;
+    const bool added = clv__is_float(clv_tensor_dtype(mask));
+    clv_tensor *zero = clv_full(graph, CLV_DTYPE_F32, (clv_shape){0}, 0);
+    clv_tensor *past = causal ? seen_before(graph, s.dims[s.rank - 2], s.dims[s.rank - 1], added) : NULL;
+    if (!added) {
+        if (past) mask = clv_logical_and(clv_cast(mask, CLV_DTYPE_BOOL), past);
+        clv_tensor *hidden = clv_full(graph, CLV_DTYPE_F32, (clv_shape){0}, -INFINITY);
+        return clv_where(mask, clv_softmax(clv_where(mask, x, hidden), -1), zero);
+    }
+    if (past) mask = clv_add(mask, past);
+    const int last = clv_tensor_shape(mask).rank - 1;
+    clv_tensor *none = last < 0 ? mask : clv_max(mask, &last, 1, true); // of a row
+    none = clv_eq(none, clv_full(graph, CLV_DTYPE_F32, (clv_shape){0}, -INFINITY));
+    return clv_where(none, zero, clv_softmax(clv_where(none, zero, clv_add(x, mask)), -1));
 }
 
 clv_tensor *clv_scaled_dot_product_attention(clv_tensor *query, clv_tensor *key, clv_tensor *value,
@@ -175,41 +222,133 @@ clv_tensor *clv_scaled_dot_product_attention(clv_tensor *query, clv_tensor *key,
     static const clv_attention_config defaults = {0};
     const clv_attention_config *c = config ? config : &defaults;
     if (!query) return NULL; // after a mistake
-    clv_shape q = clv_tensor_shape(query);
+    const clv_shape q = clv_tensor_shape(query), k = clv_tensor_shape(key);
+    clv_tensor *mask = c->attn_mask;
     if (q.rank < 2 || q.dims[q.rank - 1] == 0)
         return clv__graph_fail(clv__tensor_graph(query), CLV_E_SHAPE,
                                "scaled_dot_product_attention: query must be [...,T,E], E at least 1");
+    const bool groups = c->enable_gqa && q.rank > 2 && k.rank > 2 && k.dims[k.rank - 3] != q.dims[q.rank - 3];
+    if (groups) {
+        const int64_t heads = k.dims[k.rank - 3];
+        if (heads < 1)
+            return clv__graph_fail(clv__tensor_graph(query), CLV_E_SHAPE,
+                                   "scaled_dot_product_attention: key has no heads");
+        query = grouped(query, heads), key = grouped(key, heads), value = grouped(value, heads);
+        if (mask) mask = grouped(mask, heads);
+        if (!query || !key || !value) return NULL;
+    }
     float scale = c->scale != 0 ? c->scale : (float)(1 / sqrt((double)q.dims[q.rank - 1]));
     clv_tensor *weights;
-    if (c->causal)
+    if (c->causal && !mask)
         weights = clv_causal_softmax(clv_matmul_t(query, false, key, true), scale);
-    else
-        weights = clv_softmax(clv_matmul_t(clv_mul_scalar(query, scale), false, key, true), -1);
-    return clv_matmul(clv_dropout(weights, c->dropout), value);
+    else {
+        weights = clv_matmul_t(clv_mul_scalar(query, scale), false, key, true);
+        weights = mask ? masked_softmax(weights, mask, c->causal) : clv_softmax(weights, -1);
+    }
+    clv_tensor *y = clv_matmul(clv_dropout(weights, c->dropout), value);
+    if (!groups || !y) return y;
+    clv_shape s = clv_tensor_shape(y), joined = q;
+    joined.dims[q.rank - 1] = s.dims[s.rank - 1];
+    return clv_reshape(y, joined);
 }
 
 static clv_tensor *build_scaled_dot_product_attention(const clv__call *call) {
-    return clv_scaled_dot_product_attention(call->in[0], call->in[1], call->in[2], call->attrs);
+    clv_attention_config config = *(const clv_attention_config *)call->attrs;
+    config.attn_mask = call->n_in > 3 ? call->in[3] : NULL;
+    return clv_scaled_dot_product_attention(call->in[0], call->in[1], call->in[2], &config);
 }
 
 const clv__op clv__op_scaled_dot_product_attention = {
     .name = "scaled_dot_product_attention",
-    .inputs = CLV__INPUTS({"query", "f32[*,T,E]"}, {"key", "f32[*,S,E]"}, {"value", "f32[*,S,D]"}),
+    .inputs = CLV__INPUTS({"query", "f32[*,T,E]"}, {"key", "f32[*,S,E]"}, {"value", "f32[*,S,D]"},
+                          {"attn_mask", "any?"}),
     .attributes = CLV__ATTRIBUTES({CLV__ATTRIBUTE(BOOL, clv_attention_config, causal, "0")},
                                   {CLV__ATTRIBUTE(NUMBER, clv_attention_config, scale, "0")},
-                                  {CLV__ATTRIBUTE(NUMBER, clv_attention_config, dropout, "0")}),
+                                  {CLV__ATTRIBUTE(NUMBER, clv_attention_config, dropout, "0")},
+                                  {CLV__ATTRIBUTE(BOOL, clv_attention_config, enable_gqa, "0")}),
     .outputs = CLV__OUTPUTS({"y", "f32[*,T,D]"}),
     .attributes_of_call = true,
     .attrs_bytes = sizeof(clv_attention_config),
-    .samples = CLV__TRAINS(
-        ((const clv__sample_row[]){{.label = "causal",
-                                    .quick = true,
-                                    .in = {CLV__DIMS(2, 5, 4), CLV__DIMS(2, 5, 4), CLV__DIMS(2, 5, 4)},
-                                    .attrs = &(clv_attention_config){.causal = true},
-                                    .n_in = 3},
-                                   {.label = "other lengths",
-                                    .in = {CLV__DIMS(2, 5, 4), CLV__DIMS(2, 3, 4), CLV__DIMS(2, 3, 6)},
-                                    .attrs = &(clv_attention_config){.scale = 2},
-                                    .n_in = 3},
-                                   {0}})),
+    .samples = CLV__TRAINS(((const clv__sample_row[]){
+        {.label = "causal",
+         .quick = true,
+         .in = {CLV__DIMS(2, 5, 4), CLV__DIMS(2, 5, 4), CLV__DIMS(2, 5, 4)},
+         .attrs = &(clv_attention_config){.causal = true},
+         .n_in = 3},
+        {.label = "other lengths",
+         .in = {CLV__DIMS(2, 5, 4), CLV__DIMS(2, 3, 4), CLV__DIMS(2, 3, 6)},
+         .attrs = &(clv_attention_config){.scale = 2},
+         .n_in = 3},
+        {.label = "a mask that is added, causal",
+         .in = {CLV__DIMS(2, 5, 4), CLV__DIMS(2, 5, 4), CLV__DIMS(2, 5, 4), CLV__DIMS(5, 5)},
+         .attrs = &(clv_attention_config){.causal = true},
+         .n_in = 4},
+        {.label = "truths",
+         .in = {CLV__DIMS(2, 3, 5, 4), CLV__DIMS(2, 3, 6, 4), CLV__DIMS(2, 3, 6, 4), CLV__DIMS(2, 1, 1, 6)},
+         .fill = {{0}, {0}, {0}, {CLV__FILL_INTEGER, 0, 1}},
+         .i32 = 8,
+         .whole = CLV_DTYPE_BOOL,
+         .attrs = &(clv_attention_config){0},
+         .n_in = 4},
+        {0}})),
     .build = build_scaled_dot_product_attention};
+
+// ---- places as angles ----------------------------------------------------------------------------------------
+
+typedef struct rotary_call {
+    bool interleaved;
+} rotary_call;
+
+clv_tensor *clv_rotary_embedding(clv_tensor *x, clv_tensor *cos, clv_tensor *sin, bool interleaved) {
+    const rotary_call call = {interleaved};
+    if (!clv__composite_takes(&clv__op_rotary_embedding, &call, (clv_tensor *[]){x, cos, sin}, 3))
+        return NULL;
+    const clv_shape s = clv_tensor_shape(x), c = clv_tensor_shape(cos);
+    const int last = s.rank - 1;
+    const int64_t R = c.rank ? c.dims[c.rank - 1] : 0, E = s.rank ? s.dims[last] : 0;
+    if (R < 1 || 2 * R > E || (interleaved && s.rank == CLV_MAX_RANK))
+        return clv__graph_fail(clv__tensor_graph(x), CLV_E_SHAPE,
+                               "rotary_embedding: %lld pairs of %lld features", (long long)R, (long long)E);
+    clv_tensor *turned = 2 * R < E ? clv_slice(x, last, 0, 2 * R) : x, *parts[2];
+    clv_shape pairs = s, whole = s, half = s;
+    whole.dims[last] = 2 * R, half.dims[last] = R;
+    pairs.dims[last] = R, pairs.dims[last + 1] = 2, pairs.rank++;
+    if (interleaved) turned = clv_reshape(turned, pairs);
+    for (int i = 0; i < 2; i++)
+        parts[i] = interleaved ? clv_reshape(clv_slice(turned, last + 1, i, 1), half)
+                               : clv_slice(turned, last, i * R, R);
+    clv_tensor *both[2] = {clv_sub(clv_mul(parts[0], cos), clv_mul(parts[1], sin)),
+                           clv_add(clv_mul(parts[1], cos), clv_mul(parts[0], sin))};
+    if (interleaved) {
+        pairs.dims[last + 1] = 1;
+        for (int i = 0; i < 2; i++) both[i] = clv_reshape(both[i], pairs);
+    }
+    clv_tensor *y = clv_concat(both, 2, interleaved ? last + 1 : last);
+    if (interleaved) y = clv_reshape(y, whole);
+    return 2 * R < E ? clv_concat((clv_tensor *[]){y, clv_slice(x, last, 2 * R, E - 2 * R)}, 2, last) : y;
+}
+
+static clv_tensor *build_rotary(const clv__call *call) {
+    return clv_rotary_embedding(call->in[0], call->in[1], call->in[2],
+                                ((const rotary_call *)call->attrs)->interleaved);
+}
+
+const clv__op clv__op_rotary_embedding = {
+    .name = "rotary_embedding",
+    .inputs = CLV__INPUTS({"x", "f32"}, {"cos", "f32"}, {"sin", "f32"}),
+    .attributes = CLV__ATTRIBUTES({CLV__ATTRIBUTE(BOOL, rotary_call, interleaved, "0")}),
+    .outputs = CLV__OUTPUTS({"y", "f32"}),
+    .attributes_of_call = true,
+    .attrs_bytes = sizeof(rotary_call),
+    .samples = CLV__TRAINS(
+        ((const clv__sample_row[]){{.label = "halves",
+                                    .quick = true,
+                                    .in = {CLV__DIMS(2, 3, 5, 8), CLV__DIMS(5, 4), CLV__DIMS(5, 4)},
+                                    .n_in = 3,
+                                    .attrs = &(rotary_call){false}},
+                                   {.label = "neighbours, two features stay",
+                                    .in = {CLV__DIMS(2, 5, 8), CLV__DIMS(5, 3), CLV__DIMS(5, 3)},
+                                    .n_in = 3,
+                                    .attrs = &(rotary_call){true}},
+                                   {0}})),
+    .build = build_rotary};

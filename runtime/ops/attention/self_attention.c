@@ -17,9 +17,9 @@ typedef struct self_attention_attrs {
     float scale;
 } self_attention_attrs;
 
-enum { X };         // input of self_attention
-enum { B_DY, B_X }; // inputs of self_attention_backward
-enum { Q, K, V };   // parts of x and of its gradient
+enum { X };                         // input of self_attention
+enum { B_DY, B_X };                 // inputs of self_attention_backward
+enum { Q, K, V };                   // parts of x and of its gradient
 enum { USUAL, LOCAL, TILE_GLOBAL }; // numbers of variants
 
 clv__sequences clv__sequences_of(const clv__op_io *io) {
@@ -456,6 +456,10 @@ static clv_tensor *of_nodes(clv_tensor *x, int64_t heads, const clv_attention_co
 
 clv_tensor *clv_self_attention(clv_tensor *x, int64_t heads, const clv_attention_config *config) {
     const clv_attention_config c = config ? *config : (clv_attention_config){0};
+    if (c.attn_mask || c.enable_gqa)
+        return clv__graph_fail(
+            clv__tensor_graph(x), CLV_E_UNSUPPORTED,
+            "self_attention: masks and grouped queries are clv_scaled_dot_product_attention's");
     if (!x) return NULL; // after a mistake
     clv_shape shape = clv_tensor_shape(x);
     int64_t E = 1;

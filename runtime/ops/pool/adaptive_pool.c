@@ -1,8 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 // Adaptive average pooling: windows chosen so that the result has a wanted size. Sizes that divide evenly are avg_pool2d's
-// affair; this op is for the others. Source of the windows: torch.nn.AdaptiveAvgPool2d.
+// affair; this op is for the others. The largest of such windows is max_pool2d's, of elements that stand in each window they belong to.
+// Source of the windows: torch.nn.AdaptiveAvgPool2d.
+#include <stdlib.h>
 #include <string.h>
 
+#include "base/memory.h"
 #include "cleave/ops.h"
 #include "graph/signature.h"
 #include "ops/pool/pool.h"
@@ -153,3 +156,76 @@ clv_tensor *clv_adaptive_avg_pool2d(clv_tensor *x, int64_t OH, int64_t OW) {
     }
     return clv__node_add(&clv__op_adaptive_avg_pool2d, &(adaptive_attrs){{OH, OW}}, &x, 1, 0);
 }
+
+// ---- the largest ----------------------------------------------------------------------------------------------------
+
+/** Windows of one length along an axis, one behind the other: shorter ones end with their last element again, which is no first largest
+ *  one. *length is theirs. */
+static clv_tensor *windows(clv_tensor *x, int axis, int64_t E, int *length) {
+    const int64_t D = clv_tensor_shape(x).dims[axis];
+    int64_t K = 0;
+    for (int64_t e = 0; e < E; e++) K = clv__max64(K, clv__div_up((e + 1) * D, E) - e * D / E);
+    *length = (int)K;
+    if (E * K == D) return x;
+    int32_t *index = clv__alloc((size_t)(E * K), sizeof *index);
+    if (!index)
+        return clv__graph_fail(clv__tensor_graph(x), CLV_E_HOST_MEMORY, "adaptive_max_pool: no host memory");
+    for (int64_t i = 0; i < E * K; i++)
+        index[i] = (int32_t)clv__min64(i / K * D / E + i % K, clv__div_up((i / K + 1) * D, E) - 1);
+    x = clv_index_select(x, axis, clv_constant(clv__tensor_graph(x), CLV_DTYPE_I32, CLV_SHAPE(E * K), index));
+    free(index);
+    return x;
+}
+
+static clv_tensor *largest(const char *op, clv_tensor *x, int rank, int64_t OH, int64_t OW) {
+    enum { MOST = 1 << 20 };
+    const clv_shape shape = clv_tensor_shape(x);
+    if (!x) return NULL;
+    if (shape.rank != rank || shape.dims[2] < 1 || shape.dims[rank - 1] < 1)
+        return clv__graph_fail(clv__tensor_graph(x), CLV_E_SHAPE,
+                               "%s: x must have %d dimensions, and elements in each window", op, rank);
+    if (OH < 1 || OW < 1 || OH > MOST || OW > MOST)
+        return clv__graph_fail(clv__tensor_graph(x), CLV_E_VALUE, "%s: %lld x %lld is no size", op,
+                               (long long)OH, (long long)OW);
+    clv_pool2d_config pool = {0};
+    if (rank == 3) x = clv_reshape(x, CLV_SHAPE(shape.dims[0], shape.dims[1], 1, shape.dims[2]));
+    x = windows(x, 2, OH, &pool.kernel[0]);
+    x = clv_max_pool2d(x ? windows(x, 3, OW, &pool.kernel[1]) : NULL, &pool);
+    return rank == 3 ? clv_reshape(x, CLV_SHAPE(shape.dims[0], shape.dims[1], OW)) : x;
+}
+
+clv_tensor *clv_adaptive_max_pool2d(clv_tensor *x, int64_t OH, int64_t OW) {
+    return largest("adaptive_max_pool2d", x, 4, OH, OW);
+}
+
+clv_tensor *clv_adaptive_max_pool1d(clv_tensor *x, int64_t OL) {
+    return largest("adaptive_max_pool1d", x, 3, 1, OL);
+}
+
+static clv_tensor *build_max2d(const clv__call *call) {
+    const adaptive_attrs *a = call->attrs;
+    return clv_adaptive_max_pool2d(call->in[0], a->size[0], a->size[1]);
+}
+
+static clv_tensor *build_max1d(const clv__call *call) {
+    return clv_adaptive_max_pool1d(call->in[0], ((const adaptive_attrs *)call->attrs)->size[0]);
+}
+
+#define MAX_ROW(what, OH, OW, ...)                                                                           \
+    .label = what, .in = {CLV__DIMS(__VA_ARGS__)}, .fill = {{CLV__FILL_DISTINCT, -2, 2}},                    \
+    .attrs = &(adaptive_attrs) {                                                                             \
+        { OH, OW }                                                                                           \
+    }
+#define MAX_POOL(id, IN, OUT, ...)                                                                           \
+    .name = #id, .inputs = CLV__INPUTS({"x", IN}), .outputs = CLV__OUTPUTS({"y", OUT}),                      \
+    .attributes_of_call = true, .attrs_bytes = sizeof(adaptive_attrs),                                       \
+    .samples = CLV__TRAINS(((const clv__sample_row[]){__VA_ARGS__, {0}}))
+const clv__op clv__op_adaptive_max_pool2d = {
+    MAX_POOL(adaptive_max_pool2d, "f32[N,C,H,W]", "f32[N,C,_,_]",
+             {MAX_ROW("9x10 to 7x4", 7, 4, 2, 3, 9, 10), .quick = true},
+             {MAX_ROW("8x6 to 4x3", 4, 3, 1, 2, 8, 6)}, {MAX_ROW("1x3 to 7x7", 7, 7, 1, 2, 1, 3)}),
+    .attributes = CLV__ATTRIBUTES({SIZE("OH", 0)}, {SIZE("OW", 1)}), .build = build_max2d};
+const clv__op clv__op_adaptive_max_pool1d = {
+    MAX_POOL(adaptive_max_pool1d, "f32[N,C,L]", "f32[N,C,_]",
+             {MAX_ROW("11 to 4", 4, 0, 2, 3, 11), .quick = true}, {MAX_ROW("3 to 8", 8, 0, 1, 2, 3)}),
+    .attributes = CLV__ATTRIBUTES({SIZE("OL", 0)}), .build = build_max1d};

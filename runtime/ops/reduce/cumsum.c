@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Sums along an axis of all elements up to each. Kernels: kernels_cl/cumsum.cl.
+// Sums, and products, along an axis of all elements up to each. Kernels: kernels_cl/cumsum.cl.
 #include "cleave/ops.h"
 #include "graph/signature.h"
 #include "ops/lower.h"
@@ -16,6 +16,11 @@ typedef struct lines {
 static int axis_of(const clv__op_io *io) {
     const int axis = ((const cumsum_attrs *)io->attrs)->axis;
     return axis < 0 ? axis + io->in[0].shape.rank : axis;
+}
+
+/** Products, not sums? */
+static bool multiplies(const clv__op_io *io) {
+    return io->op->data != NULL;
 }
 
 static lines lines_of(const clv__op_io *io) {
@@ -36,18 +41,38 @@ static void grad(const clv__node *node, clv_tensor *const *dy, clv_tensor **dx) 
     if (clv__wants_grad(node, 0)) dx[0] = clv_cumsum(dy[0], a->axis, a->exclusive, !a->reverse);
 }
 
+static int64_t place_of(const lines *l, int64_t line, int64_t t) {
+    return (line / l->inner * l->V + t) * l->inner + line % l->inner;
+}
+
 static void reference(const clv__ref *ref) {
     const cumsum_attrs *a = ref->io->attrs;
     const lines l = lines_of(ref->io);
     for (int64_t line = 0; line < l.outer * l.inner; line++) {
-        double sum = 0;
+        double sum = multiplies(ref->io);
         for (int64_t t = 0; t < l.V; t++) {
-            const int64_t place = a->reverse ? l.V - 1 - t : t;
-            const int64_t at = (line / l.inner * l.V + place) * l.inner + line % l.inner;
+            const int64_t at = place_of(&l, line, a->reverse ? l.V - 1 - t : t);
             const double before = sum;
-            sum += ref->in[0][at];
+            sum = multiplies(ref->io) ? sum * ref->in[0][at] : sum + ref->in[0][at];
             ref->out[0][at] = a->exclusive ? before : sum;
         }
+    }
+}
+
+/** Each element's share in all products that it is a factor of. */
+static void cumprod_backward_reference(const clv__ref *ref) {
+    const cumsum_attrs *a = ref->io->attrs;
+    const lines l = lines_of(ref->io);
+    const double *dy = ref->in[0], *x = ref->in[1];
+    clv__ref_zero(ref);
+    for (int64_t i = 0; i < l.outer * l.inner * l.V * l.V; i++) {
+        const int64_t line = i / l.V / l.V, t = i / l.V % l.V,
+                      y = i % l.V; // the element, and the product's last one
+        if (y < t || (a->exclusive && y == t)) continue;
+        double others = dy[place_of(&l, line, a->reverse ? l.V - 1 - y : y)];
+        for (int64_t k = 0; k < y + !a->exclusive; k++)
+            if (k != t) others *= x[place_of(&l, line, a->reverse ? l.V - 1 - k : k)];
+        ref->out[0][place_of(&l, line, a->reverse ? l.V - 1 - t : t)] += others;
     }
 }
 
@@ -70,6 +95,7 @@ static void define_types(clv__launches *list, clv__launch *launch, const clv__op
         clv__launch_define(list, launch, "T_Y", "int");
         clv__launch_define(list, launch, "SUM", "int");
     }
+    clv__define_number(list, launch, "PRODUCT", multiplies(io), 0);
 }
 
 /** The sums of the chunks before each chunk of each line; of one chunk nothing. Groups: how chunks are added up. */
@@ -163,6 +189,21 @@ static const clv__variant variants[] = {
     {"groups", groups_support, .lower = groups, .relative = 0.2, .lanes = true},
     {0}};
 
+static void cumprod_backward(clv__launches *list, const clv__op_io *io) {
+    const cumsum_attrs *a = io->attrs;
+    const lines l = lines_of(io);
+    CLV__LAUNCH(list, io, "cumsum", "cumprod_backward", l.V > 64 ? CLV__TASKS : CLV__ELEMENTS,
+                l.V ? l.outer * l.inner : 0, "o0 i0=T_Y i1=T_X",
+                CLV__INTS(l.outer * l.inner, l.V, l.inner, a->reverse, a->exclusive));
+}
+
+static bool backward_supports(const clv_device_info *device, const clv__op_io *io) {
+    return clv__loops_fit(device, 2 * lines_of(io).V);
+}
+
+static const clv__variant backward_variants[] = {{"plain", backward_supports, .lower = cumprod_backward},
+                                                 {0}};
+
 // ---- the op -----------------------------------------------------------------------------------------------
 
 #define ROW(text, axis, exclusive, reverse, ...)                                                             \
@@ -187,27 +228,45 @@ static const clv__sample_row samples[] = {
     {ROW("integers, columns, reverse", 0, 1, 1, 9, 20), .fill = {{CLV__FILL_INTEGER, -99, 99}}, .i32 = 1,
      .no_gradient = true},
     {0}};
+
+#define NEAR(lo, hi) .fill = {{0, lo, hi}}
+static const clv__sample_row cumprod_samples[] = {
+    {ROW("rows of 33", 1, 0, 0, 7, 33), NEAR(0.7, 1.3), .quick = true},
+    {ROW("first axis, exclusive", 0, 1, 0, 9, 19), NEAR(-1.3, 1.3), .quick = true},
+    {ROW("middle axis, exclusive, reverse", 1, 1, 1, 2, 5, 6), NEAR(-1.3, 1.3), .quick = true},
+    {ROW("middle axis, inner 16, reverse", 1, 0, 1, 3, 4, 16), NEAR(0.7, 1.3)},
+    {ROW("zeros among them", 1, 0, 0, 5, 6), .fill = {{CLV__FILL_INTEGER, -1, 1}}},
+    {ROW("zeros among them, exclusive", 0, 1, 0, 6, 5), .fill = {{CLV__FILL_INTEGER, -1, 1}}},
+    {ROW("one element", 0, 0, 0, 1)},
+    {ROW("rows of 1025", 1, 0, 1, 2, 1025), NEAR(0.999, 1.001), .no_gradient = true},
+    {ROW("no elements along the axis", 1, 0, 0, 3, 0)},
+    {0}};
+#undef NEAR
 #undef ROW
 
-const clv__op clv__op_cumsum = {.name = "cumsum",
-                                .inputs = CLV__INPUTS({"x", "f32|i32"}),
-                                .attributes =
-                                    CLV__ATTRIBUTES({CLV__ATTRIBUTE(INT, cumsum_attrs, axis, NULL)},
-                                                    {CLV__ATTRIBUTE(BOOL, cumsum_attrs, exclusive, "0")},
-                                                    {CLV__ATTRIBUTE(BOOL, cumsum_attrs, reverse, "0")}),
-                                .outputs = CLV__OUTPUTS({"y", "like x"}),
-                                .attrs_bytes = sizeof(cumsum_attrs),
-                                .half_in = 1,
-                                .half_out = 1,
-                                .autocast = CLV__CAST_FLOAT,
-                                .infer = infer,
-                                .grad = CLV__TRAINS(grad),
-                                .variants = variants,
-                                .reference = reference,
-                                .reduction = reduction,
-                                .split = split,
+#define CUM(id, TYPE)                                                                                        \
+    .name = #id, .inputs = CLV__INPUTS({"x", TYPE}),                                                         \
+    .attributes = CLV__ATTRIBUTES({CLV__ATTRIBUTE(INT, cumsum_attrs, axis, NULL)},                           \
+                                  {CLV__ATTRIBUTE(BOOL, cumsum_attrs, exclusive, "0")},                      \
+                                  {CLV__ATTRIBUTE(BOOL, cumsum_attrs, reverse, "0")}),                       \
+    .outputs = CLV__OUTPUTS({"y", "like x"}), .attrs_bytes = sizeof(cumsum_attrs), .half_in = 1,             \
+    .half_out = 1, .autocast = CLV__CAST_FLOAT, .infer = infer, .variants = variants,                        \
+    .reference = reference, .reduction = reduction, .split = split
+const clv__op clv__op_cumsum = {CUM(cumsum, "f32|i32"), .grad = CLV__TRAINS(grad),
                                 .samples = CLV__TRAINS(samples)};
+
+static const int product = 1;
+extern const clv__op clv__op_cumprod;
+const clv__op clv__op_cumprod_backward = {
+    CLV__GRADIENT_OF(cumprod, "d0 i0 g0"), .attrs_bytes = sizeof(cumsum_attrs),     .half_in = 3,
+    .variants = backward_variants,         .reference = cumprod_backward_reference, .reduction = reduction};
+const clv__op clv__op_cumprod = {CUM(cumprod, "f32"), .data = &product, CLV__GRADIENT(cumprod),
+                                 .samples = CLV__TRAINS(cumprod_samples)};
 
 clv_tensor *clv_cumsum(clv_tensor *x, int axis, bool exclusive, bool reverse) {
     return clv__node_add(&clv__op_cumsum, &(cumsum_attrs){axis, exclusive, reverse}, &x, 1, 0);
+}
+
+clv_tensor *clv_cumprod(clv_tensor *x, int axis, bool exclusive, bool reverse) {
+    return clv__node_add(&clv__op_cumprod, &(cumsum_attrs){axis, exclusive, reverse}, &x, 1, 0);
 }

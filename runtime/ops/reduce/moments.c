@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-// Reductions made of sum, mean, max and argmax.
+// Reductions made of sum, mean, max, argmax and cumprod.
 #include <math.h>
 
 #include "cleave/ops.h"
 #include "graph/signature.h"
 
-extern const clv__op clv__op_min, clv__op_argmin, clv__op_var, clv__op_std, clv__op_vector_norm;
+extern const clv__op clv__op_min, clv__op_argmin, clv__op_var, clv__op_std, clv__op_vector_norm, clv__op_prod;
 
 typedef struct moments_call {
     clv__ints axes;
@@ -160,3 +160,56 @@ const clv__op clv__op_vector_norm = {
         {.label = "p 3", .in = {CLV__DIMS(5, 7)}, CALL(.p = 3), DISTINCT},
         {.label = "the largest", .in = {CLV__DIMS(5, 7)}, CALL(.p = INFINITY, .axes = {1, {0}}), DISTINCT}),
     COMPOSITE(vector_norm)};
+
+clv_tensor *clv_prod(clv_tensor *x, const int *axes, int n_axes, bool keepdim) {
+    const clv_shape shape = clv_tensor_shape(x);
+    moments_call call = {.keepdim = keepdim};
+    int order[CLV_MAX_RANK], n = 0;
+    bool reduced[CLV_MAX_RANK] = {false};
+    clv_shape lines = {0}, result = {0};
+    int64_t count = 1;
+    if (!clv__composite_takes(&clv__op_prod, &call, &x, 1)) return NULL;
+    for (int i = 0; i < (n_axes ? n_axes : shape.rank); i++) {
+        const int axis = !n_axes ? i : axes[i] < 0 ? axes[i] + shape.rank : axes[i];
+        if (axis < 0 || axis >= shape.rank || reduced[axis])
+            return clv__graph_fail(clv__tensor_graph(x), CLV_E_VALUE,
+                                   "prod: axis %d is outside of rank %d, or named twice", axes[i],
+                                   shape.rank);
+        reduced[axis] = true;
+    }
+    for (int last = 0; last < 2; last++)
+        for (int d = 0; d < shape.rank; d++) {
+            if (reduced[d] != last) continue;
+            order[n++] = d;
+            if (last)
+                count *= shape.dims[d];
+            else
+                lines.dims[lines.rank++] = shape.dims[d];
+        }
+    for (int d = 0; d < shape.rank; d++)
+        if (!reduced[d] || keepdim) result.dims[result.rank++] = reduced[d] ? 1 : shape.dims[d];
+    if (count == 0) return clv_full(clv__tensor_graph(x), CLV_DTYPE_F32, result, 1);
+    if (lines.rank == CLV_MAX_RANK) return x; // nothing is reduced
+    lines.dims[lines.rank++] = count;
+    x = clv_reshape(clv_permute(x, order, n), lines);
+    return clv_reshape(clv_slice(clv_cumprod(x, -1, false, false), -1, count - 1, 1), result);
+}
+
+static clv_tensor *build_prod(const clv__call *call) {
+    const moments_call *a = call_of(call);
+    return clv_prod(call->in[0], a->axes.at, a->axes.n, a->keepdim);
+}
+
+const clv__op clv__op_prod = {
+    .name = "prod",
+    .inputs = CLV__INPUTS({"x", "f32"}),
+    .attributes = CLV__ATTRIBUTES(AXES, KEEPDIM),
+    .outputs = CLV__OUTPUTS({"y", "f32"}),
+    SAMPLES({.label = "rows", .quick = true, .in = {CLV__DIMS(5, 7)}, CALL(.axes = {1, {-1}})},
+            {.label = "two axes, with zeros",
+             .in = {CLV__DIMS(2, 3, 4)},
+             CALL(.axes = {2, {0, 2}}, .keepdim = true),
+             .fill = {{CLV__FILL_INTEGER, -2, 2}}},
+            {.label = "of all", .in = {CLV__DIMS(3, 4)}}, {.label = "a scalar", .in = {{0}}},
+            {.label = "of none", .in = {CLV__DIMS(3, 0)}, CALL(.axes = {1, {1}}), .no_gradient = true}),
+    COMPOSITE(prod)};
