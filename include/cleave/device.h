@@ -22,7 +22,7 @@ typedef enum clv_device_type {
 
 /** How a device does a kernel's work-items. Kernels are chosen, and launches cut, by this and by limits, not by the type. */
 typedef enum clv_execution {
-    CLV_EXECUTION_LANES,  /**< many at once, neighbours in step: one for each element, in groups. GPUs */
+    CLV_EXECUTION_LANES, /**< many at once, neighbours in step: one for each element, in groups. GPUs */
     CLV_EXECUTION_THREADS /**< one after the other on each unit: one for each task, vectors inside. CPUs, DSPs */
 } clv_execution;
 
@@ -35,7 +35,13 @@ enum {
     CLV_FLOATS_FMA = 16 /**< a multiply-add rounded once, in hardware */
 };
 /** What a device's matrix units multiply (sums are f32); bits of clv_device_info.matrix_units. */
-enum { CLV_MATRIX_TF32 = 1, CLV_MATRIX_F16 = 2, CLV_MATRIX_BF16 = 4 };
+enum {
+    CLV_MATRIX_TF32 = 1,
+    CLV_MATRIX_F16 = 2,
+    CLV_MATRIX_BF16 = 4,
+    CLV_MATRIX_UNTIMED =
+        8 /**< they are right, and no card has shown how fast: pins and tuning alone take them */
+};
 enum { CLV_SUB_GROUP_SIZES = 8 };
 
 /** What is known of a device. Strings are borrowed from the device. Bytes are bytes. */
@@ -63,13 +69,13 @@ typedef struct clv_device_info {
     clv_execution execution;     /**< from type, groups and multiple; CLEAVE_EXECUTION may overrule */
     uint32_t preferred_multiple; /**< work-items in a group are best a multiple of this; 0: not told */
     uint32_t sub_group_sizes[CLV_SUB_GROUP_SIZES]; /**< possible ones, then zeros; all zero: not told */
-    uint32_t floats;             /**< CLV_FLOATS_*; 0: not told */
-    uint32_t address_bits;       /**< of a pointer in kernels; 0: not told */
-    uint32_t argument_bytes;     /**< of a kernel's arguments together; 0: not told */
+    uint32_t floats;                               /**< CLV_FLOATS_*; 0: not told */
+    uint32_t address_bits;                         /**< of a pointer in kernels; 0: not told */
+    uint32_t argument_bytes;                       /**< of a kernel's arguments together; 0: not told */
     double peak_flops,
-        peak_bytes_per_second;   /**< what its maker says, of devices that are not here; 0: not known */
-    bool compiler;               /**< its driver compiles kernels */
-    bool local_doubled;          /**< counts arrays of local memory in a kernel twice: half can be had */
+        peak_bytes_per_second; /**< what its maker says, of devices that are not here; 0: not known */
+    bool compiler;             /**< its driver compiles kernels */
+    bool local_doubled;        /**< counts arrays of local memory in a kernel twice: half can be had */
     bool fp16, fp64, sub_groups;
     bool embedded;       /**< OpenCL's embedded profile: fewer promises, smaller limits */
     bool no_int64;       /**< no 64-bit integers in kernels, as an embedded profile may be: they do without */
@@ -143,7 +149,8 @@ CLV_API void clv_device_set_budget(clv_device *device, uint64_t bytes);
 typedef struct clv_activity {
     uint64_t
         busy_ns; /**< from a step's first command to its last, without waiting for other devices; uploads overlap it */
-    uint64_t steps; /**< whose times are in busy_ns; 0 after steps were done: nobody asked, or the driver tells no times */
+    uint64_t
+        steps; /**< whose times are in busy_ns; 0 after steps were done: nobody asked, or the driver tells no times */
     CLV_RESERVED(4);
 } clv_activity;
 

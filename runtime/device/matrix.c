@@ -35,14 +35,15 @@ uint32_t clv__matrix_units(clv_device *device) {
     const struct {
         bool may_be; // a compiler need not see what it does not know
         int unit, lanes;
-    } units[] = {// as common/matrix.cl numbers them; of NVIDIA's the better one first
-                 {traits->ptx, 2, 32},
-                 {traits->ptx, 1, 32},
-                 {traits->amdgcn, 3, 32},
-                 {traits->amdgcn, 4, 64},
-                 {traits->dpas, 5, 8}};
+        uint32_t timed; // 0, or that no card has shown how fast it is
+    } units[] = {       // as common/matrix.cl numbers them; of NVIDIA's the better one first
+                 {traits->ptx, 2, 32, 0},
+                 {traits->ptx, 1, 32, 0},
+                 {traits->amdgcn, 3, 32, CLV_MATRIX_UNTIMED},
+                 {traits->amdgcn, 4, 64, CLV_MATRIX_UNTIMED},
+                 {traits->dpas, 5, 8, CLV_MATRIX_UNTIMED}};
     const uint32_t all = CLV_MATRIX_TF32 | CLV_MATRIX_F16 | CLV_MATRIX_BF16;
-    uint32_t best = 0;
+    uint32_t best = 0, timed = 0;
     device->matrix_unit = 0;
     if (device->info.execution != CLV_EXECUTION_LANES) return 0;
     for (size_t i = 0; i < sizeof units / sizeof *units && best != all; i++) {
@@ -50,7 +51,8 @@ uint32_t clv__matrix_units(clv_device *device) {
         const uint32_t found = asked(device, units[i].unit, units[i].lanes);
         if ((found & ~best) == 0) continue;
         best = found;
+        timed = units[i].timed;
         device->matrix_unit = units[i].unit;
     }
-    return best;
+    return best | timed;
 }

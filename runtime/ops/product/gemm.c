@@ -349,14 +349,15 @@ static double rank_of_threads(const gemm_tile *tile, const clv__gemm *g) {
     return share * rows * columns * (1 + begin / (double)g->k);
 }
 
-static const double EMULATED = 1000; // for the check alone
+static const double UNKNOWN = 1000; // emulated, for the check alone, or untimed
 
 double clv__gemm_rank(const clv_device_info *device, const clv__op_io *io, const clv__gemms *gemms) {
     const clv__gemm *g = gemms->product;
     const double results = (double)(g->batches * clv__max64(g->phases, 1)) * (double)g->m * (double)g->n;
     const gemm_tile *tile = named(io);
     if (tile && items_of(tile) == 1 && results > 0 && g->k > 0) return rank_of_threads(tile, g);
-    if (tile && tile->unit && !device->matrix_units) return EMULATED;
+    const bool timed = device->matrix_units && !(device->matrix_units & CLV_MATRIX_UNTIMED);
+    if (tile && tile->unit && !timed) return UNKNOWN;
     return clv__lanes_rank(device, clv__gemm_cost(device, io, g), results, (double)g->k);
 }
 
