@@ -42,7 +42,7 @@ typedef enum cli_command {
 #endif
 } cli_command;
 
-enum { CLI_MAX_BUDGETS = 16, CLI_MAX_WORDS = 2, CLI_MAX_TEXTS = 256 };
+enum { CLI_MAX_BUDGETS = 16, CLI_MAX_WORDS = 2, CLI_MAX_TEXTS = 512 };
 
 typedef struct cli_budget {
     char device[64];
