@@ -61,7 +61,7 @@ static bool takes_part(const item *at, uint32_t phase) {
 
 /** Where a rank's part of a value begins, in elements. What is summed up whole may be cut anywhere. */
 static int64_t part_begin(const item *at, int rank, int size) {
-    return at->how->kind == CLV__EXCHANGE_SUM ? (int64_t)((__int128)at->n * rank / size)
+    return at->how->kind == CLV__EXCHANGE_SUM ? at->n / size * rank + at->n % size * rank / size
                                               : clv__part_begin(at->n, rank, size);
 }
 

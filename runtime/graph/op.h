@@ -245,7 +245,7 @@ typedef struct clv__exchanged {
 enum { CLV__PART_ELEMENTS = 128 };
 /** A rank's part of n elements begins there; rank `size`: where the last one ends. */
 static inline int64_t clv__part_begin(int64_t n, int rank, int size) {
-    const int64_t at = (int64_t)((__int128)n * rank / size);
+    const int64_t at = n / size * rank + n % size * rank / size;
     return rank == size ? n : at / CLV__PART_ELEMENTS * CLV__PART_ELEMENTS;
 }
 

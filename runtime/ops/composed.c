@@ -217,7 +217,7 @@ const clv__op clv__op_nan_to_num = {
                                                        .attrs = &(nan_call){0, INFINITY, -INFINITY}},
                                                       {.label = "an infinity",
                                                        .in = {CLV__DIMS(7)},
-                                                       .fill = {{CLV__FILL_LAST_INFINITE}},
+                                                       .fill = {{CLV__FILL_LAST_INFINITE, 0, 0}},
                                                        .no_gradient = true,
                                                        .attrs = &(nan_call){0, 5, -5}},
                                                       {0}})),
