@@ -76,9 +76,9 @@ static int type_of(size_t bytes, MPI_Datatype *type, int *count) {
     return n <= INT32_MAX;
 }
 
-static int mpi_send(void *self, int to, int tag, const void *data, size_t bytes, clv__message *out,
-                    char why[CLV__TRANSPORT_WHY]) {
-    engine *mpi = self;
+/** Begin a message to `peer`, or one that comes from there into `data`. */
+static int begin(engine *mpi, bool receives, int peer, int tag, void *data, size_t bytes, clv__message *out,
+                 char why[CLV__TRANSPORT_WHY]) {
     MPI_Datatype type;
     MPI_Request request;
     int count;
@@ -87,31 +87,23 @@ static int mpi_send(void *self, int to, int tag, const void *data, size_t bytes,
         return 1;
     }
     pthread_mutex_lock(&mpi->lock);
-    const int code = MPI_Isend(data, count, type, to, tag, mpi->comm, &request);
+    const int code = receives ? MPI_Irecv(data, count, type, peer, tag, mpi->comm, &request)
+                              : MPI_Isend(data, count, type, peer, tag, mpi->comm, &request);
     pthread_mutex_unlock(&mpi->lock);
-    if (code != MPI_SUCCESS) return failed(code, "MPI_Isend", why);
-    *out = (clv__message){.bytes = bytes};
+    if (code != MPI_SUCCESS) return failed(code, receives ? "MPI_Irecv" : "MPI_Isend", why);
+    *out = (clv__message){.bytes = bytes, .receives = receives, .number = receives && type == MPI_FLOAT};
     keep(out, request);
     return 0;
 }
 
+static int mpi_send(void *self, int to, int tag, const void *data, size_t bytes, clv__message *out,
+                    char why[CLV__TRANSPORT_WHY]) {
+    return begin(self, false, to, tag, (void *)data, bytes, out, why);
+}
+
 static int mpi_receive(void *self, int from, int tag, void *data, size_t bytes, clv__message *out,
                        char why[CLV__TRANSPORT_WHY]) {
-    engine *mpi = self;
-    MPI_Datatype type;
-    MPI_Request request;
-    int count;
-    if (!type_of(bytes, &type, &count)) {
-        snprintf(why, CLV__TRANSPORT_WHY, "a message of %zu bytes is too large", bytes);
-        return 1;
-    }
-    pthread_mutex_lock(&mpi->lock);
-    const int code = MPI_Irecv(data, count, type, from, tag, mpi->comm, &request);
-    pthread_mutex_unlock(&mpi->lock);
-    if (code != MPI_SUCCESS) return failed(code, "MPI_Irecv", why);
-    *out = (clv__message){.bytes = bytes, .receives = true, .number = type == MPI_FLOAT};
-    keep(out, request);
-    return 0;
+    return begin(self, true, from, tag, data, bytes, out, why);
 }
 
 static int mpi_test(void *self, clv__message *message, bool *over, char why[CLV__TRANSPORT_WHY]) {

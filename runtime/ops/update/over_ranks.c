@@ -74,7 +74,25 @@ static clv_tensor *earlier(const clv_graph *graph, size_t i, const clv_tensor *g
     return NULL;
 }
 
-void clv__gradients_over_ranks(clv_graph *graph, int terms) {
+/** This rank's part of a parameter and of its gradient's sum. */
+static void take_part(clv_tensor *parameter, const clv_tensor *same, int rank, int size, int terms) {
+    const int64_t all = clv_tensor_numel(parameter), begin = clv__part_begin(all, rank, size);
+    const clv__exchanged how = {.kind = CLV__EXCHANGE_SCATTER,
+                                .terms = terms,
+                                .from_last = true,
+                                .begin = begin,
+                                .length = clv__part_begin(all, rank + 1, size) - begin};
+    parameter->part_gradient =
+        same ? same->part_gradient
+             : add(&over_ranks, &how, &parameter->gradient, 1, parameter, CLV__BACKWARD);
+    parameter->part = add(&own_part, &how, &parameter, 1, parameter, CLV__BACKWARD);
+    if (!parameter->part || !parameter->part_gradient) return; // the graph has failed
+    parameter->part_gradient->category = CLV_GRADIENTS;
+    parameter->part->category = CLV_PARAMETERS; // an update of it is one of what is kept
+}
+
+/** Of each parameter: the sum of its gradients over ranks, whole, or with `parts` this rank's part. */
+static void sum_up(clv_graph *graph, bool parts, int rank, int size, int terms) {
     const size_t n = graph->n_tensors;
     clv_tensor **before = clv__arena_alloc(&graph->arena, n + 1, sizeof(clv_tensor *));
     if (!before) {
@@ -86,9 +104,17 @@ void clv__gradients_over_ranks(clv_graph *graph, int terms) {
         if (!parameter->trainable || !gradient || gradient->kind != CLV__VALUE) continue;
         const clv_tensor *same = earlier(graph, i, gradient, before);
         before[i] = gradient;
+        if (parts) {
+            take_part(parameter, same, rank, size, terms);
+            continue;
+        }
         parameter->gradient = same ? same->gradient : clv__over_ranks(gradient, terms, true);
         if (parameter->gradient) parameter->gradient->category = CLV_GRADIENTS;
     }
+}
+
+void clv__gradients_over_ranks(clv_graph *graph, int terms) {
+    sum_up(graph, false, 0, 1, terms);
 }
 
 bool clv__updates_can_be_parts(const clv_optimizer_config *config) {
@@ -97,31 +123,8 @@ bool clv__updates_can_be_parts(const clv_optimizer_config *config) {
 }
 
 void clv__parts_over_ranks(clv_graph *graph, int rank, int size, int terms) {
-    const size_t n = graph->n_tensors;
     graph->over_ranks = size;
-    clv_tensor **before = clv__arena_alloc(&graph->arena, n + 1, sizeof(clv_tensor *));
-    if (!before) {
-        clv__graph_fail(graph, CLV_E_HOST_MEMORY, "no host memory for sums over ranks");
-        return;
-    }
-    for (size_t i = 0; i < n && graph->error.status == CLV_OK; i++) {
-        clv_tensor *parameter = graph->tensors[i], *gradient = parameter->gradient;
-        if (!parameter->trainable || !gradient || gradient->kind != CLV__VALUE) continue;
-        const int64_t all = clv_tensor_numel(parameter), begin = clv__part_begin(all, rank, size);
-        const clv__exchanged how = {.kind = CLV__EXCHANGE_SCATTER,
-                                    .terms = terms,
-                                    .from_last = true,
-                                    .begin = begin,
-                                    .length = clv__part_begin(all, rank + 1, size) - begin};
-        const clv_tensor *same = earlier(graph, i, gradient, before);
-        before[i] = gradient;
-        parameter->part_gradient =
-            same ? same->part_gradient : add(&over_ranks, &how, &gradient, 1, parameter, CLV__BACKWARD);
-        parameter->part = add(&own_part, &how, &parameter, 1, parameter, CLV__BACKWARD);
-        if (!parameter->part || !parameter->part_gradient) return;
-        parameter->part_gradient->category = CLV_GRADIENTS;
-        parameter->part->category = CLV_PARAMETERS; // an update of it is one of what is kept
-    }
+    sum_up(graph, true, rank, size, terms);
 }
 
 void clv__parameters_over_ranks(clv_graph *graph) {
