@@ -376,7 +376,9 @@ typedef struct clv_image_augment {
 
 /** All zero means the defaults. Strings are copied. */
 typedef struct clv_image_folder_config {
-    int64_t size;   /**< of what a model gets, [3, size, size]; 0: 224 */
+    /** of what a model gets, [3, size, size]. 0: that of `like`; else of a folder of small pictures the median of their shorter sides,
+     *  the next multiple of 32 from 64 on, where that is below 224; else 224 */
+    int64_t size;
     int64_t resize; /**< the shorter side's size before the middle is cut out; 0: size / 0.875 */
     clv_image_augment augment;
     float mean[3], std[3]; /**< of each channel, where bytes count as 0..1; all 0: those of ImageNet */

@@ -17,14 +17,16 @@
 #include "data/transforms.h"
 #include "io/array.h"
 
-enum { MAX_SIZE = 4096, MAX_WORKERS = 64 };
+enum { MAX_SIZE = 4096, MAX_WORKERS = 64, USUAL_SIZE = 224, LEAST_SIZE = 64, SIZE_STEP = 32 };
 
 typedef struct pictures {
     clv_dataset common;
     clv__image_list list;
     clv__transforms transforms;
     bool strict, draft, exif;
-    bool alone;           // files without classes: a broken one keeps its place
+    bool alone; // files without classes: a broken one keeps its place
+    int64_t shorter[USUAL_SIZE +
+                    1];   // of the sides of pictures: how many there are of each, larger ones with the last
     pthread_mutex_t lock; // guards what follows; the last two are read without it, in a fork too
     bool *broken;         // [count]: found when it was decoded
     _Atomic int64_t n_broken; // those that were left out too
@@ -243,13 +245,25 @@ static int cores(void) {
     return n < MAX_WORKERS ? n : MAX_WORKERS;
 }
 
+static const pictures *pictures_of(const clv_dataset *dataset) {
+    return dataset && dataset->read == read_pictures ? (const pictures *)dataset : NULL;
+}
+
+static int64_t usual_resize(int64_t size) {
+    return (size * 8 + 3) / 7;
+}
+
 static clv_image_folder_config with_defaults(const clv_image_folder_config *config) {
     static const clv_image_folder_config none = {0};
     static const float mean[3] = {0.485f, 0.456f, 0.406f}, std[3] = {0.229f, 0.224f, 0.225f}; // ImageNet's
     clv_image_folder_config own = config ? *config : none;
     clv_image_augment *a = &own.augment;
-    if (!own.size) own.size = 224;
-    if (!own.resize) own.resize = (own.size * 8 + 3) / 7;
+    if (!own.size && !own.resize && pictures_of(own.like)) {
+        own.size = own.like->sample.dims[1];
+        own.resize = own.like->resize;
+    }
+    if (!own.size) own.size = USUAL_SIZE;
+    if (!own.resize) own.resize = usual_resize(own.size);
     if (all_zero(own.mean) && all_zero(own.std)) {
         memcpy(own.mean, mean, sizeof mean);
         memcpy(own.std, std, sizeof std);
@@ -270,7 +284,7 @@ static void keep_some(clv__image_list *list, int64_t limit) {
 }
 
 /** Is it a picture, and whole? Only one that does not end as it should is decoded for that. */
-static clv_status check_picture(const pictures *own, size_t i, clv__error *error) {
+static clv_status check_picture(pictures *own, size_t i, clv__error *error) {
     char *path = path_of(own, i);
     if (!path) CLV_FAIL(error, CLV_E_HOST_MEMORY, "no host memory for the name of a picture");
     clv__input file;
@@ -284,7 +298,17 @@ static clv_status check_picture(const pictures *own, size_t i, clv__error *error
     if (status == CLV_OK && !clv__image_can_read(info.format))
         info.closed = false; // the decoder says what is missing
     if (status == CLV_OK && !info.closed) status = decode(own, i, &(clv__draw){0}, error, NULL);
+    const int64_t side = info.width < info.height ? info.width : info.height;
+    if (status == CLV_OK) own->shorter[side < USUAL_SIZE ? side : USUAL_SIZE]++;
     return status;
+}
+
+/** The median of the shorter sides, in whole steps; pictures are not made larger than they are for nothing. */
+static int64_t own_size(const pictures *own) {
+    int64_t side = 0, seen = own->shorter[0];
+    while (2 * seen < (int64_t)own->list.count) seen += own->shorter[++side];
+    const int64_t size = (side + SIZE_STEP - 1) / SIZE_STEP * SIZE_STEP;
+    return size < LEAST_SIZE ? LEAST_SIZE : size;
 }
 
 /** Leave out what is broken. */
@@ -310,9 +334,17 @@ static clv_status check_pictures(pictures *own, clv__error *error) {
              folder, end, first);
 }
 
-static clv_status finish(pictures *own, clv__error *error, const clv_image_folder_config *config) {
+/** `given`: what the caller says, where it may leave the size out; `config`: with defaults. */
+static clv_status finish(pictures *own, clv__error *error, const clv_image_folder_config *given,
+                         clv_image_folder_config *config) {
     keep_some(&own->list, config->limit);
     CLV_TRY(check_pictures(own, error));
+    if (!own->alone && !config->like && !(given && (given->size || given->resize))) {
+        config->size = own_size(own);
+        config->resize = usual_resize(config->size);
+    }
+    clv__transforms_init(&own->transforms, config->size, config->resize, &config->augment, config->mean,
+                         config->std);
     own->broken = clv__alloc(own->list.count, sizeof *own->broken);
     if (!own->broken) CLV_FAIL(error, CLV_E_HOST_MEMORY, "no host memory for %zu pictures", own->list.count);
     const int64_t n = (int64_t)own->list.n_classes;
@@ -345,10 +377,6 @@ static clv_image_folder_info look_back(const clv_dataset *dataset) {
     return info;
 }
 
-static const pictures *pictures_of(const clv_dataset *dataset) {
-    return dataset && dataset->read == read_pictures ? (const pictures *)dataset : NULL;
-}
-
 /** Nothing is listed yet. */
 static pictures *make(const clv_image_folder_config *config) {
     pictures *own = clv__alloc(1, sizeof *own);
@@ -364,8 +392,6 @@ static pictures *make(const clv_image_folder_config *config) {
     own->common.workers = config->workers;
     own->common.destroy = destroy_pictures;
     own->common.folder = look_back;
-    clv__transforms_init(&own->transforms, config->size, config->resize, &config->augment, config->mean,
-                         config->std);
     return own;
 }
 
@@ -390,8 +416,9 @@ static clv_status known_names(clv__error *error, const clv_image_folder_config *
 
 /** What was listed becomes a dataset. */
 static clv_status complete(pictures *own, clv_status status, clv__error *error,
-                           const clv_image_folder_config *config, clv_dataset **out) {
-    if (status == CLV_OK) status = finish(own, error, config);
+                           const clv_image_folder_config *given, clv_image_folder_config *config,
+                           clv_dataset **out) {
+    if (status == CLV_OK) status = finish(own, error, given, config);
     if (status == CLV_OK)
         *out = &own->common;
     else
@@ -411,7 +438,7 @@ clv_status clv_dataset_image_folder(clv_runtime *runtime, const char *folder,
     CLV_TRY(CLV__GIVEN(error, folder));
     CLV_TRY(CLV__GIVEN(error, out));
     *out = NULL;
-    const clv_image_folder_config own = with_defaults(config);
+    clv_image_folder_config own = with_defaults(config);
     clv__known_names names;
     const clv__known_names *known;
     CLV_TRY(check(error, &own));
@@ -421,7 +448,7 @@ clv_status clv_dataset_image_folder(clv_runtime *runtime, const char *folder,
     const clv_status status = own.labels
                                   ? clv__image_list_table(error, folder, own.labels, known, &made->list)
                                   : clv__image_list_classes(error, folder, known, own.strict, &made->list);
-    return complete(made, status, error, &own, out);
+    return complete(made, status, error, config, &own, out);
 }
 
 clv_status clv_dataset_image_files(clv_runtime *runtime, const char *const *paths, int n,
@@ -431,7 +458,7 @@ clv_status clv_dataset_image_files(clv_runtime *runtime, const char *const *path
     CLV_TRY(CLV__GIVEN(error, paths));
     CLV_TRY(CLV__GIVEN(error, out));
     *out = NULL;
-    const clv_image_folder_config own = with_defaults(config);
+    clv_image_folder_config own = with_defaults(config);
     if (n < 1) CLV_FAIL(error, CLV_E_VALUE, "clv_dataset_image_files: %d paths", n);
     for (int i = 0; i < n; i++) CLV_TRY(CLV__GIVEN(error, paths[i]));
     if (own.labels || own.classes || own.like)
@@ -441,7 +468,8 @@ clv_status clv_dataset_image_files(clv_runtime *runtime, const char *const *path
     pictures *made = make(&own);
     if (!made) CLV_FAIL(error, CLV_E_HOST_MEMORY, "no host memory for a dataset");
     made->alone = true;
-    return complete(made, clv__image_list_files(error, paths, (size_t)n, &made->list), error, &own, out);
+    return complete(made, clv__image_list_files(error, paths, (size_t)n, &made->list), error, config, &own,
+                    out);
 }
 
 const char *clv_image_folder_file(const clv_dataset *dataset, int64_t i, bool *broken) {

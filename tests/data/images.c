@@ -451,6 +451,50 @@ static void folders_that_are_none(void **state) {
     remove_files(names, sizeof names / sizeof *names);
 }
 
+/** A black BMP of 24 bits. */
+static void write_black(const char *path, int width, int height) {
+    const uint32_t row = ((uint32_t)width * 3 + 3) / 4 * 4, data = row * (uint32_t)height, all = 54 + data;
+    const uint32_t words[] = {all, 0, 54, 40, (uint32_t)width, (uint32_t)height, 1 | 24u << 16, 0, data};
+    uint8_t *bytes = calloc(all, 1);
+    memcpy(bytes, "BM", 2);
+    for (size_t i = 0; i < 4 * sizeof words / sizeof *words; i++)
+        bytes[2 + i] = (uint8_t)(words[i / 4] >> 8 * (i % 4));
+    write_file(path, bytes, all);
+    free(bytes);
+}
+
+/** Sizes of three pictures, and the side that a model gets where none is asked for. */
+static void small_pictures_keep_their_size(void **state) {
+    (void)state;
+    static const struct {
+        int sizes[3][2];
+        int64_t side;
+    } cases[] = {{{{90, 200}, {100, 100}, {300, 40}}, 96}, {{{64, 64}, {64, 64}, {64, 64}}, 64},
+                 {{{10, 10}, {65, 65}, {10, 10}}, 64},     {{{65, 70}, {70, 65}, {10, 10}}, 96},
+                 {{{223, 300}, {300, 223}, {5, 5}}, 224},  {{{300, 400}, {400, 300}, {500, 500}}, 224}};
+    static const char *const files[] = {"s/one/a.bmp", "s/one/b.bmp", "s/one/c.bmp", "s/one", "s"};
+    mkdir("s", 0777);
+    mkdir("s/one", 0777);
+    clv_dataset *first = NULL;
+    for (size_t k = 0; k < sizeof cases / sizeof *cases; k++) {
+        clv_dataset *dataset = NULL, *test = NULL;
+        for (int i = 0; i < 3; i++) write_black(files[i], cases[k].sizes[i][0], cases[k].sizes[i][1]);
+        expect_ok(clv_dataset_image_folder(support_runtime, "s", NULL, &dataset));
+        assert_int_equal(clv_dataset_info_get(dataset).sample.dims[1], cases[k].side);
+        assert_int_equal(dataset->resize, (cases[k].side * 8 + 3) / 7);
+        const clv_image_folder_config like = {.like = first};
+        if (first) expect_ok(clv_dataset_image_folder(support_runtime, "s", &like, &test));
+        if (first) assert_int_equal(clv_dataset_info_get(test).sample.dims[2], cases[0].side);
+        clv_dataset_destroy(test);
+        if (!first)
+            first = dataset;
+        else
+            clv_dataset_destroy(dataset);
+    }
+    clv_dataset_destroy(first);
+    remove_files(files, sizeof files / sizeof *files);
+}
+
 static void classes_of_another_folder(void **state) {
     (void)state;
     mkdir("v", 0777);
@@ -884,6 +928,7 @@ int main(void) {
         cmocka_unit_test(mixed_the_same_from_any_number_of_threads),
         cmocka_unit_test(a_seek_gives_the_same_again),
         cmocka_unit_test(folders_that_are_none),
+        cmocka_unit_test(small_pictures_keep_their_size),
         cmocka_unit_test(classes_of_another_folder),
         cmocka_unit_test(classes_that_are_known),
         cmocka_unit_test(files_alone),

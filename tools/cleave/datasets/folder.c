@@ -102,7 +102,8 @@ clv_status cli_read_folder(cli_source *source) {
     const cli_args *args = source->args;
     const char *augment = args->augment ? args->augment : "crop";
     const clv_weights_info *told = cli_told_classes(args);
-    clv_image_folder_config plain = {.size = args->image_size ? args->image_size : 224,
+    const bool sized = args->weights || args->resume || args->onnx; // such a model was made for a size
+    clv_image_folder_config plain = {.size = args->image_size || !sized ? args->image_size : 224,
                                      .limit = args->limit,
                                      .labels = args->labels,
                                      .classes = told ? told->names : NULL,
