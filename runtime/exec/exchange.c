@@ -14,7 +14,7 @@
 #include "exec/ranks.h"
 #include "exec/session.h"
 
-enum { BUCKET_BYTES = 25 << 20, MAGIC = CLV__EXCHANGE_MAGIC };
+enum { BUCKET_BYTES = 1 << 18, MAGIC = CLV__EXCHANGE_MAGIC };
 enum { PARTS, SUMS }; // what a message holds
 
 typedef clv__exchange_head head;
@@ -178,28 +178,36 @@ static clv_status swap(const bucket *b, uint32_t phase, bool send_one) {
     return CLV_OK;
 }
 
+/** The sum of n elements of every rank's term, this rank's own being where the sum will lie; block by block, so
+ *  that a block stays in the cache. */
+static void add_terms(const bucket *b, const item *value, float *sum, int64_t n, size_t at) {
+    enum { BLOCK = 1024 };
+    clv__exchange *exchange = b->exchange;
+    const int rank = exchange->ranks->place.rank, terms = value->how->terms;
+    for (int64_t begin = 0; begin < n; begin += BLOCK) {
+        const int64_t length = n - begin < BLOCK ? n - begin : BLOCK;
+        float block[BLOCK];
+        for (int k = 0; k < terms; k++) {
+            const int of = value->how->from_last ? terms - 1 - k : k;
+            const char *message = message_of(exchange, exchange->came, of) + at;
+            const float *term = (of == rank ? sum : (const float *)(const void *)message) + begin;
+            if (k == 0)
+                memcpy(block, term, (size_t)length * sizeof *block);
+            else
+                for (int64_t e = 0; e < length; e++) block[e] += term[e];
+        }
+        memcpy(sum + begin, block, (size_t)length * sizeof *block);
+    }
+}
+
 /** The sum of this rank's parts, in the order that each value asks for, into the values. */
 static void add_up(const bucket *b) {
-    clv__exchange *exchange = b->exchange;
-    const int size = exchange->ranks->place.size, rank = exchange->ranks->place.rank;
+    const int size = b->exchange->ranks->place.size, rank = b->exchange->ranks->place.rank;
     size_t at = sizeof(head);
     for (int i = 0; i < b->n; i++) {
         const item *value = &b->items[i];
-        const int64_t n = part_length(value, rank, size);
-        const int terms = value->how->terms;
-        float *sum = part_of(b, value, rank), *own = NULL;
-        if (!n || !takes_part(value, PARTS)) continue;
-        // this rank's own term lies where the sum will: put it aside
-        own = (float *)(void *)(message_of(exchange, exchange->came, rank) + at);
-        memcpy(own, sum, (size_t)n * sizeof *own);
-        for (int k = 0; k < terms; k++) {
-            const int of = value->how->from_last ? terms - 1 - k : k;
-            const float *term = (const float *)(const void *)(message_of(exchange, exchange->came, of) + at);
-            if (k == 0)
-                memcpy(sum, term, (size_t)n * sizeof *sum);
-            else
-                for (int64_t e = 0; e < n; e++) sum[e] += term[e];
-        }
+        const int64_t n = takes_part(value, PARTS) ? part_length(value, rank, size) : 0;
+        add_terms(b, value, part_of(b, value, rank), n, at);
         at += (size_t)n * sizeof(float);
     }
 }
