@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// A dataset of pictures in files: what is broken is left out when it is made, the others are decoded when a batch wants them, by
-// threads of the loader.
+// A dataset of pictures in files: what is broken is left out when it is made, the others are decoded when a batch
+// wants them, by threads of the loader.
 #define _GNU_SOURCE // the cores this process may use
 #include <inttypes.h>
 #include <math.h>

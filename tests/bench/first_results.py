@@ -6,7 +6,7 @@
 
 For each number of --data made_data.py makes data in DIR/NUMBER (and pictures to test on in DIR/NUMBER-test); on each both train with
 each of --seeds. PyTorch gets the same samples, standardized and augmented alike, as many steps of as many samples, and first values by
-the same rule; its rate is constant. --model linear is of houses, arrays and kinds. --words '--image-size 64' or --words '--epochs 1' makes
+the same rule; its rate is constant. --model linear is of houses, arrays and kinds. --words '--epochs 1' makes
 less of pictures and text, which take half an hour of two cores each and more; without names the other three are trained.
 
 Prints a row for each data: what is measured, ours, PyTorch's (means over seeds), by how much ours is worse, what always the mean or the
@@ -146,7 +146,7 @@ def kinds(option, folder, number):
 def pictures(option, folder, number):
     """resnet18 on random parts, flipped or not, as both have them; tested on the middle of other pictures."""
     from torchvision import datasets, models, transforms
-    size = int((option.words.split("--image-size ")[1:] or ["224"])[0].split()[0])
+    size = int((option.words.split("--image-size ")[1:] or ["64"])[0].split()[0])
     made_data.pictures(folder, number)
     made_data.pictures(folder + "-test", number + 1000)
     usual = [transforms.ToTensor(), transforms.Normalize([0.485, 0.456, 0.406], [0.229, 0.224, 0.225])]
