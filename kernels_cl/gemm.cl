@@ -35,7 +35,10 @@
 //                   padding, stride and dilation. A phase has every h_n1-th row, and the taps that meet it; default 0
 //   A_ROWS, B_ROWS  1: neighbouring items fetch neighbouring terms of A, of B; 0: neighbouring rows, columns; default 1, 0
 //                   With B_ROWS and several items ITEMS / TK is a multiple of 4, and a divisor of 4*WX
-//   TAPS            1: k has three digits, B has an edge. 0: k is k2; default 0
+//   TAPS            1: k has three digits, B has an edge. 0: k is k2; default 0. 2, with a matrix unit: the same, and K / k_1 / k_0 and
+//                   depth are multiples of TK; TK neighbouring k2 of one tap make a tile, so that an item asks once whether its
+//                   column is inside, and the tiles of all taps follow each other: b's are in the cache. A is what
+//                   gemm_pack.cl made, with A_ROWS and A_WIDE: a_k2 is the step from one block of TK k2 to the next. B_ROWS is 0
 //   STORED          1: tiles lie in local memory as T_A and T_B are stored, and become floats where they are
 //                   multiplied: the same bits from half the traffic. 0: as floats; default 0
 //   HALF_SUMS       1: f16 arithmetic, for inference. Both tiles lie in local memory as f16, floats rounded to it; TK terms are summed
@@ -218,7 +221,7 @@ int4 KERNEL(gemm_phase)(int at, int stride, int padding, int dilation, int kerne
 }
 #endif
 
-#if TAPS
+#if TAPS == 1
 // A term's part of (B's index, h, w), and A's index, of its digits. It is linear in them.
 int4 KERNEL(gemm_term)(int k2, int k1, int k0, int a_k2, int a_k1, int a_k0, int b_k2, int h_k1, int w_k0,
                        int w_size) {
@@ -265,11 +268,13 @@ int4 KERNEL(gemm_term)(int k2, int k1, int k0, int a_k2, int a_k1, int a_k0, int
     rb[i] = 0;                                                                                               \
     if ((h < (uint)h_size) & (w < (uint)w_size)) rb[i] = b[column + term.s0];
 #define HAS_B(i) 1 // or it is 0 already
-#else
+#elif TAPS == 0
 #define PUT_NEXT_TERMS
 #define FETCH_A(k) a[row + min(from + k, last) * a_k2]
 #define FETCH_B(i) rb[i] = b[column + min(from + B_TERM(i), last) * b_k2];
 #define HAS_B(i) HAS_TERM(B_TERM, i)
+#else
+#define PUT_NEXT_TERMS
 #endif
 
 // Row m times columns 4 * j .. 4 * j + 3, in f16.
@@ -319,11 +324,13 @@ int4 KERNEL(gemm_term)(int k2, int k1, int k0, int a_k2, int a_k1, int a_k0, int
     PASTE(FETCH_CHUNKS_, ROWS)(T, n, r, x, at, first_term, there)
 #define THERE(k) 1
 #define THERE_FIRST(k) ((k) >= skip)
-#if TAPS
+#if TAPS == 1
 #define A_FROM (a + terms[turn & 1][A_TERM(0)].s3)
 #define A_ELEMENT(k, there) FETCH_A(k)
 #define B_FROM b
 #define B_ELEMENT(i, there) FETCH_B(i)
+#elif TAPS == 2
+#define A_FROM (a + (block * a_k2 + tap_1 * a_k1 + tap_0 * a_k0))
 #else
 #define A_FROM a
 #define A_ELEMENT(k, there) a[row + (there(k) ? (k) : skip) * a_k2]
@@ -341,7 +348,24 @@ int4 KERNEL(gemm_term)(int k2, int k1, int k0, int a_k2, int a_k1, int a_k0, int
     }
 #define A_WORD(word, j, e, there) KEEP_WORD(T_A, word, ra, A_TERM, (j)*CHUNK_TERMS + (e)*MATRIX_TERMS, there)
 #endif
-#if B_WIDE
+#if TAPS == 2 // an item's chunks are of one column: its part of b's index, of h and of w are own_*
+#define FETCH_TILE_B(there)                                                                                  \
+    const uint h = own_h + tap_1 * h_k1, w = own_w + tap_0 * w_k0;                                           \
+    const bool inside = (h < (uint)h_size) & (w < (uint)w_size);                                             \
+    __global const T_B *from = b + (block * TK * b_k2 + tap_1 * h_k1 * w_size + tap_0 * w_k0);               \
+    UNROLLED for (int j = 0; j < B_CHUNKS; j++) {                                                            \
+        UNROLLED for (int e = 0; e < CHUNK_TERMS; e++) {                                                     \
+            MATRIX_INDEX(own_at[e])                                                                          \
+            rb[j * CHUNK_TERMS + e] = 0;                                                                     \
+            if (inside) rb[j * CHUNK_TERMS + e] = from[own_at[e]];                                           \
+        }                                                                                                    \
+        from += ITEMS / BN * CHUNK_TERMS * b_k2;                                                             \
+    }
+#define B_WORD(word, j, e, there) PASTE(TAP_WORD_, T_B)(word, (j)*CHUNK_TERMS + (e)*MATRIX_TERMS)
+#define TAP_WORD_float(word, i) KEEP_WORD(T_B, word, rb, B_TERM, i, THERE)
+#define TAP_WORD_f16(word, i) MATRIX_HALVES(word[0][e], rb[i], 0, rb[(i) + 1], 0)
+#define TAP_WORD_bf16 TAP_WORD_f16
+#elif B_WIDE
 #define FETCH_TILE_B(there) FETCH_WIDE(B_ROWS, T_B, B_CHUNKS, rb, B_FROM, at_b, B_TERM(0), there)
 #define B_WORD(word, j, e, there) WIDE_WORD(T_B, word, rb, B_ROWS, B_CHUNKS, j, (e)*MATRIX_TERMS)
 #else
@@ -364,8 +388,12 @@ int4 KERNEL(gemm_term)(int k2, int k1, int k0, int a_k2, int a_k1, int a_k0, int
         NEXT_TILE                                                                                            \
         FETCH_TILE(THERE)                                                                                    \
     }
-#if TAPS
+#if TAPS == 1
 #define NEXT_TILE
+#elif TAPS == 2
+#define NEXT_TILE                                                                                            \
+    if (++tap_0 == k_0) tap_0 = 0, tap_1++;                                                                  \
+    if (tap_1 == k_1) tap_1 = 0, block++;
 #else
 #define NEXT_TILE                                                                                            \
     a += TK * a_k2;                                                                                          \
@@ -529,7 +557,7 @@ KERNEL(gemm)(__global T_C *restrict c, __global const T_A *restrict a, __global 
     for (int i = id; i < BN; i += ITEMS) {
         PUT_COLUMN(i)
     }
-#if TAPS
+#if TAPS == 1
     __local int4 terms[2][TK];
     int s0 = TK, s1 = 0, s2 = 0; // the digits of TK. By loops: a division takes registers of all items on AMD
     while (s0 >= k_0) s0 -= k_0, s1++;
@@ -555,7 +583,7 @@ KERNEL(gemm)(__global T_C *restrict c, __global const T_A *restrict a, __global 
     int at_a[A_ROWS ? A_CHUNKS : CHUNK_TERMS];
 #if A_ROWS
     UNROLLED for (int j = 0; j < A_CHUNKS; j++) at_a[j] = rows[A_CHUNK_ROW(j)];
-    a += TAPS ? 0 : A_TERM(0);
+    a += TAPS == 1 ? 0 : A_TERM(0);
 #else
     UNROLLED for (int e = 0; e < CHUNK_TERMS; e++) at_a[e] = A_TERM(e) * a_k2;
     a += min(m0 + A_CHUNK_ROW(0), M - A_CHUNKS);
@@ -571,7 +599,12 @@ KERNEL(gemm)(__global T_C *restrict c, __global const T_A *restrict a, __global 
     b += columns[min(B_CHUNK_ROW(0), N - B_CHUNKS - n0)];
 #endif
 #endif
-#if !TAPS
+#if TAPS == 2
+    int block = first / TK / k_0 / k_1, tap_1 = first / TK / k_0 % k_1, tap_0 = first / TK % k_0;
+    const int own_h = columns[BN + B_COLUMN(0)], own_w = columns[2 * BN + B_COLUMN(0)];
+    int own_at[CHUNK_TERMS];
+    UNROLLED for (int e = 0; e < CHUNK_TERMS; e++) own_at[e] = columns[B_COLUMN(0)] + B_TERM(e) * b_k2;
+#elif TAPS == 0
     a += (first - skip) * a_k2;
     b += (first - skip) * b_k2;
 #endif

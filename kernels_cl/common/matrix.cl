@@ -14,6 +14,7 @@
 //     MATRIX_ROW(lane, e), MATRIX_COLUMN(lane, e)      where c[e] lies in the fragment
 //     MATRIX_SCRATCH(items)              declares local memory that an emulation wants
 //     MATRIX_PACKED(T, word, r, i, k)    the same of elements i and k of the words r, in which they lie as they are stored
+//     MATRIX_STORE(v, p)                 *p = the float v as the unit multiplies it, p: __global MATRIX_TYPE *
 //     MATRIX_INDEX(i)                    an int that is to stay one: compilers keep sums of indices and pointers, of twice the registers
 //     MATRIX_WORD(T, word, x, y)         word = that of the elements x and y (tf32: of x), which are stored as T, rounded to nearest
 //
@@ -36,6 +37,7 @@
 #define MATRIX_LAYOUT (MATRIX_UNIT ? MATRIX_UNIT : 1)
 #endif
 
+typedef uint tf32; // a word
 #define MATRIX_TERMS_tf32 1 // in a word
 #define MATRIX_TERMS_f16 2
 #define MATRIX_TERMS_bf16 2
@@ -49,6 +51,7 @@
 #define MATRIX_WORD_bf16_of_f16(T, word, x, y) MATRIX_WORD_bf16(word, LOAD(T, &(x)), LOAD(T, &(y)))
 #define MATRIX_WORD_bf16_of_bf16(T, word, x, y) word = (uint)(x) | (uint)(y) << 16;
 #define MATRIX_PACKED(T, word, r, i, k) PASTE(PASTE(MATRIX_PACKED_, MATRIX_TYPE), PASTE(_of_, T))(word, r, i, k)
+#define MATRIX_PACKED_tf32_of_tf32(word, r, i, k) word = (r)[i];
 #define MATRIX_PACKED_tf32_of_float(word, r, i, k) MATRIX_WORD_tf32(word, as_float((r)[i]), 0)
 #define MATRIX_PACKED_f16_of_float(word, r, i, k) MATRIX_WORD_f16(word, as_float((r)[i]), as_float((r)[k]))
 #define MATRIX_PACKED_bf16_of_float(word, r, i, k) MATRIX_WORD_bf16(word, as_float((r)[i]), as_float((r)[k]))
@@ -58,6 +61,13 @@
     else                                                                                                     \
         MATRIX_HALVES(word, (r)[(i) / 2], (i) % 2, (r)[(k) / 2], (k) % 2)
 #define MATRIX_PACKED_bf16_of_bf16(word, r, i, k) MATRIX_PACKED_f16_of_f16(word, r, i, k)
+#define MATRIX_STORE(v, p) PASTE(MATRIX_STORE_, MATRIX_TYPE)(v, p)
+#define MATRIX_STORE_tf32(v, p)                                                                              \
+    uint word;                                                                                               \
+    MATRIX_WORD_tf32(word, v, 0)(void)0;                                                                     \
+    *(p) = word;
+#define MATRIX_STORE_f16(v, p) *(p) = STORAGE_TO_F16(v);
+#define MATRIX_STORE_bf16(v, p) *(p) = bf16_of_float(v);
 
 // ---- fragments ------------------------------------------------------------------------------------------
 //

@@ -79,8 +79,12 @@ bool clv__conv2d_gemm_supports(const clv_device_info *device, const clv__op_io *
     // group on a unit (145 registers on sm_80, when terms were divided for).
     const bool phases = clv__conv2d_back(io) && (c.stride[H] > 1 || c.stride[W] > 1);
     const bool full = clv__gemm_registers(io) == 128 && (phases || device->sub_group_sizes[0] == 8);
-    // Halves of a wide tile of a matrix unit spill on sm_80 and sm_90 where each has a register by itself on its way.
-    const bool spills = clv__gemm_registers(io) > 200 && taps_of(&c) &&
+    // Halves of a wide tile of a matrix unit spill on sm_80 and sm_90 where each has a register by itself and a place of its own on
+    // its way.
+    enum { TERMS = 32 }; // of such a tile
+    const bool weight = io->op == &clv__op_conv2d_backward_weight;
+    const bool packed = !weight && (clv__conv2d_back(io) ? c.out_channels : c.in_channels) % TERMS == 0;
+    const bool spills = clv__gemm_registers(io) > 200 && taps_of(&c) && !packed &&
                         (clv__is_half(io->in[0].dtype) || clv__is_half(io->in[1].dtype));
     return clv__conv2d_sums(&c) && !full && !spills && clv__gemm_supports(device, io);
 }

@@ -176,6 +176,17 @@ static bool is_wide_a(const gemm_tile *tile, const clv__gemm *g, int64_t bytes) 
     return runs && g->k % terms == 0 && multiples(WIDE_BYTES / bytes, g->a_0, a_z, g->a_m, 0);
 }
 
+/** Elements of A, of convolutions. */
+static int64_t packed_size(const clv__gemm *g) {
+    return g->batches * g->m * (g->phases ? g->k_2 * g->k_1 * g->k_0 : g->k);
+}
+
+/** Is A packed, so that a tile has neighbouring channels of one tap (TAPS 2 of the kernel)? Then A is wide. */
+static bool is_packed(const gemm_tile *tile, const clv__gemm *g) {
+    if (!tile->unit || !g->taps || g->b_rows) return false;
+    return (g->phases ? g->k_2 : g->k / (g->k_1 * g->k_0)) % tile->tk == 0;
+}
+
 static bool is_wide_b(const gemm_tile *tile, const clv__gemm *g, int64_t bytes) {
     const int64_t terms = chunk_terms(tile), chunks = chunks_of(tile, columns_of(tile));
     const int64_t pixels = g->n_1 * g->n_0, b_z = g->batches > 1 ? g->b_z : 0;
@@ -248,11 +259,13 @@ double clv__lanes_rank(const clv_device_info *device, double cost, double result
  */
 static double unit_fmas_of(const gemm_tile *tile, const clv__gemm *g) {
     enum { TF32 = 32, HALVES = 64 };
+    const double PACKED = 0.5; // what neighbouring channels of a tap are between the two ways
     const bool tf32 = tile->unit == CLV_MATRIX_TF32;
     const double most = tf32 ? 4.9 : 9.8, each = tf32 ? TF32 : HALVES;
     const double products = tile->parts == 1 ? 1 : tile->parts == 2 ? 3 : 6;
     const int64_t bytes = tf32 || tile->parts > 1 ? 4 : 2;
-    const double wide = (is_wide_a(tile, g, bytes) + is_wide_b(tile, g, bytes)) / 2.0;
+    const double wide =
+        is_packed(tile, g) ? PACKED : (is_wide_a(tile, g, bytes) + is_wide_b(tile, g, bytes)) / 2.0;
     const double share = wide * tile->share + (1 - wide) * tile->one_by_one;
     return 1 / (1 / most + 1 / (each * share)) / products;
 }
@@ -271,8 +284,9 @@ static double cost_in_splits(const clv_device_info *device, const gemm_tile *til
         RUN = 32,
         PRICE = 2,
         RESULTS = 16,
-        PLACE = 32
-    }; // terms; of a unit; lanes side by side; FMAs a byte; of a usual item; FMAs
+        PLACE = 32,
+        BYTES = 4
+    }; // terms; of a unit; lanes side by side; FMAs a byte; of a usual item; FMAs; of what is packed
     const int64_t rows = rows_of(tile), columns = columns_of(tile);
     const double rounds = (double)clv__div_up(groups_of(tile, g) * splits, (int64_t)units);
     const int64_t run_a = g->a_rows ? tile->tk : RUN, run_b = g->b_rows ? tile->tk : RUN;
@@ -284,10 +298,15 @@ static double cost_in_splits(const clv_device_info *device, const gemm_tile *til
     const double beside = rounds * items_of(tile), room = (double)REGISTERS / tile->registers;
     double cost =
         rounds * (double)(depth_of(tile, g, splits) + BEGIN) *
-        ((double)(rows * columns) / fmas + apart * (bytes + (g->taps ? PLACE * (double)columns : 0))) *
+        ((double)(rows * columns) / fmas +
+         apart * (bytes + (g->taps && !is_packed(tile, g) ? PLACE * (double)columns : 0))) *
         clv__lanes_waits((beside < room ? beside : room) * sqrt((double)(tile->tm * tile->tn) / RESULTS));
     // With 128 registers an item a unit of four SIMDs has two waves of 64 on each: one waits, and one is left.
     if (device->preferred_multiple >= USUAL && !is_narrow(device) && tile->registers >= 128) cost *= 2;
+    if (is_packed(tile, g)) {
+        const double weights = (double)packed_size(g);
+        cost += clv__lanes_launches_cost(1) + clv__lanes_bytes_cost(device, (4 + BYTES) * weights);
+    }
     if (splits > 1) {
         const double results = (double)g->batches * (double)g->m * (double)g->n;
         cost += clv__lanes_launches_cost(1) +
@@ -363,26 +382,33 @@ double clv__gemm_rank(const clv_device_info *device, const clv__op_io *io, const
 
 // ---- launches ---------------------------------------------------------------------------------------------
 
+static const char *unit_type(const gemm_tile *tile) {
+    return tile->unit == CLV_MATRIX_TF32 ? "tf32" : tile->unit == CLV_MATRIX_F16 ? "f16" : "bf16";
+}
+
 static void tile_defines(clv__launches *list, clv__launch *launch, const gemm_tile *tile, const clv__gemm *g,
                          size_t a_bytes, size_t b_bytes) {
     const struct {
         const char *name;
         int value, usual;
-    } macros[] = {{"WX", tile->wx, 16},         {"WY", tile->wy, 16},
-                  {"TM", tile->tm, 4},          {"TN", tile->tn, 8},
-                  {"TK", tile->tk, 8},          {"A_ROWS", g->a_rows, 1},
-                  {"TAPS", g->taps, 0},         {"B_ROWS", g->b_rows, 0},
-                  {"PHASES", g->phases > 0, 0}, {"STORED", tile->stored && !tile->sums, 0},
+    } macros[] = {{"WX", tile->wx, 16},
+                  {"WY", tile->wy, 16},
+                  {"TM", tile->tm, 4},
+                  {"TN", tile->tn, 8},
+                  {"TK", tile->tk, 8},
+                  {"A_ROWS", g->a_rows, 1},
+                  {"TAPS", g->taps + is_packed(tile, g), 0},
+                  {"B_ROWS", g->b_rows, 0},
+                  {"PHASES", g->phases > 0, 0},
+                  {"STORED", tile->stored && !tile->sums, 0},
                   {"HALF_SUMS", tile->sums, 0}};
     if (tile->unit) {
-        clv__launch_define(list, launch, "MATRIX_TYPE", "%s",
-                           tile->unit == CLV_MATRIX_TF32  ? "tf32"
-                           : tile->unit == CLV_MATRIX_F16 ? "f16"
-                                                          : "bf16");
+        clv__launch_define(list, launch, "MATRIX_TYPE", "%s", unit_type(tile));
         clv__launch_define(list, launch, "MATRIX_WIDTH", "%d", tile->width);
         clv__launch_define(list, launch, "PARTS", "%d", tile->parts);
         clv__launch_define(list, launch, "STAGES", "%d", tile->stages);
-        if (is_wide_a(tile, g, (int64_t)a_bytes)) clv__launch_define(list, launch, "A_WIDE", "1");
+        if (is_packed(tile, g) || is_wide_a(tile, g, (int64_t)a_bytes))
+            clv__launch_define(list, launch, "A_WIDE", "1");
         if (is_wide_b(tile, g, (int64_t)b_bytes)) clv__launch_define(list, launch, "B_WIDE", "1");
     }
     for (size_t i = 0; i < sizeof macros / sizeof *macros; i++)
@@ -398,11 +424,32 @@ static void arg_bias(clv__launches *list, clv__launch *launch, const clv__gemms 
     clv__arg_in(list, launch, gemms->bias >= 0 ? gemms->bias : gemms->a); // without a bias, anything
 }
 
+/** Weights as the kernel reads them with TAPS 2, as `type`. Returns where they lie in the workspace, and changes *g to it. */
+static clv__part pack(clv__launches *list, const clv__op_io *io, int weights, const gemm_tile *tile,
+                      const char *type, clv__gemm *g) {
+    const int64_t size = packed_size(g), taps = g->k_1 * g->k_0, terms = size / (g->batches * g->m);
+    const bool half = tile->unit != CLV_MATRIX_TF32 && tile->parts == 1;
+    clv__part packed = {.bytes = (size_t)size * (half ? sizeof(uint16_t) : sizeof(float))};
+    packed.offset = clv__launch_workspace(list, packed.bytes);
+    clv__launch *launch = clv__launch_items(list, "gemm_pack", "gemm_pack", CLV__ELEMENTS, size);
+    clv__launch_define(list, launch, "MATRIX_TYPE", "%s", type);
+    if (tile->tk != 16) clv__launch_define(list, launch, "TK", "%d", tile->tk);
+    arg_part(list, launch, &packed);
+    clv__arg_in_as(list, launch, io, weights, "T_IN");
+    CLV__ARGS_I32(list, launch, size, g->m, terms / taps / tile->tk, taps, g->a_z, g->a_m, g->a_k2);
+    g->a_z = g->m * terms, g->a_m = terms;
+    g->a_k2 = taps * tile->tk, g->a_k1 = g->k_0 * tile->tk, g->a_k0 = tile->tk;
+    g->a_rows = true;
+    return packed;
+}
+
 /** part: of the workspace, where the splits' sums go, of `size` elements each. Without bytes there is one split. */
 static void lower_product(clv__launches *list, const clv__op_io *io, const clv__gemms *gemms,
                           const gemm_tile *tile, int64_t splits, clv__part part, int64_t size) {
-    const clv__gemm *g = gemms->product;
-    const bool whole = part.bytes == 0;
+    clv__gemm own = *gemms->product, *g = &own;
+    const bool whole = part.bytes == 0, packs = is_packed(tile, g);
+    const char *type = tile->parts > 1 ? "float" : unit_type(tile);
+    const clv__part packed = packs ? pack(list, io, gemms->a, tile, type, g) : (clv__part){0};
     clv__launch *launch = clv__launch_kernel(list, "gemm", "gemm");
     tile_defines(list, launch, tile, g,
                  gemms->parts ? sizeof(float) : clv_dtype_bytes(io->in[gemms->a].dtype),
@@ -414,7 +461,12 @@ static void lower_product(clv__launches *list, const clv__op_io *io, const clv__
             clv__arg_out_as(list, launch, io, 0, "T_C");
         else
             arg_part(list, launch, &part);
-        clv__arg_in_as(list, launch, io, gemms->a, "T_A");
+        if (packs) {
+            if (tile->parts == 1) clv__launch_define(list, launch, "T_A", "%s", type);
+            arg_part(list, launch, &packed);
+        } else {
+            clv__arg_in_as(list, launch, io, gemms->a, "T_A");
+        }
         clv__arg_in_as(list, launch, io, gemms->b, "T_B");
     }
     arg_bias(list, launch, gemms);

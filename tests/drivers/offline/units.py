@@ -2,7 +2,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """The part of a matrix unit's instructions among those of the innermost loop, of products whose operands are fetched by many bytes at once:
 kernels_cl/gemm.cl with the tiles of 128 x 128 that runtime/ops/product/gemm.c has, in all transposes. Each has to reach LEAST, with no
-spills; a loop that fetches one by one is printed beside them and has to be below it: else nothing is measured.
+spills; a loop that fetches one by one is printed beside them and has to be below it: else nothing is measured. Convolutions with several
+taps, whose weights are packed (TAPS 2), are held to what they have.
 
 usage: units.py [--all]     --all: of every tile, without a bound"""
 import os
@@ -24,6 +25,9 @@ WIDE, USUAL, SMALL = (16, 8, 8, 16, 16), (16, 16, 8, 8, 16), (16, 8, 4, 8, 16)
 HELD = [("tf32", "float", "float", WIDE, ["sm_90"]),
         ("f16", "f16", "f16", WIDE, ["sm_80", "sm_90"]),
         ("bf16", "bf16", "bf16", WIDE, ["sm_80", "sm_90"])]
+# Of convolutions, each with its bound.
+TAPS = [("tf32", "tf32", "float", WIDE, ["sm_90"], 0.30), ("tf32", "tf32", "float", WIDE, ["sm_80"], 0.25),
+        ("f16", "f16", "f16", WIDE, ["sm_80", "sm_90"], 0.22), ("bf16", "bf16", "bf16", WIDE, ["sm_80", "sm_90"], 0.22)]
 SHOWN = [("tf32", "float", "float", WIDE, ["sm_80", "gfx90a"]), ("f16", "float", "f16", WIDE, ["sm_90"]),
          ("f16", "f16", "float", WIDE, ["sm_90"]), ("f16", "f16", "f16", WIDE, ["gfx90a"]),
          *((unit, a, b, tile, on) for tile in (USUAL, SMALL) for unit, a, b, on in
@@ -31,10 +35,10 @@ SHOWN = [("tf32", "float", "float", WIDE, ["sm_80", "gfx90a"]), ("f16", "float",
             ("bf16", "bf16", "bf16", ["gfx1100", "gfx90a", "dg2"]), ("bf16", "float", "float", list(UNITS))))]
 
 
-def source(number, unit, a, b, tile, a_rows, b_rows, wide):
+def source(number, unit, a, b, tile, a_rows, b_rows, wide, taps=0, phases=0):
     wx, wy, tn, tm, width = tile
     macros = {"T_A": a, "T_B": b, "WX": wx, "WY": wy, "TM": tm, "TN": tn, "TK": width * (1 if unit == "tf32" else 2), "MATRIX_TYPE": unit,
-              "MATRIX_WIDTH": width, "A_ROWS": a_rows, "B_ROWS": b_rows, "A_WIDE": wide, "B_WIDE": wide}
+              "MATRIX_WIDTH": width, "A_ROWS": a_rows, "B_ROWS": b_rows, "A_WIDE": wide, "B_WIDE": int(wide and not taps), "TAPS": taps, "PHASES": phases}
     with open(os.path.join(KERNELS, "gemm.cl")) as file:
         text = file.read()
     for name in macros:
@@ -71,21 +75,25 @@ def main():
         uses = [(*row[:4], a_rows, b_rows, 1) for row in rows if target in row[4] for a_rows in (1, 0) for b_rows in (0, 1)]
         held = sum(4 for row in HELD if target in row[4])
         uses += [(*row[:4], 1, 0, 0) for row in HELD if target in row[4]]  # fetched one by one
+        bounds = [row[5] for row in TAPS if target in row[4] for _ in (0, 1)]
+        uses += [(*row[:4], 1, 0, 1, 2, phases) for row in TAPS if target in row[4] for phases in (0, 1)]
         if not uses:
             continue
         with tempfile.TemporaryDirectory() as folder:
             all_figures = measured(uses, target, have, folder)
         for i, (use, figures) in enumerate(zip(uses, all_figures)):
-            unit, a, b, tile, a_rows, b_rows, wide = use
-            share, good = figures["fma"], True
-            if i < held:
-                good = share >= LEAST and not figures["spills"]
+            unit, a, b, tile, a_rows, b_rows, wide, *taps = use
+            share, good, least = figures["fma"], True, LEAST
+            if taps:
+                least = bounds[i - len(uses)]
+            if i < held or taps:
+                good = share >= least and not figures["spills"]
             elif not wide:
                 good = share < LEAST
             wrong += not good
             print(f"{target} {unit} {a}*{b} {tile[1] * tile[3]}x{tile[0] * tile[2]}, {tile[0] * tile[1]} items, {'NT'[not a_rows]}{'NT'[b_rows]}, "
-                  f"{'wide' if wide else 'one by one'}: {share:.3f}, {figures['registers']} registers, {figures['spills']} bytes of spills"
-                  + ("" if good else f": must be {'below' if not wide else 'at least'} {LEAST}, without spills"))
+                  f"{'taps' + ', phases' * taps[1] if taps else 'wide' if wide else 'one by one'}: {share:.3f}, {figures['registers']} registers, {figures['spills']} bytes of spills"
+                  + ("" if good else f": must be {'below' if not wide else 'at least'} {least}, without spills"))
     return 1 if wrong else 0
 
 
