@@ -38,7 +38,8 @@
 //   TAPS            1: k has three digits, B has an edge. 0: k is k2; default 0. 2, with a matrix unit: the same, and K / k_1 / k_0 and
 //                   depth are multiples of TK; TK neighbouring k2 of one tap make a tile, so that an item asks once whether its
 //                   column is inside, and the tiles of all taps follow each other: b's are in the cache. A is what
-//                   gemm_pack.cl made, with A_ROWS and A_WIDE: a_k2 is the step from one block of TK k2 to the next. B_ROWS is 0
+//                   gemm_pack.cl made, with A_ROWS and A_WIDE: a_k2 is the step from one block of TK k2 to the next. With B_ROWS
+//                   it is of columns: n = (n1*n_0 + n0)*n_2 + n2, n_2 is a multiple of BN, and a tile has neighbouring n2 of one tap
 //   STORED          1: tiles lie in local memory as T_A and T_B are stored, and become floats where they are
 //                   multiplied: the same bits from half the traffic. 0: as floats; default 0
 //   HALF_SUMS       1: f16 arithmetic, for inference. Both tiles lie in local memory as f16, floats rounded to it; TK terms are summed
@@ -190,13 +191,25 @@ EPILOGUE_FUNCTION(KERNEL(epilogue), float)
 
 // A column's part of (B's index, h, w), without TAPS of the index alone. Beyond the last column it is the last
 // one's: its sums are not stored.
+#if TAPS == 2 && B_ROWS
+#define N2(n) ((n) % (N / n_1 / n_0))
+#define N1(n) ((n) / (N / n_1 / n_0) / n_0)
+#define N0(n) ((n) / (N / n_1 / n_0) % n_0)
+#define PUT_COLUMN(n) columns[n] = N2(n0 + (n)) * b_n2;
+#define COLUMN_WORDS 1
+#else
+#define N2(n) ((n) / n_0 / n_1)
+#define N1(n) ((n) / n_0 % n_1)
+#define N0(n) ((n) % n_0)
+#endif
 int4 KERNEL(gemm_column)(int n, int n_1, int n_0, int b_n2, int h_0, int h_n1, int w_0, int w_n0,
                          int w_size) {
     int h = h_0 + n / n_0 % n_1 * h_n1, w = w_0 + n % n_0 * w_n0;
     return (int4)(n / n_0 / n_1 * b_n2 + h * w_size + w, h, w, 0);
 }
 // What is known of column n: its parts of B's index, of h and of w, BN apart. (If they lay together, neighbours would meet in banks.)
-#if TAPS
+#if TAPS == 2 && B_ROWS
+#elif TAPS
 #define COLUMN_WORDS 3
 #define PUT_COLUMN(n)                                                                                        \
     const int4 part = COLUMN_OF(n);                                                                          \
@@ -221,7 +234,7 @@ int4 KERNEL(gemm_phase)(int at, int stride, int padding, int dilation, int kerne
 }
 #endif
 
-#if TAPS == 1
+#if TAPS == 1 || (TAPS == 2 && B_ROWS)
 // A term's part of (B's index, h, w), and A's index, of its digits. It is linear in them.
 int4 KERNEL(gemm_term)(int k2, int k1, int k0, int a_k2, int a_k1, int a_k0, int b_k2, int h_k1, int w_k0,
                        int w_size) {
@@ -324,7 +337,7 @@ int4 KERNEL(gemm_term)(int k2, int k1, int k0, int a_k2, int a_k1, int a_k0, int
     PASTE(FETCH_CHUNKS_, ROWS)(T, n, r, x, at, first_term, there)
 #define THERE(k) 1
 #define THERE_FIRST(k) ((k) >= skip)
-#if TAPS == 1
+#if TAPS == 1 || (TAPS == 2 && B_ROWS)
 #define A_FROM (a + terms[turn & 1][A_TERM(0)].s3)
 #define A_ELEMENT(k, there) FETCH_A(k)
 #define B_FROM b
@@ -348,7 +361,20 @@ int4 KERNEL(gemm_term)(int k2, int k1, int k0, int a_k2, int a_k1, int a_k0, int
     }
 #define A_WORD(word, j, e, there) KEEP_WORD(T_A, word, ra, A_TERM, (j)*CHUNK_TERMS + (e)*MATRIX_TERMS, there)
 #endif
-#if TAPS == 2 // an item's chunks are of one column: its part of b's index, of h and of w are own_*
+#if TAPS == 2 && B_ROWS // an item's chunks are of the same terms; own_at are its columns' parts of b's index
+#define FETCH_TILE_B(there)                                                                                  \
+    UNROLLED for (int e = 0; e < CHUNK_TERMS; e++) {                                                         \
+        const int4 term = terms[turn & 1][B_TERM(e)];                                                        \
+        const uint h = tap_1 + term.s1, w = tap_0 + term.s2;                                                 \
+        const bool inside = (h < (uint)h_size) & (w < (uint)w_size);                                         \
+        __global const T_B *from = b + (term.s0 + tap_1 * w_size + tap_0);                                   \
+        UNROLLED for (int j = 0; j < B_CHUNKS; j++) {                                                        \
+            MATRIX_INDEX(own_at[j])                                                                          \
+            rb[j * CHUNK_TERMS + e] = 0;                                                                     \
+            if (inside) rb[j * CHUNK_TERMS + e] = from[own_at[j]];                                           \
+        }                                                                                                    \
+    }
+#elif TAPS == 2 // an item's chunks are of one column: its part of b's index, of h and of w are own_*
 #define FETCH_TILE_B(there)                                                                                  \
     const uint h = own_h + tap_1 * h_k1, w = own_w + tap_0 * w_k0;                                           \
     const bool inside = (h < (uint)h_size) & (w < (uint)w_size);                                             \
@@ -361,10 +387,6 @@ int4 KERNEL(gemm_term)(int k2, int k1, int k0, int a_k2, int a_k1, int a_k0, int
         }                                                                                                    \
         from += ITEMS / BN * CHUNK_TERMS * b_k2;                                                             \
     }
-#define B_WORD(word, j, e, there) PASTE(TAP_WORD_, T_B)(word, (j)*CHUNK_TERMS + (e)*MATRIX_TERMS)
-#define TAP_WORD_float(word, i) KEEP_WORD(T_B, word, rb, B_TERM, i, THERE)
-#define TAP_WORD_f16(word, i) MATRIX_HALVES(word[0][e], rb[i], 0, rb[(i) + 1], 0)
-#define TAP_WORD_bf16 TAP_WORD_f16
 #elif B_WIDE
 #define FETCH_TILE_B(there) FETCH_WIDE(B_ROWS, T_B, B_CHUNKS, rb, B_FROM, at_b, B_TERM(0), there)
 #define B_WORD(word, j, e, there) WIDE_WORD(T_B, word, rb, B_ROWS, B_CHUNKS, j, (e)*MATRIX_TERMS)
@@ -375,6 +397,12 @@ int4 KERNEL(gemm_term)(int k2, int k1, int k0, int a_k2, int a_k1, int a_k0, int
         B_ELEMENT(i, there)                                                                                  \
     }
 #define B_WORD(word, j, e, there) KEEP_WORD(T_B, word, rb, B_TERM, (j)*CHUNK_TERMS + (e)*MATRIX_TERMS, there)
+#endif
+#if TAPS == 2 // what is not there is 0 already
+#define B_WORD(word, j, e, there) PASTE(TAP_WORD_, T_B)(word, (j)*CHUNK_TERMS + (e)*MATRIX_TERMS)
+#define TAP_WORD_float(word, i) KEEP_WORD(T_B, word, rb, B_TERM, i, THERE)
+#define TAP_WORD_f16(word, i) MATRIX_HALVES(word[0][e], rb[i], 0, rb[(i) + 1], 0)
+#define TAP_WORD_bf16 TAP_WORD_f16
 #endif
 #define FETCH_TILE(there)                                                                                    \
     {                                                                                                        \
@@ -388,7 +416,7 @@ int4 KERNEL(gemm_term)(int k2, int k1, int k0, int a_k2, int a_k1, int a_k0, int
         NEXT_TILE                                                                                            \
         FETCH_TILE(THERE)                                                                                    \
     }
-#if TAPS == 1
+#if TAPS == 1 || (TAPS == 2 && B_ROWS)
 #define NEXT_TILE
 #elif TAPS == 2
 #define NEXT_TILE                                                                                            \
@@ -477,7 +505,7 @@ int4 KERNEL(gemm_term)(int k2, int k1, int k0, int a_k2, int a_k1, int a_k0, int
 #define COLUMN_AT(column) columns[column]
 #else
 #define GROUP_ATTRIBUTES
-#define COLUMN_AT(column) (n / n_0 / n_1 * c_n2 + n / n_0 % n_1 * c_n1 + n % n_0 * c_n0)
+#define COLUMN_AT(column) (N2(n) * c_n2 + N1(n) * c_n1 + N0(n) * c_n0)
 #endif
 // The result in row m and column n0 + column.
 #define STORE_SUM                                                                                            \
@@ -557,7 +585,7 @@ KERNEL(gemm)(__global T_C *restrict c, __global const T_A *restrict a, __global 
     for (int i = id; i < BN; i += ITEMS) {
         PUT_COLUMN(i)
     }
-#if TAPS == 1
+#if TAPS == 1 || (TAPS == 2 && B_ROWS)
     __local int4 terms[2][TK];
     int s0 = TK, s1 = 0, s2 = 0; // the digits of TK. By loops: a division takes registers of all items on AMD
     while (s0 >= k_0) s0 -= k_0, s1++;
@@ -583,7 +611,7 @@ KERNEL(gemm)(__global T_C *restrict c, __global const T_A *restrict a, __global 
     int at_a[A_ROWS ? A_CHUNKS : CHUNK_TERMS];
 #if A_ROWS
     UNROLLED for (int j = 0; j < A_CHUNKS; j++) at_a[j] = rows[A_CHUNK_ROW(j)];
-    a += TAPS == 1 ? 0 : A_TERM(0);
+    a += TAPS == 1 || (TAPS == 2 && B_ROWS) ? 0 : A_TERM(0);
 #else
     UNROLLED for (int e = 0; e < CHUNK_TERMS; e++) at_a[e] = A_TERM(e) * a_k2;
     a += min(m0 + A_CHUNK_ROW(0), M - A_CHUNKS);
@@ -599,7 +627,11 @@ KERNEL(gemm)(__global T_C *restrict c, __global const T_A *restrict a, __global 
     b += columns[min(B_CHUNK_ROW(0), N - B_CHUNKS - n0)];
 #endif
 #endif
-#if TAPS == 2
+#if TAPS == 2 && B_ROWS
+    const int tap_1 = h_0 + N1(n0) * h_n1, tap_0 = w_0 + N0(n0) * w_n0;
+    int own_at[B_CHUNKS];
+    UNROLLED for (int j = 0; j < B_CHUNKS; j++) own_at[j] = columns[B_CHUNK_ROW(j)];
+#elif TAPS == 2
     int block = first / TK / k_0 / k_1, tap_1 = first / TK / k_0 % k_1, tap_0 = first / TK % k_0;
     const int own_h = columns[BN + B_COLUMN(0)], own_w = columns[2 * BN + B_COLUMN(0)];
     int own_at[CHUNK_TERMS];
@@ -711,7 +743,7 @@ KERNEL(gemm)(__global T_C *restrict c, __global const T_A *restrict a, __global 
 #if MATRIX // where a column's elements lie, once for all rows
     for (int i = id; i < BN; i += ITEMS) {
         const int n = n0 + i;
-        columns[i] = n / n_0 / n_1 * c_n2 + n / n_0 % n_1 * c_n1 + n % n_0 * c_n0;
+        columns[i] = N2(n) * c_n2 + N1(n) * c_n1 + N0(n) * c_n0;
     }
     barrier(CLK_LOCAL_MEM_FENCE);
 #endif

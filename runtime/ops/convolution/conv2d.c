@@ -252,7 +252,7 @@ static const clv__sample_row samples[] = {
     CASE("many output channels", 1, 1, 3, 5, 5, 131, 3, 3, 1, 1, 1, 1, 1, 1, true, false),
     CASE("many input channels, in chunks", 1, 1, 131, 5, 5, 7, 3, 3, 1, 1, 1, 1, 1, 1, true, false),
     CASE("channels in blocks, stride 2, groups", 2, 2, 32, 7, 9, 64, 3, 3, 2, 2, 1, 1, 1, 1, true, true),
-    CASE("channels in blocks, dilation 2", 1, 1, 64, 6, 5, 32, 3, 2, 1, 1, 2, 1, 2, 2, false, false),
+    CASE("channels in blocks, dilation 2", 1, 1, 128, 6, 5, 32, 3, 2, 1, 1, 2, 1, 2, 2, false, false),
     CASE("winograd", 1, 1, 16, 6, 5, 17, 3, 3, 1, 1, 1, 1, 1, 1, true, true),
     CASE("winograd, rows over blocks", 1, 1, 17, 5, 139, 16, 3, 3, 1, 1, 0, 2, 1, 1, false, false),
     CASE("winograd, rows of two vectors", 2, 1, 16, 9, 27, 18, 3, 3, 1, 1, 2, 0, 1, 1, true, false),

@@ -181,10 +181,16 @@ static int64_t packed_size(const clv__gemm *g) {
     return g->batches * g->m * (g->phases ? g->k_2 * g->k_1 * g->k_0 : g->k);
 }
 
-/** Is A packed, so that a tile has neighbouring channels of one tap (TAPS 2 of the kernel)? Then A is wide. */
-static bool is_packed(const gemm_tile *tile, const clv__gemm *g) {
-    if (!tile->unit || !g->taps || g->b_rows) return false;
+/** Has a tile neighbouring channels of one tap, as its terms or as its columns (TAPS 2 of the kernel)? */
+static bool is_by_tap(const gemm_tile *tile, const clv__gemm *g) {
+    if (!tile->unit || !g->taps) return false;
+    if (g->b_rows) return g->n / (g->n_1 * g->n_0) % columns_of(tile) == 0;
     return (g->phases ? g->k_2 : g->k / (g->k_1 * g->k_0)) % tile->tk == 0;
+}
+
+/** Then, where channels are terms, A is packed, and wide. */
+static bool is_packed(const gemm_tile *tile, const clv__gemm *g) {
+    return is_by_tap(tile, g) && !g->b_rows;
 }
 
 static bool is_wide_b(const gemm_tile *tile, const clv__gemm *g, int64_t bytes) {
@@ -259,13 +265,13 @@ double clv__lanes_rank(const clv_device_info *device, double cost, double result
  */
 static double unit_fmas_of(const gemm_tile *tile, const clv__gemm *g) {
     enum { TF32 = 32, HALVES = 64 };
-    const double PACKED = 0.5; // what neighbouring channels of a tap are between the two ways
+    const double BY_TAP = 0.5; // what neighbouring channels of a tap are between the two ways
     const bool tf32 = tile->unit == CLV_MATRIX_TF32;
     const double most = tf32 ? 4.9 : 9.8, each = tf32 ? TF32 : HALVES;
     const double products = tile->parts == 1 ? 1 : tile->parts == 2 ? 3 : 6;
     const int64_t bytes = tf32 || tile->parts > 1 ? 4 : 2;
     const double wide =
-        is_packed(tile, g) ? PACKED : (is_wide_a(tile, g, bytes) + is_wide_b(tile, g, bytes)) / 2.0;
+        is_by_tap(tile, g) ? BY_TAP : (is_wide_a(tile, g, bytes) + is_wide_b(tile, g, bytes)) / 2.0;
     const double share = wide * tile->share + (1 - wide) * tile->one_by_one;
     return 1 / (1 / most + 1 / (each * share)) / products;
 }
@@ -299,7 +305,7 @@ static double cost_in_splits(const clv_device_info *device, const gemm_tile *til
     double cost =
         rounds * (double)(depth_of(tile, g, splits) + BEGIN) *
         ((double)(rows * columns) / fmas +
-         apart * (bytes + (g->taps && !is_packed(tile, g) ? PLACE * (double)columns : 0))) *
+         apart * (bytes + (g->taps && !is_by_tap(tile, g) ? PLACE * (double)columns : 0))) *
         clv__lanes_waits((beside < room ? beside : room) * sqrt((double)(tile->tm * tile->tn) / RESULTS));
     // With 128 registers an item a unit of four SIMDs has two waves of 64 on each: one waits, and one is left.
     if (device->preferred_multiple >= USUAL && !is_narrow(device) && tile->registers >= 128) cost *= 2;
@@ -397,7 +403,7 @@ static void tile_defines(clv__launches *list, clv__launch *launch, const gemm_ti
                   {"TN", tile->tn, 8},
                   {"TK", tile->tk, 8},
                   {"A_ROWS", g->a_rows, 1},
-                  {"TAPS", g->taps + is_packed(tile, g), 0},
+                  {"TAPS", g->taps + is_by_tap(tile, g), 0},
                   {"B_ROWS", g->b_rows, 0},
                   {"PHASES", g->phases > 0, 0},
                   {"STORED", tile->stored && !tile->sums, 0},
