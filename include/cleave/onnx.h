@@ -45,6 +45,9 @@ typedef struct clv_onnx_info {
         batch; /**< the first dimension of all inputs, where the file fixes it; 0: open. Any other is taken, too */
     const char
         *missing; /**< with any_shape: a sentence of all ops that Cleave has not, with counts; "": none */
+    /** parameters of the layer that has other sizes with other `classes`: "fc.weight,fc.bias", as clv_train_config.weights_except; "":
+     *  none. Of a model of one result */
+    const char *class_parameters;
 } clv_onnx_info;
 
 /**

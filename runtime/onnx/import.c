@@ -174,30 +174,31 @@ static void build_node(importer *im, const clv__onnx_node *node, bool now) {
 
 // ---- the whole file -------------------------------------------------------------------------------------------------
 
-/** Give the last layer other classes: the node that the only result is made by, behind sums and names. */
-static void set_classes(importer *im, int64_t classes) {
-    const clv__onnx_model *model = im->model;
+size_t clv__onnx_class_values(const clv__onnx_model *model,
+                              clv__onnx_class_value out[CLV__ONNX_CLASS_VALUES]) {
     const clv__onnx_node *node = model->values[model->graph.outputs[0].value].node;
+    size_t n = 0;
     while (node && node->n_inputs) {
         const bool gemm = clv__onnx_text_is(node->op_type, "Gemm"),
                    sum = clv__onnx_text_is(node->op_type, "Add"),
                    product = clv__onnx_text_is(node->op_type, "MatMul");
         const clv__onnx_attribute *turned = clv__onnx_attribute_find(node, "transB");
-        if (!gemm && !sum && !product && !clv__onnx_text_is(node->op_type, "Identity")) return;
+        if (!gemm && !sum && !product && !clv__onnx_text_is(node->op_type, "Identity")) break;
         const clv__onnx_node *before = NULL;
         for (size_t i = 0; i < node->n_inputs; i++) {
             if (node->input_values[i] == CLV__ONNX_NO_VALUE) continue;
-            clv__made *value = &im->made[node->input_values[i]];
-            if (value->data && value->data->rank) {
-                value->classes = classes;
-                value->class_axis = gemm && i == 1 && turned && turned->i ? 0 : (int)value->data->rank - 1;
-            } else if (!before) {
-                before = model->values[node->input_values[i]].node;
-            }
+            const clv__onnx_value *value = &model->values[node->input_values[i]];
+            const clv__onnx_tensor *data = value->initializer;
+            if (data && data->rank && n < CLV__ONNX_CLASS_VALUES)
+                out[n++] = (clv__onnx_class_value){
+                    node->input_values[i], gemm && i == 1 && turned && turned->i ? 0 : (int)data->rank - 1};
+            else if (!data && !before)
+                before = value->node;
         }
-        if (gemm || product) return;
+        if (gemm || product) break;
         node = before;
     }
+    return n;
 }
 
 int64_t clv__onnx_batch_of(const clv__onnx_model *model) {
@@ -249,7 +250,12 @@ int64_t clv__onnx_build_in(const clv__onnx_model *model, clv_graph *graph, int64
         im.made[i].buffer = model->values[i].info && model->values[i].info->buffer;
     }
     im.flow.made = im.made;
-    if (classes && file->n_outputs == 1) set_classes(&im, classes);
+    clv__onnx_class_value last[CLV__ONNX_CLASS_VALUES];
+    const size_t n_last = classes && file->n_outputs == 1 ? clv__onnx_class_values(model, last) : 0;
+    for (size_t i = 0; i < n_last; i++) {
+        im.made[last[i].value].classes = classes;
+        im.made[last[i].value].class_axis = last[i].axis;
+    }
     size_t fed = 0;
     for (size_t i = 0; i < file->n_inputs; i++) {
         clv__made *value = &im.made[file->inputs[i].value];

@@ -203,6 +203,15 @@ static inline int64_t clv__onnx_of_batch(const clv__onnx_use *use, int64_t said,
 }
 /** The batch that a file was written for; 0: any. */
 int64_t clv__onnx_batch_of(const clv__onnx_model *model);
+/** Initializers that have a dimension of classes: those of the node that the first result is made by, behind sums and names. */
+enum { CLV__ONNX_CLASS_VALUES = 8 };
+typedef struct clv__onnx_class_value {
+    uint32_t value;
+    int axis;
+} clv__onnx_class_value;
+/** Returns how many. */
+size_t clv__onnx_class_values(const clv__onnx_model *model,
+                              clv__onnx_class_value out[CLV__ONNX_CLASS_VALUES]);
 
 /** The tables, one for each family; each ends with an op that is NULL. */
 extern const clv__onnx_row clv__onnx_elementwise[], clv__onnx_moves[], clv__onnx_products[],

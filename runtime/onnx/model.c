@@ -25,7 +25,7 @@ struct clv_onnx {
     int n_inputs, n_targets;
     int64_t batch; // the first dimension of all inputs; 0: open, or they differ
     clv__arena names;
-    const char *producer;
+    const char *producer, *class_parameters;
     int64_t n_parameters;
     bool any_shape; // no model: clv_onnx_append alone
     const char *missing;
@@ -206,6 +206,21 @@ static void make_model(clv_onnx *onnx) {
     model->n_targets = onnx->n_targets;
 }
 
+/** Names of what other classes make otherwise, as patterns. */
+static const char *class_parameters(clv_onnx *onnx) {
+    clv__onnx_class_value last[CLV__ONNX_CLASS_VALUES];
+    const size_t n = onnx->model.classes ? clv__onnx_class_values(onnx->file, last) : 0;
+    clv__text text = {0};
+    for (size_t i = 0; i < n; i++) {
+        const clv__onnx_text name = onnx->file->values[last[i].value].name;
+        clv__shown_text shown;
+        clv__text_add(&text, "%s%s", i ? "," : "", clv__shown_bytes(name.data, name.n, &shown));
+    }
+    const char *all = clv__arena_strdup(&onnx->names, clv__text_get(&text));
+    clv__text_reset(&text);
+    return all;
+}
+
 static clv_status read_ports(clv_onnx *onnx, clv__error *error, const clv_onnx_config *config) {
     const clv__onnx_graph *file = &onnx->file->graph;
     CLV_TRY(clv__onnx_check_ops(error, onnx->file));
@@ -219,7 +234,8 @@ static clv_status read_ports(clv_onnx *onnx, clv__error *error, const clv_onnx_c
     const clv__onnx_text producer = onnx->file->producer_name;
     onnx->producer = clv__arena_strdup(&onnx->names, clv__shown_bytes(producer.data, producer.n, &shown));
     make_model(onnx);
-    return onnx->producer ? CLV_OK : CLV_E_HOST_MEMORY;
+    onnx->class_parameters = class_parameters(onnx);
+    return onnx->producer && onnx->class_parameters ? CLV_OK : CLV_E_HOST_MEMORY;
 }
 
 /** The i-th of the inputs that are fed, behind them the results; NULL: there is none. */
@@ -364,7 +380,8 @@ clv_onnx_info clv_onnx_info_get(const clv_onnx *onnx) {
                           .n_inputs = onnx->n_inputs,
                           .n_targets = onnx->n_targets,
                           .batch = onnx->batch,
-                          .missing = onnx->missing};
+                          .missing = onnx->missing,
+                          .class_parameters = onnx->class_parameters};
     for (size_t i = 0; i < file->n_opsets; i++)
         if (!file->opsets[i].domain.n) info.opset = file->opsets[i].version;
     return info;

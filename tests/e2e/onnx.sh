@@ -19,6 +19,17 @@ works "$cleave" run --weights w.safetensors --input wide.npy --device "$device" 
 "$helper" near a.npy b.npy 1e-6 >/dev/null && fail "training changed nothing"
 works "$cleave" train --model cnn.onnx --classes 7 --except 'classifier.*' --images wide.npy --labels y5.npy --device "$device" \
     --epochs 1 --json
+works "$cleave" train --model cnn.onnx --classes 7 --images wide.npy --labels y5.npy --device "$device" --epochs 1 --save seven.safetensors
+grep -qF "'cnn.onnx' tells 5 classes apart, and here are 7: 'classifier.weight,classifier.bias' begins anew" err ||
+    fail "not told: $(cat err)"
+works "$cleave" eval --weights seven.safetensors --images wide.npy --labels y5.npy --device "$device"
+# pictures of a folder are cut to what the file was made for
+pictures=$models/../../golden/images
+if "$cleave" train images "$pictures" --model mlp --image-size 12 --device host --steps 1 --quiet --save p.safetensors >out 2>err; then
+    works "$cleave" export --weights p.safetensors -o p.onnx
+    works "$cleave" train images "$pictures" --model p.onnx --steps 1 --device "$device"
+    grep -q 'each \[3,12,12\]' out err || fail "other sizes than the file's: $(cat out err)"
+fi
 
 # and out again: what was trained, any model of ours, what its weights tell
 works "$cleave" export --weights w.safetensors -o trained.onnx --json

@@ -430,6 +430,7 @@ static int train_weighted(cli_session *session, const clv_model *model, cli_sour
     config.ranks = ranks->ranks;
     if (config.ranks && !args->shares) config.placement.measure_shares = false;
     cli_recipe(args, model, &config);
+    if (!args->except) config.weights_except = cli_onnx_anew(args, sized.classes);
     code = cli_class_weights(session->runtime, args, &config, weights);
     if (code != EXIT_DONE) {
         json_decref(job.epochs);

@@ -98,12 +98,19 @@ void cli_pictures_of_weights(const cli_args *args, clv_image_folder_config *conf
     config->exif_transpose |= told->exif_transpose;
 }
 
+/** What pictures are cut to; 0: as large as they are. */
+static int64_t size_of(const cli_args *args) {
+    const clv_model *file = clv_onnx_info_get(args->onnx).model;
+    if (args->image_size) return args->image_size;
+    if (file && file->input[0] == 3) return file->input[1];
+    return args->weights || args->resume ? 224 : 0; // what torchvision's weights learnt
+}
+
 clv_status cli_read_folder(cli_source *source) {
     const cli_args *args = source->args;
     const char *augment = args->augment ? args->augment : "crop";
     const clv_weights_info *told = cli_told_classes(args);
-    const bool sized = args->weights || args->resume || args->onnx; // such a model was made for a size
-    clv_image_folder_config plain = {.size = args->image_size || !sized ? args->image_size : 224,
+    clv_image_folder_config plain = {.size = size_of(args),
                                      .limit = args->limit,
                                      .labels = args->labels,
                                      .classes = told ? told->names : NULL,

@@ -37,6 +37,17 @@ int cli_load_onnx(cli_args *args) {
     return EXIT_DONE;
 }
 
+const char *cli_onnx_anew(const cli_args *args, int64_t classes) {
+    const clv_onnx_info info = clv_onnx_info_get(args->onnx);
+    const bool own = args->onnx && args->model && args->weights && !strcmp(args->model, args->weights);
+    if (!own || !info.model || !classes || classes == info.model->classes || !*info.class_parameters)
+        return NULL;
+    if (!args->quiet)
+        fprintf(stderr, "'%s' tells %lld classes apart, and here are %lld: '%s' begins anew\n", args->model,
+                (long long)info.model->classes, (long long)classes, info.class_parameters);
+    return info.class_parameters;
+}
+
 int cli_load_told_onnx(cli_args *args) {
     const char *told = args->told ? args->told->model : NULL;
     if (args->model || !cli_is_onnx(told)) return EXIT_DONE;
