@@ -39,8 +39,8 @@ CLV_API clv_tensor *clv_mul(clv_tensor *a, clv_tensor *b);
 /** Quotient `a / b`, f32 only; everything else as clv_add. The gradient keeps b, and the result if b wants
  *  one. */
 CLV_API clv_tensor *clv_div(clv_tensor *a, clv_tensor *b);
-/** What a leaves of whole times b, with the sign of a; NaN of b 0. f32 only; everything else as clv_add. Gradient a, and b: -dy times
- *  how often it went. Keeps a, b and the result. Source: torch.fmod. */
+/** What a leaves of whole times b, with the sign of a; of b 0 NaN, or 0 of i32, which is exact. Everything else as clv_add. Gradient a,
+ *  and b: -dy times how often it went. Keeps a, b and the result. Source: torch.fmod. */
 CLV_API clv_tensor *clv_fmod(clv_tensor *a, clv_tensor *b);
 /** The same with the sign of b: `a - b * floor(a / b)`. Source: torch.remainder. */
 CLV_API clv_tensor *clv_remainder(clv_tensor *a, clv_tensor *b);
