@@ -455,18 +455,17 @@ static bool split(const clv__op_io *io, int i, clv__split *out) {
 
 static clv_tensor *part_of(clv_tensor *x, int part, int64_t heads);
 
-/** Of the mask by nodes: p * (dp - sum(p * dp)), and so the scores are whole for once. */
+/** Of the mask by nodes, in f32: p * (dp - sum(p * dp)), and so the scores are whole for once. */
 static void grad(const clv__node *node, clv_tensor *const *dy, clv_tensor **dx) {
     const self_attention_attrs *a = clv__node_attrs(node);
-    clv_tensor *x = clv__node_in(node, X);
     clv__pair_grad(node, dy, dx);
     if (clv__node_io(node)->n_in <= MASK || !clv__node_in(node, MASK) || !clv__wants_grad(node, MASK) ||
         !dy[0])
         return;
-    clv_tensor *mask = clv__node_in(node, MASK);
-    const clv_shape s = clv_tensor_shape(dy[0]);
-    clv_tensor *g =
-        clv_permute(clv_reshape(dy[0], CLV_SHAPE(s.dims[0], s.dims[1], a->heads, s.dims[2] / a->heads)),
+    clv_tensor *mask = clv__node_in(node, MASK), *x = clv_cast(clv__node_in(node, X), CLV_DTYPE_F32),
+               *g = clv_cast(dy[0], CLV_DTYPE_F32);
+    const clv_shape s = clv_tensor_shape(g);
+    g = clv_permute(clv_reshape(g, CLV_SHAPE(s.dims[0], s.dims[1], a->heads, s.dims[2] / a->heads)),
                     (int[]){0, 2, 1, 3}, 4);
     clv_tensor *scores =
         clv_matmul_t(clv_mul_scalar(part_of(x, Q, a->heads), a->scale), false, part_of(x, K, a->heads), true);
