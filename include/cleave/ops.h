@@ -1582,7 +1582,7 @@ CLV_API clv_tensor *clv_scaled_dot_product_attention(clv_tensor *query, clv_tens
  * that, and for heads of more than 128 columns, it takes a workspace of heads*T*T floats of a sequence, no more than 2,147,483,647,
  * twice that for the gradient.
  *
- * Gradient   x; keeps x and makes the scores again. attn_mask: by nodes, which make whole scores. In nodes: keeps q, k, v and the weights.
+ * Gradient   x; keeps x and makes the scores again. In nodes, also where attn_mask wants a gradient: keeps q, k, v and the weights.
  * Errors     CLV_E_SHAPE  x is not [N,T,3D];  CLV_E_VALUE  D is 0 or no multiple of heads, or dropout outside 0 to 1;
  *            CLV_E_DTYPE
  * Numerics   the maximum is subtracted first; sums in f32, in a fixed order.

@@ -6,7 +6,6 @@
 #include "cleave/ops.h"
 #include "graph/graph.h"
 #include "graph/signature.h"
-#include "ops/attention/self_attention.h"
 #include "ops/lower.h"
 
 typedef struct attention_attrs {
@@ -199,7 +198,8 @@ static clv_tensor *seen_before(clv_graph *graph, int64_t T, int64_t S, bool adde
     return added ? seen : clv_cast(seen, CLV_DTYPE_BOOL);
 }
 
-clv_tensor *clv__masked_softmax(clv_tensor *x, clv_tensor *mask, bool causal) {
+/** The softmax of what is seen; zeros where nothing is. */
+static clv_tensor *masked_softmax(clv_tensor *x, clv_tensor *mask, bool causal) {
     clv_graph *graph = clv__tensor_graph(x);
     const clv_shape s = clv_tensor_shape(x);
     if (!x) return NULL;
@@ -289,7 +289,7 @@ clv_tensor *clv_scaled_dot_product_attention(clv_tensor *query, clv_tensor *key,
         weights = clv_causal_softmax(clv_matmul_t(query, false, key, true), scale);
     else {
         weights = clv_matmul_t(clv_mul_scalar(query, scale), false, key, true);
-        weights = mask ? clv__masked_softmax(weights, mask, c->causal) : clv_softmax(weights, -1);
+        weights = mask ? masked_softmax(weights, mask, c->causal) : clv_softmax(weights, -1);
     }
     clv_tensor *y = clv_matmul(clv_dropout(weights, c->dropout), value);
     if (!groups || !y) return y;

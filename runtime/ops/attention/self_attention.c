@@ -410,7 +410,7 @@ static int64_t reduction(const clv__op_io *io) {
 #define WITH_MASK(what, n, t, heads, e, causal, quick_, scale, ...)                                          \
     {                                                                                                        \
         .label = what, .in = {CLV__DIMS(n, t, 3 * (heads) * (e)), CLV__DIMS(__VA_ARGS__)}, .n_in = 2,        \
-        .attrs = &(self_attention_attrs){heads, causal, scale}, .quick = quick_                              \
+        .attrs = &(self_attention_attrs){heads, causal, scale}, .quick = quick_, .no_gradient = true         \
     }
 static const clv__sample_row samples[] = {
     ROW("one", 1, 1, 1, 1, true, true, 1),
@@ -453,28 +453,6 @@ static bool split(const clv__op_io *io, int i, clv__split *out) {
     return i == 0;
 }
 
-static clv_tensor *part_of(clv_tensor *x, int part, int64_t heads);
-
-/** Of the mask by nodes, in f32: p * (dp - sum(p * dp)), and so the scores are whole for once. */
-static void grad(const clv__node *node, clv_tensor *const *dy, clv_tensor **dx) {
-    const self_attention_attrs *a = clv__node_attrs(node);
-    clv__pair_grad(node, dy, dx);
-    if (clv__node_io(node)->n_in <= MASK || !clv__node_in(node, MASK) || !clv__wants_grad(node, MASK) ||
-        !dy[0])
-        return;
-    clv_tensor *mask = clv__node_in(node, MASK), *x = clv_cast(clv__node_in(node, X), CLV_DTYPE_F32),
-               *g = clv_cast(dy[0], CLV_DTYPE_F32);
-    const clv_shape s = clv_tensor_shape(g);
-    g = clv_permute(clv_reshape(g, CLV_SHAPE(s.dims[0], s.dims[1], a->heads, s.dims[2] / a->heads)),
-                    (int[]){0, 2, 1, 3}, 4);
-    clv_tensor *scores =
-        clv_matmul_t(clv_mul_scalar(part_of(x, Q, a->heads), a->scale), false, part_of(x, K, a->heads), true);
-    clv_tensor *p = clv__masked_softmax(scores, mask, a->causal),
-               *dp = clv_matmul_t(g, false, part_of(x, V, a->heads), true);
-    clv_tensor *mean = clv_sum(clv_mul(p, dp), (int[]){3}, 1, true);
-    dx[MASK] = clv_sum_to(clv_mul(p, clv_sub(dp, mean)), clv_tensor_shape(mask));
-}
-
 /** What the call by name has: dropout makes other nodes. */
 typedef struct self_attention_call {
     int64_t heads;
@@ -513,8 +491,7 @@ const clv__op clv__op_self_attention = {
     .infer = infer,
     .samples = CLV__TRAINS(samples),
     .split = split,
-    .gradient = CLV__TRAINS(&clv__op_self_attention_backward),
-    .grad = CLV__TRAINS(grad),
+    CLV__GRADIENT(self_attention),
     COMMON};
 
 // ---- builder --------------------------------------------------------------------------------------------------------
@@ -564,7 +541,7 @@ clv_tensor *clv_self_attention(clv_tensor *x, int64_t heads, const clv_attention
         E = shape.dims[2] / (3 * heads);
         const bool drops = c.dropout != 0 &&
                            (clv__graph_training(clv_tensor_graph(x)) || !(c.dropout > 0 && c.dropout <= 1));
-        if (drops) return of_nodes(x, heads, &c);
+        if (drops || (c.attn_mask && c.attn_mask->requires_grad)) return of_nodes(x, heads, &c);
     }
     self_attention_attrs attrs = {heads, c.causal, c.scale != 0 ? c.scale : (float)(1 / sqrt((double)E))};
     clv_tensor *in[] = {x, c.attn_mask ? added(c.attn_mask, shape.dims[1]) : NULL};

@@ -21,9 +21,6 @@ clv__sequences clv__sequences_of(const clv__op_io *io);
 /** The mask, if there is one, as the last arguments of a launch; `first`: of its sequences, that the launch begins with. */
 void clv__sequences_mask(clv__launches *list, clv__launch *launch, const clv__op_io *io, int64_t first);
 
-/** The softmax of scores where a mask of numbers, and of the future, lets them be seen; zeros where nothing is. */
-clv_tensor *clv__masked_softmax(clv_tensor *x, clv_tensor *mask, bool causal);
-
 // runtime/ops/attention/flash_attention.c
 bool clv__flash_attention_supports(const clv_device_info *device, const clv__op_io *io);
 double clv__flash_attention_rank(const clv_device_info *device, const clv__op_io *io);
