@@ -9,6 +9,8 @@
 //   cumsum_columns   an item does VW neighbouring lines of one outer, whole: columns = inner / VW rounded up; inner >= VW. The last ones
 //                    begin earlier, and do again what the item before does
 //   cumprod_backward an item does a line: dx[i] = (product of those before i) * r[i], r[i] = dy[i] + x[i+1] * r[i+1]; exclusive: without dy[i]
+//   cumprod_backward_group   inner = 1: the same with a group of ITEMS items for each line, which know from the workspace what stands before
+//                    i. What comes of those behind is l[i] = x[i] * l[i+1] + b[i], b dy or x * dy, and such steps join as sums do
 //   cumsum_group_sums, cumsum_group   inner = 1: the first and the third with a group of ITEMS items for each chunk, RUN elements each at a
 //                    time by way of local memory
 //
@@ -163,6 +165,55 @@ KERNEL(cumsum_group)(__global T_Y *restrict y, __global const T_X *restrict x,
         barrier(CLK_LOCAL_MEM_FENCE);
         for (int j = id; j < ITEMS * RUN; j += ITEMS)
             if (first + j < end) STORE(T_Y, tile[j / RUN * (RUN + 1) + j % RUN], y + GROUP_PLACE(first + j));
+        barrier(CLK_LOCAL_MEM_FENCE);
+    }
+}
+
+__kernel __attribute__((reqd_work_group_size(ITEMS, 1, 1))) void
+KERNEL(cumprod_backward_group)(__global float *restrict dx, __global const T_Y *restrict dy,
+                               __global const T_X *restrict x, __global const float *restrict before, int V,
+                               int reverse, int exclusive) {
+    __local float factors[ITEMS * (RUN + 1)], tile[ITEMS * (RUN + 1)];
+    __local float2 own[2][ITEMS]; // l becomes own.x * l + own.y
+    const int line = (int)get_group_id(0), id = (int)get_local_id(0);
+    float carried = 0.0f;
+    for (int first = 0; first < V; first += ITEMS * RUN) { // from the last element on
+        for (int j = id; j < ITEMS * RUN; j += ITEMS) {
+            const int at = j / RUN * (RUN + 1) + j % RUN, t = V - 1 - first - j;
+            factors[at] = t >= 0 ? LOAD(T_X, x + GROUP_PLACE(t)) : 1.0f;
+            tile[at] = t >= 0 ? LOAD(T_Y, dy + GROUP_PLACE(t)) : 0.0f;
+        }
+        barrier(CLK_LOCAL_MEM_FENCE);
+        float2 step = (float2)(1.0f, 0.0f);
+        for (int r = 0; r < RUN; r++) {
+            const float a = factors[id * (RUN + 1) + r], g = tile[id * (RUN + 1) + r];
+            step = (float2)(a * step.x, a * step.y + (exclusive ? g : a * g));
+        }
+        own[0][id] = step;
+        barrier(CLK_LOCAL_MEM_FENCE);
+        int now = 0;
+        for (int apart = 1; apart < ITEMS; apart *= 2, now ^= 1) {
+            float2 v = own[now][id];
+            if (id >= apart) {
+                const float2 other = own[now][id - apart];
+                v = (float2)(v.x * other.x, v.x * other.y + v.y);
+            }
+            own[now ^ 1][id] = v;
+            barrier(CLK_LOCAL_MEM_FENCE);
+        }
+        const float2 all = own[now][ITEMS - 1];
+        float later = id > 0 ? own[now][max(id - 1, 0)].x * carried + own[now][max(id - 1, 0)].y : carried;
+        carried = all.x * carried + all.y;
+        for (int r = 0; r < RUN; r++) {
+            const float a = factors[id * (RUN + 1) + r], g = tile[id * (RUN + 1) + r];
+            tile[id * (RUN + 1) + r] = exclusive ? later : g + later;
+            later = a * later + (exclusive ? g : a * g);
+        }
+        barrier(CLK_LOCAL_MEM_FENCE);
+        for (int j = id; j < ITEMS * RUN; j += ITEMS) {
+            const int at = j / RUN * (RUN + 1) + j % RUN, t = V - 1 - first - j;
+            if (t >= 0) dx[GROUP_PLACE(t)] = tile[at] * before[GROUP_PLACE(t)];
+        }
         barrier(CLK_LOCAL_MEM_FENCE);
     }
 }

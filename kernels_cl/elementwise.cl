@@ -56,6 +56,13 @@ EPILOGUE_FUNCTION(KERNEL(epilogue_vector), PASTE(VALUE(EW_TO), EW_VW))
 #define to_u8(v) clamp(to_int(v), (I)(0), (I)(255))
 #define to_i8(v) clamp(to_int(v), (I)(-128), (I)(127))
 #define to_b8(v) BOOL((v) != 0)
+#undef FMOD
+#define FMOD(a, b) PASTE(fmod_, EW_TO)(a, b)
+#define fmod_float(a, b) fmod(a, b)
+#define fmod_f16 fmod_float
+#define fmod_bf16 fmod_float
+// By 0 and -1, which processors do not divide everything by, nothing is left: as by 1.
+#define fmod_int(a, b) ((a) % select((b), (I)(1), (I)(((b) == 0) | ((b) == -1))))
 
 // Lists over the inputs that are there.
 #if EW_N == 0

@@ -23,6 +23,8 @@
 //   T_X, T_DY, T_Y  how x, dy and the result (y or dx) are stored: float, f16 or bf16; default float
 //   EP              head size, rounded up: a multiple of 4*WX; default 32
 //   WX, WY          items of a group along columns and along rows, powers of two; default 8, 16
+//   MASKED          1: what is added to scores, mask [m_first + n*m_n + h*m_h + t*m_t + u], are the last arguments; default 0. -INFINITY
+//                   hides; a query that sees nothing has zeros
 //   KN              columns of scores of an item, WX*KN is a multiple of 4; default 2
 // Local memory, in floats: (BQ + BK)*(EP + 4) + BQ*(BK + 4) + WX*(BQ + 4); in the gradients
 // (2*BQ + BK)*(EP + 4), and BQ*(BK + 4) or 2*WX*(BQ + 4), whichever is more.
@@ -36,6 +38,21 @@
 #define WX 8
 #define WY 16
 #define KN 2
+#define MASKED 0
+
+#if MASKED
+#define MASK_PARAMS , __global const float *restrict mask, int m_first, int m_n, int m_h, int m_t
+#define MASK_BEGIN mask += m_first + n_ * m_n + h_ * m_h;
+#define ADDED(t, u) + mask[min(t, T - 1) * m_t + (u)]
+#define LEAST -FLT_MAX // a score's, so that differences of two are numbers
+#define INVERSE(l) select((float4)(0.0f), 1.0f / (l), (l) > 0.0f)
+#else
+#define MASK_PARAMS
+#define MASK_BEGIN
+#define ADDED(t, u)
+#define LEAST -INFINITY
+#define INVERSE(l) (1.0f / (l))
+#endif
 
 #define ITEMS (WX * WY)
 #define BQ (4 * WY)
@@ -112,19 +129,21 @@ void KERNEL(flash_add)(float sums[4][CN], __local const float4 *p, __local const
 #define PLUS(a, b) ((a) + (b))
 // Scores become scale * score, or -INFINITY where nothing is seen; most[r] is the largest.
 #define HIDE                                                                                                 \
-    EACH_ROW most[r] = -INFINITY;                                                                            \
+    EACH_ROW most[r] = LEAST;                                                                                \
     EACH_SCORE {                                                                                             \
-        s[r][n] = SEES(first + 4 * y_ + r, u + x_ + n * WX) ? s[r][n] * scale : -INFINITY;                   \
+        const int t_ = first + 4 * y_ + r, u_ = u + x_ + n * WX;                                             \
+        s[r][n] = SEES(t_, u_) ? s[r][n] * scale ADDED(t_, u_) : -INFINITY;                                  \
         most[r] = fmax(most[r], s[r][n]);                                                                    \
     }
 
 #define HEAD                                                                                                 \
     const int id = (int)get_local_id(0), x_ = id % WX, y_ = id / WX, D = H * E, tiles = (T + BQ - 1) / BQ;   \
-    const int z = (int)get_group_id(0) / tiles, n_ = z / H, h_ = z % H;
+    const int z = (int)get_group_id(0) / tiles, n_ = z / H, h_ = z % H;                                      \
+    MASK_BEGIN
 #define GROUP __attribute__((reqd_work_group_size(ITEMS, 1, 1)))
 
 __kernel GROUP void KERNEL(attend_flash)(__global T_Y *restrict y, __global const T_X *restrict x, int T,
-                                         int H, int E, int causal, float scale) {
+                                         int H, int E, int causal, float scale MASK_PARAMS) {
     __local float4 own[BQ * PITCH], moving[BK * PITCH], p[BQ * P_PITCH], red[SUMS];
     HEAD
     const int first = (tiles - 1 - (int)get_group_id(0) % tiles) * BQ, end = causal ? min(T, first + BQ) : T;
@@ -164,7 +183,7 @@ __kernel GROUP void KERNEL(attend_flash)(__global T_Y *restrict y, __global cons
     MEET;
     float4 all = (float4)(0.0f);
     TOGETHER(red, all, PLUS)
-    vstore4(1.0f / all, 0, l);
+    vstore4(INVERSE(all), 0, l);
     GATHER(own, sums, l[r])
     MEET;
     LEAVE(own, y + n_ * T * D + h_ * E, D)
@@ -173,7 +192,7 @@ __kernel GROUP void KERNEL(attend_flash)(__global T_Y *restrict y, __global cons
 __kernel GROUP void KERNEL(attend_flash_queries)(__global T_Y *restrict dx, __global const T_DY *restrict dy,
                                                  __global const T_X *restrict x,
                                                  __global float *restrict stats, int N, int T, int H, int E,
-                                                 int causal, float scale) {
+                                                 int causal, float scale MASK_PARAMS) {
     __local float4 own[2][BQ * PITCH], moving[BK * PITCH];
     __local float4 p[BQ * P_PITCH > 2 * SUMS ? BQ * P_PITCH : 2 * SUMS]; // and sums of rows
     HEAD
@@ -232,14 +251,14 @@ __kernel GROUP void KERNEL(attend_flash_queries)(__global T_Y *restrict dx, __gl
     TOGETHER(p, all, PLUS)
     TOGETHER(p + SUMS, all_delta, PLUS)
     vstore4(all, 0, l);
-    vstore4(all_delta / all, 0, delta);
+    vstore4(MASKED ? all_delta * INVERSE(all) : all_delta / all, 0, delta);
     EACH_RESULT sums[r][c] -= delta[r] * means[r][c];
-    GATHER(own[0], sums, scale / l[r])
+    GATHER(own[0], sums, MASKED && l[r] == 0.0f ? 0.0f : scale / l[r])
     MEET;
     if (x_ == 0) {
         EACH_ROW {
             const int t = 4 * y_ + r;
-            ((__local float *)p)[t] = m[r] + log(l[r]);
+            ((__local float *)p)[t] = MASKED && l[r] == 0.0f ? INFINITY : m[r] + log(l[r]);
             ((__local float *)p)[BQ + t] = delta[r];
         }
     }
@@ -254,7 +273,7 @@ __kernel GROUP void KERNEL(attend_flash_queries)(__global T_Y *restrict dx, __gl
 __kernel GROUP void KERNEL(attend_flash_keys)(__global T_Y *restrict dx, __global const T_DY *restrict dy,
                                               __global const T_X *restrict x,
                                               __global const float *restrict stats, int N, int T, int H,
-                                              int E, int causal, float scale) {
+                                              int E, int causal, float scale MASK_PARAMS) {
     __local float4 own[2][BQ * PITCH], moving[BK * PITCH], p[BQ * P_PITCH];
     HEAD
     const int first = (int)get_group_id(0) % tiles * BQ;
@@ -274,8 +293,9 @@ __kernel GROUP void KERNEL(attend_flash_keys)(__global T_Y *restrict dx, __globa
             const int query = t + x_ + n * WX;
             const float log_sum = stats[min(query, T - 1)];
             EACH_ROW {
-                const bool sees = query < T && SEES(query, first + 4 * y_ + r);
-                s[r][n] = sees ? exp(s[r][n] * scale - log_sum) : 0.0f;
+                const int key = first + 4 * y_ + r;
+                const bool sees = query < T && SEES(query, key);
+                s[r][n] = sees ? exp(s[r][n] * scale ADDED(query, key) - log_sum) : 0.0f;
             }
         }
         KEEP(s)

@@ -31,6 +31,8 @@
 //   T_X, T_DY, T_Y tile: how x, dy and the result (y or dx) are stored; default float
 //   VW             lanes of a vector: 4, 8 or 16; default 16. A register tile is MR rows, 8 for VW 16, else 4, by 2 vectors
 //   IN_GLOBAL      tile: 1: `floats` are global memory; default 0: local
+//   MASKED         1: what is added to scores, mask [m_first + n*m_n + h*m_h + t*m_t + s], are the last arguments, of attend_softmax with H
+//                  before them; default 0. -INFINITY hides; a query that sees nothing has zeros
 //   TILE           1: with the CPU-class entries, the default; 0: without, as in matmul.cl
 //
 // Source: the recomputation of p backward is that of Dao et al. 2022, "FlashAttention", arXiv:2205.14135, section 3.1.
@@ -44,6 +46,22 @@
 #define VW 16
 #define IN_GLOBAL 0
 #define TILE 1
+#define MASKED 0
+
+#if MASKED
+#define MASK_PARAMS , __global const float *restrict mask, int m_first, int m_n, int m_h, int m_t
+#define SOFTMAX_PARAMS , int H MASK_PARAMS
+#define MASK_ROW mask += m_first + r / T / H * m_n + r / T % H * m_h + r % T * m_t;
+#define ADDED(s) + mask[s]
+#define LEAST -FLT_MAX // a score's, so that differences of two are numbers
+#else
+#define MASK_PARAMS
+#define SOFTMAX_PARAMS
+#define MASK_ROW
+#define ADDED(s)
+#define LEAST -INFINITY
+#endif
+#define INVERSE(sum) (MASKED && (sum) == 0.0f ? 0.0f : 1.0f / (sum))
 
 #define LEAVES_RESULTS 1
 #define LEAVES_LATER 2
@@ -66,14 +84,15 @@ __kernel void KERNEL(attend_product)(__global T_C *restrict c, __global const T_
 // Row r by items `apart` each other, of which this one is the first, x = 0, or the x-th. `together` joins what all of them have.
 #define SOFTMAX(x, apart, together)                                                                          \
     int seen = causal ? r % T + 1 : T;                                                                       \
-    float largest = -INFINITY, sum = 0.0f;                                                                   \
+    float largest = LEAST, sum = 0.0f;                                                                       \
     p += r * T;                                                                                              \
-    for (int s = x; s < seen; s += apart) largest = fmax(largest, p[s] * scale);                             \
+    MASK_ROW                                                                                                 \
+    for (int s = x; s < seen; s += apart) largest = fmax(largest, p[s] * scale ADDED(s));                    \
     together(largest, fmax) for (int s = x; s < seen; s += apart) {                                          \
-        p[s] = exp(p[s] * scale - largest);                                                                  \
+        p[s] = exp(p[s] * scale ADDED(s) - largest);                                                         \
         sum += p[s];                                                                                         \
     }                                                                                                        \
-    together(sum, ADD) float part = 1.0f / sum;                                                              \
+    together(sum, ADD) float part = INVERSE(sum);                                                             \
     for (int s = x; s < seen; s += apart) p[s] *= part;
 #define SOFTMAX_BACKWARD(x, apart, together)                                                                 \
     int seen = causal ? r % T + 1 : T;                                                                       \
@@ -85,7 +104,7 @@ __kernel void KERNEL(attend_product)(__global T_C *restrict c, __global const T_
 #define ALONE(value, op)
 #define ADD(a, b) ((a) + (b))
 
-__kernel void KERNEL(attend_softmax)(__global float *p, int rows, int T, int causal, float scale) {
+__kernel void KERNEL(attend_softmax)(__global float *p, int rows, int T, int causal, float scale SOFTMAX_PARAMS) {
     int r = (int)get_global_id(0);
     if (r >= rows) return;
     SOFTMAX(0, 1, ALONE)
@@ -158,7 +177,7 @@ KERNEL(attend_product_local)(__global T_C *restrict c, __global const T_A *restr
     barrier(CLK_LOCAL_MEM_FENCE);
 
 __kernel __attribute__((reqd_work_group_size(ITEMS, 1, 1))) void
-KERNEL(attend_softmax_local)(__global float *p, int T, int causal, float scale) {
+KERNEL(attend_softmax_local)(__global float *p, int T, int causal, float scale SOFTMAX_PARAMS) {
     __local float parts[ITEMS];
     int x = (int)get_local_id(0), r = (int)get_group_id(0);
     SOFTMAX(x, ITEMS, TOGETHER)
@@ -271,19 +290,40 @@ static void KERNEL(attend_micro)(MEMORY float *c, int c_r, MEMORY const float *a
     TILE_ROWS(MR, PUT)
 }
 
+#if MASKED
+// VW of a mask's row of T from s on; what is behind it counts nothing.
+static FV KERNEL(attend_added)(__global const float *mask, int s, int T) {
+    if (s + VW <= T) return GLOAD(mask + s);
+    float each[VW];
+    for (int l = 0; l < VW; l++) each[l] = s + l < T ? mask[s + l] : 0.0f;
+    return PASTE(vload, VW)(0, each);
+}
+#define WEIGH_PARAMS , __global const float *mask, int T
+#define HEAD_PARAMS , __global const float *mask, int m_t
+#define ADDED_VECTOR(s) + KERNEL(attend_added)(mask, s, T)
+#define MASK_AT(t) , mask + min(t, T - 1) * m_t, T
+#define MASK_OF(z) , mask + m_first + (z) / H * m_n + (z) % H * m_h, m_t
+#else
+#define WEIGH_PARAMS
+#define HEAD_PARAMS
+#define ADDED_VECTOR(s)
+#define MASK_AT(t)
+#define MASK_OF(z)
+#endif
+
 // p[0..seen) becomes its softmax, p[seen..end) zero; end is a multiple of VW.
-static void KERNEL(attend_weigh)(MEMORY float *p, int seen, int end, float scale) {
-    FV most = (FV)(-INFINITY), sums = (FV)(0.0f);
+static void KERNEL(attend_weigh)(MEMORY float *p, int seen, int end, float scale WEIGH_PARAMS) {
+    FV most = (FV)(LEAST), sums = (FV)(0.0f);
     int s;
     for (s = 0; s < seen; s += VW)
-        most = fmax(most, KERNEL(attend_keep)(MLOAD(p + s) * scale, s, seen, -INFINITY));
+        most = fmax(most, KERNEL(attend_keep)(MLOAD(p + s) * scale ADDED_VECTOR(s), s, seen, -INFINITY));
     float largest = KERNEL(attend_largest)(most);
     for (s = 0; s < seen; s += VW) {
-        FV e = KERNEL(attend_keep)(exp(MLOAD(p + s) * scale - largest), s, seen, 0.0f);
+        FV e = KERNEL(attend_keep)(exp(MLOAD(p + s) * scale ADDED_VECTOR(s) - largest), s, seen, 0.0f);
         sums += e;
         MSTORE(e, p + s);
     }
-    float part = 1.0f / KERNEL(attend_sum)(sums);
+    float sum = KERNEL(attend_sum)(sums), part = INVERSE(sum);
     for (s = 0; s < seen; s += VW) MSTORE(MLOAD(p + s) * part, p + s);
     for (; s < end; s += VW) MSTORE((FV)(0.0f), p + s);
 }
@@ -305,7 +345,7 @@ static void KERNEL(attend_weigh_backward)(MEMORY float *d, MEMORY const float *p
 #define WHOLE(n) (((n) + NR - 1) / NR * NR)
 
 static void KERNEL(attend_head)(__global T_Y *y, __global const T_X *x, MEMORY float *k, int T, int D, int E, int causal,
-                                float scale) {
+                                float scale HEAD_PARAMS) {
     int TP = WHOLE(T), EP = WHOLE(E);
     MEMORY float *kt = k + TP * EP, *v = kt + EP * TP, *q = v + TP * EP, *p = q + MR * EP, *o = p + MR * TP;
     KERNEL(attend_copy)(k, EP, x + D, 3 * D, T, TP, E);
@@ -316,7 +356,7 @@ static void KERNEL(attend_head)(__global T_Y *y, __global const T_X *x, MEMORY f
         KERNEL(attend_copy)(q, EP, x + t * 3 * D, 3 * D, rows, MR, E);
         for (int s = 0; s < seen; s += NR) KERNEL(attend_micro)(p + s, TP, q, EP, 1, kt + s, TP, E, 0);
         for (int r = 0; r < MR; r++)
-            KERNEL(attend_weigh)(p + r * TP, causal ? min(t + r + 1, seen) : T, WHOLE(seen), scale);
+            KERNEL(attend_weigh)(p + r * TP, causal ? min(t + r + 1, seen) : T, WHOLE(seen), scale MASK_AT(t + r));
         for (int e = 0; e < E; e += NR) {
             KERNEL(attend_micro)(o, NR, p, TP, 1, v + e, EP, seen, 0);
             KERNEL(attend_store)(y + t * D + e, D, o, NR, rows, min(NR, E - e));
@@ -326,17 +366,17 @@ static void KERNEL(attend_head)(__global T_Y *y, __global const T_X *x, MEMORY f
 
 __kernel __attribute__((reqd_work_group_size(1, 1, 1))) void
 KERNEL(attend_tile)(__global T_Y *restrict y, __global const T_X *restrict x, MEMORY float *floats, int N, int T, int H, int E,
-                    int causal, int groups, float scale) {
+                    int causal, int groups, float scale MASK_PARAMS) {
     int group = (int)get_group_id(0), D = H * E;
     if (group >= groups) return;
     for (int z = group; z < N * H; z += groups) {
         KERNEL(attend_head)(y + z / H * T * D + z % H * E, x + z / H * T * 3 * D + z % H * E,
-                            FLOATS_OF_GROUP(3 * WHOLE(T) * WHOLE(E) + MR * (WHOLE(E) + WHOLE(T) + NR)), T, D, E, causal, scale);
+                            FLOATS_OF_GROUP(3 * WHOLE(T) * WHOLE(E) + MR * (WHOLE(E) + WHOLE(T) + NR)), T, D, E, causal, scale MASK_OF(z));
     }
 }
 
 static void KERNEL(attend_head_backward)(__global T_Y *dx, __global const T_DY *dy, __global const T_X *x, MEMORY float *q, int T,
-                                         int D, int E, int causal, int block, float scale) {
+                                         int D, int E, int causal, int block, float scale HEAD_PARAMS) {
     int TP = WHOLE(T), EP = WHOLE(E);
     MEMORY float *k = q + TP * EP, *kt = k + TP * EP, *vt = kt + EP * TP, *g = vt + EP * TP,
                   *dk = g + TP * EP, *dv = dk + TP * EP, *p = dv + TP * EP, *d = p + block * TP, *o = d + block * TP;
@@ -357,7 +397,7 @@ static void KERNEL(attend_head_backward)(__global T_Y *dx, __global const T_DY *
             }
             for (int r = 0; r < MR; r++) {
                 int sees = causal ? min(t + r + 1, T) : T;
-                KERNEL(attend_weigh)(pt + r * TP, sees, WHOLE(seen), scale);
+                KERNEL(attend_weigh)(pt + r * TP, sees, WHOLE(seen), scale MASK_AT(t + r));
                 KERNEL(attend_weigh_backward)(dt + r * TP, pt + r * TP, sees, WHOLE(seen), scale);
             }
             for (int e = 0; e < E; e += NR) {
@@ -380,14 +420,14 @@ static void KERNEL(attend_head_backward)(__global T_Y *dx, __global const T_DY *
 
 __kernel __attribute__((reqd_work_group_size(1, 1, 1))) void
 KERNEL(attend_tile_backward)(__global T_Y *restrict dx, __global const T_DY *restrict dy, __global const T_X *restrict x,
-                             MEMORY float *floats, int N, int T, int H, int E, int causal, int groups, int block, float scale) {
+                             MEMORY float *floats, int N, int T, int H, int E, int causal, int groups, int block, float scale MASK_PARAMS) {
     int group = (int)get_group_id(0), D = H * E;
     if (group >= groups) return;
     for (int z = group; z < N * H; z += groups) {
         int at = z / H * T * 3 * D + z % H * E;
         KERNEL(attend_head_backward)(dx + at, dy + z / H * T * D + z % H * E, x + at,
                                      FLOATS_OF_GROUP(7 * WHOLE(T) * WHOLE(E) + 2 * block * WHOLE(T) + MR * NR), T, D, E, causal,
-                                     block, scale);
+                                     block, scale MASK_OF(z));
     }
 }
 #endif // TILE

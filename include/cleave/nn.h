@@ -363,7 +363,11 @@ typedef struct clv_gpt_config {
     double rope_theta; /**< of llama: 10000 */
     /** 1: the last layer's weight is that of the embedding; -1: its own; 0: as usual, tied in gpt2 alone */
     int tied;
-    CLV_RESERVED(3);
+    /** of llama, rotary positions stretched as those of Llama 3.1 (transformers' rope_type "llama3"): factor, low_freq_factor,
+     *  high_freq_factor, original_max_position_embeddings; a factor of 0: they are not */
+    float rope_scaling[4];
+    int64_t head_dim; /**< of llama, features of a head: width / heads */
+    CLV_RESERVED(1);
 } clv_gpt_config;
 
 /**

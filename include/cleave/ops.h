@@ -39,8 +39,8 @@ CLV_API clv_tensor *clv_mul(clv_tensor *a, clv_tensor *b);
 /** Quotient `a / b`, f32 only; everything else as clv_add. The gradient keeps b, and the result if b wants
  *  one. */
 CLV_API clv_tensor *clv_div(clv_tensor *a, clv_tensor *b);
-/** What a leaves of whole times b, with the sign of a; NaN of b 0. f32 only; everything else as clv_add. Gradient a, and b: -dy times
- *  how often it went. Keeps a, b and the result. Source: torch.fmod. */
+/** What a leaves of whole times b, with the sign of a; of b 0 NaN, or 0 of i32, which is exact. Everything else as clv_add. Gradient a,
+ *  and b: -dy times how often it went. Keeps a, b and the result. Source: torch.fmod. */
 CLV_API clv_tensor *clv_fmod(clv_tensor *a, clv_tensor *b);
 /** The same with the sign of b: `a - b * floor(a / b)`. Source: torch.remainder. */
 CLV_API clv_tensor *clv_remainder(clv_tensor *a, clv_tensor *b);
@@ -1554,7 +1554,10 @@ typedef struct clv_attention_config {
  * config  NULL: its zero
  * result  [..., T, V]  f32
  *
- * Gradient   query, key, value; keeps them and the weights.
+ * Of four dimensions, and as many places of queries, keys and values, and features, clv_self_attention does it, which keeps no weights: unless
+ * some are dropped, or the mask wants a gradient.
+ *
+ * Gradient   query, key, value, attn_mask; keeps them and the weights.
  * Errors     CLV_E_SHAPE  query is not [...,T,E], heads of keys do not divide those of queries, or the products' shapes or the mask do
  *            not fit;  CLV_E_VALUE  dropout outside 0 to 1;  CLV_E_DTYPE
  * Source     Vaswani et al. 2017, arXiv:1706.03762; torch.nn.functional.scaled_dot_product_attention, whose `is_causal`
@@ -1571,7 +1574,7 @@ CLV_API clv_tensor *clv_scaled_dot_product_attention(clv_tensor *query, clv_tens
  *
  * x       [N, T, 3D]  f32 | f16  q, k and v are D columns each, of which a head has D/heads
  * heads   D is a multiple of it
- * config  NULL: its zero
+ * config  NULL: its zero. Its attn_mask broadcasts to [N, heads, T, T]
  * result  [N, T, D]   dtype of x
  *
  * One op, unless weights are dropped; else slices, permutes and clv_scaled_dot_product_attention. Where a head has no room in local
@@ -1579,7 +1582,7 @@ CLV_API clv_tensor *clv_scaled_dot_product_attention(clv_tensor *query, clv_tens
  * that, and for heads of more than 128 columns, it takes a workspace of heads*T*T floats of a sequence, no more than 2,147,483,647,
  * twice that for the gradient.
  *
- * Gradient   x; keeps x and makes the scores again. In nodes: keeps q, k, v and the weights.
+ * Gradient   x; keeps x and makes the scores again. In nodes, also where attn_mask wants a gradient: keeps q, k, v and the weights.
  * Errors     CLV_E_SHAPE  x is not [N,T,3D];  CLV_E_VALUE  D is 0 or no multiple of heads, or dropout outside 0 to 1;
  *            CLV_E_DTYPE
  * Numerics   the maximum is subtracted first; sums in f32, in a fixed order.

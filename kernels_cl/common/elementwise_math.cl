@@ -39,6 +39,7 @@
 #define BIT_OR(a, b) ((a) | (b))
 #define BIT_XOR(a, b) ((a) ^ (b))
 #else
+#define FMOD(a, b) fmod(a, b)
 #define BIT_AND(a, b) ((double)((int64_t)(a) & (int64_t)(b)))
 #define BIT_OR(a, b) ((double)((int64_t)(a) | (int64_t)(b)))
 #define BIT_XOR(a, b) ((double)((int64_t)(a) ^ (int64_t)(b)))

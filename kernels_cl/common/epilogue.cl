@@ -31,6 +31,7 @@
 #define P0 ((F)(p0))
 #define P1 ((F)(p1))
 #define SELECT(c, a, b) select((b), (a), (c))
+#define FMOD(a, b) fmod(a, b)
 
 #define EPILOGUE_FUNCTION(name, type)                                                                        \
     type name(type v PASTE(EPILOGUE_VALUES_, EPI_N)(type) PASTE(EPILOGUE_GIVEN_, EPI_C)(type)) {             \

@@ -1457,6 +1457,13 @@ def kl_div(c, x, target, reduction=1, *, log_target=False):
     return loss_of_pairs("kl_div", c, x, target, reduction, log_target=log_target)
 
 
+@op("cleave.ctc_loss.default")  # model.py
+def ctc_loss(c, x, targets, input_lengths, target_lengths, blank, reduction, zero_infinity):
+    whole = [number(c.tensor(one)) for one in (targets, input_lengths, target_lengths)]
+    return ops.ctc_loss(floats(c, x), *whole, blank=blank, zero_infinity=zero_infinity,
+                        reduction=getattr(lib, "CLV_REDUCTION_" + REDUCTIONS[reduction]))
+
+
 # ---- what export leaves in a graph --------------------------------------------------------------------------------------------
 
 IGNORED = {"_assert_scalar", "_assert_async", "sym_constrain_range", "sym_constrain_range_for_size", "_assert_tensor_metadata"}

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import copy
+import functools
 import inspect
 from typing import Any
 
@@ -17,12 +18,38 @@ from .device import Device
 
 __all__ = ["compile", "Model", "Plan"]
 
+@torch.library.custom_op("cleave::ctc_loss", mutates_args=())
+def _traced_ctc_loss(log_probs: torch.Tensor, targets: torch.Tensor, input_lengths: torch.Tensor, target_lengths: torch.Tensor, blank: int,
+                     reduction: int, zero_infinity: bool) -> torch.Tensor:
+    return torch.ctc_loss(log_probs, targets, input_lengths, target_lengths, blank, reduction, zero_infinity)
+
+
+@_traced_ctc_loss.register_fake
+def _(log_probs, targets, input_lengths, target_lengths, blank, reduction, zero_infinity):
+    return log_probs.new_empty(log_probs.shape[1:2] if reduction == 0 else ())
+
+
+def ctc_loss(log_probs: torch.Tensor, targets: torch.Tensor, input_lengths: torch.Tensor, target_lengths: torch.Tensor, blank: int = 0,
+             reduction: str = "mean", zero_infinity: bool = False) -> torch.Tensor:
+    """torch.nn.functional.ctc_loss with lengths that are tensors, which torch.export does not trace."""
+    args = (log_probs, targets, input_lengths, target_lengths, blank, ("none", "mean", "sum").index(reduction), zero_infinity)
+    return (_traced_ctc_loss if torch.compiler.is_compiling() else torch.ctc_loss)(*args)
+
+
+def _traced(loss):
+    """The loss, or one like it that torch.export traces."""
+    if isinstance(loss, torch.nn.CTCLoss):
+        return functools.partial(ctc_loss, blank=loss.blank, reduction=loss.reduction, zero_infinity=loss.zero_infinity)
+    return ctc_loss if loss is torch.nn.functional.ctc_loss else loss
+
+
 _LOSSES = {
     "cross_entropy": torch.nn.functional.cross_entropy,
     "mse": torch.nn.functional.mse_loss,
     "l1": torch.nn.functional.l1_loss,
     "bce_with_logits": torch.nn.functional.binary_cross_entropy_with_logits,
     "nll": torch.nn.functional.nll_loss,
+    "ctc": ctc_loss,
 }
 
 
@@ -51,7 +78,7 @@ class Model(Steps):
         if groups and {id(p) for g in groups for p in g["params"]} != {id(p) for p in module.parameters() if p.requires_grad}:
             raise UnsupportedError("the optimizer has other parameters than the module trains: freeze the others by requires_grad_(False)")
         super().__init__(**settings)
-        self.module, self.loss = module, _LOSSES[loss] if isinstance(loss, str) else loss
+        self.module, self.loss = module, _LOSSES[loss] if isinstance(loss, str) else _traced(loss)
         self._programs, self._loaded = {"train": [], "predict": []}, set()
         self.buffers = dict(module.named_buffers())
         kept = set(module.state_dict())

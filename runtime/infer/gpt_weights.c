@@ -31,8 +31,12 @@ static const size_row sizes[] = {{"cleave.context", offsetof(clv_gpt_config, con
                                  // of models other than `gpt`, and of some of these
                                  {"cleave.hidden", offsetof(clv_gpt_config, hidden)},
                                  {"cleave.kv_heads", offsetof(clv_gpt_config, kv_heads)},
+                                 {"cleave.head_dim", offsetof(clv_gpt_config, head_dim)},
                                  {"cleave.vocabulary", offsetof(clv_gpt_config, vocabulary)}};
 enum { N_SIZES = sizeof sizes / sizeof *sizes, N_NEEDED = 4, N_WRITTEN = N_SIZES - 1 };
+
+static const char *const scaling[] = {"cleave.rope_factor", "cleave.rope_low", "cleave.rope_high",
+                                      "cleave.rope_places"};
 
 static int64_t *size_of(clv_gpt_config *config, int i) {
     return (int64_t *)((char *)config + sizes[i].field);
@@ -47,6 +51,8 @@ static clv_status describe(clv_archive *archive, clv_gpt_config config, const cl
     if (config.eps > 0) CLV_TRY(clv__archive_set_real(archive, "cleave.eps", (double)config.eps));
     if (config.rope_theta > 0)
         CLV_TRY(clv__archive_set_real(archive, "cleave.rope_theta", config.rope_theta));
+    for (int i = 0; i < 4 && config.rope_scaling[0] > 0; i++)
+        CLV_TRY(clv__archive_set_real(archive, scaling[i], (double)config.rope_scaling[i]));
     if (config.tied) CLV_TRY(clv__archive_set_int(archive, "cleave.tied", config.tied));
     if (config.vocabulary > clv_vocabulary_count(vocabulary) && config.model) // rows that no token has
         CLV_TRY(clv__archive_set_int(archive, "cleave.vocabulary", config.vocabulary));
@@ -114,9 +120,17 @@ static clv_status read_numbers(clv_runtime *runtime, const clv_archive *archive,
         CLV_TRY(clv__archive_get_real(archive, "cleave.rope_theta", &theta));
     if (clv_archive_text(archive, "cleave.tied"))
         CLV_TRY(clv__archive_get_int(archive, "cleave.tied", &tied));
-    if (!(eps >= 0 && eps < 1) || !(theta >= 0 && theta < 1e12) || tied < -1 || tied > 1)
+    for (int i = 0; i < 4 && clv_archive_text(archive, scaling[0]); i++) {
+        double value;
+        CLV_TRY(clv__archive_get_real(archive, scaling[i], &value));
+        config->rope_scaling[i] = (float)value;
+    }
+    if (!(eps >= 0 && eps < 1) || !(theta >= 0 && theta < 1e12) || tied < -1 || tied > 1 ||
+        (clv_archive_text(archive, scaling[0]) && !clv__rope_scaling_can_be(config->rope_scaling)))
         CLV_FAIL(clv__runtime_error_of(runtime), CLV_E_FORMAT,
-                 "'%s': cleave.eps, cleave.rope_theta or cleave.tied is no number that can be", path);
+                 "'%s': cleave.eps, cleave.rope_theta, cleave.rope_factor and those with it, or cleave.tied "
+                 "is no number that can be",
+                 path);
     config->eps = (float)eps;
     config->rope_theta = theta;
     config->tied = (int)tied;
@@ -173,7 +187,7 @@ static clv_status check_tensors(clv_runtime *runtime, const clv_archive *archive
     if (!clv_archive_find(archive, name_in(archive, decoder, last)))
         CLV_FAIL(clv__runtime_error_of(runtime), CLV_E_FORMAT,
                  "'%s': cleave.layers is %" PRId64 ", and there is no '%s'", path, config->layers, last);
-    if (config->width % config->heads)
+    if (config->width % config->heads && !config->head_dim)
         CLV_FAIL(clv__runtime_error_of(runtime), CLV_E_FORMAT,
                  "'%s': a width of %" PRId64 " does not part into %" PRId64 " heads", path, config->width,
                  config->heads);
@@ -211,7 +225,7 @@ clv_status clv_gpt_weights_read(clv_runtime *runtime, const char *path, clv_gpt_
     clv_archive *archive = NULL;
     clv_gpt_config found = {0};
     *vocabulary = NULL;
-    clv_status status = clv_safetensors_read(runtime, path, &archive);
+    clv_status status = clv__safetensors_read_part(runtime, path, CLV__MAPPED, &archive);
     if (status == CLV_OK) status = read_all(runtime, archive, path, &found, vocabulary);
     if (status == CLV_OK) status = check_tensors(runtime, archive, path, &found);
     clv_archive_destroy(archive);

@@ -16,6 +16,7 @@
 #include "io/array.h"
 #include "io/file.h"
 #include "io/shown.h"
+#include "nn/decoders.h"
 
 enum { MOST_BYTES = 1 << 20, MOST_SIZE = 1 << 24, MOST_CONTEXT = 4096 };
 
@@ -47,6 +48,7 @@ static const size_row llama_sizes[] = {{"vocab_size", offsetof(clv_gpt_config, v
                                        {"num_hidden_layers", offsetof(clv_gpt_config, layers), false},
                                        {"intermediate_size", offsetof(clv_gpt_config, hidden), false},
                                        {"num_key_value_heads", offsetof(clv_gpt_config, kv_heads), true},
+                                       {"head_dim", offsetof(clv_gpt_config, head_dim), true},
                                        {NULL, 0, false}};
 
 /** What must not be otherwise: the value that a setting has where it is there. */
@@ -59,11 +61,8 @@ static const setting_row gpt2_settings[] = {{"activation_function", "\"gelu_new\
                                             {"scale_attn_by_inverse_layer_idx", "false"},
                                             {"add_cross_attention", "false"},
                                             {NULL, NULL}};
-static const setting_row llama_settings[] = {{"hidden_act", "\"silu\""},
-                                             {"attention_bias", "false"},
-                                             {"mlp_bias", "false"},
-                                             {"rope_scaling", "null"},
-                                             {NULL, NULL}};
+static const setting_row llama_settings[] = {
+    {"hidden_act", "\"silu\""}, {"attention_bias", "false"}, {"mlp_bias", "false"}, {NULL, NULL}};
 
 /** A kind of model: its name there, and here. */
 static const struct {
@@ -132,15 +131,28 @@ static clv_status check_settings(const config *c, const setting_row *rows) {
     return CLV_OK;
 }
 
-/** Of rotary positions: theta, under its name of now or of before, and none of the ways to stretch them. */
+/** Of rotary positions: theta, and how they are stretched, under their names of now or of before. */
 static clv_status read_rope(const config *c, clv_gpt_config *out) {
+    static const char *const numbers[] = {"factor", "low_freq_factor", "high_freq_factor",
+                                          "original_max_position_embeddings"};
     const json_t *rope = json_object_get(c->root, "rope_parameters");
     const json_t *theta = json_object_get(rope ? rope : c->root, "rope_theta");
-    const char *type = json_string_value(json_object_get(rope, "rope_type"));
+    if (!rope) rope = json_object_get(c->root, "rope_scaling");
+    const json_t *told = json_object_get(rope, "rope_type");
+    const char *type = json_string_value(told ? told : json_object_get(rope, "type"));
+    const bool stretched = type && !strcmp(type, "llama3");
     clv__shown_text shown;
-    if (type && strcmp(type, "default") != 0)
-        CLV_FAIL(c->error, CLV_E_UNSUPPORTED, "'%s': rope_type is '%s', and \"default\" is all that is built",
-                 c->path, clv__shown(type, &shown));
+    if (type && !stretched && strcmp(type, "default") != 0)
+        CLV_FAIL(c->error, CLV_E_UNSUPPORTED,
+                 "'%s': rope_type is '%s', and \"default\" and \"llama3\" are all that is built", c->path,
+                 clv__shown(type, &shown));
+    for (int i = 0; stretched && i < 4; i++)
+        out->rope_scaling[i] = (float)json_number_value(json_object_get(rope, numbers[i]));
+    if (stretched && !clv__rope_scaling_can_be(out->rope_scaling))
+        CLV_FAIL(c->error, CLV_E_FORMAT,
+                 "'%s': rope_type \"llama3\" wants a factor of at least 1, low_freq_factor below "
+                 "high_freq_factor, and original_max_position_embeddings",
+                 c->path);
     if (theta && !(json_number_value(theta) > 1))
         CLV_FAIL(c->error, CLV_E_FORMAT, "'%s': rope_theta must be a number above 1", c->path);
     out->rope_theta = theta ? json_number_value(theta) : 10000;
@@ -148,12 +160,8 @@ static clv_status read_rope(const config *c, clv_gpt_config *out) {
 }
 
 static clv_status read_llama(const config *c, clv_gpt_config *out) {
-    const json_t *features = json_object_get(c->root, "head_dim");
     if (!out->kv_heads) out->kv_heads = out->heads;
-    if (json_is_integer(features) && json_integer_value(features) * out->heads != out->width)
-        CLV_FAIL(c->error, CLV_E_UNSUPPORTED,
-                 "'%s': %" PRId64 " heads of %lld features are not hidden_size, %" PRId64, c->path,
-                 out->heads, (long long)json_integer_value(features), out->width);
+    if (!out->head_dim) out->head_dim = out->width / out->heads;
     if (out->context > MOST_CONTEXT) out->context = MOST_CONTEXT; // no weights depend on it, and a cache does
     return read_rope(c, out);
 }

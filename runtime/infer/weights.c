@@ -224,7 +224,7 @@ static clv_status compare(const clv_session *session, const clv__section *sectio
     return CLV_OK;
 }
 
-clv_status clv__state_take(clv_session *session, const clv__section *section, const clv_archive *archive,
+clv_status clv__state_take(clv_session *session, const clv__section *section, clv_archive *archive,
                            const char *path, clv__error *error) {
     full_name full;
     CLV_TRY(compare(session, section, archive, path, error));
@@ -232,8 +232,8 @@ clv_status clv__state_take(clv_session *session, const clv__section *section, co
         clv_session_tensor tensor = clv_session_get(session, i);
         if (!is_read(section, &tensor)) continue;
         const clv_array *array = clv_archive_find(archive, name_in(section, tensor.name, &full));
-        const void *data = array->data;
-        if (section->data_of) CLV_TRY(section->data_of(section->of, array, &data));
+        const void *data;
+        CLV_TRY(clv__archive_data(archive, array, &data));
         CLV_TRY(session->kept[i].part_of ? clv__session_write_part(session, i, data)
                                          : clv_session_write(session, i, data, tensor.bytes));
     }
@@ -291,12 +291,7 @@ static void find_wrappers(const clv_session *session, const clv_archive *archive
 /** From the file's mapping to the device, without a copy of all. */
 static clv_status take_onnx(clv_session *session, clv__onnx_weights *weights, const char *path,
                             const char *patterns, const clv__lora *lora) {
-    const clv__section section = {.category = CLV_PARAMETERS,
-                                  .prefix = "",
-                                  .except = patterns,
-                                  .lora = lora,
-                                  .data_of = clv__onnx_weights_data,
-                                  .of = weights};
+    const clv__section section = {.category = CLV_PARAMETERS, .prefix = "", .except = patterns, .lora = lora};
     const clv_status status = clv__state_take(session, &section, weights->archive, path, weights->error);
     clv__onnx_weights_close(weights);
     return status;
@@ -328,7 +323,7 @@ static clv_status load(clv_session *session, const char *path, const char *patte
     clv_runtime *runtime = clv_session_info_get(session).runtime;
     clv_archive *archive = NULL;
     char prefix[64] = "";
-    clv_status status = clv_safetensors_read(runtime, path, &archive);
+    clv_status status = clv__safetensors_read_part(runtime, path, CLV__MAPPED, &archive);
     if (status == CLV_OK && clv__checkpoint_is(archive)) {
         clv_archive_destroy(archive); // again, against its checksum
         status = clv__checkpoint_read_file(runtime, path, &archive);

@@ -25,13 +25,11 @@ typedef struct clv__section {
     const char *except;           // patterns of those that are not read; NULL: none
     const struct clv__lora *lora; // whose whole tensors are not read; NULL: none
     bool whole;                   // it makes no sense to leave some out
-    clv_status (*data_of)(void *of, const clv_array *array, const void **out); // NULL: the array's data are
-    void *of;
 } clv__section;
 
 /** The way back. Names, dtypes and shapes must agree; nothing is changed before they do. `path` is for
  *  sentences. */
-clv_status clv__state_take(clv_session *session, const clv__section *section, const clv_archive *archive,
+clv_status clv__state_take(clv_session *session, const clv__section *section, clv_archive *archive,
                            const char *path, clv__error *error);
 
 /** What names of parameters and buffers begin with in a checkpoint. */

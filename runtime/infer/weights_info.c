@@ -304,7 +304,7 @@ clv_status clv_weights_info_read(clv_runtime *runtime, const char *path, clv_wei
     if (clv__onnx_is_file(path)) // which is the model, too
         CLV_TRY(clv_archive_create(runtime, &archive));
     else
-        CLV_TRY(clv__safetensors_read_texts(runtime, path, &archive));
+        CLV_TRY(clv__safetensors_read_part(runtime, path, CLV__TEXTS_ALONE, &archive));
     clv_gpt_config hugging_face = {0};
     if (clv__onnx_is_file(path)) CLV_TRY(clv_archive_set_text(archive, MODEL_KEY, path));
     if (!clv_archive_text(archive, MODEL_KEY) && !clv__checkpoint_is(archive)) {

@@ -6,6 +6,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 
 #include "base/number.h"
 #include "io/array.h"
@@ -40,8 +41,14 @@ void clv_archive_destroy(clv_archive *archive) {
         free(archive->texts[i].key);
         free(archive->texts[i].text);
     }
+    for (size_t i = 0; i < archive->n_mappings; i++)
+        munmap((void *)(uintptr_t)archive->mappings[i].bytes, archive->mappings[i].n);
     free(archive->arrays);
     free(archive->texts);
+    free(archive->stored);
+    free(archive->mappings);
+    free(archive->numbers);
+    free(archive->halves);
     free(archive->path);
     free(archive);
 }
@@ -57,6 +64,54 @@ clv_status clv__archive_take(clv_archive *archive, clv_array *array) {
     *kept = *array;
     *array = (clv_array){0};
     archive->arrays[archive->n_arrays++] = kept;
+    return CLV_OK;
+}
+
+bool clv__archive_store(clv_archive *archive, clv__element element) {
+    if (!clv__grow(&archive->stored, &archive->stored_room, archive->n_arrays, sizeof *archive->stored))
+        return false;
+    archive->stored[archive->n_arrays - 1] = element;
+    archive->n_stored = archive->n_arrays;
+    return true;
+}
+
+/** By a table of all 65536: several times faster than one by one. */
+static bool convert_f16(clv_archive *archive, const uint8_t *from, size_t n, float *to) {
+    enum { HALVES = 1 << 16 };
+    if (!archive->halves) {
+        archive->halves = clv__alloc(HALVES, sizeof(float));
+        for (unsigned i = 0; archive->halves && i < HALVES; i++) {
+            const uint16_t half = (uint16_t)i;
+            clv__element_convert(CLV__ELEMENT_F16, &half, 1, &archive->halves[i]);
+        }
+    }
+    for (size_t i = 0; archive->halves && i < n; i++) {
+        uint16_t half;
+        memcpy(&half, from + i * sizeof half, sizeof half);
+        to[i] = archive->halves[half];
+    }
+    return archive->halves != NULL;
+}
+
+clv_status clv__archive_data(clv_archive *archive, const clv_array *array, const void **out) {
+    size_t i = 0;
+    *out = array->data;
+    while (i < archive->n_stored && archive->arrays[i] != array) i++;
+    if (i == archive->n_stored || archive->stored[i] == CLV__ELEMENT_SAME) return CLV_OK;
+    const size_t n = (size_t)clv_shape_numel(&array->shape);
+    if (n > archive->numbers_room) { // no more than the largest takes
+        free(archive->numbers);
+        archive->numbers = clv__alloc(n, sizeof(float));
+        archive->numbers_room = archive->numbers ? n : 0;
+    }
+    bool good = archive->numbers || !n;
+    if (good && archive->stored[i] == CLV__ELEMENT_F16)
+        good = convert_f16(archive, array->data, n, archive->numbers);
+    else if (good)
+        clv__element_convert(archive->stored[i], array->data, n, archive->numbers);
+    if (!good)
+        CLV_FAIL(archive->error, CLV_E_HOST_MEMORY, "no memory for the %zu numbers of '%s'", n, array->name);
+    *out = archive->numbers;
     return CLV_OK;
 }
 

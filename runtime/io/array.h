@@ -34,6 +34,12 @@ typedef struct clv__archive_text {
     char *key, *text;
 } clv__archive_text;
 
+/** A file in memory. */
+typedef struct clv__mapping {
+    const uint8_t *bytes;
+    size_t n;
+} clv__mapping;
+
 struct clv_archive {
     clv__error *error; // the runtime's
     char *path;        // the file it was read from; NULL for none
@@ -41,6 +47,14 @@ struct clv_archive {
     size_t n_arrays, arrays_room;
     clv__archive_text *texts;
     size_t n_texts, texts_room;
+    // Of an archive in mappings: how the first n_stored arrays' data, which are the file's own bytes, become their elements.
+    clv__element *stored;
+    size_t n_stored, stored_room;
+    clv__mapping *mappings; // owned
+    size_t n_mappings, mappings_room;
+    float *numbers; // of the array that clv__archive_data converted last, and room for so many
+    size_t numbers_room;
+    float *halves; // what each two bytes of f16 are
 };
 
 clv_status clv__archive_create(clv__error *error, const char *path, clv_archive **out);
@@ -48,6 +62,10 @@ clv_status clv__archive_create(clv__error *error, const char *path, clv_archive 
  */
 clv_status clv__archive_take(clv_archive *archive, clv_array *array);
 clv_status clv__archive_append_text(clv_archive *archive, const char *key, const char *text);
+/** How the data of the last array become its elements; those of all before it are said. false: no memory. */
+bool clv__archive_store(clv_archive *archive, clv__element element);
+/** The elements of one of its arrays, until the next call: of what is mapped, that alone is converted. CLV_E_HOST_MEMORY */
+clv_status clv__archive_data(clv_archive *archive, const clv_array *array, const void **out);
 /** Keys of texts that say why an array of the file was not read: this and its name. */
 #define CLV__UNREAD "cleave.unread."
 /** Why an array of the file was not read; NULL: there is none of that name, or it was. Borrowed. */

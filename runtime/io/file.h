@@ -28,6 +28,9 @@ void clv__input_memory(clv__error *error, const char *path, const void *bytes, s
 /** Read exactly `bytes` at `offset`. Errors  CLV_E_IO  the driver fails, or the file has become shorter */
 clv_status clv__input_read(const clv__input *input, uint64_t offset, void *to, size_t bytes);
 void clv__input_close(clv__input *input);
+/** The whole file in memory, to be read alone, until munmap of input->bytes; of an empty one an empty text, which is not unmapped. A file
+ *  that somebody cuts meanwhile ends the process, as any mapping does. Errors  CLV_E_IO, CLV_E_UNSUPPORTED */
+clv_status clv__input_map(const clv__input *input, const uint8_t **out);
 
 /** A file that is being written. All zero is none. */
 typedef struct clv__output {

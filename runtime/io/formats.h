@@ -14,12 +14,16 @@ enum { CLV__SAFETENSORS_HEADER_BYTES = 100000000 };
 #define CLV__CHECKSUM_KEY "cleave.checksum"
 
 clv_status clv__safetensors_read(clv__input *input, clv_archive **out);
-/** clv_safetensors_read of the texts alone: the header is checked, and no data are read. */
-clv_status clv__safetensors_read_texts(clv_runtime *runtime, const char *path, clv_archive **out);
+/** What is read of a file: all, into memory; the texts alone; or all, where it lies in the file, whose elements clv__archive_data gives. The
+ *  header is checked in any case. */
+typedef enum clv__archive_part { CLV__COPIED, CLV__TEXTS_ALONE, CLV__MAPPED } clv__archive_part;
+clv_status clv__safetensors_read_part(clv_runtime *runtime, const char *path, clv__archive_part part,
+                                      clv_archive **out);
 /** Is it an index of weights in several files, by its name? */
 bool clv__shards_is(const char *path);
-/** What such an index names as one archive; `texts_alone`: without arrays, and no file but the index is read. As clv_safetensors_read. */
-clv_status clv__shards_read(clv_runtime *runtime, const char *path, bool texts_alone, clv_archive **out);
+/** What such an index names as one archive; of the texts alone no file but the index is read. As clv_safetensors_read. */
+clv_status clv__shards_read(clv_runtime *runtime, const char *path, clv__archive_part part,
+                            clv_archive **out);
 /** What somebody asked for who gave a file. */
 typedef enum clv__wanted {
     CLV__WANT_WEIGHTS,

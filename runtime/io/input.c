@@ -3,6 +3,7 @@
 #include <fcntl.h>
 #include <inttypes.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -72,6 +73,18 @@ clv_status clv__input_read(const clv__input *input, uint64_t offset, void *to, s
         offset += (uint64_t)n;
         bytes -= (size_t)n;
     }
+    return CLV_OK;
+}
+
+clv_status clv__input_map(const clv__input *input, const uint8_t **out) {
+    *out = (const uint8_t *)"";
+    if (input->bytes > SIZE_MAX)
+        CLV_FAIL(input->error, CLV_E_UNSUPPORTED, "'%s' is larger than this machine's addresses",
+                 input->path);
+    void *bytes =
+        input->bytes ? mmap(NULL, (size_t)input->bytes, PROT_READ, MAP_PRIVATE, input->fd, 0) : NULL;
+    if (bytes == MAP_FAILED) CLV_FAIL(input->error, CLV_E_IO, "cannot map '%s' into memory", input->path);
+    if (bytes) *out = bytes;
     return CLV_OK;
 }
 

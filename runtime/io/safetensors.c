@@ -475,13 +475,15 @@ static clv_status read_converted(clv__input *input, const entry *e, uint64_t dat
     return CLV_OK;
 }
 
-/** Give the entry's array its data. Of no elements it takes none: a million of them is no memory. */
-static clv_status read_data(clv__input *input, const header *h, const entry *e) {
+/** Give the entry's array its data, in the mapping if there is one. Of no elements it takes none: a million of them is no memory. */
+static clv_status read_data(clv__input *input, const header *h, const entry *e, const uint8_t *mapping) {
     static const max_align_t nothing;
     clv__shown_text shown;
     clv_array with_data, *array = e->array;
-    if (end_of(e) == e->begin) {
-        array->data = (void *)(uintptr_t)&nothing;
+    const bool empty = end_of(e) == e->begin;
+    if (empty || mapping) {
+        array->data =
+            (void *)(uintptr_t)(empty ? (const void *)&nothing : mapping + h->data_offset + e->begin);
         array->borrowed = true;
         return CLV_OK;
     }
@@ -506,25 +508,45 @@ static clv_status fill_texts(const header *h, clv_archive *archive) {
     return CLV_OK;
 }
 
+/** The file in memory, which the archive keeps. */
+static clv_status map_file(clv__input *input, clv_archive *archive, const uint8_t **out) {
+    if (!clv__grow(&archive->mappings, &archive->mappings_room, archive->n_mappings + 1,
+                   sizeof *archive->mappings))
+        CLV_FAIL(input->error, CLV_E_HOST_MEMORY, "'%s': no host memory", input->path);
+    CLV_TRY(clv__input_map(input, out));
+    archive->mappings[archive->n_mappings++] = (clv__mapping){*out, (size_t)input->bytes};
+    return CLV_OK;
+}
+
 /** Hand arrays and texts over. */
-static clv_status fill_archive(clv__input *input, header *h, clv_archive *archive) {
-    for (size_t i = 0; i < h->n_entries; i++) CLV_TRY(read_data(input, h, &h->entries[i]));
-    if (!clv__grow(&archive->arrays, &archive->arrays_room, h->n_entries, sizeof *archive->arrays))
+static clv_status fill_archive(clv__input *input, header *h, bool mapped, clv_archive *archive) {
+    const uint8_t *mapping = NULL;
+    if (mapped) CLV_TRY(map_file(input, archive, &mapping));
+    for (size_t i = 0; i < h->n_entries; i++) CLV_TRY(read_data(input, h, &h->entries[i], mapping));
+    if (!clv__grow(&archive->arrays, &archive->arrays_room, h->n_entries, sizeof *archive->arrays) ||
+        (mapped &&
+         !clv__grow(&archive->stored, &archive->stored_room, h->n_entries, sizeof *archive->stored)))
         CLV_FAIL(input->error, CLV_E_HOST_MEMORY, "'%s': no host memory for %zu tensors", input->path,
                  h->n_entries);
-    for (size_t i = 0; i < h->n_entries; i++) archive->arrays[i] = h->entries[i].array;
+    for (size_t i = 0; i < h->n_entries; i++) {
+        archive->arrays[i] = h->entries[i].array;
+        if (mapped) archive->stored[i] = dtypes[h->entries[i].dtype].element;
+    }
     archive->n_arrays = h->n_entries;
+    archive->n_stored = mapped ? h->n_entries : 0;
     h->n_entries = 0;
     return fill_texts(h, archive);
 }
 
-static clv_status read_archive(clv__input *input, bool texts_alone, clv_archive **out) {
+static clv_status read_archive(clv__input *input, clv__archive_part part, clv_archive **out) {
     *out = NULL;
     header h = {0};
     clv_archive *archive = NULL;
     clv_status status = read_header(input, &h);
     if (status == CLV_OK) status = clv__archive_create(input->error, input->path, &archive);
-    if (status == CLV_OK) status = texts_alone ? fill_texts(&h, archive) : fill_archive(input, &h, archive);
+    if (status == CLV_OK)
+        status = part == CLV__TEXTS_ALONE ? fill_texts(&h, archive)
+                                          : fill_archive(input, &h, part == CLV__MAPPED, archive);
     header_reset(&h);
     if (status == CLV_OK) {
         *out = archive;
@@ -535,15 +557,16 @@ static clv_status read_archive(clv__input *input, bool texts_alone, clv_archive 
 }
 
 clv_status clv__safetensors_read(clv__input *input, clv_archive **out) {
-    return read_archive(input, false, out);
+    return read_archive(input, CLV__COPIED, out);
 }
 
-static clv_status read_file(clv_runtime *runtime, const char *path, bool texts_alone, clv_archive **out) {
+clv_status clv__safetensors_read_part(clv_runtime *runtime, const char *path, clv__archive_part part,
+                                      clv_archive **out) {
     *out = NULL;
     clv__input input;
-    if (clv__shards_is(path)) return clv__shards_read(runtime, path, texts_alone, out);
+    if (clv__shards_is(path)) return clv__shards_read(runtime, path, part, out);
     CLV_TRY(clv__input_open(clv__io_error(runtime), path, &input));
-    clv_status status = read_archive(&input, texts_alone, out);
+    clv_status status = read_archive(&input, part, out);
     clv__input_close(&input);
     return status;
 }
@@ -552,11 +575,7 @@ clv_status clv_safetensors_read(clv_runtime *runtime, const char *path, clv_arch
     CLV_TRY(CLV__GIVEN(clv__io_error(runtime), out));
     *out = NULL;
     CLV_TRY(CLV__GIVEN(clv__io_error(runtime), path));
-    return read_file(runtime, path, false, out);
-}
-
-clv_status clv__safetensors_read_texts(clv_runtime *runtime, const char *path, clv_archive **out) {
-    return read_file(runtime, path, true, out);
+    return clv__safetensors_read_part(runtime, path, CLV__COPIED, out);
 }
 
 // ---------------------------------------------------------------------------------------------------------------

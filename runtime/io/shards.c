@@ -95,20 +95,33 @@ static clv_status take_arrays(index_of *index, const char *file, clv_archive *fr
             BAD("'%s': tensor '%s' is in '%s' and not in '%s'", index->path, clv__shown(name, &shown), file,
                 json_string_value(told));
         CLV_TRY(clv__archive_take(to, from->arrays[i]));
+        if (from->n_stored && !clv__archive_store(to, from->stored[i]))
+            CLV_FAIL(index->error, CLV_E_HOST_MEMORY, "'%s': no host memory", index->path);
     }
     return CLV_OK;
 }
 
-static clv_status read_files(clv_runtime *runtime, index_of *index, clv_archive *out) {
+/** And the memory that they lie in. */
+static clv_status take_mappings(index_of *index, clv_archive *from, clv_archive *to) {
+    if (!clv__grow(&to->mappings, &to->mappings_room, to->n_mappings + from->n_mappings,
+                   sizeof *to->mappings))
+        CLV_FAIL(index->error, CLV_E_HOST_MEMORY, "'%s': no host memory", index->path);
+    while (from->n_mappings) to->mappings[to->n_mappings++] = from->mappings[--from->n_mappings];
+    return CLV_OK;
+}
+
+static clv_status read_files(clv_runtime *runtime, index_of *index, clv__archive_part which,
+                             clv_archive *out) {
     const char *slash = strrchr(index->path, '/');
     const int folder = slash ? (int)(slash - index->path) + 1 : 0;
     for (size_t i = 0; i < index->n_files; i++) {
         char path[4096];
         clv_archive *part = NULL;
         snprintf(path, sizeof path, "%.*s%s", folder, index->path, index->files[i]);
-        clv_status status = clv_safetensors_read(runtime, path, &part);
+        clv_status status = clv__safetensors_read_part(runtime, path, which, &part);
         if (status != CLV_OK) return clv__error_prefix(index->error, "'%s': ", index->path);
-        status = take_arrays(index, index->files[i], part, out);
+        status = take_mappings(index, part, out);
+        if (status == CLV_OK) status = take_arrays(index, index->files[i], part, out);
         clv_archive_destroy(part);
         CLV_TRY(status);
     }
@@ -129,14 +142,15 @@ static clv_status check_all(const index_of *index, const clv_archive *archive) {
     return CLV_OK;
 }
 
-clv_status clv__shards_read(clv_runtime *runtime, const char *path, bool texts_alone, clv_archive **out) {
+clv_status clv__shards_read(clv_runtime *runtime, const char *path, clv__archive_part part,
+                            clv_archive **out) {
     index_of index = {.error = clv__io_error(runtime), .path = path};
     clv_archive *archive = NULL;
     clv_status status = read_json(&index);
     if (status == CLV_OK) status = read_map(&index);
     if (status == CLV_OK) status = clv__archive_create(index.error, path, &archive);
-    if (status == CLV_OK && !texts_alone) status = read_files(runtime, &index, archive);
-    if (status == CLV_OK && !texts_alone) status = check_all(&index, archive);
+    if (status == CLV_OK && part != CLV__TEXTS_ALONE) status = read_files(runtime, &index, part, archive);
+    if (status == CLV_OK && part != CLV__TEXTS_ALONE) status = check_all(&index, archive);
     json_decref(index.root);
     free(index.files);
     if (status == CLV_OK) {

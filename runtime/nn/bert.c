@@ -2,8 +2,6 @@
 // BERT: tokens, their places and their segments embedded; blocks of attention and a two-layer perceptron, each added to its input and
 // normalised behind that; classes are told of the first token.
 // Source: Devlin et al. 2018, arXiv:1810.04805; names of transformers.BertForSequenceClassification.
-#include <math.h>
-
 #include "graph/graph.h"
 #include "nn/models.h"
 
@@ -15,57 +13,15 @@ static clv_tensor *linear(clv_tensor *x, const char *name, int64_t out_features)
                          &(clv_nn_linear_config){.weight_init = &narrow, .bias_init = &zeros});
 }
 
-/**
- * Attention to the tokens that the mask lets be seen. Scores are q k^T, so a column that is 1 in queries, and in keys 0 or far below it,
- * hides keys; no scores are kept that way. There are four more columns in each head, so that vectors stay whole: [N,T,heads,4].
- */
-typedef struct columns {
-    clv_tensor *queries, *keys, *values;
-} columns;
-enum { MORE = 4 };
-
-static clv_tensor *column(clv_tensor *first, const clv__bert_config *c) {
-    clv_graph *graph = clv_tensor_graph(first);
-    clv_shape s = clv_tensor_shape(first); // [N,T,1,1]
-    if (!graph) return NULL;
-    s.dims[3] = MORE - 1;
-    clv_tensor *all = clv_concat((clv_tensor *[]){first, clv_full(graph, CLV_DTYPE_F32, s, 0)}, 2, 3);
-    return clv_broadcast_to(all, CLV_SHAPE(s.dims[0], s.dims[1], c->heads, MORE));
-}
-
-/** mask: 1 where a token is seen. -1000 before exp is 0 in f32, and times sqrt(features) still a number in f16. */
-static columns columns_of(clv_tensor *mask, const clv__bert_config *c) {
-    clv_graph *graph = clv_tensor_graph(mask);
-    const clv_shape s = clv_tensor_shape(mask), one = CLV_SHAPE(s.dims[0], s.dims[1], 1, 1);
-    const float far = 1000 * (float)sqrt((double)(c->width / c->heads));
-    clv_tensor *ones = clv_full(graph, CLV_DTYPE_F32, one, 1);
-    clv_tensor *hidden = clv_sub(ones, clv_reshape(clv_cast(mask, CLV_DTYPE_F32), one));
-    return (columns){column(ones, c), column(clv_mul_scalar(hidden, -far), c),
-                     clv_full(graph, CLV_DTYPE_F32, CLV_SHAPE(s.dims[0], s.dims[1], c->heads, MORE), 0)};
-}
-
-static clv_tensor *widen(clv_tensor *x, clv_tensor *more, const clv__bert_config *c) {
-    const clv_shape s = clv_tensor_shape(x);
-    if (!x || s.rank != 3) return NULL; // after a mistake
-    x = clv_reshape(x, CLV_SHAPE(s.dims[0], s.dims[1], c->heads, s.dims[2] / c->heads));
-    return clv_reshape(clv_concat((clv_tensor *[]){x, more}, 2, 3),
-                       CLV_SHAPE(s.dims[0], s.dims[1], s.dims[2] + c->heads * MORE));
-}
-
-static clv_tensor *attention(clv_tensor *x, const columns *more, const clv__bert_config *c) {
+/** mask: what is added to the scores of each token, [N,1,1,T]. */
+static clv_tensor *attention(clv_tensor *x, clv_tensor *mask, const clv__bert_config *c) {
     clv_graph *graph = clv_tensor_graph(x);
-    const clv_shape s = clv_tensor_shape(x);
-    const int64_t features = c->width / c->heads;
-    if (!graph || s.rank != 3) return NULL; // after a mistake
     clv_scope_push(graph, "self");
-    clv_tensor *parts[] = {widen(linear(x, "query", c->width), more->queries, c),
-                           widen(linear(x, "key", c->width), more->keys, c),
-                           widen(linear(x, "value", c->width), more->values, c)};
-    x = clv_self_attention(clv_concat(parts, 3, 2), c->heads,
-                           &(clv_attention_config){.scale = (float)(1 / sqrt((double)features)),
-                                                   .dropout = clv__graph_dropout(graph, c->dropout)});
-    x = clv_reshape(x, CLV_SHAPE(s.dims[0], s.dims[1], c->heads, features + MORE));
-    x = clv_reshape(clv_slice(x, 3, 0, features), s);
+    clv_tensor *parts[] = {linear(x, "query", c->width), linear(x, "key", c->width),
+                           linear(x, "value", c->width)};
+    x = clv_self_attention(
+        clv_concat(parts, 3, 2), c->heads,
+        &(clv_attention_config){.attn_mask = mask, .dropout = clv__graph_dropout(graph, c->dropout)});
     clv_scope_pop(graph);
     return x;
 }
@@ -80,10 +36,10 @@ static clv_tensor *output(clv_tensor *x, clv_tensor *before, const clv__bert_con
     return x;
 }
 
-static clv_tensor *layer(clv_tensor *x, const columns *more, const clv__bert_config *c) {
+static clv_tensor *layer(clv_tensor *x, clv_tensor *mask, const clv__bert_config *c) {
     clv_graph *graph = clv_tensor_graph(x);
     clv_scope_push(graph, "attention");
-    x = output(attention(x, more, c), x, c);
+    x = output(attention(x, mask, c), x, c);
     clv_scope_pop(graph);
     clv_scope_push(graph, "intermediate");
     clv_tensor *y = clv_gelu(linear(x, "dense", c->hidden));
@@ -117,14 +73,16 @@ void clv__build_bert(clv_tensor *const *inputs, clv_tensor **outputs, const clv_
                         (long long)c->places);
         return;
     }
-    const columns more = columns_of(inputs[1], c);
+    // -10000 before exp is 0 in f32, and a number in f16; not infinite, so that a text of which nothing is seen sees all alike
+    clv_tensor *hidden = clv_add_scalar(clv_cast(inputs[1], CLV_DTYPE_F32), -1);
+    clv_tensor *mask = clv_reshape(clv_mul_scalar(hidden, 10000), CLV_SHAPE(s.dims[0], 1, 1, s.dims[1]));
     clv_scope_push(graph, "bert");
     clv_tensor *x = embeddings(inputs[0], inputs[2], c);
     clv_scope_push(graph, "encoder");
     clv_scope_push(graph, "layer");
     for (int i = 0; i < (int)c->layers; i++) {
         clv__scope_push_index(graph, i);
-        x = layer(x, &more, c);
+        x = layer(x, mask, c);
         clv_scope_pop(graph);
     }
     clv_scope_pop(graph);

@@ -52,6 +52,11 @@ const clv__decoder *clv__decoder_find(const char *name) {
     return name ? NULL : decoders;
 }
 
+bool clv__rope_scaling_can_be(const float scaling[4]) {
+    return scaling[0] >= 1 && scaling[1] > 0 && scaling[2] > scaling[1] && scaling[3] >= 1 &&
+           scaling[0] <= 1e6f && scaling[2] <= 1e6f && scaling[3] <= 1e9f;
+}
+
 void clv__gpt_defaults(clv_gpt_config *c) {
     const clv__decoder *decoder = clv__decoder_find(c->model);
     if (!decoder) return; // is told when it is built
@@ -70,20 +75,26 @@ void clv__gpt_defaults(clv_gpt_config *c) {
     if (!c->hidden) c->hidden = decoder->layers == clv__lstm_lm_layers ? c->width : 4 * c->width;
     if (llama && !c->kv_heads) c->kv_heads = c->heads % 2 ? c->heads : c->heads / 2;
     if (llama && c->rope_theta <= 0) c->rope_theta = own->rope_theta;
+    if (llama && !c->head_dim && c->heads > 0) c->head_dim = c->width / c->heads;
 }
 
 static bool check(clv_graph *graph, const clv__decoder *decoder, const clv_gpt_config *c) {
     const char *name = decoder ? decoder->name : c->model;
     if (!decoder)
         clv__graph_fail(graph, CLV_E_VALUE, "there is no model of texts '%.100s'", name);
-    else if (c->heads < 1 || c->width % c->heads || c->layers < 1)
+    else if (c->heads < 1 || (c->width % c->heads && !c->head_dim) || c->layers < 1)
         clv__graph_fail(graph, CLV_E_VALUE, "%s: a width of %lld does not part into %lld heads, or no layers",
                         name, (long long)c->width, (long long)c->heads);
-    else if (c->rope_theta > 0 && (c->kv_heads < 1 || c->heads % c->kv_heads || c->width / c->heads % 2))
+    else if (c->rope_theta > 0 &&
+             (c->kv_heads < 1 || c->heads % c->kv_heads || c->head_dim < 1 || c->head_dim % 2))
         clv__graph_fail(
             graph, CLV_E_VALUE,
             "%s: %lld heads of queries do not share %lld of keys, or %lld features of one are odd", name,
-            (long long)c->heads, (long long)c->kv_heads, (long long)(c->width / c->heads));
+            (long long)c->heads, (long long)c->kv_heads, (long long)c->head_dim);
+    else if (c->rope_scaling[0] != 0 && !clv__rope_scaling_can_be(c->rope_scaling))
+        clv__graph_fail(graph, CLV_E_VALUE,
+                        "%s: rope_scaling must be a factor of at least 1, two rising numbers, and a length",
+                        name);
     else if (c->hidden < 0 ||
              (c->tied == 1 && decoder->layers == clv__lstm_lm_layers && c->hidden != c->width))
         clv__graph_fail(graph, CLV_E_VALUE, "%s: %lld hidden features, and a tied embedding of %lld", name,

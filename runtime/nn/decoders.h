@@ -24,6 +24,9 @@ clv_tensor *clv__gpt_layers(clv_tensor *tokens, clv_tensor *position, const clv_
 clv_tensor *clv__llama_layers(clv_tensor *tokens, clv_tensor *position, const clv_gpt_config *config);
 clv_tensor *clv__lstm_lm_layers(clv_tensor *tokens, clv_tensor *position, const clv_gpt_config *config);
 
+/** Are these rope_scaling of a clv_gpt_config? */
+bool clv__rope_scaling_can_be(const float scaling[4]);
+
 /** The rows of an embedding that indices name, or its whole weight, [rows, width], where they are NULL; the weight in any case. */
 clv_tensor *clv__decoder_embedding(clv_graph *graph, clv_tensor *indices, const char *name, int64_t rows,
                                    int64_t width, clv_init init, clv_tensor **weight);

@@ -32,8 +32,20 @@ static clv_tensor *linear(clv_tensor *x, const char *name, int64_t out_features)
                          &(clv_nn_linear_config){.no_bias = true, .weight_init = &init});
 }
 
+/** How far a place turns pair i: theta^(-2i / features), and less of pairs that turn slowly where that is stretched. */
+static float frequency(const clv_gpt_config *c, int64_t i, int64_t features) {
+    const float each = 1 / powf((float)c->rope_theta, (float)(2 * i) / (float)features),
+                factor = c->rope_scaling[0];
+    const float low = c->rope_scaling[1], high = c->rope_scaling[2], places = c->rope_scaling[3];
+    const float often = places * each / 6.2831853f; // in the texts that it learnt from
+    if (factor <= 0 || often > high) return each;
+    if (often < low) return each / factor;
+    const float share = (often - low) / (high - low);
+    return (1 - share) * each / factor + share * each;
+}
+
 /**
- * cos (or sin) of position * theta^(-2i / features). In f32 as PyTorch has them. Of a whole sequence once for each head, since kernels
+ * cos (or sin) of position * frequency. In f32 as PyTorch has them. Of a whole sequence once for each head, since kernels
  * repeat an input along its first axes faster than along one between.
  */
 static clv_tensor *turns(clv_graph *graph, float (*of)(float), const decoder *d) {
@@ -41,10 +53,8 @@ static clv_tensor *turns(clv_graph *graph, float (*of)(float), const decoder *d)
                   heads = d->position ? 1 : d->config->heads, n = places * heads * pairs;
     float *table = clv__alloc((size_t)n, sizeof *table);
     if (!table) return clv__graph_fail(graph, CLV_E_HOST_MEMORY, "no host memory for rotary positions");
-    for (int64_t i = 0; i < n; i++) {
-        const float power = (float)(i % pairs * 2) / (float)d->features;
-        table[i] = of((float)(i / pairs / heads) * (1 / powf((float)d->config->rope_theta, power)));
-    }
+    for (int64_t i = 0; i < n; i++)
+        table[i] = of((float)(i / pairs / heads) * frequency(d->config, i % pairs, d->features));
     clv_tensor *all =
         clv_constant(graph, CLV_DTYPE_F32,
                      d->position ? CLV_SHAPE(places, pairs) : CLV_SHAPE(places, heads, pairs), table);
@@ -58,30 +68,29 @@ static clv_tensor *rotate(clv_tensor *x, int64_t heads, const turn *by, const de
     return clv_rotary_embedding(x, by->cos, by->sin, false);
 }
 
-/** Each head of keys or values as often as there are heads of queries for it: [N,T,width]. */
+/** Each head of keys or values as often as there are heads of queries for it: [N,T,heads * features]. */
 static clv_tensor *repeat(clv_tensor *x, const decoder *d) {
     const int64_t kv = d->config->kv_heads, times = d->config->heads / kv;
     x = clv_reshape(x, CLV_SHAPE(d->n, d->t, kv, 1, d->features));
     if (times > 1) x = clv_broadcast_to(x, CLV_SHAPE(d->n, d->t, kv, times, d->features));
-    return clv_reshape(x, CLV_SHAPE(d->n, d->t, d->config->width));
+    return clv_reshape(x, CLV_SHAPE(d->n, d->t, d->config->heads * d->features));
 }
 
 static clv_tensor *attention(clv_tensor *x, const decoder *d) {
     const clv_gpt_config *c = d->config;
     clv_graph *graph = clv_tensor_graph(x);
-    const int64_t shared = c->kv_heads * d->features;
-    clv_tensor *q = rotate(linear(x, "q_proj", c->width), c->heads, &d->queries, d);
+    const int64_t own = c->heads * d->features, shared = c->kv_heads * d->features;
+    clv_tensor *q = rotate(linear(x, "q_proj", own), c->heads, &d->queries, d);
     clv_tensor *k = rotate(linear(x, "k_proj", shared), c->kv_heads, &d->keys, d),
                *v = linear(x, "v_proj", shared);
     if (!graph) return NULL;
     if (d->position) {
         const clv_shape kept = CLV_SHAPE(1, c->context, shared);
-        clv_tensor *parts[] = {clv_reshape(q, CLV_SHAPE(1, c->width)), clv_reshape(k, CLV_SHAPE(1, shared)),
-                               v};
+        clv_tensor *parts[] = {clv_reshape(q, CLV_SHAPE(1, own)), clv_reshape(k, CLV_SHAPE(1, shared)), v};
         x = clv__attention_step(clv_concat(parts, 3, 1), clv__cache(graph, "keys", kept),
                                 clv__cache(graph, "values", kept), d->position, c->heads, c->kv_heads);
     } else {
-        clv_tensor *parts[] = {clv_reshape(q, CLV_SHAPE(d->n, d->t, c->width)), repeat(k, d), repeat(v, d)};
+        clv_tensor *parts[] = {clv_reshape(q, CLV_SHAPE(d->n, d->t, own)), repeat(k, d), repeat(v, d)};
         x = clv_self_attention(
             clv_concat(parts, 3, 2), c->heads,
             &(clv_attention_config){.causal = true, .dropout = clv__graph_dropout(graph, c->dropout)});
@@ -110,7 +119,7 @@ clv_tensor *clv__llama_layers(clv_tensor *tokens, clv_tensor *position, const cl
                  .position = position,
                  .n = position ? 1 : shape.dims[0],
                  .t = position ? 1 : shape.dims[1],
-                 .features = config->width / config->heads};
+                 .features = config->head_dim};
     d.queries = d.keys = (turn){turns(graph, cosf, &d), turns(graph, sinf, &d)};
     if (!position && config->kv_heads < config->heads)
         d.keys = (turn){clv_slice(d.queries.cos, 1, 0, config->kv_heads),

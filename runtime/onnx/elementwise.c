@@ -104,9 +104,8 @@ static void build_div(clv__onnx_use *use) {
 }
 
 static void build_mod(clv__onnx_use *use) {
-    clv_tensor *a = clv__onnx_float(use, 0), *b = clv__onnx_float(use, 1);
-    clv_tensor *y = clv__onnx_int(use, "fmod", 0) ? clv_fmod(a, b) : clv_remainder(a, b);
-    clv__onnx_give(use, 0, clv__onnx_as_given(use, y));
+    clv_tensor *a = clv__onnx_in(use, 0), *b = clv__onnx_in(use, 1);
+    clv__onnx_give(use, 0, clv__onnx_int(use, "fmod", 0) ? clv_fmod(a, b) : clv_remainder(a, b));
 }
 
 /** Of several operands, one after the other. */

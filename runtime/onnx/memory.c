@@ -127,18 +127,8 @@ static clv_status find_file(clv__onnx_reader *r, const clv__onnx_tensor *t, clv_
 clv_status clv__onnx_map(clv__error *error, const char *path, clv__onnx_mapping *mapping) {
     clv__input input;
     CLV_TRY(clv__input_open(error, path, &input));
-    clv_status status = CLV_OK;
-    void *bytes = NULL;
-    if (input.bytes > SIZE_MAX)
-        status =
-            clv__error_set(error, CLV_E_UNSUPPORTED, "'%s' is larger than this machine's addresses", path);
-    else if (input.bytes > 0)
-        bytes = mmap(NULL, (size_t)input.bytes, PROT_READ, MAP_PRIVATE, input.fd, 0);
-    if (bytes == MAP_FAILED) status = clv__error_set(error, CLV_E_IO, "cannot map '%s' into memory", path);
-    if (status == CLV_OK) {
-        mapping->bytes = bytes ? bytes : (const uint8_t *)"";
-        mapping->n = (size_t)input.bytes;
-    }
+    const clv_status status = clv__input_map(&input, &mapping->bytes);
+    if (status == CLV_OK) mapping->n = (size_t)input.bytes;
     clv__input_close(&input);
     return status;
 }

@@ -4,11 +4,10 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/memory.h"
 #include "device/device.h"
+#include "io/array.h"
 #include "onnx/import.h"
 #include "onnx/known.h"
-#include "tensor/half.h"
 
 bool clv__onnx_is_parameter(const clv__onnx_tensor *tensor) {
     return clv__onnx_is_float((int)tensor->dtype) && tensor->rank > 0;
@@ -32,66 +31,24 @@ static clv_status describe(clv__error *error, clv__onnx_text as, const clv__onnx
     return CLV_OK;
 }
 
+static clv__element element_of(const clv__onnx_tensor *tensor) {
+    switch (tensor->dtype) {
+    case CLV__ONNX_FLOAT16: return CLV__ELEMENT_F16;
+    case CLV__ONNX_BFLOAT16: return CLV__ELEMENT_BF16;
+    case CLV__ONNX_DOUBLE: return CLV__ELEMENT_F64;
+    default: return CLV__ELEMENT_SAME;
+    }
+}
+
 /** Its place in the file, under the name of the session's tensor. */
 static clv_status add(clv__onnx_weights *weights, clv__error *error, clv__onnx_text as,
                       const clv__onnx_tensor *tensor) {
     char name[512];
     clv_shape shape;
-    const size_t n = clv_archive_count(weights->archive);
     CLV_TRY(describe(error, as, tensor, name, sizeof name, &shape));
-    if (!clv__grow(&weights->tensors, &weights->room, n + 1, sizeof *weights->tensors))
-        CLV_FAIL(error, CLV_E_HOST_MEMORY, "no memory for the names of weights");
     CLV_TRY(clv_archive_add(weights->archive, name, CLV_DTYPE_F32, &shape, tensor->bytes, NULL));
-    weights->tensors[n] = tensor;
-    return CLV_OK;
-}
-
-/** Halves by a table of all 65536 of their type: several times faster than one by one. */
-static bool halves_as_f32(clv__onnx_weights *weights, const clv__onnx_tensor *tensor) {
-    enum { HALVES = 1 << 16 };
-    if (!weights->halves) weights->halves = clv__alloc(HALVES, sizeof(float));
-    if (!weights->halves) return false;
-    if (weights->halves_are != tensor->dtype)
-        for (int i = 0; i < HALVES; i++)
-            weights->halves[i] = tensor->dtype == CLV__ONNX_FLOAT16 ? clv__f16_to_float((uint16_t)i)
-                                                                    : clv__bf16_to_float((uint16_t)i);
-    weights->halves_are = tensor->dtype;
-    for (int64_t i = 0; i < tensor->numel; i++) {
-        uint16_t half;
-        memcpy(&half, tensor->bytes + 2 * i, sizeof half);
-        weights->numbers[i] = weights->halves[half];
-    }
-    return true;
-}
-
-static bool as_f32(clv__onnx_weights *weights, const clv__onnx_tensor *tensor) {
-    double some[256];
-    if (tensor->numel > weights->n_numbers) { // no more than the largest takes
-        free(weights->numbers);
-        weights->numbers = clv__alloc((size_t)tensor->numel, sizeof(float));
-        weights->n_numbers = weights->numbers ? tensor->numel : 0;
-        if (!weights->numbers) return false;
-    }
-    if (tensor->dtype != CLV__ONNX_DOUBLE) return halves_as_f32(weights, tensor);
-    for (int64_t at = 0; at < tensor->numel; at += 256) {
-        const int64_t n = tensor->numel - at < 256 ? tensor->numel - at : 256;
-        clv__onnx_widen(tensor, at, n, some);
-        for (int64_t i = 0; i < n; i++) weights->numbers[at + i] = (float)some[i];
-    }
-    return true;
-}
-
-clv_status clv__onnx_weights_data(void *of, const clv_array *array, const void **out) {
-    clv__onnx_weights *weights = of;
-    size_t i = 0;
-    while (clv_archive_get(weights->archive, i) != array) i++;
-    const clv__onnx_tensor *tensor = weights->tensors[i];
-    *out = tensor->bytes;
-    if (tensor->dtype == CLV__ONNX_FLOAT || !tensor->numel) return CLV_OK;
-    if (!as_f32(weights, tensor))
-        CLV_FAIL(weights->error, CLV_E_HOST_MEMORY, "no memory for the %lld numbers of '%s'",
-                 (long long)tensor->numel, array->name);
-    *out = weights->numbers;
+    if (!clv__archive_store(weights->archive, element_of(tensor)))
+        CLV_FAIL(error, CLV_E_HOST_MEMORY, "no memory for the names of weights");
     return CLV_OK;
 }
 
@@ -142,8 +99,5 @@ clv_status clv__onnx_weights_open(clv_session *session, const char *path, clv__o
 void clv__onnx_weights_close(clv__onnx_weights *weights) {
     clv_archive_destroy(weights->archive);
     clv__onnx_close(weights->opened);
-    free(weights->tensors);
-    free(weights->numbers);
-    free(weights->halves);
     *weights = (clv__onnx_weights){0};
 }

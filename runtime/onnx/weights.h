@@ -12,17 +12,11 @@ bool clv__onnx_is_parameter(const clv__onnx_tensor *tensor);
 /** Does the file look like one of ONNX: by its name's end? */
 bool clv__onnx_is_file(const char *path);
 /** A file as one of weights: an archive whose arrays lie in the mapping, under the names of a session's tensors. Arrays are said to be
- *  f32, and are what the file has: clv__onnx_weights_data makes f32 of one. */
+ *  f32, and are what the file has: clv__archive_data makes f32 of one. */
 typedef struct clv__onnx_weights {
     const clv__onnx_model *model;
     clv__onnx_model *opened; // to be closed with it; NULL: another's
     clv_archive *archive;
-    const struct clv__onnx_tensor **tensors; // by the archive's numbers
-    size_t room;
-    float *numbers; // of the last that was not f32
-    int64_t n_numbers;
-    float *halves; // what each two bytes are
-    clv__onnx_dtype halves_are;
     clv__error *error;
 } clv__onnx_weights;
 
@@ -34,7 +28,5 @@ struct clv_onnx;
 const clv__onnx_model *clv__onnx_model_of(const struct clv_onnx *onnx);
 /** Zeros are fine. */
 void clv__onnx_weights_close(clv__onnx_weights *weights);
-/** The f32 numbers of one of its arrays, until the next call. `of` is the clv__onnx_weights. */
-clv_status clv__onnx_weights_data(void *of, const clv_array *array, const void **out);
 
 #endif

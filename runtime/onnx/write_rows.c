@@ -124,6 +124,10 @@ static void write_fmod(clv__onnx_writer *w) {
 }
 
 static void write_remainder(clv__onnx_writer *w) {
+    if (w->node.inputs[0]->desc.dtype == CLV_DTYPE_I32) {
+        NODE(w, "Mod", y_of(w), x_of(w), clv__writer_in(w, 1));
+        return;
+    }
     const char *b = clv__writer_in(w, 1), *often = NODE(w, "Floor", NULL, NODE(w, "Div", NULL, x_of(w), b));
     NODE(w, "Sub", y_of(w), x_of(w), NODE(w, "Mul", NULL, often, b));
 }

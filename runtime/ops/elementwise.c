@@ -252,7 +252,8 @@ static void elementwise_reference(const clv__ref *ref) {
         double in[CLV__EW_INPUTS];
         for (int k = 0; k < io->n_in; k++) in[k] = ref->in[k][clv__walk_at(&walk, k + 1, i)];
         const double value = row->eval(in, attrs->p0, attrs->p1);
-        ref->out[0][i] = row->types == CLV__EW_CONVERT ? clv__dtype_nearest(io->out[0].dtype, value) : value;
+        const bool nearest = row->types == CLV__EW_CONVERT || isnan(value); // which of integers is 0
+        ref->out[0][i] = nearest ? clv__dtype_nearest(io->out[0].dtype, value) : value;
     }
 }
 

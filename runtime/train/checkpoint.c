@@ -338,7 +338,7 @@ clv_status clv__checkpoint_save(const clv_train_config *config, clv_session *ses
     return status;
 }
 
-static clv_status take(const clv_train_config *config, bool follows, const clv_archive *archive,
+static clv_status take(const clv_train_config *config, bool follows, clv_archive *archive,
                        clv_session *session, clv__position *position) {
     clv_runtime *runtime = clv_session_info_get(session).runtime;
     clv__error *error = clv__runtime_error_of(runtime);

@@ -147,6 +147,11 @@ static clv_gpt_config llama_sizes(int tied) {
 
 static void llama(void **state) {
     const clv_gpt_config sizes = llama_sizes(0), tied = llama_sizes(1);
+    static const float scaling[] = {8, 0.05f, 0.25f, 2};
+    clv_gpt_config stretched = sizes;
+    stretched.head_dim = 10;
+    memcpy(stretched.rope_scaling, scaling, sizeof scaling);
+    decoder(state, "llama_stretched", &stretched);
     decoder(state, "llama", &sizes);
     decoder(state, "llama_tied", &tied);
 }

@@ -58,11 +58,17 @@ tokens, labels = torch.randint(0, V, (N, T)), torch.randint(0, V, (N, T))
 
 gpt2 = transformers.GPT2Config(vocab_size=V, n_positions=7, n_embd=12, n_head=3, n_layer=2, n_inner=20, attn_implementation="eager")
 case("gpt2", transformers.GPT2LMHeadModel(gpt2), {"tokens": tokens}, labels, lambda m: m(tokens).logits)
-for name, tied in {"llama": False, "llama_tied": True}.items():
-    llama = transformers.LlamaConfig(vocab_size=V, max_position_embeddings=7, hidden_size=24, num_attention_heads=6, num_key_value_heads=2,
-                                     num_hidden_layers=2, intermediate_size=20, rms_norm_eps=1e-5, tie_word_embeddings=tied,
-                                     rope_theta=500.0, attn_implementation="eager")
-    case(name, transformers.LlamaForCausalLM(llama), {"tokens": tokens}, labels, lambda m: m(tokens).logits)
+
+
+def llama(name, **more):
+    config = transformers.LlamaConfig(vocab_size=V, max_position_embeddings=7, hidden_size=24, num_attention_heads=6, num_key_value_heads=2,
+                                      num_hidden_layers=2, intermediate_size=20, rms_norm_eps=1e-5, attn_implementation="eager",
+                                      **{"rope_theta": 500.0, "tie_word_embeddings": False} | more)
+    case(name, transformers.LlamaForCausalLM(config), {"tokens": tokens}, labels, lambda m: m(tokens).logits)
+
+
+llama("llama")
+llama("llama_tied", tie_word_embeddings=True)
 
 
 class RNNModel(torch.nn.Module):
@@ -88,4 +94,8 @@ bert = transformers.BertConfig(vocab_size=V, max_position_embeddings=7, hidden_s
 mask, types = torch.tensor([[1, 1, 1, 1, 0], [1, 1, 1, 1, 1]]), torch.tensor([[0, 0, 1, 1, 0], [0, 0, 0, 1, 1]])
 case("bert", transformers.BertForSequenceClassification(bert), {"input_ids": tokens, "attention_mask": mask, "token_type_ids": types},
      torch.tensor([2, 0]), lambda m: m(tokens, mask, types).logits)
+# As Llama 3.1's, with heads wider than the width has room for: of five pairs some turn often, some seldom in two places, some in between.
+llama("llama_stretched", head_dim=10,
+      rope_parameters={"rope_type": "llama3", "rope_theta": 500.0, "factor": 8.0, "low_freq_factor": 0.05, "high_freq_factor": 0.25,
+                       "original_max_position_embeddings": 2})
 cases.write()

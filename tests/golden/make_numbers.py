@@ -19,6 +19,11 @@ for name in ("fmod", "remainder"):
     with cases.case(name + "_signs", name) as c:
         a, b = c.input("a", signs[:, None], grad=False), c.input("b", torch.tensor([2.0, -2.0, 0.0, float("inf")]), grad=False)
         c.expect("y", getattr(torch, name)(a, b))
+large = torch.tensor([2**31 - 1, -(2**31 - 1), 2**24 + 1, -(2**24) - 3, 0], dtype=torch.int32)
+for name in ("fmod", "remainder"):
+    with cases.case(name + "_whole", name) as c:
+        a, b = c.input("a", large[:, None], grad=False), c.input("b", torch.tensor([2, -7, 10**9, -1, -(2**31 - 1)], dtype=torch.int32), grad=False)
+        c.expect("y", getattr(torch, name)(a, b))
 zeros = torch.tensor([0.0, 1.0, -1.0])
 with cases.case("atan2_axes", "atan2") as c:
     c.expect("y", torch.atan2(c.input("a", zeros[:, None], grad=False), c.input("b", zeros, grad=False)))

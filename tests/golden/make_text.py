@@ -115,4 +115,23 @@ for name, interleaved in (("rotary", False), ("rotary_neighbours", True)):  # tr
         a, b = (x[..., 0:6:2], x[..., 1:6:2]) if interleaved else (x[..., :3], x[..., 3:6])
         left, right = a * cos - b * sin, b * cos + a * sin
         c.expect("y", torch.cat([torch.stack([left, right], -1).flatten(-2) if interleaved else torch.cat([left, right], -1), x[..., 6:]], -1))
+# With masks: truths of keys, of which one sequence sees none; numbers of heads and queries, causal too, some infinite; the mask's own gradient.
+seen = torch.tensor([[1, 1, 0, 1, 1, 0, 1], [0, 0, 0, 0, 0, 0, 0]]).bool()
+bias = torch.randn(1, 2, 7, 7)
+bias[0, 1, 4, :5] = -math.inf
+for name, (mask, causal, grad) in {"keys": (seen[:, None, None, :], False, False), "heads": (bias, True, False),
+                                   "learnt": (torch.randn(2, 7, 7), False, True)}.items():
+    with cases.case("self_attention_mask_" + name, "self_attention", heads=2, causal=int(causal)) as c:
+        x, m = c.input("x", torch.randn(2, 7, 24)), c.input("attn_mask", mask, grad=grad, as_is=True)
+        q, k, v = (part.view(2, 7, 2, 4).transpose(1, 2) for part in x.split(8, 2))
+        m = torch.where(m, 0.0, -math.inf).double() if m.dtype == torch.bool else m
+        m = m.masked_fill(torch.ones(7, 7).triu(1).bool(), -math.inf) if causal else m
+        none = torch.isinf(m).all(-1, keepdim=True)
+        weights = torch.where(none, 0.0, torch.softmax(q @ k.transpose(2, 3) / 2 + torch.where(none, 0.0, m), -1))
+        c.expect("y", (weights @ v).transpose(1, 2).reshape(2, 7, 8))
+for name, (heads, mask) in {"grouped": (2, None), "grouped_mask": (1, torch.randn(7, 7)), "mask": (4, seen[:, None, None, :])}.items():
+    with cases.case("attention_" + name, "scaled_dot_product_attention", enable_gqa=int(heads < 4)) as c:
+        q, k, v = (c.input(n, torch.randn(2, h, 7, 5)) for n, h in {"q": 4, "k": heads, "v": heads}.items())
+        m = None if mask is None else c.input("attn_mask", mask, grad=False, as_is=True)
+        c.expect("y", F.scaled_dot_product_attention(q, k, v, attn_mask=m, enable_gqa=heads < 4))
 cases.write()

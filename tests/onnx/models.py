@@ -9,7 +9,7 @@ Runtime's, and both beside PyTorch's in f64, the loss, all gradients, and the wo
 gradients with SiLU for ReLU where they are further off than 1e-5, which leaves ReLUs at their kinks out; `kept`
 of the parameters how many the file has, as exporters may fold some; `refused` the sentence that ended it; `theirs` how far PyTorch's own
 gradients in f32 are off, with SiLU where there is a `smooth`, which tells what of it the model makes of any rounding (not in older rows).
-Rows that are there stay, but for --again. By hand: it takes hours, and wants torch, torchvision, transformers, onnx and onnxruntime."""
+Lines that begin with # tell what was not tried, and why. Rows that are there stay, but for --again. By hand: it takes hours, and wants torch, torchvision, transformers, onnx and onnxruntime."""
 import argparse
 import fnmatch
 import gc
@@ -40,12 +40,13 @@ def names():
 
 
 def read_rows(path):
-    lines = path.read_text().splitlines()[1:] if path.exists() else []
-    return {tuple(line.split("\t")[:2]): line.split("\t") for line in lines if line}
+    lines = [line.split("\t") for line in path.read_text().splitlines() if not line.startswith("#")] if path.exists() else []
+    return {tuple(line[:2]): line for line in lines if line[:1] != COLUMNS[:1]}
 
 
 def write_rows(path, rows):
-    path.write_text("\n".join(["\t".join(COLUMNS)] + ["\t".join(rows[key]) for key in sorted(rows)]) + "\n")
+    head = [line for line in path.read_text().splitlines() if line.startswith("#")] if path.exists() else []
+    path.write_text("\n".join(head + ["\t".join(COLUMNS)] + ["\t".join(rows[key]) for key in sorted(rows)]) + "\n")
 
 
 def number(table, key):

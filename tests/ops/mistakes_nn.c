@@ -190,7 +190,7 @@ static const struct {
     {attention_rank, CLV_E_SHAPE, "query must be [...,T,E], E at least 1"},
     {attention_groups, CLV_E_SHAPE, "3 heads for 2 of keys"},
     {rotary_pairs, CLV_E_SHAPE, "rotary_embedding: "},
-    {self_attention_mask, CLV_E_UNSUPPORTED, "masks and grouped queries"},
+    {self_attention_mask, CLV_E_SHAPE, "must be [N,H,T,T], all but the last of them perhaps 1"},
     {self_attention_heads, CLV_E_VALUE, "12 columns do not part into queries, keys and values of 3 heads"},
     {self_attention_no_heads, CLV_E_VALUE, "12 columns do not part into queries, keys and values of 0 heads"},
     {self_attention_dropout, CLV_E_VALUE, "p must be from 0 to 1, it is 1.5"},

@@ -189,7 +189,7 @@ static clv_tensor *scanned(void) {
     const clv_shape shape = rows_of(length(one_in(4) ? 9000 : 300), 40);
     const int axis = (int)from_to(0, shape.rank - 1);
     clv_tensor *x = floats(shape);
-    if (one_in(2)) return clv_cumsum(x, axis, one_in(2), one_in(2));
+    if (one_in(2)) return (one_in(3) ? clv_cumprod : clv_cumsum)(x, axis, one_in(2), one_in(2));
     return clv_topk(x, from_to(0, shape.dims[axis]), axis, one_in(2), NULL);
 }
 
@@ -303,9 +303,11 @@ static clv_tensor *looked_up(void) {
 }
 
 static clv_tensor *attention(void) {
-    const clv_attention_config config = {.causal = one_in(2)};
-    const int64_t heads = from_to(1, 4), E = length(one_in(3) ? 130 : 40), T = length(one_in(3) ? 130 : 40);
-    return clv_self_attention(floats(CLV_SHAPE(from_to(1, 2), T, 3 * heads * E)), heads, &config);
+    const int64_t heads = from_to(1, 4), E = length(one_in(3) ? 130 : 40), T = length(one_in(3) ? 130 : 40),
+                  N = from_to(1, 2);
+    const clv_shape mask = CLV_SHAPE(one_in(2) ? N : 1, one_in(2) ? heads : 1, one_in(2) ? T : 1, T);
+    const clv_attention_config config = {.causal = one_in(2), .attn_mask = maybe(floats(mask))};
+    return clv_self_attention(floats(CLV_SHAPE(N, T, 3 * heads * E)), heads, &config);
 }
 
 static clv_tensor *recurrent(void) {
@@ -386,9 +388,19 @@ static bool sample(const clv__op *op, int i, clv__sample *out) {
 
 static void random_shapes(void **state) {
     (void)state;
-    static clv_tensor *(*const kinds[])(void) = {
-        product, convolution, transposed_convolution, solid_convolution, scanned, pool, rows, batch_norm,
-        reduction, moved, looked_up, attention, recurrent};
+    static clv_tensor *(*const kinds[])(void) = {product,
+                                                 convolution,
+                                                 transposed_convolution,
+                                                 solid_convolution,
+                                                 scanned,
+                                                 pool,
+                                                 rows,
+                                                 batch_norm,
+                                                 reduction,
+                                                 moved,
+                                                 looked_up,
+                                                 attention,
+                                                 recurrent};
     static const char *const differences[] = {"*/differences/*", NULL};
     const char *many = getenv("CLV_RANDOM"), *given = getenv("CLV_TEST_SEED");
     const uint64_t seed = given ? strtoull(given, NULL, 10) : 0;

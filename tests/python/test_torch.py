@@ -197,6 +197,23 @@ class Check(unittest.TestCase):
             with self.subTest(str(loss)):
                 self.held(nn.Linear(4, 4), x, y, loss=loss)
 
+    def test_ctc(self):
+        class Steps(nn.Linear):
+            def forward(self, x):
+                return super().forward(x).transpose(0, 1).log_softmax(2)
+
+        x, labels = torch.randn(3, 9, 4), torch.tensor([[1, 1, 2, 3], [4, 2, 2, 2], [3, 1, 4, 1]])
+        steps, lengths = torch.tensor([9, 8, 7]), torch.tensor([4, 3, 2])
+        for loss in ("ctc", F.ctc_loss, nn.CTCLoss(blank=5, reduction="sum"), nn.CTCLoss(zero_infinity=True)):
+            with self.subTest(str(loss)):
+                module = Steps(4, 6)
+                self.held(module, x, labels, steps, lengths, loss=loss, example=x)
+                model = cleave.compile(module, example=x, device=DEVICE, loss=loss, optimizer="adam", lr=0.1)
+                told = model.fit([(x, labels, steps, lengths)] * 4, epochs=3, progress=False)
+                self.assertLess(told[-1]["loss"], told[0]["loss"])
+                wanted = (F.ctc_loss if isinstance(loss, str) else loss)(model.to_torch()(x), labels, steps, lengths)
+                self.assertAlmostEqual(model.evaluate([(x, labels, steps, lengths)])["loss"], float(wanted), delta=1e-3 * float(wanted))
+
 
 class Training(unittest.TestCase):
     def test_steps_are_pytorchs(self):

@@ -40,7 +40,12 @@ static const clv_gpt_config llama = {.model = "llama",
                                      .hidden = 20,
                                      .eps = 1e-6f,
                                      .rope_theta = 500,
-                                     .tied = -1};
+                                     .tied = -1,
+                                     .head_dim = 4};
+static const char stretched_parts[] =
+    "\"rope_scaling\":{\"rope_type\":\"llama3\",\"factor\":8.0,\"low_freq_factor\":1.0,\"high_freq_factor\":"
+    "4.0,"
+    "\"original_max_position_embeddings\":40},\"rope_theta\":500.0,\"head_dim\":6";
 
 static int setup(void **state) {
     (void)state;
@@ -215,6 +220,29 @@ static void of_llama(void **state) {
     check_kind(&llama, llama_config, "model.");
 }
 
+static void write_changed(const char *path, const char *whole, const char *part, const char *by);
+
+/** As Llama 3.1's: rotary positions are stretched, and heads have a size of their own. */
+static void of_stretched_llama(void **state) {
+    (void)state;
+    static const float scaling[] = {8, 1, 4, 40};
+    clv_gpt_config sizes = llama;
+    clv_array changed = {0};
+    char config[1024];
+    sizes.head_dim = 6;
+    memcpy(sizes.rope_scaling, scaling, sizeof scaling);
+    write_changed("config.json", llama_config,
+                  "\"rope_parameters\":{\"rope_theta\":500.0,\"rope_type\":\"default\"}", stretched_parts);
+    assert_status(clv_text_read(runtime, "config.json", &changed), CLV_OK, runtime);
+    snprintf(config, sizeof config, "%.*s", (int)clv_array_bytes(&changed), (const char *)changed.data);
+    clv_array_reset(&changed);
+    check_kind(&sizes, config, "model.");
+    const text stretched = keep(&sizes, 1, NULL);
+    sizes.rope_scaling[0] = 0;
+    const text plain = keep(&sizes, 1, NULL);
+    assert_memory_not_equal(&stretched, &plain, sizeof plain);
+}
+
 // ---- what is wrong ------------------------------------------------------------------------------------------------
 
 static void refused(const char *path, clv_status status, const char *sentence) {
@@ -267,8 +295,8 @@ static void configs_of_others(void **state) {
     keep(&llama, 1, NULL);
     write_changed("config.json", llama_config, "\"default\"", "\"yarn\"");
     refused("model.safetensors", CLV_E_UNSUPPORTED, "rope_type is 'yarn'");
-    write_changed("config.json", llama_config, "\"hidden_act\"", "\"head_dim\":8,\"hidden_act\"");
-    refused("model.safetensors", CLV_E_UNSUPPORTED, "6 heads of 8 features are not hidden_size, 24");
+    write_changed("config.json", llama_config, "\"default\"", "\"llama3\",\"factor\":8");
+    refused("model.safetensors", CLV_E_FORMAT, "wants a factor of at least 1, low_freq_factor below");
     write_text("config.json", gpt2_config);
     refused("model.safetensors", CLV_E_NOT_FOUND, "there is no tensor 'transformer.wte.weight'");
 }
@@ -318,8 +346,8 @@ static void indexes_that_are_none(void **state) {
 }
 
 int main(void) {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(of_gpt2), cmocka_unit_test(of_llama),
-                                       cmocka_unit_test(configs_of_others),
-                                       cmocka_unit_test(indexes_that_are_none)};
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(of_gpt2), cmocka_unit_test(of_llama), cmocka_unit_test(of_stretched_llama),
+        cmocka_unit_test(configs_of_others), cmocka_unit_test(indexes_that_are_none)};
     return cmocka_run_group_tests(tests, setup, teardown);
 }

@@ -4,6 +4,7 @@
 #include <math.h>
 
 #include "cleave/ops.h"
+#include "graph/graph.h"
 #include "graph/signature.h"
 #include "ops/lower.h"
 
@@ -217,6 +218,45 @@ static clv_tensor *masked_softmax(clv_tensor *x, clv_tensor *mask, bool causal) 
     return clv_where(none, zero, clv_softmax(clv_where(none, zero, clv_add(x, mask)), -1));
 }
 
+static clv_tensor *heads_behind(clv_tensor *x) {
+    return clv_permute(x, (int[]){0, 2, 1, 3}, 4);
+}
+
+/** Each head of [N,heads,T,E] as often as there are heads of queries for it. */
+static clv_tensor *repeated(clv_tensor *x, int64_t heads) {
+    const clv_shape s = clv_tensor_shape(x);
+    if (s.dims[1] == heads) return x;
+    x = clv_reshape(x, CLV_SHAPE(s.dims[0], s.dims[1], 1, s.dims[2], s.dims[3]));
+    x = clv_broadcast_to(x, CLV_SHAPE(s.dims[0], s.dims[1], heads / s.dims[1], s.dims[2], s.dims[3]));
+    return clv_reshape(x, CLV_SHAPE(s.dims[0], heads, s.dims[2], s.dims[3]));
+}
+
+/** Queries, keys and values of as many places as the one op takes them, side by side, so that no scores are kept: [N,T,3*heads*E]. */
+static clv_tensor *side_by_side(clv_tensor *query, clv_tensor *key, clv_tensor *value) {
+    const clv_shape q = clv_tensor_shape(query);
+    const int64_t heads = q.dims[1];
+    clv_tensor *parts[] = {query, repeated(key, heads), repeated(value, heads)};
+    for (int i = 0; i < 3; i++)
+        parts[i] = clv_reshape(heads_behind(parts[i]), CLV_SHAPE(q.dims[0], q.dims[2], heads * q.dims[3]));
+    return clv_concat(parts, 3, 2);
+}
+
+/** [N,heads,T,E] of all three, of keys perhaps fewer heads; and nothing wants the mask's gradient, which would make the scores again. */
+static bool fits_one_op(clv_tensor *query, clv_tensor *key, clv_tensor *value,
+                        const clv_attention_config *c) {
+    clv_shape q = clv_tensor_shape(query);
+    const clv_shape k = clv_tensor_shape(key), v = clv_tensor_shape(value),
+                    m = clv_tensor_shape(c->attn_mask);
+    const bool drops = c->dropout != 0 &&
+                       (clv__graph_training(clv_tensor_graph(query)) || !(c->dropout > 0 && c->dropout <= 1));
+    if (!key || !value || drops || q.rank != 4 || k.rank != 4 || k.dims[1] < 1 || q.dims[1] % k.dims[1] ||
+        (q.dims[1] != k.dims[1] && !c->enable_gqa) || clv_shape_numel(&q) == 0)
+        return false;
+    q.dims[1] = k.dims[1];
+    return clv_shape_equal(&q, &k) && clv_shape_equal(&q, &v) &&
+           (!c->attn_mask || (m.rank >= 1 && m.rank <= 4 && !c->attn_mask->requires_grad));
+}
+
 clv_tensor *clv_scaled_dot_product_attention(clv_tensor *query, clv_tensor *key, clv_tensor *value,
                                              const clv_attention_config *config) {
     static const clv_attention_config defaults = {0};
@@ -227,6 +267,12 @@ clv_tensor *clv_scaled_dot_product_attention(clv_tensor *query, clv_tensor *key,
     if (q.rank < 2 || q.dims[q.rank - 1] == 0)
         return clv__graph_fail(clv__tensor_graph(query), CLV_E_SHAPE,
                                "scaled_dot_product_attention: query must be [...,T,E], E at least 1");
+    if (fits_one_op(query, key, value, c)) {
+        clv_tensor *y = clv_self_attention(
+            side_by_side(query, key, value), q.dims[1],
+            &(clv_attention_config){.attn_mask = c->attn_mask, .causal = c->causal, .scale = c->scale});
+        return heads_behind(clv_reshape(y, CLV_SHAPE(q.dims[0], q.dims[2], q.dims[1], q.dims[3])));
+    }
     const bool groups = c->enable_gqa && q.rank > 2 && k.rank > 2 && k.dims[k.rank - 3] != q.dims[q.rank - 3];
     if (groups) {
         const int64_t heads = k.dims[k.rank - 3];

@@ -57,6 +57,7 @@ static void add_launch(clv__launches *list, const clv__op_io *io, const char *en
     if (stats) clv__arg_workspace(list, launch, 0, stats);
     if (stats) clv__arg_i32(list, launch, s.N);
     CLV__ARGS(list, launch, io, NULL, CLV__INTS(s.T, s.H, s.E, s.causal), CLV__FLOATS(s.scale));
+    clv__sequences_mask(list, launch, io, 0);
     const size_t items = (size_t)(tile.WX * tile.WY);
     clv__launch_grid(launch, (size_t)(clv__div_up(s.T, 4 * tile.WY) * s.N * s.H) * items, items);
 }

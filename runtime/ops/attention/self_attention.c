@@ -17,21 +17,38 @@ typedef struct self_attention_attrs {
     float scale;
 } self_attention_attrs;
 
-enum { X };                         // input of self_attention
-enum { B_DY, B_X };                 // inputs of self_attention_backward
+enum { X, MASK };                   // inputs of self_attention
+enum { B_DY, B_X, B_MASK };         // inputs of self_attention_backward
 enum { Q, K, V };                   // parts of x and of its gradient
 enum { USUAL, LOCAL, TILE_GLOBAL }; // numbers of variants
 
 clv__sequences clv__sequences_of(const clv__op_io *io) {
     const self_attention_attrs *attrs = io->attrs;
-    const clv_shape *x = &io->in[io->n_in - 1].shape;
-    return (clv__sequences){.N = x->dims[0],
-                            .T = x->dims[1],
-                            .H = attrs->heads,
-                            .E = x->dims[2] / 3 / attrs->heads,
-                            .causal = attrs->causal,
-                            .backward = clv__is_gradient(io),
-                            .scale = attrs->scale};
+    const bool backward = clv__is_gradient(io);
+    const clv_shape *x = &io->in[backward ? B_X : X].shape;
+    const int mask = backward ? B_MASK : MASK;
+    clv__sequences s = {.N = x->dims[0],
+                        .T = x->dims[1],
+                        .H = attrs->heads,
+                        .E = x->dims[2] / 3 / attrs->heads,
+                        .causal = attrs->causal,
+                        .backward = backward,
+                        .scale = attrs->scale,
+                        .masked = clv__has_in(io, mask)};
+    for (int64_t d = 2, each = s.T; s.masked && d >= 0; d--) {
+        const int64_t n = io->in[mask].shape.dims[d];
+        s.mask[d] = n > 1 ? each : 0;
+        each *= n;
+    }
+    return s;
+}
+
+void clv__sequences_mask(clv__launches *list, clv__launch *launch, const clv__op_io *io, int64_t first) {
+    const clv__sequences s = clv__sequences_of(io);
+    if (!s.masked) return;
+    clv__launch_define(list, launch, "MASKED", "1");
+    clv__arg_in(list, launch, s.backward ? B_MASK : MASK);
+    CLV__ARGS_I32(list, launch, first * s.mask[0], s.mask[0], s.mask[1], s.mask[2]);
 }
 
 // ---- shape rule -----------------------------------------------------------------------------------------------------
@@ -46,6 +63,16 @@ static clv_status infer(clv__op_io *io, clv__error *error) {
     if (!part_evenly(width, attrs->heads))
         CLV_FAIL(error, CLV_E_VALUE, "%lld columns do not part into queries, keys and values of %lld heads",
                  (long long)width, (long long)attrs->heads);
+    const clv_shape *x = &io->in[X].shape, *mask = &io->in[MASK].shape;
+    const int64_t sizes[] = {x->dims[0], attrs->heads, x->dims[1], x->dims[1]};
+    char text[128];
+    if (clv__has_in(io, MASK)) CLV_TRY(clv__want_dtype(io, MASK, "attn_mask", CLV_DTYPE_F32, error));
+    if (clv__has_in(io, MASK) && mask->rank != 4)
+        CLV_FAIL(error, CLV_E_SHAPE, "attn_mask has %d dimensions, it must have 4", mask->rank);
+    for (int d = 0; clv__has_in(io, MASK) && d < 4; d++)
+        if (mask->dims[d] != sizes[d] && (mask->dims[d] != 1 || d == 3))
+            CLV_FAIL(error, CLV_E_SHAPE, "attn_mask %s must be [N,H,T,T], all but the last of them perhaps 1",
+                     clv_shape_text(mask, text, sizeof text));
     CLV_TRY(clv__one_out(io, io->in[X]));
     io->out[0].shape.dims[2] /= 3;
     return CLV_OK;
@@ -87,14 +114,15 @@ static clv__launch *launch_of(clv__launches *list, const stretch *run, const cha
     return launch;
 }
 
-static void matrices_arg(clv__launches *list, clv__launch *launch, const clv__op_io *io, const matrices *m,
+static void matrices_arg(clv__launches *list, clv__launch *launch, const stretch *run, const matrices *m,
                          const char *macro) {
+    const clv__op_io *io = run->io;
     if (m->place == OF_WORKSPACE)
         clv__arg_part(list, launch, m->scores);
     else if (m->place == OF_RESULT)
         clv__arg_out_as(list, launch, io, 0, macro);
     else
-        clv__arg_in_as(list, launch, io, m->place == OF_DY ? B_DY : io->n_in - 1, macro);
+        clv__arg_in_as(list, launch, io, m->place == OF_DY ? B_DY : run->s.backward ? B_X : X, macro);
 }
 
 /** offset, n, h, and the strides of rows and, of what is read, columns. */
@@ -119,9 +147,9 @@ static void product(clv__launches *list, const stretch *run, matrices c, matrice
                     int64_t K_, left leaves) {
     const clv__sequences *s = &run->s;
     clv__launch *launch = launch_of(list, run, "attend_product", "attend_product_local");
-    matrices_arg(list, launch, run->io, &c, "T_C");
-    matrices_arg(list, launch, run->io, &a, "T_A");
-    matrices_arg(list, launch, run->io, &b, "T_B");
+    matrices_arg(list, launch, run, &c, "T_C");
+    matrices_arg(list, launch, run, &a, "T_A");
+    matrices_arg(list, launch, run, &b, "T_B");
     if (!run->local) clv__arg_i32(list, launch, s->N * s->H);
     CLV__ARGS_I32(list, launch, s->H, s->T, J, K_);
     strides_arg(list, launch, run, &c, false);
@@ -145,6 +173,8 @@ static void weigh(clv__launches *list, const stretch *run, const clv__part *d, c
     clv__arg_part(list, launch, p);
     if (!run->local) clv__arg_i32(list, launch, rows);
     CLV__ARGS(list, launch, NULL, NULL, CLV__INTS(s->T, s->causal), CLV__FLOATS(s->scale));
+    if (!d && s->masked) clv__arg_i32(list, launch, s->H);
+    if (!d) clv__sequences_mask(list, launch, run->io, run->first);
     if (run->local)
         clv__launch_grid(launch, (size_t)rows * ITEMS, ITEMS);
     else
@@ -255,7 +285,7 @@ static void tile(clv__launches *list, const clv__op_io *io) {
     if (global) clv__launch_define(list, launch, "IN_GLOBAL", "1");
     clv__arg_out_as(list, launch, io, 0, "T_Y");
     if (s.backward) clv__arg_in_as(list, launch, io, B_DY, "T_DY");
-    clv__arg_in_as(list, launch, io, io->n_in - 1, "T_X");
+    clv__arg_in_as(list, launch, io, s.backward ? B_X : X, "T_X");
     if (global)
         clv__arg_part(list, launch, clv__floats(list, groups * h.floats));
     else
@@ -263,6 +293,7 @@ static void tile(clv__launches *list, const clv__op_io *io) {
     CLV__ARGS_I32(list, launch, s.N, s.T, s.H, s.E, s.causal, groups);
     if (s.backward) clv__arg_i32(list, launch, h.block);
     clv__arg_f32(list, launch, s.scale);
+    clv__sequences_mask(list, launch, io, 0);
     clv__launch_over(list, launch, CLV__TASKS, groups);
 }
 
@@ -291,40 +322,47 @@ static int64_t seen_by(const clv__sequences *s, int64_t t) {
     return s->causal ? t + 1 : s->T;
 }
 
-/** The logarithm of what query t's weights exp(scale * q k) are divided by; what the softmax is made of. */
-static double log_sum(const clv__sequences *s, double *x, int64_t n, int64_t t, int64_t h) {
+/** What query t of head h and key u score. */
+static double score(const clv__sequences *s, double *x, const double *mask, int64_t n, int64_t t, int64_t u,
+                    int64_t h) {
+    const double added = s->masked ? mask[n * s->mask[0] + h * s->mask[1] + t * s->mask[2] + u] : 0;
+    return (double)s->scale * dot(row_of(s, x, n, t, Q, h), row_of(s, x, n, u, K, h), s->E) + added;
+}
+
+/** The logarithm of what query t's weights exp(score) are divided by; what the softmax is made of. Infinite where it sees nothing. */
+static double log_sum(const clv__sequences *s, double *x, const double *mask, int64_t n, int64_t t,
+                      int64_t h) {
     double largest = -INFINITY, sum = 0;
-    const double *q = row_of(s, x, n, t, Q, h);
-    for (int64_t u = 0; u < seen_by(s, t); u++)
-        largest = fmax(largest, (double)s->scale * dot(q, row_of(s, x, n, u, K, h), s->E));
-    for (int64_t u = 0; u < seen_by(s, t); u++)
-        sum += exp((double)s->scale * dot(q, row_of(s, x, n, u, K, h), s->E) - largest);
+    for (int64_t u = 0; u < seen_by(s, t); u++) largest = fmax(largest, score(s, x, mask, n, t, u, h));
+    if (s->masked && largest == -INFINITY) return INFINITY;
+    for (int64_t u = 0; u < seen_by(s, t); u++) sum += exp(score(s, x, mask, n, t, u, h) - largest);
     return largest + log(sum);
 }
 
-static double weight_of(const clv__sequences *s, double *x, int64_t n, int64_t t, int64_t u, int64_t h,
-                        double log_sum) {
-    return exp((double)s->scale * dot(row_of(s, x, n, t, Q, h), row_of(s, x, n, u, K, h), s->E) - log_sum);
+static double weight_of(const clv__sequences *s, double *x, const double *mask, int64_t n, int64_t t,
+                        int64_t u, int64_t h, double log_sum) {
+    return exp(score(s, x, mask, n, t, u, h) - log_sum);
 }
 
-static void attend(const clv__sequences *s, double *x, double *y, int64_t n, int64_t t, int64_t h) {
-    double *to = y + (n * s->T + t) * s->H * s->E + h * s->E, of = log_sum(s, x, n, t, h);
+static void attend(const clv__sequences *s, double *x, const double *mask, double *y, int64_t n, int64_t t,
+                   int64_t h) {
+    double *to = y + (n * s->T + t) * s->H * s->E + h * s->E, of = log_sum(s, x, mask, n, t, h);
     memset(to, 0, (size_t)s->E * sizeof *to);
     for (int64_t u = 0; u < seen_by(s, t); u++) {
-        double p = weight_of(s, x, n, t, u, h, of);
+        double p = weight_of(s, x, mask, n, t, u, h, of);
         for (int64_t e = 0; e < s->E; e++) to[e] += p * row_of(s, x, n, u, V, h)[e];
     }
 }
 
 /** What query t adds to the gradients. */
-static void attend_backward(const clv__sequences *s, double *x, const double *dy, double *dx, int64_t n,
-                            int64_t t, int64_t h) {
-    double of = log_sum(s, x, n, t, h), mean = 0;
+static void attend_backward(const clv__sequences *s, double *x, const double *mask, const double *dy,
+                            double *dx, int64_t n, int64_t t, int64_t h) {
+    double of = log_sum(s, x, mask, n, t, h), mean = 0;
     dy += (n * s->T + t) * s->H * s->E + h * s->E;
     for (int64_t u = 0; u < seen_by(s, t); u++)
-        mean += weight_of(s, x, n, t, u, h, of) * dot(dy, row_of(s, x, n, u, V, h), s->E);
+        mean += weight_of(s, x, mask, n, t, u, h, of) * dot(dy, row_of(s, x, n, u, V, h), s->E);
     for (int64_t u = 0; u < seen_by(s, t); u++) {
-        double p = weight_of(s, x, n, t, u, h, of);
+        double p = weight_of(s, x, mask, n, t, u, h, of);
         double ds = (double)s->scale * p * (dot(dy, row_of(s, x, n, u, V, h), s->E) - mean);
         for (int64_t e = 0; e < s->E; e++) {
             row_of(s, dx, n, u, V, h)[e] += p * dy[e];
@@ -341,9 +379,10 @@ static void reference(const clv__ref *ref) {
         for (int64_t t = 0; t < s.T; t++) {
             for (int64_t h = 0; h < s.H; h++) {
                 if (s.backward)
-                    attend_backward(&s, ref->in[B_X], ref->in[B_DY], ref->out[0], n, t, h);
+                    attend_backward(&s, ref->in[B_X], s.masked ? ref->in[B_MASK] : NULL, ref->in[B_DY],
+                                    ref->out[0], n, t, h);
                 else
-                    attend(&s, ref->in[X], ref->out[0], n, t, h);
+                    attend(&s, ref->in[X], s.masked ? ref->in[MASK] : NULL, ref->out[0], n, t, h);
             }
         }
     }
@@ -368,6 +407,11 @@ static int64_t reduction(const clv__op_io *io) {
         .label = what, .in = {CLV__DIMS(n, t, 3 * (heads) * (e))},                                           \
         .attrs = &(self_attention_attrs){heads, causal, scale}, .quick = quick_                              \
     }
+#define WITH_MASK(what, n, t, heads, e, causal, quick_, scale, ...)                                          \
+    {                                                                                                        \
+        .label = what, .in = {CLV__DIMS(n, t, 3 * (heads) * (e)), CLV__DIMS(__VA_ARGS__)}, .n_in = 2,        \
+        .attrs = &(self_attention_attrs){heads, causal, scale}, .quick = quick_, .no_gradient = true         \
+    }
 static const clv__sample_row samples[] = {
     ROW("one", 1, 1, 1, 1, true, true, 1),
     ROW("2 heads of 3, causal", 2, 5, 2, 3, true, true, 0.5f),
@@ -382,11 +426,16 @@ static const clv__sample_row samples[] = {
     ROW("more scores than in one run, causal", 5, 512, 1, 1, true, false, 0.5f),
     ROW("heads of 64, 700 steps, causal", 1, 700, 1, 64, true, false, 0.125f),
     ROW("more heads than groups of many units", 9, 40, 15, 8, false, false, 0.5f),
+    WITH_MASK("a mask of keys, causal", 2, 9, 2, 5, true, true, 0.5f, 2, 1, 1, 9),
+    WITH_MASK("a mask of heads and queries", 2, 37, 3, 8, false, true, 0.5f, 1, 3, 37, 37),
+    WITH_MASK("a mask of all, heads of 40", 2, 70, 2, 40, true, false, 0.25f, 2, 2, 70, 70),
+    WITH_MASK("a mask, heads of 100", 1, 33, 1, 100, false, false, 0.125f, 1, 1, 33, 33),
     ROW("no steps", 2, 0, 2, 3, true, false, 1),
     ROW("no sequences", 0, 5, 2, 3, false, false, 1),
     {0},
 };
 #undef ROW
+#undef WITH_MASK
 
 // ---- descriptors ----------------------------------------------------------------------------------------------------
 
@@ -394,8 +443,15 @@ extern const clv__op clv__op_self_attention;
 #define COMMON                                                                                               \
     .attrs_bytes = sizeof(self_attention_attrs), .half_out = 1, .variants = variants,                        \
     .reference = reference, .cost = cost, .reduction = reduction
-const clv__op clv__op_self_attention_backward = {CLV__GRADIENT_OF(self_attention, "d0 i0 g0"),
+const clv__op clv__op_self_attention_backward = {CLV__GRADIENT_OF(self_attention, "d0 i0 i1 g0"),
                                                  .half_in = 1u << B_DY | 1u << B_X, COMMON};
+
+/** Along the sequences; a mask of all of them is read whole. */
+static bool split(const clv__op_io *io, int i, clv__split *out) {
+    clv__split_all(io, 0, out);
+    if (clv__has_in(io, MASK) && io->in[MASK].shape.dims[0] == 1) out->in[MASK] = CLV__SPLIT_WHOLE;
+    return i == 0;
+}
 
 /** What the call by name has: dropout makes other nodes. */
 typedef struct self_attention_call {
@@ -406,9 +462,11 @@ typedef struct self_attention_call {
 
 static clv_tensor *build(const clv__call *call) {
     const self_attention_call *a = call->attrs;
-    return clv_self_attention(
-        call->in[0], a->heads,
-        &(clv_attention_config){.causal = a->causal, .scale = a->scale, .dropout = a->dropout});
+    return clv_self_attention(call->in[0], a->heads,
+                              &(clv_attention_config){.attn_mask = call->n_in > 1 ? call->in[MASK] : NULL,
+                                                      .causal = a->causal,
+                                                      .scale = a->scale,
+                                                      .dropout = a->dropout});
 }
 
 static const clv__op *call_of(const clv__node *node, void *attrs) {
@@ -419,7 +477,7 @@ static const clv__op *call_of(const clv__node *node, void *attrs) {
 
 const clv__op clv__op_self_attention = {
     .name = "self_attention",
-    .inputs = CLV__INPUTS({"x", "f32[N,T,E]"}),
+    .inputs = CLV__INPUTS({"x", "f32[N,T,E]"}, {"attn_mask", "any?"}),
     .attributes = CLV__ATTRIBUTES({CLV__ATTRIBUTE(INT, self_attention_call, heads, NULL)},
                                   {CLV__ATTRIBUTE(BOOL, self_attention_call, causal, "0")},
                                   {CLV__ATTRIBUTE(NUMBER, self_attention_call, scale, "0")},
@@ -432,7 +490,7 @@ const clv__op clv__op_self_attention = {
     .autocast = CLV__CAST_HALF,
     .infer = infer,
     .samples = CLV__TRAINS(samples),
-    .split = clv__split_first, // along the sequences
+    .split = split,
     CLV__GRADIENT(self_attention),
     COMMON};
 
@@ -454,12 +512,28 @@ static clv_tensor *of_nodes(clv_tensor *x, int64_t heads, const clv_attention_co
     return clv_reshape(clv_permute(y, (int[]){0, 2, 1, 3}, 4), shape);
 }
 
+/** A mask as the op takes it: numbers, of four dimensions, the last one T. */
+static clv_tensor *added(clv_tensor *mask, int64_t T) {
+    clv_graph *graph = clv__tensor_graph(mask);
+    clv_shape s = clv_tensor_shape(mask), four = {.rank = 4, .dims = {1, 1, 1, 1}};
+    if (s.rank > 4)
+        return clv__graph_fail(graph, CLV_E_SHAPE, "self_attention: attn_mask has %d dimensions, at most 4",
+                               s.rank);
+    if (!clv__is_float(clv_tensor_dtype(mask)))
+        mask = clv_where(mask, clv_full(graph, CLV_DTYPE_F32, (clv_shape){0}, 0),
+                         clv_full(graph, CLV_DTYPE_F32, (clv_shape){0}, -INFINITY));
+    mask = clv_cast(mask, CLV_DTYPE_F32);
+    for (int d = 0; d < s.rank; d++) four.dims[4 - s.rank + d] = s.dims[d];
+    mask = clv_reshape(mask, four);
+    four.dims[3] = T;
+    return clv_tensor_shape(mask).dims[3] == 1 && T > 1 ? clv_broadcast_to(mask, four) : mask;
+}
+
 clv_tensor *clv_self_attention(clv_tensor *x, int64_t heads, const clv_attention_config *config) {
     const clv_attention_config c = config ? *config : (clv_attention_config){0};
-    if (c.attn_mask || c.enable_gqa)
-        return clv__graph_fail(
-            clv__tensor_graph(x), CLV_E_UNSUPPORTED,
-            "self_attention: masks and grouped queries are clv_scaled_dot_product_attention's");
+    if (c.enable_gqa)
+        return clv__graph_fail(clv__tensor_graph(x), CLV_E_UNSUPPORTED,
+                               "self_attention: grouped queries are clv_scaled_dot_product_attention's");
     if (!x) return NULL; // after a mistake
     clv_shape shape = clv_tensor_shape(x);
     int64_t E = 1;
@@ -467,8 +541,10 @@ clv_tensor *clv_self_attention(clv_tensor *x, int64_t heads, const clv_attention
         E = shape.dims[2] / (3 * heads);
         const bool drops = c.dropout != 0 &&
                            (clv__graph_training(clv_tensor_graph(x)) || !(c.dropout > 0 && c.dropout <= 1));
-        if (drops) return of_nodes(x, heads, &c);
+        if (drops || (c.attn_mask && c.attn_mask->requires_grad)) return of_nodes(x, heads, &c);
     }
     self_attention_attrs attrs = {heads, c.causal, c.scale != 0 ? c.scale : (float)(1 / sqrt((double)E))};
-    return clv__node_add(&clv__op_self_attention, &attrs, &x, 1, 0);
+    clv_tensor *in[] = {x, c.attn_mask ? added(c.attn_mask, shape.dims[1]) : NULL};
+    if (c.attn_mask && !in[MASK]) return NULL;
+    return clv__node_add(&clv__op_self_attention, &attrs, in, c.attn_mask ? 2 : 1, 0);
 }

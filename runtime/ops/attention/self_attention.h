@@ -10,10 +10,16 @@ typedef struct clv__sequences {
     int64_t N, T, H, E;
     bool causal, backward;
     float scale;
+    bool
+        masked; // what is added to scores, [N or 1, H or 1, T or 1, T], and how far apart its matrices and rows are
+    int64_t mask[3]; // of sequences, heads, queries
 } clv__sequences;
 
 /** Of a use of self_attention or of its gradient. */
 clv__sequences clv__sequences_of(const clv__op_io *io);
+
+/** The mask, if there is one, as the last arguments of a launch; `first`: of its sequences, that the launch begins with. */
+void clv__sequences_mask(clv__launches *list, clv__launch *launch, const clv__op_io *io, int64_t first);
 
 // runtime/ops/attention/flash_attention.c
 bool clv__flash_attention_supports(const clv_device_info *device, const clv__op_io *io);

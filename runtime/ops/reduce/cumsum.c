@@ -201,8 +201,32 @@ static bool backward_supports(const clv_device_info *device, const clv__op_io *i
     return clv__loops_fit(device, 2 * lines_of(io).V);
 }
 
-static const clv__variant backward_variants[] = {{"plain", backward_supports, .lower = cumprod_backward},
-                                                 {0}};
+static bool backward_groups_support(const clv_device_info *device, const clv__op_io *io) {
+    const lines l = lines_of(io);
+    return l.inner == 1 && l.V > 1 && device->loop_turns == 0 && device->max_work_group >= ITEMS &&
+           clv__tile_local_bytes(device) >= 4 * (2 * ITEMS * 5 + 4 * ITEMS);
+}
+
+/** What stands before each element, as cumprod makes it, and from that the gradient. */
+static void backward_groups(clv__launches *list, const clv__op_io *io) {
+    const cumsum_attrs *a = io->attrs;
+    const lines l = lines_of(io);
+    const clv__part before = clv__floats(list, l.outer * l.V);
+    if (!before.bytes) return;
+    clv__launch *launch = clv__launch_kernel(list, "cumsum", "cumsum_group");
+    clv__define_number(list, launch, "PRODUCT", 1, 0);
+    CLV__ARGS(list, launch, io, "w i1=T_X i1", .part = before, CLV__INTS(l.V, l.V, 1, a->reverse, 1));
+    clv__launch_grid(launch, (size_t)(l.outer * ITEMS), ITEMS);
+    launch = clv__launch_kernel(list, "cumsum", "cumprod_backward_group");
+    CLV__ARGS(list, launch, io, "o0 i0=T_Y i1=T_X w", .part = before,
+              CLV__INTS(l.V, a->reverse, a->exclusive));
+    clv__launch_grid(launch, (size_t)(l.outer * ITEMS), ITEMS);
+}
+
+static const clv__variant backward_variants[] = {
+    {"plain", backward_supports, .lower = cumprod_backward},
+    {"groups", backward_groups_support, .lower = backward_groups, .relative = 0.2, .lanes = true},
+    {0}};
 
 // ---- the op -----------------------------------------------------------------------------------------------
 
