@@ -10,7 +10,7 @@ import warnings
 import torch
 
 from ._aten import ops
-from ._library import Error, NULL, ffi, lib, make, runtime
+from ._library import Error, InvalidValueError, NULL, ffi, lib, make, runtime
 from ._program import Program
 from ._steps import array, pointer
 from .device import Device
@@ -149,7 +149,7 @@ def backend(module, example, options=None):
     fallback, precision = options.pop("fallback", True), options.pop("precision", "f32")
     device = Device(options.pop("device", None))
     if options:
-        raise ValueError("torch.compile(backend='cleave') has no option %s; it has device, precision, fallback" % ", ".join(options))
+        raise InvalidValueError("torch.compile(backend='cleave') has no option %s; it has device, precision, fallback" % ", ".join(options))
     kept = {}
 
     def call(*args):

@@ -113,6 +113,31 @@ def mlp(**settings):
     return nn.Model(nn.Sequential(nn.Linear(8), nn.ReLU(), nn.Linear(2)), device=DEVICE, **dict({"optimizer": "sgd", "lr": 0.1}, **settings))
 
 
+class Faults(unittest.TestCase):
+    """What Python's own exceptions would tell badly."""
+
+    def test_kinds(self):
+        graph, model = cleave.Graph(), nn.Model(nn.Sequential(nn.Linear(2)), device="host")
+        x = graph.input("x", "float32", [2, 2])
+        model.predict(numpy.zeros((2, 3), "f"))
+        with tempfile.NamedTemporaryFile() as short:
+            short.write(b"\0")
+            short.flush()
+            for kind, sentence, call in (
+                    (TypeError, "relu wants tensors of a graph, and this is 3", lambda: cleave.ops.relu(3)),
+                    (TypeError, "mul_scalar: 'value' cannot be 'x'", lambda: cleave.ops.mul_scalar(x, value="x")),
+                    (TypeError, "reshape: 'shape' cannot be ", lambda: cleave.ops.reshape(x, shape=[None])),
+                    (TypeError, "a budget is a number of bytes", lambda: cleave.Device("host").set_budget("much")),
+                    (TypeError, "a path, bytes or a ModelProto, and this is a int", lambda: cleave.onnx.load(3)),
+                    (TypeError, "a model of this package, and this is a dict", lambda: cleave.onnx.save({}, "net.onnx")),
+                    (LookupError, "missing: 0.bias, 0.weight; not of this model: w", lambda: model.load_state_dict({"w": 1})),
+                    (OSError, "get Fashion-MNIST's four files", lambda: data.fashion_mnist("/nowhere")),
+                    (ValueError, "is no IDX file", lambda: data.idx(short.name))):
+                with self.assertRaisesRegex(kind, sentence) as caught:
+                    call()
+                self.assertIsInstance(caught.exception, cleave.Error)
+
+
 class Watching(unittest.TestCase):
     def test_profile(self):
         model, (x, y) = mlp(), lines()
