@@ -122,6 +122,14 @@ class Check(unittest.TestCase):
         for kind in (nn.LSTM, nn.GRU, nn.RNN):
             self.held(Recurrent(kind, num_layers=2, bidirectional=True), x, y)
 
+    def test_padding_of_an_embedding(self):
+        module, x = nn.Sequential(nn.Embedding(5, 3, padding_idx=1), nn.Flatten(), nn.Linear(12, 2)), torch.tensor([[1, 0, 1, 4], [2, 1, 1, 3]])
+        self.held(module, x, torch.tensor([0, 1]))
+        loss, found = cleave.compile(module, device=DEVICE).gradients(x, torch.tensor([0, 1]))
+        self.assertEqual(found["0.weight"][1].tolist(), [0, 0, 0])
+        with self.assertRaisesRegex(cleave.UnsupportedError, "scale_grad_by_freq"):
+            cleave.compile(nn.Embedding(5, 3, scale_grad_by_freq=True), x, device=DEVICE)
+
     def test_transformer(self):
         layer = nn.TransformerEncoderLayer(16, 2, 32, dropout=0.0, batch_first=True, activation="gelu")
         self.held(nn.Sequential(nn.TransformerEncoder(layer, 2, enable_nested_tensor=False), nn.Flatten(), nn.Linear(80, 4)),
