@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import sys
 import threading
 import warnings
 import weakref
@@ -96,11 +97,25 @@ def _destroy(destroy, pointer, pid, parents):
         faults.append(error)
 
 
+def _use_packaged_driver(prefixes, system="/etc/OpenCL/vendors"):
+    """The extra `cpu`, where the system names no driver: Intel's for CPUs, and its loader, lie in lib/ of where packages are installed. Said
+    by variables, which the compile helper inherits: ocl-icd reads the first, Khronos' loader the second."""
+    variables = ("OCL_ICD_VENDORS", "OCL_ICD_FILENAMES", "OPENCL_VENDOR_PATH")
+    if any(os.environ.get(v) for v in variables) or (os.path.isdir(system) and any(n.endswith(".icd") for n in os.listdir(system))):
+        return
+    for prefix in prefixes:
+        driver, loader = (os.path.join(prefix, "lib", name) for name in ("libintelocl.so", "libOpenCL.so.1"))
+        if os.path.exists(driver):
+            os.environ.update({variables[0]: driver, variables[1]: driver})
+            os.environ.setdefault("CLEAVE_OPENCL_LOADER", loader)
+            return
+
+
 class Runtime:
     """The one of this process. A child of fork makes its own."""
 
     def __init__(self, **settings):
-        self.messages = []
+        self.no_opencl = bool(settings.get("no_opencl"))
 
         @ffi.callback("void(void *, clv_log_level, const char *)")
         def log(_, level, sentence):
@@ -153,6 +168,8 @@ def runtime():
             if _runtimes:
                 warnings.warn("cleave: OpenCL drivers do not live through a fork; this child has the device `host` alone. Start processes by "
                               "`spawn` to use others", stacklevel=3)
+            else:
+                _use_packaged_driver([sys.prefix, "/usr/local", os.path.expanduser("~/.local")])
             _runtimes[here] = Runtime(no_opencl=bool(_runtimes))
         return _runtimes[here]
 

@@ -13,13 +13,14 @@ import tempfile
 import threading
 import types
 import unittest
+from unittest import mock
 
 import numpy
 
 import cleave
 from cleave import callbacks, data, nn
 from cleave import graph as g
-from cleave._library import ffi, lib, runtime
+from cleave._library import _use_packaged_driver, ffi, lib, runtime
 
 DEVICE = os.environ.get("CLEAVE_TEST_DEVICE", "host")
 
@@ -43,6 +44,29 @@ class Devices(unittest.TestCase):
         code = "import sys, cleave; assert 'torch' not in sys.modules; print(cleave.__version__)"
         self.assertEqual(subprocess.run([sys.executable, "-c", code], stdout=subprocess.PIPE, check=True).stdout.decode().strip(),
                          cleave.__version__)
+
+    def test_no_driver(self):
+        """Without one the host is told to be slow; the extra `cpu` is found where packages are."""
+        with tempfile.TemporaryDirectory() as folder:
+            code = "import cleave; print(cleave.Device().name)"
+            said = subprocess.run([sys.executable, "-c", code], stdout=subprocess.PIPE, stderr=subprocess.PIPE,
+                                  env=dict(os.environ, OCL_ICD_VENDORS=folder, OCL_ICD_FILENAMES=""))
+            self.assertEqual(said.stdout.decode().strip(), "host")
+            self.assertIn("no OpenCL driver was found, and the device `host` is slow: install a GPU's driver, or `pip install cleave[cpu]`",
+                          said.stderr.decode())
+            driver, loader = (os.path.join(folder, "lib", name) for name in ("libintelocl.so", "libOpenCL.so.1"))
+            os.mkdir(os.path.join(folder, "lib"))
+            open(driver, "w").close()
+            clean = {k: v for k, v in os.environ.items() if "OCL_ICD" not in k and k not in ("OPENCL_VENDOR_PATH", "CLEAVE_OPENCL_LOADER")}
+            with mock.patch.dict(os.environ, clean, clear=True):
+                _use_packaged_driver(["/nowhere", folder], system="/nowhere")
+                self.assertEqual([os.environ.get(v) for v in ("OCL_ICD_VENDORS", "OCL_ICD_FILENAMES", "CLEAVE_OPENCL_LOADER")],
+                                 [driver, driver, loader])
+            open(os.path.join(folder, "some.icd"), "w").close()
+            for here, system in ((clean, folder), (dict(clean, OCL_ICD_VENDORS="/mine"), "/nowhere")):
+                with mock.patch.dict(os.environ, here, clear=True):
+                    _use_packaged_driver([folder], system=system)
+                    self.assertEqual(dict(os.environ), here)
 
     def test_a_library_that_is_not_there(self):
         said = subprocess.run([sys.executable, "-c", "import cleave"], stderr=subprocess.PIPE,

@@ -7,6 +7,7 @@ import os
 import threading
 import unittest
 import warnings
+from unittest import mock
 
 import numpy
 import torch
@@ -16,7 +17,7 @@ from torch.utils.data import DataLoader, TensorDataset
 
 import cleave
 import cleave.nn
-from cleave._dynamo import backend  # the wheel tells PyTorch of it: backend="cleave"
+from cleave._dynamo import _Pass, backend  # the wheel tells PyTorch of it: backend="cleave"
 
 DEVICE = os.environ.get("CLEAVE_TEST_DEVICE", "host")
 warnings.filterwarnings("ignore", module="torch")
@@ -495,6 +496,24 @@ class Compiled(unittest.TestCase):
     def test_gpt(self):
         x = torch.randint(0, 17, (4, 8))
         self.looped(GPT(), x, x.roll(-1, 1), loss_of=lambda m, x, y: m(x, y)[1])
+
+    def test_a_loss_within(self):
+        """Its gradients come with it, by the second call; a backward pass that begins elsewhere has the right ones, too."""
+        module, x = GPT().eval(), torch.randint(0, 17, (2, 8))
+        twin, calls, run = copy.deepcopy(module), [], _Pass.__call__
+        compiled = torch.compile(module, backend=backend, options={"device": DEVICE, "fallback": False})
+        with mock.patch.object(_Pass, "__call__", lambda self, *args: calls.append(self) or run(self, *args)):
+            for begin, passes in ((lambda logits, loss: loss, 2), (lambda logits, loss: loss, 1), (lambda logits, loss: 3 * loss, 1),
+                                  (lambda logits, loss: loss + logits.square().mean(), 2), (lambda logits, loss: loss, 2)):
+                calls.clear()
+                for each in (twin, compiled):
+                    each.zero_grad()
+                    begin(*each(x, x)).backward()
+                self.assertEqual(len(calls), passes)
+                for (name, p), q in zip(module.named_parameters(), twin.parameters()):
+                    torch.testing.assert_close(p.grad, q.grad, rtol=1e-3, atol=1e-4, msg=lambda m: "%s: %s" % (name, m))
+            with torch.no_grad():
+                torch.testing.assert_close(compiled(x, x)[1], twin(x, x)[1])
 
     def test_two_passes_before_the_backward_pass(self):
         module = nn.Sequential(nn.Linear(3, 4), nn.BatchNorm1d(4))
