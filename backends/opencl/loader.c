@@ -1,20 +1,18 @@
 // SPDX-License-Identifier: Apache-2.0
 // The OpenCL loader, opened when it is first called: for a library that must load where there is none
-// (-DCLEAVE_OPENCL_DLOPEN=ON): the system's, else the one that CLEAVE_OPENCL_LOADER names. Each function that
-// the backend calls stands here under its own name, seen by this library alone, and passes its call on. Without
-// a loader there is no platform.
+// (-DCLEAVE_OPENCL_DLOPEN=ON). Each function that the backend calls stands here under its own name, seen by
+// this library alone, and passes its call on. Without a loader there is no platform.
 #include <CL/cl.h>
 #include <CL/cl_ext.h>
 #include <dlfcn.h>
 #include <pthread.h>
 #include <stdatomic.h>
-#include <stdlib.h>
 
 static void *loader;
 
 static void open_loader(void) {
-    const char *const names[] = {"libOpenCL.so.1", "libOpenCL.so", getenv("CLEAVE_OPENCL_LOADER")};
-    for (int i = 0; !loader && i < 3 && names[i]; i++) loader = dlopen(names[i], RTLD_LAZY | RTLD_LOCAL);
+    static const char *const names[] = {"libOpenCL.so.1", "libOpenCL.so"};
+    for (int i = 0; !loader && i < 2; i++) loader = dlopen(names[i], RTLD_LAZY | RTLD_LOCAL);
 }
 
 static void *function_of(_Atomic(void *) *kept, const char *name) {

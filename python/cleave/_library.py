@@ -56,6 +56,7 @@ def _open():
     return library
 
 
+_kept: list[object] = []
 faults: list[BaseException] = []  # what Python raised where it could not go on, for the next call
 lib = _open()
 NULL = ffi.NULL
@@ -97,17 +98,18 @@ def _destroy(destroy, pointer, pid, parents):
         faults.append(error)
 
 
-def _use_packaged_driver(prefixes, system="/etc/OpenCL/vendors"):
-    """The extra `cpu`, where the system names no driver: Intel's for CPUs, and its loader, lie in lib/ of where packages are installed. Said
-    by variables, which the compile helper inherits: ocl-icd reads the first, Khronos' loader the second."""
+def _use_packaged_driver(prefixes, system="/etc/OpenCL/vendors", load=ffi.dlopen):
+    """The extra `cpu`, where the system names no driver: Intel's for CPUs, and its loader, lie in lib/ of where packages are installed. They
+    are loaded here, with what they need, and found by their names after that; the compile helper finds them by LD_LIBRARY_PATH."""
     variables = ("OCL_ICD_VENDORS", "OCL_ICD_FILENAMES", "OPENCL_VENDOR_PATH")
     if any(os.environ.get(v) for v in variables) or (os.path.isdir(system) and any(n.endswith(".icd") for n in os.listdir(system))):
         return
-    for prefix in prefixes:
-        driver, loader = (os.path.join(prefix, "lib", name) for name in ("libintelocl.so", "libOpenCL.so.1"))
-        if os.path.exists(driver):
-            os.environ.update({variables[0]: driver, variables[1]: driver})
-            os.environ.setdefault("CLEAVE_OPENCL_LOADER", loader)
+    for folder in (os.path.join(prefix, "lib") for prefix in prefixes):
+        driver, loader = (os.path.join(folder, name) for name in ("libintelocl.so", "libOpenCL.so.1"))
+        if os.path.exists(driver) and os.path.exists(loader):
+            _kept.extend(load(path) for path in (driver, loader))
+            os.environ.update({variables[0]: driver, variables[1]: driver})  # ocl-icd reads the first, Khronos' loader the second
+            os.environ["LD_LIBRARY_PATH"] = ":".join(filter(None, [os.environ.get("LD_LIBRARY_PATH"), folder]))
             return
 
 
@@ -115,12 +117,14 @@ class Runtime:
     """The one of this process. A child of fork makes its own."""
 
     def __init__(self, **settings):
-        self.no_opencl = bool(settings.get("no_opencl"))
+        self.messages = []
 
         @ffi.callback("void(void *, clv_log_level, const char *)")
         def log(_, level, sentence):
             if level == lib.CLV_LOG_WARNING:
-                warnings.warn(text(sentence), stacklevel=2)
+                told = text(sentence)
+                more = ": Debian's pocl-opencl-icd, or `pip install 'cleave[cpu]'`" if told.startswith("no OpenCL device is usable") else ""
+                warnings.warn(told + more, stacklevel=2)
 
         config = ffi.new("clv_runtime_config *")
         config.log = log

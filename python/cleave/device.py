@@ -2,8 +2,6 @@
 """Devices: which there are, what is known of them, and how many bytes they hold."""
 from __future__ import annotations
 
-import warnings
-
 from ._library import ArgumentError, ffi, lib, runtime, text
 
 TYPE_CHECKING = False
@@ -32,9 +30,6 @@ class Device:
         out = ffi.new("clv_device **")
         self._runtime.check(lib.clv_device_find(self._runtime.pointer, ffi.NULL if spec is None else spec.encode(), out))
         self._pointer = out[0]
-        if spec is None and self.type == "host" and not self._runtime.no_opencl:
-            warnings.warn("cleave: no OpenCL driver was found, and the device `host` is slow: install a GPU's driver, or `pip install cleave[cpu]` "
-                          "or Debian's pocl-opencl-icd for the CPU", stacklevel=2)
 
     @property
     def _info(self):
