@@ -1346,7 +1346,7 @@ def _recurrent(cell, n_states):
                     last[i].append(y.outputs(1 + i))
             x = ways[0] if directions == 1 else ops.concat(*ways, axis=2)
             if p and train and layer + 1 < layers:
-                x = ops.dropout(x, p=p)
+                x = dropped(c, x, p)
         y = ops.transpose(x, axis0=0, axis1=1) if batch_first else x
         return [y] + [stack(c, h, 0) for h in last]
     return build

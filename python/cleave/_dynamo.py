@@ -9,6 +9,7 @@ the backward pass multiplies them. What dropout drops PyTorch draws, so a seed g
 import warnings
 
 import torch
+import torch._dynamo
 
 from ._aten import ops
 from ._library import Error, InvalidValueError, NULL, ffi, lib, make, runtime
@@ -16,6 +17,9 @@ from ._program import Program
 from ._steps import array, pointer
 from .device import Device
 from .graph import Graph, Tensor
+
+if hasattr(torch._dynamo.config, "allow_rnn"):  # else LSTM, GRU and RNN are computed by PyTorch, without a word
+    torch._dynamo.config.allow_rnn = True
 
 
 class _Pass:

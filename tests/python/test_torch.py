@@ -457,7 +457,7 @@ class Compiled(unittest.TestCase):
 
     def looped(self, module, x, y, steps=20, lr=0.02, loss_of=lambda m, x, y: F.cross_entropy(m(x), y)):
         twin = copy.deepcopy(module)
-        compiled = torch.compile(module, backend=backend, options={"device": DEVICE, "fallback": False})
+        compiled = torch.compile(module, backend=backend, fullgraph=True, options={"device": DEVICE, "fallback": False})
         told = []
         for each in (twin, compiled):
             torch.manual_seed(11)
@@ -526,7 +526,8 @@ class Compiled(unittest.TestCase):
         torch.testing.assert_close(module[1].running_var, twin[1].running_var)
 
     def test_recurrent(self):
-        self.looped(Recurrent(nn.LSTM), torch.randint(0, 20, (3, 5)), torch.randint(0, 20, (3, 5)))
+        for kind in (nn.LSTM, nn.GRU):
+            self.looped(Recurrent(kind, num_layers=2, dropout=0.3), torch.randint(0, 20, (3, 5)), torch.randint(0, 20, (3, 5)))
 
     def test_what_is_missing_is_pytorchs(self):
         class Odd(nn.Module):
