@@ -115,7 +115,7 @@ class _Compiled:
         self.passes = {"forward": _Pass(self.program, args, device, precision, None)}
         self.places = [(t.shape, p, stride) for t, p, stride in self.passes["forward"].masks]
         self.dtypes = self.program.result_dtypes()
-        self.loss = None  # the result whose gradients come with the results; False: not any more
+        self.loss = None  # the result whose gradients come with the results; -1: not any more
 
     def of(self, kind, args):
         """The pass of that kind, and no other that it replaces."""
@@ -131,9 +131,9 @@ class _Compiled:
         at = [i for i, dy in enumerate(given) if dy is not None]
         alone = len(at) == 1 and given[at[0]].numel() == 1 and self.dtypes[at[0]] == torch.float32
         if self.loss is None:
-            self.loss = at[0] if alone else False
-        elif self.loss is not False and (not alone or at[0] != self.loss):
-            self.loss = False
+            self.loss = at[0] if alone else -1
+        elif self.loss >= 0 and (not alone or at[0] != self.loss):
+            self.loss = -1
             self.passes.pop("both", None)
         return self.loss
 
@@ -156,7 +156,7 @@ class _Call(torch.autograd.Function):
         ctx.others = [None if isinstance(x, torch.Tensor) and i not in changed else x.clone() if i in changed else x
                       for i, x in enumerate(args)]
         ctx.save_for_backward(*[x for i, x in enumerate(args) if ctx.others[i] is None])
-        both = differentiable and compiled.loss not in (None, False)
+        both = differentiable and compiled.loss is not None and compiled.loss >= 0
         results, written = compiled.of("both" if both else "forward", args)(args, masks)
         n = len(compiled.dtypes)
         results, ctx.gradients = results[:n], results[n:] if both else None
@@ -172,7 +172,7 @@ class _Call(torch.autograd.Function):
         compiled, saved = ctx.compiled, iter(ctx.saved_tensors)
         args = [next(saved) if x is None else x for x in ctx.others]
         loss = compiled.began(given)
-        if ctx.gradients is not None and loss is not False:
+        if ctx.gradients is not None and loss >= 0:
             gradients = [None if g is None else g * given[loss] for g in ctx.gradients]
         else:
             gradients, _ = compiled.of("backward", args)(args, ctx.masks, [dy for dy, d in zip(given, compiled.dtypes) if d.is_floating_point])

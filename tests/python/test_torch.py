@@ -514,6 +514,11 @@ class Compiled(unittest.TestCase):
                     torch.testing.assert_close(p.grad, q.grad, rtol=1e-3, atol=1e-4, msg=lambda m: "%s: %s" % (name, m))
             with torch.no_grad():
                 torch.testing.assert_close(compiled(x, x)[1], twin(x, x)[1])
+            alone = torch.compile(lambda x: module(x, x)[1], backend=backend, options={"device": DEVICE, "fallback": False})  # the only result
+            calls.clear()
+            for _ in range(3):
+                alone(x).backward()
+            self.assertEqual(len(calls), 4)
 
     def test_two_passes_before_the_backward_pass(self):
         module = nn.Sequential(nn.Linear(3, 4), nn.BatchNorm1d(4))
