@@ -783,8 +783,15 @@ def sym_numel(c, x):
 # ---- indices ------------------------------------------------------------------------------------------------------------
 
 @op("embedding")
-def embedding(c, weight, indices, padding_idx=-1, *_, **__):
-    return ops.embedding(weight, c.tensor(indices))
+def embedding(c, weight, indices, padding_idx=-1, scale_grad_by_freq=False, sparse=False):
+    if scale_grad_by_freq:
+        raise NotImplementedError("scale_grad_by_freq")
+    indices = c.tensor(indices)
+    y = ops.embedding(weight, indices)
+    if padding_idx < 0 or not c.training:
+        return y
+    padding = unsqueeze(c, compare("eq")(c, indices, padding_idx), -1)  # its row gets no gradient
+    return ops.where(padding, ops.detach(y), y)
 
 
 @op("index_select")
@@ -1339,7 +1346,7 @@ def _recurrent(cell, n_states):
                     last[i].append(y.outputs(1 + i))
             x = ways[0] if directions == 1 else ops.concat(*ways, axis=2)
             if p and train and layer + 1 < layers:
-                x = ops.dropout(x, p=p)
+                x = dropped(c, x, p)
         y = ops.transpose(x, axis0=0, axis1=1) if batch_first else x
         return [y] + [stack(c, h, 0) for h in last]
     return build

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import sys
 import threading
 import warnings
 import weakref
@@ -55,6 +56,7 @@ def _open():
     return library
 
 
+_kept: list[object] = []
 faults: list[BaseException] = []  # what Python raised where it could not go on, for the next call
 lib = _open()
 NULL = ffi.NULL
@@ -96,6 +98,21 @@ def _destroy(destroy, pointer, pid, parents):
         faults.append(error)
 
 
+def _use_packaged_driver(prefixes, system="/etc/OpenCL/vendors", load=ffi.dlopen):
+    """The extra `cpu`, where the system names no driver: Intel's for CPUs, and its loader, lie in lib/ of where packages are installed. They
+    are loaded here, with what they need, and found by their names after that; the compile helper finds them by LD_LIBRARY_PATH."""
+    variables = ("OCL_ICD_VENDORS", "OCL_ICD_FILENAMES", "OPENCL_VENDOR_PATH")
+    if any(os.environ.get(v) for v in variables) or (os.path.isdir(system) and any(n.endswith(".icd") for n in os.listdir(system))):
+        return
+    for folder in (os.path.join(prefix, "lib") for prefix in prefixes):
+        driver, loader = (os.path.join(folder, name) for name in ("libintelocl.so", "libOpenCL.so.1"))
+        if os.path.exists(driver) and os.path.exists(loader):
+            _kept.extend(load(path) for path in (driver, loader))
+            os.environ.update({variables[0]: driver, variables[1]: driver})  # ocl-icd reads the first, Khronos' loader the second
+            os.environ["LD_LIBRARY_PATH"] = ":".join(filter(None, [os.environ.get("LD_LIBRARY_PATH"), folder]))
+            return
+
+
 class Runtime:
     """The one of this process. A child of fork makes its own."""
 
@@ -105,7 +122,9 @@ class Runtime:
         @ffi.callback("void(void *, clv_log_level, const char *)")
         def log(_, level, sentence):
             if level == lib.CLV_LOG_WARNING:
-                warnings.warn(text(sentence), stacklevel=2)
+                told = text(sentence)
+                more = ": Debian's pocl-opencl-icd, or `pip install 'cleave[cpu]'`" if told.startswith("no OpenCL device is usable") else ""
+                warnings.warn(told + more, stacklevel=2)
 
         config = ffi.new("clv_runtime_config *")
         config.log = log
@@ -153,6 +172,8 @@ def runtime():
             if _runtimes:
                 warnings.warn("cleave: OpenCL drivers do not live through a fork; this child has the device `host` alone. Start processes by "
                               "`spawn` to use others", stacklevel=3)
+            else:
+                _use_packaged_driver([sys.prefix, "/usr/local", os.path.expanduser("~/.local")])
             _runtimes[here] = Runtime(no_opencl=bool(_runtimes))
         return _runtimes[here]
 

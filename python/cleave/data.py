@@ -9,7 +9,7 @@ from typing import Any, Callable, Iterator
 
 import numpy
 
-from ._library import InvalidValueError, NotFoundError, UnsupportedError
+from ._library import FileError, InvalidValueError, NotFoundError, UnsupportedError
 
 
 class Batches:
@@ -100,8 +100,8 @@ def idx(path: str | os.PathLike[str]) -> numpy.ndarray[Any, Any]:
     """An array of an IDX file, as MNIST has them; `.gz` too."""
     with (gzip.open if str(path).endswith(".gz") else open)(path, "rb") as f:
         data = f.read()
-    zero, kind, rank = struct.unpack(">HBB", data[:4])
-    if zero or kind != 8:
+    zero, kind, rank = struct.unpack(">HBB", data[:4]) if len(data) > 3 else (0, 0, 0)
+    if zero or kind != 8 or len(data) < 4 + 4 * rank:
         raise InvalidValueError("%s is no IDX file of bytes" % path)
     shape = struct.unpack(">%dI" % rank, data[4:4 + 4 * rank])
     values = numpy.frombuffer(data, numpy.uint8, offset=4 + 4 * rank)
@@ -120,6 +120,6 @@ def fashion_mnist(folder: str | None = None, train: bool = True) -> tuple[numpy.
         paths = [os.path.join(folder, "%s-%s%s" % (name, kind, end)) for end in ("", ".gz")]
         path = next((p for p in paths if os.path.exists(p)), None)
         if not path:
-            raise FileNotFoundError("there is no %s; get Fashion-MNIST's four files, or Debian's package dataset-fashion-mnist" % paths[1])
+            raise FileError("there is no %s; get Fashion-MNIST's four files, or Debian's package dataset-fashion-mnist" % paths[1])
         found.append(idx(path))
     return found[0][:, None].astype(numpy.float32) / 255, found[1].astype(numpy.int32)

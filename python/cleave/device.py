@@ -87,7 +87,13 @@ class Device:
 
     def set_budget(self, n_bytes: int | None) -> None:
         """Cleave may hold at most so many bytes there; 0 or None: the device's memory is the limit."""
-        lib.clv_device_set_budget(self._pointer, int(n_bytes or 0))
+        try:
+            given = int(n_bytes or 0)
+        except (TypeError, ValueError, OverflowError):
+            given = -1
+        if given < 0:
+            raise ArgumentError("a budget is a number of bytes, at least 0, and this is %r" % (n_bytes,))
+        lib.clv_device_set_budget(self._pointer, given)
 
     def __eq__(self, other: object) -> bool:
         return isinstance(other, Device) and other._pointer == self._pointer

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Callable, Iterator, Sequence
 
 import numpy
 
-from ._library import ArgumentError, Handle, NULL, UnsupportedError, fault, ffi, lib, make, runtime, text
+from ._library import ArgumentError, Error, Handle, NULL, UnsupportedError, fault, ffi, lib, make, runtime, text
 
 _DTYPES = {"float32": "F32", "int32": "I32", "float16": "F16", "uint8": "U8", "int64": "I64", "bool": "BOOL", "int8": "I8",
            "bfloat16": "BF16"}
@@ -107,7 +107,7 @@ class Graph:
         """A tensor that the library made; its mistake as an exception."""
         if pointer == NULL:
             self.check()
-            raise RuntimeError("the library made no tensor, and tells no mistake")
+            raise Error("the library made no tensor, and tells no mistake")
         return Tensor(self, pointer)
 
     def check(self) -> None:
@@ -168,8 +168,15 @@ class Graph:
 
 # ---- ops, by their signatures ----------------------------------------------------------------------------------------
 
-def _argument(argument, attribute, value, kept):
+def _argument(op, argument, attribute, value, kept):
     argument.name = attribute.name
+    try:
+        _value(argument, attribute, value, kept)
+    except (TypeError, ValueError) as error:
+        raise ArgumentError("%s: '%s' cannot be %r: %s" % (op, text(attribute.name), value, error)) from error
+
+
+def _value(argument, attribute, value, kept):
     kind = attribute.kind
     if kind == lib.CLV_ATTRIBUTE_TEXT:
         kept.append(ffi.new("char[]", str(value).encode()))
@@ -199,7 +206,7 @@ def call(graph: Graph, name: str, inputs: Sequence[Tensor | None], **attributes:
     kept = []
     arguments = ffi.new("clv_op_argument[]", max(1, len(given)))
     for i, (key, value) in enumerate(given.items()):
-        _argument(arguments[i], known[key], value, kept)
+        _argument(name, arguments[i], known[key], value, kept)
     tensors = ffi.new("clv_tensor *[]", [NULL if t is None else t.pointer for t in inputs] or [NULL])
     return graph.tensor(lib.clv_op_call(graph.pointer, name.encode(), tensors, len(inputs), arguments, len(given)))
 
@@ -230,6 +237,9 @@ class _Ops:
 
         def op(*tensors, graph=None, **given):
             there = [t for t in tensors if t is not None]
+            odd = next((t for t in there if not isinstance(t, Tensor)), None)
+            if odd is not None:
+                raise ArgumentError("%s wants tensors of a graph, and this is %r" % (name, odd))
             if graph is None and not there:
                 raise ArgumentError("%s: at least one tensor, or graph=, must be given" % name)
             return call(graph or there[0].graph, name, tensors, **given)

@@ -14,7 +14,7 @@ from typing import Any, Callable, Sequence, Union
 
 import numpy
 
-from ._library import InvalidValueError, NULL, ffi, lib
+from ._library import InvalidValueError, NotFoundError, NULL, ffi, lib
 from ._steps import Steps
 from .graph import Tensor, ops
 
@@ -281,7 +281,7 @@ class Model(Steps):
         names = {name for _, name, _ in self._held()}
         missing, odd = sorted(names - set(state)), sorted(set(state) - names)
         if missing or odd:
-            raise KeyError("missing: %s; not of this model: %s" % (", ".join(missing) or "none", ", ".join(odd) or "none"))
+            raise NotFoundError("missing: %s; not of this model: %s" % (", ".join(missing) or "none", ", ".join(odd) or "none"))
         self._write(state)
 
     def summary(self, *batch: Any) -> str:

@@ -13,8 +13,8 @@ import types
 import numpy
 
 from . import nn
-from ._library import HERE, NULL, UnsupportedError, ffi, lib, make, runtime, text
-from ._steps import array
+from ._library import HERE, ArgumentError, InvalidValueError, NULL, UnsupportedError, ffi, lib, make, runtime, text
+from ._steps import Steps, array
 from .device import Device
 from .graph import Graph, Tensor
 
@@ -60,6 +60,8 @@ class Model(nn.Model):
             self._file = make("clv_onnx", lambda out: lib.clv_onnx_read(here, os.fsencode(source), config, out), lib.clv_onnx_destroy,
                               self._runtime.handle)
         else:
+            if not isinstance(source, (bytes, bytearray, memoryview)) and not hasattr(source, "SerializeToString"):
+                raise ArgumentError("a model of ONNX is a path, bytes or a ModelProto, and this is a %s" % type(source).__name__)
             self._source = bytes(source if isinstance(source, (bytes, bytearray, memoryview)) else source.SerializeToString())
             self._bytes = ffi.from_buffer(self._source)
             self._file = make("clv_onnx", lambda out: lib.clv_onnx_read_bytes(here, b"the model", self._bytes, len(self._bytes), config, out),
@@ -102,11 +104,11 @@ class Model(nn.Model):
     def _arrays(self, batch):
         """A dict has inputs under the file's names; the others are targets, in order."""
         if not isinstance(batch, dict):
-            return batch
+            return super()._arrays(batch)
         names = [v.name for v in self.inputs]
         missing = [n for n in names if n not in batch]
         if missing:
-            raise TypeError("there is no input %s; the model has %s" % (", ".join(missing), ", ".join(map(str, self.inputs))))
+            raise ArgumentError("there is no input %s; the model has %s" % (", ".join(missing), ", ".join(map(str, self.inputs))))
         return [batch[n] for n in names] + [v for k, v in batch.items() if k not in names]
 
     def predict(self, *inputs):
@@ -114,7 +116,8 @@ class Model(nn.Model):
         if len(inputs) == 1 and isinstance(inputs[0], dict):
             inputs = self._arrays(inputs[0])
         if len(inputs) != len(self.inputs):
-            raise TypeError("the model has %d inputs (%s), and was given %d" % (len(self.inputs), ", ".join(map(str, self.inputs)), len(inputs)))
+            raise ArgumentError("the model has %d inputs (%s), and was given %d" % (
+                len(self.inputs), ", ".join(map(str, self.inputs)), len(inputs)))
         results = [y.astype(_TYPES.get(v.type, y.dtype), copy=False)
                    for y, v in zip(self._predict([_fed(x) for x in inputs]), self.results)]
         return results[0] if len(results) == 1 else results
@@ -161,7 +164,7 @@ def _ports(named, kept):
 
 def _names(given, base, n):
     if given and len(given) != n:
-        raise ValueError("%d names for %d of them: %s" % (len(given), n, ", ".join(given)))
+        raise InvalidValueError("%d names for %d of them: %s" % (len(given), n, ", ".join(given)))
     return list(given) if given else [base] if n == 1 else ["%s%d" % (base, i) for i in range(n)]
 
 
@@ -175,6 +178,8 @@ def save(model, path, example=None, batch=None, input_names=None, output_names=N
 
     Errors  UnsupportedError names every op that ONNX has no node for; StateError: it saw no batch yet
     """
+    if not isinstance(model, Steps):
+        raise ArgumentError("what is written is a model of this package, and this is a %s" % type(model).__name__)
     if example is not None:
         model.predict(*(example if isinstance(example, (list, tuple)) else [example]))
     model._needs_weights("written")

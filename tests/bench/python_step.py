@@ -1,13 +1,15 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""A training step of a module of PyTorch: by cleave.compile, by PyTorch as it is, and by PyTorch compiled, in turn.
+"""A training step of a module of PyTorch: by cleave.compile, by PyTorch, and by an unchanged loop under torch.compile, in turn.
 
-    python_step.py [--device cpu] [--rounds 7] [--steps 3] [--no-compile] [NAME...]      without names: all
+    python_step.py [--device cpu] [--rounds 7] [--steps 3] [--sides cleave,eager,compiled,backend,within] [NAME...]      without names: all
 
-Adam in all three (PyTorch's fused one where that is faster), no dropout, two threads. The least of the rounds' means counts for each, and the
-last number is Cleave's over the best of PyTorch's.
+cleave is cleave.compile's step, the C library's with tens of microseconds around it; eager and compiled are PyTorch's own; backend is
+torch.compile(module, backend="cleave"), and within the same of a function that gives the loss. Adam in all (PyTorch's fused one, but for
+Cleave's own), no dropout, two threads. The least of the rounds' means counts for each, and the last numbers are the others over the first.
 """
 import argparse
+import functools
 import time
 import warnings
 
@@ -16,6 +18,7 @@ from torch import nn
 from torch.nn import functional as F
 
 import cleave
+from cleave._dynamo import backend
 
 
 class Recurrent(nn.Module):
@@ -90,33 +93,55 @@ def llama_10m():
     return OfTransformers(LlamaForCausalLM(config), True), torch.randint(4096, (8, 128)), torch.randint(4096, (8 * 128,))
 
 
-MODELS = {f.__name__: f for f in (lstm, unet, vit_tiny, bert_mini, llama_10m)}
+def gpt():
+    from transformers import GPT2Config, GPT2LMHeadModel
+    config = GPT2Config(vocab_size=256, n_positions=128, n_embd=192, n_layer=4, n_head=6, resid_pdrop=0, embd_pdrop=0, attn_pdrop=0)
+    return OfTransformers(GPT2LMHeadModel(config), True), torch.randint(256, (8, 128)), torch.randint(256, (8 * 128,))
 
 
-def of_pytorch(module, x, y, run):
+def pictures(name):
+    import torchvision
+    return torchvision.models.get_model(name, weights=None, dropout=0, num_classes=10) if "mobile" in name else \
+        torchvision.models.get_model(name, weights=None, num_classes=10), torch.randn(8, 3, 224, 224), torch.randint(10, (8,))
+
+
+MODELS = {f.__name__: f for f in (lstm, unet, vit_tiny, bert_mini, llama_10m, gpt)}
+MODELS.update({name: functools.partial(pictures, name) for name in ("resnet18", "mobilenet_v3_large")})
+SIDES = ("cleave", "eager", "compiled", "backend", "within")
+
+
+def of_pytorch(module, x, y, side, device):
     module.train()
     optimizer = torch.optim.Adam(module.parameters(), lr=1e-4, fused=True)
+    ours = dict(backend=backend, options={"device": device, "fallback": False})
+    run = torch.compile(module, **(ours if side == "backend" else {})) if side in ("compiled", "backend") else module
+    loss_of = lambda x, y: F.cross_entropy(run(x), y)
+    if side == "within":
+        loss_of = torch.compile(loss_of, **ours)
 
     def step():
         optimizer.zero_grad(set_to_none=True)
-        loss = F.cross_entropy(run(x), y)
+        loss = loss_of(x, y)
         loss.backward()
         optimizer.step()
-        return float(loss)
+        return float(loss.detach())
 
     return step
 
 
-def sides(name, option):
+def steps_of(name, option):
     torch.manual_seed(1)
     module, x, y = MODELS[name]()
     weights = {k: v.clone() for k, v in module.state_dict().items()}
-    model = cleave.compile(module, device=option.device, loss="cross_entropy", optimizer="adam", lr=1e-4)
-    found = {"cleave": lambda: float(model.step(x, y))}
-    for kind in ["eager"] if option.no_compile else ["eager", "compiled"]:
-        other = MODELS[name]()[0]
-        other.load_state_dict(weights)
-        found[kind] = of_pytorch(other, x, y, torch.compile(other) if kind == "compiled" else other)
+    found = {}
+    for side in option.sides.split(","):
+        if side == "cleave":
+            model = cleave.compile(module, device=option.device, loss="cross_entropy", optimizer="adam", lr=1e-4)
+            found[side] = lambda: float(model.step(x, y))
+        else:
+            other = MODELS[name]()[0]
+            other.load_state_dict(weights)
+            found[side] = of_pytorch(other, x, y, side, option.device)
     return found
 
 
@@ -125,14 +150,14 @@ def main():
     parser.add_argument("--device", default="cpu")
     parser.add_argument("--rounds", type=int, default=7)
     parser.add_argument("--steps", type=int, default=3)
-    parser.add_argument("--no-compile", action="store_true")
+    parser.add_argument("--sides", default=",".join(SIDES))
     parser.add_argument("names", nargs="*", metavar="NAME")
     option = parser.parse_args()
     warnings.simplefilter("ignore")
     torch.set_num_threads(2)
     for name in option.names or MODELS:
-        found = sides(name, option)
-        first = {k: step() for k, step in found.items()}  # the first step plans and compiles
+        found = steps_of(name, option)
+        first = {k: step() for k, step in found.items()}  # the first steps plan and compile
         took = {k: [] for k in found}
         for _ in range(option.rounds):
             for kind, step in found.items():
@@ -142,8 +167,8 @@ def main():
                     step()
                 took[kind].append((time.perf_counter() - began) / option.steps)
         least = {k: min(v) for k, v in took.items()}
-        best = min(v for k, v in least.items() if k != "cleave")
-        print(name, *(f"{k} {v * 1e3:.1f} ms" for k, v in least.items()), f"ratio {least['cleave'] / best:.2f}",
+        base = next(iter(least.values()))
+        print(name, *(f"{k} {v * 1e3:.1f} ms" for k, v in least.items()), "ratios", *(f"{v / base:.2f}" for v in least.values()),
               "first losses", *(f"{v:.5f}" for v in first.values()), sep="  ", flush=True)
 
 

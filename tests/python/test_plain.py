@@ -13,13 +13,14 @@ import tempfile
 import threading
 import types
 import unittest
+from unittest import mock
 
 import numpy
 
 import cleave
 from cleave import callbacks, data, nn
 from cleave import graph as g
-from cleave._library import ffi, lib, runtime
+from cleave._library import _use_packaged_driver, ffi, lib, runtime
 
 DEVICE = os.environ.get("CLEAVE_TEST_DEVICE", "host")
 
@@ -43,6 +44,32 @@ class Devices(unittest.TestCase):
         code = "import sys, cleave; assert 'torch' not in sys.modules; print(cleave.__version__)"
         self.assertEqual(subprocess.run([sys.executable, "-c", code], stdout=subprocess.PIPE, check=True).stdout.decode().strip(),
                          cleave.__version__)
+
+    def test_no_driver(self):
+        """Without one the host is told to be slow; the extra `cpu` is found where packages are."""
+        with tempfile.TemporaryDirectory() as folder:
+            code = "import cleave; print(cleave.Device().name)"
+            said = subprocess.run([sys.executable, "-c", code], stdout=subprocess.PIPE, stderr=subprocess.PIPE,
+                                  env=dict(os.environ, OCL_ICD_VENDORS=folder, OCL_ICD_FILENAMES=""))
+            self.assertEqual(said.stdout.decode().strip(), "host")
+            self.assertIn("an OpenCL driver for this CPU would be much faster: Debian's pocl-opencl-icd, or `pip install 'cleave[cpu]'`",
+                          said.stderr.decode())
+            driver, loader = (os.path.join(folder, "lib", name) for name in ("libintelocl.so", "libOpenCL.so.1"))
+            os.mkdir(os.path.join(folder, "lib"))
+            for path in (driver, loader):
+                open(path, "w").close()
+            clean = {k: v for k, v in os.environ.items() if "OCL_ICD" not in k and k not in ("OPENCL_VENDOR_PATH", "LD_LIBRARY_PATH")}
+            with mock.patch.dict(os.environ, clean, clear=True):
+                loaded = []
+                _use_packaged_driver(["/nowhere", folder], system="/nowhere", load=loaded.append)
+                self.assertEqual([os.environ.get(v) for v in ("OCL_ICD_VENDORS", "OCL_ICD_FILENAMES", "LD_LIBRARY_PATH")],
+                                 [driver, driver, os.path.dirname(driver)])
+                self.assertEqual(loaded, [driver, loader])
+            open(os.path.join(folder, "some.icd"), "w").close()
+            for here, system in ((clean, folder), (dict(clean, OCL_ICD_VENDORS="/mine"), "/nowhere")):
+                with mock.patch.dict(os.environ, here, clear=True):
+                    _use_packaged_driver([folder], system=system)
+                    self.assertEqual(dict(os.environ), here)
 
     def test_a_library_that_is_not_there(self):
         said = subprocess.run([sys.executable, "-c", "import cleave"], stderr=subprocess.PIPE,
@@ -111,6 +138,31 @@ def lines(n=64):
 
 def mlp(**settings):
     return nn.Model(nn.Sequential(nn.Linear(8), nn.ReLU(), nn.Linear(2)), device=DEVICE, **dict({"optimizer": "sgd", "lr": 0.1}, **settings))
+
+
+class Faults(unittest.TestCase):
+    """What Python's own exceptions would tell badly."""
+
+    def test_kinds(self):
+        graph, model = cleave.Graph(), nn.Model(nn.Sequential(nn.Linear(2)), device="host")
+        x = graph.input("x", "float32", [2, 2])
+        model.predict(numpy.zeros((2, 3), "f"))
+        with tempfile.NamedTemporaryFile() as short:
+            short.write(b"\0")
+            short.flush()
+            for kind, sentence, call in (
+                    (TypeError, "relu wants tensors of a graph, and this is 3", lambda: cleave.ops.relu(3)),
+                    (TypeError, "mul_scalar: 'value' cannot be 'x'", lambda: cleave.ops.mul_scalar(x, value="x")),
+                    (TypeError, "reshape: 'shape' cannot be ", lambda: cleave.ops.reshape(x, shape=[None])),
+                    (TypeError, "a budget is a number of bytes", lambda: cleave.Device("host").set_budget("much")),
+                    (TypeError, "a path, bytes or a ModelProto, and this is a int", lambda: cleave.onnx.load(3)),
+                    (TypeError, "a model of this package, and this is a dict", lambda: cleave.onnx.save({}, "net.onnx")),
+                    (LookupError, "missing: 0.bias, 0.weight; not of this model: w", lambda: model.load_state_dict({"w": 1})),
+                    (OSError, "get Fashion-MNIST's four files", lambda: data.fashion_mnist("/nowhere")),
+                    (ValueError, "is no IDX file", lambda: data.idx(short.name))):
+                with self.assertRaisesRegex(kind, sentence) as caught:
+                    call()
+                self.assertIsInstance(caught.exception, cleave.Error)
 
 
 class Watching(unittest.TestCase):

@@ -7,6 +7,7 @@ import os
 import threading
 import unittest
 import warnings
+from unittest import mock
 
 import numpy
 import torch
@@ -16,7 +17,7 @@ from torch.utils.data import DataLoader, TensorDataset
 
 import cleave
 import cleave.nn
-from cleave._dynamo import backend  # the wheel tells PyTorch of it: backend="cleave"
+from cleave._dynamo import _Pass, backend  # the wheel tells PyTorch of it: backend="cleave"
 
 DEVICE = os.environ.get("CLEAVE_TEST_DEVICE", "host")
 warnings.filterwarnings("ignore", module="torch")
@@ -41,6 +42,29 @@ class Recurrent(nn.Module):
         y, last = self.rnn(self.embedding(x))
         h = last[0] if isinstance(last, tuple) else last
         return (self.out(y) + h.mean()).transpose(1, 2)
+
+
+class GPT(nn.Module):
+    """As people write it: a mask that is a buffer, tied weights, positions made in forward, dropout, the loss within."""
+
+    def __init__(self, words=17, length=8, width=16, heads=2):
+        super().__init__()
+        self.words, self.places, self.drop = nn.Embedding(words, width), nn.Embedding(length, width), nn.Dropout(0.1)
+        self.norms, self.heads = nn.ModuleList(nn.LayerNorm(width) for _ in range(3)), heads
+        self.qkv, self.project = nn.Linear(width, 3 * width), nn.Linear(width, width)
+        self.mlp = nn.Sequential(nn.Linear(width, 4 * width), nn.GELU(), nn.Linear(4 * width, width), nn.Dropout(0.1))
+        self.out = nn.Linear(width, words, bias=False)
+        self.out.weight = self.words.weight
+        self.register_buffer("mask", torch.tril(torch.ones(length, length)).view(1, 1, length, length))
+
+    def forward(self, x, targets=None):
+        n, t = x.size()
+        h = self.drop(self.words(x) + self.places(torch.arange(0, t, dtype=torch.long, device=x.device).unsqueeze(0)))
+        q, k, v = (z.view(n, t, self.heads, -1).transpose(1, 2) for z in self.qkv(self.norms[0](h)).split(h.size(2), dim=2))
+        scores = (q @ k.transpose(-2, -1) / k.size(-1) ** 0.5).masked_fill(self.mask[:, :, :t, :t] == 0, float("-inf"))
+        h = h + self.project((self.drop(scores.softmax(-1)) @ v).transpose(1, 2).contiguous().view(n, t, -1))
+        logits = self.out(self.norms[2](h + self.mlp(self.norms[1](h))))
+        return logits, None if targets is None else F.cross_entropy(logits.view(-1, logits.size(-1)), targets.view(-1), ignore_index=-1)
 
 
 class Mixed(nn.Module):
@@ -121,6 +145,14 @@ class Check(unittest.TestCase):
         x, y = torch.randint(0, 20, (3, 5)), torch.randint(0, 20, (3, 5))
         for kind in (nn.LSTM, nn.GRU, nn.RNN):
             self.held(Recurrent(kind, num_layers=2, bidirectional=True), x, y)
+
+    def test_padding_of_an_embedding(self):
+        module, x = nn.Sequential(nn.Embedding(5, 3, padding_idx=1), nn.Flatten(), nn.Linear(12, 2)), torch.tensor([[1, 0, 1, 4], [2, 1, 1, 3]])
+        self.held(module, x, torch.tensor([0, 1]))
+        loss, found = cleave.compile(module, device=DEVICE).gradients(x, torch.tensor([0, 1]))
+        self.assertEqual(found["0.weight"][1].tolist(), [0, 0, 0])
+        with self.assertRaisesRegex(cleave.UnsupportedError, "scale_grad_by_freq"):
+            cleave.compile(nn.Embedding(5, 3, scale_grad_by_freq=True), x, device=DEVICE)
 
     def test_transformer(self):
         layer = nn.TransformerEncoderLayer(16, 2, 32, dropout=0.0, batch_first=True, activation="gelu")
@@ -440,16 +472,16 @@ class Told(unittest.TestCase):
 class Compiled(unittest.TestCase):
     """torch.compile(backend=...): an unchanged loop beside eager PyTorch."""
 
-    def looped(self, module, x, y, steps=20, lr=0.02):
+    def looped(self, module, x, y, steps=20, lr=0.02, loss_of=lambda m, x, y: F.cross_entropy(m(x), y)):
         twin = copy.deepcopy(module)
-        compiled = torch.compile(module, backend=backend, options={"device": DEVICE, "fallback": False})
+        compiled = torch.compile(module, backend=backend, fullgraph=True, options={"device": DEVICE, "fallback": False})
         told = []
         for each in (twin, compiled):
             torch.manual_seed(11)
             optimizer, losses = torch.optim.SGD(each.parameters(), lr, momentum=0.9), []
             for _ in range(steps):
                 optimizer.zero_grad()
-                loss = F.cross_entropy(each(x), y)
+                loss = loss_of(each, x, y)
                 loss.backward()
                 optimizer.step()
                 losses.append(float(loss.detach()))
@@ -478,6 +510,33 @@ class Compiled(unittest.TestCase):
         self.looped(nn.Sequential(nn.Embedding(11, 16), nn.TransformerEncoder(layer, 1, enable_nested_tensor=False), nn.Flatten(),
                                   nn.Linear(96, 3)), torch.randint(0, 11, (4, 6)), torch.arange(4) % 3)
 
+    def test_gpt(self):
+        x = torch.randint(0, 17, (4, 8))
+        self.looped(GPT(), x, x.roll(-1, 1), loss_of=lambda m, x, y: m(x, y)[1])
+
+    def test_a_loss_within(self):
+        """Its gradients come with it, by the second call; a backward pass that begins elsewhere has the right ones, too."""
+        module, x = GPT().eval(), torch.randint(0, 17, (2, 8))
+        twin, calls, run = copy.deepcopy(module), [], _Pass.__call__
+        compiled = torch.compile(module, backend=backend, options={"device": DEVICE, "fallback": False})
+        with mock.patch.object(_Pass, "__call__", lambda self, *args: calls.append(self) or run(self, *args)):
+            for begin, passes in ((lambda logits, loss: loss, 2), (lambda logits, loss: loss, 1), (lambda logits, loss: 3 * loss, 1),
+                                  (lambda logits, loss: loss + logits.square().mean(), 2), (lambda logits, loss: loss, 2)):
+                calls.clear()
+                for each in (twin, compiled):
+                    each.zero_grad()
+                    begin(*each(x, x)).backward()
+                self.assertEqual(len(calls), passes)
+                for (name, p), q in zip(module.named_parameters(), twin.parameters()):
+                    torch.testing.assert_close(p.grad, q.grad, rtol=1e-3, atol=1e-4, msg=lambda m: "%s: %s" % (name, m))
+            with torch.no_grad():
+                torch.testing.assert_close(compiled(x, x)[1], twin(x, x)[1])
+            alone = torch.compile(lambda x: module(x, x)[1], backend=backend, options={"device": DEVICE, "fallback": False})  # the only result
+            calls.clear()
+            for _ in range(3):
+                alone(x).backward()
+            self.assertEqual(len(calls), 4)
+
     def test_two_passes_before_the_backward_pass(self):
         module = nn.Sequential(nn.Linear(3, 4), nn.BatchNorm1d(4))
         twin, x = copy.deepcopy(module), torch.rand(5, 3)
@@ -489,7 +548,8 @@ class Compiled(unittest.TestCase):
         torch.testing.assert_close(module[1].running_var, twin[1].running_var)
 
     def test_recurrent(self):
-        self.looped(Recurrent(nn.LSTM), torch.randint(0, 20, (3, 5)), torch.randint(0, 20, (3, 5)))
+        for kind in (nn.LSTM, nn.GRU):
+            self.looped(Recurrent(kind, num_layers=2, dropout=0.3), torch.randint(0, 20, (3, 5)), torch.randint(0, 20, (3, 5)))
 
     def test_what_is_missing_is_pytorchs(self):
         class Odd(nn.Module):

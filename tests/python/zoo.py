@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """torchvision's classifiers through cleave.compile, beside PyTorch: logits, loss and all gradients of one step, of random weights.
 
-    zoo.py [--device host] [--out FILE.tsv] [NAME...]      without names: all that FILE has not yet
+    zoo.py [--device host] [--out FILE] [NAME...]      without names: all that FILE (zoo.tsv, beside this) has not, each in a process
 
 A row for each: name, the largest difference of logits over the largest logit, the loss's, and the norm of the gradients' difference over
 their norm, of all and of the worst; or what was refused. Where one is above 1e-3 a second row has SiLU in place of ReLU, Hardswish and
@@ -10,6 +10,7 @@ Hardsigmoid, whose kinks make other gradients of a rounding. Dropout and stochas
 """
 import argparse
 import os
+import subprocess
 import sys
 import time
 import warnings
@@ -65,16 +66,19 @@ def one(name, device, change=lambda module: module):
 def main():
     parser = argparse.ArgumentParser()
     parser.add_argument("--device", default="host")
-    parser.add_argument("--out")
+    parser.add_argument("--out", default=os.path.join(os.path.dirname(os.path.abspath(__file__)), "zoo.tsv"))
     parser.add_argument("names", nargs="*")
     option = parser.parse_args()
     warnings.simplefilter("ignore")
-    done = set()
-    if option.out and os.path.exists(option.out):
-        done = {line.split("\t")[0] for line in open(option.out)}
-    numbers = lambda n: torchvision.models.get_model_weights(n).DEFAULT.meta["num_params"]
-    names = option.names or sorted((n for n in torchvision.models.list_models(module=torchvision.models) if n not in done), key=numbers)
-    for name in names:
+    if not option.names:
+        done = {line.split("\t")[0] for line in open(option.out)} if os.path.exists(option.out) else ()
+        numbers = lambda n: torchvision.models.get_model_weights(n).DEFAULT.meta["num_params"]
+        for name in sorted((n for n in torchvision.models.list_models(module=torchvision.models) if n not in done), key=numbers):
+            ended = subprocess.run([sys.executable, os.path.abspath(__file__), "--device", option.device, "--out", option.out, name]).returncode
+            if ended:
+                print("%s: ended with %d" % (name, ended), flush=True)
+        return
+    for name in option.names:
         began = time.monotonic()
         try:
             found = one(name, option.device)
@@ -84,9 +88,8 @@ def main():
         except Exception as error:
             row = "%s\trefused\t%s" % (name, str(error).replace("\n", " ")[:400])
         print(row, "%.0f s" % (time.monotonic() - began), sep="\t", flush=True)
-        if option.out:
-            with open(option.out, "a") as f:
-                f.write(row + "\n")
+        with open(option.out, "a") as f:
+            f.write(row + "\n")
 
 
 if __name__ == "__main__":
