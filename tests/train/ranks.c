@@ -4,6 +4,7 @@
 #include <math.h>
 #include <pthread.h>
 #include <unistd.h>
+#include <xxhash.h>
 
 #include "exec/exchange.h"
 #include "exec/ranks.h"
@@ -26,6 +27,7 @@ typedef struct party {
     char sentence[1024];
     float numbers[MOST_NUMBERS];
     int n_numbers, n_losses;
+    uint64_t digest; // of all parameters; buffers, which are each rank's own, left out
     double losses[MOST_STEPS];
     clv_train_result result;
     size_t state_bytes;
@@ -56,13 +58,25 @@ static bool on_step(void *user, const clv_train_step *step) {
     return !p->stops_at || step->step < p->stops_at;
 }
 
+static bool is_buffer(const char *name) {
+    return strstr(name, "running_") || strstr(name, "num_batches");
+}
+
 /** Parameters; and how much is kept of the optimizer. */
 static void read_parameters(clv_session *session, party *p) {
     p->state_bytes = 0;
+    p->digest = 0;
     for (int i = 0; i < clv_session_info_get(session).n_tensors; i++) {
         const clv_session_tensor tensor = clv_session_get(session, i);
         const int n = (int)(tensor.bytes / sizeof(float));
         if (tensor.category == CLV_OPTIMIZER) p->state_bytes += tensor.bytes;
+        if (tensor.category == CLV_PARAMETERS && !is_buffer(tensor.name)) {
+            void *data = malloc(tensor.bytes + 1);
+            assert_non_null(data);
+            if (clv_session_read(session, i, data, tensor.bytes) == CLV_OK)
+                p->digest = XXH3_64bits_withSeed(data, tensor.bytes, p->digest);
+            free(data);
+        }
         if (tensor.category != CLV_PARAMETERS || p->n_numbers + n > MOST_NUMBERS) continue;
         if (clv_session_read(session, i, p->numbers + p->n_numbers, tensor.bytes) == CLV_OK)
             p->n_numbers += n;
@@ -74,6 +88,7 @@ static void train(party *p) {
     p->config.user = p;
     p->config.on_step = on_step;
     p->n_losses = p->n_numbers = 0;
+    p->digest = 0;
     p->sentence[0] = 0;
     p->status = clv_trainer_create(p->runtime, &p->config, &trainer);
     if (p->status == CLV_OK) {
@@ -246,6 +261,54 @@ static void test_ranks_have_the_bits_of_replicas(void **state) {
     }
 }
 
+/** 8 samples of [3,32,32]. */
+static clv_dataset *pictures(clv_runtime *runtime) {
+    static float images[8 * 3 * 32 * 32];
+    static int32_t labels[8];
+    clv_dataset *dataset = NULL;
+    for (int i = 0; i < 8; i++) labels[i] = i;
+    for (size_t i = 0; i < sizeof images / sizeof *images; i++) images[i] = (float)(i * 7919 % 509) / 254 - 1;
+    clv_array x = {.type = CLV_DTYPE_F32, .shape = CLV_SHAPE(8, 3, 32, 32), .data = images, .borrowed = true};
+    clv_array y = {.type = CLV_DTYPE_I32, .shape = CLV_SHAPE(8), .data = labels, .borrowed = true};
+    assert_status(clv_dataset_from_arrays(runtime, &x, &y, NULL, &dataset), CLV_OK, runtime);
+    return dataset;
+}
+
+/** Of many layers, with normalisation of batches and shortcuts. */
+static void test_resnet_has_the_bits_of_replicas(void **state) {
+    (void)state;
+    if (!has_devices(4)) skip();
+    const clv_model model = clv_model_for(clv_model_find("resnet18"), 3, 32, 32, 10);
+    clv_dataset *kept[MOST_RANKS + 1];
+    for (int i = 0; i <= MOST_RANKS; i++) {
+        kept[i] = parties[i].dataset;
+        parties[i].dataset = pictures(parties[i].runtime);
+    }
+    for (int c = 0; c < 4; c++) {
+        clv_train_config config = {.model = &model,
+                                   .batch = 8,
+                                   .steps = 2,
+                                   .seed = 5,
+                                   .lr = 0.01,
+                                   .optimizer = {.kind = c % 2 ? CLV_ADAM : CLV_SGD, .momentum = 0.9f},
+                                   .precision = c / 2 ? CLV_PRECISION_MIXED : CLV_PRECISION_F32};
+        if (c % 2) config.optimizer.momentum = 0;
+        prepare(4, &config);
+        run_ranks(4);
+        for (int i = 0; i < 4; i++) assert_status(parties[i].status, CLV_OK, parties[i].runtime);
+        const party *one = run_one(4, &config);
+        for (int i = 0; i < 4; i++) {
+            assert_int_equal(parties[i].n_losses, 2);
+            assert_memory_equal(parties[i].losses, one->losses, 2 * sizeof *one->losses);
+            assert_true(parties[i].digest == one->digest);
+        }
+    }
+    for (int i = 0; i <= MOST_RANKS; i++) {
+        clv_dataset_destroy(parties[i].dataset);
+        parties[i].dataset = kept[i];
+    }
+}
+
 /** What a rank sends is what the plan tells, and no more than twice its (N-1)/N part of the parameters and a little for heads. */
 static void test_bytes_are_as_planned(void **state) {
     (void)state;
@@ -415,6 +478,7 @@ static void test_what_is_missing_is_told(void **state) {
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_ranks_have_the_bits_of_replicas),
+        cmocka_unit_test(test_resnet_has_the_bits_of_replicas),
         cmocka_unit_test(test_bytes_are_as_planned),
         cmocka_unit_test(test_a_checkpoint_goes_on_with_others),
         cmocka_unit_test(test_patience_is_the_first_ranks),
