@@ -35,6 +35,9 @@ clv_status clv_session_write(clv_session *session, int index, const void *data, 
     CLV_TRY(CLV__USABLE(clv__runtime_error_of(session->runtime), session));
     if (bytes) CLV_TRY(CLV__USABLE(clv__runtime_error_of(session->runtime), data));
     CLV_TRY(check_access(session, index, bytes, "write"));
+    // rank 0 keeps what others hold, to write it to files; the others have no use for it
+    const clv_device *device = session->kept[index].memory.device;
+    if (device->elsewhere && session->runtime->rank != 0) return CLV_OK;
     return clv__holding_copy(&session->kept[index].memory, data, NULL);
 }
 

@@ -13,9 +13,10 @@
 
 /** What a message is of: each kind has an order of its own. */
 typedef enum clv__tag {
-    CLV__TAG_EXCHANGE, // values of a step: exchange.c
-    CLV__TAG_CONTROL,  // what rank 0 decided: clv__ranks_agree
-    CLV__TAG_BEAT      // that a rank is there, or why not: beats.c
+    CLV__TAG_EXCHANGE,     // values of a step: exchange.c
+    CLV__TAG_CONTROL,      // what rank 0 decided: clv__ranks_agree
+    CLV__TAG_BEAT,         // that a rank is there, or why not: beats.c
+    CLV__TAG_VALUES = 1024 // and beyond, by transfer: values for devices of other ranks: elsewhere.c
 } clv__tag;
 
 struct clv_ranks {
@@ -23,6 +24,7 @@ struct clv_ranks {
     const clv__transport *engine;
     void *self;
     clv__transport_place place;
+    bool layered;                        // layers are on devices of several ranks: each sees the whole batch
     double patience;                     // seconds without a beat
     struct clv__beats *beats;            // NULL: one rank
     atomic_bool wants_stop, agreed_stop; // asked for here; as all of them know after a step
@@ -46,6 +48,11 @@ clv_status clv__ranks_receive(clv_ranks *ranks, int from, clv__tag tag, void *da
 /** Wait for n messages. stop: becomes true when nobody wants them any more; NULL: never. CLV_E_RANK_LOST,
  *  with the sentence. */
 clv_status clv__ranks_await(clv_ranks *ranks, clv__message *messages, int n, const atomic_bool *stop);
+
+/** Are n messages over? */
+clv_status clv__ranks_test(clv_ranks *ranks, clv__message *messages, int n, bool *over);
+/** After so many looks in vain: longer and longer, a millisecond at most. */
+void clv__ranks_pause(int looks);
 
 /** What rank 0 says is what all have: `bytes` of it. On every rank, in one order, by one thread. */
 clv_status clv__ranks_agree(clv_ranks *ranks, void *data, size_t bytes);

@@ -1,12 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 // A training over ranks: which settings it can have, and whether all ranks have the same. What a step does is
 // in step.c, what is exchanged in exec/exchange.c.
+#include <ctype.h>
 #include <inttypes.h>
 #include <string.h>
 
 #include "base/number.h"
+#include "base/text.h"
 #include "data/rows.h"
 #include "device/device.h"
+#include "exec/elsewhere.h"
 #include "exec/ranks.h"
 #include "exec/session.h"
 #include "infer/losses.h"
@@ -14,6 +17,59 @@
 
 bool clv__trainer_writes(const clv_trainer *trainer) {
     return !trainer->config->ranks || trainer->config->ranks->place.rank == 0;
+}
+
+bool clv__trainer_shares_out(const clv_train_config *config) {
+    return config->ranks && !config->ranks->layered && config->ranks->place.size > 1;
+}
+
+/** Does a name say of which rank the device is: `1:gpu:0`? */
+static bool names_rank(const char *device) {
+    const size_t space = strspn(device, " "), digits = strspn(device + space, "0123456789");
+    const char *colon = device + space + digits;
+    return digits > 0 && *colon == ':' && isalpha((unsigned char)colon[1]);
+}
+
+/** Does a placement put layers on devices of ranks? */
+static bool names_ranks(const clv_placement *placement) {
+    bool any = false;
+    for (const char *at = placement->place; at && (at = strchr(at, '=')) != NULL; at++)
+        any |= names_rank(at + 1);
+    return any;
+}
+
+clv_status clv__ranks_place(clv_trainer *trainer, clv_train_config *config) {
+    clv__text text = {0};
+    if (!config->ranks || !config->ranks->layered) return CLV_OK;
+    for (const char *at = config->placement.place; *at; at++) {
+        clv__text_add(&text, "%c", *at);
+        if (*at == '=' && !names_rank(at + 1)) clv__text_add(&text, "0:");
+    }
+    trainer->ranks_place = text.failed ? NULL : clv__strdup(clv__text_get(&text));
+    clv__text_reset(&text);
+    if (!trainer->ranks_place)
+        CLV_FAIL(clv__runtime_error_of(trainer->runtime), CLV_E_HOST_MEMORY, "no memory for a trainer");
+    config->placement.place = trainer->ranks_place;
+    return CLV_OK;
+}
+
+/** Layers on devices of several ranks: each step is of one batch, so nothing of it is shared out. */
+static clv_status check_layered(clv__error *error, const clv_train_config *config) {
+    if (config->placement.n_replicas)
+        CLV_FAIL(
+            error, CLV_E_UNSUPPORTED,
+            "layers on devices of several ranks ('%.100s') do not go together with replicas: leave one of "
+            "them out",
+            config->placement.place);
+    if (config->gradients)
+        CLV_FAIL(error, CLV_E_UNSUPPORTED,
+                 "a file of gradients is rank 0's, which has none of layers on devices of other ranks");
+    return CLV_OK;
+}
+
+clv_status clv__ranks_gather(const clv_trainer *trainer) {
+    const clv_train_config *config = trainer->config;
+    return config->ranks && config->ranks->layered ? clv__elsewhere_gather(trainer->session) : CLV_OK;
 }
 
 clv_status clv__ranks_check(clv_runtime *runtime, const clv_train_config *config) {
@@ -24,6 +80,14 @@ clv_status clv__ranks_check(clv_runtime *runtime, const clv_train_config *config
     if (!config->ranks->engine)
         CLV_FAIL(error, CLV_E_STATE,
                  "these ranks are there to plan with (clv_ranks_config.planned): nobody trains");
+    for (int i = 0; i < config->placement.n_devices; i++)
+        if (names_rank(config->placement.devices[i]))
+            CLV_FAIL(error, CLV_E_UNSUPPORTED,
+                     "how fast %.40s is was not measured, since it is another rank's: say where layers are, "
+                     "--place 'layer4*=1:gpu:0'",
+                     config->placement.devices[i]);
+    config->ranks->layered = names_ranks(&config->placement);
+    if (config->ranks->layered) return check_layered(error, config);
     if (config->batch < size)
         CLV_FAIL(error, CLV_E_VALUE, "a batch of %" PRId64 " samples for %d ranks, each needs at least one",
                  config->batch, size);

@@ -94,6 +94,7 @@ clv_status clv__training_save(clv__training *loop) {
     bool there = loop->saved_step == trainer->position.step;
     if (!path || (there && !strcmp(path, loop->saved_path))) return CLV_OK;
     CLV_TRY(clv__training_check(loop));
+    CLV_TRY(clv__ranks_gather(trainer));
     if (!clv__trainer_writes(trainer))
         CLV_TRY(clv__state_hand_over(trainer->session));
     else

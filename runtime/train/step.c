@@ -140,13 +140,14 @@ static clv_tensor *loss_of(const clv_train_config *config, const double *shares,
 
 /** The rows of a batch that are computed here; of one process all. */
 static clv__rank_rows rows_of(const clv_train_config *config, int64_t batch) {
-    const struct clv_ranks *ranks = config->ranks;
-    return clv__rows_of_rank(batch, ranks ? ranks->place.rank : 0, ranks ? ranks->place.size : 1);
+    const bool shared = clv__trainer_shares_out(config);
+    return clv__rows_of_rank(batch, shared ? config->ranks->place.rank : 0,
+                             shared ? config->ranks->place.size : 1);
 }
 
 /** Does each rank update a part of each parameter? Averages and files of gradients want all of it. */
 static bool updates_are_shared(const clv_train_config *config) {
-    return config->ranks->place.size > 1 && config->ema_decay == 0 && !config->gradients &&
+    return clv__trainer_shares_out(config) && config->ema_decay == 0 && !config->gradients &&
            clv__updates_can_be_parts(&config->optimizer);
 }
 
@@ -155,7 +156,7 @@ static clv_tensor *rank_loss(const clv_train_config *config, const double *share
                              building *of) {
     clv_graph *graph = clv_tensor_graph(of->cut[0]);
     const clv__rank_rows own = rows_of(config, batch);
-    if (!graph || config->ranks->place.size == 1) return loss_of(config, shares, of);
+    if (!graph || !clv__trainer_shares_out(config)) return loss_of(config, shares, of);
     clv__parts parts = clv__parts_begin(graph);
     clv__parts_next(graph, &parts,
                     (clv__cut){own.first, own.rows, config->ranks->place.rank, graph->cut.micro_batch});
@@ -218,13 +219,14 @@ clv_status clv__step_graph(clv_runtime *runtime, const clv_train_config *config,
     if (!config->ranks) clv_output(step->loss, "loss");
     if (config->precision == CLV_PRECISION_MIXED) clv_scaler_add(step->graph, NULL);
     clv_backward(step->loss);
-    if (config->ranks) { // the sums over all ranks, in the order of replicas
+    if (config->ranks) {                             // the sums over all ranks, in the order of replicas
+        const bool layered = config->ranks->layered; // one has the loss, the others add zeros
         if (updates_are_shared(config))
             clv__parts_over_ranks(step->graph, config->ranks->place.rank, config->ranks->place.size,
                                   own.terms);
-        else
+        else if (!layered)
             clv__gradients_over_ranks(step->graph, own.terms);
-        step->loss = clv__over_ranks(step->loss, own.terms, false);
+        step->loss = clv__over_ranks(step->loss, layered ? config->ranks->place.size : own.terms, false);
         clv_output(step->loss, "loss");
     }
     for (int i = 0; config->gradients && i < clv_graph_info_get(step->graph).n_parameters; i++) {

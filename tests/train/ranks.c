@@ -309,6 +309,44 @@ static void test_resnet_has_the_bits_of_replicas(void **state) {
     }
 }
 
+/** Layers on devices of two ranks, and on two of one: the bits of the same placement in one process. */
+static void test_layers_over_ranks(void **state) {
+    (void)state;
+    static const char *const places[][2] = {
+        {"*=0:cpu:0,fc=1:cpu:1", "*=cpu:0,fc=cpu:1"},
+        {"*=1:cpu:0,fc=cpu:1", "*=cpu:0,fc=cpu:1"},
+        {"conv=cpu:0,norm=1:cpu:1,fc=1:cpu:2", "conv=cpu:0,norm=cpu:1,fc=cpu:2"},
+        {"conv=2:cpu:0,norm=0:cpu:1,fc=2:cpu:2", "conv=cpu:0,norm=cpu:1,fc=cpu:2"}};
+    const clv_optimizer_config sgd = {.momentum = 0.9f}, adam = {.kind = CLV_ADAM},
+                               clipped = {.kind = CLV_ADAMW, .weight_decay = 0.1f, .clip_norm = 0.5f};
+    if (!has_devices(4)) skip();
+    for (int c = 0; c < 6; c++) {
+        const char *const *place = places[c % 4];
+        const int n = c % 4 == 3 ? 3 : 2;
+        clv_train_config config = config_of(&small_model,
+                                            c % 3 == 0   ? sgd
+                                            : c % 3 == 1 ? adam
+                                                         : clipped,
+                                            c % 2 ? CLV_PRECISION_MIXED : CLV_PRECISION_F32);
+        config.micro_batches = c % 3 + 1;
+        if (c == 2) config.ema_decay = 0.9;
+        config.placement.place = place[0];
+        prepare(n, &config);
+        run_ranks(n);
+        for (int i = 0; i < n; i++) assert_status(parties[i].status, CLV_OK, parties[i].runtime);
+        config.placement.place = place[1];
+        const party *one = run_one(1, &config);
+        assert_same(&parties[0], one); // rank 0 has what the others hold
+        for (int i = 0; i < n; i++) {
+            assert_int_equal(parties[i].n_losses, one->n_losses);
+            assert_memory_equal(parties[i].losses, one->losses, (size_t)one->n_losses * sizeof *one->losses);
+            assert_true(fabs(parties[i].result.test.loss - one->result.test.loss) < 1e-5); // other batches
+            assert_true(parties[i].result.test.loss == parties[0].result.test.loss);
+            assert_int_equal(parties[i].result.test.correct, one->result.test.correct);
+        }
+    }
+}
+
 /** What a rank sends is what the plan tells, and no more than twice its (N-1)/N part of the parameters and a little for heads. */
 static void test_bytes_are_as_planned(void **state) {
     (void)state;
@@ -475,10 +513,13 @@ static void test_what_is_missing_is_told(void **state) {
     clv_ranks_destroy(NULL);
 }
 
-int main(void) {
+/** One argument: the test of that name alone. */
+int main(int argc, char **argv) {
+    if (argc > 1) cmocka_set_test_filter(argv[1]);
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_ranks_have_the_bits_of_replicas),
         cmocka_unit_test(test_resnet_has_the_bits_of_replicas),
+        cmocka_unit_test(test_layers_over_ranks),
         cmocka_unit_test(test_bytes_are_as_planned),
         cmocka_unit_test(test_a_checkpoint_goes_on_with_others),
         cmocka_unit_test(test_patience_is_the_first_ranks),

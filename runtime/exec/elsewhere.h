@@ -1,0 +1,38 @@
+// SPDX-License-Identifier: Apache-2.0
+// Devices of other ranks: a plan has places on them, and what is computed there is computed by their rank.
+#ifndef CLV_EXEC_ELSEWHERE_H
+#define CLV_EXEC_ELSEWHERE_H
+
+#include "exec/run.h"
+
+struct clv_ranks;
+typedef struct clv__between clv__between;
+
+/** Tell all ranks of the devices of each, which then have names: `1:gpu:0` is rank 1's `gpu:0`. Ranks that are planned have such as
+ *  here. On all ranks. */
+clv_status clv__elsewhere_list(struct clv_ranks *ranks);
+
+/** Does the plan have places on devices of other ranks? */
+bool clv__elsewhere_any(const clv_plan *plan);
+/** Is one end of a transfer here, and the other there? */
+bool clv__elsewhere_sends(const clv_run *run, int transfer);
+bool clv__elsewhere_receives(const clv_run *run, int transfer);
+/** Bytes of values that the devices of a rank send to those of others in a step, heads included. */
+int64_t clv__elsewhere_bytes(const clv_plan *plan, int rank);
+
+/** Values of a run to and from devices of other ranks; *out is NULL where its plan has none there. */
+clv_status clv__between_create(clv_run *run, clv__between **out);
+/** Nothing of the run is under way. NULL is fine. */
+void clv__between_destroy(clv__between *between);
+/** A worker, about to write over what it sent in the slot's last step: wait until that has left. */
+clv_status clv__between_free(clv__between *between, int slot, int transfer);
+/** It lies in staging memory when the event, taken, says so; NULL: it has no bytes. */
+void clv__between_post(clv__between *between, const clv__executor *executor, int slot, int transfer,
+                       clv__bevent *event);
+/** Wait until a value has come to the staging memory that its sender has here. */
+clv_status clv__between_await(clv__between *between, const clv__executor *executor, int slot, int transfer);
+
+/** What other ranks hold of a session is told to rank 0, where it can be read. On all ranks, in one order. */
+clv_status clv__elsewhere_gather(clv_session *session);
+
+#endif
