@@ -49,6 +49,10 @@ static clv_status add_devices(clv_runtime *runtime, int rank, told_list *list) {
         of->name[sizeof of->name - 1] = of->label[sizeof of->label - 1] = 0;
         of->info.name = of->name;
         of->info.label = of->label;
+        const uint32_t alignment = of->info.alignment_bytes;
+        if (alignment & (alignment - 1) || !of->info.max_work_group || !*of->name)
+            CLV_FAIL(clv__runtime_error_of(runtime), CLV_E_FORMAT, "rank %d tells of a device that cannot be",
+                     rank);
         CLV_TRY(clv__device_add_elsewhere(runtime, rank, &of->info));
     }
     return CLV_OK;
@@ -87,13 +91,13 @@ clv_status clv__elsewhere_list(clv_ranks *ranks) {
     clv_status status = CLV_OK;
     if (!lists)
         CLV_FAIL(clv__runtime_error_of(ranks->runtime), CLV_E_HOST_MEMORY, "no host memory for ranks");
-    ranks->runtime->rank = ranks->place.rank;
     tell_own(ranks->runtime, &lists[0]);
+    if (ranks->engine) ranks->runtime->rank = ranks->place.rank;
     if (ranks->engine)
         status = swap_lists(ranks, &lists[0], &lists[1]);
     else
-        for (int r = 0; status == CLV_OK && r < ranks->place.size; r++)
-            if (r != ranks->place.rank) status = add_devices(ranks->runtime, r, &lists[0]);
+        for (int r = 1; status == CLV_OK && r < ranks->place.size; r++) // all are planned from rank 0
+            status = add_devices(ranks->runtime, r, &lists[0]);
     free(lists);
     return status;
 }
