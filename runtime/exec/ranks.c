@@ -121,6 +121,22 @@ clv_status clv__ranks_agree(clv_ranks *ranks, void *data, size_t bytes) {
     return CLV_OK;
 }
 
+clv_status clv__ranks_collect(clv_ranks *ranks, const void *data, size_t bytes, void *all) {
+    clv__message message;
+    if (ranks->place.rank != 0) {
+        CLV_TRY(clv__ranks_send(ranks, 0, CLV__TAG_CONTROL, data, bytes, &message));
+        return clv__ranks_await(ranks, &message, 1, NULL);
+    }
+    memcpy(all, data, bytes);
+    for (int from = 1; from < ranks->place.size; from++) {
+        char *to = (char *)all + (size_t)from * bytes;
+        CLV_TRY(clv__ranks_receive(ranks, from, CLV__TAG_CONTROL, to, bytes, &message));
+        CLV_TRY(clv__ranks_await(ranks, &message, 1, NULL));
+        if (message.bytes != bytes) return broken(ranks, from, "it is of another length than was agreed");
+    }
+    return CLV_OK;
+}
+
 // ---- joining ----------------------------------------------------------------------------------------------
 
 static clv_status greet(clv_ranks *ranks, int other) {
@@ -255,6 +271,7 @@ void clv_ranks_destroy(clv_ranks *ranks) {
         return;
     }
     pthread_mutex_destroy(&ranks->lock);
+    free(ranks->shares);
     free(ranks);
 }
 

@@ -25,6 +25,7 @@ struct clv_ranks {
     void *self;
     clv__transport_place place;
     bool layered;                        // layers are on devices of several ranks: each sees the whole batch
+    double *shares;                      // of each batch, by rank; owned. NULL: equal
     double patience;                     // seconds without a beat
     struct clv__beats *beats;            // NULL: one rank
     atomic_bool wants_stop, agreed_stop; // asked for here; as all of them know after a step
@@ -56,6 +57,9 @@ void clv__ranks_pause(int looks);
 
 /** What rank 0 says is what all have: `bytes` of it. On every rank, in one order, by one thread. */
 clv_status clv__ranks_agree(clv_ranks *ranks, void *data, size_t bytes);
+
+/** What each rank says is told to rank 0: `bytes` of each, by rank. On every rank, in one order, by one thread. */
+clv_status clv__ranks_collect(clv_ranks *ranks, const void *data, size_t bytes, void *all);
 
 /** This rank ends with a sentence, which the others are told. */
 void clv__ranks_fail(clv_ranks *ranks, const char *sentence);

@@ -93,5 +93,6 @@ clv_loader_config clv__labels_loader(const clv_train_config *config, int64_t epo
                                .epoch = epoch,
                                .index = index,
                                .rank = shared ? config->ranks->place.rank : 0,
-                               .ranks = shared ? config->ranks->place.size : 0};
+                               .ranks = shared ? config->ranks->place.size : 0,
+                               .rank_shares = shared ? config->ranks->shares : NULL};
 }

@@ -31,6 +31,8 @@ static clv_status time_training(const clv__timing *t, const char *spec, int64_t 
     char *place = NULL;
     CLV_TRY(clv__measured_place(runtime, &one.placement, spec, &place));
     one.gradients = NULL;
+    one.ranks = NULL;
+    one.sync_batch_norm = one.bf16_compress = false;
     clv__step step = {0};
     clv_session *session = NULL;
     clv_status status = clv_device_find(runtime, spec, &one.device);
@@ -44,6 +46,12 @@ static clv_status time_training(const clv__timing *t, const char *spec, int64_t 
     if (status == CLV_OK) clv__measured_end(&used);
     free(place);
     return status;
+}
+
+clv_status clv__measure_alone(clv_runtime *runtime, const clv_train_config *config, int64_t batch,
+                              double *seconds) {
+    const clv__timing t = {.runtime = runtime, .config = config, .seconds = time_training};
+    return time_training(&t, clv_device_info_get(config->device)->name, batch, seconds);
 }
 
 clv_status clv__measure_shares(clv_runtime *runtime, const clv_train_config *config, double *shares,

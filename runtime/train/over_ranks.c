@@ -3,6 +3,8 @@
 // in step.c, what is exchanged in exec/exchange.c.
 #include <ctype.h>
 #include <inttypes.h>
+#include <math.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "base/number.h"
@@ -30,12 +32,11 @@ static bool names_rank(const char *device) {
     return digits > 0 && *colon == ':' && isalpha((unsigned char)colon[1]);
 }
 
-/** Does a placement put layers on devices of ranks? */
-static bool names_ranks(const clv_placement *placement) {
+void clv__ranks_look(const clv_train_config *config) {
     bool any = false;
-    for (const char *at = placement->place; at && (at = strchr(at, '=')) != NULL; at++)
+    for (const char *at = config->placement.place; at && (at = strchr(at, '=')) != NULL; at++)
         any |= names_rank(at + 1);
-    return any;
+    if (config->ranks) config->ranks->layered = any;
 }
 
 clv_status clv__ranks_place(clv_trainer *trainer, clv_train_config *config) {
@@ -67,6 +68,58 @@ static clv_status check_layered(clv__error *error, const clv_train_config *confi
     return CLV_OK;
 }
 
+/** Shares in proportion to speed: rank 0 hears how long each takes, and tells. */
+static clv_status measure(const clv_trainer *trainer, const clv_train_config *config, double *shares) {
+    clv_ranks *ranks = config->ranks;
+    const int size = ranks->place.size;
+    double seconds = 0, sum = 0;
+    CLV_TRY(clv__measure_alone(trainer->runtime, config, (config->batch + size - 1) / size, &seconds));
+    const double speed = 1 / (seconds > 1e-9 ? seconds : 1e-9);
+    CLV_TRY(clv__ranks_collect(ranks, &speed, sizeof speed, shares));
+    CLV_TRY(clv__ranks_agree(ranks, shares, (size_t)size * sizeof *shares));
+    for (int i = 0; i < size; i++) sum += shares[i];
+    for (int i = 0; i < size; i++) shares[i] /= sum;
+    return CLV_OK;
+}
+
+/** Whoever takes part gets a sample of a whole batch. */
+static clv_status check_shares(clv__error *error, const clv_train_config *config, const double *shares) {
+    const int size = config->ranks->place.size;
+    double sum = 0;
+    for (int i = 0; i < size; i++) sum += shares[i];
+    for (int i = 0; i < size; i++)
+        if (!(shares[i] > 0) || fabs(sum - 1) > 1e-6 ||
+            !clv__rows_by_shares(config->batch, i, size, shares).counted)
+            CLV_FAIL(error, CLV_E_VALUE,
+                     "rank %d has a share of %g of %" PRId64
+                     " samples: each needs at least one, and all are 1",
+                     i, shares[i], config->batch);
+    return CLV_OK;
+}
+
+clv_status clv__ranks_share(const clv_trainer *trainer, const clv_train_config *config) {
+    clv__error *error = clv__runtime_error_of(trainer->runtime);
+    const bool measures = config->placement.measure_shares && !config->placement.n_replicas;
+    if (!clv__trainer_shares_out(config) || !config->ranks->engine || trainer->replay) return CLV_OK;
+    free(config->ranks->shares);
+    config->ranks->shares = NULL;
+    if (!config->rank_shares && !measures) return CLV_OK;
+    const size_t size = (size_t)config->ranks->place.size;
+    double *shares = clv__alloc(size, sizeof *shares);
+    if (!shares) CLV_FAIL(error, CLV_E_HOST_MEMORY, "no memory for a trainer");
+    clv_status status = CLV_OK;
+    if (config->rank_shares)
+        memcpy(shares, config->rank_shares, size * sizeof *shares);
+    else
+        status = measure(trainer, config, shares);
+    if (status == CLV_OK) status = check_shares(error, config, shares);
+    if (status == CLV_OK)
+        config->ranks->shares = shares;
+    else
+        free(shares);
+    return status;
+}
+
 clv_status clv__ranks_gather(const clv_trainer *trainer) {
     const clv_train_config *config = trainer->config;
     return config->ranks && config->ranks->layered ? clv__elsewhere_gather(trainer->session) : CLV_OK;
@@ -74,6 +127,9 @@ clv_status clv__ranks_gather(const clv_trainer *trainer) {
 
 clv_status clv__ranks_check(clv_runtime *runtime, const clv_train_config *config) {
     clv__error *error = clv__runtime_error_of(runtime);
+    if (!config->ranks && (config->sync_batch_norm || config->bf16_compress))
+        CLV_FAIL(error, CLV_E_VALUE, "%s is of several ranks, and there are none",
+                 config->sync_batch_norm ? "sync_batch_norm" : "bf16_compress");
     if (!config->ranks) return CLV_OK;
     const int size = config->ranks->place.size;
     clv__target_loss losses[CLV_MAX_PORTS];
@@ -86,8 +142,16 @@ clv_status clv__ranks_check(clv_runtime *runtime, const clv_train_config *config
                      "how fast %.40s is was not measured, since it is another rank's: say where layers are, "
                      "--place 'layer4*=1:gpu:0'",
                      config->placement.devices[i]);
-    config->ranks->layered = names_ranks(&config->placement);
+    clv__ranks_look(config);
     if (config->ranks->layered) return check_layered(error, config);
+    if (config->sync_batch_norm && (config->placement.n_replicas || config->micro_batches > 1))
+        CLV_FAIL(error, CLV_E_UNSUPPORTED,
+                 "sync_batch_norm takes the statistics of one part of the batch on each rank: it does not go "
+                 "together with %s",
+                 config->placement.n_replicas ? "replicas" : "micro-batches");
+    if (config->sync_batch_norm && config->recompute)
+        CLV_FAIL(error, CLV_E_UNSUPPORTED,
+                 "with sync_batch_norm what is computed again would be exchanged again: leave recompute out");
     if (config->batch < size)
         CLV_FAIL(error, CLV_E_VALUE, "a batch of %" PRId64 " samples for %d ranks, each needs at least one",
                  config->batch, size);
@@ -125,10 +189,11 @@ static void describe(const clv_train_config *config, const clv_trainer *trainer,
     clv__format(text, bytes,
                 "model %.100s (%016" PRIx64 "), data %016" PRIx64 ", batch %" PRId64 ", steps %" PRId64
                 ", seed %" PRIu64 ", lr %.9g, optimizer %d, precision %d, micro-batches %" PRId64
-                ", epoch %" PRId64 ", step %" PRId64,
+                ", bf16_compress %d, sync_batch_norm %d, epoch %" PRId64 ", step %" PRId64,
                 config->model->name, shapes, data, config->batch, trainer->steps, config->seed, config->lr,
                 (int)config->optimizer.kind, (int)config->precision, config->micro_batches,
-                trainer->position.epoch, trainer->position.step);
+                (int)config->bf16_compress, (int)config->sync_batch_norm, trainer->position.epoch,
+                trainer->position.step);
 }
 
 clv_status clv__ranks_compare(const clv_train_config *config, const clv_trainer *trainer) {

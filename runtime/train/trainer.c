@@ -254,6 +254,7 @@ static clv_status build(clv_trainer *trainer, clv_train_config *config) {
     CLV_TRY(clv__ranks_place(trainer, config));
     CLV_TRY(choose_devices(trainer, config));
     CLV_TRY(choose_place(trainer, config));
+    CLV_TRY(clv__ranks_share(trainer, config));
     CLV_TRY(
         clv_session_create(trainer->runtime, &(clv_session_config){.seed = config->seed}, &trainer->session));
     trainer->session->ranks = config->ranks;

@@ -32,7 +32,7 @@ typedef struct party {
     clv_train_result result;
     size_t state_bytes;
     int64_t sent, told_bytes; // by the exchange; as the plan tells, of a whole batch
-    size_t exchange_steps;
+    int64_t rows;             // that it computes of a whole batch
     bool tells;
 } party;
 
@@ -99,8 +99,9 @@ static void train(party *p) {
     if (trainer && (p->status == CLV_OK || p->status == CLV_E_INTERRUPTED))
         read_parameters(clv_trainer_info_get(trainer).session, p);
     if (trainer && p->config.ranks)
-        p->told_bytes = clv__exchange_bytes(clv_trainer_info_get(trainer).plan, p->config.ranks->place.rank,
-                                            p->config.ranks->place.size, 0);
+        p->told_bytes = clv_ranks_step_bytes(p->config.ranks, clv_trainer_info_get(trainer).plan);
+    if (trainer && trainer->step[CLV__FULL].graph)
+        p->rows = clv_tensor_shape(trainer->step[CLV__FULL].fed[0]).dims[0];
     clv_trainer_destroy(trainer);
 }
 
@@ -347,6 +348,98 @@ static void test_layers_over_ranks(void **state) {
     }
 }
 
+/** With statistics of the whole batch ranks train as one process with all of it; without, they do not. */
+static void test_batch_norm_over_ranks(void **state) {
+    (void)state;
+    for (int c = 0; c < 3; c++) {
+        const int n = c == 2 ? 3 : 4;
+        clv_train_config config = config_of(&small_model,
+                                            c == 1 ? (clv_optimizer_config){.clip_norm = 0.1f}
+                                                   : (clv_optimizer_config){.momentum = 0.9f},
+                                            c == 1 ? CLV_PRECISION_MIXED : CLV_PRECISION_F32);
+        config.steps = 4; // whole batches: rounding grows later
+        config.test = NULL;
+        config.lr = 1e-3;
+        const party *one = run_one(1, &config);
+        for (int sync = 0; sync < 2; sync++) {
+            config.sync_batch_norm = sync;
+            prepare(n, &config);
+            run_ranks(n);
+            for (int i = 0; i < n; i++) {
+                double losses = 0, numbers = 0;
+                assert_status(parties[i].status, CLV_OK, parties[i].runtime);
+                if (!sync && i) continue; // has no running statistics
+                assert_int_equal(parties[i].n_numbers, one->n_numbers);
+                for (int k = 0; k < one->n_losses; k++)
+                    losses = fmax(losses, fabs(parties[i].losses[k] - one->losses[k]));
+                for (int k = 0; k < one->n_numbers; k++) // running statistics too
+                    numbers = fmax(numbers, fabs((double)(parties[i].numbers[k] - one->numbers[k])));
+                assert_true(sync ? losses < 1e-5 && numbers < 1e-5 : losses > 1e-4 && numbers > 1e-4);
+            }
+        }
+    }
+    clv_train_config config = config_of(&small_model, (clv_optimizer_config){0}, CLV_PRECISION_F32);
+    config.sync_batch_norm = true;
+    config.micro_batches = 2;
+    prepare(2, &config);
+    run_ranks(2);
+    assert_status(parties[0].status, CLV_E_UNSUPPORTED, parties[0].runtime);
+    assert_holds(parties[0].sentence, "does not go together with micro-batches");
+}
+
+/** Unequal parts of a batch, given and measured: the losses of one process with all of it. */
+static void test_shares_of_ranks(void **state) {
+    (void)state;
+    static const double given[] = {0.5, 0.125, 0.375}, wrong[] = {0.5, 0.01, 0.49};
+    clv_train_config config = config_of(&small_plain, (clv_optimizer_config){0}, CLV_PRECISION_F32);
+    config.test = NULL;
+    const party *one = run_one(1, &config);
+    for (int measured = 0; measured < 2; measured++) {
+        config.rank_shares = measured ? NULL : given;
+        config.placement.measure_shares = measured;
+        prepare(3, &config);
+        run_ranks(3);
+        for (int i = 0; i < 3; i++) {
+            assert_status(parties[i].status, CLV_OK, parties[i].runtime);
+            assert_same(&parties[i], &parties[0]);
+            for (int k = 0; k < one->n_losses; k++)
+                assert_true(fabs(parties[i].losses[k] - one->losses[k]) < 1e-5);
+            if (!measured) assert_int_equal(parties[i].rows, (int64_t)(16 * given[i]));
+        }
+        assert_int_equal(parties[0].rows + parties[1].rows + parties[2].rows, 16);
+    }
+    config.rank_shares = wrong;
+    prepare(3, &config);
+    run_ranks(3);
+    assert_status(parties[0].status, CLV_E_VALUE, parties[0].runtime);
+    assert_holds(parties[0].sentence, "rank 1 has a share of 0.01 of 16 samples");
+}
+
+/** Gradients as bf16: half the bytes, one set of weights, and nearly the losses. */
+static void test_gradients_as_bf16(void **state) {
+    (void)state;
+    clv_train_config config = config_of(&wide, (clv_optimizer_config){.kind = CLV_ADAM}, CLV_PRECISION_F32);
+    double last[2];
+    int64_t told[2];
+    config.test = NULL;
+    config.epochs = 5;
+    for (int bf16 = 0; bf16 < 2; bf16++) {
+        config.bf16_compress = bf16;
+        prepare(3, &config);
+        run_ranks(3);
+        for (int i = 0; i < 3; i++) {
+            assert_status(parties[i].status, CLV_OK, parties[i].runtime);
+            assert_same(&parties[i], &parties[0]);
+        }
+        assert_int_equal(parties[1].sent % parties[1].told_bytes, 0);
+        last[bf16] = parties[0].losses[parties[0].n_losses - 1];
+        told[bf16] = parties[1].told_bytes;
+    }
+    assert_true(told[1] <= told[0] / 2 + 2 * 2 * (int64_t)sizeof(clv__exchange_head));
+    assert_true(fabs(last[1] - last[0]) < 0.01 * last[0]);
+    assert_true(last[1] != last[0]);
+}
+
 /** What a rank sends is what the plan tells, and no more than twice its (N-1)/N part of the parameters and a little for heads. */
 static void test_bytes_are_as_planned(void **state) {
     (void)state;
@@ -361,6 +454,72 @@ static void test_bytes_are_as_planned(void **state) {
         assert_int_equal(parties[i].sent, 3 * parties[i].told_bytes);
         assert_same(&parties[i], &parties[0]);
     }
+    if (!has_devices(2)) return;
+    config.placement.place = "*=cpu:0,fc=1:cpu:1";
+    prepare(2, &config);
+    run_ranks(2);
+    for (int i = 0; i < 2; i++) {
+        assert_status(parties[i].status, CLV_OK, parties[i].runtime);
+        assert_int_equal(parties[i].sent, 3 * parties[i].told_bytes);
+        // rank 0 sends what fc reads, 16 samples of 36 numbers, rank 1 its gradient; with heads, and the loss
+        assert_in_range(parties[i].told_bytes, 16 * 36 * 4, 16 * 36 * 4 + 400);
+    }
+}
+
+/** Of layers over ranks: stopped, and continued by the same ranks, and by one process with all layers on one device. */
+static void test_layers_go_on_from_a_checkpoint(void **state) {
+    (void)state;
+    char checkpoint[512];
+    snprintf(checkpoint, sizeof checkpoint, "%s/train_ranks_layers.checkpoint", folder);
+    if (!has_devices(2)) skip();
+    clv_train_config config =
+        config_of(&small_model, (clv_optimizer_config){.kind = CLV_ADAM}, CLV_PRECISION_F32);
+    config.test = NULL;
+    config.placement.place = "*=0:cpu:0,fc=1:cpu:0";
+    prepare(2, &config);
+    run_ranks(2);
+    const party whole = parties[0];
+    config.checkpoint = checkpoint;
+    prepare(2, &config);
+    parties[1].stops_at = 6; // asked of one rank, done by both
+    run_ranks(2);
+    const int64_t stopped = parties[0].result.steps;
+    assert_in_range(stopped, 6, 8);
+    for (int i = 0; i < 2; i++) {
+        assert_status(parties[i].status, CLV_E_INTERRUPTED, parties[i].runtime);
+        assert_int_equal(parties[i].result.steps, stopped);
+    }
+    config.checkpoint = NULL;
+    config.resume = checkpoint;
+    prepare(2, &config);
+    run_ranks(2);
+    for (int i = 0; i < 2; i++) {
+        assert_status(parties[i].status, CLV_OK, parties[i].runtime);
+        assert_memory_equal(parties[i].losses, whole.losses + stopped,
+                            (size_t)parties[i].n_losses * sizeof *whole.losses);
+    }
+    assert_memory_equal(parties[0].numbers, whole.numbers, sizeof whole.numbers);
+    config.placement.place = NULL;
+    const party *one = run_one(1, &config);
+    assert_memory_equal(one->numbers, whole.numbers, sizeof whole.numbers);
+    unlink(checkpoint);
+}
+
+/** What does not go together with layers over ranks is refused, and so is a device that the rank has not. */
+static void test_layers_that_cannot_be(void **state) {
+    (void)state;
+    static const char *const replicas[] = {"host"};
+    clv_train_config config = config_of(&small_plain, (clv_optimizer_config){0}, CLV_PRECISION_F32);
+    config.placement = (clv_placement){.place = "*=1:host", .replicas = replicas, .n_replicas = 1};
+    prepare(2, &config);
+    run_ranks(2);
+    assert_status(parties[0].status, CLV_E_UNSUPPORTED, parties[0].runtime);
+    assert_holds(parties[0].sentence, "do not go together with replicas");
+    config.placement = (clv_placement){.place = "*=1:gpu:7"};
+    prepare(2, &config);
+    run_ranks(2);
+    assert_status(parties[0].status, CLV_E_NOT_FOUND, parties[0].runtime);
+    assert_holds(parties[0].sentence, "there is no device '1:gpu:7'");
 }
 
 /** A checkpoint of four ranks goes on with four to the same bits, with two and with one to the same losses but for rounding. */
@@ -520,8 +679,13 @@ int main(int argc, char **argv) {
         cmocka_unit_test(test_ranks_have_the_bits_of_replicas),
         cmocka_unit_test(test_resnet_has_the_bits_of_replicas),
         cmocka_unit_test(test_layers_over_ranks),
+        cmocka_unit_test(test_batch_norm_over_ranks),
+        cmocka_unit_test(test_shares_of_ranks),
+        cmocka_unit_test(test_gradients_as_bf16),
         cmocka_unit_test(test_bytes_are_as_planned),
         cmocka_unit_test(test_a_checkpoint_goes_on_with_others),
+        cmocka_unit_test(test_layers_go_on_from_a_checkpoint),
+        cmocka_unit_test(test_layers_that_cannot_be),
         cmocka_unit_test(test_patience_is_the_first_ranks),
         cmocka_unit_test(test_a_lost_rank_ends_all),
         cmocka_unit_test(test_ranks_that_differ_are_refused),
