@@ -11,7 +11,6 @@
 #include <string.h>
 #include <xxhash.h>
 
-#include "exec/elsewhere.h"
 #include "exec/ranks.h"
 #include "exec/session.h"
 #include "tensor/half.h"
@@ -310,7 +309,9 @@ static clv_status exchange_step(clv__exchange *exchange, int64_t ticket) {
             b.n++;
         CLV_TRY(gather(&b));
         CLV_TRY(exchange_bucket(&b, &stop));
-        if (b.number == exchange->n_buckets - 1 && stop) atomic_store(&exchange->ranks->agreed_stop, true);
+        long long none = 0;
+        if (b.number == exchange->n_buckets - 1 && stop)
+            atomic_compare_exchange_strong(&exchange->ranks->stop_seen, &none, ticket + 1);
         tell_arrived(&b);
     }
     return CLV_OK;
@@ -504,9 +505,4 @@ int64_t clv__exchange_bytes(const clv_plan *plan, int rank, int size, size_t buc
     }
     free(items);
     return size > 1 ? bytes : 0;
-}
-
-int64_t clv_ranks_step_bytes(const clv_ranks *ranks, const clv_plan *plan) {
-    return clv__exchange_bytes(plan, ranks->place.rank, ranks->place.size, 0) +
-           clv__elsewhere_bytes(plan, ranks->place.rank);
 }

@@ -29,6 +29,7 @@ struct clv_ranks {
     double patience;                     // seconds without a beat
     struct clv__beats *beats;            // NULL: one rank
     atomic_bool wants_stop, agreed_stop; // asked for here; as all of them know after a step
+    atomic_llong stop_seen;              // one more than the run's step in which it was told; 0: not yet
     atomic_llong step, sent_bytes;       // of the training; of exchanges so far
     pthread_mutex_t lock;                // guards what follows
     bool over;                           // a rank is lost, or failed, and so nothing goes on
