@@ -108,7 +108,8 @@ static const clv_device *device_of(const clv_plan *plan, int value) {
     return plan->places[plan->values[value].place].device;
 }
 
-bool clv__elsewhere_any(const clv_plan *plan) {
+/** Does the plan have places on devices of other ranks? */
+static bool any_elsewhere(const clv_plan *plan) {
     for (int i = 0; i < plan->n_places; i++)
         if (plan->places[i].device->elsewhere) return true;
     return false;
@@ -130,7 +131,8 @@ bool clv__elsewhere_receives(const clv_run *run, int transfer) {
            !device_of(run->plan, at->to)->elsewhere;
 }
 
-int64_t clv__elsewhere_bytes(const clv_plan *plan, int rank) {
+/** Bytes of values that the devices of a rank send to those of others in a step, heads included. */
+static int64_t elsewhere_bytes(const clv_plan *plan, int rank) {
     int64_t bytes = 0;
     for (size_t i = 0; i < plan->n_transfers; i++) {
         const clv__transfer *at = &plan->transfers[i];
@@ -142,14 +144,20 @@ int64_t clv__elsewhere_bytes(const clv_plan *plan, int rank) {
     return bytes;
 }
 
+int64_t clv_ranks_step_bytes(const clv_ranks *ranks, const clv_plan *plan) {
+    return clv__exchange_bytes(plan, ranks->place.rank, ranks->place.size, 0) +
+           elsewhere_bytes(plan, ranks->place.rank);
+}
+
 // ---- a run ------------------------------------------------------------------------------------------------
 
 /** A value on its way to another rank: a head, and what lies in staging memory. */
 typedef struct letter {
     bool busy;
-    int transfer, slot;
+    int transfer;
     int64_t ticket;
-    const clv__executor *executor;
+    clv_device *device; // of which it comes
+    const char *staged;
     clv__bevent *event;
     clv__exchange_head head;
     clv__message messages[2];
@@ -189,7 +197,7 @@ static clv_status post(clv__between *between, letter *at) {
     const clv__transfer *transfer = &plan->transfers[at->transfer];
     clv_ranks *ranks = between->ranks;
     const int to = device_of(plan, transfer->to)->rank;
-    clv_device *device = at->executor->device;
+    clv_device *device = at->device;
     clv_status status = at->event ? clv__device_wait(device, at->event, clv__plan_error(plan)) : CLV_OK;
     device->backend->event_destroy(at->event);
     at->event = NULL;
@@ -201,8 +209,7 @@ static clv_status post(clv__between *between, letter *at) {
     CLV_TRY(clv__ranks_send(ranks, to, CLV__TAG_VALUES + at->transfer, &at->head, sizeof at->head,
                             &at->messages[0]));
     if (!transfer->bytes) return CLV_OK;
-    return clv__ranks_send(ranks, to, CLV__TAG_VALUES + at->transfer,
-                           clv__staged_outputs(at->executor, at->slot) + transfer->staged_at, transfer->bytes,
+    return clv__ranks_send(ranks, to, CLV__TAG_VALUES + at->transfer, at->staged, transfer->bytes,
                            &at->messages[1]);
 }
 
@@ -272,14 +279,14 @@ clv_status clv__between_free(clv__between *between, int slot, int transfer) {
 }
 
 void clv__between_post(clv__between *between, const clv__executor *executor, int slot, int transfer,
-                       clv__bevent *event) {
+                       const char *staged, clv__bevent *event) {
     letter *at = letter_of(between, slot, transfer);
     pthread_mutex_lock(&between->lock);
     *at = (letter){.busy = true,
                    .transfer = transfer,
-                   .slot = slot,
                    .ticket = executor->steps[slot].ticket,
-                   .executor = executor,
+                   .device = executor->device,
+                   .staged = staged,
                    .event = event};
     if (between->last)
         between->last->next = at;
@@ -290,27 +297,32 @@ void clv__between_post(clv__between *between, const clv__executor *executor, int
     pthread_mutex_unlock(&between->lock);
 }
 
-clv_status clv__between_await(clv__between *between, const clv__executor *executor, int slot, int transfer) {
-    const clv_plan *plan = between->run->plan;
-    const clv__transfer *at = &plan->transfers[transfer];
-    const clv__executor *sender = &between->run->executors[plan->values[at->from].place];
-    clv_ranks *ranks = between->ranks;
-    const int from = sender->device->rank, tag = CLV__TAG_VALUES + transfer;
-    clv__exchange_head came = {0};
-    clv__message messages[2] = {{0}, {0}};
-    CLV_TRY(clv__ranks_receive(ranks, from, tag, &came, sizeof came, &messages[0]));
-    if (at->bytes)
-        CLV_TRY(clv__ranks_receive(ranks, from, tag, clv__staged_outputs(sender, slot) + at->staged_at,
-                                   at->bytes, &messages[1]));
-    CLV_TRY(clv__ranks_await(ranks, messages, 2, NULL));
-    const clv__exchange_head wanted = head_for(between, from, transfer, executor->steps[slot].ticket);
-    const char *fault = clv__exchange_fault(&wanted, &came, messages[0].bytes + messages[1].bytes);
-    if (!fault) return CLV_OK;
+/** A message that is none of this transfer's ends all ranks. */
+static clv_status refuse(const clv__between *between, int from, const char *fault) {
     char sentence[400];
     snprintf(sentence, sizeof sentence, "a message of rank %d in step %lld %s", from,
-             (long long)atomic_load(&ranks->step) + 1, fault);
-    clv__ranks_end(ranks, true, sentence);
-    return clv__ranks_status(ranks);
+             (long long)atomic_load(&between->ranks->step) + 1, fault);
+    clv__ranks_end(between->ranks, true, sentence);
+    return clv__ranks_status(between->ranks);
+}
+
+clv_status clv__between_await(clv__between *between, const clv__executor *executor, int slot, int transfer,
+                              char *staged) {
+    const clv_plan *plan = between->run->plan;
+    const clv__transfer *at = &plan->transfers[transfer];
+    clv_ranks *ranks = between->ranks;
+    const int from = device_of(plan, at->from)->rank, tag = CLV__TAG_VALUES + transfer;
+    clv__exchange_head came = {0};
+    clv__message message;
+    CLV_TRY(clv__ranks_receive(ranks, from, tag, &came, sizeof came, &message));
+    CLV_TRY(clv__ranks_await(ranks, &message, 1, NULL));
+    const clv__exchange_head wanted = head_for(between, from, transfer, executor->steps[slot].ticket);
+    const char *fault = clv__exchange_fault(&wanted, &came, message.bytes + at->bytes);
+    if (fault) return refuse(between, from, fault);
+    if (!at->bytes) return CLV_OK;
+    CLV_TRY(clv__ranks_receive(ranks, from, tag, staged, at->bytes, &message));
+    CLV_TRY(clv__ranks_await(ranks, &message, 1, NULL));
+    return message.bytes == at->bytes ? CLV_OK : refuse(between, from, "is cut");
 }
 
 // ---- making and unmaking ----------------------------------------------------------------------------------
@@ -329,7 +341,7 @@ static uint64_t digest_of(const clv_plan *plan) {
 
 clv_status clv__between_create(clv_run *run, clv__between **out) {
     *out = NULL;
-    if (!clv__elsewhere_any(run->plan)) return CLV_OK;
+    if (!any_elsewhere(run->plan)) return CLV_OK;
     clv__error *error = clv__plan_error(run->plan);
     if (!run->session->ranks || !run->session->ranks->engine)
         CLV_FAIL(error, CLV_E_STATE,
@@ -361,7 +373,7 @@ void clv__between_destroy(clv__between *between) {
     if (between->started) pthread_join(between->thread, NULL);
     for (size_t i = 0; i < CLV__SLOTS * between->run->plan->n_transfers; i++)
         if (between->letters[i].event)
-            between->letters[i].executor->device->backend->event_destroy(between->letters[i].event);
+            between->letters[i].device->backend->event_destroy(between->letters[i].event);
     if (atomic_load(&between->ranks->is_over)) // messages that were begun may be looked at still
         clv__leave(between->letters);
     else
@@ -369,34 +381,4 @@ void clv__between_destroy(clv__between *between) {
     pthread_cond_destroy(&between->changed);
     pthread_mutex_destroy(&between->lock);
     free(between);
-}
-
-// ---- what a session keeps ---------------------------------------------------------------------------------
-
-static clv_status gather_one(clv_session *session, int index, void *data) {
-    clv_ranks *ranks = session->ranks;
-    const clv__kept *kept = &session->kept[index];
-    const int owner = rank_of(clv_session_get(session, index).device);
-    if (owner == 0 || (owner != ranks->place.rank && ranks->place.rank != 0)) return CLV_OK;
-    if (owner == ranks->place.rank) {
-        CLV_TRY(clv_session_read(session, index, data, kept->memory.bytes));
-        return send(ranks, 0, data, kept->memory.bytes);
-    }
-    CLV_TRY(receive(ranks, owner, data, kept->memory.bytes));
-    return clv_session_write(session, index, data, kept->memory.bytes);
-}
-
-clv_status clv__elsewhere_gather(clv_session *session) {
-    size_t most = 0;
-    for (size_t i = 0; i < session->n_kept; i++)
-        if (session->kept[i].memory.bytes > most) most = session->kept[i].memory.bytes;
-    void *data = clv__alloc(1, most + 1);
-    if (!data)
-        CLV_FAIL(clv__runtime_error_of(session->runtime), CLV_E_HOST_MEMORY,
-                 "no host memory for what other ranks hold");
-    clv_status status = CLV_OK;
-    for (size_t i = 0; i < session->n_kept && status == CLV_OK; i++)
-        status = gather_one(session, (int)i, data);
-    free(data);
-    return status;
 }

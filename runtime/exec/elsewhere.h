@@ -12,13 +12,9 @@ typedef struct clv__between clv__between;
  *  here. On all ranks. */
 clv_status clv__elsewhere_list(struct clv_ranks *ranks);
 
-/** Does the plan have places on devices of other ranks? */
-bool clv__elsewhere_any(const clv_plan *plan);
 /** Is one end of a transfer here, and the other there? */
 bool clv__elsewhere_sends(const clv_run *run, int transfer);
 bool clv__elsewhere_receives(const clv_run *run, int transfer);
-/** Bytes of values that the devices of a rank send to those of others in a step, heads included. */
-int64_t clv__elsewhere_bytes(const clv_plan *plan, int rank);
 
 /** Values of a run to and from devices of other ranks; *out is NULL where its plan has none there. */
 clv_status clv__between_create(clv_run *run, clv__between **out);
@@ -28,11 +24,9 @@ void clv__between_destroy(clv__between *between);
 clv_status clv__between_free(clv__between *between, int slot, int transfer);
 /** It lies in staging memory when the event, taken, says so; NULL: it has no bytes. */
 void clv__between_post(clv__between *between, const clv__executor *executor, int slot, int transfer,
-                       clv__bevent *event);
-/** Wait until a value has come to the staging memory that its sender has here. */
-clv_status clv__between_await(clv__between *between, const clv__executor *executor, int slot, int transfer);
-
-/** What other ranks hold of a session is told to rank 0, where it can be read. On all ranks, in one order. */
-clv_status clv__elsewhere_gather(clv_session *session);
+                       const char *staged, clv__bevent *event);
+/** Wait until a value has come to `staged`, in the staging memory that its sender has here. */
+clv_status clv__between_await(clv__between *between, const clv__executor *executor, int slot, int transfer,
+                              char *staged);
 
 #endif

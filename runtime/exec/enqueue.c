@@ -189,7 +189,8 @@ static clv_status send(clv__executor *executor, int slot, const clv__command *co
         clv__exchange_post(executor->run->exchange, executor, slot, command->transfer,
                            clv__staged_outputs(executor, slot) + transfer->staged_at, event);
     else if (leaves)
-        clv__between_post(executor->run->between, executor, slot, command->transfer, event);
+        clv__between_post(executor->run->between, executor, slot, command->transfer,
+                          clv__staged_outputs(executor, slot) + transfer->staged_at, event);
     else
         tell_sent(executor, slot, command, 1, event);
     return CLV_OK;
@@ -279,7 +280,9 @@ static clv_status receive_from_elsewhere(clv__executor *executor, int slot, cons
     CLV_TRY(clv__activity_pause(&executor->activity[slot], executor->device, error_of(executor)));
     CLV_TRY(executor->device->backend->flush(executor->device->open, error_of(executor)));
     atomic_store(&executor->waits, true);
-    clv_status status = clv__between_await(executor->run->between, executor, slot, command->transfer);
+    clv_status status =
+        clv__between_await(executor->run->between, executor, slot, command->transfer,
+                           clv__staged_outputs(sender, slot) + transfer_of(executor, command)->staged_at);
     atomic_store(&executor->waits, false);
     if (status != CLV_OK || !transfer_of(executor, command)->bytes) return status;
     return write_received(executor, slot, command, sender);

@@ -61,9 +61,6 @@ void clv__ranks_look(const clv_train_config *config);
 clv_status clv__ranks_place(clv_trainer *trainer, clv_train_config *config);
 /** Shares of each batch for the ranks: given, or measured on all of them at once, a few steps each; equal ones otherwise. On all ranks. */
 clv_status clv__ranks_share(const clv_trainer *trainer, const clv_train_config *config);
-/** Seconds of a step of so many samples by this process alone, as it is set up. */
-clv_status clv__measure_alone(clv_runtime *runtime, const clv_train_config *config, int64_t batch,
-                              double *seconds);
 /** What layers on devices of other ranks have learnt is known on rank 0. On all ranks. */
 clv_status clv__ranks_gather(const clv_trainer *trainer);
 /** Do all ranks train the same? Else CLV_E_VALUE, with what differs. */

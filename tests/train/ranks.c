@@ -484,7 +484,7 @@ static void test_layers_go_on_from_a_checkpoint(void **state) {
     parties[1].stops_at = 6; // asked of one rank, done by both
     run_ranks(2);
     const int64_t stopped = parties[0].result.steps;
-    assert_in_range(stopped, 6, 8);
+    assert_in_range(stopped, 6, 9);
     for (int i = 0; i < 2; i++) {
         assert_status(parties[i].status, CLV_E_INTERRUPTED, parties[i].runtime);
         assert_int_equal(parties[i].result.steps, stopped);
@@ -536,7 +536,7 @@ static void test_a_checkpoint_goes_on_with_others(void **state) {
     parties[2].stops_at = 6; // asked of one rank, done by all
     run_ranks(4);
     const int64_t stopped = parties[0].result.steps;
-    assert_in_range(stopped, 6, 8);
+    assert_in_range(stopped, 6, 9);
     for (int i = 0; i < 4; i++) {
         assert_status(parties[i].status, CLV_E_INTERRUPTED, parties[i].runtime);
         assert_int_equal(parties[i].result.steps, stopped);
@@ -602,6 +602,25 @@ static void test_a_lost_rank_ends_all(void **state) {
             told += parties[i].tells;
         }
         assert_int_equal(told, 1);
+    }
+}
+
+/** The same where it has some of the layers. */
+static void test_a_lost_rank_ends_layers(void **state) {
+    (void)state;
+    clv_train_config config = config_of(&small_plain, (clv_optimizer_config){0}, CLV_PRECISION_F32);
+    config.epochs = 100;
+    config.test = NULL;
+    config.placement.place = "*=0:host,fc=1:host";
+    for (int lost = 0; lost < 2; lost++) {
+        char part[64];
+        prepare(2, &config);
+        parties[0].patience = parties[1].patience = 2;
+        parties[lost].quits_at = 4;
+        run_ranks(2);
+        snprintf(part, sizeof part, "rank %d of 2 ", lost);
+        assert_status(parties[!lost].status, CLV_E_RANK_LOST, parties[!lost].runtime);
+        assert_holds(parties[!lost].sentence, part);
     }
 }
 
@@ -688,6 +707,7 @@ int main(int argc, char **argv) {
         cmocka_unit_test(test_layers_that_cannot_be),
         cmocka_unit_test(test_patience_is_the_first_ranks),
         cmocka_unit_test(test_a_lost_rank_ends_all),
+        cmocka_unit_test(test_a_lost_rank_ends_layers),
         cmocka_unit_test(test_ranks_that_differ_are_refused),
         cmocka_unit_test(test_foreign_messages_are_refused),
         cmocka_unit_test(test_what_is_missing_is_told),
