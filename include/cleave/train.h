@@ -727,7 +727,7 @@ typedef struct clv_train_config {
     bool sync_batch_norm;
     /** of each batch, for each of several ranks, a sum of 1. NULL: equal, or with placement.measure_shares and without replicas by
      *  measured speed */
-    const double *rank_shares;
+    CLV_ARRAY const double *rank_shares;
     CLV_RESERVED(3);
 } clv_train_config;
 

@@ -45,7 +45,7 @@ struct clv_device {
     clv_device_info info; // strings live in the runtime's arena
     clv__traits traits;
     char name[24];
-    bool elsewhere; // of another rank, `rank`: it stands for it in plans, and computes nothing (exec/elsewhere.c)
+    bool elsewhere; // of another rank, `rank`, which computes (exec/elsewhere.c); in plans it stands for it
     int rank;
     clv__ledger ledger;
     pthread_mutex_t open_lock;

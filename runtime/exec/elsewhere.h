@@ -8,8 +8,8 @@
 struct clv_ranks;
 typedef struct clv__between clv__between;
 
-/** Tell all ranks of the devices of each, which then have names: `1:gpu:0` is rank 1's `gpu:0`. Ranks that are planned have such as
- *  here. On all ranks. */
+/** Tell all ranks of the devices of each, which then have names: `1:gpu:0` is rank 1's `gpu:0`. Ranks that
+ *  are planned have such as here. On all ranks. */
 clv_status clv__elsewhere_list(struct clv_ranks *ranks);
 
 /** Is one end of a transfer here, and the other there? */

@@ -59,7 +59,8 @@ void clv__ranks_pause(int looks);
 /** What rank 0 says is what all have: `bytes` of it. On every rank, in one order, by one thread. */
 clv_status clv__ranks_agree(clv_ranks *ranks, void *data, size_t bytes);
 
-/** What each rank says is told to rank 0: `bytes` of each, by rank. On every rank, in one order, by one thread. */
+/** What each rank says is told to rank 0: `bytes` of each, by rank. On every rank, in one order, by one
+ *  thread. */
 clv_status clv__ranks_collect(clv_ranks *ranks, const void *data, size_t bytes, void *all);
 
 /** This rank ends with a sentence, which the others are told. */

@@ -63,7 +63,8 @@ clv_status clv__session_read_whole(clv_session *session, int index, void *data);
 /** Write this rank's part of a whole. */
 clv_status clv__session_write_part(clv_session *session, int index, const void *whole);
 
-/** What lies on devices of other ranks is told to rank 0, where it can be read. On all ranks, in one order. */
+/** What lies on devices of other ranks is told to rank 0, where it can be read. On all ranks, in one
+ *  order. */
 clv_status clv__session_gather(clv_session *session);
 
 /** Take back the arenas, on every device; and what is kept from number `first` on. */

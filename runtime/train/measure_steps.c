@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// How fast each replica, or rank, trains alone: a few steps of the model on each, for shares to begin with. What
-// follows is adapt.c's.
+// How fast each replica, or rank, trains alone: a few steps of the model on each, for shares to begin with.
+// What follows is adapt.c's.
 #include <inttypes.h>
 #include <math.h>
 #include <stdlib.h>

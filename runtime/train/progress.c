@@ -68,7 +68,7 @@ clv_status clv__training_read(clv__training *loop) {
     position->step++;
     position->index++;
     if (config->ranks) {
-        // of the step that was read, not of one that is under way: so all ranks have handed over the same steps
+        // of the step that was read, not of one under way: so all ranks have handed over the same steps
         const long long seen = atomic_load(&config->ranks->stop_seen);
         if (seen && seen <= waiting.ticket + 1) atomic_store(&config->ranks->agreed_stop, true);
         atomic_store(&config->ranks->step, position->step);

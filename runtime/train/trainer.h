@@ -59,7 +59,8 @@ bool clv__trainer_shares_out(const clv_train_config *config);
 void clv__ranks_look(const clv_train_config *config);
 /** Say in the placement that a device without a rank is rank 0's, as all ranks must plan alike. */
 clv_status clv__ranks_place(clv_trainer *trainer, clv_train_config *config);
-/** Shares of each batch for the ranks: given, or measured on all of them at once, a few steps each; equal ones otherwise. On all ranks. */
+/** Shares of each batch for the ranks: given, or measured on all of them at once, a few steps each; equal
+ *  ones otherwise. On all ranks. */
 clv_status clv__ranks_share(const clv_trainer *trainer, const clv_train_config *config);
 /** What layers on devices of other ranks have learnt is known on rank 0. On all ranks. */
 clv_status clv__ranks_gather(const clv_trainer *trainer);
