@@ -48,6 +48,7 @@ struct clv__bdevice {
     clv__text trace;
     unsigned n_buffers;
     bool cut;
+    bool keeps;  // what is written can be read again: it stands for a device of another rank
     bool driven; // somebody has enqueued:
     pthread_t driver;
 };
@@ -56,6 +57,8 @@ struct clv__bbuffer {
     clv__bdevice *device;
     unsigned number;
     size_t offset, bytes; // in the buffer of that number
+    clv__bbuffer *whole;  // of a part
+    char *kept;           // NULL until something is written
 };
 
 struct clv__bprogram {
@@ -133,6 +136,7 @@ static clv_status open_device(void *state, void *handle, clv__error *error, clv_
     *out = clv__alloc(1, sizeof **out);
     if (!*out) CLV_FAIL(error, CLV_E_HOST_MEMORY, "no host memory for a null device");
     (*out)->model = handle;
+    (*out)->keeps = (*out)->model->backend && !strcmp((*out)->model->backend, "rank");
     pthread_mutex_init(&(*out)->lock, NULL);
     return CLV_OK;
 }
@@ -165,7 +169,8 @@ static clv_status buffer_create(clv__bdevice *device, size_t bytes, clv__error *
     clv__bbuffer *buffer = clv__alloc(1, sizeof *buffer);
     if (!buffer) CLV_FAIL(error, CLV_E_HOST_MEMORY, "no host memory for a buffer");
     pthread_mutex_lock(&device->lock);
-    *buffer = (clv__bbuffer){device, ++device->n_buffers, 0, bytes};
+    *buffer = (clv__bbuffer){.device = device, .number = ++device->n_buffers, .bytes = bytes};
+    buffer->whole = buffer;
     pthread_mutex_unlock(&device->lock);
     *out = buffer;
     return CLV_OK;
@@ -181,12 +186,17 @@ static clv_status buffer_part(clv__bbuffer *parent, size_t offset, size_t bytes,
                  parent->bytes);
     clv__bbuffer *buffer = clv__alloc(1, sizeof *buffer);
     if (!buffer) CLV_FAIL(error, CLV_E_HOST_MEMORY, "no host memory for a buffer");
-    *buffer = (clv__bbuffer){parent->device, parent->number, parent->offset + offset, bytes};
+    *buffer = (clv__bbuffer){.device = parent->device,
+                             .number = parent->number,
+                             .offset = parent->offset + offset,
+                             .bytes = bytes,
+                             .whole = parent->whole};
     *out = buffer;
     return CLV_OK;
 }
 
 static void buffer_destroy(clv__bbuffer *buffer) {
+    if (buffer) free(buffer->kept);
     free(buffer);
 }
 
@@ -218,9 +228,15 @@ static clv_status note_range(clv__bdevice *device, const char *verb, clv__queue 
 static clv_status write_buffer(clv__bdevice *device, clv__queue queue, clv__bbuffer *to, size_t offset,
                                size_t bytes, const void *source, clv__bevent *after, clv__bevent **event,
                                clv__error *error) {
-    (void)source, (void)after;
+    (void)after;
     if (event) *event = NULL;
     CLV_TRY(note_range(device, "write", queue, to, offset, bytes, error));
+    if (device->keeps && bytes) {
+        clv__bbuffer *whole = to->whole;
+        if (!whole->kept) whole->kept = clv__alloc(1, whole->bytes);
+        if (!whole->kept) CLV_FAIL(error, CLV_E_HOST_MEMORY, "no host memory for what another rank holds");
+        memcpy(whole->kept + to->offset + offset, source, bytes);
+    }
     return give_event(device, queue, event, error);
 }
 
@@ -230,7 +246,9 @@ static clv_status read_buffer(clv__bdevice *device, clv__queue queue, clv__bbuff
     (void)after;
     if (event) *event = NULL;
     CLV_TRY(note_range(device, "read", queue, from, offset, bytes, error));
-    if (bytes) memset(target, 0, bytes);
+    const char *kept = from->whole->kept;
+    if (bytes && kept) memcpy(target, kept + from->offset + offset, bytes);
+    if (bytes && !kept) memset(target, 0, bytes);
     return give_event(device, queue, event, error);
 }
 

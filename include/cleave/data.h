@@ -527,8 +527,10 @@ typedef struct clv_loader_config {
     /** inputs that are bytes, of arrays of u8 and of pictures, stay so: [n, ...] u8, a quarter of the memory, and clv_nn_normalize in the
      *  graph makes numbers of them. With mixup they are normalised all the same */
     bool bytes;
-    int rank, ranks; /**< of a training over ranks: give only this one's equal part of each batch; 0: all of it */
-    CLV_RESERVED(8);
+    int rank, ranks; /**< of a training over ranks: give only this one's part of each batch; 0: all of it */
+    /** of the batch, by rank, a sum of 1; used until clv_loader_destroy. NULL: equal */
+    CLV_COUNT(ranks) const double *rank_shares;
+    CLV_RESERVED(7);
 } clv_loader_config;
 
 /** One batch. The pointers are borrowed until clv_loader_release. */

@@ -46,9 +46,10 @@ enum { CLV_SUB_GROUP_SIZES = 8 };
 
 /** What is known of a device. Strings are borrowed from the device. Bytes are bytes. */
 typedef struct clv_device_info {
-    const char *name;     /**< ours: `gpu:0`, `cpu:0`, `accelerator:0`, `other:0`, `null:0`, `host` */
+    /** ours: `gpu:0`, `cpu:0`, `accelerator:0`, `other:0`, `null:0`, `host`; `1:gpu:0` is rank 1's (clv_ranks_create) */
+    const char *name;
     const char *label;    /**< the driver's name for it */
-    const char *backend;  /**< `opencl`, `host`, `null` */
+    const char *backend;  /**< `opencl`, `host`, `null`; `rank`: another rank computes on it */
     clv_device_type type; /**< of a null device: what it pretends to be */
     int index;            /**< position in the runtime's list */
     int platform, device; /**< as clinfo counts them; -1 outside OpenCL */

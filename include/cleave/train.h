@@ -177,7 +177,8 @@ CLV_TRAIN_API CLV_MUST_CHECK clv_status clv_averages_swap(clv_session *session);
  */
 typedef struct clv_placement {
     /** layers on devices, as clv_plan_config.place: `conv*=cpu:0,fc*=gpu:0`. Or, without replicas, `auto`, `balanced`, `sequential`:
-     *  chosen among `devices`, as clv_place_choose does */
+     *  chosen among `devices`, as clv_place_choose does. Of several ranks `fc*=1:gpu:0` is a device of rank 1, and one without a rank
+     *  is rank 0's: then the ranks share out layers, and each sees whole batches */
     const char *place;
     CLV_COUNT(n_devices) const char *const *devices; /**< device specs */
     int n_devices;
@@ -718,7 +719,16 @@ typedef struct clv_train_config {
      *  (clv_ranks_create). All other settings, and the data, are the same on all; `device` and what callbacks do may differ. Rank 0 tests,
      *  and writes `checkpoint`, `best` and `gradients`; every rank reads `weights` and `resume`. NULL: this process alone */
     struct clv_ranks *ranks;
-    CLV_RESERVED(5);
+    /** of several ranks: gradients are sent as bf16, half the bytes; the sums are f32, rounded to bf16 as well. Each rank then updates
+     *  all parameters. PyTorch's hook of this name */
+    bool bf16_compress;
+    /** of several ranks: batch normalisation takes the statistics of the whole batch, and not of this rank's part; as
+     *  torch.nn.SyncBatchNorm */
+    bool sync_batch_norm;
+    /** of each batch, for each of several ranks, a sum of 1. NULL: equal, or with placement.measure_shares and without replicas by
+     *  measured speed */
+    CLV_ARRAY const double *rank_shares;
+    CLV_RESERVED(3);
 } clv_train_config;
 
 #ifndef CLEAVE_STABLE_ONLY // experimental

@@ -105,7 +105,8 @@ static void begin_batch(clv_loader *loader, buffer *b) {
     const position at = loader->to_make;
     const int64_t first = at.index * loader->config.batch, left = loader->dataset->count - first;
     const int64_t whole = left < loader->config.batch ? left : loader->config.batch;
-    const clv__rank_rows own = clv__rows_of_rank(whole, loader->config.rank, loader->config.ranks);
+    const clv__rank_rows own =
+        clv__rows_of_rank(whole, loader->config.rank, loader->config.ranks, loader->config.rank_shares);
     make_order(loader, at.epoch);
     b->first = first + own.first;
     if (loader->order) memcpy(b->indices, loader->order + b->first, (size_t)own.rows * sizeof *b->indices);
@@ -240,7 +241,9 @@ static bool field_bytes(const clv_dataset *dataset, const clv_loader_config *con
 /** Samples of a batch at most: never more than the dataset has; of ranks the first one's. */
 static size_t most_samples(const clv_dataset *dataset, const clv_loader_config *config) {
     const int64_t batch = config->batch < dataset->count ? config->batch : dataset->count;
-    return (size_t)clv__rows_of_rank(batch, 0, config->ranks).rows;
+    if (config->ranks > 1 && config->rank_shares) // and what rounding may give it of another batch
+        return (size_t)clv__rows_of_rank(batch, config->rank, config->ranks, config->rank_shares).rows + 1;
+    return (size_t)clv__rows_of_rank(batch, 0, config->ranks, NULL).rows;
 }
 
 /** Bytes of one buffer; false: not legal. */

@@ -45,6 +45,8 @@ struct clv_device {
     clv_device_info info; // strings live in the runtime's arena
     clv__traits traits;
     char name[24];
+    bool elsewhere; // of another rank, `rank`, which computes (exec/elsewhere.c); in plans it stands for it
+    int rank;
     clv__ledger ledger;
     pthread_mutex_t open_lock;
     clv__bdevice *open;   // NULL until clv__device_open
@@ -77,6 +79,7 @@ struct clv_runtime {
     clv_runtime_config config;
     clv_device **devices;
     size_t n_devices, room;
+    int rank; // this process among those of a training: its own devices may be named `0:gpu:0`
     struct {
         const clv__backend *backend;
         void *state;

@@ -189,6 +189,7 @@ static bool matches(const clv_device *device, span part, reading by) {
     char text[256];
     snprintf(text, sizeof text, "%.*s", part.n < 255 ? (int)part.n : 255, part.text);
     const char *colon = memchr(part.text, ':', part.n);
+    if (device->elsewhere && by != BY_NAME) return false;
     switch (by) {
     case BY_NAME: return same(part, info->name);
     case BY_TYPE:
@@ -531,6 +532,45 @@ void clv__devices_forget(clv_runtime *runtime) {
     runtime->n_devices = runtime->room = 0;
 }
 
+clv_status clv__device_add_elsewhere(clv_runtime *runtime, int rank, const clv_device_info *info) {
+    device_list list = {runtime->devices, runtime->n_devices, runtime->room};
+    char name[24];
+    snprintf(name, sizeof name, "%d:%.16s", rank, info->name);
+    for (size_t i = 0; i < list.n; i++)
+        if (strcmp(list.items[i]->name, name) == 0) return CLV_OK;
+    clv__found found = {.info = *info};
+    found.info.backend = found.info.platform_name = found.info.vendor = found.info.driver = NULL;
+    found.info.opencl_c = found.info.reason = NULL;
+    found.info.name = name;
+    found.info.platform = found.info.device = -1;
+    found.info.compiler = found.info.usable = true;
+    const listing to = {runtime, &clv__backend_null, &list};
+    clv_status status = tell((void *)(uintptr_t)&to, &found);
+    if (status == CLV_OK) {
+        clv_device *device = list.items[list.n - 1];
+        device->elsewhere = true;
+        device->rank = rank;
+        device->handle = &device->info;
+        device->info.execution = info->execution;
+        device->info.name = device->name;
+        device->info.index = (int)list.n - 1;
+        device->info.backend = "rank";
+        device->info.type_name = type_name_of(device->info.type);
+        device->info.execution_name = execution_name_of(device->info.execution);
+    }
+    runtime->devices = list.items;
+    runtime->n_devices = list.n;
+    runtime->room = list.room;
+    return status;
+}
+
+/** A device that is named with this process's own rank, without it. */
+static const char *without_own_rank(const clv_runtime *runtime, const char *spec) {
+    char own[16];
+    const int n = snprintf(own, sizeof own, "%d:", runtime->rank);
+    return strncmp(spec, own, (size_t)n) == 0 && isalpha((unsigned char)spec[n]) ? spec + n : spec;
+}
+
 // ---- Public -----------------------------------------------------------------------------------------------
 
 clv_device *clv_device_get(clv_runtime *runtime, int index) {
@@ -546,6 +586,7 @@ clv_status clv_device_find(clv_runtime *runtime, const char *spec, clv_device **
     CLV_TRY(CLV__USABLE(clv__runtime_error_of(runtime), out));
     *out = NULL;
     if (!spec || !*spec) spec = "gpu|accelerator|cpu|host";
+    spec = without_own_rank(runtime, spec);
     device_list list = {runtime->devices, runtime->n_devices, runtime->room};
     clv_device *device = match_any(&list, (span){spec, strlen(spec)});
     if (!device) return not_found(runtime, &list, "", (span){spec, strlen(spec)});

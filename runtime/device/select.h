@@ -13,6 +13,9 @@ clv_execution clv__execution_of(const clv_device_info *info, const clv__traits *
 /** Close and free every device. */
 void clv__devices_forget(clv_runtime *runtime);
 
+/** List a device of another rank as `1:gpu:0`, if it is not there. Of the texts of `info`: name and label. */
+clv_status clv__device_add_elsewhere(clv_runtime *runtime, int rank, const clv_device_info *info);
+
 /** The state a backend was started with. */
 void *clv__backend_state(clv_runtime *runtime, const clv__backend *backend);
 

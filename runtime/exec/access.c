@@ -35,6 +35,9 @@ clv_status clv_session_write(clv_session *session, int index, const void *data, 
     CLV_TRY(CLV__USABLE(clv__runtime_error_of(session->runtime), session));
     if (bytes) CLV_TRY(CLV__USABLE(clv__runtime_error_of(session->runtime), data));
     CLV_TRY(check_access(session, index, bytes, "write"));
+    // rank 0 keeps what others hold, to write it to files; the others have no use for it
+    const clv_device *device = session->kept[index].memory.device;
+    if (device->elsewhere && session->runtime->rank != 0) return CLV_OK;
     return clv__holding_copy(&session->kept[index].memory, data, NULL);
 }
 
@@ -71,4 +74,37 @@ clv_status clv__session_write_part(clv_session *session, int index, const void *
         clv__part_begin(kept->part_of, session->ranks->place.rank, session->ranks->place.size);
     return clv_session_write(session, index, (const char *)whole + (size_t)begin * sizeof(float),
                              kept->memory.bytes);
+}
+
+/** A tensor of another rank, to rank 0. */
+static clv_status gather_one(clv_session *session, int index, void *data) {
+    clv_ranks *ranks = session->ranks;
+    const size_t bytes = session->kept[index].memory.bytes;
+    const clv_device *device = session->kept[index].memory.device;
+    const int owner = device->elsewhere ? device->rank : ranks->place.rank;
+    clv__message message;
+    if (owner == 0 || (owner != ranks->place.rank && ranks->place.rank != 0)) return CLV_OK;
+    if (owner == ranks->place.rank) {
+        CLV_TRY(clv_session_read(session, index, data, bytes));
+        CLV_TRY(clv__ranks_send(ranks, 0, CLV__TAG_CONTROL, data, bytes, &message));
+        return clv__ranks_await(ranks, &message, 1, NULL);
+    }
+    CLV_TRY(clv__ranks_receive(ranks, owner, CLV__TAG_CONTROL, data, bytes, &message));
+    CLV_TRY(clv__ranks_await(ranks, &message, 1, NULL));
+    return clv_session_write(session, index, data, bytes);
+}
+
+clv_status clv__session_gather(clv_session *session) {
+    size_t most = 0;
+    for (size_t i = 0; i < session->n_kept; i++)
+        if (session->kept[i].memory.bytes > most) most = session->kept[i].memory.bytes;
+    void *data = clv__alloc(1, most + 1);
+    if (!data)
+        CLV_FAIL(clv__runtime_error_of(session->runtime), CLV_E_HOST_MEMORY,
+                 "no host memory for what other ranks hold");
+    clv_status status = CLV_OK;
+    for (size_t i = 0; i < session->n_kept && status == CLV_OK; i++)
+        status = gather_one(session, (int)i, data);
+    free(data);
+    return status;
 }

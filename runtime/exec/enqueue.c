@@ -5,6 +5,9 @@
 // when both devices share a buffer (plan/shared/). Its receiver waits until it is there. All devices go
 // through the plan's nodes in one order, so the sender of the oldest transfer that is still missing never
 // waits for a later one.
+#include <string.h>
+
+#include "exec/elsewhere.h"
 #include "exec/exchange.h"
 #include "exec/reference.h"
 #include "exec/run.h"
@@ -151,12 +154,22 @@ static clv_status share(clv__executor *executor, int slot, const clv__command *c
     return status;
 }
 
+/** What was sent to another rank in the slot's last step must have left before it is written over. */
+static clv_status await_left(clv__executor *executor, int slot, int transfer) {
+    atomic_store(&executor->waits, true);
+    clv_status status = clv__between_free(executor->run->between, slot, transfer);
+    atomic_store(&executor->waits, false);
+    return status;
+}
+
 static clv_status send(clv__executor *executor, int slot, const clv__command *command) {
     const clv__transfer *transfer = transfer_of(executor, command);
     const clv__backend *backend = executor->device->backend;
     clv__bdevice *open = executor->device->open;
     clv__bevent *event = NULL;
     const size_t bytes = transfer->exchanged ? transfer->sent_bytes : transfer->bytes;
+    const bool leaves = clv__elsewhere_sends(executor->run, command->transfer);
+    if (leaves) CLV_TRY(await_left(executor, slot, command->transfer));
     if (bytes) {
         CLV_TRY(wait_for_queue(executor, CLV__QUEUE_DOWNLOAD, CLV__QUEUE_COMPUTE));
         CLV_TRY(open_mark(executor, slot, CLV__QUEUE_DOWNLOAD, command->at));
@@ -175,6 +188,9 @@ static clv_status send(clv__executor *executor, int slot, const clv__command *co
     if (transfer->exchanged)
         clv__exchange_post(executor->run->exchange, executor, slot, command->transfer,
                            clv__staged_outputs(executor, slot) + transfer->staged_at, event);
+    else if (leaves)
+        clv__between_post(executor->run->between, executor, slot, command->transfer,
+                          clv__staged_outputs(executor, slot) + transfer->staged_at, event);
     else
         tell_sent(executor, slot, command, 1, event);
     return CLV_OK;
@@ -246,12 +262,39 @@ static clv_status receive_exchanged(clv__executor *executor, int slot, const clv
                           arrived, error_of(executor));
 }
 
+/** Write a received value, which lies in the sender's staging memory, to the device. */
+static clv_status write_received(clv__executor *executor, int slot, const clv__command *command,
+                                 const clv__executor *sender) {
+    const clv__transfer *transfer = transfer_of(executor, command);
+    clv__bevent **arrived;
+    CLV_TRY(event_for(executor, slot, command->at, &arrived));
+    return executor->device->backend->write(
+        executor->device->open, CLV__QUEUE_COMPUTE, executor->run->parts[slot][transfer->to].buffer, 0,
+        transfer->bytes, clv__staged_outputs(sender, slot) + transfer->staged_at, NULL, arrived,
+        error_of(executor));
+}
+
+/** From a device of another rank. */
+static clv_status receive_from_elsewhere(clv__executor *executor, int slot, const clv__command *command,
+                                         const clv__executor *sender) {
+    CLV_TRY(clv__activity_pause(&executor->activity[slot], executor->device, error_of(executor)));
+    CLV_TRY(executor->device->backend->flush(executor->device->open, error_of(executor)));
+    atomic_store(&executor->waits, true);
+    clv_status status =
+        clv__between_await(executor->run->between, executor, slot, command->transfer,
+                           clv__staged_outputs(sender, slot) + transfer_of(executor, command)->staged_at);
+    atomic_store(&executor->waits, false);
+    if (status != CLV_OK || !transfer_of(executor, command)->bytes) return status;
+    return write_received(executor, slot, command, sender);
+}
+
 static clv_status receive(clv__executor *executor, int slot, const clv__command *command) {
     if (transfer_of(executor, command)->exchanged) return receive_exchanged(executor, slot, command);
     clv_run *run = executor->run;
     const int number = command->transfer;
     const clv__transfer *transfer = transfer_of(executor, command);
     clv__executor *sender = &run->executors[run->plan->values[transfer->from].place];
+    if (clv__elsewhere_receives(run, number)) return receive_from_elsewhere(executor, slot, command, sender);
     clv__bevent *event;
     if (is_there(executor, slot, number)) {
         end_transfer(executor, slot, number, sender);
@@ -268,11 +311,7 @@ static clv_status receive(clv__executor *executor, int slot, const clv__command 
     if (status != CLV_OK) // not this device's fault
         clv__run_fail(run, executor->steps[slot].ticket, sender->device, status);
     if (status != CLV_OK || !event || transfer->shared) return status;
-    clv__bevent **arrived;
-    CLV_TRY(event_for(executor, slot, command->at, &arrived));
-    return executor->device->backend->write(
-        executor->device->open, CLV__QUEUE_COMPUTE, run->parts[slot][transfer->to].buffer, 0, transfer->bytes,
-        clv__staged_outputs(sender, slot) + transfer->staged_at, NULL, arrived, error_of(executor));
+    return write_received(executor, slot, command, sender);
 }
 
 /** Wait until one other device has finished a step. */
@@ -468,8 +507,34 @@ static void tell_first(const clv__executor *executor, int slot, size_t done) {
         config->build_progress(config->build_progress_user, (int)done, (int)executor->n_commands);
 }
 
+/** A device of another rank: that rank computes and sends. Of what all ranks add up, this one adds zeros, so
+ *  the sum is what the device has; it stays in staging memory. */
+static clv_status enqueue_elsewhere(clv__executor *executor, int slot, clv__bevent **done) {
+    const clv__command *end = executor->commands[slot] + executor->n_commands;
+    for (const clv__command *command = executor->commands[slot]; command < end; command++) {
+        if (command->work == CLV__COMPUTE || !transfer_of(executor, command)->exchanged) continue;
+        if (command->work == CLV__SEND) {
+            const clv__transfer *transfer = transfer_of(executor, command);
+            char *staged = clv__staged_outputs(executor, slot) + transfer->staged_at;
+            memset(staged, 0, transfer->bytes);
+            clv__exchange_post(executor->run->exchange, executor, slot, command->transfer, staged, NULL);
+            continue;
+        }
+        atomic_store(&executor->waits, true);
+        clv_status status = clv__exchange_await(executor->run->exchange, executor, slot, command->transfer);
+        atomic_store(&executor->waits, false);
+        CLV_TRY(status);
+    }
+    return executor->device->backend->record(executor->device->open, CLV__QUEUE_COMPUTE, done,
+                                             error_of(executor));
+}
+
 clv_status clv__executor_enqueue(clv__executor *executor, int slot, clv__bevent **done) {
     begin_step(executor, slot);
+    if (executor->device->elsewhere) {
+        CLV_TRY(enqueue_elsewhere(executor, slot, done));
+        return is_awaited(executor) ? publish_end(executor, slot) : CLV_OK;
+    }
     CLV_TRY(upload(executor, slot));
     const clv__command *end = executor->commands[slot] + executor->n_commands;
     size_t together; // shared sends that begin at this command; 0: it is another

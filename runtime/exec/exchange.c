@@ -13,6 +13,7 @@
 
 #include "exec/ranks.h"
 #include "exec/session.h"
+#include "tensor/half.h"
 
 enum { BUCKET_BYTES = 1 << 18, MAGIC = CLV__EXCHANGE_MAGIC };
 enum { PARTS, SUMS }; // what a message holds
@@ -69,6 +70,11 @@ static int64_t part_length(const item *at, int rank, int size) {
     return part_begin(at, rank + 1, size) - part_begin(at, rank, size);
 }
 
+/** Bytes of n elements of a value in a message: words, of two bf16 each. */
+static size_t sent_bytes(const item *at, int64_t n) {
+    return at->how->bf16 ? (size_t)((n + 1) / 2) * sizeof(uint32_t) : (size_t)n * sizeof(float);
+}
+
 // ---- a bucket ---------------------------------------------------------------------------------------------
 
 typedef struct bucket {
@@ -96,7 +102,8 @@ static size_t part_bytes(const bucket *b, int rank, uint32_t phase) {
     size_t bytes = 0;
     for (int i = 0; i < b->n; i++)
         if (takes_part(&b->items[i], phase))
-            bytes += (size_t)part_length(&b->items[i], rank, b->exchange->ranks->place.size) * sizeof(float);
+            bytes +=
+                sent_bytes(&b->items[i], part_length(&b->items[i], rank, b->exchange->ranks->place.size));
     return bytes;
 }
 
@@ -115,14 +122,19 @@ static head head_for(const bucket *b, uint32_t phase, uint64_t bytes, bool stop)
 static void carry(const bucket *b, int rank, uint32_t phase, char *message, bool back) {
     char *at = message + sizeof(head);
     for (int i = 0; i < b->n; i++) {
-        const size_t bytes =
-            (size_t)part_length(&b->items[i], rank, b->exchange->ranks->place.size) * sizeof(float);
-        if (!bytes || !takes_part(&b->items[i], phase)) continue;
+        const int64_t n = part_length(&b->items[i], rank, b->exchange->ranks->place.size);
+        if (!n || !takes_part(&b->items[i], phase)) continue;
         float *values = part_of(b, &b->items[i], rank);
-        if (back)
-            memcpy(values, at, bytes);
+        uint16_t *halves = (uint16_t *)(void *)at;
+        const size_t bytes = sent_bytes(&b->items[i], n);
+        if (b->items[i].how->bf16)
+            for (int64_t e = 0; e < n; e++)
+                if (back)
+                    values[e] = clv__bf16_to_float(halves[e]);
+                else
+                    halves[e] = clv__bf16_of_float(values[e]);
         else
-            memcpy(at, values, bytes);
+            memcpy(back ? (char *)values : at, back ? at : (char *)values, bytes);
         at += bytes;
     }
 }
@@ -191,11 +203,21 @@ static void add_terms(const bucket *b, const item *value, float *sum, int64_t n,
             const int of = value->how->from_last ? terms - 1 - k : k;
             const char *message = message_of(exchange, exchange->came, of) + at;
             const float *term = (of == rank ? sum : (const float *)(const void *)message) + begin;
+            float unpacked[BLOCK];
+            if (value->how->bf16) {
+                const uint16_t *halves = (const uint16_t *)(const void *)message + begin;
+                for (int64_t e = 0; e < length; e++)
+                    unpacked[e] = of == rank ? clv__bf16_to_float(clv__bf16_of_float(term[e]))
+                                             : clv__bf16_to_float(halves[e]);
+                term = unpacked;
+            }
             if (k == 0)
                 memcpy(block, term, (size_t)length * sizeof *block);
             else
                 for (int64_t e = 0; e < length; e++) block[e] += term[e];
         }
+        for (int64_t e = 0; value->how->bf16 && e < length; e++) // as the others have it
+            block[e] = clv__bf16_to_float(clv__bf16_of_float(block[e]));
         memcpy(sum + begin, block, (size_t)length * sizeof *block);
     }
 }
@@ -208,7 +230,7 @@ static void add_up(const bucket *b) {
         const item *value = &b->items[i];
         const int64_t n = takes_part(value, PARTS) ? part_length(value, rank, size) : 0;
         add_terms(b, value, part_of(b, value, rank), n, at);
-        at += (size_t)n * sizeof(float);
+        at += sent_bytes(value, n);
     }
 }
 
@@ -287,7 +309,9 @@ static clv_status exchange_step(clv__exchange *exchange, int64_t ticket) {
             b.n++;
         CLV_TRY(gather(&b));
         CLV_TRY(exchange_bucket(&b, &stop));
-        if (b.number == exchange->n_buckets - 1 && stop) atomic_store(&exchange->ranks->agreed_stop, true);
+        long long none = 0;
+        if (b.number == exchange->n_buckets - 1 && stop)
+            atomic_compare_exchange_strong(&exchange->ranks->stop_seen, &none, ticket + 1);
         tell_arrived(&b);
     }
     return CLV_OK;
@@ -375,7 +399,7 @@ static size_t largest_message(const clv__exchange *exchange) {
         size_t bytes = 0;
         for (int i = 0; i < exchange->n; i++) {
             if (i && exchange->items[i].bucket != exchange->items[i - 1].bucket) bytes = 0;
-            bytes += (size_t)part_length(&exchange->items[i], rank, size) * sizeof(float);
+            bytes += sent_bytes(&exchange->items[i], part_length(&exchange->items[i], rank, size));
             if (bytes > most) most = bytes;
         }
     }
@@ -391,7 +415,8 @@ static clv_status start(clv__exchange *exchange) {
     exchange->n_buckets = list_items(plan, BUCKET_BYTES, exchange->items, &exchange->n);
     for (int i = 0; i < exchange->n; i++) {
         const item *at = &exchange->items[i];
-        const int64_t told[] = {at->n, at->bucket, at->how->kind, at->how->terms, at->how->from_last};
+        const int64_t told[] = {at->n,          at->bucket,         at->how->kind,
+                                at->how->terms, at->how->from_last, at->how->bf16};
         exchange->item_of[at->transfer] = i;
         exchange->digest = XXH3_64bits_withSeed(told, sizeof told, exchange->digest);
     }
@@ -465,19 +490,19 @@ int64_t clv__exchange_bytes(const clv_plan *plan, int rank, int size, size_t buc
     for (int at = 0, i = 0; at < buckets; at++) {
         bool any[2] = {false, false};
         for (; i < n && items[i].bucket == at; i++) {
-            const int64_t own = part_length(&items[i], rank, size);
+            const int64_t own = (int64_t)sent_bytes(&items[i], part_length(&items[i], rank, size));
             for (uint32_t phase = PARTS; phase <= SUMS; phase++) {
                 if (!takes_part(&items[i], phase)) continue;
                 any[phase] = true;
-                bytes += (phase == PARTS ? items[i].n - own : own * (size - 1)) * (int64_t)sizeof(float);
+                for (int to = 0; to < size; to++) // parts are for their owners, sums for all
+                    if (to != rank)
+                        bytes += phase == SUMS
+                                     ? own
+                                     : (int64_t)sent_bytes(&items[i], part_length(&items[i], to, size));
             }
         }
         bytes += (any[PARTS] + any[SUMS]) * (size - 1) * (int64_t)sizeof(head);
     }
     free(items);
     return size > 1 ? bytes : 0;
-}
-
-int64_t clv_ranks_step_bytes(const clv_ranks *ranks, const clv_plan *plan) {
-    return clv__exchange_bytes(plan, ranks->place.rank, ranks->place.size, 0);
 }

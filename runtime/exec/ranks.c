@@ -14,6 +14,7 @@
 #endif
 
 #include "device/device.h"
+#include "exec/elsewhere.h"
 
 /** What ranks tell each other first. */
 typedef struct hello {
@@ -59,7 +60,8 @@ clv_status clv__ranks_send(clv_ranks *ranks, int to, clv__tag tag, const void *d
     char why[CLV__TRANSPORT_WHY];
     if (ranks->engine->send(ranks->self, to, (int)tag, data, bytes, out, why) != 0)
         return broken(ranks, to, why);
-    if (tag == CLV__TAG_EXCHANGE) atomic_fetch_add(&ranks->sent_bytes, (long long)bytes);
+    if (tag == CLV__TAG_EXCHANGE || tag >= CLV__TAG_VALUES)
+        atomic_fetch_add(&ranks->sent_bytes, (long long)bytes);
     return CLV_OK;
 }
 
@@ -71,8 +73,8 @@ clv_status clv__ranks_receive(clv_ranks *ranks, int from, clv__tag tag, void *da
     return CLV_OK;
 }
 
-/** Wait longer and longer, a millisecond at most: who computes on the same cores has them meanwhile. */
-static void pause_after(int looks) {
+/** Who computes on the same cores has them meanwhile. */
+void clv__ranks_pause(int looks) {
     if (looks < 8) {
         sched_yield();
         return;
@@ -81,22 +83,27 @@ static void pause_after(int looks) {
     nanosleep(&(struct timespec){.tv_nsec = ns}, NULL);
 }
 
-clv_status clv__ranks_await(clv_ranks *ranks, clv__message *messages, int n, const atomic_bool *stop) {
+clv_status clv__ranks_test(clv_ranks *ranks, clv__message *messages, int n, bool *over) {
     char why[CLV__TRANSPORT_WHY];
+    *over = true;
+    for (int i = 0; i < n; i++) {
+        bool one = true;
+        if (messages[i].active && ranks->engine->test(ranks->self, &messages[i], &one, why) != 0)
+            return broken(ranks, -1, why);
+        *over &= one;
+    }
+    return CLV_OK;
+}
+
+clv_status clv__ranks_await(clv_ranks *ranks, clv__message *messages, int n, const atomic_bool *stop) {
     for (int looks = 0;; looks++) {
-        bool all = true;
-        for (int i = 0; i < n; i++) {
-            bool over = true;
-            if (messages[i].active && ranks->engine->test(ranks->self, &messages[i], &over, why) != 0) {
-                return broken(ranks, -1, why);
-            }
-            all &= over;
-        }
+        bool all;
+        CLV_TRY(clv__ranks_test(ranks, messages, n, &all));
         if (all) return CLV_OK;
         if (atomic_load(&ranks->is_over)) return clv__ranks_status(ranks);
         if (stop && atomic_load(stop))
             CLV_FAIL(error_of(ranks), CLV_E_RANK_LOST, "what another rank sends is not wanted any more");
-        pause_after(looks);
+        clv__ranks_pause(looks);
     }
 }
 
@@ -110,6 +117,22 @@ clv_status clv__ranks_agree(clv_ranks *ranks, void *data, size_t bytes) {
     for (int to = 1; to < ranks->place.size; to++) {
         CLV_TRY(clv__ranks_send(ranks, to, CLV__TAG_CONTROL, data, bytes, &message));
         CLV_TRY(clv__ranks_await(ranks, &message, 1, NULL));
+    }
+    return CLV_OK;
+}
+
+clv_status clv__ranks_collect(clv_ranks *ranks, const void *data, size_t bytes, void *all) {
+    clv__message message;
+    if (ranks->place.rank != 0) {
+        CLV_TRY(clv__ranks_send(ranks, 0, CLV__TAG_CONTROL, data, bytes, &message));
+        return clv__ranks_await(ranks, &message, 1, NULL);
+    }
+    memcpy(all, data, bytes);
+    for (int from = 1; from < ranks->place.size; from++) {
+        char *to = (char *)all + (size_t)from * bytes;
+        CLV_TRY(clv__ranks_receive(ranks, from, CLV__TAG_CONTROL, to, bytes, &message));
+        CLV_TRY(clv__ranks_await(ranks, &message, 1, NULL));
+        if (message.bytes != bytes) return broken(ranks, from, "it is of another length than was agreed");
     }
     return CLV_OK;
 }
@@ -159,6 +182,7 @@ clv_status clv__ranks_open(clv_runtime *runtime, const clv__transport *engine, v
     }
     clv_status status = clv__beats_begin(ranks);
     if (status == CLV_OK) status = greet_all(ranks);
+    if (status == CLV_OK) status = clv__elsewhere_list(ranks);
     if (status != CLV_OK) {
         clv__beats_tell(ranks);
         clv_ranks_destroy(ranks);
@@ -219,8 +243,12 @@ static clv_status plan_ranks(clv_runtime *runtime, const clv_ranks_config *confi
     ranks->runtime = runtime;
     ranks->place = (clv__transport_place){.rank = config->rank, .size = config->planned};
     pthread_mutex_init(&ranks->lock, NULL);
-    *out = ranks;
-    return CLV_OK;
+    const clv_status status = clv__elsewhere_list(ranks);
+    if (status == CLV_OK)
+        *out = ranks;
+    else
+        clv_ranks_destroy(ranks);
+    return status;
 }
 
 clv_status clv_ranks_create(clv_runtime *runtime, const clv_ranks_config *config, clv_ranks **out) {
@@ -243,6 +271,7 @@ void clv_ranks_destroy(clv_ranks *ranks) {
         return;
     }
     pthread_mutex_destroy(&ranks->lock);
+    free(ranks->shares);
     free(ranks);
 }
 

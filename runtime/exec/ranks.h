@@ -13,9 +13,10 @@
 
 /** What a message is of: each kind has an order of its own. */
 typedef enum clv__tag {
-    CLV__TAG_EXCHANGE, // values of a step: exchange.c
-    CLV__TAG_CONTROL,  // what rank 0 decided: clv__ranks_agree
-    CLV__TAG_BEAT      // that a rank is there, or why not: beats.c
+    CLV__TAG_EXCHANGE,     // values of a step: exchange.c
+    CLV__TAG_CONTROL,      // what rank 0 decided: clv__ranks_agree
+    CLV__TAG_BEAT,         // that a rank is there, or why not: beats.c
+    CLV__TAG_VALUES = 1024 // and beyond, by transfer: values for devices of other ranks: elsewhere.c
 } clv__tag;
 
 struct clv_ranks {
@@ -23,9 +24,12 @@ struct clv_ranks {
     const clv__transport *engine;
     void *self;
     clv__transport_place place;
+    bool layered;                        // layers are on devices of several ranks: each sees the whole batch
+    double *shares;                      // of each batch, by rank; owned. NULL: equal
     double patience;                     // seconds without a beat
     struct clv__beats *beats;            // NULL: one rank
     atomic_bool wants_stop, agreed_stop; // asked for here; as all of them know after a step
+    atomic_llong stop_seen;              // one more than the run's step in which it was told; 0: not yet
     atomic_llong step, sent_bytes;       // of the training; of exchanges so far
     pthread_mutex_t lock;                // guards what follows
     bool over;                           // a rank is lost, or failed, and so nothing goes on
@@ -47,8 +51,17 @@ clv_status clv__ranks_receive(clv_ranks *ranks, int from, clv__tag tag, void *da
  *  with the sentence. */
 clv_status clv__ranks_await(clv_ranks *ranks, clv__message *messages, int n, const atomic_bool *stop);
 
+/** Are n messages over? */
+clv_status clv__ranks_test(clv_ranks *ranks, clv__message *messages, int n, bool *over);
+/** After so many looks in vain: longer and longer, a millisecond at most. */
+void clv__ranks_pause(int looks);
+
 /** What rank 0 says is what all have: `bytes` of it. On every rank, in one order, by one thread. */
 clv_status clv__ranks_agree(clv_ranks *ranks, void *data, size_t bytes);
+
+/** What each rank says is told to rank 0: `bytes` of each, by rank. On every rank, in one order, by one
+ *  thread. */
+clv_status clv__ranks_collect(clv_ranks *ranks, const void *data, size_t bytes, void *all);
 
 /** This rank ends with a sentence, which the others are told. */
 void clv__ranks_fail(clv_ranks *ranks, const char *sentence);

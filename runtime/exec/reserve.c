@@ -37,7 +37,8 @@ static clv_status keep(clv_session *session, const clv__value *value, clv_device
     }
     status = clv__holding_create(device, &value->desc, tensor->category, tensor->layer, &kept.memory);
     if (status != CLV_OK) goto done;
-    status = clv__first_values_add(values, tensor, value->desc.dtype, session->seed, &kept.memory);
+    if (!device->elsewhere) // else its rank draws them
+        status = clv__first_values_add(values, tensor, value->desc.dtype, session->seed, &kept.memory);
     if (status != CLV_OK) goto done;
     if (!clv__names_add(&session->names, name, session->n_kept)) {
         status = clv__error_set(error, CLV_E_HOST_MEMORY, "no host memory for '%s'", tensor->name);

@@ -2,6 +2,7 @@
 // The caller's side of a run: feed, step, fetch. It copies to and from staging memory and posts steps to the
 // devices' workers. Within a step nothing is allocated, and no device is waited for: a slot is waited for
 // when it is needed again, two steps later.
+#include "exec/elsewhere.h"
 #include "exec/exchange.h"
 
 #include <stdlib.h>
@@ -185,6 +186,16 @@ clv_status clv_run_step(clv_run *run, int64_t *ticket) {
     return CLV_OK;
 }
 
+/** Where an output lies in a slot's staging memory. On a device of another rank nothing is read back: it is
+ *  there as far as ranks exchange it. */
+static size_t staged_output(const clv__executor *executor, int at) {
+    const clv_plan *plan = executor->run->plan;
+    for (size_t i = 0; executor->device->elsewhere && i < plan->n_transfers; i++)
+        if (plan->transfers[i].exchanged && plan->transfers[i].to == executor->place->outputs[at])
+            return plan->transfers[i].staged_at;
+    return executor->staged_at[at];
+}
+
 clv_status clv_run_fetch(clv_run *run, int64_t ticket, const clv_tensor *output, void *data, size_t bytes) {
     CLV_TRY(CLV__GIVEN(NULL, run));
     CLV_TRY(CLV__USABLE(error_of(run), run));
@@ -213,7 +224,7 @@ clv_status clv_run_fetch(clv_run *run, int64_t ticket, const clv_tensor *output,
     const uint64_t since = run->profiled ? clv__nanoseconds() : 0;
     int slot = (int)(ticket % CLV__SLOTS);
     CLV_TRY(clv__run_wait_for_slot(run, slot, ticket));
-    if (bytes) memcpy(data, clv__staged_outputs(executor, slot) + executor->staged_at[at], bytes);
+    if (bytes) memcpy(data, clv__staged_outputs(executor, slot) + staged_output(executor, at), bytes);
     if (run->profiled) clv__profile_host(run, CLV__HOST_FETCH, ticket, bytes, since);
     return CLV_OK;
 }
@@ -312,6 +323,7 @@ static clv_status run_start(clv_run *run) {
     }
     CLV_TRY(bind_or_replan(run));
     CLV_TRY(clv__exchange_create(run, &run->exchange));
+    CLV_TRY(clv__between_create(run, &run->between));
     return clv__profile_begin(run);
 }
 
@@ -362,6 +374,7 @@ void clv_run_destroy(clv_run *run) {
         return;
     }
     clv__exchange_destroy(run->exchange);
+    clv__between_destroy(run->between);
     drop_events(run);
     clv__run_unbind(run);
     clv__profile_end(run);

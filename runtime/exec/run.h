@@ -120,6 +120,7 @@ struct clv_run {
     bool counted;            // in the session's n_runs
     bool stuck;              // a worker that does not come back has a step at hand: all of it stays
     struct clv__exchange *exchange; // with other ranks (exchange.h); NULL: there are none
+    struct clv__between *between;   // values to and from devices of theirs (elsewhere.h); NULL: none
     clv__profiled *profiled; // NULL: nobody wants to know; kept by the session's profile
 };
 

@@ -44,8 +44,8 @@ struct clv_session {
     clv__names names; // of what is kept: its numbers
     int n_runs;
     struct clv_ranks *ranks; // that runs exchange values with; NULL: none
-    clv_profile *profile; // of runs that are made from now on; NULL: they are not profiled
-    clv_run *active;      // whose steps may be under way; runs of a session take turns
+    clv_profile *profile;    // of runs that are made from now on; NULL: they are not profiled
+    clv_run *active;         // whose steps may be under way; runs of a session take turns
 };
 
 /** Build the programs of plans, together; a variant that fails is put into quarantine and its plan made
@@ -62,6 +62,10 @@ clv__kept *clv__session_kept(const clv_session *session, const char *name, const
 clv_status clv__session_read_whole(clv_session *session, int index, void *data);
 /** Write this rank's part of a whole. */
 clv_status clv__session_write_part(clv_session *session, int index, const void *whole);
+
+/** What lies on devices of other ranks is told to rank 0, where it can be read. On all ranks, in one
+ *  order. */
+clv_status clv__session_gather(clv_session *session);
 
 /** Take back the arenas, on every device; and what is kept from number `first` on. */
 void clv__session_empty(clv_session *session);

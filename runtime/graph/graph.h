@@ -92,6 +92,12 @@ struct clv_graph {
     clv_tensor *random;
     int32_t next_random_id;
     clv_tensor *hyper;                        // the optimizer's step values (optim.h), NULL before
+    // batch normalisation over ranks: so many have rows of the batch, this one such a part of it, and all together so many times the
+    // rows that are here. 0: each by itself
+    struct {
+        int terms;
+        double part, rows;
+    } sync_batch_norm;
     int over_ranks; // so many update a part of each parameter; 0: one updates all
     clv_optimizer_config optimizer;           // as it was added; with `hyper`
     clv_tensor *update_hyper, *update_factor; // as updates read them: clv__gradients (ops/gradients.h)

@@ -237,7 +237,7 @@ typedef struct clv__exchanged {
     int32_t kind;
     int32_t terms;         // of ranks 0 to terms - 1; the others have nothing to add
     int32_t from_last;     // the last rank's is the first term
-    int32_t reserved;      // 0: attributes are compared by their bytes
+    int32_t bf16;          // SUM: sent as such, and the sum is one
     int64_t begin, length; // SCATTER, GATHER, and a view of it: this rank's part, in elements
 } clv__exchanged;
 

@@ -3,11 +3,13 @@
 // (CLEAVE_INFERENCE) there is only this.
 #include "cleave/ops.h"
 #include "device/device.h"
+#include "exec/ranks.h"
 #include "nn/parallel_layers.h"
 #include "nn/ports.h"
 #include "infer/placed.h"
 #include "infer/samples.h"
 #include "ops/product/lora.h"
+#include "ops/update/over_ranks.h"
 
 static void model_outputs(clv_tensor *const *fed, clv_tensor **outputs, void *user) {
     const clv__bytes *bytes = user;
@@ -43,6 +45,11 @@ clv_status clv__forward_graph(clv_runtime *runtime, const clv_train_config *conf
     else
         model_outputs(step->fed, step->outputs, &bytes);
     clv__lora_end(step->graph);
+#ifndef CLEAVE_INFERENCE
+    for (int i = 0; i < n_outputs && config->ranks && config->ranks->layered; i++)
+        step->outputs[i] = clv__over_ranks(step->outputs[i], config->ranks->place.size,
+                                           false); // one has them, the others add zeros
+#endif
     for (int i = 0; i < n_outputs; i++)
         clv_output(step->outputs[i], config->model->build_all
                                          ? clv_model_port_get(config->model, CLV_PORT_TARGET, i).name

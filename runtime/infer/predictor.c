@@ -4,6 +4,8 @@
 #include "base/clock.h"
 #include "base/error.h"
 #include "device/device.h"
+#include "exec/ranks.h"
+#include "exec/session.h"
 #include "io/array.h"
 #include "infer/averages.h"
 #include "infer/confusion.h"
@@ -32,11 +34,11 @@ struct clv_predictor {
     clv_session *session;
     bool owns_session;
     clv__bytes bytes;
-    clv__step step;            // its run is made when first used: by then the session is reserved
-    clv_place_choice *place;   // NULL: none was to be chosen
-    double *shares;            // of the replicas; NULL without
-    void *part[CLV_MAX_PORTS]; // of each input, a batch that is not full
-    float *out[CLV_MAX_PORTS]; // of each output, the results of a batch
+    clv__step step;                   // its run is made when first used: by then the session is reserved
+    clv_place_choice *place;          // NULL: none was to be chosen
+    double *shares;                   // of the replicas; NULL without
+    void *part[CLV_MAX_PORTS];        // of each input, a batch that is not full
+    float *out[CLV_MAX_PORTS];        // of each output, the results of a batch
     clv_shape results[CLV_MAX_PORTS]; // of each output, a sample's
 };
 
@@ -55,6 +57,8 @@ static clv_train_config config_of(const clv_predictor *predictor, const clv_pred
                                .no_fuse = config->no_fuse,
                                .lora = clv__lora_of(config->session)};
     if (predictor->shares) wanted.placement.shares = predictor->shares;
+    if (config->session && config->session->ranks && config->session->ranks->layered)
+        wanted.ranks = config->session->ranks; // all compute it together
     return wanted;
 }
 

@@ -83,6 +83,7 @@ void clv__labels_inputs(clv_graph *graph, const clv_train_config *config, int64_
 }
 
 clv_loader_config clv__labels_loader(const clv_train_config *config, int64_t epoch, int64_t index) {
+    const bool shared = clv__trainer_shares_out(config);
     return (clv_loader_config){.batch = config->batch,
                                .shuffle = !config->no_shuffle,
                                .seed = config->seed,
@@ -91,6 +92,7 @@ clv_loader_config clv__labels_loader(const clv_train_config *config, int64_t epo
                                .classes = (int)clv_model_port_get(config->model, CLV_PORT_TARGET, 0).classes,
                                .epoch = epoch,
                                .index = index,
-                               .rank = config->ranks ? config->ranks->place.rank : 0,
-                               .ranks = config->ranks ? config->ranks->place.size : 0};
+                               .rank = shared ? config->ranks->place.rank : 0,
+                               .ranks = shared ? config->ranks->place.size : 0,
+                               .rank_shares = shared ? config->ranks->shares : NULL};
 }

@@ -157,8 +157,10 @@ static clv_status evaluate(clv__training *loop) {
     clv_trainer *trainer = loop->trainer;
     const clv_train_config *config = trainer->config;
     clv_status status = CLV_OK;
+    const bool together = config->ranks && config->ranks->layered; // none can leave the others there
     if (trainer->predictor)
-        status = clv_evaluate(trainer->predictor, config->test, on_evaluate, loop, &trainer->result.test);
+        status = clv_evaluate(trainer->predictor, config->test, together ? NULL : on_evaluate, loop,
+                              &trainer->result.test);
     if (!config->ranks) return status;
     struct {
         clv_metrics test;
@@ -216,6 +218,7 @@ static clv_status agree_on_stop(clv__training *loop) {
 static clv_status stop_here(clv__training *loop) {
     CLV_TRY(clv__training_check(loop)); // only finite parameters are saved
     CLV_TRY(clv__training_save(loop));
+    CLV_TRY(clv__ranks_gather(loop->trainer));
     CLV_TRY(read_scaler(loop->trainer));
     const clv_train_config *config = loop->trainer->config;
     CLV_FAIL(loop->error, CLV_E_INTERRUPTED, "interrupted after step %lld of %lld%s%s",
@@ -274,7 +277,7 @@ static clv_status train(clv__training *loop) {
     // Resumed at the very end: nothing is left to train, but the result is wanted.
     if (clv__trainer_tests(trainer) && !trainer->result.evaluated) CLV_TRY(end_epoch(loop));
     trainer->result.end = position->step < trainer->steps ? CLV_END_PATIENCE : CLV_END_STEPS;
-    return CLV_OK;
+    return clv__ranks_gather(trainer);
 }
 
 /** A checkpoint from beyond the end of what is asked for is a mistake; from the very end it is not. */
@@ -363,7 +366,7 @@ clv_status clv_trainer_run(clv_trainer *trainer) {
     if (status != CLV_OK) status = clv__training_failed(&loop, status);
     // what all ranks find at once they need not be told
     if (trainer->config->ranks && status != CLV_OK && status != CLV_E_INTERRUPTED &&
-        status != CLV_E_NOT_FINITE)
+        (status != CLV_E_NOT_FINITE || trainer->config->ranks->layered))
         status = end_ranks(trainer, status);
     clv_loader_destroy(loop.loader);
     return status;

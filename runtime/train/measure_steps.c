@@ -1,9 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
-// How fast each replica trains alone: a few steps of the model on each, for shares to begin with. What
-// follows is adapt.c's.
+// How fast each replica, or rank, trains alone: a few steps of the model on each, for shares to begin with.
+// What follows is adapt.c's.
+#include <inttypes.h>
+#include <math.h>
 #include <stdlib.h>
+#include <string.h>
 
+#include "data/rows.h"
 #include "device/device.h"
+#include "exec/ranks.h"
 #include "train/trainer.h"
 
 static clv_status do_steps(const clv__rounds *todo, int n) {
@@ -31,6 +36,8 @@ static clv_status time_training(const clv__timing *t, const char *spec, int64_t 
     char *place = NULL;
     CLV_TRY(clv__measured_place(runtime, &one.placement, spec, &place));
     one.gradients = NULL;
+    one.ranks = NULL;
+    one.sync_batch_norm = one.bf16_compress = false;
     clv__step step = {0};
     clv_session *session = NULL;
     clv_status status = clv_device_find(runtime, spec, &one.device);
@@ -50,4 +57,60 @@ clv_status clv__measure_shares(clv_runtime *runtime, const clv_train_config *con
                                double *single) {
     const clv__timing t = {.runtime = runtime, .config = config, .seconds = time_training};
     return clv__measure(&t, &config->placement, config->batch, shares, single);
+}
+
+// ---- ranks ------------------------------------------------------------------------------------------------
+
+/** Shares in proportion to speed: rank 0 hears how long each takes, and tells. */
+static clv_status measure_ranks(const clv_trainer *trainer, const clv_train_config *config, double *shares) {
+    clv_ranks *ranks = config->ranks;
+    const int size = ranks->place.size;
+    const clv__timing t = {.runtime = trainer->runtime, .config = config, .seconds = time_training};
+    double seconds = 0, sum = 0;
+    CLV_TRY(time_training(&t, clv_device_info_get(config->device)->name, (config->batch + size - 1) / size,
+                          &seconds));
+    const double speed = 1 / (seconds > 1e-9 ? seconds : 1e-9);
+    CLV_TRY(clv__ranks_collect(ranks, &speed, sizeof speed, shares));
+    CLV_TRY(clv__ranks_agree(ranks, shares, (size_t)size * sizeof *shares));
+    for (int i = 0; i < size; i++) sum += shares[i];
+    for (int i = 0; i < size; i++) shares[i] /= sum;
+    return CLV_OK;
+}
+
+/** Whoever takes part gets a sample of a whole batch. */
+static clv_status check_shares(clv__error *error, const clv_train_config *config, const double *shares) {
+    const int size = config->ranks->place.size;
+    double sum = 0;
+    for (int i = 0; i < size; i++) sum += shares[i];
+    for (int i = 0; i < size; i++)
+        if (!(shares[i] > 0) || fabs(sum - 1) > 1e-6 ||
+            !clv__rows_by_shares(config->batch, i, size, shares).counted)
+            CLV_FAIL(error, CLV_E_VALUE,
+                     "rank %d has a share of %g of %" PRId64
+                     " samples: each needs at least one, and all are 1",
+                     i, shares[i], config->batch);
+    return CLV_OK;
+}
+
+clv_status clv__ranks_share(const clv_trainer *trainer, const clv_train_config *config) {
+    clv__error *error = clv__runtime_error_of(trainer->runtime);
+    const bool measures = config->placement.measure_shares && !config->placement.n_replicas;
+    if (!clv__trainer_shares_out(config) || !config->ranks->engine || trainer->replay) return CLV_OK;
+    free(config->ranks->shares);
+    config->ranks->shares = NULL;
+    if (!config->rank_shares && !measures) return CLV_OK;
+    const size_t size = (size_t)config->ranks->place.size;
+    double *shares = clv__alloc(size, sizeof *shares);
+    if (!shares) CLV_FAIL(error, CLV_E_HOST_MEMORY, "no memory for a trainer");
+    clv_status status = CLV_OK;
+    if (config->rank_shares)
+        memcpy(shares, config->rank_shares, size * sizeof *shares);
+    else
+        status = measure_ranks(trainer, config, shares);
+    if (status == CLV_OK) status = check_shares(error, config, shares);
+    if (status == CLV_OK)
+        config->ranks->shares = shares;
+    else
+        free(shares);
+    return status;
 }

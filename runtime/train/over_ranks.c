@@ -1,10 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 // A training over ranks: which settings it can have, and whether all ranks have the same. What a step does is
 // in step.c, what is exchanged in exec/exchange.c.
+#include <ctype.h>
 #include <inttypes.h>
 #include <string.h>
 
 #include "base/number.h"
+#include "base/text.h"
 #include "data/rows.h"
 #include "device/device.h"
 #include "exec/ranks.h"
@@ -16,14 +18,85 @@ bool clv__trainer_writes(const clv_trainer *trainer) {
     return !trainer->config->ranks || trainer->config->ranks->place.rank == 0;
 }
 
+bool clv__trainer_shares_out(const clv_train_config *config) {
+    return config->ranks && !config->ranks->layered && config->ranks->place.size > 1;
+}
+
+/** Does a name say of which rank the device is: `1:gpu:0`? */
+static bool names_rank(const char *device) {
+    const size_t space = strspn(device, " "), digits = strspn(device + space, "0123456789");
+    const char *colon = device + space + digits;
+    return digits > 0 && *colon == ':' && isalpha((unsigned char)colon[1]);
+}
+
+void clv__ranks_look(const clv_train_config *config) {
+    bool any = false;
+    for (const char *at = config->placement.place; at && (at = strchr(at, '=')) != NULL; at++)
+        any |= names_rank(at + 1);
+    if (config->ranks) config->ranks->layered = any;
+}
+
+clv_status clv__ranks_place(clv_trainer *trainer, clv_train_config *config) {
+    clv__text text = {0};
+    if (!config->ranks || !config->ranks->layered) return CLV_OK;
+    for (const char *at = config->placement.place; *at; at++) {
+        clv__text_add(&text, "%c", *at);
+        if (*at == '=' && !names_rank(at + 1)) clv__text_add(&text, "0:");
+    }
+    trainer->ranks_place = text.failed ? NULL : clv__strdup(clv__text_get(&text));
+    clv__text_reset(&text);
+    if (!trainer->ranks_place)
+        CLV_FAIL(clv__runtime_error_of(trainer->runtime), CLV_E_HOST_MEMORY, "no memory for a trainer");
+    config->placement.place = trainer->ranks_place;
+    return CLV_OK;
+}
+
+/** Layers on devices of several ranks: each step is of one batch, so nothing of it is shared out. */
+static clv_status check_layered(clv__error *error, const clv_train_config *config) {
+    if (config->placement.n_replicas)
+        CLV_FAIL(
+            error, CLV_E_UNSUPPORTED,
+            "layers on devices of several ranks ('%.100s') do not go together with replicas: leave one of "
+            "them out",
+            config->placement.place);
+    if (config->gradients)
+        CLV_FAIL(error, CLV_E_UNSUPPORTED,
+                 "a file of gradients is rank 0's, which has none of layers on devices of other ranks");
+    return CLV_OK;
+}
+
+clv_status clv__ranks_gather(const clv_trainer *trainer) {
+    const clv_train_config *config = trainer->config;
+    return config->ranks && config->ranks->layered ? clv__session_gather(trainer->session) : CLV_OK;
+}
+
 clv_status clv__ranks_check(clv_runtime *runtime, const clv_train_config *config) {
     clv__error *error = clv__runtime_error_of(runtime);
+    if (!config->ranks && (config->sync_batch_norm || config->bf16_compress))
+        CLV_FAIL(error, CLV_E_VALUE, "%s is of several ranks, and there are none",
+                 config->sync_batch_norm ? "sync_batch_norm" : "bf16_compress");
     if (!config->ranks) return CLV_OK;
     const int size = config->ranks->place.size;
     clv__target_loss losses[CLV_MAX_PORTS];
     if (!config->ranks->engine)
         CLV_FAIL(error, CLV_E_STATE,
                  "these ranks are there to plan with (clv_ranks_config.planned): nobody trains");
+    for (int i = 0; i < config->placement.n_devices; i++)
+        if (names_rank(config->placement.devices[i]))
+            CLV_FAIL(error, CLV_E_UNSUPPORTED,
+                     "how fast %.40s is was not measured, since it is another rank's: say where layers are, "
+                     "--place 'layer4*=1:gpu:0'",
+                     config->placement.devices[i]);
+    clv__ranks_look(config);
+    if (config->ranks->layered) return check_layered(error, config);
+    if (config->sync_batch_norm && (config->placement.n_replicas || config->micro_batches > 1))
+        CLV_FAIL(error, CLV_E_UNSUPPORTED,
+                 "sync_batch_norm takes the statistics of one part of the batch on each rank: it does not go "
+                 "together with %s",
+                 config->placement.n_replicas ? "replicas" : "micro-batches");
+    if (config->sync_batch_norm && config->recompute)
+        CLV_FAIL(error, CLV_E_UNSUPPORTED,
+                 "with sync_batch_norm what is computed again would be exchanged again: leave recompute out");
     if (config->batch < size)
         CLV_FAIL(error, CLV_E_VALUE, "a batch of %" PRId64 " samples for %d ranks, each needs at least one",
                  config->batch, size);
@@ -61,10 +134,11 @@ static void describe(const clv_train_config *config, const clv_trainer *trainer,
     clv__format(text, bytes,
                 "model %.100s (%016" PRIx64 "), data %016" PRIx64 ", batch %" PRId64 ", steps %" PRId64
                 ", seed %" PRIu64 ", lr %.9g, optimizer %d, precision %d, micro-batches %" PRId64
-                ", epoch %" PRId64 ", step %" PRId64,
+                ", bf16_compress %d, sync_batch_norm %d, epoch %" PRId64 ", step %" PRId64,
                 config->model->name, shapes, data, config->batch, trainer->steps, config->seed, config->lr,
                 (int)config->optimizer.kind, (int)config->precision, config->micro_batches,
-                trainer->position.epoch, trainer->position.step);
+                (int)config->bf16_compress, (int)config->sync_batch_norm, trainer->position.epoch,
+                trainer->position.step);
 }
 
 clv_status clv__ranks_compare(const clv_train_config *config, const clv_trainer *trainer) {

@@ -67,7 +67,12 @@ clv_status clv__training_read(clv__training *loop) {
     }
     position->step++;
     position->index++;
-    if (config->ranks) atomic_store(&config->ranks->step, position->step);
+    if (config->ranks) {
+        // of the step that was read, not of one under way: so all ranks have handed over the same steps
+        const long long seen = atomic_load(&config->ranks->stop_seen);
+        if (seen && seen <= waiting.ticket + 1) atomic_store(&config->ranks->agreed_stop, true);
+        atomic_store(&config->ranks->step, position->step);
+    }
     position->train_loss =
         position->loss_count ? position->loss_sum / (double)position->loss_count : (double)loss;
     if (!config->on_step) return clv__training_see_loss(loop, (double)loss);
@@ -94,6 +99,7 @@ clv_status clv__training_save(clv__training *loop) {
     bool there = loop->saved_step == trainer->position.step;
     if (!path || (there && !strcmp(path, loop->saved_path))) return CLV_OK;
     CLV_TRY(clv__training_check(loop));
+    CLV_TRY(clv__ranks_gather(trainer));
     if (!clv__trainer_writes(trainer))
         CLV_TRY(clv__state_hand_over(trainer->session));
     else

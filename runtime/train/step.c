@@ -140,14 +140,15 @@ static clv_tensor *loss_of(const clv_train_config *config, const double *shares,
 
 /** The rows of a batch that are computed here; of one process all. */
 static clv__rank_rows rows_of(const clv_train_config *config, int64_t batch) {
-    const struct clv_ranks *ranks = config->ranks;
-    return clv__rows_of_rank(batch, ranks ? ranks->place.rank : 0, ranks ? ranks->place.size : 1);
+    const bool shared = clv__trainer_shares_out(config);
+    return clv__rows_of_rank(batch, shared ? config->ranks->place.rank : 0,
+                             shared ? config->ranks->place.size : 1, shared ? config->ranks->shares : NULL);
 }
 
 /** Does each rank update a part of each parameter? Averages and files of gradients want all of it. */
 static bool updates_are_shared(const clv_train_config *config) {
-    return config->ranks->place.size > 1 && config->ema_decay == 0 && !config->gradients &&
-           clv__updates_can_be_parts(&config->optimizer);
+    return clv__trainer_shares_out(config) && config->ema_decay == 0 && !config->gradients &&
+           !config->bf16_compress && clv__updates_can_be_parts(&config->optimizer);
 }
 
 /** What this rank adds to the loss: as a replica's part of it. */
@@ -155,13 +156,13 @@ static clv_tensor *rank_loss(const clv_train_config *config, const double *share
                              building *of) {
     clv_graph *graph = clv_tensor_graph(of->cut[0]);
     const clv__rank_rows own = rows_of(config, batch);
-    if (!graph || config->ranks->place.size == 1) return loss_of(config, shares, of);
+    if (!graph || !clv__trainer_shares_out(config)) return loss_of(config, shares, of);
     clv__parts parts = clv__parts_begin(graph);
     clv__parts_next(graph, &parts,
                     (clv__cut){own.first, own.rows, config->ranks->place.rank, graph->cut.micro_batch});
     if (!config->placement.n_replicas && of->micro_batches > own.rows) of->micro_batches = own.rows;
     clv_tensor *loss = loss_of(config, shares, of);
-    if (own.rows < batch) loss = clv_mul_scalar(loss, (float)((double)own.rows / (double)batch));
+    if (own.counted < batch) loss = clv_mul_scalar(loss, (float)((double)own.counted / (double)batch));
     clv__parts_end(graph, &parts);
     return loss;
 }
@@ -190,6 +191,7 @@ clv_status clv__step_graph(clv_runtime *runtime, const clv_train_config *config,
                            int64_t batch, clv__step *step) {
     building of = {.model = config->model, .micro_batches = micro_batches_of(config, batch)};
     step->batch = batch;
+    clv__ranks_look(config);
     CLV_TRY(clv__model_check(clv__runtime_error_of(runtime), config->model));
     CLV_TRY(clv__labels_check(runtime, config));
     CLV_TRY(clv__labels_losses(runtime, config, of.losses, of.smoothed));
@@ -205,6 +207,11 @@ clv_status clv__step_graph(clv_runtime *runtime, const clv_train_config *config,
     const clv__rank_rows own = rows_of(config, batch);
     clv__bytes_inputs(step->graph, &of.bytes, own.rows, step->fed);
     clv__labels_inputs(step->graph, config, own.rows, step->fed + step->n_inputs);
+    if (config->sync_batch_norm && clv__trainer_shares_out(config)) {
+        step->graph->sync_batch_norm.terms = own.terms;
+        step->graph->sync_batch_norm.part = (double)own.counted / (double)batch;
+        step->graph->sync_batch_norm.rows = (double)batch / (double)own.rows;
+    }
     take_cut(step, &of);
     step->loss = config->ranks ? rank_loss(config, shares, batch, &of) : loss_of(config, shares, &of);
     if (config->dropout && *config->dropout > 0 && !step->graph->asked_dropout)
@@ -218,13 +225,14 @@ clv_status clv__step_graph(clv_runtime *runtime, const clv_train_config *config,
     if (!config->ranks) clv_output(step->loss, "loss");
     if (config->precision == CLV_PRECISION_MIXED) clv_scaler_add(step->graph, NULL);
     clv_backward(step->loss);
-    if (config->ranks) { // the sums over all ranks, in the order of replicas
+    if (config->ranks) {                             // the sums over all ranks, in the order of replicas
+        const bool layered = config->ranks->layered; // one has the loss, the others add zeros
         if (updates_are_shared(config))
             clv__parts_over_ranks(step->graph, config->ranks->place.rank, config->ranks->place.size,
                                   own.terms);
-        else
-            clv__gradients_over_ranks(step->graph, own.terms);
-        step->loss = clv__over_ranks(step->loss, own.terms, false);
+        else if (!layered)
+            clv__gradients_over_ranks(step->graph, own.terms, config->bf16_compress);
+        step->loss = clv__over_ranks(step->loss, layered ? config->ranks->place.size : own.terms, false);
         clv_output(step->loss, "loss");
     }
     for (int i = 0; config->gradients && i < clv_graph_info_get(step->graph).n_parameters; i++) {

@@ -27,7 +27,9 @@ bool clv__training_exhausted(const clv__training *loop, int64_t more) {
 static clv_status write_best(clv__training *loop) {
     const clv_trainer *trainer = loop->trainer;
     const clv_train_config *config = trainer->config;
-    if (!config->best || !clv__trainer_writes(trainer)) return CLV_OK;
+    if (!config->best) return CLV_OK;
+    CLV_TRY(clv__ranks_gather(trainer));
+    if (!clv__trainer_writes(trainer)) return CLV_OK;
     CLV_TRY(clv__training_check(loop));
     return config->save_best ? config->save_best(config->user, trainer->session, config->best)
                              : clv_weights_save(trainer->session, config->best);

@@ -8,6 +8,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
+#include "exec/ranks.h"
 #include "exec/session.h"
 #include "nn/replicas.h"
 #include "train/stopping.h"
@@ -151,6 +152,17 @@ static clv_status shrink_predictor(clv_trainer *trainer, clv_predictor_config *c
     return make_predictor(trainer, config);
 }
 
+/** Layers on devices of several ranks are tested by all, in the batches that rank 0 found. */
+static clv_status agree_on_predictor(clv_trainer *trainer, clv_predictor_config *predictor) {
+    struct clv_ranks *ranks = trainer->config->ranks;
+    int64_t batch = predictor->batch;
+    if (!ranks || !ranks->layered) return CLV_OK;
+    CLV_TRY(clv__ranks_agree(ranks, &batch, sizeof batch));
+    if (batch == predictor->batch) return CLV_OK;
+    predictor->batch = batch;
+    return make_predictor(trainer, predictor);
+}
+
 /**
  * Evaluation takes turns with training in the same memory: in the largest batches that need no more of it
  * than training, or than a single sample where even that needs more (a workspace larger than all of
@@ -189,11 +201,12 @@ static clv_status build_predictor(clv_trainer *trainer) {
     if (all_memory(trainer) > allowed) allowed = all_memory(trainer);
     CLV_TRY(shrink_predictor(trainer, &predictor, most, 1, allowed));
     int64_t found = predictor.batch;
-    if (found >= most / 4) return CLV_OK;
+    if (found >= most / 4) return agree_on_predictor(trainer, &predictor);
     CLV_TRY(shrink_predictor(trainer, &predictor, most, found, allowed + allowed / 64));
-    if (all_fit(trainer)) return CLV_OK;
+    if (all_fit(trainer)) return agree_on_predictor(trainer, &predictor);
     predictor.batch = found;
-    return make_predictor(trainer, &predictor);
+    CLV_TRY(make_predictor(trainer, &predictor));
+    return agree_on_predictor(trainer, &predictor);
 }
 
 /** Training devices are those of the first plan: the last batch and evaluation use no others. */
@@ -238,8 +251,10 @@ static clv_status build(clv_trainer *trainer, clv_train_config *config) {
     trainer->batches = (count + config->batch - 1) / config->batch;
     trainer->steps = config->steps ? config->steps : config->epochs * trainer->batches;
     complete_config(trainer, config);
+    CLV_TRY(clv__ranks_place(trainer, config));
     CLV_TRY(choose_devices(trainer, config));
     CLV_TRY(choose_place(trainer, config));
+    CLV_TRY(clv__ranks_share(trainer, config));
     CLV_TRY(
         clv_session_create(trainer->runtime, &(clv_session_config){.seed = config->seed}, &trainer->session));
     trainer->session->ranks = config->ranks;
@@ -255,9 +270,10 @@ static clv_status build(clv_trainer *trainer, clv_train_config *config) {
                                 trainer->step[CLV__FULL].plan, &trainer->step[CLV__LAST]));
     CLV_TRY(list_devices(trainer));
     for (int i = 0; trainer->n_devices > 1 && i < trainer->n_devices; i++)
-        CLV_TRY(clv_device_activity_start(trainer->devices[i])); // replicas' shares, and who waits for whom
-    config->device = trainer->devices[0];                        // a placement's first
-    return config->test && clv__trainer_writes(trainer) ? build_predictor(trainer) : CLV_OK;
+        CLV_TRY(clv_device_activity_start(trainer->devices[i]));  // replicas' shares, and who waits for whom
+    config->device = trainer->devices[0];                         // a placement's first
+    const bool layered = config->ranks && config->ranks->layered; // then all test together
+    return config->test && (layered || clv__trainer_writes(trainer)) ? build_predictor(trainer) : CLV_OK;
 }
 
 static clv_status create(clv_runtime *runtime, const clv_train_config *config, bool replay,
@@ -310,6 +326,7 @@ void clv_trainer_destroy(clv_trainer *trainer) {
     free(trainer->shares);
     free(trainer->replicas);
     free(trainer->evaluated_place);
+    free(trainer->ranks_place);
     free(trainer->devices);
     free(trainer->held);
     clv_free(trainer->place);

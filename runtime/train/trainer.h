@@ -36,6 +36,7 @@ struct clv_trainer {
     int n_devices;
     clv_lost_device *lost; // their reasons are owned
     size_t n_lost, lost_room;
+    char *ranks_place;       // the placement, of layers on devices of several ranks; NULL without
     clv_place_choice *place; // NULL: none was to be chosen
     clv_session *session;
     clv__position position;  // what is done; see clv__position
@@ -52,6 +53,17 @@ static inline bool clv__trainer_tests(const clv_trainer *trainer) {
     return trainer->config->test && !trainer->replay;
 }
 bool clv__trainer_writes(const clv_trainer *trainer);
+/** Has each of several ranks a part of every batch? Not where layers lie on devices of several. */
+bool clv__trainer_shares_out(const clv_train_config *config);
+/** Does the placement put layers on devices of several ranks? The ranks know it from then on. */
+void clv__ranks_look(const clv_train_config *config);
+/** Say in the placement that a device without a rank is rank 0's, as all ranks must plan alike. */
+clv_status clv__ranks_place(clv_trainer *trainer, clv_train_config *config);
+/** Shares of each batch for the ranks: given, or measured on all of them at once, a few steps each; equal
+ *  ones otherwise. On all ranks. */
+clv_status clv__ranks_share(const clv_trainer *trainer, const clv_train_config *config);
+/** What layers on devices of other ranks have learnt is known on rank 0. On all ranks. */
+clv_status clv__ranks_gather(const clv_trainer *trainer);
 /** Do all ranks train the same? Else CLV_E_VALUE, with what differs. */
 clv_status clv__ranks_compare(const clv_train_config *config, const clv_trainer *trainer);
 /** Can these settings be those of several ranks? CLV_E_VALUE, CLV_E_UNSUPPORTED. */

@@ -45,6 +45,35 @@ while read -r rank _ exchanged _; do
     [ "$planned" -le "$((2 * 3 * 4 * 1199882 / 4 * 101 / 100))" ] || fail "rank $rank sends $planned bytes a step"
 done <count
 
+# layers on devices of two ranks: the bits of one process, bytes as planned
+rm -f count
+launch="env LD_PRELOAD=$CLV_TEST_COUNTER CLV_TEST_COUNT=$PWD/count"
+place="*=$device,fc*=1:$device"
+works ranks 2 --model cnn --steps 3 --micro-batches 2 --place "$place" --save layers
+launch=
+# shellcheck disable=SC2086
+works "$cleave" train $data --model cnn --steps 3 --micro-batches 2 --device "$device" --save one
+cmp -s one layers || fail "layers on two ranks, other bits than in one process"
+works "$cleave" plan cnn --train --batch 32 --ranks 2 --micro-batches 2 --place "$place" --json
+while read -r rank _ exchanged _; do
+    same "bytes of rank $rank, of layers" "$exchanged" "$((3 * $(at "ranks.$rank.sent_bytes")))"
+done <count
+
+# gradients as bf16: half the bytes, as planned; unequal parts of a batch, and statistics of all of it
+rm -f count
+launch="env LD_PRELOAD=$CLV_TEST_COUNTER CLV_TEST_COUNT=$PWD/count"
+works ranks 2 --model mlp --steps 6 --device "$device" --bf16-compress
+launch=
+works "$cleave" plan mlp --train --batch 32 --ranks 2 --device "$device" --bf16-compress --json
+while read -r rank _ exchanged _; do
+    planned=$(at "ranks.$rank.sent_bytes")
+    same "bytes of rank $rank, as bf16" "$exchanged" "$((6 * planned))"
+    [ "$planned" -le "$((2 * 101770 / 2 * 2 * 101 / 100))" ] || fail "rank $rank sends $planned bytes a step as bf16"
+done <count
+works ranks 2 --model mlp --steps 3 --device "$device" --shares 0.75,0.25
+works ranks 2 --model mlp --steps 3 --device "$device" --shares auto
+works ranks 2 --model mlp --steps 3 --device "$device" --sync-batch-norm
+
 # a checkpoint goes on with two, and in one process; three steps of an epoch are done
 works ranks 2 --model cnn --steps 5 --device "$device" --resume c --save two
 works "$cleave" train $data --model cnn --steps 5 --device "$device" --resume c --save none

@@ -4,6 +4,7 @@
 #include <math.h>
 #include <pthread.h>
 #include <unistd.h>
+#include <xxhash.h>
 
 #include "exec/exchange.h"
 #include "exec/ranks.h"
@@ -26,11 +27,12 @@ typedef struct party {
     char sentence[1024];
     float numbers[MOST_NUMBERS];
     int n_numbers, n_losses;
+    uint64_t digest; // of all parameters; buffers, which are each rank's own, left out
     double losses[MOST_STEPS];
     clv_train_result result;
     size_t state_bytes;
     int64_t sent, told_bytes; // by the exchange; as the plan tells, of a whole batch
-    size_t exchange_steps;
+    int64_t rows;             // that it computes of a whole batch
     bool tells;
 } party;
 
@@ -56,13 +58,25 @@ static bool on_step(void *user, const clv_train_step *step) {
     return !p->stops_at || step->step < p->stops_at;
 }
 
+static bool is_buffer(const char *name) {
+    return strstr(name, "running_") || strstr(name, "num_batches");
+}
+
 /** Parameters; and how much is kept of the optimizer. */
 static void read_parameters(clv_session *session, party *p) {
     p->state_bytes = 0;
+    p->digest = 0;
     for (int i = 0; i < clv_session_info_get(session).n_tensors; i++) {
         const clv_session_tensor tensor = clv_session_get(session, i);
         const int n = (int)(tensor.bytes / sizeof(float));
         if (tensor.category == CLV_OPTIMIZER) p->state_bytes += tensor.bytes;
+        if (tensor.category == CLV_PARAMETERS && !is_buffer(tensor.name)) {
+            void *data = malloc(tensor.bytes + 1);
+            assert_non_null(data);
+            if (clv_session_read(session, i, data, tensor.bytes) == CLV_OK)
+                p->digest = XXH3_64bits_withSeed(data, tensor.bytes, p->digest);
+            free(data);
+        }
         if (tensor.category != CLV_PARAMETERS || p->n_numbers + n > MOST_NUMBERS) continue;
         if (clv_session_read(session, i, p->numbers + p->n_numbers, tensor.bytes) == CLV_OK)
             p->n_numbers += n;
@@ -74,6 +88,7 @@ static void train(party *p) {
     p->config.user = p;
     p->config.on_step = on_step;
     p->n_losses = p->n_numbers = 0;
+    p->digest = 0;
     p->sentence[0] = 0;
     p->status = clv_trainer_create(p->runtime, &p->config, &trainer);
     if (p->status == CLV_OK) {
@@ -84,8 +99,9 @@ static void train(party *p) {
     if (trainer && (p->status == CLV_OK || p->status == CLV_E_INTERRUPTED))
         read_parameters(clv_trainer_info_get(trainer).session, p);
     if (trainer && p->config.ranks)
-        p->told_bytes = clv__exchange_bytes(clv_trainer_info_get(trainer).plan, p->config.ranks->place.rank,
-                                            p->config.ranks->place.size, 0);
+        p->told_bytes = clv_ranks_step_bytes(p->config.ranks, clv_trainer_info_get(trainer).plan);
+    if (trainer && trainer->step[CLV__FULL].graph)
+        p->rows = clv_tensor_shape(trainer->step[CLV__FULL].fed[0]).dims[0];
     clv_trainer_destroy(trainer);
 }
 
@@ -246,6 +262,184 @@ static void test_ranks_have_the_bits_of_replicas(void **state) {
     }
 }
 
+/** 8 samples of [3,32,32]. */
+static clv_dataset *pictures(clv_runtime *runtime) {
+    static float images[8 * 3 * 32 * 32];
+    static int32_t labels[8];
+    clv_dataset *dataset = NULL;
+    for (int i = 0; i < 8; i++) labels[i] = i;
+    for (size_t i = 0; i < sizeof images / sizeof *images; i++) images[i] = (float)(i * 7919 % 509) / 254 - 1;
+    clv_array x = {.type = CLV_DTYPE_F32, .shape = CLV_SHAPE(8, 3, 32, 32), .data = images, .borrowed = true};
+    clv_array y = {.type = CLV_DTYPE_I32, .shape = CLV_SHAPE(8), .data = labels, .borrowed = true};
+    assert_status(clv_dataset_from_arrays(runtime, &x, &y, NULL, &dataset), CLV_OK, runtime);
+    return dataset;
+}
+
+/** Of many layers, with normalisation of batches and shortcuts. */
+static void test_resnet_has_the_bits_of_replicas(void **state) {
+    (void)state;
+    if (!has_devices(4)) skip();
+    const clv_model model = clv_model_for(clv_model_find("resnet18"), 3, 32, 32, 10);
+    clv_dataset *kept[MOST_RANKS + 1];
+    for (int i = 0; i <= MOST_RANKS; i++) {
+        kept[i] = parties[i].dataset;
+        parties[i].dataset = pictures(parties[i].runtime);
+    }
+    for (int c = 0; c < 4; c++) {
+        clv_train_config config = {.model = &model,
+                                   .batch = 8,
+                                   .steps = 2,
+                                   .seed = 5,
+                                   .lr = 0.01,
+                                   .optimizer = {.kind = c % 2 ? CLV_ADAM : CLV_SGD, .momentum = 0.9f},
+                                   .precision = c / 2 ? CLV_PRECISION_MIXED : CLV_PRECISION_F32};
+        if (c % 2) config.optimizer.momentum = 0;
+        prepare(4, &config);
+        run_ranks(4);
+        for (int i = 0; i < 4; i++) assert_status(parties[i].status, CLV_OK, parties[i].runtime);
+        const party *one = run_one(4, &config);
+        for (int i = 0; i < 4; i++) {
+            assert_int_equal(parties[i].n_losses, 2);
+            assert_memory_equal(parties[i].losses, one->losses, 2 * sizeof *one->losses);
+            assert_true(parties[i].digest == one->digest);
+        }
+    }
+    for (int i = 0; i <= MOST_RANKS; i++) {
+        clv_dataset_destroy(parties[i].dataset);
+        parties[i].dataset = kept[i];
+    }
+}
+
+/** Layers on devices of two ranks, and on two of one: the bits of the same placement in one process. */
+static void test_layers_over_ranks(void **state) {
+    (void)state;
+    static const char *const places[][2] = {
+        {"*=0:cpu:0,fc=1:cpu:1", "*=cpu:0,fc=cpu:1"},
+        {"*=1:cpu:0,fc=cpu:1", "*=cpu:0,fc=cpu:1"},
+        {"conv=cpu:0,norm=1:cpu:1,fc=1:cpu:2", "conv=cpu:0,norm=cpu:1,fc=cpu:2"},
+        {"conv=2:cpu:0,norm=0:cpu:1,fc=2:cpu:2", "conv=cpu:0,norm=cpu:1,fc=cpu:2"}};
+    const clv_optimizer_config sgd = {.momentum = 0.9f}, adam = {.kind = CLV_ADAM},
+                               clipped = {.kind = CLV_ADAMW, .weight_decay = 0.1f, .clip_norm = 0.5f};
+    if (!has_devices(4)) skip();
+    for (int c = 0; c < 6; c++) {
+        const char *const *place = places[c % 4];
+        const int n = c % 4 == 3 ? 3 : 2;
+        clv_train_config config = config_of(&small_model,
+                                            c % 3 == 0   ? sgd
+                                            : c % 3 == 1 ? adam
+                                                         : clipped,
+                                            c % 2 ? CLV_PRECISION_MIXED : CLV_PRECISION_F32);
+        config.micro_batches = c % 3 + 1;
+        if (c == 2) config.ema_decay = 0.9;
+        config.placement.place = place[0];
+        prepare(n, &config);
+        run_ranks(n);
+        for (int i = 0; i < n; i++) assert_status(parties[i].status, CLV_OK, parties[i].runtime);
+        config.placement.place = place[1];
+        const party *one = run_one(1, &config);
+        assert_same(&parties[0], one); // rank 0 has what the others hold
+        for (int i = 0; i < n; i++) {
+            assert_int_equal(parties[i].n_losses, one->n_losses);
+            assert_memory_equal(parties[i].losses, one->losses, (size_t)one->n_losses * sizeof *one->losses);
+            assert_true(fabs(parties[i].result.test.loss - one->result.test.loss) < 1e-5); // other batches
+            assert_true(parties[i].result.test.loss == parties[0].result.test.loss);
+            assert_int_equal(parties[i].result.test.correct, one->result.test.correct);
+        }
+    }
+}
+
+/** With statistics of the whole batch ranks train as one process with all of it; without, they do not. */
+static void test_batch_norm_over_ranks(void **state) {
+    (void)state;
+    for (int c = 0; c < 3; c++) {
+        const int n = c == 2 ? 3 : 4;
+        clv_train_config config = config_of(&small_model,
+                                            c == 1 ? (clv_optimizer_config){.clip_norm = 0.1f}
+                                                   : (clv_optimizer_config){.momentum = 0.9f},
+                                            c == 1 ? CLV_PRECISION_MIXED : CLV_PRECISION_F32);
+        config.steps = 4; // whole batches: rounding grows later
+        config.test = NULL;
+        config.lr = 1e-3;
+        const party *one = run_one(1, &config);
+        for (int sync = 0; sync < 2; sync++) {
+            config.sync_batch_norm = sync;
+            prepare(n, &config);
+            run_ranks(n);
+            for (int i = 0; i < n; i++) {
+                double losses = 0, numbers = 0;
+                assert_status(parties[i].status, CLV_OK, parties[i].runtime);
+                if (!sync && i) continue; // has no running statistics
+                assert_int_equal(parties[i].n_numbers, one->n_numbers);
+                for (int k = 0; k < one->n_losses; k++)
+                    losses = fmax(losses, fabs(parties[i].losses[k] - one->losses[k]));
+                for (int k = 0; k < one->n_numbers; k++) // running statistics too
+                    numbers = fmax(numbers, fabs((double)(parties[i].numbers[k] - one->numbers[k])));
+                assert_true(sync ? losses < 1e-5 && numbers < 1e-5 : losses > 1e-4 && numbers > 1e-4);
+            }
+        }
+    }
+    clv_train_config config = config_of(&small_model, (clv_optimizer_config){0}, CLV_PRECISION_F32);
+    config.sync_batch_norm = true;
+    config.micro_batches = 2;
+    prepare(2, &config);
+    run_ranks(2);
+    assert_status(parties[0].status, CLV_E_UNSUPPORTED, parties[0].runtime);
+    assert_holds(parties[0].sentence, "does not go together with micro-batches");
+}
+
+/** Unequal parts of a batch, given and measured: the losses of one process with all of it. */
+static void test_shares_of_ranks(void **state) {
+    (void)state;
+    static const double given[] = {0.5, 0.125, 0.375}, wrong[] = {0.5, 0.01, 0.49};
+    clv_train_config config = config_of(&small_plain, (clv_optimizer_config){0}, CLV_PRECISION_F32);
+    config.test = NULL;
+    const party *one = run_one(1, &config);
+    for (int measured = 0; measured < 2; measured++) {
+        config.rank_shares = measured ? NULL : given;
+        config.placement.measure_shares = measured;
+        prepare(3, &config);
+        run_ranks(3);
+        for (int i = 0; i < 3; i++) {
+            assert_status(parties[i].status, CLV_OK, parties[i].runtime);
+            assert_same(&parties[i], &parties[0]);
+            for (int k = 0; k < one->n_losses; k++)
+                assert_true(fabs(parties[i].losses[k] - one->losses[k]) < 1e-5);
+            if (!measured) assert_int_equal(parties[i].rows, (int64_t)(16 * given[i]));
+        }
+        assert_int_equal(parties[0].rows + parties[1].rows + parties[2].rows, 16);
+    }
+    config.rank_shares = wrong;
+    prepare(3, &config);
+    run_ranks(3);
+    assert_status(parties[0].status, CLV_E_VALUE, parties[0].runtime);
+    assert_holds(parties[0].sentence, "rank 1 has a share of 0.01 of 16 samples");
+}
+
+/** Gradients as bf16: half the bytes, one set of weights, and nearly the losses. */
+static void test_gradients_as_bf16(void **state) {
+    (void)state;
+    clv_train_config config = config_of(&wide, (clv_optimizer_config){.kind = CLV_ADAM}, CLV_PRECISION_F32);
+    double last[2];
+    int64_t told[2];
+    config.test = NULL;
+    config.epochs = 5;
+    for (int bf16 = 0; bf16 < 2; bf16++) {
+        config.bf16_compress = bf16;
+        prepare(3, &config);
+        run_ranks(3);
+        for (int i = 0; i < 3; i++) {
+            assert_status(parties[i].status, CLV_OK, parties[i].runtime);
+            assert_same(&parties[i], &parties[0]);
+        }
+        assert_int_equal(parties[1].sent % parties[1].told_bytes, 0);
+        last[bf16] = parties[0].losses[parties[0].n_losses - 1];
+        told[bf16] = parties[1].told_bytes;
+    }
+    assert_true(told[1] <= told[0] / 2 + 2 * 2 * (int64_t)sizeof(clv__exchange_head));
+    assert_true(fabs(last[1] - last[0]) < 0.01 * last[0]);
+    assert_true(last[1] != last[0]);
+}
+
 /** What a rank sends is what the plan tells, and no more than twice its (N-1)/N part of the parameters and a little for heads. */
 static void test_bytes_are_as_planned(void **state) {
     (void)state;
@@ -260,6 +454,72 @@ static void test_bytes_are_as_planned(void **state) {
         assert_int_equal(parties[i].sent, 3 * parties[i].told_bytes);
         assert_same(&parties[i], &parties[0]);
     }
+    if (!has_devices(2)) return;
+    config.placement.place = "*=cpu:0,fc=1:cpu:1";
+    prepare(2, &config);
+    run_ranks(2);
+    for (int i = 0; i < 2; i++) {
+        assert_status(parties[i].status, CLV_OK, parties[i].runtime);
+        assert_int_equal(parties[i].sent, 3 * parties[i].told_bytes);
+        // rank 0 sends what fc reads, 16 samples of 36 numbers, rank 1 its gradient; with heads, and the loss
+        assert_in_range(parties[i].told_bytes, 16 * 36 * 4, 16 * 36 * 4 + 400);
+    }
+}
+
+/** Of layers over ranks: stopped, and continued by the same ranks, and by one process with all layers on one device. */
+static void test_layers_go_on_from_a_checkpoint(void **state) {
+    (void)state;
+    char checkpoint[512];
+    snprintf(checkpoint, sizeof checkpoint, "%s/train_ranks_layers.checkpoint", folder);
+    if (!has_devices(2)) skip();
+    clv_train_config config =
+        config_of(&small_model, (clv_optimizer_config){.kind = CLV_ADAM}, CLV_PRECISION_F32);
+    config.test = NULL;
+    config.placement.place = "*=0:cpu:0,fc=1:cpu:0";
+    prepare(2, &config);
+    run_ranks(2);
+    const party whole = parties[0];
+    config.checkpoint = checkpoint;
+    prepare(2, &config);
+    parties[1].stops_at = 6; // asked of one rank, done by both
+    run_ranks(2);
+    const int64_t stopped = parties[0].result.steps;
+    assert_in_range(stopped, 6, 9);
+    for (int i = 0; i < 2; i++) {
+        assert_status(parties[i].status, CLV_E_INTERRUPTED, parties[i].runtime);
+        assert_int_equal(parties[i].result.steps, stopped);
+    }
+    config.checkpoint = NULL;
+    config.resume = checkpoint;
+    prepare(2, &config);
+    run_ranks(2);
+    for (int i = 0; i < 2; i++) {
+        assert_status(parties[i].status, CLV_OK, parties[i].runtime);
+        assert_memory_equal(parties[i].losses, whole.losses + stopped,
+                            (size_t)parties[i].n_losses * sizeof *whole.losses);
+    }
+    assert_memory_equal(parties[0].numbers, whole.numbers, sizeof whole.numbers);
+    config.placement.place = NULL;
+    const party *one = run_one(1, &config);
+    assert_memory_equal(one->numbers, whole.numbers, sizeof whole.numbers);
+    unlink(checkpoint);
+}
+
+/** What does not go together with layers over ranks is refused, and so is a device that the rank has not. */
+static void test_layers_that_cannot_be(void **state) {
+    (void)state;
+    static const char *const replicas[] = {"host"};
+    clv_train_config config = config_of(&small_plain, (clv_optimizer_config){0}, CLV_PRECISION_F32);
+    config.placement = (clv_placement){.place = "*=1:host", .replicas = replicas, .n_replicas = 1};
+    prepare(2, &config);
+    run_ranks(2);
+    assert_status(parties[0].status, CLV_E_UNSUPPORTED, parties[0].runtime);
+    assert_holds(parties[0].sentence, "do not go together with replicas");
+    config.placement = (clv_placement){.place = "*=1:gpu:7"};
+    prepare(2, &config);
+    run_ranks(2);
+    assert_status(parties[0].status, CLV_E_NOT_FOUND, parties[0].runtime);
+    assert_holds(parties[0].sentence, "there is no device '1:gpu:7'");
 }
 
 /** A checkpoint of four ranks goes on with four to the same bits, with two and with one to the same losses but for rounding. */
@@ -276,7 +536,7 @@ static void test_a_checkpoint_goes_on_with_others(void **state) {
     parties[2].stops_at = 6; // asked of one rank, done by all
     run_ranks(4);
     const int64_t stopped = parties[0].result.steps;
-    assert_in_range(stopped, 6, 8);
+    assert_in_range(stopped, 6, 9);
     for (int i = 0; i < 4; i++) {
         assert_status(parties[i].status, CLV_E_INTERRUPTED, parties[i].runtime);
         assert_int_equal(parties[i].result.steps, stopped);
@@ -342,6 +602,25 @@ static void test_a_lost_rank_ends_all(void **state) {
             told += parties[i].tells;
         }
         assert_int_equal(told, 1);
+    }
+}
+
+/** The same where it has some of the layers. */
+static void test_a_lost_rank_ends_layers(void **state) {
+    (void)state;
+    clv_train_config config = config_of(&small_plain, (clv_optimizer_config){0}, CLV_PRECISION_F32);
+    config.epochs = 100;
+    config.test = NULL;
+    config.placement.place = "*=0:host,fc=1:host";
+    for (int lost = 0; lost < 2; lost++) {
+        char part[64];
+        prepare(2, &config);
+        parties[0].patience = parties[1].patience = 2;
+        parties[lost].quits_at = 4;
+        run_ranks(2);
+        snprintf(part, sizeof part, "rank %d of 2 ", lost);
+        assert_status(parties[!lost].status, CLV_E_RANK_LOST, parties[!lost].runtime);
+        assert_holds(parties[!lost].sentence, part);
     }
 }
 
@@ -412,13 +691,23 @@ static void test_what_is_missing_is_told(void **state) {
     clv_ranks_destroy(NULL);
 }
 
-int main(void) {
+/** One argument: the test of that name alone. */
+int main(int argc, char **argv) {
+    if (argc > 1) cmocka_set_test_filter(argv[1]);
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_ranks_have_the_bits_of_replicas),
+        cmocka_unit_test(test_resnet_has_the_bits_of_replicas),
+        cmocka_unit_test(test_layers_over_ranks),
+        cmocka_unit_test(test_batch_norm_over_ranks),
+        cmocka_unit_test(test_shares_of_ranks),
+        cmocka_unit_test(test_gradients_as_bf16),
         cmocka_unit_test(test_bytes_are_as_planned),
         cmocka_unit_test(test_a_checkpoint_goes_on_with_others),
+        cmocka_unit_test(test_layers_go_on_from_a_checkpoint),
+        cmocka_unit_test(test_layers_that_cannot_be),
         cmocka_unit_test(test_patience_is_the_first_ranks),
         cmocka_unit_test(test_a_lost_rank_ends_all),
+        cmocka_unit_test(test_a_lost_rank_ends_layers),
         cmocka_unit_test(test_ranks_that_differ_are_refused),
         cmocka_unit_test(test_foreign_messages_are_refused),
         cmocka_unit_test(test_what_is_missing_is_told),

@@ -14,6 +14,7 @@
 #include "ops/product/gemm.h"
 #include "ops/lower.h"
 #include "ops/rows.h"
+#include "ops/update/over_ranks.h"
 
 extern const clv__op clv__op_batch_norm, clv__op_batch_norm_backward;
 
@@ -698,15 +699,49 @@ const clv__op clv__op_batch_norm_update = {
     .adapt = CLV__TRAINS(update_adapt),
 };
 
+static void move_running(const norm_attrs *attrs, clv_graph *graph, clv_tensor *const in[4]) {
+    const clv__phase phase = graph->phase;
+    graph->phase = CLV__UPDATE;
+    clv__node_add(&clv__op_batch_norm_update, attrs, in, 4, 1u << U_MEAN | 1u << U_VAR);
+    graph->phase = phase;
+}
+
+#ifndef CLEAVE_INFERENCE
+/** By the statistics of the batch on all ranks, of which this one has a part p: the mean of means, and with it the variance
+ *
+ *      mean = sum(p mean_r)      var = sum(p (var_r + (mean_r - mean)^2))
+ */
+static clv_tensor *over_all_ranks(const norm_attrs *attrs, clv_tensor *const in[5]) {
+    clv_graph *graph = clv__tensor_graph(in[X]);
+    if (!graph) return NULL;
+    const clv_shape shape = clv_tensor_shape(in[X]);
+    const double part = graph->sync_batch_norm.part;
+    int axes[CLV_MAX_RANK], n = 0;
+    for (int i = 0; i < shape.rank; i++)
+        if (i != 1) axes[n++] = i;
+    clv_tensor *x = clv_tensor_dtype(in[X]) == CLV_DTYPE_F32 ? in[X] : clv_cast(in[X], CLV_DTYPE_F32);
+    clv_tensor *own = clv_mean(x, axes, n, false), *spread = clv_var(x, axes, n, 0, false);
+    clv_tensor *mean = clv__over_ranks_within(clv_mul_scalar(own, (float)part), graph->sync_batch_norm.terms);
+    clv_tensor *var =
+        clv__over_ranks_within(clv_mul_scalar(clv_add(spread, clv_square(clv_sub(own, mean))), (float)part),
+                               graph->sync_batch_norm.terms);
+    clv_tensor *y =
+        clv_batch_norm(in[X], in[WEIGHT], in[BIAS], mean, var, false, attrs->momentum, attrs->eps);
+    if (!y || !in[RUNNING_MEAN]) return y;
+    const norm_sizes s = sizes_of(&shape);
+    const double count = (double)(s.N * s.S) * graph->sync_batch_norm.rows; // of a channel
+    move_running(attrs, graph,
+                 (clv_tensor *[]){in[RUNNING_MEAN], in[RUNNING_VAR], mean,
+                                  clv_mul_scalar(var, (float)(count / (count - 1)))});
+    return y;
+}
+#endif
+
 /** The running statistics are moved once in a step: by the first replica's batch, as a plain model's are by its batch. */
 static void add_update(const norm_attrs *attrs, clv_tensor *y, clv_tensor *mean, clv_tensor *var) {
     clv_graph *graph = clv__tensor_graph(y);
     if (!graph || (!mean && !var) || graph->cut.replica > 0) return;
-    clv__phase phase = graph->phase;
-    graph->phase = CLV__UPDATE;
-    clv_tensor *inputs[] = {mean, var, clv__sibling(y, MEAN), clv__sibling(y, VAR)};
-    clv__node_add(&clv__op_batch_norm_update, attrs, inputs, 4, 1u << U_MEAN | 1u << U_VAR);
-    graph->phase = phase;
+    move_running(attrs, graph, (clv_tensor *[]){mean, var, clv__sibling(y, MEAN), clv__sibling(y, VAR)});
 }
 
 clv_tensor *clv_batch_norm(clv_tensor *x, clv_tensor *weight, clv_tensor *bias, clv_tensor *running_mean,
@@ -718,6 +753,9 @@ clv_tensor *clv_batch_norm(clv_tensor *x, clv_tensor *weight, clv_tensor *bias, 
     if (!training)
         return clv__node_add(&clv__op_batch_norm_eval, &attrs, inputs, 5,
                              optional | 1u << RUNNING_MEAN | 1u << RUNNING_VAR);
+#ifndef CLEAVE_INFERENCE
+    if (x && x->graph->sync_batch_norm.terms) return over_all_ranks(&attrs, inputs);
+#endif
     clv_tensor *y = clv__node_add(&clv__op_batch_norm, &attrs, inputs, 3, optional);
     add_update(&attrs, y, running_mean, running_var);
     return y && y->graph->error.status == CLV_OK ? y : NULL;

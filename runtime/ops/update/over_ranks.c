@@ -28,11 +28,18 @@ static clv_status whole_infer(clv__op_io *io, clv__error *error) {
     return clv__one_out(io, io->in[1]);
 }
 
+/** Every rank's loss depends on the sum. */
+static void over_ranks_grad(const clv__node *node, clv_tensor *const *dy, clv_tensor **dx) {
+    const clv__exchanged *how = clv__node_attrs(node);
+    dx[0] = clv__over_ranks_within(dy[0], how->terms);
+}
+
 static const clv__op over_ranks = {.name = "over_ranks",
                                    .attrs_bytes = sizeof(clv__exchanged),
                                    .view = true,
                                    .exchanges = true,
-                                   .infer = over_ranks_infer};
+                                   .infer = over_ranks_infer,
+                                   .grad = over_ranks_grad};
 static const clv__op own_part = {.name = "own_part",
                                  .attrs_bytes = sizeof(clv__exchanged),
                                  .view = true,
@@ -59,11 +66,21 @@ static clv_tensor *add(const clv__op *op, const clv__exchanged *how, clv_tensor 
     return out;
 }
 
-clv_tensor *clv__over_ranks(clv_tensor *x, int terms, bool from_last) {
-    const clv__exchanged how = {.kind = CLV__EXCHANGE_SUM, .terms = terms, .from_last = from_last};
+clv_tensor *clv__over_ranks_within(clv_tensor *x, int terms) {
+    const clv__exchanged how = {.kind = CLV__EXCHANGE_SUM, .terms = terms};
+    return x ? clv__node_add(&over_ranks, &how, &x, 1, 0) : NULL;
+}
+
+static clv_tensor *sum_over(clv_tensor *x, int terms, bool from_last, bool bf16) {
+    const clv__exchanged how = {
+        .kind = CLV__EXCHANGE_SUM, .terms = terms, .from_last = from_last, .bf16 = bf16};
     return x ? add(&over_ranks, &how, &x, 1, x,
                    clv_tensor_graph(x)->phase == CLV__UPDATE ? CLV__UPDATE : CLV__BACKWARD)
              : NULL;
+}
+
+clv_tensor *clv__over_ranks(clv_tensor *x, int terms, bool from_last) {
+    return sum_over(x, terms, from_last, false);
 }
 
 /** Does an earlier parameter have the same gradient, since the two are added? Then its sum is this one's too. */
@@ -92,7 +109,7 @@ static void take_part(clv_tensor *parameter, const clv_tensor *same, int rank, i
 }
 
 /** Of each parameter: the sum of its gradients over ranks, whole, or with `parts` this rank's part. */
-static void sum_up(clv_graph *graph, bool parts, int rank, int size, int terms) {
+static void sum_up(clv_graph *graph, bool parts, int rank, int size, int terms, bool bf16) {
     const size_t n = graph->n_tensors;
     clv_tensor **before = clv__arena_alloc(&graph->arena, n + 1, sizeof(clv_tensor *));
     if (!before) {
@@ -108,13 +125,13 @@ static void sum_up(clv_graph *graph, bool parts, int rank, int size, int terms) 
             take_part(parameter, same, rank, size, terms);
             continue;
         }
-        parameter->gradient = same ? same->gradient : clv__over_ranks(gradient, terms, true);
+        parameter->gradient = same ? same->gradient : sum_over(gradient, terms, true, bf16);
         if (parameter->gradient) parameter->gradient->category = CLV_GRADIENTS;
     }
 }
 
-void clv__gradients_over_ranks(clv_graph *graph, int terms) {
-    sum_up(graph, false, 0, 1, terms);
+void clv__gradients_over_ranks(clv_graph *graph, int terms, bool bf16) {
+    sum_up(graph, false, 0, 1, terms, bf16);
 }
 
 bool clv__updates_can_be_parts(const clv_optimizer_config *config) {
@@ -124,7 +141,7 @@ bool clv__updates_can_be_parts(const clv_optimizer_config *config) {
 
 void clv__parts_over_ranks(clv_graph *graph, int rank, int size, int terms) {
     graph->over_ranks = size;
-    sum_up(graph, true, rank, size, terms);
+    sum_up(graph, true, rank, size, terms, false);
 }
 
 void clv__parameters_over_ranks(clv_graph *graph) {

@@ -14,8 +14,11 @@
  */
 clv_tensor *clv__over_ranks(clv_tensor *x, int terms, bool from_last);
 
-/** The gradients of all parameters are the sums of those of each rank. */
-void clv__gradients_over_ranks(clv_graph *graph, int terms);
+/** The same in the midst of a model; its gradient is the sum of that of every rank. x has no other reader. */
+clv_tensor *clv__over_ranks_within(clv_tensor *x, int terms);
+
+/** The gradients of all parameters are the sums of those of each rank; bf16: sent and kept as such. */
+void clv__gradients_over_ranks(clv_graph *graph, int terms, bool bf16);
 
 /** Can the updates be shared out: do they work on each element by itself? */
 bool clv__updates_can_be_parts(const clv_optimizer_config *config);

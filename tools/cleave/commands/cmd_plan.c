@@ -437,7 +437,8 @@ static int plan_and_print(plan_job *job, int64_t batch) {
     plan_tree tree = {0};
     plan_made planned = {0}, plain = {0};
     cli_profile profile;
-    int code = choose_devices(job, batch);
+    int code = cli_ranks_name(job->session);
+    if (code == EXIT_DONE) code = choose_devices(job, batch);
     if (code != EXIT_DONE) return code;
     if (job->session->args->n_ranks)
         code = cli_ranks_plan(job->session, training_of(job, batch), plan_config(job), batch, &job->ranks);

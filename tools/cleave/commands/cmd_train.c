@@ -429,6 +429,13 @@ static int train_weighted(cli_session *session, const clv_model *model, cli_sour
     };
     config.ranks = ranks->ranks;
     if (config.ranks && !args->shares) config.placement.measure_shares = false;
+    if (config.ranks && !args->replicas) { // then --shares are theirs
+        config.rank_shares = config.placement.shares;
+        config.placement.shares = NULL;
+        if (config.rank_shares && clv_ranks_info_get(config.ranks).size > CLI_MAX_REPLICAS)
+            return cli_fail(EXIT_USAGE, "--shares are given for %d ranks at most: auto measures them",
+                            CLI_MAX_REPLICAS);
+    }
     cli_recipe(args, model, &config);
     if (!args->except) config.weights_except = cli_onnx_anew(args, sized.classes);
     code = cli_class_weights(session->runtime, args, &config, weights);

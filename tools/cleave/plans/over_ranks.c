@@ -28,11 +28,18 @@ int cli_read_link(const cli_args *args, double *bytes) {
     return EXIT_DONE;
 }
 
-/** Of a plan that has a device for itself: bytes of a category. */
-static uint64_t held(clv_plan *plan, clv_category category, uint64_t *peak) {
+/** Whose a device is: `1:gpu:0` is rank 1's. */
+static int owner_of(const clv_device *device) {
+    const char *name = clv_device_info_get(device)->name;
+    return *name >= '0' && *name <= '9' ? atoi(name) : 0;
+}
+
+/** Of a plan that has a device for itself: bytes of a category. rank: on its devices alone; -1: on all. */
+static uint64_t held(clv_plan *plan, clv_category category, int rank, uint64_t *peak) {
     uint64_t bytes = 0;
     *peak = 0;
     for (int d = 0; d < clv_plan_info_get(plan).n_devices; d++) {
+        if (rank >= 0 && owner_of(clv_plan_device_get(plan, d)) != rank) continue;
         const clv_plan_memory memory = clv_plans_memory(&plan, 1, clv_plan_device_get(plan, d));
         bytes += memory.category[category];
         *peak += memory.predicted_peak_bytes;
@@ -40,12 +47,23 @@ static uint64_t held(clv_plan *plan, clv_category category, uint64_t *peak) {
     return bytes;
 }
 
+int cli_ranks_name(const cli_session *session) {
+    const clv_ranks_config planned = {.planned = (int)session->args->n_ranks};
+    clv_ranks *ranks = NULL;
+    if (!planned.planned) return EXIT_DONE;
+    const clv_status status = clv_ranks_create(session->runtime, &planned, &ranks);
+    clv_ranks_destroy(ranks);
+    return status == CLV_OK ? EXIT_DONE : cli_fail_status(session->runtime, status);
+}
+
 int cli_ranks_plan(cli_session *session, clv_train_config config, clv_plan_config how, int64_t batch,
                    cli_ranks_planned *out) {
     const int n = (int)session->args->n_ranks;
     *out = (cli_ranks_planned){.n = n, .rank = calloc((size_t)n, sizeof *out->rank)};
     if (!out->rank) return cli_fail(EXIT_FAILED, "out of host memory for ranks");
-    if (batch < n)
+    for (const char *at = config.placement.place; at && (at = strchr(at, '=')) != NULL; at++)
+        out->layered |= at[1] >= '0' && at[1] <= '9';
+    if (batch < n && !out->layered)
         return cli_fail(EXIT_USAGE, "a batch of %" PRId64 " samples for %d ranks: each needs at least one",
                         batch, n);
     for (int r = -1; r < n; r++) { // -1: one process with the whole batch
@@ -61,7 +79,7 @@ int cli_ranks_plan(cli_session *session, clv_train_config config, clv_plan_confi
         if (status == CLV_OK) {
             cli_rank_planned *of = r < 0 ? &out->alone : &out->rank[r];
             of->sent = clv_ranks_step_bytes(ranks, plan);
-            of->optimizer = held(plan, CLV_OPTIMIZER, &of->peak);
+            of->optimizer = held(plan, CLV_OPTIMIZER, out->layered ? r : -1, &of->peak);
             of->least = clv_plan_device_info_get(plan, clv_plan_device_get(plan, 0)).least_seconds;
             if (of->sent > out->most) out->most = of->sent;
         }
@@ -107,6 +125,10 @@ void cli_ranks_print(const cli_ranks_planned *planned) {
     if (!(planned->link > 0)) return;
     const double exchange = (double)planned->most / planned->link, computing = planned->rank[0].least,
                  alone = planned->alone.least;
+    if (planned->layered) {
+        screen_say(stdout, "what a rank sends takes %.3g ms a step at least", 1e3 * exchange);
+        return;
+    }
     screen_say(stdout, "an exchange takes %.3g ms a step at least, half of it beside the backward pass",
                1e3 * exchange);
     if (!(computing > 0 && alone > 0)) {

@@ -38,15 +38,17 @@ static int read_shares(const cli_args *args, cli_placement *out) {
         at = end + 1;
         if (!*end) {
             n++;
+            placement->shares = out->shares;
+            if (args->ranks && !args->replicas)
+                return EXIT_DONE; // the trainer knows how many ranks there are
             if (n != placement->n_replicas)
                 return cli_fail(EXIT_USAGE, "--shares '%s' has %d parts for %d replicas", args->shares, n,
                                 placement->n_replicas);
-            placement->shares = out->shares;
             return check_shares(args, out, n);
         }
     }
     return cli_fail(EXIT_USAGE,
-                    "--shares wants auto, equal, or one number for each replica (0.7,0.3), not '%s'",
+                    "--shares wants auto, equal, or one number for each replica or rank (0.7,0.3), not '%s'",
                     args->shares);
 }
 
@@ -119,12 +121,15 @@ int cli_read_placement(const cli_args *args, cli_placement *out) {
                         "--place %s chooses places for all layers, so none is left for --replicas: name the "
                         "layers that are not replicated, --place 'fc*=cpu:0'",
                         args->place);
-    if (args->shares && !args->replicas) return cli_fail(EXIT_USAGE, "--shares is for --replicas");
+    if (args->shares && !args->replicas && !args->ranks)
+        return cli_fail(EXIT_USAGE, "--shares is for --replicas%s",
+                        args->command == CLI_TRAIN ? " and --ranks" : "");
     if (args->on_device_failure && !args->replicas)
         return cli_fail(EXIT_USAGE, "--on-device-failure is for --replicas");
     if (args->device && args->replicas)
         return cli_fail(EXIT_USAGE, "--device and --replicas both say where to compute; give one of them");
     code = read_place(args, out);
+    if (code == EXIT_DONE && args->shares && !args->replicas) return read_shares(args, out);
     if (code != EXIT_DONE || !args->replicas) return code;
     placement->replicas = out->devices;
     code = read_devices("replicas", args->replicas, out->replicas, sizeof out->replicas, out->devices,

@@ -63,9 +63,12 @@ typedef struct cli_ranks_planned {
     cli_rank_planned *rank, alone; // alone: one process
     int64_t most;                  // bytes that one of them sends
     double link;                   // bytes a second; 0: not given
+    bool layered;                  // layers are on devices of several ranks, and each sees whole batches
 } cli_ranks_planned;
 /** --link in bytes a second, 0 without. Prints what is wrong. */
 int cli_read_link(const cli_args *args, double *bytes);
+/** From here on devices of --ranks have names, such as 1:gpu:0, and are as those here. Prints what fails. */
+int cli_ranks_name(const cli_session *session);
 /** Plan a training for each of --ranks; end it in any case. Prints what fails. */
 int cli_ranks_plan(cli_session *session, clv_train_config config, clv_plan_config how, int64_t batch,
                    cli_ranks_planned *out);
