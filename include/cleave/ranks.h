@@ -58,6 +58,12 @@ CLV_API CLV_MUST_CHECK clv_status clv_ranks_create(clv_runtime *runtime,
                                                    clv_ranks **out);
 /** NULL is fine. Waits for the other ranks, unless one is lost. */
 CLV_API void clv_ranks_destroy(clv_ranks *ranks);
+/**
+ * This process cannot take part: what else than its trainer failed, before or beside it. Before the first step it waits until all
+ * ranks are there (clv_trainer_run), so that each failure is told once: by rank 0, with the rank, or without where all have
+ * the same (clv_ranks_info.lost). A trainer says by itself what fails in it. NULL for ranks is fine.
+ */
+CLV_API void clv_ranks_fail(clv_ranks *ranks, const char *sentence);
 CLV_API clv_ranks_info clv_ranks_info_get(const clv_ranks *ranks);
 /** Bytes that this rank sends to others in each step of a plan of clv_pass_graph, heads of messages included; it receives about as many. */
 CLV_API int64_t clv_ranks_step_bytes(const clv_ranks *ranks, const clv_plan *plan);

@@ -114,6 +114,98 @@ clv_status clv__ranks_agree(clv_ranks *ranks, void *data, size_t bytes) {
     return CLV_OK;
 }
 
+// ---- the beginning ------------------------------------------------------------------------------------------
+
+/** What each tells rank 0, and rank 0 all: that it can begin, or why not. */
+typedef struct readiness {
+    uint32_t magic, failed;
+    char sentence[400];
+} readiness;
+enum { READY = 0x43524431 }; // "CRD1"
+
+/** Of what all said, rank 0's own first: one sentence if all have the same, else each with its rank. */
+static readiness sum_up(readiness *said, int size) {
+    readiness all = {.magic = READY};
+    bool alike = true;
+    size_t at = 0;
+    for (int i = 0; i < size; i++) {
+        said[i].sentence[sizeof said[i].sentence - 1] = 0;
+        all.failed |= said[i].failed;
+        alike &= said[i].failed && strcmp(said[i].sentence, said[0].sentence) == 0;
+    }
+    if (alike) return said[0];
+    for (int i = 0; i < size && at < sizeof all.sentence; i++)
+        if (said[i].failed)
+            at += (size_t)snprintf(all.sentence + at, sizeof all.sentence - at, "%srank %d of %d: %.350s",
+                                   at ? "; " : "", i, size, said[i].sentence);
+    return all;
+}
+
+/** Rank 0 hears all, and tells all what came of it. */
+static clv_status hear_all(clv_ranks *ranks, readiness *said, clv__message *messages) {
+    const int size = ranks->place.size;
+    for (int i = 1; i < size; i++)
+        CLV_TRY(clv__ranks_receive(ranks, i, CLV__TAG_CONTROL, &said[i], sizeof *said, &messages[i]));
+    CLV_TRY(clv__ranks_await(ranks, messages, size, NULL));
+    for (int i = 1; i < size; i++)
+        if (messages[i].bytes != sizeof *said || said[i].magic != READY)
+            return broken(ranks, i, "it does not say whether that rank can begin");
+    said[0] = sum_up(said, size);
+    return clv__ranks_agree(ranks, said, sizeof *said);
+}
+
+static clv_status agree_to_begin(clv_ranks *ranks, readiness *own) {
+    clv__message message;
+    if (ranks->place.rank != 0) {
+        CLV_TRY(clv__ranks_send(ranks, 0, CLV__TAG_CONTROL, own, sizeof *own, &message));
+        CLV_TRY(clv__ranks_await(ranks, &message, 1, NULL));
+        return clv__ranks_agree(ranks, own, sizeof *own);
+    }
+    readiness *said = clv__alloc((size_t)ranks->place.size, sizeof *said);
+    clv__message *messages = clv__alloc((size_t)ranks->place.size, sizeof *messages);
+    clv_status status = CLV_OK;
+    if (!said || !messages) {
+        clv__ranks_fail(ranks, "no host memory for ranks");
+        status = clv__ranks_status(ranks);
+    } else {
+        said[0] = *own;
+        status = hear_all(ranks, said, messages);
+        *own = said[0];
+    }
+    if (status == CLV_OK) {
+        free(said);
+        free(messages);
+    } else { // messages that were begun may come still
+        clv__leave(said);
+        clv__leave(messages);
+    }
+    return status;
+}
+
+clv_status clv__ranks_ready(clv_ranks *ranks, const char *failed) {
+    readiness own = {.magic = READY, .failed = failed != NULL};
+    if (!ranks->engine || ranks->place.size == 1) return CLV_OK;
+    if (failed) snprintf(own.sentence, sizeof own.sentence, "%s", failed);
+    CLV_TRY(agree_to_begin(ranks, &own));
+    atomic_store(&ranks->begun, !own.failed);
+    if (!own.failed) return CLV_OK;
+    own.sentence[sizeof own.sentence - 1] = 0;
+    pthread_mutex_lock(&ranks->lock);
+    ranks->refused = true;
+    ranks->first_to_tell = ranks->place.rank == 0;
+    snprintf(ranks->sentence, sizeof ranks->sentence, "%s", own.sentence);
+    pthread_mutex_unlock(&ranks->lock);
+    CLV_FAIL(error_of(ranks), CLV_E_RANK_LOST, "%s", own.sentence);
+}
+
+void clv_ranks_fail(clv_ranks *ranks, const char *sentence) {
+    if (!ranks || ranks->refused || atomic_load(&ranks->is_over)) return;
+    if (atomic_load(&ranks->begun))
+        clv__ranks_fail(ranks, sentence ? sentence : "");
+    else
+        (void)!clv__ranks_ready(ranks, sentence ? sentence : "");
+}
+
 // ---- joining ----------------------------------------------------------------------------------------------
 
 static clv_status greet(clv_ranks *ranks, int other) {
@@ -253,8 +345,8 @@ clv_ranks_info clv_ranks_info_get(const clv_ranks *ranks) {
                                  .size = ranks->place.size,
                                  .local = ranks->place.local,
                                  .sent_bytes = atomic_load(&ranks->sent_bytes),
-                                 .lost = ranks->over ? ranks->sentence : NULL,
-                                 .tells = ranks->over && ranks->first_to_tell};
+                                 .lost = ranks->over || ranks->refused ? ranks->sentence : NULL,
+                                 .tells = (ranks->over || ranks->refused) && ranks->first_to_tell};
     pthread_mutex_unlock(&own->lock);
     return info;
 }

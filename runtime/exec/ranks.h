@@ -26,10 +26,12 @@ struct clv_ranks {
     double patience;                     // seconds without a beat
     struct clv__beats *beats;            // NULL: one rank
     atomic_bool wants_stop, agreed_stop; // asked for here; as all of them know after a step
+    atomic_bool begun;                   // all were ready
     atomic_llong step, sent_bytes;       // of the training; of exchanges so far
     pthread_mutex_t lock;                // guards what follows
     bool over;                           // a rank is lost, or failed, and so nothing goes on
     atomic_bool is_over;
+    bool refused; // one could not begin: all know it, and end in order
     char sentence[512];
     bool first_to_tell; // of those that are left, this one says it
 };
@@ -49,6 +51,10 @@ clv_status clv__ranks_await(clv_ranks *ranks, clv__message *messages, int n, con
 
 /** What rank 0 says is what all have: `bytes` of it. On every rank, in one order, by one thread. */
 clv_status clv__ranks_agree(clv_ranks *ranks, void *data, size_t bytes);
+
+/** Can all begin? Each says so before its first step, or why it cannot (failed; NULL: it can), and waits for the
+ *  others. CLV_E_RANK_LOST where one cannot. */
+clv_status clv__ranks_ready(clv_ranks *ranks, const char *failed);
 
 /** This rank ends with a sentence, which the others are told. */
 void clv__ranks_fail(clv_ranks *ranks, const char *sentence);

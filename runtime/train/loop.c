@@ -314,7 +314,8 @@ static clv_status try_files(const clv__training *loop) {
     return config->gradients ? clv__output_try(loop->error, config->gradients, false) : CLV_OK;
 }
 
-static clv_status start(clv__training *loop) {
+/** Parameters and position are those that the training begins with. */
+static clv_status prepare(clv__training *loop) {
     clv_trainer *trainer = loop->trainer;
     const clv_train_config *config = trainer->config;
     loop->startup_seconds = -clv__seconds();
@@ -333,7 +334,19 @@ static clv_status start(clv__training *loop) {
         loop->saved_path = config->resume;
     }
     trainer->session->step = trainer->position.step;
-    if (config->ranks) CLV_TRY(clv__ranks_compare(config, trainer));
+    return CLV_OK;
+}
+
+static clv_status start(clv__training *loop) {
+    const clv_trainer *trainer = loop->trainer;
+    const clv_train_config *config = trainer->config;
+    const clv_status status = prepare(loop);
+    if (status != CLV_OK && config->ranks) return clv__ranks_told(trainer->runtime, config->ranks, status);
+    CLV_TRY(status);
+    if (config->ranks) {
+        CLV_TRY(clv__ranks_ready(config->ranks, NULL));
+        CLV_TRY(clv__ranks_compare(config, trainer));
+    }
     const clv__position *position = &trainer->position;
     const clv_loader_config loader = clv__labels_loader(config, position->epoch, position->index);
     return clv_loader_create(trainer->runtime, config->train, &loader, &loop->loader);
@@ -346,7 +359,11 @@ static clv_status end_ranks(clv_trainer *trainer, clv_status status) {
     clv__error *error = clv__runtime_error_of(trainer->runtime);
     clv__error_read(error, said);
     clv__ranks_fail(config->ranks, said);
-    if (status != CLV_E_RANK_LOST) return status;
+    if (status != CLV_E_RANK_LOST) {
+        clv__error_set(error, status, "rank %d of %d: %s", config->ranks->place.rank,
+                       config->ranks->place.size, said);
+        return status;
+    }
     CLV_FAIL(error, status, "%s; %s%s", said,
              config->checkpoint ? "go on, with any number of ranks, with clv_train_config.resume "
                                 : "no checkpoint was asked for (clv_train_config.checkpoint)",
@@ -362,7 +379,8 @@ clv_status clv_trainer_run(clv_trainer *trainer) {
     if (status == CLV_OK) status = train(&loop);
     if (status != CLV_OK) status = clv__training_failed(&loop, status);
     // what all ranks find at once they need not be told
-    if (trainer->config->ranks && status != CLV_OK && status != CLV_E_INTERRUPTED &&
+    const struct clv_ranks *ranks = trainer->config->ranks;
+    if (ranks && !ranks->refused && status != CLV_OK && status != CLV_E_INTERRUPTED &&
         status != CLV_E_NOT_FINITE)
         status = end_ranks(trainer, status);
     clv_loader_destroy(loop.loader);

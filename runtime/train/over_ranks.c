@@ -45,6 +45,15 @@ clv_status clv__ranks_check(clv_runtime *runtime, const clv_train_config *config
     return CLV_OK;
 }
 
+clv_status clv__ranks_told(clv_runtime *runtime, struct clv_ranks *ranks, clv_status status) {
+    char said[CLV__ERROR_BYTES];
+    clv__error *error = clv__runtime_error_of(runtime);
+    clv__error_read(error, said);
+    clv_ranks_fail(ranks, said);
+    clv__error_set(error, status, "%s", said);
+    return status;
+}
+
 /** What must be the same on all ranks, as a text that a sentence can show. */
 static void describe(const clv_train_config *config, const clv_trainer *trainer, char *text, size_t bytes) {
     uint64_t data = 0;

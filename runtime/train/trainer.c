@@ -289,7 +289,8 @@ clv_status clv_trainer_create(clv_runtime *runtime, const clv_train_config *conf
     CLV_TRY(CLV__GIVEN(NULL, runtime));
     CLV_TRY(CLV__USABLE(clv__runtime_error_of(runtime), out));
     CLV_TRY(CLV__USABLE(clv__runtime_error_of(runtime), config));
-    return create(runtime, config, false, out);
+    const clv_status status = create(runtime, config, false, out);
+    return status == CLV_OK || !config->ranks ? status : clv__ranks_told(runtime, config->ranks, status);
 }
 
 clv_status clv__trainer_replay(const clv_trainer *trainer, const clv_train_config *config,

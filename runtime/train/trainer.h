@@ -54,6 +54,8 @@ static inline bool clv__trainer_tests(const clv_trainer *trainer) {
 bool clv__trainer_writes(const clv_trainer *trainer);
 /** Do all ranks train the same? Else CLV_E_VALUE, with what differs. */
 clv_status clv__ranks_compare(const clv_train_config *config, const clv_trainer *trainer);
+/** This rank cannot begin: wait until the others know. Returns the status, with its sentence. */
+clv_status clv__ranks_told(clv_runtime *runtime, struct clv_ranks *ranks, clv_status status);
 /** Can these settings be those of several ranks? CLV_E_VALUE, CLV_E_UNSUPPORTED. */
 clv_status clv__ranks_check(clv_runtime *runtime, const clv_train_config *config);
 

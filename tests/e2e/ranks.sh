@@ -21,6 +21,23 @@ export OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1
 # shellcheck disable=SC2086
 ranks() { n=$1 && shift && $CLV_TEST_MPIRUN -n "$n" ${launch:-} "$cleave" train $data --ranks "$@"; }
 
+# what all ranks find wrong is told once, what one does with its rank
+once() { # CODE TEXT COMMAND...: one sentence of ours
+    once_code=$1 once_text=$2 && shift 2
+    "$@" >out 2>err
+    same "code of $*" "$?" "$once_code"
+    same "sentences of $*" "$(grep -c '^cleave: ' err)" 1
+    grep -qF -- "$once_text" err || fail "no '$once_text': $(cat err)"
+}
+once 2 "cleave: unknown option '--bogus'" ranks 3 --bogus
+once 2 "cleave: --checkpoint-every needs --checkpoint" ranks 3 --model mlp --checkpoint-every 3
+once 1 "cleave: a batch of 2 samples for 3 ranks" ranks 3 --model mlp --batch 2 --device host
+printf '#!/bin/sh\ncase ${OMPI_COMM_WORLD_RANK:-$PMI_RANK} in 1) cd away ;; esac\nexec "$@"\n' >some
+chmod +x some && mkdir away
+launch=./some
+once 1 "cleave: rank 1 of 3: " ranks 3 --model mlp --steps 1 --device host
+launch=
+
 # the bits of replicas, where there are as many devices
 if [ "$device" != host ]; then
     for how in "--model mlp --optimizer adam --precision mixed"; do

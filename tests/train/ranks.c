@@ -32,6 +32,7 @@ typedef struct party {
     int64_t sent, told_bytes; // by the exchange; as the plan tells, of a whole batch
     size_t exchange_steps;
     bool tells;
+    char lost[600];
 } party;
 
 static clv_tensor *build_wide(clv_tensor *x, const clv_model *model) {
@@ -97,6 +98,7 @@ static void *be_rank(void *user) {
         const clv_ranks_info info = clv_ranks_info_get(p->config.ranks);
         p->sent = info.sent_bytes;
         p->tells = info.tells;
+        snprintf(p->lost, sizeof p->lost, "%s", info.lost ? info.lost : "");
     }
     if (!p->quits_at) clv_ranks_destroy(p->config.ranks);
     p->config.ranks = NULL;
@@ -357,16 +359,40 @@ static void test_ranks_that_differ_are_refused(void **state) {
     assert_status(parties[0].status, CLV_E_RANK_LOST, parties[0].runtime);
     assert_holds(parties[2].sentence, "rank 1 of 3 ended after step 0: rank 1 trains something else");
 
-    config.batch = 2;
+    config.batch = 2; // all of them find that, and the first tells it
     prepare(3, &config);
     run_ranks(3);
-    assert_status(parties[0].status, CLV_E_VALUE, parties[0].runtime);
-    assert_holds(parties[0].sentence, "a batch of 2 samples for 3 ranks");
+    for (int i = 0; i < 3; i++) {
+        assert_status(parties[i].status, CLV_E_VALUE, parties[i].runtime);
+        assert_int_equal(parties[i].tells, i == 0);
+        assert_int_equal(strncmp(parties[i].lost, "a batch of 2 samples for 3 ranks", 32), 0);
+    }
     config.batch = 16;
     config.mixup = 0.2;
     prepare(2, &config);
     run_ranks(2);
     assert_status(parties[0].status, CLV_E_UNSUPPORTED, parties[0].runtime);
+}
+
+/** One that cannot make its trainer, and one that cannot begin with it: the first tells which. */
+static void test_a_rank_that_cannot_begin_ends_all(void **state) {
+    (void)state;
+    for (int c = 0; c < 2; c++) {
+        clv_train_config config = config_of(&small_plain, (clv_optimizer_config){0}, CLV_PRECISION_F32);
+        config.batch = 16;
+        prepare(3, &config);
+        if (c == 0)
+            parties[1].config.mixup = 0.2;
+        else
+            parties[1].config.resume = "/nowhere/at/all";
+        run_ranks(3);
+        for (int i = 0; i < 3; i++) {
+            if (i != 1) assert_status(parties[i].status, CLV_E_RANK_LOST, parties[i].runtime);
+            assert_int_equal(parties[i].tells, i == 0);
+            assert_int_equal(strncmp(parties[i].lost, "rank 1 of 3: ", 13), 0);
+        }
+        assert_int_equal(parties[1].status, c == 0 ? CLV_E_UNSUPPORTED : CLV_E_IO);
+    }
 }
 
 /** A message of no rank, where the first of an exchange should be. */
@@ -420,6 +446,7 @@ int main(void) {
         cmocka_unit_test(test_patience_is_the_first_ranks),
         cmocka_unit_test(test_a_lost_rank_ends_all),
         cmocka_unit_test(test_ranks_that_differ_are_refused),
+        cmocka_unit_test(test_a_rank_that_cannot_begin_ends_all),
         cmocka_unit_test(test_foreign_messages_are_refused),
         cmocka_unit_test(test_what_is_missing_is_told),
     };
