@@ -23,7 +23,7 @@ struct clv_ranks;
  *     clv_ranks_destroy(ranks);
  *
  * Each computes a part of every batch on devices of its own; gradients are added up in the order of ranks, so the bits are those of as
- * many replicas in one process. Rank 0 tests, and writes checkpoints.
+ * many replicas in one process. Each tests a part of the test set; rank 0 writes checkpoints.
  */
 typedef struct clv_ranks clv_ranks;
 

@@ -114,6 +114,45 @@ clv_status clv__ranks_agree(clv_ranks *ranks, void *data, size_t bytes) {
     return CLV_OK;
 }
 
+static clv_status gather_into(clv_ranks *ranks, size_t bytes, char *came, clv__message *messages) {
+    const int size = ranks->place.size;
+    for (int i = 1; i < size; i++)
+        CLV_TRY(
+            clv__ranks_receive(ranks, i, CLV__TAG_CONTROL, came + (size_t)i * bytes, bytes, &messages[i]));
+    CLV_TRY(clv__ranks_await(ranks, messages, size, NULL));
+    for (int i = 1; i < size; i++)
+        if (messages[i].bytes != bytes) return broken(ranks, i, "it is of another length than was agreed");
+    return CLV_OK;
+}
+
+clv_status clv__ranks_gather(clv_ranks *ranks, const void *own, size_t bytes, void *all) {
+    const size_t size = (size_t)ranks->place.size;
+    clv__message message;
+    if (ranks->place.rank != 0) {
+        CLV_TRY(clv__ranks_send(ranks, 0, CLV__TAG_CONTROL, own, bytes, &message));
+        return clv__ranks_await(ranks, &message, 1, NULL);
+    }
+    char *came = all ? clv__alloc(size, bytes) : NULL;
+    clv__message *messages = clv__alloc(size, sizeof *messages);
+    clv_status status;
+    if (came && messages) {
+        status = gather_into(ranks, bytes, came, messages);
+        memcpy(came, own, bytes);
+        if (status == CLV_OK) memcpy(all, came, size * bytes);
+    } else {
+        clv__ranks_fail(ranks, "no host memory for what other ranks tell");
+        status = clv__ranks_status(ranks);
+    }
+    if (status == CLV_OK || !came || !messages) {
+        free(came);
+        free(messages);
+    } else { // messages that were begun may come still
+        clv__leave(came);
+        clv__leave(messages);
+    }
+    return status;
+}
+
 // ---- the beginning ------------------------------------------------------------------------------------------
 
 /** What each tells rank 0, and rank 0 all: that it can begin, or why not. */
@@ -142,44 +181,14 @@ static readiness sum_up(readiness *said, int size) {
 }
 
 /** Rank 0 hears all, and tells all what came of it. */
-static clv_status hear_all(clv_ranks *ranks, readiness *said, clv__message *messages) {
-    const int size = ranks->place.size;
-    for (int i = 1; i < size; i++)
-        CLV_TRY(clv__ranks_receive(ranks, i, CLV__TAG_CONTROL, &said[i], sizeof *said, &messages[i]));
-    CLV_TRY(clv__ranks_await(ranks, messages, size, NULL));
-    for (int i = 1; i < size; i++)
-        if (messages[i].bytes != sizeof *said || said[i].magic != READY)
-            return broken(ranks, i, "it does not say whether that rank can begin");
-    said[0] = sum_up(said, size);
-    return clv__ranks_agree(ranks, said, sizeof *said);
-}
-
 static clv_status agree_to_begin(clv_ranks *ranks, readiness *own) {
-    clv__message message;
-    if (ranks->place.rank != 0) {
-        CLV_TRY(clv__ranks_send(ranks, 0, CLV__TAG_CONTROL, own, sizeof *own, &message));
-        CLV_TRY(clv__ranks_await(ranks, &message, 1, NULL));
-        return clv__ranks_agree(ranks, own, sizeof *own);
-    }
-    readiness *said = clv__alloc((size_t)ranks->place.size, sizeof *said);
-    clv__message *messages = clv__alloc((size_t)ranks->place.size, sizeof *messages);
-    clv_status status = CLV_OK;
-    if (!said || !messages) {
-        clv__ranks_fail(ranks, "no host memory for ranks");
-        status = clv__ranks_status(ranks);
-    } else {
-        said[0] = *own;
-        status = hear_all(ranks, said, messages);
-        *own = said[0];
-    }
-    if (status == CLV_OK) {
-        free(said);
-        free(messages);
-    } else { // messages that were begun may come still
-        clv__leave(said);
-        clv__leave(messages);
-    }
-    return status;
+    readiness *said = ranks->place.rank ? NULL : clv__alloc((size_t)ranks->place.size, sizeof *said);
+    clv_status status = clv__ranks_gather(ranks, own, sizeof *own, said);
+    for (int i = 0; said && status == CLV_OK && i < ranks->place.size; i++)
+        if (said[i].magic != READY) status = broken(ranks, i, "it does not say whether that rank can begin");
+    if (said && status == CLV_OK) *own = sum_up(said, ranks->place.size);
+    free(said);
+    return status == CLV_OK ? clv__ranks_agree(ranks, own, sizeof *own) : status;
 }
 
 clv_status clv__ranks_ready(clv_ranks *ranks, const char *failed) {

@@ -52,6 +52,9 @@ clv_status clv__ranks_await(clv_ranks *ranks, clv__message *messages, int n, con
 /** What rank 0 says is what all have: `bytes` of it. On every rank, in one order, by one thread. */
 clv_status clv__ranks_agree(clv_ranks *ranks, void *data, size_t bytes);
 
+/** What each has, rank after rank, on rank 0 in `all`; NULL on the others. */
+clv_status clv__ranks_gather(clv_ranks *ranks, const void *own, size_t bytes, void *all);
+
 /** Can all begin? Each says so before its first step, or why it cannot (failed; NULL: it can), and waits for the
  *  others. CLV_E_RANK_LOST where one cannot. */
 clv_status clv__ranks_ready(clv_ranks *ranks, const char *failed);

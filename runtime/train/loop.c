@@ -152,23 +152,15 @@ static clv_status read_scaler(clv_trainer *trainer) {
     return CLV_OK;
 }
 
-/** Of ranks the first evaluates, and the others hear what came of it. */
+/** Of ranks each tests a part, with the first one's running statistics. */
 static clv_status evaluate(clv__training *loop) {
     clv_trainer *trainer = loop->trainer;
     const clv_train_config *config = trainer->config;
-    clv_status status = CLV_OK;
-    if (trainer->predictor)
-        status = clv_evaluate(trainer->predictor, config->test, on_evaluate, loop, &trainer->result.test);
-    if (!config->ranks) return status;
-    struct {
-        clv_metrics test;
-        bool interrupted;
-    } heard = {.test = trainer->result.test, .interrupted = status == CLV_E_INTERRUPTED};
-    if (status != CLV_OK && !heard.interrupted) return status;
-    CLV_TRY(clv__ranks_agree(config->ranks, &heard, sizeof heard));
-    trainer->result.test = heard.test;
-    if (heard.interrupted) atomic_store(&config->ranks->agreed_stop, true);
-    return heard.interrupted ? CLV_E_INTERRUPTED : CLV_OK;
+    if (config->ranks && interrupted(loop)) // all know it: none waits for another's part
+        CLV_FAIL(loop->error, CLV_E_INTERRUPTED, "the evaluation was interrupted");
+    if (config->ranks) CLV_TRY(clv__ranks_take_buffers(trainer));
+    return clv__evaluate(trainer->predictor, config->test, config->ranks, on_evaluate, loop,
+                         &trainer->result.test);
 }
 
 /** Evaluate, see whether it is the best so far, and call on_epoch. */

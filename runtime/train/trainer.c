@@ -257,7 +257,7 @@ static clv_status build(clv_trainer *trainer, clv_train_config *config) {
     for (int i = 0; trainer->n_devices > 1 && i < trainer->n_devices; i++)
         CLV_TRY(clv_device_activity_start(trainer->devices[i])); // replicas' shares, and who waits for whom
     config->device = trainer->devices[0];                        // a placement's first
-    return config->test && clv__trainer_writes(trainer) ? build_predictor(trainer) : CLV_OK;
+    return config->test ? build_predictor(trainer) : CLV_OK;
 }
 
 static clv_status create(clv_runtime *runtime, const clv_train_config *config, bool replay,
