@@ -13,14 +13,8 @@
 #include <dlfcn.h>
 #endif
 
+#include "base/shown.h"
 #include "device/device.h"
-
-/** What ranks tell each other first. */
-typedef struct hello {
-    uint32_t magic, rank;
-    char version[24];
-} hello;
-enum { HELLO = 0x43524b31 }; // "CRK1"
 
 static clv__error *error_of(const clv_ranks *ranks) {
     return clv__runtime_error_of(ranks->runtime);
@@ -155,20 +149,20 @@ clv_status clv__ranks_gather(clv_ranks *ranks, const void *own, size_t bytes, vo
 
 // ---- the beginning ------------------------------------------------------------------------------------------
 
-/** What each tells rank 0, and rank 0 all: that it can begin, or why not. */
-typedef struct readiness {
-    uint32_t magic, failed;
-    char sentence[400];
-} readiness;
-enum { READY = 0x43524431 }; // "CRD1"
+const char *clv__ready_fault(clv__readiness *message, size_t came) {
+    if (came != sizeof *message || message->magic != CLV__READY_MAGIC || message->failed > 1)
+        return "it does not say whether that rank can begin";
+    message->sentence[sizeof message->sentence - 1] = 0;
+    clv__show(message->sentence, 1);
+    return NULL;
+}
 
 /** Of what all said, rank 0's own first: one sentence if all have the same, else each with its rank. */
-static readiness sum_up(readiness *said, int size) {
-    readiness all = {.magic = READY};
+static clv__readiness sum_up(clv__readiness *said, int size) {
+    clv__readiness all = {.magic = CLV__READY_MAGIC};
     bool alike = true;
     size_t at = 0;
     for (int i = 0; i < size; i++) {
-        said[i].sentence[sizeof said[i].sentence - 1] = 0;
         all.failed |= said[i].failed;
         alike &= said[i].failed && strcmp(said[i].sentence, said[0].sentence) == 0;
     }
@@ -181,24 +175,27 @@ static readiness sum_up(readiness *said, int size) {
 }
 
 /** Rank 0 hears all, and tells all what came of it. */
-static clv_status agree_to_begin(clv_ranks *ranks, readiness *own) {
-    readiness *said = ranks->place.rank ? NULL : clv__alloc((size_t)ranks->place.size, sizeof *said);
+static clv_status agree_to_begin(clv_ranks *ranks, clv__readiness *own) {
+    clv__readiness *said = ranks->place.rank ? NULL : clv__alloc((size_t)ranks->place.size, sizeof *said);
     clv_status status = clv__ranks_gather(ranks, own, sizeof *own, said);
-    for (int i = 0; said && status == CLV_OK && i < ranks->place.size; i++)
-        if (said[i].magic != READY) status = broken(ranks, i, "it does not say whether that rank can begin");
+    for (int i = 0; said && status == CLV_OK && i < ranks->place.size; i++) {
+        const char *fault = clv__ready_fault(&said[i], sizeof *said);
+        if (fault) status = broken(ranks, i, fault);
+    }
     if (said && status == CLV_OK) *own = sum_up(said, ranks->place.size);
     free(said);
     return status == CLV_OK ? clv__ranks_agree(ranks, own, sizeof *own) : status;
 }
 
 clv_status clv__ranks_ready(clv_ranks *ranks, const char *failed) {
-    readiness own = {.magic = READY, .failed = failed != NULL};
+    clv__readiness own = {.magic = CLV__READY_MAGIC, .failed = failed != NULL};
     if (!ranks->engine || ranks->place.size == 1) return CLV_OK;
     if (failed) snprintf(own.sentence, sizeof own.sentence, "%s", failed);
     CLV_TRY(agree_to_begin(ranks, &own));
+    const char *fault = clv__ready_fault(&own, sizeof own);
+    if (fault) return broken(ranks, 0, fault);
     atomic_store(&ranks->begun, !own.failed);
     if (!own.failed) return CLV_OK;
-    own.sentence[sizeof own.sentence - 1] = 0;
     pthread_mutex_lock(&ranks->lock);
     ranks->refused = true;
     ranks->first_to_tell = ranks->place.rank == 0;
@@ -217,23 +214,27 @@ void clv_ranks_fail(clv_ranks *ranks, const char *sentence) {
 
 // ---- joining ----------------------------------------------------------------------------------------------
 
+const char *clv__hello_fault(clv__hello *message, size_t came, int rank) {
+    if (came != sizeof *message || message->magic != CLV__HELLO_MAGIC || message->rank != (uint32_t)rank)
+        return "it is not what a rank of Cleave says first";
+    message->version[sizeof message->version - 1] = 0;
+    clv__show(message->version, 0);
+    return strcmp(message->version, clv_version()) == 0 ? NULL : "another version of Cleave is there";
+}
+
 static clv_status greet(clv_ranks *ranks, int other) {
-    hello mine = {.magic = HELLO, .rank = (uint32_t)ranks->place.rank}, theirs = {0};
+    clv__hello mine = {.magic = CLV__HELLO_MAGIC, .rank = (uint32_t)ranks->place.rank}, theirs = {0};
     clv__message messages[2];
+    char why[CLV__TRANSPORT_WHY];
     snprintf(mine.version, sizeof mine.version, "%s", clv_version());
     CLV_TRY(clv__ranks_send(ranks, other, CLV__TAG_CONTROL, &mine, sizeof mine, &messages[0]));
     CLV_TRY(clv__ranks_receive(ranks, other, CLV__TAG_CONTROL, &theirs, sizeof theirs, &messages[1]));
     CLV_TRY(clv__ranks_await(ranks, messages, 2, NULL));
-    theirs.version[sizeof theirs.version - 1] = 0;
-    if (messages[1].bytes != sizeof theirs || theirs.magic != HELLO || theirs.rank != (uint32_t)other)
-        return broken(ranks, other, "it is not what a rank of Cleave says first");
-    if (strcmp(mine.version, theirs.version) != 0) {
-        char why[CLV__TRANSPORT_WHY];
-        snprintf(why, sizeof why, "there is Cleave %s, here %s; install one version on all machines",
-                 theirs.version, mine.version);
-        return broken(ranks, other, why);
-    }
-    return CLV_OK;
+    const char *fault = clv__hello_fault(&theirs, messages[1].bytes, other);
+    if (!fault) return CLV_OK;
+    snprintf(why, sizeof why, "%s (%s; here %s); install one version on all machines", fault, theirs.version,
+             mine.version);
+    return broken(ranks, other, theirs.magic == mine.magic ? why : fault);
 }
 
 static clv_status greet_all(clv_ranks *ranks) {

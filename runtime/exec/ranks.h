@@ -18,6 +18,33 @@ typedef enum clv__tag {
     CLV__TAG_BEAT      // that a rank is there, or why not: beats.c
 } clv__tag;
 
+/** What ranks tell each other besides values: first who they are, then every second that they are there, or why
+ *  not, and before the first step that they can begin, or why not. */
+enum { CLV__HELLO_MAGIC = 0x43524b31, CLV__BEAT_MAGIC = 0x43425431, CLV__READY_MAGIC = 0x43524431 };
+typedef struct clv__hello {
+    uint32_t magic, rank;
+    char version[24];
+} clv__hello;
+typedef enum clv__news {
+    CLV__HERE,
+    CLV__ENDS, // with a sentence
+    CLV__DONE  // the training is over
+} clv__news;
+typedef struct clv__beat {
+    uint32_t magic;
+    int32_t said, rank;
+    char sentence[512];
+} clv__beat;
+typedef struct clv__readiness {
+    uint32_t magic, failed;
+    char sentence[400];
+} clv__readiness;
+/** What is wrong with such a message, of `came` bytes, of a rank; NULL: nothing, and its text has an end and can be
+ *  shown. The memory is as large as the right one. */
+const char *clv__hello_fault(clv__hello *message, size_t came, int rank);
+const char *clv__beat_fault(clv__beat *message, size_t came, int rank);
+const char *clv__ready_fault(clv__readiness *message, size_t came);
+
 struct clv_ranks {
     clv_runtime *runtime;
     const clv__transport *engine;

@@ -524,7 +524,12 @@ static clv_status agree_on_batch(struct clv_ranks *ranks, int64_t own, int64_t *
     for (int i = 0; all && status == CLV_OK && i < ranks->place.size; i++)
         if (all[i] < *out) *out = all[i];
     free(all);
-    return status == CLV_OK ? clv__ranks_agree(ranks, out, sizeof *out) : status;
+    if (status == CLV_OK) status = clv__ranks_agree(ranks, out, sizeof *out);
+    if (status == CLV_OK && (*out < 1 || *out > own))
+        CLV_FAIL(clv__runtime_error_of(ranks->runtime), CLV_E_RANK_LOST,
+                 "rank 0 wants to test %lld samples at a time, where this one can %lld", (long long)*out,
+                 (long long)own);
+    return status;
 }
 
 clv_status clv__evaluate(clv_predictor *predictor, const clv_dataset *dataset, struct clv_ranks *ranks,
