@@ -287,7 +287,11 @@ static clv_status exchange_step(clv__exchange *exchange, int64_t ticket) {
             b.n++;
         CLV_TRY(gather(&b));
         CLV_TRY(exchange_bucket(&b, &stop));
-        if (b.number == exchange->n_buckets - 1 && stop) atomic_store(&exchange->ranks->agreed_stop, true);
+        if (b.number == exchange->n_buckets - 1) {
+            struct clv_ranks *ranks = exchange->ranks;
+            const long long done = atomic_fetch_add(&ranks->exchanged, 1) + 1;
+            if (stop && !atomic_load(&ranks->stop_after)) atomic_store(&ranks->stop_after, done + 2);
+        }
         tell_arrived(&b);
     }
     return CLV_OK;

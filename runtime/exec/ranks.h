@@ -50,13 +50,16 @@ struct clv_ranks {
     const clv__transport *engine;
     void *self;
     clv__transport_place place;
-    double patience;                     // seconds without a beat
-    struct clv__beats *beats;            // NULL: one rank
-    atomic_bool wants_stop, agreed_stop; // asked for here; as all of them know after a step
-    atomic_bool begun;                   // all were ready
-    atomic_llong step, sent_bytes;       // of the training; of exchanges so far
-    pthread_mutex_t lock;                // guards what follows
-    bool over;                           // a rank is lost, or failed, and so nothing goes on
+    double patience;          // seconds without a beat
+    struct clv__beats *beats; // NULL: one rank
+    atomic_bool wants_stop;   // asked for here
+    /** Steps that were exchanged; and after how many of them all stop, 0: not. What is agreed on in a step is known on
+     *  every rank when the loss of the next one was read, and one more is handed over by then. */
+    atomic_llong exchanged, stop_after;
+    atomic_bool begun;             // all were ready
+    atomic_llong step, sent_bytes; // of the training; of exchanges so far
+    pthread_mutex_t lock;          // guards what follows
+    bool over;                     // a rank is lost, or failed, and so nothing goes on
     atomic_bool is_over;
     bool refused; // one could not begin: all know it, and end in order
     char sentence[512];

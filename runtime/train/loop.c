@@ -17,14 +17,15 @@
 #include "infer/averages.h"
 #include "infer/units.h"
 
-/** Ranks stop after the same step: who is asked to says so in a step, and all stop when that was done. */
+/** Ranks stop after the same step: who is asked to says so in a step, and all stop some steps later. */
 static bool interrupted(const clv__training *loop) {
     const volatile int *flag = loop->trainer->config->interrupt;
     struct clv_ranks *ranks = loop->trainer->config->ranks;
     const bool here = loop->stop || (flag && *flag);
     if (!ranks) return here;
     if (here) atomic_store(&ranks->wants_stop, true);
-    return atomic_load(&ranks->agreed_stop);
+    const long long after = atomic_load(&ranks->stop_after);
+    return after && loop->n_begun >= after;
 }
 
 // ---- one step ---------------------------------------------------------------------------------------------
@@ -54,6 +55,7 @@ static clv_status do_step(clv__training *loop, const clv_batch *batch) {
     CLV_TRY(clv_run_feed(step->run, step->hyper, hyper, sizeof hyper));
     CLV_TRY(clv_run_step(step->run, &next.ticket));
     loop->handed[loop->n_handed++] = next;
+    loop->n_begun++;
     return read_down_to(loop, 1);
 }
 
@@ -199,9 +201,9 @@ static clv_status end_epoch(clv__training *loop) {
 static clv_status agree_on_stop(clv__training *loop) {
     struct clv_ranks *ranks = loop->trainer->config->ranks;
     if (!ranks) return CLV_OK;
-    bool stop = interrupted(loop) || atomic_load(&ranks->wants_stop);
+    bool stop = atomic_load(&ranks->stop_after) || atomic_load(&ranks->wants_stop);
     CLV_TRY(clv__ranks_agree(ranks, &stop, sizeof stop));
-    if (stop) atomic_store(&ranks->agreed_stop, true);
+    if (stop) atomic_store(&ranks->stop_after, 1);
     return CLV_OK;
 }
 
@@ -337,6 +339,8 @@ static clv_status start(clv__training *loop) {
     CLV_TRY(status);
     if (config->ranks) {
         CLV_TRY(clv__ranks_ready(config->ranks, NULL));
+        atomic_store(&config->ranks->exchanged, 0);
+        atomic_store(&config->ranks->stop_after, 0);
         CLV_TRY(clv__ranks_compare(config, trainer));
     }
     const clv__position *position = &trainer->position;

@@ -31,6 +31,7 @@ typedef struct clv__training {
     clv__error *error;
     clv__handed handed[CLV__MOST_HANDED]; // the oldest first
     int n_handed;
+    int64_t n_begun;      // handed over by this process
     clv__step *last_step; // for the gradients: the last step that was done
     int64_t last_ticket;
     double last_time; // when the last loss was read; 0: none was since a pause (evaluation, checkpoint)
