@@ -67,6 +67,13 @@ CLV_API void clv_ranks_fail(clv_ranks *ranks, const char *sentence);
 CLV_API clv_ranks_info clv_ranks_info_get(const clv_ranks *ranks);
 /** Bytes that this rank sends to others in each step of a plan of clv_pass_graph, heads of messages included; it receives about as many. */
 CLV_API int64_t clv_ranks_step_bytes(const clv_ranks *ranks, const clv_plan *plan);
+/**
+ * Seconds of such a step at least, by the figures of the plan's device's maker (clv_plan_device_info.least_seconds), if each rank can
+ * send, and receive, `bytes_per_second` at once, and a message is `latency` seconds under way: exchanges go on beside the backward
+ * pass, and what wants their sums waits. 0: the device has no figures.
+ */
+CLV_API double clv_ranks_step_seconds(const clv_ranks *ranks, const clv_plan *plan, double bytes_per_second,
+                                      double latency);
 #endif // CLEAVE_STABLE_ONLY
 
 #ifdef __cplusplus
