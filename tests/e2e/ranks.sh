@@ -37,6 +37,7 @@ chmod +x some && mkdir away
 launch=./some
 once 1 "cleave: rank 1 of 3: " ranks 3 --model mlp --steps 1 --device host
 launch=
+once 1 "cannot write '/nowhere/at/all'" ranks 3 --model mlp --steps 1 --device host --save /nowhere/at/all
 
 # the bits of replicas, where there are as many devices
 if [ "$device" != host ]; then

@@ -472,8 +472,7 @@ static int train(cli_session *session, const clv_model *model, cli_source *sourc
     cli_class_weights_of weights = {.n = 0};
     cli_ranks ranks;
     int code = cli_ranks_join(session, &ranks);
-    if (code != EXIT_DONE) return code;
-    code = train_weighted(session, model, source, placement, &weights, &ranks);
+    if (code == EXIT_DONE) code = train_weighted(session, model, source, placement, &weights, &ranks);
     cli_class_weights_end(&weights);
     cli_ranks_end(&ranks);
     return code;
@@ -502,7 +501,7 @@ static int with_weights(const cli_args *args) {
     cli_metrics metrics; // read again when samples are there; a mistake is told before they are
     if (code == EXIT_DONE) code = cli_read_metrics(args, &metrics);
     if (code == EXIT_DONE) code = cli_check_recipe(args, model);
-    if (code == EXIT_DONE) code = cli_check_train_files(args);
+    if (code == EXIT_DONE && !args->ranks) code = cli_check_train_files(args);
     if (code != EXIT_DONE) return code;
     cli_placement placement;
     code = cli_read_placement(args, &placement);

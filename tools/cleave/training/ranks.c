@@ -42,7 +42,7 @@ int cli_ranks_join(cli_session *session, cli_ranks *out) {
     if (info.size == 1 && !args->quiet)
         fprintf(stderr,
                 "cleave: there is one rank only: start several with mpirun -n 4 cleave train ... --ranks\n");
-    if (info.rank == 0) return EXIT_DONE;
+    if (info.rank == 0) return cli_check_train_files(args); // of the others none writes, or tries to
     fflush(stdout);
     close(send_to_nowhere(STDOUT_FILENO));
     out->errors = send_to_nowhere(STDERR_FILENO);
@@ -66,6 +66,9 @@ static void speak(const cli_ranks *ranks) {
 
 void cli_ranks_end(cli_ranks *ranks) {
     const char *kept = cli_held();
+    cli_nothing_done(
+        false); // who ends first makes mpirun end the others by a signal: that is told by what failed
+    cli_answer_interrupts(NULL);
     if (ranks->ranks && kept && (*kept || !ranks->begun)) {
         if (!ranks->begun) clv_ranks_fail(ranks->ranks, *kept ? kept : "it ended");
         speak(ranks);
