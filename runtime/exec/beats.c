@@ -18,7 +18,7 @@ typedef struct peer {
     clv__beat heard, told;
     clv__message in, out;
     double silence; // seconds; counted in slices, so that a process that was stopped does not use it up
-    bool done;
+    bool done, lost; // lost: nothing is told to it any more
 } peer;
 
 typedef struct clv__beats {
@@ -56,8 +56,9 @@ static void await_next(clv__beats *beats, peer *from) {
 }
 
 /** A rank does not answer, or says nonsense. */
-static void lose(clv__beats *beats, const peer *lost, const char *why) {
+static void lose(clv__beats *beats, peer *lost, const char *why) {
     char sentence[400];
+    lost->lost = true;
     clv_ranks *ranks = beats->ranks;
     snprintf(sentence, sizeof sentence, "rank %d of %d %s, after step %lld", lost->rank, ranks->place.size,
              why, (long long)atomic_load(&ranks->step));
@@ -126,6 +127,7 @@ static bool last_word(clv__beats *beats, clv__news word) {
     bool out = true, over;
     for (int i = 0; i < beats->n; i++) {
         peer *to = &beats->peers[i];
+        if (to->lost) continue;
         if (to->told.said != (int32_t)word) tell(beats, to, word);
         if (to->out.active && ranks->engine->test(ranks->self, &to->out, &over, why) != 0)
             to->out.active = false;
@@ -197,8 +199,9 @@ clv_status clv__beats_begin(clv_ranks *ranks) {
 void clv__beats_tell(clv_ranks *ranks) {
     clv__beats *beats = ranks->beats;
     if (!beats) return;
+    const double until = clv__seconds() + 2;
     pthread_mutex_lock(&beats->lock);
-    for (int i = 0; i < 20 && !beats->over; i++) { // two seconds at most
+    while (!beats->over && clv__seconds() < until) {
         pthread_cond_broadcast(&beats->changed);
         rest(beats);
     }
