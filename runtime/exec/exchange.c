@@ -179,8 +179,8 @@ static clv_status swap(const bucket *b, uint32_t phase, bool send_one) {
     return CLV_OK;
 }
 
-/** The sum of n elements of every rank's term, this rank's own being where the sum will lie; block by block, so
- *  that a block stays in the cache. */
+/** The sum of n elements of every rank's term, this rank's own being where the sum will lie; block by block,
+ *  so that a block stays in the cache. */
 static void add_terms(const bucket *b, const item *value, float *sum, int64_t n, size_t at) {
     enum { BLOCK = 1024 };
     clv__exchange *exchange = b->exchange;
@@ -499,8 +499,8 @@ typedef struct load {
     double seconds, ready;
 } load;
 
-/** Seconds of a phase of a bucket: a rank sends and receives at once, and all wait for the one with the most, whose
- *  part is the largest. */
+/** Seconds of a phase of a bucket: a rank sends and receives at once, and all wait for the one with the most,
+ *  whose part is the largest. */
 static double phase_seconds(const item *items, int n, int size, uint32_t phase, clv__link link) {
     double most = 0;
     for (int rank = 0; rank < size; rank++) {

@@ -50,6 +50,16 @@ if [ "$device" != host ]; then
     done
 fi
 
+# a log of each, which tell whose they are
+works ranks 2 --model mlp --steps 3 --device host --log log
+works "$cleave" top log log.rank1 --json
+same "ranks of the logs" "$(at trainings.0.rank) $(at trainings.1.rank) $(at trainings.1.ranks) $(at trainings.1.step)" "0 1 2 3"
+works "$cleave" top log.rank1
+grep -q "rank 1 of 2" out || fail "no rank: $(cat out)"
+same "losses in both" "$(sed -n 's/.*"loss":\([^,]*\),.*/\1/p' log)" "$(sed -n 's/.*"loss":\([^,]*\),.*/\1/p' log.rank1)"
+works "$cleave" report --log log -o page.html
+grep -q ">ranks<.*" page.html || fail "no ranks in the report"
+
 # bytes: as planned, and at most twice (N-1)/N of the parameters and a hundredth
 rm -f count
 launch="env LD_PRELOAD=$CLV_TEST_COUNTER CLV_TEST_COUNT=$PWD/count"

@@ -48,7 +48,9 @@ int cli_ranks_join(cli_session *session, cli_ranks *out) {
     out->errors = send_to_nowhere(STDERR_FILENO);
     args->quiet = true;
     args->json = args->watch = false;
-    args->save = args->lora_save = args->log = args->tensorboard = NULL;
+    args->save = args->lora_save = args->tensorboard = NULL;
+    snprintf(out->log, sizeof out->log, "%s.rank%d", args->log ? args->log : "", info.rank);
+    args->log = args->log && !cli_is_pipe(args->log) && !cli_is_stdout(args->log) ? out->log : NULL;
     session->args = args;
     return EXIT_DONE;
 }

@@ -17,6 +17,7 @@ void cli_tell_result(FILE *out, const cli_source *source, const clv_train_result
 typedef struct cli_ranks {
     struct clv_ranks *ranks; // NULL: this process alone
     cli_args args;           // of a rank that writes nothing
+    char log[4096];          // its own: FILE.rank1
     int errors;              // where its stderr was; -1: it is there
     bool begun;              // the trainer runs: it tells the others what fails
 } cli_ranks;
