@@ -44,11 +44,12 @@ typedef struct clv__link {
     double bytes_per_second, latency;
 } clv__link;
 /** Seconds of a step whose nodes compute so long each, if all ranks compute alike: nodes in their order; a
- *  bucket is exchanged when its values are there and the bucket before is done; what wants a sum waits for its
- *  bucket. Below 0: no host memory. */
+ *  bucket is exchanged when its values are there and the bucket before is done; what wants a sum waits for
+ *  its bucket. Below 0: no host memory. */
 double clv__exchange_seconds(const clv_plan *plan, int size, size_t bucket_bytes, const double *seconds,
                              clv__link link);
-/** The bucket of each transfer, -1: it is not exchanged. How many buckets there are; below 0: no host memory. */
+/** The bucket of each transfer, -1: it is not exchanged. How many buckets there are; below 0: no host
+ *  memory. */
 int clv__exchange_buckets(const clv_plan *plan, size_t bucket_bytes, int *bucket_of);
 
 #endif

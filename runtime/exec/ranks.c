@@ -147,7 +147,7 @@ clv_status clv__ranks_gather(clv_ranks *ranks, const void *own, size_t bytes, vo
     return status;
 }
 
-// ---- the beginning ------------------------------------------------------------------------------------------
+// ---- the beginning ---------------------------------------------------------------------------------------
 
 const char *clv__ready_fault(clv__readiness *message, size_t came) {
     if (came != sizeof *message || message->magic != CLV__READY_MAGIC || message->failed > 1)

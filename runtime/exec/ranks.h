@@ -18,8 +18,8 @@ typedef enum clv__tag {
     CLV__TAG_BEAT      // that a rank is there, or why not: beats.c
 } clv__tag;
 
-/** What ranks tell each other besides values: first who they are, then every second that they are there, or why
- *  not, and before the first step that they can begin, or why not. */
+/** What ranks tell each other besides values: first who they are, then every second that they are there, or
+ *  why not, and before the first step that they can begin, or why not. */
 enum { CLV__HELLO_MAGIC = 0x43524b31, CLV__BEAT_MAGIC = 0x43425431, CLV__READY_MAGIC = 0x43524431 };
 typedef struct clv__hello {
     uint32_t magic, rank;
@@ -39,8 +39,8 @@ typedef struct clv__readiness {
     uint32_t magic, failed;
     char sentence[400];
 } clv__readiness;
-/** What is wrong with such a message, of `came` bytes, of a rank; NULL: nothing, and its text has an end and can be
- *  shown. The memory is as large as the right one. */
+/** What is wrong with such a message, of `came` bytes, of a rank; NULL: nothing, and its text has an end
+ *  and can be shown. The memory is as large as the right one. */
 const char *clv__hello_fault(clv__hello *message, size_t came, int rank);
 const char *clv__beat_fault(clv__beat *message, size_t came, int rank);
 const char *clv__ready_fault(clv__readiness *message, size_t came);
@@ -53,8 +53,8 @@ struct clv_ranks {
     double patience;          // seconds without a beat
     struct clv__beats *beats; // NULL: one rank
     atomic_bool wants_stop;   // asked for here
-    /** Steps that were exchanged; and after how many of them all stop, 0: not. What is agreed on in a step is known on
-     *  every rank when the loss of the next one was read, and one more is handed over by then. */
+    /** Steps that were exchanged; and after how many of them all stop, 0: not. What is agreed on in a step
+     *  is known on every rank when the loss of the next one was read, and one more is handed over by then. */
     atomic_llong exchanged, stop_after;
     atomic_bool begun;             // all were ready
     atomic_llong step, sent_bytes; // of the training; of exchanges so far
@@ -85,8 +85,8 @@ clv_status clv__ranks_agree(clv_ranks *ranks, void *data, size_t bytes);
 /** What each has, rank after rank, on rank 0 in `all`; NULL on the others. */
 clv_status clv__ranks_gather(clv_ranks *ranks, const void *own, size_t bytes, void *all);
 
-/** Can all begin? Each says so before its first step, or why it cannot (failed; NULL: it can), and waits for the
- *  others. CLV_E_RANK_LOST where one cannot. */
+/** Can all begin? Each says so before its first step, or why it cannot (failed; NULL: it can), and waits
+ *  for the others. CLV_E_RANK_LOST where one cannot. */
 clv_status clv__ranks_ready(clv_ranks *ranks, const char *failed);
 
 /** This rank ends with a sentence, which the others are told. */

@@ -24,9 +24,11 @@ typedef struct cli_ranks {
 /** Join them, if --ranks asks for it: all but the first are silent from then on, and write no files. Prints
  *  what fails. */
 int cli_ranks_join(cli_session *session, cli_ranks *out);
-/** Leave them. What failed (cli_hold_failures) is told here: once, by the rank whose it is, or by the first. */
+/** Leave them. What failed (cli_hold_failures) is told here: once, by the rank whose it is, or by the
+ *  first. */
 void cli_ranks_end(cli_ranks *ranks);
-/** The process ends with --ranks, and may not have joined them: what failed is told once. Returns the code. */
+/** The process ends with --ranks, and may not have joined them: what failed is told once. Returns the
+ *  code. */
 int cli_ranks_refuse(int code);
 
 // ---- epochs.c: a training's epochs as lines ---------------------------------------------------------------
