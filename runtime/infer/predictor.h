@@ -11,8 +11,8 @@ clv_status clv__predictor_time(clv_predictor *predictor, const void *zeros);
 size_t clv__predictor_fed_bytes(const clv_predictor *predictor);
 
 /** clv_evaluate by several ranks (NULL: this process alone), each of which has a row of batches: the sums of
- *  all batches are added in their order, so what comes out, on each rank, is what one process finds in batches
- *  of the same size. */
+ *  all batches are added in their order, so what comes out, on each rank, is what one process finds in
+ *  batches of the same size. */
 clv_status clv__evaluate(clv_predictor *predictor, const clv_dataset *dataset, struct clv_ranks *ranks,
                          bool (*progress)(void *user, int64_t done, int64_t total), void *user,
                          clv_metrics *out);
