@@ -23,7 +23,7 @@ struct clv_ranks;
  *     clv_ranks_destroy(ranks);
  *
  * Each computes a part of every batch on devices of its own; gradients are added up in the order of ranks, so the bits are those of as
- * many replicas in one process. Rank 0 tests, and writes checkpoints.
+ * many replicas in one process. Each tests a part of the test set; rank 0 writes checkpoints.
  */
 typedef struct clv_ranks clv_ranks;
 
@@ -58,9 +58,22 @@ CLV_API CLV_MUST_CHECK clv_status clv_ranks_create(clv_runtime *runtime,
                                                    clv_ranks **out);
 /** NULL is fine. Waits for the other ranks, unless one is lost. */
 CLV_API void clv_ranks_destroy(clv_ranks *ranks);
+/**
+ * This process cannot take part: what else than its trainer failed, before or beside it. Before the first step it waits until all
+ * ranks are there (clv_trainer_run), so that each failure is told once: by rank 0, with the rank, or without where all have
+ * the same (clv_ranks_info.lost). A trainer says by itself what fails in it. NULL for ranks is fine.
+ */
+CLV_API void clv_ranks_fail(clv_ranks *ranks, const char *sentence);
 CLV_API clv_ranks_info clv_ranks_info_get(const clv_ranks *ranks);
 /** Bytes that this rank sends to others in each step of a plan of clv_pass_graph, heads of messages included; it receives about as many. */
 CLV_API int64_t clv_ranks_step_bytes(const clv_ranks *ranks, const clv_plan *plan);
+/**
+ * Seconds of such a step at least, by the figures of the plan's device's maker (clv_plan_device_info.least_seconds), if each rank can
+ * send, and receive, `bytes_per_second` at once, and a message is `latency` seconds under way: exchanges go on beside the backward
+ * pass, and what wants their sums waits. 0: the device has no figures.
+ */
+CLV_API double clv_ranks_step_seconds(const clv_ranks *ranks, const clv_plan *plan, double bytes_per_second,
+                                      double latency);
 #endif // CLEAVE_STABLE_ONLY
 
 #ifdef __cplusplus

@@ -9,24 +9,16 @@
 
 #include "base/clock.h"
 #include "base/patience.h"
+#include "base/shown.h"
 #include "device/device.h"
 #include "exec/ranks.h"
 
-enum { MAGIC = 0x43425431 };                 // "CBT1"
-typedef enum news { HERE, ENDS, DONE } news; // ENDS: with a sentence; DONE: the training is over
-
-typedef struct beat {
-    uint32_t magic;
-    int32_t said, rank;
-    char sentence[512];
-} beat;
-
 typedef struct peer {
     int rank;
-    beat heard, told;
+    clv__beat heard, told;
     clv__message in, out;
-    double silence; // seconds; counted in slices, so that a process that was stopped does not use it up
-    bool done;
+    double silence;  // seconds; counted in slices, so that a process that was stopped does not use it up
+    bool done, lost; // lost: nothing is told to it any more
 } peer;
 
 typedef struct clv__beats {
@@ -40,15 +32,15 @@ typedef struct clv__beats {
     bool over;          // somebody has failed, and all that can hear it have been told
 } clv__beats;
 
-static void tell(clv__beats *beats, peer *to, news said) {
+static void tell(clv__beats *beats, peer *to, clv__news said) {
     clv_ranks *ranks = beats->ranks;
     char why[CLV__TRANSPORT_WHY];
     bool over;
     if (to->out.active && ranks->engine->test(ranks->self, &to->out, &over, why) != 0) to->out.active = false;
     if (to->out.active) return; // the last one is under way still
-    to->told = (beat){.magic = MAGIC, .said = (int32_t)said, .rank = ranks->place.rank};
+    to->told = (clv__beat){.magic = CLV__BEAT_MAGIC, .said = (int32_t)said, .rank = ranks->place.rank};
     pthread_mutex_lock(&ranks->lock);
-    if (said == ENDS) snprintf(to->told.sentence, sizeof to->told.sentence, "%s", ranks->sentence);
+    if (said == CLV__ENDS) snprintf(to->told.sentence, sizeof to->told.sentence, "%s", ranks->sentence);
     pthread_mutex_unlock(&ranks->lock);
     if (ranks->engine->send(ranks->self, to->rank, CLV__TAG_BEAT, &to->told, sizeof to->told, &to->out,
                             why) != 0)
@@ -64,8 +56,9 @@ static void await_next(clv__beats *beats, peer *from) {
 }
 
 /** A rank does not answer, or says nonsense. */
-static void lose(clv__beats *beats, const peer *lost, const char *why) {
+static void lose(clv__beats *beats, peer *lost, const char *why) {
     char sentence[400];
+    lost->lost = true;
     clv_ranks *ranks = beats->ranks;
     snprintf(sentence, sizeof sentence, "rank %d of %d %s, after step %lld", lost->rank, ranks->place.size,
              why, (long long)atomic_load(&ranks->step));
@@ -73,20 +66,24 @@ static void lose(clv__beats *beats, const peer *lost, const char *why) {
     clv__ranks_end(ranks, ranks->place.rank == (lost->rank == 0), sentence);
 }
 
+const char *clv__beat_fault(clv__beat *message, size_t came, int rank) {
+    if (came != sizeof *message || message->magic != CLV__BEAT_MAGIC || message->rank != rank ||
+        message->said < CLV__HERE || message->said > CLV__DONE)
+        return "says what is no beat of a rank";
+    message->sentence[sizeof message->sentence - 1] = 0;
+    clv__show(message->sentence, 1);
+    return NULL;
+}
+
 static void hear(clv__beats *beats, peer *from) {
-    const beat *heard = &from->heard;
-    if (from->in.bytes != sizeof *heard || heard->magic != MAGIC || heard->rank != from->rank) {
-        lose(beats, from, "says what is no beat of a rank");
+    const char *fault = clv__beat_fault(&from->heard, from->in.bytes, from->rank);
+    if (fault) {
+        lose(beats, from, fault);
         return;
     }
     from->silence = 0;
-    if (heard->said == DONE) from->done = true;
-    if (heard->said == ENDS) {
-        char sentence[sizeof heard->sentence];
-        memcpy(sentence, heard->sentence, sizeof sentence);
-        sentence[sizeof sentence - 1] = 0;
-        clv__ranks_end(beats->ranks, false, sentence);
-    }
+    if (from->heard.said == CLV__DONE) from->done = true;
+    if (from->heard.said == CLV__ENDS) clv__ranks_end(beats->ranks, false, from->heard.sentence);
 }
 
 static void listen(clv__beats *beats, peer *to, double slice) {
@@ -124,12 +121,13 @@ static void rest(clv__beats *beats) {
 
 /** Send the last word to who has not had it, as soon as what was sent before is on its way. Is it out to all?
  *  */
-static bool last_word(clv__beats *beats, news word) {
+static bool last_word(clv__beats *beats, clv__news word) {
     clv_ranks *ranks = beats->ranks;
     char why[CLV__TRANSPORT_WHY];
     bool out = true, over;
     for (int i = 0; i < beats->n; i++) {
         peer *to = &beats->peers[i];
+        if (to->lost) continue;
         if (to->told.said != (int32_t)word) tell(beats, to, word);
         if (to->out.active && ranks->engine->test(ranks->self, &to->out, &over, why) != 0)
             to->out.active = false;
@@ -153,12 +151,12 @@ static void *run(void *user) {
         last = now;
         for (int i = 0; i < beats->n; i++) listen(beats, &beats->peers[i], slice);
         if (over) {
-            said_over = last_word(beats, ENDS);
+            said_over = last_word(beats, CLV__ENDS);
         } else if (done) {
-            said_done = last_word(beats, DONE);
+            said_done = last_word(beats, CLV__DONE);
         } else if (now - told >= 1) {
             told = now;
-            for (int i = 0; i < beats->n; i++) tell(beats, &beats->peers[i], HERE);
+            for (int i = 0; i < beats->n; i++) tell(beats, &beats->peers[i], CLV__HERE);
         }
         pthread_mutex_lock(&beats->lock);
         beats->over = said_over;
@@ -201,8 +199,9 @@ clv_status clv__beats_begin(clv_ranks *ranks) {
 void clv__beats_tell(clv_ranks *ranks) {
     clv__beats *beats = ranks->beats;
     if (!beats) return;
+    const double until = clv__seconds() + 2;
     pthread_mutex_lock(&beats->lock);
-    for (int i = 0; i < 20 && !beats->over; i++) { // two seconds at most
+    while (!beats->over && clv__seconds() < until) {
         pthread_cond_broadcast(&beats->changed);
         rest(beats);
     }

@@ -6,6 +6,7 @@
 #include "exec/exchange.h"
 
 #include <inttypes.h>
+#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -46,7 +47,8 @@ struct clv__exchange {
     pthread_mutex_t lock;
     pthread_cond_t changed;
     atomic_bool stop;
-    clv_status status; // of the first exchange that failed, and its sentence
+    atomic_llong stop_seen; // one more than the step in which a wish to stop was heard first; 0: not yet
+    clv_status status;      // of the first exchange that failed, and its sentence
     char sentence[CLV__ERROR_BYTES];
 };
 
@@ -311,7 +313,7 @@ static clv_status exchange_step(clv__exchange *exchange, int64_t ticket) {
         CLV_TRY(exchange_bucket(&b, &stop));
         long long none = 0;
         if (b.number == exchange->n_buckets - 1 && stop)
-            atomic_compare_exchange_strong(&exchange->ranks->stop_seen, &none, ticket + 1);
+            atomic_compare_exchange_strong(&exchange->stop_seen, &none, ticket + 1);
         tell_arrived(&b);
     }
     return CLV_OK;
@@ -327,6 +329,11 @@ static void *run_thread(void *user) {
     pthread_cond_broadcast(&exchange->changed);
     pthread_mutex_unlock(&exchange->lock);
     return NULL;
+}
+
+bool clv__exchange_stops(const clv__exchange *exchange, int64_t ticket) {
+    const long long seen = exchange ? atomic_load(&exchange->stop_seen) : 0;
+    return seen && seen <= ticket + 1;
 }
 
 void clv__exchange_post(clv__exchange *exchange, const clv__executor *executor, int slot, int transfer,
@@ -505,4 +512,93 @@ int64_t clv__exchange_bytes(const clv_plan *plan, int rank, int size, size_t buc
     }
     free(items);
     return size > 1 ? bytes : 0;
+}
+
+int clv__exchange_buckets(const clv_plan *plan, size_t bucket_bytes, int *bucket_of) {
+    item *items = clv__alloc(plan->n_transfers + 1, sizeof *items);
+    int n = 0;
+    if (!items) return -1;
+    const int buckets = list_items(plan, bucket_bytes ? bucket_bytes : BUCKET_BYTES, items, &n);
+    for (size_t i = 0; i < plan->n_transfers; i++) bucket_of[i] = -1;
+    for (int i = 0; i < n; i++) bucket_of[items[i].transfer] = items[i].bucket;
+    free(items);
+    return buckets;
+}
+
+/** What a bucket takes of the link. */
+typedef struct load {
+    double seconds, ready;
+} load;
+
+/** Seconds of a phase of a bucket: a rank sends and receives at once, and all wait for the one with the most,
+ *  whose part is the largest. */
+static double phase_seconds(const item *items, int n, int size, uint32_t phase, clv__link link) {
+    double most = 0;
+    for (int rank = 0; rank < size; rank++) {
+        double own = 0, all = 0; // bytes
+        for (int i = 0; i < n; i++) {
+            if (!takes_part(&items[i], phase)) continue;
+            own += (double)sent_bytes(&items[i], part_length(&items[i], rank, size));
+            all += (double)sent_bytes(&items[i], items[i].n);
+        }
+        most = fmax(most, fmax(own * (size - 1), all - own));
+    }
+    if (size < 2 || most == 0) return 0;
+    return link.latency + (most + (double)sizeof(head) * (size - 1)) / link.bytes_per_second;
+}
+
+static int load_link(const clv_plan *plan, int size, size_t bucket_bytes, clv__link link, load *loads) {
+    item *items = clv__alloc(plan->n_transfers + 1, sizeof *items);
+    int n = 0;
+    if (!items) return -1;
+    const int buckets = list_items(plan, bucket_bytes ? bucket_bytes : BUCKET_BYTES, items, &n);
+    for (int at = 0, i = 0, first; at < buckets; at++) {
+        for (first = i; i < n && items[i].bucket == at;) i++;
+        loads[at].seconds = phase_seconds(items + first, i - first, size, PARTS, link) +
+                            phase_seconds(items + first, i - first, size, SUMS, link);
+    }
+    free(items);
+    return buckets;
+}
+
+double clv__exchange_seconds(const clv_plan *plan, int size, size_t bucket_bytes, const double *seconds,
+                             clv__link link) {
+    load *loads = clv__alloc(plan->n_transfers + 1, sizeof *loads);
+    int *bucket_of = clv__alloc(plan->n_transfers + 1, sizeof *bucket_of), done = 0;
+    double computed = 0, exchanged = 0;
+    if (!loads || !bucket_of || clv__exchange_buckets(plan, bucket_bytes, bucket_of) < 0 ||
+        load_link(plan, size, bucket_bytes, link, loads) < 0)
+        computed = -1;
+    for (size_t i = 0; computed >= 0 && i < plan->n_nodes; i++) {
+        const clv__plan_node *node = &plan->nodes[i];
+        const int of = node->work == CLV__COMPUTE ? -1 : bucket_of[node->transfer];
+        computed += seconds[i];
+        if (of < 0) continue;
+        if (node->work != CLV__RECEIVE) {
+            loads[of].ready = computed; // of its last value
+            continue;
+        }
+        for (; done <= of; done++)
+            exchanged = (loads[done].ready > exchanged ? loads[done].ready : exchanged) + loads[done].seconds;
+        if (exchanged > computed) computed = exchanged;
+    }
+    free(loads);
+    free(bucket_of);
+    return computed;
+}
+
+double clv_ranks_step_seconds(const clv_ranks *ranks, const clv_plan *plan, double bytes_per_second,
+                              double latency) {
+    double *seconds = clv__alloc(plan->n_nodes + 1, sizeof *seconds), all = 0;
+    if (!seconds || !(bytes_per_second > 0)) {
+        free(seconds);
+        return 0;
+    }
+    for (int i = 0; i < (int)plan->n_nodes; i++)
+        all += seconds[i] = plan->nodes[i].work == CLV__COMPUTE ? clv__plan_node_least(plan, i) : 0;
+    if (all > 0)
+        all = clv__exchange_seconds(plan, ranks->place.size, 0, seconds,
+                                    (clv__link){bytes_per_second, latency});
+    free(seconds);
+    return all > 0 ? all : 0;
 }

@@ -26,6 +26,8 @@ const char *clv__exchange_fault(const clv__exchange_head *wanted, const void *me
 clv_status clv__exchange_create(clv_run *run, clv__exchange **out);
 /** Nothing of the run is under way. NULL is fine. */
 void clv__exchange_destroy(clv__exchange *exchange);
+/** Did a rank want to stop, as all of them know since step `ticket`, which is done, or before? */
+bool clv__exchange_stops(const clv__exchange *exchange, int64_t ticket);
 
 /** A worker has enqueued the reading of a value to staging memory, where it lies from `staged` on. event:
  *  when it is there, taken; NULL: it has no bytes. */
@@ -38,5 +40,18 @@ clv_status clv__exchange_await(clv__exchange *exchange, const clv__executor *exe
 /** Bytes that a rank sends in a step, messages' heads included, as the plan tells: of `size` ranks number
  *  `rank`. */
 int64_t clv__exchange_bytes(const clv_plan *plan, int rank, int size, size_t bucket_bytes);
+
+/** A link between ranks: each can send, and receive, so much at once; a message is so long under way. */
+typedef struct clv__link {
+    double bytes_per_second, latency;
+} clv__link;
+/** Seconds of a step whose nodes compute so long each, if all ranks compute alike: nodes in their order; a
+ *  bucket is exchanged when its values are there and the bucket before is done; what wants a sum waits for
+ *  its bucket. Below 0: no host memory. */
+double clv__exchange_seconds(const clv_plan *plan, int size, size_t bucket_bytes, const double *seconds,
+                             clv__link link);
+/** The bucket of each transfer, -1: it is not exchanged. How many buckets there are; below 0: no host
+ *  memory. */
+int clv__exchange_buckets(const clv_plan *plan, size_t bucket_bytes, int *bucket_of);
 
 #endif

@@ -13,15 +13,9 @@
 #include <dlfcn.h>
 #endif
 
+#include "base/shown.h"
 #include "device/device.h"
 #include "exec/elsewhere.h"
-
-/** What ranks tell each other first. */
-typedef struct hello {
-    uint32_t magic, rank;
-    char version[24];
-} hello;
-enum { HELLO = 0x43524b31 }; // "CRK1"
 
 static clv__error *error_of(const clv_ranks *ranks) {
     return clv__runtime_error_of(ranks->runtime);
@@ -121,41 +115,133 @@ clv_status clv__ranks_agree(clv_ranks *ranks, void *data, size_t bytes) {
     return CLV_OK;
 }
 
-clv_status clv__ranks_collect(clv_ranks *ranks, const void *data, size_t bytes, void *all) {
+static clv_status gather_into(clv_ranks *ranks, size_t bytes, char *came, clv__message *messages) {
+    const int size = ranks->place.size;
+    for (int i = 1; i < size; i++)
+        CLV_TRY(
+            clv__ranks_receive(ranks, i, CLV__TAG_CONTROL, came + (size_t)i * bytes, bytes, &messages[i]));
+    CLV_TRY(clv__ranks_await(ranks, messages, size, NULL));
+    for (int i = 1; i < size; i++)
+        if (messages[i].bytes != bytes) return broken(ranks, i, "it is of another length than was agreed");
+    return CLV_OK;
+}
+
+clv_status clv__ranks_collect(clv_ranks *ranks, const void *own, size_t bytes, void *all) {
+    const size_t size = (size_t)ranks->place.size;
     clv__message message;
     if (ranks->place.rank != 0) {
-        CLV_TRY(clv__ranks_send(ranks, 0, CLV__TAG_CONTROL, data, bytes, &message));
+        CLV_TRY(clv__ranks_send(ranks, 0, CLV__TAG_CONTROL, own, bytes, &message));
         return clv__ranks_await(ranks, &message, 1, NULL);
     }
-    memcpy(all, data, bytes);
-    for (int from = 1; from < ranks->place.size; from++) {
-        char *to = (char *)all + (size_t)from * bytes;
-        CLV_TRY(clv__ranks_receive(ranks, from, CLV__TAG_CONTROL, to, bytes, &message));
-        CLV_TRY(clv__ranks_await(ranks, &message, 1, NULL));
-        if (message.bytes != bytes) return broken(ranks, from, "it is of another length than was agreed");
+    char *came = all ? clv__alloc(size, bytes) : NULL;
+    clv__message *messages = clv__alloc(size, sizeof *messages);
+    clv_status status;
+    if (came && messages) {
+        status = gather_into(ranks, bytes, came, messages);
+        memcpy(came, own, bytes);
+        if (status == CLV_OK) memcpy(all, came, size * bytes);
+    } else {
+        clv__ranks_fail(ranks, "no host memory for what other ranks tell");
+        status = clv__ranks_status(ranks);
     }
-    return CLV_OK;
+    if (status == CLV_OK || !came || !messages) {
+        free(came);
+        free(messages);
+    } else { // messages that were begun may come still
+        clv__leave(came);
+        clv__leave(messages);
+    }
+    return status;
+}
+
+// ---- the beginning ---------------------------------------------------------------------------------------
+
+const char *clv__ready_fault(clv__readiness *message, size_t came) {
+    if (came != sizeof *message || message->magic != CLV__READY_MAGIC || message->failed > 1)
+        return "it does not say whether that rank can begin";
+    message->sentence[sizeof message->sentence - 1] = 0;
+    clv__show(message->sentence, 1);
+    return NULL;
+}
+
+/** Of what all said, rank 0's own first: one sentence if all have the same, else each with its rank. */
+static clv__readiness sum_up(clv__readiness *said, int size) {
+    clv__readiness all = {.magic = CLV__READY_MAGIC};
+    bool alike = true;
+    size_t at = 0;
+    for (int i = 0; i < size; i++) {
+        all.failed |= said[i].failed;
+        alike &= said[i].failed && strcmp(said[i].sentence, said[0].sentence) == 0;
+    }
+    if (alike) return said[0];
+    for (int i = 0; i < size && at < sizeof all.sentence; i++)
+        if (said[i].failed)
+            at += (size_t)snprintf(all.sentence + at, sizeof all.sentence - at, "%srank %d of %d: %.350s",
+                                   at ? "; " : "", i, size, said[i].sentence);
+    return all;
+}
+
+/** Rank 0 hears all, and tells all what came of it. */
+static clv_status agree_to_begin(clv_ranks *ranks, clv__readiness *own) {
+    clv__readiness *said = ranks->place.rank ? NULL : clv__alloc((size_t)ranks->place.size, sizeof *said);
+    clv_status status = clv__ranks_collect(ranks, own, sizeof *own, said);
+    for (int i = 0; said && status == CLV_OK && i < ranks->place.size; i++) {
+        const char *fault = clv__ready_fault(&said[i], sizeof *said);
+        if (fault) status = broken(ranks, i, fault);
+    }
+    if (said && status == CLV_OK) *own = sum_up(said, ranks->place.size);
+    free(said);
+    return status == CLV_OK ? clv__ranks_agree(ranks, own, sizeof *own) : status;
+}
+
+clv_status clv__ranks_ready(clv_ranks *ranks, const char *failed) {
+    clv__readiness own = {.magic = CLV__READY_MAGIC, .failed = failed != NULL};
+    if (!ranks->engine || ranks->place.size == 1) return CLV_OK;
+    if (failed) snprintf(own.sentence, sizeof own.sentence, "%s", failed);
+    CLV_TRY(agree_to_begin(ranks, &own));
+    const char *fault = clv__ready_fault(&own, sizeof own);
+    if (fault) return broken(ranks, 0, fault);
+    atomic_store(&ranks->begun, !own.failed);
+    if (!own.failed) return CLV_OK;
+    pthread_mutex_lock(&ranks->lock);
+    ranks->refused = true;
+    ranks->first_to_tell = ranks->place.rank == 0;
+    snprintf(ranks->sentence, sizeof ranks->sentence, "%s", own.sentence);
+    pthread_mutex_unlock(&ranks->lock);
+    CLV_FAIL(error_of(ranks), CLV_E_RANK_LOST, "%s", own.sentence);
+}
+
+void clv_ranks_fail(clv_ranks *ranks, const char *sentence) {
+    if (!ranks || ranks->refused || atomic_load(&ranks->is_over)) return;
+    if (atomic_load(&ranks->begun))
+        clv__ranks_fail(ranks, sentence ? sentence : "");
+    else
+        (void)!clv__ranks_ready(ranks, sentence ? sentence : "");
 }
 
 // ---- joining ----------------------------------------------------------------------------------------------
 
+const char *clv__hello_fault(clv__hello *message, size_t came, int rank) {
+    if (came != sizeof *message || message->magic != CLV__HELLO_MAGIC || message->rank != (uint32_t)rank)
+        return "it is not what a rank of Cleave says first";
+    message->version[sizeof message->version - 1] = 0;
+    clv__show(message->version, 0);
+    return strcmp(message->version, clv_version()) == 0 ? NULL : "another version of Cleave is there";
+}
+
 static clv_status greet(clv_ranks *ranks, int other) {
-    hello mine = {.magic = HELLO, .rank = (uint32_t)ranks->place.rank}, theirs = {0};
+    clv__hello mine = {.magic = CLV__HELLO_MAGIC, .rank = (uint32_t)ranks->place.rank}, theirs = {0};
     clv__message messages[2];
+    char why[CLV__TRANSPORT_WHY];
     snprintf(mine.version, sizeof mine.version, "%s", clv_version());
     CLV_TRY(clv__ranks_send(ranks, other, CLV__TAG_CONTROL, &mine, sizeof mine, &messages[0]));
     CLV_TRY(clv__ranks_receive(ranks, other, CLV__TAG_CONTROL, &theirs, sizeof theirs, &messages[1]));
     CLV_TRY(clv__ranks_await(ranks, messages, 2, NULL));
-    theirs.version[sizeof theirs.version - 1] = 0;
-    if (messages[1].bytes != sizeof theirs || theirs.magic != HELLO || theirs.rank != (uint32_t)other)
-        return broken(ranks, other, "it is not what a rank of Cleave says first");
-    if (strcmp(mine.version, theirs.version) != 0) {
-        char why[CLV__TRANSPORT_WHY];
-        snprintf(why, sizeof why, "there is Cleave %s, here %s; install one version on all machines",
-                 theirs.version, mine.version);
-        return broken(ranks, other, why);
-    }
-    return CLV_OK;
+    const char *fault = clv__hello_fault(&theirs, messages[1].bytes, other);
+    if (!fault) return CLV_OK;
+    snprintf(why, sizeof why, "%s (%s; here %s); install one version on all machines", fault, theirs.version,
+             mine.version);
+    return broken(ranks, other, theirs.magic == mine.magic ? why : fault);
 }
 
 static clv_status greet_all(clv_ranks *ranks) {
@@ -282,8 +368,8 @@ clv_ranks_info clv_ranks_info_get(const clv_ranks *ranks) {
                                  .size = ranks->place.size,
                                  .local = ranks->place.local,
                                  .sent_bytes = atomic_load(&ranks->sent_bytes),
-                                 .lost = ranks->over ? ranks->sentence : NULL,
-                                 .tells = ranks->over && ranks->first_to_tell};
+                                 .lost = ranks->over || ranks->refused ? ranks->sentence : NULL,
+                                 .tells = (ranks->over || ranks->refused) && ranks->first_to_tell};
     pthread_mutex_unlock(&own->lock);
     return info;
 }

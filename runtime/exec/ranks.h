@@ -19,6 +19,33 @@ typedef enum clv__tag {
     CLV__TAG_VALUES = 1024 // and beyond, by transfer: values for devices of other ranks: elsewhere.c
 } clv__tag;
 
+/** What ranks tell each other besides values: first who they are, then every second that they are there, or
+ *  why not, and before the first step that they can begin, or why not. */
+enum { CLV__HELLO_MAGIC = 0x43524b31, CLV__BEAT_MAGIC = 0x43425431, CLV__READY_MAGIC = 0x43524431 };
+typedef struct clv__hello {
+    uint32_t magic, rank;
+    char version[24];
+} clv__hello;
+typedef enum clv__news {
+    CLV__HERE,
+    CLV__ENDS, // with a sentence
+    CLV__DONE  // the training is over
+} clv__news;
+typedef struct clv__beat {
+    uint32_t magic;
+    int32_t said, rank;
+    char sentence[512];
+} clv__beat;
+typedef struct clv__readiness {
+    uint32_t magic, failed;
+    char sentence[400];
+} clv__readiness;
+/** What is wrong with such a message, of `came` bytes, of a rank; NULL: nothing, and its text has an end
+ *  and can be shown. The memory is as large as the right one. */
+const char *clv__hello_fault(clv__hello *message, size_t came, int rank);
+const char *clv__beat_fault(clv__beat *message, size_t came, int rank);
+const char *clv__ready_fault(clv__readiness *message, size_t came);
+
 struct clv_ranks {
     clv_runtime *runtime;
     const clv__transport *engine;
@@ -29,11 +56,12 @@ struct clv_ranks {
     double patience;                     // seconds without a beat
     struct clv__beats *beats;            // NULL: one rank
     atomic_bool wants_stop, agreed_stop; // asked for here; as all of them know after a step
-    atomic_llong stop_seen;              // one more than the run's step in which it was told; 0: not yet
+    atomic_bool begun;                   // all were ready
     atomic_llong step, sent_bytes;       // of the training; of exchanges so far
     pthread_mutex_t lock;                // guards what follows
     bool over;                           // a rank is lost, or failed, and so nothing goes on
     atomic_bool is_over;
+    bool refused; // one could not begin: all know it, and end in order
     char sentence[512];
     bool first_to_tell; // of those that are left, this one says it
 };
@@ -59,9 +87,13 @@ void clv__ranks_pause(int looks);
 /** What rank 0 says is what all have: `bytes` of it. On every rank, in one order, by one thread. */
 clv_status clv__ranks_agree(clv_ranks *ranks, void *data, size_t bytes);
 
-/** What each rank says is told to rank 0: `bytes` of each, by rank. On every rank, in one order, by one
+/** What each has, rank after rank, on rank 0 in `all`; NULL on the others. On every rank, in one order, by one
  *  thread. */
-clv_status clv__ranks_collect(clv_ranks *ranks, const void *data, size_t bytes, void *all);
+clv_status clv__ranks_collect(clv_ranks *ranks, const void *own, size_t bytes, void *all);
+
+/** Can all begin? Each says so before its first step, or why it cannot (failed; NULL: it can), and waits
+ *  for the others. CLV_E_RANK_LOST where one cannot. */
+clv_status clv__ranks_ready(clv_ranks *ranks, const char *failed);
 
 /** This rank ends with a sentence, which the others are told. */
 void clv__ranks_fail(clv_ranks *ranks, const char *sentence);

@@ -367,6 +367,15 @@ clv_status clv_predictor_forward_arrays(clv_predictor *predictor, const clv_arra
 
 // ---- evaluation -------------------------------------------------------------------------------------------
 
+/** What is counted of a batch, or of all. */
+typedef struct sums {
+    double loss[CLV_MAX_PORTS];      // of each target
+    double loss_of[CLV_MAX_PORTS];   // how much the samples of these sums count
+    double counted[CLV_MAX_PORTS];   // samples, less the labels that count nothing
+    double values[CLV_MOST_METRICS]; // of metrics
+    int64_t targets[CLV_MAX_PORTS], correct[CLV_MAX_PORTS], count, not_finite;
+} sums;
+
 /** What an evaluation carries from batch to batch. */
 typedef struct evaluation {
     clv_predictor *predictor;
@@ -374,32 +383,43 @@ typedef struct evaluation {
     clv_batch waiting; // handed to the device, its logits not read; n == 0: none
     int64_t ticket;
     clv__match match;
-    double loss_sum[CLV_MAX_PORTS]; // of each target
-    double loss_of[CLV_MAX_PORTS];  // how much the samples of these sums count
-    double counted[CLV_MAX_PORTS];  // samples, less the labels that count nothing
-    double loss_units;              // what losses of standardized targets are multiplied with
+    double loss_units; // what losses of standardized targets are multiplied with
     clv__units units;
-    clv_metrics metrics;
+    sums all;
+    sums *batches; // of a rank: one after another; NULL: they are added at once
+    int64_t n_batches;
 } evaluation;
 
+static void add(sums *to, const sums *one) {
+    for (int i = 0; i < CLV_MAX_PORTS; i++) {
+        to->loss[i] += one->loss[i];
+        to->loss_of[i] += one->loss_of[i];
+        to->counted[i] += one->counted[i];
+        to->targets[i] += one->targets[i];
+        to->correct[i] += one->correct[i];
+    }
+    for (int i = 0; i < CLV_MOST_METRICS; i++) to->values[i] += one->values[i];
+    to->count += one->count;
+    to->not_finite += one->not_finite;
+}
+
 /** A target of n samples, as the results that were fetched tell it. */
-static void count_target(evaluation *run, int i, int64_t n, const void *targets) {
+static void count_target(evaluation *run, int i, int64_t n, const void *targets, sums *one,
+                         clv_metric_value values[CLV_MOST_METRICS]) {
     const clv_predictor *predictor = run->predictor;
     const clv_port port = clv_model_port_get(predictor->model, CLV_PORT_TARGET, i);
     const clv_shape shape = clv_port_shape(&port, n);
     const clv_loss_sizes sizes = {n, result_numel(predictor, i), clv_shape_numel(&shape) / n};
     const clv_loss *loss = predictor->losses[i].loss;
-    const int64_t counted = clv__loss_counted(port, targets, &sizes);
-    clv_target_metrics *to = &run->metrics.each[i];
-    to->targets += counted;
-    run->counted[i] += (double)counted / (double)sizes.target;
-    to->correct += clv__loss_count_right(loss, port, predictor->out[i], targets, &sizes);
-    run->loss_sum[i] += run->loss_units * clv__loss_sum(&predictor->losses[i], predictor->out[i], targets,
-                                                        &sizes, &run->loss_of[i]);
+    one->targets[i] = clv__loss_counted(port, targets, &sizes);
+    one->counted[i] = (double)one->targets[i] / (double)sizes.target;
+    one->correct[i] = clv__loss_count_right(loss, port, predictor->out[i], targets, &sizes);
+    one->loss[i] = run->loss_units *
+                   clv__loss_sum(&predictor->losses[i], predictor->out[i], targets, &sizes, &one->loss_of[i]);
     const float *output = predictor->out[i];
     clv__units_put(&run->units, &sizes, &output, &targets);
     clv__metrics_add(predictor->model, i, predictor->metrics, predictor->n_metrics, output, targets, &sizes,
-                     run->metrics.values);
+                     values);
     if (predictor->confusion && clv__confusion_target(predictor->confusion) == i)
         clv_confusion_add(predictor->confusion, output, targets, n);
 }
@@ -419,21 +439,25 @@ static int64_t count_not_finite(const clv_predictor *predictor, int64_t n) {
 }
 
 static clv_status count_waiting(evaluation *run) {
-    if (!run->waiting.n) return CLV_OK;
+    const int64_t n = run->waiting.n;
+    sums one = {.count = n};
+    clv_metric_value values[CLV_MOST_METRICS] = {{0}};
+    if (!n) return CLV_OK;
     CLV_TRY(fetch(run->predictor, run->ticket));
     for (int i = 0; i < run->predictor->n_outputs; i++)
-        count_target(run, i, run->waiting.n, run->waiting.each_target[run->match.target[i]]);
-    run->metrics.not_finite += count_not_finite(run->predictor, run->waiting.n);
-    run->metrics.count += run->waiting.n;
+        count_target(run, i, n, run->waiting.each_target[run->match.target[i]], &one, values);
+    for (int i = 0; i < run->predictor->n_metrics; i++) one.values[i] = values[i].value;
+    one.not_finite = count_not_finite(run->predictor, n);
+    if (run->batches) run->batches[run->n_batches++] = one;
+    add(&run->all, &one);
     clv_loader_release(run->loader, &run->waiting);
     run->waiting.n = 0;
     return CLV_OK;
 }
 
-static clv_status evaluate(evaluation *run, int64_t total, bool (*progress)(void *, int64_t, int64_t),
-                           void *user, clv__error *error) {
-    bool last = false;
-    while (!last) {
+static clv_status evaluate(evaluation *run, int64_t batches, int64_t total,
+                           bool (*progress)(void *, int64_t, int64_t), void *user, clv__error *error) {
+    for (int64_t left = batches; left > 0; left--) {
         clv_batch batch;
         int64_t ticket;
         CLV_TRY(clv_loader_next(run->loader, &batch));
@@ -444,33 +468,104 @@ static clv_status evaluate(evaluation *run, int64_t total, bool (*progress)(void
         CLV_TRY(count_waiting(run));
         run->waiting = batch;
         run->ticket = ticket;
-        last = batch.last;
-        if (last) CLV_TRY(count_waiting(run));
-        if (progress && !progress(user, run->metrics.count, total))
+        if (left == 1) CLV_TRY(count_waiting(run));
+        if (progress && !progress(user, run->all.count, total))
             CLV_FAIL(error, CLV_E_INTERRUPTED, "the evaluation was interrupted");
     }
     return CLV_OK;
 }
 
 /** What was counted of each target, and of all of them. */
-static void sum_up(evaluation *run) {
+static clv_metrics sum_up(evaluation *run) {
     const clv_predictor *predictor = run->predictor;
-    clv_metrics *all = &run->metrics;
+    clv_metrics metrics = {.count = run->all.count,
+                           .not_finite = run->all.not_finite,
+                           .n_each = predictor->n_outputs,
+                           .n_values = predictor->n_metrics},
+                *all = &metrics;
     int64_t told_right = 0, without = 0;
-    all->n_each = predictor->n_outputs;
     for (int i = 0; i < all->n_each; i++) {
         const clv_port port = clv_model_port_get(predictor->model, CLV_PORT_TARGET, i);
         clv_target_metrics *one = &all->each[i];
         one->name = port.name;
+        one->targets = run->all.targets[i];
+        one->correct = run->all.correct[i];
         const bool told = clv__loss_tells_right(predictor->losses[i].loss, port);
         one->accuracy = told ? (double)one->correct / (double)one->targets : (double)NAN;
-        one->loss = run->loss_sum[i] / run->loss_of[i];
+        one->loss = run->all.loss[i] / run->all.loss_of[i];
         *(told ? &told_right : &without) += one->targets;
         all->correct += one->correct;
         all->loss += predictor->losses[i].weight * one->loss;
     }
     all->targets = told_right ? told_right : without;
     all->accuracy = told_right ? (double)all->correct / (double)told_right : (double)NAN;
+    for (int i = 0; i < predictor->n_metrics; i++) all->values[i].value = run->all.values[i];
+    clv__metrics_end(predictor->model, predictor->metrics, predictor->n_metrics, run->all.counted,
+                     all->values);
+    return metrics;
+}
+
+/** The sums of all ranks' batches, in the order of batches; `room`: records of a rank. */
+static clv_status join(evaluation *run, struct clv_ranks *ranks, size_t room) {
+    const int size = ranks->place.size;
+    sums *all = ranks->place.rank ? NULL : clv__alloc((size_t)size * room, sizeof *all);
+    clv_status status = clv__ranks_collect(ranks, run->batches, room * sizeof *all, all);
+    if (all && status == CLV_OK) {
+        run->all = (sums){0};
+        for (size_t i = 0; i < (size_t)size * room; i++)
+            if (all[i].count) add(&run->all, &all[i]);
+    }
+    free(all);
+    return status == CLV_OK ? clv__ranks_agree(ranks, &run->all, sizeof run->all) : status;
+}
+
+/** Samples that all ranks test at a time: as many as the least of them can. */
+static clv_status agree_on_batch(struct clv_ranks *ranks, int64_t own, int64_t *out) {
+    int64_t *all = ranks->place.rank ? NULL : clv__alloc((size_t)ranks->place.size, sizeof *all);
+    clv_status status = clv__ranks_collect(ranks, &own, sizeof own, all);
+    *out = own;
+    for (int i = 0; all && status == CLV_OK && i < ranks->place.size; i++)
+        if (all[i] < *out) *out = all[i];
+    free(all);
+    if (status == CLV_OK) status = clv__ranks_agree(ranks, out, sizeof *out);
+    if (status == CLV_OK && (*out < 1 || *out > own))
+        CLV_FAIL(clv__runtime_error_of(ranks->runtime), CLV_E_RANK_LOST,
+                 "rank 0 wants to test %lld samples at a time, where this one can %lld", (long long)*out,
+                 (long long)own);
+    return status;
+}
+
+clv_status clv__evaluate(clv_predictor *predictor, const clv_dataset *dataset, struct clv_ranks *ranks,
+                         bool (*progress)(void *user, int64_t done, int64_t total), void *user,
+                         clv_metrics *out) {
+    clv__error *error = clv__runtime_error_of(predictor->runtime);
+    const int64_t count = clv_dataset_info_get(dataset).count, size = ranks ? ranks->place.size : 1;
+    evaluation run = {.predictor = predictor,
+                      .loss_units = clv__units_loss(dataset, predictor->losses[0].loss)};
+    CLV_TRY(clv__match_data(predictor->runtime, predictor->model, dataset, &run.match));
+    CLV_TRY(clv__bytes_check(error, &predictor->bytes, dataset, &run.match));
+    double start = clv__seconds();
+    clv_loader_config config = {.batch = predictor->batch, .bytes = clv__bytes_any(&predictor->bytes)};
+    if (size > 1) CLV_TRY(agree_on_batch(ranks, predictor->batch, &config.batch));
+    const int64_t batches = (count + config.batch - 1) / config.batch,
+                  rank = size > 1 ? ranks->place.rank : 0, end = batches * (rank + 1) / size,
+                  room = batches / size + 1;
+    config.index = batches * rank / size;
+    const int64_t samples =
+        (end * config.batch < count ? end * config.batch : count) - config.index * config.batch;
+    if (size > 1 && !(run.batches = clv__alloc((size_t)room, sizeof *run.batches)))
+        CLV_FAIL(error, CLV_E_HOST_MEMORY, "no memory for the sums of an evaluation");
+    clv_status status = clv__units_begin(error, dataset, config.batch, &run.units);
+    if (status == CLV_OK) status = clv_loader_create(predictor->runtime, dataset, &config, &run.loader);
+    if (status == CLV_OK) status = evaluate(&run, end - config.index, samples, progress, user, error);
+    clv_loader_destroy(run.loader);
+    clv__units_end(&run.units);
+    if (status == CLV_OK && run.batches) status = join(&run, ranks, (size_t)room);
+    free(run.batches);
+    if (status != CLV_OK) return status;
+    *out = sum_up(&run);
+    out->seconds = clv__seconds() - start;
+    return CLV_OK;
 }
 
 clv_status clv_evaluate(clv_predictor *predictor, const clv_dataset *dataset,
@@ -479,26 +574,7 @@ clv_status clv_evaluate(clv_predictor *predictor, const clv_dataset *dataset,
     CLV_TRY(CLV__GIVEN(NULL, predictor));
     CLV_TRY(CLV__USABLE(clv__runtime_error_of(predictor->runtime), dataset));
     CLV_TRY(CLV__USABLE(clv__runtime_error_of(predictor->runtime), out));
-    clv__error *error = clv__runtime_error_of(predictor->runtime);
-    evaluation run = {.predictor = predictor,
-                      .loss_units = clv__units_loss(dataset, predictor->losses[0].loss)};
-    CLV_TRY(clv__match_data(predictor->runtime, predictor->model, dataset, &run.match));
-    CLV_TRY(clv__bytes_check(error, &predictor->bytes, dataset, &run.match));
-    double start = clv__seconds();
-    clv_loader_config config = {.batch = predictor->batch, .bytes = clv__bytes_any(&predictor->bytes)};
-    clv_status status = clv__units_begin(error, dataset, predictor->batch, &run.units);
-    if (status == CLV_OK) status = clv_loader_create(predictor->runtime, dataset, &config, &run.loader);
-    if (status == CLV_OK) status = evaluate(&run, clv_dataset_info_get(dataset).count, progress, user, error);
-    clv_loader_destroy(run.loader);
-    clv__units_end(&run.units);
-    if (status != CLV_OK) return status;
-    sum_up(&run);
-    run.metrics.n_values = predictor->n_metrics;
-    clv__metrics_end(predictor->model, predictor->metrics, predictor->n_metrics, run.counted,
-                     run.metrics.values);
-    run.metrics.seconds = clv__seconds() - start;
-    *out = run.metrics;
-    return CLV_OK;
+    return clv__evaluate(predictor, dataset, NULL, progress, user, out);
 }
 
 clv_predictor_info clv_predictor_info_get(const clv_predictor *predictor) {

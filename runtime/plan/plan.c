@@ -202,18 +202,21 @@ clv_plan_node clv_plan_node_get(const clv_plan *plan, int index) {
     return out;
 }
 
+double clv__plan_node_least(const clv_plan *plan, int index) {
+    const clv_plan_node node = clv_plan_node_get(plan, index);
+    const clv_device_info *device = clv_device_info_get(node.device);
+    if (!(device->peak_bytes_per_second > 0)) return 0;
+    const double move = node.traffic / device->peak_bytes_per_second;
+    const clv__variant *variant = plan->nodes[index].variant;
+    const double flops = node.flops * (variant && variant->work > 0 ? variant->work : 1);
+    const double work = device->peak_flops > 0 ? flops / device->peak_flops : 0;
+    return work > move ? work : move;
+}
+
 double clv__plan_least_seconds(const clv_plan *plan, const clv_device *device) {
-    if (!device || !(device->info.peak_bytes_per_second > 0)) return 0;
     double seconds = 0;
-    for (int i = 0; i < (int)plan->n_nodes; i++) {
-        const clv_plan_node node = clv_plan_node_get(plan, i);
-        if (node.device != device) continue;
-        const double move = node.traffic / device->info.peak_bytes_per_second;
-        const clv__variant *variant = plan->nodes[i].variant;
-        const double flops = node.flops * (variant && variant->work > 0 ? variant->work : 1);
-        const double work = device->info.peak_flops > 0 ? flops / device->info.peak_flops : 0;
-        seconds += work > move ? work : move;
-    }
+    for (int i = 0; device && i < (int)plan->n_nodes; i++)
+        if (plan->places[plan->nodes[i].place].device == device) seconds += clv__plan_node_least(plan, i);
     return seconds;
 }
 

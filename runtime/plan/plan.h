@@ -34,6 +34,8 @@ void clv__plans_holders(clv_plan *const *plans, int n, const clv_device *device,
 /** Would a session for these plans, `bytes` in all, fit on the device? */
 clv_status clv__plans_check(clv_plan *const *plans, int n, clv_device *device, size_t bytes);
 
+/** Of one node: the longer of its work and its bytes, by its device's figures; 0: there are none. */
+double clv__plan_node_least(const clv_plan *plan, int index);
 /** clv_plan_device_info.least_seconds. */
 double clv__plan_least_seconds(const clv_plan *plan, const clv_device *device);
 

@@ -152,25 +152,16 @@ static clv_status read_scaler(clv_trainer *trainer) {
     return CLV_OK;
 }
 
-/** Of ranks the first evaluates, and the others hear what came of it. */
+/** Of ranks each tests a part, with the first one's running statistics. */
 static clv_status evaluate(clv__training *loop) {
     clv_trainer *trainer = loop->trainer;
     const clv_train_config *config = trainer->config;
-    clv_status status = CLV_OK;
     const bool together = config->ranks && config->ranks->layered; // none can leave the others there
-    if (trainer->predictor)
-        status = clv_evaluate(trainer->predictor, config->test, together ? NULL : on_evaluate, loop,
-                              &trainer->result.test);
-    if (!config->ranks) return status;
-    struct {
-        clv_metrics test;
-        bool interrupted;
-    } heard = {.test = trainer->result.test, .interrupted = status == CLV_E_INTERRUPTED};
-    if (status != CLV_OK && !heard.interrupted) return status;
-    CLV_TRY(clv__ranks_agree(config->ranks, &heard, sizeof heard));
-    trainer->result.test = heard.test;
-    if (heard.interrupted) atomic_store(&config->ranks->agreed_stop, true);
-    return heard.interrupted ? CLV_E_INTERRUPTED : CLV_OK;
+    if (config->ranks && interrupted(loop)) // all know it: none waits for another's part
+        CLV_FAIL(loop->error, CLV_E_INTERRUPTED, "the evaluation was interrupted");
+    if (config->ranks && !together) CLV_TRY(clv__ranks_take_buffers(trainer));
+    return clv__evaluate(trainer->predictor, config->test, together ? NULL : config->ranks,
+                         together ? NULL : on_evaluate, loop, &trainer->result.test);
 }
 
 /** Evaluate, see whether it is the best so far, and call on_epoch. */
@@ -209,7 +200,7 @@ static clv_status end_epoch(clv__training *loop) {
 static clv_status agree_on_stop(clv__training *loop) {
     struct clv_ranks *ranks = loop->trainer->config->ranks;
     if (!ranks) return CLV_OK;
-    bool stop = interrupted(loop) || atomic_load(&ranks->wants_stop);
+    bool stop = atomic_load(&ranks->agreed_stop) || atomic_load(&ranks->wants_stop);
     CLV_TRY(clv__ranks_agree(ranks, &stop, sizeof stop));
     if (stop) atomic_store(&ranks->agreed_stop, true);
     return CLV_OK;
@@ -317,7 +308,8 @@ static clv_status try_files(const clv__training *loop) {
     return config->gradients ? clv__output_try(loop->error, config->gradients, false) : CLV_OK;
 }
 
-static clv_status start(clv__training *loop) {
+/** Parameters and position are those that the training begins with. */
+static clv_status prepare(clv__training *loop) {
     clv_trainer *trainer = loop->trainer;
     const clv_train_config *config = trainer->config;
     loop->startup_seconds = -clv__seconds();
@@ -336,7 +328,20 @@ static clv_status start(clv__training *loop) {
         loop->saved_path = config->resume;
     }
     trainer->session->step = trainer->position.step;
-    if (config->ranks) CLV_TRY(clv__ranks_compare(config, trainer));
+    return CLV_OK;
+}
+
+static clv_status start(clv__training *loop) {
+    const clv_trainer *trainer = loop->trainer;
+    const clv_train_config *config = trainer->config;
+    const clv_status status = prepare(loop);
+    if (status != CLV_OK && config->ranks) return clv__ranks_told(trainer->runtime, config->ranks, status);
+    CLV_TRY(status);
+    if (config->ranks) {
+        CLV_TRY(clv__ranks_ready(config->ranks, NULL));
+        atomic_store(&config->ranks->agreed_stop, false);
+        CLV_TRY(clv__ranks_compare(config, trainer));
+    }
     const clv__position *position = &trainer->position;
     const clv_loader_config loader = clv__labels_loader(config, position->epoch, position->index);
     return clv_loader_create(trainer->runtime, config->train, &loader, &loop->loader);
@@ -349,7 +354,11 @@ static clv_status end_ranks(clv_trainer *trainer, clv_status status) {
     clv__error *error = clv__runtime_error_of(trainer->runtime);
     clv__error_read(error, said);
     clv__ranks_fail(config->ranks, said);
-    if (status != CLV_E_RANK_LOST) return status;
+    if (status != CLV_E_RANK_LOST) {
+        clv__error_set(error, status, "rank %d of %d: %s", config->ranks->place.rank,
+                       config->ranks->place.size, said);
+        return status;
+    }
     CLV_FAIL(error, status, "%s; %s%s", said,
              config->checkpoint ? "go on, with any number of ranks, with clv_train_config.resume "
                                 : "no checkpoint was asked for (clv_train_config.checkpoint)",
@@ -365,8 +374,9 @@ clv_status clv_trainer_run(clv_trainer *trainer) {
     if (status == CLV_OK) status = train(&loop);
     if (status != CLV_OK) status = clv__training_failed(&loop, status);
     // what all ranks find at once they need not be told
-    if (trainer->config->ranks && status != CLV_OK && status != CLV_E_INTERRUPTED &&
-        (status != CLV_E_NOT_FINITE || trainer->config->ranks->layered))
+    const struct clv_ranks *ranks = trainer->config->ranks;
+    if (ranks && !ranks->refused && status != CLV_OK && status != CLV_E_INTERRUPTED &&
+        (status != CLV_E_NOT_FINITE || ranks->layered))
         status = end_ranks(trainer, status);
     clv_loader_destroy(loop.loader);
     return status;

@@ -3,6 +3,7 @@
 // in step.c, what is exchanged in exec/exchange.c.
 #include <ctype.h>
 #include <inttypes.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "base/number.h"
@@ -118,10 +119,50 @@ clv_status clv__ranks_check(clv_runtime *runtime, const clv_train_config *config
     return CLV_OK;
 }
 
+static clv_status take_buffer(clv_trainer *trainer, const char *name) {
+    clv__error *error = clv__runtime_error_of(trainer->runtime);
+    const int index = clv_session_find(trainer->session, name);
+    const size_t bytes = clv_session_get(trainer->session, index).bytes;
+    struct clv_ranks *ranks = trainer->config->ranks;
+    void *data = clv__alloc(1, bytes);
+    if (!data) CLV_FAIL(error, CLV_E_HOST_MEMORY, "no host memory for '%s' of rank 0", name);
+    clv_status status = CLV_OK;
+    if (ranks->place.rank == 0) status = clv_session_read(trainer->session, index, data, bytes);
+    if (status == CLV_OK) status = clv__ranks_agree(ranks, data, bytes);
+    if (status == CLV_OK && ranks->place.rank)
+        status = clv_session_write(trainer->session, index, data, bytes);
+    if (status == CLV_E_RANK_LOST)
+        clv__leave(data); // a message may come still
+    else
+        free(data);
+    return status;
+}
+
+clv_status clv__ranks_take_buffers(clv_trainer *trainer) {
+    const clv_graph *graph = trainer->step[trainer->step[CLV__FULL].graph ? CLV__FULL : CLV__LAST].graph;
+    for (size_t i = 0; i < graph->n_tensors && trainer->config->ranks->place.size > 1; i++) {
+        const clv_tensor *tensor = graph->tensors[i];
+        if (tensor->kind == CLV__PERSISTENT && tensor->category == CLV_PARAMETERS && !tensor->trainable &&
+            !tensor->values)
+            CLV_TRY(take_buffer(trainer, tensor->name));
+    }
+    return CLV_OK;
+}
+
+clv_status clv__ranks_told(clv_runtime *runtime, struct clv_ranks *ranks, clv_status status) {
+    char said[CLV__ERROR_BYTES];
+    clv__error *error = clv__runtime_error_of(runtime);
+    clv__error_read(error, said);
+    clv_ranks_fail(ranks, said);
+    clv__error_set(error, status, "%s", said);
+    return status;
+}
+
 /** What must be the same on all ranks, as a text that a sentence can show. */
 static void describe(const clv_train_config *config, const clv_trainer *trainer, char *text, size_t bytes) {
-    uint64_t data = 0;
+    uint64_t data = 0, tested = 0;
     if (!clv__dataset_digest(config->train, &data)) data = 0;
+    if (config->test && !clv__dataset_digest(config->test, &tested)) tested = 0;
     const clv_graph *graph =
         (trainer->step[CLV__FULL].graph ? &trainer->step[CLV__FULL] : &trainer->step[CLV__LAST])->graph;
     uint64_t shapes = 0;
@@ -132,11 +173,12 @@ static void describe(const clv_train_config *config, const clv_trainer *trainer,
         shapes = clv__digest_number(shapes, clv_tensor_numel(tensor));
     }
     clv__format(text, bytes,
-                "model %.100s (%016" PRIx64 "), data %016" PRIx64 ", batch %" PRId64 ", steps %" PRId64
-                ", seed %" PRIu64 ", lr %.9g, optimizer %d, precision %d, micro-batches %" PRId64
+                "model %.100s (%016" PRIx64 "), data %016" PRIx64 ", tests %016" PRIx64 ", batch %" PRId64
+                ", steps %" PRId64 ", seed %" PRIu64
+                ", lr %.9g, optimizer %d, precision %d, micro-batches %" PRId64
                 ", bf16_compress %d, sync_batch_norm %d, epoch %" PRId64 ", step %" PRId64,
-                config->model->name, shapes, data, config->batch, trainer->steps, config->seed, config->lr,
-                (int)config->optimizer.kind, (int)config->precision, config->micro_batches,
+                config->model->name, shapes, data, tested, config->batch, trainer->steps, config->seed,
+                config->lr, (int)config->optimizer.kind, (int)config->precision, config->micro_batches,
                 (int)config->bf16_compress, (int)config->sync_batch_norm, trainer->position.epoch,
                 trainer->position.step);
 }

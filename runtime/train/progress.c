@@ -6,7 +6,9 @@
 
 #include "base/clock.h"
 #include "device/device.h"
+#include "exec/exchange.h"
 #include "exec/ranks.h"
+#include "exec/run.h"
 #include "train/loop.h"
 #include "infer/units.h"
 
@@ -69,8 +71,8 @@ clv_status clv__training_read(clv__training *loop) {
     position->index++;
     if (config->ranks) {
         // of the step that was read, not of one under way: so all ranks have handed over the same steps
-        const long long seen = atomic_load(&config->ranks->stop_seen);
-        if (seen && seen <= waiting.ticket + 1) atomic_store(&config->ranks->agreed_stop, true);
+        if (clv__exchange_stops(waiting.step->run->exchange, waiting.ticket))
+            atomic_store(&config->ranks->agreed_stop, true);
         atomic_store(&config->ranks->step, position->step);
     }
     position->train_loss =

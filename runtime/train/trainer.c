@@ -270,10 +270,9 @@ static clv_status build(clv_trainer *trainer, clv_train_config *config) {
                                 trainer->step[CLV__FULL].plan, &trainer->step[CLV__LAST]));
     CLV_TRY(list_devices(trainer));
     for (int i = 0; trainer->n_devices > 1 && i < trainer->n_devices; i++)
-        CLV_TRY(clv_device_activity_start(trainer->devices[i]));  // replicas' shares, and who waits for whom
-    config->device = trainer->devices[0];                         // a placement's first
-    const bool layered = config->ranks && config->ranks->layered; // then all test together
-    return config->test && (layered || clv__trainer_writes(trainer)) ? build_predictor(trainer) : CLV_OK;
+        CLV_TRY(clv_device_activity_start(trainer->devices[i])); // replicas' shares, and who waits for whom
+    config->device = trainer->devices[0];                        // a placement's first
+    return config->test ? build_predictor(trainer) : CLV_OK;
 }
 
 static clv_status create(clv_runtime *runtime, const clv_train_config *config, bool replay,
@@ -305,7 +304,8 @@ clv_status clv_trainer_create(clv_runtime *runtime, const clv_train_config *conf
     CLV_TRY(CLV__GIVEN(NULL, runtime));
     CLV_TRY(CLV__USABLE(clv__runtime_error_of(runtime), out));
     CLV_TRY(CLV__USABLE(clv__runtime_error_of(runtime), config));
-    return create(runtime, config, false, out);
+    const clv_status status = create(runtime, config, false, out);
+    return status == CLV_OK || !config->ranks ? status : clv__ranks_told(runtime, config->ranks, status);
 }
 
 clv_status clv__trainer_replay(const clv_trainer *trainer, const clv_train_config *config,

@@ -48,7 +48,7 @@ struct clv_trainer {
     clv__busy busy;
 };
 
-/** Is there a test set, on this rank or on the first? And does this rank write files? */
+/** Is there a test set? And does this rank write files? */
 static inline bool clv__trainer_tests(const clv_trainer *trainer) {
     return trainer->config->test && !trainer->replay;
 }
@@ -66,6 +66,10 @@ clv_status clv__ranks_share(const clv_trainer *trainer, const clv_train_config *
 clv_status clv__ranks_gather(const clv_trainer *trainer);
 /** Do all ranks train the same? Else CLV_E_VALUE, with what differs. */
 clv_status clv__ranks_compare(const clv_train_config *config, const clv_trainer *trainer);
+/** Buffers, running statistics for example, are on all ranks as on the first. */
+clv_status clv__ranks_take_buffers(clv_trainer *trainer);
+/** This rank cannot begin: wait until the others know. Returns the status, with its sentence. */
+clv_status clv__ranks_told(clv_runtime *runtime, struct clv_ranks *ranks, clv_status status);
 /** Can these settings be those of several ranks? CLV_E_VALUE, CLV_E_UNSUPPORTED. */
 clv_status clv__ranks_check(clv_runtime *runtime, const clv_train_config *config);
 

@@ -80,6 +80,15 @@ for page in "$pages"/*.md; do
     cd "$scratch" || exit 1
 done
 
+# scripts, for machines that are not here, are shell at least
+for page in "$pages"/*.md; do
+    awk '/^```/ { inside = $0 == "```bash"; next } inside' "$page" >script
+    [ -s script ] || continue
+    scripts_seen=yes
+    bash -n script 2>err || fail "$(basename "$page"): $(cat err)"
+done
+[ -n "${scripts_seen:-}" ] || fail "no script in a block of \`\`\`bash"
+
 "$tool" --markdown >page || fail "--markdown fails"
 cmp -s page "$pages/command-line.md" || fail "docs/command-line.md is old; make it anew: build/dev/cleave --markdown >docs/command-line.md"
 finish

@@ -132,6 +132,11 @@ grep -q "this one does not fit: .* it would fit with a larger budget" out || fai
 ! grep -q "smaller batch" out || fail "a smaller batch is advised where none fits: $(tail -n 1 out)"
 works "$cleave" plan cnn --train --batch 8 --device host --budget host=55MiB
 grep -q "it would fit with a smaller batch, or" out || fail "a smaller batch that fits is not advised: $(tail -n 1 out)"
+# over ranks: a slow link makes a step slower than one rank's, and what would help is told
+works "$cleave" plan cnn --train --batch 64 --ranks 4 --link 1Gbit --device null:rx-580
+grep -q "^more ranks make it slower: as fast as one would be a link of [0-9]* Gbit, or a batch [0-9]* times as large" out || fail "no remedy: $(cat out)"
+works "$cleave" plan cnn --train --batch 8192 --ranks 64 --link 100Gbit --device null:rx-580
+! grep -q "slower" out || fail "64 ranks by a fast link: $(cat out)"
 works "$cleave" models --json --batch 2
 same "models" "$(at models.0.name) $(at models.0.parameters)" "linear 7850"
 works "$cleave" models

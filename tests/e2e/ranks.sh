@@ -21,6 +21,24 @@ export OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1
 # shellcheck disable=SC2086
 ranks() { n=$1 && shift && $CLV_TEST_MPIRUN -n "$n" ${launch:-} "$cleave" train $data --ranks "$@"; }
 
+# what all ranks find wrong is told once, what one does with its rank
+once() { # CODE TEXT COMMAND...: one sentence of ours
+    once_code=$1 once_text=$2 && shift 2
+    "$@" >out 2>err
+    same "code of $*" "$?" "$once_code"
+    same "sentences of $*" "$(grep -c '^cleave: ' err)" 1
+    grep -qF -- "$once_text" err || fail "no '$once_text': $(cat err)"
+}
+once 2 "cleave: unknown option '--bogus'" ranks 3 --bogus
+once 2 "cleave: --checkpoint-every needs --checkpoint" ranks 3 --model mlp --checkpoint-every 3
+once 1 "cleave: a batch of 2 samples for 3 ranks" ranks 3 --model mlp --batch 2 --device host
+printf '#!/bin/sh\ncase ${OMPI_COMM_WORLD_RANK:-$PMI_RANK} in 1) cd away ;; esac\nexec "$@"\n' >some
+chmod +x some && mkdir away
+launch=./some
+once 1 "cleave: rank 1 of 3: " ranks 3 --model mlp --steps 1 --device host
+launch=
+once 1 "cannot write '/nowhere/at/all'" ranks 3 --model mlp --steps 1 --device host --save /nowhere/at/all
+
 # the bits of replicas, where there are as many devices
 if [ "$device" != host ]; then
     for how in "--model mlp --optimizer adam --precision mixed"; do
@@ -31,6 +49,16 @@ if [ "$device" != host ]; then
         cmp -s one many || fail "four ranks, other bits than four replicas: $how"
     done
 fi
+
+# a log of each, which tell whose they are
+works ranks 2 --model mlp --steps 3 --device host --log log
+works "$cleave" top log log.rank1 --json
+same "ranks of the logs" "$(at trainings.0.rank) $(at trainings.1.rank) $(at trainings.1.ranks) $(at trainings.1.step)" "0 1 2 3"
+works "$cleave" top log.rank1
+grep -q "rank 1 of 2" out || fail "no rank: $(cat out)"
+same "losses in both" "$(sed -n 's/.*"loss":\([^,]*\),.*/\1/p' log)" "$(sed -n 's/.*"loss":\([^,]*\),.*/\1/p' log.rank1)"
+works "$cleave" report --log log -o page.html
+grep -q ">ranks<.*" page.html || fail "no ranks in the report"
 
 # bytes: as planned, and at most twice (N-1)/N of the parameters and a hundredth
 rm -f count

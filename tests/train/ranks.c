@@ -34,6 +34,9 @@ typedef struct party {
     int64_t sent, told_bytes; // by the exchange; as the plan tells, of a whole batch
     int64_t rows;             // that it computes of a whole batch
     bool tells;
+    clv_metrics alone; // what this rank finds when it tests all of it
+    int64_t tested;    // samples, of this rank's part of the test set
+    char lost[600];
 } party;
 
 static clv_tensor *build_wide(clv_tensor *x, const clv_model *model) {
@@ -62,6 +65,11 @@ static bool is_buffer(const char *name) {
     return strstr(name, "running_") || strstr(name, "num_batches");
 }
 
+static bool on_evaluate(void *user, int64_t done, int64_t total) {
+    ((party *)user)->tested = done == total ? done : -1;
+    return true;
+}
+
 /** Parameters; and how much is kept of the optimizer. */
 static void read_parameters(clv_session *session, party *p) {
     p->state_bytes = 0;
@@ -87,6 +95,7 @@ static void train(party *p) {
     clv_trainer *trainer = NULL;
     p->config.user = p;
     p->config.on_step = on_step;
+    p->config.on_evaluate = on_evaluate;
     p->n_losses = p->n_numbers = 0;
     p->digest = 0;
     p->sentence[0] = 0;
@@ -98,6 +107,8 @@ static void train(party *p) {
     if (p->status != CLV_OK) snprintf(p->sentence, sizeof p->sentence, "%s", clv_runtime_error(p->runtime));
     if (trainer && (p->status == CLV_OK || p->status == CLV_E_INTERRUPTED))
         read_parameters(clv_trainer_info_get(trainer).session, p);
+    if (p->status == CLV_OK && p->config.ranks && p->config.test)
+        assert_int_equal(clv_evaluate(trainer->predictor, p->dataset, NULL, NULL, &p->alone), CLV_OK);
     if (trainer && p->config.ranks)
         p->told_bytes = clv_ranks_step_bytes(p->config.ranks, clv_trainer_info_get(trainer).plan);
     if (trainer && trainer->step[CLV__FULL].graph)
@@ -113,6 +124,7 @@ static void *be_rank(void *user) {
         const clv_ranks_info info = clv_ranks_info_get(p->config.ranks);
         p->sent = info.sent_bytes;
         p->tells = info.tells;
+        snprintf(p->lost, sizeof p->lost, "%s", info.lost ? info.lost : "");
     }
     if (!p->quits_at) clv_ranks_destroy(p->config.ranks);
     p->config.ranks = NULL;
@@ -242,11 +254,19 @@ static void test_ranks_have_the_bits_of_replicas(void **state) {
             if (c == 2) config.ema_decay = 0.9;
             prepare(n, &config);
             run_ranks(n);
-            for (int i = 0; i < n; i++) assert_status(parties[i].status, CLV_OK, parties[i].runtime);
+            for (int i = 0; i < n; i++) assert_string_equal(parties[i].sentence, "");
             const party *one = run_one(n, &config);
             assert_same(&parties[0], one);
-            // tested in other batches
-            assert_true(fabs(parties[0].result.test.loss - one->result.test.loss) < 1e-5);
+            int64_t tested = 0;
+            for (int i = 0; i < n; i++) {
+                tested += parties[i].tested;
+                assert_int_equal(parties[i].result.test.count, 65);
+                assert_int_equal(parties[i].result.test.correct, one->result.test.correct);
+                assert_true(parties[i].result.test.loss == parties[0].alone.loss);
+                assert_true(fabs(parties[i].result.test.loss - one->result.test.loss) <
+                            1e-5); // other batches
+            }
+            assert_int_equal(tested, 65); // each a part
             size_t kept = 0;
             for (int i = 0; i < n; i++) kept += parties[i].state_bytes;
             // clipping, averages: each updates all; a scaler's three numbers are everybody's
@@ -636,16 +656,40 @@ static void test_ranks_that_differ_are_refused(void **state) {
     assert_status(parties[0].status, CLV_E_RANK_LOST, parties[0].runtime);
     assert_holds(parties[2].sentence, "rank 1 of 3 ended after step 0: rank 1 trains something else");
 
-    config.batch = 2;
+    config.batch = 2; // all of them find that, and the first tells it
     prepare(3, &config);
     run_ranks(3);
-    assert_status(parties[0].status, CLV_E_VALUE, parties[0].runtime);
-    assert_holds(parties[0].sentence, "a batch of 2 samples for 3 ranks");
+    for (int i = 0; i < 3; i++) {
+        assert_status(parties[i].status, CLV_E_VALUE, parties[i].runtime);
+        assert_int_equal(parties[i].tells, i == 0);
+        assert_int_equal(strncmp(parties[i].lost, "a batch of 2 samples for 3 ranks", 32), 0);
+    }
     config.batch = 16;
     config.mixup = 0.2;
     prepare(2, &config);
     run_ranks(2);
     assert_status(parties[0].status, CLV_E_UNSUPPORTED, parties[0].runtime);
+}
+
+/** One that cannot make its trainer, and one that cannot begin with it: the first tells which. */
+static void test_a_rank_that_cannot_begin_ends_all(void **state) {
+    (void)state;
+    for (int c = 0; c < 2; c++) {
+        clv_train_config config = config_of(&small_plain, (clv_optimizer_config){0}, CLV_PRECISION_F32);
+        config.batch = 16;
+        prepare(3, &config);
+        if (c == 0)
+            parties[1].config.mixup = 0.2;
+        else
+            parties[1].config.resume = "/nowhere/at/all";
+        run_ranks(3);
+        for (int i = 0; i < 3; i++) {
+            if (i != 1) assert_status(parties[i].status, CLV_E_RANK_LOST, parties[i].runtime);
+            assert_int_equal(parties[i].tells, i == 0);
+            assert_int_equal(strncmp(parties[i].lost, "rank 1 of 3: ", 13), 0);
+        }
+        assert_int_equal(parties[1].status, c == 0 ? CLV_E_UNSUPPORTED : CLV_E_IO);
+    }
 }
 
 /** A message of no rank, where the first of an exchange should be. */
@@ -709,6 +753,7 @@ int main(int argc, char **argv) {
         cmocka_unit_test(test_a_lost_rank_ends_all),
         cmocka_unit_test(test_a_lost_rank_ends_layers),
         cmocka_unit_test(test_ranks_that_differ_are_refused),
+        cmocka_unit_test(test_a_rank_that_cannot_begin_ends_all),
         cmocka_unit_test(test_foreign_messages_are_refused),
         cmocka_unit_test(test_what_is_missing_is_told),
     };

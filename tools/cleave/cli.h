@@ -128,6 +128,12 @@ int cli_fprintf(FILE *out, const char *format, ...) __attribute__((format(printf
 #define printf(...) cli_fprintf(stdout, __VA_ARGS__)
 /** Print `cleave: sentence` to stderr and return `code`. */
 int cli_fail(int code, const char *format, ...) __attribute__((format(printf, 2, 3)));
+/** From here on such sentences are kept: of several processes that meet one mistake one tells it. */
+void cli_hold_failures(void);
+/** What is kept, which may be changed: empty, nothing failed; NULL: nothing is kept any more. */
+char *cli_held(void);
+/** Print what was kept, and what comes at once. */
+void cli_release_failures(void);
 /** A sentence of the library with options where it names fields of its interface; good until this thread's
  *  next call. */
 const char *cli_option_words(const char *sentence);

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // cleave: the command line. Finds the command, parses its options, calls its file.
 #include "cli.h"
+#include "training/training.h"
 
 #include <locale.h>
 #include <stdlib.h>
@@ -68,6 +69,8 @@ int main(int argc, char **argv) {
     if (code != -1) return code;
     cli_command command = cli_command_find(word);
     if (command == CLI_COMMANDS) return cli_unknown_command(word);
+    for (int i = 2; i < argc && functions[command] == cmd_train; i++)
+        if (!strcmp(argv[i], "--ranks")) cli_hold_failures();
     cli_args args;
     code = cli_parse(argc - 2, argv + 2, command, &args);
     args.command_line = argv;
@@ -78,5 +81,5 @@ int main(int argc, char **argv) {
         cli_help(stdout, command, args.help_all);
         return cli_finish_output();
     }
-    return cli_end(code);
+    return cli_end(cli_ranks_refuse(code));
 }

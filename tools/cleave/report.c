@@ -32,13 +32,42 @@ int cli_fprintf(FILE *out, const char *format, ...) {
     return n;
 }
 
+static struct {
+    bool on;
+    char text[4096];
+} held;
+
+void cli_hold_failures(void) {
+    held.on = true;
+}
+
+char *cli_held(void) {
+    return held.on ? held.text : NULL;
+}
+
+void cli_release_failures(void) {
+    held.on = false;
+    if (!*held.text) return;
+    screen_clear();
+    fprintf(stderr, "cleave: %s\n", held.text);
+    *held.text = 0;
+}
+
 int cli_fail(int code, const char *format, ...) {
     va_list args;
-    screen_clear();
     va_start(args, format);
-    fputs("cleave: ", stderr);
-    show(stderr, format, args);
-    fputc('\n', stderr);
+    if (held.on) {
+        size_t at = strlen(held.text);
+        if (at) at += (size_t)snprintf(held.text + at, sizeof held.text - at, "\ncleave: ");
+        if (at < sizeof held.text)
+            clv__format_shown(held.text + at, sizeof held.text - at, CLV__SHOWN_COLOURS | CLV__SHOWN_NAMES,
+                              format, args);
+    } else {
+        screen_clear();
+        fputs("cleave: ", stderr);
+        show(stderr, format, args);
+        fputc('\n', stderr);
+    }
     va_end(args);
     return code;
 }

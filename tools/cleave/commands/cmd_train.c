@@ -20,7 +20,7 @@ typedef struct train_job {
     double startup; // seconds from the process's start to the first step's end; 0 before
     double began;   // and to where the training is planned
     const volatile int *interrupt;
-    const cli_ranks *ranks;
+    cli_ranks *ranks;
     int64_t epoch;
     cli_epochs seen;
     json_t *epochs; // shares of the replicas in each, for the result
@@ -367,16 +367,15 @@ static int run(train_job *job, clv_trainer *trainer) {
     cli_tell_idle(job->session, clv_trainer_info_get(trainer).plan);
     tell_without(job, trainer);
     clv_status status = watch_begin(&job->watch, job->session, job->config, trainer);
+    job->ranks->begun = status == CLV_OK;
     if (status == CLV_OK) status = clv_trainer_run(trainer);
-    cli_ranks_speak(job->ranks, status);
     cli_nothing_done(false);
     end_watch(job, status);
     return finish(job, trainer, status);
 }
 
 static int train_weighted(cli_session *session, const clv_model *model, cli_source *source,
-                          const clv_placement *placement, cli_class_weights_of *weights,
-                          const cli_ranks *ranks) {
+                          const clv_placement *placement, cli_class_weights_of *weights, cli_ranks *ranks) {
     const cli_args *args = session->args;
     int code = cli_source_wait(source);
     if (code != EXIT_DONE) return code;
@@ -465,7 +464,6 @@ static int train_weighted(cli_session *session, const clv_model *model, cli_sour
     job.began = cli_seconds();
     cli_nothing_done(true);
     clv_status status = clv_trainer_create(session->runtime, &config, &trainer);
-    cli_ranks_speak(ranks, status);
     code = status == CLV_OK ? run(&job, trainer) : cli_fail_made(session->runtime, args, status);
     clv_trainer_destroy(trainer);
     cli_profile_end(&job.profile);
@@ -482,8 +480,7 @@ static int train(cli_session *session, const clv_model *model, cli_source *sourc
     cli_class_weights_of weights = {.n = 0};
     cli_ranks ranks;
     int code = cli_ranks_join(session, &ranks);
-    if (code != EXIT_DONE) return code;
-    code = train_weighted(session, model, source, placement, &weights, &ranks);
+    if (code == EXIT_DONE) code = train_weighted(session, model, source, placement, &weights, &ranks);
     cli_class_weights_end(&weights);
     cli_ranks_end(&ranks);
     return code;
@@ -512,7 +509,7 @@ static int with_weights(const cli_args *args) {
     cli_metrics metrics; // read again when samples are there; a mistake is told before they are
     if (code == EXIT_DONE) code = cli_read_metrics(args, &metrics);
     if (code == EXIT_DONE) code = cli_check_recipe(args, model);
-    if (code == EXIT_DONE) code = cli_check_train_files(args);
+    if (code == EXIT_DONE && !args->ranks) code = cli_check_train_files(args);
     if (code != EXIT_DONE) return code;
     cli_placement placement;
     code = cli_read_placement(args, &placement);

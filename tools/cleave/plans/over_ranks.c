@@ -56,6 +56,17 @@ int cli_ranks_name(const cli_session *session) {
     return status == CLV_OK ? EXIT_DONE : cli_fail_status(session->runtime, status);
 }
 
+/** A message's way through a usual switch and two systems. */
+static const double latency = 50e-6;
+
+/** Seconds of a step over the link; and which link would make it as fast as one process, 0: none. */
+static void price(const clv_ranks *ranks, const clv_plan *plan, cli_ranks_planned *out) {
+    out->step = clv_ranks_step_seconds(ranks, plan, out->link, latency);
+    for (double faster = 2; !out->enough && faster <= 4096; faster *= 2)
+        if (clv_ranks_step_seconds(ranks, plan, faster * out->link, latency) < out->alone.least)
+            out->enough = faster * out->link;
+}
+
 int cli_ranks_plan(cli_session *session, clv_train_config config, clv_plan_config how, int64_t batch,
                    cli_ranks_planned *out) {
     const int n = (int)session->args->n_ranks;
@@ -66,6 +77,8 @@ int cli_ranks_plan(cli_session *session, clv_train_config config, clv_plan_confi
     if (batch < n && !out->layered)
         return cli_fail(EXIT_USAGE, "a batch of %" PRId64 " samples for %d ranks: each needs at least one",
                         batch, n);
+    const int code = cli_read_link(session->args, &out->link);
+    if (code != EXIT_DONE) return code;
     for (int r = -1; r < n; r++) { // -1: one process with the whole batch
         const clv_ranks_config planned = {.planned = r < 0 ? 1 : n, .rank = r < 0 ? 0 : r};
         clv_ranks *ranks = NULL;
@@ -82,21 +95,14 @@ int cli_ranks_plan(cli_session *session, clv_train_config config, clv_plan_confi
             of->optimizer = held(plan, CLV_OPTIMIZER, out->layered ? r : -1, &of->peak);
             of->least = clv_plan_device_info_get(plan, clv_plan_device_get(plan, 0)).least_seconds;
             if (of->sent > out->most) out->most = of->sent;
+            if (r == 0 && out->link > 0) price(ranks, plan, out);
         }
         clv_plan_destroy(plan);
         clv_graph_destroy(graph);
         clv_ranks_destroy(ranks);
         if (status != CLV_OK) return cli_fail_status(session->runtime, status);
     }
-    return cli_read_link(session->args, &out->link);
-}
-
-/** Seconds of a step: exchanging goes on beside the backward pass, two thirds of computing, but parameters
- *  come back after the updates. */
-static double step_of(const cli_ranks_planned *planned, double computing, double exchange) {
-    const double beside = 2 * computing / 3, gradients = exchange / 2;
-    (void)planned;
-    return computing + exchange / 2 + (gradients > beside ? gradients - beside : 0);
+    return EXIT_DONE;
 }
 
 json_t *cli_ranks_json(const cli_ranks_planned *planned) {
@@ -136,14 +142,21 @@ void cli_ranks_print(const cli_ranks_planned *planned) {
                            "what cleave train measures");
         return;
     }
-    const double step = step_of(planned, computing, exchange);
     screen_say(stdout,
                "a step of %d ranks: %.3g ms at least, of which they compute %.3g ms; one alone with the "
-               "whole batch: %.3g ms%s",
-               planned->n, 1e3 * step, 1e3 * computing, 1e3 * alone,
-               step < alone ? ""
-                            : ". More ranks make it slower: a larger batch or a faster link would help, as "
-                              "the bytes do not depend on the batch");
+               "whole batch: %.3g ms",
+               planned->n, 1e3 * planned->step, 1e3 * computing, 1e3 * alone);
+    if (planned->step < alone) return;
+    // waiting does not depend on the batch, what is saved by sharing grows with it
+    const double times = alone > computing ? (planned->step - computing) / (alone - computing) : 0;
+    char link[64] = "no link would help",
+         batch[96] = "nor would a larger batch, as each has to compute as long";
+    if (planned->enough > 0) snprintf(link, sizeof link, "a link of %.3g Gbit", 8e-9 * planned->enough);
+    if (times > 0)
+        snprintf(batch, sizeof batch, "a batch %.*f times as large (the bytes do not depend on it)",
+                 times < 10, times);
+    screen_say(stdout, "more ranks make it slower: as fast as one would be %s%s%s", link,
+               planned->enough > 0 && times > 0 ? ", or " : ", ", batch);
 }
 
 void cli_ranks_planned_end(cli_ranks_planned *planned) {

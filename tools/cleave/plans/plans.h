@@ -64,6 +64,7 @@ typedef struct cli_ranks_planned {
     int64_t most;                  // bytes that one of them sends
     double link;                   // bytes a second; 0: not given
     bool layered;                  // layers are on devices of several ranks, and each sees whole batches
+    double step, enough; // seconds of a step over it; the link that makes it as fast as one, 0: none
 } cli_ranks_planned;
 /** --link in bytes a second, 0 without. Prints what is wrong. */
 int cli_read_link(const cli_args *args, double *bytes);

@@ -42,28 +42,53 @@ int cli_ranks_join(cli_session *session, cli_ranks *out) {
     if (info.size == 1 && !args->quiet)
         fprintf(stderr,
                 "cleave: there is one rank only: start several with mpirun -n 4 cleave train ... --ranks\n");
-    if (info.rank == 0) return EXIT_DONE;
+    if (info.rank == 0) return cli_check_train_files(args); // of the others none writes, or tries to
     fflush(stdout);
     close(send_to_nowhere(STDOUT_FILENO));
     out->errors = send_to_nowhere(STDERR_FILENO);
     args->quiet = true;
     args->json = args->watch = false;
-    args->save = args->lora_save = args->log = args->tensorboard = NULL;
+    args->save = args->lora_save = args->tensorboard = NULL;
+    snprintf(out->log, sizeof out->log, "%s.rank%d", args->log ? args->log : "", info.rank);
+    args->log = args->log && !cli_is_pipe(args->log) && !cli_is_stdout(args->log) ? out->log : NULL;
     session->args = args;
     return EXIT_DONE;
 }
 
-void cli_ranks_speak(const cli_ranks *ranks, clv_status status) {
-    if (!ranks->ranks || status == CLV_OK || status == CLV_E_INTERRUPTED || status == CLV_E_NOT_FINITE)
-        return;
+/** What is kept is told by one of the ranks: as it is, or if they are not alike in it, as they agreed on. */
+static void speak(const cli_ranks *ranks) {
+    char *kept = cli_held();
     const clv_ranks_info info = clv_ranks_info_get(ranks->ranks);
-    if (info.lost && !info.tells)
-        close(send_to_nowhere(STDERR_FILENO));
-    else if (ranks->errors >= 0)
-        dup2(ranks->errors, STDERR_FILENO);
+    if (info.lost ? !info.tells : info.rank > 0)
+        *kept = 0;
+    else if (info.lost && !ranks->begun && !strstr(kept, info.lost))
+        cli_fail((int)strlen(strcpy(kept, "")), "%s", info.lost);
+    if (*kept && ranks->errors >= 0) dup2(ranks->errors, STDERR_FILENO);
 }
 
 void cli_ranks_end(cli_ranks *ranks) {
+    const char *kept = cli_held();
+    cli_nothing_done(
+        false); // who ends first makes mpirun end the others by a signal: that is told by what failed
+    cli_answer_interrupts(NULL);
+    if (ranks->ranks && kept && (*kept || !ranks->begun)) {
+        if (!ranks->begun) clv_ranks_fail(ranks->ranks, *kept ? kept : "it ended");
+        speak(ranks);
+    }
+    cli_release_failures();
     clv_ranks_destroy(ranks->ranks);
     if (ranks->errors >= 0) close(ranks->errors);
+}
+
+int cli_ranks_refuse(int code) {
+    const clv_runtime_config config = {.no_opencl = true, .visible_devices = "", .partition = ""};
+    clv_runtime *runtime = NULL;
+    cli_ranks ranks = {.errors = -1};
+    const char *kept = cli_held();
+    // without MPI each tells for itself
+    if (kept && *kept && clv_runtime_create(&config, &runtime) == CLV_OK)
+        (void)!clv_ranks_create(runtime, NULL, &ranks.ranks);
+    cli_ranks_end(&ranks);
+    clv_runtime_destroy(runtime);
+    return code;
 }

@@ -93,6 +93,8 @@ json_t *watch_settings(const cli_args *args, const clv_train_config *config) {
         json_t *value = option_rows[i].log ? value_of(&option_rows[i], args, config) : NULL;
         if (value) json_object_set_new(object, option_rows[i].log, value);
     }
+    if (config->ranks)
+        json_object_set_new(object, "ranks", json_integer(clv_ranks_info_get(config->ranks).size));
     for (int i = 0; i < args->param_groups.n; i++) {
         char key[40];
         snprintf(key, sizeof key, i ? "param_group %d" : "param_group", i + 1);

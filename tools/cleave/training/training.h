@@ -17,14 +17,19 @@ void cli_tell_result(FILE *out, const cli_source *source, const clv_train_result
 typedef struct cli_ranks {
     struct clv_ranks *ranks; // NULL: this process alone
     cli_args args;           // of a rank that writes nothing
+    char log[4096];          // its own: FILE.rank1
     int errors;              // where its stderr was; -1: it is there
+    bool begun;              // the trainer runs: it tells the others what fails
 } cli_ranks;
 /** Join them, if --ranks asks for it: all but the first are silent from then on, and write no files. Prints
  *  what fails. */
 int cli_ranks_join(cli_session *session, cli_ranks *out);
-/** A training failed: one of the ranks that are left says why. */
-void cli_ranks_speak(const cli_ranks *ranks, clv_status status);
+/** Leave them. What failed (cli_hold_failures) is told here: once, by the rank whose it is, or by the
+ *  first. */
 void cli_ranks_end(cli_ranks *ranks);
+/** The process ends with --ranks, and may not have joined them: what failed is told once. Returns the
+ *  code. */
+int cli_ranks_refuse(int code);
 
 // ---- epochs.c: a training's epochs as lines ---------------------------------------------------------------
 

@@ -269,12 +269,17 @@ static json_t *begin_json(const watch_moment *now, json_t *settings) {
                             json_pack("{s:s, s:I}", "label", device->label, "predicted_peak_bytes",
                                       (json_int_t)device->predicted_bytes));
     }
-    return json_pack("{s:s, s:s, s:s, s:I, s:I, s:s, s:I, s:I, s:I, s:I, s:o, s:o}", "event", "begin",
-                     "version", now->version, "model", now->model, "process", (json_int_t)now->process,
-                     "batch_size", (json_int_t)now->batch_size, "unit", now->unit, "unit_each",
-                     (json_int_t)now->unit_each, "steps", (json_int_t)now->steps, "epochs",
-                     (json_int_t)now->epochs, "batches", (json_int_t)now->batches, "devices", devices,
-                     "settings", settings ? settings : json_null());
+    json_t *line = json_pack(
+        "{s:s, s:s, s:s, s:I, s:I, s:s, s:I, s:I, s:I, s:I, s:o, s:o}", "event", "begin", "version",
+        now->version, "model", now->model, "process", (json_int_t)now->process, "batch_size",
+        (json_int_t)now->batch_size, "unit", now->unit, "unit_each", (json_int_t)now->unit_each, "steps",
+        (json_int_t)now->steps, "epochs", (json_int_t)now->epochs, "batches", (json_int_t)now->batches,
+        "devices", devices, "settings", settings ? settings : json_null());
+    if (line && now->ranks) {
+        json_object_set_new(line, "rank", json_integer(now->rank));
+        json_object_set_new(line, "ranks", json_integer(now->ranks));
+    }
+    return line;
 }
 
 bool watch_log_begin(watch_log *log, const watch_moment *now, json_t *settings) {
@@ -455,6 +460,11 @@ static void read_begin(watch_moment *now, const json_t *line) {
     now->started = json_number_value(json_object_get(line, "started"));
     text_at(line, "log", now->log, sizeof now->log);
     now->batch_size = whole_at(line, "batch_size", 0);
+    const int64_t ranks = whole_at(line, "ranks", 0), rank = whole_at(line, "rank", 0);
+    if (ranks > 0 && ranks <= INT32_MAX && rank >= 0 && rank < ranks) {
+        now->ranks = (int)ranks;
+        now->rank = (int)rank;
+    }
     text_at(line, "unit", now->unit, sizeof now->unit);
     if (!*now->unit) snprintf(now->unit, sizeof now->unit, "images"); // of an older version
     now->unit_each = whole_at(line, "unit_each", 1);
@@ -659,6 +669,10 @@ json_t *watch_moment_json(const watch_reader *reader, double age_seconds) {
         cli_real(now->left_seconds), "test_loss", cli_real(now->test_loss), "test_accuracy",
         cli_real(now->test_accuracy), "age_seconds", age_seconds, "sentence", now->sentence, "process",
         (json_int_t)now->process, "damaged_lines", (json_int_t)reader->damaged, "devices", devices_json(now));
+    if (rest && now->ranks) {
+        json_object_set_new(rest, "rank", json_integer(now->rank));
+        json_object_set_new(rest, "ranks", json_integer(now->ranks));
+    }
     json_t *metrics = json_object();
     for (int i = 0; i < now->n_metrics; i++)
         json_object_set_new(metrics, now->metrics[i].name, cli_real(now->metrics[i].value));

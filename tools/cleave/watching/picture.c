@@ -46,6 +46,7 @@ static double done_of(const watch_moment *now) {
 void watch_training(screen_line *line, const watch_moment *now, bool bars, bool sentence) {
     char rate[32], left[32];
     screen_line_add(line, SCREEN_KEEP, "\033[1m", "%s", *now->model ? now->model : "training");
+    if (now->ranks) screen_line_add(line, 75, NULL, "  rank %d of %d", now->rank, now->ranks);
     if (now->state == WATCH_NOTHING) {
         screen_line_add(line, SCREEN_KEEP, NULL, "  waiting for the first step");
         return;

@@ -45,6 +45,11 @@ clv_status watch_begin(watch_eye *watch, cli_session *session, const clv_train_c
     watch_moment *now = &watch->now;
     now->process = getpid();
     now->batch_size = config->batch;
+    if (config->ranks) {
+        const clv_ranks_info info = clv_ranks_info_get(config->ranks);
+        now->rank = info.rank;
+        now->ranks = info.size;
+    }
     now->test_loss = now->test_accuracy = now->images_per_second = NAN;
     snprintf(now->version, sizeof now->version, "%s", clv_version());
     snprintf(now->model, sizeof now->model, "%s", config->model->name);

@@ -42,6 +42,7 @@ typedef struct watch_moment {
     char sentence[512];                       // of WATCH_INTERRUPTED and WATCH_FAILED
     watch_state state;
     int64_t process, batch_size;
+    int rank, ranks;   // of a training over several; ranks 0: alone
     char unit[16];     // what data are counted in, `images`
     int64_t unit_each; // so many are a sample
     double started;    // the process, in seconds since the machine did; 0: not known
@@ -52,7 +53,7 @@ typedef struct watch_moment {
     bool mean_loss;           // of an ended training the loss is the mean of its last epoch
     double images_per_second; // of the last second; of an ended training on average
     double seconds, left_seconds;
-    double seconds_before; // what earlier processes took, where it goes on
+    double seconds_before;           // what earlier processes took, where it goes on
     double test_loss, test_accuracy; // of the newest epoch that was tested; NAN
     int n_metrics;                   // of it too
     watch_metric metrics[CLV_MOST_METRICS];
