@@ -192,8 +192,8 @@ static clv_status swap(const bucket *b, uint32_t phase, bool send_one) {
     return CLV_OK;
 }
 
-/** The sum of n elements of every rank's term, this rank's own being where the sum will lie; by blocks, which stay in
- *  the cache. */
+/** The sum of n elements of every rank's term, this rank's own being where the sum will lie; by blocks, which
+ *  stay in the cache. */
 static void add_terms(const bucket *b, const item *value, float *sum, int64_t n, size_t at) {
     enum { BLOCK = 1024 };
     clv__exchange *exchange = b->exchange;

@@ -87,8 +87,8 @@ void clv__ranks_pause(int looks);
 /** What rank 0 says is what all have: `bytes` of it. On every rank, in one order, by one thread. */
 clv_status clv__ranks_agree(clv_ranks *ranks, void *data, size_t bytes);
 
-/** What each has, rank after rank, on rank 0 in `all`; NULL on the others. On every rank, in one order, by one
- *  thread. */
+/** What each has, rank after rank, on rank 0 in `all`; NULL on the others. On every rank, in one order, by
+ *  one thread. */
 clv_status clv__ranks_collect(clv_ranks *ranks, const void *own, size_t bytes, void *all);
 
 /** Can all begin? Each says so before its first step, or why it cannot (failed; NULL: it can), and waits
