@@ -75,8 +75,8 @@ bool cli_is_onnx(const char *name);
 int cli_load_onnx(cli_args *args);
 /** The same of the file that weights were trained with, where --model names no other. */
 int cli_load_told_onnx(cli_args *args);
-/** Of a training of an ONNX file whose own weights are for other classes: what begins anew, which is told; NULL:
- *  nothing. */
+/** Of a training of an ONNX file whose own weights are for other classes: what begins anew, which is told;
+ *  NULL: nothing. */
 const char *cli_onnx_anew(const cli_args *args, int64_t classes);
 
 #endif
