@@ -601,7 +601,8 @@ const void *clv__attrs_copy(clv__arena *arena, const clv__op *op, const void *at
     static const _Alignas(16) char none[CLV__ATTRS_BYTES];
     if (!op->attrs_bytes) return none;
     void *copy = clv__arena_alloc(arena, 1, op->attrs_bytes);
-    return copy ? memcpy(copy, attrs, op->attrs_bytes) : NULL;
+    return copy && attrs ? memcpy(copy, attrs, op->attrs_bytes)
+                         : copy; // NULL: all zero, as the arena's memory is
 }
 
 const void *clv__node_attrs(const clv__node *node) {

@@ -414,6 +414,7 @@ static void write_self_attention(clv__onnx_writer *w) {
         sides[i] = NODE(w, "Squeeze", NULL, one, clv__writer_list(w, (const int64_t[]){0}, 1));
     }
     const char *scores = NODE(w, "MatMul", NULL, times(w, sides[0], scale, NULL), turned(w, sides[1], 4));
+    if (clv__writer_in(w, 1)) scores = NODE(w, "Add", NULL, scores, clv__writer_in(w, 1)); // the mask
     if (clv__writer_number(w, "causal") != 0) scores = hide_future(w, scores, t, t, -INFINITY, NULL);
     const char *y = NODE(w, "MatMul", NULL, softmax_last(w, scores, NULL), sides[2]);
     y = ordered(w, y, (const int64_t[]){0, 2, 1, 3}, 4);

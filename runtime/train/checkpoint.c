@@ -150,6 +150,22 @@ static clv_status put_settings(const clv_train_config *config, const setting_tex
     return CLV_OK;
 }
 
+static const char *word_of(int64_t value, const char *const *names);
+
+void clv__settings_text(const clv_train_config *config, clv_runtime *runtime, clv__text *out) {
+    setting_texts all = make_texts(config, runtime), *texts = &all;
+#define WHOLE(key, value) clv__text_add(out, "%s %" PRId64 "\n", key, (int64_t)(value));
+#define REAL(key, value) clv__text_add(out, "%s %.17g\n", key, (double)(value));
+#define WORD(key, value, names) clv__text_add(out, "%s %s\n", key, word_of(value, names));
+#define TEXT(key, value) clv__text_add(out, "%s %s\n", key, (value) ? (value) : "");
+    SETTINGS(WHOLE, REAL, REAL, WORD, TEXT, WHOLE)
+#undef WHOLE
+#undef REAL
+#undef WORD
+#undef TEXT
+    reset_texts(texts);
+}
+
 static clv_status same_whole(const clv_archive *archive, const char *path, const char *key, int64_t now,
                              clv__error *error) {
     int64_t then;

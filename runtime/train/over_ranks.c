@@ -3,6 +3,7 @@
 // in step.c, what is exchanged in exec/exchange.c.
 #include <ctype.h>
 #include <inttypes.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -183,13 +184,53 @@ static void describe(const clv_train_config *config, const clv_trainer *trainer,
                 trainer->position.step);
 }
 
+/** The first line of `own` that is not in its place in `other`, without its end, into `line`. */
+static void first_unlike(const char *own, const char *other, char *line, size_t bytes) {
+    const char *begin = own;
+    for (; *own && *own == *other; own++, other++)
+        if (*own == '\n') begin = own + 1;
+    snprintf(line, bytes, "%.*s", (int)strcspn(begin, "\n"), begin);
+}
+
+/** Settings that a checkpoint has, of which a rank may have others unseen. */
+static clv_status compare_settings(const clv_train_config *config, const clv_trainer *trainer,
+                                   const char *own) {
+    clv__error *error = clv__runtime_error_of(trainer->runtime);
+    int64_t length = (int64_t)strlen(own);
+    const int64_t bytes = length + 1;
+    CLV_TRY(clv__ranks_agree(config->ranks, &length, sizeof length));
+    char *first = clv__alloc(1, (size_t)length + 1);
+    if (!first) CLV_FAIL(error, CLV_E_HOST_MEMORY, "no host memory for rank 0's settings");
+    if (config->ranks->place.rank == 0) memcpy(first, own, (size_t)bytes);
+    clv_status status = clv__ranks_agree(config->ranks, first, (size_t)length + 1);
+    char here[120], there[120];
+    if (status == CLV_OK && strcmp(own, first)) {
+        first_unlike(own, first, here, sizeof here);
+        first_unlike(first, own, there, sizeof there);
+        status = CLV_E_VALUE;
+        clv__error_set(error, status, "rank %d trains with other settings than rank 0: %s; there %s",
+                       config->ranks->place.rank, here, there);
+    }
+    if (status == CLV_E_RANK_LOST)
+        clv__leave(first); // a message may come still
+    else
+        free(first);
+    return status;
+}
+
 clv_status clv__ranks_compare(const clv_train_config *config, const clv_trainer *trainer) {
     char own[512] = "", first[512];
     describe(config, trainer, own, sizeof own);
     memcpy(first, own, sizeof first);
     CLV_TRY(clv__ranks_agree(config->ranks, first, sizeof first));
     first[sizeof first - 1] = 0;
-    if (strcmp(own, first) == 0) return CLV_OK;
+    if (strcmp(own, first) == 0) {
+        clv__text settings = {0};
+        clv__settings_text(config, trainer->runtime, &settings);
+        const clv_status status = compare_settings(config, trainer, clv__text_get(&settings));
+        clv__text_reset(&settings);
+        return status;
+    }
     CLV_FAIL(clv__runtime_error_of(trainer->runtime), CLV_E_VALUE,
              "rank %d trains something else than rank 0: %s; there %s", config->ranks->place.rank, own,
              first);

@@ -3,6 +3,7 @@
 #ifndef CLV_TRAIN_STATE_H
 #define CLV_TRAIN_STATE_H
 
+#include "base/text.h"
 #include "infer/weights.h"
 
 /** The best epoch so far, where it is looked for. */
@@ -35,6 +36,8 @@ typedef struct clv__position {
 /** A checkpoint: tensors, settings that must agree when going on, position. */
 clv_status clv__checkpoint_save(const clv_train_config *config, clv_session *session,
                                 const clv__position *position);
+/** The settings that a checkpoint has, one in a line. */
+void clv__settings_text(const clv_train_config *config, clv_runtime *runtime, clv__text *out);
 /** period_follows: the schedule's period is the training's length, and so may be another than before. */
 clv_status clv__checkpoint_load(const clv_train_config *config, bool period_follows, clv_session *session,
                                 clv__position *position);

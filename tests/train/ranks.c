@@ -656,6 +656,14 @@ static void test_ranks_that_differ_are_refused(void **state) {
     assert_status(parties[0].status, CLV_E_RANK_LOST, parties[0].runtime);
     assert_holds(parties[2].sentence, "rank 1 of 3 ended after step 0: rank 1 trains something else");
 
+    prepare(3, &config);
+    parties[2].config.label_smoothing = 0.5;
+    run_ranks(3);
+    assert_status(parties[2].status, CLV_E_VALUE, parties[2].runtime);
+    assert_holds(parties[2].sentence,
+                 "rank 2 trains with other settings than rank 0: label_smoothing 0.5; there "
+                 "label_smoothing 0");
+
     config.batch = 2; // all of them find that, and the first tells it
     prepare(3, &config);
     run_ranks(3);
