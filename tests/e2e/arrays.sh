@@ -33,6 +33,11 @@ grep -q 'price:' out && fail "metrics that nobody asked for: $(cat out)"
 
 # Prices in hundreds of thousands are learnt as any numbers, by the mean and deviation of those that are trained on, and told in their units.
 "$helper" fields 200 dear.npz dear
+works "$cleave" train arrays dear.npz --target kind --model linear --device "$device" --steps 1
+grep -q "^inputs of very unlike sizes: 'price' goes up to [0-9.e+]*, .* to [0-9.]*, and inputs of arrays are not standardized: .*, or name the inputs with --inputs$" err ||
+    fail "an input of hundreds of thousands is not told: $(cat err)"
+works "$cleave" train arrays dear.npz --inputs a,b --target kind --model linear --device "$device" --steps 1
+! grep -q 'unlike sizes' err || fail "inputs of like sizes: $(cat err)"
 works "$cleave" train arrays dear.npz --inputs a,b --target price $how --epochs 40 --save dear.safetensors --json
 awk "BEGIN { exit !($(at metrics.mae) < 2000 && $(at metrics.mae) > 0 && $(at test_loss) < 0.01) }" || fail "prices: mae $(at metrics.mae), loss $(at test_loss)"
 same "better than the mean" "$(at baseline.no_better)" false

@@ -397,6 +397,7 @@ static int train_weighted(cli_session *session, const clv_model *model, cli_sour
     cli_tell_few_rows(args, source->train);
     cli_tell_ids(args, source->train);
     cli_tell_few_pictures(args, source->train);
+    cli_tell_unlike(source);
     clv_model sized;
     code = cli_check_tested(args, source->test != NULL);
     if (code == EXIT_DONE) code = cli_model_of_source(session->runtime, source, &sized);

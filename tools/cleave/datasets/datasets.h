@@ -73,6 +73,8 @@ int cli_make_arrays(cli_source *source);
 /** arrays_scale.c: mean and scale of each target, by the rows that are trained on or as weights say, and the
  *  losses by that. */
 void cli_scale_targets(cli_source *source, int64_t known);
+/** The same file: are inputs that are trained on of very unlike sizes? On stderr. Quiet: nothing. */
+void cli_tell_unlike(const cli_source *source);
 /** Begin to read what the options ask for, for a model; with_train: also what is trained on. */
 void cli_source_begin(cli_source *source, const cli_args *args, const clv_model *model, bool with_train);
 /** Wait for it; prints what failed. */
