@@ -94,6 +94,11 @@ works "$cleave" eval csv houses.csv --target price --weights w.safetensors --dev
 # How many rows were tested, and what data are counted in.
 # The first batch, for which kernels are compiled, is not in the rate: with one batch alone there is none.
 grep -q '^tested on 6 rows$' out || fail "eval does not tell its rows: $(cat out)"
+part="that is the last tenth of 'houses.csv', which \`train\` tests on too; of data that were not trained on --validation 1 takes all"
+grep -qF "$part" err || fail "eval does not tell that these are a part: $(cat err)"
+works "$cleave" eval csv houses.csv --validation 1 --weights w.safetensors --device "$device"
+grep -q '^tested on 60 rows$' out && ! grep -q 'the last tenth' err || fail "all rows, and eval tells: $(cat out err)"
+works "$cleave" eval csv houses.csv --target price --weights w.safetensors --device "$device"
 # What always the mean gets stands beside what the model got: of the rows tested, in their units.
 # mean_of COLUMN N NAME : its mae and rmse over the last N rows, as eval tells them.
 mean_of() {
