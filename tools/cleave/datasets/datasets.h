@@ -107,6 +107,8 @@ const char *cli_loss_units(const cli_source *source);
 int cli_check_text(const cli_args *args, const clv_model *model);
 /** Read it, in the source's thread. */
 clv_status cli_read_text(cli_source *source);
+/** Say why it could not be read: how long a sample is, only a training that begins can say. */
+int cli_fail_text(const cli_source *source);
 /** What may be wrong with a text, and which samples are left out. */
 void cli_tell_text(const cli_source *source);
 

@@ -270,6 +270,7 @@ int cli_source_wait(cli_source *source) {
                         cli_sentence(source->runtime));
     if ((source->status == CLV_E_FORMAT || source->status == CLV_E_NOT_FOUND) && cli_data_is(args, "csv"))
         return cli_fail_csv(source);
+    if (source->status != CLV_OK && cli_data_is(args, "text")) return cli_fail_text(source);
     if (source->status != CLV_OK) return cli_fail_status(source->runtime, source->status);
     if (source->train && (cli_data_is(args, "images") || cli_data_is(args, "csv")) &&
         clv_dataset_info_get(source->train).classes == 1)
