@@ -313,6 +313,13 @@ expect 2 '--standardize is of tables: `csv FILE`; numpy standardizes the inputs 
     "$cleave" train arrays d.npz --target price --standardize
 expect 2 'cnn takes one input, and there are 2' "$cleave" train arrays d.npz --inputs a,b --target price --model cnn --device "$device"
 expect 2 "'foo' is nothing to run on" "$cleave" run foo --output x.npz
+# The command that takes what is there.
+printf 'a,b\n1,2\n' >rows.csv && echo words >words.txt && : >one.JPG
+expect 2 "'rows.csv' is a file: \`cleave run csv rows.csv\` takes it" "$cleave" run rows.csv --weights w.safetensors
+expect 2 "'d.npz' is a file: \`cleave run arrays d.npz\` takes it" "$cleave" run d.npz --weights w.safetensors
+expect 2 "'one.JPG' is a file: \`cleave run images one.JPG\` takes it" "$cleave" run one.JPG d.npz --weights w.safetensors
+expect 2 "'words.txt' is a text: \`cleave generate --prompt TEXT\` goes on with one, and \`cleave eval text words.txt\` tests on it" "$cleave" run words.txt
+expect 2 "a text is nothing to run on: \`cleave generate --prompt TEXT\` goes on with one" "$cleave" run text words.txt --weights w.safetensors
 expect 2 'both say what to run on' "$cleave" run csv rows.csv --input x.npy --output x.csv
 expect 2 'how many there are, the weights tell' "$cleave" run csv rows.csv --classes 3 --output x.csv
 expect 2 "--metric: there is no metric 'mea'" "$cleave" train arrays d.npz --target price --metric price:mea

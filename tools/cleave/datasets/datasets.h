@@ -83,6 +83,8 @@ int cli_source_wait(cli_source *source);
 void cli_source_end(cli_source *source);
 /** Are dataset and arrays given as they can be? Prints and returns EXIT_USAGE if not. Reads no file. */
 int cli_check_source(const cli_args *args);
+/** `cleave train houses.csv`: which word is missing before it? Prints it and returns EXIT_USAGE, if so. */
+int cli_check_word(const cli_args *args);
 /** Is what `images` is given a table, a text or arrays? Prints which command takes it, and returns
  *  EXIT_FAILED, if so. */
 int cli_check_pictures(const cli_args *args);
