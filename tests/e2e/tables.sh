@@ -165,6 +165,11 @@ expect 2 "--monitor: mae is of one target, and there are several: name one, as p
     --target price,rent $how --metric mae --monitor mae --patience 2
 # as the predictions have it
 works "$cleave" run csv houses.csv --weights two.safetensors --output told.csv --device "$device"
+# --quiet: nothing but what was asked for.
+works "$cleave" run csv houses.csv --weights two.safetensors --output quiet.csv --device "$device" --quiet
+[ ! -s out ] && [ ! -s err ] && cmp -s told.csv quiet.csv || fail "run --quiet says: $(cat out err)"
+works "$cleave" eval csv houses.csv --weights two.safetensors --device "$device" --quiet
+grep -q '^test loss' out && ! grep -q '^memory on' out && [ ! -s err ] || fail "eval --quiet says: $(cat out err)"
 paste -d, houses.csv told.csv | awk -F, -v want="$price" 'NR > 55 { d = $4 - $6; s += d < 0 ? -d : d } END { d = s / 6 / want - 1; exit !(d < 1e-3 && d > -1e-3) }' ||
     fail "mae of price is $price, and predictions have another"
 works "$cleave" train csv houses.csv --target price,rent $how --epochs 3 --monitor rent:mae --patience 2

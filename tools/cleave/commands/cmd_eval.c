@@ -86,7 +86,7 @@ static int report(const eval_job *job, const clv_model *model, clv_predictor *pr
     putchar('\n');
     tell_part(session->args);
     cli_shares_print(job->placement, clv_predictor_info_get(predictor).shares);
-    cli_plan_memory_tables(stdout, plan);
+    if (!session->args->quiet) cli_plan_memory_tables(stdout, plan);
     cli_profile_print(stdout, &job->profile);
     return cli_finish_output();
 }

@@ -248,6 +248,10 @@ static int report(const run_job *job, clv_predictor *predictor) {
             "predictions",
             job->told ? cli_predictions_json(job->told, job->told_bytes, job->record) : json_null()));
     char text[96];
+    if (args->quiet) {
+        cli_profile_print(stdout, &job->profile);
+        return cli_finish_output();
+    }
     if (job->record)
         printf("predictions of %lld row%s are in %s\n", (long long)job->n, job->n == 1 ? "" : "s",
                args->output);

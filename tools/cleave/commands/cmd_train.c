@@ -243,7 +243,7 @@ static void print_result(const train_job *job, const clv_trainer *trainer, bool 
                    result.skipped_steps == 1 ? " was" : "s were");
     print_activity(trainer);
     cli_recomputed_print(stdout, job->session->args, clv_trainer_info_get(trainer).plan);
-    for (int i = 0; i < clv_trainer_info_get(trainer).n_devices; i++) {
+    for (int i = 0; i < clv_trainer_info_get(trainer).n_devices && !job->session->args->quiet; i++) {
         clv_device *device = clv_trainer_info_get(trainer).devices[i];
         cli_memory_table(stdout, device,
                          clv_trainer_device_info_get(trainer, device).memory.predicted_peak_bytes);
