@@ -52,8 +52,9 @@ static clv_status cut(clv__error *error, const clv_text_config *config, stretche
     const bool part = config->begin > 0 || config->end < 1;
     char taken[96] = "";
     if (part)
-        snprintf(taken, sizeof taken, ", %" PRId64 " of them in the part from %g %% to %g %% that is taken",
-                 length, 100 * config->begin, 100 * config->end);
+        snprintf(taken, sizeof taken,
+                 ", %" PRId64 " of them in the part from %" PRId64 " %% to %" PRId64 " %% that is taken",
+                 length, (int64_t)(100 * config->begin + 0.5), (int64_t)(100 * config->end + 0.5));
     if (length < context + 1)
         CLV_FAIL(error, CLV_E_VALUE,
                  "the text has %zu token%s%s; a sample takes %" PRId64

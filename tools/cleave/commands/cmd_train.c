@@ -54,7 +54,8 @@ static void tell_without(const train_job *job, clv_trainer *trainer) {
     clv_graph_destroy(graph);
 }
 
-/** What the training is. Where it begins with a file, that comes after the first step: what does not fit is refused first. */
+/** What the training is. Where it begins with a file, that comes after the first step: what does not fit is
+ *  refused first. */
 static void tell_head(train_job *job) {
     if (job->told) return;
     job->told = true;
