@@ -421,8 +421,8 @@ static bool read_size(const char *text, clv_shape *out) {
     return true;
 }
 
-/** Is it a file of weights in the place of the model? Prints which command plans that, and returns EXIT_USAGE,
- *  if so. */
+/** Is it a file of weights in the place of the model? Prints which command plans that, and returns
+ *  EXIT_USAGE, if so. */
 static int check_weights(const cli_args *args) {
     clv_runtime *runtime = NULL;
     clv_weights_info *told = NULL;
