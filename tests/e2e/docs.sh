@@ -82,6 +82,7 @@ done
 
 # modules_of_all : models.py of docs/pytorch.md has a module for each model, and those that no command of the page trains tell what Cleave does.
 modules_of_all() {
+    export PYTHONPATH= # transformers comes with the package safetensors
     "$tool" models --json >models.json && python3 -c '
 import json, torchvision, transformers
 from models import MODELS
@@ -93,7 +94,7 @@ assert names and not lacks, lacks' || fail "models.py of docs/pytorch.md lacks a
             cleave generate --weights $model.safetensors --prompt In --length 6 --temperature 0 --quiet >told.txt &&
             python3 text.py $model.safetensors In 6 told.txt >out 2>&1 || fail "PyTorch tells another text by $model: $(tail -n 1 out)"
     done
-    python3 -c 'import torch, numpy; numpy.save("four.npy", torch.rand(4, 3, 16, 16).numpy()), numpy.save("of.npy", numpy.arange(4))'
+    python3 -c 'import torch, numpy; numpy.save("four.npy", torch.rand(4, 3, 32, 32).numpy()), numpy.save("of.npy", numpy.arange(4))'
     for model in resnet20 squeezenet1_1; do
         cleave train --images four.npy --labels of.npy --model $model --classes 4 --steps 1 --save $model.safetensors --quiet >/dev/null 2>&1 &&
             cleave run --input four.npy --weights $model.safetensors --output told.npy >out 2>&1 && python3 -c '
