@@ -458,7 +458,7 @@ typedef struct clv_image_folder_info {
      *  files: all of it; files in folders of classes whose ending is no picture's; folders within these; files and folders whose names
      *  begin with a point; files beside the folders of classes */
     int64_t passed_over, endings, folders, hidden, loose;
-    const char *first_passed_over; /**< its name, from the folder on; NULL: there is none */
+    const char *first_passed_over; /**< the name of the first, from the folder on: of `endings` if there is one, of `hidden` last */
     CLV_RESERVED(4);
 } clv_image_folder_info;
 

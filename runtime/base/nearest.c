@@ -8,6 +8,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 enum { MOST_LETTERS = 63 };
 
@@ -103,14 +104,40 @@ static int by_name(const struct dirent **a, const struct dirent **b) {
     return strcmp((*a)->d_name, (*b)->d_name);
 }
 
+/** Offer a file's name; an ending that both have tells nothing of how near they are. */
+static void offer_file(clv__nearest *nearest, const char *name) {
+    const char *dot = strrchr(nearest->word, '.'), *other = strrchr(name, '.');
+    const size_t n = dot ? (size_t)(dot - nearest->word) : 0, m = other ? (size_t)(other - name) : 0;
+    if (n && m && n <= MOST_LETTERS && m <= MOST_LETTERS && clv__same_word(dot, other)) {
+        const letters word = letters_of(nearest->word, n), stem = letters_of(name, m);
+        if (distance(&word, &stem) > (n < 3 ? 1 : (int)n / 3)) return;
+    }
+    clv__nearest_offer(nearest, name);
+}
+
+/** Where the folder is not there: the nearest to its name, with what stands behind it if that is there. */
+static const char *nearest_folder(clv__nearest *nearest, const char *folder, const char *rest) {
+    char whole[sizeof nearest->name];
+    clv__nearest_file(nearest, folder);
+    snprintf(whole, sizeof whole, "%.*s%s", (int)(sizeof whole - 1 - strlen(rest)), nearest->name, rest);
+    if (*nearest->name && access(whole, F_OK) == 0) memcpy(nearest->name, whole, sizeof whole);
+    return clv__nearest_text(nearest);
+}
+
 const char *clv__nearest_file(clv__nearest *nearest, const char *path) {
     const char *slash = strrchr(path, '/');
     struct dirent **names = NULL;
     *nearest = (clv__nearest){.word = slash ? slash + 1 : path};
     char *folder = slash ? strndup(path, slash == path ? 1 : (size_t)(slash - path)) : strdup(".");
     const int n = folder ? scandir(folder, &names, can_be_told, by_name) : 0;
+    if (n < 0 && slash && slash != path && access(folder, F_OK) != 0 &&
+        strlen(slash) < sizeof nearest->name) {
+        const char *text = nearest_folder(nearest, folder, slash);
+        free(folder);
+        return text;
+    }
     for (int i = 0; i < n; i++) {
-        clv__nearest_offer(nearest, names[i]->d_name);
+        offer_file(nearest, names[i]->d_name);
         free(names[i]);
     }
     const size_t before = slash ? (size_t)(slash + 1 - path) : 0, n_name = strlen(nearest->name);

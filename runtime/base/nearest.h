@@ -27,8 +27,9 @@ void clv__nearest_offer(clv__nearest *nearest, const char *name);
 /** `; did you mean 'NAME'?` to put behind a sentence, or "". Borrowed, until the structure goes. */
 const char *clv__nearest_text(clv__nearest *nearest);
 
-/** The same for a file that is not there: the nearest name in its folder, with the folder. Everything in
- *  *nearest is set. */
+/** The same for a file that is not there: the nearest name in its folder, with the folder; or where that is
+ *  not there, either, the folder nearest to its name. An ending that both names have does not make them near.
+ *  Everything in *nearest is set. */
 const char *clv__nearest_file(clv__nearest *nearest, const char *path);
 
 #endif

@@ -338,7 +338,8 @@ static clv_status told(job *j, const char *op) {
     j->done++;
     if (j->tally.failed) CLV_FAIL(error_of(j), CLV_E_HOST_MEMORY, "no memory for the report");
     if (j->config->progress && !j->config->progress(j->config->user, j->done, j->total, op))
-        CLV_FAIL(error_of(j), CLV_E_INTERRUPTED, "check stopped after %d of %d cases", j->done, j->total);
+        CLV_FAIL(error_of(j), CLV_E_INTERRUPTED, "check stopped after %d of %d cases: %d passed, %d failed",
+                 j->done, j->total, j->tally.report->passed, j->tally.report->failed);
     return CLV_OK;
 }
 

@@ -95,11 +95,16 @@ static clv_status add_file(clv__error *error, clv__image_list *list, const char 
 
 // ---- what is passed over -----------------------------------------------------------------------------------
 
-/** Counted; the first is kept. `folder` NULL: it is in the folder itself. */
+/** Counted; the first is kept of those that may be a picture that somebody misses: a file with an ending before one without, and what is
+ *  hidden last. `folder` NULL: it is in the folder itself. */
 static clv_status pass_over(clv__error *error, clv__image_list *list, int64_t *count, const char *folder,
                             const char *name) {
+    const int missed = count == &list->rest.endings  ? 2 + (strrchr(name, '.') != NULL)
+                       : count == &list->rest.hidden ? 0
+                                                     : 1;
     ++*count;
-    if (list->rest.first_passed_over) return CLV_OK;
+    if (list->rest.first_passed_over && missed <= list->missed) return CLV_OK;
+    list->missed = missed;
     list->rest.first_passed_over =
         folder ? joined(&list->arena, folder, name) : clv__arena_strdup(&list->arena, name);
     return list->rest.first_passed_over ? CLV_OK : no_memory(error, list->folder);

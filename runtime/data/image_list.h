@@ -19,6 +19,7 @@ typedef struct clv__image_list {
     const char **classes;
     size_t n_classes, classes_room;
     clv_image_folder_info rest; // what is beside the pictures of classes
+    int missed;                 // how much its first is missed, where there is one
 } clv__image_list;
 
 /** Names that are known: of another folder, or of weights. */

@@ -77,8 +77,8 @@ static clv_status no_column(const making *m, const char *name, size_t length) {
             snprintf(has + used, sizeof has - used, "%s'%.40s'", i ? ", " : ", it has ",
                      clv__shown(name_of(m, (int)i), &one));
     }
-    CLV_FAIL(m->error, CLV_E_NOT_FOUND, "'%s' has no column '%s'%s%s", m->file.path, clv__shown(word, &shown),
-             has, meant);
+    CLV_FAIL(m->error, CLV_E_NOT_FOUND, "'%s' has no column '%s'%s%s%s", m->file.path,
+             clv__shown(word, &shown), has, meant, *meant ? "" : clv__table_row_hint(&m->file));
 }
 
 /** Names with commas between them, as columns, each once. Blanks around a name are nothing. */
@@ -294,8 +294,42 @@ static clv_status list_words(const making *m, clv__table_column *column, size_t 
     return column->words.all ? CLV_OK : no_memory(m);
 }
 
+/** What stands behind a number that `text` begins with, as m² of `110 m²`; NULL: it is none, or nothing does. */
+static const char *unit_behind(const char *text) {
+    const char *at = text + strspn(text, "+-");
+    if (at - text > 1 || *at < '0' || *at > '9') return NULL;
+    at += strspn(at, "0123456789.,'");
+    const char *unit = at + strspn(at, " ");
+    const bool is_letter = (*unit | 32) >= 'a' && (*unit | 32) <= 'z';
+    return is_letter || (unsigned char)*unit >= 0x80 ? unit : NULL;
+}
+
+/** Are the words of a column numbers with one unit all, too many for categories? The unit, or NULL. */
+static const char *unit_of_all(const clv__table_words *words) {
+    enum { CATEGORIES = 10 };
+    const char *unit = words->n > CATEGORIES ? unit_behind(words->all->word) : NULL;
+    for (size_t i = 1; unit && i < words->n; i++) {
+        const char *other = unit_behind(words->all[i].word);
+        if (!other || strcmp(other, unit) != 0) return NULL;
+    }
+    return unit;
+}
+
 enum { FEW_WORDS = 50 }; // so many may be another one in each row
 enum { MOST_CLASSES = 65536 };
+
+/** Is it one of the columns of words by the caller's word? */
+static clv_status is_asked_for(const making *m, const clv__table_column *column, bool *out) {
+    if (!m->config->words || clv__csv_column(&m->file.csv, column->name, strlen(column->name)) < 0)
+        return CLV_OK;
+    int *room = clv__alloc(m->file.csv.columns, sizeof *room);
+    size_t n = 0;
+    if (!room) return no_memory(m);
+    const clv_status status = find_columns(m, m->config->words, room, &n);
+    for (size_t i = 0; i < n; i++) *out |= room[i] == column->at;
+    free(room);
+    return status;
+}
 
 static clv_status check_words(const making *m, const clv__table_column *column, size_t rows, bool target) {
     clv__shown_text name;
@@ -305,22 +339,26 @@ static clv_status check_words(const making *m, const clv__table_column *column, 
                  "'%s': column '%s' has %zu classes, and there can be %d; learn another column, "
                  "or make fewer classes of it",
                  m->file.path, clv__shown(column->name, &name), n, MOST_CLASSES);
-    if (n <= FEW_WORDS || 2 * n <= rows) return CLV_OK;
-    if (target)
+    const char *unit = unit_of_all(&column->words);
+    const bool many = n > FEW_WORDS && 2 * n > rows;
+    if (!unit && !many) return CLV_OK;
+    if (target && many && (!unit || m->config->classes))
         CLV_FAIL(m->error, CLV_E_VALUE,
                  "'%s': column '%s' has %zu classes in %zu rows, and a class wants several; learn another "
                  "column, or make fewer classes of it",
                  m->file.path, clv__shown(column->name, &name), n, rows);
-    if (m->config->words && clv__csv_column(&m->file.csv, column->name, strlen(column->name)) >= 0) {
-        int *room = clv__alloc(m->file.csv.columns, sizeof *room);
-        size_t asked = 0;
-        bool found = false;
-        if (!room) return no_memory(m);
-        const clv_status status = find_columns(m, m->config->words, room, &asked);
-        for (size_t i = 0; i < asked; i++) found |= room[i] == column->at;
-        free(room);
-        if (status != CLV_OK || found) return status;
-    }
+    if (target && m->config->classes) return CLV_OK;
+    bool asked = false;
+    CLV_TRY(is_asked_for(m, column, &asked));
+    if (asked) return CLV_OK;
+    clv__shown_text word, measure;
+    if (unit)
+        CLV_FAIL(m->error, CLV_E_FORMAT,
+                 "'%s': '%s' in column '%s' is a number with the unit '%s', as all of the column are: write "
+                 "the number alone, or have them as %s",
+                 m->file.path, clv__shown(column->words.all->word, &word), clv__shown(column->name, &name),
+                 clv__shown(unit, &measure),
+                 target ? "classes (clv_table_config.classes)" : "words (clv_table_config.words)");
     CLV_FAIL(
         m->error, CLV_E_VALUE,
         "'%s': column '%s' has %zu different words in %zu rows: it names rows, and says little of others; "

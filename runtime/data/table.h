@@ -41,6 +41,9 @@ void clv__table_survey_free(clv__table_survey *survey);
 /** Are its numbers all of one unit, and is it plain what commas are? CLV_E_FORMAT: where not, and what mends it. */
 clv_status clv__table_check_numbers(const clv__table_file *file, int column, const clv__table_survey *survey);
 
+/** Of a column that is not there: where names of columns are numbers, that the first line is no row; else "". */
+const char *clv__table_row_hint(const clv__table_file *file);
+
 typedef enum clv__table_role { CLV__ROLE_FEATURE, CLV__ROLE_TARGET, CLV__ROLE_TARGETS } clv__table_role;
 /** Does it hold words, or numbers? CLV_E_FORMAT: both, dates, or nothing, and what mends it. */
 clv_status clv__table_tell_kind(const clv__table_file *file, int column, const clv__table_survey *survey,

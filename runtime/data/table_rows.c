@@ -85,11 +85,14 @@ static clv_status no_columns(const clv__table_file *file, const clv__table_form 
         if (!used[c] && !is_known(form, name)) clv__nearest_offer(&nearest, name);
     }
     const char *meant = all->n > 1 ? "" : clv__nearest_text(&nearest);
-    const char *without = *meant || all->targets ? ""
-                          : all->n > 1           ? "; to do without them train again and leave them out "
-                                                   "(clv_table_config.ignore)"
-                                                 : "; to do without it train again and leave it out "
-                                                   "(clv_table_config.ignore)";
+    const char *row = clv__table_row_hint(file);
+    const char *without = *meant         ? ""
+                          : *row         ? row
+                          : all->targets ? ""
+                          : all->n > 1   ? "; to do without them train again and leave them out "
+                                           "(clv_table_config.ignore)"
+                                         : "; to do without it train again and leave it out "
+                                           "(clv_table_config.ignore)";
     CLV_FAIL(file->error, CLV_E_NOT_FOUND, "'%s' has no column%s %s, which the model was trained on%s%s",
              file->path, all->n > 1 ? "s" : "", all->names, meant, without);
 }

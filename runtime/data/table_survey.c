@@ -158,6 +158,15 @@ clv_status clv__table_tell_kind(const clv__table_file *file, int column, const c
     return CLV_OK;
 }
 
+const char *clv__table_row_hint(const clv__table_file *file) {
+    size_t numbers = 0;
+    for (size_t c = 0; c < file->csv.columns; c++)
+        numbers +=
+            clv__cell_read(clv__csv_field(&file->csv, -1, c), file->decimal_comma).kind == CLV__CELL_NUMBER;
+    return 2 * numbers >= file->csv.columns ? "; the first line looks like a row, and is to name the columns"
+                                            : "";
+}
+
 /** Of new rows: what the model knows as numbers must be numbers. */
 static clv_status check_known(const clv__table_file *file, const clv__table_column *column) {
     const clv__table_survey *s = &column->survey;

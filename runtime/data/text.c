@@ -2,6 +2,7 @@
 // A dataset from a text: stretches of it, and for each token the one that follows.
 #include <inttypes.h>
 #include <stdlib.h>
+#include <stdio.h>
 #include <string.h>
 
 #include "base/memory.h"
@@ -48,12 +49,19 @@ static clv_status check_config(clv__error *error, const clv_text_config *config)
 static clv_status cut(clv__error *error, const clv_text_config *config, stretches *own, size_t n) {
     const int64_t begin = (int64_t)(config->begin * (double)n), end = (int64_t)(config->end * (double)n);
     const int64_t length = end - begin, context = config->context;
+    const bool part = config->begin > 0 || config->end < 1;
+    char taken[96] = "";
+    if (part)
+        snprintf(taken, sizeof taken,
+                 ", %" PRId64 " of them in the part from %" PRId64 " %% to %" PRId64 " %% that is taken",
+                 length, (int64_t)(100 * config->begin + 0.5), (int64_t)(100 * config->end + 0.5));
     if (length < context + 1)
-        CLV_FAIL(
-            error, CLV_E_VALUE,
-            "the text has %zu token%s, and %" PRId64 " of them from %g to %g of it; a sample takes %" PRId64
-            " and the one that follows: take a longer text, or a shorter context (clv_text_config.context)",
-            n, n == 1 ? "" : "s", length, config->begin, config->end, context);
+        CLV_FAIL(error, CLV_E_VALUE,
+                 "the text has %zu token%s%s; a sample takes %" PRId64
+                 " and the one that follows: take a longer text%s, or a shorter context "
+                 "(clv_text_config.context)",
+                 n, n == 1 ? "" : "s", taken, context,
+                 part ? " or another part of it (clv_text_config.begin)" : "");
     memmove(own->tokens, own->tokens + begin, (size_t)length * sizeof *own->tokens);
     const int64_t count = (length - 1 - context) / config->stride + 1;
     own->common.count = config->limit && config->limit < count ? config->limit : count;

@@ -226,11 +226,13 @@ static clv_status same_period(const clv_archive *archive, const clv_train_config
                               const char *key, clv_runtime *runtime) {
     clv__error *error = clv__runtime_error_of(runtime);
     const int64_t now = config->schedule.period;
-    int64_t then;
+    int64_t then, done;
     if (!follows) return same_whole(archive, config->resume, key, now, error);
     CLV_TRY(clv__archive_get_int(archive, key, &then));
+    CLV_TRY(
+        clv__archive_get_int(archive, config->schedule.per_step ? "position.step" : "position.epoch", &done));
     const char *unit = config->schedule.per_step ? "steps" : "epochs";
-    if (then != now)
+    if (then != now && done <= now) // where not, more are done than are asked for, and that is refused
         clv__log(runtime, CLV_LOG_WARNING,
                  "'%s' was written with the schedule %s over %" PRId64 " %s; from here on it is over %" PRId64
                  ", as long as this training",

@@ -33,6 +33,11 @@ grep -q 'price:' out && fail "metrics that nobody asked for: $(cat out)"
 
 # Prices in hundreds of thousands are learnt as any numbers, by the mean and deviation of those that are trained on, and told in their units.
 "$helper" fields 200 dear.npz dear
+works "$cleave" train arrays dear.npz --target kind --model linear --device "$device" --steps 1
+grep -q "^inputs of very unlike sizes: 'price' goes up to [0-9.e+]*, .* to [0-9.]*, and inputs of arrays are not standardized: .*, or name the inputs with --inputs$" err ||
+    fail "an input of hundreds of thousands is not told: $(cat err)"
+works "$cleave" train arrays dear.npz --inputs a,b --target kind --model linear --device "$device" --steps 1
+! grep -q 'unlike sizes' err || fail "inputs of like sizes: $(cat err)"
 works "$cleave" train arrays dear.npz --inputs a,b --target price $how --epochs 40 --save dear.safetensors --json
 awk "BEGIN { exit !($(at metrics.mae) < 2000 && $(at metrics.mae) > 0 && $(at test_loss) < 0.01) }" || fail "prices: mae $(at metrics.mae), loss $(at test_loss)"
 same "better than the mean" "$(at baseline.no_better)" false
@@ -308,6 +313,13 @@ expect 2 '--standardize is of tables: `csv FILE`; numpy standardizes the inputs 
     "$cleave" train arrays d.npz --target price --standardize
 expect 2 'cnn takes one input, and there are 2' "$cleave" train arrays d.npz --inputs a,b --target price --model cnn --device "$device"
 expect 2 "'foo' is nothing to run on" "$cleave" run foo --output x.npz
+# The command that takes what is there.
+printf 'a,b\n1,2\n' >rows.csv && echo words >words.txt && : >one.JPG
+expect 2 "'rows.csv' is a file: \`cleave run csv rows.csv\` takes it" "$cleave" run rows.csv --weights w.safetensors
+expect 2 "'d.npz' is a file: \`cleave run arrays d.npz\` takes it" "$cleave" run d.npz --weights w.safetensors
+expect 2 "'one.JPG' is a file: \`cleave run images one.JPG\` takes it" "$cleave" run one.JPG d.npz --weights w.safetensors
+expect 2 "'words.txt' is a text: \`cleave generate --prompt TEXT\` goes on with one, and \`cleave eval text words.txt\` tests on it" "$cleave" run words.txt
+expect 2 "a text is nothing to run on: \`cleave generate --prompt TEXT\` goes on with one" "$cleave" run text words.txt --weights w.safetensors
 expect 2 'both say what to run on' "$cleave" run csv rows.csv --input x.npy --output x.csv
 expect 2 'how many there are, the weights tell' "$cleave" run csv rows.csv --classes 3 --output x.csv
 expect 2 "--metric: there is no metric 'mea'" "$cleave" train arrays d.npz --target price --metric price:mea

@@ -74,6 +74,15 @@ if command -v xmllint >/dev/null; then xmllint --noout check.xml || fail "JUnit'
 works check --case 'max_pool2d/differences/*' --dtype f32 --tap
 grep -q '^ok [0-9]* - max_pool2d/differences/.* # SKIP gradient not held against differences' out || fail "no skip in TAP: $(cat out)"
 
+# interrupted: what was found until then is counted
+mkfifo cases
+"$cleave" check --device "$device" --tap --no-record >cases 2>err &
+process=$!
+{ sed -n 40q; kill -INT $process; cat >/dev/null; } <cases
+wait $process
+same "the exit code of an interrupted check" $? 130
+grep -q '^cleave: check stopped after [0-9]* of [0-9]* cases: [1-9][0-9]* passed, 0 failed$' err || fail "an interrupted check does not count: $(cat err)"
+
 # what stands in the way: exit 3 where nothing could be found out, 2 for words that make no sense
 expect 2 "--tap and --json are both for stdout" check --tap --json
 expect 2 "--list runs nothing" check --list --tap

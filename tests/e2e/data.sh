@@ -235,9 +235,14 @@ expect 1 "'none.txt'" "$cleave" train text none.txt --device "$device"
 expect 1 "no column 'z'" "$cleave" train csv line.csv --target z --device "$device"
 expect 1 "column 'name' has 180 different words in 180 rows: it names rows, and says little of others; leave it out (--ignore), or have it all the same (--words)" \
     "$cleave" train csv line.csv --target y --device "$device"
-expect 1 'take a longer text, or a shorter context' "$cleave" train text text.txt --context 100000 --device "$device"
+expect 1 'take a longer text or another part of it (--validation), or a shorter context (--context)' "$cleave" train text text.txt --context 100000 --device "$device"
 printf hello >five.txt
-expect 1 'the text has 5 tokens, and 1 of them from 0.9 to 1 of it; a sample takes 128 and the one that follows' "$cleave" train text five.txt --device "$device"
+expect 1 'the text has 5 tokens, 1 of them in the part from 90 % to 100 % that is taken; a sample takes 128 and the one that follows: take a longer text or another part of it (--validation), or a shorter context (--context)' "$cleave" train text five.txt --device "$device"
+head -c 3 text.txt >tiny.txt
+expect 1 'the text has 3 tokens, 1 of them in the part from 90 % to 100 % that is taken; a sample takes' "$cleave" eval text tiny.txt --weights gpt.safetensors --device "$device"
+grep -q 'take a longer text or another part of it (--validation); the weights have a context of [0-9]*$' err && ! grep -q -- '--context' err || fail "a remedy of train: $(cat err)"
+works "$cleave" train text text.txt --context 8 --batch 1 --steps 1 --device "$device"
+grep -q 'tokens to learn from are few for gpt as large as it is by default: --width 48 --heads 4 --layers 2 --context 48 ' err || fail "a short text: $(cat err)"
 # more characters than can be learnt: told, and tested on some samples only; eval takes all
 LC_ALL=C awk 'BEGIN { for (k = 0; k < 2; k++) for (i = 0; i < 9000; i++) printf "%c%c%c", 228 + int(i / 4096), 128 + int(i / 64) % 64, 128 + i % 64 }' >many.txt
 many="--context 8 --width 8 --heads 1 --layers 1 --device $device"

@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 # The pages of docs/ do what they say: each block that begins with ```sh run is run, line by line, in a folder of its page's own with small
 # made-up data, and its Python too. Commands stand as in the page; so that they take seconds, what a reader leaves to defaults is made small here (see `cleave`).
-# docs/command-line.md is what the tool prints.
+# docs/command-line.md is what the tool prints; docs/pytorch.md has a module for each model, and cells as Cleave reads them.
 pages=$(cd "$(dirname "$0")/../../docs" && pwd)
 pictures=$(cd "$(dirname "$0")/../golden/images" && pwd)
 . "$(dirname "$0")/common.sh"
@@ -35,7 +35,7 @@ cleave() {
 # python3 WORDS... : the examples in Python, where there is what they need.
 python_with torch,PIL
 [ -n "$python" ] || in_part "there is no python3 with torch and PIL: the examples of docs/pytorch.md"
-python3() { [ -z "$python" ] || "$python" "$@"; }
+python3() { [ -z "$python" ] || command "$python" "$@"; }
 
 # data : what the pages speak of.
 data() {
@@ -88,6 +88,45 @@ for page in "$pages"/*.md; do
     bash -n script 2>err || fail "$(basename "$page"): $(cat err)"
 done
 [ -n "${scripts_seen:-}" ] || fail "no script in a block of \`\`\`bash"
+
+# modules_of_all : models.py of docs/pytorch.md has a module for each model, and those that no command of the page trains tell what Cleave does.
+modules_of_all() {
+    export PYTHONPATH= # transformers comes with the package safetensors
+    "$tool" models --json >models.json && python3 -c '
+import json, torchvision, transformers
+from models import MODELS
+names = [model["name"] for model in json.load(open("models.json"))["models"]]
+lacks = [name for name in names if name not in MODELS and not any(hasattr(of, name) for of in (torchvision.models, torchvision.models.segmentation))]
+assert names and not lacks, lacks' || fail "models.py of docs/pytorch.md lacks a model"
+    for model in gpt2 llama lstm_lm; do
+        cleave train text book.txt --model $model --width 24 --heads 2 --layers 2 --save $model.safetensors --quiet >/dev/null 2>&1 &&
+            cleave generate --weights $model.safetensors --prompt In --length 6 --temperature 0 --quiet >told.txt &&
+            python3 text.py $model.safetensors In 6 told.txt >out 2>&1 || fail "PyTorch tells another text by $model: $(tail -n 1 out)"
+    done
+    python3 -c 'import torch, numpy; numpy.save("four.npy", torch.rand(4, 3, 32, 32).numpy()), numpy.save("of.npy", numpy.arange(4))'
+    for model in resnet20 squeezenet1_1; do
+        cleave train --images four.npy --labels of.npy --model $model --classes 4 --steps 1 --save $model.safetensors --quiet >/dev/null 2>&1 &&
+            cleave run --input four.npy --weights $model.safetensors --output told.npy >out 2>&1 && python3 -c '
+import sys, numpy, torch
+from models import load
+y = load(sys.argv[1])[0](torch.tensor(numpy.load("four.npy"))).detach().numpy()
+assert abs(y - numpy.load("told.npy")).max() <= 1e-4 * max(1, abs(y).max())' $model.safetensors 2>out || fail "PyTorch tells another thing by $model: $(tail -n 1 out)"
+    done
+}
+
+# cells_of_all : table.py takes as missing what Cleave does.
+cells_of_all() {
+    printf 'area,town,price\n80,Ulm,100\nNone,null,300\n60,Bonn,200\n#N/A N/A,-nan,100\n70,n/a,100\n,NA,50\n' >holes.csv
+    cut -d, -f1,2 holes.csv >holes_to_run.csv
+    cleave train csv holes.csv --target price --missing mean --validation 0 --save holes.safetensors --quiet >/dev/null 2>&1 &&
+        cleave run csv holes_to_run.csv --weights holes.safetensors --output told.csv >out 2>&1 &&
+        python3 table.py holes.safetensors holes_to_run.csv told.csv >out 2>&1 || fail "PyTorch tells other prices where cells are missing: $(tail -n 1 out)"
+}
+if [ -n "$python" ]; then
+    cd "$scratch/pytorch" && cells_of_all
+    if "$python" -c 'import torchvision, transformers' 2>/dev/null; then modules_of_all; else in_part "there is no torchvision or transformers: modules of docs/pytorch.md"; fi
+    cd "$scratch" || exit 1
+fi
 
 "$tool" --markdown >page || fail "--markdown fails"
 cmp -s page "$pages/command-line.md" || fail "docs/command-line.md is old; make it anew: build/dev/cleave --markdown >docs/command-line.md"

@@ -37,6 +37,17 @@ works "$helper" last "$cleave" train $arrays --weights w.safetensors --except fc
 [ "$frozen" -lt "$(at memory.0.peak_bytes)" ] || fail "freezing saves nothing: $frozen, $(at memory.0.peak_bytes)"
 [ "$(at memory.0.categories.optimizer)" -ge 400000 ] || fail "all parameters have state without --freeze"
 
+# weights that do not fit: a sentence alone, before what the training is
+refused() { # shellcheck disable=SC2086
+    expect 1 "$1" "$cleave" train $arrays --weights w.safetensors --device "$device" ${2:+--except "$2"}
+    same "what is said before '$1'" "$(grep -c . err)" 1
+}
+refused "'w.safetensors' is of a model with 10 classes, this one has 5" ''
+refused "neither the model nor 'w.safetensors' has such a tensor" 'head.*'
+# shellcheck disable=SC2086
+works "$cleave" train $arrays --weights w.safetensors --except 'fc2.*' --steps 1 --device "$device"
+same "what is said of the training" "$(grep -c "^  model .*; begins with w.safetensors" err)" 1
+
 # the dry run says so
 works "$cleave" plan mlp --samples numbers --classes 5 --batch 20 --train --optimizer momentum --freeze fc1 --device "$device" --json
 same "planned" "$(at devices.0.predicted_peak_bytes)" "$frozen"

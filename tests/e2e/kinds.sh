@@ -134,7 +134,13 @@ done
 case $have in *images) same "pairs" $pairs 52 ;; esac
 expect 1 "'houses.csv' is no picture, nor a folder of them: \`cleave train csv houses.csv\` takes it" "$cleave" train images houses.csv
 expect 1 "'houses.csv' is no picture: \`cleave run csv houses.csv\` takes it" "$cleave" run images houses.csv --weights named.st
-mkdir -p shapes/val && expect 1 "cannot read the folder 'shapes/vla': No such file or directory; did you mean 'shapes/val'?" \
+# The folder a folder is in; an ending that two files have does not make them alike.
+mkdir -p shapes/val && : >shapes/more.npz
+expect 1 "cannot read the folder 'shaeps/val': No such file or directory; did you mean 'shapes/val'?" "$cleave" train images shaeps/val --device "$device"
+expect 1 "'shapes/moer.npz': No such file or directory; did you mean 'shapes/more.npz'?" "$cleave" train arrays shapes/moer.npz --target y --device "$device"
+expect 1 "'shapes/nope.npz': No such file or directory" "$cleave" train arrays shapes/nope.npz --target y --device "$device"
+! grep -q 'did you mean' err || fail "a guess too far away: $(cat err)"
+expect 1 "cannot read the folder 'shapes/vla': No such file or directory; did you mean 'shapes/val'?" \
     "$cleave" train images f --val shapes/vla --device host
 expect 2 "which arrays are to be learnt?" "$cleave" eval arrays d.npz --weights named.st --device host
 finish

@@ -267,15 +267,15 @@ grep -q . err && fail "pictures of all formats: $(cat err)"
 
 # Broken ones.
 head -c 500 f/one/color.jpg >f/one/a.jpg
-cp f/two/tiny.png f/one/no.txt
+cp f/two/tiny.png f/one/no.txt && : >f/one/.DS_Store && : >f/.DS_Store # whose names come first, and which nobody misses
 mkfifo f/two/pipe.png
 expect 0 "2 pictures are broken and passed over; the first: 'f/one/a.jpg' is a broken JPEG: it is cut off" \
     "$cleave" train images f --model mlp --image-size 12 --device "$device" --steps 2 --json
 same "broken pictures" "$(at broken_pictures)" 2
-grep -qF "'f': passed over: 1 file with an ending that is no picture's; the first: 'one/no.txt' (--strict refuses such)" err ||
+grep -qF "'f': passed over: 1 file with an ending that is no picture's, 2 hidden names; the first: 'one/no.txt' (--strict refuses such)" err ||
     fail "what is passed over is not told: $(cat err)"
 expect 1 "the first: 'one/no.txt'" "$cleave" train images f $small --strict
-rm f/one/no.txt
+rm f/one/no.txt f/one/.DS_Store f/.DS_Store
 expect 1 "'f/one/a.jpg' is a broken JPEG: it is cut off" "$cleave" train images f $small --strict
 rm f/one/a.jpg
 expect 1 "cannot read 'f/two/pipe.png': it is a device or pipe" "$cleave" train images f $small --strict

@@ -23,8 +23,16 @@ works "$cleave" plan cnn --batch 64 --train --device "$device" --samples numbers
 same "conv1 of numbers" "$(at layers.0.name)" conv1
 same "what two slots of bytes save" $(($(at devices.0.categories.io) - io)) $((2 * 64 * 784 * 3))
 [ "$(at devices.0.predicted_peak_bytes)" -gt "$peak" ] || fail "bytes save nothing"
-works "$cleave" plan cnn --batch 64 --train --device "$device" --json
 
+# a file of weights: the command that plans its model; what is too large is told without quotes that are no name's
+"$helper" images 4 x.npy && "$helper" labels 4 y.npy || fail "no data"
+works "$cleave" train --images x.npy --labels y.npy --model mlp --classes 12 --steps 1 --device host --save w.safetensors --quiet
+expect 2 "'w.safetensors' is a file, and a model's name is wanted: \`cleave plan mlp --classes 12 --input-size 1x28x28\` plans what it holds weights of" "$cleave" plan w.safetensors
+works "$cleave" plan mlp --classes 12 --input-size 1x28x28 --device "$device"
+works "$cleave" plan cnn --train --batch 8 --device host --budget host=20MiB
+grep -q '^this one does not fit: the plan wants ' out || fail "a plan that does not fit: $(tail -n 1 out)"
+
+works "$cleave" plan cnn --batch 64 --train --device "$device" --json
 # what is done together is told, and can be done apart (the host device does all apart)
 train=$(at devices.0.predicted_peak_bytes)
 together=$(at launches)

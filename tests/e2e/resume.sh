@@ -95,6 +95,10 @@ works train --epochs 4 --resume c --log longer.log
 grep -qF "'c' was written with the schedule cosine over 16 steps; from here on it is over 32, as long as this training" err ||
     fail "no word on the longer schedule: $(cat err)"
 same 'steps of the longer training' "$(grep -c '"step":' longer.log)" 16
+expect 1 "checkpoint 'c' stands after step 16, but only 8 steps are asked for" train --epochs 1 --resume c
+same "what is said of a training that has ended" "$(grep -c . err)" 1
+expect 1 "'nosuch.ckpt'" train --epochs 4 --resume nosuch.ckpt
+same "what is said where nothing can be gone on from" "$(grep -c . err)" 1
 works train --epochs 2 --resume c # its end: nothing to do, and nothing to say of schedules
 grep -q 'was written with' err && fail "a schedule that is the same was told: $(cat err)"
 options=$usual

@@ -63,6 +63,23 @@ printf 'rooms,town\n3,Ulm\n' >less.csv
 expect 1 "'less.csv' has no column 'area', which the model was trained on; to do without it train again and leave it out (--ignore)" \
     "$cleave" run csv less.csv --weights w.safetensors --output o.csv --device "$device"
 expect 1 "'houses.csv' has no column 'cost', it has 'area', 'rooms', 'town', 'price', 'rent'" "$cleave" train csv houses.csv --target cost --device "$device"
+# Numbers with a unit are no words, few or many, as an input and as a target; words that only begin with numbers are.
+awk 'BEGIN { print "area,street,price"; for (i = 0; i < 60; i++) print 40 + i " m²," i % 3 " Long Street " i % 4 "," 100 * i " EUR" }' >units.csv
+head -n 20 units.csv >few.csv
+for table in units few; do
+    expect 1 "'$table.csv': '40 m²' in column 'area' is a number with the unit 'm²', as all of the column are: write the number alone, or have them as words (--words)" \
+        "$cleave" train csv $table.csv --target street --device "$device"
+    expect 1 "'0 EUR' in column 'price' is a number with the unit 'EUR', as all of the column are: write the number alone, or have them as classes (--classes N)" \
+        "$cleave" train csv $table.csv --target price --ignore area --device "$device"
+done
+works "$cleave" train csv few.csv --target street --words area,price --validation 0 --steps 1 --device "$device"
+# A table without names of columns: what is learnt, and what weights know, is not there.
+tail -n +6 houses.csv >nohead.csv
+expect 1 "'nohead.csv' has no column 'cost', it has '68', '5', 'Ulm', '211000', '209'; the first line looks like a row, and is to name the columns" \
+    "$cleave" train csv nohead.csv --target cost --device "$device"
+for command in 'eval csv nohead.csv' 'run csv nohead.csv --output o.csv'; do
+    expect 1 ", which the model was trained on; the first line looks like a row, and is to name the columns" "$cleave" $command --weights w.safetensors --device "$device"
+done
 head -n 2 houses.csv >one.csv
 expect 1 "of 1 rows none lies from 0 to 0.9 of the whole; give more rows, or another part (--validation)" "$cleave" train csv one.csv --target price --device "$device"
 # A column that counts the rows, in their order or not, is told before the training; numbers that come twice are none.
@@ -77,6 +94,11 @@ works "$cleave" eval csv houses.csv --target price --weights w.safetensors --dev
 # How many rows were tested, and what data are counted in.
 # The first batch, for which kernels are compiled, is not in the rate: with one batch alone there is none.
 grep -q '^tested on 6 rows$' out || fail "eval does not tell its rows: $(cat out)"
+part="that is the last tenth of 'houses.csv', which \`train\` tests on too; of data that were not trained on --validation 1 takes all"
+grep -qF "$part" err || fail "eval does not tell that these are a part: $(cat err)"
+works "$cleave" eval csv houses.csv --validation 1 --weights w.safetensors --device "$device"
+grep -q '^tested on 60 rows$' out && ! grep -q 'the last tenth' err || fail "all rows, and eval tells: $(cat out err)"
+works "$cleave" eval csv houses.csv --target price --weights w.safetensors --device "$device"
 # What always the mean gets stands beside what the model got: of the rows tested, in their units.
 # mean_of COLUMN N NAME : its mae and rmse over the last N rows, as eval tells them.
 mean_of() {
@@ -143,6 +165,11 @@ expect 2 "--monitor: mae is of one target, and there are several: name one, as p
     --target price,rent $how --metric mae --monitor mae --patience 2
 # as the predictions have it
 works "$cleave" run csv houses.csv --weights two.safetensors --output told.csv --device "$device"
+# --quiet: nothing but what was asked for.
+works "$cleave" run csv houses.csv --weights two.safetensors --output quiet.csv --device "$device" --quiet
+[ ! -s out ] && [ ! -s err ] && cmp -s told.csv quiet.csv || fail "run --quiet says: $(cat out err)"
+works "$cleave" eval csv houses.csv --weights two.safetensors --device "$device" --quiet
+grep -q '^test loss' out && ! grep -q '^memory on' out && [ ! -s err ] || fail "eval --quiet says: $(cat out err)"
 paste -d, houses.csv told.csv | awk -F, -v want="$price" 'NR > 55 { d = $4 - $6; s += d < 0 ? -d : d } END { d = s / 6 / want - 1; exit !(d < 1e-3 && d > -1e-3) }' ||
     fail "mae of price is $price, and predictions have another"
 works "$cleave" train csv houses.csv --target price,rent $how --epochs 3 --monitor rent:mae --patience 2

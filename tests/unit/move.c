@@ -198,7 +198,7 @@ static void test_refusals_move_nothing(void **state) {
                         "nothing that the session keeps matches 'fc3'; did you mean 'fc1'?");
     clv_device_set_budget(null_device, 2 * PARAMETERS - 1);
     assert_status(clv_session_move(session, NULL, null_device), CLV_E_BUDGET, runtime);
-    assert_holds(clv_runtime_error(runtime), "'what is moved' wants 208 B (208 bytes) on null:0");
+    assert_holds(clv_runtime_error(runtime), "what is moved wants 208 B (208 bytes) on null:0");
     assert_int_equal(held(null_device), 0);
     assert_int_equal(held(host), before);
     clv_device_set_budget(null_device, 2 * PARAMETERS);

@@ -158,9 +158,10 @@ json_t *cli_device_json(const clv_device_info *info);
 json_t *cli_memory_json(const clv_device *device, uint64_t predicted);
 void cli_memory_table(FILE *out, const clv_device *device, uint64_t predicted);
 
-/** A line that is drawn over on a terminal, and not at all elsewhere. */
+/** A line that is drawn over on a terminal, and elsewhere one a minute. */
 typedef struct cli_progress {
     screen_area area;
+    bool lines; // not drawn over: stderr is no terminal
     double last;
     pthread_mutex_t lock; // programs are built, and kernels compiled, on several threads
 } cli_progress;

@@ -211,7 +211,7 @@ void cli_memory_table(FILE *out, const clv_device *device, uint64_t predicted) {
 // ---- the line on a terminal -------------------------------------------------------------------------------
 
 void cli_progress_init(cli_progress *progress, bool quiet) {
-    *progress = (cli_progress){0};
+    *progress = (cli_progress){.last = cli_seconds(), .lines = !quiet && !screen_is_terminal(stderr)};
     pthread_mutex_init(&progress->lock, NULL);
     screen_area_init(&progress->area, stderr, !quiet && screen_is_terminal(stderr));
 }
@@ -219,14 +219,16 @@ void cli_progress_init(cli_progress *progress, bool quiet) {
 void cli_progress_draw(cli_progress *progress, const char *label, double done, double total,
                        const char *text) {
     enum { SHORT_BAR = 6, LONG_BAR = 30, FIRST_FIELD = 99, BAR = 96 }; // fields count down by two
-    double now = cli_seconds();
-    if (!progress->area.terminal) return;
+    const double now = cli_seconds(), every = progress->lines ? 60 : done < total ? 0.1 : 0;
+    if (!progress->area.terminal && !progress->lines) return;
     pthread_mutex_lock(&progress->lock);
-    if (done < total && now - progress->last < 0.1) {
+    const bool soon = now - progress->last < every;
+    if (!soon) progress->last = now;
+    if (!soon && progress->lines) fprintf(stderr, "%s %s\n", label, text);
+    if (soon || progress->lines) {
         pthread_mutex_unlock(&progress->lock);
         return;
     }
-    progress->last = now;
     screen_line line = {.colour = progress->area.colour};
     screen_line_add(&line, SCREEN_KEEP, NULL, "%s ", label);
     screen_line_bar(&line, BAR, "\033[32m", SHORT_BAR, LONG_BAR, total > 0 ? done / total : 0);

@@ -22,6 +22,7 @@ static const struct {
     {"clv_gpt_weights_save writes such", "`cleave train text FILE --save` writes such"},
     {"(CLV_VOCABULARY_BYTES)", "(--vocabulary bytes)"},
     {"(clv_text_config.context)", "(--context)"},
+    {"(clv_text_config.begin)", "(--validation)"},
     {"`folder` of clv_dataset_fashion_mnist", "--data DIR"},
     {"(`ignore` of clv_table_rows_read)", "(--ignore)"},
     {"(clv_table_config.ignore)", "(--ignore)"},

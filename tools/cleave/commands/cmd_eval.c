@@ -36,6 +36,17 @@ static double rate_of(const eval_job *job) {
     return n >= job->first && job->last > job->since ? (double)n / (job->last - job->since) : (double)NAN;
 }
 
+/** Of another table, or text, than the one learnt all is to be tested on. */
+static void tell_part(const cli_args *args) {
+    const bool parted = cli_data_is(args, "csv") || cli_data_is(args, "arrays") || cli_data_is(args, "text");
+    if (parted && !args->given.validation && !args->quiet)
+        screen_say(
+            stderr,
+            "that is the last tenth of '%s', which `train` tests on too; of data that were not trained on "
+            "--validation 1 takes all",
+            args->words[1]);
+}
+
 static int report(const eval_job *job, const clv_model *model, clv_predictor *predictor,
                   const clv_metrics *metrics) {
     const cli_session *session = job->session;
@@ -73,8 +84,9 @@ static int report(const eval_job *job, const clv_model *model, clv_predictor *pr
     printf("tested on %lld %s", (long long)(metrics->count * unit.each), unit.name);
     if (!isnan(rate)) printf(", %.0f %s/s", rate * (double)unit.each, unit.name);
     putchar('\n');
+    tell_part(session->args);
     cli_shares_print(job->placement, clv_predictor_info_get(predictor).shares);
-    cli_plan_memory_tables(stdout, plan);
+    if (!session->args->quiet) cli_plan_memory_tables(stdout, plan);
     cli_profile_print(stdout, &job->profile);
     return cli_finish_output();
 }

@@ -421,6 +421,32 @@ static bool read_size(const char *text, clv_shape *out) {
     return true;
 }
 
+/** Is it a file of weights in the place of the model? Prints which command plans that, and returns
+ *  EXIT_USAGE, if so. */
+static int check_weights(const cli_args *args) {
+    clv_runtime *runtime = NULL;
+    clv_weights_info *told = NULL;
+    const clv_runtime_config config = {.no_opencl = true, .visible_devices = "", .partition = ""};
+    const char *path = args->n_words ? args->words[0] : NULL;
+    char size[80] = "", classes[40] = "";
+    int code = EXIT_DONE;
+    if (!path || clv_model_find(path) || clv_runtime_create(&config, &runtime) != CLV_OK) return EXIT_DONE;
+    if (clv_weights_info_read(runtime, path, &told) == CLV_OK && told->model && clv_model_find(told->model)) {
+        const int64_t *input = told->input;
+        if (told->classes) snprintf(classes, sizeof classes, " --classes %" PRId64, told->classes);
+        if (input[2] && !input[3])
+            snprintf(size, sizeof size, " --input-size %" PRId64 "x%" PRId64 "x%" PRId64, input[0], input[1],
+                     input[2]);
+        code = cli_fail(EXIT_USAGE,
+                        "'%s' is a file, and a model's name is wanted: `cleave plan %s%s%s` plans %s", path,
+                        told->model, *size ? classes : "", size,
+                        *size ? "what it holds weights of" : "that model, as large as it is by default");
+    }
+    clv_free(told);
+    clv_runtime_destroy(runtime);
+    return code;
+}
+
 /** A file may fix its first dimension, as exporters do; it is a batch all the same. */
 static void tell_batch(const cli_args *args, const clv_onnx *onnx, int64_t batch) {
     const int64_t own = clv_onnx_info_get(onnx).batch;
@@ -472,6 +498,7 @@ int cmd_plan(const cli_args *args) {
     int code = cli_load_own(args);
     if (code == EXIT_DONE) code = cli_load_onnx(&named);
     if (code != EXIT_DONE) return code;
+    if ((code = check_weights(args)) != EXIT_DONE) return code;
     const clv_model *model = cli_model(args->n_words ? args->words[0] : NULL);
     if (!model) return EXIT_USAGE;
     for (int i = 0; i < OPTIONS && !args->train; i++)

@@ -248,6 +248,10 @@ static int report(const run_job *job, clv_predictor *predictor) {
             "predictions",
             job->told ? cli_predictions_json(job->told, job->told_bytes, job->record) : json_null()));
     char text[96];
+    if (args->quiet) {
+        cli_profile_print(stdout, &job->profile);
+        return cli_finish_output();
+    }
     if (job->record)
         printf("predictions of %lld row%s are in %s\n", (long long)job->n, job->n == 1 ? "" : "s",
                args->output);
@@ -399,12 +403,18 @@ static int run(run_job *job) {
 static int check_kind(const cli_args *args) {
     const bool named = cli_data_is(args, "csv") || cli_data_is(args, "arrays"),
                pictures = cli_data_is(args, "images");
-    if (args->n_words && !named && !pictures)
+    if (args->n_words && cli_data_is(args, "text"))
         return cli_fail(
             EXIT_USAGE,
-            "'%s' is nothing to run on; there are images FILE, csv FILE, arrays FILE, and --input "
-            "FILE",
-            args->words[0]);
+            "a text is nothing to run on: `cleave generate --prompt TEXT` goes on with one, and `cleave "
+            "eval text FILE` tests on it");
+    if (args->n_words && !named && !pictures)
+        return cli_check_word(args) != EXIT_DONE
+                   ? EXIT_USAGE
+                   : cli_fail(EXIT_USAGE,
+                              "'%s' is nothing to run on; there are images FILE, csv FILE, arrays FILE, and "
+                              "--input FILE",
+                              args->words[0]);
     if (named && args->n_more)
         return cli_fail(EXIT_USAGE, "'%s' is one word too many; see 'cleave run --help'", args->more[0]);
     return cli_check_data(args);

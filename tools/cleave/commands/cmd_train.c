@@ -21,14 +21,55 @@ typedef struct train_job {
     double began;   // and to where the training is planned
     const volatile int *interrupt;
     cli_ranks *ranks;
+    clv_trainer *trainer;
+    bool told; // what it is
     int64_t epoch;
     cli_epochs seen;
     json_t *epochs; // shares of the replicas in each, for the result
 } train_job;
 
+/** What is to save memory may take more of it: then that is told. */
+static void tell_without(const train_job *job, clv_trainer *trainer) {
+    clv_train_config config = *job->config;
+    if (job->session->args->quiet || (config.precision == CLV_PRECISION_F32 && config.micro_batches <= 1))
+        return;
+    const clv_place_choice *choice = clv_trainer_info_get(trainer).place;
+    config.precision = CLV_PRECISION_F32;
+    config.micro_batches = 1;
+    config.placement.shares = clv_trainer_info_get(trainer).shares;
+    clv_plan_config how = {.device = config.device,
+                           .place = choice                        ? choice->place
+                                    : config.placement.n_replicas ? NULL // the graph says it
+                                                                  : config.placement.place,
+                           .variants = config.variants,
+                           .no_fuse = config.no_fuse,
+                           .recompute = config.recompute};
+    clv_graph *graph = NULL;
+    clv_plan *plain = NULL;
+    clv_status status = clv_pass_graph(job->session->runtime, &config, CLV_PASS_TRAIN, config.batch, &graph);
+    if (status == CLV_OK) status = clv_plan_create(graph, &how, &plain);
+    if (status == CLV_OK)
+        cli_without_print(stderr, job->session->args, clv_trainer_info_get(trainer).plan, plain, true);
+    clv_plan_destroy(plain);
+    clv_graph_destroy(graph);
+}
+
+/** What the training is. Where it begins with a file, that comes after the first step: what does not fit is
+ *  refused first. */
+static void tell_head(train_job *job) {
+    if (job->told) return;
+    job->told = true;
+    cli_progress_clear(&job->session->progress);
+    cli_tell_training(job->session->args, job->config, job->trainer);
+    cli_print_place(job->session->args, clv_trainer_info_get(job->trainer).place);
+    cli_tell_idle(job->session, clv_trainer_info_get(job->trainer).plan);
+    tell_without(job, job->trainer);
+}
+
 /** The first step of this process is done; one that goes on says where. */
 static void tell_first(train_job *job, const clv_train_step *step) {
     job->startup = cli_seconds();
+    tell_head(job);
     if (!job->config->resume || job->session->args->quiet) return;
     cli_progress_clear(&job->session->progress);
     fprintf(stderr, "goes on after step %lld of %lld\n", (long long)step->step - 1, (long long)step->steps);
@@ -243,7 +284,7 @@ static void print_result(const train_job *job, const clv_trainer *trainer, bool 
                    result.skipped_steps == 1 ? " was" : "s were");
     print_activity(trainer);
     cli_recomputed_print(stdout, job->session->args, clv_trainer_info_get(trainer).plan);
-    for (int i = 0; i < clv_trainer_info_get(trainer).n_devices; i++) {
+    for (int i = 0; i < clv_trainer_info_get(trainer).n_devices && !job->session->args->quiet; i++) {
         clv_device *device = clv_trainer_info_get(trainer).devices[i];
         cli_memory_table(stdout, device,
                          clv_trainer_device_info_get(trainer, device).memory.predicted_peak_bytes);
@@ -331,44 +372,17 @@ static clv_device *device_of(const void *trainer, int index) {
     return index < info.n_devices ? info.devices[index] : NULL;
 }
 
-/** What is to save memory may take more of it: then that is told. */
-static void tell_without(const train_job *job, clv_trainer *trainer) {
-    clv_train_config config = *job->config;
-    if (job->session->args->quiet || (config.precision == CLV_PRECISION_F32 && config.micro_batches <= 1))
-        return;
-    const clv_place_choice *choice = clv_trainer_info_get(trainer).place;
-    config.precision = CLV_PRECISION_F32;
-    config.micro_batches = 1;
-    config.placement.shares = clv_trainer_info_get(trainer).shares;
-    clv_plan_config how = {.device = config.device,
-                           .place = choice                        ? choice->place
-                                    : config.placement.n_replicas ? NULL // the graph says it
-                                                                  : config.placement.place,
-                           .variants = config.variants,
-                           .no_fuse = config.no_fuse,
-                           .recompute = config.recompute};
-    clv_graph *graph = NULL;
-    clv_plan *plain = NULL;
-    clv_status status = clv_pass_graph(job->session->runtime, &config, CLV_PASS_TRAIN, config.batch, &graph);
-    if (status == CLV_OK) status = clv_plan_create(graph, &how, &plain);
-    if (status == CLV_OK)
-        cli_without_print(stderr, job->session->args, clv_trainer_info_get(trainer).plan, plain, true);
-    clv_plan_destroy(plain);
-    clv_graph_destroy(graph);
-}
-
 /** The trainer is made: train, and tell how it went. */
 static int run(train_job *job, clv_trainer *trainer) {
     int code = cli_profile_begin(job->session, clv_trainer_info_get(trainer).session, device_of, trainer,
                                  &job->profile);
     if (code != EXIT_DONE) return code;
-    cli_tell_training(job->session->args, job->config, trainer);
-    cli_print_place(job->session->args, clv_trainer_info_get(trainer).place);
-    cli_tell_idle(job->session, clv_trainer_info_get(trainer).plan);
-    tell_without(job, trainer);
+    job->trainer = trainer;
+    if (!(job->config->weights || job->config->resume) || job->session->args->watch) tell_head(job);
     clv_status status = watch_begin(&job->watch, job->session, job->config, trainer);
     job->ranks->begun = status == CLV_OK;
     if (status == CLV_OK) status = clv_trainer_run(trainer);
+    if (status == CLV_OK) tell_head(job);
     cli_nothing_done(false);
     end_watch(job, status);
     return finish(job, trainer, status);
@@ -396,6 +410,7 @@ static int train_weighted(cli_session *session, const clv_model *model, cli_sour
     cli_tell_few_rows(args, source->train);
     cli_tell_ids(args, source->train);
     cli_tell_few_pictures(args, source->train);
+    cli_tell_unlike(source);
     clv_model sized;
     code = cli_check_tested(args, source->test != NULL);
     if (code == EXIT_DONE) code = cli_model_of_source(session->runtime, source, &sized);

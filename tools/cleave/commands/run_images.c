@@ -188,7 +188,7 @@ static int report(images_job *job, clv_predictor *predictor) {
     int code = args->output ? write_csv(job) : EXIT_DONE;
     if (code != EXIT_DONE) return code;
     if (args->json) return cli_print_json(result_json(job, predictor));
-    if (args->output && !cli_is_stdout(args->output))
+    if (args->output && !args->quiet && !cli_is_stdout(args->output))
         printf("what is told of %lld picture%s is in %s\n", (long long)job->n, job->n == 1 ? "" : "s",
                args->output);
     if (!args->output) print_table(job);

@@ -51,6 +51,55 @@ static void take(cli_source *source) {
     clv_archive_destroy(archive);
 }
 
+/** How far the numbers of an input go, of a column of [N,D] or of all of another shape. */
+typedef struct reach {
+    double most;
+    char what[128];
+} reach;
+
+static double most_of(const float *values, int64_t n, int64_t step) {
+    double most = 0;
+    for (int64_t i = 0; i < n; i++) most = fmax(most, fabs((double)values[i * step]));
+    return most;
+}
+
+/** The nearest and the farthest of an input's columns; what is 0 throughout has no size. */
+static void see_input(const clv_array *array, const char *name, int64_t rows, reach *low, reach *high) {
+    const bool flat = array->shape.rank == 2 && array->shape.dims[1] > 1;
+    const int64_t columns = flat ? array->shape.dims[1] : 1,
+                  n = flat ? rows : rows * clv_shape_numel(&array->shape) / array->shape.dims[0];
+    for (int64_t c = 0; c < columns; c++) {
+        const double most = most_of((const float *)array->data + c, n, columns);
+        reach one = {.most = most};
+        if (flat)
+            snprintf(one.what, sizeof one.what, "column %lld of '%s'", (long long)c, name);
+        else
+            snprintf(one.what, sizeof one.what, "'%s'", name);
+        if (most > 0 && most < low->most) *low = one;
+        if (most > high->most && isfinite(most)) *high = one;
+    }
+}
+
+void cli_tell_unlike(const cli_source *source) {
+    enum { UNLIKE = 1000 }; // times as far
+    const cli_fields *fields = &source->fields;
+    reach low = {.most = INFINITY}, high = {.most = 0};
+    if (source->args->quiet || !source->archive || !source->train || source->model->build_all ||
+        source->model->dtype == CLV_DTYPE_I32)
+        return;
+    for (int i = 0; i < fields->n_inputs; i++) {
+        const clv_array *array = clv_archive_find(source->archive, fields->name[i]);
+        if (array && array->type == CLV_DTYPE_F32)
+            see_input(array, fields->name[i], clv_dataset_info_get(source->train).count, &low, &high);
+    }
+    if (high.most < UNLIKE * low.most) return;
+    fprintf(stderr,
+            "inputs of very unlike sizes: %s goes up to %.4g, %s to %.4g, and inputs of arrays are not "
+            "standardized: let numpy do it, x = (x - mean) / std of each column%s\n",
+            high.what, high.most, low.what, low.most,
+            source->args->inputs ? "" : ", or name the inputs with --inputs");
+}
+
 bool cli_field_scale(const json_t *target, double *mean, double *scale) {
     const json_t *m = json_object_get(target, "mean"), *s = json_object_get(target, "scale");
     *mean = *scale = 0;

@@ -73,6 +73,8 @@ int cli_make_arrays(cli_source *source);
 /** arrays_scale.c: mean and scale of each target, by the rows that are trained on or as weights say, and the
  *  losses by that. */
 void cli_scale_targets(cli_source *source, int64_t known);
+/** The same file: are inputs that are trained on of very unlike sizes? On stderr. Quiet: nothing. */
+void cli_tell_unlike(const cli_source *source);
 /** Begin to read what the options ask for, for a model; with_train: also what is trained on. */
 void cli_source_begin(cli_source *source, const cli_args *args, const clv_model *model, bool with_train);
 /** Wait for it; prints what failed. */
@@ -81,6 +83,8 @@ int cli_source_wait(cli_source *source);
 void cli_source_end(cli_source *source);
 /** Are dataset and arrays given as they can be? Prints and returns EXIT_USAGE if not. Reads no file. */
 int cli_check_source(const cli_args *args);
+/** `cleave train houses.csv`: which word is missing before it? Prints it and returns EXIT_USAGE, if so. */
+int cli_check_word(const cli_args *args);
 /** Is what `images` is given a table, a text or arrays? Prints which command takes it, and returns
  *  EXIT_FAILED, if so. */
 int cli_check_pictures(const cli_args *args);
@@ -105,6 +109,8 @@ const char *cli_loss_units(const cli_source *source);
 int cli_check_text(const cli_args *args, const clv_model *model);
 /** Read it, in the source's thread. */
 clv_status cli_read_text(cli_source *source);
+/** Say why it could not be read: how long a sample is, only a training that begins can say. */
+int cli_fail_text(const cli_source *source);
 /** What may be wrong with a text, and which samples are left out. */
 void cli_tell_text(const cli_source *source);
 

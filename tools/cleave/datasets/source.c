@@ -41,7 +41,9 @@ static const char *instead(const option_row *option, unsigned data) {
 /** A file in the place of a dataset: what is behind its name is most likely the word that is missing. */
 static const char *word_for(const char *file) {
     static const char *const words[][2] = {
-        {".csv", "csv"}, {".tsv", "csv"}, {".npz", "arrays"}, {".txt", "text"}};
+        {".csv", "csv"},    {".tsv", "csv"},     {".npz", "arrays"}, {".txt", "text"},    {".npy", "--input"},
+        {".jpg", "images"}, {".jpeg", "images"}, {".png", "images"}, {".webp", "images"}, {".bmp", "images"},
+        {".tif", "images"}, {".tiff", "images"}, {".gif", "images"}};
     const char *dot = strrchr(file, '.');
     struct stat what;
     if (stat(file, &what) != 0) return NULL;
@@ -51,22 +53,35 @@ static const char *word_for(const char *file) {
     return NULL;
 }
 
-/** `cleave train houses.csv`: which word is missing before it? Prints and returns EXIT_USAGE. */
-static int check_word(const cli_args *args) {
-    const char *word = args->n_words == 1 ? word_for(args->words[0]) : NULL;
-    if (!word || find_dataset(args->words[0]) >= 0 || cli_data_is(args, word)) return EXIT_DONE;
-    return cli_fail(EXIT_USAGE, "'%s' is a %s: `cleave %s %s %s` takes it", args->words[0],
-                    !strcmp(word, "images") ? "folder" : "file",
-                    args->command == CLI_EVAL  ? "eval"
-                    : args->command == CLI_RUN ? "run"
-                                               : "train",
-                    word, args->words[0]);
+static bool is_folder(const char *path) {
+    struct stat what;
+    return stat(path, &what) == 0 && S_ISDIR(what.st_mode);
+}
+
+int cli_check_word(const cli_args *args) {
+    const bool runs = args->command == CLI_RUN;
+    const char *name = args->n_words == 1 || (runs && args->n_words) ? args->words[0] : NULL,
+               *word = name ? word_for(name) : NULL;
+    if (!word || find_dataset(name) >= 0 || cli_data_is(args, word)) return EXIT_DONE;
+    if (!runs && (!strcmp(word, "--input") || (!strcmp(word, "images") && !is_folder(name))))
+        return EXIT_DONE;
+    if (runs && !strcmp(word, "text"))
+        return cli_fail(
+            EXIT_USAGE,
+            "'%s' is a text: `cleave generate --prompt TEXT` goes on with one, and `cleave eval text "
+            "%s` tests on it",
+            name, name);
+    return cli_fail(EXIT_USAGE, "'%s' is a %s: `cleave %s %s %s` takes it", name,
+                    is_folder(name) ? "folder" : "file",
+                    args->command == CLI_EVAL ? "eval"
+                    : runs                    ? "run"
+                                              : "train",
+                    word, name);
 }
 
 int cli_check_pictures(const cli_args *args) {
-    struct stat what;
     const char *path = args->words[1], *word = args->n_words > 1 ? word_for(path) : NULL;
-    if (!word || stat(path, &what) != 0 || S_ISDIR(what.st_mode)) return EXIT_DONE;
+    if (!word || is_folder(path) || !strcmp(word, "images") || !strcmp(word, "--input")) return EXIT_DONE;
     const char *command = args->command == CLI_EVAL ? "eval" : args->command == CLI_RUN ? "run" : "train";
     return cli_fail(EXIT_FAILED, "'%s' is no picture%s: `cleave %s %s %s` takes it", path,
                     args->command == CLI_RUN ? "" : ", nor a folder of them", command, word, path);
@@ -91,7 +106,7 @@ int cli_check_data(const cli_args *args) {
                           : cli_data_is(args, "csv")    ? OF_TABLES
                           : cli_data_is(args, "arrays") ? OF_ARRAYS
                                                         : OF_IMAGES;
-    const int code = data != OF_IMAGES ? EXIT_DONE : check_word(args);
+    const int code = data != OF_IMAGES ? EXIT_DONE : cli_check_word(args);
     if (code != EXIT_DONE) return code;
     for (int i = 0; i < OPTIONS; i++) {
         const option_row *option = &option_rows[i];
@@ -116,7 +131,7 @@ static int check_name(const cli_args *args) {
         clv__nearest_offer(&nearest, words[i]);
     }
     if (find_dataset(args->words[0]) >= 0) return EXIT_DONE;
-    const int code = check_word(args);
+    const int code = cli_check_word(args);
     if (code != EXIT_DONE) return code;
     for (int i = 0; i < N_DATASETS; i++) {
         snprintf(names + strlen(names), sizeof names - strlen(names), "%s%s", i ? ", " : "",
@@ -270,6 +285,7 @@ int cli_source_wait(cli_source *source) {
                         cli_sentence(source->runtime));
     if ((source->status == CLV_E_FORMAT || source->status == CLV_E_NOT_FOUND) && cli_data_is(args, "csv"))
         return cli_fail_csv(source);
+    if (source->status != CLV_OK && cli_data_is(args, "text")) return cli_fail_text(source);
     if (source->status != CLV_OK) return cli_fail_status(source->runtime, source->status);
     if (source->train && (cli_data_is(args, "images") || cli_data_is(args, "csv")) &&
         clv_dataset_info_get(source->train).classes == 1)

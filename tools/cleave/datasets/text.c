@@ -54,9 +54,19 @@ static clv_status make_vocabulary(cli_source *source) {
                                  clv_array_bytes(text), &source->vocabulary);
 }
 
+int cli_fail_text(const cli_source *source) {
+    const char *sentence = cli_sentence(source->runtime),
+               *context = strstr(sentence, ", or a shorter context");
+    if (source->status != CLV_E_VALUE || !source->args->weights || !context)
+        return cli_fail_status(source->runtime, source->status);
+    return cli_fail(EXIT_FAILED, "%.*s; the weights have a context of %lld", (int)(context - sentence),
+                    sentence, (long long)source->gpt.context);
+}
+
 enum {
     MOST_LOGITS = 1 << 28, // of an evaluation after an epoch: a second or two on a processor
     FEWEST_TESTED = 16,    // samples, whatever they cost
+    SHORT_TEXT = 1000000,  // tokens
     FEW_OF_EACH = 10       // tokens to learn from for each one that there is
 };
 
@@ -72,9 +82,11 @@ static int64_t strides_between(const cli_source *source) {
 
 void cli_tell_text(const cli_source *source) {
     const int64_t vocabulary = source->gpt.vocabulary;
-    if (source->args->quiet || !source->train || !source->vocabulary) return;
+    const cli_args *args = source->args;
+    if (args->quiet || !source->train || !source->vocabulary) return;
     const int64_t context = clv_dataset_info_get(source->train).sample.dims[0];
-    const int64_t stride = source->args->stride ? source->args->stride : context;
+    const int64_t stride = args->stride ? args->stride : context;
+    const bool sized = args->weights || args->resume || args->width || args->layers || args->heads;
     const int64_t learnt = (clv_dataset_info_get(source->train).count - 1) * stride + context;
     if (vocabulary > 256 && learnt < FEW_OF_EACH * vocabulary)
         fprintf(
@@ -82,6 +94,11 @@ void cli_tell_text(const cli_source *source) {
             "%lld different tokens, and %lld to learn from: too few of each, and every step computes all of "
             "them; --vocabulary bytes has 256\n",
             (long long)vocabulary, (long long)learnt);
+    if (learnt < SHORT_TEXT && !sized && strcmp(source->model->name, "lstm_lm"))
+        fprintf(stderr,
+                "%lld tokens to learn from are few for %s as large as it is by default: --width 48 --heads 4 "
+                "--layers 2 --context 48 is many times as fast, and may learn as much\n",
+                (long long)learnt, source->model->name);
     if (source->left_out)
         fprintf(
             stderr,
