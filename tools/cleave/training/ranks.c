@@ -98,8 +98,8 @@ static void speak(const cli_ranks *ranks) {
     const clv_ranks_info info = clv_ranks_info_get(ranks->ranks);
     if (info.lost ? !info.tells : info.rank > 0)
         *kept = 0;
-    else if (info.lost && !ranks->begun && !strstr(kept, info.lost))
-        cli_fail((int)strlen(strcpy(kept, "")), "%s", info.lost);
+    else if (info.lost && !ranks->begun && !strstr(kept, cli_option_words(info.lost)))
+        cli_fail((int)strlen(strcpy(kept, "")), "%s", cli_option_words(info.lost));
     if (*kept && ranks->errors >= 0) dup2(ranks->errors, STDERR_FILENO);
 }
 
