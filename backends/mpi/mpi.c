@@ -5,6 +5,7 @@
 #include <mpi.h>
 #include <pthread.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "device/transport.h"
@@ -64,6 +65,8 @@ static int mpi_open(void *what, clv__transport_place *place, void **self, char w
     MPI_Comm_split_type(only.comm, MPI_COMM_TYPE_SHARED, place->rank, MPI_INFO_NULL, &machine);
     MPI_Comm_rank(machine, &place->local);
     MPI_Comm_free(&machine);
+    const char *recovery = getenv("OMPI_MCA_orte_enable_recovery"); // of Open MPI's mpirun --enable-recovery
+    place->survives = recovery && strcmp(recovery, "1") == 0;
     *self = &only;
     return 0;
 }
@@ -126,6 +129,18 @@ static int mpi_test(void *self, clv__message *message, bool *over, char why[CLV_
     return 0;
 }
 
+static void mpi_forget(void *self, clv__message *message) {
+    engine *mpi = self;
+    MPI_Request request;
+    int done = 0;
+    memcpy(&request, &message->handle, sizeof request);
+    pthread_mutex_lock(&mpi->lock);
+    MPI_Cancel(&request);
+    MPI_Test(&request, &done, MPI_STATUS_IGNORE);
+    pthread_mutex_unlock(&mpi->lock);
+    message->active = !done;
+}
+
 __attribute__((visibility("default"))) extern const clv__transport clv_transport;
 const clv__transport clv_transport = {.version = CLV__TRANSPORT_VERSION,
                                       .name = "mpi",
@@ -133,4 +148,5 @@ const clv__transport clv_transport = {.version = CLV__TRANSPORT_VERSION,
                                       .send = mpi_send,
                                       .receive = mpi_receive,
                                       .test = mpi_test,
+                                      .forget = mpi_forget,
                                       .close = mpi_close};

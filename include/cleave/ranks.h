@@ -64,6 +64,16 @@ CLV_API void clv_ranks_destroy(clv_ranks *ranks);
  * the same (clv_ranks_info.lost). A trainer says by itself what fails in it. NULL for ranks is fine.
  */
 CLV_API void clv_ranks_fail(clv_ranks *ranks, const char *sentence);
+/**
+ * A rank is lost: go on with those that are left, as fewer ranks (clv_train_config.on_rank_failure). After clv_trainer_run failed with
+ * CLV_E_RANK_LOST and the trainer was destroyed; then make another one that resumes from the checkpoint. Waits for the others, and may
+ * change this rank's number: rank 0 writes files. More than half must be left, or half with rank 0 among them, so that no two parts
+ * of a broken network go on.
+ *
+ * Errors  CLV_E_RANK_LOST  they cannot: no checkpoint of this training was written yet, too few are left, all are
+ *         CLV_E_STATE      none is lost, or the engine ends all ranks when one is
+ */
+CLV_API CLV_MUST_CHECK clv_status clv_ranks_go_on(clv_ranks *ranks);
 CLV_API clv_ranks_info clv_ranks_info_get(const clv_ranks *ranks);
 /** Bytes that this rank sends to others in each step of a plan of clv_pass_graph, heads of messages included; it receives about as many. */
 CLV_API int64_t clv_ranks_step_bytes(const clv_ranks *ranks, const clv_plan *plan);

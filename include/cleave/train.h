@@ -594,6 +594,15 @@ typedef enum clv_device_failure {
                            Without the first, which keeps the parameters, there is no going on */
 } clv_device_failure;
 
+/** What to do when one of several ranks is lost. */
+typedef enum clv_rank_failure {
+    CLV_RANK_FAILURE_STOP, /**< nothing goes on; the checkpoint can be resumed by any number of ranks */
+    /** those that are left can go on from the last checkpoint: clv_trainer_run fails with CLV_E_RANK_LOST, and clv_ranks_go_on makes
+     *  fewer ranks of them. Whether that can be is seen before the first step: the engine must let the others live, layers must not be
+     *  on devices of several ranks, and a checkpoint must be asked for, where all can read it */
+    CLV_RANK_FAILURE_CONTINUE
+} clv_rank_failure;
+
 /** What to do when the loss is infinite or not a number. */
 typedef enum clv_on_nan {
     /** after three such steps in a row stop with CLV_E_NOT_FINITE, and a sentence that says whose values were the first. Checkpoints
@@ -725,6 +734,7 @@ typedef struct clv_train_config {
     /** of several ranks: batch normalisation takes the statistics of the whole batch, and not of this rank's part; as
      *  torch.nn.SyncBatchNorm */
     bool sync_batch_norm;
+    clv_rank_failure on_rank_failure;
     /** of each batch, for each of several ranks, a sum of 1. NULL: equal, or with placement.measure_shares and without replicas by
      *  measured speed */
     CLV_ARRAY const double *rank_shares;

@@ -12,11 +12,12 @@
 #include <stddef.h>
 #include <stdint.h>
 
-enum { CLV__TRANSPORT_VERSION = 1, CLV__TRANSPORT_WHY = 256 };
+enum { CLV__TRANSPORT_VERSION = 2, CLV__TRANSPORT_WHY = 256 };
 
 /** Who is asking: 0 to size - 1; and the how manieth on its machine. */
 typedef struct clv__transport_place {
     int rank, size, local;
+    bool survives; // a process that is gone does not end the others
 } clv__transport_place;
 
 /** A message under way: what it works on stays where it is until `test` says that it is over. */
@@ -39,6 +40,9 @@ typedef struct clv__transport {
                    char why[CLV__TRANSPORT_WHY]);
     /** Is it over? Then it is not active any more. */
     int (*test)(void *self, clv__message *message, bool *over, char why[CLV__TRANSPORT_WHY]);
+    /** What was to be received is not wanted any more: where it would lie is free again, unless some of it
+     *  has come. */
+    void (*forget)(void *self, clv__message *message);
     /** orderly: nothing is under way on any rank. Else leave without waiting for anybody. */
     void (*close)(void *self, bool orderly);
 } clv__transport;

@@ -42,16 +42,16 @@ static void tell(clv__beats *beats, peer *to, clv__news said) {
     pthread_mutex_lock(&ranks->lock);
     if (said == CLV__ENDS) snprintf(to->told.sentence, sizeof to->told.sentence, "%s", ranks->sentence);
     pthread_mutex_unlock(&ranks->lock);
-    if (ranks->engine->send(ranks->self, to->rank, CLV__TAG_BEAT, &to->told, sizeof to->told, &to->out,
-                            why) != 0)
+    if (clv__ranks_begin(ranks, false, to->rank, CLV__TAG_BEAT, &to->told, sizeof to->told, &to->out, why) !=
+        0)
         to->out.active = false;
 }
 
 static void await_next(clv__beats *beats, peer *from) {
     clv_ranks *ranks = beats->ranks;
     char why[CLV__TRANSPORT_WHY];
-    if (ranks->engine->receive(ranks->self, from->rank, CLV__TAG_BEAT, &from->heard, sizeof from->heard,
-                               &from->in, why) != 0)
+    if (clv__ranks_begin(ranks, true, from->rank, CLV__TAG_BEAT, &from->heard, sizeof from->heard, &from->in,
+                         why) != 0)
         from->in.active = false;
 }
 
@@ -60,6 +60,7 @@ static void lose(clv__beats *beats, peer *lost, const char *why) {
     char sentence[400];
     lost->lost = true;
     clv_ranks *ranks = beats->ranks;
+    ranks->lost = lost->rank;
     snprintf(sentence, sizeof sentence, "rank %d of %d %s, after step %lld", lost->rank, ranks->place.size,
              why, (long long)atomic_load(&ranks->step));
     // of those that are left rank 0 tells it, and without that the next one

@@ -70,7 +70,8 @@ bool clv__loopback_put(clv__loopback *loopback, int from, int to, int tag, const
 static int loopback_open(void *what, clv__transport_place *place, void **self, char why[CLV__TRANSPORT_WHY]) {
     clv__loopback_end *end = what;
     (void)why;
-    *place = (clv__transport_place){.rank = end->rank, .size = end->loopback->size, .local = end->rank};
+    *place = (clv__transport_place){
+        .rank = end->rank, .size = end->loopback->size, .local = end->rank, .survives = true};
     *self = end;
     return 0;
 }
@@ -144,6 +145,12 @@ static int loopback_test(void *self, clv__message *message, bool *over, char why
     return 0;
 }
 
+static void loopback_forget(void *self, clv__message *message) {
+    (void)self;
+    free(message->handle);
+    *message = (clv__message){.receives = true};
+}
+
 static void loopback_close(void *self, bool orderly) {
     clv__loopback_end *end = self;
     (void)orderly;
@@ -158,4 +165,5 @@ const clv__transport clv__transport_loopback = {.version = CLV__TRANSPORT_VERSIO
                                                 .send = loopback_send,
                                                 .receive = loopback_receive,
                                                 .test = loopback_test,
+                                                .forget = loopback_forget,
                                                 .close = loopback_close};

@@ -52,7 +52,7 @@ static clv_status broken(clv_ranks *ranks, int other, const char *why) {
 clv_status clv__ranks_send(clv_ranks *ranks, int to, clv__tag tag, const void *data, size_t bytes,
                            clv__message *out) {
     char why[CLV__TRANSPORT_WHY];
-    if (ranks->engine->send(ranks->self, to, (int)tag, data, bytes, out, why) != 0)
+    if (clv__ranks_begin(ranks, false, to, tag, (void *)(uintptr_t)data, bytes, out, why) != 0)
         return broken(ranks, to, why);
     if (tag == CLV__TAG_EXCHANGE || tag >= CLV__TAG_VALUES)
         atomic_fetch_add(&ranks->sent_bytes, (long long)bytes);
@@ -62,8 +62,7 @@ clv_status clv__ranks_send(clv_ranks *ranks, int to, clv__tag tag, const void *d
 clv_status clv__ranks_receive(clv_ranks *ranks, int from, clv__tag tag, void *data, size_t bytes,
                               clv__message *out) {
     char why[CLV__TRANSPORT_WHY];
-    if (ranks->engine->receive(ranks->self, from, (int)tag, data, bytes, out, why) != 0)
-        return broken(ranks, from, why);
+    if (clv__ranks_begin(ranks, true, from, tag, data, bytes, out, why) != 0) return broken(ranks, from, why);
     return CLV_OK;
 }
 
@@ -89,7 +88,7 @@ clv_status clv__ranks_test(clv_ranks *ranks, clv__message *messages, int n, bool
     return CLV_OK;
 }
 
-clv_status clv__ranks_await(clv_ranks *ranks, clv__message *messages, int n, const atomic_bool *stop) {
+static clv_status await(clv_ranks *ranks, clv__message *messages, int n, const atomic_bool *stop) {
     for (int looks = 0;; looks++) {
         bool all;
         CLV_TRY(clv__ranks_test(ranks, messages, n, &all));
@@ -99,6 +98,13 @@ clv_status clv__ranks_await(clv_ranks *ranks, clv__message *messages, int n, con
             CLV_FAIL(error_of(ranks), CLV_E_RANK_LOST, "what another rank sends is not wanted any more");
         clv__ranks_pause(looks);
     }
+}
+
+clv_status clv__ranks_await(clv_ranks *ranks, clv__message *messages, int n, const atomic_bool *stop) {
+    const clv_status status = await(ranks, messages, n, stop);
+    for (int i = 0; status != CLV_OK && i < n; i++)
+        if (messages[i].active && messages[i].receives) ranks->engine->forget(ranks->self, &messages[i]);
+    return status;
 }
 
 clv_status clv__ranks_agree(clv_ranks *ranks, void *data, size_t bytes) {
@@ -244,7 +250,7 @@ static clv_status greet(clv_ranks *ranks, int other) {
     return broken(ranks, other, theirs.magic == mine.magic ? why : fault);
 }
 
-static clv_status greet_all(clv_ranks *ranks) {
+clv_status clv__ranks_greet(clv_ranks *ranks) {
     if (ranks->place.rank != 0) return greet(ranks, 0);
     for (int other = 1; other < ranks->place.size; other++) CLV_TRY(greet(ranks, other));
     return CLV_OK;
@@ -259,6 +265,8 @@ clv_status clv__ranks_open(clv_runtime *runtime, const clv__transport *engine, v
     ranks->runtime = runtime;
     ranks->engine = engine;
     ranks->patience = patience > 0 ? patience : 5;
+    ranks->lost = -1;
+    ranks->saving = ranks->saved = -1;
     pthread_mutex_init(&ranks->lock, NULL);
     if (engine->open(what, &ranks->place, &ranks->self, why) != 0) {
         clv__error_set(error_of(ranks), CLV_E_STATE, "no ranks: %s", why);
@@ -267,7 +275,7 @@ clv_status clv__ranks_open(clv_runtime *runtime, const clv__transport *engine, v
         return CLV_E_STATE;
     }
     clv_status status = clv__beats_begin(ranks);
-    if (status == CLV_OK) status = greet_all(ranks);
+    if (status == CLV_OK) status = clv__ranks_greet(ranks);
     if (status == CLV_OK) status = clv__elsewhere_list(ranks);
     if (status != CLV_OK) {
         clv__beats_tell(ranks);
@@ -350,14 +358,15 @@ clv_status clv_ranks_create(clv_runtime *runtime, const clv_ranks_config *config
 
 void clv_ranks_destroy(clv_ranks *ranks) {
     if (!ranks) return;
-    const bool orderly = clv__beats_end(ranks, !atomic_load(&ranks->is_over));
-    if (ranks->engine) ranks->engine->close(ranks->self, orderly);
+    const bool over = atomic_load(&ranks->is_over), orderly = clv__beats_end(ranks, !over) && !over;
+    if (ranks->engine) ranks->engine->close(ranks->self, orderly && !ranks->times_lost);
     if (!orderly) { // messages may be under way that point into it
         clv__leave(ranks);
         return;
     }
     pthread_mutex_destroy(&ranks->lock);
     free(ranks->shares);
+    free(ranks->engine_rank);
     free(ranks);
 }
 

@@ -16,12 +16,19 @@ typedef enum clv__tag {
     CLV__TAG_EXCHANGE,     // values of a step: exchange.c
     CLV__TAG_CONTROL,      // what rank 0 decided: clv__ranks_agree
     CLV__TAG_BEAT,         // that a rank is there, or why not: beats.c
+    CLV__TAG_LEFT,         // who is left: left.c
+    CLV__TAGS,             // so many for each time that a rank was lost
     CLV__TAG_VALUES = 1024 // and beyond, by transfer: values for devices of other ranks: elsewhere.c
 } clv__tag;
 
 /** What ranks tell each other besides values: first who they are, then every second that they are there, or
  *  why not, and before the first step that they can begin, or why not. */
-enum { CLV__HELLO_MAGIC = 0x43524b31, CLV__BEAT_MAGIC = 0x43425431, CLV__READY_MAGIC = 0x43524431 };
+enum {
+    CLV__HELLO_MAGIC = 0x43524b31,
+    CLV__BEAT_MAGIC = 0x43425431,
+    CLV__READY_MAGIC = 0x43524431,
+    CLV__LEFT_MAGIC = 0x434c4631
+};
 typedef struct clv__hello {
     uint32_t magic, rank;
     char version[24];
@@ -40,20 +47,41 @@ typedef struct clv__readiness {
     uint32_t magic, failed;
     char sentence[400];
 } clv__readiness;
+/** When one is lost: first that this rank is there, then from one of those that are, whether they go on. */
+typedef enum clv__fate {
+    CLV__IS_LEFT,
+    CLV__GO_ON,
+    CLV__NONE_LOST,    // all are there: it was something else
+    CLV__TOO_FEW,      // the others may be there, cut off from these
+    CLV__NO_CHECKPOINT // to go on from
+} clv__fate;
+enum { CLV__MOST_LEFT = 1024 };
+typedef struct clv__left {
+    uint32_t magic;
+    int32_t fate, rank;
+    uint8_t is_left[CLV__MOST_LEFT]; // by rank
+    int64_t saved;
+} clv__left;
 /** What is wrong with such a message, of `came` bytes, of a rank; NULL: nothing, and its text has an end
  *  and can be shown. The memory is as large as the right one. */
 const char *clv__hello_fault(clv__hello *message, size_t came, int rank);
 const char *clv__beat_fault(clv__beat *message, size_t came, int rank);
 const char *clv__ready_fault(clv__readiness *message, size_t came);
+const char *clv__left_fault(const clv__left *message, size_t came, int rank);
 
 struct clv_ranks {
     clv_runtime *runtime;
     const clv__transport *engine;
     void *self;
     clv__transport_place place;
-    bool layered;                        // layers are on devices of several ranks: each sees the whole batch
-    double *shares;                      // of each batch, by rank; owned. NULL: equal
-    double patience;                     // seconds without a beat
+    int *engine_rank; // by rank, its number with the engine; owned. NULL: the same
+    int times_lost;   // that the ranks went on without some of them
+    int lost;         // the rank that this one found to be gone; -1: none
+    int64_t saving,
+        saved;       // steps of the checkpoint that is written, and of the last that is known to be; -1: none
+    bool layered;    // layers are on devices of several ranks: each sees the whole batch
+    double *shares;  // of each batch, by rank; owned. NULL: equal
+    double patience; // seconds without a beat
     struct clv__beats *beats;            // NULL: one rank
     atomic_bool wants_stop, agreed_stop; // asked for here; as all of them know after a step
     atomic_bool begun;                   // all were ready
@@ -70,6 +98,17 @@ struct clv_ranks {
 clv_status clv__ranks_open(clv_runtime *runtime, const clv__transport *engine, void *what, double patience,
                            clv_ranks **out);
 
+/** Hand a message to the engine, to a rank or from it. Not 0: it cannot be, why says why. */
+static inline int clv__ranks_begin(clv_ranks *ranks, bool receives, int other, clv__tag tag, void *data,
+                                   size_t bytes, clv__message *out, char why[CLV__TRANSPORT_WHY]) {
+    const int with = ranks->engine_rank ? ranks->engine_rank[other] : other;
+    const int kind =
+        (int)tag + ranks->times_lost * CLV__TAGS; // no message from before is taken for a new one
+    return receives ? ranks->engine->receive(ranks->self, with, kind, data, bytes, out, why)
+                    : ranks->engine->send(ranks->self, with, kind, data, bytes, out, why);
+}
+/** Each says who it is. */
+clv_status clv__ranks_greet(clv_ranks *ranks);
 /** Begin a message; it is awaited with clv__ranks_await. A failure ends all ranks. */
 clv_status clv__ranks_send(clv_ranks *ranks, int to, clv__tag tag, const void *data, size_t bytes,
                            clv__message *out);

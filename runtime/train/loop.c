@@ -326,6 +326,8 @@ static clv_status prepare(clv__training *loop) {
         CLV_TRY(check_position(loop));
         loop->saved_step = trainer->position.step;
         loop->saved_path = config->resume;
+        if (config->ranks && config->checkpoint && !strcmp(config->checkpoint, config->resume))
+            config->ranks->saving = config->ranks->saved = loop->saved_step;
     }
     trainer->session->step = trainer->position.step;
     return CLV_OK;

@@ -72,11 +72,39 @@ clv_status clv__ranks_gather(const clv_trainer *trainer) {
     return config->ranks && config->ranks->layered ? clv__session_gather(trainer->session) : CLV_OK;
 }
 
+/** Can those that are left go on when one of them is lost? */
+static clv_status check_survival(clv__error *error, const clv_train_config *config) {
+    const struct clv_ranks *ranks = config->ranks;
+    if (config->on_rank_failure == CLV_RANK_FAILURE_STOP) return CLV_OK;
+    if (!config->checkpoint)
+        CLV_FAIL(error, CLV_E_VALUE,
+                 "to go on without a rank that is lost takes a checkpoint (clv_train_config.checkpoint)");
+    if (!ranks->place.survives)
+        CLV_FAIL(
+            error, CLV_E_UNSUPPORTED,
+            "here all ranks end when one of them is lost: start them with Open MPI's mpirun "
+            "--enable-recovery, or "
+            "leave clv_train_config.on_rank_failure out and start again with fewer, from the checkpoint");
+    if (ranks->layered)
+        CLV_FAIL(error, CLV_E_UNSUPPORTED,
+                 "with layers on devices of several ranks none can be lost: leave "
+                 "clv_train_config.on_rank_failure out");
+    if (config->rank_shares)
+        CLV_FAIL(error, CLV_E_UNSUPPORTED,
+                 "which shares fewer ranks would have is not known: leave them out, or have them measured");
+    if (ranks->place.size > CLV__MOST_LEFT)
+        CLV_FAIL(error, CLV_E_UNSUPPORTED, "of at most %d ranks one can be lost, here are %d", CLV__MOST_LEFT,
+                 ranks->place.size);
+    return CLV_OK;
+}
+
 clv_status clv__ranks_check(clv_runtime *runtime, const clv_train_config *config) {
     clv__error *error = clv__runtime_error_of(runtime);
-    if (!config->ranks && (config->sync_batch_norm || config->bf16_compress))
+    if (!config->ranks && (config->sync_batch_norm || config->bf16_compress || config->on_rank_failure))
         CLV_FAIL(error, CLV_E_VALUE, "%s is of several ranks, and there are none",
-                 config->sync_batch_norm ? "sync_batch_norm" : "bf16_compress");
+                 config->sync_batch_norm ? "sync_batch_norm"
+                 : config->bf16_compress ? "bf16_compress"
+                                         : "clv_train_config.on_rank_failure");
     if (!config->ranks) return CLV_OK;
     const int size = config->ranks->place.size;
     clv__target_loss losses[CLV_MAX_PORTS];
@@ -90,6 +118,7 @@ clv_status clv__ranks_check(clv_runtime *runtime, const clv_train_config *config
                      "--place 'layer4*=1:gpu:0'",
                      config->placement.devices[i]);
     clv__ranks_look(config);
+    CLV_TRY(check_survival(error, config));
     if (config->ranks->layered) return check_layered(error, config);
     if (config->sync_batch_norm && (config->placement.n_replicas || config->micro_batches > 1))
         CLV_FAIL(error, CLV_E_UNSUPPORTED,

@@ -74,6 +74,7 @@ clv_status clv__training_read(clv__training *loop) {
         if (clv__exchange_stops(waiting.step->run->exchange, waiting.ticket))
             atomic_store(&config->ranks->agreed_stop, true);
         atomic_store(&config->ranks->step, position->step);
+        config->ranks->saved = config->ranks->saving; // else rank 0 would not have come to this step
     }
     position->train_loss =
         position->loss_count ? position->loss_sum / (double)position->loss_count : (double)loss;
@@ -108,5 +109,8 @@ clv_status clv__training_save(clv__training *loop) {
         CLV_TRY(clv__checkpoint_save(trainer->config, trainer->session, &trainer->position));
     loop->saved_step = trainer->position.step;
     loop->saved_path = path;
+    if (trainer->config->ranks) trainer->config->ranks->saving = loop->saved_step;
+    if (trainer->config->ranks && clv__trainer_writes(trainer))
+        trainer->config->ranks->saved = loop->saved_step;
     return CLV_OK;
 }

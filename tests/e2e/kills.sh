@@ -61,4 +61,20 @@ while [ "$round" -lt "$times" ] && [ "$failures" = 0 ]; do
     echo "round $round: rank $which $moment ms after the first checkpoint, ended after $took ms; step $steps"
 done
 echo "longest $longest ms"
+
+# --on-rank-failure continue: the others go on as two ranks, also without the first, to the end
+for which in 1 3; do
+    [ "$failures" = 0 ] || break
+    rm -f k k.prev a a.* w
+    # shellcheck disable=SC2086
+    $mpirun -n $ranks "$cleave" train $data --steps 1000 --checkpoint k --checkpoint-every 20 --on-rank-failure continue --save w \
+        --log a >out 2>err &
+    launcher=$! i=0
+    while [ ! -e k ] && [ $i -lt 600 ]; do sleep 0.05 && i=$((i + 1)); done
+    kill -9 "$(ps -o pid= --ppid "$launcher" | sed -n ${which}p)" || fail "no rank to kill: $(cat err)"
+    wait "$launcher"
+    grep -q "rank $((which - 1)) of $ranks .*after step [0-9]*: going on with 2 ranks from k" err || fail "no going on: $(cat err)"
+    losses a | grep -q "^1000 " || fail "no last step: $(cat err)"
+    [ -s w ] && grep -q "weights in w" out || fail "no weights: $(cat out err)"
+done
 finish

@@ -40,6 +40,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
     clv__hello hello;
     clv__beat beat;
     clv__readiness ready;
+    clv__left left;
     see_values(data, size);
     if (!clv__hello_fault(&hello, put(&hello, sizeof hello, data, size), RANK))
         REQUIRE(size == sizeof hello && hello.rank == RANK && strcmp(hello.version, clv_version()) == 0);
@@ -47,6 +48,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
         REQUIRE(size == sizeof beat && beat.rank == RANK && beat.said >= CLV__HERE && beat.said <= CLV__DONE);
         require_text(beat.sentence, sizeof beat.sentence);
     }
+    if (!clv__left_fault(&left, put(&left, sizeof left, data, size), RANK)) REQUIRE(left.rank == RANK);
     if (!clv__ready_fault(&ready, put(&ready, sizeof ready, data, size))) {
         REQUIRE(size == sizeof ready && ready.failed <= 1);
         require_text(ready.sentence, sizeof ready.sentence);

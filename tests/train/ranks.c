@@ -37,6 +37,7 @@ typedef struct party {
     clv_metrics alone; // what this rank finds when it tests all of it
     int64_t tested;    // samples, of this rank's part of the test set
     char lost[600];
+    bool dies_with_others; // an engine that lets none live
 } party;
 
 static clv_tensor *build_wide(clv_tensor *x, const clv_model *model) {
@@ -116,10 +117,35 @@ static void train(party *p) {
     clv_trainer_destroy(trainer);
 }
 
+static char checkpoint_path[512], kept_path[512];
+
+/** Another one is lost: with those that are left, from the checkpoint, of which a copy is kept. */
+static bool goes_on(party *p) {
+    static char text[1 << 16];
+    if (p->quits_at && p->n_losses && !p->config.ranks->beats) return false; // it is the one
+    if (clv_ranks_info_get(p->config.ranks).lost == NULL) return false;
+    p->status = clv_ranks_go_on(p->config.ranks);
+    if (p->status != CLV_OK) {
+        snprintf(p->sentence, sizeof p->sentence, "%s", clv_runtime_error(p->runtime));
+        return false;
+    }
+    p->config.resume = checkpoint_path;
+    if (p->config.ranks->place.rank == 0) {
+        FILE *from = fopen(checkpoint_path, "rb"), *to = fopen(kept_path, "wb");
+        const size_t n = from && to ? fread(text, 1, sizeof text, from) : 0;
+        if (!n || n == sizeof text || fwrite(text, 1, n, to) != n) p->status = CLV_E_IO;
+        if (from) fclose(from);
+        if (to) fclose(to);
+    }
+    return p->status == CLV_OK;
+}
+
 static void *be_rank(void *user) {
     party *p = user;
     p->status = clv__ranks_open(p->runtime, &clv__transport_loopback, &p->end, p->patience, &p->config.ranks);
+    if (p->config.ranks && p->dies_with_others) p->config.ranks->place.survives = false;
     if (p->status == CLV_OK) train(p);
+    while (p->status == CLV_E_RANK_LOST && p->config.on_rank_failure && goes_on(p)) train(p);
     if (p->config.ranks) {
         const clv_ranks_info info = clv_ranks_info_get(p->config.ranks);
         p->sent = info.sent_bytes;
@@ -150,6 +176,8 @@ static bool has_devices(int n) {
 
 static int setup(void **state) {
     (void)state;
+    snprintf(kept_path, sizeof kept_path, "%s/train_ranks_left.kept", folder);
+    snprintf(checkpoint_path, sizeof checkpoint_path, "%s/train_ranks_left.checkpoint", folder);
     for (int i = 0; i <= MOST_RANKS; i++) {
         parties[i].runtime = clv__test_runtime(NULL);
         parties[i].dataset = small_dataset(parties[i].runtime, 65);
@@ -625,6 +653,83 @@ static void test_a_lost_rank_ends_all(void **state) {
     }
 }
 
+/** Those that are left go on from the last checkpoint: to the bits of as many that are started from it. */
+static void test_those_that_are_left_go_on(void **state) {
+    (void)state;
+    static party others[MOST_RANKS];
+    // which is lost, and which later; the first at a step that is between two checkpoints
+    static const int rows[][3] = {{3, 2, -1}, {3, 0, -1}, {3, 1, -1}, {2, 1, -1}, {4, 2, 0}};
+    for (size_t c = 0; c < sizeof rows / sizeof *rows; c++) {
+        clv_train_config config =
+            config_of(&wide, (clv_optimizer_config){.kind = CLV_ADAM}, CLV_PRECISION_F32);
+        const int n = rows[c][0], twice = rows[c][2] >= 0, n_after = n - 1 - twice;
+        config.epochs = 4;
+        config.checkpoint = checkpoint_path;
+        config.checkpoint_every = 3;
+        config.on_rank_failure = CLV_RANK_FAILURE_CONTINUE;
+        unlink(checkpoint_path);
+        prepare(n, &config);
+        for (int i = 0; i < n; i++) parties[i].patience = 2;
+        parties[rows[c][1]].quits_at = 8;
+        if (twice) parties[rows[c][2]].quits_at = 14;
+        run_ranks(n);
+        for (int i = 0, at = 0; i < n; i++) {
+            if (i == rows[c][1] || i == rows[c][2]) continue;
+            assert_status(parties[i].status, CLV_OK, parties[i].runtime);
+            assert_string_equal(parties[i].lost, "");
+            others[at++] = parties[i];
+        }
+        config.checkpoint = NULL;
+        config.on_rank_failure = CLV_RANK_FAILURE_STOP;
+        config.resume = kept_path;
+        prepare(n_after, &config);
+        run_ranks(n_after);
+        for (int i = 0; i < n_after; i++) {
+            assert_status(parties[i].status, CLV_OK, parties[i].runtime);
+            assert_in_range(parties[i].n_losses, twice ? 6 : 12, twice ? 10 : 14);
+            assert_same(&parties[i], &others[i]);
+            assert_true(parties[i].result.test.loss == others[i].result.test.loss);
+        }
+    }
+    unlink(kept_path); // the checkpoint stays: the next test must not go on from one of another training
+}
+
+/** They end with a sentence where they cannot. */
+static void test_those_that_cannot_go_on(void **state) {
+    (void)state;
+    clv_train_config config = config_of(&small_plain, (clv_optimizer_config){0}, CLV_PRECISION_F32);
+    config.test = NULL;
+    config.epochs = 100;
+    config.checkpoint = checkpoint_path;
+    config.on_rank_failure = CLV_RANK_FAILURE_CONTINUE;
+    for (int lost = 0; lost < 2; lost++) { // before there is one; rank 0 of two
+        config.checkpoint_every = lost ? 0 : 3;
+        prepare(lost ? 3 : 2, &config);
+        for (int i = 0; i < 3; i++) parties[i].patience = 2;
+        parties[lost].quits_at = lost ? 3 : 7;
+        run_ranks(lost ? 3 : 2);
+        const party *other = &parties[lost ? 0 : 1];
+        assert_status(other->status, CLV_E_RANK_LOST, other->runtime);
+        assert_true(other->tells);
+        assert_holds(other->sentence, lost ? "there is no checkpoint to go on from yet" : "too few are left");
+    }
+    static const char *const said[] = {"takes a checkpoint", "--enable-recovery", "none can be lost",
+                                       "which shares"};
+    static const double shares[] = {0.5, 0.5};
+    for (int c = 0; c < 4; c++) {
+        clv_train_config wrong = config;
+        if (c == 0) wrong.checkpoint = NULL;
+        if (c == 2) wrong.placement.place = "*=0:host,fc=1:host";
+        if (c == 3) wrong.rank_shares = shares;
+        prepare(2, &wrong);
+        parties[0].dies_with_others = parties[1].dies_with_others = c == 1;
+        run_ranks(2);
+        assert_status(parties[0].status, c ? CLV_E_UNSUPPORTED : CLV_E_VALUE, parties[0].runtime);
+        assert_holds(parties[0].sentence, said[c]);
+    }
+    unlink(checkpoint_path);
+}
+
 /** The same where it has some of the layers. */
 static void test_a_lost_rank_ends_layers(void **state) {
     (void)state;
@@ -760,6 +865,8 @@ int main(int argc, char **argv) {
         cmocka_unit_test(test_patience_is_the_first_ranks),
         cmocka_unit_test(test_a_lost_rank_ends_all),
         cmocka_unit_test(test_a_lost_rank_ends_layers),
+        cmocka_unit_test(test_those_that_are_left_go_on),
+        cmocka_unit_test(test_those_that_cannot_go_on),
         cmocka_unit_test(test_ranks_that_differ_are_refused),
         cmocka_unit_test(test_a_rank_that_cannot_begin_ends_all),
         cmocka_unit_test(test_foreign_messages_are_refused),

@@ -383,14 +383,14 @@ static int run(train_job *job, clv_trainer *trainer) {
     job->ranks->begun = status == CLV_OK;
     if (status == CLV_OK) status = clv_trainer_run(trainer);
     if (status == CLV_OK) tell_head(job);
+    job->ranks->lost = status == CLV_E_RANK_LOST;
     cli_nothing_done(false);
     end_watch(job, status);
     return finish(job, trainer, status);
 }
 
-static int train_weighted(cli_session *session, const clv_model *model, cli_source *source,
-                          const clv_placement *placement, cli_class_weights_of *weights, cli_ranks *ranks) {
-    const cli_args *args = session->args;
+/** Wait for the samples, and say what is strange in them. */
+static int await_source(const cli_args *args, cli_source *source) {
     int code = cli_source_wait(source);
     if (code != EXIT_DONE) return code;
     cli_tell_broken(source);
@@ -411,9 +411,14 @@ static int train_weighted(cli_session *session, const clv_model *model, cli_sour
     cli_tell_ids(args, source->train);
     cli_tell_few_pictures(args, source->train);
     cli_tell_unlike(source);
+    return cli_check_tested(args, source->test != NULL);
+}
+
+static int train_weighted(cli_session *session, const clv_model *model, cli_source *source,
+                          const clv_placement *placement, cli_class_weights_of *weights, cli_ranks *ranks) {
+    const cli_args *args = session->args;
     clv_model sized;
-    code = cli_check_tested(args, source->test != NULL);
-    if (code == EXIT_DONE) code = cli_model_of_source(session->runtime, source, &sized);
+    int code = cli_model_of_source(session->runtime, source, &sized);
     if (code == EXIT_DONE) code = cli_check_place(session->runtime, &sized, placement);
     if (code == EXIT_DONE) code = cli_check_freeze(session->runtime, &sized, args->freeze);
     cli_groups groups;
@@ -495,9 +500,13 @@ static int train(cli_session *session, const clv_model *model, cli_source *sourc
     cli_class_weights_of weights = {.n = 0};
     cli_ranks ranks;
     int code = cli_ranks_join(session, &ranks);
-    if (code == EXIT_DONE) code = train_weighted(session, model, source, placement, &weights, &ranks);
+    if (code == EXIT_DONE) code = await_source(session->args, source);
+    if (code == EXIT_DONE) do
+            code = train_weighted(session, model, source, placement, &weights, &ranks);
+        while (cli_ranks_go_on(session, &ranks, &code));
     cli_class_weights_end(&weights);
     cli_ranks_end(&ranks);
+    session->args = ranks.given;
     return code;
 }
 

@@ -16,14 +16,19 @@ void cli_tell_result(FILE *out, const cli_source *source, const clv_train_result
 
 typedef struct cli_ranks {
     struct clv_ranks *ranks; // NULL: this process alone
-    cli_args args;           // of a rank that writes nothing
-    char log[4096];          // its own: FILE.rank1
-    int errors;              // where its stderr was; -1: it is there
-    bool begun;              // the trainer runs: it tells the others what fails
+    const cli_args *given;
+    cli_args args;      // of this rank, which may write nothing
+    char log[4096];     // its own: FILE.rank1
+    int output, errors; // where its stdout and stderr were; -1: they are there
+    bool begun;         // the trainer runs: it tells the others what fails
+    bool lost;          // and failed, since another rank is lost
 } cli_ranks;
 /** Join them, if --ranks asks for it: all but the first are silent from then on, and write no files. Prints
  *  what fails. */
 int cli_ranks_join(cli_session *session, cli_ranks *out);
+/** Another is lost, and --on-rank-failure continue: those that are left are joined, each with its new part,
+ *  to train again. False: it was not so, or cannot be, which is printed; code: what it ends with. */
+bool cli_ranks_go_on(cli_session *session, cli_ranks *ranks, int *code);
 /** Leave them. What failed (cli_hold_failures) is told here: once, by the rank whose it is, or by the
  *  first. */
 void cli_ranks_end(cli_ranks *ranks);
