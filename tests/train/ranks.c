@@ -176,8 +176,9 @@ static bool has_devices(int n) {
 
 static int setup(void **state) {
     (void)state;
-    snprintf(kept_path, sizeof kept_path, "%s/train_ranks_left.kept", folder);
-    snprintf(checkpoint_path, sizeof checkpoint_path, "%s/train_ranks_left.checkpoint", folder);
+    snprintf(kept_path, sizeof kept_path, "%s/train_ranks_left.%d.kept", folder, (int)getpid());
+    snprintf(checkpoint_path, sizeof checkpoint_path, "%s/train_ranks_left.%d.checkpoint", folder,
+             (int)getpid());
     for (int i = 0; i <= MOST_RANKS; i++) {
         parties[i].runtime = clv__test_runtime(NULL);
         parties[i].dataset = small_dataset(parties[i].runtime, 65);
@@ -518,7 +519,7 @@ static void test_bytes_are_as_planned(void **state) {
 static void test_layers_go_on_from_a_checkpoint(void **state) {
     (void)state;
     char checkpoint[512];
-    snprintf(checkpoint, sizeof checkpoint, "%s/train_ranks_layers.checkpoint", folder);
+    snprintf(checkpoint, sizeof checkpoint, "%s/train_ranks_layers.%d.checkpoint", folder, (int)getpid());
     if (!has_devices(2)) skip();
     clv_train_config config =
         config_of(&small_model, (clv_optimizer_config){.kind = CLV_ADAM}, CLV_PRECISION_F32);
@@ -574,7 +575,7 @@ static void test_layers_that_cannot_be(void **state) {
 static void test_a_checkpoint_goes_on_with_others(void **state) {
     (void)state;
     char checkpoint[512];
-    snprintf(checkpoint, sizeof checkpoint, "%s/train_ranks.checkpoint", folder);
+    snprintf(checkpoint, sizeof checkpoint, "%s/train_ranks.%d.checkpoint", folder, (int)getpid());
     clv_train_config config = config_of(&wide, (clv_optimizer_config){.kind = CLV_ADAM}, CLV_PRECISION_F32);
     prepare(4, &config);
     run_ranks(4);
