@@ -214,7 +214,8 @@ static clv_status stop_here(clv__training *loop) {
     const clv_train_config *config = loop->trainer->config;
     CLV_FAIL(loop->error, CLV_E_INTERRUPTED, "interrupted after step %lld of %lld%s%s",
              (long long)loop->trainer->position.step, (long long)loop->trainer->steps,
-             config->checkpoint ? "; go on with clv_train_config.resume " : "; no checkpoint was asked for",
+             config->checkpoint ? "; go on with clv_train_config.resume "
+                                : "; no checkpoint was asked for (clv_train_config.checkpoint)",
              config->checkpoint ? config->checkpoint : "");
 }
 
