@@ -69,8 +69,10 @@ int main(int argc, char **argv) {
     if (code != -1) return code;
     cli_command command = cli_command_find(word);
     if (command == CLI_COMMANDS) return cli_unknown_command(word);
-    for (int i = 2; i < argc && functions[command] == cmd_train; i++)
+#ifndef CLEAVE_INFERENCE
+    for (int i = 2; i < argc && command == CLI_TRAIN; i++)
         if (!strcmp(argv[i], "--ranks")) cli_hold_failures();
+#endif
     cli_args args;
     code = cli_parse(argc - 2, argv + 2, command, &args);
     args.command_line = argv;
