@@ -162,7 +162,7 @@ static clv_status refuse(const clv_device *device, clv_status status, size_t byt
     const uint64_t memory = device->info.memory_bytes;
     uint64_t held = ledger->info.all.current;
     clv__text text = {0};
-    const char *quote = *category ? "'" : ""; // of a layer's name
+    const char *quote = strchr(layer, ' ') ? "" : "'"; // of a name, not of words: `the plan`
     clv__text_add(&text, "%s%.200s%s wants %s (%zu bytes)%s%s on %s (%.60s), ", quote, layer, quote,
                   clv__bytes_text(bytes).text, bytes, *category ? " for " : "", category, device->name,
                   device->info.label);

@@ -82,13 +82,13 @@ static clv_status check_shares(clv__error *error, const clv_train_config *config
     const int size = config->ranks->place.size;
     double sum = 0;
     for (int i = 0; i < size; i++) sum += shares[i];
+    if (fabs(sum - 1) > 1e-6)
+        CLV_FAIL(error, CLV_E_VALUE, "the shares of %d ranks come to %g, and must come to 1", size, sum);
     for (int i = 0; i < size; i++)
-        if (!(shares[i] > 0) || fabs(sum - 1) > 1e-6 ||
-            !clv__rows_by_shares(config->batch, i, size, shares).counted)
+        if (!(shares[i] > 0) || !clv__rows_by_shares(config->batch, i, size, shares).counted)
             CLV_FAIL(error, CLV_E_VALUE,
-                     "rank %d has a share of %g of %" PRId64
-                     " samples: each needs at least one, and all are 1",
-                     i, shares[i], config->batch);
+                     "rank %d has a share of %g of %" PRId64 " samples: each needs at least one", i,
+                     shares[i], config->batch);
     return CLV_OK;
 }
 

@@ -101,9 +101,9 @@ static clv_status check_survival(clv__error *error, const clv_train_config *conf
 clv_status clv__ranks_check(clv_runtime *runtime, const clv_train_config *config) {
     clv__error *error = clv__runtime_error_of(runtime);
     if (!config->ranks && (config->sync_batch_norm || config->bf16_compress || config->on_rank_failure))
-        CLV_FAIL(error, CLV_E_VALUE, "%s is of several ranks, and there are none",
-                 config->sync_batch_norm ? "sync_batch_norm"
-                 : config->bf16_compress ? "bf16_compress"
+        CLV_FAIL(error, CLV_E_VALUE, "%s is of several ranks, and there are none (clv_train_config.ranks)",
+                 config->sync_batch_norm ? "clv_train_config.sync_batch_norm"
+                 : config->bf16_compress ? "clv_train_config.bf16_compress"
                                          : "clv_train_config.on_rank_failure");
     if (!config->ranks) return CLV_OK;
     const int size = config->ranks->place.size;

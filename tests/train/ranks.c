@@ -515,6 +515,20 @@ static void test_bytes_are_as_planned(void **state) {
     }
 }
 
+/** Of n ranks one is asked to stop, and all do, after the same step: which. */
+static int64_t stop_all(const clv_train_config *config, int n, int asked) {
+    prepare(n, config);
+    parties[asked].stops_at = 6;
+    run_ranks(n);
+    const int64_t stopped = parties[0].result.steps;
+    assert_in_range(stopped, 6, 9);
+    for (int i = 0; i < n; i++) {
+        assert_status(parties[i].status, CLV_E_INTERRUPTED, parties[i].runtime);
+        assert_int_equal(parties[i].result.steps, stopped);
+    }
+    return stopped;
+}
+
 /** Of layers over ranks: stopped, and continued by the same ranks, and by one process with all layers on one device. */
 static void test_layers_go_on_from_a_checkpoint(void **state) {
     (void)state;
@@ -529,15 +543,7 @@ static void test_layers_go_on_from_a_checkpoint(void **state) {
     run_ranks(2);
     const party whole = parties[0];
     config.checkpoint = checkpoint;
-    prepare(2, &config);
-    parties[1].stops_at = 6; // asked of one rank, done by both
-    run_ranks(2);
-    const int64_t stopped = parties[0].result.steps;
-    assert_in_range(stopped, 6, 9);
-    for (int i = 0; i < 2; i++) {
-        assert_status(parties[i].status, CLV_E_INTERRUPTED, parties[i].runtime);
-        assert_int_equal(parties[i].result.steps, stopped);
-    }
+    const int64_t stopped = stop_all(&config, 2, 1);
     config.checkpoint = NULL;
     config.resume = checkpoint;
     prepare(2, &config);
@@ -581,15 +587,7 @@ static void test_a_checkpoint_goes_on_with_others(void **state) {
     run_ranks(4);
     const party whole = parties[0];
     config.checkpoint = checkpoint;
-    prepare(4, &config);
-    parties[2].stops_at = 6; // asked of one rank, done by all
-    run_ranks(4);
-    const int64_t stopped = parties[0].result.steps;
-    assert_in_range(stopped, 6, 9);
-    for (int i = 0; i < 4; i++) {
-        assert_status(parties[i].status, CLV_E_INTERRUPTED, parties[i].runtime);
-        assert_int_equal(parties[i].result.steps, stopped);
-    }
+    const int64_t stopped = stop_all(&config, 4, 2);
     config.checkpoint = NULL;
     config.resume = checkpoint;
     for (int n = 4; n >= 1; n /= 2) {

@@ -11,6 +11,7 @@ static const struct {
     {"clv_train_config.on_nan = CLV_NAN_CONTINUE", "--on-nan continue"},
     {"(clv_train_config.checkpoint)", "(--checkpoint FILE)"},
     {"(clv_train_config.model)", "(--model)"},
+    {"(clv_train_config.ranks)", "(mpirun -n 4 cleave ... --ranks)"},
     {"(clv_onnx_config.dims)", "(--dims)"},
     {"(clv_onnx_config.dims = ", "(--dims "},
     {"(clv_onnx_write_config.batch)", "(--batch N)"},
