@@ -278,6 +278,15 @@ clv_status clv__between_free(clv__between *between, int slot, int transfer) {
     return clv__ranks_status(between->ranks);
 }
 
+void clv__between_settle(clv__between *between) {
+    if (!between) return;
+    pthread_mutex_lock(&between->lock);
+    for (size_t i = 0; i < CLV__SLOTS * between->run->plan->n_transfers; i++)
+        while (between->letters[i].busy && !between->failed)
+            pthread_cond_wait(&between->changed, &between->lock);
+    pthread_mutex_unlock(&between->lock);
+}
+
 void clv__between_post(clv__between *between, const clv__executor *executor, int slot, int transfer,
                        const char *staged, clv__bevent *event) {
     letter *at = letter_of(between, slot, transfer);

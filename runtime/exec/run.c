@@ -233,6 +233,7 @@ clv_status clv_run_finish(clv_run *run) {
     CLV_TRY(CLV__GIVEN(NULL, run));
     CLV_TRY(CLV__USABLE(error_of(run), run));
     clv__run_wait(run);
+    clv__between_settle(run->between);
     return clv__run_status(run, run->next_ticket);
 }
 
