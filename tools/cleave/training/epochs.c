@@ -78,6 +78,7 @@ void cli_epochs_say_worse(FILE *out, const cli_epochs *epochs, const cli_source 
     const double lost = epochs->larger ? epochs->best - epochs->last : epochs->last - epochs->best;
     const bool loss = !args->monitor || !strcmp(args->monitor, "loss");
     if (args->save_best || !epochs->best_epoch || !(lost > 0.05 * fabs(epochs->best))) return;
+    if (!strcmp(cli_figure(epochs->best), cli_figure(epochs->last))) return; // nobody sees a difference
     screen_say(
         out,
         "epoch %lld%s was better than the last: its test %s was %s, and is %s now%s; --save-best FILE keeps "
