@@ -39,7 +39,7 @@ int main(int argc, char **argv) {
     TRY(runtime, clv_runtime_create(NULL, &runtime));
     TRY(runtime, clv_device_find(runtime, argc > 2 ? argv[2] : NULL, &config.device));
 
-    // As they are for the test; flipped, brighter or darker, anew in each epoch, for the training.
+    // As they are for the test; flipped, brighter or darker, again in each epoch, for the training.
     const clv_status status = clv_dataset_image_folder(runtime, argv[1], &pictures, &test);
     if (status == CLV_E_UNSUPPORTED) { // built without libjpeg and libpng
         printf("%s\n", clv_runtime_error(runtime));

@@ -208,7 +208,7 @@ class Peer:
             self.why = None
         else:
             said = self.process.stderr.read().strip().splitlines()
-            self.why = said[-1][:200] if said else "it ended without a word"
+            self.why = said[-1][:200] if said else "it ended without saying why"
         if self.why:
             self.end()
 

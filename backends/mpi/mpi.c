@@ -47,7 +47,7 @@ static int mpi_open(void *what, clv__transport_place *place, void **self, char w
     (void)what;
     MPI_Initialized(&begun);
     if (begun) {
-        snprintf(why, CLV__TRANSPORT_WHY, "MPI was begun in this process before");
+        snprintf(why, CLV__TRANSPORT_WHY, "this process has initialized MPI already");
         return 1;
     }
     if ((code = MPI_Init_thread(NULL, NULL, MPI_THREAD_SERIALIZED, &given)) != MPI_SUCCESS)

@@ -30,7 +30,7 @@ clv_status clv__ocl_fail(clv__error *error, const char *label, const char *call,
     clv_status status = clv__ocl_error_status(code);
     const char *hint =
         status == CLV_E_DEVICE_MEMORY ? "; the driver is out of memory: a smaller batch needs less"
-        : status == CLV_E_DEVICE_LOST ? "; the device is of no more use to this process: start again"
+        : status == CLV_E_DEVICE_LOST ? "; this process cannot use the device any more: start again"
                                       : "";
     CLV_FAIL(error, status, "%s on '%s': %s (%d)%s", call, label, clv__ocl_error_name(code), (int)code, hint);
 }

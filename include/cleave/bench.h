@@ -76,7 +76,7 @@ CLV_API CLV_MUST_CHECK clv_status clv_bench_peak_raise(clv_device *device, CLV_I
 CLV_API CLV_MUST_CHECK clv_status clv_bench_peak_get(clv_device *device, bool again,
                                                      CLV_OUT clv_bench_peak *out);
 
-/** One case. A run is many steps handed over without waiting, and a wait at the end; times are of one step. */
+/** One case. A run enqueues many steps without waiting, and waits at the end; times are of one step. */
 typedef struct clv_bench_result {
     const char *suite, *mode; /**< static */
     char name[96];

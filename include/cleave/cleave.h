@@ -83,7 +83,7 @@
 // 10. What will stay: from 1.0 on, all but what is experimental. That is check.h, bench.h, tune.h, profile.h and place.h; in
 //    custom_op.h and optim.h ops and optimizers of one's own, and the walk over a graph; in train.h graphs, shares and advice without a
 //    trainer; the program cache. It stands between `#ifndef CLEAVE_STABLE_ONLY` and its #endif: define that, and a compiler shows what
-//    of it a program uses. The marks before types (CLV_OUT, CLV_OR_NULL and so on) are told in status.h.
+//    of it a program uses. The marks before types (CLV_OUT, CLV_OR_NULL and so on) are explained in status.h.
 //
 // The programs in samples/ are these pieces, whole and checked.
 #ifndef CLEAVE_H

@@ -18,7 +18,7 @@
 extern "C" {
 #endif
 
-/** Samples (images, rows of numbers, stretches of a text) with a target each: a class, several, or numbers. Does not change once
+/** Samples (images, rows of numbers, sections of a text) with a target each: a class, several, or numbers. Does not change once
  *  made: any thread may read it. */
 typedef struct clv_dataset clv_dataset;
 
@@ -31,21 +31,21 @@ typedef struct clv_dataset_config {
      * dataset. */
     float mean, std;
     int classes; /**< labels are 0 to classes - 1; 0: the dataset's own number, or the largest label + 1. Numbers have none */
-    /** Labels of classes with this value count nothing, and batches hold CLV_LABEL_IGNORED for them; NULL: those that are
+    /** Labels with this value are ignored, and batches hold CLV_LABEL_IGNORED for them; NULL: labels that are
      *  CLV_LABEL_IGNORED */
     CLV_COUNT(1) const int32_t *ignore_index;
     bool only_bytes; /**< mean and std are for bytes (u8); floats stay as they are */
-    int channels; /**< of samples [channels, ...], 1 or 3: so many means and stds, instead of mean and std */
+    int channels; /**< of samples [channels, ...], 1 or 3: there are as many means and stds, instead of mean and std */
     CLV_COUNT(channels) const float *means, *stds;
-    /** Of images [..., height, width], anew in each epoch, by torchvision's names: RandomCrop((height, width), padding=crop_padding), with
+    /** Of images [..., height, width], in each epoch again, by torchvision's names: RandomCrop((height, width), padding=crop_padding), with
      *  0 around, before they are normalised; then RandomHorizontalFlip(p=flip), 0 to 1. Both 0: neither */
     int64_t crop_padding;
     double flip;
     CLV_RESERVED(2);
 } clv_dataset_config;
 
-/** A label that counts nothing: in the loss of a training, in accuracy, in the counts of classes. As PyTorch's ignore_index has it. In a
- *  graph of one's own clv_nn_label_weights makes weights for clv_cross_entropy_weighted of it. */
+/** A label that is ignored: in the loss of a training, in accuracy, in the counts of classes. As PyTorch's ignore_index. In a
+ *  graph of your own clv_nn_label_weights makes weights for clv_cross_entropy_weighted of labels. */
 enum { CLV_LABEL_IGNORED = -100 };
 
 /**
@@ -123,7 +123,7 @@ CLV_API CLV_MUST_CHECK clv_status clv_dataset_from_fields(clv_runtime *runtime,
 
 // ---- tables ---------------------------------------------------------------------------------------------------
 
-/** What becomes of rows in which a value is missing: nothing stands there, or NA, N/A, NaN, null, NULL, None, <NA> or #N/A. */
+/** What happens to rows with a missing value, an empty one or NA, N/A, NaN, null, NULL, None, <NA> or #N/A. */
 typedef enum clv_missing {
     CLV_MISSING_REFUSE, /**< CLV_E_FORMAT, and where */
     CLV_MISSING_MEAN, /**< a number becomes its column's mean, words a category of their own; rows without a target are left out */
@@ -134,7 +134,7 @@ typedef enum clv_missing {
 typedef struct clv_table_config {
     const char *
         targets; /**< columns to be learnt, with commas: must be given; with a record, those of that or NULL */
-    const char *ignore; /**< columns that are not looked at; NULL: none. All others are the samples */
+    const char *ignore; /**< columns that are left out; NULL: none. All others are the samples */
     /** targets are classes, each value of the column one of them, in the order of the texts; so it is too where none is a number */
     bool classes;
     /** make the mean of each number, of samples and of targets, 0 and its deviation 1, by the rows from 0 to `begin`, or to `end`.
@@ -143,8 +143,8 @@ typedef struct clv_table_config {
     double begin, end; /**< the part of the rows, 0.0 to 0.9; both 0: all of them */
     int64_t limit;     /**< keep the first samples only; 0: all */
     /** clv_dataset_info.table of what a model learnt, to test it: columns are found by their names, in any order, read and standardized as they
-     *  were, and classes have the numbers that they had; `classes`, `standardize`, `words` and `missing` have no say. NULL: this table
-     *  is the first */
+     *  were, and classes have the numbers that they had; `classes`, `standardize`, `words` and `missing` are not read. NULL: there is no such
+     *  model */
     const char *record;
     const char
         *words; /**< columns whose numbers are categories: postal codes, say; with commas; NULL: none */
@@ -156,10 +156,10 @@ typedef struct clv_table_config {
 /**
  * A dataset from a file of separated values: a row is a sample, [columns] f32, and its targets are numbers, [targets] f32, or one class.
  * The first line names the columns; values are separated by commas, semicolons, tabs or |, whichever it has, or as `sep=X` says before
- * it; those in double quotes may hold any text. UTF-8, or UTF-16 with its mark. A first column without a name is an index, and passed over.
+ * it; those in double quotes may hold any text. UTF-8, or UTF-16 with its mark. A first column without a name is an index, and skipped.
  *
- * What a column holds is told by all its rows. Numbers may have blanks around them, thousands set apart (12,345.5 or 12 345.5; a column
- * that has only such as 1,234 is refused, being 1.234 elsewhere), one currency's sign, a percent sign in all rows (12 % is 12), and a
+ * All its rows decide what a column holds. Numbers may have blanks around them, thousands separators (12,345.5 or 12 345.5; a column
+ * with only values like 1,234 is refused, since that may be 1.234), one currency's sign, a percent sign in all rows (12 % is 12), and a
  * minus of either kind. A column of words gives a place for each word that the rows trained on have, 1 or 0; a word that is new in
  * later rows gives zeros. A first linear layer makes an embedding of that. All places together are 65,536 at most.
  *
@@ -174,12 +174,12 @@ CLV_API CLV_MUST_CHECK clv_status clv_dataset_table(clv_runtime *runtime, const 
 
 /** What became of a table's rows. */
 typedef struct clv_table_report {
-    int64_t rows;         /**< that were read */
-    int64_t dropped;      /**< of the file: left out, for a value was missing */
-    int64_t filled;       /**< values of these rows that were missing, and were filled in */
-    int64_t unknown;      /**< words of these rows that the model does not know: zeros */
-    int64_t columns;      /**< numbers of a sample */
-    int64_t word_columns; /**< columns that have words */
+    int64_t rows;           /**< that were read */
+    int64_t dropped;        /**< of the file: left out, because a value was missing */
+    int64_t filled;         /**< values of these rows that were missing, and were filled in */
+    int64_t unknown;        /**< words of these rows that the model does not know: zeros */
+    int64_t columns;        /**< numbers of a sample */
+    int64_t word_columns;   /**< columns that have words */
     int64_t unknown_line;   /**< of the first of the unknown words, from 1; 0: there is none */
     int32_t unknown_column; /**< the same: which of the record's `columns` it is in */
     char unknown_word[12];  /**< the same: the word; of a longer one its first letters and ... */
@@ -205,7 +205,7 @@ typedef struct clv_table_rows_config {
 
 /**
  * Read the rows of a file (as of clv_dataset_table) for a model that learnt a table: its columns by their names, in any order,
- * read and standardized as they were. Columns that were targets or ignored are passed over.
+ * read and standardized as they were. Columns that were targets or ignored are skipped.
  *
  * record  of clv_dataset_info.table
  * config  NULL means all defaults
@@ -221,13 +221,13 @@ CLV_API CLV_MUST_CHECK clv_status clv_table_rows_read(clv_runtime *runtime, cons
                                                       CLV_OUT clv_array *out,
                                                       CLV_OUT CLV_OR_NULL clv_table_report *report);
 /**
- * Write what such a model told as a file of values with commas: a column for each target, in the table's units; or the class, and its
+ * Write such a model's results as a file of values with commas: a column for each target, in the table's units; or the class, and its
  * probability for each.
  *
  *     price            side,p(above),p(below)        p = softmax(results)
  *     12.5             above,0.75,0.25
  *
- * results  [n, targets] or [n, classes], as the model told them; a row with a NaN has no class
+ * results  [n, targets] or [n, classes], as the model gave them; a row with a NaN has no class
  *
  * Errors   CLV_E_FORMAT  no record;  CLV_E_IO  cannot be written; the file that was there is untouched
  * Source   RFC 4180
@@ -238,7 +238,7 @@ CLV_API CLV_MUST_CHECK clv_status clv_table_results_write(clv_runtime *runtime, 
 
 // ---- the least that a model should know -----------------------------------------------------------------------
 
-/** What someone gets who looks at no sample, and always tells the commonest class or the mean. */
+/** The result of always predicting the commonest class, or the mean, without a look at any sample. */
 typedef struct clv_baseline {
     int64_t targets, correct; /**< as in clv_metrics; 0 of numbers */
     double
@@ -279,15 +279,15 @@ CLV_API CLV_MUST_CHECK clv_status clv_dataset_class_weights(clv_runtime *runtime
 typedef struct clv_vocabulary clv_vocabulary;
 
 typedef enum clv_vocabulary_kind {
-    CLV_VOCABULARY_BYTES,      /**< a token for each byte, 256 of them: for any file */
+    CLV_VOCABULARY_BYTES, /**< a token for each byte, 256 of them: for any file */
     CLV_VOCABULARY_CHARACTERS, /**< a token for each character that is in a text, in the order of their code points */
-    CLV_VOCABULARY_TOKENIZER   /**< a tokenizer.json's */
+    CLV_VOCABULARY_TOKENIZER /**< a tokenizer.json's */
 } clv_vocabulary_kind;
 
 /**
  * Make a vocabulary.
  *
- * text  of so many bytes, copied. BYTES: NULL. CHARACTERS: UTF-8. TOKENIZER: JSON of at most 64 MiB, the form of Hugging Face's tokenizers:
+ * text  `bytes` of it, copied. BYTES: NULL. CHARACTERS: UTF-8. TOKENIZER: JSON of at most 64 MiB, the form of Hugging Face's tokenizers:
  *       GPT-2's, RoBERTa's, Llama's, Qwen's, DeepSeek's, Phi's, BERT's, T5's and their like
  *
  * By a tokenizer a text becomes the tokens that its `encode(text, add_special_tokens=False)` gives: added tokens are found first, then
@@ -351,7 +351,7 @@ typedef struct clv_text_config {
  * A dataset from a text: samples are `context` tokens, i32, and the target of each token is the one that follows, so a target has
  * `context` classes.
  *
- * text  of so many bytes; copied
+ * text  `bytes` of it; copied
  *
  * Errors  as clv_vocabulary_encode;  CLV_E_VALUE  the config, or a text that is shorter than a sample
  */
@@ -364,12 +364,12 @@ CLV_API CLV_MUST_CHECK clv_status clv_text_read(clv_runtime *runtime, const char
 
 // ---- folders of pictures --------------------------------------------------------------------------------------
 
-/** What is drawn anew for each picture in each epoch: torchvision's transforms, by their names. All zero: nothing. */
+/** Random transforms of each picture in each epoch: torchvision's, by their names. All zero: none. */
 typedef struct clv_image_augment {
     bool crop;       /**< RandomResizedCrop(size, scale, ratio), instead of Resize and CenterCrop */
     double scale[2]; /**< parts of the picture's area; both 0: 0.08 and 1 */
     double ratio[2]; /**< of width to height; both 0: 3/4 and 4/3 */
-    double flip;     /**< RandomHorizontalFlip(p): how often, 0 to 1 */
+    double flip;     /**< RandomHorizontalFlip(p): a probability, 0 to 1 */
     double brightness, contrast, saturation; /**< ColorJitter: each by a factor from 1 - x, or 0, to 1 + x */
     CLV_RESERVED(4);
 } clv_image_augment;
@@ -387,13 +387,13 @@ typedef struct clv_image_folder_config {
     const char *labels;
     const clv_dataset *
         like; /**< classes, or the table's columns, are those of this folder of pictures; used while the dataset is made. NULL: its own */
-    int64_t limit; /**< keep so many pictures only, evenly spread over all; 0: all */
+    int64_t limit; /**< keep only this many pictures, evenly spread over all; 0: all */
     int workers;   /**< threads of a loader that decode; 0: as many as there are cores; 64 at most */
     /** Decode a JPEG at a half, a quarter or an eighth of its sides where no more is wanted of it: faster, and near to what the whole
      *  gives, not the same bits. As PIL's draft mode, which torchvision does not use */
     bool draft;
     /** A broken picture is an error, and so is whatever else a folder has beside its pictures (clv_image_folder_info);
-     *  else it is passed over, and counted */
+     *  else it is skipped, and counted */
     bool strict;
     bool
         exif_transpose; /**< turn pictures as the orientation in their Exif data says, as PIL's ImageOps.exif_transpose */
@@ -406,7 +406,7 @@ typedef struct clv_image_folder_config {
 
 /**
  * A dataset from a folder of pictures (.jpg, .jpeg, .png, .webp, .bmp, .tif, .tiff, .gif), as torchvision's ImageFolder:
- * FOLDER/CLASS/PICTURE, classes in the order of their names. What a file is, its first bytes tell, not its ending; of several pictures
+ * FOLDER/CLASS/PICTURE, classes in the order of their names. Its first bytes tell the format of a file, not its ending; of several pictures
  * in one the first is taken. They are decoded when a batch wants them, by threads of the loader; what is drawn for one depends on
  * the loader's seed, the epoch and the picture alone, never on the number of threads.
  *
@@ -428,7 +428,7 @@ CLV_API CLV_MUST_CHECK clv_status clv_dataset_image_folder(clv_runtime *runtime,
                                                            clv_dataset **out);
 /**
  * A dataset of pictures alone, to run a model on: files, and all pictures of folders and of the folders in them, in the order of their
- * names. A sample's target is a 0 that says nothing.
+ * names. A sample's target is 0, without a meaning.
  *
  * paths   n of them; a file may have any name
  * config  as of clv_dataset_image_folder, without labels, classes and `like`
@@ -450,15 +450,16 @@ CLV_API CLV_MUST_CHECK clv_status clv_dataset_image_files(clv_runtime *runtime,
 CLV_API CLV_OR_NULL const char *clv_image_folder_file(const clv_dataset *dataset, int64_t i,
                                                       CLV_OUT CLV_OR_NULL bool *broken);
 
-/** What was wrong with a folder of pictures so far. Strings are borrowed. */
+/** Problems found in a folder of pictures so far. Strings are borrowed. */
 typedef struct clv_image_folder_info {
     int64_t broken;           /**< pictures that were found to be broken */
     const char *first_broken; /**< what is wrong with the first of them; NULL: there is none */
-    /** what a folder of classes has beside its pictures, passed over when it was made a dataset; 0 with a table of labels, which names its
+    /** other files and folders in a folder of classes, skipped when it was made a dataset; 0 with a table of labels, which names its
      *  files: all of it; files in folders of classes whose ending is no picture's; folders within these; files and folders whose names
      *  begin with a point; files beside the folders of classes */
     int64_t passed_over, endings, folders, hidden, loose;
-    const char *first_passed_over; /**< the name of the first, from the folder on: of `endings` if there is one, of `hidden` last */
+    const char *
+        first_passed_over; /**< the name of the first, from the folder on: of `endings` if there is one, of `hidden` last */
     CLV_RESERVED(4);
 } clv_image_folder_info;
 
@@ -469,20 +470,21 @@ CLV_API void clv_dataset_destroy(clv_dataset *dataset);
 
 /** What a dataset is. Strings and arrays are borrowed from it. */
 typedef struct clv_dataset_info {
-    int64_t count;          /**< of samples */
-    int classes;            /**< 0: targets are numbers */
-    clv_dtype dtype;        /**< of samples: f32, or i32 of tokens */
-    clv_shape sample;       /**< of one: [1,28,28]; of named fields this and what is above is of the first input and the first target */
-    clv_shape target;       /**< of one: [] of one class. Classes are i32, numbers f32 */
+    int64_t count;   /**< of samples */
+    int classes;     /**< 0: targets are numbers */
+    clv_dtype dtype; /**< of samples: f32, or i32 of tokens */
+    clv_shape
+        sample; /**< of one: [1,28,28]; of named fields this and what is above is of the first input and the first target */
+    clv_shape target;        /**< of one: [] of one class. Classes are i32, numbers f32 */
     int n_inputs, n_targets; /**< of each sample (clv_dataset_port_get) */
     CLV_ARRAY const char *const *
         number_names; /**< of a target's numbers, as many as it has: the columns of a table. NULL: there are none */
     /** of its classes, or its labels: of a folder of pictures, of the columns of its table, and of Fashion-MNIST. NULL: there are none */
     CLV_COUNT(n_class_names) const char *const *class_names;
     int n_class_names;
-    const char *table;               /**< of a table: what its rows need to be, as above. NULL: it is none */
-    clv_table_report table_report;   /**< of a table */
-    clv_image_folder_info folder;    /**< of a folder of pictures */
+    const char *table;             /**< of a table: what its rows need to be, as above. NULL: it is none */
+    clv_table_report table_report; /**< of a table */
+    clv_image_folder_info folder;  /**< of a folder of pictures */
     CLV_RESERVED(4);
 } clv_dataset_info;
 /** All zero of NULL. */
@@ -518,7 +520,7 @@ typedef struct clv_loader_config {
      *
      *     x[i] = lambda * x[i] + (1 - lambda) * x[i - 1], and the targets so      lambda from Beta(mixup, mixup)
      *
-     * A lambda is drawn for each batch, from seed, epoch and index. Classes become probabilities: targets of batches are
+     * Each batch has its own lambda, drawn from seed, epoch and index. Classes become probabilities: targets of batches are
      * [n, classes] then, f32. As torchvision's mixup (references/classification, p = 1).
      * Source  Zhang, Cisse, Dauphin, Lopez-Paz 2017, arXiv:1710.09412
      */
@@ -537,14 +539,14 @@ typedef struct clv_loader_config {
 typedef struct clv_batch {
     CLV_ARRAY const void *samples; /**< [n, sample shape], normalised, or bytes (clv_loader_config.bytes) */
     CLV_ARRAY const void *targets; /**< [n, target shape]; of mixed classes [n, classes], f32 */
-    int64_t n;            /**< samples in it: the last may have fewer */
-    int64_t epoch, index; /**< from 0; index within the epoch */
-    bool last;            /**< of its epoch */
-    int buffer;           /**< which of the loader's buffers holds it */
+    int64_t n;                     /**< samples in it: the last may have fewer */
+    int64_t epoch, index;          /**< from 0; index within the epoch */
+    bool last;                     /**< of its epoch */
+    int buffer;                    /**< which of the loader's buffers holds it */
     CLV_ARRAY const void *const
         *each_input; /**< [n, ...] of each input, in the dataset's order: the first is `samples` */
     CLV_ARRAY const void *const *each_target; /**< and of each target: the first is `targets` */
-    int64_t whole; /**< samples of the batch on all ranks; n, if there are none */
+    int64_t whole;                            /**< samples of the batch on all ranks; n, if there are none */
     CLV_RESERVED(3);
 } clv_batch;
 

@@ -17,7 +17,7 @@ typedef enum clv_device_type {
     CLV_DEVICE_CPU,
     CLV_DEVICE_GPU,
     CLV_DEVICE_ACCELERATOR,
-    CLV_DEVICE_OTHER /**< cannot run kernels: a custom device, or a platform that failed before it told its devices */
+    CLV_DEVICE_OTHER /**< cannot run kernels: a custom device, or a platform that failed before it listed its devices */
 } clv_device_type;
 
 /** How a device does a kernel's work-items. Kernels are chosen, and launches cut, by this and by limits, not by the type. */
@@ -65,14 +65,14 @@ typedef struct clv_device_info {
     uint32_t compute_units;
     uint32_t alignment_bytes; /**< of a tensor inside a buffer */
     uint32_t vector_width;    /**< native float vector width, at least 1 */
-    /** a work-item's loops end after so many turns together, silently; 0: no limit known */
+    /** a work-item's loops end after this many iterations together, silently; 0: no limit known */
     uint32_t loop_turns;
     clv_execution execution;     /**< from type, groups and multiple; CLEAVE_EXECUTION may overrule */
-    uint32_t preferred_multiple; /**< work-items in a group are best a multiple of this; 0: not told */
-    uint32_t sub_group_sizes[CLV_SUB_GROUP_SIZES]; /**< possible ones, then zeros; all zero: not told */
-    uint32_t floats;                               /**< CLV_FLOATS_*; 0: not told */
-    uint32_t address_bits;                         /**< of a pointer in kernels; 0: not told */
-    uint32_t argument_bytes;                       /**< of a kernel's arguments together; 0: not told */
+    uint32_t preferred_multiple; /**< work-items in a group are best a multiple of this; 0: not known */
+    uint32_t sub_group_sizes[CLV_SUB_GROUP_SIZES]; /**< possible ones, then zeros; all zero: not known */
+    uint32_t floats;                               /**< CLV_FLOATS_*; 0: not known */
+    uint32_t address_bits;                         /**< of a pointer in kernels; 0: not known */
+    uint32_t argument_bytes;                       /**< of a kernel's arguments together; 0: not known */
     double peak_flops,
         peak_bytes_per_second; /**< what its maker says, of devices that are not here; 0: not known */
     bool compiler;             /**< its driver compiles kernels */
@@ -141,7 +141,7 @@ typedef struct clv_memory_info {
  * At any moment all.current is the sum of the categories' current.
  */
 CLV_API clv_memory_info clv_device_memory(const clv_device *device);
-/** Begin peaks anew from what is held now. */
+/** Reset peaks to what is held now. */
 CLV_API void clv_device_memory_reset_peak(clv_device *device);
 /** Let the runtime hold at most `bytes` on the device; 0 lifts the limit. What is held already stays. */
 CLV_API void clv_device_set_budget(clv_device *device, uint64_t bytes);
@@ -151,7 +151,7 @@ typedef struct clv_activity {
     uint64_t
         busy_ns; /**< from a step's first command to its last, without waiting for other devices; uploads overlap it */
     uint64_t
-        steps; /**< whose times are in busy_ns; 0 after steps were done: nobody asked, or the driver tells no times */
+        steps; /**< whose times are in busy_ns; 0 after steps were done: nobody asked, or the driver gives no times */
     CLV_RESERVED(4);
 } clv_activity;
 

@@ -69,12 +69,12 @@ CLV_API clv_generator_info clv_generator_info_get(const clv_generator *generator
 typedef struct clv_sampling {
     /** > 0: draw it, with probabilities softmax(logits / temperature): 1 are the model's own, less is bolder */
     double temperature;
-    int64_t top_k; /**< > 0: among the so many most probable alone */
+    int64_t top_k; /**< > 0: only among this many of the most probable */
     double
         top_p; /**< > 0: among the fewest most probable whose probabilities sum to at least this; at most 1 */
     uint64_t seed; /**< the same gives the same tokens */
     int64_t
-        tokens; /**< > 0: among the first so many alone, where a model has more rows than its vocabulary has tokens */
+        tokens; /**< > 0: only among this many of the first, where a model has more rows than its vocabulary has tokens */
     CLV_RESERVED(3);
 } clv_sampling;
 
@@ -83,10 +83,10 @@ typedef struct clv_sampling {
  *
  * prompt    n tokens, at least 1
  * sampling  NULL: all zero
- * most      so many tokens are made, unless `tell` ends it
+ * most      tokens to make, unless `tell` ends it before
  * tell      called with each as soon as it is known; false: enough
  *
- * Notes     a text longer than the context is cut: when it is full its last half is kept. Each call begins anew.
+ * Notes     a text longer than the context is cut: when it is full its last half is kept. Each call starts again.
  * Errors    CLV_E_VALUE  no prompt, a token that the model does not know, numbers outside their range, logits that are not finite; as
  *           clv_run_fetch
  */

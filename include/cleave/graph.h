@@ -51,13 +51,14 @@ typedef enum clv_precision {
  * make of it, in half the memory. tests/golden/autocast.c holds the rest against PyTorch, op by op.
  */
 typedef struct clv_graph_modes {
-    bool training;           /**< layers behave as in training: dropout drops, batch_norm uses the batch. At first false */
+    bool
+        training; /**< layers behave as in training: dropout drops, batch_norm uses the batch. At first false */
     clv_precision precision; /**< at first F32 */
     /** what is built is computed on this device (a device spec), whatever the plan's placement says; NULL: as that says. Parameters made
      *  and first used here live here. Copied. See also clv_to, clv_data_parallel */
     const char *place;
     /** every layer that drops values drops this part of them, whatever part it was built with; 0: none does; below 0, as at first: each
-     *  its own. Not of clv_dropout, which is told a part */
+     *  its own. Not of clv_dropout, which is given a part */
     float dropout;
     CLV_RESERVED(4);
 } clv_graph_modes;
@@ -104,7 +105,6 @@ CLV_API clv_tensor *clv_input(clv_graph *graph, const char *name, clv_dtype dtyp
 /** A trained tensor, f32. It lives in the session, found by its full name (scope included). The same name twice in one
  *  graph is the same tensor (tied weights), if the shapes agree. */
 CLV_API clv_tensor *clv_parameter(clv_graph *graph, const char *name, clv_shape shape, clv_init init);
-
 
 /** As a parameter, saved with the weights, but not trained: running statistics. Of any type. */
 CLV_API clv_tensor *clv_buffer(clv_graph *graph, const char *name, clv_dtype dtype, clv_shape shape,

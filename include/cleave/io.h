@@ -43,7 +43,7 @@ CLV_API size_t clv_array_bytes(const clv_array *array);
 /**
  * A trial before long work: can a file be written there at the work's end? Makes the temporary file beside it
  * and takes it away again, so a folder that is missing or may not be written, a name that leaves no room for
- * the temporary's, and a file in the way are told now. A full disk is not. A pipe is not opened, as that would
+ * the temporary's, and a file in the way are found now. A full disk is not. A pipe is not opened, as that would
  * end its reader.
  *
  * keep_previous   the file that is there will be kept as PATH.prev, as a checkpoint is
@@ -97,7 +97,7 @@ CLV_API CLV_OR_NULL clv_array *clv_archive_find(const clv_archive *archive, cons
 /** Set a text (a safetensors file's metadata); replaces one of that key. Both are UTF-8 and copied. */
 CLV_API CLV_MUST_CHECK clv_status clv_archive_set_text(clv_archive *archive, const char *key,
                                                        const char *text);
-/** The text of a key; NULL if there is none. Borrowed, until the key is set anew or the archive goes. */
+/** The text of a key; NULL if there is none. Borrowed, until the key is set again or the archive goes. */
 CLV_API CLV_OR_NULL const char *clv_archive_text(const clv_archive *archive, const char *key);
 /** The i-th key and its text; NULL past the end. */
 CLV_API CLV_OR_NULL const char *clv_archive_text_at(const clv_archive *archive, size_t i,

@@ -203,7 +203,7 @@ CLV_API clv_tensor *clv_nn_dropout(clv_tensor *x, float p);
  *
  * labels         any shape  integers   of a whole batch; a part of the result goes with a part of the batch
  * class_weights  classes of them; NULL: all 1
- * ignore_index   labels of this value count nothing; -100 in PyTorch
+ * ignore_index   labels of this value are ignored; -100 in PyTorch
  * result         the shape of labels  f32     no gradient
  *
  * Errors   CLV_E_DTYPE  labels are floats;  CLV_E_VALUE  a weight is below 0 or not finite
@@ -319,7 +319,7 @@ CLV_API CLV_OR_NULL const clv_model *clv_model_find(const char *name);
  *         registered
  */
 CLV_API CLV_MUST_CHECK clv_status clv_model_register(clv_runtime *runtime, CLV_KEPT const clv_model *model);
-/** A copy of a model of images for samples [channels, height, width] and so many classes; 0 of any keeps the model's. */
+/** A copy of a model of images for samples [channels, height, width] and `classes` classes; 0 of any keeps the model's. */
 static inline clv_model clv_model_for(const clv_model *model, int64_t channels, int64_t height, int64_t width,
                                       int64_t classes) {
     clv_model copy = *model;
@@ -371,7 +371,7 @@ typedef struct clv_gpt_config {
 } clv_gpt_config;
 
 /**
- * A model that tells the next token, for a trainer: samples and targets are `context` tokens.
+ * A model that predicts the next token, for a trainer: samples and targets are `context` tokens.
  *
  * config  must outlive it; NULL means all defaults: a small GPT of 1.8 million parameters
  *

@@ -56,7 +56,7 @@ typedef struct clv_onnx_info {
  * The first dimension of every input and result is the batch. Weights are initializers of floats with a dimension: they are parameters of
  * the same names, first zero; clv_weights_load of the same file gives them their values. Statistics of BatchNormalization are buffers. In
  * a training graph BatchNormalization and Dropout do what they do in training. Integers are i32, f16, bf16 and f64 are f32. A result
- * of two dimensions tells classes apart, if config does not say `numbers`; so does one of three of a model of tokens. Where a shape
+ * of two dimensions gives classes, if config does not say `numbers`; so does one of three of a model of tokens. Where a shape
  * depends on numbers that are fed (NonZero, a Reshape by a computed shape) the model cannot be built; the sentence names the node.
  *
  * config   NULL means all zero

@@ -341,7 +341,7 @@ CLV_API clv_tensor *clv_full(clv_graph *graph, clv_dtype dtype, clv_shape shape,
 CLV_API clv_tensor *clv_arange(clv_graph *graph, double start, double end, double step, clv_dtype dtype);
 
 // ---- random numbers (runtime/ops/random.c) ------------------------------------------------------------------
-// Drawn anew in each step, of the session's seed and the step, as clv_dropout's: the same numbers on every device, after a resume, and for
+// Drawn again in each step, from the session's seed and the step, as clv_dropout's: the same numbers on every device, after a resume, and for
 // a part of a batch those of its rows, if the first dimension is the batch's. Neither has a gradient.
 
 /**
@@ -953,7 +953,7 @@ CLV_API clv_tensor *clv_global_avg_pool2d(clv_tensor *x);
  * Source     torch.nn.AdaptiveAvgPool2d.
  */
 CLV_API clv_tensor *clv_adaptive_avg_pool2d(clv_tensor *x, int64_t OH, int64_t OW);
-/** The largest element of such windows, [N, C, H, W] to [N, C, OH, OW]: max_pool2d of elements that stand in each window they belong to.
+/** The largest element of such windows, [N, C, H, W] to [N, C, OH, OW]: max_pool2d, with each element repeated in every window it is in.
  *  Gradient x: to the first largest one. Errors: as clv_adaptive_avg_pool2d. Source: torch.nn.AdaptiveMaxPool2d. */
 CLV_API clv_tensor *clv_adaptive_max_pool2d(clv_tensor *x, int64_t OH, int64_t OW);
 /** The same along one dimension, [N, C, L] to [N, C, OL]. Source: torch.nn.AdaptiveMaxPool1d. */
@@ -1357,7 +1357,7 @@ CLV_API clv_tensor *clv_index_copy(clv_tensor *x, int axis, clv_tensor *index, c
  *     y[b][n][j] = x[b][indices[b][n][0]][j]                          tuples of one, batch_dims 1
  *
  * x           rank >= 1, any type
- * batch_dims  0 or more: so many first dimensions x and indices have in common
+ * batch_dims  0 or more: how many first dimensions x and indices have in common
  * indices     i32    [..., M]      M from 1 to x's rank less batch_dims
  * result      indices' dimensions but the last, then x's from batch_dims + M on; dtype of x
  *

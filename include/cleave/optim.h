@@ -29,7 +29,7 @@ typedef enum clv_optimizer_kind {
 typedef struct clv_param_group {
     const char *
         patterns; /**< over names of parameters and of the modules that they lie in, as clv_freeze; NULL: all */
-    int max_rank;       /**< > 0: only parameters of so many dimensions at most */
+    int max_rank;       /**< > 0: only parameters of at most this many dimensions */
     float lr;           /**< factor of the learning rate; 0: 1 */
     float weight_decay; /**< 0: as all others; negative: none */
     bool frozen;        /**< not updated. Without a gradient too where clv_optimizer_freeze was called */
@@ -60,7 +60,7 @@ typedef struct clv_update_use {
 /** An optimizer of a program's own: samples/custom_optimizer.c is one. It must outlive the graphs and trainers that use it. */
 struct clv_custom_optimizer {
     size_t bytes;     /**< sizeof(clv_custom_optimizer): a descriptor may have more in a later version */
-    const char *name; /**< told in checkpoints */
+    const char *name; /**< written to checkpoints */
     CLV_UNTIL_NULL const clv_optimizer_state *states; /**< ends with a name that is NULL. NULL: none */
     CLV_UNTIL_NULL const clv_attribute
         *attributes; /**< hyperparameters: names and defaults; ends with a name that is NULL. NULL: none */

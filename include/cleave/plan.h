@@ -37,7 +37,7 @@ typedef struct clv_plan_config {
      * a module with all that lies in it: `layer?.?.*` each block, `*` each outermost module by itself.
      */
     const char *recompute;
-    bool no_fuse; /**< one launch for each use of an op, not one for several that can be done together */
+    bool no_fuse; /**< one launch for each use of an op: ops are not fused */
     /** a larger plan of the same session: where that has activations this one puts workspaces that find no room among its own.
      *  `recompute` auto makes both fit together; then it must outlive this one. NULL: none */
     const clv_plan *same_session;
@@ -60,8 +60,8 @@ CLV_API CLV_MUST_CHECK clv_status clv_plan_create(CLV_KEPT clv_graph *graph,
 CLV_API void clv_plan_destroy(clv_plan *plan);
 #ifndef CLEAVE_STABLE_ONLY // experimental
 /**
- * Tell the variants in quarantine on a device, one call of `tell` for each: plans pass over them, because they failed there. They
- * did so in this process, or its tuning file, which clv_tune and clv_check write, says to avoid them. `tell` uses nothing of
+ * List the variants in quarantine on a device, one call of `tell` for each: plans do not use them, because they failed there. They
+ * failed in this process, or its tuning file, which clv_tune and clv_check write, says to avoid them. `tell` uses nothing of
  * the runtime.
  *
  * Errors  memory
@@ -78,14 +78,14 @@ CLV_API CLV_MUST_CHECK clv_status clv_variants_check(clv_runtime *runtime, CLV_O
 
 /** What is computed again in each step. All zero: nothing. */
 typedef struct clv_plan_recomputed {
-    int nodes; /**< so many nodes are computed once more than they would be */
+    int nodes; /**< how many nodes are computed once more */
     uint64_t
         saved_bytes; /**< of activations and workspace, on all devices together; some by a tighter layout, so even with 0 nodes */
     double extra_time; /**< expected, from the ops' costs: a part of the step without it (0.3: 30 % longer) */
     CLV_RESERVED(4);
 } clv_plan_recomputed;
 
-/** What a plan is made of: how many there are of what the functions below tell by an index. */
+/** What a plan is made of: counts of what the functions below return by an index. */
 typedef struct clv_plan_info {
     int n_devices, n_nodes, n_kept, n_transfers;
     clv_plan_recomputed recomputed;
@@ -144,7 +144,7 @@ typedef struct clv_plan_node {
     double flops;
     double traffic; /**< bytes that it must read and write, caches or not */
     int launches;
-    int fused;        /**< so many nodes of the graph are done as this one; 0: it is one of them */
+    int fused;        /**< how many nodes of the graph are done as this one; 0: it is one of them */
     const char *also; /**< ops done to its result before that is stored, `add+relu`; "" */
     int micro_batch;  /**< from 0; -1: of none (clv_micro_batches) */
     /** since a tensor is larger than the device's largest allocation, it does part `part` of so many of the graph's node, or, if that is
@@ -217,9 +217,9 @@ CLV_API CLV_MUST_CHECK clv_status clv_session_create(clv_runtime *runtime,
 CLV_API void clv_session_destroy(clv_session *session);
 
 typedef struct clv_session_info {
-    clv_runtime *runtime; /**< that it was made from */
-    int n_tensors;        /**< that it holds (clv_session_get) */
-    int64_t step;         /**< training steps done: a part of the random state (dropout) */
+    clv_runtime *runtime;  /**< that it was made from */
+    int n_tensors;         /**< that it holds (clv_session_get) */
+    int64_t step;          /**< training steps done: a part of the random state (dropout) */
     bool averages_swapped; /**< parameters are their running averages now (clv_averages_swap) */
     CLV_RESERVED(4);
 } clv_session_info;

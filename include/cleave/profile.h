@@ -48,9 +48,9 @@ CLV_API void clv_session_set_profile(clv_session *session, CLV_OR_NULL CLV_KEPT 
 /** A run that was profiled. Times are averages over its steps, in nanoseconds. */
 typedef struct clv_profile_run {
     bool trains;
-    int64_t done;  /**< steps that were profiled */
-    int64_t steps; /**< averaged over */
-    bool warm;     /**< are the first steps, of warm_up, left out? */
+    int64_t done;           /**< steps that were profiled */
+    int64_t steps;          /**< averaged over */
+    bool warm;              /**< are the first steps, of warm_up, left out? */
     int n_devices, n_nodes; /**< for clv_profile_device_get and clv_profile_node_get */
     /** from the end of a step to the end of the next, which was handed over in time; or from when that was handed over */
     double step_ns;
@@ -66,7 +66,7 @@ typedef struct clv_profile_device {
     double busy_ns;     /**< computing */
     double transfer_ns; /**< uploads, reads, values sent and received; an upload may overlap the computing */
     double idle_ns;     /**< the rest of step_ns: launches, waits for other devices */
-    bool known;         /**< false: the driver tells no times */
+    bool known;         /**< false: the driver gives no times */
     CLV_RESERVED(4);
 } clv_profile_device;
 
@@ -83,7 +83,8 @@ CLV_API clv_profile_run clv_profile_run_get(const clv_profile *profile, int run)
 typedef struct clv_profile_info {
     int n_runs;
     int main_run; /**< the run with the most steps, of those that train if there are any; -1: none did a step */
-    int64_t traced_steps, left_out_steps; /**< of all runs: that the trace holds; and does not, as its slices were used up */
+    int64_t traced_steps,
+        left_out_steps; /**< of all runs: that the trace holds; and does not, as its slices were used up */
     CLV_RESERVED(4);
 } clv_profile_info;
 CLV_API clv_profile_info clv_profile_info_get(const clv_profile *profile);

@@ -30,7 +30,7 @@ typedef struct clv_ranks clv_ranks;
 typedef struct clv_ranks_config {
     const char *engine; /**< what carries messages: `mpi`; NULL: that one */
     double patience;    /**< seconds; a rank that is not heard of for so long is lost; 0: 5 */
-    /** > 0: none of so many processes, but what one of them, the one of this number, would be to clv_pass_graph: to plan with */
+    /** > 0: for planning alone: no process, but what the rank of this number among this many would be to clv_pass_graph */
     int planned, rank;
     CLV_RESERVED(5);
 } clv_ranks_config;
@@ -41,7 +41,7 @@ typedef struct clv_ranks_info {
     int64_t sent_bytes; /**< to others so far, of values that were exchanged */
     /** why the training ended; NULL: it did not, or not for a rank's sake. Borrowed until clv_ranks_destroy */
     const char *lost;
-    bool tells; /**< of those that are left, this one is to tell it */
+    bool tells; /**< this one of the ranks that are left reports it */
     CLV_RESERVED(6);
 } clv_ranks_info;
 
@@ -60,7 +60,7 @@ CLV_API CLV_MUST_CHECK clv_status clv_ranks_create(clv_runtime *runtime,
 CLV_API void clv_ranks_destroy(clv_ranks *ranks);
 /**
  * This process cannot take part: what else than its trainer failed, before or beside it. Before the first step it waits until all
- * ranks are there (clv_trainer_run), so that each failure is told once: by rank 0, with the rank, or without where all have
+ * ranks are there (clv_trainer_run), so that each failure is reported once: by rank 0, with the rank, or without where all have
  * the same (clv_ranks_info.lost). A trainer says by itself what fails in it. NULL for ranks is fine.
  */
 CLV_API void clv_ranks_fail(clv_ranks *ranks, const char *sentence);

@@ -67,13 +67,13 @@ typedef struct clv_runtime_config {
     const char *cache_dir;
     /** Measured choices of variants (clv_tune): a tuning file, or a folder with a file for each device; `none` for none.
      * NULL: the variable CLEAVE_TUNING; "": the folder of the program cache. A file that cannot be used is
-     * told once through the log, and passed over. */
+     * reported once through the log, and not used. */
     const char *tuning;
     /** A program that compiles kernels in processes of their own, for drivers that compile one after another (PoCL): the absolute path
      * of the `cleave` command, or of another program that calls clv_compile_helper(0) when `compile-helper` is its only argument. Where
      * building a device's first programs takes longer than loading them from a cache would, as many are started as there are
      * further processors, at most three; they end when all is compiled, or the runtime is destroyed. They take memory of the host
-     * alone. And for drivers whose compiler may die and take the process along: there one builds first what is not in the cache. NULL: the variable CLEAVE_COMPILE_HELPER; "": none. One that cannot be started is told through the log. */
+     * alone. And for drivers whose compiler may crash and end the process: there one builds first what is not in the cache. NULL: the variable CLEAVE_COMPILE_HELPER; "": none. One that cannot be started is told through the log. */
     const char *compile_helper;
     /** Seconds that a device may take for what is waited for before it counts as lost; time in which the process is stopped, or in a debugger, does
      * not count. 0: 600; below 0: for ever. */

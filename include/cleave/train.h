@@ -42,7 +42,7 @@ static inline CLV_MUST_CHECK clv_status clv_weights_save(clv_session *session, c
 
 /**
  * Read a safetensors file, or the parameters of a checkpoint, into a session's parameters and buffers. The names must be the
- * same on both sides, and the shapes; nothing is changed otherwise. PyTorch's counters `*.num_batches_tracked` are passed over, and so
+ * same on both sides, and the shapes; nothing is changed otherwise. PyTorch's counters `*.num_batches_tracked` are skipped, and so
  * are `module.` and `_orig_mod.` before all names, which DataParallel and torch.compile put there.
  *
  *     clv_weights_load_except(session, "resnet18.safetensors", "fc.*");       // to train a model of other classes
@@ -63,8 +63,8 @@ static inline CLV_MUST_CHECK clv_status clv_weights_load(clv_session *session, c
 }
 
 /**
- * The same, and what a LoRA changed of these weights: as clv_lora_save or PEFT's save_pretrained writes it. What it has as whole
- * tensors (PEFT's modules_to_save) is read from it, and not from `path`. Where the session has adapters (clv_train_config.lora), A and B
+ * The same, then apply a LoRA that was trained on these weights, as clv_lora_save or PEFT's save_pretrained writes it. Its whole
+ * tensors (PEFT's modules_to_save) replace those of `path`. Where the session has adapters (clv_train_config.lora), A and B
  * are read into them; else they are merged into the weights.
  *
  * lora  the folder, or its adapter_model.safetensors, whose adapter_config.json lies beside it. NULL: none
@@ -92,7 +92,7 @@ CLV_API CLV_MUST_CHECK clv_status clv_lora_save(clv_session *session,
 
 // ---- what weights know of themselves --------------------------------------------------------------------------------
 
-/** What it takes to use weights: as they tell it. NULL and zero: they do not. */
+/** What a file of weights says of its model and its data. NULL and zero: it does not say. */
 typedef struct clv_weights_info {
     const char *model; /**< its name, for clv_model_find */
     int64_t input[CLV_MAX_RANK - 1], target[CLV_MAX_RANK - 1],
@@ -100,38 +100,38 @@ typedef struct clv_weights_info {
     CLV_COUNT(n_names)
     const char *const *names; /**< n_names: of its classes, or of its labels, in the order of its results */
     int n_names;
-    int channels; /**< so many of these are known, 1 or 3: samples are (x - mean) / std, where bytes count as 0..1 */
+    int channels; /**< how many means and stds there are, 1 or 3: samples are (x - mean) / std, where bytes count as 0..1 */
     float mean[3], std[3];
     int64_t resize;      /**< of pictures: the shorter side's size before the middle is cut out */
-    bool exif_transpose; /**< they were turned as their Exif data say */
-    bool checkpoint;     /**< the file is a checkpoint, which a training can go on from */
+    bool exif_transpose; /**< pictures were turned as their Exif data say */
+    bool checkpoint;     /**< the file is a checkpoint, from which a training can go on */
     const char *loss,
-        *precision;    /**< they were trained with: the first target's, and `f32`, `mixed` or `mixed-bf16` */
-    const char *table; /**< clv_dataset_info.table of what was learnt */
+        *precision; /**< of the training: the loss of the first target, and `f32`, `mixed` or `mixed-bf16` */
+    const char *table;   /**< clv_dataset_info.table of what was learnt */
     const char *version; /**< of the library that wrote them */
     CLV_RESERVED(8);
 } clv_weights_info;
 
 /**
- * Keep with a session what its weights are of: files that are written of it from then on tell it, as clv_weights_save and
- * clv_gpt_weights_save write them. A trainer does so with its own session.
+ * Store in a session what its weights belong to: clv_weights_save and clv_gpt_weights_save then write it into their files.
+ * A trainer does so with its own session.
  *
- * config  model; train, whose classes, normalisation and columns are kept, or NULL; loss, losses, precision. Nothing else counts
+ * config  model; train, whose classes, normalisation and columns are kept, or NULL; loss, losses, precision. Other fields are not read
  *
  * Errors  CLV_E_VALUE  no model;  CLV_E_HOST_MEMORY
  */
 CLV_API CLV_MUST_CHECK clv_status clv_weights_describe(clv_session *session,
                                                        const struct clv_train_config *config);
 /**
- * What a file of weights, or a checkpoint, tells of them. Its tensors are not read. All NULL and zero of weights that other programs
- * wrote.
+ * What a file of weights, or a checkpoint, says of its model and its data. Its tensors are not read. All NULL and zero for files
+ * that other programs wrote.
  *
  *     clv_weights_info_read(runtime, "pets.safetensors", &info);
  *     clv_model model = clv_model_for(clv_model_find(info->model), 0, info->input[1], info->input[2], info->classes);
  *
- * out     give it up with clv_free; NULL on failure
+ * out     free it with clv_free; NULL on failure
  *
- * Errors  CLV_E_IO;  CLV_E_FORMAT  no weights, or what they tell is damaged;  CLV_E_HOST_MEMORY
+ * Errors  CLV_E_IO;  CLV_E_FORMAT  no weights, or what the file says of them is damaged;  CLV_E_HOST_MEMORY
  */
 CLV_API CLV_MUST_CHECK clv_status clv_weights_info_read(clv_runtime *runtime, const char *path,
                                                         clv_weights_info **out);
@@ -194,19 +194,19 @@ typedef struct clv_placement {
     CLV_RESERVED(8);
 } clv_placement;
 
-// ---- what a training makes smaller ----------------------------------------------------------------------------------
+// ---- losses ---------------------------------------------------------------------------------------------------------
 
-/** What lies in the memory that clv_loss.sum looks at: n samples, and elements of a result and of a target of each. */
+/** Sizes of the memory that clv_loss.sum reads: n samples, and the elements of each sample's result and target. */
 typedef struct clv_loss_sizes {
     int64_t n, output, target;
 } clv_loss_sizes;
 
 /** A loss. Cleave brings some (clv_loss_find); one of your own is a struct with its functions, which must outlive its uses. */
 typedef struct clv_loss {
-    const char *name; /**< told in checkpoints: a training goes on with the loss it was begun with */
+    const char *name; /**< written to checkpoints: a training goes on with the same loss */
     /** Append it to the graph: from a model's result [N, ...] and the targets [N, ...] to one f32 element, a mean over the samples */
     clv_tensor *(*build)(clv_tensor *output, clv_tensor *target, const struct clv_loss *loss);
-    /** The same on the host, for evaluation: its sum over the samples. NULL: evaluation tells NaN */
+    /** The same on the host, for evaluation: its sum over the samples. NULL: evaluation gives NaN */
     double (*sum)(const float *output, const void *target, const clv_loss_sizes *sizes,
                   const struct clv_loss *loss);
     const void
@@ -219,7 +219,7 @@ typedef struct clv_loss {
  *
  *     cross_entropy    of logits [N, C] or [N, ..., C] and classes [N, ...]: clv_cross_entropy over all rows; or of logits [N, C] and
  *                      probabilities of the classes, [N, C] in f32: the mean of -sum(y * log_softmax(x)). Smoothing: torch's
- *                      CrossEntropyLoss(label_smoothing=s), which takes s of each label and gives all classes an equal part of it
+ *                      CrossEntropyLoss(label_smoothing=s), which takes s of each label and spreads it evenly over all classes
  *     mse              of results and numbers of as many elements: clv_mse_loss
  *     l1, huber        the same: clv_l1_loss, and clv_huber_loss with a delta of 1, which is smooth L1 with a beta of 1
  *     focal            as bce_with_logits: clv_sigmoid_focal_loss with an alpha of 0.25 and a gamma of 2
@@ -230,9 +230,9 @@ typedef struct clv_loss {
  *     kl_div           of the same and probabilities of as many elements: clv_kl_div over the number of samples. (CTC has lengths besides,
  *                      which are no target: clv_ctc_loss in a loss of one's own)
  *
- * Smoothing is of trainings: what evaluation tells is without.
+ * Only training smooths labels. Evaluation measures the loss without it.
  *
- * Labels that are CLV_LABEL_IGNORED count nothing in cross_entropy, as by torch's ignore_index: its mean is over the others of a batch,
+ * cross_entropy ignores labels that are CLV_LABEL_IGNORED, as torch's does by ignore_index: its mean is over the others of a batch,
  * and 0 where there are none (PyTorch: NaN). clv_train_loss.class_weights weights the others.
  *
  * clv_loss_get gives NULL past the end, clv_loss_find where there is none of that name, brought or registered. Static.
@@ -298,7 +298,7 @@ typedef struct clv_metric {
  * Each is of a model's first target. To ask for it of another one, copy it and name that: `clv_metric mae = *clv_metric_find("mae");
  * mae.target = "price";`.
  *
- * Scores with a NaN among them tell no class right. clv_metric_get gives NULL past the end, clv_metric_find where there is none of
+ * Scores with a NaN among them count as wrong. clv_metric_get gives NULL past the end, clv_metric_find where there is none of
  * that name. Static.
  */
 CLV_API CLV_OR_NULL const clv_metric *clv_metric_get(int index);
@@ -307,25 +307,25 @@ CLV_API CLV_OR_NULL const clv_metric *clv_metric_find(const char *name);
 enum { CLV_MOST_METRICS = 8 };
 
 /**
- * How often targets of each class were told to be of which: counted by evaluations (clv_predictor_config.confusion), or in a loop of
- * your own (clv_confusion_add). Of a target without classes each of its numbers is a label, told where its result is above 0.
+ * A confusion matrix: how often targets of each class were predicted as each class. Evaluations count (clv_predictor_config.confusion),
+ * or a loop of your own (clv_confusion_add). Without classes each number of a target is a label, predicted where its result is above 0.
  */
 typedef struct clv_confusion clv_confusion;
 
 /** Of one class, or one label; or their means. */
 typedef struct clv_class_metrics {
     int64_t targets; /**< that are of it */
-    int64_t told;    /**< that were told to be of it */
+    int64_t told;    /**< that were predicted as it */
     int64_t right;   /**< both */
     double precision, recall,
         f1; /**< right / told, right / targets, 2 right / (told + targets); 0 where that is 0 / 0 */
     CLV_RESERVED(4);
 } clv_class_metrics;
 
-enum { CLV_CONFUSION_CLASSES = 1024 }; /**< with more, how often one was told for another is not kept */
+enum { CLV_CONFUSION_CLASSES = 1024 }; /**< with more classes, pairs of them are not counted */
 
 /**
- * Nothing counted so far, of one of a model's targets.
+ * Make an empty confusion matrix for one of a model's targets.
  *
  * target  its name; NULL: the first
  *
@@ -335,16 +335,16 @@ CLV_API CLV_MUST_CHECK clv_status clv_confusion_create(clv_runtime *runtime, con
                                                        CLV_OR_NULL const char *target, clv_confusion **out);
 /** NULL is fine. */
 CLV_API void clv_confusion_destroy(clv_confusion *confusion);
-/** Count n samples: results as of clv_predictor_forward, targets as of clv_batch. A target with a NaN among its results is told to be
- *  of no class. */
+/** Count n samples: results as of clv_predictor_forward, targets as of clv_batch. A target with a NaN among its results is predicted
+ *  as no class. */
 CLV_API void clv_confusion_add(clv_confusion *confusion, CLV_ARRAY const float *results,
                                CLV_ARRAY const void *targets, int64_t n);
 typedef struct clv_confusion_info {
     int64_t classes; /**< or labels */
     bool of_labels;  /**< it is of labels, each by itself */
     /**
-     * The sums of targets, told and right, and the plain means of the others over all classes of which there are targets, or which were
-     * told.
+     * The sums of targets, told and right, and the plain means of the others over all classes that have targets, or that were
+     * predicted.
      *
      * Source  sklearn.metrics.precision_recall_fscore_support(average="macro", zero_division=0)
      */
@@ -354,7 +354,7 @@ typedef struct clv_confusion_info {
 CLV_API clv_confusion_info clv_confusion_info_get(const clv_confusion *confusion);
 /** What was counted of class i; all zero past the end. */
 CLV_API clv_class_metrics clv_confusion_get(const clv_confusion *confusion, int64_t i);
-/** How many targets of one class were told to be of another; -1 where that is not kept: of labels, of too many classes. */
+/** How many targets of class `of` were predicted as class `told`; -1 where that is not counted: of labels, of too many classes. */
 CLV_API int64_t clv_confusion_count(const clv_confusion *confusion, int64_t of, int64_t told);
 
 // ---- prediction and evaluation ------------------------------------------------------------------------------------
@@ -365,22 +365,22 @@ typedef struct clv_predictor clv_predictor;
 typedef struct clv_predictor_config {
     clv_device *device;                               /**< NULL: the best device */
     const clv_model *model;                           /**< must be given */
-    const clv_loss *loss;                             /**< that evaluation tells; NULL: as clv_train_config */
+    const clv_loss *loss;                             /**< of evaluations; NULL: as clv_train_config */
     CLV_COUNT(n_losses) const clv_train_loss *losses; /**< n_losses of them, as clv_train_config */
     int n_losses;
-    CLV_COUNT(n_metrics) const clv_metric *const *metrics; /**< that it tells besides, n_metrics of them */
+    CLV_COUNT(n_metrics) const clv_metric *const *metrics; /**< to measure besides, n_metrics of them */
     int n_metrics;                                         /**< at most CLV_MOST_METRICS */
     int64_t batch;           /**< samples at a time; 0: 256, or fewer whose results are 256 MiB */
     clv_precision precision; /**< as clv_graph_set_precision; results are f32 */
     const char *variants;    /**< as clv_plan_config */
     bool no_fuse;            /**< as clv_plan_config */
-    /** layers on devices, or replicas that share each batch: logits are joined on the first. Shares that are measured are so once, by
+    /** layers on devices, or replicas that share each batch: logits are joined on the first. Measured shares are measured once, by
      *  the forward pass of each replica alone */
     clv_placement placement;
     /** whose parameters to use, of a training with ema_decay their averages; NULL: a session of its own */
     clv_session *session;
     const clv_plan *same_session; /**< as clv_plan_config; a training's, if that uses the session */
-    clv_confusion *confusion;     /**< evaluations count there what is told of classes; NULL: nowhere */
+    clv_confusion *confusion;     /**< evaluations count predicted classes there; NULL: nowhere */
     /** what will be evaluated: inputs that are bytes there are fed as bytes (u8), and the graph normalises them as this dataset
      *  would. Looked at in clv_predictor_create alone. NULL: all inputs are of the model's types */
     const clv_dataset *samples;
@@ -457,12 +457,12 @@ typedef struct clv_metrics {
     int64_t count; /**< samples */
     int64_t
         targets; /**< of these samples: as many, or more where a sample has several; without ignored labels */
-    int64_t correct; /**< targets that were told right; 0 where that cannot be said: */
+    int64_t correct; /**< targets that were predicted right; 0 where accuracy is NaN */
     double accuracy; /**< correct / targets; NaN of numbers, unless the loss is bce_with_logits or focal */
     double
         loss; /**< mean of the loss over the samples, in double; without ignored labels, by the weights of classes */
     double seconds;
-    /** Of each target, in the model's order. What is said above of targets is their sum: of those with classes, if there are any;
+    /** Of each target, in the model's order. The counts above are sums over the targets that have classes, or over all if none has;
      *  the loss is their weighted sum. */
     clv_target_metrics each[CLV_MAX_PORTS];
     int n_each;
@@ -508,7 +508,7 @@ typedef struct clv_schedule {
         gamma; /**< STEP, PLATEAU: factor of a drop; 0: 0.1. EXPONENTIAL: of each t; 0: 0.95. POLYNOMIAL: the power; 0: 1 */
     double min_lr; /**< COSINE, PLATEAU, POLYNOMIAL: never below it */
     int64_t
-        warmup; /**< the rate rises to `lr` over so many steps first; not of ONE_CYCLE, which rises itself */
+        warmup; /**< the rate rises to `lr` over this many steps first; not of ONE_CYCLE, which rises itself */
     double div_factor;   /**< ONE_CYCLE: it begins with lr / div_factor; 0: 25 */
     double final_factor; /**< ONE_CYCLE: and ends with a final_factor-th of that; 0: 1e4 */
     double turn; /**< ONE_CYCLE: the part of the cycle until `lr` is reached, PyTorch's pct_start; 0: 0.3.
@@ -617,7 +617,7 @@ typedef enum clv_on_nan {
  *
  *     y = W x + bias + alpha / rank * B A x        A uniform within 1 / sqrt(in) at first, B zero
  *
- * Beside them only those parameters are trained that `weights_except` begins anew, a head of other classes for example; all others
+ * Beside them only those parameters are trained that `weights_except` names, a head of other classes for example; all others
  * have neither gradients nor optimizer state. Of any model, of an ONNX file, too: a linear layer is a linear or matmul by a parameter
  * of two dimensions.
  *
@@ -652,7 +652,7 @@ typedef struct clv_train_config {
     const clv_dataset *train; /**< must be given */
     const clv_dataset *test;  /**< NULL: no evaluation */
     int64_t batch;            /**< samples in a step; 0: 64. The last batch of an epoch may be smaller. */
-    /** cut each batch in so many parts (clv_micro_batches): less memory for activations, and a pipeline where layers are
+    /** cut each batch into this many parts (clv_micro_batches): less memory for activations, and a pipeline where layers are
      *  placed on several devices. The last batch of an epoch is cut in parts no larger. Of replicas each cuts its share, unless
      *  layers are placed beside them. 0: 1 */
     int64_t micro_batches;
@@ -677,20 +677,20 @@ typedef struct clv_train_config {
      *  schedule whose period is 0 goes on along one that is as long as this training */
     const char *resume;
     const char *checkpoint;   /**< write one here after each epoch, and when interrupted */
-    int64_t checkpoint_every; /**< > 0: also every so many steps */
+    int64_t checkpoint_every; /**< > 0: also every N steps */
     /** write the last step's gradients here, safetensors, under the parameters' names */
     const char *gradients;
-    /** what the test set tells besides, n_metrics of them, at most CLV_MOST_METRICS */
+    /** metrics to measure on the test set, n_metrics of them, at most CLV_MOST_METRICS */
     CLV_COUNT(n_metrics) const clv_metric *const *metrics;
     int n_metrics;
-    /** > 0: end after so many epochs in a row that were no better than the best one before them. Of the test set */
+    /** > 0: end after this many epochs in a row that were no better on the test set than the best one before */
     int64_t patience;
     double min_delta; /**< better means by more than this; at least 0 */
-    /** better in what, for these and for CLV_SCHEDULE_PLATEAU: the name of one of the metrics, `target:name` where it names its target, or `loss`; NULL: loss */
+    /** what is compared, for these and for CLV_SCHEDULE_PLATEAU: the name of one of the metrics, `target:name` where it names its target, or `loss`; NULL: loss */
     const char *monitor;
     /** write the weights of the best epoch so far here, as clv_weights_save does */
     const char *best;
-    /** how it is written, where clv_weights_save is not what is wanted; NULL: with that */
+    /** writes it instead of clv_weights_save; NULL: clv_weights_save */
     clv_status (*save_best)(void *user, clv_session *session, const char *path);
     /**
      * 0 < ema_decay < 1: keep a running average of each parameter that is trained, as `<parameter>.average` in the session.
@@ -720,7 +720,7 @@ typedef struct clv_train_config {
     CLV_COUNT(1)
     const double *
         dropout; /**< of all layers that drop values, 0 for none (clv_graph_set_dropout); NULL: the model's own */
-    /** of a step that is planned without `train`, which would tell it: the model's inputs of three dimensions are pictures, fed as bytes
+    /** of a step that is planned without `train`, where this is not known: the model's inputs of three dimensions are pictures, fed as bytes
      *  and normalised by the graph */
     bool bytes;
     clv_lora lora;
@@ -777,7 +777,7 @@ CLV_TRAIN_API CLV_MUST_CHECK clv_status clv_trainer_create(clv_runtime *runtime,
                                                            clv_trainer **out);
 CLV_TRAIN_API void clv_trainer_destroy(clv_trainer *trainer);
 
-/** A device that failed, and was done without from then on. */
+/** A device that failed. The training went on without it. */
 typedef struct clv_lost_device {
     clv_device *device;
     int64_t step;       /**< that it failed in; the others did it again */
@@ -823,7 +823,7 @@ CLV_API CLV_MUST_CHECK clv_status
 clv_pass_shares(clv_runtime *runtime, const clv_train_config *config, clv_pass pass,
                 CLV_OUT CLV_COUNT(config->placement.n_replicas) double *shares);
 
-/** What makes a pass fit that does not, each by itself: found by planning it so. */
+/** Changes that each make a pass fit that does not. Each was planned. */
 typedef struct clv_train_advice {
     int64_t largest_batch;      /**< that fits with all else as it is, up to the batch asked for; 0: none */
     int64_t largest_recomputed; /**< the same with `recompute` auto; 0: none, or it is asked for already */
@@ -863,7 +863,7 @@ CLV_TRAIN_API CLV_MUST_CHECK clv_status clv_trainer_run(clv_trainer *trainer);
 typedef enum clv_train_end {
     CLV_END_NOT,     /**< it has not: not begun, interrupted, or failed */
     CLV_END_STEPS,   /**< all steps are done */
-    CLV_END_PATIENCE /**< it grew no better for so many epochs */
+    CLV_END_PATIENCE /**< no epoch was better for as many as `patience` says */
 } clv_train_end;
 
 typedef struct clv_train_result {
@@ -880,7 +880,7 @@ typedef struct clv_train_result {
     int64_t best_epoch; /**< from 1, with `patience` or `best`; 0: none is known */
     double best_value;  /**< of what is monitored, in that epoch; NaN: none is known */
     int64_t
-        tested_step; /**< `test` is of the parameters after so many steps; where it ended, unless it was interrupted */
+        tested_step; /**< the step after which `test` was measured; the last one, unless it was interrupted */
     CLV_RESERVED(7);
 } clv_train_result;
 

@@ -52,7 +52,7 @@ typedef struct clv_tune_result {
     CLV_RESERVED(4);
 } clv_tune_result;
 
-/** A variant that does not build on the device, or is wrong there: the file tells plans to avoid it. */
+/** A variant that does not build on the device, or is wrong there: the file says that plans must avoid it. */
 typedef struct clv_tune_failure {
     const char *op, *variant;
     char sentence[512];

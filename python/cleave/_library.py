@@ -47,7 +47,7 @@ def _open():
     try:
         library = ffi.dlopen(path)
     except OSError as error:
-        raise ImportError("Cleave's library cannot be loaded: %s. Install the wheel anew, or name the library in CLEAVE_LIBRARY."
+        raise ImportError("Cleave's library cannot be loaded: %s. Install the wheel again, or name the library in CLEAVE_LIBRARY."
                           % error) from None
     version = ffi.string(library.clv_version()).decode()
     wanted = "%d.%d." % (library.CLV_VERSION_MAJOR, library.CLV_VERSION_MINOR)

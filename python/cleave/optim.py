@@ -100,5 +100,5 @@ def _of_torch(optimizer):
     if len(groups) > 1 or odd:
         raise UnsupportedError("torch.optim's %s has %s, which is not taken here" % (name, ", ".join(odd) or "several groups of parameters"))
     if optimizer.state:
-        warnings.warn("cleave: the optimizer's settings are taken, and its state is not: it begins anew", stacklevel=4)
+        warnings.warn("cleave: the optimizer's settings are taken, and its state is not", stacklevel=4)
     return wanted[0](lr=float(groups[0]["lr"]), **{k: groups[0][k] for k in wanted[1]})

@@ -27,7 +27,7 @@ static clv_status add(clv__registry *registry, clv__error *error, const char *na
 clv_status clv__registry_add(clv__registry *registry, clv__error *error, const char *name, bool brought,
                              const void *item) {
     if (!name || !*name)
-        CLV_FAIL(error, CLV_E_VALUE, "the %s that is to be registered has no name", registry->what);
+        CLV_FAIL(error, CLV_E_VALUE, "a %s without a name cannot be registered", registry->what);
     pthread_mutex_lock(&registry->lock);
     const clv_status status = add(registry, error, name, brought, item);
     pthread_mutex_unlock(&registry->lock);

@@ -411,7 +411,7 @@ static clv_status run_variant(job *j, trial *t, int k, const clv__expected *expe
         t->variants[k].launches.failed
             ? clv__error_set(error_of(j),
                              t->variants[k].launches.out_of_memory ? CLV_E_HOST_MEMORY : CLV_E_UNSUPPORTED,
-                             "its launches could not be written down: %s",
+                             "its launches could not be recorded: %s",
                              t->variants[k].launches.out_of_memory
                                  ? "no host memory"
                                  : "a size is past int, or there are too many arguments")
@@ -451,8 +451,9 @@ static clv_status run_differences(job *j, trial *t) {
     int n = 0;
     clv__distance worst;
     if (subject->sample.no_gradient) {
-        clv__tally_skip(&j->tally, where,
-                        "gradient not held against differences: steps, kinks or randomness");
+        clv__tally_skip(
+            &j->tally, where,
+            "gradient not compared with finite differences: the op has steps, kinks or randomness");
         return CLV_OK;
     }
     for (int i = 0; i < subject->sample.n_in; i++)
@@ -711,7 +712,7 @@ static clv_status reproduce(job *j, const char *name, clv__text *text) {
     if (t->broken && (variant < 0 || !t->subject.graph))
         CLV_FAIL(error_of(j), CLV_E_UNSUPPORTED, "'%s' has no launches: %.1000s", name, t->broken);
     if (variant >= 0 && t->variants[variant].launches.failed)
-        CLV_FAIL(error_of(j), CLV_E_UNSUPPORTED, "the launches of '%s' could not be written down", name);
+        CLV_FAIL(error_of(j), CLV_E_UNSUPPORTED, "the launches of '%s' could not be recorded", name);
     CLV_TRY(clv__device_open(j->device));
     CLV_TRY(clv__subject_fill(&t->subject, j->config->seed));
     clv__expected expected = {0};

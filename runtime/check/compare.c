@@ -3,7 +3,7 @@
 //
 // Values are compared in the order of execution. That two devices differ says little by itself: rounding differs, and grows from
 // layer to layer. So where a value differs by more than its op's rounding, and by more than what came in, the op's reference is
-// computed from what each device was given, and says which of the two is wrong. A fault is told where it arises: what
+// computed from what each device was given, and says which of the two is wrong. A fault is reported where it arises: what
 // comes after it is right for what it was given.
 #include <float.h>
 #include <math.h>
@@ -265,15 +265,16 @@ static clv_status check_config(const clv_compare_config *config, clv__error *err
     CLV_TRY(clv__model_check(error, config->model));
     if (config->images && (clv_model_port_count(config->model, CLV_PORT_INPUT) > 1 ||
                            clv_model_port_count(config->model, CLV_PORT_TARGET) > 1))
-        CLV_FAIL(error, CLV_E_VALUE,
-                 "compare: images and labels are of one input and one target, model '%s' has %d and %d",
-                 config->model->name, clv_model_port_count(config->model, CLV_PORT_INPUT),
-                 clv_model_port_count(config->model, CLV_PORT_TARGET));
+        CLV_FAIL(
+            error, CLV_E_VALUE,
+            "compare: images and labels need a model of one input and one target, model '%s' has %d and %d",
+            config->model->name, clv_model_port_count(config->model, CLV_PORT_INPUT),
+            clv_model_port_count(config->model, CLV_PORT_TARGET));
     const clv_port target = clv_model_port_get(config->model, CLV_PORT_TARGET, 0);
     if (config->images && (!target.classes || target.dims[0]))
         CLV_FAIL(
             error, CLV_E_VALUE,
-            "compare: images and labels are of models that tell one class for each sample, and '%s' tells %s",
+            "compare: images and labels need a model that gives one class for each sample, and '%s' gives %s",
             config->model->name, target.classes ? "several" : "numbers");
     return CLV_OK;
 }

@@ -25,8 +25,8 @@ bool clv__wanted_op(const clv__wanted *wanted, const char *op);
 /** Is it asked for? Each case is asked about once: those that are excluded are counted. */
 bool clv__wanted_case(clv__wanted *wanted, const char *op, const char *variant, const char *sample);
 /** The next samples are those of an op that has `samples` of the `all` there are. An op goes to one shard, the one with the fewest
- *  samples so far, because its samples share kernels, and compiling these is most of the time. An op that is more than a shard's
- *  part is dealt out. */
+ *  samples so far, because its samples share kernels, and compiling these is most of the time. An op with more samples than a
+ *  shard's part is spread over shards. */
 void clv__wanted_begin(clv__wanted *wanted, int samples, int all);
 /** Is the next sample that has a wanted case in this shard? */
 bool clv__wanted_here(clv__wanted *wanted);

@@ -108,7 +108,8 @@ clv_status clv_dataset_class_weights(clv_runtime *runtime, const clv_dataset *da
     const clv_port port = clv_dataset_port_get(dataset, CLV_PORT_TARGET, target);
     const clv_shape one = clv_port_shape(&port, 1);
     if (!port.classes)
-        CLV_FAIL(error, CLV_E_VALUE, "target %d of the dataset is of numbers: classes have weights", target);
+        CLV_FAIL(error, CLV_E_VALUE, "target %d of the dataset holds numbers: only classes have weights",
+                 target);
     if (classes < port.classes)
         CLV_FAIL(error, CLV_E_VALUE, "weights of %" PRId64 " classes, of a dataset that has %" PRId64,
                  classes, (int64_t)port.classes);

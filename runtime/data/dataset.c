@@ -51,7 +51,7 @@ clv_status clv__norm_fits(clv__error *error, const clv__norm *norm, const char *
     char text[128];
     if (n <= 1 || (shape->rank > 1 && shape->dims[1] == n)) return CLV_OK;
     CLV_FAIL(error, CLV_E_SHAPE,
-             "%s of shape %s have not the %d channels that mean and std are of, [N,%d,height,width]%s", what,
+             "%s of shape %s do not have the %d channels of mean and std, [N,%d,height,width]%s", what,
              clv_shape_text(shape, text, sizeof text), n, n,
              shape->rank == 4 && shape->dims[3] == n
                  ? ": their channels are last (NHWC); numpy mends it with x.transpose(0, 3, 1, 2)"
@@ -97,7 +97,7 @@ static clv_status check_config(clv__error *error, const clv_dataset_config *conf
     if (config->classes < 0)
         CLV_FAIL(error, CLV_E_VALUE, "%d classes: there must be at least one", config->classes);
     if (!(config->flip >= 0 && config->flip <= 1))
-        CLV_FAIL(error, CLV_E_VALUE, "flip of %g: it is how often, 0 to 1", config->flip);
+        CLV_FAIL(error, CLV_E_VALUE, "flip of %g: it is a probability, 0 to 1", config->flip);
     if (config->crop_padding < 0 || config->crop_padding > INT32_MAX / 4)
         CLV_FAIL(error, CLV_E_VALUE, "a crop_padding of %" PRId64 " pixels: 0 to %d are possible",
                  config->crop_padding, INT32_MAX / 4);
@@ -154,11 +154,10 @@ static const char *labels_mend(const clv_array *labels, const clv_dataset_config
     if (least == 1 && most == classes)
         snprintf(text, 160, "; they seem to begin at 1: numpy mends it with y - 1");
     else if (least < 0)
-        snprintf(text, 160,
-                 "; samples without a class are left out, or have the label %d, which counts nothing",
+        snprintf(text, 160, "; samples without a class are left out, or have the label %d, which is ignored",
                  config->ignore_index ? (int)*config->ignore_index : CLV_LABEL_IGNORED);
     else if (most >= 1 << 20)
-        snprintf(text, 160, "; numbers so large are no classes: is it the right file?");
+        snprintf(text, 160, "; labels are rarely as large as this: is it the right file?");
     else
         snprintf(text, 160,
                  "; a model of %" PRId64 " classes has room for all of them (clv_model.classes %" PRId64 ")",
@@ -192,9 +191,8 @@ static clv_status copy_labels(clv__error *error, const clv_array *labels, const 
         if (label > largest) largest = label;
     }
     if (dataset->classes == 0 && largest < 0)
-        CLV_FAIL(error, CLV_E_VALUE,
-                 "%s: all labels are %" PRId64 ", which counts nothing: there is no class", names->labels,
-                 clv__whole_at(labels, 0));
+        CLV_FAIL(error, CLV_E_VALUE, "%s: all labels are %" PRId64 ", which is ignored: there is no class",
+                 names->labels, clv__whole_at(labels, 0));
     if (dataset->classes == 0) dataset->classes = (int)largest + 1;
     dataset->target_dtype = CLV_DTYPE_I32;
     dataset->target_numel = 1;

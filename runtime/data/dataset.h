@@ -30,7 +30,7 @@ struct clv_dataset {
     bool ignores;                       // some labels are CLV_LABEL_IGNORED
     /** Write sample i and its target; NULL: that is not wanted. Loaders' threads call it. */
     void (*read)(const clv_dataset *dataset, int64_t i, void *sample, void *target);
-    /** The same where samples are drawn anew each time, or reading may fail; NULL: `read` is all there is. */
+    /** The same where samples are drawn again each time, or reading may fail; NULL: `read` is all there is. */
     clv_status (*draw)(const clv_dataset *dataset, int64_t i, const clv__draw *draw, clv__error *error,
                        void *sample, void *target);
     /** Of input k, is it bytes that `read` normalises? NULL: none is. Such are read as they are by `draw`, if there is one, or: */

@@ -91,14 +91,14 @@ static clv_status check(clv__error *error, const clv_field *fields, int n, const
     if (config->limit < 0)
         CLV_FAIL(error, CLV_E_VALUE, "a limit of %" PRId64 " samples: it must be >= 0", config->limit);
     if (config->mean != 0 || config->std != 0 || config->channels || config->classes)
-        CLV_FAIL(error, CLV_E_VALUE, "mean, std and classes are each field's own, not the dataset's");
+        CLV_FAIL(error, CLV_E_VALUE, "mean, std and classes belong to each field, not to the dataset");
     CLV_TRY(check_names(error, fields, n));
     for (int i = 0; i < n; i++) CLV_TRY(check_one(error, &fields[i], &fields[0]));
     for (int i = 0; i < n; i++)
         for (int j = 0; j < i; j++)
             if (fields[i].array == fields[j].array && !fields[i].array->borrowed)
                 CLV_FAIL(error, CLV_E_VALUE,
-                         "fields '%s' and '%s' have the same array, which only one can take over; make it "
+                         "fields '%s' and '%s' have the same array, and only one of them can own it; make it "
                          "borrowed",
                          fields[j].name, fields[i].name);
     return CLV_OK;

@@ -219,7 +219,7 @@ static clv_status check_config(clv__error *error, const clv_image_folder_config 
     if (config->resize < config->size || config->resize > 4 * MAX_SIZE)
         CLV_FAIL(error, CLV_E_VALUE,
                  "pictures of %" PRId64
-                 " pixels a side cannot be cut out of ones whose shorter side is resized to "
+                 " pixels a side cannot be cut out of pictures whose shorter side is resized to "
                  "%" PRId64 "; `resize` is from `size` to %d",
                  config->size, config->resize, 4 * MAX_SIZE);
     if (config->limit < 0) CLV_FAIL(error, CLV_E_VALUE, "a limit of %" PRId64 " pictures", config->limit);

@@ -120,13 +120,12 @@ static clv_status refuse_rest(clv__error *error, const clv__image_list *list) {
     clv__shown_text shown;
     char endings[96];
     if (!clv__image_list_rest(list)) return CLV_OK;
-    CLV_FAIL(
-        error, CLV_E_FORMAT,
-        "'%s' has more than folders of classes with pictures, and `strict` forbids that: with another ending "
-        "than %s %" PRId64 ", folders within classes %" PRId64 ", hidden %" PRId64
-        ", beside the classes %" PRId64 "; the first: '%s'",
-        list->folder, endings_text(endings, sizeof endings), rest->endings, rest->folders, rest->hidden,
-        rest->loose, clv__shown(list->rest.first_passed_over, &shown));
+    CLV_FAIL(error, CLV_E_FORMAT,
+             "'%s' has other things than folders of classes with pictures, and `strict` refuses them: with "
+             "another ending than %s %" PRId64 ", folders within classes %" PRId64 ", hidden %" PRId64
+             ", beside the classes %" PRId64 "; the first: '%s'",
+             list->folder, endings_text(endings, sizeof endings), rest->endings, rest->folders, rest->hidden,
+             rest->loose, clv__shown(list->rest.first_passed_over, &shown));
 }
 
 // ---- where classes are instead ----------------------------------------------------------------------------
@@ -220,10 +219,10 @@ static clv_status add_class(clv__error *error, clv__image_list *list, const char
     if (status != CLV_OK || list->count > before) return status;
     const char *deeper = find_classes(error, &list->arena, path, MOST_DEEPER);
     if (deeper)
-        CLV_FAIL(error, CLV_E_FORMAT,
-                 "the class '%s' of '%s' has no pictures but folders: they lie deeper, and '%s' is a folder "
-                 "of classes",
-                 clv__shown(name, &shown), list->folder, deeper);
+        CLV_FAIL(
+            error, CLV_E_FORMAT,
+            "the class '%s' of '%s' has folders and no pictures: give '%s', which is a folder of classes",
+            clv__shown(name, &shown), list->folder, deeper);
     CLV_FAIL(error, CLV_E_FORMAT, "the class '%s' of '%s' has no pictures: a file of it ends in %s",
              clv__shown(name, &shown), list->folder, endings_text(endings, sizeof endings));
 }
@@ -315,19 +314,20 @@ static clv_status check_parts(clv__error *error, clv__image_list *list, const cl
         if (!first || clv__same_word(names[i], "train")) first = names[i];
     }
     if (!first) return CLV_OK;
-    CLV_FAIL(error, CLV_E_FORMAT,
-             "'%s' holds the parts of a data set ('%s'), and folders of classes are wanted: give one part, "
-             "'%s/%s'",
-             list->folder, first, list->folder, first);
+    CLV_FAIL(
+        error, CLV_E_FORMAT,
+        "'%s' holds the splits of a data set ('%s') instead of folders of classes: give one of them, '%s/%s'",
+        list->folder, first, list->folder, first);
 }
 
 static clv_status no_classes(clv__error *error, clv__image_list *list) {
     const char *parent = parent_of_classes(error, &list->arena, list->folder);
     if (parent)
         CLV_FAIL(error, CLV_E_FORMAT,
-                 "'%s' has no folders of classes but pictures: it is a class, and '%s' is the folder of such",
+                 "'%s' has pictures and no folders of classes: it is one class, give the folder of all "
+                 "classes, '%s'",
                  list->folder, parent);
-    CLV_FAIL(error, CLV_E_FORMAT, "'%s' has no folders of classes: a picture's place is %s/CLASS/PICTURE.jpg",
+    CLV_FAIL(error, CLV_E_FORMAT, "'%s' has no folders of classes: pictures belong in %s/CLASS/PICTURE.jpg",
              list->folder, list->folder);
 }
 

@@ -22,22 +22,23 @@ clv__mixed clv__mixed_of(const clv_dataset *dataset, const clv_loader_config *co
 
 clv_status clv__mixup_check(clv__error *error, const clv_dataset *dataset, const clv_loader_config *config) {
     if (!(config->mixup >= 0 && isfinite(config->mixup)))
-        CLV_FAIL(error, CLV_E_VALUE,
-                 "mixup with alpha %g: it must be above 0, and finite; 0 stands for no mixup", config->mixup);
+        CLV_FAIL(error, CLV_E_VALUE, "mixup with alpha %g: it must be above 0, and finite; 0 means no mixup",
+                 config->mixup);
     if (config->mixup == 0) return CLV_OK;
     if (dataset->ports)
-        CLV_FAIL(error, CLV_E_VALUE, "mixup is of datasets with one input and one target, without names");
+        CLV_FAIL(error, CLV_E_VALUE, "mixup needs a dataset with one input and one target, without names");
     if (dataset->dtype != CLV_DTYPE_F32)
-        CLV_FAIL(error, CLV_E_VALUE, "mixup is of samples that are numbers; these are tokens");
+        CLV_FAIL(error, CLV_E_VALUE, "mixup needs samples that are numbers; these are tokens");
     if (dataset->target_dtype != CLV_DTYPE_I32) return CLV_OK;
     if (dataset->target_numel != 1)
-        CLV_FAIL(error, CLV_E_VALUE,
-                 "mixup is of targets that are numbers, or one class for each sample; here a sample has "
-                 "%" PRId64 " classes",
-                 dataset->target_numel);
+        CLV_FAIL(
+            error, CLV_E_VALUE,
+            "mixup needs targets that are numbers, or one class for each sample; here a sample has %" PRId64
+            " classes",
+            dataset->target_numel);
     if (dataset->ignores)
         CLV_FAIL(error, CLV_E_VALUE,
-                 "mixup is of samples that all have a class; here labels are %d, which counts nothing",
+                 "mixup needs a class for each sample; here labels are %d, which is ignored",
                  CLV_LABEL_IGNORED);
     if (config->classes < 0 || (config->classes && config->classes < dataset->classes))
         CLV_FAIL(error, CLV_E_VALUE, "mixup with %d classes, of a dataset that has %d", config->classes,

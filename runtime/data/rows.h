@@ -31,7 +31,7 @@ static inline clv__rank_rows clv__rows_of_rank(int64_t batch, int rank, int size
 }
 
 /** The first row with a value, sample or target, that is NaN or infinite (but -inf, of which masks are made); -1: none, or it
- *  cannot be said of data that are drawn anew each time. */
+ *  cannot be said of data that are drawn again each time. */
 int64_t clv__dataset_not_finite(const clv_dataset *dataset);
 
 /** A number that other data have only by chance: of names, shapes, the count, and some rows. False: no host memory. */

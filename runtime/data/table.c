@@ -244,8 +244,8 @@ static clv_status keep_rows(making *m) {
     }
     if (!m->n_kept)
         CLV_FAIL(m->error, CLV_E_FORMAT,
-                 "'%s': in each of %zu rows a value is missing; leave columns out "
-                 "that have few (clv_table_config.ignore)",
+                 "'%s': each of the %zu rows lacks a value; leave out the columns that have few "
+                 "(clv_table_config.ignore)",
                  m->file.path, rows);
     return CLV_OK;
 }
@@ -264,7 +264,7 @@ static clv_status choose_rows(making *m) {
     m->known = config->begin > 0 ? m->first : m->last;
     if (m->last <= m->first)
         CLV_FAIL(m->error, CLV_E_VALUE,
-                 "'%s': of %zu rows none lies from %g to %g of the whole; give more rows, or another part "
+                 "'%s': none of the %zu rows lies in the part from %g to %g; give more rows, or another part "
                  "(clv_table_config.begin)",
                  m->file.path, m->n_kept, config->begin, config->end);
     return CLV_OK;
@@ -344,8 +344,8 @@ static clv_status check_words(const making *m, const clv__table_column *column, 
     if (!unit && !many) return CLV_OK;
     if (target && many && (!unit || m->config->classes))
         CLV_FAIL(m->error, CLV_E_VALUE,
-                 "'%s': column '%s' has %zu classes in %zu rows, and a class wants several; learn another "
-                 "column, or make fewer classes of it",
+                 "'%s': column '%s' has %zu classes in %zu rows, and a class needs several rows; learn "
+                 "another column, or make fewer classes of it",
                  m->file.path, clv__shown(column->name, &name), n, rows);
     if (target && m->config->classes) return CLV_OK;
     bool asked = false;
@@ -354,15 +354,15 @@ static clv_status check_words(const making *m, const clv__table_column *column, 
     clv__shown_text word, measure;
     if (unit)
         CLV_FAIL(m->error, CLV_E_FORMAT,
-                 "'%s': '%s' in column '%s' is a number with the unit '%s', as all of the column are: write "
-                 "the number alone, or have them as %s",
+                 "'%s': '%s' in column '%s' is a number with the unit '%s', like all of the column: write "
+                 "the numbers alone, or take them as %s",
                  m->file.path, clv__shown(column->words.all->word, &word), clv__shown(column->name, &name),
                  clv__shown(unit, &measure),
                  target ? "classes (clv_table_config.classes)" : "words (clv_table_config.words)");
     CLV_FAIL(
         m->error, CLV_E_VALUE,
-        "'%s': column '%s' has %zu different words in %zu rows: it names rows, and says little of others; "
-        "leave it out (clv_table_config.ignore), or have it all the same (clv_table_config.words)",
+        "'%s': column '%s' has %zu different words in %zu rows: it names its rows, and says little of other "
+        "rows; leave it out (clv_table_config.ignore), or take it all the same (clv_table_config.words)",
         m->file.path, clv__shown(column->name, &name), n, rows);
 }
 
@@ -408,9 +408,8 @@ static clv_status learn(making *m) {
     clv__table_form_place(form);
     if (form->width > CLV__TABLE_WIDTH)
         CLV_FAIL(m->error, CLV_E_VALUE,
-                 "'%s': words and numbers make rows of %" PRId64
-                 " numbers, and there can be %d; leave columns "
-                 "of many words out (clv_table_config.ignore)",
+                 "'%s': its columns of words and numbers make rows of %" PRId64
+                 " numbers, and %d are the most; leave columns of many words out (clv_table_config.ignore)",
                  m->file.path, form->width, CLV__TABLE_WIDTH);
     return CLV_OK;
 }
@@ -456,7 +455,7 @@ static clv_status check_targets(making *m) {
     free(room);
     if (status == CLV_OK && n && n != form->n_targets)
         CLV_FAIL(m->error, CLV_E_VALUE,
-                 "'%s': %zu of the %zu columns are named that the model learnt; leave their names out "
+                 "'%s': only %zu of the %zu columns that the model learnt are named; leave their names out "
                  "(clv_table_config.targets)",
                  m->file.path, n, form->n_targets);
     return status;

@@ -124,7 +124,7 @@ clv_status clv__table_find(const clv__table_file *file, clv__table_form *form, b
                            const char *ignore);
 
 /**
- * Put what such a model told into the table's units, in place: target * scale + mean where targets were standardized.
+ * Convert such a model's results to the table's units, in place: target * scale + mean where targets were standardized.
  *
  * results  [n, targets]; of a model for classes nothing is done
  *

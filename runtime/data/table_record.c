@@ -131,9 +131,10 @@ static bool are_numbers(const json_t *list, size_t n, bool positive) {
 
 /** Means and scales of so many columns, both or none. NULL: they are; else what is wrong. */
 static const char *mistake_of_scales(const json_t *means, const json_t *scales, size_t n) {
-    if (means && !are_numbers(means, n, false)) return "'means' has not a number for each column";
-    if (scales && !are_numbers(scales, n, true)) return "'scales' has not a number above 0 for each column";
-    return !means != !scales ? "of 'means' and 'scales' one is missing" : NULL;
+    if (means && !are_numbers(means, n, false)) return "'means' does not have a number for each column";
+    if (scales && !are_numbers(scales, n, true))
+        return "'scales' does not have a number above 0 for each column";
+    return !means != !scales ? "one of 'means' and 'scales' is missing" : NULL;
 }
 
 static const char *mistake_of_kinds(json_t *root) {
@@ -142,10 +143,10 @@ static const char *mistake_of_kinds(json_t *root) {
     const char *key;
     if (words && !json_is_object(words)) return "'words' is no list for each column";
     json_object_foreach(words, key, one) if (!are_names(one)) return "'words' is no list for each column";
-    if (units && !json_is_object(units)) return "'units' has not a sign for each column";
+    if (units && !json_is_object(units)) return "'units' does not have a sign for each column";
     json_object_foreach(units, key, one) if (!json_is_string(one) ||
                                              !clv__cell_unit(json_string_value(
-                                                 one))) return "'units' has not a sign for each column";
+                                                 one))) return "'units' does not have a sign for each column";
     if (grouped && !are_names(grouped)) return "'thousands' is no list of names";
     const char *how = json_string_value(missing);
     if (missing && (!how || (strcmp(how, "mean") && strcmp(how, "drop"))))
@@ -171,7 +172,8 @@ static const char *mistake_of(json_t *root) {
     if (!wrong)
         wrong = mistake_of_scales(json_object_get(root, "target_means"),
                                   json_object_get(root, "target_scales"), json_array_size(targets));
-    if (!wrong && fills && !are_numbers(fills, n, false)) wrong = "'fills' has not a number for each column";
+    if (!wrong && fills && !are_numbers(fills, n, false))
+        wrong = "'fills' does not have a number for each column";
     return wrong ? wrong : mistake_of_kinds(root);
 }
 

@@ -151,8 +151,7 @@ clv_status clv__table_tell_kind(const clv__table_file *file, int column, const c
     if (dates > words) return refuse_dates(file, column, s, role);
     if (role == CLV__ROLE_TARGETS)
         CLV_FAIL(file->error, CLV_E_FORMAT,
-                 CELL
-                 " is a word, and of several columns to be learnt each must hold numbers; learn it alone",
+                 CELL " is a word, and columns that are learnt together must hold numbers; learn it alone",
                  OF_CELL(file, s->first[CLV__CELL_WORD], column));
     *is_words = true;
     return CLV_OK;
@@ -163,7 +162,7 @@ const char *clv__table_row_hint(const clv__table_file *file) {
     for (size_t c = 0; c < file->csv.columns; c++)
         numbers +=
             clv__cell_read(clv__csv_field(&file->csv, -1, c), file->decimal_comma).kind == CLV__CELL_NUMBER;
-    return 2 * numbers >= file->csv.columns ? "; the first line looks like a row, and is to name the columns"
+    return 2 * numbers >= file->csv.columns ? "; the first line must name the columns, and looks like a row"
                                             : "";
 }
 

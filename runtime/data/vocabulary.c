@@ -278,7 +278,7 @@ clv_status clv_vocabulary_decode(const clv_vocabulary *vocabulary, const int32_t
     for (size_t i = 0; i < n; i++)
         if (tokens[i] < 0 || tokens[i] >= vocabulary->count)
             CLV_FAIL(vocabulary->error, CLV_E_VALUE,
-                     "token %zu is %" PRId32 ", and the vocabulary has those from 0 to %d", i, tokens[i],
+                     "token %zu is %" PRId32 ", and the vocabulary has 0 to %d", i, tokens[i],
                      vocabulary->count - 1);
     clv__text text = {0};
     clv_status status = vocabulary->decode ? vocabulary->decode(vocabulary, tokens, n, skip_special, &text)

@@ -94,8 +94,8 @@ struct clv__backend {
     /** After every device is closed. NULL state is fine. */
     void (*shutdown)(void *state);
 
-    /** Tell every device by calling `tell` once for each, unusable ones with info.usable false and a reason.
-     *  Blocks. A platform without devices is skipped; one that fails is told as one unusable device of type
+    /** List every device by calling `tell` once for each, unusable ones with info.usable false and a reason.
+     *  Blocks. A platform without devices is skipped; one that fails is listed as one unusable device of type
      *  OTHER. */
     clv_status (*enumerate)(void *state, clv_status (*tell)(void *user, const clv__found *found), void *user,
                             clv__error *error);

@@ -63,8 +63,8 @@ static void warn_once(clv_runtime *runtime, const char *what, const char *path, 
     runtime->warned_cache = true;
     pthread_mutex_unlock(&runtime->report_lock);
     if (!told)
-        clv__log(runtime, CLV_LOG_WARNING, "the program cache %s %s: %s; programs are built anew", path, what,
-                 why);
+        clv__log(runtime, CLV_LOG_WARNING, "the program cache %s %s: %s; programs are compiled without it",
+                 path, what, why);
 }
 
 /** The folder, open; -1 if there is none that can be used. `make`: create it if it is missing. */

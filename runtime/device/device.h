@@ -65,7 +65,7 @@ struct clv_device {
     struct clv__tuned_choices *tuned; // read by the plan when first asked for; under open_lock
     void (*tuned_destroy)(struct clv__tuned_choices *); // set with it
     atomic_bool silent;                                 // see clv__device_silence
-    atomic_bool call_left; // see clv__device_serve
+    atomic_bool call_left;                              // see clv__device_serve
     atomic_ulong beats;                   // grows while its worker gets on with what it was given
     bool lost;                            // see clv__device_lose; under the ledger's lock
     struct clv__kept_host *kept;          // the same
@@ -74,8 +74,8 @@ struct clv_device {
 };
 
 struct clv_runtime {
-    clv__error error;                   // see clv__runtime_error_of
-    clv__arena arena;                   // strings of devices
+    clv__error error; // see clv__runtime_error_of
+    clv__arena arena; // strings of devices
     clv_runtime_config config;
     clv_device **devices;
     size_t n_devices, room;
@@ -118,9 +118,9 @@ clv_status clv__device_silent(const clv_device *device, clv__error *error);
 /** Wait for an event of the device, as the backend's verb does; one that does not answer in time is
  *  silenced. */
 clv_status clv__device_wait(clv_device *device, clv__bevent *event, clv__error *error);
-/** This thread is the device's worker. Where it was waiting in its driver when whoever had called it gave up
- *  (call_left), it does not go on when the driver answers after all: what it was to write may be another's by
- *  then. Its beats grow before it looks. */
+/** This thread is the device's worker. If its caller gave up (call_left) while it waited in its driver, it
+ *  stops when the driver answers after all: the memory it was to write may be another's by then. Its beats
+ *  grow before it looks. */
 void clv__device_serve(const clv_device *device);
 /** The worker, about to touch what its caller gave it: counts a beat, and goes no further if the caller is
  *  gone. Other threads pass. */

@@ -99,7 +99,7 @@ typedef enum clv__items {
 
 /**
  * A grid of at least n work-items of a kind, in groups that suit the device: the one place where that is
- * chosen. A kernel launched so passes over what is beyond n, and knows nothing of its group.
+ * chosen. A kernel launched so skips items beyond n, and knows nothing of its group.
  *
  * Threads  groups of one for tasks: so the driver spreads them, and compiles one size of group. It chooses
  *          for elements whose number is a multiple of 64, and no item is beyond n. Of other numbers it could

@@ -170,7 +170,8 @@ static clv_status refuse(const clv_device *device, clv_status status, size_t byt
         status == CLV_E_DEVICE_MEMORY && limit == device->info.max_alloc_bytes && largest > limit;
     if (too_large) {
         clv__text_add(&text,
-                      "in a piece of %zu bytes, but its largest single allocation is %s (%" PRIu64 " bytes)",
+                      "in one allocation of %zu bytes, but its largest single allocation is %s (%" PRIu64
+                      " bytes)",
                       largest, clv__bytes_text(limit).text, limit);
     } else {
         clv__text_add(&text, "which holds %s (%" PRIu64 " bytes) of %s %s (%" PRIu64 " bytes)",
@@ -250,8 +251,8 @@ clv_status clv__memory_create(clv_device *device, size_t bytes, clv_category cat
         refuse(device, status, bytes, bytes, limit, clv_category_name(category), layer, "", !lasting);
     // Booked before the driver is asked, so that two threads cannot both be granted the last bytes.
     else if (!(out->layer = book(ledger, bytes, category, layer)))
-        status =
-            clv__error_set(&device->runtime->error, CLV_E_HOST_MEMORY, "no host memory to book '%s'", layer);
+        status = clv__error_set(&device->runtime->error, CLV_E_HOST_MEMORY,
+                                "no host memory for the account of '%s'", layer);
     pthread_mutex_unlock(&ledger->lock);
     if (status == CLV_OK && (status = take(device, out)) != CLV_OK) {
         pthread_mutex_lock(&ledger->lock);

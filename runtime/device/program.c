@@ -2,8 +2,8 @@
 // Programs of a device: finds which kernels are not built yet, gathers them into few sources, and builds
 // these side by side. The compiler's front end takes its time for each program on some drivers and for each
 // kernel on others, so a few programs of even size suit all. A program that does not build is built in
-// halves, at last one kernel at a time, because some compilers refuse what is too large for them, or die of
-// it.
+// halves, at last one kernel at a time, because some compilers refuse what is too large for them, or
+// crash.
 #include "device/program.h"
 
 #include <inttypes.h>

@@ -22,7 +22,7 @@ typedef struct clv__kernel_ref {
 /**
  * See that every kernel of the launches is built on the device: what the store has already is taken from
  * there, the rest is gathered into few programs, loaded from the disk cache or built, several at a time.
- * Launches that are not kernels are passed over. Blocks. Reports to the runtime's progress callback and
+ * Launches that are not kernels are skipped. Blocks. Reports to the runtime's progress callback and
  * program report.
  * Errors  CLV_E_BUILD, with the source file, the device and the start of the compiler's log
  */

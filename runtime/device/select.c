@@ -264,7 +264,8 @@ static void list_text(const device_list *list, clv__text *out) {
         clv__text_add(out, " (%.60s%s%.200s)", info->label,
                       info->usable ? "" : "; not usable: ", info->reason);
     }
-    if (not_here) clv__text_add(out, ", and %zu cards that are not here, as null:rx-580", not_here);
+    if (not_here)
+        clv__text_add(out, ", and %zu cards that are not in this machine, such as null:rx-580", not_here);
 }
 
 /** Offer the words of a text of at least four letters: `llvmpipe` of a driver's name. */
@@ -368,7 +369,7 @@ static clv_status split_devices(clv_runtime *runtime, device_list *list) {
         }
         clv_device *device = match_any(list, spec);
         if (!device && same(spec, "host")) // it comes after the settings are read
-            status = clv__error_set(error, CLV_E_UNSUPPORTED, "partition: 'host' has no parts");
+            status = clv__error_set(error, CLV_E_UNSUPPORTED, "partition: 'host' cannot be partitioned");
         else if (!device)
             status = not_found(runtime, list, "partition: ", spec);
         else
@@ -386,7 +387,7 @@ static clv_status split_devices(clv_runtime *runtime, device_list *list) {
         if (!device->info.usable)
             status = clv__error_set(error, CLV_E_UNSUPPORTED, "%s", device->info.reason);
         else if (!device->backend->partition)
-            status = clv__error_set(error, CLV_E_UNSUPPORTED, "this kind of device has no parts");
+            status = clv__error_set(error, CLV_E_UNSUPPORTED, "this kind of device cannot be partitioned");
         else
             status = device->backend->partition(clv__backend_state(runtime, device->backend), device->handle,
                                                 parts[i], tell, &to, error);

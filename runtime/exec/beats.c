@@ -70,7 +70,7 @@ static void lose(clv__beats *beats, peer *lost, const char *why) {
 const char *clv__beat_fault(clv__beat *message, size_t came, int rank) {
     if (came != sizeof *message || message->magic != CLV__BEAT_MAGIC || message->rank != rank ||
         message->said < CLV__HERE || message->said > CLV__DONE)
-        return "says what is no beat of a rank";
+        return "sends what is no heartbeat of a rank";
     message->sentence[sizeof message->sentence - 1] = 0;
     clv__show(message->sentence, 1);
     return NULL;

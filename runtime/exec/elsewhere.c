@@ -51,8 +51,8 @@ static clv_status add_devices(clv_runtime *runtime, int rank, told_list *list) {
         of->info.label = of->label;
         const uint32_t alignment = of->info.alignment_bytes;
         if (alignment & (alignment - 1) || !of->info.max_work_group || !*of->name)
-            CLV_FAIL(clv__runtime_error_of(runtime), CLV_E_FORMAT, "rank %d tells of a device that cannot be",
-                     rank);
+            CLV_FAIL(clv__runtime_error_of(runtime), CLV_E_FORMAT,
+                     "rank %d reports a device that is not possible", rank);
         CLV_TRY(clv__device_add_elsewhere(runtime, rank, &of->info));
     }
     return CLV_OK;

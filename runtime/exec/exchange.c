@@ -143,10 +143,10 @@ static void carry(const bucket *b, int rank, uint32_t phase, char *message, bool
 
 const char *clv__exchange_fault(const clv__exchange_head *wanted, const void *message, size_t came) {
     head is;
-    if (came < sizeof is) return "is none of an exchange";
+    if (came < sizeof is) return "does not belong to an exchange";
     memcpy(&is, message, sizeof is);
     if (is.magic != wanted->magic || is.phase != wanted->phase || is.rank != wanted->rank)
-        return "is none of an exchange";
+        return "does not belong to an exchange";
     if (is.digest != wanted->digest) return "is of another model, or of other settings";
     if (is.ticket != wanted->ticket || is.bucket != wanted->bucket) return "is of another step";
     if (is.bytes != wanted->bytes || came != sizeof is + wanted->bytes) return "is cut";

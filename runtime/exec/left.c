@@ -114,7 +114,7 @@ static const clv__left *find(search *all) {
 }
 
 static const char *why_not(const clv_ranks *ranks, const clv__left *said) {
-    if (!said) return "those that are left did not find each other";
+    if (!said) return "the ranks that are left did not find each other";
     switch ((clv__fate)said->fate) {
     case CLV__NONE_LOST: return "no rank is lost, so fewer would fail as well";
     case CLV__TOO_FEW: return "too few are left to go on: the others may be cut off from them";

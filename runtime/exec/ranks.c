@@ -112,7 +112,8 @@ clv_status clv__ranks_agree(clv_ranks *ranks, void *data, size_t bytes) {
     if (ranks->place.rank != 0) {
         CLV_TRY(clv__ranks_receive(ranks, 0, CLV__TAG_CONTROL, data, bytes, &message));
         CLV_TRY(clv__ranks_await(ranks, &message, 1, NULL));
-        return message.bytes == bytes ? CLV_OK : broken(ranks, 0, "it is of another length than was agreed");
+        return message.bytes == bytes ? CLV_OK
+                                      : broken(ranks, 0, "its length is not the one that was agreed");
     }
     for (int to = 1; to < ranks->place.size; to++) {
         CLV_TRY(clv__ranks_send(ranks, to, CLV__TAG_CONTROL, data, bytes, &message));
@@ -128,7 +129,7 @@ static clv_status gather_into(clv_ranks *ranks, size_t bytes, char *came, clv__m
             clv__ranks_receive(ranks, i, CLV__TAG_CONTROL, came + (size_t)i * bytes, bytes, &messages[i]));
     CLV_TRY(clv__ranks_await(ranks, messages, size, NULL));
     for (int i = 1; i < size; i++)
-        if (messages[i].bytes != bytes) return broken(ranks, i, "it is of another length than was agreed");
+        if (messages[i].bytes != bytes) return broken(ranks, i, "its length is not the one that was agreed");
     return CLV_OK;
 }
 
@@ -322,7 +323,8 @@ static clv_status find_engine(clv__error *error, const char *name, const clv__tr
             dlerror());
     *out = dlsym(library, CLV__TRANSPORT_SYMBOL);
     if (!*out || (*out)->version != CLV__TRANSPORT_VERSION)
-        CLV_FAIL(error, CLV_E_NOT_FOUND, "libcleave_mpi.so is of another version of Cleave: install it anew");
+        CLV_FAIL(error, CLV_E_NOT_FOUND,
+                 "libcleave_mpi.so is of another version of Cleave: install it again");
     return CLV_OK;
 #endif
 }

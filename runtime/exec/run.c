@@ -162,8 +162,8 @@ clv_status clv_run_step(clv_run *run, int64_t *ticket) {
     CLV_TRY(take_turn(run));
     if (run->session->swapped && run->plan->trains)
         CLV_FAIL(error_of(run), CLV_E_STATE,
-                 "clv_run_step: averages stand in the parameters' place, and the step would train them; "
-                 "exchange them back first (clv_averages_swap)");
+                 "clv_run_step: the parameters hold their averages, and the step would train those; swap "
+                 "them back first (clv_averages_swap)");
     CLV_TRY(check_fed(run));
     const uint64_t since = run->profiled ? clv__nanoseconds() : 0;
     int slot = (int)(run->next_ticket % CLV__SLOTS);

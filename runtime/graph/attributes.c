@@ -286,7 +286,8 @@ clv_status clv__attributes_valid(const clv_op_attribute *list, clv__error *error
         for (int k = 0; k < i; k++)
             if (!strcmp(list[k].name, name)) CLV_FAIL(error, CLV_E_VALUE, "it has two attributes '%s'", name);
         if (list[i].kind < CLV_ATTRIBUTE_NUMBER || list[i].kind > CLV_ATTRIBUTE_TEXT)
-            CLV_FAIL(error, CLV_E_VALUE, "attribute '%s' is of no kind (%d)", name, (int)list[i].kind);
+            CLV_FAIL(error, CLV_E_VALUE, "attribute '%s' is of an unknown kind (%d)", name,
+                     (int)list[i].kind);
     }
     return CLV_OK;
 }

@@ -53,8 +53,7 @@ clv_status clv__graph_built(const clv_graph *graph) {
     CLV_TRY(clv_graph_status(graph));
     if (!*graph->scope) return CLV_OK;
     CLV_FAIL(clv__runtime_error_of(graph->runtime), CLV_E_STATE,
-             "scope '%.*s' was pushed and not popped: clv_scope_pop wants to be called once for each "
-             "clv_scope_push",
+             "scope '%.*s' was pushed and not popped: call clv_scope_pop once for each clv_scope_push",
              (int)strlen(graph->scope) - 1, graph->scope);
 }
 
@@ -209,7 +208,7 @@ const char *clv__graph_place(const clv_graph *graph) {
     return graph ? graph->place_hint : NULL;
 }
 
-/** The oldest of that name; one that has another name by now is passed over. */
+/** The oldest of that name; one that has another name by now is skipped. */
 clv_tensor *clv_graph_find(const clv_graph *graph, const char *name) {
     if (!graph || !name) return NULL;
     clv_tensor *found = NULL;

@@ -397,15 +397,15 @@ static const char *wrong_shape(const char *shape, binding *letters) {
         char name[CLV__VALUE_NAME_BYTES] = "";
         memcpy(name, item, n < sizeof name ? n : 0);
         if (number ? strspn(item, "0123456789") != n : star || any ? n != 1 : !clv__is_value_name(name))
-            return "in whose brackets are no letters and numbers";
+            return "whose brackets hold something else than letters and numbers";
         stars += star, items += !star;
         letters->has_star |= star;
         if (number || star || any || find(letters, item, n) >= 0) continue;
-        if (letters->n_symbols == MOST_SYMBOLS) return "which is one letter too many";
+        if (letters->n_symbols == MOST_SYMBOLS) return "which has one letter too many";
         letters->symbols[letters->n_symbols].name = item;
         letters->symbols[letters->n_symbols++].n = n;
     }
-    if (*shape != ']') return "whose bracket does not close";
+    if (*shape != ']') return "whose bracket is not closed";
     if (shape[1] && strcmp(shape + 1, "?") != 0 && strcmp(shape + 1, "...") != 0)
         return "with more behind its bracket";
     return stars > 1 || items > CLV_MAX_RANK ? "which has too many dimensions" : NULL;
@@ -420,19 +420,19 @@ static const char *wrong_type(const clv_op_signature *s, const clv_op_value *val
                               binding *letters) {
     const type t = type_of(values[i].type);
     const bool input = values == s->inputs;
-    if (!input && (t.optional || t.list)) return "and an output is always there, and one";
-    if (t.list && values[i + 1].name) return "and a list is the last input";
+    if (!input && (t.optional || t.list)) return "and an output is neither optional nor a list";
+    if (t.list && values[i + 1].name) return "and only the last input can be a list";
     if (t.like) {
         const int k = input_of(s->inputs, t.like);
         return k < 0 || (input && k >= i) || type_of(s->inputs[k].type).optional
-                   ? "and there is no such input before it that is always there"
+                   ? "and no input that is always there has that name before it"
                    : NULL;
     }
     for (size_t at = 0; at < t.n_dtypes; at += strcspn(t.dtypes + at, "|[?.") + 1)
         if (!dtype_at(t.dtypes + at) && !is_word(t.dtypes + at, "any") && !is_word(t.dtypes + at, "int"))
             return "with an unknown dtype";
     if (!t.n_dtypes) return "without a dtype";
-    if (names(&t, "f16") && !has_dtype(&t, CLV_DTYPE_F32)) return "and what may be f16 may be f32";
+    if (names(&t, "f16") && !has_dtype(&t, CLV_DTYPE_F32)) return "and what takes f16 must take f32";
     return t.shape ? wrong_shape(t.shape, letters) : NULL;
 }
 
@@ -484,7 +484,7 @@ clv_status clv__signature_valid(const clv_op_signature *s, bool infers, clv__err
         const type t = type_of(s->outputs[i].type);
         if (!is_determined(s, &t))
             CLV_FAIL(error, CLV_E_VALUE,
-                     "no input says all of its output '%s' (%.100s), and it has no infer function",
+                     "its inputs do not determine its output '%s' (%.100s), and it has no infer function",
                      s->outputs[i].name, s->outputs[i].type);
     }
     return CLV_OK;

@@ -23,7 +23,7 @@ static bool breaks(clv_status status) {
     return status == CLV_E_HOST_MEMORY;
 }
 
-/** Plan it with this batch. Its layers are placed anew, if they are to be chosen a place for. */
+/** Plan it with this batch. Its layers are placed again, if they are to be chosen a place for. */
 static clv_status plan_it(const wanted *w, int64_t batch, clv__step *step) {
     clv_train_config config = w->config;
     clv_placement *placement = &config.placement;

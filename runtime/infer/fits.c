@@ -44,21 +44,20 @@ static clv_status refuse_numbers(clv__error *error, const clv_model *model, cons
     const clv_shape target = sample_shape(given);
     char text[128];
     if (!target.rank || port->dims[0])
-        CLV_FAIL(
-            error, CLV_E_VALUE,
-            "targets that are numbers do not fit model '%s', which tells classes apart: labels are whole "
-            "numbers; numpy mends it with y.astype('int64')",
-            model->name);
+        CLV_FAIL(error, CLV_E_VALUE,
+                 "targets that are numbers do not fit model '%s', which is a classifier: labels are whole "
+                 "numbers; numpy mends it with y.astype('int64')",
+                 model->name);
     clv_shape_text(&target, text, sizeof text);
     if (target.rank == 1 && target.dims[0] == 1)
         CLV_FAIL(error, CLV_E_VALUE,
-                 "targets of shape %s do not fit model '%s', which tells classes apart: a label is one whole "
+                 "targets of shape %s do not fit model '%s', which is a classifier: a label is one whole "
                  "number; "
                  "numpy mends it with y[:,0].astype('int64')",
                  text, model->name);
     CLV_FAIL(
         error, CLV_E_VALUE,
-        "targets of shape %s do not fit model '%s', which tells classes apart: a label is one whole number%s",
+        "targets of shape %s do not fit model '%s', which is a classifier: a label is one whole number%s",
         text, model->name,
         target.rank == 1 && target.dims[0] == port->classes
             ? "; of one-hot rows numpy makes labels with y.argmax(1)"

@@ -128,8 +128,8 @@ static clv_status read_numbers(clv_runtime *runtime, const clv_archive *archive,
     if (!(eps >= 0 && eps < 1) || !(theta >= 0 && theta < 1e12) || tied < -1 || tied > 1 ||
         (clv_archive_text(archive, scaling[0]) && !clv__rope_scaling_can_be(config->rope_scaling)))
         CLV_FAIL(clv__runtime_error_of(runtime), CLV_E_FORMAT,
-                 "'%s': cleave.eps, cleave.rope_theta, cleave.rope_factor and those with it, or cleave.tied "
-                 "is no number that can be",
+                 "'%s': cleave.eps, cleave.rope_theta, one of the numbers of cleave.rope_factor, or "
+                 "cleave.tied is not possible",
                  path);
     config->eps = (float)eps;
     config->rope_theta = theta;
@@ -143,8 +143,8 @@ static clv_status read_sizes(clv_runtime *runtime, const clv_archive *archive, c
     const clv__decoder *decoder = model ? clv__decoder_find(model) : NULL;
     if (!decoder)
         CLV_FAIL(clv__runtime_error_of(runtime), CLV_E_NOT_FOUND,
-                 "'%s' holds weights that do not say which GPT they are of; clv_gpt_weights_save writes such"
-                 ", and a program that writes them anew must keep their metadata",
+                 "'%s' holds weights that do not say which GPT they are of; clv_gpt_weights_save writes "
+                 "weights that do, and a program that rewrites them must keep their metadata",
                  path);
     config->model = strcmp(model, "gpt") ? decoder->name : NULL;
     for (int i = 0; i < N_SIZES; i++) {
@@ -152,9 +152,8 @@ static clv_status read_sizes(clv_runtime *runtime, const clv_archive *archive, c
         if (i >= N_NEEDED && !clv_archive_text(archive, sizes[i].key)) continue;
         if (!clv_archive_text(archive, sizes[i].key))
             CLV_FAIL(clv__runtime_error_of(runtime), CLV_E_NOT_FOUND,
-                     "'%s' does not tell the model's sizes and tokens, as a checkpoint does not: go on from "
-                     "it and "
-                     "save the weights, which do",
+                     "'%s' does not tell the model's sizes and tokens (a checkpoint never does): go on from "
+                     "it and save the weights, which do",
                      path);
         CLV_TRY(clv__archive_get_int(archive, sizes[i].key, size));
         if (*size < 1 || *size > MOST)
@@ -189,7 +188,7 @@ static clv_status check_tensors(clv_runtime *runtime, const clv_archive *archive
                  "'%s': cleave.layers is %" PRId64 ", and there is no '%s'", path, config->layers, last);
     if (config->width % config->heads && !config->head_dim)
         CLV_FAIL(clv__runtime_error_of(runtime), CLV_E_FORMAT,
-                 "'%s': a width of %" PRId64 " does not part into %" PRId64 " heads", path, config->width,
+                 "'%s': a width of %" PRId64 " cannot be divided into %" PRId64 " heads", path, config->width,
                  config->heads);
     return CLV_OK;
 }

@@ -123,8 +123,8 @@ static clv_status check_settings(const config *c, const setting_row *rows) {
         char *text = json_dumps(value, JSON_COMPACT | JSON_ENCODE_ANY | JSON_SORT_KEYS);
         const bool is = text && !strcmp(text, rows->value);
         if (!is)
-            clv__error_set(c->error, CLV_E_UNSUPPORTED, "'%s': %s is %s, and %s is all that is built",
-                           c->path, rows->key, clv__shown(text ? text : "", &shown), rows->value);
+            clv__error_set(c->error, CLV_E_UNSUPPORTED, "'%s': %s is %s, and only %s is supported", c->path,
+                           rows->key, clv__shown(text ? text : "", &shown), rows->value);
         free(text);
         if (!is) return CLV_E_UNSUPPORTED;
     }
@@ -144,7 +144,7 @@ static clv_status read_rope(const config *c, clv_gpt_config *out) {
     clv__shown_text shown;
     if (type && !stretched && strcmp(type, "default") != 0)
         CLV_FAIL(c->error, CLV_E_UNSUPPORTED,
-                 "'%s': rope_type is '%s', and \"default\" and \"llama3\" are all that is built", c->path,
+                 "'%s': rope_type is '%s', and only \"default\" and \"llama3\" are supported", c->path,
                  clv__shown(type, &shown));
     for (int i = 0; stretched && i < 4; i++)
         out->rope_scaling[i] = (float)json_number_value(json_object_get(rope, numbers[i]));

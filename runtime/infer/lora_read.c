@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Files of adapters, of PEFT or of lora.c, read: into a session's adapters, or merged into its weights. Names and shapes are a stranger's:
-// all are looked at before anything is changed.
-// A weight that a matmul reads as [in, out] is merged turned round. Shapes tell which are; of square ones `cleave.in_out` in the
+// Files of adapters, of PEFT or of lora.c, read: into a session's adapters, or merged into its weights. Files may come from anyone:
+// all names and shapes are checked before anything is changed.
+// A weight that a matmul reads as [in, out] is merged transposed. Shapes tell which are; of square ones `cleave.in_out` in the
 // metadata, or PEFT's fan_in_fan_out.
 // Source: peft.LoraConfig, release 0.21.
 #include <math.h>
@@ -53,7 +53,7 @@ static clv_status take_config(clv__error *error, const char *path, const json_t 
     if (strange) CLV_FAIL(error, CLV_E_UNSUPPORTED, "'%s': the adapter %s", path, strange);
     if (!json_is_integer(rank) || json_integer_value(rank) < 1 || !json_is_number(alpha) ||
         !isfinite(json_number_value(alpha)))
-        CLV_FAIL(error, CLV_E_FORMAT, "'%s' tells no rank `r` and no `lora_alpha`", path);
+        CLV_FAIL(error, CLV_E_FORMAT, "'%s' lacks a rank `r` of at least 1, or `lora_alpha`", path);
     out->alpha = json_number_value(alpha);
     out->root = json_is_true(json_object_get(root, "use_rslora"));
     out->in_out = json_is_true(json_object_get(root, "fan_in_fan_out"));

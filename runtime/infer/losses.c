@@ -333,7 +333,7 @@ static clv_status check_losses(clv__error *error, const clv_train_config *config
     if (config->loss && config->n_losses)
         CLV_FAIL(error, CLV_E_VALUE, "loss and losses are given; one of them is enough");
     if (config->loss && n > 1)
-        CLV_FAIL(error, CLV_E_VALUE, "loss is of one target, and model '%s' has %d: losses names them",
+        CLV_FAIL(error, CLV_E_VALUE, "loss is for one target, and model '%s' has %d: give losses",
                  config->model->name, n);
     return CLV_OK;
 }
@@ -345,8 +345,8 @@ static clv_status check_class_weights(clv__error *error, const clv_train_loss *o
     if (!one->class_weights && !one->n_class_weights) return CLV_OK;
     if (!clv__loss_weights(loss) || !target.classes)
         CLV_FAIL(error, CLV_E_VALUE,
-                 "losses: target '%.100s' has weights of classes, and they are of classes and the loss "
-                 "cross_entropy, not of '%.100s'",
+                 "losses: target '%.100s' has weights of classes, which are for classes and the loss "
+                 "cross_entropy, not for '%.100s'",
                  one->target, loss->name ? loss->name : "");
     if (!one->class_weights || one->n_class_weights != target.classes)
         CLV_FAIL(

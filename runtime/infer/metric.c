@@ -140,12 +140,12 @@ static clv_status check_kind(const clv_model *model, const clv_metric *metric, c
     if (metric->targets == CLV_METRIC_ANY || of_classes == (target->classes > 0)) return CLV_OK;
     const char *instead = of_classes ? "take mae or rmse" : "take accuracy or top5";
     if (metric->target)
-        CLV_FAIL(error, CLV_E_VALUE, "metric '%.100s' is of %s, and target '%.100s' is of %s: %s",
+        CLV_FAIL(error, CLV_E_VALUE, "metric '%.100s' is for %s, and target '%.100s' holds %s: %s",
                  metric->name, of_classes ? "classes" : "numbers", metric->target,
                  of_classes ? "numbers" : "classes", instead);
-    CLV_FAIL(error, CLV_E_VALUE, "metric '%.100s' is of models that %s, and '%.100s' %s: %s", metric->name,
-             of_classes ? "tell classes apart" : "give numbers", model->name,
-             of_classes ? "gives numbers" : "tells classes apart", instead);
+    CLV_FAIL(error, CLV_E_VALUE, "metric '%.100s' is for models that %s, and '%.100s' %s: %s", metric->name,
+             of_classes ? "give classes" : "give numbers", model->name,
+             of_classes ? "gives numbers" : "gives classes", instead);
 }
 
 static clv_status check_one(const clv_model *model, const clv_metric *const *metrics, int i,
@@ -154,7 +154,7 @@ static clv_status check_one(const clv_model *model, const clv_metric *const *met
     if (!metric || !metric->name || !*metric->name || !metric->sum)
         CLV_FAIL(error, CLV_E_VALUE, "metric %d of those asked for needs a name and a function `sum`", i + 1);
     if (!strcmp(metric->name, "loss"))
-        CLV_FAIL(error, CLV_E_VALUE, "a metric cannot be called 'loss', which evaluation tells in any case");
+        CLV_FAIL(error, CLV_E_VALUE, "a metric cannot be called 'loss', which evaluation gives in any case");
     const int at = clv__metric_target(model, metric);
     if (at < 0) return no_target(model, metric, error);
     for (int k = 0; k < i; k++)

@@ -371,7 +371,7 @@ clv_status clv_predictor_forward_arrays(clv_predictor *predictor, const clv_arra
 typedef struct sums {
     double loss[CLV_MAX_PORTS];      // of each target
     double loss_of[CLV_MAX_PORTS];   // how much the samples of these sums count
-    double counted[CLV_MAX_PORTS];   // samples, less the labels that count nothing
+    double counted[CLV_MAX_PORTS];   // samples, less the ignored labels
     double values[CLV_MOST_METRICS]; // of metrics
     int64_t targets[CLV_MAX_PORTS], correct[CLV_MAX_PORTS], count, not_finite;
 } sums;
@@ -530,7 +530,7 @@ static clv_status agree_on_batch(struct clv_ranks *ranks, int64_t own, int64_t *
     if (status == CLV_OK) status = clv__ranks_agree(ranks, out, sizeof *out);
     if (status == CLV_OK && (*out < 1 || *out > own))
         CLV_FAIL(clv__runtime_error_of(ranks->runtime), CLV_E_RANK_LOST,
-                 "rank 0 wants to test %lld samples at a time, where this one can %lld", (long long)*out,
+                 "rank 0 tests %lld samples at a time, and this rank can only test %lld", (long long)*out,
                  (long long)own);
     return status;
 }

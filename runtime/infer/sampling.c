@@ -87,9 +87,8 @@ clv_status clv__sample_token(clv_runtime *runtime, const float *logits, int64_t 
     for (int64_t i = 0; i < n; i++)
         if (isnan(logits[i]) || logits[i] == INFINITY)
             CLV_FAIL(error, CLV_E_VALUE,
-                     "no token can be chosen: the logit of token %lld is %s; weights that are not finite "
-                     "give such, "
-                     "as of a training that diverged",
+                     "no token can be chosen: the logit of token %lld is %s; the weights may not be finite, "
+                     "as after a training that diverged",
                      (long long)i, isnan(logits[i]) ? "NaN" : "infinite");
     if (logits[largest(logits, n)] == -INFINITY)
         CLV_FAIL(error, CLV_E_VALUE, "no token can be chosen: the logits of all %lld are -infinity",

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Targets that were standardized, told in their own units: a price in money, not in deviations.
+// Targets that were standardized, shown in their own units: a price in money, not in deviations.
 #include <stdlib.h>
 #include <string.h>
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Targets that were standardized (data/dataset.h), told in their own units.
+// Targets that were standardized (data/dataset.h), shown in their own units.
 #ifndef CLV_INFER_UNITS_H
 #define CLV_INFER_UNITS_H
 

@@ -158,9 +158,10 @@ static clv_status tell_mismatch(const mismatch *all, const clv__section *section
     if (status == CLV_E_SHAPE && all->theirs && *all->layer) {
         char anew[600] = "";
         if (!section->whole)
-            snprintf(anew, sizeof anew,
-                     ", or leave '%s.*' out (clv_train_config.weights_except '%s.*') and train it anew",
-                     all->layer, all->layer);
+            snprintf(
+                anew, sizeof anew,
+                ", or leave '%s.*' out (clv_train_config.weights_except '%s.*') and train it from the start",
+                all->layer, all->layer);
         clv__error_set(error, status,
                        "'%s' is of a model with %" PRId64 " classes, this one has %" PRId64
                        ":%s; build the model for %" PRId64 " classes (clv_model.classes %" PRId64 ")%s",

@@ -2,7 +2,7 @@
 // What weights know of themselves: model, classes, pictures, columns. A session keeps it as texts, files of
 // weights and checkpoints carry them, and whoever uses weights reads it back. `cleave.model` is the model's
 // name, as older files have it, `cleave.table` the record of a table (data/table_record.c); all else is JSON
-// in `cleave.record`. What is read is a stranger's: each value is checked.
+// in `cleave.record`. A file may come from anyone: each value is checked.
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -121,7 +121,7 @@ clv_status clv_weights_describe(clv_session *session, const clv_train_config *co
     CLV_TRY(CLV__GIVEN(NULL, session));
     clv__error *error = clv__runtime_error_of(session->runtime);
     CLV_TRY(CLV__USABLE(error, config));
-    if (!config->model) CLV_FAIL(error, CLV_E_VALUE, "clv_weights_describe: whose weights? `model` is NULL");
+    if (!config->model) CLV_FAIL(error, CLV_E_VALUE, "clv_weights_describe: model is NULL");
     if (config->precision < 0 || config->precision > CLV_PRECISION_MIXED_BF16)
         CLV_FAIL(error, CLV_E_VALUE, "clv_weights_describe: there is no precision %d",
                  (int)config->precision);

@@ -18,7 +18,7 @@ typedef struct clv__csv {
 /**
  * Read a file: values separated by commas, semicolons, tabs or |, whichever its first lines have or `sep=X` before them says, one row a
  * line; a value with a separator, a quote or a line's end in it stands in double quotes, with its own quotes doubled. Empty lines are
- * passed over, and columns without a name and with nothing in them. Blanks around names are taken away. The first column alone may
+ * skipped, and so are columns without a name and a value. Blanks around names are taken away. The first column alone may
  * have the name "": an index, as pandas writes it. UTF-8, or UTF-16 with its mark.
  *
  * Errors  CLV_E_FORMAT  what is wrong, in which line: rows of other lengths, names that are empty or twice, bytes that are not

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // BERT: tokens, their places and their segments embedded; blocks of attention and a two-layer perceptron, each added to its input and
-// normalised behind that; classes are told of the first token.
+// normalised behind that; classes are predicted from the first token.
 // Source: Devlin et al. 2018, arXiv:1810.04805; names of transformers.BertForSequenceClassification.
 #include "graph/graph.h"
 #include "nn/models.h"

@@ -83,13 +83,14 @@ static bool check(clv_graph *graph, const clv__decoder *decoder, const clv_gpt_c
     if (!decoder)
         clv__graph_fail(graph, CLV_E_VALUE, "there is no model of texts '%.100s'", name);
     else if (c->heads < 1 || (c->width % c->heads && !c->head_dim) || c->layers < 1)
-        clv__graph_fail(graph, CLV_E_VALUE, "%s: a width of %lld does not part into %lld heads, or no layers",
-                        name, (long long)c->width, (long long)c->heads);
+        clv__graph_fail(graph, CLV_E_VALUE,
+                        "%s: a width of %lld cannot be divided into %lld heads, or there are no layers", name,
+                        (long long)c->width, (long long)c->heads);
     else if (c->rope_theta > 0 &&
              (c->kv_heads < 1 || c->heads % c->kv_heads || c->head_dim < 1 || c->head_dim % 2))
         clv__graph_fail(
             graph, CLV_E_VALUE,
-            "%s: %lld heads of queries do not share %lld of keys, or %lld features of one are odd", name,
+            "%s: %lld query heads cannot share %lld key heads, or the %lld features of a head are odd", name,
             (long long)c->heads, (long long)c->kv_heads, (long long)c->head_dim);
     else if (c->rope_scaling[0] != 0 && !clv__rope_scaling_can_be(c->rope_scaling))
         clv__graph_fail(graph, CLV_E_VALUE,

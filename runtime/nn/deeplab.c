@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// DeepLabV3: pixels told apart. A MobileNetV3 whose last blocks look further instead of shrinking, convolutions that look far and
-// farther side by side, and what they tell of every eighth or sixteenth pixel, enlarged.
+// DeepLabV3: semantic segmentation. A MobileNetV3 whose last blocks are dilated instead of strided, convolutions of several
+// dilations side by side, and their scores for every eighth or sixteenth pixel, enlarged.
 // Source: Chen et al. 2017, arXiv:1706.05587; torchvision.models.segmentation.deeplabv3_mobilenet_v3_large.
 #include <stdlib.h>
 

@@ -9,7 +9,7 @@
 //     nodes      [{op, inputs, attributes?, layer?, place?, dtype?, requires_grad?}]: calls of builders by their names, in their order
 //     outputs    [[value, name]]
 //
-// A value is the name of an input or a piece of state, the number of a node, [number, output] for another output than the first, or
+// A value is the name of an input or a tensor of the state, the number of a node, [number, output] for another output than the first, or
 // null for an optional input that is not there. What is left out is as the builders leave it.
 #ifndef CLV_NN_GRAPH_FILE_H
 #define CLV_NN_GRAPH_FILE_H

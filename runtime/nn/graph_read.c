@@ -198,7 +198,7 @@ static clv_status value_of(reading *r, const json_t *value, clv_tensor **out) {
         BAD(r, "it reads a result that is not there yet");
     clv_tensor *made = r->node[number];
     *out = output ? clv__sibling(made, (int)output) : made;
-    if (!*out) BAD(r, "it reads output %d of node %d, which has not so many", (int)output, (int)number);
+    if (!*out) BAD(r, "it reads output %d of node %d, which has fewer", (int)output, (int)number);
     return CLV_OK;
 }
 
@@ -323,7 +323,7 @@ static clv_status build(reading *r, const json_t *root) {
     r->node = clv__alloc(json_array_size(json_object_get(root, "nodes")) + 1, sizeof *r->node);
     if (!r->node) return bad(r, CLV_E_HOST_MEMORY, "no host memory for its nodes");
     CLV_TRY(each(r, root, "inputs", "input", read_input));
-    CLV_TRY(each(r, root, "state", "piece of state", read_state));
+    CLV_TRY(each(r, root, "state", "state tensor", read_state));
     CLV_TRY(each(r, root, "nodes", "node", read_node));
     return each(r, root, "outputs", "output", read_output);
 }

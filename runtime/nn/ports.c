@@ -120,10 +120,9 @@ static bool has_classes(const clv_model *model, int i, clv_tensor *output) {
 /** A model may be the caller's: is what it built a tensor of the graph? Else the graph has failed. */
 static bool is_of_graph(clv_graph *graph, const clv_model *model, const clv_tensor *output) {
     if (output && clv_tensor_graph(output) == graph) return true;
-    clv__graph_fail(
-        graph, CLV_E_VALUE,
-        "model '%s' built %s; its function must return a tensor of the graph that its input is of",
-        model->name ? model->name : "", output ? "a tensor of another graph" : "NULL");
+    clv__graph_fail(graph, CLV_E_VALUE,
+                    "model '%s' built %s; its function must return a tensor of its input's graph",
+                    model->name ? model->name : "", output ? "a tensor of another graph" : "NULL");
     return false;
 }
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Swin transformer: attention within windows of 7x7 places, moved by half a window in every other block; between stages the four
+// Swin transformer: attention within windows of 7x7 places, shifted by half a window in every other block; between stages the four
 // places of a square become one.
 // Source: Liu et al. 2021, arXiv:2103.14030; torchvision.models.swin_t.
 #include <math.h>

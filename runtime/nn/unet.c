@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// U-Net: pixels told apart. Convolutions in pairs, four times on half the size; then up again, each time beside what was there before.
+// U-Net: semantic segmentation. Convolutions in pairs, four times on half the size; then up again, each time beside what was there before.
 // With batch norm behind each convolution, and images that keep their size.
 // Source: Ronneberger et al. 2015, arXiv:1505.04597, figure 1; names as usual: inc, down1, up1, outc.
 #include <stdio.h>

@@ -87,7 +87,7 @@ static bool fits(clv__onnx_use *use, const clv__onnx_graph *graph, size_t n_inpu
 static bool take_looped(clv__onnx_use *use) {
     if (use->flow->loops && --use->flow->left < 0)
         clv__onnx_fail(use, CLV_E_UNSUPPORTED,
-                       "loops are written out, all of a file as %d nodes at most, and these are more",
+                       "loops are unrolled, to at most %d nodes in a file, and these are more",
                        CLV__MOST_LOOPED);
     return !clv__onnx_failed(use);
 }
@@ -167,10 +167,12 @@ static const clv__known *stack_known(clv__onnx_use *use, const series *list, boo
 static void give_nothing(clv__onnx_use *use, clv__made *to, const clv__onnx_info *info) {
     clv_shape shape = {.rank = info ? (int)info->rank + 1 : 0};
     if (!info || !info->has_shape || info->rank + 1 > CLV_MAX_RANK)
-        clv__onnx_fail(use, CLV_E_UNSUPPORTED, "no turn, and no shape is said of what turns make");
+        clv__onnx_fail(use, CLV_E_UNSUPPORTED,
+                       "the loop has no iterations, and the file gives no shape for its results");
     for (size_t d = 0; !clv__onnx_failed(use) && d < info->rank; d++) {
         if (info->dims[d].size < 0)
-            clv__onnx_fail(use, CLV_E_UNSUPPORTED, "no turn, and no shape is said of what turns make");
+            clv__onnx_fail(use, CLV_E_UNSUPPORTED,
+                           "the loop has no iterations, and the file gives no shape for its results");
         shape.dims[d + 1] = info->dims[d].size;
     }
     if (!clv__onnx_failed(use))
@@ -214,10 +216,9 @@ static bool goes_on(clv__onnx_use *use, clv__made *value) {
     if (value->data && !value->known) value->known = clv__known_of(use, value->data, CLV__MOST_KNOWN);
     const clv__known *known = value->known;
     if (known && clv_shape_numel(&known->shape) == 1) return known->v[0] != 0;
-    clv__onnx_fail(
-        use, CLV_E_UNSUPPORTED,
-        "whether there is another turn ('%s') depends on the values that are fed, and must be known",
-        clv__shown_bytes(value->name.data, value->name.n, &shown));
+    clv__onnx_fail(use, CLV_E_UNSUPPORTED,
+                   "whether the loop goes on ('%s') depends on the values that are fed, and must be known",
+                   clv__shown_bytes(value->name.data, value->name.n, &shown));
     return false;
 }
 

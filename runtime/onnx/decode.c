@@ -62,7 +62,7 @@ static clv_status count(clv__onnx_reader *r, const clv__onnx_message *m, clv__wi
         size_t *total = &counts[field - m->fields];
         *total += n;
         if (is_message(field) && !field->list && *total > 1)
-            return damaged(r, m, f.bytes, "a field that is one is there twice");
+            return damaged(r, m, f.bytes, "a field that can be there once is there twice");
         if (is_message(field) && f.n < field->of->least_bytes)
             CLV_FAIL(r->error, CLV_E_FORMAT,
                      "it is cut or damaged: %s of %zu bytes is none (byte %zu, in %s)", field->of->what, f.n,

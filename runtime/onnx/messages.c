@@ -211,7 +211,7 @@ static clv_status finish_attribute(clv__onnx_reader *r, const uint8_t *bytes, si
         1)
         return bad_attribute(r, a, "has lists of several types");
     if ((int)a->type < 0 || a->type >= CLV__ONNX_ATTRIBUTE_TYPES_END)
-        return bad_attribute(r, a, "has a type that ONNX has not");
+        return bad_attribute(r, a, "has a type that ONNX does not have");
     for (int type = 1; a->type == 0 && type < CLV__ONNX_ATTRIBUTE_TYPES_END; type++) // up to IR version 1
         if (there & UINT32_C(1) << field_of_type[type]) a->type = (clv__onnx_attribute_type)type;
     if (a->ref_attr_name.n == 0) {

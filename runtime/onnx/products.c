@@ -143,7 +143,7 @@ static void build_conv(clv__onnx_use *use) {
     const clv_shape kernel = clv__onnx_shape(use, 1);
     window w;
     if (kernel.rank != clv__onnx_shape(use, 0).rank)
-        clv__onnx_fail(use, CLV_E_SHAPE, "x and weight have other ranks");
+        clv__onnx_fail(use, CLV_E_SHAPE, "x and weight differ in rank");
     if (clv__onnx_failed(use) || !read_window(use, kernel.dims + 2, &w)) return;
     clv__onnx_give(use, 0,
                    conv(use, clv__onnx_float(use, 0), clv__onnx_float(use, 1), clv__onnx_float(use, 2), w,
@@ -207,7 +207,7 @@ static void build_conv_transpose(clv__onnx_use *use) {
     int64_t more[3] = {0}, before[5] = {0}, after[5] = {0};
     window w;
     if (kernel.rank != clv__onnx_shape(use, 0).rank)
-        clv__onnx_fail(use, CLV_E_SHAPE, "x and weight have other ranks");
+        clv__onnx_fail(use, CLV_E_SHAPE, "x and weight differ in rank");
     if (groups < 1 || groups > INT32_MAX)
         clv__onnx_fail(use, CLV_E_VALUE, "group is %lld", (long long)groups);
     if (clv__onnx_failed(use) || !read_window(use, kernel.dims + 2, &w)) return;

@@ -54,7 +54,7 @@ bool clv__wire_next(clv__wire *wire, clv__wire_field *field) {
     case CLV__WIRE_FIXED64: return take_fixed(wire, 8, &field->value);
     case CLV__WIRE_FIXED32: return take_fixed(wire, 4, &field->value);
     case CLV__WIRE_BYTES: break;
-    default: return fail(wire, begin, "a field has a type that ONNX has not");
+    default: return fail(wire, begin, "a field has a type that ONNX does not have");
     }
     uint64_t n;
     if (!take_varint(wire, &n)) return false;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Ops of a program's own (include/cleave/custom_op.h) as descriptors like all others. What they take, and what is refused, comes from
-// their signature as of any op; here are the functions that hand a use to the program's, and hold what those say against what can be,
+// their signature as of any op; here are the functions that pass a use to the program's functions, and check what those return
 // before anything runs.
 #include "cleave/custom_op.h"
 
@@ -69,14 +69,14 @@ static clv_status check_outputs(const clv__op_io *io, const char *who, clv__erro
     for (int i = 0; i < io->n_out; i++) {
         const char *name = io->op->outputs[i].name;
         if (!clv_dtype_bytes(io->out[i].dtype) || clv__is_half(io->out[i].dtype))
-            CLV_FAIL(error, CLV_E_DTYPE, "its %s gives output '%s' a dtype that cannot be", who, name);
+            CLV_FAIL(error, CLV_E_DTYPE, "its %s gives output '%s' a dtype that is not possible", who, name);
         if (clv_shape_numel(&io->out[i].shape) < 0)
-            CLV_FAIL(error, CLV_E_SHAPE, "its %s gives output '%s' a shape that cannot be (rank %d)", who,
-                     name, io->out[i].shape.rank);
+            CLV_FAIL(error, CLV_E_SHAPE, "its %s gives output '%s' a shape that is not possible (rank %d)",
+                     who, name, io->out[i].shape.rank);
     }
     if (clv__op_outputs_check(io, error) == CLV_OK) return CLV_OK;
     clv__error_read(error, text);
-    CLV_FAIL(error, CLV_E_SHAPE, "its %s is against its signature: %s", who, text);
+    CLV_FAIL(error, CLV_E_SHAPE, "its %s contradicts its signature: %s", who, text);
 }
 
 static clv_status infer(clv__op_io *io, clv__error *error) {
@@ -353,7 +353,7 @@ static clv_status check_variant(const custom_op *custom, int i, const char *kern
     if (variant->group < 0)
         CLV_FAIL(error, CLV_E_VALUE, "variant '%s' has groups of %d", variant->name, variant->group);
     if (!(variant->relative >= 0))
-        CLV_FAIL(error, CLV_E_VALUE, "variant '%s' takes less than no time", variant->name);
+        CLV_FAIL(error, CLV_E_VALUE, "variant '%s' has a relative time below 0", variant->name);
     if (!name_is_fine(wanted)) CLV_FAIL(error, CLV_E_VALUE, "a kernel cannot be called '%.100s'", wanted);
     snprintf(entry, sizeof entry, "KERNEL(%s)", wanted);
     if (!strstr(kernel, entry))
@@ -463,7 +463,8 @@ static clv_status sign(custom_op *custom, clv__error *error) {
 static clv_status fill(custom_op *custom, clv__error *error) {
     CLV_TRY(sign(custom, error));
     if (!custom->given.build) return describe(custom, error);
-    if (custom->op.outputs[1].name) CLV_FAIL(error, CLV_E_VALUE, "what a build function makes is one output");
+    if (custom->op.outputs[1].name)
+        CLV_FAIL(error, CLV_E_VALUE, "an op with a build function has one output");
     custom->op.build = build;
     return CLV_OK;
 }

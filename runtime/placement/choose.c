@@ -55,7 +55,7 @@ static bool goal_of(const char *place, clv__goal *goal) {
 static clv_status find_devices(chooser *c) {
     const clv_place_config *config = c->config;
     if (config->n_devices < 1 || !config->devices)
-        CLV_FAIL(c->error, CLV_E_VALUE, "placement: '%s' wants devices to choose from",
+        CLV_FAIL(c->error, CLV_E_VALUE, "placement: '%s' needs devices to choose from",
                  config->place ? config->place : "auto");
     if (config->n_devices > CLV__MOST_DEVICES)
         CLV_FAIL(c->error, CLV_E_VALUE, "placement: %d devices, at most %d are possible", config->n_devices,
@@ -150,7 +150,7 @@ static clv_status check_limits(chooser *c) {
         add_limits(c, &text);
         clv_status status = clv__error_set(c->error, CLV_E_BUDGET,
                                            "placement: layer '%s' has %s (%" PRIu64
-                                           " bytes) of parameters, and no device may hold so many (%s): "
+                                           " bytes) of parameters, more than any device may hold (%s): "
                                            "raise a budget, or name a larger device",
                                            layer->name, clv__bytes_text(layer->parameter_bytes).text,
                                            layer->parameter_bytes, clv__text_get(&text));

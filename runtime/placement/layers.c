@@ -166,7 +166,7 @@ static int root_used(const clv_plan *plan, const clv__plan_node *node, int i) {
     return value >= 0 ? plan->values[value].root : -1;
 }
 
-/** Room in `uses` for each block's, after counting them into n_uses, which begins anew. */
+/** Room in `uses` for each block's, after counting them into n_uses, which starts again. */
 static clv_status make_room(clv__layers *layers, const clv_plan *plan) {
     size_t n_uses = 0;
     for (size_t at = 0; at < plan->n_nodes; at++) {

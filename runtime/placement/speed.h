@@ -7,7 +7,7 @@
 
 /** A device's speed, from the program cache's folder, or measured and kept there. It is modelled for a device
  *  that computes nothing or has no memory left for measuring. Gives back all memory; after measuring, the
- *  device's peak begins anew. */
+ *  device's peak starts again. */
 clv_status clv__speed_of(clv_device *device, clv__speed *out);
 
 #endif

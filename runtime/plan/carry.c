@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Part of split: values that are carried to another device are carried in pieces if they are too large for one allocation at either
-// end. Each end may cut otherwise: what is carried at a time is as much as both can hold, a part of the one's piece or all of it; where
-// the other end has larger pieces, or the whole, they are put together there.
+// end. Each end may cut differently. What is carried at a time is as much as both can hold; where the receiving end has larger
+// pieces, or the whole, it puts them together.
 #include "plan/split.h"
 
 /** Rows that are carried at a time. */

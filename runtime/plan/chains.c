@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Sums over many gradients, those of clipping and of loss scaling: uses of one op, each of which takes up what the one before leaves
+// Sums over many gradients, those of clipping and of loss scaling: uses of one op, each of which adds to the result of the one before
 // (groups.c has made as few of them as a launch's arguments allow). The launches of all of them become the last one's. It has no
 // argument for each gradient: gradients lie in an arena of their own, and a table says where in it. The table follows from the layout, so
 // the pass writes it when exec asks for what is fed to this input of the place (clv__pass.write).

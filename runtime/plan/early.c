@@ -3,9 +3,9 @@
 // after the backward pass. So its gradient dies at once and the next one is written where it was, while a plan with all updates last
 // holds all gradients at its end. Small parameters stay together in few launches at the end (groups.c says which are which).
 //
-// Only the order changes, so the bits are the same. What hangs on all gradients (clipping by their norm, a look for what is
-// not finite) keeps the updates where they were, in groups, and what reads a parameter late keeps its update there. A gradient
-// that is fetched lives to the end in any case.
+// Only the order changes, so the bits are the same. Where updates depend on all gradients (clipping by their norm, a search for
+// values that are not finite), they stay last, in groups. A parameter that is read late is updated late. A gradient that is
+// fetched lives to the end in any case.
 #include "plan/passes.h"
 #include "plan/updates.h"
 

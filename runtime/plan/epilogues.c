@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// An elementwise op, or a batch norm with running statistics, is done to the result that it reads last made, before that is
-// stored, if nobody else wants to see it as it was (clv__epilogue): no launch, and one pass over memory less. It takes the place of
-// the op that makes the result, all else that it reads being there already. What decides about the op's variant decides without
-// it: an op gives no faster variant away for an epilogue. An op whose variant is pinned by name stays a launch of its own.
+// An elementwise op, or a batch norm with running statistics, is applied to the newest of the results that it reads, before that
+// is stored, if nothing else reads that result (clv__epilogue): no launch, and one pass over memory less. It runs where that
+// result is made: everything else that it reads is there by then. The variant of the op that makes it is chosen as without an
+// epilogue, so no faster variant is lost. An op whose variant is pinned by name stays a launch of its own.
 //
 // The graph stays as it is: what stands for several nodes is the plan's own (clv__fused). The host device runs references, node
 // by node.

@@ -2,7 +2,7 @@
 // `recompute` auto: which results to drop so that a plan fits, with little computed again.
 //
 // The bytes that live at each position of the plan make a curve for each device; what lies above the limit there, summed over
-// positions, is the excess. One node's fate is changed at a time: the change that takes away most excess for the work it adds
+// positions, is the excess. One node's fate (kept, or computed again) is changed at a time: the change that takes away most excess for the work it adds
 // is the next, until none is left; then the layout is made to see whether it really fits, and the limit tightened by what it
 // lacks. At last fates that turned out to be needless are taken back. Every look at a fate rewrites the plan and finds lives
 // as they would be; nothing is estimated but time.

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Uses of one op that differ in groups of their inputs only (clv__groups: the parameters of an optimizer) and follow each other at
 // a place become one node. It has all their groups, and is done where the last of them stood, when the inputs of all are there. So do
-// those of a chain (sums over all gradients), each of which takes up what the one before leaves, if nobody else looks at that.
+// those of a chain (sums over all gradients), each of which adds to the result of the one before, if nothing else reads that.
 // A group is of inputs that belong together: a parameter, its gradient, its momentum. It has nothing to do with work-groups.
 //
 // Updates of large parameters stay by themselves: early.c puts each where its gradient is made.

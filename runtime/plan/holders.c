@@ -195,12 +195,12 @@ bool clv__piece_text(const clv_plan *plan, const clv__piece *piece, clv__text *t
         return follows_batch(plan, of);
     }
     if (!value) {
-        clv__text_add(text, "; the largest piece is workspace of kernels");
+        clv__text_add(text, "; the largest single buffer is workspace of kernels");
         return true;
     }
     const clv__plan_node *user = user_of(plan, piece->value);
     const char *name = value->tensor->name;
-    clv__text_add(text, "; the largest piece is %s%.120s%s%s", *name ? "'" : "a tensor", name,
+    clv__text_add(text, "; the largest single buffer is %s%.120s%s%s", *name ? "'" : "a tensor", name,
                   *name ? "' " : " ", clv_shape_text(&value->desc.shape, shape, sizeof shape));
     clv__node_title title;
     if (user) clv__text_add(text, " of %.120s", clv__title_of(user->node, &title));

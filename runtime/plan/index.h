@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Who makes, reads and changes what in a plan, and where: made from the nodes when a pass begins, and never repaired. A pass that
-// has moved nodes makes it anew.
+// has moved nodes makes it again.
 #ifndef CLV_PLAN_INDEX_H
 #define CLV_PLAN_INDEX_H
 

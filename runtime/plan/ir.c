@@ -93,7 +93,7 @@ clv__value clv__value_of(const clv_tensor *tensor, int place) {
                         .of = -1};
 }
 
-/** Where what a pass makes of its own lies: with choices it goes when these are made anew. */
+/** Where what a pass makes of its own lies: with choices it goes when these are made again. */
 static clv__arena *arena_of(clv_plan *plan) {
     return plan->placed ? &plan->chosen : &plan->arena;
 }
@@ -170,7 +170,7 @@ void clv__notes_reset(clv_plan *plan, clv__pass_key pass) {
     plan->notes[pass] = (clv__notes){0};
 }
 
-// ---- writing anew -------------------------------------------------------------------------------------------------------------
+// ---- writing again -------------------------------------------------------------------------------------------------------------
 
 clv_status clv__rewrite_begin(clv_plan *plan, clv__rewrite *out) {
     clv__plan_node *nodes = clv__alloc(plan->n_nodes + 1, sizeof *nodes);

@@ -2,7 +2,7 @@
 // What a plan is made of, and what every pass may do to it: places (devices), values (tensors at a place), nodes (what is
 // computed or carried), in one order of execution, and transfers. No device memory is touched.
 //
-// A pass reads nodes by an index (plan/index.h), and changes the list of nodes by writing it anew: clv__rewrite_begin takes the
+// A pass reads nodes by an index (plan/index.h), and changes the list of nodes by writing it again: clv__rewrite_begin takes the
 // nodes away, clv__plan_append puts them, or others, back one by one, clv__rewrite_end drops the old list.
 #ifndef CLV_PLAN_IR_H
 #define CLV_PLAN_IR_H
@@ -81,7 +81,7 @@ typedef struct clv__plan_node {
     int place;
     int in[CLV__MAX_IN], out[CLV__MAX_OUT]; // values, -1: not there. SEND: in[0]; RECEIVE: out[0]
     int transfer;                           // SEND, RECEIVE
-    size_t within;               // of a view: where its result begins in its input
+    size_t within;                          // of a view: where its result begins in its input
     // split.c: the node of the graph that it does a part of, which of how many; slice -1: it takes a part of a tensor, or puts parts
     // together. NULL: it is a node of the graph, done whole
     const clv__node *whole;
@@ -128,11 +128,11 @@ typedef struct clv__place {
     int *persistents, n_persistents; // values that live in the session
     bool updates;                    // changes some, of its own or of another place
     clv__layout gradients, activations;
-    clv__layout io; // two slots of inputs, and outputs: in one piece if the device allows it
-    size_t same_session_bytes;    // of activations that plan->same_session had here when this one was made
-    size_t workspace_bytes; // of nodes whose workspace found no room among the activations
-    size_t input_bytes;     // of one slot, in staging memory; there are two
-    size_t staged_bytes;    // of one slot: outputs that are read back each step, then what is sent
+    clv__layout io;            // two slots of inputs, and outputs: in one piece if the device allows it
+    size_t same_session_bytes; // of activations that plan->same_session had here when this one was made
+    size_t workspace_bytes;    // of nodes whose workspace found no room among the activations
+    size_t input_bytes;        // of one slot, in staging memory; there are two
+    size_t staged_bytes;       // of one slot: outputs that are read back each step, then what is sent
 } clv__place;
 
 /** Keys of the passes: CLV__PASS_NAME. */
@@ -161,18 +161,19 @@ struct clv_plan {
     clv__transfer *transfers;
     size_t n_transfers, transfers_room;
     const clv_plan_config *config; // while the graph is placed; all NULL
-    bool no_fuse, own_session;           // as in clv_plan_config
-    char *recompute;        // what is dropped and computed again: patterns, `auto`; NULL: nothing
-    const clv_plan *same_session; // as in clv_plan_config; gone perhaps, unless `recompute` is `auto`
+    bool no_fuse, own_session;     // as in clv_plan_config
+    char *recompute;               // what is dropped and computed again: patterns, `auto`; NULL: nothing
+    const clv_plan *same_session;  // as in clv_plan_config; gone perhaps, unless `recompute` is `auto`
     bool tight; // layout gives workspaces equal rank with activations, where that takes less
     clv_plan_recomputed recomputed;
     clv__notes notes[CLV__PASSES];
-    clv__plan_node *placed; // the nodes as they were before choices were made, with which a plan made anew begins
+    clv__plan_node
+        *placed; // the nodes as they were before choices were made, with which a plan made again begins
     size_t n_placed, n_placed_values;
-    clv__arena arena;             // tensors and nodes of the plan's own, lists
-    clv__arena chosen;            // the same that go when the plan is made anew: clv__fused
-    bool trains;   // has in-place updates: a step of it counts as a training step
-    bool prepared; // its programs are built
+    clv__arena arena;  // tensors and nodes of the plan's own, lists
+    clv__arena chosen; // the same that go when the plan is made again: clv__fused
+    bool trains;       // has in-place updates: a step of it counts as a training step
+    bool prepared;     // its programs are built
 };
 
 static inline clv__error *clv__plan_error(const clv_plan *plan) {
@@ -235,14 +236,14 @@ clv_status clv__plan_append_input(clv_plan *plan, int place, const char *name, c
                                   const struct clv__pass *writer, int *out);
 
 /** Note number i of a pass, to be written: `size` bytes, the same for all of them, zeros at first. The next call may move it. NULL: no
- *  memory. Notes go with the plan, or when it is made anew, and nobody but the pass reads them. */
+ *  memory. Notes go with the plan, or when it is made again, and nobody but the pass reads them. */
 void *clv__note(clv_plan *plan, clv__pass_key pass, size_t i, size_t size);
 /** The same to be read; NULL: neither it nor a later one was written. */
 const void *clv__noted(const clv_plan *plan, clv__pass_key pass, size_t i);
 /** Forget the notes of a pass. */
 void clv__notes_reset(clv_plan *plan, clv__pass_key pass);
 
-/** A list of nodes that is written anew. */
+/** A list of nodes that is written again. */
 typedef struct clv__rewrite {
     clv__plan_node *nodes; // as they were
     size_t n;
@@ -254,7 +255,7 @@ void clv__rewrite_end(clv__rewrite *rewrite);
 void clv__plan_leave_out(clv_plan *plan, const bool *gone);
 
 /** Let a node stand for more than its own: at->fused begins as a copy of the graph's, with room for the most inputs, and goes when the
- *  plan is made anew. */
+ *  plan is made again. */
 clv_status clv__fuse_begin(clv_plan *plan, clv__plan_node *at);
 
 /** p = n zeros of what it points to, of an arena; NULL: no memory. */

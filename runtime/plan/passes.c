@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The pipeline: the table of passes, and one that is made anew from its middle.
+// The pipeline: the table of passes, and one that is made again from its middle.
 #include "plan/passes.h"
 
 #include <stdlib.h>
@@ -41,7 +41,7 @@ static clv_status run_all(clv_plan *plan, clv__pass_key first, clv__pass_key las
     return CLV_OK;
 }
 
-// ---- making it, and making it anew --------------------------------------------------------------------------------------------
+// ---- making it, and making it again --------------------------------------------------------------------------------------------
 
 static clv_status keep_placed(clv_plan *plan) {
     plan->placed = clv__alloc(plan->n_nodes, sizeof *plan->placed);
@@ -73,7 +73,9 @@ clv_status clv__plan_again(clv_plan *plan) {
 
 static clv_status copy(const clv_plan *plan, const char *text, char **out) {
     *out = clv__strdup(text);
-    return text && !*out ? clv__error_set(clv__plan_error(plan), CLV_E_HOST_MEMORY, "no host memory for a plan") : CLV_OK;
+    return text && !*out
+               ? clv__error_set(clv__plan_error(plan), CLV_E_HOST_MEMORY, "no host memory for a plan")
+               : CLV_OK;
 }
 
 static clv_status make(clv_plan *plan, const char *pins, const clv_plan_config *config) {

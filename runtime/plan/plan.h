@@ -27,7 +27,7 @@ typedef struct clv__piece {
 } clv__piece;
 /** The largest at a place. */
 clv__piece clv__place_largest(const clv_plan *plan, const clv__place *place);
-/** Add "; the largest piece is ..." with the op, layer and shape it belongs to. Is it smaller with a smaller batch? */
+/** Add "; the largest single buffer is ..." with the op, layer and shape it belongs to. Is it smaller with a smaller batch? */
 bool clv__piece_text(const clv_plan *plan, const clv__piece *piece, clv__text *text);
 /** Add "; the layers that hold most of it: ...", of what lives on the device when it is fullest. */
 void clv__plans_holders(clv_plan *const *plans, int n, const clv_device *device, clv__text *text);

@@ -75,7 +75,8 @@ static clv_status mark_all(const clv__remake *remake, const char *patterns, segm
         pattern = clv__text_trim(pattern);
         if (strcmp(pattern, "auto") == 0)
             status = clv__error_set(error, CLV_E_VALUE,
-                                    "recompute: auto stands alone, in '%s' it names no layer", patterns);
+                                    "recompute: auto cannot be combined with names of layers, as in '%s'",
+                                    patterns);
         else if (*pattern)
             status = mark(remake, pattern, n++, segments);
     }
@@ -152,7 +153,8 @@ static clv_status run(clv_plan *plan) {
     clv__remake remake;
     CLV_TRY(clv__remake_init(&remake, plan)); // of nodes in the order in which all updates are last
     clv_status status = lay_out(plan);
-    const uint64_t before = held_between(plan); // and from here on in the tighter layout of plans that are to save memory
+    const uint64_t before =
+        held_between(plan); // and from here on in the tighter layout of plans that are to save memory
     plan->tight = true;
     if (status == CLV_OK) status = lay_out(plan); // perhaps nothing need be dropped
     if (status == CLV_OK)

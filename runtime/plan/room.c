@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// A list of groups of blocks. A search passes over a group at once when none of its blocks lives together with the new one, or
+// A list of groups of blocks. A search skips a whole group when none of its blocks lives together with the new one, or
 // when all do and no gap between them is large enough; in deep networks nearly every group is one or the other, so that placing
 // n blocks takes far less than n * n looks. What is found is the same as by looking at each block.
 #include "plan/room.h"

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // A variant for a node, and its launches. A pinned choice is taken or refused, never replaced; else the one that was measured as
-// the fastest (tuning/tuning.h) wins, else the smallest rank. A quarantined variant is passed over.
+// the fastest (tuning/tuning.h) wins, else the smallest rank. A quarantined variant is not taken.
 #include "plan/variants.h"
 
 #include <stdio.h>
@@ -102,7 +102,8 @@ clv_status clv__variant_choose(const clv_plan *plan, clv__plan_node *at, uint64_
     clv_device *device = plan->places[at->place].device;
     const clv_device_info *info = &device->info;
     const clv__node *node = at->node;
-    if (info->execution == CLV_EXECUTION_LANES) CLV_TRY(clv__device_open(device)); // and asked for its matrix units
+    if (info->execution == CLV_EXECUTION_LANES)
+        CLV_TRY(clv__device_open(device)); // and asked for its matrix units
     const clv__op *op = node->io.op;
     // with an epilogue the op is as fast, or slow, as without: what is known of it without holds
     const clv__op_io *known = node->io.epilogue ? &at->fused->base->io : &node->io;
@@ -203,7 +204,7 @@ clv_status clv__variant_write(const clv_plan *plan, clv__plan_node *at) {
     bool memory = at->launches.out_of_memory;
     clv__node_title title;
     CLV_FAIL(clv__plan_error(plan), memory ? CLV_E_HOST_MEMORY : CLV_E_UNSUPPORTED,
-             "%s: variant '%s' could not write down its launches: %s", clv__title_of(node, &title),
+             "%s: variant '%s' could not record its launches: %s", clv__title_of(node, &title),
              at->variant ? at->variant->name : "reference",
              memory ? "no host memory" : "a size is past int, or there are too many arguments");
 }

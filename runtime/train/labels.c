@@ -14,23 +14,23 @@
 static clv_status check_mixup(clv__error *error, const clv_train_config *config) {
     const clv_model *model = config->model;
     if (!(config->mixup >= 0 && isfinite(config->mixup)))
-        CLV_FAIL(error, CLV_E_VALUE,
-                 "mixup with alpha %g: it must be above 0, and finite; 0 stands for no mixup", config->mixup);
+        CLV_FAIL(error, CLV_E_VALUE, "mixup with alpha %g: it must be above 0, and finite; 0 means no mixup",
+                 config->mixup);
     if (config->mixup == 0) return CLV_OK;
     if (clv_model_port_count(model, CLV_PORT_INPUT) > 1 || clv_model_port_count(model, CLV_PORT_TARGET) > 1)
-        CLV_FAIL(error, CLV_E_VALUE, "mixup is of one input and one target: model '%s' has %d and %d",
+        CLV_FAIL(error, CLV_E_VALUE, "mixup needs one input and one target: model '%s' has %d and %d",
                  model->name, clv_model_port_count(model, CLV_PORT_INPUT),
                  clv_model_port_count(model, CLV_PORT_TARGET));
     if (config->train && config->train->ignores)
         CLV_FAIL(error, CLV_E_VALUE,
-                 "mixup is of samples that all have a class; here labels are %d, which counts nothing",
+                 "mixup needs a class for each sample; here labels are %d, which is ignored",
                  CLV_LABEL_IGNORED);
     const clv_port input = clv_model_port_get(model, CLV_PORT_INPUT, 0),
                    target = clv_model_port_get(model, CLV_PORT_TARGET, 0);
     if (input.dtype == CLV_DTYPE_I32 || (target.classes && target.dims[0]))
         CLV_FAIL(
             error, CLV_E_VALUE,
-            "mixup is of samples that are numbers, with one class each or with numbers: those of model '%s' "
+            "mixup needs samples that are numbers, with one class each or with numbers: those of model '%s' "
             "are %s",
             model->name, input.dtype == CLV_DTYPE_I32 ? "tokens" : "of several classes each");
     return CLV_OK;
@@ -52,7 +52,7 @@ clv_status clv__labels_check(clv_runtime *runtime, const clv_train_config *confi
     }
     if (smoothing > 0 && !smooths)
         CLV_FAIL(error, CLV_E_VALUE,
-                 "label smoothing is of the losses cross_entropy and bce_with_logits, not of '%s'",
+                 "label smoothing is for the losses cross_entropy and bce_with_logits, not for '%s'",
                  losses[0].loss->name);
     for (int i = 0; i < clv_model_port_count(config->model, CLV_PORT_TARGET); i++)
         if (losses[i].class_weights && (smoothing > 0 || config->mixup > 0))

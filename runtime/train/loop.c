@@ -90,7 +90,7 @@ static clv_status do_steps(clv__training *loop) {
             CLV_TRY(
                 read_down_to(loop, 0)); // the first loss is read at once: it ends the start-up that is timed
             loop->startup_seconds += clv__seconds();
-            clv__watch_begin(loop); // anew: start-up is no part of what replicas are measured by
+            clv__watch_begin(loop); // again: start-up is no part of what replicas are measured by
         }
         CLV_TRY(save_between(loop));
     }

@@ -83,7 +83,7 @@ static clv_status check_shares(clv__error *error, const clv_train_config *config
     double sum = 0;
     for (int i = 0; i < size; i++) sum += shares[i];
     if (fabs(sum - 1) > 1e-6)
-        CLV_FAIL(error, CLV_E_VALUE, "the shares of %d ranks come to %g, and must come to 1", size, sum);
+        CLV_FAIL(error, CLV_E_VALUE, "the shares of %d ranks sum to %g, they must sum to 1", size, sum);
     for (int i = 0; i < size; i++)
         if (!(shares[i] > 0) || !clv__rows_by_shares(config->batch, i, size, shares).counted)
             CLV_FAIL(error, CLV_E_VALUE,

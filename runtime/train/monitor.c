@@ -24,9 +24,10 @@ static clv_status check_monitor(const clv_train_config *config, clv__error *erro
     for (int i = 0; i < config->n_losses; i++)
         if (config->losses[i].loss && !config->losses[i].loss->sum) loss = config->losses[i].loss;
     if (which < 0 && !loss->sum)
-        CLV_FAIL(error, CLV_E_VALUE,
-                 "loss '%.100s' has no function `sum`, so no test set tells it: monitor one of the metrics",
-                 loss->name);
+        CLV_FAIL(
+            error, CLV_E_VALUE,
+            "loss '%.100s' has no function `sum`, so a test set does not give it: monitor one of the metrics",
+            loss->name);
     if (which < config->n_metrics) return CLV_OK;
     clv__nearest nearest = {.word = config->monitor};
     clv__nearest_offer(&nearest, "loss");
@@ -52,12 +53,12 @@ clv_status clv__stopping_check(const clv_train_config *config, clv__error *error
     const bool plateau = config->schedule.kind == CLV_SCHEDULE_PLATEAU;
     if (!clv__wants_best(config) && ((config->monitor && !plateau) || config->min_delta > 0))
         CLV_FAIL(error, CLV_E_VALUE, "%s, and none of them is given",
-                 config->monitor && !plateau ? "monitor is of patience, best and the schedule plateau"
-                                             : "min_delta is of patience and best");
+                 config->monitor && !plateau ? "monitor is for patience, best and the schedule plateau"
+                                             : "min_delta is for patience and best");
     if (plateau && config->monitor && !config->test)
-        CLV_FAIL(error, CLV_E_VALUE, "monitor: it is a test set that tells, and there is none");
+        CLV_FAIL(error, CLV_E_VALUE, "monitor: there is no test set to measure on");
     if (!config->test && (clv__wants_best(config) || config->n_metrics))
-        CLV_FAIL(error, CLV_E_VALUE, "%s: it is a test set that tells, and there is none",
+        CLV_FAIL(error, CLV_E_VALUE, "%s: there is no test set to measure on",
                  config->patience ? "patience"
                  : config->best   ? "best"
                                   : "metrics");

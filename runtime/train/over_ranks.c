@@ -63,7 +63,7 @@ static clv_status check_layered(clv__error *error, const clv_train_config *confi
             config->placement.place);
     if (config->gradients)
         CLV_FAIL(error, CLV_E_UNSUPPORTED,
-                 "a file of gradients is rank 0's, which has none of layers on devices of other ranks");
+                 "rank 0 writes the file of gradients, and has none of layers on devices of other ranks");
     return CLV_OK;
 }
 
@@ -78,7 +78,7 @@ static clv_status check_survival(clv__error *error, const clv_train_config *conf
     if (config->on_rank_failure == CLV_RANK_FAILURE_STOP) return CLV_OK;
     if (!config->checkpoint)
         CLV_FAIL(error, CLV_E_VALUE,
-                 "to go on without a rank that is lost takes a checkpoint (clv_train_config.checkpoint)");
+                 "going on without a lost rank needs a checkpoint (clv_train_config.checkpoint)");
     if (!ranks->place.survives)
         CLV_FAIL(
             error, CLV_E_UNSUPPORTED,
@@ -87,13 +87,14 @@ static clv_status check_survival(clv__error *error, const clv_train_config *conf
             "leave clv_train_config.on_rank_failure out and start again with fewer, from the checkpoint");
     if (ranks->layered)
         CLV_FAIL(error, CLV_E_UNSUPPORTED,
-                 "with layers on devices of several ranks none can be lost: leave "
+                 "training cannot go on without a rank that has layers: leave "
                  "clv_train_config.on_rank_failure out");
     if (config->rank_shares)
         CLV_FAIL(error, CLV_E_UNSUPPORTED,
-                 "which shares fewer ranks would have is not known: leave them out, or have them measured");
+                 "the shares of fewer ranks are not known: leave shares out, or have them measured");
     if (ranks->place.size > CLV__MOST_LEFT)
-        CLV_FAIL(error, CLV_E_UNSUPPORTED, "of at most %d ranks one can be lost, here are %d", CLV__MOST_LEFT,
+        CLV_FAIL(error, CLV_E_UNSUPPORTED,
+                 "training can go on without a rank where there are at most %d, here are %d", CLV__MOST_LEFT,
                  ranks->place.size);
     return CLV_OK;
 }
@@ -101,7 +102,7 @@ static clv_status check_survival(clv__error *error, const clv_train_config *conf
 clv_status clv__ranks_check(clv_runtime *runtime, const clv_train_config *config) {
     clv__error *error = clv__runtime_error_of(runtime);
     if (!config->ranks && (config->sync_batch_norm || config->bf16_compress || config->on_rank_failure))
-        CLV_FAIL(error, CLV_E_VALUE, "%s is of several ranks, and there are none (clv_train_config.ranks)",
+        CLV_FAIL(error, CLV_E_VALUE, "%s needs several ranks, and there are none (clv_train_config.ranks)",
                  config->sync_batch_norm ? "clv_train_config.sync_batch_norm"
                  : config->bf16_compress ? "clv_train_config.bf16_compress"
                                          : "clv_train_config.on_rank_failure");
@@ -110,11 +111,11 @@ clv_status clv__ranks_check(clv_runtime *runtime, const clv_train_config *config
     clv__target_loss losses[CLV_MAX_PORTS];
     if (!config->ranks->engine)
         CLV_FAIL(error, CLV_E_STATE,
-                 "these ranks are there to plan with (clv_ranks_config.planned): nobody trains");
+                 "these ranks are for planning alone (clv_ranks_config.planned): they cannot train");
     for (int i = 0; i < config->placement.n_devices; i++)
         if (names_rank(config->placement.devices[i]))
             CLV_FAIL(error, CLV_E_UNSUPPORTED,
-                     "how fast %.40s is was not measured, since it is another rank's: say where layers are, "
+                     "the speed of %.40s was not measured, since it is another rank's: say where layers are, "
                      "--place 'layer4*=1:gpu:0'",
                      config->placement.devices[i]);
     clv__ranks_look(config);
@@ -145,7 +146,7 @@ clv_status clv__ranks_check(clv_runtime *runtime, const clv_train_config *config
         if (losses[i].class_weights || losses[i].ignores)
             CLV_FAIL(error, CLV_E_UNSUPPORTED,
                      "%s: what a label counts depends on the whole batch, which no rank has",
-                     losses[i].class_weights ? "weights of classes" : "labels that count nothing");
+                     losses[i].class_weights ? "weights of classes" : "ignored labels");
     return CLV_OK;
 }
 

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// The best epoch: what the test set told of each is compared, the weights of the best are kept in a file,
+// The best epoch: the test results of all epochs are compared, the weights of the best are kept in a file,
 // and the training ends after too many epochs that were no better. What is known of it lies in the
-// position, and so in checkpoints. These are written before their epoch is tested, so that test comes
-// first when one goes on.
+// position, and so in checkpoints. A checkpoint is written before its epoch is tested, so a resumed
+// training begins with that test.
 #include "train/stopping.h"
 
 #include <math.h>

@@ -25,7 +25,7 @@ clv_status clv_averages_begin(clv_session *session) {
     CLV_TRY(check_kept(session, "clv_averages_begin"));
     if (session->swapped)
         CLV_FAIL(clv__runtime_error_of(session->runtime), CLV_E_STATE,
-                 "clv_averages_begin: averages stand in the parameters' place; exchange them back first");
+                 "clv_averages_begin: the parameters hold their averages; swap them back first");
     return clv__averages_begin(session);
 }
 
@@ -57,9 +57,9 @@ clv_status clv_averages_swap(clv_session *session) {
     clv__error *error = clv__runtime_error_of(session->runtime);
     CLV_TRY(check_kept(session, "clv_averages_swap"));
     if (session->averages)
-        CLV_FAIL(error, CLV_E_STATE,
-                 "clv_averages_swap: the session is a trainer's, whose tests and files use the averages as "
-                 "it is");
+        CLV_FAIL(
+            error, CLV_E_STATE,
+            "clv_averages_swap: the session is a trainer's, which tests and saves the averages by itself");
     const size_t bytes = largest(session);
     void *a = clv__alloc(1, bytes), *b = clv__alloc(1, bytes);
     clv_status status = a && b ? exchange(session, a, b)

@@ -22,11 +22,10 @@ static clv_status check_schedule(const clv_schedule *schedule, clv__error *error
         CLV_FAIL(error, CLV_E_VALUE, "the schedule one-cycle rises by itself: it takes no warm-up");
     if (one_cycle && (!(schedule->turn >= 0 && schedule->turn < 1) || schedule->div_factor < 0 ||
                       schedule->final_factor < 0))
-        CLV_FAIL(error, CLV_E_VALUE,
-                 "one-cycle turns at %g of its length, from a %g-th and to a %g-th: the first must be below "
-                 "1, none "
-                 "below 0",
-                 schedule->turn, schedule->div_factor, schedule->final_factor);
+        CLV_FAIL(
+            error, CLV_E_VALUE,
+            "one-cycle with turn %g, div_factor %g and final_factor %g: turn must be below 1, none below 0",
+            schedule->turn, schedule->div_factor, schedule->final_factor);
     if (plateau && (!(schedule->gamma >= 0 && schedule->gamma < 1) || schedule->per_step))
         CLV_FAIL(error, CLV_E_VALUE,
                  "the schedule plateau counts epochs, and its factor, %g, must be at least 0 and below 1",

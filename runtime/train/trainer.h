@@ -99,7 +99,7 @@ clv_status clv__trainer_replay(const clv_trainer *trainer, const clv_train_confi
 
 /** Give up the runs; their plans and the session stay. */
 void clv__trainer_rest(clv_trainer *trainer);
-/** Plan the steps anew for other shares, 0 for a replica that takes no part any more, and reserve what they
+/** Plan the steps again for other shares, 0 for a replica that takes no part any more, and reserve what they
  *  need. If that fails the steps are as they were before, at rest. */
 clv_status clv__trainer_share(clv_trainer *trainer, const double *shares);
 

@@ -126,8 +126,8 @@ static void load(clv_device *device, clv__tuning *out) {
                  "tuning file %s; variants are chosen as without it ('cleave tune' makes one)", error.text);
         warn_once(device->runtime, sentence);
     } else if (out->passed_over) {
-        snprintf(sentence, sizeof sentence, "tuning file '%s': %s; lines passed over: %d", path,
-                 out->first_such, out->passed_over);
+        snprintf(sentence, sizeof sentence, "tuning file '%s': %s; lines skipped: %d", path, out->first_such,
+                 out->passed_over);
         warn_once(device->runtime, sentence);
     }
     clv__error_destroy(&error);

@@ -186,7 +186,7 @@ static char *trim(char *text) {
     return text;
 }
 
-/** Take a line; empty ones and those of comments only are passed over. */
+/** Take a line; empty ones and comments are skipped. */
 static clv_status next_line(reader *r) {
     do {
         const char *stop = r->at < r->end ? memchr(r->at, '\n', (size_t)(r->end - r->at)) : NULL;
@@ -290,8 +290,7 @@ static clv_status read_row(reader *r, clv__tuning *out) {
     bool twice;
     position(out, row.op, row.key, row.variant, &twice);
     if (twice)
-        CLV_FAIL(r->error, CLV_E_FORMAT, "'%s' is damaged: line %d says again what another line says",
-                 r->path, r->line);
+        CLV_FAIL(r->error, CLV_E_FORMAT, "'%s' is damaged: line %d repeats another line", r->path, r->line);
     if (!clv__tuning_put(out, &row))
         CLV_FAIL(r->error, CLV_E_HOST_MEMORY, "no memory for the choices of '%s'", r->path);
     return CLV_OK;

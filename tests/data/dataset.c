@@ -197,7 +197,7 @@ static void images_are_moved_and_flipped_anew_in_each_epoch(void **state) {
     clv_dataset_destroy(dataset);
     expect_failure(clv_dataset_from_arrays(support_runtime, &images, &labels,
                                            &(clv_dataset_config){.flip = 2}, &dataset),
-                   CLV_E_VALUE, "flip of 2: it is how often, 0 to 1");
+                   CLV_E_VALUE, "flip of 2: it is a probability, 0 to 1");
     expect_failure(clv_dataset_from_arrays(support_runtime, &images, &labels,
                                            &(clv_dataset_config){.crop_padding = -1}, &dataset),
                    CLV_E_VALUE, "a crop_padding of -1 pixels: 0 to 536870911 are possible");

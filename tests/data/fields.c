@@ -130,8 +130,9 @@ static void ownership_is_as_told(void **state) {
     clv_dataset_destroy(dataset);
     fields[1].array = &x;
     expect_ok(clv_array_init(support_runtime, CLV_DTYPE_F32, SHAPE(2, 3), &x));
-    expect_failure(clv_dataset_from_fields(support_runtime, NULL, fields, 2, NULL, &dataset), CLV_E_VALUE,
-                   "fields 'x' and 'y' have the same array, which only one can take over; make it borrowed");
+    expect_failure(
+        clv_dataset_from_fields(support_runtime, NULL, fields, 2, NULL, &dataset), CLV_E_VALUE,
+        "fields 'x' and 'y' have the same array, and only one of them can own it; make it borrowed");
     x.borrowed = true; // an autoencoder learns what it is given
     expect_ok(clv_dataset_from_fields(support_runtime, NULL, fields, 2, NULL, &dataset));
     clv_dataset_destroy(dataset);
@@ -256,7 +257,7 @@ static void refuses_what_is_no_dataset(void **state) {
             "field 'row': normalisation with mean 1 and std -1: std must be above 0, both finite");
     REFUSED(, 5, ((clv_dataset_config){.limit = -1}), CLV_E_VALUE, "a limit of -1 samples: it must be >= 0");
     REFUSED(, 5, ((clv_dataset_config){.classes = 2}), CLV_E_VALUE,
-            "mean, std and classes are each field's own, not the dataset's");
+            "mean, std and classes belong to each field, not to the dataset");
 #undef REFUSED
     words[4] = 1ll << 40;
     make(&g);

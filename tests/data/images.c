@@ -433,7 +433,7 @@ static void folders_that_are_none(void **state) {
     expect_failure(refused("nowhere", plain), CLV_E_IO, "cannot read the folder 'nowhere': No such file");
     mkdir("f", 0777);
     expect_failure(refused("f", plain), CLV_E_FORMAT,
-                   "'f' has no folders of classes: a picture's place is f/CLASS/PICTURE.jpg");
+                   "'f' has no folders of classes: pictures belong in f/CLASS/PICTURE.jpg");
     write_file("f/a.jpg", "x", 1); // beside the classes: it is none
     expect_failure(refused("f", plain), CLV_E_FORMAT, "'f' has no folders of classes");
     mkdir("f/cat", 0777);
@@ -717,7 +717,7 @@ static void what_is_refused(void **state) {
     } cases[] = {
         {{.size = -1}, "pictures of -1 pixels a side: 1 to 4096 are possible"},
         {{.size = 5000}, "pictures of 5000 pixels a side: 1 to 4096 are possible"},
-        {{.size = 224, .resize = 200}, "cannot be cut out of ones whose shorter side is resized to 200"},
+        {{.size = 224, .resize = 200}, "cannot be cut out of pictures whose shorter side is resized to 200"},
         {{.limit = -1}, "a limit of -1 pictures"},
         {{.workers = 65}, "65 threads to decode pictures: 1 to 64 are possible, or 0 for all cores"},
         {{.mean = {0.5f, 0, 0}}, "normalisation with mean 0.5 and std 0: std must be above 0, both finite"},
@@ -820,7 +820,8 @@ static void what_is_passed_over(void **state) {
     strict.strict = true;
     expect_failure(
         refused("p", strict), CLV_E_FORMAT,
-        "'p' has more than folders of classes with pictures, and `strict` forbids that: with another ending "
+        "'p' has other things than folders of classes with pictures, and `strict` refuses them: with another "
+        "ending "
         "than .jpg, .jpeg, .png, .webp, .bmp, .tif, .tiff or .gif 3, folders within classes 2, hidden 2, "
         "beside the classes 2; the first: 'one/notes.txt'");
     remove_files(files, FILES);

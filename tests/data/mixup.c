@@ -175,8 +175,7 @@ static void what_is_refused(void **state) {
         clv_loader_config config;
         const char *sentence;
     } cases[] = {
-        {{.batch = 4, .mixup = -1},
-         "mixup with alpha -1: it must be above 0, and finite; 0 stands for no mixup"},
+        {{.batch = 4, .mixup = -1}, "mixup with alpha -1: it must be above 0, and finite; 0 means no mixup"},
         {{.batch = 4, .mixup = (double)NAN}, "mixup with alpha nan: it must be above 0"},
         {{.batch = 4, .mixup = (double)INFINITY}, "mixup with alpha inf: it must be above 0"},
         {{.batch = 4, .mixup = 1, .classes = 3}, "mixup with 3 classes, of a dataset that has 4"},
@@ -192,7 +191,7 @@ static void what_is_refused(void **state) {
     expect_ok(clv_dataset_text(support_runtime, letters, sizeof letters - 1, &config, &text));
     expect_failure(
         clv_loader_create(support_runtime, text, &(clv_loader_config){.batch = 2, .mixup = 1}, &loader),
-        CLV_E_VALUE, "mixup is of samples that are numbers; these are tokens");
+        CLV_E_VALUE, "mixup needs samples that are numbers; these are tokens");
     clv_vocabulary_destroy(vocabulary);
     clv_dataset_destroy(text);
     clv_dataset_destroy(dataset);

@@ -76,7 +76,7 @@ static void tokens_as_text(void **state) {
                         4);
     clv_array_reset(&text);
     expect_failure(clv_vocabulary_decode(letters, strange, 2, true, &text), CLV_E_VALUE,
-                   "token 1 is 3, and the vocabulary has those from 0 to 2");
+                   "token 1 is 3, and the vocabulary has 0 to 2");
     clv_vocabulary_destroy(bytes);
     clv_vocabulary_destroy(letters);
 }
@@ -172,8 +172,7 @@ static void stretches_of_a_text(void **state) {
     }
     config = (clv_text_config){.vocabulary = vocabulary, .context = 26};
     expect_failure(clv_dataset_text(support_runtime, text, 26, &config, &dataset), CLV_E_VALUE,
-                   "the text has 26 tokens; a sample takes 26 and",
-                   "(clv_text_config.context)");
+                   "the text has 26 tokens; a sample takes 26 and", "(clv_text_config.context)");
     config.context = 25;
     expect_ok(clv_dataset_text(support_runtime, text, 26, &config, &dataset));
     assert_int_equal(clv_dataset_info_get(dataset).count, 1);

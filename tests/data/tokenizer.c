@@ -332,7 +332,7 @@ static void refuses(void **state) {
     clv_vocabulary *vocabulary = NULL;
     expect_failure(
         clv_vocabulary_create(support_runtime, CLV_VOCABULARY_TOKENIZER, text, strlen(text), &vocabulary),
-        CLV_E_FORMAT, "Sequences of its normalizer lie more than 8 deep");
+        CLV_E_FORMAT, "Sequences of its normalizer are nested more than 8 deep");
     free(text);
     expect_failure(clv_vocabulary_create(support_runtime, CLV_VOCABULARY_TOKENIZER, "{", 1, &vocabulary),
                    CLV_E_FORMAT, "the tokenizer is no JSON: line 1");

@@ -338,7 +338,7 @@ static void bad_partitions_speak(void **state) {
         {"cpu:0=2,", CLV_E_VALUE, "DEVICE=PARTS"},
         {"=2", CLV_E_NOT_FOUND, "there is no device"},
         {"cpu:9=2", CLV_E_DEVICE, "'cpu:9'"},
-        {"host=2", CLV_E_UNSUPPORTED, "'host' has no parts"},
+        {"host=2", CLV_E_UNSUPPORTED, "'host' cannot be partitioned"},
         {"cpu:0=5", CLV_E_UNSUPPORTED, "it has 4 compute units"},
         {"gpu:0=2", CLV_E_UNSUPPORTED, "gpu:0 (Ravine X1) cannot be split into 2 parts"},
         {"gpu:2=2", CLV_E_UNSUPPORTED, "no compiler"},

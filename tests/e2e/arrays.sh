@@ -51,7 +51,7 @@ dear=$(at metrics.mae)
 works "$cleave" run arrays dear.npz --weights dear.safetensors --output out.npz --device "$device"
 awk "BEGIN { d = $("$helper" told out.npz dear.npz price) / $dear; exit !(d > 0.999 && d < 1.001) }" || fail "prices that were written: $("$helper" told out.npz dear.npz price), not $dear"
 works "$cleave" train arrays dear.npz --inputs a,b --target price --no-standardize --validation 0 --epochs 1 --device "$device"
-grep -q 'no better than always the mean, whose loss is [0-9.]*e+10: nothing was learnt of the samples; targets so large want to be standardized' out ||
+grep -q 'no better than always predicting the mean, whose loss is [0-9.]*e+10: the model has learnt nothing of the samples; standardize targets as large as these' out ||
     fail "it is not said that prices were not learnt: $(cat out)"
 # Nothing to learn, and standardized: the mean's loss stands in the units of the loss, and no advice says to standardize.
 works "$cleave" train arrays dear.npz --inputs b --target 'price=mse*0.5' --model linear --device "$device" --lr 0.3 --schedule constant --epochs 1 \
@@ -60,7 +60,7 @@ same "no better than the mean" "$(at baseline.no_better)" true
 none=$(at test_loss) mean=$(at baseline.loss)
 awk "BEGIN { exit !($mean > 0.2 && $mean < 1 && $none >= $mean && $none < 100) }" || fail "a loss of $none beside that of the mean, $mean"
 works "$cleave" eval arrays dear.npz --weights none.safetensors --device "$device"
-grep -qF "no better than always the mean, whose loss is $(printf %.4f $mean) (of standardized targets): nothing was learnt of the samples; more --epochs" out ||
+grep -qF "no better than always predicting the mean, whose loss is $(printf %.4f $mean) (of standardized targets): the model has learnt nothing of the samples; more --epochs" out ||
     fail "the mean in other units than the loss: $(cat out)"
 
 # An array that cannot be read is no input, and a line says so; asked for, it is an error.
@@ -94,7 +94,7 @@ works "$cleave" run arrays d.npz --weights w.safetensors --output out.npz --devi
 grep -qF 'kind [200,3] is in out.npz' out || fail "run tells: $(cat out)"
 near "mae in other batches" "$("$helper" told out.npz d.npz price)" "$mae"
 
-expect 2 "--output is 'told.npy', and what is written is a file of the kind .npz: name it told.npz" \
+expect 2 "--output is 'told.npy', and .npz is written: name it told.npz" \
     "$cleave" run arrays d.npz --weights w.safetensors --output told.npy --device "$device"
 expect 1 "'d.npz' has no array 'z', it has a, b, kind, price" "$cleave" train arrays d.npz --target z
 grep -q "did you mean" err && fail "a name without a letter of it is offered: $(cat err)"
@@ -261,7 +261,7 @@ if [ -n "${CLV_TEST_CUSTOM:-}" ]; then
     expect 2 "'fish.safetensors' holds weights of 'fish', which is no built-in model: --ops FILE" "$cleave" run arrays fish.npz --weights fish.safetensors --output x.npz --device "$device"
     expect 2 "--optimizer wants one of sgd|momentum|adam|adamw|rmsprop|adagrad|lion|lamb|muon, or one that --ops registers, not 'tiger'" \
         "$cleave" train fashion-mnist $custom --optimizer tiger
-    expect 2 '--momentum is of the optimizers sgd, momentum, rmsprop and muon, and this is leo' "$cleave" train fashion-mnist $custom --optimizer leo --momentum 0.5
+    expect 2 '--momentum is for the optimizers sgd, momentum, rmsprop and muon, and this is leo' "$cleave" train fashion-mnist $custom --optimizer leo --momentum 0.5
     expect 2 'cannot load the ops' "$cleave" train fashion-mnist --ops ./none.so
     works "$cleave" train csv side.csv $custom --target side --ignore id --standardize --optimizer leo --schedule constant --epochs 2 --quiet --checkpoint lion.ckpt
     expect 1 'was written with --optimizer' "$cleave" train csv side.csv --target side --ignore id --standardize --optimizer sgd --schedule constant --lr 0.001 --epochs 3 --resume lion.ckpt --device "$device"
@@ -294,9 +294,9 @@ awk "BEGIN { d = $(at correct) / $accuracy - 15; exit !(d < 1e-6 && d > -1e-6) }
 works "$cleave" train arrays $weighted --class-weights 0,2,3
 works "$cleave" train arrays d.npz --target kind,price --inputs a,b $how --epochs 1 --class-weights balanced
 expect 2 "--class-weights names 2 weights, and there are 3 classes" "$cleave" train arrays $weighted --class-weights 1,2
-expect 2 "--class-weights is of targets that are classes" "$cleave" train arrays d.npz --target price --inputs a,b --class-weights balanced --device "$device"
+expect 2 "--class-weights is for targets that are classes" "$cleave" train arrays d.npz --target price --inputs a,b --class-weights balanced --device "$device"
 expect 1 "target 'kind' has classes below 0; --ignore-index=N" "$cleave" train arrays $weighted --ignore-index=-1
-expect 1 "mixup is of " "$cleave" train arrays $weighted --mixup 0.2
+expect 1 "mixup needs " "$cleave" train arrays $weighted --mixup 0.2
 
 # One sentence each.
 expect 2 "--optimizer wants one of sgd|momentum|adam|adamw|rmsprop|adagrad|lion|lamb|muon, not 'adan'; did you mean 'adam'?" "$cleave" train fashion-mnist --optimizer adan
@@ -308,7 +308,7 @@ expect 2 'with a weight above 0' "$cleave" train arrays d.npz --target price=mse
 expect 2 'with a weight above 0' "$cleave" train arrays d.npz --target 'price=mse*'
 expect 2 "'price' is named twice" "$cleave" train arrays d.npz --target price,price
 expect 2 '--inputs is of named arrays' "$cleave" train fashion-mnist --inputs a
-expect 2 '--classes is of one target, and --target names 2' "$cleave" train arrays d.npz --target price,kind --classes 3
+expect 2 '--classes is for one target, and --target names 2' "$cleave" train arrays d.npz --target price,kind --classes 3
 expect 2 '--standardize is of tables: `csv FILE`; numpy standardizes the inputs of arrays: x = (x - mean) / std, with x.mean(0) and x.std(0)' \
     "$cleave" train arrays d.npz --target price --standardize
 expect 2 'cnn takes one input, and there are 2' "$cleave" train arrays d.npz --inputs a,b --target price --model cnn --device "$device"
@@ -321,7 +321,7 @@ expect 2 "'one.JPG' is a file: \`cleave run images one.JPG\` takes it" "$cleave"
 expect 2 "'words.txt' is a text: \`cleave generate --prompt TEXT\` goes on with one, and \`cleave eval text words.txt\` tests on it" "$cleave" run words.txt
 expect 2 "a text is nothing to run on: \`cleave generate --prompt TEXT\` goes on with one" "$cleave" run text words.txt --weights w.safetensors
 expect 2 'both say what to run on' "$cleave" run csv rows.csv --input x.npy --output x.csv
-expect 2 'how many there are, the weights tell' "$cleave" run csv rows.csv --classes 3 --output x.csv
+expect 2 'the weights say how many there are' "$cleave" run csv rows.csv --classes 3 --output x.csv
 expect 2 "--metric: there is no metric 'mea'" "$cleave" train arrays d.npz --target price --metric price:mea
 expect 1 "no array 'prise', it has a, b, kind, price; did you mean 'price'?" "$cleave" train arrays d.npz --target prise --device "$device"
 expect 1 "input 'kind' holds i64" "$cleave" train arrays d.npz --target price --device "$device"

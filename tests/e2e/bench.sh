@@ -109,9 +109,9 @@ expect 2 "unknown model 'nothing'" "$cleave" bench --model nothing --device host
 for size in 3 3x3 3x3x 3x3x0 -3x3x3 3x3x3x3 ' 3x3x3' 3x3x99999999999999999999; do
     expect 2 "--size wants MxNxK" "$cleave" bench "--size=$size"
 done
-expect 2 "--size is of the suite gemm, and this is conv" "$cleave" bench conv --size 3x3x3
-expect 2 "--model is of the suite models, and this is ops" "$cleave" bench ops --model mlp
-expect 2 "--size is of the suite gemm, and --batch of models" "$cleave" bench --size 3x3x3 --batch 2
+expect 2 "--size is for the suite gemm, and this is conv" "$cleave" bench conv --size 3x3x3
+expect 2 "--model is for the suite models, and this is ops" "$cleave" bench ops --model mlp
+expect 2 "--size is for the suite gemm, and --batch for models" "$cleave" bench --size 3x3x3 --batch 2
 expect 2 "--mode wants one of" "$cleave" bench --mode back
 expect 2 "--runs wants" "$cleave" bench --runs 0
 expect 2 "--seconds wants" "$cleave" bench --seconds 0

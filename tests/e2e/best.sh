@@ -43,7 +43,7 @@ works "$cleave" run --input floats.npy --weights w.safetensors --device "$device
 grep -qF "'floats.npy': floats are taken as they are; the weights expect (x - 0.286) / 0.353, of x 0 to 1" err || fail "floats: $(cat err)"
 head -c 128 floats.npy >zeros.npy && head -c $((200 * 784 * 4)) /dev/zero >>zeros.npy
 works "$cleave" run --input zeros.npy --weights w.safetensors --device "$device" --output f-logits.npy
-grep -qF "and these lie between 0 and 1, where the weights expect (x - 0.286) / 0.353 of such: normalise them, or give bytes" err ||
+grep -qF "and these lie between 0 and 1, where the weights expect (x - 0.286) / 0.353 of them: normalise them, or give bytes" err ||
     fail "floats that look as they were not normalised: $(cat err)"
 
 works "$cleave" eval fashion-mnist --data idx --model mlp --weights w.safetensors --device "$device" --metric top5
@@ -120,11 +120,11 @@ works "$cleave" generate --weights gpt.safetensors --prompt to --length 5 --devi
 # mistakes
 expect 2 "--metric: there is no metric 'top6', there are accuracy, top5, mae, rmse; did you mean 'top5'?" train --metric accuracy,top6
 expect 2 "--monitor: there is no metric 'los', there are loss, accuracy, top5, mae, rmse; did you mean 'loss'?" train --patience 1 --monitor los
-expect 2 "--monitor is of --patience and --save-best; give one of them" train --monitor loss
-expect 2 "--min-delta is of --patience and --save-best; give one of them" train --min-delta 0.1
+expect 2 "--monitor is for --patience and --save-best; give one of them" train --monitor loss
+expect 2 "--min-delta is for --patience and --save-best; give one of them" train --min-delta 0.1
 expect 2 "there is no metric 'tpo5'" "$cleave" eval fashion-mnist --model mlp --weights w.safetensors --metric tpo5
-expect 1 "metric 'mae' is of models that give numbers, and 'mlp' tells classes apart: take accuracy or top5" train --metric mae
-expect 1 "metric 'rmse' is of models that give numbers" "$cleave" eval fashion-mnist --data idx --model mlp --weights w.safetensors \
+expect 1 "metric 'mae' is for models that give numbers, and 'mlp' gives classes: take accuracy or top5" train --metric mae
+expect 1 "metric 'rmse' is for models that give numbers" "$cleave" eval fashion-mnist --data idx --model mlp --weights w.safetensors \
     --device "$device" --metric rmse
 expect 2 "--patience wants data to test on, and there are none: --images and --labels are all trained on" "$cleave" train --images x.npy --labels y.npy --model mlp \
     --device "$device" --patience 2

@@ -72,7 +72,7 @@ same "tests of JUnit" "$(grep -c '<testcase classname="relu" name="[a-z]*/scalar
 if command -v prove >/dev/null; then prove --exec cat out >proved 2>&1 || fail "prove: $(cat proved)"; fi
 if command -v xmllint >/dev/null; then xmllint --noout check.xml || fail "JUnit's XML is not well formed"; fi
 works check --case 'max_pool2d/differences/*' --dtype f32 --tap
-grep -q '^ok [0-9]* - max_pool2d/differences/.* # SKIP gradient not held against differences' out || fail "no skip in TAP: $(cat out)"
+grep -q '^ok [0-9]* - max_pool2d/differences/.* # SKIP gradient not compared with finite differences' out || fail "no skip in TAP: $(cat out)"
 
 # interrupted: what was found until then is counted
 mkfifo cases
@@ -99,7 +99,7 @@ fi
 
 # skips by reason, the most frequent first; colours on a terminal only, and not with NO_COLOR
 works "$cleave" check --device host --op max_pool2d --op relu --dtype f32
-grep -q '^1 case was skipped, because$' out && grep -q '^ *[0-9]*  gradient not held against differences: .*: max_pool2d' out ||
+grep -q '^1 case was skipped, because$' out && grep -q '^ *[0-9]*  gradient not compared with finite differences: .*: max_pool2d' out ||
     fail "no skips by reason: $(cat out)"
 grep -q "$(printf '\033')" out && fail "colours in a file"
 if command -v script >/dev/null; then

@@ -40,7 +40,7 @@ done
 "$helper" bare w nan fc1.weight
 expect 1 "there is nothing to compare: 'fc1.weight' of the weights 'nan' has such a value (element 0 is nan)" compare --weights nan
 
-expect 2 "which two devices? --device wants to be given twice" "$cleave" compare --model mlp
+expect 2 "which two devices? Give --device twice" "$cleave" compare --model mlp
 expect 2 "which two devices?" "$cleave" compare --model mlp --device host --device host --device host
 expect 2 "which model?" "$cleave" compare --device host --device host
 expect 2 "nowhere" "$cleave" compare --model mlp --device host --device nowhere

@@ -42,7 +42,7 @@ header=$(od -An -tu8 -N8 gpt.safetensors | tr -d ' ')
 printf '\000\000\300\177' | dd of=nan.safetensors bs=1 seek=$((8 + header)) conv=notrunc 2>/dev/null
 expect 1 'no token can be chosen: the logit of token 0 is NaN' "$cleave" generate --weights nan.safetensors --prompt 'dog' --device "$device"
 expect 2 '--weights wants a file' "$cleave" generate --prompt x
-expect 2 '--prompt wants some of it' "$cleave" generate --weights gpt.safetensors
+expect 2 '--prompt TEXT says it' "$cleave" generate --weights gpt.safetensors
 expect 2 '--top-p is a probability' "$cleave" generate --weights gpt.safetensors --prompt x --top-p 2
 expect 1 "the character 'Q' (byte 4 of the text) is not in the vocabulary" "$cleave" generate --weights gpt.safetensors --prompt 'the Queen' --device "$device"
 # logits of tokens, of the model that the weights tell of
@@ -53,7 +53,7 @@ same "shape of logits" "$(at shape.0 shape.1 shape.2 | tr '\n' ' ')" "3 16 $(at_
 expect 1 "of shape [5] do not fit model 'gpt', which wants [16]" "$cleave" run --model gpt --weights gpt.safetensors --input short.npy --output l.npy --device "$device"
 "$helper" images 2 x.npy
 expect 1 "tokens must be int32" "$cleave" run --model gpt --weights gpt.safetensors --input x.npy --output l.npy --device "$device"
-expect 2 '--input-size is of models of images' "$cleave" plan gpt --input-size 3x4x5 --device "$device"
+expect 2 '--input-size is for models of images' "$cleave" plan gpt --input-size 3x4x5 --device "$device"
 # going on with them takes their sizes and vocabulary
 works "$cleave" train text text.txt --batch 8 --device "$device" --quiet --weights gpt.safetensors --epochs 1 --json
 awk "BEGIN { exit !($(at train_loss) < $loss + 0.2) }" || fail "weights to begin with do not help: $(at train_loss)"
@@ -138,9 +138,9 @@ works "$cleave" train csv houses.csv --target price --missing drop --steps 1 --b
 same "rows left out" "$(at table.dropped)" 16
 # without steps nothing is learnt, and that is said, of numbers and of classes, with a test set and without
 works "$cleave" train csv houses.csv --target price --missing mean --device "$device" --lr 1e-9 --epochs 1
-grep -q 'no better than always the mean, whose loss is [0-9.e+]*: nothing was learnt' out || fail "it is not said: $(cat out)"
+grep -q 'no better than always predicting the mean, whose loss is [0-9.e+]*: the model has learnt nothing' out || fail "it is not said: $(cat out)"
 works "$cleave" train csv houses.csv --target price --missing mean --device "$device" --lr 1e-9 --epochs 1 --validation 0
-grep -q 'no better than always the mean' out || fail "it is not said without a test set: $(cat out)"
+grep -q 'no better than always predicting the mean' out || fail "it is not said without a test set: $(cat out)"
 # a sorted table: what is tested on is not what was trained on
 awk 'BEGIN { print "a,b,k"; for (i = 0; i < 200; i++) print i * 37 % 101 "," i * 17 % 53 "," (i < 120 ? "one" : i < 175 ? "two" : "three") }' >sorted.csv
 awk 'BEGIN { print "a,b,y"; for (i = 0; i < 200; i++) print i * 37 % 101 "," i * 17 % 53 "," i * i }' >rising.csv
@@ -172,7 +172,7 @@ expect 1 "'1,200' in column 'a' may be a thousand and more" "$cleave" run csv co
 # several targets: the mean's loss is in the model's units, deviations
 for part in 0.1 0; do
     works "$cleave" train csv houses.csv --target price,area --missing drop --device "$device" --lr 1e-9 --epochs 1 --validation $part --save two.safetensors
-    grep -q 'no better than always the mean, whose loss is [01][.][0-9]*: nothing was learnt' out || fail "it is not said of two targets: $(cat out)"
+    grep -q 'no better than always predicting the mean, whose loss is [01][.][0-9]*: the model has learnt nothing' out || fail "it is not said of two targets: $(cat out)"
 done
 works "$cleave" eval csv houses.csv --weights two.safetensors --device "$device" --json
 same "two targets, no better" "$(at baseline.no_better)" true
@@ -182,7 +182,7 @@ works "$cleave" train csv houses.csv --target price --missing mean --device "$de
 grep -q '^test loss [0-9.]*e+[0-9]*$' out || fail "a large loss is not readable: $(cat out)"
 awk 'BEGIN { print "a,y"; for (i = 0; i < 100; i++) print i * 37 % 101 "," (i % 10 ? "common" : "rare") }' >rare.csv
 works "$cleave" train csv rare.csv --target y --device "$device" --epochs 1
-grep -q 'no better than always the commonest class, which is right in 0.9000' out || fail "it is not said of classes: $(cat out)"
+grep -q 'no better than always predicting the commonest class, which is right in 0.9000' out || fail "it is not said of classes: $(cat out)"
 # a part of the rows is what was asked for: 0.8 of 100 leaves 20
 works "$cleave" train csv rare.csv --target y --validation 0.8 --device "$device" --epochs 1
 grep -q '20 to train on, 80 to test on' err || fail "parts: $(cat err)"
@@ -190,7 +190,7 @@ awk 'BEGIN { print "id,a"; for (i = 0; i < 100; i++) print "n" i "," i }' >ids.c
 awk 'BEGIN { print "id,a"; for (i = 0; i < 300; i++) print "n" i % 60 "," i }' >few.csv
 works "$cleave" train csv few.csv --target id --device "$device" --steps 1
 grep -q "^few.csv: column 'id' has 60 classes in 270 rows, 4.5 rows each: few to learn a class from" err || fail "few rows are not told: $(cat err)"
-expect 1 "column 'id' has 100 classes in 100 rows, and a class wants several" "$cleave" train csv ids.csv --target id --device "$device"
+expect 1 "column 'id' has 100 classes in 100 rows, and a class needs several rows" "$cleave" train csv ids.csv --target id --device "$device"
 
 # Labels of tokens smoothed; mixed rows; tokens are not.
 works "$cleave" train text text.txt $gpt --lr 0.01 --label-smoothing 0.1 --epochs 2 --json
@@ -198,7 +198,7 @@ same "memory with smoothing" "$(at memory.0.peak_bytes)" "$(at memory.0.predicte
 awk "BEGIN { exit !($(at test_accuracy) > 0.8 && $(at train_loss) > $(at test_loss)) }" || fail "smoothed: loss $(at train_loss), tested $(at test_loss)"
 works "$cleave" train csv side.csv --target side --standardize --mixup 0.2 --label-smoothing 0.1 --device "$device" --quiet --epochs 40 --json
 awk "BEGIN { exit !($(at test_accuracy) > 0.9) }" || fail "two classes of mixed rows are not learnt: $(at test_accuracy)"
-expect 1 "label smoothing is of the losses cross_entropy and bce_with_logits, not of 'mse'" "$cleave" train csv line.csv $table --label-smoothing 0.1
+expect 1 "label smoothing is for the losses cross_entropy and bce_with_logits, not for 'mse'" "$cleave" train csv line.csv $table --label-smoothing 0.1
 expect 1 "those of model 'gpt' are tokens" "$cleave" train text text.txt $gpt --mixup 0.2
 
 # One sentence each.
@@ -225,7 +225,7 @@ else
     grep -q 'this build reads no tokenizers' said || fail "a tokenizer: $(cat said)"
 fi
 expect 2 'both say what a token is' "$cleave" train text text.txt --tokenizer x.json --vocabulary bytes
-expect 2 'the vocabulary has so many tokens' "$cleave" train text text.txt --classes 5
+expect 2 'their classes are the tokens of the vocabulary' "$cleave" train text text.txt --classes 5
 expect 2 'which column is to be learnt' "$cleave" train csv line.csv
 expect 2 "--target and --ignore both name the column 'y'" "$cleave" train csv line.csv --target a,y --ignore name,y
 expect 2 '--target is of tables' "$cleave" train text text.txt --target y
@@ -233,7 +233,7 @@ expect 2 'cnn is no model of rows' "$cleave" train csv line.csv --target y --mod
 expect 2 'one word too many' "$cleave" train fashion-mnist line.csv
 expect 1 "'none.txt'" "$cleave" train text none.txt --device "$device"
 expect 1 "no column 'z'" "$cleave" train csv line.csv --target z --device "$device"
-expect 1 "column 'name' has 180 different words in 180 rows: it names rows, and says little of others; leave it out (--ignore), or have it all the same (--words)" \
+expect 1 "column 'name' has 180 different words in 180 rows: it names its rows, and says little of other rows; leave it out (--ignore), or take it all the same (--words)" \
     "$cleave" train csv line.csv --target y --device "$device"
 expect 1 'take a longer text or another part of it (--validation), or a shorter context (--context)' "$cleave" train text text.txt --context 100000 --device "$device"
 printf hello >five.txt
@@ -278,13 +278,13 @@ same "the likeliest of each" "$told" "$("$helper" likeliest logits.npy | cut -d,
 works "$cleave" train --images many.npy --labels many-y.npy $linear --steps 1 --save many.safetensors
 works "$cleave" run --input many.npy --weights many.safetensors $linear --json
 same "10010 results" "$(at results.logits.shape.0 results.logits.values results.logits.hint | tr '\n' ' ')" \
-    '1001 null values are told up to 10000; --output FILE writes them all '
+    '1001 null at most 10000 values are shown; --output FILE writes them all '
 printf '\000\000\300\177' | dd of=x.npy bs=1 seek=$(($(wc -c <x.npy) - 4)) conv=notrunc 2>/dev/null
 expect 1 "images 'x.npy': element [5,0,27,27] is nan in f32, and data must be finite" \
     "$cleave" train --images x.npy --labels y.npy $linear --steps 1
-expect 1 "rows of 'logits.npy' that are not finite (NaN or infinity): 1 of 6, the first is row 5; of the input: 1, the first is row 5" \
+expect 1 "1 of 6 rows of 'logits.npy' are not finite (NaN or infinity), the first is row 5; in the input there are 1, the first is row 5" \
     "$cleave" run --input x.npy --weights linear.safetensors $linear --output logits.npy
 [ -s logits.npy ] || fail "results that are not finite were not written"
 "$cleave" run --input x.npy --weights linear.safetensors $linear --json >out 2>err && fail "results that are not finite are a success"
-grep -qF "rows of 'x.npy' that are not finite" err || fail "whose rows are not finite: $(cat err)"
+grep -qF "rows of 'x.npy' are not finite" err || fail "whose rows are not finite: $(cat err)"
 finish

@@ -137,9 +137,9 @@ grep -qF 'cleave: --place names cpu:0, and leaves it nothing: a later pattern ta
 
 # a budget for a device that has no part in it, and for one that has
 works train --place '*=cpu:0' --budget cpu:1=64MiB
-grep -qxF 'cleave: --budget cpu:1 is for a device that has no part in this' err || fail "no word on the budget: $(cat err)"
+grep -qxF 'cleave: --budget cpu:1 is for a device that is not used here' err || fail "no word on the budget: $(cat err)"
 works "$cleave" plan mlp --device cpu:0 --budget cpu:1=64MiB --budget cpu:0=64MiB
-same "words on budgets" "$(grep -- --budget err)" 'cleave: --budget cpu:1 is for a device that has no part in this'
+same "words on budgets" "$(grep -- --budget err)" 'cleave: --budget cpu:1 is for a device that is not used here'
 works train --replicas cpu:0,cpu:1 --budget cpu:1=64MiB
 ! grep -q -- '--budget' err || fail "a word on a budget of a replica: $(cat err)"
 
@@ -181,7 +181,7 @@ expect 2 "placement: device 'cpu:0' is named twice" train --place auto --devices
 expect 2 "placement: 'cpu:0' and 'cpu' are the same device, cpu:0" train --place auto --devices cpu:0,cpu
 expect 2 "there is no device 'cpu:7'" train --place auto --devices cpu:0,cpu:7
 expect 2 "placement: 3 devices for 2 layers with parameters: name at most 2" train --place auto --devices cpu:0,cpu:1,host
-expect 1 "placement: layer 'fc1' has 392.5 KiB (401920 bytes) of parameters, and no device may hold so many (cpu:0 97.7 KiB, cpu:1 195.3 KiB)" \
+expect 1 "placement: layer 'fc1' has 392.5 KiB (401920 bytes) of parameters, more than any device may hold (cpu:0 97.7 KiB, cpu:1 195.3 KiB)" \
     train --place auto --devices cpu:0,cpu:1 --budget cpu:0=100000 --budget cpu:1=200000
 expect 1 "placement: nothing fits; the nearest, " \
     "$cleave" plan mlp --train --place auto --devices cpu:0,cpu:1 --budget cpu:0=500KB --budget cpu:1=500KB

@@ -129,5 +129,5 @@ if [ -n "$python" ]; then
 fi
 
 "$tool" --markdown >page || fail "--markdown fails"
-cmp -s page "$pages/command-line.md" || fail "docs/command-line.md is old; make it anew: build/dev/cleave --markdown >docs/command-line.md"
+cmp -s page "$pages/command-line.md" || fail "docs/command-line.md is old; make it again: build/dev/cleave --markdown >docs/command-line.md"
 finish

@@ -31,7 +31,7 @@ dies exit 'it ended the process'
 dies segv 'Segmentation fault'
 dies stack 'Segmentation fault'
 
-# One that does not answer: the command begins anew after some seconds, with all its words.
+# One that does not answer: the command starts again after some seconds, with all its words.
 expect 3 'cpu:7' env OPENCL_LAYERS="$layer" CLEAVE_PROBE=guard CLV_TEST_DIE_AT=0 CLV_TEST_DIE_HOW=hang "$cleave" check --device cpu:7
 
 # looks WANTED WHAT : so many processes look at drivers in one command.

@@ -90,7 +90,7 @@ expect 1 "x.npy" train --weights x.npy
 "$helper" labels 32 y5.npy %5+0 || fail "no labels"
 other="'good' is of a model with 10 classes, this one has 5: 'fc.weight' is [10,784] and must be [5,784], 'fc.bias' is [10] and must be [5]"
 expect 1 "$other" train --classes 5 --labels y5.npy --weights good
-grep -qF -- "(--classes 10), or leave 'fc.*' out (--except 'fc.*') and train it anew" err || fail "no mend: $(cat err)"
+grep -qF -- "(--classes 10), or leave 'fc.*' out (--except 'fc.*') and train it from the start" err || fail "no mend: $(cat err)"
 other="'bare'${other#\'good\'}"
 expect 1 "$other" "$cleave" eval --images x.npy --labels y5.npy --classes 5 --model linear --device host --weights bare
 expect 1 "$other" "$cleave" run --input x.npy --output o.npy --classes 5 --model linear --device host --weights bare

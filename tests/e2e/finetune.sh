@@ -87,7 +87,7 @@ expect 1 "--except 'fc2.*'" tuned --weights w.safetensors
 expect 1 "did you mean 'fc2'?" tuned --weights w.safetensors --except 'fcc2.*'
 expect 1 "'fc2.bias' is [10] and must be [5]" tuned --weights w.safetensors --except 'fc2.weight'
 expect 1 "nothing is left to read" tuned --weights w.safetensors --except '*'
-expect 2 "--except is of --weights" tuned --except 'fc2.*'
+expect 2 "--except needs --weights" tuned --except 'fc2.*'
 expect 2 "freeze: no parameter matches 'cf1'; did you mean 'fc1'?" tuned --freeze 'fc2,cf1'
 expect 2 "nothing is left to train" tuned --freeze '*'
 expect 2 "--freeze is about what is trained" "$cleave" plan mlp --freeze fc1 --device "$device"

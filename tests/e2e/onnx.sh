@@ -20,7 +20,7 @@ works "$cleave" run --weights w.safetensors --input wide.npy --device "$device" 
 works "$cleave" train --model cnn.onnx --classes 7 --except 'classifier.*' --images wide.npy --labels y5.npy --device "$device" \
     --epochs 1 --json
 works "$cleave" train --model cnn.onnx --classes 7 --images wide.npy --labels y5.npy --device "$device" --epochs 1 --save seven.safetensors
-grep -qF "'cnn.onnx' tells 5 classes apart, and here are 7: 'classifier.weight,classifier.bias' begins anew" err ||
+grep -qF "'cnn.onnx' has 5 classes, and here are 7: 'classifier.weight,classifier.bias' gets new first weights" err ||
     fail "not told: $(cat err)"
 works "$cleave" eval --weights seven.safetensors --images wide.npy --labels y5.npy --device "$device"
 # pictures of a folder are cut to what the file was made for

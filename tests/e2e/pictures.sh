@@ -33,7 +33,7 @@ works "$cleave" eval images short --weights w.safetensors --device "$device" --j
 same "of a folder short of a class" "$(at correct) of $(at count)" "8 of 8"
 expect 1 "'unknown' has a class 'zebra', which the model was not trained on; its classes are one, two" \
     "$cleave" eval images unknown --weights w.safetensors --device "$device"
-expect 1 "--except LAYER.* begins the last layer anew" "$cleave" train images unknown --weights w.safetensors $small
+expect 1 "--except LAYER.* gives the last layer new first weights" "$cleave" train images unknown --weights w.safetensors $small
 works "$cleave" train images unknown --weights w.safetensors --except fc2 $small --steps 1
 sed 's/one\\",\\"two/two\\",\\"one/' w.safetensors >swapped.safetensors
 works "$cleave" eval images f --weights swapped.safetensors --device "$device" --json # the names decide, not the order of folders
@@ -48,10 +48,10 @@ for words in "--model linear" "--classes 3" "--image-size 14"; do
 done
 # a large model that begins from nothing on few pictures, because none was named
 "$cleave" train images f --image-size 32 --freeze no.such --device "$device" >out 2>err && fail "a layer that is not there is frozen"
-grep -qF "resnet18 begins from nothing, and 13 pictures are few for it" err || fail "few pictures: $(cat err)"
+grep -qF "resnet18 is trained from scratch, and 13 pictures are few for that" err || fail "few pictures: $(cat err)"
 "$cleave" train images f --model cnn --image-size 32 --freeze no.such --device "$device" >out 2>err
 grep -q "begins from nothing" err && fail "a model that was named is called too large: $(cat err)"
-expect 2 "'w.safetensors' tells 2 classes apart, one for each picture: leave --labels out" "$cleave" eval images f --labels t.csv \
+expect 2 "'w.safetensors' gives one of 2 classes for each picture: leave --labels out" "$cleave" eval images f --labels t.csv \
     --weights w.safetensors --device "$device"
 works "$cleave" train images f --val f $small --augment none --steps 1 --exif-transpose --save-best best.safetensors --checkpoint e.ckpt
 "$helper" told_by best.safetensors cleave.record | grep -qF '"resize":14,"exif_transpose":true' || fail "how pictures were read is not told"
@@ -111,7 +111,7 @@ same "classes by the folders" "$(at correct per_class.classes.0.name per_class.c
 grep -qF "'bare.safetensors' does not tell what it was trained on: pictures are normalized as ImageNet's, and classes are numbered in the order of their names" err ||
     fail "it is not told what stands in for what weights tell: $(cat err)"
 # a folder that is missing would give the others its number
-expect 1 "'short' has folders of 1 class, and the model tells 2 apart, which 'bare.safetensors' does not name" "$cleave" eval images short $bare --classes 2
+expect 1 "'short' has folders of 1 class, and the model has 2, whose names 'bare.safetensors' does not hold" "$cleave" eval images short $bare --classes 2
 cp -r f f3 && cp -r f/two f3/zebra
 expect 1 "is of a model with 2 classes, this one has 3" "$cleave" eval images f3 $bare
 expect 1 "labels of 3 classes do not fit model 'mlp', which has 2" "$cleave" eval images f3 $bare --classes 2
@@ -142,7 +142,7 @@ works "$cleave" run images $(yes f/two/tiny.png | head -n 40) f/one/grey.jpg --w
 same "any number of files" "$(wc -l <told.csv | tr -d ' ') $(tail -n 1 told.csv | cut -d, -f1-2)" '42 f/one/grey.jpg,one'
 mkdir damaged && cp f/one/grey.jpg damaged/b.jpg && head -c 500 f/one/color.jpg >damaged/a.jpg
 { head -c 60 f/two/color.png; head -c 40 /dev/zero; tail -c +101 f/two/color.png; } >damaged/c.png # shows when it is decoded
-expect 0 "2 pictures are broken and passed over" "$cleave" run images damaged --weights w.safetensors --device "$device" --output told.csv
+expect 0 "2 pictures are broken and skipped" "$cleave" run images damaged --weights w.safetensors --device "$device" --output told.csv
 same "of those that are whole" "$(sed 1d told.csv | cut -d, -f1-2)" damaged/b.jpg,one
 expect 1 "'damaged/a.jpg' is a broken JPEG: it is cut off" "$cleave" run images damaged --weights w.safetensors --device "$device" --strict
 expect 1 "cannot read 'none.jpg'" "$cleave" run images f/one none.jpg --weights w.safetensors --device "$device"
@@ -152,7 +152,7 @@ mkdir -p nothing && expect 1 "'nothing' has no pictures" "$cleave" run images no
 "$helper" bare w.safetensors nan.safetensors fc2.weight
 expect 1 "'fc2.weight' of the weights 'nan.safetensors' has such a value (element 0 is nan)" "$cleave" run images f/one --weights nan.safetensors --device "$device" --output nan.csv
 "$cleave" eval images f --weights nan.safetensors --device "$device" --json >out 2>err && fail "NaN weights are measured, and that is told as a success"
-grep -qF "results that are not finite (NaN or infinity): of 13 of 13 samples; 'fc2.weight' of the weights 'nan.safetensors'" err || fail "NaN weights: $(cat err)"
+grep -qF "results of 13 of 13 samples are not finite (NaN or infinity); 'fc2.weight' of the weights 'nan.safetensors'" err || fail "NaN weights: $(cat err)"
 same "counted all the same" "$(at correct)" 0
 
 # What is drawn does not depend on the threads.
@@ -167,11 +167,11 @@ cmp -s w1.safetensors flip.safetensors && fail "--augment changes nothing"
 mkdir -p parts/val parts/train && cp -r f/one f/two parts/train && cp -r f/one f/two parts/val || fail "no parts"
 works "$cleave" train images parts --model mlp --image-size 12 --steps 1 --device "$device" --json
 same "tested by itself" "$(at test_accuracy | grep -c '^[01]')" 1
-grep -qF "'parts' holds the parts of a data set: images 'parts/train' --val 'parts/val'" err || fail "no word of parts: $(cat err)"
-expect 1 "'parts' holds the parts of a data set ('train'), and folders of classes are wanted: give one part, 'parts/train'" \
+grep -qF "'parts' holds the splits of a data set: images 'parts/train' --val 'parts/val'" err || fail "no word of parts: $(cat err)"
+expect 1 "'parts' holds the splits of a data set ('train') instead of folders of classes: give one of them, 'parts/train'" \
     "$cleave" eval images parts --weights w.safetensors --device "$device"
 mkdir -p flat/train flat/test && cp f/one/* flat/train && cp f/two/* flat/test || fail "no flat parts"
-expect 1 "'flat' holds the parts of a data set ('train')" "$cleave" train images flat $small
+expect 1 "'flat' holds the splits of a data set ('train')" "$cleave" train images flat $small
 mkdir -p road/train road/bus && cp f/one/* road/train && cp f/two/* road/bus || fail "no vehicles"
 works "$cleave" train images road $small --steps 1 --save road.safetensors # a class of that name is one among others
 works "$cleave" eval images road --weights road.safetensors --device "$device"
@@ -216,7 +216,7 @@ grep -qF '2 labels' err || fail "it is not told how many labels there are: $(cat
 works "$cleave" train $several --val "$pictures" --val-labels val.csv --mixup 1 --label-smoothing 0.1 --steps 2 --quiet
 "$helper" shapes several.safetensors | grep -qF 'fc2.bias [2]' || fail "the model has other results than two labels"
 expect 2 'which table has the labels of --val? --val-labels wants its name' "$cleave" train $several --val "$pictures"
-expect 2 '--val-labels is of --labels' "$cleave" train images f --val-labels val.csv
+expect 2 '--val-labels needs --labels' "$cleave" train images f --val-labels val.csv
 expect 2 '--val-labels is of folders of pictures' "$cleave" train fashion-mnist --val-labels val.csv
 expect 2 'leave --classes out' "$cleave" train $several --classes 2
 printf 'file,jpeg,colored\npng/line.png,0,0\n' >other.csv
@@ -232,7 +232,7 @@ works "$cleave" eval images "$pictures" --labels turned.csv --weights several.sa
 same "loss with columns turned round" "$(at test_loss)" "$loss"
 same "labels" "$(at per_class.classes.0.name per_class.classes.0.targets per_class.classes.1.name per_class.classes.1.targets | tr '\n' ' ')" 'colored 5 jpeg 4 '
 [ "$(at per_class.confusion)" = null ] || fail "labels are not told for each other"
-expect 2 "'several.safetensors' tells 2 labels of each picture (colored, ...): --labels TABLE wants those of these" \
+expect 2 "'several.safetensors' gives 2 labels for each picture (colored, ...): --labels TABLE needs the labels of these pictures" \
     "$cleave" eval images f --weights several.safetensors --device "$device"
 works "$cleave" run images "$pictures/png/grey.png" "$pictures/jpeg/color.jpg" --weights several.safetensors --device "$device" --output labels.csv
 same "a column for each label" "$(head -n 1 labels.csv)" file,colored,jpeg
@@ -269,10 +269,10 @@ grep -q . err && fail "pictures of all formats: $(cat err)"
 head -c 500 f/one/color.jpg >f/one/a.jpg
 cp f/two/tiny.png f/one/no.txt && : >f/one/.DS_Store && : >f/.DS_Store # whose names come first, and which nobody misses
 mkfifo f/two/pipe.png
-expect 0 "2 pictures are broken and passed over; the first: 'f/one/a.jpg' is a broken JPEG: it is cut off" \
+expect 0 "2 pictures are broken and skipped; the first: 'f/one/a.jpg' is a broken JPEG: it is cut off" \
     "$cleave" train images f --model mlp --image-size 12 --device "$device" --steps 2 --json
 same "broken pictures" "$(at broken_pictures)" 2
-grep -qF "'f': passed over: 1 file with an ending that is no picture's, 2 hidden names; the first: 'one/no.txt' (--strict refuses such)" err ||
+grep -qF "'f': skipped: 1 file with an ending that is no picture's, 2 hidden names; the first: 'one/no.txt' (--strict refuses them)" err ||
     fail "what is passed over is not told: $(cat err)"
 expect 1 "the first: 'one/no.txt'" "$cleave" train images f $small --strict
 rm f/one/no.txt f/one/.DS_Store f/.DS_Store
@@ -280,11 +280,11 @@ expect 1 "'f/one/a.jpg' is a broken JPEG: it is cut off" "$cleave" train images 
 rm f/one/a.jpg
 expect 1 "cannot read 'f/two/pipe.png': it is a device or pipe" "$cleave" train images f $small --strict
 mkdir -p alone && cp -r f/one alone/
-expect 1 "'alone' has pictures of one class; to tell classes apart takes two or more" "$cleave" train images alone $small
-expect 1 "'f/one' has no folders of classes but pictures: it is a class, and 'f' is the folder of such" "$cleave" train images f/one $small
-expect 1 "'f/one/' has no folders of classes but pictures: it is a class, and 'f' is the folder of such" "$cleave" train images f/one/ $small
+expect 1 "'alone' has pictures of one class; a classifier needs two or more" "$cleave" train images alone $small
+expect 1 "'f/one' has pictures and no folders of classes: it is one class, give the folder of all classes, 'f'" "$cleave" train images f/one $small
+expect 1 "'f/one/' has pictures and no folders of classes: it is one class, give the folder of all classes, 'f'" "$cleave" train images f/one/ $small
 mkdir -p deep/data && cp -r f deep/data/train || fail "no pictures that lie deeper"
-expect 1 "the class 'data' of 'deep' has no pictures but folders: they lie deeper, and 'deep/data/train' is a folder of classes" "$cleave" train images deep $small
+expect 1 "the class 'data' of 'deep' has folders and no pictures: give 'deep/data/train', which is a folder of classes" "$cleave" train images deep $small
 mkdir f/three
 expect 1 "the class 'three' of 'f' has no pictures" "$cleave" train images f $small
 expect 1 "'f/three' has no folders of classes" "$cleave" train images "$pictures" --val f/three $small

@@ -131,7 +131,7 @@ grep -q "^at the makers' peaks, with no gaps, .* would take 0.0[0-9]* ms" out &&
 works "$cleave" plan mlp --device null:0 --profile
 [ "$(tail -n 1 out)" = "null:0: its peaks are not known, so it counts as taking no time" ] || fail "times of a device without figures: $(cat out)"
 expect 2 "devices that are not here are for \`cleave plan\` alone" "$cleave" check --op relu --device null:rx-580
-expect 2 "cards that are not here, as null:rx-580; did you mean 'null:rtx-3060'?" "$cleave" plan mlp --device null:rtx-306O
+expect 2 "cards that are not in this machine, such as null:rx-580; did you mean 'null:rtx-3060'?" "$cleave" plan mlp --device null:rtx-306O
 expect 2 "there is no device 'null:rx-5800'" "$cleave" plan mlp --device null:rx-5800
 # where no batch fits, a smaller one is no advice
 works "$cleave" plan cnn --train --batch 8 --device host --budget host=20MiB
@@ -142,7 +142,7 @@ works "$cleave" plan cnn --train --batch 8 --device host --budget host=55MiB
 grep -q "it would fit with a smaller batch, or" out || fail "a smaller batch that fits is not advised: $(tail -n 1 out)"
 # over ranks: a slow link makes a step slower than one rank's, and what would help is told
 works "$cleave" plan cnn --train --batch 64 --ranks 4 --link 1Gbit --device null:rx-580
-grep -q "^more ranks make it slower: as fast as one would be a link of [0-9]* Gbit, or a batch [0-9]* times as large" out || fail "no remedy: $(cat out)"
+grep -q "^more ranks make it slower; what makes them as fast as one: a link of [0-9]* Gbit, or a batch [0-9]* times as large" out || fail "no remedy: $(cat out)"
 works "$cleave" plan cnn --train --batch 8192 --ranks 64 --link 100Gbit --device null:rx-580
 ! grep -q "slower" out || fail "64 ranks by a fast link: $(cat out)"
 works "$cleave" models --json --batch 2

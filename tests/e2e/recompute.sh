@@ -84,7 +84,7 @@ unset CLEAVE_PARTITION POCL_DEVICES
 expect 1 "recompute: no layer matches 'layer9.*'" plan --recompute 'layer9.*'
 expect 1 "recompute: no layer matches 'nothing'" train --recompute 'layer1.*,nothing'
 expect 1 "recompute: ',' names no layer" plan --recompute ','
-expect 1 "recompute: auto stands alone, in 'fc, auto' it names no layer" plan --recompute 'fc, auto'
+expect 1 "recompute: auto cannot be combined with names of layers, as in 'fc, auto'" plan --recompute 'fc, auto'
 expect 2 "--recompute is about the backward pass: it needs --train" "$cleave" plan resnet18 --samples numbers --device "$device" --recompute auto
 works "$cleave" plan resnet18 --samples numbers --train --input-size 3x24x24 --device "$device" --recompute 'conv1,bn1'
 grep -qF 'recomputed: nothing, all that these modules make is read outside of them' out || fail "no word that nothing is recomputed"

@@ -79,7 +79,7 @@ grep -qF '<title>Training of linear: tested.jsonl</title>' page.html || fail "th
 for part in "Is it right?" "How fast is it?" "Where it ran"; do
     grep -qF "$part" page.html && fail "'$part' of a page of trainings"
 done
-expect 2 "--device is of the parts that look at one" "$cleave" report -o page.html --log tested.jsonl --device host
+expect 2 "--device is for --check and --bench" "$cleave" report -o page.html --log tested.jsonl --device host
 # Labels of axes fit beside them: seven letters, however large the values are.
 sed 's/"loss":[0-9.e+-]*/"loss":195193554862.08/; s/"step":\([0-9]*\)/"step":\1000000/' tested.jsonl >large.jsonl
 works "$cleave" report -o page.html --log large.jsonl --quiet
@@ -90,7 +90,7 @@ grep -qx 2e11 labels || fail "no label of 2e11: $(cat labels)"
 works "$cleave" report --device "$device" --check --output page.html --quiet # over the one that is there
 grep -q "Trainings" page.html && fail "trainings without a log"
 
-expect 2 "where to? --output FILE.html (or -o) wants to be given" "$cleave" report
+expect 2 "where to? Give --output FILE.html (or -o)" "$cleave" report
 expect 1 "cannot write 'nowhere/page.html': a file cannot be made in folder 'nowhere'" "$cleave" report -o nowhere/page.html
 expect 1 "the log 'missing' cannot be opened" "$cleave" report -o page.html --log missing --quiet
 expect 1 "'x.npy' is no log of a training" "$cleave" report -o page.html --log x.npy --quiet

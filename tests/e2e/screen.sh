@@ -81,7 +81,7 @@ same "which epochs" "$(sed -n 's|^epoch \([0-9]*\)/501 .*|\1|p' err | sed -n '1,
 works "$cleave" train fashion-mnist --data idx --model linear --device host --batch 60 --epochs 500 --lr 0.5 --optimizer sgd --patience 4 --min-delta 100
 same "the epoch that ends it" "$(grep -c '^epoch 5/500  loss' err)" 1
 
-# a width that changes under a bar or a picture, on terminals that cut long lines and on those that break them anew
+# a width that changes under a bar or a picture, on terminals that cut long lines and on those that break them again
 for how in cut reflow; do
     for what in "" "--watch --budget host=64MiB"; do
         # shellcheck disable=SC2086

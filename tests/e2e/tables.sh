@@ -67,21 +67,21 @@ expect 1 "'houses.csv' has no column 'cost', it has 'area', 'rooms', 'town', 'pr
 awk 'BEGIN { print "area,street,price"; for (i = 0; i < 60; i++) print 40 + i " m²," i % 3 " Long Street " i % 4 "," 100 * i " EUR" }' >units.csv
 head -n 20 units.csv >few.csv
 for table in units few; do
-    expect 1 "'$table.csv': '40 m²' in column 'area' is a number with the unit 'm²', as all of the column are: write the number alone, or have them as words (--words)" \
+    expect 1 "'$table.csv': '40 m²' in column 'area' is a number with the unit 'm²', like all of the column: write the numbers alone, or take them as words (--words)" \
         "$cleave" train csv $table.csv --target street --device "$device"
-    expect 1 "'0 EUR' in column 'price' is a number with the unit 'EUR', as all of the column are: write the number alone, or have them as classes (--classes N)" \
+    expect 1 "'0 EUR' in column 'price' is a number with the unit 'EUR', like all of the column: write the numbers alone, or take them as classes (--classes N)" \
         "$cleave" train csv $table.csv --target price --ignore area --device "$device"
 done
 works "$cleave" train csv few.csv --target street --words area,price --validation 0 --steps 1 --device "$device"
 # A table without names of columns: what is learnt, and what weights know, is not there.
 tail -n +6 houses.csv >nohead.csv
-expect 1 "'nohead.csv' has no column 'cost', it has '68', '5', 'Ulm', '211000', '209'; the first line looks like a row, and is to name the columns" \
+expect 1 "'nohead.csv' has no column 'cost', it has '68', '5', 'Ulm', '211000', '209'; the first line must name the columns, and looks like a row" \
     "$cleave" train csv nohead.csv --target cost --device "$device"
 for command in 'eval csv nohead.csv' 'run csv nohead.csv --output o.csv'; do
-    expect 1 ", which the model was trained on; the first line looks like a row, and is to name the columns" "$cleave" $command --weights w.safetensors --device "$device"
+    expect 1 ", which the model was trained on; the first line must name the columns, and looks like a row" "$cleave" $command --weights w.safetensors --device "$device"
 done
 head -n 2 houses.csv >one.csv
-expect 1 "of 1 rows none lies from 0 to 0.9 of the whole; give more rows, or another part (--validation)" "$cleave" train csv one.csv --target price --device "$device"
+expect 1 "none of the 1 rows lies in the part from 0 to 0.9; give more rows, or another part (--validation)" "$cleave" train csv one.csv --target price --device "$device"
 # A column that counts the rows, in their order or not, is told before the training; numbers that come twice are none.
 awk -F, 'NR == 1 { print "id," $0 } NR > 1 { print NR * 7 % 61 + 100 "," $0 }' houses.csv >ids.csv
 works "$cleave" train csv ids.csv --target price $how --steps 1
@@ -94,7 +94,7 @@ works "$cleave" eval csv houses.csv --target price --weights w.safetensors --dev
 # How many rows were tested, and what data are counted in.
 # The first batch, for which kernels are compiled, is not in the rate: with one batch alone there is none.
 grep -q '^tested on 6 rows$' out || fail "eval does not tell its rows: $(cat out)"
-part="that is the last tenth of 'houses.csv', which \`train\` tests on too; of data that were not trained on --validation 1 takes all"
+part="this tests on the last tenth of 'houses.csv', as \`train\` does; --validation 1 tests on all of it, if it was not trained on"
 grep -qF "$part" err || fail "eval does not tell that these are a part: $(cat err)"
 works "$cleave" eval csv houses.csv --validation 1 --weights w.safetensors --device "$device"
 grep -q '^tested on 60 rows$' out && ! grep -q 'the last tenth' err || fail "all rows, and eval tells: $(cat out err)"
@@ -129,7 +129,7 @@ grep -q '^tested on [0-9]* tokens$' out || fail "eval does not tell its tokens: 
 works "$cleave" eval text text.txt --weights g.safetensors --device "$device" --per-class
 grep -q '^token  *told as  *times$\|^token  *precision' out && ! grep -q class out || fail "the tokens of a text are told as: $(cat out)"
 works "$cleave" train text text.txt --context 8 --width 16 --heads 2 --layers 1 --batch 8 --steps 1 --lr 1e-9 --device "$device"
-grep -q '^no better than always the commonest token, .* tells tokens apart; ' out && ! grep -q class out err || fail "a text that was not learnt: $(cat out)"
+grep -q '^no better than always predicting the commonest token, .* to tell tokens apart; ' out && ! grep -q class out err || fail "a text that was not learnt: $(cat out)"
 "$helper" fields 40 d.npz || fail "no arrays"
 works "$cleave" train arrays d.npz --target kind,price --epochs 5 --batch 8 --device "$device" --save a.safetensors
 grep -q '^[0-9]* samples/s on average, ' out || fail "the speed of arrays is told as: $(cat out)"
@@ -161,7 +161,7 @@ same "mae of each" "$(sed -n 's/^test [a-z]*:mae //p' out | tr '\n' ' ')" "$rent
 grep -q '"metrics":{"rent:mae":[0-9.]*,"price:rmse":[0-9.]*,"rent:rmse":[0-9.]*,"price:mae":[0-9.]*}' two.jsonl || fail "metrics of each in the log"
 works "$cleave" eval csv houses.csv --weights two.safetensors --device "$device" --metric mae --json
 same "metrics of each as JSON" "$(tr -d ' \n' <out | grep -o '"metrics":{[^}]*}' | sed 's/":[0-9][0-9.]*/"/g')" '"metrics":{"price:mae","rent:mae"}'
-expect 2 "--monitor: mae is of one target, and there are several: name one, as price:mae, or take loss" "$cleave" train csv houses.csv \
+expect 2 "--monitor: mae is for one target, and there are several: name one, as price:mae, or take loss" "$cleave" train csv houses.csv \
     --target price,rent $how --metric mae --monitor mae --patience 2
 # as the predictions have it
 works "$cleave" run csv houses.csv --weights two.safetensors --output told.csv --device "$device"
@@ -186,7 +186,7 @@ expect 1 "line 5: nothing stands in column 'area' (in 3 of 60 rows; also 'year' 
 works "$cleave" train csv gaps.csv --target price --device "$device" --missing mean --steps 1
 grep -q '^gaps.csv: 8 missing values are filled in$' err || fail "8 values are missing: $(cat err)"
 works "$cleave" train csv gaps.csv --target price --device "$device" --missing drop --steps 1
-grep -q '^gaps.csv: 8 rows are left out, for values are missing$' err || fail "8 rows have gaps: $(cat err)"
+grep -q '^gaps.csv: 8 rows are left out, because values are missing$' err || fail "8 rows have gaps: $(cat err)"
 
 # Inputs made in Python as docs/pytorch.md has it give what `run` tells: numbers and words, categories, what is missing, unknown words;
 # one target and two, standardized and not; classes.

@@ -7,7 +7,7 @@
 // (marked by automatic line breaks switched on again), the lines below the cursor, as `drawn TEXT`; and at the end `breaks N`: lines
 // that the terminal had to break, `clipped N`: characters lost at the edge, and `unknown N`: sequences it does not know.
 //
-// `resize` gives the terminal another width when TEXT has been seen, between two drawings. Terminals differ: some cut lines (xterm), some break them anew
+// `resize` gives the terminal another width when TEXT has been seen, between two drawings. Terminals differ: some cut lines (xterm), some break them again
 // and take the cursor with its character (tmux, VTE). The exit code is the command's.
 #define _GNU_SOURCE
 #include <ctype.h>

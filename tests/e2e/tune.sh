@@ -7,7 +7,7 @@ export CLEAVE_CACHE_DIR="$scratch/cache"
 unset CLEAVE_TUNING
 
 expect 2 "--size wants MxNxK" "$cleave" tune --size 3x3
-expect 2 "--size is of one product, and --model of models" "$cleave" tune --size 3x3x3 --model mlp
+expect 2 "--size is for one product, and --model for models" "$cleave" tune --size 3x3x3 --model mlp
 expect 2 "--batch needs a --model" "$cleave" tune --batch 3
 expect 2 "--seconds wants" "$cleave" tune --seconds 0
 expect 2 "--output wants a value" "$cleave" tune -o
@@ -95,7 +95,7 @@ same "another driver" "$(choice --tuning driver.tuning)" "$ranked"
 grep -q "'driver.tuning' is of another driver: '0.0', and here it is" err || fail "$(cat err)"
 sed 's/^linear \([^ ]*\) [^ ]* /linear \1 tilde /; s/^matmul/matmall/' "$file" >unknown.tuning
 same "unknown names" "$(choice --tuning unknown.tuning)" "$ranked"
-grep -q "'unknown.tuning': line .* has no variant 'tilde'; lines passed over: 2" err || fail "$(cat err)"
+grep -q "'unknown.tuning': line .* has no variant 'tilde'; lines skipped: 2" err || fail "$(cat err)"
 { sed '/^end/d' "$file" && echo 'avoid linear tile # it was wrong once' && echo end; } >avoid.tuning
 choice --tuning avoid.tuning | grep -q '^linear tile' && fail "what is to be avoided is chosen"
 grep -q "variant 'tile' of linear is not used on this device any more (.cleave devices. tells how to use it again): it was wrong once" err || fail "$(cat err)"

@@ -129,14 +129,14 @@ expect 2 "belong together" "$cleave" train --images x.npy
 expect 2 "not both" "$cleave" train fashion-mnist --images x.npy --labels y.npy
 expect 2 "--weights and --resume" "$cleave" train fashion-mnist --weights a --resume b
 expect 2 "--checkpoint-every needs --checkpoint" "$cleave" train fashion-mnist --checkpoint-every 5
-expect 2 "--momentum is of the optimizers sgd" "$cleave" train fashion-mnist --optimizer adam --momentum 0.9
-expect 2 "--nesterov is of the optimizers sgd" "$cleave" train fashion-mnist --optimizer adamw --nesterov
+expect 2 "--momentum is for the optimizers sgd" "$cleave" train fashion-mnist --optimizer adam --momentum 0.9
+expect 2 "--nesterov is for the optimizers sgd" "$cleave" train fashion-mnist --optimizer adamw --nesterov
 expect 2 "--nesterov needs a momentum" "$cleave" train fashion-mnist --optimizer sgd --nesterov
-expect 2 "--gamma is of the schedule step, plateau or exponential" "$cleave" train fashion-mnist --schedule cosine --gamma 0.5
-expect 2 "--min-lr is of the schedule cosine, plateau or polynomial" "$cleave" train fashion-mnist --schedule constant --min-lr 0.5
-expect 2 "--pct-start is of the schedule one-cycle" "$cleave" train fashion-mnist --schedule cosine --pct-start 0.5
-expect 2 "--plateau-patience is of the schedule plateau" "$cleave" train fashion-mnist --plateau-patience 3
-expect 2 "--warmup is not of the schedule one-cycle" "$cleave" train fashion-mnist --schedule one-cycle --warmup 3
+expect 2 "--gamma is for the schedule step, plateau or exponential" "$cleave" train fashion-mnist --schedule cosine --gamma 0.5
+expect 2 "--min-lr is for the schedule cosine, plateau or polynomial" "$cleave" train fashion-mnist --schedule constant --min-lr 0.5
+expect 2 "--pct-start is for the schedule one-cycle" "$cleave" train fashion-mnist --schedule cosine --pct-start 0.5
+expect 2 "--plateau-patience is for the schedule plateau" "$cleave" train fashion-mnist --plateau-patience 3
+expect 2 "--warmup is not for the schedule one-cycle" "$cleave" train fashion-mnist --schedule one-cycle --warmup 3
 for words in 0 -1 two 2eras 99999999999999999999; do
     expect 2 "--warmup wants steps, 500, or epochs, 2epochs, not '$words'" "$cleave" train fashion-mnist --warmup=$words
 done
@@ -144,7 +144,7 @@ expect 2 "--class-weights wants balanced, or a number of at least 0 for each cla
 expect 2 "--class-weights does not go together with --mixup" "$cleave" train fashion-mnist --class-weights balanced --mixup 0.2
 expect 2 "--class-weights does not go together with --label-smoothing" "$cleave" train fashion-mnist --class-weights balanced --label-smoothing 0.1
 expect 2 "--ignore-index wants a whole number" "$cleave" train --images x.npy --labels y.npy --ignore-index none
-expect 2 "--ignore-index is of labels in arrays" "$cleave" train fashion-mnist --ignore-index=-1
+expect 2 "--ignore-index is for labels in arrays" "$cleave" train fashion-mnist --ignore-index=-1
 expect 2 "--dropout is at least 0 and below 1, not 1" "$cleave" train fashion-mnist --dropout 1
 # the nearest name of what is mistyped, and none where none is near
 near() {

@@ -43,7 +43,7 @@ same "half a line" "$(at state step damaged_lines | tr '\n' ' ')" "running 4 0 "
 printf '\n{"step":7,"steps":8,"epoch":2,"loss":null,"devices":{"a\\u001b[2Jb":{"used_bytes":-1,"peak_bytes":"x"}}}\n' >>half
 works "$cleave" top half
 grep -q "$(printf '\033')" out && fail "an escape sequence of the log came through"
-grep -qF "cleave: 1 damaged line of the log was passed over" err || fail "nothing said of the damaged line: $(cat err)"
+grep -qF "cleave: 1 damaged line of the log was skipped" err || fail "nothing said of the damaged line: $(cat err)"
 works "$cleave" top half --json
 same "damage" "$(at state step loss damaged_lines | tr '\n' ' ')" "running 7 null 1 "
 "$helper" lines nothing </dev/null >long && head -c 1500000 /dev/zero | tr '\0' x >>long && echo >>long && cat log.jsonl >>long
@@ -165,7 +165,7 @@ kill -KILL $process
 wait $process 2>/dev/null
 touch -d '1 minute ago' run
 works "$cleave" top run --json
-same "killed" "$(at state sentence | tr '\n' '|')" "gone|process $process ended without a word|"
+same "killed" "$(at state sentence | tr '\n' '|')" "gone|process $process ended without saying why|"
 "$cleave" train --images x.npy --labels y.npy --model mlp --device "$device" --batch 16 --epochs 20 --lr 1e30 --log failed --quiet >out 2>err &&
     fail "a loss that is no number, and it trains"
 works "$cleave" top failed --json

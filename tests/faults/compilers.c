@@ -246,7 +246,7 @@ static void what_never_builds_is_avoided(void **state) {
         assert_true(first.died > 0);
         assert_holds(first.avoided, DEADLY_OP " " DEADLY_VARIANT ": kernel source");
         assert_holds(first.avoided,
-                     i == 0 ? "died of it in a helper process: signal 11" : "CL_BUILD_PROGRAM_FAILURE");
+                     i == 0 ? "crashed in a helper process: signal 11" : "CL_BUILD_PROGRAM_FAILURE");
         assert_holds(again.before, DEADLY_OP " " DEADLY_VARIANT ": ");
         assert_int_equal(again.died, 0);
         assert_int_equal(again.bits, first.bits);

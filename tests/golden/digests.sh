@@ -3,7 +3,7 @@
 # The weights of the small models after a few steps in each mode, as digests of their bytes: a change that is to change nothing is seen
 # to change nothing.
 # usage: digests.sh CLEAVE HELPER [DEVICE]          the table
-#        digests.sh CLEAVE HELPER host compare      held against digests.tsv beside this file (CLV_UPDATE=1 writes it anew)
+#        digests.sh CLEAVE HELPER host compare      held against digests.tsv beside this file (CLV_UPDATE=1 writes it again)
 # On `host` the bytes are the same wherever doubles are IEEE's. Of `cpu:0` compare two builds on one machine: PoCL's compiler makes
 # other code for other processors. With POCL_DEVICES='pthread pthread' there are replicas and layers on two devices besides.
 set -u

@@ -99,7 +99,7 @@ static void what_was_asked_for_comes_back(void **state) {
     clv_graph_destroy(graph);
 }
 
-/** Casts that builders make for ops which take no half: the reader's builders make them anew. */
+/** Casts that builders make for ops which take no half: the reader's builders make them again. */
 static void casts_come_back(void **state) {
     (void)state;
     clv_graph *graph = empty_graph();
@@ -321,7 +321,7 @@ static void what_is_no_graph(void **state) {
         {HEAD "'inputs':[{'name':'x','dtype':'f32','shape':[1],'requires_grad':1}]}", CLV_E_FORMAT,
          "'requires_grad'"},
         {STATE("{'kind':'parameter','name':'w','dtype':'f32','shape':[2]}"), CLV_E_FORMAT,
-         "piece of state 0: 'init'"},
+         "state tensor 0: 'init'"},
         {STATE("{'kind':'thing','name':'w','dtype':'f32','shape':[2],'init':['ones',0,0]}"), CLV_E_FORMAT,
          "'kind'"},
         {STATE("{'kind':'parameter','name':'w','dtype':'i32','shape':[2],'init':['ones',0,0]}"), CLV_E_FORMAT,

@@ -352,8 +352,9 @@ static void refuses_a_broken_wire(void **state) {
     refuse(&m, CLV_E_FORMAT,
            "'m.onnx': it is cut or damaged: a field is longer than what is left (byte 2, in the model)");
     put_bytes(put_int(&m, 1, 8), "\x3b", 1); // a group
-    refuse(&m, CLV_E_FORMAT,
-           "'m.onnx': it is cut or damaged: a field has a type that ONNX has not (byte 2, in the model)");
+    refuse(
+        &m, CLV_E_FORMAT,
+        "'m.onnx': it is cut or damaged: a field has a type that ONNX does not have (byte 2, in the model)");
     put_bytes(put_int(&m, 1, 8), "\x02\x01", 2);
     refuse(&m, CLV_E_FORMAT,
            "'m.onnx': it is cut or damaged: a field has a number that none has (byte 2, in the model)");
@@ -464,7 +465,7 @@ static void refuses_attributes(void **state) {
         const char *sentence;
     } cases[] = {
         {"none", "node 'n' (Op): attribute 'a' has no type"},
-        {"unknown", "node 'n' (Op): attribute 'a' has a type that ONNX has not"},
+        {"unknown", "node 'n' (Op): attribute 'a' has a type that ONNX does not have"},
         {"no tensor", "node 'n' (Op): attribute 'a' has no value"},
         {"lists", "node 'n' (Op): attribute 'a' has lists of several types"},
         {"reference", "node 'n' (Op) refers to an attribute of a function, and is in none"},

@@ -146,13 +146,11 @@ static void loops_have_a_bound(void **state) {
     put_i64(&g, "often", 1000000000);
     put_flow(&g, "Loop", "often  x", "y", "body", &body, NULL, NULL);
     refuse(&g, "N,3", NULL, CLV_E_UNSUPPORTED,
-           "node 'Loop' (Loop): loops are written out, all of a file as 65536 nodes at most, and these are "
-           "more");
+           "node 'Loop' (Loop): loops are unrolled, to at most 65536 nodes in a file, and these are more");
     body = turn_of("Identity"); // a turn makes nothing
     put_flow(&g, "Loop", "  x", "y", "body", &body, NULL, NULL);
     refuse(&g, "N,3", NULL, CLV_E_UNSUPPORTED,
-           "node 'Loop' (Loop): loops are written out, all of a file as 65536 nodes at most, and these are "
-           "more");
+           "node 'Loop' (Loop): loops are unrolled, to at most 65536 nodes in a file, and these are more");
     body = turn_of("Relu");
     for (int i = 0; i < 50; i++) {
         message around = {0};
@@ -163,8 +161,7 @@ static void loops_have_a_bound(void **state) {
     put_i64(&g, "twice", 2);
     put_flow(&g, "Loop", "twice  x", "y", "body", &body, NULL, NULL);
     refuse(&g, "N,3", NULL, CLV_E_UNSUPPORTED,
-           "node 'Loop' (Loop): loops are written out, all of a file as 65536 nodes at most, and these are "
-           "more");
+           "node 'Loop' (Loop): loops are unrolled, to at most 65536 nodes in a file, and these are more");
 }
 
 static void flow_must_be_known(void **state) {
@@ -182,8 +179,8 @@ static void flow_must_be_known(void **state) {
     put_i64(&g, "twice", 2);
     put_flow(&g, "Loop", "twice  x", "y", "body", &body, NULL, NULL);
     refuse(&g, "N,3", NULL, CLV_E_UNSUPPORTED,
-           "node 'Loop' (Loop): whether there is another turn ('on') depends on the values that are fed, and "
-           "must be known");
+           "node 'Loop' (Loop): whether the loop goes on ('on') depends on the values that are fed, and must "
+           "be known");
     body = turn_of("Relu");
     put_flow(&g, "Loop", "twice  x x", "y", "body", &body, NULL, NULL);
     put_i64(&g, "twice", 2);

@@ -242,7 +242,7 @@ static void test_bad_wishes_are_refused(void **state) {
     numbers.target[0] = 3;
     refuse((clv_compare_config){.a = host, .b = host, .model = &numbers, .images = images, .labels = labels},
            CLV_E_VALUE,
-           "compare: images and labels are of models that tell one class for each sample, and 'right' tells "
+           "compare: images and labels need a model that gives one class for each sample, and 'right' gives "
            "numbers");
     clv_compare_config stop = {.a = host, .b = host, .model = model, .progress = stop_at_once};
     clv_compare_report *report;

@@ -244,19 +244,21 @@ static void bad_signatures(void **state) {
         {{{"x", "f33"}}, {{"y", "f32[1]"}}, "'x' has the type 'f33', with an unknown dtype"},
         {{{"x", ""}}, {{"y", "f32[1]"}}, "without a dtype"},
         {{{"x", "f32|integer"}}, {{"y", "f32[1]"}}, "with an unknown dtype"},
-        {{{"x", "f16"}}, {{"y", "f32[1]"}}, "what may be f16 may be f32"},
-        {{{"x", "f32[N"}}, {{"y", "f32[1]"}}, "whose bracket does not close"},
+        {{{"x", "f16"}}, {{"y", "f32[1]"}}, "what takes f16 must take f32"},
+        {{{"x", "f32[N"}}, {{"y", "f32[1]"}}, "whose bracket is not closed"},
         {{{"x", "f32[N]!"}}, {{"y", "f32[1]"}}, "with more behind its bracket"},
-        {{{"x", "f32[N+1]"}}, {{"y", "f32[1]"}}, "in whose brackets are no letters and numbers"},
+        {{{"x", "f32[N+1]"}},
+         {{"y", "f32[1]"}},
+         "whose brackets hold something else than letters and numbers"},
         {{{"x", "f32[*,*]"}}, {{"y", "f32[1]"}}, "which has too many dimensions"},
-        {{{"x", "like z"}}, {{"y", "f32[1]"}}, "there is no such input before it"},
+        {{{"x", "like z"}}, {{"y", "f32[1]"}}, "no input that is always there has that name before it"},
         {{{"x", "f32?"}, {"z", "like x"}}, {{"y", "f32[1]"}}, "that is always there"},
-        {{{"x", "f32..."}, {"z", "f32"}}, {{"y", "f32[1]"}}, "a list is the last input"},
-        {{{"x", "f32"}}, {{"y", "like x?"}}, "an output is always there"},
+        {{{"x", "f32..."}, {"z", "f32"}}, {{"y", "f32[1]"}}, "only the last input can be a list"},
+        {{{"x", "f32"}}, {{"y", "like x?"}}, "an output is neither optional nor a list"},
         {{{"x", "f32"}}, {{NULL, NULL}}, "it has no outputs"},
-        {{{"x", "f32[N]"}}, {{"y", "f32[M]"}}, "no input says all of its output 'y' (f32[M])"},
-        {{{"x", "f32[N]?"}}, {{"y", "f32[N]"}}, "no input says all of its output 'y'"},
-        {{{"x", "f32"}}, {{"y", "f32"}}, "no input says all of its output 'y'"},
+        {{{"x", "f32[N]"}}, {{"y", "f32[M]"}}, "its inputs do not determine its output 'y' (f32[M])"},
+        {{{"x", "f32[N]?"}}, {{"y", "f32[N]"}}, "its inputs do not determine its output 'y'"},
+        {{{"x", "f32"}}, {{"y", "f32"}}, "its inputs do not determine its output 'y'"},
         {{{"x", "f32..."}}, {{"y", "f32[1]"}}, "a list of inputs is for an op with a build function"},
     };
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
@@ -277,7 +279,7 @@ static void bad_attributes(void **state) {
         {{{.name = "a-b", .kind = CLV_ATTRIBUTE_INT}}, "an attribute cannot be called 'a-b'"},
         {{{.name = "a", .kind = CLV_ATTRIBUTE_INT}, {.name = "a", .kind = CLV_ATTRIBUTE_INT}},
          "it has two attributes 'a'"},
-        {{{.name = "a"}}, "attribute 'a' is of no kind (0)"},
+        {{{.name = "a"}}, "attribute 'a' is of an unknown kind (0)"},
         {{{.name = "a", .kind = CLV_ATTRIBUTE_NUMBER, .fallback = "many"}},
          "attribute 'a' cannot be 'many' by default"},
         {{{.name = "a", .kind = CLV_ATTRIBUTE_LIST, .fallback = "1,,2"}}, "cannot be '1,,2' by default"},
@@ -318,7 +320,8 @@ static void bad_variants(void **state) {
          "number 1 is 'plain'"},
         {{{.name = "plain", .entry = "square"}}, "variant 'plain' has no kernel"},
         {{{.name = "plain", .kernel = square_text, .entry = "square", .group = -2}}, "has groups of -2"},
-        {{{.name = "plain", .kernel = square_text, .entry = "square", .relative = -1}}, "less than no time"},
+        {{{.name = "plain", .kernel = square_text, .entry = "square", .relative = -1}},
+         "a relative time below 0"},
         {{{.name = "plain", .kernel = square_text, .entry = "square"}, {.name = "a b", .entry = "square"}},
          "a variant cannot be called 'a b'"},
     };
@@ -353,10 +356,10 @@ static void bad_uses(void **state) {
     d.gradient = gradient_of_other_shape, e.gradient = NULL;
     const clv_custom_op *all[] = {&a, &b, &c, &d, &e, &f, &g};
     for (size_t i = 0; i < 7; i++) assert_status(clv_op_register(runtime, all[i]), CLV_OK, runtime);
-    use_fails(runtime, "negative_shape", 1, NULL, "its infer gives output 'y' a shape that cannot be");
+    use_fails(runtime, "negative_shape", 1, NULL, "its infer gives output 'y' a shape that is not possible");
     use_fails(runtime, "other_shape", 1, NULL,
-              "its infer is against its signature: output 0 is f32 [], not like x");
-    use_fails(runtime, "no_dtype", 1, NULL, "its infer gives output 'y' a dtype that cannot be");
+              "its infer contradicts its signature: output 0 is f32 [], not like x");
+    use_fails(runtime, "no_dtype", 1, NULL, "its infer gives output 'y' a dtype that is not possible");
     use_fails(runtime, "rank_2", 1, NULL, "rank_2#0: x wants rank 2 (inputs: f32 [3])");
     use_fails(runtime, "scalar_gradient", 1, NULL, "the gradient of 'scalar_gradient' makes a tensor f32 []");
     use_fails(runtime, "no_gradient", 1, NULL, "the gradient stops at no_gradient#0");
@@ -423,7 +426,7 @@ static void composition(void **state) {
     use_fails(runtime, "scaled", 1, &(clv_op_argument){.name = "scale", .number = 10},
               "scaled: scale is 10, it must be at most 9");
     use_fails(runtime, "other", 1, NULL,
-              "other: its build is against its signature: output 0 is f32 [], not like x");
+              "other: its build contradicts its signature: output 0 is f32 [], not like x");
     assert_status(clv_graph_create(runtime, &graph), CLV_OK, runtime);
     x = clv_input(graph, "x", CLV_DTYPE_F32, CLV_SHAPE(2, 3));
     assert_null(clv_op_call(graph, "scaled", &x, 1, NULL, 0));

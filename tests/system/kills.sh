@@ -28,7 +28,7 @@ while [ $kills -lt "$wanted" ]; do
         moment=$(awk -v s=$((seed + turn)) -v most=$whole_ms 'BEGIN { srand(s); printf "%.3f", rand() * most / 1000 }')
         resume=
         [ ! -e c ] || resume="--resume c" resumed=$((resumed + 1))
-        [ -e c ] || rm -f l # nothing to go on from: the log begins anew, too
+        [ -e c ] || rm -f l # nothing to go on from: the log starts again, too
         # shellcheck disable=SC2086
         "$cleave" $train $resume --checkpoint c --checkpoint-every 7 --log l --save w >out 2>err &
         process=$!

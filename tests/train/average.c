@@ -520,8 +520,8 @@ static void in_own_loop(void **state) {
         assert_status(clv_loader_next(loader, &batch), CLV_OK, runtime);
         assert_status(own_step(&own, &batch, cases[i].lr), CLV_E_STATE, runtime);
         assert_string_equal(clv_runtime_error(runtime),
-                            "clv_run_step: averages stand in the parameters' place, and the step would "
-                            "train them; exchange them back first (clv_averages_swap)");
+                            "clv_run_step: the parameters hold their averages, and the step would train "
+                            "those; swap them back first (clv_averages_swap)");
         assert_status(clv_averages_begin(own.session), CLV_E_STATE, runtime);
         assert_status(clv_weights_describe(own.session, &config), CLV_OK, runtime); // as the trainer's are
         assert_status(clv__averages_save(own.session, by_hand), CLV_OK, runtime);

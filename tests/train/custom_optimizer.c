@@ -343,13 +343,13 @@ static void refusals(void **state) {
         {{.custom = &less}, CLV_E_VALUE, "optimizer 'less': its update makes no m of 'conv.weight'"},
         {{.custom = &none},
          CLV_E_VALUE,
-         "clv_optimizer_add: optimizer 'none' of your own: it needs an update function"},
+         "clv_optimizer_add: custom optimizer 'none': it needs an update function"},
         {{.custom = &older},
          CLV_E_VALUE,
-         "clv_optimizer_add: optimizer '' of your own: bytes is not sizeof(clv_custom_optimizer)"},
+         "clv_optimizer_add: custom optimizer '': bytes is not sizeof(clv_custom_optimizer)"},
         {{.custom = &twice},
          CLV_E_VALUE,
-         "clv_optimizer_add: optimizer 'leo' of your own: two states have the same name"},
+         "clv_optimizer_add: custom optimizer 'leo': two states have the same name"},
         {{.custom = &lion, .attributes = &unknown, .n_attributes = 1},
          CLV_E_NOT_FOUND,
          "clv_optimizer_add: optimizer 'leo' has no attribute 'beta3'"},
@@ -403,8 +403,7 @@ static void registered(void **state) {
     assert_status(clv_optimizer_register(runtime, &other), CLV_E_STATE, runtime);
     other.name = "wrong", other.update = NULL;
     assert_status(clv_optimizer_register(runtime, &other), CLV_E_VALUE, runtime);
-    assert_string_equal(clv_runtime_error(runtime),
-                        "optimizer 'wrong' of your own: it needs an update function");
+    assert_string_equal(clv_runtime_error(runtime), "custom optimizer 'wrong': it needs an update function");
     assert_null(clv_loss_find("mine"));
     assert_status(clv_loss_register(runtime, &loss), CLV_OK, runtime);
     assert_ptr_equal(clv_loss_find("mine"), &loss);
@@ -416,7 +415,7 @@ static void registered(void **state) {
     assert_ptr_equal(clv_model_find("mine"), &model);
     assert_status(clv_model_register(runtime, &cnn), CLV_E_STATE, runtime);
     assert_status(clv_model_register(runtime, &anonymous), CLV_E_VALUE, runtime);
-    assert_string_equal(clv_runtime_error(runtime), "the model that is to be registered has no name");
+    assert_string_equal(clv_runtime_error(runtime), "a model without a name cannot be registered");
 }
 
 int main(void) {

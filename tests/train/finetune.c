@@ -302,7 +302,7 @@ static void test_resume(void **state) {
     unlink(path);
 }
 
-/** Weights of five classes into a model of three: all but the head, which begins anew and learns. */
+/** Weights of five classes into a model of three: all but the head, which gets new first values and learns. */
 static void test_new_head(void **state) {
     (void)state;
     clv_model other = model;

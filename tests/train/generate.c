@@ -87,7 +87,7 @@ static void the_cache_changes_nothing(void **state) {
             clv_generator *generator = generator_on(devices[d], no_cache);
             set_weights(generator);
             const text greedy = write_text(generator, NULL, 40), other = write_text(generator, &drawn, 40);
-            const text again = write_text(generator, &drawn, 40); // each call begins anew
+            const text again = write_text(generator, &drawn, 40); // each call starts again
             assert_memory_equal(again.token, other.token, sizeof other.token);
             if (!first.n) first = greedy, first_drawn = other;
             assert_memory_equal(greedy.token, first.token, sizeof first.token);
@@ -229,7 +229,7 @@ static void what_is_refused(void **state) {
     odd.heads = 5;
     clv_generator_config config = {.device = devices[0], .gpt = &odd};
     assert_status(clv_generator_create(runtime, &config, &none), CLV_E_VALUE, runtime);
-    assert_holds(clv_runtime_error(runtime), "a width of 24 does not part into 5 heads");
+    assert_holds(clv_runtime_error(runtime), "a width of 24 cannot be divided into 5 heads");
     odd = sizes;
     odd.layers = -1;
     assert_status(clv_generator_create(runtime, &config, &none), CLV_E_VALUE, runtime);
@@ -273,7 +273,7 @@ static void weights_tell_their_model(void **state) {
     assert_string_equal(clv__vocabulary_text(vocabulary), "abcdefghijk");
     clv_vocabulary_destroy(vocabulary);
     expect_told("cleave.heads", "4", CLV_OK, "");
-    expect_told("cleave.heads", "7", CLV_E_FORMAT, "a width of 24 does not part into 7 heads");
+    expect_told("cleave.heads", "7", CLV_E_FORMAT, "a width of 24 cannot be divided into 7 heads");
     expect_told("cleave.heads", "0", CLV_E_FORMAT, "cleave.heads is 0, and must be 1 to");
     expect_told("cleave.layers", "4", CLV_E_FORMAT, "there is no 'transformer.h.3.ln_1.weight'");
     expect_told("cleave.layers", "16000000", CLV_E_FORMAT, "there is no");

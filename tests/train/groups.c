@@ -221,7 +221,8 @@ static void test_refusals(void **state) {
          "'norm'?"},
         {{{.patterns = "conv1", .max_rank = 1}},
          CLV_E_NOT_FOUND,
-         "clv_optimizer_freeze: parameter group 'conv1': no parameter of so few dimensions matches"},
+         "clv_optimizer_freeze: parameter group 'conv1': no parameter of at most max_rank dimensions "
+         "matches"},
         {{{.max_rank = 1}, {.patterns = "*.bias"}},
          CLV_E_NOT_FOUND,
          "clv_optimizer_freeze: parameter group '*.bias': groups before it take all parameters that it "

@@ -351,7 +351,7 @@ static void test_labels(void **state) {
     clv_trainer *trainer = NULL;
     assert_int_equal(clv_trainer_create(runtime, &config, &trainer), CLV_E_VALUE);
     assert_holds(clv_runtime_error(runtime),
-                 "mixup is of one input and one target: model 'heads' has 2 and 2");
+                 "mixup needs one input and one target: model 'heads' has 2 and 2");
 }
 
 /** Graphs have the ports' names; advice and a comparison of devices know of all of them. */
@@ -555,7 +555,7 @@ static void test_other_fields(void **state) {
          CLV_PORT_TARGET,
          {.type = CLV_DTYPE_F32, .shape = CLV_SHAPE(N), .data = numbers},
          CLV_E_VALUE,
-         "target 'kind': targets that are numbers do not fit model 'heads', which tells classes apart: "
+         "target 'kind': targets that are numbers do not fit model 'heads', which is a classifier: "
          "labels are "
          "whole numbers; numpy mends it with y.astype('int64')"},
         {"kind",
@@ -659,7 +659,7 @@ static void test_other_losses(void **state) {
     refused(&config, CLV_E_VALUE, "losses: NULL, and n_losses is 2");
     config.n_losses = 0;
     config.loss = &own;
-    refused(&config, CLV_E_VALUE, "loss is of one target, and model 'heads' has 2: losses names them");
+    refused(&config, CLV_E_VALUE, "loss is for one target, and model 'heads' has 2: give losses");
     config.losses = losses;
     config.n_losses = 1;
     refused(&config, CLV_E_VALUE, "loss and losses are given; one of them is enough");
@@ -806,7 +806,7 @@ static void test_metrics_and_averages(void **state) {
     clv_predictor_destroy(predictor);
     config.metrics = &mae;
     refused(&config, CLV_E_VALUE,
-            "metric 'mae' is of models that give numbers, and 'heads' tells classes apart: take accuracy or "
+            "metric 'mae' is for models that give numbers, and 'heads' gives classes: take accuracy or "
             "top5");
     unlink(best);
 }

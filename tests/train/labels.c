@@ -451,7 +451,7 @@ static void labels_are_told_right(void **state) {
     clv_predictor_destroy(predictor);
 }
 
-/** Loss, accuracy, metrics and counts of classes by hand, over batches: labels that count nothing, and weights of classes. */
+/** Loss, accuracy, metrics and counts of classes by hand, over batches: ignored labels, and weights of classes. */
 static void classes_that_count(void **state) {
     (void)state;
     const clv_metric *metrics[] = {clv_metric_find("accuracy"), clv_metric_find("top5")};
@@ -523,7 +523,7 @@ static void balanced_weights(void **state) {
                   runtime);
     assert_holds(clv_runtime_error(runtime), "weights of 4 classes, of a dataset that has 5");
     assert_status(clv_dataset_class_weights(runtime, of_numbers, 0, CLASSES, weights), CLV_E_VALUE, runtime);
-    assert_holds(clv_runtime_error(runtime), "target 0 of the dataset is of numbers");
+    assert_holds(clv_runtime_error(runtime), "target 0 of the dataset holds numbers");
 }
 
 /** Another number may count nothing: then -100 is no label. */
@@ -643,28 +643,28 @@ static void what_is_refused(void **state) {
     numbers.mixup = 0;
     numbers.losses = &odd;
     numbers.n_losses = 1;
-    expect_refused(&numbers, CLV_E_VALUE, "they are of classes and the loss cross_entropy, not of 'mse'");
+    expect_refused(&numbers, CLV_E_VALUE, "which are for classes and the loss cross_entropy, not for 'mse'");
     config.losses = NULL;
     config.n_losses = 0;
     config.train = of_ignored;
     config.mixup = 0.2;
-    expect_refused(&config, CLV_E_VALUE, "mixup is of samples that all have a class; here labels are -100");
+    expect_refused(&config, CLV_E_VALUE, "mixup needs a class for each sample; here labels are -100");
     config.train = of_classes;
     config.mixup = -0.2;
     expect_refused(&config, CLV_E_VALUE,
-                   "mixup with alpha -0.2: it must be above 0, and finite; 0 stands for no mixup");
+                   "mixup with alpha -0.2: it must be above 0, and finite; 0 means no mixup");
     config.mixup = (double)INFINITY;
     expect_refused(&config, CLV_E_VALUE, "mixup with alpha inf: it must be above 0");
     config = plain_config(&cases[5], &plain_labels);
     config.label_smoothing = 0.1;
     expect_refused(&config, CLV_E_VALUE,
-                   "label smoothing is of the losses cross_entropy and bce_with_logits, not of 'mse'");
+                   "label smoothing is for the losses cross_entropy and bce_with_logits, not for 'mse'");
     const clv_gpt_config sizes = {.vocabulary = 5, .context = 4, .width = 12, .heads = 3, .layers = 1};
     const clv_model gpt = clv_gpt_model(&sizes);
     config = plain_config(&cases[1], &gpt);
     expect_refused(
         &config, CLV_E_VALUE,
-        "mixup is of samples that are numbers, with one class each or with numbers: those of model "
+        "mixup needs samples that are numbers, with one class each or with numbers: those of model "
         "'gpt' are tokens");
     clv_model rows = plain_classes;
     rows.target[0] = 3;

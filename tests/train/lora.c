@@ -382,9 +382,10 @@ static void test_files(void **state) {
     } texts[] = {
         {"", CLV_E_FORMAT, "is no JSON object"},
         {"[1]", CLV_E_FORMAT, "is no JSON object"},
-        {"{\"peft_type\":\"LORA\"}", CLV_E_FORMAT, "tells no rank"},
-        {"{\"peft_type\":\"LORA\",\"r\":0,\"lora_alpha\":1}", CLV_E_FORMAT, "tells no rank"},
-        {"{\"peft_type\":\"LORA\",\"r\":3,\"lora_alpha\":\"a\"}", CLV_E_FORMAT, "tells no rank"},
+        {"{\"peft_type\":\"LORA\"}", CLV_E_FORMAT, "lacks a rank `r` of at least 1"},
+        {"{\"peft_type\":\"LORA\",\"r\":0,\"lora_alpha\":1}", CLV_E_FORMAT, "lacks a rank `r` of at least 1"},
+        {"{\"peft_type\":\"LORA\",\"r\":3,\"lora_alpha\":\"a\"}", CLV_E_FORMAT,
+         "lacks a rank `r` of at least 1"},
         {"{\"peft_type\":\"IA3\",\"r\":3,\"lora_alpha\":6}", CLV_E_UNSUPPORTED, "another kind than LORA"},
         {"{\"peft_type\":\"LORA\",\"use_dora\":true,\"r\":3,\"lora_alpha\":6}", CLV_E_UNSUPPORTED, "DoRA"},
         {"{\"peft_type\":\"LORA\",\"alpha_pattern\":{\"fc1\":1},\"r\":3,\"lora_alpha\":6}", CLV_E_UNSUPPORTED,

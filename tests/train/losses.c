@@ -245,8 +245,7 @@ static void what_functions_return(void **state) {
         config = config_of(&model, dataset);
         assert_status(clv_trainer_create(runtime, &config, &trainer), CLV_E_VALUE, runtime);
         snprintf(said, sizeof said,
-                 "model 'line' built %s; its function must return a tensor of the graph that its input is of",
-                 what[i]);
+                 "model 'line' built %s; its function must return a tensor of its input's graph", what[i]);
         assert_string_equal(clv_runtime_error(runtime), said);
     }
     clv_graph_destroy(graph);

@@ -366,8 +366,9 @@ static void of_any_target(void **state) {
                         "metric 'mae': model 'two' has no target 'weight'; it has 'kind', 'price'");
     mae.target = "kind";
     assert_status(evaluate(&two, dataset, 4, metrics, 1, &told), CLV_E_VALUE, runtime);
-    assert_string_equal(clv_runtime_error(runtime),
-                        "metric 'mae' is of numbers, and target 'kind' is of classes: take accuracy or top5");
+    assert_string_equal(
+        clv_runtime_error(runtime),
+        "metric 'mae' is for numbers, and target 'kind' holds classes: take accuracy or top5");
     metrics[0] = clv_metric_find("accuracy"); // of the first target, which `kind` names too
     assert_status(evaluate(&two, dataset, 4, metrics, 4, &told), CLV_E_VALUE, runtime);
     assert_string_equal(clv_runtime_error(runtime), "metric 'accuracy' is asked for twice");
@@ -409,12 +410,12 @@ static void refusals(void **state) {
          {top5},
          1,
          CLV_E_VALUE,
-         "metric 'top5' is of models that tell classes apart, and 'numbers' gives numbers: take mae or rmse"},
+         "metric 'top5' is for models that give classes, and 'numbers' gives numbers: take mae or rmse"},
         {&classes,
          {accuracy, mae},
          2,
          CLV_E_VALUE,
-         "metric 'mae' is of models that give numbers, and 'classes' tells classes apart: take accuracy or "
+         "metric 'mae' is for models that give numbers, and 'classes' gives classes: take accuracy or "
          "top5"},
         {&classes, {accuracy, top5, accuracy}, 3, CLV_E_VALUE, "metric 'accuracy' is asked for twice"},
         {&classes,
@@ -432,7 +433,7 @@ static void refusals(void **state) {
          {&loss},
          1,
          CLV_E_VALUE,
-         "a metric cannot be called 'loss', which evaluation tells in any case"},
+         "a metric cannot be called 'loss', which evaluation gives in any case"},
         {&numbers, {mae}, -1, CLV_E_VALUE, "-1 metrics: there can be 0 to 8"},
         {&numbers, {mae}, 9, CLV_E_VALUE, "9 metrics: there can be 0 to 8"},
         {&less,

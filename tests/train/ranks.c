@@ -712,8 +712,8 @@ static void test_those_that_cannot_go_on(void **state) {
         assert_true(other->tells);
         assert_holds(other->sentence, lost ? "there is no checkpoint to go on from yet" : "too few are left");
     }
-    static const char *const said[] = {"takes a checkpoint", "--enable-recovery", "none can be lost",
-                                       "which shares"};
+    static const char *const said[] = {"needs a checkpoint", "--enable-recovery",
+                                       "without a rank that has layers", "the shares of fewer ranks"};
     static const double shares[] = {0.5, 0.5};
     for (int c = 0; c < 4; c++) {
         clv_train_config wrong = config;
@@ -807,7 +807,7 @@ static void test_a_rank_that_cannot_begin_ends_all(void **state) {
 /** A message of no rank, where the first of an exchange should be. */
 static void test_foreign_messages_are_refused(void **state) {
     (void)state;
-    static const char *const said[] = {"is none of an exchange", "is none of an exchange",
+    static const char *const said[] = {"does not belong to an exchange", "does not belong to an exchange",
                                        "came where at most"};
     for (int c = 0; c < 3; c++) {
         clv_train_config config = config_of(&small_plain, (clv_optimizer_config){0}, CLV_PRECISION_F32);

@@ -254,7 +254,7 @@ static void test_what_cannot_be(void **state) {
     } cases[] = {
         {{.warmup = -1}, "a warm-up of -1"},
         {{.kind = CLV_SCHEDULE_ONE_CYCLE, .warmup = 3}, "one-cycle rises by itself"},
-        {{.kind = CLV_SCHEDULE_ONE_CYCLE, .turn = 1}, "one-cycle turns at 1 of its length"},
+        {{.kind = CLV_SCHEDULE_ONE_CYCLE, .turn = 1}, "one-cycle with turn 1, div_factor"},
         {{.kind = CLV_SCHEDULE_PLATEAU, .gamma = 1}, "its factor, 1, must be at least 0 and below 1"},
         {{.kind = CLV_SCHEDULE_PLATEAU, .per_step = true}, "the schedule plateau counts epochs"},
     };

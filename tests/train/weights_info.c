@@ -114,7 +114,7 @@ static void of_a_loop_of_ones_own(void **state) {
     clv_free(info);
     config.model = NULL;
     assert_status(clv_weights_describe(session, &config), CLV_E_VALUE, runtime);
-    assert_string_equal(clv_runtime_error(runtime), "clv_weights_describe: whose weights? `model` is NULL");
+    assert_string_equal(clv_runtime_error(runtime), "clv_weights_describe: model is NULL");
     config = (clv_train_config){.model = &model, .precision = (clv_precision)7};
     assert_status(clv_weights_describe(session, &config), CLV_E_VALUE, runtime);
     clv_predictor_destroy(predictor);

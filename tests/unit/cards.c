@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Devices that are not here: what four of them get, of every model, in training and inference: variants and launches, held against the
 // tables in tests/golden/cards/. So a change in what GPUs get is seen without one. CLV_UPDATE=1 writes the tables
-// anew, after which `git diff` shows the change. And: plans on all of them, how many launches a step has, and what `plain` kernels do.
+// again, after which `git diff` shows the change. And: plans on all of them, how many launches a step has, and what `plain` kernels do.
 #include <stdlib.h>
 
 #include "base/text.h"
@@ -241,8 +241,7 @@ static int look_for_plain(const char *card_name, const clv_model *model, bool tr
     // a card without memory for the model has the largest tensors in pieces, which are put together by kernels of `plain`
     const bool in_pieces =
         clv_plans_memory(&plan, 1, NULL).predicted_peak_bytes > card(card_name)->info.memory_bytes;
-    const bool too_much =
-        !in_pieces && (flops[1] > 0.01 * flops[0] || bytes[1] > 0.01 * bytes[0]);
+    const bool too_much = !in_pieces && (flops[1] > 0.01 * flops[0] || bytes[1] > 0.01 * bytes[0]);
     if (too_much)
         print_error("%s, %s of %s: kernels of `plain` do %.1f %% of the FLOPs, %.1f %% of the bytes\n",
                     card_name, train ? "training" : "inference", model->name, 100 * flops[1] / flops[0],

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Every pass with several devices, replicas, one memory, recomputation, tensors in pieces and micro-batches: runtime/plan/passes.def says
 // in which plans a pass still does its work. Each cell is a plan of a small model on null devices, in which the pass is seen at
-// work, or not; no two values lie over each other, the plan is the same when it is made anew, and a step holds what was predicted. On
+// work, or not; no two values lie over each other, the plan is the same when it is made again, and a step holds what was predicted. On
 // devices that compute, trainings in all these ways come to the same losses.
 #include <math.h>
 #include <stdlib.h>

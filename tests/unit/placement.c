@@ -386,7 +386,7 @@ static void test_mistakes_are_told_before_anything_is_taken(void **state) {
     const char *const twice[] = {"null:0", "null:0"}, *const same[] = {"null:0", "null"},
                       *const three[] = {"null:0", "null:1", "host"}, *const unknown[] = {"null:0", "nowhere"};
     clv_place_config config = {.place = "auto"};
-    refuse(graph, &config, CLV_E_VALUE, "placement: 'auto' wants devices to choose from");
+    refuse(graph, &config, CLV_E_VALUE, "placement: 'auto' needs devices to choose from");
     config = (clv_place_config){.devices = twice, .n_devices = 2};
     refuse(graph, &config, CLV_E_VALUE, "placement: device 'null:0' is named twice");
     config.devices = same;
@@ -421,8 +421,8 @@ static void test_mistakes_are_told_before_anything_is_taken(void **state) {
     assert_status(choose(graph, "auto", &choice), CLV_E_BUDGET, runtime);
     assert_string_equal(
         clv_runtime_error(runtime),
-        "placement: layer 'fc0' has 16.2 KiB (16640 bytes) of parameters, and no device may hold so "
-        "many (null:0 16.2 KiB, null:1 9.8 KiB): raise a budget, or name a larger device");
+        "placement: layer 'fc0' has 16.2 KiB (16640 bytes) of parameters, more than any device may hold "
+        "(null:0 16.2 KiB, null:1 9.8 KiB): raise a budget, or name a larger device");
     budgets(0, 0);
     clv_graph_destroy(graph);
 

@@ -314,7 +314,7 @@ static void test_bad_patterns_are_refused(void **state) {
     (void)state;
     refuse("block0.*,nothing", CLV_E_NOT_FOUND, "recompute: no layer matches 'nothing'");
     refuse("block0.*,auto", CLV_E_VALUE,
-           "recompute: auto stands alone, in 'block0.*,auto' it names no layer");
+           "recompute: auto cannot be combined with names of layers, as in 'block0.*,auto'");
     refuse(",,", CLV_E_VALUE, "recompute: ',,' names no layer");
 }
 

@@ -24,7 +24,7 @@ static void test_replicas_copy_nothing(void **state) {
     assert_int_equal(clv_plan_info_get(shares).n_transfers, clv_plan_info_get(copying).n_transfers);
     assert_int_equal(count_shared(shares), clv_plan_info_get(shares).n_transfers);
     // parameters come back, as gradients, before they are updated, so nobody waits for that; the second device's gradients,
-    // which the first reads last, are made anew when the second has this step's parameters, so nobody waits for that either
+    // which the first reads last, are made again when the second has this step's parameters, so nobody waits for that either
     for (int place = 0; place < 2; place++) {
         assert_int_equal(shares->places[place].awaits, 0);
         assert_null(waiting_node(shares, place));
@@ -108,7 +108,7 @@ static void test_a_loan_ends_when_something_comes_back(void **state) {
     null_devices_share(false);
 }
 
-/** To have received something from one device says nothing of another: c comes from the second device before a is made anew, which the
+/** To have received something from one device says nothing of another: c comes from the second device before a is made again, which the
  *  third has borrowed and gives nothing for. */
 static void test_a_third_device_is_awaited(void **state) {
     (void)state;

@@ -2,7 +2,7 @@
 // What the planner makes of every model: on null devices, in training and evaluation, with replicas, layers on two devices,
 // micro-batches, budgets, tensors in pieces. Each plan is printed (plan/print.h), and a number made of the text is held against
 // tests/golden/plans.tsv, so that a pass that is written in another way is seen to do the same. CLV_UPDATE=1 writes the table
-// anew; CLV_TRACES=FOLDER puts the texts there, one file a row, to be compared by `diff`.
+// again; CLV_TRACES=FOLDER puts the texts there, one file a row, to be compared by `diff`.
 #include <stdlib.h>
 
 #include "base/text.h"

@@ -211,8 +211,7 @@ static void damaged_files_are_refused_with_a_sentence(void **state) {
         {"plain 9", "plain 1e999", "line 10 is neither", CLV_E_FORMAT},
         {"matmul k plain 9", "avoid matmul", "line 10 is neither", CLV_E_FORMAT},
         {"matmul k", "mat\tmul k", "'x' is damaged: line 10 is not a line of text", CLV_E_FORMAT},
-        {"end\n", "matmul k tile 3\nend\n", "'x' is damaged: line 11 says again what another line says",
-         CLV_E_FORMAT},
+        {"end\n", "matmul k tile 3\nend\n", "'x' is damaged: line 11 repeats another line", CLV_E_FORMAT},
     };
     char *good = file_text(w->device, "matmul k plain 9\nend\n");
     clv__error error;
@@ -308,11 +307,11 @@ static void unusable_files_are_told_once(void **state) {
     expect_choice(w, w->device, NULL, "gemm", "tuned");
     expect_choice(w, w->device, NULL, "gemm", "tuned");
     assert_int_equal(w->warnings, 1);
-    assert_holds(w->log, "given.tuning': line 10: matmul has no variant 'tilde'; lines passed over: 2");
+    assert_holds(w->log, "given.tuning': line 10: matmul has no variant 'tilde'; lines skipped: 2");
     write_file(w, path, "matmall k tile 3\nend\n");
     start(w, path);
     expect_choice(w, w->device, NULL, "tile", "ranked");
-    assert_holds(w->log, "line 10: there is no op 'matmall'; lines passed over: 1");
+    assert_holds(w->log, "line 10: there is no op 'matmall'; lines skipped: 1");
     // of another device: the file suits null:1
     clv_device *other;
     start(w, path);

@@ -272,7 +272,7 @@ int cli_end(int code);
 
 // ---- env.c: where this runs -------------------------------------------------------------------------------
 
-/** All that a report of a fault needs: build, system, drivers, devices, cache, variables. Home folders are
+/** All that a bug report needs: build, system, drivers, devices, cache, variables. Home folders are
  *  told as ~. */
 json_t *cli_env_json(const cli_session *session);
 /** One of its keys, and what stands there, as a person reads them: `memory limit`, `1.5 GiB`. */

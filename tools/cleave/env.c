@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Where this runs: what somebody who was not there needs to know. It says nothing of persons: home folders
+// The environment, as a bug report needs it. It says nothing of persons: home folders
 // are ~, and only those variables of the environment are listed that change what Cleave, the OpenCL loader or
 // a driver does.
 #define _GNU_SOURCE // sched_getaffinity, dl_iterate_phdr

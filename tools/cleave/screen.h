@@ -11,7 +11,7 @@
 enum { SCREEN_USUAL = 80 };
 
 /** Columns of `out`: those of the terminal, or fewer if COLUMNS says so; elsewhere those of COLUMNS; 0: no
- *  limit is known. It is asked anew each time, so that a resize is noticed. */
+ *  limit is known. It is asked again each time, so that a resize is noticed. */
 int screen_width(FILE *out);
 
 /** Columns that a text takes: control sequences none, an UTF-8 sequence one. */

@@ -159,7 +159,7 @@ int cli_start(cli_session *session) {
                                                    : 0,
         .no_cache = args->no_cache,
         .no_opencl = session->no_opencl,
-        // What is tuned begins anew: nothing is chosen, and no variant avoided, because of an earlier file.
+        // What is tuned starts again: nothing is chosen, and no variant avoided, because of an earlier file.
         .tuning = args->command == CLI_TUNE ? "none" : args->tuning,
         .null_cards = true, // where null devices are
         .null_devices = args->cards || (args->command == CLI_PLAN && names_null(args)),
@@ -224,7 +224,7 @@ void cli_tell_unused_budgets(const cli_session *session, clv_device *const *used
         bool found = status != CLV_OK; // cli_start has refused it
         for (int k = 0; k < n; k++) found |= used[k] == device;
         if (!found)
-            fprintf(stderr, "cleave: --budget %s is for a device that has no part in this\n",
+            fprintf(stderr, "cleave: --budget %s is for a device that is not used here\n",
                     args->budgets.item[i].device);
     }
 }

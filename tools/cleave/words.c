@@ -20,7 +20,7 @@ static const struct {
     {" .recompute = ", " --recompute "},
     {" .device = ", " --device "},
     {" .place = ", " --place "},
-    {"clv_gpt_weights_save writes such", "`cleave train text FILE --save` writes such"},
+    {"clv_gpt_weights_save writes", "`cleave train text FILE --save` writes"},
     {"(CLV_VOCABULARY_BYTES)", "(--vocabulary bytes)"},
     {"(clv_text_config.context)", "(--context)"},
     {"(clv_text_config.begin)", "(--validation)"},

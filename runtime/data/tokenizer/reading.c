@@ -47,7 +47,7 @@ static clv_status add_steps(clv__error *error, const char *part, const char *mem
     const json_t *one;
     size_t i;
     if (depth == CLV__MOST_DEPTH)
-        CLV_FAIL(error, CLV_E_FORMAT, "the tokenizer: Sequences of its %s lie more than %d deep", part,
+        CLV_FAIL(error, CLV_E_FORMAT, "the tokenizer: Sequences of its %s are nested more than %d deep", part,
                  CLV__MOST_DEPTH);
     if (!clv__json_is(object, "Sequence")) return add(error, object, to);
     json_array_foreach(json_object_get(object, members), i, one)
@@ -63,6 +63,6 @@ clv_status clv__json_steps(clv__error *error, const char *part, const char *memb
 
 clv_status clv__tokenizer_unknown(clv__error *error, const char *word, size_t bytes) {
     clv__shown_text shown;
-    CLV_FAIL(error, CLV_E_NOT_FOUND, "the tokenizer has no token for '%s', and none for what is unknown",
+    CLV_FAIL(error, CLV_E_NOT_FOUND, "the tokenizer has no token for '%s', and no token for what is unknown",
              clv__shown_bytes(word, bytes, &shown));
 }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // The parts of a tokenizer.json, in the order in which a text goes through them: added tokens are found, what lies between is normalized and
-// parted into words, a model makes tokens of each word; a decoder makes a text of tokens. Each part reads its own piece of the JSON and
+// split into words, a model makes tokens of each word; a decoder makes a text of tokens. Each part reads its own section of the JSON and
 // does not change once made. What each does is Hugging Face's definition (PyPI: tokenizers), which tests hold it against.
 #ifndef CLV_DATA_TOKENIZER_H
 #define CLV_DATA_TOKENIZER_H

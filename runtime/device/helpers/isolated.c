@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // The asking side of building first: a helper builds a program before this process does, if the compiler may
-// end the process. What the helper dies of, or does not answer, is a program that does not build. One helper
+// end the process. If the helper crashes or does not answer, the program counts as not built. One helper
 // builds until it dies; several build side by side.
 #include "device/helpers/internal.h"
 
@@ -65,11 +65,10 @@ static void give_up(clv_device *device, struct clv__isolated *state, const char 
     state->off = true;
     pthread_mutex_unlock(&state->lock);
     if (!told)
-        clv__log(
-            device->runtime, CLV_LOG_WARNING,
-            "the compile helper '%s' cannot be used (%s): programs for %s are built in this process, which a "
-            "compiler that dies would end",
-            device->runtime->config.compile_helper, why, device->name);
+        clv__log(device->runtime, CLV_LOG_WARNING,
+                 "the compile helper '%s' cannot be used (%s): programs for %s are built in this process, "
+                 "which a crash of the compiler would end",
+                 device->runtime->config.compile_helper, why, device->name);
 }
 
 /** Start a helper that has the device open; false: there is none to be had. */
@@ -205,8 +204,8 @@ static clv_status report_death(clv_device *device, const clv__helper *gone, bool
     *tried = late || (number != SIGINT && number != SIGTERM && number != SIGHUP);
     if (!*tried) return CLV_OK;
     if (device->traits.compiler == CLV__COMPILER_SOUND) clv__notes_keep(device, "dies", "1");
-    CLV_FAIL(error, CLV_E_BUILD, "the compiler of '%s' died of it in a helper process: %s",
-             device->info.label, why);
+    CLV_FAIL(error, CLV_E_BUILD, "the compiler of '%s' crashed in a helper process: %s", device->info.label,
+             why);
 }
 
 static clv_status build_isolated(clv_device *device, const char *source, bool want_binary, clv__error *error,

@@ -183,8 +183,8 @@ static clv_tensor *grouped(clv_tensor *x, int64_t groups) {
     const int64_t heads = s.dims[at], each = heads == 1 ? 1 : heads / groups;
     if (s.rank == CLV_MAX_RANK || (heads != 1 && heads % groups))
         return clv__graph_fail(clv__tensor_graph(x), CLV_E_SHAPE,
-                               "scaled_dot_product_attention: %lld heads for %lld of keys", (long long)heads,
-                               (long long)groups);
+                               "scaled_dot_product_attention: %lld query heads cannot share %lld key heads",
+                               (long long)heads, (long long)groups);
     for (int d = s.rank; d > at + 1; d--) s.dims[d] = s.dims[d - 1];
     s.rank++;
     s.dims[at] = heads / each, s.dims[at + 1] = each;
@@ -354,7 +354,8 @@ clv_tensor *clv_rotary_embedding(clv_tensor *x, clv_tensor *cos, clv_tensor *sin
     const int64_t R = c.rank ? c.dims[c.rank - 1] : 0, E = s.rank ? s.dims[last] : 0;
     if (R < 1 || 2 * R > E || (interleaved && s.rank == CLV_MAX_RANK))
         return clv__graph_fail(clv__tensor_graph(x), CLV_E_SHAPE,
-                               "rotary_embedding: %lld pairs of %lld features", (long long)R, (long long)E);
+                               "rotary_embedding: %lld pairs cannot be turned in %lld features", (long long)R,
+                               (long long)E);
     clv_tensor *turned = 2 * R < E ? clv_slice(x, last, 0, 2 * R) : x, *parts[2];
     clv_shape pairs = s, whole = s, half = s;
     whole.dims[last] = 2 * R, half.dims[last] = R;

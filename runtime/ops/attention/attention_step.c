@@ -34,7 +34,7 @@ static clv_status infer(clv__op_io *io, clv__error *error) {
     const clv_shape *x = &io->in[X].shape, *keys = &io->in[KEYS].shape;
     if (heads < 1 || kv_heads < 1 || heads % kv_heads || keys->dims[2] < 1 || keys->dims[2] % kv_heads)
         CLV_FAIL(error, CLV_E_VALUE,
-                 "%lld columns do not part into %lld heads, or %lld of queries share none",
+                 "%lld columns cannot be divided into %lld heads, or the %lld query heads cannot share them",
                  (long long)keys->dims[2], (long long)kv_heads, (long long)heads);
     const int64_t queries = keys->dims[2] / kv_heads * heads;
     if (x->dims[1] != queries + 2 * keys->dims[2])

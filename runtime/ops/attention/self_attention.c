@@ -61,7 +61,8 @@ static clv_status infer(clv__op_io *io, clv__error *error) {
     const self_attention_attrs *attrs = io->attrs;
     const int64_t width = io->in[X].shape.dims[2];
     if (!part_evenly(width, attrs->heads))
-        CLV_FAIL(error, CLV_E_VALUE, "%lld columns do not part into queries, keys and values of %lld heads",
+        CLV_FAIL(error, CLV_E_VALUE,
+                 "%lld columns cannot be divided into queries, keys and values of %lld heads",
                  (long long)width, (long long)attrs->heads);
     const clv_shape *x = &io->in[X].shape, *mask = &io->in[MASK].shape;
     const int64_t sizes[] = {x->dims[0], attrs->heads, x->dims[1], x->dims[1]};

@@ -43,7 +43,7 @@ static clv_status output_size(const conv2d_attrs *a, int d, int64_t in, int64_t 
     int64_t reach = (int64_t)a->dilation[d] * (kernel - 1) + 1, padded = in + 2 * (int64_t)a->padding[d];
     if (kernel < 1) CLV_FAIL(error, CLV_E_SHAPE, "the kernel has no elements");
     if (reach > padded) {
-        CLV_FAIL(error, CLV_E_SHAPE, "the kernel reaches over %lld %s, x has only %lld with its padding",
+        CLV_FAIL(error, CLV_E_SHAPE, "the kernel covers %lld %s, x has only %lld with its padding",
                  (long long)reach, d == 0 ? "rows" : "columns", (long long)padded);
     }
     *out = (padded - reach) / a->stride[d] + 1;

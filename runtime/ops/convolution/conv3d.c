@@ -60,8 +60,7 @@ static clv_status infer(clv__op_io *io, clv__error *error) {
                       room = x[2 + d] + 2 * (int64_t)a->padding.at[d];
         if (kernel < 1) CLV_FAIL(error, CLV_E_SHAPE, "the kernel has no elements");
         if (reach > room)
-            CLV_FAIL(error, CLV_E_SHAPE,
-                     "the kernel reaches over %lld along %s, x has only %lld with its padding",
+            CLV_FAIL(error, CLV_E_SHAPE, "the kernel covers %lld along %s, x has only %lld with its padding",
                      (long long)reach, clv__window_axis(CLV__WINDOW_DIMS, d), (long long)room);
         out.shape.dims[2 + d] = (room - reach) / a->stride.at[d] + 1;
     }

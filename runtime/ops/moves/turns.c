@@ -231,7 +231,8 @@ static clv_tensor *pad_axis(clv_tensor *x, int axis, int64_t before, int64_t aft
         const int64_t first = before < 0 ? -before : 0, left = n - first - (after < 0 ? -after : 0);
         if (left < 0)
             return clv__graph_fail(clv__tensor_graph(x), CLV_E_VALUE,
-                                   "pad: less than nothing of %lld is left", (long long)n);
+                                   "pad: negative padding takes more than the %lld elements there are",
+                                   (long long)n);
         x = clv_slice(x, axis, first, left);
         before = before < 0 ? 0 : before, after = after < 0 ? 0 : after;
     }

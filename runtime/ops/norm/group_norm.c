@@ -34,7 +34,7 @@ clv_tensor *clv_group_norm(clv_tensor *x, int64_t groups, clv_tensor *weight, cl
     const int64_t C = clv_tensor_shape(x).dims[1];
     if (C % groups)
         return clv__graph_fail(clv__tensor_graph(x), CLV_E_VALUE,
-                               "group_norm: %lld channels do not part into %lld groups", (long long)C,
+                               "group_norm: %lld channels cannot be divided into %lld groups", (long long)C,
                                (long long)groups);
     return normalised(x, groups, weight, bias, eps);
 }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Adaptive average pooling: windows chosen so that the result has a wanted size. Sizes that divide evenly are avg_pool2d's
-// affair; this op is for the others. The largest of such windows is max_pool2d's, of elements that stand in each window they belong to.
+// affair; this op is for the others. Adaptive max pooling is max_pool2d, with each element repeated in every window it belongs to.
 // Source of the windows: torch.nn.AdaptiveAvgPool2d.
 #include <stdlib.h>
 #include <string.h>

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Losses that are made of other ops: an elementwise one over what a model says and its target, and what becomes of its elements. What
-// such a loss has of its own are rows of elementwise.def. Source: torch.nn.functional's functions of the same names; focal:
+// Losses made of other ops: an elementwise op over a model's result and its target, and a reduction. An elementwise op that only
+// a loss uses is a row of elementwise.def. Source: torch.nn.functional's functions of the same names; focal:
 // torchvision.ops.sigmoid_focal_loss.
 #include "cleave/ops.h"
 #include "graph/signature.h"

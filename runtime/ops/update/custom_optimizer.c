@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Optimizers of a program's own (clv_custom_optimizer): its function builds the new values of a parameter and its states as ops, and what
-// it made is held against what can be stored before it is.
+// Optimizers of a program's own (clv_custom_optimizer): its function builds the new values of a parameter and its states as ops, and
+// its results are checked before they are stored.
 //
 // The values of one parameter are stored before the next one's are made, so that a step holds those of one at a time.
 #include "ops/update/custom_optimizer.h"
@@ -71,7 +71,7 @@ clv_status clv_optimizer_register(clv_runtime *runtime, const clv_custom_optimiz
     const char *wrong = mistake_of(optimizer);
     bool taken = false;
     if (wrong)
-        CLV_FAIL(error, CLV_E_VALUE, "optimizer '%.100s' of your own: %s",
+        CLV_FAIL(error, CLV_E_VALUE, "custom optimizer '%.100s': %s",
                  optimizer->bytes == sizeof *optimizer && optimizer->name ? optimizer->name : "", wrong);
     for (size_t i = 0; i < sizeof brought / sizeof *brought; i++)
         taken |= !strcmp(brought[i], optimizer->name);
@@ -86,7 +86,7 @@ bool clv__custom_optimizer_check(clv_graph *graph, const clv_optimizer_config *c
     const clv_custom_optimizer *custom = config->custom;
     const char *wrong = mistake_of(custom);
     if (wrong) {
-        clv__graph_fail(graph, CLV_E_VALUE, "clv_optimizer_add: optimizer '%.100s' of your own: %s",
+        clv__graph_fail(graph, CLV_E_VALUE, "clv_optimizer_add: custom optimizer '%.100s': %s",
                         custom->bytes == sizeof *custom && custom->name ? custom->name : "", wrong);
         return false;
     }

@@ -67,14 +67,14 @@ static bool check_members(clv_graph *graph, const clv_optimizer_config *config, 
     clv__graph_fail(graph, CLV_E_NOT_FOUND, "%s: parameter group '%s': %s", call,
                     name_of(&config->groups[group]),
                     covered ? "groups before it take all parameters that it matches"
-                            : "no parameter of so few dimensions matches");
+                            : "no parameter of at most max_rank dimensions matches");
     return false;
 }
 
 bool clv__param_groups_check(clv_graph *graph, const clv_optimizer_config *config, const char *call) {
     if (config->n_groups < 0 || (config->n_groups > 0 && !config->groups)) {
         clv__graph_fail(graph, CLV_E_VALUE,
-                        "%s: %d parameter groups, and groups is NULL or there cannot be so many", call,
+                        "%s: %d parameter groups, and groups is NULL or the number is below 0", call,
                         config->n_groups);
         return false;
     }

@@ -4,9 +4,9 @@
 
 extern const clv__op clv__op_relu, clv__op_max_pool2d_backward;
 
-/** Of a relu whose result only a max_pool2d reads. All that a window's gradient goes to is what relu made of the window's result, so the
- *  result's mask does before the pool's gradient what its elements' would do after it: to the same bits, on fewer elements. The pool's
- *  gradient that is taken apart is left to who may have asked for it. */
+/** For a relu whose result only a max_pool2d reads. A window's gradient goes to one element, and that is the window's result. So relu's
+ *  mask is taken of the pool's result before the pool's gradient, instead of its input after it: the same bits, on fewer elements. The
+ *  pool's gradient that this replaces stays for whoever asked for it. */
 static clv_tensor *mask_before_pool(const clv__node *relu, const clv__node *back) {
     if (clv__node_in(back, 1) != clv__node_out(relu, 0)) return NULL;
     clv_tensor *result = clv__node_out(back->of, 0);

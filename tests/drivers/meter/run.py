@@ -207,7 +207,7 @@ def main():
     about, needs = __doc__.strip().rsplit("\n\n", 1)
     parser = argparse.ArgumentParser(description=about, epilog=needs, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("launches", nargs="?", metavar="LAUNCHES", help="the program build/*/tests/drivers/meter_launches")
-    parser.add_argument("--update", action="store_true", help="write the table anew, and show what became worse")
+    parser.add_argument("--update", action="store_true", help="write the table again, and show what became worse")
     parser.add_argument("--table", metavar="FILE", default=TABLE, help="another table than meter.tsv")
     parser.add_argument("--folder", help="instead of LAUNCHES: a folder with kernels, nodes.c, uses.txt and data.bin as it makes them")
     parser.add_argument("--worst", metavar="N", type=int, help="of the table: the N kernels with the most sectors beyond what they need "

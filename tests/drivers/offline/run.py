@@ -215,7 +215,7 @@ def main():
     parser = argparse.ArgumentParser(description=about, epilog=needs, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("list", nargs="?", metavar="LIST",
                         help="the program build/*/tests/drivers/offline_kernels, which writes the kernels down")
-    parser.add_argument("--update", action="store_true", help="write the table anew, and show what became worse; programs and "
+    parser.add_argument("--update", action="store_true", help="write the table again, and show what became worse; programs and "
                         f"compilers that {PROGRAMS} has as they are give what the table says (without that file all are compiled)")
     parser.add_argument("--targets", metavar="A,B", help="only these of " + ", ".join(targets.TARGETS))
     parser.add_argument("--programs", metavar="FOLDER", help="compile these instead of what LIST writes: a folder with kernels.tsv and "

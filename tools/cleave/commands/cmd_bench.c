@@ -39,10 +39,10 @@ static int configure(const cli_args *args, clv_bench_config *config) {
         return cli_fail(EXIT_USAGE, "--size wants MxNxK, as in 1024x1024x1024, not '%s'", args->size);
     const char *of_models = args->model ? "model" : args->batch ? "batch" : NULL;
     if (args->size && of_models)
-        return cli_fail(EXIT_USAGE, "--size is of the suite gemm, and --%s of models", of_models);
+        return cli_fail(EXIT_USAGE, "--size is for the suite gemm, and --%s for models", of_models);
     const char *option = args->size ? "size" : of_models, *suite = args->size ? "gemm" : "models";
     if (option && config->suite && strcmp(config->suite, suite))
-        return cli_fail(EXIT_USAGE, "--%s is of the suite %s, and this is %s", option, suite, config->suite);
+        return cli_fail(EXIT_USAGE, "--%s is for the suite %s, and this is %s", option, suite, config->suite);
     if (option) config->suite = suite;
     return EXIT_DONE;
 }

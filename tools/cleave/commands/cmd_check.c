@@ -206,7 +206,7 @@ static void print_avoided(FILE *out, const clv_check_report *report) {
                 report->restored[i].variant, report->restored[i].op);
     if (report->file) fprintf(out, "written to %s\n", report->file);
     if (report->record_fault)
-        fprintf(out, "NOT written down, so that later commands use what failed: %s\n", report->record_fault);
+        fprintf(out, "NOT recorded, so later commands use what failed: %s\n", report->record_fault);
 }
 
 static void print_known(FILE *out, const check_job *job, const clv_check_report *report) {

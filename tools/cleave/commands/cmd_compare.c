@@ -121,10 +121,10 @@ static int read_samples(cli_source *source, clv_compare_config *config, float **
     for (int64_t i = 0; i < config->batch; i++) {
         clv_dataset_read(source->test, i, (void *[]){*images + i * each, &(*labels)[i]});
         if ((*labels)[i] == CLV_LABEL_IGNORED)
-            return cli_fail(EXIT_FAILED,
-                            "label %lld of --labels is %d, which counts nothing: compare wants a class "
-                            "for each image",
-                            (long long)i, CLV_LABEL_IGNORED);
+            return cli_fail(
+                EXIT_FAILED,
+                "label %lld of --labels is %d, which is ignored: compare wants a class for each image",
+                (long long)i, CLV_LABEL_IGNORED);
     }
     config->images = *images;
     config->labels = *labels;
@@ -221,8 +221,7 @@ static int compare_models(const cli_args *args) {
     if (!model) return EXIT_USAGE;
     if (args->both.n != 2)
         return cli_fail(EXIT_USAGE,
-                        "which two devices? --device wants to be given twice, as in --device host "
-                        "--device gpu");
+                        "which two devices? Give --device twice, as in --device host --device gpu");
     if (!args->images != !args->labels)
         return cli_fail(EXIT_USAGE, "--images and --labels belong together; --%s is missing",
                         args->images ? "labels" : "images");

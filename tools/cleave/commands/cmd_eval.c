@@ -40,11 +40,10 @@ static double rate_of(const eval_job *job) {
 static void tell_part(const cli_args *args) {
     const bool parted = cli_data_is(args, "csv") || cli_data_is(args, "arrays") || cli_data_is(args, "text");
     if (parted && !args->given.validation && !args->quiet)
-        screen_say(
-            stderr,
-            "that is the last tenth of '%s', which `train` tests on too; of data that were not trained on "
-            "--validation 1 takes all",
-            args->words[1]);
+        screen_say(stderr,
+                   "this tests on the last tenth of '%s', as `train` does; --validation 1 tests on all of "
+                   "it, if it was not trained on",
+                   args->words[1]);
 }
 
 static int report(const eval_job *job, const clv_model *model, clv_predictor *predictor,
@@ -100,7 +99,7 @@ static int check_results(const cli_session *session, clv_session *weights, const
     char why[400];
     if (!metrics->not_finite) return EXIT_DONE;
     cli_blame_weights(weights, session->args->weights, why, sizeof why);
-    return cli_fail(EXIT_FAILED, "results that are not finite (NaN or infinity): of %lld of %lld samples; %s",
+    return cli_fail(EXIT_FAILED, "results of %lld of %lld samples are not finite (NaN or infinity); %s",
                     (long long)metrics->not_finite, (long long)metrics->count, why);
 }
 
@@ -132,9 +131,8 @@ static int check_folders(const cli_source *source, const clv_model *model) {
     if (!cli_data_is(args, "images") || args->labels || cli_told_classes(args) || have >= model->classes)
         return EXIT_DONE;
     return cli_fail(EXIT_FAILED,
-                    "'%s' has folders of %lld class%s, and the model tells %lld apart, which '%s' does not "
-                    "name: which of them are missing is not known; give it a folder for each class, with a "
-                    "picture at least",
+                    "'%s' has folders of %lld class%s, and the model has %lld, whose names '%s' does not "
+                    "hold: give a folder for each class, with at least one picture in it",
                     args->words[1], (long long)have, have == 1 ? "" : "es", (long long)model->classes,
                     args->weights);
 }

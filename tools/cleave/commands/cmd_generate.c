@@ -160,7 +160,7 @@ int cmd_generate(const cli_args *given) {
         return cli_fail(EXIT_USAGE,
                         "which weights? --weights wants a file that `cleave train text --save` wrote");
     if (!args->prompt || !*args->prompt)
-        return cli_fail(EXIT_USAGE, "how does the text begin? --prompt wants some of it");
+        return cli_fail(EXIT_USAGE, "how does the text begin? --prompt TEXT says it");
     if (args->top_p > 1)
         return cli_fail(EXIT_USAGE, "--top-p is a probability, at most 1, not %g", args->top_p);
     int code = cli_tell_weights(&copy);

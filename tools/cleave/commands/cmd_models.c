@@ -102,11 +102,10 @@ static int list(const cli_session *session, int64_t batch) {
     json_decref(all);
     if (code != EXIT_DONE) return code;
     table_print(t, stdout);
-    screen_say(
-        stdout,
-        "FLOP are of one sample, forwards. Memory is the most that a batch of %lld holds on %s, with SGD: "
-        "--batch and --device say others. `cleave plan MODEL` has each layer",
-        (long long)batch, device);
+    screen_say(stdout,
+               "FLOP: one sample, forward. Memory: the most that a batch of %lld holds on %s, with SGD; "
+               "--batch and --device set others. `cleave plan MODEL` has each layer",
+               (long long)batch, device);
     return cli_finish_output();
 }
 

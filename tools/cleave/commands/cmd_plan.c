@@ -512,7 +512,7 @@ int cmd_plan(const cli_args *args) {
         return cli_fail(EXIT_USAGE, "--input-size wants channels, height and width, as in 3x64x64, not '%s'",
                         args->input_size);
     if (args->input_size && model->dtype == CLV_DTYPE_I32)
-        return cli_fail(EXIT_USAGE, "--input-size is of models of images, and %s is one of texts",
+        return cli_fail(EXIT_USAGE, "--input-size is for models of images, and %s is a model of texts",
                         model->name);
     clv_model sized = cli_model_for(args, model);
     if (args->input_size) sized = clv_model_for(&sized, size.dims[0], size.dims[1], size.dims[2], 0);

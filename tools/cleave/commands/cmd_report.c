@@ -355,13 +355,13 @@ static int make(report *r, const char *path) {
 }
 
 int cmd_report(const cli_args *args) {
-    if (!args->page) return cli_fail(EXIT_USAGE, "where to? --output FILE.html (or -o) wants to be given");
+    if (!args->page) return cli_fail(EXIT_USAGE, "where to? Give --output FILE.html (or -o)");
     int code = cli_check_output(args, args->page);
     if (code != EXIT_DONE) return code;
     if (args->results.n) return cli_matrix_page(args);
     const bool all = !args->check && !args->bench && (args->full || !args->logs.n);
     if (args->device && !all && !args->check && !args->bench)
-        return cli_fail(EXIT_USAGE, "--device is of the parts that look at one; add --check or --bench");
+        return cli_fail(EXIT_USAGE, "--device is for --check and --bench; add one of them");
     cli_session session = {.args = args};
     report r = {.session = &session, .checks = args->check || all, .measures = args->bench || all};
     if (r.checks || r.measures) {

@@ -210,7 +210,7 @@ static json_t *result_json(const clv_array *result) {
     const float *at = result->data;
     char hint[96] = "";
     if (!told)
-        snprintf(hint, sizeof hint, "values are told up to %d; --output FILE writes them all", MOST_TOLD);
+        snprintf(hint, sizeof hint, "at most %d values are shown; --output FILE writes them all", MOST_TOLD);
     return json_pack("{s:o, s:s, s:o, s:s?}", "shape", shape_json(&result->shape), "dtype",
                      clv_dtype_name(result->type), "values",
                      told ? values_json(&result->shape, 0, &at) : json_null(), "hint", told ? NULL : hint);
@@ -294,15 +294,15 @@ static int check_results(const run_job *job, clv_session *weights) {
     char why[400];
     cli_blame_weights(weights, args->weights, why, sizeof why);
     if (bad_in)
-        snprintf(why, sizeof why, "of the input: %lld, the first is row %lld", (long long)bad_in,
+        snprintf(why, sizeof why, "in the input there are %lld, the first is row %lld", (long long)bad_in,
                  (long long)first_in);
-    return cli_fail(
-        EXIT_FAILED,
-        "rows of '%s' that are not finite (NaN or infinity): %lld of %lld, the first is row %lld; %s",
-        args->output  ? args->output
-        : args->input ? args->input
-                      : args->words[1],
-        (long long)bad, (long long)job->n, (long long)first, why);
+    return cli_fail(EXIT_FAILED,
+                    "%lld of %lld rows of '%s' are not finite (NaN or infinity), the first is row %lld; %s",
+                    (long long)bad, (long long)job->n,
+                    args->output  ? args->output
+                    : args->input ? args->input
+                                  : args->words[1],
+                    (long long)first, why);
 }
 
 static clv_device *device_of(const void *predictor, int index) {
@@ -427,9 +427,7 @@ static int check_patterns(const cli_args *args) {
         if (strpbrk(path, "*?[") && access(path, F_OK) != 0)
             return cli_fail(
                 EXIT_FAILED,
-                "there is no file '%s'; it looks like a pattern: without quotes the shell puts names in "
-                "its place",
-                path);
+                "there is no file '%s'; it looks like a pattern: without quotes the shell expands it", path);
     }
     return EXIT_DONE;
 }
@@ -443,9 +441,8 @@ static int check_ending(const cli_args *args) {
     const char *dot = args->output ? strrchr(args->output, '.') : NULL;
     for (size_t i = 0; dot && i < sizeof endings / sizeof *endings; i++)
         if (!strcmp(dot, endings[i]) && strcmp(own, endings[i]) != 0)
-            return cli_fail(EXIT_USAGE,
-                            "--output is '%s', and what is written is a file of the kind %s: name it %.*s%s",
-                            args->output, own, (int)(dot - args->output), args->output, own);
+            return cli_fail(EXIT_USAGE, "--output is '%s', and %s is written: name it %.*s%s", args->output,
+                            own, (int)(dot - args->output), args->output, own);
     return EXIT_DONE;
 }
 
@@ -458,7 +455,7 @@ static int check_words(const cli_args *args) {
         return cli_fail(EXIT_USAGE, "--input and `%s FILE` both say what to run on; give one of them",
                         args->words[0]);
     if (named && args->classes && !cli_data_is(args, "images"))
-        return cli_fail(EXIT_USAGE, "--classes: how many there are, the weights tell");
+        return cli_fail(EXIT_USAGE, "--classes: the weights say how many there are");
     if (cli_data_is(args, "images") &&
         (check_patterns(args) != EXIT_DONE || cli_check_pictures(args) != EXIT_DONE))
         return EXIT_FAILED;

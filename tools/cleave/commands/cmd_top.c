@@ -31,7 +31,7 @@ static void look_for_process(watch_reader *reader, double age) {
     if (reader->now.state != WATCH_RUNS || age < SILENT_SECONDS || process <= 0) return;
     if ((kill(process, 0) && errno == ESRCH) || cli_process_started(process) < 0) {
         reader->now.state = WATCH_GONE;
-        snprintf(reader->now.sentence, sizeof reader->now.sentence, "process %lld ended without a word",
+        snprintf(reader->now.sentence, sizeof reader->now.sentence, "process %lld ended without saying why",
                  (long long)process);
     }
 }
@@ -94,7 +94,7 @@ static void show_several(const logs *all, screen_area *area, bool last) {
 
 static void tell_damage(const watch_reader *reader) {
     if (reader->damaged)
-        fprintf(stderr, "cleave: %lld damaged line%s of the log %s passed over\n", (long long)reader->damaged,
+        fprintf(stderr, "cleave: %lld damaged line%s of the log %s skipped\n", (long long)reader->damaged,
                 reader->damaged == 1 ? "" : "s", reader->damaged == 1 ? "was" : "were");
 }
 

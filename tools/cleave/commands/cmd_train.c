@@ -528,7 +528,7 @@ static int with_weights(const cli_args *args) {
     if (args->histograms && !args->tensorboard)
         return cli_fail(EXIT_USAGE, "--histograms needs --tensorboard DIR");
     if ((args->rank || args->lora_alpha > 0 || args->lora_weights || args->lora_save) && !args->lora)
-        return cli_fail(EXIT_USAGE, "which layers? --lora wants those that have the LoRA");
+        return cli_fail(EXIT_USAGE, "which layers? --lora names those that get the LoRA");
     code = cli_check_stopping(args);
     cli_metrics metrics; // read again when samples are there; a mistake is told before they are
     if (code == EXIT_DONE) code = cli_read_metrics(args, &metrics);
@@ -561,7 +561,8 @@ int cmd_train(const cli_args *given) {
     if (code == EXIT_DONE && args.weights && args.resume)
         code = cli_fail(EXIT_USAGE, "--weights and --resume both say where to begin; give one of them");
     if (code == EXIT_DONE && args.except && !args.weights && !(args.resume && args.lora))
-        code = cli_fail(EXIT_USAGE, "--except is of --weights: which file should the others come from?");
+        code =
+            cli_fail(EXIT_USAGE, "--except needs --weights: which file should the other tensors come from?");
     if (code == EXIT_DONE) code = cli_tell_weights(&args);
     if (code == EXIT_DONE) code = cli_check_resume(args.resume);
     if (code == EXIT_DONE) code = with_weights(&args);

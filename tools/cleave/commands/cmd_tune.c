@@ -28,7 +28,7 @@ static int configure(const cli_args *args, clv_tune_config *config) {
         return cli_fail(EXIT_USAGE, "--size wants MxNxK, as in 1024x1024x1024, not '%s'", args->size);
     const char *of_models = args->model ? "model" : args->batch ? "batch" : NULL;
     if (args->size && of_models)
-        return cli_fail(EXIT_USAGE, "--size is of one product, and --%s of models", of_models);
+        return cli_fail(EXIT_USAGE, "--size is for one product, and --%s for models", of_models);
     if (args->batch && !args->model) return cli_fail(EXIT_USAGE, "--batch needs a --model");
     return EXIT_DONE;
 }
@@ -92,7 +92,8 @@ static int print_table(const cli_session *session, const clv_tune_report *report
         screen_say(stdout, "AVOIDED %s of %s: %s", report->failures[i].variant, report->failures[i].op,
                    report->failures[i].sentence);
     screen_say(stdout,
-               "%d uses measured, in %.1f s; in %d of them another variant wins than the ranks choose",
+               "%d uses measured, in %.1f s; in %d of them another variant is faster than the one chosen "
+               "without measuring",
                report->n_results, report->seconds, better);
     if (report->left)
         screen_say(stdout, "%d uses are left: %s", report->left,

@@ -189,7 +189,7 @@ static int report(images_job *job, clv_predictor *predictor) {
     if (code != EXIT_DONE) return code;
     if (args->json) return cli_print_json(result_json(job, predictor));
     if (args->output && !args->quiet && !cli_is_stdout(args->output))
-        printf("what is told of %lld picture%s is in %s\n", (long long)job->n, job->n == 1 ? "" : "s",
+        printf("results of %lld picture%s are in %s\n", (long long)job->n, job->n == 1 ? "" : "s",
                args->output);
     if (!args->output) print_table(job);
     cli_profile_print(cli_is_stdout(args->output) ? stderr : stdout, &job->profile);
@@ -208,11 +208,10 @@ static int check_results(const images_job *job, clv_session *weights) {
     }
     if (!bad) return EXIT_DONE;
     cli_blame_weights(weights, job->args->weights, why, sizeof why);
-    return cli_fail(EXIT_FAILED,
-                    "results that are not finite (NaN or infinity): of %lld of %lld pictures, the first is "
-                    "'%s'; %s",
-                    (long long)bad, (long long)job->n, clv_image_folder_file(job->pictures, first, NULL),
-                    why);
+    return cli_fail(
+        EXIT_FAILED,
+        "results of %lld of %lld pictures are not finite (NaN or infinity), the first is '%s'; %s",
+        (long long)bad, (long long)job->n, clv_image_folder_file(job->pictures, first, NULL), why);
 }
 
 /** Batch by batch, as the threads of a loader decode them. */
@@ -256,7 +255,7 @@ static int take_room(images_job *job, clv_predictor *predictor) {
     job->p = calloc((size_t)job->top, sizeof *job->p);
     return job->results && job->which && job->p
                ? EXIT_DONE
-               : cli_fail(EXIT_FAILED, "no memory for what is told of %lld pictures", (long long)job->n);
+               : cli_fail(EXIT_FAILED, "no memory for the results of %lld pictures", (long long)job->n);
 }
 
 static clv_device *device_of(const void *predictor, int index) {

@@ -51,7 +51,8 @@ static int keep_loss(const char *text, size_t n, cli_fields *out) {
     }
     if (star) loss->weight = strtod(star + 1, &end);
     if (n >= sizeof word || (star && (!star[1] || *end || !(loss->weight > 0))))
-        return cli_fail(EXIT_USAGE, "--target: '%.*s' wants NAME=LOSS*WEIGHT, with a weight above 0", (int)n,
+        return cli_fail(EXIT_USAGE,
+                        "--target: '%.*s' is not of the form NAME=LOSS*WEIGHT, with a weight above 0", (int)n,
                         text);
     return EXIT_DONE;
 }
@@ -107,7 +108,7 @@ int cli_check_arrays(const cli_args *args, const clv_model *model) {
                                     "--target price=mse*0.5,kind");
     const int code = cli_read_fields(args, &fields);
     if (code == EXIT_DONE && args->classes && fields.n_targets > 1)
-        return cli_fail(EXIT_USAGE, "--classes is of one target, and --target names %d", fields.n_targets);
+        return cli_fail(EXIT_USAGE, "--classes is for one target, and --target names %d", fields.n_targets);
     return code;
 }
 
@@ -214,8 +215,8 @@ static int take_others(const clv_archive *archive, const char *path, cli_fields 
         with->n_inputs += code == EXIT_DONE;
     }
     if (code == EXIT_DONE && !n)
-        code =
-            cli_fail(EXIT_FAILED, "'%s' has no array but the targets: what should they be told from?", path);
+        code = cli_fail(EXIT_FAILED,
+                        "'%s' has no array but the targets: there are no inputs to predict them from", path);
     for (int i = 0; code == EXIT_DONE && i < fields->n_targets; i++) {
         const int to = with->n_inputs + i;
         memcpy(with->name[to], fields->name[fields->n_inputs + i], sizeof with->name[to]);
@@ -241,7 +242,7 @@ static int64_t whole_at(const clv_array *array, int64_t i) {
     }
 }
 
-/** The largest whole number of an array, but for labels that count nothing; -1 if there is one below 0. */
+/** The largest whole number of an array, but for ignored labels; -1 if there is one below 0. */
 static int64_t largest(const cli_args *args, const clv_array *array) {
     int64_t most = 0;
     int32_t ignored;
@@ -274,7 +275,7 @@ static int describe(const clv_archive *archive, const cli_args *args, const clv_
     const clv_loss *loss = target ? fields->loss[i - fields->n_inputs].loss : NULL;
     if (target && whole && loss && strcmp(loss->name, "cross_entropy"))
         return cli_fail(EXIT_FAILED,
-                        "'%s': target '%s' holds %s, which tells classes apart, and %s wants numbers; numpy "
+                        "'%s': target '%s' holds %s, which are classes, and %s wants numbers; numpy "
                         "mends it with %s.astype('float32')",
                         path, name, clv_dtype_name(array->type), loss->name, name);
     if (!target && whole && array->type != CLV_DTYPE_U8 && !own)
@@ -288,9 +289,8 @@ static int describe(const clv_archive *archive, const cli_args *args, const clv_
     const int64_t most = largest(args, array);
     if (most < 0)
         return cli_fail(EXIT_FAILED,
-                        "'%s': target '%s' has classes below 0; --ignore-index=N says of one label that it "
-                        "counts nothing",
-                        path, name);
+                        "'%s': target '%s' has classes below 0; --ignore-index=N ignores one label", path,
+                        name);
     if (most >= MOST_CLASSES)
         return cli_fail(EXIT_FAILED, "'%s': target '%s' has class %lld; there can be %d", path, name,
                         (long long)most, MOST_CLASSES);
@@ -441,7 +441,7 @@ static int take_places(const clv_model *model, cli_fields *fields) {
     if (fields->n_targets != 1 || !only->classes || memcmp(only->dims, result + 1, 3 * sizeof *result) != 0)
         return EXIT_DONE;
     if (only->classes > result[0])
-        return cli_fail(EXIT_USAGE, "'%s' tells %lld classes apart, and the array '%s' has labels up to %lld",
+        return cli_fail(EXIT_USAGE, "'%s' has %lld classes, and the array '%s' has labels up to %lld",
                         model->name, (long long)result[0], only->name, (long long)only->classes - 1);
     only->classes = result[0];
     fields->places = true;
@@ -457,7 +457,7 @@ static int take_pixels(const clv_model *model, cli_fields *fields) {
         only->dims[2])
         return cli_fail(
             EXIT_USAGE,
-            "%s tells the class of each pixel: one target of whole numbers is wanted, [N,%lld,%lld]",
+            "%s gives a class for each pixel: one target of whole numbers is wanted, [N,%lld,%lld]",
             model->name, (long long)input[1], (long long)input[2]);
     memcpy(fields->inner.target, only->dims, sizeof only->dims);
     fields->inner.classes = only->classes;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Numbers that named arrays are to be learnt as: the model tells them by their mean and deviation, so that
-// prices of hundreds of thousands are learnt as well as numbers near 0. What it tells is in their units; the
-// loss counts squares of deviations.
+// Targets of named arrays that are numbers are standardized by their mean and deviation, so that prices of
+// hundreds of thousands are learnt as well as numbers near 0. Results are in the targets' own units; the loss
+// is of standardized numbers.
 #include "datasets/datasets.h"
 
 #include <jansson.h>

@@ -99,8 +99,8 @@ static void add_first(char *text, size_t bytes, const clv_table_report *report, 
 
 void cli_tell_table(const cli_args *args, const clv_table_report *report, const char *record) {
     char text[800] = "", part[400] = "";
-    add_count(text, sizeof text, report->dropped, "row is left out, for a value is missing",
-              "rows are left out, for values are missing");
+    add_count(text, sizeof text, report->dropped, "row is left out, because a value is missing",
+              "rows are left out, because values are missing");
     add_count(part, sizeof part, report->filled, "missing value is filled in",
               "missing values are filled in");
     add_count(part, sizeof part, report->unknown, "word that the rows trained on do not have counts as none",

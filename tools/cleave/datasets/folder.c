@@ -17,7 +17,7 @@ static bool has_table(const cli_args *args) {
 /** Do the options of tables of labels belong together? */
 static int check_table(const cli_args *args) {
     if (args->val_labels && !args->labels)
-        return cli_fail(EXIT_USAGE, "--val-labels is of --labels: which table has those to train on?");
+        return cli_fail(EXIT_USAGE, "--val-labels needs --labels: which table has the labels to train on?");
     if (args->labels && args->val && !args->val_labels)
         return cli_fail(EXIT_USAGE, "which table has the labels of --val? --val-labels wants its name");
     if (args->labels && args->classes)
@@ -75,7 +75,7 @@ void cli_find_parts(cli_args *args, char *parts[2]) {
     args->words[1] = parts[0];
     if (parts[1]) args->val = parts[1];
     if (!args->quiet)
-        fprintf(stderr, "'%s' holds the parts of a data set: images '%s'%s%s%s\n", parent, parts[0],
+        fprintf(stderr, "'%s' holds the splits of a data set: images '%s'%s%s%s\n", parent, parts[0],
                 parts[1] ? " --val '" : "", parts[1] ? parts[1] : "", parts[1] ? "'" : "");
 }
 
@@ -164,7 +164,7 @@ int64_t cli_tell_broken_of(const cli_args *args, const clv_dataset *dataset, int
     const int64_t n = info.broken;
     const char *first = info.first_broken;
     if (n > told && !args->quiet)
-        fprintf(stderr, "%lld picture%s broken and passed over; the first: %s (--strict refuses such)\n",
+        fprintf(stderr, "%lld picture%s broken and skipped; the first: %s (--strict refuses them)\n",
                 (long long)n, n == 1 ? " is" : "s are", first ? first : "unknown");
     return n;
 }
@@ -186,7 +186,7 @@ static void tell_rest(const clv_dataset *dataset, const char *folder) {
         if (kinds[i].n)
             snprintf(text + strlen(text), sizeof text - strlen(text), "%s%lld %s", *text ? ", " : "",
                      (long long)kinds[i].n, kinds[i].n == 1 ? kinds[i].one : kinds[i].several);
-    fprintf(stderr, "'%s': passed over: %s; the first: '%s' (--strict refuses such)\n", folder, text,
+    fprintf(stderr, "'%s': skipped: %s; the first: '%s' (--strict refuses them)\n", folder, text,
             rest.first_passed_over);
 }
 
@@ -197,9 +197,8 @@ void cli_tell_few_pictures(const cli_args *args, const clv_dataset *dataset) {
         n >= FEW)
         return;
     fprintf(stderr,
-            "resnet18 begins from nothing, and %lld picture%s few for it: --weights of a trained one with "
-            "--except "
-            "'fc.*', or a smaller model, --model cnn --image-size 64, does better\n",
+            "resnet18 is trained from scratch, and %lld picture%s few for that: --weights of a trained one "
+            "with --except 'fc.*', or a smaller model, --model cnn --image-size 64, does better\n",
             (long long)n, n == 1 ? " is" : "s are");
 }
 
@@ -212,7 +211,7 @@ void cli_tell_broken(cli_source *source) {
     source->told_rest = true;
     const int64_t n = cli_broken(source, &first);
     if (n > source->told_broken)
-        fprintf(stderr, "%lld picture%s broken and passed over; the first: %s (--strict refuses such)\n",
+        fprintf(stderr, "%lld picture%s broken and skipped; the first: %s (--strict refuses them)\n",
                 (long long)n, n == 1 ? " is" : "s are", first ? first : "unknown");
     source->told_broken = n;
 }

@@ -148,7 +148,8 @@ int cli_check_source(const cli_args *args) {
     const int labels = cli_check_labels(args);
     if (labels != EXIT_DONE) return labels;
     if (args->ignore_index && !args->images && !cli_data_is(args, "arrays"))
-        return cli_fail(EXIT_USAGE, "--ignore-index is of labels in arrays: --labels FILE, or `arrays FILE`");
+        return cli_fail(EXIT_USAGE,
+                        "--ignore-index is for labels in arrays: --labels FILE, or `arrays FILE`");
     if (args->n_words && arrays)
         return cli_fail(EXIT_USAGE, "give a dataset or --images and --labels, not both");
     if (arrays && !(args->images && args->labels))
@@ -281,7 +282,8 @@ int cli_source_wait(cli_source *source) {
     join(source);
     if (source->status == CLV_E_NOT_FOUND && source->with_train && cli_data_is(args, "images") &&
         cli_told_classes(args))
-        return cli_fail(EXIT_FAILED, "%s; --except LAYER.* begins the last layer anew, to learn others",
+        return cli_fail(EXIT_FAILED,
+                        "%s; --except LAYER.* gives the last layer new first weights, to learn others",
                         cli_sentence(source->runtime));
     if ((source->status == CLV_E_FORMAT || source->status == CLV_E_NOT_FOUND) && cli_data_is(args, "csv"))
         return cli_fail_csv(source);
@@ -291,9 +293,9 @@ int cli_source_wait(cli_source *source) {
         clv_dataset_info_get(source->train).classes == 1)
         return cli_fail(EXIT_FAILED,
                         cli_data_is(args, "images")
-                            ? "'%s' has pictures of one class; to tell classes apart takes two or more, each "
-                              "a folder of its own in it"
-                            : "the targets of '%s' are of one class; to tell classes apart takes two or more",
+                            ? "'%s' has pictures of one class; a classifier needs two or more, each a folder "
+                              "of its own in it"
+                            : "the targets of '%s' are of one class; a classifier needs two or more",
                         args->words[1]);
     return cli_data_is(args, "arrays") ? cli_make_arrays(source) : EXIT_DONE;
 }

@@ -19,9 +19,10 @@ int cli_check_text(const cli_args *args, const clv_model *model) {
     if (args->tokenizer && args->vocabulary)
         return cli_fail(EXIT_USAGE, "--tokenizer and --vocabulary both say what a token is: give one");
     if (args->tokenizer && args->weights)
-        return cli_fail(EXIT_USAGE, "--tokenizer: what a token is, the weights say");
+        return cli_fail(EXIT_USAGE, "--tokenizer: the weights say what a token is");
     if (args->classes)
-        return cli_fail(EXIT_USAGE, "--classes is not of texts: the vocabulary has so many tokens");
+        return cli_fail(EXIT_USAGE,
+                        "--classes is not for texts: their classes are the tokens of the vocabulary");
     return EXIT_DONE;
 }
 

@@ -28,7 +28,7 @@ enum { N_DEADLY = sizeof deadly / sizeof *deadly };
 static struct guard {
     volatile sig_atomic_t on;
     pid_t process;               // a process that a driver forks may end as it likes
-    char **words, **environment; // to begin anew with
+    char **words, **environment; // to start again with
     int real[2];                 // the real stdout and stderr while drivers are at work; -1: untouched
     int told;                    // what is printed meanwhile; -1: not caught
     sigset_t mask;
@@ -39,7 +39,7 @@ static struct guard {
     char stack[32 << 10]; // a driver may have used up the thread's own
 } guard;
 
-/** Begin anew. Calls only what a signal handler may. Returns if it is not to be, or cannot be done. */
+/** Begin again. Calls only what a signal handler may. Returns if it is not to be, or cannot be done. */
 static void begin_anew(void) {
     if (!guard.on || getpid() != guard.process) return;
     guard.on = 0;

@@ -50,7 +50,7 @@ clv_model cli_model_for(const cli_args *args, const clv_model *model);
 int cli_size_model(clv_runtime *runtime, const cli_args *args, const clv_model *model,
                    const clv_shape *sample, clv_model *out);
 /** What the weights learnt, as clv_model.input; NULL: they do not tell, are of another model, or
- *  its first layer begins anew. */
+ *  its first layer gets new first values. */
 const int64_t *cli_told_input(const cli_args *args, const clv_model *model);
 /** Is it a model of clv_gpt_model, whose weights tell its sizes? false of NULL. */
 bool cli_is_decoder(const clv_model *model);
@@ -75,8 +75,8 @@ bool cli_is_onnx(const char *name);
 int cli_load_onnx(cli_args *args);
 /** The same of the file that weights were trained with, where --model names no other. */
 int cli_load_told_onnx(cli_args *args);
-/** Of a training of an ONNX file whose own weights are for other classes: what begins anew, which is told;
- *  NULL: nothing. */
+/** Of a training of an ONNX file whose own weights are for other classes: which layers get new first values,
+ *  with a note; NULL: nothing. */
 const char *cli_onnx_anew(const cli_args *args, int64_t classes);
 
 #endif

@@ -43,8 +43,8 @@ const char *cli_onnx_anew(const cli_args *args, int64_t classes) {
     if (!own || !info.model || !classes || classes == info.model->classes || !*info.class_parameters)
         return NULL;
     if (!args->quiet)
-        fprintf(stderr, "'%s' tells %lld classes apart, and here are %lld: '%s' begins anew\n", args->model,
-                (long long)info.model->classes, (long long)classes, info.class_parameters);
+        fprintf(stderr, "'%s' has %lld classes, and here are %lld: '%s' gets new first weights\n",
+                args->model, (long long)info.model->classes, (long long)classes, info.class_parameters);
     return info.class_parameters;
 }
 

@@ -117,11 +117,12 @@ static int check_labels(const cli_args *args) {
     const clv_weights_info *told = cli_told_classes(args);
     if (!told || !cli_data_is(args, "images") || args->command == CLI_RUN) return EXIT_DONE;
     if (args->labels && told->classes)
-        return cli_fail(EXIT_USAGE, "'%s' tells %lld classes apart, one for each picture: leave --labels out",
+        return cli_fail(EXIT_USAGE, "'%s' gives one of %lld classes for each picture: leave --labels out",
                         args->weights, (long long)told->classes);
     if (!args->labels && !told->classes)
         return cli_fail(EXIT_USAGE,
-                        "'%s' tells %d labels of each picture (%s, ...): --labels TABLE wants those of these",
+                        "'%s' gives %d labels for each picture (%s, ...): --labels TABLE needs the labels of "
+                        "these pictures",
                         args->weights, told->n_names, told->names[0]);
     return EXIT_DONE;
 }
@@ -162,7 +163,7 @@ void cli_tell_scale(const cli_args *args, const char *path, const clv_array *arr
     else if (array->type == CLV_DTYPE_F32 && is_0_to_1(array))
         fprintf(stderr,
                 "'%s': floats are taken as they are, and these lie between 0 and 1, where the weights expect "
-                "(x - %s) / %s of such%s: normalise them, or give bytes\n",
+                "(x - %s) / %s of them%s: normalise them, or give bytes\n",
                 path, mean, std, each);
     else if (array->type == CLV_DTYPE_F32)
         fprintf(stderr,
@@ -344,7 +345,8 @@ static clv_shape sample_of(const clv_model *model) {
     return clv_shape_make(rank, model->input);
 }
 
-/** Of another number of classes: the samples' size is no reason, and only `train` begins layers anew. */
+/** Of another number of classes: the samples' size is no reason, and only `train` gives layers new first
+ *  values. */
 static int fail_classes(const cli_args *args, const char *sentence) {
     const char *anew = args->command == CLI_TRAIN ? NULL : strstr(sentence, ", or leave '");
     return cli_fail(EXIT_FAILED, "%.*s", anew ? (int)(anew - sentence) : (int)strlen(sentence), sentence);

@@ -19,7 +19,7 @@ int cli_read_link(const cli_args *args, double *bytes) {
     char *end;
     *bytes = 0;
     if (!args->link) return EXIT_DONE;
-    if (!args->n_ranks) return cli_fail(EXIT_USAGE, "--link is of --ranks: how many are there?");
+    if (!args->n_ranks) return cli_fail(EXIT_USAGE, "--link needs --ranks: how many are there?");
     const double number = strtod(args->link, &end);
     for (size_t i = 0; i < sizeof units / sizeof *units; i++)
         if (end != args->link && !strcasecmp(end, units[i].name)) *bytes = number * units[i].bytes;
@@ -138,8 +138,8 @@ void cli_ranks_print(const cli_ranks_planned *planned) {
     screen_say(stdout, "an exchange takes %.3g ms a step at least, half of it beside the backward pass",
                1e3 * exchange);
     if (!(computing > 0 && alone > 0)) {
-        screen_say(stdout, "how long a step computes is not known of this device: --device null:CARD, or "
-                           "what cleave train measures");
+        screen_say(stdout, "how long this device computes in a step is not known: plan for --device "
+                           "null:CARD, or measure by cleave train");
         return;
     }
     screen_say(stdout,
@@ -149,13 +149,12 @@ void cli_ranks_print(const cli_ranks_planned *planned) {
     if (planned->step < alone) return;
     // waiting does not depend on the batch, what is saved by sharing grows with it
     const double times = alone > computing ? (planned->step - computing) / (alone - computing) : 0;
-    char link[64] = "no link would help",
-         batch[96] = "nor would a larger batch, as each has to compute as long";
+    char link[64] = "no link", batch[96] = "no larger batch, as each rank has to compute as long";
     if (planned->enough > 0) snprintf(link, sizeof link, "a link of %.3g Gbit", 8e-9 * planned->enough);
     if (times > 0)
         snprintf(batch, sizeof batch, "a batch %.*f times as large (the bytes do not depend on it)",
                  times < 10, times);
-    screen_say(stdout, "more ranks make it slower: as fast as one would be %s%s%s", link,
+    screen_say(stdout, "more ranks make it slower; what makes them as fast as one: %s%s%s", link,
                planned->enough > 0 && times > 0 ? ", or " : ", ", batch);
 }
 

@@ -249,7 +249,7 @@ static void print_device(FILE *out, const cli_profile *profile, const clv_profil
         snprintf(most, sizeof most,
                  "; at most %.1f GFLOP/s, %.1f GB/s, and %.1f GB/s in caches (*), as measured", peak.gflops,
                  peak.gbps, peak.cache_gbps);
-    screen_say(out, "%s: computes %.3f ms, carries %.3f ms, idle %.3f ms%s", name, device->busy_ns / 1e6,
+    screen_say(out, "%s: computes %.3f ms, transfers %.3f ms, idle %.3f ms%s", name, device->busy_ns / 1e6,
                device->transfer_ns / 1e6, device->idle_ns / 1e6, most);
 }
 

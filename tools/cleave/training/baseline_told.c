@@ -62,25 +62,26 @@ void cli_least_say(FILE *out, const cli_least *least) {
     if (*least->sorted) screen_say(out, "%s%s%s%s", of, least->target, colon, least->sorted);
     if (!least->no_better || *least->sorted) return;
     if (!isnan(least->accuracy) && !isnan(least->baseline.accuracy))
-        screen_say(out,
-                   "%s%s%sno better than always the commonest %s, which is right in %.4f: nothing was "
-                   "learnt that tells %s apart; more --epochs (or fewer, where the train loss still fell), "
-                   "another --lr or other data may help",
-                   of, least->target, colon, least->are_tokens ? "token" : "class", least->baseline.accuracy,
-                   least->are_tokens ? "tokens" : "classes");
-    else
         screen_say(
             out,
-            "%s%s%sno better than always %s, whose loss is %s%s: nothing was learnt of the samples; "
-            "%smore --epochs (or fewer, where the train loss still fell), another --lr or other data may "
-            "help",
-            of, least->target, colon,
-            !least->baseline.targets ? "the mean"
-            : least->are_tokens      ? "the commonest token"
-                                     : "the commonest class",
-            cli_figure(least->baseline.loss), least->units,
-            least->are_large ? "targets so large want to be standardized, as (y - y.mean()) / y.std(); "
-                             : "");
+            "%s%s%sno better than always predicting the commonest %s, which is right in %.4f: the model has "
+            "not learnt to tell %s apart; more --epochs (or fewer, where the train loss still fell), "
+            "another --lr or other data may help",
+            of, least->target, colon, least->are_tokens ? "token" : "class", least->baseline.accuracy,
+            least->are_tokens ? "tokens" : "classes");
+    else
+        screen_say(out,
+                   "%s%s%sno better than always predicting %s, whose loss is %s%s: the model has learnt "
+                   "nothing of the samples; %smore --epochs (or fewer, where the train loss still fell), "
+                   "another --lr or other data may "
+                   "help",
+                   of, least->target, colon,
+                   !least->baseline.targets ? "the mean"
+                   : least->are_tokens      ? "the commonest token"
+                                            : "the commonest class",
+                   cli_figure(least->baseline.loss), least->units,
+                   least->are_large ? "standardize targets as large as these, (y - y.mean()) / y.std(); "
+                                    : "");
 }
 
 json_t *cli_least_json(const cli_least *least) {

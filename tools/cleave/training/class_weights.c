@@ -90,15 +90,13 @@ int cli_class_weights(clv_runtime *runtime, const cli_args *args, clv_train_conf
         weighted += takes_weights(&port, &out->loss[i]);
     }
     if (!weighted)
-        return cli_fail(EXIT_USAGE,
-                        "--class-weights is of targets that are classes, with the loss cross_entropy; "
-                        "here there are none");
+        return cli_fail(EXIT_USAGE, "--class-weights is for targets that are classes, with the loss "
+                                    "cross_entropy; here there are none");
     if (weighted > 1 && strcmp(args->class_weights, "balanced") != 0)
-        return cli_fail(
-            EXIT_USAGE,
-            "--class-weights with numbers is of one target of classes, and here are %d; balanced is of "
-            "all of them",
-            weighted);
+        return cli_fail(EXIT_USAGE,
+                        "--class-weights with numbers is for one target of classes, and here are %d; "
+                        "balanced is for all of them",
+                        weighted);
     for (int i = 0; i < n; i++) {
         const clv_port port = clv_model_port_get(model, CLV_PORT_TARGET, i);
         if (!takes_weights(&port, &out->loss[i])) continue;

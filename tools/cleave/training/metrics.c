@@ -121,11 +121,10 @@ static int spread_all(const clv_model *model, cli_metrics *metrics) {
 static int check_monitor(const cli_args *args, const clv_model *model) {
     const clv_metric *metric = args->monitor ? clv_metric_find(args->monitor) : NULL;
     if (!metric || !is_of_all(metric)) return EXIT_DONE;
-    return cli_fail(
-        EXIT_USAGE,
-        "--monitor: %s is of one target, and there are several: name one, as %s:%s, or take loss, "
-        "which is of all",
-        metric->name, number_target(model, 0), metric->name);
+    return cli_fail(EXIT_USAGE,
+                    "--monitor: %s is for one target, and there are several: name one, as %s:%s, or take "
+                    "loss, which is of all",
+                    metric->name, number_target(model, 0), metric->name);
 }
 
 int cli_model_metrics(const cli_args *args, const clv_model *model, cli_metrics *out) {
@@ -150,7 +149,7 @@ int cli_check_stopping(const cli_args *args) {
     if (args->patience || args->save_best) return EXIT_DONE;
     const bool plateau = args->schedule && !strcmp(args->schedule, "plateau");
     if ((args->monitor && !plateau) || args->min_delta > 0)
-        return cli_fail(EXIT_USAGE, "--%s is of --patience and --save-best; give one of them",
+        return cli_fail(EXIT_USAGE, "--%s is for --patience and --save-best; give one of them",
                         args->min_delta > 0 ? "min-delta" : "monitor");
     return EXIT_DONE;
 }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// --per-class: precision, recall and F1 of each class or label, and which classes were told for which.
+// --per-class: precision, recall and F1 of each class or label, and which classes were confused.
 #include "datasets/datasets.h"
 #include "training/training.h"
 #include "table.h"
@@ -29,7 +29,7 @@ static json_t *metrics_json(const clv_class_metrics *one) {
                      "recall", one->recall, "f1", one->f1);
 }
 
-/** A row for each class, in it how often it was told as which; null: not kept, or too many. */
+/** A row for each class, in it how often it was predicted as which; null: not kept, or too many. */
 static json_t *confusion_json(const clv_confusion *confusion) {
     const int64_t n = clv_confusion_info_get(confusion).classes;
     if (clv_confusion_count(confusion, 0, 0) < 0 || n > MOST_JSON) return json_null();
@@ -84,7 +84,7 @@ static void print_metrics(FILE *out, const cli_source *source, const clv_confusi
         {"recall", TABLE_NUMBER, 95, 0, NULL},
         {"F1", TABLE_NUMBER, TABLE_KEEP, 0, NULL},
         {"targets", TABLE_NUMBER, 80, 0, NULL},
-        {"told", TABLE_NUMBER, 60, 0, NULL},
+        {"predicted", TABLE_NUMBER, 60, 0, NULL},
         {"right", TABLE_NUMBER, 70, 0, NULL}};
     table *t = table_create(columns, sizeof columns / sizeof *columns);
     for (int64_t i = 0; i < told.classes; i++) {
@@ -96,14 +96,14 @@ static void print_metrics(FILE *out, const cli_source *source, const clv_confusi
     table_print(t, out);
 }
 
-/** All of them: a row for each class, a column for what it was told as. */
+/** All of them: a row for each class, a column for what it was predicted as. */
 static void print_square(FILE *out, const cli_source *source, const clv_confusion *confusion) {
     const int64_t n = clv_confusion_info_get(confusion).classes;
     char text[MOST_SQUARE][24];
     table_column columns[MOST_SQUARE + 1] = {{kind_of(source), TABLE_TEXT, TABLE_KEEP, 8, NULL}};
     for (int64_t i = 0; i < n; i++)
         columns[i + 1] =
-            (table_column){name_of(source, i, text[i]), TABLE_NUMBER, (int)(90 - i), 0, "told as"};
+            (table_column){name_of(source, i, text[i]), TABLE_NUMBER, (int)(90 - i), 0, "predicted as"};
     table *t = table_create(columns, (int)n + 1);
     for (int64_t of = 0; of < n; of++) {
         char name[24];
@@ -137,7 +137,7 @@ static int find_pairs(const clv_confusion *confusion, pair pairs[MOST_PAIRS]) {
 
 static void print_pairs(FILE *out, const cli_source *source, const clv_confusion *confusion) {
     const table_column columns[] = {{kind_of(source), TABLE_TEXT, TABLE_KEEP, 8, NULL},
-                                    {"told as", TABLE_TEXT, TABLE_KEEP, 8, NULL},
+                                    {"predicted as", TABLE_TEXT, TABLE_KEEP, 8, NULL},
                                     {"times", TABLE_NUMBER, TABLE_KEEP, 0, NULL}};
     pair pairs[MOST_PAIRS];
     const int n = find_pairs(confusion, pairs);

@@ -138,7 +138,7 @@ static int check_schedule(const cli_args *args, const char *schedule) {
         bool is = !of[0] || !option_is_given(option, args);
         for (int k = 0; k < 3 && of[k]; k++) is = is || !strcmp(schedule, of[k]);
         if (is) continue;
-        return cli_fail(EXIT_USAGE, "--%s is of the schedule %s%s%s%s%s, and this is %s; add --schedule %s",
+        return cli_fail(EXIT_USAGE, "--%s is for the schedule %s%s%s%s%s, and this is %s; add --schedule %s",
                         option->name, of[0],
                         of[2]   ? ", "
                         : of[1] ? " or "
@@ -150,8 +150,9 @@ static int check_schedule(const cli_args *args, const char *schedule) {
     if (!args->warmup) return EXIT_DONE;
     clv_schedule unused;
     if (!strcmp(schedule, "one-cycle"))
-        return cli_fail(EXIT_USAGE,
-                        "--warmup is not of the schedule one-cycle, which rises by itself: --pct-start");
+        return cli_fail(
+            EXIT_USAGE,
+            "--warmup is not for the schedule one-cycle, which rises by itself: --pct-start sets how long");
     if (!read_warmup(args->warmup, &unused))
         return cli_fail(EXIT_USAGE, "--warmup wants steps, 500, or epochs, 2epochs, not '%s'", args->warmup);
     return EXIT_DONE;
@@ -167,11 +168,11 @@ int cli_check_recipe(const cli_args *args, const clv_model *model) {
     const bool rmsprop = !strcmp(optimizer, "rmsprop"), muon = !strcmp(optimizer, "muon");
     if (!sgd && ((args->given.momentum && !rmsprop && !muon) || args->nesterov))
         return cli_fail(EXIT_USAGE,
-                        "--%s is of the optimizers sgd%s, and this is %s; add --optimizer momentum",
+                        "--%s is for the optimizers sgd%s, and this is %s; add --optimizer momentum",
                         args->given.momentum ? "momentum" : "nesterov",
                         args->given.momentum ? ", momentum, rmsprop and muon" : " and momentum", optimizer);
     if (!rmsprop && (args->given.alpha || args->centered))
-        return cli_fail(EXIT_USAGE, "--%s is of the optimizer rmsprop, and this is %s",
+        return cli_fail(EXIT_USAGE, "--%s is for the optimizer rmsprop, and this is %s",
                         args->given.alpha ? "alpha" : "centered", optimizer);
     if (args->nesterov && (args->given.momentum ? args->momentum == 0 : !momentum))
         return cli_fail(EXIT_USAGE, "--nesterov needs a momentum; add --momentum X");

@@ -11,7 +11,7 @@
 /** A training tells of itself from here on, with its log, or NULL. Where no file is kept (NULL), nothing is
  *  said: a training does not need it. */
 void presence_take_over(cli_presence *presence, watch_moment *now, const char *log);
-/** Write it anew, if that was not done just now. True: somebody looks. */
+/** Write it again, if that was not done just now. True: somebody looks. */
 bool presence_tell(cli_presence *presence, watch_moment *now, double time);
 
 // ---- presence.c: the files --------------------------------------------------------------------------------
