@@ -8,7 +8,6 @@
 //   cross_entropy_backward_rows   dx = (softmax - one at the label) * dy / n_rows
 //   cross_entropy_weighted_rows   the same with a weight for each row: losses[r] times that, 0 where it is 0
 //   cross_entropy_weighted_backward_rows   and dx times that
-//   mse_sum_vector                one work-item per `chunk` elements, a multiple of 16: sum((x - t)^2)
 // For all:
 //   mse_backward                  one work-item per sixteen elements: 2 (x - t) * dy / n
 #define T_X float
@@ -88,21 +87,6 @@ __kernel void KERNEL(cross_entropy_weighted_backward_rows)(
         BY_SIXTEEN(c, C, PUT_DX)
         if (known) STORE(T_DX, (exp(LOAD(T_X, from + label) - largest - log_sum) - 1.0f) * scale, to + label);
     }
-}
-
-__kernel void KERNEL(mse_sum_vector)(__global float *restrict out, __global const T_X *restrict x,
-                                     __global const T_T *restrict t, int n, int chunk) {
-    int item = (int)get_global_id(0), first = item * chunk, last = min(first + chunk, n), i;
-    if (first >= n) return;
-    float16 sums = (float16)(0.0f);
-    for (i = first; i + 16 <= last; i += 16) {
-        float16 d = VLOAD(T_X, 16, x + i) - VLOAD(T_T, 16, t + i);
-        sums += d * d;
-    }
-    float sum = clv_sum16_pairs(sums);
-    for (; i < last; i++)
-        sum += (LOAD(T_X, x + i) - LOAD(T_T, t + i)) * (LOAD(T_X, x + i) - LOAD(T_T, t + i));
-    out[item] = sum;
 }
 
 __kernel void KERNEL(mse_backward)(__global T_DX *restrict dx, __global const float *restrict dy,

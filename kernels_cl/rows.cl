@@ -11,6 +11,9 @@
 //              PHASE PART    the state of each part, to parts[plane][part][row]
 //              PHASE GIVEN   the store alone; ROW_PLANES planes of `parts` have a state for each row
 //   row_join   n such states of each row to one for each `per` of them. LAST 1: there is one, the row's result is made of it
+//   row_vector, row_columns   the same as `row` for devices with wide vectors, of a program whose text allows it. PART or WHOLE.
+//              Where a row's elements are neighbours, an item does `rows` rows, sixteen elements at a time; where rows are, a result of
+//              theirs is all that is stored, and an item does sixteen rows, `rows` of such sixteens lying side by side
 //
 // The text of a program: parameters, and statements that end in `;`. In scope are r, base (where the row begins), count and n_rows;
 // the state s0, s1, s2; within EACH(statement) an element's j, its place `at`, and values a[k], b[k].
@@ -20,6 +23,8 @@
 // ROW_ONCE                  c[k], d[k], which follow from j alone and serve all rows of an item (default: nothing); ROW_AGAIN 1: there are
 //                           some, and turns may be more than 1 (default 0)
 // ROW_LOAD                  a[k], b[k] of an element. ROW_X(at) is element `at` of x
+//                           A text that is for vectors, too, has REAL for float, and GET(T, p) and PUT(T, v, p) for LOAD and STORE, where a vector
+//                           may stand; and no `if` that asks one
 // ROW_GATHER                the state of all elements that an item has, from the start
 // ROW_JOIN                  the state t0, t1, t2 joined to s0, s1, s2, in any order
 // ROW_START0, ROW_START1    the state of nothing; s2 starts at 0 (default 0)
@@ -46,7 +51,7 @@
 #define ROW_LOAD a[k] = ROW_X(at);
 #define ROW_GATHER EACH(s0 += a[k];)
 #define ROW_JOIN s0 += t0;
-#define ROW_RESULT STORE(T_Y, s0, y + r);
+#define ROW_RESULT PUT(T_Y, s0, y + r);
 #endif
 #define ROW_BEGIN
 #ifndef ROW_GATHER
@@ -95,9 +100,15 @@
 #define ROW_Y(v, at)                                                                                         \
     if (wanted < n_rows) run[(at)-run_at] = (v)
 #else
-#define ROW_X(at) LOAD(T_X, x + (at))
-#define ROW_Y(v, at) STORE(T_Y, v, y + (at))
+#define ROW_X(at) GET(T_X, x + (at))
+#define ROW_Y(v, at) PUT(T_Y, v, y + (at))
 #endif
+
+// What an element is: one here, sixteen in row_vector and row_columns, which define V anew.
+#define V
+#define REAL PASTE(float, V)
+#define GET(T, p) PASTE(LOAD, V)(T, p)
+#define PUT(T, v, p) PASTE(STORE, V)(T, v, p)
 
 // Item k of PER of an item's elements from `first` on.
 #define EACH(body)                                                                                           \
@@ -337,3 +348,148 @@ kernel ROW_SIZE void KERNEL(row_join)(ROW_PARAMS,
     KERNEL(row_put)(joined, n_rows * n_out, unit, s0, s1, s2);
 #endif
 }
+
+// ---- vectors ----------------------------------------------------------------------------------------------------------
+
+// N elements, or vectors of them, from j = first on, `step` apart.
+#undef EACH
+#define EACH(body)                                                                                           \
+    _Pragma("unroll") for (int k = 0; k < N; k++) {                                                          \
+        const int j = first + k * step;                                                                      \
+        const int at = base + j * near;                                                                      \
+        (void)at;                                                                                            \
+        body                                                                                                 \
+    }
+#define ROW_STATE REAL s0 = ROW_START0, s1 = ROW_START1, s2 = 0.0f;
+#define ROW_OLD_STATE const REAL t0 = s0, t1 = s1, t2 = s2;
+// What N more elements add to the state s0, s1, s2.
+#define ROW_MORE                                                                                             \
+    {                                                                                                        \
+        REAL a[N], b[N], c[N], d[N];                                                                         \
+        ROW_OLD_STATE                                                                                        \
+        s0 = ROW_START0, s1 = ROW_START1, s2 = 0.0f;                                                         \
+        EACH(ROW_ONCE)                                                                                       \
+        EACH(ROW_LOAD)                                                                                       \
+        ROW_GATHER                                                                                           \
+        ROW_JOIN                                                                                             \
+        (void)a, (void)b, (void)c, (void)d, (void)t1, (void)t2;                                                                                  \
+    }
+#define ROW_MORE_STORED                                                                                      \
+    {                                                                                                        \
+        REAL a[N], b[N], c[N], d[N], e[N], f[N];                                                             \
+        EACH(ROW_ONCE)                                                                                       \
+        EACH(ROW_LOAD)                                                                                       \
+        EACH(ROW_STORE)                                                                                      \
+        (void)a, (void)b, (void)c, (void)d, (void)e, (void)f;                                                \
+    }
+#define MANY 4
+// The halves of the state wa, wb, wc, joined.
+#define ROW_HALVES(to, w)                                                                                    \
+    REAL to##a, to##b, to##c;                                                                                \
+    {                                                                                                        \
+        REAL s0 = w##a.lo, s1 = w##b.lo, s2 = w##c.lo;                                                       \
+        const REAL t0 = w##a.hi, t1 = w##b.hi, t2 = w##c.hi;                                                 \
+        ROW_JOIN                                                                                             \
+        to##a = s0, to##b = s1, to##c = s2;                                                                  \
+        (void)t1, (void)t2;                                                                                  \
+    }
+
+__kernel void KERNEL(row_vector)(ROW_PARAMS,
+#if PHASE == PART
+                                 global float *restrict parts,
+#endif
+                                 int n_rows, int rows, int chunk, int chunks, ROW_WALK) {
+    const int unit = (int)get_global_id(0), part = unit % chunks;
+    const int begin = part * chunk, end = count - begin > chunk ? begin + chunk : count;
+    for (int r = unit / chunks * rows; r < min(unit / chunks * rows + rows, n_rows); r++) {
+        const int base = r / inner * major + r % inner * minor, near = 1;
+        ROW_BEGIN
+        int first = begin, step = 16;
+#undef V
+#define V 16
+        REAL wa = ROW_START0, wb = ROW_START1, wc = 0.0f;
+        {
+            ROW_STATE
+#define N MANY
+            for (; first + 16 * N <= end; first += 16 * N) ROW_MORE
+#undef N
+#define N 1
+            for (; first + 16 <= end; first += 16) ROW_MORE
+            wa = s0, wb = s1, wc = s2;
+        }
+#undef V
+#define V 8
+        ROW_HALVES(v, w)
+#undef V
+#define V 4
+        ROW_HALVES(u, v)
+#undef V
+#define V 2
+        ROW_HALVES(q, u)
+#undef V
+#define V
+        ROW_HALVES(p, q)
+        float s0 = pa, s1 = pb, s2 = pc;
+        step = 1;
+        for (; first < end; first++) ROW_MORE
+#if PHASE == PART
+        KERNEL(row_put)(parts, n_rows * chunks, part * n_rows + r, s0, s1, s2);
+#else
+        ROW_FINISH
+        ROW_RESULT
+#if ROW_STORES
+        step = 16;
+#undef V
+#define V 16
+#undef N
+#define N 1
+        for (first = begin; first + 16 <= end; first += 16) ROW_MORE_STORED
+#undef V
+#define V
+        for (step = 1; first < end; first++) ROW_MORE_STORED
+#endif
+#endif
+    }
+}
+
+#if PHASE == PART
+#define ROW_COLUMNS_END                                                                                      \
+    const int to = part * n_rows + r, plane = n_rows * chunks;                                               \
+    PUT(float, s0, parts + to);                                                                              \
+    if (ROW_PLANES > 1) PUT(float, s1, parts + plane + to);                                                  \
+    if (ROW_PLANES > 2) PUT(float, s2, parts + 2 * plane + to);
+#else
+#define ROW_COLUMNS_END ROW_FINISH ROW_RESULT
+#endif
+#define ROW_COLUMN                                                                                           \
+    const int base = r;                                                                                      \
+    ROW_BEGIN                                                                                                \
+    ROW_STATE                                                                                                \
+    for (int first = begin; first < end; first++) ROW_MORE                                                   \
+    ROW_COLUMNS_END
+#undef N
+#define N 1
+__kernel void KERNEL(row_columns)(ROW_PARAMS,
+#if PHASE == PART
+                                  global float *restrict parts,
+#endif
+                                  int n_rows, int rows, int chunk, int chunks, ROW_WALK) {
+    const int unit = (int)get_global_id(0), part = unit / rows, step = 1;
+    const int begin = part * chunk, end = count - begin > chunk ? begin + chunk : count;
+    int r = unit % rows * 16;
+    if (part >= chunks) return;
+    if (r + 16 <= n_rows) {
+#undef V
+#define V 16
+        ROW_COLUMN
+    } else {
+#undef V
+#define V
+        for (; r < n_rows; r++) {
+            ROW_COLUMN
+        }
+    }
+}
+#undef EACH
+#undef V
+#undef N

@@ -301,7 +301,8 @@ static void add_model(listing *l, const clv_model *model, int64_t batch) {
     clv__bench_case c = {.what = model};
     if (!wants(l->config->model, model->name)) return;
     c.numbers[0] = l->config->batch ? l->config->batch : batch;
-    snprintf(c.name, sizeof c.name, "%s b%" PRId64, model->name, c.numbers[0]);
+    const char *slash = strrchr(model->name, '/'); // of a file's model
+    snprintf(c.name, sizeof c.name, "%s b%" PRId64, slash ? slash + 1 : model->name, c.numbers[0]);
     add(l, &c, "models", "train", build_model);
     add(l, &c, "models", "infer", build_model);
 }
@@ -315,8 +316,10 @@ static int64_t texts(const clv_model *model) {
 }
 
 static void add_models(listing *l) {
-    for (int i = 0; clv_model_get(i); i++) {
-        const clv_model *model = clv_model_get(i);
+    bool own = l->config->model != NULL;
+    for (int i = 0; clv_model_get(i); i++) own = own && strcmp(l->config->model, clv_model_get(i)->name);
+    for (int i = 0; own ? i < 1 : clv_model_get(i) != NULL; i++) {
+        const clv_model *model = own ? clv_model_find(l->config->model) : clv_model_get(i);
         const clv_shape one = clv__model_input_shape(model, 1);
         const int64_t images = clv_shape_numel(&one) > 10000 ? 8 : 64;
         const bool is_text = clv_model_port_get(model, CLV_PORT_INPUT, 0).dtype == CLV_DTYPE_I32;

@@ -11,6 +11,9 @@ enum { SMALL_GROUP = 64, LARGE_GROUP = 256, MOST_PER = 16, SUMS_PER = 8, FEW_PER
 enum { FEW_PARTS = 16 }; // that one item joins
 enum { FEW_GROUPS = 32, MANY_GROUPS = 64, MOST_TURNS = 32 };
 
+enum { VECTOR = 16, VECTOR_PART = 16384, VECTOR_ROWS = 16 }; // fewer rows than these are cut into parts
+enum { COLUMNS_PART = 128 };
+
 typedef enum row_phase { WHOLE, PART, GIVEN } row_phase; // as in rows.cl
 
 /** The macros of that name, and how long a part is. */
@@ -50,6 +53,19 @@ static bool as_run(const clv__rows *use) {
            w->count % SECTOR != 0 && w->count > 1 && w->count <= MOST_RUN;
 }
 
+static schedule by_vector(const clv__row_walk *w, bool columns) {
+    const bool few = w->rows < VECTOR_ROWS;
+    return (schedule){.group = 1,
+                      .rows = columns ? VECTOR
+                              : few   ? 1
+                                      : clv__rows_for(w->count),
+                      .turns = 1,
+                      .chunk = columns ? COLUMNS_PART
+                               : few   ? VECTOR_PART
+                                       : w->count,
+                      .columns = columns};
+}
+
 static schedule by_groups(const clv_device_info *device, const clv__rows *use, bool columns) {
     const clv__row_walk *w = &use->walk;
     const int64_t most = device->max_work_group >= LARGE_GROUP ? LARGE_GROUP : SMALL_GROUP;
@@ -75,6 +91,10 @@ static schedule by_groups(const clv_device_info *device, const clv__rows *use, b
     s.chunk = s.lanes * s.per;
     s.rows = s.group / s.lanes;
     return s;
+}
+
+static bool by_vectors(const clv__op_io *io) {
+    return io->variant->number == CLV__BY_VECTORS;
 }
 
 static clv__part new_states(clv__launches *list, const clv__rows *use, int64_t n) {
@@ -126,14 +146,20 @@ static void end(clv__launches *list, clv__launch *launch, const clv__row_walk *w
 static void lower_row(clv__launches *list, const clv__op_io *io, const clv__rows *use, const schedule *s,
                       row_phase phase, clv__part states) {
     const int64_t chunks = clv__max64(1, clv__div_up(use->walk.count, s->chunk));
-    clv__launch *launch = begin(list, io, "row", use, s);
+    const bool vectors = by_vectors(io) && phase != GIVEN;
+    const char *entry = !vectors ? "row" : s->columns ? "row_columns" : "row_vector";
+    clv__launch *launch = begin(list, io, entry, use, s);
     clv__define_number(list, launch, "PHASE", phase, WHOLE);
-    clv__define_number(list, launch, "PER", s->per, MOST_PER);
-    clv__define_number(list, launch, "COLUMNS", s->columns, 0);
+    if (!vectors) clv__define_number(list, launch, "PER", s->per, MOST_PER);
+    if (!vectors) clv__define_number(list, launch, "COLUMNS", s->columns, 0);
     clv__define_number(list, launch, "RUN", s->run ? s->group * s->per : 0, 0);
     if (phase != WHOLE && use->program->planes) clv__arg_part(list, launch, states);
-    CLV__ARGS_I32(list, launch, use->walk.rows, s->lanes, s->turns, s->chunk, chunks);
-    end(list, launch, &use->walk, s, clv__div_up(use->walk.rows, s->rows * s->turns) * chunks);
+    const int64_t units = clv__div_up(use->walk.rows, s->rows * s->turns);
+    if (vectors)
+        CLV__ARGS_I32(list, launch, use->walk.rows, s->columns ? units : s->rows, s->chunk, chunks);
+    else
+        CLV__ARGS_I32(list, launch, use->walk.rows, s->lanes, s->turns, s->chunk, chunks);
+    end(list, launch, &use->walk, s, units * chunks);
 }
 
 static bool in_groups(const clv__op_io *io) {
@@ -166,6 +192,7 @@ static clv__part join(clv__launches *list, const clv__op_io *io, const clv__rows
 static schedule schedule_of(const clv__launches *list, const clv__op_io *io, const clv__rows *use,
                             bool given) {
     const bool columns = use->walk.minor == 1 && use->walk.near != 1;
+    if (by_vectors(io) && !given) return by_vector(&use->walk, columns);
     return in_groups(io) ? by_groups(list->device, use, columns) : by_items(given, columns);
 }
 
@@ -225,6 +252,16 @@ bool clv__rows_groups(const clv_device_info *device, const clv__op_io *io) {
            clv__loops_fit(device, TURNS);
 }
 
+bool clv__rows_vectors(const clv_device_info *device, const clv__rows *use) {
+    const clv__row_walk *w = &use->walk;
+    const bool in_line = w->near == 1 && w->count >= VECTOR;
+    const bool side_by_side =
+        w->minor == 1 && w->rows >= VECTOR && !use->program->store && w->inner >= w->rows;
+    return clv__threads(device) && use->program->vectors && w->length >= w->count &&
+           (in_line || side_by_side) &&
+           clv__loops_fit(device, 2 * clv__rows_for(w->count) * (w->count / VECTOR + 2 * VECTOR));
+}
+
 // ---- ops that are such a program and nothing else -------------------------------------------------------------------
 
 /** The dimension that rows lie along. */
@@ -259,12 +296,19 @@ void clv__row_op_lower(clv__launches *list, const clv__op_io *io) {
     clv__rows_lower(list, io, &use);
 }
 
+bool clv__row_op_vectors(const clv_device_info *device, const clv__op_io *io) {
+    return clv__rows_vectors(
+        device, &(clv__rows){.program = &clv__row_op_of(io)->program, .walk = clv__row_op_walk(io)});
+}
+
 bool clv__row_op_groups(const clv_device_info *device, const clv__op_io *io) {
     return clv__row_op_count(io) > 1 && clv__rows_groups(device, io);
 }
 
-const clv__variant clv__row_op_variants[] = {
-    {"plain", .lower = clv__row_op_lower}, CLV__ROWS_GROUPS(clv__row_op_groups, clv__row_op_lower), {0}};
+const clv__variant clv__row_op_variants[] = {{"plain", .lower = clv__row_op_lower},
+                                             CLV__ROWS_VECTORS(clv__row_op_vectors, clv__row_op_lower),
+                                             CLV__ROWS_GROUPS(clv__row_op_groups, clv__row_op_lower),
+                                             {0}};
 
 /** Where row r begins in a tensor: of x's size, of one element a row, or read as a whole. */
 static double *row_in(double *tensor, const clv__desc *desc, const clv__row_walk *w, int64_t r) {

@@ -35,7 +35,8 @@ typedef struct clv__row_program {
     const char *gather, *join, *start0, *start1, *type1;
     int planes;
     const char *finish, *result, *store, *after;
-    bool run; // x is read by ROW_X alone, and y stored by ROW_Y
+    bool run;     // x is read by ROW_X alone, and y stored by ROW_Y
+    bool vectors; // the text is for vectors, too: REAL, GET, PUT
 } clv__row_program;
 
 /** The state of a softmax: the largest element, and sum(exp(x - largest)). */
@@ -50,10 +51,10 @@ typedef struct clv__row_program {
 /** Mean, sum of squared differences from it, number of elements (Chan, Golub, LeVeque 1983, the pairwise formula). */
 #define CLV__ROW_MOMENTS                                                                                     \
     .planes = 3,                                                                                             \
-    .gather = "EACH(s0 += a[k]; s2 += 1.0f;) if (s2 > 0.0f) s0 /= s2; "                                      \
+    .gather = "EACH(s0 += a[k]; s2 += 1.0f;) s0 /= fmax(s2, 1.0f); "                                         \
               "EACH(s1 += (a[k] - s0) * (a[k] - s0);)",                                                      \
-    .join = "if (t2 > 0.0f) { const float d = t0 - s0; const float share = t2 / (s2 + t2); "                 \
-            "s1 += t1 + d * d * s2 * share; s0 += d * share; s2 += t2; }"
+    .join = "{ const REAL d = t0 - s0; const REAL share = t2 / fmax(s2 + t2, 1.0f); "                        \
+            "s1 += t1 + d * (d * share) * s2; s0 += d * share; s2 += t2; }"
 
 /** A use of a program. Its arguments: the tensors, the scratch memory, the scalars. */
 typedef struct clv__rows {
@@ -66,8 +67,8 @@ typedef struct clv__rows {
 } clv__rows;
 
 // The number of the variant at hand says by whom rows are done: groups of items do a row, or several rows, together; else an item does
-// a row.
-enum { CLV__BY_ITEMS, CLV__BY_GROUPS };
+// a row, or, by vectors, rows, as threads do.
+enum { CLV__BY_ITEMS, CLV__BY_GROUPS, CLV__BY_VECTORS };
 
 /** Append the launches. */
 void clv__rows_lower(clv__launches *list, const clv__op_io *io, const clv__rows *use);
@@ -82,9 +83,13 @@ void clv__rows_total(clv__launches *list, const clv__op_io *io, clv__part from, 
 
 /** Can groups of items do rows here? */
 bool clv__rows_groups(const clv_device_info *device, const clv__op_io *io);
-/** The variant that lets them, of an op whose use is the same for all. */
+/** Can vectors do these rows here? */
+bool clv__rows_vectors(const clv_device_info *device, const clv__rows *use);
+/** The variant that lets groups do them, of an op whose use is the same for all. */
 #define CLV__ROWS_GROUPS(supports_, lower_)                                                                  \
     { "groups", supports_, .lower = lower_, .relative = 0.1, .lanes = true, .number = CLV__BY_GROUPS }
+#define CLV__ROWS_VECTORS(supports_, lower_)                                                                 \
+    { "vector", supports_, .lower = lower_, .relative = 0.2, .number = CLV__BY_VECTORS }
 
 // ---- ops that are such a program and nothing else -------------------------------------------------------------------
 
@@ -116,6 +121,7 @@ clv_status clv__row_op_infer(clv__op_io *io,
                              clv__error *error); // of an op whose result is like x: is the axis inside?
 bool clv__row_op_split(const clv__op_io *io, int i, clv__split *out); // the same: along every other dimension
 void clv__row_op_lower(clv__launches *list, const clv__op_io *io);
+bool clv__row_op_vectors(const clv_device_info *device, const clv__op_io *io);
 bool clv__row_op_groups(const clv_device_info *device, const clv__op_io *io);
 void clv__row_op_reference(const clv__ref *ref);
 void clv__row_op_cost(const clv__op_io *io, clv__cost *cost);

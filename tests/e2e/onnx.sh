@@ -1,6 +1,6 @@
 #!/bin/sh
 # SPDX-License-Identifier: Apache-2.0
-# Models of ONNX files by every command: run, eval, plan, train and its weights; and what is refused.
+# Models of ONNX files by every command: run, eval, plan, bench, tune, compare, train and its weights; and what is refused.
 . "$(dirname "$0")/common.sh"
 models=$(cd "$(dirname "$0")/../onnx/models" && pwd)
 cp "$models"/*.onnx . && "$helper" images 20 wide.npy && "$helper" labels 20 y5.npy %5+0 || fail "no data"
@@ -17,6 +17,13 @@ works "$cleave" eval --weights w.safetensors --images wide.npy --labels y5.npy -
 awk "BEGIN { exit !($(at test_loss) < $before) }" || fail "the loss was $before and is $(at test_loss)"
 works "$cleave" run --weights w.safetensors --input wide.npy --device "$device" --output b.npy
 "$helper" near a.npy b.npy 1e-6 >/dev/null && fail "training changed nothing"
+works "$cleave" bench --model cnn.onnx --batch 2 --device "$device" --runs 1 --seconds 0.01 --json
+same "measured" "$(at results.0.case results.0.mode results.1.mode | tr '\n' ' ')" "cnn.onnx b2 train infer "
+if [ "$device" != host ]; then
+    works "$cleave" tune --model cnn.onnx --batch 2 --device "$device" --seconds 0.5 -o tuned --json
+    [ -s tuned ] || fail "nothing is written down: $(cat err)"
+    works "$cleave" compare --model cnn.onnx --device host --device "$device"
+fi
 works "$cleave" train --model cnn.onnx --classes 7 --except 'classifier.*' --images wide.npy --labels y5.npy --device "$device" \
     --epochs 1 --json
 works "$cleave" train --model cnn.onnx --classes 7 --images wide.npy --labels y5.npy --device "$device" --epochs 1 --save seven.safetensors

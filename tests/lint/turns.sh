@@ -19,8 +19,8 @@ ops_of() { printf '%s\n' "$@" | "$turns" ops 2>"$scratch/left" | tr '\n' ';'; }
 # ---- which ops a file has
 same "an op's file" "$(ops_of runtime/ops/mask.c)" 'causal_mask;'
 same "a file of several ops" "$(ops_of runtime/ops/layer_norm.c)" 'layer_norm layer_norm_backward;'
-same "its kernels again" "$(ops_of runtime/ops/layer_norm.c kernels_cl/layer_norm.cl)" \
-    'layer_norm layer_norm_backward;'
+same "its kernels again" "$(ops_of runtime/ops/softmax.c kernels_cl/softmax.cl)" \
+    'softmax softmax_backward log_softmax log_softmax_backward;'
 same "one of two under one comment" "$(ops_of runtime/ops/full.c)" 'full;'
 same "two rows" "$(ops_of runtime/ops/elementwise.def:gelu runtime/ops/elementwise.def:add)" \
     'gelu gelu_backward;add;'

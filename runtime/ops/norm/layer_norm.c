@@ -16,7 +16,6 @@ enum { X, WEIGHT, BIAS };                     // inputs of layer_norm
 enum { Y, MEAN, RSTD };                       // its outputs
 enum { B_DY, B_X, B_WEIGHT, B_MEAN, B_RSTD }; // inputs of layer_norm_backward
 enum { B_DX, B_DWEIGHT, B_DBIAS };            // its outputs
-enum { BLOCK = 128 };                         // rows whose sums one task makes
 
 /** x as rows of D. */
 typedef struct layer_sizes {
@@ -34,18 +33,20 @@ static const clv__row_program forward_row = {
               "global const T_X *restrict x, global const float *restrict weight, "
               "global const float *restrict bias, int has_weight, int has_bias, float eps",
     .tensors = "o0=T_Y o1 o2 i0=T_X i1 i2",
-    .once = "c[k] = has_weight ? weight[j] : 1.0f; d[k] = has_bias ? bias[j] : 0.0f;",
-    .load = "a[k] = LOAD(T_X, x + at);",
+    .once = "c[k] = has_weight ? GET(float, weight + j) : (REAL)(1.0f); "
+            "d[k] = has_bias ? GET(float, bias + j) : (REAL)(0.0f);",
+    .load = "a[k] = GET(T_X, x + at);",
     CLV__ROW_MOMENTS,
     .finish = "const float rstd = 1.0f / sqrt(s1 / (float)count + eps);",
     .result = "means[r] = s0; rstds[r] = rstd;",
-    .store = "STORE(T_Y, (a[k] - s0) * rstd * c[k] + d[k], y + at);"};
+    .store = "PUT(T_Y, (a[k] - s0) * rstd * c[k] + d[k], y + at);",
+    .vectors = true};
 
 // a: dy * weight, b: x_hat. dx = rstd * (a - mean(a) - b * mean(a * b)).
 #define BACKWARD                                                                                             \
     .tensors = "o0=T_DX i0=T_Y i1=T_X i2 i3 i4",                                                             \
     .begin = "const float mean = means[r]; const float rstd = rstds[r];",                                    \
-    .once = "c[k] = has_weight ? weight[j] : 1.0f;", .planes = 2,                                            \
+    .once = "c[k] = has_weight ? GET(float, weight + j) : (REAL)(1.0f);", .planes = 2, .vectors = true,      \
     .gather = "EACH(s0 += a[k]; s1 += a[k] * b[k];)", .join = "s0 += t0; s1 += t1;",                         \
     .finish = "const float mean_a = s0 / (float)count; const float mean_ab = s1 / (float)count;"
 #define BACKWARD_PARAMS(more)                                                                                \
@@ -54,8 +55,8 @@ static const clv__row_program forward_row = {
               "global const float *restrict rstds, " more "int has_weight"
 static const clv__row_program backward_row = {
     BACKWARD_PARAMS(""), BACKWARD,
-    .load = "a[k] = LOAD(T_Y, dy + at) * c[k]; b[k] = (LOAD(T_X, x + at) - mean) * rstd;",
-    .store = "STORE(T_DX, rstd * (a[k] - mean_a - b[k] * mean_ab), dx + at);"};
+    .load = "a[k] = GET(T_Y, dy + at) * c[k]; b[k] = (GET(T_X, x + at) - mean) * rstd;",
+    .store = "PUT(T_DX, rstd * (a[k] - mean_a - b[k] * mean_ab), dx + at);"};
 // The same, and on the way partial sums for dweight and dbias; c: dy, d: weight.
 static const clv__row_program backward_with_sums_row = {
     BACKWARD_PARAMS("global float *restrict sums, "), BACKWARD,
@@ -71,8 +72,9 @@ static const clv__row_program sums_row = {
               "*restrict rstds",
     .tensors = "o2 o1 i0=T_Y i1=T_X i3 i4",
     CLV__ROW_SUMS,
-    .load = "a[k] = LOAD(T_Y, dy + at); b[k] = a[k] * ((LOAD(T_X, x + at) - means[j]) * rstds[j]);",
-    .result = "dbias[r] = s0; dweight[r] = s1;"};
+    .load = "a[k] = GET(T_Y, dy + at); b[k] = a[k] * ((GET(T_X, x + at) - means[j]) * rstds[j]);",
+    .result = "PUT(float, s0, dbias + r); PUT(float, s1, dweight + r);",
+    .vectors = true};
 /** The same of partial sums of both, in turns. */
 static const clv__row_program join_row = {
     .params =
@@ -87,15 +89,6 @@ static void forward(clv__launches *list, const clv__op_io *io) {
     CLV__ROWS(list, io, .program = &forward_row, .walk = clv__row_middle(s.rows, s.D, 1), .n_ints = 2,
               .ints = {clv__has_in(io, WEIGHT), clv__has_in(io, BIAS)}, .n_floats = 1,
               .floats = {((const layer_attrs *)io->attrs)->eps});
-}
-
-static void rows(clv__launches *list, const clv__op_io *io) {
-    const layer_sizes s = sizes_of(&io->in[X].shape);
-    const int64_t rows = clv__rows_for(s.D);
-    CLV__LAUNCH(list, io, "layer_norm", "layer_norm_rows", CLV__TASKS, clv__div_up(s.rows, rows),
-                forward_row.tensors,
-                CLV__INTS(s.rows, rows, s.D, clv__has_in(io, WEIGHT), clv__has_in(io, BIAS)),
-                CLV__FLOATS(((const layer_attrs *)io->attrs)->eps));
 }
 
 /** No rows: the sums are zeros. */
@@ -126,35 +119,20 @@ static void backward(clv__launches *list, const clv__op_io *io) {
     clv__rows_lower(list, io, &sums);
 }
 
-static void backward_rows(clv__launches *list, const clv__op_io *io) {
-    const layer_sizes s = sizes_of(&io->in[B_X].shape);
-    const int64_t rows = clv__rows_for(s.D), blocks = clv__div_up(s.rows, BLOCK);
-    if (no_rows(list, &s)) return;
-    CLV__LAUNCH(list, io, "layer_norm", "layer_norm_rows_backward", CLV__TASKS, clv__div_up(s.rows, rows),
-                backward_row.tensors, CLV__INTS(s.rows, rows, s.D, clv__has_in(io, B_WEIGHT)));
-
-    const clv__part parts = clv__floats(list, blocks * 2 * s.D);
-    CLV__LAUNCH(list, io, "layer_norm", "layer_norm_columns", CLV__TASKS, blocks * clv__div_up(s.D, 16),
-                "w i0=T_Y i1=T_X i3 i4", .part = parts, CLV__INTS(s.rows, BLOCK, s.D));
-
-    CLV__LAUNCH(list, io, "layer_norm", "layer_norm_join", CLV__ELEMENTS, s.D, "o1 o2 w", .part = parts,
-                CLV__INTS(blocks, s.D));
-}
-
-static bool rows_support(const clv_device_info *device, const clv__op_io *io) {
-    const int64_t D = sizes_of(&io->in[0].shape).D;
-    return clv__threads(device) && D >= 16 && clv__loops_fit(device, 3 * clv__rows_for(D) * (D / 16 + 16));
+static bool vectors_support(const clv_device_info *device, const clv__op_io *io) {
+    const layer_sizes s = sizes_of(&io->in[0].shape);
+    return clv__rows_vectors(device,
+                             &(clv__rows){.program = &forward_row, .walk = clv__row_middle(s.rows, s.D, 1)});
 }
 
 static const clv__variant variants[] = {{"plain", .lower = forward},
-                                        {"rows", rows_support, .lower = rows, .relative = 0.2},
+                                        CLV__ROWS_VECTORS(vectors_support, forward),
                                         CLV__ROWS_GROUPS(clv__rows_groups, forward),
                                         {0}};
-static const clv__variant backward_variants[] = {
-    {"plain", .lower = backward},
-    {"rows", rows_support, .lower = backward_rows, .relative = 0.2},
-    CLV__ROWS_GROUPS(clv__rows_groups, backward),
-    {0}};
+static const clv__variant backward_variants[] = {{"plain", .lower = backward},
+                                                 CLV__ROWS_VECTORS(vectors_support, backward),
+                                                 CLV__ROWS_GROUPS(clv__rows_groups, backward),
+                                                 {0}};
 
 // ---- references -----------------------------------------------------------------------------------------------------
 

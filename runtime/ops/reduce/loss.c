@@ -8,8 +8,6 @@
 #include "ops/lower.h"
 #include "ops/rows.h"
 
-enum { WIDE_CHUNK = 8192 };
-
 /** Logits seen from the class axis: [outer, C, inner]; rows = outer * inner. */
 typedef struct class_sizes {
     int64_t outer, C, inner, rows;
@@ -302,9 +300,9 @@ static const clv__row_program mse_row = {.params = "global float *restrict out, 
                                                    "x, global const T_T *restrict t, float divisor",
                                          .tensors = "o0 i0=T_X i1=T_T",
                                          CLV__ROW_SUM,
-                                         .load =
-                                             "a[k] = LOAD(T_X, x + at) - LOAD(T_T, t + at); a[k] *= a[k];",
-                                         .result = "out[r] = s0 / divisor;"};
+                                         .load = "a[k] = GET(T_X, x + at) - GET(T_T, t + at); a[k] *= a[k];",
+                                         .result = "out[r] = s0 / divisor;",
+                                         .vectors = true};
 
 static void mse_lower(clv__launches *list, const clv__op_io *io) {
     const int64_t n = clv__numel(&io->in[0]);
@@ -312,16 +310,9 @@ static void mse_lower(clv__launches *list, const clv__op_io *io) {
               .floats = {(float)n});
 }
 
-static void mse_vector(clv__launches *list, const clv__op_io *io) {
-    const int64_t n = clv__numel(&io->in[0]), items = clv__div_up(n, WIDE_CHUNK);
-    const clv__part sums = clv__floats(list, items);
-    CLV__LAUNCH(list, io, "loss", "mse_sum_vector", CLV__TASKS, items, "w i0=T_X i1=T_T", .part = sums,
-                CLV__INTS(n, WIDE_CHUNK));
-    clv__rows_total(list, io, sums, items, (float)n);
-}
-
-static bool mse_vector_supports(const clv_device_info *device, const clv__op_io *io) {
-    return clv__threads(device) && clv__numel(&io->in[0]) >= 256;
+static bool mse_vectors(const clv_device_info *device, const clv__op_io *io) {
+    return clv__rows_vectors(
+        device, &(clv__rows){.program = &mse_row, .walk = clv__row_middle(1, clv__numel(&io->in[0]), 1)});
 }
 
 static void mse_backward_plain(clv__launches *list, const clv__op_io *io) {
@@ -341,11 +332,10 @@ static void mse_backward_groups(clv__launches *list, const clv__op_io *io) {
     CLV__ROWS(list, io, .program = &program, .walk = clv__row_middle(1, clv__numel(&io->out[0]), 1));
 }
 
-static const clv__variant mse_variants[] = {
-    {"plain", .lower = mse_lower},
-    {"vector", mse_vector_supports, .lower = mse_vector, .relative = 0.2},
-    CLV__ROWS_GROUPS(clv__rows_groups, mse_lower),
-    {0}};
+static const clv__variant mse_variants[] = {{"plain", .lower = mse_lower},
+                                            CLV__ROWS_VECTORS(mse_vectors, mse_lower),
+                                            CLV__ROWS_GROUPS(clv__rows_groups, mse_lower),
+                                            {0}};
 static const clv__variant mse_backward_variants[] = {
     {"plain", .lower = mse_backward_plain}, CLV__ROWS_GROUPS(clv__rows_groups, mse_backward_groups), {0}};
 

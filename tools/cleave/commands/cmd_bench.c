@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // cleave bench: how fast is this device, beside its own measured peak?
 #include "cli.h"
+#include "models/models.h"
 #include "plans/plans.h"
 #include "table.h"
 
@@ -142,9 +143,12 @@ static int print_table(const cli_session *session, const clv_bench_report *repor
     return cli_finish_output();
 }
 
-int cmd_bench(const cli_args *args) {
+int cmd_bench(const cli_args *given) {
+    cli_args own = *given;
+    const cli_args *args = &own;
     clv_bench_config config;
     int code = configure(args, &config);
+    if (code == EXIT_DONE) code = cli_load_onnx(&own);
     if (code != EXIT_DONE) return code;
     cli_session session;
     cli_start_early(args, true, &session);

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // cleave tune: race the variants of ops on a device, and write down who wins.
 #include "cli.h"
+#include "models/models.h"
 #include "table.h"
 
 #include <string.h>
@@ -102,9 +103,12 @@ static int print_table(const cli_session *session, const clv_tune_report *report
     return cli_finish_output();
 }
 
-int cmd_tune(const cli_args *args) {
+int cmd_tune(const cli_args *given) {
+    cli_args own = *given;
+    const cli_args *args = &own;
     clv_tune_config config;
     int code = configure(args, &config);
+    if (code == EXIT_DONE) code = cli_load_onnx(&own);
     if (code == EXIT_DONE) code = cli_check_target(config.file);
     if (code != EXIT_DONE) return code;
     cli_session session;
