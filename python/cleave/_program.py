@@ -4,10 +4,12 @@ import collections
 import contextlib
 import inspect
 import logging
+import sys
 import threading
 import warnings
 
 import torch
+import torch.export._trace
 from torch.utils import _pytree as pytree
 
 from . import _aten
@@ -27,6 +29,70 @@ def _unheard(name):
         yield
     finally:
         log.disabled = before
+
+
+def _own_gradient(cls, *args, **kwargs):
+    """Of an autograd.Function in a module that is trained: the graph would have the gradient of its forward."""
+    if not cls.__module__.startswith("torch."):
+        raise UnsupportedError("%s.%s is a torch.autograd.Function, whose backward torch.export does not see; a straight-through one can be "
+                               "written as x + (f(x) - x).detach()" % (cls.__module__, cls.__qualname__))
+    return _apply.__get__(None, cls)(*args, **kwargs)
+
+
+_apply, _rand, _isfinite = vars(torch.autograd.Function)["apply"], torch.rand, torch.isfinite
+
+
+@contextlib.contextmanager
+def traceable(module):
+    """What torch.export cannot trace is another thing meanwhile, that computes the same."""
+    from torch.distributions import Distribution
+    from torch.nn.modules import transformer
+
+    def rand(*size, **how):
+        """`torch.rand([]) < layerdrop` chooses layers: where none is dropped, none is."""
+        return torch.tensor(1.0) if size == ([],) and not _drops_layers(module) else _rand(*size, **how)
+
+    def isfinite(x):
+        """transformers chooses by it whether to clamp what is not; where all is finite that makes no difference."""
+        return torch.tensor(True) if sys._getframe(1).f_globals["__name__"].startswith("transformers.") else _isfinite(x)
+
+    others = [(torch, "rand", rand), (torch, "isfinite", isfinite), (torch, "ctc_loss", ctc_loss), (transformer, "_detect_is_causal_mask", lambda mask, causal=None, size=None: bool(causal)),
+              (Distribution, "_validate_args", False)]
+    if module.training:
+        others.append((torch.autograd.Function, "apply", classmethod(_own_gradient)))
+    others.append((torch.export._trace, "print", lambda *_, **__: None))  # the whole graph, of one that it refuses
+    before = [(at, name, vars(at).get(name, print)) for at, name, _ in others]
+    try:
+        for at, name, value in others:
+            setattr(at, name, value)
+        yield
+    finally:
+        for at, name, value in before:
+            setattr(at, name, value)
+
+
+def _drops_layers(module):
+    return next((getattr(m, name) for m in module.modules() for name in ("layerdrop", "layer_drop") if getattr(m, name, 0)),
+                None) or next((m.config.layerdrop for m in module.modules() if getattr(getattr(m, "config", None), "layerdrop", 0)), 0)
+
+
+_ctc_loss = torch.ctc_loss
+
+
+@torch.library.custom_op("cleave::ctc_loss", mutates_args=())
+def _traced_ctc_loss(log_probs: torch.Tensor, targets: torch.Tensor, input_lengths: torch.Tensor, target_lengths: torch.Tensor, blank: int,
+                     reduction: int, zero_infinity: bool) -> torch.Tensor:
+    return _ctc_loss(log_probs, targets, input_lengths, target_lengths, blank, reduction, zero_infinity)
+
+
+@_traced_ctc_loss.register_fake
+def _(log_probs, targets, input_lengths, target_lengths, blank, reduction, zero_infinity):
+    return log_probs.new_empty(log_probs.shape[1:2] if reduction == 0 else ())
+
+
+def ctc_loss(log_probs, targets, input_lengths, target_lengths, blank=0, reduction=1, zero_infinity=False):
+    """torch.ctc_loss, whose lengths torch.export does not trace."""
+    return _traced_ctc_loss(log_probs, targets, *(torch.as_tensor(x) for x in (input_lengths, target_lengths)), blank, reduction, zero_infinity)
 
 
 def _last_frame(node):
@@ -62,9 +128,14 @@ class Program:
         self._held = {}
 
     def _export(self, module, example, open_batch):
+        with traceable(module):
+            return self._exported(module, example, open_batch)
+
+    def _exported(self, module, example, open_batch):
         batch = {x.shape[0] for x in example if isinstance(x, torch.Tensor) and x.ndim} if open_batch else {1}
         dynamic = tuple({0: torch.export.Dim.AUTO} if isinstance(x, torch.Tensor) and x.ndim else None for x in example)
-        with warnings.catch_warnings(), _unheard("torch._subclasses.fake_tensor"):
+        with warnings.catch_warnings(), _unheard("torch._subclasses.fake_tensor"), \
+                _unheard("torch.fx.experimental.symbolic_shapes"):
             warnings.simplefilter("ignore")
             if len(batch) == 1 and batch != {1}:
                 try:
@@ -74,6 +145,17 @@ class Program:
             try:
                 return torch.export.export(module, tuple(example), strict=False)
             except Exception as error:  # whatever the module does that no graph has
+                if _drops_layers(module) and "data-dependent" in str(error):
+                    raise UnsupportedError("layerdrop %g chooses in each step which layers are computed, and a graph has them all: set it to 0"
+                                           % _drops_layers(module)) from error
+                if isinstance(error, Error):
+                    raise
+                if "data-dependent" in str(error):
+                    nodes = list(getattr(getattr(error, "partial_fx_graph", None), "nodes", None) or getattr(
+                        getattr(getattr(error, "partial_fx_graph", None), "graph", None), "nodes", []))
+                    at = next((_last_frame(n) for n in reversed(nodes) if n.op == "call_function" and _last_frame(n)), "")
+                    raise UnsupportedError("what this module does depends on numbers of the batch, and a graph does the same in each step%s"
+                                           % (at and ": " + at)) from error
                 told = next((line for line in str(error).splitlines() if line.strip()), type(error).__name__)
                 frame = [line.strip() for line in str(error).splitlines() if line.strip().startswith("File ")]
                 raise UnsupportedError("torch.export cannot make a graph of this module: %s%s" % (told, " (%s)" % frame[-1] if frame else "")) \
@@ -122,11 +204,8 @@ class Program:
             for node in graph.nodes:
                 if node.op != "call_function":
                     continue
-                tags = getattr(node.target, "tags", ())
-                name = str(node.target).replace("aten.", "", 1).split(".")[0].rstrip("_")
-                if torch.Tag.nondeterministic_seeded in tags and name not in _DROPS:
-                    raise UnsupportedError("%s draws random numbers within the module, which would be the same in every step here%s" % (
-                        node.target, _at(node)))
+                if _draws(node) and not _aten.find(node.target)[0]:
+                    raise UnsupportedError("%s draws random numbers within the module, which Cleave cannot%s" % (node.target, _at(node)))
                 if "aten" in str(node.target) and _aten.find(node.target)[1] and not _ignored(node):
                     written = node.args[0]
                     while _is_view(written):
@@ -267,12 +346,14 @@ class Program:
         if node.target in _aten.PLAIN:
             return node.target(*args, **kwargs)
         function, in_place = _aten.find(node.target)
-        if not any(isinstance(x, Tensor) for x in leaves):  # nothing of the graph: PyTorch computes it
+        if in_place and len(args) and args[0] is None:  # a counter of batches, which is kept on the host
+            return None
+        if not any(isinstance(x, Tensor) for x in leaves) and not (function and _draws(node)):  # nothing of the graph: PyTorch computes it
             return node.target(*args, **kwargs)
         try:
-            if in_place and len(args) and args[0] is None:  # a counter of batches, which is kept on the host
-                return None
             c.node = node
+            if args and isinstance(args[0], torch.Tensor):
+                args = (c.tensor(args[0]), *args[1:])
             result = function(c, *args, **kwargs)
         except (Error, NotImplementedError, TypeError) as error:
             where = "%s, in %s%s" % (node.target, _layer(node) or "the module", _last_frame(node) and " (%s)" % _last_frame(node))
@@ -301,8 +382,9 @@ def _ignored(node):
     return str(node.target).startswith("aten.add_.") or "num_batches_tracked" in counter.name
 
 
-# What these draw is drawn here.
-_DROPS = {"dropout", "feature_dropout", "scaled_dot_product_attention", "lstm", "gru", "rnn_tanh", "rnn_relu"}
+def _draws(node):
+    """Is it random?"""
+    return torch.Tag.nondeterministic_seeded in getattr(node.target, "tags", ())
 
 
 def _is_view(node):
