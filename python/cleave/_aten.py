@@ -534,7 +534,7 @@ def same(c, x, *_, **__):
     return x
 
 
-@op("detach", "detach_copy")
+@op("detach", "detach_copy", "cleave.stopped.default")
 def detach(c, x):
     return ops.detach(x)
 

@@ -4,6 +4,7 @@ import collections
 import contextlib
 import inspect
 import logging
+import operator
 import sys
 import threading
 import warnings
@@ -90,6 +91,16 @@ def _(log_probs, targets, input_lengths, target_lengths, blank, reduction, zero_
     return log_probs.new_empty(log_probs.shape[1:2] if reduction == 0 else ())
 
 
+@torch.library.custom_op("cleave::stopped", mutates_args=())
+def _stopped(x: torch.Tensor) -> torch.Tensor:
+    return x.clone()
+
+
+@_stopped.register_fake
+def _(x):
+    return torch.empty_like(x)
+
+
 def ctc_loss(log_probs, targets, input_lengths, target_lengths, blank=0, reduction=1, zero_infinity=False):
     """torch.ctc_loss, whose lengths torch.export does not trace."""
     return _traced_ctc_loss(log_probs, targets, *(torch.as_tensor(x) for x in (input_lengths, target_lengths)), blank, reduction, zero_infinity)
@@ -120,6 +131,7 @@ class Program:
     """
 
     def __init__(self, module, example, open_batch=True):
+        self.training = module.training
         self.shapes = [tuple(x.shape) for x in example if isinstance(x, torch.Tensor)]
         with _exporting:
             self.exported = self._export(module, example, open_batch)
@@ -206,13 +218,37 @@ class Program:
                     continue
                 if _draws(node) and not _aten.find(node.target)[0]:
                     raise UnsupportedError("%s draws random numbers within the module, which Cleave cannot%s" % (node.target, _at(node)))
-                if "aten" in str(node.target) and _aten.find(node.target)[1] and not _ignored(node):
-                    written = node.args[0]
-                    while _is_view(written):
-                        written = written.args[0]
-                    if written.op == "placeholder":
-                        raise UnsupportedError("%s writes into an input or a buffer of the module, which would be lost here%s" % (
-                            node.target, _at(node)))
+                written = _written(node)
+                if written is not None and written.op == "placeholder":
+                    self._functional()
+                    return
+
+    def _decompose(self, table):
+        """PyTorch's decompositions, which forget what has no gradient: detach() and torch.no_grad()."""
+        stopped = torch.ops.cleave.stopped.default
+        for graph in self._graphs() if self.training else ():
+            for node in list(graph.nodes):
+                if node.op == "call_function" and node.target is torch.ops.aten.detach.default:
+                    node.target = stopped
+                elif node.op == "call_function" and node.target is operator.getitem and _wraps(node.args[0]) and not node.args[0].args[0] and \
+                        isinstance(node.meta.get("val"), torch.Tensor) and node.meta["val"].is_floating_point():
+                    with graph.inserting_after(node):
+                        behind = graph.call_function(stopped, (node,))
+                    behind.meta = dict(node.meta)
+                    node.replace_all_uses_with(behind, delete_user_cb=lambda user: user is not behind)
+            graph.owning_module.recompile()
+        self.exported = self.exported.run_decompositions(table)
+
+    def _functional(self):
+        """What is written into buffers becomes a result, which they take."""
+        self._decompose({})
+        for spec in self.exported.graph_signature.output_specs:
+            kept = isinstance(self.exported.state_dict.get(spec.target), torch.Tensor) and self.exported.state_dict[spec.target].is_floating_point()
+            if spec.kind.name == "USER_INPUT_MUTATION" or spec.kind.name == "BUFFER_MUTATION" and not spec.target.endswith("num_batches_tracked") and \
+                    not (kept and self.training):
+                raise UnsupportedError("the module writes into %s '%s', which would be lost here%s" % (
+                    "its input" if spec.kind.name[0] == "U" else "the buffer", spec.target, "" if kept else
+                    ": buffers of f32 in its state_dict are kept" if spec.kind.name[0] == "B" else ""))
 
     def _take(self):
         """What there is to build, or what is missing, all of it."""
@@ -226,7 +262,7 @@ class Program:
             tried |= wanted
             if missing and not table:
                 raise UnsupportedError(_told(told))
-            self.exported = self.exported.run_decompositions(table)
+            self._decompose(table)
             missing = self._missing()
 
     def _graphs(self):
@@ -313,6 +349,9 @@ class Program:
                 values[node] = next(inputs)
         results = self._interpret(c, self.exported.graph_module, values)
         kinds = [s.kind.name for s in self.exported.graph_signature.output_specs]
+        for value, spec in zip(pytree.tree_leaves(results, is_leaf=lambda x: x is None), self.exported.graph_signature.output_specs):
+            if spec.kind.name == "BUFFER_MUTATION" and isinstance(value, Tensor):
+                graph.updates.append((buffer(spec.target), value))
         results = [r if isinstance(r, Tensor) else c.tensor(r) for r, k in zip(pytree.tree_leaves(results), kinds) if k == "USER_OUTPUT"]
         given = {t.pointer for n, t in values.items() if n.op == "placeholder" and isinstance(t, Tensor)}
         return [_aten.ops.detach(r) if not training and r.pointer in given else r for r in results]  # an input is no output
@@ -385,6 +424,17 @@ def _ignored(node):
 def _draws(node):
     """Is it random?"""
     return torch.Tag.nondeterministic_seeded in getattr(node.target, "tags", ())
+
+
+def _written(node):
+    """What it writes into, of which its own argument may be a view; None: nothing."""
+    written = node.kwargs.get("out") if "aten" in str(node.target) else None
+    if written is None and ("aten" not in str(node.target) or not _aten.find(node.target)[1] or _ignored(node)):
+        return None
+    written = node.args[0] if written is None else written
+    while _is_view(written):
+        written = written.args[0]
+    return written
 
 
 def _is_view(node):

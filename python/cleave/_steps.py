@@ -94,6 +94,8 @@ class Step:
             else:
                 self.config = model.optimizer.config()
                 lib.clv_optimizer_add(graph.pointer, self.config)
+                for buffer, value in graph.updates:
+                    lib.clv_buffer_update(buffer.pointer, value.pointer)
         graph.check()
         config = ffi.new("clv_plan_config *")
         config.device = (device or model.device)._pointer

@@ -439,6 +439,37 @@ class Brought(unittest.TestCase):
         with self.assertRaisesRegex(cleave.Error, "is a batch without labels"):
             cleave.compile(Module(), loss=None, device=DEVICE).step({"x": x})
 
+    def test_buffers_that_are_written(self):
+        class Averages(nn.Module):
+            def __init__(self):
+                super().__init__()
+                self.linear = nn.utils.parametrizations.spectral_norm(nn.Linear(3, 3))
+                self.norm = nn.BatchNorm1d(3)
+                self.register_buffer("mean", torch.zeros(3))
+
+            def forward(self, x):
+                y = self.norm(self.linear(x))
+                if self.training:
+                    self.mean.mul_(0.9).add_(y.detach().mean(0), alpha=0.1)
+                with torch.no_grad():
+                    scale = torch.std_mean(y, 0, correction=0)[0] + 1
+                return y / scale - self.mean + y.detach() * torch.logaddexp(y, x)
+
+        torch.manual_seed(3)
+        module = Averages()
+        x, y = torch.rand(5, 3), torch.rand(5, 3)
+        model = cleave.compile(copy.deepcopy(module), loss="mse", optimizer="sgd", lr=0.1, device=DEVICE)
+        optimizer = torch.optim.SGD(module.parameters(), 0.1)
+        for _ in range(3):
+            optimizer.zero_grad()
+            loss = F.mse_loss(module(x), y)
+            loss.backward()
+            optimizer.step()
+            self.assertAlmostEqual(model.step(x, y), loss.item(), places=5)
+        for name, value in model.state_dict().items():
+            torch.testing.assert_close(value, module.state_dict()[name], rtol=1e-4, atol=1e-5, msg=name)
+        torch.testing.assert_close(model.predict(x), module.eval()(x).detach(), rtol=1e-4, atol=1e-5)
+
     def test_random_numbers(self):
         """Anew in each step, of the right kind."""
         class Module(nn.Module):
@@ -484,8 +515,8 @@ class Told(unittest.TestCase):
         def keeps(self, x):
             self.seen += self.linear(x).mean(0)
             return self.linear(x) + self.seen
-        self.refused(keeps, x, sentence="writes into an input or a buffer")
-        self.refused(lambda self, x: self.linear(x.add_(1)), x, sentence="writes into an input or a buffer")
+        self.refused(keeps, x, sentence="writes into the buffer 'seen'")
+        self.refused(lambda self, x: self.linear(x.add_(1)), x, sentence="writes into its input")
 
         class Sign(torch.autograd.Function):
             @staticmethod
