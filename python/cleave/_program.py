@@ -2,6 +2,7 @@
 """A PyTorch module as a function that builds Cleave's graph: `torch.export`'s graph, node by node."""
 import collections
 import contextlib
+import functools
 import inspect
 import logging
 import operator
@@ -32,9 +33,37 @@ def _unheard(name):
         log.disabled = before
 
 
+class _Context:
+    """What a forward of an autograd.Function is given, which keeps nothing."""
+
+    def __getattr__(self, name):
+        return lambda *_, **__: None
+
+
+def _is_gradient_of_forward(cls, args):
+    """Is what backward() gives the gradient of forward(), for random numbers?"""
+    def differentiate(function):
+        generator = torch.Generator().manual_seed(0)
+        given = [torch.randn([getattr(getattr(n, "node", None), "hint", n) for n in x.shape], generator=generator).to(x.dtype)
+                 if isinstance(x, torch.Tensor) else x for x in args]
+        leaves = [x.requires_grad_() for x in given if isinstance(x, torch.Tensor) and x.is_floating_point()]
+        result = pytree.tree_leaves(function(*(x * 1 if isinstance(x, torch.Tensor) else x for x in given)))
+        total = sum((y * torch.randn(y.shape, generator=generator)).sum() for y in result if isinstance(y, torch.Tensor) and y.requires_grad)
+        return torch.autograd.grad(total, leaves, allow_unused=True, materialize_grads=True)
+
+    own_context = cls.setup_context is not torch.autograd.Function.setup_context
+    with torch.utils._python_dispatch._disable_current_modes(), torch.enable_grad():
+        try:
+            pairs = zip(differentiate(_apply.__get__(None, cls)), differentiate(cls.forward if own_context else functools.partial(
+                cls.forward, _Context())))
+            return all(torch.allclose(a, b, rtol=1e-4, atol=1e-5) for a, b in pairs)
+        except Exception:  # whatever it wants that this is not
+            return False
+
+
 def _own_gradient(cls, *args, **kwargs):
-    """Of an autograd.Function in a module that is trained: the graph would have the gradient of its forward."""
-    if not cls.__module__.startswith("torch."):
+    """Of an autograd.Function in a module that is trained: the graph has the gradient of its forward."""
+    if not cls.__module__.startswith("torch.") and not _is_gradient_of_forward(cls, args):
         raise UnsupportedError("%s.%s is a torch.autograd.Function, whose backward torch.export does not see; a straight-through one can be "
                                "written as x + (f(x) - x).detach()" % (cls.__module__, cls.__qualname__))
     return _apply.__get__(None, cls)(*args, **kwargs)

@@ -535,6 +535,18 @@ class Told(unittest.TestCase):
         module.forward = lambda x: module.linear(Sign.apply(x))
         with self.assertRaisesRegex(cleave.UnsupportedError, "a torch.autograd.Function, whose backward"):
             cleave.compile(module, loss="mse", device=DEVICE).step(x, torch.zeros(4, 2))
+
+        class Square(torch.autograd.Function):
+            @staticmethod
+            def forward(ctx, x):
+                ctx.save_for_backward(x)
+                return x * x
+
+            @staticmethod
+            def backward(ctx, g):
+                return 2 * ctx.saved_tensors[0] * g
+        module.forward = lambda x: module.linear(Square.apply(x))
+        cleave.compile(module, loss="mse", device=DEVICE).step(x, torch.zeros(4, 2))
         module.layerdrop = 0.5
         module.forward = lambda x: module.linear(x) if torch.rand([]) < module.layerdrop else module.linear(-x)
         with self.assertRaisesRegex(cleave.UnsupportedError, "layerdrop 0.5"):
