@@ -28,7 +28,10 @@ typedef struct clv_onnx_config {
     /** inputs of any shape and number, for clv_onnx_append: nothing is said of a batch, nothing is built yet, and ops that are missing
      *  stand in clv_onnx_info.missing */
     bool any_shape;
-    CLV_RESERVED(4);
+    /** of several results those that are targets, `logits,box=mse`: a loss other than cross_entropy says that it is numbers. NULL, or none
+     *  of these is there: all */
+    CLV_OR_NULL const char *targets;
+    CLV_RESERVED(3);
 } clv_onnx_config;
 
 typedef struct clv_onnx_info {

@@ -208,6 +208,17 @@ CLV_TRAIN_API void clv_optimizer_add(clv_graph *graph, CLV_KEPT const clv_optimi
  */
 CLV_TRAIN_API void clv_averages_add(clv_graph *graph, double decay);
 
+/**
+ * A buffer takes a value of the step, behind all that reads it: averages of what goes through a layer, vectors of a spectral norm. Call it
+ * behind clv_optimizer_add. A step that a scaler skips changes nothing.
+ *
+ * buffer  of clv_buffer, f32
+ * value   of its shape, f32
+ *
+ * Errors  (sticky) CLV_E_VALUE  no buffer;  CLV_E_SHAPE, CLV_E_DTYPE  the value is no such;  CLV_E_STATE  no optimizer
+ */
+CLV_TRAIN_API void clv_buffer_update(clv_tensor *buffer, clv_tensor *value);
+
 enum { CLV_HYPER_VALUES = 5 };
 /** The graph's input of step values. */
 static inline clv_tensor *clv_optimizer_hyper(const clv_graph *graph) {

@@ -143,7 +143,7 @@ def div(c, a, b, *, rounding_mode=None):
     whole = rounding_mode and all(isinstance(x, int) or isinstance(x, Tensor) and str(x.dtype) != F32 or
                 isinstance(x, torch.Tensor) and not x.is_floating_point() for x in (a, b))
     if whole:
-        raise NotImplementedError("division of integers, which would be one of f32 here")
+        return whole_quotient(c, *pair(c, a, b), rounding_mode)
     a = a if isinstance(a, (int, float)) else floats(c, a)
     if isinstance(b, (int, float)):
         y = ops.div(a, scalar(c, float(b), F32))
@@ -153,6 +153,20 @@ def div(c, a, b, *, rounding_mode=None):
     if rounding_mode == "floor":
         y = ops.floor(y)
     return trunc(c, y) if rounding_mode == "trunc" else y
+
+
+def whole_quotient(c, a, b, rounding):
+    """Of i32, exactly: by floats, which are made right twice."""
+    if rounding == "trunc":
+        sign = binary("mul")(c, cast(ops.sign(cast(a, F32)), I32), cast(ops.sign(cast(b, F32)), I32))
+        return binary("mul")(c, sign, whole_quotient(c, absolute(c, a), absolute(c, b), "floor"))
+    quotient = lambda x: cast(ops.floor(ops.div(cast(x, F32), cast(b, F32))), I32)
+    q = quotient(a)
+    q = ops.add(q, quotient(ops.sub(a, ops.mul(q, b))))
+    rest = ops.sub(a, ops.mul(q, b))
+    over = cast(compare("ge")(c, absolute(c, rest), absolute(c, b)), I32)
+    under = logical("and")(c, rest, logical("xor")(c, compare("lt")(c, rest, 0), compare("lt")(c, b, 0)))
+    return ops.sub(ops.add(q, over), cast(under, I32))
 
 
 @op("trunc", "fix")
@@ -366,6 +380,16 @@ def bitwise_not(c, x):
     return logical_not(c, x) if c.gives(torch.bool) else ops.bitwise_not(number(x))
 
 
+@op("isinf")
+def isinf(c, x):
+    return compare("eq")(c, absolute(c, x), float("inf"))
+
+
+@op("isfinite")
+def isfinite(c, x):
+    return compare("lt")(c, absolute(c, x), float("inf"))
+
+
 @op("isnan")
 def isnan(c, x):
     return ops.ne(x, x)
@@ -427,6 +451,58 @@ def dropped(c, x, p, stride=None):
     return ops.mul(x, c.masks[-1][0])
 
 
+# ---- random numbers ------------------------------------------------------------------------------------------------------
+
+RANDOM = {"rand_like", "randn_like", "randint_like", "bernoulli", "normal_", "uniform_", "rand", "randn", "randint", "rrelu"}
+
+
+def drawn(c, name, shape, *range_):
+    """Anew in each step, by the session's seed; PyTorch's numbers are others."""
+    if c.masks is not None:
+        raise NotImplementedError("random numbers, which would not be those of eager mode")
+    return getattr(ops, "random_" + name)(graph=c.graph, shape=list(shape), **dict(zip(("low", "high") if name == "uniform" else ("mean", "std"), range_)))
+
+
+@op("rand_like", "rand")
+def rand(c, like, **_):
+    return drawn(c, "uniform", getattr(like, "shape", like), 0, 1)
+
+
+@op("randn_like", "randn")
+def randn(c, like, **_):
+    return drawn(c, "normal", getattr(like, "shape", like), 0, 1)
+
+
+@op("uniform")
+def uniform(c, x, low=0.0, high=1.0, **_):
+    return drawn(c, "uniform", x.shape, low, high)
+
+
+@op("normal_functional")
+def normal(c, x, mean=0.0, std=1.0, **_):
+    return drawn(c, "normal", x.shape, mean, std)
+
+
+@op("bernoulli")
+def bernoulli(c, p, *fixed, **_):
+    return cast(compare("lt")(c, drawn(c, "uniform", p.shape, 0, 1), fixed[0] if fixed else p), F32)
+
+
+@op("randint", "randint_like")
+def randint(c, *given, **_):
+    bounds = [x for x in given if isinstance(x, int)]
+    shape = next(getattr(x, "shape", x) for x in given if not isinstance(x, int))
+    low, high = ([0] + bounds)[-2:]
+    return cast(ops.floor(drawn(c, "uniform", shape, low, high)), I32)
+
+
+@op("rrelu")
+def rrelu(c, x, lower=1 / 8, upper=1 / 3, training=False, generator=None):
+    if not training:
+        return ops.leaky_relu(x, negative_slope=(lower + upper) / 2)
+    return where(c, compare("ge")(c, x, 0.0), x, mul(c, x, drawn(c, "uniform", x.shape, lower, upper)))
+
+
 # ---- dtypes and copies ------------------------------------------------------------------------------------------------
 
 _TYPES = {torch.float32: F32, torch.float64: F32, torch.float16: F32, torch.bfloat16: F32, torch.int64: I32, torch.int32: I32,
@@ -450,7 +526,7 @@ def to(c, x, *rest, dtype=None, **_):
 
 @op("type_as")
 def type_as(c, x, other):
-    return cast(x, str(other.dtype))
+    return to_type(c, x, other.dtype) if isinstance(other, torch.Tensor) else cast(x, str(other.dtype))
 
 
 @op("clone", "contiguous", "alias", "positive", "lift_fresh_copy", "lift_fresh", "_assert_tensor_metadata")
@@ -458,7 +534,7 @@ def same(c, x, *_, **__):
     return x
 
 
-@op("detach", "detach_copy")
+@op("detach", "detach_copy", "cleave.stopped.default")
 def detach(c, x):
     return ops.detach(x)
 
@@ -489,6 +565,11 @@ def full_like(c, x, value, *, dtype=None, **_):
 @op("view", "reshape", "_unsafe_view")
 def view(c, x, shape):
     return reshape(x, shape)
+
+
+@op("view_as", "reshape_as")
+def view_as(c, x, other):
+    return reshape(x, other.shape)
 
 
 @op("flatten")
@@ -540,7 +621,7 @@ def squeeze(c, x, dims=None):
     return reshape(x, [n for i, n in enumerate(x.shape) if n != 1 or i not in gone])
 
 
-@op("expand")
+@op("expand", "broadcast_to")
 def expand(c, x, shape, *, implicit=False):
     shape = list(shape)
     lead = len(shape) - x.ndim
@@ -794,6 +875,24 @@ def embedding(c, weight, indices, padding_idx=-1, scale_grad_by_freq=False, spar
     return ops.where(padding, ops.detach(y), y)
 
 
+@op("embedding_bag", "_embedding_bag", "_embedding_bag_forward_only")
+def embedding_bag(c, weight, indices, offsets, scale_grad_by_freq=False, mode=0, sparse=False, weights=None, include_last_offset=False,
+                  padding_idx=None):
+    """The rows of a bag lie one behind the other, and offsets say where each begins."""
+    if scale_grad_by_freq or mode == 2 or padding_idx not in (None, -1):
+        raise NotImplementedError("embedding_bag with scale_grad_by_freq, padding_idx or mode='max'")
+    rows, starts = embedding(c, weight, indices), c.tensor(offsets)
+    n = starts.shape[0] - int(include_last_offset)
+    place = reshape(c.tensor(torch.arange(indices.shape[0])), (1, indices.shape[0]))
+    began = unsqueeze(c, narrow(c, starts, 0, 0, n), 1)
+    after = narrow(c, starts, 0, 1, n) if include_last_offset else cat(c, [narrow(c, starts, 0, 1, n - 1), torch.tensor([indices.shape[0]])])
+    within = cast(logical("and")(c, compare("ge")(c, place, began), compare("lt")(c, place, unsqueeze(c, after, 1))), F32)
+    y = ops.matmul(within, rows if weights is None else ops.mul(rows, unsqueeze(c, floats(c, weights), 1)))
+    if mode == 1:
+        y = ops.div(y, ops.clamp(ops.sum(within, axes=[1], keepdim=True), min=1.0))
+    return [y, None, None, None]
+
+
 @op("index_select")
 def index_select(c, x, dim, index):
     return ops.index_select(x, c.tensor(index), axis=axis(x, dim))
@@ -817,9 +916,29 @@ def scatter_value(c, x, dim, index, value):
 
 @op("scatter_reduce")
 def scatter_reduce(c, x, dim, index, src, reduce, *, include_self=True):
-    if reduce != "sum" or not include_self:
-        raise NotImplementedError("scatter_reduce of '%s'%s" % (reduce, "" if include_self else " without what was there"))
-    return scatter_add(c, x, dim, index, src)
+    x, index, src, d = floats(c, x), c.tensor(index), floats(c, src), axis(x, dim)
+    of = {"sum": "add", "mean": "add", "prod": "mul", "amax": "max", "amin": "min"}[reduce]
+    if of not in ("add",):
+        return _scatter_extreme(c, x, d, index, src, of, include_self)
+    start = x if include_self else scatter_value(c, x, d, index, 0)
+    total = ops.scatter_add(start, index, src, axis=d)
+    if reduce == "sum":
+        return total
+    n = ops.scatter_add(filled(1 if include_self else 0)(c, x), index, filled(1)(c, src, src.shape), axis=d)
+    return ops.div(total, ops.clamp(n, min=1.0))
+
+
+def _scatter_extreme(c, x, d, index, src, name, include_self):
+    """Of each element's candidates: each of src beside each of x, which takes the product of their numbers."""
+    if name == "mul":
+        raise NotImplementedError("scatter_reduce of 'prod'")
+    n, none = x.shape[d], float("-inf") if name == "max" else float("inf")
+    place = reshape(c.tensor(torch.arange(n)), (n,) + (1,) * (x.ndim - d - 1))
+    hit = compare("eq")(c, unsqueeze(c, index, d + 1), place)
+    found = getattr(ops, name)(where(c, hit, unsqueeze(c, src, d + 1), none), axes=[d])
+    if include_self:
+        return maximum(c, x, found) if name == "max" else minimum(c, x, found)
+    return where(c, any_(c, hit, [d]), found, x)
 
 
 @op("scatter_add")
@@ -893,6 +1012,16 @@ def searchsorted(c, edges, x, *, out_int32=False, right=False, side=None, sorter
     return sum_(c, cast(less(c, edges, unsqueeze(c, x, -1)), I32), [-1])
 
 
+@op("histc")
+def histc(c, x, bins=100, min=0, max=0):
+    if min == max:
+        raise NotImplementedError("histc between the least and the largest number")
+    x, wide = flatten(c, floats(c, x)), (max - min) / bins
+    place = ops.floor(ops.mul_scalar(ops.add_scalar(x, value=-min), value=1 / wide))
+    place = where(c, compare("eq")(c, x, float(max)), float(bins - 1), place)
+    return ops.sum(cast(compare("eq")(c, unsqueeze(c, place, 0), c.tensor(torch.arange(float(bins))[:, None])), F32), axes=[1])
+
+
 @op("bucketize.Tensor", "bucketize.Scalar")
 def bucketize(c, x, edges, *, out_int32=False, right=False):
     return searchsorted(c, edges, x, right=right)
@@ -900,11 +1029,15 @@ def bucketize(c, x, edges, *, out_int32=False, right=False):
 
 @op("argmax")
 def argmax(c, x, dim=None, keepdim=False):
+    if str(x.dtype) != F32:
+        x = _low_of_extreme(c, flatten(c, x) if dim is None else x, [dim or 0], "max")[1]
     return ops.argmax(x if dim is not None else flatten(c, x), axis=0 if dim is None else axis(x, dim), keepdim=keepdim)
 
 
 @op("argmin")
 def argmin(c, x, dim=None, keepdim=False):
+    if str(x.dtype) != F32:
+        x = _low_of_extreme(c, flatten(c, x) if dim is None else x, [dim or 0], "min")[1]
     return ops.argmin(x if dim is not None else flatten(c, x), axis=0 if dim is None else axis(x, dim), keepdim=keepdim)
 
 
@@ -972,17 +1105,33 @@ def mean(c, x, dim=None, keepdim=False, *, dtype=None):
     return ops.mean(floats(c, x), axes=axes(x, dim), keepdim=keepdim)
 
 
+def _low_of_extreme(c, x, dims, name):
+    """Of whole numbers the extreme of the upper 16 bits, and the lower ones where those are it: both are floats that have them exactly."""
+    x = number(x)
+    low = ops.bitwise_and(x, scalar(c, 0xffff, I32))
+    high = ops.mul_scalar(cast(ops.sub(x, low), F32), value=2**-16)
+    most = getattr(ops, name)(high, axes=axes(x, dims), keepdim=True)
+    return most, ops.where(truth(c, ops.eq(high, most)), cast(low, F32), scalar(c, -1 if name == "max" else 2**16, F32))
+
+
+def _whole_extreme(c, x, dim, keepdim, name):
+    high, low = _low_of_extreme(c, x, dim, name)
+    low = cast(getattr(ops, name)(low, axes=axes(x, dim), keepdim=True), I32)
+    y = ops.add(ops.mul(cast(high, I32), scalar(c, 2**16, I32)), low)
+    return y if keepdim else squeeze(c, y, dim)
+
+
 @op("amax")
 def amax(c, x, dim=None, keepdim=False):
     if str(x.dtype) != F32:
-        raise NotImplementedError("the largest of integers, which would be one of f32 here")
+        return _whole_extreme(c, x, dim, keepdim, "max")
     return ops.max(floats(c, x), axes=axes(x, dim), keepdim=keepdim)
 
 
 @op("amin")
 def amin(c, x, dim=None, keepdim=False):
     if str(x.dtype) != F32:
-        raise NotImplementedError("the smallest of integers, which would be one of f32 here")
+        return _whole_extreme(c, x, dim, keepdim, "min")
     return ops.min(x, axes=axes(x, dim), keepdim=keepdim)
 
 
@@ -1089,6 +1238,19 @@ def linear(c, x, weight, bias=None):
 @op("matmul", "mm", "bmm", "mv", "dot")
 def matmul(c, a, b):
     return ops.matmul(floats(c, a), floats(c, b))
+
+
+@op("transformers.grouped_mm_fallback.default")
+def grouped_mm(c, x, weight, ends):
+    """Rows of x by one matrix of a group: all by each, of which its own are kept, since how many a group has is not known beforehand."""
+    row, began, total = c.tensor(torch.arange(x.shape[0])), None, None
+    for i in range(weight.shape[0]):
+        end = select(c, ends, 0, i)
+        within = compare("lt")(c, row, end)
+        within = within if began is None else logical("and")(c, within, compare("ge")(c, row, began))
+        y = ops.matmul(ops.mul(x, unsqueeze(c, cast(within, F32), 1)), select(c, weight, 0, i))
+        began, total = end, y if total is None else ops.add(total, y)
+    return total
 
 
 @op("addmm", "addmv", "baddbmm")

@@ -2,12 +2,16 @@
 """A PyTorch module as a function that builds Cleave's graph: `torch.export`'s graph, node by node."""
 import collections
 import contextlib
+import functools
 import inspect
 import logging
+import operator
+import sys
 import threading
 import warnings
 
 import torch
+import torch.export._trace
 from torch.utils import _pytree as pytree
 
 from . import _aten
@@ -27,6 +31,108 @@ def _unheard(name):
         yield
     finally:
         log.disabled = before
+
+
+class _Context:
+    """What a forward of an autograd.Function is given, which keeps nothing."""
+
+    def __getattr__(self, name):
+        return lambda *_, **__: None
+
+
+def _is_gradient_of_forward(cls, args):
+    """Is what backward() gives the gradient of forward(), for random numbers?"""
+    def differentiate(function):
+        generator = torch.Generator().manual_seed(0)
+        given = [torch.randn([getattr(getattr(n, "node", None), "hint", n) for n in x.shape], generator=generator).to(x.dtype)
+                 if isinstance(x, torch.Tensor) else x for x in args]
+        leaves = [x.requires_grad_() for x in given if isinstance(x, torch.Tensor) and x.is_floating_point()]
+        result = pytree.tree_leaves(function(*(x * 1 if isinstance(x, torch.Tensor) else x for x in given)))
+        total = sum((y * torch.randn(y.shape, generator=generator)).sum() for y in result if isinstance(y, torch.Tensor) and y.requires_grad)
+        return torch.autograd.grad(total, leaves, allow_unused=True, materialize_grads=True)
+
+    own_context = cls.setup_context is not torch.autograd.Function.setup_context
+    with torch.utils._python_dispatch._disable_current_modes(), torch.enable_grad():
+        try:
+            pairs = zip(differentiate(_apply.__get__(None, cls)), differentiate(cls.forward if own_context else functools.partial(
+                cls.forward, _Context())))
+            return all(torch.allclose(a, b, rtol=1e-4, atol=1e-5) for a, b in pairs)
+        except Exception:  # whatever it wants that this is not
+            return False
+
+
+def _own_gradient(cls, *args, **kwargs):
+    """Of an autograd.Function in a module that is trained: the graph has the gradient of its forward."""
+    if not cls.__module__.startswith("torch.") and not _is_gradient_of_forward(cls, args):
+        raise UnsupportedError("%s.%s is a torch.autograd.Function, whose backward torch.export does not see; a straight-through one can be "
+                               "written as x + (f(x) - x).detach()" % (cls.__module__, cls.__qualname__))
+    return _apply.__get__(None, cls)(*args, **kwargs)
+
+
+_apply, _rand, _isfinite = vars(torch.autograd.Function)["apply"], torch.rand, torch.isfinite
+
+
+@contextlib.contextmanager
+def traceable(module):
+    """What torch.export cannot trace is another thing meanwhile, that computes the same."""
+    from torch.distributions import Distribution
+    from torch.nn.modules import transformer
+
+    def rand(*size, **how):
+        """`torch.rand([]) < layerdrop` chooses layers: where none is dropped, none is."""
+        return torch.tensor(1.0) if size == ([],) and not _drops_layers(module) else _rand(*size, **how)
+
+    def isfinite(x):
+        """transformers chooses by it whether to clamp what is not; where all is finite that makes no difference."""
+        return torch.tensor(True) if sys._getframe(1).f_globals["__name__"].startswith("transformers.") else _isfinite(x)
+
+    others = [(torch, "rand", rand), (torch, "isfinite", isfinite), (torch, "ctc_loss", ctc_loss), (transformer, "_detect_is_causal_mask", lambda mask, causal=None, size=None: bool(causal)),
+              (Distribution, "_validate_args", False)]
+    if module.training:
+        others.append((torch.autograd.Function, "apply", classmethod(_own_gradient)))
+    others.append((torch.export._trace, "print", lambda *_, **__: None))  # the whole graph, of one that it refuses
+    before = [(at, name, vars(at).get(name, print)) for at, name, _ in others]
+    try:
+        for at, name, value in others:
+            setattr(at, name, value)
+        yield
+    finally:
+        for at, name, value in before:
+            setattr(at, name, value)
+
+
+def _drops_layers(module):
+    return next((getattr(m, name) for m in module.modules() for name in ("layerdrop", "layer_drop") if getattr(m, name, 0)),
+                None) or next((m.config.layerdrop for m in module.modules() if getattr(getattr(m, "config", None), "layerdrop", 0)), 0)
+
+
+_ctc_loss = torch.ctc_loss
+
+
+@torch.library.custom_op("cleave::ctc_loss", mutates_args=())
+def _traced_ctc_loss(log_probs: torch.Tensor, targets: torch.Tensor, input_lengths: torch.Tensor, target_lengths: torch.Tensor, blank: int,
+                     reduction: int, zero_infinity: bool) -> torch.Tensor:
+    return _ctc_loss(log_probs, targets, input_lengths, target_lengths, blank, reduction, zero_infinity)
+
+
+@_traced_ctc_loss.register_fake
+def _(log_probs, targets, input_lengths, target_lengths, blank, reduction, zero_infinity):
+    return log_probs.new_empty(log_probs.shape[1:2] if reduction == 0 else ())
+
+
+@torch.library.custom_op("cleave::stopped", mutates_args=())
+def _stopped(x: torch.Tensor) -> torch.Tensor:
+    return x.clone()
+
+
+@_stopped.register_fake
+def _(x):
+    return torch.empty_like(x)
+
+
+def ctc_loss(log_probs, targets, input_lengths, target_lengths, blank=0, reduction=1, zero_infinity=False):
+    """torch.ctc_loss, whose lengths torch.export does not trace."""
+    return _traced_ctc_loss(log_probs, targets, *(torch.as_tensor(x) for x in (input_lengths, target_lengths)), blank, reduction, zero_infinity)
 
 
 def _last_frame(node):
@@ -54,6 +160,7 @@ class Program:
     """
 
     def __init__(self, module, example, open_batch=True):
+        self.training = module.training
         self.shapes = [tuple(x.shape) for x in example if isinstance(x, torch.Tensor)]
         with _exporting:
             self.exported = self._export(module, example, open_batch)
@@ -62,9 +169,14 @@ class Program:
         self._held = {}
 
     def _export(self, module, example, open_batch):
+        with traceable(module):
+            return self._exported(module, example, open_batch)
+
+    def _exported(self, module, example, open_batch):
         batch = {x.shape[0] for x in example if isinstance(x, torch.Tensor) and x.ndim} if open_batch else {1}
         dynamic = tuple({0: torch.export.Dim.AUTO} if isinstance(x, torch.Tensor) and x.ndim else None for x in example)
-        with warnings.catch_warnings(), _unheard("torch._subclasses.fake_tensor"):
+        with warnings.catch_warnings(), _unheard("torch._subclasses.fake_tensor"), \
+                _unheard("torch.fx.experimental.symbolic_shapes"):
             warnings.simplefilter("ignore")
             if len(batch) == 1 and batch != {1}:
                 try:
@@ -74,6 +186,17 @@ class Program:
             try:
                 return torch.export.export(module, tuple(example), strict=False)
             except Exception as error:  # whatever the module does that no graph has
+                if _drops_layers(module) and "data-dependent" in str(error):
+                    raise UnsupportedError("layerdrop %g chooses in each step which layers are computed, and a graph has them all: set it to 0"
+                                           % _drops_layers(module)) from error
+                if isinstance(error, Error):
+                    raise
+                if "data-dependent" in str(error):
+                    nodes = list(getattr(getattr(error, "partial_fx_graph", None), "nodes", None) or getattr(
+                        getattr(getattr(error, "partial_fx_graph", None), "graph", None), "nodes", []))
+                    at = next((_last_frame(n) for n in reversed(nodes) if n.op == "call_function" and _last_frame(n)), "")
+                    raise UnsupportedError("what this module does depends on numbers of the batch, and a graph does the same in each step%s"
+                                           % (at and ": " + at)) from error
                 told = next((line for line in str(error).splitlines() if line.strip()), type(error).__name__)
                 frame = [line.strip() for line in str(error).splitlines() if line.strip().startswith("File ")]
                 raise UnsupportedError("torch.export cannot make a graph of this module: %s%s" % (told, " (%s)" % frame[-1] if frame else "")) \
@@ -122,18 +245,39 @@ class Program:
             for node in graph.nodes:
                 if node.op != "call_function":
                     continue
-                tags = getattr(node.target, "tags", ())
-                name = str(node.target).replace("aten.", "", 1).split(".")[0].rstrip("_")
-                if torch.Tag.nondeterministic_seeded in tags and name not in _DROPS:
-                    raise UnsupportedError("%s draws random numbers within the module, which would be the same in every step here%s" % (
-                        node.target, _at(node)))
-                if "aten" in str(node.target) and _aten.find(node.target)[1] and not _ignored(node):
-                    written = node.args[0]
-                    while _is_view(written):
-                        written = written.args[0]
-                    if written.op == "placeholder":
-                        raise UnsupportedError("%s writes into an input or a buffer of the module, which would be lost here%s" % (
-                            node.target, _at(node)))
+                if _draws(node) and not _aten.find(node.target)[0]:
+                    raise UnsupportedError("%s draws random numbers within the module, which Cleave cannot%s" % (node.target, _at(node)))
+                written = _written(node)
+                if written is not None and written.op == "placeholder":
+                    self._functional()
+                    return
+
+    def _decompose(self, table):
+        """PyTorch's decompositions, which forget what has no gradient: detach() and torch.no_grad()."""
+        stopped = torch.ops.cleave.stopped.default
+        for graph in self._graphs() if self.training else ():
+            for node in list(graph.nodes):
+                if node.op == "call_function" and node.target is torch.ops.aten.detach.default:
+                    node.target = stopped
+                elif node.op == "call_function" and node.target is operator.getitem and _wraps(node.args[0]) and not node.args[0].args[0] and \
+                        isinstance(node.meta.get("val"), torch.Tensor) and node.meta["val"].is_floating_point():
+                    with graph.inserting_after(node):
+                        behind = graph.call_function(stopped, (node,))
+                    behind.meta = dict(node.meta)
+                    node.replace_all_uses_with(behind, delete_user_cb=lambda user: user is not behind)
+            graph.owning_module.recompile()
+        self.exported = self.exported.run_decompositions(table)
+
+    def _functional(self):
+        """What is written into buffers becomes a result, which they take."""
+        self._decompose({})
+        for spec in self.exported.graph_signature.output_specs:
+            kept = isinstance(self.exported.state_dict.get(spec.target), torch.Tensor) and self.exported.state_dict[spec.target].is_floating_point()
+            if spec.kind.name == "USER_INPUT_MUTATION" or spec.kind.name == "BUFFER_MUTATION" and not spec.target.endswith("num_batches_tracked") and \
+                    not (kept and self.training):
+                raise UnsupportedError("the module writes into %s '%s', which would be lost here%s" % (
+                    "its input" if spec.kind.name[0] == "U" else "the buffer", spec.target, "" if kept else
+                    ": buffers of f32 in its state_dict are kept" if spec.kind.name[0] == "B" else ""))
 
     def _take(self):
         """What there is to build, or what is missing, all of it."""
@@ -147,7 +291,7 @@ class Program:
             tried |= wanted
             if missing and not table:
                 raise UnsupportedError(_told(told))
-            self.exported = self.exported.run_decompositions(table)
+            self._decompose(table)
             missing = self._missing()
 
     def _graphs(self):
@@ -234,6 +378,9 @@ class Program:
                 values[node] = next(inputs)
         results = self._interpret(c, self.exported.graph_module, values)
         kinds = [s.kind.name for s in self.exported.graph_signature.output_specs]
+        for value, spec in zip(pytree.tree_leaves(results, is_leaf=lambda x: x is None), self.exported.graph_signature.output_specs):
+            if spec.kind.name == "BUFFER_MUTATION" and isinstance(value, Tensor):
+                graph.updates.append((buffer(spec.target), value))
         results = [r if isinstance(r, Tensor) else c.tensor(r) for r, k in zip(pytree.tree_leaves(results), kinds) if k == "USER_OUTPUT"]
         given = {t.pointer for n, t in values.items() if n.op == "placeholder" and isinstance(t, Tensor)}
         return [_aten.ops.detach(r) if not training and r.pointer in given else r for r in results]  # an input is no output
@@ -267,12 +414,14 @@ class Program:
         if node.target in _aten.PLAIN:
             return node.target(*args, **kwargs)
         function, in_place = _aten.find(node.target)
-        if not any(isinstance(x, Tensor) for x in leaves):  # nothing of the graph: PyTorch computes it
+        if in_place and len(args) and args[0] is None:  # a counter of batches, which is kept on the host
+            return None
+        if not any(isinstance(x, Tensor) for x in leaves) and not (function and _draws(node)):  # nothing of the graph: PyTorch computes it
             return node.target(*args, **kwargs)
         try:
-            if in_place and len(args) and args[0] is None:  # a counter of batches, which is kept on the host
-                return None
             c.node = node
+            if args and isinstance(args[0], torch.Tensor):
+                args = (c.tensor(args[0]), *args[1:])
             result = function(c, *args, **kwargs)
         except (Error, NotImplementedError, TypeError) as error:
             where = "%s, in %s%s" % (node.target, _layer(node) or "the module", _last_frame(node) and " (%s)" % _last_frame(node))
@@ -301,8 +450,20 @@ def _ignored(node):
     return str(node.target).startswith("aten.add_.") or "num_batches_tracked" in counter.name
 
 
-# What these draw is drawn here.
-_DROPS = {"dropout", "feature_dropout", "scaled_dot_product_attention", "lstm", "gru", "rnn_tanh", "rnn_relu"}
+def _draws(node):
+    """Is it random?"""
+    return torch.Tag.nondeterministic_seeded in getattr(node.target, "tags", ())
+
+
+def _written(node):
+    """What it writes into, of which its own argument may be a view; None: nothing."""
+    written = node.kwargs.get("out") if "aten" in str(node.target) else None
+    if written is None and ("aten" not in str(node.target) or not _aten.find(node.target)[1] or _ignored(node)):
+        return None
+    written = node.args[0] if written is None else written
+    while _is_view(written):
+        written = written.args[0]
+    return written
 
 
 def _is_view(node):

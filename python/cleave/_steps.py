@@ -94,6 +94,8 @@ class Step:
             else:
                 self.config = model.optimizer.config()
                 lib.clv_optimizer_add(graph.pointer, self.config)
+                for buffer, value in graph.updates:
+                    lib.clv_buffer_update(buffer.pointer, value.pointer)
         graph.check()
         config = ffi.new("clv_plan_config *")
         config.device = (device or model.device)._pointer
@@ -167,8 +169,7 @@ class Steps:
 
     # ---- plans ------------------------------------------------------------------------------------------------------
 
-    @staticmethod
-    def _key(kind, inputs):
+    def _key(self, kind, inputs):
         return (kind,) + tuple((x.shape, x.dtype.name) for x in inputs)
 
     def _arrays(self, batch):
@@ -376,7 +377,7 @@ class Steps:
         train  training steps, which train; False: predictions
         trace  a file, for ui.perfetto.dev; None: none
         """
-        if train and len(batch) < 2:
+        if train and len(batch) < 2 and not isinstance(batch[0] if batch else None, dict):
             raise ArgumentError("profile of a training wants inputs and targets; of a prediction give train=False")
         work = (lambda: self.step(*batch)) if train else lambda: self.predict(*batch)
         work()  # what is made at the first time is not measured

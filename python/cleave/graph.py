@@ -82,6 +82,7 @@ class Graph:
 
     def __init__(self, training: bool = False, precision: str = "f32") -> None:
         self._runtime, self.training = runtime(), training
+        self.updates: list[tuple[Tensor, Tensor]] = []  # buffers, and what they take at the end of a training step
         self.handle = make("clv_graph", lambda out: lib.clv_graph_create(self._runtime.pointer, out), lib.clv_graph_destroy,
                            self._runtime.handle)
         modes = ffi.new("clv_graph_modes *", lib.clv_graph_modes_get(self.pointer))

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import contextlib
 import copy
-import functools
 import inspect
+from collections.abc import Mapping
 from typing import Any
 
 import numpy
 import torch
+from torch.utils import _pytree as pytree
 
 from ._library import ArgumentError, DtypeError, InvalidValueError, ShapeError, UnsupportedError, lib
 from ._program import Program
@@ -18,87 +19,149 @@ from .device import Device
 
 __all__ = ["compile", "Model", "Plan"]
 
-@torch.library.custom_op("cleave::ctc_loss", mutates_args=())
-def _traced_ctc_loss(log_probs: torch.Tensor, targets: torch.Tensor, input_lengths: torch.Tensor, target_lengths: torch.Tensor, blank: int,
-                     reduction: int, zero_infinity: bool) -> torch.Tensor:
-    return torch.ctc_loss(log_probs, targets, input_lengths, target_lengths, blank, reduction, zero_infinity)
-
-
-@_traced_ctc_loss.register_fake
-def _(log_probs, targets, input_lengths, target_lengths, blank, reduction, zero_infinity):
-    return log_probs.new_empty(log_probs.shape[1:2] if reduction == 0 else ())
-
-
-def ctc_loss(log_probs: torch.Tensor, targets: torch.Tensor, input_lengths: torch.Tensor, target_lengths: torch.Tensor, blank: int = 0,
-             reduction: str = "mean", zero_infinity: bool = False) -> torch.Tensor:
-    """torch.nn.functional.ctc_loss with lengths that are tensors, which torch.export does not trace."""
-    args = (log_probs, targets, input_lengths, target_lengths, blank, ("none", "mean", "sum").index(reduction), zero_infinity)
-    return (_traced_ctc_loss if torch.compiler.is_compiling() else torch.ctc_loss)(*args)
-
-
-def _traced(loss):
-    """The loss, or one like it that torch.export traces."""
-    if isinstance(loss, torch.nn.CTCLoss):
-        return functools.partial(ctc_loss, blank=loss.blank, reduction=loss.reduction, zero_infinity=loss.zero_infinity)
-    return ctc_loss if loss is torch.nn.functional.ctc_loss else loss
-
-
 _LOSSES = {
     "cross_entropy": torch.nn.functional.cross_entropy,
     "mse": torch.nn.functional.mse_loss,
     "l1": torch.nn.functional.l1_loss,
     "bce_with_logits": torch.nn.functional.binary_cross_entropy_with_logits,
     "nll": torch.nn.functional.nll_loss,
-    "ctc": ctc_loss,
+    "ctc": torch.nn.functional.ctc_loss,
 }
 
 
-class _WithLoss(torch.nn.Module):
-    def __init__(self, module, loss, n_inputs):
+def _is_array(x):
+    """Lists of numbers are arrays, lists of tensors are not."""
+    return isinstance(x, list) and bool(x) and not any(hasattr(leaf, "shape") or isinstance(leaf, Mapping) for leaf in pytree.tree_leaves(x))
+
+
+class _Arguments:
+    """How a module is called: which of its arguments, and of their parts, the arrays of a batch are."""
+
+    def __init__(self, args, named):
+        leaves, self.spec = pytree.tree_flatten((tuple(args), dict(named)), is_leaf=_is_array)
+        self.constants = {i: x for i, x in enumerate(leaves) if x is None or isinstance(x, (bool, str))}
+        self.arrays = [array(x) for i, x in enumerate(leaves) if i not in self.constants]
+        self.plain = not named and not self.constants and len(leaves) == len(args)
+        self.key = "" if self.plain else "%s %s" % (self.spec, self.constants)
+        self.names = [] if self.plain else [n for n, x in named.items() for leaf in pytree.tree_leaves(x, is_leaf=_is_array) if hasattr(leaf, "shape")]
+
+    def call(self, module, arrays):
+        arrays, n = iter(arrays), len(self.arrays) + len(self.constants)
+        args, named = pytree.tree_unflatten([self.constants[i] if i in self.constants else next(arrays) for i in range(n)], self.spec)
+        return module(*args, **named)
+
+
+def _own_loss(result):
+    """Of a module that computes its loss itself, as those of transformers do if they are given labels."""
+    loss = result
+    if not isinstance(result, torch.Tensor):
+        loss = result.get("loss") if hasattr(result, "get") else result[0]
+    if not isinstance(loss, torch.Tensor) or loss.numel() != 1:
+        raise InvalidValueError("without `loss` the module gives it: a number, the first of several results, or one under the name 'loss'; "
+                                "is a batch without labels?")
+    return loss
+
+
+def _alone(loss):
+    """Is it one of results alone, without targets?"""
+    if loss is _own_loss:
+        return True
+    parameters = inspect.signature(loss.forward if isinstance(loss, torch.nn.Module) else loss).parameters.values()
+    return len(parameters) == 1 and all(p.kind is not p.VAR_POSITIONAL for p in parameters)
+
+
+class _Called(torch.nn.Module):
+    """A module as it is called with tensors in a row; with its loss, if that is wanted."""
+
+    def __init__(self, module, arguments, loss=None):
         super().__init__()
-        self.module, self.loss, self.n_inputs = module, loss, n_inputs
+        self.module, self.arguments, self.loss = module, arguments, loss
 
     def forward(self, *args):
-        return self.loss(self.module(*args[:self.n_inputs]), *args[self.n_inputs:])
+        n = len(self.arguments.arrays)
+        result = self.arguments.call(self.module, args[:n])
+        return result if self.loss is None else self.loss(result, *args[n:])
 
 
 class Model(Steps):
-    """What `cleave.compile` gives. Parameters live on the device; `state_dict()` reads them, and so does `to_torch()` into the module."""
+    """What `cleave.compile` gives. A batch is (inputs..., targets...), or a dict: its inputs are those that forward() names, also for
+    `example` and `predict`; the others are targets. Parameters live on the device; `state_dict()` reads them, and so does `to_torch()` into the module."""
 
     def __init__(self, module: torch.nn.Module, example: Any = None, loss: Any = "cross_entropy", **settings: Any) -> None:
         if not isinstance(module, torch.nn.Module):
             raise ArgumentError("cleave.compile wants a torch.nn.Module, and this is %r" % (module,))
         if isinstance(loss, str) and loss not in _LOSSES:
             raise InvalidValueError("there is no loss '%s'; there are %s, and any function or module of PyTorch's" % (loss, ", ".join(_LOSSES)))
-        if not isinstance(loss, str) and not callable(loss):
-            raise ArgumentError("a loss is a name or a function of results and targets, and this is %r" % (loss,))
+        if loss is not None and not isinstance(loss, str) and not callable(loss):
+            raise ArgumentError("a loss is a name, a function of results and targets, or None where the module gives it, and this is %r" % (loss,))
         if isinstance(loss, torch.nn.Module) and any(p.requires_grad for p in loss.parameters()):
             raise UnsupportedError("the loss has parameters of its own, which would not be trained: make them the module's")
         groups = getattr(settings.get("optimizer"), "param_groups", None)
         if groups and {id(p) for g in groups for p in g["params"]} != {id(p) for p in module.parameters() if p.requires_grad}:
             raise UnsupportedError("the optimizer has other parameters than the module trains: freeze the others by requires_grad_(False)")
         super().__init__(**settings)
-        self.module, self.loss = module, _LOSSES[loss] if isinstance(loss, str) else _traced(loss)
-        self._programs, self._loaded = {"train": [], "predict": []}, set()
+        self.module, self.loss = module, _LOSSES[loss] if isinstance(loss, str) else _own_loss if loss is None else loss
+        self._programs, self._loaded, self._called = {}, set(), None
         self.buffers = dict(module.named_buffers())
         kept = set(module.state_dict())
         self._kept_buffers = {n for n, b in self.buffers.items() if n in kept and b.is_floating_point()}
         first = {}
         self._names = {n: first.setdefault(id(p), n) for n, p in module.named_parameters(remove_duplicate=False)}
+        self._n_given: int | None = None  # how many of a batch are inputs
         self._tracked = 0  # steps since the module's own counters
         if example is not None:
-            example = [array(x) for x in (example if isinstance(example, (list, tuple)) else [example])]
-            self.n_inputs = len(example)
-            self._step("predict", example)
+            self._step("predict", self._inputs(example if isinstance(example, (list, tuple)) else [example]))
 
     def __getstate__(self):
-        loss = next((n for n, f in _LOSSES.items() if f is self.loss), self.loss)
+        loss = None if self.loss is _own_loss else next((n for n, f in _LOSSES.items() if f is self.loss), self.loss)
         return dict(super().__getstate__(), module=self.to_torch(), loss=loss)
 
     def __setstate__(self, state):
         n_inputs, history = state.pop("n_inputs"), state.pop("history")
         self.__init__(**state)
-        self.n_inputs, self.history = n_inputs, history
+        self.n_inputs, self._n_given, self.history = n_inputs, n_inputs, history
+
+    # ---- batches ----------------------------------------------------------------------------------------------------------
+
+    def _named(self, batch):
+        """Of a dict what forward() has arguments for, in their order, and the others, which are targets."""
+        parameters = inspect.signature(self.module.forward).parameters
+        named = {n: batch[n] for n in parameters if n in batch}
+        if self.loss is _own_loss and any(p.kind is p.VAR_KEYWORD for p in parameters.values()):
+            named.update({n: x for n, x in batch.items() if n not in named})
+        return named, [x for n, x in batch.items() if n not in named]
+
+    def _inputs(self, batch):
+        """The arrays of inputs: positional, or one dict of them by the names of forward()'s arguments."""
+        args, named = batch, {}
+        if len(batch) == 1 and isinstance(batch[0], Mapping):
+            given, _ = self._named(batch[0])
+            if given:
+                args, named = [], given
+        if not named:
+            self._n_given = len(args)
+        self._called = _Arguments(args, named)
+        self.n_inputs = len(self._called.arrays)
+        return self._called.arrays
+
+    def _batch(self, batch):
+        """Arrays of inputs, then those of targets."""
+        batch = list(batch)
+        if len(batch) == 1 and isinstance(batch[0], Mapping):
+            named, targets = self._named(batch[0])
+            if not named or not targets and not _alone(self.loss):
+                raise ArgumentError("of a dict the inputs must have the names of the arguments of forward(), and targets others; there are %s"
+                                    % ", ".join(map(str, batch[0])))
+            batch, n = [named] + targets, 1
+        else:
+            n = len(batch) if _alone(self.loss) else self._n_given or max(1, len(batch) - 1)
+        return self._inputs(batch[:n]) + [array(x) for x in pytree.tree_leaves(tuple(batch[n:]), is_leaf=_is_array)]
+
+    def _arrays(self, batch):
+        return [batch] if isinstance(batch, Mapping) else super()._arrays(batch)
+
+    def _key(self, kind, inputs):
+        return super()._key(kind, inputs) + (self._called.key,)
 
     # ---- graphs -------------------------------------------------------------------------------------------------------
 
@@ -106,27 +169,36 @@ class Model(Steps):
         """inputs: anything with shape and dtype."""
         example = [torch.zeros(x.shape, dtype=getattr(torch, str(x.dtype))) for x in inputs]
         with _mode(self.module, kind != "predict"):
-            module = self.module if kind == "predict" else _WithLoss(self.module, self.loss, self.n_inputs)
-            for program in self._programs["predict" if kind == "predict" else "train"]:
+            module = self._wrapped(kind)
+            for program in self._known(kind):
                 if program.fits(module, inputs):
                     return program
             try:
                 program = Program(module, example)
             except UnsupportedError as error:
-                if error.__cause__ is not None:  # PyTorch's own
+                if error.__cause__ is not None and "depends on numbers of" not in str(error):  # PyTorch's own
                     self._explain(kind, inputs, error)
                 raise
-        self._programs["predict" if kind == "predict" else "train"].append(program)
+        self._known(kind).append(program)
         return program
+
+    def _known(self, kind):
+        """The programs of batches like this one."""
+        return self._programs.setdefault(("predict" if kind == "predict" else "train", self._called.key), [])
+
+    def _wrapped(self, kind):
+        if kind == "predict":
+            return self.module if self._called.plain else _Called(self.module, self._called)
+        return _Called(self.module, self._called, self.loss)
 
     def _explain(self, kind, inputs, error):
         """PyTorch refused a batch: was it of a wrong shape or type? Raises that."""
-        names = [n for n in inspect.signature(self.module.forward).parameters][:self.n_inputs]
+        names = (self._called.names or [n for n in inspect.signature(self.module.forward).parameters])[:self.n_inputs]
         names += ["input%d" % i for i in range(len(names), self.n_inputs)]
         targets = len(inputs) - self.n_inputs
         names += ["target" if targets == 1 else "target%d" % i for i in range(targets)]
         told = ["'%s' has the shape %s" % (n, list(x.shape)) for n, x in zip(names, inputs)]
-        for program in self._programs["predict" if kind == "predict" else "train"]:
+        for program in self._known(kind):
             for name, x, before in zip(names, inputs, program.shapes):
                 if tuple(x.shape)[1:] != before[1:]:
                     raise ShapeError("'%s' has the shape %s, and it had %s before: %s" % (
@@ -149,7 +221,7 @@ class Model(Steps):
 
         def own(name):
             """A name of the module; None: what the loss holds, which is constant."""
-            if kind == "predict":
+            if kind == "predict" and self._called.plain:
                 return name
             return name[len("module."):] if name.startswith("module.") else None
 
@@ -198,24 +270,17 @@ class Model(Steps):
         """The module's results for a batch, as in evaluation: tensors of PyTorch for tensors, else arrays."""
         if not inputs:
             raise ArgumentError("predict wants the inputs of a batch")
-        if not isinstance(inputs[0], torch.Tensor):
-            return super().predict(*inputs)
-        self.n_inputs, arrays = len(inputs), [array(x) for x in inputs]
-        results = [torch.from_numpy(r) for r in self._predict(arrays)]
-        with _mode(self.module, False):
-            program = next(p for p in self._programs["predict"] if p.fits(self.module, arrays))
-        return program.unflatten(results)
+        arrays = self._inputs(inputs)
+        results = self._predict(arrays)
+        if not any(isinstance(x, torch.Tensor) for x in pytree.tree_leaves([dict(x) if isinstance(x, Mapping) else x for x in inputs])):
+            return results[0] if len(results) == 1 else results
+        return self._unflatten(results, arrays)
 
-    def _arrays(self, batch):
-        """A dict's inputs are those that forward() names, in its order; the others are targets."""
-        if not isinstance(batch, dict):
-            return super()._arrays(batch)
-        named = [n for n in inspect.signature(self.module.forward).parameters if n in batch]
-        if not named or len(named) == len(batch):
-            raise ArgumentError("of a dict the inputs must have the names of the arguments of forward(), and targets others; there are %s"
-                            % ", ".join(map(str, batch)))
-        self.n_inputs = len(named)
-        return [batch[n] for n in named] + [v for k, v in batch.items() if k not in named]
+    def _unflatten(self, results, arrays):
+        """As the module gives them."""
+        with _mode(self.module, False):
+            program = next(p for p in self._known("predict") if p.fits(self._wrapped("predict"), arrays))
+        return program.unflatten([torch.from_numpy(r) for r in results])
 
     def _begin(self, batch, lr=None):
         begun = super()._begin(batch, lr)
@@ -224,8 +289,7 @@ class Model(Steps):
 
     def _measure(self, results, targets):
         with torch.no_grad():
-            results = [torch.from_numpy(r) for r in results]
-            return float(self.loss(results[0] if len(results) == 1 else results, *(torch.from_numpy(t) for t in targets)))
+            return float(self.loss(self._unflatten(results, self._called.arrays), *(torch.from_numpy(t) for t in targets)))
 
     def state_dict(self) -> dict[str, torch.Tensor]:
         """As the module's: parameters and buffers as they are on the device now."""
@@ -267,7 +331,7 @@ class Model(Steps):
         if isinstance(loss_of, torch.nn.Module):
             loss_of = loss_of.double()
         with torch.enable_grad():
-            wanted = loss_of(module(*batch[:self.n_inputs]), *batch[self.n_inputs:])
+            wanted = loss_of(self._called.call(module, batch[:self.n_inputs]), *batch[self.n_inputs:])
             wanted.backward()
         wanted = float(wanted.detach())
         rows = [("loss", abs(loss - wanted) / max(1e-12, abs(wanted)))]
@@ -328,7 +392,8 @@ def compile(module: torch.nn.Module, example: Any = None, loss: Any = "cross_ent
     module      torch.nn.Module. Its parameters are copied; `to_torch` writes them back
     example     a batch of inputs, to plan for at once; None: the first batch that comes
     device      a Device or its name, `gpu:0`, `cpu`; None: the best there is
-    loss        a name (cross_entropy, mse, l1, bce_with_logits, nll), or a function or module of PyTorch of results and targets
+    loss        a name (cross_entropy, mse, l1, bce_with_logits, nll, ctc), or a function or module of PyTorch of results and targets. None:
+                the module gives it, as those of transformers do that are given labels
     optimizer   a name, an object of cleave.optim or of torch.optim, whose settings are taken
     lr          its rate; None: the optimizer's own
     precision   `f32`, `mixed`, `mixed-bf16`

@@ -23,7 +23,8 @@ struct clv_onnx {
     clv_model model;
     clv_port ports[2 * CLV_MAX_PORTS]; // inputs, then targets
     int n_inputs, n_targets;
-    int64_t batch; // the first dimension of all inputs; 0: open, or they differ
+    int result[CLV_MAX_PORTS]; // which of the file's a target is
+    int64_t batch;             // the first dimension of all inputs; 0: open, or they differ
     clv__arena names;
     const char *producer, *class_parameters;
     int64_t n_parameters;
@@ -136,13 +137,31 @@ static clv_status read_input(clv_onnx *onnx, clv__error *error, const clv__onnx_
 
 static void build_all(clv_tensor *const *inputs, clv_tensor **outputs, const clv_model *model) {
     const clv_onnx *onnx = model->user;
-    clv__onnx_build(onnx->file, model->build ? model->classes : 0, inputs, outputs);
+    clv_tensor *all[CLV_MAX_PORTS] = {NULL};
+    clv__onnx_build(onnx->file, model->build ? model->classes : 0, inputs, all);
+    for (int i = 0; i < onnx->n_targets; i++) outputs[i] = all[onnx->result[i]];
 }
 
 static clv_tensor *build_one(clv_tensor *x, const clv_model *model) {
     clv_tensor *y = NULL;
     build_all(&x, &y, model);
     return y;
+}
+
+/** Is it in the list of targets? numbers: with a loss that is not of classes. */
+static bool is_target(const char *list, const char *name, bool *numbers) {
+    while (list && *list) {
+        const size_t n = strcspn(list, ","), key = strcspn(list, ",="), loss = strcspn(list, ",*");
+        const char *of = list + key + (key < n);
+        if (key == strlen(name) && !memcmp(list, name, key)) {
+            static const char classes[] = "cross_entropy";
+            const size_t length = list + loss > of ? (size_t)(list + loss - of) : 0;
+            *numbers = length && (length != sizeof classes - 1 || memcmp(of, classes, length) != 0);
+            return true;
+        }
+        list += n + (list[n] == ',');
+    }
+    return false;
 }
 
 /** A result is what a target is compared with: classes, or numbers. */
@@ -160,7 +179,7 @@ static void read_output(clv_onnx *onnx, clv_tensor *tensor, const char *name, bo
 }
 
 /** Build it once, for the file's batch, or one of one, to see what comes out, and how many numbers are trained. */
-static clv_status read_outputs(clv_onnx *onnx, clv__error *error, bool numbers) {
+static clv_status read_outputs(clv_onnx *onnx, clv__error *error, const clv_onnx_config *config) {
     clv_graph *graph = NULL;
     clv_tensor *inputs[CLV_MAX_PORTS], *outputs[CLV_MAX_PORTS] = {NULL};
     const clv__onnx_graph *file = &onnx->file->graph;
@@ -178,10 +197,19 @@ static clv_status read_outputs(clv_onnx *onnx, clv__error *error, bool numbers) 
     }
     for (size_t i = 0; status == CLV_OK && i < graph->n_tensors; i++)
         if (graph->tensors[i]->trainable) onnx->n_parameters += clv__numel(&graph->tensors[i]->desc);
+    const char *names[CLV_MAX_PORTS] = {NULL};
+    bool some = false, numbers = false;
     for (size_t i = 0; status == CLV_OK && i < file->n_outputs; i++) {
         clv__shown_text shown;
         const char *name = clv__shown_bytes(file->outputs[i].name.data, file->outputs[i].name.n, &shown);
-        read_output(onnx, outputs[i], clv__arena_strdup(&onnx->names, name), numbers);
+        names[i] = clv__arena_strdup(&onnx->names, name);
+        some = some || (names[i] && is_target(config->targets, names[i], &numbers));
+    }
+    for (size_t i = 0; status == CLV_OK && i < file->n_outputs; i++) {
+        numbers = false;
+        if (some && !is_target(config->targets, names[i], &numbers)) continue;
+        onnx->result[onnx->n_targets] = (int)i;
+        read_output(onnx, outputs[i], names[i], config->numbers || numbers);
     }
     clv_graph_destroy(graph);
     return status;
@@ -191,7 +219,7 @@ static void make_model(clv_onnx *onnx) {
     const clv_port *inputs = onnx->ports, *targets = inputs + onnx->n_inputs;
     clv_model *model = &onnx->model;
     *model = (clv_model){.name = onnx->file->path, .text = "of an ONNX file", .user = onnx};
-    if (onnx->n_inputs == 1 && onnx->n_targets == 1) {
+    if (onnx->n_inputs == 1 && onnx->n_targets == 1 && onnx->file->graph.n_outputs == 1) {
         model->build = build_one;
         model->dtype = inputs[0].dtype;
         model->classes = targets[0].classes;
@@ -229,7 +257,7 @@ static clv_status read_ports(clv_onnx *onnx, clv__error *error, const clv_onnx_c
         if (!onnx->file->values[file->inputs[i].value].initializer)
             CLV_TRY(read_input(onnx, error, &file->inputs[i], config->dims));
     if (!onnx->n_inputs) CLV_FAIL(error, CLV_E_UNSUPPORTED, "'%s' has no input", onnx->file->path);
-    CLV_TRY(read_outputs(onnx, error, config->numbers));
+    CLV_TRY(read_outputs(onnx, error, config));
     clv__shown_text shown;
     const clv__onnx_text producer = onnx->file->producer_name;
     onnx->producer = clv__arena_strdup(&onnx->names, clv__shown_bytes(producer.data, producer.n, &shown));
@@ -243,6 +271,7 @@ static const clv__onnx_info *info_at(const clv_onnx *onnx, int index) {
     const clv__onnx_graph *file = &onnx->file->graph;
     for (size_t i = 0; index >= 0 && i < file->n_inputs; i++)
         if (!onnx->file->values[file->inputs[i].value].initializer && index-- == 0) return &file->inputs[i];
+    if (!onnx->any_shape && index >= 0 && index < onnx->n_targets) index = onnx->result[index];
     return index >= 0 && (size_t)index < file->n_outputs ? &file->outputs[index] : NULL;
 }
 

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Running averages of parameters: the numbers of PyTorch's AveragedModel, on one device and on two, with micro-batches, replicas and
-// frozen parts; a skipped step that moves none; resumed; tested and saved in the place of the parameters; and what is refused.
+// frozen parts; a skipped step that moves none; resumed; tested and saved in the place of the parameters; and what is refused. Buffers that
+// take a value in each step.
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
@@ -559,6 +560,71 @@ static void without_averages(void **state) {
     clv_trainer_destroy(trainer);
 }
 
+// ---- buffers ------------------------------------------------------------------------------------------------------
+
+/** A training graph of one parameter of three, and a buffer that stands beside it. */
+static clv_graph *with_buffer(bool optimizer, clv_tensor **parameter, clv_tensor **buffer) {
+    clv_graph *graph = NULL;
+    assert_status(clv_graph_create(runtime, &graph), CLV_OK, runtime);
+    clv_graph_set_training(graph, true);
+    *parameter = clv_parameter(graph, "w", CLV_SHAPE(3), (clv_init){.kind = CLV_INIT_ONES});
+    *buffer = clv_buffer(graph, "seen", CLV_DTYPE_F32, CLV_SHAPE(3), (clv_init){.kind = CLV_INIT_ZEROS});
+    clv_tensor *loss = clv_mean(clv_square(clv_add(*parameter, *buffer)), (int[]){0}, 1, false);
+    clv_output(loss, "loss");
+    if (!optimizer) return graph;
+    clv_backward(loss);
+    clv_optimizer_add(graph, &(clv_optimizer_config){.kind = CLV_SGD});
+    return graph;
+}
+
+static void buffer_takes_values(void **state) {
+    (void)state;
+    clv_tensor *parameter, *buffer;
+    clv_graph *graph = with_buffer(true, &parameter, &buffer);
+    clv_buffer_update(buffer, clv_add_scalar(clv_mul_scalar(buffer, 2), 1));
+    clv_plan *plan;
+    clv_session *session;
+    clv_run *run;
+    assert_status(clv_plan_create(graph, &(clv_plan_config){.device = host}, &plan), CLV_OK, runtime);
+    assert_status(clv_session_create(runtime, NULL, &session), CLV_OK, runtime);
+    assert_status(clv_session_reserve(session, &plan, 1), CLV_OK, runtime);
+    assert_status(clv_run_create(session, plan, &run), CLV_OK, runtime);
+    const float losses[] = {1, 4, 16}; // of 1 + 0, 1 + 1, 1 + 3
+    float seen[3], loss;
+    for (int i = 0; i < 3; i++) {
+        clv_fetch fetch = {clv_graph_find(graph, "loss"), &loss, sizeof loss};
+        assert_status(clv_run_do(run, &(clv_step){NULL, 0, 0, &fetch, 1}), CLV_OK, runtime);
+        assert_float_equal(loss, losses[i], 0);
+    }
+    assert_status(clv_session_read(session, clv_session_find(session, "seen"), seen, sizeof seen), CLV_OK,
+                  runtime);
+    for (int i = 0; i < 3; i++) assert_float_equal(seen[i], 7, 0);
+    clv_run_destroy(run);
+    clv_session_destroy(session);
+    clv_plan_destroy(plan);
+    clv_graph_destroy(graph);
+}
+
+static void buffer_refusals(void **state) {
+    (void)state;
+    static const struct {
+        bool optimizer, to_parameter, wide, whole;
+        clv_status status;
+    } refused[] = {{true, true, false, false, CLV_E_VALUE},
+                   {false, false, false, false, CLV_E_STATE},
+                   {true, false, true, false, CLV_E_SHAPE},
+                   {true, false, false, true, CLV_E_DTYPE}};
+    for (size_t i = 0; i < sizeof refused / sizeof *refused; i++) {
+        clv_tensor *parameter, *buffer;
+        clv_graph *graph = with_buffer(refused[i].optimizer, &parameter, &buffer);
+        clv_tensor *value = clv_full(graph, refused[i].whole ? CLV_DTYPE_I32 : CLV_DTYPE_F32,
+                                     refused[i].wide ? CLV_SHAPE(4) : CLV_SHAPE(3), 1);
+        clv_buffer_update(refused[i].to_parameter ? parameter : buffer, value);
+        assert_int_equal(clv_graph_status(graph), refused[i].status);
+        clv_graph_destroy(graph);
+    }
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(as_pytorch_on_host),
@@ -571,6 +637,8 @@ int main(void) {
         cmocka_unit_test(skipped_steps_move_none),
         cmocka_unit_test(resumed),
         cmocka_unit_test(refusals),
+        cmocka_unit_test(buffer_takes_values),
+        cmocka_unit_test(buffer_refusals),
         cmocka_unit_test(few_launches),
     };
     return cmocka_run_group_tests(tests, setup, teardown);

@@ -121,6 +121,33 @@ const clv__op clv__op_assign_update = {
     .split = split,
 };
 
+void clv_buffer_update(clv_tensor *buffer, clv_tensor *value) {
+    if (!buffer || !value || buffer->graph->error.status != CLV_OK) return;
+    clv_graph *graph = buffer->graph;
+    char want[96], have[96];
+    if (buffer->kind != CLV__PERSISTENT || buffer->trainable || buffer->values ||
+        buffer->desc.dtype != CLV_DTYPE_F32) {
+        clv__graph_fail(graph, CLV_E_VALUE, "'%.200s' is no buffer of f32, and takes no value", buffer->name);
+    } else if (!graph->hyper) {
+        clv__graph_fail(graph, CLV_E_STATE, "a buffer takes its value when an optimizer updates: '%.200s'",
+                        buffer->name);
+    } else if (value->desc.dtype != CLV_DTYPE_F32) {
+        clv__graph_fail(graph, CLV_E_DTYPE, "'%.200s' is f32, and is to take %s", buffer->name,
+                        clv_dtype_name(value->desc.dtype));
+    } else if (!clv_shape_equal(&value->desc.shape, &buffer->desc.shape)) {
+        clv__graph_fail(graph, CLV_E_SHAPE, "'%.200s' is %s, and is to take %s", buffer->name,
+                        clv_shape_text(&buffer->desc.shape, want, sizeof want),
+                        clv_shape_text(&value->desc.shape, have, sizeof have));
+    } else {
+        const clv__gradients all = {.factor = graph->update_factor, .hyper = graph->update_hyper};
+        graph->phase = CLV__UPDATE;
+        graph->layer_override = buffer->layer;
+        clv__assign_add(buffer, value, 0, &all);
+        graph->layer_override = NULL;
+        graph->phase = CLV__FORWARD;
+    }
+}
+
 void clv__assign_add(clv_tensor *target, clv_tensor *value, double keep, const clv__gradients *all) {
     const assign_attrs attrs = {(float)keep, (float)(1 - keep)};
     clv_tensor *inputs[] = {all->hyper, all->factor, target, value};

@@ -138,6 +138,7 @@ static int take_input(run_job *job, int i) {
     char have[96], want[96];
     if (!array) return cli_no_array(job->archive, path, name);
     const bool whole = job->fields.port[i].dtype == CLV_DTYPE_I32;
+    if (whole && !cli_as_i32(array, &job->bytes[i])) return cli_fail(EXIT_FAILED, "no memory for '%s'", name);
     snprintf(have, sizeof have, "'%.90s'", name);
     const clv_weights_info *told =
         i ? NULL : cli_told_scale(job->session->args); // of the first, as train has it

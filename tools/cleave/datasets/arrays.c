@@ -242,6 +242,19 @@ static int64_t whole_at(const clv_array *array, int64_t i) {
     }
 }
 
+bool cli_as_i32(const clv_array *array, clv_array *out) {
+    const int64_t n = clv_shape_numel(&array->shape);
+    if (array->type == CLV_DTYPE_F32 || array->type == CLV_DTYPE_I32) return true;
+    int32_t *data = malloc((size_t)n * sizeof *data + 1);
+    if (!data) return false;
+    for (int64_t i = 0; i < n; i++) {
+        const int64_t value = whole_at(array, i);
+        data[i] = (int32_t)(value < INT32_MIN ? INT32_MIN : value > INT32_MAX ? INT32_MAX : value);
+    }
+    *out = (clv_array){.type = CLV_DTYPE_I32, .shape = array->shape, .data = data};
+    return true;
+}
+
 /** The largest whole number of an array, but for ignored labels; -1 if there is one below 0. */
 static int64_t largest(const cli_args *args, const clv_array *array) {
     int64_t most = 0;

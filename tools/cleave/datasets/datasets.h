@@ -40,6 +40,8 @@ char *cli_fields_record(const cli_fields *fields);
 bool cli_parse_fields(const char *text, cli_fields *out);
 /** What weights tell of them; false: nothing, or nothing that can be read. */
 bool cli_told_fields(clv_runtime *runtime, const char *path, cli_fields *out);
+/** Whole numbers and truth values as i32 into `out`, which others leave empty. false: no memory. */
+bool cli_as_i32(const clv_array *array, clv_array *out);
 /** The way back, and *model, unless it is set already. A model that names its ports, and an ONNX file, tell
  *  them themselves. Prints what is wrong. */
 int cli_fields_of_weights(clv_runtime *runtime, const cli_args *args, cli_fields *out,

@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // Models of ONNX files: --model FILE.onnx, and `plan FILE.onnx`.
+#include "datasets/datasets.h"
 #include "models/models.h"
 
+#include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
@@ -10,15 +12,30 @@ bool cli_is_onnx(const char *name) {
     return n > 5 && !strcmp(name + n - 5, ".onnx");
 }
 
+enum { TARGETS = 2048 };
+
+/** What weights were trained for, as --target has it; "": they do not tell. */
+static void told_targets(clv_runtime *runtime, const char *weights, char out[TARGETS]) {
+    cli_fields *fields = calloc(1, sizeof *fields);
+    size_t n = 0;
+    if (fields && cli_told_fields(runtime, weights, fields))
+        for (int i = fields->n_inputs; n < TARGETS && i < fields->n_inputs + fields->n_targets; i++)
+            n += (size_t)snprintf(out + n, TARGETS - n, "%s%s%s", n ? "," : "", fields->name[i],
+                                  fields->port[i].classes ? "" : "=mse");
+    free(fields);
+}
+
 /** Read it, and register it: it lasts as long as the process, as what --ops has registered. */
-static int load(const char *path, const char *dims, const clv_onnx **out) {
+static int load(const cli_args *args, const char *path, const clv_onnx **out) {
     const clv_runtime_config config = {.no_opencl = true, .visible_devices = "", .partition = ""};
     clv_runtime *runtime;
     clv_onnx *onnx;
     if (clv_model_find(path)) return EXIT_DONE;
     if (clv_runtime_create(&config, &runtime) != CLV_OK)
         return cli_fail(EXIT_FAILED, "no runtime to read '%s' with", path);
-    const clv_onnx_config of_file = {.dims = dims};
+    char told[TARGETS] = "";
+    if (!args->target && args->weights) told_targets(runtime, args->weights, told);
+    const clv_onnx_config of_file = {.dims = args->dims, .targets = args->target ? args->target : told};
     clv_status status = clv_onnx_read(runtime, path, &of_file, &onnx);
     if (status == CLV_OK) status = clv_model_register(runtime, clv_onnx_info_get(onnx).model);
     const int code = status == CLV_OK ? EXIT_DONE : cli_fail_status(runtime, status);
@@ -30,7 +47,7 @@ static int load(const char *path, const char *dims, const clv_onnx **out) {
 int cli_load_onnx(cli_args *args) {
     const char *path = args->command == CLI_PLAN ? args->n_words ? args->words[0] : NULL : args->model;
     if (!cli_is_onnx(path)) return EXIT_DONE;
-    const int code = load(path, args->dims, &args->onnx);
+    const int code = load(args, path, &args->onnx);
     if (code != EXIT_DONE || args->weights || args->resume || args->command == CLI_PLAN) return code;
     args->weights = path;
     args->given.weights = true;
@@ -51,7 +68,7 @@ const char *cli_onnx_anew(const cli_args *args, int64_t classes) {
 int cli_load_told_onnx(cli_args *args) {
     const char *told = args->told ? args->told->model : NULL;
     if (args->model || !cli_is_onnx(told)) return EXIT_DONE;
-    if (access(told, R_OK) == 0) return load(told, args->dims, &args->onnx);
+    if (access(told, R_OK) == 0) return load(args, told, &args->onnx);
     return cli_fail(EXIT_USAGE,
                     "'%s' holds weights of '%s', which is not there: --model FILE.onnx says where it is",
                     args->weights, told);
