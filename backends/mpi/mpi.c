@@ -103,8 +103,8 @@ static int await_all(engine *mpi, double patience, char why[CLV__TRANSPORT_WHY])
     if (mpi->state == FAILED)
         snprintf(why, CLV__TRANSPORT_WHY, "%s", mpi->why);
     else
-        snprintf(why, CLV__TRANSPORT_WHY,
-                 "not all processes came within %.0f seconds: one has ended, or hangs", patience);
+        snprintf(why, CLV__TRANSPORT_WHY, "not all processes came within %d seconds: one has ended, or hangs",
+                 (int)patience);
     return 1;
 }
 

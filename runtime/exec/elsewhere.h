@@ -22,7 +22,8 @@ clv_status clv__between_create(clv_run *run, clv__between **out);
 void clv__between_destroy(clv__between *between);
 /** A worker, about to write over what it sent in the slot's last step: wait until that has left. */
 clv_status clv__between_free(clv__between *between, int slot, int transfer);
-/** Wait until all that was posted has left, or cannot: another run may then have the staging memory. NULL is fine. */
+/** Wait until all that was posted has left, or cannot: another run may then have the staging memory. NULL is
+ *  fine. */
 void clv__between_settle(clv__between *between);
 /** It lies in staging memory when the event, taken, says so; NULL: it has no bytes. */
 void clv__between_post(clv__between *between, const clv__executor *executor, int slot, int transfer,

@@ -2,11 +2,11 @@
 // Sums over ranks. Values lie in the order in which the plan sends them, several to a bucket. Of each value
 // rank r owns an r-th part: it receives that part from all others, adds in the order of ranks, and sends the
 // sum to all. So 2 (N-1)/N of the bytes leave a rank, and the additions are the same ones, in the same order,
-// on every engine. A thread does this, bucket by bucket, as soon as a bucket's values are there: in staging memory, or, on a
-// device that computes in the host's memory, where the device has them.
+// on every engine. A thread does this, bucket by bucket, as soon as a bucket's values are there: in staging
+// memory, or, on a device that computes in the host's memory, where the device has them.
 //
-// A message is a head and the parts of a bucket's values behind each other. On the wire it is cut: a large part is a message of
-// its own, which is sent from where it lies, and a large sum comes to where it will lie.
+// A message is a head and the parts of a bucket's values behind each other. On the wire it is cut: a large
+// part is a message of its own, which is sent from where the device has it, and a large sum comes to there.
 #include "exec/exchange.h"
 
 #include <inttypes.h>
@@ -164,7 +164,8 @@ static size_t cut_message(const bucket *b, int rank, uint32_t phase, char *messa
     return n;
 }
 
-/** Copy parts of a rank from the values into a message, or back, but for those that go from where they lie. */
+/** Copy parts of a rank from the values into a message, or back, but for those that are sent from where they
+ *  lie. */
 static void carry(const bucket *b, int rank, uint32_t phase, char *message, bool back) {
     char *at = message + sizeof(head);
     for (int i = 0; i < b->n; i++) {
@@ -239,8 +240,8 @@ static clv_status begin(const bucket *b, uint32_t phase, bool receives, int othe
     return CLV_OK;
 }
 
-/** Wait until the first messages of all have come, and begin to receive what is behind those that are right: nothing else is
- *  written to where values lie. */
+/** Wait until the first messages of all have come, and begin to receive what is behind those that are right:
+ *  nothing else is written to where values lie. */
 static clv_status receive_behind(const bucket *b, uint32_t phase) {
     clv__exchange *exchange = b->exchange;
     for (int other = 0; other < exchange->ranks->place.size; other++) {

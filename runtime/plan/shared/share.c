@@ -10,8 +10,8 @@
 // within the step, as a parameter does by its update, is shared only if the receiver is done with it before
 // the change. Otherwise it is copied, as between any two devices.
 //
-// What is exchanged with other ranks is sent from the device's memory, and comes into it, if nothing else uses it between
-// the sending and the receiving: the host writes there meanwhile.
+// What is exchanged with other ranks is sent from the device's memory, and comes into it, if nothing else
+// uses it between the sending and the receiving: the host writes there meanwhile.
 //
 // This cannot deadlock. Within a step nobody waits for anything new. A device that waits for the end of a
 // step has left that step itself, so whoever waits for it there can go on.
