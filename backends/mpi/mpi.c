@@ -1,12 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 // Messages between ranks by MPI: Open MPI, MPICH and the like. A library of its own (libcleave_mpi.so), which
 // links MPI and nothing of Cleave. MPI is asked for one caller at a time, so a lock is held around each call,
-// and none waits.
+// and none waits. MPI begins when all processes have come, and does not say that one will not: a thread waits
+// there, so that who asked for it need not, and ends MPI, as the thread must that began it.
 #include <mpi.h>
 #include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 
 #include "device/transport.h"
 
@@ -14,8 +16,13 @@ _Static_assert(sizeof(MPI_Request) <= sizeof(void *), "a request is kept in a me
 
 /** There is one MPI in a process. */
 typedef struct engine {
-    pthread_mutex_t lock;
+    pthread_mutex_t lock; // for what follows, and around each call
+    pthread_cond_t changed;
+    pthread_t thread;
+    enum { UNUSED, BEGINS, BEGUN, FAILED, ENDS } state;
     MPI_Comm comm;
+    clv__transport_place place;
+    char why[CLV__TRANSPORT_WHY];
 } engine;
 
 static int failed(int code, const char *call, char *why) {
@@ -35,40 +42,92 @@ static void keep(clv__message *message, MPI_Request request) {
 static void mpi_close(void *self, bool orderly) {
     engine *mpi = self;
     if (!orderly) return; // who waits for nobody does not finalize either: MPI ends with the process
-    MPI_Comm_free(&mpi->comm);
-    MPI_Finalize();
-    pthread_mutex_destroy(&mpi->lock);
+    pthread_mutex_lock(&mpi->lock);
+    mpi->state = ENDS;
+    pthread_cond_broadcast(&mpi->changed);
+    pthread_mutex_unlock(&mpi->lock);
+    pthread_join(mpi->thread, NULL);
 }
 
-static int mpi_open(void *what, clv__transport_place *place, void **self, char why[CLV__TRANSPORT_WHY]) {
-    static engine only; // as MPI's own state is
+static int join_all(engine *mpi) {
     int begun = 0, given = 0, code;
     MPI_Comm machine;
-    (void)what;
+    clv__transport_place *place = &mpi->place;
     MPI_Initialized(&begun);
     if (begun) {
-        snprintf(why, CLV__TRANSPORT_WHY, "this process has initialized MPI already");
+        snprintf(mpi->why, sizeof mpi->why, "this process has initialized MPI already");
         return 1;
     }
     if ((code = MPI_Init_thread(NULL, NULL, MPI_THREAD_SERIALIZED, &given)) != MPI_SUCCESS)
-        return failed(code, "MPI_Init_thread", why);
+        return failed(code, "MPI_Init_thread", mpi->why);
     if (given < MPI_THREAD_SERIALIZED) {
-        snprintf(why, CLV__TRANSPORT_WHY, "this MPI cannot be called from several threads");
+        snprintf(mpi->why, sizeof mpi->why, "this MPI cannot be called from several threads");
         MPI_Finalize();
         return 1;
     }
-    pthread_mutex_init(&only.lock, NULL);
-    MPI_Comm_dup(MPI_COMM_WORLD, &only.comm);
-    MPI_Comm_set_errhandler(only.comm, MPI_ERRORS_RETURN);
-    MPI_Comm_rank(only.comm, &place->rank);
-    MPI_Comm_size(only.comm, &place->size);
-    MPI_Comm_split_type(only.comm, MPI_COMM_TYPE_SHARED, place->rank, MPI_INFO_NULL, &machine);
+    MPI_Comm_dup(MPI_COMM_WORLD, &mpi->comm);
+    MPI_Comm_set_errhandler(mpi->comm, MPI_ERRORS_RETURN);
+    MPI_Comm_rank(mpi->comm, &place->rank);
+    MPI_Comm_size(mpi->comm, &place->size);
+    MPI_Comm_split_type(mpi->comm, MPI_COMM_TYPE_SHARED, place->rank, MPI_INFO_NULL, &machine);
     MPI_Comm_rank(machine, &place->local);
     MPI_Comm_free(&machine);
     const char *recovery = getenv("OMPI_MCA_orte_enable_recovery"); // of Open MPI's mpirun --enable-recovery
     place->survives = recovery && strcmp(recovery, "1") == 0;
-    *self = &only;
     return 0;
+}
+
+static void *run_thread(void *user) {
+    engine *mpi = user;
+    const bool joined = join_all(mpi) == 0;
+    pthread_mutex_lock(&mpi->lock);
+    mpi->state = joined ? BEGUN : FAILED;
+    pthread_cond_broadcast(&mpi->changed);
+    while (mpi->state == BEGUN) pthread_cond_wait(&mpi->changed, &mpi->lock);
+    pthread_mutex_unlock(&mpi->lock);
+    if (joined) {
+        MPI_Comm_free(&mpi->comm);
+        MPI_Finalize();
+    }
+    return NULL;
+}
+
+/** Until all have come, or it takes too long. The lock is held. */
+static int await_all(engine *mpi, double patience, char why[CLV__TRANSPORT_WHY]) {
+    struct timespec until;
+    clock_gettime(CLOCK_REALTIME, &until);
+    until.tv_sec += (time_t)patience;
+    int late = 0;
+    while (mpi->state == BEGINS && !late) late = pthread_cond_timedwait(&mpi->changed, &mpi->lock, &until);
+    if (mpi->state == BEGUN) return 0;
+    if (mpi->state == FAILED)
+        snprintf(why, CLV__TRANSPORT_WHY, "%s", mpi->why);
+    else
+        snprintf(why, CLV__TRANSPORT_WHY, "not all processes came within %d seconds: one has ended, or hangs",
+                 (int)patience);
+    return 1;
+}
+
+static int mpi_open(void *what, double patience, clv__transport_place *place, void **self,
+                    char why[CLV__TRANSPORT_WHY]) {
+    static engine only = {.lock = PTHREAD_MUTEX_INITIALIZER, .changed = PTHREAD_COND_INITIALIZER}; // as MPI's
+    (void)what;
+    pthread_mutex_lock(&only.lock);
+    int code = 1;
+    if (only.state != UNUSED)
+        snprintf(why, CLV__TRANSPORT_WHY, "MPI was begun in this process before");
+    else if (pthread_create(&only.thread, NULL, run_thread, &only) != 0)
+        snprintf(why, CLV__TRANSPORT_WHY, "no thread could be started for MPI");
+    else {
+        only.state = BEGINS;
+        code = await_all(&only, patience, why);
+    }
+    if (code == 0) {
+        *place = only.place;
+        *self = &only;
+    }
+    pthread_mutex_unlock(&only.lock);
+    return code;
 }
 
 /** MPI counts elements by an int: larger messages count in words, which all of ours are made of. */

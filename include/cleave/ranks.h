@@ -29,7 +29,7 @@ typedef struct clv_ranks clv_ranks;
 
 typedef struct clv_ranks_config {
     const char *engine; /**< what carries messages: `mpi`; NULL: that one */
-    double patience;    /**< seconds; a rank that is not heard of for so long is lost; 0: 5 */
+    double patience;    /**< seconds; a rank that is not heard of for so long is lost; joining may take twelve times as long; 0: 5 */
     /** > 0: for planning alone: no process, but what the rank of this number among this many would be to clv_pass_graph */
     int planned, rank;
     CLV_RESERVED(5);

@@ -12,7 +12,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-enum { CLV__TRANSPORT_VERSION = 2, CLV__TRANSPORT_WHY = 256 };
+enum { CLV__TRANSPORT_VERSION = 3, CLV__TRANSPORT_WHY = 256 };
 
 /** Who is asking: 0 to size - 1; and the how manieth on its machine. */
 typedef struct clv__transport_place {
@@ -31,8 +31,10 @@ typedef struct clv__message {
 typedef struct clv__transport {
     int version;
     const char *name;
-    /** Begin. what: the engine's own; of a process alone it is NULL. */
-    int (*open)(void *what, clv__transport_place *place, void **self, char why[CLV__TRANSPORT_WHY]);
+    /** Begin, when all are there; who has to wait for longer than so many seconds fails. what: the engine's
+     *  own; of a process alone it is NULL. */
+    int (*open)(void *what, double patience, clv__transport_place *place, void **self,
+                char why[CLV__TRANSPORT_WHY]);
     int (*send)(void *self, int to, int tag, const void *data, size_t bytes, clv__message *out,
                 char why[CLV__TRANSPORT_WHY]);
     /** A message of more than `bytes` is a failure, of fewer is not. */

@@ -108,13 +108,6 @@ static const clv_device *device_of(const clv_plan *plan, int value) {
     return plan->places[plan->values[value].place].device;
 }
 
-/** Does the plan have places on devices of other ranks? */
-static bool any_elsewhere(const clv_plan *plan) {
-    for (int i = 0; i < plan->n_places; i++)
-        if (plan->places[i].device->elsewhere) return true;
-    return false;
-}
-
 static int rank_of(const clv_device *device) {
     return device->elsewhere ? device->rank : device->runtime->rank;
 }
@@ -350,7 +343,7 @@ static uint64_t digest_of(const clv_plan *plan) {
 
 clv_status clv__between_create(clv_run *run, clv__between **out) {
     *out = NULL;
-    if (!any_elsewhere(run->plan)) return CLV_OK;
+    if (!clv__plan_elsewhere(run->plan)) return CLV_OK;
     clv__error *error = clv__plan_error(run->plan);
     if (!run->session->ranks || !run->session->ranks->engine)
         CLV_FAIL(error, CLV_E_STATE,

@@ -122,7 +122,7 @@ static size_t shared_together(const clv__executor *executor, const clv__command 
                               const clv__command *end) {
     size_t n = 0;
     while (command + n < end && command[n].work == CLV__SEND && transfer_of(executor, &command[n])->shared &&
-           (n == 0 || !command[n].awaits))
+           !transfer_of(executor, &command[n])->exchanged && (n == 0 || !command[n].awaits))
         n++;
     return n;
 }
@@ -162,8 +162,24 @@ static clv_status await_left(clv__executor *executor, int slot, int transfer) {
     return status;
 }
 
+/** Hand what ranks exchange over where it is, from when its maker is done. */
+static clv_status exchange_there(clv__executor *executor, int slot, const clv__command *command) {
+    const clv__backend *backend = executor->device->backend;
+    clv__bbuffer *whole = executor->run->parts[slot][transfer_of(executor, command)->into].buffer;
+    clv__bevent *event = NULL;
+    CLV_TRY(backend->record(executor->device->open, CLV__QUEUE_COMPUTE, &event, error_of(executor)));
+    const clv_status status = backend->flush(executor->device->open, error_of(executor));
+    if (status == CLV_OK)
+        clv__exchange_post(executor->run->exchange, executor, slot, command->transfer,
+                           backend->buffer_pointer(whole), event);
+    else
+        backend->event_destroy(event);
+    return status;
+}
+
 static clv_status send(clv__executor *executor, int slot, const clv__command *command) {
     const clv__transfer *transfer = transfer_of(executor, command);
+    if (transfer->shared) return exchange_there(executor, slot, command);
     const clv__backend *backend = executor->device->backend;
     clv__bdevice *open = executor->device->open;
     clv__bevent *event = NULL;
@@ -243,7 +259,7 @@ static void end_transfer(clv__executor *executor, int slot, int number, const cl
     sender->device->backend->event_destroy(over);
 }
 
-/** What the ranks made of a value comes back to where it was staged. */
+/** What the ranks made of a value comes back to where it was staged, or is in its place already. */
 static clv_status receive_exchanged(clv__executor *executor, int slot, const clv__command *command) {
     clv_run *run = executor->run;
     const clv__transfer *transfer = transfer_of(executor, command);
@@ -253,7 +269,7 @@ static clv_status receive_exchanged(clv__executor *executor, int slot, const clv
     atomic_store(&executor->waits, true);
     clv_status status = clv__exchange_await(run->exchange, executor, slot, command->transfer);
     atomic_store(&executor->waits, false);
-    if (status != CLV_OK || !transfer->came_bytes) return status;
+    if (status != CLV_OK || !transfer->came_bytes || transfer->shared) return status;
     clv__bevent **arrived;
     CLV_TRY(event_for(executor, slot, command->at, &arrived));
     return backend->write(executor->device->open, CLV__QUEUE_COMPUTE, run->parts[slot][transfer->to].buffer,

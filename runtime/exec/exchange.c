@@ -2,7 +2,11 @@
 // Sums over ranks. Values lie in the order in which the plan sends them, several to a bucket. Of each value
 // rank r owns an r-th part: it receives that part from all others, adds in the order of ranks, and sends the
 // sum to all. So 2 (N-1)/N of the bytes leave a rank, and the additions are the same ones, in the same order,
-// on every engine. A thread does this, bucket by bucket, as soon as a bucket's values are in staging memory.
+// on every engine. A thread does this, bucket by bucket, as soon as a bucket's values are there: in staging
+// memory, or, on a device that computes in the host's memory, where the device has them.
+//
+// A message is a head and the parts of a bucket's values behind each other. On the wire it is cut: a large
+// part is a message of its own, which is sent from where the device has it, and a large sum comes to there.
 #include "exec/exchange.h"
 
 #include <inttypes.h>
@@ -16,7 +20,7 @@
 #include "exec/session.h"
 #include "tensor/half.h"
 
-enum { BUCKET_BYTES = 1 << 18, MAGIC = CLV__EXCHANGE_MAGIC };
+enum { BUCKET_BYTES = 1 << 18, ALONE_BYTES = 1 << 14, MAGIC = CLV__EXCHANGE_MAGIC };
 enum { PARTS, SUMS }; // what a message holds
 
 typedef clv__exchange_head head;
@@ -29,8 +33,15 @@ typedef struct item {
     // by slot; under the lock:
     int64_t posted[CLV__SLOTS], arrived[CLV__SLOTS]; // tickets, -1: none
     clv__bevent *event[CLV__SLOTS];
-    char *staged[CLV__SLOTS];
+    char *staged[CLV__SLOTS]; // where the whole lies
+    clv__pages *block;        // device memory that it lies in; NULL: staging memory
 } item;
+
+/** A message as it is cut. */
+typedef struct cut {
+    char *at;
+    size_t bytes;
+} cut;
 
 struct clv__exchange {
     clv_run *run;
@@ -39,9 +50,11 @@ struct clv__exchange {
     int n, n_buckets;
     int *item_of; // by transfer; -1: it is not exchanged
     uint64_t digest;
-    size_t room;       // of a message, with its head
-    char *sent, *came; // a message for, and from, each rank
-    clv__message *messages;
+    size_t room;            // of a message, with its head
+    char *sent, *came;      // a message for, and from, each rank
+    cut *cuts;              // of one message
+    clv__message *messages; // of all that are under way at once
+    size_t n_cuts;          // of a message, at most
     pthread_t thread;
     bool started;
     pthread_mutex_t lock;
@@ -120,7 +133,39 @@ static head head_for(const bucket *b, uint32_t phase, uint64_t bytes, bool stop)
                   .stop = stop};
 }
 
-/** Copy parts of a rank from the values into a message, or back. */
+/** Is a part a message of its own, from or to where it lies? */
+static bool goes_alone(const item *at, size_t bytes) {
+    return bytes >= ALONE_BYTES && !at->how->bf16;
+}
+
+/** Cut the message of a rank's parts. in_place: what goes alone is where the device has it, if the host
+ *  reaches that, and not in the message. */
+static size_t cut_message(const bucket *b, int rank, uint32_t phase, char *message, bool in_place) {
+    cut *cuts = b->exchange->cuts;
+    size_t n = 1;
+    bool open = true; // the last one may grow
+    cuts[0] = (cut){message, sizeof(head)};
+    char *at = message + sizeof(head);
+    for (int i = 0; i < b->n; i++) {
+        if (!takes_part(&b->items[i], phase)) continue;
+        const size_t bytes =
+            sent_bytes(&b->items[i], part_length(&b->items[i], rank, b->exchange->ranks->place.size));
+        const bool alone = goes_alone(&b->items[i], bytes);
+        if (alone)
+            cuts[n++] =
+                (cut){in_place && b->items[i].block ? (char *)part_of(b, &b->items[i], rank) : at, bytes};
+        else if (open)
+            cuts[n - 1].bytes += bytes;
+        else if (bytes)
+            cuts[n++] = (cut){at, bytes};
+        open = alone ? false : open || bytes;
+        at += bytes;
+    }
+    return n;
+}
+
+/** Copy parts of a rank from the values into a message, or back, but for those that are sent from where they
+ *  lie. */
 static void carry(const bucket *b, int rank, uint32_t phase, char *message, bool back) {
     char *at = message + sizeof(head);
     for (int i = 0; i < b->n; i++) {
@@ -129,6 +174,10 @@ static void carry(const bucket *b, int rank, uint32_t phase, char *message, bool
         float *values = part_of(b, &b->items[i], rank);
         uint16_t *halves = (uint16_t *)(void *)at;
         const size_t bytes = sent_bytes(&b->items[i], n);
+        if (b->items[i].block && goes_alone(&b->items[i], bytes)) {
+            at += bytes;
+            continue;
+        }
         if (b->items[i].how->bf16)
             for (int64_t e = 0; e < n; e++)
                 if (back)
@@ -167,28 +216,68 @@ static clv_status check_message(const bucket *b, int from, uint32_t phase, size_
     return clv__ranks_status(exchange->ranks);
 }
 
-/** Receive from every other rank, where `expects` says so, and send to it what lies in its message; wait. */
-static clv_status swap(const bucket *b, uint32_t phase, bool send_one) {
+/** The messages from a rank, or to it, one for each cut. */
+static clv__message *messages_of(const clv__exchange *exchange, bool receives, int other) {
+    const size_t size = (size_t)exchange->ranks->place.size;
+    return exchange->messages + ((receives ? 0 : size) + (size_t)other) * exchange->n_cuts;
+}
+
+/** Begin messages from or to a rank: the first, which has the head, or the others behind it. */
+static clv_status begin(const bucket *b, uint32_t phase, bool receives, int other, bool first) {
+    clv__exchange *exchange = b->exchange;
+    const int owner = receives == (phase == PARTS) ? exchange->ranks->place.rank : other;
+    char *message =
+        receives ? message_of(exchange, exchange->came, other) : message_of(exchange, exchange->sent, owner);
+    const size_t n = cut_message(b, owner, phase, message, !receives || phase == SUMS);
+    clv__message *out = messages_of(exchange, receives, other);
+    for (size_t i = !first; i < (first ? 1 : n); i++) {
+        const cut *at = &exchange->cuts[i];
+        CLV_TRY(
+            receives
+                ? clv__ranks_receive(exchange->ranks, other, CLV__TAG_EXCHANGE, at->at, at->bytes, &out[i])
+                : clv__ranks_send(exchange->ranks, other, CLV__TAG_EXCHANGE, at->at, at->bytes, &out[i]));
+    }
+    return CLV_OK;
+}
+
+/** Wait until the first messages of all have come, and begin to receive what is behind those that are right:
+ *  nothing else is written to where values lie. */
+static clv_status receive_behind(const bucket *b, uint32_t phase) {
+    clv__exchange *exchange = b->exchange;
+    for (int other = 0; other < exchange->ranks->place.size; other++) {
+        if (other == exchange->ranks->place.rank) continue;
+        clv__message *first = messages_of(exchange, true, other);
+        const size_t asked = first->bytes;
+        CLV_TRY(clv__ranks_await(exchange->ranks, first, 1, &exchange->stop));
+        const int owner = phase == PARTS ? exchange->ranks->place.rank : other;
+        const size_t behind = sizeof(head) + part_bytes(b, owner, phase) - asked;
+        CLV_TRY(check_message(b, other, phase, first->bytes + behind));
+        CLV_TRY(begin(b, phase, true, other, false));
+    }
+    return CLV_OK;
+}
+
+/** Receive from every other rank, and send to it; wait. */
+static clv_status swap(const bucket *b, uint32_t phase) {
     clv__exchange *exchange = b->exchange;
     struct clv_ranks *ranks = exchange->ranks;
     const int size = ranks->place.size, rank = ranks->place.rank;
-    clv__message *in = exchange->messages, *out = exchange->messages + size;
-    for (int other = 0; other < size; other++) {
-        in[other] = out[other] = (clv__message){0};
-        if (other == rank) continue;
-        const size_t most = sizeof(head) + part_bytes(b, phase == PARTS ? rank : other, phase);
-        CLV_TRY(clv__ranks_receive(ranks, other, CLV__TAG_EXCHANGE,
-                                   message_of(exchange, exchange->came, other), most, &in[other]));
-    }
-    for (int i = 1; i < size; i++) { // each begins with the next one, so that not all send to one
-        const int other = (rank + i) % size;
-        const char *message = message_of(exchange, exchange->sent, send_one ? rank : other);
-        CLV_TRY(clv__ranks_send(ranks, other, CLV__TAG_EXCHANGE, message,
-                                sizeof(head) + part_bytes(b, send_one ? rank : other, phase), &out[other]));
-    }
-    CLV_TRY(clv__ranks_await(ranks, exchange->messages, 2 * size, &exchange->stop));
+    const size_t all = 2 * (size_t)size * exchange->n_cuts;
+    memset(exchange->messages, 0, all * sizeof *exchange->messages);
     for (int other = 0; other < size; other++)
-        if (other != rank) CLV_TRY(check_message(b, other, phase, in[other].bytes));
+        if (other != rank) CLV_TRY(begin(b, phase, true, other, true));
+    for (int i = 1; i < size; i++) { // each begins with the next one, so that not all send to one
+        CLV_TRY(begin(b, phase, false, (rank + i) % size, true));
+        CLV_TRY(begin(b, phase, false, (rank + i) % size, false));
+    }
+    CLV_TRY(receive_behind(b, phase));
+    CLV_TRY(clv__ranks_await(ranks, exchange->messages, (int)all, &exchange->stop));
+    for (int other = 0; other < size; other++) {
+        const clv__message *in = messages_of(exchange, true, other);
+        size_t came = 0;
+        for (size_t i = 0; i < exchange->n_cuts; i++) came += in[i].bytes;
+        if (other != rank) CLV_TRY(check_message(b, other, phase, came));
+    }
     return CLV_OK;
 }
 
@@ -246,7 +335,7 @@ static clv_status do_phase(const bucket *b, uint32_t phase, bool stops, bool *st
         *head_of(message) = head_for(b, phase, part_bytes(b, other, phase), stops);
         carry(b, other, phase, message, false);
     }
-    CLV_TRY(swap(b, phase, phase == SUMS));
+    CLV_TRY(swap(b, phase));
     for (int other = 0; other < size; other++)
         *stop |= other == rank ? stops : head_of(message_of(exchange, exchange->came, other))->stop != 0;
     if (phase == PARTS) add_up(b);
@@ -398,19 +487,30 @@ static clv_status out_of_memory(const clv__exchange *exchange) {
     CLV_FAIL(error_of(exchange), CLV_E_HOST_MEMORY, "no host memory to exchange values with other ranks");
 }
 
-/** Bytes of a bucket's largest part, with a head. */
-static size_t largest_message(const clv__exchange *exchange) {
+/** Room for the largest message of a bucket, and for its cuts. */
+static void measure_messages(clv__exchange *exchange) {
     const int size = exchange->ranks->place.size;
-    size_t most = 0;
-    for (int rank = 0; rank < size; rank++) {
-        size_t bytes = 0;
+    size_t most = 0, bytes = 0, alone = 0;
+    for (int rank = 0; rank < size; rank++)
         for (int i = 0; i < exchange->n; i++) {
-            if (i && exchange->items[i].bucket != exchange->items[i - 1].bucket) bytes = 0;
-            bytes += sent_bytes(&exchange->items[i], part_length(&exchange->items[i], rank, size));
+            const item *at = &exchange->items[i];
+            if (!i || at->bucket != at[-1].bucket) bytes = alone = 0;
+            const size_t more = sent_bytes(at, part_length(at, rank, size));
+            bytes += more;
+            alone += goes_alone(at, more);
             if (bytes > most) most = bytes;
+            if (1 + 2 * alone > exchange->n_cuts)
+                exchange->n_cuts = 1 + 2 * alone; // others before and behind
         }
-    }
-    return clv__size_align(most + sizeof(head), 64);
+    exchange->room = clv__size_align(most + sizeof(head), 64);
+}
+
+/** Messages may come into the device's memory when the run is gone already. */
+static clv__pages *take_block(const clv_run *run, const item *at) {
+    clv__bbuffer *whole = run->parts[0][run->plan->transfers[at->transfer].into].buffer;
+    clv__pages *block = run->executors[at->place].device->backend->buffer_block(whole);
+    if (block) clv__pages_take(block);
+    return block;
 }
 
 static clv_status start(clv__exchange *exchange) {
@@ -420,18 +520,22 @@ static clv_status start(clv__exchange *exchange) {
     exchange->item_of = clv__alloc(plan->n_transfers, sizeof *exchange->item_of);
     if (!exchange->items || !exchange->item_of) return out_of_memory(exchange);
     exchange->n_buckets = list_items(plan, BUCKET_BYTES, exchange->items, &exchange->n);
+    exchange->n_cuts = 1;
     for (int i = 0; i < exchange->n; i++) {
-        const item *at = &exchange->items[i];
+        item *at = &exchange->items[i];
+        if (plan->transfers[at->transfer].shared) at->block = take_block(exchange->run, at);
         const int64_t told[] = {at->n,          at->bucket,         at->how->kind,
                                 at->how->terms, at->how->from_last, at->how->bf16};
         exchange->item_of[at->transfer] = i;
         exchange->digest = XXH3_64bits_withSeed(told, sizeof told, exchange->digest);
     }
-    exchange->room = largest_message(exchange);
+    measure_messages(exchange);
     exchange->sent = clv__alloc(size, exchange->room);
     exchange->came = clv__alloc(size, exchange->room);
-    exchange->messages = clv__alloc(2 * size, sizeof *exchange->messages);
-    if (!exchange->sent || !exchange->came || !exchange->messages) return out_of_memory(exchange);
+    exchange->messages = clv__alloc(2 * size * exchange->n_cuts, sizeof *exchange->messages);
+    exchange->cuts = clv__alloc(exchange->n_cuts, sizeof *exchange->cuts);
+    if (!exchange->sent || !exchange->came || !exchange->messages || !exchange->cuts)
+        return out_of_memory(exchange);
     exchange->started = pthread_create(&exchange->thread, NULL, run_thread, exchange) == 0;
     return exchange->started ? CLV_OK : out_of_memory(exchange);
 }
@@ -474,7 +578,13 @@ void clv__exchange_destroy(clv__exchange *exchange) {
                 exchange->items[i].event[slot]);
     pthread_cond_destroy(&exchange->changed);
     pthread_mutex_destroy(&exchange->lock);
-    if (atomic_load(&exchange->ranks->is_over)) { // messages that were begun may come still
+    const bool over = atomic_load(&exchange->ranks->is_over); // messages that were begun may come still
+    for (int i = 0; i < exchange->n; i++)
+        if (over)
+            clv__leave(exchange->items[i].block);
+        else
+            clv__pages_drop(exchange->items[i].block);
+    if (over) {
         clv__leave(exchange->sent);
         clv__leave(exchange->came);
         clv__leave(exchange->messages);
@@ -483,6 +593,7 @@ void clv__exchange_destroy(clv__exchange *exchange) {
         free(exchange->came);
         free(exchange->messages);
     }
+    free(exchange->cuts);
     free(exchange->items);
     free(exchange->item_of);
     free(exchange);

@@ -67,8 +67,10 @@ bool clv__loopback_put(clv__loopback *loopback, int from, int to, int tag, const
     return true;
 }
 
-static int loopback_open(void *what, clv__transport_place *place, void **self, char why[CLV__TRANSPORT_WHY]) {
+static int loopback_open(void *what, double patience, clv__transport_place *place, void **self,
+                         char why[CLV__TRANSPORT_WHY]) {
     clv__loopback_end *end = what;
+    (void)patience; // its ranks are there
     (void)why;
     *place = (clv__transport_place){
         .rank = end->rank, .size = end->loopback->size, .local = end->rank, .survives = true};

@@ -17,6 +17,8 @@
 #include "device/device.h"
 #include "exec/elsewhere.h"
 
+enum { JOIN = 12 }; // times as patient: processes start one after the other
+
 static clv__error *error_of(const clv_ranks *ranks) {
     return clv__runtime_error_of(ranks->runtime);
 }
@@ -269,7 +271,7 @@ clv_status clv__ranks_open(clv_runtime *runtime, const clv__transport *engine, v
     ranks->lost = -1;
     ranks->saving = ranks->saved = -1;
     pthread_mutex_init(&ranks->lock, NULL);
-    if (engine->open(what, &ranks->place, &ranks->self, why) != 0) {
+    if (engine->open(what, JOIN * ranks->patience, &ranks->place, &ranks->self, why) != 0) {
         clv__error_set(error_of(ranks), CLV_E_STATE, "no ranks: %s", why);
         pthread_mutex_destroy(&ranks->lock);
         free(ranks);

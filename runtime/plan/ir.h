@@ -188,6 +188,12 @@ bool clv__by_kernels(const clv_plan *plan, const clv__plan_node *at);
 double clv__node_seconds(const clv__plan_node *at);
 /** The place of a device in a plan, NULL if it has no part in it. */
 const clv__place *clv__plan_place_of(const clv_plan *plan, const clv_device *device);
+/** Does the plan have places on devices of other ranks? */
+static inline bool clv__plan_elsewhere(const clv_plan *plan) {
+    for (int i = 0; i < plan->n_places; i++)
+        if (plan->places[i].device->elsewhere) return true;
+    return false;
+}
 /** The value whose memory this one is: its `root`, or that one's, when roots are known (roots.c). */
 int clv__value_root(clv_plan *plan, int value);
 // ---- pieces: how a tensor that is too large for one allocation is cut ---------------------------------------------------------

@@ -25,6 +25,12 @@ typedef struct clv__watch {
     bool broken; // a device was lost since
 } clv__watch;
 
+/** What a rank tells of its steps of an epoch, in seconds. busy 0: too little is known. */
+typedef struct clv__rank_pace {
+    double busy, step;
+    double startup; // until its first step was done
+} clv__rank_pace;
+
 typedef struct clv__training {
     clv_trainer *trainer;
     clv_loader *loader;
@@ -44,6 +50,7 @@ typedef struct clv__training {
     bool told;                            // the error already says what is lost with a device
     double startup_seconds;               // until the first step of this process was done
     clv__watch watch;
+    clv__rank_pace pace; // of this rank, in the last epoch
     clv__balance balance;
     bool told_of_loss; // replicas are slower than the first alone
     bool wants_rows;   // of the next epoch's batches:

@@ -268,8 +268,9 @@ static clv_status build(clv_trainer *trainer, clv_train_config *config) {
         CLV_TRY(clv__step_build(trainer->runtime, config, clv__step_graph, trainer->shares, rest,
                                 trainer->step[CLV__FULL].plan, &trainer->step[CLV__LAST]));
     CLV_TRY(list_devices(trainer));
-    for (int i = 0; trainer->n_devices > 1 && i < trainer->n_devices; i++)
-        CLV_TRY(clv_device_activity_start(trainer->devices[i])); // replicas' shares, and who waits for whom
+    const bool ranks_measure = clv__trainer_shares_out(config) && config->placement.measure_shares;
+    for (int i = 0; (trainer->n_devices > 1 || ranks_measure) && i < trainer->n_devices; i++)
+        CLV_TRY(clv_device_activity_start(trainer->devices[i])); // shares, and who waits for whom
     config->device = trainer->devices[0];                        // a placement's first
     return config->test ? build_predictor(trainer) : CLV_OK;
 }

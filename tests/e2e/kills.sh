@@ -77,4 +77,12 @@ for which in 1 3; do
     losses a | grep -q "^1000 " || fail "no last step: $(cat err)"
     [ -s w ] && grep -q "weights in w" out || fail "no weights: $(cat out err)"
 done
+
+# one that is gone before all have joined: the others give up after a minute (by hand: it takes that long)
+printf '#!/bin/sh\n[ "$OMPI_COMM_WORLD_RANK" = 1 ] && kill -9 $$\nexec "$@"\n' >gone && chmod +x gone
+if [ "$times" -gt 3 ]; then
+    # shellcheck disable=SC2086
+    timeout 90 $mpirun -n $ranks ./gone "$cleave" train $data --epochs 1 >out 2>err
+    same "those that gave up" "$(grep -c '^cleave: .*not all processes came within 60 seconds' err)" $((ranks - 1))
+fi
 finish

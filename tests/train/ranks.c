@@ -33,6 +33,7 @@ typedef struct party {
     size_t state_bytes;
     int64_t sent, told_bytes; // by the exchange; as the plan tells, of a whole batch
     int64_t rows;             // that it computes of a whole batch
+    int64_t staged;           // values that are exchanged by way of staging memory
     bool tells;
     clv_metrics alone; // what this rank finds when it tests all of it
     int64_t tested;    // samples, of this rank's part of the test set
@@ -112,6 +113,9 @@ static void train(party *p) {
         assert_int_equal(clv_evaluate(trainer->predictor, p->dataset, NULL, NULL, &p->alone), CLV_OK);
     if (trainer && p->config.ranks)
         p->told_bytes = clv_ranks_step_bytes(p->config.ranks, clv_trainer_info_get(trainer).plan);
+    const clv_plan *plan = trainer ? trainer->step[CLV__FULL].plan : NULL;
+    for (size_t i = 0; plan && i < plan->n_transfers; i++)
+        p->staged += plan->transfers[i].exchanged && !plan->transfers[i].shared;
     if (trainer && trainer->step[CLV__FULL].graph)
         p->rows = clv_tensor_shape(trainer->step[CLV__FULL].fed[0]).dims[0];
     clv_trainer_destroy(trainer);
@@ -295,7 +299,8 @@ static void test_ranks_have_the_bits_of_replicas(void **state) {
                 assert_true(fabs(parties[i].result.test.loss - one->result.test.loss) <
                             1e-5); // other batches
             }
-            assert_int_equal(tested, 65); // each a part
+            assert_int_equal(tested, 65);           // each a part
+            assert_int_equal(parties[0].staged, 0); // a CPU has them in the host's memory
             size_t kept = 0;
             for (int i = 0; i < n; i++) kept += parties[i].state_bytes;
             // clipping, averages: each updates all; a scaler's three numbers are everybody's

@@ -2,9 +2,11 @@
 // Shares that change while a model is trained: the same losses and weights to rounding, memory as predicted, and a device
 // that becomes slow (tests/device/lost_layer.c) gets less to do.
 #include <math.h>
+#include <pthread.h>
 
 #include "cleave/train.h"
 #include "device/lost.h"
+#include "exec/ranks.h"
 #include "train/small.h"
 #include "train/trainer.h"
 
@@ -189,6 +191,82 @@ static void test_shares_follow_what_is_measured(void **state) {
     clv_trainer_destroy(trainer);
 }
 
+/** One of two ranks, which are threads. */
+typedef struct rank {
+    clv_train_config config;
+    clv_runtime *runtime;
+    clv__loopback_end end;
+    double share; // at the end
+    clv_status status;
+    float weights[MOST_FLOATS];
+    int n;
+} rank;
+
+static pthread_barrier_t made, slowed;
+
+static void *be_rank(void *user) {
+    rank *own = user;
+    clv_trainer *trainer = NULL;
+    own->status = clv__ranks_open(own->runtime, &clv__transport_loopback, &own->end, 60, &own->config.ranks);
+    const bool is_rank = own->status == CLV_OK;
+    if (is_rank) own->status = clv_trainer_create(own->runtime, &own->config, &trainer);
+    pthread_barrier_wait(&made);
+    pthread_barrier_wait(&slowed);
+    if (own->status == CLV_OK) {
+        clv_train_config *kept = (clv_train_config *)(uintptr_t)trainer->config;
+        kept->placement.measure_shares = true; // not before: they are to begin with equal ones
+        own->status = clv_trainer_run(trainer);
+        own->share = own->config.ranks->shares ? own->config.ranks->shares[own->end.rank] : 0.5;
+    }
+    if (own->status == CLV_OK)
+        own->status = small_read(clv_trainer_info_get(trainer).session, own->weights, MOST_FLOATS, &own->n);
+    clv_trainer_destroy(trainer);
+    if (is_rank) clv_ranks_destroy(own->config.ranks);
+    return NULL;
+}
+
+/** Two ranks with equal shares, of which one becomes slow. */
+static void test_shares_of_ranks_follow_what_is_measured(void **state) {
+    (void)state;
+    float want[MOST_FLOATS];
+    static rank ranks[2];
+    const int n = train_equal(want);
+    pthread_t threads[2];
+    clv__loopback *loopback = clv__loopback_create(2);
+    assert_non_null(loopback);
+    pthread_barrier_init(&made, NULL, 3);
+    pthread_barrier_init(&slowed, NULL, 3);
+    for (int i = 0; i < 2; i++) {
+        rank *own = &ranks[i];
+        const clv_runtime_config parts = {.partition = "cpu:0=2", .visible_devices = i ? "cpu:1" : "cpu:0"};
+        assert_int_equal(clv_runtime_create(&parts, &own->runtime), CLV_OK);
+        clv_device *device = clv_device_get(own->runtime, 0);
+        assert_status(clv_device_activity_start(device), CLV_OK, own->runtime); // opened in this order
+        own->config = small_config(&small_plain, small_dataset(own->runtime, SAMPLES), BATCH, EPOCHS);
+        own->config.lr = 0.01;
+        own->config.optimizer.clip_norm = 1e9f; // so each has all of the optimizer's state
+        own->config.device = device;
+        own->end = (clv__loopback_end){.loopback = loopback, .rank = i};
+        assert_int_equal(pthread_create(&threads[i], NULL, be_rank, own), 0);
+    }
+    pthread_barrier_wait(&made);
+    lost_slow(3, 30000); // behind the two of the other tests
+    pthread_barrier_wait(&slowed);
+    for (int i = 0; i < 2; i++) pthread_join(threads[i], NULL);
+    lost_slow(-1, 0);
+    print_message("%g and %g\n", ranks[0].share, ranks[1].share);
+    for (int i = 0; i < 2; i++) {
+        assert_status(ranks[i].status, CLV_OK, ranks[i].runtime);
+        assert_int_equal(ranks[i].n, n);
+        near(ranks[i].weights, want, n);
+        assert_memory_equal(ranks[i].weights, ranks[0].weights, (size_t)n * sizeof(float));
+        clv_dataset_destroy((clv_dataset *)(uintptr_t)ranks[i].config.train);
+        clv_runtime_destroy(ranks[i].runtime);
+    }
+    assert_true(ranks[1].share < 0.5 && ranks[0].share + ranks[1].share == 1);
+    clv__loopback_destroy(loopback);
+}
+
 int main(void) {
     int status = 0;
     if (!(runtime = lost_runtime(on_log, &status))) return status;
@@ -196,6 +274,7 @@ int main(void) {
         cmocka_unit_test(test_shares_change),
         cmocka_unit_test(test_shares_that_do_not_fit),
         cmocka_unit_test(test_shares_follow_what_is_measured),
+        cmocka_unit_test(test_shares_of_ranks_follow_what_is_measured),
     };
     int failed = cmocka_run_group_tests_name("shares", tests, setup, teardown);
     clv_runtime_destroy(runtime);

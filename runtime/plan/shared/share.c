@@ -10,6 +10,9 @@
 // within the step, as a parameter does by its update, is shared only if the receiver is done with it before
 // the change. Otherwise it is copied, as between any two devices.
 //
+// What is exchanged with other ranks is sent from the device's memory, and comes into it, if nothing else
+// uses it between the sending and the receiving: the host writes there meanwhile.
+//
 // This cannot deadlock. Within a step nobody waits for anything new. A device that waits for the end of a
 // step has left that step itself, so whoever waits for it there can go on.
 #include <limits.h>
@@ -40,7 +43,7 @@ static bool is_possible(const sharing *s, const clv__transfer *transfer) {
     const clv_plan *plan = s->plan;
     const clv__value *from = &plan->values[plan->values[transfer->from].root],
                      *to = &plan->values[transfer->to];
-    return !transfer->exchanged && clv__may_share(plan, from->place, to->place) && transfer->bytes > 0 &&
+    return clv__may_share(plan, from->place, to->place) && transfer->bytes > 0 &&
            from->segment != CLV__IN_INPUTS &&  // of which there are two
            !from->copy &&                      // not a copy of a copy
            to->segment == CLV__IN_ACTIVATIONS; // used by the receiver alone
@@ -85,13 +88,45 @@ static void try_to_share(const sharing *s, size_t number) {
     to->owner = transfer->from;
 }
 
+/** Is the memory that ranks exchange used by nothing else meanwhile? */
+static bool is_left_alone(const sharing *s, size_t number) {
+    const clv_plan *plan = s->plan;
+    const clv__transfer *transfer = &plan->transfers[number];
+    const int root = plan->values[transfer->into].root;
+    for (int at = s->index.sent_at[number] + 1; at < s->index.received_at[number]; at++)
+        for (int i = 0; i < CLV__MAX_IN + CLV__MAX_OUT; i++) {
+            const int *in = plan->nodes[at].in, *out = plan->nodes[at].out;
+            const int value = i < CLV__MAX_IN ? in[i] : out[i - CLV__MAX_IN];
+            if (value >= 0 && plan->values[value].root == root) return false;
+        }
+    for (size_t i = 0; i < plan->n_transfers; i++) // a device that was sent a gradient may read it still
+        if (i != number && clv__exchanged_of(transfer)->kind != CLV__EXCHANGE_GATHER &&
+            plan->values[plan->transfers[i].from].root == root &&
+            s->index.sent_at[i] < s->index.sent_at[number])
+            return false;
+    return true;
+}
+
+static void try_to_exchange_there(const sharing *s, size_t number) {
+    clv_plan *plan = s->plan;
+    clv__transfer *transfer = &plan->transfers[number];
+    if (transfer->into < 0 || !transfer->bytes) return;
+    const clv__value *root = &plan->values[plan->values[transfer->into].root];
+    transfer->shared = plan->places[root->place].device->traits.host_memory && !root->copy &&
+                       root->segment != CLV__IN_INPUTS && is_left_alone(s, number);
+}
+
 static clv_status run(clv_plan *plan) {
     sharing s = {.plan = plan};
-    if (plan->n_places == 1) return CLV_OK;
+    if (plan->n_transfers == 0) return CLV_OK;
+    const bool elsewhere = clv__plan_elsewhere(plan); // all ranks have the same plan then
     CLV_TRY(clv__index_make(plan, CLV__BY_ROOT, &s.index));
     for (size_t i = 0; i < plan->n_transfers; i++) {
         plan->transfers[i].shared = plan->transfers[i].until_end = false;
-        try_to_share(&s, i);
+        if (!plan->transfers[i].exchanged)
+            try_to_share(&s, i);
+        else if (!elsewhere)
+            try_to_exchange_there(&s, i);
     }
     clv__index_reset(&s.index);
     return CLV_OK;
