@@ -82,6 +82,14 @@ bool clv__loader_bytes(const clv_loader_config *config);
  */
 clv_status clv__loader_seek(clv_loader *loader, int64_t epoch, int64_t index);
 
+enum { CLV__LARGE_BATCH = 1 << 20 }; // bytes: several threads copy it
+/**
+ * clv_loader_next, and the batch is made in `to`, which has a place for `rows` samples of each field, or NULL. It is made in the loader's
+ * memory where it has been begun, has another number of samples, is mixed, or takes long: pictures that are decoded are made ahead.
+ * `to` may be NULL.
+ */
+clv_status clv__loader_next_into(clv_loader *loader, void *const *to, int64_t rows, clv_batch *out);
+
 /** How numbers and bytes are normalised. */
 typedef struct clv__scale {
     bool plain;    // f32 that stay as they are

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // The loader: a ring of buffers that threads of its own fill, one batch each, in the order of the epochs. One thread makes a batch
 // at a time; several share the samples of the batches that are being made, so that more threads take no more memory.
+// Who takes a batch may give the memory that it is made in: then it is made when it is asked for, and copied nowhere.
 // A batch depends on (dataset, seed, epoch, index) alone, so the loader can begin anywhere with the same
 // bits. Source of the shuffle: Fisher, Yates 1938; Durstenfeld 1964 (CACM 7(7), algorithm 235).
 #include <inttypes.h>
@@ -8,6 +9,7 @@
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "base/error.h"
 #include "base/memory.h"
@@ -18,14 +20,15 @@
 #include "io/array.h"
 #include "io/shown.h"
 
-enum { ALIGNMENT = 64, MAX_BUFFERS = 64, MAX_THREADS = 64 };
+enum { ALIGNMENT = 64, MAX_BUFFERS = 64, MAX_THREADS = 64, COPYING_THREADS = 4 };
 
 typedef enum buffer_state { FREE, FILLING, MIXING, READY, HELD } buffer_state;
 
 typedef struct buffer {
     buffer_state state;
     clv_batch batch;                      // of all but FREE ones
-    const void *fields[CLV__MOST_FIELDS]; // in its memory: inputs, then targets
+    const void *fields[CLV__MOST_FIELDS]; // inputs, then targets, where they are made:
+    void *own[CLV__MOST_FIELDS];          // in its memory, or in that of who takes the batch
     uint32_t *indices;   // [batch]: which samples; NULL without shuffling: those that follow each other
     int64_t first;       // of the batch's samples, the first that is made here
     int64_t taken, done; // of FILLING ones: samples that threads have begun, and made
@@ -52,10 +55,12 @@ struct clv_loader {
     size_t each[CLV__MOST_FIELDS]; // bytes of a sample's
     pthread_t threads[MAX_THREADS];
     int n_threads;
+    int64_t share; // samples that a thread takes at a time
 
     pthread_mutex_t lock; // guards what follows, but not what FILLING, MIXING and HELD buffers point to
     pthread_cond_t changed;
     bool stop;
+    bool on_demand; // batches are begun by who takes them
     buffer buffers[MAX_BUFFERS];
     int n_buffers;
     position to_make, to_give;
@@ -100,8 +105,8 @@ static buffer *find_buffer(clv_loader *loader, buffer_state state) {
     return NULL;
 }
 
-/** The next batch to make, into a free buffer. Under the lock. */
-static void begin_batch(clv_loader *loader, buffer *b) {
+/** The next batch to make, into a free buffer, or into `to` where that has room for `rows` samples of a field. Under the lock. */
+static void begin_batch(clv_loader *loader, buffer *b, void *const *to, int64_t rows) {
     const position at = loader->to_make;
     const int64_t first = at.index * loader->config.batch, left = loader->dataset->count - first;
     const int64_t whole = left < loader->config.batch ? left : loader->config.batch;
@@ -110,6 +115,8 @@ static void begin_batch(clv_loader *loader, buffer *b) {
     make_order(loader, at.epoch);
     b->first = first + own.first;
     if (loader->order) memcpy(b->indices, loader->order + b->first, (size_t)own.rows * sizeof *b->indices);
+    for (int k = 0; k < loader->n_fields; k++)
+        b->fields[k] = to && to[k] && own.rows == rows ? to[k] : b->own[k];
     const int n_inputs = clv_dataset_info_get(loader->dataset).n_inputs;
     b->batch = (clv_batch){.samples = b->fields[0],
                            .targets = b->fields[n_inputs],
@@ -158,7 +165,8 @@ static buffer *find_work(clv_loader *loader) {
             (b->batch.epoch == found->batch.epoch && b->batch.index < found->batch.index))
             found = b;
     }
-    if (!found && (found = find_buffer(loader, FREE))) begin_batch(loader, found);
+    if (!found && !loader->on_demand && (found = find_buffer(loader, FREE)))
+        begin_batch(loader, found, NULL, 0);
     return found;
 }
 
@@ -200,7 +208,8 @@ static void *work(void *argument) {
             pthread_cond_wait(&loader->changed, &loader->lock);
             continue;
         }
-        const int64_t first = b->taken, n = loader->dataset->workers ? 1 : b->batch.n;
+        const int64_t first = b->taken, left = b->batch.n - first,
+                      n = left < loader->share ? left : loader->share;
         b->taken += n;
         pthread_mutex_unlock(&loader->lock);
         const clv_status status = fill(loader, b, first, n, &error);
@@ -305,7 +314,7 @@ static void place_fields(clv_loader *loader) {
     for (int i = 0; i < loader->n_buffers; i++) {
         for (int k = 0; k < loader->n_fields; k++) {
             size_t bytes = 0;
-            loader->buffers[i].fields[k] = at;
+            loader->buffers[i].own[k] = at;
             field_bytes(loader->dataset, &loader->config, k, all_samples(loader), &loader->each[k], &bytes);
             at += bytes;
         }
@@ -359,8 +368,16 @@ static void stop(clv_loader *loader) {
     pthread_mutex_destroy(&loader->lock);
 }
 
+/** Threads that copy samples: several if a batch is large. */
+static int copying_threads(const clv_loader *loader) {
+    const long cores = sysconf(_SC_NPROCESSORS_ONLN);
+    if (loader->bytes / (size_t)loader->n_buffers < CLV__LARGE_BATCH || cores < 2) return 1;
+    return cores < COPYING_THREADS ? (int)cores : COPYING_THREADS;
+}
+
 static clv_status start(clv_loader *loader) {
-    const int wanted = loader->dataset->workers > 1 ? loader->dataset->workers : 1;
+    const int workers = loader->dataset->workers, wanted = workers > 1 ? workers : copying_threads(loader);
+    loader->share = workers ? 1 : ((int64_t)all_samples(loader) + wanted - 1) / wanted;
     pthread_mutex_init(&loader->lock, NULL);
     pthread_cond_init(&loader->changed, NULL);
     sigset_t all, before; // signals are the program's: none is handled on these threads
@@ -429,14 +446,21 @@ static buffer *find_next(clv_loader *loader) {
     return NULL;
 }
 
-clv_status clv_loader_next(clv_loader *loader, clv_batch *out) {
+static clv_status take(clv_loader *loader, void *const *to, int64_t rows, clv_batch *out) {
     CLV_TRY(CLV__GIVEN(NULL, loader));
     CLV_TRY(CLV__USABLE(loader->error, out));
     *out = (clv_batch){0};
     pthread_mutex_lock(&loader->lock);
+    const bool was = loader->on_demand;
+    loader->on_demand = to && !loader->dataset->workers && !(loader->config.mixup > 0);
     int held = 0;
     for (int i = 0; i < loader->n_buffers; i++) held += loader->buffers[i].state == HELD;
-    buffer *b = NULL;
+    buffer *b = find_buffer(loader, FREE);
+    const position make = loader->to_make, give = loader->to_give;
+    const bool begins = loader->on_demand && b && make.epoch == give.epoch && make.index == give.index;
+    if (begins) begin_batch(loader, b, to, rows);
+    if (begins || was != loader->on_demand) pthread_cond_broadcast(&loader->changed);
+    b = NULL;
     while (held < loader->n_buffers && !(b = find_next(loader)))
         pthread_cond_wait(&loader->changed, &loader->lock);
     const clv_status status = b ? b->status : CLV_OK;
@@ -452,6 +476,14 @@ clv_status clv_loader_next(clv_loader *loader, clv_batch *out) {
                  loader->n_buffers);
     }
     return CLV_OK;
+}
+
+clv_status clv_loader_next(clv_loader *loader, clv_batch *out) {
+    return take(loader, NULL, 0, out);
+}
+
+clv_status clv__loader_next_into(clv_loader *loader, void *const *to, int64_t rows, clv_batch *out) {
+    return take(loader, to, rows, out);
 }
 
 void clv_loader_release(clv_loader *loader, clv_batch *batch) {

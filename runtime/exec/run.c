@@ -69,6 +69,11 @@ static const clv__value *fed_value(const clv_run *run, const clv_tensor *input) 
     return NULL;
 }
 
+/** What was made there (clv__run_lend) is there. */
+static void copy_to(char *to, const char *from, size_t bytes) {
+    if (to != from) memcpy(to, from, bytes);
+}
+
 /** Copy an input to staging memory, piece by piece; a piece that nobody reads has no place there. */
 static void stage(const clv__executor *executor, int slot, int at, const void *data) {
     const clv_plan *plan = executor->run->plan;
@@ -77,8 +82,27 @@ static void stage(const clv__executor *executor, int slot, int at, const void *d
     for (int k = 0; k < n; from += plan->values[pieces[k++]].bytes) {
         const clv__value *value = &plan->values[pieces[k]];
         if (value->segment == CLV__IN_INPUTS)
-            memcpy(clv__staged_inputs(executor, slot) + value->staged, from, value->bytes);
+            copy_to(clv__staged_inputs(executor, slot) + value->staged, from, value->bytes);
     }
+}
+
+clv_status clv__run_lend(clv_run *run, const clv_tensor *input, void **out) {
+    const clv_plan *plan = run->plan;
+    const int *pieces, slot = (int)(run->next_ticket % CLV__SLOTS);
+    int n = 0;
+    *out = NULL;
+    CLV_TRY(take_turn(run));
+    CLV_TRY(clv__run_wait_for_slot(run, slot, run->next_ticket));
+    for (int s = 0; s < run->n_executors; s++) {
+        const clv__executor *executor = &run->executors[s];
+        const int at = index_of(run, executor->place->inputs, executor->place->n_inputs, input);
+        if (at < 0) continue;
+        const clv__value *value = &plan->values[executor->place->inputs[at]];
+        n += clv__value_pieces(plan, &executor->place->inputs[at], &pieces);
+        if (value->segment == CLV__IN_INPUTS) *out = clv__staged_inputs(executor, slot) + value->staged;
+    }
+    if (n != 1) *out = NULL;
+    return CLV_OK;
 }
 
 clv_status clv_run_feed(clv_run *run, const clv_tensor *input, const void *data, size_t bytes) {

@@ -145,6 +145,11 @@ void clv__run_unbind(clv_run *run);
 /** Mark which commands wait for the queue of downloads: order.c. */
 void clv__executor_order(clv__executor *executor);
 
+/** Where an input of the next step is staged, for who writes it there before feeding that address; NULL: it
+ *  lies in several places, or in none. May wait as clv_run_feed does. Until the step is posted no other run
+ *  of the session may be used. */
+clv_status clv__run_lend(clv_run *run, const clv_tensor *input, void **out);
+
 /** On the device's worker: upload, every command, read back, and an event at the end. */
 clv_status clv__executor_enqueue(clv__executor *executor, int slot, clv__bevent **done);
 

@@ -151,7 +151,7 @@ static clv_status told(clv__error *error, clv_status status, const clv_model *mo
 clv_status clv__match_data(clv_runtime *runtime, const clv_model *model, const clv_dataset *dataset,
                            clv__match *match) {
     clv__error *error = clv__runtime_error_of(runtime);
-    *match = (clv__match){0};
+    *match = (clv__match){.n_inputs = clv_dataset_info_get(dataset).n_inputs};
     CLV_TRY(clv__model_check(error, model));
     const side inputs = side_of(model, dataset, CLV_PORT_INPUT),
                targets = side_of(model, dataset, CLV_PORT_TARGET);

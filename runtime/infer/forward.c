@@ -2,8 +2,10 @@
 // The graph of a forward pass, and how it, or a step (step.c), is planned. Without training
 // (CLEAVE_INFERENCE) there is only this.
 #include "cleave/ops.h"
+#include "data/dataset.h"
 #include "device/device.h"
 #include "exec/ranks.h"
+#include "exec/run.h"
 #include "nn/parallel_layers.h"
 #include "nn/ports.h"
 #include "infer/placed.h"
@@ -87,6 +89,18 @@ clv_status clv__step_feed(const clv__step *step, const clv__match *match, const 
     for (int i = 0; i < step->n_inputs; i++) fed[i] = batch->each_input[match->input[i]];
     for (int i = 0; i < step->n_targets; i++) fed[step->n_inputs + i] = batch->each_target[match->target[i]];
     return clv__step_feed_arrays(step, fed);
+}
+
+clv_status clv__step_next(const clv__step *step, const clv__match *match, clv_loader *loader,
+                          clv_batch *out) {
+    void *to[CLV__MOST_FIELDS] = {NULL};
+    if (!step->run || clv__step_fed_bytes(step) < CLV__LARGE_BATCH) return clv_loader_next(loader, out);
+    for (int i = 0; i < step->n_inputs + step->n_targets; i++) {
+        const int k =
+            i < step->n_inputs ? match->input[i] : match->n_inputs + match->target[i - step->n_inputs];
+        CLV_TRY(clv__run_lend(step->run, step->fed[i], &to[k]));
+    }
+    return clv__loader_next_into(loader, to, clv_tensor_shape(step->fed[0]).dims[0], out);
 }
 
 size_t clv__step_fed_bytes(const clv__step *step) {

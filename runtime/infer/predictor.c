@@ -460,7 +460,7 @@ static clv_status evaluate(evaluation *run, int64_t batches, int64_t total,
     for (int64_t left = batches; left > 0; left--) {
         clv_batch batch;
         int64_t ticket;
-        CLV_TRY(clv_loader_next(run->loader, &batch));
+        CLV_TRY(clv__step_next(&run->predictor->step, &run->match, run->loader, &batch));
         const void *inputs[CLV_MAX_PORTS];
         for (int i = 0; i < run->predictor->step.n_inputs; i++)
             inputs[i] = batch.each_input[run->match.input[i]];

@@ -11,6 +11,7 @@ enum { CLV__MOST_FED = 2 * CLV_MAX_PORTS };
 /** Which of a dataset's inputs and targets each of a model's is. */
 typedef struct clv__match {
     int input[CLV_MAX_PORTS], target[CLV_MAX_PORTS];
+    int n_inputs; // the dataset's
 } clv__match;
 
 /** The loss of one of a model's targets. */
@@ -45,7 +46,9 @@ clv_status clv__match_data(clv_runtime *runtime, const clv_model *model, const c
                            clv__match *match);
 /** Give a run a batch for all the model's inputs and, where they are fed, targets. */
 clv_status clv__step_feed(const clv__step *step, const clv__match *match, const clv_batch *batch);
-/** The same from an array for each. */
+/** The next batch, made where the run is fed from if it can be; before anything else uses the session it is fed. */
+clv_status clv__step_next(const clv__step *step, const clv__match *match, clv_loader *loader, clv_batch *out);
+/** Give a run a batch from an array for each. */
 clv_status clv__step_feed_arrays(const clv__step *step, const void *const *fed);
 /** Bytes of the largest of them. */
 size_t clv__step_fed_bytes(const clv__step *step);

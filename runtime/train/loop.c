@@ -82,7 +82,7 @@ static clv_status save_between(clv__training *loop) {
 static clv_status do_steps(clv__training *loop) {
     while (has_next(loop) && !interrupted(loop)) {
         clv_batch batch;
-        CLV_TRY(clv_loader_next(loop->loader, &batch));
+        CLV_TRY(clv__step_next(&loop->trainer->step[CLV__FULL], &loop->trainer->match, loop->loader, &batch));
         clv_status status = do_step(loop, &batch);
         clv_loader_release(loop->loader, &batch);
         CLV_TRY(status);

@@ -339,6 +339,47 @@ static void bytes_stay_bytes(void **state) {
     clv_dataset_destroy(floats);
 }
 
+/** Made in memory that is given, by several threads as the batch is large: the same batches as without, in the same order. */
+static void batches_are_made_where_they_are_wanted(void **state) {
+    (void)state;
+    enum { SAMPLES = 75, EACH = 40000, BATCH = 30, BATCHES = 3, CALLS = 24, AHEAD = 3 };
+    clv_array images, labels;
+    expect_ok(clv_array_init(support_runtime, CLV_DTYPE_U8, SHAPE(SAMPLES, EACH), &images));
+    expect_ok(clv_array_init(support_runtime, CLV_DTYPE_I32, SHAPE(SAMPLES), &labels));
+    for (int i = 0; i < SAMPLES * EACH; i++) ((uint8_t *)images.data)[i] = (uint8_t)(i * 71 >> 3);
+    for (int i = 0; i < SAMPLES; i++) ((int32_t *)labels.data)[i] = i;
+    clv_dataset *dataset = NULL;
+    expect_ok(clv_dataset_from_arrays(support_runtime, &images, &labels, NULL, &dataset));
+    clv_array_reset(&labels);
+    const clv_loader_config config = {.batch = BATCH, .shuffle = true, .seed = 3, .bytes = true};
+    clv_loader *plain = make_loader(dataset, config), *loader = make_loader(dataset, config);
+    uint8_t *memory = malloc((size_t)BATCH * EACH);
+    assert_non_null(memory);
+    for (int k = 0; k < CALLS; k++) {
+        clv_batch wanted, batch;
+        const bool asked = k % 7 != 6; // now and then by those who give no memory
+        if (k == CALLS / 2) {
+            expect_ok(clv__loader_seek(plain, 1, 0));
+            expect_ok(clv__loader_seek(loader, 1, 0));
+        }
+        memset(memory, 0, (size_t)BATCH * EACH);
+        void *const to[] = {memory, NULL};
+        expect_ok(clv_loader_next(plain, &wanted));
+        expect_ok(asked ? clv__loader_next_into(loader, to, BATCH, &batch) : clv_loader_next(loader, &batch));
+        assert_true(batch.n == wanted.n && batch.epoch == wanted.epoch && batch.index == wanted.index);
+        assert_memory_equal(batch.samples, wanted.samples, (size_t)batch.n * EACH);
+        assert_memory_equal(batch.targets, wanted.targets, (size_t)batch.n * sizeof(int32_t));
+        if (!asked || batch.n < BATCH) assert_ptr_not_equal(batch.samples, memory);
+        if (k >= AHEAD && k < 6 && batch.n == BATCH) assert_ptr_equal(batch.samples, memory);
+        clv_loader_release(plain, &wanted);
+        clv_loader_release(loader, &batch);
+    }
+    free(memory);
+    clv_loader_destroy(plain);
+    clv_loader_destroy(loader);
+    clv_dataset_destroy(dataset);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(in_order_without_shuffling),
@@ -350,6 +391,7 @@ int main(void) {
         cmocka_unit_test(refuses_bad_configs),
         cmocka_unit_test(loaders_share_a_dataset),
         cmocka_unit_test(bytes_stay_bytes),
+        cmocka_unit_test(batches_are_made_where_they_are_wanted),
         cmocka_unit_test(the_thread_handles_no_signals),
     };
     return cmocka_run_group_tests(tests, support_begin, support_end);

@@ -4,6 +4,7 @@
 #include <unistd.h>
 
 #include "cleave/train.h"
+#include "data/dataset.h"
 #include "harness/harness.h"
 #include "io/formats.h"
 #include "train/trainer.h"
@@ -445,15 +446,15 @@ static void test_graph_is_the_trainers(void **state) {
 enum { BYTE_SAMPLES = 10, BYTE_EACH = 24 };
 
 /** The samples as bytes, or as the numbers that the host makes of them. */
-static clv_dataset *bytes_or_numbers(bool bytes, float std) {
+static clv_dataset *bytes_or_numbers(bool bytes, float std, int width) {
     clv_array images, labels;
     const clv_dataset_config normalised = {.mean = 0.45f, .std = std, .only_bytes = true};
     clv_dataset *made;
-    const clv_shape shape = CLV_SHAPE(BYTE_SAMPLES, 1, 4, 6), rows = CLV_SHAPE(BYTE_SAMPLES);
+    const clv_shape shape = CLV_SHAPE(BYTE_SAMPLES, 1, 4, width), rows = CLV_SHAPE(BYTE_SAMPLES);
     assert_status(clv_array_init(runtime, bytes ? CLV_DTYPE_U8 : CLV_DTYPE_F32, &shape, &images), CLV_OK,
                   runtime);
     assert_status(clv_array_init(runtime, CLV_DTYPE_I32, &rows, &labels), CLV_OK, runtime);
-    for (int i = 0; i < BYTE_SAMPLES * BYTE_EACH; i++) {
+    for (int i = 0; i < BYTE_SAMPLES * 4 * width; i++) {
         const uint8_t byte = (uint8_t)(i * 37);
         if (bytes)
             ((uint8_t *)images.data)[i] = byte;
@@ -466,11 +467,39 @@ static clv_dataset *bytes_or_numbers(bool bytes, float std) {
     return made;
 }
 
+/** What is large enough is made where it is fed from, and has the same bits: numbers are here, bytes are not. */
+static void test_large_batches_are_not_copied(void **state) {
+    (void)state;
+    enum { WIDTH = 20000 };
+    clv_model wide = model;
+    wide.input[2] = WIDTH;
+    float weights[2][3 * 6];
+    double losses[2];
+    for (int k = 0; k < 2; k++) {
+        clv_dataset *set = bytes_or_numbers(k, 0.3f, WIDTH);
+        const clv_train_config config = {
+            .model = &wide, .train = set, .test = set, .batch = 4, .epochs = 3, .lr = 0.1}; // and a rest of 2
+        clv_trainer *trainer;
+        assert_status(clv_trainer_create(runtime, &config, &trainer), CLV_OK, runtime);
+        assert_true((clv__step_fed_bytes(&trainer->step[CLV__FULL]) >= CLV__LARGE_BATCH) == !k);
+        assert_status(clv_trainer_run(trainer), CLV_OK, runtime);
+        losses[k] = clv_trainer_result(trainer).test.loss;
+        clv_session *session = clv_trainer_info_get(trainer).session;
+        assert_status(clv_session_read(session, clv_session_find(session, "conv1.weight"), weights[k],
+                                       sizeof weights[k]),
+                      CLV_OK, runtime);
+        clv_trainer_destroy(trainer);
+        clv_dataset_destroy(set);
+    }
+    assert_memory_equal(weights[0], weights[1], sizeof weights[0]);
+    assert_true(losses[0] == losses[1]);
+}
+
 /** A training on bytes feeds bytes, a quarter of what numbers are, and has the bits of one on numbers that the host normalised. */
 static void test_bytes_are_fed_as_they_are(void **state) {
     (void)state;
-    clv_dataset *sets[2] = {bytes_or_numbers(false, 0.3f), bytes_or_numbers(true, 0.3f)},
-                *other = bytes_or_numbers(true, 0.31f);
+    clv_dataset *sets[2] = {bytes_or_numbers(false, 0.3f, 6), bytes_or_numbers(true, 0.3f, 6)},
+                *other = bytes_or_numbers(true, 0.31f, 6);
     const clv_train_config ways[] = {{0},
                                      {.micro_batches = 2},
                                      {.precision = CLV_PRECISION_MIXED_BF16},
@@ -574,6 +603,7 @@ int main(void) {
         cmocka_unit_test(test_callback_stops),
         cmocka_unit_test(test_graph_is_the_trainers),
         cmocka_unit_test(test_bytes_are_fed_as_they_are),
+        cmocka_unit_test(test_large_batches_are_not_copied),
         cmocka_unit_test(test_no_fuse_is_for_evaluation_too),
     };
     return cmocka_run_group_tests(tests, setup, teardown);
