@@ -282,14 +282,28 @@ CLV_API CLV_MUST_CHECK clv_status clv_run_create(CLV_KEPT clv_session *session, 
 CLV_API void clv_run_destroy(clv_run *run);
 
 /** Copy values for an input of the next step; bytes must be its size. The memory is free again on return. May wait for
- *  the step before the last. An input that is not fed again keeps its last values. */
+ *  the step before the last. An input that is not fed again keeps its last values. A late input (clv_input_late) is one of the step
+ *  that was begun last: CLV_E_STATE where that is over. */
 CLV_API CLV_MUST_CHECK clv_status clv_run_feed(clv_run *run, const clv_tensor *input,
                                                CLV_COUNT(bytes) const void *data, size_t bytes);
 
 /** Hand one step to the device's worker and return at once. *ticket names it for clv_run_fetch; NULL: not wanted. */
 CLV_API CLV_MUST_CHECK clv_status clv_run_step(clv_run *run, CLV_OUT CLV_OR_NULL int64_t *ticket);
 
-/** Wait for the step and copy an output of it. Outputs of the last two steps are kept; older: CLV_E_STATE. */
+#ifndef CLEAVE_STABLE_ONLY // experimental
+/**
+ * Do the rest of a step whose graph has late inputs (clv_input_late), which are fed by now. Returns at once, as clv_run_step.
+ * Between the two the step holds its activations and nothing of it is under way, so it may as well never be resumed: the next
+ * step, one of another run of the session, or the run's end drops it.
+ *
+ * ticket  of clv_run_step
+ *
+ * Errors  CLV_E_STATE  the step was resumed already, or dropped; a late input was never fed;  else as clv_run_step
+ */
+CLV_API CLV_MUST_CHECK clv_status clv_run_resume(clv_run *run, int64_t ticket);
+#endif // CLEAVE_STABLE_ONLY
+/** Wait for the step and copy an output of it. Outputs of the last two steps are kept; older: CLV_E_STATE. So is one that a
+ *  step makes of late inputs, before clv_run_resume. */
 CLV_API CLV_MUST_CHECK clv_status clv_run_fetch(clv_run *run, int64_t ticket, const clv_tensor *output,
                                                 CLV_OUT CLV_COUNT(bytes) void *data, size_t bytes);
 

@@ -2,9 +2,9 @@
 """`torch.compile(model, backend="cleave")`: an unchanged training loop, whose graphs are computed by Cleave.
 
 Values come from PyTorch's memory and go back there, parameters and gradients too, as the loop and its optimizer want them. A graph that is
-asked for gradients is computed once for its results, and in the backward pass once more with its gradients: nothing is kept between. But where
-its last backward pass began at one number alone, a loss within the graph, the next call computes the gradients of that number along with the results, and
-the backward pass multiplies them. What dropout drops PyTorch draws, so a seed gives the same as in eager mode.
+asked for gradients is one plan of forward and backward pass, whose step stops between the two: the loop fetches results, and feeds what its
+loss makes of them (clv_input_late). Only where another forward pass of the same graph comes between is the first one done once more. What
+dropout drops PyTorch draws, so a seed gives the same as in eager mode.
 """
 import warnings
 
@@ -23,40 +23,25 @@ if hasattr(torch._dynamo.config, "allow_rnn"):  # else LSTM, GRU and RNN are com
 
 
 class _Pass:
-    """A plan of its own session, from tensors of PyTorch to tensors."""
+    """A plan of its own session, from tensors of PyTorch to tensors: results, and, with `wanted`, their gradients for those inputs. Then a step
+    stops between the two, until it is told what the backward pass begins with."""
 
-    def __init__(self, program, example, device, precision, gradients, loss=None):
-        """gradients: indices of the inputs whose gradients are wanted; None: the results. loss: the result, a number, whose gradients come
-        with all results; None: gradients alone, of what is given for each result."""
+    def __init__(self, program, example, device, precision, wanted=None):
         self.graph = graph = Graph(training=True, precision=precision)
-        self.masks, self.inputs, self.fed, self.written = [], [], [], {}
-        names, counters = program.written(), program.counters()
+        self.masks, inputs, self.fed, self.paused, statistics = [], [], [], None, []
         for i, x in enumerate(example):
-            if not isinstance(x, torch.Tensor) or i in counters:
-                self.inputs.append(x)
-                continue
-            if i in names:  # running statistics
-                t = graph.buffer("buffer%d" % i, "float32", x.shape)
-                self.written[i] = "buffer%d" % i
-            else:
-                t = graph.input("input%d" % i, array(x).dtype, x.shape)
-                if gradients is not None and i in gradients:
-                    lib.clv_requires_grad(t.pointer, True)
-                self.fed.append((i, t))
-            self.inputs.append(t)
-        results = program.build(graph, self.inputs, None, None, gradients is not None, self.masks)
-        self.given, self.outputs = [], []
-        if gradients is None or loss is not None:
-            self.outputs = [graph.output(y, "output%d" % i) for i, y in enumerate(results)]
-        if loss is not None:
-            self._differentiate(ops.reshape(results[loss], shape=[]), gradients)
-        elif gradients is not None:
-            self.given = [graph.input("given%d" % i, "float32", y.shape) for i, y in enumerate(results) if str(y.dtype) == "float32"]
-            parts = [ops.sum(ops.mul(y, dy)) for y, dy in zip((y for y in results if str(y.dtype) == "float32"), self.given)]
-            loss = parts[0]
-            for part in parts[1:]:
-                loss = ops.add(loss, part)
-            self._differentiate(loss, gradients)
+            inputs.append(x)
+            if isinstance(x, torch.Tensor) and i not in program.counters():
+                inputs[i] = graph.input("input%d" % i, array(x).dtype, x.shape)
+                lib.clv_requires_grad(inputs[i].pointer, wanted is not None and i in wanted)
+                self.fed.append((i, inputs[i]))
+        results = program.build(graph, inputs, None, None, wanted is not None, self.masks, statistics)
+        self.outputs = [graph.output(y, "output%d" % i) for i, y in enumerate(results)]
+        self.statistics = [(next(i for i, x in enumerate(inputs) if x is running), graph.output(batch, "statistic%d" % i), momentum)
+                           for i, (running, batch, momentum) in enumerate(statistics)]
+        self.given, self.gradients = [], []
+        if wanted is not None:
+            self._differentiate([(i, y) for i, y in enumerate(results) if str(y.dtype) == "float32"], [inputs[i] for i in wanted])
         graph.check()
         config, here = ffi.new("clv_plan_config *"), runtime()
         config.device, config.own_session = device._pointer, True
@@ -65,44 +50,54 @@ class _Pass:
         self.run = make("clv_run", lambda out: lib.clv_run_create(self.session.pointer, self.plan.pointer, out), lib.clv_run_destroy,
                         self.session, self.plan)
 
-    def _differentiate(self, loss, gradients):
-        graph = self.graph
-        graph.output(loss, "loss")
+    def _differentiate(self, results, wanted):
+        graph, loss = self.graph, None
+        for i, y in results:
+            dy = graph.input("given%d" % i, "float32", y.shape)
+            lib.clv_input_late(dy.pointer)
+            self.given.append((i, dy))
+            part = ops.sum(ops.mul(y, dy))
+            loss = part if loss is None else ops.add(loss, part)
         lib.clv_backward(loss.pointer)
         graph.check()
-        for i in gradients:
-            gradient = lib.clv_gradient(self.inputs[i].pointer)
-            self.outputs.append(None if gradient == NULL else graph.output(Tensor(graph, gradient), "gradient%d" % i))
+        for i, x in enumerate(wanted):
+            gradient = lib.clv_gradient(x.pointer)
+            self.gradients.append(None if gradient == NULL else graph.output(Tensor(graph, gradient), "gradient%d" % i))
 
-    def __call__(self, args, masks, given=()):
-        here, kept = runtime(), []
+    def _feed(self, tensor, x):
+        x = array(x)
+        runtime().check(lib.clv_run_feed(self.run.pointer, tensor.pointer, *pointer(x)))
 
-        def feed(tensor, x):
-            kept.append(array(x))
-            here.check(lib.clv_run_feed(self.run.pointer, tensor.pointer, *pointer(kept[-1])))
+    def _fetch(self, ticket, tensor):
+        y = torch.empty(tensor.shape, dtype=getattr(torch, str(tensor.dtype)))
+        runtime().check(lib.clv_run_fetch(self.run.pointer, ticket, tensor.pointer, ffi.cast("void *", y.data_ptr()), tensor.n_bytes))
+        return y
 
+    def begin(self, args, masks):
+        """The forward pass: its number, which `finish` wants."""
         for i, t in self.fed:
-            feed(t, args[i])
+            self._feed(t, args[i])
         for (t, *_), mask in zip(self.masks, masks):
-            feed(t, mask)
-        for t, dy in zip(self.given, given):
-            feed(t, torch.zeros(t.shape) if dy is None else dy)
-        at = {i: lib.clv_session_find(self.session.pointer, name.encode()) for i, name in self.written.items()}
-        for i, k in at.items():
-            here.check(lib.clv_session_write(self.session.pointer, k, *pointer(array(args[i]))))
+            self._feed(t, mask)
         ticket = ffi.new("int64_t *")
-        here.check(lib.clv_run_step(self.run.pointer, ticket))
-        results = []
-        for t in self.outputs:
-            y = None if t is None else torch.empty(t.shape, dtype=getattr(torch, str(t.dtype)))
-            if t is not None:
-                here.check(lib.clv_run_fetch(self.run.pointer, ticket[0], t.pointer, ffi.cast("void *", y.data_ptr()), t.n_bytes))
-            results.append(y)
-        found = {}
-        for i, k in at.items():
-            found[i] = torch.empty(args[i].shape)
-            here.check(lib.clv_session_read(self.session.pointer, k, ffi.cast("void *", found[i].data_ptr()), found[i].numel() * 4))
-        return results, found
+        runtime().check(lib.clv_run_step(self.run.pointer, ticket))
+        self.paused = ticket[0]
+        return ticket[0]
+
+    def results(self, ticket, args):
+        """What it made; running statistics are moved towards the batch's."""
+        results = [self._fetch(ticket, y) for y in self.outputs]
+        for i, batch, momentum in self.statistics:
+            args[i].lerp_(self._fetch(ticket, batch).to(args[i].dtype), momentum)
+        return results
+
+    def finish(self, ticket, given):
+        """The backward pass of the forward pass begun last. given: for each result; None: zeros."""
+        for i, t in self.given:
+            self._feed(t, torch.zeros(t.shape) if given[i] is None else given[i])
+        self.paused = None
+        runtime().check(lib.clv_run_resume(self.run.pointer, ticket))
+        return [None if t is None else self._fetch(ticket, t) for t in self.gradients]
 
 
 class _Compiled:
@@ -112,56 +107,37 @@ class _Compiled:
         self.program = Program(module, [x.detach() if isinstance(x, torch.Tensor) else x for x in args], open_batch=False)
         self.settings = (device, precision)
         self.wanted = [i for i, x in enumerate(args) if isinstance(x, torch.Tensor) and x.requires_grad]
-        self.passes = {"forward": _Pass(self.program, args, device, precision, None)}
-        self.places = [(t.shape, p, stride) for t, p, stride in self.passes["forward"].masks]
-        self.dtypes = self.program.result_dtypes()
-        self.loss = None  # the result whose gradients come with the results; -1: not any more
+        self.passes, self.dtypes = {}, self.program.result_dtypes()
+        self.of(torch.is_grad_enabled(), args)
 
-    def of(self, kind, args):
-        """The pass of that kind, and no other that it replaces."""
-        if kind not in self.passes:
-            if kind == "both":
-                self.passes.clear()
-            self.passes[kind] = _Pass(self.program, args, *self.settings, None if kind == "forward" else self.wanted,
-                                      self.loss if kind == "both" else None)
-        return self.passes[kind]
+    def of(self, differentiable, args):
+        """The pass with gradients, or the one without."""
+        differentiable = differentiable and bool(self.wanted)
+        if differentiable not in self.passes:
+            self.passes[differentiable] = _Pass(self.program, args, *self.settings, self.wanted if differentiable else None)
+        return self.passes[differentiable]
 
-    def began(self, given):
-        """A backward pass began at these: at one number alone?"""
-        at = [i for i, dy in enumerate(given) if dy is not None]
-        alone = len(at) == 1 and given[at[0]].numel() == 1 and self.dtypes[at[0]] == torch.float32
-        if self.loss is None:
-            self.loss = at[0] if alone else -1
-        elif self.loss >= 0 and (not alone or at[0] != self.loss):
-            self.loss = -1
-            self.passes.pop("both", None)
-        return self.loss
-
-    def draw(self):
-        places = ((torch.empty_strided(shape, stride) if stride else torch.empty(shape), p) for shape, p, stride in self.places)
+    @staticmethod
+    def draw(masks):
+        places = ((torch.empty_strided(t.shape, stride) if stride else torch.empty(t.shape), p) for t, p, stride in masks)
         return [torch.empty_like(place).bernoulli_(1 - p).div_(1 - p) for place, p in places]
 
     def __call__(self, *args):
-        results = _Call.apply(self, torch.is_grad_enabled() and bool(self.wanted), *args)
+        results = _Call.apply(self, torch.is_grad_enabled(), *args)
         return results if isinstance(results, tuple) else (results,)
 
 
 class _Call(torch.autograd.Function):
     @staticmethod
     def forward(ctx, compiled, differentiable, *args):
-        masks = compiled.draw()
         ctx.set_materialize_grads(False)
-        ctx.compiled, ctx.masks = compiled, masks
-        changed = compiled.program.written() | set(compiled.program.counters())  # by other calls, too, before the backward pass
-        ctx.others = [None if isinstance(x, torch.Tensor) and i not in changed else x.clone() if i in changed else x
-                      for i, x in enumerate(args)]
-        ctx.save_for_backward(*[x for i, x in enumerate(args) if ctx.others[i] is None])
-        both = differentiable and compiled.loss is not None and compiled.loss >= 0
-        results, written = compiled.of("both" if both else "forward", args)(args, masks)
-        n = len(compiled.dtypes)
-        results, ctx.gradients = results[:n], results[n:] if both else None
-        for i, value in written.items():
-            args[i].copy_(value)
+        work = ctx.work = compiled.of(differentiable, args)
+        ctx.compiled, ctx.masks = compiled, compiled.draw(work.masks)
+        changed = {i for i, *_ in work.statistics} | set(compiled.program.counters())  # by other calls, too; and the backward pass reads none
+        ctx.others = [None if isinstance(x, torch.Tensor) and i not in changed else x for i, x in enumerate(args)]
+        ctx.save_for_backward(*[x for x, other in zip(args, ctx.others) if other is None])
+        ctx.ticket = work.begin(args, ctx.masks)
+        results = work.results(ctx.ticket, args)
         for i in compiled.program.counters():
             args[i].add_(1)
         ctx.mark_non_differentiable(*[r for r in results if not r.is_floating_point()])
@@ -169,15 +145,13 @@ class _Call(torch.autograd.Function):
 
     @staticmethod
     def backward(ctx, *given):
-        compiled, saved = ctx.compiled, iter(ctx.saved_tensors)
+        work, saved = ctx.work, iter(ctx.saved_tensors)
         args = [next(saved) if x is None else x for x in ctx.others]
-        loss = compiled.began(given)
-        if ctx.gradients is not None and loss >= 0:
-            gradients = [None if g is None else g * given[loss] for g in ctx.gradients]
-        else:
-            gradients, _ = compiled.of("backward", args)(args, ctx.masks, [dy for dy, d in zip(given, compiled.dtypes) if d.is_floating_point])
+        if work.paused != ctx.ticket:  # another forward pass has come since, or its backward pass was done already
+            ctx.ticket = work.begin(args, ctx.masks)
+        gradients = work.finish(ctx.ticket, given)
         found = [None] * len(args)
-        for i, g in zip(compiled.wanted, gradients):
+        for i, g in zip(ctx.compiled.wanted, gradients):
             found[i] = None if g is None else g.to(args[i].dtype)
         return (None, None, *found)
 

@@ -215,11 +215,12 @@ class Program:
         results = [r.to(d) for r, d in zip(results, self.result_dtypes())]
         return pytree.tree_unflatten(results, self.exported.call_spec.out_spec)
 
-    def build(self, graph, inputs, parameter, buffer, training, masks=None):
+    def build(self, graph, inputs, parameter, buffer, training, masks=None, statistics=None):
         """Append it to a graph. inputs: tensors in order; parameter(name), buffer(name) give those. training: will gradients be asked
-        for? masks: a list that gets an input and a part dropped for each dropout, that the caller feeds; None: the graph drops. Result: a
-        list of tensors."""
-        c = _aten.Context(graph, training, masks)
+        for? masks: a list that gets an input and a part dropped for each dropout, that the caller feeds; None: the graph drops.
+        statistics: a list that gets, for each running statistic, its input, the batch's and the momentum; None: the graph keeps them.
+        Result: a list of tensors."""
+        c = _aten.Context(graph, training, masks, statistics)
         values = {}
         inputs = iter(inputs)
         for spec, node in zip(self.exported.graph_signature.input_specs, self._placeholders()):
