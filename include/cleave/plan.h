@@ -260,6 +260,21 @@ CLV_API CLV_MUST_CHECK clv_status clv_session_read(clv_session *session, int ind
 CLV_API CLV_MUST_CHECK clv_status clv_session_write(clv_session *session, int index,
                                                     CLV_COUNT(bytes) const void *data, size_t bytes);
 
+#ifndef CLEAVE_STABLE_ONLY // experimental
+/**
+ * Have a tensor of the session lie in memory of the program's from now on, on a device that computes in the host's memory: what the
+ * program writes there before a step the step reads, and what the step writes is there when it is done. It counts as before.
+ *
+ * data   its values, at a multiple of 64; must stay until the session is gone, or the tensor lies elsewhere
+ * bytes  the tensor's size
+ *
+ * Errors  CLV_E_UNSUPPORTED  the device has memory of its own, or the tensor lies in pieces;  CLV_E_VALUE  data is not at a
+ *         multiple of 64;  CLV_E_STATE  the session has runs;  CLV_E_NOT_FOUND, CLV_E_SHAPE  as clv_session_write
+ */
+CLV_API CLV_MUST_CHECK clv_status clv_session_use(clv_session *session, int index,
+                                                  CLV_KEPT CLV_INOUT CLV_COUNT(bytes) void *data,
+                                                  size_t bytes);
+#endif // CLEAVE_STABLE_ONLY
 /**
  * Move tensors with their values to another device, as PyTorch's `module.to(device)`: plans for that device find them there
  * afterwards. Optimizer state has its parameter's name before its own (`fc1.weight.momentum_buffer`), so it goes along. The
@@ -307,6 +322,20 @@ CLV_API CLV_MUST_CHECK clv_status clv_run_resume(clv_run *run, int64_t ticket);
 CLV_API CLV_MUST_CHECK clv_status clv_run_fetch(clv_run *run, int64_t ticket, const clv_tensor *output,
                                                 CLV_OUT CLV_COUNT(bytes) void *data, size_t bytes);
 
+#ifndef CLEAVE_STABLE_ONLY // experimental
+/**
+ * Where an output lies, on a device that computes in the host's memory. After a step (clv_run_finish) its values are there until the
+ * next step of the session begins, of a graph with late inputs until its rest does (clv_run_resume). It is not copied for
+ * clv_run_fetch any more, which then has the last step's alone. Call it before the run's first step.
+ *
+ * data  borrowed until the session is gone
+ *
+ * Errors  CLV_E_UNSUPPORTED  the device has memory of its own, the output lies in pieces, or what comes before late inputs uses its
+ *         memory;  CLV_E_STATE  steps were done;  CLV_E_VALUE  it is no output
+ */
+CLV_API CLV_MUST_CHECK clv_status clv_run_see(clv_run *run, const clv_tensor *output,
+                                              CLV_BORROWED void **data);
+#endif // CLEAVE_STABLE_ONLY
 /** Values for an input, and room for those of an output; bytes is the tensor's size. */
 typedef struct clv_feed {
     const clv_tensor *input;

@@ -7,12 +7,14 @@ loss makes of them (clv_input_late). Only where another forward pass of the same
 dropout drops PyTorch draws, so a seed gives the same as in eager mode.
 """
 import warnings
+import weakref
 
+import numpy
 import torch
 import torch._dynamo
 
 from ._aten import ops
-from ._library import Error, InvalidValueError, NULL, ffi, lib, make, runtime
+from ._library import Error, InvalidValueError, NULL, UnsupportedError, ffi, lib, make, runtime
 from ._program import Program
 from ._steps import array, pointer
 from .device import Device
@@ -20,21 +22,59 @@ from .graph import Graph, Tensor
 
 if hasattr(torch._dynamo.config, "allow_rnn"):  # else LSTM, GRU and RNN are computed by PyTorch, without a word
     torch._dynamo.config.allow_rnn = True
+MOST_MOVES = 8  # of parameters to other memory: then they are copied in each step
+
+
+class _Memory:
+    """For NumPy: memory of a session, which stays while an array over it does."""
+
+    def __init__(self, session, pointer, shape):
+        self.session = session
+        self.__array_interface__ = {"data": (int(ffi.cast("intptr_t", pointer)), False), "shape": shape, "typestr": "<f4", "version": 3}
+
+
+class _Seen:
+    """A gradient that PyTorch has where the device made it, if by the next backward pass nobody has this one any more."""
+
+    def __init__(self, session, pointer, shape):
+        self.memory, self._had, self._kept = numpy.asarray(_Memory(session, pointer, shape)), lambda: None, None
+
+    def keep(self):
+        """What somebody has still is kept while the device makes the next."""
+        self._kept = None if self._had() is None else self.memory.copy()
+
+    def take(self):
+        """The new one: a copy where somebody has the old one still, which is there again."""
+        if self._kept is not None:
+            new, self.memory[...], self._kept = self.memory.copy(), self._kept, None
+            return torch.from_numpy(new)
+        view = self.memory.view()
+        self._had = weakref.ref(view)  # a tensor keeps the array that it was made of
+        return torch.from_numpy(view)
+
+
+def _shares(x):
+    """Can the device, if it computes in the host's memory, use these values where they are?"""
+    return isinstance(x, torch.nn.Parameter) and x.dtype == torch.float32 and x.is_contiguous() and x.numel() and x.data_ptr() % 64 == 0
 
 
 class _Pass:
     """A plan of its own session, from tensors of PyTorch to tensors: results, and, with `wanted`, their gradients for those inputs. Then a step
     stops between the two, until it is told what the backward pass begins with."""
 
-    def __init__(self, program, example, device, precision, wanted=None):
+    def __init__(self, program, example, device, precision, wanted=None, share=True):
+        self.where = {i: (x.data_ptr(), x.untyped_storage()) for i, x in enumerate(example) if share and _shares(x)}  # used where they are
         self.graph = graph = Graph(training=True, precision=precision)
         self.masks, inputs, self.fed, self.paused, statistics = [], [], [], None, []
         for i, x in enumerate(example):
             inputs.append(x)
             if isinstance(x, torch.Tensor) and i not in program.counters():
-                inputs[i] = graph.input("input%d" % i, array(x).dtype, x.shape)
+                if i in self.where:
+                    inputs[i] = graph.buffer("input%d" % i, "float32", x.shape)
+                else:
+                    inputs[i] = graph.input("input%d" % i, array(x).dtype, x.shape)
+                    self.fed.append((i, inputs[i]))
                 lib.clv_requires_grad(inputs[i].pointer, wanted is not None and i in wanted)
-                self.fed.append((i, inputs[i]))
         results = program.build(graph, inputs, None, None, wanted is not None, self.masks, statistics)
         self.outputs = [graph.output(y, "output%d" % i) for i, y in enumerate(results)]
         self.statistics = [(next(i for i, x in enumerate(inputs) if x is running), graph.output(batch, "statistic%d" % i), momentum)
@@ -47,8 +87,32 @@ class _Pass:
         config.device, config.own_session = device._pointer, True
         self.plan = make("clv_plan", lambda out: lib.clv_plan_create(graph.pointer, config, out), lib.clv_plan_destroy, graph.handle)
         self.session = make("clv_session", lambda out: lib.clv_session_create(here.pointer, NULL, out), lib.clv_session_destroy, here.handle)
+        plans = ffi.new("clv_plan *[]", [self.plan.pointer])
+        here.check(lib.clv_session_reserve(self.session.pointer, plans, 1))
+        for i, (address, _) in self.where.items():
+            at = lib.clv_session_find(self.session.pointer, b"input%d" % i)
+            if at >= 0:  # else nothing reads it
+                here.check(lib.clv_session_use(self.session.pointer, at, ffi.cast("void *", address), example[i].numel() * 4))
         self.run = make("clv_run", lambda out: lib.clv_run_create(self.session.pointer, self.plan.pointer, out), lib.clv_run_destroy,
                         self.session, self.plan)
+        self.seen = self._see() if self.where else {}
+
+    def _see(self):
+        """By index, gradients that can be handed over where they lie: each with memory of its own."""
+        seen, taken = {}, []
+        for i, t in enumerate(self.gradients):
+            at = ffi.new("void **")
+            if t is None or not t.n_bytes or lib.clv_run_see(self.run.pointer, t.pointer, at) != lib.CLV_OK:
+                continue
+            begin = int(ffi.cast("intptr_t", at[0]))
+            if all(begin >= b or begin + t.n_bytes <= a for a, b in taken):
+                taken.append((begin, begin + t.n_bytes))
+                seen[i] = _Seen(self.session, at[0], t.shape)
+        return seen
+
+    def stays(self, args):
+        """Are the values that it uses where they were?"""
+        return all(args[i].data_ptr() == address for i, (address, _) in self.where.items())
 
     def _differentiate(self, results, wanted):
         graph, loss = self.graph, None
@@ -95,9 +159,12 @@ class _Pass:
         """The backward pass of the forward pass begun last. given: for each result; None: zeros."""
         for i, t in self.given:
             self._feed(t, torch.zeros(t.shape) if given[i] is None else given[i])
+        for gradient in self.seen.values():
+            gradient.keep()
         self.paused = None
         runtime().check(lib.clv_run_resume(self.run.pointer, ticket))
-        return [None if t is None else self._fetch(ticket, t) for t in self.gradients]
+        runtime().check(lib.clv_run_finish(self.run.pointer))
+        return [self.seen[i].take() if i in self.seen else None if t is None else self._fetch(ticket, t) for i, t in enumerate(self.gradients)]
 
 
 class _Compiled:
@@ -107,14 +174,22 @@ class _Compiled:
         self.program = Program(module, [x.detach() if isinstance(x, torch.Tensor) else x for x in args], open_batch=False)
         self.settings = (device, precision)
         self.wanted = [i for i, x in enumerate(args) if isinstance(x, torch.Tensor) and x.requires_grad]
-        self.passes, self.dtypes = {}, self.program.result_dtypes()
+        self.passes, self.dtypes, self.moves = {}, self.program.result_dtypes(), 0
         self.of(torch.is_grad_enabled(), args)
 
     def of(self, differentiable, args):
         """The pass with gradients, or the one without."""
         differentiable = differentiable and bool(self.wanted)
+        if differentiable in self.passes and not self.passes[differentiable].stays(args):
+            del self.passes[differentiable]
+            self.moves += 1
         if differentiable not in self.passes:
-            self.passes[differentiable] = _Pass(self.program, args, *self.settings, self.wanted if differentiable else None)
+            settings = (self.program, args, *self.settings, self.wanted if differentiable else None)
+            try:
+                self.passes[differentiable] = _Pass(*settings, self.moves < MOST_MOVES)
+            except UnsupportedError:  # the device has memory of its own
+                self.moves = MOST_MOVES
+                self.passes[differentiable] = _Pass(*settings, False)
         return self.passes[differentiable]
 
     @staticmethod
@@ -148,6 +223,7 @@ class _Call(torch.autograd.Function):
         work, saved = ctx.work, iter(ctx.saved_tensors)
         args = [next(saved) if x is None else x for x in ctx.others]
         if work.paused != ctx.ticket:  # another forward pass has come since, or its backward pass was done already
+            work = ctx.work = ctx.compiled.of(True, args)
             ctx.ticket = work.begin(args, ctx.masks)
         gradients = work.finish(ctx.ticket, given)
         found = [None] * len(args)

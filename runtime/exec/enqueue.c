@@ -460,6 +460,7 @@ static clv_status read_outputs(clv__executor *executor, int slot, clv__bevent *c
     for (int i = 0; i < executor->place->n_outputs; i++) {
         const int *pieces, n = clv__value_pieces(run->plan, &executor->place->outputs[i], &pieces);
         if (clv__run_pauses(run) && executor->early[i] == executor->steps[slot].resumed) continue;
+        if (executor->seen[i]) continue;
         char *target = clv__staged_outputs(executor, slot) + executor->staged_at[i];
         for (int k = 0; k < n; k++) {
             size_t bytes = run->plan->values[pieces[k]].bytes;
@@ -544,10 +545,11 @@ clv_status clv__executor_enqueue(clv__executor *executor, int slot, clv__bevent 
     }
     CLV_TRY(upload(executor, slot));
     const clv__command *begin = executor->commands[slot] + (rest ? executor->pause : 0);
-    const clv__command *end = executor->commands[slot] + (rest || !clv__run_pauses(executor->run) ? executor->n_commands : executor->pause);
+    const clv__command *end =
+        executor->commands[slot] +
+        (rest || !clv__run_pauses(executor->run) ? executor->n_commands : executor->pause);
     size_t together; // shared sends that begin at this command; 0: it is another
-    for (const clv__command *command = begin; command < end;
-         command += together ? together : 1) {
+    for (const clv__command *command = begin; command < end; command += together ? together : 1) {
         together = shared_together(executor, command, end);
         atomic_fetch_add_explicit(&executor->device->beats, 1, memory_order_relaxed);
         if (command->after_downloads) CLV_TRY(wait_for_downloads(executor));

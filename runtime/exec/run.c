@@ -239,20 +239,54 @@ static size_t staged_output(const clv__executor *executor, int at) {
     return executor->staged_at[at];
 }
 
+static clv_status find_output(clv_run *run, const clv_tensor *output, clv__executor **executor, int *at) {
+    *at = -1;
+    for (int s = 0; s < run->n_executors && *at < 0; s++) {
+        *executor = &run->executors[s];
+        *at = index_of(run, (*executor)->place->outputs, (*executor)->place->n_outputs, output);
+    }
+    if (*at < 0)
+        CLV_FAIL(error_of(run), CLV_E_VALUE, "'%s' is not an output of this run's graph",
+                 clv_tensor_name(output));
+    return CLV_OK;
+}
+
+clv_status clv_run_see(clv_run *run, const clv_tensor *output, void **data) {
+    CLV_TRY(CLV__GIVEN(NULL, run));
+    CLV_TRY(CLV__USABLE(error_of(run), run));
+    CLV_TRY(CLV__USABLE(error_of(run), data));
+    CLV_TRY(CLV__USABLE(error_of(run), output));
+    clv__executor *executor;
+    int at;
+    CLV_TRY(find_output(run, output, &executor, &at));
+    const int id = executor->place->outputs[at];
+    const clv__value *value = &run->plan->values[id];
+    *data = NULL;
+    if (value->bytes == 0) return CLV_OK;
+    if (run->next_ticket)
+        CLV_FAIL(error_of(run), CLV_E_STATE, "output '%s' can be seen from the run's first step on alone",
+                 output->name);
+    if (!executor->device->traits.host_memory || value->segment != CLV__IN_OUTPUTS ||
+        (clv__run_pauses(run) && clv__executor_touches(executor, value, executor->pause)))
+        CLV_FAIL(error_of(run), CLV_E_UNSUPPORTED, "output '%s' cannot be seen where it lies: %s",
+                 output->name,
+                 executor->device->traits.host_memory ? "its memory is used for other values, too"
+                                                      : "its device has memory of its own");
+    const clv__chunks *io = &executor->arenas->io;
+    char *chunk =
+        executor->device->backend->buffer_pointer(io->items[value->offset / io->layout.chunk].buffer);
+    executor->seen[at] = *data = chunk + value->offset % io->layout.chunk;
+    return CLV_OK;
+}
+
 clv_status clv_run_fetch(clv_run *run, int64_t ticket, const clv_tensor *output, void *data, size_t bytes) {
     CLV_TRY(CLV__GIVEN(NULL, run));
     CLV_TRY(CLV__USABLE(error_of(run), run));
     CLV_TRY(CLV__USABLE(error_of(run), output));
     if (bytes) CLV_TRY(CLV__USABLE(error_of(run), data));
-    const clv__executor *executor = NULL;
-    int at = -1;
-    for (int s = 0; s < run->n_executors && at < 0; s++) {
-        executor = &run->executors[s];
-        at = index_of(run, executor->place->outputs, executor->place->n_outputs, output);
-    }
-    if (at < 0)
-        CLV_FAIL(error_of(run), CLV_E_VALUE, "'%s' is not an output of this run's graph",
-                 clv_tensor_name(output));
+    clv__executor *executor;
+    int at;
+    CLV_TRY(find_output(run, output, &executor, &at));
     const clv__value *value = &run->plan->values[executor->place->outputs[at]];
     if (bytes != value->bytes) {
         CLV_FAIL(error_of(run), CLV_E_SHAPE, "output '%s' has %zu bytes, %zu were asked for", output->name,
@@ -271,7 +305,13 @@ clv_status clv_run_fetch(clv_run *run, int64_t ticket, const clv_tensor *output,
                  "output '%s' is made of late inputs, and step %lld was not resumed (clv_run_resume)",
                  output->name, (long long)ticket);
     CLV_TRY(clv__run_wait_for_slot(run, slot, ticket));
-    if (bytes) memcpy(data, clv__staged_outputs(executor, slot) + staged_output(executor, at), bytes);
+    if (executor->seen[at] && ticket != run->next_ticket - 1)
+        CLV_FAIL(error_of(run), CLV_E_STATE,
+                 "of output '%s', which is seen (clv_run_see), step %lld is not kept", output->name,
+                 (long long)ticket);
+    const void *from = executor->seen[at];
+    if (!from) from = clv__staged_outputs(executor, slot) + staged_output(executor, at);
+    if (bytes) memcpy(data, from, bytes);
     if (run->profiled) clv__profile_host(run, CLV__HOST_FETCH, ticket, bytes, since);
     return CLV_OK;
 }
@@ -340,7 +380,8 @@ static clv_status executor_start(clv_run *run, int index) {
     executor->ever_fed = clv__alloc((size_t)place->n_inputs, sizeof *executor->ever_fed);
     executor->staged_at = clv__alloc((size_t)place->n_outputs, sizeof *executor->staged_at);
     executor->early = clv__alloc((size_t)place->n_outputs, sizeof *executor->early);
-    if (!executor->fed || !executor->ever_fed || !executor->staged_at || !executor->early)
+    executor->seen = clv__alloc((size_t)place->n_outputs, sizeof *executor->seen);
+    if (!executor->fed || !executor->ever_fed || !executor->staged_at || !executor->early || !executor->seen)
         CLV_FAIL(error_of(run), CLV_E_HOST_MEMORY, "no host memory for a run");
     size_t offset = 0;
     for (int i = 0; i < place->n_outputs; i++) {
@@ -433,6 +474,7 @@ void clv_run_destroy(clv_run *run) {
         free(run->executors[s].ever_fed);
         free(run->executors[s].staged_at);
         free(run->executors[s].early);
+        free(run->executors[s].seen);
         for (int slot = 0; slot < CLV__SLOTS; slot++) free(run->executors[s].activity[slot].stretches);
     }
     free(run->executors);
