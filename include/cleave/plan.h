@@ -325,13 +325,13 @@ CLV_API CLV_MUST_CHECK clv_status clv_run_fetch(clv_run *run, int64_t ticket, co
 #ifndef CLEAVE_STABLE_ONLY // experimental
 /**
  * Where an output lies, on a device that computes in the host's memory. After a step (clv_run_finish) its values are there until the
- * next step of the session begins, of a graph with late inputs until its rest does (clv_run_resume). It is not copied for
- * clv_run_fetch any more, which then has the last step's alone. Call it before the run's first step.
+ * next step of the session begins; those of an output that is made of late inputs until its rest does (clv_run_resume). It is not
+ * copied for clv_run_fetch any more, which then has the last step's alone. Call it before the run's first step.
  *
  * data  borrowed until the session is gone
  *
- * Errors  CLV_E_UNSUPPORTED  the device has memory of its own, the output lies in pieces, or what comes before late inputs uses its
- *         memory;  CLV_E_STATE  steps were done;  CLV_E_VALUE  it is no output
+ * Errors  CLV_E_UNSUPPORTED  the device has memory of its own, the output lies in pieces, or is made of late inputs and what comes before
+ *         those uses its memory;  CLV_E_STATE  steps were done;  CLV_E_VALUE  it is no output
  */
 CLV_API CLV_MUST_CHECK clv_status clv_run_see(clv_run *run, const clv_tensor *output,
                                               CLV_BORROWED void **data);

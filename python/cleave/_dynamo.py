@@ -36,8 +36,8 @@ class _Memory:
 class _Seen:
     """A gradient that PyTorch has where the device made it, if by the next backward pass nobody has this one any more."""
 
-    def __init__(self, session, pointer, shape):
-        self.memory, self._had, self._kept = numpy.asarray(_Memory(session, pointer, shape)), lambda: None, None
+    def __init__(self, memory):
+        self.memory, self._had, self._kept = memory, lambda: None, None
 
     def keep(self):
         """What somebody has still is kept while the device makes the next."""
@@ -68,7 +68,7 @@ class _Pass:
         self.masks, inputs, self.fed, self.paused, statistics = [], [], [], None, []
         for i, x in enumerate(example):
             inputs.append(x)
-            if isinstance(x, torch.Tensor) and i not in program.counters():
+            if isinstance(x, torch.Tensor) and i not in program.counters:
                 if i in self.where:
                     inputs[i] = graph.buffer("input%d" % i, "float32", x.shape)
                 else:
@@ -79,6 +79,8 @@ class _Pass:
         self.outputs = [graph.output(y, "output%d" % i) for i, y in enumerate(results)]
         self.statistics = [(next(i for i, x in enumerate(inputs) if x is running), graph.output(batch, "statistic%d" % i), momentum)
                            for i, (running, batch, momentum) in enumerate(statistics)]
+        moved = {i for i, *_ in self.statistics}
+        self.fed = [(i, t) for i, t in self.fed if i not in moved or program.readers[i] > 1]  # of the batch alone is normalised
         self.given, self.gradients = [], []
         if wanted is not None:
             self._differentiate([(i, y) for i, y in enumerate(results) if str(y.dtype) == "float32"], [inputs[i] for i in wanted])
@@ -95,20 +97,21 @@ class _Pass:
                 here.check(lib.clv_session_use(self.session.pointer, at, ffi.cast("void *", address), example[i].numel() * 4))
         self.run = make("clv_run", lambda out: lib.clv_run_create(self.session.pointer, self.plan.pointer, out), lib.clv_run_destroy,
                         self.session, self.plan)
-        self.seen = self._see() if self.where else {}
-
-    def _see(self):
-        """By index, gradients that can be handed over where they lie: each with memory of its own."""
-        seen, taken = {}, []
+        self.batch = [self._see(t) for _, t, _ in self.statistics]  # None: it is fetched
+        self.seen, taken = {}, []  # gradients that can be handed over where they lie: each with memory of its own
         for i, t in enumerate(self.gradients):
-            at = ffi.new("void **")
-            if t is None or not t.n_bytes or lib.clv_run_see(self.run.pointer, t.pointer, at) != lib.CLV_OK:
-                continue
-            begin = int(ffi.cast("intptr_t", at[0]))
-            if all(begin >= b or begin + t.n_bytes <= a for a, b in taken):
+            memory = None if t is None else self._see(t)
+            begin = 0 if memory is None else memory.__array_interface__["data"][0]
+            if begin and all(begin >= b or begin + t.n_bytes <= a for a, b in taken):
                 taken.append((begin, begin + t.n_bytes))
-                seen[i] = _Seen(self.session, at[0], t.shape)
-        return seen
+                self.seen[i] = _Seen(memory)
+
+    def _see(self, tensor):
+        """An array over an output's memory, on a device that computes in the host's."""
+        at = ffi.new("void **")
+        if not self.where or not tensor.n_bytes or lib.clv_run_see(self.run.pointer, tensor.pointer, at) != lib.CLV_OK:
+            return None
+        return numpy.asarray(_Memory(self.session, at[0], tensor.shape))
 
     def stays(self, args):
         """Are the values that it uses where they were?"""
@@ -151,8 +154,12 @@ class _Pass:
     def results(self, ticket, args):
         """What it made; running statistics are moved towards the batch's."""
         results = [self._fetch(ticket, y) for y in self.outputs]
-        for i, batch, momentum in self.statistics:
-            args[i].lerp_(self._fetch(ticket, batch).to(args[i].dtype), momentum)
+        if self.statistics:
+            runtime().check(lib.clv_run_finish(self.run.pointer))
+        for momentum in {momentum for *_, momentum in self.statistics}:
+            moved = [(args[i], self._fetch(ticket, t) if batch is None else torch.from_numpy(batch))
+                     for batch, (i, t, m) in zip(self.batch, self.statistics) if m == momentum]
+            torch._foreach_lerp_([x for x, _ in moved], [batch.to(x.dtype) for x, batch in moved], momentum)
         return results
 
     def finish(self, ticket, given):
@@ -208,12 +215,12 @@ class _Call(torch.autograd.Function):
         ctx.set_materialize_grads(False)
         work = ctx.work = compiled.of(differentiable, args)
         ctx.compiled, ctx.masks = compiled, compiled.draw(work.masks)
-        changed = {i for i, *_ in work.statistics} | set(compiled.program.counters())  # by other calls, too; and the backward pass reads none
+        changed = {i for i, *_ in work.statistics} | set(compiled.program.counters)  # by other calls, too; and the backward pass reads none
         ctx.others = [None if isinstance(x, torch.Tensor) and i not in changed else x for i, x in enumerate(args)]
         ctx.save_for_backward(*[x for x, other in zip(args, ctx.others) if other is None])
         ctx.ticket = work.begin(args, ctx.masks)
         results = work.results(ctx.ticket, args)
-        for i in compiled.program.counters():
+        for i in compiled.program.counters:
             args[i].add_(1)
         ctx.mark_non_differentiable(*[r for r in results if not r.is_floating_point()])
         return tuple(r.to(d) for r, d in zip(results, compiled.dtypes))

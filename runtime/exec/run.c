@@ -267,7 +267,8 @@ clv_status clv_run_see(clv_run *run, const clv_tensor *output, void **data) {
         CLV_FAIL(error_of(run), CLV_E_STATE, "output '%s' can be seen from the run's first step on alone",
                  output->name);
     if (!executor->device->traits.host_memory || value->segment != CLV__IN_OUTPUTS ||
-        (clv__run_pauses(run) && clv__executor_touches(executor, value, executor->pause)))
+        (clv__run_pauses(run) && !executor->early[at] &&
+         clv__executor_touches(executor, value, executor->pause)))
         CLV_FAIL(error_of(run), CLV_E_UNSUPPORTED, "output '%s' cannot be seen where it lies: %s",
                  output->name,
                  executor->device->traits.host_memory ? "its memory is used for other values, too"
