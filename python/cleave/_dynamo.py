@@ -13,7 +13,7 @@ import numpy
 import torch
 import torch._dynamo
 
-from ._aten import ops
+from ._aten import cast, ops
 from ._library import Error, InvalidValueError, NULL, UnsupportedError, ffi, lib, make, runtime
 from ._program import Program
 from ._steps import array, pointer
@@ -76,6 +76,7 @@ class _Pass:
                     self.fed.append((i, inputs[i]))
                 lib.clv_requires_grad(inputs[i].pointer, wanted is not None and i in wanted)
         results = program.build(graph, inputs, None, None, wanted is not None, self.masks, statistics)
+        results = [cast(y, "float32") if str(y.dtype) in ("float16", "uint16") else y for y in results]  # of mixed precision
         self.outputs = [graph.output(y, "output%d" % i) for i, y in enumerate(results)]
         self.statistics = [(next(i for i, x in enumerate(inputs) if x is running), graph.output(batch, "statistic%d" % i), momentum)
                            for i, (running, batch, momentum) in enumerate(statistics)]
@@ -97,7 +98,8 @@ class _Pass:
                 here.check(lib.clv_session_use(self.session.pointer, at, ffi.cast("void *", address), example[i].numel() * 4))
         self.run = make("clv_run", lambda out: lib.clv_run_create(self.session.pointer, self.plan.pointer, out), lib.clv_run_destroy,
                         self.session, self.plan)
-        self.batch = [self._see(t) for _, t, _ in self.statistics]  # None: it is fetched
+        seen = [self._see(t) for _, t, _ in self.statistics]
+        self.batch = [None if memory is None else torch.from_numpy(memory) for memory in seen]  # None: it is fetched
         self.seen, taken = {}, []  # gradients that can be handed over where they lie: each with memory of its own
         for i, t in enumerate(self.gradients):
             memory = None if t is None else self._see(t)
@@ -157,7 +159,7 @@ class _Pass:
         if self.statistics:
             runtime().check(lib.clv_run_finish(self.run.pointer))
         for momentum in {momentum for *_, momentum in self.statistics}:
-            moved = [(args[i], self._fetch(ticket, t) if batch is None else torch.from_numpy(batch))
+            moved = [(args[i], self._fetch(ticket, t) if batch is None else batch)
                      for batch, (i, t, m) in zip(self.batch, self.statistics) if m == momentum]
             torch._foreach_lerp_([x for x, _ in moved], [batch.to(x.dtype) for x, batch in moved], momentum)
         return results
@@ -247,9 +249,11 @@ def backend(module, example, options=None):
     if options:
         raise InvalidValueError("torch.compile(backend='cleave') has no option %s; it has device, precision, fallback" % ", ".join(options))
     kept = {}
+    # PyTorch calls this anew for another dtype, requires_grad or fixed shape
+    open_ = [i for i, x in enumerate(example) if not isinstance(x, torch.Tensor) or any(not isinstance(n, int) for n in x.shape)]
 
     def call(*args):
-        key = tuple((tuple(x.shape), x.dtype, x.requires_grad) if isinstance(x, torch.Tensor) else x for x in args)
+        key = tuple(tuple(args[i].shape) if isinstance(args[i], torch.Tensor) else args[i] for i in open_)
         if key not in kept:
             try:
                 kept[key] = _Compiled(module, args, device, precision)

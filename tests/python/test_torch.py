@@ -17,6 +17,7 @@ from torch.utils.data import DataLoader, TensorDataset
 
 import cleave
 import cleave.nn
+from cleave import _dynamo
 from cleave._dynamo import _Pass, backend  # the wheel tells PyTorch of it: backend="cleave"
 
 DEVICE = os.environ.get("CLEAVE_TEST_DEVICE", "host")
@@ -612,6 +613,30 @@ class Compiled(unittest.TestCase):
                 each.zero_grad()
                 y, z = each(x), each(2 * x)
                 (y.square().sum() + z.sum()).backward()
+            self.same(module, twin)
+
+    def test_where_nothing_is_in_common(self):
+        """As on a device with memory of its own; and in mixed precision."""
+        x, y = digits()
+        with mock.patch.object(_dynamo, "MOST_MOVES", 0):
+            self.looped(cnn(), x, y)
+            self.test_two_passes_before_the_backward_pass()
+        module = nn.Sequential(nn.Linear(8, 16), nn.ReLU(), nn.Linear(16, 4))
+        x, twin = torch.randn(6, 8), copy.deepcopy(module)
+        twin(x).square().sum().backward()
+        for precision in ("mixed", "mixed-bf16"):
+            module.zero_grad()
+            torch.compile(module, backend=backend, options={"device": DEVICE, "fallback": False, "precision": precision})(x).square().sum().backward()
+            for p, q in zip(module.parameters(), twin.parameters()):
+                torch.testing.assert_close(p.grad, q.grad, rtol=0.1, atol=0.1)
+
+    def test_batches_of_other_sizes(self):
+        module, twin, compiled = self.pair()
+        for n in (6, 3, 7, 6, 3, 9):
+            x = torch.randn(n, 8)
+            for each in (twin, compiled):
+                each.zero_grad()
+                each(x).square().sum().backward()
             self.same(module, twin)
 
     def test_two_passes_before_the_backward_pass(self):
