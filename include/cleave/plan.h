@@ -328,7 +328,7 @@ CLV_API CLV_MUST_CHECK clv_status clv_run_fetch(clv_run *run, int64_t ticket, co
  * next step of the session begins; those of an output that is made of late inputs until its rest does (clv_run_resume). It is not
  * copied for clv_run_fetch any more, which then has the last step's alone. Call it before the run's first step.
  *
- * data  borrowed until the session is gone
+ * data  borrowed until the session is gone, or reserves memory for other plans
  *
  * Errors  CLV_E_UNSUPPORTED  the device has memory of its own, the output lies in pieces, or is made of late inputs and what comes before
  *         those uses its memory;  CLV_E_STATE  steps were done;  CLV_E_VALUE  it is no output

@@ -575,6 +575,7 @@ class Compiled(unittest.TestCase):
         with self.assertRaisesRegex(RuntimeError, "modified by an inplace operation"):  # as in eager mode
             y.backward()
         del y, compiled
+        torch._dynamo.reset()
         gc.collect()
         self.assertIsNotNone(module[0].weight.grad.sum().item())
 

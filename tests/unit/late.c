@@ -4,8 +4,10 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "backends/null/null.h"
 #include "cleave/ops.h"
 #include "cleave/profile.h"
+#include "device/device.h"
 #include "misuse/world.h"
 
 enum { N = 16 };
@@ -111,6 +113,41 @@ static void resume_on(clv_device *device) {
 static void test_a_step_in_two_parts(void **state) {
     (void)state;
     on_each_device(resume_on);
+}
+
+static int count(const char *text, const char *word) {
+    int n = 0;
+    while ((text = strstr(text, word))) n++, text++;
+    return n;
+}
+
+/** What a null device saw since the last call: nothing is uploaded, launched or read twice. */
+static void saw(clv_device *device, int uploads, int launches, int reads) {
+    char *trace = clv__null_trace(device->open);
+    if (count(trace, "write upload") != uploads || count(trace, "launch ") != launches ||
+        count(trace, "read download") != reads)
+        fail_msg("%d uploads, %d launches, %d reads were expected of\n%s", uploads, launches, reads, trace);
+    free(trace);
+    clv__null_trace_reset(device->open);
+}
+
+static void test_nothing_is_done_twice(void **state) {
+    (void)state;
+    clv_device *device;
+    assert_status(clv_device_find(runtime, "null", &device), CLV_OK, runtime);
+    halves h = build(device, NULL);
+    assert_status(clv_run_create(h.session, h.plan, &h.run), CLV_OK, runtime);
+    for (int step = 0; step < 3; step++) {
+        clv__null_trace_reset(device->open);
+        const int64_t ticket = begin(&h, 1);
+        assert_status(clv_run_finish(h.run), CLV_OK, runtime);
+        saw(device, 1, 3, 1); // the third is what sum's gradient begins with
+        assert_status(feed(&h, h.dy, 1), CLV_OK, runtime);
+        assert_status(clv_run_resume(h.run, ticket), CLV_OK, runtime);
+        assert_status(clv_run_finish(h.run), CLV_OK, runtime);
+        saw(device, 1, 2, 1);
+    }
+    destroy(&h, true);
 }
 
 /** Another step of the run, and another run of the session, drop what was not resumed. */
@@ -294,6 +331,7 @@ static int teardown(void **state) {
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_a_step_in_two_parts),
+        cmocka_unit_test(test_nothing_is_done_twice),
         cmocka_unit_test(test_steps_are_dropped),
         cmocka_unit_test(test_profiled),
         cmocka_unit_test(test_memory_in_common),
