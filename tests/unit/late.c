@@ -124,7 +124,7 @@ static int count(const char *text, const char *word) {
 /** What a null device saw since the last call: nothing is uploaded, launched or read twice. */
 static void saw(clv_device *device, int uploads, int launches, int reads) {
     char *trace = clv__null_trace(device->open);
-    if (count(trace, "write upload") != uploads || count(trace, "launch ") != launches ||
+    if (count(trace, ":256\nwait compute for upload") != uploads || count(trace, "launch ") != launches ||
         count(trace, "read download") != reads)
         fail_msg("%d uploads, %d launches, %d reads were expected of\n%s", uploads, launches, reads, trace);
     free(trace);
