@@ -102,6 +102,18 @@ typedef struct clv_init {
 /** A tensor that the caller feeds before each step. Names are unique within a graph. */
 CLV_API clv_tensor *clv_input(clv_graph *graph, const char *name, clv_dtype dtype, clv_shape shape);
 
+#ifndef CLEAVE_STABLE_ONLY // experimental
+/**
+ * Feed this input in the middle of a step: clv_run_step then computes what comes before the first node that reads it, and
+ * clv_run_resume the rest. So a program can fetch results, compute with them itself, and feed what the backward pass begins with.
+ *
+ * input   made by clv_input. NULL is fine
+ *
+ * Errors  CLV_E_VALUE  it is no input;  CLV_E_UNSUPPORTED  by clv_plan_create: the plan is on several devices
+ */
+CLV_API void clv_input_late(clv_tensor *input);
+#endif // CLEAVE_STABLE_ONLY
+
 /** A trained tensor, f32. It lives in the session, found by its full name (scope included). The same name twice in one
  *  graph is the same tensor (tied weights), if the shapes agree. */
 CLV_API clv_tensor *clv_parameter(clv_graph *graph, const char *name, clv_shape shape, clv_init init);

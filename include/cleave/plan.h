@@ -260,6 +260,21 @@ CLV_API CLV_MUST_CHECK clv_status clv_session_read(clv_session *session, int ind
 CLV_API CLV_MUST_CHECK clv_status clv_session_write(clv_session *session, int index,
                                                     CLV_COUNT(bytes) const void *data, size_t bytes);
 
+#ifndef CLEAVE_STABLE_ONLY // experimental
+/**
+ * Have a tensor of the session lie in memory of the program's from now on, on a device that computes in the host's memory: what the
+ * program writes there before a step the step reads, and what the step writes is there when it is done. It counts as before.
+ *
+ * data   its values, at a multiple of 64; must stay until the session is gone, or the tensor lies elsewhere
+ * bytes  the tensor's size
+ *
+ * Errors  CLV_E_UNSUPPORTED  the device has memory of its own, or the tensor lies in pieces;  CLV_E_VALUE  data is not at a
+ *         multiple of 64;  CLV_E_STATE  the session has runs;  CLV_E_NOT_FOUND, CLV_E_SHAPE  as clv_session_write
+ */
+CLV_API CLV_MUST_CHECK clv_status clv_session_use(clv_session *session, int index,
+                                                  CLV_KEPT CLV_INOUT CLV_COUNT(bytes) void *data,
+                                                  size_t bytes);
+#endif // CLEAVE_STABLE_ONLY
 /**
  * Move tensors with their values to another device, as PyTorch's `module.to(device)`: plans for that device find them there
  * afterwards. Optimizer state has its parameter's name before its own (`fc1.weight.momentum_buffer`), so it goes along. The
@@ -282,17 +297,45 @@ CLV_API CLV_MUST_CHECK clv_status clv_run_create(CLV_KEPT clv_session *session, 
 CLV_API void clv_run_destroy(clv_run *run);
 
 /** Copy values for an input of the next step; bytes must be its size. The memory is free again on return. May wait for
- *  the step before the last. An input that is not fed again keeps its last values. */
+ *  the step before the last. An input that is not fed again keeps its last values. A late input (clv_input_late) is one of the step
+ *  that was begun last: CLV_E_STATE where that is over. */
 CLV_API CLV_MUST_CHECK clv_status clv_run_feed(clv_run *run, const clv_tensor *input,
                                                CLV_COUNT(bytes) const void *data, size_t bytes);
 
 /** Hand one step to the device's worker and return at once. *ticket names it for clv_run_fetch; NULL: not wanted. */
 CLV_API CLV_MUST_CHECK clv_status clv_run_step(clv_run *run, CLV_OUT CLV_OR_NULL int64_t *ticket);
 
-/** Wait for the step and copy an output of it. Outputs of the last two steps are kept; older: CLV_E_STATE. */
+#ifndef CLEAVE_STABLE_ONLY // experimental
+/**
+ * Do the rest of a step whose graph has late inputs (clv_input_late), which are fed by now. Returns at once, as clv_run_step.
+ * Between the two the step holds its activations and nothing of it is under way, so it may as well never be resumed: the next
+ * step, one of another run of the session, or the run's end drops it.
+ *
+ * ticket  of clv_run_step
+ *
+ * Errors  CLV_E_STATE  the step was resumed already, or dropped; a late input was never fed;  else as clv_run_step
+ */
+CLV_API CLV_MUST_CHECK clv_status clv_run_resume(clv_run *run, int64_t ticket);
+#endif // CLEAVE_STABLE_ONLY
+/** Wait for the step and copy an output of it. Outputs of the last two steps are kept; older: CLV_E_STATE. So is one that a
+ *  step makes of late inputs, before clv_run_resume. */
 CLV_API CLV_MUST_CHECK clv_status clv_run_fetch(clv_run *run, int64_t ticket, const clv_tensor *output,
                                                 CLV_OUT CLV_COUNT(bytes) void *data, size_t bytes);
 
+#ifndef CLEAVE_STABLE_ONLY // experimental
+/**
+ * Where an output lies, on a device that computes in the host's memory. After a step (clv_run_finish) its values are there until the
+ * next step of the session begins; those of an output that is made of late inputs until its rest does (clv_run_resume). It is not
+ * copied for clv_run_fetch any more, which then has the last step's alone. Call it before the run's first step.
+ *
+ * data  borrowed until the session is gone, or reserves memory for other plans
+ *
+ * Errors  CLV_E_UNSUPPORTED  the device has memory of its own, the output lies in pieces, or is made of late inputs and what comes before
+ *         those uses its memory;  CLV_E_STATE  steps were done;  CLV_E_VALUE  it is no output
+ */
+CLV_API CLV_MUST_CHECK clv_status clv_run_see(clv_run *run, const clv_tensor *output,
+                                              CLV_BORROWED void **data);
+#endif // CLEAVE_STABLE_ONLY
 /** Values for an input, and room for those of an output; bytes is the tensor's size. */
 typedef struct clv_feed {
     const clv_tensor *input;

@@ -35,8 +35,8 @@ def for_torch(name: str, function: Callable[..., Any]) -> None:
 class Context:
     """What the functions need besides their arguments."""
 
-    def __init__(self, graph, training, masks=None):
-        self.graph, self.training, self.masks, self.node = graph, training, masks, None
+    def __init__(self, graph, training, masks=None, statistics=None):
+        self.graph, self.training, self.masks, self.statistics, self.node = graph, training, masks, statistics, None
 
     def gives(self, dtype):
         """Is that the dtype of the node's result in PyTorch?"""
@@ -1420,6 +1420,10 @@ def grid_sampler(c, x, grid, mode=0, padding=0, align_corners=False):
 def batch_norm(c, x, weight, bias, running_mean, running_var, training, momentum, eps, *_):
     if running_mean is None and not training:
         training = True
+    if training and running_mean is not None and c.statistics is not None:
+        y = ops.batch_norm(x, weight, bias, training=True, momentum=momentum, eps=eps)
+        c.statistics += [(running_mean, y.outputs(1), momentum), (running_var, y.outputs(3), momentum)]
+        return y
     return ops.batch_norm(x, weight, bias, running_mean, running_var, training=training, momentum=momentum, eps=eps)
 
 

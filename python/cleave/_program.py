@@ -332,20 +332,20 @@ class Program:
                 if any(place[user] > place[node] for view in views if view is not node.args[0] for user in view.users):
                     yield node
 
-    def written(self):
-        """Indices of the inputs that are running statistics: batch_norm writes them."""
-        users = {s.arg.name: i for i, s in enumerate(s for s in self.exported.graph_signature.input_specs if s.kind.name == "USER_INPUT")}
-        found = set()
-        for node in self.exported.graph.nodes:
-            if "batch_norm" in str(node.target) and node.op == "call_function":
-                found |= {users[a.name] for a in node.args[3:5] if isinstance(a, torch.fx.Node) and a.name in users}
-        return found
+    def _users(self):
+        return [n for n, s in zip(self._placeholders(), self.exported.graph_signature.input_specs) if s.kind.name == "USER_INPUT"]
 
+    @functools.cached_property
+    def readers(self):
+        """How many nodes read each input."""
+        return [len(n.users) for n in self._users()]
+
+    @functools.cached_property
     def counters(self):
         """Indices of the inputs that count batches; the graph passes over them."""
-        users = {s.arg.name: i for i, s in enumerate(s for s in self.exported.graph_signature.input_specs if s.kind.name == "USER_INPUT")}
-        return [users[n.args[0].name] for n in self.exported.graph.nodes
-                if n.op == "call_function" and "add" in str(n.target) and _ignored(n) and n.args[0].name in users]
+        users = {n: i for i, n in enumerate(self._users())}
+        return [users[n.args[0]] for n in self.exported.graph.nodes
+                if n.op == "call_function" and "add" in str(n.target) and _ignored(n) and n.args[0] in users]
 
     def result_dtypes(self):
         """As the module gives its results."""
@@ -359,11 +359,12 @@ class Program:
         results = [r.to(d) for r, d in zip(results, self.result_dtypes())]
         return pytree.tree_unflatten(results, self.exported.call_spec.out_spec)
 
-    def build(self, graph, inputs, parameter, buffer, training, masks=None):
+    def build(self, graph, inputs, parameter, buffer, training, masks=None, statistics=None):
         """Append it to a graph. inputs: tensors in order; parameter(name), buffer(name) give those. training: will gradients be asked
-        for? masks: a list that gets an input and a part dropped for each dropout, that the caller feeds; None: the graph drops. Result: a
-        list of tensors."""
-        c = _aten.Context(graph, training, masks)
+        for? masks: a list that gets an input and a part dropped for each dropout, that the caller feeds; None: the graph drops.
+        statistics: a list that gets, for each running statistic, its input, the batch's and the momentum; None: the graph keeps them.
+        Result: a list of tensors."""
+        c = _aten.Context(graph, training, masks, statistics)
         values = {}
         inputs = iter(inputs)
         for spec, node in zip(self.exported.graph_signature.input_specs, self._placeholders()):

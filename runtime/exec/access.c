@@ -5,6 +5,8 @@
 #include "exec/ranks.h"
 #include "exec/session.h"
 
+enum { USED_ALIGNMENT = 64 }; // of the widest vector that kernels read
+
 clv_status clv__session_quiet(clv_session *session) {
     return session->active ? clv_run_finish(session->active) : CLV_OK;
 }
@@ -39,6 +41,31 @@ clv_status clv_session_write(clv_session *session, int index, const void *data, 
     const clv_device *device = session->kept[index].memory.device;
     if (device->elsewhere && session->runtime->rank != 0) return CLV_OK;
     return clv__holding_copy(&session->kept[index].memory, data, NULL);
+}
+
+clv_status clv_session_use(clv_session *session, int index, void *data, size_t bytes) {
+    CLV_TRY(CLV__GIVEN(NULL, session));
+    clv__error *error = clv__runtime_error_of(session->runtime);
+    CLV_TRY(CLV__USABLE(error, session));
+    if (bytes) CLV_TRY(CLV__USABLE(error, data));
+    CLV_TRY(check_access(session, index, bytes, "use"));
+    const clv__kept *kept = &session->kept[index];
+    const clv_device *device = kept->memory.device;
+    if (session->n_runs)
+        CLV_FAIL(error, CLV_E_STATE, "'%s' is used by runs: make them when it lies where it is to be",
+                 kept->name);
+    if (!device->traits.host_memory || kept->memory.n > 1)
+        CLV_FAIL(error, CLV_E_UNSUPPORTED, "'%s' cannot lie in memory of the program's: %s", kept->name,
+                 kept->memory.n > 1 ? "it lies in pieces" : "its device has memory of its own");
+    if ((uintptr_t)data % USED_ALIGNMENT)
+        CLV_FAIL(error, CLV_E_VALUE, "'%s' can lie at multiples of %d bytes, not at %p", kept->name,
+                 USED_ALIGNMENT, data);
+    if (bytes == 0) return CLV_OK;
+    clv__bbuffer **buffer = &kept->memory.pieces[0].buffer, *over;
+    CLV_TRY(device->backend->buffer_over(device->open, NULL, data, bytes, error, &over));
+    device->backend->buffer_destroy(*buffer);
+    *buffer = over;
+    return CLV_OK;
 }
 
 clv_status clv__session_read_whole(clv_session *session, int index, void *data) {

@@ -241,6 +241,19 @@ static clv_status bind_node(clv_run *run, const clv__plan_node *at) {
     return CLV_OK;
 }
 
+static bool reads_late(const clv_plan *plan, const clv__plan_node *at) {
+    for (int i = 0; i < CLV__MAX_IN; i++)
+        if (at->in[i] >= 0 && plan->values[at->in[i]].tensor->late) return true;
+    return false;
+}
+
+/** Outputs that a node before the pause makes. */
+static void note_early(clv__executor *executor, const clv__plan_node *at) {
+    for (int i = 0; i < CLV__MAX_OUT; i++)
+        for (int k = 0; k < executor->place->n_outputs; k++)
+            executor->early[k] |= at->out[i] >= 0 && at->out[i] == executor->place->outputs[k];
+}
+
 static clv_status make_room(clv_run *run) {
     const clv_plan *plan = run->plan;
     for (int slot = 0; slot < CLV__SLOTS; slot++) {
@@ -267,8 +280,15 @@ clv_status clv__run_bind(clv_run *run, const clv__plan_node **failed) {
     *failed = NULL;
     CLV_TRY(make_room(run));
     CLV_TRY(bind_values(run));
+    for (int s = 0; s < run->n_executors; s++)
+        for (int i = 0; i < run->executors[s].place->n_outputs; i++) run->executors[s].early[i] = false;
+    bool paused = false;
     for (size_t i = 0; i < plan->n_nodes; i++) {
+        clv__executor *executor = &run->executors[plan->nodes[i].place];
+        paused |= reads_late(plan, &plan->nodes[i]);
+        if (!paused) note_early(executor, &plan->nodes[i]);
         clv_status status = bind_node(run, &plan->nodes[i]);
+        if (!paused) executor->pause = executor->n_commands;
         if (status == CLV_OK) continue;
         *failed = &plan->nodes[i];
         return status;
@@ -292,7 +312,7 @@ static void executor_unbind(clv__executor *executor) {
         backend->buffer_destroy(executor->workspaces[i].buffer);
     free(executor->workspaces);
     executor->workspaces = NULL;
-    executor->n_workspaces = executor->workspaces_room = executor->n_commands = 0;
+    executor->n_workspaces = executor->workspaces_room = executor->n_commands = executor->pause = 0;
     executor->awaits = 0;
 }
 

@@ -418,9 +418,9 @@ static int io_row(const clv__executor *executor) {
     return (int)executor->run->plan->n_nodes + 2 * executor->index;
 }
 
-/** Inputs that lie in several allocations, one by one; *arrived: the last one's event. The queue is in
- *  order. */
-static clv_status upload_each(clv__executor *executor, int slot, clv__bevent **arrived) {
+/** Inputs that lie in several allocations, one by one, late ones or the others; *arrived: the last one's event.
+ *  The queue is in order. */
+static clv_status upload_each(clv__executor *executor, int slot, bool late, clv__bevent **arrived) {
     const clv__backend *backend = executor->device->backend;
     const clv_run *run = executor->run;
     const int *pieces;
@@ -429,6 +429,7 @@ static clv_status upload_each(clv__executor *executor, int slot, clv__bevent **a
         for (int k = 0; k < n; k++) {
             const clv__value *value = &run->plan->values[pieces[k]];
             if (value->bytes == 0 || value->segment != CLV__IN_INPUTS) continue; // nobody reads it
+            if (value->tensor->late != late) continue;
             backend->event_destroy(*arrived);
             *arrived = NULL;
             CLV_TRY(backend->write(executor->device->open, CLV__QUEUE_UPLOAD,
@@ -444,15 +445,19 @@ static clv_status upload(clv__executor *executor, int slot) {
     const clv__backend *backend = executor->device->backend;
     clv__bdevice *open = executor->device->open;
     const clv__layout *io = &executor->place->io;
-    size_t bytes = executor->place->input_bytes;
+    const clv__place *place = executor->place;
+    const bool late = executor->steps[slot].resumed;
+    const size_t from = late ? place->early_bytes : 0,
+                 bytes = (late ? place->input_bytes : place->early_bytes) - from;
     if (bytes == 0) return CLV_OK;
     clv__bevent *arrived = NULL;
     if (io->bytes <= io->chunk)
         CLV_TRY(backend->write(open, CLV__QUEUE_UPLOAD, executor->arenas->io.items[0].buffer,
-                               (size_t)slot * bytes, bytes, clv__staged_inputs(executor, slot), NULL,
-                               &arrived, error_of(executor)));
+                               (size_t)slot * place->input_bytes + from, bytes,
+                               clv__staged_inputs(executor, slot) + from, NULL, &arrived,
+                               error_of(executor)));
     else
-        CLV_TRY(upload_each(executor, slot, &arrived));
+        CLV_TRY(upload_each(executor, slot, late, &arrived));
     clv_status status = backend->wait_on_queue(open, CLV__QUEUE_COMPUTE, arrived, error_of(executor));
     if (clv__recording_on(&executor->recording[slot]))
         *clv__recording_event(&executor->recording[slot], io_row(executor)) = arrived;
@@ -470,6 +475,8 @@ static clv_status read_outputs(clv__executor *executor, int slot, clv__bevent *c
     clv__bevent *after = computed; // of the first; the queue is in order
     for (int i = 0; i < executor->place->n_outputs; i++) {
         const int *pieces, n = clv__value_pieces(run->plan, &executor->place->outputs[i], &pieces);
+        if (clv__run_pauses(run) && executor->early[i] == executor->steps[slot].resumed) continue;
+        if (executor->seen[i]) continue;
         char *target = clv__staged_outputs(executor, slot) + executor->staged_at[i];
         for (int k = 0; k < n; k++) {
             size_t bytes = run->plan->values[pieces[k]].bytes;
@@ -546,16 +553,19 @@ static clv_status enqueue_elsewhere(clv__executor *executor, int slot, clv__beve
 }
 
 clv_status clv__executor_enqueue(clv__executor *executor, int slot, clv__bevent **done) {
-    begin_step(executor, slot);
+    const bool rest = executor->steps[slot].resumed;
+    if (!rest) begin_step(executor, slot);
     if (executor->device->elsewhere) {
         CLV_TRY(enqueue_elsewhere(executor, slot, done));
         return is_awaited(executor) ? publish_end(executor, slot) : CLV_OK;
     }
     CLV_TRY(upload(executor, slot));
-    const clv__command *end = executor->commands[slot] + executor->n_commands;
+    const clv__command *begin = executor->commands[slot] + (rest ? executor->pause : 0);
+    const clv__command *end =
+        executor->commands[slot] +
+        (rest || !clv__run_pauses(executor->run) ? executor->n_commands : executor->pause);
     size_t together; // shared sends that begin at this command; 0: it is another
-    for (const clv__command *command = executor->commands[slot]; command < end;
-         command += together ? together : 1) {
+    for (const clv__command *command = begin; command < end; command += together ? together : 1) {
         together = shared_together(executor, command, end);
         atomic_fetch_add_explicit(&executor->device->beats, 1, memory_order_relaxed);
         if (command->after_downloads) CLV_TRY(wait_for_downloads(executor));

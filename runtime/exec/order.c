@@ -41,6 +41,12 @@ static bool touches(const clv_run *run, const clv__command *command, range read)
     return false;
 }
 
+bool clv__executor_touches(const clv__executor *executor, const clv__value *value, size_t end) {
+    size_t i = 0;
+    while (i < end && !touches(executor->run, &executor->commands[0][i], range_of(value))) i++;
+    return i < end;
+}
+
 /** A value is read when the commands before `next` are done, and must not change before: mark the command
  *  that waits. The commands of the next step follow those of this one. */
 static void protect(clv__executor *executor, const clv__value *value, size_t next) {

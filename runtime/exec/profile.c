@@ -150,7 +150,7 @@ static clv_status look_at_places(clv__profiled *profiled, const clv_plan *plan) 
 static clv_status make_recordings(clv_run *run, clv__profiled *profiled) {
     for (int s = 0; s < run->n_executors; s++) {
         clv__executor *executor = &run->executors[s];
-        size_t n = executor->n_commands + 1 + (size_t)executor->place->n_outputs; // and one upload, and reads
+        size_t n = executor->n_commands + 2 + (size_t)executor->place->n_outputs; // and uploads, and reads
         profiled->most_marks += (int)n;
         for (int slot = 0; slot < CLV__SLOTS; slot++) {
             executor->recording[slot].marks = clv__alloc(n, sizeof(clv__mark));
@@ -208,6 +208,7 @@ void clv__profile_posted(clv_run *run, int slot, int64_t ticket) {
     profiled->steps[slot] = (clv__profiled_step){.ticket = ticket,
                                                  .posted = clv__nanoseconds(),
                                                  .begin = UINT64_MAX,
+                                                 .n_settled = clv__run_pauses(run) ? -run->n_executors : 0,
                                                  .after_pause = profiled->paused,
                                                  .kept = kept};
     profiled->paused = false;
@@ -289,7 +290,7 @@ void clv__profile_settle(clv_run *run, int place, int slot, bool done) {
     if (done) {
         // the first of the averaged steps begins: what there is comes from the steps before
         bool warm = step->ticket == profiled->profile->config.warm_up;
-        if (warm && step->n_settled == 0) forget_sums(profiled);
+        if (warm && step->n_settled <= 0 && step->end == 0) forget_sums(profiled);
         for (int i = 0; i < recording->n; i++)
             add_mark(profiled, &profiled->places[place], step, &recording->marks[i]);
         if (++step->n_settled == run->n_executors) add_step(profiled, step);

@@ -41,6 +41,7 @@ static clv_status take_turn(clv_run *run) {
     if (session->active == run) return CLV_OK;
     if (session->active) CLV_TRY(clv_run_finish(session->active));
     session->active = run;
+    run->paused = -1;
     if (run->profiled) run->profiled->paused = true;
     for (int s = 0; s < run->n_executors; s++) { // staging was another's
         clv__executor *executor = &run->executors[s];
@@ -72,6 +73,11 @@ static const clv__value *fed_value(const clv_run *run, const clv_tensor *input) 
 /** What was made there (clv__run_lend) is there. */
 static void copy_to(char *to, const char *from, size_t bytes) {
     if (to != from) memcpy(to, from, bytes);
+}
+
+/** Is there a step to be resumed? */
+static bool is_paused(const clv_run *run) {
+    return run->paused >= 0 && run->session->active == run;
 }
 
 /** Copy an input to staging memory, piece by piece; a piece that nobody reads has no place there. */
@@ -119,10 +125,14 @@ clv_status clv_run_feed(clv_run *run, const clv_tensor *input, const void *data,
         CLV_FAIL(error_of(run), CLV_E_SHAPE, "input '%s' has %zu bytes, %zu were given", input->name,
                  value->bytes, bytes);
     }
+    if (value && input->late && !is_paused(run))
+        CLV_FAIL(error_of(run), CLV_E_STATE,
+                 "input '%s' is late: it is fed between clv_run_step and clv_run_resume", input->name);
     CLV_TRY(take_turn(run));
     const uint64_t since = run->profiled ? clv__nanoseconds() : 0;
-    int slot = (int)(run->next_ticket % CLV__SLOTS);
-    CLV_TRY(clv__run_wait_for_slot(run, slot, run->next_ticket));
+    const int64_t ticket = value && input->late ? run->paused : run->next_ticket;
+    int slot = (int)(ticket % CLV__SLOTS);
+    CLV_TRY(clv__run_wait_for_slot(run, slot, ticket));
     for (int s = 0; s < run->n_executors; s++) { // wherever it is used; nowhere is fine
         clv__executor *executor = &run->executors[s];
         int at = index_of(run, executor->place->inputs, executor->place->n_inputs, input);
@@ -130,7 +140,7 @@ clv_status clv_run_feed(clv_run *run, const clv_tensor *input, const void *data,
         if (bytes) stage(executor, slot, at, data);
         executor->fed[at] = executor->ever_fed[at] = true;
     }
-    if (run->profiled) clv__profile_host(run, CLV__HOST_FEED, run->next_ticket, bytes, since);
+    if (run->profiled) clv__profile_host(run, CLV__HOST_FEED, ticket, bytes, since);
     return CLV_OK;
 }
 
@@ -139,14 +149,14 @@ static bool is_own_input(const clv_plan *plan, const clv__value *value) {
     return value->writer || value->tensor == plan->graph->random;
 }
 
-/** Has every input been fed? Asked of all of them before anything is taken as fed for the step: a step that
- *  is refused may be tried again with what was missing. */
-static clv_status check_fed(const clv_run *run) {
+/** Has every input been fed, late ones or the others? Asked of all of them before anything is taken as fed
+ *  for the step: a step that is refused may be tried again with what was missing. */
+static clv_status check_fed(const clv_run *run, bool late) {
     for (int s = 0; s < run->n_executors; s++) {
         const clv__executor *executor = &run->executors[s];
         for (int i = 0; i < executor->place->n_inputs; i++) {
             const clv__value *input = &run->plan->values[executor->place->inputs[i]];
-            if (!executor->ever_fed[i] && !is_own_input(run->plan, input))
+            if (!executor->ever_fed[i] && input->tensor->late == late && !is_own_input(run->plan, input))
                 CLV_FAIL(error_of(run), CLV_E_STATE, "input '%s' was not fed before the step",
                          input->tensor->name);
         }
@@ -156,12 +166,13 @@ static clv_status check_fed(const clv_run *run) {
 
 /** Inputs that were not fed for this step keep the last step's values; the random state is
  *  written here, and inputs of the plan's own by their passes. */
-static void complete_inputs(clv__executor *executor, int slot) {
+static void complete_inputs(clv__executor *executor, int slot, bool late) {
     const clv_plan *plan = executor->run->plan;
     const clv_session *session = executor->run->session;
     for (int i = 0; i < executor->place->n_inputs; i++) {
         const clv__value *value = &plan->values[executor->place->inputs[i]];
         const int *pieces, n = clv__value_pieces(plan, &executor->place->inputs[i], &pieces);
+        if (value->tensor->late != late) continue;
         if (value->tensor == plan->graph->random) {
             uint32_t words[4] = {(uint32_t)session->seed, (uint32_t)(session->seed >> 32),
                                  (uint32_t)session->step, 0};
@@ -180,33 +191,65 @@ static void complete_inputs(clv__executor *executor, int slot) {
     }
 }
 
-clv_status clv_run_step(clv_run *run, int64_t *ticket) {
-    CLV_TRY(CLV__GIVEN(NULL, run));
-    CLV_TRY(CLV__USABLE(error_of(run), run));
-    CLV_TRY(take_turn(run));
+static clv_status check_averages(const clv_run *run) {
     if (run->session->swapped && run->plan->trains)
         CLV_FAIL(error_of(run), CLV_E_STATE,
                  "clv_run_step: the parameters hold their averages, and the step would train those; swap "
                  "them back first (clv_averages_swap)");
-    CLV_TRY(check_fed(run));
-    const uint64_t since = run->profiled ? clv__nanoseconds() : 0;
-    int slot = (int)(run->next_ticket % CLV__SLOTS);
-    CLV_TRY(clv__run_wait_for_slot(run, slot, run->next_ticket));
-    if (run->profiled) clv__profile_posted(run, slot, run->next_ticket);
-    for (int s = 0; s < run->n_executors; s++) complete_inputs(&run->executors[s], slot);
+    return CLV_OK;
+}
+
+/** Hand a step, or the rest of one, to the workers. */
+static void post(clv_run *run, int64_t ticket, bool rest) {
     clv__workers_lock(run->session->runtime); // every device gets the steps of all runs in one order
     for (int s = 0; s < run->n_executors; s++) {
-        clv__executor_step *step = &run->executors[s].steps[slot];
+        clv__executor_step *step = &run->executors[s].steps[ticket % CLV__SLOTS];
         step->state = CLV__SLOT_POSTED;
-        step->ticket = run->next_ticket;
+        step->ticket = ticket;
+        step->resumed = rest;
         step->updating = step->complete = false;
         clv__worker_post(run->executors[s].device, &step->job);
     }
     clv__workers_unlock(run->session->runtime);
+}
+
+clv_status clv_run_step(clv_run *run, int64_t *ticket) {
+    CLV_TRY(CLV__GIVEN(NULL, run));
+    CLV_TRY(CLV__USABLE(error_of(run), run));
+    CLV_TRY(take_turn(run));
+    CLV_TRY(check_averages(run));
+    CLV_TRY(check_fed(run, false));
+    const uint64_t since = run->profiled ? clv__nanoseconds() : 0;
+    int slot = (int)(run->next_ticket % CLV__SLOTS);
+    CLV_TRY(clv__run_wait_for_slot(run, slot, run->next_ticket));
+    if (run->profiled) clv__profile_posted(run, slot, run->next_ticket);
+    for (int s = 0; s < run->n_executors; s++) complete_inputs(&run->executors[s], slot, false);
+    post(run, run->next_ticket, false);
     if (run->profiled) clv__profile_host(run, CLV__HOST_STEP, run->next_ticket, 0, since);
     if (ticket) *ticket = run->next_ticket;
+    run->paused = clv__run_pauses(run) ? run->next_ticket : -1;
     run->next_ticket++;
     if (run->plan->trains) run->session->step++;
+    return CLV_OK;
+}
+
+clv_status clv_run_resume(clv_run *run, int64_t ticket) {
+    CLV_TRY(CLV__GIVEN(NULL, run));
+    CLV_TRY(CLV__USABLE(error_of(run), run));
+    if (!is_paused(run) || ticket != run->paused)
+        CLV_FAIL(error_of(run), CLV_E_STATE,
+                 "step %lld cannot be resumed: it was already, or its graph has no late inputs, or a later "
+                 "step took its place",
+                 (long long)ticket);
+    CLV_TRY(check_averages(run));
+    CLV_TRY(check_fed(run, true));
+    const uint64_t since = run->profiled ? clv__nanoseconds() : 0;
+    const int slot = (int)(ticket % CLV__SLOTS);
+    CLV_TRY(clv__run_wait_for_slot(run, slot, ticket));
+    for (int s = 0; s < run->n_executors; s++) complete_inputs(&run->executors[s], slot, true);
+    post(run, ticket, true);
+    run->paused = -1;
+    if (run->profiled) clv__profile_host(run, CLV__HOST_STEP, ticket, 0, since);
     return CLV_OK;
 }
 
@@ -220,20 +263,55 @@ static size_t staged_output(const clv__executor *executor, int at) {
     return executor->staged_at[at];
 }
 
+static clv_status find_output(clv_run *run, const clv_tensor *output, clv__executor **executor, int *at) {
+    *at = -1;
+    for (int s = 0; s < run->n_executors && *at < 0; s++) {
+        *executor = &run->executors[s];
+        *at = index_of(run, (*executor)->place->outputs, (*executor)->place->n_outputs, output);
+    }
+    if (*at < 0)
+        CLV_FAIL(error_of(run), CLV_E_VALUE, "'%s' is not an output of this run's graph",
+                 clv_tensor_name(output));
+    return CLV_OK;
+}
+
+clv_status clv_run_see(clv_run *run, const clv_tensor *output, void **data) {
+    CLV_TRY(CLV__GIVEN(NULL, run));
+    CLV_TRY(CLV__USABLE(error_of(run), run));
+    CLV_TRY(CLV__USABLE(error_of(run), data));
+    CLV_TRY(CLV__USABLE(error_of(run), output));
+    clv__executor *executor;
+    int at;
+    CLV_TRY(find_output(run, output, &executor, &at));
+    const int id = executor->place->outputs[at];
+    const clv__value *value = &run->plan->values[id];
+    *data = NULL;
+    if (value->bytes == 0) return CLV_OK;
+    if (run->next_ticket)
+        CLV_FAIL(error_of(run), CLV_E_STATE, "output '%s' can be seen from the run's first step on alone",
+                 output->name);
+    if (!executor->device->traits.host_memory || value->segment != CLV__IN_OUTPUTS ||
+        (clv__run_pauses(run) && !executor->early[at] &&
+         clv__executor_touches(executor, value, executor->pause)))
+        CLV_FAIL(error_of(run), CLV_E_UNSUPPORTED, "output '%s' cannot be seen where it lies: %s",
+                 output->name,
+                 executor->device->traits.host_memory ? "its memory is used for other values, too"
+                                                      : "its device has memory of its own");
+    const clv__chunks *io = &executor->arenas->io;
+    char *chunk =
+        executor->device->backend->buffer_pointer(io->items[value->offset / io->layout.chunk].buffer);
+    executor->seen[at] = *data = chunk + value->offset % io->layout.chunk;
+    return CLV_OK;
+}
+
 clv_status clv_run_fetch(clv_run *run, int64_t ticket, const clv_tensor *output, void *data, size_t bytes) {
     CLV_TRY(CLV__GIVEN(NULL, run));
     CLV_TRY(CLV__USABLE(error_of(run), run));
     CLV_TRY(CLV__USABLE(error_of(run), output));
     if (bytes) CLV_TRY(CLV__USABLE(error_of(run), data));
-    const clv__executor *executor = NULL;
-    int at = -1;
-    for (int s = 0; s < run->n_executors && at < 0; s++) {
-        executor = &run->executors[s];
-        at = index_of(run, executor->place->outputs, executor->place->n_outputs, output);
-    }
-    if (at < 0)
-        CLV_FAIL(error_of(run), CLV_E_VALUE, "'%s' is not an output of this run's graph",
-                 clv_tensor_name(output));
+    clv__executor *executor;
+    int at;
+    CLV_TRY(find_output(run, output, &executor, &at));
     const clv__value *value = &run->plan->values[executor->place->outputs[at]];
     if (bytes != value->bytes) {
         CLV_FAIL(error_of(run), CLV_E_SHAPE, "output '%s' has %zu bytes, %zu were asked for", output->name,
@@ -247,8 +325,18 @@ clv_status clv_run_fetch(clv_run *run, int64_t ticket, const clv_tensor *output,
     }
     const uint64_t since = run->profiled ? clv__nanoseconds() : 0;
     int slot = (int)(ticket % CLV__SLOTS);
+    if (clv__run_pauses(run) && !executor->steps[slot].resumed && !executor->early[at])
+        CLV_FAIL(error_of(run), CLV_E_STATE,
+                 "output '%s' is made of late inputs, and step %lld was not resumed (clv_run_resume)",
+                 output->name, (long long)ticket);
     CLV_TRY(clv__run_wait_for_slot(run, slot, ticket));
-    if (bytes) memcpy(data, clv__staged_outputs(executor, slot) + staged_output(executor, at), bytes);
+    if (executor->seen[at] && ticket != run->next_ticket - 1)
+        CLV_FAIL(error_of(run), CLV_E_STATE,
+                 "of output '%s', which is seen (clv_run_see), step %lld is not kept", output->name,
+                 (long long)ticket);
+    const void *from = executor->seen[at];
+    if (!from) from = clv__staged_outputs(executor, slot) + staged_output(executor, at);
+    if (bytes) memcpy(data, from, bytes);
     if (run->profiled) clv__profile_host(run, CLV__HOST_FETCH, ticket, bytes, since);
     return CLV_OK;
 }
@@ -316,7 +404,9 @@ static clv_status executor_start(clv_run *run, int index) {
     executor->fed = clv__alloc((size_t)place->n_inputs, sizeof *executor->fed);
     executor->ever_fed = clv__alloc((size_t)place->n_inputs, sizeof *executor->ever_fed);
     executor->staged_at = clv__alloc((size_t)place->n_outputs, sizeof *executor->staged_at);
-    if (!executor->fed || !executor->ever_fed || !executor->staged_at)
+    executor->early = clv__alloc((size_t)place->n_outputs, sizeof *executor->early);
+    executor->seen = clv__alloc((size_t)place->n_outputs, sizeof *executor->seen);
+    if (!executor->fed || !executor->ever_fed || !executor->staged_at || !executor->early || !executor->seen)
         CLV_FAIL(error_of(run), CLV_E_HOST_MEMORY, "no host memory for a run");
     size_t offset = 0;
     for (int i = 0; i < place->n_outputs; i++) {
@@ -362,6 +452,7 @@ clv_status clv_run_create(clv_session *session, clv_plan *plan, clv_run **out) {
         CLV_FAIL(clv__runtime_error_of(session->runtime), CLV_E_HOST_MEMORY, "no host memory for a run");
     run->session = session;
     run->plan = plan;
+    run->paused = -1;
     pthread_mutex_init(&run->lock, NULL);
     pthread_cond_init(&run->changed, NULL);
     clv__cond_init(&run->enqueued);
@@ -407,6 +498,8 @@ void clv_run_destroy(clv_run *run) {
         free(run->executors[s].fed);
         free(run->executors[s].ever_fed);
         free(run->executors[s].staged_at);
+        free(run->executors[s].early);
+        free(run->executors[s].seen);
         for (int slot = 0; slot < CLV__SLOTS; slot++) free(run->executors[s].activity[slot].stretches);
     }
     free(run->executors);

@@ -40,6 +40,7 @@ typedef struct clv__executor_step {
     clv__slot_state state;
     clv__bevent *done;
     int64_t ticket;
+    bool resumed;  // it is the rest of a step
     bool updating; // an update was enqueued, or tried to
     bool complete; // all of it was enqueued, and the device says that it is done
 } clv__executor_step;
@@ -68,12 +69,15 @@ typedef struct clv__executor {
     size_t n_workspaces, workspaces_room;
     clv__command *commands[CLV__SLOTS];
     size_t n_commands;
-    uint64_t awaits;      // while commands are bound: of nodes that have none of their own
-    bool downloads;       // each step ends on the queue of downloads
+    size_t pause;    // before this command a step stops until late inputs are fed; n_commands: it does not
+    uint64_t awaits; // while commands are bound: of nodes that have none of their own
+    bool downloads;  // each step ends on the queue of downloads
     bool unawaited_reads; // something was enqueued there since the compute queue was made to wait for it
     bool *fed;            // by index in place->inputs: fed since the last step
     bool *ever_fed;
     size_t *staged_at; // by index in place->outputs: offset in a slot's staged outputs
+    bool *early;       // the same: made before the pause
+    const void **seen; // the same: where the program looks at it; NULL: it is read to staging
     clv__executor_step steps[CLV__SLOTS];
     clv__activity activity[CLV__SLOTS];
     clv__recording recording[CLV__SLOTS];
@@ -113,16 +117,22 @@ struct clv_run {
     int n_executors;
     clv__in_flight *in_flight[CLV__SLOTS]; // by transfer
     int64_t next_ticket;                   // of the step that is fed now
+    int64_t paused;                        // the step that is to be resumed; -1: none
     pthread_mutex_t lock;
     pthread_cond_t changed; // what devices wait for: a value on its way, a step finished elsewhere, a failure
-    pthread_cond_t enqueued; // what the caller waits for: a executor's step is no longer POSTED
-    clv__failure failure;    // sticky
-    bool counted;            // in the session's n_runs
-    bool stuck;              // a worker that does not come back has a step at hand: all of it stays
+    pthread_cond_t enqueued;        // what the caller waits for: a executor's step is no longer POSTED
+    clv__failure failure;           // sticky
+    bool counted;                   // in the session's n_runs
+    bool stuck;                     // a worker that does not come back has a step at hand: all of it stays
     struct clv__exchange *exchange; // with other ranks (exchange.h); NULL: there are none
     struct clv__between *between;   // values to and from devices of theirs (elsewhere.h); NULL: none
-    clv__profiled *profiled; // NULL: nobody wants to know; kept by the session's profile
+    clv__profiled *profiled;        // NULL: nobody wants to know; kept by the session's profile
 };
+
+/** Do its steps stop for late inputs? Such a plan has one place. */
+static inline bool clv__run_pauses(const clv_run *run) {
+    return run->n_executors == 1 && run->executors[0].pause < run->executors[0].n_commands;
+}
 
 /** Keep that a device failed in a step, with the newest sentence; of several failures the one of the earliest
  *  step stays. Receivers that wait for a sender are woken by it. */
@@ -142,6 +152,8 @@ void clv__run_settle(clv_run *run);
  *  plan node whose command could not be made, NULL if it was none's fault. */
 clv_status clv__run_bind(clv_run *run, const clv__plan_node **at);
 void clv__run_unbind(clv_run *run);
+/** Does a command before this one touch the value's memory? */
+bool clv__executor_touches(const clv__executor *executor, const clv__value *value, size_t end);
 /** Mark which commands wait for the queue of downloads: order.c. */
 void clv__executor_order(clv__executor *executor);
 

@@ -77,6 +77,9 @@ static void wait_for_executor(clv_run *run, clv__executor *executor, int slot) {
 }
 
 clv_status clv__run_wait_for_slot(clv_run *run, int slot, int64_t ticket) {
+    if (clv__run_pauses(run) && ticket > 0 &&
+        ticket == run->next_ticket - 1) // the older step first, for its profile
+        wait_for_executor(run, &run->executors[0], !slot);
     for (int s = 0; s < run->n_executors; s++) wait_for_executor(run, &run->executors[s], slot);
     return clv__run_status(run, ticket);
 }

@@ -350,6 +350,15 @@ clv_tensor *clv_constant(clv_graph *graph, clv_dtype dtype, clv_shape shape, con
     return tensor;
 }
 
+void clv_input_late(clv_tensor *input) {
+    if (!input) return;
+    if (input->kind == CLV__INPUT)
+        input->late = true;
+    else
+        clv__graph_fail(input->graph, CLV_E_VALUE, "'%s' is not an input, so it cannot be fed late",
+                        input->name);
+}
+
 void clv_output(clv_tensor *tensor, const char *name) {
     if (!tensor) return;
     clv_graph *graph = tensor->graph;

@@ -27,6 +27,7 @@ struct clv_tensor {
     int output_index;  // of that node
     bool requires_grad;
     bool is_output;
+    bool late; // INPUT: fed in the middle of a step
     clv_tensor *gradient; // made by clv_backward
     // VALUE: ACTIVATIONS, GRADIENTS (of a parameter) or IO (an output); PERSISTENT: PARAMETERS or OPTIMIZER
     clv_category category;

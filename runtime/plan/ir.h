@@ -132,6 +132,7 @@ typedef struct clv__place {
     size_t same_session_bytes; // of activations that plan->same_session had here when this one was made
     size_t workspace_bytes;    // of nodes whose workspace found no room among the activations
     size_t input_bytes;        // of one slot, in staging memory; there are two
+    size_t early_bytes;        // of those, of inputs that are not late, which come first
     size_t staged_bytes;       // of one slot: outputs that are read back each step, then what is sent
 } clv__place;
 

@@ -193,24 +193,32 @@ static size_t next_in(clv__layout *layout, size_t bytes) {
     return at;
 }
 
+/** A slot's inputs, late ones or the others. */
+static void line_up_inputs(clv_plan *plan, clv__place *place, int slot, bool late) {
+    const int *pieces;
+    for (int i = 0; i < place->n_inputs; i++) {
+        const int n = clv__value_pieces(plan, &place->inputs[i], &pieces);
+        for (int k = 0; k < n; k++) {
+            clv__value *value = &plan->values[pieces[k]];
+            const size_t bytes = clv__size_align(value->bytes, place->alignment);
+            if (value->segment != CLV__IN_INPUTS || value->tensor->late != late) continue;
+            *(slot ? &value->second : &value->offset) = next_in(&place->io, bytes);
+            if (slot) continue;
+            value->staged = place->input_bytes;
+            place->input_bytes += bytes;
+        }
+    }
+}
+
 /** Inputs and outputs live through the step, one after the other: two slots of inputs, then outputs. */
 static void line_up(clv_plan *plan, clv__place *place) {
     const int *pieces;
     place->io = (clv__layout){.chunk = place->activations.chunk};
     place->input_bytes = 0;
     for (int slot = 0; slot < 2; slot++) {
-        for (int i = 0; i < place->n_inputs; i++) {
-            const int n = clv__value_pieces(plan, &place->inputs[i], &pieces);
-            for (int k = 0; k < n; k++) {
-                clv__value *value = &plan->values[pieces[k]];
-                const size_t bytes = clv__size_align(value->bytes, place->alignment);
-                if (value->segment != CLV__IN_INPUTS) continue;
-                *(slot ? &value->second : &value->offset) = next_in(&place->io, bytes);
-                if (slot) continue;
-                value->staged = place->input_bytes;
-                place->input_bytes += bytes;
-            }
-        }
+        line_up_inputs(plan, place, slot, false);
+        if (slot == 0) place->early_bytes = place->input_bytes;
+        line_up_inputs(plan, place, slot, true);
     }
     for (int i = 0; i < place->n_outputs; i++) {
         const int n = clv__value_pieces(plan, &place->outputs[i], &pieces);

@@ -442,6 +442,11 @@ static clv_status describe_places(clv_plan *plan) {
         CLV_TRY(collect(plan, i, CLV__INPUT, &at->inputs, &at->n_inputs));
         CLV_TRY(collect(plan, i, CLV__VALUE, &at->outputs, &at->n_outputs));
         CLV_TRY(collect(plan, i, CLV__PERSISTENT, &at->persistents, &at->n_persistents));
+        for (int k = 0; k < at->n_inputs && (plan->n_places > 1 || plan->n_transfers > 0); k++)
+            if (plan->values[at->inputs[k]].tensor->late)
+                CLV_FAIL(clv__plan_error(plan), CLV_E_UNSUPPORTED,
+                         "input '%s' is fed late, which a plan on several devices or ranks cannot do",
+                         plan->values[at->inputs[k]].tensor->name);
     }
     return CLV_OK;
 }

@@ -17,6 +17,7 @@ from torch.utils.data import DataLoader, TensorDataset
 
 import cleave
 import cleave.nn
+from cleave import _dynamo
 from cleave._dynamo import _Pass, backend  # the wheel tells PyTorch of it: backend="cleave"
 
 DEVICE = os.environ.get("CLEAVE_TEST_DEVICE", "host")
@@ -621,6 +622,9 @@ class Told(unittest.TestCase):
 class Compiled(unittest.TestCase):
     """torch.compile(backend=...): an unchanged loop beside eager PyTorch."""
 
+    def setUp(self):
+        torch._dynamo.reset()
+
     def looped(self, module, x, y, steps=20, lr=0.02, loss_of=lambda m, x, y: F.cross_entropy(m(x), y)):
         twin = copy.deepcopy(module)
         compiled = torch.compile(module, backend=backend, fullgraph=True, options={"device": DEVICE, "fallback": False})
@@ -664,18 +668,17 @@ class Compiled(unittest.TestCase):
         self.looped(GPT(), x, x.roll(-1, 1), loss_of=lambda m, x, y: m(x, y)[1])
 
     def test_a_loss_within(self):
-        """Its gradients come with it, by the second call; a backward pass that begins elsewhere has the right ones, too."""
+        """Wherever the backward pass begins, results are computed once."""
         module, x = GPT().eval(), torch.randint(0, 17, (2, 8))
-        twin, calls, run = copy.deepcopy(module), [], _Pass.__call__
+        twin, calls, run = copy.deepcopy(module), [], _Pass.begin
         compiled = torch.compile(module, backend=backend, options={"device": DEVICE, "fallback": False})
-        with mock.patch.object(_Pass, "__call__", lambda self, *args: calls.append(self) or run(self, *args)):
-            for begin, passes in ((lambda logits, loss: loss, 2), (lambda logits, loss: loss, 1), (lambda logits, loss: 3 * loss, 1),
-                                  (lambda logits, loss: loss + logits.square().mean(), 2), (lambda logits, loss: loss, 2)):
+        with mock.patch.object(_Pass, "begin", lambda self, *args: calls.append(self) or run(self, *args)):
+            for begin in (lambda logits, loss: loss, lambda logits, loss: 3 * loss, lambda logits, loss: loss + logits.square().mean()):
                 calls.clear()
                 for each in (twin, compiled):
                     each.zero_grad()
                     begin(*each(x, x)).backward()
-                self.assertEqual(len(calls), passes)
+                self.assertEqual(len(calls), 1)
                 for (name, p), q in zip(module.named_parameters(), twin.parameters()):
                     torch.testing.assert_close(p.grad, q.grad, rtol=1e-3, atol=1e-4, msg=lambda m: "%s: %s" % (name, m))
             with torch.no_grad():
@@ -684,7 +687,107 @@ class Compiled(unittest.TestCase):
             calls.clear()
             for _ in range(3):
                 alone(x).backward()
-            self.assertEqual(len(calls), 4)
+            self.assertEqual(len(calls), 3)
+
+    def pair(self):
+        module = nn.Sequential(nn.Linear(8, 16), nn.GELU(), nn.Linear(16, 4))
+        twin = copy.deepcopy(module)
+        return module, twin, torch.compile(module, backend=backend, options={"device": DEVICE, "fallback": False})
+
+    def same(self, module, twin):
+        for p, q in zip(module.parameters(), twin.parameters()):
+            torch.testing.assert_close(p.grad, q.grad, rtol=1e-4, atol=1e-5)
+
+    def test_what_comes_between_the_passes(self):
+        """Other passes, evaluation, an exception, no backward pass at all, a second one."""
+        module, twin, compiled = self.pair()
+        x = torch.randn(6, 8)
+        for each in (twin, compiled):
+            results = [each(k * x) for k in (1, 2, 3)]
+            with torch.no_grad():
+                each(4 * x)
+            each(5 * x)
+            for y in (results[1], results[2], results[0]):
+                y.square().sum().backward(retain_graph=True)
+            results[0].sum().backward()
+            each(x)
+        self.same(module, twin)
+        with self.assertRaises(ZeroDivisionError):
+            compiled(x).sum().backward(gradient=torch.tensor(1 / 0))
+        for each in (twin, compiled):
+            each.zero_grad()
+            each(x).sum().backward()
+        self.same(module, twin)
+        y = compiled(x).sum()
+        with torch.no_grad():
+            module[2].weight.mul_(2)
+        with self.assertRaisesRegex(RuntimeError, "modified by an inplace operation"):  # as in eager mode
+            y.backward()
+        del y, compiled
+        torch._dynamo.reset()
+        gc.collect()
+        self.assertIsNotNone(module[0].weight.grad.sum().item())
+
+    def test_gradients_stay_with_who_has_them(self):
+        """They lie where the device made them, if it computes in the host's memory, and still nobody sees them change."""
+        module, twin, compiled = self.pair()
+        kept = []
+        for step in range(8):
+            x = torch.randn(6, 8)
+            if step in (2, 5):
+                for each in (module, twin):
+                    each.zero_grad(set_to_none=step == 2)
+            for each in (twin, compiled):
+                each(x).square().sum().backward()
+            self.same(module, twin)
+            if step % 3 == 1:
+                kept += [(p.grad, p.grad.clone()) for p in module.parameters()]
+                for each in (module, twin):
+                    each.zero_grad()
+        for gradient, copied in kept:
+            torch.testing.assert_close(gradient, copied, rtol=0, atol=0)
+        both = nn.ParameterList([nn.Parameter(torch.ones(3)), nn.Parameter(torch.ones(3))])  # of one gradient
+        torch.compile(lambda: (both[0] + both[1]).sum(), backend=backend, options={"device": DEVICE, "fallback": False})().backward()
+        both[0].grad.mul_(2)
+        self.assertEqual(both[1].grad.tolist(), [1, 1, 1])
+
+    def test_parameters_in_other_memory(self):
+        """Given anew, and at odd addresses, before a pass and between two."""
+        module, twin, compiled = self.pair()
+        x = torch.randn(6, 8)
+        for step in range(12):
+            for p, q in zip(module.parameters(), twin.parameters()):
+                q.data = q.data * 1.1
+                p.data = torch.empty(q.numel() + 3)[step % 3:][:q.numel()].view_as(q).copy_(q) if step % 2 else q.data.clone()
+            for each in (twin, compiled):
+                each.zero_grad()
+                y, z = each(x), each(2 * x)
+                (y.square().sum() + z.sum()).backward()
+            self.same(module, twin)
+
+    def test_where_nothing_is_in_common(self):
+        """As on a device with memory of its own; and in mixed precision."""
+        x, y = digits()
+        with mock.patch.object(_dynamo, "MOST_MOVES", 0):
+            self.looped(cnn(), x, y)
+            self.test_two_passes_before_the_backward_pass()
+        module = nn.Sequential(nn.Linear(8, 16), nn.ReLU(), nn.Linear(16, 4))
+        x, twin = torch.randn(6, 8), copy.deepcopy(module)
+        twin(x).square().sum().backward()
+        for precision in ("mixed", "mixed-bf16"):
+            module.zero_grad()
+            torch.compile(module, backend=backend, options={"device": DEVICE, "fallback": False, "precision": precision})(x).square().sum().backward()
+            for p, q in zip(module.parameters(), twin.parameters()):
+                torch.testing.assert_close(p.grad, q.grad, rtol=0.1, atol=0.1)
+
+    def test_batches_of_other_sizes(self):
+        module, twin, compiled = self.pair()
+        for n in (6, 3, 7, 6, 3, 9):
+            x = torch.randn(n, 8)
+            for each in (twin, compiled):
+                each.zero_grad()
+                each(x).square().sum().backward()
+            self.same(module, twin)
 
     def test_two_passes_before_the_backward_pass(self):
         module = nn.Sequential(nn.Linear(3, 4), nn.BatchNorm1d(4))
