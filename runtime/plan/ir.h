@@ -81,7 +81,7 @@ typedef struct clv__plan_node {
     int place;
     int in[CLV__MAX_IN], out[CLV__MAX_OUT]; // values, -1: not there. SEND: in[0]; RECEIVE: out[0]
     int transfer;                           // SEND, RECEIVE
-    size_t within;                          // of a view: where its result begins in its input
+    size_t within;               // of a view: where its result begins in its input
     // split.c: the node of the graph that it does a part of, which of how many; slice -1: it takes a part of a tensor, or puts parts
     // together. NULL: it is a node of the graph, done whole
     const clv__node *whole;
@@ -128,11 +128,11 @@ typedef struct clv__place {
     int *persistents, n_persistents; // values that live in the session
     bool updates;                    // changes some, of its own or of another place
     clv__layout gradients, activations;
-    clv__layout io;            // two slots of inputs, and outputs: in one piece if the device allows it
-    size_t same_session_bytes; // of activations that plan->same_session had here when this one was made
-    size_t workspace_bytes;    // of nodes whose workspace found no room among the activations
-    size_t input_bytes;        // of one slot, in staging memory; there are two
-    size_t staged_bytes;       // of one slot: outputs that are read back each step, then what is sent
+    clv__layout io; // two slots of inputs, and outputs: in one piece if the device allows it
+    size_t same_session_bytes;    // of activations that plan->same_session had here when this one was made
+    size_t workspace_bytes; // of nodes whose workspace found no room among the activations
+    size_t input_bytes;     // of one slot, in staging memory; there are two
+    size_t staged_bytes;    // of one slot: outputs that are read back each step, then what is sent
 } clv__place;
 
 /** Keys of the passes: CLV__PASS_NAME. */
@@ -161,19 +161,19 @@ struct clv_plan {
     clv__transfer *transfers;
     size_t n_transfers, transfers_room;
     const clv_plan_config *config; // while the graph is placed; all NULL
-    bool no_fuse, own_session;     // as in clv_plan_config
-    char *recompute;               // what is dropped and computed again: patterns, `auto`; NULL: nothing
-    const clv_plan *same_session;  // as in clv_plan_config; gone perhaps, unless `recompute` is `auto`
+    bool no_fuse, own_session;           // as in clv_plan_config
+    char *recompute;        // what is dropped and computed again: patterns, `auto`; NULL: nothing
+    const clv_plan *same_session; // as in clv_plan_config; gone perhaps, unless `recompute` is `auto`
     bool tight; // layout gives workspaces equal rank with activations, where that takes less
     clv_plan_recomputed recomputed;
     clv__notes notes[CLV__PASSES];
     clv__plan_node
         *placed; // the nodes as they were before choices were made, with which a plan made again begins
     size_t n_placed, n_placed_values;
-    clv__arena arena;  // tensors and nodes of the plan's own, lists
+    clv__arena arena;             // tensors and nodes of the plan's own, lists
     clv__arena chosen; // the same that go when the plan is made again: clv__fused
-    bool trains;       // has in-place updates: a step of it counts as a training step
-    bool prepared;     // its programs are built
+    bool trains;   // has in-place updates: a step of it counts as a training step
+    bool prepared; // its programs are built
 };
 
 static inline clv__error *clv__plan_error(const clv_plan *plan) {
