@@ -37,7 +37,7 @@ typedef struct clv_check_case {
     clv_check_verdict verdict;
     const char *
         verdict_name; /**< `passed`, `failed`, `known failure`, `could not run`, `skipped`, `listed`; static */
-    double seconds;   /**< how long it took, without building programs and without the reference */
+    double seconds; /**< how long it took, without building programs and without the reference */
     /** The element nearest to its tolerance, or furthest past it: `what` is out0, gradient of in1, ... */
     char what[64];
     int64_t index; /**< of the element, row-major; -1: no element was compared */
@@ -112,7 +112,7 @@ typedef struct clv_check_report {
     int cases, passed, failed; /**< cases == passed + failed + known + not_run */
     int known, not_run;        /**< see clv_check_verdict */
     int skipped_cases;
-    int excluded; /**< by clv_check_config.exclude; in no other number */
+    int excluded;         /**< by clv_check_config.exclude; in no other number */
     CLV_COUNT(n_list)
     clv_check_case *list; /**< all cases, skipped ones too, in the order in which they were known */
     int n_list;
@@ -167,14 +167,14 @@ CLV_TRAIN_API CLV_MUST_CHECK clv_status clv_check_reproduce(clv_runtime *runtime
 
 /** A training step to do on two devices. Zero means the default. */
 typedef struct clv_compare_config {
-    clv_device *a, *b;               /**< must be given */
-    const clv_model *model;          /**< must be given */
-    int64_t batch;                   /**< 0: 8 */
-    uint64_t seed;                   /**< of first weights, dropout, and images that are made up */
+    clv_device *a, *b;      /**< must be given */
+    const clv_model *model; /**< must be given */
+    int64_t batch;          /**< 0: 8 */
+    uint64_t seed;          /**< of first weights, dropout, and images that are made up */
     CLV_ARRAY const float *images;   /**< [batch, input...]; NULL: made up */
     CLV_ARRAY const int32_t *labels; /**< [batch]; given with images */
-    const char *weights;             /**< begin with these, safetensors; NULL: first values */
-    const char *variants;            /**< as clv_plan_config */
+    const char *weights;    /**< begin with these, safetensors; NULL: first values */
+    const char *variants;   /**< as clv_plan_config */
     /** how far values may drift apart, |a - b| / |a| over all elements, while each op is right for what it was given; 0: 0.001 */
     double tolerance;
     /** Called for each value. Return false to stop with CLV_E_INTERRUPTED. NULL: nobody listens. */

@@ -174,12 +174,12 @@ CLV_API CLV_MUST_CHECK clv_status clv_dataset_table(clv_runtime *runtime, const 
 
 /** What became of a table's rows. */
 typedef struct clv_table_report {
-    int64_t rows;           /**< that were read */
+    int64_t rows;         /**< that were read */
     int64_t dropped;        /**< of the file: left out, because a value was missing */
-    int64_t filled;         /**< values of these rows that were missing, and were filled in */
-    int64_t unknown;        /**< words of these rows that the model does not know: zeros */
-    int64_t columns;        /**< numbers of a sample */
-    int64_t word_columns;   /**< columns that have words */
+    int64_t filled;       /**< values of these rows that were missing, and were filled in */
+    int64_t unknown;      /**< words of these rows that the model does not know: zeros */
+    int64_t columns;      /**< numbers of a sample */
+    int64_t word_columns; /**< columns that have words */
     int64_t unknown_line;   /**< of the first of the unknown words, from 1; 0: there is none */
     int32_t unknown_column; /**< the same: which of the record's `columns` it is in */
     char unknown_word[12];  /**< the same: the word; of a longer one its first letters and ... */
@@ -279,9 +279,9 @@ CLV_API CLV_MUST_CHECK clv_status clv_dataset_class_weights(clv_runtime *runtime
 typedef struct clv_vocabulary clv_vocabulary;
 
 typedef enum clv_vocabulary_kind {
-    CLV_VOCABULARY_BYTES, /**< a token for each byte, 256 of them: for any file */
+    CLV_VOCABULARY_BYTES,      /**< a token for each byte, 256 of them: for any file */
     CLV_VOCABULARY_CHARACTERS, /**< a token for each character that is in a text, in the order of their code points */
-    CLV_VOCABULARY_TOKENIZER /**< a tokenizer.json's */
+    CLV_VOCABULARY_TOKENIZER   /**< a tokenizer.json's */
 } clv_vocabulary_kind;
 
 /**
@@ -470,21 +470,21 @@ CLV_API void clv_dataset_destroy(clv_dataset *dataset);
 
 /** What a dataset is. Strings and arrays are borrowed from it. */
 typedef struct clv_dataset_info {
-    int64_t count;   /**< of samples */
-    int classes;     /**< 0: targets are numbers */
-    clv_dtype dtype; /**< of samples: f32, or i32 of tokens */
+    int64_t count;          /**< of samples */
+    int classes;            /**< 0: targets are numbers */
+    clv_dtype dtype;        /**< of samples: f32, or i32 of tokens */
     clv_shape
         sample; /**< of one: [1,28,28]; of named fields this and what is above is of the first input and the first target */
-    clv_shape target;        /**< of one: [] of one class. Classes are i32, numbers f32 */
+    clv_shape target;       /**< of one: [] of one class. Classes are i32, numbers f32 */
     int n_inputs, n_targets; /**< of each sample (clv_dataset_port_get) */
     CLV_ARRAY const char *const *
         number_names; /**< of a target's numbers, as many as it has: the columns of a table. NULL: there are none */
     /** of its classes, or its labels: of a folder of pictures, of the columns of its table, and of Fashion-MNIST. NULL: there are none */
     CLV_COUNT(n_class_names) const char *const *class_names;
     int n_class_names;
-    const char *table;             /**< of a table: what its rows need to be, as above. NULL: it is none */
-    clv_table_report table_report; /**< of a table */
-    clv_image_folder_info folder;  /**< of a folder of pictures */
+    const char *table;               /**< of a table: what its rows need to be, as above. NULL: it is none */
+    clv_table_report table_report;   /**< of a table */
+    clv_image_folder_info folder;    /**< of a folder of pictures */
     CLV_RESERVED(4);
 } clv_dataset_info;
 /** All zero of NULL. */
@@ -539,14 +539,14 @@ typedef struct clv_loader_config {
 typedef struct clv_batch {
     CLV_ARRAY const void *samples; /**< [n, sample shape], normalised, or bytes (clv_loader_config.bytes) */
     CLV_ARRAY const void *targets; /**< [n, target shape]; of mixed classes [n, classes], f32 */
-    int64_t n;                     /**< samples in it: the last may have fewer */
-    int64_t epoch, index;          /**< from 0; index within the epoch */
-    bool last;                     /**< of its epoch */
-    int buffer;                    /**< which of the loader's buffers holds it */
+    int64_t n;            /**< samples in it: the last may have fewer */
+    int64_t epoch, index; /**< from 0; index within the epoch */
+    bool last;            /**< of its epoch */
+    int buffer;           /**< which of the loader's buffers holds it */
     CLV_ARRAY const void *const
         *each_input; /**< [n, ...] of each input, in the dataset's order: the first is `samples` */
     CLV_ARRAY const void *const *each_target; /**< and of each target: the first is `targets` */
-    int64_t whole;                            /**< samples of the batch on all ranks; n, if there are none */
+    int64_t whole; /**< samples of the batch on all ranks; n, if there are none */
     CLV_RESERVED(3);
 } clv_batch;
 

@@ -217,9 +217,9 @@ CLV_API CLV_MUST_CHECK clv_status clv_session_create(clv_runtime *runtime,
 CLV_API void clv_session_destroy(clv_session *session);
 
 typedef struct clv_session_info {
-    clv_runtime *runtime;  /**< that it was made from */
-    int n_tensors;         /**< that it holds (clv_session_get) */
-    int64_t step;          /**< training steps done: a part of the random state (dropout) */
+    clv_runtime *runtime; /**< that it was made from */
+    int n_tensors;        /**< that it holds (clv_session_get) */
+    int64_t step;         /**< training steps done: a part of the random state (dropout) */
     bool averages_swapped; /**< parameters are their running averages now (clv_averages_swap) */
     CLV_RESERVED(4);
 } clv_session_info;

@@ -48,9 +48,9 @@ CLV_API void clv_session_set_profile(clv_session *session, CLV_OR_NULL CLV_KEPT 
 /** A run that was profiled. Times are averages over its steps, in nanoseconds. */
 typedef struct clv_profile_run {
     bool trains;
-    int64_t done;           /**< steps that were profiled */
-    int64_t steps;          /**< averaged over */
-    bool warm;              /**< are the first steps, of warm_up, left out? */
+    int64_t done;  /**< steps that were profiled */
+    int64_t steps; /**< averaged over */
+    bool warm;     /**< are the first steps, of warm_up, left out? */
     int n_devices, n_nodes; /**< for clv_profile_device_get and clv_profile_node_get */
     /** from the end of a step to the end of the next, which was handed over in time; or from when that was handed over */
     double step_ns;

@@ -65,7 +65,7 @@ struct clv_device {
     struct clv__tuned_choices *tuned; // read by the plan when first asked for; under open_lock
     void (*tuned_destroy)(struct clv__tuned_choices *); // set with it
     atomic_bool silent;                                 // see clv__device_silence
-    atomic_bool call_left;                              // see clv__device_serve
+    atomic_bool call_left; // see clv__device_serve
     atomic_ulong beats;                   // grows while its worker gets on with what it was given
     bool lost;                            // see clv__device_lose; under the ledger's lock
     struct clv__kept_host *kept;          // the same
@@ -74,8 +74,8 @@ struct clv_device {
 };
 
 struct clv_runtime {
-    clv__error error; // see clv__runtime_error_of
-    clv__arena arena; // strings of devices
+    clv__error error;                   // see clv__runtime_error_of
+    clv__arena arena;                   // strings of devices
     clv_runtime_config config;
     clv_device **devices;
     size_t n_devices, room;
