@@ -1043,12 +1043,14 @@ def argmin(c, x, dim=None, keepdim=False):
 
 @op("topk")
 def topk(c, x, k, dim=-1, largest=True, sorted=True):
+    x = number(x)
     y = ops.topk(x, k=k, axis=axis(x, dim), largest=largest)
     return [y, y.outputs(1)]
 
 
 @op("sort")
 def sort(c, x, dim=-1, descending=False, **_):
+    x = number(x)
     return [ops.sort(x, axis=axis(x, dim), descending=descending), ops.argsort(x, axis=axis(x, dim), descending=descending)]
 
 
@@ -1486,11 +1488,11 @@ def attention(c, q, k, v, attn_mask=None, dropout_p=0.0, is_causal=False, *, sca
 
 def _recurrent(cell, n_states):
     """torch.lstm and the like: for each layer and direction a product over all steps, then one node for all of them."""
-    def build(c, x, *rest):
+    def build(c, x, *rest, lengths=None):
         hx = rest[0] if n_states > 1 else [rest[0]]
         weights, biases, layers, p, train, bidirectional, batch_first = rest[1:]
         if not isinstance(weights, (list, tuple)):
-            raise NotImplementedError("packed sequences")
+            raise NotImplementedError("packed sequences that are inputs")
         states = [None if isinstance(h, torch.Tensor) and not h.any() else c.tensor(h) for h in hx]
         x = ops.transpose(x, axis0=0, axis1=1) if batch_first else x
         directions, last, weights = 2 if bidirectional else 1, [[] for _ in hx], [c.tensor(w) for w in weights]
@@ -1502,7 +1504,7 @@ def _recurrent(cell, n_states):
                 w_ih, w_hh, *b = weights[k * per:(k + 1) * per]
                 first = [None if h is None else select(c, h, 0, k) for h in states] + [None] * (2 - n_states)
                 z = ops.linear(x, w_ih, b[0] if b else None)
-                y = ops.recurrence(z, w_hh, b[1] if b else None, *first, None, cell=cell, reverse=bool(way), keep=c.training)
+                y = ops.recurrence(z, w_hh, b[1] if b else None, *first, lengths, cell=cell, reverse=bool(way), keep=c.training)
                 ways.append(y)
                 for i in range(n_states):
                     last[i].append(y.outputs(1 + i))
@@ -1512,6 +1514,13 @@ def _recurrent(cell, n_states):
         y = ops.transpose(x, axis0=0, axis1=1) if batch_first else x
         return [y] + [stack(c, h, 0) for h in last]
     return build
+
+
+@op("cleave.recurrent.default")
+def of_packed(c, x, lengths, hx, weights, mode, *rest):
+    """Steps of each row; past them 0."""
+    name = {"LSTM": "lstm", "GRU": "gru", "RNN_TANH": "rnn_tanh", "RNN_RELU": "rnn_relu"}[mode] + ".input"
+    return TABLE[name](c, x, hx if mode == "LSTM" else hx[0], weights, *rest, False, lengths=number(c.tensor(lengths)))
 
 
 TABLE["lstm.input"] = _recurrent(0, 2)
