@@ -475,10 +475,13 @@ class Program:
         function, in_place = _aten.find(node.target)
         if in_place and len(args) and args[0] is None:  # a counter of batches, which is kept on the host
             return None
-        if not any(isinstance(x, Tensor) for x in leaves) and not (function and _draws(node)):  # nothing of the graph: PyTorch computes it
+        complex_ = any(isinstance(x, _aten.Complex) for x in leaves)
+        if not complex_ and not any(isinstance(x, Tensor) for x in leaves) and not (function and _draws(node)):  # nothing of the graph: PyTorch computes it
             return node.target(*args, **kwargs)
         try:
             c.node = node
+            if complex_ or any(isinstance(x, torch.Tensor) and x.is_complex() for x in leaves):
+                return _aten.of_complex(c, str(node.target).replace("aten.", "", 1).split(".")[0], function, args, kwargs)
             if args and isinstance(args[0], torch.Tensor):
                 args = (c.tensor(args[0]), *args[1:])
             result = function(c, *args, **kwargs)

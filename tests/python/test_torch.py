@@ -439,6 +439,19 @@ class Brought(unittest.TestCase):
         with self.assertRaisesRegex(cleave.Error, "is a batch without labels"):
             cleave.compile(Module(), loss=None, device=DEVICE).step({"x": x})
 
+    def test_complex_numbers(self):
+        x, turn = torch.rand(4, 6, 8), torch.polar(torch.rand(6, 4), torch.rand(6, 4))
+
+        def rotary(self, x):
+            z = torch.view_as_complex(x.reshape(4, 6, 4, 2)) * turn[None]
+            return torch.view_as_real(z.transpose(0, 1)).flatten(2) + (z + z.conj() * 2 - 1).abs().sum()
+        self.same(rotary, x)
+        for norm in (None, "ortho", "forward"):
+            self.same(lambda self, x: torch.fft.fft(x, dim=1, norm=norm).real + torch.fft.ifft(x, dim=-1, norm=norm).imag, x)
+            self.same(lambda self, x: torch.fft.irfft(torch.fft.rfft(x, dim=1, norm=norm) * (0.5 - 2j), n=5, dim=1, norm=norm), x)
+            self.same(lambda self, x: torch.fft.irfft(torch.fft.rfft(x, 7, norm=norm)[..., :3], norm=norm), x)
+        self.same(lambda self, x: torch.fft.fftn(x, dim=(1, 2)).real + torch.fft.fft2(x).imag, x)
+
     def test_packed_sequences(self):
         class Packed(nn.Module):
             def __init__(self, layer, first, ordered, **how):
