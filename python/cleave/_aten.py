@@ -1043,12 +1043,14 @@ def argmin(c, x, dim=None, keepdim=False):
 
 @op("topk")
 def topk(c, x, k, dim=-1, largest=True, sorted=True):
+    x = number(x)
     y = ops.topk(x, k=k, axis=axis(x, dim), largest=largest)
     return [y, y.outputs(1)]
 
 
 @op("sort")
 def sort(c, x, dim=-1, descending=False, **_):
+    x = number(x)
     return [ops.sort(x, axis=axis(x, dim), descending=descending), ops.argsort(x, axis=axis(x, dim), descending=descending)]
 
 
@@ -1490,11 +1492,11 @@ def attention(c, q, k, v, attn_mask=None, dropout_p=0.0, is_causal=False, *, sca
 
 def _recurrent(cell, n_states):
     """torch.lstm and the like: for each layer and direction a product over all steps, then one node for all of them."""
-    def build(c, x, *rest):
+    def build(c, x, *rest, lengths=None):
         hx = rest[0] if n_states > 1 else [rest[0]]
         weights, biases, layers, p, train, bidirectional, batch_first = rest[1:]
         if not isinstance(weights, (list, tuple)):
-            raise NotImplementedError("packed sequences")
+            raise NotImplementedError("packed sequences that are inputs")
         states = [None if isinstance(h, torch.Tensor) and not h.any() else c.tensor(h) for h in hx]
         x = ops.transpose(x, axis0=0, axis1=1) if batch_first else x
         directions, last, weights = 2 if bidirectional else 1, [[] for _ in hx], [c.tensor(w) for w in weights]
@@ -1506,7 +1508,7 @@ def _recurrent(cell, n_states):
                 w_ih, w_hh, *b = weights[k * per:(k + 1) * per]
                 first = [None if h is None else select(c, h, 0, k) for h in states] + [None] * (2 - n_states)
                 z = ops.linear(x, w_ih, b[0] if b else None)
-                y = ops.recurrence(z, w_hh, b[1] if b else None, *first, None, cell=cell, reverse=bool(way), keep=c.training)
+                y = ops.recurrence(z, w_hh, b[1] if b else None, *first, lengths, cell=cell, reverse=bool(way), keep=c.training)
                 ways.append(y)
                 for i in range(n_states):
                     last[i].append(y.outputs(1 + i))
@@ -1518,10 +1520,165 @@ def _recurrent(cell, n_states):
     return build
 
 
+@op("cleave.recurrent.default")
+def of_packed(c, x, lengths, hx, weights, mode, *rest):
+    """Steps of each row; past them 0."""
+    name = {"LSTM": "lstm", "GRU": "gru", "RNN_TANH": "rnn_tanh", "RNN_RELU": "rnn_relu"}[mode] + ".input"
+    return TABLE[name](c, x, hx if mode == "LSTM" else hx[0], weights, *rest, False, lengths=number(c.tensor(lengths)))
+
+
 TABLE["lstm.input"] = _recurrent(0, 2)
 TABLE["gru.input"] = _recurrent(1, 1)
 TABLE["rnn_tanh.input"] = _recurrent(2, 1)
 TABLE["rnn_relu.input"] = _recurrent(3, 1)
+
+
+# ---- complex numbers --------------------------------------------------------------------------------------------------------
+
+class Complex:
+    """Two tensors of the graph."""
+
+    def __init__(self, re, im):
+        self.re, self.im = re, im
+
+    @property
+    def ndim(self):
+        return self.re.ndim
+
+    @property
+    def shape(self):
+        return self.re.shape
+
+
+def complexes(c, x):
+    """As one, whatever it is."""
+    if isinstance(x, complex):
+        x = torch.tensor(x)
+    if isinstance(x, torch.Tensor):
+        return Complex(c.tensor(x.real.contiguous()), c.tensor(x.imag.contiguous() if x.is_complex() else torch.zeros(x.shape)))
+    return x if isinstance(x, Complex) else Complex(floats(c, x), filled(0)(c, x))
+
+
+def of_complex(c, name, function, args, kwargs):
+    """What an op makes of complex numbers."""
+    if name in OF_COMPLEX:
+        return function(c, *args, **kwargs)
+    part = lambda at: torch.utils._pytree.tree_map(lambda x: getattr(complexes(c, x), at) if isinstance(x, Complex) or isinstance(x, torch.Tensor) and
+                                                   x.is_complex() else x, (args, kwargs))
+    if name in VIEWS | {"clone", "contiguous", "cat", "stack", "index", "flip", "roll", "neg", "add", "sub", "sum", "mean", "detach", "constant_pad_nd"}:
+        if name in ("add", "sub"):
+            args = tuple(complexes(c, x) if not isinstance(x, (int, float)) else x for x in args)
+        (re, named), (im, _) = part("re"), part("im")
+        if name in ("add", "sub") and any(isinstance(x, (int, float)) for x in args):
+            return Complex(function(c, *re, **named), args[0].im)
+        re, im = function(c, *re, **named), function(c, *im, **named)
+        return [Complex(a, b) for a, b in zip(re, im)] if isinstance(re, (list, tuple)) else Complex(re, im)
+    a, b = args[0], args[1] if len(args) > 1 else None
+    real = isinstance(b, (int, float, Tensor)) or isinstance(b, torch.Tensor) and not b.is_complex()
+    if name in ("mul", "div") and isinstance(a, Complex) and real:
+        return Complex(function(c, a.re, b), function(c, a.im, b))
+    if name == "mul":
+        a, b = complexes(c, a), complexes(c, b)
+        return Complex(ops.sub(ops.mul(a.re, b.re), ops.mul(a.im, b.im)), ops.add(ops.mul(a.re, b.im), ops.mul(a.im, b.re)))
+    if name == "abs":
+        return ops.sqrt(ops.add(ops.square(a.re), ops.square(a.im)))
+    raise NotImplementedError("complex numbers")
+
+
+OF_COMPLEX = {"view_as_real", "view_as_complex", "real", "imag", "_conj", "conj", "_conj_physical", "conj_physical", "resolve_conj", "polar", "complex",
+              "fft_fft", "fft_ifft", "fft_rfft", "fft_irfft", "fft_fftn", "fft_fft2"}
+
+
+@op("view_as_complex")
+def view_as_complex(c, x):
+    return Complex(select(c, x, -1, 0), select(c, x, -1, 1))
+
+
+@op("view_as_real")
+def view_as_real(c, x):
+    return stack(c, [x.re, x.im], -1)
+
+
+@op("real")
+def real(c, x):
+    return x.re if isinstance(x, Complex) else x
+
+
+@op("imag")
+def imag(c, x):
+    return x.im
+
+
+@op("conj", "_conj", "conj_physical", "_conj_physical")
+def conj(c, x):
+    return Complex(x.re, ops.neg(x.im)) if isinstance(x, Complex) else x
+
+
+@op("resolve_conj")
+def resolve_conj(c, x):
+    return x
+
+
+@op("complex")
+def of_parts(c, re, im):
+    return Complex(floats(c, re), floats(c, im))
+
+
+@op("polar")
+def polar(c, size, angle):
+    size, angle = floats(c, size), floats(c, angle)
+    return Complex(ops.mul(size, ops.cos(angle)), ops.mul(size, ops.sin(angle)))
+
+
+def _transform(c, x, n, dim, norm, sign):
+    """The Fourier transform of a dimension, as a product with its matrix."""
+    x = complexes(c, x)
+    d = axis(x, dim)
+    n = x.shape[d] if n is None else n
+    x = Complex(*(slice_(c, y if y.shape[d] >= n else pad(c, y, [0, 0] * (y.ndim - 1 - d) + [0, n - y.shape[d]]), d, 0, n) for y in (x.re, x.im)))
+    angle = torch.outer(torch.arange(n), torch.arange(n)) % n * (2 * math.pi / n)
+    scale = n**-0.5 if norm == "ortho" else 1 / n if (norm == "forward") == (sign < 0) and (norm == "forward" or sign > 0) else 1.0
+    cos, sin = (c.tensor((scale * f(angle.double())).float()) for f in (torch.cos, torch.sin))
+    by = lambda y, table: movedim(c, ops.matmul(movedim(c, y, d, y.ndim - 1), table), y.ndim - 1, d)
+    re, im = (ops.sub, ops.add) if sign > 0 else (ops.add, ops.sub)  # of exp(sign * i * angle)
+    return Complex(re(by(x.re, cos), by(x.im, sin)), im(by(x.im, cos), by(x.re, sin)))
+
+
+@op("fft_fft")
+def fft(c, x, n=None, dim=-1, norm=None):
+    return _transform(c, x, n, dim, norm, -1)
+
+
+@op("fft_ifft")
+def ifft(c, x, n=None, dim=-1, norm=None):
+    return _transform(c, x, n, dim, norm, 1)
+
+
+@op("fft_fftn", "fft_fft2")
+def fftn(c, x, s=None, dim=None, norm=None):
+    for i, d in enumerate(axes(x, dim) if dim is not None or "fft2" not in str(c.node.target) else [x.ndim - 2, x.ndim - 1]):
+        x = _transform(c, x, None if s is None else s[i], d, norm, -1)
+    return x
+
+
+@op("fft_rfft")
+def rfft(c, x, n=None, dim=-1, norm=None):
+    y = _transform(c, x, n, dim, norm, -1)
+    half = (x.shape[axis(x, dim)] if n is None else n) // 2 + 1
+    return Complex(slice_(c, y.re, dim, 0, half), slice_(c, y.im, dim, 0, half))
+
+
+@op("fft_irfft")
+def irfft(c, x, n=None, dim=-1, norm=None):
+    """What lies behind the half that is given mirrors it."""
+    d = axis(x, dim)
+    n = 2 * (x.shape[d] - 1) if n is None else n
+    half = n // 2 + 1
+    x = Complex(*(slice_(c, y if y.shape[d] >= half else pad(c, y, [0, 0] * (y.ndim - 1 - d) + [0, half - y.shape[d]]), d, 0, half)
+                  for y in (x.re, x.im)))
+    mirror = lambda y: ops.flip(slice_(c, y, d, 1, n - half + 1), axis=d)
+    whole = Complex(cat(c, [x.re, mirror(x.re)], d), cat(c, [x.im, ops.neg(mirror(x.im))], d)) if n > half else x
+    return _transform(c, whole, n, dim, norm, 1).re
 
 
 # ---- losses -------------------------------------------------------------------------------------------------------------------

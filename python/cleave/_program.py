@@ -91,14 +91,73 @@ def traceable(module):
     if module.training:
         others.append((torch.autograd.Function, "apply", classmethod(_own_gradient)))
     others.append((torch.export._trace, "print", lambda *_, **__: None))  # the whole graph, of one that it refuses
-    before = [(at, name, vars(at).get(name, print)) for at, name, _ in others]
+    others += [(torch._VF, "_pack_padded_sequence", _pack), (torch._VF, "_pad_packed_sequence", _pad)]
+    others += [(layer, "forward", _of_packed(layer.forward)) for layer in (torch.nn.LSTM, torch.nn.GRU, torch.nn.RNN)]
+    before = [(at, name, vars(at).get(name)) for at, name, _ in others]
     try:
         for at, name, value in others:
             setattr(at, name, value)
         yield
     finally:
         for at, name, value in before:
-            setattr(at, name, value)
+            delattr(at, name) if value is None else setattr(at, name, value)
+
+
+# Packed sequences: within a graph their data are [T, N, F] as they were before, with numbers of rows that go on beside them.
+
+def _pack(x, lengths, batch_first):
+    x = x.transpose(0, 1) if batch_first else x
+    return x, (lengths[None, :] > torch.arange(x.shape[0])[:, None]).sum(1)
+
+
+def _lengths(batch_sizes, n):
+    return (batch_sizes[None, :] > torch.arange(n)[:, None]).sum(1)
+
+
+def _pad(x, batch_sizes, batch_first, value, total_length):
+    lengths = _lengths(batch_sizes, x.shape[1])
+    if value:
+        within = lengths[None, :] > torch.arange(x.shape[0])[:, None]
+        x = torch.where(within.reshape(*within.shape, *[1] * (x.dim() - 2)), x, value)
+    x = torch.nn.functional.pad(x, [0, 0] * (x.dim() - 1) + [0, total_length - x.shape[0]], value=value)
+    return x.transpose(0, 1) if batch_first else x, lengths
+
+
+def _of_packed(forward):
+    """The forward() of a recurrent layer, for packed sequences, too."""
+    def of(self, input, hx=None):
+        if not isinstance(input, torch.nn.utils.rnn.PackedSequence):
+            return forward(self, input, hx)
+        x, batch_sizes, order, back = input
+        if getattr(self, "proj_size", 0):
+            raise UnsupportedError("%s of packed sequences with proj_size" % type(self).__name__)
+        n, lstm = x.shape[1], self.mode == "LSTM"
+        if hx is None:
+            hx = [x.new_zeros(self.num_layers * (1 + self.bidirectional), n, self.hidden_size)] * (1 + lstm)
+        else:
+            hx = self.permute_hidden(hx, order)
+        weights = [getattr(self, name) for name in self._flat_weights_names]  # in _flat_weights export does not know them
+        hx = list(hx) if lstm or isinstance(hx, list) else [hx]
+        y, *last = torch.ops.cleave.recurrent(x, _lengths(batch_sizes, n), hx, weights, self.mode, self.bias, self.num_layers, self.dropout,
+                                              self.training, self.bidirectional)
+        last = self.permute_hidden(tuple(last) if lstm else last[0], back)
+        return torch.nn.utils.rnn.PackedSequence(y, batch_sizes, order, back), last
+    return of
+
+
+@torch.library.custom_op("cleave::recurrent", mutates_args=())
+def _recurrent(x: torch.Tensor, lengths: torch.Tensor, hx: list[torch.Tensor], weights: list[torch.Tensor], mode: str, biases: bool, layers: int,
+               dropout: float, train: bool, bidirectional: bool) -> list[torch.Tensor]:
+    data, batch_sizes = torch._C._VariableFunctions._pack_padded_sequence(x, lengths, False)
+    of = getattr(torch, mode.lower())
+    y, *last = of(data, batch_sizes, list(hx) if mode == "LSTM" else hx[0], weights, biases, layers, dropout, train, bidirectional)
+    y, _ = torch._C._VariableFunctions._pad_packed_sequence(y, batch_sizes, False, 0.0, x.shape[0])
+    return [y.clone(), *(h.clone() for h in last)]
+
+
+@_recurrent.register_fake
+def _(x, lengths, hx, weights, mode, biases, layers, dropout, train, bidirectional):
+    return [x.new_empty(*x.shape[:2], hx[0].shape[2] * (1 + bidirectional))] + [torch.empty_like(h) for h in hx]
 
 
 def _drops_layers(module):
@@ -417,10 +476,13 @@ class Program:
         function, in_place = _aten.find(node.target)
         if in_place and len(args) and args[0] is None:  # a counter of batches, which is kept on the host
             return None
-        if not any(isinstance(x, Tensor) for x in leaves) and not (function and _draws(node)):  # nothing of the graph: PyTorch computes it
+        complex_ = any(isinstance(x, _aten.Complex) for x in leaves)
+        if not complex_ and not any(isinstance(x, Tensor) for x in leaves) and not (function and _draws(node)):  # nothing of the graph: PyTorch computes it
             return node.target(*args, **kwargs)
         try:
             c.node = node
+            if complex_ or any(isinstance(x, torch.Tensor) and x.is_complex() for x in leaves):
+                return _aten.of_complex(c, str(node.target).replace("aten.", "", 1).split(".")[0], function, args, kwargs)
             if args and isinstance(args[0], torch.Tensor):
                 args = (c.tensor(args[0]), *args[1:])
             result = function(c, *args, **kwargs)

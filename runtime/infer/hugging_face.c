@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // A model as Hugging Face keeps it: config.json beside the weights tells what they are of, and names differ a little by who wrote
-// them. Source: transformers, GPT2Config and LlamaConfig.
+// them. Source: transformers, GPT2Config, LlamaConfig and MistralConfig.
 #include "infer/hugging_face.h"
 
 #include <inttypes.h>
@@ -72,7 +72,8 @@ static const struct {
     const char *eps;
     bool tied; // where the file does not say
 } kinds[] = {{"gpt2", "gpt2", gpt2_sizes, gpt2_settings, "layer_norm_epsilon", true},
-             {"llama", "llama", llama_sizes, llama_settings, "rms_norm_eps", false}};
+             {"llama", "llama", llama_sizes, llama_settings, "rms_norm_eps", false},
+             {"mistral", "llama", llama_sizes, llama_settings, "rms_norm_eps", false}};
 enum { N_KINDS = sizeof kinds / sizeof *kinds };
 
 typedef struct config {
@@ -163,6 +164,8 @@ static clv_status read_llama(const config *c, clv_gpt_config *out) {
     if (!out->kv_heads) out->kv_heads = out->heads;
     if (!out->head_dim) out->head_dim = out->width / out->heads;
     if (out->context > MOST_CONTEXT) out->context = MOST_CONTEXT; // no weights depend on it, and a cache does
+    const json_int_t window = json_integer_value(json_object_get(c->root, "sliding_window"));
+    if (window > 0 && out->context > window) out->context = window; // within it all is seen
     return read_rope(c, out);
 }
 

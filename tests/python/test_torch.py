@@ -440,6 +440,41 @@ class Brought(unittest.TestCase):
         with self.assertRaisesRegex(cleave.Error, "is a batch without labels"):
             cleave.compile(Module(), loss=None, device=DEVICE).step({"x": x})
 
+    def test_complex_numbers(self):
+        x, turn = torch.rand(4, 6, 8), torch.polar(torch.rand(6, 4), torch.rand(6, 4))
+
+        def rotary(self, x):
+            z = torch.view_as_complex(x.reshape(4, 6, 4, 2)) * turn[None]
+            return torch.view_as_real(z.transpose(0, 1)).flatten(2) + (z + z.conj() * 2 - 1).abs().sum()
+        self.same(rotary, x)
+        for norm in (None, "ortho", "forward"):
+            self.same(lambda self, x: torch.fft.fft(x, dim=1, norm=norm).real + torch.fft.ifft(x, dim=-1, norm=norm).imag, x)
+            self.same(lambda self, x: torch.fft.irfft(torch.fft.rfft(x, dim=1, norm=norm) * (0.5 - 2j), n=5, dim=1, norm=norm), x)
+            self.same(lambda self, x: torch.fft.irfft(torch.fft.rfft(x, 7, norm=norm)[..., :3], norm=norm), x)
+        self.same(lambda self, x: torch.fft.fftn(x, dim=(1, 2)).real + torch.fft.fft2(x).imag, x)
+
+    def test_packed_sequences(self):
+        class Packed(nn.Module):
+            def __init__(self, layer, first, ordered, **how):
+                super().__init__()
+                self.layer, self.first, self.ordered = layer(3, 4, batch_first=first, **how), first, ordered
+
+            def forward(self, x, lengths):
+                packed = nn.utils.rnn.pack_padded_sequence(x if self.first else x.transpose(0, 1), lengths, self.first, self.ordered)
+                y, last = self.layer(packed)
+                y, n = nn.utils.rnn.pad_packed_sequence(y, self.first, padding_value=0.5, total_length=8)
+                last = last[-1] if isinstance(last, tuple) else last
+                return (y if self.first else y.transpose(0, 1)).sum(2) * n[:, None] + last.sum(2).mean(0)[:, None]
+
+        x, y = torch.rand(3, 7, 3), torch.rand(3, 8)
+        for module, lengths in ((Packed(nn.LSTM, True, False, num_layers=2, bidirectional=True), [2, 7, 5]), (Packed(nn.GRU, False, True), [7, 4, 1]),
+                                (Packed(nn.RNN, True, False, bidirectional=True, bias=False), [3, 7, 7])):
+            lengths = torch.tensor(lengths)
+            model = cleave.compile(module, loss="mse", device=DEVICE)
+            model.check(x, lengths, y, tolerance=1e-4)
+            torch.testing.assert_close(model.predict(x, lengths), module.eval()(x, lengths).detach(), rtol=1e-4, atol=1e-5)
+            model.close()
+
     def test_buffers_that_are_written(self):
         class Averages(nn.Module):
             def __init__(self):

@@ -210,6 +210,17 @@ static void check_kind(const clv_gpt_config *sizes, const char *config, const ch
     assert_true(kinds > 4); // else they would be equal whatever went wrong
 }
 
+/** A Llama whose queries see a window: the context is no longer than that. */
+static void mistral_is_a_llama(void **state) {
+    (void)state;
+    clv_gpt_config sizes = llama;
+    char config[1024];
+    sizes.context = 9;
+    snprintf(config, sizeof config, "{\"model_type\":\"mistral\",\"sliding_window\":9%s",
+             strchr(llama_config, ','));
+    check_kind(&sizes, config, "model.");
+}
+
 static void of_gpt2(void **state) {
     (void)state;
     check_kind(&gpt2, gpt2_config, "transformer.");
@@ -347,7 +358,8 @@ static void indexes_that_are_none(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(of_gpt2), cmocka_unit_test(of_llama), cmocka_unit_test(of_stretched_llama),
-        cmocka_unit_test(configs_of_others), cmocka_unit_test(indexes_that_are_none)};
+        cmocka_unit_test(mistral_is_a_llama), cmocka_unit_test(of_gpt2),
+        cmocka_unit_test(of_llama),           cmocka_unit_test(of_stretched_llama),
+        cmocka_unit_test(configs_of_others),  cmocka_unit_test(indexes_that_are_none)};
     return cmocka_run_group_tests(tests, setup, teardown);
 }
