@@ -194,11 +194,12 @@ class _Compiled:
             self.moves += 1
         if differentiable not in self.passes:
             settings = (self.program, args, *self.settings, self.wanted if differentiable else None)
+            made = None
             try:
-                self.passes[differentiable] = _Pass(*settings, self.moves < MOST_MOVES)
-            except UnsupportedError:  # the device has memory of its own
+                made = _Pass(*settings, self.moves < MOST_MOVES)
+            except UnsupportedError:  # the device has memory of its own; what was taken there is free again behind this
                 self.moves = MOST_MOVES
-                self.passes[differentiable] = _Pass(*settings, False)
+            self.passes[differentiable] = made or _Pass(*settings, False)
         return self.passes[differentiable]
 
     @staticmethod

@@ -418,8 +418,8 @@ static int io_row(const clv__executor *executor) {
     return (int)executor->run->plan->n_nodes + 2 * executor->index;
 }
 
-/** Inputs that lie in several allocations, one by one, late ones or the others; *arrived: the last one's event.
- *  The queue is in order. */
+/** Inputs that lie in several allocations, one by one, late ones or the others; *arrived: the last one's
+ *  event. The queue is in order. */
 static clv_status upload_each(clv__executor *executor, int slot, bool late, clv__bevent **arrived) {
     const clv__backend *backend = executor->device->backend;
     const clv_run *run = executor->run;

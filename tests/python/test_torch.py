@@ -806,6 +806,11 @@ class Compiled(unittest.TestCase):
         with mock.patch.object(_dynamo, "MOST_MOVES", 0):
             self.looped(cnn(), x, y)
             self.test_two_passes_before_the_backward_pass()
+        module, passes, make = cnn(), [], _Pass.__init__
+        with mock.patch.object(_Pass, "__init__", lambda self, *args: make(self, *args) or passes.append(self)):
+            torch.compile(module, backend=backend, options={"device": "null", "fallback": False})(x).sum().backward()  # a card that computes nothing
+        self.assertEqual([(len(p.where), len(p.seen), len(p.fed)) for p in passes], [(0, 0, 7)])
+        self.assertEqual([p.grad.shape for p in module.parameters()], [p.shape for p in module.parameters()])
         module = nn.Sequential(nn.Linear(8, 16), nn.ReLU(), nn.Linear(16, 4))
         x, twin = torch.randn(6, 8), copy.deepcopy(module)
         twin(x).square().sum().backward()
