@@ -281,10 +281,18 @@ static clv_status swap(const bucket *b, uint32_t phase) {
     return CLV_OK;
 }
 
-/** The sum of n elements of every rank's term, this rank's own being where the sum will lie; by blocks, which
- *  stay in the cache. */
+enum { BLOCK = 1024 }; // of elements, which stays in the cache while it is added up
+
+/** A whole block has a length that the compiler knows, and so takes vectors. */
+static void add_block(float *restrict block, const float *restrict term, int64_t length) {
+    if (length == BLOCK)
+        for (int e = 0; e < BLOCK; e++) block[e] += term[e];
+    else
+        for (int64_t e = 0; e < length; e++) block[e] += term[e];
+}
+
+/** The sum of n elements of every rank's term, this rank's own being where the sum will lie. */
 static void add_terms(const bucket *b, const item *value, float *sum, int64_t n, size_t at) {
-    enum { BLOCK = 1024 };
     clv__exchange *exchange = b->exchange;
     const int rank = exchange->ranks->place.rank, terms = value->how->terms;
     for (int64_t begin = 0; begin < n; begin += BLOCK) {
@@ -305,7 +313,7 @@ static void add_terms(const bucket *b, const item *value, float *sum, int64_t n,
             if (k == 0)
                 memcpy(block, term, (size_t)length * sizeof *block);
             else
-                for (int64_t e = 0; e < length; e++) block[e] += term[e];
+                add_block(block, term, length);
         }
         for (int64_t e = 0; value->how->bf16 && e < length; e++) // as the others have it
             block[e] = clv__bf16_to_float(clv__bf16_of_float(block[e]));
@@ -359,23 +367,39 @@ static clv_status exchange_bucket(const bucket *b, bool *stop) {
 
 // ---- the thread -------------------------------------------------------------------------------------------
 
-/** Wait until all values of a bucket were posted, and lie in staging memory. */
+/** Does another value of the bucket come later by the same queue? Then its event tells of this one too. */
+static bool is_followed(const bucket *b, const item *at) {
+    for (const item *later = at + 1; later < b->items + b->n; later++)
+        if (later->place == at->place && !later->block == !at->block && later->event[b->slot]) return true;
+    return false;
+}
+
+/** Wait until all values of a bucket were posted. */
+static clv_status await_posts(const bucket *b) {
+    clv__exchange *exchange = b->exchange;
+    bool all = true;
+    pthread_mutex_lock(&exchange->lock);
+    for (int i = 0; all && i < b->n; i++) {
+        while (b->items[i].posted[b->slot] != b->ticket && !atomic_load(&exchange->stop))
+            pthread_cond_wait(&exchange->changed, &exchange->lock);
+        all = b->items[i].posted[b->slot] == b->ticket;
+    }
+    pthread_mutex_unlock(&exchange->lock);
+    return all ? CLV_OK : CLV_E_INTERRUPTED;
+}
+
+/** Wait until all values of a bucket were posted, and are there. */
 static clv_status gather(const bucket *b) {
     clv__exchange *exchange = b->exchange;
+    CLV_TRY(await_posts(b));
     for (int i = 0; i < b->n; i++) {
         item *at = &b->items[i];
-        pthread_mutex_lock(&exchange->lock);
-        while (at->posted[b->slot] != b->ticket && !atomic_load(&exchange->stop))
-            pthread_cond_wait(&exchange->changed, &exchange->lock);
-        const bool there = at->posted[b->slot] == b->ticket;
-        clv__bevent *event = at->event[b->slot];
-        at->event[b->slot] = NULL;
-        pthread_mutex_unlock(&exchange->lock);
-        if (!there) return CLV_E_INTERRUPTED;
-        if (!event) continue;
         clv_device *device = exchange->run->executors[at->place].device;
-        clv_status status = clv__device_wait(device, event, error_of(exchange));
+        clv__bevent *event = at->event[b->slot];
+        const clv_status status =
+            event && !is_followed(b, at) ? clv__device_wait(device, event, error_of(exchange)) : CLV_OK;
         device->backend->event_destroy(event);
+        at->event[b->slot] = NULL;
         if (status == CLV_OK) continue;
         clv__run_fail(exchange->run, b->ticket, device, status);
         return status;
