@@ -307,30 +307,19 @@ int4 KERNEL(gemm_term)(int k2, int k1, int k0, int a_k2, int a_k1, int a_k0, int
     PASTE(REGISTERS_, WIDE)(T, (loads) * (int)sizeof(T) / (int)sizeof(uint), loads, name)
 #define REGISTERS_0(T, words, loads, name) FETCHED(T) name[loads];
 #define REGISTERS_1(T, words, loads, name) uint name[words];
-// As many words as `bytes` are, or zeros.
-#define FETCH_BYTES(bytes, r, p, there)                                                                      \
-    {                                                                                                        \
-        UNROLLED for (int w = 0; w < (bytes) / 4; w++) (r)[w] = 0;                                           \
-        if (there) {                                                                                         \
-            if ((bytes) == 4) (r)[0] = *(__global const uint *)(p);                                          \
-            if ((bytes) == 8) vstore2(*(__global const uint2 *)(p), 0, r);                                   \
-            UNROLLED for (int w = 0; w < (bytes) / 16; w++)                                                  \
-                vstore4(((__global const uint4 *)(p))[w], w, r);                                             \
-        }                                                                                                    \
-    }
 // The chunks of an item. x + at: where each begins, or, where rows lie side by side, each term. (Both of an item: a sum of a pointer
 // that all have and an index takes NVIDIA's machines an instruction more.) there(k): is the tile's term k one of
 // the sum?
 #define FETCH_CHUNKS_1(T, n, r, x, at, first_term, there)                                                    \
     UNROLLED for (int j = 0; j < (n); j++) {                                                                 \
         MATRIX_INDEX(at[j])                                                                                  \
-        FETCH_BYTES(CHUNK_TERMS * (int)sizeof(T), r + j * (CHUNK_TERMS * (int)sizeof(T) / 4), (x) + at[j],   \
+        MATRIX_FETCH(CHUNK_TERMS * (int)sizeof(T), r + j * (CHUNK_TERMS * (int)sizeof(T) / 4), (x) + at[j],   \
                     there(first_term))                                                                       \
     }
 #define FETCH_CHUNKS_0(T, n, r, x, at, first_term, there)                                                    \
     UNROLLED for (int e = 0; e < CHUNK_TERMS; e++) {                                                         \
         MATRIX_INDEX(at[e])                                                                                  \
-        FETCH_BYTES((n) * (int)sizeof(T), r + e * ((n) * (int)sizeof(T) / 4), (x) + at[e],                   \
+        MATRIX_FETCH((n) * (int)sizeof(T), r + e * ((n) * (int)sizeof(T) / 4), (x) + at[e],                   \
                     there((first_term) + e))                                                                 \
     }
 #define FETCH_WIDE(ROWS, T, n, r, x, at, first_term, there)                                                  \

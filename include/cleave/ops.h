@@ -1585,7 +1585,7 @@ CLV_API clv_tensor *clv_scaled_dot_product_attention(clv_tensor *query, clv_tens
  * Gradient   x; keeps x and makes the scores again. In nodes, also where attn_mask wants a gradient: keeps q, k, v and the weights.
  * Errors     CLV_E_SHAPE  x is not [N,T,3D];  CLV_E_VALUE  D is 0 or no multiple of heads, or dropout outside 0 to 1;
  *            CLV_E_DTYPE
- * Numerics   the maximum is subtracted first; sums in f32, in a fixed order.
+ * Numerics   the maximum is subtracted first; sums in f32, in a fixed order. Matrix units round what they multiply, weights too.
  * Source     Vaswani et al. 2017, arXiv:1706.03762, section 3.2.2; Dao et al. 2022, arXiv:2205.14135 (not to keep scores).
  */
 CLV_API clv_tensor *clv_self_attention(clv_tensor *x, int64_t heads,

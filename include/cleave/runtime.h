@@ -34,7 +34,7 @@ typedef enum clv_log_level { CLV_LOG_WARNING, CLV_LOG_INFO, CLV_LOG_DEBUG } clv_
 
 /** How the runtime is set up. All zero is the default. Strings are copied. */
 /**
- * How products and convolutions whose operands are f32 may round these. Sums are f32. It matters on devices with matrix units
+ * How products, convolutions and attention whose operands are f32 may round these. Sums are f32. It matters on devices with matrix units
  * (clv_device_info.matrix_units), and for tensors and results nowhere: they stay f32.
  */
 typedef enum clv_float32_products {

@@ -7,15 +7,21 @@
 // MATRIX_N columns; the MATRIX_LANES items of a sub-group make it together, each MATRIX_SUMS of its elements, eight words at a time.
 //
 //     MATRIX_PUT(tile, row, chunk, x)    x: a uint4, words 4*chunk to 4*chunk + 3 of a row of A, or a column of B
+//     MATRIX_PUT_HALF(tile, row, half, x)              the same of two words: a uint2, of half / 2 its first or second half
 //     MATRIX_LOAD_A(a, tile, row, s)     an item's words a[MATRIX_A_WORDS] of the fragment that begins at `row`, a multiple of 16:
 //                                        of words 8*s to 8*s + 7
 //     MATRIX_LOAD_B(b, tile, column, s)
 //     MATRIX_MULTIPLY(c, a, b)           c[MATRIX_SUMS] += A * B. All items of the group come here
 //     MATRIX_ROW(lane, e), MATRIX_COLUMN(lane, e)      where c[e] lies in the fragment
+//     MATRIX_ROWS, MATRIX_ITS_ROW(e), MATRIX_IN_ROW(r) an item's c are of so many rows; which of them c[e] is of; an e of the r-th
+//     MATRIX_SHARERS, MATRIX_OVER_ROW(v, op)           neighbouring items that have sums of the same rows; v = op(v of all of them, ..)
+//     MATRIX_SET(tile, row, term, c, e)  c[e], and where MATRIX_PAIR is 2 c[e + 1], too, as what a row of A has as `term`, as the next
+//     MATRIX_UNROLLED, MATRIX_STEPS      before loops over fragments, and over many steps of eight words
 //     MATRIX_SCRATCH(items)              declares local memory that an emulation wants
 //     MATRIX_PACKED(T, word, r, i, k)    the same of elements i and k of the words r, in which they lie as they are stored
 //     MATRIX_STORE(v, p)                 *p = the float v as the unit multiplies it, p: __global MATRIX_TYPE *
 //     MATRIX_INDEX(i)                    an int that is to stay one: compilers keep sums of indices and pointers, of twice the registers
+//     MATRIX_FETCH(bytes, r, p, there)   words r[bytes / 4], in which bytes lie as they are stored, from p, or zeros
 //     MATRIX_WORD(T, word, x, y)         word = that of the elements x and y (tf32: of x), which are stored as T, rounded to nearest
 //
 // MATRIX_UNIT   which unit: 0 none, emulated; 1 NVIDIA's mma.sync (sm_80 up); 2 the same with one instruction that rounds to tf32 (sm_90
@@ -68,6 +74,16 @@ typedef uint tf32; // a word
     *(p) = word;
 #define MATRIX_STORE_f16(v, p) *(p) = STORAGE_TO_F16(v);
 #define MATRIX_STORE_bf16(v, p) *(p) = bf16_of_float(v);
+#define MATRIX_FETCH(bytes, r, p, there)                                                                     \
+    {                                                                                                        \
+        _Pragma("unroll") for (int w = 0; w < (bytes) / 4; w++) (r)[w] = 0;                                           \
+        if (there) {                                                                                         \
+            if ((bytes) == 4) (r)[0] = *(__global const uint *)(p);                                          \
+            if ((bytes) == 8) vstore2(*(__global const uint2 *)(p), 0, r);                                   \
+            _Pragma("unroll") for (int w = 0; w < (bytes) / 16; w++)                                         \
+                vstore4(((__global const uint4 *)(p))[w], w, r);                                             \
+        }                                                                                                    \
+    }
 
 // ---- fragments ------------------------------------------------------------------------------------------
 //
@@ -78,6 +94,8 @@ typedef uint tf32; // a word
 #define MATRIX_PLACE(row, chunk)                                                                             \
     (((row)*MATRIX_CHUNKS + (chunk)) ^ ((row) % 16 / (8 / MATRIX_CHUNKS) % 8))
 #define MATRIX_PUT(tile, row, chunk, x) ((__local uint4 *)(tile))[MATRIX_PLACE(row, chunk)] = x;
+#define MATRIX_PUT_HALF(tile, row, half, x)                                                                  \
+    ((__local uint2 *)(tile))[MATRIX_PLACE(row, (half) / 2) * 2 + (half) % 2] = x;
 
 // Of each layout: MATRIX_A_ROW(lane, i), MATRIX_A_WORD(lane, i), the row of A and the word, of eight, that an item has as its i-th; B alike;
 // MATRIX_SUB_ROWS: sub-groups of a group above each other, at most.
@@ -97,6 +115,10 @@ typedef uint tf32; // a word
 #define MATRIX_B_WORD(lane, i) ((lane) % 4 + (i) % 2 * 4)
 #define MATRIX_ROW(lane, e) ((lane) / 4 + (e) / 2 % 2 * 8)
 #define MATRIX_COLUMN(lane, e) ((lane) % 4 * 2 + (e) % 2 + (e) / 4 * 8)
+#define MATRIX_ROWS 2
+#define MATRIX_ITS_ROW(e) ((e) / 2 % 2)
+#define MATRIX_IN_ROW(r) ((r)*2)
+#define MATRIX_PAIR 2
 #elif MATRIX_LAYOUT == 3
 // WMMA: an item has all words of a row of A and of a column of B; two items have the same. Sums are of every second row.
 #define MATRIX_LANES 32
@@ -112,6 +134,7 @@ typedef uint tf32; // a word
 #define MATRIX_B_WORD(lane, i) (i)
 #define MATRIX_ROW(lane, e) ((e)*2 + (lane) / 16)
 #define MATRIX_COLUMN(lane, e) ((lane) % 16)
+#define MATRIX_ROWS 8
 #elif MATRIX_LAYOUT == 4
 // MFMA: an item has two words of a row of A and of a column of B, and sums of four rows. (Those of f32 are two instructions, of a word each.)
 #define MATRIX_LANES 64
@@ -127,6 +150,7 @@ typedef uint tf32; // a word
 #define MATRIX_B_WORD(lane, i) ((lane) / 16 * 2 + (i))
 #define MATRIX_ROW(lane, e) ((lane) / 16 * 4 + (e))
 #define MATRIX_COLUMN(lane, e) ((lane) % 16)
+#define MATRIX_ROWS 4
 #elif MATRIX_LAYOUT == 5
 // DPAS: an item has a word of each row of A, all words of a column of B, and that column's sums.
 #define MATRIX_LANES 8
@@ -142,12 +166,40 @@ typedef uint tf32; // a word
 #define MATRIX_B_WORD(lane, i) (i)
 #define MATRIX_ROW(lane, e) (e)
 #define MATRIX_COLUMN(lane, e) (lane)
+#define MATRIX_ROWS 8
 #endif
+#ifndef MATRIX_PAIR // a sum for each row
+#define MATRIX_PAIR 1
+#define MATRIX_ITS_ROW(e) (e)
+#define MATRIX_IN_ROW(r) (r)
+#endif
+#define MATRIX_SET(tile, row, term, c, e)                                                                    \
+    {                                                                                                        \
+        __local MATRIX_TYPE *to_ = (__local MATRIX_TYPE *)(tile) + (term) % (4 * MATRIX_TERMS) +             \
+                                   MATRIX_PLACE(row, (term) / (4 * MATRIX_TERMS)) * (4 * MATRIX_TERMS);      \
+        PASTE(MATRIX_SET_, MATRIX_PAIR)(to_, c, e)                                                           \
+    }
+#define MATRIX_SET_1(to, c, e) MATRIX_STORE((c)[e], to)
+#define MATRIX_SET_2(to, c, e) PASTE(MATRIX_SET_2_, MATRIX_TYPE)(to, (c)[e], (c)[(e) + 1])
+#define MATRIX_SET_2_tf32(to, v, w)                                                                          \
+    uint x_, y_;                                                                                             \
+    MATRIX_WORD_tf32(x_, v, 0) MATRIX_WORD_tf32(y_, w, 0)(void)0;                                            \
+    *(__local uint2 *)(to) = (uint2)(x_, y_);
+#define MATRIX_SET_2_f16(to, v, w)                                                                           \
+    uint word_;                                                                                              \
+    MATRIX_WORD_f16(word_, v, w)(void)0;                                                                     \
+    *(__local uint *)(to) = word_;
+#define MATRIX_SET_2_bf16(to, v, w)                                                                          \
+    uint word_;                                                                                              \
+    MATRIX_WORD_bf16(word_, v, w)(void)0;                                                                    \
+    *(__local uint *)(to) = word_;
 
+#define MATRIX_SHARERS (MATRIX_LANES * MATRIX_ROWS / MATRIX_M)
 #define MATRIX_LANE ((int)get_local_id(0) % MATRIX_LANES)
 #define MATRIX_ATTRIBUTES
 #if MATRIX_UNIT == 1 || MATRIX_UNIT == 2
 #define MATRIX_UNROLLED _Pragma("unroll")
+#define MATRIX_STEPS _Pragma("unroll 4")
 #define MATRIX_INDEX(i) __asm volatile("" : "+r"(i));
 #define MATRIX_SCRATCH(items)
 #if MATRIX_UNIT == 2
@@ -186,6 +238,15 @@ typedef uint tf32; // a word
                                                    "{%0, %1, %2, %3};"                                       \
                    : "+f"((c)[n]), "+f"((c)[n + 1]), "+f"((c)[n + 2]), "+f"((c)[n + 3])                      \
                    : "r"((a)[0]), "r"((a)[1]), "r"((a)[2]), "r"((a)[3]), "r"(b0), "r"(b1));
+#define MATRIX_OVER_ROW(v, op)                                                                               \
+    MATRIX_WITH(v, op, 1)                                                                                    \
+    MATRIX_WITH(v, op, 2)
+#define MATRIX_WITH(v, op, n)                                                                                \
+    {                                                                                                        \
+        float other_;                                                                                        \
+        __asm volatile("shfl.sync.bfly.b32 %0, %1, " #n ", 31, -1;" : "=f"(other_) : "f"(v));                \
+        v = op(v, other_);                                                                                   \
+    }
 #else
 #define MATRIX_WORD_tf32(word, v, w)                                                                         \
     word = (as_uint(v) & 0x7f800000u) == 0x7f800000u ? as_uint(v) : (as_uint(v) + 0x1000u) & 0xffffe000u;
@@ -193,6 +254,7 @@ typedef uint tf32; // a word
     word = ((x_high) ? (x) >> 16 : (x)&0xffffu) | ((y_high) ? (y)&0xffff0000u : (y) << 16);
 #define MATRIX_WORD_f16(word, v, w) word = (uint)STORAGE_TO_F16(v) | (uint)STORAGE_TO_F16(w) << 16;
 #define MATRIX_WORD_bf16(word, v, w) word = (uint)bf16_of_float(v) | (uint)bf16_of_float(w) << 16;
+#define MATRIX_STEPS _Pragma("nounroll")
 #if MATRIX_UNIT >= 3
 #define MATRIX_UNROLLED _Pragma("unroll")
 #define MATRIX_INDEX(i)
@@ -202,6 +264,14 @@ typedef uint tf32; // a word
     vstore4(MATRIX_FOUR(tile, row, 2 * (s)), 0, to);                                                         \
     vstore4(MATRIX_FOUR(tile, row, 2 * (s) + 1), 1, to);
 #define MATRIX_MULTIPLY(c, a, b) PASTE(MATRIX_MULTIPLY_, MATRIX_TYPE)(c, a, b)
+#endif
+#if MATRIX_UNIT == 3 || MATRIX_UNIT == 4 // within pairs, fours, eights and sixteens
+#define MATRIX_OVER_ROW(v, op)                                                                               \
+    v = op(v, MATRIX_OTHER(v, 0xb1));                                                                        \
+    v = op(v, MATRIX_OTHER(v, 0x4e));                                                                        \
+    v = op(v, MATRIX_OTHER(v, 0x141));                                                                       \
+    v = op(v, MATRIX_OTHER(v, 0x140));
+#define MATRIX_OTHER(v, way) as_float(__builtin_amdgcn_update_dpp(0, as_int(v), way, 15, 15, true))
 #endif
 #if MATRIX_UNIT == 3
 #pragma OPENCL EXTENSION cl_khr_fp16 : enable
@@ -241,6 +311,10 @@ typedef uint tf32; // a word
 #elif MATRIX_UNIT == 5
 float8 __attribute__((overloadable)) intel_sub_group_f16_f16_matrix_mad_k16(int8 a, int8 b, float8 c);
 float8 __attribute__((overloadable)) intel_sub_group_bf16_bf16_matrix_mad_k16(int8 a, int8 b, float8 c);
+#define MATRIX_OVER_ROW(v, op)                                                                               \
+    v = op(v, intel_sub_group_shuffle_xor(v, 1u));                                                           \
+    v = op(v, intel_sub_group_shuffle_xor(v, 2u));                                                           \
+    v = op(v, intel_sub_group_shuffle_xor(v, 4u));
 #undef MATRIX_ATTRIBUTES
 #define MATRIX_ATTRIBUTES __attribute__((intel_reqd_sub_group_size(8)))
 #define MATRIX_LOAD_A(a, tile, row, s)                                                                       \
@@ -261,6 +335,15 @@ float8 __attribute__((overloadable)) intel_sub_group_bf16_bf16_matrix_mad_k16(in
 #define MATRIX_INDEX(i)
 #define MATRIX_SCRATCH(items)                                                                                \
     __local uint matrix_scratch[(items) / MATRIX_LANES * 8 * (MATRIX_M + MATRIX_N)];
+#define MATRIX_OVER_ROW(v, op)                                                                               \
+    {                                                                                                        \
+        __local float *v_ = (__local float *)matrix_scratch + get_local_id(0) / MATRIX_SHARERS * MATRIX_SHARERS; \
+        v_[get_local_id(0) % MATRIX_SHARERS] = v;                                                            \
+        barrier(CLK_LOCAL_MEM_FENCE);                                                                        \
+        v = v_[0];                                                                                           \
+        for (int i_ = 1; i_ < MATRIX_SHARERS; i_++) v = op(v, v_[i_]);                                       \
+        barrier(CLK_LOCAL_MEM_FENCE);                                                                        \
+    }
 #define MATRIX_DOT_tf32(a, b, sum) fma(as_float(a), as_float(b), sum)
 #define MATRIX_DOT_f16(a, b, sum)                                                                            \
     fma(STORAGE_OF_F16((ushort)((a) >> 16)), STORAGE_OF_F16((ushort)((b) >> 16)),                            \

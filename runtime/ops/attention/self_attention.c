@@ -298,10 +298,18 @@ static void tile(clv__launches *list, const clv__op_io *io) {
     clv__launch_over(list, launch, CLV__TASKS, groups);
 }
 
+#define MATRIX_VARIANT(name_, unit, operands_)                                                               \
+    {                                                                                                        \
+        .name = name_, .supports = clv__flash_matrix_supports, .rank = clv__flash_matrix_rank,               \
+        .lower = clv__flash_matrix, .operands = operands_, .number = CLV_MATRIX_##unit                       \
+    }
 static const clv__variant variants[] = {
     {"plain", plain_supports, .lower = products},
     {"local", local_supports, .lower = products, .relative = 0.1, .lanes = true, .number = LOCAL},
     {"flash", clv__flash_attention_supports, clv__flash_attention_rank, .lower = clv__flash_attention},
+    MATRIX_VARIANT("tf32", TF32, 0x1p-11),
+    MATRIX_VARIANT("f16", F16, 0x1p-11),
+    MATRIX_VARIANT("bf16", BF16, 0x1p-8),
     {"tile", tile_supports, .lower = tile, .relative = 0.02},
     {"tile:global", tile_global_supports, .lower = tile, .relative = 0.03, .number = TILE_GLOBAL},
     {0}};

@@ -25,5 +25,9 @@ void clv__sequences_mask(clv__launches *list, clv__launch *launch, const clv__op
 bool clv__flash_attention_supports(const clv_device_info *device, const clv__op_io *io);
 double clv__flash_attention_rank(const clv_device_info *device, const clv__op_io *io);
 void clv__flash_attention(clv__launches *list, const clv__op_io *io);
+/** The same on matrix units; the variant's number is a CLV_MATRIX_* bit. */
+bool clv__flash_matrix_supports(const clv_device_info *device, const clv__op_io *io);
+double clv__flash_matrix_rank(const clv_device_info *device, const clv__op_io *io);
+void clv__flash_matrix(clv__launches *list, const clv__op_io *io);
 
 #endif

@@ -102,19 +102,24 @@ static const gemm_tile *named(const clv__op_io *io) {
     return io->variant->number ? &tiles[io->variant->number] : NULL;
 }
 
-/** Does a matrix unit multiply such operands, or is there none, and it is emulated? Floats are rounded to what the other operand is stored as. */
-static bool multiplies(const clv_device_info *device, const gemm_tile *tile, clv_dtype a, clv_dtype b) {
-    const bool floats = a == CLV_DTYPE_F32 && b == CLV_DTYPE_F32;
+bool clv__unit_multiplies(const clv_device_info *device, uint32_t unit, clv_dtype a, clv_dtype b) {
     const bool f16 = a == CLV_DTYPE_F16 || b == CLV_DTYPE_F16,
                bf16 = a == CLV_DTYPE_BF16 || b == CLV_DTYPE_BF16;
-    if (device->matrix_units && !(device->matrix_units & tile->unit)) return false;
+    if (device->matrix_units && !(device->matrix_units & unit)) return false;
+    if (device->execution != CLV_EXECUTION_LANES) return false;
+    if (unit == CLV_MATRIX_TF32) return !f16 && !bf16;
+    return unit == CLV_MATRIX_F16 ? f16 && !bf16 : !f16;
+}
+
+static bool multiplies(const clv_device_info *device, const gemm_tile *tile, clv_dtype a, clv_dtype b) {
     enum {
         MOST_BESIDE = 200
     }; // registers that leave room for those of a tile of floats on its way to halves
-    if (device->execution != CLV_EXECUTION_LANES) return false;
-    if (tile->unit == CLV_MATRIX_TF32 || tile->parts > 1) return floats;
-    if (floats && tile->registers > MOST_BESIDE) return false;
-    return tile->unit == CLV_MATRIX_F16 ? f16 && !bf16 : !f16;
+    const bool floats = a == CLV_DTYPE_F32 && b == CLV_DTYPE_F32;
+    if (tile->parts > 1 && !floats) return false;
+    if (tile->parts == 1 && tile->unit != CLV_MATRIX_TF32 && floats && tile->registers > MOST_BESIDE)
+        return false;
+    return clv__unit_multiplies(device, tile->unit, a, b);
 }
 
 bool clv__gemm_supports(const clv_device_info *device, const clv__op_io *io) {
@@ -374,22 +379,24 @@ static double rank_of_threads(const gemm_tile *tile, const clv__gemm *g) {
     return share * rows * columns * (1 + begin / (double)g->k);
 }
 
-static const double UNKNOWN = 1000; // emulated, for the check alone, or untimed
+double clv__unit_rank(const clv_device_info *device, double rank) {
+    const double unknown = 1000; // emulated, for the check alone, or untimed
+    return device->matrix_units && !(device->matrix_units & CLV_MATRIX_UNTIMED) ? rank : unknown;
+}
 
 double clv__gemm_rank(const clv_device_info *device, const clv__op_io *io, const clv__gemms *gemms) {
     const clv__gemm *g = gemms->product;
     const double results = (double)(g->batches * clv__max64(g->phases, 1)) * (double)g->m * (double)g->n;
     const gemm_tile *tile = named(io);
     if (tile && items_of(tile) == 1 && results > 0 && g->k > 0) return rank_of_threads(tile, g);
-    const bool timed = device->matrix_units && !(device->matrix_units & CLV_MATRIX_UNTIMED);
-    if (tile && tile->unit && !timed) return UNKNOWN;
-    return clv__lanes_rank(device, clv__gemm_cost(device, io, g), results, (double)g->k);
+    const double rank = clv__lanes_rank(device, clv__gemm_cost(device, io, g), results, (double)g->k);
+    return tile && tile->unit ? clv__unit_rank(device, rank) : rank;
 }
 
 // ---- launches ---------------------------------------------------------------------------------------------
 
-static const char *unit_type(const gemm_tile *tile) {
-    return tile->unit == CLV_MATRIX_TF32 ? "tf32" : tile->unit == CLV_MATRIX_F16 ? "f16" : "bf16";
+const char *clv__unit_type(uint32_t unit) {
+    return unit == CLV_MATRIX_TF32 ? "tf32" : unit == CLV_MATRIX_F16 ? "f16" : "bf16";
 }
 
 static void tile_defines(clv__launches *list, clv__launch *launch, const gemm_tile *tile, const clv__gemm *g,
@@ -409,7 +416,7 @@ static void tile_defines(clv__launches *list, clv__launch *launch, const gemm_ti
                   {"STORED", tile->stored && !tile->sums, 0},
                   {"HALF_SUMS", tile->sums, 0}};
     if (tile->unit) {
-        clv__launch_define(list, launch, "MATRIX_TYPE", "%s", unit_type(tile));
+        clv__launch_define(list, launch, "MATRIX_TYPE", "%s", clv__unit_type(tile->unit));
         clv__launch_define(list, launch, "MATRIX_WIDTH", "%d", tile->width);
         clv__launch_define(list, launch, "PARTS", "%d", tile->parts);
         clv__launch_define(list, launch, "STAGES", "%d", tile->stages);
@@ -454,7 +461,7 @@ static void lower_product(clv__launches *list, const clv__op_io *io, const clv__
                           const gemm_tile *tile, int64_t splits, clv__part part, int64_t size) {
     clv__gemm own = *gemms->product, *g = &own;
     const bool whole = part.bytes == 0, packs = is_packed(tile, g);
-    const char *type = tile->parts > 1 ? "float" : unit_type(tile);
+    const char *type = tile->parts > 1 ? "float" : clv__unit_type(tile->unit);
     const clv__part packed = packs ? pack(list, io, gemms->a, tile, type, g) : (clv__part){0};
     clv__launch *launch = clv__launch_kernel(list, "gemm", "gemm");
     tile_defines(list, launch, tile, g,

@@ -94,6 +94,14 @@ enum {
         CLV__GEMM_VARIANT("bf16x3", BF16X3, supports_, rank_, lower_, .operands = 0x1p-23),                  \
         CLV__GEMM_VARIANT("bf16x3:64x64", BF16X3_64X64, supports_, rank_, lower_, .operands = 0x1p-23)
 
+/** Does a matrix unit (a CLV_MATRIX_* bit) multiply such operands, or is there none, and it is emulated? Floats are rounded to what the
+ *  other operand is stored as. */
+bool clv__unit_multiplies(const clv_device_info *device, uint32_t unit, clv_dtype a, clv_dtype b);
+/** `rank`, or that of what nobody chooses, where it is emulated or no card has shown how fast it is. */
+double clv__unit_rank(const clv_device_info *device, double rank);
+/** MATRIX_TYPE of kernels. */
+const char *clv__unit_type(uint32_t unit);
+
 /** Has the device groups and local memory for the tile of io's variant, or, where that names none, for any? */
 bool clv__gemm_supports(const clv_device_info *device, const clv__op_io *io);
 /** Registers of an item, at most, with that tile. */

@@ -3,7 +3,8 @@
 """The part of a matrix unit's instructions among those of the innermost loop, of products whose operands are fetched by many bytes at once:
 kernels_cl/gemm.cl with the tiles of 128 x 128 that runtime/ops/product/gemm.c has, in all transposes. Each has to reach LEAST, with no
 spills; a loop that fetches one by one is printed beside them and has to be below it: else nothing is measured. Convolutions with several
-taps, whose weights are packed (TAPS 2), are held to what they have.
+taps, whose weights are packed (TAPS 2), and attention (kernels_cl/flash_attention_matrix.cl) are held to what they have. (Of heads of up
+to 64 that is the part in a turn of the walk; where its products stay loops, in those.)
 
 usage: units.py [--all]     --all: of every tile, without a bound"""
 import os
@@ -30,6 +31,12 @@ TAPS = [("tf32", "tf32", "float", WIDE, ["sm_90"], 0.30, 0.24), ("tf32", "tf32",
         ("f16", "f16", "f16", WIDE, ["sm_80", "sm_90"], 0.22, 0.19),
         ("bf16", "bf16", "bf16", WIDE, ["sm_80", "sm_90"], 0.22, 0.19)]
 TAPS_OF = ((0, 0), (0, 1), (1, 0))  # forward and by the input, of a stride in phases, by the weights
+# Of attention, as runtime/ops/attention/flash_attention.c has it: unit, rows' and heads' sizes, items; forward or back; the bound on sm_80
+# and sm_90, where it has one. Nothing may spill but in heads beyond 64 on units that are not offered those.
+ATTENTION = [("tf32", 32, 64, 32, 128, 0, 0.22), ("tf32", 64, 64, 32, 256, 0, 0.32), ("tf32", 32, 64, 32, 128, 1, 0.21),
+             ("tf32", 64, 32, 32, 128, 1, 0.35), ("f16", 64, 64, 32, 256, 0, 0.22), ("f16", 128, 64, 32, 256, 0, 0.32),
+             ("f16", 64, 64, 32, 256, 1, 0.21), ("f16", 128, 32, 32, 128, 1, 0.34), ("bf16", 64, 64, 32, 256, 0, 0.22),
+             ("bf16", 64, 64, 32, 256, 1, 0.21)]
 SHOWN = [("tf32", "float", "float", WIDE, ["sm_80", "gfx90a"]), ("f16", "float", "f16", WIDE, ["sm_90"]),
          ("f16", "f16", "float", WIDE, ["sm_90"]), ("f16", "f16", "f16", WIDE, ["gfx90a"]),
          *((unit, a, b, tile, on) for tile in (USUAL, SMALL) for unit, a, b, on in
@@ -41,29 +48,55 @@ def source(number, unit, a, b, tile, a_rows, b_rows, wide, taps=0, phases=0):
     wx, wy, tn, tm, width = tile
     macros = {"T_A": a, "T_B": b, "WX": wx, "WY": wy, "TM": tm, "TN": tn, "TK": width * (1 if unit == "tf32" else 2), "MATRIX_TYPE": unit,
               "MATRIX_WIDTH": width, "A_ROWS": a_rows, "B_ROWS": b_rows, "A_WIDE": wide, "B_WIDE": int(wide and not taps), "TAPS": taps, "PHASES": phases}
-    with open(os.path.join(KERNELS, "gemm.cl")) as file:
+    return instance(number, "gemm", macros)
+
+
+def instance(number, stem, macros, without=r"(?!)"):
+    """A kernel file with these macros, but for the kernels of that name."""
+    with open(os.path.join(KERNELS, stem + ".cl")) as file:
         text = file.read()
+    text = re.sub(rf"^__kernel GROUP void KERNEL\((?:{without})\).*?^\}}\n", "", text, flags=re.M | re.S)
     for name in macros:
         text = re.sub(rf"^#define {name} .*\n", "", text, flags=re.M)
     own = re.findall(r"^#define (\w+)", text, flags=re.M)
     begin = f"#undef KERNEL\n#define KERNEL(name) name##_{number}\n"
     return (begin + "".join(f"#define {name} {value}\n" for name, value in macros.items()) + text
-            + "".join(f"#undef {name}\n" for name in [*own, *macros, "MATRIX_WIDTH"]))
+            + "".join(f"#undef {name}\n" for name in dict.fromkeys([*own, *macros])))
 
 
-def measured(uses, target, have, folder):
-    """Of each use (unit, a, b, tile, a_rows, b_rows, wide): its figures."""
+def attention(number, unit, ep, bq, bk, items, backward, _least):
+    stored = "float" if unit == "tf32" else unit
+    macros = {"T_X": stored, "T_DY": stored, "T_Y": stored, "MATRIX_TYPE": unit, "EP": ep, "BQ": bq, "BK": bk, "ITEMS": items}
+    return instance(number, "flash_attention_matrix", macros, "attend_matrix" if backward else r"attend_matrix_\w+")
+
+
+def measured(texts, target, have, folder):
+    """The figures of all kernels of these instances."""
     path = os.path.join(folder, "units.cl")
     with open(path, "w") as out:
         out.write(f"#define KERNEL(name) name\n#define MATRIX_UNIT {UNITS[target]}\n")
         for stem in COMMON:
             with open(os.path.join(KERNELS, "common", stem + ".cl")) as file:
                 out.write(file.read())
-        for number, use in enumerate(uses):
-            out.write(source(number, *use))
-    maker = targets.TARGETS.get(target, targets.amd)
-    found = maker(target, path, folder, have)
-    return [found[f"gemm_{number}"] for number in range(len(uses))]
+        out.write("".join(texts))
+    return targets.TARGETS.get(target, targets.amd)(target, path, folder, have)
+
+
+def attention_wrong(target, have):
+    """How many kernels of attention are not as they are to be."""
+    units = [row for row in ATTENTION if row[0] != "tf32" or target not in ("gfx1100", "dg2")]
+    with tempfile.TemporaryDirectory() as folder:
+        found = measured([attention(number, *row) for number, row in enumerate(units)], target, have, folder)
+    wrong = 0
+    for number, (unit, ep, *_sizes, backward, least) in enumerate(units):
+        for entry in ("attend_matrix_queries", "attend_matrix_keys") if backward else ("attend_matrix",):
+            figures = found[f"{entry}_{number}"]
+            good = not figures["spills"] or (ep > 64 and not target.startswith("sm_"))
+            good = good and (figures["fma"] >= least or not target.startswith("sm_"))
+            wrong += not good
+            print(f"{target} {unit} {entry}, heads of {ep}: {figures['fma']:.3f}, {figures['registers']} registers, {figures['spills']} bytes of spills"
+                  + ("" if good else f": must be at least {least}, without spills"))
+    return wrong
 
 
 def main():
@@ -80,10 +113,12 @@ def main():
         bounds = [row[5 + b_rows] for row in TAPS if target in row[4] for b_rows, _ in TAPS_OF]
         uses += [(row[0], row[2] if b_rows else row[1], row[2], row[3], 1, b_rows, 1, 2, phases)
                  for row in TAPS if target in row[4] for b_rows, phases in TAPS_OF]
+        wrong += attention_wrong(target, have)
         if not uses:
             continue
         with tempfile.TemporaryDirectory() as folder:
-            all_figures = measured(uses, target, have, folder)
+            found = measured([source(number, *use) for number, use in enumerate(uses)], target, have, folder)
+        all_figures = [found[f"gemm_{number}"] for number in range(len(uses))]
         for i, (use, figures) in enumerate(zip(uses, all_figures)):
             unit, a, b, tile, a_rows, b_rows, wide, *taps = use
             share, good, least = figures["fma"], True, LEAST
