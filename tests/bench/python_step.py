@@ -2,11 +2,13 @@
 # SPDX-License-Identifier: Apache-2.0
 """A training step of a module of PyTorch: by cleave.compile, by PyTorch, and by an unchanged loop under torch.compile, in turn.
 
-    python_step.py [--device cpu] [--rounds 7] [--steps 3] [--sides cleave,eager,compiled,backend,within] [NAME...]      without names: all
+    python_step.py [--device cpu] [--rounds 7] [--steps 3] [--sides cleave,eager,compiled,backend,within] [--processor] [NAME...]
 
 cleave is cleave.compile's step, the C library's with tens of microseconds around it; eager and compiled are PyTorch's own; backend is
 torch.compile(module, backend="cleave"), and within the same of a function that gives the loss. Adam in all (PyTorch's fused one, but for
 Cleave's own), no dropout, two threads. The least of the rounds' means counts for each, and the last numbers are the others over the first.
+Without names all models. --processor: the time of all threads on processors, for a machine that others use; OMP_WAIT_POLICY=PASSIVE then
+keeps PyTorch's threads from waiting there.
 """
 import argparse
 import functools
@@ -151,8 +153,10 @@ def main():
     parser.add_argument("--rounds", type=int, default=7)
     parser.add_argument("--steps", type=int, default=3)
     parser.add_argument("--sides", default=",".join(SIDES))
+    parser.add_argument("--processor", action="store_true")
     parser.add_argument("names", nargs="*", metavar="NAME")
     option = parser.parse_args()
+    clock = time.process_time if option.processor else time.perf_counter
     warnings.simplefilter("ignore")
     torch.set_num_threads(2)
     for name in option.names or MODELS:
@@ -162,10 +166,10 @@ def main():
         for _ in range(option.rounds):
             for kind, step in found.items():
                 step()
-                began = time.perf_counter()
+                began = clock()
                 for _ in range(option.steps):
                     step()
-                took[kind].append((time.perf_counter() - began) / option.steps)
+                took[kind].append((clock() - began) / option.steps)
         least = {k: min(v) for k, v in took.items()}
         base = next(iter(least.values()))
         print(name, *(f"{k} {v * 1e3:.1f} ms" for k, v in least.items()), "ratios", *(f"{v / base:.2f}" for v in least.values()),
