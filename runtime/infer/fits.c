@@ -81,7 +81,8 @@ static clv_status check_target(clv__error *error, const clv_model *model, const 
                  "labels of %" PRId64 " classes do not fit model '%s', which has %" PRId64, classes,
                  model->name, port->classes);
     const clv_shape target = sample_shape(given), want = sample_shape(port);
-    if (!clv_shape_equal(&target, &want))
+    const bool one = !want.rank && target.rank == 1 && target.dims[0] == 1; // [N,1] of a result that is [N,1]
+    if (!one && !clv_shape_equal(&target, &want))
         CLV_FAIL(error, CLV_E_SHAPE, "targets of shape %s do not fit model '%s', which wants %s",
                  clv_shape_text(&target, a, sizeof a), model->name, clv_shape_text(&want, b, sizeof b));
     return CLV_OK;

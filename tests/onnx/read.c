@@ -513,6 +513,43 @@ static void keeps_bytes(void **state) {
     end_loading(&l);
 }
 
+/** Of several results those are targets that are named, as classes or as numbers. */
+static void takes_some_results(void **state) {
+    (void)state;
+    static const struct {
+        const char *targets, *names[3];
+        int classes[3];
+    } cases[] = {{NULL, {"a", "b", "c"}, {3, 3, 3}},
+                 {"elsewhere", {"a", "b", "c"}, {3, 3, 3}},
+                 {"c", {"c"}, {3}},
+                 {"c=mse*2,a=cross_entropy", {"a", "c"}, {3, 0}},
+                 {"b=*0.5", {"b"}, {3}},
+                 {"b=l1", {"b"}, {0}}};
+    message g = {0};
+    put_tensor_info(&g, 11, "x", 1, "N,3");
+    for (const char *name = "a\0b\0c"; *name; name += 2) {
+        put_call(&g, name, "Relu", "x", name);
+        put_info(&g, 12, name);
+        if (*name == 'c') break;
+    }
+    message m = model_of(&g, 17);
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        clv_onnx *onnx;
+        const clv_onnx_config config = {.targets = cases[i].targets};
+        expect_ok(clv_onnx_read_bytes(support_runtime, "bytes", m.bytes, m.n, &config, &onnx));
+        const clv_onnx_info info = clv_onnx_info_get(onnx);
+        int n = 0;
+        for (; n < 3 && cases[i].names[n]; n++) {
+            assert_string_equal(info.ports[1 + n].name, cases[i].names[n]);
+            assert_string_equal(clv_onnx_value_get(onnx, 1 + n).name, cases[i].names[n]);
+            assert_int_equal(info.ports[1 + n].classes, cases[i].classes[n]);
+        }
+        assert_int_equal(info.n_targets, n);
+        clv_onnx_destroy(onnx);
+    }
+    free(m.bytes);
+}
+
 /** The graph of a MatMul, and a Mul if asked, of bytes, for inputs of any shapes. */
 static clv_status read_any(message *graph, uint8_t **bytes, clv_onnx **out) {
     put_tensor_info(graph, 11, "x", 1, "?,?");
@@ -640,6 +677,7 @@ int main(void) {
         cmocka_unit_test(copies_no_weights),
         cmocka_unit_test(trains_no_buffers),
         cmocka_unit_test(keeps_bytes),
+        cmocka_unit_test(takes_some_results),
         cmocka_unit_test(takes_any_shape),
         cmocka_unit_test(tells_where_it_fails),
     };

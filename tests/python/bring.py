@@ -13,6 +13,7 @@ import copy
 import json
 import os
 import pathlib
+import re
 import subprocess
 import sys
 import tempfile
@@ -176,7 +177,7 @@ def main():
             found = by_compile(module, inputs, loss, targets, option.device) if way == "compile" else \
                 by_onnx(module, inputs, loss, targets, option.device, option.cleave)
         except Exception as error:
-            found = ["refused", "%s: %s" % (type(error).__name__, " ".join(str(error).split())[:300])]
+            found = ["refused", "%s: %s" % (type(error).__name__, re.sub(r"(/[^ /]+)+/", "", " ".join(str(error).split()))[:300])]
         rows[name, way] = "\t".join([name, way] + found)
         print(rows[name, way], flush=True)
         option.out.write_text("\n".join(rows.values()) + "\n")
