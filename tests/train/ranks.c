@@ -661,7 +661,7 @@ static void test_a_lost_rank_ends_all(void **state) {
 static void test_those_that_are_left_go_on(void **state) {
     (void)state;
     static party others[MOST_RANKS];
-    // which is lost, and which later; the first at a step that is between two checkpoints
+    // which is lost, and which later; the first at a step that is between two checkpoints, as is the one under way then
     static const int rows[][3] = {{3, 2, -1}, {3, 0, -1}, {3, 1, -1}, {2, 1, -1}, {4, 2, 0}};
     for (size_t c = 0; c < sizeof rows / sizeof *rows; c++) {
         clv_train_config config =
@@ -674,8 +674,8 @@ static void test_those_that_are_left_go_on(void **state) {
         unlink(checkpoint_path);
         prepare(n, &config);
         for (int i = 0; i < n; i++) parties[i].patience = 2;
-        parties[rows[c][1]].quits_at = 8;
-        if (twice) parties[rows[c][2]].quits_at = 14;
+        parties[rows[c][1]].quits_at = 7;
+        if (twice) parties[rows[c][2]].quits_at = 13;
         run_ranks(n);
         for (int i = 0, at = 0; i < n; i++) {
             if (i == rows[c][1] || i == rows[c][2]) continue;
