@@ -16,9 +16,9 @@
 //
 // Entries
 //   gemm      A group of WX x WY items makes the tile of WY*TM rows from gy*WY*TM on, of WX*TN columns from gx*WX*TN on. Item (x, y)
-//             has rows 4*y + 4*WY*i + r and columns x + WX*j, r < 4. TK terms at a time travel through local memory; the next ones are
-//             fetched into registers while these are multiplied. gz = (split*phases + phase)*batches + z sums the terms from split*depth
-//             up to (split+1)*depth. With several splits c is a workspace of parts, c_split apart, without bias and epilogue.
+//             has rows 4*y + 4*WY*i + r and columns x + WX*j (WIDE: 4*x + 4*WX*j + r), r < 4. TK terms at a time travel through local
+//             memory; the next ones are fetched into registers while these are multiplied. gz = (split*phases + phase)*batches + z
+//             sums the terms from split*depth up to (split+1)*depth. With several splits c is a workspace of parts, c_split apart, without bias and epilogue.
 //   gemm_sum  Finishes several splits, an item an element, i < size: c[i] = epilogue( part[i] + part[size + i] + .. + bias ), where
 //             the channel is i / inner % channels.
 //
@@ -49,9 +49,11 @@
 //                   With it a sub-group's part of the tile is whole fragments, its rows and columns multiples of 16, and TK is
 //                   MATRIX_WIDTH words. ITEMS is a multiple of BM, BN and MATRIX_WIDTH / 4, and an item fills chunks of four words.
 //                   Of a split's terms the first tile has what is not a multiple of TK, behind zeros
-//   A_WIDE, B_WIDE  1, with a matrix unit: A, B is fetched by 8 or 16 bytes that are aligned: with A_ROWS all terms of a chunk lie
+//   A_WIDE, B_WIDE  1: A, B is fetched by 8 or 16 bytes that are aligned: with A_ROWS all terms of a chunk lie
 //                   side by side, K being a multiple of them; else, without TAPS, the rows (columns) of an item's chunks, of
-//                   which there are two or four, M (N) being a multiple of them; default 0
+//                   which there are two or four, M (N) being a multiple of them; default 0. Without a matrix unit both or none (WIDE), of
+//                   floats, without TAPS, by 16 bytes: TK is 16, an item fetches chunks of four, ITEMS is a multiple of BM / 4 and
+//                   of BN / 4, WX of 8 and WY of 4. The first tile has what is not a multiple of TK then, as with a unit
 //   PARTS           of bf16: 1, or each float is the sum of 2 or 3 parts, and 3 or 6 products of them are added: nearly, or as
 //                   exactly as products of floats. Sums of parts are added to those of floats TK terms at a time; default 1
 //   STAGES          tiles in local memory: 2, or 1 with a barrier more; default 2
@@ -91,8 +93,10 @@ EPILOGUE_FUNCTION(KERNEL(epilogue), float)
 #define MATRIX_UNITS_f16 1
 #define MATRIX_UNITS_bf16 1
 #define MATRIX PASTE(MATRIX_UNITS_, MATRIX_TYPE)
-#define STEP                                                                                                 \
-    4 // terms in a turn of the innermost loop; if it held a whole tile, compilers would take twice the registers
+#define WIDE (A_WIDE && !MATRIX) // and so is B
+// Terms in a turn of the innermost loop. If it held a whole tile that is fetched one by one, compilers would take twice the registers.
+#define STEP (WIDE ? 16 : 4)
+#define TILES (WIDE ? 1 : 2) // in local memory
 
 // How tiles are kept: an element, four of them, an element as it comes from global memory, four as floats. FETCHED: what it is on
 // the way, a register of its own: of two in one each would have to wait for the other.
@@ -157,6 +161,11 @@ EPILOGUE_FUNCTION(KERNEL(epilogue), float)
 #define B_TERM(i) (B_CHUNK((i) / CHUNK_TERMS) * CHUNK_TERMS + (i) % CHUNK_TERMS)
 #define A_ROW(i) A_CHUNK_ROW((i) / CHUNK_TERMS)
 #define B_COLUMN(i) B_CHUNK_ROW((i) / CHUNK_TERMS)
+#elif WIDE
+// Chunk j of an item, of four terms or of four of n rows (columns): its first term, its first row. All have so many terms at a time.
+#define TERMS_OF(n) (ITEMS * 4 / (n))
+#define CHUNK_TERM(ROWS, n, j) (((ROWS) ? id % (TERMS_OF(n) / 4) * 4 : id / ((n) / 4)) + (j) * TERMS_OF(n))
+#define CHUNK_ROW(ROWS, n) ((ROWS) ? id / (TERMS_OF(n) / 4) : id % ((n) / 4) * 4)
 #elif A_ROWS && ITEMS == 1
 #define A_TERM(i) ((i) % TK)
 #define A_ROW(i) ((i) / TK)
@@ -170,7 +179,7 @@ EPILOGUE_FUNCTION(KERNEL(epilogue), float)
 #define A_TERM(i) (id / BM + (i) * (ITEMS / BM))
 #define A_ROW(i) (id % BM)
 #endif
-#if MATRIX
+#if MATRIX || WIDE
 #elif B_ROWS && ITEMS == 1
 #define B_TERM(i) ((i) % TK)
 #define B_PLACE(i) ((i) / TK)
@@ -461,6 +470,38 @@ int4 KERNEL(gemm_term)(int k2, int k1, int k0, int a_k2, int a_k1, int a_k0, int
 #define SUB_ROWS (MATRIX_SUB_ROWS * 16 > BM ? BM / 16 : MATRIX_SUB_ROWS)
 #define FM (BM / SUB_ROWS / MATRIX_M)
 #define FN (BN * SUB_ROWS / (ITEMS / MATRIX_LANES) / MATRIX_N)
+#elif WIDE
+// from_a, from_b: where an item's first chunk begins.
+#define FETCH_CHUNKS(r, from, loads, ROWS, n, k2, there)                                                     \
+    UNROLLED for (int j = 0; j < (loads) / 4; j++) {                                                         \
+        r[j] = (float4)0.0f;                                                                                 \
+        if (there(CHUNK_TERM(ROWS, n, j)))                                                                   \
+            r[j] = *(__global const float4 *)((from) + j * TERMS_OF(n) * ((ROWS) ? 1 : (k2)));               \
+    }
+#define FETCH_TILE(there)                                                                                    \
+    FETCH_CHUNKS(rb, from_b, B_LOADS, B_ROWS, BN, b_k2, there)                                               \
+    FETCH_CHUNKS(ra, from_a, A_LOADS, A_ROWS, BM, a_k2, there)
+#define THERE(k) 1
+#define THERE_FIRST(k) ((k) >= skip)
+#define FETCH                                                                                                \
+    {                                                                                                        \
+        from_a += TK * a_k2;                                                                                 \
+        from_b += TK * b_k2;                                                                                 \
+        FETCH_TILE(THERE)                                                                                    \
+    }
+// Of four terms each has a row of the tile.
+#define KEEP_CHUNKS(r, tile, loads, ROWS, n)                                                                 \
+    UNROLLED for (int j = 0; j < (loads) / 4; j++) {                                                         \
+        __local float *to = (__local float *)tile[0][CHUNK_TERM(ROWS, n, j)] + CHUNK_ROW(ROWS, n);        \
+        if (ROWS) {                                                                                          \
+            to[0] = r[j].x, to[(n) + 4] = r[j].y, to[2 * ((n) + 4)] = r[j].z, to[3 * ((n) + 4)] = r[j].w;    \
+        } else {                                                                                             \
+            *(__local float4 *)to = r[j];                                                                    \
+        }                                                                                                    \
+    }
+#define KEEP                                                                                                 \
+    KEEP_CHUNKS(ra, la, A_LOADS, A_ROWS, BM)                                                                 \
+    KEEP_CHUNKS(rb, lb, B_LOADS, B_ROWS, BN)
 #else
 #define FETCH                                                                                                \
     {                                                                                                        \
@@ -519,12 +560,17 @@ KERNEL(gemm)(__global T_C *restrict c, __global const T_A *restrict a, __global 
     __local uint lb[STAGES * PARTS * BN * MATRIX_WIDTH] __attribute__((aligned(16)));
     MATRIX_SCRATCH(ITEMS)
 #else
-    __local KEPT4(T_A) la[2][TK][BM / 4 + 1];
-    __local KEPT4(T_B) lb[8 / sizeof(KEPT(T_B))][TK][BN / 4 + 1]; // two tiles, and at last as many floats
+    __local KEPT4(T_A) la[TILES][TK][BM / 4 + 1];
+    __local KEPT4(T_B) lb[4 * TILES / sizeof(KEPT(T_B))][TK][BN / 4 + 1]; // tiles, and at last as many floats
 #endif
     __local int rows[BM];
     __local int columns[COLUMN_WORDS * BN];
-    const int id = (int)get_local_id(0), x = id % WX, y = id / WX;
+    const int id = (int)get_local_id(0);
+#if WIDE // 32 items have 4 x 8 places, which read fewer words of a term than 2 x 16
+    const int x = id / 32 % (WX / 8) * 8 + id % 8, y = id / (4 * WX) * 4 + id / 8 % 4;
+#else
+    const int x = id % WX, y = id / WX;
+#endif
 #if MATRIX
     const int sub = id / MATRIX_LANES, lane = id % MATRIX_LANES;
     const int sub_m = sub % SUB_ROWS * (FM * MATRIX_M), sub_n = sub / SUB_ROWS * (FN * MATRIX_N);
@@ -557,11 +603,16 @@ KERNEL(gemm)(__global T_C *restrict c, __global const T_A *restrict a, __global 
     if (n0 >= N) return; // all of the group: phases differ in size
 #endif
     const int first = split * depth, last = min(K, first + depth) - 1, turns = max(last - first + TK, 0) / TK;
-#if MATRIX
+#if MATRIX || WIDE
     const int skip = turns * TK - (last + 1 - first);
+#endif
+#if MATRIX
     REGISTERS(T_A, A_WIDE, A_LOADS, ra)
     REGISTERS(T_B, B_WIDE, B_LOADS, rb)
     float sums[FM * FN][MATRIX_SUMS];
+#elif WIDE
+    float4 ra[A_LOADS / 4], rb[B_LOADS / 4];
+    float sums[TM][TN];
 #else
     FETCHED(T_A) ra[A_LOADS];
     FETCHED(T_B) rb[B_LOADS];
@@ -633,6 +684,16 @@ KERNEL(gemm)(__global T_C *restrict c, __global const T_A *restrict a, __global 
         FETCH_TILE(THERE_FIRST)
         KEEP_TILE(THERE_FIRST)
     }
+#elif WIDE
+    const int own_m = CHUNK_ROW(A_ROWS, BM), own_n = CHUNK_ROW(B_ROWS, BN);
+    __global const float *from_a = a + ((A_ROWS ? rows[own_m] : min(m0 + own_m, M - 4)) +
+                                        (first - skip + CHUNK_TERM(A_ROWS, BM, 0)) * a_k2);
+    __global const float *from_b = b + (columns[B_ROWS ? own_n : min(own_n, N - 4 - n0)] +
+                                        (first - skip + CHUNK_TERM(B_ROWS, BN, 0)) * b_k2);
+    if (turns) {
+        FETCH_TILE(THERE_FIRST)
+        KEEP
+    }
 #else
     if (turns) {
         PUT_NEXT_TERMS
@@ -681,8 +742,8 @@ KERNEL(gemm)(__global T_C *restrict c, __global const T_A *restrict a, __global 
             }
         }
 #else
-        __local const KEPT4(T_A) *pa = la[(turn - 1) & 1][0] + y;
-        __local const KEPT4(T_B) *pb = lb[(turn - 1) & 1][0] + x;
+        __local const KEPT4(T_A) *pa = la[(turn - 1) % TILES][0] + y;
+        __local const KEPT4(T_B) *pb = lb[(turn - 1) % TILES][0] + x;
 #if HALF_SUMS && F16_NATIVE
         half2 run[TM][TN / 2];
         UNROLLED for (int i = 0; i < TM; i++) UNROLLED for (int j = 0; j < TN / 2; j++) run[i][j] =
@@ -720,7 +781,7 @@ KERNEL(gemm)(__global T_C *restrict c, __global const T_A *restrict a, __global 
         }
 #endif
 #endif
-#if MATRIX && STAGES == 1
+#if (MATRIX && STAGES == 1) || WIDE
         barrier(CLK_LOCAL_MEM_FENCE);
 #endif
         if (turn < turns) {
@@ -747,6 +808,19 @@ KERNEL(gemm)(__global T_C *restrict c, __global const T_A *restrict a, __global 
             const int m = m0 + sub_m + f / FN * MATRIX_M + i / MATRIX_N;
             const int column = sub_n + f % FN * MATRIX_N + i % MATRIX_N;
             const float sum = own[i];
+            STORE_SUM
+        }
+        barrier(CLK_LOCAL_MEM_FENCE);
+    }
+#elif WIDE // a row of all items beside each other, so that neighbours store neighbours
+    __local float *own = (__local float *)lb + y * (WX * TN);
+    UNROLLED for (int i = 0; i < TM; i++) {
+        const int m = m0 + i / 4 * (4 * WY) + y * 4 + i % 4;
+        UNROLLED for (int j = 0; j < TN / 4; j++) vstore4(vload4(j, sums[i]), j * WX + x, own);
+        barrier(CLK_LOCAL_MEM_FENCE);
+        _Pragma("nounroll") for (int j = 0; j < TN; j++) {
+            const int column = j * WX + x;
+            const float sum = own[column];
             STORE_SUM
         }
         barrier(CLK_LOCAL_MEM_FENCE);

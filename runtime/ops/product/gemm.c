@@ -150,15 +150,15 @@ static int64_t depth_of(const gemm_tile *tile, const clv__gemm *g, int64_t split
     return clv__round_up(clv__max64(clv__div_up(g->k, splits), 1), tile->tk);
 }
 
-// ---- how operands are fetched for matrix units ------------------------------------------------------------
+// ---- how operands are fetched by many bytes ------------------------------------------------------------
 
 /** Elements of a group's chunk, four words, along terms; the chunks of an item along `rows` of the tile. */
 static int64_t chunk_terms(const gemm_tile *tile) {
-    return tile->unit == CLV_MATRIX_TF32 ? 4 : 8;
+    return tile->unit & (CLV_MATRIX_F16 | CLV_MATRIX_BF16) ? 8 : 4;
 }
 
 static int64_t chunks_of(const gemm_tile *tile, int64_t rows) {
-    return rows * tile->width / 4 / items_of(tile);
+    return tile->unit ? rows * tile->width / 4 / items_of(tile) : 4;
 }
 
 /** Is each a multiple of n? What one row or digit has no neighbours by is not looked at: pass 0. */
@@ -209,6 +209,14 @@ static bool is_wide_b(const gemm_tile *tile, const clv__gemm *g, int64_t bytes) 
     const bool row = g->n_0 == 1 || n_0 == 1, image = row && (g->n_1 == 1 || n_1 == g->n_0);
     const int64_t run = pixels == 1 ? (g->b_n2 == 1 ? chunks : 1) : image ? pixels : row ? g->n_0 : 1;
     return run % chunks == 0 && multiples(chunks, b_z, g->b_k2, pixels > 1 ? g->b_n2 : 0, image ? 0 : n_1);
+}
+
+/** Without a unit: are both, floats (WIDE of the kernel)? Elsewhere the loop takes too many registers: other tiles' on some machines, and
+ *  where rows of both lie side by side on others (kernels_cl/README.md). */
+static bool is_wide(const gemm_tile *tile, const clv__gemm *g, size_t a_bytes, size_t b_bytes) {
+    return tile == &tiles[CLV__TILE_128X128] && !g->taps && (g->a_rows || g->b_rows) &&
+           a_bytes == sizeof(float) && b_bytes == sizeof(float) && is_wide_a(tile, g, sizeof(float)) &&
+           is_wide_b(tile, g, sizeof(float));
 }
 
 // ---- what lanes cost --------------------------------------------------------------------------------------
@@ -401,6 +409,8 @@ const char *clv__unit_type(uint32_t unit) {
 
 static void tile_defines(clv__launches *list, clv__launch *launch, const gemm_tile *tile, const clv__gemm *g,
                          size_t a_bytes, size_t b_bytes) {
+    enum { WIDE_TERMS = 16 }; // one tile of them in local memory instead of two of eight
+    const bool wide = is_wide(tile, g, a_bytes, b_bytes);
     const struct {
         const char *name;
         int value, usual;
@@ -408,7 +418,9 @@ static void tile_defines(clv__launches *list, clv__launch *launch, const gemm_ti
                   {"WY", tile->wy, 16},
                   {"TM", tile->tm, 4},
                   {"TN", tile->tn, 8},
-                  {"TK", tile->tk, 8},
+                  {"TK", wide ? WIDE_TERMS : tile->tk, 8},
+                  {"A_WIDE", wide, 0},
+                  {"B_WIDE", wide, 0},
                   {"A_ROWS", g->a_rows, 1},
                   {"TAPS", g->taps + is_by_tap(tile, g), 0},
                   {"B_ROWS", g->b_rows, 0},

@@ -4,7 +4,8 @@
 kernels_cl/gemm.cl with the tiles of 128 x 128 that runtime/ops/product/gemm.c has, in all transposes. Each has to reach LEAST, with no
 spills; a loop that fetches one by one is printed beside them and has to be below it: else nothing is measured. Convolutions with several
 taps, whose weights are packed (TAPS 2), and attention (kernels_cl/flash_attention_matrix.cl) are held to what they have. (Of heads of up
-to 64 that is the part in a turn of the walk; where its products stay loops, in those.)
+to 64 that is the part in a turn of the walk; where its products stay loops, in those.) And the part of FMAs, without a unit, in a whole slab of
+the tile of 128 x 128: SLAB at least, with registers for two groups.
 
 usage: units.py [--all]     --all: of every tile, without a bound"""
 import os
@@ -19,6 +20,7 @@ import tools    # noqa: E402
 KERNELS = os.path.join(os.path.dirname(os.path.abspath(__file__)), "../../../kernels_cl")
 COMMON = ["storage", "epilogue", "matrix"]
 LEAST = 0.35
+SLAB, SLABS_ON = 0.85, ["sm_90", "gfx1030"]
 UNITS = {"sm_80": 1, "sm_90": 2, "gfx1100": 3, "gfx90a": 4, "dg2": 5}  # MATRIX_UNIT of kernels_cl/common/matrix.cl
 # Items along columns and rows, columns and rows of an item, words of a tile's row.
 WIDE, USUAL, SMALL = (16, 8, 8, 16, 16), (16, 16, 8, 8, 16), (16, 8, 4, 8, 16)
@@ -46,7 +48,7 @@ SHOWN = [("tf32", "float", "float", WIDE, ["sm_80", "gfx90a"]), ("f16", "float",
 
 def source(number, unit, a, b, tile, a_rows, b_rows, wide, taps=0, phases=0):
     wx, wy, tn, tm, width = tile
-    macros = {"T_A": a, "T_B": b, "WX": wx, "WY": wy, "TM": tm, "TN": tn, "TK": width * (1 if unit == "tf32" else 2), "MATRIX_TYPE": unit,
+    macros = {"T_A": a, "T_B": b, "WX": wx, "WY": wy, "TM": tm, "TN": tn, "TK": width * (1 if unit in ("tf32", "none") else 2), "MATRIX_TYPE": unit,
               "MATRIX_WIDTH": width, "A_ROWS": a_rows, "B_ROWS": b_rows, "A_WIDE": wide, "B_WIDE": int(wide and not taps), "TAPS": taps, "PHASES": phases}
     return instance(number, "gemm", macros)
 
@@ -74,7 +76,7 @@ def measured(texts, target, have, folder):
     """The figures of all kernels of these instances."""
     path = os.path.join(folder, "units.cl")
     with open(path, "w") as out:
-        out.write(f"#define KERNEL(name) name\n#define MATRIX_UNIT {UNITS[target]}\n")
+        out.write(f"#define KERNEL(name) name\n#define MATRIX_UNIT {UNITS.get(target, 0)}\n")
         for stem in COMMON:
             with open(os.path.join(KERNELS, "common", stem + ".cl")) as file:
                 out.write(file.read())
@@ -99,10 +101,25 @@ def attention_wrong(target, have):
     return wrong
 
 
+def slabs(target, have):
+    """How many of a slab's loops are not as they should be. The loop is the slab: nothing but the tile is around it."""
+    uses = [("none", "float", "float", USUAL, a_rows, b_rows, 1) for a_rows, b_rows in ((1, 0), (1, 1), (0, 1))]  # as is_wide of gemm.c
+    wrong = 0
+    with tempfile.TemporaryDirectory() as folder:
+        found = measured([source(number, *use) for number, use in enumerate(uses)], target, have, folder)
+        for number, use in enumerate(uses):
+            figures = found[f"gemm_{number}"]
+            good = figures["fma"] >= SLAB and figures["around"] is None and figures["registers"] <= 128 and not figures["spills"]
+            wrong += not good
+            print(f"{target} float*float 128x128, {'NT'[not use[4]]}{'NT'[use[5]]}, a slab: {figures['fma']:.3f}, {figures['registers']} registers"
+                  + ("" if good else f": must be at least {SLAB}, in 128 registers"))
+    return wrong
+
+
 def main():
     have, missing = tools.find()
     rows = HELD + SHOWN if "--all" in sys.argv[1:] else HELD
-    wrong = 0
+    wrong = sum(slabs(target, have) for target in SLABS_ON if target not in missing)
     for target in UNITS:
         if target in missing:
             print(f"left out: {target}: {missing[target]}")
