@@ -30,7 +30,7 @@ same "attention by tiles" "$(ops_of runtime/ops/flash_attention.c)" 'self_attent
 pool=$(ops_of kernels_cl/pool.cl)
 case $pool in *avg_pool2d*max_pool2d\ *) ;; *) same "what several include" "$pool" "each kind of pooling" ;; esac
 gemm=$(ops_of runtime/ops/gemm.c)
-case $gemm in "${conv2d%;} "*linear*) ;; *) same "products by tiles" "$gemm" "convolution and linear" ;; esac
+case $gemm in *"${conv2d%;} "*linear*) ;; *) same "products by tiles" "$gemm" "convolution and linear" ;; esac
 same "the newest first" "$(ops_of kernels_cl/mask.cl runtime/ops/full.c)" 'causal_mask;full;'
 same "what is no op's" "$(ops_of README.md runtime/ops/README.md tests/ops/samples.c runtime/ops/ops.def)" ''
 # In a folder of its family an op's file is the same one; the new folders are found too.
