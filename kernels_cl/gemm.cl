@@ -54,6 +54,8 @@
 //                   which there are two or four, M (N) being a multiple of them; default 0. Without a matrix unit both or none (WIDE), of
 //                   floats, without TAPS, by 16 bytes: TK is 16, an item fetches chunks of four, ITEMS is a multiple of BM / 4 and
 //                   of BN / 4, WX of 8 and WY of 4. The first tile has what is not a multiple of TK then, as with a unit
+//   B_CHANNEL       with TAPS 2: how far apart channels of b are, b_k2 or with B_ROWS b_n2, as a number, so that an item's loads
+//                   differ by constants, where registers are left; default 1
 //   PARTS           of bf16: 1, or each float is the sum of 2 or 3 parts, and 3 or 6 products of them are added: nearly, or as
 //                   exactly as products of floats. Sums of parts are added to those of floats TK terms at a time; default 1
 //   STAGES          tiles in local memory: 2, or 1 with a barrier more; default 2
@@ -79,6 +81,7 @@
 #define STAGES 2
 #define A_WIDE 0
 #define B_WIDE 0
+#define B_CHANNEL 1
 
 EPILOGUE_FUNCTION(KERNEL(epilogue), float)
 
@@ -359,31 +362,29 @@ int4 KERNEL(gemm_term)(int k2, int k1, int k0, int a_k2, int a_k1, int a_k0, int
     }
 #define A_WORD(word, j, e, there) KEEP_WORD(T_A, word, ra, A_TERM, (j)*CHUNK_TERMS + (e)*MATRIX_TERMS, there)
 #endif
-#if TAPS == 2 && B_ROWS // an item's chunks are of the same terms; own_at are its columns' parts of b's index
+#if TAPS == 2 && B_ROWS // an item's chunks are of the same terms; own_at is of its first column
 #define FETCH_TILE_B(there)                                                                                  \
     UNROLLED for (int e = 0; e < CHUNK_TERMS; e++) {                                                         \
         const int4 term = terms[turn & 1][B_TERM(e)];                                                        \
         const uint h = tap_1 + term.s1, w = tap_0 + term.s2;                                                 \
-        const bool inside = (h < (uint)h_size) & (w < (uint)w_size);                                         \
-        __global const T_B *from = b + (term.s0 + tap_1 * w_size + tap_0);                                   \
-        UNROLLED for (int j = 0; j < B_CHUNKS; j++) {                                                        \
-            MATRIX_INDEX(own_at[j])                                                                          \
-            rb[j * CHUNK_TERMS + e] = 0;                                                                     \
-            if (inside) rb[j * CHUNK_TERMS + e] = from[own_at[j]];                                           \
+        int own = own_at + term.s0;                                                                          \
+        MATRIX_INDEX(own)                                                                                    \
+        __global const T_B *from = b + own;                                                                  \
+        UNROLLED for (int j = 0; j < B_CHUNKS; j++) rb[j * CHUNK_TERMS + e] = 0;                             \
+        if ((h < (uint)h_size) & (w < (uint)w_size)) {                                                       \
+            UNROLLED for (int j = 0; j < B_CHUNKS; j++) rb[j * CHUNK_TERMS + e] =                            \
+                from[(B_CHUNK_ROW(j) - B_CHUNK_ROW(0)) * B_CHANNEL];                                         \
         }                                                                                                    \
     }
 #elif TAPS == 2 // an item's chunks are of one column: its part of b's index, of h and of w are own_*
 #define FETCH_TILE_B(there)                                                                                  \
-    const uint h = own_h + tap_1 * h_k1, w = own_w + tap_0 * w_k0;                                           \
-    const bool inside = (h < (uint)h_size) & (w < (uint)w_size);                                             \
-    __global const T_B *from = b + (block * TK * b_k2 + tap_1 * h_k1 * w_size + tap_0 * w_k0);               \
-    UNROLLED for (int j = 0; j < B_CHUNKS; j++) {                                                            \
-        UNROLLED for (int e = 0; e < CHUNK_TERMS; e++) {                                                     \
-            MATRIX_INDEX(own_at[e])                                                                          \
-            rb[j * CHUNK_TERMS + e] = 0;                                                                     \
-            if (inside) rb[j * CHUNK_TERMS + e] = from[own_at[e]];                                           \
-        }                                                                                                    \
-        from += ITEMS / BN * CHUNK_TERMS * b_k2;                                                             \
+    const int by_h = tap_1 * h_k1, by_w = tap_0 * w_k0;                                                      \
+    const uint h = own_h + by_h, w = own_w + by_w;                                                           \
+    const int own = own_at + (block * TK * B_CHANNEL + by_h * w_size + by_w);                                \
+    __global const T_B *from = b + own;                                                                      \
+    UNROLLED for (int i = 0; i < B_LOADS; i++) rb[i] = 0;                                                    \
+    if ((h < (uint)h_size) & (w < (uint)w_size)) {                                                           \
+        UNROLLED for (int i = 0; i < B_LOADS; i++) rb[i] = from[(B_TERM(i) - B_TERM(0)) * B_CHANNEL];        \
     }
 #elif B_WIDE
 #define FETCH_TILE_B(there) FETCH_WIDE(B_ROWS, T_B, B_CHUNKS, rb, B_FROM, at_b, B_TERM(0), there)
@@ -669,13 +670,11 @@ KERNEL(gemm)(__global T_C *restrict c, __global const T_A *restrict a, __global 
 #endif
 #if TAPS == 2 && B_ROWS
     const int tap_1 = h_0 + N1(n0) * h_n1, tap_0 = w_0 + N0(n0) * w_n0;
-    int own_at[B_CHUNKS];
-    UNROLLED for (int j = 0; j < B_CHUNKS; j++) own_at[j] = columns[B_CHUNK_ROW(j)];
+    const int own_at = columns[B_CHUNK_ROW(0)] + tap_1 * w_size + tap_0;
 #elif TAPS == 2
     int block = first / TK / k_0 / k_1, tap_1 = first / TK / k_0 % k_1, tap_0 = first / TK % k_0;
     const int own_h = columns[BN + B_COLUMN(0)], own_w = columns[2 * BN + B_COLUMN(0)];
-    int own_at[CHUNK_TERMS];
-    UNROLLED for (int e = 0; e < CHUNK_TERMS; e++) own_at[e] = columns[B_COLUMN(0)] + B_TERM(e) * b_k2;
+    const int own_at = columns[B_COLUMN(0)] + B_TERM(0) * B_CHANNEL;
 #elif TAPS == 0
     a += (first - skip) * a_k2;
     b += (first - skip) * b_k2;

@@ -91,7 +91,7 @@ typedef struct matrix_tile {
     int64_t EP, BQ, BK, items;
 } matrix_tile;
 
-/** Of tf32, of halves; forward, back. 48 KiB of local memory hold them, which drivers give a group, and 128 registers an item those
+/** Of tf32, of halves; forward, back. 48 KiB of local memory hold them, as some drivers give a group, and 128 registers an item those
  *  of heads up to 64. */
 static const matrix_tile matrix_tiles[2][2][3] = {
     {{{32, 64, 32, 128}, {64, 64, 32, 256}, {0}}, {{32, 64, 32, 128}, {64, 32, 32, 128}, {0}}},

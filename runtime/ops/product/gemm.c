@@ -434,6 +434,10 @@ static void tile_defines(clv__launches *list, clv__launch *launch, const gemm_ti
         clv__launch_define(list, launch, "STAGES", "%d", tile->stages);
         if (is_packed(tile, g) || is_wide_a(tile, g, (int64_t)a_bytes))
             clv__launch_define(list, launch, "A_WIDE", "1");
+        if (g->phases && tile->unit != CLV_MATRIX_TF32) // no registers are left
+            clv__launch_define(list, launch, "B_CHANNEL", "b_k2");
+        else if (is_by_tap(tile, g))
+            clv__launch_define(list, launch, "B_CHANNEL", "%d", (int)(g->b_rows ? g->b_n2 : g->b_k2));
         if (is_wide_b(tile, g, (int64_t)b_bytes)) clv__launch_define(list, launch, "B_WIDE", "1");
     }
     for (size_t i = 0; i < sizeof macros / sizeof *macros; i++)
