@@ -447,8 +447,6 @@ static buffer *find_next(clv_loader *loader) {
 }
 
 static clv_status take(clv_loader *loader, void *const *to, int64_t rows, clv_batch *out) {
-    CLV_TRY(CLV__GIVEN(NULL, loader));
-    CLV_TRY(CLV__USABLE(loader->error, out));
     *out = (clv_batch){0};
     pthread_mutex_lock(&loader->lock);
     const bool was = loader->on_demand;
@@ -479,6 +477,8 @@ static clv_status take(clv_loader *loader, void *const *to, int64_t rows, clv_ba
 }
 
 clv_status clv_loader_next(clv_loader *loader, clv_batch *out) {
+    CLV_TRY(CLV__GIVEN(NULL, loader));
+    CLV_TRY(CLV__USABLE(loader->error, out));
     return take(loader, NULL, 0, out);
 }
 
