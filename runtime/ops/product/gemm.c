@@ -211,8 +211,9 @@ static bool is_wide_b(const gemm_tile *tile, const clv__gemm *g, int64_t bytes) 
     return run % chunks == 0 && multiples(chunks, b_z, g->b_k2, pixels > 1 ? g->b_n2 : 0, image ? 0 : n_1);
 }
 
-/** Without a unit: are both, floats (WIDE of the kernel)? Elsewhere the loop takes too many registers: other tiles' on some machines, and
- *  where rows of both lie side by side on others (kernels_cl/README.md). */
+/** Without a unit: are both, floats (WIDE of the kernel)? Elsewhere the loop takes too many registers: other
+ *  tiles' on some machines, where rows of both lie side by side on others (kernels_cl/README.md), and all where
+ *  lanes are few. */
 static bool is_wide(const gemm_tile *tile, const clv__gemm *g, size_t a_bytes, size_t b_bytes) {
     return tile == &tiles[CLV__TILE_128X128] && !g->taps && (g->a_rows || g->b_rows) &&
            a_bytes == sizeof(float) && b_bytes == sizeof(float) && is_wide_a(tile, g, sizeof(float)) &&
@@ -410,7 +411,7 @@ const char *clv__unit_type(uint32_t unit) {
 static void tile_defines(clv__launches *list, clv__launch *launch, const gemm_tile *tile, const clv__gemm *g,
                          size_t a_bytes, size_t b_bytes) {
     enum { WIDE_TERMS = 16 }; // one tile of them in local memory instead of two of eight
-    const bool wide = is_wide(tile, g, a_bytes, b_bytes);
+    const bool wide = !is_narrow(list->device) && is_wide(tile, g, a_bytes, b_bytes);
     const struct {
         const char *name;
         int value, usual;
