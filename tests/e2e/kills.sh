@@ -71,6 +71,7 @@ for which in 1 3; do
         --log a >out 2>err &
     launcher=$! i=0
     while [ ! -e k ] && [ $i -lt 600 ]; do sleep 0.05 && i=$((i + 1)); done
+    sleep 0.3 # until all know of the first checkpoint, not rank 0 alone
     kill -9 "$(ps -o pid= --ppid "$launcher" | sed -n ${which}p)" || fail "no rank to kill: $(cat err)"
     wait "$launcher"
     grep -q "rank $((which - 1)) of $ranks .*after step [0-9]*: going on with 2 ranks from k" err || fail "no going on: $(cat err)"
