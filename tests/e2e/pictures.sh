@@ -21,6 +21,14 @@ works "$cleave" eval images f --model mlp --image-size 12 --classes 2 --weights 
 awk "BEGIN { exit !($(at test_loss) - $loss < 1e-6 && $loss - $(at test_loss) < 1e-6) }" || fail "evaluated again the loss is $(at test_loss), not $loss"
 same "pictures tested on" "$(at count)" 13
 
+# A training without a size goes on with what its pictures were cut to, to the bits of one that was not interrupted.
+works "$cleave" train images f --model mlp --batch 5 --device "$device" --quiet --schedule constant --epochs 2 --save straight.safetensors
+works "$cleave" train images f --model mlp --batch 5 --device "$device" --quiet --schedule constant --epochs 1 --checkpoint own.ckpt
+works "$cleave" train images f --model mlp --batch 5 --device "$device" --quiet --schedule constant --epochs 2 --resume own.ckpt --save resumed.safetensors
+cmp straight.safetensors resumed.safetensors || fail "a resumed training of pictures of their own size has other weights"
+cp "$0" lines.txt
+expect 1 "'lines.txt' is a text: \`cleave generate --prompt TEXT\` goes on with one" "$cleave" run images lines.txt --weights w.safetensors
+
 # The weights know model, size and classes: three commands need nothing but paths.
 works "$cleave" eval images f --weights w.safetensors --device "$device" --per-class --json
 same "by what weights tell" "$(at correct) $(at per_class.macro.f1)" "13 1"

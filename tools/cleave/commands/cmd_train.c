@@ -564,7 +564,7 @@ int cmd_train(const cli_args *given) {
         code =
             cli_fail(EXIT_USAGE, "--except needs --weights: which file should the other tensors come from?");
     if (code == EXIT_DONE) code = cli_tell_weights(&args);
-    if (code == EXIT_DONE) code = cli_check_resume(args.resume);
+    if (code == EXIT_DONE) code = cli_check_resume(&args);
     if (code == EXIT_DONE) code = with_weights(&args);
     cli_forget_weights(&args);
     for (int i = 0; i < 2; i++) free(parts[i]);

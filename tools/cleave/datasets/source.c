@@ -58,6 +58,14 @@ static bool is_folder(const char *path) {
     return stat(path, &what) == 0 && S_ISDIR(what.st_mode);
 }
 
+/** What takes a text, in `run`. */
+static int refuse_text(int code, const char *name) {
+    return cli_fail(code,
+                    "'%s' is a text: `cleave generate --prompt TEXT` goes on with one, and `cleave eval text "
+                    "%s` tests on it",
+                    name, name);
+}
+
 int cli_check_word(const cli_args *args) {
     const bool runs = args->command == CLI_RUN;
     const char *name = args->n_words == 1 || (runs && args->n_words) ? args->words[0] : NULL,
@@ -65,12 +73,7 @@ int cli_check_word(const cli_args *args) {
     if (!word || find_dataset(name) >= 0 || cli_data_is(args, word)) return EXIT_DONE;
     if (!runs && (!strcmp(word, "--input") || (!strcmp(word, "images") && !is_folder(name))))
         return EXIT_DONE;
-    if (runs && !strcmp(word, "text"))
-        return cli_fail(
-            EXIT_USAGE,
-            "'%s' is a text: `cleave generate --prompt TEXT` goes on with one, and `cleave eval text "
-            "%s` tests on it",
-            name, name);
+    if (runs && !strcmp(word, "text")) return refuse_text(EXIT_USAGE, name);
     return cli_fail(EXIT_USAGE, "'%s' is a %s: `cleave %s %s %s` takes it", name,
                     is_folder(name) ? "folder" : "file",
                     args->command == CLI_EVAL ? "eval"
@@ -82,6 +85,7 @@ int cli_check_word(const cli_args *args) {
 int cli_check_pictures(const cli_args *args) {
     const char *path = args->words[1], *word = args->n_words > 1 ? word_for(path) : NULL;
     if (!word || is_folder(path) || !strcmp(word, "images") || !strcmp(word, "--input")) return EXIT_DONE;
+    if (args->command == CLI_RUN && !strcmp(word, "text")) return refuse_text(EXIT_FAILED, path);
     const char *command = args->command == CLI_EVAL ? "eval" : args->command == CLI_RUN ? "run" : "train";
     return cli_fail(EXIT_FAILED, "'%s' is no picture%s: `cleave %s %s %s` takes it", path,
                     args->command == CLI_RUN ? "" : ", nor a folder of them", command, word, path);

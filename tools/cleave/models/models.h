@@ -12,9 +12,9 @@
  *  fails; the caller forgets it in any case. */
 int cli_tell_weights(cli_args *args);
 void cli_forget_weights(cli_args *args);
-/** Is what --resume names a file of weights? Prints that. Its header alone is read; what else is wrong with
- *  it the training tells. NULL is fine. */
-int cli_check_resume(const char *path);
+/** Is what --resume names a file of weights? Prints that. Of a checkpoint what pictures were cut to is taken,
+ *  where no option says it. Its header alone is read; what else is wrong with it the training tells. */
+int cli_check_resume(cli_args *args);
 /** weights_kind.c: are they weights of what the command is given, of a table for a table? Prints what they
  *  are of, and what takes them, if not. */
 int cli_check_kind(const cli_args *args);

@@ -198,16 +198,22 @@ int cli_normalise(clv_runtime *runtime, const clv_weights_info *told, const char
     return EXIT_DONE;
 }
 
-static void take_sizes(cli_args *args) {
-    const clv_weights_info *told = args->told;
+/** What pictures were cut to. */
+static void take_image_size(cli_args *args, const clv_weights_info *told) {
     const bool square = told->input[0] == 3 && told->input[1] == told->input[2] && !told->input[3];
-    const bool rows = cli_data_is(args, "csv") || cli_data_is(args, "arrays"); // they tell it themselves
-    if (!args->classes && !rows && !cli_begins_anew(args)) args->classes = told->classes;
     if (!args->image_size && square && cli_data_is(args, "images")) args->image_size = told->input[1];
 }
 
+static void take_sizes(cli_args *args) {
+    const clv_weights_info *told = args->told;
+    const bool rows = cli_data_is(args, "csv") || cli_data_is(args, "arrays"); // they tell it themselves
+    if (!args->classes && !rows && !cli_begins_anew(args)) args->classes = told->classes;
+    take_image_size(args, told);
+}
+
 #ifndef CLEAVE_INFERENCE
-int cli_check_resume(const char *path) {
+int cli_check_resume(cli_args *args) {
+    const char *path = args->resume;
     clv_runtime *runtime = NULL;
     clv_weights_info *told = NULL;
     const clv_runtime_config config = {.no_opencl = true, .visible_devices = "", .partition = ""};
@@ -216,7 +222,9 @@ int cli_check_resume(const char *path) {
         clv_runtime_destroy(runtime);
         return EXIT_DONE;
     }
-    if (clv_weights_info_read(runtime, path, &told) == CLV_OK && !told->checkpoint)
+    const bool read = clv_weights_info_read(runtime, path, &told) == CLV_OK;
+    if (read && told->checkpoint) take_image_size(args, told);
+    if (read && !told->checkpoint)
         code = cli_fail(EXIT_FAILED,
                         "'%s' is no checkpoint but a file of weights: --weights %s begins with them, and "
                         "--checkpoint FILE writes what --resume goes on from",
