@@ -84,16 +84,21 @@ CLV_API CLV_OR_NULL const clv_op_signature *clv_op_get(int i);
 CLV_API CLV_OR_NULL const clv_op_signature *clv_op_find(const char *name);
 
 /**
- * Build an op by its name: the same graph as the call of its builder. graph: the one of the inputs; NULL gives NULL.
+ * Build an op by its name: what the functions of ops.h do. graph: NULL: that of the first input that is not NULL; if all are, NULL is
+ * what comes.
  *
  * Errors  (sticky) CLV_E_NOT_FOUND  no such op, or an attribute that it has not;  CLV_E_VALUE  inputs or attributes are missing, too
- *         many, or of another kind;  as the builder
+ *         many, or of another kind;  as ops.h says of the op
  */
-CLV_API clv_tensor *clv_op_call(clv_graph *graph, const char *name, CLV_COUNT(n) clv_tensor *const *inputs,
-                                int n, CLV_COUNT(n_arguments) const clv_op_argument *arguments,
+CLV_API clv_tensor *clv_op_call(CLV_OR_NULL clv_graph *graph, const char *name,
+                                CLV_OR_NULL CLV_COUNT(n) clv_tensor *const *inputs, int n,
+                                CLV_OR_NULL CLV_COUNT(n_arguments) const clv_op_argument *arguments,
                                 int n_arguments);
 
 // ---- ops of a program's own ------------------------------------------------------------------------------------------
+
+/** The i-th output of the op whose output `tensor` is; NULL if there is none. */
+CLV_API clv_tensor *clv_op_output(clv_tensor *tensor, int i);
 
 #ifndef CLEAVE_STABLE_ONLY // experimental
 /** Type and shape of an input or output. NONE: an optional input that is not there. */
@@ -195,9 +200,6 @@ struct clv_custom_op {
  *         CLV_E_HOST_MEMORY
  */
 CLV_API CLV_MUST_CHECK clv_status clv_op_register(clv_runtime *runtime, CLV_KEPT const clv_custom_op *op);
-
-/** The i-th output of the op whose output `tensor` is; NULL if there is none. */
-CLV_API clv_tensor *clv_op_output(clv_tensor *tensor, int i);
 #endif // CLEAVE_STABLE_ONLY
 
 // ---- a graph, node by node ------------------------------------------------------------------------------------------

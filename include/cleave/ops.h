@@ -1,16 +1,43 @@
 // SPDX-License-Identifier: Apache-2.0
-// Ops: builder calls that append one node to the graph of their inputs and return its result.
-// Every one returns NULL after a mistake, its own or an earlier one (see graph.h), and takes such NULLs.
+// Ops: calls that append nodes to the graph of their inputs and return the result. Each is the call of its op by its name
+// (clv_op_call). Every one returns NULL after a mistake, its own or an earlier one (see graph.h), and takes such NULLs.
 // f32 unless it says otherwise; int: i32, and other integers, which are cast to it (what is beyond
 // i32 becomes its nearest end, and is no index either). "Gradient" lists the inputs that get one.
 #ifndef CLEAVE_OPS_H
 #define CLEAVE_OPS_H
 
-#include "graph.h"
+#include "custom_op.h"
 
 #ifdef __cplusplus
 extern "C" {
 #endif
+
+// What the functions below are made of: an op of so many inputs and no attributes, attributes, and an op with some.
+static inline clv_tensor *clv__op1(const char *name, clv_tensor *a) {
+    return clv_op_call(NULL, name, &a, 1, NULL, 0);
+}
+static inline clv_tensor *clv__op2(const char *name, clv_tensor *a, clv_tensor *b) {
+    clv_tensor *const in[] = {a, b};
+    return clv_op_call(NULL, name, in, 2, NULL, 0);
+}
+static inline clv_tensor *clv__op3(const char *name, clv_tensor *a, clv_tensor *b, clv_tensor *c) {
+    clv_tensor *const in[] = {a, b, c};
+    return clv_op_call(NULL, name, in, 3, NULL, 0);
+}
+#define CLV__VALUE(name, value)                                                                              \
+    { name, (double)(value), NULL, 0, NULL }
+#define CLV__NUMBER(parameter) CLV__VALUE(#parameter, parameter)
+#define CLV__LIST(name, list, n)                                                                             \
+    { name, 0, list, n, NULL }
+#define CLV__SHAPE(shape) CLV__LIST("shape", (shape).dims, (shape).rank)
+#define CLV__THOSE(...) __VA_ARGS__
+#define CLV__RETURN_OP(name, inputs, ...)                                                                    \
+    do {                                                                                                     \
+        clv_tensor *const in_[] = {CLV__THOSE inputs};                                                       \
+        const clv_op_argument with_[] = {__VA_ARGS__};                                                       \
+        return clv_op_call(NULL, name, in_, (int)(sizeof in_ / sizeof *in_), with_,                          \
+                           (int)(sizeof with_ / sizeof *with_));                                             \
+    } while (0)
 
 // ---- elementwise (runtime/ops/elementwise.def) ------------------------------------------------------------
 // Inputs broadcast as in NumPy: shapes are aligned at the end, a dimension of 1 is repeated; the result has
@@ -31,36 +58,36 @@ extern "C" {
  * Gradient   a, b.
  * Errors     CLV_E_SHAPE  the shapes do not broadcast;  CLV_E_DTYPE  the types differ
  */
-CLV_API clv_tensor *clv_add(clv_tensor *a, clv_tensor *b);
+static inline clv_tensor *clv_add(clv_tensor *a, clv_tensor *b) { return clv__op2("add", a, b); }
 /** Difference `a - b`; everything else as clv_add. */
-CLV_API clv_tensor *clv_sub(clv_tensor *a, clv_tensor *b);
+static inline clv_tensor *clv_sub(clv_tensor *a, clv_tensor *b) { return clv__op2("sub", a, b); }
 /** Product `a * b`; everything else as clv_add. The gradient keeps a and b. */
-CLV_API clv_tensor *clv_mul(clv_tensor *a, clv_tensor *b);
+static inline clv_tensor *clv_mul(clv_tensor *a, clv_tensor *b) { return clv__op2("mul", a, b); }
 /** Quotient `a / b`, f32 only; everything else as clv_add. The gradient keeps b, and the result if b wants
  *  one. */
-CLV_API clv_tensor *clv_div(clv_tensor *a, clv_tensor *b);
+static inline clv_tensor *clv_div(clv_tensor *a, clv_tensor *b) { return clv__op2("div", a, b); }
 /** What a leaves of whole times b, with the sign of a; of b 0 NaN, or 0 of i32, which is exact. Everything else as clv_add. Gradient a,
  *  and b: -dy times how often it went. Keeps a, b and the result. Source: torch.fmod. */
-CLV_API clv_tensor *clv_fmod(clv_tensor *a, clv_tensor *b);
+static inline clv_tensor *clv_fmod(clv_tensor *a, clv_tensor *b) { return clv__op2("fmod", a, b); }
 /** The same with the sign of b: `a - b * floor(a / b)`. Source: torch.remainder. */
-CLV_API clv_tensor *clv_remainder(clv_tensor *a, clv_tensor *b);
+static inline clv_tensor *clv_remainder(clv_tensor *a, clv_tensor *b) { return clv__op2("remainder", a, b); }
 
 /** `-x`, f32 or i32. Gradient x. */
-CLV_API clv_tensor *clv_neg(clv_tensor *x);
+static inline clv_tensor *clv_neg(clv_tensor *x) { return clv__op1("neg", x); }
 /** e^x. Gradient x; keeps the result. */
-CLV_API clv_tensor *clv_exp(clv_tensor *x);
+static inline clv_tensor *clv_exp(clv_tensor *x) { return clv__op1("exp", x); }
 /** Natural logarithm: -infinity at 0, NaN below. Gradient x; keeps x. */
-CLV_API clv_tensor *clv_log(clv_tensor *x);
+static inline clv_tensor *clv_log(clv_tensor *x) { return clv__op1("log", x); }
 /** e^x - 1, with the digits of a small x. Gradient x; keeps the result. */
-CLV_API clv_tensor *clv_expm1(clv_tensor *x);
+static inline clv_tensor *clv_expm1(clv_tensor *x) { return clv__op1("expm1", x); }
 /** log(1 + x), with the digits of a small x: -infinity at -1, NaN below. Gradient x; keeps x. */
-CLV_API clv_tensor *clv_log1p(clv_tensor *x);
+static inline clv_tensor *clv_log1p(clv_tensor *x) { return clv__op1("log1p", x); }
 /** Square root: NaN below 0. Gradient x (infinite at 0); keeps the result. */
-CLV_API clv_tensor *clv_sqrt(clv_tensor *x);
+static inline clv_tensor *clv_sqrt(clv_tensor *x) { return clv__op1("sqrt", x); }
 /** `x * x`. Gradient x; keeps x. */
-CLV_API clv_tensor *clv_square(clv_tensor *x);
+static inline clv_tensor *clv_square(clv_tensor *x) { return clv__op1("square", x); }
 /** |x|. Gradient x (0 at 0); keeps x. */
-CLV_API clv_tensor *clv_abs(clv_tensor *x);
+static inline clv_tensor *clv_abs(clv_tensor *x) { return clv__op1("abs", x); }
 
 /**
  * Rectifier.
@@ -73,19 +100,21 @@ CLV_API clv_tensor *clv_abs(clv_tensor *x);
  * Gradient   x: 0 where y <= 0, else dy, for NaN too. Keeps the result.
  * Source     torch.nn.functional.relu.
  */
-CLV_API clv_tensor *clv_relu(clv_tensor *x);
+static inline clv_tensor *clv_relu(clv_tensor *x) { return clv__op1("relu", x); }
 /** Rectifier that stops at 6. Gradient x: 0 where y <= 0 or y >= 6, else dy, for NaN too (PyTorch's depends on where in a
  *  vector it stands); keeps the result. Source: torch.nn.functional.relu6. */
-CLV_API clv_tensor *clv_relu6(clv_tensor *x);
+static inline clv_tensor *clv_relu6(clv_tensor *x) { return clv__op1("relu6", x); }
 /** `x if x > 0, else x * negative_slope`. Gradient x; keeps x. Source: torch.nn.functional.leaky_relu. */
-CLV_API clv_tensor *clv_leaky_relu(clv_tensor *x, float negative_slope);
+static inline clv_tensor *clv_leaky_relu(clv_tensor *x, float negative_slope) {
+    CLV__RETURN_OP("leaky_relu", (x), CLV__NUMBER(negative_slope));
+}
 /** 1 / (1 + e^-x). Gradient x; keeps the result. */
-CLV_API clv_tensor *clv_sigmoid(clv_tensor *x);
+static inline clv_tensor *clv_sigmoid(clv_tensor *x) { return clv__op1("sigmoid", x); }
 /** The logarithm of sigmoid, without its loss of digits: `min(x, 0) - log(1 + e^-|x|)`. Gradient x: dy / (1 + e^x); keeps x.
  *  Source: torch.nn.functional.logsigmoid. */
-CLV_API clv_tensor *clv_logsigmoid(clv_tensor *x);
+static inline clv_tensor *clv_logsigmoid(clv_tensor *x) { return clv__op1("logsigmoid", x); }
 /** Hyperbolic tangent. Gradient x; keeps the result. */
-CLV_API clv_tensor *clv_tanh(clv_tensor *x);
+static inline clv_tensor *clv_tanh(clv_tensor *x) { return clv__op1("tanh", x); }
 
 /**
  * Gaussian error linear unit.
@@ -98,24 +127,26 @@ CLV_API clv_tensor *clv_tanh(clv_tensor *x);
  * Gradient   x. Keeps x.
  * Source     Hendrycks, Gimpel 2016, arXiv:1606.08415, section 2; torch.nn.functional.gelu.
  */
-CLV_API clv_tensor *clv_gelu(clv_tensor *x);
+static inline clv_tensor *clv_gelu(clv_tensor *x) { return clv__op1("gelu", x); }
 /** gelu by tanh: `x/2 * (1 + tanh(sqrt(2/pi) * (x + 0.044715 x^3)))`. Gradient x; keeps x. Source: as
  *  clv_gelu, approximate='tanh'. */
-CLV_API clv_tensor *clv_gelu_tanh(clv_tensor *x);
+static inline clv_tensor *clv_gelu_tanh(clv_tensor *x) { return clv__op1("gelu_tanh", x); }
 /** `x / (1 + e^-x)`. Gradient x; keeps x. Source: torch.nn.functional.silu. */
-CLV_API clv_tensor *clv_silu(clv_tensor *x);
+static inline clv_tensor *clv_silu(clv_tensor *x) { return clv__op1("silu", x); }
 /** `x if x > 0, else alpha * (e^x - 1)`. Gradient x; keeps x. Source: torch.nn.functional.elu. */
-CLV_API clv_tensor *clv_elu(clv_tensor *x, float alpha);
+static inline clv_tensor *clv_elu(clv_tensor *x, float alpha) {
+    CLV__RETURN_OP("elu", (x), CLV__NUMBER(alpha));
+}
 /** elu with alpha 1.6732632, times 1.0507010. Gradient x; keeps x. Source: Klambauer et al. 2017, arXiv:1706.02515; torch.nn.functional.selu. */
-CLV_API clv_tensor *clv_selu(clv_tensor *x);
+static inline clv_tensor *clv_selu(clv_tensor *x) { return clv__op1("selu", x); }
 /** `log(1 + e^x)`, for large x too. Gradient x; keeps x. Source: torch.nn.functional.softplus. */
-CLV_API clv_tensor *clv_softplus(clv_tensor *x);
+static inline clv_tensor *clv_softplus(clv_tensor *x) { return clv__op1("softplus", x); }
 /** `x / 6 + 1/2`, kept from 0 to 1. Gradient x: dy / 6 between -3 and 3, else 0; keeps x. Source: torch.nn.functional.hardsigmoid. */
-CLV_API clv_tensor *clv_hardsigmoid(clv_tensor *x);
+static inline clv_tensor *clv_hardsigmoid(clv_tensor *x) { return clv__op1("hardsigmoid", x); }
 /** `x * hardsigmoid(x)`. Gradient x; keeps x. Source: torch.nn.functional.hardswish. */
-CLV_API clv_tensor *clv_hardswish(clv_tensor *x);
+static inline clv_tensor *clv_hardswish(clv_tensor *x) { return clv__op1("hardswish", x); }
 /** `x * tanh(softplus(x))`. Gradient x; keeps x. Source: Misra 2019, arXiv:1908.08681; torch.nn.functional.mish. */
-CLV_API clv_tensor *clv_mish(clv_tensor *x);
+static inline clv_tensor *clv_mish(clv_tensor *x) { return clv__op1("mish", x); }
 /**
  * x where it is positive, else weight times x.
  *
@@ -127,7 +158,9 @@ CLV_API clv_tensor *clv_mish(clv_tensor *x);
  * Errors     CLV_E_SHAPE;  CLV_E_DTYPE
  * Source     torch.nn.functional.prelu.
  */
-CLV_API clv_tensor *clv_prelu(clv_tensor *x, clv_tensor *weight);
+static inline clv_tensor *clv_prelu(clv_tensor *x, clv_tensor *weight) {
+    return clv__op2("prelu", x, weight);
+}
 /**
  * The first half of an axis, times the sigmoid of the second.
  *
@@ -153,55 +186,63 @@ CLV_API clv_tensor *clv_glu(clv_tensor *x, int axis);
  * Errors     CLV_E_VALUE  a limit is not a number
  * Source     torch.clamp.
  */
-CLV_API clv_tensor *clv_clamp(clv_tensor *x, float min, float max);
+static inline clv_tensor *clv_clamp(clv_tensor *x, float min, float max) {
+    CLV__RETURN_OP("clamp", (x), CLV__NUMBER(min), CLV__NUMBER(max));
+}
 /** nan, posinf and neginf where x is NaN or infinite; infinite themselves, posinf and neginf stand for the largest f32 and the smallest.
  *  Gradient x: 0 there. Errors: CLV_E_VALUE one of the last two is not a number. Source: torch.nan_to_num. */
 CLV_API clv_tensor *clv_nan_to_num(clv_tensor *x, float nan, float posinf, float neginf);
 /** x to a power; NaN for x < 0 unless the exponent is whole. Gradient x (0 for exponent 0); keeps x.
  *  Exponents 2 and 0.5 are clv_square and clv_sqrt. Source: torch.pow. */
-CLV_API clv_tensor *clv_pow_scalar(clv_tensor *x, float exponent);
+static inline clv_tensor *clv_pow_scalar(clv_tensor *x, float exponent) {
+    CLV__RETURN_OP("pow_scalar", (x), CLV__NUMBER(exponent));
+}
 /** a to the power b; NaN for a < 0 unless b is whole. Gradient a (0 where b is 0) and b (0 where a is 0); keeps a, b and the result.
  *  f32 only; everything else as clv_add. Source: torch.pow. */
-CLV_API clv_tensor *clv_pow(clv_tensor *a, clv_tensor *b);
+static inline clv_tensor *clv_pow(clv_tensor *a, clv_tensor *b) { return clv__op2("pow", a, b); }
 /** `1 / x`. Gradient x; keeps the result. */
-CLV_API clv_tensor *clv_reciprocal(clv_tensor *x);
+static inline clv_tensor *clv_reciprocal(clv_tensor *x) { return clv__op1("reciprocal", x); }
 /** The error function. Gradient x; keeps x. */
-CLV_API clv_tensor *clv_erf(clv_tensor *x);
+static inline clv_tensor *clv_erf(clv_tensor *x) { return clv__op1("erf", x); }
 /** The largest whole number that is no larger than x. Gradient x: 0 everywhere. */
-CLV_API clv_tensor *clv_floor(clv_tensor *x);
+static inline clv_tensor *clv_floor(clv_tensor *x) { return clv__op1("floor", x); }
 /** The smallest whole number that is no smaller than x. Gradient x: 0 everywhere. */
-CLV_API clv_tensor *clv_ceil(clv_tensor *x);
+static inline clv_tensor *clv_ceil(clv_tensor *x) { return clv__op1("ceil", x); }
 /** The nearest whole number, of two the even one. Gradient x: 0 everywhere. Source: torch.round. */
-CLV_API clv_tensor *clv_round(clv_tensor *x);
+static inline clv_tensor *clv_round(clv_tensor *x) { return clv__op1("round", x); }
 /** 1 above 0, -1 below, else 0, of NaN too. Gradient x: 0 everywhere. Source: torch.sign. */
-CLV_API clv_tensor *clv_sign(clv_tensor *x);
+static inline clv_tensor *clv_sign(clv_tensor *x) { return clv__op1("sign", x); }
 
 /** Sine of an angle in radians, of any size. Gradient x; keeps x. */
-CLV_API clv_tensor *clv_sin(clv_tensor *x);
+static inline clv_tensor *clv_sin(clv_tensor *x) { return clv__op1("sin", x); }
 /** Cosine; everything else as clv_sin. */
-CLV_API clv_tensor *clv_cos(clv_tensor *x);
+static inline clv_tensor *clv_cos(clv_tensor *x) { return clv__op1("cos", x); }
 /** Tangent. Gradient x; keeps the result. */
-CLV_API clv_tensor *clv_tan(clv_tensor *x);
+static inline clv_tensor *clv_tan(clv_tensor *x) { return clv__op1("tan", x); }
 /** The angle from -pi/2 to pi/2 whose sine is x; NaN outside of -1 to 1. Gradient x (infinite at the ends); keeps x. */
-CLV_API clv_tensor *clv_asin(clv_tensor *x);
+static inline clv_tensor *clv_asin(clv_tensor *x) { return clv__op1("asin", x); }
 /** The angle from 0 to pi whose cosine is x; everything else as clv_asin. */
-CLV_API clv_tensor *clv_acos(clv_tensor *x);
+static inline clv_tensor *clv_acos(clv_tensor *x) { return clv__op1("acos", x); }
 /** The angle from -pi/2 to pi/2 whose tangent is x. Gradient x; keeps x. */
-CLV_API clv_tensor *clv_atan(clv_tensor *x);
+static inline clv_tensor *clv_atan(clv_tensor *x) { return clv__op1("atan", x); }
 /** The angle from -pi to pi of the point (b, a): that whose tangent is a / b. f32 only; everything else as clv_add. Gradient a, b; keeps
  *  both. Source: torch.atan2. */
-CLV_API clv_tensor *clv_atan2(clv_tensor *a, clv_tensor *b);
+static inline clv_tensor *clv_atan2(clv_tensor *a, clv_tensor *b) { return clv__op2("atan2", a, b); }
 /** Hyperbolic sine, cosine, and the inverses of both and of clv_tanh: NaN where there is none, below 1 of acosh, and outside of -1 to 1
  *  of atanh. Gradient x; each keeps x. */
-CLV_API clv_tensor *clv_sinh(clv_tensor *x);
-CLV_API clv_tensor *clv_cosh(clv_tensor *x);
-CLV_API clv_tensor *clv_asinh(clv_tensor *x);
-CLV_API clv_tensor *clv_acosh(clv_tensor *x);
-CLV_API clv_tensor *clv_atanh(clv_tensor *x);
+static inline clv_tensor *clv_sinh(clv_tensor *x) { return clv__op1("sinh", x); }
+static inline clv_tensor *clv_cosh(clv_tensor *x) { return clv__op1("cosh", x); }
+static inline clv_tensor *clv_asinh(clv_tensor *x) { return clv__op1("asinh", x); }
+static inline clv_tensor *clv_acosh(clv_tensor *x) { return clv__op1("acosh", x); }
+static inline clv_tensor *clv_atanh(clv_tensor *x) { return clv__op1("atanh", x); }
 /** `x + value`. Gradient x. */
-CLV_API clv_tensor *clv_add_scalar(clv_tensor *x, float value);
+static inline clv_tensor *clv_add_scalar(clv_tensor *x, float value) {
+    CLV__RETURN_OP("add_scalar", (x), CLV__NUMBER(value));
+}
 /** `x * value`. Gradient x. */
-CLV_API clv_tensor *clv_mul_scalar(clv_tensor *x, float value);
+static inline clv_tensor *clv_mul_scalar(clv_tensor *x, float value) {
+    CLV__RETURN_OP("mul_scalar", (x), CLV__NUMBER(value));
+}
 
 /**
  * Comparison: is a equal to b?
@@ -213,17 +254,17 @@ CLV_API clv_tensor *clv_mul_scalar(clv_tensor *x, float value);
  *
  * Errors     CLV_E_SHAPE  the shapes do not broadcast;  CLV_E_DTYPE  the types differ
  */
-CLV_API clv_tensor *clv_eq(clv_tensor *a, clv_tensor *b);
+static inline clv_tensor *clv_eq(clv_tensor *a, clv_tensor *b) { return clv__op2("eq", a, b); }
 /** `a != b` (with NaN: 1); everything else as clv_eq. */
-CLV_API clv_tensor *clv_ne(clv_tensor *a, clv_tensor *b);
+static inline clv_tensor *clv_ne(clv_tensor *a, clv_tensor *b) { return clv__op2("ne", a, b); }
 /** `a < b`; everything else as clv_eq. */
-CLV_API clv_tensor *clv_lt(clv_tensor *a, clv_tensor *b);
+static inline clv_tensor *clv_lt(clv_tensor *a, clv_tensor *b) { return clv__op2("lt", a, b); }
 /** `a <= b`; everything else as clv_eq. */
-CLV_API clv_tensor *clv_le(clv_tensor *a, clv_tensor *b);
+static inline clv_tensor *clv_le(clv_tensor *a, clv_tensor *b) { return clv__op2("le", a, b); }
 /** `a > b`; everything else as clv_eq. */
-CLV_API clv_tensor *clv_gt(clv_tensor *a, clv_tensor *b);
+static inline clv_tensor *clv_gt(clv_tensor *a, clv_tensor *b) { return clv__op2("gt", a, b); }
 /** `a >= b`; everything else as clv_eq. */
-CLV_API clv_tensor *clv_ge(clv_tensor *a, clv_tensor *b);
+static inline clv_tensor *clv_ge(clv_tensor *a, clv_tensor *b) { return clv__op2("ge", a, b); }
 /**
  * Truths: a number is true where it is not 0, as NaN is.
  *
@@ -234,13 +275,19 @@ CLV_API clv_tensor *clv_ge(clv_tensor *a, clv_tensor *b);
  * Errors     CLV_E_SHAPE;  CLV_E_DTYPE  the dtypes differ
  * Source     torch.logical_and, logical_or, logical_xor, logical_not.
  */
-CLV_API clv_tensor *clv_logical_and(clv_tensor *a, clv_tensor *b);
+static inline clv_tensor *clv_logical_and(clv_tensor *a, clv_tensor *b) {
+    return clv__op2("logical_and", a, b);
+}
 /** a or b. */
-CLV_API clv_tensor *clv_logical_or(clv_tensor *a, clv_tensor *b);
+static inline clv_tensor *clv_logical_or(clv_tensor *a, clv_tensor *b) {
+    return clv__op2("logical_or", a, b);
+}
 /** One of a and b. */
-CLV_API clv_tensor *clv_logical_xor(clv_tensor *a, clv_tensor *b);
+static inline clv_tensor *clv_logical_xor(clv_tensor *a, clv_tensor *b) {
+    return clv__op2("logical_xor", a, b);
+}
 /** x is 0. */
-CLV_API clv_tensor *clv_logical_not(clv_tensor *x);
+static inline clv_tensor *clv_logical_not(clv_tensor *x) { return clv__op1("logical_not", x); }
 /**
  * Bits of whole numbers, in two's complement.
  *
@@ -251,11 +298,17 @@ CLV_API clv_tensor *clv_logical_not(clv_tensor *x);
  * Errors     CLV_E_SHAPE;  CLV_E_DTYPE  the dtypes differ, or are of other numbers
  * Source     torch.bitwise_and, bitwise_or, bitwise_xor, bitwise_not; of bool they are those of logic.
  */
-CLV_API clv_tensor *clv_bitwise_and(clv_tensor *a, clv_tensor *b);
+static inline clv_tensor *clv_bitwise_and(clv_tensor *a, clv_tensor *b) {
+    return clv__op2("bitwise_and", a, b);
+}
 /** Bits of a or b. */
-CLV_API clv_tensor *clv_bitwise_or(clv_tensor *a, clv_tensor *b);
+static inline clv_tensor *clv_bitwise_or(clv_tensor *a, clv_tensor *b) {
+    return clv__op2("bitwise_or", a, b);
+}
 /** Bits of one of a and b. */
-CLV_API clv_tensor *clv_bitwise_xor(clv_tensor *a, clv_tensor *b);
+static inline clv_tensor *clv_bitwise_xor(clv_tensor *a, clv_tensor *b) {
+    return clv__op2("bitwise_xor", a, b);
+}
 /** Bits that x has not. */
 CLV_API clv_tensor *clv_bitwise_not(clv_tensor *x);
 
@@ -301,7 +354,9 @@ CLV_API clv_tensor *clv_one_hot(clv_tensor *x, int64_t classes);
  * Gradient   a, b: what was not chosen gets 0, even where it is NaN.
  * Errors     CLV_E_SHAPE  the shapes do not broadcast;  CLV_E_DTYPE  condition is neither, or a and b differ
  */
-CLV_API clv_tensor *clv_where(clv_tensor *condition, clv_tensor *a, clv_tensor *b);
+static inline clv_tensor *clv_where(clv_tensor *condition, clv_tensor *a, clv_tensor *b) {
+    return clv__op3("where", condition, a, b);
+}
 
 /**
  * Change the type. The same type gives x itself.
@@ -315,7 +370,9 @@ CLV_API clv_tensor *clv_where(clv_tensor *condition, clv_tensor *a, clv_tensor *
  * Gradient   x, between floats
  * Errors     CLV_E_DTYPE  dtype is NONE
  */
-CLV_API clv_tensor *clv_cast(clv_tensor *x, clv_dtype dtype);
+static inline clv_tensor *clv_cast(clv_tensor *x, clv_dtype dtype) {
+    CLV__RETURN_OP("cast", (x), CLV__NUMBER(dtype));
+}
 
 /**
  * A tensor of one value.
@@ -1692,6 +1749,12 @@ CLV_API clv_tensor *clv_rnn(clv_tensor *x, CLV_OR_NULL clv_tensor *lengths,
  */
 CLV_API clv_tensor *clv_dropout(clv_tensor *x, float p);
 
+#undef CLV__VALUE
+#undef CLV__NUMBER
+#undef CLV__LIST
+#undef CLV__SHAPE
+#undef CLV__THOSE
+#undef CLV__RETURN_OP
 #ifdef __cplusplus
 }
 #endif

@@ -501,25 +501,32 @@ static clv_status infer(clv__node *node, clv__error *mistake) {
     return status;
 }
 
-bool clv__composite_takes(const clv__op *op, const void *attrs, clv_tensor *const *inputs, int n_in) {
+bool clv__call_fits(const clv__call *call) {
     clv__desc in[CLV__MAX_IN] = {{0}};
-    const uint64_t optional = clv__inputs_optional(op->inputs);
-    clv_graph *graph = clv__tensor_graph(inputs[0]);
-    for (int i = 0; i < n_in; i++) {
-        if (!inputs[i] && !(optional >> i & 1)) return false; // an earlier mistake
-        if (!inputs[i]) continue;
-        in[i] = inputs[i]->desc;
+    const clv__op *op = call->op;
+    clv__op_io io = {.op = op, .attrs = call->attrs, .n_in = call->n_in, .in = in};
+    if (io.n_in > CLV__MAX_IN) io.n_in = CLV__MAX_IN; // of a longer list the others are as its first ones
+    for (int i = 0, row = 0; i < io.n_in; i++) {
+        if (op->inputs[row + 1].name && i) row++;
+        if (!call->in[i]) continue;
+        in[i] = call->in[i]->desc;
         if (clv__is_half(in[i].dtype)) in[i].dtype = CLV_DTYPE_F32;
-        if (clv__type_casts(op->inputs[i].type, in[i].dtype)) in[i].dtype = CLV_DTYPE_I32;
+        if (clv__type_casts(op->inputs[row].type, in[i].dtype)) in[i].dtype = CLV_DTYPE_I32;
     }
-    const clv__op_io io = {.op = op, .attrs = attrs, .n_in = n_in, .in = in};
     clv__error mistake;
     clv__error_init(&mistake);
-    clv_status status = clv__inputs_check(&io, &mistake);
-    if (status == CLV_OK) status = clv__attributes_check(op->attributes, attrs, &mistake);
-    if (status != CLV_OK) node_fail(graph, &io, current_layer(graph), status, mistake.text);
+    clv_status status = clv__is_composite(op) ? clv__inputs_check(&io, &mistake) : CLV_OK;
+    if (status == CLV_OK) status = clv__attributes_check(op->attributes, call->attrs, &mistake);
+    if (status != CLV_OK) node_fail(call->graph, &io, current_layer(call->graph), status, mistake.text);
     clv__error_destroy(&mistake);
     return status == CLV_OK;
+}
+
+bool clv__composite_takes(const clv__op *op, const void *attrs, clv_tensor *const *inputs, int n_in) {
+    const uint64_t optional = clv__inputs_optional(op->inputs);
+    for (int i = 0; i < n_in; i++)
+        if (!inputs[i] && !(optional >> i & 1)) return false; // an earlier mistake
+    return clv__call_fits(&(clv__call){clv__tensor_graph(inputs[0]), inputs, n_in, attrs, op});
 }
 
 clv_tensor *clv__node_add_to(clv_graph *graph, const clv__op *op, const void *attrs,

@@ -249,7 +249,7 @@ static inline int64_t clv__part_begin(int64_t n, int rank, int size) {
     return rank == size ? n : at / CLV__PART_ELEMENTS * CLV__PART_ELEMENTS;
 }
 
-/** A call of an op's builder by name: its inputs, as many as the signature has (NULL: not given) or so many of a list, and its attributes. */
+/** A call of an op: its inputs, as many as the signature has (NULL: not given) or so many of a list, and its attributes. */
 typedef struct clv__call {
     clv_graph *graph;
     clv_tensor *const *in;
@@ -270,7 +270,8 @@ struct clv__op {
             const clv_custom_op *custom;
         };
     };
-    /** What its builder in ops.h does more than append one node, by name. NULL: nothing. A composite has that and nothing else. */
+    /** What a call does that is more than to append one node: its inputs and attributes fit (clv__call_fits). NULL: nothing. A composite has
+     *  that and nothing else. */
     clv_tensor *(*build)(const clv__call *call);
     bool attributes_of_call; // `attributes` are of a structure that `build` reads, not of the node's
     /** Of a node, how a graph's file calls it: the op whose builder made it; attributes, if they are of the call, are put into attrs. NULL:
@@ -386,8 +387,9 @@ static inline bool clv__is_gradient(const clv__op_io *io) {
 
 /** Every op, in ops.def's order; ends with NULL. Defined in runtime/ops/ops.c. */
 extern const clv__op *const clv__ops[];
-/** Those that have a builder in ops.h, composites too; ends with NULL. */
+/** Those of ops.h, composites too; ends with NULL. */
 extern const clv__op *const clv__public_ops[];
+extern const int clv__n_public_ops;
 /** The composites alone. */
 extern const clv__op *const clv__composites[];
 static inline bool clv__is_composite(const clv__op *op) {
@@ -423,7 +425,9 @@ clv_tensor *clv__node_add(const clv__op *op, const void *attrs, clv_tensor *cons
 /** The same for an op that may have no inputs; graph NULL: nothing is done. */
 clv_tensor *clv__node_add_to(clv_graph *graph, const clv__op *op, const void *attrs,
                              clv_tensor *const *inputs, int n_in, uint64_t optional);
-/** Are these what a composite's signature says, all inputs and the structure of its attributes? If not, the graph has the sentence. */
+/** Of an op with `build`: are the attributes within their bounds, and of a composite the inputs what its signature says? If not, the graph
+ *  has the sentence. */
+bool clv__call_fits(const clv__call *call);
 bool clv__composite_takes(const clv__op *op, const void *attrs, clv_tensor *const *inputs, int n_in);
 /** The i-th output of the node that made `tensor`; NULL for NULL. */
 clv_tensor *clv__sibling(clv_tensor *tensor, int i);

@@ -77,10 +77,10 @@ clv_status clv__op_outputs_check(const clv__op_io *io, clv__error *error);
 /** The attributes of a structure against their bounds. */
 clv_status clv__attributes_check(const clv_op_attribute *list, const void *attrs, clv__error *error);
 
-/** What a structure says of an attribute, and the other way round; `list` has room for CLV_MAX_RANK numbers. */
+/** What a structure says of an attribute, and the other way round. */
 typedef struct clv__attribute_value {
     double number;
-    int64_t list[CLV_MAX_RANK];
+    int64_t list[2 * CLV_MAX_RANK]; // padding has two for each dimension
     int n; // of a pair, a list
     const char *text;
 } clv__attribute_value;
@@ -89,7 +89,8 @@ void clv__attribute_set(const clv_op_attribute *attribute, void *attrs, const cl
 /** Every attribute that has a default is that. */
 void clv__attributes_default(const clv_op_attribute *list, void *attrs);
 
-/** What a call says of its attributes, into a structure of zeros; what it does not say is the default. The sentence begins with `op`. */
+/** What a call says of its attributes, into a structure of zeros; what it does not say is the default. Bounds are not looked at. The
+ *  sentence begins with `op`. */
 clv_status clv__arguments_read(const char *op, const clv_op_attribute *list, const clv_op_argument *arguments,
                                int n, void *attrs, clv__error *error);
 /** The other way round, at most CLV_NODE_ARGUMENTS, and how many; texts stay where they are. */

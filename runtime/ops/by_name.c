@@ -1,25 +1,25 @@
 // SPDX-License-Identifier: Apache-2.0
-// Every op by its name: what has a builder in ops.h, by its signature, and behind that the ops of programs. For bindings and
-// readers of graphs.
+// Every op by its name: those of ops.h, whose functions call clv_op_call, and behind them the ops of programs.
 #include <stddef.h>
 #include <stdio.h>
 #include <string.h>
 
 #include "cleave/custom_op.h"
+#include "graph/graph.h"
 #include "graph/signature.h"
 #include "ops/custom_op.h"
 
 const clv_op_signature *clv_op_get(int i) {
-    int n = 0;
     if (i < 0) return NULL;
-    while (clv__public_ops[n]) n++;
-    return i < n ? &clv__public_ops[i]->signature : clv__custom_op_signature(i - n);
+    return i < clv__n_public_ops ? &clv__public_ops[i]->signature
+                                 : clv__custom_op_signature(i - clv__n_public_ops);
 }
 
 const clv_op_signature *clv_op_find(const char *name) {
     const clv_op_signature *signature;
+    // Each node is built by this: most names differ in the first letter.
     for (int i = 0; name && (signature = clv_op_get(i)); i++)
-        if (!strcmp(signature->name, name)) return signature;
+        if (*signature->name == *name && !strcmp(signature->name, name)) return signature;
     return NULL;
 }
 
@@ -53,7 +53,7 @@ static clv_tensor *unknown(clv_graph *graph, const char *name) {
                            clv__nearest_text(&nearest));
 }
 
-/** Is all there that the op cannot do without? Builders make nothing of NULL, and say nothing. */
+/** Is all there that the op cannot do without? */
 static bool are_there(clv_graph *graph, const clv__op *op, clv_tensor *const *in, int n) {
     const uint64_t optional = clv__inputs_optional(op->inputs);
     for (int i = 0; i < n; i++)
@@ -64,9 +64,10 @@ static bool are_there(clv_graph *graph, const clv__op *op, clv_tensor *const *in
 
 clv_tensor *clv_op_call(clv_graph *graph, const char *name, clv_tensor *const *inputs, int n,
                         const clv_op_argument *arguments, int n_arguments) {
-    if (!graph) return NULL;
     if (!inputs) n = 0;
     if (!arguments) n_arguments = 0;
+    for (int i = 0; i < n && !graph; i++) graph = clv__tensor_graph(inputs[i]);
+    if (!graph || graph->error.status != CLV_OK) return NULL;
     const clv_op_signature *signature = clv_op_find(name);
     if (!signature) return unknown(graph, name);
     int least;
@@ -91,6 +92,7 @@ clv_tensor *clv_op_call(clv_graph *graph, const char *name, clv_tensor *const *i
     clv__error_destroy(&mistake);
     if (status != CLV_OK) return NULL;
     if (!list && !are_there(graph, op, inputs, n)) return NULL;
-    if (op->build) return op->build(&(clv__call){graph, inputs, n, attrs, op});
+    const clv__call call = {graph, inputs, n, attrs, op};
+    if (op->build) return clv__call_fits(&call) ? op->build(&call) : NULL;
     return clv__node_add_to(graph, op, attrs, inputs, n, clv__inputs_optional(op->inputs));
 }

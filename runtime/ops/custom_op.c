@@ -124,7 +124,6 @@ static clv_tensor *build_checked(const clv__call *call, clv__error *error) {
     clv__desc in[CLV__MAX_IN];
     clv__op_io io = {.op = call->op, .attrs = call->attrs, .n_in = call->n_in, .in = in};
     for (int i = 0; i < call->n_in; i++) in[i] = desc_of(call->in[i]);
-    if (clv__inputs_check(&io, error) != CLV_OK) return NULL;
     clv_tensor *made = given_of(&io)->build(call->graph, use_of(&io, &room), call->in);
     io.n_out = 1;
     io.out[0] = desc_of(made);
@@ -272,8 +271,9 @@ static clv_status read_sample(const clv__op *op, const clv_op_sample *from, clv_
     }
     out->quick = from->quick;
     out->no_gradient = from->no_gradient || !op->grad;
-    return clv__arguments_read(op->name, op->attributes, from->attributes, from->n_attributes, out->attrs,
-                               error);
+    CLV_TRY(clv__arguments_read(op->name, op->attributes, from->attributes, from->n_attributes, out->attrs,
+                                error));
+    return clv__attributes_check(op->attributes, out->attrs, error);
 }
 
 static bool sample(const clv__op *op, int i, clv__sample *out) {

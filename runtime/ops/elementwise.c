@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Elementwise ops: the rows of elementwise.def made into descriptors and builders, and what all of them share
+// Elementwise ops: the rows of elementwise.def made into descriptors, and what all of them share
 // - the shape rule (broadcasting as in NumPy), the launches, the reference, the samples.
 // An op can also be done to the results of another one, in the launch that makes them: epilogue.h.
 #include "ops/elementwise.h"
@@ -600,22 +600,43 @@ typedef struct cast_attrs {
     clv_dtype dtype;
 } cast_attrs;
 
+extern const clv__op clv__op_cast, clv__op_convert, clv__op_prelu, clv__op_pow_scalar;
+
 static clv_tensor *build_cast(const clv__call *call) {
-    return clv_cast(call->in[0], ((const cast_attrs *)call->attrs)->dtype);
+    clv_tensor *x = call->in[0];
+    const clv_dtype dtype = ((const cast_attrs *)call->attrs)->dtype;
+    if (x->desc.dtype == dtype) return x;
+    if (clv_dtype_bytes(dtype) == 0)
+        return clv__graph_fail(call->graph, CLV_E_DTYPE, "cast '%s': to %s is not possible", x->name,
+                               clv_dtype_name(dtype));
+    const bool floats = clv__is_float(dtype) && clv__is_float(x->desc.dtype);
+    const clv__ew_attrs attrs = {.dtype = clv__is_float(dtype) ? CLV_DTYPE_F32 : dtype};
+    clv_tensor *y = clv__node_add(floats ? &clv__op_cast : &clv__op_convert, &attrs, &x, 1, 0);
+    return y ? clv__stored_as(y, dtype, (size_t)y->node->id) : NULL; // in two bytes by the same launch
 }
 
-extern const clv__op clv__op_cast;
 static const clv__op *call_of_cast(const clv__node *node, void *attrs) {
     *(cast_attrs *)attrs = (cast_attrs){clv__node_io(node)->out[0].dtype};
     return &clv__op_cast;
 }
 
 static clv_tensor *build_prelu(const clv__call *call) {
-    return clv_prelu(call->in[0], call->in[1]);
+    const int rank = clv_tensor_shape(call->in[0]).rank;
+    clv_tensor *in[] = {call->in[0], call->in[1]};
+    clv_shape shape = clv_tensor_shape(in[1]);
+    if (shape.rank == 1 && rank > 2) { // of each channel
+        for (; shape.rank < rank - 1; shape.rank++) shape.dims[shape.rank] = 1;
+        in[1] = clv_reshape(in[1], shape);
+    }
+    return clv__elementwise(&clv__op_prelu, in, 0, 0);
 }
 
+/** Squares and roots are exact to the last bit or nearly, and several times faster than pow. */
 static clv_tensor *build_pow_scalar(const clv__call *call) {
-    return clv_pow_scalar(call->in[0], ((const clv__ew_attrs *)call->attrs)->p0);
+    const float exponent = ((const clv__ew_attrs *)call->attrs)->p0;
+    if (exponent == 2) return clv_square(call->in[0]);
+    if (exponent == 0.5f) return clv_sqrt(call->in[0]);
+    return clv__elementwise(&clv__op_pow_scalar, call->in, exponent, 0);
 }
 
 // What a gradient reads: the x that it is of, or the y that was made.
@@ -652,34 +673,12 @@ static clv_tensor *build_pow_scalar(const clv__call *call) {
 #define INNER_EW(id, parameters, inputs, types, s0, s1, lo, hi, expression, grad_function)                   \
     ROW(id, inputs, types, s0, s1, lo, hi, #expression)                                                      \
     DESCRIPTOR(id, parameters, inputs, types, CLV__CAST_FOLLOW, .grad = CLV__TRAINS(grad_function))
-#define BUILDER_NONE(id)                                                                                     \
-    clv_tensor *clv_##id(clv_tensor *x) {                                                                    \
-        return clv__elementwise(&clv__op_##id, &x, 0, 0);                                                    \
-    }
-#define BUILDER_VALUE(id)                                                                                    \
-    clv_tensor *clv_##id(clv_tensor *x, float p0) {                                                          \
-        return clv__elementwise(&clv__op_##id, &x, p0, 0);                                                   \
-    }
-#define BUILDER_SLOPE BUILDER_VALUE
-#define BUILDER_ALPHA BUILDER_VALUE
-#define BUILDER_MIN_MAX(id)                                                                                  \
-    clv_tensor *clv_##id(clv_tensor *x, float p0, float p1) {                                                \
-        return clv__elementwise(&clv__op_##id, &x, p0, p1);                                                  \
-    }
-// Squares and roots are exact to the last bit or nearly, and several times faster than pow.
-#define BUILDER_EXPONENT(id)                                                                                 \
-    clv_tensor *clv_##id(clv_tensor *x, float exponent) {                                                    \
-        if (exponent == 2) return clv_square(x);                                                             \
-        if (exponent == 0.5f) return clv_sqrt(x);                                                            \
-        return clv__elementwise(&clv__op_##id, &x, exponent, 0);                                             \
-    }
 #define UNARY_CAST(id, cast, parameters, s0, s1, lo, hi, keeps, forward, gradient)                           \
     ROW(id##_backward, DY_##keeps, FLOAT, s0, s1, lo, hi, #gradient)                                         \
     ROW(id, X, FLOAT, s0, s1, lo, hi, #forward)                                                              \
     DESCRIPTOR(id##_backward, NONE, DY_##keeps, FLOAT, CLV__CAST_FOLLOW, .gradient_of = &clv__op_##id,       \
                .takes = TAKES_##keeps)                                                                       \
-    DESCRIPTOR(id, parameters, X, FLOAT, cast, CLV__GRADIENT(id))                                            \
-    BUILDER_##parameters(id)
+    DESCRIPTOR(id, parameters, X, FLOAT, cast, CLV__GRADIENT(id))
 #define UNARY(id, ...) UNARY_CAST(id, CLV__CAST_FOLLOW, __VA_ARGS__)
 #define UNARY_F32(id, ...) UNARY_CAST(id, CLV__CAST_FLOAT, __VA_ARGS__)
 #include "ops/elementwise.def"
@@ -691,66 +690,6 @@ bool clv__elementwise_adds(const clv__op_io *io) {
             return false;
     }
     return true;
-}
-
-// ---- builders that are not made by a row ------------------------------------------------------------------
-
-#define BINARY_BUILDER(id)                                                                                   \
-    clv_tensor *clv_##id(clv_tensor *a, clv_tensor *b) {                                                     \
-        return clv__elementwise(&clv__op_##id, (clv_tensor *[]){a, b}, 0, 0);                                \
-    }
-BINARY_BUILDER(add)
-BINARY_BUILDER(sub)
-BINARY_BUILDER(mul)
-BINARY_BUILDER(div)
-BINARY_BUILDER(pow)
-BINARY_BUILDER(fmod)
-BINARY_BUILDER(remainder)
-BINARY_BUILDER(atan2)
-BINARY_BUILDER(eq)
-BINARY_BUILDER(ne)
-BINARY_BUILDER(lt)
-BINARY_BUILDER(le)
-BINARY_BUILDER(gt)
-BINARY_BUILDER(ge)
-BINARY_BUILDER(logical_and)
-BINARY_BUILDER(logical_or)
-BINARY_BUILDER(logical_xor)
-BINARY_BUILDER(bitwise_and)
-BINARY_BUILDER(bitwise_or)
-BINARY_BUILDER(bitwise_xor)
-BUILDER_NONE(logical_not)
-BUILDER_NONE(neg)
-BUILDER_NONE(floor)
-BUILDER_NONE(ceil)
-BUILDER_NONE(round)
-BUILDER_NONE(sign)
-BUILDER_VALUE(add_scalar)
-BUILDER_VALUE(mul_scalar)
-
-clv_tensor *clv_prelu(clv_tensor *x, clv_tensor *weight) {
-    const int rank = clv_tensor_shape(x).rank;
-    clv_shape shape = clv_tensor_shape(weight);
-    if (shape.rank == 1 && rank > 2) { // of each channel
-        for (; shape.rank < rank - 1; shape.rank++) shape.dims[shape.rank] = 1;
-        weight = clv_reshape(weight, shape);
-    }
-    return clv__elementwise(&clv__op_prelu, (clv_tensor *[]){x, weight}, 0, 0);
-}
-
-clv_tensor *clv_where(clv_tensor *condition, clv_tensor *a, clv_tensor *b) {
-    return clv__elementwise(&clv__op_where, (clv_tensor *[]){condition, a, b}, 0, 0);
-}
-
-clv_tensor *clv_cast(clv_tensor *x, clv_dtype dtype) {
-    if (!x || clv_tensor_dtype(x) == dtype) return x;
-    if (clv_dtype_bytes(dtype) == 0)
-        return clv__graph_fail(clv__tensor_graph(x), CLV_E_DTYPE, "cast '%s': to %s is not possible",
-                               clv_tensor_name(x), clv_dtype_name(dtype));
-    const bool floats = clv__is_float(dtype) && clv__is_float(clv_tensor_dtype(x));
-    const clv__ew_attrs attrs = {.dtype = clv__is_float(dtype) ? CLV_DTYPE_F32 : dtype};
-    clv_tensor *y = clv__node_add(floats ? &clv__op_cast : &clv__op_convert, &attrs, &x, 1, 0);
-    return y ? clv__stored_as(y, dtype, (size_t)y->node->id) : NULL; // in two bytes by the same launch
 }
 
 clv_tensor *clv__max_backward(clv_tensor *x, clv_tensor *y, clv_tensor *g) {

@@ -26,6 +26,7 @@ const clv__op *const clv__public_ops[] = {
 #undef OP
     NULL,
 };
+const int clv__n_public_ops = sizeof clv__public_ops / sizeof *clv__public_ops - 1;
 
 const clv__op *const clv__composites[] = {
 #define OP(symbol)

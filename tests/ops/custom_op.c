@@ -424,14 +424,14 @@ static void composition(void **state) {
     assert_non_null(clv_gradient(x));
     clv_graph_destroy(graph);
     use_fails(runtime, "scaled", 1, &(clv_op_argument){.name = "scale", .number = 10},
-              "scaled: scale is 10, it must be at most 9");
+              "scale is 10, it must be at most 9");
     use_fails(runtime, "other", 1, NULL,
               "other: its build contradicts its signature: output 0 is f32 [], not like x");
     assert_status(clv_graph_create(runtime, &graph), CLV_OK, runtime);
     x = clv_input(graph, "x", CLV_DTYPE_F32, CLV_SHAPE(2, 3));
     assert_null(clv_op_call(graph, "scaled", &x, 1, NULL, 0));
     assert_status(clv_graph_status(graph), CLV_E_SHAPE, runtime);
-    assert_holds(clv_runtime_error(runtime), "scaled: x has 2 dimensions, it must have 1");
+    assert_holds(clv_runtime_error(runtime), "x has 2 dimensions, it must have 1");
     clv_graph_destroy(graph);
     clv_runtime_destroy(runtime);
 }
@@ -726,7 +726,7 @@ static void five_is_refused(void **state) {
         {-1,
          m_is_2[0],
          {.name = "weights", .list = (const int64_t[]){10}, .n = 1},
-         "five: weights is 10, it must be at most 9"},
+         "weights is 10, it must be at most 9"},
         {-1, m_is_2[0], {.name = "weights", .n = 3}, "five: 'weights' is a list that is too long, or NULL"},
         {-1, m_is_2[0], {.name = "m", .number = 3}, "five: 'm' is given twice"},
         {-1, {.name = "m", .number = 0.5}, {0}, "five: 'm' wants a whole number"},

@@ -131,7 +131,7 @@ static const struct {
     const char *says;
 } mistakes[] = {
     {add_shapes, CLV_E_SHAPE, "shapes [2,3] and [4] do not broadcast: 3 and 4 meet"},
-    {add_null, CLV_E_VALUE, "input 1 is NULL"},
+    {add_null, CLV_E_VALUE, "b is NULL"},
     {cast_none, CLV_E_DTYPE, "to none is not possible"},
     {full_half, CLV_E_VALUE, "0.5 is no i32"},
     {full_large, CLV_E_VALUE, "3e+09 is no i32"},
