@@ -24,6 +24,24 @@ static inline clv_tensor *clv__op3(const char *name, clv_tensor *a, clv_tensor *
     clv_tensor *const in[] = {a, b, c};
     return clv_op_call(NULL, name, in, 3, NULL, 0);
 }
+enum { CLV__MOST_NUMBERS = 2 * CLV_MAX_RANK };
+/** A list of int. */
+static inline const int64_t *clv__wide(const int *from, int n, int64_t *to) {
+    for (int i = 0; from && i < n && i < CLV__MOST_NUMBERS; i++) to[i] = from[i];
+    return from ? to : NULL;
+}
+/** Numbers of a configuration. A zero behind the first is as the first; the first is then as `kernel` has it, or `least`. Of padding a
+ *  negative one behind the first is none. */
+static inline clv_op_argument clv__sizes(const char *name, const int *from, int n, int least,
+                                         const int *kernel, int64_t *to) {
+    const clv_op_argument argument = {name, 0, to, n, NULL};
+    for (int i = 0; i < n; i++) {
+        const int one = i && !from[i] ? from[0] : from[i];
+        to[i] = one ? one : kernel ? kernel[i && kernel[i] ? i : 0] : least;
+        if (i && one < 0 && !least && !kernel) to[i] = 0;
+    }
+    return argument;
+}
 #define CLV__VALUE(name, value)                                                                              \
     { name, (double)(value), NULL, 0, NULL }
 #define CLV__NUMBER(parameter) CLV__VALUE(#parameter, parameter)
@@ -171,7 +189,7 @@ static inline clv_tensor *clv_prelu(clv_tensor *x, clv_tensor *weight) {
  * Errors     CLV_E_SHAPE  an odd length;  CLV_E_VALUE  axis;  CLV_E_DTYPE
  * Source     Dauphin et al. 2017, arXiv:1612.08083; torch.nn.functional.glu.
  */
-CLV_API clv_tensor *clv_glu(clv_tensor *x, int axis);
+static inline clv_tensor *clv_glu(clv_tensor *x, int axis) { CLV__RETURN_OP("glu", (x), CLV__NUMBER(axis)); }
 
 /**
  * Keep values within limits.
@@ -191,7 +209,9 @@ static inline clv_tensor *clv_clamp(clv_tensor *x, float min, float max) {
 }
 /** nan, posinf and neginf where x is NaN or infinite; infinite themselves, posinf and neginf stand for the largest f32 and the smallest.
  *  Gradient x: 0 there. Errors: CLV_E_VALUE one of the last two is not a number. Source: torch.nan_to_num. */
-CLV_API clv_tensor *clv_nan_to_num(clv_tensor *x, float nan, float posinf, float neginf);
+static inline clv_tensor *clv_nan_to_num(clv_tensor *x, float nan, float posinf, float neginf) {
+    CLV__RETURN_OP("nan_to_num", (x), CLV__NUMBER(nan), CLV__NUMBER(posinf), CLV__NUMBER(neginf));
+}
 /** x to a power; NaN for x < 0 unless the exponent is whole. Gradient x (0 for exponent 0); keeps x.
  *  Exponents 2 and 0.5 are clv_square and clv_sqrt. Source: torch.pow. */
 static inline clv_tensor *clv_pow_scalar(clv_tensor *x, float exponent) {
@@ -310,7 +330,7 @@ static inline clv_tensor *clv_bitwise_xor(clv_tensor *a, clv_tensor *b) {
     return clv__op2("bitwise_xor", a, b);
 }
 /** Bits that x has not. */
-CLV_API clv_tensor *clv_bitwise_not(clv_tensor *x);
+static inline clv_tensor *clv_bitwise_not(clv_tensor *x) { return clv__op1("bitwise_not", x); }
 
 /**
  * The lower or the upper triangle of each matrix, zeros beside it.
@@ -325,8 +345,12 @@ CLV_API clv_tensor *clv_bitwise_not(clv_tensor *x);
  * Errors     CLV_E_SHAPE  x has less than two dimensions;  CLV_E_DTYPE
  * Source     torch.tril, torch.triu
  */
-CLV_API clv_tensor *clv_tril(clv_tensor *x, int diagonal);
-CLV_API clv_tensor *clv_triu(clv_tensor *x, int diagonal);
+static inline clv_tensor *clv_tril(clv_tensor *x, int diagonal) {
+    CLV__RETURN_OP("tril", (x), CLV__NUMBER(diagonal));
+}
+static inline clv_tensor *clv_triu(clv_tensor *x, int diagonal) {
+    CLV__RETURN_OP("triu", (x), CLV__NUMBER(diagonal));
+}
 /**
  * 1 at each index, 0 beside it.
  *
@@ -340,7 +364,9 @@ CLV_API clv_tensor *clv_triu(clv_tensor *x, int diagonal);
  * Errors     CLV_E_DTYPE  x is no integer;  CLV_E_VALUE  classes
  * Source     torch.nn.functional.one_hot, in f32
  */
-CLV_API clv_tensor *clv_one_hot(clv_tensor *x, int64_t classes);
+static inline clv_tensor *clv_one_hot(clv_tensor *x, int64_t classes) {
+    CLV__RETURN_OP("one_hot", (x), CLV__NUMBER(classes));
+}
 
 /**
  * Choose element by element.
@@ -384,7 +410,10 @@ static inline clv_tensor *clv_cast(clv_tensor *x, clv_dtype dtype) {
  *
  * Errors     CLV_E_DTYPE, CLV_E_SHAPE  not possible;  CLV_E_VALUE  value is not one
  */
-CLV_API clv_tensor *clv_full(clv_graph *graph, clv_dtype dtype, clv_shape shape, float value);
+static inline clv_tensor *clv_full(clv_graph *graph, clv_dtype dtype, clv_shape shape, float value) {
+    const clv_op_argument with[] = {CLV__NUMBER(dtype), CLV__SHAPE(shape), CLV__NUMBER(value)};
+    return clv_op_call(graph, "full", NULL, 0, with, 3);
+}
 
 /**
  * Numbers with equal steps: start, start + step, and so on, before end.
@@ -395,7 +424,12 @@ CLV_API clv_tensor *clv_full(clv_graph *graph, clv_dtype dtype, clv_shape shape,
  * Errors  CLV_E_VALUE  step is 0 or leads away from end, or there are more than 2^24 numbers;  CLV_E_DTYPE
  * Source  torch.arange
  */
-CLV_API clv_tensor *clv_arange(clv_graph *graph, double start, double end, double step, clv_dtype dtype);
+static inline clv_tensor *clv_arange(clv_graph *graph, double start, double end, double step,
+                                     clv_dtype dtype) {
+    const clv_op_argument with[] = {CLV__NUMBER(start), CLV__NUMBER(end), CLV__NUMBER(step),
+                                    CLV__NUMBER(dtype)};
+    return clv_op_call(graph, "arange", NULL, 0, with, 4);
+}
 
 // ---- random numbers (runtime/ops/random.c) ------------------------------------------------------------------
 // Drawn again in each step, from the session's seed and the step, as clv_dropout's: the same numbers on every device, after a resume, and for
@@ -415,12 +449,18 @@ CLV_API clv_tensor *clv_arange(clv_graph *graph, double start, double end, doubl
  * Errors     CLV_E_VALUE  a limit is infinite or no number;  CLV_E_SHAPE
  * Source     torch.rand, torch.Tensor.uniform_; Salmon et al. 2011 (Philox).
  */
-CLV_API clv_tensor *clv_random_uniform(clv_graph *graph, clv_shape shape, float low, float high);
+static inline clv_tensor *clv_random_uniform(clv_graph *graph, clv_shape shape, float low, float high) {
+    const clv_op_argument with[] = {CLV__SHAPE(shape), CLV__NUMBER(low), CLV__NUMBER(high)};
+    return clv_op_call(graph, "random_uniform", NULL, 0, with, 3);
+}
 /** Normal numbers of that mean and standard deviation, at least 0: from two words each two, by Box and Muller. Good to some 1e-6, by the
  *  device's log, sin and cos. Everything else as clv_random_uniform. Source: torch.randn, torch.normal. */
-CLV_API clv_tensor *clv_random_normal(clv_graph *graph, clv_shape shape, float mean, float std);
+static inline clv_tensor *clv_random_normal(clv_graph *graph, clv_shape shape, float mean, float std) {
+    const clv_op_argument with[] = {CLV__SHAPE(shape), CLV__NUMBER(mean), CLV__NUMBER(std)};
+    return clv_op_call(graph, "random_normal", NULL, 0, with, 3);
+}
 /** 1 with probability p, else 0: p any shape, f32, and so is the result. Errors: CLV_E_DTYPE. Source: torch.bernoulli. */
-CLV_API clv_tensor *clv_bernoulli(clv_tensor *p);
+static inline clv_tensor *clv_bernoulli(clv_tensor *p) { return clv__op1("bernoulli", p); }
 /**
  * Classes, each as likely as its weight says.
  *
@@ -432,7 +472,9 @@ CLV_API clv_tensor *clv_bernoulli(clv_tensor *p);
  * Errors     CLV_E_SHAPE  weights has another number of dimensions, or no classes;  CLV_E_VALUE  n;  CLV_E_DTYPE
  * Source     torch.multinomial.
  */
-CLV_API clv_tensor *clv_multinomial(clv_tensor *weights, int64_t n, bool replacement);
+static inline clv_tensor *clv_multinomial(clv_tensor *weights, int64_t n, bool replacement) {
+    CLV__RETURN_OP("multinomial", (weights), CLV__NUMBER(n), CLV__NUMBER(replacement));
+}
 
 // ---- reductions: over `axes` (n_axes of them, negative counts from the end; n_axes 0: all) ----------------
 
@@ -452,9 +494,19 @@ CLV_API clv_tensor *clv_multinomial(clv_tensor *weights, int64_t n, bool replace
  *            about 1e-6 of the sum of their magnitudes; same bits on repeat, whatever the number of threads.
  * Source     torch.sum.
  */
-CLV_API clv_tensor *clv_sum(clv_tensor *x, CLV_COUNT(n_axes) const int *axes, int n_axes, bool keepdim);
+static inline clv_tensor *clv_sum(clv_tensor *x, CLV_COUNT(n_axes) const int *axes, int n_axes,
+                                  bool keepdim) {
+    int64_t wide[CLV__MOST_NUMBERS];
+    CLV__RETURN_OP("sum", (x), CLV__LIST("axes", clv__wide(axes, n_axes, wide), n_axes),
+                   CLV__NUMBER(keepdim));
+}
 /** Mean over axes: the sum divided by the number of elements, NaN for none; everything else as clv_sum. */
-CLV_API clv_tensor *clv_mean(clv_tensor *x, CLV_COUNT(n_axes) const int *axes, int n_axes, bool keepdim);
+static inline clv_tensor *clv_mean(clv_tensor *x, CLV_COUNT(n_axes) const int *axes, int n_axes,
+                                   bool keepdim) {
+    int64_t wide[CLV__MOST_NUMBERS];
+    CLV__RETURN_OP("mean", (x), CLV__LIST("axes", clv__wide(axes, n_axes, wide), n_axes),
+                   CLV__NUMBER(keepdim));
+}
 
 /**
  * Product over axes: of no elements 1; everything else as clv_sum.
@@ -463,7 +515,12 @@ CLV_API clv_tensor *clv_mean(clv_tensor *x, CLV_COUNT(n_axes) const int *axes, i
  * Numerics   one rounding of each product, in a fixed order.
  * Source     torch.prod.
  */
-CLV_API clv_tensor *clv_prod(clv_tensor *x, CLV_COUNT(n_axes) const int *axes, int n_axes, bool keepdim);
+static inline clv_tensor *clv_prod(clv_tensor *x, CLV_COUNT(n_axes) const int *axes, int n_axes,
+                                   bool keepdim) {
+    int64_t wide[CLV__MOST_NUMBERS];
+    CLV__RETURN_OP("prod", (x), CLV__LIST("axes", clv__wide(axes, n_axes, wide), n_axes),
+                   CLV__NUMBER(keepdim));
+}
 
 /**
  * Largest element over axes.
@@ -477,7 +534,12 @@ CLV_API clv_tensor *clv_prod(clv_tensor *x, CLV_COUNT(n_axes) const int *axes, i
  *            CLV_E_DTYPE
  * Source     torch.amax.
  */
-CLV_API clv_tensor *clv_max(clv_tensor *x, CLV_COUNT(n_axes) const int *axes, int n_axes, bool keepdim);
+static inline clv_tensor *clv_max(clv_tensor *x, CLV_COUNT(n_axes) const int *axes, int n_axes,
+                                  bool keepdim) {
+    int64_t wide[CLV__MOST_NUMBERS];
+    CLV__RETURN_OP("max", (x), CLV__LIST("axes", clv__wide(axes, n_axes, wide), n_axes),
+                   CLV__NUMBER(keepdim));
+}
 
 /**
  * Position of the largest element along an axis; the first of equals, the first NaN if there is one.
@@ -490,11 +552,20 @@ CLV_API clv_tensor *clv_max(clv_tensor *x, CLV_COUNT(n_axes) const int *axes, in
  * Errors     CLV_E_SHAPE  the axis has no elements;  CLV_E_VALUE  the axis is outside the rank;  CLV_E_DTYPE
  * Source     torch.argmax.
  */
-CLV_API clv_tensor *clv_argmax(clv_tensor *x, int axis, bool keepdim);
+static inline clv_tensor *clv_argmax(clv_tensor *x, int axis, bool keepdim) {
+    CLV__RETURN_OP("argmax", (x), CLV__NUMBER(axis), CLV__NUMBER(keepdim));
+}
 /** The smallest element, as clv_max of -x. Gradient x. Source: torch.amin. */
-CLV_API clv_tensor *clv_min(clv_tensor *x, CLV_COUNT(n_axes) const int *axes, int n_axes, bool keepdim);
+static inline clv_tensor *clv_min(clv_tensor *x, CLV_COUNT(n_axes) const int *axes, int n_axes,
+                                  bool keepdim) {
+    int64_t wide[CLV__MOST_NUMBERS];
+    CLV__RETURN_OP("min", (x), CLV__LIST("axes", clv__wide(axes, n_axes, wide), n_axes),
+                   CLV__NUMBER(keepdim));
+}
 /** Where it is, the first of several; as clv_argmax. No gradient. Source: torch.argmin. */
-CLV_API clv_tensor *clv_argmin(clv_tensor *x, int axis, bool keepdim);
+static inline clv_tensor *clv_argmin(clv_tensor *x, int axis, bool keepdim) {
+    CLV__RETURN_OP("argmin", (x), CLV__NUMBER(axis), CLV__NUMBER(keepdim));
+}
 /**
  * Variance over axes, as clv_mean has them.
  *
@@ -507,15 +578,27 @@ CLV_API clv_tensor *clv_argmin(clv_tensor *x, int axis, bool keepdim);
  * Numerics   in two passes, about the mean. Of no more elements than `correction` NaN or infinite.
  * Source     torch.var.
  */
-CLV_API clv_tensor *clv_var(clv_tensor *x, CLV_COUNT(n_axes) const int *axes, int n_axes, int correction,
-                            bool keepdim);
+static inline clv_tensor *clv_var(clv_tensor *x, CLV_COUNT(n_axes) const int *axes, int n_axes,
+                                  int correction, bool keepdim) {
+    int64_t wide[CLV__MOST_NUMBERS];
+    CLV__RETURN_OP("var", (x), CLV__LIST("axes", clv__wide(axes, n_axes, wide), n_axes),
+                   CLV__NUMBER(correction), CLV__NUMBER(keepdim));
+}
 /** The square root of that; its gradient where all elements are equal is no number. Source: torch.std. */
-CLV_API clv_tensor *clv_std(clv_tensor *x, CLV_COUNT(n_axes) const int *axes, int n_axes, int correction,
-                            bool keepdim);
+static inline clv_tensor *clv_std(clv_tensor *x, CLV_COUNT(n_axes) const int *axes, int n_axes,
+                                  int correction, bool keepdim) {
+    int64_t wide[CLV__MOST_NUMBERS];
+    CLV__RETURN_OP("std", (x), CLV__LIST("axes", clv__wide(axes, n_axes, wide), n_axes),
+                   CLV__NUMBER(correction), CLV__NUMBER(keepdim));
+}
 /** (sum |x|^p)^(1/p) over axes; p INFINITY or -INFINITY: the largest or smallest |x|; 0: how many are not 0. Gradient x; 0
  *  where the norm is 0, if p is above 1. Source: torch.linalg.vector_norm. */
-CLV_API clv_tensor *clv_vector_norm(clv_tensor *x, float p, CLV_COUNT(n_axes) const int *axes, int n_axes,
-                                    bool keepdim);
+static inline clv_tensor *clv_vector_norm(clv_tensor *x, float p, CLV_COUNT(n_axes) const int *axes,
+                                          int n_axes, bool keepdim) {
+    int64_t wide[CLV__MOST_NUMBERS];
+    CLV__RETURN_OP("vector_norm", (x), CLV__NUMBER(p),
+                   CLV__LIST("axes", clv__wide(axes, n_axes, wide), n_axes), CLV__NUMBER(keepdim));
+}
 /**
  * Sums along an axis of all elements up to each.
  *
@@ -530,10 +613,14 @@ CLV_API clv_tensor *clv_vector_norm(clv_tensor *x, float p, CLV_COUNT(n_axes) co
  * Numerics   sums in f32, in an order that depends on the shape and the device only.
  * Source     torch.cumsum; exclusive and reverse as in ONNX's CumSum.
  */
-CLV_API clv_tensor *clv_cumsum(clv_tensor *x, int axis, bool exclusive, bool reverse);
+static inline clv_tensor *clv_cumsum(clv_tensor *x, int axis, bool exclusive, bool reverse) {
+    CLV__RETURN_OP("cumsum", (x), CLV__NUMBER(axis), CLV__NUMBER(exclusive), CLV__NUMBER(reverse));
+}
 /** Products along an axis of all elements up to each, everything else as clv_cumsum. Gradient x, right for zeros too; keeps x. Source:
  *  torch.cumprod; exclusive and reverse as in ONNX's CumProd. */
-CLV_API clv_tensor *clv_cumprod(clv_tensor *x, int axis, bool exclusive, bool reverse);
+static inline clv_tensor *clv_cumprod(clv_tensor *x, int axis, bool exclusive, bool reverse) {
+    CLV__RETURN_OP("cumprod", (x), CLV__NUMBER(axis), CLV__NUMBER(exclusive), CLV__NUMBER(reverse));
+}
 /**
  * The k largest elements along an axis, or the smallest, in order, and where they are.
  *
@@ -549,8 +636,13 @@ CLV_API clv_tensor *clv_cumprod(clv_tensor *x, int axis, bool exclusive, bool re
  * Numerics   exact.
  * Source     torch.topk with sorted=True, which leaves the order of equal elements open.
  */
-CLV_API clv_tensor *clv_topk(clv_tensor *x, int64_t k, int axis, bool largest,
-                             CLV_OR_NULL CLV_BORROWED clv_tensor **indices);
+static inline clv_tensor *clv_topk(clv_tensor *x, int64_t k, int axis, bool largest,
+                                   CLV_OR_NULL CLV_BORROWED clv_tensor **indices) {
+    const clv_op_argument with[] = {CLV__NUMBER(k), CLV__NUMBER(axis), CLV__NUMBER(largest)};
+    clv_tensor *y = clv_op_call(NULL, "topk", &x, 1, with, 3);
+    if (indices) *indices = clv_op_output(y, 1);
+    return y;
+}
 /**
  * All elements along an axis in order: topk of the whole axis.
  *
@@ -565,8 +657,13 @@ CLV_API clv_tensor *clv_topk(clv_tensor *x, int64_t k, int axis, bool largest,
  * Numerics   exact, and stable: equal elements stay in their order.
  * Source     torch.sort with stable=True.
  */
-CLV_API clv_tensor *clv_sort(clv_tensor *x, int axis, bool descending,
-                             CLV_OR_NULL CLV_BORROWED clv_tensor **indices);
+static inline clv_tensor *clv_sort(clv_tensor *x, int axis, bool descending,
+                                   CLV_OR_NULL CLV_BORROWED clv_tensor **indices) {
+    const clv_op_argument with[] = {CLV__NUMBER(axis), CLV__NUMBER(descending)};
+    clv_tensor *y = clv_op_call(NULL, "sort", &x, 1, with, 2);
+    if (indices) *indices = clv_op_output(y, 1);
+    return y;
+}
 /**
  * The indices of clv_sort.
  *
@@ -577,7 +674,9 @@ CLV_API clv_tensor *clv_sort(clv_tensor *x, int axis, bool descending,
  * Errors     as sort
  * Source     torch.argsort with stable=True.
  */
-CLV_API clv_tensor *clv_argsort(clv_tensor *x, int axis, bool descending);
+static inline clv_tensor *clv_argsort(clv_tensor *x, int axis, bool descending) {
+    CLV__RETURN_OP("argsort", (x), CLV__NUMBER(axis), CLV__NUMBER(descending));
+}
 
 /**
  * Undo a broadcast: sum x over what clv_broadcast_to(y, x's shape) would repeat. The same shape gives x
@@ -590,7 +689,9 @@ CLV_API clv_tensor *clv_argsort(clv_tensor *x, int axis, bool descending);
  * Gradient   x.
  * Errors     CLV_E_SHAPE  shape does not broadcast to that of x;  CLV_E_DTYPE
  */
-CLV_API clv_tensor *clv_sum_to(clv_tensor *x, clv_shape shape);
+static inline clv_tensor *clv_sum_to(clv_tensor *x, clv_shape shape) {
+    CLV__RETURN_OP("sum_to", (x), CLV__SHAPE(shape));
+}
 
 // ---- shape: f32 and i32 alike -----------------------------------------------------------------------------
 
@@ -605,16 +706,22 @@ CLV_API clv_tensor *clv_sum_to(clv_tensor *x, clv_shape shape);
  * Errors     CLV_E_SHAPE  the number of elements differs, two dimensions are -1, or none fits
  * Source     torch.reshape.
  */
-CLV_API clv_tensor *clv_reshape(clv_tensor *x, clv_shape shape);
+static inline clv_tensor *clv_reshape(clv_tensor *x, clv_shape shape) {
+    CLV__RETURN_OP("reshape", (x), CLV__SHAPE(shape));
+}
 /** The same values, through which no gradient flows back; x itself keeps its own. Costs nothing, as clv_reshape. See also
  *  clv_requires_grad. Source: torch.Tensor.detach. */
-CLV_API clv_tensor *clv_detach(clv_tensor *x);
+static inline clv_tensor *clv_detach(clv_tensor *x) { return clv__op1("detach", x); }
 /** Join the axes from start_axis on to one, as torch.flatten; a reshape. Errors: CLV_E_VALUE outside the
  *  rank. */
-CLV_API clv_tensor *clv_flatten(clv_tensor *x, int start_axis);
+static inline clv_tensor *clv_flatten(clv_tensor *x, int start_axis) {
+    CLV__RETURN_OP("flatten", (x), CLV__NUMBER(start_axis));
+}
 
 /** Exchange two axes; a permute. Errors: CLV_E_VALUE outside the rank. */
-CLV_API clv_tensor *clv_transpose(clv_tensor *x, int axis0, int axis1);
+static inline clv_tensor *clv_transpose(clv_tensor *x, int axis0, int axis1) {
+    CLV__RETURN_OP("transpose", (x), CLV__NUMBER(axis0), CLV__NUMBER(axis1));
+}
 /**
  * Put the axes into another order; the elements are copied.
  *
@@ -628,7 +735,10 @@ CLV_API clv_tensor *clv_transpose(clv_tensor *x, int axis0, int axis1);
  * Errors     CLV_E_VALUE  an axis is outside the rank, missing, or named twice
  * Source     torch.permute.
  */
-CLV_API clv_tensor *clv_permute(clv_tensor *x, CLV_COUNT(n_axes) const int *axes, int n_axes);
+static inline clv_tensor *clv_permute(clv_tensor *x, CLV_COUNT(n_axes) const int *axes, int n_axes) {
+    int64_t wide[CLV__MOST_NUMBERS];
+    CLV__RETURN_OP("permute", (x), CLV__LIST("axes", clv__wide(axes, n_axes, wide), n_axes));
+}
 
 /**
  * Repeat x to a shape: aligned at the end, dimensions of 1 or none are repeated. The same shape gives x
@@ -640,7 +750,9 @@ CLV_API clv_tensor *clv_permute(clv_tensor *x, CLV_COUNT(n_axes) const int *axes
  * Gradient   x.
  * Errors     CLV_E_SHAPE  x does not broadcast to shape
  */
-CLV_API clv_tensor *clv_broadcast_to(clv_tensor *x, clv_shape shape);
+static inline clv_tensor *clv_broadcast_to(clv_tensor *x, clv_shape shape) {
+    CLV__RETURN_OP("broadcast_to", (x), CLV__SHAPE(shape));
+}
 
 /**
  * Part of an axis.
@@ -656,7 +768,9 @@ CLV_API clv_tensor *clv_broadcast_to(clv_tensor *x, clv_shape shape);
  * Errors     CLV_E_VALUE  the part is not inside, or the axis is outside the rank
  * Source     torch.narrow.
  */
-CLV_API clv_tensor *clv_slice(clv_tensor *x, int axis, int64_t start, int64_t length);
+static inline clv_tensor *clv_slice(clv_tensor *x, int axis, int64_t start, int64_t length) {
+    CLV__RETURN_OP("slice", (x), CLV__NUMBER(axis), CLV__NUMBER(start), CLV__NUMBER(length));
+}
 
 /**
  * Tensors one after another along an axis.
@@ -670,7 +784,10 @@ CLV_API clv_tensor *clv_slice(clv_tensor *x, int axis, int64_t start, int64_t le
  *            rank
  * Source     torch.cat.
  */
-CLV_API clv_tensor *clv_concat(CLV_COUNT(n) clv_tensor *const *inputs, int n, int axis);
+static inline clv_tensor *clv_concat(CLV_COUNT(n) clv_tensor *const *inputs, int n, int axis) {
+    const clv_op_argument with[] = {CLV__NUMBER(axis)};
+    return clv_op_call(NULL, "concat", inputs, n, with, 1);
+}
 /** What stands where clv_pad puts elements. */
 typedef enum clv_pad_mode {
     CLV_PAD_CONSTANT, /**< a value */
@@ -692,24 +809,42 @@ typedef enum clv_pad_mode {
  * Errors     CLV_E_VALUE  n is odd or for too many dimensions, or the mode has no room;  CLV_E_DTYPE
  * Source     torch.nn.functional.pad.
  */
-CLV_API clv_tensor *clv_pad(clv_tensor *x, CLV_COUNT(n) const int *padding, int n, clv_pad_mode mode,
-                            float value);
+static inline clv_tensor *clv_pad(clv_tensor *x, CLV_COUNT(n) const int *padding, int n, clv_pad_mode mode,
+                                  float value) {
+    int64_t wide[CLV__MOST_NUMBERS];
+    CLV__RETURN_OP("pad", (x), CLV__LIST("padding", clv__wide(padding, n, wide), n), CLV__NUMBER(mode),
+                   CLV__NUMBER(value));
+}
 /** x again and again along its last n dimensions, repeats[i] times; with more numbers than it has, dimensions of 1 come before. Gradient x.
  *  Errors: CLV_E_VALUE below 0, or too many. Source: torch.tile. */
-CLV_API clv_tensor *clv_tile(clv_tensor *x, CLV_COUNT(n) const int *repeats, int n);
+static inline clv_tensor *clv_tile(clv_tensor *x, CLV_COUNT(n) const int *repeats, int n) {
+    int64_t wide[CLV__MOST_NUMBERS];
+    CLV__RETURN_OP("tile", (x), CLV__LIST("repeats", clv__wide(repeats, n, wide), n));
+}
 /** Join tensors of one shape along a new axis, -1: behind the others. Gradient all. Errors: as clv_concat, or another shape. Source:
  *  torch.stack. */
-CLV_API clv_tensor *clv_stack(CLV_COUNT(n) clv_tensor *const *inputs, int n, int axis);
+static inline clv_tensor *clv_stack(CLV_COUNT(n) clv_tensor *const *inputs, int n, int axis) {
+    const clv_op_argument with[] = {CLV__NUMBER(axis)};
+    return clv_op_call(NULL, "stack", inputs, n, with, 1);
+}
 /** The elements along an axis from the last to the first. Gradient x. Errors: CLV_E_VALUE outside the rank. Source: torch.flip. */
-CLV_API clv_tensor *clv_flip(clv_tensor *x, int axis);
+static inline clv_tensor *clv_flip(clv_tensor *x, int axis) {
+    CLV__RETURN_OP("flip", (x), CLV__NUMBER(axis));
+}
 /** The elements along an axis `shift` places further; what is moved past the end comes first. Gradient x. Errors: CLV_E_VALUE outside the
  *  rank. Source: torch.roll. */
-CLV_API clv_tensor *clv_roll(clv_tensor *x, int64_t shift, int axis);
+static inline clv_tensor *clv_roll(clv_tensor *x, int64_t shift, int axis) {
+    CLV__RETURN_OP("roll", (x), CLV__NUMBER(shift), CLV__NUMBER(axis));
+}
 /** [N, C r r, H, W] as [N, C, H r, W r], r being `factor`. Gradient x. Errors: CLV_E_SHAPE no such x; CLV_E_VALUE factor. Source:
  *  torch.nn.functional.pixel_shuffle; Shi et al. 2016, arXiv:1609.05158. */
-CLV_API clv_tensor *clv_pixel_shuffle(clv_tensor *x, int64_t factor);
+static inline clv_tensor *clv_pixel_shuffle(clv_tensor *x, int64_t factor) {
+    CLV__RETURN_OP("pixel_shuffle", (x), CLV__NUMBER(factor));
+}
 /** [N, C, H r, W r] as [N, C r r, H, W]: the other way round. Source: torch.nn.functional.pixel_unshuffle. */
-CLV_API clv_tensor *clv_pixel_unshuffle(clv_tensor *x, int64_t factor);
+static inline clv_tensor *clv_pixel_unshuffle(clv_tensor *x, int64_t factor) {
+    CLV__RETURN_OP("pixel_unshuffle", (x), CLV__NUMBER(factor));
+}
 
 /**
  * The same values on a device, as PyTorch's tensor.to(device): a copy between devices if x is elsewhere, nothing if not.
@@ -722,7 +857,10 @@ CLV_API clv_tensor *clv_pixel_unshuffle(clv_tensor *x, int64_t factor);
  * Errors     (when planned) CLV_E_NOT_FOUND no such device; CLV_E_UNSUPPORTED it cannot be used
  * Source     torch.Tensor.to
  */
-CLV_API clv_tensor *clv_to(clv_tensor *x, const char *device);
+static inline clv_tensor *clv_to(clv_tensor *x, const char *device) {
+    const clv_op_argument with[] = {{"device", 0, NULL, 0, device}};
+    return clv_op_call(NULL, "to", &x, 1, with, 1);
+}
 
 // ---- matmul -----------------------------------------------------------------------------------------------
 
@@ -740,10 +878,12 @@ CLV_API clv_tensor *clv_to(clv_tensor *x, const char *device);
  * Numerics   sums in f32, their order depends on the shapes and the device only.
  * Source     torch.matmul.
  */
-CLV_API clv_tensor *clv_matmul(clv_tensor *a, clv_tensor *b);
+static inline clv_tensor *clv_matmul(clv_tensor *a, clv_tensor *b) { return clv__op2("matmul", a, b); }
 /** The same with the last two dimensions of a or of b exchanged first, without a copy. Vectors are not
  *  transposed. */
-CLV_API clv_tensor *clv_matmul_t(clv_tensor *a, bool transpose_a, clv_tensor *b, bool transpose_b);
+static inline clv_tensor *clv_matmul_t(clv_tensor *a, bool transpose_a, clv_tensor *b, bool transpose_b) {
+    CLV__RETURN_OP("matmul_t", (a, b), CLV__NUMBER(transpose_a), CLV__NUMBER(transpose_b));
+}
 /**
  * A fully connected layer.
  *
@@ -758,7 +898,9 @@ CLV_API clv_tensor *clv_matmul_t(clv_tensor *a, bool transpose_a, clv_tensor *b,
  * Errors     CLV_E_SHAPE  K or N differs;  CLV_E_DTYPE
  * Source     torch.nn.functional.linear.
  */
-CLV_API clv_tensor *clv_linear(clv_tensor *x, clv_tensor *weight, CLV_OR_NULL clv_tensor *bias);
+static inline clv_tensor *clv_linear(clv_tensor *x, clv_tensor *weight, CLV_OR_NULL clv_tensor *bias) {
+    return clv__op3("linear", x, weight, bias);
+}
 
 // ---- convolution and pooling, NCHW ------------------------------------------------------------------------
 
@@ -847,8 +989,15 @@ typedef struct clv_pool3d_config {
  *            (PyTorch's differ likewise: NaN with its own kernels, the sum without padding with oneDNN's.)
  * Source     torch.nn.functional.conv2d.
  */
-CLV_API clv_tensor *clv_conv2d(clv_tensor *x, clv_tensor *weight, CLV_OR_NULL clv_tensor *bias,
-                               CLV_OR_NULL const clv_conv2d_config *config);
+static inline clv_tensor *clv_conv2d(clv_tensor *x, clv_tensor *weight, CLV_OR_NULL clv_tensor *bias,
+                                     CLV_OR_NULL const clv_conv2d_config *config) {
+    int64_t at[3][2];
+    if (!config) return clv__op3("conv2d", x, weight, bias);
+    CLV__RETURN_OP("conv2d", (x, weight, bias), clv__sizes("stride", config->stride, 2, 1, NULL, at[0]),
+                   clv__sizes("padding", config->padding, 2, 0, NULL, at[1]),
+                   clv__sizes("dilation", config->dilation, 2, 1, NULL, at[2]),
+                   CLV__VALUE("groups", config->groups ? config->groups : 1));
+}
 /**
  * Convolution along one dimension: conv2d of images of one row.
  *
@@ -861,8 +1010,14 @@ CLV_API clv_tensor *clv_conv2d(clv_tensor *x, clv_tensor *weight, CLV_OR_NULL cl
  * Errors     CLV_E_SHAPE  x or weight has not three dimensions;  as conv2d
  * Source     torch.nn.functional.conv1d.
  */
-CLV_API clv_tensor *clv_conv1d(clv_tensor *x, clv_tensor *weight, CLV_OR_NULL clv_tensor *bias,
-                               CLV_OR_NULL const clv_conv1d_config *config);
+static inline clv_tensor *clv_conv1d(clv_tensor *x, clv_tensor *weight, CLV_OR_NULL clv_tensor *bias,
+                                     CLV_OR_NULL const clv_conv1d_config *config) {
+    if (!config) return clv__op3("conv1d", x, weight, bias);
+    CLV__RETURN_OP("conv1d", (x, weight, bias), CLV__VALUE("stride", config->stride ? config->stride : 1),
+                   CLV__VALUE("padding", config->padding),
+                   CLV__VALUE("dilation", config->dilation ? config->dilation : 1),
+                   CLV__VALUE("groups", config->groups ? config->groups : 1));
+}
 /**
  * Transposed convolution: what conv2d's gradient makes of its result's, so its sizes turned round.
  *
@@ -881,8 +1036,18 @@ CLV_API clv_tensor *clv_conv1d(clv_tensor *x, clv_tensor *weight, CLV_OR_NULL cl
  * Numerics   sums in f32, their order depends on the shapes and the device only.
  * Source     torch.nn.functional.conv_transpose2d.
  */
-CLV_API clv_tensor *clv_conv_transpose2d(clv_tensor *x, clv_tensor *weight, CLV_OR_NULL clv_tensor *bias,
-                                         CLV_OR_NULL const clv_conv_transpose2d_config *config);
+static inline clv_tensor *clv_conv_transpose2d(clv_tensor *x, clv_tensor *weight,
+                                               CLV_OR_NULL clv_tensor *bias,
+                                               CLV_OR_NULL const clv_conv_transpose2d_config *config) {
+    int64_t at[4][2];
+    if (!config) return clv__op3("conv_transpose2d", x, weight, bias);
+    CLV__RETURN_OP("conv_transpose2d", (x, weight, bias),
+                   clv__sizes("stride", config->stride, 2, 1, NULL, at[0]),
+                   clv__sizes("padding", config->padding, 2, 0, NULL, at[1]),
+                   clv__sizes("output_padding", config->output_padding, 2, 0, NULL, at[2]),
+                   clv__sizes("dilation", config->dilation, 2, 1, NULL, at[3]),
+                   CLV__VALUE("groups", config->groups ? config->groups : 1));
+}
 /**
  * The same along one dimension.
  *
@@ -895,8 +1060,16 @@ CLV_API clv_tensor *clv_conv_transpose2d(clv_tensor *x, clv_tensor *weight, CLV_
  * Errors     CLV_E_SHAPE  x or weight has not three dimensions;  as conv_transpose2d
  * Source     torch.nn.functional.conv_transpose1d.
  */
-CLV_API clv_tensor *clv_conv_transpose1d(clv_tensor *x, clv_tensor *weight, CLV_OR_NULL clv_tensor *bias,
-                                         CLV_OR_NULL const clv_conv_transpose1d_config *config);
+static inline clv_tensor *clv_conv_transpose1d(clv_tensor *x, clv_tensor *weight,
+                                               CLV_OR_NULL clv_tensor *bias,
+                                               CLV_OR_NULL const clv_conv_transpose1d_config *config) {
+    if (!config) return clv__op3("conv_transpose1d", x, weight, bias);
+    CLV__RETURN_OP(
+        "conv_transpose1d", (x, weight, bias), CLV__VALUE("stride", config->stride ? config->stride : 1),
+        CLV__VALUE("padding", config->padding), CLV__VALUE("output_padding", config->output_padding),
+        CLV__VALUE("dilation", config->dilation ? config->dilation : 1),
+        CLV__VALUE("groups", config->groups ? config->groups : 1));
+}
 /**
  * Three-dimensional convolution (a cross-correlation).
  *
@@ -910,8 +1083,15 @@ CLV_API clv_tensor *clv_conv_transpose1d(clv_tensor *x, clv_tensor *weight, CLV_
  * Numerics   as conv2d
  * Source     torch.nn.functional.conv3d.
  */
-CLV_API clv_tensor *clv_conv3d(clv_tensor *x, clv_tensor *weight, CLV_OR_NULL clv_tensor *bias,
-                               CLV_OR_NULL const clv_conv3d_config *config);
+static inline clv_tensor *clv_conv3d(clv_tensor *x, clv_tensor *weight, CLV_OR_NULL clv_tensor *bias,
+                                     CLV_OR_NULL const clv_conv3d_config *config) {
+    int64_t at[3][3];
+    if (!config) return clv__op3("conv3d", x, weight, bias);
+    CLV__RETURN_OP("conv3d", (x, weight, bias), clv__sizes("stride", config->stride, 3, 1, NULL, at[0]),
+                   clv__sizes("padding", config->padding, 3, 0, NULL, at[1]),
+                   clv__sizes("dilation", config->dilation, 3, 1, NULL, at[2]),
+                   CLV__VALUE("groups", config->groups ? config->groups : 1));
+}
 /**
  * Transposed convolution along three dimensions.
  *
@@ -924,8 +1104,18 @@ CLV_API clv_tensor *clv_conv3d(clv_tensor *x, clv_tensor *weight, CLV_OR_NULL cl
  * Errors     as conv_transpose2d
  * Source     torch.nn.functional.conv_transpose3d.
  */
-CLV_API clv_tensor *clv_conv_transpose3d(clv_tensor *x, clv_tensor *weight, CLV_OR_NULL clv_tensor *bias,
-                                         CLV_OR_NULL const clv_conv_transpose3d_config *config);
+static inline clv_tensor *clv_conv_transpose3d(clv_tensor *x, clv_tensor *weight,
+                                               CLV_OR_NULL clv_tensor *bias,
+                                               CLV_OR_NULL const clv_conv_transpose3d_config *config) {
+    int64_t at[4][3];
+    if (!config) return clv__op3("conv_transpose3d", x, weight, bias);
+    CLV__RETURN_OP("conv_transpose3d", (x, weight, bias),
+                   clv__sizes("stride", config->stride, 3, 1, NULL, at[0]),
+                   clv__sizes("padding", config->padding, 3, 0, NULL, at[1]),
+                   clv__sizes("output_padding", config->output_padding, 3, 0, NULL, at[2]),
+                   clv__sizes("dilation", config->dilation, 3, 1, NULL, at[3]),
+                   CLV__VALUE("groups", config->groups ? config->groups : 1));
+}
 /**
  * Largest element of each window.
  *
@@ -944,7 +1134,15 @@ CLV_API clv_tensor *clv_conv_transpose3d(clv_tensor *x, clv_tensor *weight, CLV_
  * Numerics   exact. A NaN in a window is its largest element.
  * Source     torch.nn.MaxPool2d.
  */
-CLV_API clv_tensor *clv_max_pool2d(clv_tensor *x, const clv_pool2d_config *config);
+static inline clv_tensor *clv_max_pool2d(clv_tensor *x, const clv_pool2d_config *config) {
+    int64_t at[4][2];
+    if (!config) return clv__op1("max_pool2d", x); // which misses a kernel
+    CLV__RETURN_OP("max_pool2d", (x), clv__sizes("kernel", config->kernel, 2, 0, NULL, at[0]),
+                   clv__sizes("stride", config->stride, 2, 0, config->kernel, at[1]),
+                   clv__sizes("padding", config->padding, 2, 0, NULL, at[2]),
+                   clv__sizes("dilation", config->dilation, 2, 1, NULL, at[3]),
+                   CLV__VALUE("ceil_mode", config->ceil_mode));
+}
 /**
  * Mean of each window.
  *
@@ -962,7 +1160,18 @@ CLV_API clv_tensor *clv_max_pool2d(clv_tensor *x, const clv_pool2d_config *confi
  * Numerics   sums in f32, in a fixed order.
  * Source     torch.nn.AvgPool2d.
  */
-CLV_API clv_tensor *clv_avg_pool2d(clv_tensor *x, const clv_pool2d_config *config);
+static inline clv_tensor *clv_avg_pool2d(clv_tensor *x, const clv_pool2d_config *config) {
+    int64_t at[3][2];
+    if (!config) return clv__op1("avg_pool2d", x); // which misses a kernel
+    if (config->dilation[0] / 2 || config->dilation[1] / 2)
+        CLV__RETURN_OP("avg_pool2d", (x), clv__sizes("kernel", config->kernel, 2, 0, NULL, at[0]),
+                       CLV__VALUE("dilation", 2)); // it has none
+    CLV__RETURN_OP("avg_pool2d", (x), clv__sizes("kernel", config->kernel, 2, 0, NULL, at[0]),
+                   clv__sizes("stride", config->stride, 2, 0, config->kernel, at[1]),
+                   clv__sizes("padding", config->padding, 2, 0, NULL, at[2]),
+                   CLV__VALUE("ceil_mode", config->ceil_mode),
+                   CLV__VALUE("exclude_padding", config->exclude_padding));
+}
 /**
  * Largest element, and mean, of each window along one dimension or three: by max_pool2d and avg_pool2d, of three dimensions along H and W and
  * then along D.
@@ -976,13 +1185,48 @@ CLV_API clv_tensor *clv_avg_pool2d(clv_tensor *x, const clv_pool2d_config *confi
  * Numerics   a mean in three dimensions is the mean of rounded means.
  * Source     torch.nn.MaxPool1d, AvgPool1d, MaxPool3d, AvgPool3d.
  */
-CLV_API clv_tensor *clv_max_pool1d(clv_tensor *x, const clv_pool1d_config *config);
+static inline clv_tensor *clv_max_pool1d(clv_tensor *x, const clv_pool1d_config *config) {
+    if (!config) return clv__op1("max_pool1d", x); // which misses a kernel
+    CLV__RETURN_OP("max_pool1d", (x), CLV__VALUE("kernel", config->kernel),
+                   CLV__VALUE("stride", config->stride ? config->stride : config->kernel),
+                   CLV__VALUE("padding", config->padding),
+                   CLV__VALUE("dilation", config->dilation ? config->dilation : 1),
+                   CLV__VALUE("ceil_mode", config->ceil_mode));
+}
 /** The mean along one. */
-CLV_API clv_tensor *clv_avg_pool1d(clv_tensor *x, const clv_pool1d_config *config);
+static inline clv_tensor *clv_avg_pool1d(clv_tensor *x, const clv_pool1d_config *config) {
+    if (!config) return clv__op1("avg_pool1d", x); // which misses a kernel
+    if (config->dilation / 2)
+        CLV__RETURN_OP("avg_pool1d", (x), CLV__VALUE("kernel", config->kernel),
+                       CLV__VALUE("dilation", 2)); // it has none
+    CLV__RETURN_OP("avg_pool1d", (x), CLV__VALUE("kernel", config->kernel),
+                   CLV__VALUE("stride", config->stride ? config->stride : config->kernel),
+                   CLV__VALUE("padding", config->padding), CLV__VALUE("ceil_mode", config->ceil_mode),
+                   CLV__VALUE("exclude_padding", config->exclude_padding));
+}
 /** The largest along three. */
-CLV_API clv_tensor *clv_max_pool3d(clv_tensor *x, const clv_pool3d_config *config);
+static inline clv_tensor *clv_max_pool3d(clv_tensor *x, const clv_pool3d_config *config) {
+    int64_t at[4][3];
+    if (!config) return clv__op1("max_pool3d", x); // which misses a kernel
+    CLV__RETURN_OP("max_pool3d", (x), clv__sizes("kernel", config->kernel, 3, 0, NULL, at[0]),
+                   clv__sizes("stride", config->stride, 3, 0, config->kernel, at[1]),
+                   clv__sizes("padding", config->padding, 3, 0, NULL, at[2]),
+                   clv__sizes("dilation", config->dilation, 3, 1, NULL, at[3]),
+                   CLV__VALUE("ceil_mode", config->ceil_mode));
+}
 /** The mean along three. */
-CLV_API clv_tensor *clv_avg_pool3d(clv_tensor *x, const clv_pool3d_config *config);
+static inline clv_tensor *clv_avg_pool3d(clv_tensor *x, const clv_pool3d_config *config) {
+    int64_t at[3][3];
+    if (!config) return clv__op1("avg_pool3d", x); // which misses a kernel
+    if (config->dilation[0] / 2 || config->dilation[1] / 2 || config->dilation[2] / 2)
+        CLV__RETURN_OP("avg_pool3d", (x), clv__sizes("kernel", config->kernel, 3, 0, NULL, at[0]),
+                       CLV__VALUE("dilation", 2)); // it has none
+    CLV__RETURN_OP("avg_pool3d", (x), clv__sizes("kernel", config->kernel, 3, 0, NULL, at[0]),
+                   clv__sizes("stride", config->stride, 3, 0, config->kernel, at[1]),
+                   clv__sizes("padding", config->padding, 3, 0, NULL, at[2]),
+                   CLV__VALUE("ceil_mode", config->ceil_mode),
+                   CLV__VALUE("exclude_padding", config->exclude_padding));
+}
 /**
  * Mean over H and W: clv_mean(x, {2, 3}, 2, true).
  *
@@ -993,7 +1237,7 @@ CLV_API clv_tensor *clv_avg_pool3d(clv_tensor *x, const clv_pool3d_config *confi
  * Errors     CLV_E_SHAPE  x is not [N,C,H,W]
  * Source     torch.nn.AdaptiveAvgPool2d(1).
  */
-CLV_API clv_tensor *clv_global_avg_pool2d(clv_tensor *x);
+static inline clv_tensor *clv_global_avg_pool2d(clv_tensor *x) { return clv__op1("global_avg_pool2d", x); }
 
 /**
  * Mean of windows that are chosen so that the result has the wanted size; they may overlap, or be repeated.
@@ -1009,12 +1253,18 @@ CLV_API clv_tensor *clv_global_avg_pool2d(clv_tensor *x);
  * Numerics   sums in f32, along H and then along W, in a fixed order.
  * Source     torch.nn.AdaptiveAvgPool2d.
  */
-CLV_API clv_tensor *clv_adaptive_avg_pool2d(clv_tensor *x, int64_t OH, int64_t OW);
+static inline clv_tensor *clv_adaptive_avg_pool2d(clv_tensor *x, int64_t OH, int64_t OW) {
+    CLV__RETURN_OP("adaptive_avg_pool2d", (x), CLV__NUMBER(OH), CLV__NUMBER(OW));
+}
 /** The largest element of such windows, [N, C, H, W] to [N, C, OH, OW]: max_pool2d, with each element repeated in every window it is in.
  *  Gradient x: to the first largest one. Errors: as clv_adaptive_avg_pool2d. Source: torch.nn.AdaptiveMaxPool2d. */
-CLV_API clv_tensor *clv_adaptive_max_pool2d(clv_tensor *x, int64_t OH, int64_t OW);
+static inline clv_tensor *clv_adaptive_max_pool2d(clv_tensor *x, int64_t OH, int64_t OW) {
+    CLV__RETURN_OP("adaptive_max_pool2d", (x), CLV__NUMBER(OH), CLV__NUMBER(OW));
+}
 /** The same along one dimension, [N, C, L] to [N, C, OL]. Source: torch.nn.AdaptiveMaxPool1d. */
-CLV_API clv_tensor *clv_adaptive_max_pool1d(clv_tensor *x, int64_t OL);
+static inline clv_tensor *clv_adaptive_max_pool1d(clv_tensor *x, int64_t OL) {
+    CLV__RETURN_OP("adaptive_max_pool1d", (x), CLV__NUMBER(OL));
+}
 
 // ---- normalisation, probability, loss ---------------------------------------------------------------------
 
@@ -1033,7 +1283,9 @@ CLV_API clv_tensor *clv_adaptive_max_pool1d(clv_tensor *x, int64_t OL);
  * Numerics   the maximum is subtracted first; sums in f32, in a fixed order.
  * Source     torch.softmax.
  */
-CLV_API clv_tensor *clv_softmax(clv_tensor *x, int axis);
+static inline clv_tensor *clv_softmax(clv_tensor *x, int axis) {
+    CLV__RETURN_OP("softmax", (x), CLV__NUMBER(axis));
+}
 /**
  * The logarithm of softmax, without its loss of digits.
  *
@@ -1044,7 +1296,9 @@ CLV_API clv_tensor *clv_softmax(clv_tensor *x, int axis);
  * Gradient   x: dy - exp(y) * sum(dy); keeps y, not x.
  * Source     torch.log_softmax.
  */
-CLV_API clv_tensor *clv_log_softmax(clv_tensor *x, int axis);
+static inline clv_tensor *clv_log_softmax(clv_tensor *x, int axis) {
+    CLV__RETURN_OP("log_softmax", (x), CLV__NUMBER(axis));
+}
 /**
  * Mean cross entropy between softmax(logits) and the classes that are right.
  *
@@ -1061,7 +1315,9 @@ CLV_API clv_tensor *clv_log_softmax(clv_tensor *x, int axis);
  * Numerics   the maximum is subtracted first; the mean is a tree of fixed shape.
  * Source     torch.nn.CrossEntropyLoss.
  */
-CLV_API clv_tensor *clv_cross_entropy(clv_tensor *logits, clv_tensor *labels);
+static inline clv_tensor *clv_cross_entropy(clv_tensor *logits, clv_tensor *labels) {
+    return clv__op2("cross_entropy", logits, labels);
+}
 /**
  * The same with a weight for each row, over the number of rows: mean_r weight[r] * -log_softmax(logits[r])[labels[r]]. A row of weight 0
  * counts nothing, in loss and gradient, whatever its label. clv_nn_label_weights makes weights of those of classes.
@@ -1071,8 +1327,10 @@ CLV_API clv_tensor *clv_cross_entropy(clv_tensor *logits, clv_tensor *labels);
  * Gradient   logits; none to the weight.
  * Errors     CLV_E_SHAPE  weight has another shape than labels;  as clv_cross_entropy
  */
-CLV_API clv_tensor *clv_cross_entropy_weighted(clv_tensor *logits, clv_tensor *labels,
-                                               CLV_OR_NULL clv_tensor *weight);
+static inline clv_tensor *clv_cross_entropy_weighted(clv_tensor *logits, clv_tensor *labels,
+                                                     CLV_OR_NULL clv_tensor *weight) {
+    return clv__op3("cross_entropy_weighted", logits, labels, weight);
+}
 /**
  * Mean squared error.
  *
@@ -1087,7 +1345,9 @@ CLV_API clv_tensor *clv_cross_entropy_weighted(clv_tensor *logits, clv_tensor *l
  * Numerics   the mean is a tree of fixed shape.
  * Source     torch.nn.MSELoss.
  */
-CLV_API clv_tensor *clv_mse_loss(clv_tensor *x, clv_tensor *target);
+static inline clv_tensor *clv_mse_loss(clv_tensor *x, clv_tensor *target) {
+    return clv__op2("mse_loss", x, target);
+}
 
 /** What becomes of a loss's elements. */
 typedef enum clv_reduction {
@@ -1103,7 +1363,9 @@ typedef enum clv_reduction {
 // CLV_E_VALUE a parameter, or a reduction that is none; CLV_E_DTYPE. They are made of other ops.
 
 /** |x - target|. Gradient x, target: 0 where they are equal. Source: torch.nn.functional.l1_loss. */
-CLV_API clv_tensor *clv_l1_loss(clv_tensor *x, clv_tensor *target, clv_reduction reduction);
+static inline clv_tensor *clv_l1_loss(clv_tensor *x, clv_tensor *target, clv_reduction reduction) {
+    CLV__RETURN_OP("l1_loss", (x, target), CLV__NUMBER(reduction));
+}
 /**
  * Squares of small differences, and of large ones a line.
  *
@@ -1114,10 +1376,15 @@ CLV_API clv_tensor *clv_l1_loss(clv_tensor *x, clv_tensor *target, clv_reduction
  * Gradient   x, target.
  * Source     Huber 1964; torch.nn.functional.huber_loss.
  */
-CLV_API clv_tensor *clv_huber_loss(clv_tensor *x, clv_tensor *target, float delta, clv_reduction reduction);
+static inline clv_tensor *clv_huber_loss(clv_tensor *x, clv_tensor *target, float delta,
+                                         clv_reduction reduction) {
+    CLV__RETURN_OP("huber_loss", (x, target), CLV__NUMBER(delta), CLV__NUMBER(reduction));
+}
 /** The same over beta, at least 0; of 0 it is clv_l1_loss. Source: torch.nn.functional.smooth_l1_loss; Girshick 2015, arXiv:1504.08083. */
-CLV_API clv_tensor *clv_smooth_l1_loss(clv_tensor *x, clv_tensor *target, float beta,
-                                       clv_reduction reduction);
+static inline clv_tensor *clv_smooth_l1_loss(clv_tensor *x, clv_tensor *target, float beta,
+                                             clv_reduction reduction) {
+    CLV__RETURN_OP("smooth_l1_loss", (x, target), CLV__NUMBER(beta), CLV__NUMBER(reduction));
+}
 /**
  * Cross entropy of sigmoid(x): -pos_weight * target * log(p) - (1 - target) * log(1 - p), times weight.
  *
@@ -1129,10 +1396,13 @@ CLV_API clv_tensor *clv_smooth_l1_loss(clv_tensor *x, clv_tensor *target, float 
  * Numerics   no large x makes it infinite.
  * Source     torch.nn.functional.binary_cross_entropy_with_logits.
  */
-CLV_API clv_tensor *clv_binary_cross_entropy_with_logits(clv_tensor *x, clv_tensor *target,
-                                                         CLV_OR_NULL clv_tensor *weight,
-                                                         CLV_OR_NULL clv_tensor *pos_weight,
-                                                         clv_reduction reduction);
+static inline clv_tensor *clv_binary_cross_entropy_with_logits(clv_tensor *x, clv_tensor *target,
+                                                               CLV_OR_NULL clv_tensor *weight,
+                                                               CLV_OR_NULL clv_tensor *pos_weight,
+                                                               clv_reduction reduction) {
+    CLV__RETURN_OP("binary_cross_entropy_with_logits", (x, target, weight, pos_weight),
+                   CLV__NUMBER(reduction));
+}
 /**
  * Divergence of Kullback and Leibler: how far probabilities are from those of the target.
  *
@@ -1145,7 +1415,10 @@ CLV_API clv_tensor *clv_binary_cross_entropy_with_logits(clv_tensor *x, clv_tens
  * Gradient   x, target.
  * Source     torch.nn.functional.kl_div.
  */
-CLV_API clv_tensor *clv_kl_div(clv_tensor *x, clv_tensor *target, bool log_target, clv_reduction reduction);
+static inline clv_tensor *clv_kl_div(clv_tensor *x, clv_tensor *target, bool log_target,
+                                     clv_reduction reduction) {
+    CLV__RETURN_OP("kl_div", (x, target), CLV__NUMBER(log_target), CLV__NUMBER(reduction));
+}
 /**
  * -x[r][labels[r]] * weight[r]: clv_cross_entropy of what is a logarithm of probabilities already.
  *
@@ -1156,8 +1429,10 @@ CLV_API clv_tensor *clv_kl_div(clv_tensor *x, clv_tensor *target, bool log_targe
  * Gradient   x; none to the weight.
  * Source     torch.nn.functional.nll_loss; its `weight` and `ignore_index` by clv_nn_label_weights.
  */
-CLV_API clv_tensor *clv_nll_loss(clv_tensor *x, clv_tensor *labels, CLV_OR_NULL clv_tensor *weight,
-                                 clv_reduction reduction);
+static inline clv_tensor *clv_nll_loss(clv_tensor *x, clv_tensor *labels, CLV_OR_NULL clv_tensor *weight,
+                                       clv_reduction reduction) {
+    CLV__RETURN_OP("nll_loss", (x, labels, weight), CLV__NUMBER(reduction));
+}
 /**
  * Cross entropy of sigmoid(x) in which what is right already counts little.
  *
@@ -1171,18 +1446,27 @@ CLV_API clv_tensor *clv_nll_loss(clv_tensor *x, clv_tensor *labels, CLV_OR_NULL 
  * Gradient   x.
  * Source     Lin et al. 2017, arXiv:1708.02002; torchvision.ops.sigmoid_focal_loss.
  */
-CLV_API clv_tensor *clv_sigmoid_focal_loss(clv_tensor *x, clv_tensor *target, float alpha, float gamma,
-                                           clv_reduction reduction);
+static inline clv_tensor *clv_sigmoid_focal_loss(clv_tensor *x, clv_tensor *target, float alpha, float gamma,
+                                                 clv_reduction reduction) {
+    CLV__RETURN_OP("sigmoid_focal_loss", (x, target), CLV__NUMBER(alpha), CLV__NUMBER(gamma),
+                   CLV__NUMBER(reduction));
+}
 /** x where target is 1, else max(0, margin - x); PyTorch's other target is -1. Gradient x. Source: torch.nn.functional.hinge_embedding_loss */
-CLV_API clv_tensor *clv_hinge_embedding_loss(clv_tensor *x, clv_tensor *target, float margin,
-                                             clv_reduction reduction);
+static inline clv_tensor *clv_hinge_embedding_loss(clv_tensor *x, clv_tensor *target, float margin,
+                                                   clv_reduction reduction) {
+    CLV__RETURN_OP("hinge_embedding_loss", (x, target), CLV__NUMBER(margin), CLV__NUMBER(reduction));
+}
 /** max(0, -target * (a - b) + margin). Gradient a, b, target. Source: torch.nn.functional.margin_ranking_loss. */
-CLV_API clv_tensor *clv_margin_ranking_loss(clv_tensor *a, clv_tensor *b, clv_tensor *target, float margin,
-                                            clv_reduction reduction);
+static inline clv_tensor *clv_margin_ranking_loss(clv_tensor *a, clv_tensor *b, clv_tensor *target,
+                                                  float margin, clv_reduction reduction) {
+    CLV__RETURN_OP("margin_ranking_loss", (a, b, target), CLV__NUMBER(margin), CLV__NUMBER(reduction));
+}
 /** Of rows a and b [N, D], target [N]: 1 - cos where target is 1, else max(0, cos - margin). Gradient a, b. Source:
  *  torch.nn.functional.cosine_embedding_loss. */
-CLV_API clv_tensor *clv_cosine_embedding_loss(clv_tensor *a, clv_tensor *b, clv_tensor *target, float margin,
-                                              clv_reduction reduction);
+static inline clv_tensor *clv_cosine_embedding_loss(clv_tensor *a, clv_tensor *b, clv_tensor *target,
+                                                    float margin, clv_reduction reduction) {
+    CLV__RETURN_OP("cosine_embedding_loss", (a, b, target), CLV__NUMBER(margin), CLV__NUMBER(reduction));
+}
 
 /** Zero means the default. */
 typedef struct clv_triplet_config {
@@ -1194,9 +1478,16 @@ typedef struct clv_triplet_config {
 
 /** max(0, |anchor - positive| - |anchor - negative| + margin), of rows [N, D]. Gradient all three. Source:
  *  torch.nn.functional.triplet_margin_loss. */
-CLV_API clv_tensor *clv_triplet_margin_loss(clv_tensor *anchor, clv_tensor *positive, clv_tensor *negative,
-                                            CLV_OR_NULL const clv_triplet_config *config,
-                                            clv_reduction reduction);
+static inline clv_tensor *clv_triplet_margin_loss(clv_tensor *anchor, clv_tensor *positive,
+                                                  clv_tensor *negative,
+                                                  CLV_OR_NULL const clv_triplet_config *config,
+                                                  clv_reduction reduction) {
+    if (!config) CLV__RETURN_OP("triplet_margin_loss", (anchor, positive, negative), CLV__NUMBER(reduction));
+    CLV__RETURN_OP("triplet_margin_loss", (anchor, positive, negative),
+                   CLV__VALUE("margin", config->margin != 0 ? config->margin : 1),
+                   CLV__VALUE("p", config->p != 0 ? config->p : 2), CLV__VALUE("swap", config->swap),
+                   CLV__NUMBER(reduction));
+}
 
 /**
  * Connectionist temporal classification: how unlikely a sequence of labels is, over all ways to place it in the steps, with blanks
@@ -1221,9 +1512,12 @@ CLV_API clv_tensor *clv_triplet_margin_loss(clv_tensor *anchor, clv_tensor *posi
  * Numerics   in logarithms, in a fixed order.
  * Source     Graves, Fernandez, Gomez, Schmidhuber 2006; torch.nn.functional.ctc_loss.
  */
-CLV_API clv_tensor *clv_ctc_loss(clv_tensor *x, clv_tensor *targets, clv_tensor *input_lengths,
-                                 clv_tensor *target_lengths, int blank, bool zero_infinity,
-                                 clv_reduction reduction);
+static inline clv_tensor *clv_ctc_loss(clv_tensor *x, clv_tensor *targets, clv_tensor *input_lengths,
+                                       clv_tensor *target_lengths, int blank, bool zero_infinity,
+                                       clv_reduction reduction) {
+    CLV__RETURN_OP("ctc_loss", (x, targets, input_lengths, target_lengths), CLV__NUMBER(blank),
+                   CLV__NUMBER(zero_infinity), CLV__NUMBER(reduction));
+}
 /**
  * Normalise each channel, then scale and shift.
  *
@@ -1249,10 +1543,13 @@ CLV_API clv_tensor *clv_ctc_loss(clv_tensor *x, clv_tensor *targets, clv_tensor 
  * Numerics   variance in two passes about the mean, with a correction; sums in f32, in a fixed order.
  * Source     Ioffe, Szegedy 2015, arXiv:1502.03167; torch.nn.BatchNorm2d.
  */
-CLV_API clv_tensor *clv_batch_norm(clv_tensor *x, CLV_OR_NULL clv_tensor *weight,
-                                   CLV_OR_NULL clv_tensor *bias, CLV_OR_NULL clv_tensor *running_mean,
-                                   CLV_OR_NULL clv_tensor *running_var, bool training, float momentum,
-                                   float eps);
+static inline clv_tensor *clv_batch_norm(clv_tensor *x, CLV_OR_NULL clv_tensor *weight,
+                                         CLV_OR_NULL clv_tensor *bias, CLV_OR_NULL clv_tensor *running_mean,
+                                         CLV_OR_NULL clv_tensor *running_var, bool training, float momentum,
+                                         float eps) {
+    CLV__RETURN_OP("batch_norm", (x, weight, bias, running_mean, running_var), CLV__NUMBER(training),
+                   CLV__NUMBER(momentum), CLV__NUMBER(eps));
+}
 /**
  * Normalise over the last dimension, then scale and shift.
  *
@@ -1269,8 +1566,10 @@ CLV_API clv_tensor *clv_batch_norm(clv_tensor *x, CLV_OR_NULL clv_tensor *weight
  *            each part's.
  * Source     Ba, Kiros, Hinton 2016, arXiv:1607.06450, section 3; torch.nn.LayerNorm.
  */
-CLV_API clv_tensor *clv_layer_norm(clv_tensor *x, CLV_OR_NULL clv_tensor *weight,
-                                   CLV_OR_NULL clv_tensor *bias, float eps);
+static inline clv_tensor *clv_layer_norm(clv_tensor *x, CLV_OR_NULL clv_tensor *weight,
+                                         CLV_OR_NULL clv_tensor *bias, float eps) {
+    CLV__RETURN_OP("layer_norm", (x, weight, bias), CLV__NUMBER(eps));
+}
 /**
  * Divide by the root of the mean square over the last dimension, then scale.
  *
@@ -1286,7 +1585,9 @@ CLV_API clv_tensor *clv_layer_norm(clv_tensor *x, CLV_OR_NULL clv_tensor *weight
  * Numerics   sums in f32, in a fixed order; a row of zeros with eps 0 becomes NaN.
  * Source     Zhang, Sennrich 2019, arXiv:1910.07467; torch.nn.functional.rms_norm.
  */
-CLV_API clv_tensor *clv_rms_norm(clv_tensor *x, CLV_OR_NULL clv_tensor *weight, float eps);
+static inline clv_tensor *clv_rms_norm(clv_tensor *x, CLV_OR_NULL clv_tensor *weight, float eps) {
+    CLV__RETURN_OP("rms_norm", (x, weight), CLV__NUMBER(eps));
+}
 /**
  * Normalise over groups of channels of each sample, then scale and shift each channel.
  *
@@ -1300,14 +1601,21 @@ CLV_API clv_tensor *clv_rms_norm(clv_tensor *x, CLV_OR_NULL clv_tensor *weight, 
  * Numerics   as clv_layer_norm, of which it is made.
  * Source     Wu, He 2018, arXiv:1803.08494; torch.nn.GroupNorm.
  */
-CLV_API clv_tensor *clv_group_norm(clv_tensor *x, int64_t groups, CLV_OR_NULL clv_tensor *weight,
-                                   CLV_OR_NULL clv_tensor *bias, float eps);
+static inline clv_tensor *clv_group_norm(clv_tensor *x, int64_t groups, CLV_OR_NULL clv_tensor *weight,
+                                         CLV_OR_NULL clv_tensor *bias, float eps) {
+    CLV__RETURN_OP("group_norm", (x, weight, bias), CLV__NUMBER(groups), CLV__NUMBER(eps));
+}
 /** The same over each channel of each sample alone, without running statistics. Source: torch.nn.InstanceNorm2d. */
-CLV_API clv_tensor *clv_instance_norm(clv_tensor *x, CLV_OR_NULL clv_tensor *weight,
-                                      CLV_OR_NULL clv_tensor *bias, float eps);
+static inline clv_tensor *clv_instance_norm(clv_tensor *x, CLV_OR_NULL clv_tensor *weight,
+                                            CLV_OR_NULL clv_tensor *bias, float eps) {
+    CLV__RETURN_OP("instance_norm", (x, weight, bias), CLV__NUMBER(eps));
+}
 /** x / (k + alpha * m)^beta, m the mean of the squares of `size` neighbouring channels, those outside being 0. x [N, C, ...]. Gradient x.
  *  Errors: CLV_E_SHAPE, CLV_E_VALUE a parameter. Source: torch.nn.LocalResponseNorm; Krizhevsky, Sutskever, Hinton 2012. */
-CLV_API clv_tensor *clv_local_response_norm(clv_tensor *x, int size, float alpha, float beta, float k);
+static inline clv_tensor *clv_local_response_norm(clv_tensor *x, int size, float alpha, float beta, float k) {
+    CLV__RETURN_OP("local_response_norm", (x), CLV__NUMBER(size), CLV__NUMBER(alpha), CLV__NUMBER(beta),
+                   CLV__NUMBER(k));
+}
 
 /**
  * Rows of a table by index.
@@ -1323,7 +1631,9 @@ CLV_API clv_tensor *clv_local_response_norm(clv_tensor *x, int size, float alpha
  * Numerics   exact; the gradient adds in the order of the indices, without atomics.
  * Source     torch.nn.functional.embedding.
  */
-CLV_API clv_tensor *clv_embedding(clv_tensor *weight, clv_tensor *indices);
+static inline clv_tensor *clv_embedding(clv_tensor *weight, clv_tensor *indices) {
+    return clv__op2("embedding", weight, indices);
+}
 
 // An index is i32 (other integers are cast), from 0 to V-1, where V is the length of x's axis. A device cannot
 // refuse others, negative ones too: what is taken there is NaN, of whole numbers 0; what is put there is lost.
@@ -1344,7 +1654,9 @@ CLV_API clv_tensor *clv_embedding(clv_tensor *weight, clv_tensor *indices);
  * Numerics   exact; the gradient adds in the order of the axis, without atomics: the same bits on repeat.
  * Source     torch.gather; ONNX's GatherElements.
  */
-CLV_API clv_tensor *clv_gather(clv_tensor *x, int axis, clv_tensor *index);
+static inline clv_tensor *clv_gather(clv_tensor *x, int axis, clv_tensor *index) {
+    CLV__RETURN_OP("gather", (x, index), CLV__NUMBER(axis));
+}
 
 /**
  * Slices of x by index.
@@ -1361,7 +1673,9 @@ CLV_API clv_tensor *clv_gather(clv_tensor *x, int axis, clv_tensor *index);
  * Numerics   as clv_gather.
  * Source     torch.index_select, for an index of one dimension; ONNX's Gather.
  */
-CLV_API clv_tensor *clv_index_select(clv_tensor *x, int axis, clv_tensor *index);
+static inline clv_tensor *clv_index_select(clv_tensor *x, int axis, clv_tensor *index) {
+    CLV__RETURN_OP("index_select", (x, index), CLV__NUMBER(axis));
+}
 
 /**
  * x with elements of src copied to where the index says.
@@ -1380,10 +1694,14 @@ CLV_API clv_tensor *clv_index_select(clv_tensor *x, int axis, clv_tensor *index)
  * Numerics   exact.
  * Source     torch.scatter; ONNX's ScatterElements.
  */
-CLV_API clv_tensor *clv_scatter(clv_tensor *x, int axis, clv_tensor *index, clv_tensor *src);
+static inline clv_tensor *clv_scatter(clv_tensor *x, int axis, clv_tensor *index, clv_tensor *src) {
+    CLV__RETURN_OP("scatter", (x, index, src), CLV__NUMBER(axis));
+}
 /** The same, but src is added: `y[index[i][j][k]][j][k] += src[i][j][k]`, f32 or i32, in the order of i.
  *  Gradient x, and src: what comes to its place. Source: torch.scatter_add. */
-CLV_API clv_tensor *clv_scatter_add(clv_tensor *x, int axis, clv_tensor *index, clv_tensor *src);
+static inline clv_tensor *clv_scatter_add(clv_tensor *x, int axis, clv_tensor *index, clv_tensor *src) {
+    CLV__RETURN_OP("scatter_add", (x, index, src), CLV__NUMBER(axis));
+}
 
 /**
  * x with slices of source added where the index says.
@@ -1401,10 +1719,14 @@ CLV_API clv_tensor *clv_scatter_add(clv_tensor *x, int axis, clv_tensor *index, 
  * Numerics   as clv_gather's gradient.
  * Source     torch.index_add.
  */
-CLV_API clv_tensor *clv_index_add(clv_tensor *x, int axis, clv_tensor *index, clv_tensor *source);
+static inline clv_tensor *clv_index_add(clv_tensor *x, int axis, clv_tensor *index, clv_tensor *source) {
+    CLV__RETURN_OP("index_add", (x, index, source), CLV__NUMBER(axis));
+}
 /** The same, but slices are copied, of any type: `y[i][index[n]][j] = source[i][n][j]`; of several for one
  *  place the last stays. Gradient as clv_scatter. Source: torch.index_copy. */
-CLV_API clv_tensor *clv_index_copy(clv_tensor *x, int axis, clv_tensor *index, clv_tensor *source);
+static inline clv_tensor *clv_index_copy(clv_tensor *x, int axis, clv_tensor *index, clv_tensor *source) {
+    CLV__RETURN_OP("index_copy", (x, index, source), CLV__NUMBER(axis));
+}
 
 /**
  * Slices of x by tuples of indices, which stand along the last dimension of `indices`. Here a negative index
@@ -1424,7 +1746,9 @@ CLV_API clv_tensor *clv_index_copy(clv_tensor *x, int axis, clv_tensor *index, c
  * Numerics   as clv_gather.
  * Source     ONNX's GatherND, version 13.
  */
-CLV_API clv_tensor *clv_gather_nd(clv_tensor *x, int batch_dims, clv_tensor *indices);
+static inline clv_tensor *clv_gather_nd(clv_tensor *x, int batch_dims, clv_tensor *indices) {
+    CLV__RETURN_OP("gather_nd", (x, indices), CLV__NUMBER(batch_dims));
+}
 
 /**
  * x with slices of updates copied to where tuples of indices say: where clv_gather_nd takes from, this puts.
@@ -1443,10 +1767,15 @@ CLV_API clv_tensor *clv_gather_nd(clv_tensor *x, int batch_dims, clv_tensor *ind
  * Source     ONNX's ScatterND, version 11; clv_scatter_nd_add is its reduction `add`. There is no `mul`, `min`
  *            or `max`.
  */
-CLV_API clv_tensor *clv_scatter_nd(clv_tensor *x, int batch_dims, clv_tensor *indices, clv_tensor *updates);
+static inline clv_tensor *clv_scatter_nd(clv_tensor *x, int batch_dims, clv_tensor *indices,
+                                         clv_tensor *updates) {
+    CLV__RETURN_OP("scatter_nd", (x, indices, updates), CLV__NUMBER(batch_dims));
+}
 /** The same, but updates are added, f32 or i32, in their order. Gradient x, updates. */
-CLV_API clv_tensor *clv_scatter_nd_add(clv_tensor *x, int batch_dims, clv_tensor *indices,
-                                       clv_tensor *updates);
+static inline clv_tensor *clv_scatter_nd_add(clv_tensor *x, int batch_dims, clv_tensor *indices,
+                                             clv_tensor *updates) {
+    CLV__RETURN_OP("scatter_nd_add", (x, indices, updates), CLV__NUMBER(batch_dims));
+}
 
 /**
  * Bytes as a table says: y[n,c,...] = table[c][x[n,c,...]]. clv_nn_normalize makes the table that normalises pictures.
@@ -1459,7 +1788,9 @@ CLV_API clv_tensor *clv_scatter_nd_add(clv_tensor *x, int batch_dims, clv_tensor
  * Errors     CLV_E_SHAPE  the table is neither;  CLV_E_DTYPE
  * Numerics   exact.
  */
-CLV_API clv_tensor *clv_lookup(clv_tensor *x, clv_tensor *table);
+static inline clv_tensor *clv_lookup(clv_tensor *x, clv_tensor *table) {
+    return clv__op2("lookup", x, table);
+}
 
 /**
  * An axis of another length, each of whose places takes a few neighbours of x by weights.
@@ -1477,7 +1808,9 @@ CLV_API clv_tensor *clv_lookup(clv_tensor *x, clv_tensor *table);
  * Errors     CLV_E_VALUE  axis outside the rank;  CLV_E_DTYPE
  * Numerics   sums in f32, in the order of k.
  */
-CLV_API clv_tensor *clv_resample(clv_tensor *x, int axis, clv_tensor *start, clv_tensor *weight);
+static inline clv_tensor *clv_resample(clv_tensor *x, int axis, clv_tensor *start, clv_tensor *weight) {
+    CLV__RETURN_OP("resample", (x, start, weight), CLV__NUMBER(axis));
+}
 
 /** Which elements a place between elements takes. */
 typedef enum clv_interpolate_mode {
@@ -1512,8 +1845,14 @@ typedef struct clv_interpolate_config {
  * Errors     CLV_E_SHAPE  another number of dimensions;  CLV_E_VALUE  a size or scale below 1 element;  CLV_E_DTYPE
  * Source     torch.nn.functional.interpolate, whose `area` is clv_adaptive_avg_pool2d.
  */
-CLV_API clv_tensor *clv_interpolate(clv_tensor *x, clv_shape size,
-                                    CLV_OR_NULL const clv_interpolate_config *config);
+static inline clv_tensor *clv_interpolate(clv_tensor *x, clv_shape size,
+                                          CLV_OR_NULL const clv_interpolate_config *config) {
+    if (!config) CLV__RETURN_OP("interpolate", (x), CLV__LIST("size", size.dims, size.rank));
+    CLV__RETURN_OP("interpolate", (x), CLV__LIST("size", size.dims, size.rank),
+                   CLV__VALUE("mode", config->mode), CLV__VALUE("align_corners", config->align_corners),
+                   CLV__VALUE("antialias", config->antialias), CLV__VALUE("scale0", config->scale[0]),
+                   CLV__VALUE("scale1", config->scale[1]), CLV__VALUE("scale2", config->scale[2]));
+}
 
 /** Which elements a place of grid_sample takes: four, the nearest, or sixteen. */
 typedef enum clv_grid_mode { CLV_GRID_BILINEAR, CLV_GRID_NEAREST, CLV_GRID_BICUBIC } clv_grid_mode;
@@ -1535,8 +1874,11 @@ typedef enum clv_grid_padding { CLV_GRID_ZEROS, CLV_GRID_BORDER, CLV_GRID_REFLEC
  * Numerics   places in f32: of W columns they are good to about W * 1e-7.
  * Source     Jaderberg et al. 2015, arXiv:1506.02025; torch.nn.functional.grid_sample.
  */
-CLV_API clv_tensor *clv_grid_sample(clv_tensor *x, clv_tensor *grid, clv_grid_mode mode,
-                                    clv_grid_padding padding_mode, bool align_corners);
+static inline clv_tensor *clv_grid_sample(clv_tensor *x, clv_tensor *grid, clv_grid_mode mode,
+                                          clv_grid_padding padding_mode, bool align_corners) {
+    CLV__RETURN_OP("grid_sample", (x, grid), CLV__NUMBER(mode), CLV__NUMBER(padding_mode),
+                   CLV__NUMBER(align_corners));
+}
 
 /**
  * Hide the future from attention: what comes after a row's own position becomes `fill`.
@@ -1551,7 +1893,9 @@ CLV_API clv_tensor *clv_grid_sample(clv_tensor *x, clv_tensor *grid, clv_grid_mo
  * Errors     CLV_E_SHAPE  the rank is below 2;  CLV_E_DTYPE
  * Source     Vaswani et al. 2017, arXiv:1706.03762, section 3.2.3; torch.tril.
  */
-CLV_API clv_tensor *clv_causal_mask(clv_tensor *x, float fill);
+static inline clv_tensor *clv_causal_mask(clv_tensor *x, float fill) {
+    CLV__RETURN_OP("causal_mask", (x), CLV__NUMBER(fill));
+}
 
 /**
  * Softmax of attention scores whose future is hidden.
@@ -1569,7 +1913,9 @@ CLV_API clv_tensor *clv_causal_mask(clv_tensor *x, float fill);
  * Numerics   the maximum is subtracted first; sums in f32, in a fixed order.
  * Source     Vaswani et al. 2017, arXiv:1706.03762, section 3.2.3.
  */
-CLV_API clv_tensor *clv_causal_softmax(clv_tensor *x, float scale);
+static inline clv_tensor *clv_causal_softmax(clv_tensor *x, float scale) {
+    CLV__RETURN_OP("causal_softmax", (x), CLV__NUMBER(scale));
+}
 
 /**
  * Pairs of features turned by the angle of their place.
@@ -1585,7 +1931,10 @@ CLV_API clv_tensor *clv_causal_softmax(clv_tensor *x, float scale);
  * Errors     CLV_E_SHAPE  2R is more than E, or cos and sin do not fit;  CLV_E_DTYPE
  * Source     Su et al. 2021, arXiv:2104.09864; ONNX's RotaryEmbedding.
  */
-CLV_API clv_tensor *clv_rotary_embedding(clv_tensor *x, clv_tensor *cos, clv_tensor *sin, bool interleaved);
+static inline clv_tensor *clv_rotary_embedding(clv_tensor *x, clv_tensor *cos, clv_tensor *sin,
+                                               bool interleaved) {
+    CLV__RETURN_OP("rotary_embedding", (x, cos, sin), CLV__NUMBER(interleaved));
+}
 
 /** Zero: every query sees every key. */
 typedef struct clv_attention_config {
@@ -1620,8 +1969,14 @@ typedef struct clv_attention_config {
  * Source     Vaswani et al. 2017, arXiv:1706.03762; torch.nn.functional.scaled_dot_product_attention, whose `is_causal`
  *            hides the same only where T = S: there the first query sees one key, here the last one sees all.
  */
-CLV_API clv_tensor *clv_scaled_dot_product_attention(clv_tensor *query, clv_tensor *key, clv_tensor *value,
-                                                     CLV_OR_NULL const clv_attention_config *config);
+static inline clv_tensor *clv_scaled_dot_product_attention(clv_tensor *query, clv_tensor *key,
+                                                           clv_tensor *value,
+                                                           CLV_OR_NULL const clv_attention_config *config) {
+    if (!config) return clv__op3("scaled_dot_product_attention", query, key, value);
+    CLV__RETURN_OP("scaled_dot_product_attention", (query, key, value, config->attn_mask),
+                   CLV__VALUE("causal", config->causal), CLV__VALUE("scale", config->scale),
+                   CLV__VALUE("dropout", config->dropout), CLV__VALUE("enable_gqa", config->enable_gqa));
+}
 
 /**
  * Attention of a sequence to itself by several heads, whose queries, keys and values lie side by side, as a linear layer to 3D
@@ -1645,8 +2000,15 @@ CLV_API clv_tensor *clv_scaled_dot_product_attention(clv_tensor *query, clv_tens
  * Numerics   the maximum is subtracted first; sums in f32, in a fixed order. Matrix units round what they multiply, weights too.
  * Source     Vaswani et al. 2017, arXiv:1706.03762, section 3.2.2; Dao et al. 2022, arXiv:2205.14135 (not to keep scores).
  */
-CLV_API clv_tensor *clv_self_attention(clv_tensor *x, int64_t heads,
-                                       CLV_OR_NULL const clv_attention_config *config);
+static inline clv_tensor *clv_self_attention(clv_tensor *x, int64_t heads,
+                                             CLV_OR_NULL const clv_attention_config *config) {
+    if (!config) CLV__RETURN_OP("self_attention", (x), CLV__NUMBER(heads));
+    if (config->enable_gqa)
+        CLV__RETURN_OP("self_attention", (x), CLV__NUMBER(heads), CLV__VALUE("enable_gqa", 1)); // it has none
+    CLV__RETURN_OP("self_attention", (x, config->attn_mask), CLV__NUMBER(heads),
+                   CLV__VALUE("causal", config->causal), CLV__VALUE("scale", config->scale),
+                   CLV__VALUE("dropout", config->dropout));
+}
 
 /** The state of an LSTM, GRU or RNN: its h, and of an LSTM its c. NULL: zeros. A call reads the first state here and writes the last one. */
 typedef struct clv_recurrent_state {
@@ -1678,9 +2040,18 @@ typedef enum clv_cell { CLV_CELL_LSTM, CLV_CELL_GRU, CLV_CELL_TANH, CLV_CELL_REL
  * Numerics   the state is f32 between steps; sums in f32, in a fixed order.
  * Source     torch.nn.LSTM, GRU, RNN: Hochreiter, Schmidhuber 1997; Cho et al. 2014, arXiv:1406.1078.
  */
-CLV_API clv_tensor *clv_recurrence(clv_tensor *z, clv_tensor *weight_hh, CLV_OR_NULL clv_tensor *bias_hh,
-                                   CLV_OR_NULL clv_tensor *lengths, clv_cell cell, bool reverse,
-                                   CLV_OR_NULL CLV_INOUT clv_recurrent_state *state);
+static inline clv_tensor *clv_recurrence(clv_tensor *z, clv_tensor *weight_hh,
+                                         CLV_OR_NULL clv_tensor *bias_hh, CLV_OR_NULL clv_tensor *lengths,
+                                         clv_cell cell, bool reverse,
+                                         CLV_OR_NULL CLV_INOUT clv_recurrent_state *state) {
+    clv_tensor *const in[] = {z,      weight_hh, bias_hh, state ? state->h : NULL, state ? state->c : NULL,
+                              lengths};
+    const clv_op_argument with[] = {CLV__NUMBER(cell), CLV__NUMBER(reverse),
+                                    CLV__VALUE("keep", clv_graph_modes_get(clv_tensor_graph(z)).training)};
+    clv_tensor *y = clv_op_call(NULL, "recurrence", in, 6, with, 3);
+    if (state) state->h = clv_op_output(y, 1), state->c = cell == CLV_CELL_LSTM ? clv_op_output(y, 2) : NULL;
+    return y;
+}
 
 /** Zero means the default. */
 typedef struct clv_recurrent_config {
@@ -1747,7 +2118,9 @@ CLV_API clv_tensor *clv_rnn(clv_tensor *x, CLV_OR_NULL clv_tensor *lengths,
  * Numerics   the mask is exact.
  * Source     Hinton et al. 2012, arXiv:1207.0580; torch.nn.Dropout. Salmon et al. 2011 (Philox).
  */
-CLV_API clv_tensor *clv_dropout(clv_tensor *x, float p);
+static inline clv_tensor *clv_dropout(clv_tensor *x, float p) {
+    CLV__RETURN_OP("dropout", (x), CLV__NUMBER(p));
+}
 
 #undef CLV__VALUE
 #undef CLV__NUMBER

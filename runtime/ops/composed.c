@@ -11,20 +11,11 @@
 #include "graph/signature.h"
 #include "tensor/dtype.h"
 
-extern const clv__op clv__op_nan_to_num;
-
-clv_tensor *clv_bitwise_not(clv_tensor *x) {
+static clv_tensor *build_bitwise_not(const clv__call *call) {
+    clv_tensor *x = call->in[0];
     const clv_dtype dtype = clv_tensor_dtype(x);
     const float all = dtype == CLV_DTYPE_U8 ? 255 : dtype == CLV_DTYPE_BOOL ? 1 : -1; // every bit
-    if (!x) return NULL;
-    if (dtype != CLV_DTYPE_I32 && dtype != CLV_DTYPE_I8 && all < 0)
-        return clv__graph_fail(clv__tensor_graph(x), CLV_E_DTYPE,
-                               "bitwise_not: x is %s, it must be i32, i8, u8 or bool", clv_dtype_name(dtype));
     return clv_bitwise_xor(x, clv_full(clv__tensor_graph(x), dtype, (clv_shape){0}, all));
-}
-
-static clv_tensor *build_bitwise_not(const clv__call *call) {
-    return clv_bitwise_not(call->in[0]);
 }
 
 #define INTEGERS(text, type)                                                                                 \
@@ -44,10 +35,11 @@ typedef struct glu_call {
     int axis;
 } glu_call;
 
-clv_tensor *clv_glu(clv_tensor *x, int axis) {
+static clv_tensor *build_glu(const clv__call *call) {
+    clv_tensor *x = call->in[0];
+    const int axis = ((const glu_call *)call->attrs)->axis;
     const clv_shape shape = clv_tensor_shape(x);
     const int at = axis < 0 ? axis + shape.rank : axis;
-    if (!x) return NULL;
     if (at < 0 || at >= shape.rank)
         return clv__graph_fail(clv__tensor_graph(x), CLV_E_VALUE, "glu: axis %d is outside of rank %d", axis,
                                shape.rank);
@@ -56,10 +48,6 @@ clv_tensor *clv_glu(clv_tensor *x, int axis) {
                                "glu: the axis has %lld elements, which is odd", (long long)shape.dims[at]);
     const int64_t half = shape.dims[at] / 2;
     return clv_mul(clv_slice(x, at, 0, half), clv_sigmoid(clv_slice(x, at, half, half)));
-}
-
-static clv_tensor *build_glu(const clv__call *call) {
-    return clv_glu(call->in[0], ((const glu_call *)call->attrs)->axis);
 }
 
 const clv__op clv__op_glu = {
@@ -80,10 +68,12 @@ typedef struct triangle_call {
 } triangle_call;
 
 /** Keep what lies on the diagonal, and below or above it. */
-static clv_tensor *triangle(clv_tensor *x, int diagonal, bool upper, const char *name) {
+static clv_tensor *triangle(const clv__call *call, bool upper) {
+    clv_tensor *x = call->in[0];
+    const int diagonal = ((const triangle_call *)call->attrs)->diagonal;
     const clv_shape shape = clv_tensor_shape(x);
-    clv_graph *graph = clv__tensor_graph(x);
-    if (!x) return NULL;
+    clv_graph *graph = call->graph;
+    const char *name = call->op->name;
     if (shape.rank < 2)
         return clv__graph_fail(graph, CLV_E_SHAPE, "%s: x has %d dimensions, a matrix has two", name,
                                shape.rank);
@@ -98,18 +88,11 @@ static clv_tensor *triangle(clv_tensor *x, int diagonal, bool upper, const char 
     return clv_where(kept, x, clv_full(graph, dtype, (clv_shape){0}, 0));
 }
 
-clv_tensor *clv_tril(clv_tensor *x, int diagonal) {
-    return triangle(x, diagonal, false, "tril");
-}
-clv_tensor *clv_triu(clv_tensor *x, int diagonal) {
-    return triangle(x, diagonal, true, "triu");
-}
-
 static clv_tensor *build_tril(const clv__call *call) {
-    return clv_tril(call->in[0], ((const triangle_call *)call->attrs)->diagonal);
+    return triangle(call, false);
 }
 static clv_tensor *build_triu(const clv__call *call) {
-    return clv_triu(call->in[0], ((const triangle_call *)call->attrs)->diagonal);
+    return triangle(call, true);
 }
 
 #define TRIANGLE(name_)                                                                                      \
@@ -135,14 +118,12 @@ typedef struct one_hot_call {
     int64_t classes;
 } one_hot_call;
 
-clv_tensor *clv_one_hot(clv_tensor *x, int64_t classes) {
-    clv_graph *graph = clv__tensor_graph(x);
+static clv_tensor *build_one_hot(const clv__call *call) {
+    clv_tensor *x = call->in[0];
+    const int64_t classes = ((const one_hot_call *)call->attrs)->classes;
+    clv_graph *graph = call->graph;
     clv_shape shape = clv_tensor_shape(x);
-    if (!x) return NULL;
-    if (clv__is_float(clv_tensor_dtype(x)))
-        return clv__graph_fail(graph, CLV_E_DTYPE, "one_hot: x is %s, it must be integers",
-                               clv_dtype_name(clv_tensor_dtype(x)));
-    if (classes < 1 || classes > INT32_MAX || shape.rank == CLV_MAX_RANK)
+    if (classes > INT32_MAX || shape.rank == CLV_MAX_RANK)
         return clv__graph_fail(graph, CLV_E_VALUE, "one_hot: %lld classes of a tensor of rank %d",
                                (long long)classes, shape.rank);
     int32_t *numbers = clv__alloc((size_t)classes, sizeof *numbers);
@@ -155,10 +136,6 @@ clv_tensor *clv_one_hot(clv_tensor *x, int64_t classes) {
     return clv_cast(clv_eq(clv_reshape(x, shape), all), CLV_DTYPE_F32);
 }
 
-static clv_tensor *build_one_hot(const clv__call *call) {
-    return clv_one_hot(call->in[0], ((const one_hot_call *)call->attrs)->classes);
-}
-
 #define CLASSES(text, ...)                                                                                   \
     .label = text, .in = {CLV__DIMS(__VA_ARGS__)}, .i32 = 1, .no_gradient = true,                            \
     .fill = {{CLV__FILL_INTEGER, -1, 5}}, .attrs = &(one_hot_call) {                                         \
@@ -166,7 +143,7 @@ static clv_tensor *build_one_hot(const clv__call *call) {
     }
 const clv__op clv__op_one_hot = {
     .name = "one_hot",
-    .inputs = CLV__INPUTS({"x", "int[*]"}),
+    .inputs = CLV__INPUTS({"x", "int|bool[*]"}),
     .attributes = CLV__ATTRIBUTES({CLV__ATTRIBUTE(INT, one_hot_call, classes, NULL), CLV__AT_LEAST(1)}),
     .outputs = CLV__OUTPUTS({"y", "f32"}),
     .attributes_of_call = true,
@@ -189,17 +166,12 @@ static clv_tensor *without(clv_tensor *y, clv_tensor *x, float infinite, float i
                      clv_full(graph, CLV_DTYPE_F32, (clv_shape){0}, instead), y);
 }
 
-clv_tensor *clv_nan_to_num(clv_tensor *x, float nan, float posinf, float neginf) {
-    if (!clv__composite_takes(&clv__op_nan_to_num, &(nan_call){nan, posinf, neginf}, &x, 1)) return NULL;
-    clv_tensor *y = clv_clamp(x, -FLT_MAX, FLT_MAX);
-    if (!isinf(posinf)) y = without(y, x, INFINITY, posinf);
-    if (!isinf(neginf)) y = without(y, x, -INFINITY, neginf);
-    return clv_where(clv_eq(x, x), y, clv_full(clv__tensor_graph(x), CLV_DTYPE_F32, (clv_shape){0}, nan));
-}
-
 static clv_tensor *build_nan_to_num(const clv__call *call) {
     const nan_call *a = call->attrs;
-    return clv_nan_to_num(call->in[0], a->nan, a->posinf, a->neginf);
+    clv_tensor *x = call->in[0], *y = clv_clamp(x, -FLT_MAX, FLT_MAX);
+    if (!isinf(a->posinf)) y = without(y, x, INFINITY, a->posinf);
+    if (!isinf(a->neginf)) y = without(y, x, -INFINITY, a->neginf);
+    return clv_where(clv_eq(x, x), y, clv_full(call->graph, CLV_DTYPE_F32, (clv_shape){0}, a->nan));
 }
 
 const clv__op clv__op_nan_to_num = {
@@ -233,7 +205,6 @@ static clv_tensor *build_arange(const clv__call *call) {
     const arange_call *a = call->attrs;
     const double n = ceil((a->end - a->start) / a->step);
     const bool whole = a->dtype == CLV_DTYPE_I32;
-    if (!call->graph) return NULL;
     if (a->dtype != CLV_DTYPE_F32 && !whole)
         return clv__graph_fail(call->graph, CLV_E_DTYPE, "arange: %s is not possible, f32 and i32 are",
                                clv_dtype_name(a->dtype));
@@ -255,10 +226,6 @@ static clv_tensor *build_arange(const clv__call *call) {
     clv_tensor *y = clv_constant(call->graph, a->dtype, CLV_SHAPE((int64_t)n), numbers);
     free(numbers);
     return clv_detach(y); // what a constant is not: a result
-}
-
-clv_tensor *clv_arange(clv_graph *graph, double start, double end, double step, clv_dtype dtype) {
-    return build_arange(&(clv__call){.graph = graph, .attrs = &(arange_call){start, end, step, dtype}});
 }
 
 static bool arange_sample(const clv__op *op, int i, clv__sample *sample) {

@@ -133,7 +133,12 @@ static void split_attrs(const clv__op_io *io, const clv__split *split, int64_t b
 }
 
 static clv_tensor *build(const clv__call *call) {
-    return clv_dropout(call->in[0], ((const dropout_attrs *)call->attrs)->p);
+    clv_tensor *x = call->in[0];
+    dropout_attrs attrs = *(const dropout_attrs *)call->attrs;
+    if (attrs.p == 0 || !clv__graph_training(call->graph)) return x;
+    attrs.id = clv__graph_random_id(call->graph);
+    attrs.first = clv__graph_first_element(call->graph, x);
+    return clv__node_add(call->op, &attrs, (clv_tensor *[]){x, clv__graph_random(call->graph)}, 2, 0);
 }
 
 const clv__op clv__op_dropout = {
@@ -161,15 +166,4 @@ const clv__op clv__op_dropout = {
 static void grad(const clv__node *node, clv_tensor *const *dy, clv_tensor **dx) {
     dx[0] = clv__node_add(&clv__op_dropout, clv__node_attrs(node),
                           (clv_tensor *[]){dy[0], clv__node_in(node, 1)}, 2, 0);
-}
-
-clv_tensor *clv_dropout(clv_tensor *x, float p) {
-    clv_graph *graph = clv__tensor_graph(x);
-    if (!graph) return NULL;
-    if (!(p >= 0 && p <= 1)) {
-        return clv__graph_fail(graph, CLV_E_VALUE, "dropout: p must be from 0 to 1, it is %g", (double)p);
-    }
-    if (p == 0 || !clv__graph_training(graph)) return x;
-    dropout_attrs attrs = {p, clv__graph_random_id(graph), clv__graph_first_element(graph, x)};
-    return clv__node_add(&clv__op_dropout, &attrs, (clv_tensor *[]){x, clv__graph_random(graph)}, 2, 0);
 }

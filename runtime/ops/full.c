@@ -100,8 +100,3 @@ const clv__op clv__op_full = {
     .split = full_split,
     .split_attrs = full_split_attrs,
 };
-
-clv_tensor *clv_full(clv_graph *graph, clv_dtype dtype, clv_shape shape, float value) {
-    full_attrs attrs = {dtype, value, shape};
-    return clv__node_add_to(graph, &clv__op_full, &attrs, NULL, 0, 0);
-}

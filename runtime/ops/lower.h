@@ -7,17 +7,6 @@
 #include "ops/tiles.h"
 #include "tensor/dtype.h"
 
-/** The rule of ops.h for numbers of H and W: [1] zero means [0]. What stays zero is the default. */
-static inline void clv__hw(int out[2], const int in[2]) {
-    out[0] = in[0];
-    out[1] = in[1] ? in[1] : in[0];
-}
-/** For padding a negative [1] means none. */
-static inline void clv__hw_padding(int out[2], const int in[2]) {
-    clv__hw(out, in);
-    if (in[1] < 0) out[1] = 0;
-}
-
 /**
  * Arguments of a launch, in this order. The tensors are a text: "o0=T_Y w i0=T_X i2 b" is output 0, stored as the kernel's macro
  * T_Y says, `part`, input 0 as T_X says, input 2, always in f32 or i32, and `bias`. Without macros in it io may be NULL.

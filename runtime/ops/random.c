@@ -115,20 +115,15 @@ static void split_attrs(const clv__op_io *io, const clv__split *split, int64_t b
     a->shape.dims[0] = end - begin;
 }
 
-static clv_tensor *drawn(clv_graph *graph, const clv__op *op, clv_shape shape, float a, float b) {
-    if (!graph) return NULL;
-    random_attrs attrs = {a, b, clv__graph_random_id(graph), 0, 0, shape};
-    if (shape.rank > 0 && shape.rank <= CLV_MAX_RANK && graph->cut.rows > 0 &&
-        shape.dims[0] == graph->cut.rows)
-        attrs.first = graph->cut.first * clv__dims_product(&shape, 1, shape.rank);
-    return clv__node_add_to(graph, op, &attrs, (clv_tensor *[]){clv__graph_random(graph)}, 1, 0);
-}
-
-extern const clv__op clv__op_random_uniform, clv__op_random_normal, clv__op_bernoulli, clv__op_multinomial;
-
 static clv_tensor *build_random(const clv__call *call) {
-    const random_attrs *a = call->attrs;
-    return drawn(call->graph, call->op, a->shape, a->a, a->b);
+    random_attrs attrs = *(const random_attrs *)call->attrs;
+    const clv_shape *shape = &attrs.shape;
+    const clv__cut *cut = &call->graph->cut;
+    attrs.id = clv__graph_random_id(call->graph);
+    if (shape->rank > 0 && shape->rank <= CLV_MAX_RANK && cut->rows > 0 && shape->dims[0] == cut->rows)
+        attrs.first = cut->first * clv__dims_product(shape, 1, shape->rank);
+    return clv__node_add_to(call->graph, call->op, &attrs, (clv_tensor *[]){clv__graph_random(call->graph)},
+                            1, 0);
 }
 
 #define RANDOM(id, first, second, ...)                                                                       \
@@ -158,24 +153,11 @@ static const int normal = 1;
 RANDOM(random_uniform, "low", "high", .half_out = 1)
 RANDOM(random_normal, "mean", "std", .half_out = 1, .data = &normal)
 
-clv_tensor *clv_random_uniform(clv_graph *graph, clv_shape shape, float low, float high) {
-    return drawn(graph, &clv__op_random_uniform, shape, low, high);
-}
-
-clv_tensor *clv_random_normal(clv_graph *graph, clv_shape shape, float mean, float std) {
-    return drawn(graph, &clv__op_random_normal, shape, mean, std);
-}
-
 // ---- what is chosen by them ---------------------------------------------------------------------------------
 
-clv_tensor *clv_bernoulli(clv_tensor *p) {
-    if (!clv__composite_takes(&clv__op_bernoulli, NULL, &p, 1)) return NULL;
-    clv_tensor *u = clv_random_uniform(clv__tensor_graph(p), clv_tensor_shape(p), 0, 1);
-    return clv_cast(clv_lt(u, clv_detach(p)), CLV_DTYPE_F32);
-}
-
 static clv_tensor *build_bernoulli(const clv__call *call) {
-    return clv_bernoulli(call->in[0]);
+    clv_tensor *p = call->in[0], *u = clv_random_uniform(call->graph, clv_tensor_shape(p), 0, 1);
+    return clv_cast(clv_lt(u, clv_detach(p)), CLV_DTYPE_F32);
 }
 
 const clv__op clv__op_bernoulli = {.name = "bernoulli",
@@ -214,26 +196,22 @@ static clv_tensor *without_replacement(clv_tensor *weights, int64_t N, int64_t C
     return places;
 }
 
-clv_tensor *clv_multinomial(clv_tensor *weights, int64_t n, bool replacement) {
-    const multinomial_call call = {n, replacement};
-    if (!clv__composite_takes(&clv__op_multinomial, &call, &weights, 1)) return NULL;
+static clv_tensor *build_multinomial(const clv__call *call) {
+    const int64_t n = ((const multinomial_call *)call->attrs)->n;
+    const bool replacement = ((const multinomial_call *)call->attrs)->replacement;
+    clv_tensor *weights = call->in[0];
     const clv_shape shape = clv_tensor_shape(weights);
     const int64_t C = shape.rank ? shape.dims[shape.rank - 1] : 0, N = shape.rank == 2 ? shape.dims[0] : 1;
     if (shape.rank < 1 || shape.rank > 2 || C < 1)
-        return clv__graph_fail(clv__tensor_graph(weights), CLV_E_SHAPE,
+        return clv__graph_fail(call->graph, CLV_E_SHAPE,
                                "multinomial: weights must be [C] or [N, C], C at least 1");
     if (!replacement && n > C)
-        return clv__graph_fail(clv__tensor_graph(weights), CLV_E_VALUE,
+        return clv__graph_fail(call->graph, CLV_E_VALUE,
                                "multinomial: %lld of %lld classes without replacement", (long long)n,
                                (long long)C);
     weights = clv_reshape(clv_detach(weights), CLV_SHAPE(N, C));
     clv_tensor *y = replacement ? with_replacement(weights, N, C, n) : without_replacement(weights, N, C, n);
     return shape.rank == 1 ? clv_reshape(y, CLV_SHAPE(n)) : y;
-}
-
-static clv_tensor *build_multinomial(const clv__call *call) {
-    const multinomial_call *a = call->attrs;
-    return clv_multinomial(call->in[0], a->n, a->replacement);
 }
 
 const clv__op clv__op_multinomial = {

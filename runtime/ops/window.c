@@ -55,42 +55,12 @@ void clv__window_next(const clv__windows *s, int64_t *o) {
     for (int d = CLV__WINDOW_DIMS - 1; d >= 0 && ++o[d] == s->out[d]; d--) o[d] = 0;
 }
 
-clv__ints clv__dhw(const int in[3], int fallback) {
-    clv__ints out = {.n = CLV__WINDOW_DIMS};
-    for (int d = 0; d < CLV__WINDOW_DIMS; d++) {
-        out.at[d] = in[d] ? in[d] : in[0];
-        if (!out.at[d]) out.at[d] = fallback;
-    }
-    return out;
-}
-
-clv__ints clv__dhw_padding(const int in[3]) {
-    clv__ints out = clv__dhw(in, 0);
-    for (int d = 1; d < CLV__WINDOW_DIMS; d++)
-        if (out.at[d] < 0) out.at[d] = 0;
-    return out;
-}
-
-bool clv__dhw_of_call(const clv__call *call, const char *name, const clv__ints *list, bool padding,
-                      int out[3]) {
+bool clv__dhw(const clv__call *call, const char *name, clv__ints *list) {
     if (list->n != 1 && list->n != CLV__WINDOW_DIMS) {
         clv__graph_fail(call->graph, CLV_E_VALUE, "%s: %s has %d numbers, it must have 1 or 3",
                         call->op->name, name, list->n);
         return false;
     }
-    for (int d = 0; d < CLV__WINDOW_DIMS; d++) {
-        out[d] = list->at[list->n == 1 ? 0 : d];
-        if (d && padding && !out[d]) out[d] = -1;
-        if (!padding && out[d] < 1) {
-            clv__graph_fail(call->graph, CLV_E_VALUE, "%s: %s is %d, it must be at least 1", call->op->name,
-                            name, out[d]);
-            return false;
-        }
-        if (padding && (d ? list->at[list->n == 1 ? 0 : d] : out[d]) < 0) {
-            clv__graph_fail(call->graph, CLV_E_VALUE, "%s: %s is %d, it must be at least 0", call->op->name,
-                            name, list->at[list->n == 1 ? 0 : d]);
-            return false;
-        }
-    }
+    for (; list->n < CLV__WINDOW_DIMS; list->n++) list->at[list->n] = list->at[0];
     return true;
 }

@@ -25,13 +25,8 @@ const char *clv__window_axis(int dims, int d);
 /** The sizes of all dimensions multiplied. */
 int64_t clv__window_product(const clv__windows *w, const int64_t *sizes);
 
-// The rule of ops.h for numbers of D, H and W: zeros behind the first mean the same as the first; `fallback`: what zero means there.
-clv__ints clv__dhw(const int in[3], int fallback);
-/** For padding a negative one behind the first means none. */
-clv__ints clv__dhw_padding(const int in[3]);
-/** The other way round, of an attribute that is one number for all or three; false, and the graph has the mistake, of others. */
-bool clv__dhw_of_call(const clv__call *call, const char *name, const clv__ints *list, bool padding,
-                      int out[3]);
+/** Of an attribute that is one number for D, H and W or three make three; false, and the graph has the mistake, of others. */
+bool clv__dhw(const clv__call *call, const char *name, clv__ints *list);
 
 // For references: windows as of three dimensions, those that are not there of one element.
 clv__windows clv__windows_solid(const clv__windows *w);

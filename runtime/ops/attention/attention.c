@@ -167,12 +167,6 @@ const clv__op clv__op_causal_softmax = {
     CLV__GRADIENT(causal_softmax),
     COMMON};
 
-extern const clv__op clv__op_rotary_embedding;
-
-clv_tensor *clv_causal_softmax(clv_tensor *x, float scale) {
-    return clv__node_add(&clv__op_causal_softmax, &(attention_attrs){scale}, &x, 1, 0);
-}
-
 // ---- any mask, grouped queries -------------------------------------------------------------------------------
 
 /** x [..., heads, rows, columns] as [..., groups, heads / groups, rows, columns]; of one head, and of none, it stays as broad as it is. */
@@ -257,11 +251,11 @@ static bool fits_one_op(clv_tensor *query, clv_tensor *key, clv_tensor *value,
            (!c->attn_mask || (m.rank >= 1 && m.rank <= 4 && !c->attn_mask->requires_grad));
 }
 
-clv_tensor *clv_scaled_dot_product_attention(clv_tensor *query, clv_tensor *key, clv_tensor *value,
-                                             const clv_attention_config *config) {
-    static const clv_attention_config defaults = {0};
-    const clv_attention_config *c = config ? config : &defaults;
-    if (!query) return NULL; // after a mistake
+static clv_tensor *build_scaled_dot_product_attention(const clv__call *call) {
+    clv_attention_config with_mask = *(const clv_attention_config *)call->attrs;
+    with_mask.attn_mask = call->in[3];
+    const clv_attention_config *c = &with_mask;
+    clv_tensor *query = call->in[0], *key = call->in[1], *value = call->in[2];
     const clv_shape q = clv_tensor_shape(query), k = clv_tensor_shape(key);
     clv_tensor *mask = c->attn_mask;
     if (q.rank < 2 || q.dims[q.rank - 1] == 0)
@@ -298,21 +292,14 @@ clv_tensor *clv_scaled_dot_product_attention(clv_tensor *query, clv_tensor *key,
     return clv_reshape(y, joined);
 }
 
-static clv_tensor *build_scaled_dot_product_attention(const clv__call *call) {
-    clv_attention_config config = *(const clv_attention_config *)call->attrs;
-    config.attn_mask = call->n_in > 3 ? call->in[3] : NULL;
-    return clv_scaled_dot_product_attention(call->in[0], call->in[1], call->in[2], &config);
-}
-
 const clv__op clv__op_scaled_dot_product_attention = {
     .name = "scaled_dot_product_attention",
-    .inputs = CLV__INPUTS({"query", "f32[*,T,E]"}, {"key", "f32[*,S,E]"}, {"value", "f32[*,S,D]"},
-                          {"attn_mask", "any?"}),
+    .inputs = CLV__INPUTS({"query", "f32[*,T,E]"}, {"key", "f32"}, {"value", "f32"}, {"attn_mask", "any?"}),
     .attributes = CLV__ATTRIBUTES({CLV__ATTRIBUTE(BOOL, clv_attention_config, causal, "0")},
                                   {CLV__ATTRIBUTE(NUMBER, clv_attention_config, scale, "0")},
                                   {CLV__ATTRIBUTE(NUMBER, clv_attention_config, dropout, "0")},
                                   {CLV__ATTRIBUTE(BOOL, clv_attention_config, enable_gqa, "0")}),
-    .outputs = CLV__OUTPUTS({"y", "f32[*,T,D]"}),
+    .outputs = CLV__OUTPUTS({"y", "f32[*,T,_]"}),
     .attributes_of_call = true,
     .attrs_bytes = sizeof(clv_attention_config),
     .samples = CLV__TRAINS(((const clv__sample_row[]){
@@ -345,10 +332,9 @@ typedef struct rotary_call {
     bool interleaved;
 } rotary_call;
 
-clv_tensor *clv_rotary_embedding(clv_tensor *x, clv_tensor *cos, clv_tensor *sin, bool interleaved) {
-    const rotary_call call = {interleaved};
-    if (!clv__composite_takes(&clv__op_rotary_embedding, &call, (clv_tensor *[]){x, cos, sin}, 3))
-        return NULL;
+static clv_tensor *build_rotary(const clv__call *call) {
+    clv_tensor *x = call->in[0], *cos = call->in[1], *sin = call->in[2];
+    const bool interleaved = ((const rotary_call *)call->attrs)->interleaved;
     const clv_shape s = clv_tensor_shape(x), c = clv_tensor_shape(cos);
     const int last = s.rank - 1;
     const int64_t R = c.rank ? c.dims[c.rank - 1] : 0, E = s.rank ? s.dims[last] : 0;
@@ -373,11 +359,6 @@ clv_tensor *clv_rotary_embedding(clv_tensor *x, clv_tensor *cos, clv_tensor *sin
     clv_tensor *y = clv_concat(both, 2, interleaved ? last + 1 : last);
     if (interleaved) y = clv_reshape(y, whole);
     return 2 * R < E ? clv_concat((clv_tensor *[]){y, clv_slice(x, last, 2 * R, E - 2 * R)}, 2, last) : y;
-}
-
-static clv_tensor *build_rotary(const clv__call *call) {
-    return clv_rotary_embedding(call->in[0], call->in[1], call->in[2],
-                                ((const rotary_call *)call->attrs)->interleaved);
 }
 
 const clv__op clv__op_rotary_embedding = {

@@ -59,7 +59,3 @@ const clv__op clv__op_causal_mask = {
     .samples = CLV__TRAINS(samples),
     .split = clv__split_matrices,
 };
-
-clv_tensor *clv_causal_mask(clv_tensor *x, float fill) {
-    return clv__node_add(&clv__op_causal_mask, &(mask_attrs){fill}, &x, 1, 0);
-}

@@ -469,14 +469,7 @@ typedef struct self_attention_call {
     float scale, dropout;
 } self_attention_call;
 
-static clv_tensor *build(const clv__call *call) {
-    const self_attention_call *a = call->attrs;
-    return clv_self_attention(call->in[0], a->heads,
-                              &(clv_attention_config){.attn_mask = call->n_in > 1 ? call->in[MASK] : NULL,
-                                                      .causal = a->causal,
-                                                      .scale = a->scale,
-                                                      .dropout = a->dropout});
-}
+static clv_tensor *build(const clv__call *call);
 
 static const clv__op *call_of(const clv__node *node, void *attrs) {
     const self_attention_attrs *a = clv__node_attrs(node);
@@ -538,12 +531,12 @@ static clv_tensor *added(clv_tensor *mask, int64_t T) {
     return clv_tensor_shape(mask).dims[3] == 1 && T > 1 ? clv_broadcast_to(mask, four) : mask;
 }
 
-clv_tensor *clv_self_attention(clv_tensor *x, int64_t heads, const clv_attention_config *config) {
-    const clv_attention_config c = config ? *config : (clv_attention_config){0};
-    if (c.enable_gqa)
-        return clv__graph_fail(clv__tensor_graph(x), CLV_E_UNSUPPORTED,
-                               "self_attention: grouped queries are clv_scaled_dot_product_attention's");
-    if (!x) return NULL; // after a mistake
+static clv_tensor *build(const clv__call *call) {
+    const self_attention_call *a = call->attrs;
+    clv_tensor *x = call->in[0];
+    const int64_t heads = a->heads;
+    const clv_attention_config c = {
+        .attn_mask = call->in[MASK], .causal = a->causal, .scale = a->scale, .dropout = a->dropout};
     clv_shape shape = clv_tensor_shape(x);
     int64_t E = 1;
     if (shape.rank == 3 && part_evenly(shape.dims[2], heads)) {

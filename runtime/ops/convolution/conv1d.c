@@ -3,10 +3,10 @@
 #include "graph/signature.h"
 #include "ops/convolution/conv2d.h"
 
-/** [N,C,L] as [N,C,1,L], and back. What is no such tensor stays, and conv2d says so. */
+/** [N,C,L] as [N,C,1,L], and back. */
 static clv_tensor *to_rows(clv_tensor *x) {
     const clv_shape s = clv_tensor_shape(x);
-    return s.rank == 3 ? clv_reshape(x, CLV_SHAPE(s.dims[0], s.dims[1], 1, s.dims[2])) : x;
+    return clv_reshape(x, CLV_SHAPE(s.dims[0], s.dims[1], 1, s.dims[2]));
 }
 
 static clv_tensor *from_rows(clv_tensor *y) {
@@ -14,72 +14,27 @@ static clv_tensor *from_rows(clv_tensor *y) {
     return y ? clv_reshape(y, CLV_SHAPE(s.dims[0], s.dims[1], s.dims[3])) : NULL;
 }
 
-/** Both tensors have three dimensions, or the graph has the mistake. */
-static bool are_rows(const char *op, clv_tensor *x, clv_tensor *weight) {
-    const int ranks[] = {clv_tensor_shape(x).rank, clv_tensor_shape(weight).rank};
-    if (!x || !weight) return false;
-    for (int i = 0; i < 2; i++)
-        if (ranks[i] != 3) {
-            clv__graph_fail(clv__tensor_graph(x), CLV_E_SHAPE, "%s: %s has %d dimensions, it must have 3", op,
-                            i ? "weight" : "x", ranks[i]);
-            return false;
-        }
-    return true;
-}
-
-clv_tensor *clv_conv1d(clv_tensor *x, clv_tensor *weight, clv_tensor *bias, const clv_conv1d_config *config) {
-    static const clv_conv1d_config defaults;
-    if (!config) config = &defaults;
-    if (!are_rows("conv1d", x, weight)) return NULL;
-    const clv_conv2d_config rows = {.stride = {1, config->stride ? config->stride : 1},
-                                    .padding = {0, config->padding},
-                                    .dilation = {1, config->dilation ? config->dilation : 1},
-                                    .groups = config->groups};
-    if (config->padding < 0)
-        return clv__graph_fail(clv__tensor_graph(x), CLV_E_VALUE,
-                               "conv1d: padding is %d, it must be at least 0", config->padding);
-    return from_rows(clv_conv2d(to_rows(x), to_rows(weight), bias, &rows));
-}
-
-clv_tensor *clv_conv_transpose1d(clv_tensor *x, clv_tensor *weight, clv_tensor *bias,
-                                 const clv_conv_transpose1d_config *config) {
-    static const clv_conv_transpose1d_config defaults;
-    if (!config) config = &defaults;
-    if (!are_rows("conv_transpose1d", x, weight)) return NULL;
-    const clv_conv_transpose2d_config rows = {.stride = {1, config->stride ? config->stride : 1},
-                                              .padding = {0, config->padding},
-                                              .output_padding = {0, config->output_padding},
-                                              .dilation = {1, config->dilation ? config->dilation : 1},
-                                              .groups = config->groups};
-    if (config->padding < 0 || config->output_padding < 0)
-        return clv__graph_fail(
-            clv__tensor_graph(x), CLV_E_VALUE,
-            "conv_transpose1d: padding is %d and output_padding %d, they must be at least 0", config->padding,
-            config->output_padding);
-    return from_rows(clv_conv_transpose2d(to_rows(x), to_rows(weight), bias, &rows));
-}
-
-// ---- composites, by name ----------------------------------------------------------------------------------
-
 typedef struct conv1d_call {
     int stride, padding, dilation, groups, output_padding;
 } conv1d_call;
 
 static clv_tensor *build_conv1d(const clv__call *call) {
     const conv1d_call *a = call->attrs;
-    const clv_conv1d_config config = {
-        .stride = a->stride, .padding = a->padding, .dilation = a->dilation, .groups = a->groups};
-    return clv_conv1d(call->in[0], call->in[1], call->in[2], &config);
+    const clv_conv2d_config rows = {.stride = {1, a->stride},
+                                    .padding = {0, a->padding},
+                                    .dilation = {1, a->dilation},
+                                    .groups = a->groups};
+    return from_rows(clv_conv2d(to_rows(call->in[0]), to_rows(call->in[1]), call->in[2], &rows));
 }
 
 static clv_tensor *build_conv_transpose1d(const clv__call *call) {
     const conv1d_call *a = call->attrs;
-    const clv_conv_transpose1d_config config = {.stride = a->stride,
-                                                .padding = a->padding,
-                                                .output_padding = a->output_padding,
-                                                .dilation = a->dilation,
-                                                .groups = a->groups};
-    return clv_conv_transpose1d(call->in[0], call->in[1], call->in[2], &config);
+    const clv_conv_transpose2d_config rows = {.stride = {1, a->stride},
+                                              .padding = {0, a->padding},
+                                              .output_padding = {0, a->output_padding},
+                                              .dilation = {1, a->dilation},
+                                              .groups = a->groups};
+    return from_rows(clv_conv_transpose2d(to_rows(call->in[0]), to_rows(call->in[1]), call->in[2], &rows));
 }
 
 // N, groups, channels of x in a group, L, channels of y in a group, K, stride, padding, dilation, output padding. All weights are [4,3,K]

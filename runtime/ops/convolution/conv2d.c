@@ -377,17 +377,3 @@ const clv__op clv__op_conv2d_backward_weight = {GRADIENT("weight", "d0 i0 s1 g1"
                                                 .half_in = 3, // the gradient is a parameter's: f32
                                                 .variants = weight_variants,
                                                 .reference = backward_weight_reference, CLV__CONV2D_SUMS};
-
-clv_tensor *clv_conv2d(clv_tensor *x, clv_tensor *weight, clv_tensor *bias, const clv_conv2d_config *config) {
-    static const clv_conv2d_config defaults;
-    if (!config) config = &defaults;
-    conv2d_attrs attrs = {.groups = config->groups ? config->groups : 1};
-    clv__hw(attrs.stride, config->stride);
-    clv__hw(attrs.dilation, config->dilation);
-    clv__hw_padding(attrs.padding, config->padding);
-    for (int d = 0; d < 2; d++) {
-        if (!attrs.stride[d]) attrs.stride[d] = 1;
-        if (!attrs.dilation[d]) attrs.dilation[d] = 1;
-    }
-    return clv__node_add(&clv__op_conv2d, &attrs, (clv_tensor *[]){x, weight, bias}, 3, 1u << 2);
-}

@@ -304,24 +304,24 @@ static const clv__variant weight_variants[] = {
 };
 
 static clv_tensor *build(const clv__call *call) {
-    const clv__conv3d_attrs *a = call->attrs;
-    clv_conv3d_config config = {.groups = a->groups};
-    if (!clv__dhw_of_call(call, "stride", &a->stride, false, config.stride) ||
-        !clv__dhw_of_call(call, "padding", &a->padding, true, config.padding) ||
-        !clv__dhw_of_call(call, "dilation", &a->dilation, false, config.dilation))
+    clv__conv3d_attrs attrs = *(const clv__conv3d_attrs *)call->attrs;
+    if (!clv__dhw(call, "stride", &attrs.stride) || !clv__dhw(call, "padding", &attrs.padding) ||
+        !clv__dhw(call, "dilation", &attrs.dilation))
         return NULL;
-    return clv_conv3d(call->in[0], call->in[1], call->in[2], &config);
+    return clv__node_add(call->op, &attrs, call->in, 3, 1u << 2);
 }
 
 static clv_tensor *build_transpose(const clv__call *call) {
-    const clv__transpose3d_attrs *a = call->attrs;
-    clv_conv_transpose3d_config config = {.groups = a->groups};
-    if (!clv__dhw_of_call(call, "stride", &a->stride, false, config.stride) ||
-        !clv__dhw_of_call(call, "padding", &a->padding, true, config.padding) ||
-        !clv__dhw_of_call(call, "dilation", &a->dilation, false, config.dilation) ||
-        !clv__dhw_of_call(call, "output_padding", &a->output_padding, true, config.output_padding))
+    clv__transpose3d_attrs attrs = *(const clv__transpose3d_attrs *)call->attrs;
+    clv_tensor *x = call->in[0];
+    if (!clv__dhw(call, "stride", &attrs.stride) || !clv__dhw(call, "padding", &attrs.padding) ||
+        !clv__dhw(call, "dilation", &attrs.dilation) ||
+        !clv__dhw(call, "output_padding", &attrs.output_padding))
         return NULL;
-    return clv_conv_transpose3d(call->in[0], call->in[1], call->in[2], &config);
+    for (int d = 0; d < CLV__WINDOW_DIMS && clv_tensor_shape(x).rank == 5; d++)
+        x = clv__conv_extended(x, 2 + d, attrs.stride.at[d], attrs.dilation.at[d],
+                               &attrs.output_padding.at[d]);
+    return clv__node_add(call->op, &attrs, (clv_tensor *[]){x, call->in[1], call->in[2]}, 3, 1u << 2);
 }
 
 #define SIZE(member) CLV__ATTRIBUTE(LIST, clv__conv3d_attrs, member, "1"), CLV__POSITIVE_SIZE
@@ -374,30 +374,3 @@ const clv__op clv__op_conv3d_backward_weight = {GRADIENT("weight", "d0 i0 s1 g1"
                                                 .half_in = 3, // the gradient is a parameter's: f32
                                                 .variants = weight_variants, .reference = weight_reference,
                                                 COMMON};
-
-// ---- builders ---------------------------------------------------------------------------------------------
-
-clv_tensor *clv_conv3d(clv_tensor *x, clv_tensor *weight, clv_tensor *bias, const clv_conv3d_config *config) {
-    static const clv_conv3d_config defaults;
-    if (!config) config = &defaults;
-    const clv__conv3d_attrs attrs = {.stride = clv__dhw(config->stride, 1),
-                                     .padding = clv__dhw_padding(config->padding),
-                                     .dilation = clv__dhw(config->dilation, 1),
-                                     .groups = config->groups ? config->groups : 1};
-    return clv__node_add(&clv__op_conv3d, &attrs, (clv_tensor *[]){x, weight, bias}, 3, 1u << 2);
-}
-
-clv_tensor *clv_conv_transpose3d(clv_tensor *x, clv_tensor *weight, clv_tensor *bias,
-                                 const clv_conv_transpose3d_config *config) {
-    static const clv_conv_transpose3d_config defaults;
-    if (!config) config = &defaults;
-    clv__transpose3d_attrs attrs = {.stride = clv__dhw(config->stride, 1),
-                                    .padding = clv__dhw_padding(config->padding),
-                                    .dilation = clv__dhw(config->dilation, 1),
-                                    .groups = config->groups ? config->groups : 1,
-                                    .output_padding = clv__dhw_padding(config->output_padding)};
-    for (int d = 0; d < CLV__WINDOW_DIMS && clv_tensor_shape(x).rank == 5; d++)
-        x = clv__conv_extended(x, 2 + d, attrs.stride.at[d], attrs.dilation.at[d],
-                               &attrs.output_padding.at[d]);
-    return clv__node_add(&clv__op_conv_transpose3d, &attrs, (clv_tensor *[]){x, weight, bias}, 3, 1u << 2);
-}

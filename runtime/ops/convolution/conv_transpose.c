@@ -120,16 +120,21 @@ static const clv__sample_row samples[] = {
 
 // ---- the op -----------------------------------------------------------------------------------------------
 
+clv_tensor *clv__conv_extended(clv_tensor *x, int axis, int stride, int dilation, int *output_padding) {
+    if (stride < 1 || *output_padding < stride || *output_padding >= dilation) return x;
+    clv_shape zeros = clv_tensor_shape(x);
+    zeros.dims[axis] = *output_padding / stride;
+    *output_padding %= stride;
+    clv_tensor *more = clv_full(clv__tensor_graph(x), CLV_DTYPE_F32, zeros, 0);
+    return clv_concat((clv_tensor *[]){x, more}, 2, axis);
+}
+
 static clv_tensor *build(const clv__call *call) {
-    const transpose_attrs *a = call->attrs;
-    clv_conv_transpose2d_config config = {.groups = a->groups};
-    for (int d = 0; d < 2; d++) {
-        config.stride[d] = a->stride[d];
-        config.dilation[d] = a->dilation[d];
-        config.padding[d] = d && !a->padding[d] ? -1 : a->padding[d];
-        config.output_padding[d] = d && !a->output_padding[d] ? -1 : a->output_padding[d];
-    }
-    return clv_conv_transpose2d(call->in[0], call->in[1], call->in[2], &config);
+    transpose_attrs attrs = *(const transpose_attrs *)call->attrs;
+    clv_tensor *x = call->in[0];
+    for (int d = 0; d < 2 && clv_tensor_shape(x).rank == 4; d++)
+        x = clv__conv_extended(x, 2 + d, attrs.stride[d], attrs.dilation[d], &attrs.output_padding[d]);
+    return clv__node_add(call->op, &attrs, (clv_tensor *[]){x, call->in[1], call->in[2]}, 3, 1u << 2);
 }
 
 #define PAIR(member) CLV__ATTRIBUTE(PAIR, transpose_attrs, member, "1"), CLV__POSITIVE_SIZE
@@ -151,30 +156,3 @@ const clv__op clv__op_conv_transpose2d = {
     .split = split,
     .reference = clv__conv2d_reference_back,
     CLV__CONV2D_OF_IMAGES};
-
-clv_tensor *clv__conv_extended(clv_tensor *x, int axis, int stride, int dilation, int *output_padding) {
-    if (stride < 1 || *output_padding < stride || *output_padding >= dilation) return x;
-    clv_shape zeros = clv_tensor_shape(x);
-    zeros.dims[axis] = *output_padding / stride;
-    *output_padding %= stride;
-    clv_tensor *more = clv_full(clv__tensor_graph(x), CLV_DTYPE_F32, zeros, 0);
-    return clv_concat((clv_tensor *[]){x, more}, 2, axis);
-}
-
-clv_tensor *clv_conv_transpose2d(clv_tensor *x, clv_tensor *weight, clv_tensor *bias,
-                                 const clv_conv_transpose2d_config *config) {
-    static const clv_conv_transpose2d_config defaults;
-    if (!config) config = &defaults;
-    transpose_attrs attrs = {.groups = config->groups ? config->groups : 1};
-    clv__hw(attrs.stride, config->stride);
-    clv__hw(attrs.dilation, config->dilation);
-    clv__hw_padding(attrs.padding, config->padding);
-    clv__hw_padding(attrs.output_padding, config->output_padding);
-    for (int d = 0; d < 2; d++) {
-        if (!attrs.stride[d]) attrs.stride[d] = 1;
-        if (!attrs.dilation[d]) attrs.dilation[d] = 1;
-        if (clv_tensor_shape(x).rank == 4)
-            x = clv__conv_extended(x, 2 + d, attrs.stride[d], attrs.dilation[d], &attrs.output_padding[d]);
-    }
-    return clv__node_add(&clv__op_conv_transpose2d, &attrs, (clv_tensor *[]){x, weight, bias}, 3, 1u << 2);
-}

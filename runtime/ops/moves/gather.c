@@ -204,28 +204,3 @@ PUTS(scatter_nd_add, CLV__ADD, CLV__TUPLES_OF, MOVED(NUMBERS, "indices", "update
 
 #undef TAKES
 #undef PUTS
-
-// ---- builders ---------------------------------------------------------------------------------------------
-
-clv_tensor *clv_embedding(clv_tensor *weight, clv_tensor *indices) {
-    return clv__node_add(&clv__op_embedding, NULL, (clv_tensor *[]){weight, indices}, 2, 0);
-}
-
-#define TAKES(id, first, index)                                                                              \
-    clv_tensor *clv_##id(clv_tensor *x, int first, clv_tensor *index) {                                      \
-        return clv__node_add(&clv__op_##id, &(clv__indexed_attrs){first}, (clv_tensor *[]){x, index}, 2, 0); \
-    }
-#define PUTS(id, first, index, src)                                                                          \
-    clv_tensor *clv_##id(clv_tensor *x, int first, clv_tensor *index, clv_tensor *src) {                     \
-        clv_tensor *const in[] = {x, index, src};                                                            \
-        return clv__node_add(&clv__op_##id, &(clv__indexed_attrs){first}, in, 3, 0);                         \
-    }
-TAKES(gather, axis, index)
-TAKES(index_select, axis, index)
-TAKES(gather_nd, batch_dims, indices)
-PUTS(scatter, axis, index, src)
-PUTS(scatter_add, axis, index, src)
-PUTS(index_copy, axis, index, source)
-PUTS(index_add, axis, index, source)
-PUTS(scatter_nd, batch_dims, indices, updates)
-PUTS(scatter_nd_add, batch_dims, indices, updates)

@@ -281,9 +281,3 @@ const clv__op clv__op_grid_sample = {
     .split = split,
     .samples = CLV__TRAINS(samples),
 };
-
-clv_tensor *clv_grid_sample(clv_tensor *x, clv_tensor *grid, clv_grid_mode mode,
-                            clv_grid_padding padding_mode, bool align_corners) {
-    return clv__node_add(&clv__op_grid_sample, &(grid_attrs){(int)mode, (int)padding_mode, align_corners},
-                         (clv_tensor *[]){x, grid}, 2, 0);
-}

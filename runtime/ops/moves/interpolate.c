@@ -9,8 +9,6 @@
 #include "ops/moves/resample.h"
 #include "ops/tiles.h"
 
-extern const clv__op clv__op_interpolate;
-
 typedef struct interpolate_call {
     clv_shape size;
     int mode;
@@ -50,9 +48,10 @@ static clv_tensor *axis_of(clv_tensor *x, const interpolate_call *a, const along
     return y;
 }
 
-static clv_tensor *interpolate(clv_tensor *x, const interpolate_call *a) {
-    if (!clv__composite_takes(&clv__op_interpolate, a, &x, 1)) return NULL;
-    clv_graph *graph = clv__tensor_graph(x);
+static clv_tensor *build(const clv__call *call) {
+    const interpolate_call *a = call->attrs;
+    clv_tensor *x = call->in[0];
+    clv_graph *graph = call->graph;
     const clv_shape shape = clv_tensor_shape(x);
     const int n = shape.rank - 2;
     along l[3];
@@ -76,17 +75,6 @@ static clv_tensor *interpolate(clv_tensor *x, const interpolate_call *a) {
                 x = axis_of(x, a, &l[d], 2 + d);
         }
     return x;
-}
-
-clv_tensor *clv_interpolate(clv_tensor *x, clv_shape size, const clv_interpolate_config *config) {
-    const clv_interpolate_config c = config ? *config : (clv_interpolate_config){0};
-    return interpolate(
-        x, &(interpolate_call){
-               size, (int)c.mode, c.align_corners, c.antialias, {c.scale[0], c.scale[1], c.scale[2]}});
-}
-
-static clv_tensor *build(const clv__call *call) {
-    return interpolate(call->in[0], call->attrs);
 }
 
 #define SCALE(d)                                                                                             \

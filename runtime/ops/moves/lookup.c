@@ -116,7 +116,3 @@ const clv__op clv__op_lookup = {
     .cost = cost,
     .split = split,
 };
-
-clv_tensor *clv_lookup(clv_tensor *x, clv_tensor *table) {
-    return clv__node_add(&clv__op_lookup, NULL, (clv_tensor *[]){x, table}, 2, 0);
-}

@@ -220,11 +220,6 @@ const clv__op clv__op_resample = {
     .split = split,
 };
 
-clv_tensor *clv_resample(clv_tensor *x, int axis, clv_tensor *start, clv_tensor *weight) {
-    return clv__node_add(&clv__op_resample, &(resample_attrs){axis}, (clv_tensor *[]){x, start, weight}, 3,
-                         0);
-}
-
 // ---- places between -----------------------------------------------------------------------------------------
 
 /** The weight of a neighbour so far away. */

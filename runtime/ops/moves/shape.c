@@ -104,8 +104,27 @@ static void reshape_split_attrs(const clv__op_io *io, const clv__split *split, i
     ((shape_attrs *)attrs)->shape.dims[0] = (end - begin) * (io->out[0].shape.dims[0] / split->length);
 }
 
+/** Put the length that fits in the place of the one -1. Any other shape stays as it is, for the shape rule to judge. */
+static void fill_in(const clv_shape *from, clv_shape *shape) {
+    int at = -1;
+    int64_t others = 1, n = clv_shape_numel(from);
+    for (int d = 0; d < shape->rank && d < CLV_MAX_RANK; d++) {
+        if (shape->dims[d] == -1) {
+            if (at >= 0) return; // two of them
+            at = d;
+        } else if (shape->dims[d] <= 0 || __builtin_mul_overflow(others, shape->dims[d], &others)) {
+            return; // with a 0 every length fits, so none does
+        }
+    }
+    if (at >= 0 && n % others == 0) shape->dims[at] = n / others;
+}
+
 static clv_tensor *build_reshape(const clv__call *call) {
-    return clv_reshape(call->in[0], ((const shape_attrs *)call->attrs)->shape);
+    shape_attrs attrs = *(const shape_attrs *)call->attrs;
+    const clv_shape from = clv_tensor_shape(call->in[0]);
+    fill_in(&from, &attrs.shape);
+    return clv_shape_equal(&from, &attrs.shape) ? call->in[0]
+                                                : clv__node_add(call->op, &attrs, call->in, 1, 0);
 }
 
 extern const clv__op clv__op_reshape, clv__op_detach;
@@ -134,50 +153,6 @@ const clv__op clv__op_reshape = {
     .split = reshape_split,
     .split_attrs = reshape_split_attrs,
 };
-
-/** Put the length that fits in the place of the one -1. Any other shape stays as it is, for the shape rule to judge. */
-static void fill_in(const clv_shape *from, clv_shape *shape) {
-    int at = -1;
-    int64_t others = 1, n = clv_shape_numel(from);
-    for (int d = 0; d < shape->rank && d < CLV_MAX_RANK; d++) {
-        if (shape->dims[d] == -1) {
-            if (at >= 0) return; // two of them
-            at = d;
-        } else if (shape->dims[d] <= 0 || __builtin_mul_overflow(others, shape->dims[d], &others)) {
-            return; // with a 0 every length fits, so none does
-        }
-    }
-    if (at >= 0 && n % others == 0) shape->dims[at] = n / others;
-}
-
-clv_tensor *clv_reshape(clv_tensor *x, clv_shape shape) {
-    if (!x) return NULL;
-    const clv_shape from = clv_tensor_shape(x);
-    fill_in(&from, &shape);
-    if (clv_shape_equal(&from, &shape)) return x;
-    return clv__node_add(&clv__op_reshape, &(shape_attrs){shape}, &x, 1, 0);
-}
-
-clv_tensor *clv_detach(clv_tensor *x) {
-    if (!x) return NULL;
-    clv_tensor *detached = clv__node_add(&clv__op_reshape, &(shape_attrs){clv_tensor_shape(x)}, &x, 1, 0);
-    clv_requires_grad(detached, false);
-    return detached;
-}
-
-clv_tensor *clv_flatten(clv_tensor *x, int start_axis) {
-    if (!x) return NULL;
-    const clv_shape from = clv_tensor_shape(x);
-    int start = start_axis < 0 ? start_axis + from.rank : start_axis;
-    if (start < 0 || (start >= from.rank && start > 0))
-        return clv__graph_fail(clv__tensor_graph(x), CLV_E_VALUE, "flatten '%s': axis %d is outside rank %d",
-                               clv_tensor_name(x), start_axis, from.rank);
-    clv_shape to = {.rank = start + 1};
-    memcpy(to.dims, from.dims, (size_t)start * sizeof *to.dims);
-    to.dims[start] = 1;
-    for (int d = start; d < from.rank; d++) to.dims[start] *= from.dims[d];
-    return clv_reshape(x, to);
-}
 
 // ---- permute ----------------------------------------------------------------------------------------------
 
@@ -268,31 +243,6 @@ static bool permute_split(const clv__op_io *io, int i, clv__split *out) {
 #define GRADIENT_permute .grad = CLV__TRAINS(permute_grad),
 MOVER(permute, permute_attrs, permute_move, false, false, NULL, permute_samples)
 
-clv_tensor *clv_permute(clv_tensor *x, const int *axes, int n_axes) {
-    if (!x) return NULL;
-    permute_attrs attrs = {.n = n_axes};
-    if (n_axes < 0 || n_axes > CLV_MAX_RANK)
-        return clv__graph_fail(clv__tensor_graph(x), CLV_E_VALUE, "permute '%s': %d axes, the most is %d",
-                               clv_tensor_name(x), n_axes, CLV_MAX_RANK);
-    if (n_axes && !axes)
-        return clv__graph_fail(clv__tensor_graph(x), CLV_E_VALUE, "permute '%s': axes is NULL",
-                               clv_tensor_name(x));
-    if (n_axes) memcpy(attrs.axes, axes, (size_t)n_axes * sizeof *axes);
-    return clv__node_add(&clv__op_permute, &attrs, &x, 1, 0);
-}
-
-clv_tensor *clv_transpose(clv_tensor *x, int axis0, int axis1) {
-    if (!x) return NULL;
-    int rank = clv_tensor_shape(x).rank, axes[CLV_MAX_RANK], a = axis_of(axis0, rank),
-        b = axis_of(axis1, rank);
-    if (a < 0 || a >= rank || b < 0 || b >= rank)
-        return clv__graph_fail(clv__tensor_graph(x), CLV_E_VALUE,
-                               "transpose '%s': axes %d and %d, the rank is %d", clv_tensor_name(x), axis0,
-                               axis1, rank);
-    for (int d = 0; d < rank; d++) axes[d] = d == a ? b : d == b ? a : d;
-    return clv_permute(x, axes, rank);
-}
-
 // ---- broadcast_to -----------------------------------------------------------------------------------------
 
 static clv_status broadcast_to_infer(clv__op_io *io, clv__error *error) {
@@ -363,19 +313,15 @@ static void broadcast_to_split_attrs(const clv__op_io *io, const clv__split *spl
 }
 
 static clv_tensor *build_broadcast_to(const clv__call *call) {
-    return clv_broadcast_to(call->in[0], ((const shape_attrs *)call->attrs)->shape);
+    const clv_shape from = clv_tensor_shape(call->in[0]);
+    return clv_shape_equal(&from, &((const shape_attrs *)call->attrs)->shape)
+               ? call->in[0]
+               : clv__node_add(call->op, call->attrs, call->in, 1, 0);
 }
 
 #define GRADIENT_broadcast_to .grad = CLV__TRAINS(broadcast_to_grad),
 MOVER(broadcast_to, shape_attrs, broadcast_to_move, false, false, broadcast_to_split_attrs,
       broadcast_to_samples)
-
-clv_tensor *clv_broadcast_to(clv_tensor *x, clv_shape shape) {
-    if (!x) return NULL;
-    const clv_shape from = clv_tensor_shape(x);
-    if (clv_shape_equal(&from, &shape)) return x;
-    return clv__node_add(&clv__op_broadcast_to, &(shape_attrs){shape}, &x, 1, 0);
-}
 
 // ---- slice ------------------------------------------------------------------------------------------------
 
@@ -491,10 +437,6 @@ const clv__op *clv__parts_slice(int axis, int64_t start, int64_t length, void *a
     return &clv__op_slice;
 }
 
-clv_tensor *clv_slice(clv_tensor *x, int axis, int64_t start, int64_t length) {
-    return clv__node_add(&clv__op_slice, &(slice_attrs){axis, start, length}, &x, 1, 0);
-}
-
 // ---- concat -----------------------------------------------------------------------------------------------
 
 static clv_status concat_infer(clv__op_io *io, clv__error *error) {
@@ -569,8 +511,15 @@ static bool concat_split(const clv__op_io *io, int i, clv__split *out) {
     return split_beside(io, ((const concat_attrs *)io->attrs)->axis, i, out);
 }
 
+/** More inputs than a node takes are joined in groups first. */
 static clv_tensor *build_concat(const clv__call *call) {
-    return clv_concat(call->in, call->n_in, ((const concat_attrs *)call->attrs)->axis);
+    const int n = call->n_in, axis = ((const concat_attrs *)call->attrs)->axis;
+    if (n <= CLV__MAX_IN) return clv__node_add(call->op, call->attrs, call->in, n, 0);
+    int group = (n + CLV__MAX_IN - 1) / CLV__MAX_IN, parts = 0;
+    clv_tensor *joined[CLV__MAX_IN];
+    for (int i = 0; i < n; i += group)
+        joined[parts++] = clv_concat(call->in + i, n - i < group ? n - i : group, axis);
+    return clv__node_add(call->op, call->attrs, joined, parts, 0);
 }
 
 #define GRADIENT_concat .grad = CLV__TRAINS(concat_grad),
@@ -581,22 +530,13 @@ const clv__op *clv__parts_concat(int axis, void *attrs) {
     return &clv__op_concat;
 }
 
-/** More inputs than a node takes are joined in groups first. */
-clv_tensor *clv_concat(clv_tensor *const *inputs, int n, int axis) {
-    concat_attrs attrs = {axis};
-    if (n <= 0 || !inputs) return NULL; // no input, so no graph that could keep the mistake
-    if (n <= CLV__MAX_IN) return clv__node_add(&clv__op_concat, &attrs, inputs, n, 0);
-    int group = (n + CLV__MAX_IN - 1) / CLV__MAX_IN, parts = 0;
-    clv_tensor *joined[CLV__MAX_IN];
-    for (int i = 0; i < n; i += group)
-        joined[parts++] = clv_concat(inputs + i, n - i < group ? n - i : group, axis);
-    return clv__node_add(&clv__op_concat, &attrs, joined, parts, 0);
-}
-
-// ---- composites, by name --------------------------------------------------------------------------------------------
+// ---- composites --------------------------------------------------------------------------------------------
 
 static clv_tensor *build_detach(const clv__call *call) {
-    return clv_detach(call->in[0]);
+    clv_tensor *x = call->in[0];
+    clv_tensor *detached = clv__node_add(&clv__op_reshape, &(shape_attrs){clv_tensor_shape(x)}, &x, 1, 0);
+    clv_requires_grad(detached, false);
+    return detached;
 }
 
 const clv__op clv__op_detach = {.name = "detach",
@@ -612,7 +552,18 @@ typedef struct flatten_call {
 } flatten_call;
 
 static clv_tensor *build_flatten(const clv__call *call) {
-    return clv_flatten(call->in[0], ((const flatten_call *)call->attrs)->start_axis);
+    clv_tensor *x = call->in[0];
+    const int start_axis = ((const flatten_call *)call->attrs)->start_axis;
+    const clv_shape from = clv_tensor_shape(x);
+    int start = start_axis < 0 ? start_axis + from.rank : start_axis;
+    if (start < 0 || (start >= from.rank && start > 0))
+        return clv__graph_fail(call->graph, CLV_E_VALUE, "flatten '%s': axis %d is outside rank %d",
+                               clv_tensor_name(x), start_axis, from.rank);
+    clv_shape to = {.rank = start + 1};
+    memcpy(to.dims, from.dims, (size_t)start * sizeof *to.dims);
+    to.dims[start] = 1;
+    for (int d = start; d < from.rank; d++) to.dims[start] *= from.dims[d];
+    return clv_reshape(x, to);
 }
 
 const clv__op clv__op_flatten = {
@@ -636,8 +587,15 @@ typedef struct transpose_call {
 } transpose_call;
 
 static clv_tensor *build_transpose(const clv__call *call) {
-    const transpose_call *a = call->attrs;
-    return clv_transpose(call->in[0], a->axis0, a->axis1);
+    const transpose_call *given = call->attrs;
+    const int rank = clv_tensor_shape(call->in[0]).rank, a = axis_of(given->axis0, rank),
+              b = axis_of(given->axis1, rank);
+    int axes[CLV_MAX_RANK];
+    if (a < 0 || a >= rank || b < 0 || b >= rank)
+        return clv__graph_fail(call->graph, CLV_E_VALUE, "transpose '%s': axes %d and %d, the rank is %d",
+                               clv_tensor_name(call->in[0]), given->axis0, given->axis1, rank);
+    for (int d = 0; d < rank; d++) axes[d] = d == a ? b : d == b ? a : d;
+    return clv_permute(call->in[0], axes, rank);
 }
 
 const clv__op clv__op_transpose = {

@@ -272,36 +272,20 @@ const clv__op clv__op_topk = {
     .split = split,
     .samples = CLV__TRAINS(samples)};
 
-clv_tensor *clv_topk(clv_tensor *x, int64_t k, int axis, bool largest, clv_tensor **indices) {
-    clv_tensor *y = clv__node_add(&clv__op_topk, &(topk_attrs){k, axis, largest}, &x, 1, 0);
-    if (indices) *indices = clv__sibling(y, 1);
-    return y;
-}
-
-clv_tensor *clv_sort(clv_tensor *x, int axis, bool descending, clv_tensor **indices) {
-    const clv_shape shape = clv_tensor_shape(x);
-    const int at = axis < 0 ? axis + shape.rank : axis;
-    return clv_topk(x, at >= 0 && at < shape.rank ? shape.dims[at] : 0, axis, descending, indices);
-}
-
-clv_tensor *clv_argsort(clv_tensor *x, int axis, bool descending) {
-    clv_tensor *indices;
-    clv_sort(x, axis, descending, &indices);
-    return indices;
-}
-
 typedef struct sort_call {
     int axis, descending;
 } sort_call;
 
 static clv_tensor *build_sort(const clv__call *call) {
     const sort_call *a = call->attrs;
-    return clv_sort(call->in[0], a->axis, a->descending, NULL);
+    const clv_shape shape = clv_tensor_shape(call->in[0]);
+    const int at = a->axis < 0 ? a->axis + shape.rank : a->axis;
+    return clv_topk(call->in[0], at >= 0 && at < shape.rank ? shape.dims[at] : 0, a->axis, a->descending,
+                    NULL);
 }
 
 static clv_tensor *build_argsort(const clv__call *call) {
-    const sort_call *a = call->attrs;
-    return clv_argsort(call->in[0], a->axis, a->descending);
+    return clv__sibling(build_sort(call), 1);
 }
 
 static const clv__sample_row sort_samples[] = {{.label = "rows",

@@ -25,7 +25,12 @@ typedef struct to_call {
 } to_call;
 
 static clv_tensor *build(const clv__call *call) {
-    return clv_to(call->in[0], ((const to_call *)call->attrs)->device);
+    const char *device = ((const to_call *)call->attrs)->device, *before = clv__graph_place(call->graph);
+    if (!*device) return clv__graph_fail(call->graph, CLV_E_VALUE, "clv_to needs a device");
+    clv_graph_set_place(call->graph, device);
+    clv_tensor *result = clv__node_add(call->op, NULL, call->in, 1, 0);
+    clv_graph_set_place(call->graph, before);
+    return result;
 }
 
 static const clv__op *call_of(const clv__node *node, void *attrs) {
@@ -48,14 +53,3 @@ const clv__op clv__op_to = {.name = "to",
                             .grad = CLV__TRAINS(to_grad),
                             .samples = CLV__TRAINS(to_samples),
                             .split = clv__split_first};
-
-clv_tensor *clv_to(clv_tensor *x, const char *device) {
-    clv_graph *graph = clv_tensor_graph(x);
-    if (!graph) return NULL;
-    if (!device || !*device) return clv__graph_fail(graph, CLV_E_VALUE, "clv_to needs a device");
-    const char *before = clv__graph_place(graph);
-    clv_graph_set_place(graph, device);
-    clv_tensor *result = clv__node_add(&clv__op_to, NULL, &x, 1, 0);
-    clv_graph_set_place(graph, before);
-    return result;
-}

@@ -6,28 +6,27 @@
 #include "cleave/ops.h"
 #include "graph/signature.h"
 
-extern const clv__op clv__op_pad, clv__op_tile, clv__op_flip, clv__op_roll, clv__op_stack,
-    clv__op_pixel_shuffle, clv__op_pixel_unshuffle;
-
 typedef struct turn_call {
     int axis;
     int64_t by;
 } turn_call;
 
-/** An axis from 0 on; -1, and the graph has failed, outside of the rank. */
-static int axis_within(const clv_tensor *x, const char *op, int axis, int rank) {
-    const int at = axis < 0 ? axis + rank : axis;
+/** The axis from 0 on; -1, and the graph has failed, outside of the rank. */
+static int axis_within(const clv__call *call, int rank) {
+    const int axis = ((const turn_call *)call->attrs)->axis, at = axis < 0 ? axis + rank : axis;
     if (at >= 0 && at < rank) return at;
-    clv__graph_fail(clv__tensor_graph(x), CLV_E_VALUE, "%s: axis %d is outside of rank %d", op, axis, rank);
+    clv__graph_fail(call->graph, CLV_E_VALUE, "%s: axis %d is outside of rank %d", call->op->name, axis,
+                    rank);
     return -1;
 }
 
 #define CALLED(id) .attributes_of_call = true, .attrs_bytes = sizeof(turn_call), .build = build_##id
 #define SAMPLES(...) .samples = CLV__TRAINS(((const clv__sample_row[]){__VA_ARGS__, {0}}))
 
-clv_tensor *clv_flip(clv_tensor *x, int axis) {
+static clv_tensor *build_flip(const clv__call *call) {
+    clv_tensor *x = call->in[0];
     const clv_shape shape = clv_tensor_shape(x);
-    const int at = x ? axis_within(x, "flip", axis, shape.rank) : -1;
+    const int at = axis_within(call, shape.rank);
     if (at < 0) return NULL;
     const int64_t n = shape.dims[at];
     int32_t *back = clv__alloc((size_t)n + 1, sizeof *back);
@@ -36,10 +35,6 @@ clv_tensor *clv_flip(clv_tensor *x, int axis) {
     clv_tensor *index = clv_constant(clv__tensor_graph(x), CLV_DTYPE_I32, CLV_SHAPE(n), back);
     free(back);
     return clv_index_select(x, at, index);
-}
-
-static clv_tensor *build_flip(const clv__call *call) {
-    return clv_flip(call->in[0], ((const turn_call *)call->attrs)->axis);
 }
 
 const clv__op clv__op_flip = {
@@ -51,19 +46,16 @@ const clv__op clv__op_flip = {
             {.label = "first axis", .in = {CLV__DIMS(4, 3, 2)}, .attrs = &(turn_call){.axis = 0}}),
     CALLED(flip)};
 
-clv_tensor *clv_roll(clv_tensor *x, int64_t shift, int axis) {
+static clv_tensor *build_roll(const clv__call *call) {
+    clv_tensor *x = call->in[0];
     const clv_shape shape = clv_tensor_shape(x);
-    const int at = x ? axis_within(x, "roll", axis, shape.rank) : -1;
+    const int at = axis_within(call, shape.rank);
     if (at < 0) return NULL;
-    const int64_t n = shape.dims[at], by = n ? (shift % n + n) % n : 0;
+    const int64_t shift = ((const turn_call *)call->attrs)->by, n = shape.dims[at],
+                  by = n ? (shift % n + n) % n : 0;
     if (!by) return x;
     clv_tensor *parts[] = {clv_slice(x, at, n - by, by), clv_slice(x, at, 0, n - by)};
     return clv_concat(parts, 2, at);
-}
-
-static clv_tensor *build_roll(const clv__call *call) {
-    const turn_call *a = call->attrs;
-    return clv_roll(call->in[0], a->by, a->axis);
 }
 
 const clv__op clv__op_roll = {
@@ -77,31 +69,27 @@ const clv__op clv__op_roll = {
             {.label = "back, first axis", .in = {CLV__DIMS(4, 3, 2)}, .attrs = &(turn_call){0, -9}}),
     CALLED(roll)};
 
-clv_tensor *clv_stack(clv_tensor *const *inputs, int n, int axis) {
-    clv_tensor *rows[CLV__MAX_IN];
-    const clv_shape shape = n > 0 && inputs ? clv_tensor_shape(inputs[0]) : (clv_shape){0};
-    if (n < 1 || n > CLV__MAX_IN || !inputs || !inputs[0])
-        return clv_concat(inputs, n, axis); // it says what is wrong
-    const int at = axis_within(inputs[0], "stack", axis, shape.rank + 1);
+static clv_tensor *build_stack(const clv__call *call) {
+    clv_tensor *const *inputs = call->in, *rows[CLV__MAX_IN];
+    const int n = call->n_in;
+    const clv_shape shape = clv_tensor_shape(inputs[0]);
+    if (n > CLV__MAX_IN)
+        return clv__graph_fail(call->graph, CLV_E_VALUE, "stack has %d inputs, the most is %d", n,
+                               CLV__MAX_IN);
+    const int at = axis_within(call, shape.rank + 1);
     if (at < 0) return NULL;
     if (shape.rank == CLV_MAX_RANK)
-        return clv__graph_fail(clv__tensor_graph(inputs[0]), CLV_E_SHAPE, "stack: the rank is %d already",
-                               shape.rank);
+        return clv__graph_fail(call->graph, CLV_E_SHAPE, "stack: the rank is %d already", shape.rank);
     for (int i = 0; i < n; i++) {
         clv_shape own = clv_tensor_shape(inputs[i]);
-        if (!inputs[i]) return NULL;
         if (!clv_shape_equal(&own, &shape))
-            return clv__graph_fail(clv__tensor_graph(inputs[i]), CLV_E_SHAPE,
+            return clv__graph_fail(call->graph, CLV_E_SHAPE,
                                    "stack: input %d has another shape than the first", i);
         for (int d = own.rank++; d > at; d--) own.dims[d] = own.dims[d - 1];
         own.dims[at] = 1;
         rows[i] = clv_reshape(inputs[i], own);
     }
     return clv_concat(rows, n, at);
-}
-
-static clv_tensor *build_stack(const clv__call *call) {
-    return clv_stack(call->in, call->n_in, ((const turn_call *)call->attrs)->axis);
 }
 
 const clv__op clv__op_stack = {.name = "stack",
@@ -119,8 +107,9 @@ const clv__op clv__op_stack = {.name = "stack",
                                         .attrs = &(turn_call){.axis = -1}}),
                                CALLED(stack)};
 
-clv_tensor *clv_pixel_shuffle(clv_tensor *x, int64_t factor) {
-    if (!clv__composite_takes(&clv__op_pixel_shuffle, &(turn_call){.by = factor}, &x, 1)) return NULL;
+static clv_tensor *build_pixel_shuffle(const clv__call *call) {
+    clv_tensor *x = call->in[0];
+    const int64_t factor = ((const turn_call *)call->attrs)->by;
     const clv_shape s = clv_tensor_shape(x);
     const int64_t N = s.dims[0], C = s.dims[1] / (factor * factor), H = s.dims[2], W = s.dims[3];
     if (s.dims[1] % (factor * factor))
@@ -130,10 +119,6 @@ clv_tensor *clv_pixel_shuffle(clv_tensor *x, int64_t factor) {
     clv_tensor *parts = clv_reshape(x, CLV_SHAPE(N, C, factor, factor, H, W));
     return clv_reshape(clv_permute(parts, (int[]){0, 1, 4, 2, 5, 3}, 6),
                        CLV_SHAPE(N, C, H * factor, W * factor));
-}
-
-static clv_tensor *build_pixel_shuffle(const clv__call *call) {
-    return clv_pixel_shuffle(call->in[0], ((const turn_call *)call->attrs)->by);
 }
 
 #define FACTOR                                                                                               \
@@ -149,8 +134,9 @@ const clv__op clv__op_pixel_shuffle = {
     SAMPLES({.label = "by 2", .quick = true, .in = {CLV__DIMS(2, 8, 3, 2)}, .attrs = &(turn_call){.by = 2}}),
     CALLED(pixel_shuffle)};
 
-clv_tensor *clv_pixel_unshuffle(clv_tensor *x, int64_t factor) {
-    if (!clv__composite_takes(&clv__op_pixel_unshuffle, &(turn_call){.by = factor}, &x, 1)) return NULL;
+static clv_tensor *build_pixel_unshuffle(const clv__call *call) {
+    clv_tensor *x = call->in[0];
+    const int64_t factor = ((const turn_call *)call->attrs)->by;
     const clv_shape s = clv_tensor_shape(x);
     const int64_t N = s.dims[0], C = s.dims[1], H = s.dims[2] / factor, W = s.dims[3] / factor;
     if (s.dims[2] % factor || s.dims[3] % factor)
@@ -160,10 +146,6 @@ clv_tensor *clv_pixel_unshuffle(clv_tensor *x, int64_t factor) {
     clv_tensor *parts = clv_reshape(x, CLV_SHAPE(N, C, H, factor, W, factor));
     return clv_reshape(clv_permute(parts, (int[]){0, 1, 3, 5, 2, 4}, 6),
                        CLV_SHAPE(N, C * factor * factor, H, W));
-}
-
-static clv_tensor *build_pixel_unshuffle(const clv__call *call) {
-    return clv_pixel_unshuffle(call->in[0], ((const turn_call *)call->attrs)->by);
 }
 
 const clv__op clv__op_pixel_unshuffle = {
@@ -177,7 +159,7 @@ const clv__op clv__op_pixel_unshuffle = {
 // ---- around and again -----------------------------------------------------------------------------------------------
 
 typedef struct pad_call {
-    clv__ints padding;
+    int n, padding[2 * CLV_MAX_RANK]; // as clv__ints
     int mode;
     float value;
 } pad_call;
@@ -241,50 +223,47 @@ static clv_tensor *pad_axis(clv_tensor *x, int axis, int64_t before, int64_t aft
                                     : pad_by_itself(x, axis, before, after, mode);
 }
 
-clv_tensor *clv_pad(clv_tensor *x, const int *padding, int n, clv_pad_mode mode, float value) {
-    const pad_call attrs = {.mode = (int)mode, .value = value};
-    if (!clv__composite_takes(&clv__op_pad, &attrs, &x, 1)) return NULL;
-    const int rank = clv_tensor_shape(x).rank;
-    if (n < 0 || n % 2 || n / 2 > rank || (n && !padding))
-        return clv__graph_fail(clv__tensor_graph(x), CLV_E_VALUE,
+static clv_tensor *build_pad(const clv__call *call) {
+    const pad_call *a = call->attrs;
+    clv_tensor *x = call->in[0];
+    const int rank = clv_tensor_shape(x).rank, n = a->n;
+    if (n % 2 || n / 2 > rank)
+        return clv__graph_fail(call->graph, CLV_E_VALUE,
                                "pad: %d numbers, two are wanted for each of at most %d dimensions", n, rank);
     for (int i = 0; i < n / 2 && x; i++)
-        x = pad_axis(x, rank - 1 - i, padding[2 * i], padding[2 * i + 1], mode, value);
+        x = pad_axis(x, rank - 1 - i, a->padding[2 * i], a->padding[2 * i + 1], (clv_pad_mode)a->mode,
+                     a->value);
     return x;
 }
 
-static clv_tensor *build_pad(const clv__call *call) {
-    const pad_call *a = call->attrs;
-    return clv_pad(call->in[0], a->padding.at, a->padding.n, (clv_pad_mode)a->mode, a->value);
-}
-
-const clv__op clv__op_pad = {.name = "pad",
-                             .inputs = CLV__INPUTS({"x", "any"}),
-                             .attributes = CLV__ATTRIBUTES({CLV__ATTRIBUTE(LIST, pad_call, padding, NULL)},
-                                                           {CLV__ATTRIBUTE(INT, pad_call, mode, "0"),
-                                                            CLV__AT_LEAST(0), CLV__AT_MOST(3)},
-                                                           {CLV__ATTRIBUTE(NUMBER, pad_call, value, "0")}),
-                             .outputs = CLV__OUTPUTS({"y", "any"}),
-                             .attributes_of_call = true,
-                             .attrs_bytes = sizeof(pad_call),
-                             SAMPLES({.label = "zeros",
-                                      .quick = true,
-                                      .in = {CLV__DIMS(2, 3, 5)},
-                                      .attrs = &(pad_call){{4, {1, 2, 0, 3}}, 0, 0}},
-                                     {.label = "reflect, less before",
-                                      .in = {CLV__DIMS(2, 3, 5)},
-                                      .attrs = &(pad_call){{4, {-1, 2, 2, 1}}, 1, 0}}),
-                             .build = build_pad};
+const clv__op clv__op_pad = {
+    .name = "pad",
+    .inputs = CLV__INPUTS({"x", "any"}),
+    .attributes =
+        CLV__ATTRIBUTES({.name = "padding", .kind = CLV_ATTRIBUTE_LIST, .bytes = offsetof(pad_call, mode)},
+                        {CLV__ATTRIBUTE(INT, pad_call, mode, "0"), CLV__AT_LEAST(0), CLV__AT_MOST(3)},
+                        {CLV__ATTRIBUTE(NUMBER, pad_call, value, "0")}),
+    .outputs = CLV__OUTPUTS({"y", "any"}),
+    .attributes_of_call = true,
+    .attrs_bytes = sizeof(pad_call),
+    SAMPLES({.label = "zeros",
+             .quick = true,
+             .in = {CLV__DIMS(2, 3, 5)},
+             .attrs = &(pad_call){4, {1, 2, 0, 3}, 0, 0}},
+            {.label = "reflect, less before",
+             .in = {CLV__DIMS(2, 3, 5)},
+             .attrs = &(pad_call){4, {-1, 2, 2, 1}, 1, 0}}),
+    .build = build_pad};
 
 typedef struct tile_call {
     clv__ints repeats;
 } tile_call;
 
-clv_tensor *clv_tile(clv_tensor *x, const int *repeats, int n) {
+static clv_tensor *build_tile(const clv__call *call) {
+    const tile_call *a = call->attrs;
+    const int *repeats = a->repeats.at, n = a->repeats.n;
+    clv_tensor *x = call->in[0];
     clv_shape shape = clv_tensor_shape(x);
-    if (!x) return NULL;
-    if (n < 0 || n > CLV_MAX_RANK || (n && !repeats))
-        return clv__graph_fail(clv__tensor_graph(x), CLV_E_VALUE, "tile: %d repeats", n);
     const int more = n > shape.rank ? n - shape.rank : 0; // dimensions of 1 before the others
     for (int d = shape.rank - 1; d >= 0; d--) shape.dims[d + more] = shape.dims[d];
     for (int d = 0; d < more; d++) shape.dims[d] = 1;
@@ -304,14 +283,9 @@ clv_tensor *clv_tile(clv_tensor *x, const int *repeats, int n) {
     return x;
 }
 
-static clv_tensor *build_tile(const clv__call *call) {
-    const tile_call *a = call->attrs;
-    return clv_tile(call->in[0], a->repeats.at, a->repeats.n);
-}
-
 const clv__op clv__op_tile = {
     .name = "tile",
-    .inputs = CLV__INPUTS({"x", "f32|i32"}),
+    .inputs = CLV__INPUTS({"x", "any"}),
     .attributes = CLV__ATTRIBUTES({CLV__ATTRIBUTE(LIST, tile_call, repeats, NULL)}),
     .outputs = CLV__OUTPUTS({"y", "any"}),
     .attributes_of_call = true,

@@ -4,8 +4,6 @@
 #include "graph/signature.h"
 #include "ops/lower.h"
 
-extern const clv__op clv__op_group_norm, clv__op_instance_norm, clv__op_local_response_norm;
-
 typedef struct group_call {
     int64_t groups;
     float eps;
@@ -18,8 +16,9 @@ static clv_tensor *of_channels(clv_tensor *v, int rank) {
     return v ? clv_reshape(v, shape) : NULL;
 }
 
-static clv_tensor *normalised(clv_tensor *x, int64_t groups, clv_tensor *weight, clv_tensor *bias,
-                              float eps) {
+static clv_tensor *normalised(const clv__call *call, int64_t groups) {
+    clv_tensor *x = call->in[0], *weight = call->in[1], *bias = call->in[2];
+    const float eps = ((const group_call *)call->attrs)->eps;
     const clv_shape shape = clv_tensor_shape(x);
     const int64_t N = shape.dims[0], rest = clv__dims_product(&shape, 1, shape.rank) / groups;
     clv_tensor *rows = clv_layer_norm(clv_reshape(x, CLV_SHAPE(N, groups, rest)), NULL, NULL, eps);
@@ -28,20 +27,14 @@ static clv_tensor *normalised(clv_tensor *x, int64_t groups, clv_tensor *weight,
     return bias ? clv_add(y, of_channels(bias, shape.rank)) : y;
 }
 
-clv_tensor *clv_group_norm(clv_tensor *x, int64_t groups, clv_tensor *weight, clv_tensor *bias, float eps) {
-    const group_call attrs = {groups, eps};
-    if (!clv__composite_takes(&clv__op_group_norm, &attrs, (clv_tensor *[]){x, weight, bias}, 3)) return NULL;
-    const int64_t C = clv_tensor_shape(x).dims[1];
+static clv_tensor *build_group(const clv__call *call) {
+    const int64_t groups = ((const group_call *)call->attrs)->groups,
+                  C = clv_tensor_shape(call->in[0]).dims[1];
     if (C % groups)
-        return clv__graph_fail(clv__tensor_graph(x), CLV_E_VALUE,
+        return clv__graph_fail(call->graph, CLV_E_VALUE,
                                "group_norm: %lld channels cannot be divided into %lld groups", (long long)C,
                                (long long)groups);
-    return normalised(x, groups, weight, bias, eps);
-}
-
-static clv_tensor *build_group(const clv__call *call) {
-    const group_call *a = call->attrs;
-    return clv_group_norm(call->in[0], a->groups, call->in[1], call->in[2], a->eps);
+    return normalised(call, groups);
 }
 
 #define AFFINE                                                                                               \
@@ -67,19 +60,12 @@ const clv__op clv__op_group_norm = {
         {0}})),
     .build = build_group};
 
-clv_tensor *clv_instance_norm(clv_tensor *x, clv_tensor *weight, clv_tensor *bias, float eps) {
-    const group_call attrs = {.eps = eps};
-    if (!clv__composite_takes(&clv__op_instance_norm, &attrs, (clv_tensor *[]){x, weight, bias}, 3))
-        return NULL;
-    const clv_shape shape = clv_tensor_shape(x);
-    if (shape.dims[1] < 1 || clv__dims_product(&shape, 2, shape.rank) < 2)
-        return clv__graph_fail(clv__tensor_graph(x), CLV_E_SHAPE,
-                               "instance_norm: a channel of a sample needs more than one value");
-    return normalised(x, shape.dims[1], weight, bias, eps);
-}
-
 static clv_tensor *build_instance(const clv__call *call) {
-    return clv_instance_norm(call->in[0], call->in[1], call->in[2], ((const group_call *)call->attrs)->eps);
+    const clv_shape shape = clv_tensor_shape(call->in[0]);
+    if (shape.dims[1] < 1 || clv__dims_product(&shape, 2, shape.rank) < 2)
+        return clv__graph_fail(call->graph, CLV_E_SHAPE,
+                               "instance_norm: a channel of a sample needs more than one value");
+    return normalised(call, shape.dims[1]);
 }
 
 const clv__op clv__op_instance_norm = {
@@ -105,25 +91,21 @@ typedef struct response_call {
     float alpha, beta, k;
 } response_call;
 
-clv_tensor *clv_local_response_norm(clv_tensor *x, int size, float alpha, float beta, float k) {
-    const response_call attrs = {size, alpha, beta, k};
-    if (!clv__composite_takes(&clv__op_local_response_norm, &attrs, &x, 1)) return NULL;
+static clv_tensor *build_response(const clv__call *call) {
+    const response_call *a = call->attrs;
+    const int size = a->size;
+    clv_tensor *x = call->in[0];
     const clv_shape shape = clv_tensor_shape(x);
     const int64_t N = shape.dims[0], C = shape.dims[1], S = clv__dims_product(&shape, 2, shape.rank);
-    clv_graph *graph = clv__tensor_graph(x);
+    clv_graph *graph = call->graph;
     const int64_t before = size / 2, after = (size - 1) / 2;
     clv_tensor *parts[] = {clv_full(graph, CLV_DTYPE_F32, CLV_SHAPE(N, 1, before, S), 0),
                            clv_reshape(clv_square(x), CLV_SHAPE(N, 1, C, S)),
                            clv_full(graph, CLV_DTYPE_F32, CLV_SHAPE(N, 1, after, S), 0)};
     clv_tensor *padded = size == 1 ? parts[1] : clv_concat(parts + !before, 3 - !before - !after, 2);
     clv_tensor *mean = clv_avg_pool2d(padded, &(clv_pool2d_config){.kernel = {size, 1}, .stride = {1, 1}});
-    clv_tensor *scale = clv_add_scalar(clv_mul_scalar(clv_reshape(mean, shape), alpha), k);
-    return clv_mul(x, clv_pow_scalar(scale, -beta));
-}
-
-static clv_tensor *build_response(const clv__call *call) {
-    const response_call *a = call->attrs;
-    return clv_local_response_norm(call->in[0], a->size, a->alpha, a->beta, a->k);
+    clv_tensor *scale = clv_add_scalar(clv_mul_scalar(clv_reshape(mean, shape), a->alpha), a->k);
+    return clv_mul(x, clv_pow_scalar(scale, -a->beta));
 }
 
 const clv__op clv__op_local_response_norm = {

@@ -246,8 +246,3 @@ const clv__op clv__op_layer_norm = {
     .split = split,
     CLV__GRADIENT(layer_norm),
     COMMON};
-
-clv_tensor *clv_layer_norm(clv_tensor *x, clv_tensor *weight, clv_tensor *bias, float eps) {
-    return clv__node_add(&clv__op_layer_norm, &(layer_attrs){eps}, (clv_tensor *[]){x, weight, bias}, 3,
-                         1u << WEIGHT | 1u << BIAS);
-}

@@ -622,11 +622,7 @@ typedef struct norm_call {
     float momentum, eps;
 } norm_call;
 
-static clv_tensor *build(const clv__call *call) {
-    const norm_call *a = call->attrs;
-    return clv_batch_norm(call->in[X], call->in[WEIGHT], call->in[BIAS], call->in[RUNNING_MEAN],
-                          call->in[RUNNING_VAR], a->training, a->momentum, a->eps);
-}
+static clv_tensor *build(const clv__call *call);
 
 static const clv__op *call_of(const clv__node *node, void *attrs) {
     const norm_attrs *a = clv__node_attrs(node);
@@ -744,19 +740,18 @@ static void add_update(const norm_attrs *attrs, clv_tensor *y, clv_tensor *mean,
     move_running(attrs, graph, (clv_tensor *[]){mean, var, clv__sibling(y, MEAN), clv__sibling(y, VAR)});
 }
 
-clv_tensor *clv_batch_norm(clv_tensor *x, clv_tensor *weight, clv_tensor *bias, clv_tensor *running_mean,
-                           clv_tensor *running_var, bool training, float momentum, float eps) {
-    norm_attrs attrs = {.momentum = momentum, .eps = eps};
-    clv_tensor *inputs[] = {x, weight, bias, running_mean, running_var};
-    uint32_t optional = 1u << WEIGHT | 1u << BIAS;
+static clv_tensor *build(const clv__call *call) {
+    const norm_call *a = call->attrs;
+    const norm_attrs attrs = {.momentum = a->momentum, .eps = a->eps};
+    const uint32_t optional = 1u << WEIGHT | 1u << BIAS;
     // What evaluation cannot do without, infer names better.
-    if (!training)
-        return clv__node_add(&clv__op_batch_norm_eval, &attrs, inputs, 5,
+    if (!a->training)
+        return clv__node_add(&clv__op_batch_norm_eval, &attrs, call->in, 5,
                              optional | 1u << RUNNING_MEAN | 1u << RUNNING_VAR);
 #ifndef CLEAVE_INFERENCE
-    if (x && x->graph->sync_batch_norm.terms) return over_all_ranks(&attrs, inputs);
+    if (call->graph->sync_batch_norm.terms) return over_all_ranks(&attrs, call->in);
 #endif
-    clv_tensor *y = clv__node_add(&clv__op_batch_norm, &attrs, inputs, 3, optional);
-    add_update(&attrs, y, running_mean, running_var);
-    return y && y->graph->error.status == CLV_OK ? y : NULL;
+    clv_tensor *y = clv__node_add(&clv__op_batch_norm, &attrs, call->in, 3, optional);
+    add_update(&attrs, y, call->in[RUNNING_MEAN], call->in[RUNNING_VAR]);
+    return call->graph->error.status == CLV_OK ? y : NULL;
 }

@@ -89,7 +89,8 @@ const clv__op clv__op_rms_norm_backward = {CLV__GRADIENT_OF(rms_norm, "d0 i0 g0"
 
 /** The weight is a product of its own. */
 static clv_tensor *build(const clv__call *call) {
-    return clv_rms_norm(call->in[0], call->in[1], ((const rms_attrs *)call->attrs)->eps);
+    clv_tensor *y = clv__node_add(call->op, call->attrs, call->in, 1, 0);
+    return call->in[1] ? clv_mul(y, call->in[1]) : y;
 }
 
 const clv__op clv__op_rms_norm = {
@@ -104,8 +105,3 @@ const clv__op clv__op_rms_norm = {
     .split = clv__row_op_split,
     CLV__GRADIENT(rms_norm),
     COMMON(&forward)};
-
-clv_tensor *clv_rms_norm(clv_tensor *x, clv_tensor *weight, float eps) {
-    clv_tensor *y = clv__node_add(&clv__op_rms_norm, &(rms_attrs){eps}, &x, 1, 0);
-    return weight ? clv_mul(y, weight) : y;
-}

@@ -125,8 +125,17 @@ const clv__op clv__op_adaptive_avg_pool2d_backward = {CLV__GRADIENT_OF(adaptive_
                                                       .reference = backward_reference, COMMON};
 
 static clv_tensor *build(const clv__call *call) {
-    const adaptive_attrs *a = call->attrs;
-    return clv_adaptive_avg_pool2d(call->in[0], a->size[0], a->size[1]);
+    clv_tensor *x = call->in[0];
+    const clv_shape shape = clv_tensor_shape(x);
+    const int64_t *size = ((const adaptive_attrs *)call->attrs)->size;
+    if (clv__is_float(clv_tensor_dtype(x)) && shape.rank == 4 && shape.dims[2] > 0 && shape.dims[3] > 0) {
+        const int64_t H = shape.dims[2], W = shape.dims[3], OH = size[0], OW = size[1];
+        if (H == OH && W == OW) return x;
+        if (OH == 1 && OW == 1) return clv_global_avg_pool2d(x);
+        if (H % OH == 0 && W % OW == 0)
+            return clv_avg_pool2d(x, &(clv_pool2d_config){.kernel = {(int)(H / OH), (int)(W / OW)}});
+    }
+    return clv__node_add(call->op, call->attrs, &x, 1, 0);
 }
 
 #define SIZE(text, d)                                                                                        \
@@ -144,18 +153,6 @@ const clv__op clv__op_adaptive_avg_pool2d = {.name = "adaptive_avg_pool2d",
                                              CLV__GRADIENT(adaptive_avg_pool2d),
                                              .reference = reference,
                                              COMMON};
-
-clv_tensor *clv_adaptive_avg_pool2d(clv_tensor *x, int64_t OH, int64_t OW) {
-    clv_shape shape = clv_tensor_shape(x);
-    if (x && clv__is_float(clv_tensor_dtype(x)) && shape.rank == 4 && OH > 0 && OW > 0) {
-        int64_t H = shape.dims[2], W = shape.dims[3];
-        if (H == OH && W == OW) return x;
-        if (OH == 1 && OW == 1 && H > 0 && W > 0) return clv_global_avg_pool2d(x);
-        if (H > 0 && W > 0 && H % OH == 0 && W % OW == 0)
-            return clv_avg_pool2d(x, &(clv_pool2d_config){.kernel = {(int)(H / OH), (int)(W / OW)}});
-    }
-    return clv__node_add(&clv__op_adaptive_avg_pool2d, &(adaptive_attrs){{OH, OW}}, &x, 1, 0);
-}
 
 // ---- the largest ----------------------------------------------------------------------------------------------------
 
@@ -177,15 +174,16 @@ static clv_tensor *windows(clv_tensor *x, int axis, int64_t E, int *length) {
     return x;
 }
 
-static clv_tensor *largest(const char *op, clv_tensor *x, int rank, int64_t OH, int64_t OW) {
+static clv_tensor *largest(const clv__call *call, int64_t OH, int64_t OW) {
     enum { MOST = 1 << 20 };
+    clv_tensor *x = call->in[0];
     const clv_shape shape = clv_tensor_shape(x);
-    if (!x) return NULL;
-    if (shape.rank != rank || shape.dims[2] < 1 || shape.dims[rank - 1] < 1)
-        return clv__graph_fail(clv__tensor_graph(x), CLV_E_SHAPE,
-                               "%s: x must have %d dimensions, and elements in each window", op, rank);
-    if (OH < 1 || OW < 1 || OH > MOST || OW > MOST)
-        return clv__graph_fail(clv__tensor_graph(x), CLV_E_VALUE, "%s: %lld x %lld is no size", op,
+    const int rank = shape.rank;
+    if (shape.dims[2] < 1 || shape.dims[rank - 1] < 1)
+        return clv__graph_fail(call->graph, CLV_E_SHAPE, "%s: x must have elements in each window",
+                               call->op->name);
+    if (OH > MOST || OW > MOST)
+        return clv__graph_fail(call->graph, CLV_E_VALUE, "%s: %lld x %lld is no size", call->op->name,
                                (long long)OH, (long long)OW);
     clv_pool2d_config pool = {0};
     if (rank == 3) x = clv_reshape(x, CLV_SHAPE(shape.dims[0], shape.dims[1], 1, shape.dims[2]));
@@ -194,21 +192,13 @@ static clv_tensor *largest(const char *op, clv_tensor *x, int rank, int64_t OH, 
     return rank == 3 ? clv_reshape(x, CLV_SHAPE(shape.dims[0], shape.dims[1], OW)) : x;
 }
 
-clv_tensor *clv_adaptive_max_pool2d(clv_tensor *x, int64_t OH, int64_t OW) {
-    return largest("adaptive_max_pool2d", x, 4, OH, OW);
-}
-
-clv_tensor *clv_adaptive_max_pool1d(clv_tensor *x, int64_t OL) {
-    return largest("adaptive_max_pool1d", x, 3, 1, OL);
-}
-
 static clv_tensor *build_max2d(const clv__call *call) {
-    const adaptive_attrs *a = call->attrs;
-    return clv_adaptive_max_pool2d(call->in[0], a->size[0], a->size[1]);
+    const int64_t *size = ((const adaptive_attrs *)call->attrs)->size;
+    return largest(call, size[0], size[1]);
 }
 
 static clv_tensor *build_max1d(const clv__call *call) {
-    return clv_adaptive_max_pool1d(call->in[0], ((const adaptive_attrs *)call->attrs)->size[0]);
+    return largest(call, 1, ((const adaptive_attrs *)call->attrs)->size[0]);
 }
 
 #define MAX_ROW(what, OH, OW, ...)                                                                           \

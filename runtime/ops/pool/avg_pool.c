@@ -95,24 +95,8 @@ const clv__op clv__op_avg_pool2d = {
     .reference = avg_reference,
     COMMON};
 
-clv_tensor *clv_avg_pool2d(clv_tensor *x, const clv_pool2d_config *config) {
-    return clv__pool_build(&clv__op_avg_pool2d, x, config);
-}
-
-clv_tensor *clv_global_avg_pool2d(clv_tensor *x) {
-    if (!x) return NULL;
-    clv_shape shape = clv_tensor_shape(x);
-    char text[128];
-    if (shape.rank != 4) {
-        return clv__graph_fail(clv__tensor_graph(x), CLV_E_SHAPE,
-                               "global_avg_pool2d: x has %d dimensions, it must have 4 (x %s)", shape.rank,
-                               clv_shape_text(&shape, text, sizeof text));
-    }
-    return clv_mean(x, (int[]){2, 3}, 2, true);
-}
-
 static clv_tensor *build_global(const clv__call *call) {
-    return clv_global_avg_pool2d(call->in[0]);
+    return clv_mean(call->in[0], (int[]){2, 3}, 2, true);
 }
 
 const clv__op clv__op_global_avg_pool2d = {

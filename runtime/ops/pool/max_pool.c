@@ -200,7 +200,3 @@ const clv__op clv__op_max_pool2d = {
     .reference = max_reference,
     .samples = CLV__TRAINS(clv__pool_samples),
     CLV__POOL_OP};
-
-clv_tensor *clv_max_pool2d(clv_tensor *x, const clv_pool2d_config *config) {
-    return clv__pool_build(&clv__op_max_pool2d, x, config);
-}

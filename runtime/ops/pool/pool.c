@@ -274,20 +274,3 @@ const clv__sample_row clv__pool_samples[] = {
          1, LONG),
     CASE("no images", (0, 3, 8, 8), (2, 2), (2, 2), (0, 0), (1, 1), 0, 0, LONG),
     {0}};
-
-// ---- builder --------------------------------------------------------------------------------------------------------
-
-clv_tensor *clv__pool_build(const clv__op *op, clv_tensor *x, const clv_pool2d_config *config) {
-    if (!x) return NULL;
-    if (!config) return clv__graph_fail(clv__tensor_graph(x), CLV_E_VALUE, "%s: config is NULL", op->name);
-    clv__pool attrs = {.ceil_mode = config->ceil_mode, .exclude_padding = config->exclude_padding};
-    clv__hw(attrs.kernel, config->kernel);
-    clv__hw(attrs.stride, config->stride);
-    clv__hw(attrs.dilation, config->dilation);
-    clv__hw_padding(attrs.padding, config->padding);
-    for (int i = 0; i < 2; i++) {
-        if (!attrs.stride[i]) attrs.stride[i] = attrs.kernel[i];
-        if (!attrs.dilation[i]) attrs.dilation[i] = 1;
-    }
-    return clv__node_add(op, &attrs, &x, 1, 0);
-}

@@ -82,6 +82,5 @@ extern const clv__sample_row clv__pool_samples[];
 enum { CLV__POOL_UNDILATED = 6 };
 /** What the descriptors have in common. */
 #define CLV__POOL_OP .half_out = 1, .cost = clv__pool_cost
-clv_tensor *clv__pool_build(const clv__op *op, clv_tensor *x, const clv_pool2d_config *config);
 
 #endif

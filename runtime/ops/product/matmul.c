@@ -378,9 +378,49 @@ static bool matmul_split(const clv__op_io *io, int i, clv__split *out) {
     .epilogue = true, .channels = -1, .half_out = 1, .autocast = CLV__CAST_HALF,                             \
     .variants = product_variants, .reference = product_reference, .cost = product_cost,                      \
     .reduction = product_reduction
+
+/** Give both the batch dimensions of NumPy's broadcasting, where they are not what infer takes as they are. */
+static void broadcast_batches(clv_tensor **a, clv_tensor **b) {
+    clv_shape sa = clv_tensor_shape(*a), sb = clv_tensor_shape(*b);
+    if (sa.rank <= 2 || sb.rank <= 2) return;
+    int rank = sa.rank > sb.rank ? sa.rank : sb.rank;
+    clv_shape wa = {.rank = rank}, wb = {.rank = rank};
+    for (int i = 0; i < rank; i++) { // from the end
+        int64_t da = i < sa.rank ? sa.dims[sa.rank - 1 - i] : 1,
+                db = i < sb.rank ? sb.dims[sb.rank - 1 - i] : 1;
+        if (i >= 2 && da != db && da != 1 && db != 1) return; // infer tells
+        wa.dims[rank - 1 - i] = i < 2 || da != 1 ? da : db;
+        wb.dims[rank - 1 - i] = i < 2 || db != 1 ? db : da;
+    }
+    if (!clv_shape_equal(&sa, &wa)) *a = clv_broadcast_to(*a, wa);
+    if (!clv_shape_equal(&sb, &wb)) *b = clv_broadcast_to(*b, wb);
+}
+
 static clv_tensor *build_matmul(const clv__call *call) {
-    const matmul_attrs *a = call->attrs;
-    return clv_matmul_t(call->in[0], a->transpose_a, call->in[1], a->transpose_b);
+    clv_tensor *a = call->in[0], *b = call->in[1];
+    bool transpose_a = ((const matmul_attrs *)call->attrs)->transpose_a,
+         transpose_b = ((const matmul_attrs *)call->attrs)->transpose_b;
+    clv_shape sa = clv_tensor_shape(a), sb = clv_tensor_shape(b);
+    bool vector_a = sa.rank == 1, vector_b = sb.rank == 1;
+    if (vector_a) {
+        a = clv_reshape(a, CLV_SHAPE(1, sa.dims[0]));
+        transpose_a = false;
+    }
+    if (vector_b) {
+        b = clv_reshape(b, CLV_SHAPE(sb.dims[0], 1));
+        transpose_b = false;
+    }
+    clv_tensor *x = transpose_a || vector_b ? NULL : a, *weight = b;
+    broadcast_batches(&a, &b);
+    clv_tensor *c = matmul_node(a, transpose_a, b, transpose_b);
+    if (x) c = clv__lora_add(c, x, weight, !transpose_b);
+    if (!c || (!vector_a && !vector_b)) return c;
+    clv_shape with = clv_tensor_shape(c), without = {0};
+    for (int i = 0; i < with.rank; i++) {
+        bool dropped = (vector_a && i == with.rank - 2) || (vector_b && i == with.rank - 1);
+        if (!dropped) without.dims[without.rank++] = with.dims[i];
+    }
+    return clv_reshape(c, without);
 }
 
 const clv__op clv__op_matmul_t = {
@@ -417,52 +457,6 @@ const clv__op clv__op_matmul = {.name = "matmul",
                                 .samples = CLV__TRAINS(matmul_samples),
                                 .split = matmul_split,
                                 COMMON};
-
-/** Give both the batch dimensions of NumPy's broadcasting, where they are not what infer takes as they are. */
-static void broadcast_batches(clv_tensor **a, clv_tensor **b) {
-    clv_shape sa = clv_tensor_shape(*a), sb = clv_tensor_shape(*b);
-    if (sa.rank <= 2 || sb.rank <= 2) return;
-    int rank = sa.rank > sb.rank ? sa.rank : sb.rank;
-    clv_shape wa = {.rank = rank}, wb = {.rank = rank};
-    for (int i = 0; i < rank; i++) { // from the end
-        int64_t da = i < sa.rank ? sa.dims[sa.rank - 1 - i] : 1,
-                db = i < sb.rank ? sb.dims[sb.rank - 1 - i] : 1;
-        if (i >= 2 && da != db && da != 1 && db != 1) return; // infer tells
-        wa.dims[rank - 1 - i] = i < 2 || da != 1 ? da : db;
-        wb.dims[rank - 1 - i] = i < 2 || db != 1 ? db : da;
-    }
-    if (!clv_shape_equal(&sa, &wa)) *a = clv_broadcast_to(*a, wa);
-    if (!clv_shape_equal(&sb, &wb)) *b = clv_broadcast_to(*b, wb);
-}
-
-clv_tensor *clv_matmul_t(clv_tensor *a, bool transpose_a, clv_tensor *b, bool transpose_b) {
-    if (!a || !b) return matmul_node(a, transpose_a, b, transpose_b); // tells, or keeps an earlier mistake
-    clv_shape sa = clv_tensor_shape(a), sb = clv_tensor_shape(b);
-    bool vector_a = sa.rank == 1, vector_b = sb.rank == 1;
-    if (vector_a) {
-        a = clv_reshape(a, CLV_SHAPE(1, sa.dims[0]));
-        transpose_a = false;
-    }
-    if (vector_b) {
-        b = clv_reshape(b, CLV_SHAPE(sb.dims[0], 1));
-        transpose_b = false;
-    }
-    clv_tensor *x = transpose_a || vector_b ? NULL : a, *weight = b;
-    broadcast_batches(&a, &b);
-    clv_tensor *c = matmul_node(a, transpose_a, b, transpose_b);
-    if (x) c = clv__lora_add(c, x, weight, !transpose_b);
-    if (!c || (!vector_a && !vector_b)) return c;
-    clv_shape with = clv_tensor_shape(c), without = {0};
-    for (int i = 0; i < with.rank; i++) {
-        bool dropped = (vector_a && i == with.rank - 2) || (vector_b && i == with.rank - 1);
-        if (!dropped) without.dims[without.rank++] = with.dims[i];
-    }
-    return clv_reshape(c, without);
-}
-
-clv_tensor *clv_matmul(clv_tensor *a, clv_tensor *b) {
-    return clv_matmul_t(a, false, b, false);
-}
 
 // ---- linear -----------------------------------------------------------------------------------------------
 
@@ -520,8 +514,14 @@ static bool linear_split(const clv__op_io *io, int i, clv__split *out) {
     return i < 3;
 }
 
+static clv_tensor *build_linear(const clv__call *call) {
+    clv_tensor *x = call->in[0], *weight = call->in[1];
+    return clv__lora_add(clv__linear_node(x, weight, call->in[2]), x, weight, false);
+}
+
 const clv__op clv__op_linear = {
     .name = "linear",
+    .build = build_linear,
     .inputs = CLV__INPUTS({"x", "f32[*,C]"}, {"weight", "f32[O,C]"}, {"bias", "f32[O]?"}),
     .outputs = CLV__OUTPUTS({"y", "f32[*,O]"}),
     .half_in = 1, // weight and bias are parameters: f32
@@ -532,8 +532,4 @@ const clv__op clv__op_linear = {
 
 clv_tensor *clv__linear_node(clv_tensor *x, clv_tensor *weight, clv_tensor *bias) {
     return clv__node_add(&clv__op_linear, NULL, (clv_tensor *[]){x, weight, bias}, 3, 1u << 2);
-}
-
-clv_tensor *clv_linear(clv_tensor *x, clv_tensor *weight, clv_tensor *bias) {
-    return clv__lora_add(clv__linear_node(x, weight, bias), x, weight, false);
 }

@@ -377,18 +377,3 @@ const clv__op clv__op_recurrence = {
     .sample = CLV__TRAINS(sample),
     .split = split,
     COMMON};
-
-// ---- builder --------------------------------------------------------------------------------------------------------
-
-clv_tensor *clv_recurrence(clv_tensor *z, clv_tensor *weight_hh, clv_tensor *bias_hh, clv_tensor *lengths,
-                           clv_cell cell, bool reverse, clv_recurrent_state *state) {
-    const clv_graph *graph = clv__tensor_graph(z);
-    const clv__recurrence_attrs attrs = {(int32_t)cell, reverse, graph && clv__graph_training(graph)};
-    clv_tensor *in[] = {z, weight_hh, bias_hh, state ? state->h : NULL, state ? state->c : NULL, lengths};
-    clv_tensor *y = clv__node_add(&clv__op_recurrence, &attrs, in, CLV__RNN_IN, ~UINT64_C(3));
-    if (state) {
-        state->h = clv__sibling(y, CLV__RNN_H_N);
-        state->c = cell == CLV_CELL_LSTM ? clv__sibling(y, CLV__RNN_C_N) : NULL;
-    }
-    return y;
-}

@@ -320,22 +320,13 @@ const clv__op clv__op_ctc = {
     .split = split,
 };
 
-clv_tensor *clv_ctc_loss(clv_tensor *x, clv_tensor *targets, clv_tensor *input_lengths,
-                         clv_tensor *target_lengths, int blank, bool zero_infinity, clv_reduction reduction) {
-    clv_tensor *in[] = {x, targets, input_lengths, target_lengths};
-    const loss_call attrs = {blank, zero_infinity, (int)reduction};
-    if (!clv__composite_takes(&clv__op_ctc_loss, &attrs, in, 4)) return NULL;
-    clv_tensor *loss = clv__node_add(&clv__op_ctc, &(ctc_attrs){blank, zero_infinity}, in, 4, 0);
-    if (reduction == CLV_REDUCTION_NONE) return loss;
-    if (reduction == CLV_REDUCTION_SUM) return clv_sum(loss, NULL, 0, false);
-    clv_tensor *labels = clv_clamp(clv_cast(target_lengths, CLV_DTYPE_F32), 1, INFINITY);
-    return clv_mean(clv_div(loss, labels), NULL, 0, false);
-}
-
 static clv_tensor *build(const clv__call *call) {
     const loss_call *a = call->attrs;
-    return clv_ctc_loss(call->in[X], call->in[TARGETS], call->in[INPUT_LENGTHS], call->in[TARGET_LENGTHS],
-                        a->blank, a->zero_infinity, (clv_reduction)a->reduction);
+    clv_tensor *loss = clv__node_add(&clv__op_ctc, &(ctc_attrs){a->blank, a->zero_infinity}, call->in, 4, 0);
+    if (a->reduction == CLV_REDUCTION_NONE) return loss;
+    if (a->reduction == CLV_REDUCTION_SUM) return clv_sum(loss, NULL, 0, false);
+    clv_tensor *labels = clv_clamp(clv_cast(call->in[TARGET_LENGTHS], CLV_DTYPE_F32), 1, INFINITY);
+    return clv_mean(clv_div(loss, labels), NULL, 0, false);
 }
 
 const clv__op clv__op_ctc_loss = {

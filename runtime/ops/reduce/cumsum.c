@@ -286,11 +286,3 @@ const clv__op clv__op_cumprod_backward = {
     .variants = backward_variants,         .reference = cumprod_backward_reference, .reduction = reduction};
 const clv__op clv__op_cumprod = {CUM(cumprod, "f32"), .data = &product, CLV__GRADIENT(cumprod),
                                  .samples = CLV__TRAINS(cumprod_samples)};
-
-clv_tensor *clv_cumsum(clv_tensor *x, int axis, bool exclusive, bool reverse) {
-    return clv__node_add(&clv__op_cumsum, &(cumsum_attrs){axis, exclusive, reverse}, &x, 1, 0);
-}
-
-clv_tensor *clv_cumprod(clv_tensor *x, int axis, bool exclusive, bool reverse) {
-    return clv__node_add(&clv__op_cumprod, &(cumsum_attrs){axis, exclusive, reverse}, &x, 1, 0);
-}

@@ -244,7 +244,9 @@ const clv__op clv__op_cross_entropy_backward = {
 };
 
 static clv_tensor *build(const clv__call *call) {
-    return clv_cross_entropy_weighted(call->in[0], call->in[1], call->in[2]);
+    clv_tensor *in[] = {call->in[0], call->in[1], call->in[2]};
+    if (clv_tensor_info_get(in[2]).requires_grad) in[2] = clv_detach(in[2]);
+    return clv__node_add(&clv__op_cross_entropy, NULL, in, in[2] ? 3 : 2, 0);
 }
 
 const clv__op clv__op_cross_entropy_weighted = {
@@ -283,16 +285,6 @@ const clv__op clv__op_cross_entropy = {
     .reduction = ce_reduction,
     .split = ce_split,
 };
-
-clv_tensor *clv_cross_entropy(clv_tensor *logits, clv_tensor *labels) {
-    return clv__node_add(&clv__op_cross_entropy, NULL, (clv_tensor *[]){logits, labels}, 2, 0);
-}
-
-clv_tensor *clv_cross_entropy_weighted(clv_tensor *logits, clv_tensor *labels, clv_tensor *weight) {
-    if (!weight) return clv_cross_entropy(logits, labels);
-    if (clv_tensor_info_get(weight).requires_grad) weight = clv_detach(weight);
-    return clv__node_add(&clv__op_cross_entropy, NULL, (clv_tensor *[]){logits, labels, weight}, 3, 0);
-}
 
 // ---- mean squared error -----------------------------------------------------------------------------------
 
@@ -410,7 +402,3 @@ const clv__op clv__op_mse_loss = {
     .reduction = mse_reduction,
     .split = mse_split,
 };
-
-clv_tensor *clv_mse_loss(clv_tensor *x, clv_tensor *target) {
-    return clv__node_add(&clv__op_mse_loss, NULL, (clv_tensor *[]){x, target}, 2, 0);
-}

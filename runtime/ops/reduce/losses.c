@@ -7,10 +7,7 @@
 #include "ops/elementwise.h"
 
 extern const clv__op clv__op_huber, clv__op_kl_term, clv__op_focal; // elementwise.def
-extern const clv__op clv__op_l1_loss, clv__op_huber_loss, clv__op_smooth_l1_loss,
-    clv__op_binary_cross_entropy_with_logits, clv__op_kl_div, clv__op_nll_loss, clv__op_sigmoid_focal_loss,
-    clv__op_hinge_embedding_loss, clv__op_margin_ranking_loss, clv__op_cosine_embedding_loss,
-    clv__op_triplet_margin_loss;
+extern const clv__op clv__op_huber_loss, clv__op_kl_div, clv__op_sigmoid_focal_loss;
 
 /** Attributes of all of them, by the names that each gives. */
 typedef struct loss_call {
@@ -22,21 +19,17 @@ static const loss_call *call_of(const clv__call *call) {
     return call->attrs;
 }
 
-static bool takes(const clv__op *op, clv_tensor *const *in, int n, loss_call attrs) {
-    return clv__composite_takes(op, &attrs, in, n);
-}
-
-static clv_tensor *reduced(clv_tensor *loss, clv_reduction reduction) {
-    if (!loss) return NULL;
+/** As the call says. */
+static clv_tensor *reduced(const clv__call *call, clv_tensor *loss) {
     const clv_shape shape = clv_tensor_shape(loss);
-    switch (reduction) {
+    switch ((clv_reduction)call_of(call)->reduction) {
     case CLV_REDUCTION_MEAN: return clv_mean(loss, NULL, 0, false);
     case CLV_REDUCTION_SUM: return clv_sum(loss, NULL, 0, false);
     case CLV_REDUCTION_NONE: return loss;
     case CLV_REDUCTION_BATCHMEAN:
         if (shape.rank > 0) return clv_mul_scalar(clv_sum(loss, NULL, 0, false), 1.0F / (float)shape.dims[0]);
     }
-    return clv__graph_fail(clv__tensor_graph(loss), CLV_E_SHAPE, "a loss without dimensions is of no batch");
+    return clv__graph_fail(call->graph, CLV_E_SHAPE, "a loss without dimensions is of no batch");
 }
 
 static clv_tensor *f32(clv_tensor *x) {
@@ -80,14 +73,8 @@ const clv__op *clv__loss_call_of(const clv__node *node, void *attrs) {
         __VA_ARGS__                                                                                          \
     }
 
-clv_tensor *clv_l1_loss(clv_tensor *x, clv_tensor *target, clv_reduction reduction) {
-    if (!takes(&clv__op_l1_loss, (clv_tensor *[]){x, target}, 2, (loss_call){.reduction = reduction}))
-        return NULL;
-    return reduced(clv_abs(clv_sub(f32(x), f32(target))), reduction);
-}
-
 static clv_tensor *build_l1(const clv__call *call) {
-    return clv_l1_loss(call->in[0], call->in[1], (clv_reduction)call_of(call)->reduction);
+    return reduced(call, clv_abs(clv_sub(f32(call->in[0]), f32(call->in[1]))));
 }
 
 const clv__op clv__op_l1_loss = {.name = "l1_loss",
@@ -98,17 +85,9 @@ const clv__op clv__op_l1_loss = {.name = "l1_loss",
                                          {.label = "sum", TWO(33), CALL(.reduction = CLV_REDUCTION_SUM)}),
                                  COMPOSITE(l1)};
 
-clv_tensor *clv_huber_loss(clv_tensor *x, clv_tensor *target, float delta, clv_reduction reduction) {
-    if (!takes(&clv__op_huber_loss, (clv_tensor *[]){x, target}, 2,
-               (loss_call){.a = delta, .reduction = reduction}))
-        return NULL;
-    clv_tensor *in[] = {f32(x), f32(target)};
-    return reduced(clv__elementwise(&clv__op_huber, in, delta, 0), reduction);
-}
-
 static clv_tensor *build_huber(const clv__call *call) {
-    const loss_call *a = call_of(call);
-    return clv_huber_loss(call->in[0], call->in[1], a->a, (clv_reduction)a->reduction);
+    clv_tensor *in[] = {f32(call->in[0]), f32(call->in[1])};
+    return reduced(call, clv__elementwise(&clv__op_huber, in, call_of(call)->a, 0));
 }
 
 const clv__op clv__op_huber_loss = {
@@ -120,17 +99,11 @@ const clv__op clv__op_huber_loss = {
             {.label = "each", TWO(33), CALL(.a = 1, .reduction = CLV_REDUCTION_NONE)}),
     COMPOSITE(huber)};
 
-clv_tensor *clv_smooth_l1_loss(clv_tensor *x, clv_tensor *target, float beta, clv_reduction reduction) {
-    if (beta == 0) return clv_l1_loss(x, target, reduction);
-    if (!takes(&clv__op_smooth_l1_loss, (clv_tensor *[]){x, target}, 2,
-               (loss_call){.a = beta, .reduction = reduction}))
-        return NULL;
-    return clv_mul_scalar(clv_huber_loss(x, target, beta, reduction), 1 / beta);
-}
-
 static clv_tensor *build_smooth_l1(const clv__call *call) {
-    const loss_call *a = call_of(call);
-    return clv_smooth_l1_loss(call->in[0], call->in[1], a->a, (clv_reduction)a->reduction);
+    const float beta = call_of(call)->a;
+    if (beta == 0) return build_l1(call);
+    clv_tensor *in[] = {f32(call->in[0]), f32(call->in[1])};
+    return clv_mul_scalar(reduced(call, clv__elementwise(&clv__op_huber, in, beta, 0)), 1 / beta);
 }
 
 const clv__op clv__op_smooth_l1_loss = {
@@ -143,22 +116,14 @@ const clv__op clv__op_smooth_l1_loss = {
 
 // ---- probabilities --------------------------------------------------------------------------------------------------
 
-clv_tensor *clv_binary_cross_entropy_with_logits(clv_tensor *x, clv_tensor *target, clv_tensor *weight,
-                                                 clv_tensor *pos_weight, clv_reduction reduction) {
-    if (!takes(&clv__op_binary_cross_entropy_with_logits, (clv_tensor *[]){x, target, weight, pos_weight}, 4,
-               (loss_call){.reduction = reduction}))
-        return NULL;
-    x = f32(x), target = f32(target);
+static clv_tensor *build_bce(const clv__call *call) {
+    clv_tensor *x = f32(call->in[0]), *target = f32(call->in[1]), *weight = call->in[2],
+               *pos_weight = call->in[3];
     clv_tensor *log_p = clv_logsigmoid(x); // log(1 - p) is that less x, and no large x makes it infinite
     if (pos_weight)
         log_p = clv_mul(log_p, clv_add_scalar(clv_mul(target, clv_add_scalar(f32(pos_weight), -1)), 1));
     clv_tensor *loss = clv_sub(clv_sub(x, clv_mul(x, target)), log_p);
-    return reduced(weight ? clv_mul(loss, f32(weight)) : loss, reduction);
-}
-
-static clv_tensor *build_bce(const clv__call *call) {
-    return clv_binary_cross_entropy_with_logits(call->in[0], call->in[1], call->in[2], call->in[3],
-                                                (clv_reduction)call_of(call)->reduction);
+    return reduced(call, weight ? clv_mul(loss, f32(weight)) : loss);
 }
 
 #define POSITIVE                                                                                             \
@@ -175,19 +140,10 @@ const clv__op clv__op_binary_cross_entropy_with_logits = {
              .fill = {{CLV__FILL_UNIFORM, -4, 4}, POSITIVE, POSITIVE, POSITIVE}}),
     COMPOSITE(bce)};
 
-clv_tensor *clv_kl_div(clv_tensor *x, clv_tensor *target, bool log_target, clv_reduction reduction) {
-    if (!takes(&clv__op_kl_div, (clv_tensor *[]){x, target}, 2,
-               (loss_call){.word = log_target, .reduction = reduction}))
-        return NULL;
-    clv_tensor *in[] = {f32(x), f32(target)};
-    return reduced(log_target ? clv_mul(clv_exp(in[1]), clv_sub(in[1], in[0]))
-                              : clv__elementwise(&clv__op_kl_term, in, 0, 0),
-                   reduction);
-}
-
 static clv_tensor *build_kl_div(const clv__call *call) {
-    const loss_call *a = call_of(call);
-    return clv_kl_div(call->in[0], call->in[1], a->word, (clv_reduction)a->reduction);
+    clv_tensor *in[] = {f32(call->in[0]), f32(call->in[1])};
+    return reduced(call, call_of(call)->word ? clv_mul(clv_exp(in[1]), clv_sub(in[1], in[0]))
+                                             : clv__elementwise(&clv__op_kl_term, in, 0, 0));
 }
 
 const clv__op clv__op_kl_div = {.name = "kl_div",
@@ -202,24 +158,18 @@ const clv__op clv__op_kl_div = {.name = "kl_div",
                                         {.label = "logarithms", TWO(33), CALL(.word = true)}),
                                 COMPOSITE(kl_div)};
 
-clv_tensor *clv_nll_loss(clv_tensor *log_p, clv_tensor *labels, clv_tensor *weight, clv_reduction reduction) {
-    if (!takes(&clv__op_nll_loss, (clv_tensor *[]){log_p, labels, weight}, 3,
-               (loss_call){.reduction = reduction}))
-        return NULL;
+static clv_tensor *build_nll(const clv__call *call) {
+    clv_tensor *log_p = call->in[0], *labels = call->in[1], *weight = call->in[2];
     const clv_shape shape = clv_tensor_shape(labels);
     clv_shape column = {shape.rank + 1, {shape.dims[0], 1}};
     for (int d = 1; d < shape.rank; d++) column.dims[d + 1] = shape.dims[d];
     clv_tensor *loss = clv_neg(clv_reshape(clv_gather(f32(log_p), 1, clv_reshape(labels, column)), shape));
     if (weight) { // what counts nothing is nothing, whatever its label
-        clv_tensor *zero = clv_full(clv__tensor_graph(weight), CLV_DTYPE_F32, (clv_shape){0}, 0);
+        clv_tensor *zero = clv_full(call->graph, CLV_DTYPE_F32, (clv_shape){0}, 0);
         weight = clv_detach(f32(weight));
         loss = clv_where(clv_eq(weight, zero), zero, clv_mul(loss, weight));
     }
-    return reduced(loss, reduction);
-}
-
-static clv_tensor *build_nll(const clv__call *call) {
-    return clv_nll_loss(call->in[0], call->in[1], call->in[2], (clv_reduction)call_of(call)->reduction);
+    return reduced(call, loss);
 }
 
 #define CLASSES                                                                                              \
@@ -243,18 +193,10 @@ const clv__op clv__op_nll_loss = {
              .fill = {{0}, CLASSES, POSITIVE}}),
     COMPOSITE(nll)};
 
-clv_tensor *clv_sigmoid_focal_loss(clv_tensor *x, clv_tensor *target, float alpha, float gamma,
-                                   clv_reduction reduction) {
-    if (!takes(&clv__op_sigmoid_focal_loss, (clv_tensor *[]){x, target}, 2,
-               (loss_call){.a = alpha, .b = gamma, .reduction = reduction}))
-        return NULL;
-    clv_tensor *in[] = {f32(x), f32(target)};
-    return reduced(clv__elementwise(&clv__op_focal, in, alpha, gamma), reduction);
-}
-
 static clv_tensor *build_focal(const clv__call *call) {
     const loss_call *a = call_of(call);
-    return clv_sigmoid_focal_loss(call->in[0], call->in[1], a->a, a->b, (clv_reduction)a->reduction);
+    clv_tensor *in[] = {f32(call->in[0]), f32(call->in[1])};
+    return reduced(call, clv__elementwise(&clv__op_focal, in, a->a, a->b));
 }
 
 const clv__op clv__op_sigmoid_focal_loss = {
@@ -281,18 +223,9 @@ static clv_tensor *is_one(clv_tensor *target) {
     return clv_eq(target, clv_full(clv__tensor_graph(target), CLV_DTYPE_F32, (clv_shape){0}, 1));
 }
 
-clv_tensor *clv_hinge_embedding_loss(clv_tensor *x, clv_tensor *target, float margin,
-                                     clv_reduction reduction) {
-    if (!takes(&clv__op_hinge_embedding_loss, (clv_tensor *[]){x, target}, 2,
-               (loss_call){.a = margin, .reduction = reduction}))
-        return NULL;
-    x = f32(x), target = f32(target);
-    return reduced(clv_where(is_one(target), x, clv_relu(constant_minus(x, margin))), reduction);
-}
-
 static clv_tensor *build_hinge(const clv__call *call) {
-    const loss_call *a = call_of(call);
-    return clv_hinge_embedding_loss(call->in[0], call->in[1], a->a, (clv_reduction)a->reduction);
+    clv_tensor *x = f32(call->in[0]), *target = f32(call->in[1]);
+    return reduced(call, clv_where(is_one(target), x, clv_relu(constant_minus(x, call_of(call)->a))));
 }
 
 #define SIGNS                                                                                                \
@@ -309,18 +242,9 @@ const clv__op clv__op_hinge_embedding_loss = {.name = "hinge_embedding_loss",
                                                        .no_gradient = true}),
                                               COMPOSITE(hinge)};
 
-clv_tensor *clv_margin_ranking_loss(clv_tensor *a, clv_tensor *b, clv_tensor *target, float margin,
-                                    clv_reduction reduction) {
-    if (!takes(&clv__op_margin_ranking_loss, (clv_tensor *[]){a, b, target}, 3,
-               (loss_call){.a = margin, .reduction = reduction}))
-        return NULL;
-    clv_tensor *off = clv_mul(clv_sub(f32(b), f32(a)), f32(target));
-    return reduced(clv_relu(clv_add_scalar(off, margin)), reduction);
-}
-
 static clv_tensor *build_ranking(const clv__call *call) {
-    const loss_call *a = call_of(call);
-    return clv_margin_ranking_loss(call->in[0], call->in[1], call->in[2], a->a, (clv_reduction)a->reduction);
+    clv_tensor *off = clv_mul(clv_sub(f32(call->in[1]), f32(call->in[0])), f32(call->in[2]));
+    return reduced(call, clv_relu(clv_add_scalar(off, call_of(call)->a)));
 }
 
 const clv__op clv__op_margin_ranking_loss = {
@@ -340,25 +264,14 @@ static clv_tensor *dots(clv_tensor *a, clv_tensor *b) {
     return clv_sum(clv_mul(a, b), (int[]){-1}, 1, false);
 }
 
-clv_tensor *clv_cosine_embedding_loss(clv_tensor *a, clv_tensor *b, clv_tensor *target, float margin,
-                                      clv_reduction reduction) {
-    if (!takes(&clv__op_cosine_embedding_loss, (clv_tensor *[]){a, b, target}, 3,
-               (loss_call){.a = margin, .reduction = reduction}))
-        return NULL;
+static clv_tensor *build_cosine(const clv__call *call) {
     const float tiny = 1e-12F;
-    a = f32(a), b = f32(b);
+    clv_tensor *a = f32(call->in[0]), *b = f32(call->in[1]);
     clv_tensor *lengths =
         clv_sqrt(clv_mul(clv_add_scalar(dots(a, a), tiny), clv_add_scalar(dots(b, b), tiny)));
     clv_tensor *cosine = clv_div(dots(a, b), lengths);
-    return reduced(
-        clv_where(is_one(f32(target)), constant_minus(cosine, 1), clv_relu(clv_add_scalar(cosine, -margin))),
-        reduction);
-}
-
-static clv_tensor *build_cosine(const clv__call *call) {
-    const loss_call *a = call_of(call);
-    return clv_cosine_embedding_loss(call->in[0], call->in[1], call->in[2], a->a,
-                                     (clv_reduction)a->reduction);
+    clv_tensor *off = clv_relu(clv_add_scalar(cosine, -call_of(call)->a));
+    return reduced(call, clv_where(is_one(f32(call->in[2])), constant_minus(cosine, 1), off));
 }
 
 const clv__op clv__op_cosine_embedding_loss = {
@@ -382,27 +295,16 @@ static clv_tensor *distance(clv_tensor *a, clv_tensor *b, float p) {
     return p == 1 ? sum : clv_pow_scalar(sum, 1 / p);
 }
 
-clv_tensor *clv_triplet_margin_loss(clv_tensor *anchor, clv_tensor *positive, clv_tensor *negative,
-                                    const clv_triplet_config *config, clv_reduction reduction) {
-    const clv_triplet_config zero = {0}, *c = config ? config : &zero;
-    const float margin = c->margin != 0 ? c->margin : 1, p = c->p != 0 ? c->p : 2;
-    if (!takes(&clv__op_triplet_margin_loss, (clv_tensor *[]){anchor, positive, negative}, 3,
-               (loss_call){.a = margin, .b = p, .word = c->swap, .reduction = reduction}))
-        return NULL;
-    clv_tensor *a = f32(anchor), *near = f32(positive), *far = f32(negative);
+static clv_tensor *build_triplet(const clv__call *call) {
+    const loss_call *given = call_of(call);
+    const float p = given->b;
+    clv_tensor *a = f32(call->in[0]), *near = f32(call->in[1]), *far = f32(call->in[2]);
     clv_tensor *apart = distance(a, far, p);
-    if (c->swap) { // the smaller of the two
+    if (given->word) { // the smaller of the two
         clv_tensor *other = distance(near, far, p);
         apart = clv_where(clv_lt(other, apart), other, apart);
     }
-    return reduced(clv_relu(clv_add_scalar(clv_sub(distance(a, near, p), apart), margin)), reduction);
-}
-
-static clv_tensor *build_triplet(const clv__call *call) {
-    const loss_call *a = call_of(call);
-    return clv_triplet_margin_loss(call->in[0], call->in[1], call->in[2],
-                                   &(clv_triplet_config){.margin = a->a, .p = a->b, .swap = a->word},
-                                   (clv_reduction)a->reduction);
+    return reduced(call, clv_relu(clv_add_scalar(clv_sub(distance(a, near, p), apart), given->a)));
 }
 
 #define THREE(...) .in = {CLV__DIMS(__VA_ARGS__), CLV__DIMS(__VA_ARGS__), CLV__DIMS(__VA_ARGS__)}, .n_in = 3

@@ -5,8 +5,6 @@
 #include "cleave/ops.h"
 #include "graph/signature.h"
 
-extern const clv__op clv__op_min, clv__op_argmin, clv__op_var, clv__op_std, clv__op_vector_norm, clv__op_prod;
-
 typedef struct moments_call {
     clv__ints axes;
     int keepdim, correction;
@@ -29,13 +27,9 @@ static const moments_call *call_of(const clv__call *call) {
 #define SAMPLES(...) .samples = CLV__TRAINS(((const clv__sample_row[]){__VA_ARGS__, {0}}))
 #define DISTINCT .fill = {{CLV__FILL_DISTINCT, -2, 2}}
 
-clv_tensor *clv_min(clv_tensor *x, const int *axes, int n_axes, bool keepdim) {
-    return clv_neg(clv_max(clv_neg(x), axes, n_axes, keepdim));
-}
-
 static clv_tensor *build_min(const clv__call *call) {
     const moments_call *a = call_of(call);
-    return clv_min(call->in[0], a->axes.at, a->axes.n, a->keepdim);
+    return clv_neg(clv_max(clv_neg(call->in[0]), a->axes.at, a->axes.n, a->keepdim));
 }
 
 const clv__op clv__op_min = {
@@ -47,17 +41,13 @@ const clv__op clv__op_min = {
             {.label = "all", .in = {CLV__DIMS(5, 7)}, DISTINCT}),
     COMPOSITE(min)};
 
-clv_tensor *clv_argmin(clv_tensor *x, int axis, bool keepdim) {
-    return clv_argmax(clv_neg(x), axis, keepdim);
-}
-
 typedef struct argmin_call {
     int axis, keepdim;
 } argmin_call;
 
 static clv_tensor *build_argmin(const clv__call *call) {
     const argmin_call *a = call->attrs;
-    return clv_argmin(call->in[0], a->axis, a->keepdim);
+    return clv_argmax(clv_neg(call->in[0]), a->axis, a->keepdim);
 }
 
 const clv__op clv__op_argmin = {.name = "argmin",
@@ -76,19 +66,14 @@ const clv__op clv__op_argmin = {.name = "argmin",
                                          .no_gradient = true}),
                                 .build = build_argmin};
 
-clv_tensor *clv_var(clv_tensor *x, const int *axes, int n_axes, int correction, bool keepdim) {
-    clv_tensor *mean = clv_mean(x, axes, n_axes, true);
-    if (!mean) return NULL;
-    const int64_t all = clv_tensor_numel(x), results = clv_tensor_numel(mean);
-    const int64_t count = results ? all / results : 0;
-    clv_tensor *sum = clv_sum(clv_square(clv_sub(x, mean)), axes, n_axes, keepdim);
-    const int64_t over = count - correction; // of none PyTorch has NaN or infinity, as a division by 0
-    return clv_mul_scalar(sum, over > 0 ? (float)(1.0 / (double)over) : INFINITY);
-}
-
 static clv_tensor *build_var(const clv__call *call) {
     const moments_call *a = call_of(call);
-    return clv_var(call->in[0], a->axes.at, a->axes.n, a->correction, a->keepdim);
+    clv_tensor *x = call->in[0], *mean = clv_mean(x, a->axes.at, a->axes.n, true);
+    const int64_t all = clv_tensor_numel(x), results = clv_tensor_numel(mean);
+    const int64_t count = results ? all / results : 0;
+    clv_tensor *sum = clv_sum(clv_square(clv_sub(x, mean)), a->axes.at, a->axes.n, a->keepdim);
+    const int64_t over = count - a->correction; // of none PyTorch has NaN or infinity, as a division by 0
+    return clv_mul_scalar(sum, over > 0 ? (float)(1.0 / (double)over) : INFINITY);
 }
 
 #define CORRECTION                                                                                           \
@@ -103,13 +88,9 @@ const clv__op clv__op_var = {
         {.label = "of all, biased", .in = {CLV__DIMS(2, 3, 4)}, CALL(.keepdim = true)}),
     COMPOSITE(var)};
 
-clv_tensor *clv_std(clv_tensor *x, const int *axes, int n_axes, int correction, bool keepdim) {
-    return clv_sqrt(clv_var(x, axes, n_axes, correction, keepdim));
-}
-
 static clv_tensor *build_std(const clv__call *call) {
     const moments_call *a = call_of(call);
-    return clv_std(call->in[0], a->axes.at, a->axes.n, a->correction, a->keepdim);
+    return clv_sqrt(clv_var(call->in[0], a->axes.at, a->axes.n, a->correction, a->keepdim));
 }
 
 const clv__op clv__op_std = {
@@ -130,8 +111,12 @@ static clv_tensor *root(clv_tensor *sums, float p) {
     return clv_where(none, zero, p == 2 ? clv_sqrt(sums) : clv_pow_scalar(sums, 1 / p));
 }
 
-clv_tensor *clv_vector_norm(clv_tensor *x, float p, const int *axes, int n_axes, bool keepdim) {
-    if (isnan(p)) return clv__graph_fail(clv__tensor_graph(x), CLV_E_VALUE, "vector_norm: p is not a number");
+static clv_tensor *build_vector_norm(const clv__call *call) {
+    const moments_call *a = call_of(call);
+    clv_tensor *x = call->in[0];
+    const float p = a->p;
+    const int *axes = a->axes.at, n_axes = a->axes.n;
+    const bool keepdim = a->keepdim;
     if (p == 2) return root(clv_sum(clv_square(x), axes, n_axes, keepdim), p);
     clv_tensor *size = clv_abs(x);
     if (isinf(p)) return (p > 0 ? clv_max : clv_min)(size, axes, n_axes, keepdim);
@@ -142,11 +127,6 @@ clv_tensor *clv_vector_norm(clv_tensor *x, float p, const int *axes, int n_axes,
     }
     clv_tensor *sums = clv_sum(clv_pow_scalar(size, p), axes, n_axes, keepdim);
     return p > 0 ? root(sums, p) : clv_pow_scalar(sums, 1 / p);
-}
-
-static clv_tensor *build_vector_norm(const clv__call *call) {
-    const moments_call *a = call_of(call);
-    return clv_vector_norm(call->in[0], a->p, a->axes.at, a->axes.n, a->keepdim);
 }
 
 const clv__op clv__op_vector_norm = {
@@ -161,14 +141,15 @@ const clv__op clv__op_vector_norm = {
         {.label = "the largest", .in = {CLV__DIMS(5, 7)}, CALL(.p = INFINITY, .axes = {1, {0}}), DISTINCT}),
     COMPOSITE(vector_norm)};
 
-clv_tensor *clv_prod(clv_tensor *x, const int *axes, int n_axes, bool keepdim) {
+static clv_tensor *build_prod(const clv__call *call) {
+    const moments_call *a = call_of(call);
+    clv_tensor *x = call->in[0];
+    const int *axes = a->axes.at, n_axes = a->axes.n;
     const clv_shape shape = clv_tensor_shape(x);
-    moments_call call = {.keepdim = keepdim};
     int order[CLV_MAX_RANK], n = 0;
     bool reduced[CLV_MAX_RANK] = {false};
     clv_shape lines = {0}, result = {0};
     int64_t count = 1;
-    if (!clv__composite_takes(&clv__op_prod, &call, &x, 1)) return NULL;
     for (int i = 0; i < (n_axes ? n_axes : shape.rank); i++) {
         const int axis = !n_axes ? i : axes[i] < 0 ? axes[i] + shape.rank : axes[i];
         if (axis < 0 || axis >= shape.rank || reduced[axis])
@@ -187,17 +168,12 @@ clv_tensor *clv_prod(clv_tensor *x, const int *axes, int n_axes, bool keepdim) {
                 lines.dims[lines.rank++] = shape.dims[d];
         }
     for (int d = 0; d < shape.rank; d++)
-        if (!reduced[d] || keepdim) result.dims[result.rank++] = reduced[d] ? 1 : shape.dims[d];
+        if (!reduced[d] || a->keepdim) result.dims[result.rank++] = reduced[d] ? 1 : shape.dims[d];
     if (count == 0) return clv_full(clv__tensor_graph(x), CLV_DTYPE_F32, result, 1);
     if (lines.rank == CLV_MAX_RANK) return x; // nothing is reduced
     lines.dims[lines.rank++] = count;
     x = clv_reshape(clv_permute(x, order, n), lines);
     return clv_reshape(clv_slice(clv_cumprod(x, -1, false, false), -1, count - 1, 1), result);
-}
-
-static clv_tensor *build_prod(const clv__call *call) {
-    const moments_call *a = call_of(call);
-    return clv_prod(call->in[0], a->axes.at, a->axes.n, a->keepdim);
 }
 
 const clv__op clv__op_prod = {

@@ -488,11 +488,25 @@ static const clv__op *call_of(const clv__node *node, void *attrs) {
     return clv__node_io(node)->op;
 }
 
+/** Axes as a mask; none are all. */
+static clv_tensor *build(const clv__call *call) {
+    const reduce_call *a = call->attrs;
+    const int rank = clv_tensor_shape(call->in[0]).rank;
+    reduce_attrs attrs = {a->axes.n ? 0 : (1u << rank) - 1, a->keepdim};
+    for (int i = 0; i < a->axes.n; i++) {
+        const int given = a->axes.at[i], axis = given < 0 ? given + rank : given;
+        if (axis < 0 || axis >= rank)
+            return clv__graph_fail(call->graph, CLV_E_VALUE, "%s '%s': axis %d is outside rank %d",
+                                   call->op->name, clv_tensor_name(call->in[0]), given, rank);
+        if (attrs.axes >> axis & 1)
+            return clv__graph_fail(call->graph, CLV_E_VALUE, "%s '%s': axis %d is named twice",
+                                   call->op->name, clv_tensor_name(call->in[0]), given);
+        attrs.axes |= 1u << axis;
+    }
+    return clv__node_add(call->op, &attrs, call->in, 1, 0);
+}
+
 #define REDUCTION(id, cast, adapt_)                                                                          \
-    static clv_tensor *build_##id(const clv__call *call) {                                                   \
-        const reduce_call *a = call->attrs;                                                                  \
-        return clv_##id(call->in[0], a->axes.at, a->axes.n, a->keepdim);                                     \
-    }                                                                                                        \
     const clv__op clv__op_##id = {                                                                           \
         .name = #id,                                                                                         \
         .attrs_bytes = sizeof(reduce_attrs),                                                                 \
@@ -501,7 +515,7 @@ static const clv__op *call_of(const clv__node *node, void *attrs) {
                                       {CLV__ATTRIBUTE(BOOL, reduce_call, keepdim, "0")}),                    \
         .outputs = CLV__OUTPUTS({"y", "f32"}),                                                               \
         .attributes_of_call = true,                                                                          \
-        .build = build_##id,                                                                                 \
+        .build = build,                                                                                      \
         .call_of = call_of,                                                                                  \
         .data = &id##_kind,                                                                                  \
         .half_in = 1,                                                                                        \
@@ -537,55 +551,9 @@ const clv__op clv__op_argmax = {
     .split = argmax_split,
 };
 
-static clv_tensor *reduce(const clv__op *op, clv_tensor *x, uint32_t axes, bool keepdim) {
-    reduce_attrs attrs = {axes, keepdim};
-    return clv__node_add(op, &attrs, &x, 1, 0);
-}
-
-clv_tensor *clv__sum_mask(clv_tensor *x, uint32_t axes, bool keepdim) {
-    return reduce(&clv__op_sum, x, axes, keepdim);
-}
-
-/** The axes of a builder call as a mask; n_axes 0 is all. */
-static clv_tensor *reduce_axes(const clv__op *op, clv_tensor *x, const int *axes, int n_axes, bool keepdim) {
-    if (!x) return NULL;
-    int rank = clv_tensor_shape(x).rank;
-    uint32_t mask = n_axes ? 0 : (1u << rank) - 1;
-    for (int i = 0; i < n_axes; i++) {
-        if (!axes)
-            return clv__graph_fail(clv__tensor_graph(x), CLV_E_VALUE, "%s '%s': axes is NULL", op->name,
-                                   clv_tensor_name(x));
-        int axis = axes[i] < 0 ? axes[i] + rank : axes[i];
-        if (axis < 0 || axis >= rank)
-            return clv__graph_fail(clv__tensor_graph(x), CLV_E_VALUE, "%s '%s': axis %d is outside rank %d",
-                                   op->name, clv_tensor_name(x), axes[i], rank);
-        if (mask >> axis & 1)
-            return clv__graph_fail(clv__tensor_graph(x), CLV_E_VALUE, "%s '%s': axis %d is named twice",
-                                   op->name, clv_tensor_name(x), axes[i]);
-        mask |= 1u << axis;
-    }
-    return reduce(op, x, mask, keepdim);
-}
-
-clv_tensor *clv_sum(clv_tensor *x, const int *axes, int n_axes, bool keepdim) {
-    return reduce_axes(&clv__op_sum, x, axes, n_axes, keepdim);
-}
-
-clv_tensor *clv_mean(clv_tensor *x, const int *axes, int n_axes, bool keepdim) {
-    return reduce_axes(&clv__op_mean, x, axes, n_axes, keepdim);
-}
-
-clv_tensor *clv_max(clv_tensor *x, const int *axes, int n_axes, bool keepdim) {
-    return reduce_axes(&clv__op_max, x, axes, n_axes, keepdim);
-}
-
-clv_tensor *clv_argmax(clv_tensor *x, int axis, bool keepdim) {
-    argmax_attrs attrs = {axis, keepdim};
-    return clv__node_add(&clv__op_argmax, &attrs, &x, 1, 0);
-}
-
-clv_tensor *clv_sum_to(clv_tensor *x, clv_shape shape) {
-    if (!x) return NULL;
+static clv_tensor *build_sum_to(const clv__call *call) {
+    clv_tensor *x = call->in[0];
+    const clv_shape shape = *(const clv_shape *)call->attrs;
     const clv_shape from = clv_tensor_shape(x);
     if (clv_shape_equal(&from, &shape)) return x;
     const char *fault = clv__shape_fault(&shape);
@@ -609,10 +577,6 @@ clv_tensor *clv_sum_to(clv_tensor *x, clv_shape shape) {
     return clv_reshape(mask ? clv__sum_mask(x, mask, true) : x, shape);
 }
 
-static clv_tensor *build_sum_to(const clv__call *call) {
-    return clv_sum_to(call->in[0], *(const clv_shape *)call->attrs);
-}
-
 const clv__op clv__op_sum_to = {
     .name = "sum_to",
     .inputs = CLV__INPUTS({"x", "f32"}),
@@ -627,3 +591,7 @@ const clv__op clv__op_sum_to = {
          .attrs = &(const clv_shape)CLV__DIMS(2, 1, 4)},
         {0}})),
     .build = build_sum_to};
+
+clv_tensor *clv__sum_mask(clv_tensor *x, uint32_t axes, bool keepdim) {
+    return clv__node_add(&clv__op_sum, &(reduce_attrs){axes, keepdim}, &x, 1, 0);
+}

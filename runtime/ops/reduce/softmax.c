@@ -163,11 +163,3 @@ const clv__op clv__op_log_softmax_backward = {GRADIENT(log_softmax)};
     .split = clv__row_op_split, CLV__GRADIENT(id), COMMON(id)
 const clv__op clv__op_softmax = {FORWARD_OP(softmax)};
 const clv__op clv__op_log_softmax = {FORWARD_OP(log_softmax)};
-
-clv_tensor *clv_softmax(clv_tensor *x, int axis) {
-    return clv__node_add(&clv__op_softmax, &(softmax_attrs){axis}, &x, 1, 0);
-}
-
-clv_tensor *clv_log_softmax(clv_tensor *x, int axis) {
-    return clv__node_add(&clv__op_log_softmax, &(softmax_attrs){axis}, &x, 1, 0);
-}
