@@ -137,6 +137,8 @@ clv_status clv__error_set(clv__error *error, clv_status status, const char *form
 }
 
 void clv__error_read(clv__error *error, char out[CLV__ERROR_BYTES]) {
+    *out = 0;
+    if (!error) return;
     take_lock(error);
     memcpy(out, text_for(error, own_of(error)), CLV__ERROR_BYTES);
     pthread_mutex_unlock(&error->lock);

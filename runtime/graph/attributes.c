@@ -185,10 +185,10 @@ static const char *read_value(const clv_op_attribute *a, const clv_op_argument *
     if (kind == CLV_ATTRIBUTE_NUMBER) return NULL;
     if (kind == CLV_ATTRIBUTE_LIST) return read_list(given, room_of(a), is_shape(a), out);
     if (kind == CLV_ATTRIBUTE_PAIR && given->n) return read_list(given, 2, false, out);
-    if (!(fabs(out->number) <= 9007199254740992.0) || out->number != floor(out->number))
-        return "wants a whole number";
+    if (out->number != floor(out->number)) return "wants a whole number"; // NaN, too
     if (kind == CLV_ATTRIBUTE_BOOL) return out->number == 0 || out->number == 1 ? NULL : "is 0 or 1";
-    return a->bytes < sizeof(int64_t) && fabs(out->number) > INT32_MAX ? "is too large" : NULL;
+    const double most = a->bytes < sizeof(int64_t) ? INT32_MAX : 9007199254740992.0; // all that a double counts
+    return fabs(out->number) > most ? "is too large" : NULL;
 }
 
 /** "axis, keepdim", for a sentence. */

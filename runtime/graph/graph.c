@@ -501,32 +501,31 @@ static clv_status infer(clv__node *node, clv__error *mistake) {
     return status;
 }
 
+/** A composite's inputs, and attributes. */
+static clv_status fit(const clv__call *call, const clv__op_io *io, clv__error *error) {
+    if (clv__is_composite(call->op)) CLV_TRY(clv__inputs_check(io, error));
+    return clv__attributes_check(call->op->attributes, call->attrs, error);
+}
+
 bool clv__call_fits(const clv__call *call) {
-    clv__desc in[CLV__MAX_IN] = {{0}};
+    clv__desc in[CLV__MAX_IN];
     const clv__op *op = call->op;
     clv__op_io io = {.op = op, .attrs = call->attrs, .n_in = call->n_in, .in = in};
     if (io.n_in > CLV__MAX_IN) io.n_in = CLV__MAX_IN; // of a longer list the others are as its first ones
     for (int i = 0, row = 0; i < io.n_in; i++) {
         if (op->inputs[row + 1].name && i) row++;
-        if (!call->in[i]) continue;
-        in[i] = call->in[i]->desc;
+        in[i] = call->in[i] ? call->in[i]->desc : (clv__desc){0};
         if (clv__is_half(in[i].dtype)) in[i].dtype = CLV_DTYPE_F32;
+        if (in[i].dtype == CLV_DTYPE_F32 || !call->in[i]) continue;
         if (clv__type_casts(op->inputs[row].type, in[i].dtype)) in[i].dtype = CLV_DTYPE_I32;
     }
-    clv__error mistake;
+    if (fit(call, &io, NULL) == CLV_OK) return true;
+    clv__error mistake; // the same once more, for the sentence
     clv__error_init(&mistake);
-    clv_status status = clv__is_composite(op) ? clv__inputs_check(&io, &mistake) : CLV_OK;
-    if (status == CLV_OK) status = clv__attributes_check(op->attributes, call->attrs, &mistake);
-    if (status != CLV_OK) node_fail(call->graph, &io, current_layer(call->graph), status, mistake.text);
+    const clv_status status = fit(call, &io, &mistake);
+    node_fail(call->graph, &io, current_layer(call->graph), status, mistake.text);
     clv__error_destroy(&mistake);
-    return status == CLV_OK;
-}
-
-bool clv__composite_takes(const clv__op *op, const void *attrs, clv_tensor *const *inputs, int n_in) {
-    const uint64_t optional = clv__inputs_optional(op->inputs);
-    for (int i = 0; i < n_in; i++)
-        if (!inputs[i] && !(optional >> i & 1)) return false; // an earlier mistake
-    return clv__call_fits(&(clv__call){clv__tensor_graph(inputs[0]), inputs, n_in, attrs, op});
+    return false;
 }
 
 clv_tensor *clv__node_add_to(clv_graph *graph, const clv__op *op, const void *attrs,
@@ -572,12 +571,14 @@ clv_tensor *clv__node_add_to(clv_graph *graph, const clv__op *op, const void *at
     if (!clv__grow(&graph->nodes, &graph->nodes_room, graph->n_nodes + 1, sizeof *graph->nodes))
         return out_of_memory(graph);
 
-    clv__error mistake;
-    clv__error_init(&mistake);
-    clv_status status = infer(node, &mistake);
-    if (status != CLV_OK) node_fail(graph, &node->io, layer, status, mistake.text);
-    clv__error_destroy(&mistake);
-    if (status != CLV_OK) return NULL;
+    if (infer(node, NULL) != CLV_OK) {
+        clv__error mistake; // the same once more, for the sentence
+        clv__error_init(&mistake);
+        const clv_status status = infer(node, &mistake);
+        node_fail(graph, &node->io, layer, status, mistake.text);
+        clv__error_destroy(&mistake);
+        return NULL;
+    }
     clv__node_store(node);
 
     char name[640];

@@ -428,7 +428,6 @@ clv_tensor *clv__node_add_to(clv_graph *graph, const clv__op *op, const void *at
 /** Of an op with `build`: are the attributes within their bounds, and of a composite the inputs what its signature says? If not, the graph
  *  has the sentence. */
 bool clv__call_fits(const clv__call *call);
-bool clv__composite_takes(const clv__op *op, const void *attrs, clv_tensor *const *inputs, int n_in);
 /** The i-th output of the node that made `tensor`; NULL for NULL. */
 clv_tensor *clv__sibling(clv_tensor *tensor, int i);
 

@@ -18,8 +18,11 @@ const clv_op_signature *clv_op_get(int i) {
 const clv_op_signature *clv_op_find(const char *name) {
     const clv_op_signature *signature;
     // Each node is built by this: most names differ in the first letter.
-    for (int i = 0; name && (signature = clv_op_get(i)); i++)
-        if (*signature->name == *name && !strcmp(signature->name, name)) return signature;
+    for (int i = 0; name && i < clv__n_public_ops; i++)
+        if (*clv__public_ops[i]->name == *name && !strcmp(clv__public_ops[i]->name, name))
+            return &clv__public_ops[i]->signature;
+    for (int i = 0; name && (signature = clv__custom_op_signature(i)); i++)
+        if (!strcmp(signature->name, name)) return signature;
     return NULL;
 }
 
@@ -53,6 +56,17 @@ static clv_tensor *unknown(clv_graph *graph, const char *name) {
                            clv__nearest_text(&nearest));
 }
 
+/** The arguments are read once more, for the sentence. */
+static clv_tensor *refused(clv_graph *graph, const clv__op *op, const clv_op_argument *arguments, int n) {
+    _Alignas(16) char attrs[CLV__ATTRS_BYTES] = {0};
+    clv__error mistake;
+    clv__error_init(&mistake);
+    const clv_status status = clv__arguments_read(op->name, op->attributes, arguments, n, attrs, &mistake);
+    clv__graph_fail(graph, status, "%s", mistake.text);
+    clv__error_destroy(&mistake);
+    return NULL;
+}
+
 /** Is all there that the op cannot do without? */
 static bool are_there(clv_graph *graph, const clv__op *op, clv_tensor *const *in, int n) {
     const uint64_t optional = clv__inputs_optional(op->inputs);
@@ -84,13 +98,8 @@ clv_tensor *clv_op_call(clv_graph *graph, const char *name, clv_tensor *const *i
         for (int i = 0; i < n; i++) padded[i] = inputs[i];
         inputs = padded, n = most;
     }
-    clv__error mistake;
-    clv__error_init(&mistake);
-    const clv_status status =
-        clv__arguments_read(op->name, op->attributes, arguments, n_arguments, attrs, &mistake);
-    if (status != CLV_OK) clv__graph_fail(graph, status, "%s", mistake.text);
-    clv__error_destroy(&mistake);
-    if (status != CLV_OK) return NULL;
+    if (clv__arguments_read(op->name, op->attributes, arguments, n_arguments, attrs, NULL) != CLV_OK)
+        return refused(graph, op, arguments, n_arguments);
     if (!list && !are_there(graph, op, inputs, n)) return NULL;
     const clv__call call = {graph, inputs, n, attrs, op};
     if (op->build) return clv__call_fits(&call) ? op->build(&call) : NULL;
