@@ -4,7 +4,7 @@
 The public headers as a table: what a generator of bindings needs to know of every function, struct, enum and constant.
 
     declarations.py [INCLUDE_FOLDER]                      the table, as JSON
-    declarations.py --library LIB                         is it of the functions that the library exports, and no others?
+    declarations.py --library LIB [--most N]              is it of the functions that the library exports, and no others, at most N?
     declarations.py --sources FOLDER                      do the functions check the pointers that the headers say must not be NULL?
     declarations.py --nulls FILE                          write a C program that calls each of them with a NULL (tests/misuse)
 
@@ -458,7 +458,9 @@ class Meaning:
 
     def make(self):
         table = self.table
-        for self.name, function in table["functions"].items():
+        table["inline"] = {name: what for name, what in table["inline"].items() if not name.startswith("clv__")}
+        ops = {name: what for name, what in table["inline"].items() if what["header"] == "ops.h"}
+        for self.name, function in list(table["functions"].items()) + list(ops.items()):
             self.of, self.line, result = function, function["line"], function["result"]
             kind, parameters = result["kind"], function["parameters"]
             is_tensor = kind["name"] == "clv_tensor" and bool(kind["pointers"])
@@ -474,6 +476,8 @@ class Meaning:
             struct["members"] = struct.pop("made")
             struct["grows"] = bool(struct["members"]) and struct["members"][-1]["name"] == "reserved"
         for self.name, inline in table["inline"].items():
+            if self.name in ops:
+                continue
             inline["result"] = inline["result"]["type"]
             inline["parameters"] = [{"name": p["name"], "type": p["type"]} for p in inline["parameters"]]
         for name, where in table.pop("names").items():
@@ -512,7 +516,7 @@ def read(folder):
 
 # ---- checks ---------------------------------------------------------------------------------------------------------
 
-def check_library(table, library):
+def check_library(table, library, most):
     lines = subprocess.run(["nm", "-D", "--defined-only", library], check=True, stdout=subprocess.PIPE, text=True).stdout
     exported = {line.split()[-1].split("@")[0] for line in lines.split("\n") if re.search(r" [A-Z] clv_", line)}
     declared = set(table["functions"])
@@ -520,6 +524,8 @@ def check_library(table, library):
         raise Mistake("%s exports what the table does not have: %s" % (library, ", ".join(sorted(exported - declared))))
     if declared - exported:
         raise Mistake("the table has what %s does not export: %s" % (library, ", ".join(sorted(declared - exported))))
+    if most and len(declared) > most:
+        raise Mistake("%s exports %d functions, the most is %d" % (library, len(declared), most))
     experimental = sum(table["functions"][name]["experimental"] for name in declared)
     print("%d functions, %d of them experimental; %d inline, %d handles, %d structs, %d enums" % (
         len(declared), experimental, len(table["inline"]), len(table["handles"]), len(table["structs"]), len(table["enums"])))
@@ -607,9 +613,10 @@ def write_nulls(table, path):
     out = ["// SPDX-License-Identifier: Apache-2.0", "// Made by tools/declarations.py: a NULL in each place that a header tells of.",
            '#include "misuse/every_null.h"', ""]
     headers = []
-    for header in sorted({f["header"] for f in table["functions"].values()}):
+    functions = dict(table["functions"], **{n: f for n, f in table["inline"].items() if f["header"] == "ops.h"})
+    for header in sorted({f["header"] for f in functions.values()}):
         calls = []
-        for name, function in table["functions"].items():
+        for name, function in functions.items():
             if function["header"] != header:
                 continue
             if function["result"]["type"] == "clv_status":
@@ -630,6 +637,7 @@ def main():
     parser = argparse.ArgumentParser(description="The public headers as a table.")
     parser.add_argument("include", nargs="?", default=os.path.join(here, "..", "include"))
     parser.add_argument("--library")
+    parser.add_argument("--most", type=int)
     parser.add_argument("--sources")
     parser.add_argument("--nulls")
     asked = parser.parse_args()
@@ -640,7 +648,7 @@ def main():
         if asked.nulls:
             write_nulls(table, asked.nulls)
         if asked.library:
-            check_library(table, asked.library)
+            check_library(table, asked.library, asked.most)
     except Mistake as mistake:
         sys.exit(str(mistake))
     if not (asked.library or asked.sources or asked.nulls):

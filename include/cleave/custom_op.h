@@ -59,7 +59,7 @@ typedef struct clv_op_attribute {
 } clv_op_attribute;
 
 /**
- * How an op is called, for bindings: the builders of ops.h without their `clv_`, and ops that were registered. Lists end with a name
+ * How an op is called, for bindings: the functions of ops.h without their `clv_`, and ops that were registered. Lists end with a name
  * that is NULL.
  */
 typedef struct clv_op_signature {

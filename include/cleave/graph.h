@@ -192,7 +192,7 @@ CLV_TRAIN_API clv_tensor *clv_gradient(const clv_tensor *tensor);
  * What clv_backward, optimizers and scalers append is left out: call them again on the graph that is read. Ops of one's own are
  * written by name and must be registered where the file is read.
  *
- * Errors  CLV_E_UNSUPPORTED  a node that no builder of ops.h appends (a key-value cache's), or of a part of the batch (replicas,
+ * Errors  CLV_E_UNSUPPORTED  a node that no function of ops.h appends (a key-value cache's), or of a part of the batch (replicas,
  *         micro-batches); the sentence names it;  CLV_E_STATE  a scope is open;  CLV_E_IO;  as clv_graph_status
  */
 CLV_API CLV_MUST_CHECK clv_status clv_graph_write(const clv_graph *graph, const char *path);
@@ -204,7 +204,7 @@ CLV_API CLV_MUST_CHECK clv_status clv_graph_write(const clv_graph *graph, const 
  * graph   an empty one; after an error it cannot be built on
  *
  * Errors  CLV_E_STATE  the graph is not empty;  CLV_E_FORMAT  it is no graph; the sentence names file and node;
- *         CLV_E_UNSUPPORTED  another version;  CLV_E_NOT_FOUND  an op that there is not;  as the builders, clv_safetensors_read
+ *         CLV_E_UNSUPPORTED  another version;  CLV_E_NOT_FOUND  an op that there is not;  as the calls of ops, clv_safetensors_read
  */
 CLV_API CLV_MUST_CHECK clv_status clv_graph_read(clv_graph *graph, const char *path);
 

@@ -12,6 +12,11 @@
 extern "C" {
 #endif
 
+#ifdef __GNUC__ // a program may have something that is called as a parameter here
+#pragma GCC diagnostic push
+#pragma GCC diagnostic ignored "-Wshadow"
+#endif
+
 // What the functions below are made of: an op of so many inputs and no attributes, attributes, and an op with some.
 static inline clv_tensor *clv__op1(const char *name, clv_tensor *a) {
     return clv_op_call(NULL, name, &a, 1, NULL, 0);
@@ -42,9 +47,9 @@ static inline clv_op_argument clv__sizes(const char *name, const int *from, int 
     }
     return argument;
 }
-#define CLV__VALUE(name, value)                                                                              \
+#define CLV__ARG(name, value)                                                                                \
     { name, (double)(value), NULL, 0, NULL }
-#define CLV__NUMBER(parameter) CLV__VALUE(#parameter, parameter)
+#define CLV__NUMBER(parameter) CLV__ARG(#parameter, parameter)
 #define CLV__LIST(name, list, n)                                                                             \
     { name, 0, list, n, NULL }
 #define CLV__SHAPE(shape) CLV__LIST("shape", (shape).dims, (shape).rank)
@@ -996,7 +1001,7 @@ static inline clv_tensor *clv_conv2d(clv_tensor *x, clv_tensor *weight, CLV_OR_N
     CLV__RETURN_OP("conv2d", (x, weight, bias), clv__sizes("stride", config->stride, 2, 1, NULL, at[0]),
                    clv__sizes("padding", config->padding, 2, 0, NULL, at[1]),
                    clv__sizes("dilation", config->dilation, 2, 1, NULL, at[2]),
-                   CLV__VALUE("groups", config->groups ? config->groups : 1));
+                   CLV__ARG("groups", config->groups ? config->groups : 1));
 }
 /**
  * Convolution along one dimension: conv2d of images of one row.
@@ -1013,10 +1018,10 @@ static inline clv_tensor *clv_conv2d(clv_tensor *x, clv_tensor *weight, CLV_OR_N
 static inline clv_tensor *clv_conv1d(clv_tensor *x, clv_tensor *weight, CLV_OR_NULL clv_tensor *bias,
                                      CLV_OR_NULL const clv_conv1d_config *config) {
     if (!config) return clv__op3("conv1d", x, weight, bias);
-    CLV__RETURN_OP("conv1d", (x, weight, bias), CLV__VALUE("stride", config->stride ? config->stride : 1),
-                   CLV__VALUE("padding", config->padding),
-                   CLV__VALUE("dilation", config->dilation ? config->dilation : 1),
-                   CLV__VALUE("groups", config->groups ? config->groups : 1));
+    CLV__RETURN_OP("conv1d", (x, weight, bias), CLV__ARG("stride", config->stride ? config->stride : 1),
+                   CLV__ARG("padding", config->padding),
+                   CLV__ARG("dilation", config->dilation ? config->dilation : 1),
+                   CLV__ARG("groups", config->groups ? config->groups : 1));
 }
 /**
  * Transposed convolution: what conv2d's gradient makes of its result's, so its sizes turned round.
@@ -1046,7 +1051,7 @@ static inline clv_tensor *clv_conv_transpose2d(clv_tensor *x, clv_tensor *weight
                    clv__sizes("padding", config->padding, 2, 0, NULL, at[1]),
                    clv__sizes("output_padding", config->output_padding, 2, 0, NULL, at[2]),
                    clv__sizes("dilation", config->dilation, 2, 1, NULL, at[3]),
-                   CLV__VALUE("groups", config->groups ? config->groups : 1));
+                   CLV__ARG("groups", config->groups ? config->groups : 1));
 }
 /**
  * The same along one dimension.
@@ -1064,11 +1069,11 @@ static inline clv_tensor *clv_conv_transpose1d(clv_tensor *x, clv_tensor *weight
                                                CLV_OR_NULL clv_tensor *bias,
                                                CLV_OR_NULL const clv_conv_transpose1d_config *config) {
     if (!config) return clv__op3("conv_transpose1d", x, weight, bias);
-    CLV__RETURN_OP(
-        "conv_transpose1d", (x, weight, bias), CLV__VALUE("stride", config->stride ? config->stride : 1),
-        CLV__VALUE("padding", config->padding), CLV__VALUE("output_padding", config->output_padding),
-        CLV__VALUE("dilation", config->dilation ? config->dilation : 1),
-        CLV__VALUE("groups", config->groups ? config->groups : 1));
+    CLV__RETURN_OP("conv_transpose1d", (x, weight, bias),
+                   CLV__ARG("stride", config->stride ? config->stride : 1),
+                   CLV__ARG("padding", config->padding), CLV__ARG("output_padding", config->output_padding),
+                   CLV__ARG("dilation", config->dilation ? config->dilation : 1),
+                   CLV__ARG("groups", config->groups ? config->groups : 1));
 }
 /**
  * Three-dimensional convolution (a cross-correlation).
@@ -1090,7 +1095,7 @@ static inline clv_tensor *clv_conv3d(clv_tensor *x, clv_tensor *weight, CLV_OR_N
     CLV__RETURN_OP("conv3d", (x, weight, bias), clv__sizes("stride", config->stride, 3, 1, NULL, at[0]),
                    clv__sizes("padding", config->padding, 3, 0, NULL, at[1]),
                    clv__sizes("dilation", config->dilation, 3, 1, NULL, at[2]),
-                   CLV__VALUE("groups", config->groups ? config->groups : 1));
+                   CLV__ARG("groups", config->groups ? config->groups : 1));
 }
 /**
  * Transposed convolution along three dimensions.
@@ -1114,7 +1119,7 @@ static inline clv_tensor *clv_conv_transpose3d(clv_tensor *x, clv_tensor *weight
                    clv__sizes("padding", config->padding, 3, 0, NULL, at[1]),
                    clv__sizes("output_padding", config->output_padding, 3, 0, NULL, at[2]),
                    clv__sizes("dilation", config->dilation, 3, 1, NULL, at[3]),
-                   CLV__VALUE("groups", config->groups ? config->groups : 1));
+                   CLV__ARG("groups", config->groups ? config->groups : 1));
 }
 /**
  * Largest element of each window.
@@ -1141,7 +1146,7 @@ static inline clv_tensor *clv_max_pool2d(clv_tensor *x, const clv_pool2d_config 
                    clv__sizes("stride", config->stride, 2, 0, config->kernel, at[1]),
                    clv__sizes("padding", config->padding, 2, 0, NULL, at[2]),
                    clv__sizes("dilation", config->dilation, 2, 1, NULL, at[3]),
-                   CLV__VALUE("ceil_mode", config->ceil_mode));
+                   CLV__ARG("ceil_mode", config->ceil_mode));
 }
 /**
  * Mean of each window.
@@ -1156,7 +1161,7 @@ static inline clv_tensor *clv_max_pool2d(clv_tensor *x, const clv_pool2d_config 
  * what sticks out of the padding in ceil_mode never counts.
  *
  * Gradient   x; keeps nothing.
- * Errors     as max_pool2d
+ * Errors     as max_pool2d;  CLV_E_NOT_FOUND  another dilation
  * Numerics   sums in f32, in a fixed order.
  * Source     torch.nn.AvgPool2d.
  */
@@ -1165,12 +1170,12 @@ static inline clv_tensor *clv_avg_pool2d(clv_tensor *x, const clv_pool2d_config 
     if (!config) return clv__op1("avg_pool2d", x); // which misses a kernel
     if (config->dilation[0] / 2 || config->dilation[1] / 2)
         CLV__RETURN_OP("avg_pool2d", (x), clv__sizes("kernel", config->kernel, 2, 0, NULL, at[0]),
-                       CLV__VALUE("dilation", 2)); // it has none
+                       CLV__ARG("dilation", 2)); // it has none
     CLV__RETURN_OP("avg_pool2d", (x), clv__sizes("kernel", config->kernel, 2, 0, NULL, at[0]),
                    clv__sizes("stride", config->stride, 2, 0, config->kernel, at[1]),
                    clv__sizes("padding", config->padding, 2, 0, NULL, at[2]),
-                   CLV__VALUE("ceil_mode", config->ceil_mode),
-                   CLV__VALUE("exclude_padding", config->exclude_padding));
+                   CLV__ARG("ceil_mode", config->ceil_mode),
+                   CLV__ARG("exclude_padding", config->exclude_padding));
 }
 /**
  * Largest element, and mean, of each window along one dimension or three: by max_pool2d and avg_pool2d, of three dimensions along H and W and
@@ -1187,22 +1192,22 @@ static inline clv_tensor *clv_avg_pool2d(clv_tensor *x, const clv_pool2d_config 
  */
 static inline clv_tensor *clv_max_pool1d(clv_tensor *x, const clv_pool1d_config *config) {
     if (!config) return clv__op1("max_pool1d", x); // which misses a kernel
-    CLV__RETURN_OP("max_pool1d", (x), CLV__VALUE("kernel", config->kernel),
-                   CLV__VALUE("stride", config->stride ? config->stride : config->kernel),
-                   CLV__VALUE("padding", config->padding),
-                   CLV__VALUE("dilation", config->dilation ? config->dilation : 1),
-                   CLV__VALUE("ceil_mode", config->ceil_mode));
+    CLV__RETURN_OP("max_pool1d", (x), CLV__ARG("kernel", config->kernel),
+                   CLV__ARG("stride", config->stride ? config->stride : config->kernel),
+                   CLV__ARG("padding", config->padding),
+                   CLV__ARG("dilation", config->dilation ? config->dilation : 1),
+                   CLV__ARG("ceil_mode", config->ceil_mode));
 }
 /** The mean along one. */
 static inline clv_tensor *clv_avg_pool1d(clv_tensor *x, const clv_pool1d_config *config) {
     if (!config) return clv__op1("avg_pool1d", x); // which misses a kernel
     if (config->dilation / 2)
-        CLV__RETURN_OP("avg_pool1d", (x), CLV__VALUE("kernel", config->kernel),
-                       CLV__VALUE("dilation", 2)); // it has none
-    CLV__RETURN_OP("avg_pool1d", (x), CLV__VALUE("kernel", config->kernel),
-                   CLV__VALUE("stride", config->stride ? config->stride : config->kernel),
-                   CLV__VALUE("padding", config->padding), CLV__VALUE("ceil_mode", config->ceil_mode),
-                   CLV__VALUE("exclude_padding", config->exclude_padding));
+        CLV__RETURN_OP("avg_pool1d", (x), CLV__ARG("kernel", config->kernel),
+                       CLV__ARG("dilation", 2)); // it has none
+    CLV__RETURN_OP("avg_pool1d", (x), CLV__ARG("kernel", config->kernel),
+                   CLV__ARG("stride", config->stride ? config->stride : config->kernel),
+                   CLV__ARG("padding", config->padding), CLV__ARG("ceil_mode", config->ceil_mode),
+                   CLV__ARG("exclude_padding", config->exclude_padding));
 }
 /** The largest along three. */
 static inline clv_tensor *clv_max_pool3d(clv_tensor *x, const clv_pool3d_config *config) {
@@ -1212,7 +1217,7 @@ static inline clv_tensor *clv_max_pool3d(clv_tensor *x, const clv_pool3d_config 
                    clv__sizes("stride", config->stride, 3, 0, config->kernel, at[1]),
                    clv__sizes("padding", config->padding, 3, 0, NULL, at[2]),
                    clv__sizes("dilation", config->dilation, 3, 1, NULL, at[3]),
-                   CLV__VALUE("ceil_mode", config->ceil_mode));
+                   CLV__ARG("ceil_mode", config->ceil_mode));
 }
 /** The mean along three. */
 static inline clv_tensor *clv_avg_pool3d(clv_tensor *x, const clv_pool3d_config *config) {
@@ -1220,12 +1225,12 @@ static inline clv_tensor *clv_avg_pool3d(clv_tensor *x, const clv_pool3d_config 
     if (!config) return clv__op1("avg_pool3d", x); // which misses a kernel
     if (config->dilation[0] / 2 || config->dilation[1] / 2 || config->dilation[2] / 2)
         CLV__RETURN_OP("avg_pool3d", (x), clv__sizes("kernel", config->kernel, 3, 0, NULL, at[0]),
-                       CLV__VALUE("dilation", 2)); // it has none
+                       CLV__ARG("dilation", 2)); // it has none
     CLV__RETURN_OP("avg_pool3d", (x), clv__sizes("kernel", config->kernel, 3, 0, NULL, at[0]),
                    clv__sizes("stride", config->stride, 3, 0, config->kernel, at[1]),
                    clv__sizes("padding", config->padding, 3, 0, NULL, at[2]),
-                   CLV__VALUE("ceil_mode", config->ceil_mode),
-                   CLV__VALUE("exclude_padding", config->exclude_padding));
+                   CLV__ARG("ceil_mode", config->ceil_mode),
+                   CLV__ARG("exclude_padding", config->exclude_padding));
 }
 /**
  * Mean over H and W: clv_mean(x, {2, 3}, 2, true).
@@ -1484,8 +1489,8 @@ static inline clv_tensor *clv_triplet_margin_loss(clv_tensor *anchor, clv_tensor
                                                   clv_reduction reduction) {
     if (!config) CLV__RETURN_OP("triplet_margin_loss", (anchor, positive, negative), CLV__NUMBER(reduction));
     CLV__RETURN_OP("triplet_margin_loss", (anchor, positive, negative),
-                   CLV__VALUE("margin", config->margin != 0 ? config->margin : 1),
-                   CLV__VALUE("p", config->p != 0 ? config->p : 2), CLV__VALUE("swap", config->swap),
+                   CLV__ARG("margin", config->margin != 0 ? config->margin : 1),
+                   CLV__ARG("p", config->p != 0 ? config->p : 2), CLV__ARG("swap", config->swap),
                    CLV__NUMBER(reduction));
 }
 
@@ -1849,9 +1854,9 @@ static inline clv_tensor *clv_interpolate(clv_tensor *x, clv_shape size,
                                           CLV_OR_NULL const clv_interpolate_config *config) {
     if (!config) CLV__RETURN_OP("interpolate", (x), CLV__LIST("size", size.dims, size.rank));
     CLV__RETURN_OP("interpolate", (x), CLV__LIST("size", size.dims, size.rank),
-                   CLV__VALUE("mode", config->mode), CLV__VALUE("align_corners", config->align_corners),
-                   CLV__VALUE("antialias", config->antialias), CLV__VALUE("scale0", config->scale[0]),
-                   CLV__VALUE("scale1", config->scale[1]), CLV__VALUE("scale2", config->scale[2]));
+                   CLV__ARG("mode", config->mode), CLV__ARG("align_corners", config->align_corners),
+                   CLV__ARG("antialias", config->antialias), CLV__ARG("scale0", config->scale[0]),
+                   CLV__ARG("scale1", config->scale[1]), CLV__ARG("scale2", config->scale[2]));
 }
 
 /** Which elements a place of grid_sample takes: four, the nearest, or sixteen. */
@@ -1974,8 +1979,8 @@ static inline clv_tensor *clv_scaled_dot_product_attention(clv_tensor *query, cl
                                                            CLV_OR_NULL const clv_attention_config *config) {
     if (!config) return clv__op3("scaled_dot_product_attention", query, key, value);
     CLV__RETURN_OP("scaled_dot_product_attention", (query, key, value, config->attn_mask),
-                   CLV__VALUE("causal", config->causal), CLV__VALUE("scale", config->scale),
-                   CLV__VALUE("dropout", config->dropout), CLV__VALUE("enable_gqa", config->enable_gqa));
+                   CLV__ARG("causal", config->causal), CLV__ARG("scale", config->scale),
+                   CLV__ARG("dropout", config->dropout), CLV__ARG("enable_gqa", config->enable_gqa));
 }
 
 /**
@@ -2004,10 +2009,10 @@ static inline clv_tensor *clv_self_attention(clv_tensor *x, int64_t heads,
                                              CLV_OR_NULL const clv_attention_config *config) {
     if (!config) CLV__RETURN_OP("self_attention", (x), CLV__NUMBER(heads));
     if (config->enable_gqa)
-        CLV__RETURN_OP("self_attention", (x), CLV__NUMBER(heads), CLV__VALUE("enable_gqa", 1)); // it has none
+        CLV__RETURN_OP("self_attention", (x), CLV__NUMBER(heads), CLV__ARG("enable_gqa", 1)); // it has none
     CLV__RETURN_OP("self_attention", (x, config->attn_mask), CLV__NUMBER(heads),
-                   CLV__VALUE("causal", config->causal), CLV__VALUE("scale", config->scale),
-                   CLV__VALUE("dropout", config->dropout));
+                   CLV__ARG("causal", config->causal), CLV__ARG("scale", config->scale),
+                   CLV__ARG("dropout", config->dropout));
 }
 
 /** The state of an LSTM, GRU or RNN: its h, and of an LSTM its c. NULL: zeros. A call reads the first state here and writes the last one. */
@@ -2047,7 +2052,7 @@ static inline clv_tensor *clv_recurrence(clv_tensor *z, clv_tensor *weight_hh,
     clv_tensor *const in[] = {z,      weight_hh, bias_hh, state ? state->h : NULL, state ? state->c : NULL,
                               lengths};
     const clv_op_argument with[] = {CLV__NUMBER(cell), CLV__NUMBER(reverse),
-                                    CLV__VALUE("keep", clv_graph_modes_get(clv_tensor_graph(z)).training)};
+                                    CLV__ARG("keep", clv_graph_modes_get(clv_tensor_graph(z)).training)};
     clv_tensor *y = clv_op_call(NULL, "recurrence", in, 6, with, 3);
     if (state) state->h = clv_op_output(y, 1), state->c = cell == CLV_CELL_LSTM ? clv_op_output(y, 2) : NULL;
     return y;
@@ -2122,7 +2127,10 @@ static inline clv_tensor *clv_dropout(clv_tensor *x, float p) {
     CLV__RETURN_OP("dropout", (x), CLV__NUMBER(p));
 }
 
-#undef CLV__VALUE
+#ifdef __GNUC__
+#pragma GCC diagnostic pop
+#endif
+#undef CLV__ARG
 #undef CLV__NUMBER
 #undef CLV__LIST
 #undef CLV__SHAPE
