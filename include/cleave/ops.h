@@ -32,7 +32,7 @@ static inline clv_tensor *clv__op3(const char *name, clv_tensor *a, clv_tensor *
 enum { CLV__MOST_NUMBERS = 2 * CLV_MAX_RANK };
 /** A list of int. */
 static inline const int64_t *clv__wide(const int *from, int n, int64_t *to) {
-    for (int i = 0; from && i < n && i < CLV__MOST_NUMBERS; i++) to[i] = from[i];
+    for (int i = n < CLV__MOST_NUMBERS ? n : CLV__MOST_NUMBERS; from && i-- > 0;) to[i] = from[i];
     return from ? to : NULL;
 }
 /** Numbers of a configuration. A zero behind the first is as the first; the first is then as `kernel` has it, or `least`. Of padding a

@@ -12,7 +12,7 @@ trap 'rm -rf "$scratch"' EXIT
 for header in include/cleave/*.h; do
     grep -q "^#include <${header#include/}>" $uses || finding "$uses does not include ${header#include/}"
 done
-for macro in $(sed -n 's/^# *define \(CLV_[A-Z_]*\).*/\1/p' include/cleave/*.h | sort -u); do
+for macro in $(sed -n 's/^# *define \(CLV_[A-Z][A-Z_]*\).*/\1/p' include/cleave/*.h | sort -u); do
     grep -v '^ *\*' $uses | grep -q "\<$macro\>" || finding "$uses does not use $macro"
 done
 sed -n '/^#include <cleave/p' $uses | cat - $uses >"$scratch/uses.c" # each header again, in another order
