@@ -222,6 +222,24 @@ static void numbers_without_bounds_may_be_nan(void **state) {
     clv_runtime_destroy(runtime);
 }
 
+/** Padding has two numbers for each dimension, more than a shape has. */
+static void padding_of_all_dimensions(void **state) {
+    (void)state;
+    const int around[2 * CLV_MAX_RANK + 1] = {1, 2, 0, 1, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 3, 0};
+    const clv_shape wanted = CLV_SHAPE(5, 1, 1, 1, 1, 1, 2, 6);
+    clv_runtime *runtime = clv__test_runtime(NULL);
+    clv_graph *graph;
+    assert_status(clv_graph_create(runtime, &graph), CLV_OK, runtime);
+    clv_tensor *x = clv_input(graph, "x", CLV_DTYPE_F32, CLV_SHAPE(2, 1, 1, 1, 1, 1, 1, 3));
+    const clv_shape shape = clv_tensor_shape(clv_pad(x, around, 2 * CLV_MAX_RANK, CLV_PAD_CONSTANT, 0));
+    assert_status(clv_graph_status(graph), CLV_OK, runtime);
+    assert_true(clv_shape_equal(&shape, &wanted));
+    assert_null(clv_pad(x, around, 2 * CLV_MAX_RANK + 1, CLV_PAD_CONSTANT, 0));
+    assert_status(clv_graph_status(graph), CLV_E_VALUE, runtime);
+    clv_graph_destroy(graph);
+    clv_runtime_destroy(runtime);
+}
+
 /** What samples leave out: a random op, and one that crosses devices. */
 static void the_others_by_name(void **state) {
     (void)state;
@@ -566,6 +584,7 @@ int main(void) {
                                        cmocka_unit_test(composites_by_name),
                                        cmocka_unit_test(configs_say_the_same),
                                        cmocka_unit_test(numbers_without_bounds_may_be_nan),
+                                       cmocka_unit_test(padding_of_all_dimensions),
                                        cmocka_unit_test(the_others_by_name),
                                        cmocka_unit_test(outputs_are_as_they_say),
                                        cmocka_unit_test(none_is_forgotten),

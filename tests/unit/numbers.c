@@ -58,7 +58,7 @@ static void sentences_have_a_point(void **state) {
     clv_graph *graph = new_graph();
     assert_null(clv_dropout(clv_input(graph, "x", CLV_DTYPE_F32, CLV_SHAPE(4)), 1.5f));
     assert_status(clv_graph_status(graph), CLV_E_VALUE, runtime);
-    assert_holds(clv_runtime_error(runtime), "it is 1.5");
+    assert_holds(clv_runtime_error(runtime), "p is 1.5");
     clv_graph_destroy(graph);
 }
 
