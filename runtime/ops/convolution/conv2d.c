@@ -327,6 +327,7 @@ static const clv__variant weight_variants[] = {
     VARIANT(winograd, _supports_weight, _weight, RANK(winograd_rank_weight), .work = 0.25),
     VARIANT(images, _supports_weight, _weight, RANK(images_rank_weight)),
     VARIANT(channels, _supports_weight, _weight, CHANNELS),
+    VARIANT(winograd_lanes, _supports, _weight, RANK(winograd_lanes_rank), .work = 0.25),
     CLV__GEMM_VARIANTS(clv__conv2d_gemm_supports, clv__conv2d_gemm_rank, clv__conv2d_gemm_lower),
     CLV__GEMM_HALVES(clv__conv2d_gemm_supports, clv__conv2d_gemm_rank, clv__conv2d_gemm_lower),
     CLV__GEMM_MATRIX(clv__conv2d_gemm_supports, clv__conv2d_gemm_rank, clv__conv2d_gemm_lower),
