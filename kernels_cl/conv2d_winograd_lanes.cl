@@ -5,6 +5,10 @@
 //
 //   U[e][o][i] = (G w G')     V[e][c][t] = (B' d B)     R[e][m][t] = sum_c U V (gemm.cl)     out tile = A' R[.][m][t] A
 //
+// and the gradient by the weights, with tiles cut from dy [N][M][OH][OW]:
+//
+//   Y[e][m][t] = (A dy A')    S[e][m][c] = sum_t Y V (gemm.cl)    dw[m][c] = G' S[.][m][c] G
+//
 // with 36 e, and o and i the channels of weight as it lies, so that the gradient by the input (flip: taps turned round) reads U with
 // M and C exchanged. What a tile reads begins at row 4*ty + y0, column 4*tx + x0.
 //
@@ -15,19 +19,23 @@
 //   winograd_lanes_transform  The first `kernels` groups make U of ITEMS kernels each, an item a kernel:    u[e*OI + i], OI of them.
 //                             Of the others each makes V of a channel of `planes` images, or of `strips` rows of tiles of one:
 //                               v[(e*C + c)*TP + t], group = kernels + chunk*C + c
+//                             With ADJOINT in, C, H and W are those of dy, and V is Y.
 //   winograd_lanes_output     A group makes out of `strips` rows of tiles, counted n*TH + ty, of a channel from r[(e*M + m)*TP + t],
 //                             group = chunk*M + m:
 //                               out = epilogue( A' R A + bias[m] )
+//   winograd_lanes_weight     A group makes dw of ITEMS kernels from s[e*OI + i].
 //
 // Macros
 //   T_IN, T_OUT    how in and out are stored, float, f16 or bf16; default float
 //   EPI_*          the epilogue of winograd_lanes_output, common/epilogue.cl; default none
+//   ADJOINT        1: of winograd_lanes_transform, tiles are those of dy; default 0
 //   ITEMS          of a group, a power of two; default 128
 //   AREA           16*(AREA + 4) floats, at least 9*ITEMS, are in local memory; an odd multiple of 8, default 232.
 //                  planes*(strips + 1)*(TW + 1), of winograd_lanes_output strips*TW, are at most that
 
 #define T_IN float
 #define T_OUT float
+#define ADJOINT 0
 #define ITEMS 128
 #define AREA 232
 
@@ -37,7 +45,7 @@ EPILOGUE_FUNCTION(KERNEL(epilogue), float)
 #define Q (1.0f / P)
 #define S (P * P + Q * Q)
 
-// y = G x, y = B' x and y = A' x, of elements that lie ys and xs apart.
+// y = G x, y = B' x, y = A' x, y = A x and y = G' x, of elements that lie ys and xs apart.
 #define TRANSFORM_G(y, ys, x, xs)                                                                            \
     {                                                                                                        \
         const float a_ = (x)[0] * (-81.0f / 130.0f) - (x)[2 * xs] * (36.0f / 130.0f);                        \
@@ -62,6 +70,29 @@ EPILOGUE_FUNCTION(KERNEL(epilogue), float)
         (y)[0] = (x)[0] + a_ + c_, (y)[ys] = fma(P, b_, Q * d_), (y)[2 * ys] = fma(P * P, a_, Q * Q * c_);   \
         (y)[3 * ys] = fma(P * P * P, b_, fma(Q * Q * Q, d_, (x)[5 * xs]));                                   \
     }
+#define TRANSFORM_ADJOINT_A(y, ys, x, xs)                                                                    \
+    {                                                                                                        \
+        const float a_ = fma(P * P, (x)[2 * xs], (x)[0]), b_ = fma(P * P * P, (x)[3 * xs], P * (x)[xs]);     \
+        const float c_ = fma(Q * Q, (x)[2 * xs], (x)[0]), d_ = fma(Q * Q * Q, (x)[3 * xs], Q * (x)[xs]);     \
+        (y)[0] = (x)[0], (y)[ys] = a_ + b_, (y)[2 * ys] = a_ - b_;                                           \
+        (y)[3 * ys] = c_ + d_, (y)[4 * ys] = c_ - d_, (y)[5 * ys] = (x)[3 * xs];                             \
+    }
+#define TRANSFORM_ADJOINT_G(y, ys, x, xs)                                                                    \
+    {                                                                                                        \
+        const float a_ = (x)[xs] + (x)[2 * xs], b_ = (x)[3 * xs] + (x)[4 * xs];                              \
+        const float c_ = (x)[2 * xs] - (x)[xs], d_ = (x)[3 * xs] - (x)[4 * xs];                              \
+        (y)[0] = (x)[0] - a_ * (81.0f / 130.0f) + b_ * (8.0f / 65.0f);                                       \
+        (y)[ys] = c_ * (54.0f / 130.0f) + d_ * (12.0f / 65.0f);                                              \
+        (y)[2 * ys] = (x)[5 * xs] - a_ * (36.0f / 130.0f) + b_ * (18.0f / 65.0f);                            \
+    }
+// What a tile is read as: so many rows and columns, the last ones beside the next tile's.
+#if ADJOINT
+#define READ 4
+#define TRANSFORM TRANSFORM_ADJOINT_A
+#else
+#define READ 6
+#define TRANSFORM TRANSFORM_B
+#endif
 // Where a pixel lies in local memory, of tiles in rows of `pitch`. So rows below each other lie in different banks, the short ones of
 // small images, too, which 32 items fill together: of in with the columns beside it, and of out.
 #define IN_ROW (4 * AREA + 4)
@@ -90,7 +121,7 @@ KERNEL(winograd_lanes_transform)(__global float *restrict u, __global float *res
     }
     const int c = (group - kernels) % C, chunk = (group - kernels) / C, chunks = (TH + strips - 1) / strips;
     const int n0 = chunk / chunks * planes, strip0 = chunk % chunks * strips, now = min(strips, TH - strip0);
-    const int width = 4 * TW + 2, height = 4 * now + 2, pitch = TW + 1, images = min(planes, N - n0);
+    const int width = 4 * TW + READ - 4, height = 4 * now + READ - 4, pitch = TW + 1, images = min(planes, N - n0);
     for (int i = id; i < images * height * width; i += ITEMS) {
         const int column = i % width, w = column + x0, row = i / width % height, plane = i / width / height;
         const int h = 4 * strip0 + row + y0;
@@ -104,10 +135,10 @@ KERNEL(winograd_lanes_transform)(__global float *restrict u, __global float *res
     for (int i = id; i < images * now * TW; i += ITEMS) {
         const int strip = i / TW;
         __local const float *from = tile + (strip + strip / now) * pitch + i % TW;
-        float x[36];
-        UNROLLED for (int k = 0; k < 36; k++) x[k] = from[PLACE(IN_ROW, k / 6, k % 6, pitch)];
-        UNROLLED for (int j = 0; j < 6; j++) TRANSFORM_B(y + j, 6, x + j, 6)
-        UNROLLED for (int k = 0; k < 6; k++) TRANSFORM_B(z + 6 * k, 1, y + 6 * k, 1)
+        float x[READ * READ];
+        UNROLLED for (int k = 0; k < READ * READ; k++) x[k] = from[PLACE(IN_ROW, k / READ, k % READ, pitch)];
+        UNROLLED for (int j = 0; j < READ; j++) TRANSFORM(y + j, READ, x + j, READ)
+        UNROLLED for (int k = 0; k < 6; k++) TRANSFORM(z + 6 * k, 1, y + READ * k, 1)
         UNROLLED for (int e = 0; e < 36; e++) v[e * C * TP + i] = z[e];
     }
 }
@@ -138,4 +169,19 @@ KERNEL(winograd_lanes_output)(__global T_OUT *restrict out, __global const float
         const float v = tile[PLACE(OUT_ROW, strip * 4 + h % 4, w, TW)] + add;
         STORE(T_OUT, KERNEL(epilogue)(v EPILOGUE_AT(at)), out + at);
     }
+}
+
+__kernel __attribute__((reqd_work_group_size(ITEMS, 1, 1))) void
+KERNEL(winograd_lanes_weight)(__global float *restrict dw, __global const float *restrict s, int OI) {
+    __local float tile[9 * ITEMS];
+    const int id = (int)get_local_id(0), first = (int)get_group_id(0) * ITEMS, n = min(ITEMS, OI - first);
+    if (id < n) {
+        float x[36], y[18], z[9];
+        UNROLLED for (int e = 0; e < 36; e++) x[e] = s[e * OI + first + id];
+        UNROLLED for (int j = 0; j < 6; j++) TRANSFORM_ADJOINT_G(y + j, 6, x + j, 6)
+        UNROLLED for (int i = 0; i < 3; i++) TRANSFORM_ADJOINT_G(z + 3 * i, 1, y + 6 * i, 1)
+        UNROLLED for (int k = 0; k < 9; k++) tile[9 * id + k] = z[k];
+    }
+    barrier(CLK_LOCAL_MEM_FENCE);
+    for (int i = id; i < 9 * n; i += ITEMS) dw[9 * first + i] = tile[i];
 }

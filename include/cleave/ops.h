@@ -990,7 +990,7 @@ typedef struct clv_pool3d_config {
  *            padded image;  CLV_E_VALUE  a negative padding [0], stride, dilation or groups;  CLV_E_DTYPE
  * Numerics   sums in f32, their order depends on the shapes and the device only. Padding is zeros that are multiplied: where it
  *            meets an infinite weight the result is NaN. Two kinds of variants are free there: `images` leaves padding out and
- *            gives the sum without it, and `winograd` and `winograd_lanes` may give NaN in the whole channel. So are gradients.
+ *            gives the sum without it, and `winograd`, `winograd_lanes` and `winograd_fused` NaN in the whole channel. So are gradients.
  *            (PyTorch's differ likewise: NaN with its own kernels, the sum without padding with oneDNN's.)
  * Source     torch.nn.functional.conv2d.
  */

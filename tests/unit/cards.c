@@ -206,10 +206,11 @@ static void cards_get_what_the_tables_say(void **state) {
 
 // ---- plans ----------------------------------------------------------------------------------------------------------
 
-/** A launch takes a device's time whatever it does: some microseconds. A batch norm in slabs has two. */
+/** A launch takes a device's time whatever it does: some microseconds. A batch norm in slabs has two, and a weights' gradient by Winograd four
+ *  or five, of which ranks know that. */
 static void a_training_step_has_few_launches(void **state) {
     (void)state;
-    enum { FULL_SIZE = 8, MOST = 450 };
+    enum { FULL_SIZE = 8, MOST = 480 };
     for (int i = 0; i < FULL_SIZE; i++) {
         clv_graph *graph = NULL;
         clv_plan *plan;

@@ -78,13 +78,14 @@ static int by_size(const void *a, const void *b) {
     return (x > y) - (x < y);
 }
 
-/** The median of measured / ranked; of few, of all tiles of the op. 0: nothing is known. */
+/** The median of measured / ranked; of few, of all tiles of the op. Winograd's launches are alike in all ops: one that the table does not have
+ *  is as its others. 0: nothing is known. */
 static double usual(const table *all, const char *op, const char *variant) {
     double of_kind[MOST_NODES], of_tiles[MOST_NODES];
     int n = 0, n_tiles = 0;
     for (int i = 0; i < all->n; i++) {
         const measured *row = &all->items[i];
-        if (strcmp(row->op, op) != 0) continue;
+        if (strcmp(row->op, op) != 0 && strcmp(variant, "winograd_lanes") != 0) continue;
         if (!strcmp(row->variant, variant)) of_kind[n++] = row->ratio;
         if (!strncmp(row->variant, "gemm", 4)) of_tiles[n_tiles++] = row->ratio;
     }

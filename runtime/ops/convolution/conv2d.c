@@ -12,7 +12,7 @@
 // Kernels: kernels_cl/conv2d.cl. How the CPU-class kernels cut the work is decided in runtime/ops/convolution/conv2d_tile.c; where
 // every channel is by itself in conv2d_depthwise.c, for 3x3 kernels of stride 1 in conv2d_winograd.c, and for many small images
 // in conv2d_images.c and conv2d_images_weight.c, each with a kernel file of its name. For devices with lanes:
-// conv2d_gemm.c, conv2d_winograd_lanes.c for 3x3 kernels of stride 1, and conv2d_channels.c where every channel is by itself.
+// conv2d_gemm.c, conv2d_winograd_lanes.c and conv2d_winograd_fused.c for 3x3 kernels of stride 1, and conv2d_channels.c where every channel is by itself.
 #include "graph/signature.h"
 #include "ops/convolution/conv2d.h"
 #include "ops/epilogue.h"
@@ -305,6 +305,7 @@ static const clv__sample_row samples[] = {
 #define TILE .relative = 0.02
 #define DEPTHWISE .relative = 0.01
 #define CHANNELS .relative = 0.2, .lanes = true
+#define UNTIMED .relative = 1000 // no card has been asked: for those who tune or pin it
 #define RANK(function) .rank = clv__conv2d_##function
 const clv__variant clv__conv2d_variants[] = {
     {.name = "plain", .lower = plain_lower},
@@ -314,6 +315,7 @@ const clv__variant clv__conv2d_variants[] = {
     VARIANT(images, _supports, _lower, RANK(images_rank)),
     VARIANT(channels, _supports, _lower, CHANNELS),
     VARIANT(winograd_lanes, _supports, _lower, RANK(winograd_lanes_rank), .work = 0.25),
+    VARIANT(winograd_fused, _supports, _lower, UNTIMED, .work = 4.0 / 9),
     CLV__GEMM_VARIANTS(clv__conv2d_gemm_supports, clv__conv2d_gemm_rank, clv__conv2d_gemm_lower),
     CLV__GEMM_HALVES(clv__conv2d_gemm_supports, clv__conv2d_gemm_rank, clv__conv2d_gemm_lower),
     CLV__GEMM_MATRIX(clv__conv2d_gemm_supports, clv__conv2d_gemm_rank, clv__conv2d_gemm_lower),
@@ -327,6 +329,7 @@ static const clv__variant weight_variants[] = {
     VARIANT(winograd, _supports_weight, _weight, RANK(winograd_rank_weight), .work = 0.25),
     VARIANT(images, _supports_weight, _weight, RANK(images_rank_weight)),
     VARIANT(channels, _supports_weight, _weight, CHANNELS),
+    VARIANT(winograd_lanes, _supports, _weight, RANK(winograd_lanes_rank), .work = 0.25),
     CLV__GEMM_VARIANTS(clv__conv2d_gemm_supports, clv__conv2d_gemm_rank, clv__conv2d_gemm_lower),
     CLV__GEMM_HALVES(clv__conv2d_gemm_supports, clv__conv2d_gemm_rank, clv__conv2d_gemm_lower),
     CLV__GEMM_MATRIX(clv__conv2d_gemm_supports, clv__conv2d_gemm_rank, clv__conv2d_gemm_lower),

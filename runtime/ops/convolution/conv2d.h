@@ -113,9 +113,14 @@ double clv__conv2d_winograd_rank_weight(const clv_device_info *device, const clv
 void clv__conv2d_winograd_lower(clv__launches *list, const clv__op_io *io);
 void clv__conv2d_winograd_weight(clv__launches *list, const clv__op_io *io);
 
-// runtime/ops/convolution/conv2d_winograd_lanes.c
+// runtime/ops/convolution/conv2d_winograd_lanes.c, `supports` and `rank` of all three ops
 bool clv__conv2d_winograd_lanes_supports(const clv_device_info *device, const clv__op_io *io);
 double clv__conv2d_winograd_lanes_rank(const clv_device_info *device, const clv__op_io *io);
 void clv__conv2d_winograd_lanes_lower(clv__launches *list, const clv__op_io *io);
+void clv__conv2d_winograd_lanes_weight(clv__launches *list, const clv__op_io *io);
+
+// runtime/ops/convolution/conv2d_winograd_fused.c
+bool clv__conv2d_winograd_fused_supports(const clv_device_info *device, const clv__op_io *io);
+void clv__conv2d_winograd_fused_lower(clv__launches *list, const clv__op_io *io);
 
 #endif
