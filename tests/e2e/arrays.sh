@@ -303,7 +303,7 @@ expect 2 "--optimizer wants one of sgd|momentum|adam|adamw|rmsprop|adagrad|lion|
 expect 1 "'side.safetensors' holds weights of a table with the columns x, y, rows of 2 numbers: \`cleave run csv FILE" "$cleave" run arrays d.npz --weights side.safetensors --output x.npz --device "$device"
 expect 2 'which arrays are to be learnt' "$cleave" train arrays d.npz
 expect 2 '`arrays FILE` wants an .npz file' "$cleave" train arrays
-expect 2 "there is no loss 'mes', there are cross_entropy, mse, l1, huber, focal, bce_with_logits, nll, kl_div; did you mean 'mse'?" "$cleave" train arrays d.npz --target price=mes
+expect 2 "there is no loss 'mes', there are cross_entropy, mse, l1, huber, focal, bce_with_logits, nll, kl_div, ctc; did you mean 'mse'?" "$cleave" train arrays d.npz --target price=mes
 expect 2 'with a weight above 0' "$cleave" train arrays d.npz --target price=mse*0
 expect 2 'with a weight above 0' "$cleave" train arrays d.npz --target 'price=mse*'
 expect 2 "'price' is named twice" "$cleave" train arrays d.npz --target price,price

@@ -92,6 +92,11 @@ static int take_array(run_job *job) {
     cli_tell_scale(args, args->input, &job->input);
     int code = normalise(job);
     if (code != EXIT_DONE) return code;
+    if (job->model->dtype == CLV_DTYPE_I32) { // tokens and truth values of any width
+        clv_array whole = {0};
+        if (!cli_as_i32(&job->input, &whole)) return cli_fail(EXIT_FAILED, "no memory for '%s'", args->input);
+        if (whole.data) clv_array_reset(&job->input), job->input = whole;
+    }
     code = check_images(args, job->model, &job->input);
     if (code != EXIT_DONE) return code;
     job->inputs[0] = &job->input;

@@ -255,6 +255,16 @@ bool cli_as_i32(const clv_array *array, clv_array *out) {
     return true;
 }
 
+/** Is the i-th target's loss one of labels that have no place of their own among the steps of a result? */
+static bool of_steps(const cli_fields *fields, int i) {
+    return fields->loss[i].loss && !strcmp(fields->loss[i].loss->name, "ctc");
+}
+
+/** Is a loss of classes? */
+static bool of_classes(const char *loss) {
+    return !strcmp(loss, "cross_entropy") || !strcmp(loss, "nll") || !strcmp(loss, "ctc");
+}
+
 /** The largest whole number of an array, but for ignored labels; -1 if there is one below 0. */
 static int64_t largest(const cli_args *args, const clv_array *array) {
     int64_t most = 0;
@@ -286,7 +296,7 @@ static int describe(const clv_archive *archive, const cli_args *args, const clv_
     for (int d = 1; d < array->shape.rank; d++) port->dims[d - 1] = array->shape.dims[d];
     const bool whole = array->type != CLV_DTYPE_F32;
     const clv_loss *loss = target ? fields->loss[i - fields->n_inputs].loss : NULL;
-    if (target && whole && loss && strcmp(loss->name, "cross_entropy"))
+    if (target && whole && loss && !of_classes(loss->name))
         return cli_fail(EXIT_FAILED,
                         "'%s': target '%s' holds %s, which are classes, and %s wants numbers; numpy "
                         "mends it with %s.astype('float32')",
@@ -437,7 +447,7 @@ static void build_named(clv_tensor *const *inputs, clv_tensor **outputs, const c
         clv_shape shape = clv_port_shape(port, n);
         if (port->classes) shape.dims[shape.rank++] = port->classes;
         outputs[i] = fields->n_targets > 1 ? clv_slice(y, 1, at, each) : y;
-        outputs[i] = clv_reshape(outputs[i], shape);
+        if (!of_steps(fields, i)) outputs[i] = clv_reshape(outputs[i], shape);
         if (fields->scale[i] > 0) // in f32, which holds prices
             outputs[i] =
                 clv_add_scalar(clv_mul_scalar(clv_cast(outputs[i], CLV_DTYPE_F32), (float)fields->scale[i]),
@@ -477,10 +487,22 @@ static int take_pixels(const clv_model *model, cli_fields *fields) {
     return EXIT_DONE;
 }
 
+/** A model's target has steps where its loss is ctc, and the array labels, fewer of them. */
+static void take_labels(cli_fields *fields, clv_model *model) {
+    for (int i = 0; i < model->n_targets; i++) fields->labels[i] = model->targets[i];
+    for (int i = 0; i < model->n_targets; i++)
+        for (int k = 0; k < fields->n_targets; k++)
+            if (of_steps(fields, k) && !strcmp(fields->loss[k].target, model->targets[i].name)) {
+                fields->labels[i].dims[0] = fields->port[fields->n_inputs + k].dims[0];
+                model->targets = fields->labels;
+            }
+}
+
 int cli_model_of_fields(clv_runtime *runtime, const cli_args *args, const clv_model *model,
                         cli_fields *fields, clv_model *out) {
     if (model->build_all) {
         *out = *model;
+        take_labels(fields, out);
         return EXIT_DONE;
     }
     const bool rows = cli_takes_rows(model);

@@ -15,8 +15,9 @@ typedef struct cli_fields {
     clv_train_loss loss[CLV_MAX_PORTS];               // of each target
     double mean[CLV_MAX_PORTS], scale[CLV_MAX_PORTS]; // of targets that are numbers; scale 0: as they stand
     clv_train_loss trained[CLV_MAX_PORTS];            // `loss`, of deviations where there is a scale
-    bool places;     // the model of a file tells the class of each place of [N,C,...]
-    clv_model inner; // of one input and one output, which the named ones are made with
+    clv_port labels[CLV_MAX_PORTS]; // of a model that names its targets, where ctc has fewer
+    bool places;                    // the model of a file tells the class of each place of [N,C,...]
+    clv_model inner;                // of one input and one output, which the named ones are made with
 } cli_fields;
 
 /** Are --inputs and --target as they can be? Prints and returns EXIT_USAGE if not. */
