@@ -68,14 +68,6 @@ static clv_tensor *rotate(clv_tensor *x, int64_t heads, const turn *by, const de
     return clv_rotary_embedding(x, by->cos, by->sin, false);
 }
 
-/** Each head of keys or values as often as there are heads of queries for it: [N,T,heads * features]. */
-static clv_tensor *repeat(clv_tensor *x, const decoder *d) {
-    const int64_t kv = d->config->kv_heads, times = d->config->heads / kv;
-    x = clv_reshape(x, CLV_SHAPE(d->n, d->t, kv, 1, d->features));
-    if (times > 1) x = clv_broadcast_to(x, CLV_SHAPE(d->n, d->t, kv, times, d->features));
-    return clv_reshape(x, CLV_SHAPE(d->n, d->t, d->config->heads * d->features));
-}
-
 static clv_tensor *attention(clv_tensor *x, const decoder *d) {
     const clv_gpt_config *c = d->config;
     clv_graph *graph = clv_tensor_graph(x);
@@ -90,10 +82,13 @@ static clv_tensor *attention(clv_tensor *x, const decoder *d) {
         x = clv__attention_step(clv_concat(parts, 3, 1), clv__cache(graph, "keys", kept),
                                 clv__cache(graph, "values", kept), d->position, c->heads, c->kv_heads);
     } else {
-        clv_tensor *parts[] = {clv_reshape(q, CLV_SHAPE(d->n, d->t, own)), repeat(k, d), repeat(v, d)};
-        x = clv_self_attention(
-            clv_concat(parts, 3, 2), c->heads,
-            &(clv_attention_config){.causal = true, .dropout = clv__graph_dropout(graph, c->dropout)});
+        clv_tensor *parts[] = {clv_reshape(q, CLV_SHAPE(d->n, d->t, own)),
+                               clv_reshape(k, CLV_SHAPE(d->n, d->t, shared)),
+                               clv_reshape(v, CLV_SHAPE(d->n, d->t, shared))};
+        x = clv_self_attention(clv_concat(parts, 3, 2), c->heads,
+                               &(clv_attention_config){.causal = true,
+                                                       .dropout = clv__graph_dropout(graph, c->dropout),
+                                                       .kv_heads = c->kv_heads});
     }
     return linear(x, "o_proj", c->width);
 }
