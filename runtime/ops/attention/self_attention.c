@@ -161,7 +161,7 @@ static void strides_arg(clv__launches *list, clv__launch *launch, const stretch 
     if (columns) clv__arg_i32(list, launch, m->transposed ? row : 1);
 }
 
-/** c [T][J] = a [T][K] b [K][J] for each head; of a gradient of keys or values the sum over the heads that share them. */
+/** c [T][J] = a [T][K] b [K][J] for each head; of a gradient of keys or values the sum over heads that share it. */
 static void product(clv__launches *list, const stretch *run, matrices c, matrices a, matrices b, int64_t J,
                     int64_t K_, left leaves) {
     const clv__sequences *s = &run->s;
