@@ -308,7 +308,7 @@ static int describe(const clv_archive *archive, const cli_args *args, const clv_
                         path, name, clv_dtype_name(array->type), name,
                         args->inputs ? "" : ", or name the inputs with --inputs");
     if (!target && of_file && !model->build_all) port->dtype = model->dtype;
-    if (!target || !whole || port->classes) return EXIT_DONE;
+    if (!target || !whole || (port->classes && !cli_sized_by_data(model))) return EXIT_DONE;
     const int64_t most = largest(args, array);
     if (most < 0)
         return cli_fail(EXIT_FAILED,
@@ -317,7 +317,8 @@ static int describe(const clv_archive *archive, const cli_args *args, const clv_
     if (most >= MOST_CLASSES)
         return cli_fail(EXIT_FAILED, "'%s': target '%s' has class %lld; there can be %d", path, name,
                         (long long)most, MOST_CLASSES);
-    const int64_t theirs = of_file && model->classes > most ? model->classes : most + 1;
+    int64_t theirs = of_file && model->classes > most ? model->classes : most + 1;
+    if (port->classes > theirs) theirs = port->classes;
     port->classes = args->classes && fields->n_targets == 1 ? args->classes : theirs;
     return EXIT_DONE;
 }
@@ -487,23 +488,70 @@ static int take_pixels(const clv_model *model, cli_fields *fields) {
     return EXIT_DONE;
 }
 
-/** A model's target has steps where its loss is ctc, and the array labels, fewer of them. */
-static void take_labels(cli_fields *fields, clv_model *model) {
-    for (int i = 0; i < model->n_targets; i++) fields->labels[i] = model->targets[i];
-    for (int i = 0; i < model->n_targets; i++)
-        for (int k = 0; k < fields->n_targets; k++)
-            if (of_steps(fields, k) && !strcmp(fields->loss[k].target, model->targets[i].name)) {
-                fields->labels[i].dims[0] = fields->port[fields->n_inputs + k].dims[0];
-                model->targets = fields->labels;
-            }
+bool cli_sized_by_data(const clv_model *model) {
+    return !strcmp(model->name, "bert_base");
+}
+
+/** Ports as the arrays are: labels of ctc are fewer than steps, and bert_base takes any number of tokens. */
+static void size_ports(cli_fields *fields, clv_model *model) {
+    const bool all = cli_sized_by_data(model);
+    for (int i = 0; i < model->n_inputs; i++) fields->sized[i] = model->inputs[i];
+    for (int i = 0; i < model->n_targets; i++) fields->sized[model->n_inputs + i] = model->targets[i];
+    model->inputs = fields->sized, model->targets = fields->sized + model->n_inputs;
+    for (int i = 0; i < model->n_inputs + model->n_targets; i++)
+        for (int k = 0; k < fields->n_inputs + fields->n_targets; k++) {
+            clv_port *port = &fields->sized[i];
+            const bool labels = k >= fields->n_inputs && of_steps(fields, k - fields->n_inputs);
+            if (!(all || labels) || strcmp(fields->name[k], port->name) != 0) continue;
+            port->dims[0] = fields->port[k].dims[0];
+            if (all && i >= model->n_inputs) port->classes = fields->port[k].classes;
+        }
+}
+
+/** A bert_base of the sizes that its weights tell. */
+static int size_bert(clv_runtime *runtime, const cli_args *args, cli_fields *fields, clv_model *model) {
+    fields->gpt = (clv_gpt_config){.dropout = 0.1f};
+    model->user = &fields->gpt;
+    if (!args->weights) return EXIT_DONE;
+    const clv_status status = clv_gpt_weights_read(runtime, args->weights, &fields->gpt, NULL);
+    if (status == CLV_E_NOT_FOUND) return EXIT_DONE; // which tell none
+    if (status != CLV_OK) return cli_fail_status(runtime, status);
+    if (!fields->gpt.model || strcmp(fields->gpt.model, model->name) != 0)
+        return cli_fail(EXIT_FAILED, "'%s' holds weights of '%s', not of %s", args->weights,
+                        fields->gpt.model ? fields->gpt.model : "gpt", model->name);
+    clv_port *target = &fields->sized[model->n_inputs];
+    if (!args->except && fields->gpt.classes > target->classes) target->classes = fields->gpt.classes;
+    return EXIT_DONE;
+}
+
+clv_status cli_save_fields(clv_session *session, const cli_fields *fields, const char *path) {
+    const clv_gpt_config *c = &fields->gpt;
+    const struct {
+        const char *key;
+        int64_t size;
+    } sizes[] = {{"cleave.context", c->context}, {"cleave.width", c->width},
+                 {"cleave.heads", c->heads},     {"cleave.layers", c->layers},
+                 {"cleave.hidden", c->hidden},   {"cleave.vocabulary", c->vocabulary}};
+    enum { SIZES = sizeof sizes / sizeof *sizes };
+    char *record = cli_fields_record(fields), numbers[SIZES][24];
+    clv_weights_text texts[1 + SIZES] = {{"cleave.fields", record}};
+    const bool told = c->model != NULL;
+    for (int i = 0; i < SIZES; i++) {
+        snprintf(numbers[i], sizeof numbers[i], "%lld", (long long)sizes[i].size);
+        texts[1 + i] = (clv_weights_text){sizes[i].key, numbers[i]};
+    }
+    const clv_status status = clv_weights_save_texts(session, record ? texts : texts + 1,
+                                                     (record ? 1 : 0) + (told ? SIZES : 0), path);
+    free(record);
+    return status;
 }
 
 int cli_model_of_fields(clv_runtime *runtime, const cli_args *args, const clv_model *model,
                         cli_fields *fields, clv_model *out) {
     if (model->build_all) {
         *out = *model;
-        take_labels(fields, out);
-        return EXIT_DONE;
+        size_ports(fields, out);
+        return cli_sized_by_data(model) ? size_bert(runtime, args, fields, out) : EXIT_DONE;
     }
     const bool rows = cli_takes_rows(model);
     if (!rows && fields->n_inputs > 1)
