@@ -8,7 +8,8 @@
 // / WX) + r, r < 4: of scores [BQ][BK] the columns i % WX + WX*n, of results [BQ][EP] the columns 4*WX*c +
 // 4*(i % WX) + 0..3. Tiles lie in local memory as rows of EP + 4 floats, zero beyond T and E. Group g has
 // head g / tiles of all, and tile g % tiles, tiles = ceil(T / BQ), counted from the last where queries are
-// owned: if causal, the longest walks come first.
+// owned: if causal, the longest walks come first. Of H heads of queries H/G share one of keys and values, whose
+// gradients are sums over the walks of all of these.
 //
 // Entries
 //   attend_flash          y. Of each row the largest score m, the sum l of exp(score - m) and the sum of
@@ -42,8 +43,8 @@
 
 #if MASKED
 #define MASK_PARAMS , __global const float *restrict mask, int m_first, int m_n, int m_h, int m_t
-#define MASK_BEGIN mask += m_first + n_ * m_n + h_ * m_h;
-#define ADDED(t, u) + mask[min(t, T - 1) * m_t + (u)]
+#define MASK_BEGIN __global const float *added_ = mask + m_first + n_ * m_n + h_ * m_h;
+#define ADDED(t, u) + added_[min(t, T - 1) * m_t + (u)]
 #define LEAST -FLT_MAX // a score's, so that differences of two are numbers
 #define INVERSE(l) select((float4)(0.0f), 1.0f / (l), (l) > 0.0f)
 #else
@@ -136,31 +137,36 @@ void KERNEL(flash_add)(float sums[4][CN], __local const float4 *p, __local const
         most[r] = fmax(most[r], s[r][n]);                                                                    \
     }
 
-#define HEAD                                                                                                 \
+// A group's head, of `heads`, and where its keys lie; those of values are G*E behind.
+#define HEAD(heads)                                                                                          \
     const int id = (int)get_local_id(0), x_ = id % WX, y_ = id / WX, D = H * E, tiles = (T + BQ - 1) / BQ;   \
-    const int z = (int)get_group_id(0) / tiles, n_ = z / H, h_ = z % H;                                      \
+    const int W = D + 2 * G * E, z = (int)get_group_id(0) / tiles, n_ = z / (heads), head = z % (heads);
+#define HEAD_OF_QUERIES                                                                                      \
+    HEAD(H)                                                                                                  \
+    const int h_ = head, k_ = D + h_ / (H / G) * E;                                                          \
     MASK_BEGIN
 #define GROUP __attribute__((reqd_work_group_size(ITEMS, 1, 1)))
 
 __kernel GROUP void KERNEL(attend_flash)(__global T_Y *restrict y, __global const T_X *restrict x, int T,
-                                         int H, int E, int causal, float scale MASK_PARAMS) {
+                                         int H, int G, int E, int causal, float scale MASK_PARAMS) {
     __local float4 own[BQ * PITCH], moving[BK * PITCH], p[BQ * P_PITCH], red[SUMS];
-    HEAD
+    HEAD_OF_QUERIES
     const int first = (tiles - 1 - (int)get_group_id(0) % tiles) * BQ, end = causal ? min(T, first + BQ) : T;
     float sums[4][CN], m[4], l[4];
-    x += n_ * T * 3 * D + h_ * E;
-    FETCH(T_X, own, BQ, x, 3 * D, first)
+    x += n_ * T * W;
+    FETCH(T_X, own, BQ, x + h_ * E, W, first)
+    x += k_;
     EACH_RESULT sums[r][c] = 0.0f;
     EACH_ROW m[r] = -INFINITY, l[r] = 0.0f;
     for (int u = 0; u < end; u += BK) {
         float s[4][KN], most[4];
-        FETCH(T_X, moving, BK, x + D, 3 * D, u)
+        FETCH(T_X, moving, BK, x, W, u)
         MEET;
         SCORES(s, own);
         HIDE
         SHARE(red, most)
         MEET;
-        FETCH(T_X, moving, BK, x + 2 * D, 3 * D, u)
+        FETCH(T_X, moving, BK, x + G * E, W, u)
         float4 largest = vload4(0, m);
         TOGETHER(red, largest, fmax)
         vstore4(largest, 0, most);
@@ -191,25 +197,26 @@ __kernel GROUP void KERNEL(attend_flash)(__global T_Y *restrict y, __global cons
 
 __kernel GROUP void KERNEL(attend_flash_queries)(__global T_Y *restrict dx, __global const T_DY *restrict dy,
                                                  __global const T_X *restrict x,
-                                                 __global float *restrict stats, int N, int T, int H, int E,
-                                                 int causal, float scale MASK_PARAMS) {
+                                                 __global float *restrict stats, int N, int T, int H, int G,
+                                                 int E, int causal, float scale MASK_PARAMS) {
     __local float4 own[2][BQ * PITCH], moving[BK * PITCH];
     __local float4 p[BQ * P_PITCH > 2 * SUMS ? BQ * P_PITCH : 2 * SUMS]; // and sums of rows
-    HEAD
+    HEAD_OF_QUERIES
     const int first = (tiles - 1 - (int)get_group_id(0) % tiles) * BQ, end = causal ? min(T, first + BQ) : T;
     float sums[4][CN], means[4][CN], m[4], l[4], delta[4];
-    x += n_ * T * 3 * D + h_ * E;
-    FETCH(T_X, own[0], BQ, x, 3 * D, first)
+    x += n_ * T * W;
+    FETCH(T_X, own[0], BQ, x + h_ * E, W, first)
     FETCH(T_DY, own[1], BQ, dy + n_ * T * D + h_ * E, D, first)
+    x += k_;
     EACH_RESULT sums[r][c] = means[r][c] = 0.0f;
     EACH_ROW m[r] = -INFINITY, l[r] = delta[r] = 0.0f;
     for (int u = 0; u < end; u += BK) {
         float s[4][KN], d[4][KN], most[4];
-        FETCH(T_X, moving, BK, x + 2 * D, 3 * D, u)
+        FETCH(T_X, moving, BK, x + G * E, W, u)
         MEET;
         SCORES(d, own[1]);
         MEET;
-        FETCH(T_X, moving, BK, x + D, 3 * D, u)
+        FETCH(T_X, moving, BK, x, W, u)
         MEET;
         SCORES(s, own[0]);
         HIDE
@@ -267,58 +274,61 @@ __kernel GROUP void KERNEL(attend_flash_queries)(__global T_Y *restrict dx, __gl
         const int t = first + i % BQ;
         if (t < T) stats[(i / BQ * N * H + z) * T + t] = ((__local const float *)p)[i];
     }
-    LEAVE(own[0], dx + n_ * T * 3 * D + h_ * E, 3 * D)
+    LEAVE(own[0], dx + n_ * T * W + h_ * E, W)
 }
 
 __kernel GROUP void KERNEL(attend_flash_keys)(__global T_Y *restrict dx, __global const T_DY *restrict dy,
                                               __global const T_X *restrict x,
                                               __global const float *restrict stats, int N, int T, int H,
-                                              int E, int causal, float scale MASK_PARAMS) {
+                                              int G, int E, int causal, float scale MASK_PARAMS) {
     __local float4 own[2][BQ * PITCH], moving[BK * PITCH], p[BQ * P_PITCH];
-    HEAD
+    HEAD(G)
     const int first = (int)get_group_id(0) % tiles * BQ;
     float keys[4][CN], values[4][CN];
-    x += n_ * T * 3 * D + h_ * E;
-    dy += n_ * T * D + h_ * E;
-    stats += z * T;
-    FETCH(T_X, own[0], BQ, x + D, 3 * D, first)
-    FETCH(T_X, own[1], BQ, x + 2 * D, 3 * D, first)
+    x += n_ * T * W;
+    dy += n_ * T * D;
+    stats += n_ * H * T;
+    FETCH(T_X, own[0], BQ, x + D + head * E, W, first)
+    FETCH(T_X, own[1], BQ, x + D + (G + head) * E, W, first)
     EACH_RESULT keys[r][c] = values[r][c] = 0.0f;
-    for (int t = causal ? first : 0; t < T; t += BK) {
-        float s[4][KN], d[4][KN];
-        FETCH(T_X, moving, BK, x, 3 * D, t)
-        MEET;
-        SCORES(s, own[0]);
-        UNROLLED for (int n = 0; n < KN; n++) {
-            const int query = t + x_ + n * WX;
-            const float log_sum = stats[min(query, T - 1)];
-            EACH_ROW {
-                const int key = first + 4 * y_ + r;
-                const bool sees = query < T && SEES(query, key);
-                s[r][n] = sees ? exp(s[r][n] * scale ADDED(query, key) - log_sum) : 0.0f;
+    for (int h_ = head * (H / G); h_ < (head + 1) * (H / G); h_++) { // of the queries that see them
+        MASK_BEGIN
+        for (int t = causal ? first : 0; t < T; t += BK) {
+            float s[4][KN], d[4][KN];
+            FETCH(T_X, moving, BK, x + h_ * E, W, t)
+            MEET;
+            SCORES(s, own[0]);
+            UNROLLED for (int n = 0; n < KN; n++) {
+                const int query = t + x_ + n * WX;
+                const float log_sum = stats[h_ * T + min(query, T - 1)];
+                EACH_ROW {
+                    const int key = first + 4 * y_ + r;
+                    const bool sees = query < T && SEES(query, key);
+                    s[r][n] = sees ? exp(s[r][n] * scale ADDED(query, key) - log_sum) : 0.0f;
+                }
             }
+            KEEP(s)
+            MEET;
+            FETCH(T_DY, moving, BK, dy + h_ * E, D, t)
+            MEET;
+            SCORES(d, own[1]);
+            ADD(values);
+            UNROLLED for (int n = 0; n < KN; n++) {
+                const float delta = stats[(N * H + h_) * T + min(t + x_ + n * WX, T - 1)];
+                EACH_ROW s[r][n] *= d[r][n] - delta;
+            }
+            MEET;
+            KEEP(s)
+            FETCH(T_X, moving, BK, x + h_ * E, W, t)
+            MEET;
+            ADD(keys);
+            MEET;
         }
-        KEEP(s)
-        MEET;
-        FETCH(T_DY, moving, BK, dy, D, t)
-        MEET;
-        SCORES(d, own[1]);
-        ADD(values);
-        UNROLLED for (int n = 0; n < KN; n++) {
-            const float delta = stats[N * H * T + min(t + x_ + n * WX, T - 1)];
-            EACH_ROW s[r][n] *= d[r][n] - delta;
-        }
-        MEET;
-        KEEP(s)
-        FETCH(T_X, moving, BK, x, 3 * D, t)
-        MEET;
-        ADD(keys);
-        MEET;
     }
     GATHER(own[0], keys, scale)
     GATHER(own[1], values, 1.0f)
     MEET;
-    dx += n_ * T * 3 * D + h_ * E;
-    LEAVE(own[0], dx + D, 3 * D)
-    LEAVE(own[1], dx + 2 * D, 3 * D)
+    dx += n_ * T * W + D + head * E;
+    LEAVE(own[0], dx, W)
+    LEAVE(own[1], dx + G * E, W)
 }

@@ -40,8 +40,8 @@
 
 #if MASKED
 #define MASK_PARAMS , __global const float *restrict mask, int m_first, int m_n, int m_h, int m_t
-#define MASK_BEGIN mask += m_first + n_ * m_n + h_ * m_h;
-#define ADDED(t, u) +mask[min(t, T - 1) * m_t + (u)]
+#define MASK_BEGIN __global const float *added_ = mask + m_first + n_ * m_n + h_ * m_h;
+#define ADDED(t, u) +added_[min(t, T - 1) * m_t + (u)]
 #define LEAST -FLT_MAX // a score's, so that differences of two are numbers
 #define INVERSE(l) ((l) > 0.0f ? 1.0f / (l) : 0.0f)
 #else
@@ -206,39 +206,44 @@
         most[r] = fmax(most[r], s[f][e]);                                                                    \
     }
 
-#define HEAD                                                                                                 \
+// A group's head, of `heads`; where its keys lie, those of values being G*E behind.
+#define HEAD(heads)                                                                                          \
     const int id = (int)get_local_id(0), lane = id % MATRIX_LANES, sub = id / MATRIX_LANES;                  \
     const int sub_m = sub % SUB_ROWS * (FM * MATRIX_M), sub_n = sub / SUB_ROWS;                              \
-    const int D = H * E, tiles = (T + BQ - 1) / BQ;                                                          \
-    const int z = (int)get_group_id(0) / tiles, n_ = z / H, h_ = z % H;                                      \
+    const int D = H * E, W = D + 2 * G * E, tiles = (T + BQ - 1) / BQ;                                       \
+    const int z = (int)get_group_id(0) / tiles, n_ = z / (heads), head = z % (heads);
+#define HEAD_OF_QUERIES                                                                                      \
+    HEAD(H)                                                                                                  \
+    const int h_ = head, k_ = D + h_ / (H / G) * E;                                                          \
     MASK_BEGIN
 #define TILE_OF(name, rows, terms) __local uint name[TILE(rows, terms)] __attribute__((aligned(16)));
 
 __kernel GROUP void KERNEL(attend_matrix)(__global T_Y *restrict y, __global const T_X *restrict x, int T,
-                                          int H, int E, int causal, float scale MASK_PARAMS) {
+                                          int H, int G, int E, int causal, float scale MASK_PARAMS) {
     TILE_OF(own, BQ, EP)
     TILE_OF(keys, BK, EP)
     TILE_OF(values, EP, BK)
     TILE_OF(p, BQ, BK)
-    RED MATRIX_SCRATCH(ITEMS) HEAD const int first = (tiles - 1 - (int)get_group_id(0) % tiles) * BQ,
+    RED MATRIX_SCRATCH(ITEMS) HEAD_OF_QUERIES const int first = (tiles - 1 - (int)get_group_id(0) % tiles) * BQ,
                                              end = causal ? min(T, first + BQ) : T;
     float sums[FM * FR][MATRIX_SUMS], m[FM * MATRIX_ROWS], l[FM * MATRIX_ROWS];
     uint raw[CHUNKS(BK) * RAW(T_X)];
-    x += n_ * T * 3 * D + h_ * E;
-    BRING(T_X, own, x, 3 * D)
-    FETCH_ALL(T_X, raw, x + D, 3 * D, 0)
+    x += n_ * T * W;
+    BRING(T_X, own, x + h_ * E, W)
+    x += k_;
+    FETCH_ALL(T_X, raw, x, W, 0)
     KEEP_ALL(T_X, raw, keys)
     ZEROS(sums, FR)
     EACH_ROW m[r] = -INFINITY, l[r] = 0.0f;
     MEET;
     for (int u = 0; u < end; u += BK) {
         float s[FM * FS][MATRIX_SUMS], most[FM * MATRIX_ROWS];
-        FETCH_COLUMNS(T_X, raw, x + 2 * D, 3 * D, u)
+        FETCH_COLUMNS(T_X, raw, x + G * E, W, u)
         ZEROS(s, FS)
         PRODUCT(s, FS, own, keys, BK, EP)
         HIDE SHARE(most, fmax) MEET;
         KEEP_COLUMNS(T_X, raw, values)
-        FETCH_ALL(T_X, raw, x + D, 3 * D, u + BK)
+        FETCH_ALL(T_X, raw, x, W, u + BK)
         EACH_ROW {
             float largest = m[r];
             TOGETHER(largest, most, fmax)
@@ -268,7 +273,7 @@ __kernel GROUP void KERNEL(attend_matrix)(__global T_Y *restrict y, __global con
 
 __kernel GROUP void KERNEL(attend_matrix_queries)(__global T_Y *restrict dx, __global const T_DY *restrict dy,
                                                   __global const T_X *restrict x,
-                                                  __global float *restrict stats, int N, int T, int H, int E,
+                                                  __global float *restrict stats, int N, int T, int H, int G, int E,
                                                   int causal, float scale MASK_PARAMS) {
     TILE_OF(own, BQ, EP)
     TILE_OF(own_dy, BQ, EP)
@@ -276,17 +281,18 @@ __kernel GROUP void KERNEL(attend_matrix_queries)(__global T_Y *restrict dx, __g
     TILE_OF(values, BK, EP)
     TILE_OF(columns, EP, BK)
     TILE_OF(p, BQ, BK)
-    RED MATRIX_SCRATCH(ITEMS) HEAD const int first = (tiles - 1 - (int)get_group_id(0) % tiles) * BQ,
+    RED MATRIX_SCRATCH(ITEMS) HEAD_OF_QUERIES const int first = (tiles - 1 - (int)get_group_id(0) % tiles) * BQ,
                                              end = causal ? min(T, first + BQ) : T;
     float sums[FM * FR][MATRIX_SUMS], s[FM * FS][MATRIX_SUMS], d[FM * FS][MATRIX_SUMS];
     float m[FM * MATRIX_ROWS], l[FM * MATRIX_ROWS], delta[FM * MATRIX_ROWS];
     uint raw[CHUNKS(BK) * RAW(T_X)], raw_values[CHUNKS(BK) * RAW(T_X)];
-    x += n_ * T * 3 * D + h_ * E;
+    x += n_ * T * W;
     dy += n_ * T * D + h_ * E;
-    BRING(T_X, own, x, 3 * D)
+    BRING(T_X, own, x + h_ * E, W)
     BRING(T_DY, own_dy, dy, D)
-    FETCH_ALL(T_X, raw, x + D, 3 * D, 0)
-    FETCH_ALL(T_X, raw_values, x + 2 * D, 3 * D, 0)
+    x += k_;
+    FETCH_ALL(T_X, raw, x, W, 0)
+    FETCH_ALL(T_X, raw_values, x + G * E, W, 0)
     KEEP_ALL(T_X, raw, keys)
     KEEP_ALL(T_X, raw_values, values)
     EACH_ROW m[r] = -INFINITY, l[r] = delta[r] = 0.0f;
@@ -294,8 +300,8 @@ __kernel GROUP void KERNEL(attend_matrix_queries)(__global T_Y *restrict dx, __g
     for (int u = 0; u < end; u += BK) {
         float most[FM * MATRIX_ROWS];
         const int next = u + BK < end ? u + BK : 0; // at last what the second walk begins with
-        FETCH_ALL(T_X, raw, x + D, 3 * D, next)
-        FETCH_ALL(T_X, raw_values, x + 2 * D, 3 * D, next)
+        FETCH_ALL(T_X, raw, x, W, next)
+        FETCH_ALL(T_X, raw_values, x + G * E, W, next)
         ZEROS(s, FS)
         ZEROS(d, FS)
         PRODUCT(s, FS, own, keys, BK, EP)
@@ -340,7 +346,7 @@ __kernel GROUP void KERNEL(attend_matrix_queries)(__global T_Y *restrict dx, __g
     }
     ZEROS(sums, FR)
     for (int u = 0; u < end; u += BK) {
-        FETCH_COLUMNS(T_X, raw, x + D, 3 * D, u)
+        FETCH_COLUMNS(T_X, raw, x, W, u)
         ZEROS(s, FS)
         ZEROS(d, FS)
         PRODUCT(s, FS, own, keys, BK, EP)
@@ -353,21 +359,21 @@ __kernel GROUP void KERNEL(attend_matrix_queries)(__global T_Y *restrict dx, __g
         MEET;
         KEEP_COLUMNS(T_X, raw, columns)
         KEEP_SCORES(s, p)
-        FETCH_ALL(T_X, raw, x + D, 3 * D, u + BK)
-        FETCH_ALL(T_X, raw_values, x + 2 * D, 3 * D, u + BK)
+        FETCH_ALL(T_X, raw, x, W, u + BK)
+        FETCH_ALL(T_X, raw_values, x + G * E, W, u + BK)
         MEET;
         PRODUCT(sums, FR, p, columns, EP, BK)
         KEEP_ALL(T_X, raw, keys)
         KEEP_ALL(T_X, raw_values, values)
         MEET;
     }
-    LEAVE(sums, scale, dx + n_ * T * 3 * D + h_ * E, 3 * D)
+    LEAVE(sums, scale, dx + n_ * T * W + h_ * E, W)
 }
 
 __kernel GROUP void KERNEL(attend_matrix_keys)(__global T_Y *restrict dx, __global const T_DY *restrict dy,
                                                __global const T_X *restrict x,
                                                __global const float *restrict stats, int N, int T, int H,
-                                               int E, int causal, float scale MASK_PARAMS) {
+                                               int G, int E, int causal, float scale MASK_PARAMS) {
     TILE_OF(own, BQ, EP)
     TILE_OF(own_values, BQ, EP)
     TILE_OF(queries, BK, EP) // or, as the next one, the same as columns
@@ -375,50 +381,55 @@ __kernel GROUP void KERNEL(attend_matrix_keys)(__global T_Y *restrict dx, __glob
     TILE_OF(p, BQ, BK)
     TILE_OF(ds, BQ, BK)
     MATRIX_SCRATCH(ITEMS)
-    HEAD const int first = (int)get_group_id(0) % tiles * BQ;
+    HEAD(G) const int first = (int)get_group_id(0) % tiles * BQ;
     float keys[FM * FR][MATRIX_SUMS], values[FM * FR][MATRIX_SUMS];
     uint raw[CHUNKS(BK) * RAW(T_X)], raw_dy[CHUNKS(BK) * RAW(T_DY)];
-    x += n_ * T * 3 * D + h_ * E;
-    dy += n_ * T * D + h_ * E;
-    stats += z * T;
-    BRING(T_X, own, x + D, 3 * D)
-    BRING(T_X, own_values, x + 2 * D, 3 * D)
+    x += n_ * T * W;
+    dy += n_ * T * D;
+    stats += n_ * H * T;
+    BRING(T_X, own, x + D + head * E, W)
+    BRING(T_X, own_values, x + D + (G + head) * E, W)
     ZEROS(keys, FR)
     ZEROS(values, FR)
-    int t = causal ? first : 0;
-    FETCH_ALL(T_X, raw, x, 3 * D, t)
-    FETCH_ALL(T_DY, raw_dy, dy, D, t)
-    for (; t < T; t += BK) {
-        float s[FM * FS][MATRIX_SUMS], d[FM * FS][MATRIX_SUMS];
-        KEEP_ALL(T_X, raw, queries)
-        KEEP_ALL(T_DY, raw_dy, moving_dy)
-        MEET;
-        FETCH_COLUMNS(T_X, raw, x, 3 * D, t)
-        FETCH_COLUMNS(T_DY, raw_dy, dy, D, t)
-        ZEROS(s, FS)
-        ZEROS(d, FS)
-        PRODUCT(s, FS, own, queries, BK, EP)
-        PRODUCT(d, FS, own_values, moving_dy, BK, EP)
-        EACH(FS) {
-            const int key = first + ROW(ROW_OF(FS, f, e)), query = t + COLUMN(FS, f, e);
-            const int known = min(query, T - 1);
-            const bool sees = query < T && SEES(query, key);
-            s[f][e] = sees ? exp(s[f][e] * scale ADDED(query, key) - stats[known]) : 0.0f;
-            d[f][e] = s[f][e] * (d[f][e] - stats[N * H * T + known]);
+    for (int h_ = head * (H / G); h_ < (head + 1) * (H / G); h_++) { // of the queries that see them
+        MASK_BEGIN
+        __global const T_X *q = x + h_ * E;
+        __global const T_DY *g = dy + h_ * E;
+        int t = causal ? first : 0;
+        FETCH_ALL(T_X, raw, q, W, t)
+        FETCH_ALL(T_DY, raw_dy, g, D, t)
+        for (; t < T; t += BK) {
+            float s[FM * FS][MATRIX_SUMS], d[FM * FS][MATRIX_SUMS];
+            KEEP_ALL(T_X, raw, queries)
+            KEEP_ALL(T_DY, raw_dy, moving_dy)
+            MEET;
+            FETCH_COLUMNS(T_X, raw, q, W, t)
+            FETCH_COLUMNS(T_DY, raw_dy, g, D, t)
+            ZEROS(s, FS)
+            ZEROS(d, FS)
+            PRODUCT(s, FS, own, queries, BK, EP)
+            PRODUCT(d, FS, own_values, moving_dy, BK, EP)
+            EACH(FS) {
+                const int key = first + ROW(ROW_OF(FS, f, e)), query = t + COLUMN(FS, f, e);
+                const int known = min(query, T - 1);
+                const bool sees = query < T && SEES(query, key);
+                s[f][e] = sees ? exp(s[f][e] * scale ADDED(query, key) - stats[h_ * T + known]) : 0.0f;
+                d[f][e] = s[f][e] * (d[f][e] - stats[(N * H + h_) * T + known]);
+            }
+            MEET;
+            KEEP_COLUMNS(T_X, raw, queries)
+            KEEP_COLUMNS(T_DY, raw_dy, moving_dy)
+            KEEP_SCORES(s, p)
+            KEEP_SCORES(d, ds)
+            FETCH_ALL(T_X, raw, q, W, t + BK)
+            FETCH_ALL(T_DY, raw_dy, g, D, t + BK)
+            MEET;
+            PRODUCT(values, FR, p, moving_dy, EP, BK)
+            PRODUCT(keys, FR, ds, queries, EP, BK)
+            MEET;
         }
-        MEET;
-        KEEP_COLUMNS(T_X, raw, queries)
-        KEEP_COLUMNS(T_DY, raw_dy, moving_dy)
-        KEEP_SCORES(s, p)
-        KEEP_SCORES(d, ds)
-        FETCH_ALL(T_X, raw, x, 3 * D, t + BK)
-        FETCH_ALL(T_DY, raw_dy, dy, D, t + BK)
-        MEET;
-        PRODUCT(values, FR, p, moving_dy, EP, BK)
-        PRODUCT(keys, FR, ds, queries, EP, BK)
-        MEET;
     }
-    dx += n_ * T * 3 * D + h_ * E;
-    LEAVE(keys, scale, dx + D, 3 * D)
-    LEAVE(values, 1.0f, dx + 2 * D, 3 * D)
+    dx += n_ * T * W + D + head * E;
+    LEAVE(keys, scale, dx, W)
+    LEAVE(values, 1.0f, dx + G * E, W)
 }

@@ -1,15 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Attention of H heads whose queries, keys and values lie side by side: x [N,T,3*H*E] -> y [N,T,H*E]. With q, k and v the
-// columns h*E, (H+h)*E and (2H+h)*E of x[n], E wide:
+// Attention of H heads whose queries, keys and values lie side by side: x [N,T,(H+2*G)*E] -> y [N,T,H*E]. H/G heads of queries share one
+// of keys and values. With q, k and v the columns h*E, (H+g)*E and (H+G+g)*E of x[n], E wide, g = h / (H/G):
 //
 //     p = softmax(scale * q k^T)    y = p v                     query t sees all T keys, or, causal, the first t + 1
-//     dv = p^T dy    dp = dy v^T    ds = scale * p * (dp - sum(dp * p))    dq = ds k    dk = ds^T q
+//     dv = p^T dy    dp = dy v^T    ds = scale * p * (dp - sum(dp * p))    dq = ds k    dk = ds^T q    dv and dk sums of a g's heads
 //
 // Entries of the plain variant, which keeps p and dp whole, [N,H,T,T], in workspaces:
 //   attend_product      any of the products. c[z][i][j] = sum_k a[z][i][k] * b[z][k][j], one work-item an element,
 //                       ((z*I + i)*J + j) = get_global_id(0), any work-group. Matrix z is head z % H of z / H: it begins at
-//                       offset + z/H * n + z%H * h, and i, k, j step by the strides given. What a causal product leaves out:
+//                       offset + z/H * n + z%H * h, of b z%H/share * h, and i, k, j step by the strides given; a sum of `sums` such products
+//                       of matrices a_s and b_s apart. What a causal product leaves out:
 //                       LEAVES_RESULTS c where j > i (not written), LEAVES_LATER terms k > i, LEAVES_EARLIER terms k < i.
 //   attend_softmax      p in place of q k^T; one work-item a row
 //   attend_softmax_backward   ds in place of dp, the same
@@ -70,14 +71,16 @@
 __kernel void KERNEL(attend_product)(__global T_C *restrict c, __global const T_A *restrict a,
                                      __global const T_B *restrict b, int matrices, int H, int I, int J, int K,
                                      int c_offset, int c_n, int c_h, int c_i, int a_offset, int a_n, int a_h,
-                                     int a_i, int a_k, int b_offset, int b_n, int b_h, int b_k, int b_j, int leaves) {
+                                     int a_i, int a_k, int b_offset, int b_n, int b_h, int b_k, int b_j, int leaves,
+                                     int share, int sums, int a_s, int b_s) {
     int item = (int)get_global_id(0), j = item % J, i = item / J % I, z = item / J / I;
     if (z >= matrices || (leaves == LEAVES_RESULTS && j > i)) return;
-    int k = leaves == LEAVES_EARLIER ? i : 0, end = leaves == LEAVES_LATER ? i + 1 : K, n = z / H, h = z % H;
+    int first = leaves == LEAVES_EARLIER ? i : 0, end = leaves == LEAVES_LATER ? i + 1 : K, n = z / H, h = z % H;
     float sum = 0.0f;
     a += a_offset + n * a_n + h * a_h + i * a_i;
-    b += b_offset + n * b_n + h * b_h + j * b_j;
-    for (; k < end; k++) sum = fma(LOAD(T_A, a + k * a_k), LOAD(T_B, b + k * b_k), sum);
+    b += b_offset + n * b_n + h / share * b_h + j * b_j;
+    for (int m = 0; m < sums; m++, a += a_s, b += b_s)
+        for (int k = first; k < end; k++) sum = fma(LOAD(T_A, a + k * a_k), LOAD(T_B, b + k * b_k), sum);
     STORE(T_C, sum, c + c_offset + n * c_n + h * c_h + i * c_i + j);
 }
 
@@ -127,7 +130,7 @@ __kernel __attribute__((reqd_work_group_size(SIDE, SIDE, 1))) void
 KERNEL(attend_product_local)(__global T_C *restrict c, __global const T_A *restrict a,
                              __global const T_B *restrict b, int H, int I, int J, int K, int c_offset, int c_n,
                              int c_h, int c_i, int a_offset, int a_n, int a_h, int a_i, int a_k, int b_offset,
-                             int b_n, int b_h, int b_k, int b_j, int leaves) {
+                             int b_n, int b_h, int b_k, int b_j, int leaves, int share, int sums, int a_s, int b_s) {
     __local float la[EDGE][EDGE + 1]; // [k][i]
     __local float lb[EDGE][EDGE + 1]; // [k][j]
     int x = (int)get_local_id(0), y = (int)get_local_id(1), z = (int)get_group_id(2);
@@ -135,30 +138,32 @@ KERNEL(attend_product_local)(__global T_C *restrict c, __global const T_A *restr
     if (leaves == LEAVES_RESULTS && j0 >= i0 + EDGE) return; // all of the group
     int first = leaves == LEAVES_EARLIER ? i0 : 0, end = leaves == LEAVES_LATER ? min(K, i0 + EDGE) : K;
     a += a_offset + z / H * a_n + z % H * a_h;
-    b += b_offset + z / H * b_n + z % H * b_h;
+    b += b_offset + z / H * b_n + z % H / share * b_h;
     float sum[EACH][EACH];
     for (int m = 0; m < EACH; m++)
         for (int n = 0; n < EACH; n++) sum[m][n] = 0.0f;
-    for (int k0 = first; k0 < end; k0 += EDGE) {
-        // Neighbouring items read neighbouring addresses whichever stride is 1.
-        for (int t = y * SIDE + x; t < EDGE * EDGE; t += SIDE * SIDE) {
-            int l = a_k == 1 ? t % EDGE : t / EDGE, r = a_k == 1 ? t / EDGE : t % EDGE, k = k0 + l, i = i0 + r;
-            int left_out = (leaves == LEAVES_LATER && k > i) || (leaves == LEAVES_EARLIER && k < i);
-            la[l][r] = k < K && i < I && !left_out ? LOAD(T_A, a + i * a_i + k * a_k) : 0.0f;
+    for (int matrix = 0; matrix < sums; matrix++, a += a_s, b += b_s) {
+        for (int k0 = first; k0 < end; k0 += EDGE) {
+            // Neighbouring items read neighbouring addresses whichever stride is 1.
+            for (int t = y * SIDE + x; t < EDGE * EDGE; t += SIDE * SIDE) {
+                int l = a_k == 1 ? t % EDGE : t / EDGE, r = a_k == 1 ? t / EDGE : t % EDGE, k = k0 + l, i = i0 + r;
+                int left_out = (leaves == LEAVES_LATER && k > i) || (leaves == LEAVES_EARLIER && k < i);
+                la[l][r] = k < K && i < I && !left_out ? LOAD(T_A, a + i * a_i + k * a_k) : 0.0f;
+            }
+            for (int t = y * SIDE + x; t < EDGE * EDGE; t += SIDE * SIDE) {
+                int l = b_j == 1 ? t / EDGE : t % EDGE, r = b_j == 1 ? t % EDGE : t / EDGE, k = k0 + l, j = j0 + r;
+                lb[l][r] = k < K && j < J ? LOAD(T_B, b + k * b_k + j * b_j) : 0.0f;
+            }
+            barrier(CLK_LOCAL_MEM_FENCE);
+            for (int l = 0; l < EDGE; l++) {
+                float ra[EACH], rb[EACH];
+                for (int m = 0; m < EACH; m++) ra[m] = la[l][y + m * SIDE];
+                for (int n = 0; n < EACH; n++) rb[n] = lb[l][x + n * SIDE];
+                for (int m = 0; m < EACH; m++)
+                    for (int n = 0; n < EACH; n++) sum[m][n] = fma(ra[m], rb[n], sum[m][n]);
+            }
+            barrier(CLK_LOCAL_MEM_FENCE);
         }
-        for (int t = y * SIDE + x; t < EDGE * EDGE; t += SIDE * SIDE) {
-            int l = b_j == 1 ? t / EDGE : t % EDGE, r = b_j == 1 ? t % EDGE : t / EDGE, k = k0 + l, j = j0 + r;
-            lb[l][r] = k < K && j < J ? LOAD(T_B, b + k * b_k + j * b_j) : 0.0f;
-        }
-        barrier(CLK_LOCAL_MEM_FENCE);
-        for (int l = 0; l < EDGE; l++) {
-            float ra[EACH], rb[EACH];
-            for (int m = 0; m < EACH; m++) ra[m] = la[l][y + m * SIDE];
-            for (int n = 0; n < EACH; n++) rb[n] = lb[l][x + n * SIDE];
-            for (int m = 0; m < EACH; m++)
-                for (int n = 0; n < EACH; n++) sum[m][n] = fma(ra[m], rb[n], sum[m][n]);
-        }
-        barrier(CLK_LOCAL_MEM_FENCE);
     }
     c += c_offset + z / H * c_n + z % H * c_h;
     for (int m = 0; m < EACH; m++) {
@@ -344,16 +349,17 @@ static void KERNEL(attend_weigh_backward)(MEMORY float *d, MEMORY const float *p
 // Whole multiples of a register tile's columns.
 #define WHOLE(n) (((n) + NR - 1) / NR * NR)
 
-static void KERNEL(attend_head)(__global T_Y *y, __global const T_X *x, MEMORY float *k, int T, int D, int E, int causal,
-                                float scale HEAD_PARAMS) {
+// Rows of x are W apart, and values lie `values` behind keys.
+static void KERNEL(attend_head)(__global T_Y *y, __global const T_X *x, __global const T_X *keys, MEMORY float *k, int T, int D,
+                                int W, int values, int E, int causal, float scale HEAD_PARAMS) {
     int TP = WHOLE(T), EP = WHOLE(E);
     MEMORY float *kt = k + TP * EP, *v = kt + EP * TP, *q = v + TP * EP, *p = q + MR * EP, *o = p + MR * TP;
-    KERNEL(attend_copy)(k, EP, x + D, 3 * D, T, TP, E);
-    KERNEL(attend_copy)(v, EP, x + 2 * D, 3 * D, T, TP, E);
+    KERNEL(attend_copy)(k, EP, keys, W, T, TP, E);
+    KERNEL(attend_copy)(v, EP, keys + values, W, T, TP, E);
     KERNEL(attend_transpose)(kt, k, TP, EP);
     for (int t = 0; t < T; t += MR) {
         int rows = min(MR, T - t), seen = causal ? t + rows : T;
-        KERNEL(attend_copy)(q, EP, x + t * 3 * D, 3 * D, rows, MR, E);
+        KERNEL(attend_copy)(q, EP, x + t * W, W, rows, MR, E);
         for (int s = 0; s < seen; s += NR) KERNEL(attend_micro)(p + s, TP, q, EP, 1, kt + s, TP, E, 0);
         for (int r = 0; r < MR; r++)
             KERNEL(attend_weigh)(p + r * TP, causal ? min(t + r + 1, seen) : T, WHOLE(seen), scale MASK_AT(t + r));
@@ -365,26 +371,32 @@ static void KERNEL(attend_head)(__global T_Y *y, __global const T_X *x, MEMORY f
 }
 
 __kernel __attribute__((reqd_work_group_size(1, 1, 1))) void
-KERNEL(attend_tile)(__global T_Y *restrict y, __global const T_X *restrict x, MEMORY float *floats, int N, int T, int H, int E,
-                    int causal, int groups, float scale MASK_PARAMS) {
-    int group = (int)get_group_id(0), D = H * E;
+KERNEL(attend_tile)(__global T_Y *restrict y, __global const T_X *restrict x, MEMORY float *floats, int N, int T, int H, int G,
+                    int E, int causal, int groups, float scale MASK_PARAMS) {
+    int group = (int)get_group_id(0), D = H * E, W = D + 2 * G * E;
     if (group >= groups) return;
     for (int z = group; z < N * H; z += groups) {
-        KERNEL(attend_head)(y + z / H * T * D + z % H * E, x + z / H * T * 3 * D + z % H * E,
-                            FLOATS_OF_GROUP(3 * WHOLE(T) * WHOLE(E) + MR * (WHOLE(E) + WHOLE(T) + NR)), T, D, E, causal, scale MASK_OF(z));
+        __global const T_X *own = x + z / H * T * W;
+        KERNEL(attend_head)(y + z / H * T * D + z % H * E, own + z % H * E, own + D + z % H / (H / G) * E,
+                            FLOATS_OF_GROUP(3 * WHOLE(T) * WHOLE(E) + MR * (WHOLE(E) + WHOLE(T) + NR)), T, D, W, G * E, E, causal,
+                            scale MASK_OF(z));
     }
 }
 
-static void KERNEL(attend_head_backward)(__global T_Y *dx, __global const T_DY *dy, __global const T_X *x, MEMORY float *q, int T,
-                                         int D, int E, int causal, int block, float scale HEAD_PARAMS) {
+// more: a head before has the same keys and values, and its sums are here.
+static void KERNEL(attend_head_backward)(__global T_Y *dx, __global const T_DY *dy, __global const T_X *x, __global const T_X *keys,
+                                         MEMORY float *q, int T, int D, int W, int values, int E, int causal, int block, int more,
+                                         float scale HEAD_PARAMS) {
     int TP = WHOLE(T), EP = WHOLE(E);
     MEMORY float *k = q + TP * EP, *kt = k + TP * EP, *vt = kt + EP * TP, *g = vt + EP * TP,
                   *dk = g + TP * EP, *dv = dk + TP * EP, *p = dv + TP * EP, *d = p + block * TP, *o = d + block * TP;
-    KERNEL(attend_copy)(q, EP, x, 3 * D, T, TP, E);
-    KERNEL(attend_copy)(k, EP, x + D, 3 * D, T, TP, E);
-    KERNEL(attend_transpose)(kt, k, TP, EP);
-    KERNEL(attend_copy)(dv, EP, x + 2 * D, 3 * D, T, TP, E); // v, until it is transposed
-    KERNEL(attend_transpose)(vt, dv, TP, EP);
+    KERNEL(attend_copy)(q, EP, x, W, T, TP, E);
+    if (!more) {
+        KERNEL(attend_copy)(k, EP, keys, W, T, TP, E);
+        KERNEL(attend_transpose)(kt, k, TP, EP);
+        KERNEL(attend_copy)(dv, EP, keys + values, W, T, TP, E); // v, until it is transposed
+        KERNEL(attend_transpose)(vt, dv, TP, EP);
+    }
     KERNEL(attend_copy_dy)(g, EP, dy, D, T, TP, E);
     for (int first = 0; first < T; first += block) {
         int end = min(first + block, T);
@@ -402,11 +414,11 @@ static void KERNEL(attend_head_backward)(__global T_Y *dx, __global const T_DY *
             }
             for (int e = 0; e < E; e += NR) {
                 KERNEL(attend_micro)(o, NR, dt, TP, 1, k + e, EP, seen, 0);
-                KERNEL(attend_store)(dx + t * 3 * D + e, 3 * D, o, NR, min(MR, T - t), min(NR, E - e));
+                KERNEL(attend_store)(dx + t * W + e, W, o, NR, min(MR, T - t), min(NR, E - e));
             }
         }
         for (int s = 0; s < (causal ? end : T); s += MR) {
-            int t = causal ? max(first, s) : first, add = first > 0 && (!causal || s < first);
+            int t = causal ? max(first, s) : first, add = more || (first > 0 && (!causal || s < first));
             int row = (t - first) * TP + s;
             for (int e = 0; e < E; e += NR) {
                 KERNEL(attend_micro)(dv + s * EP + e, EP, p + row, 1, TP, g + t * EP + e, EP, end - t, add);
@@ -414,20 +426,22 @@ static void KERNEL(attend_head_backward)(__global T_Y *dx, __global const T_DY *
             }
         }
     }
-    KERNEL(attend_store)(dx + D, 3 * D, dk, EP, T, E);
-    KERNEL(attend_store)(dx + 2 * D, 3 * D, dv, EP, T, E);
 }
 
 __kernel __attribute__((reqd_work_group_size(1, 1, 1))) void
 KERNEL(attend_tile_backward)(__global T_Y *restrict dx, __global const T_DY *restrict dy, __global const T_X *restrict x,
-                             MEMORY float *floats, int N, int T, int H, int E, int causal, int groups, int block, float scale MASK_PARAMS) {
-    int group = (int)get_group_id(0), D = H * E;
+                             MEMORY float *floats, int N, int T, int H, int G, int E, int causal, int groups, int block,
+                             float scale MASK_PARAMS) {
+    int group = (int)get_group_id(0), D = H * E, W = D + 2 * G * E, TP = WHOLE(T), EP = WHOLE(E);
     if (group >= groups) return;
-    for (int z = group; z < N * H; z += groups) {
-        int at = z / H * T * 3 * D + z % H * E;
-        KERNEL(attend_head_backward)(dx + at, dy + z / H * T * D + z % H * E, x + at,
-                                     FLOATS_OF_GROUP(7 * WHOLE(T) * WHOLE(E) + 2 * block * WHOLE(T) + MR * NR), T, D, E, causal,
-                                     block, scale MASK_OF(z));
+    for (int z = group; z < N * G; z += groups) {
+        int from = z / G * T * W, first = z % G * (H / G);
+        MEMORY float *own = FLOATS_OF_GROUP(7 * TP * EP + 2 * block * TP + MR * NR), *dk = own + 5 * TP * EP;
+        for (int h = first; h < first + H / G; h++)
+            KERNEL(attend_head_backward)(dx + from + h * E, dy + z / G * T * D + h * E, x + from + h * E, x + from + D + z % G * E, own,
+                                         T, D, W, G * E, E, causal, block, h > first, scale MASK_OF(z / G * H + h));
+        KERNEL(attend_store)(dx + from + D + z % G * E, W, dk, EP, T, E);
+        KERNEL(attend_store)(dx + from + D + (G + z % G) * E, W, dk + TP * EP, EP, T, E);
     }
 }
 #endif // TILE

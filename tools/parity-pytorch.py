@@ -12,8 +12,8 @@ its own beside PyTorch's in f64 (`exact`, `peer`), then beside PyTorch in f64 th
 norm), the same of PyTorch's own gradients in f32 (`theirs`), and the parameters after some steps of each optimizer (norm of the difference over the norm of what the steps changed).
 
 --exporter old is torch.onnx.export(dynamo=False), new is dynamo=True. --no-winograd pins direct convolutions. A ReLU at its
-kink, below zero here and above it there, changes gradients far more than rounding: --smooth puts SiLU in its place, so what is left then is
-rounding, or a fault.
+kink, below zero here and above it there, changes gradients far more than rounding: --smooth puts SiLU in its place, and means in that of maxima, so what is left then
+is rounding, or a fault.
 Exit 0 done, 1 Cleave or an exporter refused (the sentence is told), 2 wrong usage.
 """
 import argparse
@@ -135,7 +135,7 @@ def of_file(path, batch, dims):
 
 
 def smoothed(net):
-    """Without kinks: SiLU in the place of ReLU and its kin."""
+    """Without kinks: SiLU in the place of ReLU and its kin, means in the place of maxima, of which two may be equal but for rounding."""
     F.relu = lambda x, inplace=False: F.silu(x)
     for module in list(net.modules()):
         for key, child in module.named_children():
@@ -143,6 +143,8 @@ def smoothed(net):
                 setattr(module, key, torch.nn.SiLU())
             elif isinstance(child, torch.nn.Hardsigmoid):
                 setattr(module, key, torch.nn.Sigmoid())
+            elif isinstance(child, torch.nn.MaxPool2d):
+                setattr(module, key, torch.nn.AvgPool2d(child.kernel_size, child.stride, child.padding, child.ceil_mode))
     return net
 
 

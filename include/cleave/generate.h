@@ -25,14 +25,14 @@ CLV_API CLV_MUST_CHECK clv_status clv_gpt_weights_save(clv_session *session,
 /**
  * What weights of a GPT say of it. Reads no weights into a model: clv_weights_load does.
  *
- * config      written: sizes, without zeros; dropout is 0
- * vocabulary  the caller's
+ * config      written: sizes, without zeros; dropout is 0, or what config.json beside weights of a BERT says
+ * vocabulary  the caller's; NULL: not wanted
  *
  * Errors      CLV_E_IO, CLV_E_FORMAT  the file, or sizes that are no model's;  CLV_E_NOT_FOUND  weights that say nothing of that kind
  */
 CLV_API CLV_MUST_CHECK clv_status clv_gpt_weights_read(clv_runtime *runtime, const char *path,
                                                        CLV_OUT clv_gpt_config *config,
-                                                       clv_vocabulary **vocabulary);
+                                                       CLV_OR_NULL clv_vocabulary **vocabulary);
 
 /** A GPT that writes one token after the other. */
 typedef struct clv_generator clv_generator;

@@ -355,7 +355,8 @@ typedef struct clv_gpt_config {
     int64_t layers;     /**< 4 */
     float dropout;      /**< 0 */
     float eps;          /**< of the norms: 1e-5, of llama 1e-6 */
-    const char *model;  /**< NULL: `gpt`; or another of models.def for texts: `gpt2`, `llama`, `lstm_lm` */
+    const char *
+        model; /**< NULL: `gpt`; or another of models.def for texts: `gpt2`, `llama`, `lstm_lm`; `bert_base` */
     /** features between the two layers of a perceptron: 4 * width; of llama 8/3 of it; of lstm_lm, of the LSTM: width */
     int64_t hidden;
     /** of llama, heads of keys and values, a divisor of heads; half of them, or all if they are odd */
@@ -367,7 +368,8 @@ typedef struct clv_gpt_config {
      *  high_freq_factor, original_max_position_embeddings; a factor of 0: they are not */
     float rope_scaling[4];
     int64_t head_dim; /**< of llama, features of a head: width / heads */
-    CLV_RESERVED(1);
+    int32_t classes;  /**< of bert_base, as its weights have them; its model says how many it is built for */
+    int32_t qkv_bias; /**< of llama: 1: queries, keys and values have biases, as Qwen2's */
 } clv_gpt_config;
 
 /**

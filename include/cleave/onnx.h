@@ -28,10 +28,14 @@ typedef struct clv_onnx_config {
     /** inputs of any shape and number, for clv_onnx_append: nothing is said of a batch, nothing is built yet, and ops that are missing
      *  stand in clv_onnx_info.missing */
     bool any_shape;
-    /** of several results those that are targets, `logits,box=mse`: a loss other than cross_entropy says that it is numbers. NULL, or none
+    /** of several results those that are targets, `logits,box=mse`: a loss other than cross_entropy, nll and ctc says that it is numbers. The
+     *  target of one with ctc has as many labels as steps; in a copy of the model, or of its ports, the dimension may be less. NULL, or none
      *  of these is there: all */
     CLV_OR_NULL const char *targets;
-    CLV_RESERVED(3);
+    /** with a target of the loss `ctc`: the name of one more input of the model, whole numbers [N], how many steps of each sample count. Its
+     *  result is then the logarithms of probabilities, where past them only the blank can be. NULL: none, and all steps count */
+    CLV_OR_NULL const char *input_lengths;
+    CLV_RESERVED(2);
 } clv_onnx_config;
 
 typedef struct clv_onnx_info {
@@ -56,7 +60,8 @@ typedef struct clv_onnx_info {
 /**
  * Read a model from an ONNX file: opsets 9 to 28, ONNX's own ops.
  *
- * The first dimension of every input and result is the batch. Weights are initializers of floats with a dimension: they are parameters of
+ * The first dimension of every input and result is the batch; a result that has it second, as sequences of PyTorch's, is given with the
+ * first two exchanged. Weights are initializers of floats with a dimension: they are parameters of
  * the same names, first zero; clv_weights_load of the same file gives them their values. Statistics of BatchNormalization are buffers. In
  * a training graph BatchNormalization and Dropout do what they do in training. Integers are i32, f16, bf16 and f64 are f32. A result
  * of two dimensions gives classes, if config does not say `numbers`; so does one of three of a model of tokens. Where a shape

@@ -1951,7 +1951,9 @@ typedef struct clv_attention_config {
     /** Of clv_scaled_dot_product_attention: broadcasts to [..., T, S]. bool, and other integers: false hides; f32: added to the scores. A
      *  query that sees nothing has zeros. NULL: none. */
     CLV_OR_NULL clv_tensor *attn_mask;
-    CLV_RESERVED(8);
+    int64_t
+        kv_heads; /**< of clv_self_attention: heads of keys and values, each serves heads / kv_heads of queries; 0: heads */
+    CLV_RESERVED(7);
 } clv_attention_config;
 
 /**
@@ -1985,12 +1987,13 @@ static inline clv_tensor *clv_scaled_dot_product_attention(clv_tensor *query, cl
 
 /**
  * Attention of a sequence to itself by several heads, whose queries, keys and values lie side by side, as a linear layer to 3D
- * features makes them.
+ * features makes them; with fewer heads of keys and values these are so much narrower, and nothing is repeated.
  *
  *     result[..., head] = clv_scaled_dot_product_attention(q[..., head], k[..., head], v[..., head])
  *
- * x       [N, T, 3D]  f32 | f16  q, k and v are D columns each, of which a head has D/heads
- * heads   D is a multiple of it
+ * x       [N, T, 3D]  f32 | f16  q, k and v are D columns each, of which a head has D/heads; with kv_heads D of q, and D/heads*kv_heads of
+ *                                k and of v
+ * heads   D is a multiple of it, and it of kv_heads
  * config  NULL: its zero. Its attn_mask broadcasts to [N, heads, T, T]
  * result  [N, T, D]   dtype of x
  *
@@ -2000,8 +2003,8 @@ static inline clv_tensor *clv_scaled_dot_product_attention(clv_tensor *query, cl
  * twice that for the gradient.
  *
  * Gradient   x; keeps x and makes the scores again. In nodes, also where attn_mask wants a gradient: keeps q, k, v and the weights.
- * Errors     CLV_E_SHAPE  x is not [N,T,3D];  CLV_E_VALUE  D is 0 or no multiple of heads, or dropout outside 0 to 1;
- *            CLV_E_DTYPE
+ * Errors     CLV_E_SHAPE  x is not [N,T,3D];  CLV_E_VALUE  D is 0 or no multiple of heads, heads none of kv_heads, or dropout outside
+ *            0 to 1;  CLV_E_DTYPE
  * Numerics   the maximum is subtracted first; sums in f32, in a fixed order. Matrix units round what they multiply, weights too.
  * Source     Vaswani et al. 2017, arXiv:1706.03762, section 3.2.2; Dao et al. 2022, arXiv:2205.14135 (not to keep scores).
  */
@@ -2012,7 +2015,7 @@ static inline clv_tensor *clv_self_attention(clv_tensor *x, int64_t heads,
         CLV__RETURN_OP("self_attention", (x), CLV__NUMBER(heads), CLV__ARG("enable_gqa", 1)); // it has none
     CLV__RETURN_OP("self_attention", (x, config->attn_mask), CLV__NUMBER(heads),
                    CLV__ARG("causal", config->causal), CLV__ARG("scale", config->scale),
-                   CLV__ARG("dropout", config->dropout));
+                   CLV__ARG("dropout", config->dropout), CLV__ARG("kv_heads", config->kv_heads));
 }
 
 /** The state of an LSTM, GRU or RNN: its h, and of an LSTM its c. NULL: zeros. A call reads the first state here and writes the last one. */

@@ -199,6 +199,7 @@ typedef struct clv_placement {
 /** Sizes of the memory that clv_loss.sum reads: n samples, and the elements of each sample's result and target. */
 typedef struct clv_loss_sizes {
     int64_t n, output, target;
+    int64_t classes; /**< that the target has; 0: it is numbers */
 } clv_loss_sizes;
 
 /** A loss. Cleave brings some (clv_loss_find); one of your own is a struct with its functions, which must outlive its uses. */
@@ -227,8 +228,11 @@ typedef struct clv_loss {
  *                      p = sigmoid(x), as torch's BCEWithLogitsLoss; finite for all logits. Smoothing: y becomes (1-s) y + s/2.
  *                      Evaluation counts a label as right where the logit is above 0 and it is 1, or not and it is 0
  *     nll              of results that are logarithms of probabilities, [N, C] or [N, ..., C], and classes [N, ...]: clv_nll_loss over all rows
- *     kl_div           of the same and probabilities of as many elements: clv_kl_div over the number of samples. (CTC has lengths besides,
- *                      which are no target: clv_ctc_loss in a loss of one's own)
+ *     kl_div           of the same and probabilities of as many elements: clv_kl_div over the number of samples
+ *     ctc              of scores [N, T, C], or logarithms of probabilities, and labels [N, S] from 1 to C - 1, behind the last of a sample
+ *                      CLV_LABEL_IGNORED; class 0 is the blank: clv_ctc_loss of the log_softmax, over all T steps. A target is a port of C
+ *                      classes and the dimension S. Where samples have fewer steps, the model gives the blank the probability 1 at the
+ *                      others, which changes nothing of the loss (of ONNX files: clv_onnx_config.steps)
  *
  * Only training smooths labels. Evaluation measures the loss without it.
  *

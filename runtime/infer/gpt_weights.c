@@ -54,6 +54,7 @@ static clv_status describe(clv_archive *archive, clv_gpt_config config, const cl
     for (int i = 0; i < 4 && config.rope_scaling[0] > 0; i++)
         CLV_TRY(clv__archive_set_real(archive, scaling[i], (double)config.rope_scaling[i]));
     if (config.tied) CLV_TRY(clv__archive_set_int(archive, "cleave.tied", config.tied));
+    if (config.qkv_bias) CLV_TRY(clv__archive_set_int(archive, "cleave.qkv_bias", 1));
     if (config.vocabulary > clv_vocabulary_count(vocabulary) && config.model) // rows that no token has
         CLV_TRY(clv__archive_set_int(archive, "cleave.vocabulary", config.vocabulary));
     const char *kind = clv__vocabulary_kind(vocabulary), *text = clv__vocabulary_text(vocabulary);
@@ -114,12 +115,14 @@ static clv_status read_vocabulary(clv_runtime *runtime, const clv_archive *archi
 static clv_status read_numbers(clv_runtime *runtime, const clv_archive *archive, const char *path,
                                clv_gpt_config *config) {
     double eps = 0, theta = 0;
-    int64_t tied = 0;
+    int64_t tied = 0, bias = 0;
     if (clv_archive_text(archive, "cleave.eps")) CLV_TRY(clv__archive_get_real(archive, "cleave.eps", &eps));
     if (clv_archive_text(archive, "cleave.rope_theta"))
         CLV_TRY(clv__archive_get_real(archive, "cleave.rope_theta", &theta));
     if (clv_archive_text(archive, "cleave.tied"))
         CLV_TRY(clv__archive_get_int(archive, "cleave.tied", &tied));
+    if (clv_archive_text(archive, "cleave.qkv_bias"))
+        CLV_TRY(clv__archive_get_int(archive, "cleave.qkv_bias", &bias));
     for (int i = 0; i < 4 && clv_archive_text(archive, scaling[0]); i++) {
         double value;
         CLV_TRY(clv__archive_get_real(archive, scaling[i], &value));
@@ -134,6 +137,7 @@ static clv_status read_numbers(clv_runtime *runtime, const clv_archive *archive,
     config->eps = (float)eps;
     config->rope_theta = theta;
     config->tied = (int)tied;
+    config->qkv_bias = bias == 1;
     return CLV_OK;
 }
 
@@ -171,7 +175,7 @@ static const char *name_in(const clv_archive *archive, const clv__decoder *decod
 
 /** Do the tensors agree? After that no size is larger than what the file holds. */
 static clv_status check_tensors(clv_runtime *runtime, const clv_archive *archive, const char *path,
-                                const clv_gpt_config *config) {
+                                clv_gpt_config *config) {
     const clv_array *array;
     const clv__decoder *decoder = clv__decoder_find(config->model);
     const clv_shape tokens = CLV_SHAPE(config->vocabulary, config->width);
@@ -190,6 +194,9 @@ static clv_status check_tensors(clv_runtime *runtime, const clv_archive *archive
         CLV_FAIL(clv__runtime_error_of(runtime), CLV_E_FORMAT,
                  "'%s': a width of %" PRId64 " cannot be divided into %" PRId64 " heads", path, config->width,
                  config->heads);
+    array = clv_archive_find(archive, "classifier.weight");
+    if (!decoder->layers && array && array->shape.rank == 2 && array->shape.dims[0] <= MOST)
+        config->classes = (int32_t)array->shape.dims[0];
     return CLV_OK;
 }
 
@@ -200,12 +207,14 @@ static clv_status read_all(clv_runtime *runtime, const clv_archive *archive, con
     if (!clv_archive_text(archive, "cleave.model")) CLV_TRY(clv__hugging_face_read(runtime, path, &beside));
     if (!beside.model) {
         CLV_TRY(read_sizes(runtime, archive, path, config));
+        if (!vocabulary) return CLV_OK;
         CLV_TRY(read_vocabulary(runtime, archive, path, vocabulary));
         if (config->vocabulary < clv_vocabulary_count(*vocabulary))
             config->vocabulary = clv_vocabulary_count(*vocabulary);
         return CLV_OK;
     }
     *config = beside;
+    if (!vocabulary) return CLV_OK;
     CLV_TRY(read_tokenizer(runtime, path, vocabulary));
     if (clv_vocabulary_count(*vocabulary) > config->vocabulary)
         CLV_FAIL(clv__runtime_error_of(runtime), CLV_E_FORMAT,
@@ -220,17 +229,16 @@ clv_status clv_gpt_weights_read(clv_runtime *runtime, const char *path, clv_gpt_
     clv__error *error = clv__runtime_error_of(runtime);
     CLV_TRY(CLV__USABLE(error, path));
     CLV_TRY(CLV__USABLE(error, config));
-    CLV_TRY(CLV__USABLE(error, vocabulary));
     clv_archive *archive = NULL;
     clv_gpt_config found = {0};
-    *vocabulary = NULL;
+    if (vocabulary) *vocabulary = NULL;
     clv_status status = clv__safetensors_read_part(runtime, path, CLV__MAPPED, &archive);
     if (status == CLV_OK) status = read_all(runtime, archive, path, &found, vocabulary);
     if (status == CLV_OK) status = check_tensors(runtime, archive, path, &found);
     clv_archive_destroy(archive);
     if (status == CLV_OK) {
         *config = found;
-    } else {
+    } else if (vocabulary) {
         clv_vocabulary_destroy(*vocabulary);
         *vocabulary = NULL;
     }

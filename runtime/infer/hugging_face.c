@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // A model as Hugging Face keeps it: config.json beside the weights tells what they are of, and names differ a little by who wrote
-// them. Source: transformers, GPT2Config, LlamaConfig and MistralConfig.
+// them. Source: transformers, GPT2Config, LlamaConfig, MistralConfig, Qwen2Config and BertConfig.
 #include "infer/hugging_face.h"
 
 #include <inttypes.h>
@@ -50,6 +50,13 @@ static const size_row llama_sizes[] = {{"vocab_size", offsetof(clv_gpt_config, v
                                        {"num_key_value_heads", offsetof(clv_gpt_config, kv_heads), true},
                                        {"head_dim", offsetof(clv_gpt_config, head_dim), true},
                                        {NULL, 0, false}};
+static const size_row bert_sizes[] = {{"vocab_size", offsetof(clv_gpt_config, vocabulary), false},
+                                      {"max_position_embeddings", offsetof(clv_gpt_config, context), false},
+                                      {"hidden_size", offsetof(clv_gpt_config, width), false},
+                                      {"num_attention_heads", offsetof(clv_gpt_config, heads), false},
+                                      {"num_hidden_layers", offsetof(clv_gpt_config, layers), false},
+                                      {"intermediate_size", offsetof(clv_gpt_config, hidden), false},
+                                      {NULL, 0, false}};
 
 /** What must not be otherwise: the value that a setting has where it is there. */
 typedef struct setting_row {
@@ -63,6 +70,13 @@ static const setting_row gpt2_settings[] = {{"activation_function", "\"gelu_new\
                                             {NULL, NULL}};
 static const setting_row llama_settings[] = {
     {"hidden_act", "\"silu\""}, {"attention_bias", "false"}, {"mlp_bias", "false"}, {NULL, NULL}};
+static const setting_row qwen2_settings[] = {
+    {"hidden_act", "\"silu\""}, {"use_sliding_window", "false"}, {"use_mrope", "false"}, {NULL, NULL}};
+static const setting_row bert_settings[] = {{"hidden_act", "\"gelu\""},
+                                            {"position_embedding_type", "\"absolute\""},
+                                            {"type_vocab_size", "2"},
+                                            {"is_decoder", "false"},
+                                            {NULL, NULL}};
 
 /** A kind of model: its name there, and here. */
 static const struct {
@@ -73,7 +87,9 @@ static const struct {
     bool tied; // where the file does not say
 } kinds[] = {{"gpt2", "gpt2", gpt2_sizes, gpt2_settings, "layer_norm_epsilon", true},
              {"llama", "llama", llama_sizes, llama_settings, "rms_norm_eps", false},
-             {"mistral", "llama", llama_sizes, llama_settings, "rms_norm_eps", false}};
+             {"mistral", "llama", llama_sizes, llama_settings, "rms_norm_eps", false},
+             {"qwen2", "llama", llama_sizes, qwen2_settings, "rms_norm_eps", false},
+             {"bert", "bert_base", bert_sizes, bert_settings, "layer_norm_eps", false}};
 enum { N_KINDS = sizeof kinds / sizeof *kinds };
 
 typedef struct config {
@@ -165,7 +181,8 @@ static clv_status read_llama(const config *c, clv_gpt_config *out) {
     if (!out->head_dim) out->head_dim = out->width / out->heads;
     if (out->context > MOST_CONTEXT) out->context = MOST_CONTEXT; // no weights depend on it, and a cache does
     const json_int_t window = json_integer_value(json_object_get(c->root, "sliding_window"));
-    if (window > 0 && out->context > window) out->context = window; // within it all is seen
+    if (window > 0 && out->context > window && !out->qkv_bias) // within it all is seen
+        out->context = window;
     return read_rope(c, out);
 }
 
@@ -180,6 +197,12 @@ static clv_status read_config(const config *c, clv_gpt_config *out) {
         CLV_FAIL(c->error, CLV_E_FORMAT, "'%s': %s must be a number between 0 and 1", c->path, kinds[i].eps);
     CLV_TRY(read_sizes(c, kinds[i].sizes, out));
     CLV_TRY(check_settings(c, kinds[i].settings));
+    const json_t *dropout = json_object_get(c->root, "hidden_dropout_prob");
+    if (dropout && !(json_number_value(dropout) >= 0 && json_number_value(dropout) < 1))
+        CLV_FAIL(c->error, CLV_E_FORMAT, "'%s': hidden_dropout_prob must be a number from 0, below 1",
+                 c->path);
+    out->dropout = (float)json_number_value(dropout);
+    out->qkv_bias = type && !strcmp(type, "qwen2");
     out->model = kinds[i].model;
     out->eps = (float)json_number_value(eps);
     out->tied = (tied ? json_is_true(tied) : kinds[i].tied) ? 1 : -1;

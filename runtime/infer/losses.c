@@ -1,8 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 // The losses that Cleave brings: in the graph for training, and on the host, in double, for evaluation.
 #include <math.h>
+#include <stdlib.h>
 #include <string.h>
 
+#include "base/memory.h"
 #include "base/registry.h"
 #include "cleave/ops.h"
 #include "data/dataset.h"
@@ -264,6 +266,69 @@ static int64_t count_labels(const float *output, const float *labels, int64_t n)
     return right;
 }
 
+// ---- connectionist temporal classification -----------------------------------------------------------------
+
+/** Scores [N,T,C] of labels [N,S], of which as many count as are not ignored; class 0 is the blank. */
+static clv_tensor *ctc(clv_tensor *output, clv_tensor *target, const clv_loss *loss) {
+    (void)loss;
+    if (!output || !target) return NULL;
+    clv_graph *graph = clv_tensor_graph(output);
+    const clv_shape shape = clv_tensor_shape(output), labels = clv_tensor_shape(target);
+    const int last = 1;
+    char a[128], b[128];
+    if (shape.rank != 3 || labels.rank != 2 || clv__is_float(clv_tensor_dtype(target)))
+        return clv__graph_fail(
+            graph, CLV_E_SHAPE,
+            "ctc: targets %s of %s do not fit results %s; results must be [N,T,C], a score "
+            "for each class at each step, and targets [N,S], labels",
+            clv_shape_text(&labels, b, sizeof b), clv_dtype_name(clv_tensor_dtype(target)),
+            clv_shape_text(&shape, a, sizeof a));
+    clv_tensor *steps = clv_full(graph, CLV_DTYPE_I32, CLV_SHAPE(shape.dims[0]), (float)shape.dims[1]);
+    clv_tensor *counts = clv_ge(target, clv_full(graph, CLV_DTYPE_I32, (clv_shape){0}, 0));
+    counts = clv_cast(clv_sum(clv_cast(counts, CLV_DTYPE_F32), &last, 1, false), CLV_DTYPE_I32);
+    return clv_ctc_loss(clv_permute(clv_log_softmax(output, -1), (int[]){1, 0, 2}, 3), target, steps, counts,
+                        0, false, CLV_REDUCTION_MEAN);
+}
+
+static double log_add(double a, double b) {
+    const double most = fmax(a, b);
+    return most == -INFINITY ? most : most + log(exp(a - most) + exp(b - most));
+}
+
+/** Of one sample: the loss of T steps and n labels. place: room for 2 * n + 1 numbers. */
+static double ctc_of(const float *x, int64_t T, int64_t C, const int32_t *labels, int64_t n, double *place) {
+    const int64_t L = 2 * n + 1;
+    for (int64_t k = 0; k < n; k++)
+        if (labels[k] < 1 || labels[k] >= C) return NAN;
+    for (int64_t k = 0; k < L; k++) place[k] = k ? -INFINITY : 0; // before the first step
+    for (int64_t t = 0; t < T; t++, x += C) {
+        const double all = log_sum_exp(x, C);
+        for (int64_t k = L - 1; k >= 0; k--) { // downwards: what is read is of the step before
+            double v = k == 1 && !t ? 0 : place[k];
+            if (t && k) v = log_add(v, place[k - 1]);
+            if (t && k > 1 && k % 2 && labels[k / 2] != labels[k / 2 - 1]) v = log_add(v, place[k - 2]);
+            place[k] = v + (double)x[k % 2 ? labels[k / 2] : 0] - all;
+        }
+    }
+    return -log_add(place[L - 1], n ? place[L - 2] : -INFINITY);
+}
+
+static double ctc_sum(const float *output, const void *target, const clv_loss_sizes *sizes,
+                      const clv_loss *loss) {
+    (void)loss;
+    const int32_t *labels = target;
+    double sum = 0, *place = clv__alloc((size_t)(2 * sizes->target + 1), sizeof *place);
+    for (int64_t i = 0; place && i < sizes->n; i++, labels += sizes->target, output += sizes->output) {
+        int64_t n = 0;
+        for (int64_t k = 0; k < sizes->target; k++) n += labels[k] >= 0;
+        sum += ctc_of(output, sizes->output / sizes->classes, sizes->classes, labels, n, place) /
+               (double)(n > 1 ? n : 1);
+    }
+    if (!place) sum = NAN;
+    free(place);
+    return sum;
+}
+
 // ---- all of them ------------------------------------------------------------------------------------------
 
 static const clv_loss losses[] = {
@@ -275,6 +340,7 @@ static const clv_loss losses[] = {
     {.name = "bce_with_logits", .build = CLV__TRAINS(bce_with_logits), .sum = bce_with_logits_sum},
     {.name = "nll", .build = CLV__TRAINS(nll), .sum = nll_sum},
     {.name = "kl_div", .build = CLV__TRAINS(kl_div), .sum = kl_div_sum},
+    {.name = "ctc", .build = CLV__TRAINS(ctc), .sum = ctc_sum},
 };
 
 enum { N_LOSSES = sizeof losses / sizeof *losses };
@@ -431,12 +497,14 @@ bool clv__loss_smooths(const clv_loss *loss) {
 }
 
 bool clv__loss_tells_right(const clv_loss *loss, clv_port target) {
-    return target.classes || loss->sum == bce_with_logits_sum || loss->sum == focal_sum;
+    if (target.classes) return loss->sum != ctc_sum; // whose labels have no place of their own
+    return loss->sum == bce_with_logits_sum || loss->sum == focal_sum;
 }
 
 int64_t clv__loss_count_right(const clv_loss *loss, clv_port target, const float *output, const void *targets,
                               const clv_loss_sizes *sizes) {
     const int64_t n = sizes->n * sizes->target;
-    if (target.classes) return clv__count_correct(output, targets, n, target.classes);
-    return clv__loss_tells_right(loss, target) ? count_labels(output, targets, n) : 0;
+    if (!clv__loss_tells_right(loss, target)) return 0;
+    return target.classes ? clv__count_correct(output, targets, n, target.classes)
+                          : count_labels(output, targets, n);
 }

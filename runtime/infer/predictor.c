@@ -409,7 +409,7 @@ static void count_target(evaluation *run, int i, int64_t n, const void *targets,
     const clv_predictor *predictor = run->predictor;
     const clv_port port = clv_model_port_get(predictor->model, CLV_PORT_TARGET, i);
     const clv_shape shape = clv_port_shape(&port, n);
-    const clv_loss_sizes sizes = {n, result_numel(predictor, i), clv_shape_numel(&shape) / n};
+    const clv_loss_sizes sizes = {n, result_numel(predictor, i), clv_shape_numel(&shape) / n, port.classes};
     const clv_loss *loss = predictor->losses[i].loss;
     one->targets[i] = clv__loss_counted(port, targets, &sizes);
     one->counted[i] = (double)one->targets[i] / (double)sizes.target;

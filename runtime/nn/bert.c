@@ -6,7 +6,6 @@
 #include "nn/models.h"
 
 static const clv_init narrow = {CLV_INIT_NORMAL, 0, 0.02f}, zeros = {.kind = CLV_INIT_ZEROS};
-static const float eps = 1e-12f;
 
 static clv_tensor *linear(clv_tensor *x, const char *name, int64_t out_features) {
     return clv_nn_linear(x, name, out_features,
@@ -14,7 +13,7 @@ static clv_tensor *linear(clv_tensor *x, const char *name, int64_t out_features)
 }
 
 /** mask: what is added to the scores of each token, [N,1,1,T]. */
-static clv_tensor *attention(clv_tensor *x, clv_tensor *mask, const clv__bert_config *c) {
+static clv_tensor *attention(clv_tensor *x, clv_tensor *mask, const clv_gpt_config *c) {
     clv_graph *graph = clv_tensor_graph(x);
     clv_scope_push(graph, "self");
     clv_tensor *parts[] = {linear(x, "query", c->width), linear(x, "key", c->width),
@@ -27,16 +26,16 @@ static clv_tensor *attention(clv_tensor *x, clv_tensor *mask, const clv__bert_co
 }
 
 /** What a layer gives, added to what it was given, and normalised. */
-static clv_tensor *output(clv_tensor *x, clv_tensor *before, const clv__bert_config *c) {
+static clv_tensor *output(clv_tensor *x, clv_tensor *before, const clv_gpt_config *c) {
     clv_graph *graph = clv_tensor_graph(x);
     clv_scope_push(graph, "output");
     x = clv_nn_dropout(linear(x, "dense", c->width), c->dropout);
-    x = clv_nn_layer_norm(clv_add(x, before), "LayerNorm", eps);
+    x = clv_nn_layer_norm(clv_add(x, before), "LayerNorm", c->eps);
     clv_scope_pop(graph);
     return x;
 }
 
-static clv_tensor *layer(clv_tensor *x, clv_tensor *mask, const clv__bert_config *c) {
+static clv_tensor *layer(clv_tensor *x, clv_tensor *mask, const clv_gpt_config *c) {
     clv_graph *graph = clv_tensor_graph(x);
     clv_scope_push(graph, "attention");
     x = output(attention(x, mask, c), x, c);
@@ -47,30 +46,37 @@ static clv_tensor *layer(clv_tensor *x, clv_tensor *mask, const clv__bert_config
     return output(y, x, c);
 }
 
-static clv_tensor *embeddings(clv_tensor *tokens, clv_tensor *types, const clv__bert_config *c) {
+static clv_tensor *embeddings(clv_tensor *tokens, clv_tensor *types, const clv_gpt_config *c) {
     clv_graph *graph = clv_tensor_graph(tokens);
     clv_scope_push(graph, "embeddings");
     clv_tensor *x = clv_nn_embedding(tokens, "word_embeddings", c->vocabulary, c->width, &narrow);
     clv_scope_push(graph, "position_embeddings");
-    clv_tensor *places = clv_parameter(graph, "weight", CLV_SHAPE(c->places, c->width), narrow);
+    clv_tensor *places = clv_parameter(graph, "weight", CLV_SHAPE(c->context, c->width), narrow);
     clv_scope_pop(graph);
     x = clv_add(x, clv_nn_embedding(types, "token_type_embeddings", 2, c->width, &narrow));
     x = clv_add(x, clv_slice(places, 0, 0, clv_tensor_shape(tokens).dims[1]));
-    x = clv_nn_dropout(clv_nn_layer_norm(x, "LayerNorm", eps), c->dropout);
+    x = clv_nn_dropout(clv_nn_layer_norm(x, "LayerNorm", c->eps), c->dropout);
     clv_scope_pop(graph);
     return x;
 }
 
 void clv__build_bert(clv_tensor *const *inputs, clv_tensor **outputs, const clv_model *model) {
-    static const clv__bert_config base = {30522, 512, 768, 12, 12, 3072, 0.1f};
-    const clv__bert_config *c = model->user ? model->user : &base;
+    static const clv_gpt_config base = {.dropout = 0.1f};
+    clv_gpt_config sizes = model->user ? *(const clv_gpt_config *)model->user : base, *c = &sizes;
     clv_graph *graph = clv_tensor_graph(inputs[0]);
     const clv_shape s = clv_tensor_shape(inputs[0]);
     outputs[0] = NULL;
     if (!graph) return;
-    if (s.rank != 2 || s.dims[1] < 1 || s.dims[1] > c->places) {
+    sizes.model = model->name;
+    clv__gpt_defaults(&sizes);
+    if (c->heads < 1 || c->width % c->heads) {
+        clv__graph_fail(graph, CLV_E_VALUE, "bert: a width of %lld cannot be divided into %lld heads",
+                        (long long)c->width, (long long)c->heads);
+        return;
+    }
+    if (s.rank != 2 || s.dims[1] < 1 || s.dims[1] > c->context) {
         clv__graph_fail(graph, CLV_E_SHAPE, "bert: tokens must be [N,T] with T up to %lld",
-                        (long long)c->places);
+                        (long long)c->context);
         return;
     }
     // -10000 before exp is 0 in f32, and a number in f16; not infinite, so that a text of which nothing is seen sees all alike

@@ -44,6 +44,12 @@ static const clv__decoder decoders[] = {
      .layers = clv__lstm_lm_layers,
      .tokens = "encoder.weight",
      .last = {"rnn.weight_ih_l", ""}},
+    {.name = "bert_base", // no decoder: bert.c has its layers
+     .sizes = {.vocabulary = 30522, .context = 512, .width = 768, .heads = 12, .layers = 12, .eps = 1e-12f},
+     .base = "bert.",
+     .tokens = "bert.embeddings.word_embeddings.weight",
+     .places = "bert.embeddings.position_embeddings.weight",
+     .last = {"bert.encoder.layer.", ".output.dense.weight"}},
 };
 
 const clv__decoder *clv__decoder_find(const char *name) {
@@ -80,7 +86,7 @@ void clv__gpt_defaults(clv_gpt_config *c) {
 
 static bool check(clv_graph *graph, const clv__decoder *decoder, const clv_gpt_config *c) {
     const char *name = decoder ? decoder->name : c->model;
-    if (!decoder)
+    if (!decoder || !decoder->layers)
         clv__graph_fail(graph, CLV_E_VALUE, "there is no model of texts '%.100s'", name);
     else if (c->heads < 1 || (c->width % c->heads && !c->head_dim) || c->layers < 1)
         clv__graph_fail(graph, CLV_E_VALUE,
@@ -148,6 +154,7 @@ clv_model clv_gpt_model(const clv_gpt_config *config) {
     const clv__decoder *decoder = clv__decoder_find(config ? config->model : NULL);
     clv_model model = *clv_model_find(decoder ? decoder->name : "gpt");
     model.user = config;
+    if (model.build_all) return model;
     if (config && config->vocabulary) model.classes = config->vocabulary;
     if (config && config->context) model.input[0] = model.target[0] = config->context;
     return model;

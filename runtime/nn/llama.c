@@ -26,10 +26,15 @@ typedef struct decoder {
     int64_t n, t, features; // sequences, tokens of one, features of a head
 } decoder;
 
+static clv_tensor *biased(clv_tensor *x, const char *name, int64_t out_features, bool bias) {
+    static const clv_init init = {CLV_INIT_NORMAL, 0, 0.02f}, zeros = {.kind = CLV_INIT_ZEROS};
+    return clv_nn_linear(
+        x, name, out_features,
+        &(clv_nn_linear_config){.no_bias = !bias, .weight_init = &init, .bias_init = &zeros});
+}
+
 static clv_tensor *linear(clv_tensor *x, const char *name, int64_t out_features) {
-    static const clv_init init = {CLV_INIT_NORMAL, 0, 0.02f};
-    return clv_nn_linear(x, name, out_features,
-                         &(clv_nn_linear_config){.no_bias = true, .weight_init = &init});
+    return biased(x, name, out_features, false);
 }
 
 /** How far a place turns pair i: theta^(-2i / features), and less of pairs that turn slowly where that is stretched. */
@@ -68,21 +73,14 @@ static clv_tensor *rotate(clv_tensor *x, int64_t heads, const turn *by, const de
     return clv_rotary_embedding(x, by->cos, by->sin, false);
 }
 
-/** Each head of keys or values as often as there are heads of queries for it: [N,T,heads * features]. */
-static clv_tensor *repeat(clv_tensor *x, const decoder *d) {
-    const int64_t kv = d->config->kv_heads, times = d->config->heads / kv;
-    x = clv_reshape(x, CLV_SHAPE(d->n, d->t, kv, 1, d->features));
-    if (times > 1) x = clv_broadcast_to(x, CLV_SHAPE(d->n, d->t, kv, times, d->features));
-    return clv_reshape(x, CLV_SHAPE(d->n, d->t, d->config->heads * d->features));
-}
-
 static clv_tensor *attention(clv_tensor *x, const decoder *d) {
     const clv_gpt_config *c = d->config;
     clv_graph *graph = clv_tensor_graph(x);
     const int64_t own = c->heads * d->features, shared = c->kv_heads * d->features;
-    clv_tensor *q = rotate(linear(x, "q_proj", own), c->heads, &d->queries, d);
-    clv_tensor *k = rotate(linear(x, "k_proj", shared), c->kv_heads, &d->keys, d),
-               *v = linear(x, "v_proj", shared);
+    const bool bias = c->qkv_bias != 0;
+    clv_tensor *q = rotate(biased(x, "q_proj", own, bias), c->heads, &d->queries, d);
+    clv_tensor *k = rotate(biased(x, "k_proj", shared, bias), c->kv_heads, &d->keys, d),
+               *v = biased(x, "v_proj", shared, bias);
     if (!graph) return NULL;
     if (d->position) {
         const clv_shape kept = CLV_SHAPE(1, c->context, shared);
@@ -90,10 +88,13 @@ static clv_tensor *attention(clv_tensor *x, const decoder *d) {
         x = clv__attention_step(clv_concat(parts, 3, 1), clv__cache(graph, "keys", kept),
                                 clv__cache(graph, "values", kept), d->position, c->heads, c->kv_heads);
     } else {
-        clv_tensor *parts[] = {clv_reshape(q, CLV_SHAPE(d->n, d->t, own)), repeat(k, d), repeat(v, d)};
-        x = clv_self_attention(
-            clv_concat(parts, 3, 2), c->heads,
-            &(clv_attention_config){.causal = true, .dropout = clv__graph_dropout(graph, c->dropout)});
+        clv_tensor *parts[] = {clv_reshape(q, CLV_SHAPE(d->n, d->t, own)),
+                               clv_reshape(k, CLV_SHAPE(d->n, d->t, shared)),
+                               clv_reshape(v, CLV_SHAPE(d->n, d->t, shared))};
+        x = clv_self_attention(clv_concat(parts, 3, 2), c->heads,
+                               &(clv_attention_config){.causal = true,
+                                                       .dropout = clv__graph_dropout(graph, c->dropout),
+                                                       .kv_heads = c->kv_heads});
     }
     return linear(x, "o_proj", c->width);
 }

@@ -52,12 +52,6 @@ clv_tensor *clv__stochastic_depth(clv_tensor *x, float p);
 /** Numbers that a model gives for each sample: scores of its classes, or what its targets are. */
 int64_t clv__model_outputs(const clv_model *model);
 
-/** Sizes of a BERT: clv_model.user; NULL: those of BERT-base. */
-typedef struct clv__bert_config {
-    int64_t vocabulary, places, width, heads, layers, hidden;
-    float dropout;
-} clv__bert_config;
-
 /** Sizes instead of zeros. */
 void clv__gpt_defaults(clv_gpt_config *config);
 

@@ -120,6 +120,14 @@ static void build_waiting(importer *im, clv__made *value) {
     if (node) build_node(im, node, true);
 }
 
+/** What an op of ours says gets the file's node before it, as what rows say has. */
+static void tell_node(clv_graph *graph, const clv__onnx_node *node) {
+    clv__onnx_node_text room;
+    if (graph->error.status != CLV_OK && graph->error.status != CLV_E_HOST_MEMORY &&
+        strncmp(clv__error_text(&graph->error), "node ", 5) != 0)
+        clv__error_prefix(&graph->error, "%s: ", clv__onnx_node_shown(node, &room));
+}
+
 static void build_node(importer *im, const clv__onnx_node *node, bool now) {
     if (is_there(im, node) || waits(im, node, now)) return;
     clv__onnx_use use = {.import = im,
@@ -170,6 +178,7 @@ static void build_node(importer *im, const clv__onnx_node *node, bool now) {
     const clv__made *made = use.n_out ? use.out[0] : NULL;
     if (made && !made->tensor && !made->known && !made->data && !made->parts && !made->none)
         clv__onnx_fail(&use, CLV_E_UNSUPPORTED, "its result cannot be built");
+    tell_node(im->graph, node);
 }
 
 // ---- the whole file -------------------------------------------------------------------------------------------------
@@ -218,7 +227,8 @@ int64_t clv__onnx_batch_of(const clv__onnx_model *model) {
 static void check_batch(clv__onnx_use *use, clv_tensor *output) {
     const clv__batches b = use->batches;
     const clv_shape shape = output ? clv_tensor_shape(output) : (clv_shape){0};
-    if (output && b.of_file && b.of_file != b.now && (!shape.rank || shape.dims[0] != b.now))
+    const bool follows = (shape.rank && shape.dims[0] == b.now) || (shape.rank > 1 && shape.dims[1] == b.now);
+    if (output && b.of_file && b.of_file != b.now && !follows)
         clv__onnx_fail(
             use, CLV_E_UNSUPPORTED,
             "the file was written for a batch of %lld, and this result does not follow one of %lld: export "

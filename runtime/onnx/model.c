@@ -23,8 +23,11 @@ struct clv_onnx {
     clv_model model;
     clv_port ports[2 * CLV_MAX_PORTS]; // inputs, then targets
     int n_inputs, n_targets;
-    int result[CLV_MAX_PORTS]; // which of the file's a target is
-    int64_t batch;             // the first dimension of all inputs; 0: open, or they differ
+    int result[CLV_MAX_PORTS];    // which of the file's a target is
+    bool later[CLV_MAX_PORTS];    // the batch is that one's second dimension
+    bool of_steps[CLV_MAX_PORTS]; // its loss is ctc
+    bool input_lengths;           // the last input is none of the file's: how many steps count
+    int64_t batch;                // the first dimension of all inputs; 0: open, or they differ
     clv__arena names;
     const char *producer, *class_parameters;
     int64_t n_parameters;
@@ -135,11 +138,59 @@ static clv_status read_input(clv_onnx *onnx, clv__error *error, const clv__onnx_
     return port->name ? CLV_OK : CLV_E_HOST_MEMORY;
 }
 
+/** x with its first two dimensions exchanged. */
+static clv_tensor *batch_first(clv_tensor *x) {
+    int order[CLV_MAX_RANK] = {1, 0};
+    for (int d = 2; d < CLV_MAX_RANK; d++) order[d] = d;
+    return clv_permute(x, order, clv_tensor_shape(x).rank);
+}
+
+/** Logarithms of probabilities [N,T,C]; past a sample's own steps only the blank, class 0, can be. */
+static clv_tensor *own_steps(clv_tensor *x, clv_tensor *lengths) {
+    clv_graph *graph = clv_tensor_graph(x);
+    const clv_shape s = clv_tensor_shape(x);
+    if (!graph || s.rank != 3) return x;
+    clv_tensor *step = clv_arange(graph, 0, (double)s.dims[1], 1, CLV_DTYPE_I32),
+               *class = clv_arange(graph, 0, (double)s.dims[2], 1, CLV_DTYPE_I32);
+    clv_tensor *past = clv_ge(clv_reshape(step, CLV_SHAPE(1, s.dims[1], 1)),
+                              clv_reshape(lengths, CLV_SHAPE(s.dims[0], 1, 1)));
+    clv_tensor *never = clv_full(graph, CLV_DTYPE_F32, (clv_shape){0}, -1e30F),
+               *sure = clv_full(graph, CLV_DTYPE_F32, (clv_shape){0}, 0);
+    clv_tensor *blank =
+        clv_where(clv_gt(class, clv_full(graph, CLV_DTYPE_I32, (clv_shape){0}, 0)), never, sure);
+    return clv_where(past, blank, clv_log_softmax(x, -1));
+}
+
+/** Has each result a row for each sample? The sentence says what makes the one that has not. */
+static bool has_rows(const clv_onnx *onnx, int i, clv_tensor *y, int64_t batch) {
+    const clv_shape shape = clv_tensor_shape(y);
+    if (!y || (shape.rank > 0 && shape.dims[0] == batch)) return true;
+    const clv__onnx_info *info = &onnx->file->graph.outputs[onnx->result[i]];
+    const clv__onnx_node *node = onnx->file->values[info->value].node;
+    clv__onnx_node_text room;
+    clv__shown_text name;
+    char text[128];
+    clv__graph_fail(
+        clv_tensor_graph(y), CLV_E_UNSUPPORTED,
+        "'%s': the result '%s' of %s is %s and has no row for each of the %lld samples of a batch; export "
+        "the model up to results that have (a loss is computed here), or name those "
+        "(clv_onnx_config.targets)",
+        onnx->file->path, clv__shown_bytes(info->name.data, info->name.n, &name),
+        node ? clv__onnx_node_shown(node, &room) : "no node", clv_shape_text(&shape, text, sizeof text),
+        (long long)batch);
+    return false;
+}
+
 static void build_all(clv_tensor *const *inputs, clv_tensor **outputs, const clv_model *model) {
     const clv_onnx *onnx = model->user;
     clv_tensor *all[CLV_MAX_PORTS] = {NULL};
     clv__onnx_build(onnx->file, model->build ? model->classes : 0, inputs, all);
-    for (int i = 0; i < onnx->n_targets; i++) outputs[i] = all[onnx->result[i]];
+    for (int i = 0; i < onnx->n_targets; i++) {
+        clv_tensor *y = all[onnx->result[i]];
+        if (y && onnx->later[i]) y = batch_first(y);
+        if (y && onnx->input_lengths && onnx->of_steps[i]) y = own_steps(y, inputs[onnx->n_inputs - 1]);
+        outputs[i] = has_rows(onnx, i, y, clv_tensor_shape(inputs[0]).dims[0]) ? y : NULL;
+    }
 }
 
 static clv_tensor *build_one(clv_tensor *x, const clv_model *model) {
@@ -148,45 +199,48 @@ static clv_tensor *build_one(clv_tensor *x, const clv_model *model) {
     return y;
 }
 
-/** Is it in the list of targets? numbers: with a loss that is not of classes. */
-static bool is_target(const char *list, const char *name, bool *numbers) {
+/** The loss of a target, `loss` long; NULL: it is not in the list. */
+static const char *loss_in(const char *list, const char *name, size_t *loss) {
     while (list && *list) {
-        const size_t n = strcspn(list, ","), key = strcspn(list, ",="), loss = strcspn(list, ",*");
-        const char *of = list + key + (key < n);
-        if (key == strlen(name) && !memcmp(list, name, key)) {
-            static const char classes[] = "cross_entropy";
-            const size_t length = list + loss > of ? (size_t)(list + loss - of) : 0;
-            *numbers = length && (length != sizeof classes - 1 || memcmp(of, classes, length) != 0);
-            return true;
-        }
+        const size_t n = strcspn(list, ","), key = strcspn(list, ",="), end = strcspn(list, ",*"),
+                     from = key + (key < n);
+        *loss = end > from ? end - from : 0;
+        if (key == strlen(name) && !memcmp(list, name, key)) return list + from;
         list += n + (list[n] == ',');
     }
-    return false;
+    return NULL;
+}
+
+static bool is_loss(const char *loss, size_t n, const char *name) {
+    return loss && n == strlen(name) && !memcmp(loss, name, n);
 }
 
 /** A result is what a target is compared with: classes, or numbers. */
-static void read_output(clv_onnx *onnx, clv_tensor *tensor, const char *name, bool numbers) {
+static clv_status read_output(clv_onnx *onnx, clv__error *error, clv_shape shape, const char *name,
+                              bool numbers) {
+    const bool steps = onnx->of_steps[onnx->n_targets];
     clv_port *port = &onnx->ports[onnx->n_inputs + onnx->n_targets++];
-    const clv_shape shape = clv_tensor_shape(tensor);
     bool tokens = true;
+    char text[128];
     for (int i = 0; i < onnx->n_inputs; i++) tokens = tokens && onnx->ports[i].dtype == CLV_DTYPE_I32;
-    const bool classes =
-        !numbers && (shape.rank == 2 || (shape.rank == 3 && tokens)) && shape.dims[shape.rank - 1] > 1;
+    if (steps && (shape.rank != 3 || shape.dims[2] < 2))
+        CLV_FAIL(error, CLV_E_SHAPE,
+                 "'%s': the result '%s' is %s, and ctc wants a score for each class at each step, [N,T,C] or "
+                 "[T,N,C]",
+                 onnx->file->path, name, clv_shape_text(&shape, text, sizeof text));
+    const bool classes = !numbers && (shape.rank == 2 || (shape.rank == 3 && (tokens || steps))) &&
+                         shape.dims[shape.rank - 1] > 1;
     port->name = name;
     if (classes) port->classes = shape.dims[shape.rank - 1];
     for (int d = 1; d < shape.rank - classes; d++) port->dims[d - 1] = shape.dims[d];
     if (!classes && shape.rank == 2 && shape.dims[1] == 1) port->dims[0] = 0; // one number
+    return CLV_OK;
 }
 
-/** Build it once, for the file's batch, or one of one, to see what comes out, and how many numbers are trained. */
-static clv_status read_outputs(clv_onnx *onnx, clv__error *error, const clv_onnx_config *config) {
+/** Build it once for a batch: the shapes of the file's results. */
+static clv_status build_for(clv_onnx *onnx, int64_t batch, clv_shape shapes[CLV_MAX_PORTS], bool count) {
     clv_graph *graph = NULL;
     clv_tensor *inputs[CLV_MAX_PORTS], *outputs[CLV_MAX_PORTS] = {NULL};
-    const clv__onnx_graph *file = &onnx->file->graph;
-    if (file->n_outputs < 1 || file->n_outputs > CLV_MAX_PORTS)
-        CLV_FAIL(error, CLV_E_UNSUPPORTED, "'%s': %zu results, and 1 to %d are known", onnx->file->path,
-                 file->n_outputs, CLV_MAX_PORTS);
-    const int64_t own = clv__onnx_batch_of(onnx->file), batch = own ? own : 1;
     clv_status status = clv_graph_create(onnx->runtime, &graph);
     for (int i = 0; status == CLV_OK && i < onnx->n_inputs; i++)
         inputs[i] = clv_input(graph, onnx->ports[i].name, onnx->ports[i].dtype,
@@ -195,24 +249,83 @@ static clv_status read_outputs(clv_onnx *onnx, clv__error *error, const clv_onnx
         clv__onnx_build(onnx->file, 0, inputs, outputs);
         status = clv_graph_status(graph);
     }
-    for (size_t i = 0; status == CLV_OK && i < graph->n_tensors; i++)
+    for (size_t i = 0; status == CLV_OK && count && i < graph->n_tensors; i++)
         if (graph->tensors[i]->trainable) onnx->n_parameters += clv__numel(&graph->tensors[i]->desc);
+    for (size_t i = 0; status == CLV_OK && i < onnx->file->graph.n_outputs; i++)
+        shapes[i] = clv_tensor_shape(outputs[i]);
+    clv_graph_destroy(graph);
+    return status;
+}
+
+/** Inputs that the file fixes unlike first dimensions of have no batch, which is most likely why it cannot be built. */
+static clv_status tell_no_batch(const clv_onnx *onnx, clv__error *error, clv_status status) {
+    const clv__onnx_graph *file = &onnx->file->graph;
+    const clv__onnx_info *first = NULL;
+    clv__shown_text a, b;
+    for (size_t i = 0; i < file->n_inputs; i++) {
+        const clv__onnx_info *one = &file->inputs[i];
+        if (onnx->file->values[one->value].initializer || one->dims[0].size < 1) continue;
+        if (!first) first = one;
+        if (one->dims[0].size == first->dims[0].size) continue;
+        return clv__error_prefix(error,
+                                 "'%s': the first dimension of each input must be the batch, and '%s' has "
+                                 "%lld, '%s' %lld; a model "
+                                 "without a batch, as one of a graph's nodes and edges, can be built by "
+                                 "clv_onnx_append, or in Python "
+                                 "by cleave.compile: ",
+                                 onnx->file->path, clv__shown_bytes(first->name.data, first->name.n, &a),
+                                 (long long)first->dims[0].size,
+                                 clv__shown_bytes(one->name.data, one->name.n, &b),
+                                 (long long)one->dims[0].size);
+    }
+    return status;
+}
+
+/** Is the batch a result's second dimension, as PyTorch has it of sequences? Another batch tells. */
+static bool is_later(clv_onnx *onnx, int i, int64_t batch, clv_shape *shape) {
+    clv_shape others[CLV_MAX_PORTS];
+    const int64_t first = shape->dims[0];
+    if (shape->rank < 2 || shape->dims[1] != batch) return false;
+    if (build_for(onnx, batch + 1, others, false) != CLV_OK || others[i].dims[0] != first ||
+        others[i].dims[1] != batch + 1)
+        return false;
+    shape->dims[0] = batch, shape->dims[1] = first;
+    return true;
+}
+
+/** Build it, for the file's batch, or one of one, to see what comes out, and how many numbers are trained. */
+static clv_status read_outputs(clv_onnx *onnx, clv__error *error, const clv_onnx_config *config) {
+    const clv__onnx_graph *file = &onnx->file->graph;
+    if (file->n_outputs < 1 || file->n_outputs > CLV_MAX_PORTS)
+        CLV_FAIL(error, CLV_E_UNSUPPORTED, "'%s': %zu results, and 1 to %d are known", onnx->file->path,
+                 file->n_outputs, CLV_MAX_PORTS);
+    const int64_t own = clv__onnx_batch_of(onnx->file), batch = own ? own : 1;
+    clv_shape shapes[CLV_MAX_PORTS];
+    clv_status status = build_for(onnx, batch, shapes, true);
+    if (status != CLV_OK) return tell_no_batch(onnx, error, status);
     const char *names[CLV_MAX_PORTS] = {NULL};
-    bool some = false, numbers = false;
-    for (size_t i = 0; status == CLV_OK && i < file->n_outputs; i++) {
+    size_t n = 0;
+    bool some = false;
+    for (size_t i = 0; i < file->n_outputs; i++) {
         clv__shown_text shown;
         const char *name = clv__shown_bytes(file->outputs[i].name.data, file->outputs[i].name.n, &shown);
         names[i] = clv__arena_strdup(&onnx->names, name);
-        some = some || (names[i] && is_target(config->targets, names[i], &numbers));
+        if (!names[i]) return CLV_E_HOST_MEMORY;
+        some = some || loss_in(config->targets, names[i], &n);
     }
-    for (size_t i = 0; status == CLV_OK && i < file->n_outputs; i++) {
-        numbers = false;
-        if (some && !is_target(config->targets, names[i], &numbers)) continue;
-        onnx->result[onnx->n_targets] = (int)i;
-        read_output(onnx, outputs[i], names[i], config->numbers || numbers);
+    for (size_t i = 0; i < file->n_outputs; i++) {
+        const char *loss = loss_in(config->targets, names[i], &n);
+        const int to = onnx->n_targets;
+        if (some && !loss) continue;
+        onnx->result[to] = (int)i;
+        onnx->of_steps[to] = is_loss(loss, n, "ctc");
+        onnx->later[to] = is_later(onnx, (int)i, batch, &shapes[i]);
+        const bool numbers =
+            config->numbers || (loss && n && !onnx->of_steps[to] && !is_loss(loss, n, "nll") &&
+                                !is_loss(loss, n, "cross_entropy"));
+        CLV_TRY(read_output(onnx, error, shapes[i], names[i], numbers));
     }
-    clv_graph_destroy(graph);
-    return status;
+    return CLV_OK;
 }
 
 static void make_model(clv_onnx *onnx) {
@@ -249,6 +362,17 @@ static const char *class_parameters(clv_onnx *onnx) {
     return all;
 }
 
+/** An input behind the file's. */
+static clv_status add_lengths(clv_onnx *onnx, clv__error *error, const char *name) {
+    if (!name) return CLV_OK;
+    if (onnx->n_inputs == CLV_MAX_PORTS)
+        CLV_FAIL(error, CLV_E_UNSUPPORTED, "'%s': more than %d inputs", onnx->file->path, CLV_MAX_PORTS);
+    clv_port *port = &onnx->ports[onnx->n_inputs++];
+    *port = (clv_port){.name = clv__arena_strdup(&onnx->names, name), .dtype = CLV_DTYPE_I32};
+    onnx->input_lengths = true;
+    return port->name ? CLV_OK : CLV_E_HOST_MEMORY;
+}
+
 static clv_status read_ports(clv_onnx *onnx, clv__error *error, const clv_onnx_config *config) {
     const clv__onnx_graph *file = &onnx->file->graph;
     CLV_TRY(clv__onnx_check_ops(error, onnx->file));
@@ -257,7 +381,13 @@ static clv_status read_ports(clv_onnx *onnx, clv__error *error, const clv_onnx_c
         if (!onnx->file->values[file->inputs[i].value].initializer)
             CLV_TRY(read_input(onnx, error, &file->inputs[i], config->dims));
     if (!onnx->n_inputs) CLV_FAIL(error, CLV_E_UNSUPPORTED, "'%s' has no input", onnx->file->path);
+    CLV_TRY(add_lengths(onnx, error, config->input_lengths));
     CLV_TRY(read_outputs(onnx, error, config));
+    bool steps = !config->input_lengths;
+    for (int i = 0; i < onnx->n_targets; i++) steps |= onnx->of_steps[i];
+    if (!steps)
+        CLV_FAIL(error, CLV_E_VALUE,
+                 "'%s': input_lengths are of targets with the loss ctc, and there is none", onnx->file->path);
     clv__shown_text shown;
     const clv__onnx_text producer = onnx->file->producer_name;
     onnx->producer = clv__arena_strdup(&onnx->names, clv__shown_bytes(producer.data, producer.n, &shown));
@@ -291,7 +421,7 @@ static clv_status read_values(clv_onnx *onnx, clv__error *error) {
 }
 
 static clv_status name_values(clv_onnx *onnx, clv__error *error) {
-    const int n = onnx->n_inputs + onnx->n_targets;
+    const int n = onnx->n_inputs + onnx->n_targets - onnx->input_lengths; // the file's
     onnx->value_names = clv__arena_alloc(&onnx->names, (size_t)n + 1, sizeof *onnx->value_names);
     for (int i = 0; onnx->value_names && i < n; i++) {
         clv__shown_text shown;

@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "onnx/import.h"
+#include "onnx/known.h"
 
 enum { MOST_STEPS = 4096 };
 
@@ -132,8 +133,21 @@ static clv_tensor *part_of(recurrent *r, int i, int axis, const int64_t *dims, i
     return x ? clv__onnx_reshape(clv__onnx_part(x, axis, r->direction, 1), dims, rank) : NULL;
 }
 
+/** Is an initializer zeros? PyTorch writes the states that nobody gives so, for the file's batch. */
+static bool is_zeros(const clv__onnx_tensor *data) {
+    double v[64];
+    for (int64_t i = 0; data && i < data->numel; i += 64) {
+        const int64_t n = data->numel - i < 64 ? data->numel - i : 64;
+        if (!clv__onnx_widen(data, i, n, v)) return false;
+        for (int64_t k = 0; k < n; k++)
+            if (v[k] != 0) return false;
+    }
+    return data != NULL;
+}
+
 /** The first state of this direction; NULL: zeros. */
 static clv_tensor *state_of(recurrent *r, int i) {
+    if (clv__onnx_has(r->use, i) && is_zeros(r->use->in[i]->data)) return NULL;
     return part_of(r, i, r->batch_first ? 1 : 0, (int64_t[]){r->batch, r->hidden}, 2);
 }
 

@@ -396,23 +396,30 @@ static const char *ordered(clv__onnx_writer *w, const char *of, const int64_t *o
     return clv__writer_end(w, NULL);
 }
 
-/** [N, T, 3D] to [3, N, heads, T, d], of which each of the three is taken; scores, weights, and [N, T, D] again. */
+/** Columns `from` ... as [N, heads, T, d], each head of them `times` as often. */
+static const char *heads_at(clv__onnx_writer *w, int64_t from, int64_t heads, int64_t t, int64_t d,
+                            int64_t often) {
+    const int64_t to = from + heads * d, axis = 2;
+    const char *part = NODE(w, "Slice", NULL, x_of(w), clv__writer_list(w, &from, 1),
+                            clv__writer_list(w, &to, 1), clv__writer_list(w, &axis, 1));
+    part = NODE(w, "Reshape", NULL, part, clv__writer_list(w, (const int64_t[]){-1, t, heads, d}, 4));
+    part = ordered(w, part, (const int64_t[]){0, 2, 1, 3}, 4);
+    if (often == 1) return part;
+    part = NODE(w, "Reshape", NULL, part, clv__writer_list(w, (const int64_t[]){-1, heads, 1, t, d}, 5));
+    part = NODE(w, "Expand", NULL, part, clv__writer_list(w, (const int64_t[]){1, 1, often, 1, 1}, 5));
+    return NODE(w, "Reshape", NULL, part, clv__writer_list(w, (const int64_t[]){-1, heads * often, t, d}, 4));
+}
+
+/** Queries, keys and values of each head; scores, weights, and [N, T, D] again. */
 static void write_self_attention(clv__onnx_writer *w) {
     const clv_shape *x = clv__writer_in_shape(w, 0);
-    const int64_t heads = (int64_t)clv__writer_number(w, "heads"), t = x->dims[1], d = x->dims[2] / 3 / heads;
-    const char *sides[3];
+    const int64_t heads = (int64_t)clv__writer_number(w, "heads"),
+                  told = (int64_t)clv__writer_number(w, "kv_heads"), keys = told ? told : heads,
+                  t = x->dims[1], d = x->dims[2] / (heads + 2 * keys);
     double scale = clv__writer_number(w, "scale");
     if (scale == 0) scale = 1 / sqrt((double)d);
-    const char *apart =
-        NODE(w, "Reshape", NULL, x_of(w), clv__writer_list(w, (const int64_t[]){-1, t, 3, heads, d}, 5));
-    apart = ordered(w, apart, (const int64_t[]){2, 0, 3, 1, 4}, 5);
-    for (int i = 0; i < 3; i++) {
-        clv__writer_begin(w, "Gather",
-                          (const char *const[]){apart, clv__writer_list(w, (const int64_t[]){i}, 1), NULL});
-        clv__writer_put_int(w, "axis", 0);
-        const char *one = clv__writer_end(w, NULL);
-        sides[i] = NODE(w, "Squeeze", NULL, one, clv__writer_list(w, (const int64_t[]){0}, 1));
-    }
+    const char *sides[3] = {heads_at(w, 0, heads, t, d, 1), heads_at(w, heads * d, keys, t, d, heads / keys),
+                            heads_at(w, (heads + keys) * d, keys, t, d, heads / keys)};
     const char *scores = NODE(w, "MatMul", NULL, times(w, sides[0], scale, NULL), turned(w, sides[1], 4));
     if (clv__writer_in(w, 1)) scores = NODE(w, "Add", NULL, scores, clv__writer_in(w, 1)); // the mask
     if (clv__writer_number(w, "causal") != 0) scores = hide_future(w, scores, t, t, -INFINITY, NULL);

@@ -303,7 +303,7 @@ expect 2 "--optimizer wants one of sgd|momentum|adam|adamw|rmsprop|adagrad|lion|
 expect 1 "'side.safetensors' holds weights of a table with the columns x, y, rows of 2 numbers: \`cleave run csv FILE" "$cleave" run arrays d.npz --weights side.safetensors --output x.npz --device "$device"
 expect 2 'which arrays are to be learnt' "$cleave" train arrays d.npz
 expect 2 '`arrays FILE` wants an .npz file' "$cleave" train arrays
-expect 2 "there is no loss 'mes', there are cross_entropy, mse, l1, huber, focal, bce_with_logits, nll, kl_div; did you mean 'mse'?" "$cleave" train arrays d.npz --target price=mes
+expect 2 "there is no loss 'mes', there are cross_entropy, mse, l1, huber, focal, bce_with_logits, nll, kl_div, ctc; did you mean 'mse'?" "$cleave" train arrays d.npz --target price=mes
 expect 2 'with a weight above 0' "$cleave" train arrays d.npz --target price=mse*0
 expect 2 'with a weight above 0' "$cleave" train arrays d.npz --target 'price=mse*'
 expect 2 "'price' is named twice" "$cleave" train arrays d.npz --target price,price
@@ -331,4 +331,18 @@ expect 1 "model 'mlp' has no target 'weight'; it has 'price'" "$cleave" train ar
 expect 1 "'b' has 50 samples, and 'a' has 200" "$cleave" run arrays parts --weights w.safetensors --output x.npz --device "$device"
 "$helper" images 200 parts/b.npy 3
 expect 1 "'b' is [200,3], and the model takes [200]" "$cleave" run arrays parts --weights w.safetensors --output x.npz --device "$device"
+
+# a BERT of Hugging Face: config.json beside the weights has its sizes, arrays have texts of any length, the weights the number of classes
+cp -r "$scripts/../golden/bert" bert || fail "no BERT"
+bert="arrays bert/data.npz --model bert_base --weights bert/model.safetensors --device $device"
+works "$cleave" run $bert --output told.npz
+same "logits of BERT" "$("$helper" told told.npz bert/told.npz labels)" 0.000000
+works "$cleave" train $bert --target labels --validation 0 --no-shuffle --batch 6 --epochs 2 --optimizer sgd --lr 0.05 --schedule constant \
+    --json --save own.safetensors
+awk "BEGIN { d = $(at train_loss) - 1.56972170; exit !(d < 1e-5 && d > -1e-5) }" || fail "the loss of BERT after a step is $(at train_loss)"
+works "$cleave" eval arrays bert/data.npz --weights own.safetensors --validation 1 --device "$device" # without config.json
+works "$cleave" run arrays bert/data.npz --weights own.safetensors --device "$device" --output told.npz
+same "results of BERT" "$("$helper" shapes told.npz)" "labels [6,5]"
+sed -i 's/"gelu"/"relu"/' bert/config.json
+expect 1 'hidden_act is "relu", and only "gelu" is supported' "$cleave" run $bert --output told.npz
 finish

@@ -135,6 +135,39 @@ close "the loss of classes" "$(at train_loss)" 1.42584348
 places z
 close "the loss of numbers" "$(at train_loss)" 1.08093333
 
+# whole numbers and truth values are fed as NumPy has them; %b of the bytes that follow
+npy() { printf '\223NUMPY\001\000\166\000%-117s\n%b' "{'descr': '$1', 'fortran_order': False, 'shape': ($2), }" "$3"; }
+port() { field 90 "$(field 10 "$1"; field 18 "$(field 10 "$(printf "\\010\\$2"; field 18 "$(dim N; dim 3)")")")"; }
+graph=$(field 10 "$(field 10 k; field 10 k; field 18 twice; field 34 Add)"
+        field 10 "$(field 10 m; field 10 twice; field 10 k; field 18 y; field 34 Where)"; port k 007; port m 011; field 98 "$(field 10 y)")
+{ printf '\010\010'; field 58 "$graph"; field 66 "$(printf '\020\021')"; } >whole.onnx
+mkdir whole
+npy '<i8' '2, 3' '\01\0\0\0\0\0\0\0\0376\0377\0377\0377\0377\0377\0377\0377\03\0\0\0\0\0\0\0\04\0\0\0\0\0\0\0\05\0\0\0\0\0\0\0\0\01\0\0\0\0\0\0' >whole/k.npy
+npy '|b1' '2, 3' '\0\01\01\01\0\0' >whole/m.npy
+works "$cleave" run arrays whole --model whole.onnx --dims 3=3 --device "$device" --json
+same "whole numbers" "$(for i in 0 1; do at results.y.values.$i.0 results.y.values.$i.1 results.y.values.$i.2; done | tr '\n' ' ')" "1 -4 6 8 5 256 "
+works "$cleave" run arrays texts --model tokens.onnx --device "$device" --output i32.npz
+npy '<i8' '1, 6' '\01\0\0\0\0\0\0\0\02\0\0\0\0\0\0\0\03\0\0\0\0\0\0\0\04\0\0\0\0\0\0\0\05\0\0\0\0\0\0\0\06\0\0\0\0\0\0\0' >i64.npy
+npy '<i4' '1, 6' '\01\0\0\0\02\0\0\0\03\0\0\0\04\0\0\0\05\0\0\0\06\0\0\0' >i32.npy
+for type in i64 i32; do works "$cleave" run --model tokens.onnx --input $type.npy --device "$device" --output $type.out.npy; done
+cmp -s i64.out.npy i32.out.npy || fail "tokens of 64 bits are others than of 32"
+
+# labels that have no places of their own are learnt by CTC, of results [T,N,C], of all steps or of those that count; the losses are PyTorch's
+cp "$models/sounds.npz" . || fail "no sounds"
+sounds() { works "$cleave" "$@" --device "$device" --batch 8 --json; }
+learn="--model sounds.onnx --target y=ctc --validation 0 --no-shuffle --optimizer sgd --lr 0.5 --schedule constant"
+sounds train arrays sounds.npz $learn --inputs x --epochs 1
+close "the loss of all steps" "$(at train_loss)" 3.74514294
+sounds train arrays sounds.npz $learn --inputs x,input_lengths --epochs 2 --save sounds.safetensors
+close "the loss after a step" "$(at train_loss)" 2.07975507
+sounds eval arrays sounds.npz --model sounds.onnx --target y=ctc --inputs x,input_lengths --validation 1
+close "the loss on the host" "$(at test_loss)" 2.45214939
+sounds eval arrays sounds.npz --weights sounds.safetensors --validation 1
+works "$cleave" run arrays sounds.npz --weights sounds.safetensors --device "$device" --output told.npz
+same "a row for each sample" "$("$helper" shapes told.npz)" "y [8,7,5]"
+works "$cleave" run arrays sounds.npz --model sounds.onnx --device "$device" --output told.npz
+same "the batch first" "$("$helper" shapes told.npz)" "y [8,7,5]"
+
 # weights that are no numbers are told by name
 "$helper" bare w.safetensors nan.safetensors classifier.bias
 works "$cleave" export --model cnn.onnx --weights nan.safetensors -o nan.onnx

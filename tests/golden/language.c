@@ -104,7 +104,8 @@ static void like_the_others(void **state, const char *name, build *layers, const
     int gradients = clv_graph_info_get(g->graph).n_parameters;
     for (int i = 0; i < clv_graph_info_get(g->graph).n_parameters;
          i++) // no softmax sees what keys have in common
-        gradients -= strstr(clv_tensor_name(clv_parameter_get(g->graph, i)), "key.bias") != NULL;
+        gradients -= strstr(clv_tensor_name(clv_parameter_get(g->graph, i)), "key.bias") ||
+                     strstr(clv_tensor_name(clv_parameter_get(g->graph, i)), "k_proj.bias");
     assert_int_equal(g->subject.n_targets, 2 + gradients);
     golden_on_devices(g);
     learns_alike(g, name, layers, config, n_inputs, inputs);
@@ -154,6 +155,9 @@ static void llama(void **state) {
     decoder(state, "llama_stretched", &stretched);
     decoder(state, "llama", &sizes);
     decoder(state, "llama_tied", &tied);
+    clv_gpt_config biased = sizes;
+    biased.qkv_bias = 1;
+    decoder(state, "qwen2", &biased);
 }
 
 static void lstm_lm(void **state) {
@@ -184,8 +188,8 @@ static clv_tensor *of_masked_tokens(golden *g, clv_graph *graph, const void *con
 
 static void bert(void **state) {
     static const char *const inputs[] = {"input_ids", "attention_mask", "token_type_ids", "labels"};
-    const clv__bert_config sizes = {
-        .vocabulary = V, .places = 7, .width = 12, .heads = 3, .layers = 2, .hidden = 20};
+    const clv_gpt_config sizes = {
+        .vocabulary = V, .context = 7, .width = 12, .heads = 3, .layers = 2, .hidden = 20};
     like_the_others(state, "bert", of_masked_tokens, &sizes, 4, inputs);
 }
 

@@ -5,6 +5,9 @@ LSTM as PyTorch's example word_language_model. Needs transformers beside PyTorch
 
 Sizes are chosen so that nothing is square by chance. `loss_10` is the loss of the same batch after ten steps of SGD at a rate of 0.1.
 """
+import pathlib
+
+import numpy
 import torch
 import torch.nn.functional as F
 import transformers
@@ -45,7 +48,7 @@ def case(name, model, inputs, labels, logits_of):
         c.put("labels", labels)
         for key, p in model.named_parameters():
             c.put(key, p)
-            if not key.endswith("key.bias"):  # whose gradient is 0 but for rounding
+            if not key.endswith(("key.bias", "k_proj.bias")):  # whose gradient is 0, or what turned places leave of it, but for rounding
                 c.inputs[key] = p
         c.expect("loss", loss_of())
         c.expect("logits", logits_of(model))
@@ -60,11 +63,11 @@ gpt2 = transformers.GPT2Config(vocab_size=V, n_positions=7, n_embd=12, n_head=3,
 case("gpt2", transformers.GPT2LMHeadModel(gpt2), {"tokens": tokens}, labels, lambda m: m(tokens).logits)
 
 
-def llama(name, **more):
-    config = transformers.LlamaConfig(vocab_size=V, max_position_embeddings=7, hidden_size=24, num_attention_heads=6, num_key_value_heads=2,
-                                      num_hidden_layers=2, intermediate_size=20, rms_norm_eps=1e-5, attn_implementation="eager",
-                                      **{"rope_theta": 500.0, "tie_word_embeddings": False} | more)
-    case(name, transformers.LlamaForCausalLM(config), {"tokens": tokens}, labels, lambda m: m(tokens).logits)
+def llama(name, kind="Llama", **more):
+    config = getattr(transformers, kind + "Config")(vocab_size=V, max_position_embeddings=7, hidden_size=24, num_attention_heads=6, num_key_value_heads=2,
+                                                     num_hidden_layers=2, intermediate_size=20, rms_norm_eps=1e-5, attn_implementation="eager",
+                                                     **{"rope_theta": 500.0, "tie_word_embeddings": False} | more)
+    case(name, getattr(transformers, kind + "ForCausalLM")(config), {"tokens": tokens}, labels, lambda m: m(tokens).logits)
 
 
 llama("llama")
@@ -98,4 +101,27 @@ case("bert", transformers.BertForSequenceClassification(bert), {"input_ids": tok
 llama("llama_stretched", head_dim=10,
       rope_parameters={"rope_type": "llama3", "rope_theta": 500.0, "factor": 8.0, "low_freq_factor": 0.05, "high_freq_factor": 0.25,
                        "original_max_position_embeddings": 2})
+llama("qwen2", "Qwen2")  # with biases
 cases.write()
+
+# A folder of Hugging Face: a BERT of five classes, what it is given, and what it tells; prints the loss before and after a step.
+HERE = pathlib.Path(__file__).resolve().parent
+torch.manual_seed(11)
+bert = transformers.BertConfig(vocab_size=40, max_position_embeddings=9, hidden_size=12, num_attention_heads=3, num_hidden_layers=2,
+                               intermediate_size=20, num_labels=5, hidden_dropout_prob=0.0, attention_probs_dropout_prob=0.0)
+net = transformers.BertForSequenceClassification(bert).float()
+for parameter in net.parameters():
+    torch.nn.init.normal_(parameter, std=0.3)
+data = {"input_ids": torch.randint(40, (6, 7)), "attention_mask": (torch.arange(7) < torch.tensor([7, 5, 7, 3, 6, 7])[:, None]).long(),
+        "token_type_ids": torch.randint(2, (6, 7)), "labels": torch.tensor([0, 3, 1, 2, 3, 0])}
+net.save_pretrained(HERE / "bert")
+numpy.savez(HERE / "bert" / "data.npz", **data)
+numpy.savez(HERE / "bert" / "told.npz", labels=net(**data).logits.detach().float())
+optimizer, losses = torch.optim.SGD(net.parameters(), 0.05), []
+for step in range(2):
+    optimizer.zero_grad()
+    loss = net(**data).loss
+    loss.backward()
+    optimizer.step()
+    losses.append(loss.item())
+print("bert", losses)

@@ -127,8 +127,36 @@ def places():
     print(torch.nn.functional.cross_entropy(net(x), y).item(), torch.nn.functional.mse_loss(net(x), z).item())
 
 
+class Sounds(torch.nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.ear, self.out = torch.nn.Linear(3, 6), torch.nn.Linear(6, 5)
+
+    def forward(self, x):
+        return self.out(torch.tanh(self.ear(x))).log_softmax(-1).transpose(0, 1)
+
+
+def sounds():
+    """Labels without places, learnt by CTC: the result is [T,N,C]. sounds.npz has labels y, and steps that count; prints the losses: of all
+    steps, of those, and the latter after a step of SGD."""
+    torch.manual_seed(5)
+    net, x, y = Sounds(), torch.randn(8, 7, 3), torch.randint(1, 5, (8, 3))
+    labels, steps = torch.tensor([3, 2, 1, 3, 2, 3, 1, 2]), torch.tensor([7, 6, 5, 7, 4, 7, 1, 7])
+    y[torch.arange(3) >= labels[:, None]] = -100
+    dynamic = {"x": {0: "N"}, "y": {1: "N"}}
+    torch.onnx.export(net, (x,), str(HERE / "sounds.onnx"), dynamo=False, input_names=["x"], output_names=["y"], dynamic_axes=dynamic)
+    numpy.savez(HERE / "sounds.npz", x=x, y=y, input_lengths=steps)
+    ctc = lambda of: torch.nn.functional.ctc_loss(net(x), y, of, labels)
+    optimizer = torch.optim.SGD(net.parameters(), 0.5)
+    told = [ctc(torch.full((8,), 7)), ctc(steps)]
+    told[1].backward()
+    optimizer.step()
+    print(*[loss.item() for loss in told + [ctc(steps)]])
+
+
 def main():
     HERE.mkdir(exist_ok=True)
+    sounds()
     places()
     torch.manual_seed(3)
     cross_entropy = lambda y, t: torch.nn.functional.cross_entropy(y.flatten(0, -2), t.flatten())

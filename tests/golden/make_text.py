@@ -134,4 +134,8 @@ for name, (heads, mask) in {"grouped": (2, None), "grouped_mask": (1, torch.rand
         q, k, v = (c.input(n, torch.randn(2, h, 7, 5)) for n, h in {"q": 4, "k": heads, "v": heads}.items())
         m = None if mask is None else c.input("attn_mask", mask, grad=False, as_is=True)
         c.expect("y", F.scaled_dot_product_attention(q, k, v, attn_mask=m, enable_gqa=heads < 4))
+with cases.case("self_attention_shared", "self_attention", heads=6, kv_heads=2, causal=1) as c:
+    x = c.input("x", torch.randn(2, 7, 10 * 3))
+    q, k, v = (part.unflatten(2, (-1, 3)).transpose(1, 2) for part in x.split([18, 6, 6], 2))
+    c.expect("y", F.scaled_dot_product_attention(q, k, v, is_causal=True, enable_gqa=True).transpose(1, 2).flatten(2))
 cases.write()

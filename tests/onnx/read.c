@@ -283,6 +283,61 @@ static void wants_open_dimensions_by_name(void **state) {
     clv_onnx_destroy(onnx);
 }
 
+/** What a model of a file builds for a batch of 2. */
+static clv_status build_two(const clv_onnx *onnx, clv_shape *out) {
+    const clv_model *model = clv_onnx_info_get(onnx).model;
+    clv_graph *graph = NULL;
+    expect_ok(clv_graph_create(support_runtime, &graph));
+    const clv_port port = clv_model_port_get(model, CLV_PORT_INPUT, 0);
+    *out =
+        clv_tensor_shape(clv_model_build(model, clv_input(graph, "x", port.dtype, clv_port_shape(&port, 2))));
+    const clv_status status = clv_graph_status(graph);
+    clv_graph_destroy(graph);
+    return status;
+}
+
+/** Results have the batch first, or second, which is exchanged, also where the file's own is as large as the dimension before it. */
+static void gives_a_row_for_each_sample(void **state) {
+    (void)state;
+    clv_onnx *onnx = NULL;
+    clv_shape shape;
+    static const char *const batches[] = {"N,3", "4,3", "3,3"};
+    for (int i = 0; i < 3; i++) {
+        message g = {0};
+        put_call(&g, "turn", "Transpose", "x", "y");
+        expect_ok(read_graph(&g, batches[i], NULL, &onnx));
+        expect_ok(build_two(onnx, &shape));
+        assert_true(shape.rank == 2 && shape.dims[0] == 2 && shape.dims[1] == 3);
+        clv_onnx_destroy(onnx);
+    }
+    message g = {0};
+    put_call(&g, "all", "ReduceSum", "x", "y");
+    expect_ok(read_graph(&g, "N,3", NULL, &onnx));
+    assert_int_equal(build_two(onnx, &shape), CLV_E_UNSUPPORTED);
+    assert_string_equal(
+        clv_runtime_error(support_runtime),
+        "'m.onnx': the result 'y' of node 'all' (ReduceSum) is [1,1] and has no row for each of the 2 "
+        "samples of a "
+        "batch; export the model up to results that have (a loss is computed here), or name those "
+        "(clv_onnx_config.targets)");
+    clv_onnx_destroy(onnx);
+}
+
+/** Nodes and edges of one graph are no batch; an op's own sentence has its node before it. */
+static void wants_a_batch(void **state) {
+    (void)state;
+    message g = {0};
+    put_tensor_info(&g, 11, "edges", 1, "2,5");
+    put_call(&g, "sum", "Add", "x edges", "y");
+    refuse(&g, "8,3", NULL, CLV_E_SHAPE,
+           "'m.onnx': the first dimension of each input must be the batch, and 'edges' has 2, 'x' 8; a model "
+           "without "
+           "a batch, as one of a graph's nodes and edges, can be built by clv_onnx_append, or in Python by "
+           "cleave.compile: node 'sum' (Add): add#0: shapes [1,3] and [1,5] do not broadcast: 3 and 5 meet, "
+           "and neither is 1 "
+           "(inputs: f32 [1,3], f32 [1,5])");
+}
+
 // ---- weights ------------------------------------------------------------------------------------------------------------
 
 // The most bytes of heap that there are at once while `counting`, beyond those before. Several threads take them.
@@ -674,6 +729,8 @@ int main(void) {
         cmocka_unit_test(says_what_a_range_is),
         cmocka_unit_test(makes_a_large_constant),
         cmocka_unit_test(wants_open_dimensions_by_name),
+        cmocka_unit_test(gives_a_row_for_each_sample),
+        cmocka_unit_test(wants_a_batch),
         cmocka_unit_test(copies_no_weights),
         cmocka_unit_test(trains_no_buffers),
         cmocka_unit_test(keeps_bytes),

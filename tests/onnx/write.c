@@ -97,8 +97,8 @@ static void models_come_back(void **state) {
     const clv_gpt_config llama = {
         .model = "llama", .vocabulary = 5, .context = 8, .layers = 2, .heads = 4, .kv_heads = 2, .width = 16};
     const clv_gpt_config lstm = {.model = "lstm_lm", .vocabulary = 5, .context = 8, .layers = 2, .width = 16};
-    static const clv__bert_config bert_sizes = {
-        .vocabulary = 9, .places = 8, .width = 16, .heads = 2, .layers = 2, .hidden = 20};
+    static const clv_gpt_config bert_sizes = {
+        .vocabulary = 9, .context = 8, .width = 16, .heads = 2, .layers = 2, .hidden = 20};
     static const clv_port bert_inputs[] = {{.name = "input_ids", .dtype = CLV_DTYPE_I32, .dims = {6}},
                                            {.name = "attention_mask", .dtype = CLV_DTYPE_I32, .dims = {6}},
                                            {.name = "token_type_ids", .dtype = CLV_DTYPE_I32, .dims = {6}}};

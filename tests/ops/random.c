@@ -306,8 +306,10 @@ static clv_tensor *attention(void) {
     const int64_t heads = from_to(1, 4), E = length(one_in(3) ? 130 : 40), T = length(one_in(3) ? 130 : 40),
                   N = from_to(1, 2);
     const clv_shape mask = CLV_SHAPE(one_in(2) ? N : 1, one_in(2) ? heads : 1, one_in(2) ? T : 1, T);
-    const clv_attention_config config = {.causal = one_in(2), .attn_mask = maybe(floats(mask))};
-    return clv_self_attention(floats(CLV_SHAPE(N, T, 3 * heads * E)), heads, &config);
+    const int64_t keys = one_in(2) ? heads : heads % 2 ? 1 : heads / 2;
+    const clv_attention_config config = {
+        .causal = one_in(2), .attn_mask = maybe(floats(mask)), .kv_heads = keys};
+    return clv_self_attention(floats(CLV_SHAPE(N, T, (heads + 2 * keys) * E)), heads, &config);
 }
 
 static clv_tensor *recurrent(void) {

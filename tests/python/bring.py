@@ -138,11 +138,12 @@ def by_onnx(module, inputs, loss, targets, device, tool):
         options.log_severity_level = 3
         session = onnxruntime.InferenceSession(path, options, providers=["CPUExecutionProvider"])
         fed = dict(zip([i.name for i in session.get_inputs()], [x.numpy() for x in pytree.tree_leaves(inputs)]))
-        names = [o.name for o in session.get_outputs()]
-        wanted = dict(zip(names, session.run(None, fed)))
+        names, batch = [o.name for o in session.get_outputs()], len(next(iter(fed.values())))
+        first_is = lambda y: y.swapaxes(0, 1) if y.ndim > 1 and len(y) != batch == y.shape[1] else y  # the batch
+        wanted = {name: first_is(y) for name, y in zip(names, session.run(None, fed))}
         data = os.path.join(folder, "data.npz")
         numpy.savez(data, **fed)
-        more = ["--model", path, "--device", device, "--quiet", "--batch", len(next(iter(fed.values())))]
+        more = ["--model", path, "--device", device, "--quiet", "--batch", batch]
         call(tool, "run", "arrays", data, "--output", out, *more)
         told = numpy.load(out)
         row = ["%.1e" % off([told[n] for n in names], [torch.from_numpy(numpy.atleast_1d(wanted[n])) for n in names])]
@@ -151,7 +152,7 @@ def by_onnx(module, inputs, loss, targets, device, tool):
         numpy.savez(data, **fed, **{first: target})
         with torch.no_grad():
             trained = floats(copy.deepcopy(module).train()(**inputs))
-        losses = [float(((y.astype(numpy.float64) - target) ** 2).mean()) for y in [wanted[first]] + [y.numpy() for y in trained] if y.shape == target.shape]
+        losses = [float(((y.astype(numpy.float64) - target) ** 2).mean()) for y in [wanted[first]] + [first_is(y.numpy()) for y in trained] if y.shape == target.shape]
         told = call(tool, "train", "arrays", data, "--target", first + "=mse", "--no-standardize", "--validation", 0, "--no-shuffle", "--epochs", 1,
                        "--steps", 1, "--optimizer", "sgd", "--lr", 1e-3, "--json", *more)
         return row + ["%.1e" % min(abs(told["train_loss"] - one) / one for one in losses)]  # of batch statistics, where the exporter kept those

@@ -233,6 +233,18 @@ static void of_llama(void **state) {
 
 static void write_changed(const char *path, const char *whole, const char *part, const char *by);
 
+/** A Llama whose queries, keys and values have biases. */
+static void of_qwen2(void **state) {
+    (void)state;
+    clv_gpt_config sizes = llama;
+    char config[1024];
+    sizes.qkv_bias = 1;
+    snprintf(config, sizeof config,
+             "{\"model_type\":\"qwen2\",\"use_sliding_window\":false,\"sliding_window\":9%s",
+             strchr(llama_config, ','));
+    check_kind(&sizes, config, "model.");
+}
+
 /** As Llama 3.1's: rotary positions are stretched, and heads have a size of their own. */
 static void of_stretched_llama(void **state) {
     (void)state;
@@ -357,9 +369,12 @@ static void indexes_that_are_none(void **state) {
 }
 
 int main(void) {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(mistral_is_a_llama), cmocka_unit_test(of_gpt2),
-        cmocka_unit_test(of_llama),           cmocka_unit_test(of_stretched_llama),
-        cmocka_unit_test(configs_of_others),  cmocka_unit_test(indexes_that_are_none)};
+    const struct CMUnitTest tests[] = {cmocka_unit_test(mistral_is_a_llama),
+                                       cmocka_unit_test(of_gpt2),
+                                       cmocka_unit_test(of_llama),
+                                       cmocka_unit_test(of_qwen2),
+                                       cmocka_unit_test(of_stretched_llama),
+                                       cmocka_unit_test(configs_of_others),
+                                       cmocka_unit_test(indexes_that_are_none)};
     return cmocka_run_group_tests(tests, setup, teardown);
 }

@@ -567,7 +567,7 @@ static void sums_of_large_logits(void **state) {
     const clv_loss *entropy = clv_loss_find("cross_entropy");
     const float row[] = {0.5f, 2, -1}, one[] = {0, 1, 0}, mixed[] = {0.25f, 0.75f, 0};
     const int32_t first = 1, zero = 0;
-    const clv_loss_sizes soft = {1, 3, 3}, hard = {1, 3, 1};
+    const clv_loss_sizes soft = {1, 3, 3, 3}, hard = {1, 3, 1, 3};
     const double a = entropy->sum(row, &zero, &hard, entropy), b = entropy->sum(row, &first, &hard, entropy);
     assert_true(fabs(entropy->sum(row, one, &soft, entropy) - b) < 1e-12);
     assert_true(fabs(entropy->sum(row, mixed, &soft, entropy) - (a / 4 + 3 * b / 4)) < 1e-12);

@@ -14,6 +14,7 @@ static const struct {
     {"(clv_train_config.ranks)", "(mpirun -n 4 cleave ... --ranks)"},
     {"(clv_onnx_config.dims)", "(--dims)"},
     {"(clv_onnx_config.dims = ", "(--dims "},
+    {"(clv_onnx_config.targets)", "(--target)"},
     {"(clv_onnx_write_config.batch)", "(--batch N)"},
     {"(clv_model.classes ", "(--classes "},
     {" .batch = ", " --batch "},

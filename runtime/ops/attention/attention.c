@@ -216,22 +216,14 @@ static clv_tensor *heads_behind(clv_tensor *x) {
     return clv_permute(x, (int[]){0, 2, 1, 3}, 4);
 }
 
-/** Each head of [N,heads,T,E] as often as there are heads of queries for it. */
-static clv_tensor *repeated(clv_tensor *x, int64_t heads) {
-    const clv_shape s = clv_tensor_shape(x);
-    if (s.dims[1] == heads) return x;
-    x = clv_reshape(x, CLV_SHAPE(s.dims[0], s.dims[1], 1, s.dims[2], s.dims[3]));
-    x = clv_broadcast_to(x, CLV_SHAPE(s.dims[0], s.dims[1], heads / s.dims[1], s.dims[2], s.dims[3]));
-    return clv_reshape(x, CLV_SHAPE(s.dims[0], heads, s.dims[2], s.dims[3]));
-}
-
-/** Queries, keys and values of as many places as the one op takes them, side by side, so that no scores are kept: [N,T,3*heads*E]. */
+/** Queries, keys and values of as many places as the one op takes them, side by side, so that no scores are kept. */
 static clv_tensor *side_by_side(clv_tensor *query, clv_tensor *key, clv_tensor *value) {
-    const clv_shape q = clv_tensor_shape(query);
-    const int64_t heads = q.dims[1];
-    clv_tensor *parts[] = {query, repeated(key, heads), repeated(value, heads)};
-    for (int i = 0; i < 3; i++)
-        parts[i] = clv_reshape(heads_behind(parts[i]), CLV_SHAPE(q.dims[0], q.dims[2], heads * q.dims[3]));
+    clv_tensor *parts[] = {query, key, value};
+    for (int i = 0; i < 3; i++) {
+        const clv_shape s = clv_tensor_shape(parts[i]);
+        parts[i] =
+            clv_reshape(heads_behind(parts[i]), CLV_SHAPE(s.dims[0], s.dims[2], s.dims[1] * s.dims[3]));
+    }
     return clv_concat(parts, 3, 2);
 }
 
@@ -264,7 +256,8 @@ static clv_tensor *build_scaled_dot_product_attention(const clv__call *call) {
     if (fits_one_op(query, key, value, c)) {
         clv_tensor *y = clv_self_attention(
             side_by_side(query, key, value), q.dims[1],
-            &(clv_attention_config){.attn_mask = c->attn_mask, .causal = c->causal, .scale = c->scale});
+            &(clv_attention_config){
+                .attn_mask = c->attn_mask, .causal = c->causal, .scale = c->scale, .kv_heads = k.dims[1]});
         return heads_behind(clv_reshape(y, CLV_SHAPE(q.dims[0], q.dims[2], q.dims[1], q.dims[3])));
     }
     const bool groups = c->enable_gqa && q.rank > 2 && k.rank > 2 && k.dims[k.rank - 3] != q.dims[q.rank - 3];

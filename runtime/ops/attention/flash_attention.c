@@ -43,19 +43,20 @@ double clv__flash_attention_rank(const clv_device_info *device, const clv__op_io
     return clv__threads(device) ? 2.5 : 0.05; // no local memory to gain from, and barriers to lose by
 }
 
-/** An entry's arguments, of a group for each `rows` rows of each head. stats: bytes of them, at the begin of the workspace; 0: none. */
+/** An entry's arguments, of a group for each `rows` rows of each head, of keys or of queries. stats: bytes of them, at the begin of the workspace; 0: none. */
 static void add_launch(clv__launches *list, clv__launch *launch, const clv__op_io *io, int64_t rows,
-                       int64_t items, size_t stats) {
+                       int64_t items, size_t stats, bool keys) {
     clv__sequences s = clv__sequences_of(io);
     clv__arg_tensors(list, launch, io, s.backward ? "o0=T_Y i0=T_DY i1=T_X" : "o0=T_Y i0=T_X");
     if (stats) clv__arg_workspace(list, launch, 0, stats);
     if (stats) clv__arg_i32(list, launch, s.N);
-    CLV__ARGS(list, launch, io, NULL, CLV__INTS(s.T, s.H, s.E, s.causal), CLV__FLOATS(s.scale));
+    CLV__ARGS(list, launch, io, NULL, CLV__INTS(s.T, s.H, s.G, s.E, s.causal), CLV__FLOATS(s.scale));
     clv__sequences_mask(list, launch, io, 0);
-    clv__launch_grid(launch, (size_t)(clv__div_up(s.T, rows) * s.N * s.H * items), (size_t)items);
+    clv__launch_grid(launch, (size_t)(clv__div_up(s.T, rows) * s.N * (keys ? s.G : s.H) * items),
+                     (size_t)items);
 }
 
-static void flash(clv__launches *list, const clv__op_io *io, const char *entry, size_t stats) {
+static void flash(clv__launches *list, const clv__op_io *io, const char *entry, size_t stats, bool keys) {
     clv__sequences s = clv__sequences_of(io);
     flash_tile tile = tile_of(&s);
     clv__launch *launch = clv__launch_kernel(list, "flash_attention", entry);
@@ -65,19 +66,19 @@ static void flash(clv__launches *list, const clv__op_io *io, const char *entry, 
         clv__launch_define(list, launch, "WY", "%d", (int)tile.WY);
         clv__launch_define(list, launch, "KN", "%d", (int)tile.KN);
     }
-    add_launch(list, launch, io, 4 * tile.WY, tile.WX * tile.WY, stats);
+    add_launch(list, launch, io, 4 * tile.WY, tile.WX * tile.WY, stats, keys);
 }
 
 /** Forward a launch, back two, the first of which leaves something of each row for the second. */
 static void add_launches(clv__launches *list, const clv__op_io *io,
-                         void (*add)(clv__launches *, const clv__op_io *, const char *, size_t),
+                         void (*add)(clv__launches *, const clv__op_io *, const char *, size_t, bool),
                          const char *forward, const char *queries, const char *keys) {
     clv__sequences s = clv__sequences_of(io);
     const size_t stats = s.backward ? (size_t)(2 * s.N * s.H * s.T) * sizeof(float) : 0;
     if (s.N * s.T == 0) return;
     if (s.backward) clv__launch_workspace(list, stats);
-    add(list, io, s.backward ? queries : forward, stats);
-    if (s.backward) add(list, io, keys, stats);
+    add(list, io, s.backward ? queries : forward, stats, false);
+    if (s.backward) add(list, io, keys, stats, true);
 }
 
 void clv__flash_attention(clv__launches *list, const clv__op_io *io) {
@@ -136,7 +137,8 @@ double clv__flash_matrix_rank(const clv_device_info *device, const clv__op_io *i
     return clv__unit_rank(device, io->variant->number == CLV_MATRIX_TF32 ? 0.03 : 0.02);
 }
 
-static void flash_matrix(clv__launches *list, const clv__op_io *io, const char *entry, size_t stats) {
+static void flash_matrix(clv__launches *list, const clv__op_io *io, const char *entry, size_t stats,
+                         bool keys) {
     const matrix_tile *tile = matrix_tile_of(io);
     clv__launch *launch = clv__launch_kernel(list, "flash_attention_matrix", entry);
     clv__launch_define(list, launch, "MATRIX_TYPE", "%s", clv__unit_type((uint32_t)io->variant->number));
@@ -144,7 +146,7 @@ static void flash_matrix(clv__launches *list, const clv__op_io *io, const char *
     clv__launch_define(list, launch, "BQ", "%d", (int)tile->BQ);
     clv__launch_define(list, launch, "BK", "%d", (int)tile->BK);
     clv__launch_define(list, launch, "ITEMS", "%d", (int)tile->items);
-    add_launch(list, launch, io, tile->BQ, tile->items, stats);
+    add_launch(list, launch, io, tile->BQ, tile->items, stats, keys);
 }
 
 void clv__flash_matrix(clv__launches *list, const clv__op_io *io) {

@@ -15,6 +15,7 @@ typedef struct self_attention_attrs {
     int64_t heads;
     int32_t causal;
     float scale;
+    int64_t kv_heads; // 0: as many
 } self_attention_attrs;
 
 enum { X, MASK };                   // inputs of self_attention
@@ -22,15 +23,21 @@ enum { B_DY, B_X, B_MASK };         // inputs of self_attention_backward
 enum { Q, K, V };                   // parts of x and of its gradient
 enum { USUAL, LOCAL, TILE_GLOBAL }; // numbers of variants
 
+static int64_t kv_heads_of(const self_attention_attrs *attrs) {
+    return attrs->kv_heads ? attrs->kv_heads : attrs->heads;
+}
+
 clv__sequences clv__sequences_of(const clv__op_io *io) {
     const self_attention_attrs *attrs = io->attrs;
+    const int64_t keys = kv_heads_of(attrs);
     const bool backward = clv__is_gradient(io);
     const clv_shape *x = &io->in[backward ? B_X : X].shape;
     const int mask = backward ? B_MASK : MASK;
     clv__sequences s = {.N = x->dims[0],
                         .T = x->dims[1],
                         .H = attrs->heads,
-                        .E = x->dims[2] / 3 / attrs->heads,
+                        .G = keys,
+                        .E = x->dims[2] / (attrs->heads + 2 * keys),
                         .causal = attrs->causal,
                         .backward = backward,
                         .scale = attrs->scale,
@@ -53,17 +60,18 @@ void clv__sequences_mask(clv__launches *list, clv__launch *launch, const clv__op
 
 // ---- shape rule -----------------------------------------------------------------------------------------------------
 
-static bool part_evenly(int64_t width, int64_t heads) {
-    return width > 0 && heads > 0 && heads <= width && width % (3 * heads) == 0;
+static bool part_evenly(int64_t width, int64_t heads, int64_t keys) {
+    return width > 0 && heads > 0 && heads <= width && keys > 0 && heads % keys == 0 &&
+           width % (heads + 2 * keys) == 0;
 }
 
 static clv_status infer(clv__op_io *io, clv__error *error) {
     const self_attention_attrs *attrs = io->attrs;
-    const int64_t width = io->in[X].shape.dims[2];
-    if (!part_evenly(width, attrs->heads))
+    const int64_t width = io->in[X].shape.dims[2], keys = kv_heads_of(attrs);
+    if (!part_evenly(width, attrs->heads, keys))
         CLV_FAIL(error, CLV_E_VALUE,
-                 "%lld columns cannot be divided into queries, keys and values of %lld heads",
-                 (long long)width, (long long)attrs->heads);
+                 "%lld columns cannot be divided into queries of %lld heads, and keys and values of %lld",
+                 (long long)width, (long long)attrs->heads, (long long)keys);
     const clv_shape *x = &io->in[X].shape, *mask = &io->in[MASK].shape;
     const int64_t sizes[] = {x->dims[0], attrs->heads, x->dims[1], x->dims[1]};
     char text[128];
@@ -75,7 +83,7 @@ static clv_status infer(clv__op_io *io, clv__error *error) {
             CLV_FAIL(error, CLV_E_SHAPE, "attn_mask %s must be [N,H,T,T], all but the last of them perhaps 1",
                      clv_shape_text(mask, text, sizeof text));
     CLV_TRY(clv__one_out(io, io->in[X]));
-    io->out[0].shape.dims[2] /= 3;
+    io->out[0].shape.dims[2] = width / (attrs->heads + 2 * keys) * attrs->heads;
     return CLV_OK;
 }
 
@@ -126,42 +134,55 @@ static void matrices_arg(clv__launches *list, clv__launch *launch, const stretch
         clv__arg_in_as(list, launch, io, m->place == OF_DY ? B_DY : run->s.backward ? B_X : X, macro);
 }
 
-/** offset, n, h, and the strides of rows and, of what is read, columns. */
+/** How far the matrices of heads are apart. */
+static int64_t head_stride(const stretch *run, const matrices *m) {
+    return m->place == OF_WORKSPACE ? run->s.T * run->s.T : run->s.E;
+}
+
+/** Of keys, values and their gradients there are as many as G, one for H/G heads of queries. */
+static bool is_shared(const stretch *run, const matrices *m) {
+    return m->part != Q && (m->place == OF_X || (m->place == OF_RESULT && run->s.backward));
+}
+
+/** offset, n, h (times `each`), and the strides of rows and, of what is read, columns. */
 static void strides_arg(clv__launches *list, clv__launch *launch, const stretch *run, const matrices *m,
-                        bool columns) {
+                        int64_t each, bool columns) {
     const clv__sequences *s = &run->s;
     bool three = m->place == OF_X || (m->place == OF_RESULT && s->backward);
-    int64_t D = s->H * s->E, row = three ? 3 * D : D, n = s->T * row, h = s->E;
-    int64_t offset = run->first * n + m->part * D;
+    const int64_t D = s->H * s->E, h = head_stride(run, m);
+    int64_t row = three ? D + 2 * s->G * s->E : D, n = s->T * row;
+    int64_t offset = run->first * n + (m->part == Q ? 0 : D) + (m->part == V ? s->G * s->E : 0);
     if (m->place == OF_WORKSPACE) {
         row = s->T;
-        h = s->T * s->T;
         n = s->H * h;
         offset = 0;
     }
-    CLV__ARGS_I32(list, launch, offset, n, h, m->transposed ? 1 : row);
+    CLV__ARGS_I32(list, launch, offset, n, h * each, m->transposed ? 1 : row);
     if (columns) clv__arg_i32(list, launch, m->transposed ? row : 1);
 }
 
-/** c [T][J] = a [T][K] b [K][J] for each head. */
+/** c [T][J] = a [T][K] b [K][J] for each head; of a gradient of keys or values the sum over heads that share it. */
 static void product(clv__launches *list, const stretch *run, matrices c, matrices a, matrices b, int64_t J,
                     int64_t K_, left leaves) {
     const clv__sequences *s = &run->s;
+    const int64_t sums = is_shared(run, &c) ? s->H / s->G : 1, heads = s->H / sums;
     clv__launch *launch = launch_of(list, run, "attend_product", "attend_product_local");
     matrices_arg(list, launch, run, &c, "T_C");
     matrices_arg(list, launch, run, &a, "T_A");
     matrices_arg(list, launch, run, &b, "T_B");
-    if (!run->local) clv__arg_i32(list, launch, s->N * s->H);
-    CLV__ARGS_I32(list, launch, s->H, s->T, J, K_);
-    strides_arg(list, launch, run, &c, false);
-    strides_arg(list, launch, run, &a, true);
-    strides_arg(list, launch, run, &b, true);
+    if (!run->local) clv__arg_i32(list, launch, s->N * heads);
+    CLV__ARGS_I32(list, launch, heads, s->T, J, K_);
+    strides_arg(list, launch, run, &c, 1, false);
+    strides_arg(list, launch, run, &a, sums, true);
+    strides_arg(list, launch, run, &b, sums, true);
     clv__arg_i32(list, launch, s->causal ? leaves : LEAVES_NOTHING);
+    CLV__ARGS_I32(list, launch, is_shared(run, &b) ? s->H / s->G : 1, sums, head_stride(run, &a),
+                  head_stride(run, &b));
     if (run->local)
         clv__launch_grid3(launch, (size_t)clv__div_up(J, EDGE) * SIDE, (size_t)clv__div_up(s->T, EDGE) * SIDE,
-                          (size_t)(s->N * s->H), SIDE, SIDE, 1);
+                          (size_t)(s->N * heads), SIDE, SIDE, 1);
     else
-        clv__launch_over(list, launch, CLV__ELEMENTS, s->N * s->H * s->T * J);
+        clv__launch_over(list, launch, CLV__ELEMENTS, s->N * heads * s->T * J);
 }
 
 /** The softmax, or what it does to gradients (d, NULL: not yet), in place. */
@@ -257,7 +278,7 @@ static head head_of(const clv_device_info *device, const clv__sequences *s, uint
 
 /** Groups that take heads in turn, two for each unit: a slow one holds up the others by half of its heads at most. */
 static int64_t groups_of(const clv_device_info *device, const clv__sequences *s) {
-    return clv__min64(s->N * s->H, 2 * clv__max64(1, device->compute_units));
+    return clv__min64(s->N * (s->backward ? s->G : s->H), 2 * clv__max64(1, device->compute_units));
 }
 
 static bool tile_supports(const clv_device_info *device, const clv__op_io *io) {
@@ -278,7 +299,7 @@ static void tile(clv__launches *list, const clv__op_io *io) {
     if (s.N * s.T == 0) return;
     const bool global = io->variant->number == TILE_GLOBAL;
     const head h = head_of(list->device, &s, global ? UINT64_MAX : clv__tile_local_bytes(list->device));
-    const int64_t groups = global ? groups_of(list->device, &s) : s.N * s.H;
+    const int64_t groups = global ? groups_of(list->device, &s) : s.N * (s.backward ? s.G : s.H);
     clv__launch *launch =
         clv__launch_kernel(list, "self_attention", s.backward ? "attend_tile_backward" : "attend_tile");
     int lanes = clv__tile_lanes(list->device);
@@ -291,7 +312,7 @@ static void tile(clv__launches *list, const clv__op_io *io) {
         clv__arg_part(list, launch, clv__floats(list, groups * h.floats));
     else
         clv__arg_local(list, launch, (size_t)h.floats * sizeof(float));
-    CLV__ARGS_I32(list, launch, s.N, s.T, s.H, s.E, s.causal, groups);
+    CLV__ARGS_I32(list, launch, s.N, s.T, s.H, s.G, s.E, s.causal, groups);
     if (s.backward) clv__arg_i32(list, launch, h.block);
     clv__arg_f32(list, launch, s.scale);
     clv__sequences_mask(list, launch, io, 0);
@@ -316,9 +337,10 @@ static const clv__variant variants[] = {
 
 // ---- references -----------------------------------------------------------------------------------------------------
 
-/** Row t of part `part` of head h. */
+/** Row t of part `part` of query head h. */
 static double *row_of(const clv__sequences *s, double *x, int64_t n, int64_t t, int part, int64_t h) {
-    return x + ((n * s->T + t) * 3 + part) * s->H * s->E + h * s->E;
+    const int64_t shared = s->H + (part == V ? s->G : 0) + h / (s->H / s->G);
+    return x + ((n * s->T + t) * (s->H + 2 * s->G) + (part == Q ? h : shared)) * s->E;
 }
 
 static double dot(const double *a, const double *b, int64_t n) {
@@ -383,7 +405,7 @@ static void attend_backward(const clv__sequences *s, double *x, const double *ma
 
 static void reference(const clv__ref *ref) {
     clv__sequences s = clv__sequences_of(ref->io);
-    if (s.backward) memset(ref->out[0], 0, (size_t)(s.N * s.T * 3 * s.H * s.E) * sizeof(double));
+    if (s.backward) memset(ref->out[0], 0, (size_t)(s.N * s.T * (s.H + 2 * s.G) * s.E) * sizeof(double));
     for (int64_t n = 0; n < s.N; n++) {
         for (int64_t t = 0; t < s.T; t++) {
             for (int64_t h = 0; h < s.H; h++) {
@@ -414,12 +436,17 @@ static int64_t reduction(const clv__op_io *io) {
 #define ROW(what, n, t, heads, e, causal, quick_, scale)                                                     \
     {                                                                                                        \
         .label = what, .in = {CLV__DIMS(n, t, 3 * (heads) * (e))},                                           \
-        .attrs = &(self_attention_attrs){heads, causal, scale}, .quick = quick_                              \
+        .attrs = &(self_attention_attrs){heads, causal, scale, 0}, .quick = quick_                           \
+    }
+#define SHARED(what, n, t, heads, keys, e, causal, quick_, scale)                                            \
+    {                                                                                                        \
+        .label = what, .in = {CLV__DIMS(n, t, ((heads) + 2 * (keys)) * (e))},                                \
+        .attrs = &(self_attention_attrs){heads, causal, scale, keys}, .quick = quick_                        \
     }
 #define WITH_MASK(what, n, t, heads, e, causal, quick_, scale, ...)                                          \
     {                                                                                                        \
         .label = what, .in = {CLV__DIMS(n, t, 3 * (heads) * (e)), CLV__DIMS(__VA_ARGS__)}, .n_in = 2,        \
-        .attrs = &(self_attention_attrs){heads, causal, scale}, .quick = quick_, .no_gradient = true         \
+        .attrs = &(self_attention_attrs){heads, causal, scale, 0}, .quick = quick_, .no_gradient = true      \
     }
 static const clv__sample_row samples[] = {
     ROW("one", 1, 1, 1, 1, true, true, 1),
@@ -439,12 +466,23 @@ static const clv__sample_row samples[] = {
     WITH_MASK("a mask of heads and queries", 2, 37, 3, 8, false, true, 0.5f, 1, 3, 37, 37),
     WITH_MASK("a mask of all, heads of 40", 2, 70, 2, 40, true, false, 0.25f, 2, 2, 70, 70),
     WITH_MASK("a mask, heads of 100", 1, 33, 1, 100, false, false, 0.125f, 1, 1, 33, 33),
+    SHARED("4 heads share keys of 2, causal", 2, 9, 4, 2, 5, true, true, 0.5f),
+    SHARED("3 heads share keys", 2, 37, 3, 1, 8, false, true, 0.5f),
+    SHARED("6 heads of 40 share keys of 2, causal", 1, 70, 6, 2, 40, true, false, 0.25f),
+    SHARED("4 heads of 100 share keys of 2", 1, 33, 4, 2, 100, false, false, 0.125f),
+    {.label = "a mask of heads, which share keys",
+     .in = {CLV__DIMS(2, 37, (4 + 2 * 2) * 8), CLV__DIMS(1, 4, 37, 37)},
+     .n_in = 2,
+     .attrs = &(self_attention_attrs){4, true, 0.5f, 2},
+     .quick = true,
+     .no_gradient = true},
     ROW("no steps", 2, 0, 2, 3, true, false, 1),
     ROW("no sequences", 0, 5, 2, 3, false, false, 1),
     {0},
 };
 #undef ROW
 #undef WITH_MASK
+#undef SHARED
 
 // ---- descriptors ----------------------------------------------------------------------------------------------------
 
@@ -467,23 +505,26 @@ typedef struct self_attention_call {
     int64_t heads;
     int causal;
     float scale, dropout;
+    int64_t kv_heads;
 } self_attention_call;
 
 static clv_tensor *build(const clv__call *call);
 
 static const clv__op *call_of(const clv__node *node, void *attrs) {
     const self_attention_attrs *a = clv__node_attrs(node);
-    *(self_attention_call *)attrs = (self_attention_call){a->heads, a->causal, a->scale, 0};
+    *(self_attention_call *)attrs = (self_attention_call){a->heads, a->causal, a->scale, 0, a->kv_heads};
     return clv__node_io(node)->op;
 }
 
 const clv__op clv__op_self_attention = {
     .name = "self_attention",
     .inputs = CLV__INPUTS({"x", "f32[N,T,E]"}, {"attn_mask", "any?"}),
-    .attributes = CLV__ATTRIBUTES({CLV__ATTRIBUTE(INT, self_attention_call, heads, NULL)},
-                                  {CLV__ATTRIBUTE(BOOL, self_attention_call, causal, "0")},
-                                  {CLV__ATTRIBUTE(NUMBER, self_attention_call, scale, "0")},
-                                  {CLV__ATTRIBUTE(NUMBER, self_attention_call, dropout, "0")}),
+    .attributes =
+        CLV__ATTRIBUTES({CLV__ATTRIBUTE(INT, self_attention_call, heads, NULL)},
+                        {CLV__ATTRIBUTE(BOOL, self_attention_call, causal, "0")},
+                        {CLV__ATTRIBUTE(NUMBER, self_attention_call, scale, "0")},
+                        {CLV__ATTRIBUTE(NUMBER, self_attention_call, dropout, "0")},
+                        {CLV__ATTRIBUTE(INT, self_attention_call, kv_heads, "0"), CLV__AT_LEAST(0)}),
     .outputs = CLV__OUTPUTS({"y", "f32[N,T,_]"}),
     .attributes_of_call = true,
     .build = build,
@@ -498,20 +539,22 @@ const clv__op clv__op_self_attention = {
 
 // ---- builder --------------------------------------------------------------------------------------------------------
 
-/** Columns part * D ... of [N,T,3D] as [N, heads, T, D/heads]. */
-static clv_tensor *part_of(clv_tensor *x, int part, int64_t heads) {
-    clv_shape shape = clv_tensor_shape(x);
-    int64_t N = shape.dims[0], T = shape.dims[1], D = shape.dims[2] / 3;
-    x = clv_reshape(clv_slice(x, 2, part * D, D), CLV_SHAPE(N, T, heads, D / heads));
+/** `heads` heads of columns `from` ... of [N,T,...], E of each, as [N, heads, T, E]. */
+static clv_tensor *part_of(clv_tensor *x, int64_t from, int64_t heads, int64_t E) {
+    const clv_shape shape = clv_tensor_shape(x);
+    x = clv_reshape(clv_slice(x, 2, from, heads * E), CLV_SHAPE(shape.dims[0], shape.dims[1], heads, E));
     return clv_permute(x, (int[]){0, 2, 1, 3}, 4);
 }
 
-static clv_tensor *of_nodes(clv_tensor *x, int64_t heads, const clv_attention_config *config) {
-    clv_shape shape = clv_tensor_shape(x);
-    clv_tensor *y = clv_scaled_dot_product_attention(part_of(x, Q, heads), part_of(x, K, heads),
-                                                     part_of(x, V, heads), config);
-    shape.dims[2] /= 3;
-    return clv_reshape(clv_permute(y, (int[]){0, 2, 1, 3}, 4), shape);
+static clv_tensor *of_nodes(clv_tensor *x, int64_t heads, int64_t keys, int64_t E,
+                            const clv_attention_config *config) {
+    const clv_shape shape = clv_tensor_shape(x);
+    clv_attention_config c = *config;
+    c.enable_gqa = keys != heads;
+    clv_tensor *y = clv_scaled_dot_product_attention(part_of(x, 0, heads, E), part_of(x, heads * E, keys, E),
+                                                     part_of(x, (heads + keys) * E, keys, E), &c);
+    return clv_reshape(clv_permute(y, (int[]){0, 2, 1, 3}, 4),
+                       CLV_SHAPE(shape.dims[0], shape.dims[1], heads * E));
 }
 
 /** A mask as the op takes it: numbers, of four dimensions, the last one T. */
@@ -535,17 +578,21 @@ static clv_tensor *build(const clv__call *call) {
     const self_attention_call *a = call->attrs;
     clv_tensor *x = call->in[0];
     const int64_t heads = a->heads;
-    const clv_attention_config c = {
-        .attn_mask = call->in[MASK], .causal = a->causal, .scale = a->scale, .dropout = a->dropout};
+    const clv_attention_config c = {.attn_mask = call->in[MASK],
+                                    .causal = a->causal,
+                                    .scale = a->scale,
+                                    .dropout = a->dropout,
+                                    .kv_heads = a->kv_heads};
     clv_shape shape = clv_tensor_shape(x);
-    int64_t E = 1;
-    if (shape.rank == 3 && part_evenly(shape.dims[2], heads)) {
-        E = shape.dims[2] / (3 * heads);
+    int64_t E = 1, keys = c.kv_heads ? c.kv_heads : heads;
+    if (shape.rank == 3 && part_evenly(shape.dims[2], heads, keys)) {
+        E = shape.dims[2] / (heads + 2 * keys);
         const bool drops = c.dropout != 0 &&
                            (clv__graph_training(clv_tensor_graph(x)) || !(c.dropout > 0 && c.dropout <= 1));
-        if (drops || (c.attn_mask && c.attn_mask->requires_grad)) return of_nodes(x, heads, &c);
+        if (drops || (c.attn_mask && c.attn_mask->requires_grad)) return of_nodes(x, heads, keys, E, &c);
     }
-    self_attention_attrs attrs = {heads, c.causal, c.scale != 0 ? c.scale : (float)(1 / sqrt((double)E))};
+    self_attention_attrs attrs = {heads, c.causal, c.scale != 0 ? c.scale : (float)(1 / sqrt((double)E)),
+                                  keys == heads ? 0 : keys};
     clv_tensor *in[] = {x, c.attn_mask ? added(c.attn_mask, shape.dims[1]) : NULL};
     if (c.attn_mask && !in[MASK]) return NULL;
     return clv__node_add(&clv__op_self_attention, &attrs, in, c.attn_mask ? 2 : 1, 0);

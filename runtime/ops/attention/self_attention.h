@@ -5,9 +5,9 @@
 
 #include "graph/op.h"
 
-/** N sequences of T, in H heads of E. */
+/** N sequences of T, in H heads of E, which share G heads of keys and values. */
 typedef struct clv__sequences {
-    int64_t N, T, H, E;
+    int64_t N, T, H, G, E;
     bool causal, backward;
     float scale;
     bool

@@ -92,6 +92,11 @@ static int take_array(run_job *job) {
     cli_tell_scale(args, args->input, &job->input);
     int code = normalise(job);
     if (code != EXIT_DONE) return code;
+    if (job->model->dtype == CLV_DTYPE_I32) { // tokens and truth values of any width
+        clv_array whole = {0};
+        if (!cli_as_i32(&job->input, &whole)) return cli_fail(EXIT_FAILED, "no memory for '%s'", args->input);
+        if (whole.data) clv_array_reset(&job->input), job->input = whole;
+    }
     code = check_images(args, job->model, &job->input);
     if (code != EXIT_DONE) return code;
     job->inputs[0] = &job->input;
@@ -151,6 +156,8 @@ static int take_input(run_job *job, int i) {
                         "'%s': '%s' holds %s, and the model takes %s; numpy mends it with %s.astype('%s')",
                         path, name, clv_dtype_name(array->type), whole ? "int32" : "float32", name,
                         whole ? "int32" : "float32");
+    if (cli_sized_by_data(job->model) && array->shape.rank == 2)
+        job->fields.port[i].dims[0] = array->shape.dims[1];
     if (array->shape.rank < 1 || !is_of_port(array, &job->fields.port[i])) {
         const clv_shape shape =
             clv_port_shape(&job->fields.port[i], array->shape.rank ? array->shape.dims[0] : 1);

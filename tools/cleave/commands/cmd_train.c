@@ -309,11 +309,8 @@ static void end_watch(train_job *job, clv_status status) {
 static clv_status save_weights(void *user, clv_session *trained, const char *path) {
     const cli_source *source = ((const train_job *)user)->source;
     if (source->vocabulary) return clv_gpt_weights_save(trained, &source->gpt, source->vocabulary, path);
-    char *fields = source->archive ? cli_fields_record(&source->fields) : NULL;
-    const clv_weights_text text = {"cleave.fields", fields};
-    const clv_status status = clv_weights_save_texts(trained, &text, fields ? 1 : 0, path);
-    free(fields);
-    return status;
+    return source->archive ? cli_save_fields(trained, &source->fields, path)
+                           : clv_weights_save(trained, path);
 }
 
 /** A test whose results are not finite is told, and no success, unless one goes on with such. */

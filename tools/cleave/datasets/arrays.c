@@ -255,6 +255,16 @@ bool cli_as_i32(const clv_array *array, clv_array *out) {
     return true;
 }
 
+/** Is the i-th target's loss one of labels that have no place of their own among the steps of a result? */
+static bool of_steps(const cli_fields *fields, int i) {
+    return fields->loss[i].loss && !strcmp(fields->loss[i].loss->name, "ctc");
+}
+
+/** Is a loss of classes? */
+static bool of_classes(const char *loss) {
+    return !strcmp(loss, "cross_entropy") || !strcmp(loss, "nll") || !strcmp(loss, "ctc");
+}
+
 /** The largest whole number of an array, but for ignored labels; -1 if there is one below 0. */
 static int64_t largest(const cli_args *args, const clv_array *array) {
     int64_t most = 0;
@@ -286,7 +296,7 @@ static int describe(const clv_archive *archive, const cli_args *args, const clv_
     for (int d = 1; d < array->shape.rank; d++) port->dims[d - 1] = array->shape.dims[d];
     const bool whole = array->type != CLV_DTYPE_F32;
     const clv_loss *loss = target ? fields->loss[i - fields->n_inputs].loss : NULL;
-    if (target && whole && loss && strcmp(loss->name, "cross_entropy"))
+    if (target && whole && loss && !of_classes(loss->name))
         return cli_fail(EXIT_FAILED,
                         "'%s': target '%s' holds %s, which are classes, and %s wants numbers; numpy "
                         "mends it with %s.astype('float32')",
@@ -298,7 +308,7 @@ static int describe(const clv_archive *archive, const cli_args *args, const clv_
                         path, name, clv_dtype_name(array->type), name,
                         args->inputs ? "" : ", or name the inputs with --inputs");
     if (!target && of_file && !model->build_all) port->dtype = model->dtype;
-    if (!target || !whole || port->classes) return EXIT_DONE;
+    if (!target || !whole || (port->classes && !cli_sized_by_data(model))) return EXIT_DONE;
     const int64_t most = largest(args, array);
     if (most < 0)
         return cli_fail(EXIT_FAILED,
@@ -307,7 +317,8 @@ static int describe(const clv_archive *archive, const cli_args *args, const clv_
     if (most >= MOST_CLASSES)
         return cli_fail(EXIT_FAILED, "'%s': target '%s' has class %lld; there can be %d", path, name,
                         (long long)most, MOST_CLASSES);
-    const int64_t theirs = of_file && model->classes > most ? model->classes : most + 1;
+    int64_t theirs = of_file && model->classes > most ? model->classes : most + 1;
+    if (port->classes > theirs) theirs = port->classes;
     port->classes = args->classes && fields->n_targets == 1 ? args->classes : theirs;
     return EXIT_DONE;
 }
@@ -437,7 +448,7 @@ static void build_named(clv_tensor *const *inputs, clv_tensor **outputs, const c
         clv_shape shape = clv_port_shape(port, n);
         if (port->classes) shape.dims[shape.rank++] = port->classes;
         outputs[i] = fields->n_targets > 1 ? clv_slice(y, 1, at, each) : y;
-        outputs[i] = clv_reshape(outputs[i], shape);
+        if (!of_steps(fields, i)) outputs[i] = clv_reshape(outputs[i], shape);
         if (fields->scale[i] > 0) // in f32, which holds prices
             outputs[i] =
                 clv_add_scalar(clv_mul_scalar(clv_cast(outputs[i], CLV_DTYPE_F32), (float)fields->scale[i]),
@@ -477,11 +488,70 @@ static int take_pixels(const clv_model *model, cli_fields *fields) {
     return EXIT_DONE;
 }
 
+bool cli_sized_by_data(const clv_model *model) {
+    return !strcmp(model->name, "bert_base");
+}
+
+/** Ports as the arrays are: labels of ctc are fewer than steps, and bert_base takes any number of tokens. */
+static void size_ports(cli_fields *fields, clv_model *model) {
+    const bool all = cli_sized_by_data(model);
+    for (int i = 0; i < model->n_inputs; i++) fields->sized[i] = model->inputs[i];
+    for (int i = 0; i < model->n_targets; i++) fields->sized[model->n_inputs + i] = model->targets[i];
+    model->inputs = fields->sized, model->targets = fields->sized + model->n_inputs;
+    for (int i = 0; i < model->n_inputs + model->n_targets; i++)
+        for (int k = 0; k < fields->n_inputs + fields->n_targets; k++) {
+            clv_port *port = &fields->sized[i];
+            const bool labels = k >= fields->n_inputs && of_steps(fields, k - fields->n_inputs);
+            if (!(all || labels) || strcmp(fields->name[k], port->name) != 0) continue;
+            port->dims[0] = fields->port[k].dims[0];
+            if (all && i >= model->n_inputs) port->classes = fields->port[k].classes;
+        }
+}
+
+/** A bert_base of the sizes that its weights tell. */
+static int size_bert(clv_runtime *runtime, const cli_args *args, cli_fields *fields, clv_model *model) {
+    fields->gpt = (clv_gpt_config){.dropout = 0.1f};
+    model->user = &fields->gpt;
+    if (!args->weights) return EXIT_DONE;
+    const clv_status status = clv_gpt_weights_read(runtime, args->weights, &fields->gpt, NULL);
+    if (status == CLV_E_NOT_FOUND) return EXIT_DONE; // which tell none
+    if (status != CLV_OK) return cli_fail_status(runtime, status);
+    if (!fields->gpt.model || strcmp(fields->gpt.model, model->name) != 0)
+        return cli_fail(EXIT_FAILED, "'%s' holds weights of '%s', not of %s", args->weights,
+                        fields->gpt.model ? fields->gpt.model : "gpt", model->name);
+    clv_port *target = &fields->sized[model->n_inputs];
+    if (!args->except && fields->gpt.classes > target->classes) target->classes = fields->gpt.classes;
+    return EXIT_DONE;
+}
+
+clv_status cli_save_fields(clv_session *session, const cli_fields *fields, const char *path) {
+    const clv_gpt_config *c = &fields->gpt;
+    const struct {
+        const char *key;
+        int64_t size;
+    } sizes[] = {{"cleave.context", c->context}, {"cleave.width", c->width},
+                 {"cleave.heads", c->heads},     {"cleave.layers", c->layers},
+                 {"cleave.hidden", c->hidden},   {"cleave.vocabulary", c->vocabulary}};
+    enum { SIZES = sizeof sizes / sizeof *sizes };
+    char *record = cli_fields_record(fields), numbers[SIZES][24];
+    clv_weights_text texts[1 + SIZES] = {{"cleave.fields", record}};
+    const bool told = c->model != NULL;
+    for (int i = 0; i < SIZES; i++) {
+        snprintf(numbers[i], sizeof numbers[i], "%lld", (long long)sizes[i].size);
+        texts[1 + i] = (clv_weights_text){sizes[i].key, numbers[i]};
+    }
+    const clv_status status = clv_weights_save_texts(session, record ? texts : texts + 1,
+                                                     (record ? 1 : 0) + (told ? SIZES : 0), path);
+    free(record);
+    return status;
+}
+
 int cli_model_of_fields(clv_runtime *runtime, const cli_args *args, const clv_model *model,
                         cli_fields *fields, clv_model *out) {
     if (model->build_all) {
         *out = *model;
-        return EXIT_DONE;
+        size_ports(fields, out);
+        return cli_sized_by_data(model) ? size_bert(runtime, args, fields, out) : EXIT_DONE;
     }
     const bool rows = cli_takes_rows(model);
     if (!rows && fields->n_inputs > 1)

@@ -15,8 +15,10 @@ typedef struct cli_fields {
     clv_train_loss loss[CLV_MAX_PORTS];               // of each target
     double mean[CLV_MAX_PORTS], scale[CLV_MAX_PORTS]; // of targets that are numbers; scale 0: as they stand
     clv_train_loss trained[CLV_MAX_PORTS];            // `loss`, of deviations where there is a scale
-    bool places;     // the model of a file tells the class of each place of [N,C,...]
-    clv_model inner; // of one input and one output, which the named ones are made with
+    clv_port sized[2 * CLV_MAX_PORTS]; // of a model that names its ports, where they are as the arrays are
+    clv_gpt_config gpt;                // of bert_base, what its weights tell
+    bool places;                       // the model of a file tells the class of each place of [N,C,...]
+    clv_model inner;                   // of one input and one output, which the named ones are made with
 } cli_fields;
 
 /** Are --inputs and --target as they can be? Prints and returns EXIT_USAGE if not. */
@@ -30,12 +32,16 @@ clv_status cli_read_arrays(clv_runtime *runtime, const char *path, clv_archive *
 /** The model for such fields: one that names ports itself as it is. Prints what does not fit. */
 int cli_model_of_fields(clv_runtime *runtime, const cli_args *args, const clv_model *model,
                         cli_fields *fields, clv_model *out);
+/** Is a model that names its ports built for as many tokens and classes as arrays have? */
+bool cli_sized_by_data(const clv_model *model);
 /** The ports of a model that names them. Prints what is wrong with their names. */
 int cli_ports_of_model(const clv_model *model, cli_fields *fields);
 /** Mean and scale of a target in the record of weights; none: 0. False: they are no numbers. */
 bool cli_field_scale(const json_t *target, double *mean, double *scale);
 /** What weights keep of them, to be freed; NULL: no memory. */
 char *cli_fields_record(const cli_fields *fields);
+/** Save weights with that, and the sizes of a bert_base. */
+clv_status cli_save_fields(clv_session *session, const cli_fields *fields, const char *path);
 /** fields_told.c: what is kept, read; false: it is no such text. */
 bool cli_parse_fields(const char *text, cli_fields *out);
 /** What weights tell of them; false: nothing, or nothing that can be read. */

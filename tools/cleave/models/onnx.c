@@ -14,14 +14,32 @@ bool cli_is_onnx(const char *name) {
 
 enum { TARGETS = 2048 };
 
-/** What weights were trained for, as --target has it; "": they do not tell. */
-static void told_targets(clv_runtime *runtime, const char *weights, char out[TARGETS]) {
+/** PyTorch's name of how many steps of each sample count, in CTC. */
+static const char input_lengths[] = "input_lengths";
+
+static bool is_among(const char *list, const char *name) {
+    for (size_t n; list && *list; list += n + (list[n] == ',')) {
+        n = strcspn(list, ",");
+        if (n == strlen(name) && !memcmp(list, name, n)) return true;
+    }
+    return false;
+}
+
+/** What weights were trained for, as --target has it; "": they do not tell. *lengths: with such an input? */
+static void told_targets(clv_runtime *runtime, const char *weights, char out[TARGETS], bool *lengths) {
     cli_fields *fields = calloc(1, sizeof *fields);
     size_t n = 0;
     if (fields && cli_told_fields(runtime, weights, fields))
-        for (int i = fields->n_inputs; n < TARGETS && i < fields->n_inputs + fields->n_targets; i++)
-            n += (size_t)snprintf(out + n, TARGETS - n, "%s%s%s", n ? "," : "", fields->name[i],
-                                  fields->port[i].classes ? "" : "=mse");
+        for (int i = 0; n < TARGETS && i < fields->n_inputs + fields->n_targets; i++) {
+            if (i < fields->n_inputs) {
+                *lengths |= !strcmp(fields->name[i], input_lengths);
+                continue;
+            }
+            const clv_loss *loss = fields->loss[i - fields->n_inputs].loss;
+            const char *usual = fields->port[i].classes ? "" : "mse";
+            n += (size_t)snprintf(out + n, TARGETS - n, "%s%s=%s", n ? "," : "", fields->name[i],
+                                  loss ? loss->name : usual);
+        }
     free(fields);
 }
 
@@ -34,8 +52,10 @@ static int load(const cli_args *args, const char *path, const clv_onnx **out) {
     if (clv_runtime_create(&config, &runtime) != CLV_OK)
         return cli_fail(EXIT_FAILED, "no runtime to read '%s' with", path);
     char told[TARGETS] = "";
-    if (!args->target && args->weights) told_targets(runtime, args->weights, told);
-    const clv_onnx_config of_file = {.dims = args->dims, .targets = args->target ? args->target : told};
+    bool lengths = is_among(args->inputs, input_lengths);
+    if (!args->target && args->weights) told_targets(runtime, args->weights, told, &lengths);
+    clv_onnx_config of_file = {.dims = args->dims, .targets = args->target ? args->target : told};
+    if (lengths && strstr(of_file.targets, "=ctc")) of_file.input_lengths = input_lengths;
     clv_status status = clv_onnx_read(runtime, path, &of_file, &onnx);
     if (status == CLV_OK) status = clv_model_register(runtime, clv_onnx_info_get(onnx).model);
     const int code = status == CLV_OK ? EXIT_DONE : cli_fail_status(runtime, status);
