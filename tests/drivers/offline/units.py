@@ -2,8 +2,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """The part of a matrix unit's instructions among those of the innermost loop, of products whose operands are fetched by many bytes at once:
 kernels_cl/gemm.cl with the tiles of 128 x 128 that runtime/ops/product/gemm.c has, in all transposes. Each has to reach LEAST, with no
-spills; a loop that fetches one by one is printed beside them and has to be below it: else nothing is measured. Convolutions with several
-taps, whose weights are packed (TAPS 2), and attention (kernels_cl/flash_attention_matrix.cl) are held to what they have. (Of heads of up
+spills; and so do convolutions, whose operands are packed (TAPS 2 and 3). A loop that fetches one by one is printed beside them and has to
+be below it: else nothing is measured. Attention (kernels_cl/flash_attention_matrix.cl) is held to what it has. (Of heads of up
 to 64 that is the part in a turn of the walk; where its products stay loops, in those.) And the part of FMAs, without a unit, in a whole slab of
 the tile of 128 x 128: SLAB at least, with registers for two groups.
 
@@ -136,7 +136,7 @@ def main():
             unit, a, b, tile, a_rows, b_rows, wide, *taps = use
             share, good = figures["fma"], True
             if i < held or taps:
-                good = share >= least and not figures["spills"]
+                good = share >= LEAST and not figures["spills"]
             elif not wide:
                 good = share < LEAST
             wrong += not good
