@@ -35,11 +35,15 @@
 //                   padding, stride and dilation. A phase has every h_n1-th row, and the taps that meet it; default 0
 //   A_ROWS, B_ROWS  1: neighbouring items fetch neighbouring terms of A, of B; 0: neighbouring rows, columns; default 1, 0
 //                   With B_ROWS and several items ITEMS / TK is a multiple of 4, and a divisor of 4*WX
-//   TAPS            1: k has three digits, B has an edge. 0: k is k2; default 0. 2, with a matrix unit: the same, and K / k_1 / k_0 and
-//                   depth are multiples of TK; TK neighbouring k2 of one tap make a tile, so that an item asks once whether its
-//                   column is inside, and the tiles of all taps follow each other: b's are in the cache. A is what
-//                   gemm_pack.cl made, with A_ROWS and A_WIDE: a_k2 is the step from one block of TK k2 to the next. With B_ROWS
-//                   it is of columns: n = (n1*n_0 + n0)*n_2 + n2, n_2 is a multiple of BN, and a tile has neighbouring n2 of one tap
+//   TAPS            1: k has three digits, B has an edge. 0: k is k2; default 0. 2 and 3, with a matrix unit: A and B are what
+//                   gemm_pack.cl made, fetched wide: an image's pixel has b_k2 channels side by side, a row w_size pixels, and the
+//                   edge is there, as zeros, so nobody asks for it. 2: K / k_1 / k_0 and depth are multiples of TK, and TK
+//                   neighbouring k2 of one tap make a tile. The tiles of all taps follow each other, so b's are in the cache:
+//                       B[z][k][n] = b[z*b_z + n2*b_n2 + (h_size + h*w_size + w)*b_k2 + k2]
+//                   and a_k2 is the step from one block of TK k2 to the next. 3: columns are taps, and k is one number, of a pixel:
+//                       n = (n1*n_0 + n0)*N/n_1/n_0 + n2,  h = n1*h_n1,  w = n0*w_n0
+//                       B[z][k][n] = b[z*b_z + (h % h_k1 * planes + w % w_k0)*h_size + (k + h / h_k1 * w_size + w / w_k0)*b_k2 + n2]
+//                   of so many planes in a row, h_size apart, which have every h_k1-th row and w_k0-th column: 1 or w_k0
 //   STORED          1: tiles lie in local memory as T_A and T_B are stored, and become floats where they are
 //                   multiplied: the same bits from half the traffic. 0: as floats; default 0
 //   HALF_SUMS       1: f16 arithmetic, for inference. Both tiles lie in local memory as f16, floats rounded to it; TK terms are summed
@@ -50,12 +54,10 @@
 //                   MATRIX_WIDTH words. ITEMS is a multiple of BM, BN and MATRIX_WIDTH / 4, and an item fills chunks of four words.
 //                   Of a split's terms the first tile has what is not a multiple of TK, behind zeros
 //   A_WIDE, B_WIDE  1: A, B is fetched by 8 or 16 bytes that are aligned: with A_ROWS all terms of a chunk lie
-//                   side by side, K being a multiple of them; else, without TAPS, the rows (columns) of an item's chunks, of
-//                   which there are two or four, M (N) being a multiple of them; default 0. Without a matrix unit both or none (WIDE), of
+//                   side by side, K being a multiple of them (TAPS 1: and those of an image, of which B has all, with one tap);
+//                   else, with no TAPS or 3, the rows (columns) of an item's chunks, of which there are two or four, M (N) being a multiple of them; default 0. Without a matrix unit both or none (WIDE), of
 //                   floats, without TAPS, by 16 bytes: TK is 16, an item fetches chunks of four, ITEMS is a multiple of BM / 4 and
 //                   of BN / 4, WX of 8 and WY of 4. The first tile has what is not a multiple of TK then, as with a unit
-//   B_CHANNEL       with TAPS 2: how far apart channels of b are, b_k2 or with B_ROWS b_n2, as a number, so that an item's loads
-//                   differ by constants, where registers are left; default 1
 //   PARTS           of bf16: 1, or each float is the sum of 2 or 3 parts, and 3 or 6 products of them are added: nearly, or as
 //                   exactly as products of floats. Sums of parts are added to those of floats TK terms at a time; default 1
 //   STAGES          tiles in local memory: 2, or 1 with a barrier more; default 2
@@ -81,7 +83,6 @@
 #define STAGES 2
 #define A_WIDE 0
 #define B_WIDE 0
-#define B_CHANNEL 1
 
 EPILOGUE_FUNCTION(KERNEL(epilogue), float)
 
@@ -201,14 +202,12 @@ EPILOGUE_FUNCTION(KERNEL(epilogue), float)
 #define B_COLUMN(i) (id % BN)
 #endif
 
-// A column's part of (B's index, h, w), without TAPS of the index alone. Beyond the last column it is the last
-// one's: its sums are not stored.
-#if TAPS == 2 && B_ROWS
+// The digits of a column, and its part of (B's index, h, w), without an edge to ask for of the index alone. Beyond the last column
+// it is the last one's: its sums are not stored.
+#if TAPS == 3
 #define N2(n) ((n) % (N / n_1 / n_0))
 #define N1(n) ((n) / (N / n_1 / n_0) / n_0)
 #define N0(n) ((n) / (N / n_1 / n_0) % n_0)
-#define PUT_COLUMN(n) columns[n] = N2(n0 + (n)) * b_n2;
-#define COLUMN_WORDS 1
 #else
 #define N2(n) ((n) / n_0 / n_1)
 #define N1(n) ((n) / n_0 % n_1)
@@ -219,13 +218,17 @@ int4 KERNEL(gemm_column)(int n, int n_1, int n_0, int b_n2, int h_0, int h_n1, i
     int h = h_0 + n / n_0 % n_1 * h_n1, w = w_0 + n % n_0 * w_n0;
     return (int4)(n / n_0 / n_1 * b_n2 + h * w_size + w, h, w, 0);
 }
-// What is known of column n: its parts of B's index, of h and of w, BN apart. (If they lay together, neighbours would meet in banks.)
-#if TAPS == 2 && B_ROWS
-#elif TAPS
+#if TAPS == 1 // BN apart. (If they lay together, neighbours would meet in banks.)
 #define COLUMN_WORDS 3
 #define PUT_COLUMN(n)                                                                                        \
     const int4 part = COLUMN_OF(n);                                                                          \
     columns[n] = part.s0, columns[BN + (n)] = part.s1, columns[2 * BN + (n)] = part.s2;
+#elif TAPS == 3
+#define COLUMN_WORDS 1
+#define PUT_COLUMN(n)                                                                                        \
+    const int own = min(n0 + (n), N - 1), h = N1(own) * h_n1, w = N0(own) * w_n0;                            \
+    columns[n] = (h % h_k1 * (n_0 > 1 ? w_k0 : 1) + w % w_k0) * h_size +                                     \
+                 (h / h_k1 * w_size + w / w_k0) * b_k2 + N2(own);
 #else
 #define COLUMN_WORDS 1
 #define PUT_COLUMN(n) columns[n] = COLUMN_OF(n).s0;
@@ -246,7 +249,7 @@ int4 KERNEL(gemm_phase)(int at, int stride, int padding, int dilation, int kerne
 }
 #endif
 
-#if TAPS == 1 || (TAPS == 2 && B_ROWS)
+#if TAPS == 1
 // A term's part of (B's index, h, w), and A's index, of its digits. It is linear in them.
 int4 KERNEL(gemm_term)(int k2, int k1, int k0, int a_k2, int a_k1, int a_k0, int b_k2, int h_k1, int w_k0,
                        int w_size) {
@@ -293,13 +296,11 @@ int4 KERNEL(gemm_term)(int k2, int k1, int k0, int a_k2, int a_k1, int a_k0, int
     rb[i] = 0;                                                                                               \
     if ((h < (uint)h_size) & (w < (uint)w_size)) rb[i] = b[column + term.s0];
 #define HAS_B(i) 1 // or it is 0 already
-#elif TAPS == 0
+#else
 #define PUT_NEXT_TERMS
 #define FETCH_A(k) a[row + min(from + k, last) * a_k2]
 #define FETCH_B(i) rb[i] = b[column + min(from + B_TERM(i), last) * b_k2];
 #define HAS_B(i) HAS_TERM(B_TERM, i)
-#else
-#define PUT_NEXT_TERMS
 #endif
 
 // Row m times columns 4 * j .. 4 * j + 3, in f16.
@@ -338,17 +339,15 @@ int4 KERNEL(gemm_term)(int k2, int k1, int k0, int a_k2, int a_k1, int a_k0, int
     PASTE(FETCH_CHUNKS_, ROWS)(T, n, r, x, at, first_term, there)
 #define THERE(k) 1
 #define THERE_FIRST(k) ((k) >= skip)
-#if TAPS == 1 || (TAPS == 2 && B_ROWS)
+#if TAPS == 1
 #define A_FROM (a + terms[turn & 1][A_TERM(0)].s3)
 #define A_ELEMENT(k, there) FETCH_A(k)
-#define B_FROM b
+#define B_FROM (b + terms[turn & 1][B_TERM(0)].s0)
 #define B_ELEMENT(i, there) FETCH_B(i)
-#elif TAPS == 2
-#define A_FROM (a + (block * a_k2 + tap_1 * a_k1 + tap_0 * a_k0))
 #else
 #define A_FROM a
-#define A_ELEMENT(k, there) a[row + (there(k) ? (k) : skip) * a_k2]
 #define B_FROM b
+#define A_ELEMENT(k, there) a[row + (there(k) ? (k) : skip) * a_k2]
 #define B_ELEMENT(i, there) rb[i] = b[column + (there(B_TERM(i)) ? B_TERM(i) : skip) * b_k2];
 #endif
 #if A_WIDE
@@ -362,31 +361,7 @@ int4 KERNEL(gemm_term)(int k2, int k1, int k0, int a_k2, int a_k1, int a_k0, int
     }
 #define A_WORD(word, j, e, there) KEEP_WORD(T_A, word, ra, A_TERM, (j)*CHUNK_TERMS + (e)*MATRIX_TERMS, there)
 #endif
-#if TAPS == 2 && B_ROWS // an item's chunks are of the same terms; own_at is of its first column
-#define FETCH_TILE_B(there)                                                                                  \
-    UNROLLED for (int e = 0; e < CHUNK_TERMS; e++) {                                                         \
-        const int4 term = terms[turn & 1][B_TERM(e)];                                                        \
-        const uint h = tap_1 + term.s1, w = tap_0 + term.s2;                                                 \
-        int own = own_at + term.s0;                                                                          \
-        MATRIX_INDEX(own)                                                                                    \
-        __global const T_B *from = b + own;                                                                  \
-        UNROLLED for (int j = 0; j < B_CHUNKS; j++) rb[j * CHUNK_TERMS + e] = 0;                             \
-        if ((h < (uint)h_size) & (w < (uint)w_size)) {                                                       \
-            UNROLLED for (int j = 0; j < B_CHUNKS; j++) rb[j * CHUNK_TERMS + e] =                            \
-                from[(B_CHUNK_ROW(j) - B_CHUNK_ROW(0)) * B_CHANNEL];                                         \
-        }                                                                                                    \
-    }
-#elif TAPS == 2 // an item's chunks are of one column: its part of b's index, of h and of w are own_*
-#define FETCH_TILE_B(there)                                                                                  \
-    const int by_h = tap_1 * h_k1, by_w = tap_0 * w_k0;                                                      \
-    const uint h = own_h + by_h, w = own_w + by_w;                                                           \
-    const int own = own_at + (block * TK * B_CHANNEL + by_h * w_size + by_w);                                \
-    __global const T_B *from = b + own;                                                                      \
-    UNROLLED for (int i = 0; i < B_LOADS; i++) rb[i] = 0;                                                    \
-    if ((h < (uint)h_size) & (w < (uint)w_size)) {                                                           \
-        UNROLLED for (int i = 0; i < B_LOADS; i++) rb[i] = from[(B_TERM(i) - B_TERM(0)) * B_CHANNEL];        \
-    }
-#elif B_WIDE
+#if B_WIDE
 #define FETCH_TILE_B(there) FETCH_WIDE(B_ROWS, T_B, B_CHUNKS, rb, B_FROM, at_b, B_TERM(0), there)
 #define B_WORD(word, j, e, there) WIDE_WORD(T_B, word, rb, B_ROWS, B_CHUNKS, j, (e)*MATRIX_TERMS)
 #else
@@ -396,12 +371,6 @@ int4 KERNEL(gemm_term)(int k2, int k1, int k0, int a_k2, int a_k1, int a_k0, int
         B_ELEMENT(i, there)                                                                                  \
     }
 #define B_WORD(word, j, e, there) KEEP_WORD(T_B, word, rb, B_TERM, (j)*CHUNK_TERMS + (e)*MATRIX_TERMS, there)
-#endif
-#if TAPS == 2 // what is not there is 0 already
-#define B_WORD(word, j, e, there) PASTE(TAP_WORD_, T_B)(word, (j)*CHUNK_TERMS + (e)*MATRIX_TERMS)
-#define TAP_WORD_float(word, i) KEEP_WORD(T_B, word, rb, B_TERM, i, THERE)
-#define TAP_WORD_f16(word, i) MATRIX_HALVES(word[0][e], rb[i], 0, rb[(i) + 1], 0)
-#define TAP_WORD_bf16 TAP_WORD_f16
 #endif
 #define FETCH_TILE(there)                                                                                    \
     {                                                                                                        \
@@ -415,12 +384,17 @@ int4 KERNEL(gemm_term)(int k2, int k1, int k0, int a_k2, int a_k1, int a_k0, int
         NEXT_TILE                                                                                            \
         FETCH_TILE(THERE)                                                                                    \
     }
-#if TAPS == 1 || (TAPS == 2 && B_ROWS)
+#if TAPS == 1
 #define NEXT_TILE
 #elif TAPS == 2
 #define NEXT_TILE                                                                                            \
-    if (++tap_0 == k_0) tap_0 = 0, tap_1++;                                                                  \
-    if (tap_1 == k_1) tap_1 = 0, block++;
+    int move_a = a_k0, move_b = b_k0;                                                                        \
+    if (++tap_0 == k_0) {                                                                                    \
+        tap_0 = 0, move_a += a_k1 - k_0 * a_k0, move_b += b_k1 - k_0 * b_k0;                                 \
+        if (++tap_1 == k_1) tap_1 = 0, move_a += a_k2 - k_1 * a_k1, move_b += TK - k_1 * b_k1;               \
+    }                                                                                                        \
+    a += move_a;                                                                                             \
+    b += move_b;
 #else
 #define NEXT_TILE                                                                                            \
     a += TK * a_k2;                                                                                          \
@@ -603,6 +577,12 @@ KERNEL(gemm)(__global T_C *restrict c, __global const T_A *restrict a, __global 
     h_n1 = w_n0 = 1;
     if (n0 >= N) return; // all of the group: phases differ in size
 #endif
+#if TAPS == 2 // pixels as elements
+    b += h_size * b_k2;
+    h_n1 *= w_size * b_k2, w_n0 *= b_k2;
+    const int b_k1 = h_k1 * w_size * b_k2, b_k0 = w_k0 * b_k2;
+    h_0 = (h_0 * w_size + w_0) * b_k2, w_0 = 0, w_size = 1;
+#endif
     const int first = split * depth, last = min(K, first + depth) - 1, turns = max(last - first + TK, 0) / TK;
 #if MATRIX || WIDE
     const int skip = turns * TK - (last + 1 - first);
@@ -626,7 +606,7 @@ KERNEL(gemm)(__global T_C *restrict c, __global const T_A *restrict a, __global 
     for (int i = id; i < BN; i += ITEMS) {
         PUT_COLUMN(i)
     }
-#if TAPS == 1 || (TAPS == 2 && B_ROWS)
+#if TAPS == 1
     __local int4 terms[2][TK];
     int s0 = TK, s1 = 0, s2 = 0; // the digits of TK. By loops: a division takes registers of all items on AMD
     while (s0 >= k_0) s0 -= k_0, s1++;
@@ -652,7 +632,7 @@ KERNEL(gemm)(__global T_C *restrict c, __global const T_A *restrict a, __global 
     int at_a[A_ROWS ? A_CHUNKS : CHUNK_TERMS];
 #if A_ROWS
     UNROLLED for (int j = 0; j < A_CHUNKS; j++) at_a[j] = rows[A_CHUNK_ROW(j)];
-    a += TAPS == 1 || (TAPS == 2 && B_ROWS) ? 0 : A_TERM(0);
+    a += TAPS == 1 ? 0 : A_TERM(0);
 #else
     UNROLLED for (int e = 0; e < CHUNK_TERMS; e++) at_a[e] = A_TERM(e) * a_k2;
     a += min(m0 + A_CHUNK_ROW(0), M - A_CHUNKS);
@@ -662,20 +642,17 @@ KERNEL(gemm)(__global T_C *restrict c, __global const T_A *restrict a, __global 
     int at_b[B_ROWS ? B_CHUNKS : CHUNK_TERMS];
 #if B_ROWS
     UNROLLED for (int j = 0; j < B_CHUNKS; j++) at_b[j] = columns[B_CHUNK_ROW(j)];
-    b += B_TERM(0);
+    b += TAPS == 1 ? 0 : B_TERM(0);
 #else
     UNROLLED for (int e = 0; e < CHUNK_TERMS; e++) at_b[e] = B_TERM(e) * b_k2;
     b += columns[min(B_CHUNK_ROW(0), N - B_CHUNKS - n0)];
 #endif
 #endif
-#if TAPS == 2 && B_ROWS
-    const int tap_1 = h_0 + N1(n0) * h_n1, tap_0 = w_0 + N0(n0) * w_n0;
-    const int own_at = columns[B_CHUNK_ROW(0)] + tap_1 * w_size + tap_0;
-#elif TAPS == 2
+#if TAPS == 2
     int block = first / TK / k_0 / k_1, tap_1 = first / TK / k_0 % k_1, tap_0 = first / TK % k_0;
-    const int own_h = columns[BN + B_COLUMN(0)], own_w = columns[2 * BN + B_COLUMN(0)];
-    const int own_at = columns[B_COLUMN(0)] + B_TERM(0) * B_CHANNEL;
-#elif TAPS == 0
+    a += block * a_k2 + tap_1 * a_k1 + tap_0 * a_k0;
+    b += block * TK + tap_1 * b_k1 + tap_0 * b_k0;
+#elif TAPS != 1
     a += (first - skip) * a_k2;
     b += (first - skip) * b_k2;
 #endif

@@ -73,22 +73,6 @@ static clv__gemm input_of(const clv__conv2d *c) {
     return g;
 }
 
-bool clv__conv2d_gemm_supports(const clv_device_info *device, const clv__op_io *io) {
-    const clv__conv2d c = clv__conv2d_of(io);
-    // Tiles that take 128 registers without taps spill with them where an item has no more (dg2), and with phases leave room for one
-    // group on a unit (145 registers on sm_80, when terms were divided for).
-    const bool phases = clv__conv2d_back(io) && (c.stride[H] > 1 || c.stride[W] > 1);
-    const bool full = clv__gemm_registers(io) == 128 && (phases || device->sub_group_sizes[0] == 8);
-    // Halves of a wide tile of a matrix unit spill on sm_80 and sm_90 where each has a register by itself and a place of its own on
-    // its way.
-    enum { TERMS = 32 }; // of such a tile
-    const bool weight = io->op == &clv__op_conv2d_backward_weight;
-    const bool packed = !weight && (clv__conv2d_back(io) ? c.out_channels : c.in_channels) % TERMS == 0;
-    const bool spills = clv__gemm_registers(io) > 200 && taps_of(&c) && !packed &&
-                        (clv__is_half(io->in[0].dtype) || clv__is_half(io->in[1].dtype));
-    return clv__conv2d_sums(&c) && !full && !spills && clv__gemm_supports(device, io);
-}
-
 static clv__gemms gemms_of(const clv__op_io *io, clv__gemm *g) {
     const bool weight = io->op == &clv__op_conv2d_backward_weight;
     const clv__conv2d c = clv__conv2d_of(io);
@@ -99,6 +83,17 @@ static clv__gemms gemms_of(const clv__op_io *io, clv__gemm *g) {
                         .inner = g->c_m,
                         .n_channels = g->batches * g->m,
                         .product = g};
+}
+
+bool clv__conv2d_gemm_supports(const clv_device_info *device, const clv__op_io *io) {
+    const clv__conv2d c = clv__conv2d_of(io);
+    // Tiles that take 128 registers without taps spill with them where an item has no more (dg2), and with phases leave room for one
+    // group on a unit (145 registers on sm_80, when terms were divided for).
+    const bool phases = clv__conv2d_back(io) && (c.stride[H] > 1 || c.stride[W] > 1);
+    const bool full = clv__gemm_registers(io) == 128 && (phases || device->sub_group_sizes[0] == 8);
+    clv__gemm g;
+    const clv__gemms gemms = gemms_of(io, &g);
+    return clv__conv2d_sums(&c) && !full && clv__gemm_supports(device, io) && !clv__gemm_spills(io, &gemms);
 }
 
 /** Of one channel a group a tile has one row or column in use. It is worse than `channels` wherever that is, however much plain waits for

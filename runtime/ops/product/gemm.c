@@ -4,6 +4,7 @@
 #include "ops/product/gemm.h"
 
 #include <math.h>
+#include <string.h>
 
 #include "ops/epilogue.h"
 #include "ops/lower.h"
@@ -181,34 +182,123 @@ static bool is_wide_a(const gemm_tile *tile, const clv__gemm *g, int64_t bytes) 
     return runs && g->k % terms == 0 && multiples(WIDE_BYTES / bytes, g->a_0, a_z, g->a_m, 0);
 }
 
-/** Elements of A, of convolutions. */
-static int64_t packed_size(const clv__gemm *g) {
-    return g->batches * g->m * (g->phases ? g->k_2 * g->k_1 * g->k_0 : g->k);
+/** Is a gradient by weights one of a single tap that meets every pixel, with whole chunks of them? */
+static bool is_pointwise(const gemm_tile *tile, const clv__gemm *g) {
+    return g->b_rows && g->n_1 * g->n_0 == 1 && g->k_1 == g->h_size && g->k_0 == g->w_size && g->h_k1 == 1 &&
+           g->w_k0 == 1 && g->k_1 * g->k_0 % chunk_terms(tile) == 0;
 }
 
-/** Has a tile neighbouring channels of one tap, as its terms or as its columns (TAPS 2 of the kernel)? */
-static bool is_by_tap(const gemm_tile *tile, const clv__gemm *g) {
-    if (!tile->unit || !g->taps) return false;
-    if (g->b_rows) return g->n / (g->n_1 * g->n_0) % columns_of(tile) == 0;
-    return (g->phases ? g->k_2 : g->k / (g->k_1 * g->k_0)) % tile->tk == 0;
+/** Along rows or columns: an image with an edge of zeros, which it shares with the next one (gemm_pack.cl). */
+typedef struct edged {
+    int64_t first, step;    // where in the image it begins, and goes on
+    int64_t length, planes; // with an edge; of a stride, so that each has its own rows
+    int64_t tail;           // what of an edge is behind the last one
+} edged;
+
+static int64_t ceiling(int64_t a, int64_t b) {
+    return a > 0 ? clv__div_up(a, b) : -(-a / b);
 }
 
-/** Then, where channels are terms, A is packed, and wide. */
+/** Pixels of B that terms and columns meet, of `size`: n*h_n1 + k*h_k1 from h_0 on. */
+static edged edged_of(const clv__gemm *g, int64_t n, int64_t k, int64_t h_0, int64_t h_n1, int64_t h_k1,
+                      int64_t size) {
+    edged e = {.step = 1, .planes = 1};
+    int64_t shared = INT64_MAX, length;
+    if (g->phases) { // a stride's pixels, and the taps before them
+        e.first = ceiling(h_0 - (k - 1) * h_k1, h_n1);
+        length = (n - 1 + h_0) / h_n1 + 1 - e.first;
+    } else if (g->b_rows) { // k is a pixel, and n a tap
+        e.first = h_0, e.step = h_k1, e.planes = n > 1 ? h_k1 : 1;
+        e.tail = shared = (n - 1) * h_n1 / h_k1;
+        length = k + shared;
+    } else {
+        e.first = h_0 + clv__min64((k - 1) * h_k1, 0);
+        length = (n - 1) * h_n1 + (k - 1) * (h_k1 < 0 ? -h_k1 : h_k1) + 1;
+    }
+    const int64_t before = clv__max64(ceiling(-e.first - (e.planes - 1), e.step), 0);
+    const int64_t behind = clv__max64(length - clv__max64(ceiling(size - e.first, e.step), 0), 0);
+    shared = clv__min64(shared, clv__min64(before, behind));
+    if (!g->b_rows) e.tail = shared;
+    e.length = length - shared;
+    return e;
+}
+
+/** A packed convolution: where its image lies, and that of dy, if terms are pixels. */
+typedef struct packing {
+    edged h, w;
+    int64_t images, channels, positions; // of a plane
+    int64_t size, size_a;
+} packing;
+
+static packing packing_of(const clv__gemm *g) {
+    packing p = {.h = edged_of(g, g->n_1, g->k_1, g->h_0, g->h_n1, g->h_k1, g->h_size),
+                 .w = edged_of(g, g->n_0, g->k_0, g->w_0, g->w_n0, g->w_k0, g->w_size)};
+    const int64_t of_n = g->phases ? g->n_2 : g->n / (g->n_1 * g->n_0);
+    const int64_t of_k = g->phases ? g->k_2 : g->k / (g->k_1 * g->k_0);
+    p.images = g->b_rows ? of_k : of_n;
+    p.channels = g->b_rows ? of_n : of_k;
+    p.positions = p.images * p.h.length * p.w.length + p.h.tail * p.w.length + p.w.tail;
+    p.size = g->batches * p.h.planes * p.w.planes * p.positions * p.channels;
+    p.size_a =
+        g->batches * g->m * (g->b_rows ? p.images * p.h.length * p.w.length : p.channels * g->k_1 * g->k_0);
+    return p;
+}
+
+/** Are a convolution's operands packed (TAPS 2 and 3 of the kernel)? Not where they are fetched by many bytes as they lie. */
 static bool is_packed(const gemm_tile *tile, const clv__gemm *g) {
-    return is_by_tap(tile, g) && !g->b_rows;
+    if (!tile->unit || !g->taps) return false;
+    const packing p = packing_of(g);
+    if (p.size > INT32_MAX || p.size_a > INT32_MAX) return false;
+    if (!g->b_rows) return p.channels % tile->tk == 0;
+    const int64_t rows = chunks_of(tile, rows_of(tile)), columns = chunks_of(tile, columns_of(tile));
+    return rows > 1 && columns > 1 && multiples(4, g->m, p.channels, 0, 0) && !is_pointwise(tile, g);
+}
+
+/** The product with its operands packed, as the kernel reads it. */
+static clv__gemm packed_product(const gemm_tile *tile, const clv__gemm *g) {
+    const packing p = packing_of(g);
+    clv__gemm own = *g;
+    own.w_size = p.w.length;
+    own.b_z = p.h.planes * p.w.planes * p.positions * p.channels;
+    own.b_k2 = p.channels;
+    if (g->b_rows) {
+        own.k = p.images * p.h.length * p.w.length, own.k_1 = own.k_0 = 1;
+        own.a_z = own.k * g->m, own.a_m = 1, own.a_k2 = g->m;
+        own.b_n2 = 1, own.h_size = p.positions * p.channels;
+    } else {
+        const int64_t taps = g->k_1 * g->k_0;
+        own.b_n2 = p.h.length * p.w.length * p.channels;
+        own.h_size = -p.h.first * p.w.length - p.w.first;
+        own.a_m = p.channels * taps, own.a_z = g->m * own.a_m;
+        own.a_k2 = taps * tile->tk, own.a_k1 = g->k_0 * tile->tk, own.a_k0 = tile->tk;
+    }
+    own.a_rows = own.b_rows = !g->b_rows;
+    return own;
 }
 
 static bool is_wide_b(const gemm_tile *tile, const clv__gemm *g, int64_t bytes) {
     const int64_t terms = chunk_terms(tile), chunks = chunks_of(tile, columns_of(tile));
     const int64_t pixels = g->n_1 * g->n_0, b_z = g->batches > 1 ? g->b_z : 0;
     const int64_t n_1 = g->n_1 > 1 ? g->h_n1 * g->w_size : 0, n_0 = g->n_0 > 1 ? g->w_n0 : 0;
-    if (g->taps || g->phases) return false;
+    if (g->taps)
+        return tile->unit && is_pointwise(tile, g) && multiples(WIDE_BYTES / bytes, b_z, g->b_n2, g->b_k2, 0);
     if (g->b_rows)
         return g->b_k2 == 1 && g->k % terms == 0 && multiples(WIDE_BYTES / bytes, b_z, g->b_n2, n_1, n_0);
     if (chunks < 2 || chunks * bytes < LEAST_BYTES || g->n % chunks != 0) return false;
     const bool row = g->n_0 == 1 || n_0 == 1, image = row && (g->n_1 == 1 || n_1 == g->n_0);
     const int64_t run = pixels == 1 ? (g->b_n2 == 1 ? chunks : 1) : image ? pixels : row ? g->n_0 : 1;
     return run % chunks == 0 && multiples(chunks, b_z, g->b_k2, pixels > 1 ? g->b_n2 : 0, image ? 0 : n_1);
+}
+
+bool clv__gemm_spills(const clv__op_io *io, const clv__gemms *gemms) {
+    enum { MOST = 200 };
+    const gemm_tile *tile = named(io);
+    const clv_dtype a = io->in[gemms->a].dtype, b = io->in[gemms->b].dtype;
+    const clv__gemm *g = gemms->product;
+    if (!tile || !tile->unit || tile->registers <= MOST || (!clv__is_half(a) && !clv__is_half(b)))
+        return false;
+    return !is_packed(tile, g) && !(is_wide_a(tile, g, (int64_t)clv_dtype_bytes(a)) &&
+                                    is_wide_b(tile, g, (int64_t)clv_dtype_bytes(b)));
 }
 
 /** Without a unit: are both, floats (WIDE of the kernel)? Elsewhere the loop takes too many registers: other
@@ -279,13 +369,12 @@ double clv__lanes_rank(const clv_device_info *device, double cost, double result
  */
 static double unit_fmas_of(const gemm_tile *tile, const clv__gemm *g) {
     enum { TF32 = 32, HALVES = 64 };
-    const double BY_TAP = 0.5; // what neighbouring channels of a tap are between the two ways
     const bool tf32 = tile->unit == CLV_MATRIX_TF32;
     const double most = tf32 ? 4.9 : 9.8, each = tf32 ? TF32 : HALVES;
     const double products = tile->parts == 1 ? 1 : tile->parts == 2 ? 3 : 6;
     const int64_t bytes = tf32 || tile->parts > 1 ? 4 : 2;
     const double wide =
-        is_by_tap(tile, g) ? BY_TAP : (is_wide_a(tile, g, bytes) + is_wide_b(tile, g, bytes)) / 2.0;
+        is_packed(tile, g) ? 1 : (is_wide_a(tile, g, bytes) + is_wide_b(tile, g, bytes)) / 2.0;
     const double share = wide * tile->share + (1 - wide) * tile->one_by_one;
     return 1 / (1 / most + 1 / (each * share)) / products;
 }
@@ -308,8 +397,10 @@ static double cost_in_splits(const clv_device_info *device, const gemm_tile *til
         BYTES = 4
     }; // terms; of a unit; lanes side by side; FMAs a byte; of a usual item; FMAs; of what is packed
     const int64_t rows = rows_of(tile), columns = columns_of(tile);
+    const bool packed = is_packed(tile, g);
+    const clv__gemm own = packed ? packed_product(tile, g) : *g;
     const double rounds = (double)clv__div_up(groups_of(tile, g) * splits, (int64_t)units);
-    const int64_t run_a = g->a_rows ? tile->tk : RUN, run_b = g->b_rows ? tile->tk : RUN;
+    const int64_t run_a = own.a_rows ? tile->tk : RUN, run_b = own.b_rows ? tile->tk : RUN;
     const double bytes = 4 * PRICE *
                          ((double)(rows * (run_a + SECTOR - 1)) / (double)run_a +
                           (double)(columns * (run_b + SECTOR - 1)) / (double)run_b);
@@ -317,15 +408,16 @@ static double cost_in_splits(const clv_device_info *device, const gemm_tile *til
     const double apart = tile->unit ? 0.4 : 1, fmas = tile->unit ? unit_fmas_of(tile, g) : tile->share;
     const double beside = rounds * items_of(tile), room = (double)REGISTERS / tile->registers;
     double cost =
-        rounds * (double)(depth_of(tile, g, splits) + BEGIN) *
+        rounds * (double)(depth_of(tile, &own, splits) + BEGIN) *
         ((double)(rows * columns) / fmas +
-         apart * (bytes + (g->taps && !is_by_tap(tile, g) ? PLACE * (double)columns : 0))) *
+         apart * (bytes + (g->taps && !packed ? PLACE * (double)columns : 0))) *
         clv__lanes_waits((beside < room ? beside : room) * sqrt((double)(tile->tm * tile->tn) / RESULTS));
     // With 128 registers an item a unit of four SIMDs has two waves of 64 on each: one waits, and one is left.
     if (device->preferred_multiple >= USUAL && !is_narrow(device) && tile->registers >= 128) cost *= 2;
-    if (is_packed(tile, g)) {
-        const double weights = (double)packed_size(g);
-        cost += clv__lanes_launches_cost(1) + clv__lanes_bytes_cost(device, (4 + BYTES) * weights);
+    if (packed) {
+        const packing p = packing_of(g);
+        cost += clv__lanes_launches_cost(2) +
+                clv__lanes_bytes_cost(device, (4 + BYTES) * (double)(p.size + p.size_a));
     }
     if (splits > 1) {
         const double results = (double)g->batches * (double)g->m * (double)g->n;
@@ -409,7 +501,7 @@ const char *clv__unit_type(uint32_t unit) {
 }
 
 static void tile_defines(clv__launches *list, clv__launch *launch, const gemm_tile *tile, const clv__gemm *g,
-                         size_t a_bytes, size_t b_bytes) {
+                         bool packed, size_t a_bytes, size_t b_bytes) {
     enum { WIDE_TERMS = 16 }; // one tile of them in local memory instead of two of eight
     const bool wide = !is_narrow(list->device) && is_wide(tile, g, a_bytes, b_bytes);
     const struct {
@@ -423,7 +515,7 @@ static void tile_defines(clv__launches *list, clv__launch *launch, const gemm_ti
                   {"A_WIDE", wide, 0},
                   {"B_WIDE", wide, 0},
                   {"A_ROWS", g->a_rows, 1},
-                  {"TAPS", g->taps + is_by_tap(tile, g), 0},
+                  {"TAPS", packed ? 2 + !g->b_rows : g->taps, 0},
                   {"B_ROWS", g->b_rows, 0},
                   {"PHASES", g->phases > 0, 0},
                   {"STORED", tile->stored && !tile->sums, 0},
@@ -433,13 +525,8 @@ static void tile_defines(clv__launches *list, clv__launch *launch, const gemm_ti
         clv__launch_define(list, launch, "MATRIX_WIDTH", "%d", tile->width);
         clv__launch_define(list, launch, "PARTS", "%d", tile->parts);
         clv__launch_define(list, launch, "STAGES", "%d", tile->stages);
-        if (is_packed(tile, g) || is_wide_a(tile, g, (int64_t)a_bytes))
-            clv__launch_define(list, launch, "A_WIDE", "1");
-        if (g->phases && tile->unit != CLV_MATRIX_TF32) // no registers are left
-            clv__launch_define(list, launch, "B_CHANNEL", "b_k2");
-        else if (is_by_tap(tile, g))
-            clv__launch_define(list, launch, "B_CHANNEL", "%d", (int)(g->b_rows ? g->b_n2 : g->b_k2));
-        if (is_wide_b(tile, g, (int64_t)b_bytes)) clv__launch_define(list, launch, "B_WIDE", "1");
+        if (packed || is_wide_a(tile, g, (int64_t)a_bytes)) clv__launch_define(list, launch, "A_WIDE", "1");
+        if (packed || is_wide_b(tile, g, (int64_t)b_bytes)) clv__launch_define(list, launch, "B_WIDE", "1");
     }
     for (size_t i = 0; i < sizeof macros / sizeof *macros; i++)
         if (macros[i].value != macros[i].usual)
@@ -454,34 +541,78 @@ static void arg_bias(clv__launches *list, clv__launch *launch, const clv__gemms 
     clv__arg_in(list, launch, gemms->bias >= 0 ? gemms->bias : gemms->a); // without a bias, anything
 }
 
-/** Weights as the kernel reads them with TAPS 2, as `type`. Returns where they lie in the workspace, and changes *g to it. */
-static clv__part pack(clv__launches *list, const clv__op_io *io, int weights, const gemm_tile *tile,
-                      const char *type, clv__gemm *g) {
-    const int64_t size = packed_size(g), taps = g->k_1 * g->k_0, terms = size / (g->batches * g->m);
-    const bool half = tile->unit != CLV_MATRIX_TF32 && tile->parts == 1;
-    clv__part packed = {.bytes = (size_t)size * (half ? sizeof(uint16_t) : sizeof(float))};
-    packed.offset = clv__launch_workspace(list, packed.bytes);
-    clv__launch *launch = clv__launch_items(list, "gemm_pack", "gemm_pack", CLV__ELEMENTS, size);
+/** Where packed elements lie in the workspace, stored as `type`. */
+static clv__part room_for(clv__launches *list, const char *type, int64_t size) {
+    const bool half = !strcmp(type, "f16") || !strcmp(type, "bf16");
+    clv__part part = {.bytes = (size_t)size * (half ? sizeof(uint16_t) : sizeof(float))};
+    part.offset = clv__launch_workspace(list, part.bytes);
+    return part;
+}
+
+/** The weights of g, which are input `input`. */
+static clv__part pack_weights(clv__launches *list, const clv__op_io *io, int input, const gemm_tile *tile,
+                              const char *type, const clv__gemm *g) {
+    const packing p = packing_of(g);
+    const clv__part packed = room_for(list, type, p.size_a);
+    clv__launch *launch = clv__launch_items(list, "gemm_pack", "gemm_pack", CLV__ELEMENTS, p.size_a);
     clv__launch_define(list, launch, "MATRIX_TYPE", "%s", type);
-    if (tile->tk != 16) clv__launch_define(list, launch, "TK", "%d", tile->tk);
+    clv__define_number(list, launch, "TK", tile->tk, 16);
     arg_part(list, launch, &packed);
-    clv__arg_in_as(list, launch, io, weights, "T_IN");
-    CLV__ARGS_I32(list, launch, size, g->m, terms / taps / tile->tk, taps, g->a_z, g->a_m, g->a_k2);
-    g->a_z = g->m * terms, g->a_m = terms;
-    g->a_k2 = taps * tile->tk, g->a_k1 = g->k_0 * tile->tk, g->a_k0 = tile->tk;
-    g->a_rows = true;
+    clv__arg_in_as(list, launch, io, input, "T_IN");
+    CLV__ARGS_I32(list, launch, p.size_a, g->m, p.channels / tile->tk, g->k_1 * g->k_0, g->a_z, g->a_m,
+                  g->a_k2);
     return packed;
+}
+
+/** An image, which is input `input`: steps from group to group, to the next image and to the next channel, and its rows and columns. */
+static clv__part pack_image(clv__launches *list, const clv__op_io *io, int input, const char *type,
+                            const packing *p, const int64_t steps[3], const int64_t size[2]) {
+    const clv__part packed = room_for(list, type, p->size);
+    int64_t channels = 16; // of an item
+    while (p->channels % channels != 0) channels /= 2;
+    const int64_t items = p->size / channels;
+    clv__launch *launch = clv__launch_items(list, "gemm_pack", "gemm_pack_image", CLV__ELEMENTS, items);
+    clv__launch_define(list, launch, "MATRIX_TYPE", "%s", type);
+    clv__define_number(list, launch, "CHANNELS", channels, 16);
+    arg_part(list, launch, &packed);
+    clv__arg_in_as(list, launch, io, input, "T_IN");
+    CLV__ARGS_I32(list, launch, items, p->positions, p->channels / channels, p->h.planes * p->w.planes,
+                  p->w.planes, p->images, p->h.length, p->w.length, steps[0], steps[1], steps[2]);
+    CLV__ARGS_I32(list, launch, p->h.first, p->h.step, size[0], p->w.first, p->w.step, size[1]);
+    return packed;
+}
+
+/** Packs both operands as the kernel reads them, as `type`. */
+static void pack(clv__launches *list, const clv__op_io *io, const clv__gemms *gemms, const gemm_tile *tile,
+                 const char *type, clv__part packed[2]) {
+    const clv__gemm *g = gemms->product;
+    const packing p = packing_of(g);
+    const int64_t b_steps[3] = {g->b_z, g->b_rows ? g->b_k2 : g->b_n2, g->b_rows ? g->b_n2 : g->b_k2};
+    if (g->b_rows) { // dy's pixels lie at the places of the image's
+        const packing dy = {.h = {.step = 1, .length = p.h.length, .planes = 1},
+                            .w = {.step = 1, .length = p.w.length, .planes = 1},
+                            .images = p.images,
+                            .channels = g->m,
+                            .positions = p.images * p.h.length * p.w.length,
+                            .size = p.size_a};
+        packed[0] = pack_image(list, io, gemms->a, type, &dy, (int64_t[]){g->a_z, g->a_k2, g->a_m},
+                               (int64_t[]){g->k_1, g->k_0});
+    } else {
+        packed[0] = pack_weights(list, io, gemms->a, tile, type, g);
+    }
+    packed[1] = pack_image(list, io, gemms->b, type, &p, b_steps, (int64_t[]){g->h_size, g->w_size});
 }
 
 /** part: of the workspace, where the splits' sums go, of `size` elements each. Without bytes there is one split. */
 static void lower_product(clv__launches *list, const clv__op_io *io, const clv__gemms *gemms,
                           const gemm_tile *tile, int64_t splits, clv__part part, int64_t size) {
-    clv__gemm own = *gemms->product, *g = &own;
-    const bool whole = part.bytes == 0, packs = is_packed(tile, g);
+    const bool whole = part.bytes == 0, packs = is_packed(tile, gemms->product);
+    const clv__gemm own = packs ? packed_product(tile, gemms->product) : *gemms->product, *g = &own;
     const char *type = tile->parts > 1 ? "float" : clv__unit_type(tile->unit);
-    const clv__part packed = packs ? pack(list, io, gemms->a, tile, type, g) : (clv__part){0};
+    clv__part packed[2];
+    if (packs) pack(list, io, gemms, tile, type, packed);
     clv__launch *launch = clv__launch_kernel(list, "gemm", "gemm");
-    tile_defines(list, launch, tile, g,
+    tile_defines(list, launch, tile, g, packs,
                  gemms->parts ? sizeof(float) : clv_dtype_bytes(io->in[gemms->a].dtype),
                  gemms->parts ? sizeof(float) : clv_dtype_bytes(io->in[gemms->b].dtype));
     if (gemms->parts) {
@@ -491,13 +622,14 @@ static void lower_product(clv__launches *list, const clv__op_io *io, const clv__
             clv__arg_out_as(list, launch, io, 0, "T_C");
         else
             arg_part(list, launch, &part);
-        if (packs) {
-            if (tile->parts == 1) clv__launch_define(list, launch, "T_A", "%s", type);
-            arg_part(list, launch, &packed);
-        } else {
-            clv__arg_in_as(list, launch, io, gemms->a, "T_A");
+        for (int i = 0; i < 2 && packs; i++) {
+            if (tile->parts == 1) clv__launch_define(list, launch, i ? "T_B" : "T_A", "%s", type);
+            arg_part(list, launch, &packed[i]);
         }
-        clv__arg_in_as(list, launch, io, gemms->b, "T_B");
+        if (!packs) {
+            clv__arg_in_as(list, launch, io, gemms->a, "T_A");
+            clv__arg_in_as(list, launch, io, gemms->b, "T_B");
+        }
     }
     arg_bias(list, launch, gemms);
     CLV__ARGS_I32(list, launch, g->batches, g->m, g->phases ? g->n_2 : g->n, g->phases ? g->k_2 : g->k,

@@ -104,6 +104,8 @@ const char *clv__unit_type(uint32_t unit);
 
 /** Has the device groups and local memory for the tile of io's variant, or, where that names none, for any? */
 bool clv__gemm_supports(const clv_device_info *device, const clv__op_io *io);
+/** Would the tile of io's variant, a wide one of a matrix unit, spill, as halves are fetched one by one? */
+bool clv__gemm_spills(const clv__op_io *io, const clv__gemms *gemms);
 /** Registers of an item, at most, with that tile. */
 int clv__gemm_registers(const clv__op_io *io);
 /** How long a product takes, as FMAs of a unit that does nothing else: with the tile of io's variant, or the best one. */

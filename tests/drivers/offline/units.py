@@ -2,8 +2,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """The part of a matrix unit's instructions among those of the innermost loop, of products whose operands are fetched by many bytes at once:
 kernels_cl/gemm.cl with the tiles of 128 x 128 that runtime/ops/product/gemm.c has, in all transposes. Each has to reach LEAST, with no
-spills; a loop that fetches one by one is printed beside them and has to be below it: else nothing is measured. Convolutions with several
-taps, whose weights are packed (TAPS 2), and attention (kernels_cl/flash_attention_matrix.cl) are held to what they have. (Of heads of up
+spills; and so do convolutions, whose operands are packed (TAPS 2 and 3). A loop that fetches one by one is printed beside them and has to
+be below it: else nothing is measured. Attention (kernels_cl/flash_attention_matrix.cl) is held to what it has. (Of heads of up
 to 64 that is the part in a turn of the walk; where its products stay loops, in those.) And the part of FMAs, without a unit, in a whole slab of
 the tile of 128 x 128: SLAB at least, with registers for two groups.
 
@@ -28,11 +28,8 @@ WIDE, USUAL, SMALL = (16, 8, 8, 16, 16), (16, 16, 8, 8, 16), (16, 8, 4, 8, 16)
 HELD = [("tf32", "float", "float", WIDE, ["sm_90"]),
         ("f16", "f16", "f16", WIDE, ["sm_80", "sm_90"]),
         ("bf16", "bf16", "bf16", WIDE, ["sm_80", "sm_90"])]
-# Of convolutions, each with its bounds: forward and by the input, by the weights, by the input of a stride.
-TAPS = [("tf32", "tf32", "float", WIDE, ["sm_90"], 0.35, 0.26, 0.35), ("tf32", "tf32", "float", WIDE, ["sm_80"], 0.29, 0.20, 0.29),
-        ("f16", "f16", "f16", WIDE, ["sm_80", "sm_90"], 0.30, 0.22, 0.22),
-        ("bf16", "bf16", "bf16", WIDE, ["sm_80", "sm_90"], 0.30, 0.22, 0.22)]
-TAPS_OF = ((0, 0), (0, 1), (1, 0))  # forward and by the input, of a stride in phases, by the weights
+# Convolutions, whose operands are packed: TAPS, PHASES, A_ROWS and B_ROWS. Forward and by the input, of a stride in phases, by the weights.
+TAPS = [(2, 0, 1, 1), (2, 1, 1, 1), (3, 0, 0, 0)]
 # Of attention, as runtime/ops/attention/flash_attention.c has it: unit, rows' and heads' sizes, items; forward or back; the bound on sm_80
 # and sm_90, where it has one. Nothing may spill but in heads beyond 64 on units that are not offered those.
 ATTENTION = [("tf32", 32, 64, 32, 128, 0, 0.22), ("tf32", 64, 64, 32, 256, 0, 0.32), ("tf32", 32, 64, 32, 128, 1, 0.21),
@@ -49,7 +46,7 @@ SHOWN = [("tf32", "float", "float", WIDE, ["sm_80", "gfx90a"]), ("f16", "float",
 def source(number, unit, a, b, tile, a_rows, b_rows, wide, taps=0, phases=0):
     wx, wy, tn, tm, width = tile
     macros = {"T_A": a, "T_B": b, "WX": wx, "WY": wy, "TM": tm, "TN": tn, "TK": width * (1 if unit in ("tf32", "none") else 2), "MATRIX_TYPE": unit,
-              "MATRIX_WIDTH": width, "A_ROWS": a_rows, "B_ROWS": b_rows, "A_WIDE": wide, "B_WIDE": int(wide and not taps), "B_CHANNEL": "b_k2" if phases and unit != "tf32" else 196, "TAPS": taps, "PHASES": phases}
+              "MATRIX_WIDTH": width, "A_ROWS": a_rows, "B_ROWS": b_rows, "A_WIDE": wide, "B_WIDE": wide, "TAPS": taps, "PHASES": phases}
     return instance(number, "gemm", macros)
 
 
@@ -127,9 +124,8 @@ def main():
         uses = [(*row[:4], a_rows, b_rows, 1) for row in rows if target in row[4] for a_rows in (1, 0) for b_rows in (0, 1)]
         held = sum(4 for row in HELD if target in row[4])
         uses += [(*row[:4], 1, 0, 0) for row in HELD if target in row[4]]  # fetched one by one
-        bounds = [row[5 + b_rows + 2 * phases] for row in TAPS if target in row[4] for b_rows, phases in TAPS_OF]
-        uses += [(row[0], row[2] if b_rows else row[1], row[2], row[3], 1, b_rows, 1, 2, phases)
-                 for row in TAPS if target in row[4] for b_rows, phases in TAPS_OF]
+        uses += [(unit, unit, unit, WIDE, a_rows, b_rows, 1, taps, phases) for unit in ("tf32", "f16", "bf16") if target in HELD[1][4]
+                 for taps, phases, a_rows, b_rows in TAPS]
         wrong += attention_wrong(target, have)
         if not uses:
             continue
@@ -138,17 +134,15 @@ def main():
         all_figures = [found[f"gemm_{number}"] for number in range(len(uses))]
         for i, (use, figures) in enumerate(zip(uses, all_figures)):
             unit, a, b, tile, a_rows, b_rows, wide, *taps = use
-            share, good, least = figures["fma"], True, LEAST
-            if taps:
-                least = bounds[i - len(uses)]
+            share, good = figures["fma"], True
             if i < held or taps:
-                good = share >= least and not figures["spills"]
+                good = share >= LEAST and not figures["spills"]
             elif not wide:
                 good = share < LEAST
             wrong += not good
             print(f"{target} {unit} {a}*{b} {tile[1] * tile[3]}x{tile[0] * tile[2]}, {tile[0] * tile[1]} items, {'NT'[not a_rows]}{'NT'[b_rows]}, "
                   f"{'taps' + ', phases' * taps[1] if taps else 'wide' if wide else 'one by one'}: {share:.3f}, {figures['registers']} registers, {figures['spills']} bytes of spills"
-                  + ("" if good else f": must be {'below' if not wide else 'at least'} {least}, without spills"))
+                  + ("" if good else f": must be {'below' if not wide else 'at least'} {LEAST}, without spills"))
     return 1 if wrong else 0
 
 
