@@ -4,15 +4,17 @@
 // was called with. Environment: CLV_TEST_SEED (0; others are for by hand, as how near results are to their tolerances depends on it),
 // CLV_RANDOM, how many graphs of each kind (2), CLV_CHECK_OP for one op.
 #include <math.h>
+#include <string.h>
 
 #include "base/random.h"
 #include "check/check.h"
+#include "cleave/custom_op.h"
 #include "cleave/ops.h"
 #include "graph/graph.h"
 #include "harness/harness.h"
 #include "tune/trial.h"
 
-enum { MOST_OPS = 64, MOST_SAMPLES = 64, MOST_ELEMENTS = 60000, MOST_FLOPS = 4000000 };
+enum { MOST_OPS = 256, MOST_SAMPLES = 64, MOST_ELEMENTS = 60000, MOST_FLOPS = 4000000 };
 
 /** The samples of an op. */
 typedef struct of_op {
@@ -325,6 +327,136 @@ static clv_tensor *recurrent(void) {
     return (kind == 0 ? clv_lstm : kind == 1 ? clv_gru : clv_rnn)(x, lengths, weights, n, &config, &state);
 }
 
+/** An op whose inputs may have any shape, by its signature: what is elementwise, and losses that are not reduced. */
+static clv_tensor *by_signature(void) {
+    int n = 0;
+    while (clv_op_get(n)) n++;
+    for (;;) {
+        const clv_op_signature *op = clv_op_get((int)from_to(0, n - 1));
+        const clv_shape shape = any_shape(1, 20000);
+        clv_tensor *in[4];
+        int n_in = 0;
+        bool fits = !op->custom && op->inputs[0].name != NULL;
+        for (; fits && op->inputs[n_in].name; n_in++) {
+            const char *type = op->inputs[n_in].type;
+            fits = n_in < 4 && !strpbrk(type, "[?.");
+        }
+        for (int i = 0; fits && op->attributes && op->attributes[i].name; i++)
+            fits = op->attributes[i].fallback != NULL;
+        for (int i = 0; fits && i < n_in; i++)
+            in[i] = tensor(strstr(op->inputs[i].type, "f32") || strstr(op->inputs[i].type, "any") ||
+                                   (i && strstr(op->inputs[i].type, "like"))
+                               ? CLV_DTYPE_F32
+                               : CLV_DTYPE_I32,
+                           shape);
+        if (fits) return clv_op_call(world.graph, op->name, in, n_in, NULL, 0);
+    }
+}
+
+/** Lines, pictures and solids of another size, at places that are computed, and pooled. */
+static clv_tensor *resized(void) {
+    const int n = (int)from_to(1, 3);
+    clv_shape shape = CLV_SHAPE(from_to(1, 3), length(9)), size = {.rank = n}, places = {.rank = n + 2};
+    for (int d = 0; d < n; d++) {
+        shape.dims[shape.rank++] = length(n == 3 ? 9 : 40);
+        size.dims[d] = places.dims[d + 1] = length(n == 3 ? 9 : 40);
+    }
+    places.dims[0] = shape.dims[0];
+    places.dims[n + 1] = n;
+    clv_tensor *x = floats(shape);
+    if (one_in(3))
+        return clv_grid_sample(x, floats(places), n == 2 ? (clv_grid_mode)from_to(0, 2) : CLV_GRID_BILINEAR,
+                               (clv_grid_padding)from_to(0, 2), one_in(2));
+    if (n < 3 && one_in(4))
+        return n == 1 ? clv_adaptive_max_pool1d(x, size.dims[0])
+                      : clv_adaptive_max_pool2d(x, size.dims[0], size.dims[1]);
+    const clv_interpolate_mode mode =
+        n == 2 ? (clv_interpolate_mode)from_to(0, 3) : (clv_interpolate_mode)from_to(0, 2);
+    const clv_interpolate_config config = {.mode = mode,
+                                           .align_corners = mode >= CLV_INTERPOLATE_LINEAR && one_in(2),
+                                           .antialias =
+                                               n == 2 && mode >= CLV_INTERPOLATE_LINEAR && one_in(3)};
+    return clv_interpolate(x, size, &config);
+}
+
+static clv_tensor *other_pool(void) {
+    const bool solid = one_in(2);
+    clv_pool3d_config config = {.ceil_mode = one_in(2)};
+    clv_shape shape = CLV_SHAPE(from_to(1, 3), length(9));
+    for (int d = 0; d < (solid ? 3 : 1); d++)
+        shape.dims[shape.rank++] = window(length(solid ? 12 : 130), 4, &config.kernel[d], &config.stride[d],
+                                          &config.padding[d], &config.dilation[d]);
+    for (int d = 1; d < 3; d++)
+        if (!config.padding[d]) config.padding[d] = -1; // 0 is as of D
+    const bool most = one_in(2);
+    if (!most)
+        config.exclude_padding = one_in(2), config.dilation[0] = config.dilation[1] = config.dilation[2] = 1;
+    clv_tensor *x = floats(shape);
+    if (solid) return (most ? clv_max_pool3d : clv_avg_pool3d)(x, &config);
+    const clv_pool1d_config line = {.kernel = config.kernel[0],
+                                    .stride = config.stride[0],
+                                    .padding = config.padding[0],
+                                    .dilation = config.dilation[0],
+                                    .ceil_mode = config.ceil_mode,
+                                    .exclude_padding = config.exclude_padding};
+    return (most ? clv_max_pool1d : clv_avg_pool1d)(x, &line);
+}
+
+static clv_tensor *other_attention(void) {
+    const int64_t N = from_to(1, 2), heads = from_to(1, 3), served = from_to(1, 3),
+                  T = length(one_in(3) ? 130 : 40), S = one_in(2) ? T : length(one_in(3) ? 130 : 40),
+                  E = length(one_in(3) ? 130 : 40);
+    clv_tensor *query = floats(CLV_SHAPE(N, heads * served, T, E)), *key = floats(CLV_SHAPE(N, heads, S, E)),
+               *value = floats(CLV_SHAPE(N, heads, S, one_in(3) ? length(40) : E));
+    const clv_shape mask = CLV_SHAPE(one_in(2) ? N : 1, one_in(2) ? heads * served : 1, one_in(2) ? T : 1, S);
+    const clv_attention_config config = {
+        .causal = T <= S && one_in(2), .enable_gqa = served > 1, .attn_mask = maybe(floats(mask))};
+    if (one_in(4) && E % 2 == 0)
+        return clv_rotary_embedding(query, floats(CLV_SHAPE(T, E / 2)), floats(CLV_SHAPE(T, E / 2)),
+                                    one_in(2));
+    return clv_scaled_dot_product_attention(query, key, value, &config);
+}
+
+static clv_tensor *loss_of_classes(void) {
+    const int64_t N = length(40), C = length(one_in(3) ? 1030 : 40), T = length(20), S = from_to(1, T);
+    clv_tensor *labels = tensor(CLV_DTYPE_I32, CLV_SHAPE(N)),
+               *x = clv_log_softmax(floats(CLV_SHAPE(N, C)), -1);
+    const clv_reduction reduction = (clv_reduction)from_to(0, 2);
+    if (one_in(2)) return clv_nll_loss(x, labels, maybe(floats(CLV_SHAPE(C))), reduction);
+    return clv_ctc_loss(clv_log_softmax(floats(CLV_SHAPE(T, N, C)), -1),
+                        tensor(CLV_DTYPE_I32, CLV_SHAPE(N, S)), tensor(CLV_DTYPE_I32, CLV_SHAPE(N)),
+                        tensor(CLV_DTYPE_I32, CLV_SHAPE(N)), 0, true, reduction);
+}
+
+static clv_tensor *other_norm(void) {
+    const int64_t groups = from_to(1, 6), C = groups * from_to(1, 9);
+    clv_tensor *x = floats(CLV_SHAPE(from_to(1, 4), C, length(30) + 1, length(20)));
+    clv_tensor *weight = maybe(floats(CLV_SHAPE(C))), *bias = maybe(floats(CLV_SHAPE(C)));
+    if (one_in(3)) return clv_instance_norm(x, weight, bias, 1e-5f);
+    if (one_in(3)) return clv_local_response_norm(x, (int)from_to(1, 7), 1e-4f, 0.75f, 1);
+    return clv_group_norm(x, groups, weight, bias, 1e-5f);
+}
+
+/** By tuples, copied, sorted, joined. */
+static clv_tensor *by_tuples(void) {
+    const clv_shape shape = any_shape(2, 9000);
+    const int axis = (int)from_to(0, shape.rank - 1), M = (int)from_to(1, shape.rank);
+    const int64_t n = length(one_in(3) ? 300 : 20);
+    clv_tensor *x = floats(shape), *tuples = indices(CLV_SHAPE(n, M));
+    clv_shape taken = CLV_SHAPE(n), other = shape;
+    for (int d = M; d < shape.rank; d++) taken.dims[taken.rank++] = shape.dims[d];
+    other.dims[axis] = length(20);
+    while (clv_shape_numel(&other) > 9000) other.dims[axis] = (other.dims[axis] + 1) / 2;
+    if (clv_shape_numel(&taken) > 20000 || one_in(2)) {
+        if (one_in(4)) return clv_sort(x, axis, one_in(2), NULL);
+        if (one_in(3)) return clv_cast(clv_argsort(x, axis, one_in(2)), CLV_DTYPE_F32);
+        return one_in(2) ? clv_scatter(x, axis, indices(other), floats(other))
+                         : clv_index_copy(x, axis, indices(CLV_SHAPE(other.dims[axis])), floats(other));
+    }
+    if (one_in(3)) return clv_gather_nd(x, 0, tuples);
+    return (one_in(2) ? clv_scatter_nd : clv_scatter_nd_add)(x, 0, tuples, floats(taken));
+}
+
 // ---- their nodes as samples -------------------------------------------------------------------------------------------
 
 static of_op *of(const clv__op *op) {
@@ -402,7 +534,14 @@ static void random_shapes(void **state) {
                                                  moved,
                                                  looked_up,
                                                  attention,
-                                                 recurrent};
+                                                 recurrent,
+                                                 by_signature,
+                                                 resized,
+                                                 other_pool,
+                                                 other_attention,
+                                                 loss_of_classes,
+                                                 other_norm,
+                                                 by_tuples};
     static const char *const differences[] = {"*/differences/*", NULL};
     const char *many = getenv("CLV_RANDOM"), *given = getenv("CLV_TEST_SEED");
     const uint64_t seed = given ? strtoull(given, NULL, 10) : 0;
