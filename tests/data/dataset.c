@@ -28,8 +28,7 @@ static clv_dataset *make(const clv_dataset_config *config) {
     return dataset;
 }
 
-static void floats_stay_as_they_are(void **state) {
-    (void)state;
+TEST(floats_stay_as_they_are) {
     clv_dataset *dataset = make(NULL);
     assert_int_equal(clv_dataset_info_get(dataset).count, 4);
     assert_int_equal(clv_dataset_info_get(dataset).classes, 3);
@@ -45,8 +44,7 @@ static void floats_stay_as_they_are(void **state) {
     clv_dataset_destroy(NULL);
 }
 
-static void configs_are_kept(void **state) {
-    (void)state;
+TEST(configs_are_kept) {
     clv_dataset *dataset = make(&(clv_dataset_config){.limit = 2, .mean = 1, .std = 2, .classes = 10});
     assert_int_equal(clv_dataset_info_get(dataset).count, 2);
     assert_int_equal(clv_dataset_info_get(dataset).classes, 10);
@@ -59,8 +57,7 @@ static void configs_are_kept(void **state) {
     clv_dataset_destroy(dataset);
 }
 
-static void ownership_is_as_told(void **state) {
-    (void)state;
+TEST(ownership_is_as_told) {
     clv_array images, labels = labels_of(2);
     expect_ok(clv_array_init(support_runtime, CLV_DTYPE_U8, SHAPE(2, 3), &images));
     clv_dataset *dataset = NULL;
@@ -75,8 +72,7 @@ static void ownership_is_as_told(void **state) {
     clv_dataset_destroy(dataset);
 }
 
-static void bytes_become_what_torchvision_makes(void **state) {
-    (void)state;
+TEST(bytes_become_what_torchvision_makes) {
     clv_array wanted, images,
         labels = {.type = CLV_DTYPE_U8, .shape = CLV_SHAPE(1), .data = "\3", .borrowed = true};
     expect_ok(clv_npy_read(support_runtime, golden("normalised.npy"), &wanted));
@@ -107,8 +103,7 @@ static clv_status from(clv_array images, clv_array labels, clv_dataset_config co
 }
 
 /** Bytes and numbers of three channels, each with a mean and std of its own. */
-static void channels_have_their_own_scales(void **state) {
-    (void)state;
+TEST(channels_have_their_own_scales) {
     const float means[3] = {0, 0.5f, 0.25f}, stds[3] = {1, 0.5f, 0.25f};
     uint8_t bytes[12] = {0, 255, 0, 255, 0, 255, 255, 0, 51, 0, 255, 0};
     float floats[12] = {0, 1, 0, 1, 0, 1, 1, 0, 0.2f, 0, 1, 0}, x[6];
@@ -154,8 +149,7 @@ static void moved(const float *from, int top, int left, bool flip, const float *
             }
 }
 
-static void images_are_moved_and_flipped_anew_in_each_epoch(void **state) {
-    (void)state;
+TEST(images_are_moved_and_flipped_anew_in_each_epoch) {
     uint8_t bytes[12] = {10, 20, 30, 40, 50, 60, 70, 80, 90, 100, 110, 120};
     int64_t label = 0;
     clv_array images = {.type = CLV_DTYPE_U8,
@@ -208,8 +202,7 @@ static void images_are_moved_and_flipped_anew_in_each_epoch(void **state) {
                    "images of shape [1,12]: crop_padding and flip are of images, [N,...,height,width]");
 }
 
-static void targets_that_are_numbers(void **state) {
-    (void)state;
+TEST(targets_that_are_numbers) {
     float values[8] = {0, -1, 2.5f, 3, 4, 5, 6, 1e30f}, read[2];
     clv_array images = images_of(CLV_SHAPE(4, 3)),
               targets = {.type = CLV_DTYPE_F32, .shape = CLV_SHAPE(4, 2), .data = values, .borrowed = true};
@@ -227,8 +220,7 @@ static void targets_that_are_numbers(void **state) {
     clv_dataset_destroy(dataset);
 }
 
-static void refuses_what_is_no_dataset(void **state) {
-    (void)state;
+TEST(refuses_what_is_no_dataset) {
     const clv_dataset_config none = {0};
     clv_array images = images_of(CLV_SHAPE(4, 3)), labels = labels_of(4), other;
     expect_ok(from(images, labels, none));
@@ -261,8 +253,7 @@ static void refuses_what_is_no_dataset(void **state) {
     }
 }
 
-static void labels_out_of_range_are_named(void **state) {
-    (void)state;
+TEST(labels_out_of_range_are_named) {
     static const struct {
         int64_t label;
         int classes;
@@ -284,8 +275,7 @@ static void labels_out_of_range_are_named(void **state) {
     }
 }
 
-static void npy_files_become_datasets(void **state) {
-    (void)state;
+TEST(npy_files_become_datasets) {
     clv_array images = images_of(CLV_SHAPE(3, 4)), labels = {.type = CLV_DTYPE_I32, .shape = CLV_SHAPE(3)};
     int32_t values[3] = {4, 0, 2};
     labels.data = values;
@@ -338,8 +328,7 @@ static void write_idx(const char *path, int gzipped, const char *header, size_t 
 #define IMAGES_2 HEADER("\0\0\x08\3\0\0\0\2\0\0\0\x1c\0\0\0\x1c")
 #define LABELS_2 HEADER("\0\0\x08\1\0\0\0\2")
 
-static void fashion_mnist_is_found_and_checked(void **state) {
-    (void)state;
+TEST(fashion_mnist_is_found_and_checked) {
     clv_dataset *dataset = NULL;
     const char *data = "CLEAVE_DATA_DIR";
     expect_failure(clv_dataset_fashion_mnist(support_runtime, "nowhere", CLV_SPLIT_TRAIN, NULL, &dataset),
@@ -383,8 +372,7 @@ static void fashion_mnist_is_found_and_checked(void **state) {
     rmdir("fashion-mnist");
 }
 
-static void the_package_s_files_are_whole(void **state) {
-    (void)state;
+TEST(the_package_s_files_are_whole) {
     clv_dataset *dataset = NULL;
     if (access("/usr/share/datasets/fashion-mnist", F_OK) != 0) {
         print_message("skipped: the package dataset-fashion-mnist is not installed\n");
@@ -416,8 +404,7 @@ static void the_package_s_files_are_whole(void **state) {
     }
 }
 
-static void correct_answers_are_counted(void **state) {
-    (void)state;
+TEST(correct_answers_are_counted) {
     static const float logits[] = {0,        1, 2, /**/ 5, 5,   1, /**/ -1, -2, -3,
                                    /**/ NAN, 0, 1, /**/ 0, NAN, 1, /**/ 1,  0,  0};
     static const int32_t labels[] = {2, 0, 0, 0, 2, 1};
@@ -425,21 +412,4 @@ static void correct_answers_are_counted(void **state) {
     assert_int_equal(clv__count_correct(logits, labels, 0, 3), 0);
 }
 
-int main(void) {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(floats_stay_as_they_are),
-        cmocka_unit_test(configs_are_kept),
-        cmocka_unit_test(ownership_is_as_told),
-        cmocka_unit_test(bytes_become_what_torchvision_makes),
-        cmocka_unit_test(channels_have_their_own_scales),
-        cmocka_unit_test(images_are_moved_and_flipped_anew_in_each_epoch),
-        cmocka_unit_test(targets_that_are_numbers),
-        cmocka_unit_test(refuses_what_is_no_dataset),
-        cmocka_unit_test(labels_out_of_range_are_named),
-        cmocka_unit_test(npy_files_become_datasets),
-        cmocka_unit_test(fashion_mnist_is_found_and_checked),
-        cmocka_unit_test(the_package_s_files_are_whole),
-        cmocka_unit_test(correct_answers_are_counted),
-    };
-    return cmocka_run_group_tests(tests, support_begin, support_end);
-}
+TEST_MAIN(support_begin, support_end)

@@ -63,8 +63,7 @@ static void expect_port(clv_port port, const char *name, clv_dtype dtype, int64_
     assert_int_equal(port.classes, classes);
 }
 
-static void each_type_becomes_what_it_should(void **state) {
-    (void)state;
+TEST(each_type_becomes_what_it_should) {
     clv_dataset *dataset = dataset_of(NULL);
     assert_int_equal(clv_dataset_info_get(dataset).n_inputs, 3);
     assert_int_equal(clv_dataset_info_get(dataset).n_targets, 2);
@@ -95,8 +94,7 @@ static void each_type_becomes_what_it_should(void **state) {
 }
 
 /** A dataset of one array each answers in the same words. */
-static void others_have_one_of_each(void **state) {
-    (void)state;
+TEST(others_have_one_of_each) {
     clv_dataset *dataset;
     given g;
     float row[2];
@@ -112,8 +110,7 @@ static void others_have_one_of_each(void **state) {
     clv_dataset_destroy(dataset);
 }
 
-static void ownership_is_as_told(void **state) {
-    (void)state;
+TEST(ownership_is_as_told) {
     clv_array x, y;
     expect_ok(clv_array_init(support_runtime, CLV_DTYPE_F32, SHAPE(2, 3), &x));
     expect_ok(clv_array_init(support_runtime, CLV_DTYPE_I64, SHAPE(2), &y));
@@ -141,8 +138,7 @@ static void ownership_is_as_told(void **state) {
 }
 
 /** Of each field where it should be, in memory that was counted. */
-static void batches_hold_all(void **state) {
-    (void)state;
+TEST(batches_hold_all) {
     clv_dataset *dataset = dataset_of(NULL);
     clv_loader_config config = {.batch = 3, .shuffle = true, .seed = 5, .buffers = 2};
     // Each field is rounded up to 64 bytes: of three samples the largest has 36.
@@ -173,8 +169,7 @@ static void batches_hold_all(void **state) {
     clv_dataset_destroy(dataset);
 }
 
-static void an_archive_has_fields(void **state) {
-    (void)state;
+TEST(an_archive_has_fields) {
     clv_archive *archive;
     clv_dataset *dataset;
     int32_t word[1], target;
@@ -214,8 +209,7 @@ static void refuse(const given *g, int n, clv_dataset_config config, clv_status 
     assert_string_equal(clv_runtime_error(support_runtime), said);
 }
 
-static void refuses_what_is_no_dataset(void **state) {
-    (void)state;
+TEST(refuses_what_is_no_dataset) {
     const clv_dataset_config none = {0};
     given g;
 #define REFUSED(change, n, config, status, said)                                                             \
@@ -279,14 +273,4 @@ static void refuses_what_is_no_dataset(void **state) {
     clv_dataset_destroy(dataset);
 }
 
-int main(void) {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(each_type_becomes_what_it_should),
-        cmocka_unit_test(others_have_one_of_each),
-        cmocka_unit_test(ownership_is_as_told),
-        cmocka_unit_test(batches_hold_all),
-        cmocka_unit_test(an_archive_has_fields),
-        cmocka_unit_test(refuses_what_is_no_dataset),
-    };
-    return cmocka_run_group_tests(tests, begin, support_end);
-}
+TEST_MAIN(begin, support_end)

@@ -54,8 +54,7 @@ static const clv_image_folder_config plain = {.std = {1, 1, 1}};
 
 // ---- against torchvision ------------------------------------------------------------------------------------
 
-static void as_torchvision_resizes(void **state) {
-    (void)state;
+TEST(as_torchvision_resizes) {
     clv_dataset *dataset = open_folder(GOLDEN "images", plain);
     const uint8_t *want = values("resize");
     float sample[N];
@@ -83,8 +82,7 @@ static void as_torchvision_resizes(void **state) {
     clv_dataset_destroy(dataset);
 }
 
-static void as_torchvision_normalizes(void **state) {
-    (void)state;
+TEST(as_torchvision_normalizes) {
     clv_dataset *dataset = open_folder(GOLDEN "images", (clv_image_folder_config){0});
     const float *want = values("normalize");
     float sample[N];
@@ -142,8 +140,7 @@ static clv__drawn draw_nothing(const clv__image *image) {
     return drawn;
 }
 
-static void as_torchvision_crops_and_flips(void **state) {
-    (void)state;
+TEST(as_torchvision_crops_and_flips) {
     clv__image image = read_picture(GOLDEN "images/png/color.png", 0);
     const clv_array *boxes = clv_archive_find(expected, "boxes");
     const uint8_t *want = values("crops");
@@ -165,8 +162,7 @@ static void as_torchvision_crops_and_flips(void **state) {
     clv__image_reset(&image);
 }
 
-static void as_torchvision_changes_colors(void **state) {
-    (void)state;
+TEST(as_torchvision_changes_colors) {
     clv__image image = read_picture(GOLDEN "images/png/color.png", 0);
     const clv_array *factors = clv_archive_find(expected, "factors"),
                     *orders = clv_archive_find(expected, "orders");
@@ -185,8 +181,7 @@ static void as_torchvision_changes_colors(void **state) {
 }
 
 /** JPEGs decoded smaller: near to the whole ones; what is no JPEG, or not large enough, stays as it is. */
-static void drafts_are_near(void **state) {
-    (void)state;
+TEST(drafts_are_near) {
     enum { SMALL = 8, M = 3 * SMALL * SMALL };
     clv_image_folder_config config = plain;
     float whole[M], draft[M];
@@ -216,8 +211,7 @@ static void drafts_are_near(void **state) {
 
 // ---- what is drawn ------------------------------------------------------------------------------------------
 
-static void draws_within_the_ranges(void **state) {
-    (void)state;
+TEST(draws_within_the_ranges) {
     const clv__transforms t = make_transforms((clv_image_augment){.crop = true,
                                                                   .scale = {0.25, 0.5},
                                                                   .ratio = {0.5, 2},
@@ -251,8 +245,7 @@ static void draws_within_the_ranges(void **state) {
 }
 
 /** Pictures as bytes: cut, jittered and flipped alike, and not normalised. */
-static void bytes_are_not_normalised(void **state) {
-    (void)state;
+TEST(bytes_are_not_normalised) {
     static const float mean[3] = {0.1f, 0.2f, 0.3f}, std[3] = {0.5f, 0.6f, 0.7f};
     clv_image_folder_config how = {.limit = 2, .augment = {.crop = true, .flip = 0.5, .brightness = 0.4}};
     memcpy(how.mean, mean, sizeof mean);
@@ -300,8 +293,7 @@ static uint64_t sum_of_batches(const clv_dataset *dataset, uint64_t seed, int64_
 }
 
 /** Without shuffling, what differs between two epochs, seeds or copies of a picture is what is drawn. */
-static void draws_depend_on_seed_epoch_and_sample(void **state) {
-    (void)state;
+TEST(draws_depend_on_seed_epoch_and_sample) {
     static const struct {
         uint64_t seed;
         int64_t epoch;
@@ -327,8 +319,7 @@ static void draws_depend_on_seed_epoch_and_sample(void **state) {
 }
 
 /** Rows that are not wanted need not be read; the others stay what they are, of interlaced pictures too. */
-static void rows_from_the_top(void **state) {
-    (void)state;
+TEST(rows_from_the_top) {
     static const char *const paths[] = {"golden/images/jpeg/color.jpg", "golden/images/jpeg/steps.jpeg",
                                         "golden/images/png/color.png", "fuzz/corpus/image/interlaced.png"};
     for (size_t i = 0; i < sizeof paths / sizeof *paths; i++) {
@@ -342,8 +333,7 @@ static void rows_from_the_top(void **state) {
     }
 }
 
-static void the_same_from_any_number_of_threads(void **state) {
-    (void)state;
+TEST(the_same_from_any_number_of_threads) {
     static const int workers[] = {1, 2, 3, 16, 64};
     uint64_t first = 0;
     clv_status status;
@@ -363,8 +353,7 @@ static void the_same_from_any_number_of_threads(void **state) {
 }
 
 /** Mixed pictures are mixed by whoever makes the last of a batch. */
-static void mixed_the_same_from_any_number_of_threads(void **state) {
-    (void)state;
+TEST(mixed_the_same_from_any_number_of_threads) {
     static const int workers[] = {1, 4};
     static float first[3][4 * (N + 2)];
     for (size_t i = 0; i < sizeof workers / sizeof *workers; i++) {
@@ -392,8 +381,7 @@ static void mixed_the_same_from_any_number_of_threads(void **state) {
     }
 }
 
-static void a_seek_gives_the_same_again(void **state) {
-    (void)state;
+TEST(a_seek_gives_the_same_again) {
     clv_dataset *dataset =
         open_folder(GOLDEN "images", (clv_image_folder_config){.workers = 4, .augment = {.crop = true}});
     clv_loader *loader = NULL;
@@ -428,8 +416,7 @@ static void remove_files(const char *const *names, size_t n) {
     for (size_t i = 0; i < n; i++) remove(names[i]);
 }
 
-static void folders_that_are_none(void **state) {
-    (void)state;
+TEST(folders_that_are_none) {
     expect_failure(refused("nowhere", plain), CLV_E_IO, "cannot read the folder 'nowhere': No such file");
     mkdir("f", 0777);
     expect_failure(refused("f", plain), CLV_E_FORMAT,
@@ -464,8 +451,7 @@ static void write_black(const char *path, int width, int height) {
 }
 
 /** Sizes of three pictures, and the side that a model gets where none is asked for. */
-static void small_pictures_keep_their_size(void **state) {
-    (void)state;
+TEST(small_pictures_keep_their_size) {
     static const struct {
         int sizes[3][2];
         int64_t side;
@@ -495,8 +481,7 @@ static void small_pictures_keep_their_size(void **state) {
     remove_files(files, sizeof files / sizeof *files);
 }
 
-static void classes_of_another_folder(void **state) {
-    (void)state;
+TEST(classes_of_another_folder) {
     mkdir("v", 0777);
     mkdir("v/png", 0777);
     copy_picture("png/tiny.png", "v/png/a.png", 0);
@@ -519,8 +504,7 @@ static void classes_of_another_folder(void **state) {
 }
 
 /** Classes and their order are given, as weights know them; of some there may be no pictures. */
-static void classes_that_are_known(void **state) {
-    (void)state;
+TEST(classes_that_are_known) {
     static const char *const names[] = {"png", "gif", "jpeg"}, *const others[] = {"png", "gif"};
     clv_image_folder_config config = plain;
     config.classes = names;
@@ -560,8 +544,7 @@ static bool is_broken(const clv_dataset *files, int64_t i) {
     return broken;
 }
 
-static void files_alone(void **state) {
-    (void)state;
+TEST(files_alone) {
     static const char *const paths[] = {GOLDEN "images/png/tiny.png", GOLDEN "images"};
     static const char *const none[] = {"none.png"};
     clv_dataset *files = NULL, *folder = open_folder(GOLDEN "images", plain);
@@ -590,8 +573,7 @@ static void files_alone(void **state) {
 }
 
 /** One that shows to be broken when it is decoded keeps its place, as zeros. */
-static void broken_files_alone(void **state) {
-    (void)state;
+TEST(broken_files_alone) {
     static const char *const paths[] = {"a.png", GOLDEN "images/png/tiny.png"};
     static const char *const cut[] = {"cut.png"};
     clv_dataset *files = NULL;
@@ -619,8 +601,7 @@ static void broken_files_alone(void **state) {
     remove("cut.png");
 }
 
-static void several_labels_each(void **state) {
-    (void)state;
+TEST(several_labels_each) {
     static const char table[] = "file,red,round,big\npng/tiny.png,0,1,1\njpeg/color.jpg,1,0,0\n";
     const float want[2][3] = {{0, 1, 1}, {1, 0, 0}};
     float target[3];
@@ -660,8 +641,7 @@ static void several_labels_each(void **state) {
 }
 
 /** The columns of a table are those of another: what a model's results stand for. */
-static void labels_of_another_table(void **state) {
-    (void)state;
+TEST(labels_of_another_table) {
     clv_image_folder_config config = plain;
     config.labels = "t.csv";
     write_file("t.csv", "file,red,big\npng/tiny.png,1,0\n", 30);
@@ -694,8 +674,7 @@ static void labels_of_another_table(void **state) {
     remove("t.csv");
 }
 
-static void a_limit_spreads(void **state) {
-    (void)state;
+TEST(a_limit_spreads) {
     clv_image_folder_config config = plain;
     config.limit = 4;
     clv_dataset *dataset = open_folder(GOLDEN "images", config);
@@ -709,8 +688,7 @@ static void a_limit_spreads(void **state) {
     clv_dataset_destroy(dataset);
 }
 
-static void what_is_refused(void **state) {
-    (void)state;
+TEST(what_is_refused) {
     static const struct {
         clv_image_folder_config config;
         const char *sentence;
@@ -744,8 +722,7 @@ static void write_bomb(const char *path) {
     write_file(path, bytes, sizeof bytes);
 }
 
-static void broken_pictures_are_left_out(void **state) {
-    (void)state;
+TEST(broken_pictures_are_left_out) {
     static const struct {
         const char *file, *sentence;
         clv_status status;
@@ -799,8 +776,7 @@ static void broken_pictures_are_left_out(void **state) {
 }
 
 /** What a folder has beside pictures is counted, each kind by itself; with `strict` it is refused. */
-static void what_is_passed_over(void **state) {
-    (void)state;
+TEST(what_is_passed_over) {
     static const char *const folders[] = {"p", "p/one", "p/one/within", "p/one/within.png", "p/.git"};
     static const char *const files[] = {"p/one/.hidden.png", "p/one/notes.txt", "p/one/raw.cr2",
                                         "p/one/noend",       "p/loose.png",     "p/labels.csv"};
@@ -835,8 +811,7 @@ static void what_is_passed_over(void **state) {
 }
 
 /** Turned before all else: a sample of a picture that lies on its side is that of the upright one, also of a draft and of few rows. */
-static void exif_turns_pictures(void **state) {
-    (void)state;
+TEST(exif_turns_pictures) {
     float upright[N], sample[N];
     mkdir("e", 0777);
     mkdir("e/one", 0777);
@@ -865,8 +840,7 @@ static void exif_turns_pictures(void **state) {
 }
 
 /** Damage within a picture, which its ends do not show. */
-static void damage_within_is_replaced(void **state) {
-    (void)state;
+TEST(damage_within_is_replaced) {
     mkdir("d", 0777);
     mkdir("d/one", 0777);
     mkdir("d/two", 0777);
@@ -915,34 +889,6 @@ static void without_decoders(void **state) {
 
 int main(void) {
     const struct CMUnitTest without[] = {cmocka_unit_test(without_decoders)};
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(as_torchvision_resizes),
-        cmocka_unit_test(drafts_are_near),
-        cmocka_unit_test(as_torchvision_normalizes),
-        cmocka_unit_test(as_torchvision_crops_and_flips),
-        cmocka_unit_test(as_torchvision_changes_colors),
-        cmocka_unit_test(draws_within_the_ranges),
-        cmocka_unit_test(draws_depend_on_seed_epoch_and_sample),
-        cmocka_unit_test(bytes_are_not_normalised),
-        cmocka_unit_test(rows_from_the_top),
-        cmocka_unit_test(the_same_from_any_number_of_threads),
-        cmocka_unit_test(mixed_the_same_from_any_number_of_threads),
-        cmocka_unit_test(a_seek_gives_the_same_again),
-        cmocka_unit_test(folders_that_are_none),
-        cmocka_unit_test(small_pictures_keep_their_size),
-        cmocka_unit_test(classes_of_another_folder),
-        cmocka_unit_test(classes_that_are_known),
-        cmocka_unit_test(files_alone),
-        cmocka_unit_test(broken_files_alone),
-        cmocka_unit_test(several_labels_each),
-        cmocka_unit_test(labels_of_another_table),
-        cmocka_unit_test(a_limit_spreads),
-        cmocka_unit_test(what_is_refused),
-        cmocka_unit_test(broken_pictures_are_left_out),
-        cmocka_unit_test(what_is_passed_over),
-        cmocka_unit_test(exif_turns_pictures),
-        cmocka_unit_test(damage_within_is_replaced),
-    };
     if (clv__image_built(NULL) != CLV_OK) return cmocka_run_group_tests(without, support_begin, support_end);
-    return cmocka_run_group_tests(tests, begin, end);
+    return clv__test_run(begin, end);
 }

@@ -49,8 +49,7 @@ static clv_batch take(clv_loader *loader, int *seen) {
     return batch;
 }
 
-static void in_order_without_shuffling(void **state) {
-    (void)state;
+TEST(in_order_without_shuffling) {
     clv_dataset *dataset = make_dataset();
     static const int64_t sizes[] = {1, 2, 7, 50, 100, 101, 102, 1ll << 40};
     for (size_t k = 0; k < sizeof sizes / sizeof *sizes; k++) {
@@ -77,8 +76,7 @@ static void in_order_without_shuffling(void **state) {
     clv_dataset_destroy(dataset);
 }
 
-static void shuffled_as_the_golden_file_says(void **state) {
-    (void)state;
+TEST(shuffled_as_the_golden_file_says) {
     clv_array orders;
     expect_ok(clv_npy_read(support_runtime, golden("orders.npy"), &orders));
     assert_true(clv_shape_equal(&orders.shape, SHAPE(4, N)));
@@ -101,8 +99,7 @@ static void shuffled_as_the_golden_file_says(void **state) {
     clv_dataset_destroy(dataset);
 }
 
-static void goes_on_anywhere_with_the_same_bits(void **state) {
-    (void)state;
+TEST(goes_on_anywhere_with_the_same_bits) {
     enum { SIZE = 10, BATCHES = 11, EPOCHS = 3 };
     clv_dataset *dataset = make_dataset();
     clv_loader_config config = {.batch = SIZE, .shuffle = true, .seed = 5};
@@ -135,8 +132,7 @@ static void goes_on_anywhere_with_the_same_bits(void **state) {
 }
 
 /** A batch that is being made while the position changes must not keep its buffer: both can be held afterwards. */
-static void seeks_lose_no_buffer(void **state) {
-    (void)state;
+TEST(seeks_lose_no_buffer) {
     clv_array images, labels; // large enough that making a batch takes longer than a seek
     expect_ok(clv_array_init(support_runtime, CLV_DTYPE_U8, SHAPE(1000, 400), &images));
     expect_ok(clv_array_init(support_runtime, CLV_DTYPE_U8, SHAPE(1000), &labels));
@@ -161,8 +157,7 @@ static void seeks_lose_no_buffer(void **state) {
     clv_dataset_destroy(dataset);
 }
 
-static void buffers_are_held_and_given_back(void **state) {
-    (void)state;
+TEST(buffers_are_held_and_given_back) {
     clv_dataset *dataset = make_dataset();
     clv_loader *loader = make_loader(dataset, (clv_loader_config){.batch = 10, .buffers = 2});
     clv_batch a, b, c;
@@ -188,8 +183,7 @@ static size_t bytes_of(const clv_dataset *dataset, const clv_loader_config *conf
     return bytes;
 }
 
-static void batches_are_aligned(void **state) {
-    (void)state;
+TEST(batches_are_aligned) {
     clv_dataset *dataset = make_dataset();
     clv_loader *loader = make_loader(dataset, (clv_loader_config){.batch = 7, .shuffle = true, .buffers = 4});
     const uint8_t *lowest = NULL;
@@ -208,8 +202,7 @@ static void batches_are_aligned(void **state) {
     clv_dataset_destroy(dataset);
 }
 
-static void refuses_bad_configs(void **state) {
-    (void)state;
+TEST(refuses_bad_configs) {
     clv_dataset *dataset = make_dataset();
     clv_loader *loader = (clv_loader *)1;
     const struct {
@@ -257,8 +250,7 @@ static void *read_epochs(void *argument) {
     return (void *)(sum | 1);
 }
 
-static void loaders_share_a_dataset(void **state) {
-    (void)state;
+TEST(loaders_share_a_dataset) {
     clv_dataset *dataset = make_dataset();
     pthread_t threads[3];
     void *sums[3];
@@ -278,8 +270,7 @@ static void handle(int signal_number) {
 }
 
 /** A signal that the program's thread has blocked waits for it; the loader's thread does not take it. */
-static void the_thread_handles_no_signals(void **state) {
-    (void)state;
+TEST(the_thread_handles_no_signals) {
     clv_dataset *dataset = make_dataset();
     clv_loader *loader = make_loader(dataset, (clv_loader_config){.batch = 8});
     sigset_t one, before, waiting;
@@ -300,8 +291,7 @@ static void the_thread_handles_no_signals(void **state) {
 }
 
 /** Bytes that are asked for as bytes are those that are normalised elsewhere, in a quarter of the memory. */
-static void bytes_stay_bytes(void **state) {
-    (void)state;
+TEST(bytes_stay_bytes) {
     enum { SAMPLES = 9, EACH = 29, BATCH = 4 };
     clv_array images, labels;
     expect_ok(clv_array_init(support_runtime, CLV_DTYPE_U8, SHAPE(SAMPLES, EACH), &images));
@@ -340,8 +330,7 @@ static void bytes_stay_bytes(void **state) {
 }
 
 /** Made in memory that is given, by several threads as the batch is large: the same batches as without, in the same order. */
-static void batches_are_made_where_they_are_wanted(void **state) {
-    (void)state;
+TEST(batches_are_made_where_they_are_wanted) {
     enum { SAMPLES = 75, EACH = 40000, BATCH = 30, BATCHES = 3, CALLS = 24, AHEAD = 3 };
     clv_array images, labels;
     expect_ok(clv_array_init(support_runtime, CLV_DTYPE_U8, SHAPE(SAMPLES, EACH), &images));
@@ -380,19 +369,4 @@ static void batches_are_made_where_they_are_wanted(void **state) {
     clv_dataset_destroy(dataset);
 }
 
-int main(void) {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(in_order_without_shuffling),
-        cmocka_unit_test(shuffled_as_the_golden_file_says),
-        cmocka_unit_test(goes_on_anywhere_with_the_same_bits),
-        cmocka_unit_test(seeks_lose_no_buffer),
-        cmocka_unit_test(buffers_are_held_and_given_back),
-        cmocka_unit_test(batches_are_aligned),
-        cmocka_unit_test(refuses_bad_configs),
-        cmocka_unit_test(loaders_share_a_dataset),
-        cmocka_unit_test(bytes_stay_bytes),
-        cmocka_unit_test(batches_are_made_where_they_are_wanted),
-        cmocka_unit_test(the_thread_handles_no_signals),
-    };
-    return cmocka_run_group_tests(tests, support_begin, support_end);
-}
+TEST_MAIN(support_begin, support_end)

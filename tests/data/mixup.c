@@ -72,8 +72,7 @@ static void expect_mixed_loader(const clv_dataset *dataset, int classes, int64_t
     clv_loader_destroy(whole);
 }
 
-static void mixes_as_the_formula(void **state) {
-    (void)state;
+TEST(mixes_as_the_formula) {
     clv_dataset *of_classes = make_dataset(false), *of_numbers = make_dataset(true);
     expect_mixed_loader(of_classes, CLASSES, CLASSES);
     expect_mixed_loader(of_classes, CLASSES + 3, CLASSES + 3); // a model may have more
@@ -88,8 +87,7 @@ static void mixes_as_the_formula(void **state) {
 }
 
 /** Mean 1/2 and variance 1 / (4 (2 alpha + 1)); of alpha 1 all values are as frequent. */
-static void lambdas_are_of_beta(void **state) {
-    (void)state;
+TEST(lambdas_are_of_beta) {
     static const double alphas[] = {0.05, 0.2, 0.4, 1, 2.5, 20};
     enum { TIMES = 20000 };
     for (size_t a = 0; a < sizeof alphas / sizeof *alphas; a++) {
@@ -118,8 +116,7 @@ static void lambdas_are_of_beta(void **state) {
     }
 }
 
-static void lambdas_depend_on_seed_epoch_and_batch(void **state) {
-    (void)state;
+TEST(lambdas_depend_on_seed_epoch_and_batch) {
     const clv__draw draws[] = {{.seed = 1}, {.seed = 1}, {.seed = 2}, {.seed = 1, .epoch = 1}};
     const double first = clv__mixup_lambda(&draws[0], 0, 0.4);
     assert_true(clv__mixup_lambda(&draws[1], 0, 0.4) == first);
@@ -129,8 +126,7 @@ static void lambdas_depend_on_seed_epoch_and_batch(void **state) {
 }
 
 /** From any position the same bits, also while batches are being mixed, which takes a while here; and no buffer is lost. */
-static void goes_on_anywhere(void **state) {
-    (void)state;
+TEST(goes_on_anywhere) {
     enum { LARGE = 100000, BATCHES = 2, SIZE = 3, EPOCHS = 2 };
     static float whole[EPOCHS * BATCHES][SIZE * LARGE];
     clv_array images, of_images;
@@ -165,8 +161,7 @@ static void goes_on_anywhere(void **state) {
     clv_dataset_destroy(dataset);
 }
 
-static void what_is_refused(void **state) {
-    (void)state;
+TEST(what_is_refused) {
     static const char letters[] = "to be or not to be, that is the question";
     clv_dataset *dataset = make_dataset(false), *text = NULL;
     clv_vocabulary *vocabulary = NULL;
@@ -197,13 +192,4 @@ static void what_is_refused(void **state) {
     clv_dataset_destroy(dataset);
 }
 
-int main(void) {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(mixes_as_the_formula),
-        cmocka_unit_test(lambdas_are_of_beta),
-        cmocka_unit_test(lambdas_depend_on_seed_epoch_and_batch),
-        cmocka_unit_test(goes_on_anywhere),
-        cmocka_unit_test(what_is_refused),
-    };
-    return cmocka_run_group_tests(tests, support_begin, support_end);
-}
+TEST_MAIN(support_begin, support_end)

@@ -58,8 +58,7 @@ static uint8_t *bytes_of(const char *name, size_t *size) {
     return read_file(path, size);
 }
 
-static void every_kind_is_as_pil_reads_it(void **state) {
-    (void)state;
+TEST(every_kind_is_as_pil_reads_it) {
     clv__error error;
     clv__error_init(&error);
     for (size_t i = 0; clv_archive_get(expected, i); i++) {
@@ -91,8 +90,7 @@ static void every_kind_is_as_pil_reads_it(void **state) {
 }
 
 /** Of each file the first so many bytes, and all with one byte turned round: read, or refused with its name. */
-static void damage_is_told(void **state) {
-    (void)state;
+TEST(damage_is_told) {
     clv__error error;
     clv__error_init(&error);
     int cut = 0, refused = 0;
@@ -127,8 +125,4 @@ static void damage_is_told(void **state) {
     clv__error_destroy(&error);
 }
 
-int main(void) {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(every_kind_is_as_pil_reads_it),
-                                       cmocka_unit_test(damage_is_told)};
-    return cmocka_run_group_tests(tests, begin, end);
-}
+TEST_MAIN(begin, end)

@@ -27,8 +27,7 @@ static void expect_rows(const clv_dataset *dataset, int rows, int columns, const
     }
 }
 
-static void columns_by_name(void **state) {
-    (void)state;
+TEST(columns_by_name) {
     static const char text[] = "id,width,price,height\n7,1,10,-2.5\n8,2,20,3e1\n\n9,3,30, 0.25 \n";
     const float x[] = {1, -2.5f, 2, 30, 3, 0.25f}, y[] = {10, 20, 30}, two[] = {-2.5f, 10, 30, 20, 0.25f, 30};
     clv_dataset *dataset = NULL;
@@ -46,8 +45,7 @@ static void columns_by_name(void **state) {
     clv_dataset_destroy(dataset);
 }
 
-static void words_are_classes(void **state) {
-    (void)state;
+TEST(words_are_classes) {
     static const char text[] = "a;kind\n1;pear\n2;apple\n3;\"fig; dried\"\n4;apple\n";
     const int32_t classes[] = {2, 0, 1, 0};
     clv_dataset *dataset = NULL;
@@ -73,8 +71,7 @@ static void words_are_classes(void **state) {
     clv_dataset_destroy(dataset);
 }
 
-static void quotes_and_line_ends(void **state) {
-    (void)state;
+TEST(quotes_and_line_ends) {
     clv_dataset *dataset = NULL;
     // a mark of UTF-8, names in quotes with all that may stand there, lines that end in other ways, none behind the last
     static const char text[] = "\xef\xbb\xbf\"x, \"\"y\"\"\n\",t\r\n\"1\",2\r3,\"4\"\r\n\r\n5,6";
@@ -84,8 +81,7 @@ static void quotes_and_line_ends(void **state) {
 }
 
 /** By the rows that are trained on, also where others are made; a column that is constant becomes 0. */
-static void columns_are_standardized(void **state) {
-    (void)state;
+TEST(columns_are_standardized) {
     static const char text[] = "a,b,t\n1,5,0\n3,5,0\n5,5,0\n101,6,0\n";
     const float deviation = sqrtf(8.0f / 3);
     clv_dataset *dataset = NULL;
@@ -102,8 +98,7 @@ static void columns_are_standardized(void **state) {
 }
 
 /** Numbers as people and spreadsheets write them; every row counts, not the first alone. */
-static void numbers_as_written(void **state) {
-    (void)state;
+TEST(numbers_as_written) {
     const struct {
         const char *text;
         bool decimal_comma;
@@ -139,8 +134,7 @@ static void numbers_as_written(void **state) {
 }
 
 /** Files as programs write them. */
-static void files_as_met(void **state) {
-    (void)state;
+TEST(files_as_met) {
     static const struct {
         const char *text;
         size_t bytes;
@@ -181,8 +175,7 @@ static void files_as_met(void **state) {
 }
 
 /** Words become places; what later rows have besides is zeros; the record reads them the same way. */
-static void words_are_places(void **state) {
-    (void)state;
+TEST(words_are_places) {
     static const char text[] = "city,a,t\nUlm,1,1\nBonn,2,2\n Ulm ,3,3\nKiel,4,4\n";
     const float rows[] = {0, 1, 1, 1, 0, 2, 0, 1, 3};
     clv_dataset *dataset = NULL;
@@ -209,8 +202,7 @@ static void words_are_places(void **state) {
     clv_dataset_destroy(dataset);
 }
 
-static void what_is_missing(void **state) {
-    (void)state;
+TEST(what_is_missing) {
     static const char text[] = "city,a,t\nUlm,1,1\nNA,3,2\nBonn, ,3\nUlm,8,NaN\n";
     clv_dataset *dataset = NULL;
     clv_array read;
@@ -237,8 +229,7 @@ static void what_is_missing(void **state) {
 }
 
 /** Targets, too, and back; differences that f32 does not have beside the mean are kept. */
-static void targets_are_standardized(void **state) {
-    (void)state;
+TEST(targets_are_standardized) {
     static const char text[] = "when,t\n1700000000,400000\n1700000001,500000\n1700000002,600000\n";
     const float deviation = sqrtf(2.0f / 3);
     clv_dataset *dataset = NULL;
@@ -268,8 +259,7 @@ static void targets_are_standardized(void **state) {
 }
 
 /** 1 - 0.8 is a little less than 0.2, and a fifth of 100 rows is 20. */
-static void parts_are_whole(void **state) {
-    (void)state;
+TEST(parts_are_whole) {
     char text[2000] = "a,t\n";
     clv_dataset *dataset = NULL;
     for (int i = 0; i < 100; i++) sprintf(text + strlen(text), "%d,%d\n", i, i);
@@ -282,8 +272,7 @@ static void parts_are_whole(void **state) {
 }
 
 /** Too many different words: 60 in 60 rows. */
-static void names_of_rows(void **state) {
-    (void)state;
+TEST(names_of_rows) {
     char text[2000] = "name,t\n";
     clv_dataset *dataset = NULL;
     for (int i = 0; i < 60; i++) sprintf(text + strlen(text), "n%d,%d\n", i, i);
@@ -298,8 +287,7 @@ static void names_of_rows(void **state) {
         CLV_E_VALUE, "no column is left");
 }
 
-static void what_is_refused(void **state) {
-    (void)state;
+TEST(what_is_refused) {
     const clv_table_config t = {.targets = "t"};
     const struct {
         const char *text;
@@ -386,8 +374,7 @@ static void what_is_refused(void **state) {
 // ---- more rows of the same columns ------------------------------------------------------------------------------
 
 /** Rows read by the record have the bits that the dataset has, whatever the order of the columns. */
-static void rows_by_the_record(void **state) {
-    (void)state;
+TEST(rows_by_the_record) {
     static const char text[] = "id,a,b,side\n7,1,5,low\n8,2,7,\"up, high\"\n9,4,11,low\n";
     clv_dataset *dataset = NULL;
     clv_array rows;
@@ -455,8 +442,7 @@ static void expect_text(const char *path, const char *wanted) {
     assert_string_equal(text, wanted);
 }
 
-static void predictions(void **state) {
-    (void)state;
+TEST(predictions) {
     static const char numbers[] = "{\"columns\":[\"a\"],\"targets\":[\"y\",\"say \\\"z\\\"\"]}";
     static const char words[] = "{\"columns\":[\"a\"],\"targets\":[\"t\"],\"classes\":[\"no\",\"up, high\"]}";
     const float values[] = {1.5f, -2, 1e-3f, 3}, scores[] = {0, 0, 1, 2, NAN, 1};
@@ -467,8 +453,7 @@ static void predictions(void **state) {
                 "t,p(no),\"p(up, high)\"\nno,0.5,0.5\n\"up, high\",0.268941421,0.731058579\n,nan,nan\n");
 }
 
-static void rows_that_are_refused(void **state) {
-    (void)state;
+TEST(rows_that_are_refused) {
     static const char good[] = "{\"columns\":[\"a\",\"b\"],\"targets\":[\"t\"]}";
     const struct {
         const char *record, *rows;
@@ -519,23 +504,4 @@ static void rows_that_are_refused(void **state) {
     }
 }
 
-int main(void) {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(rows_by_the_record),
-        cmocka_unit_test(predictions),
-        cmocka_unit_test(rows_that_are_refused),
-        cmocka_unit_test(columns_by_name),
-        cmocka_unit_test(words_are_classes),
-        cmocka_unit_test(quotes_and_line_ends),
-        cmocka_unit_test(columns_are_standardized),
-        cmocka_unit_test(what_is_refused),
-        cmocka_unit_test(numbers_as_written),
-        cmocka_unit_test(files_as_met),
-        cmocka_unit_test(words_are_places),
-        cmocka_unit_test(what_is_missing),
-        cmocka_unit_test(targets_are_standardized),
-        cmocka_unit_test(parts_are_whole),
-        cmocka_unit_test(names_of_rows),
-    };
-    return cmocka_run_group_tests(tests, support_begin, support_end);
-}
+TEST_MAIN(support_begin, support_end)

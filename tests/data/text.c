@@ -36,8 +36,7 @@ static void expect_round(const clv_vocabulary *vocabulary, const char *text, siz
 }
 
 /** What tokens of bytes and characters are together: bytes that are no UTF-8 become U+FFFD, as in Rust's from_utf8_lossy. */
-static void tokens_as_text(void **state) {
-    (void)state;
+TEST(tokens_as_text) {
     static const struct {
         const char *bytes, *text;
     } cases[] = {{"", ""},
@@ -81,8 +80,7 @@ static void tokens_as_text(void **state) {
     clv_vocabulary_destroy(letters);
 }
 
-static void characters_in_order(void **state) {
-    (void)state;
+TEST(characters_in_order) {
     // one to four bytes long; each once, by code point
     static const char text[] = "b\xc3\xa4\n\xe2\x82\xac"
                                "a\xf0\x9f\x98\x80"
@@ -115,8 +113,7 @@ static void characters_in_order(void **state) {
     clv_vocabulary_destroy(NULL);
 }
 
-static void bytes_of_any_kind(void **state) {
-    (void)state;
+TEST(bytes_of_any_kind) {
     clv_vocabulary *vocabulary = NULL;
     expect_ok(clv_vocabulary_create(support_runtime, CLV_VOCABULARY_BYTES, NULL, 0, &vocabulary));
     assert_int_equal(clv_vocabulary_count(vocabulary), 256);
@@ -136,8 +133,7 @@ static void expect_stretch(const clv_dataset *dataset, int64_t i, int first, int
     }
 }
 
-static void stretches_of_a_text(void **state) {
-    (void)state;
+TEST(stretches_of_a_text) {
     static const char text[] = "abcdefghijklmnopqrstuvwxyz";
     clv_vocabulary *vocabulary = characters(text);
     clv_dataset *dataset = NULL;
@@ -191,8 +187,7 @@ static void stretches_of_a_text(void **state) {
 }
 
 /** Batches of them: tokens, not floats, in the loader's memory. */
-static void batches_of_a_text(void **state) {
-    (void)state;
+TEST(batches_of_a_text) {
     static const char text[] = "abcdefghijklmnopqrstuvwxyz";
     clv_vocabulary *vocabulary = characters(text);
     clv_dataset *dataset = NULL;
@@ -216,8 +211,7 @@ static void batches_of_a_text(void **state) {
     clv_vocabulary_destroy(vocabulary);
 }
 
-static void files(void **state) {
-    (void)state;
+TEST(files) {
     clv_array text;
     FILE *file = fopen("text", "wb");
     assert_non_null(file);
@@ -234,11 +228,4 @@ static void files(void **state) {
     remove("text");
 }
 
-int main(void) {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(tokens_as_text),    cmocka_unit_test(characters_in_order),
-        cmocka_unit_test(bytes_of_any_kind), cmocka_unit_test(stretches_of_a_text),
-        cmocka_unit_test(batches_of_a_text), cmocka_unit_test(files),
-    };
-    return cmocka_run_group_tests(tests, support_begin, support_end);
-}
+TEST_MAIN(support_begin, support_end)

@@ -82,26 +82,22 @@ static void expect_cases(const char *name) {
     clv_vocabulary_destroy(vocabulary);
 }
 
-static void words_of_gpt2(void **state) {
-    (void)state;
+TEST(words_of_gpt2) {
     expect_cases("words");
 }
 
-static void words_by_an_expression(void **state) {
-    (void)state;
+TEST(words_by_an_expression) {
     expect_cases("split");
 }
 
-static void without_utf8proc(void **state) {
-    (void)state;
+TEST(without_utf8proc) {
     static const char *const names[] = {"roberta", "deepseek", "lacking",  "llama2",
                                         "phi3",    "mistral",  "wordlevel"};
     for (size_t i = 0; i < sizeof names / sizeof *names; i++) expect_cases(names[i]);
 }
 
 /** What needs normal forms: the same, or where utf8proc is not there a sentence that says so. */
-static void with_utf8proc(void **state) {
-    (void)state;
+TEST(with_utf8proc) {
     static const char *const names[] = {"qwen", "bert", "t5", "unigram", "suffixes", "prefixes"};
     for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
 #ifdef CLEAVE_UTF8PROC
@@ -146,8 +142,7 @@ static char *changed(const char *path, const char *value) {
 }
 
 /** A file that would make a text larger without end is stopped. */
-static void growth_is_bounded(void **state) {
-    (void)state;
+TEST(growth_is_bounded) {
     clv__text steps = {0};
     for (int i = 0; i < 20; i++)
         clv__text_add(
@@ -179,8 +174,7 @@ static void growth_is_bounded(void **state) {
 }
 
 /** A tokenizer that normalizes may make more tokens of a text than it has bytes. */
-static void more_tokens_than_bytes(void **state) {
-    (void)state;
+TEST(more_tokens_than_bytes) {
     clv_vocabulary *vocabulary = vocabulary_of(FOLDER "llama2.json");
     clv_array tokens;
     expect_ok(clv_vocabulary_encode(vocabulary, "\x01", 1, &tokens));
@@ -190,8 +184,7 @@ static void more_tokens_than_bytes(void **state) {
 }
 
 /** A vocabulary says from which text it is made again. */
-static void says_its_text(void **state) {
-    (void)state;
+TEST(says_its_text) {
     clv_vocabulary *vocabulary = vocabulary_of(FOLDER "words.json"), *again = NULL;
     assert_string_equal(clv__vocabulary_kind(vocabulary), "tokenizer");
     const char *text = clv__vocabulary_text(vocabulary);
@@ -203,8 +196,7 @@ static void says_its_text(void **state) {
     clv_vocabulary_destroy(vocabulary);
 }
 
-static void text_must_be_utf8(void **state) {
-    (void)state;
+TEST(text_must_be_utf8) {
     clv_vocabulary *vocabulary = vocabulary_of(FOLDER "words.json");
     int32_t tokens[8];
     size_t n;
@@ -214,8 +206,7 @@ static void text_must_be_utf8(void **state) {
 }
 
 /** An expression that matches an empty text splits there, between all characters here. */
-static void an_empty_match_splits(void **state) {
-    (void)state;
+TEST(an_empty_match_splits) {
     char *json =
         changed("pre_tokenizer", "{\"type\":\"Sequence\",\"pretokenizers\":[{\"type\":\"Split\",\"pattern\":"
                                  "{\"Regex\":\"x*\"},\"behavior\":\"Isolated\",\"invert\":false},{\"type\":"
@@ -237,8 +228,7 @@ static void an_empty_match_splits(void **state) {
 }
 
 /** Of added tokens that begin alike the longest one is found. */
-static void longest_added_token(void **state) {
-    (void)state;
+TEST(longest_added_token) {
     char *json =
         changed("added_tokens", "[{\"id\":500,\"content\":\"<e>\"},{\"id\":501,\"content\":\"<e>!\"},"
                                 "{\"id\":502,\"content\":\"<e\"}]");
@@ -256,8 +246,7 @@ static void longest_added_token(void **state) {
 }
 
 /** Numbers without a token, below 500 here, are none that a merge could name by an empty text. */
-static void no_merge_of_nothing(void **state) {
-    (void)state;
+TEST(no_merge_of_nothing) {
     char *gap = changed("added_tokens", "[{\"id\":500,\"content\":\"<e>\"}]");
     char *json = changed_of(json_loads(gap, JSON_ALLOW_NUL, NULL), "model.merges", "[[\"\", \"e\"]]");
     clv_vocabulary *vocabulary = NULL;
@@ -269,8 +258,7 @@ static void no_merge_of_nothing(void **state) {
     free(gap);
 }
 
-static void refuses(void **state) {
-    (void)state;
+TEST(refuses) {
     static const struct {
         const char *path, *value;
         clv_status status;
@@ -340,14 +328,4 @@ static void refuses(void **state) {
                    CLV_E_FORMAT, "a tokenizer of 3 bytes: it is a text");
 }
 
-int main(void) {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(words_of_gpt2),          cmocka_unit_test(words_by_an_expression),
-        cmocka_unit_test(without_utf8proc),       cmocka_unit_test(with_utf8proc),
-        cmocka_unit_test(more_tokens_than_bytes), cmocka_unit_test(growth_is_bounded),
-        cmocka_unit_test(says_its_text),          cmocka_unit_test(text_must_be_utf8),
-        cmocka_unit_test(an_empty_match_splits),  cmocka_unit_test(longest_added_token),
-        cmocka_unit_test(no_merge_of_nothing),    cmocka_unit_test(refuses),
-    };
-    return cmocka_run_group_tests(tests, support_begin, support_end);
-}
+TEST_MAIN(support_begin, support_end)

@@ -93,8 +93,7 @@ static int build(clv_device *device, size_t n) {
 
 // ---- who asks -----------------------------------------------------------------------------------------------------------
 
-static void helpers_compile_what_is_not_launched(void **state) {
-    (void)state;
+TEST(helpers_compile_what_is_not_launched) {
     clv_device *device;
     clv_runtime *runtime = make(self, &device);
     write_launches(100);
@@ -116,8 +115,7 @@ static void helpers_compile_what_is_not_launched(void **state) {
     assert_int_equal(helpers, 0);
 }
 
-static void nobody_helps_unasked(void **state) {
-    (void)state;
+TEST(nobody_helps_unasked) {
     clv_device *device;
     clv_runtime *runtime = make("", &device);
     write_launches(200);
@@ -128,8 +126,7 @@ static void nobody_helps_unasked(void **state) {
 
 /** A helper that is not there, ends at once, or never does, costs nothing but time. One that hangs does not even read: MANY launches
  *  are more than a socket holds. */
-static void bad_helpers_do_no_harm(void **state) {
-    (void)state;
+TEST(bad_helpers_do_no_harm) {
     static const struct {
         const char *command, *how;
         size_t n;
@@ -153,8 +150,7 @@ static void bad_helpers_do_no_harm(void **state) {
 }
 
 /** A runtime that ends before its programs are built, or whose programs do not build, sends everybody home. */
-static void helpers_go_when_nothing_comes(void **state) {
-    (void)state;
+TEST(helpers_go_when_nothing_comes) {
     for (int told = 0; told < 2; told++) {
         clv_device *device;
         clv_runtime *runtime = make(self, &device);
@@ -169,8 +165,7 @@ static void helpers_go_when_nothing_comes(void **state) {
 }
 
 /** A program that is no helper but was named as one does not ask in its turn. */
-static void helpers_ask_nobody(void **state) {
-    (void)state;
+TEST(helpers_ask_nobody) {
     clv_device *device;
     clv_runtime *runtime = make(self, &device);
     write_launches(500);
@@ -206,8 +201,7 @@ static clv_status answer(const clv__handshake *w, size_t bytes) {
     return status;
 }
 
-static void a_helper_believes_little(void **state) {
-    (void)state;
+TEST(a_helper_believes_little) {
     clv_device *device;
     clv_runtime *runtime = make("", &device);
     char name[24];
@@ -254,15 +248,7 @@ int main(int argc, char **argv) {
     self[n > 0 ? n : 0] = 0;
     char *folder = clv__test_folder(); // an empty cache, before the driver is loaded
     setenv("POCL_CACHE_DIR", folder, 1);
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(helpers_compile_what_is_not_launched),
-        cmocka_unit_test(nobody_helps_unasked),
-        cmocka_unit_test(bad_helpers_do_no_harm),
-        cmocka_unit_test(helpers_go_when_nothing_comes),
-        cmocka_unit_test(helpers_ask_nobody),
-        cmocka_unit_test(a_helper_believes_little),
-    };
-    int failed = cmocka_run_group_tests_name("ahead", tests, NULL, NULL);
+    int failed = clv__test_run(NULL, NULL);
     free(folder);
     return failed;
 }

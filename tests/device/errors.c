@@ -5,8 +5,7 @@
 #include "device/device.h"
 #include "harness/harness.h"
 
-static void stays_as_it_was_read(void **state) {
-    (void)state;
+TEST(stays_as_it_was_read) {
     clv_runtime *runtime = clv__test_runtime(&(clv_runtime_config){.no_opencl = true});
     clv__error *error = clv__runtime_error_of(runtime);
     clv__error_set(error, CLV_E_VALUE, "the first");
@@ -27,8 +26,7 @@ static void *fail_often(void *user) {
     return NULL;
 }
 
-static void is_never_torn(void **state) {
-    (void)state;
+TEST(is_never_torn) {
     clv_runtime *runtime = clv__test_runtime(&(clv_runtime_config){.no_opencl = true});
     pthread_t thread;
     assert_int_equal(pthread_create(&thread, NULL, fail_often, clv__runtime_error_of(runtime)), 0);
@@ -40,8 +38,4 @@ static void is_never_torn(void **state) {
     clv_runtime_destroy(runtime);
 }
 
-int main(void) {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(stays_as_it_was_read),
-                                       cmocka_unit_test(is_never_torn)};
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TEST_MAIN(NULL, NULL)

@@ -4,8 +4,7 @@
 
 #include "device/launch.h"
 
-static void arguments_keep_their_order(void **state) {
-    (void)state;
+TEST(arguments_keep_their_order) {
     clv__launches list = {0};
     clv__launch *launch = clv__launch_kernel(&list, "softmax", "softmax_rows");
     clv__launch_define(&list, launch, "TILE", "%d", 8);
@@ -42,8 +41,7 @@ static void arguments_keep_their_order(void **state) {
     assert_null(list.items);
 }
 
-static void grids_cover_their_items(void **state) {
-    (void)state;
+TEST(grids_cover_their_items) {
     clv__launch launch = {0};
     for (size_t items = 0; items < 40; items++) {
         for (size_t local = 0; local < 9; local++) {
@@ -67,8 +65,7 @@ static void grids_cover_their_items(void **state) {
     assert_int_equal(launch.grid.local[1], 0);
 }
 
-static void workspace_is_aligned(void **state) {
-    (void)state;
+TEST(workspace_is_aligned) {
     clv_device_info info = {.alignment_bytes = 128};
     clv__launches list = {.device = &info};
     assert_int_equal(clv__launch_workspace(&list, 1), 0);
@@ -84,8 +81,7 @@ static void workspace_is_aligned(void **state) {
     assert_false(list.failed);
 }
 
-static void too_much_fails(void **state) {
-    (void)state;
+TEST(too_much_fails) {
     clv__launches list = {0};
     clv__launch *launch = clv__launch_kernel(&list, "s", "e");
     for (int i = 0; i < CLV__MAX_ARGS; i++) clv__arg_i32(&list, launch, i);
@@ -110,8 +106,7 @@ static void too_much_fails(void **state) {
     clv__launches_reset(&list);
 }
 
-static void lists_grow(void **state) {
-    (void)state;
+TEST(lists_grow) {
     clv__launches list = {0};
     for (int i = 0; i < 1000; i++) {
         clv__launch *launch = clv__launch_kernel(&list, "s", "e");
@@ -122,13 +117,4 @@ static void lists_grow(void **state) {
     clv__launches_reset(&list);
 }
 
-int main(void) {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(arguments_keep_their_order),
-        cmocka_unit_test(grids_cover_their_items),
-        cmocka_unit_test(workspace_is_aligned),
-        cmocka_unit_test(too_much_fails),
-        cmocka_unit_test(lists_grow),
-    };
-    return cmocka_run_group_tests_name("launch lists", tests, NULL, NULL);
-}
+TEST_MAIN(NULL, NULL)

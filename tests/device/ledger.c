@@ -25,8 +25,7 @@ static clv__memory take(clv_device *device, size_t bytes, clv_category category,
     return memory;
 }
 
-static void bytes_are_readable(void **state) {
-    (void)state;
+TEST(bytes_are_readable) {
     static const struct {
         uint64_t bytes;
         const char *text;
@@ -45,8 +44,7 @@ static void bytes_are_readable(void **state) {
         assert_string_equal(clv__bytes_text(cases[i].bytes).text, cases[i].text);
 }
 
-static void peaks_are_of_sums(void **state) {
-    (void)state;
+TEST(peaks_are_of_sums) {
     clv_runtime *runtime = make_runtime();
     clv_device *device = find(runtime, "null:0");
     clv__memory a = take(device, 100, CLV_PARAMETERS, "fc1");
@@ -80,8 +78,7 @@ static void peaks_are_of_sums(void **state) {
 }
 
 /** Thousands of random steps against the same account kept in the simplest way. */
-static void account_follows_a_model(void **state) {
-    (void)state;
+TEST(account_follows_a_model) {
     enum { HELD = 40, STEPS = 20000 };
     clv_runtime *runtime = make_runtime();
     clv_device *device = find(runtime, "host");
@@ -146,8 +143,7 @@ static void refused(clv_device *device, size_t bytes, clv_category category, clv
     assert_memory_equal(&before, &after, sizeof before); // not even a peak
 }
 
-static void budgets_refuse_and_say_why(void **state) {
-    (void)state;
+TEST(budgets_refuse_and_say_why) {
     clv_runtime *runtime = make_runtime();
     clv_device *device = find(runtime, "null:0");
     clv_device_set_budget(device, 1 << 20);
@@ -184,8 +180,7 @@ static void budgets_refuse_and_say_why(void **state) {
     clv_runtime_destroy(runtime);
 }
 
-static void devices_refuse_and_say_why(void **state) {
-    (void)state;
+TEST(devices_refuse_and_say_why) {
     clv_runtime *runtime = make_runtime();
     clv_device *device = find(runtime, "null:0"); // 8 GiB, 2 GiB in a piece
     refused(device, (2ull << 30) + 1, CLV_ACTIVATIONS, CLV_E_DEVICE_MEMORY);
@@ -219,8 +214,7 @@ static clv_status no_memory(clv__bdevice *device, size_t bytes, clv__error *erro
     CLV_FAIL(error, CLV_E_DEVICE_MEMORY, "CL_MEM_OBJECT_ALLOCATION_FAILURE");
 }
 
-static void what_the_driver_refuses_is_not_booked(void **state) {
-    (void)state;
+TEST(what_the_driver_refuses_is_not_booked) {
     clv_runtime *runtime = make_runtime();
     clv_device *device = find(runtime, "null:0");
     clv__memory held = take(device, 5000, CLV_PARAMETERS, "conv1");
@@ -239,8 +233,7 @@ static void what_the_driver_refuses_is_not_booked(void **state) {
     clv_runtime_destroy(runtime);
 }
 
-static void unusable_devices_take_nothing(void **state) {
-    (void)state;
+TEST(unusable_devices_take_nothing) {
     clv_runtime *runtime = make_runtime();
     clv_device *device = find(runtime, "null:0");
     device->info.usable = false;
@@ -262,8 +255,7 @@ static void *take_and_free(void *context) {
     return NULL;
 }
 
-static void threads_keep_within_the_budget(void **state) {
-    (void)state;
+TEST(threads_keep_within_the_budget) {
     enum { THREADS = 4, BUDGET = 3000 };
     clv_runtime *runtime = make_runtime();
     clv_device *device = find(runtime, "host");
@@ -279,8 +271,7 @@ static void threads_keep_within_the_budget(void **state) {
     clv_runtime_destroy(runtime);
 }
 
-static void categories_have_names(void **state) {
-    (void)state;
+TEST(categories_have_names) {
     static const char *const names[] = {"parameters", "gradients", "optimizer", "activations",
                                         "workspace",  "io",        "staging"};
     for (int c = 0; c < CLV_CATEGORIES; c++)
@@ -288,17 +279,4 @@ static void categories_have_names(void **state) {
     assert_string_equal(clv_category_name((clv_category)99), "unknown");
 }
 
-int main(void) {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(bytes_are_readable),
-        cmocka_unit_test(peaks_are_of_sums),
-        cmocka_unit_test(account_follows_a_model),
-        cmocka_unit_test(budgets_refuse_and_say_why),
-        cmocka_unit_test(devices_refuse_and_say_why),
-        cmocka_unit_test(what_the_driver_refuses_is_not_booked),
-        cmocka_unit_test(unusable_devices_take_nothing),
-        cmocka_unit_test(threads_keep_within_the_budget),
-        cmocka_unit_test(categories_have_names),
-    };
-    return cmocka_run_group_tests_name("ledger", tests, NULL, NULL);
-}
+TEST_MAIN(NULL, NULL)

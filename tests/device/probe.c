@@ -8,8 +8,7 @@
 #include "unit/world.h"
 
 /** The trees of common/tree.cl, on devices with sub-groups and without. */
-static void test_trees(void **state) {
-    (void)state;
+TEST(test_trees) {
     clv_device *device;
     for (int d = -1; (device = clv__test_next_device(runtime, &d));) {
         if (strcmp(clv_device_info_get(device)->backend, "opencl")) continue;
@@ -50,8 +49,7 @@ static void test_trees(void **state) {
 #define NO_ZERO "to = max(to, (ushort)1)"
 
 /** The ways of converting halves by PTX: what is made around the instructions is right, and one that is wrong is seen. */
-static void test_f16_by_ptx(void **state) {
-    (void)state;
+TEST(test_f16_by_ptx) {
     static const struct {
         const char *begin;
         bool right;
@@ -84,8 +82,7 @@ static void test_f16_by_ptx(void **state) {
 }
 
 /** Matrix units: the question is asked of the emulation, which passes, and of one whose items do not wait for each other, which does not. */
-static void test_matrix_units(void **state) {
-    (void)state;
+TEST(test_matrix_units) {
 #define EMULATED(type, layout, more)                                                                         \
     "#define MATRIX_UNIT 0\n#define MATRIX_ANY 1\n#define MATRIX_TYPE " type                                 \
     "\n#define MATRIX_LAYOUT " #layout "\n" more
@@ -125,8 +122,7 @@ static void test_matrix_units(void **state) {
 }
 
 /** Questions about what a device says it has, on Intel's driver both. A question that no compiler takes would be a no for ever. */
-static void test_what_a_driver_says_is_asked(void **state) {
-    (void)state;
+TEST(test_what_a_driver_says_is_asked) {
     clv_device *device;
     for (int d = -1; (device = clv__test_next_device(runtime, &d));) {
         if (strcmp(clv_device_info_get(device)->backend, "opencl")) continue;
@@ -142,9 +138,4 @@ static void test_what_a_driver_says_is_asked(void **state) {
     assert_true(null->f16_way == CLV__F16_INTEGERS && !null->sub_groups);
 }
 
-int main(void) {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(test_trees), cmocka_unit_test(test_f16_by_ptx),
-                                       cmocka_unit_test(test_matrix_units),
-                                       cmocka_unit_test(test_what_a_driver_says_is_asked)};
-    return cmocka_run_group_tests(tests, setup, teardown);
-}
+TEST_MAIN(setup, teardown)

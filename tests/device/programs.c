@@ -159,8 +159,7 @@ static void build(clv_device *device, const clv__launch *launches, size_t n) {
 
 // ---- Sources ----------------------------------------------------------------------------------------------------------
 
-static void sources_hold_instances_once(void **state) {
-    (void)state;
+TEST(sources_hold_instances_once) {
     clv__launch a = launch_of("number", "number", 0), b = launch_of("number", "number", 7);
     clv__launch again = b, copy = {.kind = CLV__LAUNCH_COPY};
     const clv__launch *list[] = {&a, &copy, &b, &again};
@@ -186,8 +185,7 @@ static int count(const char *text, const char *part) {
     return n;
 }
 
-static void sources_leave_out_what_nobody_asks_for(void **state) {
-    (void)state;
+TEST(sources_leave_out_what_nobody_asks_for) {
     static const char *const entries[] = {"made", "inside", "twice", "halves", "broken_too"};
     clv__launch all[5];
     const clv__launch *list[5];
@@ -219,8 +217,7 @@ static void sources_leave_out_what_nobody_asks_for(void **state) {
     free(whole);
 }
 
-static void what_nobody_asks_for_is_not_compiled(void **state) {
-    (void)state;
+TEST(what_nobody_asks_for_is_not_compiled) {
     char *folder = clv__test_folder();
     listener heard = {0};
     clv_device *device;
@@ -257,8 +254,7 @@ static void what_nobody_asks_for_is_not_compiled(void **state) {
     free(folder);
 }
 
-static void instances_do_not_meet(void **state) {
-    (void)state;
+TEST(instances_do_not_meet) {
     char *folder = clv__test_folder();
     listener heard = {0};
     clv_device *device;
@@ -296,8 +292,7 @@ static void instances_do_not_meet(void **state) {
     free(folder);
 }
 
-static void one_bad_kernel_leaves_the_rest(void **state) {
-    (void)state;
+TEST(one_bad_kernel_leaves_the_rest) {
     char *folder = clv__test_folder();
     listener heard = {0};
     clv_device *device;
@@ -317,8 +312,7 @@ static void one_bad_kernel_leaves_the_rest(void **state) {
 }
 
 /** A compiler that takes no large programs gets small ones, and is not asked for large ones again. */
-static void what_is_too_large_is_built_in_parts(void **state) {
-    (void)state;
+TEST(what_is_too_large_is_built_in_parts) {
     char *folder = clv__test_folder();
     for (int round = 0; round < 2; round++) {
         listener heard = {0};
@@ -339,8 +333,7 @@ static void what_is_too_large_is_built_in_parts(void **state) {
 }
 
 /** The kernels of one instance are parts too, and what does not build alone is not asked for again. */
-static void kernels_of_one_instance_are_parts(void **state) {
-    (void)state;
+TEST(kernels_of_one_instance_are_parts) {
     char *folder = clv__test_folder();
     listener heard = {0};
     clv_device *device;
@@ -457,8 +450,7 @@ static bool readable(const clv_device *device, clv__cache_key key) {
     return there;
 }
 
-static void programs_come_back_from_disk(void **state) {
-    (void)state;
+TEST(programs_come_back_from_disk) {
     char *parent = clv__test_folder(), folder[1000];
     snprintf(folder, sizeof folder, "%s/a/b", parent); // made when needed
     assert_listed(folder, 0, 0);
@@ -488,8 +480,7 @@ static void programs_come_back_from_disk(void **state) {
     free(parent);
 }
 
-static void damaged_files_are_built_again(void **state) {
-    (void)state;
+TEST(damaged_files_are_built_again) {
     char *folder = clv__test_folder();
     listener heard = {0};
     clv_device *device;
@@ -556,8 +547,7 @@ static void damaged_files_are_built_again(void **state) {
     free(folder);
 }
 
-static void unsafe_folders_are_not_used(void **state) {
-    (void)state;
+TEST(unsafe_folders_are_not_used) {
     char *folder = clv__test_folder(), path[1000];
     assert_int_equal(chmod(folder, 0777), 0);
     build_afresh(folder, false, 1, "other users can write to it");
@@ -582,8 +572,7 @@ static void unsafe_folders_are_not_used(void **state) {
     free(folder);
 }
 
-static void keys_tell_everything_apart(void **state) {
-    (void)state;
+TEST(keys_tell_everything_apart) {
     char *folder = clv__test_folder();
     listener heard = {0};
     clv_device *device;
@@ -611,8 +600,7 @@ static void keys_tell_everything_apart(void **state) {
     free(folder);
 }
 
-static void drivers_that_keep_programs_get_no_cache(void **state) {
-    (void)state;
+TEST(drivers_that_keep_programs_get_no_cache) {
     char *folder = clv__test_folder();
     listener heard = {0};
     clv_device *device;
@@ -633,8 +621,7 @@ static void drivers_that_keep_programs_get_no_cache(void **state) {
     free(folder);
 }
 
-static void the_folder_follows_the_environment(void **state) {
-    (void)state;
+TEST(the_folder_follows_the_environment) {
     char *old = getenv("CLEAVE_CACHE_DIR") ? strdup(getenv("CLEAVE_CACHE_DIR")) : NULL;
     static const char *const cases[][4] = {
         // CLEAVE_CACHE_DIR, XDG_CACHE_HOME, HOME, the folder
@@ -659,8 +646,7 @@ static void the_folder_follows_the_environment(void **state) {
     free(old);
 }
 
-static void debug_levels_tell_more(void **state) {
-    (void)state;
+TEST(debug_levels_tell_more) {
     char *folder = clv__test_folder();
     setenv("CLEAVE_DEBUG", "4", 1);
     listener heard = {0};
@@ -686,22 +672,4 @@ static void debug_levels_tell_more(void **state) {
     free(folder);
 }
 
-int main(void) {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(debug_levels_tell_more),
-        cmocka_unit_test(sources_hold_instances_once),
-        cmocka_unit_test(sources_leave_out_what_nobody_asks_for),
-        cmocka_unit_test(what_nobody_asks_for_is_not_compiled),
-        cmocka_unit_test(instances_do_not_meet),
-        cmocka_unit_test(one_bad_kernel_leaves_the_rest),
-        cmocka_unit_test(what_is_too_large_is_built_in_parts),
-        cmocka_unit_test(kernels_of_one_instance_are_parts),
-        cmocka_unit_test(programs_come_back_from_disk),
-        cmocka_unit_test(damaged_files_are_built_again),
-        cmocka_unit_test(unsafe_folders_are_not_used),
-        cmocka_unit_test(keys_tell_everything_apart),
-        cmocka_unit_test(drivers_that_keep_programs_get_no_cache),
-        cmocka_unit_test(the_folder_follows_the_environment),
-    };
-    return cmocka_run_group_tests_name("programs", tests, NULL, NULL);
-}
+TEST_MAIN(NULL, NULL)

@@ -104,8 +104,7 @@ static const char *names_of(clv_runtime *runtime, char *text, size_t bytes) {
 
 // ---- Names ----------------------------------------------------------------------------------------------------------
 
-static void names_count_by_type(void **state) {
-    (void)state;
+TEST(names_count_by_type) {
     clv_runtime *runtime;
     assert_status(make("", "", false, &runtime), CLV_OK, runtime);
     assert_names(runtime, "gpu:0 gpu:1 gpu:2 cpu:0 cpu:1 accelerator:0 other:0 host");
@@ -126,8 +125,7 @@ static void names_count_by_type(void **state) {
 
 // ---- Specs ----------------------------------------------------------------------------------------------------------
 
-static void specs_find_devices(void **state) {
-    (void)state;
+TEST(specs_find_devices) {
     static const struct {
         const char *spec,
             *want; // want NULL: not found; "?": nor, but a driver failed; "!": there, but not usable
@@ -206,8 +204,7 @@ static void specs_find_devices(void **state) {
     clv_runtime_destroy(runtime);
 }
 
-static void null_devices_are_only_found_by_name(void **state) {
-    (void)state;
+TEST(null_devices_are_only_found_by_name) {
     clv_runtime *runtime;
     clv_device *device;
     assert_status(make("host", "", true, &runtime), CLV_OK, runtime); // no other device is visible
@@ -223,8 +220,7 @@ static void null_devices_are_only_found_by_name(void **state) {
 }
 
 /** Any text at all gives a device or a sentence. */
-static void any_text_is_answered(void **state) {
-    (void)state;
+TEST(any_text_is_answered) {
     clv_runtime *runtime;
     assert_status(make("", "", true, &runtime), CLV_OK, runtime);
     uint64_t seed = clv__test_seed();
@@ -254,8 +250,7 @@ static void any_text_is_answered(void **state) {
 
 // ---- Visible devices ------------------------------------------------------------------------------------------------
 
-static void visible_devices_are_renumbered(void **state) {
-    (void)state;
+TEST(visible_devices_are_renumbered) {
     static const struct {
         const char *visible, *names, *second; // second: label of the device with index 1
     } settings[] = {
@@ -280,8 +275,7 @@ static void visible_devices_are_renumbered(void **state) {
     }
 }
 
-static void bad_visible_devices_speak(void **state) {
-    (void)state;
+TEST(bad_visible_devices_speak) {
     static const struct {
         const char *visible;
         clv_status want;
@@ -304,8 +298,7 @@ static void bad_visible_devices_speak(void **state) {
 
 // ---- Partition ------------------------------------------------------------------------------------------------------
 
-static void parts_replace_their_device(void **state) {
-    (void)state;
+TEST(parts_replace_their_device) {
     clv_runtime *runtime;
     assert_status(make("", "cpu:0=2", false, &runtime), CLV_OK, runtime);
     assert_names(runtime, "gpu:0 gpu:1 gpu:2 cpu:0 cpu:1 cpu:2 accelerator:0 other:0 host");
@@ -322,8 +315,7 @@ static void parts_replace_their_device(void **state) {
     clv_runtime_destroy(runtime);
 }
 
-static void bad_partitions_speak(void **state) {
-    (void)state;
+TEST(bad_partitions_speak) {
     static const struct {
         const char *partition;
         clv_status want;
@@ -355,8 +347,7 @@ static void bad_partitions_speak(void **state) {
 
 // ---- Lanes and threads ----------------------------------------------------------------------------------------------
 
-static void traits_make_the_class(void **state) {
-    (void)state;
+TEST(traits_make_the_class) {
     static const struct {
         clv_device_type type;
         uint32_t groups, multiple;
@@ -397,8 +388,7 @@ static clv_status make_executed(const char *execution, clv_runtime **out) {
     return clv__devices_list(runtime);
 }
 
-static void a_setting_overrules_the_class(void **state) {
-    (void)state;
+TEST(a_setting_overrules_the_class) {
     clv_runtime *runtime;
     clv_device *cpu, *gpu, *null;
     assert_status(make_executed("cpu:0=lanes, gpu:1=THREADS,null:0=threads,cpu:1=threads", &runtime), CLV_OK,
@@ -433,8 +423,7 @@ static void a_setting_overrules_the_class(void **state) {
 
 // ---- The real machine -----------------------------------------------------------------------------------------------
 
-static void host_is_always_there(void **state) {
-    (void)state;
+TEST(host_is_always_there) {
     clv_runtime_config config = {.no_opencl = true, .visible_devices = "", .partition = ""};
     clv_runtime *runtime = clv__test_runtime(&config);
     assert_names(runtime, "host");
@@ -455,8 +444,7 @@ static void count_platform(void *user, int platform, const char *name) {
     ++*next;
 }
 
-static void platforms_can_be_left_out(void **state) {
-    (void)state;
+TEST(platforms_can_be_left_out) {
 #ifndef CLEAVE_OPENCL
     skip();
 #endif
@@ -493,20 +481,4 @@ static void platforms_can_be_left_out(void **state) {
     }
 }
 
-int main(void) {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(names_count_by_type),
-        cmocka_unit_test(specs_find_devices),
-        cmocka_unit_test(null_devices_are_only_found_by_name),
-        cmocka_unit_test(any_text_is_answered),
-        cmocka_unit_test(visible_devices_are_renumbered),
-        cmocka_unit_test(bad_visible_devices_speak),
-        cmocka_unit_test(parts_replace_their_device),
-        cmocka_unit_test(bad_partitions_speak),
-        cmocka_unit_test(traits_make_the_class),
-        cmocka_unit_test(a_setting_overrules_the_class),
-        cmocka_unit_test(host_is_always_there),
-        cmocka_unit_test(platforms_can_be_left_out),
-    };
-    return cmocka_run_group_tests_name("device selection", tests, NULL, NULL);
-}
+TEST_MAIN(NULL, NULL)

@@ -44,8 +44,7 @@ static list *all_kernels(void) {
 }
 
 /** Nothing stands in the way of leaving the others out. */
-static void an_instance_of_one_kernel_holds_no_other(void **state) {
-    (void)state;
+TEST(an_instance_of_one_kernel_holds_no_other) {
     list *all = all_kernels();
     for (size_t i = 0; i < all->n; i++) {
         const clv__launch *launch = &all->items[i];
@@ -68,8 +67,7 @@ static void an_instance_of_one_kernel_holds_no_other(void **state) {
 }
 
 /** Files leave their macros defined: an instance ends with an #undef for each, and for each of its defines. */
-static void an_instance_leaves_no_macro_defined(void **state) {
-    (void)state;
+TEST(an_instance_leaves_no_macro_defined) {
     size_t n = 0;
     for (const clv__kernel_source *source = clv__kernel_sources; source->stem; source++) {
         if (source->common) continue;
@@ -90,8 +88,7 @@ static void an_instance_leaves_no_macro_defined(void **state) {
 }
 
 /** What is remembered of a kernel is what its file says; kernels of one name in two files are two. */
-static void a_kernel_is_found_again_as_at_first(void **state) {
-    (void)state;
+TEST(a_kernel_is_found_again_as_at_first) {
     list *all = all_kernels();
     clv__source_index index = {0};
     size_t found = 0;
@@ -118,8 +115,7 @@ static void a_kernel_is_found_again_as_at_first(void **state) {
     free(all);
 }
 
-static void each_kernel_builds_without_the_others(void **state) {
-    (void)state;
+TEST(each_kernel_builds_without_the_others) {
     clv_runtime *runtime = clv__test_runtime(NULL);
     clv_device *device = NULL;
     for (int i = -1; (device = clv__test_next_device(runtime, &i));) {
@@ -136,12 +132,4 @@ static void each_kernel_builds_without_the_others(void **state) {
     clv_runtime_destroy(runtime);
 }
 
-int main(void) {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(an_instance_of_one_kernel_holds_no_other),
-        cmocka_unit_test(an_instance_leaves_no_macro_defined),
-        cmocka_unit_test(a_kernel_is_found_again_as_at_first),
-        cmocka_unit_test(each_kernel_builds_without_the_others),
-    };
-    return cmocka_run_group_tests_name("sources", tests, NULL, NULL);
-}
+TEST_MAIN(NULL, NULL)

@@ -120,8 +120,7 @@ static size_t mutate(uint8_t *bytes, size_t size, clv__random *random) {
     }
 }
 
-static void files_and_mutations(void **state) {
-    (void)state;
+TEST(files_and_mutations) {
     take_folder(CORPUS);
     take_folder(CLV_TEST_SOURCE_DIR "/tests/golden/io");
     assert_true(n_files > 10);
@@ -146,7 +145,4 @@ static void files_and_mutations(void **state) {
     }
 }
 
-int main(void) {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(files_and_mutations)};
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TEST_MAIN(NULL, NULL)

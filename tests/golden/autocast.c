@@ -190,8 +190,7 @@ static bool is_otherwise(const char *line) {
 }
 
 /** Every line of the file is what we do, or one of those where we do otherwise; and these are as many as are listed. */
-static void as_pytorch(void **state) {
-    (void)state;
+TEST(as_pytorch) {
     clv_runtime *runtime = clv__test_runtime(&(clv_runtime_config){.no_opencl = true});
     FILE *file = fopen(CLV_TEST_SOURCE_DIR "/tests/golden/autocast.txt", "r");
     assert_non_null(file);
@@ -222,7 +221,4 @@ static void as_pytorch(void **state) {
     assert_int_equal(differ, sizeof otherwise / sizeof *otherwise);
 }
 
-int main(void) {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(as_pytorch)};
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TEST_MAIN(NULL, NULL)

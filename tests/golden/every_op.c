@@ -16,7 +16,8 @@ static const struct {
      "PyTorch's random numbers are others; tests/ops/dropout.c holds them to the published Philox values"},
     {"random_uniform",
      "PyTorch's random numbers are others; tests/ops/dropout.c holds them to the published Philox values"},
-    {"random_normal", "as random_uniform; tests/ops/dropout.c holds moments and the share within a deviation"},
+    {"random_normal",
+     "as random_uniform; tests/ops/dropout.c holds moments and the share within a deviation"},
     {"to",
      "a copy to another device, no arithmetic; tests/unit/place.c compares models over two devices with one"},
 };
@@ -53,7 +54,7 @@ static const char *reason_of(const char *op) {
     return NULL;
 }
 
-static void every_op(void **state) {
+TEST(every_op) {
     static pinned p;
     char programs[] = CLV_GOLDEN_PROGRAMS, *rest;
     int n_missing = 0;
@@ -76,7 +77,4 @@ static void every_op(void **state) {
     assert_int_equal(n_missing, 0);
 }
 
-int main(void) {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(every_op)};
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TEST_MAIN(NULL, NULL)

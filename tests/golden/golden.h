@@ -1,25 +1,19 @@
 // SPDX-License-Identifier: Apache-2.0
 // What golden tests share: see README.md for the names in the files.
 //
-//     static void avg_padding(void **state) {
+//     TEST(avg_padding) {
 //         golden *g = golden_begin(state, "avg_padding");
 //         clv_tensor *x = golden_input(g, "x");
 //         golden_expect(g, clv_avg_pool2d(x, &(clv_pool2d_config){.kernel = {2, 2}, .padding = {1, 1}}), "y");
 //         golden_end(g);
 //     }
-//     int main(void) { ... cmocka_run_group_tests(tests, golden_open_pool, golden_close); }
+//     TEST_MAIN(golden_open_pool, golden_close)
 #ifndef CLV_TESTS_GOLDEN_H
 #define CLV_TESTS_GOLDEN_H
 
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
-
 #include "check/subject.h"
 #include "cleave/io.h"
+#include "harness/harness.h"
 
 typedef struct golden {
     clv_runtime *runtime;

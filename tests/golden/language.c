@@ -121,7 +121,7 @@ static void decoder(void **state, const char *name, const clv_gpt_config *config
     like_the_others(state, name, of_tokens, config, 2, inputs);
 }
 
-static void gpt2(void **state) {
+TEST(gpt2) {
     decoder(state, "gpt2",
             &(clv_gpt_config){.model = "gpt2",
                               .vocabulary = V,
@@ -146,7 +146,7 @@ static clv_gpt_config llama_sizes(int tied) {
                             .tied = tied};
 }
 
-static void llama(void **state) {
+TEST(llama) {
     const clv_gpt_config sizes = llama_sizes(0), tied = llama_sizes(1);
     static const float scaling[] = {8, 0.05f, 0.25f, 2};
     clv_gpt_config stretched = sizes;
@@ -160,7 +160,7 @@ static void llama(void **state) {
     decoder(state, "qwen2", &biased);
 }
 
-static void lstm_lm(void **state) {
+TEST(lstm_lm) {
     decoder(state, "lstm_lm",
             &(clv_gpt_config){
                 .model = "lstm_lm", .vocabulary = V, .context = 7, .width = 6, .hidden = 9, .layers = 2});
@@ -186,15 +186,11 @@ static clv_tensor *of_masked_tokens(golden *g, clv_graph *graph, const void *con
     return logits;
 }
 
-static void bert(void **state) {
+TEST(bert) {
     static const char *const inputs[] = {"input_ids", "attention_mask", "token_type_ids", "labels"};
     const clv_gpt_config sizes = {
         .vocabulary = V, .context = 7, .width = 12, .heads = 3, .layers = 2, .hidden = 20};
     like_the_others(state, "bert", of_masked_tokens, &sizes, 4, inputs);
 }
 
-int main(void) {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(gpt2), cmocka_unit_test(llama),
-                                       cmocka_unit_test(lstm_lm), cmocka_unit_test(bert)};
-    return cmocka_run_group_tests(tests, golden_open_language, golden_close);
-}
+TEST_MAIN(golden_open_language, golden_close)

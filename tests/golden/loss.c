@@ -9,7 +9,7 @@
 GOLDEN_OPEN(loss)
 
 /** As torch's weight and ignore_index: weights of 0.5, 1.5 and 2.5 in turn, and a class that counts nothing; or -100 alone. */
-static void weighted_cross_entropy(void **state) {
+TEST(weighted_cross_entropy) {
     static const char *const names[] = {"few", "pixels", "many"};
     float weights[41];
     for (int c = 0; c < 41; c++) weights[c] = (float)(c % 3) + 0.5f;
@@ -27,9 +27,4 @@ static void weighted_cross_entropy(void **state) {
     }
 }
 
-int main(void) {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(weighted_cross_entropy),
-    };
-    return cmocka_run_group_tests(tests, golden_open_loss, golden_close);
-}
+TEST_MAIN(golden_open_loss, golden_close)

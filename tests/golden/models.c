@@ -34,15 +34,12 @@ static void whole_model(void **state, const char *name, const double *scales) {
     golden_end(g);
 }
 
-static void mlp(void **state) {
+TEST(mlp) {
     whole_model(state, "mlp", (double[]){0.25, 0.25, 0.25, 0.25});
 }
 
-static void cnn(void **state) {
+TEST(cnn) {
     whole_model(state, "cnn", (double[]){0.6, 0.6, 0.12, 0.12, 0.12, 0.12, 0.18, 0.18});
 }
 
-int main(void) {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(mlp), cmocka_unit_test(cnn)};
-    return cmocka_run_group_tests(tests, golden_open_models, golden_close);
-}
+TEST_MAIN(golden_open_models, golden_close)

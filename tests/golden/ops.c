@@ -61,7 +61,7 @@ static void one(golden *g, json_t *call) {
     golden_end(g);
 }
 
-static void every_case(void **state) {
+TEST(every_case) {
     golden *g = *state;
     int n = 0;
     for (size_t i = 0; i < g->archive->n_texts; i++) {
@@ -85,7 +85,6 @@ static int open_file(void **state) {
 }
 
 int main(int argc, char **argv) {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(every_case)};
     file = argc > 1 ? argv[1] : "elementwise";
-    return cmocka_run_group_tests(tests, open_file, golden_close);
+    return clv__test_run(open_file, golden_close);
 }

@@ -60,10 +60,7 @@ static const struct trajectory {
     {"adagrad", {.kind = CLV_ADAGRAD}, 0, NO_SCALER},
     {"adagrad_decay", {.kind = CLV_ADAGRAD, .weight_decay = 0.1f, .eps = 1e-3f}, 0, NO_SCALER},
     {"lion", {.kind = CLV_LION}, 0, NO_SCALER},
-    {"lion_decay",
-     {.kind = CLV_LION, .beta1 = 0.8f, .beta2 = 0.95f, .weight_decay = 0.1f},
-     0,
-     NO_SCALER},
+    {"lion_decay", {.kind = CLV_LION, .beta1 = 0.8f, .beta2 = 0.95f, .weight_decay = 0.1f}, 0, NO_SCALER},
     {"lamb", {.kind = CLV_LAMB}, 0, NO_SCALER},
     {"lamb_decay",
      {.kind = CLV_LAMB, .beta1 = 0.8f, .beta2 = 0.95f, .eps = 1e-3f, .weight_decay = 0.1f},
@@ -138,7 +135,7 @@ static void carry(const clv__values *from, clv__values *to) {
     }
 }
 
-static void references(void **state) {
+TEST(references) {
     golden *g = *state;
     for (size_t c = 0; c < sizeof trajectories / sizeof *trajectories; c++) {
         const struct trajectory *t = &trajectories[c];
@@ -222,7 +219,7 @@ static void on_device(golden *g, clv_device *device, const struct trajectory *t)
     clv_graph_destroy(graph);
 }
 
-static void devices(void **state) {
+TEST(devices) {
     golden *g = *state;
     for (int i = 0; i < clv_runtime_info_get(g->runtime).n_devices; i++) {
         clv_device *device = clv_device_get(g->runtime, i);
@@ -232,7 +229,7 @@ static void devices(void **state) {
     }
 }
 
-static void refusals(void **state) {
+TEST(refusals) {
     static const struct {
         clv_optimizer_config config;
         const char *part;
@@ -270,11 +267,4 @@ static void refusals(void **state) {
     clv_graph_destroy(graph);
 }
 
-int main(void) {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(references),
-        cmocka_unit_test(devices),
-        cmocka_unit_test(refusals),
-    };
-    return cmocka_run_group_tests(tests, golden_open_optimizer, golden_close);
-}
+TEST_MAIN(golden_open_optimizer, golden_close)

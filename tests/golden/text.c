@@ -14,7 +14,7 @@ static void finish(golden *g) {
     golden_end(g);
 }
 
-static void causal_mask(void **state) {
+TEST(causal_mask) {
     const char *const names[] = {"mask", "mask_wide"};
     for (int i = 0; i < 2; i++) {
         golden *g = golden_begin(state, names[i]);
@@ -23,7 +23,7 @@ static void causal_mask(void **state) {
     }
 }
 
-static void attention_step(void **state) {
+TEST(attention_step) {
     golden *g = golden_begin(state, "attention_step");
     clv_tensor *x = golden_input(g, "x"), *position = golden_input(g, "position");
     clv_tensor *keys = golden_buffer(g, "keys"), *values = golden_buffer(g, "values");
@@ -31,7 +31,7 @@ static void attention_step(void **state) {
     finish(g);
 }
 
-static void gpt(void **state) {
+TEST(gpt) {
     golden *g = golden_begin(state, "gpt");
     clv_tensor *tokens = golden_input(g, "tokens"), *labels = golden_input(g, "labels");
     clv_tensor *logits = clv_gpt(
@@ -45,14 +45,15 @@ static void gpt(void **state) {
 }
 
 /** 1.8 million parameters, as minGPT counts them. */
-static void default_size(void **state) {
+TEST(default_size) {
     golden *g = *state;
     clv_graph *graph;
     int64_t n = 0;
     assert_int_equal(clv_graph_create(g->runtime, &graph), CLV_OK);
     clv_tensor *logits = clv_gpt(clv_input(graph, "tokens", CLV_DTYPE_I32, CLV_SHAPE(16, 128)), NULL);
     assert_non_null(logits);
-    for (int i = 0; i < clv_graph_info_get(graph).n_parameters; i++) n += clv_tensor_numel(clv_parameter_get(graph, i));
+    for (int i = 0; i < clv_graph_info_get(graph).n_parameters; i++)
+        n += clv_tensor_numel(clv_parameter_get(graph, i));
     // 2 tables of tokens, one of positions; a block: 12 D^2 weights, 13 D biases and norms; the last norm.
     assert_int_equal(n, 2 * 65 * 192 + 128 * 192 + 4 * (12 * 192 * 192 + 13 * 192) + 2 * 192);
     clv_graph_destroy(graph);
@@ -62,12 +63,4 @@ static void default_size(void **state) {
     clv_graph_destroy(graph);
 }
 
-int main(void) {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(causal_mask),
-        cmocka_unit_test(default_size),
-        cmocka_unit_test(gpt),
-        cmocka_unit_test(attention_step),
-    };
-    return cmocka_run_group_tests(tests, golden_open_text, golden_close);
-}
+TEST_MAIN(golden_open_text, golden_close)

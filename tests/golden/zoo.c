@@ -46,20 +46,20 @@ static void like_torchvision(void **state, const char *name, bool gradients, boo
     golden_end(g);
 }
 
-static void resnet20(void **state) {
+TEST(resnet20) {
     like_torchvision(state, "resnet20", true, true);
 }
 
-static void resnet18(void **state) {
+TEST(resnet18) {
     like_torchvision(state, "resnet18", true, true);
 }
 
-static void mobilenet_v2(void **state) {
+TEST(mobilenet_v2) {
     like_torchvision(state, "mobilenet_v2", true, true);
 }
 
 // 1x1 pixels are left before the classifier: adaptive pooling widens them to 7x7. A gigabyte of doubles: once is enough.
-static void vgg11(void **state) {
+TEST(vgg11) {
     like_torchvision(state, "vgg11", false, false);
 }
 
@@ -69,47 +69,47 @@ static bool in_turn(long i) {
     return !turn || !*turn || strtol(turn, NULL, 10) % 8 == i;
 }
 
-static void mobilenet_v3_small(void **state) {
+TEST(mobilenet_v3_small) {
     like_torchvision(state, "mobilenet_v3_small", true, in_turn(0));
 }
 
-static void efficientnet_b0(void **state) {
+TEST(efficientnet_b0) {
     like_torchvision(state, "efficientnet_b0", true, in_turn(1));
 }
 
-static void squeezenet1_1(void **state) {
+TEST(squeezenet1_1) {
     like_torchvision(state, "squeezenet1_1", true, in_turn(2));
 }
 
-static void shufflenet_v2_x1_0(void **state) {
+TEST(shufflenet_v2_x1_0) {
     like_torchvision(state, "shufflenet_v2_x1_0", true, in_turn(3));
 }
 
-static void densenet121(void **state) {
+TEST(densenet121) {
     like_torchvision(state, "densenet121", true, in_turn(4));
 }
 
-static void regnet_y_400mf(void **state) {
+TEST(regnet_y_400mf) {
     like_torchvision(state, "regnet_y_400mf", true, in_turn(5));
 }
 
-static void convnext_tiny(void **state) {
+TEST(convnext_tiny) {
     like_torchvision(state, "convnext_tiny", true, in_turn(6));
 }
 
-static void vit_b_16(void **state) {
+TEST(vit_b_16) {
     like_torchvision(state, "vit_b_16", true, in_turn(7));
 }
 
-static void swin_t(void **state) {
+TEST(swin_t) {
     like_torchvision(state, "swin_t", true, in_turn(0));
 }
 
-static void deeplabv3_mobilenet_v3_large(void **state) {
+TEST(deeplabv3_mobilenet_v3_large) {
     like_torchvision(state, "deeplabv3_mobilenet_v3_large", true, in_turn(1));
 }
 
-static void unet(void **state) {
+TEST(unet) {
     like_torchvision(state, "unet", true, in_turn(2));
 }
 
@@ -123,7 +123,7 @@ static const clv_tensor *next_saved(const clv_graph *graph, size_t *at) {
 }
 
 /** Every line of zoo.txt is `model name dims...`, models one after another, in the order of their state_dict. */
-static void names_and_shapes(void **state) {
+TEST(names_and_shapes) {
     golden *g = *state;
     char line[256], model[64] = "";
     clv_graph *graph = NULL;
@@ -163,22 +163,4 @@ static void names_and_shapes(void **state) {
     fclose(file);
 }
 
-int main(void) {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(names_and_shapes),
-                                       cmocka_unit_test(resnet20),
-                                       cmocka_unit_test(resnet18),
-                                       cmocka_unit_test(mobilenet_v2),
-                                       cmocka_unit_test(vgg11),
-                                       cmocka_unit_test(mobilenet_v3_small),
-                                       cmocka_unit_test(efficientnet_b0),
-                                       cmocka_unit_test(squeezenet1_1),
-                                       cmocka_unit_test(shufflenet_v2_x1_0),
-                                       cmocka_unit_test(densenet121),
-                                       cmocka_unit_test(regnet_y_400mf),
-                                       cmocka_unit_test(convnext_tiny),
-                                       cmocka_unit_test(vit_b_16),
-                                       cmocka_unit_test(swin_t),
-                                       cmocka_unit_test(deeplabv3_mobilenet_v3_large),
-                                       cmocka_unit_test(unet)};
-    return cmocka_run_group_tests(tests, golden_open_zoo, golden_close);
-}
+TEST_MAIN(golden_open_zoo, golden_close)

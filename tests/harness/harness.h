@@ -28,6 +28,47 @@ __attribute__((constructor)) static void clv__test_locale(void) {
     exit(77);
 }
 
+// ---- tests ----------------------------------------------------------------------------------------------------------------
+
+/** A test: TEST(its_name) { ... }. It says itself that it is there; tests run in the order in which they stand. */
+#define TEST(name) TEST_WITHIN(name, NULL, NULL)
+
+/** A test between two functions of its own, `int before(void **state)`. */
+#define TEST_WITHIN(name, before, after)                                                                     \
+    static void name(void **state);                                                                          \
+    __attribute__((constructor)) static void clv__add_##name(void) {                                         \
+        clv__test_add((struct CMUnitTest){#name, name, before, after, NULL});                                \
+    }                                                                                                        \
+    static void name(__attribute__((unused)) void **state)
+
+/** What is done before or after tests, for TEST_WITHIN and TEST_MAIN. */
+#define FIXTURE(name)                                                                                        \
+    static void clv__do_##name(void **state);                                                                \
+    static int name(void **state) {                                                                          \
+        clv__do_##name(state);                                                                               \
+        return 0;                                                                                            \
+    }                                                                                                        \
+    static void clv__do_##name(__attribute__((unused)) void **state)
+
+/** The end of a file of tests: a main that runs them between two functions for all of them, or NULLs. */
+#define TEST_MAIN(before, after)                                                                             \
+    int main(void) {                                                                                         \
+        return clv__test_run(before, after);                                                                 \
+    }
+
+static struct CMUnitTest clv__tests[64];
+static size_t clv__n_tests;
+
+static inline void clv__test_add(struct CMUnitTest test) {
+    if (clv__n_tests == sizeof clv__tests / sizeof *clv__tests) abort();
+    clv__tests[clv__n_tests++] = test;
+}
+
+/** How many of the file's tests have failed. */
+static inline int clv__test_run(CMFixtureFunction before, CMFixtureFunction after) {
+    return _cmocka_run_group_tests("tests", clv__tests, clv__n_tests, before, after);
+}
+
 /** Fail unless a status is the expected one; says what came instead, with the runtime's sentence (it may be
  * NULL). */
 #define assert_status(expression, expected, runtime)                                                         \

@@ -17,8 +17,7 @@ const char *__tsan_default_options(void) {
     return "allocator_may_return_null=1";
 }
 
-static void arrays_have_sizes(void **state) {
-    (void)state;
+TEST(arrays_have_sizes) {
     clv_array array;
     expect_ok(clv_array_init(support_runtime, CLV_DTYPE_I64, SHAPE(3, 5), &array));
     assert_int_equal(clv_array_bytes(&array), 120);
@@ -48,8 +47,7 @@ static void arrays_have_sizes(void **state) {
                    "an array's element type cannot be f16");
 }
 
-static void names_are_checked(void **state) {
-    (void)state;
+TEST(names_are_checked) {
     clv_archive *archive = NULL;
     clv_array *array = NULL;
     expect_ok(clv_archive_create(support_runtime, &archive));
@@ -81,8 +79,7 @@ static void names_are_checked(void **state) {
     clv_archive_destroy(NULL);
 }
 
-static void what_is_required_must_be_there(void **state) {
-    (void)state;
+TEST(what_is_required_must_be_there) {
     clv_archive *archive = NULL;
     const clv_array *array = NULL;
     expect_ok(clv_safetensors_read(support_runtime, golden("weights.safetensors"), &archive));
@@ -104,8 +101,7 @@ static void what_is_required_must_be_there(void **state) {
     clv_archive_destroy(archive);
 }
 
-static void texts_are_kept_and_replaced(void **state) {
-    (void)state;
+TEST(texts_are_kept_and_replaced) {
     clv_archive *archive = NULL;
     const char *text = NULL;
     expect_ok(clv_archive_create(support_runtime, &archive));
@@ -123,8 +119,7 @@ static void texts_are_kept_and_replaced(void **state) {
     clv_archive_destroy(archive);
 }
 
-static void numbers_come_back(void **state) {
-    (void)state;
+TEST(numbers_come_back) {
     static const double reals[] = {0,       -0.0,   0.1,   1.0 / 3,  DBL_MAX,
                                    DBL_MIN, 5e-324, -1e-7, INFINITY, -INFINITY};
     static const int64_t ints[] = {0, -1, INT64_MAX, INT64_MIN};
@@ -146,8 +141,7 @@ static void numbers_come_back(void **state) {
     clv_archive_destroy(archive);
 }
 
-static void what_is_no_number_is_refused(void **state) {
-    (void)state;
+TEST(what_is_no_number_is_refused) {
     static const char *const texts[] = {"", " 1", "1 ", "x", "1x", "+-1", "--1"};
     static const char *const not_ints[] = {"1.5", "9223372036854775808", "0x10", "nan", "+1"};
     clv_archive *archive = NULL;
@@ -170,14 +164,4 @@ static void what_is_no_number_is_refused(void **state) {
     clv_archive_destroy(archive);
 }
 
-int main(void) {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(arrays_have_sizes),
-        cmocka_unit_test(names_are_checked),
-        cmocka_unit_test(what_is_required_must_be_there),
-        cmocka_unit_test(texts_are_kept_and_replaced),
-        cmocka_unit_test(numbers_come_back),
-        cmocka_unit_test(what_is_no_number_is_refused),
-    };
-    return cmocka_run_group_tests(tests, support_begin, support_end);
-}
+TEST_MAIN(support_begin, support_end)

@@ -28,8 +28,7 @@ static int64_t step_of(const char *path) {
     return step;
 }
 
-static void reads_and_writes_the_golden_bytes(void **state) {
-    (void)state;
+TEST(reads_and_writes_the_golden_bytes) {
     clv_archive *archive = NULL;
     int64_t seed = 0;
     double lr = 0;
@@ -58,8 +57,7 @@ static clv_status read_bytes(const void *bytes, size_t n, clv_archive **archive)
     return clv__checkpoint_read(&input, archive);
 }
 
-static void every_flipped_bit_is_seen(void **state) {
-    (void)state;
+TEST(every_flipped_bit_is_seen) {
     size_t n;
     uint8_t *bytes = read_file(golden("state.checkpoint"), &n);
     for (size_t i = 0; i < n; i++) {
@@ -83,8 +81,7 @@ static void every_flipped_bit_is_seen(void **state) {
     remove("x");
 }
 
-static void weights_are_no_checkpoint(void **state) {
-    (void)state;
+TEST(weights_are_no_checkpoint) {
     clv_archive *archive = NULL;
     expect_failure(clv__checkpoint_read_file(support_runtime, golden("weights.safetensors"), &archive),
                    CLV_E_FORMAT, "no checkpoint", "cannot be resumed");
@@ -94,8 +91,7 @@ static void weights_are_no_checkpoint(void **state) {
     remove("x");
 }
 
-static void the_one_before_is_kept_and_named(void **state) {
-    (void)state;
+TEST(the_one_before_is_kept_and_named) {
     clv_archive *archive = NULL;
     save(1, "c");
     assert_false(file_exists("c.prev"));
@@ -125,8 +121,7 @@ static void the_one_before_is_kept_and_named(void **state) {
     remove("c.prev");
 }
 
-static void a_checkpoint_of_nothing_is_one(void **state) {
-    (void)state;
+TEST(a_checkpoint_of_nothing_is_one) {
     clv_archive *archive = NULL;
     expect_ok(clv_archive_create(support_runtime, &archive));
     expect_ok(clv_archive_set_text(archive, "cleave.checksum", "mine")); // does not reach the file
@@ -139,13 +134,4 @@ static void a_checkpoint_of_nothing_is_one(void **state) {
     remove("c");
 }
 
-int main(void) {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(reads_and_writes_the_golden_bytes),
-        cmocka_unit_test(every_flipped_bit_is_seen),
-        cmocka_unit_test(weights_are_no_checkpoint),
-        cmocka_unit_test(the_one_before_is_kept_and_named),
-        cmocka_unit_test(a_checkpoint_of_nothing_is_one),
-    };
-    return cmocka_run_group_tests(tests, support_begin, support_end);
-}
+TEST_MAIN(support_begin, support_end)

@@ -232,8 +232,7 @@ static void copy_file(const char *from, const char *to) {
     free(bytes);
 }
 
-static void reading_survives(void **state) {
-    (void)state;
+TEST(reading_survives) {
     copy_file(golden("weights.safetensors"), "in.safetensors");
     copy_file(golden("state.checkpoint"), "in.checkpoint");
     copy_file(golden("f4.npy"), "in.npy");
@@ -266,8 +265,7 @@ static void check_disk(clv_status status) {
     write_file("out", "old", 3);
 }
 
-static void writing_leaves_old_or_new(void **state) {
-    (void)state;
+TEST(writing_leaves_old_or_new) {
     static const int codes[] = {ENOSPC, EIO, EPERM};
     expect_ok(clv_archive_create(support_runtime, &weights));
     expect_ok(clv_archive_add(weights, "w", CLV_DTYPE_F32, SHAPE(3), numbers, NULL));
@@ -298,8 +296,7 @@ static const char *trace_of(clv_status (*operation)(void)) {
 }
 
 /** Written, synced, renamed, the folder synced; the previous one is linked and renamed before the new one comes. */
-static void the_order_is_what_crashes_need(void **state) {
-    (void)state;
+TEST(the_order_is_what_crashes_need) {
     assert_string_equal(trace_of(write_npy), "wwsrs");
     expect_ok(clv_archive_create(support_runtime, &weights));
     assert_string_equal(trace_of(write_safetensors), "wsrs");
@@ -307,8 +304,7 @@ static void the_order_is_what_crashes_need(void **state) {
     clv_archive_destroy(weights);
 }
 
-static void a_full_disk_is_named(void **state) {
-    (void)state;
+TEST(a_full_disk_is_named) {
     fault.code = ENOSPC;
     for (int n = 1; n < 40; n++) {
         fault.left = n;
@@ -327,11 +323,5 @@ static void a_full_disk_is_named(void **state) {
 
 int main(void) {
     json_set_alloc_funcs(__wrap_malloc, free);
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(reading_survives),
-        cmocka_unit_test(writing_leaves_old_or_new),
-        cmocka_unit_test(the_order_is_what_crashes_need),
-        cmocka_unit_test(a_full_disk_is_named),
-    };
-    return cmocka_run_group_tests(tests, support_begin, support_end);
+    return clv__test_run(support_begin, support_end);
 }

@@ -15,19 +15,15 @@
 static clv_runtime *runtime;
 static char *folder, path[512];
 
-static int setup(void **state) {
-    (void)state;
+FIXTURE(setup) {
     runtime = clv__test_runtime(NULL);
     folder = clv__test_folder();
     snprintf(path, sizeof path, "%s/graph.safetensors", folder);
-    return 0;
 }
 
-static int teardown(void **state) {
-    (void)state;
+FIXTURE(teardown) {
     clv_runtime_destroy(runtime);
     free(folder);
-    return 0;
 }
 
 static clv_graph *empty_graph(void) {
@@ -56,8 +52,7 @@ static void comes_back(const clv_graph *graph) {
     clv_graph_destroy(read);
 }
 
-static void models_come_back(void **state) {
-    (void)state;
+TEST(models_come_back) {
     const clv_gpt_config small = {
         .vocabulary = 17, .context = 8, .layers = 2, .heads = 2, .width = 12, .dropout = 0.1f};
     const clv_model gpt = clv_gpt_model(&small);
@@ -78,8 +73,7 @@ static void models_come_back(void **state) {
 }
 
 /** What is not of a builder's default: frozen parameters, detached values, devices, layers, types, numbers that JSON has not. */
-static void what_was_asked_for_comes_back(void **state) {
-    (void)state;
+TEST(what_was_asked_for_comes_back) {
     clv_graph *graph = empty_graph();
     clv_tensor *x = clv_input(graph, "x", CLV_DTYPE_F32, CLV_SHAPE(2, 3, 5, 5));
     clv_requires_grad(x, true);
@@ -100,8 +94,7 @@ static void what_was_asked_for_comes_back(void **state) {
 }
 
 /** Casts that builders make for ops which take no half: the reader's builders make them again. */
-static void casts_come_back(void **state) {
-    (void)state;
+TEST(casts_come_back) {
     clv_graph *graph = empty_graph();
     clv_graph_set_precision(graph, CLV_PRECISION_MIXED);
     clv_tensor *x = clv_input(graph, "x", CLV_DTYPE_F32, CLV_SHAPE(4, 4));
@@ -165,8 +158,7 @@ static clv_graph *with_constants(void) {
     return graph;
 }
 
-static void constants_are_there(void **state) {
-    (void)state;
+TEST(constants_are_there) {
     const float wanted[3][2] = {{6, 14}, {0, 4}, {20, 30}};
     static const char *const devices[] = {"host", "cpu", "gpu"};
     for (size_t d = 0; d < sizeof devices / sizeof *devices; d++) {
@@ -189,8 +181,7 @@ static void constants_are_there(void **state) {
 }
 
 /** One session, two graphs: each has its own. And large ones, that are written by several threads. */
-static void constants_do_not_meet(void **state) {
-    (void)state;
+TEST(constants_do_not_meet) {
     enum { N = 200001 };
     clv_device *host;
     clv_session *session;
@@ -219,8 +210,7 @@ static void constants_do_not_meet(void **state) {
     free(values);
 }
 
-static void bad_constants(void **state) {
-    (void)state;
+TEST(bad_constants) {
     const struct {
         clv_dtype dtype;
         clv_shape shape;
@@ -243,8 +233,7 @@ static void bad_constants(void **state) {
 
 // ---- what cannot be written, what cannot be read --------------------------------------------------------------------
 
-static void what_no_file_can_say(void **state) {
-    (void)state;
+TEST(what_no_file_can_say) {
     const clv_train_config config = {.model = clv_model_find("mlp"), .micro_batches = 2};
     clv_graph *graph;
     assert_status(clv_pass_graph(runtime, &config, CLV_PASS_TRAIN, 4, &graph), CLV_OK, runtime);
@@ -281,8 +270,7 @@ static void write_text(const char *text) {
 #define STATE(piece) HEAD "'inputs':[],'state':[" piece "],'nodes':[],'outputs':[]}"
 
 /** Numbers of a file, and those that it leaves out, in any locale. */
-static void numbers_are_as_the_c_calls_have_them(void **state) {
-    (void)state;
+TEST(numbers_are_as_the_c_calls_have_them) {
     clv_graph *graph = empty_graph(), *read = empty_graph();
     clv_tensor *x = clv_input(graph, "x", CLV_DTYPE_F32, CLV_SHAPE(2, 3));
     x = clv_leaky_relu(clv_leaky_relu(x, 0.01f), 1.25f);
@@ -295,8 +283,7 @@ static void numbers_are_as_the_c_calls_have_them(void **state) {
     clv_graph_destroy(read);
 }
 
-static void what_is_no_graph(void **state) {
-    (void)state;
+TEST(what_is_no_graph) {
     static const struct {
         const char *text;
         clv_status status;
@@ -362,8 +349,7 @@ static void what_is_no_graph(void **state) {
     }
 }
 
-static void values_of_another_constant(void **state) {
-    (void)state;
+TEST(values_of_another_constant) {
     clv_graph *graph = with_constants();
     clv_archive *archive;
     assert_status(clv_graph_write(graph, path), CLV_OK, runtime);
@@ -380,8 +366,7 @@ static void values_of_another_constant(void **state) {
     clv_graph_destroy(graph);
 }
 
-static void weights_are_no_graph(void **state) {
-    (void)state;
+TEST(weights_are_no_graph) {
     clv_archive *archive;
     clv_graph *graph = empty_graph();
     assert_status(clv_archive_create(runtime, &archive), CLV_OK, runtime);
@@ -392,14 +377,4 @@ static void weights_are_no_graph(void **state) {
     clv_graph_destroy(graph);
 }
 
-int main(void) {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(models_come_back),      cmocka_unit_test(what_was_asked_for_comes_back),
-        cmocka_unit_test(casts_come_back),       cmocka_unit_test(constants_are_there),
-        cmocka_unit_test(constants_do_not_meet), cmocka_unit_test(bad_constants),
-        cmocka_unit_test(what_no_file_can_say),  cmocka_unit_test(numbers_are_as_the_c_calls_have_them),
-        cmocka_unit_test(what_is_no_graph),      cmocka_unit_test(values_of_another_constant),
-        cmocka_unit_test(weights_are_no_graph),
-    };
-    return cmocka_run_group_tests(tests, setup, teardown);
-}
+TEST_MAIN(setup, teardown)

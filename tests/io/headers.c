@@ -45,8 +45,7 @@ static long peak_kib(void) {
     return used.ru_maxrss;
 }
 
-static void a_million_empty_tensors(void **state) {
-    (void)state;
+TEST(a_million_empty_tensors) {
     FILE *file = begin_file();
     for (int i = 0; i < MANY; i++) add_empty(file, i, "");
     size_t bytes = end_file(file);
@@ -61,8 +60,7 @@ static void a_million_empty_tensors(void **state) {
     if (!SANITIZED) assert_true(peak_kib() <= limit);
 }
 
-static void a_twin_among_many(void **state) {
-    (void)state;
+TEST(a_twin_among_many) {
     FILE *file = begin_file();
     for (int i = 0; i < 100000; i++) add_empty(file, i, "");
     fprintf(
@@ -75,8 +73,7 @@ static void a_twin_among_many(void **state) {
 }
 
 /** Members that nobody asks for are legal, and read by the slow way: the same tensors, and no more memory. */
-static void what_is_not_plain_is_the_same(void **state) {
-    (void)state;
+TEST(what_is_not_plain_is_the_same) {
     FILE *file = begin_file();
     for (int i = 0; i < 20000; i++)
         add_empty(file, i, i % 2 ? ",\"note\":[{\"a\":[1.5e3,null,true]},\"\\u00e4\"]" : "");
@@ -87,8 +84,7 @@ static void what_is_not_plain_is_the_same(void **state) {
     clv_archive_destroy(archive);
 }
 
-static void what_it_says_of_a_tensor_is_bounded(void **state) {
-    (void)state;
+TEST(what_it_says_of_a_tensor_is_bounded) {
     FILE *file = begin_file();
     fprintf(file, "\"a\":{\"dtype\":\"F32\",\"shape\":[0],\"data_offsets\":[0,0],\"x\":[0");
     for (int i = 0; i < 10 * 1000 * 1000; i++) fputs(",0", file);
@@ -102,8 +98,7 @@ static void what_it_says_of_a_tensor_is_bounded(void **state) {
 }
 
 /** Each member of the file, whichever piece of it is the last in the window. */
-static void pieces_end_anywhere(void **state) {
-    (void)state;
+TEST(pieces_end_anywhere) {
     for (size_t pad = 65536 - 160; pad < 65536 + 8; pad++) {
         FILE *file = begin_file();
         fprintf(file, "\"__metadata__\":{\"k\":\"");
@@ -122,8 +117,7 @@ static void pieces_end_anywhere(void **state) {
     }
 }
 
-static void json_is_read_as_strictly_as_ever(void **state) {
-    (void)state;
+TEST(json_is_read_as_strictly_as_ever) {
     static const char *const wrong[] = {
         "\"a\"",
         "\"a\":",
@@ -157,14 +151,4 @@ static void json_is_read_as_strictly_as_ever(void **state) {
     }
 }
 
-int main(void) {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(a_million_empty_tensors),
-        cmocka_unit_test(a_twin_among_many),
-        cmocka_unit_test(what_is_not_plain_is_the_same),
-        cmocka_unit_test(what_it_says_of_a_tensor_is_bounded),
-        cmocka_unit_test(pieces_end_anywhere),
-        cmocka_unit_test(json_is_read_as_strictly_as_ever),
-    };
-    return cmocka_run_group_tests(tests, support_begin, support_end);
-}
+TEST_MAIN(support_begin, support_end)

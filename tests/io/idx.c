@@ -5,8 +5,7 @@
 
 #include <zlib.h>
 
-static void reads_plain_and_gzipped(void **state) {
-    (void)state;
+TEST(reads_plain_and_gzipped) {
     static const char *const names[] = {"u8.idx", "u8.idx.gz"};
     for (int k = 0; k < 2; k++) {
         clv_array array;
@@ -53,8 +52,7 @@ static uint8_t *pack(const void *bytes, size_t size, size_t *packed) {
 
 #define BYTES(text) (text), sizeof(text) - 1
 
-static void refuses_what_does_not_add_up(void **state) {
-    (void)state;
+TEST(refuses_what_does_not_add_up) {
     expect_failure(read_bytes(BYTES("")), CLV_E_FORMAT, "'x.idx'", "no IDX file");
     expect_failure(read_bytes(BYTES("\0")), CLV_E_FORMAT, "no IDX file");
     expect_failure(read_bytes(BYTES("\0\1\x08\1\0\0\0\0")), CLV_E_FORMAT, "no IDX file");
@@ -80,8 +78,7 @@ static void refuses_what_does_not_add_up(void **state) {
                    "No such file");
 }
 
-static void refuses_bad_gzip(void **state) {
-    (void)state;
+TEST(refuses_bad_gzip) {
     size_t n;
     uint8_t *good = read_file(golden("u8.idx.gz"), &n);
     for (size_t cut = 0; cut < n; cut++) {
@@ -110,8 +107,7 @@ static void refuses_bad_gzip(void **state) {
     free(good);
 }
 
-static void members_in_a_row_are_one_file(void **state) {
-    (void)state;
+TEST(members_in_a_row_are_one_file) {
     size_t a, b;
     uint8_t *first = pack(BYTES("\0\0\x08\1\0\0\0\4x"), &a), *second = pack(BYTES("yzw"), &b);
     uint8_t *both = malloc(a + b);
@@ -130,8 +126,7 @@ static void members_in_a_row_are_one_file(void **state) {
 }
 
 /** What is claimed must be possible before anything is allocated: deflate packs 1032 to 1 at most. */
-static void a_bomb_is_refused_by_its_size(void **state) {
-    (void)state;
+TEST(a_bomb_is_refused_by_its_size) {
     size_t n;
     uint8_t *packed = pack(BYTES("\0\0\x08\3\0\0\xff\xff\0\0\xff\xff\0\0\xff\xff"), &n);
     expect_failure(read_bytes(packed, n), CLV_E_FORMAT, "cut short", "281462092005375 bytes", "at most");
@@ -147,13 +142,4 @@ static void a_bomb_is_refused_by_its_size(void **state) {
     free(zeros);
 }
 
-int main(void) {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(reads_plain_and_gzipped),
-        cmocka_unit_test(refuses_what_does_not_add_up),
-        cmocka_unit_test(refuses_bad_gzip),
-        cmocka_unit_test(members_in_a_row_are_one_file),
-        cmocka_unit_test(a_bomb_is_refused_by_its_size),
-    };
-    return cmocka_run_group_tests(tests, support_begin, support_end);
-}
+TEST_MAIN(support_begin, support_end)

@@ -11,8 +11,7 @@ static clv_array read_golden(const char *name) {
     return array;
 }
 
-static void reads_what_numpy_writes(void **state) {
-    (void)state;
+TEST(reads_what_numpy_writes) {
     clv_array a = read_golden("f4.npy"), b = read_golden("version2.npy");
     assert_true(clv_shape_equal(&a.shape, SHAPE(2, 3)) && a.type == CLV_DTYPE_F32);
     for (int i = 0; i < 6; i++) assert_true(((float *)a.data)[i] == (float)i / 4);
@@ -51,8 +50,7 @@ static void reads_what_numpy_writes(void **state) {
     clv_array_reset(&a);
 }
 
-static void writes_numpy_s_bytes(void **state) {
-    (void)state;
+TEST(writes_numpy_s_bytes) {
     static const char *const names[] = {"f4.npy", "i4.npy",     "i8.npy",    "u1.npy",   "i1.npy",
                                         "b1.npy", "scalar.npy", "empty.npy", "rank8.npy"};
     for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
@@ -68,8 +66,7 @@ static void writes_numpy_s_bytes(void **state) {
     }
 }
 
-static void the_longest_header_fits(void **state) {
-    (void)state;
+TEST(the_longest_header_fits) {
     enum { D = 1 << 27 }; // all but one are large, and that one is 0
     clv_array array = {.type = CLV_DTYPE_F32, .shape = CLV_SHAPE(0, D, D, 1, 1, 1, 1, 1)}, back;
     assert_int_equal(clv_array_bytes(&array), 0);
@@ -79,8 +76,7 @@ static void the_longest_header_fits(void **state) {
     clv_array_reset(&back);
 }
 
-static void refuses_what_it_cannot_hold(void **state) {
-    (void)state;
+TEST(refuses_what_it_cannot_hold) {
     clv_array array;
     expect_failure(clv_npy_read(support_runtime, golden("fortran.npy"), &array), CLV_E_UNSUPPORTED,
                    "fortran.npy", "Fortran order", "ascontiguousarray");
@@ -137,8 +133,7 @@ static clv_status read_header(int version, size_t length, const char *header, si
     return status;
 }
 
-static void refuses_headers_numpy_would_not_write(void **state) {
-    (void)state;
+TEST(refuses_headers_numpy_would_not_write) {
     static const struct {
         const char *header;
         size_t data_bytes;
@@ -206,8 +201,7 @@ static void refuses_headers_numpy_would_not_write(void **state) {
     expect_failure(clv_npy_read(support_runtime, "x.npy", &array), CLV_E_FORMAT, "magic");
 }
 
-static void every_cut_is_refused(void **state) {
-    (void)state;
+TEST(every_cut_is_refused) {
     size_t n;
     static const char *const names[] = {"f4.npy", "version2.npy", "f8.npy"};
     for (size_t k = 0; k < sizeof names / sizeof *names; k++) {
@@ -223,14 +217,4 @@ static void every_cut_is_refused(void **state) {
     }
 }
 
-int main(void) {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(reads_what_numpy_writes),
-        cmocka_unit_test(writes_numpy_s_bytes),
-        cmocka_unit_test(the_longest_header_fits),
-        cmocka_unit_test(refuses_what_it_cannot_hold),
-        cmocka_unit_test(refuses_headers_numpy_would_not_write),
-        cmocka_unit_test(every_cut_is_refused),
-    };
-    return cmocka_run_group_tests(tests, support_begin, support_end);
-}
+TEST_MAIN(support_begin, support_end)

@@ -4,8 +4,7 @@
 #include "io/formats.h"
 #include "io/support.h"
 
-static void reads_what_numpy_writes(void **state) {
-    (void)state;
+TEST(reads_what_numpy_writes) {
     clv_archive *archive;
     const clv_array *array;
     expect_ok(clv_npz_read(support_runtime, golden("arrays.npz"), &archive));
@@ -65,8 +64,7 @@ static const struct {
     {"packed.npz", ENTRY, 20, "\x40\x7f", 2, CLV_E_FORMAT, "is damaged"},
 };
 
-static void refuses_what_is_damaged(void **state) {
-    (void)state;
+TEST(refuses_what_is_damaged) {
     for (size_t i = 0; i < sizeof faults / sizeof *faults; i++) {
         size_t size;
         uint8_t *bytes = read_file(golden(faults[i].file), &size);
@@ -85,8 +83,7 @@ static void refuses_what_is_damaged(void **state) {
 }
 
 /** An array that is of a kind that is not read is in nobody's way: who asks for it is told why. */
-static void leaves_out_what_it_cannot_read(void **state) {
-    (void)state;
+TEST(leaves_out_what_it_cannot_read) {
     static const struct {
         int what, at;
         const char *bytes;
@@ -127,8 +124,7 @@ static void leaves_out_what_it_cannot_read(void **state) {
 }
 
 /** One name twice, bytes that two share, and a member that is no array. */
-static void refuses_other_archives(void **state) {
-    (void)state;
+TEST(refuses_other_archives) {
     size_t size;
     uint8_t *bytes = read_file(golden("arrays.npz"), &size);
     clv_archive *archive;
@@ -158,8 +154,7 @@ static void refuses_other_archives(void **state) {
 }
 
 /** What is written is read again, and the same archive gives the same bytes. */
-static void writes_what_it_reads(void **state) {
-    (void)state;
+TEST(writes_what_it_reads) {
     clv_archive *archive, *again;
     size_t n, m;
     for (int packed = 0; packed < 2; packed++) {
@@ -193,11 +188,4 @@ static void writes_what_it_reads(void **state) {
     clv_archive_destroy(none);
 }
 
-int main(void) {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(reads_what_numpy_writes), cmocka_unit_test(writes_what_it_reads),
-        cmocka_unit_test(refuses_what_is_damaged), cmocka_unit_test(leaves_out_what_it_cannot_read),
-        cmocka_unit_test(refuses_other_archives),
-    };
-    return cmocka_run_group_tests(tests, support_begin, support_end);
-}
+TEST_MAIN(support_begin, support_end)

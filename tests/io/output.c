@@ -35,8 +35,7 @@ static float value_of(const char *path) {
     return value;
 }
 
-static void links_and_permissions_stay(void **state) {
-    (void)state;
+TEST(links_and_permissions_stay) {
     struct stat info;
     expect_ok(save("a", 1, 10));
     assert_int_equal(chmod("a", 0640), 0);
@@ -56,8 +55,7 @@ static void links_and_permissions_stay(void **state) {
     assert_int_equal(count_files(), 0);
 }
 
-static void what_is_protected_stays(void **state) {
-    (void)state;
+TEST(what_is_protected_stays) {
     if (geteuid() == 0) {
         print_message("skipped: root may write everything\n");
         skip();
@@ -69,8 +67,7 @@ static void what_is_protected_stays(void **state) {
     remove("a");
 }
 
-static void a_second_writer_is_refused(void **state) {
-    (void)state;
+TEST(a_second_writer_is_refused) {
     expect_ok(save("a", 1, 10));
     int fd = open("a.tmp", O_RDWR | O_CREAT, 0666);
     assert_int_equal(flock(fd, LOCK_EX), 0);
@@ -83,8 +80,7 @@ static void a_second_writer_is_refused(void **state) {
     remove("a");
 }
 
-static void what_is_in_the_way_is_not_touched(void **state) {
-    (void)state;
+TEST(what_is_in_the_way_is_not_touched) {
     write_file("victim", "precious", 8);
     assert_int_equal(symlink("victim", "a.tmp"), 0);
     expect_failure(save("a", 1, 10), CLV_E_IO, "'a'");
@@ -106,8 +102,7 @@ static void what_is_in_the_way_is_not_touched(void **state) {
     assert_int_equal(count_files(), 0);
 }
 
-static void a_limit_leaves_the_old_file(void **state) {
-    (void)state;
+TEST(a_limit_leaves_the_old_file) {
     expect_ok(save("a", 1, 1000));
     struct rlimit before;
     assert_int_equal(getrlimit(RLIMIT_FSIZE, &before), 0);
@@ -122,8 +117,7 @@ static void a_limit_leaves_the_old_file(void **state) {
     remove("a");
 }
 
-static void long_names_have_a_sentence(void **state) {
-    (void)state;
+TEST(long_names_have_a_sentence) {
     char name[400];
     memset(name, 'n', sizeof name);
     name[253] = 0; // legal, but with .tmp it is not
@@ -135,8 +129,7 @@ static void long_names_have_a_sentence(void **state) {
 }
 
 /** What clv_file_check says is what a writer says, and nothing is left. */
-static void a_trial_tells_what_writing_would(void **state) {
-    (void)state;
+TEST(a_trial_tells_what_writing_would) {
     char name[300];
     struct stat info;
     clv_runtime *runtime = support_runtime;
@@ -166,8 +159,7 @@ static void a_trial_tells_what_writing_would(void **state) {
     assert_int_equal(count_files(), 0);
 }
 
-static void a_whole_file_is_written(void **state) {
-    (void)state;
+TEST(a_whole_file_is_written) {
     size_t n;
     expect_ok(clv_file_write(support_runtime, "a", "text", 4));
     uint8_t *bytes = read_file("a", &n);
@@ -182,8 +174,7 @@ static void a_whole_file_is_written(void **state) {
     remove("a");
 }
 
-static void a_file_that_shrinks_has_a_sentence(void **state) {
-    (void)state;
+TEST(a_file_that_shrinks_has_a_sentence) {
     clv__input input;
     char bytes[100] = {0};
     write_file("a", bytes, sizeof bytes);
@@ -206,8 +197,7 @@ static void *write_again_and_again(void *argument) {
     return NULL;
 }
 
-static void writers_at_once_leave_a_whole_file(void **state) {
-    (void)state;
+TEST(writers_at_once_leave_a_whole_file) {
     pthread_t threads[3];
     int refused[3] = {0};
     for (int i = 0; i < 3; i++)
@@ -220,8 +210,7 @@ static void writers_at_once_leave_a_whole_file(void **state) {
 }
 
 /** A child saves checkpoints until it is killed: a whole one is there each time. */
-static void a_kill_leaves_a_whole_checkpoint(void **state) {
-    (void)state;
+TEST(a_kill_leaves_a_whole_checkpoint) {
     clv_archive *archive = NULL;
     expect_ok(clv_archive_create(support_runtime, &archive));
     expect_ok(clv_archive_add(archive, "x", CLV_DTYPE_F32, SHAPE(1 << 16), values, NULL));
@@ -254,19 +243,4 @@ static void a_kill_leaves_a_whole_checkpoint(void **state) {
     remove("c.prev");
 }
 
-int main(void) {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(links_and_permissions_stay),
-        cmocka_unit_test(what_is_protected_stays),
-        cmocka_unit_test(a_second_writer_is_refused),
-        cmocka_unit_test(what_is_in_the_way_is_not_touched),
-        cmocka_unit_test(a_limit_leaves_the_old_file),
-        cmocka_unit_test(long_names_have_a_sentence),
-        cmocka_unit_test(a_trial_tells_what_writing_would),
-        cmocka_unit_test(a_whole_file_is_written),
-        cmocka_unit_test(a_file_that_shrinks_has_a_sentence),
-        cmocka_unit_test(writers_at_once_leave_a_whole_file),
-        cmocka_unit_test(a_kill_leaves_a_whole_checkpoint),
-    };
-    return cmocka_run_group_tests(tests, support_begin, support_end);
-}
+TEST_MAIN(support_begin, support_end)

@@ -26,8 +26,7 @@ static clv_status read_header(const char *header, size_t data_bytes) {
 }
 
 /** Texts in the metadata are decoded as JSON's are; what JSON has not is refused. */
-static void decodes_texts(void **state) {
-    (void)state;
+TEST(decodes_texts) {
     static const struct {
         const char *written, *read; // NULL: refused
     } cases[] = {{"plain", "plain"},
@@ -63,8 +62,7 @@ static clv_archive *read_golden(const char *name) {
     return archive;
 }
 
-static void reads_the_package_s_file(void **state) {
-    (void)state;
+TEST(reads_the_package_s_file) {
     clv_archive *archive = read_golden("weights.safetensors");
     assert_int_equal(clv_archive_count(archive), 7);
     assert_string_equal(clv_archive_text(archive, "format"), "pt");
@@ -84,8 +82,7 @@ static void reads_the_package_s_file(void **state) {
     clv_archive_destroy(archive);
 }
 
-static void writes_the_package_s_bytes(void **state) {
-    (void)state;
+TEST(writes_the_package_s_bytes) {
     static const char *const names[] = {"weights.safetensors", "integers.safetensors"};
     for (int k = 0; k < 2; k++) {
         clv_archive *archive = read_golden(names[k]), *reversed = NULL;
@@ -107,8 +104,7 @@ static void writes_the_package_s_bytes(void **state) {
     }
 }
 
-static void widens_half_and_bfloat16(void **state) {
-    (void)state;
+TEST(widens_half_and_bfloat16) {
     clv_archive *half = read_golden("half.safetensors"), *wide = read_golden("half_widened.safetensors");
     const char *names[] = {"half", "brain"};
     for (int i = 0; i < 2; i++) {
@@ -121,8 +117,7 @@ static void widens_half_and_bfloat16(void **state) {
     clv_archive_destroy(wide);
 }
 
-static void an_empty_archive_is_a_file(void **state) {
-    (void)state;
+TEST(an_empty_archive_is_a_file) {
     clv_archive *archive = NULL, *again = NULL;
     expect_ok(clv_archive_create(support_runtime, &archive));
     expect_ok(clv_safetensors_write(archive, "none.safetensors"));
@@ -133,16 +128,14 @@ static void an_empty_archive_is_a_file(void **state) {
 }
 
 /** A file begins with its header's length, which may look like another format's mark: 640 like a pickle's. */
-static void headers_of_any_length_are_read(void **state) {
-    (void)state;
+TEST(headers_of_any_length_are_read) {
     char header[1600] = "{}";
     for (size_t n = 2; n + 1 < sizeof header; header[n++] = ' ')
         if (read_header(header, 0) != CLV_OK)
             fail_msg("length %zu: %s", n, clv_runtime_error(support_runtime));
 }
 
-static void refuses_what_is_no_file_of_its_kind(void **state) {
-    (void)state;
+TEST(refuses_what_is_no_file_of_its_kind) {
     clv_archive *archive = (clv_archive *)1;
     expect_failure(clv_safetensors_read(support_runtime, "absent", &archive), CLV_E_IO, "'absent'",
                    "No such file");
@@ -173,8 +166,7 @@ static void refuses_what_is_no_file_of_its_kind(void **state) {
 #define F32(name, shape, begin, end)                                                                         \
     "\"" name "\":{\"dtype\":\"F32\",\"shape\":" shape ",\"data_offsets\":[" begin "," end "]}"
 
-static void refuses_tensors_that_do_not_add_up(void **state) {
-    (void)state;
+TEST(refuses_tensors_that_do_not_add_up) {
     static const struct {
         const char *header;
         size_t data_bytes;
@@ -246,8 +238,7 @@ static void refuses_tensors_that_do_not_add_up(void **state) {
 }
 
 /** PyTorch's files and numpy's archive: known by what is in them, whatever their names, and answered with the line that mends it. */
-static void names_the_mend_of_foreign_files(void **state) {
-    (void)state;
+TEST(names_the_mend_of_foreign_files) {
     static const struct {
         const char *file, *what, *loads;
     } cases[] = {{"torch.pth", "a PyTorch file", "torch.load(sys.argv[1]"},
@@ -280,8 +271,7 @@ static void names_the_mend_of_foreign_files(void **state) {
     expect_failure(clv_safetensors_read(support_runtime, "other.zip", &archive), CLV_E_FORMAT, "'other.zip'");
 }
 
-static void every_cut_is_refused(void **state) {
-    (void)state;
+TEST(every_cut_is_refused) {
     size_t n;
     uint8_t *bytes = read_file(golden("weights.safetensors"), &n);
     for (size_t cut = 0; cut < n; cut++) {
@@ -294,8 +284,7 @@ static void every_cut_is_refused(void **state) {
     free(bytes);
 }
 
-static void writing_says_where_it_cannot(void **state) {
-    (void)state;
+TEST(writing_says_where_it_cannot) {
     clv_archive *archive = NULL;
     expect_ok(clv_archive_create(support_runtime, &archive));
     float x[4] = {0};
@@ -307,19 +296,4 @@ static void writing_says_where_it_cannot(void **state) {
     clv_archive_destroy(archive);
 }
 
-int main(void) {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(decodes_texts),
-        cmocka_unit_test(reads_the_package_s_file),
-        cmocka_unit_test(writes_the_package_s_bytes),
-        cmocka_unit_test(widens_half_and_bfloat16),
-        cmocka_unit_test(an_empty_archive_is_a_file),
-        cmocka_unit_test(headers_of_any_length_are_read),
-        cmocka_unit_test(refuses_what_is_no_file_of_its_kind),
-        cmocka_unit_test(refuses_tensors_that_do_not_add_up),
-        cmocka_unit_test(names_the_mend_of_foreign_files),
-        cmocka_unit_test(every_cut_is_refused),
-        cmocka_unit_test(writing_says_where_it_cannot),
-    };
-    return cmocka_run_group_tests(tests, support_begin, support_end);
-}
+TEST_MAIN(support_begin, support_end)

@@ -62,16 +62,14 @@ static void in_a_child(int (*act)(void)) {
     assert_int_equal(WEXITSTATUS(how), 0);
 }
 
-static void a_child_gets_a_status(void **state) {
-    (void)state;
+TEST(a_child_gets_a_status) {
     float before = world_step(&w, 1);
     (void)before;
     in_a_child(misbehave);
     world_step(&w, 2);
 }
 
-static void a_child_made_while_a_lock_is_held_too(void **state) {
-    (void)state;
+TEST(a_child_made_while_a_lock_is_held_too) {
     clv__error *error = clv__runtime_error_of(w.runtime);
     pthread_mutex_lock(&error->lock);
     in_a_child(misbehave);
@@ -88,31 +86,17 @@ static int begin_anew(void) {
     return loss > 0 ? 0 : 1;
 }
 
-static void a_child_can_make_its_own(void **state) {
-    (void)state;
+TEST(a_child_can_make_its_own) {
     in_a_child(begin_anew);
 }
 #endif
 
-static int begin(void **state) {
-    (void)state;
+FIXTURE(begin) {
     world_begin(&w);
-    return 0;
 }
 
-static int end(void **state) {
-    (void)state;
+FIXTURE(end) {
     world_end(&w);
-    return 0;
 }
 
-int main(void) {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(a_child_gets_a_status),
-        cmocka_unit_test(a_child_made_while_a_lock_is_held_too),
-#ifndef __SANITIZE_THREAD__
-        cmocka_unit_test(a_child_can_make_its_own),
-#endif
-    };
-    return cmocka_run_group_tests(tests, begin, end);
-}
+TEST_MAIN(begin, end)

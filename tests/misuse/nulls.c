@@ -3,6 +3,7 @@
 // crash. every_null.c has the parameters of all public functions.
 #include "data/table.h"
 #include "io/formats.h"
+#include "harness/mistake.h"
 #include "misuse/world.h"
 #include "nn/models.h"
 #include "infer/averages.h"
@@ -18,8 +19,7 @@ static world w;
             fail_msg("%s is %s", #call, clv_status_name(refused_));                                          \
     } while (0)
 
-static void own_functions_answer_null(void **state) {
-    (void)state;
+TEST(own_functions_answer_null) {
     clv_runtime *rt = w.runtime;
     const clv_shape shape = CLV_SHAPE(2);
     const char *record = "{\"columns\":[\"a\"],\"targets\":[\"b\"]}";
@@ -60,8 +60,7 @@ static void own_functions_answer_null(void **state) {
     REFUSED(clv__model_check_samples(rt, &model, NULL, NULL));
 }
 
-static void what_structs_and_arrays_lack_is_refused(void **state) {
-    (void)state;
+TEST(what_structs_and_arrays_lack_is_refused) {
     clv_runtime *rt = w.runtime;
     float data[64] = {0}, *result = data;
     clv_array array = {0}, results[CLV_MAX_PORTS];
@@ -69,7 +68,6 @@ static void what_structs_and_arrays_lack_is_refused(void **state) {
     clv_predictor *predictor;
     clv_generator *generator = NULL;
     clv_vocabulary *vocabulary = NULL;
-    clv_graph *graph;
     clv_plan *no_plan = NULL;
     clv_place_choice *choice;
     clv_trainer *trainer;
@@ -119,8 +117,7 @@ static void what_structs_and_arrays_lack_is_refused(void **state) {
     world_step(&w, 1);
 }
 
-static void arrays_that_are_null_pass(void **state) {
-    (void)state;
+TEST(arrays_that_are_null_pass) {
     assert_null(clv_concat(NULL, 0, 0));
     assert_null(clv_concat(NULL, 2, 0));
     assert_null(clv_graph_find(NULL, "x"));
@@ -130,83 +127,35 @@ static void arrays_that_are_null_pass(void **state) {
     assert_string_equal(clv_runtime_error(NULL), "");
 }
 
-typedef clv_tensor *(*maker)(clv_graph *graph, clv_tensor *x);
-static clv_tensor *unnamed_input(clv_graph *graph, clv_tensor *x) {
-    (void)x;
-    return clv_input(graph, NULL, CLV_DTYPE_F32, CLV_SHAPE(1));
-}
-static clv_tensor *unnamed_parameter(clv_graph *graph, clv_tensor *x) {
-    (void)x;
-    return clv_parameter(graph, NULL, CLV_SHAPE(1), (clv_init){0});
-}
-static clv_tensor *unnamed_buffer(clv_graph *graph, clv_tensor *x) {
-    (void)x;
-    return clv_buffer(graph, NULL, CLV_DTYPE_F32, CLV_SHAPE(1), (clv_init){0});
-}
-static clv_tensor *unnamed_scope(clv_graph *graph, clv_tensor *x) {
-    clv_scope_push(graph, NULL);
-    return clv_relu(x);
-}
-static clv_tensor *unnamed_layer(clv_graph *graph, clv_tensor *x) {
-    (void)graph;
-    return clv_nn_linear(x, NULL, 1, NULL);
-}
-static clv_tensor *unnamed_norm(clv_graph *graph, clv_tensor *x) {
-    (void)graph;
-    return clv_nn_layer_norm(x, NULL, 0);
-}
-static clv_tensor *unnamed_rms_norm(clv_graph *graph, clv_tensor *x) {
-    (void)graph;
-    return clv_nn_rms_norm(x, NULL, 0);
-}
-static clv_tensor *null_axes(clv_graph *graph, clv_tensor *x) {
-    (void)graph;
-    return clv_permute(x, NULL, 2);
-}
-static clv_tensor *null_sum_axes(clv_graph *graph, clv_tensor *x) {
-    (void)graph;
-    return clv_sum(x, NULL, 1, false);
-}
-static clv_tensor *null_place(clv_graph *graph, clv_tensor *x) {
-    (void)graph;
-    return clv_to(x, NULL);
+static clv_tensor *x;
+
+static void make_inputs(void) {
+    x = clv_input(graph, "x", CLV_DTYPE_F32, CLV_SHAPE(2, 3));
 }
 
-static void names_and_axes_that_are_null_stick(void **state) {
-    (void)state;
-    static const maker makers[] = {unnamed_input, unnamed_parameter, unnamed_buffer,   unnamed_scope,
-                                   unnamed_layer, unnamed_norm,      unnamed_rms_norm, null_axes,
-                                   null_sum_axes, null_place};
-    for (size_t i = 0; i < sizeof makers / sizeof *makers; i++) {
-        clv_graph *graph;
-        assert_status(clv_graph_create(w.runtime, &graph), CLV_OK, w.runtime);
-        clv_tensor *x = clv_input(graph, "x", CLV_DTYPE_F32, CLV_SHAPE(2, 3));
-        clv_tensor *made = makers[i](graph, x);
-        if (made) print_error("number %zu\n", i);
-        assert_null(made);
-        assert_status(clv_graph_status(graph), CLV_E_VALUE, w.runtime);
-        clv_graph_destroy(graph);
-    }
+static void pass_on(void) {}
+
+TEST(names_and_axes_that_are_null_stick) {
+    MISTAKE(clv_input(graph, NULL, CLV_DTYPE_F32, CLV_SHAPE(1)), CLV_E_VALUE, "");
+    MISTAKE(clv_parameter(graph, NULL, CLV_SHAPE(1), (clv_init){0}), CLV_E_VALUE, "");
+    MISTAKE(clv_buffer(graph, NULL, CLV_DTYPE_F32, CLV_SHAPE(1), (clv_init){0}), CLV_E_VALUE, "");
+    MISTAKE((clv_scope_push(graph, NULL), clv_relu(x)), CLV_E_VALUE, "");
+    MISTAKE(clv_nn_linear(x, NULL, 1, NULL), CLV_E_VALUE, "");
+    MISTAKE(clv_nn_layer_norm(x, NULL, 0), CLV_E_VALUE, "");
+    MISTAKE(clv_nn_rms_norm(x, NULL, 0), CLV_E_VALUE, "");
+    MISTAKE(clv_permute(x, NULL, 2), CLV_E_VALUE, "");
+    MISTAKE(clv_sum(x, NULL, 1, false), CLV_E_VALUE, "");
+    MISTAKE(clv_to(x, NULL), CLV_E_VALUE, "");
 }
 
-static int begin(void **state) {
-    (void)state;
+FIXTURE(begin) {
+    setup(state);
     world_begin(&w);
-    return 0;
 }
 
-static int end(void **state) {
-    (void)state;
+FIXTURE(end) {
     world_end(&w);
-    return 0;
+    teardown(state);
 }
 
-int main(void) {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(own_functions_answer_null),
-        cmocka_unit_test(what_structs_and_arrays_lack_is_refused),
-        cmocka_unit_test(arrays_that_are_null_pass),
-        cmocka_unit_test(names_and_axes_that_are_null_stick),
-    };
-    return cmocka_run_group_tests(tests, begin, end);
-}
+TEST_MAIN(begin, end)

@@ -2,9 +2,8 @@
 // Shapes that no tensor can have, given to every function that takes a shape: refused with a sentence, in one way.
 #include <limits.h>
 
-#include "misuse/world.h"
-
-static clv_runtime *runtime;
+#include "cleave/cleave.h"
+#include "harness/mistake.h"
 
 /** Shapes that are none. What stands behind the eight dimensions must not be read. */
 static const struct {
@@ -25,74 +24,34 @@ static const struct {
 };
 enum { N_WRONG = sizeof wrong / sizeof *wrong };
 
-typedef clv_tensor *(*use)(clv_graph *graph, clv_tensor *x, clv_shape shape);
-static clv_tensor *input(clv_graph *graph, clv_tensor *x, clv_shape shape) {
-    (void)x;
-    return clv_input(graph, "y", CLV_DTYPE_F32, shape);
-}
-static clv_tensor *parameter(clv_graph *graph, clv_tensor *x, clv_shape shape) {
-    (void)x;
-    return clv_parameter(graph, "y", shape, (clv_init){0});
-}
-static clv_tensor *parameter_again(clv_graph *graph, clv_tensor *x, clv_shape shape) {
-    (void)x;
-    return clv_parameter(graph, "w", shape, (clv_init){0});
-}
-static clv_tensor *buffer(clv_graph *graph, clv_tensor *x, clv_shape shape) {
-    (void)x;
-    return clv_buffer(graph, "y", CLV_DTYPE_I32, shape, (clv_init){0});
-}
-static clv_tensor *full(clv_graph *graph, clv_tensor *x, clv_shape shape) {
-    (void)x;
-    return clv_full(graph, CLV_DTYPE_F32, shape, 1);
-}
-static clv_tensor *reshape(clv_graph *graph, clv_tensor *x, clv_shape shape) {
-    (void)graph;
-    return clv_reshape(x, shape);
-}
-static clv_tensor *broadcast_to(clv_graph *graph, clv_tensor *x, clv_shape shape) {
-    (void)graph;
-    return clv_broadcast_to(x, shape);
-}
-static clv_tensor *sum_to(clv_graph *graph, clv_tensor *x, clv_shape shape) {
-    (void)graph;
-    return clv_sum_to(x, shape);
+static clv_tensor *x;
+
+static void make_inputs(void) {
+    x = clv_input(graph, "x", CLV_DTYPE_F32, (clv_shape){0}); // a scalar broadcasts to all
+    assert_non_null(clv_parameter(graph, "w", (clv_shape){0}, (clv_init){0}));
 }
 
-static void every_function_refuses_them(void **state) {
-    (void)state;
-    static const struct {
-        use call;
-        const char *name;
-    } uses[] = {{input, "input"},
-                {parameter, "parameter"},
-                {parameter_again, "parameter again"},
-                {buffer, "buffer"},
-                {full, "full"},
-                {reshape, "reshape"},
-                {sum_to, "sum_to"},
-                {broadcast_to, "broadcast_to"}};
-    for (size_t u = 0; u < sizeof uses / sizeof *uses; u++) {
-        for (int i = 0; i < N_WRONG; i++) {
-            clv_graph *graph;
-            assert_status(clv_graph_create(runtime, &graph), CLV_OK, runtime);
-            clv_tensor *x =
-                clv_input(graph, "x", CLV_DTYPE_F32, (clv_shape){0}); // a scalar broadcasts to all
-            assert_non_null(clv_parameter(graph, "w", (clv_shape){0}, (clv_init){0}));
-            clv_tensor *made = uses[u].call(graph, x, wrong[i].shape);
-            if (made) print_error("%s, shape %d\n", uses[u].name, i);
-            assert_null(made);
-            clv_status status = clv_graph_status(graph);
-            if (status != CLV_E_SHAPE) print_error("%s, shape %d\n", uses[u].name, i);
-            assert_status(status, CLV_E_SHAPE, runtime);
-            assert_holds(clv_runtime_error(runtime), wrong[i].says);
-            clv_graph_destroy(graph);
-        }
+static void pass_on(void) {}
+
+/** A call is given each of them as `shape`. */
+#define EACH(call)                                                                                           \
+    for (int i = 0; i < N_WRONG; i++) {                                                                      \
+        const clv_shape shape = wrong[i].shape;                                                              \
+        MISTAKE(call, CLV_E_SHAPE, wrong[i].says);                                                           \
     }
+
+TEST(every_function_refuses_them) {
+    EACH(clv_input(graph, "y", CLV_DTYPE_F32, shape));
+    EACH(clv_parameter(graph, "y", shape, (clv_init){0}));
+    EACH(clv_parameter(graph, "w", shape, (clv_init){0})); // another than its first
+    EACH(clv_buffer(graph, "y", CLV_DTYPE_I32, shape, (clv_init){0}));
+    EACH(clv_full(graph, CLV_DTYPE_F32, shape, 1));
+    EACH(clv_reshape(x, shape));
+    EACH(clv_broadcast_to(x, shape));
+    EACH(clv_sum_to(x, shape));
 }
 
-static void the_questions_bear_them(void **state) {
-    (void)state;
+TEST(the_questions_bear_them) {
     char text[64], small[3];
     for (int i = 0; i < N_WRONG; i++) {
         const clv_shape *shape = &wrong[i].shape;
@@ -108,8 +67,7 @@ static void the_questions_bear_them(void **state) {
     assert_false(clv_shape_equal(NULL, NULL));
 }
 
-static void making_one_keeps_the_mistake(void **state) {
-    (void)state;
+TEST(making_one_keeps_the_mistake) {
     clv_shape nine = CLV_SHAPE(1, 2, 3, 4, 5, 6, 7, 8, 9), none = clv_shape_make(2, NULL),
               scalar = clv_shape_make(0, NULL);
     assert_int_equal(clv_shape_numel(&nine), -1); // and not a shape of eight dimensions
@@ -120,23 +78,4 @@ static void making_one_keeps_the_mistake(void **state) {
     assert_int_equal(clv_shape_numel(&empty), 0);
 }
 
-static int begin(void **state) {
-    (void)state;
-    runtime = clv__test_runtime(&(clv_runtime_config){.no_opencl = true});
-    return 0;
-}
-
-static int end(void **state) {
-    (void)state;
-    clv_runtime_destroy(runtime);
-    return 0;
-}
-
-int main(void) {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(every_function_refuses_them),
-        cmocka_unit_test(the_questions_bear_them),
-        cmocka_unit_test(making_one_keeps_the_mistake),
-    };
-    return cmocka_run_group_tests(tests, begin, end);
-}
+TEST_MAIN(setup, teardown)

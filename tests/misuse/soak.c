@@ -63,8 +63,7 @@ static void do_more(world *w, const char *path) {
     clv_graph_destroy(graph);
 }
 
-static void nothing_grows(void **state) {
-    (void)state;
+TEST(nothing_grows) {
     const char *steps_text = getenv("CLV_SOAK_STEPS"), *spec = getenv("CLV_SOAK_DEVICE");
     long steps = steps_text ? atol(steps_text) : 2000, warm = steps / 4;
     assert_true(steps >= 400);
@@ -81,14 +80,16 @@ static void nothing_grows(void **state) {
     }
     if (steps % 100) do_more(&w, path); // the same was done last, then as now
     held after = look(w.host);
-    print_message("%ld steps on %s: files %ld to %ld, threads %ld to %ld, heap %zu to %zu bytes, resident %ld to "
-                  "%ld KiB\n",
-                  steps, spec ? spec : "host", before.files, after.files, before.threads, after.threads,
-                  before.heap_bytes, after.heap_bytes, before.resident_kib, after.resident_kib);
+    print_message(
+        "%ld steps on %s: files %ld to %ld, threads %ld to %ld, heap %zu to %zu bytes, resident %ld to "
+        "%ld KiB\n",
+        steps, spec ? spec : "host", before.files, after.files, before.threads, after.threads,
+        before.heap_bytes, after.heap_bytes, before.resident_kib, after.resident_kib);
     assert_int_equal(after.files, before.files);
     assert_int_equal(after.threads, before.threads);
     assert_int_equal(after.device_bytes, before.device_bytes);
-    if (!SANITIZED && !spec) { // a driver's own heap is its affair. malloc counts what it keeps for a thread as in use: 16 KiB
+    if (!SANITIZED &&
+        !spec) { // a driver's own heap is its affair. malloc counts what it keeps for a thread as in use: 16 KiB
         assert_true(after.heap_bytes <= before.heap_bytes + 16384); // are less than a chunk for each step
         assert_true(after.resident_kib <= before.resident_kib + 1024);
     }
@@ -100,7 +101,4 @@ static void nothing_grows(void **state) {
     free(folder);
 }
 
-int main(void) {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(nothing_grows)};
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TEST_MAIN(NULL, NULL)

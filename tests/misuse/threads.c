@@ -35,8 +35,7 @@ static void *train(void *user) {
     return NULL;
 }
 
-static void each_gets_what_it_gets_alone(void **state) {
-    (void)state;
+TEST(each_gets_what_it_gets_alone) {
     static worker alone, workers[THREADS];
     clv_runtime *runtime = clv__test_runtime(&(clv_runtime_config){.no_opencl = true});
     clv_device *host;
@@ -61,8 +60,7 @@ static void *ask(void *user) {
 }
 
 /** What failed in one thread is told to another that had no failure; each has its own afterwards, and ends without a trace. */
-static void a_thread_without_failure_is_told_the_newest(void **state) {
-    (void)state;
+TEST(a_thread_without_failure_is_told_the_newest) {
     clv_runtime *runtime = clv__test_runtime(&(clv_runtime_config){.no_opencl = true});
     clv_device *device;
     void *told = NULL;
@@ -78,8 +76,4 @@ static void a_thread_without_failure_is_told_the_newest(void **state) {
     clv_runtime_destroy(runtime);
 }
 
-int main(void) {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(each_gets_what_it_gets_alone),
-                                       cmocka_unit_test(a_thread_without_failure_is_told_the_newest)};
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TEST_MAIN(NULL, NULL)

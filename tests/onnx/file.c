@@ -38,8 +38,7 @@ static const clv__onnx_tensor *initializer(const clv__onnx_graph *g, const char 
     return NULL;
 }
 
-static void reads_a_model(void **state) {
-    (void)state;
+TEST(reads_a_model) {
     clv__onnx_model *m = open_file("plain.onnx");
     assert_int_equal(m->ir_version, 8);
     assert_int_equal(m->version, 5);
@@ -59,8 +58,7 @@ static void reads_a_model(void **state) {
     clv__onnx_close(m);
 }
 
-static void reads_nodes(void **state) {
-    (void)state;
+TEST(reads_nodes) {
     clv__onnx_model *m = open_file("plain.onnx");
     const clv__onnx_graph *g = &m->graph;
     clv__onnx_node_text room;
@@ -81,8 +79,7 @@ static void reads_nodes(void **state) {
     clv__onnx_close(m);
 }
 
-static void reads_values(void **state) {
-    (void)state;
+TEST(reads_values) {
     clv__onnx_model *m = open_file("plain.onnx");
     const clv__onnx_graph *g = &m->graph;
     assert_int_equal(m->n_values, 7); // x b w m s d y
@@ -122,8 +119,7 @@ static void reads_values(void **state) {
     clv__onnx_close(m);
 }
 
-static void reads_attributes(void **state) {
-    (void)state;
+TEST(reads_attributes) {
     clv__onnx_model *m = open_file("attributes.onnx");
     const clv__onnx_node *node = &m->graph.nodes[0];
     const clv__onnx_attribute *a = clv__onnx_attribute_find(node, "f");
@@ -165,8 +161,7 @@ static void reads_attributes(void **state) {
     clv__onnx_close(m);
 }
 
-static void reads_each_type(void **state) {
-    (void)state;
+TEST(reads_each_type) {
     clv__onnx_model *m = open_file("types.onnx");
     int types = 0;
     for (size_t i = 0; i < m->graph.n_initializers; i++) {
@@ -191,8 +186,7 @@ static void reads_each_type(void **state) {
     clv__onnx_close(m);
 }
 
-static void reads_graphs_in_graphs(void **state) {
-    (void)state;
+TEST(reads_graphs_in_graphs) {
     clv__onnx_model *m = open_file("nested.onnx");
     const clv__onnx_graph *g = &m->graph;
     // `branch` stands first in the file, and a graph in it reads what `late` makes.
@@ -209,8 +203,7 @@ static void reads_graphs_in_graphs(void **state) {
     clv__onnx_close(m);
 }
 
-static void puts_nodes_in_order(void **state) {
-    (void)state;
+TEST(puts_nodes_in_order) {
     clv__onnx_model *m = open_file("unordered.onnx");
     for (size_t i = 0; i < 6; i++) {
         char name[8];
@@ -230,8 +223,7 @@ static const clv__onnx_node *node_of(const clv__onnx_graph *g, const char *name)
 }
 
 /** Two calls of Outer, which calls Leaf twice, once in a branch of an If. */
-static void expands_functions(void **state) {
-    (void)state;
+TEST(expands_functions) {
     clv__onnx_model *m = open_file("functions.onnx");
     const clv__onnx_graph *g = &m->graph;
     assert_int_equal(m->n_functions, 2);
@@ -264,8 +256,7 @@ static void expands_functions(void **state) {
     clv__onnx_close(m);
 }
 
-static void reads_external_data(void **state) {
-    (void)state;
+TEST(reads_external_data) {
     clv__onnx_model *m = open_file("external.onnx");
     const float wanted[] = {1, -2, 3.5f, 4};
     assert_memory_equal(initializer(&m->graph, "far")->bytes, wanted, sizeof wanted);
@@ -314,8 +305,7 @@ static void accept(message *model) {
 }
 
 /** Every beginning of a file is refused, but for one that a field begins behind which nothing is needed. */
-static void refuses_what_is_cut(void **state) {
-    (void)state;
+TEST(refuses_what_is_cut) {
     static const char *const names[] = {"plain.onnx", "attributes.onnx", "types.onnx", "functions.onnx"};
     for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
         size_t size, whole = 0;
@@ -345,8 +335,7 @@ static void refuses_what_is_cut(void **state) {
     refuse(&m, CLV_E_FORMAT, "'m.onnx': it is no ONNX model, or cut: it has no graph");
 }
 
-static void refuses_a_broken_wire(void **state) {
-    (void)state;
+TEST(refuses_a_broken_wire) {
     message m = {0};
     put_bytes(put_int(&m, 1, 8), "\x3a\x10\x0a", 3);
     refuse(&m, CLV_E_FORMAT,
@@ -379,8 +368,7 @@ static void refuses_a_broken_wire(void **state) {
     accept(&m);
 }
 
-static void names_other_files(void **state) {
-    (void)state;
+TEST(names_other_files) {
     message m = {0};
     put_text(put_int(put_int(&m, 1, 2), 2, 1), 8, "w");
     put_data(&m, 9, "12345678", 8);
@@ -396,8 +384,7 @@ static void names_other_files(void **state) {
     refuse(&m, CLV_E_FORMAT, "'m.onnx' is a text; an ONNX model is wanted");
 }
 
-static void refuses_names(void **state) {
-    (void)state;
+TEST(refuses_names) {
     message g = {0};
     put_node(put_info(&g, 11, "x"), "a", "Relu", "z", "y");
     refuse_graph(&g, CLV_E_FORMAT, "'m.onnx': node 'a' (Relu) reads 'z', which nothing makes");
@@ -437,8 +424,7 @@ static void refuses_names(void **state) {
     refuse_graph(&g, CLV_E_FORMAT, "'m.onnx': node 'a??[2Jb' (Op) reads '?', which nothing makes");
 }
 
-static void refuses_opsets(void **state) {
-    (void)state;
+TEST(refuses_opsets) {
     message g = small_graph(), m = model_of(&g, 29);
     refuse(&m, CLV_E_UNSUPPORTED,
            "'m.onnx': it is of opset 29, and 7 to 28 are read; onnx.version_converter.convert_version(model, "
@@ -458,8 +444,7 @@ static void refuses_opsets(void **state) {
            "'m.onnx': node 'relu' (Relu) is an op of ONNX, and the file does not say of which opset");
 }
 
-static void refuses_attributes(void **state) {
-    (void)state;
+TEST(refuses_attributes) {
     static const struct {
         const char *what;
         const char *sentence;
@@ -502,8 +487,7 @@ static void refuse_tensor(message *t, clv_status status, const char *sentence) {
     refuse_graph(&g, status, text);
 }
 
-static void refuses_tensors(void **state) {
-    (void)state;
+TEST(refuses_tensors) {
     const int64_t three[] = {3}, negative[] = {2, -1}, large[] = {INT64_C(1) << 40, INT64_C(1) << 40},
                   hidden[] = {0, INT64_C(1) << 40, INT64_C(1) << 40};
     message t = tensor(1, 1, three);
@@ -580,8 +564,7 @@ static clv_status open_external(const char *location, const char *offset, const 
         assert_string_equal(clv_runtime_error(support_runtime), (sentence));                                 \
     } while (0)
 
-static void holds_external_data_in_the_folder(void **state) {
-    (void)state;
+TEST(holds_external_data_in_the_folder) {
     const char *const outside = "'models/m.onnx': tensor 'w' has its data in a file outside the model's "
                                 "folder, and such a file is not read";
     const char *const linked =
@@ -645,8 +628,7 @@ static void holds_external_data_in_the_folder(void **state) {
     assert_int_equal(rmdir("models/below"), 0);
 }
 
-static void refuses_files_that_cannot_be_read(void **state) {
-    (void)state;
+TEST(refuses_files_that_cannot_be_read) {
     clv__onnx_model *model = NULL;
     expect_failure(clv__onnx_open(support_runtime, "missing.onnx", &model), CLV_E_IO,
                    "cannot read 'missing.onnx'");
@@ -689,8 +671,7 @@ static message nested(int depth) {
     return all;
 }
 
-static void refuses_what_is_too_deep(void **state) {
-    (void)state;
+TEST(refuses_what_is_too_deep) {
     message g = nested(CLV__ONNX_DEEPEST - 1), m = model_of(&g, 17);
     accept(&m);
     const char *const sentence =
@@ -722,8 +703,7 @@ static message calling(const char *name) {
     return model_of(&g, 17);
 }
 
-static void bounds_functions(void **state) {
-    (void)state;
+TEST(bounds_functions) {
     message m = calling("F0"), f = function("F0", "F0", 2);
     put(&m, 25, &f);
     refuse(&m, CLV_E_UNSUPPORTED, "'m.onnx': function 'F0' calls itself, or calls lie more than 64 deep");
@@ -767,8 +747,7 @@ static void bounds_functions(void **state) {
 
 /** A million nodes of no byte, which would be 136 MB of structures, are refused before one is made. The
  *  smallest ones that a file can have take no more than it is worth. */
-static void takes_no_more_than_a_file_is_worth(void **state) {
-    (void)state;
+TEST(takes_no_more_than_a_file_is_worth) {
     enum { CLAIMED = 1000000 };
     message m = {0}, g = {0};
     for (int i = 0; i < CLAIMED; i++) put_bytes(&g, "\x0a\x00", 2);
@@ -789,8 +768,7 @@ static void takes_no_more_than_a_file_is_worth(void **state) {
 }
 
 /** A chain of a hundred thousand nodes, the last first: no recursion goes along it. */
-static void orders_a_long_chain(void **state) {
-    (void)state;
+TEST(orders_a_long_chain) {
     enum { LONG = 100000 };
     message g = {0}, m;
     for (int i = LONG; i-- > 0;) {
@@ -804,30 +782,4 @@ static void orders_a_long_chain(void **state) {
     accept(&m);
 }
 
-int main(void) {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(reads_a_model),
-        cmocka_unit_test(reads_nodes),
-        cmocka_unit_test(reads_values),
-        cmocka_unit_test(reads_attributes),
-        cmocka_unit_test(reads_each_type),
-        cmocka_unit_test(reads_graphs_in_graphs),
-        cmocka_unit_test(puts_nodes_in_order),
-        cmocka_unit_test(expands_functions),
-        cmocka_unit_test(reads_external_data),
-        cmocka_unit_test(refuses_what_is_cut),
-        cmocka_unit_test(refuses_a_broken_wire),
-        cmocka_unit_test(names_other_files),
-        cmocka_unit_test(refuses_names),
-        cmocka_unit_test(refuses_opsets),
-        cmocka_unit_test(refuses_attributes),
-        cmocka_unit_test(refuses_tensors),
-        cmocka_unit_test(holds_external_data_in_the_folder),
-        cmocka_unit_test(refuses_files_that_cannot_be_read),
-        cmocka_unit_test(refuses_what_is_too_deep),
-        cmocka_unit_test(bounds_functions),
-        cmocka_unit_test(takes_no_more_than_a_file_is_worth),
-        cmocka_unit_test(orders_a_long_chain),
-    };
-    return cmocka_run_group_tests(tests, support_begin, support_end);
-}
+TEST_MAIN(support_begin, support_end)

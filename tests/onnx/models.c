@@ -1,17 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // Models that PyTorch exported, against what PyTorch computed: results, and three steps of a training.
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
 #include <math.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 
 #include "cleave/cleave.h"
+#include "harness/harness.h"
 
 #define FOLDER CLV_TEST_SOURCE_DIR "/tests/onnx/models/"
 
@@ -179,8 +171,7 @@ static void train(const char *name, bool numbers, clv_device *device) {
     close_golden(&g);
 }
 
-static void models(void **state) {
-    (void)state;
+TEST(models) {
     static const struct {
         const char *name;
         bool numbers;
@@ -197,8 +188,7 @@ static void models(void **state) {
 }
 
 /** Ports, and another number of classes. */
-static void ports(void **state) {
-    (void)state;
+TEST(ports) {
     golden g = open_golden("cnn", false);
     assert_int_equal(g.model.classes, 5);
     assert_int_equal(g.model.input[1], 8);
@@ -214,18 +204,12 @@ static void ports(void **state) {
     close_golden(&g);
 }
 
-static int begin(void **state) {
-    (void)state;
-    return clv_runtime_create(NULL, &runtime) != CLV_OK;
+FIXTURE(begin) {
+    runtime = clv__test_runtime(NULL);
 }
 
-static int end(void **state) {
-    (void)state;
+FIXTURE(end) {
     clv_runtime_destroy(runtime);
-    return 0;
 }
 
-int main(void) {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(models), cmocka_unit_test(ports)};
-    return cmocka_run_group_tests(tests, begin, end);
-}
+TEST_MAIN(begin, end)

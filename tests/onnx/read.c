@@ -78,8 +78,7 @@ static void accept(message *graph, const char *x, const char *dims) {
     clv_onnx_destroy(onnx);
 }
 
-static void tells_of_all_ops_that_are_missing(void **state) {
-    (void)state;
+TEST(tells_of_all_ops_that_are_missing) {
     message g = {0};
     put_i64(put_i64(put_i64(&g, "zero", 0), "one", 1), "three", 3);
     put_call(&g, "first", "Nowhere", "x", "a");
@@ -98,8 +97,7 @@ static void tells_of_all_ops_that_are_missing(void **state) {
 }
 
 /** What a branch wants is told with its If. */
-static void looks_into_branches(void **state) {
-    (void)state;
+TEST(looks_into_branches) {
     message g = {0}, branch = {0}, attribute = {0}, m = node("if", "If", "x", "y");
     put_node(&branch, "inner", "Nowhere", "x", "z");
     put_node(&branch, "inner places", "NonZero", "x", "w");
@@ -140,8 +138,7 @@ static message turn_of(const char *op) {
 }
 
 /** However often a loop says it turns, and however deep loops are in loops. */
-static void loops_have_a_bound(void **state) {
-    (void)state;
+TEST(loops_have_a_bound) {
     message g = {0}, body = turn_of("Relu");
     put_i64(&g, "often", 1000000000);
     put_flow(&g, "Loop", "often  x", "y", "body", &body, NULL, NULL);
@@ -164,8 +161,7 @@ static void loops_have_a_bound(void **state) {
            "node 'Loop' (Loop): loops are unrolled, to at most 65536 nodes in a file, and these are more");
 }
 
-static void flow_must_be_known(void **state) {
-    (void)state;
+TEST(flow_must_be_known) {
     message g = {0}, body = turn_of("Relu");
     put_call(&g, "", "ReduceMax", "x", "n");
     put_flow(&g, "Loop", "n  x", "y", "body", &body, NULL, NULL);
@@ -191,8 +187,7 @@ static void flow_must_be_known(void **state) {
 }
 
 /** The sentence ends where its room does, and says so. */
-static void tells_of_many(void **state) {
-    (void)state;
+TEST(tells_of_many) {
     message g = {0};
     for (int i = 0; i < 40; i++) {
         char op[48];
@@ -206,8 +201,7 @@ static void tells_of_many(void **state) {
 }
 
 /** Shapes, and initializers of floats too, are known to what the host alone computes. */
-static void computes_what_is_known(void **state) {
-    (void)state;
+TEST(computes_what_is_known) {
     message g = {0};
     put_call(&g, "shape", "Shape", "x", "s");
     put_call(&g, "places", "NonZero", "s", "p");
@@ -218,8 +212,7 @@ static void computes_what_is_known(void **state) {
     accept(&g, "N,3", NULL);
 }
 
-static void says_what_a_range_is(void **state) {
-    (void)state;
+TEST(says_what_a_range_is) {
     message g = {0};
     put_i64(put_i64(put_i64(&g, "zero", 0), "one", 1), "far", 5000000);
     put_call(&g, "steps", "Range", "zero far one", "d");
@@ -235,8 +228,7 @@ static void says_what_a_range_is(void **state) {
 }
 
 /** One that is too large for the host is made on the device. */
-static void makes_a_large_constant(void **state) {
-    (void)state;
+TEST(makes_a_large_constant) {
     message g = {0}, t = {0};
     put_text(put_int(put_int(&t, 1, 2), 2, 7), 8, "shape");
     put_data(&t, 9, (int64_t[]){1, 3000000}, 16);
@@ -246,8 +238,7 @@ static void makes_a_large_constant(void **state) {
     accept(&g, "N,3000000", NULL);
 }
 
-static void wants_open_dimensions_by_name(void **state) {
-    (void)state;
+TEST(wants_open_dimensions_by_name) {
     message g = {0};
     put_call(&g, "", "Relu", "x", "y");
     refuse(&g, "N,seq,4", NULL, CLV_E_VALUE,
@@ -297,8 +288,7 @@ static clv_status build_two(const clv_onnx *onnx, clv_shape *out) {
 }
 
 /** Results have the batch first, or second, which is exchanged, also where the file's own is as large as the dimension before it. */
-static void gives_a_row_for_each_sample(void **state) {
-    (void)state;
+TEST(gives_a_row_for_each_sample) {
     clv_onnx *onnx = NULL;
     clv_shape shape;
     static const char *const batches[] = {"N,3", "4,3", "3,3"};
@@ -324,8 +314,7 @@ static void gives_a_row_for_each_sample(void **state) {
 }
 
 /** Nodes and edges of one graph are no batch; an op's own sentence has its node before it. */
-static void wants_a_batch(void **state) {
-    (void)state;
+TEST(wants_a_batch) {
     message g = {0};
     put_tensor_info(&g, 11, "edges", 1, "2,5");
     put_call(&g, "sum", "Add", "x edges", "y");
@@ -473,8 +462,7 @@ static size_t load(int type) {
 }
 
 /** Both branches may call their weights the same. */
-static void branches_have_weights_of_their_own(void **state) {
-    (void)state;
+TEST(branches_have_weights_of_their_own) {
     for (int64_t yes = 0; yes < 2; yes++) {
         message g = {0}, branches[2] = {{0}, {0}};
         for (int i = 0; i < 2; i++) {
@@ -494,8 +482,7 @@ static void branches_have_weights_of_their_own(void **state) {
 }
 
 /** Floats go from the mapping to the device, by way of a buffer of at most 16 MiB. Others become floats one tensor at a time. */
-static void copies_no_weights(void **state) {
-    (void)state;
+TEST(copies_no_weights) {
     const size_t limit = 1 << 20, each = sizeof(float) * ROWS * COLUMNS;
     size_t is = load(1);
     if (is > limit + each) fail_msg("%zu bytes for %d times %zu", is, LAYERS, each);
@@ -506,8 +493,7 @@ static void copies_no_weights(void **state) {
 }
 
 /** PyTorch's newer exporter says which initializers are buffers: those are not trained. */
-static void trains_no_buffers(void **state) {
-    (void)state;
+TEST(trains_no_buffers) {
     for (int buffer = 0; buffer < 2; buffer++) {
         message g = {0}, info = {0}, other = {0}, property = {0};
         put_floats(put_floats(&g, "w", 3, (float[]){1, 2, 3}), "b", 3, (float[]){4, 5, 6});
@@ -530,8 +516,7 @@ static void trains_no_buffers(void **state) {
 }
 
 /** Weights of bytes stay bytes: they and the floats of one layer at a time are what a plan needs, though the file makes all of them first. */
-static void keeps_bytes(void **state) {
-    (void)state;
+TEST(keeps_bytes) {
     enum { WIDTH = 512, N = 6 };
     const size_t bytes = (size_t)WIDTH * WIDTH;
     uint8_t *values = calloc(bytes, 1);
@@ -569,8 +554,7 @@ static void keeps_bytes(void **state) {
 }
 
 /** Of several results those are targets that are named, as classes or as numbers. */
-static void takes_some_results(void **state) {
-    (void)state;
+TEST(takes_some_results) {
     static const struct {
         const char *targets, *names[3];
         int classes[3];
@@ -623,8 +607,7 @@ static clv_status append(const clv_onnx *onnx, clv_graph *graph, clv_shape x, cl
     return clv_onnx_append(onnx, graph, inputs, 2, y, 1, failed);
 }
 
-static void takes_any_shape(void **state) {
-    (void)state;
+TEST(takes_any_shape) {
     message g = {0}, w = {0};
     const float values[] = {1, 2, 3, 4, 5, 6}, x[] = {1, 1, 0, 2};
     uint8_t *bytes;
@@ -692,8 +675,7 @@ static void takes_any_shape(void **state) {
 }
 
 /** Missing ops are told, and refused when they are built, with the place of the first. */
-static void tells_where_it_fails(void **state) {
-    (void)state;
+TEST(tells_where_it_fails) {
     message g = {0};
     uint8_t *bytes;
     clv_onnx *onnx;
@@ -717,26 +699,4 @@ static void tells_where_it_fails(void **state) {
     free(bytes);
 }
 
-int main(void) {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(tells_of_all_ops_that_are_missing),
-        cmocka_unit_test(looks_into_branches),
-        cmocka_unit_test(loops_have_a_bound),
-        cmocka_unit_test(flow_must_be_known),
-        cmocka_unit_test(branches_have_weights_of_their_own),
-        cmocka_unit_test(tells_of_many),
-        cmocka_unit_test(computes_what_is_known),
-        cmocka_unit_test(says_what_a_range_is),
-        cmocka_unit_test(makes_a_large_constant),
-        cmocka_unit_test(wants_open_dimensions_by_name),
-        cmocka_unit_test(gives_a_row_for_each_sample),
-        cmocka_unit_test(wants_a_batch),
-        cmocka_unit_test(copies_no_weights),
-        cmocka_unit_test(trains_no_buffers),
-        cmocka_unit_test(keeps_bytes),
-        cmocka_unit_test(takes_some_results),
-        cmocka_unit_test(takes_any_shape),
-        cmocka_unit_test(tells_where_it_fails),
-    };
-    return cmocka_run_group_tests(tests, support_begin, support_end);
-}
+TEST_MAIN(support_begin, support_end)

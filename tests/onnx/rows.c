@@ -228,25 +228,21 @@ static void compares(const char *device_name, int share, bool again) {
     assert_int_equal(failed, 0);
 }
 
-static void on_the_host(void **state) {
-    (void)state;
+TEST(on_the_host) {
     compares("host", 1, false);
 }
 
-static void written(void **state) {
-    (void)state;
+TEST(written) {
     compares("host", 1, true);
 }
 
-static void on_opencl(void **state) {
-    (void)state;
+TEST(on_opencl) {
     const char *device = getenv("CLEAVE_TEST_DEVICE");
     compares(device ? device : "cpu:0", 3, false);
 }
 
 /** A row without a case is held by nobody. */
-static void every_row_has_a_case(void **state) {
-    (void)state;
+TEST(every_row_has_a_case) {
     static const clv__onnx_row *const tables[] = {
         clv__onnx_elementwise, clv__onnx_moves,     clv__onnx_products, clv__onnx_norms,
         clv__onnx_reductions,  clv__onnx_attention, clv__onnx_einsum,   clv__onnx_losses,
@@ -271,20 +267,12 @@ static void every_row_has_a_case(void **state) {
     assert_int_equal(without, 0);
 }
 
-static int begin(void **state) {
-    (void)state;
+FIXTURE(begin) {
     runtime = clv__test_runtime(NULL);
-    return 0;
 }
 
-static int end(void **state) {
-    (void)state;
+FIXTURE(end) {
     clv_runtime_destroy(runtime);
-    return 0;
 }
 
-int main(void) {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(every_row_has_a_case), cmocka_unit_test(on_the_host),
-                                       cmocka_unit_test(written), cmocka_unit_test(on_opencl)};
-    return cmocka_run_group_tests(tests, begin, end);
-}
+TEST_MAIN(begin, end)

@@ -89,8 +89,7 @@ static clv_model pictures(const char *name) {
     return clv_model_for(clv_model_find(name), 3, 32, 32, 4);
 }
 
-static void models_come_back(void **state) {
-    (void)state;
+TEST(models_come_back) {
     const clv_gpt_config gpt = {.vocabulary = 5, .context = 8, .layers = 2, .heads = 2, .width = 16};
     const clv_gpt_config gpt2 = {
         .model = "gpt2", .vocabulary = 5, .context = 8, .layers = 2, .heads = 2, .width = 16};
@@ -134,8 +133,7 @@ static clv_tensor *shapes(clv_tensor *x, const clv_model *model) {
 
 static const clv_model of_shapes = {.name = "shapes", .build = shapes, .input = {6}};
 
-static void sizes_follow_the_batch(void **state) {
-    (void)state;
+TEST(sizes_follow_the_batch) {
     comes_back(&of_shapes);
 }
 
@@ -154,8 +152,7 @@ static clv_tensor *recurrences(clv_tensor *x, const clv_model *model) {
     return clv_sum(y, (int[]){0}, 1, false);
 }
 
-static void recurrences_come_back(void **state) {
-    (void)state;
+TEST(recurrences_come_back) {
     comes_back(&(clv_model){.name = "recurrences", .build = recurrences, .input = {5, 3}});
 }
 
@@ -175,8 +172,7 @@ static clv_tensor *states(clv_tensor *x, const clv_model *model) {
     return clv_add(clv_sum(y, (int[]){1}, 1, false), h);
 }
 
-static void states_come_back(void **state) {
-    (void)state;
+TEST(states_come_back) {
     comes_back(&(clv_model){.name = "states", .build = states, .input = {5, 3}});
 }
 
@@ -191,8 +187,7 @@ static clv_tensor *of_loss(clv_tensor *x, const clv_model *model) {
     return clv_broadcast_to(loss, clv_tensor_shape(x));
 }
 
-static void what_cannot_be_written(void **state) {
-    (void)state;
+TEST(what_cannot_be_written) {
     const clv_model by_batch = {.name = "by_batch", .build = of_mean, .input = {4}},
                     losses = {.name = "losses", .build = of_loss, .input = {4}};
     clv_predictor *predictor = predictor_of(&by_batch);
@@ -217,8 +212,7 @@ static void what_cannot_be_written(void **state) {
     clv_predictor_destroy(predictor);
 }
 
-static void weights_beside(void **state) {
-    (void)state;
+TEST(weights_beside) {
     const clv_model *model = clv_model_find("mlp");
     clv_predictor *predictor = predictor_of(model);
     char beside[128];
@@ -249,8 +243,7 @@ static void weights_beside(void **state) {
 }
 
 /** An op of ops.h has a row, or is none of a model that predicts, or is made of other ops. */
-static void every_op_has_a_row(void **state) {
-    (void)state;
+TEST(every_op_has_a_row) {
     static const char *const without[] = {"cross_entropy", "mse_loss"};
     int missing = 0;
     for (int i = 0; clv_op_get(i); i++) {
@@ -268,27 +261,17 @@ static void every_op_has_a_row(void **state) {
     assert_int_equal(missing, 0);
 }
 
-static int begin(void **state) {
-    (void)state;
+FIXTURE(begin) {
     runtime = clv__test_runtime(NULL);
     assert_non_null(mkdtemp(folder));
     snprintf(path, sizeof path, "%s/model.onnx", folder);
-    return clv_device_find(runtime, "host", &host) == CLV_OK ? 0 : 1;
+    assert_status(clv_device_find(runtime, "host", &host), CLV_OK, runtime);
 }
 
-static int end(void **state) {
-    (void)state;
+FIXTURE(end) {
     unlink(path);
     rmdir(folder);
     clv_runtime_destroy(runtime);
-    return 0;
 }
 
-int main(void) {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(models_come_back),       cmocka_unit_test(sizes_follow_the_batch),
-        cmocka_unit_test(recurrences_come_back),  cmocka_unit_test(states_come_back),
-        cmocka_unit_test(what_cannot_be_written), cmocka_unit_test(weights_beside),
-        cmocka_unit_test(every_op_has_a_row)};
-    return cmocka_run_group_tests(tests, begin, end);
-}
+TEST_MAIN(begin, end)

@@ -106,8 +106,7 @@ static bool is_public(const clv__op *op) {
     return false;
 }
 
-static void samples_by_name(void **state) {
-    (void)state;
+TEST(samples_by_name) {
     clv_runtime *runtime = clv__test_runtime(NULL);
     clv__sample sample;
     for (int k = 0; clv__ops[k]; k++) {
@@ -124,8 +123,7 @@ static void samples_by_name(void **state) {
     clv_runtime_destroy(runtime);
 }
 
-static void composites_by_name(void **state) {
-    (void)state;
+TEST(composites_by_name) {
     clv_runtime *runtime = clv__test_runtime(NULL);
     clv__sample sample;
     for (int k = 0; clv__composites[k]; k++) {
@@ -148,8 +146,7 @@ static void composites_by_name(void **state) {
 }
 
 /** Structures of C, in which a zero is a default, say what attributes say. */
-static void configs_say_the_same(void **state) {
-    (void)state;
+TEST(configs_say_the_same) {
     clv_runtime *runtime = clv__test_runtime(NULL);
     clv_graph *graph;
     assert_status(clv_graph_create(runtime, &graph), CLV_OK, runtime);
@@ -208,8 +205,7 @@ static void configs_say_the_same(void **state) {
 }
 
 /** A fill, a value and a scale may be NaN, as PyTorch's are. */
-static void numbers_without_bounds_may_be_nan(void **state) {
-    (void)state;
+TEST(numbers_without_bounds_may_be_nan) {
     clv_runtime *runtime = clv__test_runtime(NULL);
     clv_graph *graph;
     assert_status(clv_graph_create(runtime, &graph), CLV_OK, runtime);
@@ -223,8 +219,7 @@ static void numbers_without_bounds_may_be_nan(void **state) {
 }
 
 /** Padding has two numbers for each dimension, more than a shape has. */
-static void padding_of_all_dimensions(void **state) {
-    (void)state;
+TEST(padding_of_all_dimensions) {
     const int around[2 * CLV_MAX_RANK + 1] = {1, 2, 0, 1, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 3, 0};
     const clv_shape wanted = CLV_SHAPE(5, 1, 1, 1, 1, 1, 2, 6);
     clv_runtime *runtime = clv__test_runtime(NULL);
@@ -241,8 +236,7 @@ static void padding_of_all_dimensions(void **state) {
 }
 
 /** What samples leave out: a random op, and one that crosses devices. */
-static void the_others_by_name(void **state) {
-    (void)state;
+TEST(the_others_by_name) {
     clv_runtime *runtime = clv__test_runtime(NULL);
     clv_graph *graph;
     assert_status(clv_graph_create(runtime, &graph), CLV_OK, runtime);
@@ -263,8 +257,7 @@ static void the_others_by_name(void **state) {
 }
 
 /** The outputs that a signature names are those of the shape rule, in dtype and dimensions. */
-static void outputs_are_as_they_say(void **state) {
-    (void)state;
+TEST(outputs_are_as_they_say) {
     clv_runtime *runtime = clv__test_runtime(NULL);
     clv__sample sample;
     int held = 0;
@@ -286,8 +279,7 @@ static void outputs_are_as_they_say(void **state) {
 
 // ---- the header -----------------------------------------------------------------------------------------------------
 
-static void none_is_forgotten(void **state) {
-    (void)state;
+TEST(none_is_forgotten) {
     static const char before[] = "clv_tensor *clv_";
     char line[512];
     int n = 0;
@@ -310,8 +302,7 @@ static void none_is_forgotten(void **state) {
 }
 
 /** What is asked of a custom op's signature holds of the built-in ones. */
-static void rows_are_valid(void **state) {
-    (void)state;
+TEST(rows_are_valid) {
     for (int i = 0; clv__public_ops[i]; i++) {
         const clv__op *op = clv__public_ops[i];
         clv__error error;
@@ -344,8 +335,7 @@ static void refuses_input(clv_runtime *runtime, const clv__op *op, clv__sample s
 }
 
 /** What every type refuses: nothing, another dtype, another rank, another length of a letter that is there twice. */
-static void types_are_held(void **state) {
-    (void)state;
+TEST(types_are_held) {
     clv_runtime *runtime = clv__test_runtime(NULL);
     clv__sample sample, wrong;
     int held = 0;
@@ -383,8 +373,7 @@ static void types_are_held(void **state) {
 }
 
 /** Gradients have no signature of their own: what they take is held against the op whose they are. */
-static void gradients_hold_what_they_take(void **state) {
-    (void)state;
+TEST(gradients_hold_what_they_take) {
     int held = 0;
     for (int k = 0; clv__ops[k]; k++) {
         const clv__op *op = clv__ops[k];
@@ -415,8 +404,7 @@ static clv__attribute_value value_of(const clv_op_attribute *a, double number) {
 }
 
 /** Each bound of each attribute: what lies just outside is refused, what lies on it is not for that reason. */
-static void bounds_are_held(void **state) {
-    (void)state;
+TEST(bounds_are_held) {
     clv_runtime *runtime = clv__test_runtime(NULL);
     int held = 0;
     for (int k = 0; clv__public_ops[k]; k++) {
@@ -476,8 +464,7 @@ static void refused(clv_runtime *runtime, const char *name, int n, clv_op_argume
 }
 
 /** A pair of two numbers says both of them, zeros too, as in PyTorch. */
-static void pairs_say_zero(void **state) {
-    (void)state;
+TEST(pairs_say_zero) {
     const struct {
         const char *op;
         clv_op_argument arguments[3];
@@ -511,8 +498,7 @@ static void pairs_say_zero(void **state) {
     clv_runtime_destroy(runtime);
 }
 
-static void mistakes(void **state) {
-    (void)state;
+TEST(mistakes) {
     clv_runtime *runtime = clv__test_runtime(NULL);
     refused(runtime, "rellu", 1, (clv_op_argument){0}, CLV_E_NOT_FOUND, "did you mean 'relu'?");
     refused(runtime, "relu", 2, (clv_op_argument){0}, CLV_E_VALUE,
@@ -550,8 +536,7 @@ static clv_tensor *twice(clv_graph *graph, const clv_op_use *use, clv_tensor *co
     return clv_mul_scalar(in[0], (float)(2 * use->attributes[0].number));
 }
 
-static void custom_ops_too(void **state) {
-    (void)state;
+TEST(custom_ops_too) {
     static const clv_op_value inputs[] = {{"x", "f32"}, {NULL, NULL}},
                               outputs[] = {{"y", "like x"}, {NULL, NULL}};
     static const clv_op_attribute attributes[] = {
@@ -579,21 +564,4 @@ static void custom_ops_too(void **state) {
     clv_runtime_destroy(runtime);
 }
 
-int main(void) {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(samples_by_name),
-                                       cmocka_unit_test(composites_by_name),
-                                       cmocka_unit_test(configs_say_the_same),
-                                       cmocka_unit_test(numbers_without_bounds_may_be_nan),
-                                       cmocka_unit_test(padding_of_all_dimensions),
-                                       cmocka_unit_test(the_others_by_name),
-                                       cmocka_unit_test(outputs_are_as_they_say),
-                                       cmocka_unit_test(none_is_forgotten),
-                                       cmocka_unit_test(rows_are_valid),
-                                       cmocka_unit_test(types_are_held),
-                                       cmocka_unit_test(gradients_hold_what_they_take),
-                                       cmocka_unit_test(bounds_are_held),
-                                       cmocka_unit_test(pairs_say_zero),
-                                       cmocka_unit_test(mistakes),
-                                       cmocka_unit_test(custom_ops_too)};
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TEST_MAIN(NULL, NULL)

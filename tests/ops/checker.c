@@ -107,7 +107,7 @@ static void expect_red(void **state, const clv__op *op, const char *variant, con
     clv_free(report);
 }
 
-static void a_right_op_passes(void **state) {
+TEST(a_right_op_passes) {
     world *w = *state;
     clv_check_report *report = check(w, w->host, &base);
     assert_int_equal(report->failed, 0);
@@ -122,7 +122,7 @@ static void a_right_op_passes(void **state) {
     clv_free(report);
 }
 
-static void a_wrong_value(void **state) {
+TEST(a_wrong_value) {
     world *w = *state;
     clv__op op = base;
     op.reference = reference_off_by_little; // as good as a kernel that is off
@@ -140,37 +140,37 @@ static void a_wrong_value(void **state) {
     clv_free(report);
 }
 
-static void an_element_never_written(void **state) {
+TEST(an_element_never_written) {
     clv__op op = base;
     op.variants = SECOND(copy_last_forgotten);
     expect_red(state, &op, "second", "out0[34] is nan");
 }
 
-static void a_write_past_the_end(void **state) {
+TEST(a_write_past_the_end) {
     clv__op op = base;
     op.variants = SECOND(copy_past_the_end);
     expect_red(state, &op, "second", "wrote outside its buffers: byte 0 after the end of out0");
 }
 
-static void a_write_into_an_input(void **state) {
+TEST(a_write_into_an_input) {
     clv__op op = base;
     op.variants = SECOND(lower_into_the_input);
     expect_red(state, &op, "second", "wrote into in0");
 }
 
-static void a_kernel_that_does_not_build(void **state) {
+TEST(a_kernel_that_does_not_build) {
     clv__op op = base;
     op.variants = SECOND(lower_without_source);
     expect_red(state, &op, "second", "no_such_file");
 }
 
-static void a_wrong_gradient(void **state) {
+TEST(a_wrong_gradient) {
     clv__op op = base;
     op.grad = grad_off_by_little;
     expect_red(state, &op, "differences", "derivative along direction");
 }
 
-static void a_gradient_that_does_not_arrive(void **state) {
+TEST(a_gradient_that_does_not_arrive) {
     clv__op op = base;
     op.grad = grad_forgotten;
     expect_red(state, &op, "differences", "derivative along direction");
@@ -182,7 +182,7 @@ static void grad_that_cannot_be(const clv__node *node, clv_tensor *const *dy, cl
 }
 
 /** There is no graph with this gradient: neither a plan nor differences can be had, and both say why; the op itself is checked. */
-static void a_gradient_that_is_a_mistake(void **state) {
+TEST(a_gradient_that_is_a_mistake) {
     world *w = *state;
     if (!w->kernels) skip();
     clv__op op = base;
@@ -201,13 +201,13 @@ static clv_status infer_refuses(clv__op_io *io, clv__error *error) {
     CLV_FAIL(error, CLV_E_SHAPE, "x is not liked");
 }
 
-static void a_sample_that_is_refused(void **state) {
+TEST(a_sample_that_is_refused) {
     clv__op op = base;
     op.infer = infer_refuses;
     expect_red(state, &op, "plan", "x is not liked");
 }
 
-static void a_skipped_case_is_counted_and_has_not_passed(void **state) {
+TEST(a_skipped_case_is_counted_and_has_not_passed) {
     world *w = *state;
     if (!w->kernels) skip();
     clv__op op = base;
@@ -229,7 +229,7 @@ static bool no_sample(const clv__op *op, int i, clv__sample *s) {
     return false;
 }
 
-static void an_op_without_samples_is_skipped(void **state) {
+TEST(an_op_without_samples_is_skipped) {
     world *w = *state;
     clv__op op = base;
     op.sample = no_sample;
@@ -246,13 +246,14 @@ static bool stop_at_once(void *user, int done, int total, const char *op) {
     return *(bool *)user;
 }
 
-static void what_cannot_be_checked(void **state) {
+TEST(what_cannot_be_checked) {
     world *w = *state;
     const clv__op *const ops[] = {&base, NULL};
     clv_check_report *report = (clv_check_report *)w;
     bool go_on = false;
-    assert_status(clv__check_ops(w->runtime, w->host, ops, NULL, &(clv_check_config){.ops = NAMES("add")}, &report),
-                  CLV_E_NOT_FOUND, w->runtime);
+    assert_status(
+        clv__check_ops(w->runtime, w->host, ops, NULL, &(clv_check_config){.ops = NAMES("add")}, &report),
+        CLV_E_NOT_FOUND, w->runtime);
     assert_null(report);
     assert_status(clv__check_ops(w->runtime, w->host, ops, NULL,
                                  &(clv_check_config){.progress = stop_at_once, .user = &go_on}, &report),
@@ -276,7 +277,7 @@ static int cases_of(world *w, clv_dtype dtype, bool quick) {
     return cases;
 }
 
-static void only_what_is_stored_in_a_dtype(void **state) {
+TEST(only_what_is_stored_in_a_dtype) {
     world *w = *state;
     static const clv_dtype dtypes[] = {CLV_DTYPE_F32, CLV_DTYPE_F16, CLV_DTYPE_BF16};
     int sum = 0;
@@ -294,7 +295,7 @@ static void only_what_is_stored_in_a_dtype(void **state) {
                         "check: floats are stored in f32, f16 or bf16, not in i32");
 }
 
-static int set_up(void **state) {
+FIXTURE(set_up) {
     world *w = calloc(1, sizeof *w);
     assert_non_null(w);
     w->runtime = clv__test_runtime(NULL);
@@ -302,32 +303,12 @@ static int set_up(void **state) {
     w->kernels = clv_device_get(w->runtime, 0);
     if (w->kernels == w->host || !w->kernels->info.usable) w->kernels = NULL;
     *state = w;
-    return 0;
 }
 
-static int tear_down(void **state) {
+FIXTURE(tear_down) {
     world *w = *state;
     clv_runtime_destroy(w->runtime);
     free(w);
-    return 0;
 }
 
-int main(void) {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(a_right_op_passes),
-        cmocka_unit_test(a_wrong_value),
-        cmocka_unit_test(an_element_never_written),
-        cmocka_unit_test(a_write_past_the_end),
-        cmocka_unit_test(a_write_into_an_input),
-        cmocka_unit_test(a_kernel_that_does_not_build),
-        cmocka_unit_test(a_wrong_gradient),
-        cmocka_unit_test(a_gradient_that_does_not_arrive),
-        cmocka_unit_test(a_gradient_that_is_a_mistake),
-        cmocka_unit_test(a_sample_that_is_refused),
-        cmocka_unit_test(a_skipped_case_is_counted_and_has_not_passed),
-        cmocka_unit_test(an_op_without_samples_is_skipped),
-        cmocka_unit_test(what_cannot_be_checked),
-        cmocka_unit_test(only_what_is_stored_in_a_dtype),
-    };
-    return cmocka_run_group_tests(tests, set_up, tear_down);
-}
+TEST_MAIN(set_up, tear_down)

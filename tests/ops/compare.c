@@ -90,20 +90,16 @@ static const clv_model models[] = {
 static clv_runtime *runtime;
 static clv_device *host, *kernels; // kernels: a device that runs launches; NULL: there is none
 
-static int setup(void **state) {
-    (void)state;
+FIXTURE(setup) {
     runtime = clv__test_runtime(&(clv_runtime_config){.null_devices = true});
     assert_status(clv_device_find(runtime, "host", &host), CLV_OK, runtime);
     int i = -1;
     kernels = clv__test_next_device(runtime, &i);
     if (kernels == host) kernels = NULL;
-    return 0;
 }
 
-static int teardown(void **state) {
-    (void)state;
+FIXTURE(teardown) {
     clv_runtime_destroy(runtime);
-    return 0;
 }
 
 static clv_compare_report *compare(clv_compare_config config) {
@@ -114,8 +110,7 @@ static clv_compare_report *compare(clv_compare_config config) {
     return report;
 }
 
-static void test_devices_that_are_right_agree(void **state) {
-    (void)state;
+TEST(test_devices_that_are_right_agree) {
     if (!kernels) skip();
     clv_compare_report *report = compare((clv_compare_config){.a = kernels, .b = host, .model = &models[0]});
     print_message("%s\n", report->sentence);
@@ -136,8 +131,7 @@ static void test_devices_that_are_right_agree(void **state) {
     clv_free(report);
 }
 
-static void test_a_device_agrees_with_itself_to_the_bit(void **state) {
-    (void)state;
+TEST(test_a_device_agrees_with_itself_to_the_bit) {
     clv_compare_report *report = compare((clv_compare_config){.a = host, .b = host, .model = &models[0]});
     assert_int_equal(report->n_equal, report->n_values);
     assert_int_equal(report->n_judged, 0);
@@ -169,8 +163,7 @@ static void name_the_wrong(const clv_model *model, bool a_is_host, const char *o
     clv_free(report);
 }
 
-static void test_the_wrong_op_is_named_not_its_consequences(void **state) {
-    (void)state;
+TEST(test_the_wrong_op_is_named_not_its_consequences) {
     if (!kernels) skip();
     name_the_wrong(&models[1], true, "wrong", "forward");
     name_the_wrong(&models[1], false, "wrong", "forward");
@@ -178,8 +171,7 @@ static void test_the_wrong_op_is_named_not_its_consequences(void **state) {
 }
 
 /** A tolerance that no two devices hold: nothing is wrong, and it says so. */
-static void test_drift_is_told_as_drift(void **state) {
-    (void)state;
+TEST(test_drift_is_told_as_drift) {
     if (!kernels) skip();
     clv_compare_report *report = compare(
         (clv_compare_config){.a = kernels, .b = host, .model = &models[0], .tolerance = 1e-14, .seed = 5});
@@ -191,8 +183,7 @@ static void test_drift_is_told_as_drift(void **state) {
     clv_free(report);
 }
 
-static void test_given_samples_are_used(void **state) {
-    (void)state;
+TEST(test_given_samples_are_used) {
     static float images[2 * 35]; // zeros: the first layer puts out its bias
     static const int32_t labels[2] = {1, 2};
     clv_compare_report *report = compare((clv_compare_config){
@@ -219,8 +210,7 @@ static void refuse(clv_compare_config config, clv_status status, const char *sen
     assert_int_equal(clv_device_memory(host).all.current, 0);
 }
 
-static void test_bad_wishes_are_refused(void **state) {
-    (void)state;
+TEST(test_bad_wishes_are_refused) {
     static float images[8 * 35];
     clv_device *null;
     assert_status(clv_device_find(runtime, "null", &null), CLV_OK, runtime);
@@ -251,14 +241,4 @@ static void test_bad_wishes_are_refused(void **state) {
     clv_free(NULL);
 }
 
-int main(void) {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_devices_that_are_right_agree),
-        cmocka_unit_test(test_a_device_agrees_with_itself_to_the_bit),
-        cmocka_unit_test(test_the_wrong_op_is_named_not_its_consequences),
-        cmocka_unit_test(test_drift_is_told_as_drift),
-        cmocka_unit_test(test_given_samples_are_used),
-        cmocka_unit_test(test_bad_wishes_are_refused),
-    };
-    return cmocka_run_group_tests(tests, setup, teardown);
-}
+TEST_MAIN(setup, teardown)

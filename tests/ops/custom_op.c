@@ -124,8 +124,7 @@ static void run_square(clv_runtime *runtime, clv_device *device, bool custom, fl
     clv_graph_destroy(graph);
 }
 
-static void same_bits(void **state) {
-    (void)state;
+TEST(same_bits) {
     clv_runtime *runtime = clv__test_runtime(NULL);
     const clv_custom_op op = square("custom_square");
     clv_device *device;
@@ -157,8 +156,7 @@ static int failures_of(clv_runtime *runtime, clv_device *device, const char *nam
     return failed;
 }
 
-static void checked(void **state) {
-    (void)state;
+TEST(checked) {
     clv_runtime *runtime = clv__test_runtime(NULL);
     clv_custom_op wrong = square("wrong_kernel"), beyond = square("beyond_kernel"),
                   broken = square("broken_kernel"), slope = square("wrong_gradient"),
@@ -194,8 +192,7 @@ static void refused(clv_runtime *runtime, const clv_custom_op *op, clv_status st
     assert_holds(clv_runtime_error(runtime), sentence);
 }
 
-static void bad_descriptors(void **state) {
-    (void)state;
+TEST(bad_descriptors) {
     clv_runtime *runtime = clv__test_runtime(NULL);
     static const clv_op_argument b_is_1[] = {{.name = "b", .number = 1}};
     static const clv_op_sample unknown[] = {
@@ -230,8 +227,7 @@ static void bad_descriptors(void **state) {
     clv_runtime_destroy(runtime);
 }
 
-static void bad_signatures(void **state) {
-    (void)state;
+TEST(bad_signatures) {
     clv_runtime *runtime = clv__test_runtime(NULL);
     const struct {
         clv_op_value inputs[4], outputs[4];
@@ -269,8 +265,7 @@ static void bad_signatures(void **state) {
     clv_runtime_destroy(runtime);
 }
 
-static void bad_attributes(void **state) {
-    (void)state;
+TEST(bad_attributes) {
     clv_runtime *runtime = clv__test_runtime(NULL);
     const struct {
         clv_op_attribute attributes[4];
@@ -305,8 +300,7 @@ static void bad_attributes(void **state) {
     clv_runtime_destroy(runtime);
 }
 
-static void bad_variants(void **state) {
-    (void)state;
+TEST(bad_variants) {
     clv_runtime *runtime = clv__test_runtime(NULL);
     const struct {
         clv_op_variant variants[3];
@@ -346,8 +340,7 @@ static void use_fails(clv_runtime *runtime, const char *name, int n, const clv_o
     clv_graph_destroy(graph);
 }
 
-static void bad_uses(void **state) {
-    (void)state;
+TEST(bad_uses) {
     clv_runtime *runtime = clv__test_runtime(NULL);
     clv_custom_op a = square("negative_shape"), b = square("other_shape"), c = square("rank_2"),
                   d = square("scalar_gradient"), e = square("no_gradient"), f = square("custom_square"),
@@ -386,8 +379,7 @@ static clv_tensor *build_other(clv_graph *graph, const clv_op_use *use, clv_tens
     return clv_sum(in[0], NULL, 0, false);
 }
 
-static void composition(void **state) {
-    (void)state;
+TEST(composition) {
     static const clv_op_value two[] = {{"x", "f32[N]"}, {"z", "like x?"}, {NULL, NULL}},
                               many[] = {{"xs", "f32[*]..."}, {NULL, NULL}},
                               star[] = {{"y", "f32[*]"}, {NULL, NULL}};
@@ -585,8 +577,7 @@ static const clv_custom_op five = {.bytes = sizeof five,
                                    .samples = five_samples};
 
 /** All its variants are: one that leaves out three of four elements is told by its name. */
-static void five_is_checked(void **state) {
-    (void)state;
+TEST(five_is_checked) {
     clv_runtime *runtime = clv__test_runtime(NULL);
     clv_device *device;
     char sentence[512];
@@ -673,8 +664,7 @@ static void is_five(const clv_graph *graph, int index) {
     assert_string_equal(node.arguments[4].text, "minus");
 }
 
-static void five_in_every_form(void **state) {
-    (void)state;
+TEST(five_in_every_form) {
     clv_runtime *runtime = clv__test_runtime(NULL);
     clv_device *device;
     clv_graph *read;
@@ -708,8 +698,7 @@ static void five_in_every_form(void **state) {
     clv_runtime_destroy(runtime);
 }
 
-static void five_is_refused(void **state) {
-    (void)state;
+TEST(five_is_refused) {
     clv_runtime *runtime = clv__test_runtime(NULL);
     const struct {
         int left_out; // an input that is NULL
@@ -754,13 +743,4 @@ static void five_is_refused(void **state) {
     clv_runtime_destroy(runtime);
 }
 
-int main(void) {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(same_bits),       cmocka_unit_test(checked),
-        cmocka_unit_test(bad_descriptors), cmocka_unit_test(bad_signatures),
-        cmocka_unit_test(bad_attributes),  cmocka_unit_test(bad_variants),
-        cmocka_unit_test(bad_uses),        cmocka_unit_test(composition),
-        cmocka_unit_test(five_is_checked), cmocka_unit_test(five_in_every_form),
-        cmocka_unit_test(five_is_refused)};
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TEST_MAIN(NULL, NULL)

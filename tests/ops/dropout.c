@@ -10,8 +10,7 @@
 #include "harness/harness.h"
 
 /** Random123's known answers: examples/kat_vectors, philox4x32 10. */
-static void philox_known_answers(void **state) {
-    (void)state;
+TEST(philox_known_answers) {
     static const struct {
         uint32_t counter[4], key[2], words[4];
     } known[] = {
@@ -70,8 +69,7 @@ static void assert_independent(const float *a, const float *b) {
     assert_true(fabs(same / (double)N - 0.58) < 5 * sqrt(0.58 * 0.42 / N));
 }
 
-static void masks(void **state) {
-    (void)state;
+TEST(masks) {
     const uint64_t seed = 0x123456789abcdef0ull, other = seed ^ (1ull << 40);
     clv_runtime *runtime = clv__test_runtime(NULL);
     float *a = malloc(N * sizeof *a), *b = malloc(N * sizeof *b), *c = malloc(N * sizeof *c),
@@ -152,8 +150,7 @@ static void draw_kinds(clv_runtime *runtime, clv_device *device, int64_t step, i
 }
 
 /** Moments of what is drawn, within five of their own deviations. */
-static void distributions(void **state) {
-    (void)state;
+TEST(distributions) {
     clv_runtime *runtime = clv__test_runtime(NULL);
     float *a = malloc(KINDS * N * sizeof *a), *b = malloc(KINDS * N * sizeof *b);
     clv_device *device;
@@ -191,8 +188,7 @@ static void distributions(void **state) {
     clv_runtime_destroy(runtime);
 }
 
-static void identity(void **state) {
-    (void)state;
+TEST(identity) {
     clv_runtime *runtime = clv__test_runtime(&(clv_runtime_config){.no_opencl = true});
     clv_graph *graph;
     assert_status(clv_graph_create(runtime, &graph), CLV_OK, runtime);
@@ -206,12 +202,4 @@ static void identity(void **state) {
     clv_runtime_destroy(runtime);
 }
 
-int main(void) {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(philox_known_answers),
-        cmocka_unit_test(masks),
-        cmocka_unit_test(distributions),
-        cmocka_unit_test(identity),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TEST_MAIN(NULL, NULL)

@@ -117,15 +117,13 @@ static void look_everywhere(const clv_device_info *devices, size_t n_devices) {
     assert_int_equal(faults, 0);
 }
 
-static void lanes_get_whole_groups(void **state) {
-    (void)state;
+TEST(lanes_get_whole_groups) {
     clv_device_info devices[sizeof lanes / sizeof *lanes];
     for (size_t i = 0; i < sizeof lanes / sizeof *lanes; i++) devices[i] = device_of(&lanes[i]);
     look_everywhere(devices, sizeof lanes / sizeof *lanes);
 }
 
-static void threads_get_tasks(void **state) {
-    (void)state;
+TEST(threads_get_tasks) {
     clv_device_info devices[3] = {device_of(&lanes[0]), device_of(&lanes[0]), device_of(&lanes[0])};
     for (int i = 0; i < 3; i++) {
         devices[i].execution = CLV_EXECUTION_THREADS;
@@ -139,8 +137,7 @@ static void threads_get_tasks(void **state) {
     look_everywhere(devices, 3);
 }
 
-static void cards_get_what_their_limits_allow(void **state) {
-    (void)state;
+TEST(cards_get_what_their_limits_allow) {
     enum { CARDS = 96 };
     clv_device_info cards[CARDS];
     size_t n = 0, lanes_of_them = 0;
@@ -169,8 +166,7 @@ static clv__grid grid_of(const clv_device_info *device, clv__items kind, int64_t
     return launch.grid;
 }
 
-static void groups_grow_with_the_work(void **state) {
-    (void)state;
+TEST(groups_grow_with_the_work) {
     clv_device_info gpu = device_of(&lanes[0]);
     static const clv__items kinds[] = {CLV__ELEMENTS, CLV__SHORT, CLV__TASKS};
     for (size_t k = 0; k < sizeof kinds / sizeof *kinds; k++) {
@@ -196,12 +192,4 @@ static void groups_grow_with_the_work(void **state) {
     assert_int_equal(grid_of(&gpu, CLV__SHORT, 10007).local[0], 0);
 }
 
-int main(void) {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(groups_grow_with_the_work),
-        cmocka_unit_test(lanes_get_whole_groups),
-        cmocka_unit_test(threads_get_tasks),
-        cmocka_unit_test(cards_get_what_their_limits_allow),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TEST_MAIN(NULL, NULL)

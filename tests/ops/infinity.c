@@ -81,8 +81,7 @@ static void hold(const clv_device *device, const char *variant, shape of, float 
     }
 }
 
-static void padding_is_zeros_that_are_multiplied(void **state) {
-    (void)state;
+TEST(padding_is_zeros_that_are_multiplied) {
     static const shape shapes[] = {{1, 1}, {CHANNELS, 1}, {1, 2}};
     static const float firsts[] = {INFINITY, -INFINITY, NAN};
     float y[CHANNELS * SIZE * SIZE];
@@ -103,7 +102,4 @@ static void padding_is_zeros_that_are_multiplied(void **state) {
     clv_runtime_destroy(runtime);
 }
 
-int main(void) {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(padding_is_zeros_that_are_multiplied)};
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TEST_MAIN(NULL, NULL)

@@ -520,8 +520,7 @@ static bool sample(const clv__op *op, int i, clv__sample *out) {
     return true;
 }
 
-static void random_shapes(void **state) {
-    (void)state;
+TEST(random_shapes) {
     static clv_tensor *(*const kinds[])(void) = {product,
                                                  convolution,
                                                  transposed_convolution,
@@ -570,7 +569,4 @@ static void random_shapes(void **state) {
     assert_int_equal(n_failed, 0);
 }
 
-int main(void) {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(random_shapes)};
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TEST_MAIN(NULL, NULL)

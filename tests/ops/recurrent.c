@@ -65,13 +65,11 @@ static int nodes_of(int64_t T) {
     return n;
 }
 
-static void nodes_do_not_grow_with_steps(void **state) {
-    (void)state;
+TEST(nodes_do_not_grow_with_steps) {
     assert_int_equal(nodes_of(2), nodes_of(500));
 }
 
-static void names_are_pytorchs(void **state) {
-    (void)state;
+TEST(names_are_pytorchs) {
     static const struct {
         const char *name;
         int64_t rows, columns;
@@ -125,8 +123,7 @@ static void weights_of(clv_graph *graph, int kind, clv_tensor **weights) {
     weights[3] = clv_input(graph, "bias_hh", CLV_DTYPE_F32, CLV_SHAPE(rows));
 }
 
-static void a_state_goes_on(void **state) {
-    (void)state;
+TEST(a_state_goes_on) {
     for (int kind = 0; kind < KINDS; kind++) {
         clv_graph *graph = new_graph(false);
         clv_tensor *weights[4], *x = clv_input(graph, "x", CLV_DTYPE_F32, CLV_SHAPE(T, N, F));
@@ -159,8 +156,7 @@ static clv_tensor *loss_of_states(clv_graph *graph, int kind, clv_tensor **wrt) 
     return loss;
 }
 
-static void the_last_state_has_a_gradient(void **state) {
-    (void)state;
+TEST(the_last_state_has_a_gradient) {
     for (int kind = 0; kind < KINDS; kind++) {
         clv_graph *trained = new_graph(true), *other = new_graph(false);
         clv_tensor *a[5], *b[5], *loss = loss_of_states(trained, kind, a);
@@ -179,21 +175,12 @@ static void the_last_state_has_a_gradient(void **state) {
     }
 }
 
-static int setup(void **state) {
-    (void)state;
+FIXTURE(setup) {
     runtime = clv__test_runtime(&(clv_runtime_config){.no_opencl = true});
-    return 0;
 }
 
-static int teardown(void **state) {
-    (void)state;
+FIXTURE(teardown) {
     clv_runtime_destroy(runtime);
-    return 0;
 }
 
-int main(void) {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(nodes_do_not_grow_with_steps), cmocka_unit_test(names_are_pytorchs),
-        cmocka_unit_test(a_state_goes_on), cmocka_unit_test(the_last_state_has_a_gradient)};
-    return cmocka_run_group_tests(tests, setup, teardown);
-}
+TEST_MAIN(setup, teardown)

@@ -34,8 +34,7 @@ static float sum_on(clv_runtime *runtime, clv_device *device, const char *varian
     return out[0];
 }
 
-static void long_sums_are_exact(void **state) {
-    (void)state;
+TEST(long_sums_are_exact) {
     static const char *const variants[] = {"sum=plain", "sum=staged"};
     clv_runtime *runtime = clv__test_runtime(NULL);
     clv__random random;
@@ -64,7 +63,4 @@ static void long_sums_are_exact(void **state) {
     clv_runtime_destroy(runtime);
 }
 
-int main(void) {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(long_sums_are_exact)};
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TEST_MAIN(NULL, NULL)

@@ -17,8 +17,7 @@ static void tell(const clv_check_report *report, const char *device) {
                   report->passed, report->failed, report->skipped_cases, (unsigned long long)report->seed);
 }
 
-static void every_sample_on_every_device(void **state) {
-    (void)state;
+TEST(every_sample_on_every_device) {
     static const char *const differences[] = {"*/differences/*", NULL};
     const char *how = getenv("CLV_CHECK"), *seed = getenv("CLV_TEST_SEED"), *turn = getenv("CLEAVE_TURN");
     bool full = how && strcmp(how, "full") == 0, host = how && strcmp(how, "host") == 0;
@@ -64,16 +63,9 @@ static void samples_of(const clv__op *const *op) {
     }
 }
 
-static void every_op_has_samples(void **state) {
-    (void)state;
+TEST(every_op_has_samples) {
     samples_of(clv__ops);
     samples_of(clv__composites);
 }
 
-int main(void) {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(every_op_has_samples),
-        cmocka_unit_test(every_sample_on_every_device),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TEST_MAIN(NULL, NULL)

@@ -149,18 +149,15 @@ static void overflow_is_skipped(clv_runtime *runtime, clv_device *device, int ki
     end(&before);
 }
 
-static void test_scaled_is_plain(void **state) {
-    (void)state;
+TEST(test_scaled_is_plain) {
     on_every_device(scaled_is_plain);
 }
 
-static void test_overflow_is_skipped(void **state) {
-    (void)state;
+TEST(test_overflow_is_skipped) {
     on_every_device(overflow_is_skipped);
 }
 
-static void test_mistakes(void **state) {
-    (void)state;
+TEST(test_mistakes) {
     static const struct {
         clv_scaler_config config;
         const char *says;
@@ -210,8 +207,7 @@ static void refuses(const clv__op *op, const clv__sample *sample, const clv__des
 }
 
 /** Of ops with groups of inputs, which the plan makes of several: a group is as the first one, and whole. */
-static void test_groups_are_held(void **state) {
-    (void)state;
+TEST(test_groups_are_held) {
     int held = 0;
     for (int k = 0; clv__ops[k]; k++) {
         const clv__op *op = clv__ops[k];
@@ -239,9 +235,4 @@ static void test_groups_are_held(void **state) {
     assert_true(held > 20);
 }
 
-int main(void) {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_scaled_is_plain), cmocka_unit_test(test_overflow_is_skipped),
-        cmocka_unit_test(test_mistakes), cmocka_unit_test(test_groups_are_held)};
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TEST_MAIN(NULL, NULL)

@@ -42,8 +42,7 @@ static int64_t block_of(const clv__launch *launch) {
     return -1;
 }
 
-static void blocks_are_whole_tiles(void **state) {
-    (void)state;
+TEST(blocks_are_whole_tiles) {
     clv_runtime *runtime = clv__test_runtime(&(clv_runtime_config){.no_opencl = true});
     int cut = 0;
     for (int64_t T = 1; T <= 100; T += 3) {
@@ -76,8 +75,7 @@ static void blocks_are_whole_tiles(void **state) {
 }
 
 /** However long the text, no scores are kept for the gradient. */
-static void long_texts_are_one_op(void **state) {
-    (void)state;
+TEST(long_texts_are_one_op) {
     clv_runtime *runtime = clv__test_runtime(&(clv_runtime_config){.no_opencl = true});
     clv_graph *graph;
     assert_status(clv_graph_create(runtime, &graph), CLV_OK, runtime);
@@ -86,8 +84,7 @@ static void long_texts_are_one_op(void **state) {
     clv_runtime_destroy(runtime);
 }
 
-static void groups_take_heads_in_turn(void **state) {
-    (void)state;
+TEST(groups_take_heads_in_turn) {
     clv_runtime *runtime = clv__test_runtime(&(clv_runtime_config){.no_opencl = true});
     clv_graph *graph;
     assert_status(clv_graph_create(runtime, &graph), CLV_OK, runtime);
@@ -116,9 +113,4 @@ static void groups_take_heads_in_turn(void **state) {
     clv_runtime_destroy(runtime);
 }
 
-int main(void) {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(blocks_are_whole_tiles),
-                                       cmocka_unit_test(long_texts_are_one_op),
-                                       cmocka_unit_test(groups_take_heads_in_turn)};
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TEST_MAIN(NULL, NULL)

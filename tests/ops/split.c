@@ -201,8 +201,7 @@ static void try_sample(const clv__op *op, const clv__sample *sample, int number)
     release(&start, io.n_in);
 }
 
-static void parts_are_the_whole(void **state) {
-    (void)state;
+TEST(parts_are_the_whole) {
     for (const clv__op *const *op = clv__ops; *op; op++) {
         if (!(*op)->split) continue;
         const int before = n_ways;
@@ -217,8 +216,7 @@ static void parts_are_the_whole(void **state) {
 }
 
 /** Those that have no use for it: their tensors are a few numbers, or one for each channel. LAMB's norms are of the whole. */
-static void all_but_a_few_can_be_split(void **state) {
-    (void)state;
+TEST(all_but_a_few_can_be_split) {
     for (const clv__op *const *op = clv__ops; *op; op++) {
         const char *name = (*op)->name;
         const bool small = strcmp(name, "clip_scale") == 0 || strcmp(name, "scaler_step") == 0 ||
@@ -227,8 +225,4 @@ static void all_but_a_few_can_be_split(void **state) {
     }
 }
 
-int main(void) {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(parts_are_the_whole),
-                                       cmocka_unit_test(all_but_a_few_can_be_split)};
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TEST_MAIN(NULL, NULL)

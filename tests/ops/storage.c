@@ -100,8 +100,7 @@ static void compare(clv_dtype dtype, clv_runtime *runtime, clv_device *device, c
     }
 }
 
-static void conversions_are_exact(void **state) {
-    (void)state;
+TEST(conversions_are_exact) {
     clv_runtime *runtime = clv__test_runtime(NULL);
     for (int i = -1; clv__test_next_device(runtime, &i);) {
         clv_device *device = clv_device_get(runtime, i);
@@ -206,8 +205,7 @@ static void cast_from(clv_runtime *runtime, clv_device *device, clv_dtype from) 
     clv_graph_destroy(graph);
 }
 
-static void integers_are_cast(void **state) {
-    (void)state;
+TEST(integers_are_cast) {
     clv_runtime *runtime = clv__test_runtime(NULL);
     for (int i = -1; clv__test_next_device(runtime, &i);) {
         clv_device *device = clv_device_get(runtime, i);
@@ -219,8 +217,7 @@ static void integers_are_cast(void **state) {
 }
 
 /** Other integers where i32 is wanted: what is beyond i32 names nothing, and does not wrap to what is there. */
-static void integers_are_indices(void **state) {
-    (void)state;
+TEST(integers_are_indices) {
     static const float table[] = {10, 11, 12, 13};
     static const int64_t longs[] = {3, 0, INT64_C(1) << 32, -1};
     static const uint8_t bytes[] = {3, 0, 255, 4}, truths[] = {1, 0, 7, 0};
@@ -250,8 +247,7 @@ static void integers_are_indices(void **state) {
 }
 
 /** A loss of labels of 64 bits is that of labels of 32, class weights and ignored labels too. */
-static void labels_are_integers(void **state) {
-    (void)state;
+TEST(labels_are_integers) {
     static const int64_t labels[] = {2, -100, 0};
     static const float weights[] = {0.5f, 1, 2}, logits[9] = {1, 2, 3, 3, 2, 1, 0.5f, 0, -1};
     clv_runtime *runtime = clv__test_runtime(NULL);
@@ -274,8 +270,7 @@ static void labels_are_integers(void **state) {
 }
 
 /** Not as floats, which are alike beyond 2^24, nor as doubles beyond 2^53. */
-static void longs_are_compared(void **state) {
-    (void)state;
+TEST(longs_are_compared) {
     enum { N = 20 };
     int64_t a[N], b[N];
     int32_t got[N];
@@ -296,10 +291,4 @@ static void longs_are_compared(void **state) {
     clv_runtime_destroy(runtime);
 }
 
-int main(void) {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(conversions_are_exact), cmocka_unit_test(integers_are_cast),
-        cmocka_unit_test(integers_are_indices), cmocka_unit_test(labels_are_integers),
-        cmocka_unit_test(longs_are_compared)};
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TEST_MAIN(NULL, NULL)

@@ -187,19 +187,13 @@ static void follow(clv_optimizer_config optimizer) {
     unbuild(&n);
 }
 
-static void with_nesterov_and_clipping(void **state) {
-    (void)state;
+TEST(with_nesterov_and_clipping) {
     follow((clv_optimizer_config){
         .kind = CLV_SGD, .momentum = 0.9f, .nesterov = true, .weight_decay = 1e-3f, .clip_norm = 5});
 }
 
-static void with_adamw(void **state) {
-    (void)state;
+TEST(with_adamw) {
     follow((clv_optimizer_config){.kind = CLV_ADAMW});
 }
 
-int main(void) {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(with_nesterov_and_clipping),
-                                       cmocka_unit_test(with_adamw)};
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TEST_MAIN(NULL, NULL)

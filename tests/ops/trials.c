@@ -47,7 +47,7 @@ static clv__trial *race(world *w, const clv__variant *variants, int64_t n, doubl
     return trial;
 }
 
-static void the_faster_one_is_found(void **state) {
+TEST(the_faster_one_is_found) {
     world *w = *state;
     if (!w->device) skip();
     for (int64_t n = 1000; n < 2000000; n *= 1000) {
@@ -71,7 +71,7 @@ static void the_faster_one_is_found(void **state) {
 }
 
 /** One that promises to be the fastest is wrong, and one that comes last: small, by the reference; large, by each other. */
-static void a_wrong_one_is_not_timed(void **state) {
+TEST(a_wrong_one_is_not_timed) {
     world *w = *state;
     static const struct {
         void (*lower)(clv__launches *list, const clv__op_io *io);
@@ -100,7 +100,7 @@ static void a_wrong_one_is_not_timed(void **state) {
             }
 }
 
-static void what_is_far_behind_is_not_waited_for(void **state) {
+TEST(what_is_far_behind_is_not_waited_for) {
     world *w = *state;
     if (!w->device) skip();
     const clv__variant variants[] = {
@@ -124,7 +124,7 @@ static bool once(void *user, int done, int total, const char *what) {
 }
 
 /** Stopped after the first use: its choice is in the file, and so is what was there for another. */
-static void an_interrupted_tuning_keeps_what_is_known(void **state) {
+TEST(an_interrupted_tuning_keeps_what_is_known) {
     world *w = *state;
     if (!w->device) skip();
     char *folder = clv__test_folder(), file[1200], line[8192], *text = calloc(1, 1 << 16);
@@ -158,28 +158,18 @@ static void an_interrupted_tuning_keeps_what_is_known(void **state) {
     free(text);
 }
 
-static int setup(void **state) {
+FIXTURE(setup) {
     world *w = *state = calloc(1, sizeof *w);
     w->runtime = clv__test_runtime(NULL);
     int i = -1;
     for (clv_device *device; (device = clv__test_next_device(w->runtime, &i));)
         if (!w->device && device->info.type != CLV_DEVICE_HOST) w->device = device;
-    return 0;
 }
 
-static int teardown(void **state) {
+FIXTURE(teardown) {
     world *w = *state;
     clv_runtime_destroy(w->runtime);
     free(w);
-    return 0;
 }
 
-int main(void) {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(the_faster_one_is_found),
-        cmocka_unit_test(a_wrong_one_is_not_timed),
-        cmocka_unit_test(what_is_far_behind_is_not_waited_for),
-        cmocka_unit_test(an_interrupted_tuning_keeps_what_is_known),
-    };
-    return cmocka_run_group_tests(tests, setup, teardown);
-}
+TEST_MAIN(setup, teardown)

@@ -28,8 +28,7 @@ static void same_positions(const clv__walk *walk) {
     }
 }
 
-static void random_walks(void **state) {
-    (void)state;
+TEST(random_walks) {
     clv__random random;
     clv__random_init(&random, clv__test_seed(), CLV__STREAM_TEST, 0);
     for (int k = 0; k < 2000; k++) {
@@ -45,8 +44,7 @@ static void random_walks(void **state) {
     }
 }
 
-static void strides(void **state) {
-    (void)state;
+TEST(strides) {
     const clv_shape from = CLV_SHAPE(3, 1, 5), to = CLV_SHAPE(2, 3, 4, 5);
     int64_t got[CLV_MAX_RANK];
     clv__strides_of(&to, got);
@@ -56,8 +54,7 @@ static void strides(void **state) {
 }
 
 /** As short as promised. */
-static void lengths(void **state) {
-    (void)state;
+TEST(lengths) {
     const clv_shape x = CLV_SHAPE(8, 16, 5, 5), channels = CLV_SHAPE(1, 16, 1, 1);
     clv__walk walk = {.rank = 4, .n = 2};
     memcpy(walk.dims, x.dims, sizeof walk.dims);
@@ -73,11 +70,4 @@ static void lengths(void **state) {
     assert_int_equal(walk.dims[0], 8 * 16 * 25);
 }
 
-int main(void) {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(random_walks),
-        cmocka_unit_test(strides),
-        cmocka_unit_test(lengths),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TEST_MAIN(NULL, NULL)

@@ -19,8 +19,7 @@ static clv_tensor *conv(clv_tensor *x, clv_conv2d_config config) {
     return clv_conv2d(x, weight, NULL, &config);
 }
 
-static void one_number_is_for_both_axes(void **state) {
-    (void)state;
+TEST(one_number_is_for_both_axes) {
     runtime = clv__test_runtime(&(clv_runtime_config){.no_opencl = true});
     assert_status(clv_graph_create(runtime, &graph), CLV_OK, runtime);
     clv_tensor *x = clv_input(graph, "x", CLV_DTYPE_F32, CLV_SHAPE(1, 1, 11, 12));
@@ -70,7 +69,4 @@ static void one_number_is_for_both_axes(void **state) {
     clv_runtime_destroy(runtime);
 }
 
-int main(void) {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(one_number_is_for_both_axes)};
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TEST_MAIN(NULL, NULL)

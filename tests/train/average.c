@@ -22,24 +22,21 @@ static const char *before(void) {
     return CLV_TEST_BINARY_DIR "/train_average_before.safetensors";
 }
 
-static int setup(void **state) {
-    (void)state;
+FIXTURE(setup) {
     clv_dataset *same;
     runtime = clv__test_runtime(NULL);
     pytorch_read(runtime, CLV_TEST_SOURCE_DIR "/tests/golden/groups.safetensors", before(), &older, &same);
     clv_dataset_destroy(same);
     pytorch_read(runtime, CLV_TEST_SOURCE_DIR "/tests/golden/average.safetensors", before(), &golden,
                  &dataset);
-    return clv_device_find(runtime, "host", &host) == CLV_OK ? 0 : -1;
+    assert_status(clv_device_find(runtime, "host", &host), CLV_OK, runtime);
 }
 
-static int teardown(void **state) {
-    (void)state;
+FIXTURE(teardown) {
     clv_dataset_destroy(dataset);
     clv_archive_destroy(golden);
     clv_archive_destroy(older);
     clv_runtime_destroy(runtime);
-    return 0;
 }
 
 typedef struct golden_case {
@@ -152,19 +149,16 @@ static void on_device(const char *spec) {
     }
 }
 
-static void as_pytorch_on_host(void **state) {
-    (void)state;
+TEST(as_pytorch_on_host) {
     on_device("host");
 }
 
-static void as_pytorch_on_opencl(void **state) {
-    (void)state;
+TEST(as_pytorch_on_opencl) {
     on_device("gpu|accelerator|cpu");
 }
 
 /** Nine steps of AveragedModel itself (make_groups.py), for groups of parameters that are updated apart. */
-static void as_averaged_model(void **state) {
-    (void)state;
+TEST(as_averaged_model) {
     static const clv_param_group vectors[] = {{.max_rank = 1, .weight_decay = -1}};
     golden_case c = {"sgd_vectors", 0.8, 0.05, {.momentum = 0.9f, .weight_decay = 0.1f}};
     c.optimizer.groups = vectors;
@@ -178,8 +172,7 @@ static void as_averaged_model(void **state) {
 }
 
 /** Layers on two devices: an average lies beside its parameter, and the numbers are the same. */
-static void on_two_devices(void **state) {
-    (void)state;
+TEST(on_two_devices) {
     clv_device *device;
     char place[128];
     if (clv_device_find(runtime, "gpu|accelerator|cpu", &device) != CLV_OK) skip();
@@ -204,8 +197,7 @@ static void on_two_devices(void **state) {
 }
 
 /** Of replicas and of parts of a batch, with a part frozen: the averages are of what is trained, and evaluation uses them. */
-static void cut_and_frozen(void **state) {
-    (void)state;
+TEST(cut_and_frozen) {
     static const char *const replicas[] = {"cpu:0", "cpu:1"};
     clv_runtime *two = NULL;
     clv_device *second;
@@ -270,8 +262,7 @@ static int after_steps(clv_device *device, const clv_dataset *samples, int64_t s
     return n;
 }
 
-static void skipped_steps_move_none(void **state) {
-    (void)state;
+TEST(skipped_steps_move_none) {
     enum { N = 20, STEPS = 5 };
     static float images[N * SMALL_NUMEL];
     static int32_t labels[N];
@@ -315,8 +306,7 @@ static int all_kept(const clv_train_config *config, float out[MOST]) {
     return n;
 }
 
-static void resumed(void **state) {
-    (void)state;
+TEST(resumed) {
     const char *path = CLV_TEST_BINARY_DIR "/train_average.ckpt";
     float whole[MOST] = {0}, parts[MOST] = {0};
     clv_train_config config = config_of(&cases[1], host);
@@ -355,8 +345,7 @@ static void keeps_average(const clv_update_use *use, clv_tensor **parameter, clv
     states[0] = use->gradient;
 }
 
-static void refusals(void **state) {
-    (void)state;
+TEST(refusals) {
     static const clv_optimizer_state states[] = {{"average", 0}, {NULL, 0}};
     static const clv_custom_optimizer custom = {
         .bytes = sizeof custom, .name = "own", .states = states, .update = keeps_average};
@@ -384,8 +373,7 @@ static void refusals(void **state) {
 }
 
 /** All averages in few launches, large ones by themselves. */
-static void few_launches(void **state) {
-    (void)state;
+TEST(few_launches) {
     clv_runtime *others = clv__test_runtime(&(clv_runtime_config){.no_opencl = true, .null_devices = true});
     clv_train_config config = {.model = clv_model_find("cnn"), .ema_decay = 0.9, .lr = 0.1};
     clv_graph *graph;
@@ -487,8 +475,7 @@ static void same_files(const char *a, const char *b) {
 }
 
 /** The same steps by hand: parameters and averages have the trainer's bits, in place and exchanged. */
-static void in_own_loop(void **state) {
-    (void)state;
+TEST(in_own_loop) {
     enum { STEPS = 20 };
     const char *by_hand = CLV_TEST_BINARY_DIR "/train_average_hand.safetensors",
                *by_trainer = CLV_TEST_BINARY_DIR "/train_average_trainer.safetensors";
@@ -543,8 +530,7 @@ static void in_own_loop(void **state) {
     }
 }
 
-static void without_averages(void **state) {
-    (void)state;
+TEST(without_averages) {
     clv_train_config config = config_of(&cases[0], host);
     config.ema_decay = 0;
     clv_trainer *trainer = run(&config);
@@ -577,8 +563,7 @@ static clv_graph *with_buffer(bool optimizer, clv_tensor **parameter, clv_tensor
     return graph;
 }
 
-static void buffer_takes_values(void **state) {
-    (void)state;
+TEST(buffer_takes_values) {
     clv_tensor *parameter, *buffer;
     clv_graph *graph = with_buffer(true, &parameter, &buffer);
     clv_buffer_update(buffer, clv_add_scalar(clv_mul_scalar(buffer, 2), 1));
@@ -605,8 +590,7 @@ static void buffer_takes_values(void **state) {
     clv_graph_destroy(graph);
 }
 
-static void buffer_refusals(void **state) {
-    (void)state;
+TEST(buffer_refusals) {
     static const struct {
         bool optimizer, to_parameter, wide, whole;
         clv_status status;
@@ -625,21 +609,4 @@ static void buffer_refusals(void **state) {
     }
 }
 
-int main(void) {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(as_pytorch_on_host),
-        cmocka_unit_test(as_pytorch_on_opencl),
-        cmocka_unit_test(as_averaged_model),
-        cmocka_unit_test(in_own_loop),
-        cmocka_unit_test(without_averages),
-        cmocka_unit_test(on_two_devices),
-        cmocka_unit_test(cut_and_frozen),
-        cmocka_unit_test(skipped_steps_move_none),
-        cmocka_unit_test(resumed),
-        cmocka_unit_test(refusals),
-        cmocka_unit_test(buffer_takes_values),
-        cmocka_unit_test(buffer_refusals),
-        cmocka_unit_test(few_launches),
-    };
-    return cmocka_run_group_tests(tests, setup, teardown);
-}
+TEST_MAIN(setup, teardown)

@@ -92,8 +92,7 @@ static void rows_alone(const machine *m, int64_t *rows) {
     }
 }
 
-static void test_shares_come_near_the_best(void **state) {
-    (void)state;
+TEST(test_shares_come_near_the_best) {
     random_state = clv__test_seed();
     double worst = 0, worst_before = 0;
     int most_changes = 0;
@@ -121,8 +120,7 @@ static void test_shares_come_near_the_best(void **state) {
 }
 
 /** Measured times are never twice the same: shares do not swing. */
-static void test_noise_settles(void **state) {
-    (void)state;
+TEST(test_noise_settles) {
     random_state = clv__test_seed();
     for (int i = 0; i < 1000; i++) {
         machine m = make_machine(0.02);
@@ -137,8 +135,7 @@ static void test_noise_settles(void **state) {
 }
 
 /** A device that becomes slow later, because somebody else computes there. */
-static void test_a_device_becomes_slow(void **state) {
-    (void)state;
+TEST(test_a_device_becomes_slow) {
     machine m = {.n = 2, .batch = 64, .row = {1e-3, 1e-3}, .update = 2e-3, .transfer = 1e-3};
     int64_t rows[4] = {32, 32};
     clv__balance balance = {0};
@@ -153,8 +150,7 @@ static void test_a_device_becomes_slow(void **state) {
 }
 
 /** A replica that is lost takes no part in it. */
-static void test_a_lost_replica(void **state) {
-    (void)state;
+TEST(test_a_lost_replica) {
     clv__balance balance = {0};
     clv__seen seen = {.n = 3, .rows = {10, 0, 50}, .busy = {0.06, 0, 0.01}, .step = 0.06};
     int64_t rows[CLV__MOST_REPLICAS];
@@ -165,12 +161,4 @@ static void test_a_lost_replica(void **state) {
     assert_true(rows[0] < 10 && rows[0] >= 1);
 }
 
-int main(void) {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_shares_come_near_the_best),
-        cmocka_unit_test(test_noise_settles),
-        cmocka_unit_test(test_a_device_becomes_slow),
-        cmocka_unit_test(test_a_lost_replica),
-    };
-    return cmocka_run_group_tests_name("balance", tests, NULL, NULL);
-}
+TEST_MAIN(NULL, NULL)

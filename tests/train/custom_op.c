@@ -115,8 +115,7 @@ static bool two_halves(void) {
     return there;
 }
 
-static void same_bits_in_every_way(void **state) {
-    (void)state;
+TEST(same_bits_in_every_way) {
     static const way ways[] = {
         {.name = "plain"},
         {.name = "computed again", .recompute = "act"},
@@ -144,7 +143,4 @@ static void same_bits_in_every_way(void **state) {
     }
 }
 
-int main(void) {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(same_bits_in_every_way)};
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TEST_MAIN(NULL, NULL)

@@ -108,19 +108,16 @@ static const clv_custom_optimizer lion = {.bytes = sizeof lion,
 
 // ---- trainings --------------------------------------------------------------------------------------------------------
 
-static int setup(void **state) {
-    (void)state;
+FIXTURE(setup) {
     runtime = clv__test_runtime(NULL);
     assert_status(clv_op_register(runtime, &momentum_step), CLV_OK, runtime);
     dataset = small_dataset(runtime, 10);
-    return clv_device_find(runtime, "host", &host) == CLV_OK ? 0 : -1;
+    assert_status(clv_device_find(runtime, "host", &host), CLV_OK, runtime);
 }
 
-static int teardown(void **state) {
-    (void)state;
+FIXTURE(teardown) {
     clv_dataset_destroy(dataset);
     clv_runtime_destroy(runtime);
-    return 0;
 }
 
 static clv_train_config config_of(clv_device *device, const clv_optimizer_config *optimizer) {
@@ -168,21 +165,18 @@ static void same_bits(clv_device *device) {
     }
 }
 
-static void momentum_on_host(void **state) {
-    (void)state;
+TEST(momentum_on_host) {
     same_bits(host);
 }
 
-static void momentum_on_opencl(void **state) {
-    (void)state;
+TEST(momentum_on_opencl) {
     clv_device *device;
     if (clv_device_find(runtime, "gpu|accelerator|cpu", &device) != CLV_OK) skip();
     same_bits(device);
 }
 
 /** Layers on two devices: the same numbers. */
-static void on_two_devices(void **state) {
-    (void)state;
+TEST(on_two_devices) {
     clv_device *device;
     char place[128];
     if (clv_device_find(runtime, "gpu|accelerator|cpu", &device) != CLV_OK) skip();
@@ -210,8 +204,7 @@ static void on_two_devices(void **state) {
 }
 
 /** Five steps of Lion on p, whose loss is the mean of (p - i)^2, against the formulas in double. */
-static void lion_as_written(void **state) {
-    (void)state;
+TEST(lion_as_written) {
     enum { N = 7, STEPS = 5 };
     clv_graph *graph;
     clv_plan *plan;
@@ -251,8 +244,7 @@ static void lion_as_written(void **state) {
 }
 
 /** Interrupted and resumed: the same bits. With another optimizer, or other attributes, it is refused. */
-static void resumed(void **state) {
-    (void)state;
+TEST(resumed) {
     const char *path = CLV_TEST_BINARY_DIR "/train_custom_optimizer.ckpt";
     float a[MOST] = {0}, b[MOST] = {0};
     clv_trainer *trainer;
@@ -284,8 +276,7 @@ static void swap_update(const clv_update_use *use, clv_tensor **parameter, clv_t
     states[1] = clv_reshape(use->parameter, clv_tensor_shape(use->parameter));
 }
 
-static void values_change_places(void **state) {
-    (void)state;
+TEST(values_change_places) {
     const clv_custom_optimizer swap = {
         .bytes = sizeof swap,
         .name = "swap",
@@ -320,8 +311,7 @@ static void no_state_update(const clv_update_use *use, clv_tensor **parameter, c
     *parameter = use->parameter;
 }
 
-static void refusals(void **state) {
-    (void)state;
+TEST(refusals) {
     clv_custom_optimizer flat = {.bytes = sizeof flat, .name = "flat", .update = flat_update};
     clv_custom_optimizer less = {.bytes = sizeof less,
                                  .name = "less",
@@ -383,8 +373,7 @@ static clv_tensor *itself(clv_tensor *x, const clv_model *model) {
 }
 
 /** Optimizers, models and losses are found by name, once each; what Cleave brings keeps its names. */
-static void registered(void **state) {
-    (void)state;
+TEST(registered) {
     static clv_custom_optimizer mine, other;
     static const clv_loss loss = {.name = "mine", .build = nothing},
                           same = {.name = "mine", .build = nothing}, mse = {.name = "mse", .build = nothing};
@@ -418,16 +407,4 @@ static void registered(void **state) {
     assert_string_equal(clv_runtime_error(runtime), "a model without a name cannot be registered");
 }
 
-int main(void) {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(lion_as_written),
-        cmocka_unit_test(momentum_on_host),
-        cmocka_unit_test(momentum_on_opencl),
-        cmocka_unit_test(on_two_devices),
-        cmocka_unit_test(values_change_places),
-        cmocka_unit_test(resumed),
-        cmocka_unit_test(refusals),
-        cmocka_unit_test(registered),
-    };
-    return cmocka_run_group_tests(tests, setup, teardown);
-}
+TEST_MAIN(setup, teardown)

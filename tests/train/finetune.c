@@ -20,20 +20,16 @@ static const char *before(void) {
     return CLV_TEST_BINARY_DIR "/train_finetune_before.safetensors";
 }
 
-static int setup(void **state) {
-    (void)state;
+FIXTURE(setup) {
     runtime = clv__test_runtime(NULL);
     pytorch_read(runtime, CLV_TEST_SOURCE_DIR "/tests/golden/finetune.safetensors", before(), &golden,
                  &dataset);
-    return 0;
 }
 
-static int teardown(void **state) {
-    (void)state;
+FIXTURE(teardown) {
     clv_dataset_destroy(dataset);
     clv_archive_destroy(golden);
     clv_runtime_destroy(runtime);
-    return 0;
 }
 
 /** A training of the golden file. */
@@ -168,13 +164,11 @@ static void on_device(const char *spec) {
     }
 }
 
-static void test_host(void **state) {
-    (void)state;
+TEST(test_host) {
     on_device("host");
 }
 
-static void test_opencl(void **state) {
-    (void)state;
+TEST(test_opencl) {
     on_device("gpu|accelerator|cpu");
 }
 
@@ -186,8 +180,7 @@ static const char *other_device(void) {
 }
 
 /** Layers on two unlike devices, with what is frozen on either: the same numbers. */
-static void test_placed(void **state) {
-    (void)state;
+TEST(test_placed) {
     char texts[2][128];
     const char *other = other_device();
     snprintf(texts[0], sizeof texts[0], "*=host,fc=%s", other);
@@ -208,8 +201,7 @@ static float *read_tensor(clv_session *session, const char *name, size_t *bytes)
 }
 
 /** On replicas each sees its own rows' statistics, so numbers are others; but frozen bits stay, and the rest learns. */
-static void test_replicas(void **state) {
-    (void)state;
+TEST(test_replicas) {
     const char *replicas[] = {"host", other_device()};
     const double shares[] = {0.5, 0.5};
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
@@ -235,8 +227,7 @@ static void test_replicas(void **state) {
 }
 
 /** Less memory: no gradients, no optimizer state, no activations for what is frozen. */
-static void test_memory(void **state) {
-    (void)state;
+TEST(test_memory) {
     const clv_model *cnn = clv_model_find("cnn");
     const char *const freezes[] = {NULL, "conv1,conv2", "conv1,conv2,fc1"};
     clv_plan_memory memory[3];
@@ -278,8 +269,7 @@ static void test_memory(void **state) {
 }
 
 /** Stopped in the middle and resumed: the same bits; with other parameters frozen it is refused. */
-static void test_resume(void **state) {
-    (void)state;
+TEST(test_resume) {
     const char *path = CLV_TEST_BINARY_DIR "/train_finetune.ckpt";
     const golden_case *c = &cases[0];
     clv_device *host;
@@ -303,8 +293,7 @@ static void test_resume(void **state) {
 }
 
 /** Weights of five classes into a model of three: all but the head, which gets new first values and learns. */
-static void test_new_head(void **state) {
-    (void)state;
+TEST(test_new_head) {
     clv_model other = model;
     clv_device *host;
     clv_trainer *trainer;
@@ -349,8 +338,7 @@ static void test_new_head(void **state) {
 }
 
 /** Missing, unexpected and of another shape, all in one sentence; names that DataParallel and torch.compile put before all. */
-static void test_strict(void **state) {
-    (void)state;
+TEST(test_strict) {
     const char *path = CLV_TEST_BINARY_DIR "/train_finetune_strict.safetensors";
     static const char *const prefixes[] = {"module.", "_orig_mod.", "module._orig_mod.", "model."};
     clv_predictor *predictor;
@@ -395,8 +383,7 @@ static void test_strict(void **state) {
 }
 
 /** What is built on frozen parameters alone wants no gradient any more; what has others too, or asked for one itself, still does. */
-static void test_frozen_values(void **state) {
-    (void)state;
+TEST(test_frozen_values) {
     clv_graph *graph;
     assert_status(clv_graph_create(runtime, &graph), CLV_OK, runtime);
     clv_tensor *x = clv_input(graph, "x", CLV_DTYPE_F32, CLV_SHAPE(2, 4));
@@ -418,8 +405,7 @@ static void test_frozen_values(void **state) {
     clv_graph_destroy(graph);
 }
 
-static void test_refusals(void **state) {
-    (void)state;
+TEST(test_refusals) {
     clv_train_config config = config_of(&cases[0], NULL);
     clv_trainer *trainer;
     assert_status(clv_device_find(runtime, "host", &config.device), CLV_OK, runtime);
@@ -452,12 +438,4 @@ static void test_refusals(void **state) {
     clv_freeze(NULL, "fc");
 }
 
-int main(void) {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_host),          cmocka_unit_test(test_opencl), cmocka_unit_test(test_placed),
-        cmocka_unit_test(test_replicas),      cmocka_unit_test(test_memory), cmocka_unit_test(test_resume),
-        cmocka_unit_test(test_new_head),      cmocka_unit_test(test_strict), cmocka_unit_test(test_refusals),
-        cmocka_unit_test(test_frozen_values),
-    };
-    return cmocka_run_group_tests(tests, setup, teardown);
-}
+TEST_MAIN(setup, teardown)

@@ -14,18 +14,15 @@ static clv_runtime *runtime;
 static clv_device *devices[2]; // the host, and the best device for kernels, if there is one
 static int n_devices;
 
-static int setup(void **state) {
-    (void)state;
+FIXTURE(setup) {
     runtime = clv__test_runtime(NULL);
     if (clv_device_find(runtime, "host", &devices[n_devices]) == CLV_OK) n_devices++;
     if (clv_device_find(runtime, "gpu|cpu", &devices[n_devices]) == CLV_OK) n_devices++;
-    return n_devices ? 0 : -1;
+    assert_true(n_devices > 0);
 }
 
-static int teardown(void **state) {
-    (void)state;
+FIXTURE(teardown) {
     clv_runtime_destroy(runtime);
-    return 0;
 }
 
 static const clv_gpt_config sizes = {.vocabulary = 11, .context = 13, .width = 24, .heads = 3, .layers = 3};
@@ -78,8 +75,7 @@ static text write_text(clv_generator *generator, const clv_sampling *sampling, i
 }
 
 /** Greedy and drawn, on every device, three times the context long. */
-static void the_cache_changes_nothing(void **state) {
-    (void)state;
+TEST(the_cache_changes_nothing) {
     const clv_sampling drawn = {.temperature = 1.5, .seed = 5};
     text first = {.n = 0}, first_drawn = {.n = 0};
     for (int d = 0; d < n_devices; d++) {
@@ -106,8 +102,7 @@ static void the_cache_changes_nothing(void **state) {
     assert_memory_not_equal(first.token, first_drawn.token, sizeof first.token);
 }
 
-static void memory_is_as_predicted(void **state) {
-    (void)state;
+TEST(memory_is_as_predicted) {
     for (int d = 0; d < n_devices; d++) {
         for (int no_cache = 0; no_cache < 2; no_cache++) {
             const uint64_t before = clv_device_memory(devices[d]).all.current;
@@ -128,8 +123,7 @@ static void memory_is_as_predicted(void **state) {
     }
 }
 
-static void told_until_it_is_enough(void **state) {
-    (void)state;
+TEST(told_until_it_is_enough) {
     clv_generator *generator = generator_on(devices[0], false);
     text out = {.most = 3};
     assert_status(clv_generate(generator, prompt, 5, NULL, 50, add, &out), CLV_OK, runtime);
@@ -159,8 +153,7 @@ static void expect_share(int count, double share) {
     assert_true(fabs(count - 40000 * share) <= 6 * sqrt(40000 * share * (1 - share)));
 }
 
-static void tokens_are_drawn_by_their_probability(void **state) {
-    (void)state;
+TEST(tokens_are_drawn_by_their_probability) {
     const float logits[4] = {logf(0.1f), logf(0.5f), logf(0.15f), logf(0.25f)};
     const float p[4] = {0.1f, 0.5f, 0.15f, 0.25f};
     int counts[4];
@@ -182,8 +175,7 @@ static void tokens_are_drawn_by_their_probability(void **state) {
     assert_true(counts[0] > 0);
 }
 
-static void the_most_probable(void **state) {
-    (void)state;
+TEST(the_most_probable) {
     const float ties[4] = {1, 3, 3, 2}, infinite[3] = {-INFINITY, -INFINITY, 0};
     assert_int_equal(sample(ties, 4, (clv_sampling){0}, 9), 1);
     for (int i = 0; i < 100; i++) {
@@ -195,8 +187,7 @@ static void the_most_probable(void **state) {
     assert_int_equal(token, 1);
 }
 
-static void what_is_refused(void **state) {
-    (void)state;
+TEST(what_is_refused) {
     const float logits[2] = {0, 1};
     int32_t token;
     const float with_nan[3] = {2, -1, NAN}, infinite[2] = {0, INFINITY},
@@ -258,8 +249,7 @@ static void expect_told(const char *key, const char *value, clv_status status, c
     remove("train_generate_other.safetensors");
 }
 
-static void weights_tell_their_model(void **state) {
-    (void)state;
+TEST(weights_tell_their_model) {
     clv_vocabulary *vocabulary = NULL, *with_zero = NULL;
     clv_gpt_config found;
     clv_generator *generator = generator_on(devices[0], false);
@@ -293,12 +283,4 @@ static void weights_tell_their_model(void **state) {
     remove(path);
 }
 
-int main(void) {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(the_cache_changes_nothing), cmocka_unit_test(memory_is_as_predicted),
-        cmocka_unit_test(told_until_it_is_enough),   cmocka_unit_test(tokens_are_drawn_by_their_probability),
-        cmocka_unit_test(the_most_probable),         cmocka_unit_test(what_is_refused),
-        cmocka_unit_test(weights_tell_their_model),
-    };
-    return cmocka_run_group_tests(tests, setup, teardown);
-}
+TEST_MAIN(setup, teardown)

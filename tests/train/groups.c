@@ -20,20 +20,17 @@ static const char *before(void) {
     return CLV_TEST_BINARY_DIR "/train_groups_before.safetensors";
 }
 
-static int setup(void **state) {
-    (void)state;
+FIXTURE(setup) {
     runtime = clv__test_runtime(NULL);
     pytorch_read(runtime, CLV_TEST_SOURCE_DIR "/tests/golden/groups.safetensors", before(), &golden,
                  &dataset);
-    return clv_device_find(runtime, "host", &host) == CLV_OK ? 0 : -1;
+    assert_status(clv_device_find(runtime, "host", &host), CLV_OK, runtime);
 }
 
-static int teardown(void **state) {
-    (void)state;
+FIXTURE(teardown) {
     clv_dataset_destroy(dataset);
     clv_archive_destroy(golden);
     clv_runtime_destroy(runtime);
-    return 0;
 }
 
 static const clv_param_group vectors[] = {{.max_rank = 1, .weight_decay = -1}};
@@ -127,19 +124,16 @@ static void on_device(const char *spec) {
     }
 }
 
-static void test_host(void **state) {
-    (void)state;
+TEST(test_host) {
     on_device("host");
 }
 
-static void test_opencl(void **state) {
-    (void)state;
+TEST(test_opencl) {
     on_device("gpu|accelerator|cpu");
 }
 
 /** Groups that say what is said for all anyway. */
-static void test_same_bits(void **state) {
-    (void)state;
+TEST(test_same_bits) {
     static const clv_param_group nothing[] = {{.patterns = "conv1,fc"},
                                               {.max_rank = 1, .lr = 1, .weight_decay = 0.1f}};
     float a[2][MOST], b[2][MOST];
@@ -156,8 +150,7 @@ static void test_same_bits(void **state) {
 }
 
 /** Parameters of a group share launches, wherever they stand in the model; what is frozen has no gradient and no state. */
-static void test_launches_and_frozen(void **state) {
-    (void)state;
+TEST(test_launches_and_frozen) {
     static const clv_param_group frozen[] = {{.patterns = "conv1", .frozen = true},
                                              {.max_rank = 1, .weight_decay = -1}};
     clv_runtime *others = clv__test_runtime(&(clv_runtime_config){.no_opencl = true, .null_devices = true});
@@ -184,8 +177,7 @@ static void test_launches_and_frozen(void **state) {
 }
 
 /** Stopped in the middle and resumed: the same bits; with other groups it is refused. */
-static void test_resume(void **state) {
-    (void)state;
+TEST(test_resume) {
     const char *path = CLV_TEST_BINARY_DIR "/train_groups.ckpt";
     clv_train_config config = config_of(&cases[3], host);
     config.epochs = 2;
@@ -208,8 +200,7 @@ static void test_resume(void **state) {
     unlink(path);
 }
 
-static void test_refusals(void **state) {
-    (void)state;
+TEST(test_refusals) {
     static const struct {
         clv_param_group groups[2];
         clv_status status;
@@ -256,11 +247,4 @@ static void test_refusals(void **state) {
     clv_trainer_destroy(trainer);
 }
 
-int main(void) {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_host),      cmocka_unit_test(test_opencl),
-        cmocka_unit_test(test_same_bits), cmocka_unit_test(test_launches_and_frozen),
-        cmocka_unit_test(test_resume),    cmocka_unit_test(test_refusals),
-    };
-    return cmocka_run_group_tests(tests, setup, teardown);
-}
+TEST_MAIN(setup, teardown)

@@ -41,20 +41,16 @@ static const char *before(void) {
     return CLV_TEST_BINARY_DIR "/train_heads_before.safetensors";
 }
 
-static int setup(void **state) {
-    (void)state;
+FIXTURE(setup) {
     runtime = clv__test_runtime(NULL);
     pytorch_read_arrays(runtime, CLV_TEST_SOURCE_DIR "/tests/golden/heads.safetensors", before(), &golden);
     assert_status(clv_dataset_from_fields(runtime, golden, fields, 4, NULL, &dataset), CLV_OK, runtime);
-    return 0;
 }
 
-static int teardown(void **state) {
-    (void)state;
+FIXTURE(teardown) {
     clv_dataset_destroy(dataset);
     clv_archive_destroy(golden);
     clv_runtime_destroy(runtime);
-    return 0;
 }
 
 static const struct golden_case {
@@ -180,18 +176,15 @@ static void on_device(const char *spec) {
     train(&cases[0], config, &mixed);
 }
 
-static void test_host(void **state) {
-    (void)state;
+TEST(test_host) {
     on_device("host");
 }
 
-static void test_opencl(void **state) {
-    (void)state;
+TEST(test_opencl) {
     on_device("gpu|accelerator|cpu");
 }
 
-static void test_two_devices(void **state) {
-    (void)state;
+TEST(test_two_devices) {
     static const char *const devices[] = {"gpu|accelerator|cpu", "cpu:1|host"};
     const double shares[] = {0.75, 0.25};
     clv_device *device;
@@ -291,8 +284,7 @@ static void forward_as_pytorch(const struct golden_case *c, clv_session *session
     unlink(path);
 }
 
-static void test_predictor(void **state) {
-    (void)state;
+TEST(test_predictor) {
     static const char *const devices[] = {"gpu|accelerator|cpu", "cpu:1|host"};
     const clv_placement two = {.replicas = devices, .n_replicas = 2},
                         parts = {.replicas = devices, .n_replicas = 2, .place = "body=cpu:1|host"};
@@ -334,8 +326,7 @@ static double train_loss(clv_train_config config) {
 }
 
 /** Label smoothing is of the targets whose losses know of it; mixing is of one input and one target. */
-static void test_labels(void **state) {
-    (void)state;
+TEST(test_labels) {
     static const clv_loss by_hand = {.name = "smoothed", .build = smoothed};
     const clv_train_loss with[] = {losses[0], {.target = "kind", .loss = &by_hand}};
     clv_device *host;
@@ -355,8 +346,7 @@ static void test_labels(void **state) {
 }
 
 /** Graphs have the ports' names; advice and a comparison of devices know of all of them. */
-static void test_beside_the_trainer(void **state) {
-    (void)state;
+TEST(test_beside_the_trainer) {
     clv_device *host, *other;
     clv_graph *graph;
     clv_train_advice advice;
@@ -411,8 +401,7 @@ static void expect_other_data(clv_train_config *config, const char *path) {
     clv_trainer_destroy(trainer);
 }
 
-static void test_resume(void **state) {
-    (void)state;
+TEST(test_resume) {
     const char *path = CLV_TEST_BINARY_DIR "/train_heads.checkpoint";
     float whole[MOST], parts[MOST];
     int n = 0, m = 0;
@@ -467,8 +456,7 @@ static void test_resume(void **state) {
 // ---- what one model and one dataset have to do with each other ---------------------------------------------------------
 
 /** Fields for a model of one input and one output, and the other way round. */
-static void test_simple(void **state) {
-    (void)state;
+TEST(test_simple) {
     float numbers[8 * 24], bits[2][MOST];
     int32_t labels[8];
     int n[2];
@@ -508,8 +496,7 @@ static void refused(const clv_train_config *config, clv_status status, const cha
     assert_string_equal(clv_runtime_error(runtime), said);
 }
 
-static void test_other_fields(void **state) {
-    (void)state;
+TEST(test_other_fields) {
     static float numbers[64];
     static int32_t whole[64] = {[3] = 6}, below[64] = {-1};
     const struct {
@@ -595,8 +582,7 @@ static void test_other_fields(void **state) {
 }
 
 /** Fields too few, and too many. */
-static void test_other_names(void **state) {
-    (void)state;
+TEST(test_other_names) {
     clv_dataset *other;
     clv_field more[] = {fields[0], fields[1], fields[2], fields[3], {.name = "sgd/logits"}};
     clv_train_config config = config_of(&cases[0], NULL);
@@ -624,8 +610,7 @@ static void test_other_names(void **state) {
     refused(&config, CLV_E_NOT_FOUND, "model 'small' wants input 'x', and the dataset has 'word', 'row'");
 }
 
-static void test_other_losses(void **state) {
-    (void)state;
+TEST(test_other_losses) {
     const struct {
         clv_train_loss losses[2];
         int n;
@@ -681,8 +666,7 @@ static clv_tensor *build_one(clv_tensor *x, const clv_model *of) {
 }
 
 /** Models that are none. */
-static void test_other_models(void **state) {
-    (void)state;
+TEST(test_other_models) {
     static const clv_port twice[] = {{.name = "row", .dims = {6}}, {.name = "row", .dims = {6}}}, nameless[2],
                           half[] = {{.name = "row", .dtype = CLV_DTYPE_F16, .dims = {6}}, {.name = "word"}},
                           turned[] = {{.name = "row", .dims = {-6}}, {.name = "word"}},
@@ -739,8 +723,7 @@ static void test_other_models(void **state) {
 }
 
 /** Samples that are not finite: of which input. */
-static void test_not_finite(void **state) {
-    (void)state;
+TEST(test_not_finite) {
     clv_field changed[4];
     clv_array arrays[4];
     float *numbers = NULL;
@@ -780,8 +763,7 @@ static void test_not_finite(void **state) {
 }
 
 /** Metrics are of the first target, what is monitored is the loss of all; averages are read by every output. */
-static void test_metrics_and_averages(void **state) {
-    (void)state;
+TEST(test_metrics_and_averages) {
     const char *best = CLV_TEST_BINARY_DIR "/train_heads_best.safetensors";
     const clv_metric *accuracy = clv_metric_find("accuracy"), *mae = clv_metric_find("mae");
     clv_train_config config = config_of(&cases[0], NULL);
@@ -812,8 +794,7 @@ static void test_metrics_and_averages(void **state) {
 }
 
 /** What is monitored may be of any target: the best epoch's weights give its value again. */
-static void test_monitor_of_a_target(void **state) {
-    (void)state;
+TEST(test_monitor_of_a_target) {
     const char *best = CLV_TEST_BINARY_DIR "/train_heads_best.safetensors";
     clv_metric mae = *clv_metric_find("mae");
     const clv_metric *metrics[] = {clv_metric_find("accuracy"), &mae};
@@ -857,24 +838,4 @@ static void test_monitor_of_a_target(void **state) {
     unlink(best);
 }
 
-int main(void) {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_host),
-        cmocka_unit_test(test_opencl),
-        cmocka_unit_test(test_two_devices),
-        cmocka_unit_test(test_predictor),
-        cmocka_unit_test(test_resume),
-        cmocka_unit_test(test_labels),
-        cmocka_unit_test(test_resume),
-        cmocka_unit_test(test_beside_the_trainer),
-        cmocka_unit_test(test_simple),
-        cmocka_unit_test(test_other_fields),
-        cmocka_unit_test(test_other_names),
-        cmocka_unit_test(test_other_losses),
-        cmocka_unit_test(test_other_models),
-        cmocka_unit_test(test_not_finite),
-        cmocka_unit_test(test_metrics_and_averages),
-        cmocka_unit_test(test_monitor_of_a_target),
-    };
-    return cmocka_run_group_tests(tests, setup, teardown);
-}
+TEST_MAIN(setup, teardown)

@@ -47,19 +47,16 @@ static const char stretched_parts[] =
     "4.0,"
     "\"original_max_position_embeddings\":40},\"rope_theta\":500.0,\"head_dim\":6";
 
-static int setup(void **state) {
-    (void)state;
+FIXTURE(setup) {
     char *folder = clv__test_folder();
     assert_int_equal(chdir(folder), 0);
     free(folder);
     runtime = clv__test_runtime(NULL);
-    return clv_device_find(runtime, "gpu|cpu|host", &device) == CLV_OK ? 0 : -1;
+    assert_status(clv_device_find(runtime, "gpu|cpu|host", &device), CLV_OK, runtime);
 }
 
-static int teardown(void **state) {
-    (void)state;
+FIXTURE(teardown) {
     clv_runtime_destroy(runtime);
-    return 0;
 }
 
 static void write_text(const char *path, const char *text) {
@@ -211,8 +208,7 @@ static void check_kind(const clv_gpt_config *sizes, const char *config, const ch
 }
 
 /** A Llama whose queries see a window: the context is no longer than that. */
-static void mistral_is_a_llama(void **state) {
-    (void)state;
+TEST(mistral_is_a_llama) {
     clv_gpt_config sizes = llama;
     char config[1024];
     sizes.context = 9;
@@ -221,21 +217,18 @@ static void mistral_is_a_llama(void **state) {
     check_kind(&sizes, config, "model.");
 }
 
-static void of_gpt2(void **state) {
-    (void)state;
+TEST(of_gpt2) {
     check_kind(&gpt2, gpt2_config, "transformer.");
 }
 
-static void of_llama(void **state) {
-    (void)state;
+TEST(of_llama) {
     check_kind(&llama, llama_config, "model.");
 }
 
 static void write_changed(const char *path, const char *whole, const char *part, const char *by);
 
 /** A Llama whose queries, keys and values have biases. */
-static void of_qwen2(void **state) {
-    (void)state;
+TEST(of_qwen2) {
     clv_gpt_config sizes = llama;
     char config[1024];
     sizes.qkv_bias = 1;
@@ -246,8 +239,7 @@ static void of_qwen2(void **state) {
 }
 
 /** As Llama 3.1's: rotary positions are stretched, and heads have a size of their own. */
-static void of_stretched_llama(void **state) {
-    (void)state;
+TEST(of_stretched_llama) {
     static const float scaling[] = {8, 1, 4, 40};
     clv_gpt_config sizes = llama;
     clv_array changed = {0};
@@ -285,8 +277,7 @@ static void write_changed(const char *path, const char *whole, const char *part,
     write_text(path, changed);
 }
 
-static void configs_of_others(void **state) {
-    (void)state;
+TEST(configs_of_others) {
     static const struct {
         const char *part, *by;
         clv_status status;
@@ -324,8 +315,7 @@ static void configs_of_others(void **state) {
     refused("model.safetensors", CLV_E_NOT_FOUND, "there is no tensor 'transformer.wte.weight'");
 }
 
-static void indexes_that_are_none(void **state) {
-    (void)state;
+TEST(indexes_that_are_none) {
     static const struct {
         const char *index, *sentence;
         clv_status status;
@@ -368,13 +358,4 @@ static void indexes_that_are_none(void **state) {
     refused("model.safetensors.index.json", CLV_E_FORMAT, "tensor 'none' is not in 'part-0.safetensors'");
 }
 
-int main(void) {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(mistral_is_a_llama),
-                                       cmocka_unit_test(of_gpt2),
-                                       cmocka_unit_test(of_llama),
-                                       cmocka_unit_test(of_qwen2),
-                                       cmocka_unit_test(of_stretched_llama),
-                                       cmocka_unit_test(configs_of_others),
-                                       cmocka_unit_test(indexes_that_are_none)};
-    return cmocka_run_group_tests(tests, setup, teardown);
-}
+TEST_MAIN(setup, teardown)

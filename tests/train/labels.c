@@ -42,19 +42,16 @@ static clv_dataset *dataset_of(const char *targets) {
     return dataset;
 }
 
-static int setup(void **state) {
-    (void)state;
+FIXTURE(setup) {
     runtime = clv__test_runtime(NULL);
     pytorch_read(runtime, CLV_TEST_SOURCE_DIR "/tests/golden/labels.safetensors", before(), &golden,
                  &of_classes);
     of_labels = dataset_of("several");
     of_numbers = dataset_of("numbers");
     of_ignored = dataset_of("ignored");
-    return 0;
 }
 
-static int teardown(void **state) {
-    (void)state;
+FIXTURE(teardown) {
     clv_dataset_destroy(of_classes);
     clv_dataset_destroy(of_labels);
     clv_dataset_destroy(of_numbers);
@@ -62,7 +59,6 @@ static int teardown(void **state) {
     clv_archive_destroy(golden);
     clv_runtime_destroy(runtime);
     unlink(before());
-    return 0;
 }
 
 // ---- as PyTorch -------------------------------------------------------------------------------------------------
@@ -200,8 +196,7 @@ static void on_device(const char *spec) {
     for (int i = 0; i < CASES; i++) as_pytorch(device, &cases[i]);
 }
 
-static void the_script_has_the_lambdas(void **state) {
-    (void)state;
+TEST(the_script_has_the_lambdas) {
     const float *lambdas = clv_archive_find(golden, "lambdas")->data;
     for (int i = 0; i < STEPS; i++) {
         const clv__draw draw = {.seed = 7, .epoch = i / BATCHES};
@@ -211,13 +206,11 @@ static void the_script_has_the_lambdas(void **state) {
     }
 }
 
-static void on_the_host(void **state) {
-    (void)state;
+TEST(on_the_host) {
     on_device("host");
 }
 
-static void on_opencl(void **state) {
-    (void)state;
+TEST(on_opencl) {
     on_device("gpu|accelerator|cpu");
 }
 
@@ -256,8 +249,7 @@ static int kept_of(const clv_train_config *config, float *kept) {
     return n;
 }
 
-static void in_parts_and_on_replicas(void **state) {
-    (void)state;
+TEST(in_parts_and_on_replicas) {
     static float whole[MOST], parts[MOST];
     const char *replicas[] = {"host", NULL};
     clv_device *other = NULL;
@@ -278,8 +270,7 @@ static void in_parts_and_on_replicas(void **state) {
 }
 
 /** Probabilities are of the model's classes, which may be more than the dataset's. */
-static void a_model_of_more_classes(void **state) {
-    (void)state;
+TEST(a_model_of_more_classes) {
     clv_model more = plain_classes;
     more.classes = CLASSES + 2;
     clv_train_config config = plain_config(&cases[2], &more);
@@ -289,8 +280,7 @@ static void a_model_of_more_classes(void **state) {
 }
 
 /** Near to the training in f32: logits are in f16, the loss is not. */
-static void in_mixed_precision(void **state) {
-    (void)state;
+TEST(in_mixed_precision) {
     for (int i = 0; i < CASES; i++) {
         clv_train_config config = plain_config(&cases[i], cases[i].several ? &plain_labels : &plain_classes);
         clv_trainer *trainer = run(&config);
@@ -310,8 +300,7 @@ static bool stop_after_four(void *user, const clv_train_step *step) {
     return step->step < 4; // the next one is under way
 }
 
-static void resumed_to_the_same_bits(void **state) {
-    (void)state;
+TEST(resumed_to_the_same_bits) {
     static float whole[MOST], resumed[MOST];
     const char *path = CLV_TEST_BINARY_DIR "/train_labels.ckpt";
     for (int i = 0; i < CASES; i++) {
@@ -342,8 +331,7 @@ static void expect_not_resumed(clv_train_config config, const char *sentence) {
 }
 
 /** A checkpoint goes on with what it was begun with. */
-static void they_are_settings(void **state) {
-    (void)state;
+TEST(they_are_settings) {
     const char *path = CLV_TEST_BINARY_DIR "/train_labels_settings.ckpt";
     clv_train_config config = plain_config(&cases[2], &plain_classes);
     config.epochs = 1;
@@ -378,8 +366,7 @@ static void they_are_settings(void **state) {
 }
 
 /** Checkpoints from before there were such settings mean none of them. */
-static void older_checkpoints_go_on(void **state) {
-    (void)state;
+TEST(older_checkpoints_go_on) {
     const char *path = CLV_TEST_BINARY_DIR "/train_labels_older.ckpt";
     clv_archive *archive = NULL, *older = NULL;
     clv_train_config config = plain_config(&(golden_case){.lr = 0.1}, &plain_classes);
@@ -411,8 +398,7 @@ static void older_checkpoints_go_on(void **state) {
 // ---- evaluation ---------------------------------------------------------------------------------------------------
 
 /** The share of right labels and the mean loss, by hand, for the weights that are there; without smoothing and mixup. */
-static void labels_are_told_right(void **state) {
-    (void)state;
+TEST(labels_are_told_right) {
     clv_train_config config = plain_config(&cases[4], &plain_labels);
     config.test = of_labels;
     config.epochs = 30;
@@ -452,8 +438,7 @@ static void labels_are_told_right(void **state) {
 }
 
 /** Loss, accuracy, metrics and counts of classes by hand, over batches: ignored labels, and weights of classes. */
-static void classes_that_count(void **state) {
-    (void)state;
+TEST(classes_that_count) {
     const clv_metric *metrics[] = {clv_metric_find("accuracy"), clv_metric_find("top5")};
     clv_train_config config = plain_config(&cases[8], &plain_classes);
     config.test = of_ignored;
@@ -508,8 +493,7 @@ static void classes_that_count(void **state) {
 }
 
 /** As sklearn's compute_class_weight("balanced"): of 8 labels, 5 classes. */
-static void balanced_weights(void **state) {
-    (void)state;
+TEST(balanced_weights) {
     float weights[CLASSES + 1];
     assert_status(clv_dataset_class_weights(runtime, of_ignored, 0, CLASSES, weights), CLV_OK, runtime);
     int counts[CLASSES] = {0};
@@ -527,8 +511,7 @@ static void balanced_weights(void **state) {
 }
 
 /** Another number may count nothing: then -100 is no label. */
-static void another_ignored_label(void **state) {
-    (void)state;
+TEST(another_ignored_label) {
     static uint8_t bytes[] = {1, 255, 0};
     static int64_t wide[] = {1, -100, 0};
     static float x[3];
@@ -556,8 +539,7 @@ static void another_ignored_label(void **state) {
 }
 
 /** Logits so large that a naive formula gives infinities, and those that are not numbers: never right. */
-static void sums_of_large_logits(void **state) {
-    (void)state;
+TEST(sums_of_large_logits) {
     const clv_loss *loss = clv_loss_find("bce_with_logits");
     const float logits[] = {1000, -1000, 1000, -1000}, labels[] = {1, 0, 0, 1};
     const clv_loss_sizes sizes = {.n = 2, .output = 2, .target = 2};
@@ -574,8 +556,7 @@ static void sums_of_large_logits(void **state) {
 }
 
 /** Targets may be probabilities from the beginning, as another model tells them. */
-static void probabilities_as_targets(void **state) {
-    (void)state;
+TEST(probabilities_as_targets) {
     static float rows[ROWS * CLASSES];
     for (int i = 0; i < ROWS * CLASSES; i++) rows[i] = i % CLASSES == i / CLASSES % CLASSES ? 0.6f : 0.1f;
     clv_array images = *clv_archive_find(golden, "images");
@@ -611,8 +592,7 @@ static void expect_refused(const clv_train_config *config, clv_status status, co
     clv_graph_destroy(graph);
 }
 
-static void what_is_refused(void **state) {
-    (void)state;
+TEST(what_is_refused) {
     const double wrong[] = {-0.1, 1, 1.5, (double)NAN};
     clv_train_config config = plain_config(&cases[0], &plain_classes);
     for (int i = 0; i < 4; i++) {
@@ -673,8 +653,7 @@ static void what_is_refused(void **state) {
 }
 
 /** Labels beside other logits. */
-static void losses_that_do_not_fit(void **state) {
-    (void)state;
+TEST(losses_that_do_not_fit) {
     static const struct {
         const char *loss, *sentence;
         int64_t classes;
@@ -703,25 +682,4 @@ static void losses_that_do_not_fit(void **state) {
     }
 }
 
-int main(void) {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(the_script_has_the_lambdas),
-        cmocka_unit_test(on_the_host),
-        cmocka_unit_test(on_opencl),
-        cmocka_unit_test(in_parts_and_on_replicas),
-        cmocka_unit_test(a_model_of_more_classes),
-        cmocka_unit_test(in_mixed_precision),
-        cmocka_unit_test(resumed_to_the_same_bits),
-        cmocka_unit_test(they_are_settings),
-        cmocka_unit_test(older_checkpoints_go_on),
-        cmocka_unit_test(labels_are_told_right),
-        cmocka_unit_test(classes_that_count),
-        cmocka_unit_test(balanced_weights),
-        cmocka_unit_test(another_ignored_label),
-        cmocka_unit_test(sums_of_large_logits),
-        cmocka_unit_test(probabilities_as_targets),
-        cmocka_unit_test(what_is_refused),
-        cmocka_unit_test(losses_that_do_not_fit),
-    };
-    return cmocka_run_group_tests(tests, setup, teardown);
-}
+TEST_MAIN(setup, teardown)

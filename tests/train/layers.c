@@ -13,16 +13,13 @@
 static clv_runtime *runtime;
 static clv_device *host;
 
-static int setup(void **state) {
-    (void)state;
+FIXTURE(setup) {
     runtime = clv__test_runtime(&(clv_runtime_config){.no_opencl = true});
-    return clv_device_find(runtime, "host", &host) == CLV_OK ? 0 : -1;
+    assert_status(clv_device_find(runtime, "host", &host), CLV_OK, runtime);
 }
 
-static int teardown(void **state) {
-    (void)state;
+FIXTURE(teardown) {
     clv_runtime_destroy(runtime);
-    return 0;
 }
 
 static clv_graph *new_graph(void) {
@@ -41,8 +38,7 @@ static void expect_shape(const clv_tensor *tensor, clv_shape want) {
 }
 
 /** Names and shapes as torch.nn's state_dict of the same layers has them. */
-static void test_names_and_shapes(void **state) {
-    (void)state;
+TEST(test_names_and_shapes) {
     clv_graph *graph = new_graph();
     clv_scope_push(graph, "features");
     clv_tensor *x = clv_input(graph, "x", CLV_DTYPE_F32, CLV_SHAPE(2, 6, 9, 8));
@@ -117,8 +113,7 @@ static void expect_normal(clv_session *session, const char *name, double std) {
         fail_msg("'%s' has mean %g, deviation %g, not %g", name, mean, got, std);
 }
 
-static void test_first_values(void **state) {
-    (void)state;
+TEST(test_first_values) {
     const clv_model *cnn = clv_model_find("cnn");
     clv_graph *graph = new_graph();
     clv_plan *plan;
@@ -140,8 +135,7 @@ static void test_first_values(void **state) {
 }
 
 /** Every model builds for training and for prediction, for any batch, and gives logits. */
-static void test_models(void **state) {
-    (void)state;
+TEST(test_models) {
     assert_null(clv_model_get(-1));
     assert_null(clv_model_get(1000));
     assert_null(clv_model_find("none"));
@@ -172,8 +166,7 @@ static void test_models(void **state) {
 }
 
 /** A training step of every model, at its own size and batch 8, can be planned; nothing is computed and nothing taken. */
-static void test_models_plan(void **state) {
-    (void)state;
+TEST(test_models_plan) {
     clv_runtime *other = clv__test_runtime(&(clv_runtime_config){.no_opencl = true, .null_devices = true});
     clv_device *null = NULL;
     for (int i = 0; i < clv_runtime_info_get(other).n_devices; i++)
@@ -206,8 +199,7 @@ static void test_models_plan(void **state) {
 }
 
 /** A copy of a model for other images and classes; the others of its sizes stay. */
-static void test_model_for(void **state) {
-    (void)state;
+TEST(test_model_for) {
     const clv_model *resnet18 = clv_model_find("resnet18");
     clv_model small = clv_model_for(resnet18, 0, 64, 48, 10);
     assert_int_equal(small.input[0], 3);
@@ -222,8 +214,7 @@ static void test_model_for(void **state) {
 }
 
 /** torchvision begins convolutions with variance 2 / fan_out, classifiers of VGG with a deviation of 0.01. */
-static void test_first_values_of_torchvision(void **state) {
-    (void)state;
+TEST(test_first_values_of_torchvision) {
     clv_model model = clv_model_for(clv_model_find("mobilenet_v2"), 3, 32, 32, 100);
     clv_graph *graph = new_graph();
     clv_plan *plan;
@@ -241,8 +232,7 @@ static void test_first_values_of_torchvision(void **state) {
     clv_graph_destroy(graph);
 }
 
-static void test_dropout_only_in_training(void **state) {
-    (void)state;
+TEST(test_dropout_only_in_training) {
     clv_graph *graph = new_graph();
     clv_tensor *x = clv_input(graph, "x", CLV_DTYPE_F32, CLV_SHAPE(4, 4));
     assert_ptr_equal(clv_nn_dropout(x, 0.5f), x);
@@ -253,8 +243,7 @@ static void test_dropout_only_in_training(void **state) {
     clv_graph_destroy(graph);
 }
 
-static void test_mistakes_stick(void **state) {
-    (void)state;
+TEST(test_mistakes_stick) {
     assert_null(clv_nn_linear(NULL, "a", 3, NULL));
     assert_null(clv_nn_conv2d(NULL, "a", 3, NULL));
     assert_null(clv_nn_batch_norm(NULL, "a", NULL));
@@ -276,8 +265,7 @@ static void test_mistakes_stick(void **state) {
 }
 
 /** Two layers of one name would train one set of weights without a word. */
-static void test_a_name_is_used_once(void **state) {
-    (void)state;
+TEST(test_a_name_is_used_once) {
     static const clv_nn_conv2d_config kernel = {.kernel = {3}};
     for (int i = 0; i < 5; i++) {
         clv_graph *graph = new_graph();
@@ -315,8 +303,7 @@ static clv_tensor *one_layer(clv_tensor *x, void *user) {
 }
 
 /** Replicas have the same layers on purpose; within one, and beside them, a name is used once. */
-static void test_replicas_share_names(void **state) {
-    (void)state;
+TEST(test_replicas_share_names) {
     static const char *const devices[] = {"host", "cpu"};
     for (int i = 0; i < 4; i++) {
         clv_graph *graph = new_graph();
@@ -333,8 +320,7 @@ static void count_warning(void *user, clv_log_level level, const char *sentence)
     if (level == CLV_LOG_WARNING && strstr(sentence, "not set to training")) ++*(int *)user;
 }
 
-static void test_optimizer_wants_training(void **state) {
-    (void)state;
+TEST(test_optimizer_wants_training) {
     int warnings = 0;
     clv_runtime *other = clv__test_runtime(
         &(clv_runtime_config){.no_opencl = true, .log = count_warning, .log_user = &warnings});
@@ -353,8 +339,7 @@ static void test_optimizer_wants_training(void **state) {
 }
 
 /** Samples of a model's shape, and what others seem to be. */
-static void test_samples(void **state) {
-    (void)state;
+TEST(test_samples) {
     clv_model grey = {.name = "grey", .input = {1, 28, 28}, .classes = 2},
               colour = {.name = "colour", .input = {3, 32, 32}, .classes = 2},
               row = {.name = "row", .input = {1, 1, 60}, .classes = 2},
@@ -391,20 +376,4 @@ static void test_samples(void **state) {
     }
 }
 
-int main(void) {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_a_name_is_used_once),
-        cmocka_unit_test(test_replicas_share_names),
-        cmocka_unit_test(test_optimizer_wants_training),
-        cmocka_unit_test(test_names_and_shapes),
-        cmocka_unit_test(test_first_values),
-        cmocka_unit_test(test_models),
-        cmocka_unit_test(test_dropout_only_in_training),
-        cmocka_unit_test(test_mistakes_stick),
-        cmocka_unit_test(test_models_plan),
-        cmocka_unit_test(test_model_for),
-        cmocka_unit_test(test_samples),
-        cmocka_unit_test(test_first_values_of_torchvision),
-    };
-    return cmocka_run_group_tests(tests, setup, teardown);
-}
+TEST_MAIN(setup, teardown)

@@ -190,7 +190,7 @@ static double simulate(const struct regime *regime) {
     return end;
 }
 
-static void test_a_step_of_64_ranks_takes_as_long_as_planned(void **state) {
+TEST(test_a_step_of_64_ranks_takes_as_long_as_planned) {
     static party parties[RANKS];
     pthread_t threads[RANKS];
     (void)state;
@@ -220,7 +220,4 @@ static void test_a_step_of_64_ranks_takes_as_long_as_planned(void **state) {
     clv__loopback_destroy(loopback);
 }
 
-int main(void) {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(test_a_step_of_64_ranks_takes_as_long_as_planned)};
-    return cmocka_run_group_tests_name("link", tests, NULL, NULL);
-}
+TEST_MAIN(NULL, NULL)

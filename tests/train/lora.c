@@ -78,8 +78,7 @@ static void write_part(const golden_case *c, const char *part, const char *prefi
     clv_archive_destroy(archive);
 }
 
-static int setup(void **state) {
-    (void)state;
+FIXTURE(setup) {
     static const clv_gpt_config gpt = {.vocabulary = 11, .context = 7, .width = 12, .heads = 3, .layers = 2};
     runtime = clv__test_runtime(NULL);
     cases[1].model = clv_gpt_model(&gpt);
@@ -103,15 +102,12 @@ static int setup(void **state) {
                  c->alpha);
         write_config(path_of(c, "first"), text);
     }
-    return 0;
 }
 
-static int teardown(void **state) {
-    (void)state;
+FIXTURE(teardown) {
     for (int i = 0; i < CASES; i++) clv_dataset_destroy(datasets[i]);
     clv_archive_destroy(golden);
     clv_runtime_destroy(runtime);
-    return 0;
 }
 
 static void near(const char *what, double got, double want, double scale, double relative) {
@@ -232,19 +228,16 @@ static void on_device(const char *spec) {
     }
 }
 
-static void test_host(void **state) {
-    (void)state;
+TEST(test_host) {
     on_device("host");
 }
 
-static void test_opencl(void **state) {
-    (void)state;
+TEST(test_opencl) {
     on_device("gpu|accelerator|cpu");
 }
 
 /** Optimizer state and gradients of adapters alone, and what is planned says so. */
-static void test_memory(void **state) {
-    (void)state;
+TEST(test_memory) {
     const clv_model *mlp = clv_model_find("mlp");
     const int64_t adapters = 4 * (784 + 128) + 4 * (128 + 10), all = 784 * 128 + 128 + 128 * 10 + 10;
     for (int with = 0; with < 2; with++) {
@@ -282,8 +275,7 @@ static size_t read_all(clv_session *session, float *out) {
 }
 
 /** Stopped after a step and gone on with: the same bits, averages and a new head too; with another rank it is refused. */
-static void test_resume(void **state) {
-    (void)state;
+TEST(test_resume) {
     static float values[2][4 * MOST];
     const golden_case *c = &cases[0];
     clv_device *host;
@@ -333,8 +325,7 @@ static void refused(const clv_train_config *config, clv_status expected, const c
     clv_trainer_destroy(trainer);
 }
 
-static void test_settings(void **state) {
-    (void)state;
+TEST(test_settings) {
     clv_device *host;
     assert_status(clv_device_find(runtime, "host", &host), CLV_OK, runtime);
     clv_train_config config = config_of(0, host);
@@ -373,8 +364,7 @@ static void test_settings(void **state) {
 }
 
 /** A folder whose files are damaged, or of something else: a sentence, and the session as it was. */
-static void test_files(void **state) {
-    (void)state;
+TEST(test_files) {
     static const struct {
         const char *config;
         clv_status status;
@@ -424,10 +414,4 @@ static void test_files(void **state) {
     clv_predictor_destroy(predictor);
 }
 
-int main(void) {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_host),   cmocka_unit_test(test_opencl),   cmocka_unit_test(test_memory),
-        cmocka_unit_test(test_resume), cmocka_unit_test(test_settings), cmocka_unit_test(test_files),
-    };
-    return cmocka_run_group_tests(tests, setup, teardown);
-}
+TEST_MAIN(setup, teardown)

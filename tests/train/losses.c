@@ -23,10 +23,8 @@ static int setup(void **state) {
                : -1;
 }
 
-static int teardown(void **state) {
-    (void)state;
+FIXTURE(teardown) {
     clv_runtime_destroy(runtime);
-    return 0;
 }
 
 // ---- numbers ----------------------------------------------------------------------------------------------------
@@ -79,8 +77,7 @@ static clv_train_result train(const clv_train_config *config, float *kept, int m
     return result;
 }
 
-static void numbers_are_learnt(void **state) {
-    (void)state;
+TEST(numbers_are_learnt) {
     clv_dataset *dataset = numbers();
     clv_train_config config = config_of(&regression, dataset);
     config.epochs = 200;
@@ -99,8 +96,7 @@ static void numbers_are_learnt(void **state) {
 }
 
 /** What the graph says of a loss, in steps too small to change anything, is what the host says. */
-static void graph_and_host_agree(void **state) {
-    (void)state;
+TEST(graph_and_host_agree) {
     static const char *const names[] = {"mse", "l1", "huber", "focal", "bce_with_logits", "kl_div"};
     clv_dataset *dataset = numbers();
     double told[6];
@@ -122,8 +118,7 @@ static clv_tensor *log_probabilities(clv_tensor *x, const clv_model *model) {
 }
 
 /** Of logarithms of probabilities nll and cross_entropy are one, in training and evaluation. */
-static void nll_is_cross_entropy(void **state) {
-    (void)state;
+TEST(nll_is_cross_entropy) {
     static float x[ROWS * IN];
     static int32_t y[ROWS];
     const clv_model model = {.name = "classes", .build = log_probabilities, .input = {IN}, .classes = 4};
@@ -146,8 +141,7 @@ static void nll_is_cross_entropy(void **state) {
 }
 
 /** The mean of what evaluation tells is the mean of the squares, by the weights that are there. */
-static void evaluation_tells_the_loss(void **state) {
-    (void)state;
+TEST(evaluation_tells_the_loss) {
     clv_dataset *dataset = numbers();
     clv_train_config config = config_of(&regression, dataset);
     float kept[64], x[IN], y[OUT];
@@ -180,8 +174,7 @@ static clv_tensor *absolute(clv_tensor *output, clv_tensor *target, const clv_lo
     return clv_mul_scalar(mean, *(const float *)loss->user);
 }
 
-static void a_loss_of_ones_own(void **state) {
-    (void)state;
+TEST(a_loss_of_ones_own) {
     clv_dataset *dataset = numbers();
     float a[64], b[64];
     int n, m;
@@ -219,8 +212,7 @@ static clv_tensor *no_result(clv_tensor *x, const clv_model *model) {
 }
 
 /** A function of the caller's that returns what is no tensor of the graph is told as such. */
-static void what_functions_return(void **state) {
-    (void)state;
+TEST(what_functions_return) {
     clv_dataset *dataset = numbers();
     clv_graph *graph = NULL;
     clv_trainer *trainer = NULL;
@@ -253,8 +245,7 @@ static void what_functions_return(void **state) {
 }
 
 /** A checkpoint goes on with the loss it was begun with, and no other. */
-static void the_loss_is_a_setting(void **state) {
-    (void)state;
+TEST(the_loss_is_a_setting) {
     clv_dataset *dataset = numbers();
     const clv_loss own = {.name = "squares", .build = squares};
     clv_train_config config = config_of(&regression, dataset);
@@ -276,8 +267,7 @@ static void the_loss_is_a_setting(void **state) {
     clv_dataset_destroy(dataset);
 }
 
-static void losses_by_name(void **state) {
-    (void)state;
+TEST(losses_by_name) {
     assert_null(clv_loss_get(-1));
     assert_null(clv_loss_get(1000));
     assert_null(clv_loss_find("none"));
@@ -305,8 +295,7 @@ static clv_dataset *text(int64_t context) {
 }
 
 /** A text is learnt by heart; in parts and over two devices it is the same training up to rounding. */
-static void texts_are_learnt(void **state) {
-    (void)state;
+TEST(texts_are_learnt) {
     enum { MOST = 40000 };
     static float whole[MOST], parts[MOST];
     clv_dataset *dataset = text(8);
@@ -353,8 +342,7 @@ static clv_tensor *four_scores(clv_tensor *x, const clv_model *model) {
     return clv_nn_linear(clv_flatten(x, 1), "fc", 4, NULL);
 }
 
-static void what_does_not_fit(void **state) {
-    (void)state;
+TEST(what_does_not_fit) {
     clv_dataset *of_numbers = numbers(), *of_images = small_dataset(runtime, 6), *of_text = text(8);
     const clv_gpt_config sizes = {.vocabulary = 5, .context = 8, .width = 12, .heads = 3, .layers = 1};
     const clv_model few = clv_gpt_model(&sizes), gpt = *clv_model_find("gpt");
@@ -395,13 +383,4 @@ static void what_does_not_fit(void **state) {
     clv_dataset_destroy(of_text);
 }
 
-int main(void) {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(numbers_are_learnt),    cmocka_unit_test(evaluation_tells_the_loss),
-        cmocka_unit_test(a_loss_of_ones_own),    cmocka_unit_test(what_functions_return),
-        cmocka_unit_test(the_loss_is_a_setting), cmocka_unit_test(losses_by_name),
-        cmocka_unit_test(graph_and_host_agree),  cmocka_unit_test(nll_is_cross_entropy),
-        cmocka_unit_test(texts_are_learnt),      cmocka_unit_test(what_does_not_fit),
-    };
-    return cmocka_run_group_tests(tests, setup, teardown);
-}
+TEST_MAIN(setup, teardown)

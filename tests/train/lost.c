@@ -31,16 +31,12 @@ static clv_train_config config_of(const char *const *replicas, const double *sha
     return config;
 }
 
-static int setup(void **state) {
-    (void)state;
+FIXTURE(setup) {
     dataset = small_dataset(runtime, SAMPLES);
-    return 0;
 }
 
-static int teardown(void **state) {
-    (void)state;
+FIXTURE(teardown) {
     clv_dataset_destroy(dataset);
-    return 0;
 }
 
 /** What a training ended with. */
@@ -148,18 +144,15 @@ static void going_on(int code, bool late, int parts) {
     }
 }
 
-static void test_going_on(void **state) {
-    (void)state;
+TEST(test_going_on) {
     going_on(-5, false, 9);
 }
 
-static void test_going_on_when_waiting_fails(void **state) {
-    (void)state;
+TEST(test_going_on_when_waiting_fails) {
     going_on(-9999, true, 5);
 }
 
-static void test_going_on_with_two_of_three(void **state) {
-    (void)state;
+TEST(test_going_on_with_two_of_three) {
     static const char *const two[] = {"cpu:0", "host"};
     clv_train_config config = config_of(three, shares_of_three, 3);
     config.on_device_failure = CLV_DEVICE_FAILURE_CONTINUE;
@@ -174,8 +167,7 @@ static void test_going_on_with_two_of_three(void **state) {
 }
 
 /** Without leave to go on: all that was learned is on disk, and is gone on with elsewhere. */
-static void test_stopping(void **state) {
-    (void)state;
+TEST(test_stopping) {
     char want[1024];
     clv_train_config config = config_of(pair, shares_of_pair, 2);
     config.checkpoint = checkpoint_path();
@@ -224,8 +216,7 @@ static void test_stopping(void **state) {
 }
 
 /** The first keeps the parameters: the last checkpoint on disk is named. */
-static void test_the_first_is_lost(void **state) {
-    (void)state;
+TEST(test_the_first_is_lost) {
     char want[1024];
     clv_train_config config = config_of(pair, shares_of_pair, 2);
     config.on_device_failure = CLV_DEVICE_FAILURE_CONTINUE;
@@ -268,8 +259,7 @@ static void test_the_first_is_lost(void **state) {
 }
 
 /** Layers on two devices: each keeps some parameters, neither can be done without. */
-static void test_a_placed_device_is_lost(void **state) {
-    (void)state;
+TEST(test_a_placed_device_is_lost) {
     clv_train_config config = config_of(NULL, NULL, 0);
     config.placement.place = "conv=cpu:0,norm=cpu:0,fc=cpu:1";
     config.on_device_failure = CLV_DEVICE_FAILURE_CONTINUE;
@@ -283,9 +273,9 @@ static void test_a_placed_device_is_lost(void **state) {
     clv_trainer_destroy(trainer);
 }
 
-/** The second fails, and nobody knows what still runs on the first: nothing is forgotten, and nothing of it becomes a checkpoint. */
-static void test_no_device_is_left(void **state) {
-    (void)state;
+/** The second fails, and nobody knows what still runs on the first: nothing is forgotten, and nothing of it becomes a checkpoint.
+ *  The last test: the first device stays lost. */
+TEST(test_no_device_is_left) {
     clv_train_config config = config_of(pair, shares_of_pair, 2);
     config.on_device_failure = CLV_DEVICE_FAILURE_CONTINUE;
     config.checkpoint = checkpoint_path();
@@ -308,13 +298,7 @@ static void test_no_device_is_left(void **state) {
 int main(void) {
     int status = 0;
     if (!(runtime = lost_runtime(on_log, &status))) return status;
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_going_on),          cmocka_unit_test(test_going_on_when_waiting_fails),
-        cmocka_unit_test(test_stopping),          cmocka_unit_test(test_going_on_with_two_of_three),
-        cmocka_unit_test(test_the_first_is_lost), cmocka_unit_test(test_a_placed_device_is_lost),
-        cmocka_unit_test(test_no_device_is_left), // last: the first device stays lost
-    };
-    int failed = cmocka_run_group_tests_name("lost", tests, setup, teardown);
+    int failed = clv__test_run(setup, teardown);
     clv_runtime_destroy(runtime);
     return failed;
 }

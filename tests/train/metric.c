@@ -10,16 +10,13 @@
 static clv_runtime *runtime;
 static clv_device *host;
 
-static int setup(void **state) {
-    (void)state;
+FIXTURE(setup) {
     runtime = clv__test_runtime(&(clv_runtime_config){.no_opencl = true});
-    return clv_device_find(runtime, "host", &host) == CLV_OK ? 0 : -1;
+    assert_status(clv_device_find(runtime, "host", &host), CLV_OK, runtime);
 }
 
-static int teardown(void **state) {
-    (void)state;
+FIXTURE(teardown) {
     clv_runtime_destroy(runtime);
-    return 0;
 }
 
 static clv_tensor *as_it_is(clv_tensor *x, const clv_model *model) {
@@ -55,8 +52,7 @@ static void close_to(double got, double wanted) {
 
 enum { CLASSES = 7, ROWS = 8 };
 
-static void of_classes(void **state) {
-    (void)state;
+TEST(of_classes) {
     static float scores[ROWS][CLASSES] = {
         {9, 8, 7, 6, 5, 4, 3},    // 0 right, and among the five
         {9, 8, 7, 6, 5, 4, 3},    // 4 the fifth
@@ -91,8 +87,7 @@ static void of_classes(void **state) {
 }
 
 /** Of several labels a sample each counts alike. */
-static void of_several_labels(void **state) {
-    (void)state;
+TEST(of_several_labels) {
     static float scores[3][2][6] = {{{1, 2, 3, 4, 5, 6}, {1, 2, 3, 4, 5, 6}},
                                     {{1, 2, 3, 4, 5, 6}, {1, 2, 3, 4, 5, 6}},
                                     {{1, 2, 3, 4, 5, 6}, {6, 5, 4, 3, 2, 1}}};
@@ -117,8 +112,7 @@ static void close_class(clv_class_metrics one, int64_t targets, int64_t told, in
 }
 
 /** Against sklearn's precision_recall_fscore_support; of class 3 there is nothing, and it is not among the means. */
-static void of_each_class(void **state) {
-    (void)state;
+TEST(of_each_class) {
     enum { OF = 4, SAMPLES = 7 };
     static const int8_t told[SAMPLES] = {0, 0, 1, 1, 2, 0, 1};
     static int32_t labels[SAMPLES] = {0, 0, 0, 1, 1, 2, 1};
@@ -159,8 +153,7 @@ static void of_each_class(void **state) {
     clv_dataset_destroy(dataset);
 }
 
-static void of_each_label(void **state) {
-    (void)state;
+TEST(of_each_label) {
     static const float results[3][2] = {{1, -1}, {0.5f, 2}, {-3, 0}}, labels[3][2] = {{1, 1}, {0, 1}, {0, 0}};
     const clv_model model = {.name = "same", .build = as_it_is, .input = {2}, .target = {2}};
     const clv_model other = {.name = "same", .build = as_it_is, .input = {3}, .classes = 3};
@@ -197,8 +190,7 @@ static void of_each_label(void **state) {
     assert_null(confusion);
 }
 
-static void the_most_probable(void **state) {
-    (void)state;
+TEST(the_most_probable) {
     const float logits[5] = {1, 3, -INFINITY, 3, 2}, nan[2] = {1, NAN}, none[2] = {-INFINITY, -INFINITY};
     int32_t which[5];
     double p[5];
@@ -234,8 +226,7 @@ static double negative(double mean, const clv_metric *metric) {
     return -mean - *(const double *)metric->user;
 }
 
-static void of_numbers(void **state) {
-    (void)state;
+TEST(of_numbers) {
     enum { N = 5, OUT = 3 };
     static float results[N * OUT], targets[N * OUT];
     static const double half = 0.5;
@@ -267,8 +258,7 @@ static void of_numbers(void **state) {
 }
 
 /** Of one number of a target, by its name: the mean over that alone. */
-static void of_one_number(void **state) {
-    (void)state;
+TEST(of_one_number) {
     static float results[6] = {1, 100, 2, 200, 3, 300}, targets[6] = {1.5f, 90, 2, 230, 1, 300};
     static const char *const names[] = {"rooms", "price"};
     clv_model model = {.name = "same", .build = as_it_is, .input = {2}, .target = {2}, .number_names = names};
@@ -317,8 +307,7 @@ static const clv_model two = {.name = "two",
                               .n_targets = 2};
 
 /** Metrics of the second target, beside the first one's, against sums by hand. */
-static void of_any_target(void **state) {
-    (void)state;
+TEST(of_any_target) {
     static float scores[ROWS * CLASSES], numbers[ROWS * 2], prices[ROWS * 2];
     static int32_t kinds[ROWS];
     double absolute = 0, squares = 0;
@@ -375,8 +364,7 @@ static void of_any_target(void **state) {
     clv_dataset_destroy(dataset);
 }
 
-static void by_name(void **state) {
-    (void)state;
+TEST(by_name) {
     assert_true(clv_metric_get(3) && !clv_metric_get(4));
     for (int i = 0; clv_metric_get(i); i++)
         assert_ptr_equal(clv_metric_find(clv_metric_get(i)->name), clv_metric_get(i));
@@ -387,8 +375,7 @@ static void by_name(void **state) {
     assert_true(clv_metric_find("top5")->larger_is_better && !clv_metric_find("rmse")->larger_is_better);
 }
 
-static void refusals(void **state) {
-    (void)state;
+TEST(refusals) {
     static float x[4] = {0};
     static int32_t y[2] = {0};
     const clv_model classes = {.name = "classes", .build = as_it_is, .input = {2}, .classes = 2};
@@ -452,13 +439,4 @@ static void refusals(void **state) {
     clv_dataset_destroy(dataset);
 }
 
-int main(void) {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(of_one_number),     cmocka_unit_test(of_classes),
-        cmocka_unit_test(of_several_labels), cmocka_unit_test(of_numbers),
-        cmocka_unit_test(of_any_target),     cmocka_unit_test(by_name),
-        cmocka_unit_test(refusals),          cmocka_unit_test(of_each_class),
-        cmocka_unit_test(of_each_label),     cmocka_unit_test(the_most_probable),
-    };
-    return cmocka_run_group_tests(tests, setup, teardown);
-}
+TEST_MAIN(setup, teardown)

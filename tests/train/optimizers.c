@@ -61,19 +61,16 @@ static void on_device(const char *spec) {
     unlink(path);
 }
 
-static void test_host(void **state) {
-    (void)state;
+TEST(test_host) {
     on_device("host");
 }
 
-static void test_opencl(void **state) {
-    (void)state;
+TEST(test_opencl) {
     on_device("gpu|accelerator|cpu");
 }
 
 /** Another one, or with other settings, is refused. */
-static void test_refused(void **state) {
-    (void)state;
+TEST(test_refused) {
     const char *path = CLV_TEST_BINARY_DIR "/train_optimizers_refused.ckpt";
     static const struct {
         clv_optimizer_config config;
@@ -105,20 +102,12 @@ static void test_refused(void **state) {
     unlink(path);
 }
 
-static int setup(void **state) {
-    (void)state;
+FIXTURE(setup) {
     runtime = clv__test_runtime(NULL);
-    return 0;
 }
 
-static int teardown(void **state) {
-    (void)state;
+FIXTURE(teardown) {
     clv_runtime_destroy(runtime);
-    return 0;
 }
 
-int main(void) {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(test_host), cmocka_unit_test(test_opencl),
-                                       cmocka_unit_test(test_refused)};
-    return cmocka_run_group_tests(tests, setup, teardown);
-}
+TEST_MAIN(setup, teardown)

@@ -178,8 +178,7 @@ static bool has_devices(int n) {
     return clv_device_find(parties[0].runtime, name, &device) == CLV_OK;
 }
 
-static int setup(void **state) {
-    (void)state;
+FIXTURE(setup) {
     snprintf(kept_path, sizeof kept_path, "%s/train_ranks_left.%d.kept", folder, (int)getpid());
     snprintf(checkpoint_path, sizeof checkpoint_path, "%s/train_ranks_left.%d.checkpoint", folder,
              (int)getpid());
@@ -187,16 +186,13 @@ static int setup(void **state) {
         parties[i].runtime = clv__test_runtime(NULL);
         parties[i].dataset = small_dataset(parties[i].runtime, 65);
     }
-    return 0;
 }
 
-static int teardown(void **state) {
-    (void)state;
+FIXTURE(teardown) {
     for (int i = 0; i <= MOST_RANKS; i++) {
         clv_dataset_destroy(parties[i].dataset);
         clv_runtime_destroy(parties[i].runtime);
     }
-    return 0;
 }
 
 /** The same settings for all; each its own data and device. */
@@ -269,8 +265,7 @@ static clv_train_config config_of(const clv_model *model, clv_optimizer_config o
     return config;
 }
 
-static void test_ranks_have_the_bits_of_replicas(void **state) {
-    (void)state;
+TEST(test_ranks_have_the_bits_of_replicas) {
     const clv_optimizer_config sgd = {.momentum = 0.9f}, adam = {.kind = CLV_ADAM},
                                clipped = {.kind = CLV_ADAMW, .weight_decay = 0.1f, .clip_norm = 0.5f};
     if (!has_devices(4)) skip();
@@ -330,8 +325,7 @@ static clv_dataset *pictures(clv_runtime *runtime) {
 }
 
 /** Of many layers, with normalisation of batches and shortcuts. */
-static void test_resnet_has_the_bits_of_replicas(void **state) {
-    (void)state;
+TEST(test_resnet_has_the_bits_of_replicas) {
     if (!has_devices(4)) skip();
     const clv_model model = clv_model_for(clv_model_find("resnet18"), 3, 32, 32, 10);
     clv_dataset *kept[MOST_RANKS + 1];
@@ -365,8 +359,7 @@ static void test_resnet_has_the_bits_of_replicas(void **state) {
 }
 
 /** Layers on devices of two ranks, and on two of one: the bits of the same placement in one process. */
-static void test_layers_over_ranks(void **state) {
-    (void)state;
+TEST(test_layers_over_ranks) {
     static const char *const places[][2] = {
         {"*=0:cpu:0,fc=1:cpu:1", "*=cpu:0,fc=cpu:1"},
         {"*=1:cpu:0,fc=cpu:1", "*=cpu:0,fc=cpu:1"},
@@ -403,8 +396,7 @@ static void test_layers_over_ranks(void **state) {
 }
 
 /** With statistics of the whole batch ranks train as one process with all of it; without, they do not. */
-static void test_batch_norm_over_ranks(void **state) {
-    (void)state;
+TEST(test_batch_norm_over_ranks) {
     for (int c = 0; c < 3; c++) {
         const int n = c == 2 ? 3 : 4;
         clv_train_config config = config_of(&small_model,
@@ -442,8 +434,7 @@ static void test_batch_norm_over_ranks(void **state) {
 }
 
 /** Unequal parts of a batch, given and measured: the losses of one process with all of it. */
-static void test_shares_of_ranks(void **state) {
-    (void)state;
+TEST(test_shares_of_ranks) {
     static const double given[] = {0.5, 0.125, 0.375}, wrong[] = {0.5, 0.01, 0.49};
     clv_train_config config = config_of(&small_plain, (clv_optimizer_config){0}, CLV_PRECISION_F32);
     config.test = NULL;
@@ -470,8 +461,7 @@ static void test_shares_of_ranks(void **state) {
 }
 
 /** Gradients as bf16: half the bytes, one set of weights, and nearly the losses. */
-static void test_gradients_as_bf16(void **state) {
-    (void)state;
+TEST(test_gradients_as_bf16) {
     clv_train_config config = config_of(&wide, (clv_optimizer_config){.kind = CLV_ADAM}, CLV_PRECISION_F32);
     double last[2];
     int64_t told[2];
@@ -495,8 +485,7 @@ static void test_gradients_as_bf16(void **state) {
 }
 
 /** What a rank sends is what the plan tells, and no more than twice its (N-1)/N part of the parameters and a little for heads. */
-static void test_bytes_are_as_planned(void **state) {
-    (void)state;
+TEST(test_bytes_are_as_planned) {
     clv_train_config config = config_of(&small_plain, (clv_optimizer_config){0}, CLV_PRECISION_F32);
     config.steps = 3;
     config.test = NULL;
@@ -535,8 +524,7 @@ static int64_t stop_all(const clv_train_config *config, int n, int asked) {
 }
 
 /** Of layers over ranks: stopped, and continued by the same ranks, and by one process with all layers on one device. */
-static void test_layers_go_on_from_a_checkpoint(void **state) {
-    (void)state;
+TEST(test_layers_go_on_from_a_checkpoint) {
     char checkpoint[512];
     snprintf(checkpoint, sizeof checkpoint, "%s/train_ranks_layers.%d.checkpoint", folder, (int)getpid());
     if (!has_devices(2)) skip();
@@ -566,8 +554,7 @@ static void test_layers_go_on_from_a_checkpoint(void **state) {
 }
 
 /** What does not go together with layers over ranks is refused, and so is a device that the rank has not. */
-static void test_layers_that_cannot_be(void **state) {
-    (void)state;
+TEST(test_layers_that_cannot_be) {
     static const char *const replicas[] = {"host"};
     clv_train_config config = config_of(&small_plain, (clv_optimizer_config){0}, CLV_PRECISION_F32);
     config.placement = (clv_placement){.place = "*=1:host", .replicas = replicas, .n_replicas = 1};
@@ -583,8 +570,7 @@ static void test_layers_that_cannot_be(void **state) {
 }
 
 /** A checkpoint of four ranks goes on with four to the same bits, with two and with one to the same losses but for rounding. */
-static void test_a_checkpoint_goes_on_with_others(void **state) {
-    (void)state;
+TEST(test_a_checkpoint_goes_on_with_others) {
     char checkpoint[512];
     snprintf(checkpoint, sizeof checkpoint, "%s/train_ranks.%d.checkpoint", folder, (int)getpid());
     clv_train_config config = config_of(&wide, (clv_optimizer_config){.kind = CLV_ADAM}, CLV_PRECISION_F32);
@@ -611,8 +597,7 @@ static void test_a_checkpoint_goes_on_with_others(void **state) {
 }
 
 /** Patience ends all of them after the same epoch, though the first alone tests. */
-static void test_patience_is_the_first_ranks(void **state) {
-    (void)state;
+TEST(test_patience_is_the_first_ranks) {
     clv_train_config config = config_of(&small_plain, (clv_optimizer_config){0}, CLV_PRECISION_F32);
     config.epochs = 12;
     config.patience = 1;
@@ -628,8 +613,7 @@ static void test_patience_is_the_first_ranks(void **state) {
 }
 
 /** A rank that says nothing any more ends the others, with a sentence. */
-static void test_a_lost_rank_ends_all(void **state) {
-    (void)state;
+TEST(test_a_lost_rank_ends_all) {
     for (int lost = 0; lost < 3; lost++) {
         char part[64];
         clv_train_config config = config_of(&small_plain, (clv_optimizer_config){0}, CLV_PRECISION_F32);
@@ -658,8 +642,7 @@ static void test_a_lost_rank_ends_all(void **state) {
 }
 
 /** Those that are left go on from the last checkpoint: to the bits of as many that are started from it. */
-static void test_those_that_are_left_go_on(void **state) {
-    (void)state;
+TEST(test_those_that_are_left_go_on) {
     static party others[MOST_RANKS];
     // which is lost, and which later; the first at a step that is between two checkpoints, as is the one under way then
     static const int rows[][3] = {{3, 2, -1}, {3, 0, -1}, {3, 1, -1}, {2, 1, -1}, {4, 2, 0}};
@@ -699,8 +682,7 @@ static void test_those_that_are_left_go_on(void **state) {
 }
 
 /** They end with a sentence where they cannot. */
-static void test_those_that_cannot_go_on(void **state) {
-    (void)state;
+TEST(test_those_that_cannot_go_on) {
     clv_train_config config = config_of(&small_plain, (clv_optimizer_config){0}, CLV_PRECISION_F32);
     config.test = NULL;
     config.epochs = 100;
@@ -735,8 +717,7 @@ static void test_those_that_cannot_go_on(void **state) {
 }
 
 /** The same where it has some of the layers. */
-static void test_a_lost_rank_ends_layers(void **state) {
-    (void)state;
+TEST(test_a_lost_rank_ends_layers) {
     clv_train_config config = config_of(&small_plain, (clv_optimizer_config){0}, CLV_PRECISION_F32);
     config.epochs = 100;
     config.test = NULL;
@@ -754,8 +735,7 @@ static void test_a_lost_rank_ends_layers(void **state) {
 }
 
 /** A rank with other settings, and one whose data end: the others hear of it. */
-static void test_ranks_that_differ_are_refused(void **state) {
-    (void)state;
+TEST(test_ranks_that_differ_are_refused) {
     clv_train_config config = config_of(&small_plain, (clv_optimizer_config){0}, CLV_PRECISION_F32);
     prepare(3, &config);
     parties[1].config.lr = 0.5;
@@ -789,8 +769,7 @@ static void test_ranks_that_differ_are_refused(void **state) {
 }
 
 /** One that cannot make its trainer, and one that cannot begin with it: the first tells which. */
-static void test_a_rank_that_cannot_begin_ends_all(void **state) {
-    (void)state;
+TEST(test_a_rank_that_cannot_begin_ends_all) {
     for (int c = 0; c < 2; c++) {
         clv_train_config config = config_of(&small_plain, (clv_optimizer_config){0}, CLV_PRECISION_F32);
         config.batch = 16;
@@ -810,8 +789,7 @@ static void test_a_rank_that_cannot_begin_ends_all(void **state) {
 }
 
 /** A message of no rank, where the first of an exchange should be. */
-static void test_foreign_messages_are_refused(void **state) {
-    (void)state;
+TEST(test_foreign_messages_are_refused) {
     static const char *const said[] = {"does not belong to an exchange", "does not belong to an exchange",
                                        "came where at most"};
     for (int c = 0; c < 3; c++) {
@@ -839,8 +817,7 @@ static void test_foreign_messages_are_refused(void **state) {
 }
 
 /** Without MPI's library the sentence says what is missing. */
-static void test_what_is_missing_is_told(void **state) {
-    (void)state;
+TEST(test_what_is_missing_is_told) {
     clv_ranks *ranks = NULL;
     setenv("CLEAVE_MPI_LIBRARY", "/nowhere/libcleave_mpi.so", 1);
     assert_status(clv_ranks_create(parties[0].runtime, NULL, &ranks), CLV_E_NOT_FOUND, parties[0].runtime);
@@ -855,26 +832,5 @@ static void test_what_is_missing_is_told(void **state) {
 /** One argument: the test of that name alone. */
 int main(int argc, char **argv) {
     if (argc > 1) cmocka_set_test_filter(argv[1]);
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_ranks_have_the_bits_of_replicas),
-        cmocka_unit_test(test_resnet_has_the_bits_of_replicas),
-        cmocka_unit_test(test_layers_over_ranks),
-        cmocka_unit_test(test_batch_norm_over_ranks),
-        cmocka_unit_test(test_shares_of_ranks),
-        cmocka_unit_test(test_gradients_as_bf16),
-        cmocka_unit_test(test_bytes_are_as_planned),
-        cmocka_unit_test(test_a_checkpoint_goes_on_with_others),
-        cmocka_unit_test(test_layers_go_on_from_a_checkpoint),
-        cmocka_unit_test(test_layers_that_cannot_be),
-        cmocka_unit_test(test_patience_is_the_first_ranks),
-        cmocka_unit_test(test_a_lost_rank_ends_all),
-        cmocka_unit_test(test_a_lost_rank_ends_layers),
-        cmocka_unit_test(test_those_that_are_left_go_on),
-        cmocka_unit_test(test_those_that_cannot_go_on),
-        cmocka_unit_test(test_ranks_that_differ_are_refused),
-        cmocka_unit_test(test_a_rank_that_cannot_begin_ends_all),
-        cmocka_unit_test(test_foreign_messages_are_refused),
-        cmocka_unit_test(test_what_is_missing_is_told),
-    };
-    return cmocka_run_group_tests_name("ranks", tests, setup, teardown);
+    return clv__test_run(setup, teardown);
 }

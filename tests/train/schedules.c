@@ -12,20 +12,16 @@ static const double LR = 0.25;
 static clv_runtime *runtime;
 static clv_archive *golden;
 
-static int setup(void **state) {
-    (void)state;
+FIXTURE(setup) {
     runtime = clv__test_runtime(&(clv_runtime_config){.no_opencl = true});
     assert_status(
         clv_safetensors_read(runtime, CLV_TEST_SOURCE_DIR "/tests/golden/schedules.safetensors", &golden),
         CLV_OK, runtime);
-    return 0;
 }
 
-static int teardown(void **state) {
-    (void)state;
+FIXTURE(teardown) {
     clv_archive_destroy(golden);
     clv_runtime_destroy(runtime);
-    return 0;
 }
 
 static const float *values_of(const char *name) {
@@ -39,8 +35,7 @@ static void near(const char *name, int step, double got, double wanted) {
         fail_msg("%s, step %d: %.9g, not %.9g", name, step, got, wanted);
 }
 
-static void test_rates(void **state) {
-    (void)state;
+TEST(test_rates) {
     static const struct {
         const char *name;
         clv_schedule schedule;
@@ -76,8 +71,7 @@ static void test_rates(void **state) {
 }
 
 /** What counts other things goes on beside the warm-up. */
-static void test_products(void **state) {
-    (void)state;
+TEST(test_products) {
     const clv_schedule steps = {.kind = CLV_SCHEDULE_STEP, .period = 2, .gamma = 0.5, .warmup = 8};
     near("epochs, warm in steps", 5, clv_schedule_lr(&steps, 1, 2, 5), 0.5 * 6 / 8);
     near("epochs, warm in steps", 8, clv_schedule_lr(&steps, 1, 4, 8), 0.25);
@@ -89,8 +83,7 @@ static void test_products(void **state) {
     near("behind the end", 20, clv_schedule_lr(&ten, 1, 0, 20), clv_schedule_lr(&ten, 1, 0, 9));
 }
 
-static void test_plateau(void **state) {
-    (void)state;
+TEST(test_plateau) {
     static const struct {
         const char *name;
         clv_schedule schedule;
@@ -146,8 +139,7 @@ static void train(clv_schedule schedule) {
     clv_dataset_destroy(dataset);
 }
 
-static void test_trainings(void **state) {
-    (void)state;
+TEST(test_trainings) {
     train((clv_schedule){.kind = CLV_SCHEDULE_COSINE, .per_step = true, .warmup = 4});
     near("the last step of the warm-up", 3, rates[3], 1e-3);
     near("half of the rest", 8, rates[8], 0.5e-3); // 4 of 8 behind it
@@ -187,8 +179,7 @@ static clv_status go(clv_schedule schedule, int64_t epochs, const char *checkpoi
 
 /** A schedule over the whole training follows its length when it goes on for longer; one of a given period
  *  is that of before. */
-static void test_longer(void **state) {
-    (void)state;
+TEST(test_longer) {
     const char *path = CLV_TEST_BINARY_DIR "/train_schedules.ckpt";
     const clv_schedule cosine = {.kind = CLV_SCHEDULE_COSINE, .per_step = true},
                        cycle = {.kind = CLV_SCHEDULE_ONE_CYCLE, .per_step = true},
@@ -224,8 +215,7 @@ static int dropping(const char *model, const double *set, float p) {
     return n;
 }
 
-static void test_dropout(void **state) {
-    (void)state;
+TEST(test_dropout) {
     const double none = 0, some = 0.3, all = 1;
     assert_int_equal(dropping("cnn", NULL, 0.25f) + dropping("cnn", NULL, 0.5f),
                      2 * dropping("cnn", NULL, 0.5f));
@@ -246,8 +236,7 @@ static void test_dropout(void **state) {
     clv_graph_destroy(graph);
 }
 
-static void test_what_cannot_be(void **state) {
-    (void)state;
+TEST(test_what_cannot_be) {
     static const struct {
         clv_schedule schedule;
         const char *said;
@@ -269,12 +258,4 @@ static void test_what_cannot_be(void **state) {
     clv_dataset_destroy(dataset);
 }
 
-int main(void) {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_rates),   cmocka_unit_test(test_products),
-        cmocka_unit_test(test_plateau), cmocka_unit_test(test_trainings),
-        cmocka_unit_test(test_longer),  cmocka_unit_test(test_what_cannot_be),
-        cmocka_unit_test(test_dropout),
-    };
-    return cmocka_run_group_tests(tests, setup, teardown);
-}
+TEST_MAIN(setup, teardown)

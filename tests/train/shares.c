@@ -27,16 +27,12 @@ static void on_log(void *user, clv_log_level level, const char *sentence) {
     warnings++;
 }
 
-static int setup(void **state) {
-    (void)state;
+FIXTURE(setup) {
     dataset = small_dataset(runtime, SAMPLES);
-    return 0;
 }
 
-static int teardown(void **state) {
-    (void)state;
+FIXTURE(teardown) {
     clv_dataset_destroy(dataset);
-    return 0;
 }
 
 /** What the callbacks see. */
@@ -108,8 +104,7 @@ static void near(const float *a, const float *b, int n) {
 }
 
 /** Other shares in the middle of an epoch, again and again, in both directions. */
-static void test_shares_change(void **state) {
-    (void)state;
+TEST(test_shares_change) {
     static const double shares[][2] = {{0.25, 0.75}, {0.9375, 0.0625}, {1, 0}, {0.5, 0.5}};
     float want[MOST_FLOATS], got[MOST_FLOATS];
     int n = train_equal(want);
@@ -137,8 +132,7 @@ static void test_shares_change(void **state) {
 }
 
 /** What does not fit a budget is not done, and what was there before goes on. */
-static void test_shares_that_do_not_fit(void **state) {
-    (void)state;
+TEST(test_shares_that_do_not_fit) {
     float want[MOST_FLOATS], got[MOST_FLOATS];
     int n = train_equal(want);
     watching seen = {.stop_at = 7};
@@ -162,8 +156,7 @@ static void test_shares_that_do_not_fit(void **state) {
 }
 
 /** Two alike, of which one becomes slow. */
-static void test_shares_follow_what_is_measured(void **state) {
-    (void)state;
+TEST(test_shares_follow_what_is_measured) {
     float want[MOST_FLOATS], got[MOST_FLOATS];
     int n = train_equal(want);
     watching seen = {0};
@@ -238,8 +231,7 @@ static void *be_rank(void *user) {
 }
 
 /** Two ranks with equal shares, of which one becomes slow. */
-static void test_shares_of_ranks_follow_what_is_measured(void **state) {
-    (void)state;
+TEST(test_shares_of_ranks_follow_what_is_measured) {
     float want[MOST_FLOATS];
     static rank ranks[2];
     const int n = train_equal(want);
@@ -285,13 +277,7 @@ static void test_shares_of_ranks_follow_what_is_measured(void **state) {
 int main(void) {
     int status = 0;
     if (!(runtime = lost_runtime(on_log, &status))) return status;
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_shares_change),
-        cmocka_unit_test(test_shares_that_do_not_fit),
-        cmocka_unit_test(test_shares_follow_what_is_measured),
-        cmocka_unit_test(test_shares_of_ranks_follow_what_is_measured),
-    };
-    int failed = cmocka_run_group_tests_name("shares", tests, setup, teardown);
+    int failed = clv__test_run(setup, teardown);
     clv_runtime_destroy(runtime);
     return failed;
 }

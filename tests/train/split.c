@@ -19,18 +19,14 @@ static clv_tensor *build(clv_tensor *x, const clv_model *model) {
 
 static const clv_model model = {.name = "wide", .build = build, .input = {1, 12, 12}, .classes = CLASSES};
 
-static int setup(void **state) {
-    (void)state;
+FIXTURE(setup) {
     runtime = clv__test_runtime(NULL);
     dataset = small_samples(runtime, SAMPLES, 12, 12, CLASSES);
-    return 0;
 }
 
-static int teardown(void **state) {
-    (void)state;
+FIXTURE(teardown) {
     clv_dataset_destroy(dataset);
     clv_runtime_destroy(runtime);
-    return 0;
 }
 
 static const char *checkpoint(void) {
@@ -77,8 +73,7 @@ static void near(const trained *a, const trained *b) {
     assert_true(a->accuracy == b->accuracy); // NOLINT: counts
 }
 
-static void test_a_checkpoint_goes_on_where_tensors_are_cut_otherwise(void **state) {
-    (void)state;
+TEST(test_a_checkpoint_goes_on_where_tensors_are_cut_otherwise) {
     static trained whole, parts, mixed;
     clv_device *device;
     for (int d = -1; (device = clv__test_next_device(runtime, &d));) {
@@ -98,8 +93,7 @@ static void test_a_checkpoint_goes_on_where_tensors_are_cut_otherwise(void **sta
 }
 
 /** A budget is kept to. */
-static void test_a_budget_holds_for_parts(void **state) {
-    (void)state;
+TEST(test_a_budget_holds_for_parts) {
     static trained whole, parts;
     clv_device *device;
     for (int d = -1; (device = clv__test_next_device(runtime, &d));) {
@@ -113,10 +107,4 @@ static void test_a_budget_holds_for_parts(void **state) {
     }
 }
 
-int main(void) {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_a_checkpoint_goes_on_where_tensors_are_cut_otherwise),
-        cmocka_unit_test(test_a_budget_holds_for_parts),
-    };
-    return cmocka_run_group_tests(tests, setup, teardown);
-}
+TEST_MAIN(setup, teardown)

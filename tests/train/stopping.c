@@ -15,18 +15,15 @@ static clv_dataset *dataset;
 
 enum { SAMPLES = 12, BATCH = 5, BATCHES = 3, EPOCHS = 8, MOST = 1024 };
 
-static int setup(void **state) {
-    (void)state;
+FIXTURE(setup) {
     runtime = clv__test_runtime(&(clv_runtime_config){.no_opencl = true});
     dataset = small_dataset(runtime, SAMPLES);
-    return clv_device_find(runtime, "host", &host) == CLV_OK ? 0 : -1;
+    assert_status(clv_device_find(runtime, "host", &host), CLV_OK, runtime);
 }
 
-static int teardown(void **state) {
-    (void)state;
+FIXTURE(teardown) {
     clv_dataset_destroy(dataset);
     clv_runtime_destroy(runtime);
-    return 0;
 }
 
 // ---- a metric that tells what it is told to -------------------------------------------------------------------------------
@@ -175,8 +172,7 @@ static void check(const struct stop_case *c, const clv_train_result *result) {
         assert_true(isnan(result->best_value));
 }
 
-static void ends_as_it_should(void **state) {
-    (void)state;
+TEST(ends_as_it_should) {
     for (int i = 0; i < CASES; i++) {
         script s;
         seen told = {0};
@@ -196,8 +192,7 @@ static void ends_as_it_should(void **state) {
 }
 
 /** The file has the weights of a training that ends with the best epoch. So has the averages of them, where these are kept. */
-static void best_weights_are_kept(void **state) {
-    (void)state;
+TEST(best_weights_are_kept) {
     const char *other = CLV_TEST_BINARY_DIR "/train_stopping_other.safetensors";
     for (int averaged = 0; averaged < 2; averaged++) {
         script s;
@@ -226,8 +221,7 @@ static void best_weights_are_kept(void **state) {
 }
 
 /** Interrupted in every step and after every epoch, and resumed: the same end and the same bits. */
-static void resumed(void **state) {
-    (void)state;
+TEST(resumed) {
     const char *whole_best = CLV_TEST_BINARY_DIR "/train_stopping_whole.safetensors";
     const struct stop_case *c = &cases[0];
     float whole[MOST] = {0}, parts[MOST] = {0};
@@ -279,8 +273,7 @@ static bool keep_rate(void *user, const clv_train_epoch *epoch) {
 }
 
 /** The schedule plateau looks at what is monitored, and knows where it stood when a training goes on. */
-static void plateau_resumed(void **state) {
-    (void)state;
+TEST(plateau_resumed) {
     static const struct stop_case c = {"plateau", {5, 4, 4.5, 3, 3, 3.5, 3.25, 9}, .epochs = EPOCHS};
     static const double factors[] = {1, 1, 1, 0.5, 0.5, 0.25, 0.125, 0.0625}; // of each epoch's rate
     float whole[MOST] = {0}, parts[MOST] = {0};
@@ -312,8 +305,7 @@ static void plateau_resumed(void **state) {
 }
 
 /** The last step's gradients are written, though nobody knows that it is the last before it is tested. */
-static void gradients_of_the_last_step(void **state) {
-    (void)state;
+TEST(gradients_of_the_last_step) {
     const char *early = CLV_TEST_BINARY_DIR "/train_stopping_early.safetensors",
                *full = CLV_TEST_BINARY_DIR "/train_stopping_full.safetensors";
     script s;
@@ -334,8 +326,7 @@ static void gradients_of_the_last_step(void **state) {
 }
 
 /** The loss, where nothing else is named. */
-static void the_loss_is_monitored(void **state) {
-    (void)state;
+TEST(the_loss_is_monitored) {
     static const char *const names[] = {NULL, "loss"};
     for (int i = 0; i < 2; i++) {
         clv_train_config config = small_config(&small_model, dataset, BATCH, 3);
@@ -363,8 +354,7 @@ static clv_status no_file(void *user, clv_session *session, const char *path) {
 }
 
 /** How the best is written may be told; what fails there ends the training. */
-static void written_in_another_way(void **state) {
-    (void)state;
+TEST(written_in_another_way) {
     clv_train_config config = small_config(&small_model, dataset, BATCH, 3);
     config.device = host;
     config.best = "as given";
@@ -383,8 +373,7 @@ static clv_tensor *build_absolute(clv_tensor *output, clv_tensor *target, const 
     return clv_cross_entropy(output, target);
 }
 
-static void refusals(void **state) {
-    (void)state;
+TEST(refusals) {
     const clv_loss silent = {.name = "silent", .build = build_absolute};
     const struct {
         clv_train_config config;
@@ -440,8 +429,7 @@ static void refusals(void **state) {
 }
 
 /** A checkpoint says what it was written with, and what it says of the best epoch must be possible. */
-static void checkpoints_are_checked(void **state) {
-    (void)state;
+TEST(checkpoints_are_checked) {
     script s;
     seen told = {0};
     clv_metric metric = metric_of(&cases[0], &s, 0);
@@ -492,8 +480,7 @@ static void checkpoints_are_checked(void **state) {
 }
 
 /** A loss that is no number any more is looked for by doing steps again, from a checkpoint of such a training too. */
-static void looked_for_again(void **state) {
-    (void)state;
+TEST(looked_for_again) {
     script s;
     seen told = {0};
     clv_metric metric = metric_of(&cases[0], &s, 0);
@@ -511,18 +498,4 @@ static void looked_for_again(void **state) {
     unlink(checkpoint()), unlink(best_path());
 }
 
-int main(void) {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(ends_as_it_should),
-        cmocka_unit_test(best_weights_are_kept),
-        cmocka_unit_test(resumed),
-        cmocka_unit_test(plateau_resumed),
-        cmocka_unit_test(gradients_of_the_last_step),
-        cmocka_unit_test(the_loss_is_monitored),
-        cmocka_unit_test(written_in_another_way),
-        cmocka_unit_test(refusals),
-        cmocka_unit_test(checkpoints_are_checked),
-        cmocka_unit_test(looked_for_again),
-    };
-    return cmocka_run_group_tests(tests, setup, teardown);
-}
+TEST_MAIN(setup, teardown)

@@ -22,8 +22,7 @@ static clv_tensor *build(clv_tensor *x, const clv_model *model) {
 
 static const clv_model model = {.name = "small", .build = build, .input = {1, 4, 6}, .classes = 3};
 
-static int setup(void **state) {
-    (void)state;
+FIXTURE(setup) {
     runtime = clv__test_runtime(NULL);
     clv_status status =
         clv_safetensors_read(runtime, CLV_TEST_SOURCE_DIR "/tests/golden/train.safetensors", &golden);
@@ -32,15 +31,12 @@ static int setup(void **state) {
     images.borrowed = true;
     status = clv_dataset_from_arrays(runtime, &images, clv_archive_find(golden, "labels"), NULL, &dataset);
     assert_status(status, CLV_OK, runtime);
-    return 0;
 }
 
-static int teardown(void **state) {
-    (void)state;
+FIXTURE(teardown) {
     clv_dataset_destroy(dataset);
     clv_archive_destroy(golden);
     clv_runtime_destroy(runtime);
-    return 0;
 }
 
 /** A training of the golden file. */
@@ -189,18 +185,15 @@ static void on_device(const char *spec) {
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) train_as_pytorch(device, &cases[i]);
 }
 
-static void test_host(void **state) {
-    (void)state;
+TEST(test_host) {
     on_device("host");
 }
 
-static void test_opencl(void **state) {
-    (void)state;
+TEST(test_opencl) {
     on_device("gpu|accelerator|cpu");
 }
 
-static void test_refusals(void **state) {
-    (void)state;
+TEST(test_refusals) {
     clv_train_config good = {.model = &model, .train = dataset, .batch = 4, .epochs = 1, .lr = 0.1}, bad;
     clv_trainer *trainer;
     assert_status(clv_device_find(runtime, "host", &good.device), CLV_OK, runtime);
@@ -246,8 +239,7 @@ static bool stop_at_two(void *user, const clv_train_step *step) {
     return step->step < 2;
 }
 
-static void test_callback_stops(void **state) {
-    (void)state;
+TEST(test_callback_stops) {
     clv_train_config config = {
         .model = &model, .train = dataset, .batch = 4, .epochs = 100, .lr = 0.1, .on_step = stop_at_two};
     clv_trainer *trainer;
@@ -266,8 +258,7 @@ static void count_diverged(void *user, clv_log_level level, const char *sentence
 }
 
 /** A training that runs away ends after a few steps, by saying whose values were the first. */
-static void test_divergence_ends_it(void **state) {
-    (void)state;
+TEST(test_divergence_ends_it) {
     const char *path = CLV_TEST_BINARY_DIR "/train_nan.checkpoint";
     for (int i = 0; i < 3; i++) { // the second and the third with a checkpoint to go back to
         remove(path);
@@ -296,8 +287,7 @@ static void test_divergence_ends_it(void **state) {
 }
 
 /** Where mixed precision skips every step nothing was learnt, and that is no success. */
-static void test_steps_that_are_all_skipped(void **state) {
-    (void)state;
+TEST(test_steps_that_are_all_skipped) {
     static float x[4 * 6];
     static int32_t y[4] = {0, 1, 0, 1};
     const clv_model linear = clv_model_for(clv_model_find("linear"), 1, 2, 3, 2);
@@ -325,8 +315,7 @@ static void test_steps_that_are_all_skipped(void **state) {
 }
 
 /** A training that runs away and is to go on is told of once. */
-static void test_divergence_is_told_once(void **state) {
-    (void)state;
+TEST(test_divergence_is_told_once) {
     int warnings = 0;
     clv_runtime *other = clv__test_runtime(
         &(clv_runtime_config){.no_opencl = true, .log = count_diverged, .log_user = &warnings});
@@ -356,8 +345,7 @@ static void keep_sentence(void *user, clv_log_level level, const char *sentence)
 
 /** Two steps that overflow f16 among others: they are skipped, the warning says no more than that, and what an interrupted
  *  training knows of the scaler is told. */
-static void test_an_overflow_is_no_divergence(void **state) {
-    (void)state;
+TEST(test_an_overflow_is_no_divergence) {
     char said[512] = "";
     clv_runtime *other =
         clv__test_runtime(&(clv_runtime_config){.no_opencl = true, .log = keep_sentence, .log_user = said});
@@ -400,8 +388,7 @@ static void test_an_overflow_is_no_divergence(void **state) {
 }
 
 /** What clv_pass_graph gives is what a trainer plans. */
-static void test_graph_is_the_trainers(void **state) {
-    (void)state;
+TEST(test_graph_is_the_trainers) {
     clv_train_config configs[] = {{.optimizer = {.kind = CLV_ADAM}},
                                   {.micro_batches = 2},
                                   {.precision = CLV_PRECISION_MIXED, .optimizer = {.clip_norm = 1}}};
@@ -468,8 +455,7 @@ static clv_dataset *bytes_or_numbers(bool bytes, float std, int width) {
 }
 
 /** What is large enough is made where it is fed from, and has the same bits: numbers are here, bytes are not. */
-static void test_large_batches_are_not_copied(void **state) {
-    (void)state;
+TEST(test_large_batches_are_not_copied) {
     enum { WIDTH = 20000 };
     clv_model wide = model;
     wide.input[2] = WIDTH;
@@ -496,8 +482,7 @@ static void test_large_batches_are_not_copied(void **state) {
 }
 
 /** A training on bytes feeds bytes, a quarter of what numbers are, and has the bits of one on numbers that the host normalised. */
-static void test_bytes_are_fed_as_they_are(void **state) {
-    (void)state;
+TEST(test_bytes_are_fed_as_they_are) {
     clv_dataset *sets[2] = {bytes_or_numbers(false, 0.3f, 6), bytes_or_numbers(true, 0.3f, 6)},
                 *other = bytes_or_numbers(true, 0.31f, 6);
     const clv_train_config ways[] = {{0},
@@ -564,8 +549,7 @@ static int count_fused(const clv_trainer *trainer) {
     return fused;
 }
 
-static void test_no_fuse_is_for_evaluation_too(void **state) {
-    (void)state;
+TEST(test_no_fuse_is_for_evaluation_too) {
     for (int i = 0; i < clv_runtime_info_get(runtime).n_devices; i++) {
         clv_device *device = clv_device_get(runtime, i);
         if (strcmp(clv_device_info_get(device)->backend, "opencl") != 0 ||
@@ -591,20 +575,4 @@ static void test_no_fuse_is_for_evaluation_too(void **state) {
     }
 }
 
-int main(void) {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_divergence_is_told_once),
-        cmocka_unit_test(test_steps_that_are_all_skipped),
-        cmocka_unit_test(test_divergence_ends_it),
-        cmocka_unit_test(test_an_overflow_is_no_divergence),
-        cmocka_unit_test(test_host),
-        cmocka_unit_test(test_opencl),
-        cmocka_unit_test(test_refusals),
-        cmocka_unit_test(test_callback_stops),
-        cmocka_unit_test(test_graph_is_the_trainers),
-        cmocka_unit_test(test_bytes_are_fed_as_they_are),
-        cmocka_unit_test(test_large_batches_are_not_copied),
-        cmocka_unit_test(test_no_fuse_is_for_evaluation_too),
-    };
-    return cmocka_run_group_tests(tests, setup, teardown);
-}
+TEST_MAIN(setup, teardown)

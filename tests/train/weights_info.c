@@ -15,18 +15,15 @@
 static clv_runtime *runtime;
 static clv_device *host;
 
-static int setup(void **state) {
-    (void)state;
+FIXTURE(setup) {
     runtime = clv__test_runtime(&(clv_runtime_config){.no_opencl = true});
-    return clv_device_find(runtime, "host", &host) == CLV_OK ? 0 : -1;
+    assert_status(clv_device_find(runtime, "host", &host), CLV_OK, runtime);
 }
 
-static int teardown(void **state) {
-    (void)state;
+FIXTURE(teardown) {
     static const char *const files[] = {WEIGHTS, BEST, CHECKPOINT, CHECKPOINT ".prev", TABLE};
     for (size_t i = 0; i < sizeof files / sizeof *files; i++) unlink(files[i]);
     clv_runtime_destroy(runtime);
-    return 0;
 }
 
 static clv_weights_info *read_info(const char *path) {
@@ -55,8 +52,7 @@ static void tells_the_small_model(const char *path) {
 }
 
 /** A trainer describes its session: whoever saves it, and however, tells it. */
-static void of_a_training(void **state) {
-    (void)state;
+TEST(of_a_training) {
     clv_dataset *dataset = small_dataset(runtime, 12);
     clv_train_config config = small_config(&small_model, dataset, 6, 1);
     clv_trainer *trainer = NULL;
@@ -76,8 +72,7 @@ static void of_a_training(void **state) {
 }
 
 /** A session of a program's own, of a model of a table. */
-static void of_a_loop_of_ones_own(void **state) {
-    (void)state;
+TEST(of_a_loop_of_ones_own) {
     const clv_model *linear = clv_model_find("linear");
     clv_model model = *linear;
     clv_dataset *table = NULL;
@@ -135,8 +130,7 @@ static clv_status read_told(const char *key, const char *text, clv_weights_info 
     return clv_weights_info_read(runtime, WEIGHTS, out);
 }
 
-static void of_older_files(void **state) {
-    (void)state;
+TEST(of_older_files) {
     clv_weights_info *info;
     assert_status(read_told("cleave.model", "mlp", &info), CLV_OK, runtime);
     assert_string_equal(info->model, "mlp");
@@ -151,8 +145,7 @@ static void of_older_files(void **state) {
     clv_free(info);
 }
 
-static void damaged(void **state) {
-    (void)state;
+TEST(damaged) {
     static const struct {
         const char *record, *said;
     } refused[] = {
@@ -188,9 +181,4 @@ static void damaged(void **state) {
     assert_status(clv_weights_info_read(runtime, WEIGHTS, NULL), CLV_E_VALUE, runtime);
 }
 
-int main(void) {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(of_a_training),
-                                       cmocka_unit_test(of_a_loop_of_ones_own),
-                                       cmocka_unit_test(of_older_files), cmocka_unit_test(damaged)};
-    return cmocka_run_group_tests(tests, setup, teardown);
-}
+TEST_MAIN(setup, teardown)

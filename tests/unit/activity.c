@@ -19,8 +19,7 @@ static void steps(model *m, int n, long rest_ms) {
 }
 
 /** Devices that nobody has asked for times are not counted; this test comes first. */
-static void test_nothing_is_counted_unasked(void **state) {
-    (void)state;
+TEST(test_nothing_is_counted_unasked) {
     int i = -1;
     clv_device *device = clv__test_next_device(runtime, &i);
     char place[128];
@@ -57,8 +56,7 @@ static double measure(model *m, int n, long rest_ms, clv_device **devices, int n
     return (double)(to.tv_sec - from.tv_sec) * 1e9 + (double)(to.tv_nsec - from.tv_nsec);
 }
 
-static void test_a_device_without_a_step_is_not_busy(void **state) {
-    (void)state;
+TEST(test_a_device_without_a_step_is_not_busy) {
     clv_activity added;
     model m = build("*=host", NULL);
     double wall = measure(&m, STEPS, 3, &host, 1, &added);
@@ -69,8 +67,7 @@ static void test_a_device_without_a_step_is_not_busy(void **state) {
 }
 
 /** Steps that nobody has waited for yet are not counted; those that are, only once, however often they are fetched. */
-static void test_steps_count_when_they_are_waited_for(void **state) {
-    (void)state;
+TEST(test_steps_count_when_they_are_waited_for) {
     model m = build("*=host", NULL);
     float x[64] = {0}, y[64];
     int64_t ticket;
@@ -87,8 +84,7 @@ static void test_steps_count_when_they_are_waited_for(void **state) {
 }
 
 /** The first and the last layer are on a device that has nothing to do while the host sleeps between them. */
-static void test_waiting_for_another_device_is_not_busy(void **state) {
-    (void)state;
+TEST(test_waiting_for_another_device_is_not_busy) {
     int i = -1;
     clv_device *device = clv__test_next_device(runtime, &i), *devices[2] = {device, host};
     if (device == host) skip(); // nothing but the host here
@@ -113,8 +109,7 @@ static void test_waiting_for_another_device_is_not_busy(void **state) {
     destroy(&m);
 }
 
-static void test_a_null_device_has_no_clock(void **state) {
-    (void)state;
+TEST(test_a_null_device_has_no_clock) {
     if (!clv__kernel_sources[0].stem) skip(); // a null device is told of kernels, and this library has none
     clv_device *null;
     clv_activity added;
@@ -126,13 +121,4 @@ static void test_a_null_device_has_no_clock(void **state) {
     destroy(&m);
 }
 
-int main(void) {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_nothing_is_counted_unasked),
-        cmocka_unit_test(test_a_device_without_a_step_is_not_busy),
-        cmocka_unit_test(test_steps_count_when_they_are_waited_for),
-        cmocka_unit_test(test_waiting_for_another_device_is_not_busy),
-        cmocka_unit_test(test_a_null_device_has_no_clock),
-    };
-    return cmocka_run_group_tests(tests, setup, teardown);
-}
+TEST_MAIN(setup, teardown)

@@ -14,19 +14,15 @@ static clv_runtime *runtime;
 static clv_graph *graph;
 static clv__values values;
 
-static int begin(void **state) {
-    (void)state;
+FIXTURE(begin) {
     runtime = clv__test_runtime(&(clv_runtime_config){.no_opencl = true});
     assert_status(clv_graph_create(runtime, &graph), CLV_OK, runtime);
-    return 0;
 }
 
-static int end(void **state) {
-    (void)state;
+FIXTURE(end) {
     clv__values_reset(&values);
     clv_graph_destroy(graph);
     clv_runtime_destroy(runtime);
-    return 0;
 }
 
 static clv__error *error_of(void) {
@@ -66,8 +62,7 @@ static double gradient_at(const clv_tensor *tensor, int i) {
     return clv__values_of(&values, gradient)[i];
 }
 
-static void a_value_used_many_times(void **state) {
-    (void)state;
+TEST_WITHIN(a_value_used_many_times, begin, end) {
     clv_tensor *x = parameter("x", CLV_SHAPE(3));
     clv_tensor *loss = total(clv_mul(clv_mul(x, x), x)); // x^3
     clv_backward(loss);
@@ -75,8 +70,7 @@ static void a_value_used_many_times(void **state) {
     assert_true(fabs(gradient_at(x, 1) - 3 * 0.625 * 0.625) < 1e-12);
 }
 
-static void a_value_plus_itself(void **state) {
-    (void)state;
+TEST_WITHIN(a_value_plus_itself, begin, end) {
     clv_tensor *x = parameter("x", CLV_SHAPE(2));
     clv_tensor *loss = total(clv_add(x, x));
     clv_backward(loss);
@@ -86,8 +80,7 @@ static void a_value_plus_itself(void **state) {
 
 /** Windows of relu(x - 1.2), x from 0.5 to 2.4: the first has nothing above 0, so its first element wins. What relu made there
  *  gets the window's gradient, x nothing. */
-static void pooling_what_relu_made(void **state) {
-    (void)state;
+TEST_WITHIN(pooling_what_relu_made, begin, end) {
     clv_tensor *x = parameter("x", CLV_SHAPE(1, 1, 4, 4)), *offset = parameter("offset", CLV_SHAPE(1));
     clv_tensor *y = clv_relu(clv_sub(x, clv_mul_scalar(offset, 0.8f))); // the offset is 1.5
     clv_tensor *windows = clv_max_pool2d(y, &(clv_pool2d_config){.kernel = {2, 2}});
@@ -109,8 +102,7 @@ static void pooling_what_relu_made(void **state) {
     assert_int_equal(pools, 2);
 }
 
-static void a_shared_subexpression(void **state) {
-    (void)state;
+TEST_WITHIN(a_shared_subexpression, begin, end) {
     clv_tensor *x = parameter("x", CLV_SHAPE(4)), *shared = clv_exp(x);
     clv_tensor *left = clv_mul(shared, x), *right = clv_tanh(shared);
     clv_tensor *loss = total(clv_add(clv_mul(left, right), clv_sqrt(shared)));
@@ -121,8 +113,7 @@ static void a_shared_subexpression(void **state) {
     evaluate(loss);
 }
 
-static void a_diamond_of_many_levels(void **state) {
-    (void)state;
+TEST_WITHIN(a_diamond_of_many_levels, begin, end) {
     clv_tensor *x = parameter("x", CLV_SHAPE(2)), *y = x;
     for (int i = 0; i < 20; i++) y = clv_add(clv_mul_scalar(y, 0.5f), clv_mul_scalar(y, 0.5f));
     clv_tensor *loss = total(y);
@@ -132,8 +123,7 @@ static void a_diamond_of_many_levels(void **state) {
     assert_true(gradient_at(x, 0) == 1);
 }
 
-static void an_unused_parameter_gets_none(void **state) {
-    (void)state;
+TEST_WITHIN(an_unused_parameter_gets_none, begin, end) {
     clv_tensor *x = parameter("x", CLV_SHAPE(2)), *unused = parameter("unused", CLV_SHAPE(3));
     clv_tensor *aside = parameter("aside", CLV_SHAPE(2));
     clv_exp(aside); // used, but not by the loss
@@ -145,8 +135,7 @@ static void an_unused_parameter_gets_none(void **state) {
     assert_true(gradient_at(x, 0) == 1);
 }
 
-static void broadcast_gradients_have_the_inputs_shape(void **state) {
-    (void)state;
+TEST_WITHIN(broadcast_gradients_have_the_inputs_shape, begin, end) {
     clv_tensor *x = parameter("x", CLV_SHAPE(2, 3, 4)), *row = parameter("row", CLV_SHAPE(4));
     clv_tensor *column = parameter("column", CLV_SHAPE(3, 1)),
                *one = parameter("one", clv_shape_make(0, NULL));
@@ -157,8 +146,7 @@ static void broadcast_gradients_have_the_inputs_shape(void **state) {
     for (int k = 0; k < 4; k++) gradient_at(clv_parameter_get(graph, k), 0);
 }
 
-static void inputs_only_when_asked(void **state) {
-    (void)state;
+TEST_WITHIN(inputs_only_when_asked, begin, end) {
     clv_tensor *x = clv_input(graph, "x", CLV_DTYPE_F32, CLV_SHAPE(2)),
                *z = clv_input(graph, "z", CLV_DTYPE_F32, CLV_SHAPE(2));
     clv_tensor *w = parameter("w", CLV_SHAPE(2));
@@ -171,8 +159,7 @@ static void inputs_only_when_asked(void **state) {
     assert_non_null(clv_gradient(w));
 }
 
-static void nodes_of_the_backward_pass_carry_the_layers_name(void **state) {
-    (void)state;
+TEST_WITHIN(nodes_of_the_backward_pass_carry_the_layers_name, begin, end) {
     clv_scope_push(graph, "block");
     clv_tensor *y = clv_exp(parameter("w", CLV_SHAPE(2)));
     clv_scope_pop(graph);
@@ -187,28 +174,24 @@ static void nodes_of_the_backward_pass_carry_the_layers_name(void **state) {
     assert_true(found);
 }
 
-static void a_loss_of_many_elements_is_refused(void **state) {
-    (void)state;
+TEST_WITHIN(a_loss_of_many_elements_is_refused, begin, end) {
     clv_backward(clv_exp(parameter("w", CLV_SHAPE(2))));
     assert_status(clv_graph_status(graph), CLV_E_SHAPE, runtime);
 }
 
-static void a_loss_without_parameters_is_refused(void **state) {
-    (void)state;
+TEST_WITHIN(a_loss_without_parameters_is_refused, begin, end) {
     clv_backward(total(clv_input(graph, "x", CLV_DTYPE_F32, CLV_SHAPE(2))));
     assert_status(clv_graph_status(graph), CLV_E_STATE, runtime);
 }
 
-static void a_second_backward_is_refused(void **state) {
-    (void)state;
+TEST_WITHIN(a_second_backward_is_refused, begin, end) {
     clv_tensor *loss = total(clv_exp(parameter("w", CLV_SHAPE(2))));
     clv_backward(loss);
     clv_backward(loss);
     assert_status(clv_graph_status(graph), CLV_E_STATE, runtime);
 }
 
-static void steps_stop_a_gradient(void **state) {
-    (void)state;
+TEST_WITHIN(steps_stop_a_gradient, begin, end) {
     clv_tensor *w = parameter("w", CLV_SHAPE(3));
     clv_tensor *mask = clv_gt(w, clv_full(graph, CLV_DTYPE_F32, CLV_SHAPE(1), 0.55f));
     clv_tensor *loss = total(clv_where(mask, clv_square(w), clv_neg(w)));
@@ -218,11 +201,11 @@ static void steps_stop_a_gradient(void **state) {
     assert_true(gradient_at(w, 1) == 2 * 0.625);
 }
 
-static void nothing_flows_through_what_is_detached(void **state) {
-    (void)state;
+TEST_WITHIN(nothing_flows_through_what_is_detached, begin, end) {
     clv_tensor *w = parameter("w", CLV_SHAPE(3));
     clv_tensor *square = clv_square(w), *fixed = clv_detach(square);
-    clv_tensor *loss = total(clv_mul(fixed, clv_add(square, w))); // d/dw of c * (w^2 + w), c = w^2 as a constant
+    clv_tensor *loss =
+        total(clv_mul(fixed, clv_add(square, w))); // d/dw of c * (w^2 + w), c = w^2 as a constant
     clv_backward(loss);
     assert_null(clv_gradient(fixed));
     assert_true(clv_tensor_numel(fixed) == 3);
@@ -233,8 +216,7 @@ static void nothing_flows_through_what_is_detached(void **state) {
     for (int i = 1; i <= 3; i++) assert_true(gradient_at(w, i - 1) == (double)(i * i) * (2 * i + 1));
 }
 
-static void a_frozen_parameter_has_no_gradient_and_no_update(void **state) {
-    (void)state;
+TEST_WITHIN(a_frozen_parameter_has_no_gradient_and_no_update, begin, end) {
     clv_tensor *w = parameter("w", CLV_SHAPE(3)), *frozen = parameter("frozen", CLV_SHAPE(3));
     clv_requires_grad(frozen, false);
     clv_graph_set_training(graph, true);
@@ -247,8 +229,7 @@ static void a_frozen_parameter_has_no_gradient_and_no_update(void **state) {
     assert_null(clv_graph_find(graph, "frozen.momentum_buffer"));
 }
 
-static void the_result_of_an_op_can_be_frozen_too(void **state) {
-    (void)state;
+TEST_WITHIN(the_result_of_an_op_can_be_frozen_too, begin, end) {
     clv_tensor *w = parameter("w", CLV_SHAPE(3)), *h = clv_square(w);
     clv_requires_grad(h, false);
     clv_backward(total(clv_mul(h, w)));
@@ -257,8 +238,7 @@ static void the_result_of_an_op_can_be_frozen_too(void **state) {
     assert_non_null(clv_gradient(w));
 }
 
-static void whole_numbers_have_no_gradients(void **state) {
-    (void)state;
+TEST_WITHIN(whole_numbers_have_no_gradients, begin, end) {
     clv_requires_grad(clv_input(graph, "labels", CLV_DTYPE_I32, CLV_SHAPE(3)), true);
     assert_status(clv_graph_status(graph), CLV_E_DTYPE, runtime);
     assert_holds(clv_runtime_error(runtime), "'labels' is i32: only floats have gradients");
@@ -271,16 +251,14 @@ static const char *refused(clv_tensor *loss, clv_status status) {
     return clv_runtime_error(runtime);
 }
 
-static void the_op_that_stops_the_gradient_is_named(void **state) {
-    (void)state;
+TEST_WITHIN(the_op_that_stops_the_gradient_is_named, begin, end) {
     clv_tensor *w = parameter("w", CLV_SHAPE(2, 3));
     clv_tensor *best = clv_argmax(clv_square(w), 1, false); // number 1
     assert_holds(refused(total(clv_cast(best, CLV_DTYPE_F32)), CLV_E_STATE),
                  "the gradient stops at argmax#1, whose result is i32");
 }
 
-static void its_layer_is_named_where_it_has_one(void **state) {
-    (void)state;
+TEST_WITHIN(its_layer_is_named_where_it_has_one, begin, end) {
     clv_tensor *w = parameter("w", CLV_SHAPE(2, 3));
     clv_scope_push(graph, "head");
     clv_tensor *fixed = clv_detach(w);
@@ -289,22 +267,19 @@ static void its_layer_is_named_where_it_has_one(void **state) {
                  "the gradient stops at reshape 'head', whose result was detached");
 }
 
-static void a_loss_of_inputs_alone_says_so(void **state) {
-    (void)state;
+TEST_WITHIN(a_loss_of_inputs_alone_says_so, begin, end) {
     clv_tensor *x = clv_input(graph, "x", CLV_DTYPE_F32, CLV_SHAPE(3));
     assert_holds(refused(total(x), CLV_E_STATE), "no parameter leads to the loss 'sum#0', and nothing else");
 }
 
-static void an_op_in_no_layer_is_told_by_its_number(void **state) {
-    (void)state;
+TEST_WITHIN(an_op_in_no_layer_is_told_by_its_number, begin, end) {
     clv_tensor *w = parameter("w", CLV_SHAPE(2, 3));
     assert_null(clv_matmul(clv_relu(w), clv_square(w))); // number 2
     assert_status(clv_graph_status(graph), CLV_E_SHAPE, runtime);
     assert_holds(clv_runtime_error(runtime), "matmul#2: ");
 }
 
-static void a_scope_that_is_open_is_refused_by_the_plan(void **state) {
-    (void)state;
+TEST_WITHIN(a_scope_that_is_open_is_refused_by_the_plan, begin, end) {
     clv_plan *plan;
     clv_tensor *w = parameter("w", CLV_SHAPE(3));
     clv_scope_push(graph, "outer");
@@ -319,32 +294,4 @@ static void a_scope_that_is_open_is_refused_by_the_plan(void **state) {
     clv_plan_destroy(plan);
 }
 
-#define TEST(name) cmocka_unit_test_setup_teardown(name, begin, end)
-
-int main(void) {
-    const struct CMUnitTest tests[] = {
-        TEST(a_value_used_many_times),
-        TEST(a_value_plus_itself),
-        TEST(pooling_what_relu_made),
-        TEST(a_shared_subexpression),
-        TEST(a_diamond_of_many_levels),
-        TEST(an_unused_parameter_gets_none),
-        TEST(broadcast_gradients_have_the_inputs_shape),
-        TEST(inputs_only_when_asked),
-        TEST(nodes_of_the_backward_pass_carry_the_layers_name),
-        TEST(a_loss_of_many_elements_is_refused),
-        TEST(a_loss_without_parameters_is_refused),
-        TEST(a_second_backward_is_refused),
-        TEST(steps_stop_a_gradient),
-        TEST(nothing_flows_through_what_is_detached),
-        TEST(a_frozen_parameter_has_no_gradient_and_no_update),
-        TEST(the_result_of_an_op_can_be_frozen_too),
-        TEST(whole_numbers_have_no_gradients),
-        TEST(the_op_that_stops_the_gradient_is_named),
-        TEST(its_layer_is_named_where_it_has_one),
-        TEST(a_loss_of_inputs_alone_says_so),
-        TEST(an_op_in_no_layer_is_told_by_its_number),
-        TEST(a_scope_that_is_open_is_refused_by_the_plan),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TEST_MAIN(NULL, NULL)

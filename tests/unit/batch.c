@@ -43,8 +43,7 @@ static int64_t search(world *w, int64_t asked, int64_t most) {
     return found;
 }
 
-static void test_one_limit(void **state) {
-    (void)state;
+TEST(test_one_limit) {
     static const int64_t limits[] = {1, 2, 3, 10, 63, 64, 65, 100, 1023, 4097, MOST},
                          asked[] = {1, 2, 7, 64, 65, 1000, MOST};
     for (size_t l = 0; l < sizeof limits / sizeof *limits; l++) {
@@ -61,8 +60,7 @@ static void test_one_limit(void **state) {
 }
 
 /** Small batches need more than larger ones. */
-static void test_small_ones_do_not_fit(void **state) {
-    (void)state;
+TEST(test_small_ones_do_not_fit) {
     world *w = only(11, 11);
     assert_int_equal(search(w, 12, 12), 11);
     assert_int_equal(search(w, 11, MOST), 11);
@@ -79,8 +77,7 @@ static void test_small_ones_do_not_fit(void **state) {
     test_free(w);
 }
 
-static void test_holes(void **state) {
-    (void)state;
+TEST(test_holes) {
     world *w = only(1, 1000);
     for (int i = 3; i < 1000; i += 7) w->fits[i] = w->fits[i + 1] = false;
     for (int64_t asked = 1; asked <= 1024; asked++) assert_int_equal(search(w, asked, MOST), 1000);
@@ -88,8 +85,7 @@ static void test_holes(void **state) {
     test_free(w);
 }
 
-static void test_nothing_fits(void **state) {
-    (void)state;
+TEST(test_nothing_fits) {
     world *w = only(1, 0);
     assert_int_equal(search(w, 64, MOST), 0);
     assert_true(w->n_tried <= 12);
@@ -102,8 +98,7 @@ static void test_nothing_fits(void **state) {
 }
 
 /** What could not be planned for want of host memory is no batch that does not fit. */
-static void test_host_memory(void **state) {
-    (void)state;
+TEST(test_host_memory) {
     world *w = only(1, 1000);
     for (int at = 1; at <= 12; at++) {
         int64_t found = -1;
@@ -116,11 +111,4 @@ static void test_host_memory(void **state) {
     test_free(w);
 }
 
-int main(void) {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_one_limit),   cmocka_unit_test(test_small_ones_do_not_fit),
-        cmocka_unit_test(test_holes),       cmocka_unit_test(test_nothing_fits),
-        cmocka_unit_test(test_host_memory),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TEST_MAIN(NULL, NULL)

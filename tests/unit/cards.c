@@ -20,17 +20,13 @@ static const char *const all_cards[] = {"h200",    "rx-6700-xt",   "rx-580",    
                                         "gc7000l", "videocore-iv", "ti-c66x"};
 static const char *const tables[] = {"rx-580", "h200", "iris-xe", "mali-g610"};
 
-static int setup_cards(void **state) {
-    (void)state;
+FIXTURE(setup_cards) {
     runtime = clv__test_runtime(
         &(clv_runtime_config){.no_opencl = true, .null_devices = true, .null_cards = true, .tuning = "none"});
-    return 0;
 }
 
-static int teardown(void **state) {
-    (void)state;
+FIXTURE(teardown) {
     clv_runtime_destroy(runtime);
-    return 0;
 }
 
 static clv_device *find(const char *name) {
@@ -181,8 +177,7 @@ static int tell_difference(const char *name, const char *want, const char *got) 
     return different;
 }
 
-static void cards_get_what_the_tables_say(void **state) {
-    (void)state;
+TEST(cards_get_what_the_tables_say) {
     int different = 0;
     for (size_t i = 0; i < sizeof tables / sizeof *tables; i++) {
         char path[4096];
@@ -208,8 +203,7 @@ static void cards_get_what_the_tables_say(void **state) {
 
 /** A launch takes a device's time whatever it does: some microseconds. A batch norm in slabs has two, and a weights' gradient by Winograd four
  *  or five, of which ranks know that. */
-static void a_training_step_has_few_launches(void **state) {
-    (void)state;
+TEST(a_training_step_has_few_launches) {
     enum { FULL_SIZE = 8, MOST = 480 };
     for (int i = 0; i < FULL_SIZE; i++) {
         clv_graph *graph = NULL;
@@ -252,8 +246,7 @@ static int look_for_plain(const char *card_name, const clv_model *model, bool tr
     return too_much;
 }
 
-static void next_to_nothing_is_plain(void **state) {
-    (void)state;
+TEST(next_to_nothing_is_plain) {
     enum { WITH_LANES = 9 };
     int plain = 0;
     for (int i = 0; i < WITH_LANES; i++)
@@ -305,8 +298,7 @@ static void count_rounded(const char *name, clv_float32_products products, clv_p
 }
 
 /** Matrix units are used as far as float32_products, or halves, allow; an emulation never is. */
-static void products_round_as_they_may(void **state) {
-    (void)state;
+TEST(products_round_as_they_may) {
     static const struct {
         const char *card;
         clv_float32_products products;
@@ -347,8 +339,7 @@ static void look_for_tiles_of_one_row(const clv_plan *plan, int least) {
 }
 
 /** Where each channel is by itself a tile has one row in use. */
-static void depthwise_convolutions_have_no_tiles(void **state) {
-    (void)state;
+TEST(depthwise_convolutions_have_no_tiles) {
     static const struct {
         int64_t n, c, side, k;
         int stride;
@@ -387,8 +378,7 @@ static clv_device *card_at(int i) {
     return !strncmp(info->name, "null:", 5) && info->peak_bytes_per_second > 0 ? device : NULL;
 }
 
-static void every_card_plans_every_small_model(void **state) {
-    (void)state;
+TEST(every_card_plans_every_small_model) {
     static const char *const models[] = {"linear", "mlp", "cnn"};
     for (int i = 0; i < clv_runtime_info_get(runtime).n_devices; i++) {
         for (size_t m = 0; card_at(i) && m < sizeof models / sizeof *models; m++) {
@@ -406,8 +396,7 @@ static void every_card_plans_every_small_model(void **state) {
 }
 
 /** A faster card takes less, a larger one takes more: what the figures are for. */
-static void least_times_follow_the_figures(void **state) {
-    (void)state;
+TEST(least_times_follow_the_figures) {
     double seconds[2] = {0};
     static const char *const two[] = {"h200", "uhd-620"};
     for (int i = 0; i < 2; i++) {
@@ -432,8 +421,7 @@ static void least_times_follow_the_figures(void **state) {
     assert_true(seconds[0] * 20 < seconds[1]);
 }
 
-static void classes_are_of_their_traits(void **state) {
-    (void)state;
+TEST(classes_are_of_their_traits) {
     int cards = 0;
     for (int i = 0; i < clv_runtime_info_get(runtime).n_devices; i++) {
         if (!card_at(i)) continue;
@@ -450,16 +438,4 @@ static void classes_are_of_their_traits(void **state) {
     for (size_t i = 0; i < sizeof owned / sizeof *owned; i++) assert_non_null(card(owned[i]));
 }
 
-int main(void) {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(products_round_as_they_may),
-        cmocka_unit_test(cards_get_what_the_tables_say),
-        cmocka_unit_test(every_card_plans_every_small_model),
-        cmocka_unit_test(a_training_step_has_few_launches),
-        cmocka_unit_test(next_to_nothing_is_plain),
-        cmocka_unit_test(depthwise_convolutions_have_no_tiles),
-        cmocka_unit_test(least_times_follow_the_figures),
-        cmocka_unit_test(classes_are_of_their_traits),
-    };
-    return cmocka_run_group_tests(tests, setup_cards, teardown);
-}
+TEST_MAIN(setup_cards, teardown)

@@ -56,8 +56,7 @@ static int launches_of(const clv_plan *plan, const char *op) {
     return n;
 }
 
-static void test_launches_are_few(void **state) {
-    (void)state;
+TEST(test_launches_are_few) {
     model m = build(1, true);
     enum { GRADIENTS = 2 * LAYERS + 1 };
     const struct {
@@ -102,8 +101,7 @@ static clv__plan_node *reader_of_table(clv_plan *plan, int *table) {
 }
 
 /** Gradients that nobody names any more live until they are read by way of the table. */
-static void test_what_a_table_tells_of_lives(void **state) {
-    (void)state;
+TEST(test_what_a_table_tells_of_lives) {
     model m = build(1, false);
     clv_plan *plan = planned(m.graph, (clv_plan_config){0});
     int table = -1;
@@ -127,8 +125,7 @@ static void test_what_a_table_tells_of_lives(void **state) {
 }
 
 /** In more chunks than a launch takes, each use has launches of its own. */
-static void test_small_allocations(void **state) {
-    (void)state;
+TEST(test_small_allocations) {
     model m = build(1, false);
     clv_device_info *info = &find("null:0")->info;
     const uint64_t largest = info->max_alloc_bytes;
@@ -187,8 +184,7 @@ static float *train(clv_device *device, bool no_fuse, bool scales, int *launches
     return all;
 }
 
-static void test_training_is_the_same(void **state) {
-    (void)state;
+TEST(test_training_is_the_same) {
     clv_device *device;
     for (int d = -1; (device = clv__test_next_device(runtime, &d));) {
         if (strcmp(clv_device_info_get(device)->backend, "opencl")) continue;
@@ -216,9 +212,4 @@ static void test_training_is_the_same(void **state) {
     }
 }
 
-int main(void) {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_launches_are_few), cmocka_unit_test(test_what_a_table_tells_of_lives),
-        cmocka_unit_test(test_small_allocations), cmocka_unit_test(test_training_is_the_same)};
-    return cmocka_run_group_tests(tests, setup, teardown);
-}
+TEST_MAIN(setup, teardown)

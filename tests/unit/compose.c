@@ -306,8 +306,7 @@ static bool is_at_work(int pass, int column) {
     return at_work;
 }
 
-static void test_every_cell(void **state) {
-    (void)state;
+TEST(test_every_cell) {
     enum cell { NONE, OFF, ON };
     static const struct {
         const char *name;
@@ -344,8 +343,7 @@ static void losses_of(const ways *w, const char *const *devices, int n, float lo
 }
 
 /** With layers on two devices, or results computed again, losses are the same to the bit; where sums are in another order, nearly so. */
-static void test_losses_are_the_same(void **state) {
-    (void)state;
+TEST(test_losses_are_the_same) {
     static const bool exact[COLUMNS] = {true, false, false, true, false, false};
     const char *devices[2];
     int n = 0, at = -1;
@@ -375,8 +373,4 @@ static void test_losses_are_the_same(void **state) {
     }
 }
 
-int main(void) {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(test_every_cell),
-                                       cmocka_unit_test(test_losses_are_the_same)};
-    return cmocka_run_group_tests_name("compose", tests, setup, teardown);
-}
+TEST_MAIN(setup, teardown)

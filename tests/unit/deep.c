@@ -42,8 +42,7 @@ static size_t held(void) {
     return info.uordblks + info.hblkhd;
 }
 
-static void test_plan(void **state) {
-    (void)state;
+TEST(test_plan) {
     clv_runtime *runtime = clv__test_runtime(&(clv_runtime_config){.no_opencl = true, .null_devices = true});
     clv_device *device;
     clv_graph *graph;
@@ -64,8 +63,7 @@ static void test_plan(void **state) {
     clv_runtime_destroy(runtime);
 }
 
-static void test_train(void **state) {
-    (void)state;
+TEST(test_train) {
     clv_runtime *runtime = clv__test_runtime(&(clv_runtime_config){.no_opencl = true});
     clv_device *device;
     clv_graph *graph;
@@ -97,7 +95,4 @@ static void test_train(void **state) {
     clv_runtime_destroy(runtime);
 }
 
-int main(void) {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(test_plan), cmocka_unit_test(test_train)};
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TEST_MAIN(NULL, NULL)

@@ -128,8 +128,7 @@ static int early_in(const options *o, uint64_t *gradients) {
     return n;
 }
 
-static void test_large_parameters_are_updated_early(void **state) {
-    (void)state;
+TEST(test_large_parameters_are_updated_early) {
     uint64_t gradients, all;
     // not the tied one, whose gradient is only there at the end, and not the small ones
     assert_int_equal(early_in(&(options){.device = "null:0"}, &gradients), EARLY);
@@ -150,8 +149,7 @@ static int updates_in(const options *o) {
     return n;
 }
 
-static void test_what_keeps_them_last(void **state) {
-    (void)state;
+TEST(test_what_keeps_them_last) {
     uint64_t gradients;
     // what waits for the norm of all has no reason to leave its group, of thirteen at most
     const int each = updates_in(&(options){.device = "null:0", .clip = 1, .no_fuse = true});
@@ -208,8 +206,7 @@ static float *train(const options *o, float *gradient, float *size, size_t *n) {
     return (float *)all;
 }
 
-static void test_training_is_the_same(void **state) {
-    (void)state;
+TEST(test_training_is_the_same) {
     float *last = malloc(WEIGHT), *early = malloc(WEIGHT);
     assert_true(last && early);
     clv_device *device;
@@ -238,9 +235,4 @@ static void test_training_is_the_same(void **state) {
     free(early);
 }
 
-int main(void) {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(test_large_parameters_are_updated_early),
-                                       cmocka_unit_test(test_what_keeps_them_last),
-                                       cmocka_unit_test(test_training_is_the_same)};
-    return cmocka_run_group_tests(tests, setup, teardown);
-}
+TEST_MAIN(setup, teardown)

@@ -223,41 +223,30 @@ static void every_allocation(clv_status (*work)(clv_runtime *runtime)) {
     }
 }
 
-static void training(void **state) {
-    (void)state;
+TEST(training) {
     every_allocation(train_two_steps);
 }
 
-static void pieces(void **state) {
-    (void)state;
+TEST(pieces) {
     if (!clv__kernel_sources[0].stem)
         skip(); // on a null device, which is told of kernels, and this library has none
     every_allocation(reserve_in_pieces);
 }
 
-static void checking(void **state) {
-    (void)state;
+TEST(checking) {
     every_allocation(check_an_op);
 }
 
-static void choosing(void **state) {
-    (void)state;
+TEST(choosing) {
     every_allocation(choose_places);
 }
 
-static void advising(void **state) {
-    (void)state;
+TEST(advising) {
     every_allocation(advise);
 }
 
-static void moving(void **state) {
-    (void)state;
+TEST(moving) {
     every_allocation(move_parameters);
 }
 
-int main(void) {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(training), cmocka_unit_test(pieces),
-                                       cmocka_unit_test(checking), cmocka_unit_test(choosing),
-                                       cmocka_unit_test(advising), cmocka_unit_test(moving)};
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TEST_MAIN(NULL, NULL)

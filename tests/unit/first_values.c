@@ -11,16 +11,12 @@
 
 static clv_runtime *runtime;
 
-static int setup(void **state) {
-    (void)state;
+FIXTURE(setup) {
     runtime = clv__test_runtime(NULL);
-    return 0;
 }
 
-static int teardown(void **state) {
-    (void)state;
+FIXTURE(teardown) {
     clv_runtime_destroy(runtime);
-    return 0;
 }
 
 /** The values that a session gives a parameter of n elements; free them. */
@@ -55,8 +51,7 @@ static float expected(clv__random *random, clv_init init) {
 }
 
 /** Sizes about where another thread begins, and one that is no multiple of anything. */
-static void test_values_are_those_of_one_sequence(void **state) {
-    (void)state;
+TEST(test_values_are_those_of_one_sequence) {
     static const clv_init inits[] = {{CLV_INIT_ZEROS, 0, 0},
                                      {CLV_INIT_ONES, 0, 0},
                                      {CLV_INIT_UNIFORM, -0.5f, 0.25f},
@@ -78,8 +73,7 @@ static void test_values_are_those_of_one_sequence(void **state) {
 }
 
 /** A parameter of two shapes is refused, and the session is as it was. */
-static void test_a_refusal_leaves_nothing(void **state) {
-    (void)state;
+TEST(test_a_refusal_leaves_nothing) {
     static const int64_t sizes[] = {(1 << 17) + 1, 5};
     int index = -1;
     clv_device *device = clv__test_next_device(runtime, &index);
@@ -111,8 +105,7 @@ static void test_a_refusal_leaves_nothing(void **state) {
 }
 
 /** Ours against the library's logarithm, cosine and sine, one at a time and many; and that they are normal at all. */
-static void test_normals_are_those_of_the_formula(void **state) {
-    (void)state;
+TEST(test_normals_are_those_of_the_formula) {
     enum { N = 200003 };
     clv__random words, one, many;
     clv__random_init(&words, 7, CLV__STREAM_TEST, 1);
@@ -139,8 +132,7 @@ static void test_normals_are_those_of_the_formula(void **state) {
 }
 
 /** Many at once are those of one at a time, from any word of a counter on and up to any, next to where a block of them ends too. */
-static void test_many_are_those_of_one_at_a_time(void **state) {
-    (void)state;
+TEST(test_many_are_those_of_one_at_a_time) {
     enum { MOST = 700 };
     static const int sizes[] = {1, 63, 64, 65, 127, 128, 129, MOST};
     double normals[MOST];
@@ -161,10 +153,4 @@ static void test_many_are_those_of_one_at_a_time(void **state) {
     }
 }
 
-int main(void) {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(test_values_are_those_of_one_sequence),
-                                       cmocka_unit_test(test_a_refusal_leaves_nothing),
-                                       cmocka_unit_test(test_normals_are_those_of_the_formula),
-                                       cmocka_unit_test(test_many_are_those_of_one_at_a_time)};
-    return cmocka_run_group_tests(tests, setup, teardown);
-}
+TEST_MAIN(setup, teardown)

@@ -49,8 +49,7 @@ static clv_tensor *input(clv_graph *graph, const char *name) {
     return clv_input(graph, name, CLV_DTYPE_F32, CLV_SHAPE(6, 8));
 }
 
-static void test_elementwise_ops_follow_what_they_read_last(void **state) {
-    (void)state;
+TEST(test_elementwise_ops_follow_what_they_read_last) {
     clv_graph *g = new_graph();
     clv_tensor *x = input(g, "x");
     expect(g, clv_add(clv_relu(clv_nn_linear(x, "fc", 8, NULL)), x), (clv_plan_config){0}, "linear+relu+add");
@@ -72,8 +71,7 @@ static void test_elementwise_ops_follow_what_they_read_last(void **state) {
     expect(g, clv_mul(x, x), (clv_plan_config){0}, "matmul+mul");
 }
 
-static void test_what_is_seen_stays(void **state) {
-    (void)state;
+TEST(test_what_is_seen_stays) {
     clv_graph *g = new_graph(); // fetched
     clv_tensor *y = clv_nn_linear(input(g, "x"), "fc", 8, NULL);
     clv_output(y, "y");
@@ -110,8 +108,7 @@ static clv_tensor *convolved(clv_tensor *x) {
 }
 
 /** Batch norm with running statistics is done to a result that has its channels: in evaluation it is no launch. */
-static void test_batch_norm_follows_what_has_its_channels(void **state) {
-    (void)state;
+TEST(test_batch_norm_follows_what_has_its_channels) {
     clv_graph *g = new_graph();
     clv_tensor *x = image(g, "x"), *y = clv_nn_batch_norm(convolved(x), "norm", NULL);
     expect(g, clv_relu(clv_add(y, x)), (clv_plan_config){0}, "conv2d+batch_norm_eval+add+relu");
@@ -147,8 +144,7 @@ static void test_batch_norm_follows_what_has_its_channels(void **state) {
     expect(g, clv_relu(y), (clv_plan_config){0}, "conv2d batch_norm+relu batch_norm_update");
 }
 
-static void test_elementwise_ops_with_an_input_for_each_channel(void **state) {
-    (void)state;
+TEST(test_elementwise_ops_with_an_input_for_each_channel) {
     static const struct {
         clv_shape shape;
         const char *text;
@@ -175,8 +171,7 @@ static void test_elementwise_ops_with_an_input_for_each_channel(void **state) {
 }
 
 /** What follows an op that was added without its last, optional input is not taken for that. */
-static void test_inputs_that_are_left_out_have_their_places(void **state) {
-    (void)state;
+TEST(test_inputs_that_are_left_out_have_their_places) {
     clv_graph *g = new_graph();
     clv_tensor *x = input(g, "x"), *weight = clv_parameter(g, "w", CLV_SHAPE(8, 8), (clv_init){0});
     clv_tensor *y = clv__node_add(clv__op_find("linear"), NULL, (clv_tensor *[]){x, weight}, 2, 0);
@@ -191,8 +186,7 @@ static void test_inputs_that_are_left_out_have_their_places(void **state) {
     clv_graph_destroy(g);
 }
 
-static void test_pins_and_places(void **state) {
-    (void)state;
+TEST(test_pins_and_places) {
     clv_graph *g = new_graph(); // a pinned variant is never replaced
     clv_tensor *y = clv_nn_linear(input(g, "x"), "fc", 8, NULL);
     expect(g, clv_relu(clv_add(y, y)), (clv_plan_config){.variants = "relu=plain"}, "linear+add relu");
@@ -206,8 +200,7 @@ static void test_pins_and_places(void **state) {
            "linear send linear receive add+relu");
 }
 
-static void test_updates_in_groups(void **state) {
-    (void)state;
+TEST(test_updates_in_groups) {
     for (int adam = 0; adam < 2; adam++) {
         clv_graph *g = new_graph();
         clv_graph_set_training(g, true);
@@ -233,8 +226,7 @@ static void test_updates_in_groups(void **state) {
 
 /** A launch counts its elements in an int: parameters that are too many for one come apart. Where several devices compute, large ones
  *  are in groups too (on one they are updated by themselves: early.c). */
-static void test_updates_that_cannot_be_counted_together(void **state) {
-    (void)state;
+TEST(test_updates_that_cannot_be_counted_together) {
     clv_device_info *info = &find("null")->info;
     const uint64_t largest = info->max_alloc_bytes;
     info->max_alloc_bytes =
@@ -349,8 +341,7 @@ static bool is_opencl(const clv_device *device) {
 /** Each op is a statement of its own in the kernel: no compiler here makes other bits of it. (A driver's tanh may: it may round otherwise
  *  for one value than for vectors.) In mixed precision what is not stored is not rounded to two bytes either, so results differ, by as
  *  little as that rounding. */
-static void test_training_is_the_same(void **state) {
-    (void)state;
+TEST(test_training_is_the_same) {
     const clv_optimizer_config optimizers[] = {{.kind = CLV_SGD, .momentum = 0.9f},
                                                {.kind = CLV_ADAMW, .clip_norm = 0.5f}};
     clv_device *device;
@@ -447,8 +438,7 @@ static void evaluate(clv_device *device, bool no_fuse, clv_precision precision, 
     clv_graph_destroy(g);
 }
 
-static void test_evaluation_is_the_same(void **state) {
-    (void)state;
+TEST(test_evaluation_is_the_same) {
     clv_device *device;
     for (int d = -1; (device = clv__test_next_device(runtime, &d));) {
         float apart[IMAGES * CLASSES], fused[IMAGES * CLASSES];
@@ -465,18 +455,4 @@ static void test_evaluation_is_the_same(void **state) {
     }
 }
 
-int main(void) {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_elementwise_ops_follow_what_they_read_last),
-        cmocka_unit_test(test_what_is_seen_stays),
-        cmocka_unit_test(test_batch_norm_follows_what_has_its_channels),
-        cmocka_unit_test(test_elementwise_ops_with_an_input_for_each_channel),
-        cmocka_unit_test(test_inputs_that_are_left_out_have_their_places),
-        cmocka_unit_test(test_pins_and_places),
-        cmocka_unit_test(test_updates_in_groups),
-        cmocka_unit_test(test_updates_that_cannot_be_counted_together),
-        cmocka_unit_test(test_training_is_the_same),
-        cmocka_unit_test(test_evaluation_is_the_same),
-    };
-    return cmocka_run_group_tests(tests, setup, teardown);
-}
+TEST_MAIN(setup, teardown)

@@ -13,19 +13,15 @@ static clv_runtime *runtime;
 static clv_graph *graph;
 static clv__values values;
 
-static int begin(void **state) {
-    (void)state;
+FIXTURE(begin) {
     runtime = clv__test_runtime(&(clv_runtime_config){.no_opencl = true});
     assert_status(clv_graph_create(runtime, &graph), CLV_OK, runtime);
-    return 0;
 }
 
-static int end(void **state) {
-    (void)state;
+FIXTURE(end) {
     clv__values_reset(&values);
     clv_graph_destroy(graph);
     clv_runtime_destroy(runtime);
-    return 0;
 }
 
 static clv__error *error_of(void) {
@@ -45,8 +41,7 @@ static void put(clv_tensor *tensor, const float *elements) {
     clv__values_set(&values, tensor, elements);
 }
 
-static void a_chain_with_a_view(void **state) {
-    (void)state;
+TEST_WITHIN(a_chain_with_a_view, begin, end) {
     clv_tensor *x = vector("x", 4);
     clv_tensor *y = clv_add_scalar(
         clv_mul(clv_reshape(x, CLV_SHAPE(2, 2)), clv_full(graph, CLV_DTYPE_F32, CLV_SHAPE(2, 1), 3)), 1);
@@ -62,8 +57,7 @@ static void a_chain_with_a_view(void **state) {
     assert_true(clv__values_of(&values, y)[0] == 1 + 3 * 0x1p-30);
 }
 
-static void whole_numbers_stay_whole(void **state) {
-    (void)state;
+TEST_WITHIN(whole_numbers_stay_whole, begin, end) {
     clv_tensor *i = clv_input(graph, "i", CLV_DTYPE_I32, CLV_SHAPE(3));
     clv_tensor *j = clv_add(i, i);
     values_of_graph();
@@ -75,22 +69,21 @@ static void whole_numbers_stay_whole(void **state) {
     assert_int_equal(got[2], 2000000002);
 }
 
-static void a_graph_that_has_grown_is_refused(void **state) {
-    (void)state;
+TEST_WITHIN(a_graph_that_has_grown_is_refused, begin, end) {
     clv_tensor *x = vector("x", 2);
     values_of_graph();
     clv_neg(x);
     assert_status(clv__interpret(&values, NULL, error_of()), CLV_E_STATE, runtime);
 }
 
-static void noise_is_small_and_repeats(void **state) {
-    (void)state;
+TEST_WITHIN(noise_is_small_and_repeats, begin, end) {
     clv_tensor *x = vector("x", 3), *y = clv_mul(x, x);
     values_of_graph();
     double seen[2];
     for (int i = 0; i < 2; i++) {
         put(x, (float[]){2, 0, 1});
-        assert_status(clv__interpret(&values, &(clv__noise){.size = 1, .seed = 5}, error_of()), CLV_OK, runtime);
+        assert_status(clv__interpret(&values, &(clv__noise){.size = 1, .seed = 5}, error_of()), CLV_OK,
+                      runtime);
         seen[i] = clv__values_of(&values, y)[0];
     }
     assert_true(seen[0] == seen[1]);
@@ -105,8 +98,7 @@ static void expect(clv__expected *expected, clv_tensor *target) {
     assert_status(clv__expected_init(expected, &values, &target, 1, NULL, error_of()), CLV_OK, runtime);
 }
 
-static void tolerance_of_one_operation_is_some_roundings(void **state) {
-    (void)state;
+TEST_WITHIN(tolerance_of_one_operation_is_some_roundings, begin, end) {
     clv__expected expected;
     clv_tensor *x = vector("x", 2), *y = vector("y", 2), *z = clv_mul(x, y);
     values_of_graph();
@@ -119,8 +111,7 @@ static void tolerance_of_one_operation_is_some_roundings(void **state) {
     clv__expected_reset(&expected);
 }
 
-static void roundings_of_one_way_add_up(void **state) {
-    (void)state;
+TEST_WITHIN(roundings_of_one_way_add_up, begin, end) {
     clv_tensor *sum = clv_sum(vector("x", 4096), (int[]){0}, 1, false);
     assert_true(clv__rounding_reach(&sum->node->io, false) == 64);
     assert_true(clv__rounding_reach(&sum->node->io, true) == 4096 / CLV__SWAY_FACTOR);
@@ -128,8 +119,7 @@ static void roundings_of_one_way_add_up(void **state) {
     assert_true(clv__rounding_reach(&sum->node->io, true) == 2); // no less than of either way
 }
 
-static void tolerance_grows_where_a_graph_cancels(void **state) {
-    (void)state;
+TEST_WITHIN(tolerance_grows_where_a_graph_cancels, begin, end) {
     clv__expected expected;
     clv_tensor *x = vector("x", 2), *y = vector("y", 2), *d = clv_sub(clv_mul(x, y), clv_mul(y, x));
     values_of_graph();
@@ -143,8 +133,7 @@ static void tolerance_grows_where_a_graph_cancels(void **state) {
     clv__expected_reset(&expected);
 }
 
-static void tolerance_of_a_sum_grows_slower_than_its_terms(void **state) {
-    (void)state;
+TEST_WITHIN(tolerance_of_a_sum_grows_slower_than_its_terms, begin, end) {
     clv__expected small, large;
     enum { N = 100, MANY = 10000 };
     clv_tensor *x = vector("x", N), *y = vector("y", MANY);
@@ -162,8 +151,7 @@ static void tolerance_of_a_sum_grows_slower_than_its_terms(void **state) {
     clv__expected_reset(&large);
 }
 
-static void a_jump_gives_no_room(void **state) {
-    (void)state;
+TEST_WITHIN(a_jump_gives_no_room, begin, end) {
     clv__expected expected;
     clv_tensor *x = vector("x", 2), *y = vector("y", 2), *e = clv_cast(clv_eq(x, y), CLV_DTYPE_F32);
     values_of_graph();
@@ -178,8 +166,7 @@ static void a_jump_gives_no_room(void **state) {
     clv__expected_reset(&expected);
 }
 
-static void what_is_not_finite(void **state) {
-    (void)state;
+TEST_WITHIN(what_is_not_finite, begin, end) {
     clv__expected expected;
     clv_tensor *x = vector("x", 4), *y = clv_exp(x);
     values_of_graph();
@@ -197,8 +184,7 @@ static void what_is_not_finite(void **state) {
     clv__expected_reset(&expected);
 }
 
-static void whole_numbers_are_exact(void **state) {
-    (void)state;
+TEST_WITHIN(whole_numbers_are_exact, begin, end) {
     clv__expected expected;
     clv_tensor *i = clv_input(graph, "i", CLV_DTYPE_I32, CLV_SHAPE(1)), *j = clv_add(i, i);
     values_of_graph();
@@ -211,8 +197,7 @@ static void whole_numbers_are_exact(void **state) {
 
 // ---- fills, differences -----------------------------------------------------------------------------------------------
 
-static void fills_keep_their_promises(void **state) {
-    (void)state;
+TEST_WITHIN(fills_keep_their_promises, begin, end) {
     enum { N = 333 };
     double v[N], w[N];
     clv__desc desc = clv__f32(CLV_SHAPE(N));
@@ -237,8 +222,7 @@ static void fills_keep_their_promises(void **state) {
     for (int i = 0; i < N; i++) assert_true(v[i] == floor(v[i]) && fabs(v[i]) <= 7);
 }
 
-static void differences_agree_with_a_right_gradient(void **state) {
-    (void)state;
+TEST_WITHIN(differences_agree_with_a_right_gradient, begin, end) {
     clv__distance worst;
     clv_tensor *x = vector("x", 5), *y = vector("y", 5);
     clv_requires_grad(x, true);
@@ -257,23 +241,4 @@ static void differences_agree_with_a_right_gradient(void **state) {
     assert_true(worst.ratio > 1);
 }
 
-#define TEST(name) cmocka_unit_test_setup_teardown(name, begin, end)
-
-int main(void) {
-    const struct CMUnitTest tests[] = {
-        TEST(a_chain_with_a_view),
-        TEST(whole_numbers_stay_whole),
-        TEST(a_graph_that_has_grown_is_refused),
-        TEST(noise_is_small_and_repeats),
-        TEST(tolerance_of_one_operation_is_some_roundings),
-        TEST(roundings_of_one_way_add_up),
-        TEST(tolerance_grows_where_a_graph_cancels),
-        TEST(tolerance_of_a_sum_grows_slower_than_its_terms),
-        TEST(a_jump_gives_no_room),
-        TEST(what_is_not_finite),
-        TEST(whole_numbers_are_exact),
-        TEST(fills_keep_their_promises),
-        TEST(differences_agree_with_a_right_gradient),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TEST_MAIN(NULL, NULL)

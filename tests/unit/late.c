@@ -110,8 +110,7 @@ static void resume_on(clv_device *device) {
     destroy(&h, true); // in the middle of a step
 }
 
-static void test_a_step_in_two_parts(void **state) {
-    (void)state;
+TEST(test_a_step_in_two_parts) {
     on_each_device(resume_on);
 }
 
@@ -131,8 +130,7 @@ static void saw(clv_device *device, int uploads, int launches, int reads) {
     clv__null_trace_reset(device->open);
 }
 
-static void test_nothing_is_done_twice(void **state) {
-    (void)state;
+TEST(test_nothing_is_done_twice) {
     clv_device *device;
     assert_status(clv_device_find(runtime, "null", &device), CLV_OK, runtime);
     halves h = build(device, NULL);
@@ -175,14 +173,12 @@ static void drop_on(clv_device *device) {
     destroy(&h, true);
 }
 
-static void test_steps_are_dropped(void **state) {
-    (void)state;
+TEST(test_steps_are_dropped) {
     on_each_device(drop_on);
 }
 
 /** A profile counts a step in two parts as one, and one that was dropped not at all. */
-static void test_profiled(void **state) {
-    (void)state;
+TEST(test_profiled) {
     clv_device *device;
     clv_profile *profile;
     assert_status(clv_device_find(runtime, "cpu|host", &device), CLV_OK, runtime);
@@ -244,13 +240,11 @@ static void share_on(clv_device *device) {
     free(w);
 }
 
-static void test_memory_in_common(void **state) {
-    (void)state;
+TEST(test_memory_in_common) {
     on_each_device(share_on);
 }
 
-static void test_a_device_with_memory_of_its_own(void **state) {
-    (void)state;
+TEST(test_a_device_with_memory_of_its_own) {
     clv_device *device;
     void *at;
     float *w = aligned_alloc(64, N * sizeof *w);
@@ -266,8 +260,7 @@ static void test_a_device_with_memory_of_its_own(void **state) {
 }
 
 /** z, of the second part, is a view of what the first part makes: seen, it would change too early. */
-static void test_memory_that_the_first_part_uses(void **state) {
-    (void)state;
+TEST(test_memory_that_the_first_part_uses) {
     clv_device *host;
     clv_run *run;
     clv_plan *plan;
@@ -293,8 +286,7 @@ static void test_memory_that_the_first_part_uses(void **state) {
     clv_graph_destroy(graph);
 }
 
-static void test_what_cannot_be_late(void **state) {
-    (void)state;
+TEST(test_what_cannot_be_late) {
     clv_graph *graph;
     clv_plan *plan;
     clv_input_late(NULL);
@@ -317,27 +309,12 @@ static void test_what_cannot_be_late(void **state) {
     clv_graph_destroy(graph);
 }
 
-static int setup(void **state) {
-    (void)state;
-    return clv_runtime_create(&(clv_runtime_config){.null_devices = true}, &runtime) == CLV_OK ? 0 : -1;
+FIXTURE(setup) {
+    runtime = clv__test_runtime(&(clv_runtime_config){.null_devices = true});
 }
 
-static int teardown(void **state) {
-    (void)state;
+FIXTURE(teardown) {
     clv_runtime_destroy(runtime);
-    return 0;
 }
 
-int main(void) {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_a_step_in_two_parts),
-        cmocka_unit_test(test_nothing_is_done_twice),
-        cmocka_unit_test(test_steps_are_dropped),
-        cmocka_unit_test(test_profiled),
-        cmocka_unit_test(test_memory_in_common),
-        cmocka_unit_test(test_a_device_with_memory_of_its_own),
-        cmocka_unit_test(test_memory_that_the_first_part_uses),
-        cmocka_unit_test(test_what_cannot_be_late),
-    };
-    return cmocka_run_group_tests(tests, setup, teardown);
-}
+TEST_MAIN(setup, teardown)

@@ -184,24 +184,20 @@ static void lose_everywhere(int device, long stride, int code, bool late, clv_st
     assert_false(lose(device, 1000000, code, late, want, &in_step, &partial));
 }
 
-static void test_out_of_resources(void **state) {
-    (void)state;
+TEST(test_out_of_resources) {
     lose_everywhere(1, 2, -5, false, CLV_E_DEVICE_MEMORY);
 }
 
-static void test_not_available(void **state) {
-    (void)state;
+TEST(test_not_available) {
     lose_everywhere(1, 13, -2, false, CLV_E_DEVICE_LOST);
 }
 
 /** The enqueues go well, and when they are waited for they have failed. */
-static void test_poisoned_context(void **state) {
-    (void)state;
+TEST(test_poisoned_context) {
     lose_everywhere(1, 7, -9999, true, CLV_E_DEVICE_LOST);
 }
 
-static void test_the_first_device(void **state) {
-    (void)state;
+TEST(test_the_first_device) {
     lose_everywhere(0, 5, -9999, false, CLV_E_DEVICE_LOST);
 }
 
@@ -210,8 +206,7 @@ static clv_status drain(void *device) {
 }
 
 /** Both steps are done everywhere, and then the second device cannot be asked for the first of them: both count. */
-static void test_steps_that_are_done_when_an_older_one_cannot_be_waited_for(void **state) {
-    (void)state;
+TEST(test_steps_that_are_done_when_an_older_one_cannot_be_waited_for) {
     (void)train_whole();
     training t = make();
     int64_t first, second;
@@ -241,14 +236,7 @@ static void test_steps_that_are_done_when_an_older_one_cannot_be_waited_for(void
 int main(void) {
     int status = 0;
     if (!(runtime = lost_runtime(NULL, &status))) return status;
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_out_of_resources),
-        cmocka_unit_test(test_not_available),
-        cmocka_unit_test(test_poisoned_context),
-        cmocka_unit_test(test_the_first_device),
-        cmocka_unit_test(test_steps_that_are_done_when_an_older_one_cannot_be_waited_for),
-    };
-    int failed = cmocka_run_group_tests_name("lost", tests, NULL, NULL);
+    int failed = clv__test_run(NULL, NULL);
     clv_runtime_destroy(runtime);
     return failed;
 }

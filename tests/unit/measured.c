@@ -142,8 +142,7 @@ static double lost_of(const table *all, int model) {
     return lost;
 }
 
-static void choices_lose_little(void **state) {
-    (void)state;
+TEST(choices_lose_little) {
     static table all;
     read_table(&all);
     for (int m = 0; m < all.n_models; m++) look_up(&all, m);
@@ -162,6 +161,5 @@ int main(void) {
     runtime = clv__test_runtime(
         &(clv_runtime_config){.no_opencl = true, .null_devices = true, .null_cards = true, .tuning = "none"});
     if (clv_device_find(runtime, "null:h200", &card) != CLV_OK) return 1;
-    const struct CMUnitTest tests[] = {cmocka_unit_test(choices_lose_little)};
-    return cmocka_run_group_tests(tests, NULL, NULL);
+    return clv__test_run(NULL, NULL);
 }

@@ -9,20 +9,16 @@
 static clv_runtime *runtime;
 static clv_device *host, *other, *null_device;
 
-static int setup(void **state) {
-    (void)state;
+FIXTURE(setup) {
     int i = -1;
     runtime = clv__test_runtime(&(clv_runtime_config){.null_devices = true});
     assert_status(clv_device_find(runtime, "host", &host), CLV_OK, runtime);
     assert_status(clv_device_find(runtime, "null:0", &null_device), CLV_OK, runtime);
     other = clv__test_next_device(runtime, &i);
-    return 0;
 }
 
-static int teardown(void **state) {
-    (void)state;
+FIXTURE(teardown) {
     clv_runtime_destroy(runtime);
-    return 0;
 }
 
 typedef struct model {
@@ -97,8 +93,7 @@ static void read_all(clv_session *session, float values[PARAMETERS / 2]) {
     assert_int_equal(at, PARAMETERS / 2); // and as much momentum
 }
 
-static void test_there_and_back(void **state) {
-    (void)state;
+TEST(test_there_and_back) {
     if (other == host) skip(); // nothing but the host here
     clv_session *session = trained(host);
     float before[PARAMETERS / 2], there[PARAMETERS / 2], back[PARAMETERS / 2], here[10], away[10];
@@ -139,8 +134,7 @@ static clv_device *device_of(const clv_session *session, const char *name) {
     return clv_session_get(session, clv_session_find(session, name)).device;
 }
 
-static void test_a_layer_moves_alone(void **state) {
-    (void)state;
+TEST(test_a_layer_moves_alone) {
     clv_session *session = trained(host);
     assert_status(clv_session_move(session, "fc2", null_device), CLV_OK, runtime);
     assert_ptr_equal(device_of(session, "fc2.weight"), null_device);
@@ -158,8 +152,7 @@ static void test_a_layer_moves_alone(void **state) {
     assert_int_equal(held(null_device), 0);
 }
 
-static void test_values_replace_what_is_there(void **state) {
-    (void)state;
+TEST(test_values_replace_what_is_there) {
     if (other == host) skip();
     clv_session *session = trained(host);
     model m = build(other, false);
@@ -189,8 +182,7 @@ static void test_values_replace_what_is_there(void **state) {
     destroy(&m);
 }
 
-static void test_refusals_move_nothing(void **state) {
-    (void)state;
+TEST(test_refusals_move_nothing) {
     clv_session *session = trained(host);
     uint64_t before = held(host);
     assert_status(clv_session_move(session, "fc3", null_device), CLV_E_NOT_FOUND, runtime);
@@ -218,8 +210,7 @@ static void test_refusals_move_nothing(void **state) {
     destroy(&m);
 }
 
-static void test_inference_holds_no_gradients(void **state) {
-    (void)state;
+TEST(test_inference_holds_no_gradients) {
     model training = build(host, true), inference = build(host, false);
     clv_plan_memory with = clv_plans_memory(&training.plan, 1, NULL),
                     without = clv_plans_memory(&inference.plan, 1, NULL);
@@ -231,13 +222,4 @@ static void test_inference_holds_no_gradients(void **state) {
     destroy(&inference);
 }
 
-int main(void) {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_there_and_back),
-        cmocka_unit_test(test_a_layer_moves_alone),
-        cmocka_unit_test(test_values_replace_what_is_there),
-        cmocka_unit_test(test_refusals_move_nothing),
-        cmocka_unit_test(test_inference_holds_no_gradients),
-    };
-    return cmocka_run_group_tests(tests, setup, teardown);
-}
+TEST_MAIN(setup, teardown)

@@ -16,8 +16,7 @@ static const char *nearest_of(const char *word) {
     return nearest.name;
 }
 
-static void words(void **state) {
-    (void)state;
+TEST(words) {
     static const char *const near[][2] = {
         {"resnet18", "resnet18"},
         {"resnt18", "resnet18"},
@@ -42,8 +41,7 @@ static void words(void **state) {
         assert_string_equal(nearest_of(near[i][0]), near[i][1]);
 }
 
-static void sentence(void **state) {
-    (void)state;
+TEST(sentence) {
     clv__nearest nearest = {.word = "z"}; // which has no letter of it
     clv__nearest_offer(&nearest, "x");
     assert_string_equal(clv__nearest_text(&nearest), "");
@@ -66,8 +64,7 @@ static void sentence(void **state) {
     assert_string_equal(nearest.name, "");
 }
 
-static void modules(void **state) {
-    (void)state;
+TEST(modules) {
     static const struct {
         const char *pattern, *name;
         bool covers;
@@ -102,8 +99,4 @@ static void modules(void **state) {
     assert_string_equal(nearest.name, "layer2");
 }
 
-int main(void) {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(words), cmocka_unit_test(sentence),
-                                       cmocka_unit_test(modules)};
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TEST_MAIN(NULL, NULL)

@@ -15,14 +15,12 @@
 #include "tuning/tuning.h"
 #include "unit/world.h"
 
-static void the_locale_is_the_one_asked_for(void **state) {
-    (void)state;
+TEST(the_locale_is_the_one_asked_for) {
     const char *wanted = getenv("CLEAVE_TEST_LOCALE");
     assert_string_equal(localeconv()->decimal_point, wanted && *wanted ? "," : ".");
 }
 
-static void numbers_are_written_and_read_with_a_point(void **state) {
-    (void)state;
+TEST(numbers_are_written_and_read_with_a_point) {
     char text[64], *end;
     assert_int_equal(clv__format(text, sizeof text, "%g %.3f %a %d", 0.5, 1234.5, 0.75, 7), 23);
     assert_string_equal(text, "0.5 1234.500 0x1.8p-1 7");
@@ -43,8 +41,7 @@ static void numbers_are_written_and_read_with_a_point(void **state) {
     json_decref(value);
 }
 
-static void letters_are_those_of_ascii(void **state) {
-    (void)state;
+TEST(letters_are_those_of_ascii) {
     clv_device *device;
     assert_true(clv__text_holds("a GPU of INTEL", "intel"));
     assert_true(clv__same_letters("PIXEL", "pixel", 5) && !clv__same_letters("pi", "pixel", 5));
@@ -53,8 +50,7 @@ static void letters_are_those_of_ascii(void **state) {
     assert_status(clv_device_find(runtime, "HOST", &device), CLV_OK, runtime);
 }
 
-static void sentences_have_a_point(void **state) {
-    (void)state;
+TEST(sentences_have_a_point) {
     clv_graph *graph = new_graph();
     assert_null(clv_dropout(clv_input(graph, "x", CLV_DTYPE_F32, CLV_SHAPE(4)), 1.5f));
     assert_status(clv_graph_status(graph), CLV_E_VALUE, runtime);
@@ -86,8 +82,7 @@ static void run_on(clv_device *device, clv_graph *graph, clv_tensor *x, const fl
 }
 
 /** Attributes that an epilogue writes into its kernel, and two that stand as words in the list of ops. */
-static void attributes_and_their_defaults_arrive(void **state) {
-    (void)state;
+TEST(attributes_and_their_defaults_arrive) {
     const float from[N] = {-4, -2, -1, 0, 1, 2, 3, 4};
     const float one = 1;
     int i = -1;
@@ -116,8 +111,7 @@ static void attributes_and_their_defaults_arrive(void **state) {
 
 // ---- files ----------------------------------------------------------------------------------------------------------
 
-static void traces_are_json(void **state) {
-    (void)state;
+TEST(traces_are_json) {
     const float from[N] = {1};
     float to[N];
     char path[512], *folder = clv__test_folder();
@@ -141,8 +135,7 @@ static void traces_are_json(void **state) {
     free(folder);
 }
 
-static void tuning_files_come_back(void **state) {
-    (void)state;
+TEST(tuning_files_come_back) {
     clv_device *device = find("null");
     clv_graph *graph = new_graph();
     clv_tensor *x = clv_input(graph, "x", CLV_DTYPE_F32, CLV_SHAPE(N));
@@ -165,15 +158,4 @@ static void tuning_files_come_back(void **state) {
     clv_graph_destroy(graph);
 }
 
-int main(void) {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(the_locale_is_the_one_asked_for),
-        cmocka_unit_test(numbers_are_written_and_read_with_a_point),
-        cmocka_unit_test(letters_are_those_of_ascii),
-        cmocka_unit_test(sentences_have_a_point),
-        cmocka_unit_test(attributes_and_their_defaults_arrive),
-        cmocka_unit_test(traces_are_json),
-        cmocka_unit_test(tuning_files_come_back),
-    };
-    return cmocka_run_group_tests(tests, setup, teardown);
-}
+TEST_MAIN(setup, teardown)

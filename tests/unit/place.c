@@ -38,8 +38,7 @@ static model build(void) {
     return m;
 }
 
-static void test_layers_go_where_patterns_say(void **state) {
-    (void)state;
+TEST(test_layers_go_where_patterns_say) {
     model m = build();
     clv_plan *plan;
     assert_status(clv_plan_create(m.graph, &(clv_plan_config){.place = "a=host,b=null"}, &plan), CLV_OK,
@@ -69,8 +68,7 @@ static void test_layers_go_where_patterns_say(void **state) {
     clv_graph_destroy(m.graph);
 }
 
-static void test_the_last_match_wins(void **state) {
-    (void)state;
+TEST(test_the_last_match_wins) {
     model m = build();
     clv_plan *plan;
     assert_status(clv_plan_create(m.graph, &(clv_plan_config){.place = "*=host,b=null,b=host"}, &plan),
@@ -81,8 +79,7 @@ static void test_the_last_match_wins(void **state) {
 }
 
 /** y = a(x); y = y + b(y); y = y + c(y): sums have no layer of their own, and stay where the work is. */
-static void test_sums_stay_with_the_work(void **state) {
-    (void)state;
+TEST(test_sums_stay_with_the_work) {
     clv_graph *graph;
     clv_plan *plan;
     assert_status(clv_graph_create(runtime, &graph), CLV_OK, runtime);
@@ -117,8 +114,7 @@ static void refuse(const char *place, bool explicit_transfers, clv_status status
     clv_graph_destroy(m.graph);
 }
 
-static void test_bad_placements_are_refused(void **state) {
-    (void)state;
+TEST(test_bad_placements_are_refused) {
     refuse("a=host", false, CLV_E_VALUE, "'b'");
     refuse("a=host,b=host,c=host", false, CLV_E_NOT_FOUND, "'c'");
     refuse("a=host,b", false, CLV_E_VALUE, "pattern=device");
@@ -181,8 +177,7 @@ static void run_one(const char *place, float *out, bool check_memory) {
     clv_graph_destroy(m.graph);
 }
 
-static void test_split_over_devices_computes_the_same(void **state) {
-    (void)state;
+TEST(test_split_over_devices_computes_the_same) {
     int i = -1;
     clv_device *device = clv__test_next_device(runtime, &i);
     if (strcmp(clv_device_info_get(device)->name, "host") == 0) skip(); // nothing but the host here
@@ -247,8 +242,7 @@ static void run_parallel(const char *const *devices, const double *shares, int n
     clv_graph_destroy(graph);
 }
 
-static void test_replicas_compute_the_same(void **state) {
-    (void)state;
+TEST(test_replicas_compute_the_same) {
     int i = -1;
     const char *name = clv_device_info_get(clv__test_next_device(runtime, &i))->name;
     if (strcmp(name, "host") == 0) skip();
@@ -272,8 +266,7 @@ static void refuse_replicas(const char *const *devices, const double *shares, in
     clv_graph_destroy(graph);
 }
 
-static void test_bad_replicas_are_refused(void **state) {
-    (void)state;
+TEST(test_bad_replicas_are_refused) {
     const char *twice[] = {"host", "HOST"}, *two[] = {"host", "null"};
     refuse_replicas(twice, NULL, 2, "data parallel: host is named twice, as 'host' and as 'HOST'");
     refuse_replicas(two, (const double[]){0.7, 0.4}, 2,
@@ -289,8 +282,7 @@ static void test_bad_replicas_are_refused(void **state) {
 }
 
 /** Whole rows, the nearest to the shares; the first, where parameters live, always has one. */
-static void test_rows_of_replicas(void **state) {
-    (void)state;
+TEST(test_rows_of_replicas) {
     static const struct {
         int64_t batch;
         int n;
@@ -331,8 +323,7 @@ static clv_tensor *normalised(clv_tensor *x, void *user) {
 
 /** Statistics move with the parameters, when everything that crosses has arrived: a step that fails before changes nothing
  *  that lasts. Of two replicas the first one's batch moves them. */
-static void test_updates_come_last(void **state) {
-    (void)state;
+TEST(test_updates_come_last) {
     for (int replicas = 0; replicas < 2; replicas++) {
         clv_graph *graph;
         clv_plan *plan;
@@ -365,17 +356,4 @@ static void test_updates_come_last(void **state) {
     }
 }
 
-int main(void) {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_updates_come_last),
-        cmocka_unit_test(test_rows_of_replicas),
-        cmocka_unit_test(test_layers_go_where_patterns_say),
-        cmocka_unit_test(test_the_last_match_wins),
-        cmocka_unit_test(test_sums_stay_with_the_work),
-        cmocka_unit_test(test_bad_placements_are_refused),
-        cmocka_unit_test(test_split_over_devices_computes_the_same),
-        cmocka_unit_test(test_replicas_compute_the_same),
-        cmocka_unit_test(test_bad_replicas_are_refused),
-    };
-    return cmocka_run_group_tests(tests, setup, teardown);
-}
+TEST_MAIN(setup, teardown)

@@ -14,18 +14,14 @@ static clv_runtime *runtime;
 static clv_device *devices[2];
 static const char *const names[] = {"null:0", "null:1"};
 
-static int setup(void **state) {
-    (void)state;
+FIXTURE(setup) {
     runtime = clv__test_runtime(&(clv_runtime_config){.null_devices = true});
     for (int i = 0; i < 2; i++)
         assert_status(clv_device_find(runtime, names[i], &devices[i]), CLV_OK, runtime);
-    return 0;
 }
 
-static int teardown(void **state) {
-    (void)state;
+FIXTURE(teardown) {
     clv_runtime_destroy(runtime);
-    return 0;
 }
 
 /** `n` linear layers fc0, fc1, ... of widths[i] features each with relu between them, and a whole training step. */
@@ -99,8 +95,7 @@ static const int64_t equal[] = {1024, 1024, 1024, 1024, 1024, 1024, 1024, 1024,
                                 1024, 1024, 1024, 1024, 1024, 1024, 1024, 1024};
 static const int64_t unequal[] = {64, 1024, 32, 512, 512, 2048, 16};
 
-static void test_auto_balances_time(void **state) {
-    (void)state;
+TEST(test_auto_balances_time) {
     const struct {
         const int64_t *widths;
         int n;
@@ -132,8 +127,7 @@ static void test_auto_balances_time(void **state) {
     }
 }
 
-static void test_a_slow_device_gets_nothing(void **state) {
-    (void)state;
+TEST(test_a_slow_device_gets_nothing) {
     clv_graph *graph = perceptron(512, equal, 4); // a quarter there takes longer than all of it here
     clv_place_choice *choice;
     assert_status(choose(graph, "auto", &choice), CLV_OK, runtime);
@@ -145,8 +139,7 @@ static void test_a_slow_device_gets_nothing(void **state) {
     clv_graph_destroy(graph);
 }
 
-static void test_balanced_evens_out_bytes(void **state) {
-    (void)state;
+TEST(test_balanced_evens_out_bytes) {
     clv_graph *graph = perceptron(64, unequal, 7);
     uint64_t most = UINT64_MAX;
     for (int cut = 0; cut <= 7; cut++) {
@@ -164,8 +157,7 @@ static void test_balanced_evens_out_bytes(void **state) {
     clv_graph_destroy(graph);
 }
 
-static void test_sequential_fills_the_first(void **state) {
-    (void)state;
+TEST(test_sequential_fills_the_first) {
     clv_graph *graph = perceptron(64, unequal, 7);
     for (int want = 1; want < 7; want++) {
         way w = try_way(graph, 7, 0, want);
@@ -200,8 +192,7 @@ static uint64_t bytes_of_first(clv_graph *graph, const clv__layers *layers, int 
 }
 
 /** Arenas have holes that estimates know nothing of: with budgets at the edge the exact search has to find the cut. */
-static void test_a_residual_network_to_the_byte(void **state) {
-    (void)state;
+TEST(test_a_residual_network_to_the_byte) {
     clv_model model = clv_model_for(clv_model_find("resnet18"), 3, 32, 32, 10);
     clv_graph *graph;
     clv_plan *plan;
@@ -233,8 +224,7 @@ static void test_a_residual_network_to_the_byte(void **state) {
 }
 
 /** Whatever the budgets: what is chosen keeps them, and nothing is refused that could be done. */
-static void test_budgets_are_kept(void **state) {
-    (void)state;
+TEST(test_budgets_are_kept) {
     clv_graph *graph = perceptron(64, unequal, 7);
     uint64_t whole = try_way(graph, 7, 0, 7).bytes[0];
     const char *const methods[] = {"auto", "balanced", "sequential"};
@@ -270,8 +260,7 @@ static void test_budgets_are_kept(void **state) {
     clv_graph_destroy(graph);
 }
 
-static void test_the_refusal_says_what_would_fit(void **state) {
-    (void)state;
+TEST(test_the_refusal_says_what_would_fit) {
     clv_graph *graph = perceptron(64, unequal, 7);
     budgets(9 << 20, 9 << 20);
     clv_place_choice *choice;
@@ -294,8 +283,7 @@ static void test_the_refusal_says_what_would_fit(void **state) {
     clv_graph_destroy(graph);
 }
 
-static void test_texts_are_short_and_safe(void **state) {
-    (void)state;
+TEST(test_texts_are_short_and_safe) {
     clv_graph *graph;
     assert_status(clv_graph_create(runtime, &graph), CLV_OK, runtime);
     clv_tensor *x = clv_input(graph, "x", CLV_DTYPE_F32, CLV_SHAPE(64, 512));
@@ -330,8 +318,7 @@ static void test_texts_are_short_and_safe(void **state) {
 }
 
 /** A cut between blocks of a residual network carries one value there and one gradient back, not one for each block. */
-static void test_residuals_are_carried_once(void **state) {
-    (void)state;
+TEST(test_residuals_are_carried_once) {
     clv_graph *graph;
     assert_status(clv_graph_create(runtime, &graph), CLV_OK, runtime);
     clv_tensor *tokens = clv_input(graph, "tokens", CLV_DTYPE_I32, CLV_SHAPE(4, 32));
@@ -353,8 +340,7 @@ static void test_residuals_are_carried_once(void **state) {
     clv_graph_destroy(graph);
 }
 
-static void test_a_text_is_taken_as_it_is(void **state) {
-    (void)state;
+TEST(test_a_text_is_taken_as_it_is) {
     clv_graph *graph = perceptron(64, unequal, 7);
     clv_place_choice *choice;
     const clv_place_config config = {.place = "*=null:1,fc0=null:0"};
@@ -380,8 +366,7 @@ static void refuse(clv_graph *graph, const clv_place_config *config, clv_status 
     assert_null(choice);
 }
 
-static void test_mistakes_are_told_before_anything_is_taken(void **state) {
-    (void)state;
+TEST(test_mistakes_are_told_before_anything_is_taken) {
     clv_graph *graph = perceptron(64, unequal, 2);
     const char *const twice[] = {"null:0", "null:0"}, *const same[] = {"null:0", "null"},
                       *const three[] = {"null:0", "null:1", "host"}, *const unknown[] = {"null:0", "nowhere"};
@@ -440,8 +425,7 @@ static void test_mistakes_are_told_before_anything_is_taken(void **state) {
     for (int i = 0; i < 2; i++) assert_int_equal(clv_device_memory(devices[i]).all.total_allocated, 0);
 }
 
-static void test_measured_devices_are_left_as_they_were(void **state) {
-    (void)state;
+TEST(test_measured_devices_are_left_as_they_were) {
     clv_runtime *usual = runtime; // the host is always there, and no kept figures are
     runtime =
         clv__test_runtime(&(clv_runtime_config){.no_opencl = true, .no_cache = true, .null_devices = true});
@@ -472,20 +456,4 @@ static void test_measured_devices_are_left_as_they_were(void **state) {
     runtime = usual;
 }
 
-int main(void) {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_auto_balances_time),
-        cmocka_unit_test(test_a_slow_device_gets_nothing),
-        cmocka_unit_test(test_balanced_evens_out_bytes),
-        cmocka_unit_test(test_sequential_fills_the_first),
-        cmocka_unit_test(test_a_residual_network_to_the_byte),
-        cmocka_unit_test(test_budgets_are_kept),
-        cmocka_unit_test(test_the_refusal_says_what_would_fit),
-        cmocka_unit_test(test_texts_are_short_and_safe),
-        cmocka_unit_test(test_residuals_are_carried_once),
-        cmocka_unit_test(test_a_text_is_taken_as_it_is),
-        cmocka_unit_test(test_mistakes_are_told_before_anything_is_taken),
-        cmocka_unit_test(test_measured_devices_are_left_as_they_were),
-    };
-    return cmocka_run_group_tests(tests, setup, teardown);
-}
+TEST_MAIN(setup, teardown)

@@ -20,18 +20,12 @@ static clv_device *device_named(const char *name) {
     return device;
 }
 
-static int setup(void **state) {
-    (void)state;
-    return clv_runtime_create(&(clv_runtime_config){.no_opencl = true, .null_devices = true}, &runtime) ==
-                   CLV_OK
-               ? 0
-               : -1;
+FIXTURE(setup) {
+    runtime = clv__test_runtime(&(clv_runtime_config){.no_opencl = true, .null_devices = true});
 }
 
-static int teardown(void **state) {
-    (void)state;
+FIXTURE(teardown) {
     clv_runtime_destroy(runtime);
-    return 0;
 }
 
 /** A random graph: each node adds two earlier tensors of one size; some results are `gradients`, which have their own arena. */
@@ -125,8 +119,7 @@ static void check_bytes(const clv_plan *plan, int n_shared[2]) {
     }
 }
 
-static void test_live_tensors_never_share_bytes(void **state) {
-    (void)state;
+TEST(test_live_tensors_never_share_bytes) {
     clv_device *device = device_named("null");
     uint64_t whole = device->info.max_alloc_bytes;
     int n_shared[2] = {0, 0};
@@ -144,8 +137,7 @@ static void test_live_tensors_never_share_bytes(void **state) {
     device->info.max_alloc_bytes = whole;
 }
 
-static void test_a_chain_in_place_is_one_block(void **state) {
-    (void)state;
+TEST(test_a_chain_in_place_is_one_block) {
     clv_graph *graph;
     assert_int_equal(clv_graph_create(runtime, &graph), CLV_OK);
     clv_tensor *t = clv_input(graph, "x", CLV_DTYPE_F32, CLV_SHAPE(1000));
@@ -161,8 +153,7 @@ static void test_a_chain_in_place_is_one_block(void **state) {
 }
 
 /** Where little lives while the node with the workspace runs, the arena is as long as that needs, and there is no second one. */
-static void test_a_large_workspace_sticks_out_of_the_arena(void **state) {
-    (void)state;
+TEST(test_a_large_workspace_sticks_out_of_the_arena) {
     clv_device *device = device_named("null");
     uint64_t whole = device->info.max_alloc_bytes;
     size_t one = clv__size_align(4000, device->info.alignment_bytes),
@@ -204,8 +195,7 @@ static clv_graph *wide_graph(int n) {
 }
 
 /** A workspace that finds no room among a plan's own activations goes where a larger plan of the session has its own. */
-static void test_workspaces_lie_where_another_plan_has_activations(void **state) {
-    (void)state;
+TEST(test_workspaces_lie_where_another_plan_has_activations) {
     clv_device *device = device_named("null");
     size_t three = clv__size_align(12000, device->info.alignment_bytes);
     clv_graph *large_graph = wide_graph(7), *small_graph = wide_graph(2);
@@ -236,8 +226,7 @@ static void test_workspaces_lie_where_another_plan_has_activations(void **state)
     clv_graph_destroy(large_graph);
 }
 
-static void test_what_nobody_needs_is_not_planned(void **state) {
-    (void)state;
+TEST(test_what_nobody_needs_is_not_planned) {
     clv_graph *graph;
     assert_int_equal(clv_graph_create(runtime, &graph), CLV_OK);
     clv_tensor *x = clv_input(graph, "x", CLV_DTYPE_F32, CLV_SHAPE(8));
@@ -253,8 +242,7 @@ static void test_what_nobody_needs_is_not_planned(void **state) {
     clv_graph_destroy(graph);
 }
 
-static void test_a_graph_without_results_is_refused(void **state) {
-    (void)state;
+TEST(test_a_graph_without_results_is_refused) {
     clv_graph *graph;
     assert_int_equal(clv_graph_create(runtime, &graph), CLV_OK);
     toy(&toy_sum, clv_input(graph, "x", CLV_DTYPE_F32, CLV_SHAPE(8)), NULL);
@@ -265,8 +253,7 @@ static void test_a_graph_without_results_is_refused(void **state) {
     clv_graph_destroy(graph);
 }
 
-static void test_pins_are_checked(void **state) {
-    (void)state;
+TEST(test_pins_are_checked) {
     clv_graph *graph;
     assert_int_equal(clv_graph_create(runtime, &graph), CLV_OK);
     clv_output(toy(&toy_sum, clv_input(graph, "x", CLV_DTYPE_F32, CLV_SHAPE(8)), NULL), "y");
@@ -287,8 +274,7 @@ static void test_pins_are_checked(void **state) {
 }
 
 /** CLEAVE_VARIANTS is read when the runtime is made, and pins where a plan has no pins of its own. */
-static void test_a_runtime_pins(void **state) {
-    (void)state;
+TEST(test_a_runtime_pins) {
     const clv_runtime_config config = {.no_opencl = true, .null_devices = true};
     clv_runtime *own;
     setenv("CLEAVE_VARIANTS", "*=odd", 1);
@@ -318,8 +304,7 @@ static void test_a_runtime_pins(void **state) {
 }
 
 /** A variant whose sums are coarser than f32's: pinned, for inference, and in no other case. */
-static void test_coarse_sums_are_asked_for(void **state) {
-    (void)state;
+TEST(test_coarse_sums_are_asked_for) {
     const struct {
         const char *variants;
         clv_precision precision;
@@ -370,8 +355,7 @@ static void test_coarse_sums_are_asked_for(void **state) {
     }
 }
 
-static void test_prediction_is_what_is_taken(void **state) {
-    (void)state;
+TEST(test_prediction_is_what_is_taken) {
     clv_device *device = device_named("host");
     for (uint64_t seed = 1; seed <= 10; seed++) {
         clv_graph *graph = random_graph(seed, 50, false);
@@ -396,8 +380,7 @@ static void test_prediction_is_what_is_taken(void **state) {
 }
 
 /** What is kept and made is what memory is predicted by. */
-static void test_what_is_kept_and_made(void **state) {
-    (void)state;
+TEST(test_what_is_kept_and_made) {
     clv_graph *graph;
     clv_plan *plan;
     assert_int_equal(clv_graph_create(runtime, &graph), CLV_OK);
@@ -442,8 +425,7 @@ static void test_what_is_kept_and_made(void **state) {
     clv_graph_destroy(graph);
 }
 
-static void test_a_budget_is_never_exceeded(void **state) {
-    (void)state;
+TEST(test_a_budget_is_never_exceeded) {
     clv_device *device = device_named("host");
     clv_graph *graph = random_graph(3, 50, false);
     clv_plan *plan;
@@ -466,20 +448,4 @@ static void test_a_budget_is_never_exceeded(void **state) {
     clv_graph_destroy(graph);
 }
 
-int main(void) {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_live_tensors_never_share_bytes),
-        cmocka_unit_test(test_a_chain_in_place_is_one_block),
-        cmocka_unit_test(test_a_large_workspace_sticks_out_of_the_arena),
-        cmocka_unit_test(test_workspaces_lie_where_another_plan_has_activations),
-        cmocka_unit_test(test_what_nobody_needs_is_not_planned),
-        cmocka_unit_test(test_a_graph_without_results_is_refused),
-        cmocka_unit_test(test_pins_are_checked),
-        cmocka_unit_test(test_a_runtime_pins),
-        cmocka_unit_test(test_coarse_sums_are_asked_for),
-        cmocka_unit_test(test_prediction_is_what_is_taken),
-        cmocka_unit_test(test_what_is_kept_and_made),
-        cmocka_unit_test(test_a_budget_is_never_exceeded),
-    };
-    return cmocka_run_group_tests(tests, setup, teardown);
-}
+TEST_MAIN(setup, teardown)

@@ -15,8 +15,7 @@ static float float_of(uint32_t bits) {
 }
 
 /** Every f16 and bf16 goes to float and back; between two neighbours the nearer one is taken, and the even one half way. */
-static void conversions(void **state) {
-    (void)state;
+TEST(conversions) {
     for (uint32_t h = 0; h < 0x10000; h++) {
         float value = clv__f16_to_float((uint16_t)h), wide = clv__bf16_to_float((uint16_t)h);
         if (isnan(value))
@@ -47,23 +46,18 @@ static void conversions(void **state) {
 static clv_runtime *runtime;
 static clv_graph *graph;
 
-static int begin(void **state) {
-    (void)state;
+FIXTURE(begin) {
     runtime = clv__test_runtime(&(clv_runtime_config){.no_opencl = true});
     assert_status(clv_graph_create(runtime, &graph), CLV_OK, runtime);
-    return 0;
 }
 
-static int end(void **state) {
-    (void)state;
+FIXTURE(end) {
     clv_graph_destroy(graph);
     clv_runtime_destroy(runtime);
-    return 0;
 }
 
 /** Results are stored as the inputs are, f32 if one of them is; casts go where they are asked for. */
-static void promotion(void **state) {
-    (void)state;
+TEST_WITHIN(promotion, begin, end) {
     clv_tensor *h = clv_input(graph, "h", CLV_DTYPE_F16, CLV_SHAPE(2, 3));
     clv_tensor *b = clv_input(graph, "b", CLV_DTYPE_BF16, CLV_SHAPE(2, 3));
     clv_tensor *f = clv_input(graph, "f", CLV_DTYPE_F32, CLV_SHAPE(2, 3));
@@ -83,8 +77,7 @@ static void promotion(void **state) {
 }
 
 /** In a graph of mixed precision, ops store by their lists, and every gradient has the type of its tensor. */
-static void autocast(void **state) {
-    (void)state;
+TEST_WITHIN(autocast, begin, end) {
     clv_graph_set_precision(graph, CLV_PRECISION_MIXED);
     assert_int_equal(clv_graph_modes_get(graph).precision, CLV_PRECISION_MIXED);
     clv_tensor *x = clv_input(graph, "x", CLV_DTYPE_F16, CLV_SHAPE(4, 3));
@@ -107,8 +100,7 @@ static void autocast(void **state) {
 
 /** Layers of a model in mixed precision: products and norms store halves, half of the bytes; weights and statistics stay. A
  *  norm's running statistics are updated in nodes of their own, which a scaler must not take for a backward pass. */
-static void layers(void **state) {
-    (void)state;
+TEST_WITHIN(layers, begin, end) {
     clv_graph_set_training(graph, true);
     clv_graph_set_precision(graph, CLV_PRECISION_MIXED);
     clv_tensor *x = clv_input(graph, "x", CLV_DTYPE_F32, CLV_SHAPE(2, 3, 8, 8));
@@ -133,10 +125,4 @@ static void layers(void **state) {
     }
 }
 
-int main(void) {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(conversions),
-                                       cmocka_unit_test_setup_teardown(promotion, begin, end),
-                                       cmocka_unit_test_setup_teardown(autocast, begin, end),
-                                       cmocka_unit_test_setup_teardown(layers, begin, end)};
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TEST_MAIN(NULL, NULL)

@@ -40,8 +40,7 @@ static clv_profile_node find(const clv_profile *profile, int run, const char *op
 }
 
 /** Everything is told when run, plan and graph are gone: it belongs to the profile. */
-static void test_times_are_the_ops_own(void **state) {
-    (void)state;
+TEST(test_times_are_the_ops_own) {
     clv_profile *profile = make_profile(0, 0);
     model m = build("*=host", profile);
     steps(&m, STEPS);
@@ -77,8 +76,7 @@ static void test_times_are_the_ops_own(void **state) {
 }
 
 /** Slow first steps are left out when others follow, and told when none do. */
-static void test_the_warm_up_is_left_out(void **state) {
-    (void)state;
+TEST(test_the_warm_up_is_left_out) {
     clv_profile *profile = make_profile(3, 0);
     model m = build("*=host", profile);
     slow_calls = 3;
@@ -99,8 +97,7 @@ static void test_the_warm_up_is_left_out(void **state) {
     clv_profile_destroy(profile);
 }
 
-static void test_a_run_without_a_profile_tells_nothing(void **state) {
-    (void)state;
+TEST(test_a_run_without_a_profile_tells_nothing) {
     clv_profile *profile = make_profile(0, 100);
     model m = build("*=host", NULL);
     clv_session_set_profile(m.session, profile); // too late for this run
@@ -116,8 +113,7 @@ static void test_a_run_without_a_profile_tells_nothing(void **state) {
 }
 
 /** One device waits for the other: it is idle meanwhile, and together they are so for the bubble. */
-static void test_waiting_for_another_device_is_idle(void **state) {
-    (void)state;
+TEST(test_waiting_for_another_device_is_idle) {
     int i = -1;
     clv_device *device = clv__test_next_device(runtime, &i);
     if (device == host) skip(); // nothing but the host here
@@ -146,8 +142,7 @@ static void test_waiting_for_another_device_is_idle(void **state) {
     clv_profile_destroy(profile);
 }
 
-static void test_a_driver_without_a_clock(void **state) {
-    (void)state;
+TEST(test_a_driver_without_a_clock) {
     if (!clv__kernel_sources[0].stem) skip(); // a null device is told of kernels, and this library has none
     clv_profile *profile = make_profile(0, 100);
     model m = build("*=null", profile);
@@ -164,8 +159,7 @@ static void test_a_driver_without_a_clock(void **state) {
 }
 
 /** A peak is measured with memory of the device, and none of it is told as the training's. */
-static void test_measuring_a_peak_leaves_the_account_alone(void **state) {
-    (void)state;
+TEST(test_measuring_a_peak_leaves_the_account_alone) {
     clv_device *device;
     clv_bench_peak peak = {0};
     if (clv_device_find(runtime, "gpu|accelerator|cpu", &device) != CLV_OK)
@@ -181,8 +175,7 @@ static void test_measuring_a_peak_leaves_the_account_alone(void **state) {
 
 // ---- sums -----------------------------------------------------------------------------------------------------------
 
-static void test_sums_by_layer_and_by_op(void **state) {
-    (void)state;
+TEST(test_sums_by_layer_and_by_op) {
     const clv_profile_node nodes[] = {
         {.node =
              {.layer = "a", .op = "conv", .variant = "tile", .phase = "forward", .flops = 10, .traffic = 1},
@@ -234,8 +227,7 @@ static int count(const char *text, const char *part) {
     return n;
 }
 
-static void test_a_trace_holds_every_slice(void **state) {
-    (void)state;
+TEST(test_a_trace_holds_every_slice) {
     clv_profile *profile = make_profile(0, 10000);
     model m = build("*=host", profile);
     steps(&m, STEPS);
@@ -262,8 +254,7 @@ static void test_a_trace_holds_every_slice(void **state) {
 }
 
 /** When there is no more room, whole steps are left out, and figures go on. */
-static void test_a_trace_that_is_full_has_whole_steps(void **state) {
-    (void)state;
+TEST(test_a_trace_that_is_full_has_whole_steps) {
     clv_profile *profile = make_profile(0, 100);
     model m = build("*=host", profile);
     steps(&m, 12);
@@ -284,8 +275,7 @@ static void test_a_trace_that_is_full_has_whole_steps(void **state) {
     free(folder);
 }
 
-static void test_mistakes(void **state) {
-    (void)state;
+TEST(test_mistakes) {
     clv_profile *profile;
     assert_status(clv_profile_create(runtime, &(clv_profile_config){.warm_up = -1}, &profile), CLV_E_VALUE,
                   runtime);
@@ -303,18 +293,4 @@ static void test_mistakes(void **state) {
     clv_profile_destroy(NULL);
 }
 
-int main(void) {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_times_are_the_ops_own),
-        cmocka_unit_test(test_the_warm_up_is_left_out),
-        cmocka_unit_test(test_a_run_without_a_profile_tells_nothing),
-        cmocka_unit_test(test_waiting_for_another_device_is_idle),
-        cmocka_unit_test(test_a_driver_without_a_clock),
-        cmocka_unit_test(test_measuring_a_peak_leaves_the_account_alone),
-        cmocka_unit_test(test_sums_by_layer_and_by_op),
-        cmocka_unit_test(test_a_trace_holds_every_slice),
-        cmocka_unit_test(test_a_trace_that_is_full_has_whole_steps),
-        cmocka_unit_test(test_mistakes),
-    };
-    return cmocka_run_group_tests(tests, setup, teardown);
-}
+TEST_MAIN(setup, teardown)

@@ -22,17 +22,13 @@ static clv_device *find(const char *name) {
     return device;
 }
 
-static int setup(void **state) {
-    (void)state;
+FIXTURE(setup) {
     runtime =
         clv__test_runtime(&(clv_runtime_config){.no_opencl = true, .null_devices = true, .tuning = "none"});
-    return 0;
 }
 
-static int teardown(void **state) {
-    (void)state;
+FIXTURE(teardown) {
     clv_runtime_destroy(runtime);
-    return 0;
 }
 
 // ---- reading a trace --------------------------------------------------------------------------------------------------
@@ -208,8 +204,7 @@ static void check_way(const char *model, const way *w) {
     clv_graph_destroy(graph);
 }
 
-static void test_a_step_waits_for_nothing(void **state) {
-    (void)state;
+TEST(test_a_step_waits_for_nothing) {
     static const way ways[] = {
         {.name = "plain"},
         {.name = "micro-batches", .micro_batches = 4},
@@ -225,8 +220,7 @@ static void test_a_step_waits_for_nothing(void **state) {
 }
 
 /** Queues keep times from the first who asks on: a program, or a profile's run. */
-static void test_times_are_kept_when_asked_for(void **state) {
-    (void)state;
+TEST(test_times_are_kept_when_asked_for) {
     clv_device *device = find("null:0");
     assert_status(clv_device_activity_start(device), CLV_OK, runtime);
     assert_int_equal(count_lines(device, "keep times"), 1);
@@ -290,8 +284,7 @@ static void train(clv_device *device, bool drivers, float *losses) {
 }
 
 /** Where the device reaches it by itself: the same bits through it, each of its bytes in the account. */
-static void test_staging_of_the_drivers(void **state) {
-    (void)state;
+TEST(test_staging_of_the_drivers) {
     clv_runtime *real = clv__test_runtime(&(clv_runtime_config){.tuning = "none"}), *null = runtime;
     float ours[STEPS], theirs[STEPS];
     runtime = real;
@@ -309,9 +302,4 @@ static void test_staging_of_the_drivers(void **state) {
     clv_runtime_destroy(real);
 }
 
-int main(void) {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(test_a_step_waits_for_nothing),
-                                       cmocka_unit_test(test_times_are_kept_when_asked_for),
-                                       cmocka_unit_test(test_staging_of_the_drivers)};
-    return cmocka_run_group_tests_name("queues", tests, setup, teardown);
-}
+TEST_MAIN(setup, teardown)

@@ -17,18 +17,15 @@
 static clv_runtime *runtime;
 static clv_device *device;
 
-static int setup(void **state) {
-    (void)state;
+FIXTURE(setup) {
     int i = -1;
     runtime = clv__test_runtime(&(clv_runtime_config){.null_devices = true});
     device = clv__test_next_device(runtime, &i);
-    return device ? 0 : -1;
+    assert_non_null(device);
 }
 
-static int teardown(void **state) {
-    (void)state;
+FIXTURE(teardown) {
     clv_runtime_destroy(runtime);
-    return 0;
 }
 
 enum { ROWS = 16, BLOCKS = 4, STEPS = 3 };
@@ -159,8 +156,7 @@ static uint64_t peak_of(const clv_plan_config *config, clv_plan_recomputed *reco
     return peak;
 }
 
-static void test_modules_by_name(void **state) {
-    (void)state;
+TEST(test_modules_by_name) {
     static const char *const patterns[] = {"block?.*", "block1", "block0.*,block2.*", "block1.norm,block?",
                                            "*"};
     clv_plan_config plain = {.device = device};
@@ -179,8 +175,7 @@ static void test_modules_by_name(void **state) {
 }
 
 /** What is inside a module is computed once more, what leaves it is not; as in torch.utils.checkpoint. */
-static void test_what_leaves_a_module_stays(void **state) {
-    (void)state;
+TEST(test_what_leaves_a_module_stays) {
     model m = build();
     clv_plan *plan = planned(&m, &(clv_plan_config){.device = device, .recompute = "block1.*"});
     int convolutions = 0, last = -1, first_backward = -1;
@@ -202,8 +197,7 @@ static void test_what_leaves_a_module_stays(void **state) {
 }
 
 /** Whatever is kept, computed again once, or for each reader: the same bits. */
-static void test_any_fates_give_the_same_bits(void **state) {
-    (void)state;
+TEST(test_any_fates_give_the_same_bits) {
     size_t n, n_other;
     float *want = train(&(clv_plan_config){.device = device}, 0, &n);
     for (uint64_t seed = 1; seed <= 4; seed++) {
@@ -215,8 +209,7 @@ static void test_any_fates_give_the_same_bits(void **state) {
     free(want);
 }
 
-static void test_it_can_be_taken_out_again(void **state) {
-    (void)state;
+TEST(test_it_can_be_taken_out_again) {
     model m = build();
     clv_plan *plan = planned(&m, &(clv_plan_config){.device = device});
     size_t n_nodes = plan->n_nodes, n_values = plan->n_values;
@@ -232,8 +225,7 @@ static void test_it_can_be_taken_out_again(void **state) {
 }
 
 /** Under smaller and smaller budgets: the same bits, never above the budget, and nothing is dropped without need. */
-static void test_budgets(void **state) {
-    (void)state;
+TEST(test_budgets) {
     clv_plan_config plain = {.device = device}, automatic = {.device = device, .recompute = "auto"};
     clv_plan_recomputed recomputed;
     size_t n;
@@ -262,8 +254,7 @@ static void test_budgets(void **state) {
 }
 
 /** A smaller batch's plan beside a larger one's needs no more than the larger one has. */
-static void test_plans_of_one_session(void **state) {
-    (void)state;
+TEST(test_plans_of_one_session) {
     model m = build(), other = build();
     clv_plan *plans[2];
     clv_plan_config automatic = {.device = device, .recompute = "auto"};
@@ -280,8 +271,7 @@ static void test_plans_of_one_session(void **state) {
     clv_graph_destroy(m.graph);
 }
 
-static void test_on_two_devices(void **state) {
-    (void)state;
+TEST(test_on_two_devices) {
     char place[128];
     const char *name = clv_device_info_get(device)->name;
     if (strcmp(name, "host") == 0) skip(); // nothing but the host here
@@ -310,24 +300,11 @@ static void refuse(const char *recompute, clv_status status, const char *sentenc
     clv_graph_destroy(m.graph);
 }
 
-static void test_bad_patterns_are_refused(void **state) {
-    (void)state;
+TEST(test_bad_patterns_are_refused) {
     refuse("block0.*,nothing", CLV_E_NOT_FOUND, "recompute: no layer matches 'nothing'");
     refuse("block0.*,auto", CLV_E_VALUE,
            "recompute: auto cannot be combined with names of layers, as in 'block0.*,auto'");
     refuse(",,", CLV_E_VALUE, "recompute: ',,' names no layer");
 }
 
-int main(void) {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_modules_by_name),
-        cmocka_unit_test(test_what_leaves_a_module_stays),
-        cmocka_unit_test(test_any_fates_give_the_same_bits),
-        cmocka_unit_test(test_it_can_be_taken_out_again),
-        cmocka_unit_test(test_budgets),
-        cmocka_unit_test(test_plans_of_one_session),
-        cmocka_unit_test(test_on_two_devices),
-        cmocka_unit_test(test_bad_patterns_are_refused),
-    };
-    return cmocka_run_group_tests(tests, setup, teardown);
-}
+TEST_MAIN(setup, teardown)

@@ -36,8 +36,7 @@ static int end_of_work(const clv_plan *plan, int place) {
 
 /** Two replicas' gradients are added up by the updates, and received when all else is done; where they are copied, or
  *  somebody else reads the sums, they are added one by one as they come. */
-static void test_updates_add_up_what_is_lent(void **state) {
-    (void)state;
+TEST(test_updates_add_up_what_is_lent) {
     model m = build((const char *[]){"null:0", "null:1"});
     clv_plan *plan = plan_of(m.graph, "null:0", NULL);
     assert_int_equal(count_ops(plan, "add"), 2);
@@ -79,8 +78,7 @@ static void test_updates_add_up_what_is_lent(void **state) {
 
 /** Replicas that have their own losses wait for nothing between what they get first, the parameters, and the gradients: the
  *  constant at the loss is made by each, and the losses are added up when all else is done. */
-static void test_replicas_with_their_losses_do_not_wait(void **state) {
-    (void)state;
+TEST(test_replicas_with_their_losses_do_not_wait) {
     const char *const replicas[] = {"null:0", "null:1"};
     own_losses = true;
     model m = build(replicas);
@@ -104,8 +102,7 @@ static void test_replicas_with_their_losses_do_not_wait(void **state) {
     null_devices_share(false);
 }
 
-static void test_labels_that_do_not_fit(void **state) {
-    (void)state;
+TEST(test_labels_that_do_not_fit) {
     const char *const replicas[] = {"host", "null:0"};
     clv_graph *graph = new_graph();
     clv_tensor *x = clv_input(graph, "x", CLV_DTYPE_F32, CLV_SHAPE(4, 2)),
@@ -150,8 +147,7 @@ static void refuse_tensors(clv_shape third, bool unnamed, clv_status status, con
     }
 }
 
-static void test_several_tensors(void **state) {
-    (void)state;
+TEST(test_several_tensors) {
     const char *const replicas[] = {"host", "null:0"};
     refuse_tensors(CLV_SHAPE(3, 2), false, CLV_E_SHAPE,
                    "a [4,2] and c [3,2] must have the same number of rows");
@@ -229,8 +225,7 @@ static void refuse_parts(between *with, const char *place, clv_status status, co
     clv_graph_destroy(graph);
 }
 
-static void test_parts_that_cannot_be(void **state) {
-    (void)state;
+TEST(test_parts_that_cannot_be) {
     refuse_parts(keep, "b=null:0", CLV_OK, "");
     refuse_parts(fold, "b=null:0", CLV_OK, "");
     refuse_parts(fold, "a=null:0", CLV_OK, "");
@@ -284,8 +279,7 @@ static void forward_dropped(const char *const *replicas, float y[16]) {
     clv_graph_destroy(graph);
 }
 
-static void test_parts_draw_what_the_whole_draws(void **state) {
-    (void)state;
+TEST(test_parts_draw_what_the_whole_draws) {
     float whole[16], parts[16];
     clv_device *device = NULL;
     if (sharers(&device, 1) < 1 || strcmp(device->info.name, "host") == 0) skip();
@@ -301,8 +295,7 @@ static void expect_close(const float *a, const float *b, int n, float tolerance)
 }
 
 /** Losses of their own give replicas the training that one loss gives, to rounding: shares of 9 and 3 rows. */
-static void test_own_losses_train_alike(void **state) {
-    (void)state;
+TEST(test_own_losses_train_alike) {
     clv_device *devices[2];
     if (sharers(devices, 2) < 2) {
         print_message("skipped: no two devices here compute in the host's memory\n");
@@ -320,8 +313,7 @@ static void test_own_losses_train_alike(void **state) {
 
 /** Two alike, whose updates add up gradients that are shared or copied: many steps, two under way at once. Not PoCL 3.1's basic devices, which
  *  fail an assertion when two of them launch the same kernel for the first time at once. */
-static void test_updates_with_lent_terms_compute_the_same_bits(void **state) {
-    (void)state;
+TEST(test_updates_with_lent_terms_compute_the_same_bits) {
     clv_device *devices[8];
     int n = sharers(devices, 8), pairs = 0;
     for (int i = 0; i < n; i++) {
@@ -338,16 +330,4 @@ static void test_updates_with_lent_terms_compute_the_same_bits(void **state) {
     skip();
 }
 
-int main(void) {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_updates_add_up_what_is_lent),
-        cmocka_unit_test(test_replicas_with_their_losses_do_not_wait),
-        cmocka_unit_test(test_labels_that_do_not_fit),
-        cmocka_unit_test(test_several_tensors),
-        cmocka_unit_test(test_parts_that_cannot_be),
-        cmocka_unit_test(test_parts_draw_what_the_whole_draws),
-        cmocka_unit_test(test_own_losses_train_alike),
-        cmocka_unit_test(test_updates_with_lent_terms_compute_the_same_bits),
-    };
-    return cmocka_run_group_tests(tests, setup, teardown);
-}
+TEST_MAIN(setup, teardown)

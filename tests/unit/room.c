@@ -47,8 +47,7 @@ static void fill(uint32_t seed, int moments, int longest, size_t largest, size_t
     clv__room_reset(&room);
 }
 
-static void test_same_as_each(void **state) {
-    (void)state;
+TEST(test_same_as_each) {
     for (uint32_t seed = 1; seed <= 12; seed++) {
         fill(seed, 50, 5, 1000, SIZE_MAX / 4);
         fill(seed, 1000, 400, 100, SIZE_MAX / 4);
@@ -58,8 +57,7 @@ static void test_same_as_each(void **state) {
     }
 }
 
-static void test_names(void **state) {
-    (void)state;
+TEST(test_names) {
     clv__names names = {0};
     char name[32];
     size_t at = 0, number;
@@ -88,7 +86,4 @@ static void test_names(void **state) {
     clv__names_reset(&names);
 }
 
-int main(void) {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(test_same_as_each), cmocka_unit_test(test_names)};
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TEST_MAIN(NULL, NULL)

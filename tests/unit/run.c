@@ -13,16 +13,13 @@
 static clv_runtime *runtime;
 static clv_device *host;
 
-static int setup(void **state) {
-    (void)state;
-    if (clv_runtime_create(&(clv_runtime_config){.no_opencl = true}, &runtime) != CLV_OK) return -1;
-    return clv_device_find(runtime, "host", &host) == CLV_OK ? 0 : -1;
+FIXTURE(setup) {
+    runtime = clv__test_runtime(&(clv_runtime_config){.no_opencl = true});
+    assert_status(clv_device_find(runtime, "host", &host), CLV_OK, runtime);
 }
 
-static int teardown(void **state) {
-    (void)state;
+FIXTURE(teardown) {
     clv_runtime_destroy(runtime);
-    return 0;
 }
 
 /** total += x;  y = a + x */
@@ -67,8 +64,7 @@ static float step(toy_model *m) {
     return values[clv_tensor_numel(m->y) - 1];
 }
 
-static void test_inputs_keep_their_values(void **state) {
-    (void)state;
+TEST(test_inputs_keep_their_values) {
     clv_session *session;
     assert_int_equal(clv_session_create(runtime, NULL, &session), CLV_OK);
     toy_model m = build(session, 4);
@@ -92,8 +88,7 @@ static void test_inputs_keep_their_values(void **state) {
 }
 
 /** The same with x fed first: whichever stands first among the inputs. */
-static void test_a_refused_step_forgets_nothing(void **state) {
-    (void)state;
+TEST(test_a_refused_step_forgets_nothing) {
     clv_session *session;
     assert_int_equal(clv_session_create(runtime, NULL, &session), CLV_OK);
     toy_model m = build(session, 4);
@@ -106,8 +101,7 @@ static void test_a_refused_step_forgets_nothing(void **state) {
     clv_session_destroy(session);
 }
 
-static void test_steps_in_flight_and_old_tickets(void **state) {
-    (void)state;
+TEST(test_steps_in_flight_and_old_tickets) {
     clv_session *session;
     assert_int_equal(clv_session_create(runtime, NULL, &session), CLV_OK);
     toy_model m = build(session, 4);
@@ -132,8 +126,7 @@ static void test_steps_in_flight_and_old_tickets(void **state) {
     clv_session_destroy(session);
 }
 
-static void test_runs_of_a_session_share_and_take_turns(void **state) {
-    (void)state;
+TEST(test_runs_of_a_session_share_and_take_turns) {
     clv_session *session;
     assert_int_equal(clv_session_create(runtime, NULL, &session), CLV_OK);
     toy_model large = build(NULL, 16), small = build(NULL, 4);
@@ -155,8 +148,7 @@ static void test_runs_of_a_session_share_and_take_turns(void **state) {
     clv_session_destroy(session);
 }
 
-static void test_a_session_does_not_grow_under_its_runs(void **state) {
-    (void)state;
+TEST(test_a_session_does_not_grow_under_its_runs) {
     clv_session *session;
     assert_int_equal(clv_session_create(runtime, NULL, &session), CLV_OK);
     toy_model small = build(session, 4), large = build(NULL, 16);
@@ -170,8 +162,7 @@ static void test_a_session_does_not_grow_under_its_runs(void **state) {
 }
 
 /** Past the ends there is nothing, not memory of others. */
-static void test_nothing_past_the_ends(void **state) {
-    (void)state;
+TEST(test_nothing_past_the_ends) {
     clv_session *session;
     assert_int_equal(clv_session_create(runtime, NULL, &session), CLV_OK);
     toy_model m = build(session, 4);
@@ -202,8 +193,7 @@ static void hear(void *user, int done, int total) {
 }
 
 /** Where kernels are compiled at their first launch, the first step says how far it is, and no other. */
-static void test_a_first_step_tells_how_far_it_is(void **state) {
-    (void)state;
+TEST(test_a_first_step_tells_how_far_it_is) {
     heard h = {0};
     clv_runtime *listened =
         clv__test_runtime(&(clv_runtime_config){.build_progress = hear, .build_progress_user = &h});
@@ -242,15 +232,4 @@ static void test_a_first_step_tells_how_far_it_is(void **state) {
     clv_runtime_destroy(listened);
 }
 
-int main(void) {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_nothing_past_the_ends),
-        cmocka_unit_test(test_a_first_step_tells_how_far_it_is),
-        cmocka_unit_test(test_inputs_keep_their_values),
-        cmocka_unit_test(test_a_refused_step_forgets_nothing),
-        cmocka_unit_test(test_steps_in_flight_and_old_tickets),
-        cmocka_unit_test(test_runs_of_a_session_share_and_take_turns),
-        cmocka_unit_test(test_a_session_does_not_grow_under_its_runs),
-    };
-    return cmocka_run_group_tests(tests, setup, teardown);
-}
+TEST_MAIN(setup, teardown)

@@ -111,8 +111,7 @@ static void check_order(const char *places, int n, const char *const *wanted) {
     unmake(&s);
 }
 
-static void test_one_forward_one_backward(void **state) {
-    (void)state;
+TEST(test_one_forward_one_backward) {
     check_order("*=null", 4, (const char *[]){"F0 B0 F1 B1 F2 B2 F3 B3 U"});
     check_order("a*=null:0,b=null:0,c*=null:1", 4,
                 (const char *[]){"F0 F1 B0 F2 B1 F3 B2 B3 U", "F0 B0 F1 B1 F2 B2 F3 B3 U"});
@@ -161,8 +160,7 @@ static void feed(clv_run *run, const step *s, int turn) {
 }
 
 /** The commands come in the plan's order: values are sent as soon as they are made, received just before they are used. */
-static void test_devices_are_told_so(void **state) {
-    (void)state;
+TEST(test_devices_are_told_so) {
     if (!clv__kernel_sources[0].stem) skip(); // a null device is told of kernels, and this library has none
     step s = make("a*=null:0,b=null:0,c*=null:1", 4, (features){0});
     clv_session *session;
@@ -203,8 +201,7 @@ static void foresee(clv_runtime *with, double *host_part, double *null_part) {
 }
 
 /** By measured speeds, as soon as all of the plan's devices have one. */
-static void test_measured_speeds_count(void **state) {
-    (void)state;
+TEST(test_measured_speeds_count) {
     char *folder = clv__test_folder();
     clv_runtime *with = clv__test_runtime(
         &(clv_runtime_config){.no_opencl = true, .null_devices = true, .cache_dir = folder});
@@ -230,8 +227,7 @@ static void test_measured_speeds_count(void **state) {
 }
 
 /** Half of the time each, where one waits for the other; n / (n + 1) in a pipeline of two equal stages, all of it alone. */
-static void test_waits_are_foreseen(void **state) {
-    (void)state;
+TEST(test_waits_are_foreseen) {
     clv_graph *graph;
     clv_plan *plan;
     assert_status(clv_graph_create(runtime, &graph), CLV_OK, runtime);
@@ -285,8 +281,7 @@ static uint64_t activations(const clv_plan *plan, int place) {
     return clv_plans_memory(plans, 1, plan->places[place].device).category[CLV_ACTIVATIONS];
 }
 
-static void test_what_is_held_is_bounded(void **state) {
-    (void)state;
+TEST(test_what_is_held_is_bounded) {
     const char *three = "a*=null:0,b=null:1,c*=host";
     width_of_batch = 4096;
     step whole = make(three, 1, (features){0});
@@ -381,8 +376,7 @@ static const char *device_name(int index) {
     return device ? clv_device_info_get(device)->name : "host";
 }
 
-static void test_gradients_are_those_of_the_whole_batch(void **state) {
-    (void)state;
+TEST(test_gradients_are_those_of_the_whole_batch) {
     static const int64_t parts[] = {2, 3, 4, 7, BATCH}; // BATCH is 10: parts of one and two rows too
     static float whole[MOST], cut[MOST];
     const features with = {.dropout = true};
@@ -398,8 +392,7 @@ static void test_gradients_are_those_of_the_whole_batch(void **state) {
 }
 
 /** Two and three stages; on devices of one kind the bits are those of one of them. */
-static void test_stages_compute_the_same(void **state) {
-    (void)state;
+TEST(test_stages_compute_the_same) {
     static float one[MOST], many[MOST];
     const features with = {.dropout = true, .norm = true};
     const char *first = device_name(0), *second = device_name(1);
@@ -423,8 +416,7 @@ static void test_stages_compute_the_same(void **state) {
     assert_near(many, one, n, 2e-5);
 }
 
-static void test_training_goes_the_same_way(void **state) {
-    (void)state;
+TEST(test_training_goes_the_same_way) {
     static float whole[MOST], cut[MOST];
     const features with = {.dropout = true, .adam = true};
     char place[128];
@@ -436,8 +428,7 @@ static void test_training_goes_the_same_way(void **state) {
 }
 
 /** Where backward passes have to wait for what comes late the order gives way, and the numbers stay right. */
-static void test_what_cannot_be_a_pipeline_is_right(void **state) {
-    (void)state;
+TEST(test_what_cannot_be_a_pipeline_is_right) {
     static float whole[MOST], cut[MOST];
     const features odd[] = {
         {.tied = true, .dropout = true}, {.logarithm = true}, {.tied = true, .logarithm = true}};
@@ -485,8 +476,7 @@ static void drop(const char *const *devices, int n, float *out) {
     clv_graph_destroy(graph);
 }
 
-static void test_replicas_drop_what_one_device_drops(void **state) {
-    (void)state;
+TEST(test_replicas_drop_what_one_device_drops) {
     static float one[BATCH * WIDTH], two[BATCH * WIDTH];
     const char *name = device_name(0);
     if (strcmp(name, "host") == 0) skip();
@@ -541,8 +531,7 @@ static void move_statistics(bool cut, float *out) {
     clv_session_destroy(session);
 }
 
-static void test_running_statistics_move_part_by_part(void **state) {
-    (void)state;
+TEST(test_running_statistics_move_part_by_part) {
     float cut[2 * WIDTH], apart[2 * WIDTH];
     move_statistics(true, cut);
     move_statistics(false, apart);
@@ -571,8 +560,7 @@ static void refuse(int64_t rows, int64_t labels, int64_t n, clv_loss_layers laye
     clv_graph_destroy(graph);
 }
 
-static void test_bad_cuts_are_refused(void **state) {
-    (void)state;
+TEST(test_bad_cuts_are_refused) {
     refuse(8, 8, 0, body, CLV_E_VALUE,
            "micro-batches: a batch of 8 samples cannot be cut into 0 parts, each needs at least one");
     refuse(8, 8, -2, body, CLV_E_VALUE,
@@ -587,20 +575,4 @@ static void test_bad_cuts_are_refused(void **state) {
     assert_null(clv_micro_batches((clv_tensor *[]){NULL, NULL}, 2, 2, body, NULL));
 }
 
-int main(void) {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_one_forward_one_backward),
-        cmocka_unit_test(test_devices_are_told_so),
-        cmocka_unit_test(test_waits_are_foreseen),
-        cmocka_unit_test(test_measured_speeds_count),
-        cmocka_unit_test(test_what_is_held_is_bounded),
-        cmocka_unit_test(test_gradients_are_those_of_the_whole_batch),
-        cmocka_unit_test(test_stages_compute_the_same),
-        cmocka_unit_test(test_training_goes_the_same_way),
-        cmocka_unit_test(test_what_cannot_be_a_pipeline_is_right),
-        cmocka_unit_test(test_replicas_drop_what_one_device_drops),
-        cmocka_unit_test(test_running_statistics_move_part_by_part),
-        cmocka_unit_test(test_bad_cuts_are_refused),
-    };
-    return cmocka_run_group_tests(tests, setup, teardown);
-}
+TEST_MAIN(setup, teardown)

@@ -14,8 +14,7 @@ static bool lies_there(const clv_plan *plan, const clv__plan_node *node, const c
            b->offset < a->offset + a->bytes;
 }
 
-static void test_replicas_copy_nothing(void **state) {
-    (void)state;
+TEST(test_replicas_copy_nothing) {
     model m = build((const char *[]){"null:0", "null:1"});
     clv_plan *copying = plan_of(m.graph, "null:0", NULL);
     null_devices_share(true);
@@ -48,8 +47,7 @@ static void test_replicas_copy_nothing(void **state) {
     null_devices_share(false);
 }
 
-static void test_layers_await_each_other(void **state) {
-    (void)state;
+TEST(test_layers_await_each_other) {
     null_devices_share(true);
     model m = build(NULL);
     clv_plan *plan = plan_of(m.graph, "null:0", "a=null:0,b=null:1");
@@ -81,8 +79,7 @@ static int value_at(const clv_plan *plan, const clv_tensor *tensor, int place) {
 
 /** Something that comes back in time ends the loan: a = x + x on one device, b = a + a on the other, c = b + b back on the
  *  first, whose memory for `a` is free from then on. */
-static void test_a_loan_ends_when_something_comes_back(void **state) {
-    (void)state;
+TEST(test_a_loan_ends_when_something_comes_back) {
     null_devices_share(true);
     clv_graph *graph = new_graph();
     clv_tensor *x = clv_input(graph, "x", CLV_DTYPE_F32, CLV_SHAPE(64));
@@ -110,8 +107,7 @@ static void test_a_loan_ends_when_something_comes_back(void **state) {
 
 /** To have received something from one device says nothing of another: c comes from the second device before a is made again, which the
  *  third has borrowed and gives nothing for. */
-static void test_a_third_device_is_awaited(void **state) {
-    (void)state;
+TEST(test_a_third_device_is_awaited) {
     clv_device *host = find("host");
     const bool shared = host->traits.host_memory;
     null_devices_share(true);
@@ -142,8 +138,7 @@ static void test_a_third_device_is_awaited(void **state) {
 }
 
 /** What is changed before the receiver is known to be done is copied; so is what the receiver changes. */
-static void test_what_changes_is_copied(void **state) {
-    (void)state;
+TEST(test_what_changes_is_copied) {
     null_devices_share(true);
     for (int changed = 0; changed < 3; changed++) {
         clv_graph *graph = new_graph();
@@ -167,8 +162,7 @@ static void test_what_changes_is_copied(void **state) {
     null_devices_share(false);
 }
 
-static void test_lending_computes_the_same_bits(void **state) {
-    (void)state;
+TEST(test_lending_computes_the_same_bits) {
     clv_device *devices[8];
     int n = sharers(devices, 8);
     if (n < 2) {
@@ -283,8 +277,7 @@ static void late_receiver(clv_device *sender, clv_device *receiver) {
     clv_graph_destroy(graph);
 }
 
-static void test_a_late_receiver_is_awaited(void **state) {
-    (void)state;
+TEST(test_a_late_receiver_is_awaited) {
     clv_device *devices[2];
     if (sharers(devices, 2) < 2) {
         print_message("skipped: no two devices here compute in the host's memory\n");
@@ -294,15 +287,4 @@ static void test_a_late_receiver_is_awaited(void **state) {
     late_receiver(devices[1], devices[0]);
 }
 
-int main(void) {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_replicas_copy_nothing),
-        cmocka_unit_test(test_layers_await_each_other),
-        cmocka_unit_test(test_a_third_device_is_awaited),
-        cmocka_unit_test(test_a_loan_ends_when_something_comes_back),
-        cmocka_unit_test(test_what_changes_is_copied),
-        cmocka_unit_test(test_lending_computes_the_same_bits),
-        cmocka_unit_test(test_a_late_receiver_is_awaited),
-    };
-    return cmocka_run_group_tests(tests, setup, teardown);
-}
+TEST_MAIN(setup, teardown)

@@ -29,8 +29,7 @@ static int shown(char *out, size_t bytes, unsigned flags, const char *format, ..
         assert_string_equal(got_, want_);                                                                    \
     } while (0)
 
-static void numbers_and_texts_are_those_of_printf(void **state) {
-    (void)state;
+TEST(numbers_and_texts_are_those_of_printf) {
     SAME("plain %% text");
     SAME("%d %5d|%-5d|%05d %+d %i %u %x %#X %o %c|", -1, 2, 3, 4, 5, 6, 7u, 255u, 255u, 8u, 'c');
     SAME("%hhd %hd %ld %lld %zu %jd %td", (signed char)1, (short)2, 3L, 4LL, (size_t)5, (intmax_t)6,
@@ -47,8 +46,7 @@ static void numbers_and_texts_are_those_of_printf(void **state) {
     assert_int_equal(shown(NULL, 0, 0, "%d", 12345), 5);
 }
 
-static void texts_have_no_control_characters(void **state) {
-    (void)state;
+TEST(texts_have_no_control_characters) {
     char out[512];
     shown(out, sizeof out, 0, "%s",
           "a\033[2Jb\r\x7f\xc2\x9b"
@@ -60,8 +58,7 @@ static void texts_have_no_control_characters(void **state) {
     assert_string_equal(out, "'two?lines?' ?");
 }
 
-static void names_are_short(void **state) {
-    (void)state;
+TEST(names_are_short) {
     char name[5001], out[512], want[CLV__NAME_BYTES + 1];
     memset(name, 'n', 5000);
     memcpy(name + 4996, "tail", 5);
@@ -79,8 +76,7 @@ static void names_are_short(void **state) {
     clv__error_destroy(&error);
 }
 
-static void parts_of_a_peak_stay_within_it(void **state) {
-    (void)state;
+TEST(parts_of_a_peak_stay_within_it) {
     const clv_bench_peak peak = {.gflops = 100, .gbps = 10, .cache_gbps = 80};
     const char *bound;
     assert_float_equal(clv_bench_peak_part(&peak, 50, 1, &bound), 0.5, 1e-9);
@@ -96,8 +92,7 @@ static void parts_of_a_peak_stay_within_it(void **state) {
 }
 
 /** A peak that was measured too low is beaten, measured again, and kept; one that was higher than now stays. */
-static void beaten_peaks_are_measured_again(void **state) {
-    (void)state;
+TEST(beaten_peaks_are_measured_again) {
     clv_runtime *runtime = clv__test_runtime(&(clv_runtime_config){0});
     clv_device *device;
     for (int i = -1; (device = clv__test_next_device(runtime, &i));) {
@@ -114,13 +109,4 @@ static void beaten_peaks_are_measured_again(void **state) {
     clv_runtime_destroy(runtime);
 }
 
-int main(void) {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(numbers_and_texts_are_those_of_printf),
-        cmocka_unit_test(texts_have_no_control_characters),
-        cmocka_unit_test(names_are_short),
-        cmocka_unit_test(parts_of_a_peak_stay_within_it),
-        cmocka_unit_test(beaten_peaks_are_measured_again),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TEST_MAIN(NULL, NULL)

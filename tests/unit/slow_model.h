@@ -15,17 +15,13 @@ enum { SLEEP_MS = 4, SLOW_MS = 100 };
 static clv_runtime *runtime;
 static clv_device *host;
 
-static int setup(void **state) {
-    (void)state;
+FIXTURE(setup) {
     runtime = clv__test_runtime(&(clv_runtime_config){.null_devices = true});
     assert_status(clv_device_find(runtime, "host", &host), CLV_OK, runtime);
-    return 0;
 }
 
-static int teardown(void **state) {
-    (void)state;
+FIXTURE(teardown) {
     clv_runtime_destroy(runtime);
-    return 0;
 }
 
 static void sleep_ms(long ms) {

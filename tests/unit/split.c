@@ -228,8 +228,7 @@ static void try_setting(const setting *s) {
 }
 
 /** Batches of 6: only parameters, gradients and optimizer state are too large. */
-static void test_parameters_in_parts(void **state) {
-    (void)state;
+TEST(test_parameters_in_parts) {
     const setting settings[] = {
         {"mlp, sgd",
          mlp,
@@ -262,8 +261,7 @@ static void test_parameters_in_parts(void **state) {
     for (size_t i = 0; i < sizeof settings / sizeof *settings; i++) try_setting(&settings[i]);
 }
 
-static void test_activations_in_parts(void **state) {
-    (void)state;
+TEST(test_activations_in_parts) {
     const setting settings[] = {
         {"mlp, a large batch",
          mlp,
@@ -352,8 +350,7 @@ static left arranged(arrangement how, const setting *s, clv_device *const device
 }
 
 /** What is carried between devices is carried in pieces, also where only one end has to, or each cuts otherwise. */
-static void test_several_devices(void **state) {
-    (void)state;
+TEST(test_several_devices) {
     // with the last, replicas of one kind share the update of fc2, which is whole, while fc1 is in pieces
     const uint64_t limits[][2] = {
         {40 << 10, 40 << 10}, {20 << 10, 90 << 10}, {90 << 10, 20 << 10}, {600 << 10, 600 << 10}};
@@ -410,8 +407,7 @@ static clv_graph *product(clv_tensor **x, clv_tensor **y, int64_t rows, clv_init
 }
 
 /** To everybody but the plan a tensor is one: first values, reading, writing, moving between devices that cut it otherwise. */
-static void test_a_kept_tensor_is_one(void **state) {
-    (void)state;
+TEST(test_a_kept_tensor_is_one) {
     static const clv_init inits[] = {
         {CLV_INIT_NORMAL, 0.5f, 2}, {CLV_INIT_UNIFORM, -1, 3}, {CLV_INIT_ONES, 0, 0}};
     clv_device *device, *host = find("host");
@@ -465,8 +461,7 @@ static void test_a_kept_tensor_is_one(void **state) {
 }
 
 /** Rows of a product are computed as in the whole, so it has the same bits; and two plans of a session find one parameter. */
-static void test_products_have_the_same_bits(void **state) {
-    (void)state;
+TEST(test_products_have_the_same_bits) {
     static float x[300 * 100], y[2][300 * 37];
     for (int i = 0; i < 300 * 100; i++) x[i] = (float)(i * 13 % 29) / 14 - 1;
     clv_device *device;
@@ -513,8 +508,7 @@ static void refused(clv_graph *graph, clv_device *device, const char *sentence, 
 }
 
 /** The sentence names the op, the layer, the tensor and its bytes; and a smaller batch only where that would help. */
-static void test_what_cannot_be_split_is_refused(void **state) {
-    (void)state;
+TEST(test_what_cannot_be_split_is_refused) {
     clv_device *device = find("null:0");
     const uint64_t before = device->info.max_alloc_bytes;
     device->info.max_alloc_bytes = 8192;
@@ -539,14 +533,4 @@ static void test_what_cannot_be_split_is_refused(void **state) {
     device->info.max_alloc_bytes = before;
 }
 
-int main(void) {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_parameters_in_parts),
-        cmocka_unit_test(test_activations_in_parts),
-        cmocka_unit_test(test_several_devices),
-        cmocka_unit_test(test_a_kept_tensor_is_one),
-        cmocka_unit_test(test_products_have_the_same_bits),
-        cmocka_unit_test(test_what_cannot_be_split_is_refused),
-    };
-    return cmocka_run_group_tests(tests, setup, teardown);
-}
+TEST_MAIN(setup, teardown)

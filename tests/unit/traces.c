@@ -52,17 +52,13 @@ static const mode modes[] = {
 
 static const char *const specs[] = {"null:0", "null:1", "null:rx-580"};
 
-static int setup_traces(void **state) {
-    (void)state;
+FIXTURE(setup_traces) {
     runtime = clv__test_runtime(
         &(clv_runtime_config){.no_opencl = true, .null_devices = true, .null_cards = true, .tuning = "none"});
-    return 0;
 }
 
-static int teardown(void **state) {
-    (void)state;
+FIXTURE(teardown) {
     clv_runtime_destroy(runtime);
-    return 0;
 }
 
 static clv_device *find(const char *name) {
@@ -188,8 +184,7 @@ static clv_model sized(const clv_model *model) {
     return small;
 }
 
-static void test_plans_are_as_the_table_says(void **state) {
-    (void)state;
+TEST(test_plans_are_as_the_table_says) {
     table got = {0};
     char path[4096];
     for (int i = 0; i < 2; i++) infos[i] = find(specs[i])->info;
@@ -224,7 +219,4 @@ static void test_plans_are_as_the_table_says(void **state) {
                  different, path);
 }
 
-int main(void) {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(test_plans_are_as_the_table_says)};
-    return cmocka_run_group_tests_name("traces", tests, setup_traces, teardown);
-}
+TEST_MAIN(setup_traces, teardown)

@@ -44,14 +44,13 @@ static void start(world *w, const char *tuning) {
     assert_status(clv_device_find(w->runtime, "null:1", &w->device), CLV_OK, w->runtime);
 }
 
-static int setup(void **state) {
+FIXTURE(setup) {
     world *w = *state = calloc(1, sizeof *w);
     w->folder = clv__test_folder();
     start(w, "");
-    return 0;
 }
 
-static int teardown(void **state) {
+FIXTURE(teardown) {
     world *w = *state;
     clv_runtime_destroy(w->runtime);
     char command[1200];
@@ -59,7 +58,6 @@ static int teardown(void **state) {
     assert_int_equal(system(command), 0);
     free(w->folder);
     free(w);
-    return 0;
 }
 
 /** The head of a file for the device, and the line after it. */
@@ -114,7 +112,7 @@ static void expect_choice(const world *w, clv_device *device, const char *pins, 
 
 // ---- keys and text ----------------------------------------------------------------------------------------------------
 
-static void keys_hold_shapes_attributes_and_gaps(void **state) {
+TEST_WITHIN(keys_hold_shapes_attributes_and_gaps, setup, teardown) {
     world *w = *state;
     char key[CLV__TUNING_KEY_BYTES];
     clv_graph *graph = product(w->runtime);
@@ -136,7 +134,7 @@ static const clv__variant *variant_of(const clv__op *op, const char *name) {
     return v;
 }
 
-static void what_is_written_is_read(void **state) {
+TEST_WITHIN(what_is_written_is_read, setup, teardown) {
     world *w = *state;
     const clv__op *matmul = clv__op_find("matmul"), *conv2d = clv__op_find("conv2d");
     clv__tuning tuning = {0}, again;
@@ -181,7 +179,7 @@ static char *replaced(const char *text, const char *from, const char *to) {
     return out;
 }
 
-static void damaged_files_are_refused_with_a_sentence(void **state) {
+TEST_WITHIN(damaged_files_are_refused_with_a_sentence, setup, teardown) {
     world *w = *state;
     static const struct {
         const char *from, *to, *sentence; // "" appends
@@ -236,7 +234,7 @@ static void damaged_files_are_refused_with_a_sentence(void **state) {
 
 // ---- choosing ---------------------------------------------------------------------------------------------------------
 
-static void pins_go_before_times_and_times_before_ranks(void **state) {
+TEST_WITHIN(pins_go_before_times_and_times_before_ranks, setup, teardown) {
     world *w = *state;
     char row[128];
     start(w, "");
@@ -266,7 +264,7 @@ static void pins_go_before_times_and_times_before_ranks(void **state) {
     assert_int_equal(w->warnings, 0);
 }
 
-static void quarantine_goes_before_times(void **state) {
+TEST_WITHIN(quarantine_goes_before_times, setup, teardown) {
     world *w = *state;
     char row[128];
     snprintf(row, sizeof row, "matmul %s gemm 3\nend\n", key_of_product);
@@ -286,7 +284,7 @@ static void quarantine_goes_before_times(void **state) {
                         "devices` tells how to use it again): element 3 was wrong");
 }
 
-static void a_choice_that_does_not_fit_is_passed_over(void **state) {
+TEST_WITHIN(a_choice_that_does_not_fit_is_passed_over, setup, teardown) {
     world *w = *state;
     char row[128];
     snprintf(row, sizeof row, "matmul %s library 3\nend\n",
@@ -296,7 +294,7 @@ static void a_choice_that_does_not_fit_is_passed_over(void **state) {
     expect_choice(w, w->device, NULL, "tile", "ranked");
 }
 
-static void unusable_files_are_told_once(void **state) {
+TEST_WITHIN(unusable_files_are_told_once, setup, teardown) {
     world *w = *state;
     char path[1200], row[256];
     snprintf(path, sizeof path, "%s/given.tuning", w->folder);
@@ -340,15 +338,4 @@ static void unusable_files_are_told_once(void **state) {
     assert_holds(w->log, "'/dev/null' is no tuning file: it is no file, or too large");
 }
 
-int main(void) {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test_setup_teardown(keys_hold_shapes_attributes_and_gaps, setup, teardown),
-        cmocka_unit_test_setup_teardown(what_is_written_is_read, setup, teardown),
-        cmocka_unit_test_setup_teardown(damaged_files_are_refused_with_a_sentence, setup, teardown),
-        cmocka_unit_test_setup_teardown(pins_go_before_times_and_times_before_ranks, setup, teardown),
-        cmocka_unit_test_setup_teardown(quarantine_goes_before_times, setup, teardown),
-        cmocka_unit_test_setup_teardown(a_choice_that_does_not_fit_is_passed_over, setup, teardown),
-        cmocka_unit_test_setup_teardown(unusable_files_are_told_once, setup, teardown),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TEST_MAIN(NULL, NULL)

@@ -37,14 +37,11 @@ static int setup(void **state) {
     return clv__op_enlist(&toy_many) ? 0 : -1;
 }
 
-static int teardown(void **state) {
-    (void)state;
+FIXTURE(teardown) {
     clv_runtime_destroy(runtime);
-    return 0;
 }
 
-static void test_each_is_checked(void **state) {
-    (void)state;
+TEST(test_each_is_checked) {
     const char *const ops[] = {"toy_many", NULL};
     clv_check_report *report;
     bool listed[MANY] = {false};
@@ -59,8 +56,7 @@ static void test_each_is_checked(void **state) {
     device->info.backend = backend;
 }
 
-static void test_the_last_is_chosen(void **state) {
-    (void)state;
+TEST(test_the_last_is_chosen) {
     clv_graph *graph;
     clv_plan *plan;
     const uint64_t largest = device->info.max_alloc_bytes;
@@ -75,8 +71,4 @@ static void test_the_last_is_chosen(void **state) {
     clv_graph_destroy(graph);
 }
 
-int main(void) {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(test_each_is_checked),
-                                       cmocka_unit_test(test_the_last_is_chosen)};
-    return cmocka_run_group_tests(tests, setup, teardown);
-}
+TEST_MAIN(setup, teardown)

@@ -46,8 +46,7 @@ static double lr_of(int step) {
     return 0.1 / step;
 }
 
-static void the_same_as_its_parts(void **state) {
-    (void)state;
+TEST(the_same_as_its_parts) {
     static const clv_optimizer_config optimizers[] = {{.kind = CLV_SGD, .momentum = 0.9f, .dampening = 0.5f},
                                                       {.kind = CLV_ADAM},
                                                       {.kind = CLV_ADAMW, .clip_norm = 1}};
@@ -77,8 +76,7 @@ static void the_same_as_its_parts(void **state) {
     }
 }
 
-static void without_an_optimizer_it_only_computes(void **state) {
-    (void)state;
+TEST(without_an_optimizer_it_only_computes) {
     training t = begin_training(NULL);
     static const float images[ROWS * 6] = {1};
     static const int32_t classes[ROWS] = {0};
@@ -92,8 +90,7 @@ static void without_an_optimizer_it_only_computes(void **state) {
     end_training(&t);
 }
 
-static void it_refuses_rates_that_are_none(void **state) {
-    (void)state;
+TEST(it_refuses_rates_that_are_none) {
     training t = begin_training(&(clv_optimizer_config){0});
     static const double wrong[] = {-0.1, NAN, INFINITY};
     for (int i = 0; i < 3; i++) {
@@ -105,23 +102,13 @@ static void it_refuses_rates_that_are_none(void **state) {
     end_training(&t);
 }
 
-static int begin(void **state) {
-    (void)state;
+FIXTURE(begin) {
     runtime = clv__test_runtime(&(clv_runtime_config){.no_opencl = true});
-    return clv_device_find(runtime, "host", &host) == CLV_OK ? 0 : -1;
+    assert_status(clv_device_find(runtime, "host", &host), CLV_OK, runtime);
 }
 
-static int end(void **state) {
-    (void)state;
+FIXTURE(end) {
     clv_runtime_destroy(runtime);
-    return 0;
 }
 
-int main(void) {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(the_same_as_its_parts),
-        cmocka_unit_test(without_an_optimizer_it_only_computes),
-        cmocka_unit_test(it_refuses_rates_that_are_none),
-    };
-    return cmocka_run_group_tests(tests, begin, end);
-}
+TEST_MAIN(begin, end)

@@ -51,8 +51,7 @@ static clv_runtime *begin(given *g) {
     return runtime;
 }
 
-static void test_an_answer_in_time(void **state) {
-    (void)state;
+TEST(test_an_answer_in_time) {
     given g = {0};
     clv_runtime *runtime = begin(&g);
     pthread_t thread;
@@ -72,8 +71,7 @@ static void *call_behind(void *context) {
 // Static, because the worker may look at them for as long as the process lives if this test is red.
 static given first, second;
 
-static void test_an_answer_too_late(void **state) {
-    (void)state;
+TEST(test_an_answer_too_late) {
     clv_runtime *runtime = begin(&first);
     second.device = first.device;
     pthread_t thread;
@@ -94,10 +92,4 @@ static void test_an_answer_too_late(void **state) {
     clv_runtime_destroy(runtime);
 }
 
-int main(void) {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_an_answer_in_time),
-        cmocka_unit_test(test_an_answer_too_late),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TEST_MAIN(NULL, NULL)
