@@ -73,11 +73,11 @@ if [ "$(id -u)" != 0 ]; then
     chmod a-w cache
     faulty check >out 2>err
     same "exit with a folder that is not writable" $? 1
-    grep -q "^NOT written down" out || fail "the folder's fault is not told: $(cat out)"
+    grep -q "^NOT recorded" out || fail "the folder's fault is not told: $(cat out)"
     chmod u+w cache
 fi
 expect 1 "cases failed" faulty check --tuning none
-grep -q "^NOT written down.*switched off" out || fail "--tuning none: $(cat out)"
+grep -q "^NOT recorded.*switched off" out || fail "--tuning none: $(cat out)"
 
 # what got worse since
 faulty check --no-record --baseline right.json >out 2>err
