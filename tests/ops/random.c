@@ -51,6 +51,11 @@ static int64_t length(int64_t most) {
     return at < 1 ? 1 : at > most ? most : at;
 }
 
+static void new_graph(clv_runtime *runtime) {
+    assert_status(clv_graph_create(runtime, &world.graph), CLV_OK, runtime);
+    clv_graph_set_training(world.graph, true);
+}
+
 /** The first dimensions of a tensor whose last is `last`: together at most so many. */
 static clv_shape rows_of(int64_t last, int64_t most) {
     clv_shape shape = {0};
@@ -327,7 +332,7 @@ static clv_tensor *recurrent(void) {
     return (kind == 0 ? clv_lstm : kind == 1 ? clv_gru : clv_rnn)(x, lengths, weights, n, &config, &state);
 }
 
-/** An op whose inputs may have any shape, by its signature: what is elementwise, and losses that are not reduced. */
+/** An op whose inputs may have any shape, all the same, by its signature; others refuse, and are left. */
 static clv_tensor *by_signature(void) {
     int n = 0;
     while (clv_op_get(n)) n++;
@@ -349,7 +354,11 @@ static clv_tensor *by_signature(void) {
                                ? CLV_DTYPE_F32
                                : CLV_DTYPE_I32,
                            shape);
-        if (fits) return clv_op_call(world.graph, op->name, in, n_in, NULL, 0);
+        clv_tensor *y = fits ? clv_op_call(world.graph, op->name, in, n_in, NULL, 0) : NULL;
+        if (y) return y;
+        clv_runtime *runtime = world.graph->runtime;
+        clv_graph_destroy(world.graph);
+        new_graph(runtime);
     }
 }
 
@@ -422,7 +431,7 @@ static clv_tensor *loss_of_classes(void) {
     clv_tensor *labels = tensor(CLV_DTYPE_I32, CLV_SHAPE(N)),
                *x = clv_log_softmax(floats(CLV_SHAPE(N, C)), -1);
     const clv_reduction reduction = (clv_reduction)from_to(0, 2);
-    if (one_in(2)) return clv_nll_loss(x, labels, maybe(floats(CLV_SHAPE(C))), reduction);
+    if (one_in(2)) return clv_nll_loss(x, labels, maybe(floats(CLV_SHAPE(N))), reduction);
     return clv_ctc_loss(clv_log_softmax(floats(CLV_SHAPE(T, N, C)), -1),
                         tensor(CLV_DTYPE_I32, CLV_SHAPE(N, S)), tensor(CLV_DTYPE_I32, CLV_SHAPE(N)),
                         tensor(CLV_DTYPE_I32, CLV_SHAPE(N)), 0, true, reduction);
@@ -503,8 +512,7 @@ static void keep(const clv__node *node) {
 }
 
 static void build(clv_runtime *runtime, clv_tensor *(*make)(void)) {
-    assert_status(clv_graph_create(runtime, &world.graph), CLV_OK, runtime);
-    clv_graph_set_training(world.graph, true);
+    new_graph(runtime);
     clv_tensor *y = make();
     assert_status(clv_graph_status(world.graph), CLV_OK, runtime);
     if (clv_tensor_info_get(y).requires_grad) clv_backward(clv_sum(clv_square(y), NULL, 0, false));
