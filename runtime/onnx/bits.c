@@ -94,6 +94,7 @@ static void build_shift(clv__onnx_use *use) {
 }
 
 const clv__onnx_row clv__onnx_bits[] = {
-    {"BitShift", build_shift}, {"BitwiseAnd", build_and}, {"BitwiseNot", build_not},
-    {"BitwiseOr", build_or},   {"BitwiseXor", build_xor}, {NULL, NULL},
+    {"BitShift", .build = build_shift}, {"BitwiseAnd", .build = build_and},
+    {"BitwiseNot", .build = build_not}, {"BitwiseOr", .build = build_or},
+    {"BitwiseXor", .build = build_xor}, {0},
 };

@@ -176,15 +176,15 @@ static void build_lrn(clv__onnx_use *use) {
 }
 
 const clv__onnx_row clv__onnx_norms[] = {
-    {"BatchNormalization", build_batch_norm},
-    {"GroupNormalization", build_group_norm},
-    {"InstanceNormalization", build_instance_norm},
-    {"LRN", build_lrn},
-    {"LayerNormalization", build_layer_norm},
-    {"LogSoftmax", build_log_softmax},
-    {"LpNormalization", build_lp_norm},
-    {"MeanVarianceNormalization", build_mean_variance},
-    {"RMSNormalization", build_rms_norm},
-    {"Softmax", build_softmax},
-    {NULL, NULL},
+    {"BatchNormalization", .build = build_batch_norm},
+    {"GroupNormalization", .build = build_group_norm},
+    {"InstanceNormalization", .build = build_instance_norm},
+    {"LRN", .build = build_lrn},
+    {"LayerNormalization", .build = build_layer_norm},
+    {"LogSoftmax", .build = build_log_softmax},
+    {"LpNormalization", .build = build_lp_norm},
+    {"MeanVarianceNormalization", .build = build_mean_variance},
+    {"RMSNormalization", .build = build_rms_norm},
+    {"Softmax", .build = build_softmax},
+    {0},
 };

@@ -431,21 +431,21 @@ static void build_global_max_pool(clv__onnx_use *use) {
 }
 
 const clv__onnx_row clv__onnx_products[] = {
-    {"AveragePool", build_average_pool},
-    {"Conv", build_conv},
-    {"ConvTranspose", build_conv_transpose},
-    {"Gemm", build_gemm},
-    {"GlobalAveragePool", build_global_average_pool},
-    {"GlobalMaxPool", build_global_max_pool},
-    {"MatMul", build_matmul},
-    {"MaxPool", build_max_pool},
-    {"MaxUnpool", build_max_unpool},
-    {NULL, NULL},
+    {"AveragePool", .build = build_average_pool},
+    {"Conv", .build = build_conv},
+    {"ConvTranspose", .build = build_conv_transpose},
+    {"Gemm", .build = build_gemm},
+    {"GlobalAveragePool", .build = build_global_average_pool},
+    {"GlobalMaxPool", .build = build_global_max_pool},
+    {"MatMul", .build = build_matmul},
+    {"MaxPool", .build = build_max_pool},
+    {"MaxUnpool", .build = build_max_unpool},
+    {0},
 };
 
 clv_tensor *clv__onnx_by(clv__onnx_use *use, const char *op, clv_tensor *const *in, int n) {
     clv__made given[4], made = {0};
-    clv__made *inputs[4] = {NULL}, *output = &made;
+    clv__made *inputs[4] = {0}, *output = &made;
     clv__onnx_use inner = *use;
     for (int i = 0; i < n; i++) {
         given[i] = (clv__made){.type = CLV__ONNX_FLOAT, .tensor = in[i]};

@@ -43,11 +43,11 @@ static void build_multinomial(clv__onnx_use *use) {
 }
 
 const clv__onnx_row clv__onnx_random[] = {
-    {"Bernoulli", build_bernoulli},
-    {"Multinomial", build_multinomial},
-    {"RandomNormal", build_normal},
-    {"RandomNormalLike", build_normal_like},
-    {"RandomUniform", build_uniform},
-    {"RandomUniformLike", build_uniform_like},
-    {NULL, NULL},
+    {"Bernoulli", .build = build_bernoulli},
+    {"Multinomial", .build = build_multinomial},
+    {"RandomNormal", .build = build_normal},
+    {"RandomNormalLike", .build = build_normal_like},
+    {"RandomUniform", .build = build_uniform},
+    {"RandomUniformLike", .build = build_uniform_like},
+    {0},
 };

@@ -291,8 +291,8 @@ static void build_rnn(clv__onnx_use *use) {
 }
 
 const clv__onnx_row clv__onnx_recurrent[] = {
-    {"GRU", build_gru},
-    {"LSTM", build_lstm},
-    {"RNN", build_rnn},
-    {NULL, NULL},
+    {"GRU", .build = build_gru},
+    {"LSTM", .build = build_lstm},
+    {"RNN", .build = build_rnn},
+    {0},
 };
