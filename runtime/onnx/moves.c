@@ -37,24 +37,14 @@ static void build_eye_like(clv__onnx_use *use) {
 
 // ---- the same numbers -----------------------------------------------------------------------------------------------
 
-/** In another shape, which `of` reads. */
-static void reshaped(clv__onnx_use *use, bool (*of)(clv__onnx_use *, const clv_shape *, clv_shape *)) {
+/** In another shape. */
+static void build_reshape(clv__onnx_use *use) {
+    static bool (*const shapes[])(clv__onnx_use *, const clv_shape *, clv_shape *) = {
+        clv__onnx_reshaped, clv__onnx_squeezed, clv__onnx_unsqueezed};
     const clv_shape from = clv__onnx_shape(use, 0);
     clv_shape to = {0};
-    if (of(use, &from, &to))
+    if (shapes[use->row->which](use, &from, &to))
         clv__onnx_give(use, 0, clv__onnx_reshape(clv__onnx_in(use, 0), to.dims, to.rank));
-}
-
-static void build_reshape(clv__onnx_use *use) {
-    reshaped(use, clv__onnx_reshaped);
-}
-
-static void build_squeeze(clv__onnx_use *use) {
-    reshaped(use, clv__onnx_squeezed);
-}
-
-static void build_unsqueeze(clv__onnx_use *use) {
-    reshaped(use, clv__onnx_unsqueezed);
 }
 
 /** All dimensions before an axis multiplied, and all from it on. */
@@ -388,10 +378,10 @@ const clv__onnx_row clv__onnx_moves[] = {
     {"Slice", .build = build_slice},
     {"SpaceToDepth", .build = build_space_to_depth},
     {"Split", .build = build_split},
-    {"Squeeze", .build = build_squeeze},
+    {"Squeeze", build_reshape, .which = 1},
     {"Tile", .build = build_tile},
     {"Transpose", .build = build_transpose},
     {"Trilu", .build = build_trilu},
-    {"Unsqueeze", .build = build_unsqueeze},
+    {"Unsqueeze", build_reshape, .which = 2},
     {0},
 };
