@@ -428,6 +428,45 @@ static void write_self_attention(clv__onnx_writer *w) {
     NODE(w, "Reshape", y_of(w), y, clv__writer_list(w, (const int64_t[]){-1, t, heads * d}, 3));
 }
 
+/** Features by their numbers, start, start + step and so on. */
+static const char *features(clv__onnx_writer *w, int64_t start, int64_t step, int64_t n) {
+    int64_t *numbers = clv__alloc((size_t)n + 1, sizeof *numbers);
+    for (int64_t i = 0; numbers && i < n; i++) numbers[i] = start + i * step;
+    if (!numbers) clv__writer_out_of_memory(w);
+    clv__writer_begin(
+        w, "Gather",
+        (const char *const[]){x_of(w), numbers ? clv__writer_list(w, numbers, (int)n) : "", NULL});
+    free(numbers);
+    clv__writer_put_int(w, "axis", -1);
+    return clv__writer_end(w, NULL);
+}
+
+/** RotaryEmbedding is of opset 23. Pairs of neighbours are stacked behind each other, and become one dimension. */
+static void write_rotary(clv__onnx_writer *w) {
+    const clv_shape *x = clv__writer_in_shape(w, 0);
+    const int64_t R = last_of(clv__writer_in_shape(w, 1)), E = last_of(x), last = x->rank;
+    const bool neighbours = clv__writer_number(w, "interleaved") != 0;
+    const char *cosines = clv__writer_in(w, 1), *sines = clv__writer_in(w, 2), *parts[4] = {0};
+    const char *a = features(w, 0, neighbours ? 2 : 1, R),
+               *b = features(w, neighbours ? 1 : R, neighbours ? 2 : 1, R);
+    parts[0] = NODE(w, "Sub", NULL, NODE(w, "Mul", NULL, a, cosines), NODE(w, "Mul", NULL, b, sines));
+    parts[1] = NODE(w, "Add", NULL, NODE(w, "Mul", NULL, b, cosines), NODE(w, "Mul", NULL, a, sines));
+    if (neighbours) {
+        int64_t flat[CLV_MAX_RANK];
+        for (int i = 0; i < x->rank; i++) flat[i] = i + 1 < x->rank ? 0 : 2 * R; // 0: as it is
+        for (int i = 0; i < 2; i++)
+            parts[i] = NODE(w, "Unsqueeze", NULL, parts[i], clv__writer_list(w, &last, 1));
+        clv__writer_begin(w, "Concat", parts);
+        clv__writer_put_int(w, "axis", -1);
+        parts[0] = NODE(w, "Reshape", NULL, clv__writer_end(w, NULL), clv__writer_list(w, flat, x->rank));
+        parts[1] = NULL;
+    }
+    if (2 * R < E) parts[neighbours ? 1 : 2] = features(w, 2 * R, 1, E - 2 * R);
+    clv__writer_begin(w, "Concat", parts);
+    clv__writer_put_int(w, "axis", -1);
+    clv__writer_end(w, y_of(w));
+}
+
 // ---- the table ------------------------------------------------------------------------------------------------------
 
 const clv__onnx_write_row clv__onnx_write_rows[] = {
@@ -513,5 +552,6 @@ const clv__onnx_write_row clv__onnx_write_rows[] = {
     {"causal_mask", NULL, write_causal_mask},
     {"causal_softmax", NULL, write_causal_softmax},
     {"self_attention", NULL, write_self_attention},
+    {"rotary_embedding", NULL, write_rotary},
     {NULL, NULL, NULL},
 };
