@@ -212,7 +212,7 @@ static void build_rotary(clv__onnx_use *use) {
 }
 
 const clv__onnx_row clv__onnx_attention[] = {
-    {"Attention", build_attention},
-    {"RotaryEmbedding", build_rotary},
-    {NULL, NULL},
+    {"Attention", .build = build_attention},
+    {"RotaryEmbedding", .build = build_rotary},
+    {0},
 };

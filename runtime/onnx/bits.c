@@ -37,21 +37,10 @@ static void bits_of(clv__onnx_use *use, width w, clv_tensor *x, clv_tensor *out[
     }
 }
 
-static void bitwise(clv__onnx_use *use, clv_tensor *(*of)(clv_tensor *, clv_tensor *)) {
+static void build_bitwise(clv__onnx_use *use) {
+    clv_tensor *in[] = {clv__onnx_in(use, 0), clv__onnx_in(use, 1)};
     width_of(use);
-    if (!clv__onnx_failed(use)) clv__onnx_give(use, 0, of(clv__onnx_in(use, 0), clv__onnx_in(use, 1)));
-}
-
-static void build_and(clv__onnx_use *use) {
-    bitwise(use, clv_bitwise_and);
-}
-
-static void build_or(clv__onnx_use *use) {
-    bitwise(use, clv_bitwise_or);
-}
-
-static void build_xor(clv__onnx_use *use) {
-    bitwise(use, clv_bitwise_xor);
+    if (!clv__onnx_failed(use)) clv__onnx_give(use, 0, clv_op_call(NULL, use->row->ours, in, 2, NULL, 0));
 }
 
 static void build_not(clv__onnx_use *use) {
@@ -94,6 +83,10 @@ static void build_shift(clv__onnx_use *use) {
 }
 
 const clv__onnx_row clv__onnx_bits[] = {
-    {"BitShift", build_shift}, {"BitwiseAnd", build_and}, {"BitwiseNot", build_not},
-    {"BitwiseOr", build_or},   {"BitwiseXor", build_xor}, {NULL, NULL},
+    {"BitShift", .build = build_shift},
+    {"BitwiseAnd", build_bitwise, .ours = "bitwise_and"},
+    {"BitwiseNot", .build = build_not},
+    {"BitwiseOr", build_bitwise, .ours = "bitwise_or"},
+    {"BitwiseXor", build_bitwise, .ours = "bitwise_xor"},
+    {0},
 };

@@ -400,5 +400,9 @@ static void build_map(clv__onnx_use *use) {
 }
 
 const clv__onnx_row clv__onnx_control[] = {
-    {"If", build_if}, {"Loop", build_loop}, {"Scan", build_scan}, {"SequenceMap", build_map}, {NULL, NULL},
+    {"If", .build = build_if},
+    {"Loop", .build = build_loop},
+    {"Scan", .build = build_scan},
+    {"SequenceMap", .build = build_map},
+    {0},
 };

@@ -190,6 +190,6 @@ static void build_einsum(clv__onnx_use *use) {
 }
 
 const clv__onnx_row clv__onnx_einsum[] = {
-    {"Einsum", build_einsum},
-    {NULL, NULL},
+    {"Einsum", .build = build_einsum},
+    {0},
 };

@@ -5,40 +5,25 @@
 #include "graph/graph.h"
 #include "onnx/import.h"
 
-/** x with a number, both of x's type. */
-static clv_tensor *with(clv__onnx_use *use, clv_tensor *(*of)(clv_tensor *, clv_tensor *), clv_tensor *x,
-                        double value) {
-    return x ? of(x, clv__onnx_scalar(use, value, clv__onnx_tensor_is_float(x))) : NULL;
+/** An op of ours, of floats. */
+static void of_float(clv__onnx_use *use) {
+    clv_tensor *x = clv__onnx_float(use, 0);
+    clv__onnx_give(use, 0, clv__onnx_as_given(use, clv_op_call(NULL, use->row->ours, &x, 1, NULL, 0)));
 }
 
-#define UNARY(name, of)                                                                                      \
-    static void build_##name(clv__onnx_use *use) {                                                           \
-        clv__onnx_give(use, 0, of(clv__onnx_float(use, 0)));                                                 \
-    }
-UNARY(acos, clv_acos)
-UNARY(acosh, clv_acosh)
-UNARY(asin, clv_asin)
-UNARY(asinh, clv_asinh)
-UNARY(atan, clv_atan)
-UNARY(atanh, clv_atanh)
-UNARY(ceil, clv_ceil)
-UNARY(cos, clv_cos)
-UNARY(cosh, clv_cosh)
-UNARY(exp, clv_exp)
-UNARY(floor, clv_floor)
-UNARY(hard_swish, clv_hardswish)
-UNARY(log, clv_log)
-UNARY(mish, clv_mish)
-UNARY(reciprocal, clv_reciprocal)
-UNARY(relu_of_float, clv_relu)
-UNARY(round, clv_round)
-UNARY(sigmoid, clv_sigmoid)
-UNARY(sin, clv_sin)
-UNARY(sinh, clv_sinh)
-UNARY(softplus, clv_softplus)
-UNARY(sqrt, clv_sqrt)
-UNARY(tan, clv_tan)
-UNARY(tanh, clv_tanh)
+/** Of inputs as they are. */
+static clv_tensor *of_inputs(clv__onnx_use *use) {
+    clv_tensor *in[] = {clv__onnx_in(use, 0), clv__onnx_in(use, 1)};
+    return clv_op_call(NULL, use->row->ours, in, in[1] ? 2 : 1, NULL, 0);
+}
+
+static void same(clv__onnx_use *use) {
+    clv__onnx_give(use, 0, of_inputs(use));
+}
+
+static void truth(clv__onnx_use *use) {
+    clv__onnx_give_type(use, 0, of_inputs(use), CLV__ONNX_BOOL);
+}
 
 /** Of an initializer. Exporters write those of the same values once: a vector (ones of a normalisation) becomes one of its own under the
  *  result's name, as it was in the model; a matrix is shared, as the weights of an embedding are with the last layer. */
@@ -56,10 +41,6 @@ static void build_identity(clv__onnx_use *use) {
         use->out[0]->same_as = use->in[0]->same_as ? use->in[0]->same_as : use->in[0];
     use->out[0]->data = use->in[0]->data;
     use->out[0]->type = use->in[0]->type;
-}
-
-static void build_neg(clv__onnx_use *use) {
-    clv__onnx_give(use, 0, clv_neg(clv__onnx_in(use, 0)));
 }
 
 static clv_tensor *larger(clv_tensor *a, clv_tensor *b) {
@@ -80,22 +61,10 @@ static void build_relu(clv__onnx_use *use) {
     if (x && !clv__onnx_tensor_is_float(x))
         clv__onnx_give(use, 0, larger(x, clv__onnx_scalar(use, 0, false)));
     else
-        build_relu_of_float(use);
+        of_float(use);
 }
 
 // ---- two operands ---------------------------------------------------------------------------------------------------
-
-static void build_add(clv__onnx_use *use) {
-    clv__onnx_give(use, 0, clv_add(clv__onnx_in(use, 0), clv__onnx_in(use, 1)));
-}
-
-static void build_sub(clv__onnx_use *use) {
-    clv__onnx_give(use, 0, clv_sub(clv__onnx_in(use, 0), clv__onnx_in(use, 1)));
-}
-
-static void build_mul(clv__onnx_use *use) {
-    clv__onnx_give(use, 0, clv_mul(clv__onnx_in(use, 0), clv__onnx_in(use, 1)));
-}
 
 /** Of whole numbers toward zero. Quotients of i32 beyond 2^24 are not exact. */
 static void build_div(clv__onnx_use *use) {
@@ -108,29 +77,14 @@ static void build_mod(clv__onnx_use *use) {
     clv__onnx_give(use, 0, clv__onnx_int(use, "fmod", 0) ? clv_fmod(a, b) : clv_remainder(a, b));
 }
 
+enum { MAX, MIN, SUM, MEAN };
 /** Of several operands, one after the other. */
-static void fold_all(clv__onnx_use *use, clv_tensor *(*of)(clv_tensor *, clv_tensor *)) {
+static void build_all(clv__onnx_use *use) {
+    static clv_tensor *(*const ops[])(clv_tensor *, clv_tensor *) = {larger, smaller, clv_add, clv_add};
     clv_tensor *y = clv__onnx_in(use, 0);
-    for (int i = 1; i < use->n_in; i++) y = of(y, clv__onnx_in(use, i));
+    for (int i = 1; i < use->n_in; i++) y = ops[use->row->which](y, clv__onnx_in(use, i));
+    if (use->row->which == MEAN && use->n_in > 1) y = clv_mul_scalar(y, 1.0f / (float)use->n_in);
     clv__onnx_give(use, 0, y);
-}
-
-static void build_max(clv__onnx_use *use) {
-    fold_all(use, larger);
-}
-
-static void build_min(clv__onnx_use *use) {
-    fold_all(use, smaller);
-}
-
-static void build_sum(clv__onnx_use *use) {
-    fold_all(use, clv_add);
-}
-
-static void build_mean(clv__onnx_use *use) {
-    clv_tensor *y = clv__onnx_in(use, 0);
-    for (int i = 1; i < use->n_in; i++) y = clv_add(y, clv__onnx_in(use, i));
-    clv__onnx_give(use, 0, use->n_in > 1 ? clv_mul_scalar(y, 1.0f / (float)use->n_in) : y);
 }
 
 static void build_pow(clv__onnx_use *use) {
@@ -150,23 +104,6 @@ static void build_pow(clv__onnx_use *use) {
 
 // ---- comparisons and truth ------------------------------------------------------------------------------------------
 
-#define COMPARE(name, of)                                                                                    \
-    static void build_##name(clv__onnx_use *use) {                                                           \
-        clv__onnx_give_type(use, 0, of(clv__onnx_in(use, 0), clv__onnx_in(use, 1)), CLV__ONNX_BOOL);         \
-    }
-COMPARE(equal, clv_eq)
-COMPARE(less, clv_lt)
-COMPARE(less_or_equal, clv_le)
-COMPARE(greater, clv_gt)
-COMPARE(greater_or_equal, clv_ge)
-COMPARE(and, clv_logical_and)
-COMPARE(or, clv_logical_or)
-COMPARE(xor, clv_logical_xor)
-
-static void build_not(clv__onnx_use *use) {
-    clv__onnx_give_type(use, 0, clv_logical_not(clv__onnx_in(use, 0)), CLV__ONNX_BOOL);
-}
-
 static void build_is_nan(clv__onnx_use *use) {
     clv_tensor *x = clv__onnx_float(use, 0);
     clv__onnx_give_type(use, 0, clv_ne(x, x), CLV__ONNX_BOOL);
@@ -175,9 +112,9 @@ static void build_is_nan(clv__onnx_use *use) {
 static void build_is_inf(clv__onnx_use *use) {
     clv_tensor *x = clv__onnx_float(use, 0);
     const bool up = clv__onnx_int(use, "detect_positive", 1), down = clv__onnx_int(use, "detect_negative", 1);
-    clv_tensor *y = up && down ? with(use, clv_eq, clv_abs(x), INFINITY)
-                    : up       ? with(use, clv_eq, x, INFINITY)
-                    : down     ? with(use, clv_eq, x, -INFINITY)
+    clv_tensor *y = up && down ? clv__onnx_with(use, clv_eq, clv_abs(x), INFINITY)
+                    : up       ? clv__onnx_with(use, clv_eq, x, INFINITY)
+                    : down     ? clv__onnx_with(use, clv_eq, x, -INFINITY)
                                : clv_ne(clv_eq(x, x), clv_eq(x, x));
     clv__onnx_give_type(use, 0, y, CLV__ONNX_BOOL);
 }
@@ -192,17 +129,18 @@ static void build_sign(clv__onnx_use *use) {
     if (clv__onnx_of_floats(use))
         clv__onnx_give(use, 0, clv_sign(clv__onnx_as_float(x)));
     else
-        clv__onnx_give(use, 0, clv_sub(with(use, clv_gt, x, 0), with(use, clv_lt, x, 0)));
+        clv__onnx_give(use, 0, clv_sub(clv__onnx_with(use, clv_gt, x, 0), clv__onnx_with(use, clv_lt, x, 0)));
 }
 
 // ---- types ----------------------------------------------------------------------------------------------------------
 
 /** The tensor of another type of the file. Two-byte floats are rounded to, and kept in f32. */
 static void cast_to(clv__onnx_use *use, int type) {
+    if (clv__onnx_give_cast(use, type)) return;
     clv_tensor *x = clv__onnx_in(use, 0), *y = NULL;
     const bool is_float = x && clv__onnx_tensor_is_float(x);
     switch (type) {
-    case CLV__ONNX_BOOL: y = with(use, clv_ne, x, 0); break;
+    case CLV__ONNX_BOOL: y = clv__onnx_with(use, clv_ne, x, 0); break;
     case CLV__ONNX_FLOAT:
     case CLV__ONNX_DOUBLE: y = clv__onnx_as_float(x); break;
     case CLV__ONNX_FLOAT16:
@@ -226,7 +164,6 @@ static void build_cast(clv__onnx_use *use) {
 }
 
 static void build_cast_like(clv__onnx_use *use) {
-    if (use->n_in && use->in[0] && use->in[0]->known && clv__onnx_fold_cast_like(use)) return;
     cast_to(use, clv__onnx_has(use, 1) ? use->in[1]->type : CLV__ONNX_FLOAT);
 }
 
@@ -277,7 +214,7 @@ static void build_celu(clv__onnx_use *use) {
 
 static void build_thresholded_relu(clv__onnx_use *use) {
     clv_tensor *x = clv__onnx_float(use, 0);
-    clv_tensor *above = with(use, clv_gt, x, clv__onnx_real(use, "alpha", 1));
+    clv_tensor *above = clv__onnx_with(use, clv_gt, x, clv__onnx_real(use, "alpha", 1));
     clv__onnx_give(use, 0, clv_where(above, x, clv__onnx_scalar(use, 0, true)));
 }
 
@@ -293,9 +230,9 @@ static void build_shrink(clv__onnx_use *use) {
     clv_tensor *x = clv__onnx_float(use, 0);
     const double lambda = clv__onnx_real(use, "lambd", 0.5);
     const float bias = (float)clv__onnx_real(use, "bias", 0);
-    clv_tensor *high =
-        clv_where(with(use, clv_gt, x, lambda), clv_add_scalar(x, -bias), clv__onnx_scalar(use, 0, true));
-    clv_tensor *y = clv_where(with(use, clv_lt, x, -lambda), clv_add_scalar(x, bias), high);
+    clv_tensor *high = clv_where(clv__onnx_with(use, clv_gt, x, lambda), clv_add_scalar(x, -bias),
+                                 clv__onnx_scalar(use, 0, true));
+    clv_tensor *y = clv_where(clv__onnx_with(use, clv_lt, x, -lambda), clv_add_scalar(x, bias), high);
     clv__onnx_give(use, 0, clv__onnx_as_given(use, y));
 }
 
@@ -304,10 +241,6 @@ static void build_clip(clv__onnx_use *use) {
                  high = clv__onnx_number(use, 2, clv__onnx_real(use, "max", INFINITY));
     clv_tensor *y = clv_clamp(clv__onnx_float(use, 0), (float)(low < high ? low : high), (float)high);
     clv__onnx_give(use, 0, clv__onnx_as_given(use, y));
-}
-
-static void build_erf(clv__onnx_use *use) {
-    clv__onnx_give(use, 0, clv__onnx_as_given(use, clv_erf(clv__onnx_float(use, 0))));
 }
 
 /** A training drops; elsewhere it is x, and its mask true. */
@@ -327,71 +260,71 @@ static void build_dropout(clv__onnx_use *use) {
 }
 
 const clv__onnx_row clv__onnx_elementwise[] = {
-    {"Abs", build_abs},
-    {"Acos", build_acos},
-    {"Acosh", build_acosh},
-    {"Add", build_add},
-    {"And", build_and},
-    {"Asin", build_asin},
-    {"Asinh", build_asinh},
-    {"Atan", build_atan},
-    {"Atanh", build_atanh},
-    {"Cast", build_cast},
-    {"CastLike", build_cast_like},
-    {"Ceil", build_ceil},
-    {"Celu", build_celu},
-    {"Clip", build_clip},
-    {"Cos", build_cos},
-    {"Cosh", build_cosh},
-    {"Div", build_div},
-    {"Dropout", build_dropout},
-    {"Elu", build_elu},
-    {"Equal", build_equal},
-    {"Erf", build_erf},
-    {"Exp", build_exp},
-    {"Floor", build_floor},
-    {"Gelu", build_gelu},
-    {"Greater", build_greater},
-    {"GreaterOrEqual", build_greater_or_equal},
-    {"HardSigmoid", build_hard_sigmoid},
-    {"HardSwish", build_hard_swish},
-    {"Identity", build_identity},
-    {"IsInf", build_is_inf},
-    {"IsNaN", build_is_nan},
-    {"LeakyRelu", build_leaky_relu},
-    {"Less", build_less},
-    {"LessOrEqual", build_less_or_equal},
-    {"Log", build_log},
-    {"Max", build_max},
-    {"Mean", build_mean},
-    {"Min", build_min},
-    {"Mish", build_mish},
-    {"Mod", build_mod},
-    {"Mul", build_mul},
-    {"Neg", build_neg},
-    {"Not", build_not},
-    {"Or", build_or},
-    {"PRelu", build_prelu},
-    {"Pow", build_pow},
-    {"Reciprocal", build_reciprocal},
-    {"Relu", build_relu},
-    {"Round", build_round},
-    {"Selu", build_selu},
-    {"Shrink", build_shrink},
-    {"Sigmoid", build_sigmoid},
-    {"Sign", build_sign},
-    {"Sin", build_sin},
-    {"Sinh", build_sinh},
-    {"Softplus", build_softplus},
-    {"Softsign", build_softsign},
-    {"Sqrt", build_sqrt},
-    {"Sub", build_sub},
-    {"Sum", build_sum},
-    {"Swish", build_swish},
-    {"Tan", build_tan},
-    {"Tanh", build_tanh},
-    {"ThresholdedRelu", build_thresholded_relu},
-    {"Where", build_where},
-    {"Xor", build_xor},
-    {NULL, NULL},
+    {"Abs", .build = build_abs},
+    {"Acos", of_float, .ours = "acos"},
+    {"Acosh", of_float, .ours = "acosh"},
+    {"Add", same, .ours = "add"},
+    {"And", truth, .ours = "logical_and"},
+    {"Asin", of_float, .ours = "asin"},
+    {"Asinh", of_float, .ours = "asinh"},
+    {"Atan", of_float, .ours = "atan"},
+    {"Atanh", of_float, .ours = "atanh"},
+    {"Cast", .build = build_cast},
+    {"CastLike", .build = build_cast_like},
+    {"Ceil", of_float, .ours = "ceil"},
+    {"Celu", .build = build_celu},
+    {"Clip", .build = build_clip},
+    {"Cos", of_float, .ours = "cos"},
+    {"Cosh", of_float, .ours = "cosh"},
+    {"Div", .build = build_div},
+    {"Dropout", .build = build_dropout},
+    {"Elu", .build = build_elu},
+    {"Equal", truth, .ours = "eq"},
+    {"Erf", of_float, .ours = "erf"},
+    {"Exp", of_float, .ours = "exp"},
+    {"Floor", of_float, .ours = "floor"},
+    {"Gelu", .build = build_gelu},
+    {"Greater", truth, .ours = "gt"},
+    {"GreaterOrEqual", truth, .ours = "ge"},
+    {"HardSigmoid", .build = build_hard_sigmoid},
+    {"HardSwish", of_float, .ours = "hardswish"},
+    {"Identity", .build = build_identity},
+    {"IsInf", .build = build_is_inf},
+    {"IsNaN", .build = build_is_nan},
+    {"LeakyRelu", .build = build_leaky_relu},
+    {"Less", truth, .ours = "lt"},
+    {"LessOrEqual", truth, .ours = "le"},
+    {"Log", of_float, .ours = "log"},
+    {"Max", build_all, .which = MAX},
+    {"Mean", build_all, .which = MEAN},
+    {"Min", build_all, .which = MIN},
+    {"Mish", of_float, .ours = "mish"},
+    {"Mod", .build = build_mod},
+    {"Mul", same, .ours = "mul"},
+    {"Neg", same, .ours = "neg"},
+    {"Not", truth, .ours = "logical_not"},
+    {"Or", truth, .ours = "logical_or"},
+    {"PRelu", .build = build_prelu},
+    {"Pow", .build = build_pow},
+    {"Reciprocal", of_float, .ours = "reciprocal"},
+    {"Relu", build_relu, .ours = "relu"},
+    {"Round", of_float, .ours = "round"},
+    {"Selu", .build = build_selu},
+    {"Shrink", .build = build_shrink},
+    {"Sigmoid", of_float, .ours = "sigmoid"},
+    {"Sign", .build = build_sign},
+    {"Sin", of_float, .ours = "sin"},
+    {"Sinh", of_float, .ours = "sinh"},
+    {"Softplus", of_float, .ours = "softplus"},
+    {"Softsign", .build = build_softsign},
+    {"Sqrt", of_float, .ours = "sqrt"},
+    {"Sub", same, .ours = "sub"},
+    {"Sum", build_all, .which = SUM},
+    {"Swish", .build = build_swish},
+    {"Tan", of_float, .ours = "tan"},
+    {"Tanh", of_float, .ours = "tanh"},
+    {"ThresholdedRelu", .build = build_thresholded_relu},
+    {"Where", .build = build_where},
+    {"Xor", truth, .ours = "logical_xor"},
+    {0},
 };

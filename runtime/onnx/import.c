@@ -19,52 +19,37 @@ typedef struct clv__import {
 
 // ---- nodes ----------------------------------------------------------------------------------------------------------
 
-const clv__onnx_row *clv__onnx_row_of(const clv__onnx_node *node) {
-    static const clv__onnx_row *const tables[] = {
-        clv__onnx_elementwise, clv__onnx_moves,     clv__onnx_products, clv__onnx_norms,
-        clv__onnx_reductions,  clv__onnx_attention, clv__onnx_einsum,   clv__onnx_losses,
-        clv__onnx_quantized,   clv__onnx_recurrent, clv__onnx_resize,   clv__onnx_scans,
-        clv__onnx_signal,      clv__onnx_bits,      clv__onnx_newer,    clv__onnx_sequences,
-        clv__onnx_control,     clv__onnx_random};
+const clv__onnx_table clv__onnx_tables[] = {
+    {clv__onnx_elementwise, CLV__ONNX_EITHER}, {clv__onnx_moves, CLV__ONNX_EITHER},
+    {clv__onnx_known_rows, CLV__ONNX_HOST},    {clv__onnx_products, CLV__ONNX_DEVICE},
+    {clv__onnx_norms, CLV__ONNX_DEVICE},       {clv__onnx_reductions, CLV__ONNX_EITHER},
+    {clv__onnx_scans, CLV__ONNX_EITHER},       {clv__onnx_attention, CLV__ONNX_DEVICE},
+    {clv__onnx_einsum, CLV__ONNX_DEVICE},      {clv__onnx_losses, CLV__ONNX_DEVICE},
+    {clv__onnx_quantized, CLV__ONNX_DEVICE},   {clv__onnx_recurrent, CLV__ONNX_DEVICE},
+    {clv__onnx_resize, CLV__ONNX_DEVICE},      {clv__onnx_signal, CLV__ONNX_DEVICE},
+    {clv__onnx_windows, CLV__ONNX_HOST},       {clv__onnx_bits, CLV__ONNX_DEVICE},
+    {clv__onnx_newer, CLV__ONNX_DEVICE},       {clv__onnx_sequences, CLV__ONNX_DEVICE},
+    {clv__onnx_control, CLV__ONNX_FLOW},       {clv__onnx_random, CLV__ONNX_DEVICE},
+    {clv__onnx_microsoft, CLV__ONNX_DEVICE},   {NULL, CLV__ONNX_DEVICE},
+};
+
+const clv__onnx_row *clv__onnx_row_of(const clv__onnx_node *node, clv__onnx_side *side) {
     const bool microsoft = clv__onnx_text_is(node->domain, "com.microsoft");
-    for (const clv__onnx_row *row = clv__onnx_microsoft; microsoft && row->op; row++)
-        if (clv__onnx_text_is(node->op_type, row->op)) return row;
-    if (node->domain.n) return NULL;
-    for (size_t t = 0; t < sizeof tables / sizeof *tables; t++)
-        for (const clv__onnx_row *row = tables[t]; row->op; row++)
-            if (clv__onnx_text_is(node->op_type, row->op)) return row;
-    return NULL;
-}
-
-/** Are all inputs known? Then the result may be, too. Initializers of floats are parameters, which are not looked at if a row can have them. */
-static bool all_known(clv__onnx_use *use, bool parameters_too) {
-    for (int i = 0; i < use->n_in; i++) {
-        const clv__made *value = use->in[i];
-        if (!value) continue;
-        const bool parameter = (value->data && clv__onnx_is_float(value->type) && value->data->rank > 0) ||
-                               clv__onnx_stays_small(value);
-        if ((parameter && !parameters_too) || !clv__onnx_if_known(use, i)) return false;
+    for (const clv__onnx_table *table = clv__onnx_tables; table->rows; table++) {
+        const bool of_domain = table->rows == clv__onnx_microsoft ? microsoft : !node->domain.n;
+        for (const clv__onnx_row *row = table->rows; of_domain && row->op; row++)
+            if (clv__onnx_text_is(node->op_type, row->op)) {
+                *side = table->side;
+                return row;
+            }
     }
-    return true;
-}
-
-static const clv__onnx_fold *fold_of(const clv__onnx_node *node) {
-    static const clv__onnx_fold *const tables[] = {clv__onnx_folds, clv__onnx_more_folds,
-                                                   clv__onnx_signal_folds};
-    for (int t = 0; t < 3 && !node->domain.n; t++)
-        for (const clv__onnx_fold *row = tables[t]; row->op; row++)
-            if (clv__onnx_text_is(node->op_type, row->op)) return row;
     return NULL;
 }
 
-bool clv__onnx_is_control(const clv__onnx_row *row) {
-    for (const clv__onnx_row *one = clv__onnx_control; one->op; one++)
-        if (one == row) return true;
-    return false;
-}
-
-bool clv__onnx_folds_it(const clv__onnx_node *node) {
-    return fold_of(node) != NULL;
+static bool all_known(clv__onnx_use *use) {
+    for (int i = 0; i < use->n_in; i++)
+        if (use->in[i] && (!clv__onnx_may_look(use->in[i]) || !clv__onnx_if_known(use, i))) return false;
+    return true;
 }
 
 /** The layer of a node: what the name of its first parameter has before the last dot; without one, that of the node before. */
@@ -80,14 +65,6 @@ static const char *layer_of(importer *im, const clv__onnx_use *use) {
         break;
     }
     return im->layer;
-}
-
-/** There is no such op, or it is computed on the host alone, and could not be. clv__onnx_check_ops found most before. */
-static void refuse(clv__onnx_use *use) {
-    if (!clv__onnx_folds_it(use->node)) clv__onnx_fail(use, CLV_E_UNSUPPORTED, "Cleave has no such op");
-    for (int i = 0; i < use->n_in; i++)
-        if (use->in[i]) clv__onnx_known(use, i);
-    clv__onnx_fail(use, CLV_E_UNSUPPORTED, "its result cannot be computed while the graph is built");
 }
 
 /** Is it a constant that a turn before has made? Its numbers count once. */
@@ -157,14 +134,14 @@ static void build_node(importer *im, const clv__onnx_node *node, bool now) {
         *use.out[i] = (clv__made){.name = use.out[i]->name, .fed = fed}; // of the turn before, too
         use.n_out = (int)i + 1;
     }
-    const clv__onnx_row *row = clv__onnx_row_of(node);
-    const clv__onnx_fold *folds = fold_of(node);
-    if (folds && all_known(&use, !row) && folds->fold(&use)) return;
-    if (!row) {
-        refuse(&use);
+    clv__onnx_side side;
+    const clv__onnx_row *row = use.row = clv__onnx_row_of(node, &side);
+    if (!row) { // clv__onnx_check_ops found most before
+        clv__onnx_fail(&use, CLV_E_UNSUPPORTED, "Cleave has no such op");
         return;
     }
-    if (clv__onnx_is_control(row)) {
+    if (side == CLV__ONNX_EITHER && all_known(&use) && clv__onnx_fold(&use)) return;
+    if (side == CLV__ONNX_FLOW) {
         row->build(&use);
     } else {
         const size_t before = im->graph->n_nodes;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// From a file's nodes to a graph. A row says how nodes of one op are built of ours, another how their result is computed on the host
-// where it is known while the graph is built: shapes, sizes, and all that is made of them.
+// From a file's nodes to a graph. A row says how nodes of one op are built of ours. Where all that a node reads is known while the graph
+// is built, as shapes are and all that is made of them, what the row builds is computed on the host.
 #ifndef CLV_ONNX_IMPORT_H
 #define CLV_ONNX_IMPORT_H
 
@@ -55,9 +55,11 @@ typedef struct clv__flow {
     int64_t left;      // of CLV__MOST_LOOPED
 } clv__flow;
 
+struct clv__onnx_row;
 /** A node while it is built. */
 typedef struct clv__onnx_use {
     struct clv__import *import;
+    const struct clv__onnx_row *row;
     int64_t *known_left; // of CLV__KNOWN_IN_ALL
     clv__batches batches;
     clv_graph *graph;
@@ -68,16 +70,13 @@ typedef struct clv__onnx_use {
     clv__made **out;        // NULL: nobody reads it
 } clv__onnx_use;
 
-/** How nodes of an op are built, or computed. After a failure (clv__onnx_fail) nothing that it does counts. */
+/** How nodes of an op are built. After a failure (clv__onnx_fail) nothing that it does counts. */
 typedef struct clv__onnx_row {
     const char *op;
     void (*build)(clv__onnx_use *use);
+    const char *ours; // for rows that share `build`: which op of ours it is
+    int which;        // and what else they differ in
 } clv__onnx_row;
-/** False: it cannot be computed so. */
-typedef struct clv__onnx_fold {
-    const char *op;
-    bool (*fold)(clv__onnx_use *use);
-} clv__onnx_fold;
 
 /** The first mistake of the build: a sentence behind the node's name. */
 void clv__onnx_fail(clv__onnx_use *use, clv_status status, const char *format, ...)
@@ -213,26 +212,37 @@ typedef struct clv__onnx_class_value {
 size_t clv__onnx_class_values(const clv__onnx_model *model,
                               clv__onnx_class_value out[CLV__ONNX_CLASS_VALUES]);
 
+/** Where the nodes of a table are computed. */
+typedef enum clv__onnx_side {
+    CLV__ONNX_DEVICE,
+    CLV__ONNX_EITHER, // on the host if all inputs are known, by the references of what the row builds
+    CLV__ONNX_HOST,   // while the graph is built, of what is known
+    CLV__ONNX_FLOW    // they have graphs, which are built
+} clv__onnx_side;
 /** The tables, one for each family; each ends with an op that is NULL. */
+typedef struct clv__onnx_table {
+    const clv__onnx_row *rows;
+    clv__onnx_side side;
+} clv__onnx_table;
 extern const clv__onnx_row clv__onnx_elementwise[], clv__onnx_moves[], clv__onnx_products[],
     clv__onnx_norms[], clv__onnx_reductions[], clv__onnx_attention[], clv__onnx_einsum[], clv__onnx_losses[],
     clv__onnx_quantized[], clv__onnx_recurrent[], clv__onnx_resize[], clv__onnx_scans[], clv__onnx_signal[],
     clv__onnx_bits[], clv__onnx_newer[], clv__onnx_random[], clv__onnx_sequences[], clv__onnx_control[],
-    clv__onnx_microsoft[];
-extern const clv__onnx_fold clv__onnx_folds[], clv__onnx_more_folds[], clv__onnx_signal_folds[];
+    clv__onnx_microsoft[], clv__onnx_known_rows[], clv__onnx_windows[];
+/** All but those of ONNX Runtime's domain, which come last; ends with NULL. */
+extern const clv__onnx_table clv__onnx_tables[];
 
 /** The row of a node's op; NULL: there is none. */
-const clv__onnx_row *clv__onnx_row_of(const clv__onnx_node *node);
-/** Is it of those whose nodes have graphs? */
-bool clv__onnx_is_control(const clv__onnx_row *row);
-/** Can it be computed, where all inputs are known? */
-bool clv__onnx_folds_it(const clv__onnx_node *node);
+const clv__onnx_row *clv__onnx_row_of(const clv__onnx_node *node, clv__onnx_side *side);
+/** Initializers of floats are parameters, whose numbers nothing is made of while a graph is built. */
+bool clv__onnx_may_look(const clv__made *value);
+/** What the row makes of inputs that are all known; false: it cannot be computed here. */
+bool clv__onnx_fold(clv__onnx_use *use);
+/** Input 0 as of another type, if it is known. */
+bool clv__onnx_give_cast(clv__onnx_use *use, int type);
 
 /** Room for a sequence of n tensors, the result i; NULL: nobody reads it, or after a failure. */
 clv__made *clv__onnx_sequence(clv__onnx_use *use, int i, int n);
-
-/** A known number as of the type of what need not be known. */
-bool clv__onnx_fold_cast_like(clv__onnx_use *use);
 
 /** Ops that there are not: one sentence with all of them, and CLV_E_UNSUPPORTED. */
 clv_status clv__onnx_check_ops(clv__error *error, const clv__onnx_model *model);

@@ -41,6 +41,11 @@ bool clv__onnx_stays_small(const clv__made *value) {
            data->rank <= CLV_MAX_RANK && data->numel >= FEW;
 }
 
+bool clv__onnx_may_look(const clv__made *value) {
+    const bool parameter = value && value->data && clv__onnx_is_float(value->type) && value->data->rank > 0;
+    return !parameter && !clv__onnx_stays_small(value);
+}
+
 /** Made wider where it is read. */
 static clv_tensor *small_as(clv__onnx_use *use, const clv__made *value, clv_dtype dtype) {
     const clv_dtype own = value->data->dtype == CLV__ONNX_UINT8 ? CLV_DTYPE_U8 : CLV_DTYPE_I8;

@@ -78,8 +78,8 @@ static void build_hardmax(clv__onnx_use *use) {
 }
 
 const clv__onnx_row clv__onnx_losses[] = {
-    {"Hardmax", build_hardmax},
-    {"NegativeLogLikelihoodLoss", build_nll},
-    {"SoftmaxCrossEntropyLoss", build_softmax_cross_entropy},
-    {NULL, NULL},
+    {"Hardmax", .build = build_hardmax},
+    {"NegativeLogLikelihoodLoss", .build = build_nll},
+    {"SoftmaxCrossEntropyLoss", .build = build_softmax_cross_entropy},
+    {0},
 };

@@ -58,24 +58,25 @@ static bool hands_on(const clv__onnx_node *node) {
 
 /** What a node's results are; what there is not of it is noted. As build_node of import.c decides. */
 static kind look_at(search *s, const clv__onnx_node *node) {
-    const bool row = clv__onnx_row_of(node) != NULL, folds = clv__onnx_folds_it(node);
+    clv__onnx_side side = CLV__ONNX_DEVICE;
+    const bool row = clv__onnx_row_of(node, &side) != NULL;
     kind most = KNOWN;
     for (size_t i = 0; i < node->n_inputs; i++) {
         const uint32_t value = node->input_values[i];
         if (value != CLV__ONNX_NO_VALUE && s->kinds[value] > most) most = s->kinds[value];
     }
-    if (!row && (!folds || most == FED)) {
-        note(s, node, folds);
+    if (!row || (side == CLV__ONNX_HOST && most == FED)) {
+        note(s, node, row);
         return FED;
     }
-    if (!row || tells_of_shapes(node)) return KNOWN;
+    if (side == CLV__ONNX_HOST || tells_of_shapes(node)) return KNOWN;
     if (hands_on(node)) return most;
     const uint32_t first = node->n_inputs ? node->input_values[0] : CLV__ONNX_NO_VALUE;
     if (clv__onnx_text_is(node->op_type, "CastLike") && first != CLV__ONNX_NO_VALUE &&
         s->kinds[first] == KNOWN)
         return KNOWN; // only the type of the other counts
     if (most == PARAMETER && clv__onnx_text_is(node->op_type, "Identity")) return PARAMETER;
-    return folds && most == KNOWN ? KNOWN : FED;
+    return side == CLV__ONNX_EITHER && most == KNOWN ? KNOWN : FED;
 }
 
 static void look_through(search *s, const clv__onnx_graph *graph);
@@ -127,8 +128,8 @@ static void look_through(search *s, const clv__onnx_graph *graph) {
             clv__onnx_is_parameter(&graph->initializers[i]) ? PARAMETER : KNOWN;
     for (size_t i = 0; i < graph->n_nodes; i++) {
         const clv__onnx_node *node = &graph->nodes[i];
-        const clv__onnx_row *row = clv__onnx_row_of(node);
-        if (row && clv__onnx_is_control(row)) {
+        clv__onnx_side side;
+        if (clv__onnx_row_of(node, &side) && side == CLV__ONNX_FLOW) {
             look_at_flow(s, node);
             continue;
         }

@@ -37,24 +37,14 @@ static void build_eye_like(clv__onnx_use *use) {
 
 // ---- the same numbers -----------------------------------------------------------------------------------------------
 
-/** In another shape, which `of` reads. */
-static void reshaped(clv__onnx_use *use, bool (*of)(clv__onnx_use *, const clv_shape *, clv_shape *)) {
+/** In another shape. */
+static void build_reshape(clv__onnx_use *use) {
+    static bool (*const shapes[])(clv__onnx_use *, const clv_shape *, clv_shape *) = {
+        clv__onnx_reshaped, clv__onnx_squeezed, clv__onnx_unsqueezed};
     const clv_shape from = clv__onnx_shape(use, 0);
     clv_shape to = {0};
-    if (of(use, &from, &to))
+    if (shapes[use->row->which](use, &from, &to))
         clv__onnx_give(use, 0, clv__onnx_reshape(clv__onnx_in(use, 0), to.dims, to.rank));
-}
-
-static void build_reshape(clv__onnx_use *use) {
-    reshaped(use, clv__onnx_reshaped);
-}
-
-static void build_squeeze(clv__onnx_use *use) {
-    reshaped(use, clv__onnx_squeezed);
-}
-
-static void build_unsqueeze(clv__onnx_use *use) {
-    reshaped(use, clv__onnx_unsqueezed);
 }
 
 /** All dimensions before an axis multiplied, and all from it on. */
@@ -85,7 +75,9 @@ static void build_expand(clv__onnx_use *use) {
     if (to.rank < 0) return;
     const bool constant = !use->in[1]->fed,
                single = from.rank < to.rank || (from.rank == to.rank && from.dims[0] == 1);
-    if (to.rank && constant && single) to.dims[0] = clv__onnx_of_batch(use, to.dims[0], true);
+    if (to.rank > (use->in[0]->known != NULL) && constant &&
+        single) // known places are the same for each sample
+        to.dims[0] = clv__onnx_of_batch(use, to.dims[0], true);
     const clv__batches b = use->batches;
     if (to.rank == from.rank && to.rank && constant && !single && b.of_file && b.of_file != b.now)
         to.dims[0] = from.dims[0]; // it had as many in the file
@@ -372,24 +364,24 @@ static void build_space_to_depth(clv__onnx_use *use) {
 }
 
 const clv__onnx_row clv__onnx_moves[] = {
-    {"Concat", build_concat},
-    {"DepthToSpace", build_depth_to_space},
-    {"Expand", build_expand},
-    {"EyeLike", build_eye_like},
-    {"Flatten", build_flatten},
-    {"Gather", build_gather},
-    {"OneHot", build_one_hot},
-    {"Pad", build_pad},
-    {"Reshape", build_reshape},
-    {"Shape", build_shape},
-    {"Size", build_size},
-    {"Slice", build_slice},
-    {"SpaceToDepth", build_space_to_depth},
-    {"Split", build_split},
-    {"Squeeze", build_squeeze},
-    {"Tile", build_tile},
-    {"Transpose", build_transpose},
-    {"Trilu", build_trilu},
-    {"Unsqueeze", build_unsqueeze},
-    {NULL, NULL},
+    {"Concat", .build = build_concat},
+    {"DepthToSpace", .build = build_depth_to_space},
+    {"Expand", .build = build_expand},
+    {"EyeLike", .build = build_eye_like},
+    {"Flatten", .build = build_flatten},
+    {"Gather", .build = build_gather},
+    {"OneHot", .build = build_one_hot},
+    {"Pad", .build = build_pad},
+    {"Reshape", .build = build_reshape},
+    {"Shape", .build = build_shape},
+    {"Size", .build = build_size},
+    {"Slice", .build = build_slice},
+    {"SpaceToDepth", .build = build_space_to_depth},
+    {"Split", .build = build_split},
+    {"Squeeze", build_reshape, .which = 1},
+    {"Tile", .build = build_tile},
+    {"Transpose", .build = build_transpose},
+    {"Trilu", .build = build_trilu},
+    {"Unsqueeze", build_reshape, .which = 2},
+    {0},
 };

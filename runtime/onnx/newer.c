@@ -87,8 +87,8 @@ static void build_linear_attention(clv__onnx_use *use) {
 }
 
 const clv__onnx_row clv__onnx_newer[] = {
-    {"CausalConvWithState", build_causal_conv},
-    {"LinearAttention", build_linear_attention},
-    {"SwiGLU", build_swiglu},
-    {NULL, NULL},
+    {"CausalConvWithState", .build = build_causal_conv},
+    {"LinearAttention", .build = build_linear_attention},
+    {"SwiGLU", .build = build_swiglu},
+    {0},
 };

@@ -18,7 +18,8 @@ static int rows_of(const clv_shape *shape, int axis, int64_t out[CLV_MAX_RANK]) 
 
 // ---- softmax --------------------------------------------------------------------------------------------------------
 
-static void softmax_by(clv__onnx_use *use, clv_tensor *(*of)(clv_tensor *, int)) {
+static void build_softmax(clv__onnx_use *use) {
+    clv_tensor *(*const of)(clv_tensor *, int) = use->row->which ? clv_log_softmax : clv_softmax;
     const clv_shape shape = clv__onnx_shape(use, 0);
     clv_tensor *x = clv__onnx_float(use, 0);
     if (use->opset >= 13) {
@@ -30,14 +31,6 @@ static void softmax_by(clv__onnx_use *use, clv_tensor *(*of)(clv_tensor *, int))
     for (int d = 0; d < shape.rank; d++) dims[d >= axis] *= shape.dims[d];
     clv_tensor *y = of(clv__onnx_reshape(x, dims, 2), 1);
     clv__onnx_give(use, 0, clv__onnx_reshape(y, shape.dims, shape.rank));
-}
-
-static void build_softmax(clv__onnx_use *use) {
-    softmax_by(use, clv_softmax);
-}
-
-static void build_log_softmax(clv__onnx_use *use) {
-    softmax_by(use, clv_log_softmax);
 }
 
 // ---- normalisation --------------------------------------------------------------------------------------------------
@@ -176,15 +169,15 @@ static void build_lrn(clv__onnx_use *use) {
 }
 
 const clv__onnx_row clv__onnx_norms[] = {
-    {"BatchNormalization", build_batch_norm},
-    {"GroupNormalization", build_group_norm},
-    {"InstanceNormalization", build_instance_norm},
-    {"LRN", build_lrn},
-    {"LayerNormalization", build_layer_norm},
-    {"LogSoftmax", build_log_softmax},
-    {"LpNormalization", build_lp_norm},
-    {"MeanVarianceNormalization", build_mean_variance},
-    {"RMSNormalization", build_rms_norm},
-    {"Softmax", build_softmax},
-    {NULL, NULL},
+    {"BatchNormalization", .build = build_batch_norm},
+    {"GroupNormalization", .build = build_group_norm},
+    {"InstanceNormalization", .build = build_instance_norm},
+    {"LRN", .build = build_lrn},
+    {"LayerNormalization", .build = build_layer_norm},
+    {"LogSoftmax", build_softmax, .which = 1},
+    {"LpNormalization", .build = build_lp_norm},
+    {"MeanVarianceNormalization", .build = build_mean_variance},
+    {"RMSNormalization", .build = build_rms_norm},
+    {"Softmax", .build = build_softmax},
+    {0},
 };

@@ -410,42 +410,29 @@ static void build_average_pool(clv__onnx_use *use) {
     clv__onnx_give(use, 0, mean(use, clv__onnx_float(use, 0), w, ceil_mode, include));
 }
 
-static int spatial_axes(const clv__onnx_use *use, int axes[CLV_MAX_RANK]) {
-    const int rank = clv__onnx_shape((clv__onnx_use *)use, 0).rank;
-    for (int d = 2; d < rank; d++) axes[d - 2] = d;
-    return rank > 2 ? rank - 2 : 0;
-}
-
-static void build_global_average_pool(clv__onnx_use *use) {
-    int axes[CLV_MAX_RANK];
-    const int n = spatial_axes(use, axes);
+static void build_global_pool(clv__onnx_use *use) {
     clv_tensor *x = clv__onnx_float(use, 0);
-    clv__onnx_give(use, 0, n ? clv_mean(x, axes, n, true) : x);
-}
-
-static void build_global_max_pool(clv__onnx_use *use) {
-    int axes[CLV_MAX_RANK];
-    const int n = spatial_axes(use, axes);
-    clv_tensor *x = clv__onnx_float(use, 0);
-    clv__onnx_give(use, 0, n ? clv_max(x, axes, n, true) : x);
+    int axes[CLV_MAX_RANK], n = 0;
+    for (int d = 2; d < clv__onnx_shape(use, 0).rank; d++) axes[n++] = d;
+    clv__onnx_give(use, 0, n ? (use->row->which ? clv_max : clv_mean)(x, axes, n, true) : x);
 }
 
 const clv__onnx_row clv__onnx_products[] = {
-    {"AveragePool", build_average_pool},
-    {"Conv", build_conv},
-    {"ConvTranspose", build_conv_transpose},
-    {"Gemm", build_gemm},
-    {"GlobalAveragePool", build_global_average_pool},
-    {"GlobalMaxPool", build_global_max_pool},
-    {"MatMul", build_matmul},
-    {"MaxPool", build_max_pool},
-    {"MaxUnpool", build_max_unpool},
-    {NULL, NULL},
+    {"AveragePool", .build = build_average_pool},
+    {"Conv", .build = build_conv},
+    {"ConvTranspose", .build = build_conv_transpose},
+    {"Gemm", .build = build_gemm},
+    {"GlobalAveragePool", .build = build_global_pool},
+    {"GlobalMaxPool", build_global_pool, .which = 1},
+    {"MatMul", .build = build_matmul},
+    {"MaxPool", .build = build_max_pool},
+    {"MaxUnpool", .build = build_max_unpool},
+    {0},
 };
 
 clv_tensor *clv__onnx_by(clv__onnx_use *use, const char *op, clv_tensor *const *in, int n) {
     clv__made given[4], made = {0};
-    clv__made *inputs[4] = {NULL}, *output = &made;
+    clv__made *inputs[4] = {0}, *output = &made;
     clv__onnx_use inner = *use;
     for (int i = 0; i < n; i++) {
         given[i] = (clv__made){.type = CLV__ONNX_FLOAT, .tensor = in[i]};
@@ -454,6 +441,6 @@ clv_tensor *clv__onnx_by(clv__onnx_use *use, const char *op, clv_tensor *const *
     inner.in = inputs, inner.n_in = n;
     inner.out = &output, inner.n_out = 1;
     for (const clv__onnx_row *row = clv__onnx_products; row->op && !clv__onnx_failed(use); row++)
-        if (!strcmp(row->op, op)) row->build(&inner);
+        if (!strcmp(row->op, op)) inner.row = row, row->build(&inner);
     return made.tensor;
 }

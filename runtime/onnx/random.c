@@ -3,7 +3,9 @@
 #include "onnx/import.h"
 
 /** Of so many, or as many as an input has; integers are what they were drawn as, cut off. */
-static void drawn(clv__onnx_use *use, bool like, bool normal) {
+enum { UNIFORM, NORMAL, LIKE };
+static void build_drawn(clv__onnx_use *use) {
+    const bool like = use->row->which & LIKE, normal = use->row->which & NORMAL;
     int64_t dims[CLV_MAX_RANK];
     const int n = like ? 0 : clv__onnx_ints(use, "shape", dims, CLV_MAX_RANK);
     const clv_shape shape = like ? clv__onnx_shape(use, 0) : clv_shape_make(n, dims);
@@ -14,19 +16,6 @@ static void drawn(clv__onnx_use *use, bool like, bool normal) {
     clv_tensor *y =
         normal ? clv_random_normal(use->graph, shape, a, b) : clv_random_uniform(use->graph, shape, a, b);
     clv__onnx_give_type(use, 0, clv__onnx_is_float(type) ? y : clv__onnx_as_i32(y), type);
-}
-
-static void build_uniform(clv__onnx_use *use) {
-    drawn(use, false, false);
-}
-static void build_uniform_like(clv__onnx_use *use) {
-    drawn(use, true, false);
-}
-static void build_normal(clv__onnx_use *use) {
-    drawn(use, false, true);
-}
-static void build_normal_like(clv__onnx_use *use) {
-    drawn(use, true, true);
 }
 
 static void build_bernoulli(clv__onnx_use *use) {
@@ -43,11 +32,11 @@ static void build_multinomial(clv__onnx_use *use) {
 }
 
 const clv__onnx_row clv__onnx_random[] = {
-    {"Bernoulli", build_bernoulli},
-    {"Multinomial", build_multinomial},
-    {"RandomNormal", build_normal},
-    {"RandomNormalLike", build_normal_like},
-    {"RandomUniform", build_uniform},
-    {"RandomUniformLike", build_uniform_like},
-    {NULL, NULL},
+    {"Bernoulli", .build = build_bernoulli},
+    {"Multinomial", .build = build_multinomial},
+    {"RandomNormal", build_drawn, .which = NORMAL},
+    {"RandomNormalLike", build_drawn, .which = NORMAL | LIKE},
+    {"RandomUniform", build_drawn, .which = UNIFORM},
+    {"RandomUniformLike", build_drawn, .which = UNIFORM | LIKE},
+    {0},
 };

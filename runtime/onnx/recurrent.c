@@ -244,9 +244,10 @@ static clv_tensor *joined(clv_tensor **parts, int n, int axis) {
     return n == 1 ? parts[0] : clv_concat(parts, n, axis);
 }
 
-static void build(clv__onnx_use *use, int gates,
-                  clv_tensor *(*combine)(recurrent *, clv_tensor *, clv_tensor *, clv_tensor **)) {
-    recurrent r = {.use = use, .gates = gates, .combine = combine};
+static void build(clv__onnx_use *use) {
+    const int gates = use->row->which;
+    recurrent r = {.use = use, .gates = gates};
+    r.combine = gates == 4 ? lstm_step : gates == 3 ? gru_step : rnn_step;
     r.batch_first = clv__onnx_int(use, "layout", 0) != 0;
     clv_tensor *x = clv__onnx_float(use, 0), *y[2], *h[2], *c[2];
     if (r.batch_first) x = clv__onnx_permute(x, (int[]){1, 0, 2}, 3);
@@ -278,21 +279,9 @@ static void build(clv__onnx_use *use, int gates,
     if (cell) clv__onnx_give(use, 2, turn ? clv__onnx_permute(cell, (int[]){1, 0, 2}, 3) : cell);
 }
 
-static void build_lstm(clv__onnx_use *use) {
-    build(use, 4, lstm_step);
-}
-
-static void build_gru(clv__onnx_use *use) {
-    build(use, 3, gru_step);
-}
-
-static void build_rnn(clv__onnx_use *use) {
-    build(use, 1, rnn_step);
-}
-
 const clv__onnx_row clv__onnx_recurrent[] = {
-    {"GRU", build_gru},
-    {"LSTM", build_lstm},
-    {"RNN", build_rnn},
-    {NULL, NULL},
+    {"GRU", build, .which = 3},
+    {"LSTM", build, .which = 4},
+    {"RNN", build, .which = 1},
+    {0},
 };

@@ -35,7 +35,12 @@ static clv_tensor *log_sum_exp(clv_tensor *x, const int *axes, int n, bool keep)
     return clv_add(y, clv__onnx_reshape(most, shape.dims, shape.rank));
 }
 
-static void reduce(clv__onnx_use *use, reduction *of) {
+/** Which they are, by use->row->which. */
+static reduction *const reductions[] = {clv_sum,        clv_mean,     clv_max, smallest,   clv_prod,
+                                        sum_of_squares, sum_of_sizes, length,  log_of_sum, log_sum_exp};
+
+static void build_reduce(clv__onnx_use *use) {
+    reduction *of = reductions[use->row->which];
     const int rank = clv__onnx_shape(use, 0).rank;
     bool reduced[CLV_MAX_RANK];
     int axes[CLV_MAX_RANK], n = 0;
@@ -57,29 +62,14 @@ static void reduce(clv__onnx_use *use, reduction *of) {
     clv__onnx_give(use, 0, clv__onnx_as_given(use, of(x, axes, n, keep)));
 }
 
-#define REDUCE(name, of)                                                                                     \
-    static void build_##name(clv__onnx_use *use) {                                                           \
-        reduce(use, of);                                                                                     \
-    }
-REDUCE(sum, clv_sum)
-REDUCE(mean, clv_mean)
-REDUCE(max, clv_max)
-REDUCE(min, smallest)
-REDUCE(prod, clv_prod)
-REDUCE(sum_square, sum_of_squares)
-REDUCE(l1, sum_of_sizes)
-REDUCE(l2, length)
-REDUCE(log_sum, log_of_sum)
-REDUCE(log_sum_exp, log_sum_exp)
-
-/** The place of the largest, the last of equals by turning the axis round. */
-static void argmax_of(clv__onnx_use *use, bool of_smallest) {
+/** The place of the largest, the last of equals by turning the axis round; of the smallest that of -x. */
+static void build_argmax(clv__onnx_use *use) {
     const clv_shape shape = clv__onnx_shape(use, 0);
     const int axis = clv__onnx_axis(use, clv__onnx_int(use, "axis", 0), shape.rank);
     const bool keep = clv__onnx_int(use, "keepdims", 1) != 0,
                last = clv__onnx_int(use, "select_last_index", 0) != 0;
     clv_tensor *x = clv__onnx_float(use, 0);
-    if (of_smallest) x = clv_neg(x);
+    if (use->row->which) x = clv_neg(x);
     if (last) {
         const int64_t n = shape.dims[axis];
         clv__known *back = clv__onnx_new_known(use, CLV__ONNX_INT64, CLV_SHAPE(n));
@@ -91,26 +81,18 @@ static void argmax_of(clv__onnx_use *use, bool of_smallest) {
     clv__onnx_give_type(use, 0, y, CLV__ONNX_INT64);
 }
 
-static void build_argmax(clv__onnx_use *use) {
-    argmax_of(use, false);
-}
-
-static void build_argmin(clv__onnx_use *use) {
-    argmax_of(use, true);
-}
-
 const clv__onnx_row clv__onnx_reductions[] = {
-    {"ArgMax", build_argmax},
-    {"ArgMin", build_argmin},
-    {"ReduceL1", build_l1},
-    {"ReduceL2", build_l2},
-    {"ReduceLogSum", build_log_sum},
-    {"ReduceLogSumExp", build_log_sum_exp},
-    {"ReduceMax", build_max},
-    {"ReduceMean", build_mean},
-    {"ReduceMin", build_min},
-    {"ReduceProd", build_prod},
-    {"ReduceSum", build_sum},
-    {"ReduceSumSquare", build_sum_square},
-    {NULL, NULL},
+    {"ArgMax", .build = build_argmax},
+    {"ArgMin", build_argmax, .which = 1},
+    {"ReduceL1", build_reduce, .which = 6},
+    {"ReduceL2", build_reduce, .which = 7},
+    {"ReduceLogSum", build_reduce, .which = 8},
+    {"ReduceLogSumExp", build_reduce, .which = 9},
+    {"ReduceMax", build_reduce, .which = 2},
+    {"ReduceMean", build_reduce, .which = 1},
+    {"ReduceMin", build_reduce, .which = 3},
+    {"ReduceProd", build_reduce, .which = 4},
+    {"ReduceSum", build_reduce, .which = 0},
+    {"ReduceSumSquare", build_reduce, .which = 5},
+    {0},
 };

@@ -175,7 +175,7 @@ static void build_upsample(clv__onnx_use *use) {
 }
 
 const clv__onnx_row clv__onnx_resize[] = {
-    {"Resize", build_resize},
-    {"Upsample", build_upsample},
-    {NULL, NULL},
+    {"Resize", .build = build_resize},
+    {"Upsample", .build = build_upsample},
+    {0},
 };

@@ -6,22 +6,15 @@
 
 // ---- running sums and products -----------------------------------------------------------------------
 
-typedef clv_tensor *scan(clv_tensor *x, int axis, bool exclusive, bool reverse);
-
-static void along_axis(clv__onnx_use *use, scan *of, clv_tensor *x) {
+static void build_scan(clv__onnx_use *use) {
+    const bool sums = !use->row->which;
+    clv_tensor *x = sums ? clv__onnx_in(use, 0) : clv__onnx_float(use, 0);
     const int axis =
         clv__onnx_axis(use, clv__onnx_whole(clv__onnx_number(use, 1, 0)), clv__onnx_shape(use, 0).rank);
     if (clv__onnx_failed(use)) return;
-    x = of(x, axis, clv__onnx_int(use, "exclusive", 0) != 0, clv__onnx_int(use, "reverse", 0) != 0);
+    x = (sums ? clv_cumsum : clv_cumprod)(x, axis, clv__onnx_int(use, "exclusive", 0) != 0,
+                                          clv__onnx_int(use, "reverse", 0) != 0);
     clv__onnx_give(use, 0, clv__onnx_as_given(use, x));
-}
-
-static void build_cumprod(clv__onnx_use *use) {
-    along_axis(use, clv_cumprod, clv__onnx_float(use, 0));
-}
-
-static void build_cumsum(clv__onnx_use *use) {
-    along_axis(use, clv_cumsum, clv__onnx_in(use, 0));
 }
 
 // ---- where indices point -----------------------------------------------------------------------------
@@ -306,17 +299,17 @@ static void build_top_k(clv__onnx_use *use) {
 }
 
 const clv__onnx_row clv__onnx_scans[] = {
-    {"CenterCropPad", build_center_crop_pad},
-    {"Compress", build_compress},
-    {"CumProd", build_cumprod},
-    {"CumSum", build_cumsum},
-    {"GatherElements", build_gather_elements},
-    {"GatherND", build_gather_nd},
-    {"ReverseSequence", build_reverse_sequence},
-    {"Scatter", build_scatter_elements},
-    {"ScatterElements", build_scatter_elements},
-    {"ScatterND", build_scatter_nd},
-    {"TensorScatter", build_tensor_scatter},
-    {"TopK", build_top_k},
-    {NULL, NULL},
+    {"CenterCropPad", .build = build_center_crop_pad},
+    {"Compress", .build = build_compress},
+    {"CumProd", build_scan, .which = 1},
+    {"CumSum", .build = build_scan},
+    {"GatherElements", .build = build_gather_elements},
+    {"GatherND", .build = build_gather_nd},
+    {"ReverseSequence", .build = build_reverse_sequence},
+    {"Scatter", .build = build_scatter_elements},
+    {"ScatterElements", .build = build_scatter_elements},
+    {"ScatterND", .build = build_scatter_nd},
+    {"TensorScatter", .build = build_tensor_scatter},
+    {"TopK", .build = build_top_k},
+    {0},
 };

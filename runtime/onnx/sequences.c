@@ -167,16 +167,16 @@ static void build_concat(clv__onnx_use *use) {
 }
 
 const clv__onnx_row clv__onnx_sequences[] = {
-    {"ConcatFromSequence", build_concat},
-    {"Optional", build_optional},
-    {"OptionalGetElement", build_get_element},
-    {"OptionalHasElement", build_has_element},
-    {"SequenceAt", build_at},
-    {"SequenceConstruct", build_construct},
-    {"SequenceEmpty", build_empty},
-    {"SequenceErase", build_erase},
-    {"SequenceInsert", build_insert},
-    {"SequenceLength", build_length},
-    {"SplitToSequence", build_split},
-    {NULL, NULL},
+    {"ConcatFromSequence", .build = build_concat},
+    {"Optional", .build = build_optional},
+    {"OptionalGetElement", .build = build_get_element},
+    {"OptionalHasElement", .build = build_has_element},
+    {"SequenceAt", .build = build_at},
+    {"SequenceConstruct", .build = build_construct},
+    {"SequenceEmpty", .build = build_empty},
+    {"SequenceErase", .build = build_erase},
+    {"SequenceInsert", .build = build_insert},
+    {"SequenceLength", .build = build_length},
+    {"SplitToSequence", .build = build_split},
+    {0},
 };

@@ -104,30 +104,19 @@ static void build_stft(clv__onnx_use *use) {
 // ---- tables that are known ---------------------------------------------------------------------------
 
 /** a - b cos(x) + c cos(2x) over a period. */
-static bool window_of(clv__onnx_use *use, double a, double b, double c) {
+static void build_window(clv__onnx_use *use) {
+    static const double sums[][3] = {{0.5, 0.5, 0}, {25.0 / 46, 21.0 / 46, 0}, {0.42, 0.5, 0.08}};
+    const double *sum = sums[use->row->which];
     const int64_t n = clv__onnx_whole(clv__onnx_number(use, 0, 0));
     const double period = (double)(clv__onnx_int(use, "periodic", 1) ? n : n - 1);
-    if (clv__onnx_failed(use) || n < 0 || n > CLV__MOST_KNOWN) return false;
+    if (clv__onnx_failed(use) || n < 0 || n > CLV__MOST_KNOWN) return;
     clv__known *y =
         clv__onnx_new_known(use, (int)clv__onnx_int(use, "output_datatype", CLV__ONNX_FLOAT), CLV_SHAPE(n));
     for (int64_t i = 0; y && i < n; i++) {
         const double x = period > 0 ? 2 * PI * (double)i / period : 0;
-        y->v[i] = a - b * cos(x) + c * cos(2 * x);
+        y->v[i] = sum[0] - sum[1] * cos(x) + sum[2] * cos(2 * x);
     }
     clv__onnx_give_known(use, 0, y);
-    return y != NULL;
-}
-
-static bool fold_hann(clv__onnx_use *use) {
-    return window_of(use, 0.5, 0.5, 0);
-}
-
-static bool fold_hamming(clv__onnx_use *use) {
-    return window_of(use, 25.0 / 46, 21.0 / 46, 0);
-}
-
-static bool fold_blackman(clv__onnx_use *use) {
-    return window_of(use, 0.42, 0.5, 0.08);
 }
 
 static double mel_of(double hertz) {
@@ -135,12 +124,12 @@ static double mel_of(double hertz) {
 }
 
 /** Triangles of the mel scale: [places of the spectrum, triangles]. */
-static bool fold_mel(clv__onnx_use *use) {
+static void build_mel(clv__onnx_use *use) {
     const int64_t n = clv__onnx_whole(clv__onnx_number(use, 0, 0)),
                   length = clv__onnx_whole(clv__onnx_number(use, 1, 0)), rows = length / 2 + 1;
     const double rate = clv__onnx_number(use, 2, 1), low = mel_of(clv__onnx_number(use, 3, 0)),
                  step = (mel_of(clv__onnx_number(use, 4, 0)) - low) / (double)(n + 2);
-    if (clv__onnx_failed(use) || n < 1 || length < 1 || n > CLV__MOST_KNOWN / rows) return false;
+    if (clv__onnx_failed(use) || n < 1 || length < 1 || n > CLV__MOST_KNOWN / rows) return;
     clv__known *y = clv__onnx_new_known(use, (int)clv__onnx_int(use, "output_datatype", CLV__ONNX_FLOAT),
                                         CLV_SHAPE(rows, n));
     for (int64_t i = 0; y && i < n; i++) {
@@ -155,7 +144,6 @@ static bool fold_mel(clv__onnx_use *use) {
         }
     }
     clv__onnx_give_known(use, 0, y);
-    return y != NULL;
 }
 
 // ---- grids -------------------------------------------------------------------------------------------
@@ -308,21 +296,21 @@ static void build_det(clv__onnx_use *use) {
 }
 
 const clv__onnx_row clv__onnx_signal[] = {
-    {"AffineGrid", build_affine_grid},
-    {"Col2Im", build_col2im},
-    {"DFT", build_dft},
-    {"Det", build_det},
-    {"GlobalLpPool", build_global_lp_pool},
-    {"GridSample", build_grid_sample},
-    {"LpPool", build_lp_pool},
-    {"STFT", build_stft},
-    {NULL, NULL},
+    {"AffineGrid", .build = build_affine_grid},
+    {"Col2Im", .build = build_col2im},
+    {"DFT", .build = build_dft},
+    {"Det", .build = build_det},
+    {"GlobalLpPool", .build = build_global_lp_pool},
+    {"GridSample", .build = build_grid_sample},
+    {"LpPool", .build = build_lp_pool},
+    {"STFT", .build = build_stft},
+    {0},
 };
 
-const clv__onnx_fold clv__onnx_signal_folds[] = {
-    {"BlackmanWindow", fold_blackman},
-    {"HammingWindow", fold_hamming},
-    {"HannWindow", fold_hann},
-    {"MelWeightMatrix", fold_mel},
-    {NULL, NULL},
+const clv__onnx_row clv__onnx_windows[] = {
+    {"HannWindow", build_window, .which = 0},
+    {"HammingWindow", build_window, .which = 1},
+    {"BlackmanWindow", build_window, .which = 2},
+    {"MelWeightMatrix", .build = build_mel},
+    {0},
 };

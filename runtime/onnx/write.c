@@ -56,7 +56,7 @@ static clv_status check_ops(const clv__onnx_writer *w) {
 }
 
 static void write_node(clv__onnx_writer *w) {
-    const clv__onnx_write_row *row = row_of(w->node.op);
+    const clv__onnx_write_row *row = w->row = row_of(w->node.op);
     char base[640];
     snprintf(base, sizeof base, "%s%s%s_%d", w->node.layer, *w->node.layer ? "/" : "", w->node.op,
              w->node.outputs[0]->id);

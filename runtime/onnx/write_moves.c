@@ -28,38 +28,25 @@ static void write_full(clv__onnx_writer *w) {
 }
 
 /** As many random numbers as a shape has, which may follow the batch. */
-static void drawn(clv__onnx_writer *w, const char *op, const char *a, const char *b) {
+static void drawn(clv__onnx_writer *w) {
+    const bool normal = !strcmp(w->row->op, "random_normal");
+    const char *a = normal ? "mean" : "low", *b = normal ? "scale" : "high";
     clv__onnx_size sizes[CLV_MAX_RANK];
     const int n = clv__writer_sizes_of(w, "shape", sizes);
     const char *zeros =
         NODE(w, "Expand", NULL, clv__writer_scalar(w, 0), clv__writer_sizes(w, sizes, n, false));
-    clv__writer_begin(w, op, (const char *const[]){zeros, NULL});
+    clv__writer_begin(w, w->row->onnx, (const char *const[]){zeros, NULL});
     clv__writer_put_float(w, a, (float)clv__writer_number(w, a));
-    clv__writer_put_float(w, b, (float)clv__writer_number(w, strcmp(b, "scale") ? b : "std"));
+    clv__writer_put_float(w, b, (float)clv__writer_number(w, normal ? "std" : b));
     clv__writer_end(w, y_of(w));
 }
 
-static void write_random_uniform(clv__onnx_writer *w) {
-    drawn(w, "RandomUniformLike", "low", "high");
-}
-
-static void write_random_normal(clv__onnx_writer *w) {
-    drawn(w, "RandomNormalLike", "mean", "scale");
-}
-
 /** To a shape that may follow the batch. */
-static void to_shape(clv__onnx_writer *w, const char *op, bool reshape) {
+static void to_shape(clv__onnx_writer *w) {
     clv__onnx_size sizes[CLV_MAX_RANK];
     const int n = clv__writer_sizes_of(w, "shape", sizes);
-    NODE(w, op, y_of(w), clv__writer_in(w, 0), clv__writer_sizes(w, sizes, n, reshape));
-}
-
-static void write_reshape(clv__onnx_writer *w) {
-    to_shape(w, "Reshape", true);
-}
-
-static void write_broadcast_to(clv__onnx_writer *w) {
-    to_shape(w, "Expand", false);
+    NODE(w, w->row->onnx, y_of(w), clv__writer_in(w, 0),
+         clv__writer_sizes(w, sizes, n, !strcmp(w->row->op, "reshape")));
 }
 
 static void write_permute(clv__onnx_writer *w) {
@@ -93,11 +80,17 @@ static void write_concat(clv__onnx_writer *w) {
     clv__writer_end(w, y_of(w));
 }
 
+/** Does it add updates, or put them? */
+static bool adds(const clv__onnx_writer *w) {
+    const char *last = strrchr(w->row->op, '_');
+    return last && !strcmp(last, "_add");
+}
+
 /** Along an axis, of inputs in an order. */
-static void along(clv__onnx_writer *w, const char *op, const char *const *inputs, bool add) {
+static void along(clv__onnx_writer *w, const char *op, const char *const *inputs) {
     clv__writer_begin(w, op, inputs);
     clv__writer_put_int(w, "axis", (int64_t)clv__writer_number(w, "axis"));
-    if (add) clv__writer_put_text(w, "reduction", "add");
+    if (adds(w)) clv__writer_put_text(w, "reduction", "add");
     clv__writer_end(w, y_of(w));
 }
 
@@ -107,30 +100,17 @@ static void write_embedding(clv__onnx_writer *w) {
     clv__writer_end(w, y_of(w));
 }
 
-static void write_gather(clv__onnx_writer *w) {
-    along(w, "GatherElements", (const char *const[]){clv__writer_in(w, 0), clv__writer_in(w, 1), NULL},
-          false);
+static void take(clv__onnx_writer *w) {
+    along(w, w->row->onnx, (const char *const[]){clv__writer_in(w, 0), clv__writer_in(w, 1), NULL});
 }
 
-static void write_index_select(clv__onnx_writer *w) {
-    along(w, "Gather", (const char *const[]){clv__writer_in(w, 0), clv__writer_in(w, 1), NULL}, false);
-}
-
-static void scatter(clv__onnx_writer *w, bool add) {
+static void scatter(clv__onnx_writer *w) {
     const char *inputs[] = {clv__writer_in(w, 0), clv__writer_in(w, 1), clv__writer_in(w, 2), NULL};
-    along(w, "ScatterElements", inputs, add);
-}
-
-static void write_scatter(clv__onnx_writer *w) {
-    scatter(w, false);
-}
-
-static void write_scatter_add(clv__onnx_writer *w) {
-    scatter(w, true);
+    along(w, w->row->onnx, inputs);
 }
 
 /** Slices along an axis: the index goes to all elements of the slice that it is of. */
-static void put_slices(clv__onnx_writer *w, bool add) {
+static void put_slices(clv__onnx_writer *w) {
     const clv_shape *x = clv__writer_in_shape(w, 0);
     int64_t apart[CLV_MAX_RANK], axis = (int64_t)clv__writer_number(w, "axis");
     if (axis < 0) axis += x->rank;
@@ -141,16 +121,7 @@ static void put_slices(clv__onnx_writer *w, bool add) {
     }
     const char *index = NODE(w, "Reshape", NULL, clv__writer_in(w, 1), clv__writer_list(w, apart, x->rank));
     const char *all = NODE(w, "Expand", NULL, index, NODE(w, "Shape", NULL, clv__writer_in(w, 2)));
-    along(w, "ScatterElements", (const char *const[]){clv__writer_in(w, 0), all, clv__writer_in(w, 2), NULL},
-          add);
-}
-
-static void write_index_copy(clv__onnx_writer *w) {
-    put_slices(w, false);
-}
-
-static void write_index_add(clv__onnx_writer *w) {
-    put_slices(w, true);
+    along(w, "ScatterElements", (const char *const[]){clv__writer_in(w, 0), all, clv__writer_in(w, 2), NULL});
 }
 
 static void write_gather_nd(clv__onnx_writer *w) {
@@ -160,23 +131,15 @@ static void write_gather_nd(clv__onnx_writer *w) {
     clv__writer_end(w, y_of(w));
 }
 
-static void scatter_nd(clv__onnx_writer *w, bool add) {
+static void scatter_nd(clv__onnx_writer *w) {
     if (clv__writer_number(w, "batch_dims") != 0) {
         clv__writer_cannot(w, "ScatterND has no batch_dims");
         return;
     }
     const char *inputs[] = {clv__writer_in(w, 0), i64_of(w, 1), clv__writer_in(w, 2), NULL};
     clv__writer_begin(w, "ScatterND", inputs);
-    if (add) clv__writer_put_text(w, "reduction", "add");
+    if (adds(w)) clv__writer_put_text(w, "reduction", "add");
     clv__writer_end(w, y_of(w));
-}
-
-static void write_scatter_nd(clv__onnx_writer *w) {
-    scatter_nd(w, false);
-}
-
-static void write_scatter_nd_add(clv__onnx_writer *w) {
-    scatter_nd(w, true);
 }
 
 static void write_cumsum(clv__onnx_writer *w) {
@@ -267,7 +230,7 @@ static void write_resample(clv__onnx_writer *w) {
     }
     for (int64_t e = 0; ones && e < E; e++) ones = weight[e] == 1 && start[e] >= 0 && start[e] < D;
     if (ones) {
-        along(w, "Gather", (const char *const[]){clv__writer_in(w, 0), clv__writer_in(w, 1), NULL}, false);
+        along(w, "Gather", (const char *const[]){clv__writer_in(w, 0), clv__writer_in(w, 1), NULL});
         return;
     }
     const clv_shape shape = CLV_SHAPE(D, E);
@@ -316,23 +279,23 @@ static void write_grid_sample(clv__onnx_writer *w) {
 
 const clv__onnx_write_row clv__onnx_write_moves[] = {
     {"full", NULL, write_full},
-    {"random_uniform", NULL, write_random_uniform},
-    {"random_normal", NULL, write_random_normal},
-    {"reshape", NULL, write_reshape},
+    {"random_uniform", "RandomUniformLike", drawn},
+    {"random_normal", "RandomNormalLike", drawn},
+    {"reshape", "Reshape", to_shape},
     {"permute", NULL, write_permute},
-    {"broadcast_to", NULL, write_broadcast_to},
+    {"broadcast_to", "Expand", to_shape},
     {"slice", NULL, write_slice},
     {"concat", NULL, write_concat},
     {"embedding", NULL, write_embedding},
-    {"gather", NULL, write_gather},
-    {"index_select", NULL, write_index_select},
-    {"scatter", NULL, write_scatter},
-    {"scatter_add", NULL, write_scatter_add},
-    {"index_copy", NULL, write_index_copy},
-    {"index_add", NULL, write_index_add},
+    {"gather", "GatherElements", take},
+    {"index_select", "Gather", take},
+    {"scatter", "ScatterElements", scatter},
+    {"scatter_add", "ScatterElements", scatter},
+    {"index_copy", "ScatterElements", put_slices},
+    {"index_add", "ScatterElements", put_slices},
     {"gather_nd", NULL, write_gather_nd},
-    {"scatter_nd", NULL, write_scatter_nd},
-    {"scatter_nd_add", NULL, write_scatter_nd_add},
+    {"scatter_nd", "ScatterND", scatter_nd},
+    {"scatter_nd_add", "ScatterND", scatter_nd},
     {"cumsum", NULL, write_cumsum},
     {"cumprod", NULL, write_cumprod},
     {"topk", NULL, write_topk},

@@ -4,6 +4,7 @@
 
 #include <math.h>
 #include <stdlib.h>
+#include <string.h>
 
 #define NODE clv__writer_node_of
 
@@ -103,9 +104,9 @@ static void write_gelu_tanh(clv__onnx_writer *w) {
 }
 
 /** Truth is an i32 here, and a bool there. */
-static void compare(clv__onnx_writer *w, const char *op, bool turned) {
-    const char *truth = NODE(w, op, NULL, x_of(w), clv__writer_in(w, 1));
-    if (turned) truth = NODE(w, "Not", NULL, truth);
+static void compare(clv__onnx_writer *w) {
+    const char *truth = NODE(w, w->row->onnx, NULL, x_of(w), clv__writer_in(w, 1));
+    if (!strcmp(w->row->op, "ne")) truth = NODE(w, "Not", NULL, truth);
     clv__writer_cast(w, truth, CLV__ONNX_INT32, y_of(w));
 }
 
@@ -142,30 +143,6 @@ static void write_atan2(clv__onnx_writer *w) {
     NODE(w, "Add", y_of(w), NODE(w, "Atan", NULL, NODE(w, "Div", NULL, x_of(w), b)), turn);
 }
 
-static void write_eq(clv__onnx_writer *w) {
-    compare(w, "Equal", false);
-}
-
-static void write_ne(clv__onnx_writer *w) {
-    compare(w, "Equal", true);
-}
-
-static void write_lt(clv__onnx_writer *w) {
-    compare(w, "Less", false);
-}
-
-static void write_le(clv__onnx_writer *w) {
-    compare(w, "LessOrEqual", false);
-}
-
-static void write_gt(clv__onnx_writer *w) {
-    compare(w, "Greater", false);
-}
-
-static void write_ge(clv__onnx_writer *w) {
-    compare(w, "GreaterOrEqual", false);
-}
-
 static void write_where(clv__onnx_writer *w) {
     const char *condition = clv__writer_cast(w, x_of(w), CLV__ONNX_BOOL, NULL);
     NODE(w, "Where", y_of(w), condition, clv__writer_in(w, 1), clv__writer_in(w, 2));
@@ -179,21 +156,9 @@ static const char *truth_of(clv__onnx_writer *w, int input) {
     return clv__writer_cast(w, clv__writer_in(w, input), CLV__ONNX_BOOL, NULL);
 }
 
-static void logical(clv__onnx_writer *w, const char *op) {
+static void logical(clv__onnx_writer *w) {
     const char *a = truth_of(w, 0), *b = truth_of(w, 1);
-    clv__writer_cast(w, NODE(w, op, NULL, a, b), CLV__ONNX_INT32, y_of(w));
-}
-
-static void write_and(clv__onnx_writer *w) {
-    logical(w, "And");
-}
-
-static void write_or(clv__onnx_writer *w) {
-    logical(w, "Or");
-}
-
-static void write_xor(clv__onnx_writer *w) {
-    logical(w, "Xor");
+    clv__writer_cast(w, NODE(w, w->row->onnx, NULL, a, b), CLV__ONNX_INT32, y_of(w));
 }
 
 static void write_not(clv__onnx_writer *w) {
@@ -201,44 +166,20 @@ static void write_not(clv__onnx_writer *w) {
 }
 
 /** Of bool the bits are truths. */
-static void bitwise(clv__onnx_writer *w, const char *op, const char *of_bool) {
+static void bitwise(clv__onnx_writer *w) {
     const bool truths = w->node.outputs[0]->desc.dtype == CLV_DTYPE_BOOL;
-    NODE(w, truths ? of_bool : op, y_of(w), x_of(w), clv__writer_in(w, 1));
-}
-
-static void write_bitwise_and(clv__onnx_writer *w) {
-    bitwise(w, "BitwiseAnd", "And");
-}
-
-static void write_bitwise_or(clv__onnx_writer *w) {
-    bitwise(w, "BitwiseOr", "Or");
-}
-
-static void write_bitwise_xor(clv__onnx_writer *w) {
-    bitwise(w, "BitwiseXor", "Xor");
+    NODE(w, truths ? w->row->onnx + strlen("Bitwise") : w->row->onnx, y_of(w), x_of(w), clv__writer_in(w, 1));
 }
 
 // ---- sums, rows -----------------------------------------------------------------------------------------------------
 
-static void reduce(clv__onnx_writer *w, const char *op) {
+static void reduce(clv__onnx_writer *w) {
     int64_t axes[CLV_MAX_RANK];
     const int n = clv__writer_numbers(w, "axes", axes);
     const char *inputs[3] = {x_of(w), n ? clv__writer_list(w, axes, n) : NULL, NULL};
-    clv__writer_begin(w, op, inputs);
+    clv__writer_begin(w, w->row->onnx, inputs);
     clv__writer_put_int(w, "keepdims", clv__writer_number(w, "keepdim") != 0);
     clv__writer_end(w, y_of(w));
-}
-
-static void write_sum(clv__onnx_writer *w) {
-    reduce(w, "ReduceSum");
-}
-
-static void write_mean(clv__onnx_writer *w) {
-    reduce(w, "ReduceMean");
-}
-
-static void write_max(clv__onnx_writer *w) {
-    reduce(w, "ReduceMax");
 }
 
 static void write_argmax(clv__onnx_writer *w) {
@@ -250,18 +191,10 @@ static void write_argmax(clv__onnx_writer *w) {
     clv__writer_cast(w, clv__writer_end(w, NULL), CLV__ONNX_INT32, y_of(w));
 }
 
-static void over_axis(clv__onnx_writer *w, const char *op) {
-    clv__writer_begin(w, op, (const char *const[]){x_of(w), NULL});
+static void over_axis(clv__onnx_writer *w) {
+    clv__writer_begin(w, w->row->onnx, (const char *const[]){x_of(w), NULL});
     clv__writer_put_int(w, "axis", (int64_t)clv__writer_number(w, "axis"));
     clv__writer_end(w, y_of(w));
-}
-
-static void write_softmax(clv__onnx_writer *w) {
-    over_axis(w, "Softmax");
-}
-
-static void write_log_softmax(clv__onnx_writer *w) {
-    over_axis(w, "LogSoftmax");
 }
 
 // ---- norms ----------------------------------------------------------------------------------------------------------
@@ -428,6 +361,45 @@ static void write_self_attention(clv__onnx_writer *w) {
     NODE(w, "Reshape", y_of(w), y, clv__writer_list(w, (const int64_t[]){-1, t, heads * d}, 3));
 }
 
+/** Features by their numbers, start, start + step and so on. */
+static const char *features(clv__onnx_writer *w, int64_t start, int64_t step, int64_t n) {
+    int64_t *numbers = clv__alloc((size_t)n + 1, sizeof *numbers);
+    for (int64_t i = 0; numbers && i < n; i++) numbers[i] = start + i * step;
+    if (!numbers) clv__writer_out_of_memory(w);
+    clv__writer_begin(
+        w, "Gather",
+        (const char *const[]){x_of(w), numbers ? clv__writer_list(w, numbers, (int)n) : "", NULL});
+    free(numbers);
+    clv__writer_put_int(w, "axis", -1);
+    return clv__writer_end(w, NULL);
+}
+
+/** RotaryEmbedding is of opset 23. Pairs of neighbours are stacked behind each other, and become one dimension. */
+static void write_rotary(clv__onnx_writer *w) {
+    const clv_shape *x = clv__writer_in_shape(w, 0);
+    const int64_t R = last_of(clv__writer_in_shape(w, 1)), E = last_of(x), last = x->rank;
+    const bool neighbours = clv__writer_number(w, "interleaved") != 0;
+    const char *cosines = clv__writer_in(w, 1), *sines = clv__writer_in(w, 2), *parts[4] = {0};
+    const char *a = features(w, 0, neighbours ? 2 : 1, R),
+               *b = features(w, neighbours ? 1 : R, neighbours ? 2 : 1, R);
+    parts[0] = NODE(w, "Sub", NULL, NODE(w, "Mul", NULL, a, cosines), NODE(w, "Mul", NULL, b, sines));
+    parts[1] = NODE(w, "Add", NULL, NODE(w, "Mul", NULL, b, cosines), NODE(w, "Mul", NULL, a, sines));
+    if (neighbours) {
+        int64_t flat[CLV_MAX_RANK];
+        for (int i = 0; i < x->rank; i++) flat[i] = i + 1 < x->rank ? 0 : 2 * R; // 0: as it is
+        for (int i = 0; i < 2; i++)
+            parts[i] = NODE(w, "Unsqueeze", NULL, parts[i], clv__writer_list(w, &last, 1));
+        clv__writer_begin(w, "Concat", parts);
+        clv__writer_put_int(w, "axis", -1);
+        parts[0] = NODE(w, "Reshape", NULL, clv__writer_end(w, NULL), clv__writer_list(w, flat, x->rank));
+        parts[1] = NULL;
+    }
+    if (2 * R < E) parts[neighbours ? 1 : 2] = features(w, 2 * R, 1, E - 2 * R);
+    clv__writer_begin(w, "Concat", parts);
+    clv__writer_put_int(w, "axis", -1);
+    clv__writer_end(w, y_of(w));
+}
+
 // ---- the table ------------------------------------------------------------------------------------------------------
 
 const clv__onnx_write_row clv__onnx_write_rows[] = {
@@ -483,28 +455,28 @@ const clv__onnx_write_row clv__onnx_write_rows[] = {
     {"silu", NULL, write_silu},
     {"gelu", NULL, write_gelu},
     {"gelu_tanh", NULL, write_gelu_tanh},
-    {"eq", NULL, write_eq},
-    {"ne", NULL, write_ne},
-    {"lt", NULL, write_lt},
-    {"le", NULL, write_le},
-    {"gt", NULL, write_gt},
-    {"ge", NULL, write_ge},
+    {"eq", "Equal", compare},
+    {"ne", "Equal", compare},
+    {"lt", "Less", compare},
+    {"le", "LessOrEqual", compare},
+    {"gt", "Greater", compare},
+    {"ge", "GreaterOrEqual", compare},
     {"where", NULL, write_where},
     {"cast", NULL, write_cast},
     {"prelu", "PRelu", NULL},
-    {"logical_and", NULL, write_and},
-    {"logical_or", NULL, write_or},
-    {"logical_xor", NULL, write_xor},
+    {"logical_and", "And", logical},
+    {"logical_or", "Or", logical},
+    {"logical_xor", "Xor", logical},
     {"logical_not", NULL, write_not},
-    {"bitwise_and", NULL, write_bitwise_and},
-    {"bitwise_or", NULL, write_bitwise_or},
-    {"bitwise_xor", NULL, write_bitwise_xor},
-    {"sum", NULL, write_sum},
-    {"mean", NULL, write_mean},
-    {"max", NULL, write_max},
+    {"bitwise_and", "BitwiseAnd", bitwise},
+    {"bitwise_or", "BitwiseOr", bitwise},
+    {"bitwise_xor", "BitwiseXor", bitwise},
+    {"sum", "ReduceSum", reduce},
+    {"mean", "ReduceMean", reduce},
+    {"max", "ReduceMax", reduce},
     {"argmax", NULL, write_argmax},
-    {"softmax", NULL, write_softmax},
-    {"log_softmax", NULL, write_log_softmax},
+    {"softmax", "Softmax", over_axis},
+    {"log_softmax", "LogSoftmax", over_axis},
     {"batch_norm", NULL, write_batch_norm},
     {"layer_norm", NULL, write_layer_norm},
     {"rms_norm", NULL, write_rms_norm},
@@ -513,5 +485,6 @@ const clv__onnx_write_row clv__onnx_write_rows[] = {
     {"causal_mask", NULL, write_causal_mask},
     {"causal_softmax", NULL, write_causal_softmax},
     {"self_attention", NULL, write_self_attention},
+    {"rotary_embedding", NULL, write_rotary},
     {NULL, NULL, NULL},
 };

@@ -3,6 +3,7 @@
 #include "onnx/writer.h"
 
 #include <stdlib.h>
+#include <string.h>
 
 #define NODE clv__writer_node_of
 
@@ -29,26 +30,18 @@ static void pads(clv__onnx_writer *w, int n) {
     clv__writer_put_ints(w, "pads", both, 2 * n);
 }
 
-static void convolution(clv__onnx_writer *w, const char *op, bool transposed) {
+static void convolution(clv__onnx_writer *w) {
     const clv_shape *weight = clv__writer_in_shape(w, 1);
     const int n = weight->rank - 2;
-    clv__writer_begin(w, op,
+    clv__writer_begin(w, w->row->onnx,
                       (const char *const[]){x_of(w), clv__writer_in(w, 1), clv__writer_in(w, 2), NULL});
     clv__writer_put_ints(w, "kernel_shape", weight->dims + 2, n);
     numbers(w, "stride", "strides", n);
     pads(w, n);
     numbers(w, "dilation", "dilations", n);
-    if (transposed) numbers(w, "output_padding", "output_padding", n);
+    if (strcmp(w->row->onnx, "Conv") != 0) numbers(w, "output_padding", "output_padding", n);
     clv__writer_put_int(w, "group", (int64_t)clv__writer_number(w, "groups"));
     clv__writer_end(w, y_of(w));
-}
-
-static void write_conv(clv__onnx_writer *w) {
-    convolution(w, "Conv", false);
-}
-
-static void write_conv_transpose(clv__onnx_writer *w) {
-    convolution(w, "ConvTranspose", true);
 }
 
 static void pool(clv__onnx_writer *w, const char *op) {
@@ -109,10 +102,10 @@ static void write_adaptive_avg_pool2d(clv__onnx_writer *w) {
 }
 
 const clv__onnx_write_row clv__onnx_write_windows[] = {
-    {"conv2d", NULL, write_conv},
-    {"conv3d", NULL, write_conv},
-    {"conv_transpose2d", NULL, write_conv_transpose},
-    {"conv_transpose3d", NULL, write_conv_transpose},
+    {"conv2d", "Conv", convolution},
+    {"conv3d", "Conv", convolution},
+    {"conv_transpose2d", "ConvTranspose", convolution},
+    {"conv_transpose3d", "ConvTranspose", convolution},
     {"max_pool2d", NULL, write_max_pool2d},
     {"avg_pool2d", NULL, write_avg_pool2d},
     {"global_avg_pool2d", NULL, write_global_avg_pool2d},

@@ -50,7 +50,8 @@ enum { CLV__ONNX_WRITTEN_OPSET = 18, CLV__ONNX_WRITTEN_IR = 8 };
 
 typedef struct clv__onnx_writer clv__onnx_writer;
 
-/** How an op is written: `onnx` alone is a node of that name with the same inputs; `write` does what else it takes. */
+/** How an op is written: `onnx` alone is a node of that name with the same inputs; `write` does what else it takes, of rows that share it by
+ *  `op` and `onnx`. */
 typedef struct clv__onnx_write_row {
     const char *op, *onnx;
     void (*write)(clv__onnx_writer *w);
@@ -70,7 +71,8 @@ struct clv__onnx_writer {
     const char *base;     // what names of the node's values begin with
     int n_made;           // names that it has given
     clv_node_info node, other;
-    const char *batch; // the value that is [batch]; NULL: not made yet
+    const clv__onnx_write_row *row; // the node's
+    const char *batch;              // the value that is [batch]; NULL: not made yet
 };
 
 /** A number, or so many times the batch. */

@@ -241,18 +241,13 @@ TEST(on_opencl) {
     compares(device ? device : "cpu:0", 3, false);
 }
 
-/** A row without a case is held by nobody. */
+/** A row without a case is held by nobody; what is made of nothing but known numbers is in cases of others. */
 TEST(every_row_has_a_case) {
-    static const clv__onnx_row *const tables[] = {
-        clv__onnx_elementwise, clv__onnx_moves,     clv__onnx_products, clv__onnx_norms,
-        clv__onnx_reductions,  clv__onnx_attention, clv__onnx_einsum,   clv__onnx_losses,
-        clv__onnx_quantized,   clv__onnx_recurrent, clv__onnx_resize,   clv__onnx_scans,
-        clv__onnx_signal,      clv__onnx_bits,      clv__onnx_newer,    clv__onnx_sequences,
-        clv__onnx_control,     clv__onnx_microsoft};
     clv_archive *archive = read_rows();
     int rows = 0, without = 0;
-    for (size_t t = 0; t < sizeof tables / sizeof *tables; t++)
-        for (const clv__onnx_row *row = tables[t]; row->op; row++, rows++) {
+    for (const clv__onnx_table *table = clv__onnx_tables; table->rows; table++)
+        for (const clv__onnx_row *row = table->rows; row->op && table->side != CLV__ONNX_HOST;
+             row++, rows++) {
             bool found = false;
             for (size_t i = 0; i < clv_archive_count(archive) && !found; i++) {
                 const char *name = clv_archive_get(archive, i)->name;

@@ -107,7 +107,8 @@ TEST(every_mistake_is_told) {
                 clv_reshape(in.m, CLV_SHAPE(3, 2, 4)), clv_reshape(in.m, CLV_SHAPE(2, 3, 4)),
                 clv_reshape(in.m, CLV_SHAPE(2, 3, 4)), &(clv_attention_config){.enable_gqa = true}),
             CLV_E_SHAPE, "3 query heads cannot share 2 key heads");
-    MISTAKE(clv_rotary_embedding(in.m, in.m, in.m, false), CLV_E_SHAPE, "rotary_embedding: ");
+    MISTAKE(clv_rotary_embedding(in.m, in.m, in.m, false), CLV_E_SHAPE,
+            "6 pairs cannot be turned in 6 features");
     MISTAKE(clv_self_attention(clv_reshape(in.m, CLV_SHAPE(1, 2, 12)), 2,
                                &(clv_attention_config){.attn_mask = in.m}),
             CLV_E_SHAPE, "must be [N,H,T,T], all but the last of them perhaps 1");
