@@ -890,5 +890,5 @@ static void without_decoders(void **state) {
 int main(void) {
     const struct CMUnitTest without[] = {cmocka_unit_test(without_decoders)};
     if (clv__image_built(NULL) != CLV_OK) return cmocka_run_group_tests(without, support_begin, support_end);
-    return clv__test_run(begin, end);
+    return clv__tests_run(begin, end);
 }

@@ -248,7 +248,7 @@ int main(int argc, char **argv) {
     self[n > 0 ? n : 0] = 0;
     char *folder = clv__test_folder(); // an empty cache, before the driver is loaded
     setenv("POCL_CACHE_DIR", folder, 1);
-    int failed = clv__test_run(NULL, NULL);
+    int failed = clv__tests_run(NULL, NULL);
     free(folder);
     return failed;
 }

@@ -209,12 +209,12 @@ TEST(null_devices_are_only_found_by_name) {
     clv_device *device;
     assert_status(make("host", "", true, &runtime), CLV_OK, runtime); // no other device is visible
     assert_names(runtime, "host null:0 null:1");
-    assert_status(clv_device_find(runtime, NULL, &device), CLV_OK, runtime);
+    device = clv__test_device(runtime, NULL);
     assert_string_equal(clv_device_info_get(device)->name, "host");
     assert_status(clv_device_find(runtime, "gpu", &device), CLV_E_NOT_FOUND, runtime);
-    assert_status(clv_device_find(runtime, "null:1", &device), CLV_OK, runtime);
+    device = clv__test_device(runtime, "null:1");
     assert_int_equal(clv_device_info_get(device)->type, CLV_DEVICE_CPU);
-    assert_status(clv_device_find(runtime, "null", &device), CLV_OK, runtime);
+    device = clv__test_device(runtime, "null");
     assert_int_equal(clv_device_info_get(device)->type, CLV_DEVICE_GPU);
     clv_runtime_destroy(runtime);
 }
@@ -305,8 +305,7 @@ TEST(parts_replace_their_device) {
     const clv_device_info *part = clv_device_info_get(clv_device_get(runtime, 4));
     assert_int_equal(part->platform, 3);
     assert_int_equal(part->device, 0);
-    clv_device *device;
-    assert_status(clv_device_find(runtime, "cpu:2", &device), CLV_OK, runtime);
+    clv_device *device = clv__test_device(runtime, "cpu:2");
     assert_string_equal(clv_device_info_get(device)->label, "llvmpipe (8 bits)");
     clv_runtime_destroy(runtime);
     // Parts come first, then what is visible of them.
@@ -393,16 +392,16 @@ TEST(a_setting_overrules_the_class) {
     clv_device *cpu, *gpu, *null;
     assert_status(make_executed("cpu:0=lanes, gpu:1=THREADS,null:0=threads,cpu:1=threads", &runtime), CLV_OK,
                   runtime);
-    assert_status(clv_device_find(runtime, "cpu:0", &cpu), CLV_OK, runtime);
+    cpu = clv__test_device(runtime, "cpu:0");
     assert_int_equal(clv_device_info_get(cpu)->execution, CLV_EXECUTION_LANES);
     assert_string_equal(clv_device_info_get(cpu)->label, "core-sky with GPU in its name as lanes");
-    assert_status(clv_device_find(runtime, "cpu:1", &cpu), CLV_OK, runtime); // as it is: its name stays
+    cpu = clv__test_device(runtime, "cpu:1"); // as it is: its name stays
     assert_string_equal(clv_device_info_get(cpu)->label, "llvmpipe (8 bits)");
-    assert_status(clv_device_find(runtime, "gpu:1", &gpu), CLV_OK, runtime);
+    gpu = clv__test_device(runtime, "gpu:1");
     assert_int_equal(clv_device_info_get(gpu)->execution, CLV_EXECUTION_THREADS);
-    assert_status(clv_device_find(runtime, "gpu:0", &gpu), CLV_OK, runtime);
+    gpu = clv__test_device(runtime, "gpu:0");
     assert_int_equal(clv_device_info_get(gpu)->execution, CLV_EXECUTION_LANES);
-    assert_status(clv_device_find(runtime, "null:0", &null), CLV_OK, runtime);
+    null = clv__test_device(runtime, "null:0");
     assert_int_equal(clv_device_info_get(null)->execution, CLV_EXECUTION_THREADS);
     clv_runtime_destroy(runtime);
     static const struct {

@@ -78,11 +78,7 @@ static clv_tensor *layers(clv_tensor *x) {
 
 static uint64_t train(clv_runtime *runtime, clv_device *device) {
     static const clv_optimizer_config momentum = {.kind = CLV_SGD, .momentum = 0.9f};
-    clv_graph *graph;
-    clv_plan *plan;
-    clv_session *session;
-    clv_run *run;
-    assert_status(clv_graph_create(runtime, &graph), CLV_OK, runtime);
+    clv_graph *graph = clv__test_graph(runtime);
     clv_graph_set_training(graph, true);
     clv_tensor *x = clv_input(graph, "x", CLV_DTYPE_F32, CLV_SHAPE(N, 1, 5, 5));
     clv_tensor *labels = clv_input(graph, "labels", CLV_DTYPE_I32, CLV_SHAPE(N));
@@ -90,9 +86,9 @@ static uint64_t train(clv_runtime *runtime, clv_device *device) {
     clv_output(loss, "loss");
     clv_backward(loss);
     clv_optimizer_add(graph, &momentum);
-    assert_status(clv_plan_create(graph, &(clv_plan_config){.device = device}, &plan), CLV_OK, runtime);
-    assert_status(clv_session_create(runtime, &(clv_session_config){.seed = 5}, &session), CLV_OK, runtime);
-    assert_status(clv_run_create(session, plan, &run), CLV_OK, runtime);
+    clv_plan *plan = clv__test_plan(runtime, graph, &(clv_plan_config){.device = device});
+    clv_session *session = clv__test_session(runtime, &(clv_session_config){.seed = 5});
+    clv_run *run = clv__test_run(runtime, session, plan);
     for (int step = 0; step < STEPS; step++) {
         float values[N * 25], hyper[CLV_HYPER_VALUES];
         int32_t classes[N];

@@ -159,8 +159,7 @@ static const char *ours(clv_runtime *runtime, const struct autocast_case *c, con
                         clv_precision precision) {
     clv_dtype half = precision == CLV_PRECISION_MIXED ? CLV_DTYPE_F16 : CLV_DTYPE_BF16;
     clv_tensor *in[3];
-    clv_graph *graph;
-    assert_status(clv_graph_create(runtime, &graph), CLV_OK, runtime);
+    clv_graph *graph = clv__test_graph(runtime);
     clv_graph_set_training(graph, true);
     clv_graph_set_precision(graph, precision);
     for (int i = 0; i < c->n; i++) {

@@ -44,15 +44,11 @@ static clv_tensor *input(golden *g, clv_graph *graph, const char *name) {
 /** The loss after ten steps of SGD from the same weights is PyTorch's. */
 static void learns_alike(golden *g, const char *name, build *layers, const void *config, int n_inputs,
                          const char *const *inputs) {
-    clv_device *device = NULL;
-    clv_graph *graph = NULL;
     clv_plan *plan = NULL;
-    clv_session *session = NULL;
-    clv_run *run = NULL;
     clv_feed feeds[8];
     float loss_now = 0;
-    assert_int_equal(clv_device_find(g->runtime, "gpu|cpu|host", &device), CLV_OK);
-    assert_int_equal(clv_graph_create(g->runtime, &graph), CLV_OK);
+    clv_device *device = clv__test_device(g->runtime, "gpu|cpu|host");
+    clv_graph *graph = clv__test_graph(g->runtime);
     clv_graph_set_training(graph, true);
     clv_tensor *logits = layers(g, graph, config), *labels = input(g, graph, "labels");
     clv_tensor *loss = loss_of(logits, labels);
@@ -61,8 +57,8 @@ static void learns_alike(golden *g, const char *name, build *layers, const void 
     clv_optimizer_add(graph, &(clv_optimizer_config){.kind = CLV_SGD});
     if (clv_plan_create(graph, &(clv_plan_config){.device = device}, &plan) != CLV_OK)
         fail_msg("%s", clv_runtime_error(g->runtime));
-    assert_int_equal(clv_session_create(g->runtime, NULL, &session), CLV_OK);
-    assert_int_equal(clv_run_create(session, plan, &run), CLV_OK);
+    clv_session *session = clv__test_session(g->runtime, NULL);
+    clv_run *run = clv__test_run(g->runtime, session, plan);
     for (int i = 0; i < clv_session_info_get(session).n_tensors; i++) {
         const clv_session_tensor tensor = clv_session_get(session, i);
         if (tensor.category != CLV_PARAMETERS) continue;

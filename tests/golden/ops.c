@@ -86,5 +86,5 @@ static int open_file(void **state) {
 
 int main(int argc, char **argv) {
     file = argc > 1 ? argv[1] : "elementwise";
-    return clv__test_run(open_file, golden_close);
+    return clv__tests_run(open_file, golden_close);
 }

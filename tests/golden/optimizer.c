@@ -82,11 +82,10 @@ static const clv_array *array_of(const golden *g, const char *name, const char *
 }
 
 static clv_graph *build(golden *g, const struct trajectory *t, float clip_norm) {
-    clv_graph *graph;
     clv_tensor *parts[2];
     clv_optimizer_config config = t->config;
     config.clip_norm = clip_norm;
-    assert_int_equal(clv_graph_create(g->runtime, &graph), CLV_OK);
+    clv_graph *graph = clv__test_graph(g->runtime);
     for (int k = 0; k < 2; k++) {
         clv_shape shape = array_of(g, t->name, parameters[k], "")->shape;
         clv_tensor *p = clv_parameter(graph, parameters[k], shape, (clv_init){0});
@@ -249,8 +248,7 @@ TEST(refusals) {
     };
     golden *g = *state;
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
-        clv_graph *graph;
-        assert_int_equal(clv_graph_create(g->runtime, &graph), CLV_OK);
+        clv_graph *graph = clv__test_graph(g->runtime);
         clv_tensor *p = clv_parameter(graph, "p", CLV_SHAPE(3), (clv_init){0});
         clv_backward(clv_sum(clv_mul(p, p), NULL, 0, false));
         clv_optimizer_add(graph, &cases[i].config);
@@ -259,8 +257,7 @@ TEST(refusals) {
             fail_msg("'%s' says nothing of %s", clv_runtime_error(g->runtime), cases[i].part);
         clv_graph_destroy(graph);
     }
-    clv_graph *graph;
-    assert_int_equal(clv_graph_create(g->runtime, &graph), CLV_OK);
+    clv_graph *graph = clv__test_graph(g->runtime);
     clv_parameter(graph, "p", CLV_SHAPE(3), (clv_init){0});
     clv_optimizer_add(graph, &(clv_optimizer_config){.kind = CLV_SGD}); // no gradients yet
     assert_int_equal(clv_graph_status(graph), CLV_E_STATE);

@@ -47,9 +47,8 @@ TEST(gpt) {
 /** 1.8 million parameters, as minGPT counts them. */
 TEST(default_size) {
     golden *g = *state;
-    clv_graph *graph;
     int64_t n = 0;
-    assert_int_equal(clv_graph_create(g->runtime, &graph), CLV_OK);
+    clv_graph *graph = clv__test_graph(g->runtime);
     clv_tensor *logits = clv_gpt(clv_input(graph, "tokens", CLV_DTYPE_I32, CLV_SHAPE(16, 128)), NULL);
     assert_non_null(logits);
     for (int i = 0; i < clv_graph_info_get(graph).n_parameters; i++)
@@ -57,7 +56,7 @@ TEST(default_size) {
     // 2 tables of tokens, one of positions; a block: 12 D^2 weights, 13 D biases and norms; the last norm.
     assert_int_equal(n, 2 * 65 * 192 + 128 * 192 + 4 * (12 * 192 * 192 + 13 * 192) + 2 * 192);
     clv_graph_destroy(graph);
-    assert_int_equal(clv_graph_create(g->runtime, &graph), CLV_OK);
+    graph = clv__test_graph(g->runtime);
     assert_null(clv_gpt(clv_input(graph, "tokens", CLV_DTYPE_I32, CLV_SHAPE(1, 129)), NULL));
     assert_int_equal(clv_graph_status(graph), CLV_E_SHAPE);
     clv_graph_destroy(graph);

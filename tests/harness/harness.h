@@ -53,7 +53,7 @@ __attribute__((constructor)) static void clv__test_locale(void) {
 /** The end of a file of tests: a main that runs them between two functions for all of them, or NULLs. */
 #define TEST_MAIN(before, after)                                                                             \
     int main(void) {                                                                                         \
-        return clv__test_run(before, after);                                                                 \
+        return clv__tests_run(before, after);                                                                \
     }
 
 static struct CMUnitTest clv__tests[64];
@@ -65,7 +65,7 @@ static inline void clv__test_add(struct CMUnitTest test) {
 }
 
 /** How many of the file's tests have failed. */
-static inline int clv__test_run(CMFixtureFunction before, CMFixtureFunction after) {
+static inline int clv__tests_run(CMFixtureFunction before, CMFixtureFunction after) {
     return _cmocka_run_group_tests("tests", clv__tests, clv__n_tests, before, after);
 }
 
@@ -100,6 +100,37 @@ static inline clv_runtime *clv__test_runtime(const clv_runtime_config *config) {
     clv_status status = clv_runtime_create(config, &runtime);
     assert_status(status, CLV_OK, runtime);
     return runtime;
+}
+
+/** What `create` makes in its last argument; it must succeed. Below, one for each kind of object. */
+#define CLV__TEST_MADE(type, create, runtime, ...)                                                           \
+    __extension__({                                                                                          \
+        type *made_ = NULL;                                                                                  \
+        assert_status(create(__VA_ARGS__, &made_), CLV_OK, runtime);                                         \
+        made_;                                                                                               \
+    })
+#define clv__test_device(runtime, spec)                                                                      \
+    CLV__TEST_MADE(clv_device, clv_device_find, (runtime), (runtime), (spec))
+#define clv__test_graph(runtime) CLV__TEST_MADE(clv_graph, clv_graph_create, (runtime), (runtime))
+#define clv__test_plan(runtime, ...) CLV__TEST_MADE(clv_plan, clv_plan_create, (runtime), __VA_ARGS__)
+#define clv__test_run(runtime, ...) CLV__TEST_MADE(clv_run, clv_run_create, (runtime), __VA_ARGS__)
+#define clv__test_session(runtime, ...)                                                                      \
+    CLV__TEST_MADE(clv_session, clv_session_create, (runtime), (runtime), __VA_ARGS__)
+#define clv__test_trainer(runtime, ...)                                                                      \
+    CLV__TEST_MADE(clv_trainer, clv_trainer_create, (runtime), (runtime), __VA_ARGS__)
+#define clv__test_predictor(runtime, ...)                                                                    \
+    CLV__TEST_MADE(clv_predictor, clv_predictor_create, (runtime), (runtime), __VA_ARGS__)
+#define clv__test_profile(runtime, ...)                                                                      \
+    CLV__TEST_MADE(clv_profile, clv_profile_create, (runtime), (runtime), __VA_ARGS__)
+#define clv__test_archive(runtime) CLV__TEST_MADE(clv_archive, clv_archive_create, (runtime), (runtime))
+
+/** A device, or, where there is none, the test is skipped. */
+static inline clv_device *clv__test_device_or_skip(clv_runtime *runtime, const char *spec) {
+    clv_device *device = NULL;
+    if (clv_device_find(runtime, spec, &device) == CLV_OK) return device;
+    print_message("skipped: %s\n", clv_runtime_error(runtime));
+    skip();
+    return NULL;
 }
 
 /** The next usable device after *i (start with -1), of any backend but null; NULL at the end. */

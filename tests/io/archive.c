@@ -48,9 +48,8 @@ TEST(arrays_have_sizes) {
 }
 
 TEST(names_are_checked) {
-    clv_archive *archive = NULL;
     clv_array *array = NULL;
-    expect_ok(clv_archive_create(support_runtime, &archive));
+    clv_archive *archive = clv__test_archive(support_runtime);
     expect_ok(clv_archive_add(archive, "a", CLV_DTYPE_F32, SHAPE(2), NULL, &array));
     expect_failure(clv_archive_add(archive, "a", CLV_DTYPE_F32, SHAPE(2), NULL, &array), CLV_E_VALUE,
                    "'a' already");
@@ -102,9 +101,8 @@ TEST(what_is_required_must_be_there) {
 }
 
 TEST(texts_are_kept_and_replaced) {
-    clv_archive *archive = NULL;
     const char *text = NULL;
-    expect_ok(clv_archive_create(support_runtime, &archive));
+    clv_archive *archive = clv__test_archive(support_runtime);
     assert_null(clv_archive_text(archive, "k"));
     expect_ok(clv_archive_set_text(archive, "k", "v"));
     expect_ok(clv_archive_set_text(archive, "k", "w"));
@@ -123,8 +121,7 @@ TEST(numbers_come_back) {
     static const double reals[] = {0,       -0.0,   0.1,   1.0 / 3,  DBL_MAX,
                                    DBL_MIN, 5e-324, -1e-7, INFINITY, -INFINITY};
     static const int64_t ints[] = {0, -1, INT64_MAX, INT64_MIN};
-    clv_archive *archive = NULL;
-    expect_ok(clv_archive_create(support_runtime, &archive));
+    clv_archive *archive = clv__test_archive(support_runtime);
     for (size_t i = 0; i < sizeof reals / sizeof *reals; i++) {
         double back = 1;
         expect_ok(clv__archive_set_real(archive, "x", reals[i]));
@@ -144,10 +141,9 @@ TEST(numbers_come_back) {
 TEST(what_is_no_number_is_refused) {
     static const char *const texts[] = {"", " 1", "1 ", "x", "1x", "+-1", "--1"};
     static const char *const not_ints[] = {"1.5", "9223372036854775808", "0x10", "nan", "+1"};
-    clv_archive *archive = NULL;
     int64_t i64 = 0;
     double real = 0;
-    expect_ok(clv_archive_create(support_runtime, &archive));
+    clv_archive *archive = clv__test_archive(support_runtime);
     expect_failure(clv__archive_get_int(archive, "x", &i64), CLV_E_NOT_FOUND, "the archive", "'x'");
     expect_failure(clv__archive_get_real(archive, "x", &real), CLV_E_NOT_FOUND, "'x'");
     for (size_t i = 0; i < sizeof texts / sizeof *texts; i++) {

@@ -4,9 +4,8 @@
 #include "io/support.h"
 
 static clv_archive *make(float value) {
-    clv_archive *archive = NULL;
     clv_array *array = NULL;
-    expect_ok(clv_archive_create(support_runtime, &archive));
+    clv_archive *archive = clv__test_archive(support_runtime);
     expect_ok(clv_archive_add(archive, "model.weight", CLV_DTYPE_F32, SHAPE(3), NULL, &array));
     ((float *)array->data)[0] = value;
     expect_ok(clv__archive_set_int(archive, "step", (int64_t)value));
@@ -122,8 +121,7 @@ TEST(the_one_before_is_kept_and_named) {
 }
 
 TEST(a_checkpoint_of_nothing_is_one) {
-    clv_archive *archive = NULL;
-    expect_ok(clv_archive_create(support_runtime, &archive));
+    clv_archive *archive = clv__test_archive(support_runtime);
     expect_ok(clv_archive_set_text(archive, "cleave.checksum", "mine")); // does not reach the file
     expect_ok(clv__checkpoint_write(archive, "c"));
     clv_archive_destroy(archive);

@@ -267,7 +267,7 @@ static void check_disk(clv_status status) {
 
 TEST(writing_leaves_old_or_new) {
     static const int codes[] = {ENOSPC, EIO, EPERM};
-    expect_ok(clv_archive_create(support_runtime, &weights));
+    weights = clv__test_archive(support_runtime);
     expect_ok(clv_archive_add(weights, "w", CLV_DTYPE_F32, SHAPE(3), numbers, NULL));
     expect_ok(clv_archive_set_text(weights, "key",
                                    "a longer text, so that the file has more than a hundred bytes"));
@@ -298,7 +298,7 @@ static const char *trace_of(clv_status (*operation)(void)) {
 /** Written, synced, renamed, the folder synced; the previous one is linked and renamed before the new one comes. */
 TEST(the_order_is_what_crashes_need) {
     assert_string_equal(trace_of(write_npy), "wwsrs");
-    expect_ok(clv_archive_create(support_runtime, &weights));
+    weights = clv__test_archive(support_runtime);
     assert_string_equal(trace_of(write_safetensors), "wsrs");
     assert_string_equal(trace_of(write_checkpoint), "wslrrs");
     clv_archive_destroy(weights);
@@ -323,5 +323,5 @@ TEST(a_full_disk_is_named) {
 
 int main(void) {
     json_set_alloc_funcs(__wrap_malloc, free);
-    return clv__test_run(support_begin, support_end);
+    return clv__tests_run(support_begin, support_end);
 }

@@ -27,9 +27,7 @@ FIXTURE(teardown) {
 }
 
 static clv_graph *empty_graph(void) {
-    clv_graph *graph;
-    assert_status(clv_graph_create(runtime, &graph), CLV_OK, runtime);
-    return graph;
+    return clv__test_graph(runtime);
 }
 
 /** What is read has the nodes that were written, up to those of gradients. */
@@ -116,15 +114,11 @@ static const int32_t chosen[3] = {3, 0, 2};
 /** y = table[chosen] * x, by a graph that has been in a file or not. */
 static void compute(clv_graph *graph, const char *device, float y[3][2]) {
     const float x[3][2] = {{1, 2}, {3, 4}, {5, 6}};
-    clv_device *on;
-    clv_plan *plan;
-    clv_session *session;
-    clv_run *run;
     int64_t ticket;
-    assert_status(clv_device_find(runtime, device, &on), CLV_OK, runtime);
-    assert_status(clv_plan_create(graph, &(clv_plan_config){.device = on}, &plan), CLV_OK, runtime);
-    assert_status(clv_session_create(runtime, &(clv_session_config){.seed = 1}, &session), CLV_OK, runtime);
-    assert_status(clv_run_create(session, plan, &run), CLV_OK, runtime);
+    clv_device *on = clv__test_device(runtime, device);
+    clv_plan *plan = clv__test_plan(runtime, graph, &(clv_plan_config){.device = on});
+    clv_session *session = clv__test_session(runtime, &(clv_session_config){.seed = 1});
+    clv_run *run = clv__test_run(runtime, session, plan);
     for (int k = 0; k < 2; k++) { // constants last
         assert_status(clv_run_feed(run, clv_graph_find(graph, "x"), x, sizeof x), CLV_OK, runtime);
         assert_status(clv_run_step(run, &ticket), CLV_OK, runtime);
@@ -183,21 +177,17 @@ TEST(constants_are_there) {
 /** One session, two graphs: each has its own. And large ones, that are written by several threads. */
 TEST(constants_do_not_meet) {
     enum { N = 200001 };
-    clv_device *host;
-    clv_session *session;
     float *values = malloc(N * sizeof *values), got;
-    assert_status(clv_device_find(runtime, "host", &host), CLV_OK, runtime);
-    assert_status(clv_session_create(runtime, &(clv_session_config){0}, &session), CLV_OK, runtime);
+    clv_device *host = clv__test_device(runtime, "host");
+    clv_session *session = clv__test_session(runtime, &(clv_session_config){0});
     for (int k = 0; k < 2; k++) {
         clv_graph *graph = empty_graph();
-        clv_plan *plan;
-        clv_run *run;
         int64_t ticket;
         for (int i = 0; i < N; i++) values[i] = (float)(i + k);
         clv_output(clv_slice(clv_constant(graph, CLV_DTYPE_F32, CLV_SHAPE(N), values), 0, N - 1, 1), "y");
         memset(values, 0, N * sizeof *values); // it was copied
-        assert_status(clv_plan_create(graph, &(clv_plan_config){.device = host}, &plan), CLV_OK, runtime);
-        assert_status(clv_run_create(session, plan, &run), CLV_OK, runtime);
+        clv_plan *plan = clv__test_plan(runtime, graph, &(clv_plan_config){.device = host});
+        clv_run *run = clv__test_run(runtime, session, plan);
         assert_status(clv_run_step(run, &ticket), CLV_OK, runtime);
         assert_status(clv_run_fetch(run, ticket, clv_graph_find(graph, "y"), &got, sizeof got), CLV_OK,
                       runtime);
@@ -253,11 +243,10 @@ TEST(what_no_file_can_say) {
 
 /** Files whose text is this, with ' for ". */
 static void write_text(const char *text) {
-    clv_archive *archive;
     char *json = strdup(text);
     for (char *c = json; *c; c++)
         if (*c == '\'') *c = '"';
-    assert_status(clv_archive_create(runtime, &archive), CLV_OK, runtime);
+    clv_archive *archive = clv__test_archive(runtime);
     assert_status(clv_archive_set_text(archive, "cleave.graph", json), CLV_OK, runtime);
     assert_status(clv_safetensors_write(archive, path), CLV_OK, runtime);
     clv_archive_destroy(archive);
@@ -367,9 +356,8 @@ TEST(values_of_another_constant) {
 }
 
 TEST(weights_are_no_graph) {
-    clv_archive *archive;
     clv_graph *graph = empty_graph();
-    assert_status(clv_archive_create(runtime, &archive), CLV_OK, runtime);
+    clv_archive *archive = clv__test_archive(runtime);
     assert_status(clv_safetensors_write(archive, path), CLV_OK, runtime);
     clv_archive_destroy(archive);
     assert_status(clv_graph_read(graph, path), CLV_E_FORMAT, runtime);

@@ -211,8 +211,7 @@ TEST(writers_at_once_leave_a_whole_file) {
 
 /** A child saves checkpoints until it is killed: a whole one is there each time. */
 TEST(a_kill_leaves_a_whole_checkpoint) {
-    clv_archive *archive = NULL;
-    expect_ok(clv_archive_create(support_runtime, &archive));
+    clv_archive *archive = clv__test_archive(support_runtime);
     expect_ok(clv_archive_add(archive, "x", CLV_DTYPE_F32, SHAPE(1 << 16), values, NULL));
     expect_ok(clv__checkpoint_write(archive, "c"));
     for (int round = 0; round < 8; round++) {

@@ -86,7 +86,7 @@ TEST(writes_the_package_s_bytes) {
     static const char *const names[] = {"weights.safetensors", "integers.safetensors"};
     for (int k = 0; k < 2; k++) {
         clv_archive *archive = read_golden(names[k]), *reversed = NULL;
-        expect_ok(clv_archive_create(support_runtime, &reversed));
+        reversed = clv__test_archive(support_runtime);
         for (size_t i = clv_archive_count(archive); i-- > 0;) { // the order of adding must not matter
             const clv_array *array = clv_archive_get(archive, i);
             expect_ok(clv_archive_add(reversed, array->name, array->type, &array->shape, array->data, NULL));
@@ -118,8 +118,8 @@ TEST(widens_half_and_bfloat16) {
 }
 
 TEST(an_empty_archive_is_a_file) {
-    clv_archive *archive = NULL, *again = NULL;
-    expect_ok(clv_archive_create(support_runtime, &archive));
+    clv_archive *again = NULL;
+    clv_archive *archive = clv__test_archive(support_runtime);
     expect_ok(clv_safetensors_write(archive, "none.safetensors"));
     expect_ok(clv_safetensors_read(support_runtime, "none.safetensors", &again));
     assert_int_equal(clv_archive_count(again), 0);
@@ -285,8 +285,7 @@ TEST(every_cut_is_refused) {
 }
 
 TEST(writing_says_where_it_cannot) {
-    clv_archive *archive = NULL;
-    expect_ok(clv_archive_create(support_runtime, &archive));
+    clv_archive *archive = clv__test_archive(support_runtime);
     float x[4] = {0};
     expect_ok(clv_archive_add(archive, "x", CLV_DTYPE_F32, SHAPE(4), x, NULL));
     expect_failure(clv_safetensors_write(archive, "/dev/full"), CLV_E_IO, "'/dev/full'", "disk is full");

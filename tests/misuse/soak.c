@@ -51,12 +51,11 @@ static held look(const clv_device *device) {
 /** What programs do besides stepping: another run, weights to a file and back, and mistakes. */
 static void do_more(world *w, const char *path) {
     clv_run_destroy(w->run);
-    assert_status(clv_run_create(w->session, w->plan, &w->run), CLV_OK, w->runtime);
+    w->run = clv__test_run(w->runtime, w->session, w->plan);
     assert_status(clv_weights_save(w->session, path), CLV_OK, w->runtime);
     assert_status(clv_weights_load(w->session, path), CLV_OK, w->runtime);
-    clv_graph *graph;
     clv_plan *plan;
-    assert_status(clv_graph_create(w->runtime, &graph), CLV_OK, w->runtime);
+    clv_graph *graph = clv__test_graph(w->runtime);
     clv_output(clv_reshape(clv_input(graph, "x", CLV_DTYPE_F32, CLV_SHAPE(4)), CLV_SHAPE(3)), "y");
     assert_status(clv_plan_create(graph, NULL, &plan), CLV_E_SHAPE, w->runtime);
     assert_status(clv_safetensors_read(w->runtime, "/dev/null", &w->archive), CLV_E_IO, w->runtime);
@@ -68,7 +67,7 @@ TEST(nothing_grows) {
     long steps = steps_text ? atol(steps_text) : 2000, warm = steps / 4;
     assert_true(steps >= 400);
     world w = {.runtime = clv__test_runtime(&(clv_runtime_config){.no_opencl = !spec})};
-    assert_status(clv_device_find(w.runtime, spec ? spec : "host", &w.host), CLV_OK, w.runtime);
+    w.host = clv__test_device(w.runtime, spec ? spec : "host");
     world_train(&w);
     char *folder = clv__test_folder(), path[512];
     snprintf(path, sizeof path, "%s/weights.safetensors", folder);

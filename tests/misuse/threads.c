@@ -38,8 +38,7 @@ static void *train(void *user) {
 TEST(each_gets_what_it_gets_alone) {
     static worker alone, workers[THREADS];
     clv_runtime *runtime = clv__test_runtime(&(clv_runtime_config){.no_opencl = true});
-    clv_device *host;
-    assert_status(clv_device_find(runtime, "host", &host), CLV_OK, runtime);
+    clv_device *host = clv__test_device(runtime, "host");
     alone.w = (world){.runtime = runtime, .host = host};
     train(&alone);
     for (int i = 0; i < THREADS; i++) {

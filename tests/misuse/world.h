@@ -33,7 +33,7 @@ static const clv_model model = {.name = "net", .build = net, .input = {1, 2, 3},
 
 /** Graph, plan, session and run of a training step of the model. */
 static inline void world_train(world *w) {
-    assert_status(clv_graph_create(w->runtime, &w->graph), CLV_OK, w->runtime);
+    w->graph = clv__test_graph(w->runtime);
     clv_graph_set_training(w->graph, true);
     w->x = clv_input(w->graph, "x", CLV_DTYPE_F32, CLV_SHAPE(ROWS, 1, 2, 3));
     w->labels = clv_input(w->graph, "labels", CLV_DTYPE_I32, CLV_SHAPE(ROWS));
@@ -41,11 +41,9 @@ static inline void world_train(world *w) {
     clv_output(w->loss, "loss");
     clv_backward(w->loss);
     clv_optimizer_add(w->graph, &(clv_optimizer_config){.momentum = 0.9f});
-    assert_status(clv_plan_create(w->graph, &(clv_plan_config){.device = w->host}, &w->plan), CLV_OK,
-                  w->runtime);
-    assert_status(clv_session_create(w->runtime, &(clv_session_config){.seed = 1}, &w->session), CLV_OK,
-                  w->runtime);
-    assert_status(clv_run_create(w->session, w->plan, &w->run), CLV_OK, w->runtime);
+    w->plan = clv__test_plan(w->runtime, w->graph, &(clv_plan_config){.device = w->host});
+    w->session = clv__test_session(w->runtime, &(clv_session_config){.seed = 1});
+    w->run = clv__test_run(w->runtime, w->session, w->plan);
 }
 
 /** One step over numbers that `at` chooses; its loss. */
@@ -69,9 +67,9 @@ static inline void world_untrain(world *w) {
 
 static inline void world_begin(world *w) {
     *w = (world){.runtime = clv__test_runtime(&(clv_runtime_config){.no_opencl = true})};
-    assert_status(clv_device_find(w->runtime, "host", &w->host), CLV_OK, w->runtime);
+    w->host = clv__test_device(w->runtime, "host");
     world_train(w);
-    assert_status(clv_archive_create(w->runtime, &w->archive), CLV_OK, w->runtime);
+    w->archive = clv__test_archive(w->runtime);
     clv_shape shape = CLV_SHAPE(SAMPLES, 1, 2, 3), rows = CLV_SHAPE(SAMPLES);
     clv_array images, labels;
     assert_status(clv_array_init(w->runtime, CLV_DTYPE_F32, &shape, &images), CLV_OK, w->runtime);
@@ -80,15 +78,14 @@ static inline void world_begin(world *w) {
     assert_status(clv_dataset_from_arrays(w->runtime, &images, &labels, &three, &w->dataset), CLV_OK,
                   w->runtime);
     clv_array_reset(&images), clv_array_reset(&labels);
-    assert_status(
-        clv_loader_create(w->runtime, w->dataset, &(clv_loader_config){.batch = ROWS}, &w->loader), CLV_OK,
-        w->runtime);
-    assert_status(clv_profile_create(w->runtime, NULL, &w->profile), CLV_OK, w->runtime);
+    assert_status(clv_loader_create(w->runtime, w->dataset, &(clv_loader_config){.batch = ROWS}, &w->loader),
+                  CLV_OK, w->runtime);
+    w->profile = clv__test_profile(w->runtime, NULL);
     clv_predictor_config predict = {.model = &model, .device = w->host, .batch = ROWS};
-    assert_status(clv_predictor_create(w->runtime, &predict, &w->predictor), CLV_OK, w->runtime);
+    w->predictor = clv__test_predictor(w->runtime, &predict);
     clv_train_config train = {
         .model = &model, .train = w->dataset, .device = w->host, .batch = ROWS, .steps = 3, .lr = 0.1};
-    assert_status(clv_trainer_create(w->runtime, &train, &w->trainer), CLV_OK, w->runtime);
+    w->trainer = clv__test_trainer(w->runtime, &train);
 }
 
 static inline void world_end(world *w) {

@@ -21,9 +21,8 @@
 
 /** A graph with a sample's inputs. */
 static clv_graph *graph_of(clv_runtime *runtime, const clv__sample *sample, clv_tensor **in) {
-    clv_graph *graph;
     char name[16];
-    assert_status(clv_graph_create(runtime, &graph), CLV_OK, runtime);
+    clv_graph *graph = clv__test_graph(runtime);
     clv_graph_set_training(graph, true);
     for (int i = 0; i < sample->n_in; i++) {
         snprintf(name, sizeof name, "in%d", i);
@@ -46,9 +45,8 @@ static void arguments_of(const clv_op_attribute *list, const void *attrs, argume
 /** The graph comes back from a file node by node. */
 static void comes_back(clv_runtime *runtime, const clv_graph *graph) {
     char *folder = clv__test_folder(), path[512];
-    clv_graph *read;
     snprintf(path, sizeof path, "%s/graph.safetensors", folder);
-    assert_status(clv_graph_create(runtime, &read), CLV_OK, runtime);
+    clv_graph *read = clv__test_graph(runtime);
     assert_status(clv_graph_write(graph, path), CLV_OK, runtime);
     assert_status(clv_graph_read(read, path), CLV_OK, runtime);
     assert_int_equal(read->n_nodes, graph->n_nodes);
@@ -148,8 +146,7 @@ TEST(composites_by_name) {
 /** Structures of C, in which a zero is a default, say what attributes say. */
 TEST(configs_say_the_same) {
     clv_runtime *runtime = clv__test_runtime(NULL);
-    clv_graph *graph;
-    assert_status(clv_graph_create(runtime, &graph), CLV_OK, runtime);
+    clv_graph *graph = clv__test_graph(runtime);
     clv_tensor *x = clv_input(graph, "x", CLV_DTYPE_F32, CLV_SHAPE(1, 4, 9, 8)),
                *w = clv_input(graph, "w", CLV_DTYPE_F32, CLV_SHAPE(4, 2, 3, 3)),
                *s = clv_input(graph, "s", CLV_DTYPE_F32, CLV_SHAPE(2, 5, 12)), *two[] = {x, w},
@@ -207,8 +204,7 @@ TEST(configs_say_the_same) {
 /** A fill, a value and a scale may be NaN, as PyTorch's are. */
 TEST(numbers_without_bounds_may_be_nan) {
     clv_runtime *runtime = clv__test_runtime(NULL);
-    clv_graph *graph;
-    assert_status(clv_graph_create(runtime, &graph), CLV_OK, runtime);
+    clv_graph *graph = clv__test_graph(runtime);
     clv_tensor *x = clv_input(graph, "x", CLV_DTYPE_F32, CLV_SHAPE(3, 3));
     assert_non_null(clv_full(graph, CLV_DTYPE_F32, CLV_SHAPE(2), NAN));
     assert_non_null(clv_causal_mask(x, NAN));
@@ -223,8 +219,7 @@ TEST(padding_of_all_dimensions) {
     const int around[2 * CLV_MAX_RANK + 1] = {1, 2, 0, 1, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 3, 0};
     const clv_shape wanted = CLV_SHAPE(5, 1, 1, 1, 1, 1, 2, 6);
     clv_runtime *runtime = clv__test_runtime(NULL);
-    clv_graph *graph;
-    assert_status(clv_graph_create(runtime, &graph), CLV_OK, runtime);
+    clv_graph *graph = clv__test_graph(runtime);
     clv_tensor *x = clv_input(graph, "x", CLV_DTYPE_F32, CLV_SHAPE(2, 1, 1, 1, 1, 1, 1, 3));
     const clv_shape shape = clv_tensor_shape(clv_pad(x, around, 2 * CLV_MAX_RANK, CLV_PAD_CONSTANT, 0));
     assert_status(clv_graph_status(graph), CLV_OK, runtime);
@@ -238,8 +233,7 @@ TEST(padding_of_all_dimensions) {
 /** What samples leave out: a random op, and one that crosses devices. */
 TEST(the_others_by_name) {
     clv_runtime *runtime = clv__test_runtime(NULL);
-    clv_graph *graph;
-    assert_status(clv_graph_create(runtime, &graph), CLV_OK, runtime);
+    clv_graph *graph = clv__test_graph(runtime);
     clv_graph_set_training(graph, true);
     clv_tensor *x = clv_input(graph, "x", CLV_DTYPE_F32, CLV_SHAPE(3, 3));
     const clv_tensor *dropped = clv_op_call(graph, "dropout", &x, 1, (clv_op_argument[]){NUM(p, 0.25)}, 1);
@@ -453,9 +447,8 @@ static void make_tensors(clv_graph *graph, clv_tensor **in) {
 
 static void refused(clv_runtime *runtime, const char *name, int n, clv_op_argument argument,
                     clv_status status, const char *sentence) {
-    clv_graph *graph;
     clv_tensor *in[2];
-    assert_status(clv_graph_create(runtime, &graph), CLV_OK, runtime);
+    clv_graph *graph = clv__test_graph(runtime);
     make_tensors(graph, in);
     assert_null(clv_op_call(graph, name, in, n, &argument, argument.name != NULL));
     assert_status(clv_graph_status(graph), status, runtime);
@@ -481,9 +474,8 @@ TEST(pairs_say_zero) {
     };
     clv_runtime *runtime = clv__test_runtime(NULL);
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
-        clv_graph *graph;
         int n = 0;
-        assert_status(clv_graph_create(runtime, &graph), CLV_OK, runtime);
+        clv_graph *graph = clv__test_graph(runtime);
         clv_tensor *in[] = {clv_input(graph, "x", CLV_DTYPE_F32, CLV_SHAPE(1, 1, 6, 7)),
                             clv_input(graph, "w", CLV_DTYPE_F32, CLV_SHAPE(1, 1, 3, 3))};
         while (n < 3 && cases[i].arguments[n].name) n++;
@@ -548,7 +540,6 @@ TEST(custom_ops_too) {
                               .outputs = outputs,
                               .build = twice};
     clv_runtime *runtime = clv__test_runtime(NULL);
-    clv_graph *graph;
     assert_status(clv_op_register(runtime, &op), CLV_OK, runtime);
     const clv_op_signature *signature = clv_op_find("twice");
     assert_non_null(signature);
@@ -556,7 +547,7 @@ TEST(custom_ops_too) {
     assert_string_equal(signature->attributes[0].name, "by");
     assert_string_equal(signature->attributes[0].fallback, "1.5");
     assert_ptr_equal(signature->custom->build, twice);
-    assert_status(clv_graph_create(runtime, &graph), CLV_OK, runtime);
+    clv_graph *graph = clv__test_graph(runtime);
     clv_tensor *x = clv_input(graph, "x", CLV_DTYPE_F32, CLV_SHAPE(3));
     assert_non_null(clv_op_call(graph, "twice", &x, 1, &(clv_op_argument)NUM(by, 3), 1));
     assert_status(clv_graph_status(graph), CLV_OK, runtime);

@@ -260,8 +260,7 @@ TEST(what_cannot_be_checked) {
                   CLV_E_INTERRUPTED, w->runtime);
     assert_null(report);
     clv_runtime *runtime = clv__test_runtime(&(clv_runtime_config){.no_opencl = true, .null_devices = true});
-    clv_device *null = NULL;
-    assert_status(clv_device_find(runtime, "null:0", &null), CLV_OK, runtime);
+    clv_device *null = clv__test_device(runtime, "null:0");
     assert_status(clv_check(runtime, null, NULL, &report), CLV_E_UNSUPPORTED, runtime);
     assert_holds(clv_runtime_error(runtime), "computes nothing");
     clv_runtime_destroy(runtime);
@@ -299,7 +298,7 @@ FIXTURE(set_up) {
     world *w = calloc(1, sizeof *w);
     assert_non_null(w);
     w->runtime = clv__test_runtime(NULL);
-    assert_status(clv_device_find(w->runtime, "host", &w->host), CLV_OK, w->runtime);
+    w->host = clv__test_device(w->runtime, "host");
     w->kernels = clv_device_get(w->runtime, 0);
     if (w->kernels == w->host || !w->kernels->info.usable) w->kernels = NULL;
     *state = w;

@@ -92,7 +92,7 @@ static clv_device *host, *kernels; // kernels: a device that runs launches; NULL
 
 FIXTURE(setup) {
     runtime = clv__test_runtime(&(clv_runtime_config){.null_devices = true});
-    assert_status(clv_device_find(runtime, "host", &host), CLV_OK, runtime);
+    host = clv__test_device(runtime, "host");
     int i = -1;
     kernels = clv__test_next_device(runtime, &i);
     if (kernels == host) kernels = NULL;
@@ -212,8 +212,7 @@ static void refuse(clv_compare_config config, clv_status status, const char *sen
 
 TEST(test_bad_wishes_are_refused) {
     static float images[8 * 35];
-    clv_device *null;
-    assert_status(clv_device_find(runtime, "null", &null), CLV_OK, runtime);
+    clv_device *null = clv__test_device(runtime, "null");
     const clv_model *model = &models[0];
     refuse((clv_compare_config){.a = host, .model = model}, CLV_E_VALUE,
            "compare: two devices must be given");

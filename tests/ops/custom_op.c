@@ -95,14 +95,10 @@ static clv_custom_op square(const char *name) {
 
 /** Sum of squares of a layer's results, and the gradient of its weight, on a device. */
 static void run_square(clv_runtime *runtime, clv_device *device, bool custom, float *loss, float *gradient) {
-    clv_graph *graph;
-    clv_plan *plan;
-    clv_session *session;
-    clv_run *run;
     int64_t ticket;
     float x[4 * 19];
     for (int i = 0; i < 4 * 19; i++) x[i] = sinf((float)i);
-    assert_status(clv_graph_create(runtime, &graph), CLV_OK, runtime);
+    clv_graph *graph = clv__test_graph(runtime);
     clv_tensor *in = clv_input(graph, "x", CLV_DTYPE_F32, CLV_SHAPE(4, 19));
     clv_tensor *h = clv_nn_linear(in, "fc", 33, NULL);
     clv_tensor *y = custom ? clv_op_call(graph, "custom_square", &h, 1, NULL, 0) : clv_square(h);
@@ -111,9 +107,9 @@ static void run_square(clv_runtime *runtime, clv_device *device, bool custom, fl
     clv_backward(sum);
     clv_tensor *dw = clv_gradient(clv_graph_find(graph, "fc.weight"));
     clv_output(dw, "dw");
-    assert_status(clv_plan_create(graph, &(clv_plan_config){.device = device}, &plan), CLV_OK, runtime);
-    assert_status(clv_session_create(runtime, &(clv_session_config){.seed = 1}, &session), CLV_OK, runtime);
-    assert_status(clv_run_create(session, plan, &run), CLV_OK, runtime);
+    clv_plan *plan = clv__test_plan(runtime, graph, &(clv_plan_config){.device = device});
+    clv_session *session = clv__test_session(runtime, &(clv_session_config){.seed = 1});
+    clv_run *run = clv__test_run(runtime, session, plan);
     assert_status(clv_run_feed(run, in, x, sizeof x), CLV_OK, runtime);
     assert_status(clv_run_step(run, &ticket), CLV_OK, runtime);
     assert_status(clv_run_fetch(run, ticket, sum, loss, sizeof *loss), CLV_OK, runtime);
@@ -329,8 +325,7 @@ TEST(bad_variants) {
 
 static void use_fails(clv_runtime *runtime, const char *name, int n, const clv_op_argument *argument,
                       const char *sentence) {
-    clv_graph *graph;
-    assert_status(clv_graph_create(runtime, &graph), CLV_OK, runtime);
+    clv_graph *graph = clv__test_graph(runtime);
     clv_tensor *x[2] = {clv_parameter(graph, "x", CLV_SHAPE(3), (clv_init){0})};
     x[1] = x[0];
     clv_tensor *y = clv_op_call(graph, name, x, n, argument, argument != NULL);
@@ -402,11 +397,10 @@ TEST(composition) {
                                  .outputs = like_x,
                                  .build = build_other};
     clv_runtime *runtime = clv__test_runtime(NULL);
-    clv_graph *graph;
     assert_status(clv_op_register(runtime, &scaled), CLV_OK, runtime);
     assert_status(clv_op_register(runtime, &total), CLV_OK, runtime);
     assert_status(clv_op_register(runtime, &other), CLV_OK, runtime);
-    assert_status(clv_graph_create(runtime, &graph), CLV_OK, runtime);
+    clv_graph *graph = clv__test_graph(runtime);
     clv_tensor *x = clv_parameter(graph, "x", CLV_SHAPE(3), (clv_init){0}), *xs[] = {x, x, x, x, x, x, x};
     clv_tensor *y = clv_op_call(graph, "scaled", &x, 1, NULL, 0);
     assert_holds(clv_tensor_name(y), "mul_scalar");
@@ -419,7 +413,7 @@ TEST(composition) {
               "scale is 10, it must be at most 9");
     use_fails(runtime, "other", 1, NULL,
               "other: its build contradicts its signature: output 0 is f32 [], not like x");
-    assert_status(clv_graph_create(runtime, &graph), CLV_OK, runtime);
+    graph = clv__test_graph(runtime);
     x = clv_input(graph, "x", CLV_DTYPE_F32, CLV_SHAPE(2, 3));
     assert_null(clv_op_call(graph, "scaled", &x, 1, NULL, 0));
     assert_status(clv_graph_status(graph), CLV_E_SHAPE, runtime);
@@ -602,18 +596,14 @@ TEST(five_is_checked) {
 /** A graph that has one, and its results; `pin`: its variant. */
 static void run_five(clv_runtime *runtime, clv_device *device, clv_graph *graph, const char *pin, float *u,
                      float *r) {
-    clv_plan *plan;
-    clv_session *session;
-    clv_run *run;
     int64_t ticket;
     float values[3][12], d = 0.5f;
     int32_t e[12];
     for (int i = 0; i < 12; i++)
         for (int k = 0; k < 3; k++) values[k][i] = (float)((7 * i + 3 * k) % 11) / 8 - 0.5f, e[i] = i % 5 - 2;
-    assert_status(clv_plan_create(graph, &(clv_plan_config){.device = device, .variants = pin}, &plan),
-                  CLV_OK, runtime);
-    assert_status(clv_session_create(runtime, &(clv_session_config){.seed = 1}, &session), CLV_OK, runtime);
-    assert_status(clv_run_create(session, plan, &run), CLV_OK, runtime);
+    clv_plan *plan = clv__test_plan(runtime, graph, &(clv_plan_config){.device = device, .variants = pin});
+    clv_session *session = clv__test_session(runtime, &(clv_session_config){.seed = 1});
+    clv_run *run = clv__test_run(runtime, session, plan);
     const char *const names[] = {"a", "b", "c"};
     for (int k = 0; k < 3; k++)
         assert_status(clv_run_feed(run, clv_graph_find(graph, names[k]), values[k], sizeof values[k]), CLV_OK,
@@ -629,8 +619,7 @@ static void run_five(clv_runtime *runtime, clv_device *device, clv_graph *graph,
 }
 
 static clv_graph *graph_of_five(clv_runtime *runtime, clv_precision precision) {
-    clv_graph *graph;
-    assert_status(clv_graph_create(runtime, &graph), CLV_OK, runtime);
+    clv_graph *graph = clv__test_graph(runtime);
     clv_graph_set_precision(graph, precision);
     const clv_shape shape = CLV_SHAPE(4, 3);
     clv_tensor *in[] = {
@@ -667,12 +656,11 @@ static void is_five(const clv_graph *graph, int index) {
 TEST(five_in_every_form) {
     clv_runtime *runtime = clv__test_runtime(NULL);
     clv_device *device;
-    clv_graph *read;
     char *folder = clv__test_folder(), path[512];
     assert_status(clv_op_register(runtime, &five), CLV_OK, runtime);
     clv_graph *graph = graph_of_five(runtime, CLV_PRECISION_F32);
     snprintf(path, sizeof path, "%s/five.safetensors", folder);
-    assert_status(clv_graph_create(runtime, &read), CLV_OK, runtime);
+    clv_graph *read = clv__test_graph(runtime);
     assert_status(clv_graph_write(graph, path), CLV_OK, runtime);
     assert_status(clv_graph_read(read, path), CLV_OK, runtime);
     is_five(graph, 0);
@@ -725,8 +713,7 @@ TEST(five_is_refused) {
     };
     assert_status(clv_op_register(runtime, &five), CLV_OK, runtime);
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
-        clv_graph *graph;
-        assert_status(clv_graph_create(runtime, &graph), CLV_OK, runtime);
+        clv_graph *graph = clv__test_graph(runtime);
         clv_tensor *x = clv_input(graph, "x", CLV_DTYPE_F32, CLV_SHAPE(4, 3));
         clv_tensor *in[] = {x, x, x, clv_input(graph, "d", CLV_DTYPE_F32, CLV_SHAPE(1)),
                             clv_input(graph, "e", CLV_DTYPE_I32, CLV_SHAPE(4, 3))};

@@ -34,23 +34,18 @@ enum { N = 10007 };
 /** Two dropouts of ones in a training graph, by a planned run on `device`. */
 static void draw(clv_runtime *runtime, clv_device *device, uint64_t seed, int64_t step, float *first,
                  float *second) {
-    clv_graph *graph;
-    clv_plan *plan;
-    clv_session *session;
-    clv_run *run;
     int64_t ticket;
     float *ones = malloc(N * sizeof *ones);
     for (int i = 0; i < N; i++) ones[i] = 1;
-    assert_status(clv_graph_create(runtime, &graph), CLV_OK, runtime);
+    clv_graph *graph = clv__test_graph(runtime);
     clv_graph_set_training(graph, true);
     clv_tensor *x = clv_input(graph, "x", CLV_DTYPE_F32, CLV_SHAPE(N));
     clv_tensor *y = clv_dropout(x, 0.3f), *z = clv_dropout(x, 0.3f);
     clv_output(y, "y");
     clv_output(z, "z");
-    assert_status(clv_plan_create(graph, &(clv_plan_config){.device = device}, &plan), CLV_OK, runtime);
-    assert_status(clv_session_create(runtime, &(clv_session_config){.seed = seed, .step = step}, &session),
-                  CLV_OK, runtime);
-    assert_status(clv_run_create(session, plan, &run), CLV_OK, runtime);
+    clv_plan *plan = clv__test_plan(runtime, graph, &(clv_plan_config){.device = device});
+    clv_session *session = clv__test_session(runtime, &(clv_session_config){.seed = seed, .step = step});
+    clv_run *run = clv__test_run(runtime, session, plan);
     assert_status(clv_run_feed(run, x, ones, N * sizeof *ones), CLV_OK, runtime);
     assert_status(clv_run_step(run, &ticket), CLV_OK, runtime);
     assert_status(clv_run_fetch(run, ticket, y, first, N * sizeof *first), CLV_OK, runtime);
@@ -108,15 +103,11 @@ enum { UNIFORM, NORMAL, CHANCE, CLASSES, KINDS };
 static void draw_kinds(clv_runtime *runtime, clv_device *device, int64_t step, int64_t first, int64_t rows,
                        float *out) {
     static const float weights[] = {1, 0, 2, 1};
-    clv_graph *graph;
-    clv_plan *plan;
-    clv_session *session;
-    clv_run *run;
     int64_t ticket;
     float *p = malloc(N * sizeof *p);
     int32_t *classes = malloc(N * sizeof *classes);
     for (int i = 0; i < N; i++) p[i] = 0.3f;
-    assert_status(clv_graph_create(runtime, &graph), CLV_OK, runtime);
+    clv_graph *graph = clv__test_graph(runtime);
     clv_tensor *in = clv_input(graph, "p", CLV_DTYPE_F32, CLV_SHAPE(rows));
     clv__parts parts = clv__parts_begin(graph);
     clv__parts_next(graph, &parts, (clv__cut){.first = first, .rows = rows});
@@ -130,10 +121,9 @@ static void draw_kinds(clv_runtime *runtime, clv_device *device, int64_t step, i
             CLV_SHAPE(rows))};
     clv__parts_end(graph, &parts);
     for (int k = 0; k < KINDS; k++) clv_output(y[k], (const char *[]){"u", "n", "b", "m"}[k]);
-    assert_status(clv_plan_create(graph, &(clv_plan_config){.device = device}, &plan), CLV_OK, runtime);
-    assert_status(clv_session_create(runtime, &(clv_session_config){.seed = 7, .step = step}, &session),
-                  CLV_OK, runtime);
-    assert_status(clv_run_create(session, plan, &run), CLV_OK, runtime);
+    clv_plan *plan = clv__test_plan(runtime, graph, &(clv_plan_config){.device = device});
+    clv_session *session = clv__test_session(runtime, &(clv_session_config){.seed = 7, .step = step});
+    clv_run *run = clv__test_run(runtime, session, plan);
     assert_status(clv_run_feed(run, in, p, (size_t)rows * sizeof *p), CLV_OK, runtime);
     assert_status(clv_run_step(run, &ticket), CLV_OK, runtime);
     for (int k = 0; k < KINDS; k++)
@@ -190,8 +180,7 @@ TEST(distributions) {
 
 TEST(identity) {
     clv_runtime *runtime = clv__test_runtime(&(clv_runtime_config){.no_opencl = true});
-    clv_graph *graph;
-    assert_status(clv_graph_create(runtime, &graph), CLV_OK, runtime);
+    clv_graph *graph = clv__test_graph(runtime);
     clv_tensor *x = clv_input(graph, "x", CLV_DTYPE_F32, CLV_SHAPE(3));
     assert_ptr_equal(clv_dropout(x, 0.5f), x); // evaluation
     clv_graph_set_training(graph, true);

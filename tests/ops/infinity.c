@@ -22,10 +22,7 @@ typedef struct shape {
 /** y of a convolution of ones, of 3x3 with padding 1, whose first weight is `first`. False: the variant does not take it. */
 static bool run_on(clv_device *device, const char *variant, shape of, float first, float *y_values,
                    int64_t *n) {
-    clv_graph *graph;
     clv_plan *plan = NULL;
-    clv_session *session;
-    clv_run *run;
     int64_t ticket;
     char pin[64];
     float x_values[CHANNELS * SIZE * SIZE], w_values[CHANNELS * CHANNELS * 9];
@@ -33,7 +30,7 @@ static bool run_on(clv_device *device, const char *variant, shape of, float firs
     for (size_t i = 0; i < sizeof w_values / sizeof *w_values; i++) w_values[i] = 1;
     w_values[0] = first;
     snprintf(pin, sizeof pin, "conv2d=%s", variant ? variant : "");
-    assert_status(clv_graph_create(runtime, &graph), CLV_OK, runtime);
+    clv_graph *graph = clv__test_graph(runtime);
     clv_tensor *x = clv_input(graph, "x", CLV_DTYPE_F32, CLV_SHAPE(1, CHANNELS, SIZE, SIZE));
     clv_tensor *w = clv_input(graph, "w", CLV_DTYPE_F32, CLV_SHAPE(CHANNELS, CHANNELS / of.groups, 3, 3));
     clv_tensor *y = clv_conv2d(
@@ -43,8 +40,8 @@ static bool run_on(clv_device *device, const char *variant, shape of, float firs
     clv_status status =
         clv_plan_create(graph, &(clv_plan_config){.device = device, .variants = variant ? pin : NULL}, &plan);
     if (status == CLV_OK) {
-        assert_status(clv_session_create(runtime, NULL, &session), CLV_OK, runtime);
-        assert_status(clv_run_create(session, plan, &run), CLV_OK, runtime);
+        clv_session *session = clv__test_session(runtime, NULL);
+        clv_run *run = clv__test_run(runtime, session, plan);
         assert_status(clv_run_feed(run, x, x_values, clv_tensor_bytes(x)), CLV_OK, runtime);
         assert_status(clv_run_feed(run, w, w_values, clv_tensor_bytes(w)), CLV_OK, runtime);
         assert_status(clv_run_step(run, &ticket), CLV_OK, runtime);

@@ -159,7 +159,7 @@ TEST(every_mistake_is_told) {
 }
 
 TEST(a_length_is_filled_in) {
-    assert_status(clv_graph_create(runtime, &graph), CLV_OK, runtime);
+    graph = clv__test_graph(runtime);
     make_inputs();
     const struct {
         clv_tensor *of;

@@ -233,7 +233,7 @@ TEST(smallest_images_are_told) {
         const int64_t channels = model->input[0], least = models[i].least;
         for (int64_t less = 0; less < 2 && less < least; less++) { // higher than wide, and large enough
             char said[200];
-            assert_status(clv_graph_create(runtime, &graph), CLV_OK, runtime);
+            graph = clv__test_graph(runtime);
             clv_tensor *x =
                 clv_input(graph, "x", CLV_DTYPE_F32, CLV_SHAPE(2, channels, least + 1, least - less));
             const bool built = clv_model_build(model, x) != NULL;
@@ -246,7 +246,7 @@ TEST(smallest_images_are_told) {
             clv_graph_destroy(graph);
         }
     }
-    assert_status(clv_graph_create(runtime, &graph), CLV_OK, runtime); // another mistake than the size
+    graph = clv__test_graph(runtime); // another mistake than the size
     assert_null(clv_model_build(clv_model_find("vgg11"),
                                 clv_input(graph, "x", CLV_DTYPE_I32, CLV_SHAPE(1, 3, 32, 32))));
     assert_int_not_equal(clv_graph_status(graph), CLV_OK);

@@ -14,8 +14,7 @@
 static clv_runtime *runtime;
 
 static clv_graph *new_graph(bool training) {
-    clv_graph *graph;
-    assert_status(clv_graph_create(runtime, &graph), CLV_OK, runtime);
+    clv_graph *graph = clv__test_graph(runtime);
     clv_graph_set_training(graph, training);
     return graph;
 }

@@ -11,19 +11,15 @@ enum { N = 1000003 };
 
 static float sum_on(clv_runtime *runtime, clv_device *device, const char *variants, clv_shape shape,
                     const float *values, int64_t out_n, float *out) {
-    clv_graph *graph;
-    clv_plan *plan;
-    clv_session *session;
-    clv_run *run;
     int64_t ticket;
-    assert_status(clv_graph_create(runtime, &graph), CLV_OK, runtime);
+    clv_graph *graph = clv__test_graph(runtime);
     clv_tensor *x = clv_input(graph, "x", CLV_DTYPE_F32, shape);
     clv_tensor *y = clv_sum(x, (int[]){0}, 1, false);
     clv_output(y, "y");
-    assert_status(clv_plan_create(graph, &(clv_plan_config){.device = device, .variants = variants}, &plan),
-                  CLV_OK, runtime);
-    assert_status(clv_session_create(runtime, NULL, &session), CLV_OK, runtime);
-    assert_status(clv_run_create(session, plan, &run), CLV_OK, runtime);
+    clv_plan *plan =
+        clv__test_plan(runtime, graph, &(clv_plan_config){.device = device, .variants = variants});
+    clv_session *session = clv__test_session(runtime, NULL);
+    clv_run *run = clv__test_run(runtime, session, plan);
     assert_status(clv_run_feed(run, x, values, clv_tensor_bytes(x)), CLV_OK, runtime);
     assert_status(clv_run_step(run, &ticket), CLV_OK, runtime);
     assert_status(clv_run_fetch(run, ticket, y, out, (size_t)out_n * sizeof *out), CLV_OK, runtime);

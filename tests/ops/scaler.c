@@ -26,7 +26,7 @@ typedef struct training {
 static void begin(training *t, clv_runtime *runtime, clv_device *device, clv_optimizer_config optimizer,
                   const clv_scaler_config *scaler) {
     *t = (training){.runtime = runtime, .optimizer = optimizer};
-    assert_status(clv_graph_create(runtime, &t->graph), CLV_OK, runtime);
+    t->graph = clv__test_graph(runtime);
     clv_graph_set_training(t->graph, true);
     t->x = clv_input(t->graph, "x", CLV_DTYPE_F32, CLV_SHAPE(ROWS, IN));
     t->labels = clv_input(t->graph, "labels", CLV_DTYPE_I32, CLV_SHAPE(ROWS));
@@ -35,10 +35,9 @@ static void begin(training *t, clv_runtime *runtime, clv_device *device, clv_opt
     if (scaler) clv_scaler_add(t->graph, scaler);
     clv_backward(t->loss);
     clv_optimizer_add(t->graph, &t->optimizer);
-    assert_status(clv_plan_create(t->graph, &(clv_plan_config){.device = device}, &t->plan), CLV_OK, runtime);
-    assert_status(clv_session_create(runtime, &(clv_session_config){.seed = 5}, &t->session), CLV_OK,
-                  runtime);
-    assert_status(clv_run_create(t->session, t->plan, &t->run), CLV_OK, runtime);
+    t->plan = clv__test_plan(runtime, t->graph, &(clv_plan_config){.device = device});
+    t->session = clv__test_session(runtime, &(clv_session_config){.seed = 5});
+    t->run = clv__test_run(runtime, t->session, t->plan);
 }
 
 /** One step with the data of number `data`; one element of it replaced by `poison` if that is not 0. */
@@ -169,16 +168,14 @@ TEST(test_mistakes) {
     };
     clv_runtime *runtime = clv__test_runtime(NULL);
     for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++) {
-        clv_graph *graph;
-        assert_status(clv_graph_create(runtime, &graph), CLV_OK, runtime);
+        clv_graph *graph = clv__test_graph(runtime);
         clv_scaler_add(graph, &wrong[i].config);
         assert_status(clv_graph_status(graph), CLV_E_VALUE, runtime);
         assert_string_equal(clv_runtime_error(runtime), wrong[i].says);
         clv_graph_destroy(graph);
     }
     for (int late = 0; late < 2; late++) {
-        clv_graph *graph;
-        assert_status(clv_graph_create(runtime, &graph), CLV_OK, runtime);
+        clv_graph *graph = clv__test_graph(runtime);
         clv_tensor *weight = clv_parameter(graph, "w", CLV_SHAPE(4), (clv_init){.kind = CLV_INIT_ONES});
         clv_tensor *loss = clv_mean(clv_square(weight), NULL, 0, false);
         if (!late) clv_scaler_add(graph, NULL);

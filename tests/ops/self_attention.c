@@ -47,8 +47,7 @@ TEST(blocks_are_whole_tiles) {
     int cut = 0;
     for (int64_t T = 1; T <= 100; T += 3) {
         for (int64_t E = 8; E <= 264; E += 64) {
-            clv_graph *graph;
-            assert_status(clv_graph_create(runtime, &graph), CLV_OK, runtime);
+            clv_graph *graph = clv__test_graph(runtime);
             const clv__op_io *io = gradient_of(graph, 1, T, 1, E);
             const clv__variant *tile = variant_of(io, "tile");
             for (uint32_t width = 4; width <= 16; width *= 2) {
@@ -77,8 +76,7 @@ TEST(blocks_are_whole_tiles) {
 /** However long the text, no scores are kept for the gradient. */
 TEST(long_texts_are_one_op) {
     clv_runtime *runtime = clv__test_runtime(&(clv_runtime_config){.no_opencl = true});
-    clv_graph *graph;
-    assert_status(clv_graph_create(runtime, &graph), CLV_OK, runtime);
+    clv_graph *graph = clv__test_graph(runtime);
     assert_int_equal(gradient_of(graph, 1, 8192, 2, 64)->in[0].shape.dims[1], 8192);
     clv_graph_destroy(graph);
     clv_runtime_destroy(runtime);
@@ -86,8 +84,7 @@ TEST(long_texts_are_one_op) {
 
 TEST(groups_take_heads_in_turn) {
     clv_runtime *runtime = clv__test_runtime(&(clv_runtime_config){.no_opencl = true});
-    clv_graph *graph;
-    assert_status(clv_graph_create(runtime, &graph), CLV_OK, runtime);
+    clv_graph *graph = clv__test_graph(runtime);
     const clv__op_io *io = gradient_of(graph, 5, 100, 3, 64);
     for (uint32_t units = 1; units <= 16; units *= 2) {
         const clv_device_info device = {.type = CLV_DEVICE_CPU,

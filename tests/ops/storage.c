@@ -25,9 +25,9 @@ typedef struct on_device {
 static void start(on_device *on, clv_runtime *runtime, clv_device *device, const char *variants,
                   clv_graph *graph, clv_tensor *x, const void *in) {
     const clv_plan_config config = {.device = device, .variants = variants};
-    assert_status(clv_plan_create(graph, &config, &on->plan), CLV_OK, runtime);
-    assert_status(clv_session_create(runtime, NULL, &on->session), CLV_OK, runtime);
-    assert_status(clv_run_create(on->session, on->plan, &on->run), CLV_OK, runtime);
+    on->plan = clv__test_plan(runtime, graph, &config);
+    on->session = clv__test_session(runtime, NULL);
+    on->run = clv__test_run(runtime, on->session, on->plan);
     assert_status(clv_run_feed(on->run, x, in, clv_tensor_bytes(x)), CLV_OK, runtime);
     assert_status(clv_run_step(on->run, &on->ticket), CLV_OK, runtime);
 }
@@ -50,8 +50,7 @@ static void run_on(clv_runtime *runtime, clv_device *device, const char *variant
 
 static void cast_on(clv_runtime *runtime, clv_device *device, const char *variants, clv_dtype from,
                     clv_dtype to, int n, const void *in, void *out) {
-    clv_graph *graph;
-    assert_status(clv_graph_create(runtime, &graph), CLV_OK, runtime);
+    clv_graph *graph = clv__test_graph(runtime);
     clv_tensor *x = clv_input(graph, "x", from, CLV_SHAPE(n));
     run_on(runtime, device, variants, graph, x, in, clv_cast(x, to), out);
     clv_graph_destroy(graph);
@@ -183,12 +182,11 @@ static void cast_from(clv_runtime *runtime, clv_device *device, clv_dtype from) 
     uint64_t in[ENDS], got[ENDS]; // room for any dtype
     double values[ENDS];
     clv_tensor *y[MOST] = {0};
-    clv_graph *graph;
     on_device on = {0};
     clv__elements_narrow(from, ends, ENDS, in);
     if (from == CLV_DTYPE_BOOL) *(uint8_t *)in = 2; // any byte but 0 is true
     clv__elements_widen(from, in, ENDS, values);
-    assert_status(clv_graph_create(runtime, &graph), CLV_OK, runtime);
+    clv_graph *graph = clv__test_graph(runtime);
     clv_tensor *x = clv_input(graph, "x", from, CLV_SHAPE(ENDS));
     for (clv_dtype to = CLV_DTYPE_F32; clv_dtype_bytes(to); to++) {
         assert_true((int)to < MOST);
@@ -227,10 +225,9 @@ TEST(integers_are_indices) {
         for (int k = 0; k < 3; k++) {
             static const clv_dtype dtypes[] = {CLV_DTYPE_U8, CLV_DTYPE_BOOL, CLV_DTYPE_I64};
             const void *const in[] = {bytes, truths, longs};
-            clv_graph *graph;
             float got[4], one = 1, zero = 0;
             if (k == 2 && clv_device_info_get(device)->no_int64) continue;
-            assert_status(clv_graph_create(runtime, &graph), CLV_OK, runtime);
+            clv_graph *graph = clv__test_graph(runtime);
             clv_tensor *x = clv_input(graph, "x", dtypes[k], CLV_SHAPE(4)),
                        *rows = clv_constant(graph, CLV_DTYPE_F32, CLV_SHAPE(4, 1), table),
                        *a = clv_constant(graph, CLV_DTYPE_F32, CLV_SHAPE(1), &one),
@@ -251,13 +248,11 @@ TEST(labels_are_integers) {
     static const int64_t labels[] = {2, -100, 0};
     static const float weights[] = {0.5f, 1, 2}, logits[9] = {1, 2, 3, 3, 2, 1, 0.5f, 0, -1};
     clv_runtime *runtime = clv__test_runtime(NULL);
-    clv_device *device;
     float got[2];
-    assert_status(clv_device_find(runtime, "host", &device), CLV_OK, runtime);
+    clv_device *device = clv__test_device(runtime, "host");
     for (int k = 0; k < 2; k++) {
         const int32_t narrow_labels[] = {2, -100, 0};
-        clv_graph *graph;
-        assert_status(clv_graph_create(runtime, &graph), CLV_OK, runtime);
+        clv_graph *graph = clv__test_graph(runtime);
         clv_tensor *x = clv_input(graph, "labels", k ? CLV_DTYPE_I64 : CLV_DTYPE_I32, CLV_SHAPE(3)),
                    *z = clv_constant(graph, CLV_DTYPE_F32, CLV_SHAPE(3, 3), logits),
                    *w = clv_nn_label_weights(x, weights, 3, -100);
@@ -280,8 +275,7 @@ TEST(longs_are_compared) {
         clv_device *device = clv_device_get(runtime, i);
         const clv_device_info *info = clv_device_info_get(device);
         if (info->no_int64 || info->type == CLV_DEVICE_HOST) continue; // the host computes in double
-        clv_graph *graph;
-        assert_status(clv_graph_create(runtime, &graph), CLV_OK, runtime);
+        clv_graph *graph = clv__test_graph(runtime);
         clv_tensor *x = clv_input(graph, "x", CLV_DTYPE_I64, CLV_SHAPE(N)),
                    *y = clv_constant(graph, CLV_DTYPE_I64, CLV_SHAPE(N), b);
         run_on(runtime, device, NULL, graph, x, a, clv_lt(x, y), got);

@@ -22,7 +22,7 @@ typedef struct network {
 
 static void build(network *n, clv_optimizer_config optimizer) {
     *n = (network){.runtime = clv__test_runtime(NULL), .optimizer = optimizer};
-    assert_status(clv_graph_create(n->runtime, &n->graph), CLV_OK, n->runtime);
+    n->graph = clv__test_graph(n->runtime);
     clv_graph_set_training(n->graph, true);
     n->x = clv_input(n->graph, "x", CLV_DTYPE_F32, CLV_SHAPE(BATCH, 1, SIDE, SIDE));
     n->labels = clv_input(n->graph, "labels", CLV_DTYPE_I32, CLV_SHAPE(BATCH));
@@ -62,13 +62,9 @@ static void hyper(const network *n, int step, float values[CLV_HYPER_VALUES]) {
 
 /** Train on a device; the session that is left. */
 static clv_session *train(network *n, clv_device *device, float losses[STEPS]) {
-    clv_plan *plan;
-    clv_session *session;
-    clv_run *run;
-    assert_status(clv_plan_create(n->graph, &(clv_plan_config){.device = device}, &plan), CLV_OK, n->runtime);
-    assert_status(clv_session_create(n->runtime, &(clv_session_config){.seed = SEED}, &session), CLV_OK,
-                  n->runtime);
-    assert_status(clv_run_create(session, plan, &run), CLV_OK, n->runtime);
+    clv_plan *plan = clv__test_plan(n->runtime, n->graph, &(clv_plan_config){.device = device});
+    clv_session *session = clv__test_session(n->runtime, &(clv_session_config){.seed = SEED});
+    clv_run *run = clv__test_run(n->runtime, session, plan);
     for (int step = 0; step < STEPS; step++) {
         float x[IMAGE], values[CLV_HYPER_VALUES];
         int32_t labels[BATCH];
@@ -91,13 +87,9 @@ static clv_session *train(network *n, clv_device *device, float losses[STEPS]) {
 
 /** The same steps in double, from the first values a session gives. */
 static void interpret(network *n, clv__values *values, double losses[STEPS]) {
-    clv_plan *plan;
-    clv_session *session;
-    clv_device *host;
-    assert_status(clv_device_find(n->runtime, "host", &host), CLV_OK, n->runtime);
-    assert_status(clv_plan_create(n->graph, &(clv_plan_config){.device = host}, &plan), CLV_OK, n->runtime);
-    assert_status(clv_session_create(n->runtime, &(clv_session_config){.seed = SEED}, &session), CLV_OK,
-                  n->runtime);
+    clv_device *host = clv__test_device(n->runtime, "host");
+    clv_plan *plan = clv__test_plan(n->runtime, n->graph, &(clv_plan_config){.device = host});
+    clv_session *session = clv__test_session(n->runtime, &(clv_session_config){.seed = SEED});
     assert_status(clv_session_reserve(session, &plan, 1), CLV_OK, n->runtime);
     assert_status(clv__values_init(values, n->graph, clv__runtime_error_of(n->runtime)), CLV_OK, n->runtime);
     for (int i = 0; i < clv_session_info_get(session).n_tensors; i++) {

@@ -21,7 +21,7 @@ static clv_tensor *conv(clv_tensor *x, clv_conv2d_config config) {
 
 TEST(one_number_is_for_both_axes) {
     runtime = clv__test_runtime(&(clv_runtime_config){.no_opencl = true});
-    assert_status(clv_graph_create(runtime, &graph), CLV_OK, runtime);
+    graph = clv__test_graph(runtime);
     clv_tensor *x = clv_input(graph, "x", CLV_DTYPE_F32, CLV_SHAPE(1, 1, 11, 12));
     expect(conv(x, (clv_conv2d_config){0}), 9, 10);
     expect(conv(x, (clv_conv2d_config){.stride = {2}}), 5, 5);

@@ -29,7 +29,7 @@ FIXTURE(setup) {
     clv_dataset_destroy(same);
     pytorch_read(runtime, CLV_TEST_SOURCE_DIR "/tests/golden/average.safetensors", before(), &golden,
                  &dataset);
-    assert_status(clv_device_find(runtime, "host", &host), CLV_OK, runtime);
+    host = clv__test_device(runtime, "host");
 }
 
 FIXTURE(teardown) {
@@ -66,8 +66,7 @@ static clv_train_config config_of(const golden_case *c, clv_device *device) {
 }
 
 static clv_trainer *run(const clv_train_config *config) {
-    clv_trainer *trainer = NULL;
-    assert_status(clv_trainer_create(runtime, config, &trainer), CLV_OK, runtime);
+    clv_trainer *trainer = clv__test_trainer(runtime, config);
     small_run(runtime, trainer);
     return trainer;
 }
@@ -133,8 +132,7 @@ static void saved_as_pytorch(clv_session *session, const char *name) {
 }
 
 static void on_device(const char *spec) {
-    clv_device *device;
-    if (clv_device_find(runtime, spec, &device) != CLV_OK) skip();
+    clv_device *device = clv__test_device_or_skip(runtime, spec);
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         const clv_train_config config = config_of(&cases[i], device);
         clv_trainer *trainer = run(&config);
@@ -173,9 +171,8 @@ TEST(as_averaged_model) {
 
 /** Layers on two devices: an average lies beside its parameter, and the numbers are the same. */
 TEST(on_two_devices) {
-    clv_device *device;
     char place[128];
-    if (clv_device_find(runtime, "gpu|accelerator|cpu", &device) != CLV_OK) skip();
+    clv_device *device = clv__test_device_or_skip(runtime, "gpu|accelerator|cpu");
     snprintf(place, sizeof place, "*=host,fc=%s", clv_device_info_get(device)->name);
     for (int clipped = 0; clipped < 2; clipped++) {
         clv_train_config config = config_of(&cases[0], NULL);
@@ -212,13 +209,12 @@ TEST(cut_and_frozen) {
     int n[3];
     for (int way = 0; way < 3; way++) {
         clv_train_config config = small_config(&small_plain, samples, 5, 3);
-        clv_trainer *trainer = NULL;
         config.ema_decay = 0.7;
         config.freeze = "conv.bias";
         if (way == 1) config.micro_batches = 2;
         if (way == 2) config.placement.replicas = replicas, config.placement.n_replicas = 2;
-        if (way != 2) assert_status(clv_device_find(two, "cpu:0", &config.device), CLV_OK, two);
-        assert_status(clv_trainer_create(two, &config, &trainer), CLV_OK, two);
+        if (way != 2) config.device = clv__test_device(two, "cpu:0");
+        clv_trainer *trainer = clv__test_trainer(two, &config);
         small_run(two, trainer);
         clv_session *session = clv_trainer_info_get(trainer).session;
         assert_true(clv_session_find(session, "conv.weight.average") >= 0);
@@ -241,7 +237,6 @@ static int after_steps(clv_device *device, const clv_dataset *samples, int64_t s
                        float out[MOST]) {
     static const char *const names[] = {"conv.weight", "conv.bias", "fc.weight", "fc.bias"};
     clv_train_config config = small_config(&small_plain, samples, 4, 1);
-    clv_trainer *trainer = NULL;
     int n = 0;
     config.device = device;
     config.precision = CLV_PRECISION_MIXED;
@@ -250,7 +245,7 @@ static int after_steps(clv_device *device, const clv_dataset *samples, int64_t s
     config.steps = steps;
     config.ema_decay = 0.5;
     config.on_nan = CLV_NAN_CONTINUE; // one step alone is skipped, which is no training
-    assert_status(clv_trainer_create(runtime, &config, &trainer), CLV_OK, runtime);
+    clv_trainer *trainer = clv__test_trainer(runtime, &config);
     small_run(runtime, trainer);
     assert_int_equal(clv_trainer_result(trainer).skipped_steps, 1 + (steps >= 4));
     for (int i = 0; i < 4; i++) {
@@ -325,11 +320,10 @@ TEST(resumed) {
         assert_int_equal(all_kept(&config, parts), n);
         assert_memory_equal(whole, parts, (size_t)n * sizeof *whole);
     }
-    clv_trainer *trainer;
     char said[512];
     config.resume = path;
     config.ema_decay = 0;
-    assert_status(clv_trainer_create(runtime, &config, &trainer), CLV_OK, runtime);
+    clv_trainer *trainer = clv__test_trainer(runtime, &config);
     assert_status(clv_trainer_run(trainer), CLV_E_VALUE, runtime);
     snprintf(said, sizeof said,
              "checkpoint '%s' was written with ema_decay 0.4, now it is 0; go on with the settings it was "
@@ -377,11 +371,10 @@ TEST(few_launches) {
     clv_runtime *others = clv__test_runtime(&(clv_runtime_config){.no_opencl = true, .null_devices = true});
     clv_train_config config = {.model = clv_model_find("cnn"), .ema_decay = 0.9, .lr = 0.1};
     clv_graph *graph;
-    clv_plan *plan;
     int launches = 0;
-    assert_status(clv_device_find(others, "null", &config.device), CLV_OK, others);
+    config.device = clv__test_device(others, "null");
     assert_status(clv_pass_graph(others, &config, CLV_PASS_TRAIN, 4, &graph), CLV_OK, others);
-    assert_status(clv_plan_create(graph, &(clv_plan_config){.device = config.device}, &plan), CLV_OK, others);
+    clv_plan *plan = clv__test_plan(others, graph, &(clv_plan_config){.device = config.device});
     for (int i = 0; i < clv_plan_info_get(plan).n_nodes; i++)
         launches += !strcmp(clv_plan_node_get(plan, i).op, "assign_update");
     assert_int_equal(clv_graph_info_get(graph).n_parameters, 8);
@@ -406,7 +399,7 @@ typedef struct own_loop {
 
 static void own_begin(own_loop *loop, const golden_case *c) {
     *loop = (own_loop){0};
-    assert_status(clv_graph_create(runtime, &loop->graph), CLV_OK, runtime);
+    loop->graph = clv__test_graph(runtime);
     clv_graph_set_training(loop->graph, true);
     loop->x = clv_model_input(loop->graph, &model, OWN_BATCH);
     loop->y = clv_model_target(loop->graph, &model, OWN_BATCH);
@@ -415,14 +408,12 @@ static void own_begin(own_loop *loop, const golden_case *c) {
     clv_backward(loss);
     clv_optimizer_add(loop->graph, &c->optimizer);
     clv_averages_add(loop->graph, c->decay);
-    assert_status(clv_plan_create(loop->graph, &(clv_plan_config){.device = host}, &loop->plan), CLV_OK,
-                  runtime);
-    assert_status(clv_session_create(runtime, &(clv_session_config){.seed = 1}, &loop->session), CLV_OK,
-                  runtime);
+    loop->plan = clv__test_plan(runtime, loop->graph, &(clv_plan_config){.device = host});
+    loop->session = clv__test_session(runtime, &(clv_session_config){.seed = 1});
     assert_status(clv_session_reserve(loop->session, &loop->plan, 1), CLV_OK, runtime);
     assert_status(clv_weights_load(loop->session, before()), CLV_OK, runtime);
     assert_status(clv_averages_begin(loop->session), CLV_OK, runtime);
-    assert_status(clv_run_create(loop->session, loop->plan, &loop->run), CLV_OK, runtime);
+    loop->run = clv__test_run(runtime, loop->session, loop->plan);
 }
 
 static clv_status own_step(own_loop *loop, const clv_batch *batch, double lr) {
@@ -550,8 +541,7 @@ TEST(without_averages) {
 
 /** A training graph of one parameter of three, and a buffer that stands beside it. */
 static clv_graph *with_buffer(bool optimizer, clv_tensor **parameter, clv_tensor **buffer) {
-    clv_graph *graph = NULL;
-    assert_status(clv_graph_create(runtime, &graph), CLV_OK, runtime);
+    clv_graph *graph = clv__test_graph(runtime);
     clv_graph_set_training(graph, true);
     *parameter = clv_parameter(graph, "w", CLV_SHAPE(3), (clv_init){.kind = CLV_INIT_ONES});
     *buffer = clv_buffer(graph, "seen", CLV_DTYPE_F32, CLV_SHAPE(3), (clv_init){.kind = CLV_INIT_ZEROS});
@@ -567,13 +557,10 @@ TEST(buffer_takes_values) {
     clv_tensor *parameter, *buffer;
     clv_graph *graph = with_buffer(true, &parameter, &buffer);
     clv_buffer_update(buffer, clv_add_scalar(clv_mul_scalar(buffer, 2), 1));
-    clv_plan *plan;
-    clv_session *session;
-    clv_run *run;
-    assert_status(clv_plan_create(graph, &(clv_plan_config){.device = host}, &plan), CLV_OK, runtime);
-    assert_status(clv_session_create(runtime, NULL, &session), CLV_OK, runtime);
+    clv_plan *plan = clv__test_plan(runtime, graph, &(clv_plan_config){.device = host});
+    clv_session *session = clv__test_session(runtime, NULL);
     assert_status(clv_session_reserve(session, &plan, 1), CLV_OK, runtime);
-    assert_status(clv_run_create(session, plan, &run), CLV_OK, runtime);
+    clv_run *run = clv__test_run(runtime, session, plan);
     const float losses[] = {1, 4, 16}; // of 1 + 0, 1 + 1, 1 + 3
     float seen[3], loss;
     for (int i = 0; i < 3; i++) {

@@ -77,7 +77,7 @@ static int train(const way *how, float *floats, bool *profiled) {
     assert_status(clv_op_register(runtime, &custom_square), CLV_OK, runtime);
     clv_dataset *dataset = small_dataset(runtime, SAMPLES);
     clv_train_config training = small_config(&model, dataset, BATCH, EPOCHS);
-    assert_status(clv_device_find(runtime, "cpu:0|host", &training.device), CLV_OK, runtime);
+    training.device = clv__test_device(runtime, "cpu:0|host");
     training.recompute = how->recompute;
     training.micro_batches = how->parts;
     training.precision = how->precision;
@@ -86,10 +86,8 @@ static int train(const way *how, float *floats, bool *profiled) {
         training.placement.replicas = replicas;
         training.placement.n_replicas = 2;
     }
-    clv_trainer *trainer = NULL;
-    assert_status(clv_trainer_create(runtime, &training, &trainer), CLV_OK, runtime);
-    clv_profile *profile = NULL;
-    assert_status(clv_profile_create(runtime, NULL, &profile), CLV_OK, runtime);
+    clv_trainer *trainer = clv__test_trainer(runtime, &training);
+    clv_profile *profile = clv__test_profile(runtime, NULL);
     clv_session_set_profile(clv_trainer_info_get(trainer).session, profile);
     small_run(runtime, trainer);
     for (int r = 0; r < clv_profile_info_get(profile).n_runs; r++)

@@ -112,7 +112,7 @@ FIXTURE(setup) {
     runtime = clv__test_runtime(NULL);
     assert_status(clv_op_register(runtime, &momentum_step), CLV_OK, runtime);
     dataset = small_dataset(runtime, 10);
-    assert_status(clv_device_find(runtime, "host", &host), CLV_OK, runtime);
+    host = clv__test_device(runtime, "host");
 }
 
 FIXTURE(teardown) {
@@ -129,9 +129,8 @@ static clv_train_config config_of(clv_device *device, const clv_optimizer_config
 
 /** Train, see that the devices held what was predicted, and read all that is kept. */
 static int train(const clv_train_config *config, float kept[MOST]) {
-    clv_trainer *trainer = NULL;
     int n;
-    assert_status(clv_trainer_create(runtime, config, &trainer), CLV_OK, runtime);
+    clv_trainer *trainer = clv__test_trainer(runtime, config);
     small_run(runtime, trainer);
     assert_status(small_read(clv_trainer_info_get(trainer).session, kept, MOST, &n), CLV_OK, runtime);
     clv_trainer_destroy(trainer);
@@ -170,25 +169,22 @@ TEST(momentum_on_host) {
 }
 
 TEST(momentum_on_opencl) {
-    clv_device *device;
-    if (clv_device_find(runtime, "gpu|accelerator|cpu", &device) != CLV_OK) skip();
+    clv_device *device = clv__test_device_or_skip(runtime, "gpu|accelerator|cpu");
     same_bits(device);
 }
 
 /** Layers on two devices: the same numbers. */
 TEST(on_two_devices) {
-    clv_device *device;
     char place[128];
-    if (clv_device_find(runtime, "gpu|accelerator|cpu", &device) != CLV_OK) skip();
+    clv_device *device = clv__test_device_or_skip(runtime, "gpu|accelerator|cpu");
     snprintf(place, sizeof place, "*=host,fc=%s", clv_device_info_get(device)->name);
     clv_train_config config = config_of(host, &as_own);
     config.model = &small_plain;
     static const char *const names[] = {"conv.weight", "fc.weight", "fc.bias", "fc.weight.momentum_buffer"};
     float values[2][4][256] = {0};
     for (int placed = 0; placed < 2; placed++) {
-        clv_trainer *trainer;
         if (placed) config.device = NULL, config.placement.place = place;
-        assert_status(clv_trainer_create(runtime, &config, &trainer), CLV_OK, runtime);
+        clv_trainer *trainer = clv__test_trainer(runtime, &config);
         assert_status(clv_trainer_run(trainer), CLV_OK, runtime);
         clv_session *session = clv_trainer_info_get(trainer).session;
         for (int k = 0; k < 4; k++) {
@@ -206,22 +202,18 @@ TEST(on_two_devices) {
 /** Five steps of Lion on p, whose loss is the mean of (p - i)^2, against the formulas in double. */
 TEST(lion_as_written) {
     enum { N = 7, STEPS = 5 };
-    clv_graph *graph;
-    clv_plan *plan;
-    clv_session *session;
-    clv_run *run;
     float wanted[N], got[N], momentum[N];
     double p[N] = {0}, m[N] = {0};
     for (int i = 0; i < N; i++) wanted[i] = (float)(i - 3);
-    assert_status(clv_graph_create(runtime, &graph), CLV_OK, runtime);
+    clv_graph *graph = clv__test_graph(runtime);
     clv_graph_set_training(graph, true);
     clv_tensor *to = clv_input(graph, "to", CLV_DTYPE_F32, CLV_SHAPE(N));
     clv_tensor *x = clv_parameter(graph, "p", CLV_SHAPE(N), (clv_init){.kind = CLV_INIT_ZEROS});
     clv_backward(clv_mse_loss(x, to));
     clv_optimizer_add(graph, &(clv_optimizer_config){.custom = &lion});
-    assert_status(clv_plan_create(graph, &(clv_plan_config){.device = host}, &plan), CLV_OK, runtime);
-    assert_status(clv_session_create(runtime, NULL, &session), CLV_OK, runtime);
-    assert_status(clv_run_create(session, plan, &run), CLV_OK, runtime);
+    clv_plan *plan = clv__test_plan(runtime, graph, &(clv_plan_config){.device = host});
+    clv_session *session = clv__test_session(runtime, NULL);
+    clv_run *run = clv__test_run(runtime, session, plan);
     for (int step = 0; step < STEPS; step++) {
         clv_feed feed = {to, wanted, sizeof wanted};
         assert_status(clv_run_do(run, &(clv_step){&feed, 1, 0.1, NULL, 0}), CLV_OK, runtime);
@@ -247,7 +239,6 @@ TEST(lion_as_written) {
 TEST(resumed) {
     const char *path = CLV_TEST_BINARY_DIR "/train_custom_optimizer.ckpt";
     float a[MOST] = {0}, b[MOST] = {0};
-    clv_trainer *trainer;
     clv_train_config config = config_of(host, &as_own);
     const int n = train(&config, a);
     config.epochs = 1;
@@ -258,7 +249,7 @@ TEST(resumed) {
     assert_int_equal(train(&config, b), n);
     assert_memory_equal(a, b, (size_t)n * sizeof *a);
     config.optimizer.n_attributes = 0;
-    assert_status(clv_trainer_create(runtime, &config, &trainer), CLV_OK, runtime);
+    clv_trainer *trainer = clv__test_trainer(runtime, &config);
     assert_status(clv_trainer_run(trainer), CLV_E_VALUE, runtime);
     assert_holds(clv_runtime_error(runtime),
                  "was written with optimizer.custom 'custom_momentum momentum=0.9");
@@ -283,11 +274,10 @@ TEST(values_change_places) {
         .states = (const clv_optimizer_state[]){{"other", 7}, {"before", 3}, {NULL, 0}},
         .update = swap_update};
     clv_train_config config = config_of(host, &(clv_optimizer_config){.custom = &swap});
-    clv_trainer *trainer;
     float was[3], is[3], before[3];
     config.model = &small_plain;
     config.steps = 1;
-    assert_status(clv_trainer_create(runtime, &config, &trainer), CLV_OK, runtime);
+    clv_trainer *trainer = clv__test_trainer(runtime, &config);
     assert_status(clv_trainer_run(trainer), CLV_OK, runtime);
     clv_session *session = clv_trainer_info_get(trainer).session;
     assert_status(clv_session_read(session, clv_session_find(session, "fc.bias"), is, sizeof is), CLV_OK,

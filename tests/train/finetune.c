@@ -87,8 +87,7 @@ static clv_train_config config_of(const golden_case *c, clv_device *device) {
 
 /** Run it, and see that every device held what was predicted. */
 static clv_trainer *run(const clv_train_config *config) {
-    clv_trainer *trainer;
-    assert_status(clv_trainer_create(runtime, config, &trainer), CLV_OK, runtime);
+    clv_trainer *trainer = clv__test_trainer(runtime, config);
     small_run(runtime, trainer);
     return trainer;
 }
@@ -153,11 +152,7 @@ static void first_gradients(clv_device *device, const golden_case *c) {
 }
 
 static void on_device(const char *spec) {
-    clv_device *device;
-    if (clv_device_find(runtime, spec, &device) != CLV_OK) {
-        print_message("no device %s: %s\n", spec, clv_runtime_error(runtime));
-        skip();
-    }
+    clv_device *device = clv__test_device_or_skip(runtime, spec);
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         train_as_pytorch(device, &cases[i], NULL);
         first_gradients(device, &cases[i]);
@@ -174,8 +169,7 @@ TEST(test_opencl) {
 
 /** Any OpenCL device beside the host; skips if there is none. */
 static const char *other_device(void) {
-    clv_device *device = NULL;
-    if (clv_device_find(runtime, "gpu|accelerator|cpu", &device) != CLV_OK) skip();
+    clv_device *device = clv__test_device_or_skip(runtime, "gpu|accelerator|cpu");
     return clv_device_info_get(device)->name;
 }
 
@@ -236,11 +230,9 @@ TEST(test_memory) {
         clv_train_config config = {
             .model = cnn, .batch = 16, .optimizer = {.kind = CLV_ADAM}, .freeze = freezes[i]};
         clv_graph *graph;
-        clv_plan *plan;
-        clv_device *host;
-        assert_status(clv_device_find(runtime, "host", &host), CLV_OK, runtime);
+        clv_device *host = clv__test_device(runtime, "host");
         assert_status(clv_pass_graph(runtime, &config, CLV_PASS_TRAIN, 16, &graph), CLV_OK, runtime);
-        assert_status(clv_plan_create(graph, &(clv_plan_config){.device = host}, &plan), CLV_OK, runtime);
+        clv_plan *plan = clv__test_plan(runtime, graph, &(clv_plan_config){.device = host});
         memory[i] = clv_plans_memory(&plan, 1, NULL);
         for (int n = 0; n < clv_plan_info_get(plan).n_kept; n++) {
             clv_plan_kept kept = clv_plan_kept_get(plan, n);
@@ -272,8 +264,7 @@ TEST(test_memory) {
 TEST(test_resume) {
     const char *path = CLV_TEST_BINARY_DIR "/train_finetune.ckpt";
     const golden_case *c = &cases[0];
-    clv_device *host;
-    assert_status(clv_device_find(runtime, "host", &host), CLV_OK, runtime);
+    clv_device *host = clv__test_device(runtime, "host");
     clv_train_config config = config_of(c, host);
     config.epochs = 2; // with a checkpoint after each
     config.checkpoint = path;
@@ -285,7 +276,7 @@ TEST(test_resume) {
     compare_weights(c, clv_trainer_info_get(trainer).session);
     clv_trainer_destroy(trainer);
     config.freeze = "conv1";
-    assert_status(clv_trainer_create(runtime, &config, &trainer), CLV_OK, runtime);
+    trainer = clv__test_trainer(runtime, &config);
     assert_status(clv_trainer_run(trainer), CLV_E_VALUE, runtime);
     assert_holds(clv_runtime_error(runtime), "was written with freeze 'conv1,norm', now it is 'conv1'");
     clv_trainer_destroy(trainer);
@@ -295,8 +286,6 @@ TEST(test_resume) {
 /** Weights of five classes into a model of three: all but the head, which gets new first values and learns. */
 TEST(test_new_head) {
     clv_model other = model;
-    clv_device *host;
-    clv_trainer *trainer;
     other.classes = 3;
     clv_array images = *clv_archive_find(golden, "images");
     int32_t labels[12];
@@ -305,24 +294,24 @@ TEST(test_new_head) {
     clv_dataset *three;
     images.borrowed = true;
     assert_status(clv_dataset_from_arrays(runtime, &images, &y, NULL, &three), CLV_OK, runtime);
-    assert_status(clv_device_find(runtime, "host", &host), CLV_OK, runtime);
+    clv_device *host = clv__test_device(runtime, "host");
     clv_train_config config = config_of(&cases[0], host);
     config.model = &other;
     config.train = three;
     config.epochs = 40;
-    assert_status(clv_trainer_create(runtime, &config, &trainer), CLV_OK, runtime);
+    clv_trainer *trainer = clv__test_trainer(runtime, &config);
     assert_status(clv_trainer_run(trainer), CLV_E_SHAPE, runtime);
     assert_holds(clv_runtime_error(runtime), "is of a model with 5 classes, this one has 3");
     assert_holds(clv_runtime_error(runtime), "'fc.weight' is [5,60] and must be [3,60]");
     assert_holds(clv_runtime_error(runtime), "clv_train_config.weights_except 'fc.*'");
     clv_trainer_destroy(trainer);
     config.weights_except = "fd.*";
-    assert_status(clv_trainer_create(runtime, &config, &trainer), CLV_OK, runtime);
+    trainer = clv__test_trainer(runtime, &config);
     assert_status(clv_trainer_run(trainer), CLV_E_NOT_FOUND, runtime);
     assert_holds(clv_runtime_error(runtime), "did you mean 'fc'?");
     clv_trainer_destroy(trainer);
     config.weights_except = "fc.weight"; // strict in all else
-    assert_status(clv_trainer_create(runtime, &config, &trainer), CLV_OK, runtime);
+    trainer = clv__test_trainer(runtime, &config);
     assert_status(clv_trainer_run(trainer), CLV_E_SHAPE, runtime);
     assert_holds(clv_runtime_error(runtime), "'fc.bias' is [5] and must be [3]");
     clv_trainer_destroy(trainer);
@@ -341,15 +330,12 @@ TEST(test_new_head) {
 TEST(test_strict) {
     const char *path = CLV_TEST_BINARY_DIR "/train_finetune_strict.safetensors";
     static const char *const prefixes[] = {"module.", "_orig_mod.", "module._orig_mod.", "model."};
-    clv_predictor *predictor;
-    clv_device *host;
-    assert_status(clv_device_find(runtime, "host", &host), CLV_OK, runtime);
+    clv_device *host = clv__test_device(runtime, "host");
     clv_predictor_config config = {.device = host, .model = &model, .batch = 1};
-    assert_status(clv_predictor_create(runtime, &config, &predictor), CLV_OK, runtime);
+    clv_predictor *predictor = clv__test_predictor(runtime, &config);
     clv_session *session = clv_predictor_info_get(predictor).session;
     for (int p = 0; p < 5; p++) {
-        clv_archive *archive;
-        assert_status(clv_archive_create(runtime, &archive), CLV_OK, runtime);
+        clv_archive *archive = clv__test_archive(runtime);
         for (size_t i = 0; clv_archive_get(golden, i); i++) {
             const clv_array *array = clv_archive_get(golden, i);
             char name[128];
@@ -384,8 +370,7 @@ TEST(test_strict) {
 
 /** What is built on frozen parameters alone wants no gradient any more; what has others too, or asked for one itself, still does. */
 TEST(test_frozen_values) {
-    clv_graph *graph;
-    assert_status(clv_graph_create(runtime, &graph), CLV_OK, runtime);
+    clv_graph *graph = clv__test_graph(runtime);
     clv_tensor *x = clv_input(graph, "x", CLV_DTYPE_F32, CLV_SHAPE(2, 4));
     clv_tensor *first = clv_relu(clv_nn_linear(x, "fc1", 4, NULL)), *other = clv_relu(x);
     clv_requires_grad(other, true);
@@ -408,7 +393,7 @@ TEST(test_frozen_values) {
 TEST(test_refusals) {
     clv_train_config config = config_of(&cases[0], NULL);
     clv_trainer *trainer;
-    assert_status(clv_device_find(runtime, "host", &config.device), CLV_OK, runtime);
+    config.device = clv__test_device(runtime, "host");
     config.freeze = "conv1,nrom.*";
     assert_status(clv_trainer_create(runtime, &config, &trainer), CLV_E_NOT_FOUND, runtime);
     assert_string_equal(clv_runtime_error(runtime),
@@ -419,11 +404,10 @@ TEST(test_refusals) {
     assert_status(clv_trainer_create(runtime, &config, &trainer), CLV_E_VALUE, runtime);
     assert_holds(clv_runtime_error(runtime), "nothing is left to train");
     config.freeze = "";
-    assert_status(clv_trainer_create(runtime, &config, &trainer), CLV_OK, runtime);
+    trainer = clv__test_trainer(runtime, &config);
     clv_trainer_destroy(trainer);
 
-    clv_graph *graph;
-    assert_status(clv_graph_create(runtime, &graph), CLV_OK, runtime);
+    clv_graph *graph = clv__test_graph(runtime);
     clv_tensor *x = clv_input(graph, "x", CLV_DTYPE_F32, CLV_SHAPE(2, 1, 4, 6));
     clv_requires_grad(x, true);
     clv_tensor *loss = clv_sum(pytorch_build(x, &model), NULL, 0, false);

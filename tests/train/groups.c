@@ -24,7 +24,7 @@ FIXTURE(setup) {
     runtime = clv__test_runtime(NULL);
     pytorch_read(runtime, CLV_TEST_SOURCE_DIR "/tests/golden/groups.safetensors", before(), &golden,
                  &dataset);
-    assert_status(clv_device_find(runtime, "host", &host), CLV_OK, runtime);
+    host = clv__test_device(runtime, "host");
 }
 
 FIXTURE(teardown) {
@@ -70,8 +70,7 @@ static clv_train_config config_of(const struct golden_case *c, clv_device *devic
 
 /** Run it, and see that the device held what was predicted. */
 static clv_trainer *run(const clv_train_config *config) {
-    clv_trainer *trainer = NULL;
-    assert_status(clv_trainer_create(runtime, config, &trainer), CLV_OK, runtime);
+    clv_trainer *trainer = clv__test_trainer(runtime, config);
     clv_device *device = clv_trainer_info_get(trainer).devices[0];
     clv_device_memory_reset_peak(device);
     assert_status(clv_trainer_run(trainer), CLV_OK, runtime);
@@ -114,8 +113,7 @@ static void as_pytorch(clv_session *session, const char *name) {
 }
 
 static void on_device(const char *spec) {
-    clv_device *device;
-    if (clv_device_find(runtime, spec, &device) != CLV_OK) skip();
+    clv_device *device = clv__test_device_or_skip(runtime, spec);
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         const clv_train_config config = config_of(&cases[i], device);
         clv_trainer *trainer = run(&config);
@@ -155,14 +153,13 @@ TEST(test_launches_and_frozen) {
                                              {.max_rank = 1, .weight_decay = -1}};
     clv_runtime *others = clv__test_runtime(&(clv_runtime_config){.no_opencl = true, .null_devices = true});
     clv_train_config config = config_of(&cases[0], NULL);
-    assert_status(clv_device_find(others, "null", &config.device), CLV_OK, others);
+    config.device = clv__test_device(others, "null");
     config.model = clv_model_find("cnn");
     config.optimizer.groups = frozen;
     config.optimizer.n_groups = 2;
     clv_graph *graph;
-    clv_plan *plan;
     assert_status(clv_pass_graph(others, &config, CLV_PASS_TRAIN, 4, &graph), CLV_OK, others);
-    assert_status(clv_plan_create(graph, &(clv_plan_config){.device = config.device}, &plan), CLV_OK, others);
+    clv_plan *plan = clv__test_plan(others, graph, &(clv_plan_config){.device = config.device});
     int updates = 0;
     for (int i = 0; i < clv_plan_info_get(plan).n_nodes; i++)
         updates += !strcmp(clv_plan_node_get(plan, i).op, "sgd_update");
@@ -190,7 +187,7 @@ TEST(test_resume) {
     as_pytorch(clv_trainer_info_get(trainer).session, cases[3].name);
     clv_trainer_destroy(trainer);
     config.optimizer.n_groups = 1;
-    assert_status(clv_trainer_create(runtime, &config, &trainer), CLV_OK, runtime);
+    trainer = clv__test_trainer(runtime, &config);
     assert_status(clv_trainer_run(trainer), CLV_E_VALUE, runtime);
     assert_holds(
         clv_runtime_error(runtime),
@@ -243,7 +240,7 @@ TEST(test_refusals) {
     assert_status(clv_trainer_create(runtime, &config, &trainer), CLV_E_VALUE, runtime);
     config.optimizer.groups = rates; // a later pattern may find nothing new
     config.optimizer.n_groups = 2;
-    assert_status(clv_trainer_create(runtime, &config, &trainer), CLV_OK, runtime);
+    trainer = clv__test_trainer(runtime, &config);
     clv_trainer_destroy(trainer);
 }
 

@@ -147,10 +147,9 @@ static const struct of_training {
 /** Train as PyTorch did, and see that every device held what was predicted. */
 static void train(const struct golden_case *c, clv_train_config config, const struct of_training *within) {
     watching seen = {find(c, "losses"), 0, within->losses};
-    clv_trainer *trainer;
     config.user = &seen;
     config.on_step = on_step;
-    assert_status(clv_trainer_create(runtime, &config, &trainer), CLV_OK, runtime);
+    clv_trainer *trainer = clv__test_trainer(runtime, &config);
     small_run(runtime, trainer);
     assert_int_equal(seen.steps, STEPS);
     weights_as_pytorch(c, clv_trainer_info_get(trainer).session, within->weights);
@@ -160,8 +159,7 @@ static void train(const struct golden_case *c, clv_train_config config, const st
 }
 
 static void on_device(const char *spec) {
-    clv_device *device;
-    if (clv_device_find(runtime, spec, &device) != CLV_OK) skip();
+    clv_device *device = clv__test_device_or_skip(runtime, spec);
     for (int i = 0; i < N_CASES; i++) {
         clv_train_config config = config_of(&cases[i], device);
         train(&cases[i], config, &usual);
@@ -187,8 +185,7 @@ TEST(test_opencl) {
 TEST(test_two_devices) {
     static const char *const devices[] = {"gpu|accelerator|cpu", "cpu:1|host"};
     const double shares[] = {0.75, 0.25};
-    clv_device *device;
-    if (clv_device_find(runtime, devices[0], &device) != CLV_OK) skip();
+    clv__test_device_or_skip(runtime, devices[0]);
     for (int i = 0; i < N_CASES; i++) {
         clv_train_config config = config_of(&cases[i], NULL);
         config.placement = (clv_placement){.replicas = devices, .n_replicas = 2};
@@ -251,11 +248,10 @@ static void forward_as_pytorch(const struct golden_case *c, clv_session *session
     float logits[N * KINDS], where[N * PLACES];
     const void *samples[] = {clv_archive_find(golden, "row")->data, clv_archive_find(golden, "word")->data};
     clv_predictor_config config = {.model = &model, .batch = 4, .losses = losses, .n_losses = 1};
-    clv_predictor *predictor;
     clv_metrics metrics;
     if (placement) config.placement = *placement;
     assert_status(clv_weights_save(session, path), CLV_OK, runtime);
-    assert_status(clv_predictor_create(runtime, &config, &predictor), CLV_OK, runtime);
+    clv_predictor *predictor = clv__test_predictor(runtime, &config);
     assert_status(clv_weights_load(clv_predictor_info_get(predictor).session, path), CLV_OK, runtime);
     assert_status(clv_predictor_forward_all(predictor, samples, 2, N, (float *[]){logits, where}, 2), CLV_OK,
                   runtime);
@@ -288,11 +284,9 @@ TEST(test_predictor) {
     static const char *const devices[] = {"gpu|accelerator|cpu", "cpu:1|host"};
     const clv_placement two = {.replicas = devices, .n_replicas = 2},
                         parts = {.replicas = devices, .n_replicas = 2, .place = "body=cpu:1|host"};
-    clv_device *device;
-    clv_trainer *trainer;
-    assert_status(clv_device_find(runtime, "host", &device), CLV_OK, runtime);
+    clv_device *device = clv__test_device(runtime, "host");
     const clv_train_config config = config_of(&cases[0], device);
-    assert_status(clv_trainer_create(runtime, &config, &trainer), CLV_OK, runtime);
+    clv_trainer *trainer = clv__test_trainer(runtime, &config);
     assert_status(clv_trainer_run(trainer), CLV_OK, runtime);
     const char *path = CLV_TEST_BINARY_DIR "/train_heads_after.safetensors";
     forward_as_pytorch(&cases[0], clv_trainer_info_get(trainer).session, NULL, path);
@@ -317,8 +311,7 @@ static clv_tensor *smoothed(clv_tensor *output, clv_tensor *target, const clv_lo
 }
 
 static double train_loss(clv_train_config config) {
-    clv_trainer *trainer = NULL;
-    assert_status(clv_trainer_create(runtime, &config, &trainer), CLV_OK, runtime);
+    clv_trainer *trainer = clv__test_trainer(runtime, &config);
     assert_status(clv_trainer_run(trainer), CLV_OK, runtime);
     const double loss = clv_trainer_result(trainer).train_loss;
     clv_trainer_destroy(trainer);
@@ -329,8 +322,7 @@ static double train_loss(clv_train_config config) {
 TEST(test_labels) {
     static const clv_loss by_hand = {.name = "smoothed", .build = smoothed};
     const clv_train_loss with[] = {losses[0], {.target = "kind", .loss = &by_hand}};
-    clv_device *host;
-    assert_status(clv_device_find(runtime, "host", &host), CLV_OK, runtime);
+    clv_device *host = clv__test_device(runtime, "host");
     clv_train_config config = config_of(&cases[0], host), other = config;
     const double hard = train_loss(config);
     config.label_smoothing = 0.2;
@@ -347,10 +339,10 @@ TEST(test_labels) {
 
 /** Graphs have the ports' names; advice and a comparison of devices know of all of them. */
 TEST(test_beside_the_trainer) {
-    clv_device *host, *other;
+    clv_device *other;
     clv_graph *graph;
     clv_train_advice advice;
-    assert_status(clv_device_find(runtime, "host", &host), CLV_OK, runtime);
+    clv_device *host = clv__test_device(runtime, "host");
     const clv_train_config config = config_of(&cases[0], host);
     assert_status(clv_pass_graph(runtime, &config, CLV_PASS_TRAIN, 4, &graph), CLV_OK, runtime);
     assert_int_equal(clv_tensor_dtype(find_tensor(graph, "word")), CLV_DTYPE_I32);
@@ -363,8 +355,7 @@ TEST(test_beside_the_trainer) {
     clv_graph_destroy(graph);
     assert_status(clv_pass_advise(runtime, &config, CLV_PASS_TRAIN, &advice), CLV_OK, runtime);
     assert_int_equal(advice.largest_batch, 4);
-    if (clv_device_find(runtime, "gpu|accelerator|cpu", &other) != CLV_OK)
-        skip(); // nothing but the host here
+    other = clv__test_device_or_skip(runtime, "gpu|accelerator|cpu");
     clv_compare_report *report;
     const clv_compare_config compared = {.model = &model, .a = host, .b = other};
     assert_status(clv_compare(runtime, &compared, &report), CLV_OK, runtime);
@@ -383,11 +374,10 @@ static const clv_loss own = {.name = "absolute", .build = absolute};
 /** Data of the same shapes, with another value in one row. */
 static void expect_other_data(clv_train_config *config, const char *path) {
     char said[512];
-    clv_trainer *trainer;
     const clv_array *place = clv_archive_find(golden, "place");
     float *value = place->data, was = *value;
     *value = was + 1; // the dataset reads the archive's own
-    assert_status(clv_trainer_create(runtime, config, &trainer), CLV_OK, runtime);
+    clv_trainer *trainer = clv__test_trainer(runtime, config);
     assert_status(clv_trainer_run(trainer), CLV_E_VALUE, runtime);
     snprintf(said, sizeof said,
              "checkpoint '%s' was written by a training on other data of %d samples; go on with those, or "
@@ -396,7 +386,7 @@ static void expect_other_data(clv_train_config *config, const char *path) {
     assert_string_equal(clv_runtime_error(runtime), said);
     clv_trainer_destroy(trainer);
     *value = was;
-    assert_status(clv_trainer_create(runtime, config, &trainer), CLV_OK, runtime);
+    trainer = clv__test_trainer(runtime, config);
     assert_status(clv_trainer_run(trainer), CLV_OK, runtime);
     clv_trainer_destroy(trainer);
 }
@@ -405,23 +395,21 @@ TEST(test_resume) {
     const char *path = CLV_TEST_BINARY_DIR "/train_heads.checkpoint";
     float whole[MOST], parts[MOST];
     int n = 0, m = 0;
-    clv_device *host;
-    clv_trainer *trainer;
-    assert_status(clv_device_find(runtime, "host", &host), CLV_OK, runtime);
+    clv_device *host = clv__test_device(runtime, "host");
     clv_train_config config = config_of(&cases[1], host);
-    assert_status(clv_trainer_create(runtime, &config, &trainer), CLV_OK, runtime);
+    clv_trainer *trainer = clv__test_trainer(runtime, &config);
     assert_status(clv_trainer_run(trainer), CLV_OK, runtime);
     assert_status(small_read(clv_trainer_info_get(trainer).session, whole, MOST, &n), CLV_OK, runtime);
     clv_trainer_destroy(trainer);
     config.steps = 7;
     config.checkpoint = path;
-    assert_status(clv_trainer_create(runtime, &config, &trainer), CLV_OK, runtime);
+    trainer = clv__test_trainer(runtime, &config);
     assert_status(clv_trainer_run(trainer), CLV_OK, runtime);
     clv_trainer_destroy(trainer);
     config.steps = STEPS;
     config.checkpoint = config.weights = NULL;
     config.resume = path;
-    assert_status(clv_trainer_create(runtime, &config, &trainer), CLV_OK, runtime);
+    trainer = clv__test_trainer(runtime, &config);
     assert_status(clv_trainer_run(trainer), CLV_OK, runtime);
     assert_status(small_read(clv_trainer_info_get(trainer).session, parts, MOST, &m), CLV_OK, runtime);
     clv_trainer_destroy(trainer);
@@ -438,7 +426,7 @@ TEST(test_resume) {
     for (size_t i = 0; i < sizeof others / sizeof *others; i++) {
         char said[512];
         config.losses = &others[i].loss;
-        assert_status(clv_trainer_create(runtime, &config, &trainer), CLV_OK, runtime);
+        trainer = clv__test_trainer(runtime, &config);
         assert_status(clv_trainer_run(trainer), CLV_E_VALUE, runtime);
         snprintf(said, sizeof said,
                  "checkpoint '%s' was written with losses 'kind: cross_entropy, place: mse * 0.5', now it is "
@@ -460,9 +448,8 @@ TEST(test_simple) {
     float numbers[8 * 24], bits[2][MOST];
     int32_t labels[8];
     int n[2];
-    clv_device *host;
     clv_dataset *plain = small_dataset(runtime, 8), *named;
-    assert_status(clv_device_find(runtime, "host", &host), CLV_OK, runtime);
+    clv_device *host = clv__test_device(runtime, "host");
     for (int i = 0; i < 8; i++) {
         clv__dataset_sample(plain, i, numbers + (ptrdiff_t)i * 24);
         labels[i] = clv__dataset_label(plain, i);
@@ -474,9 +461,8 @@ TEST(test_simple) {
     assert_status(clv_dataset_from_fields(runtime, NULL, both, 2, NULL, &named), CLV_OK, runtime);
     for (int i = 0; i < 2; i++) {
         clv_train_config config = small_config(&small_plain, i ? named : plain, 3, 2);
-        clv_trainer *trainer;
         config.device = host;
-        assert_status(clv_trainer_create(runtime, &config, &trainer), CLV_OK, runtime);
+        clv_trainer *trainer = clv__test_trainer(runtime, &config);
         small_run(runtime, trainer);
         assert_status(small_read(clv_trainer_info_get(trainer).session, bits[i], MOST, &n[i]), CLV_OK,
                       runtime);
@@ -736,13 +722,12 @@ TEST(test_not_finite) {
     numbers = arrays[3].data;
     const float was = numbers[6];
     clv_dataset *other;
-    clv_trainer *trainer;
     numbers[6] = NAN; // the second sample's first
     assert_status(clv_dataset_from_fields(runtime, NULL, changed, 4, NULL, &other), CLV_OK, runtime);
     clv_train_config config = config_of(&cases[0], NULL);
     config.train = other;
     config.test = NULL;
-    assert_status(clv_trainer_create(runtime, &config, &trainer), CLV_OK, runtime);
+    clv_trainer *trainer = clv__test_trainer(runtime, &config);
     assert_status(clv_trainer_run(trainer), CLV_E_NOT_FINITE, runtime);
     assert_holds(clv_runtime_error(runtime),
                  "the samples of step 1 themselves are not finite: element 6 of the batch's input 'row' is "
@@ -752,7 +737,7 @@ TEST(test_not_finite) {
     float *places = arrays[0].data;
     const float place = places[3];
     places[3] = INFINITY;
-    assert_status(clv_trainer_create(runtime, &config, &trainer), CLV_OK, runtime);
+    trainer = clv__test_trainer(runtime, &config);
     assert_status(clv_trainer_run(trainer), CLV_E_NOT_FINITE, runtime);
     assert_holds(clv_runtime_error(runtime),
                  "the targets of step 1 themselves are not finite: element 3 of the batch's target 'place' "
@@ -767,21 +752,19 @@ TEST(test_metrics_and_averages) {
     const char *best = CLV_TEST_BINARY_DIR "/train_heads_best.safetensors";
     const clv_metric *accuracy = clv_metric_find("accuracy"), *mae = clv_metric_find("mae");
     clv_train_config config = config_of(&cases[0], NULL);
-    clv_trainer *trainer = NULL;
-    clv_predictor *predictor;
     clv_metrics told;
     config.metrics = &accuracy;
     config.n_metrics = 1;
     config.patience = STEPS;
     config.best = best;
     config.ema_decay = 0.5;
-    assert_status(clv_trainer_create(runtime, &config, &trainer), CLV_OK, runtime);
+    clv_trainer *trainer = clv__test_trainer(runtime, &config);
     small_run(runtime, trainer);
     const clv_train_result result = clv_trainer_result(trainer);
     clv_trainer_destroy(trainer);
     assert_true(result.test.values[0].value == result.test.each[0].accuracy);
     const clv_predictor_config of_best = {.model = &model, .losses = losses, .n_losses = 1};
-    assert_status(clv_predictor_create(runtime, &of_best, &predictor), CLV_OK, runtime);
+    clv_predictor *predictor = clv__test_predictor(runtime, &of_best);
     assert_status(clv_weights_load(clv_predictor_info_get(predictor).session, best), CLV_OK, runtime);
     assert_status(clv_evaluate(predictor, dataset, NULL, NULL, &told), CLV_OK, runtime);
     near("the best weights' loss", told.loss, result.best_value, 1e-5);
@@ -799,8 +782,6 @@ TEST(test_monitor_of_a_target) {
     clv_metric mae = *clv_metric_find("mae");
     const clv_metric *metrics[] = {clv_metric_find("accuracy"), &mae};
     clv_train_config config = config_of(&cases[0], NULL);
-    clv_trainer *trainer = NULL;
-    clv_predictor *predictor;
     clv_metrics told;
     mae.target = "place";
     config.metrics = metrics;
@@ -808,14 +789,14 @@ TEST(test_monitor_of_a_target) {
     config.patience = STEPS;
     config.monitor = "place:mae";
     config.best = best;
-    assert_status(clv_trainer_create(runtime, &config, &trainer), CLV_OK, runtime);
+    clv_trainer *trainer = clv__test_trainer(runtime, &config);
     small_run(runtime, trainer);
     const clv_train_result result = clv_trainer_result(trainer);
     clv_trainer_destroy(trainer);
     assert_true(result.best_epoch > 0);
     const clv_predictor_config of_best = {
         .model = &model, .losses = losses, .n_losses = 1, .metrics = metrics, .n_metrics = 2};
-    assert_status(clv_predictor_create(runtime, &of_best, &predictor), CLV_OK, runtime);
+    clv_predictor *predictor = clv__test_predictor(runtime, &of_best);
     assert_status(clv_weights_load(clv_predictor_info_get(predictor).session, best), CLV_OK, runtime);
     assert_status(clv_evaluate(predictor, dataset, NULL, NULL, &told), CLV_OK, runtime);
     assert_string_equal(told.values[1].target, "place");

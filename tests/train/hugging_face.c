@@ -52,7 +52,7 @@ FIXTURE(setup) {
     assert_int_equal(chdir(folder), 0);
     free(folder);
     runtime = clv__test_runtime(NULL);
-    assert_status(clv_device_find(runtime, "gpu|cpu|host", &device), CLV_OK, runtime);
+    device = clv__test_device(runtime, "gpu|cpu|host");
 }
 
 FIXTURE(teardown) {
@@ -127,7 +127,7 @@ static text keep(const clv_gpt_config *sizes, int files, const char *cut) {
     FILE *index = fopen("model.safetensors.index.json", "wb");
     assert_non_null(index);
     fputs("{\"metadata\":{\"total_size\":1},\"weight_map\":{", index);
-    for (int i = 0; i < files; i++) assert_status(clv_archive_create(runtime, &parts[i]), CLV_OK, runtime);
+    for (int i = 0; i < files; i++) parts[i] = clv__test_archive(runtime);
     for (int i = 0, n = 0; i < clv_session_info_get(session).n_tensors; i++) {
         const clv_session_tensor tensor = clv_session_get(session, i);
         if (tensor.category != CLV_PARAMETERS) continue;

@@ -137,8 +137,7 @@ static bool on_step(void *user, const clv_train_step *step) {
 }
 
 static clv_trainer *run(const clv_train_config *config) {
-    clv_trainer *trainer = NULL;
-    assert_status(clv_trainer_create(runtime, config, &trainer), CLV_OK, runtime);
+    clv_trainer *trainer = clv__test_trainer(runtime, config);
     small_run(runtime, trainer);
     return trainer;
 }
@@ -188,11 +187,7 @@ static void as_pytorch(clv_device *device, const golden_case *c) {
 }
 
 static void on_device(const char *spec) {
-    clv_device *device;
-    if (clv_device_find(runtime, spec, &device) != CLV_OK) {
-        print_message("no device %s: %s\n", spec, clv_runtime_error(runtime));
-        skip();
-    }
+    clv_device *device = clv__test_device_or_skip(runtime, spec);
     for (int i = 0; i < CASES; i++) as_pytorch(device, &cases[i]);
 }
 
@@ -217,9 +212,7 @@ TEST(on_opencl) {
 // ---- in other ways ----------------------------------------------------------------------------------------------
 
 static clv_device *host(void) {
-    clv_device *device;
-    assert_status(clv_device_find(runtime, "host", &device), CLV_OK, runtime);
-    return device;
+    return clv__test_device(runtime, "host");
 }
 
 /** The small models without statistics of the batch: in whatever parts, the same training. */
@@ -306,10 +299,9 @@ TEST(resumed_to_the_same_bits) {
     for (int i = 0; i < CASES; i++) {
         clv_train_config config = plain_config(&cases[i], cases[i].several ? &plain_labels : &plain_classes);
         const int n = kept_of(&config, whole);
-        clv_trainer *trainer = NULL;
         config.checkpoint = path;
         config.on_step = stop_after_four;
-        assert_status(clv_trainer_create(runtime, &config, &trainer), CLV_OK, runtime);
+        clv_trainer *trainer = clv__test_trainer(runtime, &config);
         assert_status(clv_trainer_run(trainer), CLV_E_INTERRUPTED, runtime);
         assert_int_equal(clv_trainer_result(trainer).steps % BATCHES, 2); // in the middle of an epoch
         clv_trainer_destroy(trainer);
@@ -323,8 +315,7 @@ TEST(resumed_to_the_same_bits) {
 }
 
 static void expect_not_resumed(clv_train_config config, const char *sentence) {
-    clv_trainer *trainer = NULL;
-    assert_status(clv_trainer_create(runtime, &config, &trainer), CLV_OK, runtime);
+    clv_trainer *trainer = clv__test_trainer(runtime, &config);
     assert_status(clv_trainer_run(trainer), CLV_E_VALUE, runtime);
     assert_holds(clv_runtime_error(runtime), sentence);
     clv_trainer_destroy(trainer);
@@ -368,13 +359,13 @@ TEST(they_are_settings) {
 /** Checkpoints from before there were such settings mean none of them. */
 TEST(older_checkpoints_go_on) {
     const char *path = CLV_TEST_BINARY_DIR "/train_labels_older.ckpt";
-    clv_archive *archive = NULL, *older = NULL;
+    clv_archive *archive = NULL;
     clv_train_config config = plain_config(&(golden_case){.lr = 0.1}, &plain_classes);
     config.epochs = 1;
     config.checkpoint = path;
     clv_trainer_destroy(run(&config));
     assert_status(clv__checkpoint_read_file(runtime, path, &archive), CLV_OK, runtime);
-    assert_status(clv_archive_create(runtime, &older), CLV_OK, runtime);
+    clv_archive *older = clv__test_archive(runtime);
     for (size_t i = 0; clv_archive_get(archive, i); i++) {
         const clv_array *a = clv_archive_get(archive, i);
         assert_status(clv_archive_add(older, a->name, a->type, &a->shape, a->data, NULL), CLV_OK, runtime);
@@ -405,11 +396,10 @@ TEST(labels_are_told_right) {
     clv_trainer *trainer = run(&config);
     const clv_metrics test = clv_trainer_result(trainer).test;
     clv_predictor_config how = {.device = host(), .model = &plain_labels, .loss = config.loss, .batch = ROWS};
-    clv_predictor *predictor = NULL;
     assert_status(clv_weights_save(clv_trainer_info_get(trainer).session, "labels.safetensors"), CLV_OK,
                   runtime);
     clv_trainer_destroy(trainer);
-    assert_status(clv_predictor_create(runtime, &how, &predictor), CLV_OK, runtime);
+    clv_predictor *predictor = clv__test_predictor(runtime, &how);
     assert_status(clv_weights_load(clv_predictor_info_get(predictor).session, "labels.safetensors"), CLV_OK,
                   runtime);
     unlink("labels.safetensors");
@@ -455,11 +445,10 @@ TEST(classes_that_count) {
                                 .n_losses = 1,
                                 .confusion = confusion,
                                 .batch = 5};
-    clv_predictor *predictor = NULL;
     assert_status(clv_weights_save(clv_trainer_info_get(trainer).session, "ignored.safetensors"), CLV_OK,
                   runtime);
     clv_trainer_destroy(trainer);
-    assert_status(clv_predictor_create(runtime, &how, &predictor), CLV_OK, runtime);
+    clv_predictor *predictor = clv__test_predictor(runtime, &how);
     assert_status(clv_weights_load(clv_predictor_info_get(predictor).session, "ignored.safetensors"), CLV_OK,
                   runtime);
     unlink("ignored.safetensors");
@@ -670,9 +659,8 @@ TEST(losses_that_do_not_fit) {
          CLV_DTYPE_F32, CLV_E_SHAPE},
     };
     for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++) {
-        clv_graph *graph = NULL;
         const clv_loss *loss = clv_loss_find(wrong[i].loss);
-        assert_status(clv_graph_create(runtime, &graph), CLV_OK, runtime);
+        clv_graph *graph = clv__test_graph(runtime);
         clv_tensor *x = clv_input(graph, "x", CLV_DTYPE_F32, CLV_SHAPE(4, 5)),
                    *y = clv_input(graph, "y", wrong[i].dtype, CLV_SHAPE(4, wrong[i].classes));
         assert_null(loss->build(x, y, loss));

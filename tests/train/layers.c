@@ -15,7 +15,7 @@ static clv_device *host;
 
 FIXTURE(setup) {
     runtime = clv__test_runtime(&(clv_runtime_config){.no_opencl = true});
-    assert_status(clv_device_find(runtime, "host", &host), CLV_OK, runtime);
+    host = clv__test_device(runtime, "host");
 }
 
 FIXTURE(teardown) {
@@ -23,9 +23,7 @@ FIXTURE(teardown) {
 }
 
 static clv_graph *new_graph(void) {
-    clv_graph *graph;
-    assert_status(clv_graph_create(runtime, &graph), CLV_OK, runtime);
-    return graph;
+    return clv__test_graph(runtime);
 }
 
 static void expect_shape(const clv_tensor *tensor, clv_shape want) {
@@ -116,12 +114,10 @@ static void expect_normal(clv_session *session, const char *name, double std) {
 TEST(test_first_values) {
     const clv_model *cnn = clv_model_find("cnn");
     clv_graph *graph = new_graph();
-    clv_plan *plan;
-    clv_session *session;
     clv_tensor *x = clv_model_input(graph, cnn, 1);
     clv_output(clv_model_build(cnn, x), "logits");
-    assert_status(clv_plan_create(graph, &(clv_plan_config){.device = host}, &plan), CLV_OK, runtime);
-    assert_status(clv_session_create(runtime, &(clv_session_config){.seed = 3}, &session), CLV_OK, runtime);
+    clv_plan *plan = clv__test_plan(runtime, graph, &(clv_plan_config){.device = host});
+    clv_session *session = clv__test_session(runtime, &(clv_session_config){.seed = 3});
     assert_status(clv_session_reserve(session, &plan, 1), CLV_OK, runtime);
     expect_uniform(session, "conv1.weight", 1 / sqrt(9.0));
     expect_uniform(session, "conv1.bias", 1 / sqrt(9.0));
@@ -175,9 +171,7 @@ TEST(test_models_plan) {
     assert_non_null(null);
     for (int i = 0; clv_model_get(i); i++) {
         const clv_model *model = clv_model_get(i);
-        clv_graph *graph;
-        clv_plan *plan;
-        assert_status(clv_graph_create(other, &graph), CLV_OK, other);
+        clv_graph *graph = clv__test_graph(other);
         clv_graph_set_training(graph, true);
         clv_tensor *in[CLV_MAX_PORTS], *outputs[CLV_MAX_PORTS];
         const int n_inputs = clv_model_port_count(model, CLV_PORT_INPUT);
@@ -190,7 +184,7 @@ TEST(test_models_plan) {
         clv_optimizer_add(graph, &(clv_optimizer_config){.kind = CLV_SGD});
         for (int k = 0; k < clv_graph_info_get(graph).n_parameters; k++)
             assert_non_null(clv_gradient(clv_parameter_get(graph, k)));
-        assert_status(clv_plan_create(graph, &(clv_plan_config){.device = null}, &plan), CLV_OK, other);
+        clv_plan *plan = clv__test_plan(other, graph, &(clv_plan_config){.device = null});
         assert_true(clv_plans_memory(&plan, 1, NULL).predicted_peak_bytes > 0);
         clv_plan_destroy(plan);
         clv_graph_destroy(graph);
@@ -217,12 +211,10 @@ TEST(test_model_for) {
 TEST(test_first_values_of_torchvision) {
     clv_model model = clv_model_for(clv_model_find("mobilenet_v2"), 3, 32, 32, 100);
     clv_graph *graph = new_graph();
-    clv_plan *plan;
-    clv_session *session;
     clv_tensor *x = clv_model_input(graph, &model, 1);
     clv_output(clv_model_build(&model, x), "logits");
-    assert_status(clv_plan_create(graph, &(clv_plan_config){.device = host}, &plan), CLV_OK, runtime);
-    assert_status(clv_session_create(runtime, &(clv_session_config){.seed = 3}, &session), CLV_OK, runtime);
+    clv_plan *plan = clv__test_plan(runtime, graph, &(clv_plan_config){.device = host});
+    clv_session *session = clv__test_session(runtime, &(clv_session_config){.seed = 3});
     assert_status(clv_session_reserve(session, &plan, 1), CLV_OK, runtime);
     expect_normal(session, "features.18.0.weight", sqrt(2.0 / 1280));
     expect_normal(session, "features.2.conv.1.0.weight", sqrt(2.0 / (96 * 9)));
@@ -325,8 +317,7 @@ TEST(test_optimizer_wants_training) {
     clv_runtime *other = clv__test_runtime(
         &(clv_runtime_config){.no_opencl = true, .log = count_warning, .log_user = &warnings});
     for (int training = 1; training >= 0; training--) {
-        clv_graph *graph;
-        assert_status(clv_graph_create(other, &graph), CLV_OK, other);
+        clv_graph *graph = clv__test_graph(other);
         clv_graph_set_training(graph, training);
         clv_tensor *x = clv_input(graph, "x", CLV_DTYPE_F32, CLV_SHAPE(4, 5));
         clv_backward(clv_mean(clv_nn_linear(x, "fc", 5, NULL), NULL, 0, false));

@@ -64,9 +64,8 @@ static void write_config(const char *folder, const char *text) {
 /** The arrays of a part of the golden file as a file, their names behind a prefix. */
 static void write_part(const golden_case *c, const char *part, const char *prefix, const char *path) {
     char begin[64], name[256];
-    clv_archive *archive;
     snprintf(begin, sizeof begin, "%s/%s/", c->name, part);
-    assert_status(clv_archive_create(runtime, &archive), CLV_OK, runtime);
+    clv_archive *archive = clv__test_archive(runtime);
     for (size_t i = 0; clv_archive_get(golden, i); i++) {
         const clv_array *array = clv_archive_get(golden, i);
         if (strncmp(array->name, begin, strlen(begin))) continue;
@@ -138,8 +137,7 @@ static clv_train_config config_of(int i, clv_device *device) {
 }
 
 static clv_trainer *run(const clv_train_config *config) {
-    clv_trainer *trainer;
-    assert_status(clv_trainer_create(runtime, config, &trainer), CLV_OK, runtime);
+    clv_trainer *trainer = clv__test_trainer(runtime, config);
     assert_status(clv_trainer_run(trainer), CLV_OK, runtime);
     return trainer;
 }
@@ -170,9 +168,8 @@ static void compare_session(const golden_case *c, clv_session *session) {
 /** Results of files. */
 static void predict(int i, clv_device *device, const char *weights, const char *lora, float *out) {
     const golden_case *c = &cases[i];
-    clv_predictor *predictor;
     const clv_predictor_config config = {.device = device, .model = &c->model, .batch = c->batch};
-    assert_status(clv_predictor_create(runtime, &config, &predictor), CLV_OK, runtime);
+    clv_predictor *predictor = clv__test_predictor(runtime, &config);
     clv_session *session = clv_predictor_info_get(predictor).session;
     assert_status(clv_weights_load_lora(session, weights, NULL, lora), CLV_OK, runtime);
     assert_status(clv_predictor_forward(predictor, find(c, "x", "")->data, c->batch, out), CLV_OK, runtime);
@@ -205,8 +202,7 @@ static void first_gradients(int i, clv_device *device) {
 
 /** The training, and then its weights by each way there is. */
 static void on_device(const char *spec) {
-    clv_device *device;
-    if (clv_device_find(runtime, spec, &device) != CLV_OK) skip();
+    clv_device *device = clv__test_device_or_skip(runtime, spec);
     for (int i = 0; i < CASES; i++) {
         const golden_case *c = &cases[i];
         float got[MOST];
@@ -244,12 +240,10 @@ TEST(test_memory) {
         clv_train_config config = {.model = mlp, .batch = 16, .optimizer = {.kind = CLV_ADAM}};
         if (with) config.lora = (clv_lora){.layers = "fc1,fc2", .rank = 4};
         clv_graph *graph;
-        clv_plan *plan;
-        clv_device *host;
         uint64_t states = 0;
-        assert_status(clv_device_find(runtime, "host", &host), CLV_OK, runtime);
+        clv_device *host = clv__test_device(runtime, "host");
         assert_status(clv_pass_graph(runtime, &config, CLV_PASS_TRAIN, 16, &graph), CLV_OK, runtime);
-        assert_status(clv_plan_create(graph, &(clv_plan_config){.device = host}, &plan), CLV_OK, runtime);
+        clv_plan *plan = clv__test_plan(runtime, graph, &(clv_plan_config){.device = host});
         for (int n = 0; n < clv_plan_info_get(plan).n_kept; n++) {
             const clv_plan_kept kept = clv_plan_kept_get(plan, n);
             if (kept.category == CLV_OPTIMIZER) states += (uint64_t)clv_shape_numel(&kept.shape);
@@ -278,8 +272,7 @@ static size_t read_all(clv_session *session, float *out) {
 TEST(test_resume) {
     static float values[2][4 * MOST];
     const golden_case *c = &cases[0];
-    clv_device *host;
-    assert_status(clv_device_find(runtime, "host", &host), CLV_OK, runtime);
+    clv_device *host = clv__test_device(runtime, "host");
     clv_train_config config = config_of(0, host);
     config.on_step = NULL;
     config.lora.weights = NULL;
@@ -310,7 +303,7 @@ TEST(test_resume) {
     predict(0, host, path_of(c, "base.safetensors"), folder, other);
     for (int j = 0; j < 6 * 3; j++) near("with a new head", other[j], one[j], 1, 1e-5);
     config.lora.rank = 2;
-    assert_status(clv_trainer_create(runtime, &config, &resumed), CLV_OK, runtime);
+    resumed = clv__test_trainer(runtime, &config);
     assert_status(clv_trainer_run(resumed), CLV_E_VALUE, runtime);
     assert_holds(clv_runtime_error(runtime), "was written with lora 'fc*,mid rank 3 scale 2, whole fc2'");
     clv_trainer_destroy(resumed);
@@ -326,8 +319,7 @@ static void refused(const clv_train_config *config, clv_status expected, const c
 }
 
 TEST(test_settings) {
-    clv_device *host;
-    assert_status(clv_device_find(runtime, "host", &host), CLV_OK, runtime);
+    clv_device *host = clv__test_device(runtime, "host");
     clv_train_config config = config_of(0, host);
     config.lora.layers = "fc1,fc3";
     refused(&config, CLV_E_NOT_FOUND, "lora: no linear layer matches 'fc3'; did you mean 'fc");
@@ -357,8 +349,7 @@ TEST(test_settings) {
     config = config_of(0, host);
     config.lora.weights = path_of(&cases[1], "first");
     refused(&config, CLV_E_NOT_FOUND, "unexpected 'transformer.h.0.attn.c_attn.lora_A.weight'");
-    clv_session *plain;
-    assert_status(clv_session_create(runtime, NULL, &plain), CLV_OK, runtime);
+    clv_session *plain = clv__test_session(runtime, NULL);
     assert_status(clv_lora_save(plain, NULL, 0, "nowhere", NULL), CLV_E_STATE, runtime);
     clv_session_destroy(plain);
 }
@@ -384,10 +375,8 @@ TEST(test_files) {
     const golden_case *c = &cases[0];
     const char *folder = path_of(c, "damaged"), *base = path_of(c, "base.safetensors");
     char tensors[600], config[600];
-    clv_predictor *predictor;
-    assert_status(
-        clv_predictor_create(runtime, &(clv_predictor_config){.model = &c->model, .batch = 1}, &predictor),
-        CLV_OK, runtime);
+    clv_predictor *predictor =
+        clv__test_predictor(runtime, &(clv_predictor_config){.model = &c->model, .batch = 1});
     clv_session *session = clv_predictor_info_get(predictor).session;
     mkdir(folder, 0755);
     snprintf(tensors, sizeof tensors, "%s/adapter_model.safetensors", folder);

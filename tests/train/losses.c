@@ -67,8 +67,7 @@ static clv_train_config config_of(const clv_model *model, const clv_dataset *dat
 
 /** Train, and read what the session keeps. */
 static clv_train_result train(const clv_train_config *config, float *kept, int most, int *n) {
-    clv_trainer *trainer = NULL;
-    assert_status(clv_trainer_create(runtime, config, &trainer), CLV_OK, runtime);
+    clv_trainer *trainer = clv__test_trainer(runtime, config);
     assert_status(clv_trainer_run(trainer), CLV_OK, runtime);
     const clv_train_result result = clv_trainer_result(trainer);
     if (kept)
@@ -214,9 +213,8 @@ static clv_tensor *no_result(clv_tensor *x, const clv_model *model) {
 /** A function of the caller's that returns what is no tensor of the graph is told as such. */
 TEST(what_functions_return) {
     clv_dataset *dataset = numbers();
-    clv_graph *graph = NULL;
     clv_trainer *trainer = NULL;
-    assert_status(clv_graph_create(runtime, &graph), CLV_OK, runtime);
+    clv_graph *graph = clv__test_graph(runtime);
     clv_tensor *foreign = clv_input(graph, "foreign", CLV_DTYPE_F32, CLV_SHAPE(1));
     const clv_loss losses[] = {{.name = "own", .build = forgotten},
                                {.name = "own", .build = of_another_graph, .user = foreign}};
@@ -258,8 +256,7 @@ TEST(the_loss_is_a_setting) {
     config.epochs = 2;
     train(&config, NULL, 0, NULL);
     config.loss = NULL;
-    clv_trainer *trainer = NULL;
-    assert_status(clv_trainer_create(runtime, &config, &trainer), CLV_OK, runtime);
+    clv_trainer *trainer = clv__test_trainer(runtime, &config);
     assert_status(clv_trainer_run(trainer), CLV_E_VALUE, runtime);
     assert_holds(clv_runtime_error(runtime), "was written with loss 'squares', now it is ''");
     clv_trainer_destroy(trainer);

@@ -53,11 +53,10 @@ typedef struct outcome {
 
 /** Train; the device that is armed fails at its enqueue. Where training worked, memory was what was predicted. */
 static outcome train(const clv_train_config *config, int device, long enqueue, int code, bool late) {
-    clv_trainer *trainer;
     outcome out = {0};
     clv_device *devices[3];
     for (int i = 0; i < 3; i++) clv_device_memory_reset_peak(devices[i] = clv_device_get(runtime, i));
-    assert_status(clv_trainer_create(runtime, config, &trainer), CLV_OK, runtime);
+    clv_trainer *trainer = clv__test_trainer(runtime, config);
     lost_arm(device, enqueue, code, late);
     out.status = clv_trainer_run(trainer);
     out.calls = lost_calls();
@@ -263,8 +262,7 @@ TEST(test_a_placed_device_is_lost) {
     clv_train_config config = config_of(NULL, NULL, 0);
     config.placement.place = "conv=cpu:0,norm=cpu:0,fc=cpu:1";
     config.on_device_failure = CLV_DEVICE_FAILURE_CONTINUE;
-    clv_trainer *trainer;
-    assert_status(clv_trainer_create(runtime, &config, &trainer), CLV_OK, runtime);
+    clv_trainer *trainer = clv__test_trainer(runtime, &config);
     lost_arm(1, 100, -5, 0);
     assert_int_equal(clv_trainer_run(trainer), CLV_E_DEVICE_LOST);
     lost_arm(-1, 0, 0, 0);
@@ -279,8 +277,7 @@ TEST(test_no_device_is_left) {
     clv_train_config config = config_of(pair, shares_of_pair, 2);
     config.on_device_failure = CLV_DEVICE_FAILURE_CONTINUE;
     config.checkpoint = checkpoint_path();
-    clv_trainer *trainer;
-    assert_status(clv_trainer_create(runtime, &config, &trainer), CLV_OK, runtime);
+    clv_trainer *trainer = clv__test_trainer(runtime, &config);
     const int told = warnings;
     lost_arm(1, 60, -5, 0); // before an epoch ends
     clv__device_lose(clv_device_get(runtime, 0));
@@ -298,7 +295,7 @@ TEST(test_no_device_is_left) {
 int main(void) {
     int status = 0;
     if (!(runtime = lost_runtime(on_log, &status))) return status;
-    int failed = clv__test_run(setup, teardown);
+    int failed = clv__tests_run(setup, teardown);
     clv_runtime_destroy(runtime);
     return failed;
 }

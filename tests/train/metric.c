@@ -12,7 +12,7 @@ static clv_device *host;
 
 FIXTURE(setup) {
     runtime = clv__test_runtime(&(clv_runtime_config){.no_opencl = true});
-    assert_status(clv_device_find(runtime, "host", &host), CLV_OK, runtime);
+    host = clv__test_device(runtime, "host");
 }
 
 FIXTURE(teardown) {
@@ -125,9 +125,8 @@ TEST(of_each_class) {
     clv_confusion *confusion = NULL;
     assert_status(clv_confusion_create(runtime, &model, NULL, &confusion), CLV_OK, runtime);
     const clv_predictor_config config = {.device = host, .model = &model, .batch = 3, .confusion = confusion};
-    clv_predictor *predictor = NULL;
     clv_metrics metrics;
-    assert_status(clv_predictor_create(runtime, &config, &predictor), CLV_OK, runtime);
+    clv_predictor *predictor = clv__test_predictor(runtime, &config);
     assert_status(clv_evaluate(predictor, dataset, NULL, NULL, &metrics), CLV_OK, runtime);
     assert_int_equal(metrics.not_finite, 0);
     assert_int_equal(clv_confusion_info_get(confusion).classes, OF);
@@ -176,7 +175,7 @@ TEST(of_each_label) {
     assert_string_equal(clv_runtime_error(runtime),
                         "target 'labels' of model 'same' gives numbers: there are no classes to count");
     config.loss = clv_loss_find("bce_with_logits");
-    assert_status(clv_predictor_create(runtime, &config, &predictor), CLV_OK, runtime);
+    predictor = clv__test_predictor(runtime, &config);
     clv_predictor_destroy(predictor);
     config.loss = NULL;
     config.model = &other;

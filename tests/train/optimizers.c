@@ -29,13 +29,12 @@ static void train(clv_device *device, size_t i, const char *checkpoint, const ch
                   float *values, int *n, double *loss) {
     clv_dataset *dataset = small_dataset(runtime, 50);
     clv_train_config config = small_config(&small_model, dataset, 16, epochs);
-    clv_trainer *trainer;
     config.device = device;
     config.optimizer = cases[i].config;
     config.lr = cases[i].lr;
     config.checkpoint = checkpoint;
     config.resume = resume;
-    assert_status(clv_trainer_create(runtime, &config, &trainer), CLV_OK, runtime);
+    clv_trainer *trainer = clv__test_trainer(runtime, &config);
     small_run(runtime, trainer);
     *loss = clv_trainer_result(trainer).train_loss;
     assert_status(small_read(clv_trainer_info_get(trainer).session, values, MOST, n), CLV_OK, runtime);
@@ -46,8 +45,7 @@ static void train(clv_device *device, size_t i, const char *checkpoint, const ch
 static void on_device(const char *spec) {
     static float whole[MOST], resumed[MOST];
     const char *path = CLV_TEST_BINARY_DIR "/train_optimizers.ckpt";
-    clv_device *device;
-    if (clv_device_find(runtime, spec, &device) != CLV_OK) skip();
+    clv_device *device = clv__test_device_or_skip(runtime, spec);
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         int n, m;
         double first, last;
@@ -80,20 +78,18 @@ TEST(test_refused) {
         {{.kind = CLV_RMSPROP, .alpha = 0.9f}, "was written with optimizer.alpha 0, now it is 0.9"},
         {{.kind = CLV_RMSPROP, .centered = true}, "was written with optimizer.centered 0, now it is 1"}};
     static float values[MOST];
-    clv_device *host;
     double loss;
     int n;
-    assert_status(clv_device_find(runtime, "host", &host), CLV_OK, runtime);
+    clv_device *host = clv__test_device(runtime, "host");
     train(host, 3, path, NULL, 1, values, &n, &loss);
     for (size_t i = 0; i < sizeof others / sizeof *others; i++) {
         clv_dataset *dataset = small_dataset(runtime, 50);
         clv_train_config config = small_config(&small_model, dataset, 16, 2);
-        clv_trainer *trainer;
         config.device = host;
         config.optimizer = others[i].config;
         config.lr = cases[3].lr;
         config.resume = path;
-        assert_status(clv_trainer_create(runtime, &config, &trainer), CLV_OK, runtime);
+        clv_trainer *trainer = clv__test_trainer(runtime, &config);
         assert_status(clv_trainer_run(trainer), CLV_E_VALUE, runtime);
         assert_holds(clv_runtime_error(runtime), others[i].sentence);
         clv_trainer_destroy(trainer);

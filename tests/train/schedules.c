@@ -123,17 +123,15 @@ static bool keep(void *user, const clv_train_step *step) {
 
 /** Of four epochs of three steps. */
 static void train(clv_schedule schedule) {
-    clv_device *host;
     clv_dataset *dataset = small_dataset(runtime, 12);
-    clv_trainer *trainer;
     clv_train_config config = small_config(&small_model, dataset, 5, 4);
-    assert_status(clv_device_find(runtime, "host", &host), CLV_OK, runtime);
+    clv_device *host = clv__test_device(runtime, "host");
     config.device = host;
     config.test = NULL;
     config.lr = 1e-3;
     config.schedule = schedule;
     config.on_step = keep;
-    assert_status(clv_trainer_create(runtime, &config, &trainer), CLV_OK, runtime);
+    clv_trainer *trainer = clv__test_trainer(runtime, &config);
     assert_status(clv_trainer_run(trainer), CLV_OK, runtime);
     clv_trainer_destroy(trainer);
     clv_dataset_destroy(dataset);
@@ -158,11 +156,9 @@ TEST(test_trainings) {
 
 /** The same training, to a checkpoint or from it. */
 static clv_status go(clv_schedule schedule, int64_t epochs, const char *checkpoint, const char *resume) {
-    clv_device *host;
     clv_dataset *dataset = small_dataset(runtime, 12);
-    clv_trainer *trainer;
     clv_train_config config = small_config(&small_model, dataset, 5, epochs);
-    assert_status(clv_device_find(runtime, "host", &host), CLV_OK, runtime);
+    clv_device *host = clv__test_device(runtime, "host");
     config.device = host;
     config.test = NULL;
     config.lr = 1e-3;
@@ -170,7 +166,7 @@ static clv_status go(clv_schedule schedule, int64_t epochs, const char *checkpoi
     config.checkpoint = checkpoint;
     config.resume = resume;
     config.on_step = keep;
-    assert_status(clv_trainer_create(runtime, &config, &trainer), CLV_OK, runtime);
+    clv_trainer *trainer = clv__test_trainer(runtime, &config);
     const clv_status status = clv_trainer_run(trainer);
     clv_trainer_destroy(trainer);
     clv_dataset_destroy(dataset);

@@ -85,9 +85,8 @@ static void reset_peaks(void) {
 static int train_equal(float *out) {
     watching seen = {0};
     clv_train_config config = config_of(&seen);
-    clv_trainer *trainer;
     reset_peaks();
-    assert_status(clv_trainer_create(runtime, &config, &trainer), CLV_OK, runtime);
+    clv_trainer *trainer = clv__test_trainer(runtime, &config);
     assert_status(clv_trainer_run(trainer), CLV_OK, runtime);
     assert_int_equal(seen.epochs, EPOCHS);
     for (int i = 0; i < EPOCHS; i++) assert_true(seen.shares[i][0] == 0.5 && seen.shares[i][1] == 0.5);
@@ -110,9 +109,8 @@ TEST(test_shares_change) {
     int n = train_equal(want);
     watching seen = {0};
     clv_train_config config = config_of(&seen);
-    clv_trainer *trainer;
     reset_peaks();
-    assert_status(clv_trainer_create(runtime, &config, &trainer), CLV_OK, runtime);
+    clv_trainer *trainer = clv__test_trainer(runtime, &config);
     for (int i = 0; i < 4; i++) {
         seen.stop_at = 7 * (i + 1);
         assert_status(clv_trainer_run(trainer), CLV_E_INTERRUPTED, runtime);
@@ -137,9 +135,8 @@ TEST(test_shares_that_do_not_fit) {
     int n = train_equal(want);
     watching seen = {.stop_at = 7};
     clv_train_config config = config_of(&seen);
-    clv_trainer *trainer;
     reset_peaks();
-    assert_status(clv_trainer_create(runtime, &config, &trainer), CLV_OK, runtime);
+    clv_trainer *trainer = clv__test_trainer(runtime, &config);
     clv_device *second = clv_trainer_info_get(trainer).devices[1];
     clv_device_set_budget(second, clv_trainer_device_info_get(trainer, second).memory.predicted_peak_bytes);
     assert_status(clv_trainer_run(trainer), CLV_E_INTERRUPTED, runtime);
@@ -161,9 +158,8 @@ TEST(test_shares_follow_what_is_measured) {
     int n = train_equal(want);
     watching seen = {0};
     clv_train_config config = config_of(&seen);
-    clv_trainer *trainer;
     reset_peaks();
-    assert_status(clv_trainer_create(runtime, &config, &trainer), CLV_OK, runtime);
+    clv_trainer *trainer = clv__test_trainer(runtime, &config);
     clv_train_config *own = (clv_train_config *)(uintptr_t)trainer->config; // constant for everybody else
     own->placement.measure_shares = true; // not before: they are to begin with equal ones
     trainer->single = 1e-9;               // whatever they do takes longer
@@ -277,7 +273,7 @@ TEST(test_shares_of_ranks_follow_what_is_measured) {
 int main(void) {
     int status = 0;
     if (!(runtime = lost_runtime(on_log, &status))) return status;
-    int failed = clv__test_run(setup, teardown);
+    int failed = clv__tests_run(setup, teardown);
     clv_runtime_destroy(runtime);
     return failed;
 }

@@ -49,9 +49,8 @@ static void train(clv_device *device, uint64_t largest, clv_train_config config,
     config.batch = 20; // the last one of an epoch is smaller
     config.lr = 0.05;
     config.optimizer = (clv_optimizer_config){.kind = CLV_SGD, .momentum = 0.9f};
-    clv_trainer *trainer;
     clv_device_memory_reset_peak(device);
-    assert_status(clv_trainer_create(runtime, &config, &trainer), CLV_OK, runtime);
+    clv_trainer *trainer = clv__test_trainer(runtime, &config);
     assert_status(clv_trainer_run(trainer), CLV_OK, runtime);
     assert_int_equal(clv_device_memory(device).all.peak,
                      clv_trainer_device_info_get(trainer, device).memory.predicted_peak_bytes);

@@ -18,7 +18,7 @@ enum { SAMPLES = 12, BATCH = 5, BATCHES = 3, EPOCHS = 8, MOST = 1024 };
 FIXTURE(setup) {
     runtime = clv__test_runtime(&(clv_runtime_config){.no_opencl = true});
     dataset = small_dataset(runtime, SAMPLES);
-    assert_status(clv_device_find(runtime, "host", &host), CLV_OK, runtime);
+    host = clv__test_device(runtime, "host");
 }
 
 FIXTURE(teardown) {
@@ -93,8 +93,7 @@ static clv_train_config config_of(const clv_metric *metric, seen *told) {
 
 /** Train to an end, which has to come with `status`; what is kept then. */
 static clv_train_result train(const clv_train_config *config, clv_status status, float kept[MOST], int *n) {
-    clv_trainer *trainer = NULL;
-    assert_status(clv_trainer_create(runtime, config, &trainer), CLV_OK, runtime);
+    clv_trainer *trainer = clv__test_trainer(runtime, config);
     assert_status(clv_trainer_run(trainer), status, runtime);
     if (kept)
         assert_status(small_read(clv_trainer_info_get(trainer).session, kept, MOST, n), CLV_OK, runtime);
@@ -199,7 +198,6 @@ TEST(best_weights_are_kept) {
         seen told = {0};
         const clv_metric metric = metric_of(&cases[0], &s, 0);
         clv_train_config config = config_of(&metric, &told);
-        clv_trainer *trainer;
         config.patience = cases[0].patience;
         config.best = best_path();
         config.ema_decay = averaged ? 0.6 : 0;
@@ -210,7 +208,7 @@ TEST(best_weights_are_kept) {
         config.test = NULL;
         config.epochs = cases[0].best;
         config.ema_decay = averaged ? 0.6 : 0;
-        assert_status(clv_trainer_create(runtime, &config, &trainer), CLV_OK, runtime);
+        clv_trainer *trainer = clv__test_trainer(runtime, &config);
         small_run(runtime, trainer);
         assert_status(clv_weights_save(clv_trainer_info_get(trainer).session, other), CLV_OK, runtime);
         clv_trainer_destroy(trainer);
@@ -451,7 +449,7 @@ TEST(checkpoints_are_checked) {
         if (i == 0) config.patience = 4;
         if (i == 1) config.min_delta = 0;
         if (i == 2) config.monitor = NULL;
-        assert_status(clv_trainer_create(runtime, &config, &trainer), CLV_OK, runtime);
+        trainer = clv__test_trainer(runtime, &config);
         assert_status(clv_trainer_run(trainer), CLV_E_VALUE, runtime);
         snprintf(said, sizeof said,
                  "checkpoint '%s' was written with %s; go on with the settings it was written with",
@@ -469,7 +467,7 @@ TEST(checkpoints_are_checked) {
         clv_archive_destroy(archive);
         config = good;
         config.resume = spoilt;
-        assert_status(clv_trainer_create(runtime, &config, &trainer), CLV_OK, runtime);
+        trainer = clv__test_trainer(runtime, &config);
         assert_status(clv_trainer_run(trainer), CLV_E_FORMAT, runtime);
         snprintf(said, sizeof said, "checkpoint '%s' has a best epoch that its position cannot have", spoilt);
         assert_string_equal(clv_runtime_error(runtime), said);
@@ -485,13 +483,12 @@ TEST(looked_for_again) {
     seen told = {0};
     clv_metric metric = metric_of(&cases[0], &s, 0);
     clv_train_config config = config_of(&metric, &told);
-    clv_trainer *trainer;
     config.patience = 8;
     config.ema_decay = 0.5;
     config.best = best_path();
     config.checkpoint = checkpoint();
     config.schedule = (clv_schedule){.kind = CLV_SCHEDULE_STEP, .period = 1, .gamma = 1e38};
-    assert_status(clv_trainer_create(runtime, &config, &trainer), CLV_OK, runtime);
+    clv_trainer *trainer = clv__test_trainer(runtime, &config);
     assert_status(clv_trainer_run(trainer), CLV_E_NOT_FINITE, runtime);
     assert_holds(clv_runtime_error(runtime), "the first values that are not finite are those of");
     clv_trainer_destroy(trainer);

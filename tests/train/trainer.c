@@ -108,8 +108,7 @@ static bool on_epoch(void *user, const clv_train_epoch *epoch) {
 
 /** Write the golden file's first weights as a file of their own. */
 static void write_first_weights(const char *name, const char *path) {
-    clv_archive *archive;
-    assert_status(clv_archive_create(runtime, &archive), CLV_OK, runtime);
+    clv_archive *archive = clv__test_archive(runtime);
     char prefix[64];
     size_t length = (size_t)snprintf(prefix, sizeof prefix, "%s/before/", name);
     for (size_t i = 0; clv_archive_get(golden, i); i++) {
@@ -157,9 +156,8 @@ static void train_as_pytorch(clv_device *device, const golden_case *c) {
                                .user = &seen,
                                .on_step = on_step,
                                .on_epoch = on_epoch};
-    clv_trainer *trainer;
     clv_device_memory_reset_peak(device);
-    assert_status(clv_trainer_create(runtime, &config, &trainer), CLV_OK, runtime);
+    clv_trainer *trainer = clv__test_trainer(runtime, &config);
     assert_int_equal(clv_device_memory(device).all.current, 0); // planned, and nothing taken
     uint64_t predicted = clv_trainer_device_info_get(trainer, NULL).memory.predicted_peak_bytes;
     assert_status(clv_trainer_run(trainer), CLV_OK, runtime);
@@ -177,11 +175,7 @@ static void train_as_pytorch(clv_device *device, const golden_case *c) {
 }
 
 static void on_device(const char *spec) {
-    clv_device *device;
-    if (clv_device_find(runtime, spec, &device) != CLV_OK) {
-        print_message("no device %s: %s\n", spec, clv_runtime_error(runtime));
-        skip();
-    }
+    clv_device *device = clv__test_device_or_skip(runtime, spec);
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) train_as_pytorch(device, &cases[i]);
 }
 
@@ -196,7 +190,7 @@ TEST(test_opencl) {
 TEST(test_refusals) {
     clv_train_config good = {.model = &model, .train = dataset, .batch = 4, .epochs = 1, .lr = 0.1}, bad;
     clv_trainer *trainer;
-    assert_status(clv_device_find(runtime, "host", &good.device), CLV_OK, runtime);
+    good.device = clv__test_device(runtime, "host");
 #define REFUSED(status, change)                                                                              \
     bad = good;                                                                                              \
     bad.change;                                                                                              \
@@ -242,9 +236,8 @@ static bool stop_at_two(void *user, const clv_train_step *step) {
 TEST(test_callback_stops) {
     clv_train_config config = {
         .model = &model, .train = dataset, .batch = 4, .epochs = 100, .lr = 0.1, .on_step = stop_at_two};
-    clv_trainer *trainer;
-    assert_status(clv_device_find(runtime, "host", &config.device), CLV_OK, runtime);
-    assert_status(clv_trainer_create(runtime, &config, &trainer), CLV_OK, runtime);
+    config.device = clv__test_device(runtime, "host");
+    clv_trainer *trainer = clv__test_trainer(runtime, &config);
     assert_status(clv_trainer_run(trainer), CLV_E_INTERRUPTED, runtime);
     int64_t steps = clv_trainer_result(trainer).steps; // those that were under way are finished
     assert_true(steps >= 2 && steps <= 3);
@@ -265,9 +258,8 @@ TEST(test_divergence_ends_it) {
         clv_train_config config = {
             .model = &model, .train = dataset, .batch = 4, .steps = 50, .lr = i == 2 ? 1e25 : 1e30};
         if (i) config.checkpoint = path, config.checkpoint_every = 1;
-        clv_trainer *trainer;
-        assert_status(clv_device_find(runtime, "host", &config.device), CLV_OK, runtime);
-        assert_status(clv_trainer_create(runtime, &config, &trainer), CLV_OK, runtime);
+        config.device = clv__test_device(runtime, "host");
+        clv_trainer *trainer = clv__test_trainer(runtime, &config);
         assert_status(clv_trainer_run(trainer), CLV_E_NOT_FINITE, runtime);
         assert_in_range(clv_trainer_result(trainer).steps, 1, 8);
         const char *said = clv_runtime_error(runtime);
@@ -303,10 +295,9 @@ TEST(test_steps_that_are_all_skipped) {
                                .lr = 0.1,
                                .precision = CLV_PRECISION_MIXED};
     for (int goes_on = 0; goes_on < 2; goes_on++) {
-        clv_trainer *trainer;
         config.on_nan = goes_on ? CLV_NAN_CONTINUE : CLV_NAN_STOP;
-        assert_status(clv_device_find(runtime, "host", &config.device), CLV_OK, runtime);
-        assert_status(clv_trainer_create(runtime, &config, &trainer), CLV_OK, runtime);
+        config.device = clv__test_device(runtime, "host");
+        clv_trainer *trainer = clv__test_trainer(runtime, &config);
         assert_status(clv_trainer_run(trainer), goes_on ? CLV_OK : CLV_E_NOT_FINITE, runtime);
         if (!goes_on) assert_holds(clv_runtime_error(runtime), "mixed precision skipped them");
         clv_trainer_destroy(trainer);
@@ -326,9 +317,8 @@ TEST(test_divergence_is_told_once) {
                                    .steps = 8,
                                    .lr = i ? 1e30 : 0.01,
                                    .on_nan = CLV_NAN_CONTINUE};
-        clv_trainer *trainer;
-        assert_status(clv_device_find(other, "host", &config.device), CLV_OK, other);
-        assert_status(clv_trainer_create(other, &config, &trainer), CLV_OK, other);
+        config.device = clv__test_device(other, "host");
+        clv_trainer *trainer = clv__test_trainer(other, &config);
         assert_status(clv_trainer_run(trainer), CLV_OK, other);
         assert_int_equal(clv_trainer_result(trainer).steps, 8);
         assert_int_equal(warnings, i);
@@ -368,9 +358,8 @@ TEST(test_an_overflow_is_no_divergence) {
                                .on_step = stop_at_three};
     clv_model small = clv_model_for(config.model, 1, 4, 6, 3);
     config.model = &small;
-    clv_trainer *trainer;
-    assert_status(clv_device_find(other, "host", &config.device), CLV_OK, other);
-    assert_status(clv_trainer_create(other, &config, &trainer), CLV_OK, other);
+    config.device = clv__test_device(other, "host");
+    clv_trainer *trainer = clv__test_trainer(other, &config);
     assert_status(clv_trainer_run(trainer), CLV_E_INTERRUPTED, other);
     clv_train_result result = clv_trainer_result(trainer);
     assert_string_equal(said,
@@ -394,18 +383,16 @@ TEST(test_graph_is_the_trainers) {
                                   {.precision = CLV_PRECISION_MIXED, .optimizer = {.clip_norm = 1}}};
     for (size_t i = 0; i < sizeof configs / sizeof *configs; i++) {
         clv_train_config *config = &configs[i];
-        clv_trainer *trainer;
         clv_graph *graph;
-        clv_plan *plan;
         config->model = &model;
         config->train = dataset;
         config->batch = 4;
         config->steps = 1;
         config->lr = 0.1;
-        assert_status(clv_trainer_create(runtime, config, &trainer), CLV_OK, runtime);
+        clv_trainer *trainer = clv__test_trainer(runtime, config);
         assert_status(clv_pass_graph(runtime, config, CLV_PASS_TRAIN, 4, &graph), CLV_OK, runtime);
         clv_device *device = clv_trainer_info_get(trainer).devices[0];
-        assert_status(clv_plan_create(graph, &(clv_plan_config){.device = device}, &plan), CLV_OK, runtime);
+        clv_plan *plan = clv__test_plan(runtime, graph, &(clv_plan_config){.device = device});
         const clv_plan *own = clv_trainer_info_get(trainer).plan;
         assert_int_equal(clv_plan_info_get(plan).n_nodes, clv_plan_info_get(own).n_nodes);
         for (int n = 0; n < clv_plan_info_get(plan).n_nodes; n++) {
@@ -465,8 +452,7 @@ TEST(test_large_batches_are_not_copied) {
         clv_dataset *set = bytes_or_numbers(k, 0.3f, WIDTH);
         const clv_train_config config = {
             .model = &wide, .train = set, .test = set, .batch = 4, .epochs = 3, .lr = 0.1}; // and a rest of 2
-        clv_trainer *trainer;
-        assert_status(clv_trainer_create(runtime, &config, &trainer), CLV_OK, runtime);
+        clv_trainer *trainer = clv__test_trainer(runtime, &config);
         assert_true((clv__step_fed_bytes(&trainer->step[CLV__FULL]) >= CLV__LARGE_BATCH) == !k);
         assert_status(clv_trainer_run(trainer), CLV_OK, runtime);
         losses[k] = clv_trainer_result(trainer).test.loss;
@@ -500,7 +486,7 @@ TEST(test_bytes_are_fed_as_they_are) {
             config.batch = 4; // and a rest of 2
             config.epochs = 2;
             config.lr = 0.1;
-            assert_status(clv_trainer_create(runtime, &config, &trainers[k]), CLV_OK, runtime);
+            trainers[k] = clv__test_trainer(runtime, &config);
             const clv_tensor *x = clv_graph_find(trainers[k]->step[CLV__FULL].graph, "x");
             const bool bytes = k == 1 && !(config.mixup > 0);
             assert_int_equal(clv_tensor_dtype(x), bytes ? CLV_DTYPE_U8 : CLV_DTYPE_F32);
@@ -517,10 +503,9 @@ TEST(test_bytes_are_fed_as_they_are) {
         for (int k = 0; k < 2; k++) clv_trainer_destroy(trainers[k]);
     }
     // a predictor is made for bytes that are normalised so, and says it
-    clv_predictor *predictor;
     clv_metrics metrics[2];
     clv_predictor_config predicts = {.model = &model, .batch = 4, .samples = sets[1]};
-    assert_status(clv_predictor_create(runtime, &predicts, &predictor), CLV_OK, runtime);
+    clv_predictor *predictor = clv__test_predictor(runtime, &predicts);
     assert_status(clv_evaluate(predictor, sets[1], NULL, NULL, &metrics[0]), CLV_OK, runtime);
     assert_status(clv_evaluate(predictor, other, NULL, NULL, &metrics[1]), CLV_E_VALUE, runtime);
     assert_holds(clv_runtime_error(runtime),
@@ -529,7 +514,7 @@ TEST(test_bytes_are_fed_as_they_are) {
     assert_holds(clv_runtime_error(runtime), "and this dataset has numbers; give it as `samples`");
     clv_predictor_destroy(predictor);
     predicts.samples = NULL;
-    assert_status(clv_predictor_create(runtime, &predicts, &predictor), CLV_OK, runtime);
+    predictor = clv__test_predictor(runtime, &predicts);
     assert_status(clv_evaluate(predictor, sets[1], NULL, NULL, &metrics[1]), CLV_OK, runtime);
     assert_true(metrics[0].loss == metrics[1].loss);
     clv_predictor_destroy(predictor);
@@ -564,8 +549,7 @@ TEST(test_no_fuse_is_for_evaluation_too) {
                                        .steps = 1,
                                        .lr = 0.1,
                                        .no_fuse = no_fuse};
-            clv_trainer *trainer;
-            assert_status(clv_trainer_create(runtime, &config, &trainer), CLV_OK, runtime);
+            clv_trainer *trainer = clv__test_trainer(runtime, &config);
             if (no_fuse)
                 assert_int_equal(count_fused(trainer), 0);
             else

@@ -17,7 +17,7 @@ static clv_device *host;
 
 FIXTURE(setup) {
     runtime = clv__test_runtime(&(clv_runtime_config){.no_opencl = true});
-    assert_status(clv_device_find(runtime, "host", &host), CLV_OK, runtime);
+    host = clv__test_device(runtime, "host");
 }
 
 FIXTURE(teardown) {
@@ -55,11 +55,10 @@ static void tells_the_small_model(const char *path) {
 TEST(of_a_training) {
     clv_dataset *dataset = small_dataset(runtime, 12);
     clv_train_config config = small_config(&small_model, dataset, 6, 1);
-    clv_trainer *trainer = NULL;
     config.device = host;
     config.best = BEST;
     config.checkpoint = CHECKPOINT;
-    assert_status(clv_trainer_create(runtime, &config, &trainer), CLV_OK, runtime);
+    clv_trainer *trainer = clv__test_trainer(runtime, &config);
     small_run(runtime, trainer);
     const clv_weights_text text = {"mine", "a text of my own"};
     assert_status(clv_weights_save_texts(clv_trainer_info_get(trainer).session, &text, 1, WEIGHTS), CLV_OK,
@@ -76,7 +75,6 @@ TEST(of_a_loop_of_ones_own) {
     const clv_model *linear = clv_model_find("linear");
     clv_model model = *linear;
     clv_dataset *table = NULL;
-    clv_predictor *predictor = NULL;
     FILE *file = fopen(TABLE, "w");
     assert_non_null(file);
     fputs("a,b,side\n1,2,left\n3,4,right\n5,6,left\n", file);
@@ -86,7 +84,7 @@ TEST(of_a_loop_of_ones_own) {
     memset(model.input, 0, sizeof model.input);
     model.input[0] = model.classes = 2;
     const clv_predictor_config predicts = {.device = host, .model = &model, .batch = 1};
-    assert_status(clv_predictor_create(runtime, &predicts, &predictor), CLV_OK, runtime);
+    clv_predictor *predictor = clv__test_predictor(runtime, &predicts);
     clv_session *session = clv_predictor_info_get(predictor).session;
     assert_status(clv_weights_save(session, WEIGHTS), CLV_OK, runtime);
     clv_weights_info *info = read_info(WEIGHTS); // nobody has described it
@@ -118,10 +116,9 @@ TEST(of_a_loop_of_ones_own) {
 }
 
 static clv_status read_told(const char *key, const char *text, clv_weights_info **out) {
-    clv_archive *archive = NULL;
     const float number = 1;
     const clv_shape one = CLV_SHAPE(1);
-    assert_status(clv_archive_create(runtime, &archive), CLV_OK, runtime);
+    clv_archive *archive = clv__test_archive(runtime);
     assert_status(clv_archive_add(archive, "w", CLV_DTYPE_F32, &one, &number, NULL), CLV_OK, runtime);
     if (key) assert_status(clv_archive_set_text(archive, key, text), CLV_OK, runtime);
     assert_status(clv_safetensors_write(archive, WEIGHTS), CLV_OK, runtime);

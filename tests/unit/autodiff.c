@@ -16,7 +16,7 @@ static clv__values values;
 
 FIXTURE(begin) {
     runtime = clv__test_runtime(&(clv_runtime_config){.no_opencl = true});
-    assert_status(clv_graph_create(runtime, &graph), CLV_OK, runtime);
+    graph = clv__test_graph(runtime);
 }
 
 FIXTURE(end) {
@@ -290,7 +290,7 @@ TEST_WITHIN(a_scope_that_is_open_is_refused_by_the_plan, begin, end) {
     assert_holds(clv_runtime_error(runtime), "scope 'outer' was pushed and not popped");
     assert_null(plan);
     clv_scope_pop(graph);
-    assert_status(clv_plan_create(graph, NULL, &plan), CLV_OK, runtime);
+    plan = clv__test_plan(runtime, graph, NULL);
     clv_plan_destroy(plan);
 }
 

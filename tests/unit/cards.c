@@ -30,9 +30,7 @@ FIXTURE(teardown) {
 }
 
 static clv_device *find(const char *name) {
-    clv_device *device;
-    assert_status(clv_device_find(runtime, name, &device), CLV_OK, runtime);
-    return device;
+    return clv__test_device(runtime, name);
 }
 
 static clv_device *card(const char *name) {
@@ -271,17 +269,15 @@ static void count_rounded(const char *name, clv_float32_products products, clv_p
                                                                  .null_cards = true,
                                                                  .tuning = "none",
                                                                  .float32_products = products});
-    clv_device *device;
     clv_graph *graph = NULL;
-    clv_plan *plan;
-    assert_status(clv_device_find(other, name, &device), CLV_OK, other);
+    clv_device *device = clv__test_device(other, name);
     const clv_train_config config = {.model = clv_model_find("resnet50"),
                                      .device = device,
                                      .batch = BATCH,
                                      .precision = precision,
                                      .optimizer = {.kind = CLV_SGD}};
     assert_status(clv_pass_graph(other, &config, CLV_PASS_TRAIN, BATCH, &graph), CLV_OK, other);
-    assert_status(clv_plan_create(graph, &(clv_plan_config){.device = device}, &plan), CLV_OK, other);
+    clv_plan *plan = clv__test_plan(other, graph, &(clv_plan_config){.device = device});
     *all = *rounded = 0;
     for (size_t i = 0; i < plan->n_nodes; i++) {
         const clv__variant *v = plan->nodes[i].variant;
@@ -348,7 +344,7 @@ TEST(depthwise_convolutions_have_no_tiles) {
     clv_graph *graph;
     clv_plan *plan;
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
-        assert_status(clv_graph_create(runtime, &graph), CLV_OK, runtime);
+        graph = clv__test_graph(runtime);
         const int64_t n = cases[i].n, c = cases[i].c, side = cases[i].side, k = cases[i].k;
         clv_tensor *x = clv_parameter(graph, "x", CLV_SHAPE(n, c, side, side), (clv_init){0});
         clv_tensor *w = clv_parameter(graph, "w", CLV_SHAPE(c, 1, k, k), (clv_init){0});
@@ -358,8 +354,7 @@ TEST(depthwise_convolutions_have_no_tiles) {
                                                         .groups = (int)c});
         clv_backward(clv_mean(clv_square(y), NULL, 0, false));
         for (int p = 0; p < 2; p++) clv_output(clv_gradient(clv_parameter_get(graph, p)), p ? "dw" : "dx");
-        assert_status(clv_plan_create(graph, &(clv_plan_config){.device = card("h200")}, &plan), CLV_OK,
-                      runtime);
+        plan = clv__test_plan(runtime, graph, &(clv_plan_config){.device = card("h200")});
         look_for_tiles_of_one_row(plan, 3);
         clv_plan_destroy(plan);
         clv_graph_destroy(graph);

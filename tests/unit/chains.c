@@ -40,10 +40,8 @@ static model build(float clip_norm, bool scales) {
 }
 
 static clv_plan *planned(clv_graph *graph, clv_plan_config config) {
-    clv_plan *plan;
     if (!config.device && !config.place) config.device = find("null:0");
-    assert_status(clv_plan_create(graph, &config, &plan), CLV_OK, runtime);
-    return plan;
+    return clv__test_plan(runtime, graph, &config);
 }
 
 /** The launches of all nodes of an op. */
@@ -150,12 +148,11 @@ static float *train(clv_device *device, bool no_fuse, bool scales, int *launches
         planned(m.graph, (clv_plan_config){.device = device,
                                            .no_fuse = no_fuse,
                                            .variants = "sum_squares=groups,count_nonfinite=groups"});
-    clv_session *session;
     clv_run *run;
     static float x[ROWS * WIDTH];
     float hyper[CLV_HYPER_VALUES];
     clv_device_memory_reset_peak(device);
-    assert_status(clv_session_create(runtime, &(clv_session_config){.seed = 7}, &session), CLV_OK, runtime);
+    clv_session *session = clv__test_session(runtime, &(clv_session_config){.seed = 7});
     const clv_status status = clv_run_create(session, plan, &run);
     if (status == CLV_E_UNSUPPORTED) { // a kernel that is allowed smaller groups than the device says
         clv_session_destroy(session);

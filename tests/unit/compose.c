@@ -79,7 +79,6 @@ static clv_graph *graph_of(const ways *w, const char *const *devices) {
 
 /** The plan, while the devices are as it wants them; `largest`: what their allocations may be at most. */
 static clv_plan *plan_of(const ways *w, clv_graph *graph, const char *const *devices) {
-    clv_plan *plan;
     char place[128];
     snprintf(place, sizeof place, "*=%s,tail.*=%s", devices[0], devices[1]);
     const clv_plan_config config = {.device = find(devices[0]),
@@ -87,8 +86,7 @@ static clv_plan *plan_of(const ways *w, clv_graph *graph, const char *const *dev
                                     .recompute = w->recompute ? "block*" : NULL,
                                     .no_fuse = w->no_fuse,
                                     .variants = "sum_squares=groups"}; // which chains are of
-    assert_status(clv_plan_create(graph, &config, &plan), CLV_OK, runtime);
-    return plan;
+    return clv__test_plan(runtime, graph, &config);
 }
 
 // ---- what is seen of a pass -----------------------------------------------------------------------------------------
@@ -225,14 +223,12 @@ static void is_the_same_anew(clv_plan *plan) {
 
 /** Feed and do some steps; the losses, if anybody wants them. Devices hold what was predicted. */
 static void do_steps(clv_graph *graph, clv_plan *plan, float *losses) {
-    clv_session *session;
-    clv_run *run;
     float x[BATCH * WIDTH], hyper[CLV_HYPER_VALUES];
     int32_t labels[BATCH];
     int64_t ticket;
     for (int i = 0; i < plan->n_places; i++) clv_device_memory_reset_peak(plan->places[i].device);
-    assert_status(clv_session_create(runtime, &(clv_session_config){.seed = 7}, &session), CLV_OK, runtime);
-    assert_status(clv_run_create(session, plan, &run), CLV_OK, runtime);
+    clv_session *session = clv__test_session(runtime, &(clv_session_config){.seed = 7});
+    clv_run *run = clv__test_run(runtime, session, plan);
     for (int step = 0; step < STEPS; step++) {
         for (int i = 0; i < BATCH * WIDTH; i++) x[i] = (float)((i * 13 + step * 5) % 29) / 14 - 1;
         for (int i = 0; i < BATCH; i++) labels[i] = (i * 3 + step) % CLASSES;

@@ -44,14 +44,12 @@ static size_t held(void) {
 
 TEST(test_plan) {
     clv_runtime *runtime = clv__test_runtime(&(clv_runtime_config){.no_opencl = true, .null_devices = true});
-    clv_device *device;
     clv_graph *graph;
-    clv_plan *plan;
     clv_tensor *x;
     size_t before = held();
-    assert_status(clv_device_find(runtime, "null:0", &device), CLV_OK, runtime);
+    clv_device *device = clv__test_device(runtime, "null:0");
     build(runtime, SANITIZED ? 300 : 12500, &graph, &x);
-    assert_status(clv_plan_create(graph, &(clv_plan_config){.device = device}, &plan), CLV_OK, runtime);
+    clv_plan *plan = clv__test_plan(runtime, graph, &(clv_plan_config){.device = device});
     size_t each = (held() - before) / graph->n_nodes;
     print_message("%zu nodes, %zu bytes each\n", graph->n_nodes, each);
     if (!SANITIZED) {
@@ -65,19 +63,15 @@ TEST(test_plan) {
 
 TEST(test_train) {
     clv_runtime *runtime = clv__test_runtime(&(clv_runtime_config){.no_opencl = true});
-    clv_device *device;
     clv_graph *graph;
-    clv_plan *plan;
-    clv_session *session;
-    clv_run *run;
     clv_tensor *x;
     float values[8] = {1, 2, 3, 4, 5, 6, 7, 8}, hyper[CLV_HYPER_VALUES], loss = NAN;
     int64_t ticket;
-    assert_status(clv_device_find(runtime, "host", &device), CLV_OK, runtime);
+    clv_device *device = clv__test_device(runtime, "host");
     clv_tensor *mean = build(runtime, SANITIZED ? 300 : 10000, &graph, &x);
-    assert_status(clv_plan_create(graph, &(clv_plan_config){.device = device}, &plan), CLV_OK, runtime);
-    assert_status(clv_session_create(runtime, NULL, &session), CLV_OK, runtime);
-    assert_status(clv_run_create(session, plan, &run), CLV_OK, runtime);
+    clv_plan *plan = clv__test_plan(runtime, graph, &(clv_plan_config){.device = device});
+    clv_session *session = clv__test_session(runtime, NULL);
+    clv_run *run = clv__test_run(runtime, session, plan);
     clv_optimizer_hyper_values(graph, 1, 0.1, hyper);
     for (int step = 0; step < 2; step++) {
         assert_status(clv_run_feed(run, x, values, sizeof values), CLV_OK, runtime);

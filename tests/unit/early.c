@@ -69,10 +69,8 @@ static model build(const options *o) {
 
 static clv_plan *planned(const model *m, const options *o) {
     clv_plan_config config = {.no_fuse = o->no_fuse, .recompute = o->recompute, .place = o->place};
-    clv_plan *plan;
     if (!o->place) config.device = find(o->device);
-    assert_status(clv_plan_create(m->graph, &config, &plan), CLV_OK, runtime);
-    return plan;
+    return clv__test_plan(runtime, m->graph, &config);
 }
 
 // ---- the order ----------------------------------------------------------------------------------------------------------
@@ -173,11 +171,9 @@ static float *train(const options *o, float *gradient, float *size, size_t *n) {
     model m = build(o);
     clv_plan *plan = planned(&m, o);
     clv_device *device = clv_plan_device_get(plan, 0);
-    clv_session *session;
-    clv_run *run;
     clv_device_memory_reset_peak(device);
-    assert_status(clv_session_create(runtime, &(clv_session_config){.seed = 7}, &session), CLV_OK, runtime);
-    assert_status(clv_run_create(session, plan, &run), CLV_OK, runtime);
+    clv_session *session = clv__test_session(runtime, &(clv_session_config){.seed = 7});
+    clv_run *run = clv__test_run(runtime, session, plan);
     for (int step = 0; step < STEPS; step++) {
         for (size_t i = 0; i < sizeof x / sizeof *x; i++)
             x[i] = (float)((i * 13 + (size_t)step * 5) % 29) / 14 - 1;

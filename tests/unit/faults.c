@@ -199,7 +199,7 @@ static void every_allocation(clv_status (*work)(clv_runtime *runtime)) {
     for (int n = 1;; n++) {
         clv_runtime *runtime =
             clv__test_runtime(&(clv_runtime_config){.no_opencl = true, .null_devices = true});
-        assert_status(clv_device_find(runtime, "host", &device), CLV_OK, runtime);
+        device = clv__test_device(runtime, "host");
         atomic_store(&failed, false);
         atomic_store(&left, n);
         clv_status status = work(runtime);

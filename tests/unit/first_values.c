@@ -21,13 +21,10 @@ FIXTURE(teardown) {
 
 /** The values that a session gives a parameter of n elements; free them. */
 static float *first_values(clv_device *device, clv_init init, int64_t n) {
-    clv_graph *graph;
-    clv_plan *plan;
-    clv_session *session;
-    assert_status(clv_graph_create(runtime, &graph), CLV_OK, runtime);
+    clv_graph *graph = clv__test_graph(runtime);
     clv_output(clv_relu(clv_parameter(graph, "weight", CLV_SHAPE(n), init)), "y");
-    assert_status(clv_plan_create(graph, &(clv_plan_config){.device = device}, &plan), CLV_OK, runtime);
-    assert_status(clv_session_create(runtime, &(clv_session_config){.seed = 7}, &session), CLV_OK, runtime);
+    clv_plan *plan = clv__test_plan(runtime, graph, &(clv_plan_config){.device = device});
+    clv_session *session = clv__test_session(runtime, &(clv_session_config){.seed = 7});
     assert_status(clv_session_reserve(session, &plan, 1), CLV_OK, runtime);
     float *values = malloc((size_t)n * sizeof *values);
     assert_non_null(values);
@@ -79,17 +76,15 @@ TEST(test_a_refusal_leaves_nothing) {
     clv_device *device = clv__test_next_device(runtime, &index);
     clv_graph *graphs[2];
     clv_plan *plans[2];
-    clv_session *session;
     for (int i = 0; i < 2; i++) {
-        assert_status(clv_graph_create(runtime, &graphs[i]), CLV_OK, runtime);
+        graphs[i] = clv__test_graph(runtime);
         clv_tensor *weight =
             clv_parameter(graphs[i], "weight", CLV_SHAPE(sizes[i]), (clv_init){CLV_INIT_NORMAL, 0, 1});
         clv_output(clv_relu(weight), "y");
-        assert_status(clv_plan_create(graphs[i], &(clv_plan_config){.device = device}, &plans[i]), CLV_OK,
-                      runtime);
+        plans[i] = clv__test_plan(runtime, graphs[i], &(clv_plan_config){.device = device});
     }
     uint64_t before = clv_device_memory(device).all.current;
-    assert_status(clv_session_create(runtime, NULL, &session), CLV_OK, runtime);
+    clv_session *session = clv__test_session(runtime, NULL);
     assert_status(clv_session_reserve(session, plans, 2), CLV_E_SHAPE, runtime);
     assert_string_equal(clv_runtime_error(runtime),
                         "'weight' is in the session with shape [131073], the plan wants [5]");

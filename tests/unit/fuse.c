@@ -9,10 +9,8 @@
 #include "unit/world.h"
 
 static clv_plan *planned(clv_graph *graph, clv_plan_config config) {
-    clv_plan *plan;
     if (!config.device && !config.place) config.device = find("null:0");
-    assert_status(clv_plan_create(graph, &config, &plan), CLV_OK, runtime);
-    return plan;
+    return clv__test_plan(runtime, graph, &config);
 }
 
 /** The plan's nodes as a text, views left out: `linear+relu sgd_update*8`. */
@@ -301,15 +299,13 @@ static float train(clv_device *device, bool no_fuse, const clv_optimizer_config 
                    clv_precision precision, int *launches, float **all, size_t *n) {
     model m = build(optimizer, precision);
     clv_plan *plan = planned(m.graph, (clv_plan_config){.device = device, .no_fuse = no_fuse});
-    clv_session *session;
-    clv_run *run;
     static float x[ROWS * 3 * 9 * 9];
     float hyper[CLV_HYPER_VALUES], loss;
     int32_t labels[ROWS];
     int64_t ticket = 0;
     clv_device_memory_reset_peak(device);
-    assert_status(clv_session_create(runtime, &(clv_session_config){.seed = 7}, &session), CLV_OK, runtime);
-    assert_status(clv_run_create(session, plan, &run), CLV_OK, runtime);
+    clv_session *session = clv__test_session(runtime, &(clv_session_config){.seed = 7});
+    clv_run *run = clv__test_run(runtime, session, plan);
     for (int step = 0; step < STEPS; step++) {
         for (size_t i = 0; i < sizeof x / sizeof *x; i++)
             x[i] = (float)((i * 13 + (size_t)step * 5) % 29) / 14 - 1;
@@ -406,13 +402,11 @@ static void evaluate(clv_device *device, bool no_fuse, clv_precision precision, 
     if (precision == CLV_PRECISION_MIXED) y = clv_cast(y, CLV_DTYPE_F32);
     clv_output(y, "y");
     clv_plan *plan = planned(g, (clv_plan_config){.device = device, .no_fuse = no_fuse});
-    clv_session *session;
-    clv_run *run;
     static float values[1 << 16];
     int64_t ticket;
     clv_device_memory_reset_peak(device);
-    assert_status(clv_session_create(runtime, &(clv_session_config){.seed = 7}, &session), CLV_OK, runtime);
-    assert_status(clv_run_create(session, plan, &run), CLV_OK, runtime);
+    clv_session *session = clv__test_session(runtime, &(clv_session_config){.seed = 7});
+    clv_run *run = clv__test_run(runtime, session, plan);
     for (int t = 0; t < clv_session_info_get(session).n_tensors; t++) {
         clv_session_tensor tensor = clv_session_get(session, t);
         assert_true(tensor.bytes <= sizeof values);

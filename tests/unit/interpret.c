@@ -15,7 +15,7 @@ static clv__values values;
 
 FIXTURE(begin) {
     runtime = clv__test_runtime(&(clv_runtime_config){.no_opencl = true});
-    assert_status(clv_graph_create(runtime, &graph), CLV_OK, runtime);
+    graph = clv__test_graph(runtime);
 }
 
 FIXTURE(end) {

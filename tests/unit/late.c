@@ -25,7 +25,7 @@ typedef struct halves {
 
 static halves build(clv_device *device, clv_session *session) {
     halves h = {.session = session};
-    assert_status(clv_graph_create(runtime, &h.graph), CLV_OK, runtime);
+    h.graph = clv__test_graph(runtime);
     clv_graph_set_training(h.graph, true);
     h.x = clv_input(h.graph, "x", CLV_DTYPE_F32, CLV_SHAPE(N));
     h.dy = clv_input(h.graph, "dy", CLV_DTYPE_F32, CLV_SHAPE(N));
@@ -37,8 +37,8 @@ static halves build(clv_device *device, clv_session *session) {
     clv_backward(clv_sum(clv_mul(h.y, h.dy), NULL, 0, false));
     h.dw = clv_gradient(h.w);
     clv_output(h.dw, "dw");
-    assert_status(clv_plan_create(h.graph, &(clv_plan_config){.device = device}, &h.plan), CLV_OK, runtime);
-    if (!session) assert_status(clv_session_create(runtime, NULL, &h.session), CLV_OK, runtime);
+    h.plan = clv__test_plan(runtime, h.graph, &(clv_plan_config){.device = device});
+    if (!session) h.session = clv__test_session(runtime, NULL);
     clv_device_memory_reset_peak(device);
     const uint64_t before = clv_device_memory(device).all.current;
     assert_status(clv_session_reserve(h.session, &h.plan, 1), CLV_OK, runtime);
@@ -89,7 +89,7 @@ static void on_each_device(void (*test)(clv_device *device)) {
 static void resume_on(clv_device *device) {
     halves h = build(device, NULL);
     float values[N];
-    assert_status(clv_run_create(h.session, h.plan, &h.run), CLV_OK, runtime);
+    h.run = clv__test_run(runtime, h.session, h.plan);
     refused(feed(&h, h.dy, 1), CLV_E_STATE,
             "'dy' is late: it is fed between clv_run_step and clv_run_resume");
     refused(clv_run_resume(h.run, 0), CLV_E_STATE, "step 0 cannot be resumed");
@@ -131,10 +131,9 @@ static void saw(clv_device *device, int uploads, int launches, int reads) {
 }
 
 TEST(test_nothing_is_done_twice) {
-    clv_device *device;
-    assert_status(clv_device_find(runtime, "null", &device), CLV_OK, runtime);
+    clv_device *device = clv__test_device(runtime, "null");
     halves h = build(device, NULL);
-    assert_status(clv_run_create(h.session, h.plan, &h.run), CLV_OK, runtime);
+    h.run = clv__test_run(runtime, h.session, h.plan);
     for (int step = 0; step < 3; step++) {
         clv__null_trace_reset(device->open);
         const int64_t ticket = begin(&h, 1);
@@ -152,8 +151,8 @@ TEST(test_nothing_is_done_twice) {
 static void drop_on(clv_device *device) {
     halves h = build(device, NULL), other = build(device, h.session);
     float values[N];
-    assert_status(clv_run_create(h.session, h.plan, &h.run), CLV_OK, runtime);
-    assert_status(clv_run_create(h.session, other.plan, &other.run), CLV_OK, runtime);
+    h.run = clv__test_run(runtime, h.session, h.plan);
+    other.run = clv__test_run(runtime, h.session, other.plan);
     const int64_t first = begin(&h, 1), second = begin(&h, 2);
     assert_float_equal(fetch(&h, first, h.y), 2, 0); // it was computed
     refused(clv_run_fetch(h.run, first, h.dw, values, sizeof values), CLV_E_STATE, "was not resumed");
@@ -179,14 +178,11 @@ TEST(test_steps_are_dropped) {
 
 /** A profile counts a step in two parts as one, and one that was dropped not at all. */
 TEST(test_profiled) {
-    clv_device *device;
-    clv_profile *profile;
-    assert_status(clv_device_find(runtime, "cpu|host", &device), CLV_OK, runtime);
+    clv_device *device = clv__test_device(runtime, "cpu|host");
     halves h = build(device, NULL);
-    assert_status(clv_profile_create(runtime, &(clv_profile_config){.warm_up = 1}, &profile), CLV_OK,
-                  runtime);
+    clv_profile *profile = clv__test_profile(runtime, &(clv_profile_config){.warm_up = 1});
     clv_session_set_profile(h.session, profile);
-    assert_status(clv_run_create(h.session, h.plan, &h.run), CLV_OK, runtime);
+    h.run = clv__test_run(runtime, h.session, h.plan);
     for (int step = 0; step < 5; step++) {
         const int64_t ticket = begin(&h, 1);
         if (step == 3) continue;
@@ -211,7 +207,7 @@ static void share_on(clv_device *device) {
     refused(clv_session_use(h.session, 99, w, N * sizeof *w), CLV_E_NOT_FOUND, "no number 99");
     refused(clv_session_use(h.session, index, w + 1, N * sizeof *w), CLV_E_VALUE, "at multiples of 64 bytes");
     assert_status(clv_session_use(h.session, index, w, N * sizeof *w), CLV_OK, runtime);
-    assert_status(clv_run_create(h.session, h.plan, &h.run), CLV_OK, runtime);
+    h.run = clv__test_run(runtime, h.session, h.plan);
     refused(clv_session_use(h.session, index, w, N * sizeof *w), CLV_E_STATE, "is used by runs");
     refused(clv_run_see(h.run, h.x, &at), CLV_E_VALUE, "is not an output");
     assert_status(clv_run_see(h.run, h.dw, &at), CLV_OK, runtime);
@@ -245,14 +241,13 @@ TEST(test_memory_in_common) {
 }
 
 TEST(test_a_device_with_memory_of_its_own) {
-    clv_device *device;
     void *at;
     float *w = aligned_alloc(64, N * sizeof *w);
-    assert_status(clv_device_find(runtime, "null", &device), CLV_OK, runtime);
+    clv_device *device = clv__test_device(runtime, "null");
     halves h = build(device, NULL);
     refused(clv_session_use(h.session, clv_session_find(h.session, "w"), w, N * sizeof *w), CLV_E_UNSUPPORTED,
             "memory of its own");
-    assert_status(clv_run_create(h.session, h.plan, &h.run), CLV_OK, runtime);
+    h.run = clv__test_run(runtime, h.session, h.plan);
     refused(clv_run_see(h.run, h.dw, &at), CLV_E_UNSUPPORTED, "memory of its own");
     assert_null(at);
     destroy(&h, true);
@@ -261,23 +256,18 @@ TEST(test_a_device_with_memory_of_its_own) {
 
 /** z, of the second part, is a view of what the first part makes: seen, it would change too early. */
 TEST(test_memory_that_the_first_part_uses) {
-    clv_device *host;
-    clv_run *run;
-    clv_plan *plan;
-    clv_session *session;
     void *at;
-    assert_status(clv_device_find(runtime, "host", &host), CLV_OK, runtime);
-    clv_graph *graph;
-    assert_status(clv_graph_create(runtime, &graph), CLV_OK, runtime);
+    clv_device *host = clv__test_device(runtime, "host");
+    clv_graph *graph = clv__test_graph(runtime);
     clv_tensor *x = clv_input(graph, "x", CLV_DTYPE_F32, CLV_SHAPE(N)),
                *late = clv_input(graph, "late", CLV_DTYPE_F32, CLV_SHAPE(N));
     clv_input_late(late);
     clv_tensor *e = clv_exp(x), *y = clv_add(e, late), *z = clv_reshape(e, CLV_SHAPE(4, N / 4));
     clv_output(y, "y");
     clv_output(z, "z");
-    assert_status(clv_plan_create(graph, &(clv_plan_config){.device = host}, &plan), CLV_OK, runtime);
-    assert_status(clv_session_create(runtime, NULL, &session), CLV_OK, runtime);
-    assert_status(clv_run_create(session, plan, &run), CLV_OK, runtime);
+    clv_plan *plan = clv__test_plan(runtime, graph, &(clv_plan_config){.device = host});
+    clv_session *session = clv__test_session(runtime, NULL);
+    clv_run *run = clv__test_run(runtime, session, plan);
     assert_status(clv_run_see(run, y, &at), CLV_OK, runtime);
     refused(clv_run_see(run, z, &at), CLV_E_UNSUPPORTED, "its memory is used for other values, too");
     clv_run_destroy(run);
@@ -287,10 +277,9 @@ TEST(test_memory_that_the_first_part_uses) {
 }
 
 TEST(test_what_cannot_be_late) {
-    clv_graph *graph;
     clv_plan *plan;
     clv_input_late(NULL);
-    assert_status(clv_graph_create(runtime, &graph), CLV_OK, runtime);
+    clv_graph *graph = clv__test_graph(runtime);
     clv_tensor *x = clv_input(graph, "x", CLV_DTYPE_F32, CLV_SHAPE(2, N));
     clv_scope_push(graph, "a");
     clv_tensor *a =

@@ -45,7 +45,7 @@ static training make(void) {
     static const char *const replicas[] = {"cpu:0", "cpu:1"};
     static const double shares[] = {2.0 / 3, 1.0 / 3};
     training t = {0};
-    assert_status(clv_graph_create(runtime, &t.graph), CLV_OK, runtime);
+    t.graph = clv__test_graph(runtime);
     clv_graph_set_training(t.graph, true);
     t.x = clv_input(t.graph, "x", CLV_DTYPE_F32, CLV_SHAPE(N, 1, 5, 5));
     t.labels = clv_input(t.graph, "labels", CLV_DTYPE_I32, CLV_SHAPE(N));
@@ -54,9 +54,9 @@ static training make(void) {
     clv_backward(t.loss);
     clv_optimizer_add(t.graph, &momentum);
     t.hyper = clv_optimizer_hyper(t.graph);
-    assert_status(clv_plan_create(t.graph, NULL, &t.plan), CLV_OK, runtime);
-    assert_status(clv_session_create(runtime, &(clv_session_config){.seed = 5}, &t.session), CLV_OK, runtime);
-    assert_status(clv_run_create(t.session, t.plan, &t.run), CLV_OK, runtime);
+    t.plan = clv__test_plan(runtime, t.graph, NULL);
+    t.session = clv__test_session(runtime, &(clv_session_config){.seed = 5});
+    t.run = clv__test_run(runtime, t.session, t.plan);
     return t;
 }
 
@@ -236,7 +236,7 @@ TEST(test_steps_that_are_done_when_an_older_one_cannot_be_waited_for) {
 int main(void) {
     int status = 0;
     if (!(runtime = lost_runtime(NULL, &status))) return status;
-    int failed = clv__test_run(NULL, NULL);
+    int failed = clv__tests_run(NULL, NULL);
     clv_runtime_destroy(runtime);
     return failed;
 }

@@ -102,9 +102,8 @@ static void look_up(table *all, int model) {
                                      .batch = all->batches[model],
                                      .optimizer = {.kind = CLV_SGD, .momentum = 0.9f}};
     clv_graph *graph = NULL;
-    clv_plan *plan;
     assert_status(clv_pass_graph(runtime, &config, CLV_PASS_TRAIN, config.batch, &graph), CLV_OK, runtime);
-    assert_status(clv_plan_create(graph, &(clv_plan_config){.device = card}, &plan), CLV_OK, runtime);
+    clv_plan *plan = clv__test_plan(runtime, graph, &(clv_plan_config){.device = card});
     for (size_t i = 0; i < plan->n_nodes; i++) {
         const clv_plan_node node = clv_plan_node_get(plan, (int)i);
         const clv__plan_node *at = &plan->nodes[i];
@@ -161,5 +160,5 @@ int main(void) {
     runtime = clv__test_runtime(
         &(clv_runtime_config){.no_opencl = true, .null_devices = true, .null_cards = true, .tuning = "none"});
     if (clv_device_find(runtime, "null:h200", &card) != CLV_OK) return 1;
-    return clv__test_run(NULL, NULL);
+    return clv__tests_run(NULL, NULL);
 }

@@ -12,8 +12,8 @@ static clv_device *host, *other, *null_device;
 FIXTURE(setup) {
     int i = -1;
     runtime = clv__test_runtime(&(clv_runtime_config){.null_devices = true});
-    assert_status(clv_device_find(runtime, "host", &host), CLV_OK, runtime);
-    assert_status(clv_device_find(runtime, "null:0", &null_device), CLV_OK, runtime);
+    host = clv__test_device(runtime, "host");
+    null_device = clv__test_device(runtime, "null:0");
     other = clv__test_next_device(runtime, &i);
 }
 
@@ -32,7 +32,7 @@ enum { PARAMETERS = (4 * 3 + 4 + 2 * 4 + 2) * 4 };
 /** fc1, relu, fc2; trained by momentum, or only computed. */
 static model build(clv_device *device, bool train) {
     model m = {0};
-    assert_status(clv_graph_create(runtime, &m.graph), CLV_OK, runtime);
+    m.graph = clv__test_graph(runtime);
     clv_graph_set_training(m.graph, train);
     m.x = clv_input(m.graph, "x", CLV_DTYPE_F32, CLV_SHAPE(5, 3));
     m.y = clv_nn_linear(clv_relu(clv_nn_linear(m.x, "fc1", 4, NULL)), "fc2", 2, NULL);
@@ -44,7 +44,7 @@ static model build(clv_device *device, bool train) {
     } else {
         clv_output(m.y, "y");
     }
-    assert_status(clv_plan_create(m.graph, &(clv_plan_config){.device = device}, &m.plan), CLV_OK, runtime);
+    m.plan = clv__test_plan(runtime, m.graph, &(clv_plan_config){.device = device});
     return m;
 }
 
@@ -54,12 +54,11 @@ static void destroy(model *m) {
 }
 
 static void step(clv_session *session, const model *m, const clv_tensor *wanted, float *out, size_t bytes) {
-    clv_run *run;
     int64_t ticket;
     float x[15], hyper[CLV_HYPER_VALUES];
     for (int i = 0; i < 15; i++) x[i] = (float)(i % 7) - 3;
     clv_optimizer_hyper_values(m->graph, 1, 0.1, hyper);
-    assert_status(clv_run_create(session, m->plan, &run), CLV_OK, runtime);
+    clv_run *run = clv__test_run(runtime, session, m->plan);
     assert_status(clv_run_feed(run, m->x, x, sizeof x), CLV_OK, runtime);
     const clv_tensor *rate = clv_optimizer_hyper(m->graph);
     if (rate) assert_status(clv_run_feed(run, rate, hyper, sizeof hyper), CLV_OK, runtime);
@@ -74,9 +73,8 @@ static uint64_t held(const clv_device *device) {
 
 /** A session that has been trained a step on the device. */
 static clv_session *trained(clv_device *device) {
-    clv_session *session;
     float loss;
-    assert_status(clv_session_create(runtime, &(clv_session_config){.seed = 5}, &session), CLV_OK, runtime);
+    clv_session *session = clv__test_session(runtime, &(clv_session_config){.seed = 5});
     model m = build(device, true);
     step(session, &m, m.loss, &loss, sizeof loss);
     destroy(&m);
@@ -199,8 +197,7 @@ TEST(test_refusals_move_nothing) {
     assert_status(clv_session_move(session, NULL, host), CLV_OK, runtime);
 
     model m = build(host, true);
-    clv_run *run;
-    assert_status(clv_run_create(session, m.plan, &run), CLV_OK, runtime);
+    clv_run *run = clv__test_run(runtime, session, m.plan);
     assert_status(clv_session_move(session, NULL, null_device), CLV_E_STATE, runtime);
     assert_string_equal(
         clv_runtime_error(runtime),

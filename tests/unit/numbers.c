@@ -47,7 +47,7 @@ TEST(letters_are_those_of_ascii) {
     assert_true(clv__same_letters("PIXEL", "pixel", 5) && !clv__same_letters("pi", "pixel", 5));
     assert_status(clv_device_find(runtime, "NULL:ILLINOIS", &device), CLV_E_NOT_FOUND, runtime);
     assert_holds(clv_runtime_error(runtime), "NULL:ILLINOIS");
-    assert_status(clv_device_find(runtime, "HOST", &device), CLV_OK, runtime);
+    device = clv__test_device(runtime, "HOST");
 }
 
 TEST(sentences_have_a_point) {
@@ -65,14 +65,11 @@ enum { N = 8 };
 /** y of one step. */
 static void run_on(clv_device *device, clv_graph *graph, clv_tensor *x, const float *from, clv_tensor *y,
                    float *to, clv_profile *profile) {
-    clv_plan *plan;
-    clv_session *session;
-    clv_run *run;
     int64_t ticket;
-    assert_status(clv_plan_create(graph, &(clv_plan_config){.device = device}, &plan), CLV_OK, runtime);
-    assert_status(clv_session_create(runtime, NULL, &session), CLV_OK, runtime);
+    clv_plan *plan = clv__test_plan(runtime, graph, &(clv_plan_config){.device = device});
+    clv_session *session = clv__test_session(runtime, NULL);
     clv_session_set_profile(session, profile);
-    assert_status(clv_run_create(session, plan, &run), CLV_OK, runtime);
+    clv_run *run = clv__test_run(runtime, session, plan);
     assert_status(clv_run_feed(run, x, from, N * sizeof *from), CLV_OK, runtime);
     assert_status(clv_run_step(run, &ticket), CLV_OK, runtime);
     assert_status(clv_run_fetch(run, ticket, y, to, N * sizeof *to), CLV_OK, runtime);
@@ -115,10 +112,8 @@ TEST(traces_are_json) {
     const float from[N] = {1};
     float to[N];
     char path[512], *folder = clv__test_folder();
-    clv_profile *profile;
     json_error_t fault;
-    assert_status(clv_profile_create(runtime, &(clv_profile_config){.slices = 100}, &profile), CLV_OK,
-                  runtime);
+    clv_profile *profile = clv__test_profile(runtime, &(clv_profile_config){.slices = 100});
     clv_graph *graph = new_graph();
     clv_tensor *x = clv_input(graph, "x", CLV_DTYPE_F32, CLV_SHAPE(N)), *y = clv_exp(x);
     clv_output(y, "y");

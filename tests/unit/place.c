@@ -21,7 +21,7 @@ typedef struct model {
 /** loss = mean((relu(x * a.weight) * b.weight)^2), with its gradients, updates left out. */
 static model build(void) {
     model m = {0};
-    assert_status(clv_graph_create(runtime, &m.graph), CLV_OK, runtime);
+    m.graph = clv__test_graph(runtime);
     clv_tensor *t = m.x = clv_input(m.graph, "x", CLV_DTYPE_F32, CLV_SHAPE(8, 16));
     for (int i = 0; i < 2; i++) {
         clv_scope_push(m.graph, i ? "b" : "a");
@@ -40,9 +40,7 @@ static model build(void) {
 
 TEST(test_layers_go_where_patterns_say) {
     model m = build();
-    clv_plan *plan;
-    assert_status(clv_plan_create(m.graph, &(clv_plan_config){.place = "a=host,b=null"}, &plan), CLV_OK,
-                  runtime);
+    clv_plan *plan = clv__test_plan(runtime, m.graph, &(clv_plan_config){.place = "a=host,b=null"});
     assert_int_equal(clv_plan_info_get(plan).n_devices, 2);
     int carried = 0;
     for (int i = 0; i < clv_plan_info_get(plan).n_nodes; i++) {
@@ -70,9 +68,7 @@ TEST(test_layers_go_where_patterns_say) {
 
 TEST(test_the_last_match_wins) {
     model m = build();
-    clv_plan *plan;
-    assert_status(clv_plan_create(m.graph, &(clv_plan_config){.place = "*=host,b=null,b=host"}, &plan),
-                  CLV_OK, runtime);
+    clv_plan *plan = clv__test_plan(runtime, m.graph, &(clv_plan_config){.place = "*=host,b=null,b=host"});
     assert_int_equal(clv_plan_info_get(plan).n_transfers, 0);
     clv_plan_destroy(plan);
     clv_graph_destroy(m.graph);
@@ -80,17 +76,14 @@ TEST(test_the_last_match_wins) {
 
 /** y = a(x); y = y + b(y); y = y + c(y): sums have no layer of their own, and stay where the work is. */
 TEST(test_sums_stay_with_the_work) {
-    clv_graph *graph;
-    clv_plan *plan;
-    assert_status(clv_graph_create(runtime, &graph), CLV_OK, runtime);
+    clv_graph *graph = clv__test_graph(runtime);
     clv_tensor *y = clv_input(graph, "x", CLV_DTYPE_F32, CLV_SHAPE(8, 16));
     for (int i = 0; i < 3; i++) {
         clv_tensor *branch = clv_nn_linear(y, i == 0 ? "a" : i == 1 ? "b" : "c", 16, NULL);
         y = i ? clv_add(y, branch) : branch;
     }
     clv_output(y, "y");
-    assert_status(clv_plan_create(graph, &(clv_plan_config){.place = "a=host,b=null,c=null"}, &plan), CLV_OK,
-                  runtime);
+    clv_plan *plan = clv__test_plan(runtime, graph, &(clv_plan_config){.place = "a=host,b=null,c=null"});
     for (int i = 0; i < clv_plan_info_get(plan).n_nodes; i++) {
         clv_plan_node node = clv_plan_node_get(plan, i);
         if (strcmp(node.op, "add") == 0)
@@ -140,16 +133,13 @@ static void check_activity(const clv_device *device, clv_activity before, double
 static void run_one(const char *place, float *out, bool check_memory) {
     model m = build();
     clv_activity before[2];
-    clv_plan *plan;
-    clv_session *session;
-    clv_run *run;
     float x[8 * 16];
     int64_t ticket;
-    assert_status(clv_plan_create(m.graph, &(clv_plan_config){.place = place}, &plan), CLV_OK, runtime);
-    assert_status(clv_session_create(runtime, &(clv_session_config){.seed = 3}, &session), CLV_OK, runtime);
+    clv_plan *plan = clv__test_plan(runtime, m.graph, &(clv_plan_config){.place = place});
+    clv_session *session = clv__test_session(runtime, &(clv_session_config){.seed = 3});
     for (int i = 0; i < clv_plan_info_get(plan).n_devices; i++)
         clv_device_memory_reset_peak(clv_plan_device_get(plan, i));
-    assert_status(clv_run_create(session, plan, &run), CLV_OK, runtime);
+    clv_run *run = clv__test_run(runtime, session, plan);
     for (int i = 0; i < clv_plan_info_get(plan).n_devices; i++)
         assert_status(clv_device_activity_start(clv_plan_device_get(plan, i)), CLV_OK, runtime);
     for (int i = 0; i < clv_plan_info_get(plan).n_devices; i++)
@@ -207,13 +197,9 @@ static clv_tensor *layer_a(clv_tensor *x, void *user) {
 
 /** Loss and the gradient of a.weight when a is computed on n devices, and b after it; strictly. */
 static void run_parallel(const char *const *devices, const double *shares, int n, float *out) {
-    clv_graph *graph;
-    clv_plan *plan;
-    clv_session *session;
-    clv_run *run;
     int64_t ticket;
     float x[8 * 16];
-    assert_status(clv_graph_create(runtime, &graph), CLV_OK, runtime);
+    clv_graph *graph = clv__test_graph(runtime);
     clv_tensor *input = clv_input(graph, "x", CLV_DTYPE_F32, CLV_SHAPE(8, 16));
     clv_tensor *loss =
         clv_mean(clv_square(parallel_of(input, devices, shares, n, layer_a, NULL)), NULL, 0, false);
@@ -221,14 +207,12 @@ static void run_parallel(const char *const *devices, const double *shares, int n
     clv_output(loss, "loss");
     clv_tensor *gradient = clv_gradient(clv_parameter_get(graph, 0));
     clv_output(gradient, "ga");
-    clv_device *first;
-    assert_status(clv_device_find(runtime, devices[0], &first), CLV_OK, runtime);
-    assert_status(
-        clv_plan_create(graph, &(clv_plan_config){.device = first, .explicit_transfers = true}, &plan),
-        CLV_OK, runtime);
+    clv_device *first = clv__test_device(runtime, devices[0]);
+    clv_plan *plan =
+        clv__test_plan(runtime, graph, &(clv_plan_config){.device = first, .explicit_transfers = true});
     assert_int_equal(clv_plan_info_get(plan).n_devices, n);
-    assert_status(clv_session_create(runtime, &(clv_session_config){.seed = 3}, &session), CLV_OK, runtime);
-    assert_status(clv_run_create(session, plan, &run), CLV_OK, runtime);
+    clv_session *session = clv__test_session(runtime, &(clv_session_config){.seed = 3});
+    clv_run *run = clv__test_run(runtime, session, plan);
     for (int step = 0; step < 5; step++) {
         for (int i = 0; i < 8 * 16; i++) x[i] = (float)((i * 7 + step) % 11) - 5;
         assert_status(clv_run_feed(run, input, x, sizeof x), CLV_OK, runtime);
@@ -257,8 +241,7 @@ TEST(test_replicas_compute_the_same) {
 }
 
 static void refuse_replicas(const char *const *devices, const double *shares, int n, const char *part) {
-    clv_graph *graph;
-    assert_status(clv_graph_create(runtime, &graph), CLV_OK, runtime);
+    clv_graph *graph = clv__test_graph(runtime);
     clv_tensor *x = clv_input(graph, "x", CLV_DTYPE_F32, CLV_SHAPE(8, 16));
     assert_null(parallel_of(x, devices, shares, n, layer_a, NULL));
     assert_status(clv_graph_status(graph), CLV_E_VALUE, runtime);
@@ -325,9 +308,7 @@ static clv_tensor *normalised(clv_tensor *x, void *user) {
  *  that lasts. Of two replicas the first one's batch moves them. */
 TEST(test_updates_come_last) {
     for (int replicas = 0; replicas < 2; replicas++) {
-        clv_graph *graph;
-        clv_plan *plan;
-        assert_status(clv_graph_create(runtime, &graph), CLV_OK, runtime);
+        clv_graph *graph = clv__test_graph(runtime);
         clv_graph_set_training(graph, true);
         clv_tensor *x = clv_input(graph, "x", CLV_DTYPE_F32, CLV_SHAPE(8, 16));
         static const char *const devices[] = {"host", "null"};
@@ -335,7 +316,7 @@ TEST(test_updates_come_last) {
         clv_backward(clv_mean(clv_square(clv_nn_linear(x, "last", 4, NULL)), NULL, 0, false));
         clv_optimizer_add(graph, &(clv_optimizer_config){.kind = CLV_SGD});
         clv_plan_config config = {.place = replicas ? "*=host" : "*=host,norm=null"};
-        assert_status(clv_plan_create(graph, &config, &plan), CLV_OK, runtime);
+        clv_plan *plan = clv__test_plan(runtime, graph, &config);
         int updates = 0, statistics = 0, moved = 0;
         for (int i = 0; i < clv_plan_info_get(plan).n_nodes; i++) {
             clv_plan_node node = clv_plan_node_get(plan, i);

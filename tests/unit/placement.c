@@ -16,8 +16,7 @@ static const char *const names[] = {"null:0", "null:1"};
 
 FIXTURE(setup) {
     runtime = clv__test_runtime(&(clv_runtime_config){.null_devices = true});
-    for (int i = 0; i < 2; i++)
-        assert_status(clv_device_find(runtime, names[i], &devices[i]), CLV_OK, runtime);
+    for (int i = 0; i < 2; i++) devices[i] = clv__test_device(runtime, names[i]);
 }
 
 FIXTURE(teardown) {
@@ -26,9 +25,8 @@ FIXTURE(teardown) {
 
 /** `n` linear layers fc0, fc1, ... of widths[i] features each with relu between them, and a whole training step. */
 static clv_graph *perceptron(int64_t batch, const int64_t *widths, int n) {
-    clv_graph *graph;
     char name[16];
-    assert_status(clv_graph_create(runtime, &graph), CLV_OK, runtime);
+    clv_graph *graph = clv__test_graph(runtime);
     clv_graph_set_training(graph, true);
     clv_tensor *x = clv_input(graph, "x", CLV_DTYPE_F32, CLV_SHAPE(batch, 64));
     for (int i = 0; i < n; i++) {
@@ -60,9 +58,7 @@ static way try_way(clv_graph *graph, int n, int first, int cut) {
     for (int i = 0; i < n; i++)
         snprintf(place + strlen(place), sizeof place - strlen(place), "fc%d=%s,", i,
                  names[i < cut ? first : !first]);
-    clv_plan *plan;
-    assert_status(clv_plan_create(graph, &(clv_plan_config){.place = place, .no_fuse = true}, &plan), CLV_OK,
-                  runtime);
+    clv_plan *plan = clv__test_plan(runtime, graph, &(clv_plan_config){.place = place, .no_fuse = true});
     way w = {.fits = clv_plans_fit(&plan, 1) == CLV_OK};
     for (int d = 0; d < 2; d++) {
         clv__speed speed;
@@ -184,8 +180,7 @@ static uint64_t bytes_of_first(clv_graph *graph, const clv__layers *layers, int 
     for (int i = 0; i < layers->n; i++)
         snprintf(place + strlen(place), sizeof place - strlen(place), "%s=%s,", layers->items[i].name,
                  names[i < cut ? 0 : 1]);
-    clv_plan *plan;
-    assert_status(clv_plan_create(graph, &(clv_plan_config){.place = place}, &plan), CLV_OK, runtime);
+    clv_plan *plan = clv__test_plan(runtime, graph, &(clv_plan_config){.place = place});
     uint64_t bytes = clv_plans_memory(&plan, 1, devices[0]).predicted_peak_bytes;
     clv_plan_destroy(plan);
     return bytes;
@@ -194,16 +189,14 @@ static uint64_t bytes_of_first(clv_graph *graph, const clv__layers *layers, int 
 /** Arenas have holes that estimates know nothing of: with budgets at the edge the exact search has to find the cut. */
 TEST(test_a_residual_network_to_the_byte) {
     clv_model model = clv_model_for(clv_model_find("resnet18"), 3, 32, 32, 10);
-    clv_graph *graph;
-    clv_plan *plan;
     clv__layers layers = {0};
-    assert_status(clv_graph_create(runtime, &graph), CLV_OK, runtime);
+    clv_graph *graph = clv__test_graph(runtime);
     clv_graph_set_training(graph, true);
     clv_tensor *x = clv_model_input(graph, &model, 16);
     clv_tensor *loss = clv_mean(clv_square(clv_model_build(&model, x)), NULL, 0, false);
     clv_output(loss, "loss");
     clv_backward(loss);
-    assert_status(clv_plan_create(graph, &(clv_plan_config){.device = devices[0]}, &plan), CLV_OK, runtime);
+    clv_plan *plan = clv__test_plan(runtime, graph, &(clv_plan_config){.device = devices[0]});
     assert_status(clv__layers_find(plan, &layers), CLV_OK, runtime);
     clv_plan_destroy(plan);
     for (int want = 4; want < layers.n; want += 9) {
@@ -284,8 +277,7 @@ TEST(test_the_refusal_says_what_would_fit) {
 }
 
 TEST(test_texts_are_short_and_safe) {
-    clv_graph *graph;
-    assert_status(clv_graph_create(runtime, &graph), CLV_OK, runtime);
+    clv_graph *graph = clv__test_graph(runtime);
     clv_tensor *x = clv_input(graph, "x", CLV_DTYPE_F32, CLV_SHAPE(64, 512));
     static const char *const layers[][3] = {{"a", "", "0"},    {"a", "", "1"},    {"a", "", "2"},
                                             {"b*,=", "", "0"}, {"b*,=", "", "1"}, {"b*,=", "", "2"},
@@ -305,7 +297,7 @@ TEST(test_texts_are_short_and_safe) {
     assert_string_equal(choice->place,
                         "a.*=null:0,b???.0=null:0,b???.1=null:1,b???.2=null:1,c.*=null:1,d=null:1");
     clv_plan *plan; // as it was printed
-    assert_status(clv_plan_create(graph, &(clv_plan_config){.place = choice->place}, &plan), CLV_OK, runtime);
+    plan = clv__test_plan(runtime, graph, &(clv_plan_config){.place = choice->place});
     for (int i = 0; i < clv_plan_info_get(plan).n_nodes; i++) {
         clv_plan_node node = clv_plan_node_get(plan, i);
         if (strcmp(node.layer, "b*,=.0") == 0) assert_ptr_equal(node.device, devices[0]);
@@ -319,8 +311,7 @@ TEST(test_texts_are_short_and_safe) {
 
 /** A cut between blocks of a residual network carries one value there and one gradient back, not one for each block. */
 TEST(test_residuals_are_carried_once) {
-    clv_graph *graph;
-    assert_status(clv_graph_create(runtime, &graph), CLV_OK, runtime);
+    clv_graph *graph = clv__test_graph(runtime);
     clv_tensor *tokens = clv_input(graph, "tokens", CLV_DTYPE_I32, CLV_SHAPE(4, 32));
     clv_tensor *loss =
         clv_mean(clv_square(clv_gpt(tokens, &(clv_gpt_config){.context = 32, .width = 96})), NULL, 0, false);
@@ -329,8 +320,7 @@ TEST(test_residuals_are_carried_once) {
     clv_optimizer_add(graph, &(clv_optimizer_config){.kind = CLV_SGD});
     clv_place_choice *choice;
     assert_status(choose(graph, "balanced", &choice), CLV_OK, runtime);
-    clv_plan *plan;
-    assert_status(clv_plan_create(graph, &(clv_plan_config){.place = choice->place}, &plan), CLV_OK, runtime);
+    clv_plan *plan = clv__test_plan(runtime, graph, &(clv_plan_config){.place = choice->place});
     print_message("%s: %d transfers\n", choice->place, clv_plan_info_get(plan).n_transfers);
     assert_int_equal(choice->n_stages, 2);
     assert_true(clv_plan_info_get(plan).n_transfers <=
@@ -411,7 +401,7 @@ TEST(test_mistakes_are_told_before_anything_is_taken) {
     budgets(0, 0);
     clv_graph_destroy(graph);
 
-    assert_status(clv_graph_create(runtime, &graph), CLV_OK, runtime);
+    graph = clv__test_graph(runtime);
     clv_tensor *x = clv_input(graph, "x", CLV_DTYPE_F32, CLV_SHAPE(2, 4));
     clv_graph_set_place(graph, "null:1");
     x = clv_nn_linear(x, "a", 4, NULL);
@@ -430,8 +420,7 @@ TEST(test_measured_devices_are_left_as_they_were) {
     runtime =
         clv__test_runtime(&(clv_runtime_config){.no_opencl = true, .no_cache = true, .null_devices = true});
     const char *real[] = {"host", "null:1"};
-    clv_device *host;
-    assert_status(clv_device_find(runtime, "host", &host), CLV_OK, runtime);
+    clv_device *host = clv__test_device(runtime, "host");
     clv_graph *graph = perceptron(64, unequal, 7);
     const clv_place_config config = {.devices = real, .n_devices = 2};
     clv_place_choice *choice;

@@ -15,9 +15,7 @@
 static clv_runtime *runtime;
 
 static clv_device *device_named(const char *name) {
-    clv_device *device = NULL;
-    assert_int_equal(clv_device_find(runtime, name, &device), CLV_OK);
-    return device;
+    return clv__test_device(runtime, name);
 }
 
 FIXTURE(setup) {
@@ -30,8 +28,7 @@ FIXTURE(teardown) {
 
 /** A random graph: each node adds two earlier tensors of one size; some results are `gradients`, which have their own arena. */
 static clv_graph *random_graph(uint64_t seed, int n_nodes, bool gradients) {
-    clv_graph *graph;
-    assert_int_equal(clv_graph_create(runtime, &graph), CLV_OK);
+    clv_graph *graph = clv__test_graph(runtime);
     clv__random random;
     clv__random_init(&random, seed, CLV__STREAM_TEST, 0);
     clv_tensor *made[3][200];
@@ -126,9 +123,8 @@ TEST(test_live_tensors_never_share_bytes) {
     for (uint64_t seed = 1; seed <= 90; seed++) {
         device->info.max_alloc_bytes = seed % 2 ? whole : 4096; // small: the arena is cut into chunks
         clv_graph *graph = random_graph(seed, 100, seed > 60);
-        clv_plan *plan;
         const clv_plan_config config = {.device = device, .own_session = seed % 3 == 0};
-        assert_int_equal(clv_plan_create(graph, &config, &plan), CLV_OK);
+        clv_plan *plan = clv__test_plan(runtime, graph, &config);
         check_bytes(plan, n_shared);
         clv_plan_destroy(plan);
         clv_graph_destroy(graph);
@@ -138,14 +134,11 @@ TEST(test_live_tensors_never_share_bytes) {
 }
 
 TEST(test_a_chain_in_place_is_one_block) {
-    clv_graph *graph;
-    assert_int_equal(clv_graph_create(runtime, &graph), CLV_OK);
+    clv_graph *graph = clv__test_graph(runtime);
     clv_tensor *t = clv_input(graph, "x", CLV_DTYPE_F32, CLV_SHAPE(1000));
     for (int i = 0; i < 6; i++) t = toy(&toy_sum, t, NULL);
     clv_output(toy(&toy_sum_apart, t, NULL), "y");
-    clv_plan *plan;
-    assert_int_equal(clv_plan_create(graph, &(clv_plan_config){.device = device_named("null")}, &plan),
-                     CLV_OK);
+    clv_plan *plan = clv__test_plan(runtime, graph, &(clv_plan_config){.device = device_named("null")});
     size_t one = clv__size_align(4000, plan->places[0].device->info.alignment_bytes);
     assert_int_equal(plan->places[0].activations.bytes, one);
     clv_plan_destroy(plan);
@@ -160,15 +153,13 @@ TEST(test_a_large_workspace_sticks_out_of_the_arena) {
            three = clv__size_align(12000, device->info.alignment_bytes);
     for (int small = 0; small < 2; small++) {
         device->info.max_alloc_bytes = small ? three : whole; // it is an allocation by itself then
-        clv_graph *graph;
-        assert_int_equal(clv_graph_create(runtime, &graph), CLV_OK);
+        clv_graph *graph = clv__test_graph(runtime);
         clv_tensor *t = toy(&toy_sum_wide, clv_input(graph, "x", CLV_DTYPE_F32, CLV_SHAPE(1000)), NULL);
         for (int i = 0; i < 3; i++) t = toy(&toy_sum_apart, t, NULL);
         clv_output(toy(&toy_sum_apart, t, NULL), "y");
-        clv_plan *plan;
         for (int alone = 0; alone < 2; alone++) {
             clv_plan_config config = {.device = device, .own_session = alone};
-            assert_int_equal(clv_plan_create(graph, &config, &plan), CLV_OK);
+            clv_plan *plan = clv__test_plan(runtime, graph, &config);
             bool out = alone && !small;
             assert_int_equal(plan->places[0].activations.bytes, out ? one + three : 2 * one);
             assert_int_equal(plan->places[0].workspace_bytes, out ? 0 : three);
@@ -184,8 +175,7 @@ TEST(test_a_large_workspace_sticks_out_of_the_arena) {
 
 /** `n` results of 1000 floats that live until they are added up, the first sum with a workspace of three times as much. */
 static clv_graph *wide_graph(int n) {
-    clv_graph *graph;
-    assert_int_equal(clv_graph_create(runtime, &graph), CLV_OK);
+    clv_graph *graph = clv__test_graph(runtime);
     clv_tensor *x = clv_input(graph, "x", CLV_DTYPE_F32, CLV_SHAPE(1000)), *kept[8], *sum;
     for (int i = 0; i < n; i++) kept[i] = toy(&toy_sum_apart, i ? kept[i - 1] : x, NULL);
     sum = kept[n - 1];
@@ -200,11 +190,11 @@ TEST(test_workspaces_lie_where_another_plan_has_activations) {
     size_t three = clv__size_align(12000, device->info.alignment_bytes);
     clv_graph *large_graph = wide_graph(7), *small_graph = wide_graph(2);
     clv_plan *plans[2], *alone, *tight;
-    assert_int_equal(clv_plan_create(large_graph, &(clv_plan_config){.device = device}, &plans[0]), CLV_OK);
-    assert_int_equal(clv_plan_create(small_graph, &(clv_plan_config){.device = device}, &alone), CLV_OK);
+    plans[0] = clv__test_plan(runtime, large_graph, &(clv_plan_config){.device = device});
+    alone = clv__test_plan(runtime, small_graph, &(clv_plan_config){.device = device});
     assert_int_equal(alone->places[0].workspace_bytes, three);
     const clv_plan_config config = {.device = device, .same_session = plans[0]};
-    assert_int_equal(clv_plan_create(small_graph, &config, &plans[1]), CLV_OK);
+    plans[1] = clv__test_plan(runtime, small_graph, &config);
     assert_int_equal(plans[1]->places[0].workspace_bytes, 0);
     int n_shared[2] = {0, 0};
     check_bytes(plans[1], n_shared);
@@ -213,9 +203,7 @@ TEST(test_workspaces_lie_where_another_plan_has_activations) {
     assert_int_equal(clv_plans_memory(plans, 2, NULL).category[CLV_ACTIVATIONS],
                      plans[0]->places[0].activations.bytes);
     // beside one that is no larger there is none
-    assert_int_equal(
-        clv_plan_create(small_graph, &(clv_plan_config){.device = device, .same_session = alone}, &tight),
-        CLV_OK);
+    tight = clv__test_plan(runtime, small_graph, &(clv_plan_config){.device = device, .same_session = alone});
     assert_int_equal(tight->places[0].workspace_bytes, three);
     assert_int_equal(tight->places[0].activations.bytes, alone->places[0].activations.bytes);
     clv_plan_destroy(tight);
@@ -227,15 +215,12 @@ TEST(test_workspaces_lie_where_another_plan_has_activations) {
 }
 
 TEST(test_what_nobody_needs_is_not_planned) {
-    clv_graph *graph;
-    assert_int_equal(clv_graph_create(runtime, &graph), CLV_OK);
+    clv_graph *graph = clv__test_graph(runtime);
     clv_tensor *x = clv_input(graph, "x", CLV_DTYPE_F32, CLV_SHAPE(8));
     clv_tensor *unused = clv_input(graph, "unused", CLV_DTYPE_F32, CLV_SHAPE(8));
     toy(&toy_sum, unused, NULL);
     clv_output(toy(&toy_sum, x, NULL), "y");
-    clv_plan *plan;
-    assert_int_equal(clv_plan_create(graph, &(clv_plan_config){.device = device_named("host")}, &plan),
-                     CLV_OK);
+    clv_plan *plan = clv__test_plan(runtime, graph, &(clv_plan_config){.device = device_named("host")});
     assert_int_equal(clv_plan_info_get(plan).n_nodes, 1);
     assert_int_equal(plan->places[0].n_inputs, 1);
     clv_plan_destroy(plan);
@@ -243,8 +228,7 @@ TEST(test_what_nobody_needs_is_not_planned) {
 }
 
 TEST(test_a_graph_without_results_is_refused) {
-    clv_graph *graph;
-    assert_int_equal(clv_graph_create(runtime, &graph), CLV_OK);
+    clv_graph *graph = clv__test_graph(runtime);
     toy(&toy_sum, clv_input(graph, "x", CLV_DTYPE_F32, CLV_SHAPE(8)), NULL);
     clv_plan *plan;
     assert_int_equal(clv_plan_create(graph, NULL, &plan), CLV_E_VALUE);
@@ -254,8 +238,7 @@ TEST(test_a_graph_without_results_is_refused) {
 }
 
 TEST(test_pins_are_checked) {
-    clv_graph *graph;
-    assert_int_equal(clv_graph_create(runtime, &graph), CLV_OK);
+    clv_graph *graph = clv__test_graph(runtime);
     clv_output(toy(&toy_sum, clv_input(graph, "x", CLV_DTYPE_F32, CLV_SHAPE(8)), NULL), "y");
     clv_plan *plan;
     clv_plan_config config = {.device = device_named("null"), .variants = "no_such_op=plain"};
@@ -268,7 +251,7 @@ TEST(test_pins_are_checked) {
     assert_int_equal(clv_variants_check(runtime, "sum=plain,*=plain"), CLV_OK);
     assert_int_equal(clv_variants_check(runtime, NULL), CLV_OK);
     config.variants = "*=plain";
-    assert_int_equal(clv_plan_create(graph, &config, &plan), CLV_OK);
+    plan = clv__test_plan(runtime, graph, &config);
     clv_plan_destroy(plan);
     clv_graph_destroy(graph);
 }
@@ -288,14 +271,11 @@ TEST(test_a_runtime_pins) {
     assert_int_equal(clv_runtime_create(&config, &own), CLV_OK);
     unsetenv("CLEAVE_VARIANTS");
     for (int pinned = 0; pinned < 2; pinned++) {
-        clv_graph *graph;
-        clv_plan *plan;
-        clv_device *device;
-        assert_int_equal(clv_graph_create(own, &graph), CLV_OK);
+        clv_graph *graph = clv__test_graph(own);
         clv_output(clv_relu(clv_input(graph, "x", CLV_DTYPE_F32, CLV_SHAPE(8))), "y");
-        assert_int_equal(clv_device_find(own, "null", &device), CLV_OK);
+        clv_device *device = clv__test_device(own, "null");
         const clv_plan_config planned = {.device = device, .variants = pinned ? NULL : ""};
-        assert_int_equal(clv_plan_create(graph, &planned, &plan), CLV_OK);
+        clv_plan *plan = clv__test_plan(runtime, graph, &planned);
         assert_string_equal(clv_plan_node_get(plan, 0).chosen, pinned ? "pinned" : "ranked");
         clv_plan_destroy(plan);
         clv_graph_destroy(graph);
@@ -325,9 +305,8 @@ TEST(test_coarse_sums_are_asked_for) {
          "one"},
     };
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
-        clv_graph *graph;
         clv_plan *plan;
-        assert_int_equal(clv_graph_create(runtime, &graph), CLV_OK);
+        clv_graph *graph = clv__test_graph(runtime);
         clv_graph_set_precision(graph, cases[i].precision);
         clv_graph_set_training(graph, cases[i].training);
         if (cases[i].variants && strncmp(cases[i].variants, "conv2d", 6) == 0) {
@@ -359,14 +338,11 @@ TEST(test_prediction_is_what_is_taken) {
     clv_device *device = device_named("host");
     for (uint64_t seed = 1; seed <= 10; seed++) {
         clv_graph *graph = random_graph(seed, 50, false);
-        clv_plan *plan;
-        clv_session *session;
-        clv_run *run;
-        assert_int_equal(clv_plan_create(graph, &(clv_plan_config){.device = device}, &plan), CLV_OK);
+        clv_plan *plan = clv__test_plan(runtime, graph, &(clv_plan_config){.device = device});
         clv_plan_memory predicted = clv_plans_memory(&plan, 1, NULL);
         clv_device_memory_reset_peak(device);
-        assert_int_equal(clv_session_create(runtime, NULL, &session), CLV_OK);
-        assert_int_equal(clv_run_create(session, plan, &run), CLV_OK);
+        clv_session *session = clv__test_session(runtime, NULL);
+        clv_run *run = clv__test_run(runtime, session, plan);
         clv_memory_info taken = clv_device_memory(device);
         assert_int_equal(taken.all.peak, predicted.predicted_peak_bytes);
         for (int c = 0; c < CLV_CATEGORIES; c++)
@@ -381,9 +357,7 @@ TEST(test_prediction_is_what_is_taken) {
 
 /** What is kept and made is what memory is predicted by. */
 TEST(test_what_is_kept_and_made) {
-    clv_graph *graph;
-    clv_plan *plan;
-    assert_int_equal(clv_graph_create(runtime, &graph), CLV_OK);
+    clv_graph *graph = clv__test_graph(runtime);
     clv_graph_set_training(graph, true);
     clv_tensor *x = clv_input(graph, "x", CLV_DTYPE_F32, CLV_SHAPE(4, 3, 8, 8));
     x = clv_nn_batch_norm(clv_nn_conv2d(x, "conv", 5, &(clv_nn_conv2d_config){.kernel = {3}}), "norm", NULL);
@@ -394,8 +368,7 @@ TEST(test_what_is_kept_and_made) {
     clv_backward(loss);
     clv_optimizer_config adam = {.kind = CLV_ADAM};
     clv_optimizer_add(graph, &adam);
-    assert_int_equal(clv_plan_create(graph, &(clv_plan_config){.device = device_named("host")}, &plan),
-                     CLV_OK);
+    clv_plan *plan = clv__test_plan(runtime, graph, &(clv_plan_config){.device = device_named("host")});
     clv_plan_memory memory = clv_plans_memory(&plan, 1, NULL);
     uint64_t bytes[CLV_CATEGORIES] = {0}, made[CLV_CATEGORIES] = {0};
     int n_frozen = 0, n_buffers = 0;
@@ -428,19 +401,17 @@ TEST(test_what_is_kept_and_made) {
 TEST(test_a_budget_is_never_exceeded) {
     clv_device *device = device_named("host");
     clv_graph *graph = random_graph(3, 50, false);
-    clv_plan *plan;
-    clv_session *session;
     clv_run *run;
-    assert_int_equal(clv_plan_create(graph, &(clv_plan_config){.device = device}, &plan), CLV_OK);
+    clv_plan *plan = clv__test_plan(runtime, graph, &(clv_plan_config){.device = device});
     uint64_t bytes = clv_plans_memory(&plan, 1, NULL).predicted_peak_bytes;
-    assert_int_equal(clv_session_create(runtime, NULL, &session), CLV_OK);
+    clv_session *session = clv__test_session(runtime, NULL);
     clv_device_set_budget(device, bytes - 1);
     assert_int_equal(clv_run_create(session, plan, &run), CLV_E_BUDGET);
     assert_null(run);
     assert_non_null(strstr(clv_runtime_error(runtime), "budget"));
     assert_int_equal(clv_device_memory(device).all.current, 0);
     clv_device_set_budget(device, bytes);
-    assert_int_equal(clv_run_create(session, plan, &run), CLV_OK);
+    run = clv__test_run(runtime, session, plan);
     clv_device_set_budget(device, 0);
     clv_run_destroy(run);
     clv_session_destroy(session);

@@ -48,7 +48,7 @@ static clv_graph *graph;
 
 FIXTURE(begin) {
     runtime = clv__test_runtime(&(clv_runtime_config){.no_opencl = true});
-    assert_status(clv_graph_create(runtime, &graph), CLV_OK, runtime);
+    graph = clv__test_graph(runtime);
 }
 
 FIXTURE(end) {

@@ -22,10 +22,8 @@ static void steps(model *m, int n) {
 }
 
 static clv_profile *make_profile(int64_t warm_up, int64_t slices) {
-    clv_profile *profile;
-    assert_status(
-        clv_profile_create(runtime, &(clv_profile_config){.warm_up = warm_up, .slices = slices}, &profile),
-        CLV_OK, runtime);
+    clv_profile *profile =
+        clv__test_profile(runtime, &(clv_profile_config){.warm_up = warm_up, .slices = slices});
     return profile;
 }
 
@@ -116,7 +114,7 @@ TEST(test_a_run_without_a_profile_tells_nothing) {
 TEST(test_waiting_for_another_device_is_idle) {
     int i = -1;
     clv_device *device = clv__test_next_device(runtime, &i);
-    if (device == host) skip(); // nothing but the host here
+    if (device == host) skip();
     char place[128];
     const char *name = clv_device_info_get(device)->name;
     snprintf(place, sizeof place, "before=%s,middle=host,after=%s", name, name);
@@ -160,10 +158,8 @@ TEST(test_a_driver_without_a_clock) {
 
 /** A peak is measured with memory of the device, and none of it is told as the training's. */
 TEST(test_measuring_a_peak_leaves_the_account_alone) {
-    clv_device *device;
     clv_bench_peak peak = {0};
-    if (clv_device_find(runtime, "gpu|accelerator|cpu", &device) != CLV_OK)
-        skip(); // nothing but the host here
+    clv_device *device = clv__test_device_or_skip(runtime, "gpu|accelerator|cpu");
     const clv_memory_info before = clv_device_memory(device);
     assert_status(clv_bench_peak_raise(device, &peak), CLV_OK, runtime);
     assert_true(peak.gbps > 0);
@@ -285,7 +281,7 @@ TEST(test_mistakes) {
                   runtime);
     assert_status(clv_profile_create(runtime, &(clv_profile_config){.slices = INT64_MAX / 2}, &profile),
                   CLV_E_HOST_MEMORY, runtime);
-    assert_status(clv_profile_create(runtime, NULL, &profile), CLV_OK, runtime);
+    profile = clv__test_profile(runtime, NULL);
     assert_status(clv_profile_trace(profile, "trace.json"), CLV_E_STATE, runtime);
     assert_string_equal(clv_runtime_error(runtime),
                         "nothing was kept for a trace: the profile has room for no slices");

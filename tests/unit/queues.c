@@ -17,9 +17,7 @@ static clv_runtime *runtime;
 static const char *const specs[] = {"null:0", "null:1"};
 
 static clv_device *find(const char *name) {
-    clv_device *device;
-    assert_status(clv_device_find(runtime, name, &device), CLV_OK, runtime);
-    return device;
+    return clv__test_device(runtime, name);
 }
 
 FIXTURE(setup) {
@@ -174,14 +172,10 @@ static void feed_all(clv_run *run) {
 
 static void check_way(const char *model, const way *w) {
     clv_graph *graph = graph_of(model, w);
-    clv_plan *plan;
-    clv_session *session;
-    clv_run *run;
-    assert_status(
-        clv_plan_create(graph, &(clv_plan_config){.device = find("null:0"), .place = w->place}, &plan),
-        CLV_OK, runtime);
-    assert_status(clv_session_create(runtime, NULL, &session), CLV_OK, runtime);
-    assert_status(clv_run_create(session, plan, &run), CLV_OK, runtime);
+    clv_plan *plan =
+        clv__test_plan(runtime, graph, &(clv_plan_config){.device = find("null:0"), .place = w->place});
+    clv_session *session = clv__test_session(runtime, NULL);
+    clv_run *run = clv__test_run(runtime, session, plan);
     for (int p = 0; p < plan->n_places; p++) {
         assert_int_equal(count_lines(plan->places[p].device, "keep times"), 0); // nobody has asked
         clv__null_trace_reset(plan->places[p].device->open);
@@ -227,17 +221,13 @@ TEST(test_times_are_kept_when_asked_for) {
     assert_status(clv_device_activity_start(device), CLV_OK, runtime);
     assert_int_equal(count_lines(device, "keep times"), 1);
     clv_graph *graph = graph_of("mlp", &(way){.name = "profiled"});
-    clv_plan *plan;
-    clv_session *session;
-    clv_run *run;
-    clv_profile *profile;
     device = find("null:1");
-    assert_status(clv_plan_create(graph, &(clv_plan_config){.device = device}, &plan), CLV_OK, runtime);
-    assert_status(clv_session_create(runtime, NULL, &session), CLV_OK, runtime);
-    assert_status(clv_profile_create(runtime, NULL, &profile), CLV_OK, runtime);
+    clv_plan *plan = clv__test_plan(runtime, graph, &(clv_plan_config){.device = device});
+    clv_session *session = clv__test_session(runtime, NULL);
+    clv_profile *profile = clv__test_profile(runtime, NULL);
     clv_session_set_profile(session, profile);
     clv__null_trace_reset(device->open);
-    assert_status(clv_run_create(session, plan, &run), CLV_OK, runtime);
+    clv_run *run = clv__test_run(runtime, session, plan);
     assert_int_equal(count_lines(device, "keep times"), 1);
     clv_run_destroy(run);
     clv_session_destroy(session);
@@ -251,17 +241,14 @@ TEST(test_times_are_kept_when_asked_for) {
 /** Losses of a few steps, with staging of the driver's or ours. */
 static void train(clv_device *device, bool drivers, float *losses) {
     clv_graph *graph;
-    clv_plan *plan;
-    clv_session *session;
-    clv_run *run;
     const bool host_memory = device->traits.host_memory;
     device->traits.host_memory = !drivers;
     const clv_train_config config = {
         .model = clv_model_find("mlp"), .batch = BATCH, .optimizer = {.kind = CLV_SGD}};
     assert_status(clv_pass_graph(runtime, &config, CLV_PASS_TRAIN, BATCH, &graph), CLV_OK, runtime);
-    assert_status(clv_plan_create(graph, &(clv_plan_config){.device = device}, &plan), CLV_OK, runtime);
-    assert_status(clv_session_create(runtime, NULL, &session), CLV_OK, runtime);
-    assert_status(clv_run_create(session, plan, &run), CLV_OK, runtime);
+    clv_plan *plan = clv__test_plan(runtime, graph, &(clv_plan_config){.device = device});
+    clv_session *session = clv__test_session(runtime, NULL);
+    clv_run *run = clv__test_run(runtime, session, plan);
     const clv__memory *staging = &session->arenas[0]->staging;
     assert_true((staging->buffer != NULL) == drivers && staging->pointer);
     const clv_tensor *loss = plan->values[plan->places[0].outputs[0]].tensor;

@@ -54,7 +54,7 @@ static clv_tensor *block(clv_tensor *x, int i) {
 
 static model build(void) {
     model m = {0};
-    assert_status(clv_graph_create(runtime, &m.graph), CLV_OK, runtime);
+    m.graph = clv__test_graph(runtime);
     clv_graph_set_training(m.graph, true);
     clv_tensor *t = m.x = clv_input(m.graph, "x", CLV_DTYPE_F32, CLV_SHAPE(ROWS, 3, 12, 12));
     m.labels = clv_input(m.graph, "labels", CLV_DTYPE_I32, CLV_SHAPE(ROWS));
@@ -70,9 +70,7 @@ static model build(void) {
 }
 
 static clv_plan *planned(const model *m, const clv_plan_config *config) {
-    clv_plan *plan;
-    assert_status(clv_plan_create(m->graph, config, &plan), CLV_OK, runtime);
-    return plan;
+    return clv__test_plan(runtime, m->graph, config);
 }
 
 /** Any fates whatever. */
@@ -96,14 +94,12 @@ static float *train(const clv_plan_config *config, uint64_t fates, size_t *n_flo
     model m = build();
     clv_plan *plan = planned(&m, config);
     if (fates) disturb(plan, fates);
-    clv_session *session;
-    clv_run *run;
     static float x[ROWS * 3 * 12 * 12], hyper[CLV_HYPER_VALUES];
     int32_t labels[ROWS];
     for (int i = 0; i < clv_plan_info_get(plan).n_devices; i++)
         clv_device_memory_reset_peak(clv_plan_device_get(plan, i));
-    assert_status(clv_session_create(runtime, &(clv_session_config){.seed = 7}, &session), CLV_OK, runtime);
-    assert_status(clv_run_create(session, plan, &run), CLV_OK, runtime);
+    clv_session *session = clv__test_session(runtime, &(clv_session_config){.seed = 7});
+    clv_run *run = clv__test_run(runtime, session, plan);
     for (int step = 0; step < STEPS; step++) {
         for (size_t i = 0; i < sizeof x / sizeof *x; i++)
             x[i] = (float)((i * 13 + (size_t)step * 5) % 29) / 14 - 1;

@@ -42,9 +42,7 @@ TEST(test_updates_add_up_what_is_lent) {
     assert_int_equal(count_ops(plan, "add"), 2);
     clv_plan_destroy(plan);
     null_devices_share(true);
-    assert_status(
-        clv_plan_create(m.graph, &(clv_plan_config){.device = find("null:0"), .no_fuse = true}, &plan),
-        CLV_OK, runtime);
+    plan = clv__test_plan(runtime, m.graph, &(clv_plan_config){.device = find("null:0"), .no_fuse = true});
     assert_int_equal(count_ops(plan, "add"), 2);
     clv_plan_destroy(plan);
 
@@ -261,15 +259,11 @@ static void forward_dropped(const char *const *replicas, float y[16]) {
     else
         build_dropped(&x, &out, NULL);
     clv_output(out, "y");
-    clv_plan *plan;
-    clv_session *session;
-    clv_run *run;
-    clv_device *host;
     int64_t ticket;
-    assert_status(clv_device_find(runtime, "host", &host), CLV_OK, runtime);
-    assert_status(clv_plan_create(graph, &(clv_plan_config){.device = host}, &plan), CLV_OK, runtime);
-    assert_status(clv_session_create(runtime, &(clv_session_config){.seed = 3}, &session), CLV_OK, runtime);
-    assert_status(clv_run_create(session, plan, &run), CLV_OK, runtime);
+    clv_device *host = clv__test_device(runtime, "host");
+    clv_plan *plan = clv__test_plan(runtime, graph, &(clv_plan_config){.device = host});
+    clv_session *session = clv__test_session(runtime, &(clv_session_config){.seed = 3});
+    clv_run *run = clv__test_run(runtime, session, plan);
     assert_status(clv_run_feed(run, x, samples, sizeof samples), CLV_OK, runtime);
     assert_status(clv_run_step(run, &ticket), CLV_OK, runtime);
     assert_status(clv_run_fetch(run, ticket, out, y, 16 * sizeof *y), CLV_OK, runtime);

@@ -15,7 +15,7 @@ static clv_device *host;
 
 FIXTURE(setup) {
     runtime = clv__test_runtime(&(clv_runtime_config){.no_opencl = true});
-    assert_status(clv_device_find(runtime, "host", &host), CLV_OK, runtime);
+    host = clv__test_device(runtime, "host");
 }
 
 FIXTURE(teardown) {
@@ -32,15 +32,15 @@ typedef struct toy_model {
 
 static toy_model build(clv_session *session, int64_t n) {
     toy_model m = {0};
-    assert_int_equal(clv_graph_create(runtime, &m.graph), CLV_OK);
+    m.graph = clv__test_graph(runtime);
     m.x = clv_input(m.graph, "x", CLV_DTYPE_F32, CLV_SHAPE(n));
     m.a = clv_input(m.graph, "a", CLV_DTYPE_F32, CLV_SHAPE(n));
     clv_tensor *total = clv_parameter(m.graph, "total", CLV_SHAPE(4), (clv_init){CLV_INIT_ZEROS, 0, 0});
     m.y = toy(&toy_sum, m.a, m.x);
     clv_output(m.y, "y");
     if (n == 4) toy(&toy_accumulate, total, m.x);
-    assert_int_equal(clv_plan_create(m.graph, &(clv_plan_config){.device = host}, &m.plan), CLV_OK);
-    if (session) assert_int_equal(clv_run_create(session, m.plan, &m.run), CLV_OK);
+    m.plan = clv__test_plan(runtime, m.graph, &(clv_plan_config){.device = host});
+    if (session) m.run = clv__test_run(runtime, session, m.plan);
     return m;
 }
 
@@ -65,8 +65,7 @@ static float step(toy_model *m) {
 }
 
 TEST(test_inputs_keep_their_values) {
-    clv_session *session;
-    assert_int_equal(clv_session_create(runtime, NULL, &session), CLV_OK);
+    clv_session *session = clv__test_session(runtime, NULL);
     toy_model m = build(session, 4);
     assert_int_equal(clv_run_step(m.run, NULL), CLV_E_STATE); // nothing was fed
     assert_non_null(strstr(clv_runtime_error(runtime), "was not fed"));
@@ -89,8 +88,7 @@ TEST(test_inputs_keep_their_values) {
 
 /** The same with x fed first: whichever stands first among the inputs. */
 TEST(test_a_refused_step_forgets_nothing) {
-    clv_session *session;
-    assert_int_equal(clv_session_create(runtime, NULL, &session), CLV_OK);
+    clv_session *session = clv__test_session(runtime, NULL);
     toy_model m = build(session, 4);
     feed(&m, m.x, 7);
     assert_int_equal(clv_run_step(m.run, NULL), CLV_E_STATE);
@@ -102,8 +100,7 @@ TEST(test_a_refused_step_forgets_nothing) {
 }
 
 TEST(test_steps_in_flight_and_old_tickets) {
-    clv_session *session;
-    assert_int_equal(clv_session_create(runtime, NULL, &session), CLV_OK);
+    clv_session *session = clv__test_session(runtime, NULL);
     toy_model m = build(session, 4);
     int64_t tickets[6];
     float values[4];
@@ -127,15 +124,14 @@ TEST(test_steps_in_flight_and_old_tickets) {
 }
 
 TEST(test_runs_of_a_session_share_and_take_turns) {
-    clv_session *session;
-    assert_int_equal(clv_session_create(runtime, NULL, &session), CLV_OK);
+    clv_session *session = clv__test_session(runtime, NULL);
     toy_model large = build(NULL, 16), small = build(NULL, 4);
     clv_plan *plans[2] = {small.plan, large.plan};
     clv_device_memory_reset_peak(host);
     assert_int_equal(clv_session_reserve(session, plans, 2), CLV_OK);
     assert_int_equal(clv_device_memory(host).all.peak, clv_plans_memory(plans, 2, NULL).predicted_peak_bytes);
-    assert_int_equal(clv_run_create(session, small.plan, &small.run), CLV_OK);
-    assert_int_equal(clv_run_create(session, large.plan, &large.run), CLV_OK);
+    small.run = clv__test_run(runtime, session, small.plan);
+    large.run = clv__test_run(runtime, session, large.plan);
     assert_int_equal(clv_device_memory(host).all.peak, clv_plans_memory(plans, 2, NULL).predicted_peak_bytes);
     for (int i = 0; i < 3; i++) {
         toy_model *m = i % 2 ? &large : &small;
@@ -149,13 +145,12 @@ TEST(test_runs_of_a_session_share_and_take_turns) {
 }
 
 TEST(test_a_session_does_not_grow_under_its_runs) {
-    clv_session *session;
-    assert_int_equal(clv_session_create(runtime, NULL, &session), CLV_OK);
+    clv_session *session = clv__test_session(runtime, NULL);
     toy_model small = build(session, 4), large = build(NULL, 16);
     assert_int_equal(clv_run_create(session, large.plan, &large.run), CLV_E_STATE);
     clv_run_destroy(small.run);
     small.run = NULL;
-    assert_int_equal(clv_run_create(session, large.plan, &large.run), CLV_OK);
+    large.run = clv__test_run(runtime, session, large.plan);
     destroy(&large);
     destroy(&small);
     clv_session_destroy(session);
@@ -163,8 +158,7 @@ TEST(test_a_session_does_not_grow_under_its_runs) {
 
 /** Past the ends there is nothing, not memory of others. */
 TEST(test_nothing_past_the_ends) {
-    clv_session *session;
-    assert_int_equal(clv_session_create(runtime, NULL, &session), CLV_OK);
+    clv_session *session = clv__test_session(runtime, NULL);
     toy_model m = build(session, 4);
     clv_plan *plan = m.plan;
     const int past[] = {-1, clv_session_info_get(session).n_tensors, clv_plan_info_get(plan).n_nodes,
@@ -203,19 +197,15 @@ TEST(test_a_first_step_tells_how_far_it_is) {
         clv_runtime_destroy(listened);
         skip();
     }
-    clv_graph *graph;
-    clv_plan *plan;
-    clv_session *session;
-    clv_run *run;
     int64_t ticket;
     float values[64] = {0};
-    assert_status(clv_graph_create(listened, &graph), CLV_OK, listened);
+    clv_graph *graph = clv__test_graph(listened);
     clv_tensor *x = clv_input(graph, "x", CLV_DTYPE_F32, CLV_SHAPE(64)),
                *y = clv_sum(clv_exp(x), NULL, 0, false);
     clv_output(y, "y");
-    assert_status(clv_plan_create(graph, &(clv_plan_config){.device = device}, &plan), CLV_OK, listened);
-    assert_status(clv_session_create(listened, NULL, &session), CLV_OK, listened);
-    assert_status(clv_run_create(session, plan, &run), CLV_OK, listened);
+    clv_plan *plan = clv__test_plan(listened, graph, &(clv_plan_config){.device = device});
+    clv_session *session = clv__test_session(listened, NULL);
+    clv_run *run = clv__test_run(listened, session, plan);
     const int built = h.calls;
     for (int step = 0, after = 0; step < 3; step++) {
         assert_status(clv_run_feed(run, x, values, sizeof values), CLV_OK, listened);

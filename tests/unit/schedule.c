@@ -57,7 +57,7 @@ typedef struct step {
 
 static step make(const char *place, int64_t n, features with) {
     step s = {0};
-    assert_status(clv_graph_create(runtime, &s.graph), CLV_OK, runtime);
+    s.graph = clv__test_graph(runtime);
     clv_graph_set_training(s.graph, true);
     s.x = clv_input(s.graph, "x", CLV_DTYPE_F32, CLV_SHAPE(width_of_batch, WIDTH));
     s.labels = clv_input(s.graph, "labels", CLV_DTYPE_I32, CLV_SHAPE(width_of_batch));
@@ -72,7 +72,7 @@ static step make(const char *place, int64_t n, features with) {
         clv_output(clv_gradient(parameter), name);
     }
     if (with.adam) clv_optimizer_add(s.graph, &(clv_optimizer_config){.kind = CLV_ADAM});
-    assert_status(clv_plan_create(s.graph, &(clv_plan_config){.place = place}, &s.plan), CLV_OK, runtime);
+    s.plan = clv__test_plan(runtime, s.graph, &(clv_plan_config){.place = place});
     return s;
 }
 
@@ -163,11 +163,9 @@ static void feed(clv_run *run, const step *s, int turn) {
 TEST(test_devices_are_told_so) {
     if (!clv__kernel_sources[0].stem) skip(); // a null device is told of kernels, and this library has none
     step s = make("a*=null:0,b=null:0,c*=null:1", 4, (features){0});
-    clv_session *session;
-    clv_run *run;
     char text[256];
-    assert_status(clv_session_create(runtime, NULL, &session), CLV_OK, runtime);
-    assert_status(clv_run_create(session, s.plan, &run), CLV_OK, runtime);
+    clv_session *session = clv__test_session(runtime, NULL);
+    clv_run *run = clv__test_run(runtime, session, s.plan);
     clv__null_trace_reset(find("null:0")->open);
     clv__null_trace_reset(find("null:1")->open);
     feed(run, &s, 0);
@@ -185,15 +183,12 @@ TEST(test_devices_are_told_so) {
 
 /** relu on the host and relu on a null device: the parts of the step that each is foreseen to take. */
 static void foresee(clv_runtime *with, double *host_part, double *null_part) {
-    clv_graph *graph;
-    clv_plan *plan;
-    clv_device *host, *null;
-    assert_status(clv_device_find(with, "host", &host), CLV_OK, with);
-    assert_status(clv_device_find(with, "null:0", &null), CLV_OK, with);
-    assert_status(clv_graph_create(with, &graph), CLV_OK, with);
+    clv_device *host = clv__test_device(with, "host");
+    clv_device *null = clv__test_device(with, "null:0");
+    clv_graph *graph = clv__test_graph(with);
     clv_tensor *x = clv_input(graph, "x", CLV_DTYPE_F32, CLV_SHAPE(8, WIDTH));
     clv_output(clv_relu(clv_to(clv_relu(clv_to(x, "host")), "null:0")), "y");
-    assert_status(clv_plan_create(graph, &(clv_plan_config){.device = host}, &plan), CLV_OK, with);
+    clv_plan *plan = clv__test_plan(with, graph, &(clv_plan_config){.device = host});
     *host_part = clv_plan_device_info_get(plan, host).busy;
     *null_part = clv_plan_device_info_get(plan, null).busy;
     clv_plan_destroy(plan);
@@ -205,10 +200,9 @@ TEST(test_measured_speeds_count) {
     char *folder = clv__test_folder();
     clv_runtime *with = clv__test_runtime(
         &(clv_runtime_config){.no_opencl = true, .null_devices = true, .cache_dir = folder});
-    clv_device *host, *null;
     double a, b;
-    assert_status(clv_device_find(with, "host", &host), CLV_OK, with);
-    assert_status(clv_device_find(with, "null:0", &null), CLV_OK, with);
+    clv_device *host = clv__test_device(with, "host");
+    clv_device *null = clv__test_device(with, "null:0");
     foresee(with, &a, &b);
     assert_true(fabs(a - 0.5) < 1e-9 && fabs(b - 0.5) < 1e-9);
     clv__speed speed = {.flops = 1e12, .bytes = 1e6, .read = 1e12, .write = 1e12, .launch = 1e-12}, kept;
@@ -228,13 +222,10 @@ TEST(test_measured_speeds_count) {
 
 /** Half of the time each, where one waits for the other; n / (n + 1) in a pipeline of two equal stages, all of it alone. */
 TEST(test_waits_are_foreseen) {
-    clv_graph *graph;
-    clv_plan *plan;
-    assert_status(clv_graph_create(runtime, &graph), CLV_OK, runtime);
+    clv_graph *graph = clv__test_graph(runtime);
     clv_tensor *x = clv_input(graph, "x", CLV_DTYPE_F32, CLV_SHAPE(8, WIDTH));
     clv_output(clv_relu(clv_to(clv_relu(clv_to(x, "null:0")), "null:1")), "y");
-    assert_status(clv_plan_create(graph, &(clv_plan_config){.device = find("null:0")}, &plan), CLV_OK,
-                  runtime);
+    clv_plan *plan = clv__test_plan(runtime, graph, &(clv_plan_config){.device = find("null:0")});
     assert_true(fabs(clv_plan_device_info_get(plan, find("null:0")).busy - 0.5) < 1e-9);
     assert_true(fabs(clv_plan_device_info_get(plan, find("null:1")).busy - 0.5) < 1e-9);
     assert_true(clv_plan_device_info_get(plan, find("host")).busy == 0);
@@ -319,14 +310,12 @@ TEST(test_what_is_held_is_bounded) {
 /** Loss and all gradients of the last of some steps; returns how many numbers. Memory is as predicted. */
 static int compute(const char *place, int64_t n, features with, int steps, float *out) {
     step s = make(place, n, with);
-    clv_session *session;
-    clv_run *run;
     int64_t ticket = -1;
     int count = 1;
-    assert_status(clv_session_create(runtime, &(clv_session_config){.seed = 5}, &session), CLV_OK, runtime);
+    clv_session *session = clv__test_session(runtime, &(clv_session_config){.seed = 5});
     for (int i = 0; i < clv_plan_info_get(s.plan).n_devices; i++)
         clv_device_memory_reset_peak(clv_plan_device_get(s.plan, i));
-    assert_status(clv_run_create(session, s.plan, &run), CLV_OK, runtime);
+    clv_run *run = clv__test_run(runtime, session, s.plan);
     for (int i = 0; i < steps; i++) {
         feed(run, &s, i);
         if (with.adam) {
@@ -451,22 +440,17 @@ static clv_tensor *drop_twice(clv_tensor *x, void *user) {
 }
 
 static void drop(const char *const *devices, int n, float *out) {
-    clv_graph *graph;
-    clv_plan *plan;
-    clv_session *session;
-    clv_run *run;
     int64_t ticket;
     float ones[BATCH * WIDTH];
     for (int i = 0; i < BATCH * WIDTH; i++) ones[i] = 1;
-    assert_status(clv_graph_create(runtime, &graph), CLV_OK, runtime);
+    clv_graph *graph = clv__test_graph(runtime);
     clv_graph_set_training(graph, true);
     clv_tensor *x = clv_input(graph, "x", CLV_DTYPE_F32, CLV_SHAPE(BATCH, WIDTH));
     clv_tensor *y = parallel_of(x, devices, NULL, n, drop_twice, NULL);
     clv_output(y, "y");
-    assert_status(clv_plan_create(graph, &(clv_plan_config){.device = find(devices[0])}, &plan), CLV_OK,
-                  runtime);
-    assert_status(clv_session_create(runtime, &(clv_session_config){.seed = 9}, &session), CLV_OK, runtime);
-    assert_status(clv_run_create(session, plan, &run), CLV_OK, runtime);
+    clv_plan *plan = clv__test_plan(runtime, graph, &(clv_plan_config){.device = find(devices[0])});
+    clv_session *session = clv__test_session(runtime, &(clv_session_config){.seed = 9});
+    clv_run *run = clv__test_run(runtime, session, plan);
     assert_status(clv_run_feed(run, x, ones, sizeof ones), CLV_OK, runtime);
     assert_status(clv_run_step(run, &ticket), CLV_OK, runtime);
     assert_status(clv_run_fetch(run, ticket, y, out, sizeof ones), CLV_OK, runtime);
@@ -495,22 +479,18 @@ TEST(test_replicas_drop_what_one_device_drops) {
 /** Running mean and var of `a` after a step in parts of 3, 3, 2 and 2 rows, or after a step with each of them. */
 static void move_statistics(bool cut, float *out) {
     static const int64_t rows[] = {3, 3, 2, 2};
-    clv_session *session;
     int64_t first = 0;
-    assert_status(clv_session_create(runtime, &(clv_session_config){.seed = 5}, &session), CLV_OK, runtime);
+    clv_session *session = clv__test_session(runtime, &(clv_session_config){.seed = 5});
     for (int part = 0; part < (cut ? 1 : 4); part++) {
         features with = {.norm = true};
-        clv_graph *graph;
-        clv_plan *plan;
-        clv_run *run;
         int64_t n = cut ? BATCH : rows[part];
-        assert_status(clv_graph_create(runtime, &graph), CLV_OK, runtime);
+        clv_graph *graph = clv__test_graph(runtime);
         clv_graph_set_training(graph, true);
         clv_tensor *x = clv_input(graph, "x", CLV_DTYPE_F32, CLV_SHAPE(n, WIDTH));
         clv_tensor *labels = clv_input(graph, "labels", CLV_DTYPE_I32, CLV_SHAPE(n));
         clv_output(clv_micro_batches((clv_tensor *[]){x, labels}, 2, cut ? 4 : 1, body, &with), "loss");
-        assert_status(clv_plan_create(graph, &(clv_plan_config){.place = "*=host"}, &plan), CLV_OK, runtime);
-        assert_status(clv_run_create(session, plan, &run), CLV_OK, runtime);
+        clv_plan *plan = clv__test_plan(runtime, graph, &(clv_plan_config){.place = "*=host"});
+        clv_run *run = clv__test_run(runtime, session, plan);
         float values[BATCH * WIDTH];
         int32_t zeros[BATCH] = {0};
         for (int64_t i = 0; i < n * WIDTH; i++) values[i] = (float)((first * WIDTH + i) * 7 % 23) / 11 - 1;
@@ -548,8 +528,7 @@ static clv_tensor *cut_again(clv_tensor *const *tensors, void *user) {
 static void refuse(int64_t rows, int64_t labels, int64_t n, clv_loss_layers layers, clv_status status,
                    const char *sentence) {
     features with = {0};
-    clv_graph *graph;
-    assert_status(clv_graph_create(runtime, &graph), CLV_OK, runtime);
+    clv_graph *graph = clv__test_graph(runtime);
     clv_tensor *x = rows ? clv_input(graph, "x", CLV_DTYPE_F32, CLV_SHAPE(rows, WIDTH))
                          : clv_input(graph, "x", CLV_DTYPE_F32, (clv_shape){0});
     assert_null(

@@ -250,13 +250,11 @@ static void late_receiver(clv_device *sender, clv_device *receiver) {
     clv_output(y, "y");
     clv_plan *plan = plan_of(graph, sender->info.name, NULL);
     assert_int_equal(count_shared(plan), 1);
-    clv_session *session;
-    clv_run *run;
     int64_t ticket;
     gate late, through;
     bool ahead;
-    assert_status(clv_session_create(runtime, NULL, &session), CLV_OK, runtime);
-    assert_status(clv_run_create(session, plan, &run), CLV_OK, runtime);
+    clv_session *session = clv__test_session(runtime, NULL);
+    clv_run *run = clv__test_run(runtime, session, plan);
     for (int step = 0; step < 2; step++) step_with(run, x, (float)step, &ticket);
     assert_status(clv_run_finish(run), CLV_OK, runtime);
     gate_post(&late, receiver, false);

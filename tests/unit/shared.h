@@ -17,9 +17,8 @@ static inline void null_devices_share(bool share) {
 }
 
 static inline clv_plan *plan_of(clv_graph *graph, const char *first, const char *place) {
-    clv_plan *plan;
-    assert_status(clv_plan_create(graph, &(clv_plan_config){.device = find(first), .place = place}, &plan),
-                  CLV_OK, runtime);
+    clv_plan *plan =
+        clv__test_plan(runtime, graph, &(clv_plan_config){.device = find(first), .place = place});
     return plan;
 }
 
@@ -114,16 +113,14 @@ static inline void train(const char *const *replicas, const char *first, const c
                          outcome *out) {
     model m = build(replicas);
     clv_plan *plan = plan_of(m.graph, first, place);
-    clv_session *session;
-    clv_run *run;
     int64_t ticket;
     static float x[BATCH * WIDTH];
     const size_t bytes[] = {(size_t)(BATCH * WIDTH) * sizeof *x, (size_t)(WIDTH * WIDTH) * sizeof *x};
     assert_int_equal(count_shared(plan), shared < 0 ? clv_plan_info_get(plan).n_transfers : shared);
-    assert_status(clv_session_create(runtime, &(clv_session_config){.seed = 7}, &session), CLV_OK, runtime);
+    clv_session *session = clv__test_session(runtime, &(clv_session_config){.seed = 7});
     for (int i = 0; i < clv_plan_info_get(plan).n_devices; i++)
         clv_device_memory_reset_peak(clv_plan_device_get(plan, i));
-    assert_status(clv_run_create(session, plan, &run), CLV_OK, runtime);
+    clv_run *run = clv__test_run(runtime, session, plan);
     for (int step = 0; step < STEPS; step++) {
         for (int i = 0; i < BATCH * WIDTH; i++) x[i] = (float)((i * 13 + step * 5) % 23) / 23 - 0.5f;
         const float hyper[CLV_HYPER_VALUES] = {0.05f, step == 0};

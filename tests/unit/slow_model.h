@@ -17,7 +17,7 @@ static clv_device *host;
 
 FIXTURE(setup) {
     runtime = clv__test_runtime(&(clv_runtime_config){.null_devices = true});
-    assert_status(clv_device_find(runtime, "host", &host), CLV_OK, runtime);
+    host = clv__test_device(runtime, "host");
 }
 
 FIXTURE(teardown) {
@@ -59,7 +59,7 @@ typedef struct model {
 /** y = relu(slow(relu(x))): layers before, middle, after. profile NULL: none. */
 static model build(const char *place, clv_profile *profile) {
     model m = {0};
-    assert_status(clv_graph_create(runtime, &m.graph), CLV_OK, runtime);
+    m.graph = clv__test_graph(runtime);
     m.x = clv_input(m.graph, "x", CLV_DTYPE_F32, CLV_SHAPE(64));
     clv_scope_push(m.graph, "before");
     m.y = clv_relu(m.x);
@@ -71,10 +71,10 @@ static model build(const char *place, clv_profile *profile) {
     m.y = clv_relu(m.y);
     clv_scope_pop(m.graph);
     clv_output(m.y, "y");
-    assert_status(clv_plan_create(m.graph, &(clv_plan_config){.place = place}, &m.plan), CLV_OK, runtime);
-    assert_status(clv_session_create(runtime, NULL, &m.session), CLV_OK, runtime);
+    m.plan = clv__test_plan(runtime, m.graph, &(clv_plan_config){.place = place});
+    m.session = clv__test_session(runtime, NULL);
     clv_session_set_profile(m.session, profile);
-    assert_status(clv_run_create(m.session, m.plan, &m.run), CLV_OK, runtime);
+    m.run = clv__test_run(runtime, m.session, m.plan);
     calls = slow_calls = 0;
     return m;
 }

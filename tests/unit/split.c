@@ -145,18 +145,15 @@ static void read_all(clv_session *session, left *l) {
 /** Some steps on a plan's devices; memory is as predicted on each of them. */
 static left train_by(const model *m, const setting *s, const clv_plan_config *config) {
     left l = {0};
-    clv_plan *plan;
-    clv_session *session;
-    clv_run *run;
     int64_t ticket = 0;
     static float fetched[1 << 16];
-    assert_status(clv_plan_create(m->graph, config, &plan), CLV_OK, runtime);
+    clv_plan *plan = clv__test_plan(runtime, m->graph, config);
     assert_status(clv_plans_fit(&plan, 1), CLV_OK, runtime);
     check_sizes(plan);
     count_parts(plan, &l);
     for (int i = 0; i < plan->n_places; i++) clv_device_memory_reset_peak(plan->places[i].device);
-    assert_status(clv_session_create(runtime, &(clv_session_config){.seed = 7}, &session), CLV_OK, runtime);
-    assert_status(clv_run_create(session, plan, &run), CLV_OK, runtime);
+    clv_session *session = clv__test_session(runtime, &(clv_session_config){.seed = 7});
+    clv_run *run = clv__test_run(runtime, session, plan);
     for (int step = 0; step < STEPS; step++) {
         feed(run, m, s, step);
         assert_status(clv_run_step(run, &ticket), CLV_OK, runtime);
@@ -390,9 +387,7 @@ TEST(test_several_devices) {
 // ---- what is kept -----------------------------------------------------------------------------------------------------------
 
 static clv_plan *plan_on(clv_graph *graph, clv_device *device) {
-    clv_plan *plan;
-    assert_status(clv_plan_create(graph, &(clv_plan_config){.device = device}, &plan), CLV_OK, runtime);
-    return plan;
+    return clv__test_plan(runtime, graph, &(clv_plan_config){.device = device});
 }
 
 /** y = x W^T, with W [37,100] from a normal distribution, or constant. */
@@ -418,13 +413,11 @@ TEST(test_a_kept_tensor_is_one) {
             for (int cut = 0; cut < 2; cut++) {
                 clv_tensor *x, *y;
                 clv_graph *graph = product(&x, &y, 2, inits[k]);
-                clv_session *session;
                 if (cut) device->info.max_alloc_bytes = 4000; // 8 rows in a piece
                 clv_plan *plan = plan_on(graph, device);
                 assert_int_equal(clv_plan_kept_get(plan, clv_plan_info_get(plan).n_kept - 1).pieces,
                                  cut ? 5 : 1);
-                assert_status(clv_session_create(runtime, &(clv_session_config){.seed = 3}, &session), CLV_OK,
-                              runtime);
+                clv_session *session = clv__test_session(runtime, &(clv_session_config){.seed = 3});
                 if (device->info.type == CLV_DEVICE_HOST)
                     plan->places[0].workspace_bytes = 0; // it is not run
                 assert_status(clv_session_reserve(session, &plan, 1), CLV_OK, runtime);
@@ -469,16 +462,13 @@ TEST(test_products_have_the_same_bits) {
         const uint64_t before = device->info.max_alloc_bytes;
         for (int cut = 0; cut < 2 && is_opencl(device); cut++) {
             if (cut) device->info.max_alloc_bytes = 8192;
-            clv_session *session;
-            assert_status(clv_session_create(runtime, &(clv_session_config){.seed = 3}, &session), CLV_OK,
-                          runtime);
+            clv_session *session = clv__test_session(runtime, &(clv_session_config){.seed = 3});
             for (int64_t rows = 2; rows <= 300; rows += 298) {
                 clv_tensor *in, *out;
-                clv_run *run;
                 int64_t ticket;
                 clv_graph *graph = product(&in, &out, rows, (clv_init){CLV_INIT_NORMAL, 0, 1});
                 clv_plan *plan = plan_on(graph, device);
-                assert_status(clv_run_create(session, plan, &run), CLV_OK, runtime);
+                clv_run *run = clv__test_run(runtime, session, plan);
                 assert_status(clv_run_feed(run, in, x, clv_tensor_bytes(in)), CLV_OK, runtime);
                 assert_status(clv_run_step(run, &ticket), CLV_OK, runtime);
                 assert_status(clv_run_fetch(run, ticket, out, y[cut], clv_tensor_bytes(out)), CLV_OK,

@@ -62,9 +62,7 @@ FIXTURE(teardown) {
 }
 
 static clv_device *find(const char *name) {
-    clv_device *device;
-    assert_status(clv_device_find(runtime, name, &device), CLV_OK, runtime);
-    return device;
+    return clv__test_device(runtime, name);
 }
 
 /** The devices as they are at first. */
@@ -139,7 +137,7 @@ static void plan_it(const clv_model *model, const mode *m, table *out) {
                               .own_session = m->alone};
     for (int pass = m->budget > 0; pass >= 0; pass--) {
         config.recompute = pass ? NULL : m->recompute;
-        assert_status(clv_plan_create(graph, &config, &plan), CLV_OK, runtime);
+        plan = clv__test_plan(runtime, graph, &config);
         for (int i = 0; pass && i < clv_plan_info_get(plan).n_devices; i++) {
             clv_device *device = clv_plan_device_get(plan, i);
             const double peak = (double)clv_plans_memory(&plan, 1, device).predicted_peak_bytes;

@@ -41,7 +41,7 @@ static void start(world *w, const char *tuning) {
                                                          .tuning = tuning,
                                                          .log = on_log,
                                                          .log_user = w});
-    assert_status(clv_device_find(w->runtime, "null:1", &w->device), CLV_OK, w->runtime);
+    w->device = clv__test_device(w->runtime, "null:1");
 }
 
 FIXTURE(setup) {
@@ -87,8 +87,7 @@ static void write_own(const world *w, const char *rows) {
 }
 
 static clv_graph *product(clv_runtime *runtime) {
-    clv_graph *graph;
-    assert_status(clv_graph_create(runtime, &graph), CLV_OK, runtime);
+    clv_graph *graph = clv__test_graph(runtime);
     clv_tensor *a = clv_input(graph, "a", CLV_DTYPE_F32, CLV_SHAPE(40, 30));
     clv_tensor *b = clv_input(graph, "b", CLV_DTYPE_F32, CLV_SHAPE(50, 30));
     clv_output(clv_matmul_t(a, false, b, true), "y");
@@ -99,9 +98,8 @@ static clv_graph *product(clv_runtime *runtime) {
 static void expect_choice(const world *w, clv_device *device, const char *pins, const char *variant,
                           const char *chosen) {
     clv_graph *graph = product(w->runtime);
-    clv_plan *plan;
     clv_plan_config config = {.device = device, .variants = pins};
-    assert_status(clv_plan_create(graph, &config, &plan), CLV_OK, w->runtime);
+    clv_plan *plan = clv__test_plan(w->runtime, graph, &config);
     clv_plan_node node = clv_plan_node_get(plan, 0);
     assert_string_equal(node.op, "matmul");
     assert_string_equal(node.variant, variant);
@@ -250,8 +248,7 @@ TEST_WITHIN(pins_go_before_times_and_times_before_ranks, setup, teardown) {
         expect_choice(w, w->device, "conv2d=plain", "gemm", "tuned");
         start(w, w->folder);
     }
-    clv_device *other;
-    assert_status(clv_device_find(w->runtime, "null:0", &other), CLV_OK, w->runtime);
+    clv_device *other = clv__test_device(w->runtime, "null:0");
     expect_choice(w, other, NULL, "small", "ranked"); // has a file name of its own
     start(w, "none");
     expect_choice(w, w->device, NULL, "tile", "ranked");
@@ -311,9 +308,8 @@ TEST_WITHIN(unusable_files_are_told_once, setup, teardown) {
     expect_choice(w, w->device, NULL, "tile", "ranked");
     assert_holds(w->log, "line 10: there is no op 'matmall'; lines skipped: 1");
     // of another device: the file suits null:1
-    clv_device *other;
     start(w, path);
-    assert_status(clv_device_find(w->runtime, "null:0", &other), CLV_OK, w->runtime);
+    clv_device *other = clv__test_device(w->runtime, "null:0");
     expect_choice(w, other, NULL, "small", "ranked");
     expect_choice(w, w->device, NULL, "tile", "ranked");
     assert_int_equal(w->warnings, 1); // the second file's fault is not told any more

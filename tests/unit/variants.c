@@ -57,14 +57,12 @@ TEST(test_each_is_checked) {
 }
 
 TEST(test_the_last_is_chosen) {
-    clv_graph *graph;
-    clv_plan *plan;
     const uint64_t largest = device->info.max_alloc_bytes;
-    assert_status(clv_graph_create(runtime, &graph), CLV_OK, runtime);
+    clv_graph *graph = clv__test_graph(runtime);
     clv_output(toy(&toy_many, clv_input(graph, "x", CLV_DTYPE_F32, CLV_SHAPE(1 << 16)), NULL), "y");
     device->info.max_alloc_bytes =
         1 << 19; // the tensors are half as large, the workspace is three times a tensor
-    assert_status(clv_plan_create(graph, &(clv_plan_config){.device = device}, &plan), CLV_OK, runtime);
+    clv_plan *plan = clv__test_plan(runtime, graph, &(clv_plan_config){.device = device});
     assert_string_equal(clv_plan_node_get(plan, 0).variant, many[MANY - 1].name);
     device->info.max_alloc_bytes = largest;
     clv_plan_destroy(plan);

@@ -19,7 +19,7 @@ typedef struct training {
 
 static training begin_training(const clv_optimizer_config *optimizer) {
     training t = {0};
-    assert_status(clv_graph_create(runtime, &t.graph), CLV_OK, runtime);
+    t.graph = clv__test_graph(runtime);
     clv_graph_set_training(t.graph, true);
     t.x = clv_input(t.graph, "x", CLV_DTYPE_F32, CLV_SHAPE(ROWS, 1, 2, 3));
     t.labels = clv_input(t.graph, "labels", CLV_DTYPE_I32, CLV_SHAPE(ROWS));
@@ -29,9 +29,9 @@ static training begin_training(const clv_optimizer_config *optimizer) {
         clv_backward(t.loss);
         clv_optimizer_add(t.graph, optimizer);
     }
-    assert_status(clv_plan_create(t.graph, &(clv_plan_config){.device = host}, &t.plan), CLV_OK, runtime);
-    assert_status(clv_session_create(runtime, &(clv_session_config){.seed = 3}, &t.session), CLV_OK, runtime);
-    assert_status(clv_run_create(t.session, t.plan, &t.run), CLV_OK, runtime);
+    t.plan = clv__test_plan(runtime, t.graph, &(clv_plan_config){.device = host});
+    t.session = clv__test_session(runtime, &(clv_session_config){.seed = 3});
+    t.run = clv__test_run(runtime, t.session, t.plan);
     return t;
 }
 
@@ -104,7 +104,7 @@ TEST(it_refuses_rates_that_are_none) {
 
 FIXTURE(begin) {
     runtime = clv__test_runtime(&(clv_runtime_config){.no_opencl = true});
-    assert_status(clv_device_find(runtime, "host", &host), CLV_OK, runtime);
+    host = clv__test_device(runtime, "host");
 }
 
 FIXTURE(end) {

@@ -42,7 +42,7 @@ static clv_runtime *begin(given *g) {
     clv_runtime *runtime = NULL;
     const clv_runtime_config config = {.no_opencl = true, .device_timeout = 1};
     assert_int_equal(clv_runtime_create(&config, &runtime), CLV_OK);
-    assert_status(clv_device_find(runtime, "host", &g->device), CLV_OK, runtime);
+    g->device = clv__test_device(runtime, "host");
     assert_status(clv__worker_start(g->device), CLV_OK, runtime);
     slow = *g->device->backend;
     slow.event_wait = wait_for_answer;

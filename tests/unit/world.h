@@ -19,15 +19,11 @@ FIXTURE(teardown) {
 }
 
 static inline clv_device *find(const char *name) {
-    clv_device *device;
-    assert_status(clv_device_find(runtime, name, &device), CLV_OK, runtime);
-    return device;
+    return clv__test_device(runtime, name);
 }
 
 static inline clv_graph *new_graph(void) {
-    clv_graph *graph;
-    assert_status(clv_graph_create(runtime, &graph), CLV_OK, runtime);
-    return graph;
+    return clv__test_graph(runtime);
 }
 
 /** All that a session keeps, one after the other; to be freed. n: floats. */
