@@ -52,10 +52,10 @@ static clv_tensor *small_as(clv__onnx_use *use, const clv__made *value, clv_dtyp
     return clv_cast(clv_constant(use->graph, own, shape_of_data(value), value->data->bytes), dtype);
 }
 
-static clv_tensor *tensor_of(clv__onnx_use *use, clv__made *value) {
+clv_tensor *clv__onnx_tensor_of(clv__onnx_use *use, clv__made *value) {
     if (value->tensor || clv__onnx_failed(use)) return value->tensor;
     if (clv__onnx_stays_small(value)) return small_as(use, value, CLV_DTYPE_I32);
-    if (value->same_as) return value->tensor = tensor_of(use, value->same_as);
+    if (value->same_as) return value->tensor = clv__onnx_tensor_of(use, value->same_as);
     const bool parameter = value->data && clv__onnx_is_float(value->type) && value->data->rank > 0;
     if (parameter) return value->tensor = persistent_of(use, value, !value->buffer);
     if (!value->known && value->data) value->known = clv__known_of(use, value->data, INT64_MAX);
@@ -64,14 +64,14 @@ static clv_tensor *tensor_of(clv__onnx_use *use, clv__made *value) {
 }
 
 clv_tensor *clv__onnx_in(clv__onnx_use *use, int i) {
-    return clv__onnx_has(use, i) ? tensor_of(use, use->in[i]) : NULL;
+    return clv__onnx_has(use, i) ? clv__onnx_tensor_of(use, use->in[i]) : NULL;
 }
 
 clv_tensor *clv__onnx_buffer(clv__onnx_use *use, int i) {
     clv__made *value = clv__onnx_has(use, i) ? use->in[i] : NULL;
     if (value && value->data && value->data->rank && clv__onnx_is_float(value->type) && !value->tensor)
         value->tensor = persistent_of(use, value, false);
-    return value ? tensor_of(use, value) : NULL;
+    return value ? clv__onnx_tensor_of(use, value) : NULL;
 }
 
 clv_tensor *clv__onnx_float(clv__onnx_use *use, int i) {
@@ -132,8 +132,4 @@ clv_shape clv__onnx_shape(clv__onnx_use *use, int i) {
     if (value && value->known) return value->known->shape;
     if (value && value->data) return shape_of_data(value);
     return value && value->tensor ? clv_tensor_shape(value->tensor) : (clv_shape){0};
-}
-
-clv_tensor *clv__onnx_tensor_of(clv__onnx_use *use, clv__made *value) {
-    return tensor_of(use, value);
 }

@@ -38,23 +38,19 @@ static void note(search *s, const clv__onnx_node *node, bool of_fed) {
     s->list[k].n++;
 }
 
-/** Ops whose results follow from shapes, which are fixed when a graph is built. */
-static bool tells_of_shapes(const clv__onnx_node *node) {
-    static const char *const ops[] = {"EyeLike", "OptionalHasElement", "SequenceLength", "Shape", "Size"};
-    for (size_t i = 0; i < sizeof ops / sizeof *ops; i++)
+/** Is it one of so many ops? */
+static bool is_of(const clv__onnx_node *node, const char *const *ops, size_t n) {
+    for (size_t i = 0; i < n; i++)
         if (clv__onnx_text_is(node->op_type, ops[i])) return true;
     return false;
 }
-
-/** Ops that hand on what they are given, or a part of it. */
-static bool hands_on(const clv__onnx_node *node) {
-    static const char *const ops[] = {"Optional",          "OptionalGetElement", "SequenceAt",
+#define IS_OF(node, list) is_of(node, list, sizeof(list) / sizeof *(list))
+/** Their results follow from shapes, which are fixed when a graph is built. */
+static const char *const of_shapes[] = {"EyeLike", "OptionalHasElement", "SequenceLength", "Shape", "Size"};
+/** They hand on what they are given, or a part of it. */
+static const char *const hand_on[] = {"Optional",          "OptionalGetElement", "SequenceAt",
                                       "SequenceConstruct", "SequenceEmpty",      "SequenceErase",
                                       "SequenceInsert"};
-    for (size_t i = 0; i < sizeof ops / sizeof *ops; i++)
-        if (clv__onnx_text_is(node->op_type, ops[i])) return true;
-    return false;
-}
 
 /** What a node's results are; what there is not of it is noted. As build_node of import.c decides. */
 static kind look_at(search *s, const clv__onnx_node *node) {
@@ -69,8 +65,8 @@ static kind look_at(search *s, const clv__onnx_node *node) {
         note(s, node, row);
         return FED;
     }
-    if (side == CLV__ONNX_HOST || tells_of_shapes(node)) return KNOWN;
-    if (hands_on(node)) return most;
+    if (side == CLV__ONNX_HOST || IS_OF(node, of_shapes)) return KNOWN;
+    if (IS_OF(node, hand_on)) return most;
     const uint32_t first = node->n_inputs ? node->input_values[0] : CLV__ONNX_NO_VALUE;
     if (clv__onnx_text_is(node->op_type, "CastLike") && first != CLV__ONNX_NO_VALUE &&
         s->kinds[first] == KNOWN)

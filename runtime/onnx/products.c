@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Nodes of products and windows: MatMul, Gemm, convolutions, pools.
 #include <math.h>
+#include <stdio.h>
 #include <string.h>
 
 #include "onnx/import.h"
@@ -101,42 +102,29 @@ static clv_tensor *padded(clv__onnx_use *use, clv_tensor *x, window *w, double v
     return clv__onnx_pad(use, x, before, after, value);
 }
 
-static int none_is_negative(int64_t padding) { // (ops.h: a second number of 0 is as the first)
-    return padding ? (int)padding : -1;
+static clv_op_argument number(const char *name, int64_t value) {
+    return (clv_op_argument){name, (double)value, NULL, 0, NULL};
 }
 
-static clv_tensor *conv_2d(clv__onnx_use *use, clv_tensor *x, clv_tensor *weight, clv_tensor *bias, window w,
-                           int groups) {
-    if (!even(&w)) x = padded(use, x, &w, 0);
-    const clv_conv2d_config config = {.stride = {(int)w.stride[0], (int)w.stride[1]},
-                                      .padding = {(int)w.before[0], none_is_negative(w.before[1])},
-                                      .dilation = {(int)w.dilation[0], (int)w.dilation[1]},
-                                      .groups = groups};
-    return clv_conv2d(x, weight, bias, &config);
+/** Numbers of a window as an op of ours has them: one, or a list. */
+static clv_op_argument along(const window *w, const char *name, const int64_t *numbers) {
+    return (clv_op_argument){name, (double)numbers[0], w->n > 1 ? numbers : NULL, w->n > 1 ? w->n : 0, NULL};
 }
 
-static clv_tensor *conv_3d(clv__onnx_use *use, clv_tensor *x, clv_tensor *weight, clv_tensor *bias, window w,
-                           int groups) {
-    if (!even(&w)) x = padded(use, x, &w, 0);
-    clv_conv3d_config config = {.groups = groups};
-    for (int d = 0; d < 3; d++) {
-        config.stride[d] = (int)w.stride[d];
-        config.dilation[d] = (int)w.dilation[d];
-        config.padding[d] = d ? none_is_negative(w.before[d]) : (int)w.before[d];
-    }
-    return clv_conv3d(x, weight, bias, &config);
+/** An op of ours for windows along so many dimensions: `conv` is conv1d, conv2d or conv3d. */
+static clv_tensor *call(const window *w, const char *op, clv_tensor *const in[3],
+                        const clv_op_argument *arguments, int n) {
+    char name[32];
+    snprintf(name, sizeof name, "%s%dd", op, w->n);
+    return clv_op_call(NULL, name, in, in[1] ? 3 : 1, arguments, n);
 }
 
 static clv_tensor *conv(clv__onnx_use *use, clv_tensor *x, clv_tensor *weight, clv_tensor *bias, window w,
-                        int groups) {
-    if (w.n == 3) return conv_3d(use, x, weight, bias, w, groups);
-    if (w.n == 2) return conv_2d(use, x, weight, bias, w, groups);
+                        int64_t groups) {
     if (!even(&w)) x = padded(use, x, &w, 0);
-    const clv_conv1d_config config = {.stride = (int)w.stride[0],
-                                      .padding = (int)w.before[0],
-                                      .dilation = (int)w.dilation[0],
-                                      .groups = groups};
-    return clv_conv1d(x, weight, bias, &config);
+    const clv_op_argument arguments[] = {along(&w, "stride", w.stride), along(&w, "padding", w.before),
+                                         along(&w, "dilation", w.dilation), number("groups", groups)};
+    return call(&w, "conv", (clv_tensor *[]){x, weight, bias}, arguments, 4);
 }
 
 static void build_conv(clv__onnx_use *use) {
@@ -147,7 +135,7 @@ static void build_conv(clv__onnx_use *use) {
     if (clv__onnx_failed(use) || !read_window(use, kernel.dims + 2, &w)) return;
     clv__onnx_give(use, 0,
                    conv(use, clv__onnx_float(use, 0), clv__onnx_float(use, 1), clv__onnx_float(use, 2), w,
-                        (int)clv__onnx_int(use, "group", 1)));
+                        clv__onnx_int(use, "group", 1)));
 }
 
 /** Padding of a node's own, for a result of the size that it wants. */
@@ -176,29 +164,11 @@ static bool is_usual(const window *w, const int64_t more[3]) {
 }
 
 static clv_tensor *transposed(clv_tensor *x, clv_tensor *weight, clv_tensor *bias, const window *w,
-                              const int64_t more[3], int groups) {
-    int stride[3], dilation[3], padding[3], behind[3];
-    for (int d = 0; d < w->n; d++) {
-        stride[d] = (int)w->stride[d], dilation[d] = (int)w->dilation[d];
-        padding[d] = d ? none_is_negative(w->before[d]) : (int)w->before[d];
-        behind[d] = d ? none_is_negative(more[d]) : (int)more[d];
-    }
-    const clv_conv_transpose1d_config row = {.stride = stride[0],
-                                             .padding = padding[0],
-                                             .output_padding = behind[0],
-                                             .dilation = dilation[0],
-                                             .groups = groups};
-    if (w->n == 1) return clv_conv_transpose1d(x, weight, bias, &row);
-    clv_conv_transpose2d_config flat = {.groups = groups};
-    clv_conv_transpose3d_config solid = {.groups = groups};
-    const bool is_flat = w->n == 2;
-    const size_t bytes = (size_t)w->n * sizeof(int);
-    memcpy(is_flat ? flat.stride : solid.stride, stride, bytes);
-    memcpy(is_flat ? flat.dilation : solid.dilation, dilation, bytes);
-    memcpy(is_flat ? flat.padding : solid.padding, padding, bytes);
-    memcpy(is_flat ? flat.output_padding : solid.output_padding, behind, bytes);
-    return is_flat ? clv_conv_transpose2d(x, weight, bias, &flat)
-                   : clv_conv_transpose3d(x, weight, bias, &solid);
+                              const int64_t more[3], int64_t groups) {
+    const clv_op_argument arguments[] = {along(w, "stride", w->stride), along(w, "padding", w->before),
+                                         along(w, "dilation", w->dilation), along(w, "output_padding", more),
+                                         number("groups", groups)};
+    return call(w, "conv_transpose", (clv_tensor *[]){x, weight, bias}, arguments, 5);
 }
 
 static void build_conv_transpose(clv__onnx_use *use) {
@@ -215,7 +185,7 @@ static void build_conv_transpose(clv__onnx_use *use) {
     clv_tensor *x = clv__onnx_float(use, 0), *weight = clv__onnx_float(use, 1),
                *bias = clv__onnx_float(use, 2);
     if (is_usual(&w, more)) {
-        clv__onnx_give(use, 0, transposed(x, weight, bias, &w, more, (int)groups));
+        clv__onnx_give(use, 0, transposed(x, weight, bias, &w, more, groups));
         return;
     }
     window whole = w;
@@ -224,36 +194,19 @@ static void build_conv_transpose(clv__onnx_use *use) {
         before[2 + d] = -w.before[d];
         after[2 + d] = more[d] - w.after[d];
     }
-    clv_tensor *y =
-        clv__onnx_pad(use, transposed(x, weight, NULL, &whole, none, (int)groups), before, after, 0);
+    clv_tensor *y = clv__onnx_pad(use, transposed(x, weight, NULL, &whole, none, groups), before, after, 0);
     int64_t channels[5] = {clv_tensor_shape(bias).dims[0], 1, 1, 1};
     clv__onnx_give(use, 0, bias ? clv_add(y, clv__onnx_reshape(bias, channels, 1 + w.n)) : y);
 }
 
 // ---- pools ----------------------------------------------------------------------------------------------------------
 
-/** How pools of ours are called, of each number of dimensions. */
-typedef struct pools {
-    clv_tensor *(*row)(clv_tensor *, const clv_pool1d_config *);
-    clv_tensor *(*flat)(clv_tensor *, const clv_pool2d_config *);
-    clv_tensor *(*solid)(clv_tensor *, const clv_pool3d_config *);
-} pools;
-
-static clv_tensor *pooled(const pools *of, clv_tensor *x, const window *w, bool ceil_mode, bool exclude) {
-    clv_pool1d_config row = {.ceil_mode = ceil_mode, .exclude_padding = exclude};
-    clv_pool2d_config flat = {.ceil_mode = ceil_mode, .exclude_padding = exclude};
-    clv_pool3d_config solid = {.ceil_mode = ceil_mode, .exclude_padding = exclude};
-    int *const to[3][4] = {{&row.kernel, &row.stride, &row.padding, &row.dilation},
-                           {flat.kernel, flat.stride, flat.padding, flat.dilation},
-                           {solid.kernel, solid.stride, solid.padding, solid.dilation}};
-    int *const *sizes = to[w->n - 1];
-    for (int d = 0; d < w->n; d++) {
-        sizes[0][d] = (int)w->kernel[d];
-        sizes[1][d] = (int)w->stride[d];
-        sizes[2][d] = d ? none_is_negative(w->before[d]) : (int)w->before[d];
-        sizes[3][d] = (int)w->dilation[d];
-    }
-    return w->n == 1 ? of->row(x, &row) : w->n == 2 ? of->flat(x, &flat) : of->solid(x, &solid);
+static clv_tensor *pooled(clv_tensor *x, const window *w, bool ceil_mode, bool means, bool exclude_padding) {
+    const clv_op_argument arguments[] = {along(w, "kernel", w->kernel), along(w, "stride", w->stride),
+                                         along(w, "padding", w->before), number("ceil_mode", ceil_mode),
+                                         means ? number("exclude_padding", exclude_padding)
+                                               : along(w, "dilation", w->dilation)};
+    return call(w, means ? "avg_pool" : "max_pool", (clv_tensor *[]){x, NULL, NULL}, arguments, 5);
 }
 
 /** Padding that ops of ours do not take: another one on each side, or of more than half the kernel. */
@@ -306,11 +259,10 @@ static clv_tensor *mean_by_counts(clv__onnx_use *use, clv_tensor *x, window w, b
 }
 
 static clv_tensor *mean(clv__onnx_use *use, clv_tensor *x, window w, bool ceil_mode, bool include_padding) {
-    static const pools means = {clv_avg_pool1d, clv_avg_pool2d, clv_avg_pool3d};
     bool dilated = false;
     for (int d = 0; d < w.n; d++) dilated = dilated || w.dilation[d] != 1;
     if (dilated || unusual(&w)) return mean_by_counts(use, x, w, ceil_mode, include_padding);
-    return pooled(&means, x, &w, ceil_mode, !include_padding);
+    return pooled(x, &w, ceil_mode, true, !include_padding);
 }
 
 /** Of each place of the result and each of its window, [K,O], which of a channel's numbers it is, or how many there are where that is padding;
@@ -366,12 +318,11 @@ static void build_max_pool(clv__onnx_use *use) {
     window w;
     if (!clv__onnx_ints(use, "kernel_shape", kernel, 3)) clv__onnx_fail(use, CLV_E_VALUE, "no kernel_shape");
     if (clv__onnx_failed(use) || !read_window(use, kernel, &w)) return;
-    static const pools largest = {clv_max_pool1d, clv_max_pool2d, clv_max_pool3d};
     clv_tensor *x = clv__onnx_float(use, 0);
     if (use->n_out > 1 && use->out[1])
         clv__onnx_give_type(use, 1, places_of_largest(use, x, &w), CLV__ONNX_INT64);
     if (unusual(&w)) x = padded(use, x, &w, -INFINITY);
-    x = pooled(&largest, x, &w, clv__onnx_int(use, "ceil_mode", 0), false);
+    x = pooled(x, &w, clv__onnx_int(use, "ceil_mode", 0), false, false);
     clv__onnx_give(use, 0, clv__onnx_as_given(use, x));
 }
 
