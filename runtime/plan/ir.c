@@ -132,6 +132,8 @@ clv_status clv__plan_append_own(clv_plan *plan, const clv_tensor *tensor, const 
     if (!own) return clv__plan_no_memory(plan);
     *own = *tensor;
     own->desc = *desc;
+    own->is_output = own->trainable = false; // whatever it is a copy of
+    own->gradient = own->as_float = NULL;
     const clv__value value = clv__value_of(own, place);
     return clv__plan_append_value(plan, &value, out);
 }

@@ -23,8 +23,6 @@ clv_status clv__pieces_value(clv__pieces *p, const clv_tensor *like, const clv__
     if (!clv__grow(&p->fresh, &p->fresh_room, plan->n_values + 1, sizeof *p->fresh))
         return clv__plan_no_memory(plan);
     clv_tensor tensor = *like;
-    tensor.is_output = tensor.trainable = false;
-    tensor.gradient = tensor.as_float = NULL;
     if (like->kind != CLV__VALUE) tensor.category = CLV_ACTIVATIONS;
     tensor.kind = CLV__VALUE;
     p->fresh[plan->n_values] = false;
