@@ -58,7 +58,7 @@ static bool turns_back(const clv__op_io *io) {
 }
 
 /** On threads a row for each work-item, on lanes a pair, or a feature that stays. */
-static void plain(clv__launches *list, const clv__op_io *io) {
+static void rows(clv__launches *list, const clv__op_io *io) {
     const bool interleaved = ((const rotary_attrs *)io->attrs)->interleaved;
     sizes s;
     measure(&io->in[0].shape, &io->in[1].shape, &s);
@@ -154,7 +154,7 @@ static const clv__sample_row samples[] = {
 #undef ROW
 #undef S
 
-static const clv__variant variants[] = {{"plain", .lower = plain}, {0}};
+static const clv__variant variants[] = {{"rows", .lower = rows}, {0}};
 
 const clv__op clv__op_rotary_embedding_backward = {CLV__GRADIENT_OF(rotary_embedding, "d0 i1 i2 g0"),
                                                    .attrs_bytes = sizeof(rotary_attrs),
