@@ -21,7 +21,7 @@ KERNELS = os.path.join(os.path.dirname(os.path.abspath(__file__)), "../../../ker
 COMMON = ["storage", "epilogue", "matrix"]
 LEAST = 0.35
 SLAB, SLABS_ON = 0.85, ["sm_90", "gfx1030"]
-UNITS = {"sm_80": 1, "sm_90": 2, "gfx1100": 3, "gfx90a": 4, "dg2": 5}  # MATRIX_UNIT of kernels_cl/common/matrix.cl
+UNITS = {"sm_80": 1, "sm_90": 2, "gfx1100": 3, "gfx90a": 4, "dg2": 5, "gfx1200": 6}  # MATRIX_UNIT of kernels_cl/common/matrix.cl
 # Items along columns and rows, columns and rows of an item, words of a tile's row.
 WIDE, USUAL, SMALL = (16, 8, 8, 16, 16), (16, 16, 8, 8, 16), (16, 8, 4, 8, 16)
 # What is held: how the unit's operands and A and B are stored, the tile, and the machines.
