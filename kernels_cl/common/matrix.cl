@@ -227,7 +227,7 @@ typedef uint tf32; // a word
 #define MATRIX_SUB ((int)get_local_id(0) / MATRIX_LANES)
 #endif
 #define MATRIX_ATTRIBUTES
-#if MATRIX_UNIT == 3 || MATRIX_UNIT == 5 // an item has whole rows and columns: unrolled, there would be those of several steps
+#if MATRIX_UNIT == 3 || MATRIX_UNIT >= 5 // an item has many words: unrolled, there would be those of several steps
 #define MATRIX_EACH_STEP _Pragma("nounroll")
 #else
 #define MATRIX_EACH_STEP MATRIX_UNROLLED
