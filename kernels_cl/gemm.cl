@@ -323,20 +323,20 @@ int4 KERNEL(gemm_term)(int k2, int k1, int k0, int a_k2, int a_k1, int a_k0, int
 // The chunks of an item. x + at: where each begins, or, where rows lie side by side, each term. (Both of an item: a sum of a pointer
 // that all have and an index takes NVIDIA's machines an instruction more.) there(k): is the tile's term k one of
 // the sum?
-#define FETCH_CHUNKS_1(T, n, r, x, at, first_term, there)                                                    \
+#define FETCH_CHUNKS_1(T, n, r, x, at, k2, first_term, there)                                                    \
     UNROLLED for (int j = 0; j < (n); j++) {                                                                 \
         MATRIX_INDEX(at[j])                                                                                  \
         MATRIX_FETCH(CHUNK_TERMS * (int)sizeof(T), r + j * (CHUNK_TERMS * (int)sizeof(T) / 4), (x) + at[j],   \
                     there(first_term))                                                                       \
     }
-#define FETCH_CHUNKS_0(T, n, r, x, at, first_term, there)                                                    \
+#define FETCH_CHUNKS_0(T, n, r, x, at, k2, first_term, there)                                                \
     UNROLLED for (int e = 0; e < CHUNK_TERMS; e++) {                                                         \
         MATRIX_INDEX(at[e])                                                                                  \
-        MATRIX_FETCH((n) * (int)sizeof(T), r + e * ((n) * (int)sizeof(T) / 4), (x) + at[e],                   \
+        MATRIX_FETCH((n) * (int)sizeof(T), r + e * ((n) * (int)sizeof(T) / 4), (x) + MATRIX_INDEX_AT(at, e, k2), \
                     there((first_term) + e))                                                                 \
     }
-#define FETCH_WIDE(ROWS, T, n, r, x, at, first_term, there)                                                  \
-    PASTE(FETCH_CHUNKS_, ROWS)(T, n, r, x, at, first_term, there)
+#define FETCH_WIDE(ROWS, T, n, r, x, at, k2, first_term, there)                                              \
+    PASTE(FETCH_CHUNKS_, ROWS)(T, n, r, x, at, k2, first_term, there)
 #define THERE(k) 1
 #define THERE_FIRST(k) ((k) >= skip)
 #if TAPS == 1
@@ -351,7 +351,7 @@ int4 KERNEL(gemm_term)(int k2, int k1, int k0, int a_k2, int a_k1, int a_k0, int
 #define B_ELEMENT(i, there) rb[i] = b[column + (there(B_TERM(i)) ? B_TERM(i) : skip) * b_k2];
 #endif
 #if A_WIDE
-#define FETCH_TILE_A(there) FETCH_WIDE(A_ROWS, T_A, A_CHUNKS, ra, A_FROM, at_a, A_TERM(0), there)
+#define FETCH_TILE_A(there) FETCH_WIDE(A_ROWS, T_A, A_CHUNKS, ra, A_FROM, at_a, a_k2, A_TERM(0), there)
 #define A_WORD(word, j, e, there) WIDE_WORD(T_A, word, ra, A_ROWS, A_CHUNKS, j, (e)*MATRIX_TERMS)
 #else
 #define FETCH_TILE_A(there)                                                                                  \
@@ -362,7 +362,7 @@ int4 KERNEL(gemm_term)(int k2, int k1, int k0, int a_k2, int a_k1, int a_k0, int
 #define A_WORD(word, j, e, there) KEEP_WORD(T_A, word, ra, A_TERM, (j)*CHUNK_TERMS + (e)*MATRIX_TERMS, there)
 #endif
 #if B_WIDE
-#define FETCH_TILE_B(there) FETCH_WIDE(B_ROWS, T_B, B_CHUNKS, rb, B_FROM, at_b, B_TERM(0), there)
+#define FETCH_TILE_B(there) FETCH_WIDE(B_ROWS, T_B, B_CHUNKS, rb, B_FROM, at_b, b_k2, B_TERM(0), there)
 #define B_WORD(word, j, e, there) WIDE_WORD(T_B, word, rb, B_ROWS, B_CHUNKS, j, (e)*MATRIX_TERMS)
 #else
 #define FETCH_TILE_B(there)                                                                                  \
@@ -547,7 +547,7 @@ KERNEL(gemm)(__global T_C *restrict c, __global const T_A *restrict a, __global 
     const int x = id % WX, y = id / WX;
 #endif
 #if MATRIX
-    const int sub = id / MATRIX_LANES, lane = id % MATRIX_LANES;
+    const int sub = MATRIX_SUB, lane = MATRIX_LANE;
     const int sub_m = sub % SUB_ROWS * (FM * MATRIX_M), sub_n = sub / SUB_ROWS * (FN * MATRIX_N);
 #endif
     const int m0 = (int)get_group_id(1) * BM, n0 = (int)get_group_id(0) * BN;
@@ -686,7 +686,7 @@ KERNEL(gemm)(__global T_C *restrict c, __global const T_A *restrict a, __global 
 #if MATRIX
         __local const uint *pa = la + (turn - 1) % STAGES * PARTS * BM * MATRIX_WIDTH + sub_m * MATRIX_WIDTH;
         __local const uint *pb = lb + (turn - 1) % STAGES * PARTS * BN * MATRIX_WIDTH + sub_n * MATRIX_WIDTH;
-        MATRIX_UNROLLED for (int s = 0; s < MATRIX_WIDTH / 8; s++) {
+        MATRIX_EACH_STEP for (int s = 0; s < MATRIX_WIDTH / 8; s++) {
             uint va[PARTS][FM][MATRIX_A_WORDS], vb[PARTS][MATRIX_B_WORDS];
             MATRIX_UNROLLED for (int p = 0; p < PARTS; p++) {
                 MATRIX_UNROLLED for (int i = 0; i < FM; i++) {

@@ -6,6 +6,7 @@
 // MATRIX_WIDTH words, one of B columns of as many; where they lie is the unit's affair. A fragment of the result has MATRIX_M rows and
 // MATRIX_N columns; the MATRIX_LANES items of a sub-group make it together, each MATRIX_SUMS of its elements, eight words at a time.
 //
+//     MATRIX_SUB, MATRIX_LANE            which sub-group of the group, and which item of it
 //     MATRIX_PUT(tile, row, chunk, x)    x: a uint4, words 4*chunk to 4*chunk + 3 of a row of A, or a column of B
 //     MATRIX_PUT_HALF(tile, row, half, x)              the same of two words: a uint2, of half / 2 its first or second half
 //     MATRIX_LOAD_A(a, tile, row, s)     an item's words a[MATRIX_A_WORDS] of the fragment that begins at `row`, a multiple of 16:
@@ -17,16 +18,18 @@
 //     MATRIX_SHARERS, MATRIX_OVER_ROW(v, op)           neighbouring items that have sums of the same rows; v = op(v of all of them, ..)
 //     MATRIX_SET(tile, row, term, c, e)  c[e], and where MATRIX_PAIR is 2 c[e + 1], too, as what a row of A has as `term`, as the next
 //     MATRIX_UNROLLED, MATRIX_STEPS      before loops over fragments, and over many steps of eight words
+//     MATRIX_EACH_STEP                   before one over the few steps of a tile
 //     MATRIX_SCRATCH(items)              declares local memory that an emulation wants
 //     MATRIX_PACKED(T, word, r, i, k)    the same of elements i and k of the words r, in which they lie as they are stored
 //     MATRIX_STORE(v, p)                 *p = the float v as the unit multiplies it, p: __global MATRIX_TYPE *
 //     MATRIX_INDEX(i)                    an int that is to stay one: compilers keep sums of indices and pointers, of twice the registers
+//     MATRIX_INDEX_AT(at, e, step)       at[e], which is at[0] + e*step: what takes fewer registers
 //     MATRIX_FETCH(bytes, r, p, there)   words r[bytes / 4], in which bytes lie as they are stored, from p, or zeros
 //     MATRIX_WORD(T, word, x, y)         word = that of the elements x and y (tf32: of x), which are stored as T, rounded to nearest
 //
 // MATRIX_UNIT   which unit: 0 none, emulated; 1 NVIDIA's mma.sync (sm_80 up); 2 the same with one instruction that rounds to tf32 (sm_90
-//               up); 3 AMD's WMMA (gfx11); 4 AMD's MFMA (gfx90a up), for tf32 that of f32; 5 Intel's DPAS with eight lanes (DG2). 3 and 5
-//               have no tf32. Default: what the compiler has, of 1 and 2 the first.
+//               up); 3 AMD's WMMA (gfx11); 4 AMD's MFMA (gfx90a up), for tf32 that of f32; 5 Intel's DPAS with eight lanes (DG2); 6 WMMA of
+//               gfx12. 3, 5 and 6 have no tf32. Default: what the compiler has, of 1 and 2 the first.
 //               runtime/device/matrix.c asks the device whether it computes rightly, and sets 0 where it does not
 // MATRIX_LAYOUT whose fragments: a unit's number; default MATRIX_UNIT, where that is 0 those of 1
 // An instance that uses it defines
@@ -90,9 +93,14 @@ typedef uint tf32; // a word
 // A tile's row is MATRIX_WIDTH words, chunks of four words, sixteen bytes, in which it is filled. Row r has its chunk c at
 //     (r*CHUNKS + c) ^ f        f: the number of the 128 bytes that it lies in, of those of 16 rows
 // so eight items meet all banks, whether they have neighbouring chunks of a row, the same of eight neighbouring rows, or of every second row.
+// DPAS' fragments lie one after the other, as a message reads eight words of eight rows that do.
 #define MATRIX_CHUNKS (MATRIX_WIDTH / 4)
+#if MATRIX_LAYOUT == 5
+#define MATRIX_PLACE(row, chunk) ((row) / 8 * 8 * MATRIX_CHUNKS + (chunk) / 2 * 16 + (row) % 8 * 2 + (chunk) % 2)
+#else
 #define MATRIX_PLACE(row, chunk)                                                                             \
     (((row)*MATRIX_CHUNKS + (chunk)) ^ ((row) % 16 / (8 / MATRIX_CHUNKS) % 8))
+#endif
 #define MATRIX_PUT(tile, row, chunk, x) ((__local uint4 *)(tile))[MATRIX_PLACE(row, chunk)] = x;
 #define MATRIX_PUT_HALF(tile, row, half, x)                                                                  \
     ((__local uint2 *)(tile))[MATRIX_PLACE(row, (half) / 2) * 2 + (half) % 2] = x;
@@ -167,6 +175,22 @@ typedef uint tf32; // a word
 #define MATRIX_ROW(lane, e) (e)
 #define MATRIX_COLUMN(lane, e) (lane)
 #define MATRIX_ROWS 8
+#elif MATRIX_LAYOUT == 6
+// WMMA of gfx12: an item has four words of a row of A and of a column of B, and sums of eight rows below each other.
+#define MATRIX_LANES 32
+#define MATRIX_SUB_ROWS 2
+#define MATRIX_M 16
+#define MATRIX_N 16
+#define MATRIX_SUMS 8
+#define MATRIX_A_WORDS 4
+#define MATRIX_B_WORDS 4
+#define MATRIX_A_ROW(lane, i) ((lane) % 16)
+#define MATRIX_A_WORD(lane, i) ((lane) / 16 * 4 + (i))
+#define MATRIX_B_COLUMN(lane, i) ((lane) % 16)
+#define MATRIX_B_WORD(lane, i) ((lane) / 16 * 4 + (i))
+#define MATRIX_ROW(lane, e) ((lane) / 16 * 8 + (e))
+#define MATRIX_COLUMN(lane, e) ((lane) % 16)
+#define MATRIX_ROWS 8
 #endif
 #ifndef MATRIX_PAIR // a sum for each row
 #define MATRIX_PAIR 1
@@ -195,12 +219,24 @@ typedef uint tf32; // a word
     *(__local uint *)(to) = word_;
 
 #define MATRIX_SHARERS (MATRIX_LANES * MATRIX_ROWS / MATRIX_M)
+#if MATRIX_UNIT == 5 // so that the compiler knows what all items of a sub-group have alike
+#define MATRIX_LANE ((int)get_sub_group_local_id())
+#define MATRIX_SUB ((int)get_sub_group_id())
+#else
 #define MATRIX_LANE ((int)get_local_id(0) % MATRIX_LANES)
+#define MATRIX_SUB ((int)get_local_id(0) / MATRIX_LANES)
+#endif
 #define MATRIX_ATTRIBUTES
+#if MATRIX_UNIT == 3 || MATRIX_UNIT >= 5 // an item has many words: unrolled, there would be those of several steps
+#define MATRIX_EACH_STEP _Pragma("nounroll")
+#else
+#define MATRIX_EACH_STEP MATRIX_UNROLLED
+#endif
 #if MATRIX_UNIT == 1 || MATRIX_UNIT == 2
 #define MATRIX_UNROLLED _Pragma("unroll")
 #define MATRIX_STEPS _Pragma("unroll 4")
 #define MATRIX_INDEX(i) __asm volatile("" : "+r"(i));
+#define MATRIX_INDEX_AT(at, e, step) (at)[e]
 #define MATRIX_SCRATCH(items)
 #if MATRIX_UNIT == 2
 #define MATRIX_WORD_tf32(word, v, w) __asm("cvt.rn.tf32.f32 %0, %1;" : "=r"(word) : "f"(v));
@@ -248,6 +284,8 @@ typedef uint tf32; // a word
         v = op(v, other_);                                                                                   \
     }
 #else
+#define MATRIX_INDEX(i)
+#define MATRIX_INDEX_AT(at, e, step) ((at)[0] + (e) * (step))
 #define MATRIX_WORD_tf32(word, v, w)                                                                         \
     word = (as_uint(v) & 0x7f800000u) == 0x7f800000u ? as_uint(v) : (as_uint(v) + 0x1000u) & 0xffffe000u;
 #define MATRIX_HALVES(word, x, x_high, y, y_high)                                                            \
@@ -257,15 +295,16 @@ typedef uint tf32; // a word
 #define MATRIX_STEPS _Pragma("nounroll")
 #if MATRIX_UNIT >= 3
 #define MATRIX_UNROLLED _Pragma("unroll")
-#define MATRIX_INDEX(i)
 #define MATRIX_SCRATCH(items)
-#define MATRIX_FOUR(tile, row, chunk) ((__local const uint4 *)(tile))[MATRIX_PLACE(row, chunk)]
-#define MATRIX_EIGHT(to, tile, row, s)                                                                       \
-    vstore4(MATRIX_FOUR(tile, row, 2 * (s)), 0, to);                                                         \
-    vstore4(MATRIX_FOUR(tile, row, 2 * (s) + 1), 1, to);
+#endif
+#if MATRIX_UNIT == 3 || MATRIX_UNIT == 4 || MATRIX_UNIT == 6
+// MATRIX_PLACE(row + own, 2*s + chunk), row being a multiple of 16: a few places of an item, and constants.
+#define MATRIX_AT(row, own, chunk, s) ((row)*MATRIX_CHUNKS + (MATRIX_PLACE(own, chunk) ^ (2 * (s))))
+#endif
+#if MATRIX_UNIT >= 3
 #define MATRIX_MULTIPLY(c, a, b) PASTE(MATRIX_MULTIPLY_, MATRIX_TYPE)(c, a, b)
 #endif
-#if MATRIX_UNIT == 3 || MATRIX_UNIT == 4 // within pairs, fours, eights and sixteens
+#if MATRIX_UNIT == 3 || MATRIX_UNIT == 4 || MATRIX_UNIT == 6 // within pairs, fours, eights and sixteens
 #define MATRIX_OVER_ROW(v, op)                                                                               \
     v = op(v, MATRIX_OTHER(v, 0xb1));                                                                        \
     v = op(v, MATRIX_OTHER(v, 0x4e));                                                                        \
@@ -275,8 +314,11 @@ typedef uint tf32; // a word
 #endif
 #if MATRIX_UNIT == 3
 #pragma OPENCL EXTENSION cl_khr_fp16 : enable
-#define MATRIX_LOAD_A(a, tile, row, s) MATRIX_EIGHT(a, tile, (row) + MATRIX_LANE % 16, s)
-#define MATRIX_LOAD_B(b, tile, column, s) MATRIX_EIGHT(b, tile, (column) + MATRIX_LANE % 16, s)
+#define MATRIX_EIGHT(to, tile, row, s)                                                                       \
+    vstore4(((__local const uint4 *)(tile))[MATRIX_AT(row, MATRIX_LANE % 16, 0, s)], 0, to);                 \
+    vstore4(((__local const uint4 *)(tile))[MATRIX_AT(row, MATRIX_LANE % 16, 1, s)], 1, to);
+#define MATRIX_LOAD_A(a, tile, row, s) MATRIX_EIGHT(a, tile, row, s)
+#define MATRIX_LOAD_B(b, tile, column, s) MATRIX_EIGHT(b, tile, column, s)
 #define MATRIX_MULTIPLY_f16(c, a, b)                                                                         \
     vstore8(__builtin_amdgcn_wmma_f32_16x16x16_f16_w32(__builtin_astype(vload8(0, a), half16),               \
                                                        __builtin_astype(vload8(0, b), half16),               \
@@ -289,11 +331,11 @@ typedef uint tf32; // a word
 #elif MATRIX_UNIT == 4
 #pragma OPENCL EXTENSION cl_khr_fp16 : enable
 #define MATRIX_TWO(to, tile, row, s)                                                                         \
-    vstore2(((__local const uint2 *)(tile))[MATRIX_PLACE(row, 2 * (s) + MATRIX_LANE / 32) * 2 +              \
+    vstore2(((__local const uint2 *)(tile))[MATRIX_AT(row, MATRIX_LANE % 16, MATRIX_LANE / 32, s) * 2 +      \
                                             MATRIX_LANE / 16 % 2],                                           \
             0, to);
-#define MATRIX_LOAD_A(a, tile, row, s) MATRIX_TWO(a, tile, (row) + MATRIX_LANE % 16, s)
-#define MATRIX_LOAD_B(b, tile, column, s) MATRIX_TWO(b, tile, (column) + MATRIX_LANE % 16, s)
+#define MATRIX_LOAD_A(a, tile, row, s) MATRIX_TWO(a, tile, row, s)
+#define MATRIX_LOAD_B(b, tile, column, s) MATRIX_TWO(b, tile, column, s)
 #define MATRIX_MULTIPLY_f16(c, a, b)                                                                         \
     vstore4(__builtin_amdgcn_mfma_f32_16x16x16f16(__builtin_astype(vload2(0, a), half4),                     \
                                                   __builtin_astype(vload2(0, b), half4), vload4(0, c), 0, 0, \
@@ -308,7 +350,23 @@ typedef uint tf32; // a word
         vstore4(__builtin_amdgcn_mfma_f32_16x16x4f32(as_float((a)[i_]), as_float((b)[i_]), vload4(0, c), 0,  \
                                                      0, 0),                                                  \
                 0, c);
+#elif MATRIX_UNIT == 6
+#pragma OPENCL EXTENSION cl_khr_fp16 : enable
+#define MATRIX_FOUR(to, tile, row, s)                                                                        \
+    vstore4(((__local const uint4 *)(tile))[MATRIX_AT(row, MATRIX_LANE % 16, MATRIX_LANE / 16, s)], 0, to);
+#define MATRIX_LOAD_A(a, tile, row, s) MATRIX_FOUR(a, tile, row, s)
+#define MATRIX_LOAD_B(b, tile, column, s) MATRIX_FOUR(b, tile, column, s)
+#define MATRIX_MULTIPLY_f16(c, a, b)                                                                         \
+    vstore8(__builtin_amdgcn_wmma_f32_16x16x16_f16_w32_gfx12(__builtin_astype(vload4(0, a), half8),          \
+                                                             __builtin_astype(vload4(0, b), half8),          \
+                                                             vload8(0, c)),                                  \
+            0, c);
+#define MATRIX_MULTIPLY_bf16(c, a, b)                                                                        \
+    vstore8(__builtin_amdgcn_wmma_f32_16x16x16_bf16_w32_gfx12(as_short8(vload4(0, a)),                       \
+                                                              as_short8(vload4(0, b)), vload8(0, c)),        \
+            0, c);
 #elif MATRIX_UNIT == 5
+uint8 __attribute__((overloadable)) intel_sub_group_block_read8(const __local uint *p);
 float8 __attribute__((overloadable)) intel_sub_group_f16_f16_matrix_mad_k16(int8 a, int8 b, float8 c);
 float8 __attribute__((overloadable)) intel_sub_group_bf16_bf16_matrix_mad_k16(int8 a, int8 b, float8 c);
 #define MATRIX_OVER_ROW(v, op)                                                                               \
@@ -318,9 +376,9 @@ float8 __attribute__((overloadable)) intel_sub_group_bf16_bf16_matrix_mad_k16(in
 #undef MATRIX_ATTRIBUTES
 #define MATRIX_ATTRIBUTES __attribute__((intel_reqd_sub_group_size(8)))
 #define MATRIX_LOAD_A(a, tile, row, s)                                                                       \
-    MATRIX_UNROLLED for (int i_ = 0; i_ < 8; i_++)(a)[i_] =                                                  \
-        (tile)[MATRIX_PLACE((row) + i_, 2 * (s) + MATRIX_LANE / 4) * 4 + MATRIX_LANE % 4];
-#define MATRIX_LOAD_B(b, tile, column, s) MATRIX_EIGHT(b, tile, (column) + MATRIX_LANE, s)
+    vstore8(intel_sub_group_block_read8((tile) + (row)*MATRIX_WIDTH + 64 * (s)), 0, a);
+#define MATRIX_LOAD_B(b, tile, column, s)                                                                    \
+    vstore8(vload8(MATRIX_LANE, (tile) + (column)*MATRIX_WIDTH + 64 * (s)), 0, b);
 #define MATRIX_MULTIPLY_f16(c, a, b)                                                                         \
     vstore8(intel_sub_group_f16_f16_matrix_mad_k16(as_int8(vload8(0, a)), as_int8(vload8(0, b)),             \
                                                    vload8(0, c)),                                            \
@@ -332,7 +390,6 @@ float8 __attribute__((overloadable)) intel_sub_group_bf16_bf16_matrix_mad_k16(in
 #else
 // Each item leaves its words in local memory, and takes those of its sums from there. Nothing is unrolled, for the compilers' sake.
 #define MATRIX_UNROLLED
-#define MATRIX_INDEX(i)
 #define MATRIX_SCRATCH(items)                                                                                \
     __local uint matrix_scratch[(items) / MATRIX_LANES * 8 * (MATRIX_M + MATRIX_N)];
 #define MATRIX_OVER_ROW(v, op)                                                                               \

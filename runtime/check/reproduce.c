@@ -162,7 +162,8 @@ static void put_double(clv__text *out, double value) {
 static clv_status put_source(writer *w) {
     char *source = clv__programs_source(w->of->device, w->launches, w->n_launches);
     if (!source) CLV_FAIL(w->error, CLV_E_HOST_MEMORY, "no memory for the kernels of '%s'", w->of->name);
-    clv__text_add(w->out, "static const char *const source[] = {\n");
+    clv__text_add(w->out, "#define OPTIONS \"%s\"\n\nstatic const char *const source[] = {\n",
+                  clv__program_options(source));
     for (const char *line = source, *next; *line; line = next) {
         const char *end = strchr(line, '\n');
         next = end ? end + 1 : line + strlen(line);
@@ -380,7 +381,7 @@ static void put_title(writer *w) {
     put_string(w->out, w->of->name, strlen(w->of->name));
     clv__text_add(w->out, "\n#define DEVICE ");
     put_string(w->out, info->label, strlen(info->label));
-    clv__text_add(w->out, "\n#define OPTIONS \"%s\"\n\n", clv__program_options);
+    clv__text_add(w->out, "\n");
 }
 
 static clv_status write_all(writer *w) {

@@ -38,7 +38,7 @@ clv_status clv__compile(clv_device *device, const char *source, clv__error *erro
     *cached = false;
     const bool keeps = keeps_binaries(device);
     const clv__cache_key key =
-        keeps ? clv__cache_key_of(device, source, clv__program_options) : (clv__cache_key){{0}};
+        keeps ? clv__cache_key_of(device, source, clv__program_options(source)) : (clv__cache_key){{0}};
     if (keeps && load_kept(device, key, error, out)) {
         *cached = true;
         return CLV_OK;

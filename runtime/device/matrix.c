@@ -18,7 +18,7 @@ static uint32_t asked(clv_device *device, int unit, int lanes) {
     for (size_t i = 0; i < sizeof types / sizeof *types; i++) {
         char begin[80], note[40];
         snprintf(begin, sizeof begin, CLV__MATRIX_TEXT "#define MATRIX_TYPE %s\n", unit, types[i].name);
-        snprintf(note, sizeof note, "matrix unit %d, %s, 2", unit, types[i].name);
+        snprintf(note, sizeof note, "matrix unit %d, %s, 3", unit, types[i].name);
         const clv__probe probe = {.begin = begin,
                                   .stem = "matrix_units",
                                   .entry = "matrix_faults",
@@ -41,6 +41,7 @@ uint32_t clv__matrix_units(clv_device *device) {
                  {traits->ptx, 1, 32, 0},
                  {traits->amdgcn, 3, 32, CLV_MATRIX_UNTIMED},
                  {traits->amdgcn, 4, 64, CLV_MATRIX_UNTIMED},
+                 {traits->amdgcn, 6, 32, CLV_MATRIX_UNTIMED},
                  {traits->dpas, 5, 8, CLV_MATRIX_UNTIMED}};
     const uint32_t all = CLV_MATRIX_TF32 | CLV_MATRIX_F16 | CLV_MATRIX_BF16;
     uint32_t best = 0, timed = 0;

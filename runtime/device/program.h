@@ -7,8 +7,8 @@
 #include "device/device.h"
 #include "device/launch.h"
 
-/** The compiler options of every program. */
-extern const char clv__program_options[];
+/** The compiler options of a program of this text. */
+const char *clv__program_options(const char *source);
 
 enum { CLV__KERNEL_NAME_BYTES = 96 };
 

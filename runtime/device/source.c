@@ -15,9 +15,17 @@
 #include "device/sub_groups.h"
 #include "device/program.h"
 
-/** The one set of compiler options: OpenCL C 1.2 is the floor, and no fast-math (see numbers in the
- *  design). No warnings: drivers made from clang print how many there were past the library, to stderr. */
-const char clv__program_options[] = "-cl-std=CL1.2 -w";
+// OpenCL C 1.2 is the floor, and no fast-math (see numbers in the design). No warnings: drivers made from clang
+// print how many there were past the library, to stderr. DPAS' fragments need a thread's 256 registers, which
+// are half as many threads: only its programs have them.
+#define OPTIONS "-cl-std=CL1.2 -w"
+
+const char *clv__program_options(const char *source) {
+    const bool dpas =
+        strstr(source, "#define MATRIX_UNIT 5\n") &&
+        (strstr(source, "#define MATRIX_TYPE f16\n") || strstr(source, "#define MATRIX_TYPE bf16\n"));
+    return dpas ? OPTIONS " -cl-intel-256-GRF-per-thread" : OPTIONS;
+}
 
 /** A source that is not the library's. Never given back: plans of any runtime may name it. */
 typedef struct brought {

@@ -98,6 +98,7 @@ TEST(test_matrix_units) {
                  EMULATED_ALL(3, 32),
                  EMULATED_ALL(4, 64),
                  EMULATED_ALL(5, 8),
+                 EMULATED_ALL(6, 32),
                  {EMULATED("tf32", 1, "#define barrier(flags)\n"), 32, false},
                  {"#define MATRIX_UNIT 0\n", 32, false}}; // none
     clv_device *device;

@@ -267,7 +267,7 @@ clv_status clv__helpers_build_here(clv_device *device, const char *source, clv__
     const long process = (long)getpid();
     if (marks) clv__cache_write(device, mark_key(device, source), &process, sizeof process);
     clv_status status =
-        device->backend->program_build(device->open, source, clv__program_options, error, out);
+        device->backend->program_build(device->open, source, clv__program_options(source), error, out);
     if (marks) clv__cache_remove(device, mark_key(device, source));
     return status;
 }

@@ -178,7 +178,8 @@ static bool serve_one(clv_device *device, const clv__build_request *wanted, cons
     void *binary = NULL;
     size_t bytes = 0;
     clv__error_init(&error);
-    clv_status status = backend->program_build(device->open, source, clv__program_options, &error, &program);
+    clv_status status =
+        backend->program_build(device->open, source, clv__program_options(source), &error, &program);
     // Asked for even if nobody wants it: some compile no earlier than this.
     if (status == CLV_OK && backend->program_binary &&
         backend->program_binary(program, &binary, &bytes, &error) != CLV_OK)

@@ -120,12 +120,11 @@ static uint64_t matrix_bytes(const clv_device_info *device, const clv__op_io *io
                       emulated);
 }
 
-/** What a chunk of four words holds lies side by side, and is aligned. Tiles of wider heads are too large for the registers of some units. */
+/** What a chunk of four words holds lies side by side, and is aligned. */
 bool clv__flash_matrix_supports(const clv_device_info *device, const clv__op_io *io) {
-    enum { ALIGNED = 8, NARROW = 64 };
+    enum { ALIGNED = 8 };
     const matrix_tile *tile = matrix_tile_of(io);
-    if (!tile->EP || (tile->EP > NARROW && device->matrix_units & CLV_MATRIX_UNTIMED)) return false;
-    return clv__sequences_of(io).E % ALIGNED == 0 && device->loop_turns == 0 &&
+    return tile->EP && clv__sequences_of(io).E % ALIGNED == 0 && device->loop_turns == 0 &&
            device->max_work_group >= (uint32_t)tile->items &&
            clv__tile_local_bytes(device) >= matrix_bytes(device, io) &&
            clv__unit_multiplies(device, (uint32_t)io->variant->number, io->in[0].dtype,

@@ -141,11 +141,11 @@ HALVES = ["-DF16_WAY=1", "-Dconvert_float(v)=((float)(v))", "-Dconvert_half_rte(
           *(f"-Dconvert_half{n}_rte(v)=__builtin_convertvector(v, half{n})" for n in (2, 4, 8, 16))]
 
 
-def amd(target, source, folder, _tools):
+def amd(target, source, folder, _tools, clang=CLANG, env=None):
     out = os.path.join(folder, f"{target}.s")
-    run([CLANG, *CL, *HALVES, "-O3", "-target", "amdgcn--amdhsa", f"-mcpu={target}", "-nogpulib", "-Xclang", "-mlink-builtin-bitcode",
+    run([clang, *CL, *HALVES, "-O3", "-target", "amdgcn--amdhsa", f"-mcpu={target}", "-nogpulib", "-Xclang", "-mlink-builtin-bitcode",
          "-Xclang", f"{CLC}/amdgcn--amdhsa.bc", "-mllvm", "-amdgpu-internalize-symbols",  # no code for what kernels inline
-         "-S", source, "-o", out])
+         "-S", source, "-o", out], env)
     kernels = {}
     with open(out) as file:
         text = file.read()
@@ -325,12 +325,16 @@ def ocloc(tools, *arguments):
 
 
 # Intel's devices have sub-groups in OpenCL C 1.2, and f16: programs begin as device/sub_groups.h and device/f16.h say.
-INTEL_OPTIONS = ["-options", "-cl-std=CL1.2 -DSUB_GROUPS=1 -DF16_WAY=1"]
+def intel_options(source):
+    """As clv__program_options of runtime/device/source.c has it for programs of DPAS."""
+    with open(source) as file:
+        dpas = "#define MATRIX_UNIT 5\n" in file.read()
+    return ["-options", "-cl-std=CL1.2 -DSUB_GROUPS=1 -DF16_WAY=1" + " -cl-intel-256-GRF-per-thread" * dpas]
 
 
 def intel_source(source, tools, target, folder):
     """Compiles into the folder. Gives what the compiler's first half left: the same for all devices, and the same code comes of it."""
-    ocloc(tools, "compile", "-file", source, "-device", target, *INTEL_OPTIONS, "-out_dir", folder)
+    ocloc(tools, "compile", "-file", source, "-device", target, *intel_options(source), "-out_dir", folder)
     name = next(name for name in os.listdir(folder) if name.endswith(".spv"))
     with open(os.path.join(folder, name), "rb") as file:
         return file.read()
@@ -349,7 +353,7 @@ def intel(target, source, folder, tools):
     if not binaries(dump):
         with open(os.path.join(dump, "program.spv"), "wb") as file:
             file.write(half)
-        ocloc(tools, "compile", "-spirv_input", "-file", file.name, "-device", target, *INTEL_OPTIONS, "-out_dir", dump)
+        ocloc(tools, "compile", "-spirv_input", "-file", file.name, "-device", target, *intel_options(source), "-out_dir", dump)
     ocloc(tools, "disasm", "-file", binaries(dump)[0], "-device", target, "-dump", os.path.join(dump, "parts"))
     with open(os.path.join(dump, "parts", "PTM.txt")) as file:
         tokens = patch_tokens(file.read())

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Finds the compilers of the offline matrix, and brings those that are not installed as packages: Intel's, unpacked from Debian's
-packages (installed, they would be one more OpenCL driver), and NVIDIA's ptxas and disassembler, from PyPI.
+packages (installed, they would be one more OpenCL driver), so a newer clang for AMD's matrix units, and NVIDIA's ptxas and
+disassembler, from PyPI.
 
 usage: tools.py         bring them into build/offline (or $CLEAVE_OFFLINE_TOOLS)
 """
@@ -13,7 +14,9 @@ import zipfile
 
 ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__)))))
 FOLDER = os.environ.get("CLEAVE_OFFLINE_TOOLS", os.path.join(ROOT, "build", "offline"))
-INTEL = ["intel-opencl-icd", "libigc1", "libigdfcl1", "libigdgmm12", "libopencl-clang14", "libllvmspirvlib14"]
+# Folder to packages of Debian.
+PACKAGES = {"intel": ["intel-opencl-icd", "libigc1", "libigdfcl1", "libigdgmm12", "libopencl-clang14", "libllvmspirvlib14"],
+            "clang": ["clang-19", "libclang-common-19-dev", "libclang-cpp19", "libllvm19"]}
 # name -> the package of PyPI; figures are of these
 NVIDIA = {"ptxas": "nvidia-cuda-nvcc-cu12==12.9.86", "nvdisasm": "nvidia-cuda-nvdisasm==13.5.37"}
 
@@ -38,6 +41,8 @@ def find():
     import targets
     have = {"ocloc": shutil.which("ocloc") or first("intel/usr/bin/ocloc*")}
     have.update((name, first(f"nvidia/**/bin/{name}")) for name in NVIDIA)
+    have["clang-19"] = first("clang/usr/lib/llvm-19/bin/clang") or shutil.which("clang-19")
+    have["clang_libraries"] = ":".join(os.path.join(FOLDER, "clang", "usr", "lib", f) for f in ("x86_64-linux-gnu", "llvm-19/lib"))
     folders = {os.path.dirname(path) for path in glob.glob(os.path.join(FOLDER, "intel/**/*.so*"), recursive=True)}
     have["intel_libraries"] = ":".join([link_to_iga(folders | {"/usr/lib/x86_64-linux-gnu"}), *sorted(folders)])
     missing = {}
@@ -55,11 +60,11 @@ def find():
     return have, missing
 
 
-def bring_intel():
-    folder = os.path.join(FOLDER, "intel")
+def bring_packages(name):
+    folder = os.path.join(FOLDER, name)
     packages = os.path.join(FOLDER, "packages")
     os.makedirs(packages, exist_ok=True)
-    subprocess.run(["apt-get", "download", *INTEL], cwd=packages, check=True, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+    subprocess.run(["apt-get", "download", *PACKAGES[name]], cwd=packages, check=True, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
     for package in glob.glob(os.path.join(packages, "*.deb")):
         subprocess.run(["dpkg", "-x", package, folder], check=True)
     shutil.rmtree(packages)
@@ -83,11 +88,12 @@ def bring_nvidia(name):
 
 def main():
     have, _ = find()
-    for name in ("ocloc", *NVIDIA):
+    for name, bring, what in (("ocloc", bring_packages, "intel"), ("clang-19", bring_packages, "clang"),
+                              *((name, bring_nvidia, name) for name in NVIDIA)):
         if have[name]:
             continue
         try:
-            bring_intel() if name == "ocloc" else bring_nvidia(name)
+            bring(what)
         except (subprocess.CalledProcessError, OSError) as error:
             print(f"left out: {name} could not be had: {error}", file=sys.stderr)
     return 0
