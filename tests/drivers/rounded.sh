@@ -9,7 +9,7 @@
 #
 # The way f32-cpu is f32 by the kernels of CPUs, which add in another order: how far apart rounding alone takes two trainings. A way whose mean is
 # too far is wrong if it is also further than two standard errors of its differences.
-# STEPS, SEEDS and WAYS (of those below) make it shorter. By hand: an emulation takes 3 to 30 times as long as the kernels for f32. The CNN has
+# STEPS (ten or more), SEEDS and WAYS (of those below) make it shorter. By hand: an emulation takes 3 to 30 times as long as the kernels for f32. The CNN has
 # batches of 64: in smaller ones rounding counts more than which operands are rounded.
 set -eu
 [ $# -gt 0 ] && [ -x "$1" ] || { echo "usage: rounded.sh CLEAVE [cnn] [gpt]" >&2 && exit 2; }
@@ -69,7 +69,8 @@ trainings() {
                     END { for (i = n - int(steps / 10) + 1; i <= n; i++) sum += all[i]; printf "%.5f", sum / int(steps / 10) }' "$to.jsonl")
                 now="$loss $(field test_loss "$to.json") $(field test_accuracy "$to.json")"
                 [ "$way" != f32 ] || base=$now
-                echo "$model $way $seed $base $now" | tee /dev/stderr
+                echo "$model $way $seed $base $now"
+                echo "$model $way, seed $seed: $now" >&2
             done
         done
     done
@@ -88,7 +89,7 @@ trainings "$@" | awk '
     {
         way = $1 " " $2
         if (!count[way]++) order[++ways] = way
-        if (NF != 9) broken = 1
+        if (NF != 9 || tolower($0) ~ /nan|inf/) broken = 1
         train = off($4, $7); test = off($5, $8); points = 100 * ($9 - $6)
         printf "%-18s seed %s  loss %.4f (%+.2f %%)  test loss %.4f (%+.2f %%)  accuracy %.2f (%+.2f)\n", way, $3, $7, train, $8, test, 100 * $9, points
         add(way " of test", $8); add(way " of points", 100 * $9)
@@ -97,7 +98,7 @@ trainings "$@" | awk '
     END {
         for (i = 1; i <= ways; i++) {
             way = order[i]; n = count[way]
-            wrong = beyond(way " test", n, 1) || beyond(way " points", n, 0.3)
+            wrong = way !~ /f32-cpu/ && (beyond(way " test", n, 1) || beyond(way " points", n, 0.3))
             printf "%-18s %d seeds: test loss %s, accuracy %s; beside f32 loss %s %%, test loss %s %%, accuracy %s%s\n", way, n,
                    told(way " of test", n, 4), told(way " of points", n, 2), told(way " train", n, 2), told(way " test", n, 2),
                    told(way " points", n, 2), wrong ? "  too far" : ""
