@@ -512,16 +512,46 @@ int4 KERNEL(gemm_term)(int k2, int k1, int k0, int a_k2, int a_k1, int a_k0, int
 #define GROUP_ATTRIBUTES
 #define COLUMN_AT(column) (N2(n) * c_n2 + N1(n) * c_n1 + N0(n) * c_n0)
 #endif
-// The result in row m and column n0 + column.
-#define STORE_SUM                                                                                            \
-    const int n = n0 + column, channel = z * channels + (by_row ? m : n);                                    \
-    if (m < M && n < N) {                                                                                    \
-        const int at = m * c_m + COLUMN_AT(column);                                                          \
-        float v = sum;                                                                                       \
-        if (has_bias) v += bias[channel];                                                                    \
-        EPILOGUE_CHANNEL(channel);                                                                           \
-        STORE(T_C, KERNEL(epilogue)(v EPILOGUE_AT(c_0 + z * c_z + at)), c + at);                             \
+// An item's j-th of so many results in row ROW(j) and column n0 + COLUMN(j). The loop stays one: unrolled, the epilogue would stand there
+// for each. Where an epilogue reads other tensors four are done together, so that it waits for all their loads at once.
+#if EPI_N
+#define TOGETHER 4
+#else
+#define TOGETHER 1
+#endif
+#define STORE_SUMS(many, ROW, COLUMN, SUM)                                                                   \
+    _Pragma("nounroll") for (int j = 0; j < (many); j += TOGETHER) {                                         \
+        float results[TOGETHER];                                                                             \
+        int places[TOGETHER];                                                                                \
+        EPILOGUE_AHEAD(TOGETHER)                                                                             \
+        UNROLLED for (int r = 0; r < TOGETHER; r++) {                                                        \
+            const int row = ROW(j + r), column = COLUMN(j + r), n = n0 + column;                             \
+            places[r] = -1;                                                                                  \
+            if (row < M && n < N) {                                                                          \
+                places[r] = row * c_m + COLUMN_AT(column);                                                   \
+                EPILOGUE_READ(r, c_0 + z * c_z + places[r])                                                  \
+            }                                                                                                \
+        }                                                                                                    \
+        UNROLLED for (int r = 0; r < TOGETHER; r++) {                                                        \
+            if (places[r] >= 0) {                                                                            \
+                const int channel = z * channels + (by_row ? ROW(j + r) : n0 + COLUMN(j + r));               \
+                float v = SUM(j + r);                                                                        \
+                if (has_bias) v += bias[channel];                                                            \
+                EPILOGUE_CHANNEL(channel);                                                                   \
+                results[r] = KERNEL(epilogue)(v EPILOGUE_AS_READ(r));                                        \
+            }                                                                                                \
+        }                                                                                                    \
+        UNROLLED for (int r = 0; r < TOGETHER; r++) {                                                        \
+            if (places[r] >= 0) STORE(T_C, results[r], c + places[r]);                                       \
+        }                                                                                                    \
     }
+#define OWN_ROW(j) m
+#define OWN_COLUMN(j) ((j)*WX + x)
+#define ROW_SUM(j) own[OWN_COLUMN(j)]
+#define ITEM_SUM(j) own[(j)*ITEMS]
+#define FRAGMENT_ROW(j) (m0 + sub_m + f / FN * MATRIX_M + ((j)*MATRIX_LANES + lane) / MATRIX_N)
+#define FRAGMENT_COLUMN(j) (sub_n + f % FN * MATRIX_N + ((j)*MATRIX_LANES + lane) % MATRIX_N)
+#define FRAGMENT_SUM(j) own[(j)*MATRIX_LANES + lane]
 
 __kernel GROUP_ATTRIBUTES __attribute__((reqd_work_group_size(WX * WY, 1, 1))) void
 KERNEL(gemm)(__global T_C *restrict c, __global const T_A *restrict a, __global const T_B *restrict b,
@@ -773,19 +803,14 @@ KERNEL(gemm)(__global T_C *restrict c, __global const T_A *restrict a, __global 
     }
     barrier(CLK_LOCAL_MEM_FENCE);
 #endif
-    // Some sums at a time by way of local memory, where the loop over them can stay one: unrolled, the epilogue would stand there for each.
+    // Some sums at a time by way of local memory, where the loop over them can stay one.
 #if MATRIX // a fragment, so that neighbours store neighbours
     __local float *own = (__local float *)lb + sub * (MATRIX_M * MATRIX_N);
     UNROLLED for (int f = 0; f < FM * FN; f++) {
         UNROLLED for (int e = 0; e < MATRIX_SUMS; e++)
             own[MATRIX_ROW(lane, e) * MATRIX_N + MATRIX_COLUMN(lane, e)] = sums[f][e];
         barrier(CLK_LOCAL_MEM_FENCE);
-        _Pragma("nounroll") for (int i = lane; i < MATRIX_M * MATRIX_N; i += MATRIX_LANES) {
-            const int m = m0 + sub_m + f / FN * MATRIX_M + i / MATRIX_N;
-            const int column = sub_n + f % FN * MATRIX_N + i % MATRIX_N;
-            const float sum = own[i];
-            STORE_SUM
-        }
+        STORE_SUMS(MATRIX_SUMS, FRAGMENT_ROW, FRAGMENT_COLUMN, FRAGMENT_SUM)
         barrier(CLK_LOCAL_MEM_FENCE);
     }
 #elif WIDE // a row of all items beside each other, so that neighbours store neighbours
@@ -794,11 +819,7 @@ KERNEL(gemm)(__global T_C *restrict c, __global const T_A *restrict a, __global 
         const int m = m0 + i / 4 * (4 * WY) + y * 4 + i % 4;
         UNROLLED for (int j = 0; j < TN / 4; j++) vstore4(vload4(j, sums[i]), j * WX + x, own);
         barrier(CLK_LOCAL_MEM_FENCE);
-        _Pragma("nounroll") for (int j = 0; j < TN; j++) {
-            const int column = j * WX + x;
-            const float sum = own[column];
-            STORE_SUM
-        }
+        STORE_SUMS(TN, OWN_ROW, OWN_COLUMN, ROW_SUM)
         barrier(CLK_LOCAL_MEM_FENCE);
     }
 #else
@@ -806,11 +827,7 @@ KERNEL(gemm)(__global T_C *restrict c, __global const T_A *restrict a, __global 
     UNROLLED for (int i = 0; i < TM; i++) {
         const int m = m0 + i / 4 * (4 * WY) + y * 4 + i % 4;
         UNROLLED for (int j = 0; j < TN; j++) own[j * ITEMS] = sums[i][j];
-        _Pragma("nounroll") for (int j = 0; j < TN; j++) {
-            const int column = j * WX + x;
-            const float sum = own[j * ITEMS];
-            STORE_SUM
-        }
+        STORE_SUMS(TN, OWN_ROW, OWN_COLUMN, ITEM_SUM)
     }
 #endif
 }

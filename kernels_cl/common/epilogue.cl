@@ -14,6 +14,10 @@
 //
 //     EPILOGUE_CHANNEL(c);                 or, of n channels from c on, one for each lane,     EPILOGUE_VECTOR_CHANNEL(n, c);
 //
+// Who stores several elements asks for what all epilogues read before the first store, as compilers fetch nothing ahead of a store that
+// may go there: EPILOGUE_AHEAD(n) declares room for n, EPILOGUE_READ(r, i) reads that of i as the r-th, and KERNEL(epilogue)(v EPILOGUE_AS_READ(r))
+// takes it.
+//
 // EPILOGUE_PREFETCH(i) asks for what an epilogue at i will read, common/prefetch.cl.
 //
 // What follows are parameters of such a file, as runtime/ops/epilogue.c writes them. They are not repeated there: where they are
@@ -45,6 +49,9 @@
 #define EPILOGUE_AT(i) PASTE(EPILOGUE_AT_, EPI_N)(i) PASTE(EPILOGUE_GIVE_, EPI_C)
 #define EPILOGUE_VECTOR_AT(n, i)                                                                             \
     PASTE(EPILOGUE_VECTOR_AT_, EPI_N)(n, i) PASTE(EPILOGUE_VECTOR_GIVE_, EPI_C)(n)
+#define EPILOGUE_AHEAD(n) PASTE(EPILOGUE_AHEAD_, EPI_N)(n)
+#define EPILOGUE_READ(r, i) PASTE(EPILOGUE_READ_, EPI_N)(r, i)
+#define EPILOGUE_AS_READ(r) PASTE(EPILOGUE_AS_READ_, EPI_N)(r) PASTE(EPILOGUE_GIVE_, EPI_C)
 #define EPILOGUE_PREFETCH(i) PASTE(EPILOGUE_PREFETCH_, EPI_N)(i)
 #define EPILOGUE_CHANNEL(c) PASTE(EPILOGUE_CHANNEL_, EPI_C)(c)
 #define EPILOGUE_VECTOR_CHANNEL(n, c) PASTE(EPILOGUE_VECTOR_CHANNEL_, EPI_C)(n, c)
@@ -82,6 +89,20 @@
 #define EPILOGUE_VECTOR_AT_0(n, i)
 #define EPILOGUE_VECTOR_AT_1(n, i) , VLOAD(EPI_T0, n, further0 + (i))
 #define EPILOGUE_VECTOR_AT_2(n, i) , VLOAD(EPI_T0, n, further0 + (i)), VLOAD(EPI_T1, n, further1 + (i))
+#define EPILOGUE_AHEAD_EPI_N(n)
+#define EPILOGUE_AHEAD_0(n)
+#define EPILOGUE_AHEAD_1(n) float ahead0[n];
+#define EPILOGUE_AHEAD_2(n) float ahead0[n], ahead1[n];
+#define EPILOGUE_READ_EPI_N(r, i)
+#define EPILOGUE_READ_0(r, i)
+#define EPILOGUE_READ_1(r, i) ahead0[r] = LOAD(EPI_T0, further0 + (i));
+#define EPILOGUE_READ_2(r, i)                                                                                \
+    ahead0[r] = LOAD(EPI_T0, further0 + (i));                                                                \
+    ahead1[r] = LOAD(EPI_T1, further1 + (i));
+#define EPILOGUE_AS_READ_EPI_N(r)
+#define EPILOGUE_AS_READ_0(r)
+#define EPILOGUE_AS_READ_1(r) , ahead0[r]
+#define EPILOGUE_AS_READ_2(r) , ahead0[r], ahead1[r]
 #define EPILOGUE_PREFETCH_EPI_N(i)
 #define EPILOGUE_PREFETCH_0(i)
 #define EPILOGUE_PREFETCH_1(i) PREFETCH(further0 + (i));

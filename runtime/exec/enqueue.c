@@ -553,6 +553,7 @@ static clv_status enqueue_elsewhere(clv__executor *executor, int slot, clv__beve
 }
 
 clv_status clv__executor_enqueue(clv__executor *executor, int slot, clv__bevent **done) {
+    enum { FIRST = 8 }; // commands
     const bool rest = executor->steps[slot].resumed;
     if (!rest) begin_step(executor, slot);
     if (executor->device->elsewhere) {
@@ -576,6 +577,9 @@ clv_status clv__executor_enqueue(clv__executor *executor, int slot, clv__bevent 
                             : command->work == CLV__SEND    ? send(executor, slot, command)
                             : command->work == CLV__RECEIVE ? receive(executor, slot, command)
                                                             : enqueue_launch(executor, slot, command);
+        // A driver may keep commands until then (rusticl does): so a device that waits begins at once.
+        if (status == CLV_OK && command == begin + FIRST - 1)
+            status = executor->device->backend->flush(executor->device->open, error_of(executor));
         if (status == CLV_OK) {
             tell_first(executor, slot,
                        (size_t)(command - executor->commands[slot]) + (together ? together : 1));
