@@ -73,8 +73,6 @@ clv_status clv__norm_fits(clv__error *error, const clv__norm *norm, const char *
 /** Of an input of bytes, how they become numbers, (byte / 255 - mean) / std; channels 0: it is none of bytes. */
 clv__norm clv__dataset_bytes(const clv_dataset *dataset, int input);
 
-/** Do its batches hold bytes where samples are bytes? Not where they are mixed. */
-bool clv__loader_bytes(const clv_loader_config *config);
 /**
  * Continue at a position, as if the loader had been made with it.
  *

@@ -77,7 +77,8 @@ static void advance(const clv_loader *loader, position *at) {
     *at = normal(loader->n_batches, (position){at->epoch, at->index + 1});
 }
 
-bool clv__loader_bytes(const clv_loader_config *config) {
+/** Do its batches hold bytes where samples are bytes? Not where they are mixed. */
+static bool gives_bytes(const clv_loader_config *config) {
     return config->bytes && !(config->mixup > 0);
 }
 
@@ -139,7 +140,7 @@ static void begin_batch(clv_loader *loader, buffer *b, void *const *to, int64_t 
 static clv_status fill(const clv_loader *loader, const buffer *b, int64_t first, int64_t n,
                        clv__error *error) {
     const clv_dataset *dataset = loader->dataset;
-    const clv__draw draw = {loader->config.seed, b->batch.epoch, clv__loader_bytes(&loader->config)};
+    const clv__draw draw = {loader->config.seed, b->batch.epoch, gives_bytes(&loader->config)};
     for (int64_t i = first; i < first + n; i++) {
         const int64_t sample = loader->order ? b->indices[i] : b->first + i;
         void *to[CLV__MOST_FIELDS];
@@ -238,7 +239,7 @@ static bool field_bytes(const clv_dataset *dataset, const clv_loader_config *con
     const bool changed = k && config->mixup > 0; // classes become probabilities
     const clv__mixed mixed = clv__mixed_of(dataset, config);
     const int64_t numel = changed ? mixed.target_numel : clv_shape_numel(&shape);
-    const bool bytes = clv__loader_bytes(config) && clv__dataset_bytes(dataset, k).channels;
+    const bool bytes = gives_bytes(config) && clv__dataset_bytes(dataset, k).channels;
     const clv_dtype dtype = changed ? mixed.target_dtype : bytes ? CLV_DTYPE_U8 : port.dtype;
     if (numel < 0 || !clv__size_mul((size_t)numel, clv_dtype_bytes(dtype), each) ||
         !clv__size_mul(n, *each, all) || *all > PTRDIFF_MAX / 2)

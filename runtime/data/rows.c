@@ -49,18 +49,18 @@ int64_t clv__dataset_not_finite(const clv_dataset *dataset) {
 
 // ---- known again --------------------------------------------------------------------------------------------
 
-uint64_t clv__digest_add(uint64_t digest, const void *bytes, size_t n) {
+static uint64_t digest_add(uint64_t digest, const void *bytes, size_t n) {
     return XXH64(bytes, n, digest);
 }
 
 uint64_t clv__digest_number(uint64_t digest, int64_t number) {
     uint8_t bytes[8]; // the same on machines of either byte order
     for (int i = 0; i < 8; i++) bytes[i] = (uint8_t)((uint64_t)number >> (8 * i));
-    return clv__digest_add(digest, bytes, sizeof bytes);
+    return digest_add(digest, bytes, sizeof bytes);
 }
 
 uint64_t clv__digest_text(uint64_t digest, const char *text) {
-    return clv__digest_add(digest, text, strlen(text) + 1);
+    return digest_add(digest, text, strlen(text) + 1);
 }
 
 static uint64_t digest_row(uint64_t digest, const int32_t *values, int64_t n) {

@@ -38,9 +38,6 @@ typedef struct clv__table_survey {
 clv_status clv__table_survey_make(const clv__table_file *file, int column, clv__table_survey *out);
 void clv__table_survey_free(clv__table_survey *survey);
 
-/** Are its numbers all of one unit, and is it plain what commas are? CLV_E_FORMAT: where not, and what mends it. */
-clv_status clv__table_check_numbers(const clv__table_file *file, int column, const clv__table_survey *survey);
-
 /** Of a column that is not there: where names of columns are numbers, that the first line is no row; else "". */
 const char *clv__table_row_hint(const clv__table_file *file);
 

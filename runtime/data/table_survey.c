@@ -97,7 +97,8 @@ static clv_status refuse_units(const clv__table_file *file, int column, const cl
     return CLV_OK;
 }
 
-clv_status clv__table_check_numbers(const clv__table_file *file, int column, const clv__table_survey *s) {
+/** Are its numbers all of one unit, and is it plain what commas are? CLV_E_FORMAT: where not, and what mends it. */
+static clv_status check_numbers(const clv__table_file *file, int column, const clv__table_survey *s) {
     if (s->n[CLV__CELL_ODD]) return refuse_odd(file, column, s);
     if (s->first_grouped != SIZE_MAX && !s->is_surely_grouped)
         CLV_FAIL(file->error, CLV_E_FORMAT,
@@ -147,7 +148,7 @@ clv_status clv__table_tell_kind(const clv__table_file *file, int column, const c
     *is_words = false;
     if (!numbers && !words && !dates) return refuse_empty(file, column, role);
     if (numbers && (words || dates)) return refuse_mixture(file, column, s, role);
-    if (numbers) return clv__table_check_numbers(file, column, s);
+    if (numbers) return check_numbers(file, column, s);
     if (dates > words) return refuse_dates(file, column, s, role);
     if (role == CLV__ROLE_TARGETS)
         CLV_FAIL(file->error, CLV_E_FORMAT,
@@ -174,7 +175,7 @@ static clv_status check_known(const clv__table_file *file, const clv__table_colu
         CLV_FAIL(file->error, CLV_E_FORMAT,
                  CELL " is not a number, and the model was trained on numbers there",
                  OF_CELL(file, s->first[words ? CLV__CELL_WORD : CLV__CELL_DATE], column->at));
-    if (s->n[CLV__CELL_ODD] || !column->is_grouped) CLV_TRY(clv__table_check_numbers(file, column->at, s));
+    if (s->n[CLV__CELL_ODD] || !column->is_grouped) CLV_TRY(check_numbers(file, column->at, s));
     CLV_TRY(refuse_units(file, column->at, s));
     const bool percent = !strcmp(column->unit, "%");
     if (s->first_unit != SIZE_MAX && strcmp(s->unit, column->unit) != 0 &&

@@ -7,7 +7,8 @@
 
 enum { USED_ALIGNMENT = 64 }; // of the widest vector that kernels read
 
-clv_status clv__session_quiet(clv_session *session) {
+/** Wait for the active run's steps. */
+static clv_status wait_for_steps(clv_session *session) {
     return session->active ? clv_run_finish(session->active) : CLV_OK;
 }
 
@@ -21,7 +22,7 @@ static clv_status check_access(clv_session *session, int index, size_t bytes, co
         CLV_FAIL(error, CLV_E_SHAPE, "'%s' has %zu bytes, %zu were given to %s", session->kept[index].name,
                  session->kept[index].memory.bytes, bytes, verb);
     }
-    return clv__session_quiet(session);
+    return wait_for_steps(session);
 }
 
 clv_status clv_session_read(clv_session *session, int index, void *data, size_t bytes) {

@@ -87,9 +87,6 @@ void clv__first_values_begin(clv__first_values *values);
 /** Wait until all are drawn. Without a begin nothing is. */
 void clv__first_values_end(clv__first_values *values);
 
-/** Wait for the active run's steps. */
-clv_status clv__session_quiet(clv_session *session);
-
 /** Give back what the session holds on a device, tensors that are kept there included. No run may use it. */
 void clv__session_forget(clv_session *session, const clv_device *device);
 

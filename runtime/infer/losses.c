@@ -404,12 +404,17 @@ static clv_status check_losses(clv__error *error, const clv_train_config *config
     return CLV_OK;
 }
 
+/** Does it know of weights of classes, and of ignored labels? */
+static bool weighs(const clv_loss *loss) {
+    return loss->sum == cross_entropy_sum;
+}
+
 /** The weights of a target's classes: as many as these, of a loss that knows of them. */
 static clv_status check_class_weights(clv__error *error, const clv_train_loss *one, const clv_loss *loss,
                                       clv_port target) {
     double sum = 0;
     if (!one->class_weights && !one->n_class_weights) return CLV_OK;
-    if (!clv__loss_weights(loss) || !target.classes)
+    if (!weighs(loss) || !target.classes)
         CLV_FAIL(error, CLV_E_VALUE,
                  "losses: target '%.100s' has weights of classes, which are for classes and the loss "
                  "cross_entropy, not for '%.100s'",
@@ -462,13 +467,9 @@ clv_status clv__losses_find(clv_runtime *runtime, const clv_train_config *config
         out[at].class_weights = one->class_weights;
     }
     for (int i = 0; config->train && i < clv_model_port_count(model, CLV_PORT_TARGET); i++)
-        out[i].ignores = config->train->ignores && clv__loss_weights(out[i].loss) &&
+        out[i].ignores = config->train->ignores && weighs(out[i].loss) &&
                          clv_model_port_get(model, CLV_PORT_TARGET, i).classes;
     return CLV_OK;
-}
-
-bool clv__loss_weights(const clv_loss *loss) {
-    return loss->sum == cross_entropy_sum;
 }
 
 clv_tensor *clv__loss_build_weighted(const clv_loss *loss, clv_tensor *output, clv_tensor *target,
@@ -478,7 +479,7 @@ clv_tensor *clv__loss_build_weighted(const clv_loss *loss, clv_tensor *output, c
 
 double clv__loss_sum(const clv__target_loss *of, const float *output, const void *targets,
                      const clv_loss_sizes *sizes, double *counted) {
-    if (clv__loss_weights(of->loss) && sizes->target != sizes->output)
+    if (weighs(of->loss) && sizes->target != sizes->output)
         return label_sum(output, targets, sizes, of->class_weights, counted);
     *counted += (double)sizes->n;
     return of->loss->sum ? of->loss->sum(output, targets, sizes, of->loss) : (double)NAN;

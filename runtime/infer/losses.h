@@ -7,8 +7,6 @@
 
 /** Does it smooth labels, by the double that `user` points to? */
 bool clv__loss_smooths(const clv_loss *loss);
-/** Does it know of weights of classes, and of ignored labels? */
-bool clv__loss_weights(const clv_loss *loss);
 /** Append it to the graph, as its `build`, with what each label counts (clv_nn_label_weights). */
 clv_tensor *clv__loss_build_weighted(const clv_loss *loss, clv_tensor *output, clv_tensor *target,
                                      clv_tensor *weight);

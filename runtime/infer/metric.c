@@ -110,7 +110,8 @@ static int64_t number_of(const clv_model *model, const clv_metric *metric) {
     return -1;
 }
 
-int clv__metric_target(const clv_model *model, const clv_metric *metric) {
+/** Which of the model's targets a metric is of; -1: there is no such one. */
+static int target_of(const clv_model *model, const clv_metric *metric) {
     if (!metric->target || number_of(model, metric) >= 0) return 0;
     for (int i = 0; i < clv_model_port_count(model, CLV_PORT_TARGET); i++)
         if (!strcmp(clv_model_port_get(model, CLV_PORT_TARGET, i).name, metric->target)) return i;
@@ -155,10 +156,10 @@ static clv_status check_one(const clv_model *model, const clv_metric *const *met
         CLV_FAIL(error, CLV_E_VALUE, "metric %d of those asked for needs a name and a function `sum`", i + 1);
     if (!strcmp(metric->name, "loss"))
         CLV_FAIL(error, CLV_E_VALUE, "a metric cannot be called 'loss', which evaluation gives in any case");
-    const int at = clv__metric_target(model, metric);
+    const int at = target_of(model, metric);
     if (at < 0) return no_target(model, metric, error);
     for (int k = 0; k < i; k++)
-        if (!strcmp(metric->name, metrics[k]->name) && at == clv__metric_target(model, metrics[k]) &&
+        if (!strcmp(metric->name, metrics[k]->name) && at == target_of(model, metrics[k]) &&
             number_of(model, metric) == number_of(model, metrics[k]))
             CLV_FAIL(error, CLV_E_VALUE, "metric '%.100s' is asked for twice", metric->name);
     const clv_port target = clv_model_port_get(model, CLV_PORT_TARGET, at);
@@ -177,7 +178,7 @@ clv_status clv__metrics_fit(const clv_model *model, const clv_metric *const *met
                             const int64_t outputs[CLV_MAX_PORTS], clv__error *error) {
     CLV_TRY(clv__metrics_check(model, metrics, n, error));
     for (int i = 0; i < n; i++) {
-        const int at = clv__metric_target(model, metrics[i]);
+        const int at = target_of(model, metrics[i]);
         const clv_port port = clv_model_port_get(model, CLV_PORT_TARGET, at);
         const clv_shape shape = clv_port_shape(&port, 1);
         const int64_t target = clv_shape_numel(&shape),
@@ -207,7 +208,7 @@ void clv__metrics_add(const clv_model *model, int i, const clv_metric *const *me
                       const float *output, const void *target, const clv_loss_sizes *sizes,
                       clv_metric_value values[CLV_MOST_METRICS]) {
     for (int k = 0; k < n; k++) {
-        if (clv__metric_target(model, metrics[k]) != i) continue;
+        if (target_of(model, metrics[k]) != i) continue;
         const int64_t number = number_of(model, metrics[k]);
         values[k].value += number < 0 ? metrics[k]->sum(output, target, sizes, metrics[k])
                                       : sum_of_number(metrics[k], number, output, target, sizes);
@@ -218,14 +219,13 @@ void clv__metrics_end(const clv_model *model, const clv_metric *const *metrics, 
                       const double samples[CLV_MAX_PORTS], clv_metric_value values[CLV_MOST_METRICS]) {
     for (int i = 0; i < n; i++) {
         const clv_metric *metric = metrics[i];
-        const double mean = values[i].value / samples[clv__metric_target(model, metric)];
+        const double mean = values[i].value / samples[target_of(model, metric)];
         values[i] = (clv_metric_value){.name = metric->name,
                                        .value = metric->finish ? metric->finish(mean, metric) : mean};
         const int64_t number = number_of(model, metric);
         if (number >= 0)
             values[i].target = model->number_names[number];
         else if (metric->target)
-            values[i].target =
-                clv_model_port_get(model, CLV_PORT_TARGET, clv__metric_target(model, metric)).name;
+            values[i].target = clv_model_port_get(model, CLV_PORT_TARGET, target_of(model, metric)).name;
     }
 }

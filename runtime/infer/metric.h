@@ -6,8 +6,6 @@
 #include "base/error.h"
 #include "cleave/train.h"
 
-/** Which of the model's targets a metric is of; -1: there is no such one. */
-int clv__metric_target(const clv_model *model, const clv_metric *metric);
 /** Is `name` what it is called: `accuracy`, or `kind:accuracy` where it names its target? */
 bool clv__metric_is(const clv_metric *metric, const char *name);
 /** Are they whole, each once, of targets that there are? And do they fit a model whose results have so many

@@ -80,7 +80,5 @@ clv_shape clv__model_target_shape(const clv_model *model, int64_t n);
  */
 CLV_MUST_CHECK clv_status clv__model_check_samples(clv_runtime *runtime, const clv_model *model,
                                                    const char *what, const clv_shape *sample);
-/** Do samples look like [height, width, channels]? By the model's number of channels, or an image's: one, three or four. */
-bool clv__model_channels_last(const clv_model *model, const clv_shape *sample);
 
 #endif

@@ -20,11 +20,6 @@ static bool channels_last(const clv_port *port, const clv_shape *sample) {
     return !own && (like_models || like_images);
 }
 
-bool clv__model_channels_last(const clv_model *model, const clv_shape *sample) {
-    const clv_port port = clv_model_port_get(model, CLV_PORT_INPUT, 0);
-    return channels_last(&port, sample);
-}
-
 /** The shape as it is; without dimensions of 1 that lead it; or, of a model that takes a row, as many numbers in a row. */
 static bool fits(const clv_shape *sample, const clv_shape *want) {
     int ones = 0, long_ones = 0;

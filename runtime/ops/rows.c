@@ -296,7 +296,7 @@ void clv__row_op_lower(clv__launches *list, const clv__op_io *io) {
     clv__rows_lower(list, io, &use);
 }
 
-bool clv__row_op_vectors(const clv_device_info *device, const clv__op_io *io) {
+static bool row_op_vectors(const clv_device_info *device, const clv__op_io *io) {
     return clv__rows_vectors(
         device, &(clv__rows){.program = &clv__row_op_of(io)->program, .walk = clv__row_op_walk(io)});
 }
@@ -306,7 +306,7 @@ bool clv__row_op_groups(const clv_device_info *device, const clv__op_io *io) {
 }
 
 const clv__variant clv__row_op_variants[] = {{"plain", .lower = clv__row_op_lower},
-                                             CLV__ROWS_VECTORS(clv__row_op_vectors, clv__row_op_lower),
+                                             CLV__ROWS_VECTORS(row_op_vectors, clv__row_op_lower),
                                              CLV__ROWS_GROUPS(clv__row_op_groups, clv__row_op_lower),
                                              {0}};
 

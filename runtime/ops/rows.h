@@ -121,7 +121,6 @@ clv_status clv__row_op_infer(clv__op_io *io,
                              clv__error *error); // of an op whose result is like x: is the axis inside?
 bool clv__row_op_split(const clv__op_io *io, int i, clv__split *out); // the same: along every other dimension
 void clv__row_op_lower(clv__launches *list, const clv__op_io *io);
-bool clv__row_op_vectors(const clv_device_info *device, const clv__op_io *io);
 bool clv__row_op_groups(const clv_device_info *device, const clv__op_io *io);
 void clv__row_op_reference(const clv__ref *ref);
 void clv__row_op_cost(const clv__op_io *io, clv__cost *cost);

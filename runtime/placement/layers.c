@@ -322,13 +322,14 @@ clv_status clv__layers_weigh(clv__layers *layers, clv_plan *const *plans, const 
 
 // ---- answers ----------------------------------------------------------------------------------------------
 
-const clv__span *clv__layers_span(const clv__layers *layers, int first, int end) {
+/** Layers first <= i < end, first < end. */
+static const clv__span *span_of(const clv__layers *layers, int first, int end) {
     return &layers->spans[(size_t)first * ((size_t)layers->n + 1) + (size_t)end];
 }
 
 double clv__layers_seconds(const clv__layers *layers, int device, int first, int end) {
     if (first == end) return 0;
-    const clv__span *span = clv__layers_span(layers, first, end);
+    const clv__span *span = span_of(layers, first, end);
     const clv__speed *speed = &layers->speeds[device];
     double seconds = (span->in + span->out) * speed->launch;
     if (!layers->shares_memory)
@@ -345,5 +346,5 @@ uint64_t clv__layers_bytes(const clv__layers *layers, int device, int first, int
         size_t bytes = layers->workspace[(size_t)device * (size_t)layers->n + (size_t)i];
         if (bytes > workspace) workspace = bytes;
     }
-    return clv__layers_span(layers, first, end)->bytes + workspace;
+    return span_of(layers, first, end)->bytes + workspace;
 }

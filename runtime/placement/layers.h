@@ -47,7 +47,7 @@ typedef struct clv__layers {
     double *seconds;          // [device][layer]: forward, backward and update
     size_t *workspace;        // [device][layer]
     const clv__speed *speeds; // [device], borrowed
-    clv__span *spans;         // [first][past the last], see clv__layers_span
+    clv__span *spans;         // [first][past the last]
 } clv__layers;
 
 /** Layers with parameters of a graph that is planned on one device. Reset `out` also after a failure. */
@@ -56,8 +56,6 @@ clv_status clv__layers_find(const clv_plan *plan, clv__layers *out);
 clv_status clv__layers_weigh(clv__layers *layers, clv_plan *const *plans, const clv__speed *speeds, int n);
 void clv__layers_reset(clv__layers *layers);
 
-/** Layers first <= i < end, first < end. */
-const clv__span *clv__layers_span(const clv__layers *layers, int first, int end);
 /** What they take on a device: an estimate, which a plan is the judge of. None of them: nothing. */
 double clv__layers_seconds(const clv__layers *layers, int device, int first, int end);
 uint64_t clv__layers_bytes(const clv__layers *layers, int device, int first, int end);

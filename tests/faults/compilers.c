@@ -102,10 +102,7 @@ static uint64_t train(clv_runtime *runtime, clv_device *device) {
     }
     assert_status(clv_run_finish(run), CLV_OK, runtime);
     uint64_t bits = hash_session(runtime, session);
-    clv_run_destroy(run);
-    clv_session_destroy(session);
-    clv_plan_destroy(plan);
-    clv_graph_destroy(graph);
+    clv__test_end(run, session, plan, graph);
     return bits;
 }
 

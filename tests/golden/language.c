@@ -84,10 +84,7 @@ static void learns_alike(golden *g, const char *name, build *layers, const void 
     print_message("%s: the loss after %d steps is %.7f, PyTorch's %.7f\n", name, STEPS, (double)loss_now,
                   want);
     assert_true(fabs((double)loss_now - want) <= 1e-4 * fabs(want));
-    clv_run_destroy(run);
-    clv_session_destroy(session);
-    clv_plan_destroy(plan);
-    clv_graph_destroy(graph);
+    clv__test_end(run, session, plan, graph);
 }
 
 static void like_the_others(void **state, const char *name, build *layers, const void *config, int n_inputs,

@@ -212,10 +212,7 @@ static void on_device(golden *g, clv_device *device, const struct trajectory *t)
         values[0] = (double)got[0];
         compare(g, t, step, "scale", values, 0);
     }
-    clv_run_destroy(run);
-    clv_session_destroy(session);
-    clv_plan_destroy(plan);
-    clv_graph_destroy(graph);
+    clv__test_end(run, session, plan, graph);
 }
 
 TEST(devices) {

@@ -124,6 +124,10 @@ static inline clv_runtime *clv__test_runtime(const clv_runtime_config *config) {
     CLV__TEST_MADE(clv_profile, clv_profile_create, (runtime), (runtime), __VA_ARGS__)
 #define clv__test_archive(runtime) CLV__TEST_MADE(clv_archive, clv_archive_create, (runtime), (runtime))
 
+/** The end of what a test ran; NULLs are fine. */
+#define clv__test_end(run, session, plan, graph)                                                             \
+    (clv_run_destroy(run), clv_session_destroy(session), clv_plan_destroy(plan), clv_graph_destroy(graph))
+
 /** A device, or, where there is none, the test is skipped. */
 static inline clv_device *clv__test_device_or_skip(clv_runtime *runtime, const char *spec) {
     clv_device *device = NULL;

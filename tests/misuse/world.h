@@ -59,10 +59,7 @@ static inline float world_step(world *w, int at) {
 }
 
 static inline void world_untrain(world *w) {
-    clv_run_destroy(w->run);
-    clv_session_destroy(w->session);
-    clv_plan_destroy(w->plan);
-    clv_graph_destroy(w->graph);
+    clv__test_end(w->run, w->session, w->plan, w->graph);
 }
 
 static inline void world_begin(world *w) {

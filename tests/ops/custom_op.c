@@ -114,10 +114,7 @@ static void run_square(clv_runtime *runtime, clv_device *device, bool custom, fl
     assert_status(clv_run_step(run, &ticket), CLV_OK, runtime);
     assert_status(clv_run_fetch(run, ticket, sum, loss, sizeof *loss), CLV_OK, runtime);
     assert_status(clv_run_fetch(run, ticket, dw, gradient, 33 * 19 * sizeof *gradient), CLV_OK, runtime);
-    clv_run_destroy(run);
-    clv_session_destroy(session);
-    clv_plan_destroy(plan);
-    clv_graph_destroy(graph);
+    clv__test_end(run, session, plan, graph);
 }
 
 TEST(same_bits) {

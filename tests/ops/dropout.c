@@ -50,10 +50,7 @@ static void draw(clv_runtime *runtime, clv_device *device, uint64_t seed, int64_
     assert_status(clv_run_step(run, &ticket), CLV_OK, runtime);
     assert_status(clv_run_fetch(run, ticket, y, first, N * sizeof *first), CLV_OK, runtime);
     assert_status(clv_run_fetch(run, ticket, z, second, N * sizeof *second), CLV_OK, runtime);
-    clv_run_destroy(run);
-    clv_session_destroy(session);
-    clv_plan_destroy(plan);
-    clv_graph_destroy(graph);
+    clv__test_end(run, session, plan, graph);
     free(ones);
 }
 
@@ -131,10 +128,7 @@ static void draw_kinds(clv_runtime *runtime, clv_device *device, int64_t step, i
                                     (size_t)rows * sizeof *out),
                       CLV_OK, runtime);
     for (int64_t i = 0; i < rows; i++) out[CLASSES * N + i] = (float)classes[i];
-    clv_run_destroy(run);
-    clv_session_destroy(session);
-    clv_plan_destroy(plan);
-    clv_graph_destroy(graph);
+    clv__test_end(run, session, plan, graph);
     free(p);
     free(classes);
 }

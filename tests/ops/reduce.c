@@ -23,10 +23,7 @@ static float sum_on(clv_runtime *runtime, clv_device *device, const char *varian
     assert_status(clv_run_feed(run, x, values, clv_tensor_bytes(x)), CLV_OK, runtime);
     assert_status(clv_run_step(run, &ticket), CLV_OK, runtime);
     assert_status(clv_run_fetch(run, ticket, y, out, (size_t)out_n * sizeof *out), CLV_OK, runtime);
-    clv_run_destroy(run);
-    clv_session_destroy(session);
-    clv_plan_destroy(plan);
-    clv_graph_destroy(graph);
+    clv__test_end(run, session, plan, graph);
     return out[0];
 }
 

@@ -75,10 +75,7 @@ static void read_all(training *t, float values[MOST][FLOATS], int *n) {
 }
 
 static void end(training *t) {
-    clv_run_destroy(t->run);
-    clv_session_destroy(t->session);
-    clv_plan_destroy(t->plan);
-    clv_graph_destroy(t->graph);
+    clv__test_end(t->run, t->session, t->plan, t->graph);
 }
 
 static void hold_equal(training *a, training *b, float relative) {

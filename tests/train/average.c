@@ -66,9 +66,7 @@ static clv_train_config config_of(const golden_case *c, clv_device *device) {
 }
 
 static clv_trainer *run(const clv_train_config *config) {
-    clv_trainer *trainer = clv__test_trainer(runtime, config);
-    small_run(runtime, trainer);
-    return trainer;
+    return small_trained(runtime, config);
 }
 
 static void near(const char *what, float got, float wanted, double least) {
@@ -214,8 +212,7 @@ TEST(cut_and_frozen) {
         if (way == 1) config.micro_batches = 2;
         if (way == 2) config.placement.replicas = replicas, config.placement.n_replicas = 2;
         if (way != 2) config.device = clv__test_device(two, "cpu:0");
-        clv_trainer *trainer = clv__test_trainer(two, &config);
-        small_run(two, trainer);
+        clv_trainer *trainer = small_trained(two, &config);
         clv_session *session = clv_trainer_info_get(trainer).session;
         assert_true(clv_session_find(session, "conv.weight.average") >= 0);
         assert_int_equal(clv_session_find(session, "conv.bias.average"), -1);
@@ -245,8 +242,7 @@ static int after_steps(clv_device *device, const clv_dataset *samples, int64_t s
     config.steps = steps;
     config.ema_decay = 0.5;
     config.on_nan = CLV_NAN_CONTINUE; // one step alone is skipped, which is no training
-    clv_trainer *trainer = clv__test_trainer(runtime, &config);
-    small_run(runtime, trainer);
+    clv_trainer *trainer = small_trained(runtime, &config);
     assert_int_equal(clv_trainer_result(trainer).skipped_steps, 1 + (steps >= 4));
     for (int i = 0; i < 4; i++) {
         char name[64];
@@ -423,10 +419,7 @@ static clv_status own_step(own_loop *loop, const clv_batch *batch, double lr) {
 }
 
 static void own_end(own_loop *loop) {
-    clv_run_destroy(loop->run);
-    clv_session_destroy(loop->session);
-    clv_plan_destroy(loop->plan);
-    clv_graph_destroy(loop->graph);
+    clv__test_end(loop->run, loop->session, loop->plan, loop->graph);
 }
 
 /** Do the tensors of that name have the same bits in both sessions? */
@@ -571,10 +564,7 @@ TEST(buffer_takes_values) {
     assert_status(clv_session_read(session, clv_session_find(session, "seen"), seen, sizeof seen), CLV_OK,
                   runtime);
     for (int i = 0; i < 3; i++) assert_float_equal(seen[i], 7, 0);
-    clv_run_destroy(run);
-    clv_session_destroy(session);
-    clv_plan_destroy(plan);
-    clv_graph_destroy(graph);
+    clv__test_end(run, session, plan, graph);
 }
 
 TEST(buffer_refusals) {

@@ -130,8 +130,7 @@ static clv_train_config config_of(clv_device *device, const clv_optimizer_config
 /** Train, see that the devices held what was predicted, and read all that is kept. */
 static int train(const clv_train_config *config, float kept[MOST]) {
     int n;
-    clv_trainer *trainer = clv__test_trainer(runtime, config);
-    small_run(runtime, trainer);
+    clv_trainer *trainer = small_trained(runtime, config);
     assert_status(small_read(clv_trainer_info_get(trainer).session, kept, MOST, &n), CLV_OK, runtime);
     clv_trainer_destroy(trainer);
     return n;

@@ -87,9 +87,7 @@ static clv_train_config config_of(const golden_case *c, clv_device *device) {
 
 /** Run it, and see that every device held what was predicted. */
 static clv_trainer *run(const clv_train_config *config) {
-    clv_trainer *trainer = clv__test_trainer(runtime, config);
-    small_run(runtime, trainer);
-    return trainer;
+    return small_trained(runtime, config);
 }
 
 static bool is_frozen(const golden_case *c, const char *tensor) {

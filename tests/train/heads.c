@@ -149,8 +149,7 @@ static void train(const struct golden_case *c, clv_train_config config, const st
     watching seen = {find(c, "losses"), 0, within->losses};
     config.user = &seen;
     config.on_step = on_step;
-    clv_trainer *trainer = clv__test_trainer(runtime, &config);
-    small_run(runtime, trainer);
+    clv_trainer *trainer = small_trained(runtime, &config);
     assert_int_equal(seen.steps, STEPS);
     weights_as_pytorch(c, clv_trainer_info_get(trainer).session, within->weights);
     const clv_train_result result = clv_trainer_result(trainer);
@@ -462,8 +461,7 @@ TEST(test_simple) {
     for (int i = 0; i < 2; i++) {
         clv_train_config config = small_config(&small_plain, i ? named : plain, 3, 2);
         config.device = host;
-        clv_trainer *trainer = clv__test_trainer(runtime, &config);
-        small_run(runtime, trainer);
+        clv_trainer *trainer = small_trained(runtime, &config);
         assert_status(small_read(clv_trainer_info_get(trainer).session, bits[i], MOST, &n[i]), CLV_OK,
                       runtime);
         clv_trainer_destroy(trainer);
@@ -758,8 +756,7 @@ TEST(test_metrics_and_averages) {
     config.patience = STEPS;
     config.best = best;
     config.ema_decay = 0.5;
-    clv_trainer *trainer = clv__test_trainer(runtime, &config);
-    small_run(runtime, trainer);
+    clv_trainer *trainer = small_trained(runtime, &config);
     const clv_train_result result = clv_trainer_result(trainer);
     clv_trainer_destroy(trainer);
     assert_true(result.test.values[0].value == result.test.each[0].accuracy);
@@ -789,8 +786,7 @@ TEST(test_monitor_of_a_target) {
     config.patience = STEPS;
     config.monitor = "place:mae";
     config.best = best;
-    clv_trainer *trainer = clv__test_trainer(runtime, &config);
-    small_run(runtime, trainer);
+    clv_trainer *trainer = small_trained(runtime, &config);
     const clv_train_result result = clv_trainer_result(trainer);
     clv_trainer_destroy(trainer);
     assert_true(result.best_epoch > 0);

@@ -137,9 +137,7 @@ static bool on_step(void *user, const clv_train_step *step) {
 }
 
 static clv_trainer *run(const clv_train_config *config) {
-    clv_trainer *trainer = clv__test_trainer(runtime, config);
-    small_run(runtime, trainer);
-    return trainer;
+    return small_trained(runtime, config);
 }
 
 static void compare_weights(const golden_case *c, clv_session *session) {

@@ -34,8 +34,7 @@ static void train(clv_device *device, size_t i, const char *checkpoint, const ch
     config.lr = cases[i].lr;
     config.checkpoint = checkpoint;
     config.resume = resume;
-    clv_trainer *trainer = clv__test_trainer(runtime, &config);
-    small_run(runtime, trainer);
+    clv_trainer *trainer = small_trained(runtime, &config);
     *loss = clv_trainer_result(trainer).train_loss;
     assert_status(small_read(clv_trainer_info_get(trainer).session, values, MOST, n), CLV_OK, runtime);
     clv_trainer_destroy(trainer);

@@ -79,6 +79,13 @@ static inline void small_run(clv_runtime *runtime, clv_trainer *trainer) {
     }
 }
 
+/** A training that was run to its end so. */
+static inline clv_trainer *small_trained(clv_runtime *runtime, const clv_train_config *config) {
+    clv_trainer *trainer = clv__test_trainer(runtime, config);
+    small_run(runtime, trainer);
+    return trainer;
+}
+
 /** All that a session keeps, in its order; *n: how many numbers, `most` at most. */
 static inline clv_status small_read(clv_session *session, float *out, int most, int *n) {
     *n = 0;

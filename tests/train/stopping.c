@@ -208,8 +208,7 @@ TEST(best_weights_are_kept) {
         config.test = NULL;
         config.epochs = cases[0].best;
         config.ema_decay = averaged ? 0.6 : 0;
-        clv_trainer *trainer = clv__test_trainer(runtime, &config);
-        small_run(runtime, trainer);
+        clv_trainer *trainer = small_trained(runtime, &config);
         assert_status(clv_weights_save(clv_trainer_info_get(trainer).session, other), CLV_OK, runtime);
         clv_trainer_destroy(trainer);
         same_files(best_path(), other);

@@ -58,8 +58,7 @@ TEST(of_a_training) {
     config.device = host;
     config.best = BEST;
     config.checkpoint = CHECKPOINT;
-    clv_trainer *trainer = clv__test_trainer(runtime, &config);
-    small_run(runtime, trainer);
+    clv_trainer *trainer = small_trained(runtime, &config);
     const clv_weights_text text = {"mine", "a text of my own"};
     assert_status(clv_weights_save_texts(clv_trainer_info_get(trainer).session, &text, 1, WEIGHTS), CLV_OK,
                   runtime);

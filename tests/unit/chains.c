@@ -174,10 +174,7 @@ static float *train(clv_device *device, bool no_fuse, bool scales, int *launches
                      clv_plans_memory(&plan, 1, NULL).predicted_peak_bytes);
     *launches = launches_of(plan, "sum_squares");
     float *all = session_values(session, n);
-    clv_run_destroy(run);
-    clv_session_destroy(session);
-    clv_plan_destroy(plan);
-    clv_graph_destroy(m.graph);
+    clv__test_end(run, session, plan, m.graph);
     return all;
 }
 

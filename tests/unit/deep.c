@@ -82,10 +82,7 @@ TEST(test_train) {
     assert_true(isfinite(loss));
     assert_int_equal(clv_device_memory(device).all.peak,
                      clv_plans_memory(&plan, 1, NULL).predicted_peak_bytes);
-    clv_run_destroy(run);
-    clv_session_destroy(session);
-    clv_plan_destroy(plan);
-    clv_graph_destroy(graph);
+    clv__test_end(run, session, plan, graph);
     clv_runtime_destroy(runtime);
 }
 

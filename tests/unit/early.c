@@ -195,10 +195,7 @@ static float *train(const options *o, float *gradient, float *size, size_t *n) {
     assert_non_null(all);
     for (int i = 0; i < clv_session_info_get(session).n_tensors; to += clv_session_get(session, i++).bytes)
         assert_status(clv_session_read(session, i, to, clv_session_get(session, i).bytes), CLV_OK, runtime);
-    clv_run_destroy(run);
-    clv_session_destroy(session);
-    clv_plan_destroy(plan);
-    clv_graph_destroy(m.graph);
+    clv__test_end(run, session, plan, m.graph);
     return (float *)all;
 }
 

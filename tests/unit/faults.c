@@ -78,10 +78,7 @@ static clv_status train_two_steps(clv_runtime *runtime) {
     TRY(clv_run_fetch(run, ticket, mean, &loss, sizeof loss));
     if (!(loss > 0 && loss < 5)) status = CLV_E_INTERNAL;
 done:
-    clv_run_destroy(run);
-    clv_session_destroy(session);
-    clv_plan_destroy(plan);
-    clv_graph_destroy(graph);
+    clv__test_end(run, session, plan, graph);
     return status;
 }
 

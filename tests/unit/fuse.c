@@ -323,10 +323,7 @@ static float train(clv_device *device, bool no_fuse, const clv_optimizer_config 
     for (int i = 0; i < clv_plan_info_get(plan).n_nodes; i++)
         *launches += clv_plan_node_get(plan, i).launches;
     *all = session_values(session, n);
-    clv_run_destroy(run);
-    clv_session_destroy(session);
-    clv_plan_destroy(plan);
-    clv_graph_destroy(m.graph);
+    clv__test_end(run, session, plan, m.graph);
     return loss;
 }
 
@@ -426,10 +423,7 @@ static void evaluate(clv_device *device, bool no_fuse, clv_precision precision, 
     *launches = 0;
     for (int i = 0; i < clv_plan_info_get(plan).n_nodes; i++)
         *launches += clv_plan_node_get(plan, i).launches;
-    clv_run_destroy(run);
-    clv_session_destroy(session);
-    clv_plan_destroy(plan);
-    clv_graph_destroy(g);
+    clv__test_end(run, session, plan, g);
 }
 
 TEST(test_evaluation_is_the_same) {

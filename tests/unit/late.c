@@ -270,10 +270,7 @@ TEST(test_memory_that_the_first_part_uses) {
     clv_run *run = clv__test_run(runtime, session, plan);
     assert_status(clv_run_see(run, y, &at), CLV_OK, runtime);
     refused(clv_run_see(run, z, &at), CLV_E_UNSUPPORTED, "its memory is used for other values, too");
-    clv_run_destroy(run);
-    clv_session_destroy(session);
-    clv_plan_destroy(plan);
-    clv_graph_destroy(graph);
+    clv__test_end(run, session, plan, graph);
 }
 
 TEST(test_what_cannot_be_late) {

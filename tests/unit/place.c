@@ -161,10 +161,7 @@ static void run_one(const char *place, float *out, bool check_memory) {
         assert_int_equal(clv_device_memory(device).all.peak,
                          clv_plans_memory(&plan, 1, device).predicted_peak_bytes);
     }
-    clv_run_destroy(run);
-    clv_session_destroy(session);
-    clv_plan_destroy(plan);
-    clv_graph_destroy(m.graph);
+    clv__test_end(run, session, plan, m.graph);
 }
 
 TEST(test_split_over_devices_computes_the_same) {
@@ -220,10 +217,7 @@ static void run_parallel(const char *const *devices, const double *shares, int n
     }
     assert_status(clv_run_fetch(run, ticket, loss, out, 4), CLV_OK, runtime);
     assert_status(clv_run_fetch(run, ticket, gradient, out + 1, 1024), CLV_OK, runtime);
-    clv_run_destroy(run);
-    clv_session_destroy(session);
-    clv_plan_destroy(plan);
-    clv_graph_destroy(graph);
+    clv__test_end(run, session, plan, graph);
 }
 
 TEST(test_replicas_compute_the_same) {

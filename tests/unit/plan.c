@@ -347,10 +347,7 @@ TEST(test_prediction_is_what_is_taken) {
         assert_int_equal(taken.all.peak, predicted.predicted_peak_bytes);
         for (int c = 0; c < CLV_CATEGORIES; c++)
             assert_int_equal(taken.category[c].peak, predicted.category[c]);
-        clv_run_destroy(run);
-        clv_session_destroy(session);
-        clv_plan_destroy(plan);
-        clv_graph_destroy(graph);
+        clv__test_end(run, session, plan, graph);
         assert_int_equal(clv_device_memory(device).all.current, 0);
     }
 }
@@ -413,10 +410,7 @@ TEST(test_a_budget_is_never_exceeded) {
     clv_device_set_budget(device, bytes);
     run = clv__test_run(runtime, session, plan);
     clv_device_set_budget(device, 0);
-    clv_run_destroy(run);
-    clv_session_destroy(session);
-    clv_plan_destroy(plan);
-    clv_graph_destroy(graph);
+    clv__test_end(run, session, plan, graph);
 }
 
 TEST_MAIN(setup, teardown)

@@ -192,10 +192,7 @@ static void check_way(const char *model, const way *w) {
         assert_true(r.launches > 0 && (plan->places[p].n_inputs == 0 || r.uploads >= STEPS));
         assert_true(plan->places[p].n_outputs == 0 || r.downloads >= STEPS);
     }
-    clv_run_destroy(run);
-    clv_session_destroy(session);
-    clv_plan_destroy(plan);
-    clv_graph_destroy(graph);
+    clv__test_end(run, session, plan, graph);
 }
 
 TEST(test_a_step_waits_for_nothing) {
@@ -262,10 +259,7 @@ static void train(clv_device *device, bool drivers, float *losses) {
     assert_int_equal(clv_device_memory(device).category[CLV_STAGING].current, staging->bytes);
     assert_int_equal(clv_device_memory(device).all.current,
                      clv_plans_memory(&plan, 1, device).predicted_peak_bytes);
-    clv_run_destroy(run);
-    clv_session_destroy(session);
-    clv_plan_destroy(plan);
-    clv_graph_destroy(graph);
+    clv__test_end(run, session, plan, graph);
     assert_int_equal(clv_device_memory(device).all.current, 0);
     device->traits.host_memory = host_memory;
 }

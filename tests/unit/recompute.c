@@ -126,10 +126,7 @@ static float *train(const clv_plan_config *config, uint64_t fates, size_t *n_flo
         assert_status(clv_session_read(session, i, all + n, bytes), CLV_OK, runtime);
         n += bytes / 4;
     }
-    clv_run_destroy(run);
-    clv_session_destroy(session);
-    clv_plan_destroy(plan);
-    clv_graph_destroy(m.graph);
+    clv__test_end(run, session, plan, m.graph);
     return all;
 }
 

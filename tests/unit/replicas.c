@@ -267,10 +267,7 @@ static void forward_dropped(const char *const *replicas, float y[16]) {
     assert_status(clv_run_feed(run, x, samples, sizeof samples), CLV_OK, runtime);
     assert_status(clv_run_step(run, &ticket), CLV_OK, runtime);
     assert_status(clv_run_fetch(run, ticket, out, y, 16 * sizeof *y), CLV_OK, runtime);
-    clv_run_destroy(run);
-    clv_session_destroy(session);
-    clv_plan_destroy(plan);
-    clv_graph_destroy(graph);
+    clv__test_end(run, session, plan, graph);
 }
 
 TEST(test_parts_draw_what_the_whole_draws) {

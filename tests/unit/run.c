@@ -215,10 +215,7 @@ TEST(test_a_first_step_tells_how_far_it_is) {
         assert_true(h.calls == after && h.calls >= built + 2); // a launch each at least
         assert_true(h.done == h.total && h.total == h.calls - built);
     }
-    clv_run_destroy(run);
-    clv_session_destroy(session);
-    clv_plan_destroy(plan);
-    clv_graph_destroy(graph);
+    clv__test_end(run, session, plan, graph);
     clv_runtime_destroy(listened);
 }
 

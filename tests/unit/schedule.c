@@ -454,10 +454,7 @@ static void drop(const char *const *devices, int n, float *out) {
     assert_status(clv_run_feed(run, x, ones, sizeof ones), CLV_OK, runtime);
     assert_status(clv_run_step(run, &ticket), CLV_OK, runtime);
     assert_status(clv_run_fetch(run, ticket, y, out, sizeof ones), CLV_OK, runtime);
-    clv_run_destroy(run);
-    clv_session_destroy(session);
-    clv_plan_destroy(plan);
-    clv_graph_destroy(graph);
+    clv__test_end(run, session, plan, graph);
 }
 
 TEST(test_replicas_drop_what_one_device_drops) {

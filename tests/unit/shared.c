@@ -269,10 +269,7 @@ static void late_receiver(clv_device *sender, clv_device *receiver) {
         assert_status(clv_run_fetch(run, step, y, values, sizeof values), CLV_OK, runtime);
         for (int i = 0; i < 64; i++) assert_float_equal(values[i], 2 * step + 1, 0);
     }
-    clv_run_destroy(run);
-    clv_session_destroy(session);
-    clv_plan_destroy(plan);
-    clv_graph_destroy(graph);
+    clv__test_end(run, session, plan, graph);
 }
 
 TEST(test_a_late_receiver_is_awaited) {

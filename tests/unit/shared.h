@@ -140,10 +140,7 @@ static inline void train(const char *const *replicas, const char *first, const c
         assert_int_equal(clv_device_memory(device).all.peak,
                          clv_plans_memory(&plan, 1, device).predicted_peak_bytes);
     }
-    clv_run_destroy(run);
-    clv_session_destroy(session);
-    clv_plan_destroy(plan);
-    clv_graph_destroy(m.graph);
+    clv__test_end(run, session, plan, m.graph);
 }
 
 static inline void compare(const char *a, const char *b, bool replicated) {

@@ -80,10 +80,7 @@ static model build(const char *place, clv_profile *profile) {
 }
 
 static void destroy(model *m) {
-    clv_run_destroy(m->run);
-    clv_session_destroy(m->session);
-    clv_plan_destroy(m->plan);
-    clv_graph_destroy(m->graph);
+    clv__test_end(m->run, m->session, m->plan, m->graph);
 }
 
 #endif

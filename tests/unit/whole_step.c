@@ -36,10 +36,7 @@ static training begin_training(const clv_optimizer_config *optimizer) {
 }
 
 static void end_training(training *t) {
-    clv_run_destroy(t->run);
-    clv_session_destroy(t->session);
-    clv_plan_destroy(t->plan);
-    clv_graph_destroy(t->graph);
+    clv__test_end(t->run, t->session, t->plan, t->graph);
 }
 
 static double lr_of(int step) {

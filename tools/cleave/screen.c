@@ -56,7 +56,8 @@ int screen_columns(const char *text) {
     return all;
 }
 
-size_t screen_fit(const char *text, int columns) {
+/** Bytes of the longest beginning of `text` that takes at most `columns`. */
+static size_t screen_fit(const char *text, int columns) {
     const char *at = text;
     int step;
     while (*at) {

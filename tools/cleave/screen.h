@@ -16,8 +16,6 @@ int screen_width(FILE *out);
 
 /** Columns that a text takes: control sequences none, an UTF-8 sequence one. */
 int screen_columns(const char *text);
-/** Bytes of the longest beginning of `text` that takes at most `columns`. */
-size_t screen_fit(const char *text, int columns);
 
 /** Print words from column `at` on, each new line indented by `indent`, within `width` columns (0: on one
  *  line). No line end is printed after the last word. Returns the column after it. */

@@ -22,7 +22,8 @@ static clv__cache_key key_of(const clv_device *device) {
     return clv__cache_key_of(device, kernels, "notes of builds, 1");
 }
 
-char *clv__notes_read(const clv_device *device) {
+/** All notes, malloc'd; "" if there are none; NULL if memory is out. */
+static char *notes_read(const clv_device *device) {
     void *bytes = NULL;
     size_t n = 0;
     if (device->runtime->config.no_cache || !clv__cache_read(device, key_of(device), &bytes, &n))
@@ -45,7 +46,7 @@ static const char *next_line(const char *line) {
 }
 
 long clv__notes_number(const clv_device *device, const char *word) {
-    char *text = clv__notes_read(device);
+    char *text = notes_read(device);
     long number = 0;
     for (const char *line = text; line && *line; line = next_line(line)) {
         if (begins(line, word)) number = strtol(line + strlen(word), NULL, 10);
@@ -56,7 +57,7 @@ long clv__notes_number(const clv_device *device, const char *word) {
 
 void clv__notes_keep(clv_device *device, const char *word, const char *rest) {
     if (device->runtime->config.no_cache) return;
-    char *text = clv__notes_read(device);
+    char *text = notes_read(device);
     clv__text all = {0};
     for (const char *line = text; line && *line; line = next_line(line)) {
         if (!begins(line, word)) clv__text_add_bytes(&all, line, (size_t)(next_line(line) - line));
@@ -91,7 +92,7 @@ static char *cut(char *word) {
 bool clv__notes_avoided(const clv_device *device,
                         bool (*tell)(void *user, const char *op, const char *variant, const char *why),
                         void *user) {
-    char *text = clv__notes_read(device);
+    char *text = notes_read(device);
     bool told = text != NULL;
     for (char *line = text, *next; told && *line; line = next) {
         next = line + strcspn(line, "\n");

@@ -13,8 +13,6 @@
 /** Does this process build programs that no helper has built? It does for compilers that are known as sound
  *  and have ended no process on this machine. */
 bool clv__compiler_is_trusted(const clv_device *device);
-/** All notes, malloc'd; "" if there are none; NULL if memory is out. */
-char *clv__notes_read(const clv_device *device);
 /** The number behind a word; 0 if there is no such note. */
 long clv__notes_number(const clv_device *device, const char *word);
 /** Keep that a variant does not build, if helpers built it (helpers.h): where this process compiles, it is

@@ -430,12 +430,19 @@ static void mean_grad(const clv__node *node, clv_tensor *const *dy, clv_tensor *
     dx[0] = clv_broadcast_to(share, clv__node_io(node)->in[0].shape);
 }
 
+extern const clv__op clv__op_sum;
+
+/** clv_sum over the axes whose bits are set. */
+static clv_tensor *sum_mask(clv_tensor *x, uint32_t axes, bool keepdim) {
+    return clv__node_add(&clv__op_sum, &(reduce_attrs){axes, keepdim}, &x, 1, 0);
+}
+
 /** Largest elements share the gradient evenly, as torch.amax does it. */
 static void max_grad(const clv__node *node, clv_tensor *const *dy, clv_tensor **dx) {
     const reduce_attrs *attrs = clv__node_attrs(node);
     clv_tensor *x = clv__node_in(node, 0), *y = with_axes(node, clv__node_out(node, 0));
     clv_tensor *is_largest = clv_cast(clv_eq(x, y), CLV_DTYPE_F32);
-    clv_tensor *ties = clv__sum_mask(is_largest, attrs->axes, true);
+    clv_tensor *ties = sum_mask(is_largest, attrs->axes, true);
     dx[0] = clv__max_backward(x, y, clv_div(with_axes(node, dy[0]), ties));
 }
 
@@ -574,7 +581,7 @@ static clv_tensor *build_sum_to(const clv__call *call) {
                                clv_tensor_name(x), clv_shape_text(&shape, a, sizeof a),
                                clv_shape_text(&from, b, sizeof b));
     }
-    return clv_reshape(mask ? clv__sum_mask(x, mask, true) : x, shape);
+    return clv_reshape(mask ? sum_mask(x, mask, true) : x, shape);
 }
 
 const clv__op clv__op_sum_to = {
@@ -591,7 +598,3 @@ const clv__op clv__op_sum_to = {
          .attrs = &(const clv_shape)CLV__DIMS(2, 1, 4)},
         {0}})),
     .build = build_sum_to};
-
-clv_tensor *clv__sum_mask(clv_tensor *x, uint32_t axes, bool keepdim) {
-    return clv__node_add(&clv__op_sum, &(reduce_attrs){axes, keepdim}, &x, 1, 0);
-}

@@ -5,8 +5,6 @@
 
 #include "graph/op.h"
 
-/** clv_sum over the axes whose bits are set. */
-clv_tensor *clv__sum_mask(clv_tensor *x, uint32_t axes, bool keepdim);
 /** g where x equals y, else 0: the gradient of max (elementwise.def). */
 clv_tensor *clv__max_backward(clv_tensor *x, clv_tensor *y, clv_tensor *g);
 

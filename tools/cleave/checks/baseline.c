@@ -12,7 +12,8 @@ enum { MOST_BYTES = 64 << 20, LINE_BYTES = 1024 };
 
 // ---- names ------------------------------------------------------------------------------------------------
 
-bool names_add(names *list, const char *name) {
+/** Append a copy. false: no memory. */
+static bool names_add(names *list, const char *name) {
     if (list->n + 2 > list->room) {
         size_t room = list->room ? 2 * list->room : 16;
         char **more = realloc(list->item, room * sizeof *more);

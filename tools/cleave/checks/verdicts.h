@@ -11,8 +11,6 @@ typedef struct names {
     size_t n, room;
 } names;
 
-/** Append a copy. false: no memory. */
-bool names_add(names *list, const char *name);
 void names_drop(names *list);
 /** A file of known failures: a name or a pattern a line, `#` and what follows is a comment. Prints what
  *  fails. */

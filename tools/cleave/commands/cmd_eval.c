@@ -90,10 +90,6 @@ static int report(const eval_job *job, const clv_model *model, clv_predictor *pr
     return cli_finish_output();
 }
 
-static clv_device *device_of(const void *predictor, int index) {
-    return clv_plan_device_get(clv_predictor_info_get(predictor).plan, index);
-}
-
 /** Results that are not finite are counted, and told. */
 static int check_results(const cli_session *session, clv_session *weights, const clv_metrics *metrics) {
     char why[400];
@@ -108,14 +104,9 @@ static int measure(eval_job *job, const clv_model *model, clv_predictor *predict
     cli_session *session = job->session;
     clv_session *weights = clv_predictor_info_get(predictor).session;
     clv_metrics metrics;
-    int code = cli_profile_begin(session, weights, device_of, predictor, &job->profile);
+    int code = cli_profile_predictor(session, predictor, model, &job->profile);
     if (code != EXIT_DONE) return code;
-    cli_print_place(session->args, clv_predictor_info_get(predictor).place);
-    cli_tell_idle(session, clv_predictor_info_get(predictor).plan);
-    clv_status status =
-        clv_weights_load_lora(weights, session->args->weights, NULL, session->args->lora_weights);
-    if (status != CLV_OK) return cli_fail_sized(session->runtime, session->args, status, model);
-    if (status == CLV_OK) status = clv_evaluate(predictor, test, on_progress, job, &metrics);
+    const clv_status status = clv_evaluate(predictor, test, on_progress, job, &metrics);
     cli_progress_clear(&session->progress);
     if (status != CLV_OK) return cli_fail_status(session->runtime, status);
     code = report(job, model, predictor, &metrics);

@@ -313,10 +313,6 @@ static int check_results(const run_job *job, clv_session *weights) {
                     (long long)first, why);
 }
 
-static clv_device *device_of(const void *predictor, int index) {
-    return clv_plan_device_get(clv_predictor_info_get(predictor).plan, index);
-}
-
 /** Named results in one file. */
 static clv_status write_named(const run_job *job, const char *path) {
     clv_archive *archive = NULL;
@@ -367,13 +363,8 @@ static int compute_all(run_job *job, clv_predictor *predictor) {
 static int compute(run_job *job, clv_predictor *predictor) {
     cli_session *session = job->session;
     clv_session *weights = clv_predictor_info_get(predictor).session;
-    int code = cli_profile_begin(session, weights, device_of, predictor, &job->profile);
+    int code = cli_profile_predictor(session, predictor, &job->sized, &job->profile);
     if (code != EXIT_DONE) return code;
-    cli_print_place(session->args, clv_predictor_info_get(predictor).place);
-    cli_tell_idle(session, clv_predictor_info_get(predictor).plan);
-    clv_status status =
-        clv_weights_load_lora(weights, session->args->weights, NULL, session->args->lora_weights);
-    if (status != CLV_OK) return cli_fail_sized(session->runtime, session->args, status, &job->sized);
     code = compute_all(job, predictor);
     if (code == EXIT_DONE) code = report(job, predictor);
     int traced = cli_profile_trace(&job->profile);

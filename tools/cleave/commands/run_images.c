@@ -258,22 +258,14 @@ static int take_room(images_job *job, clv_predictor *predictor) {
                : cli_fail(EXIT_FAILED, "no memory for the results of %lld pictures", (long long)job->n);
 }
 
-static clv_device *device_of(const void *predictor, int index) {
-    return clv_plan_device_get(clv_predictor_info_get(predictor).plan, index);
-}
-
 /** The predictor is made: load, compute, tell. */
 static int with_predictor(images_job *job, clv_predictor *predictor, int64_t batch) {
     cli_session *session = job->session;
     clv_session *weights = clv_predictor_info_get(predictor).session;
     int code = take_room(job, predictor);
-    if (code == EXIT_DONE) code = cli_profile_begin(session, weights, device_of, predictor, &job->profile);
+    if (code == EXIT_DONE) code = cli_profile_predictor(session, predictor, &job->sized, &job->profile);
     if (code != EXIT_DONE) return code;
-    cli_print_place(job->args, clv_predictor_info_get(predictor).place);
-    cli_tell_idle(session, clv_predictor_info_get(predictor).plan);
-    clv_status status = clv_weights_load_lora(weights, job->args->weights, NULL, job->args->lora_weights);
-    if (status != CLV_OK) return cli_fail_sized(session->runtime, job->args, status, &job->sized);
-    status = compute_all(job, predictor, batch);
+    const clv_status status = compute_all(job, predictor, batch);
     if (status != CLV_OK) return cli_fail_status(session->runtime, status);
     if (*job->interrupt) return EXIT_INTERRUPTED;
     job->told_broken = cli_tell_broken_of(job->args, job->pictures, job->told_broken);

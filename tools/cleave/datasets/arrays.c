@@ -85,14 +85,11 @@ static int read_targets(const char *list, cli_fields *out) {
     return EXIT_DONE;
 }
 
+/** --inputs and --target read. Prints what is wrong. */
 static int read_fields(const char *inputs, const char *targets, cli_fields *out) {
     *out = (cli_fields){.n_inputs = 0};
     const int code = read_inputs(inputs, out);
     return code == EXIT_DONE ? read_targets(targets, out) : code;
-}
-
-int cli_read_fields(const cli_args *args, cli_fields *out) {
-    return read_fields(args->inputs, args->target, out);
 }
 
 int cli_check_arrays(const cli_args *args, const clv_model *model) {
@@ -106,7 +103,7 @@ int cli_check_arrays(const cli_args *args, const clv_model *model) {
     if (args->command == CLI_TRAIN && !model->build_all && !args->target && !args->weights)
         return cli_fail(EXIT_USAGE, "which arrays are to be learnt? --target wants their names, as in "
                                     "--target price=mse*0.5,kind");
-    const int code = cli_read_fields(args, &fields);
+    const int code = read_fields(args->inputs, args->target, &fields);
     if (code == EXIT_DONE && args->classes && fields.n_targets > 1)
         return cli_fail(EXIT_USAGE, "--classes is for one target, and --target names %d", fields.n_targets);
     return code;
@@ -611,7 +608,8 @@ static int keep_ports(const clv_port *inputs, int n_inputs, const clv_port *targ
     return EXIT_DONE;
 }
 
-int cli_ports_of_model(const clv_model *model, cli_fields *fields) {
+/** The ports of a model that names them. Prints what is wrong with their names. */
+static int ports_of_model(const clv_model *model, cli_fields *fields) {
     return keep_ports(model->inputs, model->n_inputs, model->targets, model->n_targets, fields);
 }
 
@@ -675,7 +673,7 @@ int cli_make_arrays(cli_source *source) {
     int code = read_fields(args->inputs ? args->inputs : name_in_file(source, CLV_PORT_INPUT),
                            args->target ? args->target : name_in_file(source, CLV_PORT_TARGET), fields);
     if (code == EXIT_DONE && source->model->build_all && !fields->n_inputs && !fields->n_targets)
-        code = cli_ports_of_model(source->model, fields);
+        code = ports_of_model(source->model, fields);
     if (code == EXIT_DONE && args->weights && !args->except) code = keep_to_weights(source, fields, &told);
     if (told) source->model = told;
     if (code == EXIT_DONE && !fields->n_targets)
@@ -725,7 +723,7 @@ int cli_fields_of_weights(clv_runtime *runtime, const cli_args *args, cli_fields
     const int code = named ? EXIT_DONE : read_told(runtime, cli_telling(args), out, model, &there);
     if (args->onnx && there && *model && !(*model)->build_all) out->port[0].dtype = (*model)->dtype;
     if (code != EXIT_DONE || there) return code;
-    if (named) return cli_ports_of_model(*model, out);
+    if (named) return ports_of_model(*model, out);
     if (args->onnx && *model) return ports_of_onnx(args->onnx, out);
     return cli_fail(EXIT_FAILED,
                     "'%s' does not tell its inputs and targets; `cleave train arrays FILE --save` writes "

@@ -23,8 +23,6 @@ typedef struct cli_fields {
 
 /** Are --inputs and --target as they can be? Prints and returns EXIT_USAGE if not. */
 int cli_check_arrays(const cli_args *args, const clv_model *model);
-/** --inputs and --target read. Prints what is wrong. */
-int cli_read_fields(const cli_args *args, cli_fields *out);
 /** Say that there is no array of that name, and which there are; EXIT_FAILED. */
 int cli_no_array(const clv_archive *archive, const char *path, const char *name);
 /** An .npz, or a folder of .npy. */
@@ -34,8 +32,6 @@ int cli_model_of_fields(clv_runtime *runtime, const cli_args *args, const clv_mo
                         cli_fields *fields, clv_model *out);
 /** Is a model that names its ports built for as many tokens and classes as arrays have? */
 bool cli_sized_by_data(const clv_model *model);
-/** The ports of a model that names them. Prints what is wrong with their names. */
-int cli_ports_of_model(const clv_model *model, cli_fields *fields);
 /** Mean and scale of a target in the record of weights; none: 0. False: they are no numbers. */
 bool cli_field_scale(const json_t *target, double *mean, double *scale);
 /** What weights keep of them, to be freed; NULL: no memory. */

@@ -24,9 +24,6 @@ bool cli_is_foreign(const clv_weights_info *told);
 int cli_check_foreign(const cli_args *args);
 /** What a command that takes such weights needs besides; "" for others. */
 const char *cli_foreign_option(const cli_args *args, char *text, size_t bytes);
-/** Words for a sentence on weights that tell nothing of themselves: why, and how to keep it. "": they do
- *  tell. */
-const char *cli_lost_record(const cli_args *args);
 /** A table could not be read: the sentence. Of weights that do not tell its columns that is said in place of
  *  remedies, which are of the training. */
 int cli_fail_csv(const cli_source *source);

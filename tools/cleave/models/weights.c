@@ -50,7 +50,9 @@ static int check_model(const cli_args *args) {
                     args->weights, told->model);
 }
 
-const char *cli_lost_record(const cli_args *args) {
+/** Words for a sentence on weights that tell nothing of themselves: why, and how to keep it. "": they do
+ *  tell. */
+static const char *lost_record(const cli_args *args) {
     const clv_weights_info *told = args->told;
     if (told && (told->model || told->version)) return "";
     return "the program that wrote it kept the tensors alone, as safetensors' save_file does; "
@@ -60,7 +62,7 @@ const char *cli_lost_record(const cli_args *args) {
 
 /** Weights that tell nothing: what stands in for it is said. */
 static void tell_lost(const cli_args *args) {
-    if (args->quiet || !*cli_lost_record(args)) return;
+    if (args->quiet || !*lost_record(args)) return;
     const char *what =
         cli_data_is(args, "csv")
             ? "columns are as this table has them, and numbers as they stand, but for --standardize"
@@ -82,7 +84,7 @@ static bool names_ports(const cli_args *args) {
 /** What a command cannot do without. */
 static int check_record(const cli_args *args) {
     const clv_weights_info *told = args->told;
-    const char *lost = cli_lost_record(args);
+    const char *lost = lost_record(args);
     const bool named = args->command == CLI_EVAL && args->target;
     if (args->command != CLI_EVAL && args->command != CLI_RUN) return EXIT_DONE;
     if (cli_data_is(args, "csv") && !told->table && !named)
@@ -324,7 +326,7 @@ static bool lacks_target(const cli_args *args, const char *sentence) {
 int cli_fail_csv(const cli_source *source) {
     const cli_args *args = source->args;
     const char *sentence = cli_sentence(source->runtime), *remedy = strstr(sentence, "; --"),
-               *lost = cli_lost_record(args);
+               *lost = lost_record(args);
     if (args->command == CLI_EVAL && lacks_target(args, sentence))
         return cli_fail(EXIT_FAILED,
                         "%s; of rows without it `cleave run csv %s --weights %s -o FILE` writes predictions",
@@ -362,7 +364,7 @@ static int fail_classes(const cli_args *args, const char *sentence) {
 
 int cli_fail_sized(clv_runtime *runtime, const cli_args *args, clv_status status, const clv_model *sized) {
     const clv_model *model = clv_model_find(sized->name);
-    const char *lost = args->command == CLI_TRAIN ? "" : cli_lost_record(args);
+    const char *lost = args->command == CLI_TRAIN ? "" : lost_record(args);
     char built[96];
     if (status == CLV_E_SHAPE && strstr(cli_sentence(runtime), "; build the model for "))
         return fail_classes(args, cli_sentence(runtime));

@@ -109,6 +109,10 @@ typedef struct cli_profile {
  *  NULL past the last. Prints what fails. End it after the session's runs. */
 int cli_profile_begin(cli_session *session, clv_session *of, clv_device *(*device)(const void *owner, int i),
                       const void *owner, cli_profile *out);
+/** A predictor of a model `sized` is made: profile it so, tell where its layers are, load its weights. Prints
+ *  what fails. */
+int cli_profile_predictor(cli_session *session, clv_predictor *predictor, const clv_model *sized,
+                          cli_profile *out);
 /** What it says of the run with the most steps; JSON null without --profile. */
 void cli_profile_print(FILE *out, const cli_profile *profile);
 json_t *cli_profile_json(const cli_profile *profile);

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // --profile and --trace: where a step's time goes, as tables, as JSON and as a file for a browser; and, of a
 // plan, how little time it could take at the device's measured peak.
+#include "models/models.h"
 #include "plans/plans.h"
 #include "table.h"
 
@@ -74,6 +75,22 @@ int cli_profile_begin(cli_session *session, clv_session *of,
     if (status != CLV_OK) return cli_fail_status(session->runtime, status);
     clv_session_set_profile(of, out->profile);
     return EXIT_DONE;
+}
+
+static clv_device *device_of(const void *predictor, int index) {
+    return clv_plan_device_get(clv_predictor_info_get(predictor).plan, index);
+}
+
+int cli_profile_predictor(cli_session *session, clv_predictor *predictor, const clv_model *sized,
+                          cli_profile *out) {
+    const cli_args *args = session->args;
+    const clv_predictor_info info = clv_predictor_info_get(predictor);
+    const int code = cli_profile_begin(session, info.session, device_of, predictor, out);
+    if (code != EXIT_DONE) return code;
+    cli_print_place(args, info.place);
+    cli_tell_idle(session, info.plan);
+    clv_status status = clv_weights_load_lora(info.session, args->weights, NULL, args->lora_weights);
+    return status == CLV_OK ? EXIT_DONE : cli_fail_sized(session->runtime, args, status, sized);
 }
 
 int cli_profile_trace(const cli_profile *profile) {
