@@ -577,7 +577,7 @@ clv_status clv__executor_enqueue(clv__executor *executor, int slot, clv__bevent 
                             : command->work == CLV__SEND    ? send(executor, slot, command)
                             : command->work == CLV__RECEIVE ? receive(executor, slot, command)
                                                             : enqueue_launch(executor, slot, command);
-        // A driver may keep commands until then (rusticl does): so a device that waits begins at once.
+        // A driver may keep commands until then, while the device waits.
         if (status == CLV_OK && command == begin + FIRST - 1)
             status = executor->device->backend->flush(executor->device->open, error_of(executor));
         if (status == CLV_OK) {
