@@ -26,6 +26,7 @@
 //   WX, WY          items of a group along columns and along rows, powers of two; default 8, 16
 //   MASKED          1: what is added to scores, mask [m_first + n*m_n + h*m_h + t*m_t + u], are the last arguments; default 0. -INFINITY
 //                   hides; a query that sees nothing has zeros
+//   SHARED          1: several heads of queries share one of keys and values, G is below H; default 0
 //   KN              columns of scores of an item, WX*KN is a multiple of 4; default 2
 // Local memory, in floats: (BQ + BK)*(EP + 4) + BQ*(BK + 4) + WX*(BQ + 4); in the gradients
 // (2*BQ + BK)*(EP + 4), and BQ*(BK + 4) or 2*WX*(BQ + 4), whichever is more.
@@ -40,7 +41,17 @@
 #define WY 16
 #define KN 2
 #define MASKED 0
+#define SHARED 0
 
+#if SHARED
+#define KEY_HEADS G
+#define KEY_HEAD(h) ((h) / (H / G))
+#define EACH_SHARER for (int h_ = head * (H / G); h_ < (head + 1) * (H / G); h_++)
+#else
+#define KEY_HEADS H
+#define KEY_HEAD(h) (h)
+#define EACH_SHARER const int h_ = head;
+#endif
 #if MASKED
 #define MASK_PARAMS , __global const float *restrict mask, int m_first, int m_n, int m_h, int m_t
 #define MASK_BEGIN __global const float *added_ = mask + m_first + n_ * m_n + h_ * m_h;
@@ -137,13 +148,13 @@ void KERNEL(flash_add)(float sums[4][CN], __local const float4 *p, __local const
         most[r] = fmax(most[r], s[r][n]);                                                                    \
     }
 
-// A group's head, of `heads`, and where its keys lie; those of values are G*E behind.
+// A group's head, of `heads`, and where its keys lie; those of values are KEY_HEADS*E behind.
 #define HEAD(heads)                                                                                          \
     const int id = (int)get_local_id(0), x_ = id % WX, y_ = id / WX, D = H * E, tiles = (T + BQ - 1) / BQ;   \
-    const int W = D + 2 * G * E, z = (int)get_group_id(0) / tiles, n_ = z / (heads), head = z % (heads);
+    const int W = D + 2 * KEY_HEADS * E, z = (int)get_group_id(0) / tiles, n_ = z / (heads), head = z % (heads);
 #define HEAD_OF_QUERIES                                                                                      \
     HEAD(H)                                                                                                  \
-    const int h_ = head, k_ = D + h_ / (H / G) * E;                                                          \
+    const int h_ = head, k_ = D + KEY_HEAD(h_) * E;                                                          \
     MASK_BEGIN
 #define GROUP __attribute__((reqd_work_group_size(ITEMS, 1, 1)))
 
@@ -166,7 +177,7 @@ __kernel GROUP void KERNEL(attend_flash)(__global T_Y *restrict y, __global cons
         HIDE
         SHARE(red, most)
         MEET;
-        FETCH(T_X, moving, BK, x + G * E, W, u)
+        FETCH(T_X, moving, BK, x + KEY_HEADS * E, W, u)
         float4 largest = vload4(0, m);
         TOGETHER(red, largest, fmax)
         vstore4(largest, 0, most);
@@ -212,7 +223,7 @@ __kernel GROUP void KERNEL(attend_flash_queries)(__global T_Y *restrict dx, __gl
     EACH_ROW m[r] = -INFINITY, l[r] = delta[r] = 0.0f;
     for (int u = 0; u < end; u += BK) {
         float s[4][KN], d[4][KN], most[4];
-        FETCH(T_X, moving, BK, x + G * E, W, u)
+        FETCH(T_X, moving, BK, x + KEY_HEADS * E, W, u)
         MEET;
         SCORES(d, own[1]);
         MEET;
@@ -282,16 +293,16 @@ __kernel GROUP void KERNEL(attend_flash_keys)(__global T_Y *restrict dx, __globa
                                               __global const float *restrict stats, int N, int T, int H,
                                               int G, int E, int causal, float scale MASK_PARAMS) {
     __local float4 own[2][BQ * PITCH], moving[BK * PITCH], p[BQ * P_PITCH];
-    HEAD(G)
+    HEAD(KEY_HEADS)
     const int first = (int)get_group_id(0) % tiles * BQ;
     float keys[4][CN], values[4][CN];
     x += n_ * T * W;
     dy += n_ * T * D;
     stats += n_ * H * T;
     FETCH(T_X, own[0], BQ, x + D + head * E, W, first)
-    FETCH(T_X, own[1], BQ, x + D + (G + head) * E, W, first)
+    FETCH(T_X, own[1], BQ, x + D + (KEY_HEADS + head) * E, W, first)
     EACH_RESULT keys[r][c] = values[r][c] = 0.0f;
-    for (int h_ = head * (H / G); h_ < (head + 1) * (H / G); h_++) { // of the queries that see them
+    EACH_SHARER { // of the queries that see them
         MASK_BEGIN
         for (int t = causal ? first : 0; t < T; t += BK) {
             float s[4][KN], d[4][KN];
@@ -330,5 +341,5 @@ __kernel GROUP void KERNEL(attend_flash_keys)(__global T_Y *restrict dx, __globa
     MEET;
     dx += n_ * T * W + D + head * E;
     LEAVE(own[0], dx, W)
-    LEAVE(own[1], dx + G * E, W)
+    LEAVE(own[1], dx + KEY_HEADS * E, W)
 }

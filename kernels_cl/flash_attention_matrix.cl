@@ -21,7 +21,7 @@
 //   EP              head size, rounded up: 32, 64 or 128; default 64
 //   BQ, BK          rows of a tile, multiples of 32, BQ of BK, too; default 64, 32
 //   ITEMS           of a group; default 128. EP*BK terms are 1, 2 or 4 chunks of four words for each item
-//   MASKED          as there; default 0
+//   MASKED, SHARED  as there; default 0
 // Local memory: words of BQ*EP + 2*BK*EP + BQ*BK terms, and SUB_COLUMNS*BQ floats; in the gradients of 2*BQ*EP + 3*BK*EP + BQ*BK terms
 // and as many floats, or of 2*BQ*EP + 2*BK*EP + 2*BQ*BK terms
 //
@@ -37,7 +37,17 @@
 #define BK 32
 #define ITEMS 128
 #define MASKED 0
+#define SHARED 0
 
+#if SHARED
+#define KEY_HEADS G
+#define KEY_HEAD(h) ((h) / (H / G))
+#define EACH_SHARER for (int h_ = head * (H / G); h_ < (head + 1) * (H / G); h_++)
+#else
+#define KEY_HEADS H
+#define KEY_HEAD(h) (h)
+#define EACH_SHARER const int h_ = head;
+#endif
 #if MASKED
 #define MASK_PARAMS , __global const float *restrict mask, int m_first, int m_n, int m_h, int m_t
 #define MASK_BEGIN __global const float *added_ = mask + m_first + n_ * m_n + h_ * m_h;
@@ -206,15 +216,15 @@
         most[r] = fmax(most[r], s[f][e]);                                                                    \
     }
 
-// A group's head, of `heads`; where its keys lie, those of values being G*E behind.
+// A group's head, of `heads`; where its keys lie, those of values being KEY_HEADS*E behind.
 #define HEAD(heads)                                                                                          \
     const int id = (int)get_local_id(0), lane = id % MATRIX_LANES, sub = id / MATRIX_LANES;                  \
     const int sub_m = sub % SUB_ROWS * (FM * MATRIX_M), sub_n = sub / SUB_ROWS;                              \
-    const int D = H * E, W = D + 2 * G * E, tiles = (T + BQ - 1) / BQ;                                       \
+    const int D = H * E, W = D + 2 * KEY_HEADS * E, tiles = (T + BQ - 1) / BQ;                                       \
     const int z = (int)get_group_id(0) / tiles, n_ = z / (heads), head = z % (heads);
 #define HEAD_OF_QUERIES                                                                                      \
     HEAD(H)                                                                                                  \
-    const int h_ = head, k_ = D + h_ / (H / G) * E;                                                          \
+    const int h_ = head, k_ = D + KEY_HEAD(h_) * E;                                                          \
     MASK_BEGIN
 #define TILE_OF(name, rows, terms) __local uint name[TILE(rows, terms)] __attribute__((aligned(16)));
 
@@ -238,7 +248,7 @@ __kernel GROUP void KERNEL(attend_matrix)(__global T_Y *restrict y, __global con
     MEET;
     for (int u = 0; u < end; u += BK) {
         float s[FM * FS][MATRIX_SUMS], most[FM * MATRIX_ROWS];
-        FETCH_COLUMNS(T_X, raw, x + G * E, W, u)
+        FETCH_COLUMNS(T_X, raw, x + KEY_HEADS * E, W, u)
         ZEROS(s, FS)
         PRODUCT(s, FS, own, keys, BK, EP)
         HIDE SHARE(most, fmax) MEET;
@@ -292,7 +302,7 @@ __kernel GROUP void KERNEL(attend_matrix_queries)(__global T_Y *restrict dx, __g
     BRING(T_DY, own_dy, dy, D)
     x += k_;
     FETCH_ALL(T_X, raw, x, W, 0)
-    FETCH_ALL(T_X, raw_values, x + G * E, W, 0)
+    FETCH_ALL(T_X, raw_values, x + KEY_HEADS * E, W, 0)
     KEEP_ALL(T_X, raw, keys)
     KEEP_ALL(T_X, raw_values, values)
     EACH_ROW m[r] = -INFINITY, l[r] = delta[r] = 0.0f;
@@ -301,7 +311,7 @@ __kernel GROUP void KERNEL(attend_matrix_queries)(__global T_Y *restrict dx, __g
         float most[FM * MATRIX_ROWS];
         const int next = u + BK < end ? u + BK : 0; // at last what the second walk begins with
         FETCH_ALL(T_X, raw, x, W, next)
-        FETCH_ALL(T_X, raw_values, x + G * E, W, next)
+        FETCH_ALL(T_X, raw_values, x + KEY_HEADS * E, W, next)
         ZEROS(s, FS)
         ZEROS(d, FS)
         PRODUCT(s, FS, own, keys, BK, EP)
@@ -360,7 +370,7 @@ __kernel GROUP void KERNEL(attend_matrix_queries)(__global T_Y *restrict dx, __g
         KEEP_COLUMNS(T_X, raw, columns)
         KEEP_SCORES(s, p)
         FETCH_ALL(T_X, raw, x, W, u + BK)
-        FETCH_ALL(T_X, raw_values, x + G * E, W, u + BK)
+        FETCH_ALL(T_X, raw_values, x + KEY_HEADS * E, W, u + BK)
         MEET;
         PRODUCT(sums, FR, p, columns, EP, BK)
         KEEP_ALL(T_X, raw, keys)
@@ -381,17 +391,17 @@ __kernel GROUP void KERNEL(attend_matrix_keys)(__global T_Y *restrict dx, __glob
     TILE_OF(p, BQ, BK)
     TILE_OF(ds, BQ, BK)
     MATRIX_SCRATCH(ITEMS)
-    HEAD(G) const int first = (int)get_group_id(0) % tiles * BQ;
+    HEAD(KEY_HEADS) const int first = (int)get_group_id(0) % tiles * BQ;
     float keys[FM * FR][MATRIX_SUMS], values[FM * FR][MATRIX_SUMS];
     uint raw[CHUNKS(BK) * RAW(T_X)], raw_dy[CHUNKS(BK) * RAW(T_DY)];
     x += n_ * T * W;
     dy += n_ * T * D;
     stats += n_ * H * T;
     BRING(T_X, own, x + D + head * E, W)
-    BRING(T_X, own_values, x + D + (G + head) * E, W)
+    BRING(T_X, own_values, x + D + (KEY_HEADS + head) * E, W)
     ZEROS(keys, FR)
     ZEROS(values, FR)
-    for (int h_ = head * (H / G); h_ < (head + 1) * (H / G); h_++) { // of the queries that see them
+    EACH_SHARER { // of the queries that see them
         MASK_BEGIN
         __global const T_X *q = x + h_ * E;
         __global const T_DY *g = dy + h_ * E;
@@ -431,5 +441,5 @@ __kernel GROUP void KERNEL(attend_matrix_keys)(__global T_Y *restrict dx, __glob
     }
     dx += n_ * T * W + D + head * E;
     LEAVE(keys, scale, dx, W)
-    LEAVE(values, 1.0f, dx + G * E, W)
+    LEAVE(values, 1.0f, dx + KEY_HEADS * E, W)
 }

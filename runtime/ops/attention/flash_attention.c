@@ -52,6 +52,7 @@ static void add_launch(clv__launches *list, clv__launch *launch, const clv__op_i
     if (stats) clv__arg_i32(list, launch, s.N);
     CLV__ARGS(list, launch, io, NULL, CLV__INTS(s.T, s.H, s.G, s.E, s.causal), CLV__FLOATS(s.scale));
     clv__sequences_mask(list, launch, io, 0);
+    if (s.G != s.H) clv__launch_define(list, launch, "SHARED", "%d", 1);
     clv__launch_grid(launch, (size_t)(clv__div_up(s.T, rows) * s.N * (keys ? s.G : s.H) * items),
                      (size_t)items);
 }
