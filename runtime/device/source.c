@@ -15,9 +15,9 @@
 #include "device/sub_groups.h"
 #include "device/program.h"
 
-// OpenCL C 1.2 is the floor, and no fast-math (see numbers in the design). No warnings: drivers made from clang
-// print how many there were past the library, to stderr. DPAS' fragments need a thread's 256 registers, which
-// are half as many threads: only its programs have them.
+// OpenCL C 1.2 is the floor, and no fast-math (see numbers in the design). No warnings: drivers made from
+// clang print how many there were past the library, to stderr. DPAS' fragments need a thread's 256 registers,
+// which are half as many threads: only its programs have them.
 #define OPTIONS "-cl-std=CL1.2 -w"
 
 const char *clv__program_options(const char *source) {

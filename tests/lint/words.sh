@@ -66,7 +66,8 @@ search "$outside_ops" 'str(case)?cmp\([^,]*op(->|\.)name' >>"$scratch"
 tell_all "no special case on an op: the descriptor says it" <"$scratch"
 
 quirk_free=$(echo "$all" | grep -v -E '^backends/(opencl/quirks|null/cards)' || true)
-search "$quirk_free" "(^|[^A-Za-z0-9_])($vendors)([^A-Za-z0-9_]|$)" -i >"$scratch"
+# An extension's name is one word, a compiler's option is not.
+search "$quirk_free" "(^|[^A-Za-z0-9_])($vendors)([^A-Za-z0-9_]|$)" -i | grep -v -e ' -cl-[a-z]*-' >"$scratch" || true
 # Where the same code serves every device, not even a comment leans on one of them.
 neutral=$(echo "$above" | grep -E '^runtime/(ops|plan|graph|exec)/' || true)
 # shellcheck disable=SC2086
