@@ -118,7 +118,8 @@ TEST(a_kernel_is_found_again_as_at_first) {
 /** Where DPAS multiplies, a thread has all registers; the other programs of that device have more threads. */
 TEST(programs_of_dpas_have_more_registers) {
     static const char option[] = "-cl-intel-256-GRF-per-thread";
-    assert_non_null(strstr(clv__program_options("#define MATRIX_UNIT 5\n#define MATRIX_TYPE bf16\n"), option));
+    assert_non_null(
+        strstr(clv__program_options("#define MATRIX_UNIT 5\n#define MATRIX_TYPE bf16\n"), option));
     assert_null(strstr(clv__program_options("#define MATRIX_UNIT 5\n#define MATRIX_TYPE none\n"), option));
     assert_null(strstr(clv__program_options("#define MATRIX_UNIT 3\n#define MATRIX_TYPE bf16\n"), option));
 }
